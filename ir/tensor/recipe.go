@@ -1,0 +1,67 @@
+package tensor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Recipe says how a weight's values come from stored tensors. It is a small
+// expression; the loader and the interpreter obey the same one.
+//
+//	"model.layers.{i}.mlp.up_proj.weight"       a stored tensor (Op "source")
+//	concat(a, b, …)                             along rows (axis 0)
+//	interleave(a, b)                            16 rows of a, 16 of b, in turn (N a multiple of 16, else padded with zero rows at the end of each)
+//	rows(a, lo, hi)                             rows lo ≤ r < hi
+//	cols(a, lo, hi)                             columns lo ≤ c < hi of a matrix
+//	transpose(a)                                of a matrix
+//	reshape(a, d0, d1, …)                       same elements, row-major
+//	permute_rows(a, heads, "gguf_rope")         undoes a published permutation
+//	group_rows(a, groups, group, lo, hi)        of each run of `group` rows, rows lo…hi (fused QKV grouped by KV head)
+//	scale(a, s)  add(a, s)                      elementwise, in float32
+//	l2norm_rows(a)                              each row divided by its L2 norm
+//	quantize(a, type)                           to a block or float type, by its rounding rule
+type Recipe struct {
+	Op   string    `json:"op"`
+	Name string    `json:"name,omitempty"` // source: tensor name; {i}, {j} are the weight's own indices
+	Args []*Recipe `json:"args,omitempty"`
+	Nums []float64 `json:"nums,omitempty"` // the numbers of rows, cols, reshape, scale…
+	Type DType     `json:"type,omitempty"` // quantize: the target
+	Word string    `json:"word,omitempty"` // permute_rows: which permutation
+}
+
+// Source is the recipe of a stored tensor.
+func Source(name string) *Recipe { return &Recipe{Op: "source", Name: name} }
+
+// String prints the recipe as it stands in the IR.
+func (r *Recipe) String() string {
+	if r.Op == "source" {
+		return strconv.Quote(r.Name)
+	}
+	var parts []string
+	for _, a := range r.Args {
+		parts = append(parts, a.String())
+	}
+	for _, n := range r.Nums {
+		parts = append(parts, strconv.FormatFloat(n, 'g', -1, 64))
+	}
+	if r.Type != Invalid {
+		parts = append(parts, r.Type.String())
+	}
+	if r.Word != "" {
+		parts = append(parts, strconv.Quote(r.Word))
+	}
+	return fmt.Sprintf("%s(%s)", r.Op, strings.Join(parts, ", "))
+}
+
+// Sources lists the stored tensors the recipe reads, in order, with repeats.
+func (r *Recipe) Sources() []string {
+	if r.Op == "source" {
+		return []string{r.Name}
+	}
+	var out []string
+	for _, a := range r.Args {
+		out = append(out, a.Sources()...)
+	}
+	return out
+}
