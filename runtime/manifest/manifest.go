@@ -1,0 +1,90 @@
+// Package manifest is what a per-model binary knows of its model: written by
+// the code generator as JSON, read by the runtime. It holds no decisions of
+// the runtime and nothing of the compiler.
+package manifest
+
+import "github.com/iflowc/iflowc/ir/tensor"
+
+// Format is the version of this file; a binary refuses any other.
+const Format = 1
+
+// A Manifest describes one compiled model.
+type Manifest struct {
+	Format   int    `json:"format"`
+	Compiler string `json:"compiler"` // version of iflowc that made it
+	Name     string `json:"name"`
+	Hash     string `json:"hash"` // SHA-256 over IR, sources and tokenizer
+	Network  string `json:"network"` // decoder_only, encoder_only, encoder_decoder
+	Vocab    int    `json:"vocab"`   // rows of logits that may be sampled
+	Context  int    `json:"context"` // most rows of a sequence
+	Params   int64  `json:"params"`  // number of weights
+
+	BOS    int   `json:"bos"` // -1: none
+	EOS    []int `json:"eos"`
+	Pad    int   `json:"pad"`
+	AddBOS bool  `json:"add_bos"`
+
+	Graphs  []Graph  `json:"graphs"`
+	Weights []Weight `json:"weights"` // in packed order
+	States  []State  `json:"states"`
+	Sites   []Site   `json:"sites"` // order of the dispatch table
+	Libs    []Lib    `json:"libs"`  // best first
+
+	Generation map[string]any    `json:"generation,omitempty"` // generation_config.json
+	Template   string            `json:"template,omitempty"`   // chat template
+	Inputs     map[string]string `json:"inputs,omitempty"`     // SHA-256 of build inputs, for info
+	Types      map[string]string `json:"types,omitempty"`      // weight kinds → types, for info
+}
+
+// A Graph is one entry of the step function.
+type Graph struct {
+	Name    string   `json:"name"`
+	Outputs []Output `json:"outputs"`
+}
+
+// An Output is one array a step fills.
+type Output struct {
+	Name string `json:"name"` // "logits", "hidden"
+	Rows string `json:"rows"` // role of its rows: "tokens", "wanted", "sequences"
+	Cols int    `json:"cols"` // floats a row, as stored (padded to 16)
+	Used int    `json:"used"` // floats a row that mean something
+}
+
+// A Weight is one packed matrix or vector.
+type Weight struct {
+	Name   string         `json:"name"`
+	Recipe *tensor.Recipe `json:"recipe"`
+	Index  []int          `json:"index,omitempty"`
+	DType  tensor.DType   `json:"dtype"`
+	Rows   int            `json:"rows"`
+	Cols   int            `json:"cols"`
+	Layout string         `json:"layout"` // "panel16" or "row"
+	Offset int64          `json:"offset"` // in the packed region
+	Bytes  int64          `json:"bytes"`
+}
+
+// A State is a paged record.
+type State struct {
+	Name      string `json:"name"`
+	Count     int    `json:"count"`      // elements (layers)
+	PageRows  int    `json:"page_rows"`  // 64
+	PageBytes int64  `json:"page_bytes"` // of one page of one element
+	Type      string `json:"type"`       // f16
+}
+
+// A Site is one matmul whose implementation the dispatch table chooses.
+type Site struct {
+	Name  string   `json:"name"` // "decode.wqkv"
+	N     int      `json:"n"`
+	K     int      `json:"k"`
+	DType string   `json:"dtype"`
+	Impls []string `json:"impls"` // "gemv", "flat_gemm", "gemm": indices of the table
+	Rows  []int    `json:"rows"`  // default: Impls[i] from Rows[i] rows on
+}
+
+// A Lib is the model compiled for one instruction set.
+type Lib struct {
+	ISA   string   `json:"isa"`
+	File  string   `json:"file"`
+	Needs []string `json:"needs"` // processor features, as golang.org/x/sys/cpu names them: "AVX512VNNI"
+}

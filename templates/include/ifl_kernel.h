@@ -1,0 +1,59 @@
+/* The contract between the emitted step and the kernels of the CPU target.
+ *
+ * Weights are packed in panels of 16 rows ("panel16"). A panel is a run of tile-blocks, one per block of B columns:
+ * [nz × 64 bytes of codes][16 × f16 scale][16 × f16 base]; q8_b32t2 has no base. Plain types: [K][16] elements.
+ * A decoded code vector holds in 32-bit lane r the codes of row r for four consecutive k.
+ *
+ * Activations are packed in tiles of tm rows; the last tile may have fewer. Tile i holds rows i·tm … and begins
+ * i·ifl_tile_bytes(…, tm) bytes into the buffer. A tile of mt rows is
+ *   f32:  [K][mt] f32
+ *   a8:   [Kp/4][mt][4] i8 codes, then at 64-byte-aligned offsets [Kp/B][mt] f32 scale, [Kp/B][mt] f32 scale·Σcode,
+ *         [Kp/B][mt] i32 −128·Σcode;  Kp = K rounded up to whole blocks
+ * Rows of one tile are interleaved, so one thread packs a whole tile (or a whole range of K-blocks of it). */
+#pragma once
+#include "ifl_step.h"
+#include <stddef.h>
+
+typedef enum { IFL_F32 = 0, IFL_A8_B32 = 1, IFL_A8_B64 = 2 } ifl_act_kind;
+
+static inline int64_t ifl_round64(int64_t n) { return (n + 63) & ~(int64_t)63; }
+static inline int ifl_act_block(ifl_act_kind a) { return a == IFL_F32 ? 1 : a == IFL_A8_B32 ? 32 : 64; }
+
+/* Offsets of the parts of an a8 tile of mt rows. */
+static inline int64_t ifl_a8_scale_at(int kp, int mt) { return ifl_round64((int64_t)kp * mt); }
+static inline int64_t ifl_a8_sum_at(int kp, int mt, int b) { return ifl_a8_scale_at(kp, mt) + ifl_round64((int64_t)(kp / b) * mt * 4); }
+static inline int64_t ifl_a8_corr_at(int kp, int mt, int b) { return ifl_a8_sum_at(kp, mt, b) + ifl_round64((int64_t)(kp / b) * mt * 4); }
+static inline int64_t ifl_tile_bytes(ifl_act_kind a, int k, int mt) {
+  if (a == IFL_F32) return ifl_round64((int64_t)k * mt * 4);
+  int b = ifl_act_block(a), kp = (k + b - 1) / b * b;
+  return ifl_a8_corr_at(kp, mt, b) + ifl_round64((int64_t)(kp / b) * mt * 4);
+}
+
+/* A matmul implementation: y[t·ldy + 16·p + r] for rows t in 0…rows-1 and `panels` consecutive panels from w.
+ * act is packed in tiles of the implementation's own tm rows. scratch: ifl_mm_scratch bytes, per thread.
+ * Every output is summed over k in the order that the template's header declares, whatever rows, tm and panels are. */
+typedef void (*ifl_mm)(const uint8_t *w, int k, int panels, const uint8_t *act, int rows, float *y, int64_t ldy, uint8_t *scratch);
+#define IFL_MM_SCRATCH_PER_K 80 /* bytes of scratch per column of K that an implementation may use */
+
+/* A team of threads that are all inside one step. */
+typedef struct ifl_team ifl_team;
+void ifl_barrier(ifl_team *team);
+
+/* Attention over a paged state of one layer. Page p of the layer begins at state + p·page_bytes and holds 64 rows:
+ * for each KV head the keys [64/16][dim16][16], then for each KV head the values [64][vdim16]; dim16 is dim rounded up
+ * to 16 (padding is zero). Called by every thread of the team. */
+typedef struct ifl_attention {
+  const ifl_step *step;
+  ifl_team *team;
+  int tid, threads;
+  const float *q; int64_t ldq;   /* [T][heads·dim], after rope */
+  float *out; int64_t ldo;       /* [T][heads·vdim] */
+  const uint8_t *state; int64_t page_bytes;
+  int heads, kv_heads, dim, vdim;
+  float scale, softcap;          /* softcap 0: none */
+  int window;                    /* 0: none; else a row is seen when position > own − window */
+  int causal;
+  const float *alibi;            /* [heads] slopes, or NULL */
+  const float *sinks;            /* [heads], or NULL */
+  uint8_t *scratch; int64_t scratch_bytes; /* shared by the team: ifl_attention_scratch(…) bytes */
+} ifl_attention;

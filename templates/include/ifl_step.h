@@ -1,0 +1,54 @@
+/* The step ABI: the one definition of what the engine hands to a compiled model, on every target.
+ *
+ * A step is ragged: T tokens of any mix of sequences (decode tokens, prefill chunks, speculation trees). The tokens of
+ * one sequence stand together, in ascending position. KV rows live in pages; a sequence owns a list of page ids. */
+#pragma once
+#include <stdint.h>
+
+#define IFL_ABI 1
+#define IFL_MAX_OUT 8
+#define IFL_ROWS 513 /* dispatch tables have an entry for 0…511 rows; the last one serves every larger count */
+
+typedef struct ifl_step {
+  int32_t abi;   /* IFL_ABI */
+  int32_t entry; /* which graph of the module, in its order */
+  int32_t tokens, wanted, seqs;
+  int32_t mask_words; /* words a token in mask; 0: no tree */
+  const int32_t *id;    /* [T] token ids */
+  const int32_t *pos;   /* [T] positions, for rope and masks */
+  const int32_t *seq;   /* [T] sequence of each token, 0…S-1 */
+  const int32_t *slot;  /* [T] the state row each token writes (= pos outside speculation trees) */
+  const int32_t *types; /* [T] token types, or NULL */
+  const int32_t *want;  /* [R] token index of each wanted row */
+  const int32_t *first; /* [S+1] first token of each sequence in this step */
+  const int32_t *past;  /* [S] state rows written before this step */
+  const int32_t *page_at; /* [S+1] where each sequence's pages begin in page */
+  const int32_t *page;    /* page ids; rows 64·i … 64·i+63 of a sequence are in its i-th page */
+  const uint64_t *mask;   /* [T][mask_words] which tokens of its sequence in this step a token sees, or NULL: causal */
+  const int32_t *adapter; /* [S], reserved: NULL */
+  float *out[IFL_MAX_OUT]; /* one array per yield of the graph, row-major */
+} ifl_step;
+
+/* What ifl_open is given. All memory stays the caller's. */
+typedef struct ifl_config {
+  int32_t abi;
+  int32_t threads;
+  const int32_t *cpus;     /* [threads] processor to pin each thread to; NULL or -1: do not pin */
+  const uint8_t *weights;  /* packed weights, 64-byte aligned */
+  int64_t weights_bytes;
+  uint8_t *state;          /* ifl_state_bytes(pages) bytes, 64-byte aligned, zeroed */
+  int32_t pages;
+  int32_t max_tokens, max_wanted, max_seqs;
+  uint8_t *arena;          /* ifl_arena_bytes(…) bytes, 64-byte aligned */
+  const uint8_t *dispatch; /* [sites][IFL_ROWS] index of the implementation to use */
+} ifl_config;
+
+/* What a model's library exports. ifl_run returns 0, or a negative code: -1 wrong abi, -2 a count over its maximum,
+ * -3 an id, page or row out of range (checked before anything is written). One step at a time per context. */
+typedef struct ifl_ctx ifl_ctx;
+int32_t ifl_abi(void);
+int64_t ifl_state_bytes(int32_t pages);
+int64_t ifl_arena_bytes(int32_t threads, int32_t max_tokens, int32_t max_wanted, int32_t max_seqs);
+ifl_ctx *ifl_open(const ifl_config *config); /* NULL: wrong abi, or threads could not be started */
+int32_t ifl_run(ifl_ctx *ctx, const ifl_step *step);
+void ifl_close(ifl_ctx *ctx);
