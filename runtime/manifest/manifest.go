@@ -13,7 +13,7 @@ type Manifest struct {
 	Format   int    `json:"format"`
 	Compiler string `json:"compiler"` // version of iflowc that made it
 	Name     string `json:"name"`
-	Hash     string `json:"hash"` // SHA-256 over IR, sources and tokenizer
+	Hash     string `json:"hash"`    // SHA-256 over IR, sources and tokenizer
 	Network  string `json:"network"` // decoder_only, encoder_only, encoder_decoder
 	Vocab    int    `json:"vocab"`   // rows of logits that may be sampled
 	Context  int    `json:"context"` // most rows of a sequence
