@@ -20,6 +20,7 @@ import (
 //	group_rows(a, groups, group, lo, hi)        of each run of `group` rows, rows lo…hi (fused QKV grouped by KV head)
 //	scale(a, s)  add(a, s)                      elementwise, in float32
 //	l2norm_rows(a)                              each row divided by its L2 norm
+//	@name                                       another weight of the module (Op "weight"; the IR only)
 //	quantize(a, type)                           to a block or float type, by its rounding rule
 type Recipe struct {
 	Op   string    `json:"op"`
@@ -35,8 +36,11 @@ func Source(name string) *Recipe { return &Recipe{Op: "source", Name: name} }
 
 // String prints the recipe as it stands in the IR.
 func (r *Recipe) String() string {
-	if r.Op == "source" {
+	switch r.Op {
+	case "source":
 		return strconv.Quote(r.Name)
+	case "weight":
+		return "@" + r.Name
 	}
 	var parts []string
 	for _, a := range r.Args {

@@ -1,0 +1,137 @@
+package tensor
+
+import "encoding/binary"
+
+// A plane holds some bits of every code of a block, packed from the low bit of
+// each byte: code i has its bits at bit i·bits of the plane.
+type plane struct {
+	bits  uint // 1, 2, 4 or 8
+	shift uint // where the bits stand in the code
+}
+
+// An affineLayout describes a block type whose values are base + scale·code.
+// Stored as f16 base, f16 scale, then the planes, high bits first.
+type affineLayout struct {
+	maxCode int  // codes are 0…maxCode
+	cells   bool // rule B: codes are cells of the range, values their centres
+	paired  bool // a stored code is 11·q[2i] + q[2i+1] (report eq. 4)
+	planes  []plane
+}
+
+// affine lists the affine block types (Inferflow's block structures; the
+// byte order is theirs, the order within a pair is the report's).
+var affine = map[DType]*affineLayout{
+	Q8B32:  {maxCode: 255, planes: []plane{{8, 0}}},
+	Q8B64:  {maxCode: 255, planes: []plane{{8, 0}}},
+	Q6B64:  {maxCode: 63, planes: []plane{{2, 4}, {4, 0}}},
+	Q5B64:  {maxCode: 31, planes: []plane{{1, 4}, {4, 0}}},
+	Q4B32:  {maxCode: 15, planes: []plane{{4, 0}}},
+	Q4B64:  {maxCode: 15, planes: []plane{{4, 0}}},
+	Q3HB64: {maxCode: 10, paired: true, planes: []plane{{1, 6}, {2, 4}, {4, 0}}},
+	Q3B32:  {maxCode: 7, cells: true, planes: []plane{{1, 2}, {2, 0}}},
+	Q2B32:  {maxCode: 3, cells: true, planes: []plane{{2, 0}}},
+}
+
+// affineHead is the size of base and scale in front of the codes.
+const affineHead = 4
+
+// MaxCode is the largest code of a block type iflowc computes with: values are
+// base + scale·code with codes 0…MaxCode. It is 0 for other types; for
+// q8_b32t2, whose codes are signed, it is 255 with 128 standing for zero.
+func (d DType) MaxCode() int {
+	if d == Q8B32T2 {
+		return 255
+	}
+	if l := affine[d]; l != nil {
+		return l.maxCode
+	}
+	return 0
+}
+
+// HasBase says whether the blocks of a type iflowc computes with store a base
+// beside the scale.
+func (d DType) HasBase() bool { return affine[d] != nil }
+
+// BlockCodes unpacks one block: the codes (len(codes) = Block()) and the f16
+// bits of scale and base. The codes of q8_b32t2 are returned plus 128, and its
+// base as 0. It panics for types without codes of that form.
+func (d DType) BlockCodes(block []byte, codes []uint8) (scale, base uint16) {
+	if d == Q8B32T2 {
+		for i, c := range block[2 : 2+len(codes)] {
+			codes[i] = c ^ 0x80
+		}
+		return binary.LittleEndian.Uint16(block), 0
+	}
+	l := affine[d]
+	if l == nil {
+		panic("bug: BlockCodes of " + d.String())
+	}
+	l.unpack(block[affineHead:], codes)
+	return binary.LittleEndian.Uint16(block[2:]), binary.LittleEndian.Uint16(block)
+}
+
+// putBlock stores one block of an affine type. codes is overwritten when the
+// type stores pairs.
+func (l *affineLayout) putBlock(block []byte, scale, base uint16, codes []uint8) {
+	binary.LittleEndian.PutUint16(block, base)
+	binary.LittleEndian.PutUint16(block[2:], scale)
+	if l.paired {
+		for i := 0; i < len(codes); i += 2 {
+			codes[i/2] = 11*codes[i] + codes[i+1]
+		}
+		codes = codes[:len(codes)/2]
+	}
+	data := block[affineHead:]
+	for _, p := range l.planes {
+		n := len(codes) * int(p.bits) / 8
+		p.pack(data[:n], codes)
+		data = data[n:]
+	}
+}
+
+func (l *affineLayout) unpack(data []byte, codes []uint8) {
+	stored := codes
+	if l.paired {
+		stored = codes[:len(codes)/2]
+	}
+	clear(stored)
+	for _, p := range l.planes {
+		n := len(stored) * int(p.bits) / 8
+		p.unpack(data[:n], stored)
+		data = data[n:]
+	}
+	if l.paired {
+		for i := len(stored) - 1; i >= 0; i-- {
+			// Pairs of 121 and more are never written; a damaged file may hold them.
+			v := min(stored[i], 120)
+			codes[2*i], codes[2*i+1] = v/11, v%11
+		}
+	}
+}
+
+func (p plane) pack(data []byte, codes []uint8) {
+	clear(data)
+	mask := uint8(1<<p.bits - 1)
+	per := 8 / int(p.bits)
+	for i, c := range codes {
+		data[i/per] |= c >> p.shift & mask << (uint(i%per) * p.bits)
+	}
+}
+
+func (p plane) unpack(data []byte, codes []uint8) {
+	switch p.bits {
+	case 8:
+		copy(codes, data)
+	case 4:
+		for i, b := range data {
+			codes[2*i] |= b & 15 << p.shift
+			codes[2*i+1] |= b >> 4 << p.shift
+		}
+	default:
+		mask := uint8(1<<p.bits - 1)
+		per := 8 / int(p.bits)
+		for i := range codes {
+			codes[i] |= data[i/per] >> (uint(i%per) * p.bits) & mask << p.shift
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package tensor
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Decode writes the float32 values of stored elements of any type: the exact
+// dequantisation of its published formula, evaluated in float32. len(dst) is
+// the number of elements and must be whole blocks filling src exactly.
+func Decode(dst []float32, dt DType, src []byte) error {
+	if err := checkSizes("decode", dt, len(dst), len(src)); err != nil {
+		return err
+	}
+	if f := plainDecoders[dt]; f != nil {
+		f(dst, src)
+		return nil
+	}
+	block, size := dt.Block(), dt.BlockBytes()
+	f := blockDecoders[dt]
+	for len(dst) > 0 {
+		f(dst[:block], dt, src[:size])
+		dst, src = dst[block:], src[size:]
+	}
+	return nil
+}
+
+func checkSizes(verb string, dt DType, n, bytes int) error {
+	if dt == Invalid || dt >= numDTypes {
+		return fmt.Errorf("%s: %s is not a stored type", verb, dt)
+	}
+	if n%dt.Block() != 0 {
+		return fmt.Errorf("%s %s: %d elements are not whole blocks of %d", verb, dt, n, dt.Block())
+	}
+	if want := dt.RowBytes(n); want != bytes {
+		return fmt.Errorf("%s %s: %d elements take %d bytes, found %d", verb, dt, n, want, bytes)
+	}
+	return nil
+}
+
+var plainDecoders = [numDTypes]func(dst []float32, src []byte){
+	F32: func(dst []float32, src []byte) {
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+		}
+	},
+	F16: func(dst []float32, src []byte) {
+		for i := range dst {
+			dst[i] = F16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
+		}
+	},
+	BF16: func(dst []float32, src []byte) {
+		for i := range dst {
+			dst[i] = BF16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
+		}
+	},
+	F64: func(dst []float32, src []byte) {
+		for i := range dst {
+			dst[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:])))
+		}
+	},
+	I8: func(dst []float32, src []byte) {
+		for i := range dst {
+			dst[i] = float32(int8(src[i]))
+		}
+	},
+	I16: func(dst []float32, src []byte) {
+		for i := range dst {
+			dst[i] = float32(int16(binary.LittleEndian.Uint16(src[2*i:])))
+		}
+	},
+	I32: func(dst []float32, src []byte) {
+		for i := range dst {
+			dst[i] = float32(int32(binary.LittleEndian.Uint32(src[4*i:])))
+		}
+	},
+	I64: func(dst []float32, src []byte) {
+		for i := range dst {
+			dst[i] = float32(int64(binary.LittleEndian.Uint64(src[8*i:])))
+		}
+	},
+	U8: func(dst []float32, src []byte) {
+		for i := range dst {
+			dst[i] = float32(src[i])
+		}
+	},
+	Bool: func(dst []float32, src []byte) {
+		for i := range dst {
+			dst[i] = 0
+			if src[i] != 0 {
+				dst[i] = 1
+			}
+		}
+	},
+}
+
+// A blockDecoder decodes one block.
+type blockDecoder func(dst []float32, dt DType, src []byte)
+
+var blockDecoders = [numDTypes]blockDecoder{
+	Q8B32: decodeAffine, Q8B64: decodeAffine, Q6B64: decodeAffine, Q5B64: decodeAffine,
+	Q4B32: decodeAffine, Q4B64: decodeAffine, Q3HB64: decodeAffine, Q3B32: decodeAffine, Q2B32: decodeAffine,
+	Q8B32T2: decodeSigned, GQ8_0: decodeSigned,
+	A8B32: decodeActivation, A8B64: decodeActivation,
+	GQ4_0: decodeQ4_0, GQ4_1: decodeQ4_1, GQ5_0: decodeQ5_0, GQ5_1: decodeQ5_1,
+	GQ2K: decodeQ2K, GQ3K: decodeQ3K, GQ4K: decodeQ4K, GQ5K: decodeQ5K, GQ6K: decodeQ6K,
+}
+
+func f16At(b []byte) float32 { return F16ToF32(binary.LittleEndian.Uint16(b)) }
+
+// The explicit float32 conversions of products keep every decoder from being
+// compiled to fused multiply-adds on some targets: all give the same bits.
+
+func decodeAffine(dst []float32, dt DType, src []byte) {
+	var buf [64]uint8
+	codes := buf[:len(dst)]
+	s, b := dt.BlockCodes(src, codes)
+	scale, base := F16ToF32(s), F16ToF32(b)
+	for i, c := range codes {
+		dst[i] = base + float32(scale*float32(c))
+	}
+}
+
+func decodeSigned(dst []float32, _ DType, src []byte) {
+	scale := f16At(src)
+	for i := range dst {
+		dst[i] = scale * float32(int8(src[2+i]))
+	}
+}
+
+func decodeActivation(dst []float32, _ DType, src []byte) {
+	scale := math.Float32frombits(binary.LittleEndian.Uint32(src[len(dst):]))
+	for i := range dst {
+		dst[i] = scale * float32(int8(src[i]))
+	}
+}

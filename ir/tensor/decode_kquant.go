@@ -1,0 +1,99 @@
+package tensor
+
+import "encoding/binary"
+
+// The k-quants of GGUF: super-blocks of 256 elements whose sub-blocks have
+// quantised scales (ggml's block_q2_K … block_q6_K).
+
+// decodeQ2K: 16 B scale and minimum nibbles of 16 sub-blocks, 64 B of two-bit
+// codes, f16 d, f16 dmin; x = (d·scale)·q − dmin·min.
+func decodeQ2K(dst []float32, _ DType, src []byte) {
+	scales, qs := src[:16], src[16:80]
+	d, dmin := f16At(src[80:]), f16At(src[82:])
+	for sub := range 16 {
+		dl := d * float32(scales[sub]&15)
+		ml := dmin * float32(scales[sub]>>4)
+		// Sub-blocks are pairs of 16 codes at one shift, four shifts a 32 B run.
+		run, shift, half := sub/8, uint(sub%8/2*2), sub%2
+		q := qs[32*run+16*half:][:16]
+		for i, b := range q {
+			dst[16*sub+i] = float32(dl*float32(b>>shift&3)) - ml
+		}
+	}
+}
+
+// decodeQ3K: 32 B of inverted third bits, 64 B of two-bit codes, 12 B of
+// six-bit scales of 16 sub-blocks, f16 d; x = d·(scale − 32)·q, q in −4…3.
+func decodeQ3K(dst []float32, _ DType, src []byte) {
+	hmask, qs, packed := src[:32], src[32:96], src[96:108]
+	d := f16At(src[108:])
+	for sub := range 16 {
+		low := packed[sub%8] >> uint(sub/8*4) & 15
+		high := packed[8+sub%4] >> uint(sub/4*2) & 3
+		dl := d * float32(int(low|high<<4)-32)
+		run, step, half := sub/8, sub%8/2, sub%2
+		for i := range 16 {
+			q := int(qs[32*run+16*half+i] >> uint(2*step) & 3)
+			if hmask[16*half+i]>>uint(4*run+step)&1 == 0 {
+				q -= 4
+			}
+			dst[16*sub+i] = dl * float32(q)
+		}
+	}
+}
+
+// kScaleMin unpacks sub-block j's six-bit scale and minimum from the 12 bytes
+// that q4_k and q5_k share.
+func kScaleMin(p []byte, j int) (scale, minimum uint8) {
+	if j < 4 {
+		return p[j] & 63, p[j+4] & 63
+	}
+	return p[j+4]&15 | p[j-4]>>6<<4, p[j+4]>>4 | p[j]>>6<<4
+}
+
+// decodeQ4K: f16 d, f16 dmin, 12 B scales, 128 B nibbles; eight sub-blocks of
+// 32; x = (d·scale)·q − dmin·min.
+func decodeQ4K(dst []float32, _ DType, src []byte) {
+	d, dmin := f16At(src), f16At(src[2:])
+	scales, qs := src[4:16], src[16:144]
+	for sub := range 8 {
+		sc, mn := kScaleMin(scales, sub)
+		dl, ml := d*float32(sc), dmin*float32(mn)
+		shift := uint(sub % 2 * 4)
+		for i, b := range qs[32*(sub/2):][:32] {
+			dst[32*sub+i] = float32(dl*float32(b>>shift&15)) - ml
+		}
+	}
+}
+
+// decodeQ5K: f16 d, f16 dmin, 12 B scales, 32 B of fifth bits, 128 B nibbles.
+func decodeQ5K(dst []float32, _ DType, src []byte) {
+	d, dmin := f16At(src), f16At(src[2:])
+	scales, qh, qs := src[4:16], src[16:48], src[48:176]
+	for sub := range 8 {
+		sc, mn := kScaleMin(scales, sub)
+		dl, ml := d*float32(sc), dmin*float32(mn)
+		shift := uint(sub % 2 * 4)
+		for i, b := range qs[32*(sub/2):][:32] {
+			q := b>>shift&15 | qh[i]>>uint(sub)&1<<4
+			dst[32*sub+i] = float32(dl*float32(q)) - ml
+		}
+	}
+}
+
+// decodeQ6K: 128 B low nibbles, 64 B of two high bits, 16 signed scales, f16
+// d; sixteen sub-blocks of 16; x = (d·scale)·(q − 32).
+func decodeQ6K(dst []float32, _ DType, src []byte) {
+	ql, qh, scales := src[:128], src[128:192], src[192:208]
+	d := F16ToF32(binary.LittleEndian.Uint16(src[208:]))
+	for sub := range 16 {
+		dl := d * float32(int8(scales[sub]))
+		run, quarter, half := sub/8, sub%8/2, sub%2
+		for i := range 16 {
+			at := 16*half + i
+			low := ql[64*run+32*(quarter%2)+at] >> uint(quarter/2*4) & 15
+			high := qh[32*run+at] >> uint(2*quarter) & 3
+			dst[16*sub+i] = dl * float32(int(low|high<<4)-32)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package tensor
+
+import "math"
+
+// MaxF16 is the largest finite half-precision number.
+const MaxF16 = 65504
+
+// F16ToF32 widens an IEEE 754 binary16 number; every value is representable.
+func F16ToF32(h uint16) float32 {
+	sign := uint32(h&0x8000) << 16
+	exp := uint32(h>>10) & 0x1f
+	frac := uint32(h & 0x3ff)
+	switch exp {
+	case 0: // zero or subnormal: frac · 2⁻²⁴, exact in float32
+		f := float32(frac) * 0x1p-24
+		return math.Float32frombits(math.Float32bits(f) | sign)
+	case 0x1f:
+		return math.Float32frombits(sign | 0x7f800000 | frac<<13)
+	}
+	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
+}
+
+// F32ToF16 rounds to the nearest binary16 number, ties to even. Numbers of
+// magnitude 65520 and more become infinity; NaN stays NaN (quiet).
+func F32ToF16(f float32) uint16 {
+	b := math.Float32bits(f)
+	sign := uint16(b>>16) & 0x8000
+	b &= 0x7fffffff
+	switch {
+	case b > 0x7f800000:
+		return sign | 0x7e00 | uint16(b>>13)&0x3ff
+	case b >= 0x477ff000: // 65520: halfway between 65504 and 2¹⁶
+		return sign | 0x7c00
+	case b >= 0x38800000: // normal from 2⁻¹⁴
+		b -= (127 - 15) << 23
+		return sign | uint16((b+0xfff+(b>>13)&1)>>13)
+	}
+	// Subnormal: adding 0.5 moves the value's unit 2⁻²⁴ to the last bit of a
+	// float32, so that the addition itself rounds to nearest even.
+	s := math.Float32bits(math.Float32frombits(b)+0.5) - math.Float32bits(0.5)
+	return sign | uint16(s)
+}
+
+// BF16ToF32 widens a bfloat16 number; every value is representable.
+func BF16ToF32(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
+
+// F32ToBF16 rounds to the nearest bfloat16 number, ties to even; NaN stays NaN
+// (quiet).
+func F32ToBF16(f float32) uint16 {
+	b := math.Float32bits(f)
+	if b&0x7fffffff > 0x7f800000 {
+		return uint16(b>>16) | 0x40
+	}
+	return uint16((b + 0x7fff + (b>>16)&1) >> 16)
+}

@@ -1,0 +1,54 @@
+package tensor
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Tensor is a host tensor of the interpreter. Values are always float64 in
+// row-major order; DType says what precision they are meant to have.
+type Tensor struct {
+	DType DType
+	Shape []int
+	F     []float64
+}
+
+// New makes a tensor of zeros. A negative dimension is a bug of the caller.
+func New(dt DType, shape ...int) *Tensor {
+	n := 1
+	for _, d := range shape {
+		if d < 0 {
+			panic(fmt.Sprintf("bug: tensor of shape %v", shape))
+		}
+		n *= d
+	}
+	return &Tensor{DType: dt, Shape: slices.Clone(shape), F: make([]float64, n)}
+}
+
+// Len is the number of elements.
+func (t *Tensor) Len() int { return len(t.F) }
+
+// At reads the element at the given index, one number a dimension.
+func (t *Tensor) At(index ...int) float64 { return t.F[t.offset(index)] }
+
+// Set writes the element at the given index.
+func (t *Tensor) Set(v float64, index ...int) { t.F[t.offset(index)] = v }
+
+// Clone copies shape and values.
+func (t *Tensor) Clone() *Tensor {
+	return &Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), F: slices.Clone(t.F)}
+}
+
+func (t *Tensor) offset(index []int) int {
+	if len(index) != len(t.Shape) {
+		panic(fmt.Sprintf("bug: index %v into shape %v", index, t.Shape))
+	}
+	o := 0
+	for i, x := range index {
+		if x < 0 || x >= t.Shape[i] {
+			panic(fmt.Sprintf("bug: index %v into shape %v", index, t.Shape))
+		}
+		o = o*t.Shape[i] + x
+	}
+	return o
+}

@@ -1,0 +1,179 @@
+package tensor
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Lossless says whether every value stored as src is exactly a value of dst,
+// and Transcode keeps it. float32 holds what any file type decodes to, but for
+// the wide integers and float64.
+func Lossless(dst, src DType) bool {
+	if dst == src {
+		return true
+	}
+	switch dst {
+	case F32:
+		return src != F64 && src != I32 && src != I64 && src != Invalid
+	case F64:
+		return src != I64 && src != Invalid
+	}
+	_, ok := recoders[pair{dst, src}]
+	return ok && dst.exactFrom(src)
+}
+
+// exactFrom leaves out the recoders that round scales.
+func (d DType) exactFrom(src DType) bool { return src != GQ4K }
+
+// ComputeType is the type a stored type is computed with when the user asked
+// for none: itself where iflowc computes with it, else the smallest type that
+// holds it without loss, else the closest block type of no less precision.
+// q4_k keeps its codes in q4_b32 and only rounds the products of scales to
+// f16 (an error of at most 2⁻¹¹ of the block's range); q5_1 and the other
+// k-quants become q8_b32t2 (an error of at most 1/254 of the block's largest
+// magnitude, a fraction of their own step).
+func ComputeType(stored DType) DType {
+	switch stored {
+	case GQ4_0, GQ4_1, GQ4K:
+		return Q4B32
+	case GQ8_0, GQ5_0, GQ5_1, GQ2K, GQ3K, GQ5K, GQ6K:
+		return Q8B32T2
+	case F64, I8, I16, I32, I64, U8, Bool:
+		return F32
+	}
+	return stored
+}
+
+type pair struct{ dst, src DType }
+
+// A recoder rewrites one block of src's type into blocks of dst's.
+type recoder func(dst []byte, dt DType, src []byte, st DType)
+
+// recoders keep the stored codes instead of rounding values anew: encoding the
+// decoded values by rule A would choose other scales than the file's.
+var recoders = map[pair]recoder{
+	{Q8B32T2, GQ8_0}: func(dst []byte, _ DType, src []byte, _ DType) { copy(dst, src) },
+	{Q8B32T2, GQ4_0}: recodeSigned, {Q8B32T2, GQ5_0}: recodeSigned,
+	{Q4B32, GQ4_0}: recodeAffine, {Q4B32, GQ4_1}: recodeAffine,
+	{Q8B32, GQ4_0}: recodeAffine, {Q8B32, GQ4_1}: recodeAffine,
+	{Q8B32, GQ5_0}: recodeAffine, {Q8B32, GQ5_1}: recodeAffine,
+	{Q4B32, GQ4K}: recodeQ4K,
+}
+
+// Transcode rewrites stored elements in another type: exact where Lossless
+// says so, else the decoded values are encoded by dt's rounding rule. Both
+// buffers must hold the same number of elements in whole blocks of both types.
+//
+// The one limit of exactness is a q4_0 or q5_0 scale so large (8·|d| > 65504
+// or 16·|d| > 65504) that its offset is no f16 number; such a block is encoded
+// by rule A.
+func Transcode(dst []byte, dt DType, src []byte, st DType) error {
+	if st == Invalid || st >= numDTypes {
+		return checkSizes("transcode", st, 0, 0)
+	}
+	n := len(src) / st.BlockBytes() * st.Block()
+	if err := checkSizes("transcode from", st, n, len(src)); err != nil {
+		return err
+	}
+	if err := checkSizes("transcode to", dt, n, len(dst)); err != nil {
+		return err
+	}
+	if dt == st {
+		copy(dst, src)
+		return nil
+	}
+	if f := recoders[pair{dt, st}]; f != nil {
+		size, out := st.BlockBytes(), dt.RowBytes(st.Block())
+		for ; len(src) > 0; src, dst = src[size:], dst[out:] {
+			f(dst[:out], dt, src[:size], st)
+		}
+		return nil
+	}
+	return transcodeValues(dst, dt, src, st, n)
+}
+
+// transcodeValues goes through float32 in pieces of whole blocks of any type.
+func transcodeValues(dst []byte, dt DType, src []byte, st DType, n int) error {
+	var buf [256]float32
+	for n > 0 {
+		k := min(n, len(buf))
+		in, out := st.RowBytes(k), dt.RowBytes(k)
+		if err := Decode(buf[:k], st, src[:in]); err != nil {
+			return err
+		}
+		if err := Encode(dst[:out], dt, buf[:k]); err != nil {
+			return err
+		}
+		n, src, dst = n-k, src[in:], dst[out:]
+	}
+	return nil
+}
+
+// ggmlCodes reads the codes and f16 numbers of q4_0, q4_1, q5_0 or q5_1; m is
+// the offset of zero-based codes: the stored minimum, or −8·d or −16·d.
+func ggmlCodes(codes *[32]uint8, src []byte, st DType) (d uint16, m float64) {
+	d = binary.LittleEndian.Uint16(src)
+	scale := float64(F16ToF32(d))
+	m = -8 * scale
+	data := src[2:]
+	if st == GQ5_0 {
+		m = -16 * scale
+	}
+	if st == GQ4_1 || st == GQ5_1 {
+		m = float64(f16At(data))
+		data = data[2:]
+	}
+	var high uint32
+	if st == GQ5_0 || st == GQ5_1 {
+		high = binary.LittleEndian.Uint32(data)
+		data = data[4:]
+	}
+	for i, b := range data[:16] {
+		codes[i] = b&15 | uint8(high>>i&1)<<4
+		codes[i+16] = b>>4 | uint8(high>>(i+16)&1)<<4
+	}
+	return d, m
+}
+
+func recodeAffine(dst []byte, dt DType, src []byte, st DType) {
+	var codes [32]uint8
+	d, m := ggmlCodes(&codes, src, st)
+	if math.Abs(m) > MaxF16 && (st == GQ4_0 || st == GQ5_0) {
+		var values [32]float32
+		blockDecoders[st](values[:], st, src)
+		encodeAffine(dst, dt, values[:])
+		return
+	}
+	affine[dt].putBlock(dst, d, F32ToF16(float32(m)), codes[:])
+}
+
+// recodeSigned keeps d and stores q − 8 or q − 16 as signed codes.
+func recodeSigned(dst []byte, _ DType, src []byte, st DType) {
+	var codes [32]uint8
+	d, _ := ggmlCodes(&codes, src, st)
+	zero := uint8(8)
+	if st == GQ5_0 {
+		zero = 16
+	}
+	binary.LittleEndian.PutUint16(dst, d)
+	for i, c := range codes {
+		dst[2+i] = c - zero
+	}
+}
+
+// recodeQ4K writes the eight sub-blocks of a q4_k block as q4_b32 blocks with
+// the same codes; d·scale and dmin·min are rounded to f16.
+func recodeQ4K(dst []byte, _ DType, src []byte, _ DType) {
+	d, dmin := float64(f16At(src)), float64(f16At(src[2:]))
+	size := Q4B32.BlockBytes()
+	for sub := range 8 {
+		sc, mn := kScaleMin(src[4:16], sub)
+		var codes [32]uint8
+		shift := uint(sub % 2 * 4)
+		for i, b := range src[16+32*(sub/2):][:32] {
+			codes[i] = b >> shift & 15
+		}
+		affine[Q4B32].putBlock(dst[sub*size:][:size],
+			saturateF16(d*float64(sc)), saturateF16(-dmin*float64(mn)), codes[:])
+	}
+}

@@ -1,0 +1,130 @@
+package tensor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/rand"
+	"testing"
+)
+
+var fileTypes = []DType{F32, F16, BF16, F64, I8, I16, I32, I64, U8, Bool,
+	GQ4_0, GQ4_1, GQ5_0, GQ5_1, GQ8_0, GQ2K, GQ3K, GQ4K, GQ5K, GQ6K}
+
+// randomBlocks makes stored bytes of n elements whose f16 and f32 fields are
+// ordinary numbers.
+func randomBlocks(dt DType, n int, seed int64) []byte {
+	rng := rand.New(rand.NewSource(seed))
+	src := make([]byte, dt.RowBytes(n))
+	rng.Read(src)
+	if dt == F32 || dt == F16 || dt == BF16 || dt == F64 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		if err := Encode(src, dt, x); err != nil {
+			panic(err)
+		}
+		return src
+	}
+	heads := map[DType][]int{GQ4_0: {0}, GQ4_1: {0, 2}, GQ5_0: {0}, GQ5_1: {0, 2}, GQ8_0: {0},
+		GQ2K: {80, 82}, GQ3K: {108}, GQ4K: {0, 2}, GQ5K: {0, 2}, GQ6K: {208}}
+	for at := 0; at < len(src); at += dt.BlockBytes() {
+		for _, h := range heads[dt] {
+			binary.LittleEndian.PutUint16(src[at+h:], F32ToF16(float32(rng.NormFloat64()*0.03)))
+		}
+	}
+	return src
+}
+
+func TestLosslessPairsAreExact(t *testing.T) {
+	t.Parallel()
+	count := 0
+	for _, st := range fileTypes {
+		for dt := F32; dt < numDTypes; dt++ {
+			if !Lossless(dt, st) || !CanEncode(dt) && dt != st {
+				continue
+			}
+			count++
+			const n = 256 * 20
+			src := randomBlocks(st, n, int64(st))
+			dst := make([]byte, dt.RowBytes(n))
+			if err := Transcode(dst, dt, src, st); err != nil {
+				t.Fatal(err)
+			}
+			want, got := decode(t, st, src), decode(t, dt, dst)
+			for i := range want {
+				if want[i] != got[i] {
+					t.Fatalf("%s to %s: element %d: %v became %v", st, dt, i, want[i], got[i])
+				}
+			}
+		}
+	}
+	if count < 30 {
+		t.Errorf("only %d lossless pairs", count)
+	}
+	for _, p := range []pair{{Q8B32T2, GQ8_0}, {Q4B32, GQ4_0}, {Q4B32, GQ4_1}, {F32, F16}, {F32, BF16}, {F16, F16}} {
+		if !Lossless(p.dst, p.src) {
+			t.Errorf("%s to %s should be lossless", p.src, p.dst)
+		}
+	}
+	for _, p := range []pair{{F16, F32}, {F16, BF16}, {Q4B32, GQ4K}, {Q4B32, GQ8_0}, {Q8B32T2, GQ4_1}, {Q4B64, GQ4_0}, {F32, F64}} {
+		if Lossless(p.dst, p.src) {
+			t.Errorf("%s to %s should not be lossless", p.src, p.dst)
+		}
+	}
+}
+
+// What a file's type is computed with when nothing was asked stays close to
+// the file's own values.
+func TestComputeTypeIsClose(t *testing.T) {
+	t.Parallel()
+	for _, st := range fileTypes {
+		dt := ComputeType(st)
+		if !CanEncode(dt) {
+			t.Errorf("%s is computed with as %s, which cannot be written", st, dt)
+			continue
+		}
+		const n = 256 * 20
+		src := randomBlocks(st, n, 7)
+		dst := make([]byte, dt.RowBytes(n))
+		if err := Transcode(dst, dt, src, st); err != nil {
+			t.Fatal(err)
+		}
+		want, got := decode(t, st, src), decode(t, dt, dst)
+		b := max(dt.Block(), 32)
+		for i := range want {
+			top := 0.0
+			for _, x := range want[i/b*b:][:b] {
+				top = max(top, math.Abs(float64(x)))
+			}
+			if d := math.Abs(float64(want[i]) - float64(got[i])); d > top/250 {
+				t.Fatalf("%s to %s: element %d: %v became %v (block's largest %v)", st, dt, i, want[i], got[i], top)
+			}
+		}
+	}
+}
+
+func TestTranscodeHugeQ4Scale(t *testing.T) {
+	t.Parallel()
+	src := randomBlocks(GQ4_0, 32, 1)
+	binary.LittleEndian.PutUint16(src, F32ToF16(60000))
+	dst := make([]byte, Q4B32.BlockBytes())
+	if err := Transcode(dst, Q4B32, src, GQ4_0); err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range decode(t, Q4B32, dst) {
+		if x != x || math.IsInf(float64(x), 0) {
+			t.Fatalf("element %d is %v", i, x)
+		}
+	}
+}
+
+func TestTranscodeSameTypeCopies(t *testing.T) {
+	t.Parallel()
+	src := randomBlocks(GQ6K, 512, 3)
+	dst := make([]byte, len(src))
+	if err := Transcode(dst, GQ6K, src, GQ6K); err != nil || !bytes.Equal(src, dst) {
+		t.Fatal("the bytes changed", err)
+	}
+}
