@@ -1,0 +1,63 @@
+package ir
+
+import "fmt"
+
+// A returns the plain use of a value.
+func A(v *Value) Arg { return Arg{Value: v} }
+
+// NewOp makes an op on values of a graph, inferring the types of its results.
+// It needs one name per result. Attributes may come in any order; an error
+// says what does not fit. Use NewRegion for ops with a body.
+func NewOp(def *OpDef, args []Arg, attrs Attrs, names ...string) (*Op, error) {
+	return NewRegion(def, args, attrs, nil, names...)
+}
+
+// NewRegion is NewOp for repeat, fuse and par, whose body is given.
+func NewRegion(def *OpDef, args []Arg, attrs Attrs, body *Block, names ...string) (*Op, error) {
+	o := &Op{Def: def, Args: args, Attrs: attrs.normalize(def), Body: body}
+	types, err := o.infer()
+	if err != nil {
+		return nil, err
+	}
+	if len(types) != len(names) {
+		return nil, fmt.Errorf("op %s yields %d values but %d names are given", def.Name, len(types), len(names))
+	}
+	for i, n := range names {
+		o.Results = append(o.Results, &Value{Name: n, Kind: Result, Type: types[i], Op: o})
+	}
+	return o, nil
+}
+
+// infer checks arguments and attributes against the definition and gives the
+// result types.
+func (o *Op) infer() ([]Type, error) {
+	if err := o.checkArgs(); err != nil {
+		return nil, fmt.Errorf("op %s: %w", o.Def.Name, err)
+	}
+	if err := o.checkAttrs(); err != nil {
+		return nil, fmt.Errorf("op %s: %w", o.Def.Name, err)
+	}
+	if o.Def.Is(HasBody) != (o.Body != nil) {
+		return nil, fmt.Errorf("op %s: a body where none belongs, or none where one does", o.Def.Name)
+	}
+	types, err := o.Def.Infer(o)
+	if err != nil {
+		return nil, fmt.Errorf("op %s: %w", o.Def.Name, err)
+	}
+	return types, nil
+}
+
+// Reinfer sets the result types anew after arguments or attributes changed.
+func (o *Op) Reinfer() error {
+	types, err := o.infer()
+	if err != nil {
+		return err
+	}
+	if len(types) != len(o.Results) {
+		return fmt.Errorf("op %s: yields %d values, has %d results", o.Def.Name, len(types), len(o.Results))
+	}
+	for i, t := range types {
+		o.Results[i].Type = t
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// anyValue is what a parameter without declared kinds takes.
+var anyValue = []Kind{Result, Carry, Input}
+
+func (o *Op) checkArgs() error {
+	ps := o.Def.Params
+	least, most := 0, len(ps)
+	for _, p := range ps {
+		switch {
+		case p.Variadic:
+			most = math.MaxInt
+			if !p.Optional && o.Def != Repeat {
+				least++
+			}
+		case !p.Optional:
+			least++
+		}
+	}
+	if n := len(o.Args); n < least || n > most {
+		return fmt.Errorf("%d arguments, expected %s", n, o.Def.signature())
+	}
+	for i, a := range o.Args {
+		p := ps[min(i, len(ps)-1)]
+		kinds := p.Kinds
+		if kinds == nil {
+			kinds = anyValue
+		}
+		if !slices.Contains(kinds, a.Kind) {
+			return fmt.Errorf("argument %s is a %s, expected %s for %s", a, a.Kind, kindNames(kinds), p.Name)
+		}
+		if a.Index != nil && a.Kind != Weight && a.Kind != State {
+			return fmt.Errorf("argument %s: only weights and states take an index", a)
+		}
+	}
+	return nil
+}
+
+func kindNames(kinds []Kind) string {
+	var names []string
+	for _, k := range kinds {
+		if s := "a " + k.String(); !slices.Contains(names, s) && k != Input && k != Carry {
+			names = append(names, s)
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// signature shows the parameters as docs/ops.md does: x, w, [b], more….
+func (d *OpDef) signature() string {
+	var parts []string
+	for _, p := range d.Params {
+		s := p.Name
+		if p.Variadic {
+			s += "…"
+		}
+		if p.Optional {
+			s = "[" + s + "]"
+		}
+		parts = append(parts, s)
+	}
+	if parts == nil {
+		return "none"
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+func (o *Op) checkAttrs() error {
+	seen := map[string]bool{}
+	for _, a := range o.Attrs {
+		d := o.Def.Attr(a.Name)
+		if d == nil {
+			return fmt.Errorf("unknown attribute %s%s", a.Name, didYouMean(a.Name, o.Def.attrNames()))
+		}
+		if seen[a.Name] {
+			return fmt.Errorf("attribute %s is given twice", a.Name)
+		}
+		seen[a.Name] = true
+		if err := d.check(a.Val); err != nil {
+			return fmt.Errorf("attribute %s: %w", a.Name, err)
+		}
+	}
+	for _, d := range o.Def.Attrs {
+		if d.Required && !seen[d.Name] {
+			return fmt.Errorf("attribute %s is missing", d.Name)
+		}
+	}
+	return nil
+}
+
+func (d *AttrDef) check(val any) error {
+	ok := false
+	switch v := val.(type) {
+	case int:
+		ok = d.Kind == IntAttr || d.Kind == PerLayerInt
+	case float64:
+		ok = (d.Kind == FloatAttr || d.Kind == PerLayerFloat) && !math.IsNaN(v)
+	case bool:
+		ok = d.Kind == BoolAttr
+	case string:
+		ok = d.Kind == WordAttr && slices.Contains(d.Words, v)
+		if d.Kind == WordAttr && !ok {
+			return fmt.Errorf("unknown word %s, expected one of %s", v, strings.Join(d.Words, ", "))
+		}
+	case tensor.DType:
+		ok = d.Kind == DTypeAttr && v != tensor.Invalid
+	case []int:
+		ok = d.Kind == IntsAttr || d.Kind == PerLayerInt && len(v) > 0
+	case []float64:
+		ok = (d.Kind == FloatsAttr || d.Kind == PerLayerFloat && len(v) > 0) && !slices.ContainsFunc(v, math.IsNaN)
+	}
+	if !ok {
+		return fmt.Errorf("%v is not %s", val, article(d.Kind.String()))
+	}
+	return nil
+}
+
+func article(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}

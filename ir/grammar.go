@@ -1,0 +1,199 @@
+package ir
+
+import (
+	"github.com/alecthomas/participle/v2"
+	"github.com/alecthomas/participle/v2/lexer"
+)
+
+// The tokens of the text form. Keywords stand before identifiers, or the
+// lexer would hand them out as op names; the end of a line is a token, because
+// it ends a statement.
+var irLexer = lexer.MustSimple([]lexer.SimpleRule{
+	{Name: "Comment", Pattern: `#[^\n]*`},
+	{Name: "Space", Pattern: `[ \t\r]+`},
+	{Name: "EOL", Pattern: `\n`},
+	{Name: "String", Pattern: `"(\\.|[^"\\\n])*"`},
+	{Name: "Keyword", Pattern: `\b(module|weight|state|graph|input|yield|from|repeat|fuse|par)\b`},
+	{Name: "Value", Pattern: `%[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*`},
+	{Name: "Weight", Pattern: `@[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*`},
+	{Name: "Note", Pattern: `![A-Za-z_][A-Za-z0-9_]*`},
+	{Name: "Number", Pattern: `[-+]?([0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?|inf\b)`},
+	{Name: "Ident", Pattern: `[A-Za-z_][A-Za-z0-9_]*`},
+	{Name: "Punct", Pattern: `\.\.|>=|[][(){}=:,]`},
+})
+
+// The structs below are the grammar; they are turned into the module's own
+// types at once (parse*.go) and are seen nowhere else.
+
+type gModule struct {
+	Pos   lexer.Position
+	Name  string   `parser:"EOL* 'module' @Ident '{' EOL+"`
+	Decls []*gDecl `parser:"(@@ EOL+)* '}' EOL*"`
+}
+
+type gDecl struct {
+	Weight *gWeight `parser:"@@"`
+	State  *gState  `parser:"| @@"`
+	Graph  *gGraph  `parser:"| @@"`
+}
+
+type gWeight struct {
+	Pos    lexer.Position
+	Name   string    `parser:"'weight' @Weight"`
+	Count  []*gCount `parser:"('[' @@ (',' @@)* ']')?"`
+	Type   *gType    `parser:"':' @@"`
+	Recipe *gRecipe  `parser:"('from' @@)?"`
+}
+
+type gCount struct {
+	Pos lexer.Position
+	N   string `parser:"@Number"`
+	Hi  string `parser:"('..' @Number)?"`
+}
+
+type gType struct {
+	Pos   lexer.Position
+	Elem  string   `parser:"@Ident"`
+	Sizes []string `parser:"'[' (@(Ident|Number) (',' @(Ident|Number))*)? ']'"`
+}
+
+type gRecipe struct {
+	Pos    lexer.Position
+	Source string     `parser:"@String"`
+	Weight string     `parser:"| @Weight"`
+	Call   string     `parser:"| @Ident"`
+	Args   []*gRecArg `parser:"'(' @@ (',' @@)* ')'"`
+}
+
+type gRecArg struct {
+	Pos    lexer.Position
+	Num    string   `parser:"@Number"`
+	Recipe *gRecipe `parser:"| @@"`
+	Word   string   `parser:"| @Ident"`
+}
+
+type gState struct {
+	Pos    lexer.Position
+	Name   string    `parser:"'state' @Value"`
+	Count  []*gCount `parser:"('[' @@ (',' @@)* ']')? ':' 'rows' '{'"`
+	Fields []*gField `parser:"@@ (',' @@)* '}'"`
+	Page   string    `parser:"'paged' @Number"`
+	Window string    `parser:"('window' @Number)?"`
+}
+
+type gField struct {
+	Name string `parser:"@(Ident|Keyword) ':'"`
+	Type *gType `parser:"@@"`
+}
+
+type gGraph struct {
+	Pos   lexer.Position
+	Name  string   `parser:"'graph' @Ident"`
+	Dims  []*gDim  `parser:"'(' (@@ (',' @@)*)? ')' '{' EOL+"`
+	Stmts []*gStmt `parser:"(@@ EOL+)* '}'"`
+}
+
+type gDim struct {
+	Pos  lexer.Position
+	Name string `parser:"@Ident"`
+	Role string `parser:"@Ident"`
+}
+
+type gStmt struct {
+	Pos   lexer.Position
+	Input *gInput `parser:"@@"`
+	Yield *gYield `parser:"| @@"`
+	Op    *gOp    `parser:"| @@"`
+}
+
+type gInput struct {
+	Name string `parser:"'input' @Value ':'"`
+	Type *gType `parser:"@@"`
+}
+
+type gYield struct {
+	Pos  lexer.Position
+	Args []*gArg `parser:"'yield' (@@ (',' @@)*)?"`
+}
+
+type gOp struct {
+	Pos     lexer.Position
+	Results []*gName `parser:"(@@ (',' @@)* '=')?"`
+	Repeat  *gRepeat `parser:"( 'repeat' @@"`
+	Fuse    *gBody   `parser:"| 'fuse' @@"`
+	Par     *gPar    `parser:"| 'par' @@"`
+	Plain   *gPlain  `parser:"| @@ )"`
+	Types   []*gType `parser:"(':' @@ (',' @@)*)?"`
+	Notes   []*gNote `parser:"@@*"`
+}
+
+type gName struct {
+	Pos  lexer.Position
+	Name string `parser:"@Value"`
+}
+
+type gPlain struct {
+	Pos   lexer.Position
+	Name  string   `parser:"@Ident"`
+	Args  []*gArg  `parser:"(@@ (',' @@)*)?"`
+	Attrs []*gAttr `parser:"('{' (@@ (',' @@)*)? '}')?"`
+}
+
+type gArg struct {
+	Pos   lexer.Position
+	Name  string   `parser:"@(Value|Weight)"`
+	Index []string `parser:"('[' @Number (',' @Number)* ']')?"`
+}
+
+type gAttr struct {
+	Pos  lexer.Position
+	Name string `parser:"@(Ident|Keyword)"`
+	Val  *gVal  `parser:"('=' @@)?"`
+}
+
+type gVal struct {
+	Num  string   `parser:"@Number"`
+	Word string   `parser:"| @(Ident|Keyword)"`
+	List []string `parser:"| '[' (@Number (',' @Number)*)?"`
+	End  bool     `parser:"@']'"`
+}
+
+type gRepeat struct {
+	Lo    string    `parser:"@Number '..'"`
+	Hi    string    `parser:"@Number"`
+	Carry []*gCarry `parser:"'(' (@@ (',' @@)*)? ')'"`
+	Body  *gBody    `parser:"@@"`
+}
+
+type gCarry struct {
+	Pos  lexer.Position
+	Name string `parser:"@Value '='"`
+	Init *gArg  `parser:"@@"`
+}
+
+type gPar struct {
+	Members string `parser:"@Number"`
+	Body    *gBody `parser:"@@"`
+}
+
+type gBody struct {
+	Stmts []*gStmt `parser:"'{' EOL+ (@@ EOL+)* '}'"`
+}
+
+type gNote struct {
+	Name string      `parser:"@Note"`
+	Args []*gNoteArg `parser:"('(' @@ (',' @@)* ')')?"`
+}
+
+type gNoteArg struct {
+	Pos   lexer.Position
+	First string `parser:"@(Ident|Keyword|Number|String)"`
+	From  string `parser:"('>=' @Number"`
+	Val   string `parser:"':' @(Ident|Keyword|Number|String))?"`
+}
+
+var irParser = participle.MustBuild[gModule](
+	participle.Lexer(irLexer),
+	participle.Elide("Comment", "Space"),
+	participle.UseLookahead(2),
+)

@@ -1,0 +1,39 @@
+package ir
+
+// Weight finds a weight by name, or gives nil.
+func (m *Module) Weight(name string) *Value { return find(m.Weights, name) }
+
+// State finds a state by name, or gives nil.
+func (m *Module) State(name string) *Value { return find(m.States, name) }
+
+// Graph finds a graph by name, or gives nil.
+func (m *Module) Graph(name string) *Graph {
+	for _, g := range m.Graphs {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// Input finds an input by name, or gives nil.
+func (g *Graph) Input(name string) *Value { return find(g.Inputs, name) }
+
+// Dim finds a dim by role ("tokens", "wanted", "sequences"), or gives nil.
+func (g *Graph) Dim(role string) *Dim {
+	for _, d := range g.Dims {
+		if d.Role == role {
+			return d
+		}
+	}
+	return nil
+}
+
+func find(vs []*Value, name string) *Value {
+	for _, v := range vs {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
+}

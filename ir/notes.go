@@ -1,0 +1,57 @@
+package ir
+
+import "slices"
+
+// Get finds a note by name, or gives nil.
+func (ns Notes) Get(name string) *Note {
+	for i := range ns {
+		if ns[i].Name == name {
+			return &ns[i]
+		}
+	}
+	return nil
+}
+
+// Set puts a note, replacing an earlier one of the same name.
+func (ns *Notes) Set(n Note) {
+	if old := ns.Get(n.Name); old != nil {
+		*old = n
+		return
+	}
+	*ns = append(*ns, n)
+}
+
+// Delete removes the note of the given name if it is there.
+func (ns *Notes) Delete(name string) {
+	*ns = slices.DeleteFunc(*ns, func(n Note) bool { return n.Name == name })
+}
+
+// Words makes a note of unconditional words: Words("slot", "2") is !slot(2).
+func Words(name string, words ...string) Note {
+	n := Note{Name: name}
+	for _, w := range words {
+		n.Args = append(n.Args, NoteArg{Val: w})
+	}
+	return n
+}
+
+// Word is the note's value for the given count of rows (or layer, by what the
+// note's bounds are on): the last case whose bound is not above n, or "".
+func (n *Note) Word(count int) string {
+	val := ""
+	for _, a := range n.Args {
+		if a.Of == "" || count >= a.From {
+			val = a.Val
+		}
+	}
+	return val
+}
+
+// DropNotes removes every note of the module.
+func DropNotes(m *Module) {
+	for _, g := range m.Graphs {
+		for o := range g.All() {
+			o.Notes = nil
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// Elementwise ops of two arguments. The second may be a weight vector, which
+// is then the same for every row.
+var (
+	Add = binary("add", "y = a + b", "{0} + {1}", ir.Commutative, func(a, b float64) float64 { return a + b })
+	Sub = binary("sub", "y = a − b", "{0} - {1}", 0, func(a, b float64) float64 { return a - b })
+	Mul = binary("mul", "y = a · b", "{0} * {1}", ir.Commutative, func(a, b float64) float64 { return a * b })
+	Div = binary("div", "y = a / b", "{0} / {1}", 0, func(a, b float64) float64 { return a / b })
+)
+
+func binary(name, doc, expr string, traits ir.Trait, f func(a, b float64) float64) *ir.OpDef {
+	return &ir.OpDef{
+		Name: name, Doc: doc, Expr: expr, Traits: pointwise | traits,
+		Params: []ir.ParamDef{
+			param("a", "f32[T, D]", value),
+			param("b", "f32[T, D], or a weight [D] that is the same for every row", either),
+		},
+		Infer: inferBinary,
+		Eval: func(_ *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+			out, b := in[0].Clone(), in[1].F
+			for i, x := range out.F {
+				out.F[i] = f(x, b[i%len(b)])
+			}
+			return []*tensor.Tensor{out}, nil
+		},
+	}
+}
+
+func inferBinary(o *ir.Op) ([]ir.Type, error) {
+	a, b := o.Args[0], o.Args[1]
+	t, err := matrix(a)
+	if err != nil {
+		return nil, err
+	}
+	if b.Kind == ir.Weight {
+		return one(t, vector(b, t.Cols()))
+	}
+	if !b.Type.Equal(t) {
+		return nil, fmt.Errorf("%s is %s but %s is %s; they must be alike", a, a.Type, b, b.Type)
+	}
+	return one(t, nil)
+}

@@ -1,0 +1,114 @@
+package ops
+
+import (
+	"math"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+func normAttrs(eps ir.AttrDef) []ir.AttrDef {
+	return []ir.AttrDef{
+		eps,
+		{Name: "base", Kind: ir.FloatAttr, Default: 0.0, Doc: "added to the weight (1 in Gemma)"},
+		{Name: "heads", Kind: ir.IntAttr, Default: 1, Doc: "the columns are this many slices, each normalised alone; the weight has one slice's entries"},
+	}
+}
+
+// RMSNorm is root-mean-square normalisation.
+var RMSNorm = &ir.OpDef{
+	Name:   "rmsnorm",
+	Doc:    "y = x / √(mean(x²) + eps) · (w + base) (Zhang and Sennrich 2019, eq. 4)",
+	Params: []ir.ParamDef{param("x", "f32[T, D]", value), optional(param("w", "[D/heads]; 1 when absent", weight))},
+	Attrs:  normAttrs(number("eps", "added to the mean square")),
+	Traits: ir.RowWise,
+	Infer:  inferNorm,
+	Eval: evalNorm(func(o *ir.Op, x []float64) {
+		scaleBy(x, 1/math.Sqrt(dot(x, x)/float64(len(x))+o.Float("eps")))
+	}),
+}
+
+// LayerNorm is layer normalisation.
+var LayerNorm = &ir.OpDef{
+	Name: "layernorm",
+	Doc:  "y = (x − mean(x)) / √(var(x) + eps) · (w + base) + b (Ba et al. 2016); var divides by the count",
+	Params: []ir.ParamDef{
+		param("x", "f32[T, D]", value),
+		optional(param("w", "[D/heads]; 1 when absent", weight)),
+		optional(param("b", "[D/heads]; 0 when absent", weight)),
+	},
+	Attrs:  normAttrs(number("eps", "added to the variance")),
+	Traits: ir.RowWise,
+	Infer:  inferNorm,
+	Eval: evalNorm(func(o *ir.Op, x []float64) {
+		mean := 0.0
+		for _, v := range x {
+			mean += v / float64(len(x))
+		}
+		for i := range x {
+			x[i] -= mean
+		}
+		scaleBy(x, 1/math.Sqrt(dot(x, x)/float64(len(x))+o.Float("eps")))
+	}),
+}
+
+// L2Norm divides each row by its length.
+var L2Norm = &ir.OpDef{
+	Name:   "l2norm",
+	Doc:    "y = x / √(Σ x² + eps)",
+	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
+	Attrs: []ir.AttrDef{
+		{Name: "eps", Kind: ir.FloatAttr, Default: 1e-12, Doc: "added to the sum of squares"},
+		{Name: "heads", Kind: ir.IntAttr, Default: 1, Doc: "the columns are this many slices, each normalised alone"},
+	},
+	Traits: ir.RowWise,
+	Infer:  inferNorm,
+	Eval: evalNorm(func(o *ir.Op, x []float64) {
+		scaleBy(x, 1/math.Sqrt(dot(x, x)+o.Float("eps")))
+	}),
+}
+
+func scaleBy(x []float64, s float64) {
+	for i := range x {
+		x[i] *= s
+	}
+}
+
+func inferNorm(o *ir.Op) ([]ir.Type, error) {
+	x, err := matrix(o.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	width, err := headWidth(o.Args[0], o.Int("heads"))
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range o.Args[1:] {
+		if err := vector(w, width); err != nil {
+			return nil, err
+		}
+	}
+	return one(x, nil)
+}
+
+// evalNorm normalises each slice of each row in place, then applies weight
+// and bias.
+func evalNorm(slice func(o *ir.Op, x []float64)) func(*ir.Op, []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	return func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+		out := in[0].Clone()
+		width := out.Shape[1] / o.Int("heads")
+		for at := 0; at < len(out.F); at += width {
+			x := out.F[at : at+width]
+			slice(o, x)
+			for i := range x {
+				if len(in) > 1 {
+					x[i] *= in[1].F[i] + o.Float("base")
+				}
+				if len(in) > 2 {
+					x[i] += in[2].F[i]
+				}
+			}
+		}
+		return []*tensor.Tensor{out}, nil
+	}
+}

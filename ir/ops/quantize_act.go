@@ -1,0 +1,37 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// QuantizeAct rounds activations to eight bits.
+var QuantizeAct = &ir.OpDef{
+	Name: "quantize_act",
+	Doc: "Rounds each block of 32 or 64 columns to integers −127…127 times one scale: scale = absmax/127 in float32, " +
+		"codes x · (127/absmax) in float32, rounded to the nearest, ties to even; a block of zeros has scale 0. A change of meaning, hence an op.",
+	Params: []ir.ParamDef{param("x", "f32[T, K]", value)},
+	Attrs:  []ir.AttrDef{{Name: "type", Kind: ir.DTypeAttr, Required: true, Doc: "a8_b32 or a8_b64"}},
+	Traits: ir.RowWise | ir.TileLocal,
+	Infer: func(o *ir.Op) ([]ir.Type, error) {
+		x, err := matrix(o.Args[0])
+		if err != nil {
+			return nil, err
+		}
+		t := o.DType("type")
+		if !t.IsActivation() {
+			return nil, fmt.Errorf("type=%s, expected a8_b32 or a8_b64", t)
+		}
+		if x.Cols()%t.Block() != 0 {
+			return nil, fmt.Errorf("%s has %d columns, which are not whole blocks of %d", o.Args[0], x.Cols(), t.Block())
+		}
+		return one(ir.T(t, x.Shape...), nil)
+	},
+	Eval: func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+		out := in[0].Clone()
+		out.DType = o.DType("type")
+		return []*tensor.Tensor{out}, Round(out.DType, out.F)
+	},
+}

@@ -1,0 +1,24 @@
+// Package ops is the table of all operations: what each takes, what it
+// yields, and what it means in real numbers. docs/ops.md is generated from it.
+package ops
+
+import "github.com/iflowc/iflowc/ir"
+
+//go:generate go run ../../tools/opdoc -o ../../docs/ops.md
+
+// Table lists every op that iflowc knows.
+var Table = ir.OpSet{
+	ir.Repeat, ir.Fuse, ir.Par,
+
+	Embed, Rows, RopeTable, Rope,
+	Matmul,
+	Add, Sub, Mul, Div,
+	Scale, Shift, Softcap, Clamp,
+	Silu, Gelu, GeluTanh, QuickGelu, Relu, Relu2, Sigmoid, Tanh, Elu, Softplus, Identity,
+	RMSNorm, LayerNorm, L2Norm,
+	Split, Concat,
+	KVAppend, Attention,
+	QuantizeAct,
+	AllReduce, AllGather,
+	Argmax, Softmax,
+}

@@ -1,0 +1,231 @@
+package ir
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// maxSize bounds one size; nothing real comes near it, and products of a few
+// sizes are checked against overflow by the verifier.
+const maxSize = 1 << 31
+
+func (p *parser) int(at Pos, text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n > maxSize || n < -maxSize {
+		p.errs.addf(at, "%s is not a whole number up to %d", text, maxSize)
+		return 0
+	}
+	return n
+}
+
+func (p *parser) float(at Pos, text string) float64 {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		p.errs.addf(at, "%s is not a number that fits a float64", text)
+	}
+	return f
+}
+
+func (p *parser) counts(gs []*gCount) []Range {
+	var out []Range
+	for _, g := range gs {
+		r := Range{0, p.int(pos(g.Pos), g.N)}
+		if g.Hi != "" {
+			r = Range{r.Hi, p.int(pos(g.Pos), g.Hi)}
+		}
+		if r.Lo < 0 || r.Hi <= r.Lo {
+			p.errs.addf(pos(g.Pos), "index range %d..%d is empty or negative", r.Lo, r.Hi)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// typ converts a type; the sizes' names are those of the current graph.
+func (p *parser) typ(g *gType) Type {
+	elem, ok := tensor.ParseDType(g.Elem)
+	if !ok || elem == tensor.Invalid {
+		p.errs.addf(pos(g.Pos), "unknown element type %s", g.Elem)
+		elem = tensor.Invalid
+	}
+	t := Type{Elem: elem}
+	for _, s := range g.Sizes {
+		t.Shape = append(t.Shape, p.size(pos(g.Pos), s))
+	}
+	return t
+}
+
+func (p *parser) size(at Pos, text string) Size {
+	if c := text[0]; c >= '0' && c <= '9' || c == '-' || c == '+' {
+		n := p.int(at, text)
+		if n <= 0 {
+			p.errs.addf(at, "size %s is not positive", text)
+		}
+		return N(n)
+	}
+	var names []string
+	if p.graph != nil {
+		for _, d := range p.graph.Dims {
+			if d.Name == text {
+				return Size{Dim: d}
+			}
+			names = append(names, d.Name)
+		}
+	}
+	p.errs.addf(at, "unknown size %s, expected a number or one of the graph's dims [%s]", text, strings.Join(names, ", "))
+	return N(1)
+}
+
+func (p *parser) attr(o *Op, g *gAttr) {
+	at := pos(g.Pos)
+	d := o.Def.Attr(g.Name)
+	if d == nil {
+		if p.ops.Lookup(o.Def.Name) != nil {
+			p.errs.addf(at, "op %s: unknown attribute %s%s", o.Def.Name, g.Name, didYouMean(g.Name, o.Def.attrNames()))
+		}
+		return
+	}
+	if o.Has(g.Name) {
+		p.errs.addf(at, "op %s: attribute %s is given twice", o.Def.Name, g.Name)
+		return
+	}
+	val := p.attrVal(d, g, at)
+	if val == nil {
+		p.errs.addf(at, "op %s: attribute %s: expected %s", o.Def.Name, g.Name, article(d.Kind.String()))
+		return
+	}
+	if err := d.check(val); err != nil {
+		p.errs.addf(at, "op %s: attribute %s: %v", o.Def.Name, g.Name, err)
+		return
+	}
+	o.Attrs.Set(g.Name, val)
+}
+
+// attrVal reads a value as its declaration wants it; nil when it is of
+// another kind.
+func (p *parser) attrVal(d *AttrDef, g *gAttr, at Pos) any {
+	v := g.Val
+	if v == nil {
+		if d.Kind == BoolAttr {
+			return true
+		}
+		return nil
+	}
+	switch d.Kind {
+	case IntAttr, PerLayerInt:
+		if v.Num != "" {
+			return p.int(at, v.Num)
+		}
+	case FloatAttr, PerLayerFloat:
+		if v.Num != "" {
+			return p.float(at, v.Num)
+		}
+	case WordAttr:
+		if v.Word != "" {
+			return v.Word
+		}
+	case DTypeAttr:
+		if t, ok := tensor.ParseDType(v.Word); ok {
+			return t
+		}
+	case BoolAttr:
+		if v.Word == "true" || v.Word == "false" {
+			return v.Word == "true"
+		}
+	}
+	if !v.End {
+		return nil
+	}
+	switch d.Kind {
+	case IntsAttr, PerLayerInt:
+		list := make([]int, 0, len(v.List))
+		for _, s := range v.List {
+			list = append(list, p.int(at, s))
+		}
+		return list
+	case FloatsAttr, PerLayerFloat:
+		list := make([]float64, 0, len(v.List))
+		for _, s := range v.List {
+			list = append(list, p.float(at, s))
+		}
+		return list
+	}
+	return nil
+}
+
+func (p *parser) note(g *gNote) Note {
+	n := Note{Name: g.Name[1:]}
+	for _, a := range g.Args {
+		arg := NoteArg{Val: p.noteWord(a, a.First)}
+		if a.From != "" {
+			arg = NoteArg{Of: a.First, From: p.int(pos(a.Pos), a.From), Val: p.noteWord(a, a.Val)}
+			if arg.Of != "rows" && arg.Of != "layer" {
+				p.errs.addf(pos(a.Pos), "note !%s: bound on %s, expected rows or layer", n.Name, arg.Of)
+			}
+		}
+		n.Args = append(n.Args, arg)
+	}
+	return n
+}
+
+func (p *parser) noteWord(g *gNoteArg, text string) string {
+	if !strings.HasPrefix(text, `"`) {
+		return text
+	}
+	s, err := strconv.Unquote(text)
+	if err != nil {
+		p.errs.addf(pos(g.Pos), "bad string %s", text)
+	}
+	return s
+}
+
+func (p *parser) recipe(g *gRecipe) *tensor.Recipe {
+	switch {
+	case g.Weight != "":
+		return &tensor.Recipe{Op: "weight", Name: g.Weight[1:]}
+	case g.Call == "":
+		name, err := strconv.Unquote(g.Source)
+		if err != nil {
+			p.errs.addf(pos(g.Pos), "bad string %s", g.Source)
+		}
+		return tensor.Source(name)
+	}
+	r := &tensor.Recipe{Op: g.Call}
+	for _, a := range g.Args {
+		p.recipeArg(r, a)
+	}
+	if err := checkRecipe(r); err != nil {
+		p.errs.addf(pos(g.Pos), "%v", err)
+	}
+	return r
+}
+
+// recipeArg sorts an argument into its place: operands first, then numbers,
+// then an element type, then a word, as Recipe.String writes them.
+func (p *parser) recipeArg(r *tensor.Recipe, g *gRecArg) {
+	at := pos(g.Pos)
+	switch {
+	case g.Num != "":
+		f := p.float(at, g.Num)
+		if math.IsInf(f, 0) {
+			p.errs.addf(at, "recipe %s: %s is not a finite number", r.Op, g.Num)
+		}
+		r.Nums = append(r.Nums, f)
+	case g.Word != "":
+		t, ok := tensor.ParseDType(g.Word)
+		if !ok {
+			p.errs.addf(at, "recipe %s: unknown element type %s", r.Op, g.Word)
+		}
+		r.Type = t
+	case r.Op == "permute_rows" && g.Recipe.Source != "" && len(r.Args) > 0:
+		r.Word = p.recipe(g.Recipe).Name
+	default:
+		if r.Nums != nil || r.Type != tensor.Invalid || r.Word != "" {
+			p.errs.addf(at, "recipe %s: operands come before numbers and words", r.Op)
+		}
+		r.Args = append(r.Args, p.recipe(g.Recipe))
+	}
+}

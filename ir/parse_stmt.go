@@ -1,0 +1,180 @@
+package ir
+
+import (
+	"slices"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+func valueNames(vs []*Value) []string {
+	var names []string
+	for _, v := range vs {
+		names = append(names, v.String())
+	}
+	return names
+}
+
+func sorted(names []string) []string { slices.Sort(names); return names }
+
+// stmts fills a block. After a statement that cannot be understood the rest
+// is still read, with the missing results poisoned (see poison).
+func (p *parser) stmts(b *Block, gs []*gStmt) {
+	yielded := false
+	for _, g := range gs {
+		switch {
+		case yielded:
+			p.errs.addf(pos(g.Pos), "a statement after yield; yield ends its block")
+			return
+		case g.Input != nil:
+			p.input(b, g)
+		case g.Yield != nil:
+			yielded = true
+			for _, a := range g.Yield.Args {
+				if v := p.lookup(pos(a.Pos), a.Name); v != nil {
+					b.Yield = append(b.Yield, v)
+				}
+				if a.Index != nil {
+					p.errs.addf(pos(a.Pos), "yield of %s: an index has no place here", a.Name)
+				}
+			}
+		default:
+			if op := p.op(g.Op); op != nil {
+				b.Ops = append(b.Ops, op)
+			}
+		}
+	}
+}
+
+func (p *parser) input(b *Block, g *gStmt) {
+	v := &Value{Name: g.Input.Name[1:], Kind: Input, Type: p.typ(g.Input.Type), Pos: pos(g.Pos)}
+	if b != p.graph.Body || len(b.Ops) > 0 {
+		p.errs.addf(v.Pos, "input %s stands inside a region or after an op; inputs come first in their graph", v)
+	}
+	p.define(v)
+	p.graph.Inputs = append(p.graph.Inputs, v)
+}
+
+// op converts one op. On an error its results are defined without a type, so
+// that later uses of them do not complain again.
+func (p *parser) op(g *gOp) *Op {
+	before := len(p.errs)
+	o := &Op{Pos: pos(g.Pos)}
+	switch {
+	case g.Repeat != nil:
+		p.repeat(o, g.Repeat)
+	case g.Fuse != nil:
+		o.Def = Fuse
+		o.Body = p.body(g.Fuse, nil)
+	case g.Par != nil:
+		o.Def = Par
+		o.Attrs.Set("members", p.int(o.Pos, g.Par.Members))
+		o.Body = p.body(g.Par.Body, nil)
+	default:
+		p.plain(o, g.Plain)
+	}
+	for _, n := range g.Notes {
+		o.Notes = append(o.Notes, p.note(n))
+	}
+	var types []Type
+	if len(p.errs) == before && !poisoned(o) {
+		t, err := o.infer()
+		if err != nil {
+			p.errs.addf(o.Pos, "%v", err)
+		}
+		types = t
+	}
+	p.results(o, g, types, len(p.errs) == before && !poisoned(o))
+	return o
+}
+
+// poisoned says whether an argument or a yield comes from an op that could
+// not be understood; such an op has been complained of already.
+func poisoned(o *Op) bool {
+	bad := func(v *Value) bool { return v.Kind != State && v.Type.Elem == tensor.Invalid }
+	for _, a := range o.Args {
+		if bad(a.Value) {
+			return true
+		}
+	}
+	return o.Body != nil && (slices.ContainsFunc(o.Body.Yield, bad) || slices.ContainsFunc(o.Body.Params, bad))
+}
+
+func (p *parser) results(o *Op, g *gOp, types []Type, ok bool) {
+	if ok && len(types) != len(g.Results) {
+		p.errs.addf(o.Pos, "op %s yields %d values but %d names are given", o.Def.Name, len(types), len(g.Results))
+		ok = false
+	}
+	if ok && g.Types != nil && len(g.Types) != len(types) {
+		p.errs.addf(o.Pos, "op %s yields %d values but %d types are given", o.Def.Name, len(types), len(g.Types))
+		ok = false
+	}
+	for i, n := range g.Results {
+		v := &Value{Name: n.Name[1:], Kind: Result, Op: o, Pos: pos(n.Pos)}
+		if ok {
+			v.Type = types[i]
+			if g.Types != nil {
+				if given := p.typ(g.Types[i]); given.Elem != tensor.Invalid && !given.Equal(v.Type) {
+					p.errs.addf(pos(g.Types[i].Pos), "%s is written as %s but op %s gives %s", v, given, o.Def.Name, v.Type)
+				}
+			}
+		}
+		p.define(v)
+		o.Results = append(o.Results, v)
+	}
+}
+
+func (p *parser) repeat(o *Op, g *gRepeat) {
+	o.Def = Repeat
+	o.Attrs = Attrs{{"lo", p.int(o.Pos, g.Lo)}, {"hi", p.int(o.Pos, g.Hi)}}
+	var params []*Value
+	for _, c := range g.Carry {
+		init, ok := p.arg(c.Init)
+		v := &Value{Name: c.Name[1:], Kind: Carry, Pos: pos(c.Pos)}
+		if ok {
+			v.Type = init.Type
+			o.Args = append(o.Args, init)
+		}
+		params = append(params, v)
+	}
+	o.Body = p.body(g.Body, params)
+}
+
+func (p *parser) body(g *gBody, params []*Value) *Block {
+	p.scope = append(p.scope, map[string]*Value{})
+	defer func() { p.scope = p.scope[:len(p.scope)-1] }()
+	b := &Block{Params: params}
+	for _, v := range params {
+		p.define(v)
+	}
+	p.stmts(b, g.Stmts)
+	return b
+}
+
+func (p *parser) plain(o *Op, g *gPlain) {
+	o.Def = p.ops.Lookup(g.Name)
+	if o.Def == nil || o.Def.Is(HasBody) {
+		p.errs.addf(pos(g.Pos), "unknown op %s%s", g.Name, didYouMean(g.Name, p.ops.Names()))
+		o.Def = &OpDef{Name: g.Name}
+	}
+	for _, a := range g.Args {
+		if arg, ok := p.arg(a); ok {
+			o.Args = append(o.Args, arg)
+		}
+	}
+	for _, a := range g.Attrs {
+		p.attr(o, a)
+	}
+	o.Attrs = o.Attrs.normalize(o.Def)
+}
+
+func (p *parser) arg(g *gArg) (Arg, bool) {
+	v := p.lookup(pos(g.Pos), g.Name)
+	if v == nil {
+		return Arg{}, false
+	}
+	a := Arg{Value: v}
+	for _, n := range g.Index {
+		a.Index = append(a.Index, p.int(pos(g.Pos), n))
+	}
+	return a, true
+}

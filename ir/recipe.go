@@ -1,0 +1,92 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// A recipeForm says what a recipe function takes.
+type recipeForm struct {
+	name       string
+	args       int // operands; -1 is one or more
+	nums       int // numbers; -1 is one or more
+	whole      bool
+	typ, words bool
+}
+
+// recipeForms lists the recipe functions; ir/tensor/recipe.go explains them.
+var recipeForms = []recipeForm{
+	{name: "concat", args: -1},
+	{name: "interleave", args: 2},
+	{name: "rows", args: 1, nums: 2, whole: true},
+	{name: "cols", args: 1, nums: 2, whole: true},
+	{name: "transpose", args: 1},
+	{name: "reshape", args: 1, nums: -1, whole: true},
+	{name: "permute_rows", args: 1, nums: 1, whole: true, words: true},
+	{name: "group_rows", args: 1, nums: 4, whole: true},
+	{name: "scale", args: 1, nums: 1},
+	{name: "add", args: 1, nums: 1},
+	{name: "l2norm_rows", args: 1},
+	{name: "quantize", args: 1, typ: true},
+}
+
+// checkRecipe checks one level of a recipe: the function and what it takes.
+func checkRecipe(r *tensor.Recipe) error {
+	if r.Op == "source" || r.Op == "weight" {
+		return nil
+	}
+	var names []string
+	for _, f := range recipeForms {
+		if f.name == r.Op {
+			return f.check(r)
+		}
+		names = append(names, f.name)
+	}
+	return fmt.Errorf("unknown recipe function %s%s", r.Op, didYouMean(r.Op, names))
+}
+
+func (f recipeForm) check(r *tensor.Recipe) error {
+	switch {
+	case f.args >= 0 && len(r.Args) != f.args, f.args < 0 && len(r.Args) == 0:
+		return fmt.Errorf("recipe %s has %d operands, expected %s", r.Op, len(r.Args), howMany(f.args))
+	case f.nums >= 0 && len(r.Nums) != f.nums, f.nums < 0 && len(r.Nums) == 0:
+		return fmt.Errorf("recipe %s has %d numbers, expected %s", r.Op, len(r.Nums), howMany(f.nums))
+	case f.typ != (r.Type != tensor.Invalid):
+		return fmt.Errorf("recipe %s: an element type is missing or has no place here", r.Op)
+	case f.words != (r.Word != ""):
+		return fmt.Errorf("recipe %s: a quoted word is missing or has no place here", r.Op)
+	}
+	for _, n := range r.Nums {
+		if f.whole && (n != math.Trunc(n) || n < 0 || n > maxSize) {
+			return fmt.Errorf("recipe %s: %g is not a whole number from 0", r.Op, n)
+		}
+	}
+	return nil
+}
+
+func howMany(n int) string {
+	if n < 0 {
+		return "at least 1"
+	}
+	return fmt.Sprint(n)
+}
+
+// RefRecipe is the recipe of another weight of the module.
+func RefRecipe(w *Value) *tensor.Recipe { return &tensor.Recipe{Op: "weight", Name: w.Name} }
+
+// RecipeRefs lists the names of the weights that a recipe reads, in order.
+func RecipeRefs(r *tensor.Recipe) []string {
+	if r == nil {
+		return nil
+	}
+	if r.Op == "weight" {
+		return []string{r.Name}
+	}
+	var out []string
+	for _, a := range r.Args {
+		out = append(out, RecipeRefs(a)...)
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package ir
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// N is a constant size.
+func N(n int) Size { return Size{N: n} }
+
+// T makes a type: an element type and its sizes.
+func T(elem tensor.DType, shape ...Size) Type { return Type{Elem: elem, Shape: shape} }
+
+// String gives the number, or the dim's name.
+func (s Size) String() string {
+	if s.Dim != nil {
+		return s.Dim.Name
+	}
+	return strconv.Itoa(s.N)
+}
+
+// String gives the type as it stands in the IR: f32[T, 576].
+func (t Type) String() string {
+	var sizes []string
+	for _, s := range t.Shape {
+		sizes = append(sizes, s.String())
+	}
+	return t.Elem.String() + "[" + strings.Join(sizes, ", ") + "]"
+}
+
+// Equal says whether two types have the same element type and sizes; dims are
+// the same when they are one Dim.
+func (t Type) Equal(u Type) bool { return t.Elem == u.Elem && t.SameShape(u) }
+
+// SameShape says whether two types have the same sizes.
+func (t Type) SameShape(u Type) bool {
+	if len(t.Shape) != len(u.Shape) {
+		return false
+	}
+	for i, s := range t.Shape {
+		if s.Dim != u.Shape[i].Dim || s.Dim == nil && s.N != u.Shape[i].N {
+			return false
+		}
+	}
+	return true
+}
+
+// Rows is the first size.
+func (t Type) Rows() Size { return t.Shape[0] }
+
+// Cols is the last size, which must be a constant.
+func (t Type) Cols() int { return t.Shape[len(t.Shape)-1].N }
+
+// IsMatrix says whether the type is [rows, constant].
+func (t Type) IsMatrix() bool { return len(t.Shape) == 2 && t.Shape[1].Dim == nil }
+
+// Elems is the number of elements; every size must be a constant.
+func (t Type) Elems() int {
+	n := 1
+	for _, s := range t.Shape {
+		n *= s.N
+	}
+	return n
+}
+
+// String gives the state's type as it stands in the IR, after "rows".
+func (s *StateType) String() string {
+	var fields []string
+	for _, f := range s.Fields {
+		fields = append(fields, f.String())
+	}
+	text := fmt.Sprintf("{%s} paged %d", strings.Join(fields, ", "), s.Page)
+	if s.Window > 0 {
+		text += fmt.Sprintf(" window %d", s.Window)
+	}
+	return text
+}
+
+// String gives the field as it stands in the IR: k: f16[3, 64].
+func (f Field) String() string {
+	var sizes []string
+	for _, n := range f.Shape {
+		sizes = append(sizes, strconv.Itoa(n))
+	}
+	return fmt.Sprintf("%s: %s[%s]", f.Name, f.Elem, strings.Join(sizes, ", "))
+}
+
+// Elems is the number of elements of one row.
+func (f Field) Elems() int {
+	n := 1
+	for _, s := range f.Shape {
+		n *= s
+	}
+	return n
+}
+
+// Field finds a field by name; ok is false when there is none.
+func (s *StateType) Field(name string) (f Field, ok bool) {
+	for _, f := range s.Fields {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return Field{}, false
+}
+
+// String gives the value's name with its sigil: %x, @wq.
+func (v *Value) String() string {
+	if v.Kind == Weight {
+		return "@" + v.Name
+	}
+	return "%" + v.Name
+}
+
+// String gives the argument as it stands in the IR: %x, @wq[3].
+func (a Arg) String() string {
+	if a.Index == nil {
+		return a.Value.String()
+	}
+	return a.Value.String() + intList(a.Index)
+}
+
+func intList(ns []int) string {
+	var parts []string
+	for _, n := range ns {
+		parts = append(parts, strconv.Itoa(n))
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// String names the kind for messages.
+func (k Kind) String() string {
+	switch k {
+	case Weight:
+		return "weight"
+	case Input:
+		return "input"
+	case State:
+		return "state"
+	case Carry:
+		return "carried value"
+	}
+	return "value"
+}
+
+// String names the attribute kind for messages and docs/ops.md.
+func (k AttrKind) String() string {
+	return [...]string{
+		IntAttr: "integer", FloatAttr: "number", BoolAttr: "flag", WordAttr: "word", DTypeAttr: "element type",
+		IntsAttr: "integers", FloatsAttr: "numbers", PerLayerInt: "integer, per layer", PerLayerFloat: "number, per layer",
+	}[k]
+}
