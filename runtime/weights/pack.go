@@ -1,0 +1,324 @@
+package weights
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"golang.org/x/sys/unix"
+)
+
+// An Item is one weight to pack: the recipe, the values of {i} and {j} in it,
+// and what must come out. A vector has Rows 1. When the recipe yields another
+// type than DType it is quantised to it.
+type Item struct {
+	Name       string
+	Index      []int
+	Recipe     *tensor.Recipe
+	DType      tensor.DType
+	Rows, Cols int
+	Layout     string // LayoutPanel16 or LayoutRow
+}
+
+// PackOptions are the optional parts of Pack; the zero value is usable.
+type PackOptions struct {
+	// Source is stored in the file: the Fingerprint of what was packed.
+	Source string
+	// Workers is the number of goroutines; 0 means one per CPU, two at least.
+	Workers int
+	// Progress is told the bytes packed so far and in all; calls do not overlap.
+	Progress func(done, total int64)
+}
+
+// Pack evaluates the items' recipes and writes them, in the order given, to a
+// packed file at path. The file appears complete or not at all: it is written
+// beside path under another name, synced and renamed; after an error or a
+// cancelled context nothing is left. Memory stays near a few rows a worker,
+// but for recipes with transpose or reshape, which hold their weight.
+func Pack(ctx context.Context, set *Set, plan []Item, path string, opt PackOptions) error {
+	index, err := planIndex(plan, opt.Source)
+	if err != nil {
+		return err
+	}
+	head, err := index.encode()
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.part")
+	if err != nil {
+		return fmt.Errorf("packed weights: %w", err)
+	}
+	defer os.Remove(f.Name()) // gone already after the rename
+	defer f.Close()
+	p := &packer{ctx: ctx, set: set, plan: plan, index: index, file: f, start: int64(len(head)), opt: opt}
+	if err := p.run(); err != nil {
+		if errors.Is(err, unix.ENOSPC) {
+			return fmt.Errorf("%s: packing needs %d MB: %w; free space or choose another cache folder", path, (p.start+index.Bytes)>>20+1, unix.ENOSPC)
+		}
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// planIndex lays the items out.
+func planIndex(plan []Item, source string) (*packedIndex, error) {
+	x := &packedIndex{Source: source, SHA256: strings.Repeat("0", 64)}
+	if len(plan) == 0 {
+		return nil, errors.New("packing: no weights in the plan")
+	}
+	seen := map[string]bool{}
+	at := int64(0)
+	for _, it := range plan {
+		key := fmt.Sprint(it.Name, it.Index)
+		if seen[key] {
+			return nil, fmt.Errorf("packing: weight %s is in the plan twice", key)
+		}
+		seen[key] = true
+		size, err := itemBytes(it.DType, it.Rows, it.Cols, it.Layout)
+		if err != nil {
+			return nil, fmt.Errorf("packing %s: %w", key, err)
+		}
+		at = alignUp(at, itemAlign)
+		x.Items = append(x.Items, packedEntry{it.Name, it.Index, it.DType.String(), it.Rows, it.Cols, it.Layout, at, size})
+		at += size
+	}
+	x.Bytes = alignUp(at, itemAlign)
+	return x, nil
+}
+
+// A packer writes one file.
+type packer struct {
+	ctx   context.Context
+	set   *Set
+	plan  []Item
+	index *packedIndex
+	file  *os.File
+	start int64 // where the data begins
+	opt   PackOptions
+
+	mu   sync.Mutex
+	done int64
+	err  error
+}
+
+func (p *packer) run() error {
+	total := p.start + p.index.Bytes
+	// Asking for the space first shows a full disk before the work; file
+	// systems that cannot are found out by the writes.
+	if err := unix.Fallocate(int(p.file.Fd()), 0, 0, total); errors.Is(err, unix.ENOSPC) {
+		return err
+	}
+	if err := p.file.Truncate(total); err != nil {
+		return err
+	}
+	if err := p.writeItems(); err != nil {
+		return err
+	}
+	h := sha256.New()
+	if _, err := io.CopyBuffer(onlyWriter{h}, contextReader{p.ctx, io.NewSectionReader(p.file, p.start, p.index.Bytes)}, make([]byte, 1<<20)); err != nil {
+		return err
+	}
+	p.index.SHA256 = hex.EncodeToString(h.Sum(nil))
+	head, err := p.index.encode()
+	if err != nil {
+		return err
+	}
+	if _, err := p.file.WriteAt(head, 0); err != nil {
+		return err
+	}
+	if err := p.file.Chmod(0o644); err != nil {
+		return err
+	}
+	return p.file.Sync()
+}
+
+type onlyWriter struct{ io.Writer }
+
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}
+
+// A chunk is a run of panels or rows of one item.
+type chunk struct {
+	dense    *Dense
+	item     int
+	from, to int // rows; from is a multiple of 16 for panels
+}
+
+// chunkBytes is about how much a worker packs before it writes.
+const chunkBytes = 1 << 20
+
+func (p *packer) writeItems() error {
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	fail := func(err error) {
+		p.mu.Lock()
+		if p.err == nil {
+			p.err = err
+		}
+		p.mu.Unlock()
+		cancel()
+	}
+	chunks := make(chan chunk)
+	var wg sync.WaitGroup
+	workers := p.opt.Workers
+	if workers <= 0 {
+		workers = max(2, runtime.NumCPU())
+	}
+	for range workers {
+		wg.Go(func() {
+			w := packWorker{packer: p}
+			for c := range chunks {
+				if err := guardFaults(p.set, func() error { return w.pack(c) }); err != nil {
+					fail(err)
+				}
+			}
+		})
+	}
+	err := guardFaults(p.set, func() error { return p.split(ctx, chunks) })
+	close(chunks)
+	wg.Wait()
+	if p.err != nil {
+		return p.err
+	}
+	return err
+}
+
+// split evaluates the recipes and hands out chunks of rows.
+func (p *packer) split(ctx context.Context, chunks chan<- chunk) error {
+	for i, it := range p.plan {
+		d, err := evalItem(p.set, it)
+		if err != nil {
+			return err
+		}
+		perRow := p.index.Items[i].Bytes / int64(it.Rows)
+		step := int(max(1, chunkBytes/max(1, perRow)/panelRows)) * panelRows
+		for from := 0; from < it.Rows; from += step {
+			select {
+			case chunks <- chunk{d, i, from, min(it.Rows, from+step)}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func evalItem(set *Set, it Item) (*Dense, error) {
+	d, err := Eval(set, it.Recipe, it.Index)
+	if err != nil {
+		return nil, fmt.Errorf("weight %s%v: %w", it.Name, it.Index, err)
+	}
+	if d.Rows != it.Rows || d.Cols != it.Cols {
+		return nil, fmt.Errorf("weight %s%v: the files give [%d, %d], the model needs [%d, %d]; check the configuration", it.Name, it.Index, d.Rows, d.Cols, it.Rows, it.Cols)
+	}
+	if d.DType == it.DType {
+		return d, nil
+	}
+	if !tensor.CanEncode(it.DType) {
+		return nil, fmt.Errorf("weight %s%v: %s cannot be made from %s", it.Name, it.Index, it.DType, d.DType)
+	}
+	v := value{dt: d.DType, rows: d.Rows, cols: d.Cols, rank: 2, row: d.row}.quantize(it.DType)
+	return &Dense{DType: v.dt, Rows: v.rows, Cols: v.cols, row: v.row}, nil
+}
+
+// A packWorker owns a goroutine's memory.
+type packWorker struct {
+	*packer
+	scratch scratch
+	out     []byte
+}
+
+func (w *packWorker) pack(c chunk) error {
+	it, e := &w.plan[c.item], &w.index.Items[c.item]
+	var size, at int64
+	if it.Layout == LayoutPanel16 {
+		size = PanelBytes(it.DType, c.to-c.from, it.Cols)
+		at = PanelBytes(it.DType, c.from, it.Cols)
+	} else {
+		stride := int64(rowStride(it.DType, it.Cols))
+		size, at = stride*int64(c.to-c.from), stride*int64(c.from)
+	}
+	if int64(cap(w.out)) < size {
+		w.out = make([]byte, size)
+	}
+	out := w.out[:size]
+	row := func(r int) []byte {
+		if r%panelRows == 0 {
+			w.scratch.reset()
+		}
+		return c.dense.row(c.from+r, &w.scratch)
+	}
+	if it.Layout == LayoutPanel16 {
+		PackPanels(out, it.DType, c.to-c.from, it.Cols, row)
+	} else {
+		clear(out)
+		stride := rowStride(it.DType, it.Cols)
+		for r := range c.to - c.from {
+			copy(out[r*stride:(r+1)*stride], row(r))
+		}
+	}
+	if _, err := w.file.WriteAt(out, w.start+e.Offset+at); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done += size
+	if w.opt.Progress != nil {
+		w.opt.Progress(w.done, w.index.Bytes)
+	}
+	return nil
+}
+
+// guardFaults turns the fault of reading past the end of a file that shrank
+// while mapped into an error.
+func guardFaults(set *Set, f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case interface{ Addr() uintptr }:
+			err = fmt.Errorf("%s: a weight file changed or vanished while it was read; try again", strings.Join(set.paths, ", "))
+		default:
+			panic(p)
+		}
+	}()
+	return f()
+}
+
+// syncDir makes a rename durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+package weights
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// panelRows is the number of rows that interleave takes in turn and that a
+// packed panel holds.
+const panelRows = 16
+
+// common gives values one type and checks that their rows are equally long.
+func common(args []value) ([]value, error) {
+	same := true
+	for _, v := range args {
+		if v.rank > 2 {
+			return nil, fmt.Errorf("rows of a tensor of %d dimensions; reshape it to a matrix first", v.rank)
+		}
+		if v.cols != args[0].cols || v.rank != args[0].rank {
+			return nil, fmt.Errorf("rows of %d and of %d elements", args[0].cols, v.cols)
+		}
+		same = same && v.dt == args[0].dt
+	}
+	if same {
+		return args, nil
+	}
+	out := make([]value, len(args))
+	for i, v := range args {
+		out[i] = v.floats()
+	}
+	return out, nil
+}
+
+func evalConcat(_ *tensor.Recipe, args []value) (value, error) {
+	args, err := common(args)
+	if err != nil {
+		return value{}, err
+	}
+	out := args[0]
+	out.raw, out.rows = nil, 0
+	starts := make([]int, len(args))
+	for i, a := range args {
+		starts[i] = out.rows
+		out.rows += a.rows
+	}
+	out.row = func(r int, s *scratch) []byte {
+		i, found := slices.BinarySearch(starts, r)
+		if !found {
+			i--
+		}
+		for i+1 < len(starts) && starts[i+1] == r { // skip empty arguments
+			i++
+		}
+		return args[i].row(r-starts[i], s)
+	}
+	return out, nil
+}
+
+func evalInterleave(_ *tensor.Recipe, args []value) (value, error) {
+	args, err := common(args)
+	if err != nil {
+		return value{}, err
+	}
+	if args[0].rows != args[1].rows {
+		return value{}, fmt.Errorf("%d rows and %d rows", args[0].rows, args[1].rows)
+	}
+	n := args[0].rows
+	out := args[0]
+	out.raw, out.rows = nil, 2*((n+panelRows-1)/panelRows*panelRows)
+	zero := make([]byte, rowBytes(out.dt, out.cols)) // decodes to zeros in every type
+	out.row = func(r int, s *scratch) []byte {
+		at := r/(2*panelRows)*panelRows + r%panelRows
+		if at >= n {
+			return zero
+		}
+		return args[r/panelRows%2].row(at, s)
+	}
+	return out, nil
+}
+
+func evalRows(r *tensor.Recipe, args []value) (value, error) {
+	v, err := common1(args[0])
+	if err != nil {
+		return value{}, err
+	}
+	lo, hi, err := interval(r.Nums[0], r.Nums[1], v.rows)
+	if err != nil {
+		return value{}, err
+	}
+	if v.raw != nil {
+		size := rowBytes(v.dt, v.cols)
+		return fromRaw(v.dt, hi-lo, v.cols, v.rank, v.raw[lo*size:hi*size]), nil
+	}
+	return v.remap(hi-lo, func(r int) int { return lo + r }), nil
+}
+
+// common1 checks that one value has rows along axis 0.
+func common1(v value) (value, error) {
+	args, err := common([]value{v})
+	if err != nil {
+		return value{}, err
+	}
+	return args[0], nil
+}
+
+func evalCols(r *tensor.Recipe, args []value) (value, error) {
+	v := args[0]
+	if v.rank != 2 {
+		return value{}, fmt.Errorf("columns of a tensor of %d dimensions; expected a matrix", v.rank)
+	}
+	lo, hi, err := interval(r.Nums[0], r.Nums[1], v.cols)
+	if err != nil {
+		return value{}, err
+	}
+	b := v.dt.Block()
+	if lo%b != 0 || hi%b != 0 && hi != v.cols {
+		v, b = v.floats(), 1
+	}
+	row, from, size := v.row, v.dt.RowBytes(lo), rowBytes(v.dt, hi-lo)
+	return value{dt: v.dt, rows: v.rows, cols: hi - lo, rank: 2, row: func(r int, s *scratch) []byte {
+		return row(r, s)[from : from+size]
+	}}, nil
+}
+
+// interval reads lo ≤ x < hi within n.
+func interval(a, b float64, n int) (lo, hi int, err error) {
+	lo, hi = int(a), int(b)
+	if float64(lo) != a || float64(hi) != b || lo < 0 || hi <= lo || hi > n {
+		return 0, 0, fmt.Errorf("range %v to %v of %d", a, b, n)
+	}
+	return lo, hi, nil
+}
+
+func evalTranspose(_ *tensor.Recipe, args []value) (value, error) {
+	v := args[0]
+	if v.rank != 2 {
+		return value{}, fmt.Errorf("a tensor of %d dimensions; expected a matrix", v.rank)
+	}
+	if v.dt.IsBlock() {
+		v = v.floats()
+	}
+	size := v.dt.BlockBytes()
+	out := make([]byte, v.rows*v.cols*size)
+	var s scratch
+	for r := range v.rows {
+		s.reset()
+		row := v.row(r, &s)
+		for c := range v.cols {
+			copy(out[(c*v.rows+r)*size:], row[c*size:(c+1)*size])
+		}
+	}
+	return fromRaw(v.dt, v.cols, v.rows, 2, out), nil
+}
+
+func evalReshape(r *tensor.Recipe, args []value) (value, error) {
+	v := args[0]
+	n, rows, cols := 1, 1, 1
+	for i, d := range r.Nums {
+		if d != math.Trunc(d) || d < 1 || d > float64(v.rows*v.cols) || float64(n)*d > float64(v.rows*v.cols) {
+			return value{}, fmt.Errorf("%d elements do not have shape %v", v.rows*v.cols, r.Nums)
+		}
+		n *= int(d)
+		if i == len(r.Nums)-1 {
+			cols = int(d)
+		} else {
+			rows *= int(d)
+		}
+	}
+	if n != v.rows*v.cols {
+		return value{}, fmt.Errorf("%d elements do not have shape %v", v.rows*v.cols, r.Nums)
+	}
+	if len(r.Nums) == 1 {
+		rows, cols = cols, 1
+	}
+	if b := v.dt.Block(); v.cols%b != 0 || cols%b != 0 {
+		v = v.floats()
+	}
+	return fromRaw(v.dt, rows, cols, len(r.Nums), v.collect().raw), nil
+}
+
+// evalPermuteRows undoes a published order of rows. "gguf_rope": GGUF files of
+// the llama family store the rows of a query or key head so that rotary pairs
+// are neighbours, (0, d/2, 1, d/2+1, …) of the half-split order; row t·d/2+i of
+// a head is stored row 2i+t.
+func evalPermuteRows(r *tensor.Recipe, args []value) (value, error) {
+	v, err := common1(args[0])
+	if err != nil {
+		return value{}, err
+	}
+	if r.Word != "gguf_rope" {
+		return value{}, fmt.Errorf("unknown permutation %q; gguf_rope is known", r.Word)
+	}
+	heads := int(r.Nums[0])
+	if float64(heads) != r.Nums[0] || heads < 1 || v.rows%heads != 0 || v.rows/heads%2 != 0 {
+		return value{}, fmt.Errorf("%d rows are not %v heads of even width", v.rows, r.Nums[0])
+	}
+	d := v.rows / heads
+	return v.remap(v.rows, func(r int) int {
+		head, t, i := r/d, r%d/(d/2), r%(d/2)
+		return head*d + 2*i + t
+	}), nil
+}
+
+// evalGroupRows takes rows lo…hi of each of `groups` runs of `group` rows.
+func evalGroupRows(r *tensor.Recipe, args []value) (value, error) {
+	v, err := common1(args[0])
+	if err != nil {
+		return value{}, err
+	}
+	groups, group := int(r.Nums[0]), int(r.Nums[1])
+	if float64(groups) != r.Nums[0] || float64(group) != r.Nums[1] || groups < 1 || group < 1 || groups > v.rows || group > v.rows || groups*group != v.rows {
+		return value{}, fmt.Errorf("%d rows are not %v groups of %v", v.rows, r.Nums[0], r.Nums[1])
+	}
+	lo, hi, err := interval(r.Nums[2], r.Nums[3], group)
+	if err != nil {
+		return value{}, err
+	}
+	take := hi - lo
+	return v.remap(groups*take, func(r int) int { return r/take*group + lo + r%take }), nil
+}
+
+func evalScale(r *tensor.Recipe, args []value) (value, error) {
+	by := float32(r.Nums[0])
+	return args[0].mapFloats(func(x []float32) {
+		for i := range x {
+			x[i] *= by
+		}
+	}), nil
+}
+
+func evalAdd(r *tensor.Recipe, args []value) (value, error) {
+	by := float32(r.Nums[0])
+	return args[0].mapFloats(func(x []float32) {
+		for i := range x {
+			x[i] += by
+		}
+	}), nil
+}
+
+// evalL2NormRows divides by max(‖row‖₂, 10⁻¹²), as torch's normalize does.
+func evalL2NormRows(_ *tensor.Recipe, args []value) (value, error) {
+	if args[0].rank < 2 {
+		return value{}, errors.New("rows of a vector; expected a matrix")
+	}
+	return args[0].mapFloats(func(x []float32) {
+		var sum float64
+		for _, v := range x {
+			sum += float64(v) * float64(v)
+		}
+		norm := max(math.Sqrt(sum), 1e-12)
+		for i, v := range x {
+			x[i] = float32(float64(v) / norm)
+		}
+	}), nil
+}
+
+func evalQuantize(r *tensor.Recipe, args []value) (value, error) {
+	if !tensor.CanEncode(r.Type) || r.Type.IsActivation() {
+		return value{}, fmt.Errorf("weights cannot be quantised to %s", r.Type)
+	}
+	v := args[0]
+	if v.rank < 2 && r.Type.IsBlock() {
+		v = v.asRow()
+		v.rank = 2
+	}
+	return v.quantize(r.Type), nil
+}
+
+// quantize transcodes each row. A row that is no whole number of blocks is
+// filled up with its last value, which leaves the last block's range alone.
+func (v value) quantize(dt tensor.DType) value {
+	if v.dt == dt {
+		return v
+	}
+	row, st, cols := v.row, v.dt, v.cols
+	size := rowBytes(dt, cols)
+	direct := cols%dt.Block() == 0 && cols%st.Block() == 0
+	return value{dt: dt, rows: v.rows, cols: cols, rank: v.rank, row: func(r int, s *scratch) []byte {
+		in, out := row(r, s), s.bytes(size)
+		var err error
+		if direct {
+			err = tensor.Transcode(out, dt, in, st)
+		} else {
+			x := decodeRow(st, cols, in, s)
+			padded := s.floats(size / dt.BlockBytes() * dt.Block())
+			copy(padded, x)
+			for i := cols; i < len(padded); i++ {
+				padded[i] = x[cols-1]
+			}
+			err = tensor.Encode(out, dt, padded)
+		}
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		return out
+	}}
+}
