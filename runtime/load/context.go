@@ -1,0 +1,188 @@
+//go:build unix
+
+package load
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// A Config fixes the shapes of a context.
+type Config struct {
+	Threads int
+	CPUs    []int  // processor of each thread; nil: do not pin
+	Weights []byte // the packed region, outside Go's heap, 64-byte aligned
+	Pages   int    // state pages of all sequences together
+
+	MaxTokens, MaxWanted, MaxSeqs int // of one step
+
+	Dispatch []byte  // [sites][DispatchRows]
+	Outputs  []Array // the largest shape of each output of any graph that will run
+}
+
+// An Array is the shape of a row-major float32 output.
+type Array struct{ Rows, Cols int }
+
+// A Context is a model ready to run steps. The caller fills the arrays (whose
+// lengths are the maxima of the Config) and calls Run. Not safe for
+// concurrent use; Start, Run and Close belong on one locked OS thread when
+// threads are pinned, because the caller is one of them.
+type Context struct {
+	ID, Pos, Seq, Slot, Types []int32 // a token
+	Want                      []int32 // a wanted row
+	First, PageAt             []int32 // a sequence, and one more
+	Past                      []int32 // a sequence
+	Page                      []int32 // a page of a sequence of the step
+	Out                       [][]float32
+
+	lib                *Library
+	handle             uintptr
+	step               *stepHeader
+	state, arena, slab *Region
+}
+
+// Start maps the memory of a context and starts its threads.
+func (l *Library) Start(cfg Config) (*Context, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	c := &Context{lib: l}
+	if err := c.mapMemory(&cfg); err != nil {
+		c.Close()
+		return nil, err
+	}
+	config := c.lay(&slab{bytes: c.slab.Bytes}, &cfg)
+	handle, _, _ := purego.SyscallN(l.open, uintptr(unsafe.Pointer(config)))
+	if handle == 0 {
+		c.Close()
+		return nil, fmt.Errorf("starting the model: its %s library refused (step ABI %d, %d threads)", l.ISA, ABI, cfg.Threads)
+	}
+	c.handle = handle
+	return c, nil
+}
+
+func (cfg *Config) check() error {
+	for _, v := range []struct {
+		name string
+		n    int
+	}{
+		{"threads", cfg.Threads}, {"state pages", cfg.Pages}, {"tokens a step", cfg.MaxTokens},
+		{"wanted rows a step", cfg.MaxWanted}, {"sequences", cfg.MaxSeqs},
+	} {
+		if v.n < 1 || v.n > 1<<24 {
+			return fmt.Errorf("starting the model: %s must be between 1 and %d, not %d", v.name, 1<<24, v.n)
+		}
+	}
+	if len(cfg.Outputs) > MaxOut {
+		return fmt.Errorf("starting the model: %d outputs, at most %d are possible", len(cfg.Outputs), MaxOut)
+	}
+	if len(cfg.Weights) > 0 && uintptr(pointer(cfg.Weights))%64 != 0 {
+		return errors.New("bug: weights are not 64-byte aligned")
+	}
+	return nil
+}
+
+// mapMemory maps state, scratch memory and the slab.
+func (c *Context) mapMemory(cfg *Config) (err error) {
+	if c.state, err = Map(c.lib.StateBytes(cfg.Pages), "state of the sequences"); err != nil {
+		return err
+	}
+	arena := c.lib.ArenaBytes(cfg.Threads, cfg.MaxTokens, cfg.MaxWanted, cfg.MaxSeqs)
+	if c.arena, err = Map(arena, "scratch memory of a step"); err != nil {
+		return err
+	}
+	var measure slab
+	(&Context{state: c.state, arena: c.arena}).lay(&measure, cfg)
+	c.slab, err = Map(measure.at+64, "arrays of a step")
+	return err
+}
+
+// lay places every array of a step in s and points the headers at them. With
+// a slab that has no bytes it only measures, and returns nil.
+func (c *Context) lay(s *slab, cfg *Config) *configHeader {
+	step := s.cut(int64(unsafe.Sizeof(stepHeader{})))
+	config := s.cut(int64(unsafe.Sizeof(configHeader{})))
+	cpus := s.ints(cfg.Threads)
+	dispatch := s.cut(int64(len(cfg.Dispatch)))
+	c.ID, c.Pos, c.Seq = s.ints(cfg.MaxTokens), s.ints(cfg.MaxTokens), s.ints(cfg.MaxTokens)
+	c.Slot, c.Types = s.ints(cfg.MaxTokens), s.ints(cfg.MaxTokens)
+	c.Want = s.ints(cfg.MaxWanted)
+	c.First, c.Past, c.PageAt = s.ints(cfg.MaxSeqs+1), s.ints(cfg.MaxSeqs), s.ints(cfg.MaxSeqs+1)
+	c.Page = s.ints(cfg.Pages)
+	c.Out = make([][]float32, len(cfg.Outputs))
+	for i, a := range cfg.Outputs {
+		c.Out[i] = s.floats(int64(a.Rows) * int64(a.Cols))
+	}
+	if s.bytes == nil {
+		return nil
+	}
+	for i := range cpus {
+		cpus[i] = -1
+		if i < len(cfg.CPUs) {
+			cpus[i] = int32(cfg.CPUs[i])
+		}
+	}
+	copy(dispatch, cfg.Dispatch)
+	c.step = (*stepHeader)(unsafe.Pointer(&step[0]))
+	*c.step = stepHeader{
+		abi: ABI, id: pointer(c.ID), pos: pointer(c.Pos), seq: pointer(c.Seq), slot: pointer(c.Slot),
+		want: pointer(c.Want), first: pointer(c.First), past: pointer(c.Past), pageAt: pointer(c.PageAt), page: pointer(c.Page),
+	}
+	for i, o := range c.Out {
+		c.step.out[i] = pointer(o)
+	}
+	h := (*configHeader)(unsafe.Pointer(&config[0]))
+	*h = configHeader{
+		abi: ABI, threads: int32(cfg.Threads), cpus: pointer(cpus),
+		weights: pointer(cfg.Weights), weightsBytes: int64(len(cfg.Weights)),
+		state: pointer(c.state.Bytes), pages: int32(cfg.Pages),
+		maxTokens: int32(cfg.MaxTokens), maxWanted: int32(cfg.MaxWanted), maxSeqs: int32(cfg.MaxSeqs),
+		arena: pointer(c.arena.Bytes), dispatch: pointer(dispatch),
+	}
+	return h
+}
+
+// Run computes one step of a graph: the first tokens, wanted and seqs entries
+// of the arrays. Token types are passed when types is set.
+func (c *Context) Run(entry, tokens, wanted, seqs int, types bool) error {
+	s := c.step
+	s.entry, s.tokens, s.wanted, s.seqs = int32(entry), int32(tokens), int32(wanted), int32(seqs)
+	s.types = nil
+	if types {
+		s.types = pointer(c.Types)
+	}
+	runtime.LockOSThread()
+	code, _, _ := purego.SyscallN(c.lib.run, c.handle, uintptr(unsafe.Pointer(s)))
+	runtime.UnlockOSThread()
+	return runError(int32(code), tokens, wanted, seqs)
+}
+
+// runError spells what ifl_run returned.
+func runError(code int32, tokens, wanted, seqs int) error {
+	switch code {
+	case 0:
+		return nil
+	case -1:
+		return errors.New("bug: the model's library refused the step's ABI")
+	case -2:
+		return fmt.Errorf("bug: a step of %d tokens, %d wanted rows and %d sequences is over the model's maximum", tokens, wanted, seqs)
+	case -3:
+		return errors.New("a token id, page or row of the step is out of range")
+	}
+	return fmt.Errorf("the model's library returned %d", code)
+}
+
+// Close stops the threads and frees the memory. The weights stay.
+func (c *Context) Close() {
+	if c.handle != 0 {
+		purego.SyscallN(c.lib.close, c.handle)
+		c.handle = 0
+	}
+	c.state.Free()
+	c.arena.Free()
+	c.slab.Free()
+}

@@ -1,0 +1,132 @@
+//go:build unix
+
+package load
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ebitengine/purego"
+)
+
+// A Library is a model's code, loaded.
+type Library struct {
+	ISA    string
+	handle uintptr
+
+	stateBytes, arenaBytes, open, run, close uintptr
+}
+
+// Open loads the library whose file is data, made for an instruction set, and
+// checks its ABI. The library stays loaded for the life of the process.
+func Open(isa string, data []byte) (*Library, error) {
+	handle, err := loadBytes(data)
+	if err != nil {
+		return nil, fmt.Errorf("loading the model's %s library: %w", isa, err)
+	}
+	return bind(isa, handle)
+}
+
+// OpenFile is Open for a library in a file.
+func OpenFile(isa, path string) (*Library, error) {
+	path, err := filepath.Abs(path) // without a slash dlopen would search the system's folders
+	if err != nil {
+		return nil, err
+	}
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, fmt.Errorf("loading the model's %s library: %w", isa, err)
+	}
+	return bind(isa, handle)
+}
+
+func bind(isa string, handle uintptr) (*Library, error) {
+	l := &Library{ISA: isa, handle: handle}
+	var abi uintptr
+	for _, s := range []struct {
+		name string
+		at   *uintptr
+	}{
+		{"ifl_abi", &abi}, {"ifl_state_bytes", &l.stateBytes}, {"ifl_arena_bytes", &l.arenaBytes},
+		{"ifl_open", &l.open}, {"ifl_run", &l.run}, {"ifl_close", &l.close},
+	} {
+		address, err := purego.Dlsym(handle, s.name)
+		if err != nil || address == 0 {
+			return nil, fmt.Errorf("the model's %s library lacks the symbol %s; compile the model again", isa, s.name)
+		}
+		*s.at = address
+	}
+	if got, _, _ := purego.SyscallN(abi); int32(got) != ABI {
+		return nil, fmt.Errorf("the model's %s library has step ABI %d, this runtime has %d; compile the model again", isa, int32(got), ABI)
+	}
+	return l, nil
+}
+
+// StateBytes is the size of the state for a number of pages.
+func (l *Library) StateBytes(pages int) int64 {
+	n, _, _ := purego.SyscallN(l.stateBytes, uintptr(pages))
+	return int64(n)
+}
+
+// ArenaBytes is the size of the scratch memory for a shape of step.
+func (l *Library) ArenaBytes(threads, maxTokens, maxWanted, maxSeqs int) int64 {
+	n, _, _ := purego.SyscallN(l.arenaBytes, uintptr(threads), uintptr(maxTokens), uintptr(maxWanted), uintptr(maxSeqs))
+	return int64(n)
+}
+
+// loadBytes gives the loader a file with data in it. Only a file with a
+// unique name will do: dlopen knows libraries by name, so a second library
+// under a reused /proc/self/fd/N would be the first again. The file is gone
+// once loaded. Some systems mount their temporary folder without leave to
+// execute, hence several places, and memory last.
+func loadBytes(data []byte) (uintptr, error) {
+	var first error
+	for _, dir := range []string{cacheDir(), os.TempDir(), "/dev/shm"} {
+		handle, err := loadIn(dir, data)
+		if err == nil {
+			return handle, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if handle, err := loadMemory(data); err == nil {
+		return handle, nil
+	}
+	return 0, first
+}
+
+// cacheDir is where iflowc keeps files that can be made again.
+func cacheDir() string {
+	if dir := os.Getenv("IFLOWC_CACHE"); dir != "" {
+		return dir
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		return filepath.Join(dir, "iflowc")
+	}
+	return os.TempDir()
+}
+
+func loadIn(dir string, data []byte) (uintptr, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, err
+	}
+	f, err := os.CreateTemp(dir, "model-*.so")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return 0, err
+	}
+	path, err := filepath.Abs(f.Name())
+	if err != nil {
+		return 0, err
+	}
+	return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+}

@@ -1,0 +1,138 @@
+// Package loadtest is a model small enough to know by heart, as a compiled
+// library, for tests of what stands on the step ABI.
+package loadtest
+
+import (
+	_ "embed"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/runtime/manifest"
+)
+
+// What the fake model is made of; fake.c says the same.
+const (
+	Vocab   = 61
+	Cols    = 64  // logits are stored padded, with huge values in the padding
+	Hidden  = 16  // columns of the second output
+	Context = 512 // rows of a sequence
+	EOS     = 2   // never sampled greedily, except …
+	StopID  = 7   // … after this id, when it always is
+	NaNID   = 60  // a row after this id holds a NaN
+)
+
+//go:embed testdata/fake.c
+var source []byte
+
+// Build compiles the fake model and returns the library's path. It skips the
+// test when there is no C compiler.
+func Build(t testing.TB) string {
+	t.Helper()
+	cc, err := build.FindCompiler(t.Context(), "")
+	if err != nil {
+		t.Skipf("no C compiler: %v", err)
+	}
+	cache, err := build.OpenCache(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &build.Builder{Cache: cache, CC: cc}
+	objects, err := b.Objects(t.Context(), []build.Unit{{
+		Name: "fake.c", Source: source,
+		Headers: map[string][]byte{"ifl_step.h": Header(t)},
+		Flags:   []string{"-O1", "-fPIC", "-Wall", "-Wextra", "-Werror"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib, err := b.Shared(t.Context(), objects, []string{"-lm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+// Header is the step ABI's C header of this module.
+func Header(t testing.TB) []byte {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			t.Fatal("no go.mod above the test's folder")
+		}
+		dir = up
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "templates", "include", "ifl_step.h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Manifest describes the fake model.
+func Manifest() *manifest.Manifest {
+	return &manifest.Manifest{
+		Format: manifest.Format, Compiler: "test", Name: "fake", Network: "decoder_only",
+		Vocab: Vocab, Context: Context, Params: 1000, BOS: 1, EOS: []int{EOS}, Pad: -1,
+		Graphs: []manifest.Graph{{Name: "decode", Outputs: []manifest.Output{
+			{Name: "logits", Rows: "wanted", Cols: Cols, Used: Vocab},
+			{Name: "hidden", Rows: "tokens", Cols: Hidden, Used: 4},
+		}}},
+		Weights: []manifest.Weight{{Name: "w", DType: tensor.F32, Rows: 16, Cols: 16, Layout: "panel16", Bytes: 1024}},
+		States:  []manifest.State{{Name: "kv", Count: 1, PageRows: 64, PageBytes: 512, Type: "f16"}},
+		Sites:   []manifest.Site{{Name: "decode.w", N: 16, K: 16, DType: "f32", Impls: []string{"gemv", "gemm"}, Rows: []int{1, 8}}},
+		Libs:    []manifest.Lib{{ISA: "portable", File: "lib-portable.so"}},
+	}
+}
+
+// Logits is the row that the model gives after a prefix, in Vocab entries,
+// with weights whose first byte is salt.
+func Logits(prefix []int32, salt byte) []float32 {
+	var sum uint64
+	for i, id := range prefix {
+		sum = sum*31 + mix(uint64(id)*1000003+uint64(i)+uint64(salt)<<40)
+	}
+	row := make([]float32, Vocab)
+	for v := range row {
+		row[v] = float32(mix(sum+uint64(v))>>40) / 16777216 * 8
+	}
+	row[EOS] = -1e6
+	if prefix[len(prefix)-1] == StopID {
+		row[EOS] = 1e6
+	}
+	return row
+}
+
+// Greedy continues a prompt by n tokens, choosing the largest logit each time.
+func Greedy(prompt []int32, n int, salt byte) []int32 {
+	all := append([]int32(nil), prompt...)
+	for range n {
+		row := Logits(all, salt)
+		best := 0
+		for v := range row {
+			if row[v] > row[best] {
+				best = v
+			}
+		}
+		all = append(all, int32(best))
+	}
+	return all[len(prompt):]
+}
+
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}

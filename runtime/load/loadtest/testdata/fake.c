@@ -1,0 +1,78 @@
+/* A model small enough to know by heart: its logits are a hash of the whole prefix, read back through the pages, so
+ * any mistake in ids, positions, slots, page tables, wanted rows or chunking changes them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ifl_step.h"
+
+enum { VOCAB = 61, COLS = 64, HIDDEN = 16, CONTEXT = 512, EOS = 2, NAN_ID = 60, STOP_ID = 7 };
+
+struct ifl_ctx { ifl_config c; };
+
+#define EXPORT __attribute__((visibility("default")))
+
+static uint64_t mix(uint64_t x) {
+  x ^= x >> 33; x *= 0xff51afd7ed558ccdULL; x ^= x >> 33; x *= 0xc4ceb9fe1a85ec53ULL; x ^= x >> 33;
+  return x;
+}
+
+EXPORT int32_t ifl_abi(void) { return IFL_ABI; }
+EXPORT int64_t ifl_state_bytes(int32_t pages) { return (int64_t)pages * 64 * 8; }
+EXPORT int64_t ifl_arena_bytes(int32_t threads, int32_t tokens, int32_t wanted, int32_t seqs) {
+  return 64 * ((int64_t)threads + tokens + wanted + seqs);
+}
+
+EXPORT ifl_ctx *ifl_open(const ifl_config *c) {
+  if (c->abi != IFL_ABI || c->weights_bytes < 1 || ((uintptr_t)c->weights | (uintptr_t)c->state | (uintptr_t)c->arena) % 64) return 0;
+  for (int64_t i = 0; i < ifl_state_bytes(c->pages); i += 64)
+    if (c->state[i]) return 0;
+  ifl_ctx *x = malloc(sizeof *x);
+  x->c = *c;
+  return x;
+}
+EXPORT void ifl_close(ifl_ctx *x) { free(x); }
+
+static int check(const ifl_ctx *x, const ifl_step *s) {
+  if (s->abi != IFL_ABI) return -1;
+  if (s->tokens < 1 || s->tokens > x->c.max_tokens || s->wanted > x->c.max_wanted || s->seqs > x->c.max_seqs) return -2;
+  if (s->first[0] != 0 || s->first[s->seqs] != s->tokens || s->entry != 0 || s->mask_words || s->mask || s->adapter) return -3;
+  for (int q = 0; q < s->seqs; q++) {
+    int n = s->first[q + 1] - s->first[q], rows = s->past[q] + n, pages = s->page_at[q + 1] - s->page_at[q];
+    if (n < 1 || rows > CONTEXT || pages * 64 < rows) return -3;
+    for (int p = s->page_at[q]; p < s->page_at[q + 1]; p++)
+      if (s->page[p] < 0 || s->page[p] >= x->c.pages) return -3;
+    for (int t = s->first[q]; t < s->first[q + 1]; t++) {
+      int at = s->past[q] + t - s->first[q];
+      if (s->seq[t] != q || s->pos[t] != at || s->slot[t] != at || s->id[t] < 0 || s->id[t] >= VOCAB) return -3;
+    }
+  }
+  for (int r = 0; r < s->wanted; r++)
+    if (s->want[r] < 0 || s->want[r] >= s->tokens) return -3;
+  return 0;
+}
+
+static uint64_t *row(const ifl_ctx *x, const ifl_step *s, int q, int slot) {
+  return (uint64_t *)x->c.state + (int64_t)s->page[s->page_at[q] + slot / 64] * 64 + slot % 64;
+}
+
+EXPORT int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
+  int bad = check(x, s);
+  if (bad) return bad;
+  for (int t = 0; t < s->tokens; t++) {
+    *row(x, s, s->seq[t], s->slot[t]) = mix((uint64_t)s->id[t] * 1000003u + (uint64_t)s->pos[t] + ((uint64_t)x->c.weights[0] << 40));
+    float *h = s->out[1] + (int64_t)t * HIDDEN;
+    for (int i = 0; i < HIDDEN; i++) h[i] = -1;
+    h[0] = (float)s->id[t]; h[1] = (float)s->pos[t]; h[2] = (float)s->tokens; h[3] = x->c.dispatch[s->tokens < 512 ? s->tokens : 512];
+  }
+  for (int r = 0; r < s->wanted; r++) {
+    int t = s->want[r], q = s->seq[t];
+    uint64_t sum = 0;
+    for (int i = 0; i <= s->slot[t]; i++) sum = sum * 31 + *row(x, s, q, i);
+    float *o = s->out[0] + (int64_t)r * COLS;
+    for (int v = 0; v < COLS; v++) o[v] = v < VOCAB ? (float)(mix(sum + (uint64_t)v) >> 40) / 16777216.0f * 8.0f : 1e9f;
+    if (s->id[t] == STOP_ID) o[EOS] = 1e6f;
+    else o[EOS] = -1e6f;
+    if (s->id[t] == NAN_ID) o[0] = NAN;
+  }
+  return 0;
+}

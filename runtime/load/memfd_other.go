@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package load
+
+import "syscall"
+
+// loadMemory is for systems with files in memory only.
+func loadMemory([]byte) (uintptr, error) { return 0, syscall.ENOSYS }

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package load
+
+const mapNoReserve = 0
+
+// adviseHuge does nothing: these systems choose page sizes themselves.
+func adviseHuge([]byte) {}

@@ -1,0 +1,14 @@
+//go:build unix && !linux
+
+package load
+
+import "runtime"
+
+// processors counts processors; these systems do not let threads be pinned.
+func processors() []int {
+	list := make([]int, runtime.NumCPU())
+	for i := range list {
+		list[i] = -1
+	}
+	return list
+}

@@ -1,0 +1,37 @@
+//go:build unix
+
+package load
+
+import "unsafe"
+
+// A slab hands out aligned parts of one region. With no region it only adds
+// sizes up, so the same layout code serves both passes.
+type slab struct {
+	bytes []byte
+	at    int64
+}
+
+// cut returns n bytes aligned to 64.
+func (s *slab) cut(n int64) []byte {
+	s.at = (s.at + 63) &^ 63
+	from := s.at
+	s.at += n
+	if s.bytes == nil || n == 0 {
+		return nil
+	}
+	return s.bytes[from:s.at:s.at]
+}
+
+func (s *slab) ints(n int) []int32       { return view[int32](s.cut(int64(n) * 4)) }
+func (s *slab) floats(n int64) []float32 { return view[float32](s.cut(n * 4)) }
+
+// view reinterprets mapped bytes as whole numbers or floats.
+func view[T int32 | float32](b []byte) []T {
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/4)
+}
+
+// pointer is the address of a slice's first element, nil when empty.
+func pointer[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s)) }
