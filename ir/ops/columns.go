@@ -9,43 +9,68 @@ import (
 
 // Split cuts columns apart.
 var Split = &ir.OpDef{
-	Name:   "split",
-	Doc:    "Cuts the columns into runs of the given sizes, one result each.",
+	Name: "split",
+	Doc: "Cuts the columns into runs of the given sizes, one result each. With turn=n the columns come in turns instead: n of the " +
+		"first result, n of the second, and so on, each result padded to whole turns (the order that the recipe interleave gives, with n = 16).",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
-	Attrs:  []ir.AttrDef{{Name: "sizes", Kind: ir.IntsAttr, Required: true, Doc: "columns of each result; their sum is D"}},
-	Traits: ir.RowWise | ir.TileLocal,
-	Infer: func(o *ir.Op) ([]ir.Type, error) {
-		x, err := matrix(o.Args[0])
-		if err != nil {
-			return nil, err
-		}
-		var out []ir.Type
-		sum := 0
-		for _, n := range o.Ints("sizes") {
-			if n < 1 {
-				return nil, fmt.Errorf("size %d is not positive", n)
-			}
-			sum += n
-			out = append(out, f32(x.Rows(), ir.N(n)))
-		}
-		if sum != x.Cols() {
-			return nil, fmt.Errorf("sizes sum to %d but %s has %d columns", sum, o.Args[0], x.Cols())
-		}
-		return out, nil
+	Attrs: []ir.AttrDef{
+		{Name: "sizes", Kind: ir.IntsAttr, Required: true, Doc: "columns of each result"},
+		{Name: "turn", Kind: ir.IntAttr, Default: 0, Doc: "columns of a turn; 0 is none"},
 	},
+	Traits: ir.RowWise | ir.TileLocal,
+	Infer:  inferSplit,
 	Eval: func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		var out []*tensor.Tensor
-		at := 0
-		for _, n := range o.Ints("sizes") {
+		for i, n := range o.Ints("sizes") {
 			part := tensor.New(tensor.F32, in[0].Shape[0], n)
 			for t := range in[0].Shape[0] {
-				copy(row(part, t), row(in[0], t)[at:])
+				for c := range n {
+					row(part, t)[c] = row(in[0], t)[SplitColumn(o, i, c)]
+				}
 			}
 			out = append(out, part)
-			at += n
 		}
 		return out, nil
 	},
+}
+
+// SplitColumn is the column of split's argument that becomes column c of its
+// result number i.
+func SplitColumn(o *ir.Op, i, c int) int {
+	sizes := o.Ints("sizes")
+	if turn := o.Int("turn"); turn > 0 {
+		return (c/turn*len(sizes)+i)*turn + c%turn
+	}
+	for _, n := range sizes[:i] {
+		c += n
+	}
+	return c
+}
+
+func inferSplit(o *ir.Op) ([]ir.Type, error) {
+	x, err := matrix(o.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	var out []ir.Type
+	sum, sizes, turn := 0, o.Ints("sizes"), o.Int("turn")
+	for _, n := range sizes {
+		if n < 1 || n > x.Cols() {
+			return nil, fmt.Errorf("size %d is not between 1 and the %d columns of %s", n, x.Cols(), o.Args[0])
+		}
+		if turn > 0 && n != sizes[0] {
+			return nil, fmt.Errorf("sizes %v differ, which turn=%d cannot have", sizes, turn)
+		}
+		out = append(out, f32(x.Rows(), ir.N(n)))
+		if turn > 0 {
+			n = (n + turn - 1) / turn * turn
+		}
+		sum += n
+	}
+	if sum != x.Cols() || turn < 0 || turn > x.Cols() {
+		return nil, fmt.Errorf("sizes %v with turn=%d take %d columns but %s has %d", sizes, turn, sum, o.Args[0], x.Cols())
+	}
+	return out, nil
 }
 
 // Concat puts columns side by side.
@@ -84,4 +109,19 @@ func evalConcat(_ *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		}
 	}
 	return []*tensor.Tensor{out}, nil
+}
+
+// deal gives runs of p columns to n results in turn.
+func deal(x *tensor.Tensor, p, n int) []*tensor.Tensor {
+	var out []*tensor.Tensor
+	for i := range n {
+		part := tensor.New(tensor.F32, x.Shape[0], x.Shape[1]/n)
+		for t := range x.Shape[0] {
+			for c := range row(part, t) {
+				row(part, t)[c] = row(x, t)[(c/p*n+i)*p+c%p]
+			}
+		}
+		out = append(out, part)
+	}
+	return out
 }

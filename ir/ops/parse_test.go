@@ -53,3 +53,20 @@ func TestParsePrint(t *testing.T) {
 		t.Errorf("printed:\n%s", got)
 	}
 }
+
+func TestVerifySmall(t *testing.T) {
+	m, err := ir.Parse("small.ir", []byte(small), ops.Table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ir.Verify(m); err != nil {
+		t.Error(err)
+	}
+	c := m.Clone()
+	if err := ir.Verify(c); err != nil {
+		t.Error(err)
+	}
+	if c.String() != m.String() {
+		t.Errorf("the clone prints\n%s", c)
+	}
+}

@@ -1,0 +1,206 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// recipes checks the recipes of all weights: functions, references, cycles,
+// and shapes as far as they follow from declared types.
+func (v *verifier) recipes() {
+	for _, w := range v.mod.Weights {
+		if w.Recipe == nil {
+			continue
+		}
+		before := len(v.errs)
+		v.recipeForms(w, w.Recipe)
+		if v.cyclic(w, nil) {
+			v.errs.addf(w.Pos, "%s: its recipe reads itself", w)
+		}
+		if len(v.errs) > before {
+			continue
+		}
+		shape, err := recipeShape(v.mod, w.Recipe)
+		if err != nil {
+			v.errs.addf(w.Pos, "%s: %v", w, err)
+		} else if shape != nil && !slices.Equal(shape, constShape(w.Type)) {
+			v.errs.addf(w.Pos, "%s is %s but its recipe gives %s", w, w.Type, intList(shape))
+		}
+		if r := w.Recipe; r.Op == "quantize" && r.Type != w.Type.Elem {
+			v.errs.addf(w.Pos, "%s is %s but its recipe quantizes to %s", w, w.Type, r.Type)
+		}
+	}
+}
+
+func (v *verifier) recipeForms(w *Value, r *tensor.Recipe) {
+	if err := checkRecipe(r); err != nil {
+		v.errs.addf(w.Pos, "%s: %v", w, err)
+		return
+	}
+	for _, a := range r.Args {
+		v.recipeForms(w, a)
+	}
+	if r.Op != "weight" {
+		return
+	}
+	ref := v.mod.Weight(r.Name)
+	if ref == nil {
+		v.errs.addf(w.Pos, "%s: recipe refers to unknown weight @%s%s", w, r.Name, didYouMean("@"+r.Name, valueNames(v.mod.Weights)))
+		return
+	}
+	if len(ref.Count) > len(w.Count) {
+		v.errs.addf(w.Pos, "%s has %d indices but its recipe reads %s, which has %d", w, len(w.Count), ref, len(ref.Count))
+		return
+	}
+	for i, c := range ref.Count {
+		if w.Count[i].Lo < c.Lo || w.Count[i].Hi > c.Hi {
+			v.errs.addf(w.Pos, "%s: indices %d..%d are outside those of %s, %d..%d", w, w.Count[i].Lo, w.Count[i].Hi, ref, c.Lo, c.Hi)
+		}
+	}
+}
+
+// cyclic says whether following references from w comes back to w.
+func (v *verifier) cyclic(w *Value, seen map[*Value]bool) bool {
+	if seen == nil {
+		seen = map[*Value]bool{}
+	}
+	var visit func(u *Value) bool
+	visit = func(u *Value) bool {
+		for _, name := range RecipeRefs(u.Recipe) {
+			ref := v.mod.Weight(name)
+			if ref == w {
+				return true
+			}
+			if ref != nil && !seen[ref] {
+				seen[ref] = true
+				if visit(ref) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return visit(w)
+}
+
+func constShape(t Type) []int {
+	var out []int
+	for _, s := range t.Shape {
+		out = append(out, s.N)
+	}
+	return out
+}
+
+// recipeShape gives the shape a recipe yields, or nil when it hangs on stored
+// tensors that the module says nothing of.
+func recipeShape(m *Module, r *tensor.Recipe) ([]int, error) {
+	if r.Op == "source" {
+		return nil, nil
+	}
+	if r.Op == "weight" {
+		return constShape(m.Weight(r.Name).Type), nil
+	}
+	var in [][]int
+	for _, a := range r.Args {
+		s, err := recipeShape(m, a)
+		if err != nil {
+			return nil, err
+		}
+		in = append(in, s)
+	}
+	if r.Op == "reshape" {
+		return reshaped(r, in[0])
+	}
+	if slices.ContainsFunc(in, func(s []int) bool { return s == nil }) {
+		return nil, nil
+	}
+	return RecipeShape(r, in)
+}
+
+// RecipeShape gives the shape one recipe function yields from operands of the
+// given shapes.
+func RecipeShape(r *tensor.Recipe, in [][]int) ([]int, error) {
+	out := slices.Clone(in[0])
+	num := func(i int) int { return int(r.Nums[i]) }
+	misfit := func() ([]int, error) { return nil, fmt.Errorf("recipe %s does not fit shape %s", r, intList(in[0])) }
+	if len(out) == 0 {
+		return misfit()
+	}
+	switch r.Op {
+	case "concat", "interleave":
+		for _, s := range in[1:] {
+			if !slices.Equal(s[1:], out[1:]) {
+				return nil, fmt.Errorf("recipe %s: operands %s and %s differ in more than rows", r, intList(in[0]), intList(s))
+			}
+		}
+		if r.Op == "interleave" && in[0][0] != in[1][0] {
+			return nil, fmt.Errorf("recipe %s: operands have %d and %d rows, expected as many", r, in[0][0], in[1][0])
+		}
+		return joined(r.Op, in), nil
+	case "rows":
+		if num(0) >= num(1) || num(1) > out[0] {
+			return misfit()
+		}
+		out[0] = num(1) - num(0)
+	case "cols":
+		if len(out) != 2 || num(0) >= num(1) || num(1) > out[1] {
+			return misfit()
+		}
+		out[1] = num(1) - num(0)
+	case "transpose":
+		if len(out) != 2 {
+			return misfit()
+		}
+		out[0], out[1] = out[1], out[0]
+	case "reshape":
+		return reshaped(r, out)
+	case "permute_rows":
+		if num(0) < 1 || out[0]%num(0) != 0 || out[0]/num(0)%2 != 0 {
+			return misfit()
+		}
+	case "group_rows":
+		if num(0)*num(1) != out[0] || num(2) >= num(3) || num(3) > num(1) {
+			return misfit()
+		}
+		out[0] = num(0) * (num(3) - num(2))
+	}
+	return out, nil
+}
+
+// joined is the shape of operands put together by rows; interleave fills each
+// up to whole runs of 16 rows.
+func joined(op string, in [][]int) []int {
+	out := slices.Clone(in[0])
+	out[0] = 0
+	for _, s := range in {
+		if op == "interleave" {
+			out[0] += (s[0] + 15) / 16 * 16
+		} else {
+			out[0] += s[0]
+		}
+	}
+	return out
+}
+
+// reshaped is the shape that a reshape names, checked against the operand's
+// where that is known.
+func reshaped(r *tensor.Recipe, in []int) ([]int, error) {
+	var out []int
+	n, was := 1, 1
+	for _, d := range r.Nums {
+		out = append(out, int(d))
+		if int(d) < 1 || n > maxElems/int(d) {
+			return nil, fmt.Errorf("recipe %s: sizes are positive numbers", r)
+		}
+		n *= int(d)
+	}
+	for _, d := range in {
+		was *= d
+	}
+	if in != nil && n != was {
+		return nil, fmt.Errorf("recipe %s: %d elements cannot become %d", r, was, n)
+	}
+	return out, nil
+}

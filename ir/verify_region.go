@@ -1,0 +1,136 @@
+package ir
+
+import "slices"
+
+// inside finds the nearest enclosing region of the given kind, or nil.
+func (s *scope) inside(def *OpDef) *Op {
+	for _, r := range slices.Backward(s.regions) {
+		if r.Def == def {
+			return r
+		}
+	}
+	return nil
+}
+
+// placement checks where an op may stand.
+func (s *scope) placement(o *Op) {
+	if fuse := s.inside(Fuse); fuse != nil && (o.Def.Is(HasBody) || o.Def.Is(Collective)) {
+		s.complain(o, "cannot stand inside a fuse region")
+	}
+	par := s.inside(Par)
+	switch {
+	case o.Def.Is(Collective) && par == nil:
+		s.complain(o, "an exchange stands outside a par region")
+	case o.Def.Is(Collective) && o.Def.Attr("members") != nil && o.Has("members") && o.Int("members") != par.Int("members"):
+		s.complain(o, "members=%d in a par region of %d", o.Int("members"), par.Int("members"))
+	case o.Def == Par && par != nil:
+		s.complain(o, "a par region stands inside another")
+	case o.Def == Par && o.Has("members") && (o.Int("members") < 1 || o.Int("members") > 1024):
+		s.complain(o, "%d members, expected 1 to 1024", o.Int("members"))
+	}
+	if o.Def == Fuse && o.Body != nil {
+		s.fuse(o)
+	}
+}
+
+// fuse checks the shape of a fuse region: row ops, one root, ops local to the
+// root's output tile.
+func (s *scope) fuse(o *Op) {
+	var root *Op
+	for _, in := range o.Body.Ops {
+		switch {
+		case in.Def == nil:
+			return
+		case in.Def.Is(Root) && root != nil:
+			s.complain(in, "a second root in a fuse region, after %s", opName(root))
+		case in.Def.Is(Root):
+			root = in
+		case root == nil && !in.Def.Is(RowWise):
+			s.complain(in, "stands before the root of a fuse region but does not work row by row")
+		case root != nil && !FitsEpilogue(in):
+			s.complain(in, "stands after the root of a fuse region but needs more than the root's output tile")
+		}
+	}
+	if root == nil {
+		s.complain(o, "a fuse region without a root (matmul, attention, …)")
+	}
+}
+
+// FitsEpilogue says whether an op may follow the root of a fuse region: it is
+// local to the output tile, or a norm of each head alone.
+func FitsEpilogue(o *Op) bool {
+	if o.Def.Is(TileLocal) {
+		return true
+	}
+	return o.Def.Is(RowWise) && o.Def.Attr("heads") != nil && o.Int("heads") > 1
+}
+
+// perLayer checks the length of lists that hold one number per iteration.
+func (s *scope) perLayer(o *Op) {
+	for _, a := range o.Attrs {
+		d := o.Def.Attr(a.Name)
+		if d == nil || d.Kind != PerLayerInt && d.Kind != PerLayerFloat {
+			continue
+		}
+		n := 0
+		switch v := a.Val.(type) {
+		case []int:
+			n = len(v)
+		case []float64:
+			n = len(v)
+		default:
+			continue
+		}
+		rep := s.inside(Repeat)
+		if rep == nil {
+			s.complain(o, "attribute %s is a list, which belongs inside a repeat", a.Name)
+		} else if want := rep.Int("hi") - rep.Int("lo"); n != want {
+			s.complain(o, "attribute %s has %d entries for %d iterations", a.Name, n, want)
+		}
+	}
+}
+
+// stateOrder checks that states are written before they are read: earlier in
+// the same graph, or else in another graph of the module.
+func (v *verifier) stateOrder() {
+	writers := map[*Value]map[*Graph]bool{}
+	eachStateUse(v.mod, func(g *Graph, o *Op, a Arg) {
+		if o.Def.Is(Writes) {
+			if writers[a.Value] == nil {
+				writers[a.Value] = map[*Graph]bool{}
+			}
+			writers[a.Value][g] = true
+		}
+	})
+	type place struct {
+		graph *Graph
+		state string // with its index
+	}
+	seen := map[place]bool{}
+	eachStateUse(v.mod, func(g *Graph, o *Op, a Arg) {
+		switch {
+		case o.Def.Is(Writes):
+			seen[place{g, a.String()}], seen[place{g, "any " + a.Name}] = true, true
+		case !o.Def.Is(Reads):
+		case writers[a.Value] == nil:
+			v.errs.addf(o.Pos, "graph %s: %s: reads %s, which nothing writes", g.Name, opName(o), a)
+		case writers[a.Value][g] && !seen[place{g, a.String()}] && !seen[place{g, a.Value.String()}] && (a.Index != nil || !seen[place{g, "any " + a.Name}]):
+			v.errs.addf(o.Pos, "graph %s: %s: reads %s before it is written", g.Name, opName(o), a)
+		}
+	})
+}
+
+func eachStateUse(m *Module, f func(g *Graph, o *Op, a Arg)) {
+	for _, g := range m.Graphs {
+		if g.Body == nil {
+			continue
+		}
+		for o := range g.All() {
+			for _, a := range o.Args {
+				if o.Def != nil && a.Value != nil && a.Kind == State {
+					f(g, o, a)
+				}
+			}
+		}
+	}
+}
