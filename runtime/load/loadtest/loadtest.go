@@ -21,7 +21,7 @@ const (
 	Context = 512 // rows of a sequence
 	EOS     = 2   // never sampled greedily, except …
 	StopID  = 7   // … after this id, when it always is
-	NaNID   = 60  // a row after this id holds a NaN
+	NaNID   = 60  // never sampled greedily; a row after this id holds a NaN
 )
 
 //go:embed testdata/fake.c
@@ -106,7 +106,7 @@ func Logits(prefix []int32, salt byte) []float32 {
 	for v := range row {
 		row[v] = float32(mix(sum+uint64(v))>>40) / 16777216 * 8
 	}
-	row[EOS] = -1e6
+	row[EOS], row[NaNID] = -1e6, -1e6
 	if prefix[len(prefix)-1] == StopID {
 		row[EOS] = 1e6
 	}

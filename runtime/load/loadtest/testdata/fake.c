@@ -72,6 +72,7 @@ EXPORT int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
     for (int v = 0; v < COLS; v++) o[v] = v < VOCAB ? (float)(mix(sum + (uint64_t)v) >> 40) / 16777216.0f * 8.0f : 1e9f;
     if (s->id[t] == STOP_ID) o[EOS] = 1e6f;
     else o[EOS] = -1e6f;
+    o[NAN_ID] = -1e6f; /* never chosen greedily */
     if (s->id[t] == NAN_ID) o[0] = NAN;
   }
   return 0;

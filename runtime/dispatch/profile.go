@@ -1,0 +1,154 @@
+package dispatch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Format is the version of profile files.
+const Format = 1
+
+// A Profile says which implementation was fastest, by shape. It is a JSON
+// file, which a reader of YAML reads too.
+type Profile struct {
+	Format int     `json:"format"`
+	Device string  `json:"device,omitempty"` // where it was measured
+	Order  string  `json:"order,omitempty"`  // "class" or "any": which implementations it may mix
+	Shapes []Shape `json:"shapes"`
+
+	path string
+}
+
+// A Shape is a matmul's [N, K] and weight type with its rules.
+type Shape struct {
+	N     int    `json:"n"`
+	K     int    `json:"k"`
+	DType string `json:"dtype"`
+	Rules []Rule `json:"rules"`
+}
+
+// A Rule says that from a number of rows on an implementation is used, until
+// the next rule.
+type Rule struct {
+	Rows int    `json:"rows"`
+	Impl string `json:"impl"`
+}
+
+// maxProfile bounds a profile file: a thousand shapes are 100 KB.
+const maxProfile = 16 << 20
+
+// Read reads and checks a profile.
+func Read(path string) (*Profile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxProfile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxProfile {
+		return nil, fmt.Errorf("%s: larger than a profile can be (%d bytes)", path, maxProfile)
+	}
+	p := &Profile{}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(p); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	p.path = path
+	return p, p.check()
+}
+
+// ReadBeside reads a profile that may be absent: then it returns nil.
+func ReadBeside(path string) (*Profile, error) {
+	p, err := Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return p, err
+}
+
+// Write writes the profile to a file, whole or not at all.
+func (p *Profile) Write(path string) error {
+	p.Format = Format
+	if err := p.check(); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".profile-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(append(data, '\n'))
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+func (p *Profile) name() string {
+	if p.path == "" {
+		return "profile"
+	}
+	return p.path
+}
+
+func (p *Profile) check() error {
+	if p.Format != Format {
+		return fmt.Errorf("%s: format %d, this program reads %d; measure again", p.name(), p.Format, Format)
+	}
+	seen := map[shapeKey]bool{}
+	for _, s := range p.Shapes {
+		key := shapeKey{s.N, s.K, s.DType}
+		if s.N < 1 || s.K < 1 || s.DType == "" {
+			return fmt.Errorf("%s: shape [%d, %d, %s]: n, k and dtype must be given", p.name(), s.N, s.K, s.DType)
+		}
+		if seen[key] {
+			return fmt.Errorf("%s: shape [%d, %d, %s] stands twice", p.name(), s.N, s.K, s.DType)
+		}
+		seen[key] = true
+		for i, r := range s.Rules {
+			if r.Rows < 1 || i > 0 && r.Rows <= s.Rules[i-1].Rows {
+				return fmt.Errorf("%s: shape [%d, %d, %s]: rule %d starts at %d rows; rules must ascend from 1", p.name(), s.N, s.K, s.DType, i+1, r.Rows)
+			}
+			if r.Impl == "" {
+				return fmt.Errorf("%s: shape [%d, %d, %s]: rule %d names no implementation", p.name(), s.N, s.K, s.DType, i+1)
+			}
+		}
+	}
+	return nil
+}
+
+// find returns the rules of a shape, none when the profile lacks it.
+func (p *Profile) find(n, k int, dtype string) []Rule {
+	for _, s := range p.Shapes {
+		if s.N == n && s.K == k && s.DType == dtype {
+			return s.Rules
+		}
+	}
+	return nil
+}
+
+// A shapeKey names a shape.
+type shapeKey struct {
+	n, k  int
+	dtype string
+}
