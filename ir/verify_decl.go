@@ -59,8 +59,6 @@ func (v *verifier) weightType(w *Value) {
 		v.errs.addf(w.Pos, "%s has no element type", w)
 	case len(t.Shape) == 0:
 		v.errs.addf(w.Pos, "%s has no sizes", w)
-	case t.Cols()%t.Elem.Block() != 0:
-		v.errs.addf(w.Pos, "%s is %s: rows of %d are not whole blocks of %d", w, t, t.Cols(), t.Elem.Block())
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 // Split cuts columns apart.
 var Split = &ir.OpDef{
 	Name: "split",
-	Doc: "Cuts the columns into runs of the given sizes, one result each. With turn=n the columns come in turns instead: n of the " +
+	Doc: "Cuts the columns into runs of the given sizes, one result each. With panel=n the columns come in turns instead: n of the " +
 		"first result, n of the second, and so on, each result padded to whole turns (the order that the recipe interleave gives, with n = 16).",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
 	Attrs: []ir.AttrDef{
 		{Name: "sizes", Kind: ir.IntsAttr, Required: true, Doc: "columns of each result"},
-		{Name: "turn", Kind: ir.IntAttr, Default: 0, Doc: "columns of a turn; 0 is none"},
+		{Name: "panel", Kind: ir.IntAttr, Default: 0, Doc: "columns of a turn; 0: no turns"},
 	},
 	Traits: ir.RowWise | ir.TileLocal,
 	Infer:  inferSplit,
@@ -38,8 +38,8 @@ var Split = &ir.OpDef{
 // result number i.
 func SplitColumn(o *ir.Op, i, c int) int {
 	sizes := o.Ints("sizes")
-	if turn := o.Int("turn"); turn > 0 {
-		return (c/turn*len(sizes)+i)*turn + c%turn
+	if panel := o.Int("panel"); panel > 0 {
+		return (c/panel*len(sizes)+i)*panel + c%panel
 	}
 	for _, n := range sizes[:i] {
 		c += n
@@ -53,22 +53,22 @@ func inferSplit(o *ir.Op) ([]ir.Type, error) {
 		return nil, err
 	}
 	var out []ir.Type
-	sum, sizes, turn := 0, o.Ints("sizes"), o.Int("turn")
+	sum, sizes, panel := 0, o.Ints("sizes"), o.Int("panel")
 	for _, n := range sizes {
 		if n < 1 || n > x.Cols() {
 			return nil, fmt.Errorf("size %d is not between 1 and the %d columns of %s", n, x.Cols(), o.Args[0])
 		}
-		if turn > 0 && n != sizes[0] {
-			return nil, fmt.Errorf("sizes %v differ, which turn=%d cannot have", sizes, turn)
+		if panel > 0 && n != sizes[0] {
+			return nil, fmt.Errorf("sizes %v differ, which panel=%d cannot have", sizes, panel)
 		}
 		out = append(out, f32(x.Rows(), ir.N(n)))
-		if turn > 0 {
-			n = (n + turn - 1) / turn * turn
+		if panel > 0 {
+			n = (n + panel - 1) / panel * panel
 		}
 		sum += n
 	}
-	if sum != x.Cols() || turn < 0 || turn > x.Cols() {
-		return nil, fmt.Errorf("sizes %v with turn=%d take %d columns but %s has %d", sizes, turn, sum, o.Args[0], x.Cols())
+	if sum != x.Cols() || panel < 0 || panel > x.Cols() {
+		return nil, fmt.Errorf("sizes %v with panel=%d take %d columns but %s has %d", sizes, panel, sum, o.Args[0], x.Cols())
 	}
 	return out, nil
 }
@@ -109,19 +109,4 @@ func evalConcat(_ *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		}
 	}
 	return []*tensor.Tensor{out}, nil
-}
-
-// deal gives runs of p columns to n results in turn.
-func deal(x *tensor.Tensor, p, n int) []*tensor.Tensor {
-	var out []*tensor.Tensor
-	for i := range n {
-		part := tensor.New(tensor.F32, x.Shape[0], x.Shape[1]/n)
-		for t := range x.Shape[0] {
-			for c := range row(part, t) {
-				row(part, t)[c] = row(x, t)[(c/p*n+i)*p+c%p]
-			}
-		}
-		out = append(out, part)
-	}
-	return out
 }

@@ -21,11 +21,6 @@ var Matmul = &ir.OpDef{
 		if !w.Type.IsMatrix() || w.Type.Cols() != x.Type.Cols() {
 			return nil, fmt.Errorf("%s is %s but %s is %s; the last sizes must agree", x, x.Type, w, w.Type)
 		}
-		for _, a := range o.Args {
-			if b := a.Type.Elem.Block(); a.Type.Cols()%b != 0 {
-				return nil, fmt.Errorf("%s is %s: %d columns are not whole blocks of %d", a, a.Type, a.Type.Cols(), b)
-			}
-		}
 		return one(f32(x.Type.Rows(), w.Type.Rows()), nil)
 	},
 	Eval: func(_ *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {

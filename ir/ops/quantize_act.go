@@ -32,6 +32,11 @@ var QuantizeAct = &ir.OpDef{
 	Eval: func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		out := in[0].Clone()
 		out.DType = o.DType("type")
-		return []*tensor.Tensor{out}, Round(out.DType, out.F)
+		for t := range out.Shape[0] {
+			if err := Round(out.DType, row(out, t)); err != nil {
+				return nil, err
+			}
+		}
+		return []*tensor.Tensor{out}, nil
 	},
 }
