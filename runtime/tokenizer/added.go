@@ -1,0 +1,180 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// addedVocabulary finds added and special tokens inside text before the model
+// sees it: first those matched in the raw text, then those matched in
+// normalised text.
+type addedVocabulary struct {
+	tokens  []addedToken // in order of addition
+	byID    map[int32]int
+	ids     map[string]int32
+	special map[string]bool
+	raw     *tokenMatcher
+	normal  *tokenMatcher
+}
+
+const maxAddedToken = 4096 // bytes; bounds the work of matching
+
+// newAddedVocabulary gives every added token its id: that of the model's
+// vocabulary if it has the token, else the next free one, as the reference
+// does whatever the file's "id" says.
+func newAddedVocabulary(added []addedToken, v *vocabulary, n normalizer) (*addedVocabulary, error) {
+	a := &addedVocabulary{byID: map[int32]int{}, ids: map[string]int32{}, special: map[string]bool{}}
+	top := int32(-1)
+	for i, t := range added {
+		if len(t.Content) > maxAddedToken {
+			return nil, fmt.Errorf("added_tokens[%d]: token has %d bytes; at most %d are allowed", i, len(t.Content), maxAddedToken)
+		}
+		if t.Special && t.Content != "" {
+			a.special[t.Content] = true
+		}
+		if t.Content == "" {
+			continue
+		}
+		if id, known := a.ids[t.Content]; known { // later entries change how it is matched
+			old := &a.tokens[a.byID[id]]
+			old.LStrip, old.RStrip, old.SingleWord = t.LStrip, t.RStrip, t.SingleWord
+			continue
+		}
+		id, ok := v.ids[t.Content]
+		if !ok {
+			id = max(top+1, int32(v.count))
+		}
+		top = max(top, id)
+		t.ID = id
+		a.ids[t.Content] = id
+		a.byID[id] = len(a.tokens)
+		a.tokens = append(a.tokens, t)
+	}
+	a.raw, a.normal = &tokenMatcher{}, &tokenMatcher{}
+	for _, special := range []bool{true, false} { // special tokens win ties
+		for i, t := range a.tokens {
+			if a.special[t.Content] != special {
+				continue
+			}
+			if t.Normalized {
+				a.normal.add(n.normalize(t.Content), i)
+			} else {
+				a.raw.add(t.Content, i)
+			}
+		}
+	}
+	return a, nil
+}
+
+// segment is a stretch of text, or one added token where token >= 0.
+type segment struct {
+	text  string
+	token int // index into addedVocabulary.tokens
+	first bool
+}
+
+// split cuts text at the tokens of m. Tokens may take white space at their
+// sides with them (lstrip, rstrip) or ask to stand alone (single_word).
+func (a *addedVocabulary) split(out []segment, m *tokenMatcher, text string, first bool) []segment {
+	done := 0
+	emit := func(from, to, token int) {
+		if from < to {
+			out = append(out, segment{text[from:to], token, first && from == 0})
+		}
+	}
+	for pos := 0; ; {
+		start, end, index := m.find(text, pos)
+		if index < 0 {
+			break
+		}
+		pos = end
+		t := &a.tokens[index]
+		if t.SingleWord && (endsInWord(text[:start]) || beginsWithWord(text[end:])) {
+			continue
+		}
+		if t.LStrip {
+			start = max(done, len(strings.TrimRightFunc(text[:start], isSpace)))
+		}
+		if t.RStrip {
+			end = len(text) - len(strings.TrimLeftFunc(text[end:], isSpace))
+		}
+		emit(done, start, -1)
+		emit(min(start, end), end, index)
+		done = end
+	}
+	emit(min(done, len(text)), len(text), -1)
+	return out
+}
+
+func isSpace(r rune) bool { return spaceClass().has(r) }
+
+func endsInWord(s string) bool {
+	r, n := utf8.DecodeLastRuneInString(s)
+	return n > 0 && wordClass().has(r)
+}
+
+func beginsWithWord(s string) bool {
+	r, n := utf8.DecodeRuneInString(s)
+	return n > 0 && wordClass().has(r)
+}
+
+// tokenMatcher is a byte trie that finds the leftmost, then longest token.
+type tokenMatcher struct {
+	nodes []trieNode
+	begin [256]bool
+}
+
+type trieNode struct {
+	next  map[byte]int32
+	token int // index+1 of the token that ends here
+}
+
+func (m *tokenMatcher) add(content string, index int) {
+	if content == "" {
+		return
+	}
+	if len(m.nodes) == 0 {
+		m.nodes = append(m.nodes, trieNode{next: map[byte]int32{}})
+	}
+	m.begin[content[0]] = true
+	at := int32(0)
+	for i := range len(content) {
+		to, ok := m.nodes[at].next[content[i]]
+		if !ok {
+			to = int32(len(m.nodes))
+			m.nodes = append(m.nodes, trieNode{next: map[byte]int32{}})
+			m.nodes[at].next[content[i]] = to
+		}
+		at = to
+	}
+	if m.nodes[at].token == 0 {
+		m.nodes[at].token = index + 1
+	}
+}
+
+// find gives the first match at or after pos; index < 0 if there is none.
+func (m *tokenMatcher) find(text string, pos int) (start, end, index int) {
+	if len(m.nodes) == 0 {
+		return 0, 0, -1
+	}
+	for start = pos; start < len(text); start++ {
+		if !m.begin[text[start]] {
+			continue
+		}
+		at, best := int32(0), 0
+		for i := start; i < len(text); i++ {
+			to, ok := m.nodes[at].next[text[i]]
+			if !ok {
+				break
+			}
+			if at = to; m.nodes[at].token > 0 {
+				best, end = m.nodes[at].token, i+1
+			}
+		}
+		if best > 0 {
+			return start, end, best - 1
+		}
+	}
+	return 0, 0, -1
+}

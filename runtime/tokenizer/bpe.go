@@ -1,0 +1,177 @@
+package tokenizer
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// bpe is byte-pair encoding by merge rank (Sennrich et al. 2016), with the
+// options of Hugging Face's model of that name.
+type bpe struct {
+	vocab        *vocabulary
+	merges       map[uint64]mergeRule
+	unk          int32
+	hasUnk       bool
+	fuseUnk      bool
+	byteFallback bool
+	ignoreMerges bool
+	rawBytes     bool // pieces arrive as bytes, tokens are spelled in GPT-2's alphabet
+	prefix       string
+	suffix       string
+	byteIDs      [256]int32 // <0xXX> with byteFallback, the alphabet with rawBytes; -1: none
+	cache        wordCache
+}
+
+type mergeRule struct{ rank, into int32 }
+
+func pairKey(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
+
+func newBPE(d *modelDef, v *vocabulary, rawBytes bool) (*bpe, error) {
+	m := &bpe{
+		vocab: v, merges: make(map[uint64]mergeRule, len(d.Merges)), fuseUnk: d.FuseUnk,
+		byteFallback: d.ByteFallback, ignoreMerges: d.IgnoreMerges, rawBytes: rawBytes,
+		prefix: d.Prefix, suffix: d.Suffix,
+	}
+	if d.UnkToken != nil {
+		m.unk, m.hasUnk = v.ids[*d.UnkToken]
+	}
+	for i, r := range d.Merges {
+		n := int32(len(v.tokens))
+		if uint32(r.Left) >= uint32(n) || uint32(r.Right) >= uint32(n) || uint32(r.Into) >= uint32(n) {
+			return nil, fmt.Errorf("merges[%d]: ids %d + %d -> %d are not all in the vocabulary of %d tokens", i, r.Left, r.Right, r.Into, n)
+		}
+		m.merges[pairKey(r.Left, r.Right)] = mergeRule{int32(i), r.Into}
+	}
+	for b := range 256 {
+		name := byteString[b]
+		if !rawBytes {
+			name = fmt.Sprintf("<0x%02X>", b)
+		}
+		m.byteIDs[b] = -1
+		if id, ok := v.ids[name]; ok {
+			m.byteIDs[b] = id
+		}
+	}
+	m.cache.init()
+	return m, nil
+}
+
+func (m *bpe) tokenize(ids []int32, piece string) []int32 {
+	if piece == "" {
+		return ids
+	}
+	if known, ok := m.cache.get(piece); ok {
+		return append(ids, known...)
+	}
+	start := len(ids)
+	ids = m.encode(ids, piece)
+	m.cache.put(piece, ids[start:])
+	return ids
+}
+
+func (m *bpe) encode(ids []int32, piece string) []int32 {
+	if m.ignoreMerges {
+		spelled := piece
+		if m.rawBytes {
+			spelled = toByteAlphabet(piece)
+		}
+		if id, ok := m.vocab.ids[spelled]; ok {
+			return append(ids, id)
+		}
+	}
+	var local mergeWord
+	w := &local
+	if m.rawBytes && m.prefix == "" && m.suffix == "" && !m.byteFallback {
+		m.byteSymbols(w, piece)
+	} else {
+		if m.rawBytes {
+			piece = toByteAlphabet(piece)
+		}
+		m.charSymbols(w, piece)
+	}
+	w.mergeAll(m.merges)
+	for i := range w.symbols {
+		if w.symbols[i].alive {
+			ids = append(ids, w.symbols[i].id)
+		}
+	}
+	return ids
+}
+
+// byteSymbols starts a word from raw bytes, one symbol each.
+func (m *bpe) byteSymbols(w *mergeWord, piece string) {
+	unk := unkRun{m: m, w: w}
+	for i := range len(piece) {
+		if id := m.byteIDs[piece[i]]; id >= 0 {
+			unk.flush()
+			w.add(id)
+			continue
+		}
+		unk.add()
+	}
+	unk.flush()
+}
+
+// charSymbols starts a word from its characters.
+func (m *bpe) charSymbols(w *mergeWord, piece string) {
+	unk := unkRun{m: m, w: w}
+	for i := 0; i < len(piece); {
+		_, n := utf8.DecodeRuneInString(piece[i:])
+		s := piece[i : i+n]
+		if i > 0 && m.prefix != "" {
+			s = m.prefix + s
+		}
+		i += n
+		if i == len(piece) && m.suffix != "" {
+			s += m.suffix
+		}
+		if id, ok := m.vocab.ids[s]; ok {
+			unk.flush()
+			w.add(id)
+			continue
+		}
+		if m.byteFallback && m.fallback(w, s) {
+			continue
+		}
+		unk.add()
+	}
+	unk.flush()
+}
+
+// fallback spells s as byte tokens if the vocabulary has all of them. A run of
+// unknown characters before it stays pending, as in the reference.
+func (m *bpe) fallback(w *mergeWord, s string) bool {
+	for i := range len(s) {
+		if m.rawBytes || m.byteIDs[s[i]] < 0 {
+			return false
+		}
+	}
+	for i := range len(s) {
+		w.add(m.byteIDs[s[i]])
+	}
+	return true
+}
+
+// unkRun collects unknown symbols; with fuse_unk a run becomes one token.
+type unkRun struct {
+	m       *bpe
+	w       *mergeWord
+	pending bool
+}
+
+func (u *unkRun) add() {
+	if !u.m.hasUnk {
+		return
+	}
+	if u.pending && !u.m.fuseUnk {
+		u.w.add(u.m.unk)
+	}
+	u.pending = true
+}
+
+func (u *unkRun) flush() {
+	if u.pending {
+		u.w.add(u.m.unk)
+		u.pending = false
+	}
+}

@@ -1,0 +1,102 @@
+package tokenizer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// charsmap is SentencePiece's precompiled normalisation: a darts-clone double
+// array that maps byte strings to offsets into a table of replacements.
+type charsmap struct {
+	trie   []uint32
+	values string
+}
+
+// newCharsmap reads a little-endian u32 with the trie's size in bytes, the
+// trie, and the zero-terminated replacements. An empty map changes nothing.
+func newCharsmap(data []byte) (normalizer, error) {
+	if len(data) == 0 {
+		return normalizerSequence{}, nil
+	}
+	if len(data) < 4 {
+		return nil, fmt.Errorf("precompiled_charsmap: %d bytes; expected at least 4", len(data))
+	}
+	size := binary.LittleEndian.Uint32(data)
+	if size%4 != 0 || uint64(size) > uint64(len(data)-4) {
+		return nil, fmt.Errorf("precompiled_charsmap: trie of %d bytes does not fit in %d bytes", size, len(data)-4)
+	}
+	m := &charsmap{trie: make([]uint32, size/4), values: string(data[4+size:])}
+	for i := range m.trie {
+		m.trie[i] = binary.LittleEndian.Uint32(data[4+4*i:])
+	}
+	return m, nil
+}
+
+// lookup returns the replacement of the shortest prefix of key that has one,
+// and whether there is one, as the reference's transform does.
+func (m *charsmap) lookup(key string) (string, bool) {
+	if len(m.trie) == 0 {
+		return "", false
+	}
+	at := trieOffset(m.trie[0])
+	for i := range len(key) {
+		if key[i] == 0 {
+			return "", false
+		}
+		at ^= uint32(key[i])
+		if at >= uint32(len(m.trie)) {
+			return "", false
+		}
+		unit := m.trie[at]
+		if unit&(1<<31|0xff) != uint32(key[i]) {
+			return "", false
+		}
+		at ^= trieOffset(unit)
+		if unit>>8&1 == 1 {
+			if at >= uint32(len(m.trie)) {
+				return "", false
+			}
+			return m.value(m.trie[at] & (1<<31 - 1))
+		}
+	}
+	return "", false
+}
+
+func trieOffset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
+
+func (m *charsmap) value(offset uint32) (string, bool) {
+	if uint64(offset) > uint64(len(m.values)) {
+		return "", false
+	}
+	text, _, _ := strings.Cut(m.values[offset:], "\x00")
+	return text, true
+}
+
+// normalize maps whole grapheme clusters shorter than 6 bytes where the table
+// knows them, and single characters otherwise.
+func (m *charsmap) normalize(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	for len(s) > 0 {
+		n := graphemeLen(s)
+		cluster := s[:n]
+		s = s[n:]
+		if n < 6 {
+			if text, ok := m.lookup(cluster); ok {
+				b.WriteString(text)
+				continue
+			}
+		}
+		for i, r := range cluster {
+			char := cluster[i : i+utf8.RuneLen(r)]
+			if text, ok := m.lookup(char); ok {
+				b.WriteString(text)
+				continue
+			}
+			b.WriteString(char)
+		}
+	}
+	return b.String()
+}

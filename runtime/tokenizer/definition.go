@@ -1,0 +1,161 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// definition is everything a tokenizer is made of. All loaders produce it,
+// Marshal writes it and build turns it into a Tokenizer.
+type definition struct {
+	Added         []addedToken `json:"added_tokens,omitempty"`
+	Normalizer    *component   `json:"normalizer,omitempty"`
+	PreTokenizer  *component   `json:"pre_tokenizer,omitempty"`
+	PostProcessor *component   `json:"post_processor,omitempty"`
+	Decoder       *component   `json:"decoder,omitempty"`
+	Model         modelDef     `json:"model"`
+	Config        config       `json:"config"`
+}
+
+// config is what lies beside the pipeline: named special tokens (role such as
+// "bos" to token text), the chat template and how decoded text is tidied.
+type config struct {
+	Special      map[string]string `json:"special,omitempty"`
+	ExtraEOS     []int32           `json:"extra_eos,omitempty"`
+	ChatTemplate string            `json:"chat_template,omitempty"`
+	CleanUp      bool              `json:"clean_up,omitempty"`
+}
+
+// modelDef holds the parameters of every model kind; vocabulary, scores and
+// merges are kept apart from JSON because they are large.
+type modelDef struct {
+	Type         string  `json:"type"`
+	UnkToken     *string `json:"unk_token,omitempty"`
+	UnkID        *int    `json:"unk_id,omitempty"` // Unigram
+	Prefix       string  `json:"continuing_subword_prefix,omitempty"`
+	Suffix       string  `json:"end_of_word_suffix,omitempty"`
+	FuseUnk      bool    `json:"fuse_unk,omitempty"`
+	ByteFallback bool    `json:"byte_fallback,omitempty"`
+	IgnoreMerges bool    `json:"ignore_merges,omitempty"`
+	MaxWordChars int     `json:"max_input_chars_per_word,omitempty"`
+
+	Vocab  []vocabEntry `json:"-"`
+	Scores []float64    `json:"-"` // Unigram, one per entry of Vocab
+	Merges []merge      `json:"-"` // BPE, best first
+}
+
+type vocabEntry struct {
+	Token string
+	ID    int32
+}
+
+// merge joins the pieces Left and Right (ids) into Into.
+type merge struct{ Left, Right, Into int32 }
+
+// addedToken is one entry of added_tokens.
+type addedToken struct {
+	ID         int32  `json:"id"`
+	Content    string `json:"content"`
+	SingleWord bool   `json:"single_word,omitempty"`
+	LStrip     bool   `json:"lstrip,omitempty"`
+	RStrip     bool   `json:"rstrip,omitempty"`
+	Normalized bool   `json:"normalized,omitempty"`
+	Special    bool   `json:"special,omitempty"`
+}
+
+// component is one normaliser, pre-tokenizer, post-processor or decoder with
+// the union of their parameters, named as in tokenizer.json.
+type component struct {
+	Type string `json:"type"`
+
+	Normalizers   []component `json:"normalizers,omitempty"`
+	Pretokenizers []component `json:"pretokenizers,omitempty"`
+	Processors    []component `json:"processors,omitempty"`
+	Decoders      []component `json:"decoders,omitempty"`
+
+	Pattern  *pattern `json:"pattern,omitempty"`
+	Behavior string   `json:"behavior,omitempty"`
+	Invert   bool     `json:"invert,omitempty"`
+	Content  string   `json:"content,omitempty"`
+	Prepend  string   `json:"prepend,omitempty"`
+	Charsmap []byte   `json:"precompiled_charsmap,omitempty"` // base64 in JSON
+
+	CleanText          *bool `json:"clean_text,omitempty"`
+	HandleChineseChars *bool `json:"handle_chinese_chars,omitempty"`
+	StripAccents       *bool `json:"strip_accents,omitempty"`
+	Lowercase          *bool `json:"lowercase,omitempty"`
+	StripLeft          bool  `json:"strip_left,omitempty"`
+	StripRight         bool  `json:"strip_right,omitempty"`
+
+	AddPrefixSpace   *bool  `json:"add_prefix_space,omitempty"`
+	UseRegex         *bool  `json:"use_regex,omitempty"`
+	Replacement      string `json:"replacement,omitempty"`
+	PrependScheme    string `json:"prepend_scheme,omitempty"`
+	Split            *bool  `json:"split,omitempty"`
+	IndividualDigits bool   `json:"individual_digits,omitempty"`
+	Delimiter        string `json:"delimiter,omitempty"`
+	Length           int    `json:"length,omitempty"`
+
+	Single        []templatePiece          `json:"single,omitempty"`
+	SpecialTokens map[string]templateToken `json:"special_tokens,omitempty"`
+	Sep           *tokenPair               `json:"sep,omitempty"`
+	Cls           *tokenPair               `json:"cls,omitempty"`
+
+	Prefix        *string `json:"prefix,omitempty"`
+	Suffix        *string `json:"suffix,omitempty"`
+	Cleanup       *bool   `json:"cleanup,omitempty"`
+	Start         int     `json:"start,omitempty"`
+	Stop          int     `json:"stop,omitempty"`
+	PadToken      *string `json:"pad_token,omitempty"`
+	WordDelimiter *string `json:"word_delimiter_token,omitempty"`
+}
+
+// pattern is {"String": …} or {"Regex": …}.
+type pattern struct {
+	String *string `json:"String,omitempty"`
+	Regex  *string `json:"Regex,omitempty"`
+}
+
+// templatePiece is one element of a TemplateProcessing template.
+type templatePiece struct {
+	SpecialToken *templateRef `json:"SpecialToken,omitempty"`
+	Sequence     *templateRef `json:"Sequence,omitempty"`
+}
+
+type templateRef struct {
+	ID     string `json:"id"`
+	TypeID int    `json:"type_id"`
+}
+
+type templateToken struct {
+	IDs []int32 `json:"ids"`
+}
+
+// tokenPair is ["token", id] in BertProcessing and RobertaProcessing.
+type tokenPair struct {
+	Token string
+	ID    int32
+}
+
+// UnmarshalJSON reads ["token", id].
+func (p *tokenPair) UnmarshalJSON(data []byte) error {
+	var raw []json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil || len(raw) != 2 {
+		return fmt.Errorf(`expected ["token", id], found %.40s`, data)
+	}
+	if err := json.Unmarshal(raw[0], &p.Token); err != nil {
+		return err
+	}
+	return json.Unmarshal(raw[1], &p.ID)
+}
+
+// MarshalJSON writes ["token", id].
+func (p tokenPair) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{p.Token, p.ID})
+}
+
+func orTrue(b *bool) bool { return b == nil || *b }
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func ptr[T any](v T) *T { return &v }

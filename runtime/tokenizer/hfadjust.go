@@ -1,0 +1,109 @@
+package tokenizer
+
+import "strings"
+
+// classTraits says how a tokenizer class of transformers changes what
+// tokenizer.json says when it loads it.
+type classTraits struct {
+	// edges: the class rebuilds the post-processor from add_bos_token and
+	// add_eos_token, with these defaults.
+	edges          bool
+	addBOS, addEOS bool
+	// bert: the class overrides the BertNormalizer with its own settings.
+	bert bool
+}
+
+var tokenizerClasses = map[string]classTraits{
+	"LlamaTokenizer":       {edges: true, addBOS: true},
+	"CodeLlamaTokenizer":   {edges: true, addBOS: true},
+	"GemmaTokenizer":       {edges: true, addBOS: true},
+	"CohereTokenizer":      {edges: true, addBOS: true},
+	"GPTNeoXTokenizer":     {edges: true},
+	"BertTokenizer":        {bert: true},
+	"DistilBertTokenizer":  {bert: true},
+	"ElectraTokenizer":     {bert: true},
+	"MPNetTokenizer":       {bert: true},
+	"MobileBertTokenizer":  {bert: true},
+	"FunnelTokenizer":      {bert: true},
+	"SqueezeBertTokenizer": {bert: true},
+}
+
+// adjust applies what the tokenizer class does on top of tokenizer.json.
+func (c *hfConfig) adjust(d *definition) {
+	if !c.present {
+		return
+	}
+	if p := d.PreTokenizer; p != nil && p.Type == "ByteLevel" {
+		copied := *p
+		copied.AddPrefixSpace = ptr(isTrue(c.AddPrefix))
+		d.PreTokenizer = &copied
+	}
+	traits := tokenizerClasses[strings.TrimSuffix(c.Class, "Fast")]
+	if traits.edges {
+		c.edges(d, traits)
+	}
+	if n := d.Normalizer; traits.bert && n != nil && n.Type == "BertNormalizer" {
+		copied := *n
+		copied.Lowercase = ptr(orTrue(c.LowerCase))
+		copied.StripAccents = c.StripAccents
+		copied.HandleChineseChars = ptr(orTrue(c.ChineseChars))
+		d.Normalizer = &copied
+	}
+}
+
+// edges makes the post-processor that puts BOS in front and EOS behind.
+func (c *hfConfig) edges(d *definition, traits classTraits) {
+	bos, eos := traits.addBOS, traits.addEOS
+	if c.AddBOS != nil {
+		bos = *c.AddBOS
+	}
+	if c.AddEOS != nil {
+		eos = *c.AddEOS
+	}
+	find := func(role string) (string, int32, bool) {
+		t, ok := c.special[role]
+		if !ok {
+			return "", 0, false
+		}
+		for _, a := range d.Added {
+			if a.Content == t.Content {
+				return t.Content, a.ID, true
+			}
+		}
+		for _, v := range d.Model.Vocab {
+			if v.Token == t.Content {
+				return t.Content, v.ID, true
+			}
+		}
+		return "", 0, false
+	}
+	var before, after []edgeToken
+	if text, id, ok := find("bos"); bos && ok {
+		before = append(before, edgeToken{text, id})
+	}
+	if text, id, ok := find("eos"); eos && ok {
+		after = append(after, edgeToken{text, id})
+	}
+	d.PostProcessor = templateOf(before, after)
+}
+
+// edgeToken is a special token around a text.
+type edgeToken struct {
+	text string
+	id   int32
+}
+
+// templateOf is a TemplateProcessing with fixed tokens before and after the text.
+func templateOf(before, after []edgeToken) *component {
+	c := &component{Type: "TemplateProcessing", SpecialTokens: map[string]templateToken{}}
+	put := func(tokens []edgeToken) {
+		for _, t := range tokens {
+			c.Single = append(c.Single, templatePiece{SpecialToken: &templateRef{ID: t.text}})
+			c.SpecialTokens[t.text] = templateToken{IDs: []int32{t.id}}
+		}
+	}
+	put(before)
+	c.Single = append(c.Single, templatePiece{Sequence: &templateRef{ID: "A"}})
+	put(after)
+	return c
+}

@@ -1,0 +1,169 @@
+package tokenizer
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// The serialised form: magic, then three parts, each a uvarint count and its
+// elements. Part one is the definition as JSON (bytes). Part two is the
+// vocabulary: per token the id's distance from the previous one plus one
+// (varint) and the token's length (uvarint), then all tokens' text, then a byte
+// that says whether one float64 score per token follows. Part three is the
+// merges: left, right and joined id (uvarints).
+const magic = "iflowc tokenizer 1\n"
+
+// Marshal writes the whole tokenizer in one self-contained, compact form.
+func (t *Tokenizer) Marshal() ([]byte, error) {
+	head, err := json.Marshal(t.def)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer definition: %w", err)
+	}
+	m := &t.def.Model
+	out := append([]byte(magic), binary.AppendUvarint(nil, uint64(len(head)))...)
+	out = append(out, head...)
+	out = binary.AppendUvarint(out, uint64(len(m.Vocab)))
+	last := int64(-1)
+	for _, e := range m.Vocab {
+		out = binary.AppendVarint(out, int64(e.ID)-last-1)
+		out = binary.AppendUvarint(out, uint64(len(e.Token)))
+		last = int64(e.ID)
+	}
+	for _, e := range m.Vocab {
+		out = append(out, e.Token...)
+	}
+	if len(m.Scores) == len(m.Vocab) && len(m.Scores) > 0 {
+		out = append(out, 1)
+		for _, s := range m.Scores {
+			out = binary.LittleEndian.AppendUint64(out, math.Float64bits(s))
+		}
+	} else {
+		out = append(out, 0)
+	}
+	out = binary.AppendUvarint(out, uint64(len(m.Merges)))
+	for _, r := range m.Merges {
+		out = binary.AppendUvarint(out, uint64(uint32(r.Left)))
+		out = binary.AppendUvarint(out, uint64(uint32(r.Right)))
+		out = binary.AppendUvarint(out, uint64(uint32(r.Into)))
+	}
+	return out, nil
+}
+
+// Unmarshal reads what Marshal wrote.
+func Unmarshal(data []byte) (*Tokenizer, error) {
+	r := &binaryReader{data: data}
+	if string(r.bytes(uint64(len(magic)))) != magic {
+		return nil, fmt.Errorf("serialised tokenizer: offset 0: expected %q; was it written by another version?", magic)
+	}
+	d := &definition{}
+	if err := json.Unmarshal(r.bytes(r.uvarint()), d); err != nil && r.err == nil {
+		return nil, wrap("serialised tokenizer", err)
+	}
+	r.vocab(&d.Model)
+	r.merges(&d.Model)
+	if r.err == nil && r.pos != len(data) {
+		r.err = fmt.Errorf("serialised tokenizer: offset %d: %d bytes are left over", r.pos, len(data)-r.pos)
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	t, err := build(d)
+	if err != nil {
+		return nil, wrap("serialised tokenizer", err)
+	}
+	return t, nil
+}
+
+// binaryReader reads with bounds checks; after the first error it gives zeros.
+type binaryReader struct {
+	data []byte
+	pos  int
+	err  error
+}
+
+func (r *binaryReader) fail(what string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("serialised tokenizer: offset %d: %s", r.pos, what)
+	}
+	r.pos = len(r.data)
+}
+
+func (r *binaryReader) bytes(n uint64) []byte {
+	if n > uint64(len(r.data)-r.pos) {
+		r.fail(fmt.Sprintf("%d bytes expected, %d left", n, len(r.data)-r.pos))
+		return nil
+	}
+	out := r.data[r.pos : r.pos+int(n)]
+	r.pos += int(n)
+	return out
+}
+
+func (r *binaryReader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.data[r.pos:])
+	if n <= 0 {
+		r.fail("number expected")
+		return 0
+	}
+	r.pos += n
+	return v
+}
+
+func (r *binaryReader) varint() int64 {
+	v, n := binary.Varint(r.data[r.pos:])
+	if n <= 0 {
+		r.fail("number expected")
+		return 0
+	}
+	r.pos += n
+	return v
+}
+
+// count reads the number of elements of at least size bytes each.
+func (r *binaryReader) count(size int) int {
+	n := r.uvarint()
+	if n > uint64((len(r.data)-r.pos)/size) {
+		r.fail(fmt.Sprintf("%d elements do not fit in the %d bytes left", n, len(r.data)-r.pos))
+		return 0
+	}
+	return int(n)
+}
+
+func (r *binaryReader) vocab(m *modelDef) {
+	n := r.count(2)
+	m.Vocab = make([]vocabEntry, n)
+	lengths := make([]uint64, n)
+	last, total := int64(-1), uint64(0)
+	for i := range m.Vocab {
+		last += r.varint() + 1
+		lengths[i] = r.uvarint()
+		if last < 0 || last > math.MaxInt32 || lengths[i] > uint64(len(r.data)) {
+			r.fail(fmt.Sprintf("token %d has id %d and %d bytes", i, last, lengths[i]))
+			return
+		}
+		m.Vocab[i].ID = int32(last)
+		total += lengths[i]
+	}
+	text := string(r.bytes(total))
+	if r.err != nil {
+		return
+	}
+	for i, n := range lengths {
+		m.Vocab[i].Token, text = text[:n], text[n:]
+	}
+	if flag := r.bytes(1); len(flag) == 1 && flag[0] == 1 {
+		raw := r.bytes(8 * uint64(n))
+		m.Scores = make([]float64, len(raw)/8)
+		for i := range m.Scores {
+			m.Scores[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+		}
+	}
+}
+
+func (r *binaryReader) merges(m *modelDef) {
+	m.Merges = make([]merge, r.count(3))
+	for i := range m.Merges {
+		m.Merges[i] = merge{int32(r.uvarint()), int32(r.uvarint()), int32(r.uvarint())}
+	}
+}

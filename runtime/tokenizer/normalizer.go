@@ -1,0 +1,182 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// normalizer rewrites text before it is split.
+type normalizer interface {
+	normalize(s string) string
+}
+
+// normalizeFunc is a normalizer without state.
+type normalizeFunc func(string) string
+
+func (f normalizeFunc) normalize(s string) string { return f(s) }
+
+type normalizerSequence []normalizer
+
+func (q normalizerSequence) normalize(s string) string {
+	for _, n := range q {
+		s = n.normalize(s)
+	}
+	return s
+}
+
+const maxComponentDepth = 16
+
+// buildNormalizer makes a normaliser; nil gives the identity.
+func buildNormalizer(c *component, depth int) (normalizer, error) {
+	if c == nil {
+		return normalizerSequence{}, nil
+	}
+	if depth > maxComponentDepth {
+		return nil, fmt.Errorf("normalizer: sequences nest deeper than %d", maxComponentDepth)
+	}
+	switch c.Type {
+	case "Sequence":
+		var q normalizerSequence
+		for i := range c.Normalizers {
+			n, err := buildNormalizer(&c.Normalizers[i], depth+1)
+			if err != nil {
+				return nil, err
+			}
+			q = append(q, n)
+		}
+		return q, nil
+	case "NFC":
+		return normalizeFunc(norm.NFC.String), nil
+	case "NFD":
+		return normalizeFunc(norm.NFD.String), nil
+	case "NFKC":
+		return normalizeFunc(norm.NFKC.String), nil
+	case "NFKD":
+		return normalizeFunc(norm.NFKD.String), nil
+	case "Lowercase":
+		return normalizeFunc(lowercase), nil
+	case "StripAccents":
+		return normalizeFunc(func(s string) string { return stripMarks(s, unicode.M) }), nil
+	case "Strip":
+		return stripNormalizer(c.StripLeft, c.StripRight), nil
+	case "Prepend":
+		return prependNormalizer(c.Prepend), nil
+	case "Replace":
+		return newReplacer(c)
+	case "BertNormalizer":
+		return newBertNormalizer(c), nil
+	case "Precompiled":
+		return newCharsmap(c.Charsmap)
+	case "ByteLevel":
+		return normalizeFunc(toByteAlphabet), nil
+	case "Nmt":
+		return normalizeFunc(nmtClean), nil
+	}
+	return nil, fmt.Errorf("normalizer.type %q is not known", c.Type)
+}
+
+// lowercase is Unicode lower-casing rune by rune with the one special case of
+// full case mapping that is free of context: İ becomes i and a combining dot.
+func lowercase(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	for _, r := range s {
+		if r == 'İ' {
+			b.WriteString("i\u0307")
+			continue
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// stripMarks drops the marks listed in table.
+func stripMarks(s string, table *unicode.RangeTable) string {
+	return strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII && unicode.Is(table, r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func stripNormalizer(left, right bool) normalizer {
+	return normalizeFunc(func(s string) string {
+		if left {
+			s = strings.TrimLeftFunc(s, isSpace)
+		}
+		if right {
+			s = strings.TrimRightFunc(s, isSpace)
+		}
+		return s
+	})
+}
+
+func prependNormalizer(prefix string) normalizer {
+	return normalizeFunc(func(s string) string {
+		if s == "" {
+			return s
+		}
+		return prefix + s
+	})
+}
+
+// nmtClean drops control characters and turns odd spaces into plain ones
+// (SentencePiece's "nmt" rules).
+func nmtClean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 1 && r <= 8, r == 0xb, r >= 0xe && r <= 0x1f, r == 0x7f, r == 0x8f, r == 0x9f:
+			return -1
+		case r == '\t', r == '\n', r == '\f', r == '\r', r == 0x1680, r >= 0x200b && r <= 0x200f,
+			r == 0x2028, r == 0x2029, r == 0x2581, r == 0xfeff, r == 0xfffd:
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// replacer substitutes a string or what a regex matches.
+type replacer struct {
+	literal string
+	re      *regex
+	content string
+}
+
+func newReplacer(c *component) (*replacer, error) {
+	r := &replacer{content: c.Content}
+	switch {
+	case c.Pattern != nil && c.Pattern.String != nil:
+		r.literal = *c.Pattern.String
+	case c.Pattern != nil && c.Pattern.Regex != nil:
+		re, err := compileRegex(*c.Pattern.Regex)
+		if err != nil {
+			return nil, err
+		}
+		r.re = re
+	default:
+		return nil, fmt.Errorf("Replace needs a pattern with the key String or Regex")
+	}
+	return r, nil
+}
+
+func (r *replacer) normalize(s string) string {
+	if r.re == nil {
+		if r.literal == "" {
+			return s
+		}
+		return strings.ReplaceAll(s, r.literal, r.content)
+	}
+	var b strings.Builder
+	done := 0
+	for _, m := range r.re.findAll(s) {
+		b.WriteString(s[done:m.start])
+		b.WriteString(r.content)
+		done = m.end
+	}
+	b.WriteString(s[done:])
+	return b.String()
+}

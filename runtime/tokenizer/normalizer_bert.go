@@ -1,0 +1,86 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// bertNormalizer is the cleaning of BERT's BasicTokenizer (Devlin et al. 2018,
+// tokenization.py) in the order that Hugging Face applies it.
+type bertNormalizer struct {
+	clean, chinese, accents, lower bool
+}
+
+func newBertNormalizer(c *component) *bertNormalizer {
+	n := &bertNormalizer{clean: orTrue(c.CleanText), chinese: orTrue(c.HandleChineseChars), lower: orTrue(c.Lowercase)}
+	n.accents = n.lower
+	if c.StripAccents != nil {
+		n.accents = *c.StripAccents
+	}
+	return n
+}
+
+func (n *bertNormalizer) normalize(s string) string {
+	if n.clean {
+		s = strings.Map(cleanRune, s)
+	}
+	if n.chinese {
+		s = spaceAroundHan(s)
+	}
+	if n.accents {
+		s = stripMarks(norm.NFD.String(s), unicode.Mn)
+	}
+	if n.lower {
+		s = lowercase(s)
+	}
+	return s
+}
+
+// cleanRune drops control characters and makes every white space a blank.
+func cleanRune(r rune) rune {
+	switch {
+	case r == '\t' || r == '\n' || r == '\r':
+		return ' '
+	case r == 0 || r == 0xfffd || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs):
+		return -1
+	case r > unicode.MaxASCII && isSpace(r):
+		return ' '
+	}
+	return r
+}
+
+func spaceAroundHan(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		if r >= 0x3400 && isHan(r) {
+			if b.Len() == 0 {
+				b.Grow(2 * len(s))
+				b.WriteString(s[:i])
+			}
+			b.WriteByte(' ')
+			b.WriteRune(r)
+			b.WriteByte(' ')
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteRune(r)
+		}
+	}
+	if b.Len() == 0 {
+		return s
+	}
+	return b.String()
+}
+
+// isHan names the CJK blocks listed in BERT's tokenization.py.
+func isHan(r rune) bool {
+	switch {
+	case r >= 0x4e00 && r <= 0x9fff, r >= 0x3400 && r <= 0x4dbf, r >= 0x20000 && r <= 0x2a6df,
+		r >= 0x2a700 && r <= 0x2b73f, r >= 0x2b740 && r <= 0x2b81f, r >= 0x2b920 && r <= 0x2ceaf,
+		r >= 0xf900 && r <= 0xfaff, r >= 0x2f800 && r <= 0x2fa1f:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,43 @@
+package tokenizer
+
+import "unicode"
+
+// scriptSplitter cuts where the Unicode script changes; blanks and characters
+// of no script stay with what precedes them. Kana and the long-vowel mark count
+// as Han, as in SentencePiece.
+type scriptSplitter struct{}
+
+func (scriptSplitter) split(out []piece, p piece) []piece {
+	start, last := 0, ""
+	for i, r := range p.text {
+		script := scriptOf(r)
+		if script == "" {
+			continue
+		}
+		if last != "" && script != last {
+			out = append(out, piece{p.text[start:i], p.first && start == 0})
+			start = i
+		}
+		last = script
+	}
+	if start < len(p.text) {
+		out = append(out, piece{p.text[start:], p.first && start == 0})
+	}
+	return out
+}
+
+// scriptOf names the script of r; "" for blanks, which join either side.
+func scriptOf(r rune) string {
+	if r == ' ' {
+		return ""
+	}
+	if r == 0x30fc || unicode.In(r, unicode.Hiragana, unicode.Katakana) {
+		return "Han"
+	}
+	for name, table := range unicode.Scripts {
+		if unicode.Is(table, r) {
+			return name
+		}
+	}
+	return "Unknown"
+}

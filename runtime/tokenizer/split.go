@@ -1,0 +1,193 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// splitBehavior says what becomes of the delimiters that a pattern finds.
+type splitBehavior uint8
+
+const (
+	splitRemoved splitBehavior = iota
+	splitIsolated
+	splitMergedWithPrevious
+	splitMergedWithNext
+	splitContiguous
+)
+
+func parseBehavior(name string) (splitBehavior, error) {
+	switch name {
+	case "Removed":
+		return splitRemoved, nil
+	case "Isolated":
+		return splitIsolated, nil
+	case "MergedWithPrevious":
+		return splitMergedWithPrevious, nil
+	case "MergedWithNext":
+		return splitMergedWithNext, nil
+	case "Contiguous":
+		return splitContiguous, nil
+	}
+	return 0, fmt.Errorf("behavior %q is not known; expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous", name)
+}
+
+// splitter cuts text at the matches of find.
+type splitter struct {
+	find     func(s string) []span
+	behavior splitBehavior
+	invert   bool // what lies between matches counts as the delimiter
+}
+
+func newSplit(c *component) (*splitter, error) {
+	behavior, err := parseBehavior(c.Behavior)
+	if err != nil {
+		return nil, err
+	}
+	s := &splitter{behavior: behavior, invert: c.Invert}
+	switch {
+	case c.Pattern != nil && c.Pattern.String != nil:
+		literal := *c.Pattern.String
+		s.find = func(text string) []span { return findLiteral(text, literal) }
+	case c.Pattern != nil && c.Pattern.Regex != nil:
+		re, err := compileRegex(*c.Pattern.Regex)
+		if err != nil {
+			return nil, err
+		}
+		s.find = re.findAll
+	default:
+		return nil, fmt.Errorf("needs a pattern with the key String or Regex")
+	}
+	return s, nil
+}
+
+func findLiteral(text, literal string) []span {
+	var out []span
+	for pos := 0; literal != ""; {
+		i := strings.Index(text[pos:], literal)
+		if i < 0 {
+			break
+		}
+		out = append(out, span{pos + i, pos + i + len(literal)})
+		pos += i + len(literal)
+	}
+	return out
+}
+
+func findRegexMatches(re *regex) func(string) []span { return re.findAll }
+
+// findRunes matches single characters.
+func findRunes(is func(rune) bool) func(string) []span {
+	return func(s string) []span {
+		var out []span
+		for i, r := range s {
+			if is(r) {
+				out = append(out, span{i, i + runeLen(s, i)})
+			}
+		}
+		return out
+	}
+}
+
+// whitespaceRegex is the pattern of the Whitespace pre-tokenizer.
+var whitespaceRegex = sync.OnceValue(func() *regex {
+	re, err := compileRegex(`\w+|[^\w\s]+`)
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	return re
+})
+
+// stretch is a part of the text that is a match of the pattern or not.
+type stretch struct {
+	span
+	match bool
+}
+
+// stretches covers s without gaps.
+func (t *splitter) stretches(s string) []stretch {
+	found := t.find(s)
+	out := make([]stretch, 0, 2*len(found)+1)
+	done := 0
+	for _, m := range found {
+		if done < m.start {
+			out = append(out, stretch{span{done, m.start}, t.invert})
+		}
+		out = append(out, stretch{m, !t.invert})
+		done = m.end
+	}
+	if done < len(s) {
+		out = append(out, stretch{span{done, len(s)}, t.invert})
+	}
+	return out
+}
+
+func (t *splitter) split(out []piece, p piece) []piece {
+	for _, s := range t.behavior.apply(t.stretches(p.text)) {
+		if s.start < s.end {
+			out = append(out, piece{p.text[s.start:s.end], p.first && s.start == 0})
+		}
+	}
+	return out
+}
+
+// apply keeps, drops or joins stretches.
+func (b splitBehavior) apply(all []stretch) []stretch {
+	switch b {
+	case splitRemoved:
+		return slices.DeleteFunc(all, func(s stretch) bool { return s.match })
+	case splitMergedWithPrevious:
+		return joinPrevious(all)
+	case splitMergedWithNext:
+		return joinNext(all)
+	case splitContiguous:
+		return joinEqual(all)
+	}
+	return all
+}
+
+func joinPrevious(all []stretch) []stretch {
+	out := all[:0]
+	previous := false
+	for _, s := range all {
+		if s.match && !previous && len(out) > 0 {
+			out[len(out)-1].end = s.end
+		} else {
+			out = append(out, s)
+		}
+		previous = s.match
+	}
+	return out
+}
+
+func joinNext(all []stretch) []stretch {
+	var out []stretch
+	previous := false
+	for i := len(all) - 1; i >= 0; i-- {
+		s := all[i]
+		if s.match && !previous && len(out) > 0 {
+			out[len(out)-1].start = s.start
+		} else {
+			out = append(out, s)
+		}
+		previous = s.match
+	}
+	slices.Reverse(out)
+	return out
+}
+
+func joinEqual(all []stretch) []stretch {
+	out := all[:0]
+	previous := false
+	for _, s := range all {
+		if s.match == previous && len(out) > 0 {
+			out[len(out)-1].end = s.end
+		} else {
+			out = append(out, s)
+		}
+		previous = s.match
+	}
+	return out
+}

@@ -1,0 +1,178 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Tokenizer encodes and decodes text. It is immutable and safe for concurrent use.
+type Tokenizer struct {
+	def     *definition
+	config  config
+	vocab   *vocabulary
+	added   *addedVocabulary
+	norm    normalizer
+	pre     preTokenizer
+	model   model
+	post    postProcessor
+	decoder []stageMaker
+}
+
+// build makes a tokenizer of its definition.
+func build(d *definition) (*Tokenizer, error) {
+	t := &Tokenizer{def: d, config: d.Config}
+	var err error
+	if t.vocab, err = newVocabulary(d.Model.Vocab); err != nil {
+		return nil, err
+	}
+	if t.norm, err = buildNormalizer(d.Normalizer, 0); err != nil {
+		return nil, err
+	}
+	if t.added, err = newAddedVocabulary(d.Added, t.vocab, t.norm); err != nil {
+		return nil, err
+	}
+	rawBytes := d.Model.Type == "BPE" && endsInByteLevel(d.PreTokenizer)
+	if t.pre, err = buildPreTokenizer(d.PreTokenizer, rawBytes); err != nil {
+		return nil, err
+	}
+	if t.model, err = buildModel(&d.Model, t.vocab, rawBytes); err != nil {
+		return nil, err
+	}
+	if t.post, err = buildPost(d.PostProcessor, 0); err != nil {
+		return nil, err
+	}
+	if t.decoder, err = buildDecoder(d.Decoder, 0); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Encode turns text into ids. Added and special tokens written in the text are
+// recognised; special adds those that the post-processor puts around a text
+// (such as BOS). Invalid UTF-8 counts as U+FFFD.
+func (t *Tokenizer) Encode(text string, special bool) []int32 {
+	ids := t.encode(validUTF8(text))
+	if special {
+		ids = t.post.apply(ids)
+	}
+	return ids
+}
+
+func (t *Tokenizer) encode(text string) []int32 {
+	ids := make([]int32, 0, len(text)/3+4)
+	var pieces []piece
+	for _, raw := range t.added.split(nil, t.added.raw, text, true) {
+		if raw.token >= 0 {
+			ids = append(ids, t.added.tokens[raw.token].ID)
+			continue
+		}
+		normal := t.norm.normalize(raw.text)
+		for _, seg := range t.added.split(nil, t.added.normal, normal, raw.first) {
+			if seg.token >= 0 {
+				ids = append(ids, t.added.tokens[seg.token].ID)
+				continue
+			}
+			pieces = t.pre.split(pieces[:0], piece{seg.text, seg.first})
+			for _, p := range pieces {
+				ids = t.model.tokenize(ids, p.text)
+			}
+		}
+	}
+	return ids
+}
+
+func (t *Tokenizer) lookup(id int32) (string, bool) {
+	if i, ok := t.added.byID[id]; ok {
+		return t.added.tokens[i].Content, true
+	}
+	if id < 0 || int(id) >= len(t.vocab.tokens) {
+		return "", false
+	}
+	token := t.vocab.tokens[id]
+	return token, token != "" || t.vocab.ids[""] == id
+}
+
+// Token gives the token's own spelling (with marks such as "Ġ" or "▁"), "" for
+// ids outside the vocabulary.
+func (t *Tokenizer) Token(id int32) string {
+	token, _ := t.lookup(id)
+	return token
+}
+
+// ID finds a token by its own spelling.
+func (t *Tokenizer) ID(token string) (int32, bool) {
+	if id, ok := t.added.ids[token]; ok {
+		return id, true
+	}
+	id, ok := t.vocab.ids[token]
+	return id, ok
+}
+
+// Size is the number of tokens, added ones included.
+func (t *Tokenizer) Size() int {
+	n := t.vocab.count
+	for _, a := range t.added.tokens {
+		if id, ok := t.vocab.ids[a.Content]; !ok || id != a.ID {
+			n++
+		}
+	}
+	return n
+}
+
+// IsSpecial tells whether Decode drops the token when special tokens are skipped.
+func (t *Tokenizer) IsSpecial(id int32) bool {
+	token, ok := t.lookup(id)
+	return ok && t.added.special[token]
+}
+
+// Special gives the id of a named special token: "bos", "eos", "unk", "pad",
+// "cls", "sep" or "mask".
+func (t *Tokenizer) Special(role string) (int32, bool) {
+	token, ok := t.config.Special[role]
+	if !ok {
+		return 0, false
+	}
+	return t.ID(token)
+}
+
+// BOS is the token at the beginning of a text, if the tokenizer names one.
+func (t *Tokenizer) BOS() (int32, bool) { return t.Special("bos") }
+
+// EOS is the token at the end of a text, if the tokenizer names one.
+func (t *Tokenizer) EOS() (int32, bool) { return t.Special("eos") }
+
+// UNK is the token of unknown text, if the tokenizer names one.
+func (t *Tokenizer) UNK() (int32, bool) { return t.Special("unk") }
+
+// PAD is the padding token, if the tokenizer names one.
+func (t *Tokenizer) PAD() (int32, bool) { return t.Special("pad") }
+
+// CLS is the classification token, if the tokenizer names one.
+func (t *Tokenizer) CLS() (int32, bool) { return t.Special("cls") }
+
+// SEP is the separator token, if the tokenizer names one.
+func (t *Tokenizer) SEP() (int32, bool) { return t.Special("sep") }
+
+// Mask is the mask token, if the tokenizer names one.
+func (t *Tokenizer) Mask() (int32, bool) { return t.Special("mask") }
+
+// ChatTemplate is the raw Jinja template of chats, "" if there is none.
+func (t *Tokenizer) ChatTemplate() string { return t.config.ChatTemplate }
+
+// StopIDs lists the end-of-text tokens that the source names: EOS and, from
+// GGUF, the end-of-turn and end-of-message tokens.
+func (t *Tokenizer) StopIDs() []int32 {
+	var out []int32
+	if id, ok := t.EOS(); ok {
+		out = append(out, id)
+	}
+	for _, id := range t.config.ExtraEOS {
+		if !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// wrap names the source of an error.
+func wrap(source string, err error) error { return fmt.Errorf("%s: %w", source, err) }
