@@ -1,0 +1,179 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// maxConfig bounds config.json and specifications; real ones are a few kB,
+// with a vocabulary of special tokens at most a few MB.
+const maxConfig = 16 << 20
+
+// readConfig reads a config.json.
+func readConfig(path string) (map[string]any, error) {
+	b, err := readBounded(path)
+	if err != nil {
+		return nil, err
+	}
+	var c map[string]any
+	if err := json.Unmarshal(b, &c); err != nil {
+		return nil, &Error{Pos{File: path}, "not a JSON object: " + err.Error()}
+	}
+	if c == nil {
+		return nil, &Error{Pos{File: path}, "have null, want a JSON object"}
+	}
+	return c, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if st.Size() > maxConfig {
+		return nil, &Error{Pos{File: path}, fmt.Sprintf("%d bytes; a configuration has at most %d", st.Size(), maxConfig)}
+	}
+	return os.ReadFile(path)
+}
+
+// ggufKeys maps GGUF metadata (after "<architecture>.") to config.json's names.
+// The keys are those of the GGUF specification, ggml/docs/gguf.md.
+var ggufKeys = []struct{ gguf, config string }{
+	{"context_length", "max_position_embeddings"},
+	{"embedding_length", "hidden_size"},
+	{"block_count", "num_hidden_layers"},
+	{"feed_forward_length", "intermediate_size"},
+	{"vocab_size", "vocab_size"},
+	{"attention.head_count", "num_attention_heads"},
+	{"attention.head_count_kv", "num_key_value_heads"},
+	{"attention.key_length", "head_dim"},
+	{"attention.value_length", "v_head_dim"},
+	{"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+	{"attention.layer_norm_epsilon", "layer_norm_eps"},
+	{"attention.sliding_window", "sliding_window"},
+	{"attention.scale", "attention_multiplier"},
+	{"attention.clamp_kqv", "clip_qkv"},
+	{"attention.max_alibi_bias", "max_alibi_bias"},
+	{"attention.causal", "causal"},
+	{"attn_logit_softcapping", "attn_logit_softcapping"},
+	{"final_logit_softcapping", "final_logit_softcapping"},
+	{"logit_scale", "logit_scale"},
+	{"embedding_scale", "embedding_multiplier"},
+	{"residual_scale", "residual_multiplier"},
+	{"use_parallel_residual", "use_parallel_residual"},
+	{"rope.dimension_count", "rope_dim"},
+	{"rope.freq_base", "rope_theta"},
+	{"rope.scaling.type", "rope_scaling.rope_type"},
+	{"rope.scaling.factor", "rope_scaling.factor"},
+	{"rope.scaling.attn_factor", "rope_scaling.attention_factor"},
+	{"rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings"},
+	{"rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"},
+	{"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"},
+	{"expert_count", "num_local_experts"},
+	{"expert_used_count", "num_experts_per_tok"},
+}
+
+// ggufTokens maps GGUF's token ids to config.json's names.
+var ggufTokens = []struct{ gguf, config string }{
+	{"tokenizer.ggml.bos_token_id", "bos_token_id"},
+	{"tokenizer.ggml.eos_token_id", "eos_token_id"},
+	{"tokenizer.ggml.padding_token_id", "pad_token_id"},
+	{"tokenizer.ggml.unknown_token_id", "unk_token_id"},
+}
+
+// ggufConfig writes GGUF metadata as a config.json would have it.
+func ggufConfig(meta map[string]any) map[string]any {
+	c := map[string]any{"model_file_format": "gguf"}
+	arch, _ := meta["general.architecture"].(string)
+	c["model_type"] = arch
+	for _, k := range ggufKeys {
+		v, ok := meta[arch+"."+k.gguf]
+		if !ok {
+			continue
+		}
+		outer, inner, nested := strings.Cut(k.config, ".")
+		if !nested {
+			c[k.config] = plain(v)
+			continue
+		}
+		m, _ := c[outer].(map[string]any)
+		if m == nil {
+			m = map[string]any{}
+			c[outer] = m
+		}
+		m[inner] = plain(v)
+	}
+	for _, k := range ggufTokens {
+		if v, ok := meta[k.gguf]; ok {
+			c[k.config] = plain(v)
+		}
+	}
+	if tokens, ok := meta["tokenizer.ggml.tokens"].([]string); ok && c["vocab_size"] == nil {
+		c["vocab_size"] = float64(len(tokens))
+	}
+	return c
+}
+
+// plain makes a metadata value what JSON would have given. A float32 becomes
+// the float64 with its shortest decimal form, so that 1e-05 stays 1e-05.
+func plain(v any) any {
+	if f, ok := v.(float32); ok {
+		d, err := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64)
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		return d
+	}
+	if n, ok := number(v); ok {
+		return n
+	}
+	switch list := v.(type) {
+	case []int32:
+		return plainList(list)
+	case []uint32:
+		return plainList(list)
+	case []float32:
+		return plainList(list)
+	case []bool:
+		out := make([]any, len(list))
+		for i, b := range list {
+			out[i] = b
+		}
+		return out
+	}
+	return v
+}
+
+func plainList[T int32 | uint32 | float32](list []T) any {
+	out := make([]any, len(list))
+	for i, x := range list {
+		out[i] = plain(x)
+	}
+	return out
+}
+
+// llama2cKeys maps the header of a llama2.c file to config.json's names.
+var llama2cKeys = []struct{ header, config string }{
+	{"dim", "hidden_size"}, {"hidden_dim", "intermediate_size"}, {"n_layers", "num_hidden_layers"},
+	{"n_heads", "num_attention_heads"}, {"n_kv_heads", "num_key_value_heads"}, {"vocab_size", "vocab_size"},
+	{"seq_len", "max_position_embeddings"},
+}
+
+// llama2cConfig writes a llama2.c header as a config.json would have it. The
+// constants are those of llama2.c's run.c, which stores neither.
+func llama2cConfig(meta map[string]any) map[string]any {
+	c := map[string]any{"model_file_format": "llama2.c", "model_type": "llama", "rms_norm_eps": 1e-5, "rope_theta": 10000.0}
+	for _, k := range llama2cKeys {
+		if n, ok := number(meta[k.header]); ok {
+			c[k.config] = math.Abs(n)
+		}
+	}
+	if shared, ok := meta["shared_classifier"].(bool); ok {
+		c["tie_word_embeddings"] = shared
+	}
+	return c
+}

@@ -1,0 +1,329 @@
+package spec
+
+import (
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"gopkg.in/yaml.v3"
+)
+
+// A decoder fills structs from YAML nodes strictly: unknown keys, duplicate
+// keys, wrong types and unknown words are errors with a position.
+type decoder struct {
+	file   string
+	config map[string]any // what $name in a value refers to
+	set    positions      // filled: where each key was given
+	loose  bool           // inside a value taken from config.json: unknown keys are skipped
+}
+
+func (d *decoder) pos(n *yaml.Node) Pos { return Pos{d.file, n.Line, n.Column} }
+
+// structure decodes a mapping into the struct v; path prefixes the keys' names.
+func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) error {
+	n = deref(n)
+	if n.Kind != yaml.MappingNode {
+		return errAt(d.pos(n), "%s: have %s, want a mapping of keys", orTop(path), nodeKind(n))
+	}
+	fields := map[string]int{}
+	var names []string
+	for i := 0; i < v.NumField(); i++ {
+		if tag := v.Type().Field(i).Tag.Get("yaml"); tag != "" && tag != "-" {
+			fields[tag] = i
+			names = append(names, tag)
+		}
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, val := n.Content[i], n.Content[i+1]
+		key := k.Value
+		if seen[key] {
+			return errAt(d.pos(k), "%s: given twice", join(path, key))
+		}
+		seen[key] = true
+		f, ok := fields[key]
+		if !ok {
+			if d.loose {
+				continue
+			}
+			return errAt(d.pos(k), "unknown key %q%s%s", key, within(path), suggest(key, names))
+		}
+		given, err := d.value(val, v.Field(f), v.Type().Field(f).Tag, join(path, key))
+		if err != nil {
+			return err
+		}
+		if given && d.set != nil {
+			d.set[join(path, key)] = d.pos(k)
+		}
+	}
+	return nil
+}
+
+// value decodes one node; it says whether the node gave a value (null, and an
+// expression over absent hyper-parameters, do not).
+func (d *decoder) value(n *yaml.Node, v reflect.Value, tag reflect.StructTag, path string) (bool, error) {
+	n = deref(n)
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return false, nil
+	}
+	if d.config != nil && isExpr(n) {
+		x, err := evalExpr(n.Value, d.config)
+		if err != nil {
+			return false, errAt(d.pos(n), "%s: %v", path, err)
+		}
+		if x == nil {
+			return false, nil
+		}
+		var m yaml.Node
+		if err := m.Encode(x); err != nil {
+			return false, errAt(d.pos(n), "%s: %v", path, err)
+		}
+		place(&m, n.Line, n.Column)
+		sub := *d
+		sub.loose = true
+		return sub.value(&m, v, tag, path)
+	}
+	switch v.Interface().(type) {
+	case tensor.DType:
+		return true, d.dtype(n, v, path)
+	case OrderedMap:
+		return true, d.ordered(n, v, path)
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		return true, d.structure(n, v, path)
+	case reflect.Pointer:
+		e := reflect.New(v.Type().Elem())
+		given, err := d.value(n, e.Elem(), tag, path)
+		if given && err == nil {
+			v.Set(e)
+		}
+		return given, err
+	case reflect.Slice:
+		return true, d.list(n, v, tag, path)
+	case reflect.Map, reflect.Interface:
+		return true, d.free(n, v, path)
+	}
+	return true, d.scalar(n, v, tag, path)
+}
+
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, tag reflect.StructTag, path string) error {
+	wrong := func(want string) error {
+		return errAt(d.pos(n), "%s: have %s, want %s", path, nodeKind(n), want)
+	}
+	if n.Kind != yaml.ScalarNode {
+		return wrong(kindName(v.Kind()))
+	}
+	switch v.Kind() {
+	case reflect.String:
+		if n.Tag != "!!str" {
+			return wrong("a string")
+		}
+		return d.word(n, v, tag.Get("words"), path)
+	case reflect.Bool:
+		if n.Tag != "!!bool" {
+			return wrong("true or false")
+		}
+		v.SetBool(n.Value == "true" || n.Value == "True" || n.Value == "TRUE")
+	case reflect.Int:
+		i, err := strconv.ParseInt(n.Value, 10, 64)
+		if f, ferr := strconv.ParseFloat(n.Value, 64); err != nil && ferr == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+			i, err = int64(f), nil
+		}
+		if err != nil || (n.Tag != "!!int" && n.Tag != "!!float") {
+			return wrong("an integer")
+		}
+		v.SetInt(i)
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(n.Value, 64)
+		if err != nil || (n.Tag != "!!int" && n.Tag != "!!float") || math.IsNaN(f) || math.IsInf(f, 0) {
+			return wrong("a number")
+		}
+		v.SetFloat(f)
+	default:
+		panic("bug: no reader for " + v.Kind().String())
+	}
+	return nil
+}
+
+// word sets a string that may be one of a closed list.
+func (d *decoder) word(n *yaml.Node, v reflect.Value, words, path string) error {
+	s := n.Value
+	if words == "" {
+		v.SetString(s)
+		return nil
+	}
+	s = canonicalWord(s)
+	legal := strings.Split(words, "|")
+	if s == "" && (path == "network_structure.position_embedding") {
+		s = "empty"
+	}
+	for _, w := range legal {
+		if s == w {
+			v.SetString(s)
+			return nil
+		}
+	}
+	if s == "" {
+		return nil
+	}
+	return errAt(d.pos(n), "%s: have %q%s", path, n.Value, suggest(n.Value, legal))
+}
+
+// wordAliases are other spellings of words: the long names of network types
+// and the names transformers uses.
+var wordAliases = map[string]string{
+	"su": "longrope", "full_attention": "full", "sliding_attention": "sliding", "chunked_attention": "sliding",
+	"gelu_tanh": "gelu", "layernorm": "std", "rmsnorm": "rms", "learned": "empty",
+}
+
+func canonicalWord(s string) string {
+	l := strings.ToLower(s)
+	if c, ok := typeShortNames[l]; ok {
+		return c
+	}
+	if c, ok := wordAliases[l]; ok {
+		return c
+	}
+	return l
+}
+
+func (d *decoder) dtype(n *yaml.Node, v reflect.Value, path string) error {
+	t, err := ParseType(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		if err == nil {
+			return errAt(d.pos(n), "%s: have %s, want a type", path, nodeKind(n))
+		}
+		return errAt(d.pos(n), "%s: %v", path, err)
+	}
+	v.Set(reflect.ValueOf(t))
+	return nil
+}
+
+func (d *decoder) ordered(n *yaml.Node, v reflect.Value, path string) error {
+	if n.Kind != yaml.MappingNode {
+		return errAt(d.pos(n), "%s: have %s, want a mapping of names", path, nodeKind(n))
+	}
+	var out OrderedMap
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, val := n.Content[i], deref(n.Content[i+1])
+		if val.Kind != yaml.ScalarNode {
+			return errAt(d.pos(val), "%s: %q: have %s, want a name", path, k.Value, nodeKind(val))
+		}
+		if seen[k.Value] {
+			return errAt(d.pos(k), "%s: %q given twice", path, k.Value)
+		}
+		seen[k.Value] = true
+		out = append(out, Entry{Key: k.Value, Val: val.Value, Pos: d.pos(k)})
+	}
+	v.Set(reflect.ValueOf(out))
+	return nil
+}
+
+func (d *decoder) list(n *yaml.Node, v reflect.Value, tag reflect.StructTag, path string) error {
+	if n.Kind != yaml.SequenceNode {
+		return errAt(d.pos(n), "%s: have %s, want a list", path, nodeKind(n))
+	}
+	out := reflect.MakeSlice(v.Type(), 0, len(n.Content))
+	for _, c := range n.Content {
+		e := reflect.New(v.Type().Elem()).Elem()
+		if err := d.scalar(deref(c), e, tag, path); err != nil {
+			return err
+		}
+		out = reflect.Append(out, e)
+	}
+	v.Set(out)
+	return nil
+}
+
+// free decodes a value whose form is not fixed here (hyper, decoding_strategy).
+func (d *decoder) free(n *yaml.Node, v reflect.Value, path string) error {
+	if err := n.Decode(v.Addr().Interface()); err != nil {
+		return errAt(d.pos(n), "%s: have %s, want %s", path, nodeKind(n), kindName(v.Kind()))
+	}
+	return nil
+}
+
+func deref(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode && n.Alias != nil {
+		n = n.Alias
+	}
+	return n
+}
+
+// place gives a made node a position, so that errors point at its expression.
+func place(n *yaml.Node, line, col int) {
+	n.Line, n.Column = line, col
+	for _, c := range n.Content {
+		place(c, line, col)
+	}
+}
+
+func nodeKind(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	switch n.Tag {
+	case "!!str":
+		return strconv.Quote(n.Value)
+	case "!!null":
+		return "nothing"
+	}
+	return n.Value
+}
+
+func kindName(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "a string"
+	case reflect.Int:
+		return "an integer"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "a mapping"
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func within(path string) string {
+	if path == "" {
+		return ""
+	}
+	return " in " + path
+}
+
+func orTop(path string) string {
+	if path == "" {
+		return "specification"
+	}
+	return path
+}
+
+// ParseType reads a weight or KV type by any of its names.
+func ParseType(s string) (tensor.DType, error) {
+	t, ok := tensor.ParseDType(s)
+	if !ok || t.IsActivation() {
+		var names []string
+		for d := tensor.F32; d <= tensor.Q2B32; d++ {
+			if d.IsFloat() || d.IsBlock() {
+				names = append(names, d.String())
+			}
+		}
+		return tensor.Invalid, &Error{What: "have " + strconv.Quote(s) + ", want a type" + suggest(s, names)}
+	}
+	return t, nil
+}

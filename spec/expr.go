@@ -1,0 +1,237 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/alecthomas/participle/v2"
+	"github.com/alecthomas/participle/v2/lexer"
+	"gopkg.in/yaml.v3"
+)
+
+// A value of a specification that starts with "$" or "=" is an expression
+// over the hyper-parameters of config.json:
+//
+//	$rope_theta | 10000            the first that is present
+//	= 1 / sqrt($query_pre_attn_scalar)
+//	act($hidden_act | gelu_new)    transformers' activation name → ours
+//	$rope_scaling.factor           inside a mapping
+//
+// An expression over absent parameters has no value, and the key stays as it was.
+type exprFallback struct {
+	Alts []*exprSum `parser:"'='? @@ ('|' @@)*"`
+}
+
+type exprSum struct {
+	Left  *exprProduct `parser:"@@"`
+	Right []*struct {
+		Op  string       `parser:"@('+' | '-')"`
+		Arg *exprProduct `parser:"@@"`
+	} `parser:"@@*"`
+}
+
+type exprProduct struct {
+	Left  *exprAtom `parser:"@@"`
+	Right []*struct {
+		Op  string    `parser:"@('*' | '/')"`
+		Arg *exprAtom `parser:"@@"`
+	} `parser:"@@*"`
+}
+
+type exprAtom struct {
+	Ref   []string      `parser:"  '$' @Ident ('.' @Ident)*"`
+	Num   *float64      `parser:"| @Number"`
+	Call  *exprCall     `parser:"| @@"`
+	Word  string        `parser:"| @Ident"`
+	Group *exprFallback `parser:"| '(' @@ ')'"`
+}
+
+type exprCall struct {
+	Name string          `parser:"@Ident '('"`
+	Args []*exprFallback `parser:"@@ (',' @@)* ')'"`
+}
+
+var exprParser = participle.MustBuild[exprFallback](
+	participle.Lexer(lexer.MustSimple([]lexer.SimpleRule{
+		{Name: "Number", Pattern: `[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?`},
+		{Name: "Ident", Pattern: `[A-Za-z_][A-Za-z0-9_]*`},
+		{Name: "Punct", Pattern: `[-+*/|$.(),=]`},
+		{Name: "Space", Pattern: `\s+`},
+	})),
+	participle.Elide("Space"), participle.UseLookahead(2),
+)
+
+func isExpr(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Tag == "!!str" &&
+		(strings.HasPrefix(n.Value, "$") || strings.HasPrefix(n.Value, "= ") || strings.HasPrefix(n.Value, "act("))
+}
+
+// evalExpr gives the expression's value: nil, a float64, a string, or
+// whatever the configuration holds.
+func evalExpr(src string, config map[string]any) (any, error) {
+	e, err := exprParser.ParseString("", src)
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %v", src, err)
+	}
+	x, err := e.eval(config)
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %v", src, err)
+	}
+	return x, nil
+}
+
+func (e *exprFallback) eval(c map[string]any) (any, error) {
+	for _, a := range e.Alts {
+		x, err := a.eval(c)
+		if x != nil || err != nil {
+			return x, err
+		}
+	}
+	return nil, nil
+}
+
+func (e *exprSum) eval(c map[string]any) (any, error) {
+	x, err := e.Left.eval(c)
+	for _, r := range e.Right {
+		if x == nil || err != nil {
+			return x, err
+		}
+		var y any
+		if y, err = r.Arg.eval(c); err == nil {
+			x, err = arith(r.Op, x, y)
+		}
+	}
+	return x, err
+}
+
+func (e *exprProduct) eval(c map[string]any) (any, error) {
+	x, err := e.Left.eval(c)
+	for _, r := range e.Right {
+		if x == nil || err != nil {
+			return x, err
+		}
+		var y any
+		if y, err = r.Arg.eval(c); err == nil {
+			x, err = arith(r.Op, x, y)
+		}
+	}
+	return x, err
+}
+
+func (a *exprAtom) eval(c map[string]any) (any, error) {
+	switch {
+	case a.Ref != nil:
+		var x any = c
+		for _, name := range a.Ref {
+			m, ok := x.(map[string]any)
+			if !ok {
+				return nil, nil
+			}
+			x = m[name]
+		}
+		return x, nil
+	case a.Num != nil:
+		return *a.Num, nil
+	case a.Call != nil:
+		return a.Call.eval(c)
+	case a.Group != nil:
+		return a.Group.eval(c)
+	case a.Word == "true", a.Word == "false":
+		return a.Word == "true", nil
+	}
+	return a.Word, nil
+}
+
+func (k *exprCall) eval(c map[string]any) (any, error) {
+	x, err := k.Args[0].eval(c)
+	if x == nil || err != nil {
+		return nil, err
+	}
+	switch k.Name {
+	case "sqrt", "int":
+		f, ok := number(x)
+		if !ok || f < 0 {
+			return nil, fmt.Errorf("%s of %v: want a number", k.Name, x)
+		}
+		if k.Name == "int" {
+			return math.Trunc(f), nil
+		}
+		return math.Sqrt(f), nil
+	case "act":
+		return activationName(x)
+	}
+	return nil, fmt.Errorf("unknown function %q%s", k.Name, suggest(k.Name, []string{"sqrt", "int", "act"}))
+}
+
+func arith(op string, x, y any) (any, error) {
+	if y == nil {
+		return nil, nil
+	}
+	a, aok := number(x)
+	b, bok := number(y)
+	if !aok || !bok {
+		return nil, fmt.Errorf("%v %s %v: want numbers", x, op, y)
+	}
+	switch op {
+	case "+":
+		return a + b, nil
+	case "-":
+		return a - b, nil
+	case "*":
+		return a * b, nil
+	}
+	if b == 0 {
+		return nil, fmt.Errorf("division by zero")
+	}
+	return a / b, nil
+}
+
+// number reads any of the number types that JSON, YAML and GGUF readers make.
+func number(x any) (float64, bool) {
+	switch v := x.(type) {
+	case int:
+		return float64(v), true
+	case int8:
+		return float64(v), true
+	case int16:
+		return float64(v), true
+	case int32:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case uint8:
+		return float64(v), true
+	case uint16:
+		return float64(v), true
+	case uint32:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case float32:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+// hfActivations are transformers' names (ACT2FN) and ours. Ours follow
+// Inferflow, whose gelu is the tanh approximation.
+var hfActivations = map[string]string{
+	"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu", "gelu_fast": "gelu", "gelu_pytorch_tanh": "gelu",
+	"gelu_accurate": "gelu", "gelu_tanh": "gelu", "quick_gelu": "quick_gelu", "silu": "silu", "swish": "silu", "relu": "relu",
+	"relu2": "relu2", "sigmoid": "sigmoid", "tanh": "tanh", "linear": "identity",
+}
+
+func activationName(x any) (any, error) {
+	s, _ := x.(string)
+	if a, ok := hfActivations[s]; ok {
+		return a, nil
+	}
+	var known []string
+	for k := range hfActivations {
+		known = append(known, k)
+	}
+	return nil, fmt.Errorf("activation %v is not available%s", x, suggest(s, known))
+}

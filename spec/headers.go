@@ -1,0 +1,69 @@
+package spec
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/weights"
+)
+
+// Headers is what a model's files say of themselves: the names, types and
+// shapes of their tensors, and metadata. No values.
+type Headers interface {
+	Lookup(name string) (dtype tensor.DType, shape []int, ok bool)
+	Names() []string
+	Meta() map[string]any
+}
+
+// Values is what Headers may offer besides: the values of a small tensor.
+// Only rope frequency factors, which GGUF stores as a tensor, are read so.
+type Values interface {
+	Float32(name string) ([]float32, error)
+}
+
+// setHeaders are the headers of opened weight files.
+type setHeaders struct{ *weights.Set }
+
+// HeadersOf gives the headers of opened weight files.
+func HeadersOf(s *weights.Set) Headers { return setHeaders{s} }
+
+func (h setHeaders) Lookup(name string) (tensor.DType, []int, bool) {
+	i, ok := h.Set.Lookup(name)
+	return i.DType, i.Shape, ok
+}
+
+func (h setHeaders) Names() []string {
+	infos := h.Tensors()
+	out := make([]string, len(infos))
+	for i, t := range infos {
+		out[i] = t.Name
+	}
+	return out
+}
+
+// OpenWeights opens the specification's weight files: those it names, or what
+// its folder holds. The caller closes the set.
+func (s *Spec) OpenWeights() (*weights.Set, error) {
+	if len(s.ModelFiles) == 0 {
+		return weights.OpenDir(s.ModelDir)
+	}
+	var paths []string
+	for _, f := range s.ModelFiles {
+		if !filepath.IsLocal(f) && !filepath.IsAbs(f) {
+			return nil, errAt(s.Pos("model_files"), "model_files: %q leads out of the model's folder", f)
+		}
+		if !filepath.IsAbs(f) {
+			f = filepath.Join(s.ModelDir, f)
+		}
+		paths = append(paths, f)
+	}
+	if strings.HasSuffix(paths[0], ".index.json") {
+		paths = paths[:1] // the index names the shards that follow it
+	}
+	set, err := weights.Open(paths...)
+	if err != nil {
+		return nil, errAt(s.Pos("model_files"), "%v", err)
+	}
+	return set, nil
+}

@@ -1,0 +1,178 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+)
+
+// Hyper are a model's sizes.
+type Hyper struct {
+	Hidden     int // width of the residual stream
+	Embed      int // width of token embeddings; Hidden but for models with an input projection
+	Layers     int
+	Heads      int
+	KVHeads    int
+	HeadDim    int
+	FFN        int // rows of the first FFN matrix (of the gate, where gated); 0 until Resolve saw it
+	Vocab      int // ids that may be sampled
+	Rows       int // rows of the embedding matrix, at least Vocab
+	MaxContext int // positions the model was made for; 0: unknown
+	RopeDim    int // rotated channels of a head; 0 without rope
+}
+
+// Bounds that no model comes near; they keep products inside an int.
+const (
+	maxWidth  = 1 << 24
+	maxLayers = 1 << 14
+)
+
+// config gives a hyper-parameter of config.json as an integer.
+func (s *Spec) config(name string, required bool) (int, error) {
+	v, ok := s.Config[name]
+	if !ok || v == nil {
+		if required {
+			return 0, errAt(Pos{File: s.File}, "hyper-parameter %s: missing in %s; give it under hyper:", name, s.configName())
+		}
+		return 0, nil
+	}
+	f, ok := number(v)
+	if !ok {
+		return 0, errAt(s.Pos("hyper"), "hyper-parameter %s: have %v, want one integer (a value per layer is not available)", name, v)
+	}
+	if f != math.Trunc(f) || f < 1 || f > maxWidth {
+		return 0, errAt(s.Pos("hyper"), "hyper-parameter %s: have %v, want an integer from 1 to %d", name, v, maxWidth)
+	}
+	return int(f), nil
+}
+
+func (s *Spec) configName() string {
+	if s.ConfigFile != "" {
+		return s.ConfigFile
+	}
+	return "the file's metadata"
+}
+
+// hyperparameters reads the sizes and checks them against each other.
+func (s *Spec) hyperparameters() (Hyper, error) {
+	var h Hyper
+	for _, f := range []struct {
+		name     string
+		to       *int
+		required bool
+	}{
+		{"hidden_size", &h.Hidden, true}, {"num_hidden_layers", &h.Layers, true}, {"num_attention_heads", &h.Heads, true},
+		{"num_key_value_heads", &h.KVHeads, false}, {"intermediate_size", &h.FFN, false}, {"vocab_size", &h.Vocab, false},
+		{"max_position_embeddings", &h.MaxContext, false},
+	} {
+		n, err := s.config(f.name, f.required)
+		if err != nil {
+			return h, err
+		}
+		*f.to = n
+	}
+	if h.Layers > maxLayers {
+		return h, errAt(s.Pos("hyper"), "num_hidden_layers: have %d, want at most %d", h.Layers, maxLayers)
+	}
+	if h.KVHeads == 0 {
+		h.KVHeads = h.Heads
+	}
+	if h.Heads%h.KVHeads != 0 {
+		return h, errAt(s.Pos("hyper"), "num_key_value_heads: have %d, want a divisor of num_attention_heads %d", h.KVHeads, h.Heads)
+	}
+	h.HeadDim = s.Network.HeadDim
+	if h.HeadDim == 0 {
+		if h.Hidden%h.Heads != 0 {
+			return h, errAt(s.Pos("hyper"), "hidden_size %d is no multiple of num_attention_heads %d; give head_dim", h.Hidden, h.Heads)
+		}
+		h.HeadDim = h.Hidden / h.Heads
+	}
+	s.vocabulary(&h)
+	h.Embed = h.Hidden
+	return h, s.ropeDim(&h)
+}
+
+func (s *Spec) vocabulary(h *Hyper) {
+	if s.InputVocabSize > 0 {
+		h.Vocab = s.InputVocabSize
+	}
+	if s.VocabSize > 0 {
+		h.Vocab = s.VocabSize
+	}
+	h.Rows = max(h.Vocab, s.PaddedVocabSize)
+}
+
+func (s *Spec) ropeDim(h *Hyper) error {
+	n := &s.Network
+	if n.PositionEmbedding != "rope" {
+		return nil
+	}
+	h.RopeDim = h.HeadDim
+	key := "network_structure.partial_rotary_factor"
+	if n.PartialRotaryFactor != 1 {
+		h.RopeDim = int(float64(h.HeadDim) * n.PartialRotaryFactor)
+	}
+	if n.RopeDim > 0 {
+		h.RopeDim, key = n.RopeDim, "network_structure.rope_dim"
+		// chatglm2 gives the full width and turns the first half of it.
+		if s.Set(key) && n.QKColumnOrder == 1 && n.PartialRotaryFactor == 1 && n.RopeDim > h.HeadDim {
+			h.RopeDim = h.HeadDim
+		}
+	}
+	if h.RopeDim < 2 || h.RopeDim%2 != 0 || h.RopeDim+n.RopeOffset > h.HeadDim {
+		return errAt(s.Pos(key), "%d rotated channels from %d in heads of %d; want an even number that fits", h.RopeDim, n.RopeOffset, h.HeadDim)
+	}
+	return nil
+}
+
+// checkConsistency finds keys of network_structure that contradict each other.
+func (s *Spec) checkConsistency() error {
+	n := &s.Network
+	at := func(key, format string, args ...any) error {
+		return errAt(s.Pos("network_structure."+key), "network_structure.%s: %s", key, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case n.NormalizationFunction == "":
+		return at("normalization_function", "missing; want std, rms or linear")
+	case n.ActivationFunction == "":
+		return at("activation_function", "missing; want one such as silu, gelu or relu")
+	case n.IsParallelAttn && n.MLPAttnShareInput:
+		return at("mlp_attn_share_input", "is_parallel_attn is set too; an FFN reads either attention's pre-norm or the layer input, want one of them")
+	case n.QKColumnOrder < 0 || n.QKColumnOrder > 2:
+		return at("qk_column_order", "have %d, want 0, 1 or 2", n.QKColumnOrder)
+	case n.QKVFormat < 0 || n.QKVFormat > 1:
+		return at("qkv_format", "have %d, want 0 or 1", n.QKVFormat)
+	case n.NormEps <= 0 || n.NormEps > 1:
+		return at("norm_eps", "have %g, want more than 0 and at most 1", n.NormEps)
+	case n.RopeTheta <= 0 || n.RopeLocalTheta < 0:
+		return at("rope_theta", "have %g, want more than 0", n.RopeTheta)
+	case n.PartialRotaryFactor <= 0 || n.PartialRotaryFactor > 1:
+		return at("partial_rotary_factor", "have %g, want more than 0 and at most 1", n.PartialRotaryFactor)
+	case n.KQScale <= 0:
+		return at("kq_scale", "have %g, want more than 0", n.KQScale)
+	case n.SlidingWindow < 0:
+		return at("sliding_window", "have %d, want 0 (none) or more", n.SlidingWindow)
+	case n.HeadDim < 0 || n.HeadDim > maxWidth:
+		return at("head_dim", "have %d, want 0 (derived) or more", n.HeadDim)
+	case n.AttnSoftcap < 0 || n.LogitSoftcap < 0:
+		return at("attn_softcap", "a soft cap is negative; want 0 (none) or more")
+	case len(n.AttentionPattern) > 0 && contains(n.AttentionPattern, "sliding") && n.SlidingWindow == 0:
+		return at("attention_pattern", "has sliding layers, but sliding_window is 0; want its width")
+	case n.UsingExpertCount > n.ExpertCount:
+		return at("using_expert_count", "have %d of %d experts", n.UsingExpertCount, n.ExpertCount)
+	case n.MoETopK > n.ExpertCount:
+		return at("moe_top_k", "have %d of %d experts", n.MoETopK, n.ExpertCount)
+	}
+	if s.PaddedVocabSize > 0 && s.PaddedVocabSize < s.VocabSize {
+		return errAt(s.Pos("padded_vocab_size"), "padded_vocab_size: have %d, less than vocab_size %d", s.PaddedVocabSize, s.VocabSize)
+	}
+	return nil
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

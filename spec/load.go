@@ -1,0 +1,337 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/iflowc/iflowc/models"
+	"gopkg.in/yaml.v3"
+)
+
+// Load reads a specification: a YAML file, an Inferflow model_spec.json, a
+// Hugging Face folder, a GGUF or llama2.c file, a folder with one such file,
+// or a name of the model library. Hyper-parameters come from config.json or
+// from the weight file's metadata; no weight is read.
+func Load(path string, opt Options) (*Spec, error) {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return loadLibrary(path, opt, err)
+	case st.IsDir():
+		return loadDir(path, opt)
+	}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".gguf":
+		return loadWeightFile(path, "gguf", opt)
+	case ".bin":
+		return loadWeightFile(path, "llama2.c", opt)
+	case ".safetensors", ".pt", ".pth":
+		return nil, &Error{What: fmt.Sprintf("%s: a weight file without hyper-parameters; give its folder (with config.json) or a specification", path)}
+	}
+	src, err := readBounded(path)
+	if err != nil {
+		return nil, err
+	}
+	return load(path, filepath.Dir(path), src, opt)
+}
+
+func loadLibrary(name string, opt Options, statErr error) (*Spec, error) {
+	if !errors.Is(statErr, fs.ErrNotExist) {
+		return nil, statErr
+	}
+	src, err := models.Lookup(name)
+	if err != nil || strings.ContainsAny(name, "/\\") {
+		return nil, &Error{What: fmt.Sprintf("%s: no such file, and no model of the library%s", name, suggest(name, models.Names()))}
+	}
+	return load(name+".yaml", ".", src, opt)
+}
+
+// load parses a specification text and completes it from its model's files.
+func load(file, base string, src []byte, opt Options) (*Spec, error) {
+	s, network, err := parse(file, src)
+	if err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(s.ModelDir) {
+		s.ModelDir = filepath.Join(base, s.ModelDir)
+	}
+	if opt.ModelDir != "" {
+		s.ModelDir = opt.ModelDir
+	}
+	if err := s.readConfig(); err != nil {
+		return nil, err
+	}
+	return s.complete(network, opt)
+}
+
+// loadDir derives the specification of a model folder.
+func loadDir(dir string, opt Options) (*Spec, error) {
+	if opt.ModelDir != "" {
+		dir = opt.ModelDir
+	}
+	if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
+		s := &Spec{Version: Version, Name: baseName(dir), ModelDir: dir, ConfigFile: "config.json", File: filepath.Join(dir, "config.json")}
+		if err := s.readConfig(); err != nil {
+			return nil, err
+		}
+		return s.complete(nil, opt)
+	}
+	for _, form := range []struct{ glob, format string }{{"*.gguf", "gguf"}, {"*.bin", "llama2.c"}} {
+		found, err := filepath.Glob(filepath.Join(dir, form.glob))
+		if err != nil {
+			return nil, err
+		}
+		var files []string
+		for _, f := range found {
+			if filepath.Base(f) != "tokenizer.bin" {
+				files = append(files, f)
+			}
+		}
+		if len(files) == 1 {
+			return loadWeightFile(files[0], form.format, opt)
+		}
+		if len(files) > 1 {
+			return nil, &Error{What: fmt.Sprintf("%s: %d files %s (%s, %s, …); name the one to use", dir, len(files), form.glob, filepath.Base(files[0]), filepath.Base(files[1]))}
+		}
+	}
+	return nil, &Error{What: fmt.Sprintf("%s: not a model folder: have no config.json, no .gguf and no llama2.c .bin file", dir)}
+}
+
+// loadWeightFile derives the specification of a file with embedded hyper-parameters.
+func loadWeightFile(path, format string, opt Options) (*Spec, error) {
+	s := &Spec{Version: Version, Name: baseName(path), ModelDir: filepath.Dir(path), ModelFiles: []string{filepath.Base(path)}, ModelFileFormat: format, File: path}
+	if format == "llama2.c" {
+		if _, err := os.Stat(filepath.Join(s.ModelDir, "tokenizer.bin")); err == nil {
+			s.TokenizerFile = "tokenizer.bin"
+		}
+	}
+	if err := s.readConfig(); err != nil {
+		return nil, err
+	}
+	return s.complete(nil, opt)
+}
+
+func baseName(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	b := filepath.Base(path)
+	for _, ext := range []string{".gguf", ".bin"} {
+		b = strings.TrimSuffix(b, ext)
+	}
+	return b
+}
+
+// Parse reads the text of a specification with the given config.json; it
+// touches no file. A nil config is an empty one.
+func Parse(file string, src []byte, config map[string]any, opt Options) (*Spec, error) {
+	s, network, err := parse(file, src)
+	if err != nil {
+		return nil, err
+	}
+	if s.Config = maps.Clone(config); s.Config == nil {
+		s.Config = map[string]any{}
+	}
+	return s.complete(network, opt)
+}
+
+// parse decodes all but network_structure, whose values may refer to a
+// config.json that only the rest of the specification names.
+func parse(file string, src []byte) (*Spec, *yaml.Node, error) {
+	s := &Spec{File: file, set: positions{}}
+	var doc yaml.Node
+	dec := yaml.NewDecoder(strings.NewReader(string(src)))
+	if err := dec.Decode(&doc); err != nil {
+		if err == io.EOF {
+			return nil, nil, errAt(Pos{File: file}, "empty; want a specification")
+		}
+		return nil, nil, yamlError(file, err)
+	}
+	root := deref(doc.Content[0])
+	d := &decoder{file: file, set: s.set}
+	if root.Kind != yaml.MappingNode {
+		return nil, nil, errAt(d.pos(root), "have %s, want a mapping of keys", nodeKind(root))
+	}
+	var network *yaml.Node
+	rest := *root
+	rest.Content = nil
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value == "network_structure" && network == nil {
+			network = deref(root.Content[i+1])
+			continue
+		}
+		rest.Content = append(rest.Content, root.Content[i], root.Content[i+1])
+	}
+	if err := d.structure(&rest, reflect.ValueOf(s).Elem(), ""); err != nil {
+		return nil, nil, err
+	}
+	if network != nil && network.Kind != yaml.MappingNode {
+		return nil, nil, errAt(d.pos(network), "network_structure: have %s, want a mapping of keys", nodeKind(network))
+	}
+	if s.Set("iflow") && s.Version != Version {
+		return nil, nil, errAt(s.Pos("iflow"), "iflow: have version %d, want %d; this iflowc reads no other", s.Version, Version)
+	}
+	s.Version = Version
+	if s.Name == "" {
+		s.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	}
+	return s, network, nil
+}
+
+// yamlError gives yaml.v3's "yaml: line 3: …" our form.
+func yamlError(file string, err error) error {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	p := Pos{File: file}
+	if n, _ := fmt.Sscanf(msg, "line %d:", &p.Line); n == 1 {
+		p.Col = 1
+		_, msg, _ = strings.Cut(msg, ": ")
+	}
+	return &Error{p, "not YAML: " + msg}
+}
+
+// readConfig fills Config from config.json or from the weight file's metadata.
+func (s *Spec) readConfig() error {
+	if s.ConfigFile != "" {
+		c, err := readConfig(filepath.Join(s.ModelDir, s.ConfigFile))
+		if errors.Is(err, fs.ErrNotExist) {
+			return errAt(s.Pos("config_file"), "config_file: no %s; give the model's folder with model_dir or --model-dir", filepath.Join(s.ModelDir, s.ConfigFile))
+		}
+		s.Config = c
+		return err
+	}
+	s.Config = map[string]any{}
+	switch s.ModelFileFormat {
+	case "gguf", "llama2.c", "":
+	default:
+		return nil
+	}
+	set, err := s.OpenWeights()
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	if s.ModelFileFormat != "" && set.Format() != s.ModelFileFormat {
+		return errAt(s.Pos("model_file_format"), "model_file_format: have %s, but the file is %s", s.ModelFileFormat, set.Format())
+	}
+	switch set.Format() {
+	case "gguf":
+		s.Config = ggufConfig(set.Meta())
+	case "llama2.c":
+		s.Config = llama2cConfig(set.Meta())
+	}
+	s.ModelFileFormat = set.Format()
+	return nil
+}
+
+// complete applies options, families and the specification's own modules.
+func (s *Spec) complete(network *yaml.Node, opt Options) (*Spec, error) {
+	if err := s.applyOptions(opt); err != nil {
+		return nil, err
+	}
+	if s.Devices != "" {
+		if _, err := ParseDevices(s.Devices); err != nil {
+			return nil, errAt(s.Pos("devices"), "devices: %v", err)
+		}
+	}
+	maps.Copy(s.Config, s.Hyper)
+	if err := s.buildNetwork(network); err != nil {
+		return nil, err
+	}
+	if err := s.checkPatterns(); err != nil {
+		return nil, err
+	}
+	return s, s.checkConsistency()
+}
+
+func (s *Spec) applyOptions(opt Options) error {
+	s.Options = opt
+	for _, o := range []struct {
+		flag, val string
+		set       func(string) error
+	}{
+		{"--quant", opt.Quant, func(v string) (err error) { s.Quant, err = ParseType(v); return }},
+		{"--kv", opt.KV, func(v string) (err error) { s.KVType, err = ParseType(v); return }},
+	} {
+		if o.val == "" {
+			continue
+		}
+		if err := o.set(o.val); err != nil {
+			return &Error{What: o.flag + ": " + err.Error()}
+		}
+	}
+	if opt.Devices != "" {
+		s.Devices = opt.Devices
+	}
+	if opt.MaxContext > 0 {
+		s.MaxContextLen = opt.MaxContext
+	}
+	return nil
+}
+
+// buildNetwork layers network_structure: defaults, the family or (where the
+// specification states its type) config.json's common values and the type's
+// preset, then the specification's own keys.
+func (s *Spec) buildNetwork(node *yaml.Node) error {
+	s.Network = newNetwork()
+	d := &decoder{file: s.File, config: s.Config, set: s.set}
+	typ := ""
+	if node != nil {
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == "type" {
+				typ = canonicalWord(deref(node.Content[i+1]).Value)
+			}
+		}
+	}
+	fam, err := s.family(typ)
+	if err != nil {
+		return err
+	}
+	if err := fam.apply(s.Config, &s.Network, &s.Ignore); err != nil {
+		return errAt(Pos{File: s.File}, "%v", err)
+	}
+	if p, ok := presets[typ]; ok {
+		s.Network.NormalizationFunction, s.Network.ActivationFunction, s.Network.PositionEmbedding = p.norm, p.act, p.pos
+	}
+	if node == nil {
+		return nil
+	}
+	return d.layer(node, &s.Network)
+}
+
+// family finds the defaults: by `family`, by the architecture in config.json,
+// or the generic ones for a specification that says its type itself.
+func (s *Spec) family(typ string) (*family, error) {
+	if s.Family != "" {
+		f, ok := findFamily(s.Family)
+		if !ok {
+			return nil, errAt(s.Pos("family"), "family: unknown %q%s", s.Family, suggest(s.Family, Architectures()))
+		}
+		return f, nil
+	}
+	if typ != "" {
+		f, _ := findFamily("generic")
+		return f, nil
+	}
+	arch, _ := s.Config["model_type"].(string)
+	if f, ok := findFamily(arch); ok && arch != "" {
+		return f, nil
+	}
+	if arch == "" {
+		return nil, errAt(Pos{File: s.File}, "network_structure.type: missing, and no model_type is known to derive it from; want type, or family: one of %s", strings.Join(Architectures(), ", "))
+	}
+	return nil, errAt(Pos{File: s.File}, "architecture %q is not known%s; known: %s; write a specification with network_structure for it", arch, suggestOnly(arch), strings.Join(Architectures(), ", "))
+}
+
+func suggestOnly(arch string) string {
+	if n := nearest(arch, Architectures()); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return ""
+}

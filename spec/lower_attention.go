@@ -1,0 +1,167 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+const sa = "dec.{i}.self_attn."
+
+// attention writes self-attention of a run of layers on x, without the
+// residual.
+func (l *lowerer) attention(x string, run layerRun) string {
+	h := l.Hyper
+	q, k, v := l.queryKeyValue(x)
+	if c := l.Net.QKVClamp; c > 0 {
+		for _, p := range []*string{&q, &k, &v} {
+			*p = l.t.op("clip", "clamp", []string{*p}, attrs{}.num("lo", -c).num("hi", c))
+		}
+	}
+	if l.Net.QKNormPosition == "before_rope" {
+		q, k = l.qkNorm(q, "q", h.Heads), l.qkNorm(k, "k", h.KVHeads)
+	}
+	q, k = l.rope("qr", q, run.rope, h.Heads), l.rope("kr", k, run.rope, h.KVHeads)
+	if l.Net.QKNormPosition == "after_rope" {
+		q, k = l.qkNorm(q, "q", h.Heads), l.qkNorm(k, "k", h.KVHeads)
+	}
+	l.t.effect("kv_append", []string{"%kv", k, v})
+	args := []string{q, "%kv"}
+	a := l.attentionAttrs(run)
+	if l.Net.AttentionSinks {
+		sinks := l.weight("sinks", sa+"sinks.weight", nil)
+		if sinks == "" {
+			l.fail("network_structure.attention_sinks: true, but no tensor is mapped to dec.{i}.self_attn.sinks.weight")
+			return x
+		}
+		args, a = append(args, sinks), a.flag("sinks")
+	}
+	o := l.t.op("a", "attention", args, a)
+	o = l.linear("o", "wo", sa+"wo", o, nil)
+	return l.bias("o", "wo_bias", sa+"wo", o, nil)
+}
+
+func (l *lowerer) attentionAttrs(run layerRun) attrs {
+	n, h := l.Net, l.Hyper
+	a := attrs{}.int("heads", h.Heads).int("kv_heads", h.KVHeads).flag("causal")
+	if n.AttnScale != 0 {
+		a = a.num("scale", n.AttnScale)
+	}
+	switch {
+	case run.mixedWindows():
+		a = a.ints("window", run.windows)
+	case run.windows[0] > 0:
+		a = a.int("window", run.windows[0])
+	}
+	if n.AttnSoftcap > 0 {
+		a = a.num("softcap", n.AttnSoftcap)
+	}
+	if n.PositionEmbedding == "alibi" {
+		a = a.nums("alibi", alibiSlopes(h.Heads, n.AlibiSlopeScale))
+	}
+	return a
+}
+
+// queryKeyValue writes the three projections, cut from one matrix where the
+// checkpoint stores them fused.
+func (l *lowerer) queryKeyValue(x string) (q, k, v string) {
+	type part struct {
+		name, std string
+		c         *cut
+	}
+	parts := []part{{"q", sa + "wq", nil}, {"k", sa + "wk", nil}, {"v", sa + "wv", nil}}
+	if l.has(sa + "qkv.weight") {
+		for i, c := range l.qkvCuts() {
+			parts[i].std, parts[i].c = sa+"qkv", c
+		}
+	}
+	var out [3]string
+	for i, p := range parts {
+		out[i] = l.linear(p.name, "w"+p.name, p.std, x, p.c)
+	}
+	for i, p := range parts {
+		out[i] = l.bias(p.name, "w"+p.name+"_bias", p.std, out[i], p.c)
+	}
+	return out[0], out[1], out[2]
+}
+
+// qkvCuts gives the rows of q, k and v in a fused matrix. Format 0 groups them
+// by KV head (its query heads, its key head, its value head); format 1 has all
+// of q, then k, then v.
+func (l *lowerer) qkvCuts() []*cut {
+	h := l.Hyper
+	hd, kv := h.HeadDim, h.KVHeads
+	q := h.Heads / kv * hd // query rows of a group
+	if l.Net.QKVFormat == 0 {
+		group := q + 2*hd
+		return []*cut{groupCut(kv, group, 0, q), groupCut(kv, group, q, q+hd), groupCut(kv, group, q+hd, group)}
+	}
+	all := kv * q
+	return []*cut{rowsCut(0, all), rowsCut(all, all+kv*hd), rowsCut(all+kv*hd, all+2*kv*hd)}
+}
+
+// qkNorm normalises queries or keys ("q", "k"): each head with shared or own
+// weights, or all heads together. The weight's shape tells which, where the
+// specification does not.
+func (l *lowerer) qkNorm(x, which string, heads int) string {
+	n := l.Net
+	std := sa + which + "_norm"
+	if n.QKNorm == "none" {
+		return x
+	}
+	function := n.QKNormFunction
+	if function == "" {
+		function = n.NormalizationFunction
+	}
+	name, hint := which+"_norm", which+"n"
+	if function == "l2" {
+		return l.normOp(hint, function, x, "", "", 0, heads)
+	}
+	if l.has(strings.Replace(std, which+"_norm", which+"_norm.0", 1) + ".weight") {
+		return l.perHeadNorm(hint, function, x, l.weightOfHeads(name, std, heads), heads)
+	}
+	t, ok := l.tensors[layerName(std+".weight", 0)]
+	if !ok {
+		if n.QKNorm == "head" || n.QKNorm == "full" {
+			l.fail("network_structure.qk_norm: %s, but no tensor is mapped to %s.weight", n.QKNorm, std)
+		}
+		return x
+	}
+	size := heads * l.Hyper.HeadDim
+	switch {
+	case len(t.Shape) == 2:
+		return l.perHeadNorm(hint, function, x, l.weight(name, std+".weight", rowVector(size)), heads)
+	case t.Shape[0] == l.Hyper.HeadDim && n.QKNorm != "full":
+		return l.normOp(hint, function, x, l.weight(name, std+".weight", nil), l.weight(name+"_bias", std+".bias", nil), n.QKNormBase, heads)
+	case n.QKNorm == "head":
+		return l.perHeadNorm(hint, function, x, l.weight(name, std+".weight", nil), heads)
+	}
+	return l.normOp(hint, function, x, l.weight(name, std+".weight", nil), l.weight(name+"_bias", std+".bias", nil), n.QKNormBase, 1)
+}
+
+// perHeadNorm normalises each head alone and multiplies by a weight that
+// differs from head to head.
+func (l *lowerer) perHeadNorm(hint, function, x, w string, heads int) string {
+	return l.t.op(hint, "mul", []string{l.normOp(hint, function, x, "", "", 0, heads), w}, nil)
+}
+
+// weightOfHeads joins norm weights that are stored as one tensor a head.
+func (l *lowerer) weightOfHeads(name, std string, heads int) string {
+	if l.decls["@"+name] {
+		return "@" + name
+	}
+	var parts []*tensor.Recipe
+	typ := tensor.Invalid
+	for j := range heads {
+		t, ok := l.tensors[fmt.Sprintf("%s.%d.weight", layerName(std, 0), j)]
+		if !ok {
+			l.fail("tensor %s.%d.weight: missing; want one for each of %d heads", std, j, heads)
+			return "@" + name
+		}
+		typ = t.DType
+		parts = append(parts, tensor.Source(strings.ReplaceAll(t.Pattern, "{j}", fmt.Sprint(j))))
+	}
+	l.declare(name, std+".weight", l.Hyper.Layers, true, typ, []int{heads * l.Hyper.HeadDim}, &tensor.Recipe{Op: "concat", Args: parts})
+	return "@" + name
+}

@@ -1,0 +1,57 @@
+package spec
+
+import "strings"
+
+// activations are the ops of activation_function's values (without glu_).
+var activations = map[string]string{
+	"sigmoid": "sigmoid", "elu": "elu", "relu": "relu", "gelu": "gelu_tanh", "gelu_erf": "gelu", "silu": "silu",
+	"quick_gelu": "quick_gelu", "relu2": "relu2", "tanh": "tanh", "identity": "identity",
+}
+
+// ffn writes the feed-forward network: w2·act(w1·x), or with a gate
+// w2·(act(w1·x) ⊙ w3·x), whose w1 and w3 may be stored as one.
+func (l *lowerer) ffn(x string) string {
+	const ff = "dec.{i}.feed_forward."
+	var h string
+	switch {
+	case l.has(ff + "w1n3.weight"):
+		h = l.packedFFN(x, ff+"w1n3")
+	case l.packedGate():
+		h = l.packedFFN(x, ff+"w1")
+	case l.has(ff + "w3.weight"):
+		gate := l.linear("gate", "w_gate", ff+"w1", x, nil)
+		up := l.linear("up", "w_up", ff+"w3", x, nil)
+		gate = l.bias("gate", "w_gate_bias", ff+"w1", gate, nil)
+		up = l.bias("up", "w_up_bias", ff+"w3", up, nil)
+		h = l.gated(gate, up)
+	default:
+		up := l.linear("up", "w_up", ff+"w1", x, nil)
+		up = l.bias("up", "w_up_bias", ff+"w1", up, nil)
+		h = l.activation(up)
+	}
+	d := l.linear("down", "w_down", ff+"w2", h, nil)
+	return l.bias("down", "w_down_bias", ff+"w2", d, nil)
+}
+
+// packedFFN is a gated FFN whose gate rows stand before its up rows in one matrix.
+func (l *lowerer) packedFFN(x, std string) string {
+	lo, hi := rowsCut(0, l.Hyper.FFN), rowsCut(l.Hyper.FFN, 2*l.Hyper.FFN)
+	gate := l.linear("gate", "w_gate", std, x, lo)
+	up := l.linear("up", "w_up", std, x, hi)
+	gate = l.bias("gate", "w_gate_bias", std, gate, lo)
+	up = l.bias("up", "w_up_bias", std, up, hi)
+	return l.gated(gate, up)
+}
+
+func (l *lowerer) gated(gate, up string) string {
+	return l.t.op("g", "mul", []string{l.activation(gate), up}, nil)
+}
+
+func (l *lowerer) activation(x string) string {
+	name := strings.TrimPrefix(l.Net.ActivationFunction, "glu_")
+	op, ok := activations[name]
+	if !ok {
+		panic("bug: no op for activation_function " + name)
+	}
+	return l.t.op("act", op, []string{x}, nil)
+}

@@ -1,0 +1,127 @@
+package spec
+
+import "slices"
+
+// A layerRun is consecutive layers of one structure; their windows may differ.
+type layerRun struct {
+	lo, hi  int
+	rope    string
+	windows []int // one per layer
+}
+
+func (r layerRun) mixedWindows() bool {
+	return slices.ContainsFunc(r.windows, func(w int) bool { return w != r.windows[0] })
+}
+
+// windows gives the sliding window of every layer; 0 is none.
+func (m *Model) windows() []int {
+	n := m.Net
+	out := make([]int, m.Hyper.Layers)
+	for i := range out {
+		if p := n.AttentionPattern; len(p) > 0 && p[i%len(p)] == "full" || i < n.WindowLayerStart {
+			continue
+		}
+		out[i] = n.SlidingWindow
+	}
+	return out
+}
+
+// runs splits the layers where their structure changes.
+func (l *lowerer) runs() []layerRun {
+	var out []layerRun
+	windows := l.windows()
+	for i := range l.Hyper.Layers {
+		kind := l.ropeKind(i)
+		if n := len(out); n > 0 && out[n-1].rope == kind {
+			out[n-1].hi++
+			out[n-1].windows = append(out[n-1].windows, windows[i])
+			continue
+		}
+		out = append(out, layerRun{i, i + 1, kind, []int{windows[i]}})
+	}
+	return out
+}
+
+// layers writes one repeat per run.
+func (l *lowerer) layers(x string) string {
+	for _, run := range l.runs() {
+		result, carry := l.t.fresh("xn"), l.t.fresh("x")
+		l.t.line("%s = repeat %d..%d (%s = %s) {", result, run.lo, run.hi, carry, x)
+		l.t.indent++
+		l.t.line("yield %s", l.layer(carry, run))
+		l.t.indent--
+		l.t.line("}")
+		x = result
+	}
+	return x
+}
+
+// layer writes attention and FFN with their norms and residuals.
+func (l *lowerer) layer(x string, run layerRun) string {
+	n := l.Net
+	h := x
+	if n.UseSelfAttnPreNorm {
+		h, _ = l.preNorm("h", "attn_norm", sa+"pre_norm", x, n.AttnPreNormBase)
+	}
+	a := l.attention(h, run)
+	a = l.outNorm("o", "attn_out_norm", sa+"out_norm", a)
+	a = l.scaled("o", a, n.AttnOutScale)
+	const ff = "dec.{i}.feed_forward."
+	if n.IsParallelAttn || n.MLPAttnShareInput {
+		in := h
+		if n.MLPAttnShareInput {
+			in, _ = l.preNorm("m", "ffn_norm", ff+"pre_norm", x, n.FFNPreNormBase)
+		}
+		f := l.scaledFFN(in)
+		x1 := l.t.op("x1", "add", []string{x, a}, nil)
+		return l.t.op("x2", "add", []string{x1, f}, nil)
+	}
+	residual := x
+	if n.ResidualNormed {
+		residual = h
+	}
+	x1 := l.t.op("x1", "add", []string{residual, a}, nil)
+	in := x1
+	if post, ok := l.postNorm("p", "attn_post_norm", sa+"post_norm", x1); ok {
+		in = post
+		if n.IsAttnPostAsResidual {
+			x1 = post
+		}
+	}
+	m, normed := l.preNorm("m", "ffn_norm", ff+"pre_norm", in, n.FFNPreNormBase)
+	if normed && n.ResidualNormed {
+		x1 = m
+	}
+	x2 := l.t.op("x2", "add", []string{x1, l.scaledFFN(m)}, nil)
+	x2, _ = l.postNorm("x2", "ffn_post_norm", ff+"post_norm", x2)
+	return x2
+}
+
+func (l *lowerer) scaledFFN(in string) string {
+	f := l.ffn(in)
+	f = l.outNorm("f", "ffn_out_norm", "dec.{i}.feed_forward.out_norm", f)
+	return l.scaled("f", f, l.Net.FFNOutScale)
+}
+
+// preNorm is a norm in front of a sub-layer; norms without parameters stand
+// there, since no tensor tells of them.
+func (l *lowerer) preNorm(hint, weight, std, x string, base float64) (string, bool) {
+	return l.norm(hint, weight, std, x, base)
+}
+
+// postNorm is a norm after a residual, where the model has its tensor.
+func (l *lowerer) postNorm(hint, weight, std, x string) (string, bool) {
+	if !l.has(std + ".weight") {
+		return x, false
+	}
+	return l.norm(hint, weight, std, x, 0)
+}
+
+// outNorm is a norm on a sub-layer's output, where the model has its tensor.
+func (l *lowerer) outNorm(hint, weight, std, x string) string {
+	if !l.has(std + ".weight") {
+		return x
+	}
+	y, _ := l.norm(hint, weight, std, x, l.Net.SubNormBase)
+	return y
+}

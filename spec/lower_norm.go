@@ -1,0 +1,46 @@
+package spec
+
+// norm writes a normalisation with the tensors std.weight and std.bias, where
+// there are such tensors or norms have no parameters; it says whether it did.
+func (l *lowerer) norm(hint, weight, std, x string, base float64) (string, bool) {
+	w := l.weight(weight, std+".weight", nil)
+	if w == "" && l.Net.NormParameters {
+		return x, false
+	}
+	return l.normOp(hint, l.Net.NormalizationFunction, x, w, l.weight(weight+"_bias", std+".bias", nil), base, 1), true
+}
+
+// normOp writes one normalisation op; w and b may be "".
+func (l *lowerer) normOp(hint, function, x, w, b string, base float64, heads int) string {
+	args := []string{x}
+	for _, p := range []string{w, b} {
+		if p != "" {
+			args = append(args, p)
+		}
+	}
+	a := attrs{}.num("eps", l.Net.NormEps)
+	if base != 0 {
+		a = a.num("base", base)
+	}
+	if heads > 1 {
+		a = a.int("heads", heads)
+	}
+	op := map[string]string{"rms": "rmsnorm", "std": "layernorm", "l2": "l2norm"}[function]
+	return l.t.op(hint, op, args, a)
+}
+
+// scaled multiplies by a constant unless that is one.
+func (l *lowerer) scaled(hint, x string, by float64) string {
+	if by == 1 {
+		return x
+	}
+	return l.t.op(hint, "scale", []string{x}, attrs{}.num("by", by))
+}
+
+// softcapped bounds values by cap·tanh(x/cap) unless cap is 0.
+func (l *lowerer) softcapped(hint, x string, limit float64) string {
+	if limit == 0 {
+		return x
+	}
+	return l.t.op(hint, "softcap", []string{x}, attrs{}.num("cap", limit))
+}

@@ -1,0 +1,109 @@
+package spec
+
+import (
+	"math"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// The kinds of rotary table that a layer may use.
+const (
+	ropeNone   = "none"
+	ropeGlobal = "cs"
+	ropeLocal  = "cs_local" // another base, unscaled, on sliding layers (Gemma 3)
+)
+
+// ropeKind says which rotary table a layer uses.
+func (l *lowerer) ropeKind(layer int) string {
+	n := l.Net
+	if n.PositionEmbedding != "rope" {
+		return ropeNone
+	}
+	if p := n.RopePattern; len(p) > 0 && p[layer%len(p)] == "none" {
+		return ropeNone
+	}
+	if n.RopeLocalTheta > 0 && l.windows()[layer] > 0 {
+		return ropeLocal
+	}
+	return ropeGlobal
+}
+
+// ropeTables writes the tables that some layer uses.
+func (l *lowerer) ropeTables() {
+	l.cs = map[string]string{}
+	for i := range l.Hyper.Layers {
+		kind := l.ropeKind(i)
+		if _, done := l.cs[kind]; done || kind == ropeNone {
+			continue
+		}
+		a := attrs{}.int("dim", l.Hyper.RopeDim)
+		if kind == ropeLocal {
+			a = a.num("theta", l.Net.RopeLocalTheta)
+		} else {
+			r, err := l.ropeFrequencies()
+			if err != nil {
+				l.err = err
+				return
+			}
+			a = r.attrs(a, l.Net.RopeTheta)
+		}
+		l.cs[kind] = l.t.op(kind, "rope_table", []string{"%pos"}, a)
+	}
+}
+
+// rope rotates the heads of q or k by the layer's table.
+func (l *lowerer) rope(hint, x, kind string, heads int) string {
+	if kind == ropeNone {
+		return x
+	}
+	a := attrs{}.int("heads", heads)
+	if l.Net.QKColumnOrder != 2 {
+		a = a.word("pairs", "adjacent")
+	}
+	if l.Net.RopeOffset > 0 {
+		a = a.int("offset", l.Net.RopeOffset)
+	}
+	return l.t.op(hint, "rope", []string{x, l.cs[kind]}, a)
+}
+
+// learnedPositions adds the rows of a position table, from its offset on.
+func (l *lowerer) learnedPositions(x string) string {
+	const std = "dec.pos_embeddings.weight"
+	if !l.has(std) {
+		return x
+	}
+	var c *cut
+	if off := l.Net.PosEmbeddingOffset; off > 0 {
+		rows := l.tensors[std].Shape[0]
+		if off >= rows {
+			l.fail("pos_embedding_offset: have %d, but the position table has %d rows", off, rows)
+			return x
+		}
+		c = rowsCut(off, rows)
+	}
+	p := l.t.op("p", "embed", []string{"%pos", l.weight("pos_embed", std, c)}, nil)
+	return l.t.op("x0", "add", []string{x, p}, nil)
+}
+
+// alibiSlopes are the slopes of Press et al. 2021, §3, for any number of
+// heads: powers of 2^(−8/n) for the largest power of two n up to heads, then
+// the odd powers of 2^(−4/n).
+func alibiSlopes(heads int, scale float64) []float64 {
+	n := 1 << int(math.Floor(math.Log2(float64(heads))))
+	out := make([]float64, heads)
+	for i := range out {
+		if i < n {
+			out[i] = math.Pow(2, -8/float64(n)*float64(i+1)) * scale
+		} else {
+			out[i] = math.Pow(2, -4/float64(n)*float64(2*(i-n)+1)) * scale
+		}
+	}
+	return out
+}
+
+// rowVector reshapes [heads, head_dim] parameters to one row.
+func rowVector(n int) *cut {
+	return &cut{n, func(r *tensor.Recipe) *tensor.Recipe {
+		return &tensor.Recipe{Op: "reshape", Args: []*tensor.Recipe{r}, Nums: []float64{float64(n)}}
+	}}
+}

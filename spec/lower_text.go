@@ -1,0 +1,93 @@
+package spec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A text writes the body of a graph, one op a line. Types are left out: the
+// IR's reader infers them.
+type text struct {
+	b      strings.Builder
+	indent int
+	used   map[string]int
+}
+
+func newText() *text { return &text{indent: 2, used: map[string]int{}} }
+
+// fresh gives a value name that the graph has not used yet: %q, %q_2, …
+func (t *text) fresh(hint string) string {
+	t.used[hint]++
+	if n := t.used[hint]; n > 1 {
+		return fmt.Sprintf("%%%s_%d", hint, n)
+	}
+	return "%" + hint
+}
+
+func (t *text) line(format string, args ...any) {
+	t.b.WriteString(strings.Repeat("  ", t.indent))
+	fmt.Fprintf(&t.b, format, args...)
+	t.b.WriteByte('\n')
+}
+
+// op writes `%hint = op args {attrs}` and gives the value's name.
+func (t *text) op(hint, op string, args []string, a attrs) string {
+	name := t.fresh(hint)
+	t.line("%s = %s %s%s", name, op, strings.Join(args, ", "), a)
+	return name
+}
+
+// effect writes an op without results.
+func (t *text) effect(op string, args []string) {
+	t.line("%s %s", op, strings.Join(args, ", "))
+}
+
+// attrs are attributes in the order in which they were added.
+type attrs []string
+
+func (a attrs) num(name string, v float64) attrs { return append(a, name+"="+float(v)) }
+func (a attrs) int(name string, v int) attrs     { return append(a, fmt.Sprintf("%s=%d", name, v)) }
+func (a attrs) word(name, v string) attrs        { return append(a, name+"="+v) }
+func (a attrs) flag(name string) attrs           { return append(a, name) }
+
+func (a attrs) nums(name string, v []float64) attrs {
+	var s []string
+	for _, x := range v {
+		s = append(s, float(x))
+	}
+	return append(a, name+"=["+strings.Join(s, ", ")+"]")
+}
+
+func (a attrs) ints(name string, v []int) attrs {
+	var s []string
+	for _, x := range v {
+		s = append(s, strconv.Itoa(x))
+	}
+	return append(a, name+"=["+strings.Join(s, ", ")+"]")
+}
+
+// String gives " {a=1, b}", or nothing.
+func (a attrs) String() string {
+	if len(a) == 0 {
+		return ""
+	}
+	return " {" + strings.Join(a, ", ") + "}"
+}
+
+// float prints the shortest decimal that reads back as v.
+func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// float32s widens values computed in float32, so that their shortest form in
+// the text is that of the float32.
+func float32s(v []float32) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		f, err := strconv.ParseFloat(strconv.FormatFloat(float64(x), 'g', -1, 32), 64)
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		out[i] = f
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package spec
+
+import (
+	_ "embed"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"gopkg.in/yaml.v3"
+)
+
+// A nameRule says which standard tensor name a stored name stands for.
+type nameRule struct {
+	stored   *Pattern
+	standard *Pattern
+	pos      Pos // of the specification's entry; zero for the built-in maps
+}
+
+//go:embed names.yaml
+var namesYAML []byte
+
+// defaultRules are the built-in maps.
+var defaultRules = sync.OnceValue(func() []nameRule {
+	var maps []struct {
+		Name, Prefix string
+		Mapping      yaml.Node
+	}
+	if err := yaml.Unmarshal(namesYAML, &maps); err != nil {
+		panic("bug: names.yaml: " + err.Error())
+	}
+	var rules []nameRule
+	for _, m := range maps {
+		for i := 0; i+1 < len(m.Mapping.Content); i += 2 {
+			r, err := rulesOf(Entry{Key: m.Mapping.Content[i].Value, Val: m.Mapping.Content[i+1].Value, Prefix: m.Prefix})
+			if err != nil {
+				panic("bug: names.yaml: " + err.Error())
+			}
+			rules = append(rules, r...)
+		}
+	}
+	return rules
+})
+
+// rulesOf gives an entry's rules: with its prefix, and without.
+func rulesOf(e Entry) ([]nameRule, error) {
+	std, err := ParsePattern(standardName(e.Val))
+	if err != nil {
+		return nil, errAt(e.Pos, "standard name %v", err)
+	}
+	var out []nameRule
+	for _, name := range []string{e.Prefix + e.Key, e.Key} {
+		if len(out) == 1 && e.Prefix == "" {
+			break
+		}
+		p, err := ParsePattern(name)
+		if err != nil {
+			return nil, errAt(e.Pos, "tensor name %v", err)
+		}
+		out = append(out, nameRule{p, std, e.Pos})
+	}
+	return out, nil
+}
+
+// standardName gives the canonical one of the standard names with aliases.
+func standardName(s string) string {
+	switch s {
+	case "token_embeddings.weight", "shared.weight":
+		return "dec.token_embeddings.weight"
+	}
+	return s
+}
+
+// standardForms are the last parts that a standard name may have.
+var standardForms = []string{
+	"token_embeddings", "pos_embeddings", "token_type_embeddings", "input_norm", "output_norm", "output_post_norm", "output",
+	"input_transform", "input_transform.pre_norm", "input_transform.post_norm",
+	"output_transform", "output_transform.pre_norm", "output_transform.post_norm",
+	"self_attn.pre_norm", "self_attn.post_norm", "self_attn.out_norm", "self_attn.q_norm", "self_attn.k_norm",
+	"self_attn.q_norm.{j}", "self_attn.k_norm.{j}", "self_attn.sinks", "self_attn.relative_bias",
+	"self_attn.qkv", "self_attn.wq", "self_attn.wk", "self_attn.wv", "self_attn.wo",
+	"cross_attn.pre_norm", "cross_attn.post_norm", "cross_attn.qkv", "cross_attn.wq", "cross_attn.wk", "cross_attn.wv", "cross_attn.wo",
+	"feed_forward.pre_norm", "feed_forward.post_norm", "feed_forward.out_norm",
+	"feed_forward.w1", "feed_forward.w2", "feed_forward.w3", "feed_forward.w1n3",
+	"moe.gate", "moe.expert.{j}.w1", "moe.expert.{j}.w2", "moe.expert.{j}.w3",
+	"moe.shared_expert.w1", "moe.shared_expert.w2", "moe.shared_expert.w3",
+	"pooler", "classifier",
+}
+
+// checkStandard says whether a name is a standard one.
+func checkStandard(e Entry) error {
+	name := standardName(e.Val)
+	form := strings.TrimPrefix(strings.TrimPrefix(name, "dec."), "enc.")
+	form = strings.TrimPrefix(form, "{i}.")
+	for _, suffix := range []string{".weight", ".bias"} {
+		if base, ok := strings.CutSuffix(form, suffix); ok && slices.Contains(standardForms, base) {
+			return nil
+		}
+	}
+	base := strings.TrimSuffix(strings.TrimSuffix(form, ".weight"), ".bias")
+	if base == form {
+		return errAt(e.Pos, "tensor_name_mapping: %q is no standard tensor name; want one that ends in .weight or .bias", e.Val)
+	}
+	hint := ""
+	if n := nearest(base, standardForms); n != "" && n != base {
+		hint = "; did you mean " + strings.Replace(name, base, n, 1) + "?"
+	}
+	return errAt(e.Pos, "tensor_name_mapping: %q is no standard tensor name%s", e.Val, hint)
+}
+
+// checkPatterns checks the specification's tensor names before any file is seen.
+func (s *Spec) checkPatterns() error {
+	for _, e := range s.Network.TensorNameMapping {
+		if err := checkStandard(e); err != nil {
+			return err
+		}
+		if _, err := rulesOf(e); err != nil {
+			return err
+		}
+	}
+	for _, e := range s.Types {
+		if _, err := ParsePattern(e.Key); err != nil {
+			return errAt(e.Pos, "types: %v", err)
+		}
+		if _, err := ParseType(e.Val); err != nil {
+			return errAt(e.Pos, "types: %v", err)
+		}
+	}
+	for _, g := range s.Ignore {
+		if _, err := path.Match(g, ""); err != nil {
+			return errAt(s.Pos("ignore_tensors"), "ignore_tensors: %q: %v", g, err)
+		}
+	}
+	return nil
+}
+
+// rules lists the specification's rules and then the built-in ones.
+func (s *Spec) rules() ([]nameRule, error) {
+	var out []nameRule
+	for _, e := range s.Network.TensorNameMapping {
+		r, err := rulesOf(e)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r...)
+	}
+	return append(out, defaultRules()...), nil
+}
+
+// ignored says whether the name is one that is no part of the model.
+func (s *Spec) ignored(name string) bool {
+	for _, g := range s.Ignore {
+		if ok, err := path.Match(g, name); err == nil && ok {
+			return true
+		}
+	}
+	return false
+}

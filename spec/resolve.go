@@ -1,0 +1,186 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// A Model is a specification whose sizes and tensors are known and fit.
+type Model struct {
+	Spec   *Spec
+	Net    *Network
+	Hyper  Hyper
+	Unused []string // stored tensors that the specification ignores or ties away
+
+	tensors map[string]Tensor // by standard name
+	types   map[string]weightInfo
+
+	ropeFactors []float32 // divisors of the rotary frequencies; nil: none
+}
+
+// A Tensor is a stored tensor under a standard name.
+type Tensor struct {
+	File    string // its name in the file
+	Pattern string // the same with {i}, {j} for the indices
+	DType   tensor.DType
+	Shape   []int
+	Pos     Pos // the specification's line that maps it; zero for the built-in maps
+}
+
+// Resolve reads the sizes, finds every tensor's standard name and checks
+// names and shapes: nothing missing, nothing left over, everything fits.
+func Resolve(s *Spec, h Headers) (*Model, error) {
+	hyper, err := s.hyperparameters()
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Spec: s, Net: &s.Network, Hyper: hyper, tensors: map[string]Tensor{}}
+	unused, err := m.mapNames(h)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.checkTensors(unused); err != nil {
+		return nil, err
+	}
+	return m, m.checkUnused(unused)
+}
+
+// mapNames fills m.tensors and returns the stored tensors that no rule knows.
+func (m *Model) mapNames(h Headers) (unused []string, err error) {
+	rules, err := m.Spec.rules()
+	if err != nil {
+		return nil, err
+	}
+	pre := map[string]string{}
+	for _, e := range m.Net.TensorNamePreMapping {
+		pre[e.Key] = e.Val
+	}
+	names := h.Names()
+	sort.Strings(names)
+	for _, name := range names {
+		if name == m.Net.RopeFactorsTensor {
+			if err := m.readRopeFactors(h, name); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if m.Spec.ignored(name) {
+			m.Unused = append(m.Unused, name)
+			continue
+		}
+		seen, renamed := name, false
+		if r, ok := pre[name]; ok {
+			seen, renamed = r, true
+		}
+		std, rule, ok := match(rules, seen)
+		if !ok {
+			unused = append(unused, name)
+			continue
+		}
+		dtype, shape, found := h.Lookup(name)
+		if !found {
+			panic("bug: headers list " + name + " but do not have it")
+		}
+		t := Tensor{File: name, Pattern: rule.stored.String(), DType: dtype, Shape: shape, Pos: rule.pos}
+		if renamed {
+			t.Pattern = name
+		}
+		if other, twice := m.tensors[std]; twice {
+			return nil, errAt(m.at(t), "tensors %q and %q both stand for %s; leave one out with ignore_tensors", other.File, name, std)
+		}
+		m.tensors[std] = t
+	}
+	return unused, nil
+}
+
+func match(rules []nameRule, name string) (string, nameRule, bool) {
+	for _, r := range rules {
+		if i, j, ok := r.stored.Match(name); ok {
+			return r.standard.Name(i, j), r, true
+		}
+	}
+	return "", nameRule{}, false
+}
+
+// at is the position to blame for a tensor: the line that maps it, or the file.
+func (m *Model) at(t Tensor) Pos {
+	if t.Pos != (Pos{}) {
+		return t.Pos
+	}
+	return Pos{File: m.Spec.File}
+}
+
+// Tensor gives the stored tensor under a standard name.
+func (m *Model) Tensor(std string) (Tensor, bool) {
+	t, ok := m.tensors[std]
+	return t, ok
+}
+
+// has says whether layer 0 (or the model) has the tensor; checkTensors has
+// seen to it that all layers agree.
+func (m *Model) has(std string) bool {
+	_, ok := m.tensors[layerName(std, 0)]
+	return ok
+}
+
+func layerName(std string, i int) string { return strings.Replace(std, "{i}", fmt.Sprint(i), 1) }
+
+// Tensors lists the standard names of all tensors found, sorted.
+func (m *Model) Tensors() []string {
+	var out []string
+	for std := range m.tensors {
+		out = append(out, std)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// checkUnused refuses stored tensors that nothing uses: leaving out a bias
+// silently would give wrong numbers.
+func (m *Model) checkUnused(unused []string) error {
+	if len(unused) == 0 {
+		return nil
+	}
+	more := ""
+	if len(unused) > 1 {
+		more = fmt.Sprintf(" and %d more (such as %q)", len(unused)-1, unused[len(unused)-1])
+	}
+	return errAt(Pos{File: m.Spec.File}, "tensor %q%s: no module uses it; map it in tensor_name_mapping, or list it in ignore_tensors", unused[0], more)
+}
+
+// missing makes the error for a tensor that the specification needs.
+func (m *Model) missing(std string, unused []string) error {
+	rules, err := m.Spec.rules()
+	if err != nil {
+		return err
+	}
+	var want []string
+	pos := Pos{File: m.Spec.File}
+	for _, r := range rules {
+		i, j, ok := r.standard.Match(std)
+		if !ok {
+			continue
+		}
+		if r.pos != (Pos{}) && len(want) == 0 {
+			pos = r.pos
+		}
+		if name := r.stored.Name(i, j); !slices.Contains(want, name) {
+			want = append(want, name)
+		}
+	}
+	if len(want) == 0 {
+		return errAt(pos, "tensor %s: missing, and no name is mapped to it; add it to tensor_name_mapping", std)
+	}
+	hint := ""
+	if n := nearest(want[0], unused); n != "" {
+		hint = fmt.Sprintf("; the files have %q, which is unused", n)
+	}
+	if len(want) > 3 {
+		want = want[:3]
+	}
+	return errAt(pos, "tensor %s: missing; want it stored as %s%s", std, strings.Join(want, " or "), hint)
+}

@@ -1,0 +1,276 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A ropeTable is what a rope_table op needs beyond its width: frequencies
+// where they are not those of a plain base, and a factor on cos and sin.
+type ropeTable struct {
+	freqs     []float32 // nil: theta^(−2i/dim)
+	scale     float64   // on cos and sin
+	longFreqs []float32 // for sequences of more than longFrom positions
+	longFrom  int
+	longScale float64
+}
+
+func (r *ropeTable) attrs(a attrs, theta float64) attrs {
+	if r.freqs == nil {
+		a = a.num("theta", theta)
+	} else {
+		a = a.nums("freqs", float32s(r.freqs))
+	}
+	if r.scale != 1 {
+		a = a.num("scale", r.scale)
+	}
+	if r.longFreqs != nil {
+		a = a.nums("long_freqs", float32s(r.longFreqs)).int("long_from", r.longFrom)
+		if r.longScale != r.scale {
+			a = a.num("long_scale", r.longScale)
+		}
+	}
+	return a
+}
+
+// baseFrequencies are theta^(−2i/dim) (Su et al. 2021, eq. 15), in the float32
+// arithmetic of transformers.
+func baseFrequencies(dim int, theta float64) []float32 {
+	out := make([]float32, dim/2)
+	for i := range out {
+		exponent := float32(2*i) / float32(dim)
+		out[i] = 1 / float32(math.Pow(float64(float32(theta)), float64(exponent)))
+	}
+	return out
+}
+
+// ropeScalings are the values of rope_type, as transformers' modeling_rope_utils
+// computes them.
+var ropeScalings = map[string]func(m *Model, rs *RopeScaling) (*ropeTable, error){
+	"default": nil, "none": nil,
+	"linear": (*Model).ropeLinear, "dynamic": (*Model).ropeDynamic, "yarn": (*Model).ropeYarn,
+	"llama3": (*Model).ropeLlama3, "longrope": (*Model).ropeLong,
+}
+
+// ropeFrequencies gives the rotary frequencies after scaling.
+func (m *Model) ropeFrequencies() (*ropeTable, error) {
+	table := &ropeTable{scale: 1}
+	if rs := m.Net.RopeScaling; rs != nil {
+		kind := rs.RopeType
+		if kind == "" {
+			kind = canonicalWord(rs.Type)
+		}
+		f, known := ropeScalings[kind]
+		if !known && kind != "" {
+			var names []string
+			for k := range ropeScalings {
+				names = append(names, k)
+			}
+			return nil, m.ropeError("type: have %q%s", kind, suggest(kind, names))
+		}
+		if f != nil {
+			var err error
+			if table, err = f(m, rs); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if m.ropeFactors != nil {
+		freqs := table.freqs
+		if freqs == nil {
+			freqs = baseFrequencies(m.Hyper.RopeDim, m.Net.RopeTheta)
+		}
+		if len(m.ropeFactors) != len(freqs) {
+			return nil, errAt(Pos{File: m.Spec.File}, "tensor %q: %d factors, want %d for %d rotated channels", m.Net.RopeFactorsTensor, len(m.ropeFactors), len(freqs), m.Hyper.RopeDim)
+		}
+		for i := range freqs {
+			freqs[i] /= m.ropeFactors[i]
+		}
+		table.freqs = freqs
+	}
+	return table, nil
+}
+
+func (m *Model) ropeError(format string, args ...any) error {
+	return errAt(m.Spec.Pos("network_structure.rope_scaling"), "rope_scaling.%s", fmt.Sprintf(format, args...))
+}
+
+// original is the context the frequencies were trained for.
+func (m *Model) ropeOriginal(rs *RopeScaling) (float64, error) {
+	if rs.Original > 0 {
+		return rs.Original, nil
+	}
+	if v, ok := number(m.Spec.Config["original_max_position_embeddings"]); ok && v > 0 {
+		return v, nil
+	}
+	if m.Hyper.MaxContext > 0 {
+		return float64(m.Hyper.MaxContext), nil
+	}
+	return 0, m.ropeError("original_max_position_embeddings: missing, and max_position_embeddings too")
+}
+
+func (m *Model) ropeLinear(rs *RopeScaling) (*ropeTable, error) {
+	if rs.Factor < 1 {
+		return nil, m.ropeError("factor: have %g, want at least 1", rs.Factor)
+	}
+	freqs := baseFrequencies(m.Hyper.RopeDim, m.Net.RopeTheta)
+	for i := range freqs {
+		freqs[i] /= float32(rs.Factor)
+	}
+	return &ropeTable{freqs: freqs, scale: 1}, nil
+}
+
+// ropeDynamic is NTK scaling by the sequence's own length, which starts beyond
+// the original context: up to there the frequencies are the plain ones, and
+// ContextLimit keeps sequences there.
+func (m *Model) ropeDynamic(rs *RopeScaling) (*ropeTable, error) {
+	if rs.Factor < 1 {
+		return nil, m.ropeError("factor: have %g, want at least 1", rs.Factor)
+	}
+	return &ropeTable{scale: 1}, nil
+}
+
+// ropeLlama3 divides low frequencies and blends the middle ones (Llama 3.1).
+func (m *Model) ropeLlama3(rs *RopeScaling) (*ropeTable, error) {
+	old, err := m.ropeOriginal(rs)
+	if err != nil {
+		return nil, err
+	}
+	if rs.Factor < 1 || rs.LowFreq <= 0 || rs.HighFreq <= rs.LowFreq {
+		return nil, m.ropeError("llama3: factor %g, low_freq_factor %g, high_freq_factor %g; want factor at least 1 and 0 < low < high", rs.Factor, rs.LowFreq, rs.HighFreq)
+	}
+	freqs := baseFrequencies(m.Hyper.RopeDim, m.Net.RopeTheta)
+	factor, lowF, highF := float32(rs.Factor), float32(rs.LowFreq), float32(rs.HighFreq)
+	lowWave, highWave := old/rs.LowFreq, old/rs.HighFreq
+	for i, f := range freqs {
+		wave := float32(2*math.Pi) / f
+		switch {
+		case float64(wave) > lowWave:
+			freqs[i] = f / factor
+		case float64(wave) >= highWave:
+			smooth := (float32(old)/wave - lowF) / (highF - lowF)
+			freqs[i] = (1-smooth)*f/factor + smooth*f
+		}
+	}
+	return &ropeTable{freqs: freqs, scale: 1}, nil
+}
+
+// ropeYarn is YaRN (Peng et al. 2023, §3.2–3.4): high frequencies stay, low
+// ones are divided, a ramp between; cos and sin are scaled by 0.1·ln(s)+1.
+func (m *Model) ropeYarn(rs *RopeScaling) (*ropeTable, error) {
+	old, err := m.ropeOriginal(rs)
+	if err != nil {
+		return nil, err
+	}
+	if rs.Factor <= 0 {
+		return nil, m.ropeError("factor: have %g, want more than 0", rs.Factor)
+	}
+	dim, theta := m.Hyper.RopeDim, m.Net.RopeTheta
+	fast, slow := orElse(rs.BetaFast, 32), orElse(rs.BetaSlow, 1)
+	channel := func(rotations float64) float64 {
+		return float64(dim) * math.Log(old/(rotations*2*math.Pi)) / (2 * math.Log(theta))
+	}
+	low, high := channel(fast), channel(slow)
+	if rs.Truncate == nil || *rs.Truncate {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	low, high = math.Max(low, 0), math.Min(high, float64(dim-1))
+	if low == high {
+		high += 0.001
+	}
+	freqs := make([]float32, dim/2)
+	for i := range freqs {
+		pos := float32(math.Pow(theta, float64(float32(2*i)/float32(dim))))
+		ramp := min(max((float32(i)-float32(low))/float32(high-low), 0), 1)
+		keep := 1 - ramp
+		freqs[i] = 1/(float32(rs.Factor)*pos)*(1-keep) + 1/pos*keep
+	}
+	scale := rs.AttnFactor
+	if scale == 0 {
+		scale = yarnScale(rs.Factor, 1)
+		if rs.MScale != 0 && rs.MScaleAllDim != 0 {
+			scale = yarnScale(rs.Factor, rs.MScale) / yarnScale(rs.Factor, rs.MScaleAllDim)
+		}
+	}
+	return &ropeTable{freqs: freqs, scale: scale}, nil
+}
+
+func yarnScale(factor, mscale float64) float64 {
+	if factor <= 1 {
+		return 1
+	}
+	return 0.1*mscale*math.Log(factor) + 1
+}
+
+// ropeLong is LongRoPE (Ding et al. 2024): a divisor per channel, one set
+// inside the original context and one beyond it.
+func (m *Model) ropeLong(rs *RopeScaling) (*ropeTable, error) {
+	old, err := m.ropeOriginal(rs)
+	if err != nil {
+		return nil, err
+	}
+	dim := m.Hyper.RopeDim
+	for name, f := range map[string][]float64{"short_factor": rs.ShortFactor, "long_factor": rs.LongFactor} {
+		if len(f) != dim/2 || slices.Min(f) <= 0 {
+			return nil, m.ropeError("%s: %d divisors, want %d above 0 for %d rotated channels", name, len(f), dim/2, dim)
+		}
+	}
+	factor := rs.Factor
+	if m.Hyper.MaxContext > 0 && float64(m.Hyper.MaxContext) != old {
+		factor = float64(m.Hyper.MaxContext) / old
+	}
+	scale := rs.AttnFactor
+	if scale == 0 {
+		scale = 1
+		if factor > 1 {
+			scale = math.Sqrt(1 + math.Log(factor)/math.Log(old))
+		}
+	}
+	t := &ropeTable{scale: orElse(rs.ShortMScale, scale), longFrom: int(old), longScale: orElse(rs.LongMScale, scale)}
+	for i := range dim / 2 {
+		pos := float32(math.Pow(float64(float32(m.Net.RopeTheta)), float64(float32(2*i)/float32(dim))))
+		t.freqs = append(t.freqs, 1/(float32(rs.ShortFactor[i])*pos))
+		t.longFreqs = append(t.longFreqs, 1/(float32(rs.LongFactor[i])*pos))
+	}
+	return t, nil
+}
+
+func orElse(v, otherwise float64) float64 {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+// ContextLimit is how many positions the model may be run for: the
+// specification's max_context_len, else what it was made for; 0 is unknown.
+func (m *Model) ContextLimit() int {
+	limit := m.Hyper.MaxContext
+	if c := m.Spec.MaxContextLen; c > 0 && (c < limit || limit == 0 || m.Net.RopeScaling == nil || m.Net.RopeScaling.RopeType != "dynamic") {
+		return c
+	}
+	return limit
+}
+
+// maxRopeFactors bounds the tensor of frequency divisors: half a head.
+const maxRopeFactors = 1 << 12
+
+func (m *Model) readRopeFactors(h Headers, name string) error {
+	_, shape, _ := h.Lookup(name)
+	v, ok := h.(Values)
+	if !ok || len(shape) != 1 || shape[0] > maxRopeFactors {
+		return errAt(Pos{File: m.Spec.File}, "tensor %q: shape %v, want one divisor for each pair of rotated channels", name, shape)
+	}
+	f, err := v.Float32(name)
+	if err != nil {
+		return err
+	}
+	for _, x := range f {
+		if !(x > 0) {
+			return errAt(Pos{File: m.Spec.File}, "tensor %q: a divisor of %g, want more than 0", name, x)
+		}
+	}
+	m.ropeFactors = f
+	return nil
+}
