@@ -1,0 +1,251 @@
+/* The thread team: see ifl_team.h. Linux sleeps on futexes; elsewhere a condition variable takes their place. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* processor affinity */
+#endif
+#include "ifl_team.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#endif
+
+/* A word that members wait on: its value grows by one at each release. Alone on its cache line pair, so that the
+ * spinning of some members does not slow the arrival of others. */
+typedef struct {
+  _Alignas(128) _Atomic uint32_t value;
+  _Atomic uint32_t sleepers;
+} wait_word;
+
+typedef struct {
+  ifl_team *team;
+  int tid;
+  pthread_t thread;
+} member;
+
+struct ifl_team {
+  wait_word epoch; /* one release per run */
+  wait_word phase; /* one release per barrier */
+  _Alignas(128) _Atomic uint32_t arrived;
+  _Alignas(128) _Atomic int64_t spin_ns; /* how long a barrier spins now */
+  _Alignas(128) int threads;
+  int closing;
+  int64_t max_spin_ns;
+  int32_t cpu0;
+  ifl_team_fn fn;
+  void *arg;
+  member *members; /* [threads]; 0 is the caller and has no thread of its own */
+#ifndef __linux__
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+#endif
+};
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Sleeps until w->value may differ from old; wakes early are allowed. */
+static void sleep_on(ifl_team *t, wait_word *w, uint32_t old) {
+  atomic_fetch_add(&w->sleepers, 1);
+#ifdef __linux__
+  (void)t;
+  syscall(SYS_futex, &w->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
+#else
+  pthread_mutex_lock(&t->lock);
+  while (atomic_load(&w->value) == old) pthread_cond_wait(&t->changed, &t->lock);
+  pthread_mutex_unlock(&t->lock);
+#endif
+  atomic_fetch_sub(&w->sleepers, 1);
+}
+
+/* The release and the look at sleepers are both sequentially consistent, as are a sleeper's count and its check of the
+ * value: one of the two sees the other, so no wake is lost. */
+static void release(ifl_team *t, wait_word *w) {
+  atomic_fetch_add(&w->value, 1);
+  if (atomic_load(&w->sleepers) == 0) return;
+#ifdef __linux__
+  (void)t;
+  syscall(SYS_futex, &w->value, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+#else
+  pthread_mutex_lock(&t->lock);
+  pthread_cond_broadcast(&t->changed);
+  pthread_mutex_unlock(&t->lock);
+#endif
+}
+
+/* Waits until w->value is no longer old: spins for spin_ns, then sleeps. Returns whether it slept. The clock is read
+ * once in 16 pauses: reading it costs as much as a barrier. */
+static int wait_for(ifl_team *t, wait_word *w, uint32_t old, int64_t spin_ns) {
+  int64_t end = 0;
+  int slept = 0;
+  for (uint32_t n = 1; atomic_load_explicit(&w->value, memory_order_acquire) == old; n++) {
+    relax();
+    if (n % 16) continue;
+    int64_t now = now_ns();
+    if (!end) end = now + spin_ns;
+    if (now < end) continue;
+    sleep_on(t, w, old);
+    slept = 1;
+  }
+  return slept;
+}
+
+/* Spins less after a wait that was too long and more after one that was not. Where two members share a core, a spinning
+ * one keeps off the one that it waits for: each barrier would cost the whole spin. */
+static void wait_phase(ifl_team *t, uint32_t phase) {
+  int64_t spin = atomic_load_explicit(&t->spin_ns, memory_order_relaxed), next = spin;
+  if (wait_for(t, &t->phase, phase, spin)) {
+    next = spin / 2;
+  } else if (spin < t->max_spin_ns) {
+    next = spin + spin / 8 + 1;
+  }
+  if (next > t->max_spin_ns) next = t->max_spin_ns;
+  if (next != spin) atomic_store_explicit(&t->spin_ns, next, memory_order_relaxed);
+}
+
+void ifl_barrier(ifl_team *t) {
+  if (t->threads == 1) return;
+  uint32_t phase = atomic_load_explicit(&t->phase.value, memory_order_relaxed);
+  if (atomic_fetch_add(&t->arrived, 1) + 1 == (uint32_t)t->threads) {
+    atomic_store_explicit(&t->arrived, 0, memory_order_relaxed); /* nobody arrives again before the release below */
+    release(t, &t->phase);
+  } else {
+    wait_phase(t, phase);
+  }
+}
+
+static void *member_main(void *p) {
+  member *m = p;
+  ifl_team *t = m->team;
+  for (uint32_t seen = 0;; seen++) {
+    wait_for(t, &t->epoch, seen, t->max_spin_ns);
+    if (t->closing) return NULL;
+    t->fn(t->arg, m->tid, t->threads);
+    ifl_barrier(t);
+  }
+}
+
+#ifdef __linux__
+typedef cpu_set_t cpu_mask;
+static int keep_mask(cpu_mask *m) { return sched_getaffinity(0, sizeof *m, m) == 0; }
+static void set_mask(const cpu_mask *m) { (void)sched_setaffinity(0, sizeof *m, m); }
+static int pinned_mask(int32_t cpu, cpu_mask *m) {
+  if (cpu < 0 || cpu >= CPU_SETSIZE) return 0;
+  CPU_ZERO(m);
+  CPU_SET(cpu, m);
+  return 1;
+}
+static int usable_cpus(void) {
+  cpu_mask m;
+  return keep_mask(&m) ? CPU_COUNT(&m) : 1;
+}
+static int start_thread(member *m, int32_t cpu) {
+  pthread_attr_t attr;
+  cpu_mask mask;
+  if (pthread_attr_init(&attr)) return -1;
+  if (pinned_mask(cpu, &mask)) pthread_attr_setaffinity_np(&attr, sizeof mask, &mask);
+  int rc = pthread_create(&m->thread, &attr, member_main, m);
+  pthread_attr_destroy(&attr);
+  return rc ? pthread_create(&m->thread, NULL, member_main, m) : 0; /* a processor that is not ours: run unpinned */
+}
+#else
+typedef int cpu_mask;
+static int keep_mask(cpu_mask *m) { (void)m; return 0; }
+static void set_mask(const cpu_mask *m) { (void)m; }
+static int pinned_mask(int32_t cpu, cpu_mask *m) { (void)cpu; (void)m; return 0; }
+static int usable_cpus(void) {
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n > 0 ? (int)n : 1;
+}
+static int start_thread(member *m, int32_t cpu) { (void)cpu; return pthread_create(&m->thread, NULL, member_main, m); }
+#endif
+
+/* Starts workers 1…threads-1 with all signals blocked: a signal must reach a thread that the caller's runtime knows.
+ * Returns how many members there are then, the caller included. */
+static int start_workers(ifl_team *t, const int32_t *cpus) {
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  int n = 1;
+  for (; n < t->threads; n++) {
+    t->members[n] = (member){.team = t, .tid = n};
+    if (start_thread(&t->members[n], cpus ? cpus[n] : -1)) break;
+  }
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  return n;
+}
+
+static void stop(ifl_team *t, int started) {
+  t->closing = 1;
+  release(t, &t->epoch);
+  for (int i = 1; i < started; i++) pthread_join(t->members[i].thread, NULL);
+#ifndef __linux__
+  pthread_cond_destroy(&t->changed);
+  pthread_mutex_destroy(&t->lock);
+#endif
+  free(t->members);
+  free(t);
+}
+
+ifl_team *ifl_team_open(int threads, const int32_t *cpus) {
+  if (threads < 1 || threads > IFL_MAX_THREADS) return NULL;
+  ifl_team *t = aligned_alloc(128, sizeof *t);
+  if (!t) return NULL;
+  memset(t, 0, sizeof *t);
+  t->threads = threads;
+  t->cpu0 = cpus ? cpus[0] : -1;
+  /* With more members than processors a spinning one keeps a needed one off its core. */
+  t->max_spin_ns = threads <= usable_cpus() ? IFL_SPIN_NS : 0;
+  t->spin_ns = t->max_spin_ns;
+  t->members = calloc((size_t)threads, sizeof *t->members);
+  if (!t->members) {
+    free(t);
+    return NULL;
+  }
+#ifndef __linux__
+  pthread_mutex_init(&t->lock, NULL);
+  pthread_cond_init(&t->changed, NULL);
+#endif
+  int started = start_workers(t, cpus);
+  if (started == threads) return t;
+  stop(t, started);
+  return NULL;
+}
+
+void ifl_team_run(ifl_team *t, ifl_team_fn fn, void *arg) {
+  if (t->threads == 1 && t->cpu0 < 0) {
+    fn(arg, 0, 1);
+    return;
+  }
+  cpu_mask own, pinned;
+  int pin = pinned_mask(t->cpu0, &pinned) && keep_mask(&own);
+  if (pin) set_mask(&pinned);
+  t->fn = fn;
+  t->arg = arg;
+  release(t, &t->epoch);
+  fn(arg, 0, t->threads);
+  ifl_barrier(t);
+  if (pin) set_mask(&own);
+}
+
+void ifl_team_close(ifl_team *t) {
+  if (t) stop(t, t->threads);
+}

@@ -1,0 +1,223 @@
+/* Attention over a paged state: the parts that do not depend on the element type of the state.
+ *
+ * Order of summation (class "attn64"): the rows of a sequence are cut into fixed chunks of 64 (one page each). A chunk
+ * gives, for one query row, the maximum m of its visible scores, l = Σ e^(s−m) and o = Σ e^(s−m)·v, each summed in one
+ * fixed order with invisible rows adding exactly zero. Chunks are then merged in ascending order by ifl_attn_merge.
+ * Chunks with nothing visible are left out. So a token's result depends on its own visible rows only: not on the batch,
+ * the chunking of the prompt, the number of threads or the split of the work. (Online softmax: Milakov & Gimelshein,
+ * arXiv 1805.02867; split over the context: FlashDecoding.) */
+#pragma once
+#include "ifl_kernel.h"
+#include "ifl_kv.h"
+#include "ifl_vec.h"
+
+#define IFL_ATTN_BLOCK 48 /* most query rows (token × query head of one KV head) in a unit of work */
+#define IFL_ATTN_SPLIT 12 /* most query rows in a unit whose chunks may go to different threads */
+#define IFL_ATTN_MAX_DIM 512
+
+/* One thread's part of the scratch, in floats: a page's keys and values as f32, the states of a block of rows, one tile
+ * of outputs, and the partial states of `chunks` chunks. A state row is vdim16 outputs; m and l of all rows come first. */
+static inline int64_t ifl_attn_state_floats(int rows, int vdim) { return (int64_t)rows * ifl_round16(vdim) + 2 * ifl_round16(rows); }
+static inline int64_t ifl_attn_fixed_floats(int vdim) {
+  int64_t v16 = ifl_round16(vdim);
+  return (int64_t)IFL_PAGE_ROWS * (IFL_ATTN_MAX_DIM + v16) + ifl_attn_state_floats(IFL_ATTN_BLOCK, vdim) + 8 * v16;
+}
+
+/* Bytes of scratch of one ifl_attention call. With fewer pages than a sequence has, attention still works, but does not
+ * spread one sequence's chunks over threads. */
+static inline int64_t ifl_attention_scratch(int threads, int max_tokens, int heads, int vdim, int max_pages_per_seq) {
+  (void)max_tokens;
+  (void)heads;
+  int64_t parts = threads > 1 ? (int64_t)max_pages_per_seq * ifl_attn_state_floats(IFL_ATTN_SPLIT, vdim) : 0;
+  return threads * ifl_round64(4 * (ifl_attn_fixed_floats(vdim) + parts));
+}
+
+/* States of some query rows: rows with m = −∞ have seen nothing yet and their o is undefined. */
+typedef struct {
+  float *m, *l, *o; /* [rows], [rows], [rows][vdim16] */
+} ifl_attn_state;
+
+static inline ifl_attn_state ifl_attn_state_at(float *p, int rows) {
+  return (ifl_attn_state){p, p + ifl_round16(rows), p + 2 * ifl_round16(rows)};
+}
+
+static inline void ifl_attn_clear(ifl_attn_state s, int rows) {
+  for (int r = 0; r < rows; r++) s.m[r] = -__builtin_inff();
+}
+
+/* A unit of work: `rows` query rows of one KV head of one sequence over the chunks lo…hi−1 that any of them sees. Row r
+ * of a sequence and a KV head is query head r % group of token r / group. */
+typedef struct {
+  int seq, kv, row, rows, seq_rows, lo, hi;
+} ifl_attn_unit;
+
+/* Work is counted in chunks × (rows + 2): the 2 stands for reading the chunk. */
+static inline int64_t ifl_attn_chunk_cost(const ifl_attn_unit *u) { return u->rows + 2; }
+static inline int64_t ifl_attn_cost(const ifl_attn_unit *u) { return (u->hi - u->lo) * ifl_attn_chunk_cost(u); }
+
+/* State rows of a sequence after this step. */
+static inline int ifl_attn_seq_rows(const ifl_step *s, int seq) {
+  int n = s->past[seq];
+  if (s->first[seq + 1] > s->first[seq] && s->slot[s->first[seq + 1] - 1] >= n) n = s->slot[s->first[seq + 1] - 1] + 1;
+  return n;
+}
+
+/* A token's own position: outside trees the state row that it writes. */
+static inline int ifl_attn_own(const ifl_step *s, int t) { return s->mask ? s->pos[t] : s->slot[t]; }
+
+static inline int ifl_attn_first_row(const ifl_attention *a, int t) {
+  int own = ifl_attn_own(a->step, t);
+  return a->window > 0 && own >= a->window ? own + 1 - a->window : 0;
+}
+
+static inline void ifl_attn_bounds(const ifl_attention *a, ifl_attn_unit *u) {
+  const ifl_step *s = a->step;
+  int group = a->heads / a->kv_heads;
+  int t0 = s->first[u->seq] + u->row / group, t1 = s->first[u->seq] + (u->row + u->rows - 1) / group;
+  int end = a->causal && !s->mask ? s->slot[t1] + 1 : ifl_attn_seq_rows(s, u->seq);
+  u->lo = ifl_attn_first_row(a, t0) / IFL_PAGE_ROWS;
+  u->hi = (end + IFL_PAGE_ROWS - 1) / IFL_PAGE_ROWS;
+  if (u->lo >= u->hi) u->lo = u->hi - 1; /* every unit has a chunk, so that every row is written */
+}
+
+/* Steps to the next unit of at most `block` rows; start with u->seq = -1. Returns 0 at the end. */
+static inline int ifl_attn_next(const ifl_attention *a, int block, ifl_attn_unit *u) {
+  const ifl_step *s = a->step;
+  if (u->seq >= 0) u->row += u->rows;
+  if (u->seq < 0 || (u->row >= u->seq_rows && ++u->kv >= a->kv_heads)) {
+    do {
+      if (++u->seq >= s->seqs) return 0;
+    } while (s->first[u->seq + 1] <= s->first[u->seq]);
+    u->kv = 0;
+    u->seq_rows = (s->first[u->seq + 1] - s->first[u->seq]) * (a->heads / a->kv_heads);
+    u->row = 0;
+  }
+  if (u->row >= u->seq_rows) u->row = 0;
+  u->rows = u->seq_rows - u->row < block ? u->seq_rows - u->row : block;
+  ifl_attn_bounds(a, u);
+  return 1;
+}
+
+/* How the work of a step is spread: the same on every thread. Thread i owns the costs total·i/threads … of the units in
+ * order: with split the chunks whose first cost lies there, else the units whose middle does. */
+typedef struct {
+  int block, split;
+  int64_t total;
+} ifl_attn_plan;
+
+static inline ifl_attn_plan ifl_attn_make_plan(const ifl_attention *a, int max_chunks) {
+  ifl_attn_plan p = {.block = IFL_ATTN_BLOCK};
+  int group = a->heads / a->kv_heads;
+  for (; a->threads > 1 && p.block > IFL_ATTN_SPLIT; p.block /= 2) {
+    int64_t units = 0;
+    for (int s = 0; s < a->step->seqs; s++)
+      units += ((int64_t)(a->step->first[s + 1] - a->step->first[s]) * group + p.block - 1) / p.block * a->kv_heads;
+    if (units >= 8 * a->threads) break;
+  }
+  int64_t most = 0;
+  int chunks = 0;
+  for (ifl_attn_unit u = {.seq = -1}; ifl_attn_next(a, p.block, &u);) {
+    int64_t c = ifl_attn_cost(&u);
+    p.total += c;
+    if (c > most) most = c;
+    if (u.hi - u.lo > chunks) chunks = u.hi - u.lo;
+  }
+  p.split = a->threads > 1 && p.block <= IFL_ATTN_SPLIT && chunks <= max_chunks && most * 8 * a->threads > p.total;
+  return p;
+}
+
+/* The chunks of a unit that thread tid owns, counted from u->lo; before is the cost of all units before it. */
+static inline void ifl_attn_share(const ifl_attention *a, const ifl_attn_plan *p, const ifl_attn_unit *u, int64_t before, int tid, int *from, int *to) {
+  int64_t lo = p->total * tid / a->threads - before, hi = p->total * (tid + 1) / a->threads - before;
+  int64_t w = ifl_attn_chunk_cost(u), n = u->hi - u->lo;
+  if (!p->split) {
+    int64_t mid = n * w / 2;
+    *from = 0;
+    *to = mid >= lo && mid < hi ? (int)n : 0;
+    return;
+  }
+  lo = lo <= 0 ? 0 : (lo + w - 1) / w;
+  hi = hi <= 0 ? 0 : (hi + w - 1) / w;
+  *from = (int)(lo < n ? lo : n);
+  *to = (int)(hi < n ? hi : n);
+}
+
+/* Which of the 64 rows of a chunk a token sees, as bits; outside trees from its position alone. */
+static inline uint64_t ifl_attn_bits(int lo, int hi) { /* bits lo…hi−1, cut to 0…63 */
+  lo = lo < 0 ? 0 : lo;
+  hi = hi > 64 ? 64 : hi;
+  if (lo >= hi) return 0;
+  return (~(uint64_t)0 >> (64 - (hi - lo))) << lo;
+}
+
+static inline uint64_t ifl_attn_visible(const ifl_attention *a, int seq, int t, int chunk) {
+  const ifl_step *s = a->step;
+  int base = chunk * IFL_PAGE_ROWS, own = ifl_attn_own(s, t), lo = ifl_attn_first_row(a, t);
+  if (!s->mask) {
+    int end = a->causal ? own + 1 : ifl_attn_seq_rows(s, seq);
+    return ifl_attn_bits(lo - base, end - base);
+  }
+  uint64_t see = ifl_attn_bits(lo - base, s->past[seq] - base);
+  const uint64_t *words = s->mask + (int64_t)t * s->mask_words;
+  for (int i = 0; i < s->first[seq + 1] - s->first[seq] && i < s->mask_words * 64; i++) {
+    int u = s->first[seq] + i, at = s->slot[u] - base;
+    if (at < 0 || at >= IFL_PAGE_ROWS || !(words[i / 64] >> (i % 64) & 1)) continue;
+    if (s->pos[u] < lo || (a->causal && s->pos[u] > own)) continue;
+    see |= (uint64_t)1 << at;
+  }
+  return see;
+}
+
+/* The positions of a chunk's rows; in a tree those of this step differ from their place. */
+static inline void ifl_attn_positions(const ifl_attention *a, int seq, int chunk, float *pos) {
+  const ifl_step *s = a->step;
+  int base = chunk * IFL_PAGE_ROWS;
+  for (int i = 0; i < IFL_PAGE_ROWS; i++) pos[i] = (float)(base + i);
+  for (int t = s->first[seq]; s->mask && t < s->first[seq + 1]; t++) {
+    int at = s->slot[t] - base;
+    if (at >= 0 && at < IFL_PAGE_ROWS) pos[at] = (float)s->pos[t];
+  }
+}
+
+/* e^x, exactly zero below −87: probabilities of 1e-38 and less, and of invisible rows. */
+IFL_INLINE ifl_v16 ifl_attn_exp(ifl_v16 x) { return ifl_select(x < -87.0f, ifl_set1(0.0f), ifl_exp(x)); }
+
+/* Merges row r of a later chunk or range into row d of an earlier one. */
+static inline void ifl_attn_merge(ifl_attn_state to, int d, float m, float l, const float *o, int v16) {
+  if (m == -__builtin_inff()) return;
+  float *out = to.o + (int64_t)d * v16;
+  if (to.m[d] == -__builtin_inff()) {
+    to.m[d] = m;
+    to.l[d] = l;
+    memcpy(out, o, (size_t)v16 * 4);
+    return;
+  }
+  float top = to.m[d] > m ? to.m[d] : m;
+  ifl_v16 fa = ifl_attn_exp(ifl_set1(to.m[d] - top)), fb = ifl_attn_exp(ifl_set1(m - top));
+  to.l[d] = ifl_fma1(l, fb[0], to.l[d] * fa[0]);
+  to.m[d] = top;
+  for (int i = 0; i < v16; i += 16) ifl_store(out + i, ifl_fma(ifl_load(o + i), fb, ifl_load(out + i) * fa));
+}
+
+/* Writes row d of a state, divided by its sum, to the row's place in the output. A row that saw nothing is zero. */
+static inline void ifl_attn_finish(const ifl_attention *a, const ifl_attn_unit *u, ifl_attn_state s, int d) {
+  int group = a->heads / a->kv_heads, row = u->row + d, v16 = ifl_round16(a->vdim);
+  int t = a->step->first[u->seq] + row / group, head = u->kv * group + row % group;
+  float *out = a->out + t * a->ldo + (int64_t)head * a->vdim;
+  float f = 0, m = s.m[d], l = s.l[d];
+  if (m == -__builtin_inff()) {
+    memset(out, 0, (size_t)a->vdim * 4);
+    return;
+  }
+  if (a->sinks) { /* one more logit, without a value */
+    float top = m > a->sinks[head] ? m : a->sinks[head];
+    ifl_v16 scale = ifl_attn_exp(ifl_set1(m - top)), sink = ifl_attn_exp(ifl_set1(a->sinks[head] - top));
+    f = scale[0] / ifl_fma1(l, scale[0], sink[0]);
+  } else {
+    f = 1.0f / l;
+  }
+  const float *o = s.o + (int64_t)d * v16;
+  int i = 0;
+  for (; i + 16 <= a->vdim; i += 16) ifl_store(out + i, ifl_load(o + i) * f);
+  if (i < a->vdim) ifl_store_n(out + i, ifl_load(o + i) * f, a->vdim - i);
+}

@@ -1,0 +1,25 @@
+/* The thread team of a compiled model: the caller and threads-1 workers that run one function SPMD.
+ *
+ * A step is one ifl_team_run; inside it the members meet at ifl_barrier (ifl_kernel.h) and never leave C. A member that
+ * waits spins for IFL_SPIN_NS and then sleeps in the kernel, so a step costs nanoseconds a barrier on idle cores, and a
+ * member whose core is taken away holds the others up only for as long as the scheduler does. */
+#pragma once
+#include "ifl_kernel.h"
+
+/* How long a waiting member spins before it sleeps: longer than any region of a decode step and than the engine's work
+ * between two steps, much shorter than a scheduler's slice. */
+#define IFL_SPIN_NS 100000
+#define IFL_MAX_THREADS 1024
+
+typedef void (*ifl_team_fn)(void *arg, int tid, int threads);
+
+/* Starts threads-1 workers. cpus is [threads] processor numbers, or NULL; an entry below 0 leaves that member unpinned.
+ * Returns NULL when threads is outside 1…IFL_MAX_THREADS or when the system refuses a thread. */
+ifl_team *ifl_team_open(int threads, const int32_t *cpus);
+
+/* Calls fn(arg, tid, threads) on every member; the calling thread is member 0. It is pinned to cpus[0] only while fn
+ * runs, because it belongs to the caller. Returns when all members have returned. Not reentrant. */
+void ifl_team_run(ifl_team *team, ifl_team_fn fn, void *arg);
+
+/* Stops and joins the workers. team may be NULL. */
+void ifl_team_close(ifl_team *team);
