@@ -1,0 +1,164 @@
+// Package templates is the kernel catalogue: C templates with a header that
+// says which op they compute, for which types and how, and the C headers that
+// kernels and the emitted step share. Adding a file to cpu/ adds a kernel; the
+// conformance test and the profiler find it.
+package templates
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"gopkg.in/yaml.v3"
+)
+
+//go:embed cpu include
+var files embed.FS
+
+// A Catalog is every kernel of the CPU target.
+type Catalog struct {
+	kernels []*Kernel
+}
+
+// impls lists the implementations of an op in the order of Candidates: the
+// one for the fewest rows first (FlashDecoding++ §5: ImplA, ImplB, ImplC).
+var impls = []string{"gemv", "flat_gemm", "gemm", "embed", "attention"}
+
+// Load reads the catalogue that is part of the program. An error names the
+// template and what is wrong with it.
+func Load() (*Catalog, error) { return load(files) }
+
+func load(fsys fs.FS) (*Catalog, error) {
+	formats, err := loadFormats(fsys)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := fs.Glob(fsys, "cpu/parts/*.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(fsys, "cpu/*.c.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalog{}
+	for _, name := range names {
+		k, err := loadKernel(fsys, name, parts)
+		if err != nil {
+			return nil, err
+		}
+		k.formats = formats
+		c.kernels = append(c.kernels, k)
+	}
+	return c, c.check()
+}
+
+// check finds kernels that would have the same symbol.
+func (c *Catalog) check() error {
+	seen := map[string]string{}
+	for _, k := range c.kernels {
+		for _, dt := range k.Types {
+			s := k.Symbol(dt)
+			if other := seen[s]; other != "" {
+				return fmt.Errorf("templates %s and %s both define %s; give one of them another impl or type", other, k.Name, s)
+			}
+			seen[s] = k.Name
+		}
+	}
+	return nil
+}
+
+// Kernels lists every kernel, in the order of their names.
+func (c *Catalog) Kernels() []*Kernel { return c.kernels }
+
+// Candidates lists the kernels that compute op with weights of type dt, in the
+// order gemv, flat_gemm, gemm: from the best for few rows to the best for many.
+func (c *Catalog) Candidates(op string, dt tensor.DType) []*Kernel {
+	var out []*Kernel
+	for _, k := range c.kernels {
+		if k.Op == op && slices.Contains(k.Types, dt) {
+			out = append(out, k)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *Kernel) int {
+		return slices.Index(impls, a.Impl) - slices.Index(impls, b.Impl)
+	})
+	return out
+}
+
+// header is what stands above the line --- in a kernel's template.
+type header struct {
+	Doc   string   `yaml:"doc"`
+	Op    string   `yaml:"op"`
+	Impl  string   `yaml:"impl"`
+	Types []string `yaml:"types"`
+	Tile  int      `yaml:"tile"`
+	Sum   string   `yaml:"sum"`
+	When  string   `yaml:"when"`
+	ISAs  []string `yaml:"isas"`
+}
+
+func loadKernel(fsys fs.FS, name string, parts []string) (*Kernel, error) {
+	var h header
+	body, err := readTemplate(fsys, name, &h)
+	if err != nil {
+		return nil, err
+	}
+	if h.Op == "" || h.Impl == "" || h.Doc == "" || len(h.Types) == 0 {
+		return nil, fmt.Errorf("template %s: the header needs doc, op, impl and types", name)
+	}
+	if !slices.Contains(impls, h.Impl) {
+		return nil, fmt.Errorf("template %s: impl %q is not one of %s", name, h.Impl, strings.Join(impls, ", "))
+	}
+	types, err := parseTypes(name, h.Types)
+	if err != nil {
+		return nil, err
+	}
+	t, err := template.New(path.Base(name)).Option("missingkey=error").Funcs(funcs).ParseFS(fsys, parts...)
+	if err == nil {
+		t, err = t.Parse(body)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("template %s: %w", name, err)
+	}
+	return &Kernel{
+		Name: strings.TrimSuffix(path.Base(name), ".c.tmpl"), Op: h.Op, Impl: h.Impl, Doc: strings.TrimSpace(h.Doc),
+		Sum: h.Sum, When: h.When, Types: types, Tile: h.Tile, isas: h.ISAs, body: t,
+	}, nil
+}
+
+// readTemplate splits a template file into its YAML header and its body.
+func readTemplate(fsys fs.FS, name string, header any) (body string, err error) {
+	data, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return "", err
+	}
+	head, rest, ok := bytes.Cut(data, []byte("\n---\n"))
+	if !ok {
+		return "", fmt.Errorf("template %s: no line --- between the header and the body", name)
+	}
+	d := yaml.NewDecoder(bytes.NewReader(head))
+	d.KnownFields(true)
+	if err := d.Decode(header); err != nil {
+		return "", fmt.Errorf("template %s: header: %w", name, err)
+	}
+	return string(rest), nil
+}
+
+func parseTypes(name string, types []string) ([]tensor.DType, error) {
+	var out []tensor.DType
+	for _, s := range types {
+		dt, ok := tensor.ParseDType(s)
+		if !ok {
+			return nil, fmt.Errorf("template %s: type %q is not known", name, s)
+		}
+		out = append(out, dt)
+	}
+	return out, nil
+}

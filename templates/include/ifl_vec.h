@@ -1,0 +1,205 @@
+/* Vectors of 16 floats, written once for every instruction set.
+ *
+ * GNU vector extensions carry the arithmetic (gcc ≥ 12, clang ≥ 14), so the same text compiles for AVX-512, for any
+ * other x86-64 and for other processors; intrinsics stand only where they pay. Compile with -ffp-contract=off: a
+ * multiply-add is fused exactly where ifl_fma says so, and then on every lane, so that a result does not depend on
+ * how a loop was split. With AVX-512 ifl_fma rounds once; the portable variant rounds twice. */
+#pragma once
+#include <stdint.h>
+#include <string.h>
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+#define IFL_AVX512 1
+#endif
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+#if !defined(IFL_AVX512) && defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wpsabi" /* every function that takes a vector is inlined: there is no ABI to change */
+#endif
+
+#define IFL_INLINE static inline __attribute__((always_inline, unused))
+
+typedef float ifl_v16 __attribute__((vector_size(64)));
+typedef int32_t ifl_v16i __attribute__((vector_size(64)));  /* also the mask that a comparison yields: 0 or −1 */
+typedef uint32_t ifl_v16u __attribute__((vector_size(64)));
+typedef uint16_t ifl_v16h __attribute__((vector_size(32))); /* 16 f16 or bf16, as bits */
+
+IFL_INLINE ifl_v16 ifl_set1(float x) { return (ifl_v16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
+IFL_INLINE ifl_v16i ifl_set1i(int32_t x) { return (ifl_v16i){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
+
+/* Loads and stores: at any address; aligned to 64 bytes (_a); the first n ≤ 16 lanes only, the others read as 0 (_n). */
+IFL_INLINE ifl_v16 ifl_load(const float *p) { ifl_v16 v; memcpy(&v, p, 64); return v; }
+IFL_INLINE void ifl_store(float *p, ifl_v16 v) { memcpy(p, &v, 64); }
+IFL_INLINE ifl_v16 ifl_load_a(const float *p) { return *(const ifl_v16 *)__builtin_assume_aligned(p, 64); }
+IFL_INLINE void ifl_store_a(float *p, ifl_v16 v) { *(ifl_v16 *)__builtin_assume_aligned(p, 64) = v; }
+
+IFL_INLINE ifl_v16 ifl_load_n(const float *p, int n) {
+#ifdef IFL_AVX512
+  return (ifl_v16)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#else
+  ifl_v16 v = {0};
+  memcpy(&v, p, (size_t)n * 4);
+  return v;
+#endif
+}
+
+IFL_INLINE void ifl_store_n(float *p, ifl_v16 v, int n) {
+#ifdef IFL_AVX512
+  _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#else
+  memcpy(p, &v, (size_t)n * 4);
+#endif
+}
+
+/* a·b + c on every lane: rounded once with AVX-512, twice elsewhere. */
+IFL_INLINE ifl_v16 ifl_fma(ifl_v16 a, ifl_v16 b, ifl_v16 c) {
+#ifdef IFL_AVX512
+  return (ifl_v16)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#else
+  return a * b + c;
+#endif
+}
+
+/* The same for one number, so that a scalar tail agrees with the vectors before it. */
+IFL_INLINE float ifl_fma1(float a, float b, float c) {
+#ifdef IFL_AVX512
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+/* m ? a : b on every lane; m is the result of a comparison. */
+IFL_INLINE ifl_v16 ifl_select(ifl_v16i m, ifl_v16 a, ifl_v16 b) {
+#ifdef IFL_AVX512
+  return (ifl_v16)_mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)m), (__m512)b, (__m512)a);
+#else
+  return (ifl_v16)((m & (ifl_v16i)a) | (~m & (ifl_v16i)b));
+#endif
+}
+
+/* The lane's index is below n. */
+IFL_INLINE ifl_v16i ifl_first(int n) {
+  const ifl_v16i lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return lane < ifl_set1i(n);
+}
+
+IFL_INLINE ifl_v16 ifl_abs(ifl_v16 x) { return (ifl_v16)((ifl_v16i)x & 0x7fffffff); }
+
+/* The larger and the smaller one; b where either is not a number. */
+IFL_INLINE ifl_v16 ifl_max(ifl_v16 a, ifl_v16 b) {
+#ifdef IFL_AVX512
+  return (ifl_v16)_mm512_max_ps((__m512)a, (__m512)b);
+#else
+  return ifl_select(a > b, a, b);
+#endif
+}
+
+IFL_INLINE ifl_v16 ifl_min(ifl_v16 a, ifl_v16 b) {
+#ifdef IFL_AVX512
+  return (ifl_v16)_mm512_min_ps((__m512)a, (__m512)b);
+#else
+  return ifl_select(a < b, a, b);
+#endif
+}
+
+IFL_INLINE ifl_v16 ifl_sqrt(ifl_v16 x) {
+#ifdef IFL_AVX512
+  return (ifl_v16)_mm512_sqrt_ps((__m512)x);
+#else
+  for (int i = 0; i < 16; i++) x[i] = __builtin_sqrtf(x[i]);
+  return x;
+#endif
+}
+
+/* Rounded to the nearest integer, ties to even, for |x| < 2²². */
+IFL_INLINE ifl_v16 ifl_nearest(ifl_v16 x) {
+  const ifl_v16 magic = ifl_set1(12582912.0f); /* 1.5·2²³: the sum has no bits left for a fraction */
+  return (x + magic) - magic;
+}
+
+IFL_INLINE ifl_v16 ifl_floor(ifl_v16 x) {
+#ifdef IFL_AVX512
+  return (ifl_v16)_mm512_roundscale_ps((__m512)x, 0x09);
+#else
+  ifl_v16i whole = ~(ifl_abs(x) < 8388608.0f); /* 2²³ and more, and what is no number: nothing to round */
+  ifl_v16 t = __builtin_convertvector(__builtin_convertvector(ifl_select(whole, ifl_set1(0), x), ifl_v16i), ifl_v16);
+  t = ifl_select(t > x, t - 1.0f, t);
+  t = (ifl_v16)((ifl_v16i)t | ((ifl_v16i)x & (int32_t)0x80000000)); /* −0 stays −0 */
+  return ifl_select(whole, x, t);
+#endif
+}
+
+/* Sum and maximum of the 16 lanes, in one fixed tree: halves, then quarters, then pairs. */
+#define IFL_TREE_(v, op)                                                                                             \
+  ifl_v16 h = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);                   \
+  v = op(v, h);                                                                                                      \
+  h = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);                           \
+  v = op(v, h);                                                                                                      \
+  h = __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);                           \
+  v = op(v, h);                                                                                                      \
+  h = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);                           \
+  v = op(v, h)
+IFL_INLINE ifl_v16 ifl_add_(ifl_v16 a, ifl_v16 b) { return a + b; }
+IFL_INLINE float ifl_sum(ifl_v16 v) { IFL_TREE_(v, ifl_add_); return v[0]; }
+IFL_INLINE float ifl_max_of(ifl_v16 v) { IFL_TREE_(v, ifl_max); return v[0]; }
+
+/* Half precision and bfloat16 to float and back (round to nearest even; NaN stays NaN, subnormals are kept). */
+IFL_INLINE ifl_v16h ifl_load_h(const uint16_t *p) { ifl_v16h v; memcpy(&v, p, 32); return v; }
+IFL_INLINE void ifl_store_h(uint16_t *p, ifl_v16h v) { memcpy(p, &v, 32); }
+
+IFL_INLINE ifl_v16 ifl_from_f16(ifl_v16h h) {
+#ifdef IFL_AVX512
+  return (ifl_v16)_mm512_cvtph_ps((__m256i)h);
+#else
+  ifl_v16u u = __builtin_convertvector(h, ifl_v16u);
+  /* Put the exponent and the fraction in place, then correct the exponent's bias by 2¹¹²: exact, also for subnormals. */
+  ifl_v16 f = (ifl_v16)((u & 0x7fff) << 13) * 0x1p112f;
+  ifl_v16u special = (ifl_v16u)((u & 0x7c00) == 0x7c00) & 0x7f800000;
+  return (ifl_v16)((ifl_v16u)f | special | ((u & 0x8000) << 16));
+#endif
+}
+
+IFL_INLINE float ifl_from_f16_1(uint16_t h) {
+#ifdef __F16C__
+  return _cvtsh_ss(h);
+#else
+  union { uint32_t u; float f; } v = {.u = (uint32_t)(h & 0x7fff) << 13};
+  v.f *= 0x1p112f;
+  v.u |= ((h & 0x7c00) == 0x7c00 ? 0x7f800000u : 0) | (uint32_t)(h & 0x8000) << 16;
+  return v.f;
+#endif
+}
+
+IFL_INLINE ifl_v16h ifl_to_f16(ifl_v16 x) {
+#ifdef IFL_AVX512
+  return (ifl_v16h)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
+  ifl_v16u sign = (ifl_v16u)x & 0x80000000u, a = (ifl_v16u)x & 0x7fffffffu;
+  ifl_v16u normal = (a - (112u << 23) + 0xfff + ((a >> 13) & 1)) >> 13; /* re-biased; a carry may reach infinity */
+  ifl_v16u small = (ifl_v16u)((ifl_v16)a + 0.5f) - 0x3f000000u;         /* below 2⁻¹⁴: the adder rounds at 2⁻²⁴ */
+  ifl_v16u nan = (ifl_v16u)(a > 0x7f800000u), big = (ifl_v16u)(a >= 0x47800000u), tiny = (ifl_v16u)(a < 0x38800000u);
+  ifl_v16u r = (tiny & small) | (~tiny & normal);
+  r = (big & 0x7c00) | (~big & r);
+  r |= (nan & (0x200 | ((a >> 13) & 0x3ff)));
+  return __builtin_convertvector(r | (sign >> 16), ifl_v16h);
+#endif
+}
+
+IFL_INLINE ifl_v16 ifl_from_bf16(ifl_v16h h) { return (ifl_v16)(__builtin_convertvector(h, ifl_v16u) << 16); }
+IFL_INLINE float ifl_from_bf16_1(uint16_t h) {
+  union { uint32_t u; float f; } v = {.u = (uint32_t)h << 16};
+  return v.f;
+}
+IFL_INLINE ifl_v16h ifl_to_bf16(ifl_v16 x) {
+  ifl_v16u a = (ifl_v16u)x, nan = (ifl_v16u)((a & 0x7fffffffu) > 0x7f800000u);
+  ifl_v16u r = (a + 0x7fff + ((a >> 16) & 1)) >> 16;
+  return __builtin_convertvector((nan & ((a >> 16) | 0x40)) | (~nan & r), ifl_v16h);
+}
+
+IFL_INLINE ifl_v16 ifl_load_f16(const uint16_t *p) { return ifl_from_f16(ifl_load_h(p)); }
+IFL_INLINE ifl_v16 ifl_load_bf16(const uint16_t *p) { return ifl_from_bf16(ifl_load_h(p)); }
+IFL_INLINE void ifl_store_f16(uint16_t *p, ifl_v16 x) { ifl_store_h(p, ifl_to_f16(x)); }
+IFL_INLINE void ifl_store_bf16(uint16_t *p, ifl_v16 x) { ifl_store_h(p, ifl_to_bf16(x)); }
+
+#include "ifl_math.h"

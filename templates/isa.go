@@ -1,0 +1,71 @@
+package templates
+
+import (
+	"io/fs"
+	"path"
+)
+
+// An ISA is an instruction set that kernels and the step are compiled for.
+type ISA struct {
+	Name string
+	// Arch is the GOARCH it belongs to; empty: any.
+	Arch string
+	// Flags are the C compiler's, the same for gcc (12 or newer) and clang (14
+	// or newer).
+	Flags []string
+	// Needs are the features the processor must have, as fields of
+	// golang.org/x/sys/cpu.X86.
+	Needs []string
+
+	widths []int // rows of a tile that one function computes at once
+	chains int   // independent accumulators that hide the latency of a dot product
+}
+
+// common are the flags of every variant. A multiply-add is fused only where
+// the source says so; otherwise a result would depend on how the compiler
+// split a loop. Signed zeros, infinities and NaN keep their meaning.
+var common = []string{"-std=gnu11", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"}
+
+// isas lists the variants, the best first. -mtune=znver3 gives good code on
+// newer cores too and is known to gcc 12.
+var isas = []ISA{
+	{
+		Name: "avx512", Arch: "amd64",
+		Flags: append([]string{"-march=x86-64-v4", "-mavx512vnni", "-mavx512bf16", "-mavx512vbmi", "-mavx512vbmi2",
+			"-mgfni", "-mtune=znver3", "-mprefer-vector-width=512"}, common...),
+		Needs: []string{"HasAVX512F", "HasAVX512BW", "HasAVX512CD", "HasAVX512DQ", "HasAVX512VL", "HasAVX512VNNI",
+			"HasAVX512VBMI", "HasAVX512VBMI2", "HasAVX512GFNI", "HasAVX512BF16"},
+		widths: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+		chains: 4,
+	},
+	{Name: "portable", Flags: common, widths: []int{1, 2}, chains: 1},
+}
+
+// ISAs lists the instruction sets, the best first; "portable" runs anywhere.
+func ISAs() []ISA { return append([]ISA(nil), isas...) }
+
+func findISA(name string) (ISA, bool) {
+	for _, s := range isas {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return ISA{}, false
+}
+
+// Headers are the C headers that kernels and the step include, by file name.
+func Headers() map[string]string {
+	names, err := fs.Glob(files, "include/*.h")
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	out := map[string]string{}
+	for _, name := range names {
+		data, err := files.ReadFile(name)
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		out[path.Base(name)] = string(data)
+	}
+	return out
+}

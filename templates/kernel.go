@@ -1,0 +1,187 @@
+package templates
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// A Kernel is one template of the catalogue: an implementation of an op for
+// some weight types. At one type and instruction set it is one C translation
+// unit that defines one function, named by Symbol.
+type Kernel struct {
+	Name string // the template's file name
+	Op   string // what it computes: matmul (prototype ifl_mm) or embed
+	Impl string // gemv, flat_gemm, gemm; embed
+	Doc  string
+	Sum  string // reduction class: kernels of one class give the same bits for a type
+	When string // when it is legal beyond its types; empty: always
+	// Types are the weight types it takes.
+	Types []tensor.DType
+	// Tile is the number of activation rows a packed tile holds (tm of
+	// ifl_kernel.h).
+	Tile int
+
+	isas    []string // instruction sets it is for; empty: all
+	body    *template.Template
+	formats map[tensor.DType]*format
+}
+
+// Symbol is the name of the C function for weights of type dt, such as
+// ifl_flat_gemm_q4_b64.
+func (k *Kernel) Symbol(dt tensor.DType) string {
+	return "ifl_" + k.Impl + "_" + dt.String()
+}
+
+// Act is how activations are packed for weights of type dt: "f32" (as they
+// are), "a8_b32" or "a8_b64" (int8 blocks as wide as the weight's).
+func Act(dt tensor.DType) string {
+	switch {
+	case !dt.IsBlock():
+		return tensor.F32.String()
+	case dt.Block() == 32:
+		return tensor.A8B32.String()
+	default:
+		return tensor.A8B64.String()
+	}
+}
+
+// Source is the C translation unit of the kernel for weights of type dt and an
+// instruction set. The same arguments always give the same bytes.
+func (k *Kernel) Source(dt tensor.DType, isa string) (string, error) {
+	if !slices.Contains(k.Types, dt) {
+		return "", fmt.Errorf("kernel %s: no weights of type %s", k.Name, dt)
+	}
+	set, ok := findISA(isa)
+	if !ok || len(k.isas) > 0 && !slices.Contains(k.isas, isa) {
+		return "", fmt.Errorf("kernel %s: no instruction set %s", k.Name, isa)
+	}
+	u, err := k.unit(dt, set)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if err := k.body.Execute(&b, u); err != nil {
+		return "", fmt.Errorf("kernel %s for %s, %s: %w", k.Name, dt, isa, err)
+	}
+	return tidy(b.String()), nil
+}
+
+// A unit is what a template sees: the constants of one translation unit.
+type unit struct {
+	Symbol, Doc, Sum string
+	Type             string
+	Format           string // how the codes stand
+	ISA              string
+	Tile             int
+	Act              string // C name of the activation kind
+	Widths           []int  // rows that one specialised function computes
+	Max              int    // the largest of Widths
+	Accs             int    // accumulators: at least Max; more where several may share a row
+
+	Block     int  // columns of a tile-block; 1 for plain types
+	Vectors   int  // code vectors as stored in a tile-block
+	CodeBytes int  // bytes of codes at the start of a tile-block
+	Stride    int  // bytes of a tile-block
+	Signed    bool // codes are 128 + value, and there is no base
+	Unpacked  bool // one code a byte and float scales, as gemm unpacks them
+	Decode    string
+
+	bytes *format // of one code a byte
+}
+
+// Temps lists the variables that Decode needs.
+func (u *unit) Temps() string {
+	var names []string
+	for i := range 7 {
+		if n := fmt.Sprintf("p%d", i); strings.Contains(u.Decode, n) {
+			names = append(names, n)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Bytes is the unit for tile-blocks that gemm has unpacked.
+func (u *unit) Bytes() (*unit, error) {
+	v := *u
+	v.Unpacked = true
+	v.CodeBytes = 16 * u.Block
+	v.Vectors = u.Block / 4
+	v.Stride = v.CodeBytes + 64
+	if !u.Signed {
+		v.Stride += 64
+	}
+	var err error
+	v.Decode, err = u.bytes.decodeVectors(v.Vectors)
+	return &v, err
+}
+
+func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
+	u := &unit{
+		Symbol: k.Symbol(dt), Doc: k.Doc, Sum: k.Sum, Type: dt.String(), Tile: k.Tile, ISA: set.Name,
+		Act: "IFL_" + strings.ToUpper(Act(dt)), Block: dt.Block(),
+		Widths: upTo(set.widths, k.Tile), Signed: dt.IsBlock() && !dt.HasBase(),
+	}
+	if len(u.Widths) > 0 {
+		u.Max = slices.Max(u.Widths)
+		u.Accs = max(u.Max, set.chains)
+	}
+	if u.Block == 1 {
+		return u, nil
+	}
+	f := k.formats[dt]
+	if f == nil {
+		return nil, fmt.Errorf("kernel %s: no format file for type %s", k.Name, dt)
+	}
+	u.Format, u.bytes = f.doc, k.formats[tensor.Q8B32]
+	u.Vectors = f.vectors(dt)
+	u.CodeBytes = 64 * u.Vectors
+	u.Stride = u.CodeBytes + 32
+	if !u.Signed {
+		u.Stride += 32
+	}
+	var err error
+	u.Decode, err = f.decodeVectors(u.Vectors)
+	return u, err
+}
+
+// upTo keeps the widths that a tile of n rows can use.
+func upTo(widths []int, n int) []int {
+	var out []int
+	for _, w := range widths {
+		if w <= n {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+var (
+	trailing = regexp.MustCompile(`(?m)[ \t]+$`)
+	blanks   = regexp.MustCompile(`\n{3,}`)
+)
+
+// tidy removes what templates leave behind: blanks at line ends, runs of empty
+// lines.
+func tidy(s string) string {
+	s = trailing.ReplaceAllString(s, "")
+	return strings.TrimLeft(blanks.ReplaceAllString(s, "\n\n"), "\n")
+}
+
+// funcs are the functions templates may call.
+var funcs = template.FuncMap{
+	"seq": func(n int) []int { // 0 … n-1
+		out := make([]int, n)
+		for i := range out {
+			out[i] = i
+		}
+		return out
+	},
+	"add": func(a, b int) int { return a + b },
+	"mul": func(a, b int) int { return a * b },
+	"div": func(a, b int) int { return a / b },
+}
