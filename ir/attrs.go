@@ -187,3 +187,32 @@ func (o *Op) FloatAt(name string, iter int) float64 {
 	}
 	return 0
 }
+
+// AtIteration is the op as it stands in one iteration (from 0) of its repeat:
+// lists of per-layer attributes are replaced by that iteration's entry. An op
+// without such lists is given back as it is.
+func (o *Op) AtIteration(iter int) *Op {
+	out := o
+	for i, a := range o.Attrs {
+		d := o.Def.Attr(a.Name)
+		if d == nil || d.Kind != PerLayerInt && d.Kind != PerLayerFloat {
+			continue
+		}
+		var val any
+		switch a.Val.(type) {
+		case []int:
+			val = o.IntAt(a.Name, iter)
+		case []float64:
+			val = o.FloatAt(a.Name, iter)
+		default:
+			continue
+		}
+		if out == o {
+			c := *o
+			c.Attrs = slices.Clone(o.Attrs)
+			out = &c
+		}
+		out.Attrs[i].Val = val
+	}
+	return out
+}

@@ -31,17 +31,24 @@ var RopeTable = &ir.OpDef{
 		for _, p := range in[0].F {
 			length = math.Max(length, p+1)
 		}
-		freqs, scale := RopeFreqs(o, int(length))
-		out := tensor.New(tensor.F32, len(in[0].F), 2*len(freqs))
+		out := tensor.New(tensor.F32, len(in[0].F), o.Int("dim"))
 		for t, p := range in[0].F {
-			for i, f := range freqs {
-				angle := float64(float32(p) * f)
-				row(out, t)[i] = math.Cos(angle) * scale
-				row(out, t)[len(freqs)+i] = math.Sin(angle) * scale
-			}
+			copy(row(out, t), RopeRow(o, p, int(length)))
 		}
 		return []*tensor.Tensor{out}, nil
 	},
+}
+
+// RopeRow is the row of a rope table for one position of a sequence of the
+// given length.
+func RopeRow(o *ir.Op, pos float64, length int) []float64 {
+	freqs, scale := RopeFreqs(o, length)
+	out := make([]float64, 2*len(freqs))
+	for i, f := range freqs {
+		angle := float64(float32(pos) * f)
+		out[i], out[len(freqs)+i] = math.Cos(angle)*scale, math.Sin(angle)*scale
+	}
+	return out
 }
 
 func inferRopeTable(o *ir.Op) ([]ir.Type, error) {

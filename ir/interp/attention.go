@@ -1,0 +1,71 @@
+package interp
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// attention is the meaning of the op attention (ops.Attention): softmax over
+// the visible rows, head by head, token by token.
+func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.Tensor, error) {
+	shape := ops.AttentionShapeOf(o)
+	q := args[0]
+	out := tensor.New(tensor.F32, q.Shape[0], shape.Heads*shape.VDim)
+	ki, vi := fieldIndex(o.Args[1].State, "k"), fieldIndex(o.Args[1].State, "v")
+	for t := range q.Shape[0] {
+		rows := r.states.visible(name, r.step, t, o.Bool("causal"), o.Int("window"))
+		if len(rows) == 0 {
+			return nil, fmt.Errorf("attention of token %d (sequence %d, position %d) sees no row of %s", t, r.step.Seq[t], r.step.Pos[t], name)
+		}
+		for h := range shape.Heads {
+			group := h / (shape.Heads / shape.KVHeads)
+			query := q.F[(t*shape.Heads+h)*shape.HeadDim:][:shape.HeadDim]
+			var scores []float64
+			for _, row := range rows {
+				key := row.fields[ki][group*shape.HeadDim:][:shape.HeadDim]
+				scores = append(scores, score(o, shape, query, key, h, row.pos-r.step.Pos[t]))
+			}
+			if o.Bool("sinks") {
+				scores = append(scores, args[2].F[h])
+			}
+			ops.SoftmaxRow(scores)
+			to := out.F[(t*shape.Heads+h)*shape.VDim:][:shape.VDim]
+			for i, row := range rows {
+				for c, v := range row.fields[vi][group*shape.VDim:][:shape.VDim] {
+					to[c] += scores[i] * v
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// score is one entry of the attention matrix before the softmax; distance is
+// the row's position less the token's.
+func score(o *ir.Op, shape ops.AttentionShape, q, k []float64, head, distance int) float64 {
+	s := 0.0
+	for i := range q {
+		s += q[i] * k[i]
+	}
+	s *= shape.Scale
+	if c := o.Float("softcap"); c != 0 {
+		s = c * math.Tanh(s/c)
+	}
+	if slopes := o.Floats("alibi"); slopes != nil {
+		s += slopes[head] * float64(distance)
+	}
+	return s
+}
+
+func fieldIndex(s *ir.StateType, name string) int {
+	for i, f := range s.Fields {
+		if f.Name == name {
+			return i
+		}
+	}
+	panic("bug: state without field " + name)
+}

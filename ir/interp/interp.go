@@ -1,0 +1,282 @@
+package interp
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// Run runs one step of a graph and gives its outputs in the order of its
+// yield. Rows that the step writes stay in st and are seen by later steps. The
+// module must pass ir.Verify. st may be nil where nothing is kept.
+func Run(m *ir.Module, graph string, step *Step, w Weights, st *States) ([]*tensor.Tensor, error) {
+	g := m.Graph(graph)
+	if g == nil {
+		return nil, fmt.Errorf("module %s has no graph %s", m.Name, graph)
+	}
+	if st == nil {
+		st = NewStates()
+	}
+	s, err := step.filled(st)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{step: s, weights: w, states: st, vals: map[*ir.Value][]*tensor.Tensor{}, members: 1}
+	for _, in := range g.Inputs {
+		t, err := s.input(in)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.bind(in, []*tensor.Tensor{t}); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.block(g.Body); err != nil {
+		return nil, fmt.Errorf("graph %s: %w", graph, err)
+	}
+	st.commit(s)
+	var out []*tensor.Tensor
+	for _, y := range g.Body.Yield {
+		out = append(out, r.vals[y][0])
+	}
+	return out, nil
+}
+
+// A run is the state of one step.
+type run struct {
+	step    *Step
+	weights Weights
+	states  *States
+	vals    map[*ir.Value][]*tensor.Tensor // one tensor, or one per member of the par region that defines it
+	index   []int                          // indices of the enclosing repeat and par regions; a par's is set member by member
+	par     int                            // place of the par region in index
+	members int                            // of the enclosing par region; 1 outside
+	iter    int                            // iteration of the innermost repeat, from 0
+}
+
+// bind records a value's tensors after comparing them with its type.
+func (r *run) bind(v *ir.Value, ts []*tensor.Tensor) error {
+	var want []int
+	for _, s := range v.Type.Shape {
+		if s.Dim != nil {
+			want = append(want, r.step.dim(s.Dim))
+		} else {
+			want = append(want, s.N)
+		}
+	}
+	for member, t := range ts {
+		if !slices.Equal(t.Shape, want) {
+			return fmt.Errorf("%s has shape %v, its type %s says %v", v, t.Shape, v.Type, want)
+		}
+		if r.step.Trace != nil {
+			r.step.Trace(v, r.index, member, t)
+		}
+	}
+	r.vals[v] = ts
+	return nil
+}
+
+func (r *run) block(b *ir.Block) error {
+	for _, o := range b.Ops {
+		if err := r.op(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) op(o *ir.Op) error {
+	switch {
+	case o.Def == ir.Repeat:
+		return r.repeat(o)
+	case o.Def == ir.Par:
+		return r.parRegion(o)
+	case o.Def == ir.Fuse:
+		if err := r.block(o.Body); err != nil {
+			return err
+		}
+		return r.results(o, o.Body.Yield)
+	}
+	out, err := r.lockstep(o.AtIteration(r.iter))
+	if err != nil {
+		return fmt.Errorf("%s: op %s: %w", o.Pos, o.Def.Name, err)
+	}
+	for i, v := range o.Results {
+		if err := r.bind(v, out[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// results gives the op's results the values of a body's yields.
+func (r *run) results(o *ir.Op, yields []*ir.Value) error {
+	var ts [][]*tensor.Tensor
+	for _, y := range yields {
+		ts = append(ts, r.vals[y])
+	}
+	for i, v := range o.Results {
+		if err := r.bind(v, ts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) repeat(o *ir.Op) error {
+	var carried [][]*tensor.Tensor
+	for _, a := range o.Args {
+		carried = append(carried, r.vals[a.Value])
+	}
+	outer := r.iter
+	r.index = append(r.index, 0)
+	for i := o.Int("lo"); i < o.Int("hi"); i++ {
+		r.index[len(r.index)-1] = i
+		r.iter = i - o.Int("lo")
+		for k, p := range o.Body.Params {
+			if err := r.bind(p, carried[k]); err != nil {
+				return err
+			}
+		}
+		if err := r.block(o.Body); err != nil {
+			return fmt.Errorf("iteration %d: %w", i, err)
+		}
+		for k, y := range o.Body.Yield {
+			carried[k] = r.vals[y]
+		}
+	}
+	r.index = r.index[:len(r.index)-1]
+	r.iter = outer
+	return r.results(o, o.Body.Yield)
+}
+
+// parRegion runs the members in lockstep, op by op; the results are member 0's.
+func (r *run) parRegion(o *ir.Op) error {
+	r.par, r.members = len(r.index), o.Int("members")
+	r.index = append(r.index, 0)
+	if err := r.block(o.Body); err != nil {
+		return err
+	}
+	r.index, r.members = r.index[:len(r.index)-1], 1
+	for i, v := range o.Results {
+		if err := r.bind(v, r.vals[o.Body.Yield[i]][:1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lockstep runs one op for every member and gives each result's tensors.
+func (r *run) lockstep(o *ir.Op) ([][]*tensor.Tensor, error) {
+	out := make([][]*tensor.Tensor, len(o.Results))
+	var exchanged []*tensor.Tensor
+	for member := range r.members {
+		if r.members > 1 {
+			r.index[r.par] = member
+		}
+		args, err := r.args(o, member)
+		if err != nil {
+			return nil, err
+		}
+		if o.Def.Is(ir.Collective) {
+			exchanged = append(exchanged, args...)
+			continue
+		}
+		ts, err := r.eval(o, args)
+		if err != nil {
+			return nil, err
+		}
+		for i, t := range ts {
+			out[i] = append(out[i], t)
+		}
+	}
+	if o.Def.Is(ir.Collective) {
+		ts, err := o.Def.Eval(o, exchanged)
+		if err != nil {
+			return nil, err
+		}
+		for i, t := range ts {
+			out[i] = slices.Repeat([]*tensor.Tensor{t}, r.members)
+		}
+	}
+	return out, nil
+}
+
+// args gives the tensors of an op's arguments for one member; nil for states.
+func (r *run) args(o *ir.Op, member int) ([]*tensor.Tensor, error) {
+	var out []*tensor.Tensor
+	for _, a := range o.Args {
+		switch a.Kind {
+		case ir.State:
+			out = append(out, nil)
+		case ir.Weight:
+			t, err := r.weights.Weight(a.Value, r.indexOf(a))
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, t)
+		default:
+			ts := r.vals[a.Value]
+			out = append(out, ts[min(member, len(ts)-1)])
+		}
+	}
+	return out, nil
+}
+
+// indexOf is the index of an array weight or state here.
+func (r *run) indexOf(a ir.Arg) []int {
+	if a.Index != nil {
+		return a.Index
+	}
+	return slices.Clone(r.index[:len(a.Count)])
+}
+
+// eval runs one op for one member.
+func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	switch o.Def {
+	case ops.KVAppend:
+		return nil, r.kvAppend(o, args[1:])
+	case ops.Attention:
+		t, err := r.attention(o, r.stateName(o.Args[1]), args)
+		return []*tensor.Tensor{t}, err
+	case ops.RopeTable:
+		return r.ropeTable(o, args[0])
+	}
+	return o.Def.Eval(o, args)
+}
+
+// stateName names one element of an array state.
+func (r *run) stateName(a ir.Arg) string {
+	return ir.Arg{Value: a.Value, Index: r.indexOf(a)}.String()
+}
+
+func (r *run) kvAppend(o *ir.Op, vals []*tensor.Tensor) error {
+	name := r.stateName(o.Args[0])
+	for t := range vals[0].Shape[0] {
+		var fields [][]float64
+		for _, v := range vals {
+			fields = append(fields, slices.Clone(v.F[t*v.Shape[1]:(t+1)*v.Shape[1]]))
+		}
+		if err := r.states.write(o.Args[0].Value, name, r.step, t, fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ropeTable runs rope_table sequence by sequence, because the length of a
+// token's own sequence chooses between short and long frequencies.
+func (r *run) ropeTable(o *ir.Op, pos *tensor.Tensor) ([]*tensor.Tensor, error) {
+	length := map[int]int{}
+	for t, q := range r.step.Seq {
+		length[q] = max(length[q], r.states.Len(q), r.step.Pos[t]+1)
+	}
+	out := tensor.New(tensor.F32, len(pos.F), o.Int("dim"))
+	for t, p := range pos.F {
+		copy(out.F[t*o.Int("dim"):], ops.RopeRow(o, p, length[r.step.Seq[t]]))
+	}
+	return []*tensor.Tensor{out}, nil
+}

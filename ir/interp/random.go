@@ -1,0 +1,199 @@
+package interp
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// maxStored bounds the stored tensors that Random makes up.
+const maxStored = 1 << 20
+
+// Random is a Source of made-up stored tensors for tests: every stored tensor
+// that a module's recipes name, with the shape that the declared types and the
+// recipes ask for. Values hang on the seed and the tensor's name alone, so
+// that a module and what a pass made of it see the same ones: entries of
+// matrices are normal with variance 1/columns, of vectors uniform in
+// 0.5…1.5.
+//
+// Several modules may be given; a shape that one leaves open (such as the
+// total rows of a tensor of which it takes some) may follow from another.
+func Random(seed uint64, ms ...*ir.Module) (Source, error) {
+	s := shapes{found: map[string]*storedShape{}}
+	for _, m := range ms {
+		s.mod = m
+		for _, w := range m.Weights {
+			if err := s.weight(w); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return func(name string) (*tensor.Tensor, error) {
+		st := s.found[name]
+		if st == nil {
+			return nil, fmt.Errorf("no recipe names the stored tensor %q", name)
+		}
+		return randomTensor(seed, name, st.shape), nil
+	}, nil
+}
+
+func randomTensor(seed uint64, name string, shape []int) *tensor.Tensor {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	rng := rand.New(rand.NewPCG(seed, h.Sum64()))
+	t := tensor.New(tensor.F32, shape...)
+	for i := range t.F {
+		if len(shape) == 1 {
+			t.F[i] = float64(float32(0.5 + rng.Float64()))
+		} else {
+			t.F[i] = float64(float32(rng.NormFloat64() / math.Sqrt(float64(shape[len(shape)-1]))))
+		}
+	}
+	return t
+}
+
+// shapes finds the shapes of stored tensors from what recipes make of them.
+type shapes struct {
+	mod   *ir.Module
+	found map[string]*storedShape
+}
+
+type storedShape struct {
+	shape []int
+	exact bool // else the shape is a lower bound
+}
+
+func (s *shapes) weight(w *ir.Value) error {
+	var want []int
+	for _, n := range w.Type.Shape {
+		want = append(want, n.N)
+	}
+	index := make([]int, len(w.Count))
+	for i, c := range w.Count {
+		index[i] = c.Lo
+	}
+	for {
+		if err := s.push(RecipeOf(w), index, want, true); err != nil {
+			return fmt.Errorf("weight %s: %w", w, err)
+		}
+		if !nextIndex(index, w.Count) {
+			return nil
+		}
+	}
+}
+
+// nextIndex steps through all indices; false after the last.
+func nextIndex(index []int, count []ir.Range) bool {
+	for i := len(index) - 1; i >= 0; i-- {
+		if index[i]++; index[i] < count[i].Hi {
+			return true
+		}
+		index[i] = count[i].Lo
+	}
+	return false
+}
+
+// push says that a recipe must give the wanted shape, or, when not exact, at
+// least that many rows and columns.
+func (s *shapes) push(r *tensor.Recipe, index []int, want []int, exact bool) error {
+	num := func(i int) int { return int(r.Nums[i]) }
+	switch r.Op {
+	case "weight":
+		return nil
+	case "source":
+		return s.note(storedName(r.Name, index), want, exact)
+	case "concat", "interleave":
+		return s.pushJoined(r, index, want, exact)
+	case "rows":
+		return s.push(r.Args[0], index, append([]int{num(1)}, want[1:]...), false)
+	case "cols":
+		return s.push(r.Args[0], index, []int{want[0], num(1)}, false)
+	case "transpose":
+		return s.push(r.Args[0], index, []int{want[1], want[0]}, exact)
+	case "reshape":
+		n := 1
+		for i := range r.Nums {
+			n *= num(i)
+		}
+		return s.push(r.Args[0], index, []int{n}, true)
+	case "group_rows":
+		return s.push(r.Args[0], index, append([]int{num(0) * num(1)}, want[1:]...), true)
+	}
+	return s.push(r.Args[0], index, want, exact) // the others keep the shape
+}
+
+// pushJoined shares the rows of concat or interleave out: what other weights
+// and rows recipes say is known, the rest is split evenly.
+func (s *shapes) pushJoined(r *tensor.Recipe, index []int, want []int, exact bool) error {
+	rows, open := want[0], 0
+	known := make([]int, len(r.Args))
+	for i, a := range r.Args {
+		known[i] = s.rowsKnown(a)
+		rows -= known[i]
+		if known[i] == 0 {
+			open++
+		}
+	}
+	if open > 0 && (rows <= 0 || rows%open != 0) {
+		return errors.New("the rows of the stored tensors in " + r.String() + " do not follow from its type; declare each as a weight")
+	}
+	for i, a := range r.Args {
+		n := known[i]
+		if n == 0 {
+			n = rows / open
+		}
+		if err := s.push(a, index, append([]int{n}, want[1:]...), exact); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowsKnown is the row count of a recipe's result where it does not hang on a
+// stored tensor; else 0.
+func (s *shapes) rowsKnown(r *tensor.Recipe) int {
+	switch r.Op {
+	case "weight":
+		if w := s.mod.Weight(r.Name); w != nil {
+			return w.Type.Shape[0].N
+		}
+	case "rows":
+		return int(r.Nums[1] - r.Nums[0])
+	case "group_rows":
+		return int(r.Nums[0] * (r.Nums[3] - r.Nums[2]))
+	case "reshape":
+		return int(r.Nums[0])
+	case "cols", "scale", "add", "l2norm_rows", "quantize", "permute_rows":
+		return s.rowsKnown(r.Args[0])
+	}
+	return 0
+}
+
+func (s *shapes) note(name string, want []int, exact bool) error {
+	if len(s.found) > maxStored {
+		return fmt.Errorf("more than %d stored tensors", maxStored)
+	}
+	old := s.found[name]
+	switch {
+	case old == nil:
+		s.found[name] = &storedShape{slices.Clone(want), exact}
+		return nil
+	case len(old.shape) != len(want):
+		return fmt.Errorf("stored tensor %q is wanted as %v and as %v", name, old.shape, want)
+	}
+	for i, n := range want {
+		switch {
+		case old.exact && exact && n != old.shape[i], old.exact && n > old.shape[i], exact && n < old.shape[i]:
+			return fmt.Errorf("stored tensor %q is wanted as %v and as %v", name, old.shape, want)
+		}
+		old.shape[i] = max(n, old.shape[i])
+	}
+	old.exact = old.exact || exact
+	return nil
+}

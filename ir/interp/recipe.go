@@ -1,0 +1,166 @@
+package interp
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// panelRows is how many rows interleave takes in turn.
+const panelRows = 16
+
+// eval evaluates a recipe for one index of the weight that it belongs to.
+func (w *Recipes) eval(r *tensor.Recipe, index []int) (*tensor.Tensor, error) {
+	switch r.Op {
+	case "source":
+		return w.src(storedName(r.Name, index))
+	case "weight":
+		ref := w.mod.Weight(r.Name)
+		if ref == nil || len(ref.Count) > len(index) {
+			return nil, fmt.Errorf("recipe refers to @%s, which is missing or has more indices", r.Name)
+		}
+		return w.Weight(ref, index[:len(ref.Count)])
+	}
+	var in []*tensor.Tensor
+	var shapes [][]int
+	for _, a := range r.Args {
+		t, err := w.eval(a, index)
+		if err != nil {
+			return nil, err
+		}
+		in = append(in, t)
+		shapes = append(shapes, t.Shape)
+	}
+	shape, err := ir.RecipeShape(r, shapes)
+	if err != nil {
+		return nil, err
+	}
+	return apply(r, in, shape)
+}
+
+// apply evaluates one recipe function; shape is that of its result.
+func apply(r *tensor.Recipe, in []*tensor.Tensor, shape []int) (*tensor.Tensor, error) {
+	x := in[0]
+	num := func(i int) int { return int(r.Nums[i]) }
+	switch r.Op {
+	case "quantize":
+		return rounded(x, r.Type)
+	case "scale":
+		return mapped(x, func(v float32) float32 { return v * float32(r.Nums[0]) }), nil
+	case "add":
+		return mapped(x, func(v float32) float32 { return v + float32(r.Nums[0]) }), nil
+	case "reshape":
+		return &tensor.Tensor{DType: plain(x.DType), Shape: shape, F: x.F}, nil
+	case "l2norm_rows":
+		return unitRows(x), nil
+	case "cols":
+		return picked(x, shape, func(row, col int) (int, int) { return row, num(0) + col }), nil
+	case "transpose":
+		return picked(x, shape, func(row, col int) (int, int) { return col, row }), nil
+	case "concat":
+		return rowsOf(in, shape, func(row int) (int, int) {
+			i := 0
+			for ; row >= in[i].Shape[0]; i++ {
+				row -= in[i].Shape[0]
+			}
+			return i, row
+		}), nil
+	case "interleave":
+		return rowsOf(in, shape, func(row int) (int, int) {
+			return row / panelRows % len(in), row/panelRows/len(in)*panelRows + row%panelRows
+		}), nil
+	case "rows":
+		return rowsOf(in, shape, func(row int) (int, int) { return 0, num(0) + row }), nil
+	case "group_rows":
+		take := num(3) - num(2)
+		return rowsOf(in, shape, func(row int) (int, int) { return 0, row/take*num(1) + num(2) + row%take }), nil
+	case "permute_rows":
+		if r.Word != "gguf_rope" {
+			return nil, fmt.Errorf("recipe permute_rows: unknown order %q, expected gguf_rope", r.Word)
+		}
+		// GGUF stores the rows of a head as (0, d/2, 1, d/2+1, …).
+		d := x.Shape[0] / num(0)
+		return rowsOf(in, shape, func(row int) (int, int) {
+			half, i := row%d/(d/2), row%(d/2)
+			return 0, row/d*d + 2*i + half
+		}), nil
+	}
+	return nil, fmt.Errorf("unknown recipe function %s", r.Op)
+}
+
+// plain is the precision of values of which blocks were torn apart.
+func plain(dt tensor.DType) tensor.DType {
+	if dt.IsBlock() {
+		return tensor.F64
+	}
+	return dt
+}
+
+// rowsOf makes a tensor of rows; from names the operand and its row. Rows
+// beyond an operand's end are zeros.
+func rowsOf(in []*tensor.Tensor, shape []int, from func(row int) (arg, row2 int)) *tensor.Tensor {
+	dt := in[0].DType
+	for _, x := range in {
+		if x.DType != dt || len(x.Shape) < 2 {
+			dt = tensor.F64
+		}
+	}
+	if len(in) == 1 {
+		dt = in[0].DType
+	}
+	if len(shape) < 2 {
+		dt = plain(dt)
+	}
+	out := tensor.New(dt, shape...)
+	width := len(out.F) / shape[0]
+	for row := range shape[0] {
+		i, at := from(row)
+		if at < in[i].Shape[0] {
+			copy(out.F[row*width:], in[i].F[at*width:(at+1)*width])
+		}
+	}
+	return out
+}
+
+// picked makes a matrix entry by entry.
+func picked(x *tensor.Tensor, shape []int, from func(row, col int) (int, int)) *tensor.Tensor {
+	out := tensor.New(plain(x.DType), shape...)
+	for row := range shape[0] {
+		for col := range shape[1] {
+			r, c := from(row, col)
+			out.F[row*shape[1]+col] = x.F[r*x.Shape[1]+c]
+		}
+	}
+	return out
+}
+
+// mapped applies float32 arithmetic to each entry.
+func mapped(x *tensor.Tensor, f func(float32) float32) *tensor.Tensor {
+	out := x.Clone()
+	out.DType = tensor.F32
+	for i, v := range out.F {
+		out.F[i] = float64(f(float32(v)))
+	}
+	return out
+}
+
+// unitRows divides each row by max(its length, 10⁻¹²), as torch's normalize
+// does, and rounds to float32.
+func unitRows(x *tensor.Tensor) *tensor.Tensor {
+	out := x.Clone()
+	out.DType = tensor.F32
+	width := len(x.F) / x.Shape[0]
+	for at := 0; at < len(out.F); at += width {
+		sum := 0.0
+		for _, v := range out.F[at : at+width] {
+			sum += v * v
+		}
+		norm := math.Max(math.Sqrt(sum), 1e-12)
+		for i := at; i < at+width; i++ {
+			out.F[i] = float64(float32(out.F[i] / norm))
+		}
+	}
+	return out
+}

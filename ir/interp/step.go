@@ -1,0 +1,103 @@
+package interp
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// A Step is the ragged input of one run: T tokens of any mix of sequences.
+// All slices but Wanted have one entry per token, or are nil.
+type Step struct {
+	IDs    []int                     // token ids
+	Pos    []int                     // position of each token; nil: counting on from the rows its sequence holds
+	Seq    []int                     // sequence of each token; nil: all 0
+	Slot   []int                     // state row that each token writes; nil: Pos
+	Types  []int                     // token types; nil: all 0
+	Wanted []int                     // tokens whose output is asked for; nil: all
+	Mask   [][]bool                  // Mask[t][u]: may token t see the row that token u writes in this step? nil: as position and sequence allow
+	Extra  map[string]*tensor.Tensor // values of inputs other than ids, pos, wanted and types, by name
+	Trace  func(v *ir.Value, index []int, member int, t *tensor.Tensor)
+}
+
+// filled gives the step with every default written out and its lengths
+// checked. A step without ids has as many tokens as Pos.
+func (s *Step) filled(st *States) (*Step, error) {
+	f := *s
+	n := max(len(s.IDs), len(s.Pos))
+	if f.Seq == nil {
+		f.Seq = make([]int, n)
+	}
+	if len(f.Seq) != n {
+		return nil, fmt.Errorf("step: %d sequences for %d tokens", len(f.Seq), n)
+	}
+	if f.Pos == nil {
+		next := map[int]int{}
+		for _, q := range f.Seq {
+			f.Pos = append(f.Pos, st.Len(q)+next[q])
+			next[q]++
+		}
+	}
+	if f.Slot == nil {
+		f.Slot = f.Pos
+	}
+	if f.Types == nil {
+		f.Types = make([]int, n)
+	}
+	if f.Wanted == nil {
+		for t := range n {
+			f.Wanted = append(f.Wanted, t)
+		}
+	}
+	for name, got := range map[string]int{"positions": len(f.Pos), "slots": len(f.Slot), "types": len(f.Types)} {
+		if got != n {
+			return nil, fmt.Errorf("step: %d %s for %d tokens", got, name, n)
+		}
+	}
+	if f.Mask != nil && len(f.Mask) != n {
+		return nil, fmt.Errorf("step: mask of %d rows for %d tokens", len(f.Mask), n)
+	}
+	for t := range f.Mask {
+		if len(f.Mask[t]) != n {
+			return nil, fmt.Errorf("step: mask row %d has %d entries for %d tokens", t, len(f.Mask[t]), n)
+		}
+	}
+	for t, slot := range f.Slot {
+		if slot < 0 || slot > maxSlot || f.Pos[t] < 0 {
+			return nil, fmt.Errorf("step: token %d has slot %d and position %d, expected 0 to %d", t, slot, f.Pos[t], maxSlot)
+		}
+	}
+	return &f, nil
+}
+
+// dim is the row count that a dim stands for in this step.
+func (s *Step) dim(d *ir.Dim) int {
+	switch d.Role {
+	case "wanted":
+		return len(s.Wanted)
+	case "sequences":
+		seen := map[int]bool{}
+		for _, q := range s.Seq {
+			seen[q] = true
+		}
+		return len(seen)
+	}
+	return len(s.Pos)
+}
+
+// input is the tensor of a graph's input.
+func (s *Step) input(v *ir.Value) (*tensor.Tensor, error) {
+	if t := s.Extra[v.Name]; t != nil {
+		return t, nil
+	}
+	ints, ok := map[string][]int{"ids": s.IDs, "pos": s.Pos, "wanted": s.Wanted, "types": s.Types}[v.Name]
+	if !ok {
+		return nil, fmt.Errorf("step: no value for input %s", v)
+	}
+	t := tensor.New(tensor.I32, len(ints))
+	for i, n := range ints {
+		t.F[i] = float64(n)
+	}
+	return t, nil
+}

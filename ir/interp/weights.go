@@ -1,0 +1,98 @@
+package interp
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// Weights give the values of a module's weights. index has one number per
+// count of the weight. The tensor must not be changed.
+type Weights interface {
+	Weight(v *ir.Value, index []int) (*tensor.Tensor, error)
+}
+
+// A Source gives a stored tensor by name. Its DType says what precision the
+// values already have.
+type Source func(name string) (*tensor.Tensor, error)
+
+// Recipes are Weights by the module's recipes over stored tensors. A weight
+// without a recipe is the stored tensor of its own name, with its indices
+// behind it: w.0.3 for @w[0, 3].
+type Recipes struct {
+	mod   *ir.Module
+	src   Source
+	cache map[string]*tensor.Tensor
+}
+
+// NewWeights evaluates the recipes of m over src, each element once.
+func NewWeights(m *ir.Module, src Source) *Recipes {
+	return &Recipes{mod: m, src: src, cache: map[string]*tensor.Tensor{}}
+}
+
+// Weight evaluates the recipe for one index, checks the shape against the
+// declared type and rounds to its element type.
+func (w *Recipes) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
+	key := ir.Arg{Value: v, Index: index}.String()
+	if t := w.cache[key]; t != nil {
+		return t, nil
+	}
+	t, err := w.eval(RecipeOf(v), index)
+	if err != nil {
+		return nil, fmt.Errorf("weight %s: %w", key, err)
+	}
+	var want []int
+	for _, s := range v.Type.Shape {
+		want = append(want, s.N)
+	}
+	if !slices.Equal(t.Shape, want) {
+		return nil, fmt.Errorf("weight %s: its recipe gives shape %v, its type is %s", key, t.Shape, v.Type)
+	}
+	if t, err = rounded(t, v.Type.Elem); err != nil {
+		return nil, fmt.Errorf("weight %s: %w", key, err)
+	}
+	w.cache[key] = t
+	return t, nil
+}
+
+// RecipeOf is the weight's recipe; that of its own name when it has none.
+func RecipeOf(v *ir.Value) *tensor.Recipe {
+	if v.Recipe != nil {
+		return v.Recipe
+	}
+	name := v.Name
+	for i := range v.Count {
+		name += ".{" + string(rune('i'+i)) + "}"
+	}
+	return tensor.Source(name)
+}
+
+// storedName puts indices in place of {i}, {j}, ….
+func storedName(pattern string, index []int) string {
+	for i, n := range index {
+		pattern = strings.ReplaceAll(pattern, "{"+string(rune('i'+i))+"}", strconv.Itoa(n))
+	}
+	return pattern
+}
+
+// rounded gives the values the precision of an element type. Values that have
+// it already stay, so that blocks that were only moved are not rounded twice.
+func rounded(t *tensor.Tensor, dt tensor.DType) (*tensor.Tensor, error) {
+	if t.DType == dt {
+		return t, nil
+	}
+	out := t.Clone()
+	out.DType = dt
+	width := out.Shape[len(out.Shape)-1]
+	for at := 0; at < len(out.F); at += width {
+		if err := ops.Round(dt, out.F[at:at+width]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
