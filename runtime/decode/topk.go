@@ -1,0 +1,67 @@
+package decode
+
+import (
+	"cmp"
+	"slices"
+)
+
+// order puts larger logits first and, among equals, smaller ids, so that a
+// cut among equals falls the same everywhere.
+func order(a, b candidate) int {
+	if a.logit != b.logit {
+		return cmp.Compare(b.logit, a.logit)
+	}
+	return cmp.Compare(a.id, b.id)
+}
+
+// topK keeps the k largest candidates, in order; 0 keeps all as they are.
+func topK(c []candidate, k int) []candidate {
+	if k <= 0 || k >= len(c) {
+		return c
+	}
+	front(c, k)
+	return c[:k]
+}
+
+// front moves the k largest candidates, in order, before the others: Hoare's
+// selection, then a sort of k. Sorting a whole vocabulary takes longer than a
+// small model's step.
+func front(c []candidate, k int) {
+	if k < len(c) {
+		lo, hi := 0, len(c)
+		for hi-lo > 1 {
+			cut := partition(c[lo:hi]) + lo
+			if cut < k {
+				lo = cut + 1
+			} else {
+				hi = cut
+			}
+		}
+	}
+	slices.SortFunc(c[:min(k, len(c))], order)
+}
+
+// partition moves what comes before some pivot to its left and returns the
+// pivot's place. The pivot is the middle of first, central and last.
+func partition(c []candidate) int {
+	last := len(c) - 1
+	mid := last / 2
+	if order(c[mid], c[0]) < 0 {
+		c[mid], c[0] = c[0], c[mid]
+	}
+	if order(c[last], c[0]) < 0 {
+		c[last], c[0] = c[0], c[last]
+	}
+	if order(c[mid], c[last]) < 0 {
+		c[mid], c[last] = c[last], c[mid]
+	}
+	pivot, at := c[last], 0
+	for i := range c[:last] {
+		if order(c[i], pivot) < 0 {
+			c[i], c[at] = c[at], c[i]
+			at++
+		}
+	}
+	c[at], c[last] = c[last], c[at]
+	return at
+}
