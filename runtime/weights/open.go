@@ -23,7 +23,9 @@ type format struct {
 // comes last.
 var formats = []format{
 	{"gguf", func(m *mapping) bool { return hasAnyPrefix(m.data, "GGUF", "ggml", "lmgg", "fmgg", "tjgg") }, readGGUF},
+	{"pickle", looksLikePickle, readPickle},
 	{"safetensors", looksLikeSafetensors, readSafetensors},
+	{"llama2.c", looksLikeLlama2c, readLlama2c},
 }
 
 func hasAnyPrefix(data []byte, prefixes ...string) bool {
@@ -118,6 +120,9 @@ func (s *Set) openFile(path string) error {
 	}
 	s.maps = append(s.maps, m)
 	s.paths = append(s.paths, path)
+	if hint := hintFor(m.data); hint != "" {
+		return m.errorf("not a weight file but %s", hint)
+	}
 	for _, f := range formats {
 		if !f.match(m) {
 			continue
@@ -132,18 +137,19 @@ func (s *Set) openFile(path string) error {
 		}
 		return s.add(m, c)
 	}
-	return m.errorf("not a weight file: it begins with %q%s", m.data[:min(len(m.data), 16)], hintFor(m.data))
+	return m.errorf("not a weight file: it begins with %q; expected safetensors, GGUF, PyTorch or llama2.c", m.data[:min(len(m.data), 16)])
 }
 
 // hintFor names what people mistake for weights.
 func hintFor(data []byte) string {
+	start := bytes.ToLower(bytes.TrimSpace(data[:min(len(data), 64)]))
 	switch {
-	case bytes.HasPrefix(data, []byte("version https://git-lfs")):
-		return ", a Git LFS pointer; fetch the file itself with git lfs pull"
-	case bytes.HasPrefix(bytes.TrimSpace(data[:min(len(data), 64)]), []byte("<")):
-		return ", a web page; download the file itself"
+	case bytes.HasPrefix(start, []byte("version https://git-lfs")):
+		return "a Git LFS pointer; fetch the file itself with git lfs pull"
+	case hasAnyPrefix(start, "<!doctype", "<html", "<?xml"):
+		return "a web page; download the file itself"
 	}
-	return "; expected safetensors, GGUF, PyTorch or llama2.c"
+	return ""
 }
 
 // maxIndex bounds an index of shards; a model of 500,000 tensors has 50 MB.
