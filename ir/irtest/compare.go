@@ -1,0 +1,173 @@
+package irtest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/interp"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// Compare runs two modules on the same made-up stored tensors and the same
+// steps and compares the outputs of graphs of one name: steps of 1, 2 and 5
+// tokens, a prompt in chunks, several sequences at once. Two numbers agree
+// when |a − b| ≤ tol·(1 + |a|). The error names the graph, the step and the
+// first number that differs. Where every attention is causal it also demands
+// that the second module's chunked prompt gives what the whole prompt gives.
+func Compare(a, b *ir.Module, seed uint64, tol float64) error {
+	src, err := interp.Random(seed, a, b)
+	if err != nil {
+		return err
+	}
+	if len(a.Graphs) != len(b.Graphs) {
+		return fmt.Errorf("%d graphs and %d", len(a.Graphs), len(b.Graphs))
+	}
+	wa, wb := interp.NewWeights(a, src), interp.NewWeights(b, src)
+	for _, sc := range scenarios(a, seed) {
+		sa, sb := interp.NewStates(), interp.NewStates()
+		for i, step := range sc.steps {
+			for _, g := range a.Graphs {
+				oa, err := interp.Run(a, g.Name, withExtra(step, g, seed), wa, sa)
+				if err != nil {
+					return fmt.Errorf("%s, step %d, first module: %w", sc.name, i, err)
+				}
+				ob, err := interp.Run(b, g.Name, withExtra(step, g, seed), wb, sb)
+				if err != nil {
+					return fmt.Errorf("%s, step %d, second module: %w", sc.name, i, err)
+				}
+				if err := near(oa, ob, tol); err != nil {
+					return fmt.Errorf("%s, step %d, graph %s: %w", sc.name, i, g.Name, err)
+				}
+			}
+		}
+	}
+	if !causal(b) {
+		return nil
+	}
+	return chunked(b, wb, seed)
+}
+
+// near compares outputs number by number.
+func near(a, b []*tensor.Tensor, tol float64) error {
+	if len(a) != len(b) {
+		return fmt.Errorf("%d outputs and %d", len(a), len(b))
+	}
+	for i := range a {
+		if len(a[i].F) != len(b[i].F) {
+			return fmt.Errorf("output %d: shapes %v and %v", i, a[i].Shape, b[i].Shape)
+		}
+		for j, x := range a[i].F {
+			if y := b[i].F[j]; !(math.Abs(x-y) <= tol*(1+math.Abs(x))) {
+				return fmt.Errorf("output %d: number %d of %v is %g and %g (tolerance %g)", i, j, a[i].Shape, x, y, tol)
+			}
+		}
+	}
+	return nil
+}
+
+// A scenario is steps that share states.
+type scenario struct {
+	name  string
+	steps []interp.Step
+}
+
+func scenarios(m *ir.Module, seed uint64) []scenario {
+	ids := tokens(m, seed, 8)
+	return []scenario{
+		{"one token", []interp.Step{{IDs: ids[:1]}}},
+		{"two tokens", []interp.Step{{IDs: ids[:2]}}},
+		{"five tokens", []interp.Step{{IDs: ids[:5], Wanted: []int{4, 1}}}},
+		{"chunks of 3, 1 and 1", []interp.Step{{IDs: ids[:3], Wanted: []int{2}}, {IDs: ids[3:4]}, {IDs: ids[4:5]}}},
+		{"three sequences", []interp.Step{
+			{IDs: ids[:6], Seq: []int{0, 0, 1, 2, 1, 0}, Wanted: []int{3, 4, 5}},
+			{IDs: ids[5:8], Seq: []int{2, 0, 1}},
+		}},
+	}
+}
+
+// tokens makes token ids up that every table that embed looks up has.
+func tokens(m *ir.Module, seed uint64, n int) []int {
+	limit := 1 << 10
+	for _, g := range m.Graphs {
+		for _, o := range g.FindOps("embed") {
+			if o.Args[0].Name == "ids" {
+				limit = min(limit, o.Args[1].Type.Shape[0].N)
+			}
+		}
+	}
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var out []int
+	for range n {
+		out = append(out, rng.IntN(limit))
+	}
+	return out
+}
+
+// withExtra adds made-up values for inputs that are not the step's own.
+func withExtra(s interp.Step, g *ir.Graph, seed uint64) *interp.Step {
+	known := map[string]bool{"ids": true, "pos": true, "wanted": true, "types": true}
+	s.Extra = map[string]*tensor.Tensor{}
+	for i, in := range g.Inputs {
+		if known[in.Name] {
+			continue
+		}
+		rng := rand.New(rand.NewPCG(seed, uint64(i)+2))
+		var shape []int
+		for _, size := range in.Type.Shape {
+			switch {
+			case size.Dim == nil:
+				shape = append(shape, size.N)
+			case size.Dim.Role == "wanted" && s.Wanted != nil:
+				shape = append(shape, len(s.Wanted))
+			default:
+				shape = append(shape, len(s.IDs))
+			}
+		}
+		t := tensor.New(in.Type.Elem, shape...)
+		for j := range t.F {
+			t.F[j] = rng.NormFloat64()
+		}
+		s.Extra[in.Name] = t
+	}
+	return &s
+}
+
+// causal says whether every attention of the module is.
+func causal(m *ir.Module) bool {
+	for _, g := range m.Graphs {
+		for _, o := range g.FindOps("attention") {
+			if !o.Bool("causal") {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// chunked compares a prompt run whole with the same prompt in chunks.
+func chunked(m *ir.Module, w interp.Weights, seed uint64) error {
+	ids := tokens(m, seed, 5)
+	for _, g := range m.Graphs {
+		if g.Dim("wanted") == nil || len(withExtra(interp.Step{IDs: ids}, g, seed).Extra) > 0 {
+			continue
+		}
+		whole, err := interp.Run(m, g.Name, &interp.Step{IDs: ids, Wanted: []int{4}}, w, interp.NewStates())
+		if err != nil {
+			return err
+		}
+		st := interp.NewStates()
+		if _, err := interp.Run(m, g.Name, &interp.Step{IDs: ids[:3]}, w, st); err != nil {
+			return err
+		}
+		last, err := interp.Run(m, g.Name, &interp.Step{IDs: ids[3:], Wanted: []int{1}}, w, st)
+		if err != nil {
+			return err
+		}
+		if err := near(whole, last, 1e-9); err != nil {
+			return fmt.Errorf("graph %s: a prompt whole and in chunks: %w", g.Name, err)
+		}
+	}
+	return nil
+}

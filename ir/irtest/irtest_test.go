@@ -1,0 +1,76 @@
+package irtest
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output")
+
+func TestRandomModules(t *testing.T) {
+	t.Parallel()
+	texts := map[string]bool{}
+	for seed := range uint64(60) {
+		m := Random(seed)
+		if err := ir.Verify(m); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		texts[m.String()] = true
+		again, err := ir.Parse("again.ir", []byte(m.String()), ops.Table)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if !ir.Equal(m, again) {
+			t.Errorf("seed %d: printing and reading changes it:\n%s", seed, ir.Diff(m.String(), again.String()))
+		}
+		if ir.DCE(m) {
+			t.Errorf("seed %d: DCE finds something dead:\n%s", seed, ir.Diff(again.String(), m.String()))
+		}
+		if seed < 12 {
+			if err := Compare(m, again, seed, 0); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+		}
+	}
+	if len(texts) < 50 {
+		t.Errorf("60 seeds give only %d modules", len(texts))
+	}
+}
+
+// Compare must see each of these changes.
+func TestCompareFindsChanges(t *testing.T) {
+	t.Parallel()
+	m := Random(3)
+	changes := map[string]func(*ir.Op) bool{
+		"matmul":    func(o *ir.Op) bool { o.Args[1].Value.Recipe.Name += "x"; return true },
+		"attention": func(o *ir.Op) bool { o.SetAttr("scale", 0.1); return true },
+	}
+	for name, change := range changes {
+		c := m.Clone()
+		change(c.Graphs[0].FindOp(name))
+		if err := Compare(m, c, 1, 1e-6); err == nil {
+			t.Errorf("a change of %s goes unseen", name)
+		}
+	}
+}
+
+func TestEach(t *testing.T) {
+	Each(t, "testdata", *update, func(c *Case) {
+		in := c.Parse("in.ir")
+		out := in.Clone()
+		ir.DCE(out)
+		c.Equal("out.ir", out)
+		c.SameMeaning(in, out, 0)
+		c.Idempotent(out, func(m *ir.Module) error { ir.DCE(m); return nil })
+	})
+}
+
+func ExampleRandom() {
+	m := Random(1)
+	fmt.Println(m.Name, len(m.Graphs), m.Graphs[0].Name)
+	// Output: random 1 decode
+}
