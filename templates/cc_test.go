@@ -1,0 +1,131 @@
+package templates
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/ebitengine/purego"
+	"golang.org/x/sys/cpu"
+)
+
+var full = flag.Bool("full", false, "test every compiler, type and shape instead of a sample")
+
+// compilers are the C compilers this machine has; the first one alone unless
+// -full.
+func compilers(t testing.TB) []string {
+	t.Helper()
+	var found []string
+	for _, cc := range []string{"gcc", "clang"} {
+		if _, err := exec.LookPath(cc); err == nil {
+			found = append(found, cc)
+		}
+	}
+	if len(found) == 0 {
+		if _, err := exec.LookPath("cc"); err != nil {
+			t.Skip("no C compiler: gcc, clang or cc is needed")
+		}
+		found = []string{"cc"}
+	}
+	if !*full {
+		return found[:1]
+	}
+	return found
+}
+
+// runnable are the instruction sets this processor has.
+func runnable() []ISA {
+	var out []ISA
+	for _, s := range ISAs() {
+		if s.Arch == "" || s.Arch == runtime.GOARCH && supported(s.Needs) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func supported(needs []string) bool {
+	x := cpu.X86
+	have := map[string]bool{
+		"HasAVX512F": x.HasAVX512F, "HasAVX512BW": x.HasAVX512BW, "HasAVX512CD": x.HasAVX512CD, "HasAVX512DQ": x.HasAVX512DQ,
+		"HasAVX512VL": x.HasAVX512VL, "HasAVX512VNNI": x.HasAVX512VNNI, "HasAVX512VBMI": x.HasAVX512VBMI,
+		"HasAVX512VBMI2": x.HasAVX512VBMI2, "HasAVX512GFNI": x.HasAVX512GFNI, "HasAVX512BF16": x.HasAVX512BF16,
+	}
+	return !slices.ContainsFunc(needs, func(n string) bool { return !have[n] })
+}
+
+// library compiles C sources, by name, one run of the compiler each, and opens
+// them as one shared library.
+func library(t testing.TB, cc string, isa ISA, sources map[string]string) uintptr {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range Headers() {
+		writeFile(t, filepath.Join(dir, name), text)
+	}
+	flags := append([]string{"-fPIC", "-Wall", "-Wextra", "-Werror", "-I" + dir}, isa.Flags...)
+	var wg sync.WaitGroup
+	slots := make(chan bool, runtime.GOMAXPROCS(0))
+	errs := make(chan error, len(sources))
+	var objects []string
+	for name, text := range sources {
+		src, obj := filepath.Join(dir, name+".c"), filepath.Join(dir, name+".o")
+		writeFile(t, src, text)
+		objects = append(objects, obj)
+		wg.Go(func() {
+			slots <- true
+			defer func() { <-slots }()
+			if out, err := exec.Command(cc, append(slices.Clone(flags), "-c", src, "-o", obj)...).CombinedOutput(); err != nil || len(out) > 0 {
+				errs <- fmt.Errorf("%s %s for %s: %v\n%s", cc, name, isa.Name, err, out)
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		t.Error(err)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	slices.Sort(objects)
+	lib := filepath.Join(dir, "kernels.so")
+	if out, err := exec.Command(cc, append([]string{"-shared", "-o", lib, "-lm"}, objects...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: link: %v\n%s", cc, err, out)
+	}
+	h, err := purego.Dlopen(lib, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func writeFile(t testing.TB, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func symbol(t testing.TB, lib uintptr, name string) uintptr {
+	t.Helper()
+	p, err := purego.Dlsym(lib, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// onEach runs f for every compiler and instruction set.
+func onEach(t *testing.T, f func(t *testing.T, cc string, isa ISA)) {
+	for _, cc := range compilers(t) {
+		for _, isa := range runnable() {
+			t.Run(cc+"/"+isa.Name, func(t *testing.T) { f(t, cc, isa) })
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package templates
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"unsafe"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// aligned is a byte slice that begins at a multiple of 64.
+func aligned(n int) []byte {
+	b := make([]byte, n+64)
+	off := int(-uintptr(unsafe.Pointer(&b[0])) & 63)
+	return b[off : off+n : off+n]
+}
+
+func floats(b []byte) []float32 { return unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), len(b)/4) }
+
+// A matrix is packed weights with the values they stand for, and what bounds
+// the rounding error of a product with them.
+type matrix struct {
+	rows, k int
+	packed  []byte
+	value   []float64 // [rows][k]
+	size    []float64 // [rows][k]: |scale·code| + |base|, or |value|
+}
+
+// randomMatrix makes n rows (a multiple of 16) of k columns in panels of 16,
+// by the layout of ifl_kernel.h, one number after the other.
+func randomMatrix(r *rand.Rand, dt tensor.DType, n, k int) *matrix {
+	m := &matrix{rows: n, k: k, value: make([]float64, n*k), size: make([]float64, n*k)}
+	if !dt.IsBlock() {
+		m.plain(r, dt)
+		return m
+	}
+	blocks := (k + dt.Block() - 1) / dt.Block()
+	for p := range n / 16 {
+		for b := range blocks {
+			m.block(r, dt, p, b)
+		}
+	}
+	// A library may load whole vectors, so the end must be where it really is.
+	m.packed = append(aligned(len(m.packed))[:0], m.packed...)
+	return m
+}
+
+func (m *matrix) plain(r *rand.Rand, dt tensor.DType) {
+	size := dt.BlockBytes()
+	m.packed = aligned(m.rows * m.k * size)
+	for row := range m.rows {
+		for c := range m.k {
+			at := m.packed[((row/16*m.k+c)*16+row%16)*size:]
+			v := float32(r.NormFloat64())
+			switch dt {
+			case tensor.F32:
+				binary.LittleEndian.PutUint32(at, math.Float32bits(v))
+			case tensor.F16:
+				h := uint16(r.UintN(0x4800)) | uint16(r.UintN(2))<<15
+				binary.LittleEndian.PutUint16(at, h)
+				v = tensor.F16ToF32(h)
+			case tensor.BF16:
+				h := uint16(math.Float32bits(v) >> 16)
+				binary.LittleEndian.PutUint16(at, h)
+				v = tensor.BF16ToF32(h)
+			}
+			m.value[row*m.k+c], m.size[row*m.k+c] = float64(v), math.Abs(float64(v))
+		}
+	}
+}
+
+// block appends one tile-block: 16 rows of one block of columns.
+func (m *matrix) block(r *rand.Rand, dt tensor.DType, panel, b int) {
+	bs := dt.Block()
+	codes := make([]byte, 16*bs)
+	scales, bases := make([]byte, 32), make([]byte, 32)
+	for row := range 16 {
+		scale, base := uint16(0x2000+r.UintN(0x400)), uint16(0xa000+r.UintN(0x1000))
+		binary.LittleEndian.PutUint16(scales[2*row:], scale)
+		binary.LittleEndian.PutUint16(bases[2*row:], base)
+		s, z := float64(tensor.F16ToF32(scale)), float64(tensor.F16ToF32(base))
+		for c := range bs {
+			code := r.IntN(dt.MaxCode() + 1)
+			codes[row*bs+c] = byte(code)
+			col := b*bs + c
+			if col >= m.k {
+				continue
+			}
+			at := (panel*16+row)*m.k + col
+			if dt.HasBase() {
+				m.value[at], m.size[at] = z+s*float64(code), math.Abs(z)+s*float64(code)
+			} else {
+				m.value[at] = s * float64(code-128)
+				m.size[at] = math.Abs(m.value[at])
+			}
+		}
+	}
+	m.packed = append(m.packed, packCodes(dt, codes)...)
+	m.packed = append(m.packed, scales...)
+	if dt.HasBase() {
+		m.packed = append(m.packed, bases...)
+	}
+}
+
+// packCodes is the reference of the code layouts: codes are [16][Block], the
+// result is vectors of 64 bytes, byte 4r+i of which belongs to row r.
+func packCodes(dt tensor.DType, codes []byte) []byte {
+	bs := dt.Block()
+	var out []byte
+	put := func(z, lane int, b byte) {
+		for len(out) <= z*64+63 {
+			out = append(out, 0)
+		}
+		out[z*64+lane] |= b
+	}
+	for row := range 16 {
+		for i := range 4 {
+			lane := 4*row + i
+			c := func(j int) byte { return codes[row*bs+4*j+i] }
+			switch dt {
+			case tensor.Q8B32, tensor.Q8B64, tensor.Q8B32T2:
+				for j := range bs / 4 {
+					put(j, lane, c(j))
+				}
+			case tensor.Q4B32, tensor.Q4B64:
+				for j := range bs / 8 {
+					put(j, lane, c(2*j)|c(2*j+1)<<4)
+				}
+			case tensor.Q6B64:
+				for t := range 4 {
+					x := c(4*t + 3)
+					put(3*t, lane, c(4*t)|x>>4<<6)
+					put(3*t+1, lane, c(4*t+1)|x>>2<<6)
+					put(3*t+2, lane, c(4*t+2)|x<<6)
+				}
+			case tensor.Q5B64:
+				for t := range 2 {
+					x, y, z := c(8*t+5), c(8*t+6), c(8*t+7)
+					put(5*t, lane, c(8*t)|x<<5)
+					put(5*t+1, lane, c(8*t+1)|x>>3<<6|z>>3&1<<5)
+					put(5*t+2, lane, c(8*t+2)|y<<5)
+					put(5*t+3, lane, c(8*t+3)|y>>3<<6|z>>4<<5)
+					put(5*t+4, lane, c(8*t+4)|z<<5)
+				}
+			case tensor.Q3HB64:
+				last := c(14)*11 + c(15)
+				for j := range 7 {
+					put(j, lane, c(2*j)*11+c(2*j+1)|last>>j<<7)
+				}
+			case tensor.Q3B32:
+				x, y := c(6), c(7)
+				put(0, lane, c(0)|c(1)<<3|x<<6)
+				put(1, lane, c(2)|c(3)<<3|x>>2<<6|y>>2<<7)
+				put(2, lane, c(4)|c(5)<<3|y<<6)
+			case tensor.Q2B32:
+				for j := range 2 {
+					put(j, lane, c(4*j)|c(4*j+1)<<2|c(4*j+2)<<4|c(4*j+3)<<6)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// actBlock is the number of columns that share an activation scale; 1 for f32.
+func actBlock(act string) int {
+	switch act {
+	case "a8_b32":
+		return 32
+	case "a8_b64":
+		return 64
+	}
+	return 1
+}
+
+func round64(n int) int { return (n + 63) &^ 63 }
+
+// tileBytes is ifl_tile_bytes.
+func tileBytes(act string, k, mt int) int {
+	b := actBlock(act)
+	if b == 1 {
+		return round64(4 * k * mt)
+	}
+	nb := (k + b - 1) / b
+	return round64(nb*b*mt) + 3*round64(nb*mt*4)
+}
+
+// packRows packs rows of activations into tiles of tm rows, one number after
+// the other, and gives the values they stand for after quantisation.
+func packRows(act string, x []float32, rows, k, tm int) (packed []byte, value []float64) {
+	size := tileBytes(act, k, tm)
+	packed = aligned((rows + tm - 1) / tm * size)
+	value = make([]float64, rows*k)
+	for t := range rows {
+		mt := min(tm, rows-t/tm*tm)
+		packRow(act, packed[t/tm*size:], x[t*k:(t+1)*k], value[t*k:], mt, t%tm)
+	}
+	return packed, value
+}
+
+func packRow(act string, tile []byte, x []float32, value []float64, mt, m int) {
+	k, bs := len(x), actBlock(act)
+	if bs == 1 {
+		for i, v := range x {
+			binary.LittleEndian.PutUint32(tile[4*(i*mt+m):], math.Float32bits(v))
+			value[i] = float64(v)
+		}
+		return
+	}
+	nb := (k + bs - 1) / bs
+	scales := tile[round64(nb*bs*mt):]
+	sums := scales[round64(nb*mt*4):]
+	corrs := sums[round64(nb*mt*4):]
+	for b := range nb {
+		part := x[b*bs : min(k, (b+1)*bs)]
+		var top float32
+		for _, v := range part {
+			top = max(top, float32(math.Abs(float64(v))))
+		}
+		scale, inv := top/127, float32(0)
+		if top > 0 {
+			inv = 127 / top
+		}
+		sum := int32(0)
+		for i, v := range part {
+			q := int32(math.RoundToEven(float64(v * inv)))
+			sum += q
+			c := b*bs + i
+			tile[(c/4*mt+m)*4+c%4] = byte(int8(q))
+			value[c] = float64(scale) * float64(q)
+		}
+		binary.LittleEndian.PutUint32(scales[4*(b*mt+m):], math.Float32bits(scale))
+		binary.LittleEndian.PutUint32(sums[4*(b*mt+m):], math.Float32bits(scale*float32(sum)))
+		binary.LittleEndian.PutUint32(corrs[4*(b*mt+m):], uint32(-128*sum))
+	}
+}
