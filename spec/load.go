@@ -198,6 +198,11 @@ func yamlError(file string, err error) error {
 
 // readConfig fills Config from config.json or from the weight file's metadata.
 func (s *Spec) readConfig() error {
+	if !s.Set("config_file") && s.ModelFileFormat != "gguf" && s.ModelFileFormat != "llama2.c" {
+		if _, err := os.Stat(filepath.Join(s.ModelDir, "config.json")); err == nil {
+			s.ConfigFile = "config.json"
+		}
+	}
 	if s.ConfigFile != "" {
 		c, err := readConfig(filepath.Join(s.ModelDir, s.ConfigFile))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -240,6 +245,7 @@ func (s *Spec) complete(network *yaml.Node, opt Options) (*Spec, error) {
 			return nil, errAt(s.Pos("devices"), "devices: %v", err)
 		}
 	}
+	s.configFile = maps.Clone(s.Config)
 	maps.Copy(s.Config, s.Hyper)
 	if err := s.buildNetwork(network); err != nil {
 		return nil, err

@@ -69,7 +69,8 @@ type Spec struct {
 	// Overrides from the command line, already applied to the fields above.
 	Options Options `yaml:"-"`
 
-	set positions
+	set        positions
+	configFile map[string]any // Config before hyper and family
 }
 
 // positions says where each key was given: "network_structure.rope_theta".

@@ -1,0 +1,207 @@
+package spec
+
+import (
+	"bytes"
+	"maps"
+	"reflect"
+	"sort"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"gopkg.in/yaml.v3"
+)
+
+// YAML prints the specification as an ordinary file: what was derived from
+// config.json or metadata stands there as keys, so that reading it back with
+// the same model folder gives the same model. model_dir is left out.
+func (s *Spec) YAML() ([]byte, error) {
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	put(root, "iflow", scalarNode(Version))
+	v := reflect.ValueOf(*s)
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag.Get("yaml")
+		switch tag {
+		case "", "-", "iflow", "model_dir", "family", "hyper", "network_structure", "COMMENTS", "qkv_format", "ignore_tensors":
+			continue
+		}
+		if n := fieldNode(v.Field(i)); n != nil && !v.Field(i).IsZero() {
+			put(root, tag, n)
+		}
+	}
+	baseline, hyper, err := s.baseline()
+	if err != nil {
+		return nil, err
+	}
+	if len(hyper) > 0 {
+		put(root, "hyper", freeNode(hyper))
+	}
+	if own := s.ownIgnores(); len(own) > 0 {
+		put(root, "ignore_tensors", flow(fieldNode(reflect.ValueOf(own))))
+	}
+	put(root, "network_structure", s.Network.node(baseline))
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(root); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), enc.Close()
+}
+
+// hyperNames are the parameters that hyperparameters reads; a family may have
+// changed them.
+var hyperNames = []string{"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size", "max_position_embeddings"}
+
+// baseline is what a specification that states its type starts from with this
+// config.json, and the hyper-parameters in which the model differs from it.
+func (s *Spec) baseline() (*Network, map[string]any, error) {
+	config := maps.Clone(s.configFile)
+	if config == nil {
+		config = map[string]any{}
+	}
+	n := newNetwork()
+	generic, _ := findFamily("generic")
+	var ignore []string
+	if err := generic.apply(config, &n, &ignore); err != nil {
+		return nil, nil, err
+	}
+	hyper := map[string]any{}
+	for _, name := range hyperNames {
+		if have := s.Config[name]; have != nil && !sameValue(have, config[name]) {
+			hyper[name] = have
+		}
+	}
+	for name, v := range s.Hyper {
+		hyper[name] = v
+	}
+	return &n, hyper, nil
+}
+
+// ownIgnores leaves out the generic family's patterns.
+func (s *Spec) ownIgnores() []string {
+	generic, _ := findFamily("generic")
+	var out []string
+	for _, g := range s.Ignore {
+		if !contains(generic.Ignore, g) && !contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// alwaysPrinted are the keys that say what the network is at a glance.
+var alwaysPrinted = []string{"type", "normalization_function", "activation_function", "position_embedding"}
+
+// node prints the keys whose values are neither the language's defaults nor
+// what config.json gives anyway.
+func (n *Network) node(baseline *Network) *yaml.Node {
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	plain := newNetwork()
+	have, def, base := reflect.ValueOf(*n), reflect.ValueOf(plain), reflect.ValueOf(*baseline)
+	for i := range have.NumField() {
+		tag := have.Type().Field(i).Tag.Get("yaml")
+		f := have.Field(i)
+		if tag == "tensor_name_mapping" {
+			if m := n.mappingNode(); len(m.Content) > 0 {
+				put(root, tag, m)
+			}
+			continue
+		}
+		same := reflect.DeepEqual(f.Interface(), def.Field(i).Interface()) && reflect.DeepEqual(f.Interface(), base.Field(i).Interface())
+		if same && !contains(alwaysPrinted, tag) {
+			continue
+		}
+		if f.Kind() == reflect.Pointer && f.IsNil() {
+			put(root, tag, freeNode(map[string]any{"rope_type": "none"}))
+			continue
+		}
+		if node := fieldNode(f); node != nil {
+			put(root, tag, flow(node))
+		}
+	}
+	return root
+}
+
+// mappingNode prints tensor names; those of another layer's prefix in full.
+func (n *Network) mappingNode() *yaml.Node {
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	seen := map[string]bool{}
+	for _, e := range n.TensorNameMapping {
+		key := e.Key
+		if e.Prefix != n.TensorNamePrefix {
+			key = e.Prefix + e.Key
+		}
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		put(root, key, scalarNode(e.Val))
+	}
+	return root
+}
+
+func put(m *yaml.Node, key string, v *yaml.Node) {
+	m.Content = append(m.Content, scalarNode(key), v)
+}
+
+func scalarNode(v any) *yaml.Node {
+	n := &yaml.Node{}
+	if err := n.Encode(v); err != nil {
+		panic("bug: " + err.Error())
+	}
+	return n
+}
+
+func freeNode(m map[string]any) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		v := m[k]
+		if f, ok := number(v); ok && f == float64(int64(f)) {
+			v = int64(f)
+		}
+		put(n, k, scalarNode(v))
+	}
+	return n
+}
+
+// flow prints lists on one line.
+func flow(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.SequenceNode {
+		n.Style = yaml.FlowStyle
+	}
+	for _, c := range n.Content {
+		flow(c)
+	}
+	return n
+}
+
+// fieldNode prints a field's value; nil where it has none to print.
+func fieldNode(v reflect.Value) *yaml.Node {
+	switch x := v.Interface().(type) {
+	case tensor.DType:
+		if x == tensor.Invalid {
+			return nil
+		}
+		return scalarNode(x.String())
+	case OrderedMap:
+		m := &yaml.Node{Kind: yaml.MappingNode}
+		for _, e := range x {
+			put(m, e.Key, scalarNode(e.Val))
+		}
+		return m
+	case *RopeScaling:
+		m := &yaml.Node{Kind: yaml.MappingNode}
+		r := reflect.ValueOf(*x)
+		for i := range r.NumField() {
+			if f := r.Field(i); !f.IsZero() {
+				put(m, r.Type().Field(i).Tag.Get("yaml"), scalarNode(f.Interface()))
+			}
+		}
+		return m
+	}
+	return scalarNode(v.Interface())
+}
