@@ -1,0 +1,100 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// A Kernel names a kernel of the catalogue at one type: one translation unit.
+type Kernel struct {
+	*templates.Kernel
+	Type tensor.DType
+}
+
+// A CPUModel is a module spelled for the CPU target. The step function is the
+// same text for every instruction set; headers and flags make the difference.
+type CPUModel struct {
+	Step     string   // step.c
+	Kernels  []Kernel // the translation units it calls, in order of first use
+	Manifest manifest.Manifest
+	Regions  int // fused regions in the body of the longest repeat
+}
+
+// CPU emits the step function of a module and the parts of the manifest that
+// follow from it: graphs, weights, states and dispatch sites.
+// context is the most rows a sequence may have.
+func CPU(m *ir.Module, cat *templates.Catalog, context int) (*CPUModel, error) {
+	g := &cpuGen{mod: m, cat: cat, context: context, w: &cWriter{}, kernels: map[string]bool{}, slots: map[*ir.Value]*slot{}}
+	if err := g.plan(); err != nil {
+		return nil, err
+	}
+	body := &cWriter{}
+	g.w = body
+	for i := range m.Graphs {
+		if err := g.graph(i); err != nil {
+			return nil, fmt.Errorf("%s: graph %s: %w", m.Name, m.Graphs[i].Name, err)
+		}
+	}
+	g.w = &cWriter{}
+	g.prelude()
+	g.w.b.WriteString(body.b.String())
+	g.entry()
+	g.out.Step = g.w.b.String()
+	return &g.out, nil
+}
+
+// A cpuGen carries the state of one emission.
+type cpuGen struct {
+	mod *ir.Module
+	cat *templates.Catalog
+
+	context int // most rows of a sequence
+	w       *cWriter
+	out     CPUModel
+
+	kernels map[string]bool // symbols already in out.Kernels
+	protos  []string        // prototypes of the kernels called
+	weights map[*ir.Value]*packed
+	states  map[*ir.Value]*state
+	slots   map[*ir.Value]*slot
+	list    []*slot // every slot, by number
+	need    sizes
+	region  int // number of the next region function
+	graphAt *ir.Graph
+}
+
+// sizes are the maxima over all regions that the arena must provide for.
+type sizes struct {
+	k       int            // columns of an activation row
+	act     map[string]int // kind of packed activations → its largest K
+	yCols   int            // columns of one group of a root's output
+	row     int            // columns of a row in scratch
+	rows    int            // rows in scratch
+	heads   int            // attention: query heads
+	vdim    int            // attention: width of a value
+	attends bool
+}
+
+// use notes that the step calls a kernel and gives its symbol.
+func (g *cpuGen) use(k *templates.Kernel, dt tensor.DType, proto string) string {
+	sym := k.Symbol(dt)
+	if !g.kernels[sym] {
+		g.kernels[sym] = true
+		g.out.Kernels = append(g.out.Kernels, Kernel{k, dt})
+		g.protos = append(g.protos, fmt.Sprintf(proto, sym))
+	}
+	return sym
+}
+
+// only is the single kernel for an op and type.
+func (g *cpuGen) only(op string, dt tensor.DType) (*templates.Kernel, error) {
+	c := g.cat.Candidates(op, dt)
+	if len(c) == 0 {
+		return nil, fmt.Errorf("the cpu target has no kernel for %s of type %s", op, dt)
+	}
+	return c[0], nil
+}

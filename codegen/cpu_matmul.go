@@ -1,0 +1,380 @@
+package codegen
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// rootRegion emits a fuse region, or a root that stands alone.
+func (g *cpuGen) rootRegion(s *schedule, op *ir.Op) error {
+	root, pro, epi := op, []*ir.Op(nil), []*ir.Op(nil)
+	if op.Def.Name == "fuse" {
+		at := slices.IndexFunc(op.Body.Ops, func(o *ir.Op) bool { return o.Def.Is(ir.Root) })
+		if at < 0 {
+			return fmt.Errorf("%s: no root in the region", pos(op))
+		}
+		pro, root, epi = op.Body.Ops[:at], op.Body.Ops[at], op.Body.Ops[at+1:]
+		for i, y := range op.Body.Yield {
+			g.slots[y] = g.slots[op.Results[i]]
+		}
+	}
+	switch root.Def.Name {
+	case "matmul":
+		return g.matmulRegion(s, op, pro, root, epi)
+	case "attention":
+		if len(pro)+len(epi) > 0 {
+			return fmt.Errorf("%s: attention on the cpu target stands alone", pos(op))
+		}
+		return g.attentionRegion(s, root)
+	}
+	return fmt.Errorf("%s: the cpu target has no code for this op", pos(root))
+}
+
+// A matmulCode is one matmul region in emission.
+type matmulCode struct {
+	g        *cpuGen
+	s        *schedule
+	root     *ir.Op
+	pro, epi []*ir.Op
+	x        *ir.Value // what is packed: the activation before quantize_act
+	w        *packed
+	enum, fn string // activation kind
+	tail     *templates.Tail
+	outs     map[*ir.Value]bool // values that leave the region
+	name     string
+	direct   bool   // the kernel writes straight to the output buffer
+	count    string // C expression of the row count
+}
+
+func (g *cpuGen) matmulRegion(s *schedule, op *ir.Op, pro []*ir.Op, root *ir.Op, epi []*ir.Op) error {
+	m := &matmulCode{g: g, s: s, root: root, epi: epi, w: g.weights[root.Args[1].Value], outs: map[*ir.Value]bool{}}
+	tail, err := templates.PlanTail(root, epi)
+	if err != nil {
+		return fmt.Errorf("%s: %w", pos(op), err)
+	}
+	m.tail = tail
+	m.x = root.Args[0].Value
+	m.enum, m.fn = actKind(m.x.Type.Elem)
+	if m.x.Type.Elem.IsActivation() {
+		m.x = m.x.Op.Args[0].Value
+	}
+	for _, p := range pro {
+		if p.Def.Name != "quantize_act" {
+			m.pro = append(m.pro, p)
+		}
+	}
+	if op == root {
+		m.outs[root.Results[0]] = true
+	} else {
+		for _, y := range op.Body.Yield {
+			m.outs[y] = true
+		}
+	}
+	m.direct = len(epi) == 0
+	m.count = rowCount(role(root.Results[0]))
+	m.name = root.Args[1].Name
+	return m.emit(op)
+}
+
+func (m *matmulCode) emit(op *ir.Op) error {
+	g := m.g
+	site := len(g.out.Manifest.Sites)
+	kernels, err := m.site(op)
+	if err != nil {
+		return err
+	}
+	fn := fmt.Sprintf("r%d_%s", g.region, cName(m.name))
+	g.w.p("static const ifl_mm %s_mm[] = {%s};", fn, strings.Join(kernels.symbols, ", "))
+	g.w.p("static const int %s_tile[] = %s;", fn, cInts(kernels.tiles))
+	g.begin(m.s, m.name, m.describe())
+	w := g.w
+	w.p("enum { K = %d, PANELS = %d, GROUP = %d, GROUPS = %d };", m.w.k, round16(m.w.n)/16, m.tail.Group, m.groups())
+	w.p("struct ifl_own *own = &c->own[tid];")
+	w.p("const int rows = %s, impl = ifl_choose(c, %d, rows), tm = %s_tile[impl];", m.count, site, fn)
+	w.p("const int alone = rows <= IFL_ALONE; /* few rows: every thread packs them all, without a barrier */")
+	w.p("uint8_t *act = alone ? own->act : c->act;")
+	if err := m.pack(); err != nil {
+		return err
+	}
+	if err := m.product(fn); err != nil {
+		return err
+	}
+	g.end()
+	return nil
+}
+
+// describe names the region's ops for the comment above its function.
+func (m *matmulCode) describe() string {
+	var names []string
+	for _, p := range m.pro {
+		names = append(names, p.Def.Name)
+	}
+	if m.root.Args[0].Type.Elem.IsActivation() {
+		names = append(names, "quantize_act")
+	}
+	names = append(names, fmt.Sprintf("matmul %s %s[%d, %d]", m.root.Args[1].Value, m.w.dtype, m.w.n, m.w.k))
+	for _, e := range m.epi {
+		names = append(names, e.Def.Name)
+	}
+	return strings.Join(names, " → ") + "."
+}
+
+func (m *matmulCode) groups() int { return (round16(m.w.n) + m.tail.Group - 1) / m.tail.Group }
+
+type siteKernels struct {
+	symbols []string
+	tiles   []int
+}
+
+// site adds the dispatch site: every candidate, and the default rows of the
+// !kernel note.
+func (m *matmulCode) site(op *ir.Op) (siteKernels, error) {
+	g := m.g
+	var ks siteKernels
+	site := manifest.Site{Name: g.graphAt.Name + "." + m.name, N: m.w.n, K: m.w.k, DType: m.w.dtype.String()}
+	cands := g.cat.Candidates("matmul", m.w.dtype)
+	if len(cands) == 0 {
+		return ks, fmt.Errorf("%s: the cpu target has no matmul for weights of type %s", pos(op), m.w.dtype)
+	}
+	for _, k := range cands {
+		if act := templates.Act(m.w.dtype); act != m.fn {
+			return ks, fmt.Errorf("%s: kernels for %s take %s activations, not %s", pos(op), m.w.dtype, act, m.fn)
+		}
+		ks.symbols = append(ks.symbols, g.use(k, m.w.dtype, "extern void %s(const uint8_t *, int, int, const uint8_t *, int, float *, int64_t, uint8_t *);"))
+		ks.tiles = append(ks.tiles, k.Tile)
+		site.Impls = append(site.Impls, k.Impl)
+	}
+	site.Rows = defaultRows(op, site.Impls)
+	g.out.Manifest.Sites = append(g.out.Manifest.Sites, site)
+	g.need.k = max(g.need.k, m.w.k)
+	g.need.act[m.enum] = max(g.need.act[m.enum], m.w.k)
+	g.need.yCols = max(g.need.yCols, m.tail.Group)
+	return ks, nil
+}
+
+// defaultRows gives from how many rows on each implementation is used: −1 for
+// never. Without a note the flat kernel does it all.
+func defaultRows(op *ir.Op, impls []string) []int {
+	rows := make([]int, len(impls))
+	for i := range rows {
+		rows[i] = -1
+	}
+	for _, n := range op.Notes {
+		if n.Name != "kernel" {
+			continue
+		}
+		for _, a := range n.Args {
+			if i := slices.Index(impls, a.Val); i >= 0 {
+				rows[i] = max(a.From, 1)
+			}
+		}
+		return rows
+	}
+	if i := slices.Index(impls, "flat_gemm"); i >= 0 {
+		rows[i] = 1
+	} else {
+		rows[0] = 1
+	}
+	return rows
+}
+
+// pack emits the prologue: row ops, and packing into the kernel's tiles.
+func (m *matmulCode) pack() error {
+	g, w := m.g, m.g.w
+	w.p("const int tiles = (rows + tm - 1) / tm;")
+	w.p("for (int i = alone ? 0 : tid; i < tiles; i += alone ? 1 : c->threads) {")
+	w.p("uint8_t *tile = act + i * ifl_tile_bytes(%s, K, tm);", m.enum)
+	w.p("const int mt = ifl_min_int(tm, rows - i * tm);")
+	w.p("for (int m = 0; m < mt; m++) {")
+	w.p("const int t = i * tm + m;")
+	r := g.wholeRows(m.s, role(m.root.Results[0]))
+	r.keep = func(v *ir.Value) bool { return m.outs[v] }
+	if err := r.run(m.pro); err != nil {
+		return err
+	}
+	src, err := r.contiguous(m.x)
+	if err != nil {
+		return err
+	}
+	w.p("ifl_pack_%s(tile, %s, K, mt, m);", m.fn, src.ptr)
+	w.p("}")
+	w.p("}")
+	w.p("if (!alone) ifl_barrier(c->team);")
+	return nil
+}
+
+// product emits the loop over this thread's groups of columns: the kernel, and
+// the ops behind it on what the kernel has just written.
+func (m *matmulCode) product(fn string) error {
+	g, w := m.g, m.g.w
+	addr, err := g.weightAt(m.root.Args[1], m.s.layer)
+	if err != nil {
+		return err
+	}
+	w.p("const uint8_t *w = %s;", addr)
+	w.p("const int per = ifl_groups_a_call(rows, GROUP), g1 = ifl_share(GROUPS, tid + 1, c->threads);")
+	w.p("for (int g0 = ifl_share(GROUPS, tid, c->threads); g0 < g1; g0 += per) {")
+	w.p("const int n0 = g0 * GROUP, n1 = ifl_min_int(ifl_min_int(g0 + per, g1) * GROUP, PANELS * 16), cols = n1 - n0;")
+	panel := m.w.panel()
+	call := fmt.Sprintf("%s_mm[impl](w + (n0 / 16) * INT64_C(%d), K, cols / 16, act, rows, %%s, own->mm);", fn, panel)
+	if m.direct {
+		out := m.root.Results[0]
+		w.p(call, fmt.Sprintf("%s + n0, %d", g.slotPtr(out), round16(m.w.n)))
+		w.p("}")
+		return nil
+	}
+	w.p(call, "own->y, cols")
+	if m.tail.Whole {
+		err = m.wholeTail()
+	} else {
+		err = m.groupTail()
+	}
+	w.p("}")
+	return err
+}
+
+// wholeTail treats all columns of the call as one slice of each row.
+func (m *matmulCode) wholeTail() error {
+	w := m.g.w
+	w.p("for (int t = 0; t < rows; t++) {")
+	w.p("float *y = own->y + (int64_t)t * cols;")
+	err := m.slice(m.tail.Segments[0], "n0", "cols", 0)
+	w.p("}")
+	return err
+}
+
+// groupTail goes group by group, with the code of the segment it falls in.
+func (m *matmulCode) groupTail() error {
+	w := m.g.w
+	w.p("for (int n = n0; n < n1; n += GROUP) {")
+	for i, seg := range m.tail.Segments {
+		if len(m.tail.Segments) > 1 {
+			if i == 0 {
+				w.p("if (n < %d) {", seg.Hi)
+			} else if i+1 < len(m.tail.Segments) {
+				w.p("else if (n < %d) {", seg.Hi)
+			} else {
+				w.p("else {")
+			}
+		}
+		w.p("for (int t = 0; t < rows; t++) {")
+		w.p("float *y = own->y + (int64_t)t * cols + (n - n0);")
+		base := "n"
+		if seg.Lo > 0 {
+			base = fmt.Sprintf("(n - %d)", seg.Lo)
+		}
+		width := "GROUP"
+		if round16(m.w.n)%m.tail.Group != 0 {
+			width = "ifl_min_int(GROUP, n1 - n)"
+		}
+		if err := m.slice(seg, base, width, seg.Hi-seg.Lo); err != nil {
+			return err
+		}
+		w.p("}")
+		if len(m.tail.Segments) > 1 {
+			w.p("}")
+		}
+	}
+	w.p("}")
+	return nil
+}
+
+// slice emits a segment's ops on one slice of row t, which lies at y.
+func (m *matmulCode) slice(seg *templates.Segment, base, width string, segCols int) error {
+	half := func(v *ir.Value, s string) string {
+		if n := m.tail.Halves[v]; n > 0 {
+			return s + " / " + strconv.Itoa(n)
+		}
+		return s
+	}
+	group := m.tail.Group
+	r := &rowCode{
+		g: m.g, layer: m.s.layer, repeat: m.s.repeat,
+		row:   map[string]string{role(m.root.Results[0]): "t"},
+		base:  func(v *ir.Value) string { return half(v, base) },
+		width: func(v *ir.Value) string { return half(v, width) },
+		head: func(v *ir.Value, hw int) (string, string) {
+			count := strconv.Itoa(group / hw)
+			if segCols%group != 0 {
+				count = fmt.Sprintf("ifl_min_int(GROUP, %d - %s) / %d", segCols, base, hw)
+			}
+			return fmt.Sprintf("%s / %d", base, hw), count
+		},
+		keep:  func(v *ir.Value) bool { return m.outs[v] },
+		has:   func(v *ir.Value) bool { return seg.In[v] },
+		where: map[*ir.Value]loc{seg.Value: {ptr: "y", step: 16, own: true}},
+	}
+	ops := seg.Ops
+	if err := r.run(ops); err != nil {
+		return err
+	}
+	if m.outs[seg.Value] {
+		r.copyTo(seg.Value, r.where[seg.Value], loc{ptr: r.buffer(seg.Value, r.base(seg.Value)), step: 16})
+	}
+	return nil
+}
+
+// attentionRegion emits attention over the paged state.
+func (g *cpuGen) attentionRegion(s *schedule, op *ir.Op) error {
+	st := g.states[op.Args[1].Value]
+	k, err := g.only("attention", st.elem)
+	if err != nil {
+		return fmt.Errorf("%s: %w", pos(op), err)
+	}
+	sym := g.use(k, st.elem, "extern void %s(const ifl_attention *a);")
+	q, out := op.Args[0].Value, op.Results[0]
+	addr, err := g.stateAt(op.Args[1], s.layer)
+	if err != nil {
+		return err
+	}
+	r := g.wholeRows(s, role(out))
+	sinks := "NULL"
+	if op.Bool("sinks") {
+		if sinks, err = r.vector(op.Args[len(op.Args)-1]); err != nil {
+			return err
+		}
+	} else if len(op.Args) > 2 {
+		return fmt.Errorf("%s: the cpu target has no attention with a bias table", pos(op))
+	}
+	g.begin(s, "attention", fmt.Sprintf("attention: %d heads on %d of width %d, %s state.", op.Int("heads"), op.Int("kv_heads"), st.dim, st.elem))
+	w := g.w
+	alibi := "NULL"
+	if sl := op.Floats("alibi"); len(sl) > 0 {
+		w.p("static const float slopes[] = %s;", cFloats(sl))
+		alibi = "slopes"
+	}
+	window := strconv.Itoa(op.IntAt("window", 0))
+	if ws := op.Ints("window"); len(ws) > 1 {
+		w.p("static const int32_t windows[] = %s;", cInts(ws))
+		window = "windows[" + r.iteration() + "]"
+	}
+	scale := op.Float("scale")
+	if !op.Has("scale") {
+		scale = 1 / math.Sqrt(float64(st.dim))
+	}
+	causal := 0
+	if op.Bool("causal") {
+		causal = 1
+	}
+	w.p("const ifl_attention a = {")
+	w.p(".step = s, .team = c->team, .tid = tid, .threads = c->threads,")
+	w.p(".q = %s, .ldq = %d, .out = %s, .ldo = %d,", g.slotPtr(q), round16(q.Type.Cols()), g.slotPtr(out), round16(out.Type.Cols()))
+	w.p(".state = %s, .page_bytes = %d,", addr, st.page)
+	w.p(".heads = %d, .kv_heads = %d, .dim = %d, .vdim = %d,", op.Int("heads"), op.Int("kv_heads"), st.dim, st.vdim)
+	w.p(".scale = %s, .softcap = %s, .window = %s, .causal = %d,", cFloat(scale), cFloat(op.Float("softcap")), window, causal)
+	w.p(".alibi = %s, .sinks = %s, .scratch = c->attention, .scratch_bytes = c->attention_bytes,", alibi, sinks)
+	w.p("};")
+	w.p("%s(&a);", sym)
+	g.end()
+	g.need.attends = true
+	g.need.heads = max(g.need.heads, op.Int("heads"))
+	g.need.vdim = max(g.need.vdim, st.vdim)
+	return nil
+}

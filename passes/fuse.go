@@ -1,0 +1,247 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// FuseRegions groups each matmul with the row ops in front of it and the ops
+// behind it that need only its tiles.
+var FuseRegions = &Pass{
+	Name: "fuse-regions",
+	Doc:  "Puts each matmul into a region with the row ops that only matmuls read (norms and rounding are cloned in front of each), and with the ops behind it that are local to a tile of its output: bias, activation, gate·up, residual, rope, appending keys and values.",
+	Run:  fuseRegions,
+}
+
+func fuseRegions(env *Env, m *ir.Module) error {
+	f := &fuser{env: env, names: ir.NewNames(m)}
+	for _, g := range m.Graphs {
+		for _, b := range g.Blocks() {
+			if err := f.block(g, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+type fuser struct {
+	env   *Env
+	names *ir.Names
+}
+
+func (f *fuser) block(g *ir.Graph, b *ir.Block) error {
+	for _, root := range slices.Clone(b.Ops) {
+		if root.Def.Name != "matmul" {
+			continue
+		}
+		if err := f.region(g, b, root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// region makes the region of one matmul, where there is anything to fuse.
+func (f *fuser) region(g *ir.Graph, b *ir.Block, root *ir.Op) error {
+	uses := ir.Uses(g)
+	front := prologue(b, root, uses)
+	tail := epilogue(b, root)
+	if len(front)+len(tail) == 0 {
+		return nil
+	}
+	body := &ir.Block{}
+	f.cloneFront(front, root, body)
+	at := b.Index(root)
+	inside := map[*ir.Op]bool{root: true}
+	for _, op := range tail {
+		inside[op] = true
+	}
+	body.Ops = append(body.Ops, root)
+	body.Ops = append(body.Ops, tail...)
+	names := f.yield(body, inside, uses)
+	region, err := ir.NewRegion(ir.Fuse, nil, nil, body, names...)
+	if err != nil {
+		return err
+	}
+	region.Pos = root.Pos
+	for i, y := range body.Yield {
+		replaceOutside(g, region, y, region.Results[i])
+	}
+	b.Ops = slices.DeleteFunc(b.Ops, func(op *ir.Op) bool { return inside[op] })
+	b.Insert(at, region)
+	return nil
+}
+
+// yield lists the values of the region that something outside reads, and names
+// the region's results after them; inside they get fresh names.
+func (f *fuser) yield(body *ir.Block, inside map[*ir.Op]bool, uses map[*ir.Value][]ir.Use) []string {
+	var names []string
+	for _, op := range body.Ops {
+		if !inside[op] {
+			continue
+		}
+		for _, r := range op.Results {
+			if slices.ContainsFunc(uses[r], func(u ir.Use) bool { return u.Op == nil || !inside[u.Op] }) {
+				body.Yield = append(body.Yield, r)
+				names = append(names, r.Name)
+				r.Name = f.names.Fresh(r.Name + "_t")
+			}
+		}
+	}
+	return names
+}
+
+// replaceOutside redirects uses of a value outside the region to its result.
+func replaceOutside(g *ir.Graph, region *ir.Op, from, to *ir.Value) {
+	for _, b := range g.Blocks() {
+		if b == region.Body {
+			continue
+		}
+		for _, op := range b.Ops {
+			if slices.Contains(region.Body.Ops, op) {
+				continue
+			}
+			for i := range op.Args {
+				if op.Args[i].Value == from {
+					op.Args[i].Value = to
+				}
+			}
+		}
+		for i, y := range b.Yield {
+			if y == from {
+				b.Yield[i] = to
+			}
+		}
+	}
+}
+
+// prologue is the chain of row ops in front of the root, in order, that may be
+// cloned into its region: each is read by nothing but matmuls and such chains.
+func prologue(b *ir.Block, root *ir.Op, uses map[*ir.Value][]ir.Use) []*ir.Op {
+	var chain []*ir.Op
+	v := root.Args[0].Value
+	for v.Kind == ir.Result && b.Index(v.Op) >= 0 && inFront(v.Op) && onlyMatmuls(v, uses, 0) {
+		chain = append(chain, v.Op)
+		v = v.Op.Args[0].Value
+	}
+	slices.Reverse(chain)
+	return chain
+}
+
+// inFront says whether an op is cheap enough to be done anew for each matmul.
+func inFront(op *ir.Op) bool {
+	switch op.Def.Name {
+	case "rmsnorm", "layernorm", "l2norm", "quantize_act", "scale":
+		return true
+	}
+	return false
+}
+
+// onlyMatmuls says whether every use of a value is a matmul's input, perhaps
+// by way of further ops in front.
+func onlyMatmuls(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
+	for _, u := range uses[v] {
+		switch {
+		case u.Op == nil || depth > 4:
+			return false
+		case u.Op.Def.Name == "matmul" && u.Arg == 0:
+		case inFront(u.Op) && u.Arg == 0 && onlyMatmuls(u.Op.Results[0], uses, depth+1):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// cloneFront puts copies of the chain into the region and makes the root read
+// them. The originals die when their last matmul has its copy.
+func (f *fuser) cloneFront(front []*ir.Op, root *ir.Op, body *ir.Block) {
+	var prev *ir.Value
+	for _, op := range front {
+		c := *op
+		c.Args = slices.Clone(op.Args)
+		c.Attrs = slices.Clone(op.Attrs)
+		if prev != nil {
+			c.Args[0] = ir.A(prev)
+		}
+		r := *op.Results[0]
+		r.Op = &c
+		r.Name = f.names.Fresh(r.Name)
+		c.Results = []*ir.Value{&r}
+		body.Ops = append(body.Ops, &c)
+		prev = &r
+	}
+	if prev != nil {
+		root.Args[0] = ir.A(prev)
+	}
+}
+
+// epilogue grows the run of ops behind the root as long as they stay local to
+// its tiles and everything else they read is there before the root.
+func epilogue(b *ir.Block, root *ir.Op) []*ir.Op {
+	var tail []*ir.Op
+	at := b.Index(root)
+	inside := map[*ir.Value]bool{root.Result(): true}
+	for _, op := range b.Ops[at+1:] {
+		if !readsAny(op, inside) || !ready(b, op, inside, at) {
+			continue
+		}
+		if op.Def.Is(ir.Writes) && crossesState(b.Ops[at+1:], op) {
+			continue
+		}
+		grown := append(slices.Clone(tail), op)
+		if _, err := templates.PlanTail(root, grown); err != nil {
+			continue
+		}
+		tail = grown
+		for _, r := range op.Results {
+			inside[r] = true
+		}
+	}
+	return useful(tail)
+}
+
+func readsAny(op *ir.Op, inside map[*ir.Value]bool) bool {
+	return slices.ContainsFunc(op.Args, func(a ir.Arg) bool { return inside[a.Value] })
+}
+
+// ready says whether what the op reads from outside the region stands before
+// place at of the block.
+func ready(b *ir.Block, op *ir.Op, inside map[*ir.Value]bool, at int) bool {
+	for _, a := range op.Args {
+		if a.Kind != ir.Result || inside[a.Value] {
+			continue
+		}
+		if i := b.Index(a.Op); i >= at {
+			return false
+		}
+	}
+	return true
+}
+
+// crossesState says whether moving a write up would pass another op on the
+// same state.
+func crossesState(between []*ir.Op, write *ir.Op) bool {
+	for _, op := range between {
+		if op == write {
+			return false
+		}
+		if (op.Def.Is(ir.Reads) || op.Def.Is(ir.Writes)) && slices.ContainsFunc(op.Args, func(a ir.Arg) bool { return a.Value == write.Args[0].Value }) {
+			return true
+		}
+	}
+	return false
+}
+
+// useful drops a tail that only names parts: a split alone gains nothing.
+func useful(tail []*ir.Op) []*ir.Op {
+	for _, op := range tail {
+		if op.Def.Name != "split" {
+			return tail
+		}
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package passes
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// MergeProjections joins matmuls that read one input into one matmul.
+var MergeProjections = &Pass{
+	Name: "merge-projections",
+	Doc:  "Joins the query, key and value projections of one input into one matmul on concatenated rows, and a gate and an up projection into one on rows interleaved by panels of 16, so that each input is read and rounded once and the product of the two stays in a tile.",
+	Run:  mergeProjections,
+}
+
+func mergeProjections(env *Env, m *ir.Module) error {
+	mg := &merger{env: env, mod: m, names: ir.NewNames(m)}
+	for _, g := range m.Graphs {
+		for _, b := range g.Blocks() {
+			if err := mg.block(g, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+type merger struct {
+	env   *Env
+	mod   *ir.Module
+	names *ir.Names
+}
+
+// block merges within one block: first pairs that meet in a product, then what
+// leads to attention.
+func (mg *merger) block(g *ir.Graph, b *ir.Block) error {
+	for i := 0; i < len(b.Ops); i++ {
+		gate := b.Ops[i]
+		if gate.Def.Name != "matmul" {
+			continue
+		}
+		group := siblings(b, gate)
+		uses := ir.Uses(g)
+		if pair := gated(group, uses); pair != nil {
+			if err := mg.merge(g, b, pair, "interleave", pair[0].Args[1].Name+"_"+pair[1].Args[1].Name); err != nil {
+				return err
+			}
+			i--
+			continue
+		}
+		var attn []*ir.Op
+		for _, op := range group {
+			if op.Args[1].Type.Shape[0].N%16 == 0 && feedsAttention(op.Result(), uses, 0) {
+				attn = append(attn, op)
+			}
+		}
+		if len(attn) > 1 && attn[0] == gate {
+			if err := mg.merge(g, b, attn, "concat", joined(attn)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// siblings lists the matmuls of the block from gate on that read its input by
+// weights of its type.
+func siblings(b *ir.Block, gate *ir.Op) []*ir.Op {
+	var out []*ir.Op
+	for _, op := range b.Ops[b.Index(gate):] {
+		if op.Def.Name == "matmul" && op.Args[0].Value == gate.Args[0].Value && sameKind(op.Args[1], gate.Args[1]) {
+			out = append(out, op)
+		}
+	}
+	return out
+}
+
+// sameKind says whether two weights can be stacked: one type, one array shape,
+// used with the same index.
+func sameKind(a, b ir.Arg) bool {
+	if a.Type.Elem != b.Type.Elem || len(a.Count) != len(b.Count) || len(a.Index) != len(b.Index) {
+		return false
+	}
+	for i := range a.Count {
+		if a.Count[i] != b.Count[i] {
+			return false
+		}
+	}
+	for i := range a.Index {
+		if a.Index[i] != b.Index[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// gated finds, for the first matmul, the other one whose output it meets in a
+// product with nothing but elementwise ops of one input between.
+func gated(group []*ir.Op, uses map[*ir.Value][]ir.Use) []*ir.Op {
+	first := group[0]
+	n := first.Args[1].Type.Shape[0].N
+	if n%16 != 0 {
+		return nil
+	}
+	mul := product(first.Result(), uses)
+	if mul == nil {
+		return nil
+	}
+	for _, op := range group[1:] {
+		if op.Args[1].Type.Shape[0].N == n && product(op.Result(), uses) == mul {
+			return []*ir.Op{first, op}
+		}
+	}
+	return nil
+}
+
+// product follows a value through single uses by elementwise ops to a mul of
+// two computed values.
+func product(v *ir.Value, uses map[*ir.Value][]ir.Use) *ir.Op {
+	for range 8 {
+		us := uses[v]
+		if len(us) != 1 || us[0].Op == nil || !us[0].Op.Def.Is(ir.Elementwise) {
+			return nil
+		}
+		op := us[0].Op
+		if op.Def.Name == "mul" && op.Args[0].Kind != ir.Weight && op.Args[1].Kind != ir.Weight {
+			return op
+		}
+		v = op.Result()
+	}
+	return nil
+}
+
+// feedsAttention says whether a value reaches attention or a state through
+// bias, norm and rope only.
+func feedsAttention(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
+	if depth > 8 {
+		return false
+	}
+	for _, u := range uses[v] {
+		switch {
+		case u.Op == nil:
+			return false
+		case u.Op.Def.Name == "kv_append", u.Op.Def.Name == "attention" && u.Arg == 0:
+			return true
+		case u.Op.Def.Is(ir.Elementwise), u.Op.Def.Name == "rope", u.Op.Def.Attr("heads") != nil && u.Op.Def.Is(ir.RowWise):
+			if feedsAttention(u.Op.Results[0], uses, depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func joined(ops []*ir.Op) string {
+	name := ""
+	for i, op := range ops {
+		if i > 0 {
+			name += "_"
+		}
+		name += op.Args[1].Name
+	}
+	return name
+}
+
+// merge replaces the matmuls by one, at the place of the first, and a split.
+func (mg *merger) merge(g *ir.Graph, b *ir.Block, ops []*ir.Op, how, name string) error {
+	first := ops[0]
+	w := &ir.Value{Name: mg.names.Fresh(name), Kind: ir.Weight, Type: first.Args[1].Type, Count: first.Args[1].Count,
+		Recipe: &tensor.Recipe{Op: how}}
+	rows, sizes := 0, []int(nil)
+	for _, op := range ops {
+		n := op.Args[1].Type.Shape[0].N
+		rows += n
+		sizes = append(sizes, n)
+		w.Recipe.Args = append(w.Recipe.Args, &tensor.Recipe{Op: "weight", Name: op.Args[1].Name})
+	}
+	w.Type = ir.T(w.Type.Elem, ir.N(rows), w.Type.Shape[1])
+	mg.mod.Weights = append(mg.mod.Weights, w)
+	mm, err := ir.NewOp(first.Def, []ir.Arg{first.Args[0], {Value: w, Index: first.Args[1].Index}}, nil, mg.names.Fresh(name+"_y"))
+	if err != nil {
+		return fmt.Errorf("merging %s: %w", name, err)
+	}
+	mm.Pos = first.Pos
+	var as ir.Attrs
+	as.Set("sizes", sizes)
+	if how == "interleave" {
+		as.Set("panel", 16)
+	}
+	var outs []string
+	for _, op := range ops {
+		outs = append(outs, mg.names.Fresh(op.Result().Name))
+	}
+	sp, err := ir.NewOp(mg.env.Ops.Lookup("split"), []ir.Arg{ir.A(mm.Result())}, as, outs...)
+	if err != nil {
+		return fmt.Errorf("merging %s: %w", name, err)
+	}
+	sp.Pos = first.Pos
+	b.Insert(b.Index(first), mm, sp)
+	for i, op := range ops {
+		g.ReplaceUses(op.Result(), sp.Results[i])
+		b.Remove(b.Index(op))
+		sp.Results[i].Name = op.Result().Name
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package passes
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Pipeline is every pass, in order.
+var Pipeline = []*Pass{
+	Quantize,         // before merging: only projections of one type can be merged
+	MergeProjections, // before fusing: a merged matmul has one tail
+	FuseRegions,      // fixes the regions, which are what kernels implement
+	SelectKernels,    // by the shape and type of each region's root
+	PlanBuffers,      // last: lifetimes follow from the regions
+}
+
+// order states what must stand before what; a test holds Pipeline to it.
+var order = []struct{ before, after, why string }{
+	{"quantize", "merge-projections", "projections of different types cannot share a matmul"},
+	{"merge-projections", "fuse-regions", "a merged matmul has one tail"},
+	{"fuse-regions", "select-kernels", "kernels implement regions"},
+	{"fuse-regions", "plan-buffers", "values inside a region need no buffer"},
+}
+
+// Named picks passes of the pipeline by name, in the order given.
+func Named(names []string) ([]*Pass, error) {
+	var out []*Pass
+	for _, n := range names {
+		p := Lookup(n)
+		if p == nil {
+			return nil, fmt.Errorf("unknown pass %q (have: %s)", n, strings.Join(Names(), ", "))
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// Lookup finds a pass by name, or gives nil.
+func Lookup(name string) *Pass {
+	for _, p := range Pipeline {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Names lists the passes in order.
+func Names() []string {
+	var out []string
+	for _, p := range Pipeline {
+		out = append(out, p.Name)
+	}
+	return out
+}

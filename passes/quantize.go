@@ -1,0 +1,154 @@
+package passes
+
+import (
+	"fmt"
+	"path"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// TypeRules choose element types. The zero value keeps every weight in the
+// type it is stored in, or the nearest one that kernels read.
+type TypeRules struct {
+	Default   tensor.DType // of matrices; Invalid: as stored
+	Weights   []TypeRule   // exceptions; the last one that matches wins
+	Threshold int          // matrices of fewer elements stay float (Inferflow's tensor_quant_threshold)
+	KV        tensor.DType // of states; Invalid: as lowered
+}
+
+// A TypeRule gives the weights whose name matches a pattern (as path.Match) a type.
+type TypeRule struct {
+	Pattern string
+	Type    tensor.DType
+}
+
+// Quantize gives matrices their compute types, as recipes, and rounds
+// activations where the kernels of a type want them rounded.
+var Quantize = &Pass{
+	Name:      "quantize",
+	Doc:       "Gives each matrix the element type asked for, as a recipe the loader obeys, and puts quantize_act before matmuls whose kernels compute on int8 activations. Weights that no rule names keep the type they are stored in where a kernel reads it.",
+	Tolerance: 0.2,
+	Run:       quantize,
+}
+
+func quantize(env *Env, m *ir.Module) error {
+	for _, s := range m.States {
+		if env.Types.KV == tensor.Invalid {
+			break
+		}
+		for i := range s.State.Fields {
+			s.State.Fields[i].Elem = env.Types.KV
+		}
+	}
+	done := map[*ir.Value]bool{}
+	for _, g := range m.Graphs {
+		for op := range g.All() {
+			if op.Def.Name != "matmul" && op.Def.Name != "embed" {
+				continue
+			}
+			if w := op.Args[1].Value; !done[w] {
+				done[w] = true
+				if err := quantizeWeight(env, w); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	names := ir.NewNames(m)
+	for _, g := range m.Graphs {
+		for _, b := range g.Blocks() {
+			if err := quantizeActivations(env, b, names); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// quantizeWeight sets the type of one matrix.
+func quantizeWeight(env *Env, w *ir.Value) error {
+	stored := w.Type.Elem
+	t := tensor.ComputeType(stored)
+	n, k := w.Type.Shape[0].N, w.Type.Cols()
+	named := false
+	if env.Types.Default != tensor.Invalid && (n*k >= env.Types.Threshold || env.Types.Default.IsFloat()) {
+		t, named = env.Types.Default, true
+	} else if env.Types.Default != tensor.Invalid && !stored.IsFloat() {
+		t = tensor.F16
+	}
+	for _, r := range env.Types.Weights {
+		ok, err := path.Match(r.Pattern, w.Name)
+		if err != nil {
+			return fmt.Errorf("pattern %q of a weight type: %w", r.Pattern, err)
+		}
+		if ok {
+			t, named = r.Type, true
+		}
+	}
+	if k%t.Block() != 0 {
+		if named {
+			env.notice("%s keeps f16: its %d columns are not whole blocks of %s", w, k, t)
+		}
+		t = tensor.F16
+	}
+	if t == stored {
+		return nil
+	}
+	w.Recipe = &tensor.Recipe{Op: "quantize", Args: []*tensor.Recipe{w.Recipe}, Type: t}
+	w.Type.Elem = t
+	return nil
+}
+
+// quantizeActivations rounds the inputs of matmuls whose kernels want it, once
+// for each input and type.
+func quantizeActivations(env *Env, b *ir.Block, names *ir.Names) error {
+	type key struct {
+		x *ir.Value
+		t tensor.DType
+	}
+	made := map[key]*ir.Value{}
+	for i := 0; i < len(b.Ops); i++ {
+		op := b.Ops[i]
+		if op.Def.Name != "matmul" || op.Args[0].Type.Elem != tensor.F32 {
+			continue
+		}
+		t, err := activation(env, op.Args[1].Type.Elem)
+		if err != nil {
+			return fmt.Errorf("%s: %w", op.Args[1].Value, err)
+		}
+		if t == tensor.F32 {
+			continue
+		}
+		k := key{op.Args[0].Value, t}
+		if made[k] == nil {
+			var as ir.Attrs
+			as.Set("type", t)
+			q, err := ir.NewOp(env.Ops.Lookup("quantize_act"), []ir.Arg{op.Args[0]}, as, names.Fresh(op.Args[0].Name+"_q"))
+			if err != nil {
+				return err
+			}
+			q.Pos = op.Pos
+			b.Insert(i, q)
+			i++
+			made[k] = q.Result()
+		}
+		op.Args[0] = ir.A(made[k])
+	}
+	return nil
+}
+
+// activation is the type that kernels for weights of type w take.
+func activation(env *Env, w tensor.DType) (tensor.DType, error) {
+	ks := env.Kernels.Candidates("matmul", w)
+	if len(ks) == 0 {
+		return tensor.Invalid, fmt.Errorf("no kernel multiplies by weights of type %s", w)
+	}
+	act := templates.Act(w)
+	t, ok := tensor.ParseDType(act)
+	if !ok {
+		return tensor.Invalid, fmt.Errorf("bug: kernels for %s take activations of unknown type %q", w, act)
+	}
+	return t, nil
+}

@@ -1,0 +1,105 @@
+package passes
+
+import (
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// SelectKernels notes which implementation computes each matmul at which row
+// count (FlashDecoding++ §5).
+var SelectKernels = &Pass{
+	Name: "select-kernels",
+	Doc:  "Notes on each matmul which implementation computes it from how many rows on: GEMV, flat GEMM or GEMM, by the measured profile of the device, or by a roofline estimate where there is none. Every legal candidate is emitted; the note is only the default of the dispatch table.",
+	Run:  selectKernels,
+}
+
+func selectKernels(env *Env, m *ir.Module) error {
+	for _, g := range m.Graphs {
+		for _, b := range g.Blocks() {
+			for _, op := range b.Ops {
+				if root := rootOf(op); root != nil && root.Def.Name == "matmul" && b != bodyOfFuse(g, root) {
+					op.Notes.Set(kernelNote(env, root))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// rootOf is the root of a region, or the op itself when it stands alone.
+func rootOf(op *ir.Op) *ir.Op {
+	if op.Def.Name != "fuse" {
+		if op.Def.Is(ir.Root) {
+			return op
+		}
+		return nil
+	}
+	for _, o := range op.Body.Ops {
+		if o.Def.Is(ir.Root) {
+			return o
+		}
+	}
+	return nil
+}
+
+// bodyOfFuse is the body of the region that holds the op, if any does: the
+// note stands on the region, not on the op inside.
+func bodyOfFuse(g *ir.Graph, root *ir.Op) *ir.Block {
+	for _, f := range g.FindOps("fuse") {
+		if f.Body.Index(root) >= 0 {
+			return f.Body
+		}
+	}
+	return nil
+}
+
+func kernelNote(env *Env, root *ir.Op) ir.Note {
+	w := root.Args[1]
+	n, k, dt := w.Type.Shape[0].N, w.Type.Cols(), w.Type.Elem
+	var impls []string
+	for _, c := range env.Kernels.Candidates("matmul", dt) {
+		impls = append(impls, c.Impl)
+	}
+	var cases []Case
+	ok := false
+	if env.Profile != nil {
+		cases, ok = env.Profile.Choose(n, k, dt, impls)
+	}
+	if !ok {
+		cases = roofline(dt, impls)
+	}
+	note := ir.Note{Name: "kernel"}
+	for i, c := range cases {
+		a := ir.NoteArg{Val: c.Impl}
+		if i > 0 {
+			a.Of, a.From = "rows", c.Rows
+		}
+		note.Args = append(note.Args, a)
+	}
+	return note
+}
+
+// roofline is the choice without a measurement. One row is bound by the bytes
+// of the weights, which GEMV and flat GEMM both stream once; a second row
+// makes GEMV read them twice. Unpacking a panel once pays when it is spread
+// over so many rows that the product is bound by arithmetic: for a type whose
+// codes need decoding from about 128 rows on, for plain 8-bit codes never.
+func roofline(dt tensor.DType, impls []string) []Case {
+	var cases []Case
+	for _, im := range impls {
+		switch im {
+		case "gemv":
+			cases = append(cases, Case{1, im})
+		case "flat_gemm":
+			cases = append(cases, Case{2, im})
+		case "gemm":
+			if dt.IsBlock() && dt.RowBytes(64) < 64 {
+				cases = append(cases, Case{128, im})
+			}
+		}
+	}
+	if len(cases) == 0 && len(impls) > 0 {
+		cases = []Case{{1, impls[0]}}
+	}
+	return cases
+}

@@ -1,0 +1,153 @@
+package templates
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir"
+)
+
+// A Tail says how the ops behind a matmul are computed tile by tile: the
+// columns of its output fall into segments, each with its own ops, and every
+// op needs only columns of one group of a segment.
+type Tail struct {
+	Group    int // columns that must be computed together: a multiple of 16
+	Segments []*Segment
+	Halves   map[*ir.Value]int // values of an interleaved split → number of parts
+	Whole    bool              // one segment whose ops are all elementwise: any run of groups is one slice
+}
+
+// A Segment is a run of columns lo ≤ c < hi of a matmul's output: all of them,
+// or one part of a split.
+type Segment struct {
+	Lo, Hi int
+	Value  *ir.Value // the root's result, or the part
+	Ops    []*ir.Op
+	In     map[*ir.Value]bool // values that live in this segment
+}
+
+// PlanTail plans the ops behind a matmul, in order, or says which one is not
+// local to a tile of the output and why.
+func PlanTail(root *ir.Op, ops []*ir.Op) (*Tail, error) {
+	out := root.Results[0]
+	t := &Tail{Group: 16, Halves: map[*ir.Value]int{}, Whole: true}
+	t.Segments = []*Segment{{Lo: 0, Hi: out.Type.Cols(), Value: out, In: map[*ir.Value]bool{out: true}}}
+	for i, op := range ops {
+		if op.Def.Name == "split" {
+			if err := t.split(op, i); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := t.add(op); err != nil {
+			return nil, err
+		}
+	}
+	for i, s := range t.Segments {
+		if s.Lo%t.Group != 0 || i+1 < len(t.Segments) && s.Hi%t.Group != 0 {
+			return nil, fmt.Errorf("columns %d to %d are not whole groups of %d", s.Lo, s.Hi, t.Group)
+		}
+	}
+	return t, nil
+}
+
+// split cuts the one segment into parts, or marks interleaved ones.
+func (t *Tail) split(op *ir.Op, at int) error {
+	if at != 0 || op.Args[0].Value != t.Segments[0].Value {
+		return fmt.Errorf("op split: only the output itself can be split in a tile, before anything else")
+	}
+	if p := op.Int("panel"); p == 16 {
+		n := len(op.Results)
+		t.Group = 16 * n
+		for _, r := range op.Results {
+			t.Halves[r] = n
+			t.Segments[0].In[r] = true
+			if r.Type.Cols()%16 != 0 {
+				return fmt.Errorf("op split: %s has %d columns, not whole panels of 16", r, r.Type.Cols())
+			}
+		}
+		t.Segments[0].Ops = append(t.Segments[0].Ops, op)
+		return nil
+	}
+	t.Whole = false
+	t.Segments = nil
+	lo := 0
+	for _, r := range op.Results {
+		hi := lo + r.Type.Cols()
+		t.Segments = append(t.Segments, &Segment{Lo: lo, Hi: hi, Value: r, In: map[*ir.Value]bool{r: true}})
+		lo = hi
+	}
+	return nil
+}
+
+// add puts an op into the segment of its arguments.
+func (t *Tail) add(op *ir.Op) error {
+	var segs []*Segment
+	inside := func(a ir.Arg) *Segment {
+		for _, s := range t.Segments {
+			if s.In[a.Value] {
+				return s
+			}
+		}
+		return nil
+	}
+	halves := 0
+	for _, a := range op.Args {
+		if s := inside(a); s != nil {
+			if len(segs) == 0 || segs[len(segs)-1] != s {
+				segs = append(segs, s)
+			}
+			halves = max(halves, t.Halves[a.Value])
+		}
+	}
+	if len(segs) == 0 {
+		return fmt.Errorf("op %s does not read the output", op.Def.Name)
+	}
+	switch {
+	case op.Def.Is(ir.Elementwise):
+		for _, a := range op.Args {
+			if inside(a) != nil && t.Halves[a.Value] != halves {
+				return fmt.Errorf("op %s mixes an interleaved part with the whole", op.Def.Name)
+			}
+		}
+	case op.Def.Name == "kv_append":
+		for _, a := range op.Args[1:] {
+			if inside(a) == nil {
+				return fmt.Errorf("op kv_append: %s is not part of the output", a.Value)
+			}
+		}
+		for i, f := range op.Args[0].State.Fields {
+			t.align(f.Shape[len(f.Shape)-1])
+			s := inside(op.Args[1+i])
+			s.Ops = append(s.Ops, op)
+		}
+		return nil
+	case op.Def.Name == "rope" || op.Def.Attr("heads") != nil && op.Def.Is(ir.RowWise) && op.Int("heads") > 1:
+		if inside(op.Args[0]) == nil || halves > 0 {
+			return fmt.Errorf("op %s needs whole heads of the output", op.Def.Name)
+		}
+		t.align(op.Args[0].Type.Cols() / op.Int("heads"))
+	default:
+		return fmt.Errorf("op %s needs whole rows of the output", op.Def.Name)
+	}
+	if len(segs) > 1 {
+		return fmt.Errorf("op %s mixes columns of several parts", op.Def.Name)
+	}
+	for _, r := range op.Results {
+		segs[0].In[r] = true
+		if halves > 0 {
+			t.Halves[r] = halves
+		}
+	}
+	segs[0].Ops = append(segs[0].Ops, op)
+	return nil
+}
+
+// align makes groups hold whole heads.
+func (t *Tail) align(width int) {
+	t.Whole = false
+	a, b := t.Group, width
+	for b != 0 {
+		a, b = b, a%b
+	}
+	t.Group = t.Group / a * width
+}
