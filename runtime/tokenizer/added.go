@@ -162,19 +162,28 @@ func (m *tokenMatcher) find(text string, pos int) (start, end, index int) {
 		if !m.begin[text[start]] {
 			continue
 		}
-		at, best := int32(0), 0
-		for i := start; i < len(text); i++ {
-			to, ok := m.nodes[at].next[text[i]]
-			if !ok {
-				break
-			}
-			if at = to; m.nodes[at].token > 0 {
-				best, end = m.nodes[at].token, i+1
-			}
-		}
-		if best > 0 {
-			return start, end, best - 1
+		if end, index = m.longestAt(text, start); index >= 0 {
+			return start, end, index
 		}
 	}
 	return 0, 0, -1
+}
+
+// longestAt gives the longest token that begins at start; index < 0 if none does.
+func (m *tokenMatcher) longestAt(text string, start int) (end, index int) {
+	index = -1
+	if len(m.nodes) == 0 {
+		return 0, index
+	}
+	at := int32(0)
+	for i := start; i < len(text); i++ {
+		to, ok := m.nodes[at].next[text[i]]
+		if !ok {
+			break
+		}
+		if at = to; m.nodes[at].token > 0 {
+			end, index = i+1, m.nodes[at].token-1
+		}
+	}
+	return end, index
 }

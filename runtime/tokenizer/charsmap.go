@@ -14,11 +14,20 @@ type charsmap struct {
 	values string
 }
 
-// newCharsmap reads a little-endian u32 with the trie's size in bytes, the
-// trie, and the zero-terminated replacements. An empty map changes nothing.
+// newCharsmap makes a normaliser; an empty map changes nothing.
 func newCharsmap(data []byte) (normalizer, error) {
+	m, err := parseCharsmap(data)
+	if m == nil {
+		return normalizerSequence{}, err
+	}
+	return m, err
+}
+
+// parseCharsmap reads a little-endian u32 with the trie's size in bytes, the
+// trie, and the zero-terminated replacements; nil for no data.
+func parseCharsmap(data []byte) (*charsmap, error) {
 	if len(data) == 0 {
-		return normalizerSequence{}, nil
+		return nil, nil
 	}
 	if len(data) < 4 {
 		return nil, fmt.Errorf("precompiled_charsmap: %d bytes; expected at least 4", len(data))
@@ -35,33 +44,49 @@ func newCharsmap(data []byte) (normalizer, error) {
 }
 
 // lookup returns the replacement of the shortest prefix of key that has one,
-// and whether there is one, as the reference's transform does.
-func (m *charsmap) lookup(key string) (string, bool) {
+// and whether there is one, as Hugging Face's transform does.
+func (m *charsmap) lookup(key string) (text string, ok bool) {
+	m.prefixes(key, func(value uint32, _ int) bool {
+		text, ok = m.value(value)
+		return false
+	})
+	return text, ok
+}
+
+// longest returns the replacement of the longest prefix of s that has one.
+func (m *charsmap) longest(s string) (text string, used int, ok bool) {
+	m.prefixes(s, func(value uint32, n int) bool {
+		text, ok = m.value(value)
+		used = n
+		return true
+	})
+	return text, used, ok
+}
+
+// prefixes visits the values of the prefixes of key, shortest first, until
+// visit wants no more.
+func (m *charsmap) prefixes(key string, visit func(value uint32, n int) bool) {
 	if len(m.trie) == 0 {
-		return "", false
+		return
 	}
 	at := trieOffset(m.trie[0])
 	for i := range len(key) {
-		if key[i] == 0 {
-			return "", false
-		}
 		at ^= uint32(key[i])
-		if at >= uint32(len(m.trie)) {
-			return "", false
+		if key[i] == 0 || at >= uint32(len(m.trie)) {
+			return
 		}
 		unit := m.trie[at]
 		if unit&(1<<31|0xff) != uint32(key[i]) {
-			return "", false
+			return
 		}
 		at ^= trieOffset(unit)
-		if unit>>8&1 == 1 {
-			if at >= uint32(len(m.trie)) {
-				return "", false
-			}
-			return m.value(m.trie[at] & (1<<31 - 1))
+		if unit>>8&1 == 0 {
+			continue
+		}
+		if at >= uint32(len(m.trie)) || !visit(m.trie[at]&(1<<31-1), i+1) {
+			return
 		}
 	}
-	return "", false
 }
 
 func trieOffset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }

@@ -39,9 +39,31 @@ type modelDef struct {
 	IgnoreMerges bool    `json:"ignore_merges,omitempty"`
 	MaxWordChars int     `json:"max_input_chars_per_word,omitempty"`
 
+	SentencePiece *spDef `json:"sentencepiece,omitempty"`
+
 	Vocab  []vocabEntry `json:"-"`
-	Scores []float64    `json:"-"` // Unigram, one per entry of Vocab
-	Merges []merge      `json:"-"` // BPE, best first
+	Inner  []vocabEntry `json:"-"` // SentencePiece: its own pieces and ids
+	Scores []float64    `json:"-"` // Unigram: one per entry of Vocab; SentencePiece: of Inner
+	Merges []merge      `json:"-"` // BPE, best first; SentencePiece: in ids of Inner
+}
+
+// spDef is a SentencePiece model whose pieces are looked up in another
+// vocabulary, as the tokenizers of M2M-100 and Marian do.
+type spDef struct {
+	BPE          bool   `json:"bpe,omitempty"`
+	Charsmap     []byte `json:"charsmap,omitempty"`
+	DummyPrefix  bool   `json:"dummy_prefix,omitempty"`
+	RemoveSpaces bool   `json:"remove_spaces,omitempty"`
+	ByteFallback bool   `json:"byte_fallback,omitempty"`
+	// Types lists the pieces that are not normal ones: id to type.
+	Types map[int32]int `json:"types,omitempty"`
+	// LanguageCodes: a leading >>xx<< is a token of its own.
+	LanguageCodes bool `json:"language_codes,omitempty"`
+	// SpaceAfterSpecial: decoding puts a blank behind special tokens.
+	SpaceAfterSpecial bool   `json:"space_after_special,omitempty"`
+	UnkSurface        string `json:"unk_surface,omitempty"`
+	// Target lists the pieces of the model that decodes, if it is another one.
+	Target []string `json:"target,omitempty"`
 }
 
 type vocabEntry struct {

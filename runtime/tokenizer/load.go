@@ -20,6 +20,10 @@ type source struct {
 // need the conventions of the tokenizers that write them.
 var sources = []source{
 	{[]string{"tokenizer.json"}, loadHF},
+	{[]string{"sentencepiece.bpe.model", "vocab.json"}, loadM2M100},
+	{[]string{"source.spm", "vocab.json"}, loadMarian},
+	{[]string{"vocab.json", "merges.txt"}, loadVocabMerges},
+	{[]string{"vocab.txt"}, loadWordPiece},
 }
 
 // Load reads a tokenizer from a model folder's files and picks the source that

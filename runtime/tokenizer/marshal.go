@@ -7,12 +7,11 @@ import (
 	"math"
 )
 
-// The serialised form: magic, then three parts, each a uvarint count and its
-// elements. Part one is the definition as JSON (bytes). Part two is the
-// vocabulary: per token the id's distance from the previous one plus one
-// (varint) and the token's length (uvarint), then all tokens' text, then a byte
-// that says whether one float64 score per token follows. Part three is the
-// merges: left, right and joined id (uvarints).
+// The serialised form: magic, then five parts, each a uvarint count and its
+// elements. They are the definition as JSON (bytes); the vocabulary and the
+// inner vocabulary of a SentencePiece model: per token the distance of its id
+// from the one expected (varint) and its length (uvarint), then all texts; the
+// scores (float64); the merges: left, right and joined id (uvarints).
 const magic = "iflowc tokenizer 1\n"
 
 // Marshal writes the whole tokenizer in one self-contained, compact form.
@@ -24,23 +23,11 @@ func (t *Tokenizer) Marshal() ([]byte, error) {
 	m := &t.def.Model
 	out := append([]byte(magic), binary.AppendUvarint(nil, uint64(len(head)))...)
 	out = append(out, head...)
-	out = binary.AppendUvarint(out, uint64(len(m.Vocab)))
-	last := int64(-1)
-	for _, e := range m.Vocab {
-		out = binary.AppendVarint(out, int64(e.ID)-last-1)
-		out = binary.AppendUvarint(out, uint64(len(e.Token)))
-		last = int64(e.ID)
-	}
-	for _, e := range m.Vocab {
-		out = append(out, e.Token...)
-	}
-	if len(m.Scores) == len(m.Vocab) && len(m.Scores) > 0 {
-		out = append(out, 1)
-		for _, s := range m.Scores {
-			out = binary.LittleEndian.AppendUint64(out, math.Float64bits(s))
-		}
-	} else {
-		out = append(out, 0)
+	out = appendVocab(out, m.Vocab)
+	out = appendVocab(out, m.Inner)
+	out = binary.AppendUvarint(out, uint64(len(m.Scores)))
+	for _, s := range m.Scores {
+		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(s))
 	}
 	out = binary.AppendUvarint(out, uint64(len(m.Merges)))
 	for _, r := range m.Merges {
@@ -51,9 +38,23 @@ func (t *Tokenizer) Marshal() ([]byte, error) {
 	return out, nil
 }
 
+func appendVocab(out []byte, vocab []vocabEntry) []byte {
+	out = binary.AppendUvarint(out, uint64(len(vocab)))
+	last := int64(-1)
+	for _, e := range vocab {
+		out = binary.AppendVarint(out, int64(e.ID)-last-1)
+		out = binary.AppendUvarint(out, uint64(len(e.Token)))
+		last = int64(e.ID)
+	}
+	for _, e := range vocab {
+		out = append(out, e.Token...)
+	}
+	return out
+}
+
 // Unmarshal reads what Marshal wrote.
 func Unmarshal(data []byte) (*Tokenizer, error) {
-	r := &binaryReader{data: data}
+	r := &binaryReader{data: data, what: "serialised tokenizer"}
 	if string(r.bytes(uint64(len(magic)))) != magic {
 		return nil, fmt.Errorf("serialised tokenizer: offset 0: expected %q; was it written by another version?", magic)
 	}
@@ -61,7 +62,9 @@ func Unmarshal(data []byte) (*Tokenizer, error) {
 	if err := json.Unmarshal(r.bytes(r.uvarint()), d); err != nil && r.err == nil {
 		return nil, wrap("serialised tokenizer", err)
 	}
-	r.vocab(&d.Model)
+	d.Model.Vocab = r.vocab()
+	d.Model.Inner = r.vocab()
+	r.scores(&d.Model)
 	r.merges(&d.Model)
 	if r.err == nil && r.pos != len(data) {
 		r.err = fmt.Errorf("serialised tokenizer: offset %d: %d bytes are left over", r.pos, len(data)-r.pos)
@@ -81,11 +84,12 @@ type binaryReader struct {
 	data []byte
 	pos  int
 	err  error
+	what string // the source, for errors
 }
 
 func (r *binaryReader) fail(what string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("serialised tokenizer: offset %d: %s", r.pos, what)
+		r.err = fmt.Errorf("%s: offset %d: %s", r.what, r.pos, what)
 	}
 	r.pos = len(r.data)
 }
@@ -130,32 +134,35 @@ func (r *binaryReader) count(size int) int {
 	return int(n)
 }
 
-func (r *binaryReader) vocab(m *modelDef) {
-	n := r.count(2)
-	m.Vocab = make([]vocabEntry, n)
-	lengths := make([]uint64, n)
+func (r *binaryReader) vocab() []vocabEntry {
+	out := make([]vocabEntry, r.count(2))
+	lengths := make([]uint64, len(out))
 	last, total := int64(-1), uint64(0)
-	for i := range m.Vocab {
+	for i := range out {
 		last += r.varint() + 1
 		lengths[i] = r.uvarint()
 		if last < 0 || last > math.MaxInt32 || lengths[i] > uint64(len(r.data)) {
 			r.fail(fmt.Sprintf("token %d has id %d and %d bytes", i, last, lengths[i]))
-			return
+			return nil
 		}
-		m.Vocab[i].ID = int32(last)
+		out[i].ID = int32(last)
 		total += lengths[i]
 	}
 	text := string(r.bytes(total))
 	if r.err != nil {
-		return
+		return nil
 	}
 	for i, n := range lengths {
-		m.Vocab[i].Token, text = text[:n], text[n:]
+		out[i].Token, text = text[:n], text[n:]
 	}
-	if flag := r.bytes(1); len(flag) == 1 && flag[0] == 1 {
-		raw := r.bytes(8 * uint64(n))
-		m.Scores = make([]float64, len(raw)/8)
-		for i := range m.Scores {
+	return out
+}
+
+func (r *binaryReader) scores(m *modelDef) {
+	m.Scores = make([]float64, r.count(8))
+	raw := r.bytes(8 * uint64(len(m.Scores)))
+	for i := range m.Scores {
+		if r.err == nil {
 			m.Scores[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
 		}
 	}

@@ -48,6 +48,8 @@ func buildModel(d *modelDef, v *vocabulary, rawBytes bool) (model, error) {
 		return newWordPiece(d, v)
 	case "WordLevel":
 		return newWordLevel(d, v)
+	case "SentencePiece":
+		return newSentencePiece(d, v)
 	}
 	return nil, fmt.Errorf("model.type %q is not known; expected BPE, Unigram, WordPiece or WordLevel", d.Type)
 }

@@ -41,6 +41,10 @@ func build(d *definition) (*Tokenizer, error) {
 	if t.post, err = buildPost(d.PostProcessor, 0); err != nil {
 		return nil, err
 	}
+	if d.Decoder != nil && d.Decoder.Type == "SentencePiece" && d.Model.SentencePiece != nil {
+		t.decoder = []stageMaker{newSPStage(d, t.vocab, t.added)}
+		return t, nil
+	}
 	if t.decoder, err = buildDecoder(d.Decoder, 0); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,244 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// loadM2M100 reads vocab.json with sentencepiece.bpe.model: pieces are looked
+// up in vocab.json, language tokens follow behind it.
+func loadM2M100(f Files, c *hfConfig) (*definition, error) {
+	d, _, err := spOverVocab(f, "sentencepiece.bpe.model", "vocab.json")
+	if err != nil {
+		return nil, err
+	}
+	unk := "<unk>"
+	if t, ok := c.special["unk"]; ok {
+		unk = t.Content
+	}
+	d.Model.UnkToken = &unk
+	next := int32(len(d.Model.Vocab))
+	codes, ok := languageCodes[c.LanguageCodes]
+	if !ok {
+		codes = languageCodes["m2m100"]
+	}
+	ids := vocabMap(d.Model.Vocab)
+	for _, code := range codes {
+		token := "__" + code + "__"
+		if _, known := ids[token]; !known {
+			d.Model.Vocab = append(d.Model.Vocab, vocabEntry{token, next})
+			ids[token] = next
+		}
+		next++
+	}
+	var before, after []edgeToken
+	source := "en"
+	if c.SrcLang != "" {
+		source = c.SrcLang
+	}
+	if id, ok := ids["__"+source+"__"]; ok {
+		before = []edgeToken{{"__" + source + "__", id}}
+	}
+	if eos, ok := c.special["eos"]; ok {
+		if id, ok := ids[eos.Content]; ok {
+			after = []edgeToken{{eos.Content, id}}
+		}
+	}
+	d.PostProcessor = templateOf(before, after)
+	return d, nil
+}
+
+// loadMarian reads vocab.json with source.spm and target.spm: the source model
+// encodes, the target model decodes.
+func loadMarian(f Files, c *hfConfig) (*definition, error) {
+	d, _, err := spOverVocab(f, "source.spm", "vocab.json")
+	if err != nil {
+		return nil, err
+	}
+	d.Model.SentencePiece.LanguageCodes = true
+	d.Model.SentencePiece.SpaceAfterSpecial = true
+	unk := "<unk>"
+	if t, ok := c.special["unk"]; ok {
+		unk = t.Content
+	}
+	d.Model.UnkToken = &unk
+	if data := f["target.spm"]; len(data) > 0 {
+		target, err := parseSentencePiece(data)
+		if err != nil {
+			return nil, wrap("target.spm", err)
+		}
+		for _, p := range target.Pieces {
+			d.Model.SentencePiece.Target = append(d.Model.SentencePiece.Target, p.Text)
+		}
+	}
+	if eos, ok := c.special["eos"]; ok {
+		if id, ok := vocabMap(d.Model.Vocab)[eos.Content]; ok {
+			d.PostProcessor = templateOf(nil, []edgeToken{{eos.Content, id}})
+		}
+	}
+	return d, nil
+}
+
+// spOverVocab joins a SentencePiece model with a vocabulary of its own.
+func spOverVocab(f Files, model, vocab string) (*definition, *spModel, error) {
+	sp, err := parseSentencePiece(f[model])
+	if err != nil {
+		return nil, nil, wrap(model, err)
+	}
+	ids := map[string]int32{}
+	if err := json.Unmarshal(f[vocab], &ids); err != nil {
+		return nil, nil, wrap(vocab, err)
+	}
+	d := &definition{
+		Decoder: &component{Type: "SentencePiece"},
+		Model:   modelDef{Type: "SentencePiece", Vocab: sortedVocab(ids)},
+	}
+	sp.define(&d.Model)
+	return d, sp, nil
+}
+
+// define fills the part of a model that encodes as the library does.
+func (m *spModel) define(out *modelDef) {
+	def := &spDef{
+		BPE: m.Type == spBPE, Charsmap: m.Charsmap, DummyPrefix: m.DummyPrefix,
+		RemoveSpaces: m.RemoveSpaces, ByteFallback: m.ByteFallback, UnkSurface: m.UnkSurface,
+		Types: map[int32]int{},
+	}
+	var normal []vocabEntry
+	var scores []float64
+	for i, p := range m.Pieces {
+		e := vocabEntry{p.Text, int32(i)}
+		out.Inner = append(out.Inner, e)
+		out.Scores = append(out.Scores, float64(p.Score))
+		if p.Type != spNormal {
+			def.Types[e.ID] = p.Type
+			continue
+		}
+		normal = append(normal, e)
+		scores = append(scores, float64(p.Score))
+	}
+	if def.BPE {
+		out.Merges = mergesFromScores(normal, scores)
+	}
+	out.SentencePiece = def
+}
+
+func vocabMap(vocab []vocabEntry) map[string]int32 {
+	ids := make(map[string]int32, len(vocab))
+	for _, e := range vocab {
+		ids[e.Token] = e.ID
+	}
+	return ids
+}
+
+// loadVocabMerges reads vocab.json with merges.txt: byte-level BPE as GPT-2,
+// OPT and RoBERTa have it.
+func loadVocabMerges(f Files, c *hfConfig) (*definition, error) {
+	vocab := map[string]int32{}
+	if err := json.Unmarshal(f["vocab.json"], &vocab); err != nil {
+		return nil, err
+	}
+	var lines []string
+	for i, line := range strings.Split(string(f["merges.txt"]), "\n") {
+		line = strings.TrimRight(line, "\r")
+		if line == "" || (i == 0 && strings.HasPrefix(line, "#version")) {
+			continue
+		}
+		lines = append(lines, line)
+	}
+	pairs, err := splitMerges(lines)
+	if err != nil {
+		return nil, wrap("merges.txt", err)
+	}
+	merges, err := resolveMerges(pairs, vocab, "")
+	if err != nil {
+		return nil, wrap("merges.txt", err)
+	}
+	traits := byteLevelClasses[strings.TrimSuffix(c.Class, "Fast")]
+	d := &definition{
+		PreTokenizer: &component{Type: "ByteLevel", AddPrefixSpace: ptr(isTrue(c.AddPrefix))},
+		Decoder:      &component{Type: "ByteLevel"},
+		Model:        modelDef{Type: "BPE", Vocab: sortedVocab(vocab), Merges: merges},
+	}
+	if traits.pattern != "" {
+		d.PreTokenizer = &component{Type: "Sequence", Pretokenizers: append(isolated(traits.pattern),
+			component{Type: "ByteLevel", AddPrefixSpace: ptr(isTrue(c.AddPrefix)), UseRegex: ptr(false)})}
+	}
+	if traits.nfc {
+		d.Normalizer = &component{Type: "NFC"}
+	}
+	before, after := []string(nil), []string(nil)
+	switch {
+	case traits.clsSep:
+		before, after = []string{"cls", "bos"}, []string{"sep", "eos"}
+	case isTrue(c.AddBOS):
+		before = []string{"bos"}
+	}
+	d.PostProcessor = templateOf(c.firstNamed(vocab, before), c.firstNamed(vocab, after))
+	return d, nil
+}
+
+// byteLevelTraits says how a class differs from GPT-2's tokenizer.
+type byteLevelTraits struct {
+	clsSep  bool // texts stand between CLS and SEP
+	pattern string
+	nfc     bool
+}
+
+var byteLevelClasses = map[string]byteLevelTraits{
+	"RobertaTokenizer":    {clsSep: true},
+	"BartTokenizer":       {clsSep: true},
+	"LongformerTokenizer": {clsSep: true},
+	"LEDTokenizer":        {clsSep: true},
+	"MvpTokenizer":        {clsSep: true},
+	"Qwen2Tokenizer":      {pattern: qwen2Pattern, nfc: true},
+}
+
+// firstNamed finds the first of the roles that the configuration names and the
+// vocabulary has.
+func (c *hfConfig) firstNamed(vocab map[string]int32, roles []string) []edgeToken {
+	for _, role := range roles {
+		if t, ok := c.special[role]; ok {
+			if id, ok := vocab[t.Content]; ok {
+				return []edgeToken{{t.Content, id}}
+			}
+		}
+	}
+	return nil
+}
+
+// loadWordPiece reads vocab.txt, one token per line, as BERT has it.
+func loadWordPiece(f Files, c *hfConfig) (*definition, error) {
+	text := strings.TrimSuffix(strings.ReplaceAll(string(f["vocab.txt"]), "\r\n", "\n"), "\n")
+	ids := map[string]int32{}
+	for i, token := range strings.Split(text, "\n") {
+		ids[token] = int32(i)
+	}
+	names := map[string]string{"unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "mask": "[MASK]"}
+	for role, token := range names {
+		if _, ok := c.special[role]; !ok {
+			if _, ok := ids[token]; ok {
+				c.special[role] = addedToken{Content: token, Special: true}
+			}
+		}
+	}
+	if _, ok := c.special["unk"]; !ok {
+		return nil, fmt.Errorf("no token [UNK] found; tokenizer_config.json should name unk_token")
+	}
+	d := &definition{
+		Normalizer: &component{Type: "BertNormalizer", Lowercase: ptr(orTrue(c.LowerCase)),
+			StripAccents: c.StripAccents, HandleChineseChars: ptr(orTrue(c.ChineseChars))},
+		PreTokenizer:  &component{Type: "BertPreTokenizer"},
+		Decoder:       &component{Type: "WordPiece"},
+		PostProcessor: templateOf(c.firstNamed(ids, []string{"cls"}), c.firstNamed(ids, []string{"sep"})),
+		Model: modelDef{Type: "WordPiece", Prefix: "##", MaxWordChars: 100, Vocab: sortedVocab(ids),
+			UnkToken: ptr(c.special["unk"].Content)},
+	}
+	for _, role := range slices.Sorted(mapKeys(c.special)) {
+		t := c.special[role]
+		d.Added = append(d.Added, addedToken{Content: t.Content, Special: true})
+	}
+	return d, nil
+}

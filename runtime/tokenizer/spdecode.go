@@ -1,0 +1,156 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode"
+)
+
+// spStage decodes as the slow tokenizers of transformers around SentencePiece
+// do: stretches of pieces go through the library's own decoding, special tokens
+// are put between them as they are, and the whole is trimmed.
+type spStage struct {
+	whole wholeToken
+	def   *spDef
+	types map[string]int // pieces that the decoding model knows
+	role  func(string) spRole
+
+	texts   int    // finished sub-texts
+	pending bool   // this sub-text has tokens
+	written bool   // this sub-text has given text
+	blanks  string // blanks held back at its end
+	atStart bool   // the stretch has given no text yet
+	sawMark bool   // and a mark was dropped at its start
+}
+
+type spRole uint8
+
+const (
+	spPlain    spRole = iota
+	spSpecial         // stands between stretches of one sub-text
+	spSeparate        // a sub-text of its own
+)
+
+// newSPStage prepares the stage of a SentencePiece model.
+func newSPStage(d *definition, v *vocabulary, added *addedVocabulary) stageMaker {
+	m := &d.Model
+	types := make(map[string]int, len(m.Inner))
+	for _, e := range m.Inner {
+		types[e.Token] = spNormal
+		if t, ok := m.SentencePiece.Types[e.ID]; ok {
+			types[e.Token] = t
+		}
+	}
+	if len(m.SentencePiece.Target) > 0 {
+		inner := types
+		types = make(map[string]int, len(m.SentencePiece.Target))
+		for _, token := range m.SentencePiece.Target {
+			types[token] = max(inner[token], spNormal)
+		}
+	}
+	role := func(token string) spRole {
+		id, ok := added.ids[token]
+		_, inVocab := v.ids[token]
+		switch {
+		case !ok:
+			return spPlain
+		case !added.special[token] || (!inVocab && int(id) >= v.count):
+			return spSeparate
+		}
+		return spSpecial
+	}
+	return func() decodeStage { return &spStage{def: m.SentencePiece, types: types, role: role, atStart: true} }
+}
+
+func (s *spStage) push(text string, begin, end bool, out sink) {
+	token, ok := s.whole.add(text, begin, end)
+	if !ok {
+		return
+	}
+	switch s.role(token) {
+	case spSeparate:
+		s.endSubText(out)
+		s.separate(out)
+		out(token, true, true)
+		s.texts++
+		return
+	case spSpecial:
+		if s.def.SpaceAfterSpecial {
+			token += " "
+		}
+		s.write(token, out)
+		s.atStart, s.sawMark = true, false
+	default:
+		s.piece(token, out)
+	}
+	s.pending = true
+}
+
+// piece decodes one piece of a stretch (sentencepiece_processor.cc, Decode).
+func (s *spStage) piece(token string, out sink) {
+	if s.sawMark {
+		s.atStart = false
+	}
+	text := token
+	switch s.types[token] {
+	case spControl:
+		text = ""
+	case spUnknown:
+		text = s.def.UnkSurface
+	case 0: // not a piece: shown as it is
+		if s.def.SpaceAfterSpecial {
+			text = strings.ReplaceAll(text, mark, " ")
+		}
+	default:
+		if s.atStart && (s.def.DummyPrefix || s.def.RemoveSpaces) {
+			rest, cut := strings.CutPrefix(text, mark)
+			text = rest
+			s.sawMark = cut && !s.def.RemoveSpaces
+		}
+		text = strings.ReplaceAll(text, mark, " ")
+	}
+	if text != "" {
+		s.atStart = false
+	}
+	s.write(text, out)
+}
+
+// write gives text of the sub-text without the blanks at its two ends.
+func (s *spStage) write(text string, out sink) {
+	text = s.blanks + text
+	s.blanks = ""
+	if !s.written {
+		text = strings.TrimLeftFunc(text, unicode.IsSpace)
+	}
+	body := strings.TrimRightFunc(text, unicode.IsSpace)
+	s.blanks = text[len(body):]
+	if body == "" {
+		return
+	}
+	if !s.written {
+		s.separate(out)
+		s.written = true
+	}
+	out(body, true, true)
+}
+
+// separate puts the blank between sub-texts.
+func (s *spStage) separate(out sink) {
+	if s.texts > 0 {
+		out(" ", true, true)
+	}
+}
+
+func (s *spStage) endSubText(sink) {
+	if s.written {
+		s.texts++
+	}
+	s.pending, s.written, s.blanks, s.atStart, s.sawMark = false, false, "", true, false
+}
+
+// flush ends the last sub-text, which counts even when it is empty.
+func (s *spStage) flush(out sink) {
+	if s.pending && !s.written {
+		s.separate(out)
+	}
+	s.endSubText(out)
+}

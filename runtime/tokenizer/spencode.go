@@ -1,0 +1,196 @@
+package tokenizer
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// sentencePiece encodes as the SentencePiece library does (normalisation
+// included) and looks the pieces up in another vocabulary.
+type sentencePiece struct {
+	vocab    *vocabulary
+	unk      int32
+	def      *spDef
+	norm     spNormalizer
+	inner    *vocabulary
+	lattice  lattice
+	merges   map[uint64]mergeRule
+	userText *tokenMatcher // user-defined pieces, never split or joined
+	fallback map[byte]string
+}
+
+// mark stands for a blank in pieces.
+const mark = "▁"
+
+func newSentencePiece(d *modelDef, v *vocabulary) (*sentencePiece, error) {
+	sp := d.SentencePiece
+	if sp == nil || len(d.Scores) != len(d.Inner) {
+		return nil, fmt.Errorf("model SentencePiece: %d scores for %d pieces", len(d.Scores), len(d.Inner))
+	}
+	unk, err := unkID(d, v)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := newVocabulary(d.Inner)
+	if err != nil {
+		return nil, err
+	}
+	m := &sentencePiece{vocab: v, unk: unk, def: sp, inner: inner, userText: &tokenMatcher{}, fallback: map[byte]string{}}
+	m.norm = spNormalizer{dummyPrefix: sp.DummyPrefix, removeSpaces: sp.RemoveSpaces, userText: m.userText}
+	if m.norm.charsmap, err = parseCharsmap(sp.Charsmap); err != nil {
+		return nil, err
+	}
+	m.scorePieces(d)
+	m.merges = make(map[uint64]mergeRule, len(d.Merges))
+	rank := int32(0)
+	for i, r := range d.Merges {
+		n := uint32(min(len(d.Inner), len(inner.tokens)))
+		if uint32(r.Left) >= n || uint32(r.Right) >= n || uint32(r.Into) >= n ||
+			inner.tokens[r.Left]+inner.tokens[r.Right] != inner.tokens[r.Into] {
+			return nil, fmt.Errorf("merges[%d]: ids %d + %d -> %d do not join pieces", i, r.Left, r.Right, r.Into)
+		}
+		if i == 0 || d.Scores[r.Into] != d.Scores[d.Merges[i-1].Into] {
+			rank = int32(i) // equal scores share a rank: the leftmost pair goes first
+		}
+		m.merges[pairKey(r.Left, r.Right)] = mergeRule{rank, r.Into}
+	}
+	return m, nil
+}
+
+// scorePieces fills the lattice. User-defined pieces get a score that always
+// wins (unigram_model.cc, PopulateNodes).
+func (m *sentencePiece) scorePieces(d *modelDef) {
+	l := &m.lattice
+	l.scores, l.unk, l.single = make([]float64, len(m.inner.tokens)), -1, true
+	lowest, highest := math.Inf(1), math.Inf(-1)
+	for i, e := range d.Inner {
+		if m.typeOf(e.ID) == spNormal {
+			lowest, highest = min(lowest, d.Scores[i]), max(highest, d.Scores[i])
+		}
+	}
+	l.unkScore = lowest - unkPenalty
+	for i, e := range d.Inner {
+		switch m.typeOf(e.ID) {
+		case spNormal:
+			l.scores[e.ID] = d.Scores[i]
+			l.trie.add(e.Token, e.ID)
+		case spUserDefined:
+			l.scores[e.ID] = float64(utf8.RuneCountInString(e.Token))*highest - 0.1
+			l.trie.add(e.Token, e.ID)
+			m.userText.add(e.Token, int(e.ID))
+		case spByte:
+			if b, ok := byteToken(e.Token); ok {
+				m.fallback[b] = e.Token
+			}
+		}
+	}
+}
+
+func (m *sentencePiece) typeOf(id int32) int {
+	if t, ok := m.def.Types[id]; ok {
+		return t
+	}
+	return spNormal
+}
+
+func (m *sentencePiece) tokenize(ids []int32, text string) []int32 {
+	if m.def.LanguageCodes && strings.HasPrefix(text, ">>") {
+		if end := strings.Index(text, "<<"); end >= 0 {
+			ids = append(ids, m.id(text[:end+2]))
+			text = text[end+2:]
+		}
+	}
+	text = m.norm.normalize(text)
+	unknown := "" // neighbouring unknown pieces count as one
+	flush := func() {
+		if unknown != "" {
+			ids = m.appendUnknown(ids, unknown)
+			unknown = ""
+		}
+	}
+	m.segment(text, func(piece string, known bool) {
+		if !known {
+			unknown += piece
+			return
+		}
+		flush()
+		ids = append(ids, m.id(piece))
+	})
+	flush()
+	return ids
+}
+
+func (m *sentencePiece) id(piece string) int32 {
+	if id, ok := m.vocab.ids[piece]; ok {
+		return id
+	}
+	return m.unk
+}
+
+func (m *sentencePiece) appendUnknown(ids []int32, text string) []int32 {
+	if !m.def.ByteFallback {
+		return append(ids, m.id(text))
+	}
+	for i := range len(text) {
+		ids = append(ids, m.id(m.fallback[text[i]]))
+	}
+	return ids
+}
+
+// segment gives the pieces of normalised text from left to right.
+func (m *sentencePiece) segment(text string, emit func(piece string, known bool)) {
+	if m.def.BPE {
+		m.segmentBPE(text, emit)
+		return
+	}
+	best := m.lattice.viterbi(text)
+	var path []span
+	for end := len(text); end > 0; end = int(best[end].start) {
+		path = append(path, span{int(best[end].start), end})
+	}
+	for i := len(path) - 1; i >= 0; i-- {
+		emit(text[path[i].start:path[i].end], best[path[i].end].id >= 0)
+	}
+}
+
+func (m *sentencePiece) segmentBPE(text string, emit func(piece string, known bool)) {
+	for len(text) > 0 {
+		start, end, user := m.userText.find(text, 0)
+		if user < 0 {
+			start, end = len(text), len(text)
+		}
+		m.mergeRun(text[:start], emit)
+		if user >= 0 {
+			emit(text[start:end], true)
+		}
+		text = text[end:]
+	}
+}
+
+// mergeRun merges a stretch without user-defined pieces; a symbol that is no
+// piece has a negative id.
+func (m *sentencePiece) mergeRun(text string, emit func(piece string, known bool)) {
+	var w mergeWord
+	for i, r := range text {
+		id, ok := m.inner.ids[text[i:i+utf8.RuneLen(r)]]
+		if !ok || m.typeOf(id) != spNormal {
+			id = -1
+		}
+		w.add(id)
+	}
+	w.mergeAll(m.merges)
+	for i := range w.symbols {
+		s := &w.symbols[i]
+		if !s.alive {
+			continue
+		}
+		n := runeLen(text, 0)
+		if s.id >= 0 {
+			n = len(m.inner.tokens[s.id])
+		}
+		emit(text[:n], s.id >= 0)
+		text = text[n:]
+	}
+}

@@ -1,0 +1,63 @@
+package tokenizer
+
+import "strings"
+
+// spNormalizer is SentencePiece's normalizer.cc: it maps the longest known
+// prefix at every place, tidies blanks and writes them as marks.
+type spNormalizer struct {
+	charsmap     *charsmap
+	dummyPrefix  bool
+	removeSpaces bool
+	userText     *tokenMatcher // passes through untouched
+}
+
+func (n *spNormalizer) normalize(s string) string {
+	if n.removeSpaces {
+		for s != "" {
+			text, used := n.prefix(s)
+			if text != " " {
+				break
+			}
+			s = s[used:]
+		}
+	}
+	if s == "" {
+		return ""
+	}
+	var b strings.Builder
+	if n.dummyPrefix {
+		b.WriteString(mark)
+	}
+	afterSpace := n.removeSpaces
+	for s != "" {
+		text, used := n.prefix(s)
+		s = s[used:]
+		if afterSpace {
+			text = strings.TrimLeft(text, " ")
+		}
+		if text != "" {
+			b.WriteString(strings.ReplaceAll(text, " ", mark))
+			afterSpace = strings.HasSuffix(text, " ")
+		}
+		afterSpace = afterSpace && n.removeSpaces
+	}
+	out := b.String()
+	for n.removeSpaces && strings.HasSuffix(out, mark) {
+		out = strings.TrimSuffix(out, mark)
+	}
+	return out
+}
+
+// prefix normalises the beginning of s and tells how much it used.
+func (n *spNormalizer) prefix(s string) (text string, used int) {
+	if end, index := n.userText.longestAt(s, 0); index >= 0 {
+		return s[:end], end
+	}
+	if n.charsmap != nil {
+		if text, used, ok := n.charsmap.longest(s); ok {
+			return text, used
+		}
+	}
+	used = runeLen(s, 0)
+	return s[:used], used
+}
