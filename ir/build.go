@@ -1,6 +1,9 @@
 package ir
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A returns the plain use of a value.
 func A(v *Value) Arg { return Arg{Value: v} }
@@ -43,6 +46,9 @@ func (o *Op) infer() ([]Type, error) {
 	types, err := o.Def.Infer(o)
 	if err != nil {
 		return nil, fmt.Errorf("op %s: %w", o.Def.Name, err)
+	}
+	for i := range types { // a definition may give an argument's type back
+		types[i].Shape = slices.Clone(types[i].Shape)
 	}
 	return types, nil
 }

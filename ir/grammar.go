@@ -61,15 +61,16 @@ type gRecipe struct {
 	Pos    lexer.Position
 	Source string     `parser:"@String"`
 	Weight string     `parser:"| @Weight"`
-	Call   string     `parser:"| @Ident"`
-	Args   []*gRecArg `parser:"'(' @@ (',' @@)* ')'"`
+	Name   string     `parser:"| @Ident"`
+	Call   bool       `parser:"( @'('"`
+	Args   []*gRecArg `parser:"@@ (',' @@)* ')' )?"`
 }
 
+// A gRecArg that is a name without brackets is a word, such as an element type.
 type gRecArg struct {
 	Pos    lexer.Position
 	Num    string   `parser:"@Number"`
 	Recipe *gRecipe `parser:"| @@"`
-	Word   string   `parser:"| @Ident"`
 }
 
 type gState struct {
@@ -195,5 +196,4 @@ type gNoteArg struct {
 var irParser = participle.MustBuild[gModule](
 	participle.Lexer(irLexer),
 	participle.Elide("Comment", "Space"),
-	participle.UseLookahead(2),
 )

@@ -186,14 +186,14 @@ func (p *parser) recipe(g *gRecipe) *tensor.Recipe {
 	switch {
 	case g.Weight != "":
 		return &tensor.Recipe{Op: "weight", Name: g.Weight[1:]}
-	case g.Call == "":
+	case g.Source != "":
 		name, err := strconv.Unquote(g.Source)
 		if err != nil {
 			p.errs.addf(pos(g.Pos), "bad string %s", g.Source)
 		}
 		return tensor.Source(name)
 	}
-	r := &tensor.Recipe{Op: g.Call}
+	r := &tensor.Recipe{Op: g.Name}
 	for _, a := range g.Args {
 		p.recipeArg(r, a)
 	}
@@ -214,10 +214,10 @@ func (p *parser) recipeArg(r *tensor.Recipe, g *gRecArg) {
 			p.errs.addf(at, "recipe %s: %s is not a finite number", r.Op, g.Num)
 		}
 		r.Nums = append(r.Nums, f)
-	case g.Word != "":
-		t, ok := tensor.ParseDType(g.Word)
+	case g.Recipe.Name != "" && !g.Recipe.Call:
+		t, ok := tensor.ParseDType(g.Recipe.Name)
 		if !ok {
-			p.errs.addf(at, "recipe %s: unknown element type %s", r.Op, g.Word)
+			p.errs.addf(at, "recipe %s: unknown element type %s", r.Op, g.Recipe.Name)
 		}
 		r.Type = t
 	case r.Op == "permute_rows" && g.Recipe.Source != "" && len(r.Args) > 0:

@@ -131,7 +131,7 @@ func (p *parser) repeat(o *Op, g *gRepeat) {
 		init, ok := p.arg(c.Init)
 		v := &Value{Name: c.Name[1:], Kind: Carry, Pos: pos(c.Pos)}
 		if ok {
-			v.Type = init.Type
+			v.Type = Type{init.Type.Elem, slices.Clone(init.Type.Shape)}
 			o.Args = append(o.Args, init)
 		}
 		params = append(params, v)
