@@ -95,7 +95,7 @@ func library(t testing.TB, cc string, isa ISA, sources map[string]string) uintpt
 	}
 	slices.Sort(objects)
 	lib := filepath.Join(dir, "kernels.so")
-	if out, err := exec.Command(cc, append([]string{"-shared", "-o", lib, "-lm"}, objects...)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, append(append([]string{"-shared", "-o", lib}, objects...), "-lm")...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: link: %v\n%s", cc, err, out)
 	}
 	h, err := purego.Dlopen(lib, purego.RTLD_NOW|purego.RTLD_LOCAL)
