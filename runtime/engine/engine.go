@@ -51,12 +51,12 @@ type Options struct {
 }
 
 // An Engine holds the sequences of one graph of a model. Not safe for
-// concurrent use. With pinned threads the goroutine that opens it must be
-// locked to its OS thread and make every call.
+// concurrent use.
 type Engine struct {
 	opt    Options
 	entry  int
 	graph  manifest.Graph
+	lib    *load.Library
 	ctx    *load.Context
 	pages  pageList
 	seqs   []*sequence // alive, oldest first
@@ -92,7 +92,7 @@ func Open(m Model, opt Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{opt: opt, entry: entry, graph: graph, ctx: ctx, pages: newPageList(opt.Pages)}, nil
+	return &Engine{opt: opt, entry: entry, graph: graph, lib: m.Library, ctx: ctx, pages: newPageList(opt.Pages)}, nil
 }
 
 // Close stops the model's threads and frees the engine's memory. Rows of
@@ -101,6 +101,12 @@ func (e *Engine) Close() { e.ctx.Close() }
 
 // Options returns the options with every choice made.
 func (e *Engine) Options() Options { return e.opt }
+
+// Graph is the graph that the engine runs.
+func (e *Engine) Graph() manifest.Graph { return e.graph }
+
+// Library is the model's code that the engine runs.
+func (e *Engine) Library() *load.Library { return e.lib }
 
 func findGraph(m *manifest.Manifest, name string) (int, error) {
 	names := ""

@@ -29,8 +29,8 @@ type Array struct{ Rows, Cols int }
 
 // A Context is a model ready to run steps. The caller fills the arrays (whose
 // lengths are the maxima of the Config) and calls Run. Not safe for
-// concurrent use; Start, Run and Close belong on one locked OS thread when
-// threads are pinned, because the caller is one of them.
+// concurrent use. The thread that calls Run is one of the model's for the time
+// of the step.
 type Context struct {
 	ID, Pos, Seq, Slot, Types []int32 // a token
 	Want                      []int32 // a wanted row

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -27,9 +28,29 @@ const (
 //go:embed testdata/fake.c
 var source []byte
 
-// Build compiles the fake model and returns the library's path. It skips the
-// test when there is no C compiler.
+// built keeps the compiled library for the other tests of a package.
+var built struct {
+	sync.Mutex
+	data []byte
+}
+
+// Build compiles the fake model, once a process, and returns the path of a
+// copy of the library. It skips the test when there is no C compiler.
 func Build(t testing.TB) string {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if built.data == nil {
+		built.data = compile(t)
+	}
+	path := filepath.Join(t.TempDir(), "fake.so")
+	if err := os.WriteFile(path, built.data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func compile(t testing.TB) []byte {
 	t.Helper()
 	cc, err := build.FindCompiler(t.Context(), "")
 	if err != nil {
@@ -52,7 +73,11 @@ func Build(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lib
+	data, err := os.ReadFile(lib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // Header is the step ABI's C header of this module.

@@ -1,0 +1,136 @@
+//go:build unix
+
+// Package app is the command line of a per-model binary: one file a verb, over
+// runtime/engine. The binary's main package embeds the model and calls Main.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// Embedded is what the compiler put into the binary.
+type Embedded struct {
+	Manifest  []byte            // manifest.Manifest as JSON
+	Tokenizer []byte            // tokenizer.Marshal's bytes; empty: the model has none
+	IR        string            // the compiled module, as text
+	Spec      string            // the specification, as YAML
+	Libs      map[string][]byte // the model's code: manifest.Lib.File → shared library
+}
+
+// Exit codes of the command line's contract.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitWrong       = 2 // the call or a file was wrong
+	exitInterrupted = 130
+)
+
+// Main runs the process's command line and exits.
+func Main(e Embedded) {
+	start := time.Now()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	program, err := os.Executable()
+	if err != nil {
+		program = os.Args[0]
+	}
+	code := Run(ctx, e, Process{
+		Args: os.Args[1:], Program: program, Start: start,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+	})
+	os.Exit(code)
+}
+
+// A Process is what a command line gets from the system.
+type Process struct {
+	Args           []string
+	Program        string    // path of the binary, beside which its weights lie
+	Start          time.Time // for load times
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// Run runs one command line and returns the exit code.
+func Run(ctx context.Context, e Embedded, p Process) int {
+	err := run(ctx, e, &p)
+	var done exited
+	var wrong wrongError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &done):
+		return int(done)
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(p.Stderr, "interrupted")
+		return exitInterrupted
+	case errors.Is(err, syscall.EPIPE): // the reader of a pipe has gone: nobody is left to tell
+		return exitFailed
+	}
+	fmt.Fprintf(p.Stderr, "error: %v\n", err)
+	if errors.As(err, &wrong) {
+		return exitWrong
+	}
+	return exitFailed
+}
+
+// A wrongError is a fault of the call or of a file: exit code 2.
+type wrongError struct{ error }
+
+func (w wrongError) Unwrap() error { return w.error }
+
+// wrong marks an error as the call's fault; nil stays nil.
+func wrong(err error) error {
+	if err == nil {
+		return nil
+	}
+	return wrongError{err}
+}
+
+// exited is how kong's own exits (--help) travel up.
+type exited int
+
+func (e exited) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+func run(ctx context.Context, e Embedded, p *Process) (err error) {
+	m, err := openModel(e, p)
+	if err != nil {
+		return wrong(err)
+	}
+	defer m.close()
+	defer func() {
+		if r := recover(); r != nil {
+			code, ok := r.(exited)
+			if !ok {
+				panic(r)
+			}
+			err = code
+		}
+	}()
+	var c commands
+	parser, err := kong.New(&c,
+		kong.Name(m.manifest.Name),
+		kong.Description(describe(m.manifest)),
+		kong.Writers(p.Stdout, p.Stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(m),
+	)
+	if err != nil {
+		return err
+	}
+	k, err := parser.Parse(p.Args)
+	if err != nil {
+		return wrong(err)
+	}
+	return k.Run()
+}

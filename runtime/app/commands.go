@@ -1,0 +1,65 @@
+//go:build unix
+
+package app
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/runtime/manifest"
+)
+
+// commands is the grammar of the command line.
+type commands struct {
+	Generate   generateCmd   `cmd:"" help:"Continue a text."`
+	Logits     logitsCmd     `cmd:"" help:"Print the logits after a prompt's last tokens, as JSON."`
+	Hidden     hiddenCmd     `cmd:"" help:"Print the final hidden states of a prompt, as JSON."`
+	Tokenize   tokenizeCmd   `cmd:"" help:"Print a text's tokens, as JSON."`
+	Detokenize detokenizeCmd `cmd:"" help:"Print the text of tokens, as JSON."`
+	Perplexity perplexityCmd `cmd:"" help:"Measure how well the model predicts a text file."`
+	Bench      benchCmd      `cmd:"" help:"Measure speed, and its share of what this machine can do."`
+	Info       infoCmd       `cmd:"" help:"Say what is inside this binary."`
+}
+
+// engineFlags are the flags of every verb that runs the model.
+type engineFlags struct {
+	Threads int    `placeholder:"N" help:"Threads (default: one a physical core)."`
+	Weights string `placeholder:"FILE" type:"path" help:"Packed weights (default: this program's name with .weights)."`
+	Profile string `placeholder:"FILE" type:"path" help:"Dispatch profile (default: this program's name with .profile, if it is there)."`
+	ISA     string `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best for this processor)."`
+}
+
+func (f *engineFlags) check() error {
+	if f.Threads < 0 || f.Threads > 4096 {
+		return wrong(fmt.Errorf("--threads %d: expected a number between 1 and 4096", f.Threads))
+	}
+	return nil
+}
+
+// describe is the first line of the help.
+func describe(m *manifest.Manifest) string {
+	return fmt.Sprintf("%s: %s with %s parameters, compiled by iflowc %s.", m.Name, article(m.Network), count(m.Params), m.Compiler)
+}
+
+// article spells a network kind with its article.
+func article(network string) string {
+	switch network {
+	case "encoder_only":
+		return "an encoder"
+	case "encoder_decoder":
+		return "an encoder-decoder"
+	}
+	return "a decoder"
+}
+
+// count shortens a number of parameters: 134.5M.
+func count(n int64) string {
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{1e9, "B"}, {1e6, "M"}, {1e3, "K"}} {
+		if n >= u.size {
+			return fmt.Sprintf("%.1f%s", float64(n)/float64(u.size), u.name)
+		}
+	}
+	return fmt.Sprint(n)
+}
