@@ -1,8 +1,8 @@
 /* Attention over a paged state: the parts that do not depend on the element type of the state.
  *
  * Order of summation (class "attn64"): the rows of a sequence are cut into fixed chunks of 64 (one page each). A chunk
- * gives, for one query row, the maximum m of its visible scores, l = Σ e^(s−m) and o = Σ e^(s−m)·v, each summed in one
- * fixed order with invisible rows adding exactly zero. Chunks are then merged in ascending order by ifl_attn_merge.
+ * gives, for one query row, the maximum m of its visible scores s (times log₂e), l = Σ 2^(s−m) and o = Σ 2^(s−m)·v, each
+ * summed in one fixed order with invisible rows adding exactly zero. Chunks are then merged in ascending order by ifl_attn_merge.
  * Chunks with nothing visible are left out. So a token's result depends on its own visible rows only: not on the batch,
  * the chunking of the prompt, the number of threads or the split of the work. (Online softmax: Milakov & Gimelshein,
  * arXiv 1805.02867; split over the context: FlashDecoding.) */
@@ -14,6 +14,7 @@
 #define IFL_ATTN_BLOCK 48 /* most query rows (token × query head of one KV head) in a unit of work */
 #define IFL_ATTN_SPLIT 12 /* most query rows in a unit whose chunks may go to different threads */
 #define IFL_ATTN_MAX_DIM 512
+#define IFL_LOG2E 1.44269504088896341f
 
 /* One thread's part of the scratch, in floats: a page's keys and values as f32, the states of a block of rows, one tile
  * of outputs, and the partial states of `chunks` chunks. A state row is vdim16 outputs; m and l of all rows come first. */
@@ -32,7 +33,7 @@ static inline int64_t ifl_attention_scratch(int threads, int max_tokens, int hea
   return threads * ifl_round64(4 * (ifl_attn_fixed_floats(vdim) + parts));
 }
 
-/* States of some query rows: rows with m = −∞ have seen nothing yet and their o is undefined. */
+/* States of some query rows; a row with m = −∞ has seen nothing yet. */
 typedef struct {
   float *m, *l, *o; /* [rows], [rows], [rows][vdim16] */
 } ifl_attn_state;
@@ -41,8 +42,10 @@ static inline ifl_attn_state ifl_attn_state_at(float *p, int rows) {
   return (ifl_attn_state){p, p + ifl_round16(rows), p + 2 * ifl_round16(rows)};
 }
 
-static inline void ifl_attn_clear(ifl_attn_state s, int rows) {
+static inline void ifl_attn_clear(ifl_attn_state s, int rows, int vdim) {
   for (int r = 0; r < rows; r++) s.m[r] = -__builtin_inff();
+  memset(s.l, 0, (size_t)rows * 4);
+  memset(s.o, 0, (size_t)rows * ifl_round16(vdim) * 4);
 }
 
 /* A unit of work: `rows` query rows of one KV head of one sequence over the chunks lo…hi−1 that any of them sees. Row r
@@ -142,21 +145,18 @@ static inline void ifl_attn_share(const ifl_attention *a, const ifl_attn_plan *p
   *to = (int)(hi < n ? hi : n);
 }
 
-/* Which of the 64 rows of a chunk a token sees, as bits; outside trees from its position alone. */
-static inline uint64_t ifl_attn_bits(int lo, int hi) { /* bits lo…hi−1, cut to 0…63 */
+/* Bits lo…hi−1 of 64. */
+static inline uint64_t ifl_attn_bits(int lo, int hi) {
   lo = lo < 0 ? 0 : lo;
   hi = hi > 64 ? 64 : hi;
   if (lo >= hi) return 0;
   return (~(uint64_t)0 >> (64 - (hi - lo))) << lo;
 }
 
-static inline uint64_t ifl_attn_visible(const ifl_attention *a, int seq, int t, int chunk) {
+/* The rows of a chunk that a token of a tree sees: earlier ones by position, those of this step by its mask. */
+static inline uint64_t ifl_attn_tree_bits(const ifl_attention *a, int seq, int t, int chunk) {
   const ifl_step *s = a->step;
   int base = chunk * IFL_PAGE_ROWS, own = ifl_attn_own(s, t), lo = ifl_attn_first_row(a, t);
-  if (!s->mask) {
-    int end = a->causal ? own + 1 : ifl_attn_seq_rows(s, seq);
-    return ifl_attn_bits(lo - base, end - base);
-  }
   uint64_t see = ifl_attn_bits(lo - base, s->past[seq] - base);
   const uint64_t *words = s->mask + (int64_t)t * s->mask_words;
   for (int i = 0; i < s->first[seq + 1] - s->first[seq] && i < s->mask_words * 64; i++) {
@@ -179,24 +179,45 @@ static inline void ifl_attn_positions(const ifl_attention *a, int seq, int chunk
   }
 }
 
-/* e^x, exactly zero below −87: probabilities of 1e-38 and less, and of invisible rows. */
-IFL_INLINE ifl_v16 ifl_attn_exp(ifl_v16 x) { return ifl_select(x < -87.0f, ifl_set1(0.0f), ifl_exp(x)); }
+/* 2^y for y ≤ 0, exactly 1 at 0 and exactly 0 below −126 (also for −∞, which stands for an invisible row); NaN stays.
+ * 2^y = 2^⌊y⌋·P(y − ⌊y⌋), P the relative minimax polynomial on [0, 1] with P(0) = 1; relative error ≤ 1.5·10⁻⁷. */
+IFL_INLINE ifl_v16 ifl_attn_exp2(ifl_v16 y) {
+#ifdef IFL_AVX512
+  const ifl_v16 r = (ifl_v16)_mm512_reduce_ps((__m512)y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+#else
+  const ifl_v16i dead = y < -126.0f;
+  y = ifl_select(dead, ifl_set1(0.0f), y);
+  const ifl_v16 n = ifl_nearest(y - 0.5f), r = y - n;
+#endif
+  ifl_v16 p = ifl_fma(ifl_set1(1.86713005e-3f), r, ifl_set1(9.01703071e-3f));
+  p = ifl_fma(p, r, ifl_set1(5.57999127e-2f));
+  p = ifl_fma(p, r, ifl_set1(2.40164444e-1f));
+  p = ifl_fma(p, r, ifl_set1(6.93151295e-1f));
+  p = ifl_fma(p, r, ifl_set1(1.0f));
+#ifdef IFL_AVX512
+  return (ifl_v16)_mm512_maskz_scalef_ps(_mm512_cmp_ps_mask((__m512)y, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ), (__m512)p, (__m512)y);
+#else
+  return ifl_select(dead, ifl_set1(0.0f), ifl_scale2_(p, n));
+#endif
+}
 
-/* Merges row r of a later chunk or range into row d of an earlier one. */
-static inline void ifl_attn_merge(ifl_attn_state to, int d, float m, float l, const float *o, int v16) {
-  if (m == -__builtin_inff()) return;
-  float *out = to.o + (int64_t)d * v16;
-  if (to.m[d] == -__builtin_inff()) {
-    to.m[d] = m;
-    to.l[d] = l;
-    memcpy(out, o, (size_t)v16 * 4);
-    return;
+/* Merges n ≤ 16 rows of one later chunk (maxima m[16], sums l[16], outputs o[n][v16]) into rows r… of an earlier state:
+ * with M = max(m, m') both sides are scaled to M and added. */
+static inline void ifl_attn_merge(ifl_attn_state to, int r, int n, const float *m, const float *l, const float *o, int v16) {
+  _Alignas(64) float old_scale[16], new_scale[16];
+  const ifl_v16 none = ifl_set1(-__builtin_inff()), zero = {0};
+  ifl_v16 mt = ifl_load_n(to.m + r, n), mc = ifl_load(m), top = ifl_max(mt, mc);
+  ifl_v16 fa = ifl_select(mt == none, zero, ifl_attn_exp2(mt - top)), fb = ifl_select(mc == none, zero, ifl_attn_exp2(mc - top));
+  ifl_store_n(to.l + r, ifl_fma(ifl_load(l), fb, ifl_load_n(to.l + r, n) * fa), n);
+  ifl_store_n(to.m + r, top, n);
+  ifl_store_a(old_scale, fa);
+  ifl_store_a(new_scale, fb);
+  for (int i = 0; i < n; i++, o += v16) {
+    if (m[i] == -__builtin_inff()) continue; /* the row sees nothing here: its bits stay */
+    float *out = to.o + (int64_t)(r + i) * v16;
+    const ifl_v16 a = ifl_set1(old_scale[i]), b = ifl_set1(new_scale[i]);
+    for (int j = 0; j < v16; j += 16) ifl_store(out + j, ifl_fma(ifl_load(o + j), b, ifl_load(out + j) * a));
   }
-  float top = to.m[d] > m ? to.m[d] : m;
-  ifl_v16 fa = ifl_attn_exp(ifl_set1(to.m[d] - top)), fb = ifl_attn_exp(ifl_set1(m - top));
-  to.l[d] = ifl_fma1(l, fb[0], to.l[d] * fa[0]);
-  to.m[d] = top;
-  for (int i = 0; i < v16; i += 16) ifl_store(out + i, ifl_fma(ifl_load(o + i), fb, ifl_load(out + i) * fa));
 }
 
 /* Writes row d of a state, divided by its sum, to the row's place in the output. A row that saw nothing is zero. */
@@ -204,17 +225,15 @@ static inline void ifl_attn_finish(const ifl_attention *a, const ifl_attn_unit *
   int group = a->heads / a->kv_heads, row = u->row + d, v16 = ifl_round16(a->vdim);
   int t = a->step->first[u->seq] + row / group, head = u->kv * group + row % group;
   float *out = a->out + t * a->ldo + (int64_t)head * a->vdim;
-  float f = 0, m = s.m[d], l = s.l[d];
+  float f = 1.0f / s.l[d], m = s.m[d];
   if (m == -__builtin_inff()) {
     memset(out, 0, (size_t)a->vdim * 4);
     return;
   }
   if (a->sinks) { /* one more logit, without a value */
-    float top = m > a->sinks[head] ? m : a->sinks[head];
-    ifl_v16 scale = ifl_attn_exp(ifl_set1(m - top)), sink = ifl_attn_exp(ifl_set1(a->sinks[head] - top));
-    f = scale[0] / ifl_fma1(l, scale[0], sink[0]);
-  } else {
-    f = 1.0f / l;
+    float sink = a->sinks[head] * IFL_LOG2E, top = m > sink ? m : sink;
+    ifl_v16 fm = ifl_attn_exp2(ifl_set1(m - top)), fs = ifl_attn_exp2(ifl_set1(sink - top));
+    f = fm[0] / ifl_fma1(s.l[d], fm[0], fs[0]);
   }
   const float *o = s.o + (int64_t)d * v16;
   int i = 0;
