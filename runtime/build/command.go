@@ -14,11 +14,17 @@ import (
 // enough for the first errors, not a megabyte of template noise.
 const maxMessage = 4000
 
-// command runs a program and returns its standard output. When ctx ends, the
+// A command is one run of a program.
+type command struct {
+	dir, program string
+	args, env    []string // env nil: this process's
+}
+
+// run runs the program and returns its standard output. When ctx ends, the
 // program and every process it started (cc1, as, ld) are killed.
-func command(ctx context.Context, dir, program string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir = dir
+func (c *command) run(ctx context.Context) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, c.program, c.args...)
+	cmd.Dir, cmd.Env = c.dir, c.env
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	killGroup(cmd)
@@ -28,7 +34,7 @@ func command(ctx context.Context, dir, program string, args ...string) ([]byte, 
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w%s", filepath.Base(program), err, message(stderr.String()))
+		return nil, fmt.Errorf("%s: %w%s", filepath.Base(c.program), err, message(stderr.String()))
 	}
 	return stdout.Bytes(), nil
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -63,11 +64,12 @@ func probe(ctx context.Context, path string, extra []string) (*Compiler, error) 
 	if err != nil {
 		return nil, err
 	}
-	out, err := command(ctx, "", path, append(extra[:len(extra):len(extra)], "--version")...)
+	version := command{program: path, args: append(slices.Clone(extra), "--version")}
+	out, err := version.run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("C compiler %s --version: %w", path, err)
 	}
-	version, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, err
@@ -77,7 +79,7 @@ func probe(ctx context.Context, path string, extra []string) (*Compiler, error) 
 		return nil, err
 	}
 	return &Compiler{
-		Path: path, Version: version, extra: extra,
+		Path: path, Version: first, extra: extra,
 		Clang: strings.Contains(string(out), "clang"),
 		id:    fmt.Sprintf("%s\n%d\n%d\n%s\n%s", real, info.Size(), info.ModTime().UnixNano(), strings.Join(extra, " "), out),
 	}, nil
@@ -89,7 +91,8 @@ func (c *Compiler) Identity() string { return c.id }
 
 // run executes the compiler in dir; the error holds what it wrote.
 func (c *Compiler) run(ctx context.Context, dir string, args ...string) error {
-	_, err := command(ctx, dir, c.Path, append(c.extra[:len(c.extra):len(c.extra)], args...)...)
+	compile := command{dir: dir, program: c.Path, args: append(slices.Clone(c.extra), args...)}
+	_, err := compile.run(ctx)
 	return err
 }
 

@@ -26,11 +26,8 @@ func pick(libs []manifest.Lib, isa string, has func(string) bool) (int, error) {
 	var built, why []string
 	for i, l := range libs {
 		missing := ""
-		for _, need := range l.Needs {
-			if !has(need) {
-				missing = need
-				break
-			}
+		if lacks := lacking(l.Needs, has); len(lacks) > 0 {
+			missing = lacks[0]
 		}
 		if l.ISA == isa || isa == "" && missing == "" {
 			if missing != "" {
@@ -45,6 +42,18 @@ func pick(libs []manifest.Lib, isa string, has func(string) bool) (int, error) {
 		return 0, fmt.Errorf("instruction set %q is not in this binary; it holds %s", isa, strings.Join(built, ", "))
 	}
 	return 0, fmt.Errorf("no library in this binary runs on this processor (%s); compile the model with --isa portable", strings.Join(why, "; "))
+}
+
+// Missing lists the processor features of needs that are not here.
+func Missing(needs []string) []string { return lacking(needs, hasFeature) }
+
+func lacking(needs []string, has func(string) bool) (list []string) {
+	for _, n := range needs {
+		if !has(n) {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // hasFeature says whether this processor has a feature, by the name that
