@@ -118,10 +118,11 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, tag reflect.StructTag, p
 	}
 	switch v.Kind() {
 	case reflect.String:
-		if n.Tag != "!!str" {
+		words := tag.Get("words")
+		if n.Tag != "!!str" && !(d.loose && n.Tag == "!!int" && words != "") {
 			return wrong("a string")
 		}
-		return d.word(n, v, tag.Get("words"), path)
+		return d.word(n, v, words, path)
 	case reflect.Bool:
 		if n.Tag != "!!bool" {
 			return wrong("true or false")
@@ -176,6 +177,7 @@ func (d *decoder) word(n *yaml.Node, v reflect.Value, words, path string) error 
 // and the names transformers uses.
 var wordAliases = map[string]string{
 	"su": "longrope", "full_attention": "full", "sliding_attention": "sliding", "chunked_attention": "sliding",
+	"0": "none", "1": "rope", // SmolLM3's list of layers with rope
 	"gelu_tanh": "gelu", "layernorm": "std", "rmsnorm": "rms", "learned": "empty",
 }
 

@@ -308,7 +308,24 @@ func (s *Spec) buildNetwork(node *yaml.Node) error {
 	if node == nil {
 		return nil
 	}
-	return d.layer(node, &s.Network)
+	if err := d.layer(node, &s.Network); err != nil {
+		return err
+	}
+	s.exactGelu()
+	return nil
+}
+
+// exactGelu corrects a model_spec.json, whose language has one gelu for two
+// functions, by what config.json says: `gelu` there is the exact one.
+func (s *Spec) exactGelu() {
+	n := &s.Network
+	if s.Set("iflow") || strings.TrimPrefix(n.ActivationFunction, "glu_") != "gelu" {
+		return
+	}
+	act, err := evalExpr("act($hidden_activation | $hidden_act | $activation_function | $activation)", s.Config)
+	if err == nil && act == "gelu_erf" {
+		n.ActivationFunction += "_erf"
+	}
 }
 
 // family finds the defaults: by `family`, by the architecture in config.json,

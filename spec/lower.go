@@ -88,13 +88,12 @@ func (l *lowerer) state() string {
 	}
 	h := l.Hyper
 	s := fmt.Sprintf("state %%kv[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", h.Layers, kv, h.KVHeads, h.HeadDim, kv, h.KVHeads, h.HeadDim, pageRows)
-	windows := l.windows()
-	for _, w := range windows {
-		if w == 0 || w != windows[0] {
+	for _, w := range l.windows {
+		if w == 0 || w != l.windows[0] {
 			return s
 		}
 	}
-	return fmt.Sprintf("%s window %d", s, windows[0])
+	return fmt.Sprintf("%s window %d", s, l.windows[0])
 }
 
 // identifier makes a module name of a model's name.

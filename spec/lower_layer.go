@@ -13,8 +13,8 @@ func (r layerRun) mixedWindows() bool {
 	return slices.ContainsFunc(r.windows, func(w int) bool { return w != r.windows[0] })
 }
 
-// windows gives the sliding window of every layer; 0 is none.
-func (m *Model) windows() []int {
+// layerWindows gives the sliding window of every layer; 0 is none.
+func (m *Model) layerWindows() []int {
 	n := m.Net
 	out := make([]int, m.Hyper.Layers)
 	for i := range out {
@@ -29,15 +29,14 @@ func (m *Model) windows() []int {
 // runs splits the layers where their structure changes.
 func (l *lowerer) runs() []layerRun {
 	var out []layerRun
-	windows := l.windows()
 	for i := range l.Hyper.Layers {
 		kind := l.ropeKind(i)
 		if n := len(out); n > 0 && out[n-1].rope == kind {
 			out[n-1].hi++
-			out[n-1].windows = append(out[n-1].windows, windows[i])
+			out[n-1].windows = append(out[n-1].windows, l.windows[i])
 			continue
 		}
-		out = append(out, layerRun{i, i + 1, kind, []int{windows[i]}})
+		out = append(out, layerRun{i, i + 1, kind, []int{l.windows[i]}})
 	}
 	return out
 }
@@ -61,7 +60,7 @@ func (l *lowerer) layer(x string, run layerRun) string {
 	n := l.Net
 	h := x
 	if n.UseSelfAttnPreNorm {
-		h, _ = l.preNorm("h", "attn_norm", sa+"pre_norm", x, n.AttnPreNormBase)
+		h, _ = l.norm("h", "attn_norm", sa+"pre_norm", x, n.AttnPreNormBase)
 	}
 	a := l.attention(h, run)
 	a = l.outNorm("o", "attn_out_norm", sa+"out_norm", a)
@@ -70,7 +69,7 @@ func (l *lowerer) layer(x string, run layerRun) string {
 	if n.IsParallelAttn || n.MLPAttnShareInput {
 		in := h
 		if n.MLPAttnShareInput {
-			in, _ = l.preNorm("m", "ffn_norm", ff+"pre_norm", x, n.FFNPreNormBase)
+			in, _ = l.norm("m", "ffn_norm", ff+"pre_norm", x, n.FFNPreNormBase)
 		}
 		f := l.scaledFFN(in)
 		x1 := l.t.op("x1", "add", []string{x, a}, nil)
@@ -88,7 +87,7 @@ func (l *lowerer) layer(x string, run layerRun) string {
 			x1 = post
 		}
 	}
-	m, normed := l.preNorm("m", "ffn_norm", ff+"pre_norm", in, n.FFNPreNormBase)
+	m, normed := l.norm("m", "ffn_norm", ff+"pre_norm", in, n.FFNPreNormBase)
 	if normed && n.ResidualNormed {
 		x1 = m
 	}
@@ -101,12 +100,6 @@ func (l *lowerer) scaledFFN(in string) string {
 	f := l.ffn(in)
 	f = l.outNorm("f", "ffn_out_norm", "dec.{i}.feed_forward.out_norm", f)
 	return l.scaled("f", f, l.Net.FFNOutScale)
-}
-
-// preNorm is a norm in front of a sub-layer; norms without parameters stand
-// there, since no tensor tells of them.
-func (l *lowerer) preNorm(hint, weight, std, x string, base float64) (string, bool) {
-	return l.norm(hint, weight, std, x, base)
 }
 
 // postNorm is a norm after a residual, where the model has its tensor.

@@ -1,7 +1,8 @@
 package spec
 
 // norm writes a normalisation with the tensors std.weight and std.bias, where
-// there are such tensors or norms have no parameters; it says whether it did.
+// there are such tensors or norms have no parameters (no tensor tells of those:
+// they stand where a norm is common); it says whether it did.
 func (l *lowerer) norm(hint, weight, std, x string, base float64) (string, bool) {
 	w := l.weight(weight, std+".weight", nil)
 	if w == "" && l.Net.NormParameters {

@@ -22,7 +22,7 @@ func (l *lowerer) ropeKind(layer int) string {
 	if p := n.RopePattern; len(p) > 0 && p[layer%len(p)] == "none" {
 		return ropeNone
 	}
-	if n.RopeLocalTheta > 0 && l.windows()[layer] > 0 {
+	if n.RopeLocalTheta > 0 && l.windows[layer] > 0 {
 		return ropeLocal
 	}
 	return ropeGlobal

@@ -42,16 +42,18 @@ var defaultRules = sync.OnceValue(func() []nameRule {
 	return rules
 })
 
-// rulesOf gives an entry's rules: with its prefix, and without.
+// rulesOf gives an entry's rules: with its prefix, without, and with "model."
+// in front, since transformers saves a model with or without its head's prefix.
 func rulesOf(e Entry) ([]nameRule, error) {
 	std, err := ParsePattern(standardName(e.Val))
 	if err != nil {
 		return nil, errAt(e.Pos, "standard name %v", err)
 	}
 	var out []nameRule
-	for _, name := range []string{e.Prefix + e.Key, e.Key} {
-		if len(out) == 1 && e.Prefix == "" {
-			break
+	names := []string{e.Prefix + e.Key, e.Key, "model." + e.Prefix + e.Key}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue
 		}
 		p, err := ParsePattern(name)
 		if err != nil {

@@ -18,6 +18,7 @@ type Model struct {
 
 	tensors map[string]Tensor // by standard name
 	types   map[string]weightInfo
+	windows []int // sliding window of each layer; 0 is none
 
 	ropeFactors []float32 // divisors of the rotary frequencies; nil: none
 }
@@ -39,6 +40,7 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Spec: s, Net: &s.Network, Hyper: hyper, tensors: map[string]Tensor{}}
+	m.windows = m.layerWindows()
 	unused, err := m.mapNames(h)
 	if err != nil {
 		return nil, err
