@@ -203,29 +203,29 @@ IFL_INLINE ifl_v16 ifl_attn_exp2(ifl_v16 y) {
 
 /* Merges n ≤ 16 rows of one later chunk (maxima m[16], sums l[16], outputs o[n][v16]) into rows r… of an earlier state:
  * with M = max(m, m') both sides are scaled to M and added. */
-static inline void ifl_attn_merge(ifl_attn_state to, int r, int n, const float *m, const float *l, const float *o, int v16) {
+static inline void ifl_attn_merge(const ifl_attn_state *to, int r, int n, const float *m, const float *l, const float *o, int v16) {
   _Alignas(64) float old_scale[16], new_scale[16];
   const ifl_v16 none = ifl_set1(-__builtin_inff()), zero = {0};
-  ifl_v16 mt = ifl_load_n(to.m + r, n), mc = ifl_load(m), top = ifl_max(mt, mc);
+  ifl_v16 mt = ifl_load_n(to->m + r, n), mc = ifl_load(m), top = ifl_max(mt, mc);
   ifl_v16 fa = ifl_select(mt == none, zero, ifl_attn_exp2(mt - top)), fb = ifl_select(mc == none, zero, ifl_attn_exp2(mc - top));
-  ifl_store_n(to.l + r, ifl_fma(ifl_load(l), fb, ifl_load_n(to.l + r, n) * fa), n);
-  ifl_store_n(to.m + r, top, n);
+  ifl_store_n(to->l + r, ifl_fma(ifl_load(l), fb, ifl_load_n(to->l + r, n) * fa), n);
+  ifl_store_n(to->m + r, top, n);
   ifl_store_a(old_scale, fa);
   ifl_store_a(new_scale, fb);
   for (int i = 0; i < n; i++, o += v16) {
     if (m[i] == -__builtin_inff()) continue; /* the row sees nothing here: its bits stay */
-    float *out = to.o + (int64_t)(r + i) * v16;
+    float *out = to->o + (int64_t)(r + i) * v16;
     const ifl_v16 a = ifl_set1(old_scale[i]), b = ifl_set1(new_scale[i]);
     for (int j = 0; j < v16; j += 16) ifl_store(out + j, ifl_fma(ifl_load(o + j), b, ifl_load(out + j) * a));
   }
 }
 
 /* Writes row d of a state, divided by its sum, to the row's place in the output. A row that saw nothing is zero. */
-static inline void ifl_attn_finish(const ifl_attention *a, const ifl_attn_unit *u, ifl_attn_state s, int d) {
+static inline void ifl_attn_finish(const ifl_attention *a, const ifl_attn_unit *u, const ifl_attn_state *s, int d) {
   int group = a->heads / a->kv_heads, row = u->row + d, v16 = ifl_round16(a->vdim);
   int t = a->step->first[u->seq] + row / group, head = u->kv * group + row % group;
   float *out = a->out + t * a->ldo + (int64_t)head * a->vdim;
-  float f = 1.0f / s.l[d], m = s.m[d];
+  float f = 1.0f / s->l[d], m = s->m[d];
   if (m == -__builtin_inff()) {
     memset(out, 0, (size_t)a->vdim * 4);
     return;
@@ -233,9 +233,9 @@ static inline void ifl_attn_finish(const ifl_attention *a, const ifl_attn_unit *
   if (a->sinks) { /* one more logit, without a value */
     float sink = a->sinks[head] * IFL_LOG2E, top = m > sink ? m : sink;
     ifl_v16 fm = ifl_attn_exp2(ifl_set1(m - top)), fs = ifl_attn_exp2(ifl_set1(sink - top));
-    f = fm[0] / ifl_fma1(s.l[d], fm[0], fs[0]);
+    f = fm[0] / ifl_fma1(s->l[d], fm[0], fs[0]);
   }
-  const float *o = s.o + (int64_t)d * v16;
+  const float *o = s->o + (int64_t)d * v16;
   int i = 0;
   for (; i + 16 <= a->vdim; i += 16) ifl_store(out + i, ifl_load(o + i) * f);
   if (i < a->vdim) ifl_store_n(out + i, ifl_load(o + i) * f, a->vdim - i);
