@@ -170,6 +170,31 @@ func TestPackCancelledMidway(t *testing.T) {
 	}
 }
 
+// A file cut short while it is packed gives an error, not a crash.
+func TestPackOfShrinkingFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	src := writeFile(t, dir, "m.safetensors", buildSafetensors(ramp("w", 0, 256, 256)))
+	s, err := Open(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := os.Truncate(src, 4096); err != nil {
+		t.Fatal(err)
+	}
+	for _, recipe := range []*tensor.Recipe{tensor.Source("w"), op("transpose", nil, tensor.Source("w"))} {
+		plan := []Item{{Name: "w", Recipe: recipe, DType: tensor.Q4B32, Rows: 256, Cols: 256, Layout: LayoutPanel16}}
+		err := Pack(context.Background(), s, plan, filepath.Join(dir, "w.iflw"), PackOptions{})
+		if err == nil || !strings.Contains(err.Error(), "changed or vanished") {
+			t.Errorf("%s: error %v", recipe, err)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left %v", left)
+	}
+}
+
 // Every prefix and every flipped header byte of a packed file is refused or
 // found out by the hash; nothing panics.
 func TestDamagedPackedFiles(t *testing.T) {

@@ -58,7 +58,7 @@ func kindOf(v any) string {
 // 20 MB of pickle and 3 million values.
 const (
 	maxPickleBytes  = 64 << 20
-	maxPickleValues = 1 << 24
+	maxPickleValues = 1 << 22
 	maxPickleString = 1 << 20
 )
 

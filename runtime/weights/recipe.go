@@ -217,6 +217,9 @@ func (e *evaluator) source(pattern string) (value, error) {
 	}
 	info, _ := e.set.Lookup(name)
 	n, rank := info.Elements(), len(info.Shape)
+	if n == 0 {
+		return value{}, fmt.Errorf("%s: tensor %q of shape %v is empty", info.File, name, info.Shape)
+	}
 	if rank >= 2 {
 		cols := info.Shape[rank-1]
 		rows := 1

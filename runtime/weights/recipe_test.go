@@ -177,11 +177,12 @@ func TestQuantizePartialBlock(t *testing.T) {
 
 func TestRecipeErrors(t *testing.T) {
 	t.Parallel()
-	s := openSet(t, ramp("model.a", 0, 2, 3), ramp("b", 0, 1, 2), ramp("v", 0, 4), ramp("c", 0, 2, 2, 2))
+	s := openSet(t, ramp("model.a", 0, 2, 3), ramp("b", 0, 1, 2), ramp("v", 0, 4), ramp("c", 0, 2, 2, 2), ramp("e", 0, 1<<60, 0))
 	a, v, c := tensor.Source("model.a"), tensor.Source("v"), tensor.Source("c")
 	nan := math.NaN()
 	for want, r := range map[string]*tensor.Recipe{
 		`did you mean "model.a"?`: tensor.Source("model.x"),
+		"is empty":                tensor.Source("e"),
 		"no index for {j}":        tensor.Source("m.{i}.{j}"),
 		"unknown operation":       op("weight", nil),
 		"rows of 3 and of 2":      op("concat", nil, a, tensor.Source("b")),

@@ -113,6 +113,10 @@ func safetensorsEntry(dec *json.Decoder, start, size int64) (entry, error) {
 		Offsets []uint64  `json:"data_offsets"`
 	}
 	if err := dec.Decode(&h); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return entry{}, fmt.Errorf("found a %s; expected an object of dtype (text), shape and data_offsets (whole numbers)", wrong.Value)
+		}
 		return entry{}, err
 	}
 	if h.DType == nil || h.Shape == nil || len(h.Offsets) != 2 {
