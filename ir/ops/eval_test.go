@@ -217,8 +217,8 @@ func TestQuantizeAct(t *testing.T) {
 	got := apply(t, ops.QuantizeAct, attr("type", tensor.A8B32), f32(64, x...))[0]
 	near(t, "first block", &tensor.Tensor{F: got.F[:8]}, 127, 0, 2, 2, 0, -2, 0, -127)
 	most := float32(0.0127)
-	unit := float64(most / 127)
-	near(t, "second block", &tensor.Tensor{F: got.F[40:42]}, 127*unit, -63*unit)
+	unit := most / 127
+	near(t, "second block", &tensor.Tensor{F: got.F[40:42]}, float64(127*unit), float64(-63*unit))
 	one := apply(t, ops.QuantizeAct, attr("type", tensor.A8B64), f32(64, x...))[0]
 	near(t, "one block of 64", &tensor.Tensor{F: one.F[40:42]}, 0, 0)
 }
