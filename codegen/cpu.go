@@ -52,7 +52,8 @@ type cpuGen struct {
 	mod *ir.Module
 	cat *templates.Catalog
 
-	context int // most rows of a sequence
+	context int      // most rows of a sequence
+	outer   *cWriter // what w was before the body of the current region
 	w       *cWriter
 	out     CPUModel
 

@@ -114,14 +114,15 @@ func (r *rowCode) rope(ops []*ir.Op, at int) error {
 func (r *rowCode) ropeTable(ops []*ir.Op, at int) error {
 	op := ops[at]
 	dim := op.Int("dim")
-	r.g.w.p("static const float freqs[] = %s;", cFloats(ropeFreqs(op, "freqs")))
+	name := cName(op.Results[0].Name)
+	r.g.w.p("static const float freqs_%s[] = %s;", name, cFloats(ropeFreqs(op, "freqs")))
 	dst := r.place(op.Results[0], ops, at)
-	pick, scale := "freqs", cFloat(op.Float("scale"))
+	pick, scale := "freqs_"+name, cFloat(op.Float("scale"))
 	if from := op.Int("long_from"); from > 0 {
-		r.g.w.p("static const float longer[] = %s;", cFloats(op.Floats("long_freqs")))
-		r.g.w.p("const int is_long = ifl_rows_of(s, s->seq[t]) > %d;", from)
-		pick = "is_long ? longer : freqs"
-		scale = fmt.Sprintf("is_long ? %s : %s", cFloat(op.Float("long_scale")), scale)
+		r.g.w.p("static const float longer_%s[] = %s;", name, cFloats(op.Floats("long_freqs")))
+		long := fmt.Sprintf("ifl_rows_of(s, s->seq[t]) > %d", from)
+		pick = fmt.Sprintf("%s ? longer_%s : freqs_%s", long, name, name)
+		scale = fmt.Sprintf("%s ? %s : %s", long, cFloat(op.Float("long_scale")), scale)
 	}
 	r.g.w.p("ifl_rope_table(%s, s->pos[t], %d, %s, %s);", dst.ptr, dim, pick, scale)
 	r.where[op.Results[0]] = dst

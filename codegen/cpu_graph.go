@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
@@ -98,10 +99,25 @@ func (g *cpuGen) begin(s *schedule, name, doc string) string {
 		s.p("%s(c, s, tid);", fn)
 	}
 	s.p("ifl_barrier(c->team);")
+	g.outer, g.w = g.w, &cWriter{depth: 1}
 	return fn
 }
 
-func (g *cpuGen) end() {
+// layerName finds uses of the layer's index in the text of a region.
+var layerName = regexp.MustCompile(`\bl\b`)
+
+// end closes a region function, whose body is known by now: it declares the
+// thread's own memory where that is used.
+func (g *cpuGen) end(s *schedule) {
+	body := g.w.b.String()
+	g.w, g.outer = g.outer, nil
+	if strings.Contains(body, "own->") {
+		g.w.p("struct ifl_own *own = &c->own[tid];")
+	}
+	if s.layer != "" && !layerName.MatchString(body) {
+		g.w.p("(void)%s;", s.layer)
+	}
+	g.w.b.WriteString(body)
 	g.w.p("}")
 	g.w.p("")
 }
@@ -142,7 +158,7 @@ func (g *cpuGen) copyRegion(s *schedule, from, to *ir.Value) error {
 	n := round16(from.Type.Cols())
 	g.w.p("memcpy(%s + (int64_t)t * %d, %s + (int64_t)t * %d, %d * sizeof(float));", g.slotPtr(to), n, g.slotPtr(from), n, n)
 	g.w.p("}")
-	g.end()
+	g.end(s)
 	return nil
 }
 
@@ -172,8 +188,6 @@ func (g *cpuGen) rowRegion(s *schedule, ops []*ir.Op) error {
 	g.usesOutside(g.graphAt.Body, inside, escapes)
 	name := ops[len(ops)-1].Def.Name
 	g.begin(s, name, "Row by row: "+doc+".")
-	outer := g.w
-	g.w = &cWriter{depth: outer.depth}
 	v := firstRow(ops[0])
 	g.rowLoop(v)
 	r := g.wholeRows(s, role(v))
@@ -182,13 +196,7 @@ func (g *cpuGen) rowRegion(s *schedule, ops []*ir.Op) error {
 		return err
 	}
 	g.w.p("}")
-	code := g.w.b.String()
-	g.w = outer
-	if strings.Contains(code, "own->") {
-		g.w.p("struct ifl_own *own = &c->own[tid];")
-	}
-	g.w.b.WriteString(code)
-	g.end()
+	g.end(s)
 	return nil
 }
 
@@ -234,7 +242,7 @@ func (g *cpuGen) finish(s *schedule, gr *ir.Graph) error {
 		n := round16(y.Type.Cols())
 		g.w.p("memcpy(s->out[%d] + (int64_t)t * %d, %s + (int64_t)t * %d, %d * sizeof(float));", i, n, g.slotPtr(y), n, n)
 		g.w.p("}")
-		g.end()
+		g.end(s)
 	}
 	return nil
 }

@@ -96,7 +96,6 @@ func (m *matmulCode) emit(op *ir.Op) error {
 	g.begin(m.s, m.name, m.describe())
 	w := g.w
 	w.p("enum { K = %d, PANELS = %d, GROUP = %d, GROUPS = %d };", m.w.k, round16(m.w.n)/16, m.tail.Group, m.groups())
-	w.p("struct ifl_own *own = &c->own[tid];")
 	w.p("const int rows = %s, impl = ifl_choose(c, %d, rows), tm = %s_tile[impl];", m.count, site, fn)
 	w.p("const int alone = rows <= IFL_ALONE; /* few rows: every thread packs them all, without a barrier */")
 	w.p("uint8_t *act = alone ? own->act : c->act;")
@@ -106,7 +105,7 @@ func (m *matmulCode) emit(op *ir.Op) error {
 	if err := m.product(fn); err != nil {
 		return err
 	}
-	g.end()
+	g.end(m.s)
 	return nil
 }
 
@@ -372,7 +371,7 @@ func (g *cpuGen) attentionRegion(s *schedule, op *ir.Op) error {
 	w.p(".alibi = %s, .sinks = %s, .scratch = c->attention, .scratch_bytes = c->attention_bytes,", alibi, sinks)
 	w.p("};")
 	w.p("%s(&a);", sym)
-	g.end()
+	g.end(s)
 	g.need.attends = true
 	g.need.heads = max(g.need.heads, op.Int("heads"))
 	g.need.vdim = max(g.need.vdim, st.vdim)

@@ -65,7 +65,7 @@ func (p *bufferPlan) note(op *ir.Op) {
 // an argument that dies in this op and is read only where it is overwritten,
 // or a free one.
 func (p *bufferPlan) place(b *ir.Block, i int, op *ir.Op, r *ir.Value, target map[*ir.Value]int) {
-	if s, ok := target[r]; ok && (!p.busy[s] || p.inPlace(b, i, op, r, s)) {
+	if s, ok := target[r]; ok && (p.idle(b, i, s) || p.inPlace(b, i, op, r, s)) {
 		p.take(r, s)
 		return
 	}
@@ -76,6 +76,16 @@ func (p *bufferPlan) place(b *ir.Block, i int, op *ir.Op, r *ir.Value, target ma
 		}
 	}
 	p.take(r, p.free(role(r)))
+}
+
+// idle says whether no value in the slot is read by op i of the block or later.
+func (p *bufferPlan) idle(b *ir.Block, i, s int) bool {
+	for v, slot := range p.slot {
+		if slot == s && p.liveAt(b, i, v) {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *bufferPlan) take(v *ir.Value, s int) {

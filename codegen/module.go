@@ -1,0 +1,99 @@
+package codegen
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/app"
+	"github.com/iflowc/iflowc/runtime/build"
+)
+
+// Module completes the files of a per-model Go module: given model.json,
+// tokenizer.bin, model.ir, model.yaml and the libraries that model.json names,
+// it adds main.go, go.mod and a vendor folder with the runtime and what that
+// needs, so that go build makes the binary from them alone.
+func Module(files map[string][]byte) (map[string][]byte, error) {
+	m, err := readManifest(files)
+	if err != nil {
+		return nil, err
+	}
+	out := maps.Clone(files)
+	if out["main.go"], err = Glue(m); err != nil {
+		return nil, err
+	}
+	v, err := vendored()
+	if err != nil {
+		return nil, err
+	}
+	for name, data := range v.files {
+		out["vendor/"+name] = data
+	}
+	out["go.mod"] = v.goMod("model/" + commandName(m.Name))
+	return out, nil
+}
+
+// WriteModule writes a module's files below dir.
+func WriteModule(dir string, files map[string][]byte) error {
+	for name, data := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BuildBinary builds the per-model binary from its files (see Module) for the
+// system that GOOS and GOARCH name, and returns its path in the cache. The same
+// files built by the same Go are found there and not built again.
+func BuildBinary(ctx context.Context, cache *build.Cache, files map[string][]byte) (string, error) {
+	tool, err := build.FindGo()
+	if err != nil {
+		return "", err
+	}
+	module, err := Module(files)
+	if err != nil {
+		return "", err
+	}
+	target := build.TargetFromEnv()
+	info, err := os.Stat(tool.Path)
+	if err != nil {
+		return "", err
+	}
+	parts := []string{"binary 1", target.OS, target.Arch, tool.Path, fmt.Sprint(info.Size(), info.ModTime().UnixNano())}
+	for _, name := range slices.Sorted(maps.Keys(module)) {
+		sum := sha256.Sum256(module[name])
+		parts = append(parts, name, hex.EncodeToString(sum[:]))
+	}
+	return cache.Make("bin", build.Key(parts...), "", func(dir, out string) error {
+		src := filepath.Join(dir, "src")
+		if err := WriteModule(src, module); err != nil {
+			return fmt.Errorf("writing the binary's sources: %w", err)
+		}
+		return tool.Build(ctx, src, out, target)
+	})
+}
+
+// Embed writes a copy of a binary that holds its packed weights.
+func Embed(bin, packed, out string) error { return app.EmbedWeights(bin, packed, out) }
+
+// goMod writes the module file of a per-model binary.
+func (v *vendorTree) goMod(path string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "module %s\n\ngo %s\n\nrequire (\n", path, v.goVersion)
+	for _, m := range v.modules {
+		fmt.Fprintf(&b, "\t%s %s\n", m.path, m.version)
+	}
+	b.WriteString(")\n")
+	return []byte(b.String())
+}

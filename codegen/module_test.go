@@ -1,0 +1,193 @@
+package codegen
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/format"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc"
+	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/runtime/manifest"
+)
+
+// moduleFiles are the files of a model that does nothing.
+func moduleFiles(t *testing.T) map[string][]byte {
+	t.Helper()
+	m := manifest.Manifest{
+		Format: manifest.Format, Compiler: "test", Name: "Tiny Model", Network: "decoder_only", Vocab: 4, Context: 8,
+		Libs: []manifest.Lib{{ISA: "avx2", File: "lib-avx2.so", Needs: []string{"AVX2", "FMA"}}, {ISA: "portable", File: "lib-portable.so"}},
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{
+		"model.json": text, "tokenizer.bin": nil, "model.ir": []byte("module tiny {\n}\n"), "model.yaml": []byte("name: tiny\n"),
+		"lib-avx2.so": []byte("x"), "lib-portable.so": []byte("y"),
+	}
+}
+
+func TestGlue(t *testing.T) {
+	t.Parallel()
+	files := moduleFiles(t)
+	m, err := readManifest(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := Glue(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	formatted, err := format.Source(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(text, formatted) {
+		t.Errorf("not as gofmt writes it:\n%s", text)
+	}
+	want, err := os.ReadFile(filepath.Join("testdata", "glue.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != string(want) {
+		t.Errorf("main.go is\n%s\nexpected testdata/glue.golden", text)
+	}
+}
+
+func TestModuleFilesChecked(t *testing.T) {
+	t.Parallel()
+	files := moduleFiles(t)
+	delete(files, "lib-avx2.so")
+	if _, err := Module(files); err == nil || !strings.Contains(err.Error(), "lib-avx2.so") {
+		t.Errorf("a missing library: %v", err)
+	}
+	files = moduleFiles(t)
+	files["stray"] = nil
+	if _, err := Module(files); err == nil || !strings.Contains(err.Error(), "stray") {
+		t.Errorf("a stray file: %v", err)
+	}
+}
+
+// TestVendoredSources checks that the tree holds exactly the packages that go
+// list finds, and no tests.
+func TestVendoredSources(t *testing.T) {
+	t.Parallel()
+	tool, err := build.FindGo()
+	if err != nil {
+		t.Skip(err)
+	}
+	v, err := vendored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(tool.Path, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", runtimeApp)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for name := range v.files {
+		if strings.HasSuffix(name, "_test.go") || strings.Contains(name, "loadtest") {
+			t.Errorf("%s belongs to tests", name)
+		}
+		if strings.HasSuffix(name, ".go") {
+			have = append(have, filepath.ToSlash(filepath.Dir(name)))
+		}
+	}
+	for p := range strings.FieldsSeq(string(out)) {
+		if !slices.Contains(have, p) {
+			t.Errorf("package %s is not in the tree; a third-party one needs go run ./tools/vendordeps", p)
+		}
+		if !strings.Contains(string(v.files["modules.txt"]), p+"\n") {
+			t.Errorf("package %s is not in modules.txt", p)
+		}
+	}
+}
+
+// TestArchiveVersions holds the committed archive to the versions of go.mod.
+func TestArchiveVersions(t *testing.T) {
+	t.Parallel()
+	v, err := vendored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := iflowc.Sources.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range v.modules {
+		if m.path == modulePath {
+			continue
+		}
+		if !strings.Contains(string(mod), "\t"+m.path+" "+m.version) {
+			t.Errorf("deps.zip has %s %s, go.mod another version; run go run ./tools/vendordeps", m.path, m.version)
+		}
+		licensed := false
+		for name := range v.files {
+			base := filepath.Base(name)
+			licensed = licensed || strings.HasPrefix(name, m.path) && (base == "LICENSE" || base == "COPYING")
+		}
+		if !licensed {
+			t.Errorf("deps.zip lacks the licence of %s", m.path)
+		}
+	}
+}
+
+// TestBuildBinary builds a binary twice in different places with nothing but
+// its own sources, and runs it.
+func TestBuildBinary(t *testing.T) {
+	if _, err := build.FindGo(); err != nil {
+		t.Skip(err)
+	}
+	files := moduleFiles(t)
+	var bins [2][]byte
+	for i := range bins {
+		cache, err := build.OpenCache(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, err := BuildBinary(t.Context(), cache, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bins[i], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := BuildBinary(t.Context(), cache, files); err != nil || again != path {
+			t.Errorf("unchanged files: %q, %v", again, err)
+		}
+		out, err := exec.Command(path, "info", "--ir").CombinedOutput()
+		if err != nil || string(out) != "module tiny {\n}\n" {
+			t.Errorf("info --ir: %v, %q", err, out)
+		}
+		if left, err := os.ReadDir(filepath.Join(cache.Dir, "tmp")); err != nil || len(left) != 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
+	}
+	if !bytes.Equal(bins[0], bins[1]) {
+		t.Error("two builds gave different bytes")
+	}
+	if dir := t.TempDir(); bytes.Contains(bins[0], []byte(filepath.Dir(dir))) {
+		t.Error("the binary names this machine's temporary folder")
+	}
+	if root := runtime.GOROOT(); root != "" && bytes.Contains(bins[0], []byte(root+"/src")) {
+		t.Error("the binary names where Go is installed")
+	}
+}
+
+func TestCommandName(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"SmolLM2-135M": "smollm2-135m", "a b/c": "a-b-c", "ü": "model", "..": "model"} {
+		if got := commandName(in); got != want {
+			t.Errorf("%q: %q, expected %q", in, got, want)
+		}
+	}
+}
