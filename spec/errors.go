@@ -64,25 +64,29 @@ func nearest(have string, words []string) string {
 	return best
 }
 
-// editDistance is Levenshtein's, or limit where it is at least that.
+// editDistance counts insertions, deletions, replacements and swaps of
+// neighbours (optimal string alignment); at least limit, it is limit.
 func editDistance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}
-	row := make([]int, len(b)+1)
+	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
-		row[j] = j
+		above[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		diag := row[0]
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
-			cost := diag
+			cost := above[j-1]
 			if a[i-1] != b[j-1] {
-				cost = 1 + min(diag, row[j], row[j-1])
+				cost++
 			}
-			diag, row[j] = row[j], cost
+			row[j] = min(cost, above[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
 		}
+		before, above, row = above, row, before
 	}
-	return min(row[len(b)], limit)
+	return min(above[len(b)], limit)
 }

@@ -1,0 +1,136 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+)
+
+// small is a specification that needs no config.json; tests append to it.
+const small = `iflow: 1
+name: small
+hyper: {hidden_size: 64, num_hidden_layers: 2, num_attention_heads: 4, vocab_size: 100}
+network_structure:
+  type: llama
+`
+
+const smallHeaders = `model.embed_tokens.weight f32 100 64
+model.layers.{0..2}.input_layernorm.weight f32 64
+model.layers.{0..2}.self_attn.q_proj.weight f32 64 64
+model.layers.{0..2}.self_attn.k_proj.weight f32 64 64
+model.layers.{0..2}.self_attn.v_proj.weight f32 64 64
+model.layers.{0..2}.self_attn.o_proj.weight f32 64 64
+model.layers.{0..2}.post_attention_layernorm.weight f32 64
+model.layers.{0..2}.mlp.gate_proj.weight f32 160 64
+model.layers.{0..2}.mlp.up_proj.weight f32 160 64
+model.layers.{0..2}.mlp.down_proj.weight f32 64 160
+model.norm.weight f32 64
+`
+
+// TestParseErrors holds the messages for wrong specifications: place, what is
+// there, what was expected, and the nearest valid name.
+func TestParseErrors(t *testing.T) {
+	for _, c := range []struct{ name, src, want string }{
+		{"empty", "", "bad.yaml: empty; want a specification"},
+		{"not yaml", "a: [1,\nb", `bad.yaml:2:1: not YAML`},
+		{"not a mapping", "- 1", "bad.yaml:1:1: have a list, want a mapping of keys"},
+		{"unknown key", "modle_files: [x]", `bad.yaml:1:1: unknown key "modle_files"; did you mean "model_files"?`},
+		{"unknown module key", small + "  rope_teta: 1", `bad.yaml:6:3: unknown key "rope_teta" in network_structure; did you mean "rope_theta"?`},
+		{"twice", "name: a\nname: b", "bad.yaml:2:1: name: given twice"},
+		{"wrong type", small + "  rope_theta: fast", `bad.yaml:6:15: network_structure.rope_theta: have "fast", want a number`},
+		{"integer", "vocab_size: 1.5", "bad.yaml:1:13: vocab_size: have 1.5, want an integer"},
+		{"bool", small + "  is_parallel_attn: 1", "bad.yaml:6:21: network_structure.is_parallel_attn: have 1, want true or false"},
+		{"list", "model_files: a.bin", `bad.yaml:1:14: model_files: have "a.bin", want a list`},
+		{"word", small + "  normalization_function: rsm", `bad.yaml:6:27: network_structure.normalization_function: have "rsm"; did you mean "rms"?`},
+		{"version", "iflow: 2", "bad.yaml:1:1: iflow: have version 2, want 1"},
+		{"type name", "quant: q4_b46", `bad.yaml:1:8: quant: have "q4_b46", want a type; did you mean "q4_b64"?`},
+		{"no type", "name: a", "bad.yaml: network_structure.type: missing"},
+		{"no norm", "network_structure: {type: decoder_only}", "normalization_function: missing; want std, rms or linear"},
+		{"contradiction", small + "  is_parallel_attn: true\n  mlp_attn_share_input: true", "bad.yaml:7:3: network_structure.mlp_attn_share_input: is_parallel_attn is set too"},
+		{"pattern without window", small + "  attention_pattern: [sliding, full]", "bad.yaml:6:3: network_structure.attention_pattern: has sliding layers, but sliding_window is 0"},
+		{"padding", small + "padded_vocab_size: 10\nvocab_size: 20", "bad.yaml:6:1: padded_vocab_size: have 10, less than vocab_size 20"},
+		{"mapping target", small + "  tensor_name_mapping: {a.weight: tok_embeddings.weight}", `"tok_embeddings.weight" is no standard tensor name`},
+		{"mapping target near", small + "  tensor_name_mapping:\n    a.weight: \"dec.{i}.self_attn.pre_nrom.weight\"", `bad.yaml:7:5: tensor_name_mapping: "dec.{i}.self_attn.pre_nrom.weight" is no standard tensor name; did you mean dec.{i}.self_attn.pre_norm.weight?`},
+		{"mapping pattern", small + "  tensor_name_mapping:\n    \"a.{k}.weight\": \"dec.{i}.self_attn.wq.weight\"", `bad.yaml:7:5: tensor name "a.{k}.weight": column 4`},
+		{"devices", small + "devices: \"0;1&&2\"", `bad.yaml:6:1: devices: "0;1&&2": column 5`},
+		{"expression", small + "  rope_theta: $a +", `expression "$a +"`},
+		{"family", "family: lama", `bad.yaml:1:1: family: unknown "lama"; did you mean "llama"?`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse("bad.yaml", []byte(c.src), nil, Options{})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("have error %v\nwant        %s", err, c.want)
+			}
+		})
+	}
+}
+
+// TestResolveErrors holds the messages for files that do not fit.
+func TestResolveErrors(t *testing.T) {
+	for _, c := range []struct{ name, src, headers, want string }{
+		{"missing hyper", strings.Replace(small, "hidden_size: 64, ", "", 1), smallHeaders, "hyper-parameter hidden_size: missing"},
+		{"hyper type", strings.Replace(small, "hidden_size: 64", "hidden_size: wide", 1), smallHeaders, "hidden_size: have wide, want one integer"},
+		{"heads", strings.Replace(small, "heads: 4", "heads: 4, num_key_value_heads: 3", 1), smallHeaders, "num_key_value_heads: have 3, want a divisor of num_attention_heads 4"},
+		{"missing tensor", small, strings.Replace(smallHeaders, "self_attn.k_proj", "self_attn.key_proj", 1), "tensor dec.0.self_attn.wk.weight: missing; want it stored as model.layers.0.self_attn.k_proj.weight"},
+		{"unused near", small, strings.Replace(smallHeaders, "self_attn.k_proj", "self_attn.key_proj", 1), `the files have "model.layers.0.self_attn.key_proj.weight", which is unused`},
+		{"missing in one layer", small, strings.Replace(smallHeaders, "{0..2}.mlp.up_proj", "{0..1}.mlp.up_proj", 1), "tensor dec.1.feed_forward.w3.weight: missing"},
+		{"missing norm", small, strings.Replace(smallHeaders, "model.norm.weight f32 64\n", "", 1), "tensor dec.output_norm.weight: missing"},
+		{"too many layers", small, smallHeaders + "model.layers.2.input_layernorm.weight f32 64\n", `tensor "model.layers.2.input_layernorm.weight" is of layer 2, but num_hidden_layers is 2`},
+		{"unused", small, smallHeaders + "model.layers.0.self_attn.gate.weight f32 64 64\n", `tensor "model.layers.0.self_attn.gate.weight": no module uses it`},
+		{"shape", small, strings.Replace(smallHeaders, "v_proj.weight f32 64 64", "v_proj.weight f32 32 64", 1), `(dec.0.self_attn.wv.weight): shape [32 64], want [64 64] (num_attention_heads 4, num_key_value_heads 4, head_dim 16, hidden_size 64)`},
+		{"twice", small, smallHeaders + "tok_embeddings.weight f32 100 64\n", "both stand for dec.token_embeddings.weight"},
+		{"rope width", small + "  rope_dim: 20\n", smallHeaders, "spec.yaml:6:3: 20 rotated channels from 0 in heads of 16"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := Parse("spec.yaml", []byte(c.src), nil, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Resolve(s, parseHeaders(t, c.headers))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("have error %v\nwant        %s", err, c.want)
+			}
+		})
+	}
+}
+
+// TestShapeBlamesLine checks that a tensor's wrong shape is reported at the
+// line of the specification that maps it.
+func TestShapeBlamesLine(t *testing.T) {
+	src := small + "  tensor_name_mapping:\n    \"layers.{i}.att.value.weight\": \"dec.{i}.self_attn.wv.weight\"\n"
+	s, err := Parse("spec.yaml", []byte(src), nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := strings.Replace(smallHeaders, "model.layers.{0..2}.self_attn.v_proj.weight f32 64 64", "layers.{0..2}.att.value.weight f32 64 63", 1)
+	_, err = Resolve(s, parseHeaders(t, h))
+	if want := `spec.yaml:7:5: tensor "layers.0.att.value.weight"`; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("have error %v, want %s…", err, want)
+	}
+}
+
+// TestNotAvailable checks that what cannot be lowered is named in one line.
+func TestNotAvailable(t *testing.T) {
+	for _, c := range []struct{ more, want string }{
+		{"  position_embedding: sinusoidal\n", "network_structure.position_embedding: sinusoidal is not available"},
+		{"  expert_count: 4\n  moe_top_k: 2\n", "network_structure.expert_count: a mixture of experts is not available"},
+		{"  rope_scaling: {rope_type: yarm, factor: 2}\n", ""},
+	} {
+		s, err := Parse("spec.yaml", []byte(small+c.more), nil, Options{})
+		if c.want == "" {
+			if err == nil || !strings.Contains(err.Error(), `did you mean "yarn"`) {
+				t.Errorf("have error %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Resolve(s, parseHeaders(t, smallHeaders))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = Lower(m); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("have error %v, want %s", err, c.want)
+		}
+	}
+}

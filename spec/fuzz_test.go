@@ -1,0 +1,62 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+)
+
+// FuzzSpec reads anything as a specification; what is accepted is resolved
+// against a model's headers and lowered. Errors are fine, bugs are not.
+func FuzzSpec(f *testing.F) {
+	f.Add(small)
+	f.Add(small + "quant: q4\ndevices: \"0&1;cpu\"\n")
+	f.Add("# lines\n{\"network_structure\": {\"type\": \"transformer.llama\", \"rope_theta\": 1e4}}")
+	f.Add(strings.Replace(small, "type: llama", "rope_theta: $rope_theta | 3", 1) + "family: gemma2\n")
+	f.Add(small + "  rope_scaling: {rope_type: yarn, factor: 8, original_max_position_embeddings: 64}\n  rope_pattern: [none, rope]\n  sliding_window: 3\n")
+	f.Add("a: &a [*a]\n<<: *a\n")
+	f.Add("family: falcon\nhyper: &x {alibi: true, hidden_size: 64, num_attention_heads: 4, num_hidden_layers: 2}\n")
+	f.Fuzz(func(t *testing.T, src string) {
+		s, err := Parse("f.yaml", []byte(src), map[string]any{"rms_norm_eps": 1e-6}, Options{})
+		if err != nil {
+			return
+		}
+		if _, err := s.YAML(); err != nil {
+			t.Fatalf("accepted, but cannot be printed: %v", err)
+		}
+		m, err := Resolve(s, parseHeaders(t, smallHeaders))
+		if err != nil {
+			return
+		}
+		if _, err := Lower(m); err != nil && strings.Contains(err.Error(), "bug:") {
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzDevices(f *testing.F) {
+	for _, s := range []string{"0", "0;1", "0&1;2&3", "cpu;0*2", "0|1,2"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		p, err := ParseDevices(s)
+		if err != nil {
+			return
+		}
+		if q, err := ParseDevices(p.String()); err != nil || q.String() != p.String() {
+			t.Fatalf("%q prints as %q, which reads as %v, %v", s, p, q, err)
+		}
+	})
+}
+
+func FuzzPattern(f *testing.F) {
+	f.Add("layers.{i}.w", "layers.3.w")
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		p, err := ParsePattern(pattern)
+		if err != nil {
+			return
+		}
+		if i, j, ok := p.Match(name); ok && p.Name(i, j) != name {
+			t.Fatalf("%q matches %q, but names %q", pattern, name, p.Name(i, j))
+		}
+	})
+}

@@ -1,0 +1,261 @@
+package spec
+
+import (
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/models"
+)
+
+var inferflowSpecs = flag.String("inferflow-specs", "testdata/inferflow", "folder of Inferflow model_spec.json files that must be read unchanged")
+
+func TestInferflowSpecs(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(*inferflowSpecs, "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files in %s: %v", *inferflowSpecs, err)
+	}
+	for _, f := range files {
+		src, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse(f, src, nil, Options{}); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestLibrary reads every model of the library and every family, without files.
+func TestLibrary(t *testing.T) {
+	for _, name := range models.Names() {
+		src, err := models.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Parse(name+".yaml", src, nil, Options{})
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		if s.Name != name {
+			t.Errorf("%s.yaml: name is %q", name, s.Name)
+		}
+	}
+	for name := range families() {
+		if name == "generic" {
+			continue
+		}
+		if _, err := Parse("f.yaml", []byte("iflow: 1\nfamily: "+name+"\n"), nil, Options{}); err != nil {
+			t.Errorf("family %s: %v", name, err)
+		}
+	}
+}
+
+func TestDevices(t *testing.T) {
+	for in, want := range map[string]string{
+		"0": "0", "0;1": "0;1", "0,1": "0;1", "0&1;2&3": "0&1;2&3", "0|1": "0&1", "cpu; 0": "cpu;0", "0*2;1": "0*2;1",
+	} {
+		p, err := ParseDevices(in)
+		if err != nil || p.String() != want {
+			t.Errorf("%q: have %v, %v, want %s", in, p, err, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"": "column 1", "0;": "column 3", "0 1": "column 3", "gpu0": "column 1", "0;1&0": "column 5: device 0 is there twice", "0*0": "a share of 0",
+	} {
+		if _, err := ParseDevices(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: have error %v, want %s", in, err, want)
+		}
+	}
+}
+
+func TestPattern(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		i, j          int
+		ok            bool
+	}{
+		{"layers.{i}.mlp.experts.{j}.w1", "layers.12.mlp.experts.3.w1", 12, 3, true},
+		{"layers.{i}.w", "layers.1.w2", -1, -1, false},
+		{"layers.{i}.w", "layers.x.w", -1, -1, false},
+		{"layers.{i}.w", "layers.01.w", -1, -1, false},
+		{"layers.{i}.w", "layers.99999999999999.w", -1, -1, false},
+		{"embed", "embed", -1, -1, true},
+	} {
+		p, err := ParsePattern(c.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, j, ok := p.Match(c.name)
+		if ok != c.ok || ok && (i != c.i || j != c.j) {
+			t.Errorf("%s on %s: have %d %d %v", c.pattern, c.name, i, j, ok)
+		}
+		if ok && p.Name(i, j) != c.name {
+			t.Errorf("%s: name %s", c.pattern, p.Name(i, j))
+		}
+	}
+	for in, want := range map[string]string{"": "", "a.{k}": "column 4", "a.{i": "column 5", "a}": "column 2", "a b": "column 2"} {
+		if _, err := ParsePattern(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: have error %v, want %s", in, err, want)
+		}
+	}
+}
+
+func TestExpressions(t *testing.T) {
+	c := map[string]any{"a": 4.0, "b": nil, "m": map[string]any{"x": 2}, "act": "gelu", "l": []any{"x"}}
+	for src, want := range map[string]any{
+		"$a": 4.0, "$b": nil, "$b | 7": 7.0, "$b | $m.x": 2, "= 1 / sqrt($a)": 0.5, "= ($a + 2) * 3 - 1": 17.0, "act($act)": "gelu_erf",
+		"act($none | silu)": "silu", "$none.x": nil, "= 1 / $none": nil, "$l": []any{"x"}, "= int(7 / 2)": 3.0, "$none | true": true,
+	} {
+		x, err := evalExpr(src, c)
+		if err != nil || !cmp.Equal(x, want) {
+			t.Errorf("%s: have %v, %v, want %v", src, x, err, want)
+		}
+	}
+	for _, src := range []string{"= 1 / 0", "act(strange)", "$l + 1", "f($a)", "$", "= 1 +"} {
+		if x, err := evalExpr(src, c); err == nil {
+			t.Errorf("%s: have %v, want an error", src, x)
+		}
+	}
+}
+
+// TestAlibi compares with the slopes of Press et al. 2021 for 8 heads and the
+// published extension for 12.
+func TestAlibi(t *testing.T) {
+	got := alibiSlopes(12, 1)
+	want := []float64{0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625,
+		math.Sqrt(0.5), math.Sqrt(0.5) / 2, math.Sqrt(0.5) / 4, math.Sqrt(0.5) / 8}
+	for i := range want {
+		if math.Abs(got[i]-want[i]) > 1e-15 {
+			t.Errorf("slope %d: have %g, want %g", i, got[i], want[i])
+		}
+	}
+}
+
+// TestRopeScaling compares frequencies with values from transformers'
+// formulas, worked out by hand where they are exact.
+func TestRopeScaling(t *testing.T) {
+	m := &Model{Spec: &Spec{Config: map[string]any{}}, Net: &Network{RopeTheta: 10000}, Hyper: Hyper{RopeDim: 8, MaxContext: 256}}
+	base := []float32{1, 0.1, 0.01, 0.001}
+	near := func(name string, got []float32, want []float32) {
+		t.Helper()
+		for i := range want {
+			if math.Abs(float64(got[i]/want[i]-1)) > 1e-6 {
+				t.Errorf("%s: have %v, want %v", name, got, want)
+				return
+			}
+		}
+	}
+	near("base", baseFrequencies(8, 10000), base)
+	set := func(rs *RopeScaling) *ropeTable {
+		t.Helper()
+		m.Net.RopeScaling = rs
+		r, err := m.ropeFrequencies()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	near("linear", set(&RopeScaling{Type: "linear", Factor: 4}).freqs, []float32{0.25, 0.025, 0.0025, 0.00025})
+	// Wavelengths 6.28, 62.8, 628, 6283 against 256/4 = 64 and 256/1: the
+	// first two stay, the last two are divided.
+	near("llama3", set(&RopeScaling{RopeType: "llama3", Factor: 8, LowFreq: 1, HighFreq: 4, Original: 256}).freqs, []float32{1, 0.1, 0.00125, 0.000125})
+	long := set(&RopeScaling{RopeType: "longrope", ShortFactor: []float64{1, 1, 1, 2}, LongFactor: []float64{2, 2, 2, 4}, Original: 64})
+	near("longrope short", long.freqs, []float32{1, 0.1, 0.01, 0.0005})
+	near("longrope long", long.longFreqs, []float32{0.5, 0.05, 0.005, 0.00025})
+	if want := math.Sqrt(1 + math.Log(4)/math.Log(64)); math.Abs(long.scale-want) > 1e-12 || long.longFrom != 64 {
+		t.Errorf("longrope: scale %g from %d, want %g from 64", long.scale, long.longFrom, want)
+	}
+	yarn := set(&RopeScaling{RopeType: "yarn", Factor: 4, Original: 64})
+	if want := 0.1*math.Log(4) + 1; math.Abs(yarn.scale-want) > 1e-12 {
+		t.Errorf("yarn: scale %g, want %g", yarn.scale, want)
+	}
+	if yarn.freqs[0] != 1 || math.Abs(float64(yarn.freqs[3])-0.00025) > 1e-9 {
+		t.Errorf("yarn: have %v, want the first kept and the last divided by 4", yarn.freqs)
+	}
+	m.ropeFactors = []float32{1, 2, 4, 8}
+	near("factors", set(nil).freqs, []float32{1, 0.05, 0.0025, 0.000125})
+}
+
+func TestGGUFConfig(t *testing.T) {
+	c := ggufConfig(map[string]any{
+		"general.architecture": "llama", "llama.embedding_length": uint32(64), "llama.attention.layer_norm_rms_epsilon": float32(1e-5),
+		"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": float32(4), "tokenizer.ggml.tokens": []string{"a", "b"},
+		"tokenizer.ggml.eos_token_id": uint32(2),
+	})
+	want := map[string]any{
+		"model_file_format": "gguf", "model_type": "llama", "hidden_size": 64.0, "rms_norm_eps": 1e-5, "vocab_size": 2.0, "eos_token_id": 2.0,
+		"rope_scaling": map[string]any{"rope_type": "yarn", "factor": 4.0},
+	}
+	if d := cmp.Diff(want, c); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestWeightTypes checks which weights a quantised model quantises.
+func TestWeightTypes(t *testing.T) {
+	src := small + "quant: q4\ntypes: {\"dec.{i}.self_attn.wv\": q8, output.weight: f16}\ntensor_quant_threshold: 5000\n"
+	s, err := Parse("spec.yaml", []byte(src), nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Resolve(s, parseHeaders(t, smallHeaders+"lm_head.weight f32 100 64\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lower(m); err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.WeightTypes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]tensor.DType{"wv": tensor.Q8B32T2, "head": tensor.F16, "embed": tensor.Q4B32, "w_gate": tensor.Q4B32, "w_up": tensor.Q4B32, "w_down": tensor.Q4B32}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("weights below the threshold of 5000 elements stay (-want +got):\n%s", d)
+	}
+}
+
+// TestLoadForms loads each form that a specification may have.
+func TestLoadForms(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Load(dir, Options{}); err == nil || !strings.Contains(err.Error(), "not a model folder") {
+		t.Errorf("empty folder: %v", err)
+	}
+	write("config.json", `{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 10}`)
+	write("spec.yaml", "iflow: 1\nnetwork_structure: {rope_theta: 5}\n")
+	s, err := Load(dir, Options{Quant: "q8", KV: "f32", MaxContext: 77})
+	if err != nil || s.Network.NormalizationFunction != "rms" || s.Quant != tensor.Q8B32T2 || s.KVType != tensor.F32 || s.MaxContextLen != 77 {
+		t.Errorf("folder: %v %+v", err, s)
+	}
+	s, err = Load(filepath.Join(dir, "spec.yaml"), Options{})
+	if err != nil || s.Network.RopeTheta != 5 || s.ModelDir != dir || s.Network.Type != "decoder_only" {
+		t.Errorf("specification beside config.json: %v %+v", err, s)
+	}
+	if _, err = Load(dir, Options{Quant: "q9"}); err == nil || !strings.Contains(err.Error(), `--quant: have "q9"`) {
+		t.Errorf("--quant: %v", err)
+	}
+	if _, err = Load(filepath.Join(dir, "gone.yaml"), Options{}); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("missing: %v", err)
+	}
+	write("config.json", `{"model_type": "lama"}`)
+	if _, err = Load(dir, Options{}); err == nil || !strings.Contains(err.Error(), `architecture "lama" is not known; did you mean "llama"?`) {
+		t.Errorf("architecture: %v", err)
+	}
+	write("config.json", `{`)
+	if _, err = Load(dir, Options{}); err == nil || !strings.Contains(err.Error(), "not a JSON object") {
+		t.Errorf("broken config.json: %v", err)
+	}
+}
