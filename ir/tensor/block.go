@@ -20,7 +20,7 @@ type affineLayout struct {
 
 // affine lists the affine block types (Inferflow's block structures; the
 // byte order is theirs, the order within a pair is the report's).
-var affine = map[DType]*affineLayout{
+var affine = [numDTypes]*affineLayout{
 	Q8B32:  {maxCode: 255, planes: []plane{{8, 0}}},
 	Q8B64:  {maxCode: 255, planes: []plane{{8, 0}}},
 	Q6B64:  {maxCode: 63, planes: []plane{{2, 4}, {4, 0}}},
@@ -110,6 +110,12 @@ func (l *affineLayout) unpack(data []byte, codes []uint8) {
 }
 
 func (p plane) pack(data []byte, codes []uint8) {
+	if p.bits == 4 {
+		for i := range data {
+			data[i] = codes[2*i]>>p.shift&15 | codes[2*i+1]>>p.shift<<4
+		}
+		return
+	}
 	clear(data)
 	mask := uint8(1<<p.bits - 1)
 	per := 8 / int(p.bits)

@@ -77,6 +77,8 @@ var blockEncoders = [numDTypes]blockEncoder{
 func encodeAffine(dst []byte, dt DType, src []float32) {
 	l := affine[dt]
 	var buf [64]uint8
+	var clean [64]float32
+	src = finiteBlock(src, &clean)
 	codes := buf[:len(src)]
 	scale, base := l.fit(src)
 	s, b := float64(F16ToF32(scale)), float64(F16ToF32(base))
@@ -86,13 +88,14 @@ func encodeAffine(dst []byte, dt DType, src []float32) {
 	l.putBlock(dst, scale, base, codes)
 }
 
-// fit chooses scale and base of a block, as f16 bits, both finite.
+// fit chooses scale and base of a block of finite values, as f16 bits, both
+// finite.
 func (l *affineLayout) fit(src []float32) (scale, base uint16) {
-	lo, hi := math.Inf(1), math.Inf(-1)
+	low, high := src[0], src[0]
 	for _, x := range src {
-		v := finite(float64(x))
-		lo, hi = min(lo, v), max(hi, v)
+		low, high = min(low, x), max(high, x)
 	}
+	lo, hi := float64(low), float64(high)
 	if l.cells {
 		s := (hi - lo) / float64(l.maxCode+1)
 		return saturateF16(s), saturateF16(lo + s/2)
@@ -104,23 +107,25 @@ func nearestCode(x, scale, base float64, maxCode int) uint8 {
 	if scale == 0 {
 		return 0
 	}
-	q := math.Floor((finite(x)-base)/scale + 0.5)
+	q := (x-base)/scale + 0.5 // at least 0 below, so that conversion rounds down
 	return uint8(max(0, min(float64(maxCode), q)))
 }
 
 // encodeSigned: f16 scale = absmax/127, codes −127…127.
 func encodeSigned(dst []byte, _ DType, src []float32) {
-	var top float64
+	var clean [64]float32
+	src = finiteBlock(src, &clean)
+	var top float32
 	for _, x := range src {
-		top = max(top, math.Abs(finite(float64(x))))
+		top = max(top, x, -x)
 	}
-	scale := saturateF16(top / 127)
+	scale := saturateF16(float64(top) / 127)
 	binary.LittleEndian.PutUint16(dst, scale)
 	s := float64(F16ToF32(scale))
 	for i, x := range src {
 		q := 0.0
 		if s != 0 {
-			q = math.Round(finite(float64(x)) / s)
+			q = math.Round(float64(x) / s)
 		}
 		dst[2+i] = byte(int8(max(-127, min(127, q))))
 	}
@@ -154,12 +159,23 @@ func encodeActivation(dst []byte, _ DType, src []float32) {
 	binary.LittleEndian.PutUint32(dst[len(src):], math.Float32bits(top/127))
 }
 
-// finite maps NaN to 0 and infinities to the largest float32.
-func finite(x float64) float64 {
-	if x != x {
-		return 0
+// finiteBlock is the block with NaN as 0 and infinities as the largest
+// float32: the block itself unless it has any, then a copy in buf.
+func finiteBlock(src []float32, buf *[64]float32) []float32 {
+	var probe float32
+	for _, x := range src {
+		probe += x - x // NaN as soon as one is not finite
 	}
-	return max(-math.MaxFloat32, min(math.MaxFloat32, x))
+	if probe == probe {
+		return src
+	}
+	for i, x := range src {
+		buf[i] = max(-math.MaxFloat32, min(math.MaxFloat32, x))
+		if x != x {
+			buf[i] = 0
+		}
+	}
+	return buf[:len(src)]
 }
 
 // saturateF16 rounds to f16 within its finite range.
