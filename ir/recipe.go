@@ -16,12 +16,14 @@ type recipeForm struct {
 	typ, words bool
 }
 
-// recipeForms lists the recipe functions; ir/tensor/recipe.go explains them.
+// recipeForms lists the recipe functions; docs/ir.md explains them.
 var recipeForms = []recipeForm{
 	{name: "concat", args: -1},
 	{name: "interleave", args: 2},
 	{name: "rows", args: 1, nums: 2, whole: true},
 	{name: "cols", args: 1, nums: 2, whole: true},
+	{name: "part_rows", args: 1, nums: 1, whole: true},
+	{name: "part_cols", args: 1, nums: 1, whole: true},
 	{name: "transpose", args: 1},
 	{name: "reshape", args: 1, nums: -1, whole: true},
 	{name: "permute_rows", args: 1, nums: 1, whole: true, words: true},

@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -41,6 +42,9 @@ func (v *verifier) recipeForms(w *Value, r *tensor.Recipe) {
 	}
 	for _, a := range r.Args {
 		v.recipeForms(w, a)
+	}
+	if strings.HasPrefix(r.Op, "part_") && len(w.Count) == 0 {
+		v.errs.addf(w.Pos, "%s: recipe %s chooses by the last index, but the weight has none", w, r.Op)
 	}
 	if r.Op != "weight" {
 		return
@@ -149,6 +153,15 @@ func RecipeShape(r *tensor.Recipe, in [][]int) ([]int, error) {
 			return misfit()
 		}
 		out[1] = num(1) - num(0)
+	case "part_rows", "part_cols":
+		axis := 0
+		if r.Op == "part_cols" {
+			axis = len(out) - 1
+		}
+		if num(0) < 1 || out[axis]%num(0) != 0 || r.Op == "part_cols" && len(out) != 2 {
+			return misfit()
+		}
+		out[axis] /= num(0)
 	case "transpose":
 		if len(out) != 2 {
 			return misfit()

@@ -114,6 +114,10 @@ func (s *shapes) push(r *tensor.Recipe, index []int, want []int, exact bool) err
 		return s.push(r.Args[0], index, append([]int{num(1)}, want[1:]...), false)
 	case "cols":
 		return s.push(r.Args[0], index, []int{want[0], num(1)}, false)
+	case "part_rows":
+		return s.push(r.Args[0], index, append([]int{want[0] * num(0)}, want[1:]...), exact)
+	case "part_cols":
+		return s.push(r.Args[0], index, []int{want[0], want[1] * num(0)}, exact)
 	case "transpose":
 		return s.push(r.Args[0], index, []int{want[1], want[0]}, exact)
 	case "reshape":
@@ -167,9 +171,11 @@ func (s *shapes) rowsKnown(r *tensor.Recipe) int {
 		return int(r.Nums[1] - r.Nums[0])
 	case "group_rows":
 		return int(r.Nums[0] * (r.Nums[3] - r.Nums[2]))
+	case "part_rows":
+		return s.rowsKnown(r.Args[0]) / int(r.Nums[0])
 	case "reshape":
 		return int(r.Nums[0])
-	case "cols", "scale", "add", "l2norm_rows", "quantize", "permute_rows":
+	case "cols", "part_cols", "scale", "add", "l2norm_rows", "quantize", "permute_rows":
 		return s.rowsKnown(r.Args[0])
 	}
 	return 0

@@ -37,6 +37,9 @@ func (w *Recipes) eval(r *tensor.Recipe, index []int) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Op == "part_rows" || r.Op == "part_cols" {
+		return part(r, in[0], shape, index)
+	}
 	return apply(r, in, shape)
 }
 
@@ -88,6 +91,18 @@ func apply(r *tensor.Recipe, in []*tensor.Tensor, shape []int) (*tensor.Tensor, 
 		}), nil
 	}
 	return nil, fmt.Errorf("unknown recipe function %s", r.Op)
+}
+
+// part takes the part of rows or columns that the last index chooses.
+func part(r *tensor.Recipe, x *tensor.Tensor, shape, index []int) (*tensor.Tensor, error) {
+	if len(index) == 0 || index[len(index)-1] >= int(r.Nums[0]) {
+		return nil, fmt.Errorf("recipe %s: no part for index %v", r, index)
+	}
+	n := index[len(index)-1]
+	if r.Op == "part_cols" {
+		return picked(x, shape, func(row, col int) (int, int) { return row, n*shape[1] + col }), nil
+	}
+	return rowsOf([]*tensor.Tensor{x}, shape, func(row int) (int, int) { return 0, n*shape[0] + row }), nil
 }
 
 // plain is the precision of values of which blocks were torn apart.
