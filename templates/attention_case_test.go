@@ -1,0 +1,299 @@
+package templates
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// address is where a slice's elements are; the caller keeps them alive.
+func address[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
+
+// An attentionCase is a layer's state, queries and settings.
+type attentionCase struct {
+	r                         *rand.Rand
+	group, kvHeads, dim, vdim int
+	window                    int
+	softcap                   float32
+	causal, tree              bool
+	alibi, sinks              []float32
+	pos, seq, slot            []int32 // [T]
+	first, past, pageAt, page []int32
+	maskWords                 int
+	mask                      []uint64
+	q                         []float32 // [T][ldq]
+	ldq, ldo                  int
+	k, v                      [][]float64 // of each sequence, as stored: [rows][kvHeads][dim or vdim]
+	state                     []byte
+	pageBytes                 int64
+}
+
+func (c *attentionCase) heads() int  { return c.group * c.kvHeads }
+func (c *attentionCase) tokens() int { return len(c.pos) }
+
+func (c *attentionCase) String() string {
+	return fmt.Sprintf("heads %d on %d, dim %d, vdim %d, window %d, softcap %g, causal %v, tree %v, alibi %v, sinks %v, first %d, past %d",
+		c.heads(), c.kvHeads, c.dim, c.vdim, c.window, c.softcap, c.causal, c.tree, c.alibi != nil, c.sinks != nil, c.first, c.past)
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// normal is n normally distributed numbers times scale.
+func normal(r *rand.Rand, n int, scale float64) []float32 {
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = float32(scale * r.NormFloat64())
+	}
+	return out
+}
+
+func randomAttention(r *rand.Rand, lib *attentionLib, kind int) *attentionCase {
+	c := &attentionCase{
+		r: r, group: pick(r, 1, 2, 3, 4, 8, 13), kvHeads: 1 + r.IntN(3), dim: pick(r, 16, 20, 64, 80, 128),
+		window: pick(r, 0, 0, 1+r.IntN(150)), softcap: pick[float32](r, 0, 0, 5), causal: r.IntN(4) > 0, tree: r.IntN(4) == 0,
+	}
+	c.vdim = pick(r, c.dim, c.dim, 16, 20, 64, 80, 128)
+	if r.IntN(3) == 0 {
+		c.alibi = normal(r, c.heads(), 0.05)
+	}
+	if r.IntN(3) == 0 {
+		c.sinks = normal(r, c.heads(), 1)
+	}
+	c.randomSteps()
+	c.ldq, c.ldo = c.heads()*c.dim+r.IntN(5), c.heads()*c.vdim+r.IntN(5)
+	c.q = normal(r, c.tokens()*c.ldq, 1)
+	c.fill(lib, kind)
+	return c
+}
+
+// randomSteps draws sequences, their earlier rows, tokens and ancestor masks.
+func (c *attentionCase) randomSteps() {
+	r := c.r
+	most := pick(r, 1, 4, 40)
+	c.maskWords = 1
+	c.first, c.pageAt = []int32{0}, []int32{0}
+	for s := range 1 + r.IntN(3) {
+		past, n := pick(r, 0, r.IntN(400)), 1+r.IntN(most)
+		c.past = append(c.past, int32(past))
+		c.first = append(c.first, c.first[s]+int32(n))
+		c.pageAt = append(c.pageAt, c.pageAt[s]+int32(past+n+63)/64)
+		for i := range n {
+			pos, see := past+i, uint64(1)<<i
+			if c.tree {
+				pos = past + (i+1)/2
+			}
+			for j := range i {
+				see |= uint64(r.IntN(2)) << j
+			}
+			c.pos, c.slot = append(c.pos, int32(pos)), append(c.slot, int32(past+i))
+			c.seq, c.mask = append(c.seq, int32(s)), append(c.mask, see)
+		}
+	}
+	for _, id := range r.Perm(int(c.pageAt[len(c.past)])) {
+		c.page = append(c.page, int32(id))
+	}
+}
+
+// fill writes every row into the pages. Rows that no sequence owns stay NaN: a
+// kernel that lets one in shows it.
+func (c *attentionCase) fill(lib *attentionLib, kind int) {
+	elem := stateTypes[kind].RowBytes(1)
+	bytes, _, _ := purego.SyscallN(lib.pageBytes, uintptr(c.kvHeads), uintptr(c.dim), uintptr(c.vdim), uintptr(elem))
+	c.pageBytes = int64(bytes)
+	c.state = aligned(int(c.pageBytes) * len(c.page))
+	for i := range c.state {
+		c.state[i] = 0xff
+	}
+	step := c.whole().cStep()
+	for s := range c.past {
+		rows := int(c.past[s] + c.first[s+1] - c.first[s])
+		k, v := normal(c.r, rows*c.kvHeads*c.dim, 1), normal(c.r, rows*c.kvHeads*c.vdim, 1)
+		for i := range rows * c.kvHeads {
+			p := &cPut{
+				kind: int32(kind), slot: int32(i / c.kvHeads), seq: int32(s), head: int32(i % c.kvHeads), kvHeads: int32(c.kvHeads),
+				dim: int32(c.dim), vdim: int32(c.vdim), k: &k[i*c.dim], v: &v[i*c.vdim],
+			}
+			if i%2 == 1 { // the two parts one after the other
+				only := *p
+				only.v, p.k = nil, nil
+				purego.SyscallN(lib.putRow, uintptr(unsafe.Pointer(step)), address(c.state), uintptr(unsafe.Pointer(&only)))
+			}
+			purego.SyscallN(lib.putRow, uintptr(unsafe.Pointer(step)), address(c.state), uintptr(unsafe.Pointer(p)))
+		}
+		c.k, c.v = append(c.k, stored(k, kind)), append(c.v, stored(v, kind))
+	}
+	runtime.KeepAlive(c)
+}
+
+// stored is what the state keeps of x.
+func stored(x []float32, kind int) []float64 {
+	out := make([]float64, len(x))
+	for i, f := range x {
+		switch stateTypes[kind] {
+		case tensor.F16:
+			f = tensor.F16ToF32(tensor.F32ToF16(f))
+		case tensor.BF16:
+			f = tensor.BF16ToF32(tensor.F32ToBF16(f))
+		}
+		out[i] = float64(f)
+	}
+	return out
+}
+
+// An attentionStep is a run of tokens of the case: all of them, or some of one
+// sequence with everything before them already written.
+type attentionStep struct {
+	c                        *attentionCase
+	from, to                 int
+	first, past, pageAt, ids []int32
+}
+
+func (c *attentionCase) whole() *attentionStep {
+	return &attentionStep{c: c, to: c.tokens(), first: c.first, past: c.past, pageAt: c.pageAt, ids: c.page}
+}
+
+// inParts runs each sequence alone, in steps of at most `most` tokens, each
+// with another number of threads.
+func (c *attentionCase) inParts(r *rand.Rand, lib *attentionLib, dt tensor.DType, most int) []float32 {
+	var out []float32
+	for s := range c.past {
+		for from, end := int(c.first[s]), int(c.first[s+1]); from < end; {
+			to := min(end, from+1+r.IntN(most))
+			step := &attentionStep{
+				c: c, from: from, to: to, first: []int32{0, int32(to - from)}, past: []int32{c.slot[from]},
+				pageAt: []int32{0, c.pageAt[s+1] - c.pageAt[s]}, ids: c.page[c.pageAt[s]:c.pageAt[s+1]],
+			}
+			out = append(out, c.call(lib, dt, step, 1+r.IntN(4))...)
+			from = to
+		}
+	}
+	return out
+}
+
+// cStep is the step as the kernel gets it.
+func (s *attentionStep) cStep() *cStep {
+	c := s.c
+	step := &cStep{
+		abi: 1, tokens: int32(s.to - s.from), seqs: int32(len(s.past)), pos: &c.pos[s.from], slot: &c.slot[s.from], seq: &c.seq[s.from],
+		first: &s.first[0], past: &s.past[0], pageAt: &s.pageAt[0], page: &s.ids[0],
+	}
+	if c.tree {
+		step.mask, step.maskWords = &c.mask[s.from*c.maskWords], int32(c.maskWords)
+	}
+	return step
+}
+
+// call runs the kernel and returns the outputs of the step's tokens, with what
+// lies between the rows.
+func (c *attentionCase) call(lib *attentionLib, dt tensor.DType, s *attentionStep, threads int) []float32 {
+	heads, rows := c.heads(), s.to-s.from
+	pages := pick(c.r, 1, 4, 20)
+	need, _, _ := purego.SyscallN(lib.scratch, uintptr(threads), uintptr(rows), uintptr(heads), uintptr(c.vdim), uintptr(pages))
+	scratch := aligned(int(need))
+	for i := range scratch {
+		scratch[i] = 0xff
+	}
+	out := make([]float32, rows*c.ldo)
+	a := &cAttention{
+		step: s.cStep(), team: lib.teams[threads], q: &c.q[s.from*c.ldq], ldq: int64(c.ldq), out: &out[0], ldo: int64(c.ldo),
+		state: &c.state[0], pageBytes: c.pageBytes, heads: int32(heads), kvHeads: int32(c.kvHeads), dim: int32(c.dim), vdim: int32(c.vdim),
+		scale: c.scale(), softcap: c.softcap, window: int32(c.window), scratch: &scratch[0], scratchBytes: int64(need),
+	}
+	if c.causal {
+		a.causal = 1
+	}
+	if c.alibi != nil {
+		a.alibi = &c.alibi[0]
+	}
+	if c.sinks != nil {
+		a.sinks = &c.sinks[0]
+	}
+	purego.SyscallN(lib.run, lib.teams[threads], lib.kernels[dt], uintptr(unsafe.Pointer(a)))
+	runtime.KeepAlive(a)
+	return out
+}
+
+func (c *attentionCase) scale() float32 { return float32(1 / math.Sqrt(float64(c.dim))) }
+
+// sees says whether token t sees a state row of its sequence, and the row's
+// position.
+func (c *attentionCase) sees(t, row int) (pos int, ok bool) {
+	s, own := c.seq[t], int(c.pos[t])
+	pos, ok = row, true
+	if i := row - int(c.past[s]); i >= 0 {
+		pos = int(c.pos[int(c.first[s])+i])
+		ok = !c.tree || c.mask[t]>>i&1 == 1
+	}
+	return pos, ok && (!c.causal || pos <= own) && (c.window == 0 || pos > own-c.window)
+}
+
+// compare checks outputs of all tokens against float64.
+func (c *attentionCase) compare(got []float32) error {
+	for t := range c.tokens() {
+		for h := range c.heads() {
+			want := c.reference(t, h)
+			for d, w := range want {
+				if g := float64(got[t*c.ldo+h*c.vdim+d]); !(math.Abs(g-w) <= 2e-5) {
+					return fmt.Errorf("token %d head %d value %d is %g, want %g", t, h, d, g, w)
+				}
+			}
+		}
+		for i := c.heads() * c.vdim; i < c.ldo; i++ {
+			if got[t*c.ldo+i] != 0 {
+				return fmt.Errorf("token %d: something is written behind its row", t)
+			}
+		}
+	}
+	return nil
+}
+
+// reference is softmax(scale·q·kᵀ …)·v of one token and head.
+func (c *attentionCase) reference(t, h int) []float64 {
+	s, kv := c.seq[t], h/c.group
+	q := c.q[t*c.ldq+h*c.dim:][:c.dim]
+	out := make([]float64, c.vdim)
+	var scores []float64
+	var rows []int
+	most := math.Inf(-1)
+	for row := range int(c.past[s] + c.first[s+1] - c.first[s]) {
+		pos, ok := c.sees(t, row)
+		if !ok {
+			continue
+		}
+		k, x := c.k[s][(row*c.kvHeads+kv)*c.dim:], 0.0
+		for d, f := range q {
+			x += float64(f) * k[d]
+		}
+		x *= float64(c.scale())
+		if cp := float64(c.softcap); cp > 0 {
+			x = cp * math.Tanh(x/cp)
+		}
+		if c.alibi != nil {
+			x += float64(c.alibi[h]) * float64(pos-int(c.pos[t]))
+		}
+		most = max(most, x)
+		scores, rows = append(scores, x), append(rows, row)
+	}
+	var sum float64
+	for i, row := range rows {
+		p := math.Exp(scores[i] - most)
+		sum += p
+		for d := range out {
+			out[d] += p * c.v[s][(row*c.kvHeads+kv)*c.vdim+d]
+		}
+	}
+	if c.sinks != nil && len(rows) > 0 {
+		sum += math.Exp(float64(c.sinks[h]) - most)
+	}
+	for d := range out {
+		if len(rows) > 0 {
+			out[d] /= sum
+		}
+	}
+	return out
+}

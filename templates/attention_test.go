@@ -1,0 +1,194 @@
+package templates
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ebitengine/purego"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// attentionShim calls a kernel on every member of a team, and the inline
+// functions of ifl_kv.h and ifl_attn.h.
+const attentionShim = `
+#include "ifl_attn.h"
+#include "ifl_team.h"
+typedef struct { const ifl_attention *a; void (*kernel)(const ifl_attention *); } job;
+static void member(void *p, int tid, int threads) {
+  job *j = p;
+  ifl_attention a = *j->a;
+  a.tid = tid, a.threads = threads;
+  j->kernel(&a);
+}
+void shim_run(ifl_team *team, void (*kernel)(const ifl_attention *), const ifl_attention *a);
+void shim_run(ifl_team *team, void (*kernel)(const ifl_attention *), const ifl_attention *a) {
+  job j = {a, kernel};
+  ifl_team_run(team, member, &j);
+}
+int64_t shim_scratch(int threads, int tokens, int heads, int vdim, int pages);
+int64_t shim_scratch(int threads, int tokens, int heads, int vdim, int pages) {
+  return ifl_attention_scratch(threads, tokens, heads, vdim, pages);
+}
+int64_t shim_page_bytes(int kv_heads, int dim, int vdim, int elem_bytes);
+int64_t shim_page_bytes(int kv_heads, int dim, int vdim, int elem_bytes) { return ifl_kv_page_bytes(kv_heads, dim, vdim, elem_bytes); }
+typedef struct { int32_t type, slot, seq, head, kv_heads, dim, vdim; const float *k, *v; } put;
+void shim_put(const ifl_step *s, uint8_t *state, const put *p);
+void shim_put(const ifl_step *s, uint8_t *state, const put *p) {
+  uint8_t *page = state + ifl_kv_page(s, p->seq, p->slot) * ifl_kv_page_bytes(p->kv_heads, p->dim, p->vdim, p->type ? 2 : 4);
+  int row = p->slot % IFL_PAGE_ROWS;
+  if (p->type == 0) ifl_kv_put_f32(page, row, p->head, p->kv_heads, p->dim, p->vdim, p->k, p->v);
+  if (p->type == 1) ifl_kv_put_f16(page, row, p->head, p->kv_heads, p->dim, p->vdim, p->k, p->v);
+  if (p->type == 2) ifl_kv_put_bf16(page, row, p->head, p->kv_heads, p->dim, p->vdim, p->k, p->v);
+}
+void shim_convert(int n, const uint32_t *bits, uint16_t *f16, uint16_t *bf16);
+void shim_convert(int n, const uint32_t *bits, uint16_t *f16, uint16_t *bf16) {
+  for (int i = 0; i < n; i++) {
+    float x;
+    memcpy(&x, &bits[i], 4);
+    f16[i] = ifl_f16_of_f32(x), bf16[i] = ifl_bf16_of_f32(x);
+  }
+}
+`
+
+// stateTypes are the element types of the state, in the order of shim_put.
+var stateTypes = []tensor.DType{tensor.F32, tensor.F16, tensor.BF16}
+
+// cStep, cAttention and cPut are ifl_step, ifl_attention and the shim's put.
+type cStep struct {
+	abi, entry, tokens, wanted, seqs, maskWords                int32
+	id, pos, seq, slot, types, want, first, past, pageAt, page *int32
+	mask                                                       *uint64
+	adapter                                                    *int32
+	out                                                        [8]*float32
+}
+
+type cAttention struct {
+	step                      *cStep
+	team                      uintptr
+	tid, threads              int32
+	q                         *float32
+	ldq                       int64
+	out                       *float32
+	ldo                       int64
+	state                     *byte
+	pageBytes                 int64
+	heads, kvHeads, dim, vdim int32
+	scale, softcap            float32
+	window, causal            int32
+	alibi, sinks              *float32
+	scratch                   *byte
+	scratchBytes              int64
+}
+
+type cPut struct {
+	kind, slot, seq, head, kvHeads, dim, vdim int32
+	k, v                                      *float32
+}
+
+// attentionLib is the kernels of one instruction set, and teams of 1 to 4.
+type attentionLib struct {
+	kernels                         map[tensor.DType]uintptr
+	teams                           [5]uintptr
+	run, scratch, pageBytes, putRow uintptr
+}
+
+func openAttention(t *testing.T, cc string, isa ISA) *attentionLib {
+	c := load1(t)
+	sources := map[string]string{"team": Team(), "shim": attentionShim}
+	for _, dt := range stateTypes {
+		for _, k := range c.Candidates("attention", dt) {
+			sources[k.Symbol(dt)] = source(t, k, dt, isa.Name)
+		}
+	}
+	lib := library(t, cc, isa, sources)
+	a := &attentionLib{kernels: map[tensor.DType]uintptr{}}
+	for _, dt := range stateTypes {
+		a.kernels[dt] = symbol(t, lib, c.Candidates("attention", dt)[0].Symbol(dt))
+	}
+	a.run, a.scratch = symbol(t, lib, "shim_run"), symbol(t, lib, "shim_scratch")
+	a.pageBytes, a.putRow = symbol(t, lib, "shim_page_bytes"), symbol(t, lib, "shim_put")
+	open, closeTeam := symbol(t, lib, "ifl_team_open"), symbol(t, lib, "ifl_team_close")
+	for n := 1; n < len(a.teams); n++ {
+		a.teams[n], _, _ = purego.SyscallN(open, uintptr(n), 0)
+		if a.teams[n] == 0 {
+			t.Fatalf("a team of %d did not start", n)
+		}
+		t.Cleanup(func() { purego.SyscallN(closeTeam, a.teams[n]) })
+	}
+	return a
+}
+
+// TestAttention compares random cases with a float64 reference, and their
+// splits over threads and steps with each other, bit by bit.
+func TestAttention(t *testing.T) {
+	t.Parallel()
+	cases := 15
+	if *full {
+		cases = 400
+	}
+	onEach(t, func(t *testing.T, cc string, isa ISA) {
+		lib := openAttention(t, cc, isa)
+		for i, dt := range stateTypes {
+			r := rand.New(rand.NewPCG(uint64(i), 11))
+			for n := range cases {
+				c := randomAttention(r, lib, i)
+				got := c.call(lib, dt, c.whole(), 1)
+				if err := c.compare(got); err != nil {
+					t.Fatalf("%s case %d: %v\n%s", dt, n, err, c)
+				}
+				for threads := 2; threads < len(lib.teams); threads++ {
+					if other := c.call(lib, dt, c.whole(), threads); !sameBits(got, other) {
+						t.Fatalf("%s case %d: %d threads give other bits than one\n%s", dt, n, threads, c)
+					}
+				}
+				if c.tree || !c.causal {
+					continue
+				}
+				for _, most := range []int{1, 1 + r.IntN(20)} {
+					if !sameBits(got, c.inParts(r, lib, dt, most)) {
+						t.Fatalf("%s case %d: steps of at most %d tokens give other bits than one step\n%s", dt, n, most, c)
+					}
+				}
+			}
+		}
+	})
+}
+
+func sameBits(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+}
+
+// TestStateRounding compares the element conversions of ifl_kv.h with the
+// tensor package over the edges of both formats and random bits.
+func TestStateRounding(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 3))
+	var bits []uint32
+	for e := range uint32(256) {
+		for _, m := range []uint32{0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x3000, 0x7fff, 0x8000, 0x8001, 0x400000, 0x7fefff, 0x7ff000, 0x7fffff} {
+			bits = append(bits, e<<23|m, 1<<31|e<<23|m)
+		}
+	}
+	for range 20000 {
+		bits = append(bits, r.Uint32())
+	}
+	f16, bf16 := make([]uint16, len(bits)), make([]uint16, len(bits))
+	lib := library(t, compilers(t)[0], ISAs()[len(ISAs())-1], map[string]string{"team": Team(), "shim": attentionShim})
+	purego.SyscallN(symbol(t, lib, "shim_convert"), uintptr(len(bits)), address(bits), address(f16), address(bf16))
+	for i, b := range bits {
+		x := math.Float32frombits(b)
+		want := tensor.F32ToF16(x)
+		if want&0x7fff == 0x7c00 {
+			want-- // saturated
+		}
+		nan := x != x
+		if got := f16[i]; got != want && !(nan && got&0x7fff > 0x7c00) {
+			t.Fatalf("f16 of %08x (%g) is %04x, want %04x", b, x, got, want)
+		}
+		if got, want := bf16[i], tensor.F32ToBF16(x); got != want && !(nan && got&0x7fff > 0x7f80) {
+			t.Fatalf("bf16 of %08x (%g) is %04x, want %04x", b, x, got, want)
+		}
+	}
+}
