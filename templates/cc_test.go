@@ -53,9 +53,9 @@ func runnable() []ISA {
 func supported(needs []string) bool {
 	x := cpu.X86
 	have := map[string]bool{
-		"HasAVX512F": x.HasAVX512F, "HasAVX512BW": x.HasAVX512BW, "HasAVX512CD": x.HasAVX512CD, "HasAVX512DQ": x.HasAVX512DQ,
-		"HasAVX512VL": x.HasAVX512VL, "HasAVX512VNNI": x.HasAVX512VNNI, "HasAVX512VBMI": x.HasAVX512VBMI,
-		"HasAVX512VBMI2": x.HasAVX512VBMI2, "HasAVX512GFNI": x.HasAVX512GFNI, "HasAVX512BF16": x.HasAVX512BF16,
+		"AVX512F": x.HasAVX512F, "AVX512BW": x.HasAVX512BW, "AVX512CD": x.HasAVX512CD, "AVX512DQ": x.HasAVX512DQ,
+		"AVX512VL": x.HasAVX512VL, "AVX512VNNI": x.HasAVX512VNNI, "AVX512VBMI": x.HasAVX512VBMI,
+		"AVX512VBMI2": x.HasAVX512VBMI2, "AVX512GFNI": x.HasAVX512GFNI, "AVX512BF16": x.HasAVX512BF16,
 	}
 	return !slices.ContainsFunc(needs, func(n string) bool { return !have[n] })
 }

@@ -14,7 +14,7 @@ type ISA struct {
 	// or newer).
 	Flags []string
 	// Needs are the features the processor must have, as fields of
-	// golang.org/x/sys/cpu.X86.
+	// golang.org/x/sys/cpu.X86 without "Has".
 	Needs []string
 
 	widths []int // rows of a tile that one function computes at once
@@ -33,8 +33,8 @@ var isas = []ISA{
 		Name: "avx512", Arch: "amd64",
 		Flags: append([]string{"-march=x86-64-v4", "-mavx512vnni", "-mavx512bf16", "-mavx512vbmi", "-mavx512vbmi2",
 			"-mgfni", "-mtune=znver3", "-mprefer-vector-width=512"}, common...),
-		Needs: []string{"HasAVX512F", "HasAVX512BW", "HasAVX512CD", "HasAVX512DQ", "HasAVX512VL", "HasAVX512VNNI",
-			"HasAVX512VBMI", "HasAVX512VBMI2", "HasAVX512GFNI", "HasAVX512BF16"},
+		Needs: []string{"AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL", "AVX512VNNI",
+			"AVX512VBMI", "AVX512VBMI2", "AVX512GFNI", "AVX512BF16"},
 		widths: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
 		chains: 4,
 	},

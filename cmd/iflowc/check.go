@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/build"
+)
+
+type checkCmd struct {
+	modelFlags
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// A verdict is what check says.
+type verdict struct {
+	Supported     bool     `json:"supported"`
+	Name          string   `json:"name"`
+	Network       string   `json:"network"`
+	Parameters    int64    `json:"parameters"`
+	WeightBytes   int64    `json:"weight_bytes"`
+	StateBytes    int64    `json:"state_bytes_per_sequence"`
+	Context       int      `json:"context"`
+	UnusedTensors []string `json:"unused_tensors"`
+}
+
+// Run answers from the specification, the configuration and the headers of the
+// weight files.
+func (c *checkCmd) Run() error {
+	m, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer m.set.Close()
+	mod, cat, err := c.module(m, passes.Options{Limit: -1})
+	if err != nil {
+		return err
+	}
+	cpu, err := codegen.CPU(mod, cat, m.context)
+	if err != nil {
+		return usageError{err}
+	}
+	v := verdict{Supported: true, Name: m.Spec.Name, Network: m.Net.Topology(), Parameters: cpu.Manifest.Params,
+		Context: m.context, UnusedTensors: append([]string{}, m.Unused...)}
+	for _, w := range cpu.Manifest.Weights {
+		v.WeightBytes += w.Bytes
+	}
+	for _, s := range cpu.Manifest.States {
+		v.StateBytes += s.PageBytes * int64(s.Count) * int64((m.context+s.PageRows-1)/s.PageRows)
+	}
+	if c.JSON {
+		return json.NewEncoder(os.Stdout).Encode(v)
+	}
+	fmt.Printf("%s: supported (%s)\n", v.Name, v.Network)
+	fmt.Printf("  parameters  %.1f M\n", float64(v.Parameters)/1e6)
+	fmt.Printf("  weights     %.1f MB\n", float64(v.WeightBytes)/1e6)
+	fmt.Printf("  keys/values %.1f MB for a sequence of %d tokens\n", float64(v.StateBytes)/1e6, v.Context)
+	for _, t := range v.UnusedTensors {
+		fmt.Printf("  unused      %s\n", t)
+	}
+	return nil
+}
+
+type importCmd struct {
+	modelFlags
+	Out string `short:"o" help:"File to write (default: standard output)." type:"path" placeholder:"FILE"`
+}
+
+// Run prints the specification that is derived from a folder or file.
+func (c *importCmd) Run() error {
+	m, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer m.set.Close()
+	text, err := m.Spec.YAML()
+	if err != nil {
+		return err
+	}
+	if c.Out == "" {
+		_, err = os.Stdout.Write(text)
+		return err
+	}
+	return build.WriteFile(c.Out, text, 0o644)
+}
+
+type explainCmd struct{ modelFlags }
+
+// Run prints each dispatch site with its candidates and the rows from which
+// each is used.
+func (c *explainCmd) Run() error {
+	m, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer m.set.Close()
+	mod, cat, err := c.module(m, passes.Options{Limit: -1})
+	if err != nil {
+		return err
+	}
+	cpu, err := codegen.CPU(mod, cat, m.context)
+	if err != nil {
+		return usageError{err}
+	}
+	origin := "a roofline estimate: no profile of this device was given"
+	if c.Profile != "" {
+		origin = "profile " + c.Profile
+	}
+	fmt.Printf("implementations chosen by %s\n", origin)
+	for _, s := range cpu.Manifest.Sites {
+		fmt.Printf("%-28s [%d, %d] %s\n", s.Name, s.N, s.K, s.DType)
+		for i, impl := range s.Impls {
+			use := "not used"
+			if s.Rows[i] >= 0 {
+				use = fmt.Sprintf("from %d rows on", s.Rows[i])
+			}
+			k := cat.Candidates("matmul", mustType(s.DType))[i]
+			fmt.Printf("  %-10s %-18s %s; sums %s\n", impl, use, k.Doc, k.Sum)
+		}
+	}
+	return nil
+}

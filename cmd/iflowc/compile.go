@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/templates"
+)
+
+type compileFlags struct {
+	modelFlags
+	Target       string `help:"Target: cpu." enum:"cpu" default:"cpu"`
+	ISA          string `name:"isa" help:"Instruction sets to build (default: all of the architecture)." placeholder:"LIST"`
+	CC           string `name:"cc" help:"C compiler." placeholder:"PATH"`
+	KeepSources  string `help:"Also write what was generated to this folder." type:"path" placeholder:"DIR"`
+	EmbedWeights bool   `help:"Put the weights into the binary."`
+	Jobs         int    `short:"j" help:"Compilers at once (default: one a processor)." placeholder:"N"`
+}
+
+type compileCmd struct {
+	compileFlags
+	Out  string `short:"o" help:"The binary to make (default: the model's name)." type:"path" placeholder:"BIN"`
+	Emit string `help:"What to make: binary or sources." enum:"binary,sources" default:"binary"`
+	JSON bool   `name:"json" help:"Print the summary as JSON."`
+}
+
+// A summary says what a compile made.
+type summary struct {
+	Binary      string  `json:"binary"`
+	BinaryBytes int64   `json:"binary_bytes"`
+	Weights     string  `json:"weights,omitempty"`
+	WeightBytes int64   `json:"weight_bytes"`
+	Regions     int     `json:"regions_per_layer"`
+	Seconds     float64 `json:"seconds"`
+}
+
+// Run compiles a model.
+func (c *compileCmd) Run(ctx context.Context) error {
+	start := time.Now()
+	p, err := c.generate()
+	if err != nil {
+		return err
+	}
+	defer p.m.set.Close()
+	if c.Emit == "sources" {
+		dir := c.Out
+		if dir == "" {
+			dir = p.m.Spec.Name + "-sources"
+		}
+		return p.writeSources(dir)
+	}
+	out := c.Out
+	if out == "" {
+		out = p.m.Spec.Name
+	}
+	if st, err := os.Stat(out); err == nil && st.IsDir() {
+		return usageError{fmt.Errorf("-o %s: is a folder; name the binary to make", out)}
+	}
+	s, err := p.build(ctx, out)
+	if err != nil {
+		return err
+	}
+	s.Seconds = time.Since(start).Seconds()
+	if c.JSON {
+		return json.NewEncoder(os.Stdout).Encode(s)
+	}
+	fmt.Printf("%s: %.1f MB, weights %.1f MB, %d regions a layer, %.1f s\n",
+		s.Binary, float64(s.BinaryBytes)/1e6, float64(s.WeightBytes)/1e6, s.Regions, s.Seconds)
+	return nil
+}
+
+// A program is a model on its way to a binary.
+type program struct {
+	flags *compileFlags
+	m     *model
+	mod   *ir.Module
+	cpu   *codegen.CPUModel
+	isas  []templates.ISA
+	files map[string][]byte // of the generated Go module, but for its Go sources
+}
+
+// generate goes from the specification to the sources.
+func (f *compileFlags) generate() (*program, error) {
+	m, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	p := &program{flags: f, m: m}
+	var cat *templates.Catalog
+	if p.mod, cat, err = f.module(m, passes.Options{Limit: -1}); err == nil {
+		if p.isas, err = pickISAs(f.ISA); err == nil {
+			p.cpu, err = codegen.CPU(p.mod, cat, m.context)
+		}
+	}
+	if err != nil {
+		m.set.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// build compiles, packs and links, and puts the results at out.
+func (p *program) build(ctx context.Context, out string) (*summary, error) {
+	cache, err := build.OpenCache("")
+	if err != nil {
+		return nil, err
+	}
+	cc, err := build.FindCompiler(ctx, p.flags.CC)
+	if err != nil {
+		return nil, err
+	}
+	bar := newProgress()
+	defer bar.done()
+	b := &build.Builder{Cache: cache, CC: cc, Jobs: p.flags.Jobs, Progress: bar.units}
+	libs, err := libraries(ctx, b, p.cpu, p.isas)
+	if err != nil {
+		return nil, err
+	}
+	weights, err := packWeights(ctx, cache, p.m.set, p.cpu.Manifest.Weights, bar.bytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.describe(libs); err != nil {
+		return nil, err
+	}
+	if p.flags.KeepSources != "" {
+		if err := p.writeSources(p.flags.KeepSources); err != nil {
+			return nil, err
+		}
+	}
+	bar.stage("linking the binary")
+	bin, err := codegen.BuildBinary(ctx, cache, p.files)
+	if err != nil {
+		return nil, err
+	}
+	return p.place(bin, weights, out)
+}
+
+// place puts binary and weights at out and out.weights.
+func (p *program) place(bin, packed, out string) (*summary, error) {
+	s := &summary{Binary: out, Regions: p.cpu.Regions}
+	ws, err := os.Stat(packed)
+	if err != nil {
+		return nil, err
+	}
+	s.WeightBytes = ws.Size()
+	if p.flags.EmbedWeights {
+		if err := codegen.Embed(bin, packed, out); err != nil {
+			return nil, err
+		}
+	} else {
+		s.Weights = out + ".weights"
+		if err := placeFile(packed, s.Weights, 0o644); err != nil {
+			return nil, err
+		}
+		if err := placeFile(bin, out, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	bs, err := os.Stat(out)
+	if err != nil {
+		return nil, err
+	}
+	s.BinaryBytes = bs.Size()
+	return s, nil
+}
+
+// describe completes the manifest and gathers the files of the Go module.
+func (p *program) describe(libs []library) error {
+	man := &p.cpu.Manifest
+	var err error
+	if man.Libs, p.files, err = manifestLibs(libs); err != nil {
+		return err
+	}
+	tok, data, err := p.m.tokenizer()
+	if err != nil {
+		return err
+	}
+	p.files["tokenizer.bin"] = data
+	p.files["model.ir"] = []byte(p.mod.String())
+	if p.files["model.yaml"], err = p.m.Spec.YAML(); err != nil {
+		return err
+	}
+	p.m.identify(man, tok)
+	man.Hash = p.hash()
+	p.files["model.json"], err = json.MarshalIndent(man, "", " ")
+	return err
+}
+
+// hash names the program by everything that decides what it computes.
+func (p *program) hash() string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(func(yield func(string) bool) {
+		for n := range p.files {
+			if !strings.HasPrefix(n, "lib-") && !yield(n) {
+				return
+			}
+		}
+	}) {
+		fmt.Fprintf(h, "%s %d\n", name, len(p.files[name]))
+		h.Write(p.files[name])
+	}
+	h.Write([]byte(p.cpu.Step))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// writeSources writes everything that was generated, for people.
+func (p *program) writeSources(dir string) error {
+	files := map[string]string{"step.c": p.cpu.Step, "team.c": templates.Team(), "model.ir": p.mod.String()}
+	for name, text := range templates.Headers() {
+		files[filepath.Join("include", name)] = text
+	}
+	for _, isa := range p.isas {
+		for _, k := range p.cpu.Kernels {
+			src, err := k.Source(k.Type, isa.Name)
+			if err != nil {
+				return err
+			}
+			files[filepath.Join(isa.Name, k.Symbol(k.Type)+".c")] = src
+		}
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := build.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/tokenizer"
+)
+
+// tokenizerFiles are what a model folder may hold of a tokenizer.
+var tokenizerFiles = []string{
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
+	"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
+	"chat_template.jinja", "config.json",
+}
+
+// maxTokenizerFile bounds one of those files; the largest published are 35 MB.
+const maxTokenizerFile = 256 << 20
+
+// tokenizer reads the model's tokenizer and gives it with its serialised form.
+// A model without one still computes on ids.
+func (m *model) tokenizer() (*tokenizer.Tokenizer, []byte, error) {
+	t, err := m.loadTokenizer()
+	if err != nil {
+		return nil, nil, usageError{fmt.Errorf("tokenizer of %s: %w", m.Spec.ModelDir, err)}
+	}
+	if t == nil {
+		notice("%s has no tokenizer: the binary takes --ids, not text", m.Spec.ModelDir)
+		return nil, []byte{}, nil
+	}
+	data, err := t.Marshal()
+	return t, data, err
+}
+
+func (m *model) loadTokenizer() (*tokenizer.Tokenizer, error) {
+	names := slices.Concat(m.Spec.TokenizerFiles, tokenizerFiles)
+	if m.Spec.TokenizerFile != "" {
+		names = append([]string{m.Spec.TokenizerFile}, names...)
+	}
+	files := tokenizer.Files{}
+	found := false
+	for _, n := range names {
+		path := filepath.Join(m.Spec.ModelDir, n)
+		st, err := os.Stat(path)
+		if err != nil || files[n] != nil {
+			continue
+		}
+		if st.Size() > maxTokenizerFile {
+			return nil, fmt.Errorf("%s: %d bytes; no tokenizer file is larger than %d", path, st.Size(), maxTokenizerFile)
+		}
+		if files[n], err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+		found = found || isVocabulary(n)
+	}
+	if n := m.Spec.TokenizerFile; n != "" && files[n] == nil {
+		return nil, fmt.Errorf("%s is not there", n)
+	}
+	switch {
+	case m.set.Format() == "gguf" && m.set.Meta()["tokenizer.ggml.tokens"] != nil:
+		return tokenizer.FromGGUF(m.set.Meta())
+	case files["tokenizer.bin"] != nil:
+		return tokenizer.FromLlama2C(files["tokenizer.bin"], m.Hyper.Vocab)
+	case found:
+		return tokenizer.Load(files)
+	}
+	return nil, nil
+}
+
+// isVocabulary says whether a file alone can make a tokenizer.
+func isVocabulary(name string) bool {
+	switch name {
+	case "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "config.json", "merges.txt":
+		return false
+	}
+	return true
+}
+
+// identify fills in what the manifest says of the model beyond its code.
+func (m *model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
+	man.Format = manifest.Format
+	man.Compiler = version()
+	man.Name = m.Spec.Name
+	man.Network = m.Net.Topology()
+	man.Vocab = m.Hyper.Vocab
+	man.Context = m.context
+	man.BOS, man.Pad = -1, -1
+	man.Generation = m.generation()
+	man.Types = map[string]string{}
+	for _, w := range man.Weights {
+		man.Types[w.Name] = w.DType.String()
+	}
+	set := func(to *int, keys ...string) {
+		for _, k := range keys {
+			if n := ids(man.Generation[k]); len(n) > 0 && *to < 0 {
+				*to = n[0]
+			}
+			if n := ids(m.Spec.Config[k]); len(n) > 0 && *to < 0 {
+				*to = n[0]
+			}
+		}
+	}
+	set(&man.BOS, "bos_token_id")
+	set(&man.Pad, "pad_token_id")
+	man.EOS = ids(man.Generation["eos_token_id"])
+	if len(man.EOS) == 0 {
+		man.EOS = ids(m.Spec.Config["eos_token_id"])
+	}
+	if tok == nil {
+		return
+	}
+	if id, ok := tok.BOS(); ok && man.BOS < 0 {
+		man.BOS = int(id)
+	}
+	if id, ok := tok.EOS(); ok && !slices.Contains(man.EOS, int(id)) {
+		man.EOS = append(man.EOS, int(id))
+	}
+	for _, id := range tok.StopIDs() {
+		if !slices.Contains(man.EOS, int(id)) {
+			man.EOS = append(man.EOS, int(id))
+		}
+	}
+	man.Template = tok.ChatTemplate()
+	first := tok.Encode("a", true)
+	man.AddBOS = len(first) > 0 && man.BOS >= 0 && int(first[0]) == man.BOS
+}
+
+// generation reads generation_config.json, when the folder has one.
+func (m *model) generation() map[string]any {
+	name := m.Spec.GenerationConfig
+	if name == "" {
+		name = "generation_config.json"
+	}
+	out := map[string]any{}
+	data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, name))
+	if err != nil {
+		return out
+	}
+	if err := json.Unmarshal(data, &out); err != nil {
+		notice("%s: %v; its settings are not used", name, err)
+		return map[string]any{}
+	}
+	return out
+}
+
+// ids reads a token id, or a list of them.
+func ids(v any) []int {
+	switch v := v.(type) {
+	case float64:
+		return []int{int(v)}
+	case int:
+		return []int{v}
+	case uint32:
+		return []int{int(v)}
+	case int32:
+		return []int{int(v)}
+	case []any:
+		var out []int
+		for _, x := range v {
+			out = append(out, ids(x)...)
+		}
+		return out
+	}
+	return nil
+}

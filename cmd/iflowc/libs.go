@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// strict are the flags that all generated C compiles under besides those of its
+// instruction set: warnings are errors.
+var strict = []string{"-fPIC", "-Wall", "-Wextra", "-Werror"}
+
+// A library is a model's step compiled for one instruction set.
+type library struct {
+	isa  templates.ISA
+	path string
+}
+
+// libraries compiles and links the step and its kernels for each instruction
+// set of the target architecture.
+func libraries(ctx context.Context, b *build.Builder, m *codegen.CPUModel, isas []templates.ISA) ([]library, error) {
+	headers := map[string][]byte{}
+	for name, text := range templates.Headers() {
+		headers[name] = []byte(text)
+	}
+	var units []build.Unit
+	per := 0
+	for _, isa := range isas {
+		us, err := unitsFor(m, isa, headers)
+		if err != nil {
+			return nil, err
+		}
+		per = len(us)
+		units = append(units, us...)
+	}
+	objects, err := b.Objects(ctx, units)
+	if err != nil {
+		return nil, err
+	}
+	var libs []library
+	for i, isa := range isas {
+		path, err := b.Shared(ctx, objects[i*per:(i+1)*per], []string{"-lm", "-lpthread"})
+		if err != nil {
+			return nil, err
+		}
+		libs = append(libs, library{isa, path})
+	}
+	return libs, nil
+}
+
+// unitsFor lists the translation units of one library.
+func unitsFor(m *codegen.CPUModel, isa templates.ISA, headers map[string][]byte) ([]build.Unit, error) {
+	flags := append(slices.Clone(strict), isa.Flags...)
+	units := []build.Unit{
+		{Name: "step.c", Source: []byte(m.Step), Headers: headers, Flags: flags},
+		{Name: "team.c", Source: []byte(templates.Team()), Headers: headers, Flags: flags},
+	}
+	for _, k := range m.Kernels {
+		src, err := k.Source(k.Type, isa.Name)
+		if err != nil {
+			return nil, err
+		}
+		units = append(units, build.Unit{Name: k.Symbol(k.Type) + ".c", Source: []byte(src), Headers: headers, Flags: flags})
+	}
+	return units, nil
+}
+
+// pickISAs chooses the instruction sets to build, best first.
+func pickISAs(list string) ([]templates.ISA, error) {
+	arch := runtime.GOARCH
+	if a := os.Getenv("GOARCH"); a != "" {
+		arch = a
+	}
+	var have []string
+	var out []templates.ISA
+	for _, isa := range templates.ISAs() {
+		if isa.Arch != "" && isa.Arch != arch {
+			continue
+		}
+		have = append(have, isa.Name)
+		if list == "" || slices.Contains(strings.Split(list, ","), isa.Name) {
+			out = append(out, isa)
+		}
+	}
+	if len(out) == 0 {
+		return nil, usageError{fmt.Errorf("--isa %s: none of these for %s (have: %s)", list, arch, strings.Join(have, ", "))}
+	}
+	return out, nil
+}
+
+// manifestLibs describes the libraries in the manifest and gives their files.
+func manifestLibs(libs []library) ([]manifest.Lib, map[string][]byte, error) {
+	var out []manifest.Lib
+	files := map[string][]byte{}
+	for _, l := range libs {
+		data, err := os.ReadFile(l.path)
+		if err != nil {
+			return nil, nil, err
+		}
+		name := "lib-" + l.isa.Name + ".so"
+		files[name] = data
+		out = append(out, manifest.Lib{ISA: l.isa.Name, File: name, Needs: l.isa.Needs})
+	}
+	return out, files, nil
+}

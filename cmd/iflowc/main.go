@@ -1,0 +1,78 @@
+// Command iflowc compiles a model specification into a binary that runs the
+// model. Each verb is one file here; docs/architecture.md is the map.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes, as users rely on them.
+const (
+	exitFailed      = 1 // the work failed
+	exitUsage       = 2 // the call or a file was wrong
+	exitInterrupted = 130
+)
+
+type commands struct {
+	Compile compileCmd `cmd:"" help:"Make the per-model binary."`
+	Run     runCmd     `cmd:"" help:"Compile (cached), then generate text."`
+	IR      irCmd      `cmd:"" name:"ir" help:"Print the IR: as lowered, after a pass, or all stages."`
+	Opt     optCmd     `cmd:"" help:"Run passes on IR text."`
+	Check   checkCmd   `cmd:"" help:"Say whether a model is supported, and the memory it needs; reads no weights."`
+	Import  importCmd  `cmd:"" help:"Write a specification for a model folder or GGUF file."`
+	Explain explainCmd `cmd:"" help:"Say, for each matmul, which implementations there are and which is chosen."`
+	Doctor  doctorCmd  `cmd:"" help:"Say which tools were found, what is missing and how to get it."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// A usageError is a wrong call or a wrong file: exit code 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string) int {
+	var c commands
+	parser, err := kong.New(&c, kong.Name("iflowc"),
+		kong.Description("A compiler for transformer inference: ten lines of YAML in, one binary out."),
+		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)))
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		var pe *kong.ParseError
+		if errors.As(err, &pe) && len(args) == 0 {
+			pe.Context.PrintUsage(false)
+		}
+		fmt.Fprintln(os.Stderr, "iflowc:", err)
+		return exitUsage
+	}
+	err = k.Run()
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "iflowc: interrupted")
+		return exitInterrupted
+	}
+	fmt.Fprintln(os.Stderr, "iflowc:", err)
+	if ue := (usageError{}); errors.As(err, &ue) {
+		return exitUsage
+	}
+	return exitFailed
+}

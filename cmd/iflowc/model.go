@@ -1,0 +1,192 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/models"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// modelFlags say which model, in which types.
+type modelFlags struct {
+	Spec     string `arg:"" help:"Specification, model_spec.json, model folder, .gguf or llama2.c file, or a name of the model library."`
+	ModelDir string `help:"Folder of the model's files." type:"path" placeholder:"DIR"`
+	Quant    string `help:"Weight type: f32 f16 bf16 q8_b32 q8_b32t2 q6_b64 q5_b64 q4_b32 q4_b64 …" placeholder:"TYPE"`
+	KV       string `name:"kv" help:"Type of cached keys and values." placeholder:"TYPE"`
+	Devices  string `help:"Device string, such as 0;1 or 0&1." placeholder:"STR"`
+	Profile  string `help:"Measured profile of the device." type:"path" placeholder:"FILE"`
+	Order    string `help:"Order of summation: class (same tokens whatever the batch) or any." enum:"class,any" default:"class"`
+	Context  int    `help:"Most positions of a sequence (default: the model's, at most 4096)." placeholder:"N"`
+}
+
+// A model is a specification whose files are open.
+type model struct {
+	*spec.Model
+	set     *weights.Set
+	context int
+}
+
+// open loads the specification, opens the weight files and checks everything
+// that can be checked without reading a weight.
+func (f *modelFlags) open() (*model, error) {
+	path, err := f.specPath()
+	if err != nil {
+		return nil, err
+	}
+	s, err := spec.Load(path, spec.Options{ModelDir: f.ModelDir, Quant: f.Quant, KV: f.KV, Devices: f.Devices, MaxContext: f.Context})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	set, err := s.OpenWeights()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	m, err := spec.Resolve(s, spec.HeadersOf(set))
+	if err != nil {
+		set.Close()
+		return nil, usageError{err}
+	}
+	return &model{Model: m, set: set, context: contextOf(m)}, nil
+}
+
+// defaultContext bounds the context when the user names none: pages are only
+// touched as they fill, but the table of a sequence is not free.
+const defaultContext = 8192
+
+func contextOf(m *spec.Model) int {
+	if n := m.Spec.MaxContextLen; n > 0 {
+		return n
+	}
+	if n := m.Hyper.MaxContext; n > 0 {
+		return min(n, defaultContext)
+	}
+	return 1024
+}
+
+// specPath is the argument itself when such a file exists, else the path of
+// the library's model of that name, whose embedded files are put in the cache.
+func (f *modelFlags) specPath() (string, error) {
+	if _, err := os.Stat(f.Spec); err == nil {
+		return f.Spec, nil
+	}
+	name := strings.TrimSuffix(filepath.Base(f.Spec), ".yaml")
+	src, err := models.Lookup(name)
+	if err != nil || strings.ContainsAny(strings.TrimPrefix(filepath.ToSlash(f.Spec), "models/"), "/") {
+		return f.Spec, nil // spec.Load says what is wrong with it
+	}
+	if _, err := fs.Stat(models.FS(), name); err != nil {
+		return name, nil // a specification alone: its files come by --model-dir
+	}
+	return extract(name, src)
+}
+
+// extract writes an embedded model to the cache, once.
+func extract(name string, src []byte) (string, error) {
+	cache, err := build.OpenCache("")
+	if err != nil {
+		return "", err
+	}
+	parts := []string{"embedded model 1", name, string(src)}
+	files := map[string][]byte{name + ".yaml": src}
+	err = fs.WalkDir(models.FS(), name, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(models.FS(), p)
+		files[p] = data
+		parts = append(parts, p, string(data))
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache.Dir, "models", build.Key(parts...)[:16])
+	out := filepath.Join(dir, name+".yaml")
+	if build.Have(out) {
+		return out, nil
+	}
+	if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+		return "", err
+	}
+	for p, data := range files {
+		if p != name+".yaml" {
+			if err := build.WriteFile(filepath.Join(dir, filepath.FromSlash(p)), data, 0o644); err != nil {
+				return "", err
+			}
+		}
+	}
+	return out, build.WriteFile(out, src, 0o644) // last: its presence says that all is there
+}
+
+// module lowers the model and gives it to the passes.
+func (f *modelFlags) module(m *model, opt passes.Options) (*ir.Module, *templates.Catalog, error) {
+	mod, err := spec.Lower(m.Model)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	env, err := f.env(m.Spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	return mod, env.Kernels, passes.Run(env, mod, passes.Pipeline, opt)
+}
+
+// env is what the passes may consult.
+func (f *modelFlags) env(s *spec.Spec) (*passes.Env, error) {
+	cat, err := templates.Load()
+	if err != nil {
+		return nil, err
+	}
+	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: notice}
+	env.Types.Default = s.Quant
+	env.Types.Threshold = s.TensorQuantThreshold
+	for _, e := range s.Types {
+		t, ok := tensor.ParseDType(e.Val)
+		if !ok {
+			return nil, usageError{fmt.Errorf("%s: type %q of %s is not known", e.Pos, e.Val, e.Key)}
+		}
+		env.Types.Weights = append(env.Types.Weights, passes.TypeRule{Pattern: e.Key, Type: t})
+	}
+	if f.Profile != "" {
+		p, err := dispatch.Read(f.Profile)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		env.Profile = measured{p}
+	}
+	return env, nil
+}
+
+// measured lets the passes read a profile file.
+type measured struct{ *dispatch.Profile }
+
+func (p measured) Choose(n, k int, dt tensor.DType, impls []string) ([]passes.Case, bool) {
+	for _, s := range p.Shapes {
+		if s.N != n || s.K != k || s.DType != dt.String() {
+			continue
+		}
+		var cases []passes.Case
+		for _, r := range s.Rules {
+			cases = append(cases, passes.Case{Rows: r.Rows, Impl: r.Impl})
+		}
+		return cases, len(cases) > 0
+	}
+	return nil, false
+}
+
+// notice tells the user of a choice made for them.
+func notice(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "note: "+format+"\n", args...)
+}

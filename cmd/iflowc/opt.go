@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// optEnv is what passes consult when there is no specification.
+func optEnv(quant string) (*passes.Env, error) {
+	cat, err := templates.Load()
+	if err != nil {
+		return nil, err
+	}
+	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: notice}
+	if quant != "" {
+		t, ok := tensor.ParseDType(quant)
+		if !ok {
+			return nil, usageError{fmt.Errorf("--quant %s: unknown type", quant)}
+		}
+		env.Types.Default = t
+	}
+	return env, nil
+}
+
+// lineDiff shows the lines that were taken out and put in between two texts,
+// by their longest common subsequence.
+func lineDiff(a, b string) string {
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	// lcs[i][j]: length of the longest common subsequence of as[i:], bs[j:].
+	lcs := make([][]int, len(as)+1)
+	for i := range lcs {
+		lcs[i] = make([]int, len(bs)+1)
+	}
+	for i := len(as) - 1; i >= 0; i-- {
+		for j := len(bs) - 1; j >= 0; j-- {
+			if as[i] == bs[j] {
+				lcs[i][j] = lcs[i+1][j+1] + 1
+			} else {
+				lcs[i][j] = max(lcs[i+1][j], lcs[i][j+1])
+			}
+		}
+	}
+	var out strings.Builder
+	for i, j := 0, 0; i < len(as) || j < len(bs); {
+		switch {
+		case i < len(as) && j < len(bs) && as[i] == bs[j]:
+			i, j = i+1, j+1
+		case j < len(bs) && (i == len(as) || lcs[i][j+1] > lcs[i+1][j]):
+			fmt.Fprintf(&out, "+ %s\n", bs[j])
+			j++
+		default:
+			fmt.Fprintf(&out, "- %s\n", as[i])
+			i++
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// A progress tells the user what takes time, on stderr: one line that is
+// rewritten on a terminal, a plain line a stage otherwise.
+type progress struct {
+	tty   bool
+	last  string
+	shown time.Time
+	width int
+}
+
+func newProgress() *progress {
+	return &progress{tty: term.IsTerminal(int(os.Stderr.Fd()))}
+}
+
+// stage begins a stage that has no measure.
+func (p *progress) stage(name string) { p.show(name, name, true) }
+
+// units is told of finished translation units.
+func (p *progress) units(done, total int, name string) {
+	p.show("compiling", fmt.Sprintf("compiling %d/%d %s", done, total, name), done == total)
+}
+
+// bytes is told of packed weights.
+func (p *progress) bytes(done, total int64) {
+	if total == 0 {
+		return
+	}
+	p.show("packing", fmt.Sprintf("packing weights %3d %% of %.1f MB", done*100/total, float64(total)/1e6), done == total)
+}
+
+func (p *progress) show(stage, text string, force bool) {
+	if !p.tty {
+		if stage != p.last {
+			fmt.Fprintln(os.Stderr, stage)
+		}
+		p.last = stage
+		return
+	}
+	if !force && time.Since(p.shown) < 50*time.Millisecond {
+		return
+	}
+	p.shown = time.Now()
+	fmt.Fprintf(os.Stderr, "\r%s%s", text, strings.Repeat(" ", max(0, p.width-len(text))))
+	p.width = len(text)
+}
+
+// done clears the line.
+func (p *progress) done() {
+	if p.tty && p.width > 0 {
+		fmt.Fprintf(os.Stderr, "\r%s\r", strings.Repeat(" ", p.width))
+		p.width = 0
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/iflowc/iflowc/runtime/build"
+)
+
+type runCmd struct {
+	compileFlags
+	Prompt    string   `short:"p" help:"Text to continue."`
+	File      string   `short:"f" help:"File with the text to continue." type:"path" placeholder:"FILE"`
+	IDs       string   `name:"ids" help:"Token ids to continue." placeholder:"1,2,3"`
+	N         int      `short:"n" help:"Most tokens to generate." default:"128"`
+	Temp      *float64 `help:"Temperature; 0 always takes the likeliest token." placeholder:"T"`
+	TopK      *int     `help:"Sample from the K likeliest tokens." placeholder:"K"`
+	TopP      *float64 `help:"Sample from the likeliest tokens that make up this probability." placeholder:"P"`
+	MinP      *float64 `help:"Leave out tokens below this share of the likeliest one's probability." placeholder:"P"`
+	Seed      *uint64  `help:"Seed of the sampler." placeholder:"S"`
+	IgnoreEOS bool     `name:"ignore-eos" help:"Do not stop at the end token."`
+	Threads   int      `help:"Threads (default: one a core)."`
+	JSON      bool     `name:"json" help:"Print one JSON document."`
+}
+
+// Run compiles the model into the cache and becomes its binary.
+func (c *runCmd) Run(ctx context.Context) error {
+	if c.Prompt == "" && c.File == "" && c.IDs == "" {
+		return usageError{fmt.Errorf("run: give a prompt: -p TEXT, -f FILE or --ids 1,2,3")}
+	}
+	p, err := c.generate()
+	if err != nil {
+		return err
+	}
+	defer p.m.set.Close()
+	cache, err := build.OpenCache("")
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(cache.Dir, "run", build.Key(p.cpu.Step, p.m.Spec.ModelDir)[:16])
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	bin := filepath.Join(dir, "model")
+	if _, err := p.build(ctx, bin); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return syscall.Exec(bin, append([]string{bin, "generate"}, c.arguments()...), os.Environ())
+}
+
+// arguments are those of the binary's verb generate.
+func (c *runCmd) arguments() []string {
+	args := []string{"-n", strconv.Itoa(c.N)}
+	add := func(ok bool, words ...string) {
+		if ok {
+			args = append(args, words...)
+		}
+	}
+	add(c.Prompt != "", "-p", c.Prompt)
+	add(c.File != "", "-f", c.File)
+	add(c.IDs != "", "--ids", c.IDs)
+	if c.Temp != nil {
+		add(true, "--temp", strconv.FormatFloat(*c.Temp, 'g', -1, 64))
+	}
+	if c.TopK != nil {
+		add(true, "--top-k", strconv.Itoa(*c.TopK))
+	}
+	if c.TopP != nil {
+		add(true, "--top-p", strconv.FormatFloat(*c.TopP, 'g', -1, 64))
+	}
+	if c.MinP != nil {
+		add(true, "--min-p", strconv.FormatFloat(*c.MinP, 'g', -1, 64))
+	}
+	if c.Seed != nil {
+		add(true, "--seed", strconv.FormatUint(*c.Seed, 10))
+	}
+	add(c.IgnoreEOS, "--ignore-eos")
+	add(c.Threads > 0, "--threads", strconv.Itoa(c.Threads))
+	add(c.JSON, "--json")
+	return args
+}
