@@ -49,17 +49,17 @@ func buildNormalizer(c *component, depth int) (normalizer, error) {
 		}
 		return q, nil
 	case "NFC":
-		return normalizeFunc(norm.NFC.String), nil
+		return normalForm(norm.NFC), nil
 	case "NFD":
-		return normalizeFunc(norm.NFD.String), nil
+		return normalForm(norm.NFD), nil
 	case "NFKC":
-		return normalizeFunc(norm.NFKC.String), nil
+		return normalForm(norm.NFKC), nil
 	case "NFKD":
-		return normalizeFunc(norm.NFKD.String), nil
+		return normalForm(norm.NFKD), nil
 	case "Lowercase":
 		return normalizeFunc(lowercase), nil
 	case "StripAccents":
-		return normalizeFunc(func(s string) string { return stripMarks(s, unicode.M) }), nil
+		return normalizeFunc(func(s string) string { return stripMarks(s, accentClass()) }), nil
 	case "Strip":
 		return stripNormalizer(c.StripLeft, c.StripRight), nil
 	case "Prepend":
@@ -78,6 +78,32 @@ func buildNormalizer(c *component, depth int) (normalizer, error) {
 	return nil, fmt.Errorf("normalizer.type %q is not known", c.Type)
 }
 
+// normalForm applies a Unicode normal form to the stretches between characters
+// that are newer than the reference's tables.
+func normalForm(form norm.Form) normalizer {
+	return normalizeFunc(func(s string) string {
+		if form.IsNormalString(s) {
+			return s
+		}
+		var b strings.Builder
+		done := 0
+		for i, r := range s {
+			if r < 0x32ff || !undecomposedClass().has(r) {
+				continue
+			}
+			end := i + runeLen(s, i)
+			b.WriteString(form.String(s[done:i]))
+			b.WriteString(s[i:end])
+			done = end
+		}
+		if done == 0 {
+			return form.String(s)
+		}
+		b.WriteString(form.String(s[done:]))
+		return b.String()
+	})
+}
+
 // lowercase is Unicode lower-casing rune by rune with the one special case of
 // full case mapping that is free of context: İ becomes i and a combining dot.
 func lowercase(s string) string {
@@ -88,15 +114,28 @@ func lowercase(s string) string {
 			b.WriteString("i\u0307")
 			continue
 		}
-		b.WriteRune(unicode.ToLower(r))
+		b.WriteRune(lowerRune(r))
 	}
 	return b.String()
 }
 
-// stripMarks drops the marks listed in table.
-func stripMarks(s string, table *unicode.RangeTable) string {
+func lowerRune(r rune) rune {
+	low := unicode.ToLower(r)
+	if low != r || r < lowerAdded[0][0] {
+		return low
+	}
+	for _, run := range lowerAdded {
+		if r >= run[0] && r <= run[1] {
+			return r + run[2]
+		}
+	}
+	return r
+}
+
+// stripMarks drops the characters of a class.
+func stripMarks(s string, marks *runeClass) string {
 	return strings.Map(func(r rune) rune {
-		if r > unicode.MaxASCII && unicode.Is(table, r) {
+		if r > unicode.MaxASCII && marks.has(r) {
 			return -1
 		}
 		return r

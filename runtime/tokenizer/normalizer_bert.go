@@ -30,7 +30,7 @@ func (n *bertNormalizer) normalize(s string) string {
 		s = spaceAroundHan(s)
 	}
 	if n.accents {
-		s = stripMarks(norm.NFD.String(s), unicode.Mn)
+		s = stripMarks(normalForm(norm.NFD).normalize(s), bertMarkClass())
 	}
 	if n.lower {
 		s = lowercase(s)
@@ -43,7 +43,7 @@ func cleanRune(r rune) rune {
 	switch {
 	case r == '\t' || r == '\n' || r == '\r':
 		return ' '
-	case r == 0 || r == 0xfffd || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs):
+	case bertControlClass().has(r):
 		return -1
 	case r > unicode.MaxASCII && isSpace(r):
 		return ' '

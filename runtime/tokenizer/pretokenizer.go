@@ -95,7 +95,7 @@ func buildPreTokenizerStep(c *component, rawBytes bool) (preTokenizer, error) {
 	case "Split":
 		return newSplit(c)
 	case "Whitespace":
-		return &splitter{findRegexMatches(whitespaceRegex()), splitRemoved, true}, nil
+		return &splitter{findWords, splitRemoved, true}, nil
 	case "WhitespaceSplit":
 		return &splitter{findRunes(isSpace), splitRemoved, false}, nil
 	case "BertPreTokenizer":

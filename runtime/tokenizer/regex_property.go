@@ -8,14 +8,30 @@ import (
 
 // Shorthand classes as Oniguruma reads them for UTF-8 text.
 func spaceSet() runeSet { return tableSet(unicode.White_Space) }
-func digitSet() runeSet { return tableSet(unicode.Nd) }
+func digitSet() runeSet { return categorySet("Nd") }
 func wordSet() runeSet {
-	return tableSet(unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic)
+	return alphabeticSet().union(categorySet("M", "Nd", "Pc")).union(onigurumaWord)
 }
 func hexSet() runeSet { return runeSet{'0', '9', 'A', 'F', 'a', 'f'} }
 
 // alphabeticSet is Unicode's derived property Alphabetic.
-func alphabeticSet() runeSet { return tableSet(unicode.L, unicode.Nl, unicode.Other_Alphabetic) }
+func alphabeticSet() runeSet {
+	return categorySet("L", "Nl").union(tableSet(unicode.Other_Alphabetic)).union(onigurumaAlphabetic)
+}
+
+// categorySet joins general categories, brought up to Oniguruma's Unicode.
+func categorySet(names ...string) runeSet {
+	var pairs []rune
+	for _, name := range names {
+		pairs = append(pairs, tableSet(unicode.Categories[name])...)
+		for category, added := range onigurumaAdded {
+			if strings.HasPrefix(category, name) {
+				pairs = append(pairs, added...)
+			}
+		}
+	}
+	return normaliseSet(pairs)
+}
 
 // propertySet resolves the name inside \p{…}: a general category, a script or
 // a POSIX class; case, spaces, '_' and '-' in the name do not matter.
@@ -45,14 +61,26 @@ func lookupProperty(key string) (runeSet, bool) {
 			key = short
 		}
 	}
-	if key == "cn" {
-		return tableSet(unicode.C, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z).negate(), true
+	for name := range unicode.Categories {
+		if foldName(name) == key && key != "cn" && key != "c" {
+			return categorySet(name), true
+		}
 	}
-	for _, tables := range []map[string]*unicode.RangeTable{unicode.Categories, unicode.Scripts, unicode.Properties} {
-		for name, table := range tables {
-			if foldName(name) == key {
-				return tableSet(table), true
-			}
+	if key == "cn" || key == "c" {
+		assigned := categorySet("L", "M", "N", "P", "S", "Z").union(tableSet(unicode.C))
+		if key == "c" {
+			return assigned.negate().union(tableSet(unicode.C)), true
+		}
+		return assigned.negate(), true
+	}
+	for name, table := range unicode.Scripts {
+		if foldName(name) == key {
+			return tableSet(table).union(onigurumaAdded["script:"+name]), true
+		}
+	}
+	for name, table := range unicode.Properties {
+		if foldName(name) == key {
+			return tableSet(table), true
 		}
 	}
 	return nil, false
@@ -80,15 +108,15 @@ func posixSet(key string) (runeSet, bool) {
 	case "alnum":
 		return alphabeticSet().union(digitSet()), true
 	case "upper", "uppercase":
-		return tableSet(unicode.Lu, unicode.Other_Uppercase), true
+		return categorySet("Lu").union(tableSet(unicode.Other_Uppercase)), true
 	case "lower", "lowercase":
-		return tableSet(unicode.Ll, unicode.Other_Lowercase), true
+		return categorySet("Ll").union(tableSet(unicode.Other_Lowercase)), true
 	case "space", "whitespace":
 		return spaceSet(), true
 	case "blank":
 		return tableSet(unicode.Zs).union(runeSet{'\t', '\t'}), true
 	case "punct":
-		return tableSet(unicode.P).union(runeSet{'$', '$', '+', '+', '<', '>', '^', '^', '`', '`', '|', '|', '~', '~'}), true
+		return categorySet("P", "S"), true
 	case "cntrl":
 		return tableSet(unicode.Cc), true
 	case "xdigit":
@@ -100,9 +128,9 @@ func posixSet(key string) (runeSet, bool) {
 	case "any":
 		return runeSet{0, unicode.MaxRune}, true
 	case "graph":
-		return tableSet(unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Cf, unicode.Co), true
+		return categorySet("L", "M", "N", "P", "S", "Cf", "Co"), true
 	case "print":
-		return tableSet(unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Cf, unicode.Co, unicode.Zs), true
+		return categorySet("L", "M", "N", "P", "S", "Cf", "Co", "Zs"), true
 	}
 	return nil, false
 }

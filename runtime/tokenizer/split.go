@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // splitBehavior says what becomes of the delimiters that a pattern finds.
@@ -76,8 +75,6 @@ func findLiteral(text, literal string) []span {
 	return out
 }
 
-func findRegexMatches(re *regex) func(string) []span { return re.findAll }
-
 // findRunes matches single characters.
 func findRunes(is func(rune) bool) func(string) []span {
 	return func(s string) []span {
@@ -91,14 +88,32 @@ func findRunes(is func(rune) bool) func(string) []span {
 	}
 }
 
-// whitespaceRegex is the pattern of the Whitespace pre-tokenizer.
-var whitespaceRegex = sync.OnceValue(func() *regex {
-	re, err := compileRegex(`\w+|[^\w\s]+`)
-	if err != nil {
-		panic("bug: " + err.Error())
+// findWords matches runs of word characters and runs of others that are not
+// white space: \w+|[^\w\s]+.
+func findWords(s string) []span {
+	kind := func(r rune) int {
+		switch {
+		case wordClass().has(r):
+			return 1
+		case isSpace(r):
+			return 0
+		}
+		return 2
 	}
-	return re
-})
+	var out []span
+	last := 0
+	for i, r := range s {
+		k := kind(r)
+		switch {
+		case k != 0 && k == last:
+			out[len(out)-1].end = i + runeLen(s, i)
+		case k != 0:
+			out = append(out, span{i, i + runeLen(s, i)})
+		}
+		last = k
+	}
+	return out
+}
 
 // stretch is a part of the text that is a match of the pattern or not.
 type stretch struct {
