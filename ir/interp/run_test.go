@@ -124,3 +124,20 @@ func TestTree(t *testing.T) {
 	same(t, "left branch", got.F[:32], left.F[2*32:], 1e-12)
 	same(t, "right branch", got.F[32:], right.F[2*32:], 1e-12)
 }
+
+// The length of a token's own sequence, not that of its neighbours in the
+// step, chooses between short and long rotary frequencies.
+func TestLongRopeBySequence(t *testing.T) {
+	t.Parallel()
+	m := parse(t, `module m {
+graph g (T tokens) {
+input %pos : i32[T]
+%t = rope_table %pos {dim=2, freqs=[1], long_freqs=[0.5], long_from=3}
+yield %t
+}
+}
+`)
+	got := run(t, m, interp.Step{Pos: []int{0, 1, 2, 0, 1, 2, 3}, Seq: []int{0, 0, 0, 1, 1, 1, 1}}, nil, nil)
+	same(t, "short", got.F[4:6], []float64{math.Cos(2), math.Sin(2)}, 0)
+	same(t, "long", got.F[10:12], []float64{math.Cos(1), math.Sin(1)}, 0)
+}

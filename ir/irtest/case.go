@@ -1,6 +1,7 @@
 package irtest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -30,9 +31,9 @@ type Case struct {
 // commit it.
 func Each(t *testing.T, dir string, update bool, f func(c *Case)) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%s holds no archive (*.txtar)", dir)
+	paths, err := archives(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path[:len(path)-len(".txtar")]), func(t *testing.T) {
@@ -46,6 +47,15 @@ func Each(t *testing.T, dir string, update bool, f func(c *Case)) {
 			c.finish()
 		})
 	}
+}
+
+// archives lists the archives of a folder, of which there must be one.
+func archives(dir string) ([]string, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("%s holds no archive (*.txtar)", dir)
+	}
+	return paths, err
 }
 
 func open(path string, update bool) (*Case, error) {
@@ -62,16 +72,25 @@ func (c *Case) finish() {
 	if c.Failed() || c.Skipped() {
 		return
 	}
-	for _, f := range c.archive.Files {
-		if !c.read[f.Name] {
-			c.Errorf("%s: nothing read section %s", c.Path, f.Name)
-		}
+	for _, name := range c.unread() {
+		c.Errorf("%s: nothing read section %s", c.Path, name)
 	}
 	if c.changed {
 		if err := os.WriteFile(c.Path, txtar.Format(c.archive), 0o644); err != nil {
 			c.Error(err)
 		}
 	}
+}
+
+// unread lists the sections that the test has not looked at.
+func (c *Case) unread() []string {
+	var out []string
+	for _, f := range c.archive.Files {
+		if !c.read[f.Name] {
+			out = append(out, f.Name)
+		}
+	}
+	return out
 }
 
 // Has says whether the archive has a section.

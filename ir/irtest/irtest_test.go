@@ -3,6 +3,9 @@ package irtest
 import (
 	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/iflowc/iflowc/ir"
@@ -67,6 +70,34 @@ func TestEach(t *testing.T) {
 		c.SameMeaning(in, out, 0)
 		c.Idempotent(out, func(m *ir.Module) error { ir.DCE(m); return nil })
 	})
+}
+
+// The harness must see what nobody reads, and write what is asked for only.
+func TestHarness(t *testing.T) {
+	t.Parallel()
+	if _, err := archives(t.TempDir()); err == nil {
+		t.Error("a folder without archives gives no error")
+	}
+	path := filepath.Join(t.TempDir(), "a.txtar")
+	if err := os.WriteFile(path, []byte("Prose.\n-- in.ir --\nold\n-- stray.ir --\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := open(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.T = t
+	c.EqualText("in.ir", "new\n")
+	if got := c.unread(); !slices.Equal(got, []string{"stray.ir"}) {
+		t.Errorf("unread sections are %v", got)
+	}
+	c.EqualText("stray.ir", "")
+	c.EqualText("out.ir", "more\n")
+	c.finish()
+	got, err := os.ReadFile(path)
+	if want := "Prose.\n-- in.ir --\nnew\n-- stray.ir --\n-- out.ir --\nmore\n"; err != nil || string(got) != want {
+		t.Errorf("the archive is\n%s\nexpected\n%s", got, want)
+	}
 }
 
 func ExampleRandom() {
