@@ -16,6 +16,16 @@ IFL_INLINE void ifl_codes_of_(int8_t *out, ifl_v16 v, float inv, ifl_v16i *sum) 
   const __m512i q = _mm512_cvtps_epi32((__m512)(v * inv)); /* rounds to nearest even, the default mode */
   _mm_storeu_si128((__m128i *)out, _mm512_cvtepi32_epi8(q));
   *sum += (ifl_v16i)q;
+#elif defined(__SSE2__)
+  v *= inv;
+  __m128 f[4];
+  memcpy(f, &v, 64);
+  const __m128i a = _mm_cvtps_epi32(f[0]), b = _mm_cvtps_epi32(f[1]), c = _mm_cvtps_epi32(f[2]), d = _mm_cvtps_epi32(f[3]);
+  _mm_storeu_si128((__m128i *)out, _mm_packs_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d)));
+  const __m128i four = _mm_add_epi32(_mm_add_epi32(a, b), _mm_add_epi32(c, d));
+  ifl_v16i part = {0};
+  memcpy(&part, &four, 16);
+  *sum += part;
 #else
   const ifl_v16i q = __builtin_convertvector(ifl_nearest(v * inv), ifl_v16i);
   for (int i = 0; i < 16; i++) out[i] = (int8_t)q[i];

@@ -91,14 +91,27 @@ static __attribute__((unused)) void ifl_rope_table(float *cs, int pos, int dim, 
 /* (a, b) turned by an angle: (a·cos − b·sin, b·cos + a·sin). */
 #define IFL_TURN_(a, b, c, s, FMA) const __typeof__(a) ra_ = FMA(a, c, -(b * s)), rb_ = FMA(b, c, a * s)
 
+#ifdef IFL_AVX512
+/* Eight pairs (2i, 2i + 1) of p; the roundings are those of IFL_TURN_. */
+IFL_INLINE void ifl_turn_pairs_(float *p, const float *cosines, const float *sines) {
+  const ifl_v16 c8 = ifl_load_n(cosines, 8), s8 = ifl_load_n(sines, 8), v = ifl_load(p);
+  const ifl_v16 c = __builtin_shufflevector(c8, c8, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+  const ifl_v16 s = __builtin_shufflevector(s8, s8, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+  const ifl_v16 other = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+  const int32_t minus = (int32_t)0x80000000;
+  const ifl_v16i sign = {minus, 0, minus, 0, minus, 0, minus, 0, minus, 0, minus, 0, minus, 0, minus, 0};
+  ifl_store(p, ifl_fma(v, c, (ifl_v16)((ifl_v16i)(other * s) ^ sign)));
+}
+#endif
+
 /* Rotates, in each of `heads` slices of `width`, the `dim` channels from `offset` (Su et al. 2021, eq. 15). Pairs are
  * (i, i + dim/2), or (2i, 2i + 1) when adjacent. cs is a row of ifl_rope_table. In place. */
 static __attribute__((unused)) void ifl_row_rope(float *x, const float *cs, int heads, int width, int dim, int offset, int adjacent) {
-  const int half = dim / 2;
+  const ptrdiff_t half = dim / 2;
   const float *cosines = cs, *sines = cs + half;
   for (int h = 0; h < heads; h++) {
     float *p = x + (ptrdiff_t)h * width + offset;
-    int i = 0;
+    ptrdiff_t i = 0;
     if (!adjacent) {
       for (; i + 16 <= half; i += 16) {
         const ifl_v16 a = ifl_load(p + i), b = ifl_load(p + half + i), c = ifl_load(cosines + i), s = ifl_load(sines + i);
@@ -107,6 +120,9 @@ static __attribute__((unused)) void ifl_row_rope(float *x, const float *cs, int 
         ifl_store(p + half + i, rb_);
       }
     }
+#ifdef IFL_AVX512
+    for (; adjacent && i + 8 <= half; i += 8) ifl_turn_pairs_(p + 2 * i, cosines + i, sines + i);
+#endif
     for (; i < half; i++) {
       float *pa = adjacent ? p + 2 * i : p + i, *pb = adjacent ? pa + 1 : p + half + i;
       const float a = *pa, b = *pb, c = cosines[i], s = sines[i];

@@ -133,18 +133,26 @@ IFL_INLINE ifl_v16 ifl_floor(ifl_v16 x) {
 }
 
 /* Sum and maximum of the 16 lanes, in one fixed tree: halves, then quarters, then pairs. */
-#define IFL_TREE_(v, op)                                                                                             \
-  ifl_v16 h = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);                   \
-  v = op(v, h);                                                                                                      \
-  h = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);                           \
-  v = op(v, h);                                                                                                      \
-  h = __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);                           \
-  v = op(v, h);                                                                                                      \
-  h = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);                           \
-  v = op(v, h)
-IFL_INLINE ifl_v16 ifl_add_(ifl_v16 a, ifl_v16 b) { return a + b; }
-IFL_INLINE float ifl_sum(ifl_v16 v) { IFL_TREE_(v, ifl_add_); return v[0]; }
-IFL_INLINE float ifl_max_of(ifl_v16 v) { IFL_TREE_(v, ifl_max); return v[0]; }
+typedef float ifl_v4_ __attribute__((vector_size(16)));
+typedef int32_t ifl_v4i_ __attribute__((vector_size(16), unused));
+IFL_INLINE ifl_v4_ ifl_add4_(ifl_v4_ a, ifl_v4_ b) { return a + b; }
+IFL_INLINE ifl_v4_ ifl_max4_(ifl_v4_ a, ifl_v4_ b) {
+#ifdef __SSE2__
+  return (ifl_v4_)_mm_max_ps((__m128)a, (__m128)b);
+#else
+  const ifl_v4i_ m = a > b;
+  return (ifl_v4_)((m & (ifl_v4i_)a) | (~m & (ifl_v4i_)b));
+#endif
+}
+#define IFL_TREE_(v, op)                                               \
+  ifl_v4_ q[4];                                                        \
+  memcpy(q, &v, 64);                                                   \
+  q[0] = op(op(q[0], q[2]), op(q[1], q[3]));                           \
+  q[0] = op(q[0], __builtin_shufflevector(q[0], q[0], 2, 3, 0, 1));    \
+  q[0] = op(q[0], __builtin_shufflevector(q[0], q[0], 1, 0, 3, 2));    \
+  return q[0][0]
+IFL_INLINE float ifl_sum(ifl_v16 v) { IFL_TREE_(v, ifl_add4_); }
+IFL_INLINE float ifl_max_of(ifl_v16 v) { IFL_TREE_(v, ifl_max4_); }
 
 /* Half precision and bfloat16 to float and back (round to nearest even; NaN stays NaN, subnormals are kept). */
 IFL_INLINE ifl_v16h ifl_load_h(const uint16_t *p) { ifl_v16h v; memcpy(&v, p, 32); return v; }
