@@ -14,6 +14,7 @@ import (
 //	interleave(a, b)                            16 rows of a, 16 of b, in turn (N a multiple of 16, else padded with zero rows at the end of each)
 //	rows(a, lo, hi)                             rows lo ≤ r < hi
 //	cols(a, lo, hi)                             columns lo ≤ c < hi of a matrix
+//	part_rows(a, n)  part_cols(a, n)            of n equal parts the one that the weight's last index chooses
 //	transpose(a)                                of a matrix
 //	reshape(a, d0, d1, …)                       same elements, row-major
 //	permute_rows(a, heads, "gguf_rope")         undoes a published permutation

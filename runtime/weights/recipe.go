@@ -73,10 +73,13 @@ func Eval(set *Set, r *tensor.Recipe, index []int) (*Dense, error) {
 }
 
 // A value is an intermediate result. Vectors are columns: rows elements, one
-// column, so that operations on rows work on their elements.
+// column, so that operations on rows work on their elements. Of tensors with
+// more than two dimensions cols is the last one; inner rows make a step along
+// axis 0 (inner is 1 for matrices and vectors).
 type value struct {
 	dt         tensor.DType
 	rows, cols int
+	inner      int
 	rank       int
 	row        rowFunc
 	raw        []byte // all rows, when they are one run of bytes
@@ -99,7 +102,7 @@ func decodeRow(dt tensor.DType, cols int, raw []byte, s *scratch) []float32 {
 // fromRaw is a value of contiguous rows.
 func fromRaw(dt tensor.DType, rows, cols, rank int, raw []byte) value {
 	size := rowBytes(dt, cols)
-	return value{dt: dt, rows: rows, cols: cols, rank: rank, raw: raw,
+	return value{dt: dt, rows: rows, cols: cols, inner: 1, rank: rank, raw: raw,
 		row: func(r int, _ *scratch) []byte { return raw[r*size : (r+1)*size : (r+1)*size] }}
 }
 
@@ -109,7 +112,9 @@ func (v value) collect() value {
 		return v
 	}
 	d := Dense{DType: v.dt, Rows: v.rows, Cols: v.cols, row: v.row}
-	return fromRaw(v.dt, v.rows, v.cols, v.rank, d.Bytes())
+	out := fromRaw(v.dt, v.rows, v.cols, v.rank, d.Bytes())
+	out.inner = v.inner
+	return out
 }
 
 // asRow turns a column of elements into one row.
@@ -129,7 +134,7 @@ func (v value) floats() value {
 // mapFloats changes the float32 values of each row.
 func (v value) mapFloats(f func(x []float32)) value {
 	row, dt, cols := v.row, v.dt, v.cols
-	return value{dt: tensor.F32, rows: v.rows, cols: cols, rank: v.rank, row: func(r int, s *scratch) []byte {
+	return value{dt: tensor.F32, rows: v.rows, cols: cols, inner: v.inner, rank: v.rank, row: func(r int, s *scratch) []byte {
 		x := decodeRow(dt, cols, row(r, s), s)
 		f(x)
 		out := s.bytes(4 * cols)
@@ -140,10 +145,12 @@ func (v value) mapFloats(f func(x []float32)) value {
 	}}
 }
 
-// remap is v with its rows in another order.
-func (v value) remap(rows int, from func(r int) int) value {
-	row := v.row
-	return value{dt: v.dt, rows: rows, cols: v.cols, rank: v.rank, row: func(r int, s *scratch) []byte { return row(from(r), s) }}
+// remap is v with other rows along axis 0: n of them, row r being v's from(r).
+func (v value) remap(n int, from func(r int) int) value {
+	row, inner := v.row, v.inner
+	return value{dt: v.dt, rows: n * inner, cols: v.cols, inner: inner, rank: v.rank, row: func(r int, s *scratch) []byte {
+		return row(from(r/inner)*inner+r%inner, s)
+	}}
 }
 
 type evaluator struct {
@@ -154,7 +161,7 @@ type evaluator struct {
 // A recipeOp evaluates one operation on evaluated arguments.
 type recipeOp struct {
 	args, nums int // how many; -1 for one or more
-	eval       func(r *tensor.Recipe, args []value) (value, error)
+	eval       func(r *tensor.Recipe, args []value, index []int) (value, error)
 }
 
 var recipeOps = map[string]recipeOp{
@@ -162,6 +169,8 @@ var recipeOps = map[string]recipeOp{
 	"interleave":   {2, 0, evalInterleave},
 	"rows":         {1, 2, evalRows},
 	"cols":         {1, 2, evalCols},
+	"part_rows":    {1, 1, evalPartRows},
+	"part_cols":    {1, 1, evalPartCols},
 	"transpose":    {1, 0, evalTranspose},
 	"reshape":      {1, -1, evalReshape},
 	"permute_rows": {1, 1, evalPermuteRows},
@@ -191,7 +200,7 @@ func (e *evaluator) eval(r *tensor.Recipe) (value, error) {
 		}
 		args[i] = v
 	}
-	v, err := op.eval(r, args)
+	v, err := op.eval(r, args, e.index)
 	if err != nil {
 		return value{}, fmt.Errorf("recipe %s: %w", r, err)
 	}
@@ -226,7 +235,9 @@ func (e *evaluator) source(pattern string) (value, error) {
 		for _, d := range info.Shape[:rank-1] {
 			rows *= d
 		}
-		return fromRaw(info.DType, rows, cols, rank, raw), nil
+		v := fromRaw(info.DType, rows, cols, rank, raw)
+		v.inner = rows / info.Shape[0]
+		return v, nil
 	}
 	if !info.DType.IsBlock() {
 		return fromRaw(info.DType, n, 1, 1, raw), nil

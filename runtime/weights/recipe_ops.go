@@ -17,11 +17,8 @@ const panelRows = 16
 func common(args []value) ([]value, error) {
 	same := true
 	for _, v := range args {
-		if v.rank > 2 {
-			return nil, fmt.Errorf("rows of a tensor of %d dimensions; reshape it to a matrix first", v.rank)
-		}
-		if v.cols != args[0].cols || v.rank != args[0].rank {
-			return nil, fmt.Errorf("rows of %d and of %d elements", args[0].cols, v.cols)
+		if v.cols != args[0].cols || v.inner != args[0].inner || v.rank != args[0].rank {
+			return nil, fmt.Errorf("rows of %d and of %d elements", args[0].inner*args[0].cols, v.inner*v.cols)
 		}
 		same = same && v.dt == args[0].dt
 	}
@@ -35,7 +32,7 @@ func common(args []value) ([]value, error) {
 	return out, nil
 }
 
-func evalConcat(_ *tensor.Recipe, args []value) (value, error) {
+func evalConcat(_ *tensor.Recipe, args []value, _ []int) (value, error) {
 	args, err := common(args)
 	if err != nil {
 		return value{}, err
@@ -60,13 +57,16 @@ func evalConcat(_ *tensor.Recipe, args []value) (value, error) {
 	return out, nil
 }
 
-func evalInterleave(_ *tensor.Recipe, args []value) (value, error) {
+func evalInterleave(_ *tensor.Recipe, args []value, _ []int) (value, error) {
 	args, err := common(args)
 	if err != nil {
 		return value{}, err
 	}
 	if args[0].rows != args[1].rows {
 		return value{}, fmt.Errorf("%d rows and %d rows", args[0].rows, args[1].rows)
+	}
+	if args[0].rank > 2 {
+		return value{}, fmt.Errorf("a tensor of %d dimensions; expected matrices or vectors", args[0].rank)
 	}
 	n := args[0].rows
 	out := args[0]
@@ -82,46 +82,77 @@ func evalInterleave(_ *tensor.Recipe, args []value) (value, error) {
 	return out, nil
 }
 
-func evalRows(r *tensor.Recipe, args []value) (value, error) {
-	v, err := common1(args[0])
-	if err != nil {
-		return value{}, err
-	}
-	lo, hi, err := interval(r.Nums[0], r.Nums[1], v.rows)
-	if err != nil {
-		return value{}, err
-	}
-	if v.raw != nil {
-		size := rowBytes(v.dt, v.cols)
-		return fromRaw(v.dt, hi-lo, v.cols, v.rank, v.raw[lo*size:hi*size]), nil
-	}
-	return v.remap(hi-lo, func(r int) int { return lo + r }), nil
-}
-
-// common1 checks that one value has rows along axis 0.
-func common1(v value) (value, error) {
-	args, err := common([]value{v})
-	if err != nil {
-		return value{}, err
-	}
-	return args[0], nil
-}
-
-func evalCols(r *tensor.Recipe, args []value) (value, error) {
+func evalRows(r *tensor.Recipe, args []value, _ []int) (value, error) {
 	v := args[0]
+	lo, hi, err := interval(r.Nums[0], r.Nums[1], v.rows/v.inner)
+	if err != nil {
+		return value{}, err
+	}
+	return v.rowRange(lo, hi), nil
+}
+
+// rowRange takes rows lo…hi along axis 0.
+func (v value) rowRange(lo, hi int) value {
+	if v.raw == nil {
+		return v.remap(hi-lo, func(r int) int { return lo + r })
+	}
+	size := v.inner * rowBytes(v.dt, v.cols)
+	out := fromRaw(v.dt, (hi-lo)*v.inner, v.cols, v.rank, v.raw[lo*size:hi*size])
+	out.inner = v.inner
+	return out
+}
+
+// evalPartRows takes the part of rows that the last index chooses of Nums[0]
+// equal ones.
+func evalPartRows(r *tensor.Recipe, args []value, index []int) (value, error) {
+	v := args[0]
+	lo, hi, err := part(r, v.rows/v.inner, index)
+	if err != nil {
+		return value{}, err
+	}
+	return v.rowRange(lo, hi), nil
+}
+
+// evalPartCols does so for columns of a matrix.
+func evalPartCols(r *tensor.Recipe, args []value, index []int) (value, error) {
+	lo, hi, err := part(r, args[0].cols, index)
+	if err != nil {
+		return value{}, err
+	}
+	return args[0].colRange(lo, hi)
+}
+
+func part(r *tensor.Recipe, n int, index []int) (lo, hi int, err error) {
+	parts := int(r.Nums[0])
+	if float64(parts) != r.Nums[0] || parts < 1 || n%parts != 0 {
+		return 0, 0, fmt.Errorf("%d rows or columns are not %v equal parts", n, r.Nums[0])
+	}
+	if len(index) == 0 || index[len(index)-1] < 0 || index[len(index)-1] >= parts {
+		return 0, 0, fmt.Errorf("no part of %d for index %v", parts, index)
+	}
+	lo = n / parts * index[len(index)-1]
+	return lo, lo + n/parts, nil
+}
+
+func evalCols(r *tensor.Recipe, args []value, _ []int) (value, error) {
+	lo, hi, err := interval(r.Nums[0], r.Nums[1], args[0].cols)
+	if err != nil {
+		return value{}, err
+	}
+	return args[0].colRange(lo, hi)
+}
+
+// colRange takes columns lo…hi of a matrix, whole blocks as they are.
+func (v value) colRange(lo, hi int) (value, error) {
 	if v.rank != 2 {
 		return value{}, fmt.Errorf("columns of a tensor of %d dimensions; expected a matrix", v.rank)
 	}
-	lo, hi, err := interval(r.Nums[0], r.Nums[1], v.cols)
-	if err != nil {
-		return value{}, err
-	}
 	b := v.dt.Block()
 	if lo%b != 0 || hi%b != 0 && hi != v.cols {
-		v, b = v.floats(), 1
+		v = v.floats()
 	}
 	row, from, size := v.row, v.dt.RowBytes(lo), rowBytes(v.dt, hi-lo)
-	return value{dt: v.dt, rows: v.rows, cols: hi - lo, rank: 2, row: func(r int, s *scratch) []byte {
+	return value{dt: v.dt, rows: v.rows, cols: hi - lo, inner: 1, rank: 2, row: func(r int, s *scratch) []byte {
 		return row(r, s)[from : from+size]
 	}}, nil
 }
@@ -135,7 +166,7 @@ func interval(a, b float64, n int) (lo, hi int, err error) {
 	return lo, hi, nil
 }
 
-func evalTranspose(_ *tensor.Recipe, args []value) (value, error) {
+func evalTranspose(_ *tensor.Recipe, args []value, _ []int) (value, error) {
 	v := args[0]
 	if v.rank != 2 {
 		return value{}, fmt.Errorf("a tensor of %d dimensions; expected a matrix", v.rank)
@@ -156,7 +187,7 @@ func evalTranspose(_ *tensor.Recipe, args []value) (value, error) {
 	return fromRaw(v.dt, v.cols, v.rows, 2, out), nil
 }
 
-func evalReshape(r *tensor.Recipe, args []value) (value, error) {
+func evalReshape(r *tensor.Recipe, args []value, _ []int) (value, error) {
 	v := args[0]
 	n, rows, cols := 1, 1, 1
 	for i, d := range r.Nums {
@@ -179,41 +210,41 @@ func evalReshape(r *tensor.Recipe, args []value) (value, error) {
 	if b := v.dt.Block(); v.cols%b != 0 || cols%b != 0 {
 		v = v.floats()
 	}
-	return fromRaw(v.dt, rows, cols, len(r.Nums), v.collect().raw), nil
+	out := fromRaw(v.dt, rows, cols, len(r.Nums), v.collect().raw)
+	if len(r.Nums) > 2 {
+		out.inner = rows / int(r.Nums[0])
+	}
+	return out, nil
 }
 
 // evalPermuteRows undoes a published order of rows. "gguf_rope": GGUF files of
 // the llama family store the rows of a query or key head so that rotary pairs
 // are neighbours, (0, d/2, 1, d/2+1, …) of the half-split order; row t·d/2+i of
 // a head is stored row 2i+t.
-func evalPermuteRows(r *tensor.Recipe, args []value) (value, error) {
-	v, err := common1(args[0])
-	if err != nil {
-		return value{}, err
-	}
+func evalPermuteRows(r *tensor.Recipe, args []value, _ []int) (value, error) {
+	v := args[0]
+	n := v.rows / v.inner
 	if r.Word != "gguf_rope" {
 		return value{}, fmt.Errorf("unknown permutation %q; gguf_rope is known", r.Word)
 	}
 	heads := int(r.Nums[0])
-	if float64(heads) != r.Nums[0] || heads < 1 || v.rows%heads != 0 || v.rows/heads%2 != 0 {
-		return value{}, fmt.Errorf("%d rows are not %v heads of even width", v.rows, r.Nums[0])
+	if float64(heads) != r.Nums[0] || heads < 1 || n%heads != 0 || n/heads%2 != 0 {
+		return value{}, fmt.Errorf("%d rows are not %v heads of even width", n, r.Nums[0])
 	}
-	d := v.rows / heads
-	return v.remap(v.rows, func(r int) int {
+	d := n / heads
+	return v.remap(n, func(r int) int {
 		head, t, i := r/d, r%d/(d/2), r%(d/2)
 		return head*d + 2*i + t
 	}), nil
 }
 
 // evalGroupRows takes rows lo…hi of each of `groups` runs of `group` rows.
-func evalGroupRows(r *tensor.Recipe, args []value) (value, error) {
-	v, err := common1(args[0])
-	if err != nil {
-		return value{}, err
-	}
+func evalGroupRows(r *tensor.Recipe, args []value, _ []int) (value, error) {
+	v := args[0]
+	n := v.rows / v.inner
 	groups, group := int(r.Nums[0]), int(r.Nums[1])
-	if float64(groups) != r.Nums[0] || float64(group) != r.Nums[1] || groups < 1 || group < 1 || groups > v.rows || group > v.rows || groups*group != v.rows {
-		return value{}, fmt.Errorf("%d rows are not %v groups of %v", v.rows, r.Nums[0], r.Nums[1])
+	if float64(groups) != r.Nums[0] || float64(group) != r.Nums[1] || groups < 1 || group < 1 || groups > n || group > n || groups*group != n {
+		return value{}, fmt.Errorf("%d rows are not %v groups of %v", n, r.Nums[0], r.Nums[1])
 	}
 	lo, hi, err := interval(r.Nums[2], r.Nums[3], group)
 	if err != nil {
@@ -223,7 +254,7 @@ func evalGroupRows(r *tensor.Recipe, args []value) (value, error) {
 	return v.remap(groups*take, func(r int) int { return r/take*group + lo + r%take }), nil
 }
 
-func evalScale(r *tensor.Recipe, args []value) (value, error) {
+func evalScale(r *tensor.Recipe, args []value, _ []int) (value, error) {
 	by := float32(r.Nums[0])
 	return args[0].mapFloats(func(x []float32) {
 		for i := range x {
@@ -232,7 +263,7 @@ func evalScale(r *tensor.Recipe, args []value) (value, error) {
 	}), nil
 }
 
-func evalAdd(r *tensor.Recipe, args []value) (value, error) {
+func evalAdd(r *tensor.Recipe, args []value, _ []int) (value, error) {
 	by := float32(r.Nums[0])
 	return args[0].mapFloats(func(x []float32) {
 		for i := range x {
@@ -242,9 +273,9 @@ func evalAdd(r *tensor.Recipe, args []value) (value, error) {
 }
 
 // evalL2NormRows divides by max(‖row‖₂, 10⁻¹²), as torch's normalize does.
-func evalL2NormRows(_ *tensor.Recipe, args []value) (value, error) {
-	if args[0].rank < 2 {
-		return value{}, errors.New("rows of a vector; expected a matrix")
+func evalL2NormRows(_ *tensor.Recipe, args []value, _ []int) (value, error) {
+	if args[0].rank != 2 {
+		return value{}, errors.New("rows of a tensor that is no matrix")
 	}
 	return args[0].mapFloats(func(x []float32) {
 		var sum float64
@@ -258,7 +289,7 @@ func evalL2NormRows(_ *tensor.Recipe, args []value) (value, error) {
 	}), nil
 }
 
-func evalQuantize(r *tensor.Recipe, args []value) (value, error) {
+func evalQuantize(r *tensor.Recipe, args []value, _ []int) (value, error) {
 	if !tensor.CanEncode(r.Type) || r.Type.IsActivation() {
 		return value{}, fmt.Errorf("weights cannot be quantised to %s", r.Type)
 	}
@@ -279,7 +310,7 @@ func (v value) quantize(dt tensor.DType) value {
 	row, st, cols := v.row, v.dt, v.cols
 	size := rowBytes(dt, cols)
 	direct := cols%dt.Block() == 0 && cols%st.Block() == 0
-	return value{dt: dt, rows: v.rows, cols: cols, rank: v.rank, row: func(r int, s *scratch) []byte {
+	return value{dt: dt, rows: v.rows, cols: cols, inner: v.inner, rank: v.rank, row: func(r int, s *scratch) []byte {
 		in, out := row(r, s), s.bytes(size)
 		var err error
 		if direct {

@@ -25,7 +25,7 @@ func permute(heads float64, a *tensor.Recipe) *tensor.Recipe {
 
 func TestRecipeOperations(t *testing.T) {
 	t.Parallel()
-	s := openSet(t, ramp("a", 0, 2, 3), ramp("b", 10, 1, 3), ramp("v", 0, 4), ramp("w", 4, 2), ramp("h", 0, 8, 1), ramp("layer.7.x.2", 5, 1, 2))
+	s := openSet(t, ramp("a", 0, 2, 3), ramp("b", 10, 1, 3), ramp("v", 0, 4), ramp("w", 4, 2), ramp("h", 0, 8, 1), ramp("layer.7.x.2", 5, 1, 2), ramp("e", 0, 4, 2, 1))
 	a, b, v, w, h := tensor.Source("a"), tensor.Source("b"), tensor.Source("v"), tensor.Source("w"), tensor.Source("h")
 	for _, c := range []struct {
 		recipe     *tensor.Recipe
@@ -49,6 +49,13 @@ func TestRecipeOperations(t *testing.T) {
 		{op("group_rows", []float64{2, 4, 1, 3}, h), 4, 1, []float32{1, 2, 5, 6}},
 		{permute(2, h), 8, 1, []float32{0, 2, 1, 3, 4, 6, 5, 7}},
 		{permute(1, v), 1, 4, []float32{0, 2, 1, 3}},
+		{op("rows", []float64{1, 3}, tensor.Source("e")), 4, 1, []float32{2, 3, 4, 5}},
+		{op("concat", nil, op("rows", []float64{3, 4}, tensor.Source("e")), op("rows", []float64{0, 1}, tensor.Source("e"))), 4, 1, []float32{6, 7, 0, 1}},
+		{permute(1, tensor.Source("e")), 8, 1, []float32{0, 1, 4, 5, 2, 3, 6, 7}},
+		{op("part_rows", []float64{4}, tensor.Source("e")), 2, 1, []float32{4, 5}},
+		{op("part_rows", []float64{4}, op("scale", []float64{1}, tensor.Source("e"))), 2, 1, []float32{4, 5}},
+		{op("part_cols", []float64{3}, a), 2, 1, []float32{2, 5}},
+		{op("rows", []float64{1, 2}, op("reshape", []float64{2, 2, 2}, h)), 2, 2, []float32{4, 5, 6, 7}},
 		{tensor.Source("layer.{i}.x.{j}"), 1, 2, []float32{5, 6}},
 	} {
 		d, err := Eval(s, c.recipe, []int{7, 2})
@@ -199,11 +206,13 @@ func TestRecipeErrors(t *testing.T) {
 		"not 3 groups of 1":       op("group_rows", []float64{3, 1, 0, 1}, v),
 		"cannot be quantised":     quantizeTo(tensor.GQ4_0, a),
 		"with 0 arguments":        op("scale", []float64{1}),
-		"3 dimensions":            op("rows", []float64{0, 1}, c),
+		"3 dimensions":            op("interleave", nil, c, c),
+		"not 3 equal parts":       op("part_rows", []float64{3}, a),
+		"no part of 2":            op("part_rows", []float64{2}, op("rows", []float64{0, 2}, v)),
 		"2 rows and 1 rows":       op("interleave", nil, op("cols", []float64{0, 2}, a), tensor.Source("b")),
 		"unknown permutation":     {Op: "permute_rows", Word: "x", Nums: []float64{1}, Args: []*tensor.Recipe{a}},
 	} {
-		_, err := Eval(s, r, []int{0})
+		_, err := Eval(s, r, []int{4})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want …%s…", r, err, want)
 		}
