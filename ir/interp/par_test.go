@@ -15,11 +15,7 @@ weight @wo[2] : f32[8, 8] from "l.{i}.o"
 weight @bo[2] : f32[8] from "l.{i}.bo"
 `
 
-// A layer split over two members by heads, with its residual behind the
-// exchange, is the whole layer.
-func TestParEqualsWhole(t *testing.T) {
-	t.Parallel()
-	whole := parse(t, parHead+`state %kv[2] : rows {k: f16[2, 4], v: f16[2, 4]} paged 64
+const parWhole = parHead + `state %kv[2] : rows {k: f16[2, 4], v: f16[2, 4]} paged 64
 graph g (T tokens) {
 input %ids : i32[T]
 %x = embed %ids, @embed
@@ -37,8 +33,9 @@ yield %r
 yield %y
 }
 }
-`)
-	split := parse(t, parHead+`weight @wqp[2, 2] : f32[4, 8] from part_rows(@wq, 2)
+`
+
+const parSplit = parHead + `weight @wqp[2, 2] : f32[4, 8] from part_rows(@wq, 2)
 weight @wkp[2, 2] : f32[4, 8] from part_rows(@wk, 2)
 weight @wvp[2, 2] : f32[4, 8] from part_rows(@wv, 2)
 weight @wop[2, 2] : f32[8, 4] from part_cols(@wo, 2)
@@ -65,8 +62,9 @@ yield %p
 yield %y
 }
 }
-`)
-	gathered := parse(t, parHead+`weight @wop2[2, 2] : f32[4, 8] from part_rows(@wo, 2)
+`
+
+const parGathered = parHead + `weight @wop2[2, 2] : f32[4, 8] from part_rows(@wo, 2)
 graph g (T tokens) {
 input %ids : i32[T]
 %x = embed %ids, @embed
@@ -81,8 +79,9 @@ yield %p
 yield %y
 }
 }
-`)
-	plain := parse(t, parHead+`graph g (T tokens) {
+`
+
+const parPlain = parHead + `graph g (T tokens) {
 input %ids : i32[T]
 %x = embed %ids, @embed
 %y = repeat 0..2 (%c = %x) {
@@ -92,7 +91,16 @@ yield %o
 yield %y
 }
 }
-`)
+`
+
+// A layer split over two members by heads, with its residual behind the
+// exchange, is the whole layer.
+func TestParEqualsWhole(t *testing.T) {
+	t.Parallel()
+	whole := parse(t, parWhole)
+	split := parse(t, parSplit)
+	gathered := parse(t, parGathered)
+	plain := parse(t, parPlain)
 	w := random(t, whole)
 	sw, ss := interp.NewStates(), interp.NewStates()
 	for _, ids := range [][]int{{3, 1, 4}, {1}, {5, 9}} {

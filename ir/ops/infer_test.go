@@ -9,10 +9,7 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// Each statement does not fit; the message must say why.
-func TestInferErrors(t *testing.T) {
-	t.Parallel()
-	const head = `module m {
+const misfitHead = `module m {
 weight @e : f32[32, 8]
 weight @w : f32[8, 12]
 weight @v : f32[8]
@@ -32,53 +29,59 @@ input %act : a8_b32[T, 32]
 %v6 = concat %v3, %v3
 %t = rope_table %pos {dim=4}
 `
-	for _, c := range []struct{ stmt, want string }{
-		{"%y = embed %x, @e", "%x is f32[T, 8], expected i32[rows]"},
-		{"%y = embed %ids, @v", "@v is f32[8], expected [ids, columns]"},
-		{"%y = rows %x, %x", "%x is f32[T, 8], expected i32[rows]"},
-		{"%y = rows %ids, %wanted", "%ids is i32[T], expected f32[rows, columns]"},
-		{"%y = matmul %x, @w", "the last sizes must agree"},
-		{"%y = matmul %ids, @e", "expected f32, a8_b32 or a8_b64"},
-		{"%y = matmul %x, @cube", "the last sizes must agree"},
-		{"%y = silu %act", "%act is a8_b32[T, 32], expected f32[rows, columns]"},
-		{"%y = add %x, @v4", "@v4 is f32[4], expected 8 elements"},
-		{"%y = add %x, %r", "they must be alike"},
-		{"%y = add %x, %v3", "they must be alike"},
-		{"%y = rmsnorm %x, @v4 {eps=1}", "@v4 is f32[4], expected 8 elements"},
-		{"%y = rmsnorm %x, @v {eps=1, heads=2}", "@v is f32[8], expected 4 elements"},
-		{"%y = rmsnorm %x {eps=1, heads=3}", "8 columns, which do not divide into heads=3"},
-		{"%y = rmsnorm %x {eps=1, heads=0}", "do not divide into heads=0"},
-		{"%a, %b = split %x {sizes=[4, 5]}", "sizes [4 5] with panel=0 take 9 columns but %x has 8"},
-		{"%a, %b = split %x {sizes=[8, 0]}", "size 0 is not between 1 and"},
-		{"%a, %b = split %x {sizes=[3, 5], panel=2}", "sizes [3 5] differ"},
-		{"%a, %b = split %x {sizes=[3, 3], panel=16}", "take 32 columns"},
-		{"%y = concat %x, %r", "%x has T rows but %r has R"},
-		{"%y = rope_table %pos {dim=5}", "dim=5, expected an even number"},
-		{"%y = rope_table %pos {dim=4, freqs=[1]}", "freqs has 1 entries, expected dim/2 = 2"},
-		{"%y = rope_table %pos {dim=2, long_freqs=[1]}", "long_freqs and long_from go together"},
-		{"%y = rope %x, %t {heads=4}", "offset=0 and 4 rotated columns do not fit a head of 2"},
-		{"%y = rope %x, %t {heads=2, offset=1}", "do not fit a head of 4"},
-		{"%y = rope %r, %t {heads=2}", "%r has R rows but %t has T"},
-		{"kv_append %kv, %x", "1 values for the 2 fields of %kv"},
-		{"kv_append %kv, %x, %x", "%x has 8 columns but field v: f32[2, 3] has 6 elements"},
-		{"%y = attention %x, %kv {heads=3, kv_heads=2}", "heads=3 is not a multiple of kv_heads=2"},
-		{"%y = attention %x, %kv {heads=4, kv_heads=4}", "expected field k of shape [4, width]"},
-		{"%y = attention %x, %c {heads=2, kv_heads=2}", "expected field k"},
-		{"%y = attention %x, %kv {heads=4, kv_heads=2}", "%x has 8 columns, expected heads·head_dim = 4·4"},
-		{"%y = attention %x, %kv {heads=2, kv_heads=2, alibi=[1]}", "alibi has 1 slopes for 2 heads"},
-		{"%y = attention %x, %kv {heads=2, kv_heads=2, window=-1}", "window is negative"},
-		{"%y = attention %x, %kv {heads=2, kv_heads=2, sinks}", "sinks and a third argument go together"},
-		{"%y = attention %x, %kv, @v4 {heads=2, kv_heads=2, sinks}", "@v4 is f32[4], expected 2 elements"},
-		{"%y = quantize_act %x {type=a8_b32}", "8 columns, which are not whole blocks of 32"},
-		{"%y = quantize_act %x {type=q4_b32}", "type=q4_b32, expected a8_b32 or a8_b64"},
-		{"%y = all_gather %x {members=0}", "members=0, expected 1"},
-	} {
-		_, err := ir.Parse("t.ir", []byte(head+c.stmt+"\n}\n}\n"), ops.Table)
+
+var misfits = []struct{ stmt, want string }{
+	{"%y = embed %x, @e", "%x is f32[T, 8], expected i32[rows]"},
+	{"%y = embed %ids, @v", "@v is f32[8], expected [ids, columns]"},
+	{"%y = rows %x, %x", "%x is f32[T, 8], expected i32[rows]"},
+	{"%y = rows %ids, %wanted", "%ids is i32[T], expected f32[rows, columns]"},
+	{"%y = matmul %x, @w", "the last sizes must agree"},
+	{"%y = matmul %ids, @e", "expected f32, a8_b32 or a8_b64"},
+	{"%y = matmul %x, @cube", "the last sizes must agree"},
+	{"%y = silu %act", "%act is a8_b32[T, 32], expected f32[rows, columns]"},
+	{"%y = add %x, @v4", "@v4 is f32[4], expected 8 elements"},
+	{"%y = add %x, %r", "they must be alike"},
+	{"%y = add %x, %v3", "they must be alike"},
+	{"%y = rmsnorm %x, @v4 {eps=1}", "@v4 is f32[4], expected 8 elements"},
+	{"%y = rmsnorm %x, @v {eps=1, heads=2}", "@v is f32[8], expected 4 elements"},
+	{"%y = rmsnorm %x {eps=1, heads=3}", "8 columns, which do not divide into heads=3"},
+	{"%y = rmsnorm %x {eps=1, heads=0}", "do not divide into heads=0"},
+	{"%a, %b = split %x {sizes=[4, 5]}", "sizes [4 5] with panel=0 take 9 columns but %x has 8"},
+	{"%a, %b = split %x {sizes=[8, 0]}", "size 0 is not between 1 and"},
+	{"%a, %b = split %x {sizes=[3, 5], panel=2}", "sizes [3 5] differ"},
+	{"%a, %b = split %x {sizes=[3, 3], panel=16}", "take 32 columns"},
+	{"%y = concat %x, %r", "%x has T rows but %r has R"},
+	{"%y = rope_table %pos {dim=5}", "dim=5, expected an even number"},
+	{"%y = rope_table %pos {dim=4, freqs=[1]}", "freqs has 1 entries, expected dim/2 = 2"},
+	{"%y = rope_table %pos {dim=2, long_freqs=[1]}", "long_freqs and long_from go together"},
+	{"%y = rope %x, %t {heads=4}", "offset=0 and 4 rotated columns do not fit a head of 2"},
+	{"%y = rope %x, %t {heads=2, offset=1}", "do not fit a head of 4"},
+	{"%y = rope %r, %t {heads=2}", "%r has R rows but %t has T"},
+	{"kv_append %kv, %x", "1 values for the 2 fields of %kv"},
+	{"kv_append %kv, %x, %x", "%x has 8 columns but field v: f32[2, 3] has 6 elements"},
+	{"%y = attention %x, %kv {heads=3, kv_heads=2}", "heads=3 is not a multiple of kv_heads=2"},
+	{"%y = attention %x, %kv {heads=4, kv_heads=4}", "expected field k of shape [4, width]"},
+	{"%y = attention %x, %c {heads=2, kv_heads=2}", "expected field k"},
+	{"%y = attention %x, %kv {heads=4, kv_heads=2}", "%x has 8 columns, expected heads·head_dim = 4·4"},
+	{"%y = attention %x, %kv {heads=2, kv_heads=2, alibi=[1]}", "alibi has 1 slopes for 2 heads"},
+	{"%y = attention %x, %kv {heads=2, kv_heads=2, window=-1}", "window is negative"},
+	{"%y = attention %x, %kv {heads=2, kv_heads=2, sinks}", "sinks and a third argument go together"},
+	{"%y = attention %x, %kv, @v4 {heads=2, kv_heads=2, sinks}", "@v4 is f32[4], expected 2 elements"},
+	{"%y = quantize_act %x {type=a8_b32}", "8 columns, which are not whole blocks of 32"},
+	{"%y = quantize_act %x {type=q4_b32}", "type=q4_b32, expected a8_b32 or a8_b64"},
+	{"%y = all_gather %x {members=0}", "members=0, expected 1"},
+}
+
+// Each statement does not fit; the message must say why.
+func TestInferErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range misfits {
+		_, err := ir.Parse("t.ir", []byte(misfitHead+c.stmt+"\n}\n}\n"), ops.Table)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "t.ir:20:1: op ") {
 			t.Errorf("%s\n\terror is %v\n\texpected t.ir:20:1: op …%s…", c.stmt, err, c.want)
 		}
 	}
-	if _, err := ir.Parse("t.ir", []byte(head+"%y = attention %x, %kv {heads=2, kv_heads=2} : f32[T, 6]\n%z = matmul %act, @q : f32[T, 8]\n}\n}\n"), ops.Table); err != nil {
+	if _, err := ir.Parse("t.ir", []byte(misfitHead+"%y = attention %x, %kv {heads=2, kv_heads=2} : f32[T, 6]\n%z = matmul %act, @q : f32[T, 8]\n}\n}\n"), ops.Table); err != nil {
 		t.Error(err)
 	}
 }
