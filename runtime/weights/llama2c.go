@@ -158,6 +158,9 @@ func (f *llama2cFile) layoutV1() {
 
 func (f *llama2cFile) layered(t llama2cTensor) {
 	for i := range f.layers {
+		if f.err != nil {
+			return
+		}
 		f.add(fmt.Sprintf("layers.%d.%s.weight", i, t.name), t.rows, t.cols)
 	}
 }

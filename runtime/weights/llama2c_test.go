@@ -100,3 +100,17 @@ func TestBadLlama2c(t *testing.T) {
 		}
 	}
 }
+
+func FuzzLlama2c(f *testing.F) {
+	f.Add(append(llama2cBytes(llama2cHead), countedFloats(0, 32+2*(16+llama2cElements)+20)...))
+	head := binary.LittleEndian.AppendUint32(nil, llama2cMagic)
+	head = append(binary.LittleEndian.AppendUint32(head, 2), llama2cBytes([7]int32{2, 1, 1, 1, 1, 1, 1})...)
+	head = binary.LittleEndian.AppendUint32(append(head, 1), 1)
+	f.Add(append(head, make([]byte, 600)...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := &mapping{path: "x.bin", data: data}
+		if c, err := readLlama2c(m); err == nil {
+			exercise(t, m, c)
+		}
+	})
+}

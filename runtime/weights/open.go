@@ -39,7 +39,8 @@ func hasAnyPrefix(data []byte, prefixes ...string) bool {
 
 // Open reads the tensors of one or several files: safetensors, GGUF, PyTorch
 // and llama2.c files, or a *.index.json that names shards. A single folder is
-// opened as by OpenDir. All files must be of one format.
+// opened as by OpenDir, a single GGUF file named NAME-00001-of-0000N.gguf with
+// its siblings. All files must be of one format.
 func Open(paths ...string) (*Set, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("no weight files were given")
@@ -48,6 +49,7 @@ func Open(paths ...string) (*Set, error) {
 		if st, err := os.Stat(paths[0]); err == nil && st.IsDir() {
 			return OpenDir(paths[0])
 		}
+		paths = splitGGUF(paths[0])
 	}
 	s := &Set{index: map[string]int{}, meta: map[string]any{}}
 	for _, p := range paths {
@@ -99,6 +101,25 @@ func OpenDir(dir string) (*Set, error) {
 
 func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
+}
+
+// splitGGUF lists all the files of a split GGUF model, given its first, or the
+// path alone.
+func splitGGUF(path string) []string {
+	const digits = "00001-of-00001.gguf"
+	at := len(path) - len(digits)
+	var n int
+	if at < 0 {
+		return []string{path}
+	}
+	if _, err := fmt.Sscanf(path[at:], "00001-of-%05d.gguf", &n); err != nil || n < 2 {
+		return []string{path}
+	}
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s%05d-of-%05d.gguf", path[:at], i+1, n)
+	}
+	return all
 }
 
 // sameShards says whether the names are NAME-00001-of-0000N.ext, all N.

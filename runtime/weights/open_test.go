@@ -33,6 +33,26 @@ func TestOpenShards(t *testing.T) {
 	}
 }
 
+func TestOpenSplitGGUF(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := writeFile(t, dir, "m-00001-of-00002.gguf", buildGGUF(sampleMeta(), ramp("a", 1, 2)))
+	if _, err := Open(first); err == nil || !strings.Contains(err.Error(), "m-00002-of-00002.gguf") {
+		t.Errorf("a missing file of a split model: %v", err)
+	}
+	writeFile(t, dir, "m-00002-of-00002.gguf", buildGGUF([]ggufPair{{"flag", 7, []byte{0}}}, ramp("b", 5, 2)))
+	for _, path := range []string{first, dir} {
+		s, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Tensors()) != 2 || s.Meta()["flag"] != true {
+			t.Errorf("%s: %d tensors, metadata %v", path, len(s.Tensors()), s.Meta())
+		}
+		s.Close()
+	}
+}
+
 func TestBadIndexes(t *testing.T) {
 	t.Parallel()
 	for index, want := range map[string]string{

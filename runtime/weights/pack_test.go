@@ -271,3 +271,29 @@ func TestFingerprint(t *testing.T) {
 		t.Error("a missing file has a fingerprint")
 	}
 }
+
+func FuzzPacked(f *testing.F) {
+	path, _ := packSmall(f)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add(data[:packedPage])
+	f.Add([]byte(packedMagic + "\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00{}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := OpenPackedAt(bytes.NewReader(data), "x", 0, int64(len(data)))
+		if err != nil {
+			return
+		}
+		for _, it := range p.Items() {
+			if it.Offset < 0 || it.Bytes < 0 || it.Offset+it.Bytes > p.Bytes() || p.Bytes() > int64(len(data)) {
+				t.Fatalf("%+v of %d bytes in a file of %d", it, p.Bytes(), len(data))
+			}
+		}
+		p.Load(true)
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
