@@ -31,7 +31,6 @@ type familyWhen struct {
 	If      map[string]any `yaml:"if"`
 	Hyper   yaml.Node      `yaml:"hyper"`
 	Network yaml.Node      `yaml:"network_structure"`
-	Reject  string         `yaml:"not_available"` // says which module value is missing
 }
 
 // families reads the embedded family files once.
@@ -99,9 +98,6 @@ func (f *family) apply(config map[string]any, n *Network, ignore *[]string) erro
 		}
 		for i := range g.When {
 			if w := &g.When[i]; w.holds(config) {
-				if w.Reject != "" {
-					return &Error{What: w.Reject}
-				}
 				if err := g.hyper(&w.Hyper, config); err != nil {
 					return err
 				}

@@ -45,6 +45,18 @@ func (h setHeaders) Names() []string {
 // OpenWeights opens the specification's weight files: those it names, or what
 // its folder holds. The caller closes the set.
 func (s *Spec) OpenWeights() (*weights.Set, error) {
+	set, err := s.openFiles()
+	if err != nil {
+		return nil, err
+	}
+	if f := s.ModelFileFormat; f != "" && f != set.Format() {
+		set.Close()
+		return nil, errAt(s.Pos("model_file_format"), "model_file_format: have %s, but %s is %s", f, s.ModelDir, set.Format())
+	}
+	return set, nil
+}
+
+func (s *Spec) openFiles() (*weights.Set, error) {
 	if len(s.ModelFiles) == 0 {
 		return weights.OpenDir(s.ModelDir)
 	}

@@ -222,9 +222,6 @@ func (s *Spec) readConfig() error {
 		return err
 	}
 	defer set.Close()
-	if s.ModelFileFormat != "" && set.Format() != s.ModelFileFormat {
-		return errAt(s.Pos("model_file_format"), "model_file_format: have %s, but the file is %s", s.ModelFileFormat, set.Format())
-	}
 	switch set.Format() {
 	case "gguf":
 		s.Config = ggufConfig(set.Meta())

@@ -132,8 +132,6 @@ func (m *Model) available() error {
 		return no("latent_attention", "multi-head latent attention")
 	case n.AttentionOutputGate:
 		return no("attention_output_gate", "an output gate")
-	case n.AttnInverseLayer:
-		return no("attn_scale_by_inverse_layer", "a scale per layer")
 	case n.TransformQK:
 		return no("transform_qk", "true")
 	}

@@ -45,8 +45,8 @@ func (l *lowerer) attention(x string, run layerRun) string {
 func (l *lowerer) attentionAttrs(run layerRun) attrs {
 	n, h := l.Net, l.Hyper
 	a := attrs{}.int("heads", h.Heads).int("kv_heads", h.KVHeads).flag("causal")
-	if n.AttnScale != 0 {
-		a = a.num("scale", n.AttnScale)
+	if run.scale != 0 {
+		a = a.num("scale", run.scale)
 	}
 	switch {
 	case run.mixedWindows():

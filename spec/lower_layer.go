@@ -1,12 +1,16 @@
 package spec
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A layerRun is consecutive layers of one structure; their windows may differ.
 type layerRun struct {
 	lo, hi  int
 	rope    string
-	windows []int // one per layer
+	scale   float64 // of attention scores; 0: 1/√head_dim
+	windows []int   // one per layer
 }
 
 func (r layerRun) mixedWindows() bool {
@@ -30,15 +34,27 @@ func (m *Model) layerWindows() []int {
 func (l *lowerer) runs() []layerRun {
 	var out []layerRun
 	for i := range l.Hyper.Layers {
-		kind := l.ropeKind(i)
-		if n := len(out); n > 0 && out[n-1].rope == kind {
+		kind, scale := l.ropeKind(i), l.attnScale(i)
+		if n := len(out); n > 0 && out[n-1].rope == kind && out[n-1].scale == scale {
 			out[n-1].hi++
 			out[n-1].windows = append(out[n-1].windows, l.windows[i])
 			continue
 		}
-		out = append(out, layerRun{i, i + 1, kind, []int{l.windows[i]}})
+		out = append(out, layerRun{i, i + 1, kind, scale, []int{l.windows[i]}})
 	}
 	return out
+}
+
+// attnScale is the factor on a layer's scores; 0 is the common one.
+func (l *lowerer) attnScale(layer int) float64 {
+	scale := l.Net.AttnScale
+	if !l.Net.AttnInverseLayer {
+		return scale
+	}
+	if scale == 0 {
+		scale = 1 / math.Sqrt(float64(l.Hyper.HeadDim))
+	}
+	return scale / float64(layer+1)
 }
 
 // layers writes one repeat per run.

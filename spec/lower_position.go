@@ -19,8 +19,10 @@ func (l *lowerer) ropeKind(layer int) string {
 	if n.PositionEmbedding != "rope" {
 		return ropeNone
 	}
-	if p := n.RopePattern; len(p) > 0 && p[layer%len(p)] == "none" {
-		return ropeNone
+	if p := n.RopePattern; len(p) > 0 {
+		if word := p[layer%len(p)]; word == "none" || word == "full" {
+			return ropeNone
+		}
 	}
 	if n.RopeLocalTheta > 0 && l.windows[layer] > 0 {
 		return ropeLocal

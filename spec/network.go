@@ -59,11 +59,11 @@ type Network struct {
 
 	// Positions.
 	RopeScaling       *RopeScaling `yaml:"rope_scaling"`
-	RopeFactorsTensor string       `yaml:"rope_factors_tensor"`            // a stored tensor of divisors of the frequencies, where the files have it (GGUF)
-	RopeLocalTheta    float64      `yaml:"rope_local_theta"`               // of sliding layers, unscaled (Gemma 3)
-	RopePattern       []string     `yaml:"rope_pattern" words:"rope|none"` // per layer, repeated (SmolLM3, Cohere 2)
-	RopeOffset        int          `yaml:"rope_offset"`                    // first rotated channel of a head
-	AlibiSlopeScale   float64      `yaml:"alibi_slope_scale"`              // Falcon scales its ALiBi by 1/√head_dim
+	RopeFactorsTensor string       `yaml:"rope_factors_tensor"`                         // a stored tensor of divisors of the frequencies, where the files have it (GGUF)
+	RopeLocalTheta    float64      `yaml:"rope_local_theta"`                            // of sliding layers, unscaled (Gemma 3)
+	RopePattern       []string     `yaml:"rope_pattern" words:"rope|none|sliding|full"` // per layer, repeated: sliding means rope, full none (SmolLM3, Cohere 2)
+	RopeOffset        int          `yaml:"rope_offset"`                                 // first rotated channel of a head
+	AlibiSlopeScale   float64      `yaml:"alibi_slope_scale"`                           // Falcon scales its ALiBi by 1/√head_dim
 
 	// Attention.
 	HeadDim             int      `yaml:"head_dim"`
