@@ -160,13 +160,17 @@ func (s *scope) op(o *Op) {
 			ok = false
 		}
 	}
-	s.placement(o)
-	s.perLayer(o)
-	if o.Body != nil {
-		s.body(o)
-	}
-	if ok {
-		s.results(o)
+	if err := o.checkAttrs(); err != nil { // what follows reads them
+		s.complain(o, "%v", err)
+	} else {
+		s.placement(o)
+		s.perLayer(o)
+		if o.Body != nil {
+			s.body(o)
+		}
+		if ok {
+			s.results(o)
+		}
 	}
 	for _, r := range o.Results {
 		if r.Kind != Result || r.Op != o {

@@ -120,6 +120,7 @@ func TestVerifyRejectsEdits(t *testing.T) {
 		{"yield count", func(_ *ir.Module, g *ir.Graph) { b := g.FindOp("repeat").Body; b.Yield = nil }, "1 first values, 1 carried values and 0 yields"},
 		{"unknown attribute", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rmsnorm").Attrs.Set("foo", 1) }, "unknown attribute foo"},
 		{"attribute kind", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rmsnorm").Attrs.Set("eps", 1) }, "attribute eps: 1 is not a number"},
+		{"range of a word", func(_ *ir.Module, g *ir.Graph) { g.FindOp("repeat").Attrs.Set("lo", "a") }, "attribute lo: a is not an integer"},
 		{"attribute missing", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rmsnorm").Attrs = nil }, "attribute eps is missing"},
 		{"kind", func(m *ir.Module, _ *ir.Graph) { m.Weights[0].Kind = ir.Result }, "is listed as a weight but is a value"},
 		{"no type", func(m *ir.Module, _ *ir.Graph) { m.Weight("v").Type.Elem = tensor.Invalid }, "@v has no element type"},
