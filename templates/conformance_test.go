@@ -24,9 +24,23 @@ func tolerance(dt tensor.DType) float64 {
 
 var rowCounts = []int{1, 2, 3, 5, 8, 13, 16, 17, 31, 64, 100}
 
-// sampleTypes are the weight types of the quick test: one of each body of
-// code. The other types share their kernels' text.
-var sampleTypes = []tensor.DType{tensor.F16, tensor.Q8B32T2, tensor.Q4B64, tensor.Q3HB64}
+// sampled says whether the quick test compiles a kernel: the embed kernel of
+// one type for each format, because it checks how codes are unpacked, and the
+// products of one type or two for each body of code.
+func sampled(k *Kernel, dt tensor.DType, isa ISA) bool {
+	switch {
+	case *full:
+		return true
+	case isa.Name == "portable":
+		return dt == tensor.F16 || dt == tensor.Q3HB64 && k.Impl != "gemm"
+	case k.Op == "embed":
+		return dt != tensor.Q8B32 && dt != tensor.Q8B64 && dt != tensor.Q4B32 && dt != tensor.BF16
+	case k.Impl == "flat_gemm":
+		return dt == tensor.F16 || dt == tensor.Q4B64
+	default:
+		return dt == tensor.F16 || dt == tensor.Q8B32T2 || dt == tensor.Q4B64 && k.Impl == "gemv"
+	}
+}
 
 func widths(dt tensor.DType) []int {
 	ks := []int{32, 64, 96, 160, 576}
@@ -41,40 +55,28 @@ func widths(dt tensor.DType) []int {
 	return ks
 }
 
-func testTypes(c *Catalog) []tensor.DType {
-	var out []tensor.DType
-	for _, k := range c.Kernels() {
-		for _, dt := range k.Types {
-			if k.Op == "matmul" && !slices.Contains(out, dt) && (*full || slices.Contains(sampleTypes, dt)) {
-				out = append(out, dt)
-			}
-		}
-	}
-	return out
-}
-
 // TestMatmul compares every implementation of every type with a float64
 // product, and bit by bit with each other: over row counts, panels and tiles.
 func TestMatmul(t *testing.T) {
+	t.Parallel()
 	c := load1(t)
-	types := testTypes(c)
 	onEach(t, func(t *testing.T, cc string, isa ISA) {
 		sources := map[string]string{}
-		for _, op := range []string{"matmul", "embed"} {
-			for _, dt := range types {
-				for _, k := range c.Candidates(op, dt) {
+		impls := map[tensor.DType][]*Kernel{}
+		for _, k := range c.Kernels() {
+			for _, dt := range k.Types {
+				if (k.Op == "matmul" || k.Op == "embed") && sampled(k, dt, isa) {
 					sources[k.Symbol(dt)] = source(t, k, dt, isa.Name)
+					impls[dt] = append(impls[dt], k)
 				}
 			}
 		}
 		lib := library(t, cc, isa, sources)
-		for _, dt := range types {
+		for _, dt := range computeTypes {
 			for _, width := range widths(dt) {
-				t.Run(fmt.Sprintf("%s/%d", dt, width), func(t *testing.T) {
-					p := newProduct(dt, 3, width)
-					p.check(t, lib, c.Candidates("matmul", dt))
-					p.checkEmbed(t, lib, c.Candidates("embed", dt)[0])
-				})
+				if len(impls[dt]) > 0 {
+					t.Run(fmt.Sprintf("%s/%d", dt, width), func(t *testing.T) { newProduct(dt, 3, width).check(t, lib, impls[dt]) })
+				}
 			}
 		}
 	})
@@ -122,6 +124,10 @@ func (p *product) check(t *testing.T, lib uintptr, impls []*Kernel) {
 	var first []float32
 	for _, k := range impls {
 		f := symbol(t, lib, k.Symbol(p.dt))
+		if k.Op == "embed" {
+			p.checkEmbed(t, f, k)
+			continue
+		}
 		for _, rows := range rowCounts {
 			if rows > p.rows {
 				continue
@@ -186,9 +192,8 @@ func (p *product) same(t *testing.T, k *Kernel, rows int, how string, y, want []
 }
 
 // checkEmbed compares every dequantised row with the exact values, rounded.
-func (p *product) checkEmbed(t *testing.T, lib uintptr, k *Kernel) {
+func (p *product) checkEmbed(t *testing.T, f uintptr, k *Kernel) {
 	t.Helper()
-	f := symbol(t, lib, k.Symbol(p.dt))
 	out := make([]float32, p.w.k+1)
 	for row := range p.w.rows {
 		out[p.w.k] = 77
