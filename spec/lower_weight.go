@@ -37,13 +37,13 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 		count = l.Hyper.Layers
 	}
 	first := l.tensors[layerName(std, 0)]
-	typ, mixed := first.DType, false
+	typ, mixed, block := first.DType, false, first.DType.IsBlock()
 	for i := range count {
 		t := l.tensors[layerName(std, i)]
 		if t.Pattern != first.Pattern {
 			l.fail("tensors %q and %q stand for %s, but one pattern must name all layers", first.File, t.File, std)
 		}
-		mixed = mixed || t.DType != typ
+		mixed, block = mixed || t.DType != typ, block || t.DType.IsBlock()
 	}
 	recipe := tensor.Source(first.Pattern)
 	shape := append([]int(nil), first.Shape...)
@@ -59,20 +59,20 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 		shape[0] = c.rows
 	}
 	if mixed {
-		typ = l.wide()
+		typ = l.wide(block)
 		recipe = &tensor.Recipe{Op: "quantize", Args: []*tensor.Recipe{recipe}, Type: typ}
 	}
 	l.declare(name, std, count, layered, typ, shape, recipe)
 	return ref
 }
 
-// wide is the type that holds values of differing stored types: exact where
-// the whole model is computed in f32.
-func (l *lowerer) wide() tensor.DType {
-	if l.Spec.Quant != tensor.Invalid {
-		return tensor.F32
+// wide is the type that holds values of differing stored types: exact, but for
+// blocks that nobody asked to compute in another type, which f16 holds nearly.
+func (l *lowerer) wide(block bool) tensor.DType {
+	if block && l.Spec.Quant == tensor.Invalid {
+		return tensor.F16
 	}
-	return tensor.F16
+	return tensor.F32
 }
 
 func (l *lowerer) declare(name, std string, count int, layered bool, typ tensor.DType, shape []int, recipe *tensor.Recipe) {

@@ -26,12 +26,15 @@ func (m *Model) checkTensors(unused []string) error {
 	}
 	shapes := m.shapes()
 	for _, std := range m.Tensors() {
+		t := m.tensors[std]
+		if !t.DType.IsFloat() && !t.DType.IsBlock() {
+			return errAt(m.at(t), "tensor %q (%s): type %s, want a floating-point or block type", t.File, std, t.DType)
+		}
 		form, _ := layerForm(std)
 		want, ok := shapes[form]
 		if !ok {
 			continue
 		}
-		t := m.tensors[std]
 		if m.Net.WeightLayout == "in_out" && transposes(form) && len(want.dims) == 2 {
 			want.dims = []int{want.dims[1], want.dims[0]}
 		}
