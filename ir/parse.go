@@ -3,6 +3,7 @@ package ir
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/alecthomas/participle/v2"
@@ -44,19 +45,26 @@ type parser struct {
 
 func pos(p lexer.Position) Pos { return Pos{File: p.Filename, Line: p.Line, Col: p.Column} }
 
+// grammarName finds names of grammar structs in participle's messages.
+var grammarName = regexp.MustCompile(`\bG[A-Z][A-Za-z]+`)
+
 // syntaxError puts participle's complaint in our form.
 func syntaxError(file string, err error) error {
 	var pe participle.Error
 	if !errors.As(err, &pe) {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	msg := strings.NewReplacer(`"\n"`, "end of line", "<eol>+", "end of line", "<eol>", "end of line").Replace(pe.Message())
+	msg := strings.NewReplacer(`"\n"`, "end of line", "<eol>+", "end of line", "<eol>*", "", "<eol>", "end of line").Replace(pe.Message())
+	msg = grammarName.ReplaceAllStringFunc(msg, func(s string) string { return "<" + strings.ToLower(s[1:]) + ">" })
 	at := pos(pe.Position())
 	if at.File == "" {
 		at.File = file
 	}
 	if strings.Contains(msg, `token "<EOF>"`) {
 		msg = "the text ends too early; a closing } may be missing" + strings.TrimPrefix(msg, `unexpected token "<EOF>"`)
+	}
+	if rest, ok := strings.CutPrefix(msg, "lexer: invalid input text "); ok {
+		msg = "unexpected text " + rest
 	}
 	return &Error{Pos: at, Msg: msg}
 }

@@ -43,6 +43,8 @@ func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
 		{"syntax", wrap("%y = add %x,, %x"), `t.ir:14:12: unexpected token ","`},
+		{"strange character", "module m {\n  $\n}", `t.ir:2:3: unexpected text "$\n}"`},
+		{"missing colon", "module m {\nweight @a f32[3]\n}", `t.ir:2:11: unexpected token "f32" (expected ":" <type>`},
 		{"two statements in a line", wrap("%y = silu %x %z = silu %x"), `t.ir:14:14: unexpected token "%z"`},
 		{"early end", "module m {\n", "t.ir:2:1: the text ends too early"},
 		{"unknown op", wrap("%y = rmsnom %x {eps=1}"), "t.ir:14:6: unknown op rmsnom (did you mean rmsnorm?)"},
