@@ -2,8 +2,8 @@ package tokenizer
 
 import "unicode"
 
-// scriptSplitter cuts where the Unicode script changes; blanks and characters
-// of no script stay with what precedes them. Kana and the long-vowel mark count
+// scriptSplitter cuts where the Unicode script changes; blanks stay with what
+// precedes them, and leading ones are dropped. Kana and the long-vowel mark count
 // as Han, as in SentencePiece.
 type scriptSplitter struct{}
 
@@ -14,13 +14,15 @@ func (scriptSplitter) split(out []piece, p piece) []piece {
 		if script == "" {
 			continue
 		}
-		if last != "" && script != last {
+		if last == "" {
+			start = i
+		} else if script != last {
 			out = append(out, piece{p.text[start:i], p.first && start == 0})
 			start = i
 		}
 		last = script
 	}
-	if start < len(p.text) {
+	if last != "" {
 		out = append(out, piece{p.text[start:], p.first && start == 0})
 	}
 	return out

@@ -1,0 +1,98 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+)
+
+// TestComponents compares single normalisers, pre-tokenizers and decoders with
+// Hugging Face's.
+func TestComponents(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/components.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct {
+		Texts       []string
+		Normalizers []struct {
+			Config component
+			Out    []string
+		}
+		PreTokenizers []struct {
+			Config component
+			Out    [][]string
+		} `json:"pre_tokenizers"`
+		Decoders []struct {
+			Config component
+			Tokens [][]string
+			Out    []*string
+		}
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all.Normalizers {
+		n, err := buildNormalizer(&c.Config, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range c.Out {
+			if got := n.normalize(all.Texts[i]); got != want {
+				t.Errorf("normalizer %s of %q = %q, want %q", describe(c.Config), all.Texts[i], got, want)
+			}
+		}
+	}
+	for _, c := range all.PreTokenizers {
+		p, err := buildPreTokenizer(&c.Config, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range c.Out {
+			var got []string
+			if all.Texts[i] != "" { // the pipeline never passes on empty text
+				for _, piece := range p.split(nil, piece{all.Texts[i], true}) {
+					got = append(got, piece.text)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("pre-tokenizer %s of %q =\n%q, want\n%q", describe(c.Config), all.Texts[i], got, want)
+				}
+			}
+		}
+	}
+	for _, c := range all.Decoders {
+		stages, err := buildDecoder(&c.Config, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range c.Out {
+			if got := decodeTokens(stages, c.Tokens[i]); want != nil && got != *want {
+				t.Errorf("decoder %s of %q = %q, want %q", describe(c.Config), c.Tokens[i], got, *want)
+			}
+		}
+	}
+}
+
+// decodeTokens runs tokens through a decoder by way of a word-level tokenizer.
+func decodeTokens(stages []stageMaker, tokens []string) string {
+	v := &vocabulary{ids: map[string]int32{}}
+	var ids []int32
+	for i, token := range tokens {
+		v.tokens = append(v.tokens, token)
+		v.ids[token] = int32(i)
+		ids = append(ids, int32(i))
+	}
+	t := &Tokenizer{vocab: v, added: &addedVocabulary{}, decoder: stages}
+	return t.Decode(ids, false)
+}
+
+func describe(c component) string {
+	c.Charsmap = nil
+	data, err := json.Marshal(c)
+	if err != nil {
+		return c.Type
+	}
+	return string(data)
+}
