@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -65,10 +66,13 @@ func (g *cpuGen) plan() error {
 	return nil
 }
 
+// suffix is what makes an IR name unique: %logits_2 is an output "logits".
+var suffix = regexp.MustCompile(`_[0-9]+$`)
+
 func outputs(gr *ir.Graph) []manifest.Output {
 	var outs []manifest.Output
 	for _, y := range gr.Body.Yield {
-		outs = append(outs, manifest.Output{Name: y.Name, Rows: role(y), Cols: round16(y.Type.Cols()), Used: y.Type.Cols()})
+		outs = append(outs, manifest.Output{Name: suffix.ReplaceAllString(y.Name, ""), Rows: role(y), Cols: round16(y.Type.Cols()), Used: y.Type.Cols()})
 	}
 	return outs
 }

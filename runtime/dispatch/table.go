@@ -28,7 +28,9 @@ func Table(sites []manifest.Site, p *Profile) ([]byte, error) {
 		}
 		row := table[i*Rows:][:Rows]
 		for j, from := range s.Rows {
-			fill(row, from, byte(j))
+			if from >= 0 { // −1: not by default
+				fill(row, from, byte(j))
+			}
 		}
 		if p == nil {
 			continue

@@ -79,7 +79,7 @@ type Site struct {
 	K     int      `json:"k"`
 	DType string   `json:"dtype"`
 	Impls []string `json:"impls"` // "gemv", "flat_gemm", "gemm": indices of the table
-	Rows  []int    `json:"rows"`  // default: Impls[i] from Rows[i] rows on
+	Rows  []int    `json:"rows"`  // default: Impls[i] from Rows[i] rows on; -1: not
 }
 
 // A Lib is the model compiled for one instruction set.
