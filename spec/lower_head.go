@@ -1,8 +1,10 @@
 package spec
 
-import "math"
+import (
+	"math"
 
-import "github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
 
 // embedding writes token embeddings, their projection, multiplier, learned
 // positions and norm.
@@ -62,7 +64,7 @@ func (l *lowerer) headCut() *cut {
 	if !padded && !unit {
 		return nil
 	}
-	return &cut{l.Hyper.Vocab, func(r *tensor.Recipe) *tensor.Recipe {
+	return &cut{rows: l.Hyper.Vocab, apply: func(r *tensor.Recipe) *tensor.Recipe {
 		if padded {
 			r = rowsCut(0, l.Hyper.Vocab).apply(r)
 		}

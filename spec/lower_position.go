@@ -105,7 +105,7 @@ func alibiSlopes(heads int, scale float64) []float64 {
 
 // rowVector reshapes [heads, head_dim] parameters to one row.
 func rowVector(n int) *cut {
-	return &cut{n, func(r *tensor.Recipe) *tensor.Recipe {
+	return &cut{rows: n, vector: true, apply: func(r *tensor.Recipe) *tensor.Recipe {
 		return &tensor.Recipe{Op: "reshape", Args: []*tensor.Recipe{r}, Nums: []float64{float64(n)}}
 	}}
 }

@@ -16,8 +16,9 @@ type weightInfo struct {
 
 // A cut says which part of a stored tensor a weight is.
 type cut struct {
-	rows  int // rows of the result
-	apply func(*tensor.Recipe) *tensor.Recipe
+	rows   int  // rows of the result
+	vector bool // the result is a vector of that many elements
+	apply  func(*tensor.Recipe) *tensor.Recipe
 }
 
 // weight declares `@name` for a standard tensor, of all layers where the
@@ -57,6 +58,9 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 	if c != nil {
 		recipe = c.apply(recipe)
 		shape[0] = c.rows
+		if c.vector {
+			shape = shape[:1]
+		}
 	}
 	if mixed {
 		typ = l.wide(block)
@@ -108,14 +112,14 @@ func (l *lowerer) bias(hint, name, std, y string, c *cut) string {
 
 // rowsCut is the contiguous rows lo..hi.
 func rowsCut(lo, hi int) *cut {
-	return &cut{hi - lo, func(r *tensor.Recipe) *tensor.Recipe {
+	return &cut{rows: hi - lo, apply: func(r *tensor.Recipe) *tensor.Recipe {
 		return &tensor.Recipe{Op: "rows", Args: []*tensor.Recipe{r}, Nums: []float64{float64(lo), float64(hi)}}
 	}}
 }
 
 // groupCut is rows lo..hi of each of the groups.
 func groupCut(groups, group, lo, hi int) *cut {
-	return &cut{groups * (hi - lo), func(r *tensor.Recipe) *tensor.Recipe {
+	return &cut{rows: groups * (hi - lo), apply: func(r *tensor.Recipe) *tensor.Recipe {
 		return &tensor.Recipe{Op: "group_rows", Args: []*tensor.Recipe{r}, Nums: []float64{float64(groups), float64(group), float64(lo), float64(hi)}}
 	}}
 }
