@@ -30,12 +30,12 @@ func (m *Model) LowerText() ([]byte, error) {
 	if err := m.available(); err != nil {
 		return nil, err
 	}
+	m.standard = map[string]string{}
 	l := &lowerer{Model: m, t: newText(), decls: map[string]bool{}}
 	l.graph()
 	if l.err != nil {
 		return nil, l.err
 	}
-	m.types = l.infos
 	var b strings.Builder
 	fmt.Fprintf(&b, "module %s {\n", identifier(m.Spec.Name))
 	for _, d := range l.weights {
@@ -55,7 +55,6 @@ type lowerer struct {
 	t       *text
 	weights []string // declarations, in order of use
 	decls   map[string]bool
-	infos   map[string]weightInfo
 	cs      map[string]string // rope tables by kind
 	err     error             // the first thing that could not be lowered
 }

@@ -7,13 +7,6 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A weightInfo remembers what a declared weight is made of.
-type weightInfo struct {
-	standard string
-	shape    []int
-	typ      tensor.DType
-}
-
 // A cut says which part of a stored tensor a weight is.
 type cut struct {
 	rows   int  // rows of the result
@@ -90,10 +83,7 @@ func (l *lowerer) declare(name, std string, count int, layered bool, typ tensor.
 	}
 	l.weights = append(l.weights, fmt.Sprintf("weight @%s%s : %s[%s] from %s", name, n, typ, strings.Join(dims, ", "), recipe))
 	l.decls["@"+name] = true
-	if l.infos == nil {
-		l.infos = map[string]weightInfo{}
-	}
-	l.infos[name] = weightInfo{standard: std, shape: shape, typ: typ}
+	l.standard[name] = std
 }
 
 // linear writes y = x·wᵀ, without the bias.
@@ -122,30 +112,4 @@ func groupCut(groups, group, lo, hi int) *cut {
 	return &cut{rows: groups * (hi - lo), apply: func(r *tensor.Recipe) *tensor.Recipe {
 		return &tensor.Recipe{Op: "group_rows", Args: []*tensor.Recipe{r}, Nums: []float64{float64(groups), float64(group), float64(lo), float64(hi)}}
 	}}
-}
-
-// WeightTypes gives, for each matrix of the lowered module, the type that the
-// specification wants it in: by `types` patterns on standard names, else
-// `quant`; matrices below tensor_quant_threshold elements stay as stored. A
-// weight that is not listed stays as stored. Call it after Lower.
-func (m *Model) WeightTypes() (map[string]tensor.DType, error) {
-	out := map[string]tensor.DType{}
-	for name, w := range m.types {
-		if t := m.Spec.Quant; t != tensor.Invalid && (len(w.shape) == 2 || t == tensor.F32) {
-			if w.shape[0]*w.shape[len(w.shape)-1] >= m.Spec.TensorQuantThreshold || t.IsFloat() {
-				out[name] = t
-			}
-		}
-		for _, e := range m.Spec.Types {
-			if e.Key != w.standard && e.Key != strings.TrimSuffix(w.standard, ".weight") && e.Key != name {
-				continue
-			}
-			t, err := ParseType(e.Val)
-			if err != nil {
-				return nil, errAt(e.Pos, "types: %v", err)
-			}
-			out[name] = t
-		}
-	}
-	return out, nil
 }

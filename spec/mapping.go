@@ -43,14 +43,15 @@ var defaultRules = sync.OnceValue(func() []nameRule {
 })
 
 // rulesOf gives an entry's rules: with its prefix, without, and with "model."
-// in front, since transformers saves a model with or without its head's prefix.
+// in front or taken away, since transformers saves a model with or without its
+// head's prefix.
 func rulesOf(e Entry) ([]nameRule, error) {
 	std, err := ParsePattern(standardName(e.Val))
 	if err != nil {
 		return nil, errAt(e.Pos, "standard name %v", err)
 	}
 	var out []nameRule
-	names := []string{e.Prefix + e.Key, e.Key, "model." + e.Prefix + e.Key}
+	names := []string{e.Prefix + e.Key, e.Key, "model." + e.Prefix + e.Key, strings.TrimPrefix(e.Prefix, "model.") + e.Key}
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			continue
@@ -121,8 +122,8 @@ func (s *Spec) checkPatterns() error {
 		}
 	}
 	for _, e := range s.Types {
-		if _, err := ParsePattern(e.Key); err != nil {
-			return errAt(e.Pos, "types: %v", err)
+		if _, err := path.Match(e.Key, ""); err != nil {
+			return errAt(e.Pos, "types: %q: %v", e.Key, err)
 		}
 		if _, err := ParseType(e.Val); err != nil {
 			return errAt(e.Pos, "types: %v", err)

@@ -16,9 +16,9 @@ type Model struct {
 	Hyper  Hyper
 	Unused []string // stored tensors that the specification ignores or ties away
 
-	tensors map[string]Tensor // by standard name
-	types   map[string]weightInfo
-	windows []int // sliding window of each layer; 0 is none
+	tensors  map[string]Tensor // by standard name
+	standard map[string]string // of each weight of the lowered module: the standard name of its tensor
+	windows  []int             // sliding window of each layer; 0 is none
 
 	ropeFactors []float32 // divisors of the rotary frequencies; nil: none
 }

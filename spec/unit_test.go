@@ -198,27 +198,33 @@ func TestGGUFConfig(t *testing.T) {
 	}
 }
 
-// TestWeightTypes checks which weights a quantised model quantises.
+// TestWeightTypes checks that exceptions find their weights by each of their names.
 func TestWeightTypes(t *testing.T) {
-	src := small + "quant: q4\ntypes: {\"dec.{i}.self_attn.wv\": q8, output.weight: f16}\ntensor_quant_threshold: 5000\n"
-	s, err := Parse("spec.yaml", []byte(src), nil, Options{})
+	get := func(types string) ([]WeightType, error) {
+		t.Helper()
+		s, err := Parse("spec.yaml", []byte(small+"types: "+types+"\n"), nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Resolve(s, parseHeaders(t, smallHeaders+"lm_head.weight f32 100 64\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Lower(m); err != nil {
+			t.Fatal(err)
+		}
+		return m.WeightTypes()
+	}
+	got, err := get(`{"dec.{i}.self_attn.wv": q8, output.weight: f16, ffn_w2: q4, "w[qk]": q6}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := Resolve(s, parseHeaders(t, smallHeaders+"lm_head.weight f32 100 64\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Lower(m); err != nil {
-		t.Fatal(err)
-	}
-	got, err := m.WeightTypes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]tensor.DType{"wv": tensor.Q8B32T2, "head": tensor.F16, "embed": tensor.Q4B32, "w_gate": tensor.Q4B32, "w_up": tensor.Q4B32, "w_down": tensor.Q4B32}
+	want := []WeightType{{"wv", tensor.Q8B32T2}, {"head", tensor.F16}, {"w_down", tensor.Q4B32}, {"wk", tensor.Q6B64}, {"wq", tensor.Q6B64}}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("weights below the threshold of 5000 elements stay (-want +got):\n%s", d)
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if _, err := get(`{w_dwon: q8}`); err == nil || !strings.Contains(err.Error(), `spec.yaml:6:9: types: no weight is called "w_dwon"; did you mean "w_down"?`) {
+		t.Errorf("have error %v", err)
 	}
 }
 
