@@ -13,15 +13,12 @@
 
 #define IFL_ATTN_BLOCK 48 /* most query rows (token × query head of one KV head) in a unit of work */
 #define IFL_ATTN_SPLIT 12 /* most query rows in a unit whose chunks may go to different threads */
-#define IFL_ATTN_MAX_DIM 512
 #define IFL_LOG2E 1.44269504088896341f
 
-/* One thread's part of the scratch, in floats: a page's keys and values as f32, the states of a block of rows, one tile
- * of outputs, and the partial states of `chunks` chunks. A state row is vdim16 outputs; m and l of all rows come first. */
+/* One thread's part of the scratch, in floats: the states of a block of rows, one tile of outputs, and the partial states of `chunks` chunks. A state row is vdim16 outputs; m and l of all rows come first. */
 static inline int64_t ifl_attn_state_floats(int rows, int vdim) { return (int64_t)rows * ifl_round16(vdim) + 2 * ifl_round16(rows); }
 static inline int64_t ifl_attn_fixed_floats(int vdim) {
-  int64_t v16 = ifl_round16(vdim);
-  return (int64_t)IFL_PAGE_ROWS * (IFL_ATTN_MAX_DIM + v16) + ifl_attn_state_floats(IFL_ATTN_BLOCK, vdim) + 8 * v16;
+  return ifl_attn_state_floats(IFL_ATTN_BLOCK, vdim) + 8 * (int64_t)ifl_round16(vdim);
 }
 
 /* Bytes of scratch of one ifl_attention call. With fewer pages than a sequence has, attention still works, but does not
