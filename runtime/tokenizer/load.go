@@ -22,6 +22,9 @@ var sources = []source{
 	{[]string{"tokenizer.json"}, loadHF},
 	{[]string{"sentencepiece.bpe.model", "vocab.json"}, loadM2M100},
 	{[]string{"source.spm", "vocab.json"}, loadMarian},
+	{[]string{"tokenizer.model"}, spLoader("tokenizer.model")},
+	{[]string{"spiece.model"}, spLoader("spiece.model")},
+	{[]string{"sentencepiece.bpe.model"}, spLoader("sentencepiece.bpe.model")},
 	{[]string{"vocab.json", "merges.txt"}, loadVocabMerges},
 	{[]string{"vocab.txt"}, loadWordPiece},
 }

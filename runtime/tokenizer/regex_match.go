@@ -13,7 +13,7 @@ type matcher struct {
 const (
 	maxMatchDepth = 50000
 	noMatch       = -1
-	stepsPerByte  = 500
+	stepsPerByte  = 200
 	stepsBase     = 1 << 20
 )
 

@@ -59,7 +59,7 @@ func TestRegexErrors(t *testing.T) {
 // TestRegexBudget gives patterns that backtrack without end, and deep ones.
 func TestRegexBudget(t *testing.T) {
 	t.Parallel()
-	text := strings.Repeat("a", 20000)
+	text := strings.Repeat("a", 5000)
 	for _, p := range []string{"(a*)*b", "(a|a)*b", "(?:a+)+$b", "(a|b|ab)*c", "(?:(?:a))*", "(?=(a*)*b)a", "(?<!(a*)*b)c"} {
 		re, err := compileRegex(p)
 		if err != nil {

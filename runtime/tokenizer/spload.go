@@ -1,0 +1,226 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+)
+
+// spClass says how a tokenizer class of transformers turns a SentencePiece
+// model into a pipeline (convert_slow_tokenizer.py).
+type spClass struct {
+	layout spLayout
+	// fairseq: ids begin with <s> <pad> </s> <unk>, the model's own from its
+	// fourth piece on follow, <mask> is last.
+	fairseq       bool
+	extraIDs      int      // <extra_id_N> tokens behind the pieces, highest N first
+	before, after []string // roles around a text; "lang" is the source language
+}
+
+// spLayout is one of the three ways to write blanks.
+type spLayout uint8
+
+const (
+	layoutMetaspace spLayout = iota // blanks tidied, words split (T5, XLM-R)
+	layoutLlama                     // blanks kept, byte fallback
+	layoutGemma                     // as Llama, without a blank in front
+)
+
+var spClasses = map[string]spClass{
+	"LlamaTokenizer":      {layout: layoutLlama},
+	"CodeLlamaTokenizer":  {layout: layoutLlama},
+	"Phi3Tokenizer":       {layout: layoutLlama},
+	"GemmaTokenizer":      {layout: layoutGemma},
+	"T5Tokenizer":         {extraIDs: 100, after: []string{"eos"}},
+	"XLMRobertaTokenizer": {fairseq: true, before: []string{"bos"}, after: []string{"eos"}},
+	"MBartTokenizer":      {fairseq: true, after: []string{"eos", "lang"}},
+	"MBart50Tokenizer":    {fairseq: true, before: []string{"lang"}, after: []string{"eos"}},
+	"NllbTokenizer":       {fairseq: true, before: []string{"lang"}, after: []string{"eos"}},
+}
+
+// defaultSPClass serves folders that name no known class.
+func defaultSPClass(file string, m *spModel) string {
+	switch {
+	case file == "sentencepiece.bpe.model":
+		return "XLMRobertaTokenizer"
+	case m.Type == spBPE || m.ByteFallback:
+		return "LlamaTokenizer"
+	}
+	return "T5Tokenizer"
+}
+
+// spLoader reads a folder that has nothing but a SentencePiece model.
+func spLoader(file string) func(Files, *hfConfig) (*definition, error) {
+	return func(f Files, c *hfConfig) (*definition, error) {
+		m, err := parseSentencePiece(f[file])
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimSuffix(c.Class, "Fast")
+		class, ok := spClasses[name]
+		if !ok {
+			name = defaultSPClass(file, m)
+			class = spClasses[name]
+		}
+		c.nameDefaults(m)
+		d := class.define(m, c)
+		ids := vocabMap(d.Model.Vocab)
+		if traits := tokenizerClasses[name]; traits.edges {
+			c.edges(d, traits)
+			return d, nil
+		}
+		before, err := class.edges(class.before, c, ids)
+		if err != nil {
+			return nil, err
+		}
+		after, err := class.edges(class.after, c, ids)
+		if err != nil {
+			return nil, err
+		}
+		d.PostProcessor = templateOf(before, after)
+		return d, nil
+	}
+}
+
+// nameDefaults names the special tokens that no configuration names.
+func (c *hfConfig) nameDefaults(m *spModel) {
+	defaults := map[string]string{"bos": "<s>", "eos": "</s>", "unk": m.UnkPiece, "pad": "<pad>"}
+	have := map[string]bool{}
+	for _, p := range m.Pieces {
+		have[p.Text] = true
+	}
+	for role, token := range defaults {
+		if _, ok := c.special[role]; !ok && have[token] && !c.present {
+			c.special[role] = addedToken{Content: token, Special: true}
+		}
+	}
+}
+
+// edges finds the tokens of roles.
+func (s spClass) edges(roles []string, c *hfConfig, ids map[string]int32) ([]edgeToken, error) {
+	var out []edgeToken
+	for _, role := range roles {
+		token := c.special[role].Content
+		if role == "lang" {
+			token = c.SrcLang
+		}
+		id, ok := ids[token]
+		for i, next := 0, int32(len(ids)); !ok && i < len(c.added); i++ {
+			if c.added[i].Content == token {
+				id, ok = max(c.added[i].ID, next), true
+			}
+		}
+		if !ok && token != "" {
+			return nil, fmt.Errorf("the token %q (%s) is not in the vocabulary", token, role)
+		}
+		if ok {
+			out = append(out, edgeToken{token, id})
+		}
+	}
+	return out, nil
+}
+
+// define makes vocabulary, model and pipeline.
+func (s spClass) define(m *spModel, c *hfConfig) *definition {
+	d := &definition{}
+	vocab, scores := s.vocab(m, c)
+	d.Model = modelDef{Type: "Unigram", FuseUnk: true, Vocab: vocab, Scores: scores, ByteFallback: s.layout != layoutMetaspace}
+	ids := vocabMap(vocab)
+	if id, ok := ids[m.UnkPiece]; ok {
+		d.Model.UnkID = ptr(int(id))
+	}
+	if m.Type == spBPE {
+		d.Model.Type, d.Model.UnkToken, d.Model.UnkID = "BPE", ptr(m.UnkPiece), nil
+		d.Model.Merges, d.Model.Scores = mergesFromScores(vocab, scores), nil
+	}
+	switch s.layout {
+	case layoutMetaspace:
+		s.metaspace(d, m, c)
+	case layoutLlama:
+		s.llama(d, c)
+	case layoutGemma:
+		blank, line := &pattern{String: ptr(" ")}, &pattern{String: ptr(mark)}
+		d.Normalizer = &component{Type: "Replace", Pattern: blank, Content: mark}
+		d.PreTokenizer = &component{Type: "Split", Pattern: blank, Behavior: "MergedWithPrevious"}
+		d.Decoder = &component{Type: "Sequence", Decoders: []component{{Type: "Replace", Pattern: line, Content: " "}, {Type: "ByteFallback"}, {Type: "Fuse"}}}
+	}
+	for _, p := range m.Pieces {
+		if p.Text != "" && (p.Type == spControl || p.Type == spUserDefined) {
+			d.Added = append(d.Added, addedToken{ID: ids[p.Text], Content: p.Text, Special: p.Type == spControl})
+		}
+	}
+	return d
+}
+
+func (s spClass) vocab(m *spModel, c *hfConfig) ([]vocabEntry, []float64) {
+	var vocab []vocabEntry
+	var scores []float64
+	seen := map[string]bool{}
+	add := func(text string, score float64) {
+		if !seen[text] { // a piece given twice keeps its first id
+			vocab = append(vocab, vocabEntry{text, int32(len(vocab))})
+			scores = append(scores, score)
+		}
+		seen[text] = true
+	}
+	pieces := m.Pieces
+	if s.fairseq {
+		for _, text := range []string{"<s>", "<pad>", "</s>", "<unk>"} {
+			add(text, 0)
+		}
+		pieces = pieces[min(3, len(pieces)):]
+	}
+	for _, p := range pieces {
+		add(p.Text, float64(p.Score))
+	}
+	if s.layout == layoutGemma && !seen["\t"] { // early Gemma files lack the tab
+		for i := range vocab {
+			if vocab[i].Token == "<0x09>" {
+				vocab[i].Token, scores[i] = "\t", 0
+			}
+		}
+	}
+	extra := s.extraIDs
+	if c.ExtraIDs != nil {
+		extra = min(max(*c.ExtraIDs, 0), 10000)
+	}
+	for i := extra - 1; i >= 0 && s.extraIDs > 0; i-- {
+		add(fmt.Sprintf("<extra_id_%d>", i), 0)
+	}
+	if s.fairseq && len(c.added) == 0 {
+		add("<mask>", 0)
+	}
+	return vocab, scores
+}
+
+// metaspace is the pipeline that tidies blanks and splits at them.
+func (s spClass) metaspace(d *definition, m *spModel, c *hfConfig) {
+	steps := []component{{Type: "Strip", StripRight: true}, {Type: "Replace", Pattern: &pattern{Regex: ptr(" {2,}")}, Content: mark}}
+	if len(m.Charsmap) > 0 {
+		steps = append([]component{{Type: "Precompiled", Charsmap: m.Charsmap}}, steps...)
+	}
+	d.Normalizer = &component{Type: "Sequence", Normalizers: steps}
+	words := component{Type: "Metaspace", Replacement: mark, PrependScheme: c.prependScheme()}
+	d.PreTokenizer, d.Decoder = &words, &words
+}
+
+func (c *hfConfig) prependScheme() string {
+	switch {
+	case c.AddPrefix != nil && !*c.AddPrefix:
+		return "never"
+	case c.Legacy != nil && !*c.Legacy:
+		return "first"
+	}
+	return "always"
+}
+
+// llama keeps blanks; newer configurations ("legacy": false) put the blank in
+// front of the whole text only, older ones in front of every stretch.
+func (s spClass) llama(d *definition, c *hfConfig) {
+	prefix := orTrue(c.AddPrefix)
+	base := scoredBPEDefinition(nil, nil, prefix)
+	d.Normalizer, d.Decoder = base.Normalizer, base.Decoder
+	if c.Legacy != nil && !*c.Legacy {
+		d.Normalizer = nil
+		d.PreTokenizer = &component{Type: "Metaspace", Replacement: mark, PrependScheme: c.prependScheme(), Split: ptr(false)}
+	}
+}
