@@ -10,7 +10,9 @@ import (
 	"strings"
 )
 
-//go:embed *.yaml families
+// The demo's folder holds its weights and tokenizer.
+//
+//go:embed *.yaml families demo*
 var files embed.FS
 
 // FS holds NAME.yaml, the folders they refer to, and families/FAMILY.yaml.

@@ -122,11 +122,14 @@ func (m *Model) ropeLinear(rs *RopeScaling) (*ropeTable, error) {
 }
 
 // ropeDynamic is NTK scaling by the sequence's own length, which starts beyond
-// the original context: up to there the frequencies are the plain ones, and
-// ContextLimit keeps sequences there.
+// the original context: up to there the frequencies are the plain ones. No op
+// changes frequencies with every step, so longer contexts are refused.
 func (m *Model) ropeDynamic(rs *RopeScaling) (*ropeTable, error) {
 	if rs.Factor < 1 {
 		return nil, m.ropeError("factor: have %g, want at least 1", rs.Factor)
+	}
+	if c := m.Spec.MaxContextLen; c > m.Hyper.MaxContext && m.Hyper.MaxContext > 0 {
+		return nil, errAt(m.Spec.Pos("max_context_len"), "max_context_len: have %d, but rope_scaling dynamic is available up to max_position_embeddings %d only", c, m.Hyper.MaxContext)
 	}
 	return &ropeTable{scale: 1}, nil
 }
@@ -241,16 +244,6 @@ func orElse(v, otherwise float64) float64 {
 		return otherwise
 	}
 	return v
-}
-
-// ContextLimit is how many positions the model may be run for: the
-// specification's max_context_len, else what it was made for; 0 is unknown.
-func (m *Model) ContextLimit() int {
-	limit := m.Hyper.MaxContext
-	if c := m.Spec.MaxContextLen; c > 0 && (c < limit || limit == 0 || m.Net.RopeScaling == nil || m.Net.RopeScaling.RopeType != "dynamic") {
-		return c
-	}
-	return limit
 }
 
 // maxRopeFactors bounds the tensor of frequency divisors: half a head.
