@@ -28,6 +28,24 @@ func (l *Library) Probe(p Probe, threads int, long time.Duration) float64 {
 	if err != nil || fn == 0 {
 		return 0
 	}
+	return probe(fn, threads, long)
+}
+
+// ProbeFile is Probe for a library in a file, which need not be a model's.
+func ProbeFile(path string, p Probe, threads int, long time.Duration) (float64, error) {
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return 0, err
+	}
+	fn, err := purego.Dlsym(handle, string(p))
+	if err != nil {
+		return 0, err
+	}
+	return probe(fn, threads, long), nil
+}
+
+// probe calls a probe often enough on every thread and adds up.
+func probe(fn uintptr, threads int, long time.Duration) float64 {
 	rounds := 1000
 	for { // how many rounds take that long
 		start := time.Now()

@@ -1,0 +1,81 @@
+/* What this processor computes at the most, for bench to compare with: independent chains of multiply-adds that stay in
+ * registers. Each function does a number of rounds and returns the operations done, two a multiply-add. */
+#include <stdint.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define KEEP(x) __asm__ volatile("" : "+x"(x))
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#define KEEP(x) __asm__ volatile("" : "+w"(x))
+#endif
+
+#if defined(__AVX512F__)
+#define WIDTH 64
+#elif defined(__AVX2__)
+#define WIDTH 32
+#else
+#define WIDTH 16
+#endif
+enum { CHAINS = 12 }; /* twice four units of latency four and more, and fewer than the 16 registers of AVX2 */
+
+#define EXPORT __attribute__((visibility("default")))
+
+int64_t ifl_probe_f32(int64_t rounds);
+int64_t ifl_probe_i8(int64_t rounds);
+
+static volatile float sink_f;
+
+EXPORT int64_t ifl_probe_f32(int64_t rounds) {
+  typedef float vec __attribute__((vector_size(WIDTH)));
+  vec acc[CHAINS] = {0}, x = {0}, y = {0};
+  x += 0.5f + sink_f * 0.0f;
+  y += 1.0f + sink_f * 0.0f;
+  for (int64_t r = 0; r < rounds; r++)
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; i++) acc[i] = acc[i] * x + y;
+  for (int i = 0; i < CHAINS; i++) sink_f = acc[i][0];
+  return rounds * CHAINS * (WIDTH / 4) * 2;
+}
+
+#if defined(__AVX512VNNI__)
+#define I8_MACS 64
+typedef __m512i ivec;
+static inline ivec step(ivec acc, ivec x, ivec y) { return _mm512_dpbusd_epi32(acc, x, y); }
+static inline ivec ones(void) { return _mm512_set1_epi8(1); }
+static inline int32_t low(ivec v) { return _mm512_cvtsi512_si32(v); }
+#elif defined(__AVX2__)
+#define I8_MACS 32
+typedef __m256i ivec;
+static inline ivec step(ivec acc, ivec x, ivec y) {
+  ivec pairs = _mm256_maddubs_epi16(x, y);
+  KEEP(pairs);
+  return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+static inline ivec ones(void) { return _mm256_set1_epi8(1); }
+static inline int32_t low(ivec v) { return _mm256_cvtsi256_si32(v); }
+#elif defined(__ARM_FEATURE_DOTPROD)
+#define I8_MACS 16
+typedef int32x4_t ivec;
+static inline ivec step(ivec acc, ivec x, ivec y) { return vdotq_s32(acc, vreinterpretq_s8_s32(x), vreinterpretq_s8_s32(y)); }
+static inline ivec ones(void) { return vreinterpretq_s32_s8(vdupq_n_s8(1)); }
+static inline int32_t low(ivec v) { return vgetq_lane_s32(v, 0); }
+#endif
+
+#ifdef I8_MACS
+static volatile int32_t sink_i;
+
+EXPORT int64_t ifl_probe_i8(int64_t rounds) {
+  ivec acc[CHAINS], x = ones(), y = ones();
+  for (int i = 0; i < CHAINS; i++) acc[i] = x;
+  for (int64_t r = 0; r < rounds; r++) {
+    KEEP(x);
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; i++) acc[i] = step(acc[i], x, y);
+  }
+  for (int i = 0; i < CHAINS; i++) sink_i = low(acc[i]);
+  return rounds * CHAINS * I8_MACS * 2;
+}
+#else
+/* Without such an instruction 8-bit kernels widen: their peak is not a number of the processor. 0: not known. */
+EXPORT int64_t ifl_probe_i8(int64_t rounds) { return rounds * 0; }
+#endif
