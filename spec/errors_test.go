@@ -109,11 +109,13 @@ func TestShapeBlamesLine(t *testing.T) {
 	}
 }
 
-// TestNotAvailable checks that what cannot be lowered is named in one line.
+// TestNotAvailable checks that a module value without lowering is named in one
+// line, before any tensor is looked at.
 func TestNotAvailable(t *testing.T) {
 	for _, c := range []struct{ more, want string }{
 		{"  position_embedding: sinusoidal\n", "network_structure.position_embedding: sinusoidal is not available"},
 		{"  expert_count: 4\n  moe_top_k: 2\n", "network_structure.expert_count: a mixture of experts is not available"},
+		{"  latent_attention: true\n", "network_structure.latent_attention: multi-head latent attention is not available"},
 		{"  rope_scaling: {rope_type: yarm, factor: 2}\n", ""},
 	} {
 		s, err := Parse("spec.yaml", []byte(small+c.more), nil, Options{})
@@ -126,11 +128,7 @@ func TestNotAvailable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := Resolve(s, parseHeaders(t, smallHeaders))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err = Lower(m); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err = Resolve(s, parseHeaders(t, smallHeaders)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("have error %v, want %s", err, c.want)
 		}
 	}

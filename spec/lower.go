@@ -27,9 +27,6 @@ func Lower(m *Model) (*ir.Module, error) {
 
 // LowerText is Lower's text, in which the types of ops are left out.
 func (m *Model) LowerText() ([]byte, error) {
-	if err := m.available(); err != nil {
-		return nil, err
-	}
 	m.standard = map[string]string{}
 	l := &lowerer{Model: m, t: newText(), decls: map[string]bool{}}
 	l.graph()
@@ -110,29 +107,4 @@ func identifier(s string) string {
 		return "model"
 	}
 	return b.String()
-}
-
-// available names the first module value that cannot be lowered.
-func (m *Model) available() error {
-	n := m.Net
-	no := func(key, value string) error {
-		return errAt(m.Spec.Pos("network_structure."+key), "network_structure.%s: %s is not available for lowering yet", key, value)
-	}
-	switch {
-	case n.Topology() != "decoder_only":
-		return no("type", n.Type)
-	case n.ExpertCount > 0:
-		return no("expert_count", "a mixture of experts")
-	case n.NormalizationFunction == "linear":
-		return no("normalization_function", "linear")
-	case n.PositionEmbedding == "sinusoidal", n.PositionEmbedding == "sinusoidal2", n.PositionEmbedding == "relative_bias":
-		return no("position_embedding", n.PositionEmbedding)
-	case n.LatentAttention:
-		return no("latent_attention", "multi-head latent attention")
-	case n.AttentionOutputGate:
-		return no("attention_output_gate", "an output gate")
-	case n.TransformQK:
-		return no("transform_qk", "true")
-	}
-	return nil
 }

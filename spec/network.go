@@ -74,7 +74,6 @@ type Network struct {
 	WindowLayerStart    int      `yaml:"window_layer_start"`                     // first layer with a window (Qwen2)
 	QKVClamp            float64  `yaml:"qkv_clamp"`                              // clip q, k, v to ±value (OLMo, MPT); 0: none
 	AttentionSinks      bool     `yaml:"attention_sinks"`
-	AttentionOutputGate bool     `yaml:"attention_output_gate"`
 	LatentAttention     bool     `yaml:"latent_attention"` // DeepSeek's MLA
 	AttnInverseLayer    bool     `yaml:"attn_scale_by_inverse_layer"`
 

@@ -32,9 +32,12 @@ type Tensor struct {
 	Pos     Pos // the specification's line that maps it; zero for the built-in maps
 }
 
-// Resolve reads the sizes, finds every tensor's standard name and checks
+// Resolve checks that every module value is available, reads the sizes, finds every tensor's standard name and checks
 // names and shapes: nothing missing, nothing left over, everything fits.
 func Resolve(s *Spec, h Headers) (*Model, error) {
+	if err := s.available(); err != nil {
+		return nil, err
+	}
 	hyper, err := s.hyperparameters()
 	if err != nil {
 		return nil, err

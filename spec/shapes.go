@@ -10,9 +10,6 @@ import (
 // checkTensors checks that every tensor which the modules need is there, in
 // every layer alike, with the shape that the hyper-parameters imply.
 func (m *Model) checkTensors(unused []string) error {
-	if topo := m.Net.Topology(); topo != "decoder_only" {
-		return nil // Lower says what is not available
-	}
 	if err := m.inferSizes(unused); err != nil {
 		return err
 	}
