@@ -109,11 +109,13 @@ static int wait_for(ifl_team *t, wait_word *w, uint32_t old, int64_t spin_ns) {
 }
 
 /* Spins less after a wait that was too long and more after one that was not. Where two members share a core, a spinning
- * one keeps off the one that it waits for: each barrier would cost the whole spin. */
+ * one keeps off the one that it waits for: each barrier would cost the whole spin. Never less than a quarter, though: a
+ * spin shorter than the usual wait would end in sleep every time and never grow again, and a wake-up costs more than
+ * such a wait. */
 static void wait_phase(ifl_team *t, uint32_t phase) {
   int64_t spin = atomic_load_explicit(&t->spin_ns, memory_order_relaxed), next = spin;
   if (wait_for(t, &t->phase, phase, spin)) {
-    next = spin / 2;
+    next = spin / 2 > t->max_spin_ns / 4 ? spin / 2 : t->max_spin_ns / 4;
   } else if (spin < t->max_spin_ns) {
     next = spin + spin / 8 + 1;
   }

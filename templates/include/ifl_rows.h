@@ -107,11 +107,11 @@ IFL_INLINE void ifl_turn_pairs_(float *p, const float *cosines, const float *sin
 /* Rotates, in each of `heads` slices of `width`, the `dim` channels from `offset` (Su et al. 2021, eq. 15). Pairs are
  * (i, i + dim/2), or (2i, 2i + 1) when adjacent. cs is a row of ifl_rope_table. In place. */
 static __attribute__((unused)) void ifl_row_rope(float *x, const float *cs, int heads, int width, int dim, int offset, int adjacent) {
-  const ptrdiff_t half = dim / 2;
+  const int half = dim / 2;
   const float *cosines = cs, *sines = cs + half;
   for (int h = 0; h < heads; h++) {
     float *p = x + (ptrdiff_t)h * width + offset;
-    ptrdiff_t i = 0;
+    int i = 0;
     if (!adjacent) {
       for (; i + 16 <= half; i += 16) {
         const ifl_v16 a = ifl_load(p + i), b = ifl_load(p + half + i), c = ifl_load(cosines + i), s = ifl_load(sines + i);
