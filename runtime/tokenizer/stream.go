@@ -75,10 +75,14 @@ func (s *Stream) take(last bool) string {
 }
 
 // cleanUpCut finds the last place where no replacement of spaceCleanup can
-// reach across: in front of a blank that no apostrophe precedes.
+// reach across: in front of a blank that neither follows an apostrophe nor
+// begins " ' ", which would join its two sides.
 func cleanUpCut(s string) int {
-	for i := len(s) - 1; i > 0; i-- {
-		if s[i] == ' ' && s[i-1] != '\'' {
+	for i := len(s) - 2; i > 0; i-- {
+		if s[i] != ' ' || s[i-1] == '\'' {
+			continue
+		}
+		if s[i+1] != '\'' || (i+2 < len(s) && s[i+2] != ' ') {
 			return i
 		}
 	}
