@@ -30,7 +30,7 @@ func (o *Op) checkArgs() error {
 		return fmt.Errorf("%d arguments, expected %s", n, o.Def.signature())
 	}
 	for i, a := range o.Args {
-		p := ps[min(i, len(ps)-1)]
+		p := o.Def.Param(i)
 		kinds := p.Kinds
 		if kinds == nil {
 			kinds = anyValue
@@ -43,6 +43,29 @@ func (o *Op) checkArgs() error {
 		}
 	}
 	return nil
+}
+
+// Param is the declaration of argument i, or nil where the op takes none. The
+// last parameter of a variadic op stands for all further arguments.
+func (d *OpDef) Param(i int) *ParamDef {
+	if n := len(d.Params); i >= n && n > 0 && d.Params[n-1].Variadic {
+		i = n - 1
+	}
+	if i >= len(d.Params) {
+		return nil
+	}
+	return &d.Params[i]
+}
+
+// IndexCount is how many indices argument i is written with, or takes from the
+// enclosing repeat and par regions: all of its value's, less the last one where
+// the op takes every element of that (ParamDef.Each).
+func (o *Op) IndexCount(i int) int {
+	n := len(o.Args[i].Count)
+	if p := o.Def.Param(i); p != nil && p.Each && n > 0 {
+		n--
+	}
+	return n
 }
 
 func kindNames(kinds []Kind) string {

@@ -80,6 +80,7 @@ type gState struct {
 	Fields []*gField `parser:"@@ (',' @@)* '}'"`
 	Page   string    `parser:"'paged' @Number"`
 	Window string    `parser:"('window' @Number)?"`
+	Source bool      `parser:"@'source'?"`
 }
 
 type gField struct {

@@ -109,6 +109,10 @@ type StateType struct {
 	Fields []Field
 	Page   int // rows a page
 	Window int // rows that must be kept; 0 means all
+	// Source marks rows that belong to the tokens of a sequence's source, which
+	// an encoder reads whole in one step; they are counted apart from the rows
+	// of the sequence itself.
+	Source bool
 }
 
 // A Field is one part of a state's row, such as k: f16[3, 64].
@@ -132,6 +136,7 @@ const (
 	Root                          // may be the one root of a fuse region
 	Collective                    // an exchange between members of a par region
 	TileLocal                     // may follow the root of a fuse region: needs only the root's output tile
+	PerHead                       // with heads above 1, each head's columns depend on that head's columns only
 )
 
 // AttrKind is the type of an attribute.
@@ -166,6 +171,7 @@ type ParamDef struct {
 	Name     string
 	Optional bool
 	Variadic bool // last one only
+	Each     bool // weights: the op takes one for every value of the last index, which is never written (see IndexCount)
 	Kinds    []Kind
 	Doc      string
 }

@@ -134,7 +134,7 @@ func (p *parser) weight(g *gWeight) {
 }
 
 func (p *parser) state(g *gState) {
-	v := &Value{Name: g.Name[1:], Kind: State, Count: p.counts(g.Count), State: &StateType{}, Pos: pos(g.Pos)}
+	v := &Value{Name: g.Name[1:], Kind: State, Count: p.counts(g.Count), State: &StateType{Source: g.Source}, Pos: pos(g.Pos)}
 	for _, f := range g.Fields {
 		t := p.typ(f.Type)
 		field := Field{Name: f.Name, Elem: t.Elem}

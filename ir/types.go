@@ -76,6 +76,9 @@ func (s *StateType) String() string {
 	if s.Window > 0 {
 		text += fmt.Sprintf(" window %d", s.Window)
 	}
+	if s.Source {
+		text += " source"
+	}
 	return text
 }
 

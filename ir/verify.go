@@ -124,7 +124,7 @@ func (s *scope) block(b *Block) {
 		s.op(o)
 	}
 	for _, y := range b.Yield {
-		if err := s.checkUse(Arg{Value: y}); err != nil {
+		if err := s.checkUse(Arg{Value: y}, func() int { return len(y.Count) }); err != nil {
 			at := s.graph.Pos
 			if len(s.regions) > 0 {
 				at = s.regions[len(s.regions)-1].Pos
@@ -154,8 +154,8 @@ func (s *scope) op(o *Op) {
 		return
 	}
 	ok := true
-	for _, a := range o.Args {
-		if err := s.checkUse(a); err != nil {
+	for i, a := range o.Args {
+		if err := s.checkUse(a, func() int { return o.IndexCount(i) }); err != nil {
 			s.complain(o, "%v", err)
 			ok = false
 		}
@@ -217,15 +217,16 @@ func (s *scope) results(o *Op) {
 	}
 }
 
-// checkUse checks that a value may be used here, and its index.
-func (s *scope) checkUse(a Arg) error {
+// checkUse checks that a value may be used here, and its index, which has as
+// many numbers as count says.
+func (s *scope) checkUse(a Arg, count func() int) error {
 	switch {
 	case a.Value == nil:
 		return fmt.Errorf("an argument is missing")
 	case a.Kind == Weight && !s.weights[a.Value], a.Kind == State && !s.states[a.Value]:
 		return fmt.Errorf("%s %s is not declared in the module", a.Kind, a.Value)
 	case a.Kind == Weight || a.Kind == State:
-		return s.checkIndex(a)
+		return s.checkIndex(a, a.Count[:count()])
 	case s.sees(a.Value):
 		return nil
 	case s.defined[a.Value]:
@@ -234,25 +235,25 @@ func (s *scope) checkUse(a Arg) error {
 	return fmt.Errorf("%s is used before it is defined", a)
 }
 
-// checkIndex checks an explicit index against the declared ranges, and the
-// ranges of the enclosing regions where the index is left out.
-func (s *scope) checkIndex(a Arg) error {
+// checkIndex checks an explicit index against the declared ranges that it
+// chooses from, and the ranges of the enclosing regions where it is left out.
+func (s *scope) checkIndex(a Arg, count []Range) error {
 	if a.Index != nil {
-		if len(a.Index) != len(a.Count) {
-			return fmt.Errorf("%s has %d indices, declared with %d", a, len(a.Index), len(a.Count))
+		if len(a.Index) != len(count) {
+			return fmt.Errorf("%s has %d indices, expected %d", a, len(a.Index), len(count))
 		}
 		for i, n := range a.Index {
-			if n < a.Count[i].Lo || n >= a.Count[i].Hi {
-				return fmt.Errorf("%s: index %d is outside %d..%d", a, n, a.Count[i].Lo, a.Count[i].Hi)
+			if n < count[i].Lo || n >= count[i].Hi {
+				return fmt.Errorf("%s: index %d is outside %d..%d", a, n, count[i].Lo, count[i].Hi)
 			}
 		}
 		return nil
 	}
 	around := s.indexRanges()
-	if len(a.Count) > len(around) {
-		return fmt.Errorf("%s has %d indices but stands in %d repeat and par regions; write the index", a, len(a.Count), len(around))
+	if len(count) > len(around) {
+		return fmt.Errorf("%s has %d indices but stands in %d repeat and par regions; write the index", a, len(count), len(around))
 	}
-	for i, c := range a.Count {
+	for i, c := range count {
 		if r := around[i]; r.Lo < c.Lo || r.Hi > c.Hi {
 			return fmt.Errorf("%s: indices %d..%d of the enclosing region are outside %d..%d", a, r.Lo, r.Hi, c.Lo, c.Hi)
 		}

@@ -62,7 +62,7 @@ func FitsEpilogue(o *Op) bool {
 	if o.Def.Is(TileLocal) {
 		return true
 	}
-	return o.Def.Is(RowWise) && o.Def.Attr("heads") != nil && o.Int("heads") > 1
+	return o.Def.Is(RowWise|PerHead) && o.Int("heads") > 1
 }
 
 // perLayer checks the length of lists that hold one number per iteration.

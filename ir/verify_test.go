@@ -42,7 +42,7 @@ func TestVerifyRejectsText(t *testing.T) {
 	module := func(decls string) string { return "module m {\n" + decls + "\n}\n" }
 	for _, c := range []struct{ name, text, want string }{
 		{"no index", wrap("%y = matmul %x, @wl"), "t.ir:14:1: graph g: %y = matmul: @wl has 1 indices but stands in 0 repeat and par regions"},
-		{"index count", wrap("%y = matmul %x, @wl[1, 1]"), "@wl[1, 1] has 2 indices, declared with 1"},
+		{"index count", wrap("%y = matmul %x, @wl[1, 1]"), "@wl[1, 1] has 2 indices, expected 1"},
 		{"index bounds", wrap("%y = matmul %x, @wl[4]"), "@wl[4]: index 4 is outside 0..4"},
 		{"repeat bounds", wrap("%r = repeat 0..5 (%c = %x) {\n%y = matmul %c, @wl\nyield %y\n}"), "@wl: indices 0..5 of the enclosing region are outside 0..4"},
 		{"par bounds", wrap("%r = repeat 0..4 (%c = %x) {\n%p = par 3 {\n%y = matmul %c, @wl2\nyield %y\n}\nyield %p\n}"), "@wl2: indices 0..3 of the enclosing region are outside 0..2"},

@@ -50,9 +50,12 @@ func (s *Step) filled(st *States) (*Step, error) {
 			f.Wanted = append(f.Wanted, t)
 		}
 	}
-	for name, got := range map[string]int{"positions": len(f.Pos), "slots": len(f.Slot), "types": len(f.Types)} {
-		if got != n {
-			return nil, fmt.Errorf("step: %d %s for %d tokens", got, name, n)
+	for _, c := range []struct {
+		name string
+		got  int
+	}{{"positions", len(f.Pos)}, {"slots", len(f.Slot)}, {"types", len(f.Types)}} {
+		if c.got != n {
+			return nil, fmt.Errorf("step: %d %s for %d tokens", c.got, c.name, n)
 		}
 	}
 	if f.Mask != nil && len(f.Mask) != n {

@@ -76,3 +76,6 @@ func param(name, doc string, kinds []ir.Kind) ir.ParamDef {
 func optional(p ir.ParamDef) ir.ParamDef { p.Optional = true; return p }
 
 func variadic(p ir.ParamDef) ir.ParamDef { p.Variadic = true; return p }
+
+// each marks weights of which the op takes one per value of the last index.
+func each(p ir.ParamDef) ir.ParamDef { p.Each = true; return p }

@@ -40,21 +40,29 @@ var KVAppend = &ir.OpDef{
 var Attention = &ir.OpDef{
 	Name: "attention",
 	Doc: "softmax(q·kᵀ·scale + bias)·v per head, over the rows of the token's own sequence that it sees: causal: position ≤ its own; " +
-		"window W: position > its own − W. Query head h reads key head h / (heads / kv_heads). softcap c: scores become c·tanh(s/c) before masking; " +
-		"alibi: adds slope[head] · (row's position − own position) (Press et al. 2021); sinks: exp(sink[head]) joins the denominator (gpt-oss).",
+		"window W: position > its own − W, or, when not causal, at most W away on either side. Query head h reads key head h / (heads / kv_heads). " +
+		"softcap c: scores become c·tanh(s/c) before masking; " +
+		"alibi: adds slope[head] · (row's position − own position) (Press et al. 2021); rel_buckets: adds rel[bucket, head], the bucket following from row's position − own position " +
+		"(T5: Raffel et al. 2020, §2.1; see RelBucket in ir/ops); sinks: exp(sink[head]) joins the denominator (gpt-oss). " +
+		"cross: reads all rows of a source state, which another graph wrote, whatever their positions.",
 	Params: []ir.ParamDef{
 		param("q", "f32[T, heads·head_dim]", value),
 		param("kv", "state with fields k: [kv_heads, head_dim] and v: [kv_heads, v_dim]", state),
-		optional(param("sinks", "[heads], with the flag sinks", weight)),
+		optional(param("rel", "[rel_buckets, heads], with rel_buckets", weight)),
+		optional(param("sinks", "[heads], with the flag sinks; behind rel where there is one", weight)),
 	},
 	Attrs: []ir.AttrDef{
 		{Name: "heads", Kind: ir.IntAttr, Required: true, Doc: "query heads"},
 		{Name: "kv_heads", Kind: ir.IntAttr, Required: true, Doc: "key and value heads; divides heads"},
 		{Name: "causal", Kind: ir.BoolAttr, Doc: "sees no later position"},
+		{Name: "cross", Kind: ir.BoolAttr, Doc: "reads the rows of the sequence's source"},
 		{Name: "scale", Kind: ir.FloatAttr, Doc: "factor on scores; 1/√head_dim when absent"},
-		{Name: "window", Kind: ir.PerLayerInt, Default: 0, Doc: "how many positions, its own included, a token sees; 0 is all"},
+		{Name: "window", Kind: ir.PerLayerInt, Default: 0, Doc: "causal: how many positions, its own included, a token sees; else how far it sees on either side; 0 is all"},
 		{Name: "softcap", Kind: ir.FloatAttr, Default: 0.0, Doc: "bound on scores; 0 is none"},
 		{Name: "alibi", Kind: ir.FloatsAttr, Doc: "slope of each head"},
+		{Name: "rel_buckets", Kind: ir.IntAttr, Default: 0, Doc: "rows of the argument rel; 0: there is none"},
+		{Name: "rel_max", Kind: ir.IntAttr, Default: 128, Doc: "distance from which on all share the last bucket"},
+		{Name: "rel_bidirectional", Kind: ir.BoolAttr, Doc: "later positions have the upper half of the buckets"},
 		{Name: "sinks", Kind: ir.BoolAttr, Doc: "the last argument is a learned extra score per head"},
 	},
 	Traits: ir.Reads | ir.Root,
@@ -66,6 +74,7 @@ type AttentionShape struct {
 	Heads, KVHeads int
 	HeadDim, VDim  int // elements of a key and of a value head
 	Scale          float64
+	Rel, Sinks     int // places of these weights in Args; 0 where there is none
 }
 
 // AttentionShapeOf reads the shape of an attention op that has been inferred.
@@ -75,6 +84,13 @@ func AttentionShapeOf(o *ir.Op) AttentionShape {
 	s := AttentionShape{Heads: o.Int("heads"), KVHeads: o.Int("kv_heads"), HeadDim: k.Shape[1], VDim: v.Shape[1], Scale: o.Float("scale")}
 	if !o.Has("scale") {
 		s.Scale = 1 / math.Sqrt(float64(s.HeadDim))
+	}
+	at := 2
+	if o.Int("rel_buckets") > 0 {
+		s.Rel, at = at, at+1
+	}
+	if o.Bool("sinks") {
+		s.Sinks = at
 	}
 	return s
 }
@@ -101,16 +117,61 @@ func inferAttention(o *ir.Op) ([]ir.Type, error) {
 	if a := o.Floats("alibi"); o.Has("alibi") && len(a) != heads {
 		return nil, fmt.Errorf("alibi has %d slopes for %d heads", len(a), heads)
 	}
-	if slices.Min(append(o.Ints("window"), 0)) < 0 {
-		return nil, fmt.Errorf("window is negative")
+	if slices.Min(o.Ints("window")) < 0 || o.Int("rel_buckets") < 0 {
+		return nil, fmt.Errorf("window or rel_buckets is negative")
 	}
-	if o.Bool("sinks") != (len(o.Args) == 3) {
-		return nil, fmt.Errorf("the flag sinks and a third argument go together")
+	if err := attentionWeights(o, s); err != nil {
+		return nil, err
 	}
-	if len(o.Args) == 3 {
-		if err := vector(o.Args[2], heads); err != nil {
-			return nil, err
+	return one(f32(q.Rows(), ir.N(heads*s.VDim)), crossAttention(o))
+}
+
+// attentionWeights checks the optional arguments against the attributes that
+// announce them.
+func attentionWeights(o *ir.Op, s AttentionShape) error {
+	want := 2
+	for _, at := range []int{s.Rel, s.Sinks} {
+		if at > 0 {
+			want++
 		}
 	}
-	return one(f32(q.Rows(), ir.N(heads*s.VDim)), nil)
+	if len(o.Args) != want {
+		return fmt.Errorf("%d arguments, expected %d: rel_buckets and the flag sinks announce one weight each", len(o.Args), want)
+	}
+	if s.Sinks > 0 {
+		if err := vector(o.Args[s.Sinks], s.Heads); err != nil {
+			return err
+		}
+	}
+	if s.Rel == 0 {
+		return nil
+	}
+	buckets, most := o.Int("rel_buckets"), o.Int("rel_max")
+	if t := o.Args[s.Rel].Type; !t.IsMatrix() || t.Shape[0].N != buckets || t.Cols() != s.Heads {
+		return fmt.Errorf("%s is %s, expected [rel_buckets, heads] = [%d, %d]", o.Args[s.Rel], t, buckets, s.Heads)
+	}
+	if o.Bool("rel_bidirectional") {
+		if buckets%2 != 0 {
+			return fmt.Errorf("rel_buckets=%d do not divide into two directions", buckets)
+		}
+		buckets /= 2
+	}
+	if buckets < 2 || most <= buckets/2 {
+		return fmt.Errorf("rel_buckets=%d and rel_max=%d, expected at least 2 buckets a direction and rel_max above half of them", o.Int("rel_buckets"), most)
+	}
+	return nil
+}
+
+// crossAttention checks that cross is alone with what it can have.
+func crossAttention(o *ir.Op) error {
+	if !o.Bool("cross") {
+		return nil
+	}
+	if !o.Args[1].State.Source {
+		return fmt.Errorf("cross on %s, which is not a source state", o.Args[1])
+	}
+	if o.Bool("causal") || o.Has("alibi") || o.Int("rel_buckets") > 0 || slices.Max(o.Ints("window")) > 0 {
+		return fmt.Errorf("cross with causal, window, alibi or rel_buckets; positions of the source are another count")
+	}
+	return nil
 }

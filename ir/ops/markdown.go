@@ -13,7 +13,8 @@ var traitWords = []struct {
 }{
 	{ir.Elementwise, "elementwise"}, {ir.Commutative, "commutative"}, {ir.RowWise, "row by row"}, {ir.HasBody, "region"},
 	{ir.Writes, "writes a state"}, {ir.Reads, "reads a state"}, {ir.Root, "may be the root of a fuse region"},
-	{ir.TileLocal, "may follow a root"}, {ir.Collective, "exchange inside par"},
+	{ir.TileLocal, "may follow a root"}, {ir.PerHead, "may follow a root when heads is above 1"},
+	{ir.Collective, "exchange inside par"},
 }
 
 // Markdown is the text of docs/ops.md.

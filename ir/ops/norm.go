@@ -21,7 +21,7 @@ var RMSNorm = &ir.OpDef{
 	Doc:    "y = x / √(mean(x²) + eps) · (w + base) (Zhang and Sennrich 2019, eq. 4)",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value), optional(param("w", "[D/heads]; 1 when absent", weight))},
 	Attrs:  normAttrs(number("eps", "added to the mean square")),
-	Traits: ir.RowWise,
+	Traits: ir.RowWise | ir.PerHead,
 	Infer:  inferNorm,
 	Eval: evalNorm(func(o *ir.Op, x []float64) {
 		scaleBy(x, 1/math.Sqrt(dot(x, x)/float64(len(x))+o.Float("eps")))
@@ -38,7 +38,7 @@ var LayerNorm = &ir.OpDef{
 		optional(param("b", "[D/heads]; 0 when absent", weight)),
 	},
 	Attrs:  normAttrs(number("eps", "added to the variance")),
-	Traits: ir.RowWise,
+	Traits: ir.RowWise | ir.PerHead,
 	Infer:  inferNorm,
 	Eval: evalNorm(func(o *ir.Op, x []float64) {
 		mean := 0.0
@@ -61,7 +61,7 @@ var L2Norm = &ir.OpDef{
 		{Name: "eps", Kind: ir.FloatAttr, Default: 1e-12, Doc: "added to the sum of squares"},
 		{Name: "heads", Kind: ir.IntAttr, Default: 1, Doc: "the columns are this many slices, each normalised alone"},
 	},
-	Traits: ir.RowWise,
+	Traits: ir.RowWise | ir.PerHead,
 	Infer:  inferNorm,
 	Eval: evalNorm(func(o *ir.Op, x []float64) {
 		scaleBy(x, 1/math.Sqrt(dot(x, x)+o.Float("eps")))

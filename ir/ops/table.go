@@ -10,14 +10,15 @@ import "github.com/iflowc/iflowc/ir"
 var Table = ir.OpSet{
 	ir.Repeat, ir.Fuse, ir.Par,
 
-	Embed, Rows, RopeTable, Rope,
+	Embed, Rows, RopeTable, Rope, Sinusoid,
 	Matmul,
 	Add, Sub, Mul, Div,
 	Scale, Shift, Softcap, Clamp,
 	Silu, Gelu, GeluTanh, QuickGelu, Relu, Relu2, Sigmoid, Tanh, Elu, Softplus, Identity,
 	RMSNorm, LayerNorm, L2Norm,
-	Split, Concat,
+	Split, Concat, JoinHeads, HeadCols,
 	KVAppend, Attention,
+	Route, Experts,
 	QuantizeAct,
 	AllReduce, AllGather,
 	Argmax, Softmax,

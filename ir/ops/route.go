@@ -1,0 +1,157 @@
+package ops
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// normFloor is added to the sum that weights are divided by (DeepSeek-V3).
+const normFloor = 1e-20
+
+// Route chooses experts for each row.
+var Route = &ir.OpDef{
+	Name: "route",
+	Doc: "y[t, e] is the weight of expert e for row t, and 0 for all but the top_k experts that the row goes to. score softmax: softmax over all experts; " +
+		"sigmoid: σ of each logit; softmax_topk: softmax over the chosen logits alone. The choice is of the greatest score + bias; the weight is the score without the bias. " +
+		"Of equal ones the lower expert is chosen. With groups, experts come in as many equal runs; a run's worth is its greatest score + bias (max, DeepSeek-V2) " +
+		"or the sum of its two greatest (top2, DeepSeek-V3), and outside the top_groups best runs score + bias counts as 0, as in transformers. " +
+		"norm: the chosen weights are divided by their sum + 1e-20. At last all are multiplied by scale.",
+	Params: []ir.ParamDef{
+		param("logits", "f32[T, E]", value),
+		optional(param("bias", "[E], added to scores for the choice only; 0 when absent", weight)),
+	},
+	Attrs: []ir.AttrDef{
+		{Name: "top_k", Kind: ir.IntAttr, Required: true, Doc: "experts of a row"},
+		{Name: "score", Kind: ir.WordAttr, Words: []string{"softmax", "sigmoid", "softmax_topk"}, Default: "softmax", Doc: "how logits become scores"},
+		{Name: "norm", Kind: ir.BoolAttr, Doc: "the weights of a row sum to 1 before scale"},
+		{Name: "scale", Kind: ir.FloatAttr, Default: 1.0, Doc: "factor on the weights"},
+		{Name: "groups", Kind: ir.IntAttr, Default: 0, Doc: "runs of experts of which a row uses some; 0: no runs"},
+		{Name: "top_groups", Kind: ir.IntAttr, Default: 0, Doc: "runs that a row uses"},
+		{Name: "group_score", Kind: ir.WordAttr, Words: []string{"max", "top2"}, Default: "max", Doc: "the worth of a run"},
+	},
+	Traits: ir.RowWise,
+	Infer:  inferRoute,
+	Eval: func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+		out := in[0].Clone()
+		for t := range out.Shape[0] {
+			var bias []float64
+			if len(in) > 1 {
+				bias = in[1].F
+			}
+			routeRow(o, row(out, t), bias)
+		}
+		return []*tensor.Tensor{out}, nil
+	},
+}
+
+func inferRoute(o *ir.Op) ([]ir.Type, error) {
+	x, err := matrix(o.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	experts, k, groups, top := x.Cols(), o.Int("top_k"), o.Int("groups"), o.Int("top_groups")
+	if len(o.Args) > 1 {
+		if err := vector(o.Args[1], experts); err != nil {
+			return nil, err
+		}
+	}
+	if k < 1 || k > experts {
+		return nil, fmt.Errorf("top_k=%d of %d experts, expected 1 to %d", k, experts, experts)
+	}
+	if groups == 0 && top == 0 {
+		return one(x, nil)
+	}
+	switch {
+	case groups < 1 || experts%groups != 0:
+		return nil, fmt.Errorf("%d experts do not divide into groups=%d", experts, groups)
+	case top < 1 || top > groups:
+		return nil, fmt.Errorf("top_groups=%d of groups=%d, expected 1 to %d", top, groups, groups)
+	case k > experts/groups*top:
+		return nil, fmt.Errorf("top_k=%d but top_groups=%d hold %d experts", k, top, experts/groups*top)
+	case o.Word("group_score") == "top2" && experts/groups < 2:
+		return nil, fmt.Errorf("group_score=top2 with groups of one expert")
+	case o.Word("score") == "softmax_topk":
+		return nil, fmt.Errorf("score=softmax_topk with groups; logits may be below the 0 of an unused group")
+	}
+	return one(x, nil)
+}
+
+// routeRow turns the logits of one row into weights in place.
+func routeRow(o *ir.Op, x, bias []float64) {
+	switch o.Word("score") {
+	case "softmax":
+		SoftmaxRow(x)
+	case "sigmoid":
+		for i, v := range x {
+			x[i] = sigmoid(v)
+		}
+	}
+	choice := slices.Clone(x)
+	for i := range bias {
+		choice[i] += bias[i]
+	}
+	if o.Int("groups") > 0 {
+		limitGroups(o, choice)
+	}
+	chosen := greatest(choice, o.Int("top_k"))
+	var weights []float64
+	for _, e := range chosen {
+		weights = append(weights, x[e])
+	}
+	if o.Word("score") == "softmax_topk" {
+		SoftmaxRow(weights)
+	}
+	if o.Bool("norm") {
+		sum := normFloor
+		for _, w := range weights {
+			sum += w
+		}
+		scaleBy(weights, 1/sum)
+	}
+	clear(x)
+	for i, e := range chosen {
+		x[e] = weights[i] * o.Float("scale")
+	}
+}
+
+// limitGroups sets the scores outside the best groups to 0.
+func limitGroups(o *ir.Op, choice []float64) {
+	size := len(choice) / o.Int("groups")
+	var worth []float64
+	for g := range o.Int("groups") {
+		group := slices.Sorted(slices.Values(choice[g*size : (g+1)*size]))
+		w := group[size-1]
+		if o.Word("group_score") == "top2" {
+			w += group[size-2]
+		}
+		worth = append(worth, w)
+	}
+	best := greatest(worth, o.Int("top_groups"))
+	for e := range choice {
+		if !slices.Contains(best, e/size) {
+			choice[e] = 0
+		}
+	}
+}
+
+// greatest gives the places of the n greatest entries; of equal ones the
+// first come first. NaN counts as less than any number.
+func greatest(x []float64, n int) []int {
+	order := make([]int, len(x))
+	for i := range order {
+		order[i] = i
+	}
+	key := func(i int) float64 {
+		if math.IsNaN(x[i]) {
+			return math.Inf(-1)
+		}
+		return x[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(key(b), key(a)) })
+	return order[:n]
+}
