@@ -50,13 +50,16 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	eng, err := m.engine(&c.engineFlags, engine.Options{Graph: graph, Context: rows, MaxSeqs: slices.Max(c.Batch)})
+	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: rows, MaxSeqs: slices.Max(c.Batch)})
 	if err != nil {
 		return err
 	}
 	b := &bench{m: m, eng: eng, cost: costOf(m.manifest)}
 	if b.limits, err = m.measureLimits(ctx, eng.Options().Threads); err != nil {
 		return err
+	}
+	if b.cost.weightBytes < smallWeights {
+		fmt.Fprintf(m.Stderr, "note: weights of %.1f MB stay in the processor's caches; their share of memory bandwidth says little\n", b.cost.weightBytes/1e6)
 	}
 	var out []benchRow
 	for _, batch := range c.Batch {
@@ -93,6 +96,9 @@ func (c *benchCmd) validate(m *model, rows int) error {
 	}
 	return nil
 }
+
+// smallWeights is a size that large caches hold.
+const smallWeights = 64e6
 
 // A benchTest is a kind of work: its name, its length, and how to do it once.
 type benchTest struct {

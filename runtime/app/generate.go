@@ -49,6 +49,7 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
+	m.prefetch(&c.engineFlags)
 	ids, err := m.prompt(&c.promptFlags)
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	g := &generation{m: m, cmd: c, sampler: sampler, out: generated{PromptTokens: ids, Tokens: []int32{}, FinishReason: "length"}}
-	if g.eng, err = m.engine(&c.engineFlags, engine.Options{Context: m.room(len(ids), c.N)}); err != nil {
+	if g.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Context: m.room(len(ids), c.N)}); err != nil {
 		return err
 	}
 	g.out.Timings.LoadS = time.Since(m.Start).Seconds()

@@ -17,6 +17,7 @@ type hiddenCmd struct {
 
 // Run prints {"hidden":[[…],…]}, one row a token.
 func (c *hiddenCmd) Run(ctx context.Context, m *model) error {
+	m.prefetch(&c.engineFlags)
 	ids, err := m.prompt(&c.promptFlags)
 	if err != nil {
 		return err
@@ -28,7 +29,7 @@ func (c *hiddenCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	eng, err := m.engine(&c.engineFlags, engine.Options{Graph: graph, Context: len(ids)})
+	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: len(ids)})
 	if err != nil {
 		return err
 	}

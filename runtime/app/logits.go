@@ -22,6 +22,7 @@ func (c *logitsCmd) Run(ctx context.Context, m *model) error {
 	if c.Last < 1 {
 		return wrong(fmt.Errorf("--last %d: expected 1 or more", c.Last))
 	}
+	m.prefetch(&c.engineFlags)
 	ids, err := m.prompt(&c.promptFlags)
 	if err != nil {
 		return err
@@ -33,7 +34,7 @@ func (c *logitsCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	eng, err := m.engine(&c.engineFlags, engine.Options{Graph: graph, Context: len(ids)})
+	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: len(ids)})
 	if err != nil {
 		return err
 	}

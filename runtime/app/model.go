@@ -3,6 +3,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -22,9 +23,10 @@ type model struct {
 	embedded Embedded
 	manifest *manifest.Manifest
 
-	tok    *tokenizer.Tokenizer
-	packed *packedFile
-	eng    *engine.Engine
+	tok     *tokenizer.Tokenizer
+	loading chan loaded // gets the weights, once prefetch was called
+	packed  *packedFile
+	eng     *engine.Engine
 }
 
 // openModel reads the manifest; everything else waits until a verb asks.
@@ -95,27 +97,48 @@ func (m *model) dispatchTable(f *engineFlags) ([]byte, error) {
 	return table, wrong(err)
 }
 
-// engine starts the model, reading its weights while its code is loaded.
-func (m *model) engine(f *engineFlags, opt engine.Options) (*engine.Engine, error) {
+// prefetch starts reading the weights while the caller reads its prompt: they
+// take most of the time before the first token.
+func (m *model) prefetch(f *engineFlags) {
+	m.loading = make(chan loaded, 1)
+	go func() {
+		p, data, err := m.loadWeights(f.Weights)
+		m.loading <- loaded{p, data, err}
+	}()
+}
+
+// loaded is what reading the weights gave.
+type loaded struct {
+	file *packedFile
+	data []byte
+	err  error
+}
+
+// engine starts the model. It stops waiting for the weights when ctx ends.
+func (m *model) engine(ctx context.Context, f *engineFlags, opt engine.Options) (*engine.Engine, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	type loaded struct {
-		data []byte
-		err  error
+	if m.loading == nil {
+		m.prefetch(f)
 	}
-	bytes := make(chan loaded, 1)
-	go func() {
-		data, err := m.loadWeights(f.Weights)
-		bytes <- loaded{data, err}
-	}()
-	lib, libErr := m.library(f.ISA)
-	table, tableErr := m.dispatchTable(f)
-	w := <-bytes
-	for _, err := range []error{libErr, tableErr, w.err} {
-		if err != nil {
-			return nil, err
-		}
+	lib, err := m.library(f.ISA)
+	if err != nil {
+		return nil, err
+	}
+	table, err := m.dispatchTable(f)
+	if err != nil {
+		return nil, err
+	}
+	var w loaded
+	select {
+	case w = <-m.loading:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	m.packed = w.file
+	if w.err != nil {
+		return nil, w.err
 	}
 	opt.Threads = f.Threads
 	eng, err := engine.Open(engine.Model{Manifest: m.manifest, Library: lib, Weights: w.data, Dispatch: table}, opt)
@@ -128,17 +151,16 @@ func (m *model) engine(f *engineFlags, opt engine.Options) (*engine.Engine, erro
 
 // loadWeights reads the packed weights: the file named, else those at the end
 // of the binary, else the file beside it.
-func (m *model) loadWeights(path string) ([]byte, error) {
+func (m *model) loadWeights(path string) (*packedFile, []byte, error) {
 	p, err := m.openWeights(path)
 	if err != nil {
-		return nil, wrong(err)
+		return nil, nil, wrong(err)
 	}
-	m.packed = p
 	if err := m.checkWeights(p); err != nil {
-		return nil, wrong(err)
+		return p, nil, wrong(err)
 	}
 	data, err := p.Load(false)
-	return data, wrong(err)
+	return p, data, wrong(err)
 }
 
 func (m *model) openWeights(path string) (*packedFile, error) {

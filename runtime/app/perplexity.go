@@ -39,6 +39,7 @@ const perplexityRows = 128
 // one scored are its context only; what begins a window without a start token
 // has no context and is not scored.
 func (c *perplexityCmd) Run(ctx context.Context, m *model) error {
+	m.prefetch(&c.engineFlags)
 	ids, err := c.read(m)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (c *perplexityCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	if _, err := m.engine(&c.engineFlags, engine.Options{Graph: graph, Context: c.Context, MaxWanted: min(perplexityRows, c.Context)}); err != nil {
+	if _, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: c.Context, MaxWanted: min(perplexityRows, c.Context)}); err != nil {
 		return err
 	}
 	spans := windows(len(ids), c.span(m), c.Stride)
