@@ -66,16 +66,16 @@ type Network struct {
 	AlibiSlopeScale   float64      `yaml:"alibi_slope_scale"`                           // Falcon scales its ALiBi by 1/√head_dim
 
 	// Attention.
-	HeadDim             int      `yaml:"head_dim"`
-	AttnScale           float64  `yaml:"attn_scale"` // 0: 1/√head_dim
-	AttnSoftcap         float64  `yaml:"attn_softcap"`
-	SlidingWindow       int      `yaml:"sliding_window"`
-	AttentionPattern    []string `yaml:"attention_pattern" words:"full|sliding"` // per layer, repeated; empty: all sliding where there is a window
-	WindowLayerStart    int      `yaml:"window_layer_start"`                     // first layer with a window (Qwen2)
-	QKVClamp            float64  `yaml:"qkv_clamp"`                              // clip q, k, v to ±value (OLMo, MPT); 0: none
-	AttentionSinks      bool     `yaml:"attention_sinks"`
-	LatentAttention     bool     `yaml:"latent_attention"` // DeepSeek's MLA
-	AttnInverseLayer    bool     `yaml:"attn_scale_by_inverse_layer"`
+	HeadDim          int      `yaml:"head_dim"`
+	AttnScale        float64  `yaml:"attn_scale"` // 0: 1/√head_dim
+	AttnSoftcap      float64  `yaml:"attn_softcap"`
+	SlidingWindow    int      `yaml:"sliding_window"`
+	AttentionPattern []string `yaml:"attention_pattern" words:"full|sliding"` // per layer, repeated; empty: all sliding where there is a window
+	WindowLayerStart int      `yaml:"window_layer_start"`                     // first layer with a window (Qwen2)
+	QKVClamp         float64  `yaml:"qkv_clamp"`                              // clip q, k, v to ±value (OLMo, MPT); 0: none
+	AttentionSinks   bool     `yaml:"attention_sinks"`
+	LatentAttention  bool     `yaml:"latent_attention"` // DeepSeek's MLA
+	AttnInverseLayer bool     `yaml:"attn_scale_by_inverse_layer"`
 
 	// Projections and head.
 	WeightLayout   string  `yaml:"weight_layout" words:"out_in|in_out"` // in_out: Conv1D (GPT-2)
