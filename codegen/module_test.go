@@ -141,6 +141,40 @@ func TestArchiveVersions(t *testing.T) {
 	}
 }
 
+// TestArchiveContents compares the archive's files with those of the module
+// cache, which go verified against go.sum.
+func TestArchiveContents(t *testing.T) {
+	t.Parallel()
+	tool, err := build.FindGo()
+	if err != nil {
+		t.Skip(err)
+	}
+	v, err := vendored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range v.modules {
+		if m.path == modulePath {
+			continue
+		}
+		out, err := exec.Command(tool.Path, "list", "-m", "-f", "{{.Dir}}", m.path).Output()
+		dir := strings.TrimSpace(string(out))
+		if err != nil || dir == "" {
+			t.Fatalf("%s is not in the module cache: %v", m.path, err)
+		}
+		for name, data := range v.files {
+			rest, ok := strings.CutPrefix(name, m.path+"/")
+			if !ok {
+				continue
+			}
+			want, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(rest)))
+			if err != nil || !bytes.Equal(data, want) {
+				t.Errorf("%s differs from the module's file (%v); run go run ./tools/vendordeps", name, err)
+			}
+		}
+	}
+}
+
 // TestBuildBinary builds a binary twice in different places with nothing but
 // its own sources, and runs it.
 func TestBuildBinary(t *testing.T) {
