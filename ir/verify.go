@@ -16,6 +16,7 @@ func Verify(m *Module) error {
 		v.graph(g)
 	}
 	v.stateOrder()
+	v.sources()
 	return v.errs.err()
 }
 

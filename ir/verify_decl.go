@@ -70,6 +70,9 @@ func (v *verifier) stateType(st *Value) {
 	if st.State.Page < 1 || st.State.Window < 0 {
 		v.errs.addf(st.Pos, "state %s: page of %d rows and window of %d, expected at least 1 and 0", st, st.State.Page, st.State.Window)
 	}
+	if st.State.Source && st.State.Window != 0 {
+		v.errs.addf(st.Pos, "state %s: a source state keeps all rows, but has window %d", st, st.State.Window)
+	}
 	names := map[string]bool{}
 	for _, f := range st.State.Fields {
 		if names[f.Name] || !goodWord.MatchString(f.Name) {

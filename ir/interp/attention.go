@@ -16,8 +16,9 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 	q := args[0]
 	out := tensor.New(tensor.F32, q.Shape[0], shape.Heads*shape.VDim)
 	ki, vi := fieldIndex(o.Args[1].State, "k"), fieldIndex(o.Args[1].State, "v")
+	look := view{causal: o.Bool("causal"), cross: o.Bool("cross"), window: o.Int("window"), source: o.Args[1].State.Source}
 	for t := range q.Shape[0] {
-		rows := r.states.visible(name, r.step, t, o.Bool("causal"), o.Int("window"))
+		rows := r.states.visible(name, r.step, t, look)
 		if len(rows) == 0 {
 			return nil, fmt.Errorf("attention of token %d (sequence %d, position %d) sees no row of %s", t, r.step.Seq[t], r.step.Pos[t], name)
 		}
@@ -27,10 +28,15 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 			var scores []float64
 			for _, row := range rows {
 				key := row.fields[ki][group*shape.HeadDim:][:shape.HeadDim]
-				scores = append(scores, score(o, shape, query, key, h, row.pos-r.step.Pos[t]))
+				distance := row.pos - r.step.Pos[t]
+				s := score(o, shape, query, key, h, distance)
+				if shape.Rel > 0 {
+					s += args[shape.Rel].At(relBucket(o, distance), h)
+				}
+				scores = append(scores, s)
 			}
-			if o.Bool("sinks") {
-				scores = append(scores, args[2].F[h])
+			if shape.Sinks > 0 {
+				scores = append(scores, args[shape.Sinks].F[h])
 			}
 			ops.SoftmaxRow(scores)
 			to := out.F[(t*shape.Heads+h)*shape.VDim:][:shape.VDim]
@@ -59,6 +65,10 @@ func score(o *ir.Op, shape ops.AttentionShape, q, k []float64, head, distance in
 		s += slopes[head] * float64(distance)
 	}
 	return s
+}
+
+func relBucket(o *ir.Op, distance int) int {
+	return ops.RelBucket(distance, o.Int("rel_buckets"), o.Int("rel_max"), o.Bool("rel_bidirectional"))
 }
 
 func fieldIndex(s *ir.StateType, name string) int {

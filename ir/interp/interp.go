@@ -20,11 +20,12 @@ func Run(m *ir.Module, graph string, step *Step, w Weights, st *States) ([]*tens
 	if st == nil {
 		st = NewStates()
 	}
-	s, err := step.filled(st)
+	onSources := g.WritesSource()
+	s, err := step.filled(st, onSources)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{step: s, weights: w, states: st, vals: map[*ir.Value][]*tensor.Tensor{}, members: 1}
+	r := &run{step: s, weights: w, states: st, onSources: onSources, vals: map[*ir.Value][]*tensor.Tensor{}, members: 1}
 	for _, in := range g.Inputs {
 		t, err := s.input(in)
 		if err != nil {
@@ -37,7 +38,7 @@ func Run(m *ir.Module, graph string, step *Step, w Weights, st *States) ([]*tens
 	if err := r.block(g.Body); err != nil {
 		return nil, fmt.Errorf("graph %s: %w", graph, err)
 	}
-	st.commit(s)
+	st.commit(s, onSources)
 	var out []*tensor.Tensor
 	for _, y := range g.Body.Yield {
 		out = append(out, r.vals[y][0])
@@ -47,14 +48,15 @@ func Run(m *ir.Module, graph string, step *Step, w Weights, st *States) ([]*tens
 
 // A run is the state of one step.
 type run struct {
-	step    *Step
-	weights Weights
-	states  *States
-	vals    map[*ir.Value][]*tensor.Tensor // one tensor, or one per member of the par region that defines it
-	index   []int                          // indices of the enclosing repeat and par regions; a par's is set member by member
-	par     int                            // place of the par region in index
-	members int                            // of the enclosing par region; 1 outside
-	iter    int                            // iteration of the innermost repeat, from 0
+	step      *Step
+	weights   Weights
+	states    *States
+	onSources bool                           // the tokens are those of sources
+	vals      map[*ir.Value][]*tensor.Tensor // one tensor, or one per member of the par region that defines it
+	index     []int                          // indices of the enclosing repeat and par regions; a par's is set member by member
+	par       int                            // place of the par region in index
+	members   int                            // of the enclosing par region; 1 outside
+	iter      int                            // iteration of the innermost repeat, from 0
 }
 
 // bind records a value's tensors after comparing them with its type.
@@ -208,12 +210,12 @@ func (r *run) lockstep(o *ir.Op) ([][]*tensor.Tensor, error) {
 // args gives the tensors of an op's arguments for one member; nil for states.
 func (r *run) args(o *ir.Op, member int) ([]*tensor.Tensor, error) {
 	var out []*tensor.Tensor
-	for _, a := range o.Args {
+	for i, a := range o.Args {
 		switch a.Kind {
 		case ir.State:
 			out = append(out, nil)
 		case ir.Weight:
-			t, err := r.weights.Weight(a.Value, r.indexOf(a))
+			t, err := r.weight(o, i)
 			if err != nil {
 				return nil, err
 			}
@@ -226,12 +228,35 @@ func (r *run) args(o *ir.Op, member int) ([]*tensor.Tensor, error) {
 	return out, nil
 }
 
-// indexOf is the index of an array weight or state here.
-func (r *run) indexOf(a ir.Arg) []int {
+// weight gives argument i of an op; all elements of its last index in one
+// tensor where the op takes each.
+func (r *run) weight(o *ir.Op, i int) (*tensor.Tensor, error) {
+	a := o.Args[i]
+	index := r.indexOf(a, o.IndexCount(i))
+	if len(index) == len(a.Count) {
+		return r.weights.Weight(a.Value, index)
+	}
+	last := a.Count[len(a.Count)-1]
+	var out *tensor.Tensor
+	for n := last.Lo; n < last.Hi; n++ {
+		t, err := r.weights.Weight(a.Value, append(slices.Clone(index), n))
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = &tensor.Tensor{DType: t.DType, Shape: append([]int{last.Len()}, t.Shape...)}
+		}
+		out.F = append(out.F, t.F...)
+	}
+	return out, nil
+}
+
+// indexOf is the index of an array weight or state here, of count numbers.
+func (r *run) indexOf(a ir.Arg, count int) []int {
 	if a.Index != nil {
 		return a.Index
 	}
-	return slices.Clone(r.index[:len(a.Count)])
+	return slices.Clone(r.index[:count])
 }
 
 // eval runs one op for one member.
@@ -250,7 +275,7 @@ func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 
 // stateName names one element of an array state.
 func (r *run) stateName(a ir.Arg) string {
-	return ir.Arg{Value: a.Value, Index: r.indexOf(a)}.String()
+	return ir.Arg{Value: a.Value, Index: r.indexOf(a, len(a.Count))}.String()
 }
 
 func (r *run) kvAppend(o *ir.Op, vals []*tensor.Tensor) error {
@@ -272,7 +297,10 @@ func (r *run) kvAppend(o *ir.Op, vals []*tensor.Tensor) error {
 func (r *run) ropeTable(o *ir.Op, pos *tensor.Tensor) ([]*tensor.Tensor, error) {
 	length := map[int]int{}
 	for t, q := range r.step.Seq {
-		length[q] = max(length[q], r.states.Len(q), r.step.Pos[t]+1)
+		length[q] = max(length[q], r.step.Pos[t]+1)
+		if !r.onSources {
+			length[q] = max(length[q], r.states.Len(q))
+		}
 	}
 	out := tensor.New(tensor.F32, len(pos.F), o.Int("dim"))
 	for t, p := range pos.F {

@@ -16,7 +16,14 @@ const maxSlot = 1 << 20
 type States struct {
 	rows  map[stateKey][]*stateRow // by slot; nil where nothing was written
 	lens  map[int]int              // rows of each sequence that later steps see
+	src   map[int]source           // what each sequence has to cross over to
 	steps int                      // steps run so far
+}
+
+// A source is what one step of an encoder left for a sequence.
+type source struct {
+	rows int
+	step int // the step that wrote them
 }
 
 type stateKey struct {
@@ -33,7 +40,7 @@ type stateRow struct {
 
 // NewStates holds no rows.
 func NewStates() *States {
-	return &States{rows: map[stateKey][]*stateRow{}, lens: map[int]int{}}
+	return &States{rows: map[stateKey][]*stateRow{}, lens: map[int]int{}, src: map[int]source{}}
 }
 
 // Len is the number of rows of a sequence that the next step sees.
@@ -43,10 +50,21 @@ func (st *States) Len(seq int) int { return st.lens[seq] }
 // after rejected speculation.
 func (st *States) Truncate(seq, n int) { st.lens[seq] = min(n, st.lens[seq]) }
 
-// commit makes the rows of a step seen by later ones.
-func (st *States) commit(s *Step) {
+// SourceLen is the number of rows of a sequence's source, which attention with
+// the flag cross sees.
+func (st *States) SourceLen(seq int) int { return st.src[seq].rows }
+
+// commit makes the rows of a step seen by later ones. A step on sources
+// replaces the source of each of its sequences.
+func (st *States) commit(s *Step, onSources bool) {
 	for t, q := range s.Seq {
-		st.lens[q] = max(st.lens[q], s.Slot[t]+1)
+		if !onSources {
+			st.lens[q] = max(st.lens[q], s.Slot[t]+1)
+			continue
+		}
+		if st.src[q].step != st.steps || st.src[q].rows <= s.Slot[t] {
+			st.src[q] = source{s.Slot[t] + 1, st.steps}
+		}
 	}
 	st.steps++
 }
@@ -72,24 +90,49 @@ func (st *States) write(v *ir.Value, name string, s *Step, t int, fields [][]flo
 	return nil
 }
 
+// A view says which rows of its sequence a token sees.
+type view struct {
+	causal, cross bool
+	window        int
+	source        bool // the state is a source state
+}
+
 // visible lists the rows that token t sees, in order of slots.
-func (st *States) visible(name string, s *Step, t int, causal bool, window int) []*stateRow {
+func (st *States) visible(name string, s *Step, t int, v view) []*stateRow {
 	var out []*stateRow
-	for slot, r := range st.rows[stateKey{name, s.Seq[t]}] {
+	seq := s.Seq[t]
+	for slot, r := range st.rows[stateKey{name, seq}] {
 		switch {
 		case r == nil:
+			continue
+		case v.cross:
+			if r.step == st.src[seq].step && slot < st.src[seq].rows {
+				out = append(out, r)
+			}
 			continue
 		case r.step == st.steps: // written in this step
 			if s.Mask != nil && !s.Mask[t][r.token] {
 				continue
 			}
-		case slot >= st.lens[s.Seq[t]]:
+		case v.source || slot >= st.lens[seq]:
 			continue
 		}
-		if causal && r.pos > s.Pos[t] || window > 0 && r.pos <= s.Pos[t]-window {
-			continue
+		if v.sees(s.Pos[t], r.pos) {
+			out = append(out, r)
 		}
-		out = append(out, r)
 	}
 	return out
+}
+
+// sees says whether a token sees a row by their positions.
+func (v view) sees(own, row int) bool {
+	switch {
+	case v.causal && row > own:
+		return false
+	case v.window == 0:
+		return true
+	case v.causal:
+		return row > own-v.window
+	}
+	return row >= own-v.window && row <= own+v.window
 }

@@ -11,7 +11,7 @@ import (
 // All slices but Wanted have one entry per token, or are nil.
 type Step struct {
 	IDs    []int                     // token ids
-	Pos    []int                     // position of each token; nil: counting on from the rows its sequence holds
+	Pos    []int                     // position of each token; nil: counting on from the rows its sequence holds, in a graph on sources from 0
 	Seq    []int                     // sequence of each token; nil: all 0
 	Slot   []int                     // state row that each token writes; nil: Pos
 	Types  []int                     // token types; nil: all 0
@@ -22,8 +22,9 @@ type Step struct {
 }
 
 // filled gives the step with every default written out and its lengths
-// checked. A step without ids has as many tokens as Pos.
-func (s *Step) filled(st *States) (*Step, error) {
+// checked. A step without ids has as many tokens as Pos. On sources, positions
+// count from 0, because a source comes whole.
+func (s *Step) filled(st *States, onSources bool) (*Step, error) {
 	f := *s
 	n := max(len(s.IDs), len(s.Pos))
 	if f.Seq == nil {
@@ -35,7 +36,11 @@ func (s *Step) filled(st *States) (*Step, error) {
 	if f.Pos == nil {
 		next := map[int]int{}
 		for _, q := range f.Seq {
-			f.Pos = append(f.Pos, st.Len(q)+next[q])
+			held := st.Len(q)
+			if onSources {
+				held = 0
+			}
+			f.Pos = append(f.Pos, held+next[q])
 			next[q]++
 		}
 	}

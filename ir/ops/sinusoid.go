@@ -37,7 +37,7 @@ var Sinusoid = &ir.OpDef{
 		return one(f32(n, ir.N(dim)), nil)
 	},
 	Eval: func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
-		half := o.Int("dim") / 2
+		half, freqs := o.Int("dim")/2, SinusoidFreqs(o)
 		out := tensor.New(tensor.F32, len(in[0].F), 2*half)
 		for t, p := range in[0].F {
 			for c := range half {
@@ -45,7 +45,7 @@ var Sinusoid = &ir.OpDef{
 				if o.Word("layout") == "pairs" {
 					s, k = 2*c, 2*c+1
 				}
-				row(out, t)[s], row(out, t)[k] = math.Sincos(sinusoidAngle(o, int(p)+o.Int("offset"), c))
+				row(out, t)[s], row(out, t)[k] = math.Sincos(sinusoidAngle(o, int(p)+o.Int("offset"), c, freqs))
 			}
 		}
 		return []*tensor.Tensor{out}, nil
@@ -53,11 +53,11 @@ var Sinusoid = &ir.OpDef{
 }
 
 // sinusoidAngle is angle c of a position, the offset added.
-func sinusoidAngle(o *ir.Op, pos, c int) float64 {
+func sinusoidAngle(o *ir.Op, pos, c int, freqs []float32) float64 {
 	if o.Word("exponent") == "dim" {
 		return float64(pos) / math.Pow(10000, 2*float64(c)/float64(o.Int("dim")))
 	}
-	return float64(float32(pos) * SinusoidFreqs(o)[c])
+	return float64(float32(pos) * freqs[c])
 }
 
 // SinusoidFreqs gives the dim/2 factors of the positions, in the float32

@@ -1,0 +1,54 @@
+package ir
+
+// sources checks that tokens of a source and tokens of the sequence itself do
+// not mix: a graph that writes source states runs on the tokens of sources
+// alone, reads only what it writes, and leaves the rest to other graphs, whose
+// attention crosses over.
+func (v *verifier) sources() {
+	type write struct {
+		graph *Graph
+		state *Value
+	}
+	wrote := map[write]bool{}
+	first := map[*Graph]Arg{} // the first state that a graph writes
+	eachStateUse(v.mod, func(g *Graph, o *Op, a Arg) {
+		if !o.Def.Is(Writes) || a.State == nil {
+			return
+		}
+		wrote[write{g, a.Value}] = true
+		if f, ok := first[g]; !ok {
+			first[g] = a
+		} else if f.State.Source != a.State.Source {
+			v.errs.addf(o.Pos, "graph %s: %s: writes %s, but the graph also writes %s; only one of them is a source state", g.Name, opName(o), a, f)
+		}
+	})
+	eachStateUse(v.mod, func(g *Graph, o *Op, a Arg) {
+		if !o.Def.Is(Reads) || a.State == nil || !a.State.Source {
+			return
+		}
+		d := o.Def.Attr("cross")
+		cross := d != nil && d.Kind == BoolAttr && o.checkAttrs() == nil && o.Bool("cross")
+		switch own := wrote[write{g, a.Value}]; {
+		case cross && own:
+			v.errs.addf(o.Pos, "graph %s: %s: crosses over to %s, which the same graph writes", g.Name, opName(o), a)
+		case !cross && !own:
+			v.errs.addf(o.Pos, "graph %s: %s: reads source state %s, which the graph does not write, without cross", g.Name, opName(o), a)
+		}
+	})
+}
+
+// WritesSource says whether the graph runs on the tokens of sources: whether
+// it writes a source state.
+func (g *Graph) WritesSource() bool {
+	for o := range g.All() {
+		if !o.Def.Is(Writes) {
+			continue
+		}
+		for _, a := range o.Args {
+			if a.Kind == State && a.State.Source {
+				return true
+			}
+		}
+	}
+	return false
+}
