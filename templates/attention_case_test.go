@@ -158,8 +158,8 @@ func (c *attentionCase) whole() *attentionStep {
 }
 
 // inParts runs each sequence alone, in steps of at most `most` tokens, each
-// with another number of threads.
-func (c *attentionCase) inParts(r *rand.Rand, lib *attentionLib, dt tensor.DType, most int) []float32 {
+// with some number of threads.
+func (c *attentionCase) inParts(r *rand.Rand, lib *attentionLib, dt tensor.DType, most, threads int) []float32 {
 	var out []float32
 	for s := range c.past {
 		for from, end := int(c.first[s]), int(c.first[s+1]); from < end; {
@@ -168,7 +168,7 @@ func (c *attentionCase) inParts(r *rand.Rand, lib *attentionLib, dt tensor.DType
 				c: c, from: from, to: to, first: []int32{0, int32(to - from)}, past: []int32{c.slot[from]},
 				pageAt: []int32{0, c.pageAt[s+1] - c.pageAt[s]}, ids: c.page[c.pageAt[s]:c.pageAt[s+1]],
 			}
-			out = append(out, c.call(lib, dt, step, 1+r.IntN(4))...)
+			out = append(out, c.call(lib, dt, step, 1+r.IntN(threads))...)
 			from = to
 		}
 	}

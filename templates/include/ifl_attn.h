@@ -15,7 +15,8 @@
 #define IFL_ATTN_SPLIT 12 /* most query rows in a unit whose chunks may go to different threads */
 #define IFL_LOG2E 1.44269504088896341f
 
-/* One thread's part of the scratch, in floats: the states of a block of rows, one tile of outputs, and the partial states of `chunks` chunks. A state row is vdim16 outputs; m and l of all rows come first. */
+/* One thread's part of the scratch, in floats: the states of a block of rows, one tile of outputs, and the partial states
+ * of `chunks` chunks. A state row is vdim16 outputs; m and l of all rows come first. */
 static inline int64_t ifl_attn_state_floats(int rows, int vdim) { return (int64_t)rows * ifl_round16(vdim) + 2 * ifl_round16(rows); }
 static inline int64_t ifl_attn_fixed_floats(int vdim) {
   return ifl_attn_state_floats(IFL_ATTN_BLOCK, vdim) + 8 * (int64_t)ifl_round16(vdim);

@@ -3,10 +3,8 @@
  * Elements are f32, f16 or bf16, rounded to nearest even; f16 saturates at ±65504 and keeps NaN. */
 #pragma once
 #include "ifl_step.h"
+#include "ifl_vec.h"
 #include <string.h>
-#ifdef __AVX512F__
-#include <immintrin.h>
-#endif
 
 #define IFL_PAGE_ROWS 64
 
@@ -32,28 +30,9 @@ static inline int64_t ifl_kv_value_at(int row, int head, int kv_heads, int dim, 
   return (int64_t)IFL_PAGE_ROWS * kv_heads * ifl_round16(dim) + ((int64_t)head * IFL_PAGE_ROWS + row) * ifl_round16(vdim);
 }
 
-static inline uint32_t ifl_f32_bits(float x) {
-  uint32_t u;
-  memcpy(&u, &x, 4);
-  return u;
-}
-
-static inline uint16_t ifl_f16_of_f32(float x) {
-  uint32_t u = ifl_f32_bits(x), sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
-  if (a > 0x7f800000) return (uint16_t)(sign | 0x7e00); /* NaN */
-  if (a >= 0x477ff000) return (uint16_t)(sign | 0x7bff);
-  if (a >= 0x38800000) return (uint16_t)(sign | ((a + 0xfff + (a >> 13 & 1) - 0x38000000) >> 13));
-  if (a < 0x33000000) return (uint16_t)sign; /* below half of the smallest subnormal */
-  uint32_t shift = 126 - (a >> 23), m = (a & 0x7fffff) | 0x800000;
-  uint32_t half = 1u << (shift - 1), low = m & (2 * half - 1), r = m >> shift;
-  return (uint16_t)(sign | (r + (low > half || (low == half && (r & 1)))));
-}
-
-static inline uint16_t ifl_bf16_of_f32(float x) {
-  uint32_t u = ifl_f32_bits(x);
-  if ((u & 0x7fffffff) > 0x7f800000) return (uint16_t)(u >> 16 | 0x40);
-  return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
+/* Sixteen numbers as the state keeps them. The bounds come first, so that NaN passes. */
+IFL_INLINE ifl_v16h ifl_kv_f16(ifl_v16 x) { return ifl_to_f16(ifl_min(ifl_set1(65504.0f), ifl_max(ifl_set1(-65504.0f), x))); }
+IFL_INLINE ifl_v16h ifl_kv_bf16(ifl_v16 x) { return ifl_to_bf16(x); }
 
 /* ifl_kv_put_TYPE writes the key (dim floats) and the value (vdim floats) of one KV head into row 0…63 of a page; k or v
  * may be NULL: that part is left as it is. */
@@ -66,26 +45,22 @@ static inline void ifl_kv_put_f32(uint8_t *page, int row, int head, int kv_heads
   if (v) memcpy(p + ifl_kv_value_at(row, head, kv_heads, dim, vdim), v, (size_t)vdim * 4);
 }
 
-static inline void ifl_kv_put_f16(uint8_t *page, int row, int head, int kv_heads, int dim, int vdim, const float *k, const float *v) {
-  uint16_t *p = (uint16_t *)page;
-  if (k) {
-    uint16_t *to = p + ifl_kv_key_at(row, head, dim);
-    for (int d = 0; d < dim; d++) to[(int64_t)d * 16] = ifl_f16_of_f32(k[d]);
+#define IFL_KV_PUT_16_(type)                                                                                          \
+  static inline void ifl_kv_put_##type(uint8_t *page, int row, int head, int kv_heads, int dim, int vdim,             \
+                                       const float *k, const float *v) {                                              \
+    uint16_t *p = (uint16_t *)page, h[16];                                                                            \
+    uint16_t *to = p + ifl_kv_key_at(row, head, dim);                                                                 \
+    for (int d = 0; k && d < dim; d += 16) {                                                                          \
+      int n = dim - d < 16 ? dim - d : 16;                                                                            \
+      ifl_store_h(h, ifl_kv_##type(n < 16 ? ifl_load_n(k + d, n) : ifl_load(k + d)));                                 \
+      for (int i = 0; i < n; i++, to += 16) *to = h[i];                                                               \
+    }                                                                                                                 \
+    to = p + ifl_kv_value_at(row, head, kv_heads, dim, vdim);                                                         \
+    for (int d = 0; v && d < vdim; d += 16) {                                                                         \
+      int n = vdim - d < 16 ? vdim - d : 16;                                                                          \
+      ifl_store_h(h, ifl_kv_##type(n < 16 ? ifl_load_n(v + d, n) : ifl_load(v + d)));                                 \
+      memcpy(to + d, h, (size_t)n * 2);                                                                               \
+    }                                                                                                                 \
   }
-  if (v) {
-    uint16_t *to = p + ifl_kv_value_at(row, head, kv_heads, dim, vdim);
-    for (int d = 0; d < vdim; d++) to[d] = ifl_f16_of_f32(v[d]);
-  }
-}
-
-static inline void ifl_kv_put_bf16(uint8_t *page, int row, int head, int kv_heads, int dim, int vdim, const float *k, const float *v) {
-  uint16_t *p = (uint16_t *)page;
-  if (k) {
-    uint16_t *to = p + ifl_kv_key_at(row, head, dim);
-    for (int d = 0; d < dim; d++) to[(int64_t)d * 16] = ifl_bf16_of_f32(k[d]);
-  }
-  if (v) {
-    uint16_t *to = p + ifl_kv_value_at(row, head, kv_heads, dim, vdim);
-    for (int d = 0; d < vdim; d++) to[d] = ifl_bf16_of_f32(v[d]);
-  }
-}
+IFL_KV_PUT_16_(f16)
+IFL_KV_PUT_16_(bf16)

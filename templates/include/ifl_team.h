@@ -2,7 +2,10 @@
  *
  * A step is one ifl_team_run; inside it the members meet at ifl_barrier (ifl_kernel.h) and never leave C. A member that
  * waits spins for IFL_SPIN_NS and then sleeps in the kernel, so a step costs nanoseconds a barrier on idle cores, and a
- * member whose core is taken away holds the others up only for as long as the scheduler does. */
+ * member whose core is taken away holds the others up only for as long as the scheduler does.
+ *
+ * Measured with steps of 150 barriers on a busy machine of two cores, plus one busy loop, in steps a second: spinning
+ * without end 2-4, pinned 17-24, this (unpinned) 50-97, one thread 42-50. So pin only where nothing else runs. */
 #pragma once
 #include "ifl_kernel.h"
 
