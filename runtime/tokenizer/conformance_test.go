@@ -16,6 +16,10 @@ type expectedFile struct {
 		Size    int              `json:"size"`
 		Special map[string]int32 `json:"special_tokens"`
 		Cases   []expectedCase   `json:"cases"`
+		Pair    struct {
+			IDs   []int32 `json:"ids"`
+			Types []int32 `json:"types"`
+		} `json:"pair"`
 	} `json:"tokenizer"`
 }
 
@@ -120,6 +124,12 @@ func TestConformance(t *testing.T) {
 				}
 			}
 			checkCases(t, tok, want.Tokenizer.Cases)
+			if pair := want.Tokenizer.Pair; pair.IDs != nil {
+				ids, types := tok.EncodePair("Hello, world!", "12 dogs")
+				if !slices.Equal(ids, pair.IDs) || (pair.Types != nil && !slices.Equal(types, pair.Types)) {
+					t.Errorf("EncodePair = %v %v, want %v %v", ids, types, pair.IDs, pair.Types)
+				}
+			}
 			data, err := tok.Marshal()
 			if err != nil {
 				t.Fatal(err)

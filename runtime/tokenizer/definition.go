@@ -64,6 +64,8 @@ type spDef struct {
 	UnkSurface        string `json:"unk_surface,omitempty"`
 	// Target lists the pieces of the model that decodes, if it is another one.
 	Target []string `json:"target,omitempty"`
+	// TargetVocab is the vocabulary of ids to decode, if it is another one.
+	TargetVocab map[string]int32 `json:"target_vocab,omitempty"`
 }
 
 type vocabEntry struct {
@@ -119,6 +121,7 @@ type component struct {
 	Length           int    `json:"length,omitempty"`
 
 	Single        []templatePiece          `json:"single,omitempty"`
+	Pair          []templatePiece          `json:"pair,omitempty"`
 	SpecialTokens map[string]templateToken `json:"special_tokens,omitempty"`
 	Sep           *tokenPair               `json:"sep,omitempty"`
 	Cls           *tokenPair               `json:"cls,omitempty"`

@@ -367,7 +367,7 @@ func (v *ggufVocab) bertEdges() *component {
 			after = []edgeToken{{v.tokens[id], id}}
 		}
 	}
-	return templateOf(before, after)
+	return templateOf(before, after).withPair()
 }
 
 func (v *ggufVocab) unigram() (*definition, error) {

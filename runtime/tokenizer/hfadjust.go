@@ -1,6 +1,9 @@
 package tokenizer
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // classTraits says how a tokenizer class of transformers changes what
 // tokenizer.json says when it loads it.
@@ -85,6 +88,15 @@ func (c *hfConfig) edges(d *definition, traits classTraits) {
 		after = append(after, edgeToken{text, id})
 	}
 	d.PostProcessor = templateOf(before, after)
+	second := templateOf(before, after).Single
+	for i := range second {
+		if p := &second[i]; p.Sequence != nil {
+			p.Sequence = &templateRef{ID: "B", TypeID: 1}
+		} else {
+			p.SpecialToken.TypeID = 1
+		}
+	}
+	d.PostProcessor.Pair = slices.Concat(d.PostProcessor.Single, second)
 }
 
 // edgeToken is a special token around a text.
@@ -105,5 +117,20 @@ func templateOf(before, after []edgeToken) *component {
 	put(before)
 	c.Single = append(c.Single, templatePiece{Sequence: &templateRef{ID: "A"}})
 	put(after)
+	return c
+}
+
+// withPair adds BERT's layout of pairs: A and what is behind it in segment 0, B
+// and another copy of what is behind it in segment 1.
+func (c *component) withPair() *component {
+	c.Pair = append(c.Pair, c.Single...)
+	c.Pair = append(c.Pair, templatePiece{Sequence: &templateRef{ID: "B", TypeID: 1}})
+	after := false
+	for _, p := range c.Single {
+		if after {
+			c.Pair = append(c.Pair, templatePiece{SpecialToken: &templateRef{ID: p.SpecialToken.ID, TypeID: 1}})
+		}
+		after = after || p.Sequence != nil
+	}
 	return c
 }

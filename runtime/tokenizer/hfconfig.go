@@ -26,7 +26,7 @@ type hfConfig struct {
 	SrcLang       string                     `json:"src_lang"`
 	TgtLang       string                     `json:"tgt_lang"`
 	LanguageCodes string                     `json:"language_codes"`
-	MadeUpWords   int                        `json:"num_madeup_words"`
+	SeparateVocab bool                       `json:"separate_vocabs"`
 	Legacy        *bool                      `json:"legacy"`
 	ExtraIDs      *int                       `json:"extra_ids"`
 	Raw           map[string]json.RawMessage `json:"-"`

@@ -51,7 +51,8 @@ func loadM2M100(f Files, c *hfConfig) (*definition, error) {
 }
 
 // loadMarian reads vocab.json with source.spm and target.spm: the source model
-// encodes, the target model decodes.
+// encodes, the target model decodes, from target_vocab.json where the two sides
+// have vocabularies of their own.
 func loadMarian(f Files, c *hfConfig) (*definition, error) {
 	d, _, err := spOverVocab(f, "source.spm", "vocab.json")
 	if err != nil {
@@ -71,6 +72,11 @@ func loadMarian(f Files, c *hfConfig) (*definition, error) {
 		}
 		for _, p := range target.Pieces {
 			d.Model.SentencePiece.Target = append(d.Model.SentencePiece.Target, p.Text)
+		}
+	}
+	if data := f["target_vocab.json"]; c.SeparateVocab && len(data) > 0 {
+		if err := json.Unmarshal(data, &d.Model.SentencePiece.TargetVocab); err != nil {
+			return nil, wrap("target_vocab.json", err)
 		}
 	}
 	if eos, ok := c.special["eos"]; ok {
@@ -169,14 +175,14 @@ func loadVocabMerges(f Files, c *hfConfig) (*definition, error) {
 	if traits.nfc {
 		d.Normalizer = &component{Type: "NFC"}
 	}
-	before, after := []string(nil), []string(nil)
+	cls, sep := c.firstNamed(vocab, []string{"cls", "bos"}), c.firstNamed(vocab, []string{"sep", "eos"})
 	switch {
-	case traits.clsSep:
-		before, after = []string{"cls", "bos"}, []string{"sep", "eos"}
+	case traits.clsSep && cls != nil && sep != nil:
+		d.PostProcessor = &component{Type: "RobertaProcessing",
+			Cls: &tokenPair{cls[0].text, cls[0].id}, Sep: &tokenPair{sep[0].text, sep[0].id}}
 	case isTrue(c.AddBOS):
-		before = []string{"bos"}
+		d.PostProcessor = templateOf(c.firstNamed(vocab, []string{"bos"}), nil)
 	}
-	d.PostProcessor = templateOf(c.firstNamed(vocab, before), c.firstNamed(vocab, after))
 	return d, nil
 }
 
@@ -232,7 +238,7 @@ func loadWordPiece(f Files, c *hfConfig) (*definition, error) {
 			StripAccents: c.StripAccents, HandleChineseChars: ptr(orTrue(c.ChineseChars))},
 		PreTokenizer:  &component{Type: "BertPreTokenizer"},
 		Decoder:       &component{Type: "WordPiece"},
-		PostProcessor: templateOf(c.firstNamed(ids, []string{"cls"}), c.firstNamed(ids, []string{"sep"})),
+		PostProcessor: templateOf(c.firstNamed(ids, []string{"cls"}), c.firstNamed(ids, []string{"sep"})).withPair(),
 		Model: modelDef{Type: "WordPiece", Prefix: "##", MaxWordChars: 100, Vocab: sortedVocab(ids),
 			UnkToken: ptr(c.special["unk"].Content)},
 	}

@@ -47,7 +47,7 @@ func (s *Stream) Flush() string {
 }
 
 func (s *Stream) add(id int32) {
-	token, ok := s.t.lookup(id)
+	token, ok := s.t.decodeToken(id)
 	if !ok || (s.skipSpecial && s.t.added.special[token]) {
 		return
 	}

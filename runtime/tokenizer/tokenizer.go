@@ -15,7 +15,9 @@ type Tokenizer struct {
 	pre     preTokenizer
 	model   model
 	post    postProcessor
+	pair    pairTemplate
 	decoder []stageMaker
+	target  *vocabulary // of the ids to decode; nil: vocab
 }
 
 // build makes a tokenizer of its definition.
@@ -41,9 +43,13 @@ func build(d *definition) (*Tokenizer, error) {
 	if t.post, err = buildPost(d.PostProcessor, 0); err != nil {
 		return nil, err
 	}
+	if t.pair, err = buildPair(d.PostProcessor, 0); err != nil {
+		return nil, err
+	}
 	if d.Decoder != nil && d.Decoder.Type == "SentencePiece" && d.Model.SentencePiece != nil {
 		t.decoder = []stageMaker{newSPStage(d, t.vocab, t.added)}
-		return t, nil
+		t.target, err = targetVocabulary(d.Model.SentencePiece.TargetVocab)
+		return t, err
 	}
 	if t.decoder, err = buildDecoder(d.Decoder, 0); err != nil {
 		return nil, err
@@ -94,6 +100,25 @@ func (t *Tokenizer) lookup(id int32) (string, bool) {
 	}
 	token := t.vocab.tokens[id]
 	return token, token != "" || t.vocab.ids[""] == id
+}
+
+// targetVocabulary is nil where there is no vocabulary for decoding alone.
+func targetVocabulary(ids map[string]int32) (*vocabulary, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return newVocabulary(sortedVocab(ids))
+}
+
+// decodeToken finds the token that an id stands for in output.
+func (t *Tokenizer) decodeToken(id int32) (string, bool) {
+	if _, added := t.added.byID[id]; added || t.target == nil {
+		return t.lookup(id)
+	}
+	if id < 0 || int(id) >= len(t.target.tokens) {
+		return "", false
+	}
+	return t.target.tokens[id], true
 }
 
 // Token gives the token's own spelling (with marks such as "Ġ" or "▁"), "" for

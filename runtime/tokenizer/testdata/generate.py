@@ -124,8 +124,9 @@ def record(folder, tok):
             "text": t, "ids": ids, "ids_plain": tok(t, add_special_tokens=False)["input_ids"], "decoded": tok.decode(ids),
             "decoded_skip_special": tok.decode(ids, skip_special_tokens=True),
         })
+    pair = tok("Hello, world!", "12 dogs")
     special = {t: tok.convert_tokens_to_ids(t) for t in tok.all_special_tokens}
-    write(HERE / folder / "expected.json", {"tokenizer": {"class": type(tok).__name__, "size": len(tok), "special_tokens": special, "cases": cases}})
+    write(HERE / folder / "expected.json", {"tokenizer": {"class": type(tok).__name__, "size": len(tok), "special_tokens": special, "pair": {"ids": pair["input_ids"], "types": pair.get("token_type_ids")}, "cases": cases}})
 
 
 KEEP = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "merges.txt", "vocab.txt", "added_tokens.json",

@@ -1,0 +1,86 @@
+package tokenizer
+
+import "fmt"
+
+// pairTemplate lays out two texts: fixed tokens and the places of the texts,
+// each with the segment (token type) its ids belong to.
+type pairTemplate []pairPart
+
+type pairPart struct {
+	ids      []int32
+	sequence byte // 'A', 'B' or 0 for ids
+	typeID   int32
+}
+
+// buildPair finds the layout of pairs; nil joins the two texts as they are.
+func buildPair(c *component, depth int) (pairTemplate, error) {
+	if c == nil || depth > maxComponentDepth {
+		return nil, nil
+	}
+	switch c.Type {
+	case "Sequence":
+		for i := range c.Processors {
+			if p, err := buildPair(&c.Processors[i], depth+1); p != nil || err != nil {
+				return p, err
+			}
+		}
+	case "BertProcessing", "RobertaProcessing":
+		cls, sep := []int32{c.Cls.ID}, []int32{c.Sep.ID}
+		if c.Type == "BertProcessing" {
+			return pairTemplate{{ids: cls}, {sequence: 'A'}, {ids: sep}, {sequence: 'B', typeID: 1}, {ids: sep, typeID: 1}}, nil
+		}
+		return pairTemplate{{ids: cls}, {sequence: 'A'}, {ids: sep}, {ids: sep}, {sequence: 'B'}, {ids: sep}}, nil
+	case "TemplateProcessing":
+		return c.pairParts()
+	}
+	return nil, nil
+}
+
+func (c *component) pairParts() (pairTemplate, error) {
+	var out pairTemplate
+	layout := c.Pair
+	for _, t := range c.Single {
+		if len(c.Pair) == 0 { // B follows A directly
+			layout = append(layout, t)
+			if t.Sequence != nil {
+				layout = append(layout, templatePiece{Sequence: &templateRef{ID: "B"}})
+			}
+		}
+	}
+	for i, t := range layout {
+		switch {
+		case t.Sequence != nil && (t.Sequence.ID == "A" || t.Sequence.ID == "B"):
+			out = append(out, pairPart{sequence: t.Sequence.ID[0], typeID: int32(t.Sequence.TypeID)})
+		case t.SpecialToken != nil:
+			token, ok := c.SpecialTokens[t.SpecialToken.ID]
+			if !ok {
+				return nil, fmt.Errorf("post_processor: template token %q is not among special_tokens", t.SpecialToken.ID)
+			}
+			out = append(out, pairPart{ids: token.IDs, typeID: int32(t.SpecialToken.TypeID)})
+		default:
+			return nil, fmt.Errorf("post_processor: element %d of the pair template is neither a special token nor A or B", i)
+		}
+	}
+	return out, nil
+}
+
+// EncodePair turns two texts (such as question and answer) into one list of ids
+// and the segment of each id, with the special tokens of the post-processor.
+func (t *Tokenizer) EncodePair(a, b string) (ids, typeIDs []int32) {
+	template := t.pair
+	if template == nil {
+		template = pairTemplate{{sequence: 'A'}, {sequence: 'B', typeID: 1}}
+	}
+	texts := map[byte][]int32{'A': t.encode(validUTF8(a)), 'B': t.encode(validUTF8(b))}
+	for _, p := range template {
+		part := p.ids
+		if p.sequence != 0 {
+			part = texts[p.sequence]
+		}
+		ids = append(ids, part...)
+		for range part {
+			typeIDs = append(typeIDs, p.typeID)
+		}
+	}
+	return ids, typeIDs
+}
