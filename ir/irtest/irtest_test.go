@@ -16,31 +16,42 @@ var update = flag.Bool("update", false, "rewrite the expected output")
 
 func TestRandomModules(t *testing.T) {
 	t.Parallel()
-	texts := map[string]bool{}
-	for seed := range uint64(40) {
-		m := Random(seed)
-		if err := ir.Verify(m); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		texts[m.String()] = true
-		again, err := ir.Parse("again.ir", []byte(m.String()), ops.Table)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		if !ir.Equal(m, again) {
-			t.Errorf("seed %d: printing and reading changes it:\n%s", seed, ir.Diff(m.String(), again.String()))
-		}
-		if ir.DCE(m) {
-			t.Errorf("seed %d: DCE finds something dead:\n%s", seed, ir.Diff(again.String(), m.String()))
-		}
-		if seed < 6 {
-			if err := Compare(m, again, seed, 0); err != nil {
-				t.Errorf("seed %d: %v", seed, err)
+	for name, random := range map[string]func(uint64) *ir.Module{"Random": Random, "RandomMoE": RandomMoE, "RandomSeq2Seq": RandomSeq2Seq} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			texts := map[string]bool{}
+			for seed := range uint64(40) {
+				checkRandom(t, random(seed), seed)
+				texts[random(seed).String()] = true
 			}
-		}
+			if len(texts) < 36 {
+				t.Errorf("40 seeds give only %d modules", len(texts))
+			}
+		})
 	}
-	if len(texts) < 36 {
-		t.Errorf("40 seeds give only %d modules", len(texts))
+}
+
+// checkRandom demands that a module is sound, is read back as printed, has
+// nothing dead and runs.
+func checkRandom(t *testing.T, m *ir.Module, seed uint64) {
+	t.Helper()
+	if err := ir.Verify(m); err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	again, err := ir.Parse("again.ir", []byte(m.String()), ops.Table)
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	if !ir.Equal(m, again) {
+		t.Errorf("seed %d: printing and reading changes it:\n%s", seed, ir.Diff(m.String(), again.String()))
+	}
+	if ir.DCE(m) {
+		t.Errorf("seed %d: DCE finds something dead:\n%s", seed, ir.Diff(again.String(), m.String()))
+	}
+	if seed < 6 {
+		if err := Compare(m, again, seed, 0); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/ops"
 )
 
 // Random makes a small decoder module up: the shape of Llama, with variations
@@ -14,18 +13,18 @@ import (
 // order and element types. One seed always gives the same module, and every
 // module passes ir.Verify.
 func Random(seed uint64) *ir.Module {
-	m, err := ir.Parse("random.ir", []byte(RandomText(seed)), ops.Table)
-	if err != nil {
-		panic("bug: random module: " + err.Error())
-	}
-	return m
+	return mustParse(RandomText(seed))
 }
 
 // RandomText is the text of Random.
 func RandomText(seed uint64) string {
-	r := &maker{rng: rand.New(rand.NewPCG(seed, 0x69666c77))}
+	return newMaker(seed).module()
+}
+
+func newMaker(seed uint64) *maker {
+	r := &maker{rng: rand.New(rand.NewPCG(seed, 0x69666c77)), state: "kv"}
 	r.choose()
-	return r.module()
+	return r
 }
 
 // A maker holds the choices of one random module.
@@ -42,6 +41,10 @@ type maker struct {
 	ropeDim, window        int
 	softcap                bool
 	fresh                  int
+	experts, topK          int    // of a mixture; 0 experts: a plain feed-forward network
+	state, prefix          string // of the stack of layers being written
+	source, crossing       bool   // an encoder's layers; layers that cross over to %cross
+	relative               bool   // a table of biases in place of slopes
 }
 
 func (r *maker) coin() bool                 { return r.rng.IntN(2) == 0 }
@@ -81,12 +84,21 @@ func (r *maker) op(base, format string, args ...any) string {
 
 // weight declares a weight of every layer, once, and gives its name.
 func (r *maker) weight(name, elem string, shape ...int) string {
-	decl := fmt.Sprintf("weight @%s[%d] : %s[%s] from \"layer.{i}.%s\"\n", name, r.layers, elem,
-		strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ", "), "[]"), name)
+	name = r.prefix + name
+	r.declare("weight @%s[%d] : %s[%s] from \"layer.{i}.%s\"\n", name, r.layers, elem, sizes(shape), name)
+	return "@" + name
+}
+
+func sizes(shape []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ", "), "[]")
+}
+
+// declare writes a declaration unless it stands there already.
+func (r *maker) declare(format string, args ...any) {
+	decl := fmt.Sprintf(format, args...)
 	if !strings.Contains(r.decls.String(), decl) {
 		r.decls.WriteString(decl)
 	}
-	return "@" + name
 }
 
 func (r *maker) module() string {
@@ -132,6 +144,10 @@ func (r *maker) layer(x, index string, window int) string {
 		a = r.op("a", "%s %s, %s%s {eps=1e-05}", r.norm, a, r.weight("post_norm", "f32", r.width), index)
 	}
 	x1 := r.op("y", "add %s, %s", x, a)
+	if r.crossing {
+		c := r.op("h", "%s %s, %s%s {eps=1e-05}", r.norm, x1, r.weight("cross_norm", "f32", r.width), index)
+		x1 = r.op("y", "add %s, %s", x1, r.cross(c, index))
+	}
 	g := r.op("g", "%s %s, %s%s {eps=1e-05}", r.norm, x1, r.weight("ffn_norm", "f32", r.width), index)
 	return r.op("y", "add %s, %s", x1, r.mlp(g, index))
 }
@@ -153,23 +169,43 @@ func (r *maker) attention(h, index string, window int) string {
 		q = r.op("q", "rmsnorm %s, %s%s {eps=1e-06, heads=%d}", q, r.weight("q_norm", "f32", r.dim), index, r.heads)
 		k = r.op("k", "rmsnorm %s, %s%s {eps=1e-06, heads=%d}", k, r.weight("k_norm", "f32", r.dim), index, r.kvHeads)
 	}
-	alibi := ""
 	if r.rope {
 		q = r.op("q", "rope %s, %%cs {heads=%d, pairs=%s}", q, r.heads, r.pairs)
 		k = r.op("k", "rope %s, %%cs {heads=%d, pairs=%s}", k, r.kvHeads, r.pairs)
-	} else {
+	}
+	fmt.Fprintf(&r.body, "kv_append %%%s%s, %s, %s\n", r.state, index, k, v)
+	rel, attrs := r.positions()
+	a := r.op("a", "attention %s, %%%s%s%s {heads=%d, kv_heads=%d, window=%d%s}", q, r.state, index, rel, r.heads, r.kvHeads, window, attrs)
+	return r.linear(a, "o", index, r.width, r.heads*r.dim)
+}
+
+// positions gives what attention takes for positions and order: an argument
+// and attributes.
+func (r *maker) positions() (rel, attrs string) {
+	if !r.source {
+		attrs = ", causal"
+	}
+	switch {
+	case r.relative:
+		r.declare("weight @%srel : f32[8, %d] from \"%srel\"\n", r.prefix, r.heads, r.prefix)
+		rel, attrs = ", @"+r.prefix+"rel", attrs+", rel_buckets=8, rel_max=6"
+		if r.source {
+			attrs += ", rel_bidirectional"
+		}
+	case !r.rope:
 		var slopes []string
 		for i := range r.heads {
 			slopes = append(slopes, fmt.Sprint(1/float64(int(2)<<i)))
 		}
-		alibi = ", alibi=[" + strings.Join(slopes, ", ") + "]"
+		attrs += ", alibi=[" + strings.Join(slopes, ", ") + "]"
 	}
-	fmt.Fprintf(&r.body, "kv_append %%kv%s, %s, %s\n", index, k, v)
-	a := r.op("a", "attention %s, %%kv%s {heads=%d, kv_heads=%d, causal, window=%d%s}", q, index, r.heads, r.kvHeads, window, alibi)
-	return r.linear(a, "o", index, r.width, r.heads*r.dim)
+	return rel, attrs
 }
 
 func (r *maker) mlp(h, index string) string {
+	if r.experts > 0 {
+		return r.mixture(h, index)
+	}
 	u := r.linear(h, "up", index, r.ffn, r.width)
 	if r.gated {
 		g := r.linear(h, "gate", index, r.ffn, r.width)
