@@ -121,11 +121,17 @@ func symbol(t testing.TB, lib uintptr, name string) uintptr {
 	return p
 }
 
-// onEach runs f for every compiler and instruction set.
+// onEach runs f for every compiler and instruction set. With -full the portable
+// text is also compiled for a processor with AVX2, where its vectors are wider.
 func onEach(t *testing.T, f func(t *testing.T, cc string, isa ISA)) {
 	for _, cc := range compilers(t) {
 		for _, isa := range runnable() {
 			t.Run(cc+"/"+isa.Name, func(t *testing.T) { f(t, cc, isa) })
+		}
+		if *full && cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+			isa, _ := findISA("portable")
+			isa.Flags = append([]string{"-march=x86-64-v3"}, isa.Flags...)
+			t.Run(cc+"/portable-avx2", func(t *testing.T) { f(t, cc, isa) })
 		}
 	}
 }

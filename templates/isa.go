@@ -17,14 +17,16 @@ type ISA struct {
 	// golang.org/x/sys/cpu.X86 without "Has".
 	Needs []string
 
-	widths []int // rows of a tile that one function computes at once
-	chains int   // independent accumulators that hide the latency of a dot product
+	widths []int // rows of a tile that one function computes at once, on vectors of 16
+	rows   []int // the same, on vectors as wide as registers
 }
 
 // common are the flags of every variant. A multiply-add is fused only where
 // the source says so; otherwise a result would depend on how the compiler
 // split a loop. Signed zeros, infinities and NaN keep their meaning.
 var common = []string{"-std=gnu11", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"}
+
+var upToSixteen = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
 // isas lists the variants, the best first. -mtune=znver3 gives good code on
 // newer cores too and is known to gcc 12.
@@ -35,10 +37,9 @@ var isas = []ISA{
 			"-mgfni", "-mtune=znver3", "-mprefer-vector-width=512"}, common...),
 		Needs: []string{"AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL", "AVX512VNNI",
 			"AVX512VBMI", "AVX512VBMI2", "AVX512GFNI", "AVX512BF16"},
-		widths: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
-		chains: 4,
+		widths: upToSixteen, rows: upToSixteen,
 	},
-	{Name: "portable", Flags: common, widths: []int{1, 2}, chains: 1},
+	{Name: "portable", Flags: common, widths: []int{1, 2}, rows: []int{1, 4}},
 }
 
 // ISAs lists the instruction sets, the best first; "portable" runs anywhere.

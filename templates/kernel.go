@@ -79,9 +79,11 @@ type unit struct {
 	ISA              string
 	Tile             int
 	Act              string // C name of the activation kind
-	Widths           []int  // rows that one specialised function computes
+	Widths           []int  // attention: rows that one specialised function computes
 	Max              int    // the largest of Widths
-	Accs             int    // accumulators: at least Max; more where several may share a row
+	Rows             []int  // matmul: the same, on vectors of IFL_LANES
+	MaxRows          int    // the largest of Rows
+	Accs             int    // accumulators: at least MaxRows; more where several may share a row
 
 	Block     int  // columns of a tile-block; 1 for plain types
 	Vectors   int  // code vectors as stored in a tile-block
@@ -124,11 +126,11 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	u := &unit{
 		Symbol: k.Symbol(dt), Doc: k.Doc, Sum: k.Sum, Type: dt.String(), Tile: k.Tile, ISA: set.Name,
 		Act: "IFL_" + strings.ToUpper(Act(dt)), Block: dt.Block(),
-		Widths: upTo(set.widths, k.Tile), Signed: dt.IsBlock() && !dt.HasBase(),
+		Widths: upTo(set.widths, k.Tile), Rows: upTo(set.rows, k.Tile), Signed: dt.IsBlock() && !dt.HasBase(),
 	}
-	if len(u.Widths) > 0 {
-		u.Max = slices.Max(u.Widths)
-		u.Accs = max(u.Max, set.chains)
+	if k.Tile > 0 {
+		u.Max, u.MaxRows = slices.Max(u.Widths), slices.Max(u.Rows)
+		u.Accs = max(u.MaxRows, 4)
 	}
 	if u.Block == 1 {
 		return u, nil
