@@ -97,6 +97,18 @@ func TestBadProfiles(t *testing.T) {
 	}
 }
 
+func TestDefaultsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	site := manifest.Site{Name: "x", N: 1, K: 1, DType: "f32", Impls: []string{"a", "b", "c"}, Rows: []int{9, -1, 1}}
+	table, err := Table([]manifest.Site{site}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Describe(site, table); got != "c, rows>=9: a" {
+		t.Errorf("described as %q", got)
+	}
+}
+
 func TestDamagedSite(t *testing.T) {
 	t.Parallel()
 	if _, err := Table([]manifest.Site{{Name: "x", Impls: []string{"a"}}}, nil); err == nil {

@@ -27,10 +27,8 @@ func Table(sites []manifest.Site, p *Profile) ([]byte, error) {
 			return nil, err
 		}
 		row := table[i*Rows:][:Rows]
-		for j, from := range s.Rows {
-			if from >= 0 { // −1: not by default
-				fill(row, from, byte(j))
-			}
+		for _, j := range byRows(s.Rows) {
+			fill(row, s.Rows[j], byte(j))
 		}
 		if p == nil {
 			continue
@@ -45,6 +43,18 @@ func Table(sites []manifest.Site, p *Profile) ([]byte, error) {
 		}
 	}
 	return table, nil
+}
+
+// byRows orders a site's implementations by where they begin, because each
+// serves until the next does; those with −1 are not used by default.
+func byRows(rows []int) (order []int) {
+	for j, from := range rows {
+		if from >= 0 {
+			order = append(order, j)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rows[a] - rows[b] })
+	return order
 }
 
 // fill sets the entries from a number of rows on.
