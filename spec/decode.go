@@ -315,17 +315,22 @@ func orTop(path string) string {
 	return path
 }
 
-// ParseType reads a weight or KV type by any of its names.
+// ParseType reads a type that weights or KV caches can be computed in, by any
+// of its names.
 func ParseType(s string) (tensor.DType, error) {
 	t, ok := tensor.ParseDType(s)
-	if !ok || t.IsActivation() {
-		var names []string
-		for d := tensor.F32; d <= tensor.Q2B32; d++ {
-			if d.IsFloat() || d.IsBlock() {
-				names = append(names, d.String())
-			}
-		}
-		return tensor.Invalid, &Error{What: "have " + strconv.Quote(s) + ", want a type" + suggest(s, names)}
+	if ok && computeType(t) {
+		return t, nil
 	}
-	return t, nil
+	var names []string
+	for d := tensor.F32; d <= tensor.Q2B32; d++ {
+		if computeType(d) {
+			names = append(names, d.String())
+		}
+	}
+	return tensor.Invalid, &Error{What: "have " + strconv.Quote(s) + ", no type to compute in" + suggest(s, names)}
+}
+
+func computeType(t tensor.DType) bool {
+	return t == tensor.F32 || t == tensor.F16 || t == tensor.BF16 || tensor.Q8B32 <= t && t <= tensor.Q2B32
 }

@@ -74,8 +74,8 @@ func (s *Spec) openFiles() (*weights.Set, error) {
 		paths = paths[:1] // the index names the shards that follow it
 	}
 	set, err := weights.Open(paths...)
-	if err != nil {
+	if err != nil && s.Set("model_files") {
 		return nil, errAt(s.Pos("model_files"), "%v", err)
 	}
-	return set, nil
+	return set, err
 }
