@@ -18,7 +18,14 @@ var FuseRegions = &Pass{
 func fuseRegions(env *Env, m *ir.Module) error {
 	f := &fuser{env: env, names: ir.NewNames(m)}
 	for _, g := range m.Graphs {
+		made := map[*ir.Block]bool{}
+		for _, op := range g.FindOps("fuse") {
+			made[op.Body] = true
+		}
 		for _, b := range g.Blocks() {
+			if made[b] {
+				continue
+			}
 			if err := f.block(g, b); err != nil {
 				return err
 			}
