@@ -282,3 +282,24 @@ func TestNoAllocation(t *testing.T) {
 		t.Errorf("%v allocations a step", n)
 	}
 }
+
+// BenchmarkStep is the engine's own cost of a decode step: the fake model
+// does next to nothing for short sequences.
+func BenchmarkStep(b *testing.B) {
+	e := open(b, fake(b), engine.Options{})
+	for b.Loop() {
+		id, err := e.AddQuery(engine.Query{Tokens: []int32{9}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range 10 {
+			if _, err := e.Infer(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+			if err := e.Commit(id, 9); err != nil {
+				b.Fatal(err)
+			}
+		}
+		e.Remove(id)
+	}
+}
