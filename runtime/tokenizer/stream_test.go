@@ -2,7 +2,9 @@ package tokenizer
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -43,4 +45,23 @@ func TestStreamHoldsBytes(t *testing.T) {
 	if rest := s.Flush(); rest != "" || strings.Join(parts, "") != "天 ok" || parts[0] != "天" {
 		t.Errorf("parts %q and %q, want 天 as the first part and nothing left", parts, rest)
 	}
+}
+
+// TestConcurrentUse shares one tokenizer, and so its word cache.
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	tok := loadTestdata(t, "byte-level")
+	text := "the quick brown fox jumps over the lazy dog"
+	want := loadTestdata(t, "byte-level").Encode(text, true)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if got := tok.Encode(text, true); !slices.Equal(got, want) {
+					t.Errorf("Encode = %v, want %v", got, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -1,7 +1,8 @@
 """Writes the golden files of this folder with Hugging Face tokenizers and sentencepiece.
 
 Usage: python generate.py   (needs tokenizers 0.22, transformers 4.57, sentencepiece 0.2)
-Tokenizers are trained on CORPUS, single-threaded, so that the files stay the same.
+Tokenizers are trained on CORPUS, single-threaded; only suffix-bpe may differ from run to run (its trainer
+breaks ties by hash order), which is why every folder is saved, loaded again and recorded together.
 """
 import base64, io, json, os, pathlib, shutil, struct
 
