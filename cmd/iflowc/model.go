@@ -159,6 +159,9 @@ func (f *modelFlags) env(s *spec.Spec) (*passes.Env, error) {
 		}
 		env.Types.Weights = append(env.Types.Weights, passes.TypeRule{Pattern: e.Key, Type: t})
 	}
+	if env.Devices, err = devices(s.Devices); err != nil {
+		return nil, usageError{err}
+	}
 	if f.Profile != "" {
 		p, err := dispatch.Read(f.Profile)
 		if err != nil {
@@ -167,6 +170,30 @@ func (f *modelFlags) env(s *spec.Spec) (*passes.Env, error) {
 		env.Profile = measured{p}
 	}
 	return env, nil
+}
+
+// devices gives the groups of a device string to the passes.
+func devices(text string) ([][]passes.Device, error) {
+	if text == "" {
+		return nil, nil
+	}
+	plan, err := spec.ParseDevices(text)
+	if err != nil {
+		return nil, err
+	}
+	var out [][]passes.Device
+	for _, g := range plan {
+		var group []passes.Device
+		for _, d := range g.Devices {
+			name := "cpu"
+			if !d.CPU {
+				name = fmt.Sprintf("dev%d", d.N)
+			}
+			group = append(group, passes.Device{Name: name, Share: g.Share})
+		}
+		out = append(out, group)
+	}
+	return out, nil
 }
 
 // measured lets the passes read a profile file.
