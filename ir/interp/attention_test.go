@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -56,22 +57,32 @@ func TestAttention(t *testing.T) {
 	none := func(h, t, u int) float64 { return 0 }
 	causal := func(t, u int) bool { return u <= t }
 	slope := []float64{0.5, 0.25, 1, 2}
+	table := noise(9, 6, heads)
 	for _, c := range []struct {
 		attrs          string
 		scale, softcap float64
 		see            func(t, u int) bool
 		bias           func(h, t, u int) float64
-		sinks          bool
+		sinks, rel     bool
 	}{
-		{"causal", 1 / math.Sqrt(dim), 0, causal, none, false},
-		{"scale=0.7", 0.7, 0, func(t, u int) bool { return true }, none, false},
-		{"causal, window=3", 1 / math.Sqrt(dim), 0, func(t, u int) bool { return u <= t && u > t-3 }, none, false},
-		{"causal, scale=2, softcap=1.5", 2, 1.5, causal, none, false},
-		{"causal, alibi=[0.5, 0.25, 1, 2]", 1 / math.Sqrt(dim), 0, causal, func(h, t, u int) float64 { return slope[h] * float64(u-t) }, false},
-		{"causal, sinks", 1 / math.Sqrt(dim), 0, causal, none, true},
+		{"causal", 1 / math.Sqrt(dim), 0, causal, none, false, false},
+		{"scale=0.7", 0.7, 0, func(t, u int) bool { return true }, none, false, false},
+		{"window=2", 1 / math.Sqrt(dim), 0, func(t, u int) bool { return u >= t-2 && u <= t+2 }, none, false, false},
+		{"causal, window=3", 1 / math.Sqrt(dim), 0, func(t, u int) bool { return u <= t && u > t-3 }, none, false, false},
+		{"causal, scale=2, softcap=1.5", 2, 1.5, causal, none, false, false},
+		{"causal, alibi=[0.5, 0.25, 1, 2]", 1 / math.Sqrt(dim), 0, causal, func(h, t, u int) float64 { return slope[h] * float64(u-t) }, false, false},
+		{"causal, sinks", 1 / math.Sqrt(dim), 0, causal, none, true, false},
+		{"causal, rel_buckets=6, rel_max=5", 1 / math.Sqrt(dim), 0, causal, func(h, t, u int) float64 { return table.At([]int{0, 1, 2, 3, 4, 5, 5}[t-u], h) }, false, true},
+		{
+			"rel_buckets=6, rel_max=5, rel_bidirectional, scale=1, sinks", 1, 0, func(t, u int) bool { return true },
+			func(h, t, u int) float64 {
+				return table.At([]int{2, 2, 2, 2, 1, 1, 0, 4, 4, 5, 5, 5, 5}[u-t+6], h)
+			}, true, true,
+		},
 	} {
 		text := fmt.Sprintf(`module m {
 weight @sink : f32[%d] from "sink"
+weight @rel : f32[6, %d] from "rel"
 state %%kv : rows {k: f32[%d, %d], v: f64[%d, %d]} paged 64
 graph g (T tokens) {
 input %%q : f32[T, %d]
@@ -82,13 +93,16 @@ kv_append %%kv, %%k, %%v
 yield %%a
 }
 }
-`, heads, kvHeads, dim, kvHeads, vdim, heads*dim, kvHeads*dim, kvHeads*vdim, heads, kvHeads, c.attrs)
+`, heads, heads, kvHeads, dim, kvHeads, vdim, heads*dim, kvHeads*dim, kvHeads*vdim, heads, kvHeads, c.attrs)
 		arg := ""
+		if c.rel {
+			arg = ", @rel"
+		}
 		if c.sinks {
-			arg = ", @sink"
+			arg += ", @sink"
 		}
 		m := parse(t, strings.Replace(text, " SINK", arg, 1))
-		w := random(t, m)
+		w := withTable{random(t, m), "rel", table}
 		var sink []float64
 		if c.sinks {
 			s, err := w.Weight(m.Weight("sink"), nil)
@@ -101,6 +115,20 @@ yield %%a
 		got := run(t, m, step, w, nil)
 		same(t, c.attrs, got.F, attend(q, k, v, heads, kvHeads, c.scale, c.softcap, c.see, c.bias, sink), 1e-6)
 	}
+}
+
+// withTable gives one weight its values.
+type withTable struct {
+	interp.Weights
+	name  string
+	table *tensor.Tensor
+}
+
+func (w withTable) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
+	if v.Name == w.name {
+		return w.table, nil
+	}
+	return w.Weights.Weight(v, index)
 }
 
 // noise is a fixed matrix of float32 numbers in −1…1.
