@@ -99,6 +99,7 @@ type header struct {
 	Impl  string   `yaml:"impl"`
 	Types []string `yaml:"types"`
 	Tile  int      `yaml:"tile"`
+	Rows  []int    `yaml:"rows"` // rows of a tile that one function computes; empty: what the instruction set can
 	Sum   string   `yaml:"sum"`
 	When  string   `yaml:"when"`
 	ISAs  []string `yaml:"isas"`
@@ -129,7 +130,7 @@ func loadKernel(fsys fs.FS, name string, parts []string) (*Kernel, error) {
 	}
 	return &Kernel{
 		Name: strings.TrimSuffix(path.Base(name), ".c.tmpl"), Op: h.Op, Impl: h.Impl, Doc: strings.TrimSpace(h.Doc),
-		Sum: h.Sum, When: h.When, Types: types, Tile: h.Tile, isas: h.ISAs, body: t,
+		Sum: h.Sum, When: h.When, Types: types, Tile: h.Tile, rows: h.Rows, isas: h.ISAs, body: t,
 	}, nil
 }
 

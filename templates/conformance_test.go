@@ -47,7 +47,7 @@ func widths(dt tensor.DType) []int {
 	if !dt.IsBlock() {
 		ks = append(ks, 1, 7, 20)
 	} else {
-		ks = append(ks, 40, 100)
+		ks = append(ks, 33, 100)
 	}
 	if !*full {
 		return []int{ks[2], ks[4], ks[len(ks)-1]}

@@ -26,6 +26,7 @@ type Kernel struct {
 	// ifl_kernel.h).
 	Tile int
 
+	rows    []int    // rows of a tile that one function computes; empty: what the instruction set can
 	isas    []string // instruction sets it is for; empty: all
 	body    *template.Template
 	formats map[tensor.DType]*format
@@ -126,7 +127,7 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	u := &unit{
 		Symbol: k.Symbol(dt), Doc: k.Doc, Sum: k.Sum, Type: dt.String(), Tile: k.Tile, ISA: set.Name,
 		Act: "IFL_" + strings.ToUpper(Act(dt)), Block: dt.Block(),
-		Widths: upTo(set.widths, k.Tile), Rows: upTo(set.rows, k.Tile), Signed: dt.IsBlock() && !dt.HasBase(),
+		Widths: upTo(set.widths, k.Tile), Rows: k.tileRows(set), Signed: dt.IsBlock() && !dt.HasBase(),
 	}
 	if k.Tile > 0 {
 		u.Max, u.MaxRows = slices.Max(u.Widths), slices.Max(u.Rows)
@@ -149,6 +150,25 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	var err error
 	u.Decode, err = f.decodeVectors(u.Vectors)
 	return u, err
+}
+
+// tileRows are the numbers of rows that get a function of their own.
+func (k *Kernel) tileRows(set ISA) []int {
+	rows := upTo(set.rows, k.Tile)
+	if len(k.rows) > 0 {
+		rows = slices.DeleteFunc(rows, func(n int) bool { return !slices.Contains(k.rows, n) })
+	}
+	return rows
+}
+
+// EveryRows says whether there is a function for every number of rows.
+func (u *unit) EveryRows() bool { return len(u.Rows) == u.Tile }
+
+// RowsDown is Rows, the largest first.
+func (u *unit) RowsDown() []int {
+	down := slices.Clone(u.Rows)
+	slices.Reverse(down)
+	return down
 }
 
 // upTo keeps the widths that a tile of n rows can use.
