@@ -246,6 +246,11 @@ func (d *decoder) free(n *yaml.Node, v reflect.Value, path string) error {
 	if err := n.Decode(v.Addr().Interface()); err != nil {
 		return errAt(d.pos(n), "%s: have %s, want %s", path, nodeKind(n), kindName(v.Kind()))
 	}
+	if n.Kind == yaml.MappingNode && d.set != nil {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			d.set[join(path, n.Content[i].Value)] = d.pos(n.Content[i])
+		}
+	}
 	return nil
 }
 

@@ -77,7 +77,7 @@ func TestResolveErrors(t *testing.T) {
 		{"missing norm", small, strings.Replace(smallHeaders, "model.norm.weight f32 64\n", "", 1), "tensor dec.output_norm.weight: missing"},
 		{"too many layers", small, smallHeaders + "model.layers.2.input_layernorm.weight f32 64\n", `tensor "model.layers.2.input_layernorm.weight" is of layer 2, but num_hidden_layers is 2`},
 		{"unused", small, smallHeaders + "model.layers.0.self_attn.gate.weight f32 64 64\n", `tensor "model.layers.0.self_attn.gate.weight": no module uses it`},
-		{"shape", small, strings.Replace(smallHeaders, "v_proj.weight f32 64 64", "v_proj.weight f32 32 64", 1), `(dec.0.self_attn.wv.weight): shape [32 64], want [64 64] (num_attention_heads 4, num_key_value_heads 4, head_dim 16, hidden_size 64)`},
+		{"shape", small, strings.Replace(smallHeaders, "v_proj.weight f32 64 64", "v_proj.weight f32 32 64", 1), `spec.yaml:3:9: tensor "model.layers.0.self_attn.v_proj.weight" (dec.0.self_attn.wv.weight): shape [32 64], want [64 64] (num_attention_heads 4, num_key_value_heads 4, head_dim 16, hidden_size 64)`},
 		{"integers", small, strings.Replace(smallHeaders, "model.norm.weight f32", "model.norm.weight i32", 1), `tensor "model.norm.weight" (dec.output_norm.weight): type i32, want a floating-point or block type`},
 		{"twice", small, smallHeaders + "tok_embeddings.weight f32 100 64\n", "both stand for dec.token_embeddings.weight"},
 		{"rope width", small + "  rope_dim: 20\n", smallHeaders, "spec.yaml:6:3: 20 rotated channels from 0 in heads of 16"},

@@ -37,10 +37,10 @@ func (s *Spec) config(name string, required bool) (int, error) {
 	}
 	f, ok := number(v)
 	if !ok {
-		return 0, errAt(s.Pos("hyper"), "hyper-parameter %s: have %v, want one integer (a value per layer is not available)", name, v)
+		return 0, errAt(s.Pos("hyper."+name), "hyper-parameter %s: have %v, want one integer (a value per layer is not available)", name, v)
 	}
 	if f != math.Trunc(f) || f < 1 || f > maxWidth {
-		return 0, errAt(s.Pos("hyper"), "hyper-parameter %s: have %v, want an integer from 1 to %d", name, v, maxWidth)
+		return 0, errAt(s.Pos("hyper."+name), "hyper-parameter %s: have %v, want an integer from 1 to %d", name, v, maxWidth)
 	}
 	return int(f), nil
 }
@@ -71,18 +71,18 @@ func (s *Spec) hyperparameters() (Hyper, error) {
 		*f.to = n
 	}
 	if h.Layers > maxLayers {
-		return h, errAt(s.Pos("hyper"), "num_hidden_layers: have %d, want at most %d", h.Layers, maxLayers)
+		return h, errAt(s.Pos("hyper.num_hidden_layers"), "num_hidden_layers: have %d, want at most %d", h.Layers, maxLayers)
 	}
 	if h.KVHeads == 0 {
 		h.KVHeads = h.Heads
 	}
 	if h.Heads%h.KVHeads != 0 {
-		return h, errAt(s.Pos("hyper"), "num_key_value_heads: have %d, want a divisor of num_attention_heads %d", h.KVHeads, h.Heads)
+		return h, errAt(s.Pos("hyper.num_key_value_heads"), "num_key_value_heads: have %d, want a divisor of num_attention_heads %d", h.KVHeads, h.Heads)
 	}
 	h.HeadDim = s.Network.HeadDim
 	if h.HeadDim == 0 {
 		if h.Hidden%h.Heads != 0 {
-			return h, errAt(s.Pos("hyper"), "hidden_size %d is no multiple of num_attention_heads %d; give head_dim", h.Hidden, h.Heads)
+			return h, errAt(s.Pos("hyper.hidden_size"), "hidden_size %d is no multiple of num_attention_heads %d; give head_dim", h.Hidden, h.Heads)
 		}
 		h.HeadDim = h.Hidden / h.Heads
 	}

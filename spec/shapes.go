@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -36,10 +37,30 @@ func (m *Model) checkTensors(unused []string) error {
 			want.dims = []int{want.dims[1], want.dims[0]}
 		}
 		if !fits(t.Shape, want) {
-			return errAt(m.at(t), "tensor %q (%s): shape %v, want %v (%s)", t.File, std, t.Shape, want.dims, want.why)
+			return errAt(m.implied(t, want), "tensor %q (%s): shape %v, want %v (%s)", t.File, std, t.Shape, want.dims, want.why)
 		}
 	}
 	return nil
+}
+
+// implied is the line to blame for a wrong shape: the one that maps the tensor,
+// else the hyper-parameter that the specification gives, else config.json.
+func (m *Model) implied(t Tensor, want shape) Pos {
+	if t.Pos != (Pos{}) {
+		return t.Pos
+	}
+	if key := "network_structure.head_dim"; m.Spec.Set(key) && strings.Contains(want.why, "head_dim") {
+		return m.Spec.Pos(key)
+	}
+	for _, name := range hyperNames {
+		if key := "hyper." + name; m.Spec.Set(key) && strings.Contains(want.why, name) {
+			return m.Spec.Pos(key)
+		}
+	}
+	if m.Spec.ConfigFile != "" {
+		return Pos{File: filepath.Join(m.Spec.ModelDir, m.Spec.ConfigFile)}
+	}
+	return Pos{File: m.Spec.File}
 }
 
 // inferSizes takes from shapes what config.json may leave out.
