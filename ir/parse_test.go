@@ -115,6 +115,7 @@ func TestPrintKeeps(t *testing.T) {
   weight @d              : f16[8, 64]
   weight @p              : f32[8, 4] from permute_rows("p", 2, "gguf_rope")
   state %kv[2]           : rows {k: f16[1, 8], v: q8_b32[1, 32]} paged 64 window 128
+  state %source          : rows {k: f16[1, 8]} paged 16 source
   graph g (T tokens, R wanted) {
     input %x             : f32[T, 8]
     input %window        : i32[T]
@@ -155,6 +156,9 @@ func FuzzParse(f *testing.F) {
 		wrap("%r = repeat 0..4 (%c = %x) {\n%f = fuse {\n%n = rmsnorm %c {eps=1e-5}\n%m = matmul %n, @wl\nyield %m\n} !slot(1)\nkv_append %kv, %f, %f\n%a = attention %c, %kv {heads=2, kv_heads=2, causal, window=[0, 1, 2, 3]}\nyield %a\n} : f32[T, 8] !on(a, layer>=2: b)\nyield %r"),
 		wrap("%p = par 2 {\n%m = matmul %x, @wl2[1, 0]\n%s = all_reduce %m\nyield %s\n}\nyield %p"),
 		"module m {\nweight @a : q4_b32[2, 32] from quantize(concat(\"x\", scale(@b, -1e-3)), q4_b32)\nweight @b : f32[1, 32]\n}",
+		"module m {\nweight @w[2, 3] : f32[8, 8]\nstate %s[2] : rows {k: f32[2, 4], v: f32[2, 4]} paged 64 source\ngraph g (T tokens) {\ninput %x : f32[T, 8]\ninput %r : f32[T, 3]\n" +
+			"%o = route %r {top_k=2, score=sigmoid, norm}\n%e = experts %x, %o, @w[1], @w[1], @w[0] {gated}\n%a = attention %e, %s[0] {heads=2, kv_heads=2, cross}\n" +
+			"%j = join_heads %a, %x {heads=2, b_heads=2}\n%h = head_cols %j {heads=2, lo=1, hi=3}\nyield %h\n}\n}",
 	} {
 		f.Add(s)
 	}

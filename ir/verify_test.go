@@ -95,6 +95,43 @@ func TestVerifyRejectsText(t *testing.T) {
 	}
 }
 
+// sourced is a module with a source state %s, an ordinary one %o, weights of
+// three experts in two layers, and two graphs of the given statements.
+func sourced(encode, decode string) string {
+	const inputs = " (T tokens) {\ninput %x : f32[T, 8]\ninput %r : f32[T, 3]\n"
+	return "module m {\nweight @w[2, 3] : f32[8, 8]\nstate %s : rows {k: f32[2, 4], v: f32[2, 4]} paged 64 source\n" +
+		"state %o : rows {k: f32[2, 4], v: f32[2, 4]} paged 64\ngraph encode" + inputs + encode + "\n}\ngraph decode" + inputs + decode + "\n}\n}\n"
+}
+
+func TestVerifySourcesAndExperts(t *testing.T) {
+	t.Parallel()
+	const write, cross = "kv_append %s, %x, %x", "%a = attention %x, %s {heads=2, kv_heads=2, cross}\nyield %a"
+	const self = "\n%a = attention %x, %s {heads=2, kv_heads=2}\nyield %a"
+	for _, c := range []struct{ name, text, want string }{
+		{"cross", sourced(write, cross), ""},
+		{"own rows", sourced(write+self, ""), ""},
+		{"nobody writes", sourced("", cross), "graph decode: %a = attention: reads %s, which nothing writes"},
+		{"cross within", sourced(write+"\n"+cross, ""), "crosses over to %s, which the same graph writes"},
+		{"no cross", sourced(write, self), "reads source state %s, which the graph does not write, without cross"},
+		{"both kinds", sourced(write+"\nkv_append %o, %x, %x", ""), "encode: kv_append: writes %o, but the graph also writes %s; only one of them is a source state"},
+		{"window", "module m {\nstate %s : rows {k: f32[8]} paged 1 window 4 source\n}", "a source state keeps all rows, but has window 4"},
+		{"experts here", sourced("%y = repeat 0..2 (%c = %x) {\n%e = experts %c, %r, @w, @w\nyield %e\n}\nyield %y", ""), ""},
+		{"experts of a layer", sourced("%e = experts %x, %r, @w[1], @w[0]\nyield %e", ""), ""},
+		{"experts outside", sourced("%e = experts %x, %r, @w, @w\nyield %e", ""), "@w has 1 indices but stands in 0 repeat and par regions"},
+		{"expert written", sourced("%e = experts %x, %r, @w[1, 2], @w[1, 2]\nyield %e", ""), "@w[1, 2] has 2 indices, expected 1"},
+		{"layer beyond", sourced("%y = repeat 0..3 (%c = %x) {\n%e = experts %c, %r, @w, @w\nyield %e\n}\nyield %y", ""), "indices 0..3 of the enclosing region are outside 0..2"},
+		{"heads behind a root", sourced("%f = fuse {\n%m = matmul %x, @w[0, 0]\n%j = head_cols %m {heads=2, lo=0, hi=2}\nyield %j\n}\nyield %f", ""), "%j = head_cols: stands after the root"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			err := ir.Verify(parse(t, c.text))
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("error is %v\nexpected %q", err, c.want)
+			}
+		})
+	}
+}
+
 // What a faulty pass may do to a module.
 func TestVerifyRejectsEdits(t *testing.T) {
 	t.Parallel()

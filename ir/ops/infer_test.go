@@ -16,8 +16,15 @@ weight @v : f32[8]
 weight @v4 : f32[4]
 weight @q : q4_b32[8, 32]
 weight @cube : f32[2, 2, 2]
+weight @eg[4] : f32[6, 8]
+weight @ed[4] : f32[8, 6]
+weight @ev[4] : f32[6]
+weight @eo[4] : f32[8]
+weight @eb[4] : f32[8, 32]
+weight @rel : f32[8, 2]
 state %kv : rows {k: f32[2, 4], v: f32[2, 3]} paged 64
 state %c : rows {c: f32[8]} paged 64
+state %src : rows {k: f32[2, 4], v: f32[2, 3]} paged 64 source
 graph g (T tokens, R wanted) {
 input %ids : i32[T]
 input %pos : i32[T]
@@ -27,6 +34,7 @@ input %act : a8_b32[T, 32]
 %r = rows %x, %wanted
 %v3, %v5 = split %x {sizes=[3, 5]}
 %v6 = concat %v3, %v3
+%x4, %y4 = split %x {sizes=[4, 4]}
 %t = rope_table %pos {dim=4}
 `
 
@@ -67,6 +75,41 @@ var misfits = []struct{ stmt, want string }{
 	{"%y = attention %x, %kv {heads=2, kv_heads=2, window=-1}", "window or rel_buckets is negative"},
 	{"%y = attention %x, %kv {heads=2, kv_heads=2, sinks}", "2 arguments, expected 3: rel_buckets and the flag sinks announce one weight each"},
 	{"%y = attention %x, %kv, @v4 {heads=2, kv_heads=2, sinks}", "@v4 is f32[4], expected 2 elements"},
+	{"%y = attention %x, %kv, @rel {heads=2, kv_heads=2}", "3 arguments, expected 2: rel_buckets"},
+	{"%y = attention %x, %kv {heads=2, kv_heads=2, rel_buckets=8}", "2 arguments, expected 3"},
+	{"%y = attention %x, %kv, @rel {heads=2, kv_heads=2, rel_buckets=16}", "@rel is f32[8, 2], expected [rel_buckets, heads] = [16, 2]"},
+	{"%y = attention %x, %kv, @rel {heads=2, kv_heads=2, rel_buckets=8, rel_max=4}", "rel_buckets=8 and rel_max=4"},
+	{"%y = attention %x, %kv {heads=2, kv_heads=2, cross}", "cross on %kv, which is not a source state"},
+	{"%y = attention %x, %src {heads=2, kv_heads=2, cross, causal}", "cross with causal"},
+	{"%y = attention %x, %src {heads=2, kv_heads=2, cross, window=3}", "cross with causal, window"},
+	{"%y = route %x {top_k=9}", "top_k=9 of 8 experts, expected 1 to 8"},
+	{"%y = route %x, @v4 {top_k=1}", "@v4 is f32[4], expected 8 elements"},
+	{"%y = route %x {top_k=1, groups=3, top_groups=1}", "8 experts do not divide into groups=3"},
+	{"%y = route %x {top_k=1, groups=4}", "top_groups=0 of groups=4"},
+	{"%y = route %x {top_k=5, groups=4, top_groups=2}", "top_k=5 but top_groups=2 hold 4 experts"},
+	{"%y = route %x {top_k=1, groups=8, top_groups=2, group_score=top2}", "groups of one expert"},
+	{"%y = route %x {top_k=1, groups=4, top_groups=2, score=softmax_topk}", "score=softmax_topk with groups"},
+	{"%y = experts %x, %x4, @eg", "1 weights, expected 2 with gated=false and biased=false"},
+	{"%y = experts %x, %x4, @eg, @eg, @ed, @ev {gated, biased}", "4 weights, expected 6"},
+	{"%y = experts %x, %x4, @v, @ed", "@v needs a last index 0..4, the expert"},
+	{"%y = experts %x, %v5, @eg, @ed", "@eg needs a last index 0..5, the expert"},
+	{"%y = experts %x, %x4, @ed, @ed", "@ed is f32[8, 6], expected f32[8, 8]"},
+	{"%y = experts %x, %x4, @eg, @eg", "@eg is f32[6, 8], expected f32[8, 6]"},
+	{"%y = experts %x, %x4, @eg, @ed, @ev, @ev {biased}", "@ev is f32[6], expected f32[8]"},
+	{"%y = experts %x, %x4, @eg, @ed, @eo, @eo {biased}", "@eo is f32[8], expected f32[6]"},
+	{"%y = experts %r, %x4, @eg, @ed", "%r has R rows but %x4 has T"},
+	{"%y = experts %x, %x4, @eg, @ed {act=swiglu_oai}", "swiglu_oai without gated"},
+	{"%y = experts %x, %x4, @eg, @ed {act_type=a8_b32}", "act_type is for rounded x"},
+	{"%y = experts %act, %x4, @eb, @ed", "act_type is for rounded x"},
+	{"%y = experts %act, %x4, @eb, @ed {act_type=a8_b64}", "act_type is for rounded x"},
+	{"%y = experts %act, %x4, @eb, @ed {act_type=a8_b32}", "@eb has 8 rows, which are not whole blocks of a8_b32"},
+	{"%y = join_heads %x, %v3 {heads=3}", "do not divide into heads=3"},
+	{"%y = join_heads %x, %x4 {heads=4, b_heads=2}", "b_heads=2, expected 1 or heads=4"},
+	{"%y = join_heads %x, %r {heads=2}", "%x has T rows but %r has R"},
+	{"%y = head_cols %x {heads=2, lo=2, hi=5}", "columns 2..5 of heads of 4"},
+	{"%y = head_cols %x {heads=2, lo=2, hi=2}", "columns 2..2 of heads of 4"},
+	{"%y = sinusoid %pos {dim=5}", "dim=5 and offset=0, expected an even number from 4"},
+	{"%y = sinusoid %x {dim=4}", "%x is f32[T, 8], expected i32[rows]"},
 	{"%y = quantize_act %x {type=a8_b32}", "8 columns, which are not whole blocks of 32"},
 	{"%y = quantize_act %x {type=q4_b32}", "type=q4_b32, expected a8_b32 or a8_b64"},
 	{"%y = all_gather %x {members=0}", "members=0, expected 1"},
@@ -77,8 +120,8 @@ func TestInferErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range misfits {
 		_, err := ir.Parse("t.ir", []byte(misfitHead+c.stmt+"\n}\n}\n"), ops.Table)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "t.ir:20:1: op ") {
-			t.Errorf("%s\n\terror is %v\n\texpected t.ir:20:1: op …%s…", c.stmt, err, c.want)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "t.ir:28:1: op ") {
+			t.Errorf("%s\n\terror is %v\n\texpected t.ir:28:1: op …%s…", c.stmt, err, c.want)
 		}
 	}
 	if _, err := ir.Parse("t.ir", []byte(misfitHead+"%y = attention %x, %kv {heads=2, kv_heads=2} : f32[T, 6]\n%z = matmul %act, @q : f32[T, 8]\n}\n}\n"), ops.Table); err != nil {
