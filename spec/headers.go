@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -74,6 +76,9 @@ func (s *Spec) openFiles() (*weights.Set, error) {
 		paths = paths[:1] // the index names the shards that follow it
 	}
 	set, err := weights.Open(paths...)
+	if errors.Is(err, fs.ErrNotExist) && s.Set("model_files") {
+		return nil, errAt(s.Pos("model_files"), "model_files: %v; give the model's folder with model_dir or --model-dir", err)
+	}
 	if err != nil && s.Set("model_files") {
 		return nil, errAt(s.Pos("model_files"), "%v", err)
 	}

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/build"
+	"gopkg.in/yaml.v3"
 )
 
 type checkCmd struct {
@@ -80,11 +83,36 @@ func (c *importCmd) Run() error {
 	if err != nil {
 		return err
 	}
+	dir, err := modelDirFrom(m.Spec.ModelDir, c.Out)
+	if err != nil {
+		return err
+	}
+	text = append(dir, text...)
 	if c.Out == "" {
 		_, err = os.Stdout.Write(text)
 		return err
 	}
 	return build.WriteFile(c.Out, text, 0o644)
+}
+
+// modelDirFrom is the line that leads from a specification at file (standard
+// output: the working folder) to the model's folder; nothing when both are one.
+func modelDirFrom(folder, file string) ([]byte, error) {
+	target, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	from, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	if rel, err := filepath.Rel(from, target); err == nil && !strings.HasPrefix(rel, "..") {
+		target = filepath.ToSlash(rel)
+	}
+	if target == "." {
+		return nil, nil
+	}
+	return yaml.Marshal(map[string]string{"model_dir": target})
 }
 
 type explainCmd struct{ modelFlags }

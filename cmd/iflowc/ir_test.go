@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/passes"
+)
+
+// TestIRStages: ir prints the lowered module, the module after a pass, all of
+// them to files, and what each pass changed.
+func TestIRStages(t *testing.T) {
+	t.Parallel()
+	lowered := iflowc(t, "ir", demoSpec).succeed(t)
+	if !strings.HasPrefix(lowered, "module ") || strings.Contains(lowered, "fuse") {
+		t.Errorf("as lowered: %.80q", lowered)
+	}
+	fused := iflowc(t, "ir", demoSpec, "--after", "fuse-regions").succeed(t)
+	if !strings.Contains(fused, "fuse") {
+		t.Error("no region after fuse-regions")
+	}
+	dir := t.TempDir()
+	iflowc(t, "ir", demoSpec, "--all", dir).succeed(t)
+	files, err := filepath.Glob(filepath.Join(dir, "*.ir"))
+	if err != nil || len(files) != len(passes.Pipeline)+1 {
+		t.Fatalf("%d stages, want lower and %v (%v)", len(files), passes.Names(), err)
+	}
+	if first, err := os.ReadFile(files[0]); err != nil || string(first) != lowered {
+		t.Errorf("%s is not what ir prints (%v)", files[0], err)
+	}
+	diff := iflowc(t, "ir", demoSpec, "--diff").succeed(t)
+	for _, want := range append(passes.Names(), "lower", "\n+ ", "\n- ") {
+		if !strings.Contains(diff, want) {
+			t.Errorf("no %q in the difference", want)
+		}
+	}
+}
+
+// TestOptRoundTrip: the passes on IR text make what they make on the model.
+func TestOptRoundTrip(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	iflowc(t, "ir", demoSpec, "--all", dir).succeed(t)
+	files, err := filepath.Glob(filepath.Join(dir, "*.ir"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for i, p := range passes.Names() {
+		got := iflowc(t, "opt", files[i], "--passes", p).succeed(t)
+		want, err := os.ReadFile(files[i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%s on %s differs from %s:\n%.1500s", p, files[i], files[i+1], lineDiff(string(want), got))
+		}
+	}
+}
+
+// TestCheckVerb: check answers from the headers, for people and for scripts.
+func TestCheckVerb(t *testing.T) {
+	t.Parallel()
+	var v verdict
+	decode(t, iflowc(t, "check", demoSpec, "--json").succeed(t), &v)
+	if !v.Supported || v.Name != "demo" || v.Network != "decoder_only" || v.Parameters < 1e5 || v.WeightBytes < v.Parameters || v.Context == 0 || v.StateBytes == 0 {
+		t.Errorf("%+v", v)
+	}
+	if out := iflowc(t, "check", demoSpec).succeed(t); !strings.Contains(out, "demo: supported") {
+		t.Errorf("%q", out)
+	}
+}
+
+// TestImport: a derived specification loads again and means the same model.
+func TestImport(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "model.yaml")
+	folder, err := filepath.Abs("../../models/demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	iflowc(t, "import", folder, "-o", file).succeed(t)
+	body := func(text string) string { // without the name, which is the folder's or the file's
+		_, rest, _ := strings.Cut(text, "\n")
+		return rest
+	}
+	want := iflowc(t, "ir", demoSpec).succeed(t)
+	if got := iflowc(t, "ir", file).succeed(t); body(got) != body(want) {
+		t.Errorf("another module:\n%.1500s", lineDiff(want, got))
+	}
+	// Beside the model's files it needs no model_dir.
+	copied := copyModel(t, nil)
+	iflowc(t, "import", copied, "-o", filepath.Join(copied, "model.yaml")).succeed(t)
+	if text, err := os.ReadFile(filepath.Join(copied, "model.yaml")); err != nil || strings.Contains(string(text), "model_dir") {
+		t.Errorf("%v: %s", err, text)
+	}
+	iflowc(t, "check", filepath.Join(copied, "model.yaml")).succeed(t)
+}
+
+// TestExplain: explain names each site's candidates and where the choice is
+// from.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	out := iflowc(t, "explain", demoSpec, "--quant", "q4_b32").succeed(t)
+	for _, want := range []string{"roofline", "q4_b32", "gemv", "gemm", "rows on", "sums"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// TestCompileAgain: an unchanged model is made again from the cache, with the
+// same bytes, and the summary says where the files are.
+func TestCompileAgain(t *testing.T) {
+	t.Parallel()
+	first, dir := demo(t), t.TempDir()
+	out := iflowc(t, "compile", demoSpec, "--quant", "f32", "-o", filepath.Join(dir, "again"), "--json").succeed(t)
+	var s summary
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Regions > 5 || s.Regions == 0 {
+		t.Errorf("%d regions a layer, at most five wanted", s.Regions)
+	}
+	for from, to := range map[string]string{first: s.Binary, first + ".weights": s.Weights} {
+		a, errA := os.ReadFile(from)
+		b, errB := os.ReadFile(to)
+		if errA != nil || errB != nil || string(a) != string(b) {
+			t.Errorf("%s and %s differ (%v, %v)", from, to, errA, errB)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 2 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestEmbeddedWeights: a binary with its weights inside needs no file beside
+// it.
+func TestEmbeddedWeights(t *testing.T) {
+	t.Parallel()
+	bin := demo(t)
+	one := filepath.Join(t.TempDir(), "one")
+	iflowc(t, "compile", demoSpec, "--quant", "f32", "--embed-weights", "-o", one).succeed(t)
+	if _, err := os.Stat(one + ".weights"); err == nil {
+		t.Error("weights beside the binary")
+	}
+	args := []string{"logits", "--ids", "1,2,3"}
+	if a, b := call(t, nil, one, args...).succeed(t), call(t, nil, bin, args...).succeed(t); a != b {
+		t.Errorf("other logits than with weights beside: %.100q, %.100q", a, b)
+	}
+}
+
+// TestEmitSources: what was generated can be read, and compiled elsewhere.
+func TestEmitSources(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "src")
+	iflowc(t, "compile", demoSpec, "--quant", "q4_b32", "--emit", "sources", "-o", dir).succeed(t)
+	for _, f := range []string{"step.c", "team.c", "model.ir", "include/ifl_step.h"} {
+		if st, err := os.Stat(filepath.Join(dir, f)); err != nil || st.Size() == 0 {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}
+
+// TestRun: run compiles and generates.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	want := call(t, nil, demo(t), "generate", "-p", "Once upon a time", "-n", "8", "--temp", "0").succeed(t)
+	got := iflowc(t, "run", demoSpec, "--quant", "f32", "-p", "Once upon a time", "-n", "8", "--temp", "0").succeed(t)
+	if got != want {
+		t.Errorf("run says %q, the binary %q", got, want)
+	}
+	var doc struct {
+		Tokens []int `json:"tokens"`
+	}
+	decode(t, iflowc(t, "run", demoSpec, "--quant", "f32", "--ids", "1,2,3", "-n", "4", "--ignore-eos", "--json").succeed(t), &doc)
+	if len(doc.Tokens) != 4 {
+		t.Errorf("%d tokens, want 4", len(doc.Tokens))
+	}
+}
