@@ -242,4 +242,3 @@ func (p *program) writeSources(dir string) error {
 	}
 	return nil
 }
-
