@@ -99,17 +99,7 @@ func TestEncoderDecoder(t *testing.T) {
 		}
 		return out
 	}
-	first := func(ids []int) *tensor.Tensor {
-		out := tensor.New(tensor.F32, len(ids), 8)
-		for p, id := range ids {
-			for c := range 4 {
-				angle := float64(p) * math.Pow(10000, -float64(c)/3)
-				out.F[p*8+c] = weight("embed").At(id, c) + math.Sin(angle)
-				out.F[p*8+4+c] = weight("embed").At(id, 4+c) + math.Cos(angle)
-			}
-		}
-		return out
-	}
+	first := func(ids []int) *tensor.Tensor { return embedded(weight("embed"), ids) }
 	attended := func(x, rows *tensor.Tensor, prefix string, layer int, see func(t, u int) bool) *tensor.Tensor {
 		none := func(h, t, u int) float64 { return 0 }
 		y := attend(linear(x, prefix+"q", layer), linear(rows, prefix+"k", layer), linear(rows, prefix+"v", layer), 2, 2, 0.5, 0, see, none, nil)
@@ -140,6 +130,19 @@ func TestEncoderDecoder(t *testing.T) {
 	if st.SourceLen(0) != 4 || st.Len(0) != 3 {
 		t.Errorf("after decoding: %d rows of the source and %d of the sequence, expected 4 and 3", st.SourceLen(0), st.Len(0))
 	}
+}
+
+// embedded is the first layer's input: rows of a table plus sines and cosines.
+func embedded(table *tensor.Tensor, ids []int) *tensor.Tensor {
+	out := tensor.New(tensor.F32, len(ids), 8)
+	for p, id := range ids {
+		for c := range 4 {
+			angle := float64(p) * math.Pow(10000, -float64(c)/3)
+			out.F[p*8+c] = table.At(id, c) + math.Sin(angle)
+			out.F[p*8+4+c] = table.At(id, 4+c) + math.Cos(angle)
+		}
+	}
+	return out
 }
 
 // Sequences see their own sources, encoded together or apart, and a source

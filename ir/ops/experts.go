@@ -93,6 +93,9 @@ func expertWeights(o *ir.Op, experts int) error {
 	if len(o.Args) != 2+n {
 		return fmt.Errorf("%d weights, expected %d with gated=%v and biased=%v", len(o.Args)-2, n, o.Bool("gated"), o.Bool("biased"))
 	}
+	if !o.Args[2].Type.IsMatrix() {
+		return fmt.Errorf("%s is %s, expected [F, %d]", o.Args[2], o.Args[2].Type, o.Args[0].Type.Cols())
+	}
 	d, s := o.Args[0].Type.Cols(), ExpertsShapeOf(o)
 	if t := o.DType("act_type"); o.Has("act_type") && s.Hidden%t.Block() != 0 {
 		return fmt.Errorf("%s has %d rows, which are not whole blocks of %s", o.Args[2], s.Hidden, t)

@@ -17,6 +17,7 @@ weight @v4 : f32[4]
 weight @q : q4_b32[8, 32]
 weight @cube : f32[2, 2, 2]
 weight @eg[4] : f32[6, 8]
+weight @none[4] : f32[]
 weight @ed[4] : f32[8, 6]
 weight @ev[4] : f32[6]
 weight @eo[4] : f32[8]
@@ -91,10 +92,11 @@ var misfits = []struct{ stmt, want string }{
 	{"%y = route %x {top_k=1, groups=4, top_groups=2, score=softmax_topk}", "score=softmax_topk with groups"},
 	{"%y = experts %x, %x4, @eg", "1 weights, expected 2 with gated=false and biased=false"},
 	{"%y = experts %x, %x4, @eg, @eg, @ed, @ev {gated, biased}", "4 weights, expected 6"},
-	{"%y = experts %x, %x4, @v, @ed", "@v needs a last index 0..4, the expert"},
+	{"%y = experts %x, %x4, @w, @ed", "@w needs a last index 0..4, the expert"},
 	{"%y = experts %x, %v5, @eg, @ed", "@eg needs a last index 0..5, the expert"},
 	{"%y = experts %x, %x4, @ed, @ed", "@ed is f32[8, 6], expected f32[8, 8]"},
 	{"%y = experts %x, %x4, @eg, @eg", "@eg is f32[6, 8], expected f32[8, 6]"},
+	{"%y = experts %x, %x4, @none, @ed", "@none is f32[], expected [F, 8]"},
 	{"%y = experts %x, %x4, @eg, @ed, @ev, @ev {biased}", "@ev is f32[6], expected f32[8]"},
 	{"%y = experts %x, %x4, @eg, @ed, @eo, @eo {biased}", "@eo is f32[8], expected f32[6]"},
 	{"%y = experts %r, %x4, @eg, @ed", "%r has R rows but %x4 has T"},
@@ -120,8 +122,8 @@ func TestInferErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range misfits {
 		_, err := ir.Parse("t.ir", []byte(misfitHead+c.stmt+"\n}\n}\n"), ops.Table)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "t.ir:28:1: op ") {
-			t.Errorf("%s\n\terror is %v\n\texpected t.ir:28:1: op …%s…", c.stmt, err, c.want)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "t.ir:29:1: op ") {
+			t.Errorf("%s\n\terror is %v\n\texpected t.ir:29:1: op …%s…", c.stmt, err, c.want)
 		}
 	}
 	if _, err := ir.Parse("t.ir", []byte(misfitHead+"%y = attention %x, %kv {heads=2, kv_heads=2} : f32[T, 6]\n%z = matmul %act, @q : f32[T, 8]\n}\n}\n"), ops.Table); err != nil {
