@@ -78,6 +78,8 @@ type sizes struct {
 	heads   int            // attention: query heads
 	vdim    int            // attention: width of a value
 	attends bool
+	experts []string // C expressions of the bytes each mixture of experts needs
+	cross   bool     // attention reads a source state
 }
 
 // use notes that the step calls a kernel and gives its symbol.

@@ -21,6 +21,10 @@ var rowCalls = map[string]func(r *rowCode, ops []*ir.Op, at int) error{
 	"kv_append":  (*rowCode).kvAppend,
 	"embed":      (*rowCode).embed,
 	"rows":       (*rowCode).rows,
+	"route":      (*rowCode).route,
+	"join_heads": (*rowCode).joinHeads,
+	"head_cols":  (*rowCode).headCols,
+	"sinusoid":   (*rowCode).sinusoid,
 }
 
 // isRowOp says whether an op can be emitted row by row.

@@ -286,7 +286,7 @@ func (g *cpuGen) weightAt(a ir.Arg, layer string) (string, error) {
 	p := g.weights[a.Value]
 	at := fmt.Sprintf("c->weights + INT64_C(%d)", p.at)
 	switch {
-	case len(a.Count) == 0:
+	case p.layers == nil:
 		return at, nil
 	case a.Index != nil:
 		return fmt.Sprintf("c->weights + INT64_C(%d)", p.at+int64(a.Index[0]-p.lo)*p.stride), nil

@@ -2,7 +2,6 @@ package codegen
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +32,8 @@ func (g *cpuGen) rootRegion(s *schedule, op *ir.Op) error {
 			return fmt.Errorf("%s: attention on the cpu target stands alone", pos(op))
 		}
 		return g.attentionRegion(s, root)
+	case "experts":
+		return g.expertsRegion(s, pro, root, epi)
 	}
 	return fmt.Errorf("%s: the cpu target has no code for this op", pos(root))
 }
@@ -317,63 +318,5 @@ func (m *matmulCode) slice(seg *templates.Segment, base, width string, segCols i
 	if m.outs[seg.Value] {
 		r.copyTo(seg.Value, r.where[seg.Value], loc{ptr: r.buffer(seg.Value, r.base(seg.Value)), step: 16})
 	}
-	return nil
-}
-
-// attentionRegion emits attention over the paged state.
-func (g *cpuGen) attentionRegion(s *schedule, op *ir.Op) error {
-	st := g.states[op.Args[1].Value]
-	k, err := g.only("attention", st.elem)
-	if err != nil {
-		return fmt.Errorf("%s: %w", pos(op), err)
-	}
-	sym := g.use(k, st.elem, "extern void %s(const ifl_attention *a);")
-	q, out := op.Args[0].Value, op.Results[0]
-	addr, err := g.stateAt(op.Args[1], s.layer)
-	if err != nil {
-		return err
-	}
-	r := g.wholeRows(s, role(out))
-	sinks := "NULL"
-	if op.Bool("sinks") {
-		if sinks, err = r.vector(op.Args[len(op.Args)-1]); err != nil {
-			return err
-		}
-	} else if len(op.Args) > 2 {
-		return fmt.Errorf("%s: the cpu target has no attention with a bias table", pos(op))
-	}
-	g.begin(s, "attention", fmt.Sprintf("attention: %d heads on %d of width %d, %s state.", op.Int("heads"), op.Int("kv_heads"), st.dim, st.elem))
-	w := g.w
-	alibi := "NULL"
-	if sl := op.Floats("alibi"); len(sl) > 0 {
-		w.p("static const float slopes[] = %s;", cFloats(sl))
-		alibi = "slopes"
-	}
-	window := strconv.Itoa(op.IntAt("window", 0))
-	if ws := op.Ints("window"); len(ws) > 1 {
-		w.p("static const int32_t windows[] = %s;", cInts(ws))
-		window = "windows[" + r.iteration() + "]"
-	}
-	scale := op.Float("scale")
-	if !op.Has("scale") {
-		scale = 1 / math.Sqrt(float64(st.dim))
-	}
-	causal := 0
-	if op.Bool("causal") {
-		causal = 1
-	}
-	w.p("const ifl_attention a = {")
-	w.p(".step = s, .team = c->team, .tid = tid, .threads = c->threads,")
-	w.p(".q = %s, .ldq = %d, .out = %s, .ldo = %d,", g.slotPtr(q), round16(q.Type.Cols()), g.slotPtr(out), round16(out.Type.Cols()))
-	w.p(".state = %s, .page_bytes = %d,", addr, st.page)
-	w.p(".heads = %d, .kv_heads = %d, .dim = %d, .vdim = %d,", op.Int("heads"), op.Int("kv_heads"), st.dim, st.vdim)
-	w.p(".scale = %s, .softcap = %s, .window = %s, .causal = %d,", cFloat(scale), cFloat(op.Float("softcap")), window, causal)
-	w.p(".alibi = %s, .sinks = %s, .scratch = c->attention, .scratch_bytes = c->attention_bytes,", alibi, sinks)
-	w.p("};")
-	w.p("%s(&a);", sym)
-	g.end(s)
-	g.need.attends = true
-	g.need.heads = max(g.need.heads, op.Int("heads"))
-	g.need.vdim = max(g.need.vdim, st.vdim)
 	return nil
 }

@@ -22,6 +22,9 @@ type packed struct {
 	lo     int
 	stride int64 // 0: not an array
 	sized  bool
+
+	layers  *ir.Range // what a repeat's index runs over, or nil
+	experts int       // matrices side by side in each element, or 0
 }
 
 // A state is where a state lies: element i of its pages begins at
@@ -101,26 +104,53 @@ func (g *cpuGen) planUses(b *ir.Block) error {
 				continue
 			}
 			p := &packed{layout: "row", dtype: tensor.F32, n: 1, k: a.Type.Cols()}
-			if (op.Def.Name == "matmul" || op.Def.Name == "embed") && i == 1 {
-				p = &packed{layout: "panel16", dtype: a.Type.Elem, n: a.Type.Shape[0].N, k: a.Type.Cols()}
+			if len(a.Type.Shape) == 2 {
+				p.n = a.Type.Shape[0].N
 			}
-			if len(a.Count) > 1 {
+			if op.Def.Name == "experts" {
+				p.experts = a.Count[len(a.Count)-1].Len()
+			}
+			if isMatrix(op, i) {
+				p.layout, p.dtype = "panel16", a.Type.Elem
+			}
+			if len(a.Count) > 2 || len(a.Count) == 2 && p.experts == 0 {
 				return fmt.Errorf("%s: the cpu target cannot index %s by %d indices", pos(op), a.Value, len(a.Count))
 			}
-			if len(a.Count) == 1 {
-				p.lo = a.Count[0].Lo
+			if p.layers = layerCount(a.Value, p); p.layers != nil {
+				p.lo = p.layers.Lo
 			}
-			p.bytes = p.size()
+			p.bytes = p.size() * int64(max(p.experts, 1))
 			g.weights[a.Value] = p
 		}
 	}
 	return nil
 }
 
-// size is the packed size of one element, in bytes.
+// isMatrix says whether argument i of an op is multiplied by (or looked up in),
+// and so packed in panels.
+func isMatrix(op *ir.Op, i int) bool {
+	switch op.Def.Name {
+	case "matmul", "embed":
+		return i == 1
+	case "experts":
+		return len(op.Args[i].Type.Shape) == 2
+	}
+	return false
+}
+
+// layerCount is the index of a weight that a repeat supplies: its first, but
+// for the experts of a layer that stands alone.
+func layerCount(v *ir.Value, p *packed) *ir.Range {
+	if len(v.Count) == 2 || len(v.Count) == 1 && p.experts == 0 {
+		return &v.Count[0]
+	}
+	return nil
+}
+
+// size is the packed size of one matrix or vector, in bytes.
 func (p *packed) size() int64 {
 	if p.layout == "row" {
-		return round64(int64(round16(p.k)) * 4)
+		return round64(int64(p.n) * int64(round16(p.k)) * 4)
 	}
 	return round64(int64(round16(p.n)/16) * p.panel())
 }
@@ -136,13 +166,22 @@ func (p *packed) panel() int64 {
 // layer, so that a step reads the region once from front to back.
 func (g *cpuGen) placeWeights() error {
 	at := int64(0)
-	put := func(v *ir.Value, index []int) {
+	one := func(v *ir.Value, index []int) {
 		p := g.weights[v]
 		w := manifest.Weight{Name: v.Name, Recipe: g.resolve(v.Recipe), Index: index, DType: p.dtype,
-			Rows: p.n, Cols: p.k, Layout: p.layout, Offset: at, Bytes: p.bytes}
+			Rows: p.n, Cols: p.k, Layout: p.layout, Offset: at, Bytes: p.size()}
 		g.out.Manifest.Weights = append(g.out.Manifest.Weights, w)
 		g.out.Manifest.Params += int64(p.n) * int64(p.k)
-		at += p.bytes
+		at += w.Bytes
+	}
+	put := func(v *ir.Value, index []int) {
+		p := g.weights[v]
+		if p.experts == 0 {
+			one(v, index)
+		}
+		for e := range p.experts {
+			one(v, append(slices.Clone(index), e))
+		}
 	}
 	var walk func(b *ir.Block)
 	walk = func(b *ir.Block) {
@@ -171,12 +210,12 @@ func (g *cpuGen) placeWeights() error {
 // placeWhole places a weight (or all elements of one indexed by hand) at once.
 func (g *cpuGen) placeWhole(v *ir.Value, p *packed, at *int64, put func(*ir.Value, []int)) {
 	p.at, p.sized = *at, true
-	if len(v.Count) == 0 {
+	if p.layers == nil {
 		put(v, nil)
 		return
 	}
 	p.stride = p.bytes
-	for i := v.Count[0].Lo; i < v.Count[0].Hi; i++ {
+	for i := p.layers.Lo; i < p.layers.Hi; i++ {
 		put(v, []int{i})
 	}
 }
@@ -187,8 +226,10 @@ func (g *cpuGen) placeLayers(rep *ir.Op, at int64, put func(*ir.Value, []int)) i
 	lo, hi := rep.Int("lo"), rep.Int("hi")
 	var ws []*ir.Value
 	eachArg(rep.Body, func(a ir.Arg) {
-		if a.Kind == ir.Weight && len(a.Count) == 1 && a.Index == nil && !g.weights[a.Value].sized &&
-			a.Count[0] == (ir.Range{Lo: lo, Hi: hi}) {
+		if a.Kind != ir.Weight {
+			return
+		}
+		if p := g.weights[a.Value]; p.layers != nil && a.Index == nil && !p.sized && *p.layers == (ir.Range{Lo: lo, Hi: hi}) {
 			g.weights[a.Value].sized = true
 			ws = append(ws, a.Value)
 		}

@@ -8,7 +8,7 @@ import "unsafe"
 
 // The constants of the step ABI.
 const (
-	ABI          = 1   // IFL_ABI
+	ABI          = 2   // IFL_ABI
 	MaxOut       = 8   // IFL_MAX_OUT
 	DispatchRows = 513 // IFL_ROWS
 	PageRows     = 64  // rows of a state page
@@ -27,6 +27,8 @@ type stepHeader struct {
 	mask                 unsafe.Pointer
 	adapter              unsafe.Pointer
 	out                  [MaxOut]unsafe.Pointer
+	xpageAt, xpage       unsafe.Pointer
+	xrows                unsafe.Pointer
 }
 
 // configHeader is struct ifl_config.

@@ -37,6 +37,7 @@ type Context struct {
 	First, PageAt             []int32 // a sequence, and one more
 	Past                      []int32 // a sequence
 	Page                      []int32 // a page of a sequence of the step
+	XPageAt, XPage, XRows     []int32 // the same of the sequences' sources, and their rows
 	Out                       [][]float32
 
 	lib                *Library
@@ -113,6 +114,7 @@ func (c *Context) lay(s *slab, cfg *Config) *configHeader {
 	c.Want = s.ints(cfg.MaxWanted)
 	c.First, c.Past, c.PageAt = s.ints(cfg.MaxSeqs+1), s.ints(cfg.MaxSeqs), s.ints(cfg.MaxSeqs+1)
 	c.Page = s.ints(cfg.Pages)
+	c.XPageAt, c.XPage, c.XRows = s.ints(cfg.MaxSeqs+1), s.ints(cfg.Pages), s.ints(cfg.MaxSeqs)
 	c.Out = make([][]float32, len(cfg.Outputs))
 	for i, a := range cfg.Outputs {
 		c.Out[i] = s.floats(int64(a.Rows) * int64(a.Cols))
@@ -131,6 +133,7 @@ func (c *Context) lay(s *slab, cfg *Config) *configHeader {
 	*c.step = stepHeader{
 		abi: ABI, id: pointer(c.ID), pos: pointer(c.Pos), seq: pointer(c.Seq), slot: pointer(c.Slot),
 		want: pointer(c.Want), first: pointer(c.First), past: pointer(c.Past), pageAt: pointer(c.PageAt), page: pointer(c.Page),
+		xpageAt: pointer(c.XPageAt), xpage: pointer(c.XPage), xrows: pointer(c.XRows),
 	}
 	for i, o := range c.Out {
 		c.step.out[i] = pointer(o)

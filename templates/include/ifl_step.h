@@ -5,7 +5,7 @@
 #pragma once
 #include <stdint.h>
 
-#define IFL_ABI 1
+#define IFL_ABI 2
 #define IFL_MAX_OUT 8
 #define IFL_ROWS 513 /* dispatch tables have an entry for 0…511 rows; the last one serves every larger count */
 
@@ -27,6 +27,9 @@ typedef struct ifl_step {
   const uint64_t *mask;   /* [T][mask_words] which tokens of its sequence in this step a token sees, or NULL: causal */
   const int32_t *adapter; /* [S], reserved: NULL */
   float *out[IFL_MAX_OUT]; /* one array per yield of the graph, row-major */
+  const int32_t *xpage_at; /* [S+1] where the pages of each sequence's source begin in xpage, or NULL: no sources */
+  const int32_t *xpage;    /* page ids of source states */
+  const int32_t *xrows;    /* [S] rows of each sequence's source */
 } ifl_step;
 
 /* What ifl_open is given. All memory stays the caller's. */

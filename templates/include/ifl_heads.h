@@ -1,0 +1,26 @@
+/* Row operations on heads, and sinusoidal positions. */
+#pragma once
+#include <math.h>
+#include <string.h>
+
+/* Per head the columns of a, then those of b; with b_heads 1 every head gets the same b (op join_heads). */
+static inline __attribute__((unused)) void ifl_row_join_heads(float *out, const float *a, const float *b, int heads, int wa, int wb, int b_heads) {
+  for (int h = 0; h < heads; h++, out += wa + wb) {
+    memcpy(out, a + h * wa, (size_t)wa * 4);
+    memcpy(out + wa, b + (b_heads == 1 ? 0 : h) * wb, (size_t)wb * 4);
+  }
+}
+
+/* Columns lo…hi-1 of each head, side by side (op head_cols). */
+static inline __attribute__((unused)) void ifl_row_head_cols(float *out, const float *x, int heads, int width, int lo, int hi) {
+  for (int h = 0; h < heads; h++) memcpy(out + h * (hi - lo), x + h * width + lo, (size_t)(hi - lo) * 4);
+}
+
+/* Sines and cosines of pos times (or, with divide, over) each of half numbers (op sinusoid). */
+static inline __attribute__((unused)) void ifl_row_sinusoid(float *out, int pos, const double *f, int half, int divide, int pairs) {
+  for (int c = 0; c < half; c++) {
+    const double angle = divide ? pos / f[c] : (double)((float)pos * (float)f[c]);
+    out[pairs ? 2 * c : c] = (float)sin(angle);
+    out[pairs ? 2 * c + 1 : half + c] = (float)cos(angle);
+  }
+}
