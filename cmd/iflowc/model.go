@@ -136,7 +136,7 @@ func (f *modelFlags) module(m *model, opt passes.Options) (*ir.Module, *template
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
-	env, err := f.env(m.Spec)
+	env, err := f.env(m.Model)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,7 +144,8 @@ func (f *modelFlags) module(m *model, opt passes.Options) (*ir.Module, *template
 }
 
 // env is what the passes may consult.
-func (f *modelFlags) env(s *spec.Spec) (*passes.Env, error) {
+func (f *modelFlags) env(m *spec.Model) (*passes.Env, error) {
+	s := m.Spec
 	cat, err := templates.Load()
 	if err != nil {
 		return nil, err
@@ -152,12 +153,12 @@ func (f *modelFlags) env(s *spec.Spec) (*passes.Env, error) {
 	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: notice}
 	env.Types.Default = s.Quant
 	env.Types.Threshold = s.TensorQuantThreshold
-	for _, e := range s.Types {
-		t, ok := tensor.ParseDType(e.Val)
-		if !ok {
-			return nil, usageError{fmt.Errorf("%s: type %q of %s is not known", e.Pos, e.Val, e.Key)}
-		}
-		env.Types.Weights = append(env.Types.Weights, passes.TypeRule{Pattern: e.Key, Type: t})
+	types, err := m.WeightTypes()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	for _, t := range types {
+		env.Types.Weights = append(env.Types.Weights, passes.TypeRule{Pattern: t.Weight, Type: t.Type})
 	}
 	if env.Devices, err = devices(s.Devices); err != nil {
 		return nil, usageError{err}

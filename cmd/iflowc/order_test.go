@@ -31,7 +31,7 @@ func demoModel(t *testing.T, quant string, edit func(*ir.Module)) engine.Model {
 	defer p.m.set.Close()
 	if edit != nil {
 		edit(p.mod)
-		env, err := f.env(p.m.Spec)
+		env, err := f.env(p.m.Model)
 		if err != nil {
 			t.Fatal(err)
 		}
