@@ -31,7 +31,7 @@ type benchFuncs struct {
 // BenchmarkMatmul times every kernel on weights that come from memory, not
 // from a cache: GB/s of weights, the share of the read bandwidth that a probe
 // measured just before, and 10⁹ multiply-adds·2 a second. Best of the
-// repetitions.
+// repetitions. For example: go test ./templates -run NONE -bench Matmul -types q4_b64 -rows 1,512 -benchtime 30x
 func BenchmarkMatmul(b *testing.B) {
 	c := load1(b)
 	isa, ok := findISA(*benchISA)
@@ -70,14 +70,14 @@ func BenchmarkMatmul(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("%s/%s/%d", v.dt, v.k.Impl, rows), func(b *testing.B) {
 				size := int64(packedBytes(v.dt, n, k))
-				seconds := make([]float64, max(b.N, 8))
+				seconds := make([]float64, max(b.N, 64))
 				best := func(mm uintptr, reps int) float64 {
 					if f.run(mm, memory, size, int32(pool/size), int32(k), int32(n/16), int32(rows), act, y, int32(*benchThreads), int32(reps), &seconds[0]) != 0 {
 						b.Fatal("threads could not be started")
 					}
 					return slices.Min(seconds[:reps])
 				}
-				probe := best(0, 8)
+				probe := best(0, min(max(b.N, 8), 64))
 				t := best(symbol(b, lib, v.k.Symbol(v.dt)), b.N)
 				b.ReportMetric(float64(size)/t*1e-9, "GB/s")
 				b.ReportMetric(100*probe/t, "%read")
