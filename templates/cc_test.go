@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"sync"
@@ -51,13 +52,8 @@ func runnable() []ISA {
 }
 
 func supported(needs []string) bool {
-	x := cpu.X86
-	have := map[string]bool{
-		"AVX512F": x.HasAVX512F, "AVX512BW": x.HasAVX512BW, "AVX512CD": x.HasAVX512CD, "AVX512DQ": x.HasAVX512DQ,
-		"AVX512VL": x.HasAVX512VL, "AVX512VNNI": x.HasAVX512VNNI, "AVX512VBMI": x.HasAVX512VBMI,
-		"AVX512VBMI2": x.HasAVX512VBMI2, "AVX512GFNI": x.HasAVX512GFNI, "AVX512BF16": x.HasAVX512BF16,
-	}
-	return !slices.ContainsFunc(needs, func(n string) bool { return !have[n] })
+	x := reflect.ValueOf(cpu.X86)
+	return !slices.ContainsFunc(needs, func(n string) bool { return !x.FieldByName("Has" + n).Bool() })
 }
 
 // library compiles C sources, by name, one run of the compiler each, and opens

@@ -33,7 +33,7 @@ var upToSixteen = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 var isas = []ISA{
 	{
 		Name: "avx512", Arch: "amd64",
-		Flags: append([]string{"-march=x86-64-v4", "-mavx512vnni", "-mavx512bf16", "-mavx512vbmi", "-mavx512vbmi2",
+		Flags: append([]string{"-march=x86-64-v4", "-mavx512vnni", "-mavx512vbmi", "-mavx512vbmi2",
 			"-mgfni", "-mtune=znver3", "-mprefer-vector-width=512"}, common...),
 		Needs: []string{"AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL", "AVX512VNNI",
 			"AVX512VBMI", "AVX512VBMI2", "AVX512GFNI", "AVX512BF16"},
