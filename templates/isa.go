@@ -36,7 +36,7 @@ var isas = []ISA{
 		Flags: append([]string{"-march=x86-64-v4", "-mavx512vnni", "-mavx512vbmi", "-mavx512vbmi2",
 			"-mgfni", "-mtune=znver3", "-mprefer-vector-width=512"}, common...),
 		Needs: []string{"AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL", "AVX512VNNI",
-			"AVX512VBMI", "AVX512VBMI2", "AVX512GFNI", "AVX512BF16"},
+			"AVX512VBMI", "AVX512VBMI2", "AVX512GFNI"},
 		widths: upToSixteen, rows: upToSixteen,
 	},
 	{Name: "portable", Flags: common, widths: []int{1, 2}, rows: []int{1, 4}},
