@@ -42,6 +42,7 @@ def train_tokenizer(path: pathlib.Path) -> PreTrainedTokenizerFast:
     tok.train_from_iterator((strip(t) for t in itertools.islice(documents(path), 12_000)), trainer)
     fast = PreTrainedTokenizerFast(tokenizer_object=tok, bos_token=END, eos_token=END, unk_token=END, pad_token=END,
                                    additional_special_tokens=[START_TURN, END_TURN], model_max_length=512,
+                                   model_input_names=["input_ids", "attention_mask"],
                                    clean_up_tokenization_spaces=False)
     fast.chat_template = CHAT_TEMPLATE
     return fast
