@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -20,8 +21,11 @@ type attentionCase struct {
 	group, kvHeads, dim, vdim int
 	window                    int
 	softcap                   float32
-	causal, tree              bool
+	causal, tree, cross       bool
 	alibi, sinks              []float32
+	rel                       []float32 // [buckets][ldrel]
+	ldrel, relMax             int
+	relBucket                 []int16 // of the distances -relMax … relMax
 	pos, seq, slot            []int32 // [T]
 	first, past, pageAt, page []int32
 	maskWords                 int
@@ -36,9 +40,17 @@ type attentionCase struct {
 func (c *attentionCase) heads() int  { return c.group * c.kvHeads }
 func (c *attentionCase) tokens() int { return len(c.pos) }
 
+// rows is how many state rows sequence s has, those of its tokens included.
+func (c *attentionCase) rows(s int) int {
+	if c.cross {
+		return int(c.past[s])
+	}
+	return int(c.past[s] + c.first[s+1] - c.first[s])
+}
+
 func (c *attentionCase) String() string {
-	return fmt.Sprintf("heads %d on %d, dim %d, vdim %d, window %d, softcap %g, causal %v, tree %v, alibi %v, sinks %v, first %d, past %d",
-		c.heads(), c.kvHeads, c.dim, c.vdim, c.window, c.softcap, c.causal, c.tree, c.alibi != nil, c.sinks != nil, c.first, c.past)
+	return fmt.Sprintf("heads %d on %d, dim %d, vdim %d, window %d, softcap %g, causal %v, tree %v, cross %v, alibi %v, rel %v, sinks %v, first %d, past %d",
+		c.heads(), c.kvHeads, c.dim, c.vdim, c.window, c.softcap, c.causal, c.tree, c.cross, c.alibi != nil, c.rel != nil, c.sinks != nil, c.first, c.past)
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
@@ -61,6 +73,11 @@ func randomAttention(r *rand.Rand, lib *attentionLib, kind int) *attentionCase {
 	if r.IntN(3) == 0 {
 		c.alibi = normal(r, c.heads(), 0.05)
 	}
+	if c.cross = r.IntN(5) == 0; c.cross {
+		c.causal, c.tree, c.window, c.alibi = false, false, 0, nil
+	} else if r.IntN(3) == 0 {
+		c.randomBias()
+	}
 	if r.IntN(3) == 0 {
 		c.sinks = normal(r, c.heads(), 1)
 	}
@@ -71,6 +88,18 @@ func randomAttention(r *rand.Rand, lib *attentionLib, kind int) *attentionCase {
 	return c
 }
 
+// randomBias draws a table of relative biases, with the buckets of T5 for
+// either kind of attention.
+func (c *attentionCase) randomBias() {
+	buckets := 2 * (2 + c.r.IntN(15))
+	c.relMax = buckets + c.r.IntN(150)
+	c.ldrel = c.heads() + c.r.IntN(5)
+	c.rel = normal(c.r, buckets*c.ldrel, 1)
+	for d := -c.relMax; d <= c.relMax; d++ {
+		c.relBucket = append(c.relBucket, int16(ops.RelBucket(d, buckets, c.relMax, !c.causal)))
+	}
+}
+
 // randomSteps draws sequences, their earlier rows, tokens and ancestor masks.
 func (c *attentionCase) randomSteps() {
 	r := c.r
@@ -79,9 +108,12 @@ func (c *attentionCase) randomSteps() {
 	c.first, c.pageAt = []int32{0}, []int32{0}
 	for s := range 1 + r.IntN(3) {
 		past, n := pick(r, 0, r.IntN(400)), 1+r.IntN(most)
+		if c.cross {
+			past = pick(r, 1, 63, 64, 65, 128, 1+r.IntN(400))
+		}
 		c.past = append(c.past, int32(past))
 		c.first = append(c.first, c.first[s]+int32(n))
-		c.pageAt = append(c.pageAt, c.pageAt[s]+int32(past+n+63)/64)
+		c.pageAt = append(c.pageAt, c.pageAt[s]+int32(c.rows(s)+63)/64)
 		for i := range n {
 			pos, see := past+i, uint64(1)<<i
 			if c.tree {
@@ -90,7 +122,11 @@ func (c *attentionCase) randomSteps() {
 			for j := range i {
 				see |= uint64(r.IntN(2)) << j
 			}
-			c.pos, c.slot = append(c.pos, int32(pos)), append(c.slot, int32(past+i))
+			slot := past + i
+			if c.cross {
+				pos, slot = r.IntN(500)+i, 0
+			}
+			c.pos, c.slot = append(c.pos, int32(pos)), append(c.slot, int32(slot))
 			c.seq, c.mask = append(c.seq, int32(s)), append(c.mask, see)
 		}
 	}
@@ -111,7 +147,7 @@ func (c *attentionCase) fill(lib *attentionLib, kind int) {
 	}
 	step := c.whole().cStep()
 	for s := range c.past {
-		rows := int(c.past[s] + c.first[s+1] - c.first[s])
+		rows := c.rows(s)
 		k, v := normal(c.r, rows*c.kvHeads*c.dim, 1), normal(c.r, rows*c.kvHeads*c.vdim, 1)
 		for i := range rows * c.kvHeads {
 			p := &cPut{
@@ -164,8 +200,12 @@ func (c *attentionCase) inParts(r *rand.Rand, lib *attentionLib, dt tensor.DType
 	for s := range c.past {
 		for from, end := int(c.first[s]), int(c.first[s+1]); from < end; {
 			to := min(end, from+1+r.IntN(most))
+			past := c.slot[from]
+			if c.cross {
+				past = c.past[s]
+			}
 			step := &attentionStep{
-				c: c, from: from, to: to, first: []int32{0, int32(to - from)}, past: []int32{c.slot[from]},
+				c: c, from: from, to: to, first: []int32{0, int32(to - from)}, past: []int32{past},
 				pageAt: []int32{0, c.pageAt[s+1] - c.pageAt[s]}, ids: c.page[c.pageAt[s]:c.pageAt[s+1]],
 			}
 			out = append(out, c.call(lib, dt, step, 1+r.IntN(threads))...)
@@ -179,7 +219,7 @@ func (c *attentionCase) inParts(r *rand.Rand, lib *attentionLib, dt tensor.DType
 func (s *attentionStep) cStep() *cStep {
 	c := s.c
 	step := &cStep{
-		abi: 1, tokens: int32(s.to - s.from), seqs: int32(len(s.past)), pos: &c.pos[s.from], slot: &c.slot[s.from], seq: &c.seq[s.from],
+		abi: 2, tokens: int32(s.to - s.from), seqs: int32(len(s.past)), pos: &c.pos[s.from], slot: &c.slot[s.from], seq: &c.seq[s.from],
 		first: &s.first[0], past: &s.past[0], pageAt: &s.pageAt[0], page: &s.ids[0],
 	}
 	if c.tree {
@@ -213,6 +253,9 @@ func (c *attentionCase) call(lib *attentionLib, dt tensor.DType, s *attentionSte
 	if c.sinks != nil {
 		a.sinks = &c.sinks[0]
 	}
+	if c.rel != nil {
+		a.rel, a.ldrel, a.relBucket, a.relMax = &c.rel[0], int64(c.ldrel), &c.relBucket[0], int32(c.relMax)
+	}
 	purego.SyscallN(lib.run, lib.teams[threads], lib.kernels[dt], uintptr(unsafe.Pointer(a)))
 	runtime.KeepAlive(a)
 	return out
@@ -223,13 +266,19 @@ func (c *attentionCase) scale() float32 { return float32(1 / math.Sqrt(float64(c
 // sees says whether token t sees a state row of its sequence, and the row's
 // position.
 func (c *attentionCase) sees(t, row int) (pos int, ok bool) {
+	if c.cross {
+		return 0, true
+	}
 	s, own := c.seq[t], int(c.pos[t])
 	pos, ok = row, true
 	if i := row - int(c.past[s]); i >= 0 {
 		pos = int(c.pos[int(c.first[s])+i])
 		ok = !c.tree || c.mask[t]>>i&1 == 1
 	}
-	return pos, ok && (!c.causal || pos <= own) && (c.window == 0 || pos > own-c.window)
+	if c.causal {
+		return pos, ok && pos <= own && (c.window == 0 || pos > own-c.window)
+	}
+	return pos, ok && (c.window == 0 || max(pos-own, own-pos) <= c.window)
 }
 
 // compare checks outputs of all tokens against float64.
@@ -260,7 +309,7 @@ func (c *attentionCase) reference(t, h int) []float64 {
 	var scores []float64
 	var rows []int
 	most := math.Inf(-1)
-	for row := range int(c.past[s] + c.first[s+1] - c.first[s]) {
+	for row := range c.rows(int(s)) {
 		pos, ok := c.sees(t, row)
 		if !ok {
 			continue
@@ -275,6 +324,10 @@ func (c *attentionCase) reference(t, h int) []float64 {
 		}
 		if c.alibi != nil {
 			x += float64(c.alibi[h]) * float64(pos-int(c.pos[t]))
+		}
+		if c.rel != nil {
+			far := min(max(pos-int(c.pos[t]), -c.relMax), c.relMax)
+			x += float64(c.rel[int(c.relBucket[far+c.relMax])*c.ldrel+h])
 		}
 		most = max(most, x)
 		scores, rows = append(scores, x), append(rows, row)

@@ -70,6 +70,7 @@ type cStep struct {
 	mask                                                       *uint64
 	adapter                                                    *int32
 	out                                                        [8]*float32
+	xpageAt, xpage, xrows                                      *int32
 }
 
 type cAttention struct {
@@ -88,6 +89,10 @@ type cAttention struct {
 	alibi, sinks              *float32
 	scratch                   *byte
 	scratchBytes              int64
+	rel                       *float32
+	ldrel                     int64
+	relBucket                 *int16
+	relMax                    int32
 }
 
 type cPut struct {
@@ -157,7 +162,7 @@ func TestAttention(t *testing.T) {
 						t.Fatalf("%s case %d: %d threads give other bits than one\n%s", dt, n, threads, c)
 					}
 				}
-				if c.tree || !c.causal {
+				if c.tree || !c.causal && !c.cross {
 					continue
 				}
 				for _, most := range []int{1, 1 + r.IntN(20)} { // one token after the other on one thread: many short steps

@@ -66,16 +66,22 @@ static inline int ifl_attn_seq_rows(const ifl_step *s, int seq) {
 /* A token's own position: outside trees the state row that it writes. */
 static inline int ifl_attn_own(const ifl_step *s, int t) { return s->mask ? s->pos[t] : s->slot[t]; }
 
+/* The positions first…end−1 lie in a token's window; `rows` is the sequence's own count of them. */
 static inline int ifl_attn_first_row(const ifl_attention *a, int t) {
-  int own = ifl_attn_own(a->step, t);
-  return a->window > 0 && own >= a->window ? own + 1 - a->window : 0;
+  const int first = ifl_attn_own(a->step, t) - a->window + (a->causal ? 1 : 0);
+  return a->window > 0 && first > 0 ? first : 0;
+}
+static inline int ifl_attn_end_row(const ifl_attention *a, int t, int rows) {
+  const int own = ifl_attn_own(a->step, t);
+  if (a->causal) return own + 1;
+  return a->window > 0 && a->window < rows - own ? own + a->window + 1 : rows;
 }
 
 static inline void ifl_attn_bounds(const ifl_attention *a, ifl_attn_unit *u) {
   const ifl_step *s = a->step;
   int group = a->heads / a->kv_heads;
   int t0 = s->first[u->seq] + u->row / group, t1 = s->first[u->seq] + (u->row + u->rows - 1) / group;
-  int end = a->causal && !s->mask ? s->slot[t1] + 1 : ifl_attn_seq_rows(s, u->seq);
+  int rows = ifl_attn_seq_rows(s, u->seq), end = s->mask ? rows : ifl_attn_end_row(a, t1, rows);
   u->lo = ifl_attn_first_row(a, t0) / IFL_PAGE_ROWS;
   u->hi = (end + IFL_PAGE_ROWS - 1) / IFL_PAGE_ROWS;
   if (u->lo >= u->hi) u->lo = u->hi - 1; /* every unit has a chunk, so that every row is written */
@@ -154,13 +160,14 @@ static inline uint64_t ifl_attn_bits(int lo, int hi) {
 /* The rows of a chunk that a token of a tree sees: earlier ones by position, those of this step by its mask. */
 static inline uint64_t ifl_attn_tree_bits(const ifl_attention *a, int seq, int t, int chunk) {
   const ifl_step *s = a->step;
-  int base = chunk * IFL_PAGE_ROWS, own = ifl_attn_own(s, t), lo = ifl_attn_first_row(a, t);
-  uint64_t see = ifl_attn_bits(lo - base, s->past[seq] - base);
+  int base = chunk * IFL_PAGE_ROWS, past = s->past[seq];
+  int lo = ifl_attn_first_row(a, t), end = ifl_attn_end_row(a, t, ifl_attn_seq_rows(s, seq));
+  uint64_t see = ifl_attn_bits(lo - base, (end < past ? end : past) - base);
   const uint64_t *words = s->mask + (int64_t)t * s->mask_words;
   for (int i = 0; i < s->first[seq + 1] - s->first[seq] && i < s->mask_words * 64; i++) {
     int u = s->first[seq] + i, at = s->slot[u] - base;
     if (at < 0 || at >= IFL_PAGE_ROWS || !(words[i / 64] >> (i % 64) & 1)) continue;
-    if (s->pos[u] < lo || (a->causal && s->pos[u] > own)) continue;
+    if (s->pos[u] < lo || s->pos[u] >= end) continue;
     see |= (uint64_t)1 << at;
   }
   return see;

@@ -51,9 +51,14 @@ typedef struct ifl_attention {
   const uint8_t *state; int64_t page_bytes;
   int heads, kv_heads, dim, vdim;
   float scale, softcap;          /* softcap 0: none */
-  int window;                    /* 0: none; else a row is seen when position > own − window */
+  int window;                    /* 0: none; else a row is seen when position > own − window, or, when not causal, when
+                                  * |position − own| ≤ window */
   int causal;
   const float *alibi;            /* [heads] slopes, or NULL */
   const float *sinks;            /* [heads], or NULL */
   uint8_t *scratch; int64_t scratch_bytes; /* shared by the team: ifl_attention_scratch(…) bytes */
+  /* Relative bias, or rel NULL: rel[rel_bucket[clamp(position − own, ±rel_max) + rel_max]·ldrel + head] is added to the
+   * scaled score (T5: Raffel et al. 2020, §2.1). */
+  const float *rel; int64_t ldrel;
+  const int16_t *rel_bucket; int rel_max; /* [2·rel_max + 1] */
 } ifl_attention;
