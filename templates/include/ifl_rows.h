@@ -123,9 +123,9 @@ static __attribute__((unused)) void ifl_row_rope(float *x, const float *cs, int 
 #ifdef IFL_AVX512
     for (; adjacent && i + 8 <= half; i += 8) ifl_turn_pairs_(p + 2 * i, cosines + i, sines + i);
 #endif
-    for (; i < half; i++) {
-      float *pa = adjacent ? p + 2 * i : p + i, *pb = adjacent ? pa + 1 : p + half + i;
-      const float a = *pa, b = *pb, c = cosines[i], s = sines[i];
+    for (unsigned j = (unsigned)i; j < (unsigned)half; j++) { /* unsigned: gcc 12 else warns of an overflow that cannot be */
+      float *pa = adjacent ? p + 2 * j : p + j, *pb = adjacent ? pa + 1 : p + half + j;
+      const float a = *pa, b = *pb, c = cosines[j], s = sines[j];
       IFL_TURN_(a, b, c, s, ifl_fma1);
       *pa = ra_;
       *pb = rb_;
