@@ -45,14 +45,17 @@ func quantize(env *Env, m *ir.Module) error {
 	done := map[*ir.Value]bool{}
 	for _, g := range m.Graphs {
 		for op := range g.All() {
-			if op.Def.Name != "matmul" && op.Def.Name != "embed" {
-				continue
-			}
-			if w := op.Args[1].Value; !done[w] {
+			for _, w := range matrices(op) {
+				if done[w] {
+					continue
+				}
 				done[w] = true
 				if err := quantizeWeight(env, w); err != nil {
 					return err
 				}
+			}
+			if op.Def.Name == "experts" {
+				sameType(env, matrices(op))
 			}
 		}
 	}
@@ -65,6 +68,50 @@ func quantize(env *Env, m *ir.Module) error {
 		}
 	}
 	return nil
+}
+
+// matrices lists the weights of an op that are multiplied by or looked up in.
+func matrices(op *ir.Op) []*ir.Value {
+	switch op.Def.Name {
+	case "matmul", "embed":
+		return []*ir.Value{op.Args[1].Value}
+	case "experts":
+		var out []*ir.Value
+		for _, a := range op.Args[2:] {
+			if len(a.Type.Shape) == 2 {
+				out = append(out, a.Value)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// sameType gives the matrices of a mixture of experts one type, because their
+// inputs are rounded alike: f16 where one of them cannot take the others'.
+func sameType(env *Env, ws []*ir.Value) {
+	for _, w := range ws {
+		if w.Type.Elem == ws[0].Type.Elem {
+			continue
+		}
+		env.notice("%s and the other matrices of its experts take f16: they need one type", w)
+		for _, w := range ws {
+			setType(w, tensor.F16)
+		}
+		return
+	}
+}
+
+// setType makes the weight's recipe end in the given type.
+func setType(w *ir.Value, t tensor.DType) {
+	if w.Type.Elem == t {
+		return
+	}
+	if w.Recipe.Op == "quantize" {
+		w.Recipe = w.Recipe.Args[0]
+	}
+	w.Recipe = &tensor.Recipe{Op: "quantize", Args: []*tensor.Recipe{w.Recipe}, Type: t}
+	w.Type.Elem = t
 }
 
 // quantizeWeight sets the type of one matrix.
@@ -93,11 +140,7 @@ func quantizeWeight(env *Env, w *ir.Value) error {
 		}
 		t = tensor.F16
 	}
-	if t == stored {
-		return nil
-	}
-	w.Recipe = &tensor.Recipe{Op: "quantize", Args: []*tensor.Recipe{w.Recipe}, Type: t}
-	w.Type.Elem = t
+	setType(w, t)
 	return nil
 }
 
@@ -111,12 +154,13 @@ func quantizeActivations(env *Env, b *ir.Block, names *ir.Names) error {
 	made := map[key]*ir.Value{}
 	for i := 0; i < len(b.Ops); i++ {
 		op := b.Ops[i]
-		if op.Def.Name != "matmul" || op.Args[0].Type.Elem != tensor.F32 {
+		if !op.Def.Is(ir.Root) || len(matrices(op)) == 0 || op.Args[0].Type.Elem != tensor.F32 {
 			continue
 		}
-		t, err := activation(env, op.Args[1].Type.Elem)
+		w := matrices(op)[0]
+		t, err := activation(env, w.Type.Elem)
 		if err != nil {
-			return fmt.Errorf("%s: %w", op.Args[1].Value, err)
+			return fmt.Errorf("%s: %w", w, err)
 		}
 		if t == tensor.F32 {
 			continue
@@ -135,6 +179,9 @@ func quantizeActivations(env *Env, b *ir.Block, names *ir.Names) error {
 			made[k] = q.Result()
 		}
 		op.Args[0] = ir.A(made[k])
+		if op.Def.Name == "experts" {
+			op.SetAttr("act_type", t)
+		}
 	}
 	return nil
 }
