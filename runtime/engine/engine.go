@@ -1,13 +1,18 @@
 //go:build unix
 
 // Package engine runs many sequences through one model: AddQuery, Infer (one
-// step over whatever is live), Commit (the caller picked a token), Remove.
+// step over whatever is live), Commit (the caller picked a token), Fork,
+// Remove.
 //
 // A step takes tokens of several sequences up to a budget: first the one
 // token of each sequence that is being decoded, then chunks of prompts in the
 // order they came. What a sequence gets does not depend on its company: the
 // kernels sum in one order whatever the rows, and the engine only decides
 // when a token is computed, never how.
+//
+// A model with an encoder has a graph "encode", which gets a sequence whole: it
+// is the only graph of an encoder, and comes before the graph "decode" of an
+// encoder-decoder, whose queries have a source.
 package engine
 
 import (
@@ -41,29 +46,33 @@ type Model struct {
 
 // Options fix the shape of an engine. Zero values choose.
 type Options struct {
-	Graph     string // which graph of the model runs; "": its first
+	Graph     string // which graph of the model gives the results; "": its last
 	Threads   int    // 0: one a physical core
-	MaxTokens int    // budget of a step; 0: 512
+	MaxTokens int    // budget of a step; 0: 512, and at least Context where an encoder reads sequences whole
 	MaxWanted int    // most rows of results in a step; 0: 64, at least MaxSeqs
 	MaxSeqs   int    // sequences alive at once; 0: 1
-	Context   int    // most rows of a sequence; 0: the model's
+	Context   int    // most rows of a sequence, and of its source; 0: the model's
 	Pages     int    // state pages; 0: enough for every sequence's whole context
+	Pin       bool   // pin threads to processors: only where nothing else runs
 }
 
 // An Engine holds the sequences of one graph of a model. Not safe for
 // concurrent use.
 type Engine struct {
 	opt    Options
-	entry  int
-	graph  manifest.Graph
+	entry  int            // the graph that gives results
+	source int            // the graph that takes sources, or -1
+	whole  bool           // entry gets sequences whole
+	graph  manifest.Graph // of entry
 	lib    *load.Library
 	ctx    *load.Context
 	pages  pageList
 	seqs   []*sequence // alive, oldest first
 	nextID ID
 
-	parts   []part   // scratch of plan
-	results []Result // scratch of Infer
+	parts   []part    // scratch of plan
+	batch   []*source // scratch of encode
+	results []Result  // scratch of Infer
 }
 
 // Open starts a model's threads and maps its memory.
@@ -72,28 +81,40 @@ func Open(m Model, opt Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := opt.fill(m.Manifest); err != nil {
-		return nil, err
-	}
-	graph := m.Manifest.Graphs[entry]
-	outputs := make([]load.Array, len(graph.Outputs))
-	for i, o := range graph.Outputs {
-		rows, err := opt.rows(o)
-		if err != nil {
+	e := &Engine{entry: entry, source: -1, graph: m.Manifest.Graphs[entry], lib: m.Library}
+	e.whole = e.graph.Name == encodeGraph
+	graphs := []manifest.Graph{e.graph}
+	if m.Manifest.Network == "encoder_decoder" && !e.whole {
+		if e.source, err = findGraph(m.Manifest, encodeGraph); err != nil {
 			return nil, err
 		}
-		outputs[i] = load.Array{Rows: rows, Cols: o.Cols}
+		graphs = append(graphs, m.Manifest.Graphs[e.source])
 	}
-	ctx, err := m.Library.Start(load.Config{
-		Threads: opt.Threads, CPUs: load.Pins(opt.Threads), Weights: m.Weights, Pages: opt.Pages,
-		MaxTokens: opt.MaxTokens, MaxWanted: opt.MaxWanted, MaxSeqs: opt.MaxSeqs,
+	if err := opt.fill(m.Manifest, e.whole, e.source >= 0); err != nil {
+		return nil, err
+	}
+	outputs, err := opt.arrays(graphs)
+	if err != nil {
+		return nil, err
+	}
+	var cpus []int
+	if opt.Pin {
+		cpus = load.Pins(opt.Threads)
+	}
+	e.opt, e.pages = opt, newPageList(opt.Pages)
+	e.ctx, err = m.Library.Start(load.Config{
+		Threads: opt.Threads, CPUs: cpus, Weights: m.Weights, Pages: opt.Pages, PageBytes: pageBytes(m.Manifest),
+		MaxTokens: opt.MaxTokens, MaxWanted: opt.MaxWanted, MaxSeqs: opt.MaxSeqs, MaxPages: opt.MaxSeqs * pagesFor(opt.Context),
 		Dispatch: m.Dispatch, Outputs: outputs,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{opt: opt, entry: entry, graph: graph, lib: m.Library, ctx: ctx, pages: newPageList(opt.Pages)}, nil
+	return e, nil
 }
+
+// encodeGraph is the name of the graph that gets sequences whole.
+const encodeGraph = "encode"
 
 // Close stops the model's threads and frees the engine's memory. Rows of
 // results must not be used after.
@@ -108,10 +129,11 @@ func (e *Engine) Graph() manifest.Graph { return e.graph }
 // Library is the model's code that the engine runs.
 func (e *Engine) Library() *load.Library { return e.lib }
 
+// findGraph gives the index of a graph; "" is the last one.
 func findGraph(m *manifest.Manifest, name string) (int, error) {
 	names := ""
 	for i, g := range m.Graphs {
-		if name == "" || g.Name == name {
+		if g.Name == name || name == "" && i == len(m.Graphs)-1 {
 			return i, nil
 		}
 		names += " " + g.Name
@@ -119,8 +141,18 @@ func findGraph(m *manifest.Manifest, name string) (int, error) {
 	return 0, fmt.Errorf("the model has no graph %q; it has:%s", name, names)
 }
 
+// pageBytes lists the page size of every element of every state.
+func pageBytes(m *manifest.Manifest) (list []int64) {
+	for _, s := range m.States {
+		for range s.Count {
+			list = append(list, s.PageBytes)
+		}
+	}
+	return list
+}
+
 // fill replaces zero values by what the model and the machine suggest.
-func (o *Options) fill(m *manifest.Manifest) error {
+func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 	if o.Context == 0 {
 		o.Context = m.Context
 	}
@@ -133,6 +165,9 @@ func (o *Options) fill(m *manifest.Manifest) error {
 	o.MaxSeqs = max(o.MaxSeqs, 1)
 	if o.MaxTokens == 0 {
 		o.MaxTokens = DefaultMaxTokens
+		if whole || sources {
+			o.MaxTokens = max(o.MaxTokens, o.Context)
+		}
 	}
 	o.MaxTokens = max(o.MaxTokens, o.MaxSeqs)
 	if o.MaxWanted == 0 {
@@ -141,11 +176,34 @@ func (o *Options) fill(m *manifest.Manifest) error {
 	o.MaxWanted = max(o.MaxWanted, o.MaxSeqs)
 	if o.Pages == 0 {
 		o.Pages = o.MaxSeqs * pagesFor(o.Context)
+		if sources {
+			o.Pages *= 2
+		}
 	}
 	if o.Context < 1 || o.Threads < 1 || o.Pages < 1 {
 		return fmt.Errorf("context %d, threads %d and pages %d must be positive", o.Context, o.Threads, o.Pages)
 	}
 	return nil
+}
+
+// arrays shapes the outputs so that each has room for those of any graph.
+func (o *Options) arrays(graphs []manifest.Graph) ([]load.Array, error) {
+	var out []load.Array
+	for _, g := range graphs {
+		for i, output := range g.Outputs {
+			rows, err := o.rows(output)
+			if err != nil {
+				return nil, err
+			}
+			if i == len(out) {
+				out = append(out, load.Array{})
+			}
+			if rows*output.Cols > out[i].Rows*out[i].Cols {
+				out[i] = load.Array{Rows: rows, Cols: output.Cols}
+			}
+		}
+	}
+	return out, nil
 }
 
 // rows is the most rows an output has in a step.
@@ -168,12 +226,15 @@ func (e *Engine) Infer(ctx context.Context) ([]Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := e.encode(); err != nil {
+		return nil, err
+	}
 	parts, err := e.plan()
 	if err != nil || len(parts) == 0 {
 		return nil, err
 	}
 	tokens, wanted := e.fillStep(parts)
-	if err := e.ctx.Run(e.entry, tokens, wanted, len(parts), false); err != nil {
+	if err := e.ctx.Run(e.entry, tokens, wanted, len(parts), e.whole); err != nil {
 		return nil, err
 	}
 	return e.collect(parts), nil

@@ -254,7 +254,7 @@ func TestErrors(t *testing.T) {
 	if _, err := e.Infer(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled step: %v", err)
 	}
-	for _, opt := range []engine.Options{{Graph: "encode"}, {Context: 1000}, {Threads: -1}} {
+	for _, opt := range []engine.Options{{Graph: "other"}, {Context: 1000}, {Threads: -1}} {
 		if _, err := engine.Open(m, opt); err == nil {
 			t.Errorf("%+v was taken", opt)
 		}

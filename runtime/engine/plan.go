@@ -2,7 +2,11 @@
 
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/runtime/load"
+)
 
 // A part is what one sequence computes in a step: its tokens done … done+n-1,
 // of which the last wanted ones give rows.
@@ -18,28 +22,43 @@ type part struct {
 func (e *Engine) plan() ([]part, error) {
 	for {
 		e.parts = e.parts[:0]
-		budget := budget{tokens: e.opt.MaxTokens, wanted: e.opt.MaxWanted}
+		budget := budget{tokens: e.opt.MaxTokens, wanted: e.opt.MaxWanted, whole: e.whole}
 		short := e.planWhere(&budget, func(s *sequence) bool { return s.pending() == 1 })
 		if s := e.planWhere(&budget, func(s *sequence) bool { return s.pending() > 1 }); short == nil {
 			short = s
 		}
-		if len(e.parts) > 0 || short == nil {
+		if len(e.parts) > 0 {
 			return e.parts, nil
+		}
+		encode := short == nil
+		if encode {
+			short = e.waiting()
+		}
+		if short == nil {
+			return nil, nil
 		}
 		if !e.preempt(short) {
 			return nil, fmt.Errorf("bug: %d sequences, none can go on with %d state pages", len(e.seqs), e.opt.Pages)
+		}
+		if encode {
+			if err := e.encode(); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
 
 // A budget is what is left of a step.
-type budget struct{ tokens, wanted int }
+type budget struct {
+	tokens, wanted int
+	whole          bool // sequences are not cut
+}
 
 // planWhere plans the sequences that a test selects and returns the first that
 // found no pages.
 func (e *Engine) planWhere(b *budget, selected func(*sequence) bool) (short *sequence) {
 	for _, s := range e.seqs {
-		if s.pending() == 0 || !selected(s) {
+		if s.pending() == 0 || !s.source.ready() || !selected(s) {
 			continue
 		}
 		n, wanted := b.fit(s)
@@ -64,6 +83,12 @@ func (e *Engine) planWhere(b *budget, selected func(*sequence) bool) (short *seq
 // budget has room for.
 func (b *budget) fit(s *sequence) (n, wanted int) {
 	n = min(s.pending(), b.tokens)
+	if b.whole {
+		if n < s.pending() || len(s.rows) > b.wanted {
+			return 0, 0
+		}
+		return n, len(s.rows)
+	}
 	wanted = max(0, s.done+n-max(s.want, s.done))
 	if wanted > b.wanted {
 		n -= wanted - b.wanted
@@ -74,7 +99,8 @@ func (b *budget) fit(s *sequence) (n, wanted int) {
 
 // preempt takes the pages of the youngest sequence that has some and is not
 // needy; its tokens are computed again when there is room, with the same
-// results. It reports false when there is none.
+// results. When only sources hold pages, the youngest goes. It reports false
+// when there is nothing to take.
 func (e *Engine) preempt(needy *sequence) bool {
 	for i := len(e.seqs) - 1; i >= 0; i-- {
 		s := e.seqs[i]
@@ -84,30 +110,76 @@ func (e *Engine) preempt(needy *sequence) bool {
 			return true
 		}
 	}
+	for i := len(e.seqs) - 1; i >= 0; i-- {
+		x := e.seqs[i].source
+		if x != nil && x != needy.source && len(x.pages) > 0 {
+			e.pages.free(x.pages)
+			x.pages, x.encoded = x.pages[:0], false
+			return true
+		}
+	}
 	return false
 }
 
 // fillStep writes the planned tokens into the step's arrays.
 func (e *Engine) fillStep(parts []part) (tokens, wanted int) {
-	c := e.ctx
-	page := 0
-	for q, p := range parts {
+	w := stepWriter{c: e.ctx}
+	for _, p := range parts {
 		s := p.seq
-		c.First[q], c.Past[q], c.PageAt[q] = int32(tokens), int32(s.done), int32(page)
-		page += copy(c.Page[page:], s.pages)
-		for i := range p.n {
-			at := s.done + i
-			t := tokens + i
-			c.ID[t], c.Pos[t], c.Slot[t], c.Seq[t] = s.tokens[at], int32(at), int32(at), int32(q)
-			if i >= p.n-p.wanted {
-				c.Want[wanted] = int32(t)
-				wanted++
+		if s.rows != nil {
+			for _, at := range s.rows {
+				w.want(at)
+			}
+		} else {
+			for i := range p.wanted {
+				w.want(p.n - p.wanted + i)
 			}
 		}
-		tokens += p.n
+		if e.source >= 0 {
+			w.source(s.source)
+		}
+		w.add(s.tokens[s.done:s.done+p.n], s.types, s.done, s.pages)
 	}
-	c.First[len(parts)], c.PageAt[len(parts)] = int32(tokens), int32(page)
-	return tokens, wanted
+	return w.tokens, w.wanted
+}
+
+// A stepWriter fills the arrays of a step, sequence after sequence: what is
+// wanted and its source first, then its tokens.
+type stepWriter struct {
+	c                    *load.Context
+	seqs, tokens, wanted int
+	pages, sourcePages   int
+}
+
+// want marks token i of the sequence that is added next.
+func (w *stepWriter) want(i int) {
+	w.c.Want[w.wanted] = int32(w.tokens + i)
+	w.wanted++
+}
+
+// source says which source the sequence has that is added next.
+func (w *stepWriter) source(x *source) {
+	w.c.XPageAt[w.seqs] = int32(w.sourcePages)
+	w.sourcePages += copy(w.c.XPage[w.sourcePages:], x.pages)
+	w.c.XPageAt[w.seqs+1] = int32(w.sourcePages)
+	w.c.XRows[w.seqs] = int32(len(x.tokens))
+}
+
+// add adds tokens of a sequence from its row past on.
+func (w *stepWriter) add(ids, types []int32, past int, pages []int32) {
+	c, q := w.c, w.seqs
+	c.First[q], c.Past[q], c.PageAt[q] = int32(w.tokens), int32(past), int32(w.pages)
+	w.pages += copy(c.Page[w.pages:], pages)
+	for i, id := range ids {
+		t, at := w.tokens+i, int32(past+i)
+		c.ID[t], c.Pos[t], c.Slot[t], c.Seq[t], c.Types[t] = id, at, at, int32(q), 0
+		if types != nil {
+			c.Types[t] = types[i]
+		}
+	}
+	w.tokens += len(ids)
+	w.seqs++
+	c.First[q+1], c.PageAt[q+1] = int32(w.tokens), int32(w.pages)
 }
 
 // collect moves the sequences on and lists what each got.

@@ -2,7 +2,10 @@
 
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // An ID names a live query. IDs are not used again.
 type ID int
@@ -11,6 +14,10 @@ type ID int
 type Query struct {
 	Tokens []int32 // the prompt: at least one
 	Last   int     // of how many of its last tokens rows are wanted; 0: one; -1: all
+	First  bool    // in graph "encode": the row of its first token is wanted instead
+	Types  []int32 // in graph "encode": a token's type; nil: 0
+
+	Source []int32 // of an encoder-decoder: what the encoder reads, at least one token
 }
 
 // A Result is what a step gave one sequence: rows for those of its wanted
@@ -62,6 +69,9 @@ type sequence struct {
 	done   int     // state rows written: tokens[:done] are computed
 	want   int     // rows from this token on are still to be given
 	pages  []int32 // its state pages, in order
+	rows   []int   // in a graph that gets sequences whole: the tokens whose rows are wanted
+	types  []int32 // token types there, or nil
+	source *source // nil: no encoder-decoder
 }
 
 // pending is how many of its tokens are still to be computed.
@@ -69,29 +79,91 @@ func (s *sequence) pending() int { return len(s.tokens) - s.done }
 
 // AddQuery takes a sequence. ErrBusy: no slot is free.
 func (e *Engine) AddQuery(q Query) (ID, error) {
-	n := len(q.Tokens)
-	if n == 0 {
-		return 0, fmt.Errorf("the prompt has no tokens")
-	}
-	if n > e.opt.Context {
-		return 0, fmt.Errorf("the prompt has %d tokens, the context holds %d; shorten the prompt", n, e.opt.Context)
-	}
-	if pagesFor(n) > e.opt.Pages {
-		return 0, fmt.Errorf("the prompt has %d tokens, the engine's state holds %d", n, e.opt.Pages*pageRows)
+	if err := e.check(&q); err != nil {
+		return 0, err
 	}
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return 0, ErrBusy
 	}
-	s := &sequence{id: e.nextID, want: n - 1}
+	n := len(q.Tokens)
+	s := &sequence{want: n - 1}
 	if q.Last < 0 || q.Last > n {
 		s.want = 0
 	} else if q.Last > 0 {
 		s.want = n - q.Last
 	}
 	s.tokens = append(make([]int32, 0, n+64), q.Tokens...)
+	if e.whole {
+		s.types = slices.Clone(q.Types)
+		s.rows = wantedRows(&q, s.want)
+		if len(s.rows) > e.opt.MaxWanted {
+			return 0, fmt.Errorf("%d rows are wanted, a step of this engine gives at most %d", len(s.rows), e.opt.MaxWanted)
+		}
+	}
+	if e.source >= 0 {
+		s.source = &source{tokens: slices.Clone(q.Source), users: 1}
+	}
+	return e.admit(s), nil
+}
+
+// admit makes a sequence a live one.
+func (e *Engine) admit(s *sequence) ID {
+	s.id = e.nextID
 	e.nextID++
 	e.seqs = append(e.seqs, s)
-	return s.id, nil
+	return s.id
+}
+
+// wantedRows lists the tokens of a whole sequence whose rows are wanted.
+func wantedRows(q *Query, from int) []int {
+	if q.First {
+		return []int{0}
+	}
+	rows := make([]int, len(q.Tokens)-from)
+	for i := range rows {
+		rows[i] = from + i
+	}
+	return rows
+}
+
+// check refuses a query that the engine could never finish.
+func (e *Engine) check(q *Query) error {
+	if err := e.checkTokens("prompt", q.Tokens, e.whole); err != nil {
+		return err
+	}
+	if q.Types != nil && (!e.whole || len(q.Types) != len(q.Tokens)) {
+		return fmt.Errorf("%d token types for %d tokens; expected one a token, of an encoder", len(q.Types), len(q.Tokens))
+	}
+	if e.source < 0 {
+		if q.Source != nil {
+			return fmt.Errorf("the model takes no source: it is no encoder-decoder")
+		}
+		return nil
+	}
+	if err := e.checkTokens("source", q.Source, true); err != nil {
+		return err
+	}
+	if pagesFor(len(q.Source))+pagesFor(len(q.Tokens)) > e.opt.Pages {
+		return fmt.Errorf("the source has %d tokens and the prompt %d, the engine's state holds %d", len(q.Source), len(q.Tokens), e.opt.Pages*pageRows)
+	}
+	return nil
+}
+
+func (e *Engine) checkTokens(what string, tokens []int32, whole bool) error {
+	n := len(tokens)
+	if n == 0 {
+		return fmt.Errorf("the %s has no tokens", what)
+	}
+	if n > e.opt.Context {
+		return fmt.Errorf("the %s has %d tokens, the context holds %d; shorten the %s", what, n, e.opt.Context, what)
+	}
+	if pagesFor(n) > e.opt.Pages {
+		return fmt.Errorf("the %s has %d tokens, the engine's state holds %d", what, n, e.opt.Pages*pageRows)
+	}
+	if whole && n > e.opt.MaxTokens {
+		return fmt.Errorf("the %s has %d tokens, which an encoder reads in one step; a step of this engine has at most %d", what, n, e.opt.MaxTokens)
+	}
+	return nil
 }
 
 // Commit appends the token that the caller chose to a sequence, whose row the
@@ -101,7 +173,14 @@ func (e *Engine) Commit(id ID, token int32) error {
 	if s == nil {
 		return fmt.Errorf("bug: commit to query %d, which is not alive", id)
 	}
-	if len(s.tokens) >= e.opt.Context || pagesFor(len(s.tokens)+1) > e.opt.Pages {
+	if e.whole {
+		return fmt.Errorf("bug: commit to query %d of an encoder", id)
+	}
+	pages := pagesFor(len(s.tokens) + 1)
+	if s.source != nil {
+		pages += pagesFor(len(s.source.tokens))
+	}
+	if len(s.tokens) >= e.opt.Context || pages > e.opt.Pages {
 		return ErrFull
 	}
 	s.tokens = append(s.tokens, token)
@@ -113,10 +192,42 @@ func (e *Engine) Remove(id ID) {
 	for i, s := range e.seqs {
 		if s.id == id {
 			e.pages.free(s.pages)
+			e.release(s.source)
 			e.seqs = append(e.seqs[:i], e.seqs[i+1:]...)
 			return
 		}
 	}
+}
+
+// Fork makes a new sequence that has computed what another one has, and goes
+// its own way from there. It shares the other's source and its full pages, and
+// gets a copy of the last page; when none is free, its rows are computed again
+// in a later step. ErrBusy: no slot is free.
+func (e *Engine) Fork(id ID) (ID, error) {
+	s := e.find(id)
+	if s == nil {
+		return 0, fmt.Errorf("bug: fork of query %d, which is not alive", id)
+	}
+	if len(e.seqs) == e.opt.MaxSeqs {
+		return 0, ErrBusy
+	}
+	c := &sequence{done: s.done, want: s.want, rows: s.rows, types: s.types, source: s.source}
+	c.tokens = append(make([]int32, 0, len(s.tokens)+64), s.tokens...)
+	full := s.done / pageRows
+	c.pages = e.pages.share(nil, s.pages[:full])
+	if s.done%pageRows > 0 {
+		var ok bool
+		if c.pages, ok = e.pages.take(c.pages, 1); ok {
+			e.ctx.CopyPage(c.pages[full], s.pages[full])
+		} else {
+			e.pages.free(c.pages)
+			c.pages, c.done = nil, 0
+		}
+	}
+	if c.source != nil {
+		c.source.users++
+	}
+	return e.admit(c), nil
 }
 
 // Len is the number of live sequences.

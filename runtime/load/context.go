@@ -17,8 +17,12 @@ type Config struct {
 	CPUs    []int  // processor of each thread; nil: do not pin
 	Weights []byte // the packed region, outside Go's heap, 64-byte aligned
 	Pages   int    // state pages of all sequences together
+	// PageBytes lists the size of a page in each element of each state, in the
+	// order in which they lie in memory; only CopyPage needs it.
+	PageBytes []int64
 
 	MaxTokens, MaxWanted, MaxSeqs int // of one step
+	MaxPages                      int // most page ids of a step, shared pages counted each time; 0: Pages
 
 	Dispatch []byte  // [sites][DispatchRows]
 	Outputs  []Array // the largest shape of each output of any graph that will run
@@ -36,11 +40,13 @@ type Context struct {
 	Want                      []int32 // a wanted row
 	First, PageAt             []int32 // a sequence, and one more
 	Past                      []int32 // a sequence
-	Page                      []int32 // a page of a sequence of the step
+	Page                      []int32 // a page of a sequence of the step, MaxPages in all
 	XPageAt, XPage, XRows     []int32 // the same of the sequences' sources, and their rows
 	Out                       [][]float32
 
 	lib                *Library
+	pages              int64
+	pageBytes          []int64
 	handle             uintptr
 	step               *stepHeader
 	state, arena, slab *Region
@@ -51,7 +57,7 @@ func (l *Library) Start(cfg Config) (*Context, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	c := &Context{lib: l}
+	c := &Context{lib: l, pages: int64(cfg.Pages), pageBytes: cfg.PageBytes}
 	if err := c.mapMemory(&cfg); err != nil {
 		c.Close()
 		return nil, err
@@ -89,8 +95,12 @@ func (cfg *Config) check() error {
 
 // mapMemory maps state, scratch memory and the slab.
 func (c *Context) mapMemory(cfg *Config) (err error) {
-	if c.state, err = Map(c.lib.StateBytes(cfg.Pages), "state of the sequences"); err != nil {
+	bytes := c.lib.StateBytes(cfg.Pages)
+	if c.state, err = Map(bytes, "state of the sequences"); err != nil {
 		return err
+	}
+	if listed := sum(cfg.PageBytes) * int64(cfg.Pages); cfg.PageBytes != nil && listed != bytes {
+		return fmt.Errorf("bug: the manifest lists %d bytes of state, the library has %d", listed, bytes)
 	}
 	arena := c.lib.ArenaBytes(cfg.Threads, cfg.MaxTokens, cfg.MaxWanted, cfg.MaxSeqs)
 	if c.arena, err = Map(arena, "scratch memory of a step"); err != nil {
@@ -113,8 +123,9 @@ func (c *Context) lay(s *slab, cfg *Config) *configHeader {
 	c.Slot, c.Types = s.ints(cfg.MaxTokens), s.ints(cfg.MaxTokens)
 	c.Want = s.ints(cfg.MaxWanted)
 	c.First, c.Past, c.PageAt = s.ints(cfg.MaxSeqs+1), s.ints(cfg.MaxSeqs), s.ints(cfg.MaxSeqs+1)
-	c.Page = s.ints(cfg.Pages)
-	c.XPageAt, c.XPage, c.XRows = s.ints(cfg.MaxSeqs+1), s.ints(cfg.Pages), s.ints(cfg.MaxSeqs)
+	pages := max(cfg.Pages, cfg.MaxPages)
+	c.Page = s.ints(pages)
+	c.XPageAt, c.XPage, c.XRows = s.ints(cfg.MaxSeqs+1), s.ints(pages), s.ints(cfg.MaxSeqs)
 	c.Out = make([][]float32, len(cfg.Outputs))
 	for i, a := range cfg.Outputs {
 		c.Out[i] = s.floats(int64(a.Rows) * int64(a.Cols))
@@ -177,6 +188,23 @@ func runError(code int32, tokens, wanted, seqs int) error {
 		return errors.New("a token id, page or row of the step is out of range")
 	}
 	return fmt.Errorf("the model's library returned %d", code)
+}
+
+// CopyPage copies a state page, in every element of every state. Between steps
+// only.
+func (c *Context) CopyPage(to, from int32) {
+	base := int64(0) // of the element: all its pages lie together
+	for _, n := range c.pageBytes {
+		copy(c.state.Bytes[base+int64(to)*n:][:n], c.state.Bytes[base+int64(from)*n:][:n])
+		base += n * c.pages
+	}
+}
+
+func sum(list []int64) (total int64) {
+	for _, n := range list {
+		total += n
+	}
+	return total
 }
 
 // Close stops the threads and frees the memory. The weights stay.

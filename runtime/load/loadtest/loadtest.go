@@ -120,17 +120,80 @@ func Manifest() *manifest.Manifest {
 	}
 }
 
+// Encoder describes the fake encoder: hidden states, logits and three classes.
+func Encoder() *manifest.Manifest {
+	m := Manifest()
+	m.Network = "encoder_only"
+	m.Graphs = append(m.Graphs, manifest.Graph{Name: "encode", Outputs: []manifest.Output{
+		{Name: "hidden", Rows: "tokens", Cols: Hidden, Used: 4},
+		{Name: "logits", Rows: "wanted", Cols: Cols, Used: Vocab},
+		{Name: "classes", Rows: "wanted", Cols: Hidden, Used: 3},
+	}})
+	m.Graphs[0].Name, m.Graphs[0].Outputs = "unused", nil // the library's first graph
+	return m
+}
+
+// EncoderDecoder describes the fake encoder-decoder. Its logits may choose EOS.
+func EncoderDecoder() *manifest.Manifest {
+	m := Encoder()
+	m.Network = "encoder_decoder"
+	m.Graphs[1].Outputs = m.Graphs[1].Outputs[:1]
+	m.Graphs = append(m.Graphs, manifest.Graph{Name: "decode", Outputs: []manifest.Output{
+		{Name: "logits", Rows: "wanted", Cols: Cols, Used: Vocab},
+	}})
+	return m
+}
+
+// Encode is the fourth hidden value of every token of a source, with the types
+// given or, for nil, none.
+func Encode(source, types []int32, salt byte) float32 { return unit(encode(source, types, salt)) }
+
+// Masked is the row of an encoder's logits for a token of a text.
+func Masked(text, types []int32, at int, salt byte) []float32 {
+	return spread(encode(text, types, salt)+uint64(at), Vocab, 8)
+}
+
+// Classes is the row of an encoder's classes for a token of a text.
+func Classes(text []int32, at int, salt byte) []float32 {
+	return spread((encode(text, nil, salt)+uint64(at))*7, 3, 1)
+}
+
+// Translated is the row that the encoder-decoder gives after a prefix.
+func Translated(source, prefix []int32, salt byte) []float32 {
+	row := spread(encode(prefix, nil, salt)+mix(encode(source, nil, salt)), Vocab, 8)
+	if prefix[len(prefix)-1] == StopID {
+		row[EOS] = 1e6
+	}
+	row[NaNID] = -1e6
+	return row
+}
+
+func encode(text, types []int32, salt byte) (sum uint64) {
+	for i, id := range text {
+		v := uint64(id)*1000003 + uint64(i) + uint64(salt)<<40
+		if types != nil {
+			v += uint64(types[i]) << 20
+		}
+		sum = sum*31 + mix(v)
+	}
+	return sum
+}
+
+func unit(v uint64) float32 { return float32(mix(v)>>40) / 16777216 }
+
+// spread gives n numbers between 0 and scale for a hash.
+func spread(sum uint64, n int, scale float32) []float32 {
+	row := make([]float32, n)
+	for v := range row {
+		row[v] = unit(sum+uint64(v)) * scale
+	}
+	return row
+}
+
 // Logits is the row that the model gives after a prefix, in Vocab entries,
 // with weights whose first byte is salt.
 func Logits(prefix []int32, salt byte) []float32 {
-	var sum uint64
-	for i, id := range prefix {
-		sum = sum*31 + mix(uint64(id)*1000003+uint64(i)+uint64(salt)<<40)
-	}
-	row := make([]float32, Vocab)
-	for v := range row {
-		row[v] = float32(mix(sum+uint64(v))>>40) / 16777216 * 8
-	}
+	row := spread(encode(prefix, nil, salt), Vocab, 8)
 	row[EOS], row[NaNID] = -1e6, -1e6
 	if prefix[len(prefix)-1] == StopID {
 		row[EOS] = 1e6

@@ -1,5 +1,6 @@
-/* A model small enough to know by heart: its logits are a hash of the whole prefix, read back through the pages, so
- * any mistake in ids, positions, slots, page tables, wanted rows or chunking changes them. */
+/* Models small enough to know by heart, one a graph. Graph 0 is a decoder: its logits are a hash of the whole prefix, read back through the pages, so
+ * any mistake in ids, positions, slots, page tables, wanted rows or chunking changes them. Graph 1 is an encoder: every
+ * row it gives depends on all rows of the sequence. Graph 2 is a decoder whose logits depend on the source's rows too. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ EXPORT void ifl_close(ifl_ctx *x) { free(x); }
 static int check(const ifl_ctx *x, const ifl_step *s) {
   if (s->abi != IFL_ABI) return -1;
   if (s->tokens < 1 || s->tokens > x->c.max_tokens || s->wanted > x->c.max_wanted || s->seqs > x->c.max_seqs) return -2;
-  if (s->first[0] != 0 || s->first[s->seqs] != s->tokens || s->entry != 0 || s->mask_words || s->mask || s->adapter) return -3;
+  if (s->first[0] != 0 || s->first[s->seqs] != s->tokens || s->entry < 0 || s->entry > 2 || s->mask_words || s->mask || s->adapter) return -3;
   for (int q = 0; q < s->seqs; q++) {
     int n = s->first[q + 1] - s->first[q], rows = s->past[q] + n, pages = s->page_at[q + 1] - s->page_at[q];
     if (n < 1 || rows > CONTEXT || pages * 64 < rows) return -3;
@@ -51,27 +52,65 @@ static int check(const ifl_ctx *x, const ifl_step *s) {
   return 0;
 }
 
-static uint64_t *row(const ifl_ctx *x, const ifl_step *s, int q, int slot) {
-  return (uint64_t *)x->c.state + (int64_t)s->page[s->page_at[q] + slot / 64] * 64 + slot % 64;
+static uint64_t *row_in(const ifl_ctx *x, const int32_t *page_at, const int32_t *page, int q, int slot) {
+  return (uint64_t *)x->c.state + (int64_t)page[page_at[q] + slot / 64] * 64 + slot % 64;
+}
+
+/* Hash of the first n rows of a sequence. */
+static uint64_t hash(const ifl_ctx *x, const int32_t *page_at, const int32_t *page, int q, int n) {
+  uint64_t sum = 0;
+  for (int i = 0; i < n; i++) sum = sum * 31 + *row_in(x, page_at, page, q, i);
+  return sum;
+}
+
+static float unit(uint64_t v) { return (float)(mix(v) >> 40) / 16777216.0f; }
+
+/* Graph 1: outputs hidden [T][HIDDEN], logits [R][COLS], classes [R][HIDDEN]. Sequences come whole. */
+static int encode(ifl_ctx *x, const ifl_step *s) {
+  if (!s->types) return -3;
+  for (int q = 0; q < s->seqs; q++)
+    if (s->past[q]) return -3;
+  for (int t = 0; t < s->tokens; t++)
+    *row_in(x, s->page_at, s->page, s->seq[t], s->slot[t]) =
+        mix((uint64_t)s->id[t] * 1000003u + (uint64_t)s->pos[t] + ((uint64_t)s->types[t] << 20) + ((uint64_t)x->c.weights[0] << 40));
+  for (int t = 0; t < s->tokens; t++) {
+    const int q = s->seq[t];
+    float *h = s->out[0] + (int64_t)t * HIDDEN;
+    for (int i = 0; i < HIDDEN; i++) h[i] = -1;
+    h[0] = (float)s->id[t]; h[1] = (float)s->pos[t]; h[2] = (float)s->types[t];
+    h[3] = unit(hash(x, s->page_at, s->page, q, s->first[q + 1] - s->first[q]));
+  }
+  for (int r = 0; r < s->wanted; r++) {
+    const int t = s->want[r], q = s->seq[t];
+    const uint64_t sum = hash(x, s->page_at, s->page, q, s->first[q + 1] - s->first[q]) + (uint64_t)s->slot[t];
+    for (int v = 0; v < COLS; v++) s->out[1][(int64_t)r * COLS + v] = v < VOCAB ? unit(sum + (uint64_t)v) * 8 : 1e9f;
+    for (int v = 0; v < HIDDEN; v++) s->out[2][(int64_t)r * HIDDEN + v] = v < 3 ? unit(sum * 7 + (uint64_t)v) : 1e9f;
+  }
+  return 0;
 }
 
 EXPORT int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
   int bad = check(x, s);
   if (bad) return bad;
+  if (s->entry == 1) return encode(x, s);
+  if (s->entry == 2)
+    for (int q = 0; q < s->seqs; q++)
+      if (s->xrows[q] < 1 || (s->xpage_at[q + 1] - s->xpage_at[q]) * 64 < s->xrows[q]) return -3;
   for (int t = 0; t < s->tokens; t++) {
-    *row(x, s, s->seq[t], s->slot[t]) = mix((uint64_t)s->id[t] * 1000003u + (uint64_t)s->pos[t] + ((uint64_t)x->c.weights[0] << 40));
+    *row_in(x, s->page_at, s->page, s->seq[t], s->slot[t]) = mix((uint64_t)s->id[t] * 1000003u + (uint64_t)s->pos[t] + ((uint64_t)x->c.weights[0] << 40));
+    if (s->entry == 2) continue;
     float *h = s->out[1] + (int64_t)t * HIDDEN;
     for (int i = 0; i < HIDDEN; i++) h[i] = -1;
     h[0] = (float)s->id[t]; h[1] = (float)s->pos[t]; h[2] = (float)s->tokens; h[3] = x->c.dispatch[s->tokens < 512 ? s->tokens : 512];
   }
   for (int r = 0; r < s->wanted; r++) {
     int t = s->want[r], q = s->seq[t];
-    uint64_t sum = 0;
-    for (int i = 0; i <= s->slot[t]; i++) sum = sum * 31 + *row(x, s, q, i);
+    uint64_t sum = hash(x, s->page_at, s->page, q, s->slot[t] + 1);
+    if (s->entry == 2) sum += mix(hash(x, s->xpage_at, s->xpage, q, s->xrows[q]));
     float *o = s->out[0] + (int64_t)r * COLS;
-    for (int v = 0; v < COLS; v++) o[v] = v < VOCAB ? (float)(mix(sum + (uint64_t)v) >> 40) / 16777216.0f * 8.0f : 1e9f;
+    for (int v = 0; v < COLS; v++) o[v] = v < VOCAB ? unit(sum + (uint64_t)v) * 8.0f : 1e9f;
     if (s->id[t] == STOP_ID) o[EOS] = 1e6f;
-    else o[EOS] = -1e6f;
+    else if (s->entry == 0) o[EOS] = -1e6f;
     o[NAN_ID] = -1e6f; /* never chosen greedily */
     if (s->id[t] == NAN_ID) o[0] = NAN;
   }

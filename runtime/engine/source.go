@@ -1,0 +1,71 @@
+//go:build unix
+
+package engine
+
+// A source is what the encoder of an encoder-decoder reads. Forks share it.
+type source struct {
+	tokens  []int32
+	pages   []int32 // its state pages, in order
+	encoded bool    // its rows are written
+	users   int     // live sequences
+}
+
+// ready says whether a sequence of this source can go on; without one it can.
+func (x *source) ready() bool { return x == nil || x.encoded }
+
+// release ends one use of a source.
+func (e *Engine) release(x *source) {
+	if x == nil {
+		return
+	}
+	if x.users--; x.users == 0 {
+		e.pages.free(x.pages)
+		x.pages, x.encoded = nil, false
+	}
+}
+
+// waiting is the oldest sequence whose source is still to be read.
+func (e *Engine) waiting() *sequence {
+	for _, s := range e.seqs {
+		if !s.source.ready() {
+			return s
+		}
+	}
+	return nil
+}
+
+// encode reads sources, several a step, as long as there are pages for them.
+func (e *Engine) encode() error {
+	if e.source < 0 {
+		return nil
+	}
+	for {
+		e.batch = e.batch[:0]
+		w := stepWriter{c: e.ctx}
+		for _, s := range e.seqs {
+			x := s.source
+			if x.encoded || len(x.pages) > 0 || w.tokens+len(x.tokens) > e.opt.MaxTokens {
+				continue
+			}
+			var ok bool
+			if x.pages, ok = e.pages.take(x.pages, pagesFor(len(x.tokens))); !ok {
+				continue
+			}
+			e.batch = append(e.batch, x)
+			w.add(x.tokens, nil, 0, x.pages)
+		}
+		if len(e.batch) == 0 {
+			return nil
+		}
+		err := e.ctx.Run(e.source, w.tokens, 0, w.seqs, true)
+		for _, x := range e.batch {
+			if x.encoded = err == nil; !x.encoded {
+				e.pages.free(x.pages)
+				x.pages = x.pages[:0]
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
