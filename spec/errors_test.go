@@ -114,9 +114,8 @@ func TestShapeBlamesLine(t *testing.T) {
 // line, before any tensor is looked at.
 func TestNotAvailable(t *testing.T) {
 	for _, c := range []struct{ more, want string }{
-		{"  position_embedding: sinusoidal\n", "network_structure.position_embedding: sinusoidal is not available"},
-		{"  expert_count: 4\n  moe_top_k: 2\n", "network_structure.expert_count: a mixture of experts is not available"},
-		{"  latent_attention: true\n", "network_structure.latent_attention: multi-head latent attention is not available"},
+		{"  normalization_function: linear\n", "network_structure.normalization_function: linear is not available"},
+		{"  transform_qk: true\n", "network_structure.transform_qk: true is not available"},
 		{"  rope_scaling: {rope_type: yarm, factor: 2}\n", ""},
 	} {
 		s, err := Parse("spec.yaml", []byte(small+c.more), nil, Options{})

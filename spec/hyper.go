@@ -12,7 +12,8 @@ type Hyper struct {
 	Layers     int
 	Heads      int
 	KVHeads    int
-	HeadDim    int
+	HeadDim    int // of queries and keys
+	VDim       int // of values
 	FFN        int // rows of the first FFN matrix (of the gate, where gated); 0 until Resolve saw it
 	Vocab      int // ids that may be sampled
 	Rows       int // rows of the embedding matrix, at least Vocab
@@ -22,8 +23,9 @@ type Hyper struct {
 
 // Bounds that no model comes near; they keep products inside an int.
 const (
-	maxWidth  = 1 << 24
-	maxLayers = 1 << 14
+	maxWidth   = 1 << 24
+	maxLayers  = 1 << 14
+	maxExperts = 1 << 12
 )
 
 // config gives a hyper-parameter of config.json as an integer.
@@ -70,25 +72,62 @@ func (s *Spec) hyperparameters() (Hyper, error) {
 		}
 		*f.to = n
 	}
+	if err := s.headSizes(&h); err != nil {
+		return h, err
+	}
+	s.vocabulary(&h)
+	h.Embed = h.Hidden
+	return h, s.ropeDim(&h)
+}
+
+// encoderHyper gives the sizes of the encoder in front of a decoder of sizes h.
+func (s *Spec) encoderHyper(h Hyper) (Hyper, error) {
+	for _, f := range []struct {
+		name string
+		to   *int
+	}{{"encoder_layers", &h.Layers}, {"encoder_attention_heads", &h.Heads}, {"encoder_ffn_dim", &h.FFN}} {
+		n, err := s.config(f.name, false)
+		if err != nil {
+			return h, err
+		}
+		if n > 0 {
+			*f.to = n
+		}
+	}
+	h.KVHeads = h.Heads
+	return h, s.headSizes(&h)
+}
+
+// headSizes completes and checks what follows from widths and heads.
+func (s *Spec) headSizes(h *Hyper) error {
 	if h.Layers > maxLayers {
-		return h, errAt(s.Pos("hyper.num_hidden_layers"), "num_hidden_layers: have %d, want at most %d", h.Layers, maxLayers)
+		return errAt(s.Pos("hyper.num_hidden_layers"), "num_hidden_layers: have %d, want at most %d", h.Layers, maxLayers)
 	}
 	if h.KVHeads == 0 {
 		h.KVHeads = h.Heads
 	}
 	if h.Heads%h.KVHeads != 0 {
-		return h, errAt(s.Pos("hyper.num_key_value_heads"), "num_key_value_heads: have %d, want a divisor of num_attention_heads %d", h.KVHeads, h.Heads)
+		return errAt(s.Pos("hyper.num_key_value_heads"), "num_key_value_heads: have %d, want a divisor of num_attention_heads %d", h.KVHeads, h.Heads)
 	}
-	h.HeadDim = s.Network.HeadDim
+	n := &s.Network
+	h.HeadDim = n.HeadDim
+	if n.LatentAttention {
+		h.HeadDim = n.QKNopeHeadDim + n.QKRopeHeadDim
+		if n.QKNopeHeadDim <= 0 || n.QKRopeHeadDim <= 0 || n.VHeadDim <= 0 || n.KVLoraRank <= 0 {
+			return errAt(s.Pos("network_structure.latent_attention"), "network_structure.latent_attention: qk_nope_head_dim %d, qk_rope_head_dim %d, v_head_dim %d, kv_lora_rank %d; want all above 0", n.QKNopeHeadDim, n.QKRopeHeadDim, n.VHeadDim, n.KVLoraRank)
+		}
+	}
 	if h.HeadDim == 0 {
 		if h.Hidden%h.Heads != 0 {
-			return h, errAt(s.Pos("hyper.hidden_size"), "hidden_size %d is no multiple of num_attention_heads %d; give head_dim", h.Hidden, h.Heads)
+			return errAt(s.Pos("hyper.hidden_size"), "hidden_size %d is no multiple of num_attention_heads %d; give head_dim", h.Hidden, h.Heads)
 		}
 		h.HeadDim = h.Hidden / h.Heads
 	}
-	s.vocabulary(&h)
-	h.Embed = h.Hidden
-	return h, s.ropeDim(&h)
+	h.VDim = h.HeadDim
+	if n.VHeadDim > 0 {
+		h.VDim = n.VHeadDim
+	}
+	return nil
 }
 
 func (s *Spec) vocabulary(h *Hyper) {
@@ -104,6 +143,10 @@ func (s *Spec) vocabulary(h *Hyper) {
 func (s *Spec) ropeDim(h *Hyper) error {
 	n := &s.Network
 	if n.PositionEmbedding != "rope" {
+		return nil
+	}
+	if n.LatentAttention {
+		h.RopeDim = n.QKRopeHeadDim
 		return nil
 	}
 	h.RopeDim = h.HeadDim
@@ -157,6 +200,12 @@ func (s *Spec) checkConsistency() error {
 		return at("attn_softcap", "a soft cap is negative; want 0 (none) or more")
 	case len(n.AttentionPattern) > 0 && contains(n.AttentionPattern, "sliding") && n.SlidingWindow == 0:
 		return at("attention_pattern", "has sliding layers, but sliding_window is 0; want its width")
+	case n.MoEGroups > 0 && (n.ExpertCount%n.MoEGroups != 0 || n.MoETopGroups < 1 || n.MoETopGroups > n.MoEGroups):
+		return at("moe_groups", "%d groups of %d experts, of which a token uses %d; want groups of equal size, and some of them", n.MoEGroups, n.ExpertCount, n.MoETopGroups)
+	case n.MoELayerStep < 1 || n.FullAttnStep < 0 || n.RelMaxDistance < 1:
+		return at("moe_layer_step", "moe_layer_step %d, full_attention_step %d, relative_max_distance %d; want them above 0 (full_attention_step: 0 or more)", n.MoELayerStep, n.FullAttnStep, n.RelMaxDistance)
+	case n.ExpertCount < 0 || n.ExpertCount > maxExperts || n.ExpertCount > 0 && n.MoETopK < 1:
+		return at("expert_count", "%d experts, of which a token uses moe_top_k %d; want at most %d experts, and some of them used", n.ExpertCount, n.MoETopK, maxExperts)
 	case n.UsingExpertCount > n.ExpertCount:
 		return at("using_expert_count", "have %d of %d experts", n.UsingExpertCount, n.ExpertCount)
 	case n.MoETopK > n.ExpertCount:

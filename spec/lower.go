@@ -12,7 +12,8 @@ import (
 // pageRows is the KV page: one kernel tile of positions.
 const pageRows = 64
 
-// Lower writes the model as IR: one module with the graph `decode`.
+// Lower writes the model as IR: one module with the graph `decode`, or
+// `encode`, or both for an encoder-decoder.
 func Lower(m *Model) (*ir.Module, error) {
 	src, err := m.LowerText()
 	if err != nil {
@@ -28,20 +29,27 @@ func Lower(m *Model) (*ir.Module, error) {
 // LowerText is Lower's text, in which the types of ops are left out.
 func (m *Model) LowerText() ([]byte, error) {
 	m.standard = map[string]string{}
-	l := &lowerer{Model: m, t: newText(), decls: map[string]bool{}}
-	l.graph()
+	l := &lowerer{Model: m, decls: map[string]bool{}}
+	for _, s := range m.stacks() {
+		l.enter(&s)
+		if s.std == "enc" {
+			l.encode()
+		} else {
+			l.decode()
+		}
+	}
 	if l.err != nil {
 		return nil, l.err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "module %s {\n", identifier(m.Spec.Name))
-	for _, d := range l.weights {
+	for _, d := range append(l.weights, l.states...) {
 		fmt.Fprintf(&b, "  %s\n", d)
 	}
-	fmt.Fprintf(&b, "  %s\n", l.state())
-	b.WriteString("  graph decode (T tokens, R wanted, S sequences) {\n")
-	b.WriteString(l.t.b.String())
-	b.WriteString("  }\n}\n")
+	for _, g := range l.graphs {
+		b.WriteString(g)
+	}
+	b.WriteString("}\n")
 	return []byte(b.String()), nil
 }
 
@@ -49,11 +57,36 @@ func (m *Model) LowerText() ([]byte, error) {
 // modules, one file per family of them.
 type lowerer struct {
 	*Model
-	t       *text
 	weights []string // declarations, in order of use
+	states  []string // declarations
+	graphs  []string
 	decls   map[string]bool
+	err     error // the first thing that could not be lowered
+
+	// The stack and graph being written.
+	s       *stack
+	Hyper   Hyper // of the stack
+	windows []int
+	kv      string // state of self-attention
+	at      int    // first layer of the run being written
+	t       *text
 	cs      map[string]string // rope tables by kind
-	err     error             // the first thing that could not be lowered
+}
+
+// enter starts on a stack.
+func (l *lowerer) enter(s *stack) {
+	l.s, l.Hyper, l.windows, l.at = s, s.hyper, s.windows, 0
+	l.t, l.cs = newText(), map[string]string{}
+	l.kv = "%kv"
+	if s.std == "enc" {
+		l.kv = "%enc"
+	}
+}
+
+// has says whether the model, or the layer being written, has the tensor.
+func (l *lowerer) has(std string) bool {
+	_, ok := l.tensors[layerName(std, l.at)]
+	return ok
 }
 
 func (l *lowerer) fail(format string, args ...any) {
@@ -62,19 +95,44 @@ func (l *lowerer) fail(format string, args ...any) {
 	}
 }
 
-// graph writes inputs, embedding, layers and head.
-func (l *lowerer) graph() {
-	l.t.line("input %%ids : i32[T]")
-	l.t.line("input %%pos : i32[T]")
-	l.t.line("input %%wanted : i32[R]")
+// decode writes the decoder's graph: inputs, embedding, layers and head.
+func (l *lowerer) decode() {
+	l.inputs("ids", "pos", "wanted")
 	l.ropeTables()
-	x := l.embedding()
-	x = l.layers(x)
-	l.t.line("yield %s", l.head(x))
+	x := l.layers("xn", l.embedding())
+	l.yield(map[string]string{"logits": l.head(x)}, "logits")
+	l.state(l.kv, l.windows, "")
+	l.graph("decode")
 }
 
-// state declares the KV cache.
-func (l *lowerer) state() string {
+func (l *lowerer) inputs(names ...string) {
+	for _, n := range names {
+		dim := "T"
+		if n == "wanted" {
+			dim = "R"
+		}
+		l.t.line("input %%%s : i32[%s]", n, dim)
+	}
+}
+
+// yield ends the graph with its results, under the names they go by.
+func (l *lowerer) yield(values map[string]string, order ...string) {
+	var out []string
+	for _, name := range order {
+		if v, ok := values[name]; ok {
+			l.t.rename(v, "%"+name)
+			out = append(out, "%"+name)
+		}
+	}
+	l.t.line("yield %s", strings.Join(out, ", "))
+}
+
+func (l *lowerer) graph(name string) {
+	l.graphs = append(l.graphs, fmt.Sprintf("  graph %s (T tokens, R wanted, S sequences) {\n%s  }\n", name, l.t.b.String()))
+}
+
+// state declares keys and values of the stack's layers; suffix is "source" or "".
+func (l *lowerer) state(name string, windows []int, suffix string) {
 	kv := l.Spec.KVType
 	if kv == tensor.Invalid {
 		kv = tensor.F16
@@ -83,13 +141,27 @@ func (l *lowerer) state() string {
 		}
 	}
 	h := l.Hyper
-	s := fmt.Sprintf("state %%kv[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", h.Layers, kv, h.KVHeads, h.HeadDim, kv, h.KVHeads, h.HeadDim, pageRows)
-	for _, w := range l.windows {
-		if w == 0 || w != l.windows[0] {
-			return s
+	s := fmt.Sprintf("state %s[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", name, h.Layers, kv, h.KVHeads, h.HeadDim, kv, h.KVHeads, h.VDim, pageRows)
+	if same := commonWindow(windows); same > 0 && suffix == "" {
+		s += fmt.Sprintf(" window %d", same)
+	}
+	if suffix != "" {
+		s += " " + suffix
+	}
+	l.states = append(l.states, s)
+}
+
+// commonWindow is the window of all layers; 0 where they differ or have none.
+func commonWindow(windows []int) int {
+	for _, w := range windows {
+		if w != windows[0] {
+			return 0
 		}
 	}
-	return fmt.Sprintf("%s window %d", s, l.windows[0])
+	if len(windows) == 0 {
+		return 0
+	}
+	return windows[0]
 }
 
 // identifier makes a module name of a model's name.

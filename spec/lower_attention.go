@@ -7,11 +7,12 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-const sa = "dec.{i}.self_attn."
-
 // attention writes self-attention of a run of layers on x, without the
 // residual.
 func (l *lowerer) attention(x string, run layerRun) string {
+	if l.Net.LatentAttention {
+		return l.attend(l.latentQueryKeyValue(x, run.rope), run)
+	}
 	h := l.Hyper
 	q, k, v := l.queryKeyValue(x)
 	if c := l.Net.QKVClamp; c > 0 {
@@ -26,16 +27,25 @@ func (l *lowerer) attention(x string, run layerRun) string {
 	if l.Net.QKNormPosition == "after_rope" {
 		q, k = l.qkNorm(q, "q", h.Heads), l.qkNorm(k, "k", h.KVHeads)
 	}
-	l.t.effect("kv_append", []string{"%kv", k, v})
-	args := []string{q, "%kv"}
+	return l.attend([3]string{q, k, v}, run)
+}
+
+// attend writes the token's row of the state, attention on the state and the
+// output projection.
+func (l *lowerer) attend(qkv [3]string, run layerRun) string {
+	l.t.effect("kv_append", []string{l.kv, qkv[1], qkv[2]})
+	args := []string{qkv[0], l.kv}
 	a := l.attentionAttrs(run)
-	if l.Net.AttentionSinks {
-		sinks := l.weight("sinks", sa+"sinks.weight", nil)
-		if sinks == "" {
-			l.fail("network_structure.attention_sinks: true, but no tensor is mapped to dec.{i}.self_attn.sinks.weight")
-			return x
+	if std := l.s.in("self_attn.relative_bias.weight"); l.has(std) {
+		args = append(args, l.weight("rel", std, nil))
+		a = a.int("rel_buckets", l.tensors[layerName(std, l.at)].Shape[0]).int("rel_max", l.Net.RelMaxDistance)
+		if l.s.std == "enc" {
+			a = a.flag("rel_bidirectional")
 		}
-		args, a = append(args, sinks), a.flag("sinks")
+	}
+	sa := l.s.in("self_attn.")
+	if l.Net.AttentionSinks {
+		args, a = append(args, l.weight("sinks", sa+"sinks.weight", nil)), a.flag("sinks")
 	}
 	o := l.t.op("a", "attention", args, a)
 	o = l.linear("o", "wo", sa+"wo", o, nil)
@@ -44,7 +54,10 @@ func (l *lowerer) attention(x string, run layerRun) string {
 
 func (l *lowerer) attentionAttrs(run layerRun) attrs {
 	n, h := l.Net, l.Hyper
-	a := attrs{}.int("heads", h.Heads).int("kv_heads", h.KVHeads).flag("causal")
+	a := attrs{}.int("heads", h.Heads).int("kv_heads", h.KVHeads)
+	if l.s.std == "dec" {
+		a = a.flag("causal")
+	}
 	if run.scale != 0 {
 		a = a.num("scale", run.scale)
 	}
@@ -70,6 +83,7 @@ func (l *lowerer) queryKeyValue(x string) (q, k, v string) {
 		name, std string
 		c         *cut
 	}
+	sa := l.s.in("self_attn.")
 	parts := []part{{"q", sa + "wq", nil}, {"k", sa + "wk", nil}, {"v", sa + "wv", nil}}
 	if l.has(sa + "qkv.weight") {
 		for i, c := range l.qkvCuts() {
@@ -106,7 +120,7 @@ func (l *lowerer) qkvCuts() []*cut {
 // specification does not.
 func (l *lowerer) qkNorm(x, which string, heads int) string {
 	n := l.Net
-	std := sa + which + "_norm"
+	std := l.s.in("self_attn." + which + "_norm")
 	if n.QKNorm == "none" {
 		return x
 	}
@@ -121,7 +135,7 @@ func (l *lowerer) qkNorm(x, which string, heads int) string {
 	if l.has(strings.Replace(std, which+"_norm", which+"_norm.0", 1) + ".weight") {
 		return l.perHeadNorm(hint, function, x, l.weightOfHeads(name, std, heads), heads)
 	}
-	t, ok := l.tensors[layerName(std+".weight", 0)]
+	t, ok := l.tensors[layerName(std+".weight", l.at)]
 	if !ok {
 		if n.QKNorm == "head" || n.QKNorm == "full" {
 			l.fail("network_structure.qk_norm: %s, but no tensor is mapped to %s.weight", n.QKNorm, std)
@@ -148,13 +162,15 @@ func (l *lowerer) perHeadNorm(hint, function, x, w string, heads int) string {
 
 // weightOfHeads joins norm weights that are stored as one tensor a head.
 func (l *lowerer) weightOfHeads(name, std string, heads int) string {
-	if l.decls["@"+name] {
-		return "@" + name
+	first := fmt.Sprintf("%s.0.weight", std)
+	d := l.declaration(name, first)
+	if l.decls["@"+d.name] {
+		return "@" + d.name
 	}
 	var parts []*tensor.Recipe
 	typ := tensor.Invalid
 	for j := range heads {
-		t, ok := l.tensors[fmt.Sprintf("%s.%d.weight", layerName(std, 0), j)]
+		t, ok := l.tensors[fmt.Sprintf("%s.%d.weight", layerName(std, l.at), j)]
 		if !ok {
 			l.fail("tensor %s.%d.weight: missing; want one for each of %d heads", std, j, heads)
 			return "@" + name
@@ -162,6 +178,7 @@ func (l *lowerer) weightOfHeads(name, std string, heads int) string {
 		typ = t.DType
 		parts = append(parts, tensor.Source(strings.ReplaceAll(t.Pattern, "{j}", fmt.Sprint(j))))
 	}
-	l.declare(name, std+".weight", l.Hyper.Layers, true, typ, []int{heads * l.Hyper.HeadDim}, &tensor.Recipe{Op: "concat", Args: parts})
-	return "@" + name
+	d.std = std + ".weight"
+	l.declare(d, typ, []int{heads * l.Hyper.HeadDim}, &tensor.Recipe{Op: "concat", Args: parts})
+	return "@" + d.name
 }

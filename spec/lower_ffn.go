@@ -11,7 +11,7 @@ var activations = map[string]string{
 // ffn writes the feed-forward network: w2·act(w1·x), or with a gate
 // w2·(act(w1·x) ⊙ w3·x), whose w1 and w3 may be stored as one.
 func (l *lowerer) ffn(x string) string {
-	const ff = "dec.{i}.feed_forward."
+	ff := l.s.in("feed_forward.")
 	var h string
 	switch {
 	case l.has(ff + "w1n3.weight"):

@@ -6,26 +6,59 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// embedding writes token embeddings, their projection, multiplier, learned
-// positions and norm.
+// embedding writes token embeddings, their projection, multiplier, positions,
+// token types and norm.
 func (l *lowerer) embedding() string {
-	x := l.t.op("x0", "embed", []string{"%ids", l.weight("embed", "dec.token_embeddings.weight", nil)}, nil)
-	if l.has("input_transform.weight") {
-		x = l.linear("x0", "embed_in", "input_transform", x, nil)
-		x = l.bias("x0", "embed_in_bias", "input_transform", x, nil)
+	x := l.t.op("x0", "embed", []string{"%ids", l.weight("embed", l.embedStd(), nil)}, nil)
+	late := l.projectsLate()
+	if !late {
+		x = l.projected(x)
 	}
-	if l.Net.HasEmbeddingLinearNorm {
-		by := l.Net.EmbeddingLinearScale
-		if by <= 1e-4 {
-			by = math.Sqrt(float64(l.Hyper.Hidden))
+	scaled := func() {
+		if by := l.Net.EmbeddingLinearScale; l.Net.HasEmbeddingLinearNorm {
+			if by <= 1e-4 {
+				by = math.Sqrt(float64(l.Hyper.Hidden))
+			}
+			x = l.scaled("x0", x, by)
 		}
-		x = l.scaled("x0", x, by)
 	}
-	x = l.learnedPositions(x)
-	if l.has("dec.input_norm.weight") {
-		x, _ = l.norm("x0", "in_norm", "dec.input_norm", x, 0)
+	if l.Net.LinearNormBeforeSinusoid {
+		scaled()
+	}
+	x = l.typeEmbeddings(l.learnedPositions(x))
+	if !l.Net.LinearNormBeforeSinusoid {
+		scaled()
+	}
+	if norm := l.s.std + ".input_norm"; l.has(norm + ".weight") {
+		x, _ = l.norm("x0", "in_norm", norm, x, 0)
+	}
+	if late {
+		x = l.projected(x)
 	}
 	return x
+}
+
+// embedStd is the stack's own table of embeddings, or the one that both share.
+func (l *lowerer) embedStd() string {
+	if own := l.s.std + ".token_embeddings.weight"; l.has(own) {
+		return own
+	}
+	return "dec.token_embeddings.weight"
+}
+
+// projected widens embeddings to the hidden width, where the model has a matrix for it.
+func (l *lowerer) projected(x string) string {
+	if !l.has("input_transform.weight") {
+		return x
+	}
+	return l.affine("x0", "embed_in", "input_transform", x)
+}
+
+// projectsLate says whether positions and norm have the embeddings' width
+// (ELECTRA, ALBERT) and not the hidden one (OPT).
+func (l *lowerer) projectsLate() bool {
+	norm, ok := l.tensors[l.s.std+".input_norm.weight"]
+	return ok && len(norm.Shape) == 1 && norm.Shape[0] == l.Hyper.Embed && l.Hyper.Embed != l.Hyper.Hidden
 }
 
 // head writes what runs on wanted rows only: the final norm and the
@@ -33,13 +66,12 @@ func (l *lowerer) embedding() string {
 func (l *lowerer) head(x string) string {
 	last := l.t.op("last", "rows", []string{x, "%wanted"}, nil)
 	n := l.scaled("last", last, l.Net.OutScale)
-	n, _ = l.norm("n", "out_norm", "dec.output_norm", n, l.Net.OutputNormBase)
+	n, _ = l.norm("n", "out_norm", l.s.std+".output_norm", n, l.Net.OutputNormBase)
 	if l.has("output_transform.weight") {
-		n = l.linear("n", "embed_out", "output_transform", n, nil)
-		n = l.bias("n", "embed_out_bias", "output_transform", n, nil)
+		n = l.affine("n", "embed_out", "output_transform", n)
 	}
 	logits := l.t.op("logits", "matmul", []string{n, l.headWeight()}, nil)
-	logits = l.bias("logits", "head_bias", "output", logits, l.headCut())
+	logits = l.bias("logits", "head_bias", "output", logits, l.biasCut())
 	logits = l.scaled("logits", logits, l.Net.LogitScale)
 	return l.softcapped("logits", logits, l.Net.LogitSoftcap)
 }
@@ -49,13 +81,26 @@ func (l *lowerer) head(x string) string {
 func (l *lowerer) headWeight() string {
 	std, name := "output.weight", "head"
 	if !l.has(std) || l.Net.TiedEmbeddings {
-		std = "dec.token_embeddings.weight"
+		std = l.s.std + ".token_embeddings.weight"
 	}
 	c := l.headCut()
 	if std != "output.weight" && c == nil {
 		return l.weight("embed", std, nil)
 	}
 	return l.weight(name, std, c)
+}
+
+// biasCut is headCut of a bias that is perhaps stored as a row (BART).
+func (l *lowerer) biasCut() *cut {
+	if t := l.tensors["output.bias"]; len(t.Shape) != 2 {
+		return l.headCut()
+	}
+	all := rowVector(l.Hyper.Rows)
+	if l.Hyper.Rows == l.Hyper.Vocab {
+		return all
+	}
+	rows := rowsCut(0, l.Hyper.Vocab)
+	return &cut{rows: l.Hyper.Vocab, vector: true, apply: func(r *tensor.Recipe) *tensor.Recipe { return rows.apply(all.apply(r)) }}
 }
 
 // headCut drops padding rows, which must never be sampled, and normalises rows.

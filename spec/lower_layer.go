@@ -17,25 +17,12 @@ func (r layerRun) mixedWindows() bool {
 	return slices.ContainsFunc(r.windows, func(w int) bool { return w != r.windows[0] })
 }
 
-// layerWindows gives the sliding window of every layer; 0 is none.
-func (m *Model) layerWindows() []int {
-	n := m.Net
-	out := make([]int, m.Hyper.Layers)
-	for i := range out {
-		if p := n.AttentionPattern; len(p) > 0 && p[i%len(p)] == "full" || i < n.WindowLayerStart {
-			continue
-		}
-		out[i] = n.SlidingWindow
-	}
-	return out
-}
-
 // runs splits the layers where their structure changes.
 func (l *lowerer) runs() []layerRun {
 	var out []layerRun
 	for i := range l.Hyper.Layers {
 		kind, scale := l.ropeKind(i), l.attnScale(i)
-		if n := len(out); n > 0 && out[n-1].rope == kind && out[n-1].scale == scale {
+		if n := len(out); n > 0 && out[n-1].rope == kind && out[n-1].scale == scale && l.kind(l.s, i) == l.kind(l.s, i-1) {
 			out[n-1].hi++
 			out[n-1].windows = append(out[n-1].windows, l.windows[i])
 			continue
@@ -48,6 +35,10 @@ func (l *lowerer) runs() []layerRun {
 // attnScale is the factor on a layer's scores; 0 is the common one.
 func (l *lowerer) attnScale(layer int) float64 {
 	scale := l.Net.AttnScale
+	if rs := l.Net.RopeScaling; l.Net.AttnScaleYarn && scale == 0 && rs != nil && rs.MScaleAllDim != 0 {
+		m := yarnScale(rs.Factor, rs.MScaleAllDim)
+		scale = m * m / math.Sqrt(float64(l.Hyper.HeadDim))
+	}
 	if !l.Net.AttnInverseLayer {
 		return scale
 	}
@@ -57,10 +48,11 @@ func (l *lowerer) attnScale(layer int) float64 {
 	return scale / float64(layer+1)
 }
 
-// layers writes one repeat per run.
-func (l *lowerer) layers(x string) string {
+// layers writes one repeat per run; hint names the results.
+func (l *lowerer) layers(hint, x string) string {
 	for _, run := range l.runs() {
-		result, carry := l.t.fresh("xn"), l.t.fresh("x")
+		l.at = run.lo
+		result, carry := l.t.fresh(hint), l.t.fresh("x")
 		l.t.line("%s = repeat %d..%d (%s = %s) {", result, run.lo, run.hi, carry, x)
 		l.t.indent++
 		l.t.line("yield %s", l.layer(carry, run))
@@ -68,6 +60,7 @@ func (l *lowerer) layers(x string) string {
 		l.t.line("}")
 		x = result
 	}
+	l.at = 0
 	return x
 }
 
@@ -76,16 +69,15 @@ func (l *lowerer) layer(x string, run layerRun) string {
 	n := l.Net
 	h := x
 	if n.UseSelfAttnPreNorm {
-		h, _ = l.norm("h", "attn_norm", sa+"pre_norm", x, n.AttnPreNormBase)
+		h, _ = l.norm("h", "attn_norm", l.s.in("self_attn.pre_norm"), x, n.AttnPreNormBase)
 	}
 	a := l.attention(h, run)
-	a = l.outNorm("o", "attn_out_norm", sa+"out_norm", a)
+	a = l.outNorm("o", "attn_out_norm", l.s.in("self_attn.out_norm"), a)
 	a = l.scaled("o", a, n.AttnOutScale)
-	const ff = "dec.{i}.feed_forward."
 	if n.IsParallelAttn || n.MLPAttnShareInput {
 		in := h
 		if n.MLPAttnShareInput {
-			in, _ = l.norm("m", "ffn_norm", ff+"pre_norm", x, n.FFNPreNormBase)
+			in, _ = l.norm("m", "ffn_norm", l.s.in("feed_forward.pre_norm"), x, n.FFNPreNormBase)
 		}
 		f := l.scaledFFN(in)
 		x1 := l.t.op("x1", "add", []string{x, a}, nil)
@@ -97,24 +89,33 @@ func (l *lowerer) layer(x string, run layerRun) string {
 	}
 	x1 := l.t.op("x1", "add", []string{residual, a}, nil)
 	in := x1
-	if post, ok := l.postNorm("p", "attn_post_norm", sa+"post_norm", x1); ok {
+	if post, ok := l.postNorm("p", "attn_post_norm", l.s.in("self_attn.post_norm"), x1); ok {
 		in = post
 		if n.IsAttnPostAsResidual {
 			x1 = post
 		}
 	}
-	m, normed := l.norm("m", "ffn_norm", ff+"pre_norm", in, n.FFNPreNormBase)
+	if l.crosses() {
+		x1 = l.cross(x1)
+		in = x1
+	}
+	m, normed := l.norm("m", "ffn_norm", l.s.in("feed_forward.pre_norm"), in, n.FFNPreNormBase)
 	if normed && n.ResidualNormed {
 		x1 = m
 	}
 	x2 := l.t.op("x2", "add", []string{x1, l.scaledFFN(m)}, nil)
-	x2, _ = l.postNorm("x2", "ffn_post_norm", ff+"post_norm", x2)
+	x2, _ = l.postNorm("x2", "ffn_post_norm", l.s.in("feed_forward.post_norm"), x2)
 	return x2
 }
 
 func (l *lowerer) scaledFFN(in string) string {
-	f := l.ffn(in)
-	f = l.outNorm("f", "ffn_out_norm", "dec.{i}.feed_forward.out_norm", f)
+	f := ""
+	if l.has(l.s.in("moe.gate.weight")) {
+		f = l.experts(in)
+	} else {
+		f = l.ffn(in)
+	}
+	f = l.outNorm("f", "ffn_out_norm", l.s.in("feed_forward.out_norm"), f)
 	return l.scaled("f", f, l.Net.FFNOutScale)
 }
 

@@ -1,10 +1,6 @@
 package spec
 
-import (
-	"math"
-
-	"github.com/iflowc/iflowc/ir/tensor"
-)
+import "math"
 
 // The kinds of rotary table that a layer may use.
 const (
@@ -70,9 +66,9 @@ func (l *lowerer) rope(hint, x, kind string, heads int) string {
 
 // learnedPositions adds the rows of a position table, from its offset on.
 func (l *lowerer) learnedPositions(x string) string {
-	const std = "dec.pos_embeddings.weight"
+	std := l.s.std + ".pos_embeddings.weight"
 	if !l.has(std) {
-		return x
+		return l.sinusoid(x)
 	}
 	var c *cut
 	if off := l.Net.PosEmbeddingOffset; off > 0 {
@@ -84,6 +80,24 @@ func (l *lowerer) learnedPositions(x string) string {
 		c = rowsCut(off, rows)
 	}
 	p := l.t.op("p", "embed", []string{"%pos", l.weight("pos_embed", std, c)}, nil)
+	return l.t.op("x0", "add", []string{x, p}, nil)
+}
+
+// sinusoid adds sines and cosines of positions. sinusoidal is fairseq's form of
+// them, sinusoidal2 that of Vaswani et al. 2017, §3.5, in halves.
+func (l *lowerer) sinusoid(x string) string {
+	a := attrs{}.int("dim", l.Hyper.Hidden)
+	switch l.Net.PositionEmbedding {
+	case "sinusoidal":
+	case "sinusoidal2":
+		a = a.word("exponent", "dim")
+	default:
+		return x
+	}
+	if off := l.Net.PosEmbeddingOffset; off > 0 {
+		a = a.int("offset", off)
+	}
+	p := l.t.op("p", "sinusoid", []string{"%pos"}, a)
 	return l.t.op("x0", "add", []string{x, p}, nil)
 }
 
@@ -101,11 +115,4 @@ func alibiSlopes(heads int, scale float64) []float64 {
 		}
 	}
 	return out
-}
-
-// rowVector reshapes [heads, head_dim] parameters to one row.
-func rowVector(n int) *cut {
-	return &cut{rows: n, vector: true, apply: func(r *tensor.Recipe) *tensor.Recipe {
-		return &tensor.Recipe{Op: "reshape", Args: []*tensor.Recipe{r}, Nums: []float64{float64(n)}}
-	}}
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -36,6 +37,23 @@ func (t *text) op(hint, op string, args []string, a attrs) string {
 	name := t.fresh(hint)
 	t.line("%s = %s %s%s", name, op, strings.Join(args, ", "), a)
 	return name
+}
+
+// rename gives a value of the graph the name that its users know, and the
+// value that has it, if any, the other's.
+func (t *text) rename(from, to string) {
+	if from == to {
+		return
+	}
+	names := regexp.MustCompile(regexp.QuoteMeta(from) + `\b|` + regexp.QuoteMeta(to) + `\b`)
+	s := names.ReplaceAllStringFunc(t.b.String(), func(have string) string {
+		if have == from {
+			return to
+		}
+		return from
+	})
+	t.b.Reset()
+	t.b.WriteString(s)
 }
 
 // effect writes an op without results.

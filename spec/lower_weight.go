@@ -14,25 +14,20 @@ type cut struct {
 	apply  func(*tensor.Recipe) *tensor.Recipe
 }
 
-// weight declares `@name` for a standard tensor, of all layers where the
-// standard name has {i}, and gives its name in the IR; "" where the model has
-// no such tensor.
+// weight declares `@name` for a standard tensor, of all layers that have it
+// where the standard name has {i}, and gives its name in the IR; "" where the
+// model has no such tensor.
 func (l *lowerer) weight(name, std string, c *cut) string {
 	if !l.has(std) {
 		return ""
 	}
-	ref := "@" + name
-	if l.decls[ref] {
-		return ref
+	d := l.declaration(name, std)
+	if l.decls["@"+d.name] {
+		return "@" + d.name
 	}
-	count := 1
-	layered := strings.Contains(std, "{i}")
-	if layered {
-		count = l.Hyper.Layers
-	}
-	first := l.tensors[layerName(std, 0)]
+	first := l.tensors[layerName(std, d.lo)]
 	typ, mixed, block := first.DType, false, first.DType.IsBlock()
-	for i := range count {
+	for i := d.lo; i < d.hi; i++ {
 		t := l.tensors[layerName(std, i)]
 		if t.Pattern != first.Pattern {
 			l.fail("tensors %q and %q stand for %s, but one pattern must name all layers", first.File, t.File, std)
@@ -52,15 +47,15 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 		recipe = c.apply(recipe)
 		shape[0] = c.rows
 		if c.vector {
-			shape = shape[:1]
+			shape = []int{c.rows}
 		}
 	}
 	if mixed {
 		typ = l.wide(block)
 		recipe = &tensor.Recipe{Op: "quantize", Args: []*tensor.Recipe{recipe}, Type: typ}
 	}
-	l.declare(name, std, count, layered, typ, shape, recipe)
-	return ref
+	l.declare(d, typ, shape, recipe)
+	return "@" + d.name
 }
 
 // wide is the type that holds values of differing stored types: exact, but for
@@ -72,18 +67,67 @@ func (l *lowerer) wide(block bool) tensor.DType {
 	return tensor.F32
 }
 
-func (l *lowerer) declare(name, std string, count int, layered bool, typ tensor.DType, shape []int, recipe *tensor.Recipe) {
+// A declaration is a weight to be declared: its name in the IR, the standard
+// name of its tensors, and the layers that it is an array over.
+type declaration struct {
+	name, std string
+	lo, hi    int  // layers
+	layered   bool // an array over them; false for one tensor
+	experts   int  // and over so many experts; 0: none
+}
+
+// declaration finds the layers around the one being written that have the
+// tensor. Weights of an encoder in front of a decoder have names of their own,
+// and so have those of later runs of layers with the tensor.
+func (l *lowerer) declaration(name, std string) declaration {
+	d := declaration{name: name, std: std, hi: 1}
+	if strings.HasPrefix(std, "enc.") && l.Net.decodes() {
+		d.name = "enc_" + name
+	}
+	if !strings.Contains(std, "{i}") {
+		return d
+	}
+	has := func(i int) bool { _, ok := l.tensors[layerName(std, i)]; return ok }
+	first := 0
+	for !has(first) {
+		first++
+	}
+	d.lo, d.hi = l.at, l.at+1
+	for d.lo > 0 && has(d.lo-1) {
+		d.lo--
+	}
+	for d.hi < l.Hyper.Layers && has(d.hi) {
+		d.hi++
+	}
+	if d.lo > first {
+		d.name += fmt.Sprintf("_%d", d.lo)
+	}
+	d.layered = strings.Contains(l.tensors[layerName(std, d.lo)].Pattern, "{i}")
+	return d
+}
+
+func (l *lowerer) declare(d declaration, typ tensor.DType, shape []int, recipe *tensor.Recipe) {
+	var counts []string
+	if d.layered {
+		counts = append(counts, fmt.Sprint(d.hi))
+		if d.lo > 0 {
+			counts[0] = fmt.Sprintf("%d..%d", d.lo, d.hi)
+		}
+	}
+	if d.experts > 0 {
+		counts = append(counts, fmt.Sprint(d.experts))
+	}
 	n := ""
-	if layered {
-		n = fmt.Sprintf("[%d]", count)
+	if len(counts) > 0 {
+		n = "[" + strings.Join(counts, ", ") + "]"
 	}
 	var dims []string
 	for _, d := range shape {
 		dims = append(dims, fmt.Sprint(d))
 	}
-	l.weights = append(l.weights, fmt.Sprintf("weight @%s%s : %s[%s] from %s", name, n, typ, strings.Join(dims, ", "), recipe))
-	l.decls["@"+name] = true
-	l.standard[name] = std
+	l.weights = append(l.weights, fmt.Sprintf("weight @%s%s : %s[%s] from %s", d.name, n, typ, strings.Join(dims, ", "), recipe))
+	l.decls["@"+d.name] = true
+	l.standard[d.name] = d.std
 }
 
 // linear writes y = x·wᵀ, without the bias.
@@ -100,6 +144,11 @@ func (l *lowerer) bias(hint, name, std, y string, c *cut) string {
 	return l.t.op(hint, "add", []string{y, b}, nil)
 }
 
+// affine writes y = x·wᵀ + b, b where the model has one.
+func (l *lowerer) affine(hint, name, std, x string) string {
+	return l.bias(hint, name+"_bias", std, l.linear(hint, name, std, x, nil), nil)
+}
+
 // rowsCut is the contiguous rows lo..hi.
 func rowsCut(lo, hi int) *cut {
 	return &cut{rows: hi - lo, apply: func(r *tensor.Recipe) *tensor.Recipe {
@@ -111,5 +160,12 @@ func rowsCut(lo, hi int) *cut {
 func groupCut(groups, group, lo, hi int) *cut {
 	return &cut{rows: groups * (hi - lo), apply: func(r *tensor.Recipe) *tensor.Recipe {
 		return &tensor.Recipe{Op: "group_rows", Args: []*tensor.Recipe{r}, Nums: []float64{float64(groups), float64(group), float64(lo), float64(hi)}}
+	}}
+}
+
+// rowVector reshapes [1, n] or [heads, head_dim] parameters to one row of n.
+func rowVector(n int) *cut {
+	return &cut{rows: n, vector: true, apply: func(r *tensor.Recipe) *tensor.Recipe {
+		return &tensor.Recipe{Op: "reshape", Args: []*tensor.Recipe{r}, Nums: []float64{float64(n)}}
 	}}
 }

@@ -70,6 +70,8 @@ func standardName(s string) string {
 	switch s {
 	case "token_embeddings.weight", "shared.weight":
 		return "dec.token_embeddings.weight"
+	case "enc.output.weight", "enc.output.bias", "dec.output.weight", "dec.output.bias":
+		return s[len("enc."):]
 	}
 	return s
 }
@@ -82,11 +84,13 @@ var standardForms = []string{
 	"self_attn.pre_norm", "self_attn.post_norm", "self_attn.out_norm", "self_attn.q_norm", "self_attn.k_norm",
 	"self_attn.q_norm.{j}", "self_attn.k_norm.{j}", "self_attn.sinks", "self_attn.relative_bias",
 	"self_attn.qkv", "self_attn.wq", "self_attn.wk", "self_attn.wv", "self_attn.wo",
+	"self_attn.wq_a", "self_attn.q_a_norm", "self_attn.wq_b", "self_attn.wkv_a", "self_attn.kv_a_norm", "self_attn.wkv_b",
 	"cross_attn.pre_norm", "cross_attn.post_norm", "cross_attn.qkv", "cross_attn.wq", "cross_attn.wk", "cross_attn.wv", "cross_attn.wo",
 	"feed_forward.pre_norm", "feed_forward.post_norm", "feed_forward.out_norm",
 	"feed_forward.w1", "feed_forward.w2", "feed_forward.w3", "feed_forward.w1n3",
 	"moe.gate", "moe.expert.{j}.w1", "moe.expert.{j}.w2", "moe.expert.{j}.w3",
-	"moe.shared_expert.w1", "moe.shared_expert.w2", "moe.shared_expert.w3",
+	"moe.gate_score", "moe.experts.w1", "moe.experts.w2", "moe.experts.w3", "moe.experts.w1n3",
+	"moe.shared_expert.gate", "moe.shared_expert.w1", "moe.shared_expert.w2", "moe.shared_expert.w3",
 	"pooler", "classifier",
 }
 

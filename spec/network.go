@@ -74,8 +74,34 @@ type Network struct {
 	WindowLayerStart int      `yaml:"window_layer_start"`                     // first layer with a window (Qwen2)
 	QKVClamp         float64  `yaml:"qkv_clamp"`                              // clip q, k, v to ±value (OLMo, MPT); 0: none
 	AttentionSinks   bool     `yaml:"attention_sinks"`
-	LatentAttention  bool     `yaml:"latent_attention"` // DeepSeek's MLA
+	FullAttnStep     int      `yaml:"full_attention_step"` // every so many layers, from layer 0 on, one without a window (ModernBERT); 0: see attention_pattern
+	LatentAttention  bool     `yaml:"latent_attention"`    // keys and values from a common low-rank projection (DeepSeek-V2, §2.1)
+	QKNopeHeadDim    int      `yaml:"qk_nope_head_dim"`    // of latent attention: channels of a head that rope leaves alone
+	QKRopeHeadDim    int      `yaml:"qk_rope_head_dim"`    // of latent attention: channels of a head that rope turns
+	VHeadDim         int      `yaml:"v_head_dim"`          // channels of a value head; 0: as head_dim
+	KVLoraRank       int      `yaml:"kv_lora_rank"`        // width of the low-rank projection
+	AttnScaleYarn    bool     `yaml:"attn_scale_yarn"`     // scores times the square of YaRN's factor for mscale_all_dim (DeepSeek-V3)
 	AttnInverseLayer bool     `yaml:"attn_scale_by_inverse_layer"`
+	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"` // layer 0 has no norm in front of attention (ModernBERT)
+	RelMaxDistance   int      `yaml:"relative_max_distance"`
+
+	// Mixtures of experts.
+	MoEScore       string  `yaml:"moe_score" words:"softmax|sigmoid|softmax_topk"`
+	MoEScale       float64 `yaml:"moe_scale"` // factor on the routed weights
+	MoEGroups      int     `yaml:"moe_groups"`
+	MoETopGroups   int     `yaml:"moe_top_groups"`
+	MoEGroupScore  string  `yaml:"moe_group_score" words:"max|top2"`
+	MoELayerStep   int     `yaml:"moe_layer_step"`                          // experts in every so many layers, the last of each run
+	MoEDenseLayers []int   `yaml:"moe_dense_layers"`                        // layers without experts besides
+	MoEActivation  string  `yaml:"moe_activation" words:"swiglu_oai"`       // "": as activation_function
+	MoELayout      string  `yaml:"moe_weight_layout" words:"out_in|in_out"` // of tensors that hold all experts
+	MoEGateUp      string  `yaml:"moe_gate_up" words:"halves|interleaved"`  // rows of gate and up stored as one
+	MoELimit       float64 `yaml:"moe_limit"`                               // bound of swiglu_oai
+
+	// Encoders.
+	PoolerActivation string `yaml:"pooler_activation" words:"tanh|relu|gelu|gelu_erf|silu"`
+	PoolerNormed     bool   `yaml:"pooler_from_head"`  // the pooler is the masked-LM head's transform (ModernBERT)
+	SharedEmbeddings bool   `yaml:"shared_embeddings"` // encoder and decoder embed by one table
 
 	// Projections and head.
 	WeightLayout   string  `yaml:"weight_layout" words:"out_in|in_out"` // in_out: Conv1D (GPT-2)
@@ -116,6 +142,8 @@ func newNetwork() Network {
 		MoENormTopKProb: true, MoELayerEnd: -1, HasCrossAttnKVCache: true,
 		NormEps: 1e-5, NormParameters: true, QKNorm: "auto", QKNormPosition: "before_rope",
 		AlibiSlopeScale: 1, WeightLayout: "out_in", LogitScale: 1,
+		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7,
+		RelMaxDistance: 128, PoolerActivation: "tanh", SharedEmbeddings: true,
 	}
 }
 
@@ -148,3 +176,9 @@ func (n *Network) Topology() string {
 	}
 	return n.Type
 }
+
+// encodes and decodes say which stacks of layers the network has.
+func (n *Network) encodes() bool {
+	return n.Topology() == "encoder_only" || n.Topology() == "encoder_decoder"
+}
+func (n *Network) decodes() bool { return n.Topology() != "encoder_only" }

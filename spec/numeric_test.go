@@ -6,8 +6,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/weights"
@@ -15,8 +17,21 @@ import (
 
 var familyDir = flag.String("families", "testdata/families", "folder of model folders with an expected.json, as made by testdata/families/make.py")
 
+// An expected.json has the inputs of a run and what transformers computes.
+type expected struct {
+	IDs        []int       // of the tokens, of an encoder-decoder's source tokens
+	Types      []int       // their types
+	Wanted     []int       // tokens of logits, pooled and classes of an encoder
+	DecoderIDs []int       `json:"decoder_ids"`
+	Logits     [][]float64 // of the last tokens; of an encoder of the wanted ones
+	Hidden     [][]float64 // of an encoder's last tokens
+	Pooled     [][]float64
+	Classes    [][]float64
+	Greedy     []int // the tokens that follow the ids
+}
+
 // TestFamilies lowers tiny models of each family and compares the
-// interpreter's logits with those of Hugging Face transformers.
+// interpreter's results with those of Hugging Face transformers.
 func TestFamilies(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(*familyDir, "*", "expected.json"))
 	if err != nil || len(dirs) == 0 {
@@ -26,10 +41,7 @@ func TestFamilies(t *testing.T) {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			var want struct {
-				IDs    []int
-				Logits [][]float64
-			}
+			var want expected
 			raw, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -37,14 +49,28 @@ func TestFamilies(t *testing.T) {
 			if err := json.Unmarshal(raw, &want); err != nil {
 				t.Fatal(err)
 			}
-			compareLogits(t, interpret(t, dir, want.IDs, len(want.Logits)), want.Logits)
+			r := newRunner(t, dir)
+			if r.mod.Graph("encode") == nil {
+				r.decoder(want.IDs, want)
+				return
+			}
+			r.encoder(want)
+			if want.DecoderIDs != nil {
+				r.decoder(want.DecoderIDs, want)
+			}
 		})
 	}
 }
 
-// interpret runs the folder's model on ids, the first half and then the rest,
-// and gives the logits of the last positions.
-func interpret(t *testing.T, dir string, ids []int, last int) []float64 {
+// A runner interprets a folder's model.
+type runner struct {
+	t      *testing.T
+	mod    *ir.Module
+	values interp.Weights
+	states *interp.States
+}
+
+func newRunner(t *testing.T, dir string) *runner {
 	t.Helper()
 	s, err := Load(dir, Options{Quant: "f32"})
 	if err != nil {
@@ -63,20 +89,62 @@ func interpret(t *testing.T, dir string, ids []int, last int) []float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, states := interp.NewWeights(mod, storedTensors(set)), interp.NewStates()
-	half := len(ids) / 2
+	if err := ir.Verify(mod); err != nil {
+		t.Fatal(err)
+	}
+	return &runner{t, mod, interp.NewWeights(mod, storedTensors(set)), interp.NewStates()}
+}
+
+func (r *runner) run(graph string, s *interp.Step) map[string][]float64 {
+	r.t.Helper()
+	out, err := interp.Run(r.mod, graph, s, r.values, r.states)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	named := map[string][]float64{}
+	for i, v := range r.mod.Graph(graph).Body.Yield {
+		named[v.Name] = out[i].F
+	}
+	return named
+}
+
+// decoder runs the ids, the first half and then the rest, and compares the
+// logits of the last positions; then the tokens that are to follow.
+func (r *runner) decoder(ids []int, want expected) {
+	r.t.Helper()
+	half, last := len(ids)/2, len(want.Logits)
 	wanted := make([]int, last)
 	for i := range wanted {
 		wanted[i] = len(ids) - half - last + i
 	}
-	if _, err := interp.Run(mod, "decode", &interp.Step{IDs: ids[:half]}, values, states); err != nil {
-		t.Fatal(err)
+	r.run("decode", &interp.Step{IDs: ids[:half]})
+	out := r.run("decode", &interp.Step{IDs: ids[half:], Wanted: wanted})["logits"]
+	compare(r.t, "logits", out, want.Logits)
+	if len(want.Greedy) == 0 || len(want.Logits) == 0 {
+		return
 	}
-	out, err := interp.Run(mod, "decode", &interp.Step{IDs: ids[half:], Wanted: wanted}, values, states)
-	if err != nil {
-		t.Fatal(err)
+	vocab := len(want.Logits[0])
+	out = append(out[(last-1)*vocab:], r.run("decode", &interp.Step{IDs: want.Greedy[:len(want.Greedy)-1]})["logits"]...)
+	for i, id := range want.Greedy {
+		row := out[i*vocab : (i+1)*vocab]
+		if best := slices.Index(row, slices.Max(row)); best != id {
+			r.t.Errorf("token %d: have %d, want %d", i, best, id)
+		}
 	}
-	return out[0].F
+}
+
+func (r *runner) encoder(want expected) {
+	r.t.Helper()
+	out := r.run("encode", &interp.Step{IDs: want.IDs, Types: want.Types, Wanted: want.Wanted})
+	if want.Hidden != nil {
+		n := len(want.Hidden) * len(want.Hidden[0])
+		compare(r.t, "hidden", out["hidden"][max(0, len(out["hidden"])-n):], want.Hidden)
+	}
+	for name, rows := range map[string][][]float64{"logits": want.Logits, "pooled": want.Pooled, "classes": want.Classes} {
+		if rows != nil && (want.DecoderIDs == nil || name != "logits") {
+			compare(r.t, name, out[name], rows)
+		}
+	}
 }
 
 func storedTensors(set *weights.Set) interp.Source {
@@ -94,22 +162,22 @@ func storedTensors(set *weights.Set) interp.Source {
 	}
 }
 
-func compareLogits(t *testing.T, got []float64, want [][]float64) {
+func compare(t *testing.T, name string, got []float64, want [][]float64) {
 	t.Helper()
 	worst, largest, n := 0.0, 0.0, 0
 	for _, row := range want {
 		for _, w := range row {
 			if n >= len(got) {
-				t.Fatalf("have %d logits, want more", len(got))
+				t.Fatalf("%s: have %d values, want more", name, len(got))
 			}
 			worst, largest = math.Max(worst, math.Abs(got[n]-w)), math.Max(largest, math.Abs(w))
 			n++
 		}
 	}
 	if n != len(got) {
-		t.Fatalf("have %d logits, want %d", len(got), n)
+		t.Fatalf("%s: have %d values, want %d", name, len(got), n)
 	}
 	if limit := 1e-4 + 1e-4*largest; !(worst <= limit) {
-		t.Errorf("logits differ by %.2e from transformers, want at most %.2e", worst, limit)
+		t.Errorf("%s: differ by %.2e from transformers, want at most %.2e", name, worst, limit)
 	}
 }

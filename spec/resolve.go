@@ -11,14 +11,14 @@ import (
 
 // A Model is a specification whose sizes and tensors are known and fit.
 type Model struct {
-	Spec   *Spec
-	Net    *Network
-	Hyper  Hyper
-	Unused []string // stored tensors that the specification ignores or ties away
+	Spec    *Spec
+	Net     *Network
+	Hyper   Hyper    // of the decoder; of the encoder where there is no decoder
+	Encoder Hyper    // of the encoder in front of a decoder
+	Unused  []string // stored tensors that the specification ignores or ties away
 
 	tensors  map[string]Tensor // by standard name
 	standard map[string]string // of each weight of the lowered module: the standard name of its tensor
-	windows  []int             // sliding window of each layer; 0 is none
 
 	ropeFactors []float32 // divisors of the rotary frequencies; nil: none
 }
@@ -43,11 +43,16 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Spec: s, Net: &s.Network, Hyper: hyper, tensors: map[string]Tensor{}}
-	m.windows = m.layerWindows()
+	if s.Network.Topology() == "encoder_decoder" {
+		if m.Encoder, err = s.encoderHyper(hyper); err != nil {
+			return nil, err
+		}
+	}
 	unused, err := m.mapNames(h)
 	if err != nil {
 		return nil, err
 	}
+	m.shareEmbeddings()
 	if err := m.checkTensors(unused); err != nil {
 		return nil, err
 	}
@@ -94,7 +99,15 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		if renamed {
 			t.Pattern = name
 		}
+		if strings.Contains(std, "{i}") { // one tensor for all layers
+			m.shareLayers(std, t)
+			continue
+		}
 		if other, twice := m.tensors[std]; twice {
+			if std == "dec.token_embeddings.weight" && m.Net.encodes() && slices.Equal(other.Shape, t.Shape) {
+				m.Unused = append(m.Unused, name)
+				continue // stored under each name that it has in the network
+			}
 			return nil, errAt(m.at(t), "tensors %q and %q both stand for %s; leave one out with ignore_tensors", other.File, name, std)
 		}
 		m.tensors[std] = t
@@ -102,9 +115,44 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 	return unused, nil
 }
 
+// shareLayers gives every layer of a stack the same tensor.
+func (m *Model) shareLayers(std string, t Tensor) {
+	for _, s := range m.stacks() {
+		if !strings.HasPrefix(std, s.std+".") {
+			continue
+		}
+		for i := range s.hyper.Layers {
+			m.tensors[layerName(std, i)] = t
+		}
+	}
+}
+
+// shareEmbeddings leaves one table of token embeddings where encoder and
+// decoder share it, under whichever of their names it is stored.
+func (m *Model) shareEmbeddings() {
+	const enc, dec = "enc.token_embeddings.weight", "dec.token_embeddings.weight"
+	e, ok := m.tensors[enc]
+	if !ok || m.Net.Topology() != "encoder_decoder" {
+		return
+	}
+	d, both := m.tensors[dec]
+	switch {
+	case !both:
+		m.tensors[dec] = e
+	case !m.Net.SharedEmbeddings || !slices.Equal(e.Shape, d.Shape):
+		return
+	default:
+		m.Unused = append(m.Unused, e.File)
+	}
+	delete(m.tensors, enc)
+}
+
 func match(rules []nameRule, name string) (string, nameRule, bool) {
 	for _, r := range rules {
 		if i, j, ok := r.stored.Match(name); ok {
+			if i < 0 && strings.Contains(r.standard.String(), "{i}") {
+				return r.standard.String(), r, true
+			}
 			return r.standard.Name(i, j), r, true
 		}
 	}

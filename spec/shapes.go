@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -65,9 +64,10 @@ func (m *Model) implied(t Tensor, want shape) Pos {
 
 // inferSizes takes from shapes what config.json may leave out.
 func (m *Model) inferSizes(unused []string) error {
-	emb, ok := m.tensors["dec.token_embeddings.weight"]
+	std := m.embedName()
+	emb, ok := m.tensors[std]
 	if !ok {
-		return m.missing("dec.token_embeddings.weight", unused)
+		return m.missing(std, unused)
 	}
 	if len(emb.Shape) != 2 {
 		return errAt(m.at(emb), "tensor %q: shape %v, want [vocabulary, width]", emb.File, emb.Shape)
@@ -78,110 +78,50 @@ func (m *Model) inferSizes(unused []string) error {
 	if _, projected := m.tensors["input_transform.weight"]; projected {
 		m.Hyper.Embed = emb.Shape[1]
 	}
+	for _, s := range m.stacks() {
+		ffn := &m.Hyper.FFN
+		if s.std == "enc" && m.Net.decodes() {
+			ffn = &m.Encoder.FFN
+		}
+		for i := 0; i < s.hyper.Layers && *ffn == 0; i++ {
+			*ffn = m.storedFFN(layerName(s.in("feed_forward."), i))
+		}
+	}
+	return nil
+}
+
+// storedFFN is the width of a layer's FFN by its first matrix; 0 where it has none.
+func (m *Model) storedFFN(layer string) int {
 	for _, f := range []struct {
 		std  string
 		half int
-	}{{"dec.0.feed_forward.w1.weight", 1}, {"dec.0.feed_forward.w1n3.weight", 2}} {
-		t, ok := m.tensors[f.std]
+	}{{"w1.weight", 1}, {"w1n3.weight", 2}} {
+		t, ok := m.tensors[layer+f.std]
 		if !ok || len(t.Shape) != 2 {
 			continue
 		}
 		if f.half == 1 && m.packedGate() {
 			f.half = 2
 		}
-		rows := t.Shape[0]
 		if m.Net.WeightLayout == "in_out" {
-			rows = t.Shape[1]
+			return t.Shape[1] / f.half
 		}
-		if m.Hyper.FFN == 0 {
-			m.Hyper.FFN = rows / f.half
-		}
+		return t.Shape[0] / f.half
 	}
-	return nil
+	return 0
+}
+
+// embedName is the standard name of the embeddings that tell the vocabulary:
+// those of the last stack.
+func (m *Model) embedName() string {
+	if m.Net.decodes() {
+		return "dec.token_embeddings.weight"
+	}
+	return "enc.token_embeddings.weight"
 }
 
 // packedGate says whether w1 holds gate and up together (chatglm2's glu_ activations).
 func (m *Model) packedGate() bool { return strings.HasPrefix(m.Net.ActivationFunction, "glu_") }
-
-// required lists the standard names that every model of this structure has.
-func (m *Model) required() []string {
-	var out []string
-	for i := range m.Hyper.Layers {
-		l := fmt.Sprintf("dec.%d.", i)
-		if m.has("dec.{i}.self_attn.qkv.weight") {
-			out = append(out, l+"self_attn.qkv.weight")
-		} else {
-			out = append(out, l+"self_attn.wq.weight", l+"self_attn.wk.weight", l+"self_attn.wv.weight")
-		}
-		out = append(out, l+"self_attn.wo.weight")
-		if m.has("dec.{i}.feed_forward.w1n3.weight") {
-			out = append(out, l+"feed_forward.w1n3.weight")
-		} else {
-			out = append(out, l+"feed_forward.w1.weight")
-		}
-		out = append(out, l+"feed_forward.w2.weight")
-		if n := m.Net; n.NormParameters {
-			if !m.has("dec.{i}.self_attn.post_norm.weight") && !m.has("dec.{i}.self_attn.out_norm.weight") {
-				out = append(out, l+"self_attn.pre_norm.weight")
-			}
-			if !m.has("dec.{i}.feed_forward.post_norm.weight") && !m.has("dec.{i}.feed_forward.out_norm.weight") && !n.IsParallelAttn &&
-				!m.has("dec.{i}.self_attn.post_norm.weight") {
-				out = append(out, l+"feed_forward.pre_norm.weight")
-			}
-		}
-	}
-	if m.Net.NormParameters && !m.has("dec.{i}.feed_forward.post_norm.weight") {
-		out = append(out, "dec.output_norm.weight")
-	}
-	return out
-}
-
-// checkLayersAlike checks that the layers have the same tensors, and that
-// there are no more layers than the hyper-parameters say.
-func (m *Model) checkLayersAlike(unused []string) error {
-	count := map[string]int{}
-	for _, std := range m.Tensors() {
-		form, i := layerForm(std)
-		if i < 0 {
-			continue
-		}
-		if i >= m.Hyper.Layers {
-			t := m.tensors[std]
-			return errAt(m.at(t), "tensor %q is of layer %d, but num_hidden_layers is %d", t.File, i, m.Hyper.Layers)
-		}
-		count[form]++
-	}
-	var forms []string
-	for form := range count {
-		forms = append(forms, form)
-	}
-	sort.Strings(forms)
-	for _, form := range forms {
-		if count[form] == m.Hyper.Layers {
-			continue
-		}
-		for i := range m.Hyper.Layers {
-			if _, ok := m.tensors[layerName(form, i)]; !ok {
-				return m.missing(layerName(form, i), unused)
-			}
-		}
-	}
-	return nil
-}
-
-// layerForm replaces the layer's number by {i}: dec.3.x → dec.{i}.x, 3.
-func layerForm(std string) (string, int) {
-	i := 0
-	head, rest, ok := strings.Cut(std, ".")
-	num, tail, ok2 := strings.Cut(rest, ".")
-	if !ok || !ok2 || head != "dec" && head != "enc" {
-		return std, -1
-	}
-	if _, err := fmt.Sscanf(num, "%d", &i); err != nil {
-		return std, -1
-	}
-	return head + ".{i}." + tail, i
-}
 
 // A shape is what a tensor must have, and why.
 type shape struct {
@@ -202,54 +142,88 @@ func fits(have []int, want shape) bool {
 	return false
 }
 
-// shapes gives the shape of every standard tensor of a decoder, in out_in layout.
+// shapes gives the shape of every standard tensor, in out_in layout.
 func (m *Model) shapes() map[string]shape {
 	h := m.Hyper
-	q, kv := h.Heads*h.HeadDim, h.KVHeads*h.HeadDim
+	vocab := fmt.Sprintf("vocabulary %d, width %d", h.Rows, h.Embed)
+	out := map[string]shape{
+		"output.weight":           {dims: []int{h.Rows, h.Embed}, why: vocab},
+		"output.bias":             {dims: []int{h.Rows}, why: vocab, alt: [][]int{{1, h.Rows}}},
+		"input_transform.weight":  {dims: []int{h.Hidden, h.Embed}, why: "width of embeddings and hidden_size"},
+		"output_transform.weight": {dims: []int{h.Embed, h.Hidden}, why: "width of embeddings and hidden_size"},
+		"pooler.weight":           {dims: []int{h.Hidden, h.Hidden}, why: fmt.Sprintf("hidden_size %d", h.Hidden)},
+	}
+	for _, s := range m.stacks() {
+		rows := h.Rows
+		if t, ok := m.tensors[s.std+".token_embeddings.weight"]; ok && s.std == "enc" && m.Net.decodes() && len(t.Shape) == 2 {
+			rows = t.Shape[0] // a source vocabulary of its own
+		}
+		out[s.std+".token_embeddings.weight"] = shape{dims: []int{rows, h.Embed}, why: vocab}
+		m.stackShapes(&s, out)
+	}
+	return out
+}
+
+// stackShapes adds the shapes of one stack's tensors.
+func (m *Model) stackShapes(s *stack, out map[string]shape) {
+	h := s.hyper
+	q, kv, v := h.Heads*h.HeadDim, h.KVHeads*h.HeadDim, h.KVHeads*h.VDim
 	heads := fmt.Sprintf("num_attention_heads %d, num_key_value_heads %d, head_dim %d, hidden_size %d", h.Heads, h.KVHeads, h.HeadDim, h.Hidden)
 	ffn := fmt.Sprintf("intermediate_size %d, hidden_size %d", h.FFN, h.Hidden)
 	w1 := h.FFN
 	if m.packedGate() {
 		w1 = 2 * h.FFN
 	}
-	out := map[string]shape{
-		"dec.token_embeddings.weight": {dims: []int{h.Rows, h.Embed}, why: fmt.Sprintf("vocabulary %d, width %d", h.Rows, h.Embed)},
-		"output.weight":               {dims: []int{h.Rows, h.Embed}, why: fmt.Sprintf("vocabulary %d, width %d", h.Rows, h.Embed)},
-		"output.bias":                 {dims: []int{h.Rows}, why: fmt.Sprintf("vocabulary %d", h.Rows)},
-		"input_transform.weight":      {dims: []int{h.Hidden, h.Embed}, why: "width of embeddings and hidden_size"},
-		"output_transform.weight":     {dims: []int{h.Embed, h.Hidden}, why: "width of embeddings and hidden_size"},
-	}
 	linear := func(name string, rows, cols int, why string) {
-		out["dec.{i}."+name+".weight"] = shape{dims: []int{rows, cols}, why: why}
-		out["dec.{i}."+name+".bias"] = shape{dims: []int{rows}, why: why}
+		out[s.in(name+".weight")] = shape{dims: []int{rows, cols}, why: why}
+		out[s.in(name+".bias")] = shape{dims: []int{rows}, why: why}
 	}
-	linear("self_attn.wq", q, h.Hidden, heads)
-	linear("self_attn.wk", kv, h.Hidden, heads)
-	linear("self_attn.wv", kv, h.Hidden, heads)
-	linear("self_attn.qkv", q+2*kv, h.Hidden, heads)
-	linear("self_attn.wo", h.Hidden, q, heads)
+	for _, attn := range []string{"self_attn.", "cross_attn."} {
+		linear(attn+"wq", q, h.Hidden, heads)
+		linear(attn+"wk", kv, h.Hidden, heads)
+		linear(attn+"wv", v, h.Hidden, heads)
+		linear(attn+"qkv", q+kv+v, h.Hidden, heads)
+		linear(attn+"wo", h.Hidden, h.Heads*h.VDim, heads)
+	}
+	if n := m.Net; n.LatentAttention {
+		why := fmt.Sprintf("kv_lora_rank %d, qk_nope_head_dim %d, qk_rope_head_dim %d, v_head_dim %d, num_attention_heads %d", n.KVLoraRank, n.QKNopeHeadDim, n.QKRopeHeadDim, n.VHeadDim, h.Heads)
+		linear("self_attn.wkv_a", n.KVLoraRank+n.QKRopeHeadDim, h.Hidden, why)
+		linear("self_attn.wkv_b", h.Heads*(n.QKNopeHeadDim+n.VHeadDim), n.KVLoraRank, why)
+		out[s.in("self_attn.kv_a_norm.weight")] = shape{dims: []int{n.KVLoraRank}, why: why}
+	}
 	linear("feed_forward.w1", w1, h.Hidden, ffn)
 	linear("feed_forward.w3", h.FFN, h.Hidden, ffn)
 	linear("feed_forward.w1n3", 2*h.FFN, h.Hidden, ffn)
 	linear("feed_forward.w2", h.Hidden, h.FFN, ffn)
-	width := fmt.Sprintf("hidden_size %d", h.Hidden)
-	for _, n := range []string{"dec.{i}.self_attn.pre_norm", "dec.{i}.self_attn.post_norm", "dec.{i}.self_attn.out_norm",
-		"dec.{i}.feed_forward.pre_norm", "dec.{i}.feed_forward.post_norm", "dec.{i}.feed_forward.out_norm", "dec.output_norm", "dec.input_norm"} {
-		out[n+".weight"] = shape{dims: []int{h.Hidden}, why: width}
-		out[n+".bias"] = shape{dims: []int{h.Hidden}, why: width}
-	}
+	linear("moe.gate", m.Net.ExpertCount, h.Hidden, fmt.Sprintf("expert_count %d, hidden_size %d", m.Net.ExpertCount, h.Hidden))
+	m.normShapes(s, out)
+	out[s.in("self_attn.sinks.weight")] = shape{dims: []int{h.Heads}, why: heads}
 	for name, n := range map[string]int{"q_norm": h.Heads, "k_norm": h.KVHeads} {
-		s := shape{dims: []int{h.HeadDim}, why: heads, alt: [][]int{{n * h.HeadDim}, {n, h.HeadDim}}}
-		out["dec.{i}.self_attn."+name+".weight"] = s
-		out["dec.{i}.self_attn."+name+".bias"] = s
+		s2 := shape{dims: []int{h.HeadDim}, why: heads, alt: [][]int{{n * h.HeadDim}, {n, h.HeadDim}}}
+		out[s.in("self_attn."+name+".weight")] = s2
+		out[s.in("self_attn."+name+".bias")] = s2
 	}
-	return out
+}
+
+// normShapes adds the shapes of norms over the hidden width.
+func (m *Model) normShapes(s *stack, out map[string]shape) {
+	width := shape{dims: []int{s.hyper.Hidden}, why: fmt.Sprintf("hidden_size %d", s.hyper.Hidden)}
+	names := []string{s.std + ".output_norm"}
+	for _, n := range []string{"self_attn.pre_norm", "self_attn.post_norm", "self_attn.out_norm", "cross_attn.pre_norm", "cross_attn.post_norm",
+		"feed_forward.pre_norm", "feed_forward.post_norm", "feed_forward.out_norm"} {
+		names = append(names, s.in(n))
+	}
+	for _, n := range names {
+		out[n+".weight"], out[n+".bias"] = width, width
+	}
+	embed := shape{dims: []int{m.Hyper.Embed}, why: "width of embeddings", alt: [][]int{{m.Hyper.Hidden}}}
+	out[s.std+".input_norm.weight"], out[s.std+".input_norm.bias"] = embed, embed
 }
 
 // transposes says whether in_out layout turns this tensor: the projections,
 // not embeddings and head.
 func transposes(form string) bool {
-	for _, p := range []string{".self_attn.w", ".self_attn.qkv", ".feed_forward.w"} {
+	for _, p := range []string{".self_attn.w", ".cross_attn.w", ".self_attn.qkv", ".feed_forward.w"} {
 		if strings.Contains(form, p) {
 			return true
 		}

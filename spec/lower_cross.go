@@ -1,0 +1,47 @@
+package spec
+
+// crosses says whether the stack's layers attend to an encoder's output.
+func (l *lowerer) crosses() bool { return l.s.std == "dec" && l.Net.encodes() }
+
+// cross writes a decoder layer's attention on the source, with its norms and
+// residual.
+func (l *lowerer) cross(x string) string {
+	ca, h := l.s.in("cross_attn."), x
+	h, _ = l.norm("ch", "cross_norm", ca+"pre_norm", h, 0)
+	q := l.affine("cq", "cross_wq", ca+"wq", h)
+	a := attrs{}.int("heads", l.Hyper.Heads).int("kv_heads", l.Hyper.KVHeads).flag("cross")
+	if l.Net.AttnScale != 0 {
+		a = a.num("scale", l.Net.AttnScale)
+	}
+	c := l.t.op("c", "attention", []string{q, "%cross"}, a)
+	c = l.affine("c", "cross_wo", ca+"wo", c)
+	x = l.t.op("xc", "add", []string{x, c}, nil)
+	x, _ = l.postNorm("xc", "cross_post_norm", ca+"post_norm", x)
+	return x
+}
+
+// writeCross writes, at the end of the encoder's graph, the keys and values
+// that the decoder's layers read of the source.
+func (l *lowerer) writeCross(x string) string {
+	var dec *stack
+	for _, s := range l.stacks() {
+		if s.std == "dec" {
+			dec = &s
+		}
+	}
+	enc, text, at := l.s, l.t, l.at
+	l.s, l.Hyper, l.at = dec, dec.hyper, 0
+	defer func() { l.s, l.Hyper, l.t, l.at = enc, enc.hyper, text, at }()
+	result, carry := l.t.fresh("hidden"), l.t.fresh("h")
+	l.t.line("%s = repeat 0..%d (%s = %s) {", result, dec.hyper.Layers, carry, x)
+	l.t.indent++
+	ca := dec.in("cross_attn.")
+	k := l.affine("ck", "cross_wk", ca+"wk", carry)
+	v := l.affine("cv", "cross_wv", ca+"wv", carry)
+	l.t.effect("kv_append", []string{"%cross", k, v})
+	l.t.line("yield %s", carry)
+	l.t.indent--
+	l.t.line("}")
+	l.state("%cross", nil, "source")
+	return result
+}

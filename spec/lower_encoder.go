@@ -1,0 +1,89 @@
+package spec
+
+// encode writes the encoder's graph. Its result is the last hidden state of
+// every token; an encoder without a decoder has the heads of its checkpoint
+// besides, on wanted rows.
+func (l *lowerer) encode() {
+	alone := !l.Net.decodes()
+	l.inputs("ids", "pos")
+	if l.has("enc.token_type_embeddings.weight") && l.typeRows() > 1 {
+		l.inputs("types")
+	}
+	out := map[string]string{}
+	if alone && (l.maskedHead() || l.has("pooler.weight") || l.has("classifier.weight")) {
+		l.inputs("wanted")
+	}
+	l.ropeTables()
+	x := l.layers("xn", l.embedding())
+	x, _ = l.norm("xn", "out_norm", "enc.output_norm", x, l.Net.OutputNormBase)
+	l.state(l.kv, l.windows, "source")
+	if !alone {
+		x = l.writeCross(x)
+	}
+	out["hidden"] = x
+	if alone {
+		l.heads(x, out)
+	}
+	l.yield(out, "hidden", "logits", "pooled", "classes")
+	l.graph("encode")
+}
+
+// maskedHead says whether the checkpoint has a masked-LM head.
+func (l *lowerer) maskedHead() bool { return l.has("output.bias") || l.has("output.weight") }
+
+// heads writes what runs on wanted rows: the masked-LM head on masked tokens,
+// pooler and classifier on each sequence's first token.
+func (l *lowerer) heads(x string, out map[string]string) {
+	pooled, classes := l.has("pooler.weight"), l.has("classifier.weight")
+	if !l.maskedHead() && !pooled && !classes {
+		return
+	}
+	last := l.t.op("last", "rows", []string{x, "%wanted"}, nil)
+	if l.maskedHead() {
+		out["logits"] = l.maskedLogits(last)
+	}
+	p := last
+	if pooled {
+		p = l.affine("p", "pooler", "pooler", last)
+		p = l.t.op("pooled", activations[l.Net.PoolerActivation], []string{p}, nil)
+		out["pooled"] = p
+	} else if classes && l.has("output_transform.weight") {
+		p = l.headTransform(last)
+	}
+	if classes {
+		out["classes"] = l.affine("classes", "classifier", "classifier", p)
+	}
+}
+
+// maskedLogits is the masked-LM head (Devlin et al. 2019): a transform with
+// activation and norm, then the embeddings' transpose and a bias.
+func (l *lowerer) maskedLogits(x string) string {
+	logits := l.t.op("logits", "matmul", []string{l.headTransform(x), l.headWeight()}, nil)
+	return l.bias("logits", "head_bias", "output", logits, l.biasCut())
+}
+
+func (l *lowerer) headTransform(x string) string {
+	if !l.has("output_transform.weight") {
+		return x
+	}
+	x = l.activation(l.affine("m", "embed_out", "output_transform", x))
+	x, _ = l.norm("m", "embed_out_norm", "output_transform.post_norm", x, 0)
+	return x
+}
+
+func (l *lowerer) typeRows() int { return l.tensors["enc.token_type_embeddings.weight"].Shape[0] }
+
+// typeEmbeddings adds the embeddings of token types; a table of one row is a
+// vector for all.
+func (l *lowerer) typeEmbeddings(x string) string {
+	std := l.s.std + ".token_type_embeddings.weight"
+	switch {
+	case !l.has(std):
+		return x
+	case l.typeRows() == 1:
+		w := l.weight("type_embed", std, rowVector(l.tensors[std].Shape[1]))
+		return l.t.op("x0", "add", []string{x, w}, nil)
+	}
+	p := l.t.op("p", "embed", []string{"%types", l.weight("type_embed", std, nil)}, nil)
+	return l.t.op("x0", "add", []string{x, p}, nil)
+}

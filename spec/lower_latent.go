@@ -1,0 +1,40 @@
+package spec
+
+// latentQueryKeyValue writes multi-head latent attention's projections
+// (DeepSeek-V2, §2.1.2 and 2.1.3): keys and values come from a common low-rank
+// vector of each token; the rotary part of keys, one head of it, is beside
+// that and the same for all heads. States hold the full keys and values.
+func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
+	n, h := l.Net, l.Hyper
+	sa := l.s.in("self_attn.")
+	var q string
+	if l.has(sa + "wq_a.weight") {
+		c := l.affine("qa", "wq_a", sa+"wq_a", x)
+		c, _ = l.norm("qa", "q_a_norm", sa+"q_a_norm", c, 0)
+		q = l.affine("q", "wq_b", sa+"wq_b", c)
+	} else {
+		q = l.affine("q", "wq", sa+"wq", x)
+	}
+	q = l.t.op("qr", "rope", []string{q, l.cs[rope]}, l.latentRope(h.Heads).int("offset", n.QKNopeHeadDim))
+
+	kv := l.affine("ckv", "wkv_a", sa+"wkv_a", x)
+	c, shared := l.t.fresh("c"), l.t.fresh("kpe")
+	l.t.line("%s, %s = split %s {sizes=[%d, %d]}", c, shared, kv, n.KVLoraRank, n.QKRopeHeadDim)
+	c, _ = l.norm("c", "kv_a_norm", sa+"kv_a_norm", c, 0)
+	kv = l.affine("kvb", "wkv_b", sa+"wkv_b", c)
+	shared = l.t.op("kr", "rope", []string{shared, l.cs[rope]}, l.latentRope(1))
+	cols := func(hint string, lo, hi int) string {
+		return l.t.op(hint, "head_cols", []string{kv}, attrs{}.int("heads", h.Heads).int("lo", lo).int("hi", hi))
+	}
+	k := l.t.op("k", "join_heads", []string{cols("kn", 0, n.QKNopeHeadDim), shared}, attrs{}.int("heads", h.Heads))
+	v := cols("v", n.QKNopeHeadDim, n.QKNopeHeadDim+n.VHeadDim)
+	return [3]string{q, k, v}
+}
+
+func (l *lowerer) latentRope(heads int) attrs {
+	a := attrs{}.int("heads", heads)
+	if l.Net.QKColumnOrder != 2 {
+		a = a.word("pairs", "adjacent")
+	}
+	return a
+}

@@ -1,0 +1,233 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// experts writes a mixture of experts: routing by a gate's logits, the routed
+// experts, and what every token passes besides.
+func (l *lowerer) experts(x string) string {
+	moe := l.s.in("moe.")
+	logits := l.linear("rl", "w_router", moe+"gate", x, l.expertRows())
+	logits = l.bias("rl", "w_router_bias", moe+"gate", logits, l.expertRows())
+	args := []string{logits}
+	if b := l.weight("w_score_bias", moe+"gate_score.bias", l.expertRows()); b != "" {
+		args = append(args, b)
+	}
+	r := l.t.op("r", "route", args, l.routeAttrs())
+	y := l.routed(x, r)
+	if l.has(moe + "shared_expert.w1.weight") {
+		y = l.t.op("f", "add", []string{y, l.sharedExpert(x)}, nil)
+	}
+	return y
+}
+
+// expertRows cuts the gate to the experts in use; nil where all are.
+func (l *lowerer) expertRows() *cut {
+	if n := l.usedExperts(); n < l.Net.ExpertCount {
+		return rowsCut(0, n)
+	}
+	return nil
+}
+
+func (l *lowerer) routeAttrs() attrs {
+	n := l.Net
+	a := attrs{}.int("top_k", n.MoETopK).word("score", n.MoEScore)
+	if n.MoENormTopKProb && n.MoEScore != "softmax_topk" {
+		a = a.flag("norm")
+	}
+	if n.MoEScale != 1 {
+		a = a.num("scale", n.MoEScale)
+	}
+	if n.MoEGroups > 1 {
+		a = a.int("groups", n.MoEGroups).int("top_groups", n.MoETopGroups).word("group_score", n.MoEGroupScore)
+	}
+	return a
+}
+
+// routed writes the experts op on one tensor an expert, or on tensors that
+// hold all experts.
+func (l *lowerer) routed(x, r string) string {
+	part := l.expertWeight
+	if l.has(l.s.in("moe.experts.w2.weight")) {
+		part = l.stackedWeight
+	}
+	args := []string{x, r, part("w_gate_exps", "w1", ".weight")}
+	biases := []string{part("w_gate_exps_bias", "w1", ".bias")}
+	up := part("w_up_exps", "w3", ".weight")
+	if up != "" {
+		args = append(args, up)
+		biases = append(biases, part("w_up_exps_bias", "w3", ".bias"))
+	}
+	args = append(args, part("w_down_exps", "w2", ".weight"))
+	biases = append(biases, part("w_down_exps_bias", "w2", ".bias"))
+	a := l.expertAttrs(up != "")
+	if biases[0] != "" {
+		args, a = append(args, biases...), a.flag("biased")
+	}
+	for _, w := range args {
+		if w == "" {
+			l.fail("the experts of layer %d have tensors or biases that others lack; want gate, up and down alike", l.at)
+		}
+	}
+	return l.t.op("f", "experts", args, a)
+}
+
+func (l *lowerer) expertAttrs(gated bool) attrs {
+	n := l.Net
+	a := attrs{}
+	if n.MoEActivation == "swiglu_oai" {
+		a = a.word("act", n.MoEActivation).num("limit", n.MoELimit)
+	} else {
+		a = a.word("act", activations[strings.TrimPrefix(n.ActivationFunction, "glu_")])
+	}
+	if gated {
+		a = a.flag("gated")
+	}
+	return a
+}
+
+// expertWeight declares a weight whose experts are tensors of their own.
+func (l *lowerer) expertWeight(name, part, kind string) string {
+	std := l.s.in("moe.expert.{j}." + part + kind)
+	at := func(i, j int) (Tensor, bool) {
+		t, ok := l.tensors[strings.Replace(layerName(std, i), "{j}", fmt.Sprint(j), 1)]
+		return t, ok
+	}
+	first, ok := at(l.at, 0)
+	if !ok {
+		return ""
+	}
+	d := l.declaration(name, strings.Replace(std, "{j}", "0", 1))
+	d.std, d.experts = std, l.usedExperts()
+	if l.decls["@"+d.name] {
+		return "@" + d.name
+	}
+	typ, mixed, block := first.DType, false, first.DType.IsBlock()
+	for i := d.lo; i < d.hi; i++ {
+		for j := range d.experts {
+			t, ok := at(i, j)
+			switch {
+			case !ok:
+				l.fail("tensor %s: missing for expert %d of layer %d", std, j, i)
+			case t.Pattern != first.Pattern:
+				l.fail("tensors %q and %q stand for %s, but one pattern must name all experts", first.File, t.File, std)
+			case fmt.Sprint(t.Shape) != fmt.Sprint(first.Shape):
+				l.fail("tensor %q: shape %v, want %v, that of %q", t.File, t.Shape, first.Shape, first.File)
+			}
+			mixed, block = mixed || t.DType != typ, block || t.DType.IsBlock()
+		}
+	}
+	recipe := tensor.Source(first.Pattern)
+	if mixed {
+		typ = l.wide(block)
+		recipe = &tensor.Recipe{Op: "quantize", Args: []*tensor.Recipe{recipe}, Type: typ}
+	}
+	l.declare(d, typ, first.Shape, recipe)
+	return "@" + d.name
+}
+
+// sharedExpert is the FFN that every token passes. With a gate it is a mixture
+// of one expert, whose weight is the gate's σ (Qwen2-MoE).
+func (l *lowerer) sharedExpert(x string) string {
+	se := l.s.in("moe.shared_expert.")
+	if l.has(se + "gate.weight") {
+		logit := l.linear("sl", "w_shared_router", se+"gate", x, nil)
+		args := []string{x, l.t.op("sr", "route", []string{logit}, attrs{}.int("top_k", 1).word("score", "sigmoid"))}
+		for _, w := range []struct{ name, std string }{{"w_shared_gate", "w1"}, {"w_shared_up", "w3"}, {"w_shared_down", "w2"}} {
+			if ref := l.onlyExpert(w.name, se+w.std+".weight"); ref != "" {
+				args = append(args, ref)
+			}
+		}
+		return l.t.op("s", "experts", args, l.expertAttrs(len(args) == 5))
+	}
+	gate := l.linear("sg", "w_shared_gate", se+"w1", x, nil)
+	h := l.activation(gate)
+	if l.has(se + "w3.weight") {
+		up := l.linear("su", "w_shared_up", se+"w3", x, nil)
+		h = l.t.op("sh", "mul", []string{h, up}, nil)
+	}
+	return l.linear("s", "w_shared_down", se+"w2", h, nil)
+}
+
+// onlyExpert declares a weight over the layers and one expert.
+func (l *lowerer) onlyExpert(name, std string) string {
+	if !l.has(std) {
+		return ""
+	}
+	d := l.declaration(name, std)
+	d.experts = 1
+	if !l.decls["@"+d.name] {
+		t := l.tensors[layerName(std, d.lo)]
+		l.declare(d, t.DType, t.Shape, tensor.Source(t.Pattern))
+	}
+	return "@" + d.name
+}
+
+// stackedWeight declares a weight from a tensor of all experts: [E, rows, columns] or the experts' rows one behind the
+// other, each perhaps transposed, gate and up perhaps in one.
+func (l *lowerer) stackedWeight(name, part, kind string) string {
+	std, both := l.s.in("moe.experts."+part+kind), false
+	if !l.has(std) && part != "w2" {
+		std, both = l.s.in("moe.experts.w1n3"+kind), true
+	}
+	if !l.has(std) {
+		return ""
+	}
+	d := l.declaration(name, std)
+	d.experts = l.usedExperts()
+	if l.decls["@"+d.name] {
+		return "@" + d.name
+	}
+	t := l.tensors[layerName(std, d.lo)]
+	e, size := l.Net.ExpertCount, 1
+	for _, n := range t.Shape {
+		size *= n
+	}
+	r := &tensor.Recipe{Op: "part_rows", Args: []*tensor.Recipe{tensor.Source(t.Pattern)}, Nums: []float64{float64(e)}}
+	shape := append([]int(nil), t.Shape...)
+	if shape[0]%e != 0 || kind == ".weight" && len(shape) < 2 || len(shape) > 3 {
+		l.fail("tensor %q: shape %v, want %d experts' matrices", t.File, t.Shape, e)
+		return "@" + d.name
+	}
+	switch {
+	case shape[0] != e || len(shape) == 1:
+		shape[0] /= e
+	default:
+		shape = shape[1:]
+		r = &tensor.Recipe{Op: "reshape", Args: []*tensor.Recipe{r}, Nums: numbers(shape)}
+	}
+	if kind == ".weight" && l.Net.MoELayout == "in_out" {
+		r = &tensor.Recipe{Op: "transpose", Args: []*tensor.Recipe{r}}
+		shape = []int{shape[1], shape[0]}
+	}
+	if both {
+		r, shape = l.halfOfGateUp(part, r, shape)
+	}
+	l.declare(d, t.DType, shape, r)
+	return "@" + d.name
+}
+
+// halfOfGateUp takes gate (w1) or up (w3) from the rows of both.
+func (l *lowerer) halfOfGateUp(part string, r *tensor.Recipe, shape []int) (*tensor.Recipe, []int) {
+	f, at := shape[0]/2, 0
+	if part == "w3" {
+		at = 1
+	}
+	c := rowsCut(at*f, (at+1)*f)
+	if l.Net.MoEGateUp == "interleaved" {
+		c = groupCut(f, 2, at, at+1)
+	}
+	return c.apply(r), append([]int{f}, shape[1:]...)
+}
+
+func numbers(v []int) []float64 {
+	out := make([]float64, len(v))
+	for i, n := range v {
+		out[i] = float64(n)
+	}
+	return out
+}

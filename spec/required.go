@@ -1,0 +1,167 @@
+package spec
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// required lists the standard names that every model of this structure has.
+func (m *Model) required() []string {
+	var out []string
+	for _, s := range m.stacks() {
+		for i := range s.hyper.Layers {
+			out = append(out, m.requiredAttention(&s, i)...)
+			out = append(out, m.requiredFFN(&s, i)...)
+			out = append(out, m.requiredNorms(&s, i)...)
+		}
+		if m.Net.NormParameters && !m.has(s.in("feed_forward.post_norm.weight")) {
+			out = append(out, s.std+".output_norm.weight")
+		}
+		if m.Net.PositionEmbedding == "relative_bias" {
+			out = append(out, layerName(s.in("self_attn.relative_bias.weight"), 0))
+		}
+	}
+	return out
+}
+
+func (m *Model) requiredAttention(s *stack, i int) []string {
+	l := layerName(s.in(""), i)
+	out := []string{l + "self_attn.wo.weight"}
+	switch {
+	case m.Net.LatentAttention:
+		out = append(out, l+"self_attn.wkv_a.weight", l+"self_attn.kv_a_norm.weight", l+"self_attn.wkv_b.weight")
+		if m.has(s.in("self_attn.wq_a.weight")) {
+			out = append(out, l+"self_attn.q_a_norm.weight", l+"self_attn.wq_b.weight")
+		} else {
+			out = append(out, l+"self_attn.wq.weight")
+		}
+	case m.has(s.in("self_attn.qkv.weight")):
+		out = append(out, l+"self_attn.qkv.weight")
+	default:
+		out = append(out, l+"self_attn.wq.weight", l+"self_attn.wk.weight", l+"self_attn.wv.weight")
+	}
+	if s.std == "dec" && m.Net.encodes() {
+		for _, w := range []string{"wq", "wk", "wv", "wo"} {
+			out = append(out, l+"cross_attn."+w+".weight")
+		}
+	}
+	if m.Net.AttentionSinks {
+		out = append(out, l+"self_attn.sinks.weight")
+	}
+	return out
+}
+
+func (m *Model) requiredFFN(s *stack, i int) []string {
+	l := layerName(s.in(""), i)
+	if !m.hasExperts(i) {
+		w1 := "feed_forward.w1n3.weight"
+		if _, ok := m.tensors[l+w1]; !ok {
+			w1 = "feed_forward.w1.weight"
+		}
+		return []string{l + w1, l + "feed_forward.w2.weight"}
+	}
+	out := []string{l + "moe.gate.weight"}
+	if m.Net.HasSharedExpert {
+		out = append(out, l+"moe.shared_expert.w1.weight", l+"moe.shared_expert.w2.weight")
+	}
+	if _, stacked := m.tensors[l+"moe.experts.w2.weight"]; stacked {
+		return out
+	}
+	for j := range m.usedExperts() {
+		e := fmt.Sprintf("%smoe.expert.%d.", l, j)
+		out = append(out, e+"w1.weight", e+"w2.weight")
+	}
+	return out
+}
+
+// usedExperts is how many experts a layer routes over.
+func (m *Model) usedExperts() int {
+	if n := m.Net.UsingExpertCount; n > 0 {
+		return n
+	}
+	return m.Net.ExpertCount
+}
+
+func (m *Model) requiredNorms(s *stack, i int) []string {
+	if !m.Net.NormParameters {
+		return nil
+	}
+	l := layerName(s.in(""), i)
+	has := func(name string) bool {
+		_, ok := m.tensors[l+name+".weight"]
+		return ok
+	}
+	var out []string
+	if !has("self_attn.post_norm") && !has("self_attn.out_norm") && !m.missingForm(s, s.in("self_attn.pre_norm.weight"), i) {
+		out = append(out, l+"self_attn.pre_norm.weight")
+	}
+	if !has("feed_forward.post_norm") && !has("feed_forward.out_norm") && !m.Net.IsParallelAttn && !has("self_attn.post_norm") {
+		out = append(out, l+"feed_forward.pre_norm.weight")
+	}
+	if s.std == "dec" && m.Net.encodes() && !has("cross_attn.post_norm") {
+		out = append(out, l+"cross_attn.pre_norm.weight")
+	}
+	return out
+}
+
+// checkLayersAlike checks that the layers have the same tensors, but for what
+// the specification says of single layers, and that there are no more layers
+// than the hyper-parameters say.
+func (m *Model) checkLayersAlike(unused []string) error {
+	stacks := map[string]*stack{}
+	for _, s := range m.stacks() {
+		stacks[s.std] = &s
+	}
+	seen := map[string]bool{}
+	for _, std := range m.Tensors() {
+		form, i := layerForm(std)
+		if i < 0 {
+			continue
+		}
+		t := m.tensors[std]
+		s := stacks[form[:3]]
+		if s == nil {
+			return errAt(m.at(t), "tensor %q stands for %s, but network_structure.type is %s", t.File, std, m.Net.Type)
+		}
+		if i >= s.hyper.Layers {
+			name := "num_hidden_layers"
+			if s.std == "enc" && m.Net.decodes() {
+				name = "encoder_layers"
+			}
+			return errAt(m.at(t), "tensor %q is of layer %d, but %s is %d", t.File, i, name, s.hyper.Layers)
+		}
+		if m.missingForm(s, form, i) {
+			return errAt(m.at(t), "tensor %q stands for %s, which layer %d has none of by network_structure (moe_layer_start, moe_layer_step, …)", t.File, std, i)
+		}
+		seen[form] = true
+	}
+	var forms []string
+	for form := range seen {
+		forms = append(forms, form)
+	}
+	sort.Strings(forms)
+	for _, form := range forms {
+		s := stacks[form[:3]]
+		for i := range s.hyper.Layers {
+			if _, ok := m.tensors[layerName(form, i)]; !ok && !m.missingForm(s, form, i) {
+				return m.missing(layerName(form, i), unused)
+			}
+		}
+	}
+	return nil
+}
+
+// layerForm replaces the layer's number by {i}: dec.3.x → dec.{i}.x, 3.
+func layerForm(std string) (string, int) {
+	i := 0
+	head, rest, ok := strings.Cut(std, ".")
+	num, tail, ok2 := strings.Cut(rest, ".")
+	if !ok || !ok2 || head != "dec" && head != "enc" {
+		return std, -1
+	}
+	if _, err := fmt.Sscanf(num, "%d", &i); err != nil {
+		return std, -1
+	}
+	return head + ".{i}." + tail, i
+}

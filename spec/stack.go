@@ -1,0 +1,76 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A stack is a run of layers of one kind: an encoder's or a decoder's.
+type stack struct {
+	std     string // first part of its tensors' standard names: "enc" or "dec"
+	hyper   Hyper
+	windows []int // sliding window of each layer; 0 is none
+}
+
+// stacks lists the network's stacks in the order in which they run.
+func (m *Model) stacks() []stack {
+	var out []stack
+	if m.Net.encodes() {
+		h := m.Hyper
+		if m.Net.decodes() {
+			h = m.Encoder
+		}
+		out = append(out, stack{"enc", h, m.layerWindows(h.Layers)})
+	}
+	if m.Net.decodes() {
+		out = append(out, stack{"dec", m.Hyper, m.layerWindows(m.Hyper.Layers)})
+	}
+	return out
+}
+
+// in gives the standard name of a layer's tensor: enc.{i}.self_attn.wq.
+func (s *stack) in(name string) string { return s.std + ".{i}." + name }
+
+// layerWindows gives the sliding window of every layer; 0 is none.
+func (m *Model) layerWindows(layers int) []int {
+	n := m.Net
+	out := make([]int, layers)
+	for i := range out {
+		if p := n.AttentionPattern; len(p) > 0 && p[i%len(p)] == "full" || i < n.WindowLayerStart {
+			continue
+		}
+		if n.FullAttnStep > 0 && i%n.FullAttnStep == 0 {
+			continue
+		}
+		out[i] = n.SlidingWindow
+	}
+	return out
+}
+
+// hasExperts says whether a layer is a mixture of experts.
+func (m *Model) hasExperts(layer int) bool {
+	n := m.Net
+	return n.ExpertCount > 0 && layer >= n.MoELayerStart && (n.MoELayerEnd < 0 || layer < n.MoELayerEnd) &&
+		(layer+1)%n.MoELayerStep == 0 && !slices.Contains(n.MoEDenseLayers, layer)
+}
+
+// missingForm says whether the layers of a stack may differ in having a
+// tensor, and whether this layer has none.
+func (m *Model) missingForm(s *stack, form string, layer int) bool {
+	name := strings.TrimPrefix(form, s.std+".{i}.")
+	switch {
+	case m.Net.ExpertCount > 0 && strings.HasPrefix(name, "moe."):
+		return !m.hasExperts(layer)
+	case m.Net.ExpertCount > 0 && strings.HasPrefix(name, "feed_forward.w"):
+		return m.hasExperts(layer)
+	case m.Net.SkipFirstPreNorm && strings.HasPrefix(name, "self_attn.pre_norm."):
+		return layer == 0
+	}
+	return false
+}
+
+// kind names what a layer consists of, so that runs of equal layers are found.
+func (m *Model) kind(s *stack, layer int) string {
+	return fmt.Sprintf("experts=%t norm=%t", m.hasExperts(layer), !m.Net.SkipFirstPreNorm || layer > 0)
+}
