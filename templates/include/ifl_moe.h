@@ -3,31 +3,38 @@
 #include "ifl_kernel.h"
 #include "ifl_pack.h"
 #include "ifl_vec.h"
-#include <math.h>
 #include <string.h>
 
 #define IFL_MAX_EXPERTS 1024
 
 typedef enum { IFL_ROUTE_SOFTMAX, IFL_ROUTE_SIGMOID, IFL_ROUTE_SOFTMAX_TOPK } ifl_route_score;
 
-/* Indices of the k greatest of n numbers, the greatest first; of equal ones the lower index. */
+/* Indices of the k ≤ n greatest of n numbers, the greatest first; of equal ones the lower index. NaN counts as −∞. */
 static inline void ifl_greatest(const float *x, int n, int k, int *out) {
-  for (int i = 0; i < k; i++) {
-    int best = -1;
-    for (int e = 0; e < n; e++) {
-      int taken = 0;
-      for (int j = 0; j < i && !taken; j++) taken = out[j] == e;
-      if (!taken && (best < 0 || x[e] > x[best])) best = e;
-    }
-    out[i] = best;
+  float best[IFL_MAX_EXPERTS];
+  int have = 0;
+  for (int e = 0; e < n; e++) {
+    const float v = x[e] == x[e] ? x[e] : -__builtin_inff();
+    if (have == k && v <= best[k - 1]) continue;
+    int at = have < k ? have++ : k - 1;
+    for (; at > 0 && best[at - 1] < v; at--) best[at] = best[at - 1], out[at] = out[at - 1];
+    best[at] = v, out[at] = e;
   }
 }
 
+/* Softmax of n ≤ IFL_MAX_EXPERTS numbers in place. */
 static inline void ifl_softmax_small(float *x, int n) {
-  float top = x[0], sum = 0;
-  for (int i = 1; i < n; i++) top = x[i] > top ? x[i] : top;
-  for (int i = 0; i < n; i++) sum += x[i] = expf(x[i] - top);
-  for (int i = 0; i < n; i++) x[i] /= sum;
+  ifl_v16 top = ifl_set1(-__builtin_inff()), sum = {0};
+  for (int i = 0; i < n; i += 16) top = ifl_max(top, ifl_select(ifl_first(n - i), ifl_load_n(x + i, n - i < 16 ? n - i : 16), top));
+  const float most = ifl_max_of(top);
+  for (int i = 0; i < n; i += 16) {
+    const int have = n - i < 16 ? n - i : 16;
+    const ifl_v16 e = ifl_select(ifl_first(have), ifl_exp(ifl_load_n(x + i, have) - most), ifl_set1(0));
+    ifl_store_n(x + i, e, have);
+    sum += e;
+  }
+  const float total = ifl_sum(sum);
+  for (int i = 0; i < n; i++) x[i] /= total;
 }
 
 /* Leaves the choice of the best groups and sets that of the others to 0 (DeepSeek-V2, §2.1.2; top2: V3, §2.1.2). */
@@ -47,15 +54,17 @@ static inline void ifl_limit_groups(float *choice, int n, int groups, int top, i
   }
 }
 
-/* The weight of each expert for one row, zero for all but the chosen ones: the op route. */
+/* The weight of each of n ≤ IFL_MAX_EXPERTS experts for one row, zero for all but the chosen ones: the op route. */
 static __attribute__((unused)) void ifl_row_route(float *out, const float *logits, const float *bias, int n, int k, ifl_route_score score, int norm,
                                                   float scale, int groups, int top_groups, int top2) {
   float x[IFL_MAX_EXPERTS], choice[IFL_MAX_EXPERTS], w[IFL_MAX_EXPERTS];
   int chosen[IFL_MAX_EXPERTS];
   memcpy(x, logits, (size_t)n * 4);
   if (score == IFL_ROUTE_SOFTMAX) ifl_softmax_small(x, n);
-  if (score == IFL_ROUTE_SIGMOID)
-    for (int e = 0; e < n; e++) x[e] = 1 / (1 + expf(-x[e]));
+  for (int i = 0; score == IFL_ROUTE_SIGMOID && i < n; i += 16) {
+    const int have = n - i < 16 ? n - i : 16;
+    ifl_store_n(x + i, ifl_sigmoid(ifl_load_n(x + i, have)), have);
+  }
   for (int e = 0; e < n; e++) choice[e] = x[e] + (bias ? bias[e] : 0);
   if (groups > 0) ifl_limit_groups(choice, n, groups, top_groups, top2);
   ifl_greatest(choice, n, k, chosen);
@@ -76,14 +85,15 @@ typedef enum { IFL_SILU, IFL_GELU, IFL_GELU_TANH, IFL_RELU, IFL_SWIGLU_OAI } ifl
 typedef struct {
   const uint8_t *w;      /* of expert 0; NULL: there is none */
   int64_t stride, panel; /* bytes of an expert's matrix, of a panel */
-  const float *bias;     /* of expert 0, or NULL */
+  const float *bias;     /* of expert 0, or NULL; readable up to a multiple of 16 */
   int64_t bias_stride;   /* floats */
   int n, k;
-  const ifl_mm *mm;
+  const ifl_mm *mm;      /* the first one has tiles of one row */
   const int *tile;       /* rows of a tile of each implementation */
   const uint8_t *choice; /* implementation for 0…IFL_ROWS-1 rows */
 } ifl_expert_matrix;
 
+/* One op experts. Rows of x, route and out begin at multiples of 64 bytes; out is written up to a multiple of 16. */
 typedef struct {
   ifl_team *team;
   int tid, threads, rows, experts, top_k;
@@ -99,13 +109,41 @@ typedef struct {
   uint8_t *mm;     /* kernel scratch, per thread */
 } ifl_experts;
 
-enum { IFL_EXPERT_COLS = 64 }; /* columns of a unit of work */
+enum {
+  IFL_EXPERT_COLS = 64,    /* columns of a unit of work: whole blocks of any activations */
+  IFL_EXPERT_FEW = 64,     /* pairs up to which every thread lists them for itself, which takes less time than a barrier */
+  IFL_EXPERT_ROW = 1 << 14 /* bytes of a single packed row up to which every thread packs it for itself */
+};
 
-/* Pairs of a row and an expert that a step may have, and the bytes they need. */
+/* Bytes of ifl_experts.shared. A pair is a row and an expert that it goes to. The n rows of an expert stand in tiles,
+ * which take no more than n tiles of one row: every part of a tile of mt rows is mt times that of one row, rounded to 64
+ * bytes once instead of mt times. */
 static inline int64_t ifl_experts_bytes(int rows, int experts, int top_k, int d, int f, ifl_act_kind in, ifl_act_kind hidden) {
   const int64_t pairs = (int64_t)rows * top_k;
-  return ifl_round64((experts + 1) * 4) + ifl_round64(pairs * 4) + pairs * ifl_tile_bytes(in, d, 1) +
-         ifl_round64(pairs * ((f + 15) & ~15) * 4) + pairs * ifl_tile_bytes(hidden, f, 1);
+  return ifl_round64((2 * (int64_t)experts + 2 + pairs) * 4) + pairs * (ifl_tile_bytes(in, d, 1) + ifl_tile_bytes(hidden, f, 1));
+}
+
+/* Which rows go where: expert[i] has the pairs first[i] … first[i+1]-1, whose rows are row[…]. Experts that have none are
+ * left out; experts and rows ascend. */
+typedef struct {
+  int used;
+  int *expert, *first, *row;
+  const uint8_t *in; /* packed rows of all pairs, or the one row of the step */
+  uint8_t *hidden;   /* packed hidden rows of all pairs */
+  int64_t in_bytes, hidden_bytes; /* of a pair */
+} ifl_expert_pairs;
+
+static inline void ifl_expert_list(const ifl_experts *p, ifl_expert_pairs *m) {
+  const int64_t pairs = (int64_t)p->rows * p->top_k;
+  int n = 0;
+  m->used = 0;
+  for (int e = 0; e < p->experts; e++) {
+    const int before = n;
+    for (int t = 0; t < p->rows; t++)
+      if (p->route[t * p->ldr + e] != 0 && n < pairs) m->row[n++] = t;
+    if (n > before) m->expert[m->used] = e, m->first[m->used++] = before;
+  }
+  m->first[m->used] = n;
 }
 
 static inline void ifl_pack_row(ifl_act_kind kind, uint8_t *tile, const float *x, int k, int mt, int m) {
@@ -116,9 +154,63 @@ static inline void ifl_pack_row(ifl_act_kind kind, uint8_t *tile, const float *x
   }
 }
 
+/* Blocks c0 / block … of row m of a tile; x is their n columns. The bits are those of packing the whole row. */
+IFL_INLINE void ifl_pack_blocks_(uint8_t *tile, const float *x, int k, int mt, int m, int c0, int n, const int block) {
+  const int kp = (k + block - 1) / block * block;
+  float *scales = (float *)(tile + ifl_a8_scale_at(kp, mt)), *sums = (float *)(tile + ifl_a8_sum_at(kp, mt, block));
+  int32_t *corr = (int32_t *)(tile + ifl_a8_corr_at(kp, mt, block));
+  for (int c = 0; c < n; c += block) {
+    const int64_t at = (int64_t)((c0 + c) / block) * mt + m;
+    int8_t codes[64];
+    int32_t sum;
+    const float scale = ifl_quantize_(codes, x + c, n - c, block, &sum);
+    for (int j = 0; j < block / 4; j++) memcpy(tile + 4 * ((int64_t)((c0 + c) / 4 + j) * mt + m), codes + 4 * j, 4);
+    scales[at] = scale;
+    sums[at] = scale * (float)sum;
+    corr[at] = -128 * sum;
+  }
+}
+
+static inline void ifl_pack_cols(ifl_act_kind kind, uint8_t *tile, const float *x, int k, int mt, int m, int c0, int n) {
+  switch (kind) {
+  case IFL_F32:
+    for (int i = 0; i < n; i++) ((float *)tile)[(int64_t)(c0 + i) * mt + m] = x[i];
+    break;
+  case IFL_A8_B32: ifl_pack_blocks_(tile, x, k, mt, m, c0, n, 32); break;
+  case IFL_A8_B64: ifl_pack_blocks_(tile, x, k, mt, m, c0, n, 64); break;
+  }
+}
+
 static inline int ifl_expert_impl(const ifl_expert_matrix *m, int rows) { return m->choice[rows < IFL_ROWS ? rows : IFL_ROWS - 1]; }
 
-static inline ifl_v16 ifl_expert_hidden(const ifl_experts *p, ifl_v16 g, ifl_v16 u) {
+/* The implementations for gate and up, which read the same tiles. */
+static inline void ifl_expert_impls(const ifl_experts *p, int rows, int *gate, int *up) {
+  *gate = ifl_expert_impl(&p->gate, rows);
+  *up = p->up.w ? ifl_expert_impl(&p->up, rows) : 0;
+  if (p->up.w && p->gate.tile[*gate] != p->up.tile[*up]) *gate = *up = 0;
+}
+
+/* The rows of a tile that holds row i of n. */
+static inline int ifl_expert_tile(int n, int i, int tm) { return n - i / tm * tm < tm ? n - i / tm * tm : tm; }
+
+/* Packs the rows of all pairs, some tiles by each thread. */
+static inline void ifl_expert_pack(const ifl_experts *p, const ifl_expert_pairs *m, uint8_t *in) {
+  int at = 0;
+  for (int e = 0; e < m->used; e++) {
+    const int n = m->first[e + 1] - m->first[e];
+    int gate, up;
+    ifl_expert_impls(p, n, &gate, &up);
+    const int tm = p->gate.tile[gate];
+    for (int i = 0; i < n; i += tm, at++) {
+      if (at % p->threads != p->tid) continue;
+      const int mt = ifl_expert_tile(n, i, tm);
+      uint8_t *tile = in + m->first[e] * m->in_bytes + i / tm * ifl_tile_bytes(p->act_in, p->gate.k, tm);
+      for (int r = 0; r < mt; r++) ifl_pack_row(p->act_in, tile, p->x + m->row[m->first[e] + i + r] * p->ldx, p->gate.k, mt, r);
+    }
+  }
+}
+
+static inline ifl_v16 ifl_expert_value(const ifl_experts *p, ifl_v16 g, ifl_v16 u) {
   switch (p->act) {
   case IFL_SILU: g = g * ifl_sigmoid(g); break;
   case IFL_GELU: g = 0.5f * g * (1.0f + ifl_erf(g * 0.70710678f)); break;
@@ -135,82 +227,104 @@ static inline ifl_v16 ifl_expert_hidden(const ifl_experts *p, ifl_v16 g, ifl_v16
 }
 
 /* Columns n0…n0+cols-1 of one matrix for the packed rows of expert e, with its bias. */
-static inline void ifl_expert_product(const ifl_experts *p, const ifl_expert_matrix *m, int e, int n0, int cols, const uint8_t *act, int rows, float *y) {
-  m->mm[ifl_expert_impl(m, rows)](m->w + e * m->stride + n0 / 16 * m->panel, m->k, cols / 16, act, rows, y, cols, p->mm);
+static inline void ifl_expert_product(const ifl_experts *p, const ifl_expert_matrix *m, int impl, int e, int n0, int cols, const uint8_t *act, int rows, float *y) {
+  m->mm[impl](m->w + e * m->stride + n0 / 16 * m->panel, m->k, cols / 16, act, rows, y, cols, p->mm);
   if (!m->bias) return;
   const float *b = m->bias + e * m->bias_stride + n0;
   for (int t = 0; t < rows; t++)
     for (int j = 0; j < cols; j += 16) ifl_store(y + (int64_t)t * cols + j, ifl_load(y + (int64_t)t * cols + j) + ifl_load(b + j));
 }
 
-/* The op experts, by all threads of the team. Experts are computed one after the other on the rows that go to them, and
- * each output sums its experts in ascending order, so a row's result does not depend on the other rows. */
-static __attribute__((unused)) void ifl_run_experts(const ifl_experts *p) {
-  const int d = p->down.n, f = p->gate.n, f16 = (f + 15) & ~15, np = (d + 15) & ~15;
-  int *first = (int *)p->shared; /* [experts + 1] */
-  int *row = (int *)(p->shared + ifl_round64((p->experts + 1) * 4));
-  const int64_t pairs = (int64_t)p->rows * p->top_k, in_bytes = ifl_tile_bytes(p->act_in, p->gate.k, 1), hid_bytes = ifl_tile_bytes(p->act_hidden, f, 1);
-  uint8_t *in = (uint8_t *)row + ifl_round64(pairs * 4);
-  float *hidden = (float *)(in + pairs * in_bytes);
-  uint8_t *packed = (uint8_t *)hidden + ifl_round64(pairs * f16 * 4);
-  if (p->tid == 0) {
-    int n = 0;
-    for (int e = 0; e < p->experts; e++) {
-      first[e] = n;
-      for (int t = 0; t < p->rows; t++)
-        if (p->route[t * p->ldr + e] != 0 && n < pairs) row[n++] = t;
-    }
-    first[p->experts] = n;
+/* A unit of the first half: 64 hidden columns of the i-th used expert, packed as down reads them. */
+static inline void ifl_expert_unit(const ifl_experts *p, const ifl_expert_pairs *m, int i, int unit) {
+  const int f = p->gate.n, n0 = unit * IFL_EXPERT_COLS, n = m->first[i + 1] - m->first[i], e = m->expert[i];
+  const int have = f - n0 < IFL_EXPERT_COLS ? f - n0 : IFL_EXPERT_COLS, cols = (have + 15) & ~15;
+  const uint8_t *in = p->rows == 1 ? m->in : m->in + m->first[i] * m->in_bytes;
+  const int tm = p->down.tile[ifl_expert_impl(&p->down, n)];
+  float *y = p->y, *u = p->y + (int64_t)n * cols;
+  int gate, up;
+  ifl_expert_impls(p, n, &gate, &up);
+  ifl_expert_product(p, &p->gate, gate, e, n0, cols, in, n, y);
+  if (p->up.w) ifl_expert_product(p, &p->up, up, e, n0, cols, in, n, u);
+  else u = y;
+  for (int r = 0; r < n; r++, y += cols, u += cols) {
+    for (int j = 0; j < cols; j += 16) ifl_store(y + j, ifl_expert_value(p, ifl_load(y + j), ifl_load(u + j)));
+    uint8_t *tile = m->hidden + m->first[i] * m->hidden_bytes + r / tm * ifl_tile_bytes(p->act_hidden, f, tm);
+    ifl_pack_cols(p->act_hidden, tile, y, f, ifl_expert_tile(n, r, tm), r % tm, n0, have);
   }
-  ifl_barrier(p->team);
-  for (int e = p->tid; e < p->experts; e += p->threads) {
-    const int n = first[e + 1] - first[e], tm = p->gate.tile[ifl_expert_impl(&p->gate, n)];
-    for (int i = 0; i < n; i++) {
-      const int mt = n - i / tm * tm < tm ? n - i / tm * tm : tm;
-      ifl_pack_row(p->act_in, in + first[e] * in_bytes + i / tm * ifl_tile_bytes(p->act_in, p->gate.k, tm), p->x + row[first[e] + i] * p->ldx, p->gate.k, mt, i % tm);
-    }
+}
+
+/* The first half: act(gate·x) ⊙ up·x of all pairs. Each thread has a run of units, of which each costs its rows and the
+ * reading of its weights, as much as IFL_EXPERT_READ rows. */
+enum { IFL_EXPERT_READ = 8 };
+static inline void ifl_expert_first_half(const ifl_experts *p, const ifl_expert_pairs *m) {
+  const int64_t units = (p->gate.n + IFL_EXPERT_COLS - 1) / IFL_EXPERT_COLS;
+  const int64_t total = units * (m->first[m->used] + (int64_t)m->used * IFL_EXPERT_READ);
+  const int64_t lo = total * p->tid / p->threads, hi = total * (p->tid + 1) / p->threads;
+  int64_t cost = 0;
+  for (int i = 0; i < m->used && cost < hi; i++) {
+    const int64_t each = m->first[i + 1] - m->first[i] + IFL_EXPERT_READ;
+    for (int unit = 0; unit < units; unit++, cost += each)
+      if (cost >= lo && cost < hi) ifl_expert_unit(p, m, i, unit);
   }
-  ifl_barrier(p->team);
-  const int units = (f16 + IFL_EXPERT_COLS - 1) / IFL_EXPERT_COLS;
-  int at = 0;
-  for (int e = 0; e < p->experts; e++) {
-    const int n = first[e + 1] - first[e];
-    if (n == 0) continue;
-    for (int g = 0; g < units; g++, at++) {
-      if (at % p->threads != p->tid) continue;
-      const int n0 = g * IFL_EXPERT_COLS, cols = f16 - n0 < IFL_EXPERT_COLS ? f16 - n0 : IFL_EXPERT_COLS;
-      float *y = p->y, *u = p->y + (int64_t)n * IFL_EXPERT_COLS;
-      ifl_expert_product(p, &p->gate, e, n0, cols, in + first[e] * in_bytes, n, y);
-      if (p->up.w) ifl_expert_product(p, &p->up, e, n0, cols, in + first[e] * in_bytes, n, u);
-      for (int i = 0; i < n; i++)
-        for (int j = 0; j < cols; j += 16) {
-          const ifl_v16 v = ifl_load(y + (int64_t)i * cols + j);
-          ifl_store(hidden + (first[e] + i) * (int64_t)f16 + n0 + j, ifl_expert_hidden(p, v, p->up.w ? ifl_load(u + (int64_t)i * cols + j) : v));
-        }
-    }
-  }
-  ifl_barrier(p->team);
-  for (int e = p->tid; e < p->experts; e += p->threads) {
-    const int n = first[e + 1] - first[e], tm = p->down.tile[ifl_expert_impl(&p->down, n)];
-    for (int i = 0; i < n; i++) {
-      const int mt = n - i / tm * tm < tm ? n - i / tm * tm : tm;
-      ifl_pack_row(p->act_hidden, packed + first[e] * hid_bytes + i / tm * ifl_tile_bytes(p->act_hidden, f, tm), hidden + (first[e] + i) * (int64_t)f16, f, mt, i % tm);
-    }
-  }
-  ifl_barrier(p->team);
-  for (int n0 = p->tid * IFL_EXPERT_COLS; n0 < np; n0 += p->threads * IFL_EXPERT_COLS) {
-    const int cols = np - n0 < IFL_EXPERT_COLS ? np - n0 : IFL_EXPERT_COLS;
+}
+
+/* The second half: down of all pairs, times their weights. Each thread has a run of columns and adds the experts in
+ * ascending order. */
+static inline void ifl_expert_second_half(const ifl_experts *p, const ifl_expert_pairs *m) {
+  const int64_t panels = (p->down.n + 15) / 16;
+  const int end = (int)(panels * (p->tid + 1) / p->threads) * 16;
+  for (int n0 = (int)(panels * p->tid / p->threads) * 16; n0 < end; n0 += IFL_EXPERT_COLS) {
+    const int cols = end - n0 < IFL_EXPERT_COLS ? end - n0 : IFL_EXPERT_COLS;
     for (int t = 0; t < p->rows; t++) memset(p->out + t * p->ldo + n0, 0, (size_t)cols * 4);
-    for (int e = 0; e < p->experts; e++) {
-      const int n = first[e + 1] - first[e];
-      if (n == 0) continue;
-      ifl_expert_product(p, &p->down, e, n0, cols, packed + first[e] * hid_bytes, n, p->y);
-      for (int i = 0; i < n; i++) {
-        const int t = row[first[e] + i];
-        const ifl_v16 r = ifl_set1(p->route[t * p->ldr + e]);
+    for (int i = 0; i < m->used; i++) {
+      const int first = m->first[i], n = m->first[i + 1] - first, e = m->expert[i];
+      ifl_expert_product(p, &p->down, ifl_expert_impl(&p->down, n), e, n0, cols, m->hidden + first * m->hidden_bytes, n, p->y);
+      for (int r = 0; r < n; r++) {
+        const int t = m->row[first + r];
+        const ifl_v16 weight = ifl_set1(p->route[t * p->ldr + e]);
         float *out = p->out + t * p->ldo + n0;
-        for (int j = 0; j < cols; j += 16) ifl_store(out + j, ifl_fma(ifl_load(p->y + (int64_t)i * cols + j), r, ifl_load(out + j)));
+        for (int j = 0; j < cols; j += 16) ifl_store(out + j, ifl_fma(ifl_load(p->y + (int64_t)r * cols + j), weight, ifl_load(out + j)));
       }
     }
   }
+}
+
+/* The op experts, by all threads of the team. Each output is a sum over its row's experts in ascending order, so it does
+ * not depend on the other rows, nor on the number of threads. One token takes one barrier, a few take two. */
+static __attribute__((unused)) void ifl_run_experts(const ifl_experts *p) {
+  const int64_t pairs = (int64_t)p->rows * p->top_k;
+  int few[3 * IFL_EXPERT_FEW + 1], *lists = (int *)p->shared;
+  _Alignas(64) uint8_t own[IFL_EXPERT_ROW];
+  ifl_expert_pairs m = {.in_bytes = ifl_tile_bytes(p->act_in, p->gate.k, 1), .hidden_bytes = ifl_tile_bytes(p->act_hidden, p->gate.n, 1)};
+  uint8_t *in = p->shared + ifl_round64((2 * (int64_t)p->experts + 2 + pairs) * 4);
+  m.in = in;
+  m.hidden = in + pairs * m.in_bytes;
+  if (pairs <= IFL_EXPERT_FEW) {
+    m.expert = few, m.first = few + IFL_EXPERT_FEW, m.row = few + 2 * IFL_EXPERT_FEW + 1;
+    ifl_expert_list(p, &m);
+  } else {
+    m.expert = lists + 1, m.first = m.expert + p->experts, m.row = m.first + p->experts + 1;
+    if (p->tid == 0) {
+      ifl_expert_list(p, &m);
+      lists[0] = m.used;
+    }
+    ifl_barrier(p->team);
+    m.used = lists[0];
+  }
+  if (p->rows == 1 && p->act_in == IFL_F32) {
+    m.in = (const uint8_t *)p->x; /* a tile of one row is the row */
+  } else if (p->rows == 1 && m.in_bytes <= IFL_EXPERT_ROW) {
+    ifl_pack_row(p->act_in, own, p->x, p->gate.k, 1, 0);
+    m.in = own;
+  } else if (p->rows == 1) {
+    if (p->tid == 0) ifl_pack_row(p->act_in, in, p->x, p->gate.k, 1, 0);
+    ifl_barrier(p->team);
+  } else {
+    ifl_expert_pack(p, &m, in);
+    ifl_barrier(p->team);
+  }
+  ifl_expert_first_half(p, &m);
+  ifl_barrier(p->team);
+  ifl_expert_second_half(p, &m);
 }
