@@ -1,0 +1,232 @@
+package decode
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Stopping says when a beam search ends before its hypotheses are all longer
+// than allowed (early_stopping of generation_config.json).
+type Stopping int
+
+// The ways to stop.
+const (
+	StopHeuristic Stopping = iota // false: when the best running beam, if it ended here, would not get in
+	StopFull                      // true: as soon as there are enough hypotheses
+	StopNever                     // "never": when no running beam could still get in
+)
+
+// BeamOptions choose a beam search.
+type BeamOptions struct {
+	Beams         int
+	LengthPenalty float64 // a hypothesis' score is its log-probability over length^LengthPenalty
+	Stopping      Stopping
+	MaxLength     int // tokens of a sequence, the prompt included
+	Rules         Rules
+}
+
+// A Branch continues a beam by a token.
+type Branch struct {
+	Parent int // index of the beam
+	Token  int32
+}
+
+// A Hypothesis is a finished sequence, its prompt included.
+type Hypothesis struct {
+	Tokens []int32
+	Score  float32
+}
+
+// hopeless is the score of what must not be chosen. It is no infinity because
+// that of forbidden tokens is lower.
+const hopeless = float32(-1e9)
+
+// A BeamSearch finds likely sequences: it keeps the likeliest beams, a step
+// extends each by every token, and hypotheses compete by their probability a
+// token. It follows transformers' generate, whose results it must reproduce:
+// sums in float32, candidates (1 + end tokens) times the beams, and only
+// those among the first Beams candidates that ended become hypotheses.
+type BeamSearch struct {
+	opt      BeamOptions
+	prompt   int
+	running  []beam // Beams of them, best first
+	finished []beam // at most Beams, best first
+	improves bool   // a running beam may still become one of the results
+
+	scratch    []float32
+	candidates []candidateBeam
+}
+
+// A beam is a sequence with its score: the sum of log-probabilities while it
+// runs, and that over its length when it has finished.
+type beam struct {
+	tokens []int32
+	score  float32
+}
+
+type candidateBeam struct {
+	Branch
+	score float32
+	ended bool
+}
+
+// NewBeamSearch starts with a prompt, which is the first (and so far only)
+// beam.
+func NewBeamSearch(prompt []int32, opt BeamOptions) (*BeamSearch, error) {
+	switch {
+	case opt.Beams < 1 || opt.Beams > 1<<10:
+		return nil, fmt.Errorf("%d beams: expected a number between 1 and 1024", opt.Beams)
+	case math.IsNaN(opt.LengthPenalty) || math.IsInf(opt.LengthPenalty, 0):
+		return nil, fmt.Errorf("length penalty %v: expected a number", opt.LengthPenalty)
+	case len(prompt) >= opt.MaxLength:
+		return nil, fmt.Errorf("a length of at most %d tokens leaves none to generate after %d", opt.MaxLength, len(prompt))
+	}
+	opt.Rules.Prompt, opt.Rules.MaxLength = len(prompt), opt.MaxLength
+	b := &BeamSearch{opt: opt, prompt: len(prompt), improves: true}
+	for i := range opt.Beams {
+		score := hopeless // a copy of the first, so that its tokens are not chosen twice
+		if i == 0 {
+			score = 0
+		}
+		b.running = append(b.running, beam{slices.Clone(prompt), score})
+	}
+	return b, nil
+}
+
+// Step takes the logits after each beam: one row in the first step, then one
+// for each branch that the step before returned. It returns the beams that go
+// on, or none when the search is over.
+func (b *BeamSearch) Step(logits [][]float32) ([]Branch, error) {
+	if err := b.propose(logits); err != nil {
+		return nil, err
+	}
+	length := len(b.running[0].tokens) + 1
+	all := true
+	for i := range b.candidates {
+		c := &b.candidates[i]
+		c.ended = length >= b.opt.MaxLength || slices.Contains(b.opt.Rules.EOS, c.Token)
+		all = all && c.ended
+	}
+	b.finish(length)
+	branches := b.advance()
+	b.improves = b.improves && b.mayImprove(length)
+	full := b.opt.Stopping == StopFull && len(b.finished) == b.opt.Beams
+	if !b.improves || full || all {
+		return nil, nil
+	}
+	return branches, nil
+}
+
+// propose finds the best continuations of all beams; among equals that of the
+// earlier beam, then of the smaller id.
+func (b *BeamSearch) propose(logits [][]float32) error {
+	keep := max(2, 1+len(b.opt.Rules.EOS)) * b.opt.Beams
+	b.candidates = b.candidates[:0]
+	for i := range b.running {
+		row := logits[min(i, len(logits)-1)]
+		var err error
+		if b.scratch, err = LogSoftmax(b.scratch, row); err != nil {
+			return err
+		}
+		b.opt.Rules.Apply(b.scratch, b.running[i].tokens)
+		for id, s := range b.scratch {
+			s += b.running[i].score
+			if n := len(b.candidates); n < keep || s > b.candidates[n-1].score {
+				b.insert(candidateBeam{Branch: Branch{i, int32(id)}, score: s}, keep)
+			}
+		}
+	}
+	return nil
+}
+
+// insert puts a candidate behind those that are not worse.
+func (b *BeamSearch) insert(c candidateBeam, keep int) {
+	at := len(b.candidates)
+	for at > 0 && b.candidates[at-1].score < c.score {
+		at--
+	}
+	if len(b.candidates) == keep {
+		b.candidates = b.candidates[:keep-1]
+	}
+	b.candidates = slices.Insert(b.candidates, at, c)
+}
+
+// finish makes hypotheses of those that ended among the first candidates.
+func (b *BeamSearch) finish(length int) {
+	if !b.improves || b.opt.Stopping == StopFull && len(b.finished) == b.opt.Beams {
+		return
+	}
+	for i := range min(b.opt.Beams, len(b.candidates)) {
+		c := b.candidates[i]
+		if !c.ended || math.IsInf(float64(c.score), -1) {
+			continue
+		}
+		score := c.score / b.lengthFactor(length-b.prompt)
+		at := len(b.finished)
+		for at > 0 && b.finished[at-1].score < score {
+			at--
+		}
+		b.finished = slices.Insert(b.finished, at, beam{b.extended(c), score})
+		b.finished = b.finished[:min(len(b.finished), b.opt.Beams)]
+	}
+}
+
+// advance makes the running beams of the best candidates; those that ended
+// only serve where there are no others.
+func (b *BeamSearch) advance() []Branch {
+	next := make([]candidateBeam, len(b.candidates))
+	for i, c := range b.candidates {
+		if c.ended {
+			c.score += hopeless
+		}
+		next[i] = c
+	}
+	slices.SortStableFunc(next, func(x, y candidateBeam) int {
+		switch {
+		case x.score > y.score:
+			return -1
+		case x.score < y.score:
+			return 1
+		}
+		return 0
+	})
+	next = next[:min(len(next), b.opt.Beams)]
+	running := make([]beam, len(next))
+	branches := make([]Branch, len(next))
+	for i, c := range next {
+		running[i], branches[i] = beam{b.extended(c), c.score}, c.Branch
+	}
+	b.running = running
+	return branches
+}
+
+func (b *BeamSearch) extended(c candidateBeam) []int32 {
+	parent := b.running[c.Parent].tokens
+	return append(append(make([]int32, 0, len(parent)+1), parent...), c.Token)
+}
+
+func (b *BeamSearch) lengthFactor(length int) float32 {
+	return float32(math.Pow(float64(length), b.opt.LengthPenalty))
+}
+
+// mayImprove compares the best running beam with the worst hypothesis.
+func (b *BeamSearch) mayImprove(length int) bool {
+	if b.opt.Stopping == StopNever && b.opt.LengthPenalty > 0 {
+		length = b.opt.MaxLength
+	}
+	worst := hopeless
+	if len(b.finished) == b.opt.Beams {
+		worst = b.finished[len(b.finished)-1].score
+	}
+	return b.running[0].score/b.lengthFactor(length-b.prompt) > worst
+}
+
+// Best lists the hypotheses found, at most n, best first.
+func (b *BeamSearch) Best(n int) []Hypothesis {
+	out := make([]Hypothesis, 0, n)
+	for _, f := range b.finished[:min(n, len(b.finished))] {
+		out = append(out, Hypothesis{f.tokens, f.score})
+	}
+	return out
+}

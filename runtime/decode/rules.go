@@ -1,0 +1,135 @@
+package decode
+
+import (
+	"math"
+	"slices"
+)
+
+// Rules forbid or force tokens, as the settings of the same names in
+// generation_config.json do. The zero value changes nothing. Lengths count the
+// whole sequence of the decoder, its start token included.
+type Rules struct {
+	Penalty       float64   // repetition_penalty; 0 or 1: none
+	NoRepeat      int       // no_repeat_ngram_size: no n-gram comes twice; 0: may
+	BadWords      [][]int32 // bad_words_ids: sequences that must not come
+	MinLength     int       // min_length: no end before it
+	MinNew        int       // min_new_tokens: no end before so many tokens after the prompt
+	ForcedBOS     []int32   // forced_bos_token_id: the token after the start token; empty: any
+	ForcedEOS     []int32   // forced_eos_token_id: the token at MaxLength; empty: any
+	Suppress      []int32   // suppress_tokens: never come
+	BeginSuppress []int32   // begin_suppress_tokens: never come first
+
+	Prompt    int     // tokens of the prompt
+	MaxLength int     // for ForcedEOS
+	EOS       []int32 // the tokens that end a sequence
+}
+
+var never = float32(math.Inf(-1))
+
+// Apply changes the scores (logits or their log-probabilities) of the token
+// after a sequence, in the order in which transformers applies its processors.
+func (r *Rules) Apply(scores []float32, sequence []int32) {
+	n := len(sequence)
+	if r.Penalty != 0 && r.Penalty != 1 {
+		penaliseAll(scores, sequence, float32(r.Penalty))
+	}
+	if r.NoRepeat > 0 {
+		forbidRepeats(scores, sequence, r.NoRepeat)
+	}
+	for _, word := range r.BadWords {
+		r.forbidWord(scores, sequence, word)
+	}
+	if n < r.MinLength || n-r.Prompt < r.MinNew {
+		forbid(scores, r.EOS)
+	}
+	if n == 1 && len(r.ForcedBOS) > 0 {
+		force(scores, r.ForcedBOS)
+	}
+	if n == r.MaxLength-1 && len(r.ForcedEOS) > 0 {
+		force(scores, r.ForcedEOS)
+	}
+	forbid(scores, r.Suppress)
+	begin := r.Prompt
+	if r.Prompt <= 1 && len(r.ForcedBOS) > 0 {
+		begin++
+	}
+	if n == begin {
+		forbid(scores, r.BeginSuppress)
+	}
+}
+
+func forbid(scores []float32, ids []int32) {
+	for _, id := range ids {
+		if id >= 0 && int(id) < len(scores) {
+			scores[id] = never
+		}
+	}
+}
+
+// force leaves only the given tokens, each certain.
+func force(scores []float32, ids []int32) {
+	for i := range scores {
+		scores[i] = never
+	}
+	for _, id := range ids {
+		if id >= 0 && int(id) < len(scores) {
+			scores[id] = 0
+		}
+	}
+}
+
+// penaliseAll moves down the scores of the tokens of a sequence, once each.
+func penaliseAll(scores []float32, sequence []int32, penalty float32) {
+	seen := make(map[int32]bool, len(sequence))
+	for _, id := range sequence {
+		if int(id) < len(scores) && !seen[id] {
+			seen[id] = true
+			scores[id] = penalise(scores[id], penalty)
+		}
+	}
+}
+
+// forbidRepeats forbids every token that would repeat an n-gram.
+func forbidRepeats(scores []float32, sequence []int32, n int) {
+	if len(sequence)+1 < n {
+		return
+	}
+	last := sequence[len(sequence)+1-n:]
+	for i := 0; i+n <= len(sequence); i++ {
+		if slices.Equal(sequence[i:i+n-1], last) {
+			forbid(scores, sequence[i+n-1:i+n])
+		}
+	}
+}
+
+// forbidWord forbids the last token of a word after the others. A word that
+// only ends the sequence may always come.
+func (r *Rules) forbidWord(scores []float32, sequence, word []int32) {
+	n := len(word)
+	if n == 0 || n == 1 && slices.Contains(r.EOS, word[0]) {
+		return
+	}
+	if n == 1 || n <= len(sequence) && slices.Equal(sequence[len(sequence)-n+1:], word[:n-1]) {
+		forbid(scores, word[n-1:])
+	}
+}
+
+// LogSoftmax writes the natural logarithms of the probabilities of a row of
+// logits into to and returns it, or an error when one is NaN or none is finite.
+func LogSoftmax(to, logits []float32) ([]float32, error) {
+	top, ok := argmax(logits)
+	if !ok {
+		return nil, ErrNaN
+	}
+	shift := float64(logits[top])
+	sum := 0.0
+	for _, l := range logits {
+		sum += math.Exp(float64(l) - shift)
+	}
+	shift += math.Log(sum)
+	to = to[:0]
+	for _, l := range logits {
+		to = append(to, float32(float64(l)-shift))
+	}
+	return to, nil
+}
