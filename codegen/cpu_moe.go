@@ -154,15 +154,16 @@ func (g *cpuGen) expertMatrix(s *schedule, op *ir.Op, field string, at, bias int
 		site.Impls = append(site.Impls, k.Impl)
 	}
 	site.Rows = defaultRows(op, site.Impls)
-	g.w.p(".%s = {.w = %s, .stride = INT64_C(%d), .panel = %d, .n = %d, .k = %d,", field, addr, p.size(), p.panel(), p.n, p.k)
-	g.w.p("  .mm = (const ifl_mm[]){%s}, .tile = (const int[])%s, .choice = c->dispatch + %d * IFL_ROWS,", strings.Join(symbols, ", "), cInts(tiles), len(g.out.Manifest.Sites))
+	g.w.p(".%s = {", field)
+	g.w.p(".w = %s, .stride = INT64_C(%d), .panel = %d, .n = %d, .k = %d,", addr, p.size(), p.panel(), p.n, p.k)
+	g.w.p(".mm = (const ifl_mm[]){%s}, .tile = (const int[])%s, .choice = c->dispatch + %d * IFL_ROWS,", strings.Join(symbols, ", "), cInts(tiles), len(g.out.Manifest.Sites))
 	if bias > 0 {
 		b := g.weights[op.Args[bias].Value]
 		at, err := g.weightAt(op.Args[bias], s.layer)
 		if err != nil {
 			return err
 		}
-		g.w.p("  .bias = (const float *)(%s), .bias_stride = %d,", at, b.size()/4)
+		g.w.p(".bias = (const float *)(%s), .bias_stride = %d,", at, b.size()/4)
 	}
 	g.w.p("},")
 	g.out.Manifest.Sites = append(g.out.Manifest.Sites, site)

@@ -121,7 +121,7 @@ func (t *Tail) add(op *ir.Op) error {
 			s.Ops = append(s.Ops, op)
 		}
 		return nil
-	case op.Def.Name == "rope" || op.Def.Attr("heads") != nil && op.Def.Is(ir.RowWise) && op.Int("heads") > 1:
+	case op.Def.Name == "rope" || op.Def.Is(ir.PerHead) && op.Int("heads") > 1:
 		if inside(op.Args[0]) == nil || halves > 0 {
 			return fmt.Errorf("op %s needs whole heads of the output", op.Def.Name)
 		}

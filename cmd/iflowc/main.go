@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -62,7 +63,7 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "iflowc:", err)
 		return exitUsage
 	}
-	err = k.Run()
+	err = runVerb(k)
 	switch {
 	case err == nil:
 		return 0
@@ -75,4 +76,18 @@ func run(ctx context.Context, args []string) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// runVerb turns a panic into an error: whatever a file holds, the answer is one
+// line, not a trace.
+func runVerb(k *kong.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("bug in iflowc %s: %v (IFLOWC_TRACE=1 shows where); please report it with the specification", version(), r)
+			if os.Getenv("IFLOWC_TRACE") != "" {
+				debug.PrintStack()
+			}
+		}
+	}()
+	return k.Run()
 }
