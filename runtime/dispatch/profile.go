@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 )
 
 // Format is the version of profile files.
@@ -22,6 +23,8 @@ type Profile struct {
 	Order  string  `json:"order,omitempty"`  // "class" or "any": which implementations it may mix
 	Shapes []Shape `json:"shapes"`
 
+	Machine *Machine `json:"machine,omitempty"` // fingerprint of the device
+
 	path string
 }
 
@@ -31,6 +34,8 @@ type Shape struct {
 	K     int    `json:"k"`
 	DType string `json:"dtype"`
 	Rules []Rule `json:"rules"`
+
+	Measured *Measurement `json:"measured,omitempty"` // what the rules are from
 }
 
 // A Rule says that from a number of rows on an implementation is used, until
@@ -57,6 +62,11 @@ func Read(path string) (*Profile, error) {
 	if len(data) > maxProfile {
 		return nil, fmt.Errorf("%s: larger than a profile can be (%d bytes)", path, maxProfile)
 	}
+	return Parse(path, data)
+}
+
+// Parse checks a profile that is in memory; path names it in errors.
+func Parse(path string, data []byte) (*Profile, error) {
 	p := &Profile{}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -82,10 +92,11 @@ func (p *Profile) Write(path string) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(p, "", "  ")
+	data, err := json.MarshalIndent(p, "", " ")
 	if err != nil {
 		return err
 	}
+	data = numberLists.ReplaceAllFunc(data, oneLine)
 	f, err := os.CreateTemp(filepath.Dir(path), ".profile-*")
 	if err != nil {
 		return err
@@ -102,6 +113,13 @@ func (p *Profile) Write(path string) error {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// numberLists are lists of numbers, which indentation spreads over a line each.
+var numberLists = regexp.MustCompile(`\[[-0-9.,e\s]+\]`)
+
+func oneLine(list []byte) []byte {
+	return bytes.Join(bytes.Fields(list), nil)
 }
 
 func (p *Profile) name() string {
