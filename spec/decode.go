@@ -178,7 +178,7 @@ func (d *decoder) word(n *yaml.Node, v reflect.Value, words, path string) error 
 var wordAliases = map[string]string{
 	"su": "longrope", "full_attention": "full", "sliding_attention": "sliding", "local": "sliding", "global": "full",
 	"0": "none", "1": "rope", // SmolLM3's list of layers with rope
-	"gelu_tanh": "gelu", "layernorm": "std", "rmsnorm": "rms", "learned": "empty",
+	"gelu_tanh": "gelu", "layernorm": "std", "rmsnorm": "rms", "learned": "empty", "cls": "first",
 }
 
 func canonicalWord(s string) string {

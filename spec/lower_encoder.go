@@ -42,6 +42,9 @@ func (l *lowerer) heads(x string, out map[string]string) {
 	if l.maskedHead() {
 		out["logits"] = l.maskedLogits(last)
 	}
+	if classes && l.Net.ClassPooling != "first" {
+		l.fail("network_structure.classifier_pooling: %s is not available; want first", l.Net.ClassPooling)
+	}
 	p := last
 	if pooled {
 		p = l.affine("p", "pooler", "pooler", last)
@@ -66,7 +69,11 @@ func (l *lowerer) headTransform(x string) string {
 	if !l.has("output_transform.weight") {
 		return x
 	}
-	x = l.activation(l.affine("m", "embed_out", "output_transform", x))
+	act := l.Net.HeadActivation
+	if act == "" {
+		act = l.Net.ActivationFunction
+	}
+	x = l.activationOp(act, l.affine("m", "embed_out", "output_transform", x))
 	x, _ = l.norm("m", "embed_out_norm", "output_transform.post_norm", x, 0)
 	return x
 }

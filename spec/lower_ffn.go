@@ -48,7 +48,11 @@ func (l *lowerer) gated(gate, up string) string {
 }
 
 func (l *lowerer) activation(x string) string {
-	name := strings.TrimPrefix(l.Net.ActivationFunction, "glu_")
+	return l.activationOp(l.Net.ActivationFunction, x)
+}
+
+func (l *lowerer) activationOp(name, x string) string {
+	name = strings.TrimPrefix(name, "glu_")
 	op, ok := activations[name]
 	if !ok {
 		panic("bug: no op for activation_function " + name)

@@ -100,8 +100,9 @@ type Network struct {
 
 	// Encoders.
 	PoolerActivation string `yaml:"pooler_activation" words:"tanh|relu|gelu|gelu_erf|silu"`
-	PoolerNormed     bool   `yaml:"pooler_from_head"`  // the pooler is the masked-LM head's transform (ModernBERT)
-	SharedEmbeddings bool   `yaml:"shared_embeddings"` // encoder and decoder embed by one table
+	HeadActivation   string `yaml:"head_activation" words:"tanh|relu|gelu|gelu_erf|silu"` // of the masked-LM head; "": as activation_function
+	ClassPooling     string `yaml:"classifier_pooling" words:"first|mean"`                // which state a classifier reads
+	SharedEmbeddings bool   `yaml:"shared_embeddings"`                                    // encoder and decoder embed by one table
 
 	// Projections and head.
 	WeightLayout   string  `yaml:"weight_layout" words:"out_in|in_out"` // in_out: Conv1D (GPT-2)
@@ -143,7 +144,7 @@ func newNetwork() Network {
 		NormEps: 1e-5, NormParameters: true, QKNorm: "auto", QKNormPosition: "before_rope",
 		AlibiSlopeScale: 1, WeightLayout: "out_in", LogitScale: 1,
 		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7,
-		RelMaxDistance: 128, PoolerActivation: "tanh", SharedEmbeddings: true,
+		RelMaxDistance: 128, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
 	}
 }
 

@@ -49,7 +49,8 @@ func (s *Spec) YAML() ([]byte, error) {
 
 // hyperNames are the parameters that hyperparameters reads; a family may have
 // changed them.
-var hyperNames = []string{"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size", "max_position_embeddings"}
+var hyperNames = []string{"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size", "max_position_embeddings",
+	"encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"}
 
 // baseline is what a specification that states its type starts from with this
 // config.json, and the hyper-parameters in which the model differs from it.
