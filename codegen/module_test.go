@@ -212,7 +212,11 @@ func TestBuildBinary(t *testing.T) {
 	if dir := t.TempDir(); bytes.Contains(bins[0], []byte(filepath.Dir(dir))) {
 		t.Error("the binary names this machine's temporary folder")
 	}
-	if root := runtime.GOROOT(); root != "" && bytes.Contains(bins[0], []byte(root+"/src")) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(bins[0], []byte(strings.TrimSpace(string(root))+"/src")) {
 		t.Error("the binary names where Go is installed")
 	}
 }
