@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/profile"
+	"github.com/iflowc/iflowc/templates"
+)
+
+type profileCmd struct {
+	modelFlags
+	Out     string        `short:"o" help:"File to write (default: the model's name and .profile, which a binary of that name uses)." type:"path" placeholder:"FILE"`
+	Plot    string        `help:"Also draw the times and crossings." type:"path" placeholder:"FILE.svg"`
+	Rows    string        `help:"Row counts and ranges to measure, such as 1-16,32 (default: 1-64,96,128,192,256,384,512)." placeholder:"LIST"`
+	Types   string        `help:"Measure the model's shapes in these weight types instead of its own." placeholder:"LIST"`
+	Budget  time.Duration `help:"Time for samples; the first round always ends." default:"60s"`
+	Threads int           `help:"Threads to measure with (default: as many as the model will use)." placeholder:"N"`
+	ISA     string        `name:"isa" help:"Instruction set to measure (default: the best of this processor)." placeholder:"NAME"`
+	CC      string        `name:"cc" help:"C compiler." placeholder:"PATH"`
+	JSON    bool          `name:"json" help:"Print the profile as JSON."`
+}
+
+// Run measures the implementations of the model's matmuls and writes the
+// profile.
+func (c *profileCmd) Run(ctx context.Context) error {
+	rows, err := parseRows(c.Rows)
+	if err != nil {
+		return usageError{err}
+	}
+	if c.Threads == 0 {
+		c.Threads = load.DefaultThreads()
+	}
+	if c.Threads < 1 || c.Threads > 1024 {
+		return usageError{fmt.Errorf("--threads %d: must be between 1 and 1024", c.Threads)}
+	}
+	m, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer m.set.Close()
+	if c.Out == "" {
+		c.Out = m.Spec.Name + ".profile"
+	}
+	mod, cat, err := c.module(m, passes.Options{Limit: -1})
+	if err != nil {
+		return err
+	}
+	cpu, err := codegen.CPU(mod, cat, m.context)
+	if err != nil {
+		return usageError{err}
+	}
+	shapes, kernels, err := probeShapes(cat, cpu.Manifest.Sites, c.Types)
+	if err != nil {
+		return usageError{err}
+	}
+	p, err := c.measure(ctx, shapes, kernels, rows)
+	if err != nil {
+		return err
+	}
+	return c.deliver(p)
+}
+
+// measure compiles the kernels with the driver and times them.
+func (c *profileCmd) measure(ctx context.Context, shapes []profile.Shape, kernels []probeKernel, rows []int) (*dispatch.Profile, error) {
+	bar := newProgress()
+	defer bar.done()
+	machine := profile.ThisMachine()
+	machine.Threads = c.Threads
+	path, err := c.library(ctx, bar, kernels, &machine)
+	if err != nil {
+		return nil, err
+	}
+	largest := int64(0)
+	for _, s := range shapes {
+		largest = max(largest, s.PanelBytes*int64((s.N+15)/16))
+	}
+	d, err := profile.Open(path, c.Threads, max(4*profile.LastCache(machine), 2*largest))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	before := d.ReadGBs()
+	cells, err := profile.Measure(ctx, d, shapes, profile.Options{Rows: rows, Budget: c.Budget, Progress: bar.cells})
+	if err != nil {
+		return nil, err
+	}
+	machine.ReadGBs = []float64{tenth(before), tenth(d.ReadGBs())}
+	p := &dispatch.Profile{Format: dispatch.Format, Device: profile.Describe(machine), Order: c.Order, Machine: &machine}
+	for i, s := range shapes {
+		p.Shapes = append(p.Shapes, profile.Summarise(s, cells[i]))
+	}
+	return p, nil
+}
+
+func tenth(x float64) float64 { return float64(int(10*x+0.5)) / 10 }
+
+// deliver writes the files and prints the summary.
+func (c *profileCmd) deliver(p *dispatch.Profile) error {
+	if err := p.Write(c.Out); err != nil {
+		return err
+	}
+	if c.Plot != "" {
+		if err := build.WriteFile(c.Plot, profile.Plot(p), 0o644); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return json.NewEncoder(os.Stdout).Encode(p)
+	}
+	fmt.Printf("%s\nread bandwidth %.1f GB/s before, %.1f GB/s after\n", p.Device, p.Machine.ReadGBs[0], p.Machine.ReadGBs[1])
+	for i := range p.Shapes {
+		printShape(os.Stdout, &p.Shapes[i])
+	}
+	fmt.Printf("written to %s\n", c.Out)
+	return nil
+}
+
+// A probeKernel is a kernel at one weight type.
+type probeKernel struct {
+	*templates.Kernel
+	dtype tensor.DType
+}
+
+// probeShapes lists the distinct shapes of the sites, in the given types when
+// there are any, and the kernels that they need.
+func probeShapes(cat *templates.Catalog, sites []manifest.Site, list string) ([]profile.Shape, []probeKernel, error) {
+	var shapes []profile.Shape
+	var kernels []probeKernel
+	seen, have := map[string]bool{}, map[tensor.DType]bool{}
+	for _, types := range typeLists(sites, list) {
+		for i, s := range sites {
+			dt, ok := tensor.ParseDType(types[i])
+			if !ok {
+				return nil, nil, fmt.Errorf("--types: %q is no weight type", types[i])
+			}
+			cands := cat.Candidates("matmul", dt)
+			if len(cands) == 0 {
+				return nil, nil, fmt.Errorf("--types: there is no matmul for weights of type %s", dt)
+			}
+			shape := probeShape(cands, s.N, s.K, dt)
+			if seen[shape.String()] {
+				continue
+			}
+			seen[shape.String()] = true
+			shapes = append(shapes, shape)
+			for _, k := range cands {
+				if !have[dt] {
+					kernels = append(kernels, probeKernel{k, dt})
+				}
+			}
+			have[dt] = true
+		}
+	}
+	return shapes, kernels, nil
+}
+
+// typeLists are the types of the sites, once for each type of a list, or once
+// as they are.
+func typeLists(sites []manifest.Site, list string) [][]string {
+	var out [][]string
+	if list == "" {
+		var own []string
+		for _, s := range sites {
+			own = append(own, s.DType)
+		}
+		return [][]string{own}
+	}
+	for _, t := range strings.Split(list, ",") {
+		out = append(out, slices.Repeat([]string{strings.TrimSpace(t)}, len(sites)))
+	}
+	return out
+}
+
+func probeShape(cands []*templates.Kernel, n, k int, dt tensor.DType) profile.Shape {
+	b := dt.Block()
+	s := profile.Shape{N: n, K: k, DType: dt.String(), PanelBytes: int64((k+b-1)/b) * 16 * int64(dt.BlockBytes())}
+	s.Act = slices.Index([]string{tensor.F32.String(), tensor.A8B32.String(), tensor.A8B64.String()}, templates.Act(dt))
+	for _, c := range cands {
+		s.Candidates = append(s.Candidates, profile.Candidate{Impl: c.Impl, Symbol: c.Symbol(dt), Tile: c.Tile})
+	}
+	return s
+}
+
+// parseRows reads "1-16,32"; nothing for the default.
+func parseRows(list string) ([]int, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var rows []int
+	for _, part := range strings.Split(list, ",") {
+		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			to = from
+		}
+		a, err := strconv.Atoi(from)
+		b, err2 := strconv.Atoi(to)
+		if err != nil || err2 != nil || a < 1 || b < a || b > 4096 {
+			return nil, fmt.Errorf("--rows: %q is no row count or range between 1 and 4096", part)
+		}
+		for r := a; r <= b; r++ {
+			rows = append(rows, r)
+		}
+	}
+	slices.Sort(rows)
+	return slices.Compact(rows), nil
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// library compiles kernels and the driver that times them into one shared
+// library, and adds to the fingerprint what they were compiled from and with.
+func (c *profileCmd) library(ctx context.Context, bar *progress, kernels []probeKernel, machine *dispatch.Machine) (string, error) {
+	isa, err := isaHere(c.ISA)
+	if err != nil {
+		return "", err
+	}
+	cache, err := build.OpenCache("")
+	if err != nil {
+		return "", err
+	}
+	cc, err := build.FindCompiler(ctx, c.CC)
+	if err != nil {
+		return "", err
+	}
+	units, err := probeUnits(kernels, isa)
+	if err != nil {
+		return "", err
+	}
+	machine.ISA, machine.CC, machine.Kernels = isa.Name, cc.Version, hashUnits(units)
+	b := &build.Builder{Cache: cache, CC: cc, Progress: bar.units}
+	objects, err := b.Objects(ctx, units)
+	if err != nil {
+		return "", err
+	}
+	return b.Shared(ctx, objects, []string{"-lm", "-lpthread"})
+}
+
+// probeUnits lists the translation units of the library.
+func probeUnits(kernels []probeKernel, isa templates.ISA) ([]build.Unit, error) {
+	headers := map[string][]byte{}
+	for name, text := range templates.Headers() {
+		headers[name] = []byte(text)
+	}
+	flags := append(slices.Clone(common), isa.Flags...)
+	units := []build.Unit{
+		{Name: "probe_matmul.c", Source: []byte(templates.MatmulProbe()), Headers: headers, Flags: flags},
+		{Name: "team.c", Source: []byte(templates.Team()), Headers: headers, Flags: flags},
+	}
+	for _, k := range kernels {
+		src, err := k.Source(k.dtype, isa.Name)
+		if err != nil {
+			return nil, err
+		}
+		units = append(units, build.Unit{Name: k.Symbol(k.dtype) + ".c", Source: []byte(src), Headers: headers, Flags: flags})
+	}
+	return units, nil
+}
+
+// hashUnits names what is measured: sources, flags and headers.
+func hashUnits(units []build.Unit) string {
+	var parts []string
+	for _, u := range units {
+		parts = append(parts, u.Name, string(u.Source))
+		parts = append(parts, u.Flags...)
+	}
+	headers := templates.Headers()
+	for _, name := range sortedKeys(headers) {
+		parts = append(parts, name, headers[name])
+	}
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d\n%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func sortedKeys(m map[string]string) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// isaHere is the instruction set of that name, else the best that this
+// processor has.
+func isaHere(name string) (templates.ISA, error) {
+	isas, err := pickISAs(name)
+	if err != nil {
+		return templates.ISA{}, err
+	}
+	for _, isa := range isas {
+		if len(load.Missing(isa.Needs)) == 0 {
+			return isa, nil
+		}
+	}
+	return templates.ISA{}, usageError{fmt.Errorf("--isa %s: this processor lacks %v", name, load.Missing(isas[0].Needs))}
+}

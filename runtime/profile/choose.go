@@ -1,0 +1,189 @@
+package profile
+
+import (
+	"math"
+
+	"github.com/iflowc/iflowc/runtime/dispatch"
+)
+
+// A Cell holds the times of a shape's implementations at one number of rows.
+type Cell struct {
+	Rows int
+	// Blocks[i] are the times of implementation i in seconds, one a block.
+	// Blocks are interleaved (A B C C B A), so entries of the same index are
+	// pairs; none: not measured.
+	Blocks [][]float64
+}
+
+// tie is the relative difference below which two implementations are equal.
+const tie = 0.01
+
+// better says whether implementation a is surely faster than b: the whole
+// confidence interval of the paired log ratio is on its side. settled is
+// whether more samples would not matter: it is faster, slower or equal to
+// within a tie.
+func (c *Cell) better(a, b int) (faster, settled bool) {
+	n := min(len(c.Blocks[a]), len(c.Blocks[b]))
+	if n == 0 {
+		return len(c.Blocks[b]) == 0 && len(c.Blocks[a]) > 0, true
+	}
+	d := make([]float64, n)
+	for i := range d {
+		d[i] = math.Log(c.Blocks[b][i] / c.Blocks[a][i])
+	}
+	low, high := interval(d)
+	return low > 0, low > 0 || high < 0 || low > -tie && high < tie
+}
+
+// time is the median time of implementation i, +Inf where it has none.
+func (c *Cell) time(i int) float64 {
+	if len(c.Blocks[i]) == 0 {
+		return math.Inf(1)
+	}
+	return median(c.Blocks[i])
+}
+
+// best is the implementation of the lowest median.
+func (c *Cell) best() int {
+	best := 0
+	for i := range c.Blocks {
+		if c.time(i) < c.time(best) {
+			best = i
+		}
+	}
+	return best
+}
+
+// Crossing is the fewest rows at which implementation b is surely faster than
+// a, at that row count and at the next that was measured; 0 when there are
+// none. At the last row count it alone decides. Ties keep a. Where a was no
+// longer measured, b counts as faster.
+func Crossing(cells []Cell, a, b int) int {
+	for i := range cells {
+		if faster, _ := cells[i].better(b, a); !faster {
+			continue
+		}
+		if i+1 < len(cells) {
+			if faster, _ := cells[i+1].better(b, a); !faster {
+				continue
+			}
+		}
+		return cells[i].Rows
+	}
+	return 0
+}
+
+// Rules chooses an implementation for every row count: the incumbent stays
+// until another is surely faster at two measured row counts in a row. The
+// first incumbent is the one for the fewest rows (index 0) unless another is
+// surely faster. cells ascend in rows.
+func Rules(impls []string, cells []Cell) []dispatch.Rule {
+	var rules []dispatch.Rule
+	now := 0
+	for i := range cells {
+		next := now
+		for b := range impls {
+			if b != now && Crossing(cells[i:min(i+2, len(cells))], now, b) == cells[i].Rows && cells[i].time(b) < cells[i].time(next) {
+				next = b
+			}
+		}
+		if math.IsInf(cells[i].time(next), 1) {
+			next = cells[i].best()
+		}
+		if i == 0 || next != now {
+			rows := cells[i].Rows
+			if i == 0 {
+				rows = 1
+			}
+			rules = append(rules, dispatch.Rule{Rows: rows, Impl: impls[next]})
+		}
+		now = next
+	}
+	return rules
+}
+
+// Regret is how much slower than the fastest implementation the rules are at
+// their worst over the measured row counts: a share of the fastest's time.
+// Differences that the samples do not prove count nothing.
+func Regret(impls []string, cells []Cell, rules []dispatch.Rule) float64 {
+	worst := 0.0
+	for i := range cells {
+		used := 0
+		for _, r := range rules {
+			if r.Rows <= cells[i].Rows {
+				used = indexOf(impls, r.Impl)
+			}
+		}
+		best := cells[i].best()
+		if faster, _ := cells[i].better(best, used); faster {
+			worst = max(worst, cells[i].time(used)/cells[i].time(best)-1)
+		}
+	}
+	return worst
+}
+
+func indexOf(names []string, name string) int {
+	for i, n := range names {
+		if n == name {
+			return i
+		}
+	}
+	return 0
+}
+
+// Summarise makes a shape's entry of a profile from its times.
+func Summarise(s Shape, cells []Cell) dispatch.Shape {
+	var names []string
+	for _, c := range s.Candidates {
+		names = append(names, c.Impl)
+	}
+	rules := Rules(names, cells)
+	m := &dispatch.Measurement{Regret: round(Regret(names, cells, rules), 1e-4)}
+	gemv, flat, gemm := -1, -1, -1
+	for i, n := range names {
+		switch n {
+		case "gemv":
+			gemv = i
+		case "flat_gemm":
+			flat = i
+		case "gemm":
+			gemm = i
+		}
+		m.Impls = append(m.Impls, dispatch.Time{Impl: n})
+	}
+	if gemv >= 0 && flat >= 0 {
+		m.M1 = Crossing(cells, gemv, flat)
+	}
+	if flat >= 0 && gemm >= 0 {
+		m.M2 = Crossing(cells, flat, gemm)
+	}
+	for i := range cells {
+		c := &cells[i]
+		m.Rows = append(m.Rows, c.Rows)
+		m.Winner = append(m.Winner, c.best())
+		for j := range names {
+			t := &m.Impls[j]
+			low, high := interval(c.Blocks[j])
+			t.Us = append(t.Us, micro(median(c.Blocks[j])))
+			t.Low, t.High = append(t.Low, micro(low)), append(t.High, micro(high))
+			t.Samples = append(t.Samples, len(c.Blocks[j]))
+		}
+	}
+	return dispatch.Shape{N: s.N, K: s.K, DType: s.DType, Rules: rules, Measured: m}
+}
+
+// micro is a time in microseconds to four digits.
+func micro(seconds float64) float64 {
+	us := seconds * 1e6
+	if us <= 0 {
+		return 0
+	}
+	return round(us, math.Pow(10, math.Floor(math.Log10(us))-3))
+}
+
+func round(x, unit float64) float64 {
+	if unit < 1 {
+		return math.Round(x/unit) / math.Round(1/unit)
+	}
+	return math.Round(x/unit) * unit
+}

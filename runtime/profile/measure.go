@@ -1,0 +1,184 @@
+//go:build unix
+
+package profile
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/iflowc/iflowc/runtime/load"
+)
+
+// A Driver times the kernels of a library that holds the probe's driver
+// (templates/cpu/probe_matmul.c) and the thread team. Not safe for concurrent
+// use.
+type Driver struct {
+	lib     uintptr
+	threads int
+	team    uintptr
+	next    int32 // the copy of the weights that is read next, modulo copies
+
+	weights, arena *load.Region
+
+	closeTeam, matmul, read, arenaBytes uintptr
+}
+
+// matmulJob is ifl_probe of the driver.
+type matmulJob struct {
+	team                                    uintptr
+	weights, arena                          unsafe.Pointer
+	copyBytes, panelBytes                   int64
+	mm, tile, order, seconds                unsafe.Pointer
+	n, k, rows, kind, copies, next, runs, _ int32
+}
+
+// readJob is ifl_probe_read_job of the driver.
+type readJob struct {
+	team    uintptr
+	from    unsafe.Pointer
+	bytes   int64
+	seconds unsafe.Pointer
+	sink    uint64
+	runs, _ int32
+}
+
+// Open loads a library and starts its threads. slab is the memory that copies
+// of weights rotate through, in bytes: several times the last-level cache and
+// at least twice the largest matrix.
+func Open(path string, threads int, slab int64) (*Driver, error) {
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, fmt.Errorf("loading the kernels: %w", err)
+	}
+	d := &Driver{lib: handle, threads: threads}
+	var open, fill uintptr
+	for _, s := range []struct {
+		name string
+		at   *uintptr
+	}{
+		{"ifl_team_open", &open}, {"ifl_team_close", &d.closeTeam}, {"ifl_probe_matmul", &d.matmul},
+		{"ifl_probe_read", &d.read}, {"ifl_probe_arena", &d.arenaBytes}, {"ifl_probe_fill", &fill},
+	} {
+		if *s.at, err = purego.Dlsym(handle, s.name); err != nil {
+			return nil, fmt.Errorf("loading the kernels: %w", err)
+		}
+	}
+	if d.weights, err = load.Map(slab, "copies of weights"); err != nil {
+		return nil, err
+	}
+	purego.SyscallN(fill, uintptr(unsafe.Pointer(&d.weights.Bytes[0])), uintptr(len(d.weights.Bytes)))
+	if d.team, _, _ = purego.SyscallN(open, uintptr(threads), 0); d.team == 0 {
+		d.weights.Free()
+		return nil, fmt.Errorf("starting %d threads: the system refused", threads)
+	}
+	return d, nil
+}
+
+// Close stops the threads and gives the memory back.
+func (d *Driver) Close() {
+	purego.SyscallN(d.closeTeam, d.team)
+	d.weights.Free()
+	d.arena.Free()
+}
+
+// ReadGBs measures the read bandwidth of all threads: the best of a few passes
+// over the slab, in GB/s.
+func (d *Driver) ReadGBs() float64 {
+	seconds := make([]float64, 5)
+	job := &readJob{team: d.team, from: unsafe.Pointer(&d.weights.Bytes[0]), bytes: int64(len(d.weights.Bytes)),
+		seconds: unsafe.Pointer(&seconds[0]), runs: int32(len(seconds))}
+	d.call(d.read, unsafe.Pointer(job))
+	runtime.KeepAlive(seconds)
+	return float64(job.bytes) / slices.Min(seconds) / 1e9
+}
+
+// call runs a job; the calling thread is the team's first member meanwhile.
+func (d *Driver) call(fn uintptr, job unsafe.Pointer) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var pin runtime.Pinner
+	pin.Pin(job)
+	defer pin.Unpin()
+	purego.SyscallN(fn, uintptr(job))
+}
+
+// ready makes room for a shape's activations.
+func (d *Driver) ready(s Shape, rows int) error {
+	n, _, _ := purego.SyscallN(d.arenaBytes, uintptr(s.Act), uintptr(s.K), uintptr(rows), uintptr(d.threads))
+	if d.arena != nil && len(d.arena.Bytes) >= int(n) {
+		return nil
+	}
+	d.arena.Free()
+	var err error
+	d.arena, err = load.Map(int64(n), "activations")
+	return err
+}
+
+// Time runs the candidates which[…] of a shape on a number of rows, blocks
+// times interleaved (A B C C B A …), and gives for each of them the mean time
+// of a run in every block, in seconds.
+func (d *Driver) Time(s Shape, rows, blocks int, which []int) ([][]float64, error) {
+	if err := d.ready(s, rows); err != nil {
+		return nil, err
+	}
+	mm, tile := make([]uintptr, len(s.Candidates)), make([]int32, len(s.Candidates))
+	for _, c := range which {
+		var err error
+		if mm[c], err = purego.Dlsym(d.lib, s.Candidates[c].Symbol); err != nil {
+			return nil, err
+		}
+		tile[c] = int32(s.Candidates[c].Tile)
+	}
+	order := interleave(which, blocks)
+	seconds := make([]float64, len(order))
+	panels := (s.N + 15) / 16
+	job := &matmulJob{
+		team: d.team, weights: unsafe.Pointer(&d.weights.Bytes[0]), arena: unsafe.Pointer(&d.arena.Bytes[0]),
+		copyBytes: s.PanelBytes * int64(panels), panelBytes: s.PanelBytes,
+		mm: unsafe.Pointer(&mm[0]), tile: unsafe.Pointer(&tile[0]), order: unsafe.Pointer(&order[0]), seconds: unsafe.Pointer(&seconds[0]),
+		n: int32(s.N), k: int32(s.K), rows: int32(rows), kind: int32(s.Act), runs: int32(len(order)),
+	}
+	job.copies = int32(int64(len(d.weights.Bytes)) / job.copyBytes)
+	if job.copies < 1 {
+		return nil, fmt.Errorf("bug: a matrix of %d bytes in a slab of %d", job.copyBytes, len(d.weights.Bytes))
+	}
+	job.next = d.next % job.copies
+	d.call(d.matmul, unsafe.Pointer(job))
+	runtime.KeepAlive([]any{mm, tile, order, seconds})
+	d.next = (d.next + job.runs) & (1<<30 - 1)
+	return byCandidate(len(s.Candidates), order, seconds), nil
+}
+
+// interleave is the order of runs: one that is not counted, then blocks of
+// which forwards and backwards.
+func interleave(which []int, blocks int) []int32 {
+	order := []int32{int32(which[0])}
+	for range blocks {
+		for _, c := range which {
+			order = append(order, int32(c))
+		}
+		for _, c := range slices.Backward(which) {
+			order = append(order, int32(c))
+		}
+	}
+	return order
+}
+
+// byCandidate undoes interleave: the mean of a candidate's two runs a block.
+func byCandidate(n int, order []int32, seconds []float64) [][]float64 {
+	out, first := make([][]float64, n), make([]float64, n)
+	for i := 1; i < len(order); i++ {
+		c := order[i]
+		if first[c] == 0 {
+			first[c] = seconds[i]
+			continue
+		}
+		out[c] = append(out[c], (first[c]+seconds[i])/2)
+		first[c] = 0
+	}
+	return out
+}
