@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -138,7 +139,10 @@ func (c *attentionCase) randomSteps() {
 // fill writes every row into the pages. Rows that no sequence owns stay NaN: a
 // kernel that lets one in shows it.
 func (c *attentionCase) fill(lib *attentionLib, kind int) {
-	elem := stateTypes[kind].RowBytes(1)
+	elem := 0
+	if !stateTypes[kind].IsBlock() {
+		elem = stateTypes[kind].RowBytes(1)
+	}
 	bytes, _, _ := purego.SyscallN(lib.pageBytes, uintptr(c.kvHeads), uintptr(c.dim), uintptr(c.vdim), uintptr(elem))
 	c.pageBytes = int64(bytes)
 	c.state = aligned(int(c.pageBytes) * len(c.page))
@@ -161,13 +165,16 @@ func (c *attentionCase) fill(lib *attentionLib, kind int) {
 			}
 			purego.SyscallN(lib.putRow, uintptr(unsafe.Pointer(step)), address(c.state), uintptr(unsafe.Pointer(p)))
 		}
-		c.k, c.v = append(c.k, stored(k, kind)), append(c.v, stored(v, kind))
+		c.k, c.v = append(c.k, stored(k, c.dim, kind)), append(c.v, stored(v, c.vdim, kind))
 	}
 	runtime.KeepAlive(c)
 }
 
-// stored is what the state keeps of x.
-func stored(x []float32, kind int) []float64 {
+// stored is what the state keeps of x, rows of n numbers.
+func stored(x []float32, n, kind int) []float64 {
+	if stateTypes[kind].IsBlock() {
+		return storedBlocks(x, n)
+	}
 	out := make([]float64, len(x))
 	for i, f := range x {
 		switch stateTypes[kind] {
@@ -177,6 +184,25 @@ func stored(x []float32, kind int) []float64 {
 			f = tensor.BF16ToF32(tensor.F32ToBF16(f))
 		}
 		out[i] = float64(f)
+	}
+	return out
+}
+
+// storedBlocks is x after rounding to q8_b32t2 with rows of n numbers.
+func storedBlocks(x []float32, n int) []float64 {
+	var out []float64
+	for row := range slices.Chunk(x, n) {
+		for block := range slices.Chunk(row, 32) {
+			var top float32
+			for _, f := range block {
+				top = max(top, f, -f)
+			}
+			scale := tensor.F16ToF32(tensor.F32ToF16(top / 127))
+			inv := 1 / scale
+			for _, f := range block {
+				out = append(out, float64(scale)*max(-127, min(127, math.RoundToEven(float64(f*inv)))))
+			}
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 /* State rows of attention: a page holds 64 rows of one layer: for each KV head the keys [64/16][dim16][16], then for
  * each KV head the values [64][vdim16]; dim16 is dim rounded up to 16. Padding is zero and never written.
- * Elements are f32, f16 or bf16, rounded to nearest even; f16 saturates at ±65504 and keeps NaN. */
+ * Elements are f32, f16 or bf16, rounded to nearest even; f16 saturates at ±65504 and keeps NaN. With q8_b32t2 they are
+ * one byte, and behind them stand the scales: see ifl_kv_put_q8_b32t2. */
 #pragma once
 #include "ifl_step.h"
 #include "ifl_vec.h"
@@ -64,3 +65,50 @@ static inline void ifl_kv_put_f32(uint8_t *page, int row, int head, int kv_heads
   }
 IFL_KV_PUT_16_(f16)
 IFL_KV_PUT_16_(bf16)
+
+/* q8_b32t2: blocks of 32 numbers along the head's row, the last one shorter: an f16 scale = max|x| / 127 and int8 codes,
+ * x / scale rounded to nearest even; NaN counts as 0. A page is the codes, in the places of the elements above, then for
+ * each KV head the scales of the keys [64/16][blocks][16], then for each KV head those of the values [blocks][64]. */
+static inline int ifl_kv_blocks(int n) { return (n + 31) / 32; }
+static inline int64_t ifl_kv_page_bytes_q8_b32t2(int kv_heads, int dim, int vdim) {
+  return ifl_kv_page_bytes(kv_heads, dim, vdim, 1) + (int64_t)IFL_PAGE_ROWS * kv_heads * 2 * (ifl_kv_blocks(dim) + ifl_kv_blocks(vdim));
+}
+
+/* Where the scales of a head begin in a page, in 16-bit words from the end of the codes. */
+static inline int64_t ifl_kv_key_scales_at(int head, int dim) { return (int64_t)head * IFL_PAGE_ROWS * ifl_kv_blocks(dim); }
+static inline int64_t ifl_kv_value_scales_at(int head, int kv_heads, int dim, int vdim) {
+  return (int64_t)IFL_PAGE_ROWS * (kv_heads * ifl_kv_blocks(dim) + head * ifl_kv_blocks(vdim));
+}
+
+/* The codes of n ≤ 32 numbers; gives the scale. */
+static inline uint16_t ifl_kv_quantize_(const float *x, int n, int8_t *codes) {
+  ifl_v16 v[2] = {n < 16 ? ifl_load_n(x, n) : ifl_load(x), n > 16 ? ifl_load_n(x + 16, n - 16) : ifl_set1(0)};
+  const float top = ifl_max_of(ifl_max(ifl_abs(v[0]), ifl_max(ifl_abs(v[1]), ifl_set1(0)))); /* NaN falls out */
+  const ifl_v16h h = ifl_kv_f16(ifl_set1(top / 127.0f));
+  const float scale = ifl_from_f16_1(h[0]), inv = scale > 0 ? 1.0f / scale : 0.0f;
+  for (int i = 0; i < 2; i++) {
+    ifl_v16 q = v[i] * inv;
+    q = ifl_select(q == q, ifl_nearest(ifl_min(ifl_max(q, ifl_set1(-127.0f)), ifl_set1(127.0f))), ifl_set1(0));
+    const ifl_v16i whole = __builtin_convertvector(q, ifl_v16i);
+    for (int j = 0; j < 16; j++) codes[16 * i + j] = (int8_t)whole[j];
+  }
+  return h[0];
+}
+
+static inline void ifl_kv_put_q8_b32t2(uint8_t *page, int row, int head, int kv_heads, int dim, int vdim, const float *k, const float *v) {
+  int8_t *p = (int8_t *)page, codes[32], *to = p + ifl_kv_key_at(row, head, dim);
+  uint16_t *scales = (uint16_t *)(void *)(page + ifl_kv_page_bytes(kv_heads, dim, vdim, 1));
+  uint16_t *scale = scales + ifl_kv_key_scales_at(head, dim) + row / 16 * ifl_kv_blocks(dim) * 16 + row % 16;
+  for (int d = 0; k && d < dim; d += 32, scale += 16) {
+    const int n = dim - d < 32 ? dim - d : 32;
+    *scale = ifl_kv_quantize_(k + d, n, codes);
+    for (int i = 0; i < n; i++, to += 16) *to = codes[i];
+  }
+  to = p + ifl_kv_value_at(row, head, kv_heads, dim, vdim);
+  scale = scales + ifl_kv_value_scales_at(head, kv_heads, dim, vdim) + row;
+  for (int d = 0; v && d < vdim; d += 32, scale += IFL_PAGE_ROWS) {
+    const int n = vdim - d < 32 ? vdim - d : 32;
+    *scale = ifl_kv_quantize_(v + d, n, codes);
+    memcpy(to + d, codes, (size_t)n);
+  }
+}
