@@ -75,7 +75,7 @@ func (st *States) write(v *ir.Value, name string, s *Step, t int, fields [][]flo
 	for i, f := range v.State.Fields {
 		width := f.Shape[len(f.Shape)-1]
 		for at := 0; at < len(fields[i]); at += width {
-			if err := ops.Round(f.Elem, fields[i][at:at+width]); err != nil {
+			if err := ops.RoundState(f.Elem, fields[i][at:at+width]); err != nil {
 				return fmt.Errorf("state %s: field %s: %w", name, f.Name, err)
 			}
 		}

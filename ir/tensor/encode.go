@@ -12,9 +12,58 @@ import (
 // integer types are refused.
 //
 // Scales and bases are stored as f16, and the codes are the nearest to the
-// value under the stored scale and base, not under the exact ones. Values that
-// are not finite, or beyond what f16 scales reach, saturate; NaN counts as 0.
+// value under the stored scale and base, not under the exact ones. The scale
+// and the base of a block type are searched for: the squared error of a block,
+// as Decode gives it back, is never larger than EncodePlain's. Values that are
+// not finite, or beyond what f16 scales reach, saturate; NaN counts as 0.
 func Encode(dst []byte, dt DType, src []float32) error {
+	return encodeRows(dst, dt, src, rounding{})
+}
+
+// EncodePlain is Encode without the search: rules A and B by the book (scale
+// and base from the block's extremes). It is what kernels do that store keys
+// and values.
+func EncodePlain(dst []byte, dt DType, src []float32) error {
+	return encodeRows(dst, dt, src, rounding{plain: true})
+}
+
+// EncodeWeighted is Encode with the squared error of column c counted
+// importance[c] times, such as the mean square of the activation that the
+// column meets in calibration text. src is whole rows of len(importance)
+// columns, each whole blocks; the numbers must be finite and not negative. A
+// block whose importances are all 0, and an empty importance, count evenly.
+func EncodeWeighted(dst []byte, dt DType, src, importance []float32) error {
+	cols := len(importance)
+	if cols == 0 {
+		return Encode(dst, dt, src)
+	}
+	if err := checkSizes("encode", dt, len(src), len(dst)); err != nil {
+		return err
+	}
+	if len(src)%cols != 0 || cols%dt.Block() != 0 {
+		return fmt.Errorf("encode %s: %d values are no whole rows of %d columns of importance, or those no whole blocks", dt, len(src), cols)
+	}
+	for c, w := range importance {
+		if !(w >= 0 && w <= math.MaxFloat32) {
+			return fmt.Errorf("encode %s: importance of column %d is %v, must be finite and not negative", dt, c, w)
+		}
+	}
+	in, out := cols, dt.RowBytes(cols)
+	for ; len(src) > 0; src, dst = src[in:], dst[out:] {
+		if err := encodeRows(dst[:out], dt, src[:in], rounding{importance: importance}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rounding says how a block type's scale and base are chosen.
+type rounding struct {
+	plain      bool      // from the extremes alone
+	importance []float32 // weights of the squared error, one a value; nil: all equal
+}
+
+func encodeRows(dst []byte, dt DType, src []float32, how rounding) error {
 	if err := checkSizes("encode", dt, len(src), len(dst)); err != nil {
 		return err
 	}
@@ -27,8 +76,12 @@ func Encode(dst []byte, dt DType, src []float32) error {
 		return fmt.Errorf("encode: values cannot be written as %s; types that can: f32, f16, bf16, f64 and iflowc's block types", dt)
 	}
 	block, size := dt.Block(), dt.BlockBytes()
-	for len(src) > 0 {
-		f(dst[:size], dt, src[:block])
+	for at := 0; len(src) > 0; at += block {
+		one := rounding{plain: how.plain}
+		if how.importance != nil {
+			one.importance = how.importance[at : at+block]
+		}
+		f(dst[:size], dt, src[:block], one)
 		dst, src = dst[size:], src[block:]
 	}
 	return nil
@@ -63,7 +116,7 @@ var plainEncoders = [numDTypes]func(dst []byte, src []float32){
 }
 
 // A blockEncoder encodes one block.
-type blockEncoder func(dst []byte, dt DType, src []float32)
+type blockEncoder func(dst []byte, dt DType, src []float32, how rounding)
 
 var blockEncoders = [numDTypes]blockEncoder{
 	Q8B32: encodeAffine, Q8B64: encodeAffine, Q6B64: encodeAffine, Q5B64: encodeAffine,
@@ -71,72 +124,12 @@ var blockEncoders = [numDTypes]blockEncoder{
 	Q8B32T2: encodeSigned, A8B32: encodeActivation, A8B64: encodeActivation,
 }
 
-// encodeAffine follows rule A (report eq. 1 and 3: scale = (max−min)/maxCode,
-// base = min) or rule B (scale = (max−min)/(maxCode+1), base = min + scale/2,
-// the centres of equal cells).
-func encodeAffine(dst []byte, dt DType, src []float32) {
-	l := affine[dt]
-	var buf [64]uint8
-	var clean [64]float32
-	src = finiteBlock(src, &clean)
-	codes := buf[:len(src)]
-	scale, base := l.fit(src)
-	s, b := float64(F16ToF32(scale)), float64(F16ToF32(base))
-	for i, x := range src {
-		codes[i] = nearestCode(float64(x), s, b, l.maxCode)
-	}
-	l.putBlock(dst, scale, base, codes)
-}
-
-// fit chooses scale and base of a block of finite values, as f16 bits, both
-// finite.
-func (l *affineLayout) fit(src []float32) (scale, base uint16) {
-	low, high := src[0], src[0]
-	for _, x := range src {
-		low, high = min(low, x), max(high, x)
-	}
-	lo, hi := float64(low), float64(high)
-	if l.cells {
-		s := (hi - lo) / float64(l.maxCode+1)
-		return saturateF16(s), saturateF16(lo + s/2)
-	}
-	return saturateF16((hi - lo) / float64(l.maxCode)), saturateF16(lo)
-}
-
-func nearestCode(x, scale, base float64, maxCode int) uint8 {
-	if scale == 0 {
-		return 0
-	}
-	q := (x-base)/scale + 0.5 // at least 0 below, so that conversion rounds down
-	return uint8(max(0, min(float64(maxCode), q)))
-}
-
-// encodeSigned: f16 scale = absmax/127, codes −127…127.
-func encodeSigned(dst []byte, _ DType, src []float32) {
-	var clean [64]float32
-	src = finiteBlock(src, &clean)
-	var top float32
-	for _, x := range src {
-		top = max(top, x, -x)
-	}
-	scale := saturateF16(float64(top) / 127)
-	binary.LittleEndian.PutUint16(dst, scale)
-	s := float64(F16ToF32(scale))
-	for i, x := range src {
-		q := 0.0
-		if s != 0 {
-			q = math.Round(float64(x) / s)
-		}
-		dst[2+i] = byte(int8(max(-127, min(127, q))))
-	}
-}
-
 // encodeActivation is what quantize_act computes, in float32 and in this
 // order so that a kernel can give the same bits: scale = absmax/127, code =
 // round-to-even(x · (127/absmax)). A block whose 127/absmax is not finite
 // (absmax 0 or below 2⁻¹²¹) has codes 0; NaN counts as 0 and infinities as the
 // largest finite number.
-func encodeActivation(dst []byte, _ DType, src []float32) {
+func encodeActivation(dst []byte, _ DType, src []float32, _ rounding) {
 	var top float32
 	for _, x := range src {
 		if a := float32(math.Abs(float64(x))); a > top {

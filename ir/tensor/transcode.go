@@ -66,7 +66,7 @@ var recoders = map[pair]recoder{
 //
 // The one limit of exactness is a q4_0 or q5_0 scale so large (8·|d| > 65504
 // or 16·|d| > 65504) that its offset is no f16 number; such a block is encoded
-// by rule A.
+// anew.
 func Transcode(dst []byte, dt DType, src []byte, st DType) error {
 	if st == Invalid || st >= numDTypes {
 		return checkSizes("transcode", st, 0, 0)
@@ -141,7 +141,7 @@ func recodeAffine(dst []byte, dt DType, src []byte, st DType) {
 	if math.Abs(m) > MaxF16 && (st == GQ4_0 || st == GQ5_0) {
 		var values [32]float32
 		blockDecoders[st](values[:], st, src)
-		encodeAffine(dst, dt, values[:])
+		encodeAffine(dst, dt, values[:], rounding{})
 		return
 	}
 	affine[dt].putBlock(dst, d, F32ToF16(float32(m)), codes[:])

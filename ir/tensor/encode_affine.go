@@ -1,0 +1,204 @@
+package tensor
+
+// A blockFit is a way to store one block: the stored numbers, and their
+// squared error, weighted by importance, as Decode gives the values back.
+type blockFit struct {
+	scale, base uint16
+	err         float64
+	codes       [64]uint8
+}
+
+// encodeAffine starts from rule A (report eq. 1 and 3: scale =
+// (max−min)/maxCode, base = min) or rule B (scale = (max−min)/(maxCode+1),
+// base = min + scale/2, the centres of equal cells) and searches on.
+func encodeAffine(dst []byte, dt DType, src []float32, how rounding) {
+	l := affine[dt]
+	var clean [64]float32
+	src = finiteBlock(src, &clean)
+	var best blockFit
+	best.scale, best.base = l.fit(src)
+	best.round(src, how.importance, l.maxCode)
+	if !how.plain && best.err > 0 {
+		l.search(&best, src, how.importance)
+	}
+	l.putBlock(dst, best.scale, best.base, best.codes[:len(src)])
+}
+
+// fit chooses scale and base of a block of finite values by the type's rule,
+// as f16 bits, both finite.
+func (l *affineLayout) fit(src []float32) (scale, base uint16) {
+	low, high := extremes(src)
+	if l.cells {
+		s := (high - low) / float64(l.maxCode+1)
+		return saturateF16(s), saturateF16(low + s/2)
+	}
+	return saturateF16((high - low) / float64(l.maxCode)), saturateF16(low)
+}
+
+func extremes(src []float32) (low, high float64) {
+	lo, hi := src[0], src[0]
+	for _, x := range src {
+		if x < lo {
+			lo = x
+		}
+		if x > hi {
+			hi = x
+		}
+	}
+	return float64(lo), float64(hi)
+}
+
+// round gives the values the nearest codes under the fit's scale and base, and
+// measures the error.
+func (f *blockFit) round(src, importance []float32, maxCode int) {
+	scale, base := F16ToF32(f.scale), F16ToF32(f.base)
+	s, b := float64(scale), float64(base)
+	sum := 0.0
+	for i, x := range src {
+		q := nearestCode(float64(x), s, b, maxCode)
+		f.codes[i] = q
+		d := float64(x) - float64(base+float32(scale*float32(q)))
+		if importance != nil {
+			d *= d * float64(importance[i])
+			sum += d
+			continue
+		}
+		sum += d * d
+	}
+	f.err = sum
+}
+
+func nearestCode(x, scale, base float64, maxCode int) uint8 {
+	if scale == 0 {
+		return 0
+	}
+	q := (x-base)/scale + 0.5 // at least 0 below, so that conversion rounds down
+	if q >= float64(maxCode) {
+		return uint8(maxCode)
+	}
+	if q > 0 {
+		return uint8(q)
+	}
+	return 0
+}
+
+// cuts are how far the lower and the upper end of the grid are moved into the
+// range of the values, in steps. Half a step is where the outermost code stands
+// in the middle of what it must represent; the others are other phases of the
+// grid, of which the luckiest is kept.
+var cuts = [...]struct{ lower, upper float32 }{{0, 0}, {0.3, 0.3}, {0.6, 0.6}, {0.1, 0.5}, {0.5, 0.1}}
+
+// A grid is a candidate: value = origin + step·code, in units of rule A's step
+// above the block's minimum.
+type grid struct{ origin, step float32 }
+
+// search looks for a better scale and base: the grid whose ends are moved by
+// each of the cuts is fitted by least squares to the codes it gives, the best
+// of these is refitted until it settles, and what remains after rounding to
+// f16 replaces best if its true error is smaller.
+func (l *affineLayout) search(best *blockFit, src, importance []float32) {
+	low, high := extremes(src)
+	if high == low || high > MaxF16 || low < -MaxF16 {
+		return // nothing to divide, or saturated
+	}
+	top := float32(l.maxCode)
+	unit := (high - low) / float64(l.maxCode)
+	var b fitBlock
+	b.load(src, importance, low, unit)
+	leastSquares, chosen, mean := float32(-1), grid{}, float32(0)
+	try := func(g grid) bool {
+		r, refit, m := b.refit(g, top)
+		if leastSquares >= 0 && !(r < leastSquares) {
+			return false
+		}
+		leastSquares, chosen, mean = r, refit, m
+		return true
+	}
+	for _, c := range cuts {
+		try(grid{c.lower, (top - c.lower - c.upper) / top})
+	}
+	for range 2 {
+		if !try(chosen) {
+			break
+		}
+	}
+	f := blockFit{scale: saturateF16(float64(chosen.step) * unit)}
+	// The base makes up for the rounding of the scale at the mean code.
+	lost := float64(chosen.step)*unit - float64(F16ToF32(f.scale))
+	f.base = saturateF16(low + float64(chosen.origin)*unit + lost*float64(mean))
+	f.round(src, importance, l.maxCode)
+	if f.err < best.err {
+		*best = f
+	}
+}
+
+// A fitBlock holds a block's values in steps of rule A above its minimum, 0 …
+// maxCode, so that float32 suffices whatever their size.
+type fitBlock struct {
+	n      int
+	t, w   [64]float32
+	weight float32 // sum of w
+}
+
+func (b *fitBlock) load(src, importance []float32, low, unit float64) {
+	b.n = len(src)
+	inverse := 1 / unit
+	for i, x := range src {
+		b.t[i] = float32((float64(x) - low) * inverse)
+		b.w[i] = 1
+	}
+	b.weight = float32(b.n)
+	if importance == nil {
+		return
+	}
+	var sum, largest float32
+	for _, w := range importance {
+		largest = max(largest, w)
+	}
+	if largest == 0 {
+		return
+	}
+	for i, w := range importance {
+		b.w[i] = w / largest // at most 1, so that no sum overflows
+		sum += b.w[i]
+	}
+	b.weight = sum
+}
+
+// refit gives the values their codes under g and solves for the grid that fits
+// these codes best: weighted linear regression of the values on the codes. The
+// residual is that of the codes, before they change with the new grid.
+func (b *fitBlock) refit(g grid, top float32) (residual float32, fit grid, meanCode float32) {
+	inverse := 1 / g.step
+	offset := 0.5 - g.origin*inverse
+	var s1, s2, d1, d2, dq float32 // sums of w times: code, code², miss, miss², code·miss
+	t, ws, last := b.t[:b.n], b.w[:b.n], int32(top)
+	for i, x := range t {
+		v := x*inverse + offset
+		q := float32(max(0, min(last, int32(v)))) // clamped as integers: no branches, which would be guessed wrong
+		d := v - 0.5 - q
+		w := ws[i]
+		wq, wd := w*q, w*d
+		s1 += wq
+		s2 += wq * q
+		d1 += wd
+		d2 += wd * d
+		dq += wd * q
+	}
+	// miss ≈ shift + stretch·code, in steps of g.
+	sum := float64(b.weight)
+	var shift, stretch float64
+	if det := sum*float64(s2) - float64(s1)*float64(s1); det > 1e-6*sum*sum {
+		stretch = (sum*float64(dq) - float64(s1)*float64(d1)) / det
+		shift = (float64(d1) - stretch*float64(s1)) / sum
+	} else {
+		shift = float64(d1) / sum
+	}
+	left := float64(d2) - shift*float64(d1) - stretch*float64(dq)
+	step := float64(g.step)
+	fit = grid{origin: g.origin + float32(shift*step), step: float32(step * (1 + stretch))}
+	if !(fit.step > 0) {
+		fit = g
+	}
+	return float32(left * step * step), fit, s1 / b.weight
+}

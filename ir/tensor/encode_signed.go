@@ -1,0 +1,62 @@
+package tensor
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// signedTops are the codes that a block's largest magnitude may get; those
+// above 127 are cut to it. The first is the plain rule. Neighbouring scales
+// are other phases of the grid, of which the luckiest is kept.
+var signedTops = [...]float64{127, 127.3, 126.6, 126.2, 125.8, 125.4, 125}
+
+// encodeSigned: f16 scale = absmax/127 or near, codes −127…127.
+func encodeSigned(dst []byte, _ DType, src []float32, how rounding) {
+	var clean [64]float32
+	src = finiteBlock(src, &clean)
+	low, high := extremes(src)
+	top := max(-low, high)
+	best := blockFit{scale: saturateF16(top / 127)}
+	best.roundSigned(src, how.importance)
+	if !how.plain && best.err > 0 && top <= MaxF16 {
+		for _, code := range signedTops[1:] {
+			f := blockFit{scale: saturateF16(top / code)}
+			f.roundSigned(src, how.importance)
+			if f.err < best.err {
+				best = f
+			}
+		}
+	}
+	binary.LittleEndian.PutUint16(dst, best.scale)
+	copy(dst[2:], best.codes[:len(src)])
+}
+
+// roundSigned gives the values the nearest codes under the fit's scale, as
+// two's complement, and measures the error.
+func (f *blockFit) roundSigned(src, importance []float32) {
+	scale := F16ToF32(f.scale)
+	inverse := 0.0
+	if scale != 0 {
+		inverse = 1 / float64(scale)
+	}
+	sum := 0.0
+	for i, x := range src {
+		q := float64(x) * inverse
+		if q > 127 {
+			q = 127
+		}
+		if q < -127 {
+			q = -127
+		}
+		c := int8(int32(q + math.Copysign(0.5, q)))
+		f.codes[i] = uint8(c)
+		d := float64(x) - float64(scale*float32(c))
+		if importance != nil {
+			d *= d * float64(importance[i])
+			sum += d
+			continue
+		}
+		sum += d * d
+	}
+	f.err = sum
+}
