@@ -67,7 +67,7 @@ func (c *profileCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return usageError{err}
 	}
-	p, err := c.measure(ctx, shapes, kernels, rows)
+	p, err := c.measure(ctx, cat, shapes, kernels, rows)
 	if err != nil {
 		return err
 	}
@@ -75,12 +75,12 @@ func (c *profileCmd) Run(ctx context.Context) error {
 }
 
 // measure compiles the kernels with the driver and times them.
-func (c *profileCmd) measure(ctx context.Context, shapes []profile.Shape, kernels []probeKernel, rows []int) (*dispatch.Profile, error) {
+func (c *profileCmd) measure(ctx context.Context, cat *templates.Catalog, shapes []profile.Shape, kernels []probeKernel, rows []int) (*dispatch.Profile, error) {
 	bar := newProgress()
 	defer bar.done()
 	machine := profile.ThisMachine()
 	machine.Threads = c.Threads
-	path, err := c.library(ctx, bar, kernels, &machine)
+	path, err := c.library(ctx, bar, cat, kernels, &machine)
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +106,39 @@ func (c *profileCmd) measure(ctx context.Context, shapes []profile.Shape, kernel
 	return p, nil
 }
 
+// joined is the profile with the shapes of an older file of that name that
+// were not measured now, when it was made on such a machine from the same
+// kernels: one file may serve several models.
+func (c *profileCmd) joined(p *dispatch.Profile) (*dispatch.Profile, error) {
+	old, err := dispatch.ReadBeside(c.Out)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%w; -o must name a profile or a new file", err)}
+	}
+	if old == nil {
+		return p, nil
+	}
+	if m := old.Machine; m == nil || !profile.Matches(*m, *p.Machine) || m.Kernels != p.Machine.Kernels || m.CC != p.Machine.CC || old.Order != p.Order {
+		notice("%s was measured on another machine or with other kernels: replaced", c.Out)
+		return p, nil
+	}
+	whole := *p
+	for _, s := range old.Shapes {
+		if !slices.ContainsFunc(p.Shapes, func(n dispatch.Shape) bool { return n.N == s.N && n.K == s.K && n.DType == s.DType }) {
+			whole.Shapes = append(whole.Shapes, s)
+		}
+	}
+	return &whole, nil
+}
+
 func tenth(x float64) float64 { return float64(int(10*x+0.5)) / 10 }
 
 // deliver writes the files and prints the summary.
 func (c *profileCmd) deliver(p *dispatch.Profile) error {
-	if err := p.Write(c.Out); err != nil {
+	whole, err := c.joined(p)
+	if err != nil {
+		return err
+	}
+	if err := whole.Write(c.Out); err != nil {
 		return err
 	}
 	if c.Plot != "" {

@@ -2,9 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/iflowc/iflowc/runtime/build"
@@ -15,7 +14,7 @@ import (
 
 // library compiles kernels and the driver that times them into one shared
 // library, and adds to the fingerprint what they were compiled from and with.
-func (c *profileCmd) library(ctx context.Context, bar *progress, kernels []probeKernel, machine *dispatch.Machine) (string, error) {
+func (c *profileCmd) library(ctx context.Context, bar *progress, cat *templates.Catalog, kernels []probeKernel, machine *dispatch.Machine) (string, error) {
 	isa, err := isaHere(c.ISA)
 	if err != nil {
 		return "", err
@@ -32,7 +31,10 @@ func (c *profileCmd) library(ctx context.Context, bar *progress, kernels []probe
 	if err != nil {
 		return "", err
 	}
-	machine.ISA, machine.CC, machine.Kernels = isa.Name, cc.Version, hashUnits(units)
+	machine.ISA, machine.CC = isa.Name, cc.Version
+	if machine.Kernels, err = hashKernels(cat, isa); err != nil {
+		return "", err
+	}
 	b := &build.Builder{Cache: cache, CC: cc, Progress: bar.units}
 	objects, err := b.Objects(ctx, units)
 	if err != nil {
@@ -62,31 +64,27 @@ func probeUnits(kernels []probeKernel, isa templates.ISA) ([]build.Unit, error) 
 	return units, nil
 }
 
-// hashUnits names what is measured: sources, flags and headers.
-func hashUnits(units []build.Unit) string {
-	var parts []string
-	for _, u := range units {
-		parts = append(parts, u.Name, string(u.Source))
-		parts = append(parts, u.Flags...)
-	}
+// hashKernels names what may be measured: the sources of every matmul, the
+// headers and the flags.
+func hashKernels(cat *templates.Catalog, isa templates.ISA) (string, error) {
+	parts := append(slices.Clone(common), isa.Flags...)
 	headers := templates.Headers()
-	for _, name := range sortedKeys(headers) {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		parts = append(parts, name, headers[name])
 	}
-	h := sha256.New()
-	for _, p := range parts {
-		fmt.Fprintf(h, "%d\n%s", len(p), p)
+	for _, k := range cat.Kernels() {
+		if k.Op != "matmul" {
+			continue
+		}
+		for _, dt := range k.Types {
+			src, err := k.Source(dt, isa.Name)
+			if err != nil {
+				return "", err
+			}
+			parts = append(parts, src)
+		}
 	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-func sortedKeys(m map[string]string) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return build.Key(parts...), nil
 }
 
 // isaHere is the instruction set of that name, else the best that this

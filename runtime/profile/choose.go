@@ -18,21 +18,34 @@ type Cell struct {
 // tie is the relative difference below which two implementations are equal.
 const tie = 0.01
 
+// unproven is the relative difference that counts as sure with fewer than
+// leastBlocks samples, which have no interval to speak of.
+const unproven = 0.1
+
 // better says whether implementation a is surely faster than b: the whole
 // confidence interval of the paired log ratio is on its side. settled is
 // whether more samples would not matter: it is faster, slower or equal to
 // within a tie.
 func (c *Cell) better(a, b int) (faster, settled bool) {
-	n := min(len(c.Blocks[a]), len(c.Blocks[b]))
+	d := c.ratios(a, b)
+	n := len(d)
 	if n == 0 {
 		return len(c.Blocks[b]) == 0 && len(c.Blocks[a]) > 0, true
 	}
-	d := make([]float64, n)
-	for i := range d {
-		d[i] = math.Log(c.Blocks[b][i] / c.Blocks[a][i])
+	if n < leastBlocks {
+		return median(d) > unproven, false
 	}
 	low, high := interval(d)
 	return low > 0, low > 0 || high < 0 || low > -tie && high < tie
+}
+
+// ratios are the paired log ratios of b's times to a's.
+func (c *Cell) ratios(a, b int) []float64 {
+	d := make([]float64, min(len(c.Blocks[a]), len(c.Blocks[b])))
+	for i := range d {
+		d[i] = math.Log(c.Blocks[b][i] / c.Blocks[a][i])
+	}
+	return d
 }
 
 // time is the median time of implementation i, +Inf where it has none.
@@ -103,7 +116,7 @@ func Rules(impls []string, cells []Cell) []dispatch.Rule {
 }
 
 // Regret is how much slower than the fastest implementation the rules are at
-// their worst over the measured row counts: a share of the fastest's time.
+// their worst, by the median of paired ratios, over the measured row counts: a share of the fastest's time.
 // Differences that the samples do not prove count nothing.
 func Regret(impls []string, cells []Cell, rules []dispatch.Rule) float64 {
 	worst := 0.0
@@ -116,7 +129,7 @@ func Regret(impls []string, cells []Cell, rules []dispatch.Rule) float64 {
 		}
 		best := cells[i].best()
 		if faster, _ := cells[i].better(best, used); faster {
-			worst = max(worst, cells[i].time(used)/cells[i].time(best)-1)
+			worst = max(worst, math.Expm1(median(cells[i].ratios(best, used))))
 		}
 	}
 	return worst

@@ -32,7 +32,7 @@ type matmulJob struct {
 	team                                    uintptr
 	weights, arena                          unsafe.Pointer
 	copyBytes, panelBytes                   int64
-	mm, tile, order, seconds                unsafe.Pointer
+	mm, tile, order, seconds, disturbed     unsafe.Pointer
 	n, k, rows, kind, copies, next, runs, _ int32
 }
 
@@ -134,12 +134,12 @@ func (d *Driver) Time(s Shape, rows, blocks int, which []int) ([][]float64, erro
 		tile[c] = int32(s.Candidates[c].Tile)
 	}
 	order := interleave(which, blocks)
-	seconds := make([]float64, len(order))
+	seconds, disturbed := make([]float64, len(order)), make([]int32, len(order))
 	panels := (s.N + 15) / 16
 	job := &matmulJob{
 		team: d.team, weights: unsafe.Pointer(&d.weights.Bytes[0]), arena: unsafe.Pointer(&d.arena.Bytes[0]),
 		copyBytes: s.PanelBytes * int64(panels), panelBytes: s.PanelBytes,
-		mm: unsafe.Pointer(&mm[0]), tile: unsafe.Pointer(&tile[0]), order: unsafe.Pointer(&order[0]), seconds: unsafe.Pointer(&seconds[0]),
+		mm: unsafe.Pointer(&mm[0]), tile: unsafe.Pointer(&tile[0]), order: unsafe.Pointer(&order[0]), seconds: unsafe.Pointer(&seconds[0]), disturbed: unsafe.Pointer(&disturbed[0]),
 		n: int32(s.N), k: int32(s.K), rows: int32(rows), kind: int32(s.Act), runs: int32(len(order)),
 	}
 	job.copies = int32(int64(len(d.weights.Bytes)) / job.copyBytes)
@@ -148,9 +148,9 @@ func (d *Driver) Time(s Shape, rows, blocks int, which []int) ([][]float64, erro
 	}
 	job.next = d.next % job.copies
 	d.call(d.matmul, unsafe.Pointer(job))
-	runtime.KeepAlive([]any{mm, tile, order, seconds})
+	runtime.KeepAlive([]any{mm, tile, order, seconds, disturbed})
 	d.next = (d.next + job.runs) & (1<<30 - 1)
-	return byCandidate(len(s.Candidates), order, seconds), nil
+	return byCandidate(len(s.Candidates), 2*len(which), order[1:], seconds[1:], disturbed[1:]), nil
 }
 
 // interleave is the order of runs: one that is not counted, then blocks of
@@ -168,17 +168,22 @@ func interleave(which []int, blocks int) []int32 {
 	return order
 }
 
-// byCandidate undoes interleave: the mean of a candidate's two runs a block.
-func byCandidate(n int, order []int32, seconds []float64) [][]float64 {
-	out, first := make([][]float64, n), make([]float64, n)
-	for i := 1; i < len(order); i++ {
-		c := order[i]
-		if first[c] == 0 {
-			first[c] = seconds[i]
+// byCandidate undoes interleave: the mean of a candidate's two runs in each
+// block of so many runs. Blocks in which a thread lost its processor are left
+// out, unless all are such.
+func byCandidate(n, block int, order []int32, seconds []float64, disturbed []int32) [][]float64 {
+	out := make([][]float64, n)
+	all := !slices.ContainsFunc(slices.Collect(slices.Chunk(disturbed, block)), undisturbed)
+	for i := 0; i < len(order); i += block {
+		if !all && !undisturbed(disturbed[i:i+block]) {
 			continue
 		}
-		out[c] = append(out[c], (first[c]+seconds[i])/2)
-		first[c] = 0
+		for j := range block / 2 { // forwards and backwards: a palindrome
+			c := order[i+j]
+			out[c] = append(out[c], (seconds[i+j]+seconds[i+block-1-j])/2)
+		}
 	}
 	return out
 }
+
+func undisturbed(block []int32) bool { return !slices.Contains(block, 1) }

@@ -49,7 +49,7 @@ type Options struct {
 
 // Stages of a measurement.
 const (
-	leastBlocks = 3                    // before a cell may count as settled
+	leastBlocks = 5                    // before a cell may count as settled
 	mostBlocks  = 41                   // of a cell
 	outclassed  = 1.5                  // an implementation so much slower twice in a row is dropped
 	batchTime   = 3 * time.Millisecond // of cheap cells in one go

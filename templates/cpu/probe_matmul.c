@@ -1,9 +1,13 @@
 /* Times implementations of one matmul as the emitted step runs them: activations packed into the implementation's own
  * tiles, groups of columns shared among the team, a barrier at the end. Weights are cold, because each run reads the next
  * copy of them; activations are warm. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* RUSAGE_THREAD */
+#endif
 #include "ifl_pack.h"
 #include "ifl_team.h"
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -20,6 +24,7 @@ typedef struct {
   const int32_t *tile;    /* rows of a tile of each candidate */
   const int32_t *order;   /* [runs] which candidate runs */
   double *seconds;        /* [runs] */
+  int32_t *disturbed;     /* [runs] set where a member lost its processor to somebody else meanwhile */
   int32_t n, k, rows, kind, copies, next, runs, pad;
 } ifl_probe;
 
@@ -91,6 +96,19 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* How often this thread lost its processor, and how often it slept; 0 where the system does not tell. */
+typedef struct { long lost, slept; } switches;
+static switches count_switches(void) {
+#ifdef RUSAGE_THREAD
+  struct rusage u;
+  if (!getrusage(RUSAGE_THREAD, &u)) return (switches){u.ru_nivcsw, u.ru_nvcsw};
+#endif
+  return (switches){0, 0};
+}
+
+/* A run so short that a member which slept in it, and did not spin, waited for somebody without a processor. */
+#define PROBE_SHORT (2e-9 * IFL_SPIN_NS)
+
 static void member(void *arg, int tid, int threads) {
   const ifl_probe *p = arg;
   probe_arena a = lay(p->arena, (ifl_act_kind)p->kind, p->k, p->rows, threads);
@@ -100,16 +118,16 @@ static void member(void *arg, int tid, int threads) {
   memset(a.own, 0, (size_t)a.own_bytes); /* touched by the thread that uses it */
   if (tid == 0)
     for (int64_t i = 0; i < (int64_t)p->k * p->rows; i++) a.x[i] = (float)((i * 2654435761u >> 7) % 2001) * 1e-3f - 1.0f;
-  ifl_barrier(p->team);
-  double start = now();
   for (int r = 0; r < p->runs; r++) {
+    const switches before = count_switches();
+    ifl_barrier(p->team);
+    const double start = now();
     run_once(p, &a, p->order[r], p->weights + (p->next + r) % p->copies * p->copy_bytes, tid, threads);
     ifl_barrier(p->team);
-    if (tid == 0) {
-      const double end = now();
-      p->seconds[r] = end - start;
-      start = end;
-    }
+    const double took = now() - start;
+    if (tid == 0) p->seconds[r] = took;
+    const switches after = count_switches();
+    if (after.lost != before.lost || (after.slept != before.slept && took < PROBE_SHORT)) __atomic_store_n(&p->disturbed[r], 1, __ATOMIC_RELAXED);
   }
 }
 
