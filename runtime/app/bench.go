@@ -46,7 +46,10 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 	if err := c.validate(m, rows); err != nil {
 		return err
 	}
-	graph, err := m.graphWith("logits")
+	if err := m.mustBe(decoderOnly, "bench", "there is no benchmark of encoders"); err != nil {
+		return err
+	}
+	graph, err := m.graphWith("bench", "logits")
 	if err != nil {
 		return err
 	}

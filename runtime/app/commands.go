@@ -13,6 +13,10 @@ type commands struct {
 	Generate   generateCmd   `cmd:"" help:"Continue a text."`
 	Logits     logitsCmd     `cmd:"" help:"Print the logits after a prompt's last tokens, as JSON."`
 	Hidden     hiddenCmd     `cmd:"" help:"Print the final hidden states of a prompt, as JSON."`
+	Embed      embedCmd      `cmd:"" help:"Print texts as vectors, as JSON."`
+	Translate  translateCmd  `cmd:"" help:"Turn texts into others with an encoder-decoder."`
+	Fill       fillCmd       `cmd:"" help:"Guess the masked tokens of a text."`
+	Classify   classifyCmd   `cmd:"" help:"Print how likely each label of a text is."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Print a text's tokens, as JSON."`
 	Detokenize detokenizeCmd `cmd:"" help:"Print the text of tokens, as JSON."`
 	Perplexity perplexityCmd `cmd:"" help:"Measure how well the model predicts a text file."`
@@ -25,6 +29,7 @@ type engineFlags struct {
 	Threads int    `placeholder:"N" help:"Threads (default: one a physical core)."`
 	Weights string `placeholder:"FILE" type:"path" help:"Packed weights (default: this program's name with .weights)."`
 	Profile string `placeholder:"FILE" type:"path" help:"Dispatch profile (default: this program's name with .profile, if it is there)."`
+	Pin     bool   `help:"Pin threads to processors: faster only where nothing else runs."`
 	ISA     string `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best for this processor)."`
 }
 

@@ -49,6 +49,9 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
+	if err := m.mustBe(decoderOnly, "generate", "an encoder-decoder has the verb translate, an encoder embed and hidden"); err != nil {
+		return err
+	}
 	m.prefetch(&c.engineFlags)
 	ids, err := m.prompt(&c.promptFlags)
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 )
 
 type hiddenCmd struct {
-	promptFlags `embed:""`
-	engineFlags `embed:""`
-	JSON        bool `name:"json" help:"Accepted for uniformity: the output is always JSON."`
+	promptFlags  `embed:""`
+	encoderFlags `embed:""`
+	engineFlags  `embed:""`
+	JSON         bool `name:"json" help:"Accepted for uniformity: the output is always JSON."`
 }
 
 // Run prints {"hidden":[[…],…]}, one row a token.
@@ -25,7 +26,7 @@ func (c *hiddenCmd) Run(ctx context.Context, m *model) error {
 	if err := m.fits(ids); err != nil {
 		return err
 	}
-	graph, err := m.graphWith("hidden")
+	graph, err := m.graphWith("hidden", "hidden")
 	if err != nil {
 		return err
 	}
@@ -35,6 +36,9 @@ func (c *hiddenCmd) Run(ctx context.Context, m *model) error {
 	}
 	at := eng.Output("hidden")
 	query := engine.Query{Tokens: ids}
+	if query.Types, err = m.types(&c.encoderFlags, len(ids)); err != nil {
+		return err
+	}
 	rows := engine.Result.Tokens
 	if eng.Graph().Outputs[at].Rows == "wanted" {
 		query.Last = -1

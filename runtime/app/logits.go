@@ -5,16 +5,17 @@ package app
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
 type logitsCmd struct {
-	promptFlags `embed:""`
-	engineFlags `embed:""`
-	Last        int  `default:"1" placeholder:"1" help:"Of how many of the last tokens."`
-	JSON        bool `name:"json" help:"Accepted for uniformity: the output is always JSON."`
+	promptFlags  `embed:""`
+	encoderFlags `embed:""`
+	engineFlags  `embed:""`
+	EncoderIDs   string `name:"encoder-ids" placeholder:"1,2,3" help:"What the encoder of an encoder-decoder reads."`
+	Last         int    `default:"1" placeholder:"1" help:"Of how many of the last tokens."`
+	JSON         bool   `name:"json" help:"Accepted for uniformity: the output is always JSON."`
 }
 
 // Run prints {"ids":[…],"logits":[[…],…]}.
@@ -22,28 +23,40 @@ func (c *logitsCmd) Run(ctx context.Context, m *model) error {
 	if c.Last < 1 {
 		return wrong(fmt.Errorf("--last %d: expected 1 or more", c.Last))
 	}
+	graph, err := m.graphWith("logits", "logits")
+	if err != nil {
+		return err
+	}
 	m.prefetch(&c.engineFlags)
 	ids, err := m.prompt(&c.promptFlags)
 	if err != nil {
 		return err
 	}
+	query := engine.Query{Tokens: ids, Last: min(c.Last, len(ids))}
+	if query.Types, err = m.types(&c.encoderFlags, len(ids)); err != nil {
+		return err
+	}
+	if query.Source, err = m.source(c.EncoderIDs); err != nil {
+		return err
+	}
+	opt := engine.Options{Graph: graph, Context: max(len(ids), len(query.Source))}
+	if graph == encodeGraph {
+		opt.MaxWanted = query.Last
+	}
 	if err := m.fits(ids); err != nil {
 		return err
 	}
-	graph, err := m.graphWith("logits")
-	if err != nil {
-		return err
-	}
-	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: len(ids)})
+	eng, err := m.engine(ctx, &c.engineFlags, opt)
 	if err != nil {
 		return err
 	}
 	out := newRowWriter(m.Stdout)
 	fmt.Fprintf(out.w, `{"ids":%s,"logits":[`, jsonInts(ids))
 	at := eng.Output("logits")
-	err = m.each(ctx, engine.Query{Tokens: ids, Last: c.Last}, func(r engine.Result) error {
+	err = m.each(ctx, query, func(r engine.Result) error {
 		for i := range r.Rows {
-			if err := out.row(r.Row(at, i)[:m.manifest.Vocab]); err != nil {
+			row := r.Row(at, i)
+			if err := out.row(row[:min(m.manifest.Vocab, len(row))]); err != nil {
 				return fmt.Errorf("logits: %w", err)
 			}
 		}
@@ -54,6 +67,25 @@ func (c *logitsCmd) Run(ctx context.Context, m *model) error {
 	}
 	fmt.Fprint(out.w, "]}\n")
 	return out.w.Flush()
+}
+
+// source reads the ids that an encoder-decoder's encoder gets: other models
+// take none.
+func (m *model) source(list string) ([]int32, error) {
+	both := m.manifest.Network == encoderDecoder
+	switch {
+	case list == "" && !both:
+		return nil, nil
+	case list == "":
+		return nil, wrong(fmt.Errorf("%s is an encoder-decoder: expected --encoder-ids for what its encoder reads", m.manifest.Name))
+	case !both:
+		return nil, wrong(fmt.Errorf("%s is %s: it takes no --encoder-ids", m.manifest.Name, article(m.manifest.Network)))
+	}
+	ids, err := m.ids(list)
+	if err != nil {
+		return nil, err
+	}
+	return ids, m.fits(ids)
 }
 
 // each runs one query to the end of its tokens and hands over every step's
@@ -73,22 +105,6 @@ func (m *model) each(ctx context.Context, q engine.Query, visit func(engine.Resu
 			return err
 		}
 	}
-}
-
-// graphWith names the first graph that has an output.
-func (m *model) graphWith(output string) (string, error) {
-	var all []string
-	for _, g := range m.manifest.Graphs {
-		for _, o := range g.Outputs {
-			if o.Name == output {
-				return g.Name, nil
-			}
-			if !slices.Contains(all, o.Name) {
-				all = append(all, o.Name)
-			}
-		}
-	}
-	return "", wrong(fmt.Errorf("%s has no output %q; it gives %q", m.manifest.Name, output, all))
 }
 
 // jsonInts spells ids as a JSON array.

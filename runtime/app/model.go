@@ -140,7 +140,7 @@ func (m *model) engine(ctx context.Context, f *engineFlags, opt engine.Options) 
 	if w.err != nil {
 		return nil, w.err
 	}
-	opt.Threads = f.Threads
+	opt.Threads, opt.Pin = f.Threads, f.Pin
 	eng, err := engine.Open(engine.Model{Manifest: m.manifest, Library: lib, Weights: w.data, Dispatch: table}, opt)
 	if err != nil {
 		return nil, err

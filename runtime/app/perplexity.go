@@ -39,12 +39,15 @@ const perplexityRows = 128
 // one scored are its context only; what begins a window without a start token
 // has no context and is not scored.
 func (c *perplexityCmd) Run(ctx context.Context, m *model) error {
+	if err := m.mustBe(decoderOnly, "perplexity", "only a decoder predicts each next token of a text"); err != nil {
+		return err
+	}
 	m.prefetch(&c.engineFlags)
 	ids, err := c.read(m)
 	if err != nil {
 		return err
 	}
-	graph, err := m.graphWith("logits")
+	graph, err := m.graphWith("perplexity", "logits")
 	if err != nil {
 		return err
 	}
