@@ -4,8 +4,12 @@
  * waits spins for IFL_SPIN_NS and then sleeps in the kernel, so a step costs nanoseconds a barrier on idle cores, and a
  * member whose core is taken away holds the others up only for as long as the scheduler does.
  *
- * Measured with steps of 150 barriers on a busy machine of two cores, plus one busy loop, in steps a second: spinning
- * without end 2-4, pinned 17-24, this (unpinned) 50-97, one thread 42-50. So pin only where nothing else runs. */
+ * Measured on two cores with steps of 150 regions of 20 µs a member, unpinned, in steps a second. Nothing else running:
+ * 305-311 whatever the spin (one thread: 163); with 40 µs of one member in every tenth region: this 174-305, a fixed spin
+ * of 100 µs 217-274, of 2-10 µs 90-185, since most such waits end in sleep. One busy loop besides: this 104-117, fixed
+ * 50 µs 94-109, 100 µs 94-125, 200 µs 75-125, 10 µs 105-134, sched_yield after 5 µs 70-75; one thread 157. So with a core
+ * taken away two members are slower than one, and no way of waiting changes that: equal shares end with the slower member.
+ * Spinning without end and pinning were far worse (2-4 and 17-24 where this had 50-97): pin only where nothing else runs. */
 #pragma once
 #include "ifl_kernel.h"
 
