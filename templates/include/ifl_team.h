@@ -5,7 +5,7 @@
  * member whose core is taken away holds the others up only for as long as the scheduler does.
  *
  * Measured on two cores with steps of 150 regions of 20 µs a member, unpinned, in steps a second. Nothing else running:
- * 305-311 whatever the spin (one thread: 163); with 40 µs of one member in every tenth region: this 174-305, a fixed spin
+ * 305-311 whatever the spin (one thread: 163); with 40 µs of one member in every tenth region: this 174-243, a fixed spin
  * of 100 µs 217-274, of 2-10 µs 90-185, since most such waits end in sleep. One busy loop besides: this 104-117, fixed
  * 50 µs 94-109, 100 µs 94-125, 200 µs 75-125, 10 µs 105-134, sched_yield after 5 µs 70-75; one thread 157. So with a core
  * taken away two members are slower than one, and no way of waiting changes that: equal shares end with the slower member.
