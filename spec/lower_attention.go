@@ -15,13 +15,13 @@ func (l *lowerer) attention(x string, run layerRun) string {
 	}
 	h := l.Hyper
 	q, k, v := l.queryKeyValue(x)
+	if l.Net.QKNormPosition == "before_rope" {
+		q, k = l.qkNorm(q, "q", h.Heads), l.qkNorm(k, "k", h.KVHeads)
+	}
 	if c := l.Net.QKVClamp; c > 0 {
 		for _, p := range []*string{&q, &k, &v} {
 			*p = l.t.op("clip", "clamp", []string{*p}, attrs{}.num("lo", -c).num("hi", c))
 		}
-	}
-	if l.Net.QKNormPosition == "before_rope" {
-		q, k = l.qkNorm(q, "q", h.Heads), l.qkNorm(k, "k", h.KVHeads)
 	}
 	q, k = l.rope("qr", q, run.rope, h.Heads), l.rope("kr", k, run.rope, h.KVHeads)
 	if l.Net.QKNormPosition == "after_rope" {

@@ -40,6 +40,27 @@ def falcon(**kw):
     return dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, ffn_hidden_size=24, max_position_embeddings=64, **kw)
 
 
+def latent(**kw):
+    d = llm(num_key_value_heads=2, qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=5, kv_lora_rank=10, n_routed_experts=8, num_experts_per_tok=3,
+            moe_intermediate_size=8, n_shared_experts=1, n_group=4, topk_group=2, first_k_dense_replace=1)
+    return {**d, **kw}
+
+
+def enc(**kw):
+    return llm(num_key_value_heads=None, **kw)
+
+
+def t5(**kw):
+    return dict(d_model=16, d_kv=6, d_ff=24, num_layers=2, num_heads=2, relative_attention_num_buckets=8, relative_attention_max_distance=12, **kw)
+
+
+def bart(**kw):
+    d = dict(d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=20, max_position_embeddings=64)
+    d.update(kw)
+    return d
+
+
+DISTIL = dict(dim=16, hidden_dim=24, n_layers=2, n_heads=2, max_position_embeddings=64)
 LONG = dict(type="longrope", short_factor=[1.0, 1.2, 1.5], long_factor=[2.0, 4.0, 8.0])
 
 MODELS = {  # name: (class, configuration class, parameters)
@@ -93,7 +114,48 @@ MODELS = {  # name: (class, configuration class, parameters)
     "persimmon": ("PersimmonForCausalLM", "PersimmonConfig", llm(num_key_value_heads=None)),
     "gptj": ("GPTJForCausalLM", "GPTJConfig", gpt2(rotary_dim=4)),
     "gpt_neo": ("GPTNeoForCausalLM", "GPTNeoConfig", dict(hidden_size=16, intermediate_size=24, num_layers=2, num_heads=2, max_position_embeddings=64, attention_types=[[["global", "local"], 1]], window_size=6)),
+    "mixtral": ("MixtralForCausalLM", "MixtralConfig", llm(num_local_experts=4, sliding_window=6)),
+    "qwen2_moe": ("Qwen2MoeForCausalLM", "Qwen2MoeConfig", llm(num_hidden_layers=4, decoder_sparse_step=2, mlp_only_layers=[3], num_experts=4, num_experts_per_tok=2, moe_intermediate_size=8, shared_expert_intermediate_size=12)),
+    "qwen3_moe": ("Qwen3MoeForCausalLM", "Qwen3MoeConfig", llm(head_dim=12, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=8, norm_topk_prob=True, mlp_only_layers=[0])),
+    "gpt_oss": ("GptOssForCausalLM", "GptOssConfig", llm(head_dim=8, num_local_experts=4, num_experts_per_tok=2, sliding_window=6, rope_scaling=dict(YARN, truncate=False))),
+    "olmoe": ("OlmoeForCausalLM", "OlmoeConfig", llm(num_experts=4, num_experts_per_tok=2, clip_qkv=1.0)),
+    "granitemoe": ("GraniteMoeForCausalLM", "GraniteMoeConfig", llm(num_local_experts=4, embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.12, logits_scaling=2.0)),
+    "glm4_moe": ("Glm4MoeForCausalLM", "Glm4MoeConfig", llm(head_dim=8, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=8, n_shared_experts=1, routed_scaling_factor=1.5, use_qk_norm=True, attention_bias=True)),
+    "dots1": ("Dots1ForCausalLM", "Dots1Config", llm(n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=8, n_shared_experts=1, first_k_dense_replace=1, n_group=2, topk_group=1, norm_topk_prob=True)),
+    "deepseek_v2": ("DeepseekV2ForCausalLM", "DeepseekV2Config", latent(topk_method="group_limited_greedy", q_lora_rank=None, routed_scaling_factor=2.0, moe_layer_freq=1)),
+    "deepseek_v2_q_lora": ("DeepseekV2ForCausalLM", "DeepseekV2Config", latent(topk_method="greedy", q_lora_rank=10, rope_scaling=YARN, attention_bias=True)),
+    "deepseek_v3": ("DeepseekV3ForCausalLM", "DeepseekV3Config", latent(q_lora_rank=10, routed_scaling_factor=2.0, rope_scaling=dict(YARN, mscale=0.7, mscale_all_dim=0.9))),
+    "deepseek_v3_halves": ("DeepseekV3ForCausalLM", "DeepseekV3Config", latent(q_lora_rank=None, rope_interleave=False, norm_topk_prob=False)),
     "mpt": ("MptForCausalLM", "MptConfig", dict(d_model=16, n_layers=2, n_heads=4, max_seq_len=64, expansion_ratio=2)),
+}
+
+ENCODERS = {  # the same, and which of transformers' results are which of ours
+    "bert": ("BertModel", "BertConfig", enc(hidden_act="gelu_new"), dict(pooled="pooler_output")),
+    "bert_mlm": ("BertForMaskedLM", "BertConfig", enc(), dict(logits="logits")),
+    "bert_classes": ("BertForSequenceClassification", "BertConfig", enc(num_labels=3), dict(classes="logits")),
+    "roberta": ("RobertaForMaskedLM", "RobertaConfig", enc(pad_token_id=1), dict(logits="logits")),
+    "roberta_classes": ("RobertaForSequenceClassification", "RobertaConfig", enc(pad_token_id=1, num_labels=3), dict(classes="logits")),
+    "xlm_roberta": ("XLMRobertaModel", "XLMRobertaConfig", enc(pad_token_id=1), dict(pooled="pooler_output")),
+    "distilbert": ("DistilBertForMaskedLM", "DistilBertConfig", DISTIL, dict(logits="logits")),
+    "distilbert_classes": ("DistilBertForSequenceClassification", "DistilBertConfig", dict(DISTIL, num_labels=3), dict(classes="logits")),
+    "mpnet": ("MPNetForMaskedLM", "MPNetConfig", enc(), dict(logits="logits")),
+    "electra": ("ElectraForMaskedLM", "ElectraConfig", enc(embedding_size=12), dict(logits="logits")),
+    "albert": ("AlbertForMaskedLM", "AlbertConfig", enc(embedding_size=12), dict(logits="logits")),
+    "modernbert": ("ModernBertForMaskedLM", "ModernBertConfig", enc(num_hidden_layers=5, local_attention=8, cls_token_id=1, sep_token_id=2), dict(logits="logits")),
+    "modernbert_classes": ("ModernBertForSequenceClassification", "ModernBertConfig", enc(global_attn_every_n_layers=2, local_attention=6, norm_bias=True, mlp_bias=True, attention_bias=True, num_labels=3), dict(classes="logits")),
+}
+
+TRANSLATORS = {
+    "t5": ("T5ForConditionalGeneration", "T5Config", t5()),
+    "t5_gated": ("T5ForConditionalGeneration", "T5Config", t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False, num_decoder_layers=3)),
+    "umt5": ("UMT5ForConditionalGeneration", "UMT5Config", t5(feed_forward_proj="gated-gelu")),
+    "bart": ("BartForConditionalGeneration", "BartConfig", bart(decoder_layers=1)),
+    "mbart": ("MBartForConditionalGeneration", "MBartConfig", bart(scale_embedding=True)),
+    "m2m_100": ("M2M100ForConditionalGeneration", "M2M100Config", bart(pad_token_id=1)),
+    "marian": ("MarianMTModel", "MarianConfig", bart(activation_function="silu", scale_embedding=True, decoder_start_token_id=0)),
+    "marian_two_tables": ("MarianMTModel", "MarianConfig", bart(share_encoder_decoder_embeddings=False, decoder_vocab_size=VOCAB, tie_word_embeddings=False, decoder_start_token_id=0)),
+    "pegasus": ("PegasusForConditionalGeneration", "PegasusConfig", bart()),
+    "blenderbot": ("BlenderbotForConditionalGeneration", "BlenderbotConfig", bart()),
 }
 
 NOISE = {"architectures", "transformers_version", "dtype", "torch_dtype", "use_cache", "initializer_range"}
@@ -102,6 +164,8 @@ NOISE = {"architectures", "transformers_version", "dtype", "torch_dtype", "use_c
 def randomize(model):
     """Scales that keep activations near one; norms near one, biases far enough from zero to be missed."""
     for name, p in model.named_parameters():
+        if not p.requires_grad:  # sines
+            continue
         g = torch.Generator().manual_seed(zlib.crc32(name.encode()))
         x = torch.randn(p.shape, generator=g)
         if p.ndim >= 2:
@@ -113,19 +177,31 @@ def randomize(model):
         p.data = x.half().float()
 
 
-def make(name):
-    cls, config_cls, params = MODELS[name]
-    config = getattr(tf, config_cls)(vocab_size=VOCAB, bos_token_id=1, eos_token_id=2, **{"pad_token_id": 0, **params})
-    model = getattr(tf, cls)._from_config(config, attn_implementation="eager").eval()
+def build(name, cls, config_cls, params):
+    config = getattr(tf, config_cls)(vocab_size=VOCAB, **{"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, **params})
+    try:
+        model = getattr(tf, cls)._from_config(config, attn_implementation="eager").eval()
+    except ValueError:
+        model = getattr(tf, cls)(config).eval()
     randomize(model)
+    for n, b in model.named_buffers():
+        if n.endswith("correction_bias"):
+            b.data = torch.linspace(0.3, 0.05, len(b)).half().float()
     model.tie_weights()
+    return model
+
+
+def rows(x):
+    return [[round(float(v), 6) for v in row] for row in x]
+
+
+def save(name, model, expected):
     out = os.path.join(HERE, name)
     shutil.rmtree(out, ignore_errors=True)
-    ids = [(7 * i * i + 3 * i + 5) % VOCAB for i in range(LENGTH)]
-    with torch.no_grad():
-        logits = model(torch.tensor([ids])).logits[0, -2:]
     model.half().save_pretrained(out)
-    os.remove(os.path.join(out, "generation_config.json"))
+    generation = os.path.join(out, "generation_config.json")
+    if os.path.exists(generation):
+        os.remove(generation)
     path = os.path.join(out, "config.json")
     with open(path) as f:
         c = {k: v for k, v in json.load(f).items() if k not in NOISE and v is not None}
@@ -133,11 +209,57 @@ def make(name):
         json.dump(c, f, indent=1, sort_keys=True)
         f.write("\n")
     with open(os.path.join(out, "expected.json"), "w") as f:
-        json.dump({"ids": ids, "logits": [[round(float(x), 6) for x in row] for row in logits]}, f)
+        json.dump(expected, f)
         f.write("\n")
-    print(name, "largest logit %.2f" % logits.abs().max())
+    print(name, {k: "%.2f" % max(abs(v) for row in x for v in row) for k, x in expected.items() if isinstance(x[0], list)})
+
+
+def make(name):
+    model = build(name, *MODELS[name])
+    ids = [(7 * i * i + 3 * i + 5) % VOCAB for i in range(LENGTH)]
+    with torch.no_grad():
+        logits = model(torch.tensor([ids])).logits[0, -2:]
+    save(name, model, {"ids": ids, "logits": rows(logits)})
+
+
+def make_encoder(name):
+    *what, results = ENCODERS[name]
+    model = build(name, *what)
+    ids = [(7 * i * i + 3 * i + 5) % (VOCAB - 2) + 2 for i in range(LENGTH)]  # without padding's id
+    kw = {}
+    if getattr(model.config, "type_vocab_size", 0) > 1:
+        kw["token_type_ids"] = torch.tensor([[int(i > 9) for i in range(LENGTH)]])
+    with torch.no_grad():
+        out = model(torch.tensor([ids]), output_hidden_states=True, **kw)
+    expected = {"ids": ids, "wanted": [0]}
+    if kw:
+        expected["types"] = kw["token_type_ids"][0].tolist()
+    if "ModernBert" not in what[0]:  # its hidden states are those in front of the last norm
+        expected["hidden"] = rows(out.hidden_states[-1][0, -2:])
+    for ours, theirs in results.items():
+        x = getattr(out, theirs)
+        if x.ndim == 3:
+            expected["wanted"] = [3, 20]
+            x = x[0, expected["wanted"]]
+        expected[ours] = rows(x)
+    save(name, model, expected)
+
+
+def make_translator(name):
+    model = build(name, *TRANSLATORS[name])
+    if hasattr(model, "final_logits_bias"):
+        model.final_logits_bias = torch.linspace(-1, 1, model.final_logits_bias.shape[1]).half().float()[None]
+    ids = [(7 * i * i + 3 * i + 5) % (VOCAB - 2) + 2 for i in range(LENGTH)]
+    decoder_ids = [(5 * i * i + 11 * i + 3) % 30 for i in range(12)]
+    with torch.no_grad():
+        out = model(torch.tensor([ids]), decoder_input_ids=torch.tensor([decoder_ids]))
+    hidden = out.encoder_last_hidden_state
+    save(name, model, {"ids": ids, "decoder_ids": decoder_ids, "hidden": rows(hidden[0, -2:]), "logits": rows(out.logits[0, -2:])})
 
 
 tf.logging.set_verbosity_error()
-for n in sys.argv[1:] or MODELS:
-    make(n)
+MAKERS = [(MODELS, make), (ENCODERS, make_encoder), (TRANSLATORS, make_translator)]
+for table, maker in MAKERS:
+    for n in table:
+        if n in sys.argv[1:] or len(sys.argv) == 1:
+            maker(n)
