@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -179,5 +180,56 @@ func compare(t *testing.T, name string, got []float64, want [][]float64) {
 	}
 	if limit := 1e-4 + 1e-4*largest; !(worst <= limit) {
 		t.Errorf("%s: differ by %.2e from transformers, want at most %.2e", name, worst, limit)
+	}
+}
+
+// TestRoundTrip prints the specification derived from each model's folder,
+// reads it back and demands the same module.
+func TestRoundTrip(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join(*familyDir, "*", "config.json"))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no models in %s: %v", *familyDir, err)
+	}
+	lower := func(t *testing.T, s *Spec) string {
+		t.Helper()
+		set, err := s.OpenWeights()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer set.Close()
+		m, err := Resolve(s, HeadersOf(set))
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := m.LowerText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(src)
+	}
+	for _, file := range dirs {
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			s, err := Load(dir, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			y, err := s.YAML()
+			if err != nil {
+				t.Fatal(err)
+			}
+			printed := filepath.Join(t.TempDir(), "printed.yaml")
+			if err := os.WriteFile(printed, y, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			back, err := Load(printed, Options{ModelDir: dir})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, y)
+			}
+			if d := cmp.Diff(lower(t, s), lower(t, back)); d != "" {
+				t.Errorf("the printed specification lowers to something else:\n%s\n%s", d, y)
+			}
+		})
 	}
 }
