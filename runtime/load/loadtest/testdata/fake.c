@@ -80,7 +80,7 @@ static int encode(ifl_ctx *x, const ifl_step *s) {
     h[0] = (float)s->id[t]; h[1] = (float)s->pos[t]; h[2] = (float)s->types[t];
     h[3] = unit(hash(x, s->page_at, s->page, q, s->first[q + 1] - s->first[q]));
   }
-  for (int r = 0; r < s->wanted; r++) {
+  for (int r = 0; s->out[1] && r < s->wanted; r++) {
     const int t = s->want[r], q = s->seq[t];
     const uint64_t sum = hash(x, s->page_at, s->page, q, s->first[q + 1] - s->first[q]) + (uint64_t)s->slot[t];
     for (int v = 0; v < COLS; v++) s->out[1][(int64_t)r * COLS + v] = v < VOCAB ? unit(sum + (uint64_t)v) * 8 : 1e9f;
