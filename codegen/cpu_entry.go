@@ -50,7 +50,19 @@ func (g *cpuGen) entry() {
 			}
 		}
 	}
-	must(entryText, &g.w.b, map[string]any{"Graphs": outs, "NGraphs": len(g.mod.Graphs), "Vocab": vocab, "HasState": len(g.states) > 0, "Cross": g.need.cross})
+	must(entryText, &g.w.b, map[string]any{"Graphs": outs, "NGraphs": len(g.mod.Graphs), "Vocab": vocab, "HasState": len(g.states) > 0, "Cross": g.need.cross, "CrossEntry": g.crossEntry()})
+}
+
+// crossEntry is the graph that reads source states from outside.
+func (g *cpuGen) crossEntry() int {
+	for i, gr := range g.mod.Graphs {
+		for _, op := range gr.FindOps("attention") {
+			if op.Bool("cross") {
+				return i
+			}
+		}
+	}
+	return -1
 }
 
 func must(text string, b *strings.Builder, data any) {
@@ -213,6 +225,13 @@ static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
     if (s->slot[t] / 64 >= s->page_at[q + 1] - s->page_at[q]) return -3;
 {{- end}}
   }
+{{- if .Cross}}
+  for (int q = 0; s->entry == {{.CrossEntry}} && q < s->seqs; q++) {
+    if (!s->xrows || s->xrows[q] < 1 || (s->xrows[q] + 63) / 64 > s->xpage_at[q + 1] - s->xpage_at[q]) return -3;
+    for (int i = s->xpage_at[q]; i < s->xpage_at[q + 1]; i++)
+      if (s->xpage[i] < 0 || s->xpage[i] >= c->pages) return -3;
+  }
+{{- end}}
   for (int r = 0; r < s->wanted; r++)
     if (s->want[r] < 0 || s->want[r] >= s->tokens) return -3;
 {{- if .HasState}}

@@ -100,6 +100,9 @@ func (g *cpuGen) expertsRegion(s *schedule, pro []*ir.Op, op *ir.Op, epi []*ir.O
 	}
 	route := op.Args[1].Value
 	sh := ops.ExpertsShapeOf(op)
+	if sh.Experts > 1024 {
+		return fmt.Errorf("%s: %d experts; the cpu target routes to at most 1024", pos(op), sh.Experts)
+	}
 	topK := route.Op.Int("top_k")
 	g.begin(s, "experts", fmt.Sprintf("experts: %d of width %d, %d a row.", sh.Experts, sh.Hidden, topK))
 	w := g.w

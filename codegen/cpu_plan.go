@@ -283,7 +283,7 @@ func (g *cpuGen) placeStates() error {
 		}
 		k, val := v.State.Fields[0], v.State.Fields[1]
 		s := &state{StateType: v.State, elem: k.Elem, kvHeads: k.Shape[0], dim: k.Shape[1], vdim: val.Shape[1], at: at}
-		s.page = int64(s.kvHeads) * 64 * int64(round16(s.dim)+round16(s.vdim)) * int64(s.elem.BlockBytes())
+		s.page = 64 * int64(s.kvHeads) * rowBytes(s)
 		count := 1
 		if len(v.Count) == 1 {
 			count, s.lo = v.Count[0].Len(), v.Count[0].Lo
@@ -294,6 +294,16 @@ func (g *cpuGen) placeStates() error {
 			Name: v.Name, Count: count, PageRows: 64, PageBytes: s.page, Type: s.elem.String()})
 	}
 	return nil
+}
+
+// rowBytes is the size of one row of one head: keys and values padded to 16
+// elements, and for q8_b32t2 a 16-bit scale for each 32 of them (ifl_kv.h).
+func rowBytes(s *state) int64 {
+	elems := int64(round16(s.dim) + round16(s.vdim))
+	if s.elem == tensor.Q8B32T2 {
+		return elems + 2*int64((s.dim+31)/32+(s.vdim+31)/32)
+	}
+	return elems * int64(s.elem.BlockBytes())
 }
 
 // planSlots gives every value that outlives its region a buffer: the one of
