@@ -26,7 +26,7 @@ func (r *rowCode) route(ops []*ir.Op, at int) error {
 	out := op.Results[0]
 	dst := r.place(out, ops, at)
 	r.g.w.p("ifl_row_route(%s, %s, %s, %d, %d, IFL_ROUTE_%s, %d, %s, %d, %d, %d);", dst.ptr, src.ptr, bias, out.Type.Cols(), op.Int("top_k"),
-		strings.ToUpper(op.Word("score")), flag(op.Bool("norm")), cFloat(op.Float("scale")), op.Int("groups"), op.Int("top_groups"), flag(op.Word("group_score") == "top2"))
+		strings.ToUpper(op.Word("score")), bit(op.Bool("norm")), cFloat(op.Float("scale")), op.Int("groups"), op.Int("top_groups"), bit(op.Word("group_score") == "top2"))
 	r.where[out] = dst
 	return nil
 }
@@ -76,12 +76,12 @@ func (r *rowCode) sinusoid(list []*ir.Op, at int) error {
 	}
 	r.g.w.p("static const double freqs_%s[] = {%s};", name, strings.Join(fs, ", "))
 	r.g.w.p("ifl_row_sinusoid(%s, %s + %d, freqs_%s, %d, %d, %d);", dst.ptr, r.input(op.Args[0].Value), op.Int("offset"), name,
-		op.Int("dim")/2, flag(divide), flag(op.Word("layout") == "pairs"))
+		op.Int("dim")/2, bit(divide), bit(op.Word("layout") == "pairs"))
 	r.where[op.Results[0]] = dst
 	return nil
 }
 
-func flag(b bool) int {
+func bit(b bool) int {
 	if b {
 		return 1
 	}
