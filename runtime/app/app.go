@@ -11,10 +11,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/iflowc/iflowc/runtime/decode"
 )
 
 // Embedded is what the compiler put into the binary.
@@ -121,6 +124,7 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 		kong.Description(describe(m.manifest)),
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Vars{"strategies": strings.Join(decode.Strategies(), ", ")},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(m),

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/iflowc/iflowc/runtime/decode"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/tokenizer"
 )
@@ -45,7 +44,7 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 	if c.N < 0 {
 		return wrong(fmt.Errorf("-n %d: expected 0 or more", c.N))
 	}
-	sampler, err := c.sampler()
+	sampler, err := c.chooser(m)
 	if err != nil {
 		return err
 	}
@@ -99,7 +98,7 @@ func (m *model) room(prompt, n int) int {
 type generation struct {
 	m       *model
 	cmd     *generateCmd
-	sampler *decode.Sampler
+	sampler chooser
 	eng     *engine.Engine
 	stream  *tokenizer.Stream // nil: the model has no tokenizer
 	text    *bufio.Writer     // the terminal, unless --json

@@ -275,3 +275,29 @@ func TestEmbeddedWeights(t *testing.T) {
 		t.Errorf("tokens %v, expected %v", g.Tokens, want)
 	}
 }
+
+func TestGenerateStrategy(t *testing.T) {
+	t.Parallel()
+	b := newBinary(t, nil)
+	var plain, got, again generated
+	b.must(t, &plain, "generate", "--ids", "9", "-n", "8", "--ignore-eos", "--json")
+	b.must(t, &got, "generate", "--ids", "9", "-n", "8", "--ignore-eos", "--json", "--strategy", "greedy")
+	if !slices.Equal(got.Tokens, plain.Tokens) {
+		t.Errorf("greedy: %v, expected %v", got.Tokens, plain.Tokens)
+	}
+	args := []string{"generate", "--ids", "9", "-n", "20", "--ignore-eos", "--json", "--seed", "4", "--strategy", "mirostat:tau=3"}
+	b.must(t, &got, args...)
+	b.must(t, &again, args...)
+	if !slices.Equal(got.Tokens, again.Tokens) || len(got.Tokens) != 20 {
+		t.Errorf("one seed gave %v and %v", got.Tokens, again.Tokens)
+	}
+	for want, args := range map[string][]string{
+		"mirostat":           {"--strategy", "magic"},
+		"parameters of its ": {"--strategy", "top_k", "--top-k", "4"},
+	} {
+		code, _, stderr := b.run(t.Context(), append([]string{"generate", "--ids", "9"}, args...)...)
+		if code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+}

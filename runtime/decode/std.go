@@ -1,0 +1,37 @@
+package decode
+
+import "math/rand/v2"
+
+// pickStd draws from the fewest candidates that hold top_p of the pool's
+// probability, at most max_k. top_k has no top_p.
+func pickStd(p params, rng *rand.Rand) picker {
+	share, ok := p["top_p"]
+	if !ok {
+		share = 1
+	}
+	return func(pool []candidate, _ []int32) int {
+		return drawIndex(head(pool, share, p.whole("max_k")), rng)
+	}
+}
+
+// head is the candidates up to the one with which their sum reaches share, at
+// most k.
+func head(pool []candidate, share float64, k int) []candidate {
+	sum := 0.0
+	for i, c := range pool {
+		if sum += c.p; sum >= share || i+1 == k {
+			return pool[:i+1]
+		}
+	}
+	return pool
+}
+
+// pickGreedy takes the likeliest.
+func pickGreedy(params, *rand.Rand) picker {
+	return func([]candidate, []int32) int { return 0 }
+}
+
+// pickMinP draws from those at least min_p times as likely as the likeliest.
+func pickMinP(p params, rng *rand.Rand) picker {
+	return func(pool []candidate, _ []int32) int { return drawIndex(minP(pool, p["min_p"]), rng) }
+}
