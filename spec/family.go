@@ -21,6 +21,7 @@ type family struct {
 	Base          string       `yaml:"base"`          // read first; "generic" where none is given
 	Hyper         yaml.Node    `yaml:"hyper"`
 	Network       yaml.Node    `yaml:"network_structure"`
+	Graph         string       `yaml:"graph"`
 	Ignore        []string     `yaml:"ignore_tensors"`
 	When          []familyWhen `yaml:"when"`
 }

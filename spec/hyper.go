@@ -174,6 +174,8 @@ func (s *Spec) checkConsistency() error {
 		return errAt(s.Pos("network_structure."+key), "network_structure.%s: %s", key, fmt.Sprintf(format, args...))
 	}
 	switch {
+	case s.Graph != "":
+		return nil
 	case n.NormalizationFunction == "":
 		return at("normalization_function", "missing; want std, rms or linear")
 	case n.ActivationFunction == "":

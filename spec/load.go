@@ -296,6 +296,9 @@ func (s *Spec) buildNetwork(node *yaml.Node) error {
 	if err != nil {
 		return err
 	}
+	if s.Graph == "" {
+		s.Graph = fam.Graph
+	}
 	if err := fam.apply(s.Config, &s.Network, &s.Ignore); err != nil {
 		return errAt(Pos{File: s.File}, "%v", err)
 	}

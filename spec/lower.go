@@ -28,6 +28,9 @@ func Lower(m *Model) (*ir.Module, error) {
 
 // LowerText is Lower's text, in which the types of ops are left out.
 func (m *Model) LowerText() ([]byte, error) {
+	if m.graph != nil {
+		return m.lowerGraph(), nil
+	}
 	m.standard = map[string]string{}
 	l := &lowerer{Model: m, decls: map[string]bool{}}
 	for _, s := range m.stacks() {
@@ -133,14 +136,7 @@ func (l *lowerer) graph(name string) {
 
 // state declares keys and values of the stack's layers; suffix is "source" or "".
 func (l *lowerer) state(name string, windows []int, suffix string) {
-	kv := l.Spec.KVType
-	if kv == tensor.Invalid {
-		kv = tensor.F16
-		if l.Spec.Quant == tensor.F32 {
-			kv = tensor.F32
-		}
-	}
-	h := l.Hyper
+	h, kv := l.Hyper, l.Spec.stateType()
 	s := fmt.Sprintf("state %s[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", name, h.Layers, kv, h.KVHeads, h.HeadDim, kv, h.KVHeads, h.VDim, pageRows)
 	if same := commonWindow(windows); same > 0 && suffix == "" {
 		s += fmt.Sprintf(" window %d", same)
@@ -149,6 +145,17 @@ func (l *lowerer) state(name string, windows []int, suffix string) {
 		s += " " + suffix
 	}
 	l.states = append(l.states, s)
+}
+
+// stateType is the element type of keys and values.
+func (s *Spec) stateType() tensor.DType {
+	switch {
+	case s.KVType != tensor.Invalid:
+		return s.KVType
+	case s.Quant == tensor.F32:
+		return tensor.F32
+	}
+	return tensor.F16
 }
 
 // commonWindow is the window of all layers; 0 where they differ or have none.

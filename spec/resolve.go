@@ -20,6 +20,8 @@ type Model struct {
 	tensors  map[string]Tensor // by standard name
 	standard map[string]string // of each weight of the lowered module: the standard name of its tensor
 
+	graph []byte // the module's text, where the specification has a graph
+
 	ropeFactors []float32 // divisors of the rotary frequencies; nil: none
 }
 
@@ -35,8 +37,10 @@ type Tensor struct {
 // Resolve checks that every module value is available, reads the sizes, finds every tensor's standard name and checks
 // names and shapes: nothing missing, nothing left over, everything fits.
 func Resolve(s *Spec, h Headers) (*Model, error) {
-	if err := s.available(); err != nil {
-		return nil, err
+	if s.Graph == "" {
+		if err := s.available(); err != nil {
+			return nil, err
+		}
 	}
 	hyper, err := s.hyperparameters()
 	if err != nil {
@@ -47,6 +51,9 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 		if m.Encoder, err = s.encoderHyper(hyper); err != nil {
 			return nil, err
 		}
+	}
+	if s.Graph != "" {
+		return m, m.resolveGraph(h)
 	}
 	unused, err := m.mapNames(h)
 	if err != nil {

@@ -46,6 +46,7 @@ type Spec struct {
 
 	Hyper   map[string]any `yaml:"hyper"` // hyper-parameters by their config.json names; over config.json
 	Network Network        `yaml:"network_structure"`
+	Graph   string         `yaml:"graph"`          // IR in place of what network_structure gives; see graph.go
 	Ignore  []string       `yaml:"ignore_tensors"` // stored tensors that are no part of the model
 
 	Quant                tensor.DType `yaml:"quant"`

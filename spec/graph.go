@@ -1,0 +1,147 @@
+package spec
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// A specification's `graph` is a module in the IR language in place of the one
+// that network_structure would give. In it, $name is a hyper-parameter and
+// ${…} an expression over them; $weight_type and $kv_type are the types of the
+// stored matrices and of the KV cache.
+var graphReference = regexp.MustCompile(`\$\{([^}]*)\}|\$[A-Za-z_][A-Za-z0-9_]*`)
+
+// graphText puts hyper-parameters in place of their references.
+func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
+	values := map[string]any{}
+	for k, v := range m.Spec.Config {
+		values[k] = v
+	}
+	h := m.Hyper
+	for k, v := range map[string]int{"head_dim": h.HeadDim, "num_key_value_heads": h.KVHeads, "vocab_size": h.Vocab} {
+		if values[k] == nil && v > 0 {
+			values[k] = float64(v)
+		}
+	}
+	values["weight_type"], values["kv_type"] = weightType.String(), m.Spec.stateType().String()
+	var failed error
+	text := graphReference.ReplaceAllStringFunc(m.Spec.Graph, func(ref string) string {
+		src := ref
+		if strings.HasPrefix(ref, "${") {
+			src = ref[2 : len(ref)-1]
+		}
+		x, err := evalExpr(src, values)
+		if err == nil && x == nil {
+			err = fmt.Errorf("missing in %s; give it under hyper:", m.Spec.configName())
+		}
+		if err != nil && failed == nil {
+			failed = errAt(m.Spec.Pos("graph"), "graph: %s: %v", ref, err)
+		}
+		if f, ok := number(x); ok {
+			return strconv.FormatFloat(f, 'g', -1, 64)
+		}
+		return fmt.Sprint(x)
+	})
+	return []byte("module " + identifier(m.Spec.Name) + " {\n" + text + "\n}\n"), failed
+}
+
+// resolveGraph reads the specification's graph and checks that the files have
+// the tensors of its recipes, and no others.
+func (m *Model) resolveGraph(h Headers) error {
+	largest, typ := 0, tensor.F32
+	for _, name := range h.Names() {
+		dt, shape, _ := h.Lookup(name)
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		if n > largest && (dt.IsFloat() || dt.IsBlock()) {
+			largest, typ = n, dt
+		}
+	}
+	src, err := m.graphText(typ)
+	if err != nil {
+		return err
+	}
+	mod, err := ir.Parse("graph", src, ops.Table)
+	if err != nil {
+		return errAt(m.Spec.Pos("graph"), "graph: %v", err)
+	}
+	if err := ir.Verify(mod); err != nil {
+		return errAt(m.Spec.Pos("graph"), "graph: %v", err)
+	}
+	m.graph = src
+	used := map[string]bool{}
+	for _, w := range mod.Weights {
+		if w.Recipe == nil {
+			return errAt(m.Spec.Pos("graph"), "graph: weight %s: no recipe; want from \"NAME\"", w)
+		}
+		for _, pattern := range w.Recipe.Sources() {
+			for _, name := range storedNames(pattern, w.Count) {
+				if _, _, ok := h.Lookup(name); !ok {
+					return errAt(m.Spec.Pos("graph"), "graph: weight %s: the files have no tensor %q%s", w, name, suggestOnlyOf(name, h.Names()))
+				}
+				used[name] = true
+			}
+		}
+	}
+	var unused []string
+	for _, name := range h.Names() {
+		switch {
+		case m.Spec.ignored(name):
+			m.Unused = append(m.Unused, name)
+		case !used[name]:
+			unused = append(unused, name)
+		}
+	}
+	return m.checkUnused(unused)
+}
+
+func suggestOnlyOf(name string, names []string) string {
+	if n := nearest(name, names); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return ""
+}
+
+// maxGraphTensors bounds the tensors that one weight of a graph may name.
+const maxGraphTensors = 1 << 20
+
+// storedNames fills a weight's indices into a pattern: {i} the first, {j} the
+// second.
+func storedNames(pattern string, counts []ir.Range) []string {
+	names := []string{pattern}
+	for k, c := range counts {
+		hole := "{" + string(rune('i'+k)) + "}"
+		if !strings.Contains(pattern, hole) || len(names)*(c.Hi-c.Lo) > maxGraphTensors {
+			continue
+		}
+		var next []string
+		for _, n := range names {
+			for i := c.Lo; i < c.Hi; i++ {
+				next = append(next, strings.ReplaceAll(n, hole, strconv.Itoa(i)))
+			}
+		}
+		names = next
+	}
+	return names
+}
+
+// lowerGraph is Lower's text for a specification with a graph.
+func (m *Model) lowerGraph() []byte {
+	m.standard = map[string]string{}
+	mod, err := ir.Parse("graph", m.graph, ops.Table)
+	if err != nil {
+		panic("bug: a graph that was read cannot be read: " + err.Error())
+	}
+	for _, w := range mod.Weights {
+		m.standard[w.Name] = w.Name
+	}
+	return m.graph
+}

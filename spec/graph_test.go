@@ -1,0 +1,60 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+)
+
+const graphSpec = `iflow: 1
+name: g
+hyper: {hidden_size: 4, num_hidden_layers: 2, num_attention_heads: 2, vocab_size: 6}
+network_structure: {type: decoder_only}
+graph: |
+  weight @embed : $weight_type[$vocab_size, ${$hidden_size * 1}] from "embed"
+  weight @w[$num_hidden_layers] : $weight_type[$hidden_size, $hidden_size] from "l.{i}.w"
+  graph decode (T tokens, R wanted) {
+    input %ids : i32[T]
+    input %wanted : i32[R]
+    %x0 = embed %ids, @embed
+    %xn = repeat 0..$num_hidden_layers (%x = %x0) {
+      %y = matmul %x, @w
+      yield %y
+    }
+    %last = rows %xn, %wanted
+    %logits = matmul %last, @embed
+    yield %logits
+  }
+`
+
+// TestGraph reads a specification with a graph and holds the messages for
+// what does not fit.
+func TestGraph(t *testing.T) {
+	const headers = "embed f16 6 4\nl.{0..2}.w f16 4 4\n"
+	for _, c := range []struct{ name, src, headers, want string }{
+		{"good", graphSpec, headers, ""},
+		{"parameter", strings.Replace(graphSpec, "$hidden_size, $hidden_size", "$hidden_size, $width", 1), headers, "spec.yaml:5:1: graph: $width: missing"},
+		{"expression", strings.Replace(graphSpec, "$hidden_size * 1", "$hidden_size *", 1), headers, "spec.yaml:5:1: graph: ${$hidden_size *}"},
+		{"syntax", strings.Replace(graphSpec, "matmul %x, @w", "matmul %x, @v", 1), headers, "spec.yaml:5:1: graph: graph:"},
+		{"missing tensor", graphSpec, "embed f16 6 4\nl.{0..1}.w f16 4 4\n", `graph: weight @w: the files have no tensor "l.1.w"; did you mean "l.0.w"?`},
+		{"unused tensor", graphSpec, headers + "l.0.b f16 4\n", `tensor "l.0.b": no module uses it`},
+	} {
+		s, err := Parse("spec.yaml", []byte(c.src), nil, Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		m, err := Resolve(s, parseHeaders(t, c.headers))
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: have error %v, want %s", c.name, err, c.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		mod, err := Lower(m)
+		if err != nil || len(mod.Weights) != 2 || mod.Weights[1].Type.String() != "f16[4, 4]" {
+			t.Errorf("%s: %v, %v", c.name, err, mod)
+		}
+	}
+}
