@@ -163,11 +163,11 @@ func (f *modelFlags) env(m *spec.Model) (*passes.Env, error) {
 	if env.Devices, err = devices(s.Devices); err != nil {
 		return nil, usageError{err}
 	}
-	if f.Profile != "" {
-		p, err := dispatch.Read(f.Profile)
-		if err != nil {
-			return nil, usageError{err}
-		}
+	p, _, err := f.measurements()
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
 		env.Profile = measured{p}
 	}
 	return env, nil

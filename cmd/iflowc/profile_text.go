@@ -23,8 +23,14 @@ func (p *progress) cells(done, total int, what string) {
 func printShape(w io.Writer, s *dispatch.Shape) {
 	fmt.Fprintf(w, "[%d, %d] %s: %s\n", s.N, s.K, s.DType, rulesText(s.Rules))
 	m := s.Measured
+	printColumns(w, "  ", timeTable(m))
+	fmt.Fprintf(w, "  M1 %s, M2 %s, regret %.1f %%\n", rowsText(m.M1), rowsText(m.M2), 100*m.Regret)
+}
+
+// timeTable holds the printed row counts and each implementation's times.
+func timeTable(m *dispatch.Measurement) [][]string {
 	columns := columnsOf(m)
-	head := []string{"µs"}
+	head := []string{"µs, rows"}
 	for _, i := range columns {
 		head = append(head, fmt.Sprint(m.Rows[i]))
 	}
@@ -36,8 +42,7 @@ func printShape(w io.Writer, s *dispatch.Shape) {
 		}
 		lines = append(lines, line)
 	}
-	printColumns(w, "  ", lines)
-	fmt.Fprintf(w, "  M1 %s, M2 %s, regret %.1f %%\n", rowsText(m.M1), rowsText(m.M2), 100*m.Regret)
+	return lines
 }
 
 // columnsOf lists the entries of the measurement that tables show.

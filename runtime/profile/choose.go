@@ -13,14 +13,19 @@ type Cell struct {
 	// Blocks are interleaved (A B C C B A), so entries of the same index are
 	// pairs; none: not measured.
 	Blocks [][]float64
+
+	rough bool // all samples were disturbed
 }
 
 // tie is the relative difference below which two implementations are equal.
 const tie = 0.01
 
-// unproven is the relative difference that counts as sure with fewer than
-// leastBlocks samples, which have no interval to speak of.
-const unproven = 0.1
+// With fewer than provable samples there is no interval to speak of; then a
+// relative difference of unproven counts as sure.
+const (
+	provable = 3
+	unproven = 0.1
+)
 
 // better says whether implementation a is surely faster than b: the whole
 // confidence interval of the paired log ratio is on its side. settled is
@@ -32,7 +37,7 @@ func (c *Cell) better(a, b int) (faster, settled bool) {
 	if n == 0 {
 		return len(c.Blocks[b]) == 0 && len(c.Blocks[a]) > 0, true
 	}
-	if n < leastBlocks {
+	if n < provable {
 		return median(d) > unproven, false
 	}
 	low, high := interval(d)
@@ -86,17 +91,27 @@ func Crossing(cells []Cell, a, b int) int {
 	return 0
 }
 
+// takesOver says whether implementation b replaces a from the first cell on:
+// it is surely faster there and at least not slower by the medians at the next
+// row count. That is laxer than Crossing, because a rule that waits for proof
+// twice costs what it waits.
+func takesOver(cells []Cell, a, b int) bool {
+	if faster, _ := cells[0].better(b, a); !faster {
+		return false
+	}
+	return len(cells) < 2 || cells[1].time(b) <= cells[1].time(a)
+}
+
 // Rules chooses an implementation for every row count: the incumbent stays
-// until another is surely faster at two measured row counts in a row. The
-// first incumbent is the one for the fewest rows (index 0) unless another is
-// surely faster. cells ascend in rows.
+// until another takes over. The first incumbent is the one for the fewest rows
+// (index 0) unless another is surely faster. cells ascend in rows.
 func Rules(impls []string, cells []Cell) []dispatch.Rule {
 	var rules []dispatch.Rule
 	now := 0
 	for i := range cells {
 		next := now
 		for b := range impls {
-			if b != now && Crossing(cells[i:min(i+2, len(cells))], now, b) == cells[i].Rows && cells[i].time(b) < cells[i].time(next) {
+			if b != now && takesOver(cells[i:], now, b) && cells[i].time(b) < cells[i].time(next) {
 				next = b
 			}
 		}
@@ -117,7 +132,8 @@ func Rules(impls []string, cells []Cell) []dispatch.Rule {
 
 // Regret is how much slower than the fastest implementation the rules are at
 // their worst, by the median of paired ratios, over the measured row counts: a share of the fastest's time.
-// Differences that the samples do not prove count nothing.
+// Differences that the samples do not prove count nothing, and neither do row
+// counts with too few samples to prove any.
 func Regret(impls []string, cells []Cell, rules []dispatch.Rule) float64 {
 	worst := 0.0
 	for i := range cells {
@@ -128,6 +144,9 @@ func Regret(impls []string, cells []Cell, rules []dispatch.Rule) float64 {
 			}
 		}
 		best := cells[i].best()
+		if cells[i].rough || len(cells[i].Blocks[best]) < provable {
+			continue
+		}
 		if faster, _ := cells[i].better(best, used); faster {
 			worst = max(worst, math.Expm1(median(cells[i].ratios(best, used))))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -29,11 +30,11 @@ type Driver struct {
 
 // matmulJob is ifl_probe of the driver.
 type matmulJob struct {
-	team                                    uintptr
-	weights, arena                          unsafe.Pointer
-	copyBytes, panelBytes                   int64
-	mm, tile, order, seconds, disturbed     unsafe.Pointer
-	n, k, rows, kind, copies, next, runs, _ int32
+	team                                      uintptr
+	weights, arena                            unsafe.Pointer
+	copyBytes, panelBytes                     int64
+	mm, tile, order, seconds, disturbed, busy unsafe.Pointer
+	n, k, rows, kind, copies, next, runs, _   int32
 }
 
 // readJob is ifl_probe_read_job of the driver.
@@ -71,7 +72,17 @@ func Open(path string, threads int, slab int64) (*Driver, error) {
 		return nil, err
 	}
 	purego.SyscallN(fill, uintptr(unsafe.Pointer(&d.weights.Bytes[0])), uintptr(len(d.weights.Bytes)))
-	if d.team, _, _ = purego.SyscallN(open, uintptr(threads), 0); d.team == 0 {
+	// Pinned, so that on a busy machine two threads do not share a core for
+	// long: such samples would all be disturbed.
+	var cpus *int32
+	if list := load.Pins(threads); list != nil {
+		pins := make([]int32, threads)
+		for i := range pins {
+			pins[i] = int32(list[i])
+		}
+		cpus = &pins[0]
+	}
+	if d.team, _, _ = purego.SyscallN(open, uintptr(threads), uintptr(unsafe.Pointer(cpus))); d.team == 0 {
 		d.weights.Free()
 		return nil, fmt.Errorf("starting %d threads: the system refused", threads)
 	}
@@ -120,37 +131,70 @@ func (d *Driver) ready(s Shape, rows int) error {
 
 // Time runs the candidates which[…] of a shape on a number of rows, blocks
 // times interleaved (A B C C B A …), and gives for each of them the mean time
-// of a run in every block, in seconds.
-func (d *Driver) Time(s Shape, rows, blocks int, which []int) ([][]float64, error) {
+// of a run in every block, in seconds. Blocks in which a thread lost its
+// processor are left out; when all are such, they are measured again while that
+// costs little, and then given as they are, with clean false.
+func (d *Driver) Time(s Shape, rows, blocks int, which []int) (times [][]float64, clean bool, err error) {
+	start := time.Now()
+	for range 4 {
+		if times, clean, err = d.once(s, rows, blocks, which); clean || err != nil || time.Since(start) > 20*time.Millisecond {
+			break
+		}
+	}
+	return times, clean, err
+}
+
+func (d *Driver) once(s Shape, rows, blocks int, which []int) ([][]float64, bool, error) {
 	if err := d.ready(s, rows); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	mm, tile := make([]uintptr, len(s.Candidates)), make([]int32, len(s.Candidates))
 	for _, c := range which {
 		var err error
 		if mm[c], err = purego.Dlsym(d.lib, s.Candidates[c].Symbol); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		tile[c] = int32(s.Candidates[c].Tile)
 	}
 	order := interleave(which, blocks)
 	seconds, disturbed := make([]float64, len(order)), make([]int32, len(order))
+	busy := make([]float64, d.threads*len(order))
 	panels := (s.N + 15) / 16
 	job := &matmulJob{
 		team: d.team, weights: unsafe.Pointer(&d.weights.Bytes[0]), arena: unsafe.Pointer(&d.arena.Bytes[0]),
 		copyBytes: s.PanelBytes * int64(panels), panelBytes: s.PanelBytes,
-		mm: unsafe.Pointer(&mm[0]), tile: unsafe.Pointer(&tile[0]), order: unsafe.Pointer(&order[0]), seconds: unsafe.Pointer(&seconds[0]), disturbed: unsafe.Pointer(&disturbed[0]),
+		mm: unsafe.Pointer(&mm[0]), tile: unsafe.Pointer(&tile[0]), order: unsafe.Pointer(&order[0]), seconds: unsafe.Pointer(&seconds[0]), disturbed: unsafe.Pointer(&disturbed[0]), busy: unsafe.Pointer(&busy[0]),
 		n: int32(s.N), k: int32(s.K), rows: int32(rows), kind: int32(s.Act), runs: int32(len(order)),
 	}
 	job.copies = int32(int64(len(d.weights.Bytes)) / job.copyBytes)
 	if job.copies < 1 {
-		return nil, fmt.Errorf("bug: a matrix of %d bytes in a slab of %d", job.copyBytes, len(d.weights.Bytes))
+		return nil, false, fmt.Errorf("bug: a matrix of %d bytes in a slab of %d", job.copyBytes, len(d.weights.Bytes))
 	}
 	job.next = d.next % job.copies
 	d.call(d.matmul, unsafe.Pointer(job))
-	runtime.KeepAlive([]any{mm, tile, order, seconds, disturbed})
+	runtime.KeepAlive([]any{mm, tile, order, seconds, disturbed, busy})
 	d.next = (d.next + job.runs) & (1<<30 - 1)
-	return byCandidate(len(s.Candidates), 2*len(which), order[1:], seconds[1:], disturbed[1:]), nil
+	repair(seconds, disturbed, busy)
+	times, clean := byCandidate(len(s.Candidates), 2*len(which), order[1:], seconds[1:], disturbed[1:])
+	return times, clean, nil
+}
+
+// repair gives disturbed runs that were long the processor time of the member
+// that worked longest: the time for which others had its processor is not in
+// it. busy is [threads][runs], 0 for short runs.
+func repair(seconds []float64, disturbed []int32, busy []float64) {
+	for i := range seconds {
+		if disturbed[i] == 0 {
+			continue
+		}
+		longest := 0.0
+		for at := i; at < len(busy); at += len(seconds) {
+			longest = max(longest, busy[at])
+		}
+		if longest > 0 {
+			seconds[i], disturbed[i] = longest, 0
+		}
+	}
 }
 
 // interleave is the order of runs: one that is not counted, then blocks of
@@ -171,11 +215,11 @@ func interleave(which []int, blocks int) []int32 {
 // byCandidate undoes interleave: the mean of a candidate's two runs in each
 // block of so many runs. Blocks in which a thread lost its processor are left
 // out, unless all are such.
-func byCandidate(n, block int, order []int32, seconds []float64, disturbed []int32) [][]float64 {
+func byCandidate(n, block int, order []int32, seconds []float64, disturbed []int32) (times [][]float64, clean bool) {
 	out := make([][]float64, n)
-	all := !slices.ContainsFunc(slices.Collect(slices.Chunk(disturbed, block)), undisturbed)
+	clean = slices.ContainsFunc(slices.Collect(slices.Chunk(disturbed, block)), undisturbed)
 	for i := 0; i < len(order); i += block {
-		if !all && !undisturbed(disturbed[i:i+block]) {
+		if clean && !undisturbed(disturbed[i:i+block]) {
 			continue
 		}
 		for j := range block / 2 { // forwards and backwards: a palindrome
@@ -183,7 +227,7 @@ func byCandidate(n, block int, order []int32, seconds []float64, disturbed []int
 			out[c] = append(out[c], (seconds[i+j]+seconds[i+block-1-j])/2)
 		}
 	}
-	return out
+	return out, clean
 }
 
 func undisturbed(block []int32) bool { return !slices.Contains(block, 1) }

@@ -36,8 +36,8 @@ func DefaultRows() []int {
 type Timer interface {
 	// Time runs candidates of a shape interleaved and gives for each of the
 	// shape's candidates a time in seconds a block, none for those not asked
-	// for.
-	Time(s Shape, rows, blocks int, which []int) ([][]float64, error)
+	// for. clean is false when something else disturbed all of them.
+	Time(s Shape, rows, blocks int, which []int) (times [][]float64, clean bool, err error)
 }
 
 // Options steer a measurement.
@@ -49,9 +49,10 @@ type Options struct {
 
 // Stages of a measurement.
 const (
-	leastBlocks = 5                    // before a cell may count as settled
-	mostBlocks  = 41                   // of a cell
-	outclassed  = 1.5                  // an implementation so much slower twice in a row is dropped
+	leastBlocks = 5   // before a cell may count as settled
+	mostBlocks  = 41  // of a cell
+	outclassed  = 1.5 // an implementation so much slower at `losses` row counts in a row is dropped
+	losses      = 3
 	batchTime   = 3 * time.Millisecond // of cheap cells in one go
 )
 
@@ -103,7 +104,7 @@ func (r *run) first(ctx context.Context) error {
 			c := &r.cells[i][j]
 			var which []int
 			for k := range s.Candidates {
-				if lost[k] < 2 {
+				if lost[k] < losses {
 					which = append(which, k)
 				}
 			}
@@ -112,9 +113,9 @@ func (r *run) first(ctx context.Context) error {
 			}
 			best := c.best()
 			for k := range s.Candidates {
-				if k < best && c.time(k) > outclassed*c.time(best) {
+				if !c.rough && k < best && c.time(k) > outclassed*c.time(best) {
 					lost[k]++
-				} else if lost[k] < 2 {
+				} else if lost[k] < losses {
 					lost[k] = 0
 				}
 			}
@@ -179,9 +180,17 @@ func (r *run) sample(ctx context.Context, shape int, c *Cell, which []int, block
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	times, err := r.timer.Time(r.shapes[shape], c.Rows, blocks, which)
+	times, clean, err := r.timer.Time(r.shapes[shape], c.Rows, blocks, which)
 	if err != nil {
 		return err
+	}
+	switch first := len(c.measured()) == 0; {
+	case clean && c.rough:
+		c.Blocks, c.rough = make([][]float64, len(c.Blocks)), false
+	case !clean && !first && !c.rough:
+		times = nil // better samples are there
+	case first:
+		c.rough = !clean
 	}
 	for k := range times {
 		c.Blocks[k] = append(c.Blocks[k], times[k]...)

@@ -24,7 +24,8 @@ typedef struct {
   const int32_t *tile;    /* rows of a tile of each candidate */
   const int32_t *order;   /* [runs] which candidate runs */
   double *seconds;        /* [runs] */
-  int32_t *disturbed;     /* [runs] set where a member lost its processor to somebody else meanwhile */
+  int32_t *disturbed;     /* [runs] set where a member lost its processor meanwhile, or waited so long that it slept */
+  double *busy;           /* [threads][runs] processor time of a member between barriers; 0 for short runs */
   int32_t n, k, rows, kind, copies, next, runs, pad;
 } ifl_probe;
 
@@ -72,28 +73,40 @@ static void pack_row(uint8_t *tile, const float *x, ifl_act_kind kind, int k, in
     ifl_pack_a8_b64(tile, x, k, mt, m);
 }
 
-static void run_once(const ifl_probe *p, const probe_arena *a, int which, const uint8_t *w, int tid, int threads) {
+static double clock_of(clockid_t id) {
+  struct timespec t;
+  clock_gettime(id, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+static double now(void) { return clock_of(CLOCK_MONOTONIC); }
+
+/* A run of so many multiply-adds takes so long that reading the processor time, which is a system call, costs nothing. */
+#define PROBE_LONG 2e7
+
+/* Returns the processor time that this member worked, without what it waited; 0 for a short run. */
+static double run_once(const ifl_probe *p, const probe_arena *a, int which, const uint8_t *w, int tid, int threads) {
   const ifl_act_kind kind = (ifl_act_kind)p->kind;
   const int rows = p->rows, tm = p->tile[which], alone = rows <= PROBE_ALONE, tiles = (rows + tm - 1) / tm;
+  const int timed = (double)rows * p->n * p->k >= PROBE_LONG;
+  double busy = timed ? -clock_of(CLOCK_THREAD_CPUTIME_ID) : 0;
   uint8_t *act = alone ? a->own : a->act;
   for (int i = alone ? 0 : tid; i < tiles; i += alone ? 1 : threads) {
     uint8_t *tile = act + i * ifl_tile_bytes(kind, p->k, tm);
     const int mt = rows - i * tm < tm ? rows - i * tm : tm;
     for (int m = 0; m < mt; m++) pack_row(tile, a->x + (int64_t)(i * tm + m) * p->k, kind, p->k, mt, m);
   }
-  if (!alone) ifl_barrier(p->team);
+  if (!alone) {
+    if (timed) busy += clock_of(CLOCK_THREAD_CPUTIME_ID);
+    ifl_barrier(p->team);
+    if (timed) busy -= clock_of(CLOCK_THREAD_CPUTIME_ID);
+  }
   const int groups = (p->n + PROBE_GROUP - 1) / PROBE_GROUP, per = PROBE_CALL / (rows * PROBE_GROUP) > 1 ? PROBE_CALL / (rows * PROBE_GROUP) : 1;
   const int g1 = (int)((int64_t)groups * (tid + 1) / threads);
   for (int g = (int)((int64_t)groups * tid / threads); g < g1; g += per) {
     const int panels = g1 - g < per ? g1 - g : per;
     p->mm[which](w + g * p->panel_bytes, p->k, panels, act, rows, a->y, panels * 16, a->mm);
   }
-}
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+  return timed ? busy + clock_of(CLOCK_THREAD_CPUTIME_ID) : 0;
 }
 
 /* How often this thread lost its processor, and how often it slept; 0 where the system does not tell. */
@@ -105,9 +118,6 @@ static switches count_switches(void) {
 #endif
   return (switches){0, 0};
 }
-
-/* A run so short that a member which slept in it, and did not spin, waited for somebody without a processor. */
-#define PROBE_SHORT (2e-9 * IFL_SPIN_NS)
 
 static void member(void *arg, int tid, int threads) {
   const ifl_probe *p = arg;
@@ -122,12 +132,11 @@ static void member(void *arg, int tid, int threads) {
     const switches before = count_switches();
     ifl_barrier(p->team);
     const double start = now();
-    run_once(p, &a, p->order[r], p->weights + (p->next + r) % p->copies * p->copy_bytes, tid, threads);
+    p->busy[(int64_t)tid * p->runs + r] = run_once(p, &a, p->order[r], p->weights + (p->next + r) % p->copies * p->copy_bytes, tid, threads);
     ifl_barrier(p->team);
-    const double took = now() - start;
-    if (tid == 0) p->seconds[r] = took;
+    if (tid == 0) p->seconds[r] = now() - start;
     const switches after = count_switches();
-    if (after.lost != before.lost || (after.slept != before.slept && took < PROBE_SHORT)) __atomic_store_n(&p->disturbed[r], 1, __ATOMIC_RELAXED);
+    if (after.lost != before.lost || after.slept != before.slept) __atomic_store_n(&p->disturbed[r], 1, __ATOMIC_RELAXED);
   }
 }
 

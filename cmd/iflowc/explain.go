@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/templates"
+)
+
+type explainCmd struct{ modelFlags }
+
+// Run prints, for each matmul of the step, the candidates, what was measured
+// of them, which is used from how many rows on, and why.
+func (c *explainCmd) Run() error {
+	m, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer m.set.Close()
+	mod, cat, err := c.module(m, passes.Options{Limit: -1})
+	if err != nil {
+		return err
+	}
+	cpu, err := codegen.CPU(mod, cat, m.context)
+	if err != nil {
+		return usageError{err}
+	}
+	p, origin, err := c.measurements()
+	if err != nil {
+		return err
+	}
+	if p != nil && p.Machine != nil {
+		if isa, err := isaHere(p.Machine.ISA); err == nil {
+			if hash, err := hashKernels(cat, isa); err == nil && hash != p.Machine.Kernels {
+				origin += "; the kernels have changed since, iflowc profile measures again"
+			}
+		}
+	}
+	return explain(os.Stdout, cpu.Manifest.Sites, cat, p, origin)
+}
+
+// explain writes the explanation of dispatch sites. Sites of one shape are told
+// of once. p is nil when nothing was measured.
+func explain(w io.Writer, sites []manifest.Site, cat *templates.Catalog, p *dispatch.Profile, origin string) error {
+	if p == nil {
+		fmt.Fprintln(w, "no profile of this machine: every choice is a roofline estimate; iflowc profile measures")
+	} else {
+		fmt.Fprintln(w, origin)
+		if m := p.Machine; m != nil && len(m.ReadGBs) == 2 {
+			fmt.Fprintf(w, "read bandwidth %.1f GB/s before, %.1f GB/s after\n", m.ReadGBs[0], m.ReadGBs[1])
+		}
+	}
+	for len(sites) > 0 {
+		first := sites[0]
+		same := func(s manifest.Site) bool { return s.N == first.N && s.K == first.K && s.DType == first.DType }
+		var names []string
+		for _, s := range sites {
+			if same(s) {
+				names = append(names, s.Name)
+			}
+		}
+		sites = slices.DeleteFunc(slices.Clone(sites), same)
+		if err := explainSite(w, strings.Join(names, ", "), first, cat, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explainSite tells of one shape.
+func explainSite(w io.Writer, names string, s manifest.Site, cat *templates.Catalog, p *dispatch.Profile) error {
+	table, err := dispatch.Table([]manifest.Site{s}, p)
+	if err != nil {
+		return usageError{err}
+	}
+	fmt.Fprintf(w, "\n%s [%d, %d] %s\n", names, s.N, s.K, s.DType)
+	fmt.Fprintf(w, "  chosen      %s\n", dispatch.Describe(s, table))
+	shape := measuredShape(p, s)
+	switch {
+	case shape == nil:
+		fmt.Fprintln(w, "  why         a roofline estimate, because this shape was not measured: one row costs the bytes of the weights, from two")
+		fmt.Fprintln(w, "              rows on flat_gemm reads them once for all, and unpacking them first pays when many rows share it")
+	case shape.Measured == nil:
+		fmt.Fprintln(w, "  why         rules of the profile, which tells no times")
+	default:
+		m := shape.Measured
+		fmt.Fprintf(w, "  why         measured: flat_gemm beats gemv %s, gemm beats flat_gemm %s; these rules cost at most %.1f %%\n",
+			from(m.M1), from(m.M2), 100*m.Regret)
+		printTimes(w, m)
+	}
+	explainKernels(w, s, cat)
+	return nil
+}
+
+// printTimes prints the times of a measurement.
+func printTimes(w io.Writer, m *dispatch.Measurement) {
+	printColumns(w, "  ", timeTable(m))
+	fmt.Fprintln(w, "  (median ± half the 95 % interval; * fastest; – no longer measured)")
+}
+
+// explainKernels tells what each candidate does and whether the order of
+// summation keeps any of them from being mixed.
+func explainKernels(w io.Writer, s manifest.Site, cat *templates.Catalog) {
+	dt, _ := tensor.ParseDType(s.DType)
+	var classes []string
+	for _, k := range cat.Candidates("matmul", dt) {
+		fmt.Fprintf(w, "  %-10s  %s\n", k.Impl, k.Doc)
+		if !slices.Contains(classes, k.Sum) {
+			classes = append(classes, k.Sum)
+		}
+	}
+	if len(classes) == 1 {
+		fmt.Fprintf(w, "  sums        %s, in every implementation: --order any would change nothing\n", classes[0])
+		return
+	}
+	fmt.Fprintf(w, "  sums        differ (%s): --order any would mix them, and tokens would depend on the batch\n", strings.Join(classes, "; "))
+}
+
+// measuredShape is the profile's entry of a site that decides its rules.
+func measuredShape(p *dispatch.Profile, s manifest.Site) *dispatch.Shape {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Shapes {
+		if e := &p.Shapes[i]; e.N == s.N && e.K == s.K && e.DType == s.DType && len(e.Rules) > 0 {
+			return e
+		}
+	}
+	return nil
+}
+
+func from(rows int) string {
+	switch rows {
+	case 0:
+		return "nowhere"
+	case 1:
+		return "always"
+	}
+	return fmt.Sprintf("from %d rows on", rows)
+}

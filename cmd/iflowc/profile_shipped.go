@@ -1,0 +1,64 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/profile"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// measurements is the profile that decides which implementations are chosen,
+// with a word on where it is from: the one that was named, else one that is
+// part of the program and was measured on such a machine, else none.
+func (f *modelFlags) measurements() (p *dispatch.Profile, origin string, err error) {
+	if f.Profile != "" {
+		p, err = dispatch.Read(f.Profile)
+		if err != nil {
+			return nil, "", usageError{err}
+		}
+		return p, "profile " + f.Profile, nil
+	}
+	here, ok := machineHere()
+	if !ok {
+		return nil, "", nil
+	}
+	name, p, err := shipped(templates.Profiles(), here)
+	if p == nil {
+		return nil, "", err
+	}
+	return p, "shipped profile " + name + ", measured on " + p.Device, nil
+}
+
+// machineHere is the fingerprint of this machine as a compiled model will use
+// it; not ok when compiling for another architecture.
+func machineHere() (dispatch.Machine, bool) {
+	if arch := os.Getenv("GOARCH"); arch != "" && arch != runtime.GOARCH {
+		return dispatch.Machine{}, false
+	}
+	isa, err := isaHere("")
+	if err != nil {
+		return dispatch.Machine{}, false
+	}
+	m := profile.ThisMachine()
+	m.Threads, m.ISA = load.DefaultThreads(), isa.Name
+	return m, true
+}
+
+// shipped finds the profile that was measured on such a machine.
+func shipped(files map[string][]byte, here dispatch.Machine) (string, *dispatch.Profile, error) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		p, err := dispatch.Parse(name, files[name])
+		if err != nil {
+			return "", nil, err
+		}
+		if p.Machine != nil && profile.Matches(*p.Machine, here) {
+			return name, p, nil
+		}
+	}
+	return "", nil, nil
+}

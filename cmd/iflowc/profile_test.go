@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// TestProfile measures the demo model's shapes for real, briefly, and uses what
+// it wrote.
+func TestProfile(t *testing.T) {
+	t.Parallel()
+	needCompiler(t)
+	dir := t.TempDir()
+	file, plot := filepath.Join(dir, "demo.profile"), filepath.Join(dir, "demo.svg")
+	args := []string{"profile", demoSpec, "--quant", "q8_b32t2", "--threads", "1", "--rows", "1-2,16", "--budget", "300ms", "-o", file}
+	out := iflowc(t, append(args, "--plot", plot)...).succeed(t)
+	for _, want := range []string{"read bandwidth", "q8_b32t2", "flat_gemm", "M1", "regret", "written to"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	p, err := dispatch.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Machine == nil || p.Machine.Threads != 1 || len(p.Machine.Kernels) != 64 || p.Machine.ReadGBs[0] <= 0 {
+		t.Errorf("machine %+v", p.Machine)
+	}
+	for _, s := range p.Shapes {
+		if m := s.Measured; m == nil || len(m.Rows) != 3 || m.Impls[1].Us[0] <= 0 || m.Impls[1].Low[0] > m.Impls[1].Us[0] || len(s.Rules) == 0 {
+			t.Errorf("[%d, %d]: %+v", s.N, s.K, m)
+		}
+	}
+	if svg, err := os.ReadFile(plot); err != nil || !bytes.HasPrefix(svg, []byte("<svg")) {
+		t.Errorf("plot: %v", err)
+	}
+	explained := iflowc(t, "explain", demoSpec, "--quant", "q8_b32t2", "--profile", file).succeed(t)
+	if !strings.Contains(explained, "measured:") || strings.Contains(explained, "roofline") {
+		t.Errorf("explain with the profile:\n%s", explained)
+	}
+	// Another type joins the file.
+	var joined dispatch.Profile
+	args = append(args, "--types", "f16", "--json")
+	if err := json.Unmarshal([]byte(iflowc(t, args...).succeed(t)), &joined); err != nil || len(joined.Shapes) != len(p.Shapes) {
+		t.Errorf("%d shapes of f16, %v", len(joined.Shapes), err)
+	}
+	if both, err := dispatch.Read(file); err != nil || len(both.Shapes) != 2*len(p.Shapes) {
+		t.Errorf("after another type %d shapes, %v", len(both.Shapes), err)
+	}
+}
+
+func TestProfileErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, words string }{
+		{"--rows 0-3", "--rows;0-3"},
+		{"--rows 8-4", "8-4"},
+		{"--rows many", "many"},
+		{"--types q9", "q9"},
+		{"--threads 5000", "5000"},
+		{"--isa sse9", "sse9"},
+	} {
+		wantError(t, iflowc(t, append([]string{"profile", demoSpec}, strings.Fields(c.args)...)...), exitUsage, strings.Split(c.words, ";")...)
+	}
+}
+
+func TestShippedProfiles(t *testing.T) {
+	t.Parallel()
+	cat, err := templates.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range templates.Profiles() {
+		p, err := dispatch.Parse(name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Machine == nil || p.Device == "" {
+			t.Fatalf("%s: no device", name)
+		}
+		found, got, err := shipped(templates.Profiles(), *p.Machine)
+		if err != nil || found != name || got == nil {
+			t.Errorf("%s is not found on its own machine: %q, %v", name, found, err)
+		}
+		other := *p.Machine
+		other.Threads++
+		if _, got, err := shipped(templates.Profiles(), other); got != nil && got.Machine.Threads != other.Threads || err != nil {
+			t.Errorf("%s is used with another number of threads: %v", name, err)
+		}
+		for _, s := range p.Shapes {
+			dt, ok := tensor.ParseDType(s.DType)
+			if !ok {
+				t.Fatalf("%s: type %q", name, s.DType)
+			}
+			site := manifest.Site{Name: "shape", N: s.N, K: s.K, DType: s.DType}
+			for _, k := range cat.Candidates("matmul", dt) {
+				site.Impls, site.Rows = append(site.Impls, k.Impl), append(site.Rows, -1)
+			}
+			if _, err := dispatch.Table([]manifest.Site{site}, p); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestExplainText is the text of explain for a measured shape, one that was
+// not, and two sites of one shape.
+func TestExplainText(t *testing.T) {
+	t.Parallel()
+	cat, err := templates.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	impls := []string{"gemv", "flat_gemm", "gemm"}
+	sites := []manifest.Site{
+		{Name: "decode.wqkv", N: 960, K: 576, DType: "q4_b64", Impls: impls, Rows: []int{1, 2, 128}},
+		{Name: "decode.wo", N: 576, K: 576, DType: "f16", Impls: impls, Rows: []int{1, 2, -1}},
+		{Name: "verify.wqkv", N: 960, K: 576, DType: "q4_b64", Impls: impls, Rows: []int{1, 2, 128}},
+	}
+	p := &dispatch.Profile{Format: dispatch.Format, Machine: &dispatch.Machine{ReadGBs: []float64{34.5, 33.9}}, Shapes: []dispatch.Shape{{
+		N: 960, K: 576, DType: "q4_b64", Rules: []dispatch.Rule{{Rows: 1, Impl: "gemv"}, {Rows: 3, Impl: "flat_gemm"}, {Rows: 64, Impl: "gemm"}},
+		Measured: &dispatch.Measurement{Rows: []int{1, 2, 3, 64}, M1: 3, M2: 64, Regret: 0.0123, Winner: []int{0, 0, 1, 2}, Impls: []dispatch.Time{
+			{Impl: "gemv", Us: []float64{7.3, 8, 9, 0}, Low: []float64{7.2, 7.9, 8.8, 0}, High: []float64{7.4, 8.2, 9.1, 0}, Samples: []int{9, 9, 9, 0}},
+			{Impl: "flat_gemm", Us: []float64{7.4, 8.1, 8, 145}, Low: []float64{7.2, 8, 7.9, 144}, High: []float64{7.5, 8.2, 8.1, 146}, Samples: []int{9, 9, 9, 5}},
+			{Impl: "gemm", Us: []float64{12.1, 13, 14, 138}, Low: []float64{12, 13, 14, 136}, High: []float64{12.4, 13, 14, 140}, Samples: []int{9, 9, 9, 5}},
+		}},
+	}}}
+	var got bytes.Buffer
+	if err := explain(&got, sites, cat, p, "profile here.json"); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "explain.txt", got.String())
+	var without bytes.Buffer
+	if err := explain(&without, sites[1:2], cat, nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(without.String(), "roofline") || strings.Contains(without.String(), "µs") {
+		t.Errorf("without a profile:\n%s", without.String())
+	}
+}
+
+// golden compares text with a file of testdata, or writes it when
+// UPDATE_GOLDEN is set.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("differs from %s (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestParseRows(t *testing.T) {
+	t.Parallel()
+	got, err := parseRows("8, 1-3,2")
+	if diff := cmp.Diff([]int{1, 2, 3, 8}, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if got, err := parseRows(""); got != nil || err != nil {
+		t.Error(got, err)
+	}
+}
