@@ -39,6 +39,12 @@ var isas = []ISA{
 			"AVX512VBMI", "AVX512VBMI2", "AVX512GFNI"},
 		widths: upToSixteen, rows: upToSixteen,
 	},
+	{
+		Name: "avx2", Arch: "amd64",
+		Flags:  append([]string{"-march=x86-64-v3", "-mtune=znver3"}, common...),
+		Needs:  []string{"AVX", "AVX2", "FMA", "F16C", "BMI1", "BMI2"},
+		widths: []int{1, 2}, rows: []int{1, 2, 4},
+	},
 	{Name: "portable", Flags: common, widths: []int{1, 2}, rows: []int{1, 4}},
 }
 

@@ -7,9 +7,7 @@
 #if defined(IFL_AVX512)
 #define IFL_LANES 16
 #define IFL_SPLAT_(x) {x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}
-#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
-#include <immintrin.h>
-#define IFL_AVX2 1
+#elif defined(IFL_AVX2)
 #define IFL_LANES 8
 #define IFL_SPLAT_(x) {x, x, x, x, x, x, x, x}
 #else

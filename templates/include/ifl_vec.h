@@ -3,14 +3,16 @@
  * GNU vector extensions carry the arithmetic (gcc ≥ 12, clang ≥ 14), so the same text compiles for AVX-512, for any
  * other x86-64 and for other processors; intrinsics stand only where they pay. Compile with -ffp-contract=off: a
  * multiply-add is fused exactly where ifl_fma says so, and then on every lane, so that a result does not depend on
- * how a loop was split. With AVX-512 ifl_fma rounds once; the portable variant rounds twice. */
+ * how a loop was split. With AVX-512 and AVX2 ifl_fma rounds once; the portable variant rounds twice. */
 #pragma once
 #include <stdint.h>
 #include <string.h>
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #define IFL_AVX512 1
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#define IFL_AVX2 1
 #endif
-#if defined(IFL_AVX512)
+#if defined(IFL_AVX512) || defined(IFL_AVX2)
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h> /* all that the portable variant uses; the whole set takes the compiler much longer to read */
@@ -53,10 +55,22 @@ IFL_INLINE void ifl_store_n(float *p, ifl_v16 v, int n) {
 #endif
 }
 
-/* a·b + c on every lane: rounded once with AVX-512, twice elsewhere. */
+#ifdef IFL_AVX2
+/* Lanes 0…7 and 8…15, and both together again. */
+IFL_INLINE __m256 ifl_low_(ifl_v16 v) { return (__m256)__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7); }
+IFL_INLINE __m256 ifl_high_(ifl_v16 v) { return (__m256)__builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15); }
+IFL_INLINE ifl_v16 ifl_both_(__m256 low, __m256 high) {
+  typedef float v8 __attribute__((vector_size(32)));
+  return __builtin_shufflevector((v8)low, (v8)high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+#endif
+
+/* a·b + c on every lane: rounded once with AVX-512 and AVX2, twice elsewhere. */
 IFL_INLINE ifl_v16 ifl_fma(ifl_v16 a, ifl_v16 b, ifl_v16 c) {
 #ifdef IFL_AVX512
   return (ifl_v16)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(IFL_AVX2)
+  return ifl_both_(_mm256_fmadd_ps(ifl_low_(a), ifl_low_(b), ifl_low_(c)), _mm256_fmadd_ps(ifl_high_(a), ifl_high_(b), ifl_high_(c)));
 #else
   return a * b + c;
 #endif
@@ -64,7 +78,7 @@ IFL_INLINE ifl_v16 ifl_fma(ifl_v16 a, ifl_v16 b, ifl_v16 c) {
 
 /* The same for one number, so that a scalar tail agrees with the vectors before it. */
 IFL_INLINE float ifl_fma1(float a, float b, float c) {
-#ifdef IFL_AVX512
+#if defined(IFL_AVX512) || defined(IFL_AVX2)
   return __builtin_fmaf(a, b, c);
 #else
   return a * b + c;
@@ -92,6 +106,8 @@ IFL_INLINE ifl_v16 ifl_abs(ifl_v16 x) { return (ifl_v16)((ifl_v16i)x & 0x7ffffff
 IFL_INLINE ifl_v16 ifl_max(ifl_v16 a, ifl_v16 b) {
 #ifdef IFL_AVX512
   return (ifl_v16)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(IFL_AVX2)
+  return ifl_both_(_mm256_max_ps(ifl_low_(a), ifl_low_(b)), _mm256_max_ps(ifl_high_(a), ifl_high_(b)));
 #else
   return ifl_select(a > b, a, b);
 #endif
@@ -100,6 +116,8 @@ IFL_INLINE ifl_v16 ifl_max(ifl_v16 a, ifl_v16 b) {
 IFL_INLINE ifl_v16 ifl_min(ifl_v16 a, ifl_v16 b) {
 #ifdef IFL_AVX512
   return (ifl_v16)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(IFL_AVX2)
+  return ifl_both_(_mm256_min_ps(ifl_low_(a), ifl_low_(b)), _mm256_min_ps(ifl_high_(a), ifl_high_(b)));
 #else
   return ifl_select(a < b, a, b);
 #endif
@@ -108,6 +126,8 @@ IFL_INLINE ifl_v16 ifl_min(ifl_v16 a, ifl_v16 b) {
 IFL_INLINE ifl_v16 ifl_sqrt(ifl_v16 x) {
 #ifdef IFL_AVX512
   return (ifl_v16)_mm512_sqrt_ps((__m512)x);
+#elif defined(IFL_AVX2)
+  return ifl_both_(_mm256_sqrt_ps(ifl_low_(x)), _mm256_sqrt_ps(ifl_high_(x)));
 #else
   for (int i = 0; i < 16; i++) x[i] = __builtin_sqrtf(x[i]);
   return x;
@@ -123,6 +143,8 @@ IFL_INLINE ifl_v16 ifl_nearest(ifl_v16 x) {
 IFL_INLINE ifl_v16 ifl_floor(ifl_v16 x) {
 #ifdef IFL_AVX512
   return (ifl_v16)_mm512_roundscale_ps((__m512)x, 0x09);
+#elif defined(IFL_AVX2)
+  return ifl_both_(_mm256_round_ps(ifl_low_(x), 0x09), _mm256_round_ps(ifl_high_(x), 0x09));
 #else
   ifl_v16i whole = ~(ifl_abs(x) < 8388608.0f); /* 2²³ and more, and what is no number: nothing to round */
   ifl_v16 t = __builtin_convertvector(__builtin_convertvector(ifl_select(whole, ifl_set1(0), x), ifl_v16i), ifl_v16);
@@ -161,6 +183,8 @@ IFL_INLINE void ifl_store_h(uint16_t *p, ifl_v16h v) { memcpy(p, &v, 32); }
 IFL_INLINE ifl_v16 ifl_from_f16(ifl_v16h h) {
 #ifdef IFL_AVX512
   return (ifl_v16)_mm512_cvtph_ps((__m256i)h);
+#elif defined(IFL_AVX2)
+  return ifl_both_(_mm256_cvtph_ps(_mm256_castsi256_si128((__m256i)h)), _mm256_cvtph_ps(_mm256_extracti128_si256((__m256i)h, 1)));
 #else
   ifl_v16u u = __builtin_convertvector(h, ifl_v16u);
   /* Put the exponent and the fraction in place, then correct the exponent's bias by 2¹¹²: exact, also for subnormals. */
@@ -171,7 +195,7 @@ IFL_INLINE ifl_v16 ifl_from_f16(ifl_v16h h) {
 }
 
 IFL_INLINE float ifl_from_f16_1(uint16_t h) {
-#ifdef IFL_AVX512
+#if defined(IFL_AVX512) || defined(IFL_AVX2)
   return _cvtsh_ss(h);
 #else
   union { uint32_t u; float f; } v = {.u = (uint32_t)(h & 0x7fff) << 13};
@@ -184,6 +208,9 @@ IFL_INLINE float ifl_from_f16_1(uint16_t h) {
 IFL_INLINE ifl_v16h ifl_to_f16(ifl_v16 x) {
 #ifdef IFL_AVX512
   return (ifl_v16h)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif defined(IFL_AVX2)
+  return (ifl_v16h)_mm256_set_m128i(_mm256_cvtps_ph(ifl_high_(x), _MM_FROUND_TO_NEAREST_INT),
+                                    _mm256_cvtps_ph(ifl_low_(x), _MM_FROUND_TO_NEAREST_INT));
 #else
   ifl_v16u sign = (ifl_v16u)x & 0x80000000u, a = (ifl_v16u)x & 0x7fffffffu;
   ifl_v16u normal = (a - (112u << 23) + 0xfff + ((a >> 13) & 1)) >> 13; /* re-biased; a carry may reach infinity */
