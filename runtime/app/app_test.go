@@ -123,8 +123,20 @@ func writeWeights(t *testing.T, path string, m *manifest.Manifest) byte {
 	return data[0]
 }
 
-// fakeTokenizer has one token a letter.
-func fakeTokenizer(t *testing.T) *tokenizer.Tokenizer {
+// withMask makes "." the mask token of the binary's tokenizer.
+func (b *fakeBinary) withMask(t *testing.T) {
+	t.Helper()
+	b.tok = newTokenizer(t, tokenizer.Files{"tokenizer_config.json": []byte(`{"mask_token":"."}`)})
+	var err error
+	if b.Tokenizer, err = b.tok.Marshal(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fakeTokenizer(t *testing.T) *tokenizer.Tokenizer { return newTokenizer(t, tokenizer.Files{}) }
+
+// newTokenizer has one token a letter, and what else the files say.
+func newTokenizer(t *testing.T, files tokenizer.Files) *tokenizer.Tokenizer {
 	t.Helper()
 	vocab := map[string]int{"<unk>": 0, "<s>": 1, "</s>": 2, "Ġ": 3, ".": 4}
 	letters := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -141,7 +153,8 @@ func fakeTokenizer(t *testing.T) *tokenizer.Tokenizer {
 	text := `{"version":"1.0","added_tokens":[{"id":1,"content":"<s>","special":true,"normalized":false},{"id":2,"content":"</s>","special":true,"normalized":false}],
 "normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},"post_processor":null,
 "decoder":{"type":"ByteLevel"},"model":{"type":"BPE","unk_token":"<unk>","vocab":` + string(v) + `,"merges":[]}}`
-	tok, err := tokenizer.Load(tokenizer.Files{"tokenizer.json": []byte(text)})
+	files["tokenizer.json"] = []byte(text)
+	tok, err := tokenizer.Load(files)
 	if err != nil {
 		t.Fatal(err)
 	}

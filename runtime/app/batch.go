@@ -18,9 +18,6 @@ func batchOptions(graph string, texts [][]int32) engine.Options {
 	for _, ids := range texts {
 		opt.Context = max(opt.Context, len(ids))
 	}
-	if graph == encodeGraph {
-		opt.MaxWanted = opt.Context
-	}
 	return opt
 }
 

@@ -71,7 +71,7 @@ func (c *classifyCmd) queries(m *model) (queries []engine.Query, texts [][]int32
 			return nil, nil, err
 		}
 		for _, ids := range texts {
-			queries = append(queries, engine.Query{Tokens: ids, First: true})
+			queries = append(queries, engine.Query{Tokens: ids, Rows: []int{0}})
 		}
 		return queries, texts, nil
 	}
@@ -90,7 +90,7 @@ func (c *classifyCmd) queries(m *model) (queries []engine.Query, texts [][]int32
 		if m.tokenTypes() < 2 {
 			types = nil
 		}
-		queries = append(queries, engine.Query{Tokens: ids, Types: types, First: true})
+		queries = append(queries, engine.Query{Tokens: ids, Types: types, Rows: []int{0}})
 		texts = append(texts, ids)
 	}
 	return queries, texts, nil

@@ -50,7 +50,12 @@ func (c *embedCmd) Run(ctx context.Context, m *model) error {
 	at := eng.Output(output)
 	wanted := eng.Graph().Outputs[at].Rows == "wanted"
 	for i := range queries {
-		c.want(&queries[i], wanted)
+		switch {
+		case c.Pooling == "pooler":
+			queries[i].Rows = []int{0}
+		case wanted && c.Pooling != "last":
+			queries[i].Last = -1
+		}
 	}
 	pools := make([]pool, len(texts))
 	err = m.batch(ctx, queries, func(i int, r engine.Result) error {
@@ -75,19 +80,6 @@ func (c *embedCmd) Run(ctx context.Context, m *model) error {
 	}
 	fmt.Fprint(out.w, "]}\n")
 	return out.w.Flush()
-}
-
-// want asks for the rows that the pooling reads, where rows are asked for.
-func (c *embedCmd) want(q *engine.Query, wanted bool) {
-	if !wanted {
-		return
-	}
-	switch c.Pooling {
-	case "pooler":
-		q.First = true
-	case "mean", "cls":
-		q.Last = -1
-	}
 }
 
 // A pool gathers the rows of one text.

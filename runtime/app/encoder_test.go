@@ -184,3 +184,45 @@ func TestWrongNetwork(t *testing.T) {
 		}
 	}
 }
+
+// TestFill gives the fake encoder a tokenizer whose "." is its mask.
+func TestFill(t *testing.T) {
+	t.Parallel()
+	b := newEncoder(t)
+	b.withMask(t)
+	var out struct {
+		Masks []struct {
+			Position   int
+			Candidates []struct {
+				ID          int32
+				Token, Text string
+				Probability float64
+			}
+		}
+	}
+	b.must(t, &out, "fill", "Hi.you[MASK]", "--json", "--top-k", "4")
+	ids := append([]int32{1}, b.tok.Encode("Hi.you.", true)...)
+	if len(out.Masks) != 2 || out.Masks[0].Position != 3 || out.Masks[1].Position != 7 {
+		t.Fatalf("%+v after %v", out, ids)
+	}
+	for _, m := range out.Masks {
+		row := loadtest.Masked(ids, nil, m.Position, b.salt)
+		sum := 0.0
+		for _, l := range row {
+			sum += math.Exp(float64(l))
+		}
+		last := math.Inf(1)
+		for _, c := range m.Candidates {
+			if want := math.Exp(float64(row[c.ID])) / sum; math.Abs(c.Probability-want) > 1e-6 || c.Probability > last || c.Token != b.tok.Token(c.ID) {
+				t.Errorf("%+v, expected probability %v", c, want)
+			}
+			last = c.Probability
+		}
+		if len(m.Candidates) != 4 || row[m.Candidates[0].ID] != slices.Max(row) {
+			t.Errorf("candidates %+v", m.Candidates)
+		}
+	}
+	if code, _, stderr := b.run(t.Context(), "fill", "Hi"); code != 2 || !strings.Contains(stderr, "no mask") {
+		t.Errorf("no mask: exit %d, %s", code, stderr)
+	}
+}

@@ -58,16 +58,15 @@ func (c *fillCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	last := len(ids) - masks[0]
-	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: len(ids), MaxWanted: last})
+	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: len(ids), MaxWanted: len(masks)})
 	if err != nil {
 		return err
 	}
 	at := eng.Output("logits")
 	var out []guess
-	err = m.each(ctx, engine.Query{Tokens: ids, Last: last}, func(r engine.Result) error {
-		for _, mask := range masks {
-			row := r.Row(at, mask-masks[0])
+	err = m.each(ctx, engine.Query{Tokens: ids, Rows: masks}, func(r engine.Result) error {
+		for i, mask := range masks {
+			row := r.Row(at, i)
 			list, err := likeliest(t, row[:min(m.manifest.Vocab, len(row))], c.TopK)
 			if err != nil {
 				return err

@@ -10,11 +10,12 @@ import (
 type tokenizeCmd struct {
 	Text      *string `arg:"" optional:"" help:"The text."`
 	File      string  `short:"f" placeholder:"FILE" type:"path" help:"A file with the text, byte for byte."`
+	Pair      *string `placeholder:"TEXT" help:"A second text: tokenize both as the model wants pairs, and print the tokens' types too."`
 	NoSpecial bool    `help:"Leave out the special tokens that the model puts around a text."`
 	JSON      bool    `name:"json" help:"Accepted for uniformity: the output is always JSON."`
 }
 
-// Run prints {"ids":[…],"tokens":["…"]}.
+// Run prints {"ids":[…],"tokens":["…"]}, of pairs "token_type_ids" too.
 func (c *tokenizeCmd) Run(m *model) error {
 	if (c.Text == nil) == (c.File == "") {
 		return wrong(errors.New("expected a text or -f FILE"))
@@ -34,7 +35,13 @@ func (c *tokenizeCmd) Run(m *model) error {
 	out := struct {
 		IDs    []int32  `json:"ids"`
 		Tokens []string `json:"tokens"`
-	}{append([]int32{}, t.Encode(text, !c.NoSpecial)...), []string{}}
+		Types  []int32  `json:"token_type_ids,omitempty"`
+	}{IDs: []int32{}, Tokens: []string{}}
+	if c.Pair != nil {
+		out.IDs, out.Types = t.EncodePair(text, *c.Pair)
+	} else {
+		out.IDs = append(out.IDs, t.Encode(text, !c.NoSpecial)...)
+	}
 	for _, id := range out.IDs {
 		out.Tokens = append(out.Tokens, t.Token(id))
 	}

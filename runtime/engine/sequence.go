@@ -14,7 +14,7 @@ type ID int
 type Query struct {
 	Tokens []int32 // the prompt: at least one
 	Last   int     // of how many of its last tokens rows are wanted; 0: one; -1: all
-	First  bool    // in graph "encode": the row of its first token is wanted instead
+	Rows   []int   // in graph "encode": the tokens whose rows are wanted, in place of Last
 	Types  []int32 // in graph "encode": a token's type; nil: 0
 
 	Source []int32 // of an encoder-decoder: what the encoder reads, at least one token
@@ -116,8 +116,8 @@ func (e *Engine) admit(s *sequence) ID {
 
 // wantedRows lists the tokens of a whole sequence whose rows are wanted.
 func wantedRows(q *Query, from int) []int {
-	if q.First {
-		return []int{0}
+	if q.Rows != nil {
+		return slices.Clone(q.Rows)
 	}
 	rows := make([]int, len(q.Tokens)-from)
 	for i := range rows {
@@ -133,6 +133,11 @@ func (e *Engine) check(q *Query) error {
 	}
 	if q.Types != nil && (!e.whole || len(q.Types) != len(q.Tokens)) {
 		return fmt.Errorf("%d token types for %d tokens; expected one a token, of an encoder", len(q.Types), len(q.Tokens))
+	}
+	for _, at := range q.Rows {
+		if !e.whole || at < 0 || at >= len(q.Tokens) {
+			return fmt.Errorf("bug: row %d of a prompt of %d tokens", at, len(q.Tokens))
+		}
 	}
 	if e.source < 0 {
 		if q.Source != nil {

@@ -34,7 +34,7 @@ func TestEncoder(t *testing.T) {
 	types := make([]int32, 70)
 	types[69] = 1
 	var first engine.ID
-	for i, q := range []engine.Query{{Tokens: prompt(r, 70), Last: -1, Types: types}, {Tokens: prompt(r, 40), First: true}, {Tokens: prompt(r, 30), Last: 2}} {
+	for i, q := range []engine.Query{{Tokens: prompt(r, 70), Last: -1, Types: types}, {Tokens: prompt(r, 40), Rows: []int{0}}, {Tokens: prompt(r, 30), Last: 2}} {
 		id, err := e.AddQuery(q)
 		if err != nil {
 			t.Fatal(err)
@@ -94,6 +94,7 @@ func TestEncoderErrors(t *testing.T) {
 	for want, q := range map[string]engine.Query{
 		"at most 50":   {Tokens: make([]int32, 51)},
 		"at most 10":   {Tokens: make([]int32, 20), Last: 11},
+		"bug: row 20":  {Tokens: make([]int32, 20), Rows: []int{20}},
 		"token types":  {Tokens: make([]int32, 20), Types: make([]int32, 19)},
 		"no encoder-d": {Tokens: make([]int32, 20), Source: make([]int32, 19)},
 	} {
