@@ -13,6 +13,9 @@ func FuzzSpec(f *testing.F) {
 	f.Add("# lines\n{\"network_structure\": {\"type\": \"transformer.llama\", \"rope_theta\": 1e4}}")
 	f.Add(strings.Replace(small, "type: llama", "rope_theta: $rope_theta | 3", 1) + "family: gemma2\n")
 	f.Add(small + "  rope_scaling: {rope_type: yarn, factor: 8, original_max_position_embeddings: 64}\n  rope_pattern: [none, rope]\n  sliding_window: 3\n")
+	f.Add(graphSpec)
+	f.Add(small + "  expert_count: 4\n  moe_top_k: 2\n  moe_groups: 2\n  moe_top_groups: 1\n  latent_attention: true\n  v_head_dim: 3\n")
+	f.Add(strings.Replace(small, "type: llama", "type: encoder_decoder", 1) + "family: t5\n")
 	f.Add("a: &a [*a]\n<<: *a\n")
 	f.Add("family: falcon\nhyper: &x {alibi: true, hidden_size: 64, num_attention_heads: 4, num_hidden_layers: 2}\n")
 	f.Fuzz(func(t *testing.T, src string) {

@@ -6,23 +6,38 @@ import (
 	"strings"
 )
 
-// required lists the standard names that every model of this structure has.
-func (m *Model) required() []string {
-	var out []string
+// checkRequired checks, layer by layer, that the tensors are there which every
+// model of this structure has.
+func (m *Model) checkRequired(unused []string) error {
 	for _, s := range m.stacks() {
 		for i := range s.hyper.Layers {
-			out = append(out, m.requiredAttention(&s, i)...)
-			out = append(out, m.requiredFFN(&s, i)...)
-			out = append(out, m.requiredNorms(&s, i)...)
+			names := append(m.requiredAttention(&s, i), m.requiredFFN(&s, i)...)
+			if err := m.demand(append(names, m.requiredNorms(&s, i)...), unused); err != nil {
+				return err
+			}
 		}
+		var out []string
 		if m.Net.NormParameters && !m.has(s.in("feed_forward.post_norm.weight")) {
 			out = append(out, s.std+".output_norm.weight")
 		}
 		if m.Net.PositionEmbedding == "relative_bias" {
 			out = append(out, layerName(s.in("self_attn.relative_bias.weight"), 0))
 		}
+		if err := m.demand(out, unused); err != nil {
+			return err
+		}
 	}
-	return out
+	return nil
+}
+
+// demand gives an error for the first of the names that the files lack.
+func (m *Model) demand(names, unused []string) error {
+	for _, std := range names {
+		if _, ok := m.tensors[std]; !ok {
+			return m.missing(std, unused)
+		}
+	}
+	return nil
 }
 
 func (m *Model) requiredAttention(s *stack, i int) []string {

@@ -13,10 +13,8 @@ func (m *Model) checkTensors(unused []string) error {
 	if err := m.inferSizes(unused); err != nil {
 		return err
 	}
-	for _, std := range m.required() {
-		if _, ok := m.tensors[std]; !ok {
-			return m.missing(std, unused)
-		}
+	if err := m.checkRequired(unused); err != nil {
+		return err
 	}
 	if err := m.checkLayersAlike(unused); err != nil {
 		return err
