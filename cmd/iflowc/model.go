@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
@@ -200,6 +201,9 @@ func devices(text string) ([][]passes.Device, error) {
 // measured lets the passes read a profile file.
 type measured struct{ *dispatch.Profile }
 
+// Choose gives the rules of a shape as far as a note can hold them: each
+// implementation once, from where it first wins. A profile that a binary reads
+// at its start is followed exactly.
 func (p measured) Choose(n, k int, dt tensor.DType, impls []string) ([]passes.Case, bool) {
 	for _, s := range p.Shapes {
 		if s.N != n || s.K != k || s.DType != dt.String() {
@@ -207,6 +211,9 @@ func (p measured) Choose(n, k int, dt tensor.DType, impls []string) ([]passes.Ca
 		}
 		var cases []passes.Case
 		for _, r := range s.Rules {
+			if slices.ContainsFunc(cases, func(c passes.Case) bool { return c.Impl == r.Impl }) {
+				continue
+			}
 			cases = append(cases, passes.Case{Rows: r.Rows, Impl: r.Impl})
 		}
 		return cases, len(cases) > 0

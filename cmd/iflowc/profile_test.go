@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/templates"
@@ -165,6 +168,53 @@ func golden(t *testing.T, name, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("differs from %s (-want +got):\n%s", path, diff)
+	}
+}
+
+// TestProfileInterrupted: an interrupt ends the measurement with its exit code
+// and leaves no file, whole or partial.
+func TestProfileInterrupted(t *testing.T) {
+	t.Parallel()
+	needCompiler(t)
+	bin, err := compiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(bin, "profile", demoSpec, "--quant", "f16", "--threads", "1", "--budget", "60s", "-o", filepath.Join(dir, "demo.profile"))
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(stderr); lines.Scan() && lines.Text() != "measuring"; {
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit %d", code)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// TestRulesOfANote: a note names each implementation once.
+func TestRulesOfANote(t *testing.T) {
+	t.Parallel()
+	p := measured{&dispatch.Profile{Shapes: []dispatch.Shape{{N: 16, K: 32, DType: "f16", Rules: []dispatch.Rule{
+		{Rows: 1, Impl: "gemv"}, {Rows: 3, Impl: "flat_gemm"}, {Rows: 64, Impl: "gemm"}, {Rows: 96, Impl: "flat_gemm"}}}}}}
+	got, ok := p.Choose(16, 32, tensor.F16, nil)
+	want := []passes.Case{{Rows: 1, Impl: "gemv"}, {Rows: 3, Impl: "flat_gemm"}, {Rows: 64, Impl: "gemm"}}
+	if diff := cmp.Diff(want, got); diff != "" || !ok {
+		t.Error(diff, ok)
+	}
+	if _, ok := p.Choose(16, 33, tensor.F16, nil); ok {
+		t.Error("a shape that is not in the profile")
 	}
 }
 
