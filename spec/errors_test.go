@@ -133,3 +133,21 @@ func TestNotAvailable(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreadTensor checks that a tensor with a standard name that the network
+// has no use for is not left out silently.
+func TestUnreadTensor(t *testing.T) {
+	src := small + "  tensor_name_mapping: {\"model.layers.{i}.extra.weight\": \"dec.{i}.cross_attn.pre_norm.weight\"}\n"
+	s, err := Parse("spec.yaml", []byte(src), nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Resolve(s, parseHeaders(t, smallHeaders+"model.layers.{0..2}.extra.weight f32 64\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `tensor "model.layers.0.extra.weight" stands for dec.0.cross_attn.pre_norm.weight, which no module of this network reads`
+	if _, err := Lower(m); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("have error %v, want %s", err, want)
+	}
+}

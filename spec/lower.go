@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
@@ -41,6 +42,7 @@ func (m *Model) LowerText() ([]byte, error) {
 			l.decode()
 		}
 	}
+	l.checkAllUsed()
 	if l.err != nil {
 		return nil, l.err
 	}
@@ -170,6 +172,27 @@ func commonWindow(windows []int) int {
 	}
 	return windows[0]
 }
+
+// checkAllUsed refuses a tensor with a standard name that no module of this
+// network reads: leaving it out silently would give wrong numbers.
+func (l *lowerer) checkAllUsed() {
+	used := map[string]bool{}
+	for _, std := range l.standard {
+		used[std] = true
+	}
+	for _, std := range l.Tensors() {
+		form, _ := layerForm(std)
+		form = tensorIndex.ReplaceAllString(form, ".{j}.")
+		alike := strings.Replace(form, "_norm.{j}.", "_norm.", 1) // one tensor a head
+		if used[form] || used[alike] || std == "output.weight" && l.Net.TiedEmbeddings {
+			continue
+		}
+		l.fail("tensor %q stands for %s, which no module of this network reads; list it in ignore_tensors if it is no part of the model", l.tensors[std].File, std)
+		return
+	}
+}
+
+var tensorIndex = regexp.MustCompile(`\.[0-9]+\.`)
 
 // identifier makes a module name of a model's name.
 func identifier(s string) string {
