@@ -54,9 +54,7 @@ func explain(w io.Writer, sites []manifest.Site, cat *templates.Catalog, p *disp
 		fmt.Fprintln(w, "no profile of this machine: every choice is a roofline estimate; iflowc profile measures")
 	} else {
 		fmt.Fprintln(w, origin)
-		if m := p.Machine; m != nil && len(m.ReadGBs) == 2 {
-			fmt.Fprintf(w, "read bandwidth %.1f GB/s before, %.1f GB/s after\n", m.ReadGBs[0], m.ReadGBs[1])
-		}
+		fmt.Fprintln(w, bandwidthText(p.Machine))
 	}
 	for len(sites) > 0 {
 		first := sites[0]

@@ -117,11 +117,14 @@ func (c *profileCmd) joined(p *dispatch.Profile) (*dispatch.Profile, error) {
 	if old == nil {
 		return p, nil
 	}
-	if m := old.Machine; m == nil || !profile.Matches(*m, *p.Machine) || m.Kernels != p.Machine.Kernels || m.CC != p.Machine.CC || old.Order != p.Order {
+	m := old.Machine
+	if m == nil || !profile.Matches(*m, *p.Machine) || m.Kernels != p.Machine.Kernels || m.CC != p.Machine.CC || old.Order != p.Order {
 		notice("%s was measured on another machine or with other kernels: replaced", c.Out)
 		return p, nil
 	}
-	whole := *p
+	whole, machine := *p, *p.Machine
+	machine.ReadGBs = slices.Concat(m.ReadGBs, machine.ReadGBs)
+	whole.Machine = &machine
 	for _, s := range old.Shapes {
 		if !slices.ContainsFunc(p.Shapes, func(n dispatch.Shape) bool { return n.N == s.N && n.K == s.K && n.DType == s.DType }) {
 			whole.Shapes = append(whole.Shapes, s)
@@ -149,7 +152,7 @@ func (c *profileCmd) deliver(p *dispatch.Profile) error {
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(p)
 	}
-	fmt.Printf("%s\nread bandwidth %.1f GB/s before, %.1f GB/s after\n", p.Device, p.Machine.ReadGBs[0], p.Machine.ReadGBs[1])
+	fmt.Printf("%s\n%s\n", p.Device, bandwidthText(p.Machine))
 	for i := range p.Shapes {
 		printShape(os.Stdout, &p.Shapes[i])
 	}

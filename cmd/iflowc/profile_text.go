@@ -27,6 +27,14 @@ func printShape(w io.Writer, s *dispatch.Shape) {
 	fmt.Fprintf(w, "  M1 %s, M2 %s, regret %.1f %%\n", rowsText(m.M1), rowsText(m.M2), 100*m.Regret)
 }
 
+// bandwidthText tells of the read bandwidth before and after each run.
+func bandwidthText(m *dispatch.Machine) string {
+	if m == nil || len(m.ReadGBs) == 0 {
+		return "read bandwidth not measured"
+	}
+	return fmt.Sprintf("read bandwidth %.1f to %.1f GB/s, before and after measuring", slices.Min(m.ReadGBs), slices.Max(m.ReadGBs))
+}
+
 // timeTable holds the printed row counts and each implementation's times.
 func timeTable(m *dispatch.Measurement) [][]string {
 	columns := columnsOf(m)

@@ -15,8 +15,8 @@ type Machine struct {
 	CC      string  `json:"cc,omitempty"`      // compiler's version line
 	Kernels string  `json:"kernels,omitempty"` // SHA-256 of the kernels' sources and flags
 
-	// ReadGBs is the read bandwidth of all threads in GB/s, before the
-	// measurements and after them.
+	// ReadGBs is the read bandwidth of all threads in GB/s, before and after
+	// each run that measured.
 	ReadGBs []float64 `json:"read_gb_s,omitempty"`
 }
 
