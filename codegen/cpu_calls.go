@@ -242,9 +242,11 @@ func (r *rowCode) embed(ops []*ir.Op, at int) error {
 
 // input is this row's element of an integer input.
 func (r *rowCode) input(v *ir.Value) string {
-	field := map[string]string{"ids": "id", "pos": "pos", "wanted": "want", "types": "types"}[v.Name]
-	return fmt.Sprintf("s->%s[%s]", field, r.row[role(v)])
+	return fmt.Sprintf("s->%s[%s]", inputFields[v.Name], r.row[role(v)])
 }
+
+// inputFields are the arrays of the step behind a graph's inputs.
+var inputFields = map[string]string{"ids": "id", "pos": "pos", "wanted": "want", "types": "types"}
 
 // rows picks a row of another row count; nothing is moved unless it is kept.
 func (r *rowCode) rows(ops []*ir.Op, at int) error {

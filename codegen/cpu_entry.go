@@ -5,6 +5,8 @@ import (
 	"sort"
 	"strings"
 	"text/template"
+
+	"github.com/iflowc/iflowc/ir"
 )
 
 // prelude writes what stands before the region functions.
@@ -40,17 +42,20 @@ func (g *cpuGen) prelude() {
 
 // entry writes the functions of the step ABI.
 func (g *cpuGen) entry() {
-	var outs []string
-	vocab := 0
+	var outs, lookups []string
 	for i, gr := range g.mod.Graphs {
 		outs = append(outs, fmt.Sprintf("case %d: graph_%s(c, c->step, tid); break;", i, cName(gr.Name)))
-		for _, op := range gr.Body.Ops {
-			if op.Def.Name == "embed" && op.Args[0].Name == "ids" {
-				vocab = op.Args[1].Type.Shape[0].N
+		for _, op := range gr.FindOps("embed") {
+			in := op.Args[0].Value
+			field, ok := inputFields[in.Name]
+			if in.Kind != ir.Input || !ok || role(in) != "tokens" {
+				continue
 			}
+			lookups = append(lookups, fmt.Sprintf("if (s->entry == %d && (!s->%s || s->%s[t] < 0 || s->%s[t] >= %d)) return -3;",
+				i, field, field, field, op.Args[1].Type.Shape[0].N))
 		}
 	}
-	must(entryText, &g.w.b, map[string]any{"Graphs": outs, "NGraphs": len(g.mod.Graphs), "Vocab": vocab, "HasState": len(g.states) > 0, "Cross": g.need.cross, "CrossEntry": g.crossEntry()})
+	must(entryText, &g.w.b, map[string]any{"Graphs": outs, "NGraphs": len(g.mod.Graphs), "Lookups": lookups, "HasState": len(g.states) > 0, "Cross": g.need.cross, "CrossEntry": g.crossEntry()})
 }
 
 // crossEntry is the graph that reads source states from outside.
@@ -218,7 +223,10 @@ static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
   if (s->tokens < 0 || s->tokens > c->max_tokens || s->wanted < 0 || s->wanted > c->max_wanted) return -2;
   if (s->seqs < 0 || s->seqs > c->max_seqs || s->mask_words < 0) return -2;
   for (int t = 0; t < s->tokens; t++) {
-    if (s->id[t] < 0{{if .Vocab}} || s->id[t] >= {{.Vocab}}{{end}} || s->pos[t] < 0 || s->slot[t] < 0) return -3;
+    if (s->id[t] < 0 || s->pos[t] < 0 || s->slot[t] < 0) return -3;
+{{- range .Lookups}}
+    {{.}}
+{{- end}}
     const int q = s->seq[t];
     if (q < 0 || q >= s->seqs || t < s->first[q] || t >= s->first[q + 1]) return -3;
 {{- if .HasState}}

@@ -105,7 +105,12 @@ func (l *lowerer) decode() {
 	l.inputs("ids", "pos", "wanted")
 	l.ropeTables()
 	x := l.layers("xn", l.embedding())
-	l.yield(map[string]string{"logits": l.head(x)}, "logits")
+	logits, hidden := l.head(x)
+	if !l.crosses() {
+		l.yield(map[string]string{"logits": logits, "hidden": hidden}, "logits", "hidden")
+	} else {
+		l.yield(map[string]string{"logits": logits}, "logits")
+	}
 	l.state(l.kv, l.windows, "")
 	l.graph("decode")
 }

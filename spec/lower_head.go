@@ -63,17 +63,18 @@ func (l *lowerer) projectsLate() bool {
 
 // head writes what runs on wanted rows only: the final norm and the
 // projection to the vocabulary.
-func (l *lowerer) head(x string) string {
+func (l *lowerer) head(x string) (logits, hidden string) {
 	last := l.t.op("last", "rows", []string{x, "%wanted"}, nil)
 	n := l.scaled("last", last, l.Net.OutScale)
 	n, _ = l.norm("n", "out_norm", l.s.std+".output_norm", n, l.Net.OutputNormBase)
+	hidden = n
 	if l.has("output_transform.weight") {
 		n = l.affine("n", "embed_out", "output_transform", n)
 	}
-	logits := l.t.op("logits", "matmul", []string{n, l.headWeight()}, nil)
+	logits = l.t.op("logits", "matmul", []string{n, l.headWeight()}, nil)
 	logits = l.bias("logits", "head_bias", "output", logits, l.biasCut())
 	logits = l.scaled("logits", logits, l.Net.LogitScale)
-	return l.softcapped("logits", logits, l.Net.LogitSoftcap)
+	return l.softcapped("logits", logits, l.Net.LogitSoftcap), hidden
 }
 
 // headWeight is the matrix of the head: its own, or the embedding's where they

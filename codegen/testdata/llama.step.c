@@ -364,7 +364,8 @@ static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
   if (s->tokens < 0 || s->tokens > c->max_tokens || s->wanted < 0 || s->wanted > c->max_wanted) return -2;
   if (s->seqs < 0 || s->seqs > c->max_seqs || s->mask_words < 0) return -2;
   for (int t = 0; t < s->tokens; t++) {
-    if (s->id[t] < 0 || s->id[t] >= 96 || s->pos[t] < 0 || s->slot[t] < 0) return -3;
+    if (s->id[t] < 0 || s->pos[t] < 0 || s->slot[t] < 0) return -3;
+    if (s->entry == 0 && (!s->id || s->id[t] < 0 || s->id[t] >= 96)) return -3;
     const int q = s->seq[t];
     if (q < 0 || q >= s->seqs || t < s->first[q] || t >= s->first[q + 1]) return -3;
     if (s->slot[t] / 64 >= s->page_at[q + 1] - s->page_at[q]) return -3;
