@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/runtime/tokenizer"
@@ -85,7 +86,7 @@ func (m *model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	man.Format = manifest.Format
 	man.Compiler = version()
 	man.Name = m.Spec.Name
-	man.Network = m.Net.Topology()
+	man.Network, _, _ = strings.Cut(m.Net.Topology(), ".") // how experts are routed is no matter of the runtime
 	man.Vocab = m.Hyper.Vocab
 	man.Context = m.context
 	man.BOS, man.Pad = -1, -1
@@ -129,6 +130,14 @@ func (m *model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	man.AddBOS = len(first) > 0 && man.BOS >= 0 && int(first[0]) == man.BOS
 }
 
+// generationKeys are the settings of generation_config.json that config.json
+// held before that file existed.
+var generationKeys = []string{
+	"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",
+	"num_beams", "length_penalty", "early_stopping", "max_length", "min_length", "no_repeat_ngram_size", "bad_words_ids",
+	"repetition_penalty", "suppress_tokens", "begin_suppress_tokens",
+}
+
 // generation reads generation_config.json, when the folder has one.
 func (m *model) generation() map[string]any {
 	name := m.Spec.GenerationConfig
@@ -137,7 +146,12 @@ func (m *model) generation() map[string]any {
 	}
 	out := map[string]any{}
 	data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, name))
-	if err != nil {
+	if err != nil { // older models say these things in config.json
+		for _, k := range generationKeys {
+			if v, ok := m.Spec.Config[k]; ok && v != nil {
+				out[k] = v
+			}
+		}
 		return out
 	}
 	if err := json.Unmarshal(data, &out); err != nil {
