@@ -1,0 +1,15 @@
+package main
+
+import (
+	"os"
+
+	"github.com/iflowc/iflowc/spec"
+)
+
+type schemaCmd struct{}
+
+// Run prints the JSON Schema of the specification.
+func (schemaCmd) Run() error {
+	_, err := os.Stdout.Write(spec.Schema())
+	return err
+}

@@ -1,0 +1,210 @@
+package spec
+
+import (
+	_ "embed"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// The sources of the structs: their comments are the schema's descriptions.
+//
+//go:embed spec.go
+var specSource string
+
+//go:embed network.go
+var networkSource string
+
+// schemaNode is a JSON Schema or a part of one.
+type schemaNode = map[string]any
+
+// Schema is the JSON Schema (2020-12) of a specification, for editors. What it
+// refuses, Load refuses too; what depends on a model's files, only Load knows.
+func Schema() []byte {
+	s := schemer{docs: fieldComments(specSource, networkSource)}
+	root := s.structure(reflect.ValueOf(Spec{Version: Version}), false)
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "iflowc model specification"
+	root["properties"].(schemaNode)["iflow"].(schemaNode)["enum"] = []any{Version, nil}
+	root["properties"].(schemaNode)["network_structure"] = s.structure(reflect.ValueOf(newNetwork()), true)
+	out, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		panic("bug: the schema is no JSON: " + err.Error())
+	}
+	return append(out, '\n')
+}
+
+// A schemer writes schemas of Go types by the decoder's rules.
+type schemer struct {
+	docs map[string]string // comments by Type.Field
+}
+
+// structure is the schema of a struct's keys; v has their defaults.
+// expressions says whether a value may be an expression over config.json.
+func (s schemer) structure(v reflect.Value, expressions bool) schemaNode {
+	t, properties := v.Type(), schemaNode{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := f.Tag.Get("yaml")
+		if key == "" || key == "-" {
+			continue
+		}
+		p := s.value(f.Type, f.Tag.Get("words"), key)
+		if expressions && len(p) > 0 {
+			p = schemaNode{"anyOf": []any{p, schemaNode{"type": "string", "pattern": `^(\$|= |act\()`}}}
+		}
+		if doc := s.docs[t.Name()+"."+f.Name]; doc != "" {
+			p["description"] = doc
+		}
+		switch d := v.Field(i); d.Kind() {
+		case reflect.String, reflect.Int, reflect.Float64, reflect.Bool:
+			if !d.IsZero() {
+				p["default"] = d.Interface()
+			}
+		}
+		properties[key] = p
+	}
+	return schemaNode{"type": "object", "properties": properties, "additionalProperties": false}
+}
+
+// value is the schema of one key's value, null included: a null is as good as
+// no key.
+func (s schemer) value(t reflect.Type, words, key string) schemaNode {
+	switch reflect.Zero(t).Interface().(type) {
+	case tensor.DType:
+		return schemaNode{"anyOf": []any{
+			schemaNode{"enum": computeTypes()},
+			schemaNode{"type": []any{"string", "null"}, "pattern": "^[A-Za-z][A-Za-z0-9_]*$"}, // aliases, in any case
+		}}
+	case OrderedMap:
+		return schemaNode{"type": []any{"object", "null"}, "additionalProperties": schemaNode{"type": []any{"string", "number", "boolean", "null"}}}
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return s.structure(reflect.Zero(t), true)
+	case reflect.Pointer:
+		p := s.value(t.Elem(), words, key)
+		if t.Elem().Kind() == reflect.Struct {
+			p["type"] = []any{"object", "null"}
+		}
+		return p
+	case reflect.Slice:
+		return schemaNode{"type": []any{"array", "null"}, "items": scalarSchema(t.Elem(), words, key, false)}
+	case reflect.Map:
+		return schemaNode{"type": []any{"object", "null"}}
+	case reflect.Interface:
+		return schemaNode{}
+	}
+	return scalarSchema(t, words, key, true)
+}
+
+// scalarSchema is the schema of a string, number or boolean.
+func scalarSchema(t reflect.Type, words, key string, null bool) schemaNode {
+	name := map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Float64: "number", reflect.Bool: "boolean"}[t.Kind()]
+	if name == "" {
+		panic("bug: no schema for " + t.String())
+	}
+	var types any = name
+	if null {
+		types = []any{name, "null"}
+	}
+	if words == "" {
+		return schemaNode{"type": types}
+	}
+	spellings := wordSpellings(strings.Split(words, "|"))
+	enum := make([]any, 0, len(spellings)+2)
+	for _, w := range spellings {
+		enum = append(enum, w)
+	}
+	enum = append(enum, "")
+	if null {
+		enum = append(enum, nil)
+	}
+	return schemaNode{"anyOf": []any{schemaNode{"enum": enum}, schemaNode{"type": "string", "pattern": anyCase(spellings)}}}
+}
+
+// wordSpellings are the words and what else is read as one of them, the words
+// themselves first.
+func wordSpellings(words []string) []string {
+	out := slices.Clone(words)
+	var others []string
+	for _, m := range []map[string]string{wordAliases, typeShortNames} {
+		for spelling, word := range m {
+			if slices.Contains(words, word) && !slices.Contains(words, spelling) && spelling != "0" && spelling != "1" {
+				others = append(others, spelling)
+			}
+		}
+	}
+	slices.Sort(others)
+	return append(out, others...)
+}
+
+// anyCase is a pattern of the words in lower and upper case; JSON Schema has
+// no flag for that.
+func anyCase(words []string) string {
+	var b strings.Builder
+	b.WriteString("^(")
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte('|')
+		}
+		for _, c := range w {
+			switch {
+			case unicode.IsLetter(c):
+				b.WriteString("[" + string(c) + string(unicode.ToUpper(c)) + "]")
+			case c == '.':
+				b.WriteString(`\.`)
+			default:
+				b.WriteRune(c)
+			}
+		}
+	}
+	b.WriteString(")$")
+	return b.String()
+}
+
+// computeTypes are the types that weights and KV caches may have.
+func computeTypes() []any {
+	var out []any
+	for d := tensor.F32; d <= tensor.Q2B32; d++ {
+		if computeType(d) {
+			out = append(out, d.String())
+		}
+	}
+	return out
+}
+
+// fieldComments reads the comments of struct fields from Go source.
+func fieldComments(sources ...string) map[string]string {
+	out := map[string]string{}
+	for _, src := range sources {
+		file, err := parser.ParseFile(token.NewFileSet(), "", src, parser.ParseComments)
+		if err != nil {
+			panic("bug: the embedded source is no Go: " + err.Error())
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			decl, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			st, ok := decl.Type.(*ast.StructType)
+			if !ok {
+				return false
+			}
+			for _, f := range st.Fields.List {
+				for _, name := range f.Names {
+					out[decl.Name.Name+"."+name.Name] = strings.TrimSpace(f.Comment.Text())
+				}
+			}
+			return false
+		})
+	}
+	return out
+}
