@@ -30,6 +30,7 @@ type commands struct {
 	Import  importCmd  `cmd:"" help:"Write a specification for a model folder or GGUF file."`
 	Explain explainCmd `cmd:"" help:"Say, for each matmul, which implementations there are and which is chosen."`
 	Profile profileCmd `cmd:"" help:"Measure the implementations of a model's matmuls on this machine and write its profile."`
+	Diff    diffCmd    `cmd:"" help:"Compare a model with hidden states of transformers, layer by layer."`
 	Schema  schemaCmd  `cmd:"" help:"Print the JSON Schema of the specification, for editors."`
 	Doctor  doctorCmd  `cmd:"" help:"Say which tools were found, what is missing and how to get it."`
 	Version versionCmd `cmd:"" help:"Print the version."`

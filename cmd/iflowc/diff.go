@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/interp"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec"
+)
+
+type diffCmd struct {
+	Spec       string  `arg:"" help:"Specification, model_spec.json, model folder, .gguf or llama2.c file, or a name of the model library."`
+	ModelDir   string  `help:"Folder of the model's files." type:"path" placeholder:"DIR"`
+	Ref        string  `required:"" help:"Hidden states of transformers: hidden.N or prompt.hidden.N (encoder.hidden.N and decoder.hidden.N), N = 0 the embeddings, N after layer N, the last after the final norm; token ids as ids." type:"path" placeholder:"DUMP.npz"`
+	IDs        []int   `name:"ids" help:"Token ids of the prompt (default: the dump's array ids)." placeholder:"1,2,3"`
+	EncoderIDs []int   `name:"encoder-ids" help:"Token ids of the source, for an encoder-decoder." placeholder:"1,2,3"`
+	Tol        float64 `help:"How far a value may be off: TOL, and TOL of the layer's largest value besides." default:"0.001"`
+	JSON       bool    `name:"json" help:"Print JSON."`
+}
+
+// A layerDiff compares one array of the reference with the model's values.
+type layerDiff struct {
+	Graph   string  `json:"graph"`
+	N       int     `json:"hidden"` // 0: embeddings; N: after layer N
+	Value   string  `json:"value"`  // name in the IR
+	Pos     string  `json:"position"`
+	Op      string  `json:"op"`
+	Largest float64 `json:"largest"`    // absolute value of the reference
+	Max     float64 `json:"difference"` // largest; NaN and infinities count as MaxFloat64
+	Limit   float64 `json:"limit"`
+	Leaves  bool    `json:"leaves"`
+
+	token, channel int // of the largest difference
+	have, want     float64
+	from           ir.Pos // where the layer's ops begin
+	layers         int    // of the graph
+}
+
+// errLeaves says that the work is done and the answer is no.
+var errLeaves = errors.New("the model leaves the reference")
+
+// Run compares the model with the reference, layer by layer.
+func (c *diffCmd) Run() error {
+	ref, err := openNPZ(c.Ref)
+	if err != nil {
+		return usageError{err}
+	}
+	defer ref.Close()
+	f := modelFlags{Spec: c.Spec, ModelDir: c.ModelDir, Quant: "f32"}
+	m, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer m.set.Close()
+	mod, err := loweredAsPrinted(m)
+	if err != nil {
+		return err
+	}
+	rows, err := c.compare(mod, m, ref)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return usageError{fmt.Errorf("%s: no array hidden.N or prompt.hidden.N (have %s)", c.Ref, someNames(ref))}
+	}
+	if c.JSON {
+		if err := json.NewEncoder(os.Stdout).Encode(rows); err != nil {
+			return err
+		}
+	} else {
+		printDiff(os.Stdout, rows)
+	}
+	for _, r := range rows {
+		if r.Leaves {
+			return fmt.Errorf("%w: %s", errLeaves, r.place())
+		}
+	}
+	return nil
+}
+
+// loweredAsPrinted lowers a model; the positions of its ops are those of the
+// text that `iflowc ir` prints.
+func loweredAsPrinted(m *model) (*ir.Module, error) {
+	mod, err := spec.Lower(m.Model)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	var text bytes.Buffer
+	if err := mod.Fprint(&text); err != nil {
+		return nil, err
+	}
+	return ir.Parse(m.Spec.Name+".ir", text.Bytes(), ops.Table)
+}
+
+// compare runs the graphs for whose layers the reference has arrays.
+func (c *diffCmd) compare(mod *ir.Module, m *model, ref *npz) ([]layerDiff, error) {
+	values, states := interp.NewWeights(mod, storedValues(m.set)), interp.NewStates()
+	both := mod.Graph("encode") != nil && mod.Graph("decode") != nil
+	var out []layerDiff
+	for _, name := range []string{"encode", "decode"} {
+		g := mod.Graph(name)
+		if g == nil {
+			continue
+		}
+		kinds, given := []string{"prompt.", ""}, c.IDs
+		switch {
+		case both && name == "encode":
+			kinds, given = []string{"encoder.", "source."}, c.EncoderIDs
+		case both:
+			kinds = []string{"decoder."}
+		}
+		ids, err := promptIDs(ref, kinds, given, max(m.Hyper.Rows, m.Encoder.Rows))
+		if err != nil {
+			return nil, err
+		}
+		places := hiddenPlaces(g)
+		step := &interp.Step{IDs: ids, Trace: places.see}
+		if _, err := interp.Run(mod, name, step, values, states); err != nil {
+			return nil, err
+		}
+		rows, err := places.compare(ref, kinds, len(ids), c.Tol)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		out = append(out, rows...)
+	}
+	return out, nil
+}
+
+// promptIDs gives the token ids of the call, or those of the reference.
+func promptIDs(ref *npz, kinds []string, given []int, vocab int) ([]int, error) {
+	ids, from := given, "--ids"
+	if ids == nil {
+		a, err := ref.first(named(kinds, "ids")...)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		if a == nil {
+			return nil, usageError{fmt.Errorf("%s: no array %s; give --ids (of an encoder-decoder's source --encoder-ids)", ref.file, strings.Join(named(kinds, "ids"), " or "))}
+		}
+		from = ref.file
+		for _, x := range a.F {
+			if x != math.Trunc(x) {
+				return nil, usageError{fmt.Errorf("%s: ids: %g is no token id", ref.file, x)}
+			}
+			ids = append(ids, int(max(-1, min(x, math.MaxInt32))))
+		}
+	}
+	for _, id := range ids {
+		if id < 0 || id >= vocab {
+			return nil, usageError{fmt.Errorf("%s: token id %d, want 0 to %d", from, id, vocab-1)}
+		}
+	}
+	return ids, nil
+}
+
+func named(kinds []string, name string) []string {
+	var out []string
+	for _, k := range kinds {
+		out = append(out, k+name)
+	}
+	return out
+}
+
+// storedValues gives the interpreter the tensors of a model's files.
+func storedValues(set *weights.Set) interp.Source {
+	return func(name string) (*tensor.Tensor, error) {
+		x, err := set.Float32(name)
+		if err != nil {
+			return nil, err
+		}
+		info, _ := set.Lookup(name)
+		out := tensor.New(info.DType, info.Shape...)
+		for i := range x {
+			out.F[i] = float64(x[i])
+		}
+		return out, nil
+	}
+}
+
+// place says where a comparison was made and what was found there.
+func (d *layerDiff) place() string {
+	where := fmt.Sprintf("layer %d", d.N-1)
+	switch {
+	case d.N == 0:
+		where = "the embeddings"
+	case d.N == d.layers:
+		where += " or the final norm"
+	}
+	return fmt.Sprintf("graph %s, %s (hidden.%d), value %s of op %s at %s, whose ops begin at line %d of `iflowc ir`; token %d, channel %d: have %g, want %g",
+		d.Graph, where, d.N, d.Value, d.Op, d.Pos, d.from.Line, d.token, d.channel, d.have, d.want)
+}
+
+// printDiff prints a line a layer.
+func printDiff(w io.Writer, rows []layerDiff) {
+	fmt.Fprintf(w, "%-7s %7s  %-10s %-22s %11s %11s %11s\n", "graph", "hidden", "value", "position", "largest", "difference", "limit")
+	for _, r := range rows {
+		mark := ""
+		if r.Leaves {
+			mark = "  leaves"
+		}
+		fmt.Fprintf(w, "%-7s %7d  %-10s %-22s %11.4g %11.3g %11.3g%s\n", r.Graph, r.N, r.Value, r.Pos, r.Largest, r.Max, r.Limit, mark)
+	}
+}
+
+// someNames lists a few arrays of a dump.
+func someNames(ref *npz) string {
+	var names []string
+	for _, m := range ref.zip.File {
+		if len(names) == 5 {
+			return strings.Join(names, ", ") + ", …"
+		}
+		names = append(names, strconv.Quote(strings.TrimSuffix(m.Name, ".npy")))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"archive/zip"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// maxArray bounds one array of a dump, in bytes; hidden states of a prompt
+// have a few MB.
+const maxArray = 1 << 28
+
+// An npz is an open archive of NumPy arrays, as numpy.savez writes it
+// (numpy.lib.format, versions 1 to 3).
+type npz struct {
+	file    string
+	zip     *zip.ReadCloser
+	members map[string]*zip.File // by array name
+}
+
+// An ndarray is an array in C order.
+type ndarray struct {
+	Shape []int
+	F     []float64
+}
+
+// openNPZ opens an archive and reads its directory only.
+func openNPZ(file string) (*npz, error) {
+	z, err := zip.OpenReader(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: no .npz archive: %w; write one with numpy.savez", file, err)
+	}
+	n := &npz{file, z, map[string]*zip.File{}}
+	for _, m := range z.File {
+		name := strings.TrimSuffix(m.Name, ".npy")
+		if n.members[name] != nil {
+			z.Close()
+			return nil, fmt.Errorf("%s: array %q is there twice", file, name)
+		}
+		n.members[name] = m
+	}
+	return n, nil
+}
+
+func (n *npz) Close() error { return n.zip.Close() }
+
+// first gives the first of the arrays that is there, or nil.
+func (n *npz) first(names ...string) (*ndarray, error) {
+	for _, name := range names {
+		m := n.members[name]
+		if m == nil {
+			continue
+		}
+		a, err := readMember(m)
+		if err != nil {
+			return nil, fmt.Errorf("%s: array %q: %w", n.file, name, err)
+		}
+		return a, nil
+	}
+	return nil, nil
+}
+
+func readMember(m *zip.File) (*ndarray, error) {
+	if m.Method != zip.Store && m.Method != zip.Deflate {
+		return nil, fmt.Errorf("compressed by method %d, want stored or deflated", m.Method)
+	}
+	if m.UncompressedSize64 > maxArray {
+		return nil, fmt.Errorf("%d bytes, want at most %d", m.UncompressedSize64, maxArray)
+	}
+	r, err := m.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(r, maxArray)) // grows with what is really there
+	if err != nil {
+		return nil, err
+	}
+	return parseNPY(data)
+}
+
+var (
+	npyDescr   = regexp.MustCompile(`'descr':\s*'([^']*)'`)
+	npyFortran = regexp.MustCompile(`'fortran_order':\s*(True|False)`)
+	npyShape   = regexp.MustCompile(`'shape':\s*\(([^()]*)\)`)
+)
+
+// parseNPY reads the bytes of a .npy file: float32, float64 or int64, little
+// endian, in C order.
+func parseNPY(data []byte) (*ndarray, error) {
+	header, data, err := npyHeader(data)
+	if err != nil {
+		return nil, err
+	}
+	descr, fortran, shape := npyDescr.FindStringSubmatch(header), npyFortran.FindStringSubmatch(header), npyShape.FindStringSubmatch(header)
+	if descr == nil || fortran == nil || shape == nil {
+		return nil, fmt.Errorf("header %.80q lacks descr, fortran_order or shape", header)
+	}
+	read, ok := npyTypes[descr[1]]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("type %q, want float32, float64 or int64, little endian (<f4, <f8, <i8)", descr[1])
+	case fortran[1] == "True":
+		return nil, fmt.Errorf("in Fortran order; save numpy.ascontiguousarray of it")
+	}
+	a, size := &ndarray{}, read.size
+	for s := range strings.SplitSeq(shape[1], ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
+		d, err := strconv.Atoi(s)
+		if err != nil || d < 1 || d > len(data)/size {
+			return nil, fmt.Errorf("shape (%s) does not fit %d bytes of data", shape[1], len(data))
+		}
+		a.Shape = append(a.Shape, d)
+		size *= d
+	}
+	if size != len(data) {
+		return nil, fmt.Errorf("%d bytes of data, its shape (%s) says %d", len(data), shape[1], size)
+	}
+	a.F = make([]float64, len(data)/read.size)
+	for i := range a.F {
+		a.F[i] = read.value(data[i*read.size:])
+	}
+	return a, nil
+}
+
+// npyHeader splits a .npy file into the text of its header and its data.
+func npyHeader(data []byte) (string, []byte, error) {
+	if len(data) < 12 || string(data[:6]) != "\x93NUMPY" {
+		return "", nil, fmt.Errorf("no .npy file: it does not begin with \\x93NUMPY")
+	}
+	at, n := 10, int(binary.LittleEndian.Uint16(data[8:]))
+	if version := data[6]; version == 2 || version == 3 {
+		at, n = 12, int(binary.LittleEndian.Uint32(data[8:]))
+	} else if version != 1 {
+		return "", nil, fmt.Errorf(".npy version %d, want 1, 2 or 3", version)
+	}
+	if n > len(data)-at {
+		return "", nil, fmt.Errorf("header of %d bytes in a file of %d", n, len(data))
+	}
+	return string(data[at : at+n]), data[at+n:], nil
+}
+
+type npyType struct {
+	size  int // bytes
+	value func([]byte) float64
+}
+
+var npyTypes = map[string]npyType{
+	"<f4": {4, func(b []byte) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))) }},
+	"<f8": {8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }},
+	"<i8": {8, func(b []byte) float64 { return float64(int64(binary.LittleEndian.Uint64(b))) }},
+}
