@@ -28,7 +28,7 @@ type TypeRule struct {
 // activations where the kernels of a type want them rounded.
 var Quantize = &Pass{
 	Name:      "quantize",
-	Doc:       "Gives each matrix the element type asked for, as a recipe the loader obeys, and puts quantize_act before matmuls whose kernels compute on int8 activations. Weights that no rule names keep the type they are stored in where a kernel reads it.",
+	Doc:       "Gives each matrix the element type asked for, as a recipe the loader obeys, and puts quantize_act before matmuls whose kernels compute on int8 activations. Weights that no rule names keep the type they are stored in where a kernel reads it; a head that no rule names keeps eight bits.",
 	Tolerance: 0.2,
 	Run:       quantize,
 }
@@ -43,6 +43,7 @@ func quantize(env *Env, m *ir.Module) error {
 		}
 	}
 	done := map[*ir.Value]bool{}
+	heads := headWeights(m)
 	for _, g := range m.Graphs {
 		for op := range g.All() {
 			for _, w := range matrices(op) {
@@ -50,7 +51,7 @@ func quantize(env *Env, m *ir.Module) error {
 					continue
 				}
 				done[w] = true
-				if err := quantizeWeight(env, w); err != nil {
+				if err := quantizeWeight(env, w, heads[w]); err != nil {
 					return err
 				}
 			}
@@ -114,14 +115,36 @@ func setType(w *ir.Value, t tensor.DType) {
 	w.Type.Elem = t
 }
 
-// quantizeWeight sets the type of one matrix.
-func quantizeWeight(env *Env, w *ir.Value) error {
+// headWeights finds the matrices behind the layers: the head, which is often the
+// embedding too. What rounding does to them reaches every logit at once: on
+// SmolLM2 the head alone in q4_b32 costs as much as all layers in q5_b64.
+func headWeights(m *ir.Module) map[*ir.Value]bool {
+	heads := map[*ir.Value]bool{}
+	for _, g := range m.Graphs {
+		for _, op := range g.Body.Ops {
+			if op.Def.Name == "matmul" {
+				heads[op.Args[1].Value] = true
+			}
+		}
+	}
+	return heads
+}
+
+// coarse says whether a type has fewer than eight bits a weight.
+func coarse(t tensor.DType) bool { return t.IsBlock() && t.RowBytes(t.Block()) < t.Block() }
+
+// quantizeWeight sets the type of one matrix. A head keeps eight bits where the
+// type for all would give it fewer; a rule that names it says otherwise.
+func quantizeWeight(env *Env, w *ir.Value, head bool) error {
 	stored := w.Type.Elem
 	t := tensor.ComputeType(stored)
 	n, k := w.Type.Shape[0].N, w.Type.Cols()
 	named := false
 	if env.Types.Default != tensor.Invalid && (n*k >= env.Types.Threshold || env.Types.Default.IsFloat()) {
 		t, named = env.Types.Default, true
+		if head && coarse(t) {
+			t = tensor.Q8B32T2
+		}
 	} else if env.Types.Default != tensor.Invalid && !stored.IsFloat() {
 		t = tensor.F16
 	}

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/build"
 	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/templates"
@@ -81,13 +80,4 @@ func (doctorCmd) Run(ctx context.Context) error {
 		return fmt.Errorf("%d of the things that compiling needs are missing", missing)
 	}
 	return nil
-}
-
-// mustType reads the name of a type that iflowc itself wrote.
-func mustType(name string) tensor.DType {
-	t, ok := tensor.ParseDType(name)
-	if !ok {
-		panic("bug: type " + name)
-	}
-	return t
 }
