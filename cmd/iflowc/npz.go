@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,8 +20,9 @@ const maxArray = 1 << 28
 // (numpy.lib.format, versions 1 to 3).
 type npz struct {
 	file    string
-	zip     *zip.ReadCloser
+	zip     *zip.Reader
 	members map[string]*zip.File // by array name
+	close   func() error
 }
 
 // An ndarray is an array in C order.
@@ -31,15 +33,34 @@ type ndarray struct {
 
 // openNPZ opens an archive and reads its directory only.
 func openNPZ(file string) (*npz, error) {
-	z, err := zip.OpenReader(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	n, err := readNPZ(file, f, st.Size())
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	n.close = f.Close
+	return n, nil
+}
+
+// readNPZ reads the directory of an archive; file is its name in errors.
+func readNPZ(file string, r io.ReaderAt, size int64) (*npz, error) {
+	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: no .npz archive: %w; write one with numpy.savez", file, err)
 	}
-	n := &npz{file, z, map[string]*zip.File{}}
+	n := &npz{file: file, zip: z, members: map[string]*zip.File{}}
 	for _, m := range z.File {
 		name := strings.TrimSuffix(m.Name, ".npy")
 		if n.members[name] != nil {
-			z.Close()
 			return nil, fmt.Errorf("%s: array %q is there twice", file, name)
 		}
 		n.members[name] = m
@@ -47,7 +68,8 @@ func openNPZ(file string) (*npz, error) {
 	return n, nil
 }
 
-func (n *npz) Close() error { return n.zip.Close() }
+// Close ends the use of the file.
+func (n *npz) Close() error { return n.close() }
 
 // first gives the first of the arrays that is there, or nil.
 func (n *npz) first(names ...string) (*ndarray, error) {

@@ -129,15 +129,10 @@ func FuzzNPZ(f *testing.F) {
 		if a, err := parseNPY(data); err == nil && len(a.F)*4 > len(data) {
 			t.Errorf("%d values of %d bytes", len(a.F), len(data))
 		}
-		file := filepath.Join(t.TempDir(), "f.npz")
-		if err := os.WriteFile(file, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		ref, err := openNPZ(file)
+		ref, err := readNPZ("f.npz", bytes.NewReader(data), int64(len(data)))
 		if err != nil {
 			return
 		}
-		defer ref.Close()
 		for name := range ref.members {
 			_, _ = ref.first(name)
 		}
