@@ -20,7 +20,6 @@ type dump struct {
 	ids    []int
 	hidden [][]float64
 	width  int
-	ir     string // as `iflowc ir` prints it
 }
 
 // dumpOf interprets a tiny model on the ids of its expected.json.
