@@ -402,6 +402,7 @@ ifl_ctx *ifl_open(const ifl_config *f) {
   c->dispatch = f->dispatch;
   c->state = f->state;
   c->team = ifl_team_open(f->threads, f->cpus);
+  if (c->team) ifl_team_adapt(c->team);
   return c->team ? c : NULL;
 }
 
@@ -410,6 +411,7 @@ int32_t ifl_run(ifl_ctx *c, const ifl_step *step) {
   if (bad) return bad;
   if (step->tokens == 0) return 0;
   c->step = step;
+  c->threads = ifl_team_members(c->team); /* of any number of members the results are the same bits */
   ifl_team_run(c->team, ifl_member, c);
   return 0;
 }

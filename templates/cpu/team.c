@@ -35,7 +35,11 @@ struct ifl_team {
   wait_word phase; /* one release per barrier */
   _Alignas(128) _Atomic uint32_t arrived;
   _Alignas(128) _Atomic int64_t spin_ns; /* how long a barrier spins now */
+  _Atomic int64_t long_ns;               /* what members waited in sleep since the last look */
   _Alignas(128) int threads;
+  int active;  /* members that take part in a run */
+  int adaptive;
+  int64_t run_ns, lost_ns, apart_ns, retry_ns; /* of adapt */
   int closing;
   int64_t max_spin_ns;
   int32_t cpu0;
@@ -78,8 +82,8 @@ static void sleep_on(ifl_team *t, wait_word *w, uint32_t old) {
 
 /* The release and the look at sleepers are both sequentially consistent, as are a sleeper's count and its check of the
  * value: one of the two sees the other, so no wake is lost. */
-static void release(ifl_team *t, wait_word *w) {
-  atomic_fetch_add(&w->value, 1);
+static void release_at(ifl_team *t, wait_word *w, uint32_t value) {
+  atomic_store(&w->value, value);
   if (atomic_load(&w->sleepers) == 0) return;
 #ifdef __linux__
   (void)t;
@@ -91,9 +95,19 @@ static void release(ifl_team *t, wait_word *w) {
 #endif
 }
 
-/* Waits until w->value is no longer old: spins for spin_ns, then sleeps. Returns whether it slept. The clock is read
+static void release(ifl_team *t, wait_word *w) { release_at(t, w, atomic_load(&w->value) + 1); }
+
+/* The epoch's value is a count of runs above the number of members that take part: a member that is left out of a run
+ * learns so from the one word that wakes it, however late it looks. */
+#define MEMBER_BITS 11
+static void start_run(ifl_team *t, int active) {
+  uint32_t runs = atomic_load(&t->epoch.value) >> MEMBER_BITS;
+  release_at(t, &t->epoch, (runs + 1) << MEMBER_BITS | (uint32_t)active);
+}
+
+/* Waits until w->value is no longer old: spins for spin_ns, then sleeps. Returns how long it took if it slept, else 0. The clock is read
  * once in 16 pauses: reading it costs as much as a barrier. */
-static int wait_for(ifl_team *t, wait_word *w, uint32_t old, int64_t spin_ns) {
+static int64_t wait_for(ifl_team *t, wait_word *w, uint32_t old, int64_t spin_ns) {
   int64_t end = 0;
   int slept = 0;
   for (uint32_t n = 1; atomic_load_explicit(&w->value, memory_order_acquire) == old; n++) {
@@ -105,7 +119,7 @@ static int wait_for(ifl_team *t, wait_word *w, uint32_t old, int64_t spin_ns) {
     sleep_on(t, w, old);
     slept = 1;
   }
-  return slept;
+  return slept ? now_ns() - (end - spin_ns) : 0;
 }
 
 /* Spins less after a wait that was too long and more after one that was not. Where two members share a core, a spinning
@@ -114,7 +128,9 @@ static int wait_for(ifl_team *t, wait_word *w, uint32_t old, int64_t spin_ns) {
  * such a wait. */
 static void wait_phase(ifl_team *t, uint32_t phase) {
   int64_t spin = atomic_load_explicit(&t->spin_ns, memory_order_relaxed), next = spin;
-  if (wait_for(t, &t->phase, phase, spin)) {
+  int64_t waited = wait_for(t, &t->phase, phase, spin);
+  if (waited > 0) {
+    atomic_fetch_add_explicit(&t->long_ns, waited, memory_order_relaxed);
     next = spin / 2 > t->max_spin_ns / 4 ? spin / 2 : t->max_spin_ns / 4;
   } else if (spin < t->max_spin_ns) {
     next = spin + spin / 8 + 1;
@@ -124,9 +140,10 @@ static void wait_phase(ifl_team *t, uint32_t phase) {
 }
 
 void ifl_barrier(ifl_team *t) {
-  if (t->threads == 1) return;
+  const uint32_t active = (uint32_t)t->active; /* before arriving: the last one to arrive may change it when all have left */
+  if (active == 1) return;
   uint32_t phase = atomic_load_explicit(&t->phase.value, memory_order_relaxed);
-  if (atomic_fetch_add(&t->arrived, 1) + 1 == (uint32_t)t->threads) {
+  if (atomic_fetch_add(&t->arrived, 1) + 1 == active) {
     atomic_store_explicit(&t->arrived, 0, memory_order_relaxed); /* nobody arrives again before the release below */
     release(t, &t->phase);
   } else {
@@ -137,12 +154,45 @@ void ifl_barrier(ifl_team *t) {
 static void *member_main(void *p) {
   member *m = p;
   ifl_team *t = m->team;
-  for (uint32_t seen = 0;; seen++) {
-    wait_for(t, &t->epoch, seen, t->max_spin_ns);
+  int64_t spin = t->max_spin_ns;
+  for (uint32_t seen = 0;;) {
+    wait_for(t, &t->epoch, seen, spin);
+    seen = atomic_load(&t->epoch.value);
     if (t->closing) return NULL;
-    t->fn(t->arg, m->tid, t->threads);
+    const int active = (int)(seen & ((1u << MEMBER_BITS) - 1));
+    spin = m->tid < active ? t->max_spin_ns : 0; /* one that is left out leaves its core alone */
+    if (m->tid >= active) continue;
+    t->fn(t->arg, m->tid, active);
     ifl_barrier(t);
   }
+}
+
+/* A member whose core other programs use holds all up, for shares are equal: then fewer members are faster. Looks at
+ * what a window of runs lost to long waits; when that is a quarter of the time, one member is left out for a while, and
+ * for twice as long each time that trying again shows no change. */
+static void adapt(ifl_team *t, int64_t took) {
+  enum { WINDOW = 30000000, FIRST = 300000000, MOST = 8 };
+  t->run_ns += took;
+  t->lost_ns += atomic_exchange(&t->long_ns, 0);
+  if (t->active < t->threads) {
+    t->apart_ns += took;
+    if (t->apart_ns >= t->retry_ns) {
+      t->active = t->threads;
+      t->apart_ns = t->run_ns = t->lost_ns = 0;
+      return;
+    }
+  }
+  if (t->run_ns < WINDOW || t->active == 1) return;
+  if (t->lost_ns / (t->active - 1) > t->run_ns / 4) {
+    if (t->active == t->threads) {
+      t->retry_ns = t->retry_ns < FIRST ? FIRST : t->retry_ns < (int64_t)MOST * FIRST ? 2 * t->retry_ns : t->retry_ns;
+    }
+    t->active--;
+    t->apart_ns = 0;
+  } else if (t->active == t->threads) {
+    t->retry_ns = 0;
+  }
+  t->run_ns = t->lost_ns = 0;
 }
 
 #ifdef __linux__
@@ -197,7 +247,7 @@ static int start_workers(ifl_team *t, const int32_t *cpus) {
 
 static void stop(ifl_team *t, int started) {
   t->closing = 1;
-  release(t, &t->epoch);
+  start_run(t, 0);
   for (int i = 1; i < started; i++) pthread_join(t->members[i].thread, NULL);
 #ifndef __linux__
   pthread_cond_destroy(&t->changed);
@@ -212,7 +262,7 @@ ifl_team *ifl_team_open(int threads, const int32_t *cpus) {
   ifl_team *t = aligned_alloc(128, sizeof *t);
   if (!t) return NULL;
   memset(t, 0, sizeof *t);
-  t->threads = threads;
+  t->threads = t->active = threads;
   t->cpu0 = cpus ? cpus[0] : -1;
   /* With more members than processors a spinning one keeps a needed one off its core. */
   t->max_spin_ns = threads <= usable_cpus() ? IFL_SPIN_NS : 0;
@@ -242,11 +292,17 @@ void ifl_team_run(ifl_team *t, ifl_team_fn fn, void *arg) {
   if (pin) set_mask(&pinned);
   t->fn = fn;
   t->arg = arg;
-  release(t, &t->epoch);
-  fn(arg, 0, t->threads);
+  const int64_t start = t->adaptive ? now_ns() : 0;
+  if (t->active > 1) start_run(t, t->active);
+  fn(arg, 0, t->active);
   ifl_barrier(t);
+  if (t->adaptive) adapt(t, now_ns() - start);
   if (pin) set_mask(&own);
 }
+
+int ifl_team_members(const ifl_team *t) { return t->active; }
+
+void ifl_team_adapt(ifl_team *t) { t->adaptive = t->threads > 1; }
 
 void ifl_team_close(ifl_team *t) {
   if (t) stop(t, t->threads);
