@@ -86,18 +86,23 @@ func (g *cpuGen) matmulRegion(s *schedule, op *ir.Op, pro []*ir.Op, root *ir.Op,
 
 func (m *matmulCode) emit(op *ir.Op) error {
 	g := m.g
-	site := len(g.out.Manifest.Sites)
-	kernels, err := m.site(op)
+	if act := templates.Act(m.w.dtype); act != m.fn {
+		return fmt.Errorf("%s: kernels for %s take %s activations, not %s", pos(op), m.w.dtype, act, m.fn)
+	}
+	site, err := g.site(op, m.root.Args[1].Value)
 	if err != nil {
 		return err
 	}
+	g.need.k = max(g.need.k, m.w.k)
+	g.need.act[m.enum] = max(g.need.act[m.enum], m.w.k)
+	g.need.yCols = max(g.need.yCols, m.tail.Group)
 	fn := fmt.Sprintf("r%d_%s", g.region, cName(m.name))
-	g.w.p("static const ifl_mm %s_mm[] = {%s};", fn, strings.Join(kernels.symbols, ", "))
-	g.w.p("static const int %s_tile[] = %s;", fn, cInts(kernels.tiles))
+	g.w.p("static const ifl_mm %s_mm[] = {%s};", fn, strings.Join(site.symbols, ", "))
+	g.w.p("static const int %s_tile[] = %s;", fn, cInts(site.tiles))
 	g.begin(m.s, m.name, m.describe())
 	w := g.w
 	w.p("enum { K = %d, PANELS = %d, GROUP = %d, GROUPS = %d };", m.w.k, round16(m.w.n)/16, m.tail.Group, m.groups())
-	w.p("const int rows = %s, impl = ifl_choose(c, %d, rows), tm = %s_tile[impl];", m.count, site, fn)
+	w.p("const int rows = %s, impl = ifl_choose(c, %d, rows), tm = %s_tile[impl];", m.count, site.index, fn)
 	w.p("const int alone = rows <= IFL_ALONE; /* few rows: every thread packs them all, without a barrier */")
 	w.p("uint8_t *act = alone ? own->act : c->act;")
 	if err := m.pack(); err != nil {
@@ -128,35 +133,32 @@ func (m *matmulCode) describe() string {
 
 func (m *matmulCode) groups() int { return (round16(m.w.n) + m.tail.Group - 1) / m.tail.Group }
 
-type siteKernels struct {
+// A dispatchSite is what the C of one site calls: every candidate, by its place
+// in the dispatch table.
+type dispatchSite struct {
+	index   int
 	symbols []string
-	tiles   []int
+	tiles   []int // rows of a tile of each
 }
 
-// site adds the dispatch site: every candidate, and the default rows of the
-// !kernel note.
-func (m *matmulCode) site(op *ir.Op) (siteKernels, error) {
-	g := m.g
-	var ks siteKernels
-	site := manifest.Site{Name: g.graphAt.Name + "." + m.name, N: m.w.n, K: m.w.k, DType: m.w.dtype.String()}
-	cands := g.cat.Candidates("matmul", m.w.dtype)
+// site adds the dispatch site of one matrix, with the default rows of the
+// !kernel note on op.
+func (g *cpuGen) site(op *ir.Op, w *ir.Value) (dispatchSite, error) {
+	p := g.weights[w]
+	ds := dispatchSite{index: len(g.out.Manifest.Sites)}
+	site := manifest.Site{Name: g.graphAt.Name + "." + w.Name, N: p.n, K: p.k, DType: p.dtype.String()}
+	cands := g.cat.Candidates("matmul", p.dtype)
 	if len(cands) == 0 {
-		return ks, fmt.Errorf("%s: the cpu target has no matmul for weights of type %s", pos(op), m.w.dtype)
+		return ds, fmt.Errorf("%s: the cpu target has no matmul for weights of type %s", pos(op), p.dtype)
 	}
 	for _, k := range cands {
-		if act := templates.Act(m.w.dtype); act != m.fn {
-			return ks, fmt.Errorf("%s: kernels for %s take %s activations, not %s", pos(op), m.w.dtype, act, m.fn)
-		}
-		ks.symbols = append(ks.symbols, g.use(k, m.w.dtype, "extern void %s(const uint8_t *, int, int, const uint8_t *, int, float *, int64_t, uint8_t *);"))
-		ks.tiles = append(ks.tiles, k.Tile)
+		ds.symbols = append(ds.symbols, g.use(k, p.dtype, "extern void %s(const uint8_t *, int, int, const uint8_t *, int, float *, int64_t, uint8_t *);"))
+		ds.tiles = append(ds.tiles, k.Tile)
 		site.Impls = append(site.Impls, k.Impl)
 	}
 	site.Rows = defaultRows(op, site.Impls)
 	g.out.Manifest.Sites = append(g.out.Manifest.Sites, site)
-	g.need.k = max(g.need.k, m.w.k)
-	g.need.act[m.enum] = max(g.need.act[m.enum], m.w.k)
-	g.need.yCols = max(g.need.yCols, m.tail.Group)
-	return ks, nil
+	return ds, nil
 }
 
 // defaultRows gives from how many rows on each implementation is used: −1 for

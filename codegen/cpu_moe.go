@@ -7,7 +7,6 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
-	"github.com/iflowc/iflowc/runtime/manifest"
 )
 
 // route emits the routing of a row to its experts.
@@ -144,22 +143,13 @@ func (g *cpuGen) expertMatrix(s *schedule, op *ir.Op, field string, at, bias int
 	if err != nil {
 		return err
 	}
-	site := manifest.Site{Name: g.graphAt.Name + "." + arg.Name, N: p.n, K: p.k, DType: p.dtype.String()}
-	var symbols []string
-	var tiles []int
-	cands := g.cat.Candidates("matmul", p.dtype)
-	if len(cands) == 0 {
-		return fmt.Errorf("%s: the cpu target has no matmul for weights of type %s", pos(op), p.dtype)
+	site, err := g.site(op, arg.Value)
+	if err != nil {
+		return err
 	}
-	for _, k := range cands {
-		symbols = append(symbols, g.use(k, p.dtype, "extern void %s(const uint8_t *, int, int, const uint8_t *, int, float *, int64_t, uint8_t *);"))
-		tiles = append(tiles, k.Tile)
-		site.Impls = append(site.Impls, k.Impl)
-	}
-	site.Rows = defaultRows(op, site.Impls)
 	g.w.p(".%s = {", field)
 	g.w.p(".w = %s, .stride = INT64_C(%d), .panel = %d, .n = %d, .k = %d,", addr, p.size(), p.panel(), p.n, p.k)
-	g.w.p(".mm = (const ifl_mm[]){%s}, .tile = (const int[])%s, .choice = c->dispatch + %d * IFL_ROWS,", strings.Join(symbols, ", "), cInts(tiles), len(g.out.Manifest.Sites))
+	g.w.p(".mm = (const ifl_mm[]){%s}, .tile = (const int[])%s, .choice = c->dispatch + %d * IFL_ROWS,", strings.Join(site.symbols, ", "), cInts(site.tiles), site.index)
 	if bias > 0 {
 		b := g.weights[op.Args[bias].Value]
 		at, err := g.weightAt(op.Args[bias], s.layer)
@@ -169,6 +159,5 @@ func (g *cpuGen) expertMatrix(s *schedule, op *ir.Op, field string, at, bias int
 		g.w.p(".bias = (const float *)(%s), .bias_stride = %d,", at, b.size()/4)
 	}
 	g.w.p("},")
-	g.out.Manifest.Sites = append(g.out.Manifest.Sites, site)
 	return nil
 }

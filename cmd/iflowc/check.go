@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/iflowc/iflowc/codegen"
-	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/build"
 	"gopkg.in/yaml.v3"
 )
@@ -38,13 +36,9 @@ func (c *checkCmd) Run() error {
 		return err
 	}
 	defer m.set.Close()
-	mod, cat, err := c.module(m, passes.Options{Limit: -1})
+	cpu, _, err := c.step(m)
 	if err != nil {
 		return err
-	}
-	cpu, err := codegen.CPU(mod, cat, m.context)
-	if err != nil {
-		return usageError{err}
 	}
 	v := verdict{Supported: true, Name: m.Spec.Name, Network: m.Net.Topology(), Parameters: cpu.Manifest.Params,
 		Context: m.context, UnusedTensors: append([]string{}, m.Unused...)}

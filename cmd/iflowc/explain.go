@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/templates"
@@ -25,13 +23,9 @@ func (c *explainCmd) Run() error {
 		return err
 	}
 	defer m.set.Close()
-	mod, cat, err := c.module(m, passes.Options{Limit: -1})
+	cpu, cat, err := c.step(m)
 	if err != nil {
 		return err
-	}
-	cpu, err := codegen.CPU(mod, cat, m.context)
-	if err != nil {
-		return usageError{err}
 	}
 	p, origin, err := c.measurements()
 	if err != nil {

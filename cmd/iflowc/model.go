@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -142,6 +143,19 @@ func (f *modelFlags) module(m *model, opt passes.Options) (*ir.Module, *template
 		return nil, nil, err
 	}
 	return mod, env.Kernels, passes.Run(env, mod, passes.Pipeline, opt)
+}
+
+// step goes on from the module after all passes to its code for the CPU.
+func (f *modelFlags) step(m *model) (*codegen.CPUModel, *templates.Catalog, error) {
+	mod, cat, err := f.module(m, passes.Options{Limit: -1})
+	if err != nil {
+		return nil, nil, err
+	}
+	cpu, err := codegen.CPU(mod, cat, m.context)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	return cpu, cat, nil
 }
 
 // env is what the passes may consult.

@@ -10,9 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/build"
 	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/load"
@@ -55,13 +53,9 @@ func (c *profileCmd) Run(ctx context.Context) error {
 	if c.Out == "" {
 		c.Out = m.Spec.Name + ".profile"
 	}
-	mod, cat, err := c.module(m, passes.Options{Limit: -1})
+	cpu, cat, err := c.step(m)
 	if err != nil {
 		return err
-	}
-	cpu, err := codegen.CPU(mod, cat, m.context)
-	if err != nil {
-		return usageError{err}
 	}
 	shapes, kernels, err := probeShapes(cat, cpu.Manifest.Sites, c.Types)
 	if err != nil {
