@@ -37,7 +37,16 @@ func (l *errorList) addf(pos Pos, format string, args ...any) {
 	*l = append(*l, &Error{Pos: pos, Msg: fmt.Sprintf(format, args...)})
 }
 
-func (l errorList) err() error { return errors.Join(l...) }
+// maxComplaints is how many a list shows: one slip in a graph of many layers
+// gives as many.
+const maxComplaints = 10
+
+func (l errorList) err() error {
+	if more := len(l) - maxComplaints; more > 0 {
+		l = append(l[:maxComplaints:maxComplaints], fmt.Errorf("and %d more like these", more))
+	}
+	return errors.Join(l...)
+}
 
 // didYouMean is the tail of an error about an unknown name.
 func didYouMean(got string, names []string) string {

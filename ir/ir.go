@@ -21,6 +21,11 @@ type Module struct {
 	Pos     Pos
 }
 
+// DraftGraph is the name, by convention, of the graph that proposes tokens from
+// the hidden states that `decode` yields (Medusa heads). What it proposes is
+// verified, so that rounding in it changes no result.
+const DraftGraph = "medusa"
+
 // A Graph is one step of a model, from token ids to its outputs.
 type Graph struct {
 	Name   string

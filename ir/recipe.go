@@ -22,8 +22,11 @@ var recipeForms = []recipeForm{
 	{name: "interleave", args: 2},
 	{name: "rows", args: 1, nums: 2, whole: true},
 	{name: "cols", args: 1, nums: 2, whole: true},
-	{name: "part_rows", args: 1, nums: 1, whole: true},
-	{name: "part_cols", args: 1, nums: 1, whole: true},
+	{name: "part_rows", args: 1, nums: -1, whole: true},
+	{name: "part_cols", args: 1, nums: -1, whole: true},
+	{name: "part_experts", args: 1, nums: -1, whole: true},
+	{name: "expert_rows", args: 1, nums: -1, whole: true},
+	{name: "expert_cols", args: 1, nums: -1, whole: true},
 	{name: "transpose", args: 1},
 	{name: "reshape", args: 1, nums: -1, whole: true},
 	{name: "permute_rows", args: 1, nums: 1, whole: true, words: true},
@@ -34,6 +37,7 @@ var recipeForms = []recipeForm{
 	{name: "softplus", args: 1},
 	{name: "fill", args: 1, nums: 1, whole: true},
 	{name: "quantize", args: 1, typ: true},
+	{name: "quantize_delta", args: 1, nums: 1, typ: true},
 }
 
 // checkRecipe checks one level of a recipe: the function and what it takes.
@@ -61,6 +65,9 @@ func (f recipeForm) check(r *tensor.Recipe) error {
 		return fmt.Errorf("recipe %s: an element type is missing or has no place here", r.Op)
 	case f.words != (r.Word != ""):
 		return fmt.Errorf("recipe %s: a quoted word is missing or has no place here", r.Op)
+	}
+	if r.Op == "quantize_delta" && !(r.Nums[0] > 0 && r.Nums[0] <= tensor.MaxDeltaRatio) {
+		return fmt.Errorf("recipe %s keeps a share of %g of the entries, expected more than 0 and %g at most", r.Op, r.Nums[0], tensor.MaxDeltaRatio)
 	}
 	for _, n := range r.Nums {
 		if f.whole && (n != math.Trunc(n) || n < 0 || n > maxSize) {

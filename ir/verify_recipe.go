@@ -29,7 +29,7 @@ func (v *verifier) recipes() {
 		} else if shape != nil && !slices.Equal(shape, constShape(w.Type)) {
 			v.errs.addf(w.Pos, "%s is %s but its recipe gives %s", w, w.Type, intList(shape))
 		}
-		if r := w.Recipe; r.Op == "quantize" && r.Type != w.Type.Elem {
+		if r := w.Recipe; (r.Op == "quantize" || r.Op == "quantize_delta") && r.Type != w.Type.Elem {
 			v.errs.addf(w.Pos, "%s is %s but its recipe quantizes to %s", w, w.Type, r.Type)
 		}
 	}
@@ -46,7 +46,10 @@ func (v *verifier) recipeForms(w *Value, r *tensor.Recipe) {
 	if strings.HasPrefix(r.Op, "part_") && len(w.Count) == 0 {
 		v.errs.addf(w.Pos, "%s: recipe %s chooses by the last index, but the weight has none", w, r.Op)
 	}
-	if r.Op != "weight" {
+	if isExpertPart(r) {
+		v.expertPart(w, r)
+	}
+	if r.Op != "weight" || w.Recipe != nil && isExpertPart(w.Recipe) {
 		return
 	}
 	ref := v.mod.Weight(r.Name)
@@ -145,15 +148,8 @@ func RecipeShape(r *tensor.Recipe, in [][]int) ([]int, error) {
 			return misfit()
 		}
 		out[1] = num(1) - num(0)
-	case "part_rows", "part_cols":
-		axis := 0
-		if r.Op == "part_cols" {
-			axis = len(out) - 1
-		}
-		if num(0) < 1 || out[axis]%num(0) != 0 || r.Op == "part_cols" && len(out) != 2 {
-			return misfit()
-		}
-		out[axis] /= num(0)
+	case "part_rows", "part_cols", "expert_rows", "expert_cols":
+		return partShape(r, out)
 	case "transpose":
 		if len(out) != 2 {
 			return misfit()

@@ -19,10 +19,18 @@ func (s *scope) placement(o *Op) {
 	}
 	par := s.inside(Par)
 	switch {
-	case o.Def.Is(Collective) && par == nil:
-		s.complain(o, "an exchange stands outside a par region")
-	case o.Def.Is(Collective) && o.Def.Attr("members") != nil && o.Has("members") && o.Int("members") != par.Int("members"):
+	case o.Def.Is(Collective) && par == nil && o.Def.Attr("members") != nil && !o.Has("members"):
+		s.complain(o, "an exchange stands outside a par region and does not say how many members there are")
+	case o.Def.Is(Collective) && par != nil && o.Def.Attr("members") == nil:
+		s.complain(o, "stands in a par region: ranks send and receive outside of them")
+	case par != nil && o.Def.Is(Collective) && o.Def.Attr("members") != nil && o.Has("members") && o.Int("members") != par.Int("members"):
 		s.complain(o, "members=%d in a par region of %d", o.Int("members"), par.Int("members"))
+	case o.Def.Name == "member_cols" && par == nil:
+		s.complain(o, "stands outside a par region")
+	case o.Def.Name == "member_cols" && o.Has("bounds") && len(o.Ints("bounds")) != 2*par.Int("members"):
+		s.complain(o, "bounds has %d numbers for %d members", len(o.Ints("bounds")), par.Int("members"))
+	case o.Def.Name == "attention" && o.Has("alibi") && o.Has("heads") && !slopesFit(o, par):
+		s.complain(o, "alibi has %d slopes for %d heads", len(o.Floats("alibi")), o.Int("heads"))
 	case o.Def == Par && par != nil:
 		s.complain(o, "a par region stands inside another")
 	case o.Def == Par && o.Has("members") && (o.Int("members") < 1 || o.Int("members") > 1024):
@@ -31,6 +39,13 @@ func (s *scope) placement(o *Op) {
 	if o.Def == Fuse && o.Body != nil {
 		s.fuse(o)
 	}
+}
+
+// slopesFit says whether attention has a slope for each head, or in a tensor
+// group for each head of every member.
+func slopesFit(o, par *Op) bool {
+	n := len(o.Floats("alibi"))
+	return n == o.Int("heads") || par != nil && n == o.Int("heads")*par.Int("members")
 }
 
 // fuse checks the shape of a fuse region: row ops, one root, ops local to the

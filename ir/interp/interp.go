@@ -56,6 +56,7 @@ type run struct {
 	index     []int                          // indices of the enclosing repeat and par regions; a par's is set member by member
 	par       int                            // place of the par region in index
 	members   int                            // of the enclosing par region; 1 outside
+	member    int                            // the one that an op is run for
 	iter      int                            // iteration of the innermost repeat, from 0
 }
 
@@ -176,6 +177,7 @@ func (r *run) lockstep(o *ir.Op) ([][]*tensor.Tensor, error) {
 	out := make([][]*tensor.Tensor, len(o.Results))
 	var exchanged []*tensor.Tensor
 	for member := range r.members {
+		r.member = member
 		if r.members > 1 {
 			r.index[r.par] = member
 		}
@@ -196,7 +198,7 @@ func (r *run) lockstep(o *ir.Op) ([][]*tensor.Tensor, error) {
 		}
 	}
 	if o.Def.Is(ir.Collective) {
-		ts, err := o.Def.Eval(o, exchanged)
+		ts, err := r.exchange(o, exchanged)
 		if err != nil {
 			return nil, err
 		}
@@ -267,6 +269,8 @@ func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	case ops.Attention:
 		t, err := r.attention(o, r.stateName(o.Args[1]), args)
 		return []*tensor.Tensor{t}, err
+	case ops.MemberCols:
+		return []*tensor.Tensor{ops.MemberPart(o, args[0], r.member)}, nil
 	case ops.RopeTable:
 		return r.ropeTable(o, args[0])
 	}

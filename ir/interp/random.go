@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -114,12 +115,12 @@ func (s *shapes) push(r *tensor.Recipe, index []int, want []int, exact bool) err
 		return s.push(r.Args[0], index, append([]int{num(1)}, want[1:]...), false)
 	case "cols":
 		return s.push(r.Args[0], index, []int{want[0], num(1)}, false)
-	case "part_rows":
-		return s.push(r.Args[0], index, append([]int{want[0] * num(0)}, want[1:]...), exact)
-	case "part_cols":
-		return s.push(r.Args[0], index, []int{want[0], want[1] * num(0)}, exact)
+	case "part_rows", "part_cols", "expert_rows", "expert_cols", "part_experts":
+		return s.pushPart(r, index, want, exact)
 	case "transpose":
 		return s.push(r.Args[0], index, []int{want[1], want[0]}, exact)
+	case "fill":
+		return s.push(r.Args[0], index, []int{1}, exact)
 	case "reshape":
 		n := 1
 		for i := range r.Nums {
@@ -130,6 +131,30 @@ func (s *shapes) push(r *tensor.Recipe, index []int, want []int, exact bool) err
 		return s.push(r.Args[0], index, append([]int{num(0) * num(1)}, want[1:]...), true)
 	}
 	return s.push(r.Args[0], index, want, exact) // the others keep the shape
+}
+
+// pushPart says what a part asks of the whole: all of it where the parts are
+// equal, else what reaches furthest.
+func (s *shapes) pushPart(r *tensor.Recipe, index []int, want []int, exact bool) error {
+	inner, _, err := ir.PartIndex(r, index)
+	if err != nil || r.Op == "part_experts" {
+		return errors.Join(err, s.push(r.Args[0], inner, want, exact))
+	}
+	axis := 0
+	if strings.HasSuffix(r.Op, "_cols") {
+		axis = len(want) - 1
+	}
+	want = slices.Clone(want)
+	if len(r.Nums) == 1 {
+		want[axis] *= int(r.Nums[0])
+		return s.push(r.Args[0], inner, want, exact)
+	}
+	most := 0.0
+	for _, n := range r.Nums {
+		most = max(most, n)
+	}
+	want[axis] = int(most)
+	return s.push(r.Args[0], inner, want, false)
 }
 
 // pushJoined shares the rows of concat or interleave out: what other weights
@@ -172,10 +197,13 @@ func (s *shapes) rowsKnown(r *tensor.Recipe) int {
 	case "group_rows":
 		return int(r.Nums[0] * (r.Nums[3] - r.Nums[2]))
 	case "part_rows":
+		if len(r.Nums) > 1 {
+			return 0
+		}
 		return s.rowsKnown(r.Args[0]) / int(r.Nums[0])
 	case "reshape":
 		return int(r.Nums[0])
-	case "cols", "part_cols", "scale", "add", "l2norm_rows", "softplus", "quantize", "permute_rows":
+	case "cols", "part_cols", "scale", "add", "l2norm_rows", "softplus", "quantize", "quantize_delta", "permute_rows":
 		return s.rowsKnown(r.Args[0])
 	}
 	return 0

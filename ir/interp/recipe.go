@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -23,10 +24,14 @@ func (w *Recipes) eval(r *tensor.Recipe, index []int) (*tensor.Tensor, error) {
 		}
 		return w.Weight(ref, index[:len(ref.Count)])
 	}
+	inner, zero, err := ir.PartIndex(r, index)
+	if err != nil {
+		return nil, err
+	}
 	var in []*tensor.Tensor
 	var shapes [][]int
 	for _, a := range r.Args {
-		t, err := w.eval(a, index)
+		t, err := w.eval(a, inner)
 		if err != nil {
 			return nil, err
 		}
@@ -37,8 +42,14 @@ func (w *Recipes) eval(r *tensor.Recipe, index []int) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Op == "part_rows" || r.Op == "part_cols" {
+	switch r.Op {
+	case "part_rows", "part_cols", "expert_rows", "expert_cols":
 		return part(r, in[0], shape, index)
+	case "part_experts":
+		if zero {
+			return tensor.New(plain(in[0].DType), in[0].Shape...), nil
+		}
+		return in[0], nil
 	}
 	return apply(r, in, shape)
 }
@@ -50,6 +61,8 @@ func apply(r *tensor.Recipe, in []*tensor.Tensor, shape []int) (*tensor.Tensor, 
 	switch r.Op {
 	case "quantize":
 		return rounded(x, r.Type)
+	case "quantize_delta":
+		return withDeltas(x, r.Type, r.Nums[0])
 	case "scale":
 		return mapped(x, func(v float32) float32 { return v * float32(r.Nums[0]) }), nil
 	case "add":
@@ -97,16 +110,59 @@ func apply(r *tensor.Recipe, in []*tensor.Tensor, shape []int) (*tensor.Tensor, 
 	return nil, fmt.Errorf("unknown recipe function %s", r.Op)
 }
 
-// part takes the part of rows or columns that the last index chooses.
+// withDeltas rounds a matrix to a block type and keeps a share of its entries.
+func withDeltas(x *tensor.Tensor, dt tensor.DType, ratio float64) (*tensor.Tensor, error) {
+	if len(x.Shape) != 2 {
+		return nil, fmt.Errorf("recipe quantize_delta: shape %v is no matrix", x.Shape)
+	}
+	rows, cols := x.Shape[0], x.Shape[1]
+	raw, deltas, err := tensor.EncodeDelta(dt, tensor.Matrix{Rows: rows, Cols: cols, Row: func(r int, to []float32) {
+		for c, v := range x.F[r*cols : (r+1)*cols] {
+			to[c] = float32(v)
+		}
+	}}, tensor.DeltaCount(rows, cols, ratio), nil)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]float32, rows*cols)
+	if err := tensor.Decode(values, dt, raw); err != nil {
+		return nil, err
+	}
+	out := tensor.New(dt, rows, cols)
+	for i, v := range values {
+		out.F[i] = float64(v)
+	}
+	for _, d := range deltas {
+		out.F[d.Row*cols+d.Col] += float64(d.Value)
+	}
+	return out, nil
+}
+
+// part takes the part of rows or columns that an index chooses; zeros follow
+// where the widest part is wider.
 func part(r *tensor.Recipe, x *tensor.Tensor, shape, index []int) (*tensor.Tensor, error) {
-	if len(index) == 0 || index[len(index)-1] >= int(r.Nums[0]) {
+	axis := 0
+	if strings.HasSuffix(r.Op, "_cols") {
+		axis = 1
+	}
+	lo, hi, err := ir.PartOf(r, shape[axis], index)
+	if err != nil || hi > x.Shape[axis] {
 		return nil, fmt.Errorf("recipe %s: no part for index %v", r, index)
 	}
-	n := index[len(index)-1]
-	if r.Op == "part_cols" {
-		return picked(x, shape, func(row, col int) (int, int) { return row, n*shape[1] + col }), nil
+	if axis == 0 && hi-lo == shape[0] {
+		return rowsOf([]*tensor.Tensor{x}, shape, func(row int) (int, int) { return 0, lo + row }), nil
 	}
-	return rowsOf([]*tensor.Tensor{x}, shape, func(row int) (int, int) { return 0, n*shape[0] + row }), nil
+	out := tensor.New(plain(x.DType), shape...)
+	width := len(x.F) / x.Shape[0]
+	for row := range x.Shape[0] {
+		switch {
+		case axis == 1:
+			copy(out.F[row*shape[1]:(row+1)*shape[1]], x.F[row*width+lo:row*width+hi])
+		case row >= lo && row < hi:
+			copy(out.F[(row-lo)*width:], x.F[row*width:(row+1)*width])
+		}
+	}
+	return out, nil
 }
 
 // plain is the precision of values of which blocks were torn apart.

@@ -18,6 +18,7 @@ type Step struct {
 	Wanted []int                     // tokens whose output is asked for; nil: all
 	Mask   [][]bool                  // Mask[t][u]: may token t see the row that token u writes in this step? nil: as position and sequence allow
 	Extra  map[string]*tensor.Tensor // values of inputs other than ids, pos, wanted and types, by name
+	Comm   Comm                      // of the program of one rank: how it reaches the others
 	Trace  func(v *ir.Value, index []int, member int, t *tensor.Tensor)
 }
 

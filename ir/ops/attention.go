@@ -59,7 +59,7 @@ var Attention = &ir.OpDef{
 		{Name: "scale", Kind: ir.FloatAttr, Doc: "factor on scores; 1/√head_dim when absent"},
 		{Name: "window", Kind: ir.PerLayerInt, Default: 0, Doc: "causal: how many positions, its own included, a token sees; else how far it sees on either side; 0 is all"},
 		{Name: "softcap", Kind: ir.FloatAttr, Default: 0.0, Doc: "bound on scores; 0 is none"},
-		{Name: "alibi", Kind: ir.FloatsAttr, Doc: "slope of each head"},
+		{Name: "alibi", Kind: ir.FloatsAttr, Doc: "slope of each head; in a par region of each member's heads in turn"},
 		{Name: "rel_buckets", Kind: ir.IntAttr, Default: 0, Doc: "rows of the argument rel; 0: there is none"},
 		{Name: "rel_max", Kind: ir.IntAttr, Default: 128, Doc: "distance from which on all share the last bucket"},
 		{Name: "rel_bidirectional", Kind: ir.BoolAttr, Doc: "later positions have the upper half of the buckets"},
@@ -114,7 +114,7 @@ func inferAttention(o *ir.Op) ([]ir.Type, error) {
 	if q.Cols() != heads*s.HeadDim {
 		return nil, fmt.Errorf("%s has %d columns, expected heads·head_dim = %d·%d", o.Args[0], q.Cols(), heads, s.HeadDim)
 	}
-	if a := o.Floats("alibi"); o.Has("alibi") && len(a) != heads {
+	if a := o.Floats("alibi"); o.Has("alibi") && (len(a) == 0 || len(a)%heads != 0) {
 		return nil, fmt.Errorf("alibi has %d slopes for %d heads", len(a), heads)
 	}
 	if slices.Min(o.Ints("window")) < 0 || o.Int("rel_buckets") < 0 {

@@ -11,8 +11,9 @@ import (
 // per member and gives what every member gets.
 var AllReduce = &ir.OpDef{
 	Name:   "all_reduce",
-	Doc:    "The sum of x over the members of the enclosing par region; every member gets it.",
+	Doc:    "The sum of x over the members of the enclosing par region; every member gets it. In the program of one rank, which has no regions, it says how many members there are.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
+	Attrs:  []ir.AttrDef{{Name: "members", Kind: ir.IntAttr, Default: 0, Doc: "outside a par region: how many members there are"}},
 	Traits: ir.Collective,
 	Infer:  func(o *ir.Op) ([]ir.Type, error) { return one(matrix(o.Args[0])) },
 	Eval: func(_ *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
@@ -29,21 +30,94 @@ var AllReduce = &ir.OpDef{
 // AllGather joins the members' columns. Its Eval takes one tensor per member
 // and gives what every member gets.
 var AllGather = &ir.OpDef{
-	Name:   "all_gather",
-	Doc:    "The columns of x of all members of the enclosing par region side by side, in order of members; every member gets them.",
+	Name: "all_gather",
+	Doc: "The columns of x of all members of the enclosing par region side by side, in order of members; every member gets them. " +
+		"With bounds each member's columns stand at its own, and those that several members have are the same. " +
+		"It may stand in the program of one rank, which has no regions.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
-	Attrs:  []ir.AttrDef{{Name: "members", Kind: ir.IntAttr, Required: true, Doc: "how many members the par region has"}},
-	Traits: ir.Collective,
-	Infer: func(o *ir.Op) ([]ir.Type, error) {
-		x, err := matrix(o.Args[0])
-		if err != nil {
-			return nil, err
-		}
-		n := o.Int("members")
-		if n < 1 || n > 1<<16 {
-			return nil, fmt.Errorf("members=%d, expected 1 to %d", n, 1<<16)
-		}
-		return one(f32(x.Rows(), ir.N(x.Cols()*n)), nil)
+	Attrs: []ir.AttrDef{
+		{Name: "members", Kind: ir.IntAttr, Required: true, Doc: "how many members there are"},
+		{Name: "bounds", Kind: ir.IntsAttr, Doc: "first column of each member in the result, and one past its last, in turn"},
 	},
-	Eval: evalConcat,
+	Traits: ir.Collective,
+	Infer:  inferGather,
+	Eval: func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+		if !o.Has("bounds") {
+			return evalConcat(o, in)
+		}
+		out := tensor.New(tensor.F32, in[0].Shape[0], o.Results[0].Type.Cols())
+		for t := range out.Shape[0] {
+			for m, x := range in {
+				copy(row(out, t)[GatherAt(o, m):], row(x, t))
+			}
+		}
+		return []*tensor.Tensor{out}, nil
+	},
+}
+
+// GatherAt is the column of the result at which a member's columns begin.
+func GatherAt(o *ir.Op, member int) int {
+	if o.Has("bounds") {
+		return o.Ints("bounds")[2*member]
+	}
+	return member * o.Args[0].Type.Cols()
+}
+
+func inferGather(o *ir.Op) ([]ir.Type, error) {
+	x, err := matrix(o.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	n := o.Int("members")
+	if n < 1 || n > 1<<16 {
+		return nil, fmt.Errorf("members=%d, expected 1 to %d", n, 1<<16)
+	}
+	if !o.Has("bounds") {
+		return one(f32(x.Rows(), ir.N(x.Cols()*n)), nil)
+	}
+	bounds, end := o.Ints("bounds"), 0
+	if len(bounds) != 2*n {
+		return nil, fmt.Errorf("bounds has %d numbers for %d members", len(bounds), n)
+	}
+	for i := 0; i < len(bounds); i += 2 {
+		lo, hi := bounds[i], bounds[i+1]
+		if lo < 0 || lo > end || hi <= end || hi-lo != x.Cols() {
+			return nil, fmt.Errorf("columns %d..%d of member %d, whose %s has %d, behind column %d", lo, hi, i/2, o.Args[0], x.Cols(), end)
+		}
+		end = hi
+	}
+	return one(f32(x.Rows(), ir.N(end)), nil)
+}
+
+// Send hands rows to another rank, which has a recv for them in the same place
+// of the same step. The interpreter holds its meaning.
+var Send = &ir.OpDef{
+	Name:   "send",
+	Doc:    "Sends x to another rank of a partitioned model, at the border of two groups of layers. It stands in the program of one rank only.",
+	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
+	Attrs:  []ir.AttrDef{{Name: "to", Kind: ir.IntAttr, Required: true, Doc: "the rank that receives"}},
+	Traits: ir.Collective | ir.Writes,
+	Infer: func(o *ir.Op) ([]ir.Type, error) {
+		_, err := matrix(o.Args[0])
+		return nil, err
+	},
+}
+
+// Recv takes the rows that another rank sends. The interpreter holds its
+// meaning.
+var Recv = &ir.OpDef{
+	Name:   "recv",
+	Doc:    "The rows that another rank sends to this one, as many as those of `rows`. It stands in the program of one rank only.",
+	Params: []ir.ParamDef{param("rows", "any value with as many rows", value)},
+	Attrs: []ir.AttrDef{
+		{Name: "from", Kind: ir.IntAttr, Required: true, Doc: "the rank that sends"},
+		{Name: "cols", Kind: ir.IntAttr, Required: true, Doc: "columns of the result"},
+	},
+	Traits: ir.Collective | ir.Writes,
+	Infer: func(o *ir.Op) ([]ir.Type, error) {
+		if n := o.Int("cols"); n < 1 || n > 1<<24 {
+			return nil, fmt.Errorf("cols=%d, expected 1 to %d", n, 1<<24)
+		}
+		return one(f32(o.Args[0].Type.Rows(), ir.N(o.Int("cols"))), nil)
+	},
 }

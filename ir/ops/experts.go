@@ -101,8 +101,8 @@ func expertWeights(o *ir.Op, experts int) error {
 		return fmt.Errorf("%s has %d rows, which are not whole blocks of %s", o.Args[2], s.Hidden, t)
 	}
 	for i, a := range o.Args[2:] {
-		if len(a.Count) == 0 || a.Count[len(a.Count)-1] != (ir.Range{Lo: 0, Hi: experts}) {
-			return fmt.Errorf("%s needs a last index 0..%d, the expert", a, experts)
+		if len(a.Count) == 0 || a.Count[len(a.Count)-1].Len() != experts {
+			return fmt.Errorf("%s needs a last index of %d, the expert", a, experts)
 		}
 		want := []ir.Size{ir.N(s.Hidden), ir.N(d)}
 		switch at := i + 2; {

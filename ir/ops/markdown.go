@@ -14,7 +14,7 @@ var traitWords = []struct {
 	{ir.Elementwise, "elementwise"}, {ir.Commutative, "commutative"}, {ir.RowWise, "row by row"}, {ir.HasBody, "region"},
 	{ir.Writes, "writes a state"}, {ir.Reads, "reads a state"}, {ir.Root, "may be the root of a fuse region"},
 	{ir.TileLocal, "may follow a root"}, {ir.PerHead, "may follow a root when heads is above 1"},
-	{ir.Collective, "exchange inside par"},
+	{ir.Collective, "exchange between devices"},
 }
 
 // Markdown is the text of docs/ops.md.
@@ -32,7 +32,7 @@ func Markdown() string {
 			fmt.Fprintf(&b, "`%s %s`", d.Name, strings.Join(params, ", "))
 			var words []string
 			for _, t := range traitWords {
-				if d.Is(t.trait) {
+				if d.Is(t.trait) && !(t.trait == ir.Writes && d.Is(ir.Collective)) {
 					words = append(words, t.word)
 				}
 			}

@@ -11,9 +11,11 @@ import (
 var QuantizeAct = &ir.OpDef{
 	Name: "quantize_act",
 	Doc: "Rounds each block of 32 or 64 columns to integers −127…127 times one scale: scale = absmax/127 in float32, " +
-		"codes x · (127/absmax) in float32, rounded to the nearest, ties to even; a block of zeros has scale 0. To bf16 each number is rounded by itself, ties to even. A change of meaning, hence an op.",
+		"codes x · (127/absmax) in float32, rounded to the nearest, ties to even; a block of zeros has scale 0. With outliers=n the row's n largest groups of 4 columns are first taken out, each rounded like a block of its own, " +
+		"and what it leaves is rounded in its block: the row is the sum of both. To bf16 each number is rounded by itself, ties to even. A change of meaning, hence an op.",
 	Params: []ir.ParamDef{param("x", "f32[T, K]", value)},
-	Attrs:  []ir.AttrDef{{Name: "type", Kind: ir.DTypeAttr, Required: true, Doc: "a8_b32, a8_b64 or bf16"}},
+	Attrs: []ir.AttrDef{{Name: "type", Kind: ir.DTypeAttr, Required: true, Doc: "a8_b32, a8_b64 or bf16"},
+		{Name: "outliers", Kind: ir.IntAttr, Default: 0, Doc: "groups of columns taken out of each row, at most 4"}},
 	Traits: ir.RowWise | ir.TileLocal,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		x, err := matrix(o.Args[0])
@@ -27,18 +29,56 @@ var QuantizeAct = &ir.OpDef{
 		if x.Cols()%t.Block() != 0 {
 			return nil, fmt.Errorf("%s has %d columns, which are not whole blocks of %d", o.Args[0], x.Cols(), t.Block())
 		}
+		switch n := o.Int("outliers"); {
+		case n < 0 || n > MaxOutliers:
+			return nil, fmt.Errorf("outliers=%d, expected 0 … %d", n, MaxOutliers)
+		case n > 0 && !t.IsActivation():
+			return nil, fmt.Errorf("outliers=%d with type=%s, which has no blocks", n, t)
+		case n > 0 && x.Cols() > MaxOutlierCols:
+			return nil, fmt.Errorf("outliers=%d of %d columns, expected at most %d columns", n, x.Cols(), MaxOutlierCols)
+		}
 		return one(ir.T(t, x.Shape...), nil)
 	},
 	Eval: func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		out := in[0].Clone()
 		out.DType = o.DType("type")
 		for t := range out.Shape[0] {
-			if err := Round(out.DType, row(out, t)); err != nil {
+			if err := roundActivation(out.DType, row(out, t), o.Int("outliers")); err != nil {
 				return nil, err
 			}
 		}
 		return []*tensor.Tensor{out}, nil
 	},
+}
+
+// What kernels reserve for the outliers of a row.
+const (
+	MaxOutliers    = 4
+	MaxOutlierCols = 1 << 16
+)
+
+// roundActivation is Round after n outliers are taken out of the row.
+func roundActivation(dt tensor.DType, x []float64, n int) error {
+	if n == 0 {
+		return Round(dt, x)
+	}
+	f := make([]float32, len(x))
+	for i, v := range x {
+		f[i] = float32(v)
+	}
+	taken := tensor.TakeOutliers(f, n)
+	for i, v := range f {
+		x[i] = float64(v)
+	}
+	if err := Round(dt, x); err != nil {
+		return err
+	}
+	for _, o := range taken {
+		for i, q := range o.Codes {
+			x[tensor.OutlierGroup*o.Group+i] += float64(o.Scale) * float64(q)
+		}
+	}
+	return nil
 }
 
 // rounded says whether quantize_act yields the type.

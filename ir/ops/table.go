@@ -20,6 +20,6 @@ var Table = ir.OpSet{
 	KVAppend, Attention,
 	Route, Experts,
 	QuantizeAct,
-	AllReduce, AllGather,
+	AllReduce, AllGather, Send, Recv, MemberCols,
 	Argmax, Softmax,
 }

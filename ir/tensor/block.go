@@ -25,6 +25,7 @@ var affine = [numDTypes]*affineLayout{
 	Q8B64:  {maxCode: 255, planes: []plane{{8, 0}}},
 	Q6B64:  {maxCode: 63, planes: []plane{{2, 4}, {4, 0}}},
 	Q5B64:  {maxCode: 31, planes: []plane{{1, 4}, {4, 0}}},
+	Q5B32:  {maxCode: 31, planes: []plane{{1, 4}, {4, 0}}},
 	Q4B32:  {maxCode: 15, planes: []plane{{4, 0}}},
 	Q4B64:  {maxCode: 15, planes: []plane{{4, 0}}},
 	Q3HB64: {maxCode: 10, paired: true, planes: []plane{{1, 6}, {2, 4}, {4, 0}}},

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var blockTypes = []DType{Q8B32, Q8B64, Q8B32T2, Q6B64, Q5B64, Q4B32, Q4B64, Q3HB64, Q3B32, Q2B32}
+var blockTypes = []DType{Q8B32, Q8B64, Q8B32T2, Q6B64, Q5B64, Q5B32, Q4B32, Q4B64, Q3HB64, Q3B32, Q2B32}
 
 func encode(t testing.TB, dt DType, src []float32) []byte {
 	t.Helper()
@@ -79,7 +79,7 @@ func TestReportExample(t *testing.T) {
 func TestBitsPerWeight(t *testing.T) {
 	t.Parallel()
 	want := map[DType]float64{
-		Q8B32: 9, Q8B64: 8.5, Q8B32T2: 8.5, Q6B64: 6.5, Q5B64: 5.5, Q4B32: 5, Q4B64: 4.5, Q3HB64: 4, Q3B32: 4, Q2B32: 3,
+		Q8B32: 9, Q8B64: 8.5, Q8B32T2: 8.5, Q6B64: 6.5, Q5B64: 5.5, Q5B32: 6, Q4B32: 5, Q4B64: 4.5, Q3HB64: 4, Q3B32: 4, Q2B32: 3,
 		GQ4_0: 4.5, GQ4_1: 5, GQ5_0: 5.5, GQ5_1: 6, GQ8_0: 8.5, GQ2K: 2.625, GQ3K: 3.4375, GQ4K: 4.5, GQ5K: 5.5, GQ6K: 6.5625,
 		GIQ4NL: 4.5, GIQ4XS: 4.25, GMXFP4: 4.25, GTQ1: 1.6875, GTQ2: 2.0625,
 	}
@@ -152,6 +152,7 @@ func TestGoldenBytes(t *testing.T) {
 		Q4B32: "00c00038" + "1032547698badcfe" + "1032547698badcfe",
 		Q4B64: "00c00038" + "1032547698badcfe" + "1032547698badcfe" + "1032547698badcfe" + "1032547698badcfe",
 		Q5B64: "00c00038" + "0000ffff0000ffff" + "1032547698badcfe" + "1032547698badcfe" + "1032547698badcfe" + "1032547698badcfe",
+		Q5B32: "00c00038" + "0000ffff" + "1032547698badcfe" + "1032547698badcfe",
 		Q6B64: "00c00038" + "0000000055555555aaaaaaaaffffffff" + "1032547698badcfe" + "1032547698badcfe" + "1032547698badcfe" + "1032547698badcfe",
 	}
 	for dt, want := range golden {

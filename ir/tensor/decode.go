@@ -99,7 +99,7 @@ var plainDecoders = [numDTypes]func(dst []float32, src []byte){
 type blockDecoder func(dst []float32, dt DType, src []byte)
 
 var blockDecoders = [numDTypes]blockDecoder{
-	Q8B32: decodeAffine, Q8B64: decodeAffine, Q6B64: decodeAffine, Q5B64: decodeAffine,
+	Q8B32: decodeAffine, Q8B64: decodeAffine, Q6B64: decodeAffine, Q5B64: decodeAffine, Q5B32: decodeAffine,
 	Q4B32: decodeAffine, Q4B64: decodeAffine, Q3HB64: decodeAffine, Q3B32: decodeAffine, Q2B32: decodeAffine,
 	Q8B32T2: decodeSigned, GQ8_0: decodeSigned,
 	A8B32: decodeActivation, A8B64: decodeActivation,

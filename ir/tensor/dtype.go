@@ -28,6 +28,7 @@ const (
 	Q8B32T2 // 34 B / 32: f16 scale, 32 × i8; scale = absmax/127
 	Q6B64   // 52 B / 64
 	Q5B64   // 44 B / 64
+	Q5B32   // 24 B / 32
 	Q4B32   // 20 B / 32: f16 scale, f16 base, 16 B nibbles; rule A
 	Q4B64   // 36 B / 64: f16 scale, f16 base, 32 B nibbles; rule A
 	Q3HB64  // 32 B / 64: eleven levels, two weights in seven bits
@@ -67,7 +68,7 @@ var dtypes = [numDTypes]dtypeInfo{
 	F32:     {"f32", 1, 4}, F16: {"f16", 1, 2}, BF16: {"bf16", 1, 2}, F64: {"f64", 1, 8},
 	I8: {"i8", 1, 1}, I16: {"i16", 1, 2}, I32: {"i32", 1, 4}, I64: {"i64", 1, 8}, U8: {"u8", 1, 1}, Bool: {"bool", 1, 1},
 	Q8B32: {"q8_b32", 32, 36}, Q8B64: {"q8_b64", 64, 68}, Q8B32T2: {"q8_b32t2", 32, 34},
-	Q6B64: {"q6_b64", 64, 52}, Q5B64: {"q5_b64", 64, 44}, Q4B32: {"q4_b32", 32, 20}, Q4B64: {"q4_b64", 64, 36},
+	Q6B64: {"q6_b64", 64, 52}, Q5B64: {"q5_b64", 64, 44}, Q5B32: {"q5_b32", 32, 24}, Q4B32: {"q4_b32", 32, 20}, Q4B64: {"q4_b64", 64, 36},
 	Q3HB64: {"q3h_b64", 64, 32}, Q3B32: {"q3_b32", 32, 16}, Q2B32: {"q2_b32", 32, 12},
 	GQ4_0: {"q4_0", 32, 18}, GQ4_1: {"q4_1", 32, 20}, GQ5_0: {"q5_0", 32, 22}, GQ5_1: {"q5_1", 32, 24}, GQ8_0: {"q8_0", 32, 34},
 	GQ2K: {"q2_k", 256, 84}, GQ3K: {"q3_k", 256, 110}, GQ4K: {"q4_k", 256, 144}, GQ5K: {"q5_k", 256, 176}, GQ6K: {"q6_k", 256, 210},
@@ -104,7 +105,7 @@ func (d DType) IsActivation() bool { return d == A8B32 || d == A8B64 }
 // aliases are Inferflow's other names of its types, in lower case.
 var aliases = map[string]DType{
 	"fp32": F32, "float32": F32, "fp16": F16, "float16": F16, "half": F16, "bfloat16": BF16,
-	"q8": Q8B32T2, "q8_b32t1": Q8B32, "q6": Q6B64, "q6_b64t1": Q6B64, "q5": Q5B64, "q5_b64t1": Q5B64,
+	"q8": Q8B32T2, "q8_b32t1": Q8B32, "q6": Q6B64, "q6_b64t1": Q6B64, "q5": Q5B64, "q5_b64t1": Q5B64, "q5_b32t1": Q5B32,
 	"q4": Q4B32, "q4_b32t1": Q4B32, "q4_b32t1a": Q4B32, "q4_b64t1": Q4B64, "q3h": Q3HB64, "q3h_b64t1": Q3HB64,
 	"q3": Q3B32, "q3_b32t1": Q3B32, "q3_b32t1b": Q3B32, "q2": Q2B32, "q2_b32t1": Q2B32, "q2_b32t1b": Q2B32,
 }

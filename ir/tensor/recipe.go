@@ -15,7 +15,9 @@ import (
 //	interleave(a, b)                            16 rows of a, 16 of b, in turn (N a multiple of 16, else padded with zero rows at the end of each)
 //	rows(a, lo, hi)                             rows lo ≤ r < hi
 //	cols(a, lo, hi)                             columns lo ≤ c < hi of a matrix
-//	part_rows(a, n)  part_cols(a, n)            of n equal parts the one that the weight's last index chooses
+//	part_rows(a, n)  part_cols(a, n)            of n equal parts the one that the weight's last index chooses; with lo, hi, lo, hi, … for n, parts by bounds
+//	part_experts(@w, lo, hi, …)                 experts lo ≤ e < hi, by the index before the last one (the IR only, as the next two)
+//	expert_rows(@w, …)  expert_cols(@w, …)      rows or columns of each expert, likewise
 //	transpose(a)                                of a matrix
 //	reshape(a, d0, d1, …)                       same elements, row-major
 //	permute_rows(a, heads, "gguf_rope")         undoes a published permutation
@@ -26,6 +28,7 @@ import (
 //	fill(a, n)                                  the one element of a, n times
 //	@name                                       another weight of the module (Op "weight"; the IR only)
 //	quantize(a, type)                           to a block or float type, by its rounding rule
+//	quantize_delta(a, ratio, type)              to a block type, with this share of the entries kept aside in float32 (EncodeDelta)
 type Recipe struct {
 	Op   string    `json:"op"`
 	Name string    `json:"name,omitempty"` // source: tensor name; {i}, {j} are the weight's own indices

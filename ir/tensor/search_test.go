@@ -136,7 +136,7 @@ func TestSearchGains(t *testing.T) {
 	for i := range everywhere {
 		everywhere[i] = importance[i%len(importance)]
 	}
-	for dt, most := range map[DType]float64{Q8B32: 0.85, Q8B32T2: 0.87, Q6B64: 0.9, Q5B64: 0.88, Q4B32: 0.84, Q4B64: 0.86, Q3HB64: 0.82, Q3B32: 0.84, Q2B32: 0.88} {
+	for dt, most := range map[DType]float64{Q8B32: 0.85, Q8B32T2: 0.87, Q6B64: 0.9, Q5B64: 0.88, Q5B32: 0.85, Q4B32: 0.84, Q4B64: 0.86, Q3HB64: 0.82, Q3B32: 0.84, Q2B32: 0.88} {
 		plain := decode(t, dt, encodePlain(t, dt, src))
 		even := decode(t, dt, encode(t, dt, src))
 		raw := make([]byte, dt.RowBytes(len(src)))
@@ -168,7 +168,7 @@ func TestErrorOrdering(t *testing.T) {
 		}
 		for _, eight := range []DType{Q8B32, Q8B32T2} {
 			last := -1.0
-			for _, dt := range []DType{F32, F16, eight, Q6B64, Q5B64, Q4B32, Q4B64, Q3HB64, Q3B32, Q2B32} {
+			for _, dt := range []DType{F32, F16, eight, Q6B64, Q5B32, Q5B64, Q4B32, Q4B64, Q3HB64, Q3B32, Q2B32} {
 				e := squaredError(src, decode(t, dt, encode(t, dt, src)), nil)
 				if e <= last {
 					t.Errorf("%s: %s: squared error %v is not above the type before it (%v)", name, dt, e, last)

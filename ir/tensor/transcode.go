@@ -23,22 +23,27 @@ func Lossless(dst, src DType) bool {
 }
 
 // exactFrom leaves out the recoders that round scales.
-func (d DType) exactFrom(src DType) bool { return src != GQ4K && src != GIQ4XS && src != GMXFP4 }
+func (d DType) exactFrom(src DType) bool {
+	return src != GQ4K && src != GQ5K && src != GIQ4XS && src != GMXFP4
+}
 
 // ComputeType is the type a stored type is computed with when the user asked
 // for none: itself where iflowc computes with it, else the smallest type that
 // holds it without loss, else the closest block type of no less precision.
-// q4_k keeps its codes in q4_b32 and only rounds the products of scales to
-// f16 (an error of at most 2⁻¹¹ of the block's range); q5_1 and the other
-// k-quants become q8_b32t2, as do the types of 4-bit levels, which are whole numbers there (an error of at most 1/254 of the block's largest
-// magnitude, a fraction of their own step).
+// q4_k and q5_k keep their codes in q4_b32 and q5_b32 and only round the
+// products of scales to f16 (an error of at most 2⁻¹¹ of the block's range); the
+// other k-quants, whose scales are of 16 weights, become q8_b32t2, as do the
+// types of 4-bit levels, which are whole numbers there (an error of at most
+// 1/254 of the block's largest magnitude, a fraction of their own step).
 func ComputeType(stored DType) DType {
 	switch stored {
 	case GQ4_0, GQ4_1, GQ4K:
 		return Q4B32
 	case GTQ1, GTQ2:
 		return Q2B32
-	case GIQ4NL, GIQ4XS, GMXFP4, GQ8_0, GQ5_0, GQ5_1, GQ2K, GQ3K, GQ5K, GQ6K:
+	case GQ5_0, GQ5_1, GQ5K:
+		return Q5B32
+	case GIQ4NL, GIQ4XS, GMXFP4, GQ8_0, GQ2K, GQ3K, GQ6K:
 		return Q8B32T2
 	case F64, I8, I16, I32, I64, U8, Bool:
 		return F32
@@ -57,9 +62,11 @@ var recoders = map[pair]recoder{
 	{Q8B32T2, GQ8_0}: func(dst []byte, _ DType, src []byte, _ DType) { copy(dst, src) },
 	{Q8B32T2, GQ4_0}: recodeSigned, {Q8B32T2, GQ5_0}: recodeSigned,
 	{Q4B32, GQ4_0}: recodeAffine, {Q4B32, GQ4_1}: recodeAffine,
+	{Q5B32, GQ4_0}: recodeAffine, {Q5B32, GQ4_1}: recodeAffine,
+	{Q5B32, GQ5_0}: recodeAffine, {Q5B32, GQ5_1}: recodeAffine,
 	{Q8B32, GQ4_0}: recodeAffine, {Q8B32, GQ4_1}: recodeAffine,
 	{Q8B32, GQ5_0}: recodeAffine, {Q8B32, GQ5_1}: recodeAffine,
-	{Q4B32, GQ4K}:     recodeQ4K,
+	{Q4B32, GQ4K}: recodeK, {Q5B32, GQ4K}: recodeK, {Q5B32, GQ5K}: recodeK,
 	{Q8B32T2, GIQ4NL}: recodeLevels, {Q8B32T2, GIQ4XS}: recodeLevels, {Q8B32T2, GMXFP4}: recodeLevels,
 	{Q2B32, GTQ1}: recodeTernary, {Q2B32, GTQ2}: recodeTernary,
 }
@@ -165,19 +172,26 @@ func recodeSigned(dst []byte, _ DType, src []byte, st DType) {
 	}
 }
 
-// recodeQ4K writes the eight sub-blocks of a q4_k block as q4_b32 blocks with
+// recodeK writes the eight sub-blocks of a q4_k or q5_k block as blocks with
 // the same codes; d·scale and dmin·min are rounded to f16.
-func recodeQ4K(dst []byte, _ DType, src []byte, _ DType) {
+func recodeK(dst []byte, dt DType, src []byte, st DType) {
 	d, dmin := float64(f16At(src)), float64(f16At(src[2:]))
-	size := Q4B32.BlockBytes()
+	low, high := src[16:], []byte(nil)
+	if st == GQ5K {
+		high, low = src[16:48], src[48:]
+	}
+	size := dt.BlockBytes()
 	for sub := range 8 {
 		sc, mn := kScaleMin(src[4:16], sub)
 		var codes [32]uint8
 		shift := uint(sub % 2 * 4)
-		for i, b := range src[16+32*(sub/2):][:32] {
+		for i, b := range low[32*(sub/2):][:32] {
 			codes[i] = b >> shift & 15
+			if high != nil {
+				codes[i] |= high[i] >> uint(sub) & 1 << 4
+			}
 		}
-		affine[Q4B32].putBlock(dst[sub*size:][:size],
+		affine[dt].putBlock(dst[sub*size:][:size],
 			saturateF16(d*float64(sc)), saturateF16(-dmin*float64(mn)), codes[:])
 	}
 }

@@ -71,12 +71,12 @@ func TestLosslessPairsAreExact(t *testing.T) {
 	if count < 30 {
 		t.Errorf("only %d lossless pairs", count)
 	}
-	for _, p := range []pair{{Q8B32T2, GQ8_0}, {Q4B32, GQ4_0}, {Q4B32, GQ4_1}, {F32, F16}, {F32, BF16}, {F16, F16}} {
+	for _, p := range []pair{{Q8B32T2, GQ8_0}, {Q4B32, GQ4_0}, {Q4B32, GQ4_1}, {Q5B32, GQ5_0}, {Q5B32, GQ5_1}, {Q5B32, GQ4_1}, {F32, F16}, {F32, BF16}, {F16, F16}} {
 		if !Lossless(p.dst, p.src) {
 			t.Errorf("%s to %s should be lossless", p.src, p.dst)
 		}
 	}
-	for _, p := range []pair{{F16, F32}, {F16, BF16}, {Q4B32, GQ4K}, {Q4B32, GQ8_0}, {Q8B32T2, GQ4_1}, {Q4B64, GQ4_0}, {F32, F64}} {
+	for _, p := range []pair{{F16, F32}, {F16, BF16}, {Q4B32, GQ4K}, {Q5B32, GQ5K}, {Q4B32, GQ8_0}, {Q8B32T2, GQ4_1}, {Q4B64, GQ4_0}, {F32, F64}} {
 		if Lossless(p.dst, p.src) {
 			t.Errorf("%s to %s should not be lossless", p.src, p.dst)
 		}

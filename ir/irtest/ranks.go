@@ -1,0 +1,146 @@
+package irtest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/interp"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// CompareRanks runs a whole module, and the programs of its ranks side by side,
+// on the same made-up stored tensors and the steps of Compare, and compares the
+// outputs of the last group's first member with the whole module's. Ranks are
+// numbered group by group, each of that many members.
+func CompareRanks(whole *ir.Module, ranks []*ir.Module, members int, seed uint64, tol float64) error {
+	src, err := interp.Random(seed, append([]*ir.Module{whole}, ranks...)...)
+	if err != nil {
+		return err
+	}
+	ww := interp.NewWeights(whole, src)
+	var ws []interp.Weights
+	for _, m := range ranks {
+		ws = append(ws, interp.NewWeights(m, locked(src)))
+	}
+	for _, sc := range scenarios(whole, seed) {
+		st := interp.NewStates()
+		sts := make([]*interp.States, len(ranks))
+		for i := range sts {
+			sts[i] = interp.NewStates()
+		}
+		for i, step := range sc.steps {
+			for _, g := range sourcesFirst(whole) {
+				step := withExtra(step, g, seed)
+				want, err := interp.Run(whole, g.Name, step, ww, st)
+				if err != nil {
+					return fmt.Errorf("%s, step %d, whole: %w", sc.name, i, err)
+				}
+				got, err := runRanks(ranks, members, g.Name, *step, ws, sts)
+				if err != nil {
+					return fmt.Errorf("%s, step %d, graph %s: %w", sc.name, i, g.Name, err)
+				}
+				if err := near(want, got, tol); err != nil {
+					return fmt.Errorf("%s, step %d, graph %s: %w", sc.name, i, g.Name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// locked makes a source safe for ranks that read side by side.
+func locked(src interp.Source) interp.Source {
+	var mu sync.Mutex
+	return func(name string) (*tensor.Tensor, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return src(name)
+	}
+}
+
+// runRanks runs one step on every rank and gives the outputs of the last group's
+// first member.
+func runRanks(ranks []*ir.Module, members int, graph string, step interp.Step, ws []interp.Weights, sts []*interp.States) ([]*tensor.Tensor, error) {
+	net := &network{members: members, stop: make(chan struct{}), links: map[[2]int]chan *tensor.Tensor{}}
+	for a := range ranks {
+		for b := range ranks {
+			net.links[[2]int{a, b}] = make(chan *tensor.Tensor, 64)
+		}
+	}
+	outs, errs := make([][]*tensor.Tensor, len(ranks)), make([]error, len(ranks))
+	var all sync.WaitGroup
+	for i, m := range ranks {
+		all.Go(func() {
+			s := step
+			s.Comm = link{net, i}
+			if outs[i], errs[i] = interp.Run(m, graph, &s, ws[i], sts[i]); errs[i] != nil {
+				errs[i] = fmt.Errorf("rank %d: %w", i, errs[i])
+				net.once.Do(func() { close(net.stop) })
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, errStopped) {
+			return nil, err
+		}
+	}
+	return outs[len(ranks)-members], errors.Join(errs...)
+}
+
+// errStopped is the error of ranks that wait for one that failed.
+var errStopped = errors.New("another rank stopped")
+
+// A network joins the ranks of a test.
+type network struct {
+	members int
+	links   map[[2]int]chan *tensor.Tensor
+	stop    chan struct{}
+	once    sync.Once
+}
+
+// A link is a network as one rank sees it.
+type link struct {
+	*network
+	rank int
+}
+
+// Exchange implements interp.Comm.
+func (l link) Exchange(mine *tensor.Tensor) ([]*tensor.Tensor, error) {
+	first := l.rank / l.members * l.members
+	for m := range l.members {
+		if err := l.Send(first+m, mine); err != nil {
+			return nil, err
+		}
+	}
+	parts := make([]*tensor.Tensor, l.members)
+	for m := range parts {
+		var err error
+		if parts[m], err = l.Recv(first + m); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// Send implements interp.Comm.
+func (l link) Send(to int, x *tensor.Tensor) error {
+	select {
+	case l.links[[2]int{l.rank, to}] <- x:
+		return nil
+	case <-l.stop:
+		return errStopped
+	}
+}
+
+// Recv implements interp.Comm.
+func (l link) Recv(from int) (*tensor.Tensor, error) {
+	select {
+	case x := <-l.links[[2]int{from, l.rank}]:
+		return x, nil
+	case <-l.stop:
+		return nil, errStopped
+	}
+}

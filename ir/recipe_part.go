@@ -1,0 +1,125 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// The recipes of parts give each member of a tensor group its part of a weight:
+// part_rows and part_cols choose it by the weight's last index; expert_rows,
+// expert_cols and part_experts by the one before, because the last one is the
+// expert's. With one number n the parts are n equal ones; else the numbers are
+// lo and hi of each member in turn, and zeros follow where another member's part
+// is larger.
+
+// PartBounds gives the rows, columns or experts lo ≤ i < hi of one member. size
+// is that of the largest part.
+func PartBounds(r *tensor.Recipe, size, member int) (lo, hi int) {
+	if len(r.Nums) == 1 {
+		return member * size, (member + 1) * size
+	}
+	return int(r.Nums[2*member]), int(r.Nums[2*member+1])
+}
+
+// PartOf is PartBounds for the member in an index.
+func PartOf(r *tensor.Recipe, size int, index []int) (lo, hi int, err error) {
+	at := len(index) - 1
+	if isExpertPart(r) {
+		at--
+	}
+	if at < 0 || index[at] >= partMembers(r) {
+		return 0, 0, fmt.Errorf("recipe %s: no part for index %v", r, index)
+	}
+	lo, hi = PartBounds(r, size, index[at])
+	return lo, hi, nil
+}
+
+// PartIndex is the index by which a recipe's operands are read; zero says that a
+// member has fewer experts than this one's number.
+func PartIndex(r *tensor.Recipe, index []int) (inner []int, zero bool, err error) {
+	if !isExpertPart(r) {
+		return index, false, nil
+	}
+	at := len(index) - 2
+	if at < 0 || index[at] >= partMembers(r) {
+		return nil, false, fmt.Errorf("recipe %s: no part for index %v", r, index)
+	}
+	inner = append(slices.Clone(index[:at]), index[at+1])
+	if r.Op == "part_experts" {
+		lo, hi := PartBounds(r, 0, index[at])
+		if inner[at] += lo; inner[at] >= hi {
+			inner[at], zero = lo, true
+		}
+	}
+	return inner, zero, nil
+}
+
+func isExpertPart(r *tensor.Recipe) bool {
+	return r.Op == "part_experts" || r.Op == "expert_rows" || r.Op == "expert_cols"
+}
+
+func partMembers(r *tensor.Recipe) int {
+	if len(r.Nums) == 1 {
+		return int(r.Nums[0])
+	}
+	return len(r.Nums) / 2
+}
+
+// partShape is the shape of the largest part.
+func partShape(r *tensor.Recipe, whole []int) ([]int, error) {
+	out := slices.Clone(whole)
+	cols := r.Op == "part_cols" || r.Op == "expert_cols"
+	axis := 0
+	if cols {
+		axis = len(out) - 1
+	}
+	misfit := fmt.Errorf("recipe %s does not fit shape %s", r, intList(whole))
+	if cols && len(out) != 2 || len(r.Nums) > 1 && len(r.Nums)%2 != 0 {
+		return nil, misfit
+	}
+	if len(r.Nums) == 1 {
+		n := int(r.Nums[0])
+		if n < 1 || out[axis]%n != 0 {
+			return nil, misfit
+		}
+		out[axis] /= n
+		return out, nil
+	}
+	most := 0
+	for i := 0; i < len(r.Nums); i += 2 {
+		lo, hi := int(r.Nums[i]), int(r.Nums[i+1])
+		if lo >= hi || hi > whole[axis] {
+			return nil, misfit
+		}
+		most = max(most, hi-lo)
+	}
+	out[axis] = most
+	return out, nil
+}
+
+// expertPart checks the part of an array of experts: its operand is that array,
+// with one index less.
+func (v *verifier) expertPart(w *Value, r *tensor.Recipe) {
+	if r != w.Recipe || len(r.Args) != 1 || r.Args[0].Op != "weight" {
+		v.errs.addf(w.Pos, "%s: recipe %s stands around one weight and nothing else", w, r.Op)
+		return
+	}
+	ref := v.mod.Weight(r.Args[0].Name)
+	n := len(w.Count)
+	switch {
+	case ref == nil:
+		v.errs.addf(w.Pos, "%s: recipe refers to unknown weight @%s", w, r.Args[0].Name)
+	case n < 2 || len(ref.Count) != n-1:
+		v.errs.addf(w.Pos, "%s has %d indices, expected one more than the %d of %s", w, n, len(ref.Count), ref)
+	case r.Op == "part_experts" && len(r.Nums)%2 != 0:
+		v.errs.addf(w.Pos, "%s: recipe %s needs lo and hi of each member", w, r)
+	case r.Op == "part_experts" && int(slices.Max(r.Nums)) > ref.Count[n-2].Hi:
+		v.errs.addf(w.Pos, "%s: recipe %s takes more experts than the %d of %s", w, r, ref.Count[n-2].Hi, ref)
+	case w.Count[n-2] != Range{0, partMembers(r)}:
+		v.errs.addf(w.Pos, "%s: recipe %s tells of %d members", w, r, partMembers(r))
+	case n > 2 && (w.Count[0].Lo < ref.Count[0].Lo || w.Count[0].Hi > ref.Count[0].Hi):
+		v.errs.addf(w.Pos, "%s: its indices are outside those of %s", w, ref)
+	}
+}

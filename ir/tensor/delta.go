@@ -1,0 +1,289 @@
+package tensor
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A Delta is what is added to an entry of a matrix that a block type holds
+// too coarsely.
+type Delta struct {
+	Row, Col int
+	Value    float32
+}
+
+// MaxDeltaCols is the number of columns that deltas can name: they are stored
+// in 16 bits.
+const MaxDeltaCols = 1 << 16
+
+// MaxDeltaRatio bounds the share of entries that have a delta: at this share
+// they take as much memory as another three bits a weight.
+const MaxDeltaRatio = 0.05
+
+// DeltaCount is the number of deltas of a matrix for a share of its entries.
+func DeltaCount(rows, cols int, ratio float64) int { return int(float64(rows) * float64(cols) * ratio) }
+
+// A Matrix gives the rows of a matrix: row fills x with row r. It may be called
+// by several goroutines at once.
+type Matrix struct {
+	Rows, Cols int
+	Row        func(r int, x []float32)
+}
+
+// EncodeDelta encodes a matrix whose columns are whole blocks of dt, row by
+// row, with n entries kept aside: sparse deltas by which the stored blocks miss
+// them (the dense and sparse decomposition; Kim et al. 2023, SqueezeLLM, §4.2).
+// An entry is kept where that lowers the squared error most, importance (one a
+// column, or nil) counted: one by one, the entry farthest from its block's mean
+// leaves the block that gains most, which is then encoded for the others. So
+// the error falls with n, block by block and in sum. The deltas are in the
+// order of rows and columns; there are fewer than n where no block gains from
+// more.
+func EncodeDelta(dt DType, m Matrix, n int, importance []float32) ([]byte, []Delta, error) {
+	if !dt.IsBlock() || blockEncoders[dt] == nil || dt.IsActivation() || m.Rows < 1 || m.Cols < 1 || m.Cols%dt.Block() != 0 {
+		return nil, nil, fmt.Errorf("encode %s with deltas: [%d, %d] is no matrix of whole blocks of a type of weights", dt, m.Rows, m.Cols)
+	}
+	if m.Cols > MaxDeltaCols {
+		return nil, nil, fmt.Errorf("encode %s with deltas: %d columns, at most %d can have deltas", dt, m.Cols, MaxDeltaCols)
+	}
+	if importance != nil && len(importance) != m.Cols {
+		return nil, nil, fmt.Errorf("encode %s with deltas: importance of %d columns for %d", dt, len(importance), m.Cols)
+	}
+	e := &deltaEncoder{dt: dt, m: m, importance: importance, out: make([]byte, m.Rows*dt.RowBytes(m.Cols))}
+	e.blocks = make([]deltaBlock, m.Rows*(m.Cols/dt.Block()))
+	if n > 0 {
+		e.ahead = make([]byte, len(e.out))
+	}
+	e.encodeAll()
+	if n <= 0 {
+		return e.out, nil, nil
+	}
+	return e.out, e.keep(n), nil
+}
+
+// A deltaBlock is a block and what keeping one more of its entries would gain.
+type deltaBlock struct {
+	kept []uint8 // entries kept aside, in the order they left
+	err  float64 // squared error of the others
+	left float64 // what it falls to when next leaves; err if it does not fall
+	next uint8
+}
+
+type deltaEncoder struct {
+	dt         DType
+	m          Matrix
+	importance []float32
+	out        []byte
+	ahead      []byte // each block without its next entry, nil where nothing is kept
+	blocks     []deltaBlock
+	queue      []int // blocks that gain, the one that gains most first: a heap
+	row        []float32
+	at         int // which row that is
+}
+
+// encodeAll encodes every block as it is, and measures what the first entry
+// kept would gain.
+func (e *deltaEncoder) encodeAll() {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	per := e.m.Cols / e.dt.Block()
+	for range max(1, min(runtime.GOMAXPROCS(0), e.m.Rows)) {
+		wg.Go(func() {
+			x := make([]float32, e.m.Cols)
+			for {
+				r := int(next.Add(1)) - 1
+				if r >= e.m.Rows {
+					return
+				}
+				e.m.Row(r, x)
+				for b := range per {
+					i := r*per + b
+					e.blocks[i].err = e.encode(i, x, e.block(e.out, i))
+					if e.ahead != nil {
+						e.look(i, x)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// block is where block i lies in out or ahead.
+func (e *deltaEncoder) block(of []byte, i int) []byte {
+	size := e.dt.BlockBytes()
+	return of[i*size : (i+1)*size]
+}
+
+// values gives block i of the row x that it lies in.
+func (e *deltaEncoder) values(i int, x []float32) (src, importance []float32) {
+	b := e.dt.Block()
+	at := i % (e.m.Cols / b) * b
+	if e.importance != nil {
+		importance = e.importance[at : at+b]
+	}
+	return x[at : at+b], importance
+}
+
+// encode writes block i without what is kept of it to dst, and gives the
+// squared error of the rest.
+func (e *deltaEncoder) encode(i int, x []float32, dst []byte) float64 {
+	src, importance := e.values(i, x)
+	kept := e.blocks[i].kept
+	var rest, back [64]float32
+	copy(rest[:], src)
+	if len(kept) > 0 {
+		mean := float32(restMean(src, kept))
+		for _, c := range kept {
+			rest[c] = mean
+		}
+	}
+	n := len(src)
+	blockEncoders[e.dt](dst, e.dt, rest[:n], rounding{importance: importance})
+	if err := Decode(back[:n], e.dt, dst); err != nil {
+		panic("bug: " + err.Error())
+	}
+	sum := 0.0
+	for c := range n {
+		if slices.Contains(kept, uint8(c)) {
+			continue
+		}
+		d := float64(src[c]) - float64(back[c])
+		if importance != nil {
+			d *= d * float64(importance[c])
+			sum += d
+			continue
+		}
+		sum += d * d
+	}
+	return sum
+}
+
+// restMean is the mean of a block without some entries.
+func restMean(src []float32, kept []uint8) float64 {
+	sum := 0.0
+	for c, x := range src {
+		if !slices.Contains(kept, uint8(c)) {
+			sum += float64(x)
+		}
+	}
+	return sum / float64(max(1, len(src)-len(kept)))
+}
+
+// look finds the entry of block i that would leave next, and what is left then.
+func (e *deltaEncoder) look(i int, x []float32) {
+	b := &e.blocks[i]
+	src, _ := e.values(i, x)
+	b.left = b.err
+	if len(b.kept)+2 > len(src) {
+		return
+	}
+	mean, far := restMean(src, b.kept), -1.0
+	for c, v := range src {
+		if d := math.Abs(float64(v) - mean); d > far && !slices.Contains(b.kept, uint8(c)) {
+			far, b.next = d, uint8(c)
+		}
+	}
+	was := b.kept
+	b.kept = append(slices.Clone(was), b.next)
+	if left := e.encode(i, x, e.block(e.ahead, i)); left < b.err {
+		b.left = left
+	}
+	b.kept = was
+}
+
+// gain is by how much the squared error falls when the next entry leaves.
+func (b *deltaBlock) gain() float64 { return b.err - b.left }
+
+// keep takes n entries out, the one that gains most first.
+func (e *deltaEncoder) keep(n int) []Delta {
+	for i := range e.blocks {
+		if e.blocks[i].gain() > 0 {
+			e.queue = append(e.queue, i)
+		}
+	}
+	heap.Init(e)
+	e.row, e.at = make([]float32, e.m.Cols), -1
+	per := e.m.Cols / e.dt.Block()
+	touched := map[int]bool{}
+	for ; n > 0 && len(e.queue) > 0; n-- {
+		i := e.queue[0]
+		b := &e.blocks[i]
+		e.load(i / per)
+		b.kept = append(b.kept, b.next)
+		b.err = b.left
+		copy(e.block(e.out, i), e.block(e.ahead, i))
+		touched[i] = true
+		if e.look(i, e.row); b.gain() > 0 {
+			heap.Fix(e, 0)
+		} else {
+			heap.Pop(e)
+		}
+	}
+	return e.deltas(touched)
+}
+
+func (e *deltaEncoder) load(r int) {
+	if e.at != r {
+		e.m.Row(r, e.row)
+		e.at = r
+	}
+}
+
+// deltas are the differences of what was kept to what the blocks hold there.
+func (e *deltaEncoder) deltas(touched map[int]bool) []Delta {
+	var out []Delta
+	var back [64]float32
+	block := e.dt.Block()
+	per := e.m.Cols / block
+	for i := range touched {
+		if err := Decode(back[:block], e.dt, e.block(e.out, i)); err != nil {
+			panic("bug: " + err.Error())
+		}
+		for _, c := range e.blocks[i].kept {
+			out = append(out, Delta{Row: i / per, Col: i%per*block + int(c), Value: back[c]})
+		}
+	}
+	slices.SortFunc(out, func(a, b Delta) int {
+		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Col, b.Col))
+	})
+	for i := range out {
+		d := &out[i]
+		e.load(d.Row)
+		d.Value = finite32(e.row[d.Col]) - d.Value
+	}
+	return out
+}
+
+// finite32 is x with NaN as 0 and infinities as the largest float32.
+func finite32(x float32) float32 {
+	if x != x {
+		return 0
+	}
+	return max(-math.MaxFloat32, min(math.MaxFloat32, x))
+}
+
+// The queue is a heap of blocks by gain; equals in the order of the matrix, so
+// that the result does not hang on chance.
+
+func (e *deltaEncoder) Len() int      { return len(e.queue) }
+func (e *deltaEncoder) Swap(i, j int) { e.queue[i], e.queue[j] = e.queue[j], e.queue[i] }
+func (e *deltaEncoder) Less(i, j int) bool {
+	a, b := e.queue[i], e.queue[j]
+	return cmp.Or(cmp.Compare(e.blocks[b].gain(), e.blocks[a].gain()), cmp.Compare(a, b)) < 0
+}
+
+// Push is never called: blocks only leave.
+func (e *deltaEncoder) Push(any) { panic("bug: a block joins the queue") }
+
+// Pop removes the last block.
+func (e *deltaEncoder) Pop() any {
+	e.queue = e.queue[:len(e.queue)-1]
+	return nil
+}
