@@ -85,6 +85,17 @@ func ParseDevices(s string) (DevicePlan, error) {
 	return plan, nil
 }
 
+// AutoDevices says whether a device string leaves the choice to the compiler,
+// and of which machine: "auto" of the one at hand, "auto:8xh100" of another.
+func AutoDevices(s string) (machine string, ok bool) {
+	s = strings.TrimSpace(s)
+	if s == "auto" {
+		return "", true
+	}
+	machine, ok = strings.CutPrefix(s, "auto:")
+	return strings.TrimSpace(machine), ok
+}
+
 // String gives the device as it stands in a device string.
 func (d Device) String() string {
 	if d.CPU {

@@ -44,6 +44,9 @@ type Engine struct {
 	DecoderCPU  int   `yaml:"decoder_cpu_layer_count"`
 	HostKVShare int   `yaml:"host_kv_cache_percent"` // share of the layers whose keys and values stay in the host's memory
 	HostEmbed   *bool `yaml:"be_host_embeddings"`    // token table in the host's memory
+
+	Speculate   string `yaml:"speculate" words:"none|lookup|draft|medusa|auto"` // how tokens are drafted, see docs/speculation.md
+	DraftTokens int    `yaml:"draft_tokens"`                                    // most drafted tokens of a sequence in a step
 }
 
 // applyEngine moves what the section says to the specification's own keys.
@@ -107,7 +110,7 @@ func (s *Spec) checkEngine() error {
 	}{
 		{"max_concurrent_queries", e.Queries, 1, 4096}, {"cpu_threads", e.Threads, 0, 4096}, {"http_port", e.Port, 0, 65535}, {"max_output_tokens", e.MaxOutput, 1, 1 << 24},
 		{"cpu_layer_count", e.Layers, -1, 1 << 16}, {"encoder_cpu_layer_count", e.EncoderCPU, -1, 1 << 16}, {"decoder_cpu_layer_count", e.DecoderCPU, -1, 1 << 16},
-		{"host_kv_cache_percent", e.HostKVShare, 0, 100},
+		{"host_kv_cache_percent", e.HostKVShare, 0, 100}, {"draft_tokens", e.DraftTokens, 1, 255},
 	} {
 		if s.Set("engine."+v.key) && (v.n < v.least || v.n > v.most) {
 			return errAt(s.Pos("engine."+v.key), "engine.%s: have %d, want a number between %d and %d", v.key, v.n, v.least, v.most)

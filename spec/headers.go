@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -48,12 +49,19 @@ func (h setHeaders) Names() []string {
 // its folder holds. The caller closes the set.
 func (s *Spec) OpenWeights() (*weights.Set, error) {
 	set, err := s.openFiles()
+	if _, e := os.Stat(s.ModelDir); err != nil && errors.Is(e, fs.ErrNotExist) {
+		return nil, errAt(s.Pos("model_dir"), "model_dir: no folder %s; give the model's folder with model_dir or --model-dir", s.ModelDir)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if f := s.ModelFileFormat; f != "" && f != set.Format() {
 		set.Close()
 		return nil, errAt(s.Pos("model_file_format"), "model_file_format: have %s, but %s is %s", f, s.ModelDir, set.Format())
+	}
+	if err := s.joinMedusa(set); err != nil {
+		set.Close()
+		return nil, err
 	}
 	return set, nil
 }

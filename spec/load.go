@@ -193,6 +193,9 @@ func yamlError(file string, err error) error {
 		p.Col = 1
 		_, msg, _ = strings.Cut(msg, ": ")
 	}
+	if strings.Contains(msg, "control characters") {
+		msg += "; a specification is text: is this another kind of file?"
+	}
 	return &Error{p, "not YAML: " + msg}
 }
 
@@ -240,8 +243,14 @@ func (s *Spec) complete(network *yaml.Node, opt Options) (*Spec, error) {
 	if err := s.applyOptions(opt); err != nil {
 		return nil, err
 	}
-	if s.Devices != "" {
+	if err := s.checkMedusa(); err != nil {
+		return nil, err
+	}
+	if _, auto := AutoDevices(s.Devices); s.Devices != "" && !auto {
 		if _, err := ParseDevices(s.Devices); err != nil {
+			if opt.Devices != "" {
+				return nil, &Error{What: fmt.Sprintf("--devices: %v", err)}
+			}
 			return nil, errAt(s.Pos("devices"), "devices: %v", err)
 		}
 	}

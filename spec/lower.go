@@ -42,6 +42,9 @@ func (m *Model) LowerText() ([]byte, error) {
 			l.decode()
 		}
 	}
+	if m.Medusa != nil {
+		l.medusa()
+	}
 	l.checkAllUsed()
 	if l.err != nil {
 		return nil, l.err

@@ -14,9 +14,10 @@ import (
 type Model struct {
 	Spec    *Spec
 	Net     *Network
-	Hyper   Hyper    // of the decoder; of the encoder where there is no decoder
-	Encoder Hyper    // of the encoder in front of a decoder
-	Unused  []string // stored tensors that the specification ignores or ties away
+	Hyper   Hyper        // of the decoder; of the encoder where there is no decoder
+	Encoder Hyper        // of the encoder in front of a decoder
+	Unused  []string     // stored tensors that the specification ignores or ties away
+	Medusa  *MedusaHeads // nil: the model has none
 
 	tensors  map[string]Tensor // by standard name
 	standard map[string]string // of each weight of the lowered module: the standard name of its tensor
@@ -64,6 +65,9 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	if err := m.checkTensors(unused); err != nil {
 		return nil, err
 	}
+	if err := m.findMedusa(h); err != nil {
+		return nil, err
+	}
 	return m, m.checkUnused(unused)
 }
 
@@ -84,6 +88,9 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 			if err := m.readRopeFactors(h, name); err != nil {
 				return nil, err
 			}
+			continue
+		}
+		if m.Spec.isMedusa(name) {
 			continue
 		}
 		if m.Spec.ignored(name) {

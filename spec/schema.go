@@ -25,13 +25,16 @@ var networkSource string
 //go:embed engine.go
 var engineSource string
 
+//go:embed medusa.go
+var medusaSource string
+
 // schemaNode is a JSON Schema or a part of one.
 type schemaNode = map[string]any
 
 // Schema is the JSON Schema (2020-12) of a specification, for editors. What it
 // refuses, Load refuses too; what depends on a model's files, only Load knows.
 func Schema() []byte {
-	s := schemer{docs: fieldComments(specSource, networkSource, engineSource)}
+	s := schemer{docs: fieldComments(specSource, networkSource, engineSource, medusaSource)}
 	root := s.structure(reflect.ValueOf(Spec{Version: Version}), false)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "iflowc model specification"

@@ -52,6 +52,7 @@ type Spec struct {
 	Quant                tensor.DType `yaml:"quant"`
 	Types                OrderedMap   `yaml:"types"` // standard tensor name pattern → type
 	KVType               tensor.DType `yaml:"kv_type"`
+	Activations          string       `yaml:"activations"`            // f32, bf16, int8 or int8+N; see the flag --activations
 	Importance           string       `yaml:"importance"`             // importance matrix, a file of model_dir; see calibrate
 	TensorQuantThreshold int          `yaml:"tensor_quant_threshold"` // elements; smaller tensors stay as stored
 	DeltaTensorRatio     float64      `yaml:"delta_tensor_ratio"`
@@ -63,6 +64,7 @@ type Spec struct {
 	DecodingStrategy     any          `yaml:"decoding_strategy"`      // a name, or a map with name and parameters
 	MaxContextLen        int          `yaml:"max_context_len"`
 	Engine               Engine       `yaml:"engine"` // how the model is run
+	Medusa               Medusa       `yaml:"medusa"` // heads that propose tokens
 
 	Comments any `yaml:"COMMENTS"`   // tolerated, as Inferflow does
 	TopQKV   any `yaml:"qkv_format"` // two of Inferflow's files have it here, where it means nothing

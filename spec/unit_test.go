@@ -56,6 +56,14 @@ func TestLibrary(t *testing.T) {
 }
 
 func TestDevices(t *testing.T) {
+	for in, want := range map[string]string{"auto": "", " auto ": "", "auto: 8xh100": "8xh100"} {
+		if machine, ok := AutoDevices(in); !ok || machine != want {
+			t.Errorf("%q: machine %q, %v", in, machine, ok)
+		}
+	}
+	if _, ok := AutoDevices("0;1"); ok {
+		t.Error("0;1 is automatic")
+	}
 	for in, want := range map[string]string{
 		"0": "0", "0;1": "0;1", "0,1": "0;1", "0&1;2&3": "0&1;2&3", "0|1": "0&1", "cpu; 0": "cpu;0", "0*2;1": "0*2;1",
 	} {

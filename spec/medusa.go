@@ -1,0 +1,259 @@
+package spec
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/medusa"
+	"github.com/iflowc/iflowc/runtime/weights"
+)
+
+// A Medusa says that the model has Medusa heads (Cai et al. 2024,
+// arXiv:2401.10774), which propose the tokens after the next one. Head i, from
+// 0 on, guesses the token 2+i places behind the one whose state it reads.
+type Medusa struct {
+	File    string `yaml:"file"`                       // checkpoint of the heads, .safetensors or .pt, in model_dir; without it the model's own files have medusa_head.0.0.linear.weight …
+	Heads   int    `yaml:"heads"`                      // use the first so many; 0: all of the checkpoint; of a chained head: most tokens that it drafts one after the other
+	LMHead  string `yaml:"lm_head" words:"own|shared"` // the matrix behind each head: the checkpoint's, or the model's own, perhaps behind a square one of the checkpoint; default: the checkpoint's where they have a row a token
+	Vocab   int    `yaml:"vocab"`                      // with the model's own matrix: propose only the first so many tokens; 0: all
+	Choices any    `yaml:"choices"`                    // a tree's name, tokens a head as [1, 7, 6], or a list of paths; default: the tree that pays most
+
+	Accept    string  `yaml:"accept" words:"exact|typical"` // of requests that do not say: exact keeps the model's distribution; typical is Medusa's rule, which does not
+	Threshold float64 `yaml:"posterior_threshold"`          // ε of typical acceptance; default 0.09
+	Alpha     float64 `yaml:"posterior_alpha"`              // α of typical acceptance; default 0.3
+}
+
+// medusaPrefixes are what stands before a head's number in the names of its
+// tensors: in a checkpoint of its own, in one that says so, in the model's files.
+var medusaPrefixes = []string{joinedHeads, joinedHeads + "medusa_head.", "medusa_head."}
+
+// joinedHeads is put before the names of a checkpoint of heads when its tensors
+// join those of the model.
+const joinedHeads = "medusa."
+
+// limits of the section: a checkpoint is trusted for neither.
+const (
+	maxMedusaHeads  = 16
+	maxMedusaLayers = 16
+)
+
+// A MedusaHeads is what a model's Medusa heads are.
+type MedusaHeads struct {
+	Heads     int
+	Layers    int             // residual blocks of a head
+	Projected bool            // in front of the model's own head stands a square matrix of the checkpoint
+	Shared    bool            // behind the blocks stands the model's own head
+	Columns   int             // tokens that a head chooses from: the first of the vocabulary, or those of Tokens
+	Tokens    []int32         // the token of each column, where they are not the first of the vocabulary
+	Chained   bool            // the one head is run again behind each token that it drafts
+	Accuracy  medusa.Accuracy // measured by the trainer: how often the token is head i's guess of rank r
+	Plan      *medusa.Plan    // the tree that the specification asks for; nil: the one that pays most
+	common    bool            // a matrix of the checkpoint stands behind all heads
+	prefix    string          // of the stored names
+	tensors   map[string]Tensor
+}
+
+// joinMedusa adds the checkpoint of the heads to the model's tensors.
+func (s *Spec) joinMedusa(set *weights.Set) error {
+	if s.Medusa.File == "" {
+		return nil
+	}
+	path := s.medusaPath()
+	err := set.Join(path, joinedHeads)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errAt(s.Pos("medusa.file"), "medusa.file: no %s; train heads with tools/medusa, or name a checkpoint of the reference", path)
+	}
+	if err != nil {
+		return errAt(s.Pos("medusa.file"), "medusa.file: %v", err)
+	}
+	return nil
+}
+
+func (s *Spec) medusaPath() string {
+	if filepath.IsAbs(s.Medusa.File) {
+		return s.Medusa.File
+	}
+	return filepath.Join(s.ModelDir, s.Medusa.File)
+}
+
+// checkMedusa refuses what no file could make right.
+func (s *Spec) checkMedusa() error {
+	d := &s.Medusa
+	for _, c := range []struct {
+		key  string
+		bad  bool
+		want string
+	}{
+		{"heads", d.Heads < 0 || d.Heads > maxMedusaHeads, "a number from 1 to 16, or 0 for all"},
+		{"vocab", d.Vocab < 0, "a number of tokens, or 0 for all"},
+		{"posterior_threshold", d.Threshold < 0 || d.Threshold > 1, "a probability"},
+		{"posterior_alpha", d.Alpha < 0 || d.Alpha > 1, "a factor between 0 and 1"},
+	} {
+		if c.bad {
+			return errAt(s.Pos("medusa."+c.key), "medusa.%s: want %s", c.key, c.want)
+		}
+	}
+	return nil
+}
+
+// isMedusa says whether a stored tensor is one of the heads'.
+func (s *Spec) isMedusa(name string) bool {
+	return s.Set("medusa") && (strings.HasPrefix(name, joinedHeads) || strings.HasPrefix(name, "medusa_head."))
+}
+
+// findMedusa counts the heads and checks their tensors. Keys are those of the
+// reference: {head}.{layer}.linear.weight and .bias, {head}.{layers}.weight.
+func (m *Model) findMedusa(h Headers) error {
+	s := m.Spec
+	if !s.Set("medusa") {
+		return nil
+	}
+	at := s.Pos("medusa")
+	if m.Net.Topology() != "decoder_only" || s.Graph != "" {
+		return errAt(at, "medusa: heads need a decoder by itself whose network_structure is known; have %s", m.Net.Topology())
+	}
+	d := &MedusaHeads{tensors: map[string]Tensor{}}
+	for _, d.prefix = range medusaPrefixes {
+		if d.Heads = countUp(h, maxMedusaHeads, func(i int) string { return d.block(i, 0) + ".weight" }); d.Heads > 0 {
+			break
+		}
+	}
+	if d.Heads == 0 {
+		return errAt(at, "medusa: no tensor 0.0.linear.weight in the checkpoint of the heads, nor medusa_head.0.0.linear.weight in the model's files")
+	}
+	d.Layers = countUp(h, maxMedusaLayers, func(j int) string { return d.block(0, j) + ".weight" })
+	m.Medusa = d
+	if d.isChained(h) {
+		return m.findChain(h)
+	}
+	if s.Medusa.Heads > d.Heads {
+		return errAt(s.Pos("medusa.heads"), "medusa.heads: have %d, but the checkpoint has %d", s.Medusa.Heads, d.Heads)
+	}
+	if s.Medusa.Heads > 0 {
+		d.Heads = s.Medusa.Heads
+	}
+	_, shape, own := h.Lookup(d.matrix(0))
+	d.Projected = own && len(shape) == 2 && shape[0] == m.Hyper.Hidden && shape[0] < m.Hyper.Vocab
+	own = own && !d.Projected
+	if d.Shared = !own || s.Medusa.LMHead == "shared"; d.Shared && s.Medusa.LMHead == "own" {
+		return errAt(s.Pos("medusa.lm_head"), "medusa.lm_head: have own, but the checkpoint has no tensor %s with a row a token; want shared", strings.TrimPrefix(d.matrix(0), d.prefix))
+	}
+	if err := m.sizeMedusa(); err != nil {
+		return err
+	}
+	d.Accuracy = s.medusaConfig().accuracy(d.Heads)
+	if err := m.planMedusa(); err != nil {
+		return err
+	}
+	return m.checkMedusaTensors(h)
+}
+
+// countUp is how many of the names that f gives from 0 on are there.
+func countUp(h Headers, most int, f func(int) string) int {
+	for n := range most {
+		if _, _, ok := h.Lookup(f(n)); !ok {
+			return n
+		}
+	}
+	return most
+}
+
+func (d *MedusaHeads) block(head, layer int) string {
+	return d.prefix + strconv.Itoa(head) + "." + strconv.Itoa(layer) + ".linear"
+}
+
+func (d *MedusaHeads) matrix(head int) string {
+	return d.prefix + strconv.Itoa(head) + "." + strconv.Itoa(d.Layers) + ".weight"
+}
+
+// sizeMedusa fixes how many tokens a head chooses from.
+func (m *Model) sizeMedusa() error {
+	s, d := m.Spec, m.Medusa
+	d.Columns = m.Hyper.Vocab
+	if s.Medusa.Vocab == 0 {
+		return nil
+	}
+	if !d.Shared {
+		return errAt(s.Pos("medusa.vocab"), "medusa.vocab: the checkpoint has matrices of its own, whose tokens are fixed; want lm_head: shared")
+	}
+	if s.Medusa.Vocab < m.Hyper.Vocab {
+		d.Columns = (s.Medusa.Vocab + 15) / 16 * 16 // whole panels
+	}
+	d.Columns = min(d.Columns, m.Hyper.Vocab)
+	return nil
+}
+
+// planMedusa lays out the tree of `choices`, which the heads must reach.
+func (m *Model) planMedusa() error {
+	s, d := m.Spec, m.Medusa
+	if s.Medusa.Choices == nil {
+		return nil
+	}
+	at := s.Pos("medusa.choices")
+	tree, err := medusa.Parse(s.Medusa.Choices)
+	if err != nil {
+		return errAt(at, "medusa.choices: %v", err)
+	}
+	if tree.Depth() > d.Heads {
+		return errAt(at, "medusa.choices: the tree needs %d heads, have %d", tree.Depth(), d.Heads)
+	}
+	for _, path := range tree {
+		if slices.Max(path) >= d.Columns {
+			return errAt(at, "medusa.choices: path %v: a head chooses from %d tokens", path, d.Columns)
+		}
+	}
+	d.Plan, err = medusa.NewPlan(tree)
+	return err
+}
+
+// checkMedusaTensors checks the shapes of all tensors that the heads read.
+func (m *Model) checkMedusaTensors(h Headers) error {
+	d, n := m.Medusa, m.Hyper.Hidden
+	for i := range d.Heads {
+		if err := m.checkMedusaBlocks(h, i); err != nil {
+			return err
+		}
+		rows := m.Hyper.Vocab
+		switch {
+		case d.Projected:
+			rows = n
+		case d.Shared:
+			continue
+		}
+		if err := m.checkMedusaTensor(h, d.matrix(i), rows, rows, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMedusaBlocks checks the residual blocks of a head.
+func (m *Model) checkMedusaBlocks(h Headers, head int) error {
+	d, n := m.Medusa, m.Hyper.Hidden
+	for j := range d.Layers {
+		name := d.block(head, j)
+		if err := errors.Join(m.checkMedusaTensor(h, name+".weight", 0, n, n), m.checkMedusaTensor(h, name+".bias", 0, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMedusaTensor keeps a tensor of a shape; of its rows there may be more than
+// some, if that is not 0.
+func (m *Model) checkMedusaTensor(h Headers, name string, rows int, want ...int) error {
+	dt, shape, ok := h.Lookup(name)
+	fits := ok && len(shape) == len(want) && dt.IsFloat()
+	for i := 0; fits && i < len(want); i++ {
+		fits = shape[i] == want[i] || i == 0 && rows > 0 && shape[i] >= rows
+	}
+	if !fits {
+		return errAt(m.Spec.Pos("medusa"), "medusa: tensor %q: have %v %v, want numbers of shape %v; are the heads those of this model?", strings.TrimPrefix(name, joinedHeads), dt, shape, want)
+	}
+	m.Medusa.tensors[name] = Tensor{File: name, Pattern: name, DType: dt, Shape: shape}
+	return nil
+}

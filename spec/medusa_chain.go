@@ -1,0 +1,110 @@
+package spec
+
+import "github.com/iflowc/iflowc/ir"
+
+// defaultChain is how many tokens a chained head drafts at most, one after the
+// other, unless the specification says.
+const defaultChain = 6
+
+// isChained says whether the checkpoint's head is a chained one: its first matrix
+// takes a state and the embedding of the token that was chosen behind it.
+func (d *MedusaHeads) isChained(h Headers) bool {
+	_, _, ok := h.Lookup(d.enter() + ".weight")
+	return ok
+}
+
+func (d *MedusaHeads) enter() string { return d.prefix + "0.in" }
+
+// behind is the matrix that all heads of a checkpoint share.
+func (d *MedusaHeads) behind() string { return d.prefix + "head.weight" }
+
+// findChain checks the tensors of a chained head: {prefix}0.in.weight [H, 2H] and
+// .bias, the residual blocks, 0.{layers}.weight [H, H], and perhaps head.weight,
+// whose rows belong to the tokens that config.json names.
+func (m *Model) findChain(h Headers) error {
+	s, d, n := m.Spec, m.Medusa, m.Hyper.Hidden
+	at := s.Pos("medusa")
+	if _, _, second := h.Lookup(d.block(1, 0) + ".weight"); second {
+		return errAt(at, "medusa: the checkpoint has 0.in.weight and a second head; a chained head is alone")
+	}
+	if s.Medusa.Choices != nil {
+		return errAt(s.Pos("medusa.choices"), "medusa.choices: a chained head drafts as far as it is sure; a tree is for heads without 0.in.weight")
+	}
+	d.Chained, d.Projected, d.Shared, d.Heads = true, true, true, defaultChain
+	if s.Medusa.Heads > 0 {
+		d.Heads = s.Medusa.Heads
+	}
+	if err := m.checkMedusaBlocks(h, 0); err != nil {
+		return err
+	}
+	for _, t := range []struct {
+		name string
+		want []int
+	}{{d.enter() + ".weight", []int{n, 2 * n}}, {d.enter() + ".bias", []int{n}}, {d.matrix(0), []int{n, n}}} {
+		if err := m.checkMedusaTensor(h, t.name, 0, t.want...); err != nil {
+			return err
+		}
+	}
+	if embed := m.tensors["dec.token_embeddings.weight"]; len(embed.Shape) != 2 || embed.Shape[1] != n {
+		return errAt(at, "medusa: a chained head reads the model's embeddings, which are not as wide as its states (%d)", n)
+	}
+	config := s.medusaConfig()
+	d.Accuracy = config.accuracy(min(d.Heads, len(config.Accuracy)))
+	_, shape, own := h.Lookup(d.behind())
+	if !own {
+		return m.sizeMedusa()
+	}
+	return m.findTokens(h, config.Tokens, shape)
+}
+
+// findTokens checks the matrix of the checkpoint and the tokens of its rows.
+func (m *Model) findTokens(h Headers, tokens []int32, shape []int) error {
+	s, d := m.Spec, m.Medusa
+	at := s.Pos("medusa")
+	if s.Medusa.Vocab > 0 {
+		return errAt(s.Pos("medusa.vocab"), "medusa.vocab: the checkpoint has a matrix head.weight, whose tokens are fixed; leave it out")
+	}
+	if len(shape) != 2 || len(tokens) != shape[0] || len(tokens)%16 != 0 {
+		return errAt(at, "medusa: head.weight has the shape %v, but config.json beside it names %d medusa_tokens; want one a row, a multiple of 16", shape, len(tokens))
+	}
+	seen := make([]bool, m.Hyper.Vocab)
+	for i, id := range tokens {
+		if id < 0 || int(id) >= len(seen) || seen[id] {
+			return errAt(at, "medusa: medusa_tokens[%d] of config.json is %d; want different tokens below %d", i, id, len(seen))
+		}
+		seen[id] = true
+	}
+	d.Columns, d.Tokens, d.common = len(tokens), tokens, true
+	return m.checkMedusaTensor(h, d.behind(), 0, shape[0], m.Hyper.Hidden)
+}
+
+// chain writes the graph of a chained head: from the wanted rows of %hidden, z,
+// and the embeddings e of the tokens in the same rows,
+//
+//	x = In·[z, e] + b; x = x + SiLU(W·x + b) of each block; z' = Out·x
+//
+// The columns of %medusa are the logits of the token behind, and z'.
+func (l *lowerer) chain() {
+	d := l.Medusa
+	l.t = newText()
+	l.t.line("input %%hidden : f32[T, %d]", l.Hyper.Hidden)
+	l.inputs("ids", "wanted")
+	z := l.t.op("h", "rows", []string{"%hidden", "%wanted"}, nil)
+	e := l.t.op("e", "embed", []string{"%ids", l.weight("embed", l.embedStd(), nil)}, nil)
+	e = l.t.op("e", "rows", []string{e, "%wanted"}, nil)
+	x := l.t.op("c", "concat", []string{z, e}, nil)
+	x = l.t.op("x", "matmul", []string{x, l.medusaWeight("medusa_in", d.enter()+".weight", 0)}, nil)
+	x = l.t.op("x", "add", []string{x, l.medusaWeight("medusa_in_bias", d.enter()+".bias", 0)}, nil)
+	for j := range d.Layers {
+		x = l.medusaBlock(0, j, x)
+	}
+	z = l.t.op("z", "matmul", []string{x, l.medusaWeight("medusa_out", d.matrix(0), 0)}, nil)
+	head := ""
+	if d.common {
+		head = l.medusaWeight("medusa_head", d.behind(), 0)
+	} else {
+		head = l.sharedHead()
+	}
+	p := l.t.op("p", "matmul", []string{z, head}, nil)
+	l.yield(map[string]string{ir.DraftGraph: l.t.op("p", "concat", []string{p, z}, nil)}, ir.DraftGraph)
+}
