@@ -131,6 +131,9 @@ func prologue(b *ir.Block, root *ir.Op, uses map[*ir.Value][]ir.Use) []*ir.Op {
 	var chain []*ir.Op
 	v := root.Args[0].Value
 	for v.Kind == ir.Result && b.Index(v.Op) >= 0 && inFront(v.Op) && onlyMatmuls(v, uses, 0) {
+		if root.Int("slices") > 1 && v.Op.Def.Name != "quantize_act" {
+			break // would be done anew for each slice
+		}
 		chain = append(chain, v.Op)
 		v = v.Op.Args[0].Value
 	}

@@ -15,7 +15,7 @@ var MergeProjections = &Pass{
 }
 
 func mergeProjections(env *Env, m *ir.Module) error {
-	mg := &merger{env: env, mod: m, names: ir.NewNames(m)}
+	mg := &merger{env: env, mod: m, names: ir.NewNames(m), made: map[string]*ir.Value{}}
 	for _, g := range m.Graphs {
 		for _, b := range g.Blocks() {
 			if err := mg.block(g, b); err != nil {
@@ -30,6 +30,7 @@ type merger struct {
 	env   *Env
 	mod   *ir.Module
 	names *ir.Names
+	made  map[string]*ir.Value // joint weights by recipe
 }
 
 // block merges within one block: first pairs that meet in a product, then what
@@ -37,7 +38,7 @@ type merger struct {
 func (mg *merger) block(g *ir.Graph, b *ir.Block) error {
 	for i := 0; i < len(b.Ops); i++ {
 		gate := b.Ops[i]
-		if gate.Def.Name != "matmul" {
+		if gate.Def.Name != "matmul" || gate.Int("slices") > 1 {
 			continue
 		}
 		group := siblings(b, gate)
@@ -69,7 +70,7 @@ func (mg *merger) block(g *ir.Graph, b *ir.Block) error {
 func siblings(b *ir.Block, gate *ir.Op) []*ir.Op {
 	var out []*ir.Op
 	for _, op := range b.Ops[b.Index(gate):] {
-		if op.Def.Name == "matmul" && op.Args[0].Value == gate.Args[0].Value && sameKind(op.Args[1], gate.Args[1]) {
+		if op.Def.Name == "matmul" && op.Int("slices") == 1 && op.Args[0].Value == gate.Args[0].Value && sameKind(op.Args[1], gate.Args[1]) {
 			out = append(out, op)
 		}
 	}
@@ -167,17 +168,7 @@ func joined(ops []*ir.Op) string {
 // merge replaces the matmuls by one, at the place of the first, and a split.
 func (mg *merger) merge(g *ir.Graph, b *ir.Block, ops []*ir.Op, how, name string) error {
 	first := ops[0]
-	w := &ir.Value{Name: mg.names.Fresh(name), Kind: ir.Weight, Type: first.Args[1].Type, Count: first.Args[1].Count,
-		Recipe: &tensor.Recipe{Op: how}}
-	rows, sizes := 0, []int(nil)
-	for _, op := range ops {
-		n := op.Args[1].Type.Shape[0].N
-		rows += n
-		sizes = append(sizes, n)
-		w.Recipe.Args = append(w.Recipe.Args, &tensor.Recipe{Op: "weight", Name: op.Args[1].Name})
-	}
-	w.Type = ir.T(w.Type.Elem, ir.N(rows), w.Type.Shape[1])
-	mg.mod.Weights = append(mg.mod.Weights, w)
+	w, sizes := mg.joint(ops, how, name)
 	mm, err := ir.NewOp(first.Def, []ir.Arg{first.Args[0], {Value: w, Index: first.Args[1].Index}}, nil, mg.names.Fresh(name+"_y"))
 	if err != nil {
 		return fmt.Errorf("merging %s: %w", name, err)
@@ -204,4 +195,25 @@ func (mg *merger) merge(g *ir.Graph, b *ir.Block, ops []*ir.Op, how, name string
 		sp.Results[i].Name = op.Result().Name
 	}
 	return nil
+}
+
+// joint is the weight that stands for those of several matmuls, and the rows of
+// each: one for all layers, also where each is a loop of its own.
+func (mg *merger) joint(ops []*ir.Op, how, name string) (w *ir.Value, sizes []int) {
+	like := ops[0].Args[1]
+	recipe := &tensor.Recipe{Op: how}
+	rows := 0
+	for _, op := range ops {
+		n := op.Args[1].Type.Shape[0].N
+		rows += n
+		sizes = append(sizes, n)
+		recipe.Args = append(recipe.Args, &tensor.Recipe{Op: "weight", Name: op.Args[1].Name})
+	}
+	if w := mg.made[recipe.String()]; w != nil {
+		return w, sizes
+	}
+	w = &ir.Value{Name: mg.names.Fresh(name), Kind: ir.Weight, Count: like.Count, Recipe: recipe, Type: ir.T(like.Type.Elem, ir.N(rows), like.Type.Shape[1])}
+	mg.made[recipe.String()] = w
+	mg.mod.Weights = append(mg.mod.Weights, w)
+	return w, sizes
 }

@@ -1,0 +1,71 @@
+package cost
+
+// Balance is Spread with the layers shared out so that the slowest stage is as
+// fast as can be: the last one has the head too, which takes as long as many
+// layers.
+func (c *Model) Balance(m *Machine, stages, members int, load Load) Plan {
+	p := Spread(len(c.Layers), stages, members)
+	rows := float64(max(1, (load.Sequences+stages-1)/stages))
+	b := balance{head: c.Layer(m, p[0], c.Head, rows, 0, 0)}
+	high := b.head
+	for _, l := range c.Layers {
+		t := c.Layer(m, p[0], l, rows, load.Context, 0)
+		b.layers = append(b.layers, t)
+		high += t
+	}
+	best, low := b.slowest(p), 0.0
+	for range 50 {
+		limit := (low + high) / 2
+		q := b.pack(p, limit)
+		t := b.slowest(q)
+		if t > limit {
+			low = limit
+			continue
+		}
+		if high = limit; t < best {
+			p, best = q, t
+		}
+	}
+	return p
+}
+
+// A balance weighs stages by the time of their layers, and of the head in the
+// last.
+type balance struct {
+	layers []float64
+	head   float64
+}
+
+// pack fills one stage after the other up to a limit, but leaves a layer for each
+// stage that follows.
+func (b *balance) pack(like Plan, limit float64) Plan {
+	at := 0
+	p := make(Plan, len(like))
+	for i := range p {
+		p[i] = Stage{Members: like[i].Members, Lo: at}
+		left := len(p) - 1 - i
+		for sum := 0.0; at < len(b.layers)-left; at++ {
+			sum += b.layers[at]
+			if left > 0 && at > p[i].Lo && sum > limit {
+				break
+			}
+		}
+		p[i].Hi = at
+	}
+	return p
+}
+
+// slowest is the time of the slowest stage.
+func (b *balance) slowest(p Plan) (most float64) {
+	for i, s := range p {
+		sum := 0.0
+		if i == len(p)-1 {
+			sum = b.head
+		}
+		for _, t := range b.layers[s.Lo:s.Hi] {
+			sum += t
+		}
+		most = max(most, sum)
+	}
+	return most
+}

@@ -1,0 +1,146 @@
+package cost
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Choice is the plan that Choose took, and what else there was.
+type Choice struct {
+	Prediction
+	Tried []Prediction // all arrangements, the chosen one among them
+	No    []string     // why others are none
+}
+
+// enough is the share of the best result that an arrangement of fewer devices
+// must give to be taken instead.
+const enough = 0.97
+
+// Choose takes, of all arrangements of the machine's devices in equal groups with
+// balanced layers whose members hold what they must, the one that gives the most: tokens a second
+// of one sequence where the load is one, else of all together. Of those that give
+// about as much it takes the one with the fewest devices.
+func (c *Model) Choose(m *Machine, load Load) (*Choice, error) {
+	var out Choice
+	var best *Prediction
+	least := int64(-1)
+	var tightest Plan
+	for members := 1; members <= len(m.Devices); members++ {
+		if members > 1 {
+			if err := c.splits(members); err != nil {
+				out.No = append(out.No, fmt.Sprintf("groups of %d: %v", members, err))
+				continue
+			}
+		}
+		for stages := 1; stages*members <= len(m.Devices) && stages <= len(c.Layers); stages++ {
+			r := c.Predict(m, c.Balance(m, stages, members, load), load)
+			out.Tried = append(out.Tried, r)
+			if r.Missing > 0 {
+				if least < 0 || r.Missing < least {
+					least, tightest = r.Missing, r.Plan
+				}
+				continue
+			}
+			if best == nil || r.beats(best, load) {
+				best = &r
+			}
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("%s fits in no arrangement of the %d devices (%.1f GB each): the best, %s, lacks %.1f GB on its fullest device; use a smaller weight type, a shorter context, fewer sequences or more devices",
+			c.Name, len(m.Devices), float64(m.Devices[0].Memory)/gb, tightest, float64(least)/gb)
+	}
+	out.Prediction = *best
+	return &out, nil
+}
+
+// splits says why a layer cannot be shared by n members.
+func (c *Model) splits(n int) error {
+	if c.Split == nil {
+		return fmt.Errorf("the layers are not split")
+	}
+	return c.Split(n)
+}
+
+// gives is what the arrangement is judged by.
+func (r *Prediction) gives(load Load) float64 {
+	if load.Sequences > 1 {
+		return r.Throughput.Mid
+	}
+	return r.Decode.Mid
+}
+
+func (r *Prediction) devices() (n int) {
+	for _, s := range r.Plan {
+		n += len(s.Members)
+	}
+	return n
+}
+
+// beats says whether r is the better arrangement.
+func (r *Prediction) beats(o *Prediction, load Load) bool {
+	mine, other := r.gives(load), o.gives(load)
+	switch a, b := r.devices(), o.devices(); {
+	case a > b:
+		return mine*enough > other
+	case a < b:
+		return mine > other*enough
+	}
+	return mine > other
+}
+
+// Explain tells what was compared, and what the choice was made for.
+func (c *Choice) Explain(load Load) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "devices     %s, chosen for ", c.Plan)
+	if load.Sequences > 1 {
+		fmt.Fprintf(&b, "the throughput of %d sequences", load.Sequences)
+	} else {
+		b.WriteString("the speed of one sequence")
+	}
+	fmt.Fprintf(&b, " with %d tokens each\n", load.Context)
+	Table(&b, c.Tried)
+	for _, why := range c.No {
+		fmt.Fprintf(&b, "  not possible: %s\n", why)
+	}
+	return b.String()
+}
+
+// Table prints predictions, one a line.
+func Table(b *strings.Builder, list []Prediction) {
+	fmt.Fprintf(b, "  %-18s %12s %26s %28s %14s\n", "devices", "GB each", "one sequence, tok/s", "all sequences, tok/s", "MB/token sent")
+	for _, r := range list {
+		if r.Missing > 0 {
+			fmt.Fprintf(b, "  %-18s %12.1f %26s\n", r.Plan.brief(), float64(r.most())/gb, fmt.Sprintf("%.1f GB missing", float64(r.Missing)/gb))
+			continue
+		}
+		fmt.Fprintf(b, "  %-18s %12.1f %26s %28s %14.2f\n", r.Plan.brief(), float64(r.most())/gb, r.Decode, r.Throughput, r.Sends/1e6)
+	}
+}
+
+// brief spells long plans by their numbers.
+func (p Plan) brief() string {
+	if text := p.String(); len(text) <= 18 {
+		return text
+	}
+	return fmt.Sprintf("%d stages of %d", len(p), len(p[0].Members))
+}
+
+func (r *Prediction) most() (n int64) {
+	for _, x := range r.Need {
+		n = max(n, x)
+	}
+	return n
+}
+
+// String gives the estimate and its bars.
+func (r Range) String() string {
+	return fmt.Sprintf("%s (%s to %s)", digits(r.Mid), digits(r.Low), digits(r.High))
+}
+
+func digits(x float64) string {
+	if x < 100 {
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.0f", x)
+}

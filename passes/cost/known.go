@@ -1,0 +1,91 @@
+package cost
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A known device is what its data sheet says; links are per direction. How much
+// is reached and how long a message takes are estimates: three quarters of the
+// bandwidth is what decode kernels commonly get, and a message costs what
+// collective libraries show for small all-reduces.
+type known struct {
+	name       string
+	memory     int64   // bytes
+	read, peak float64 // GB/s; TFLOP/s of dense f16
+	link       float64 // GB/s
+	latency    Range   // µs a message
+}
+
+const gb = 1_000_000_000
+
+var devices = []known{
+	{"v100", 32 * gb, 900, 112, 12.5, Range{15, 8, 5}},
+	{"a100", 80 * gb, 2039, 312, 300, Range{4, 2, 1}},
+	{"h100", 80 * gb, 3350, 989, 450, Range{4, 2, 1}},
+	{"h200", 141 * gb, 4800, 989, 450, Range{4, 2, 1}},
+	{"l4", 24 * gb, 300, 121, 25, Range{15, 8, 5}},
+	{"rtx4090", 24 * gb, 1008, 165, 25, Range{15, 8, 5}},
+}
+
+// most bounds the number of devices of a machine.
+const most = 4096
+
+// Names lists the devices that Known knows.
+func Names() string {
+	var names []string
+	for _, d := range devices {
+		names = append(names, d.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Known is a machine given by number and kind, such as "8xh100": GPUs of one
+// host, whose tensor groups use rings.
+func Known(text string) (*Machine, error) {
+	count, name, ok := strings.Cut(strings.ToLower(text), "x")
+	n, err := strconv.Atoi(count)
+	if !ok || err != nil || n < 1 || n > most {
+		return nil, fmt.Errorf("machine %q: expected a number of devices and their kind, such as 8xh100; kinds: %s", text, Names())
+	}
+	for _, d := range devices {
+		if d.name == name {
+			return d.machine(n), nil
+		}
+	}
+	return nil, fmt.Errorf("machine %q: %q is not known; known are %s", text, name, Names())
+}
+
+// KnownAs is Known for n devices by the name that their driver gives, such as
+// "NVIDIA H100 80GB HBM3".
+func KnownAs(n int, driver string) (*Machine, error) {
+	plain := strings.ReplaceAll(strings.ToLower(driver), " ", "")
+	best := -1
+	for i, d := range devices {
+		if strings.Contains(plain, d.name) && (best < 0 || len(d.name) > len(devices[best].name)) {
+			best = i
+		}
+	}
+	if best < 0 || n < 1 || n > most {
+		return nil, fmt.Errorf("%d devices %q: not known; known are %s", n, driver, Names())
+	}
+	return devices[best].machine(n), nil
+}
+
+func (d known) machine(n int) *Machine {
+	m := &Machine{
+		Group: Link{
+			Latency:   Range{d.latency.Low * 1e-6, d.latency.Mid * 1e-6, d.latency.High * 1e-6},
+			Bandwidth: d.link * 1e9, Style: Ring, Float: 4,
+		},
+	}
+	m.Border = m.Group
+	for range n {
+		m.Devices = append(m.Devices, Device{
+			Name: d.name, Memory: d.memory / 20 * 19, Read: d.read * 1e9, Peak: d.peak * 1e12,
+			Reach: Range{0.6, 0.75, 0.85}, Fixed: 5e-6,
+		})
+	}
+	return m
+}

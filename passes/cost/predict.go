@@ -1,0 +1,166 @@
+package cost
+
+import "fmt"
+
+// A Plan spreads the layers over stages, in order.
+type Plan []Stage
+
+// A Stage holds layers lo … hi−1, shared by its members.
+type Stage struct {
+	Members []int // numbers of devices
+	Lo, Hi  int
+}
+
+// String spells the plan as a device string.
+func (p Plan) String() string {
+	text := ""
+	for i, s := range p {
+		if i > 0 {
+			text += ";"
+		}
+		for j, d := range s.Members {
+			if j > 0 {
+				text += "&"
+			}
+			text += fmt.Sprint(d)
+		}
+		if n := s.share(p); n > 0 {
+			text += fmt.Sprintf("*%d", n)
+		}
+	}
+	return text
+}
+
+// share is what stands behind a group whose layers are not the even share.
+func (s Stage) share(p Plan) int {
+	each := (p[len(p)-1].Hi + len(p) - 1) / len(p)
+	for i, q := range p {
+		if q.Lo != min(i*each, p[len(p)-1].Hi-(len(p)-i)) {
+			return s.Hi - s.Lo
+		}
+	}
+	return 0
+}
+
+// Spread spreads layers over stages of so many members each, by ceiling
+// division as the pass partition does.
+func Spread(layers, stages, members int) Plan {
+	each := (layers + stages - 1) / stages
+	var p Plan
+	for i := range stages {
+		s := Stage{Lo: min(i*each, layers-(stages-i)), Hi: min((i+1)*each, layers-(stages-1-i))}
+		for j := range members {
+			s.Members = append(s.Members, i*members+j)
+		}
+		p = append(p, s)
+	}
+	return p
+}
+
+// A Load is what is asked of a model at once.
+type Load struct {
+	Sequences int
+	Context   int // tokens that each holds
+}
+
+// A Prediction is what a plan gives under a load.
+type Prediction struct {
+	Plan       Plan
+	Need       []int64 // bytes on each member of each stage
+	Missing    int64   // bytes that the fullest device lacks; 0: all fit
+	Decode     Range   // tokens a second of one sequence alone
+	Throughput Range   // of all sequences
+	Together   int     // sequences in a step of a stage
+	Sends      float64 // bytes that a member of the first stage sends for a token
+}
+
+// Scratch is what a device is taken to need beside weights, keys and values.
+const Scratch = 512 << 20
+
+// Predict estimates what a plan gives. The sequences are shared out to as many
+// steps under way as there are stages.
+func (c *Model) Predict(m *Machine, p Plan, load Load) Prediction {
+	r := Prediction{Plan: p, Together: max(1, (load.Sequences+len(p)-1)/len(p))}
+	for i, s := range p {
+		need := c.need(p, i, load)
+		r.Need = append(r.Need, need)
+		for _, d := range s.Members {
+			r.Missing = max(r.Missing, need-m.Devices[d].Memory)
+		}
+	}
+	at := func(luck int) (decode, all float64) {
+		one, slowest, round := 0.0, 0.0, 0.0
+		for i := range p {
+			one += c.stage(m, p, i, 1, load.Context, luck)
+			t := c.stage(m, p, i, float64(r.Together), load.Context, luck)
+			slowest, round = max(slowest, t), round+t
+		}
+		steps := (load.Sequences + r.Together - 1) / r.Together
+		return 1 / one, float64(load.Sequences) / max(float64(steps)*slowest, round)
+	}
+	r.Decode.Low, r.Throughput.Low = at(-1)
+	r.Decode.Mid, r.Throughput.Mid = at(0)
+	r.Decode.High, r.Throughput.High = at(1)
+	for _, l := range c.Layers[p[0].Lo:p[0].Hi] {
+		for _, floats := range l.Gives {
+			r.Sends += m.Group.sends(len(p[0].Members), float64(floats))
+		}
+	}
+	if len(p) > 1 {
+		r.Sends += float64(c.Hidden * m.Border.Float)
+	}
+	return r
+}
+
+// need is what each member of a stage holds.
+func (c *Model) need(p Plan, i int, load Load) int64 {
+	n, sum := len(p[i].Members), int64(0)
+	for _, l := range c.Layers[p[i].Lo:p[i].Hi] {
+		sum += int64(float64(l.Bytes+l.RowBytes*int64(load.Sequences)*int64(load.Context)) * l.portion(n))
+	}
+	if i == 0 && (!c.Tied || len(p) > 1) {
+		sum += c.Embed
+	}
+	if i == len(p)-1 {
+		sum += c.Head.Bytes / int64(n)
+	}
+	return sum + Scratch
+}
+
+// stage is the time of a step of rows in a stage, what it hands on included.
+func (c *Model) stage(m *Machine, p Plan, i int, rows float64, context, luck int) float64 {
+	s := p[i]
+	t := 0.0
+	for _, l := range c.Layers[s.Lo:s.Hi] {
+		t += c.Layer(m, s, l, rows, context, luck)
+	}
+	if i == len(p)-1 {
+		head := c.Head
+		t += c.work(m, s, &head, head.read(rows), rows*head.MACs, luck)
+	} else {
+		t += m.Border.message(rows*float64(c.Hidden*m.Border.Float), luck)
+	}
+	return t
+}
+
+// Layer is the time of a layer on the members of a stage, exchanges included.
+func (c *Model) Layer(m *Machine, s Stage, l Part, rows float64, context, luck int) float64 {
+	past := rows * float64(context)
+	t := c.work(m, s, &l, l.read(rows)+past*float64(l.RowBytes), rows*l.MACs+past*l.Attend, luck)
+	for _, floats := range l.Gives {
+		t += m.Group.exchange(len(s.Members), rows*float64(floats), luck)
+	}
+	return t
+}
+
+// work is the time in which the slowest member reads its part of so many bytes
+// and does its part of the multiply-adds.
+func (c *Model) work(m *Machine, s Stage, l *Part, bytes, macs float64, luck int) float64 {
+	worst, part := 0.0, l.portion(len(s.Members))
+	for _, i := range s.Members {
+		d := m.Devices[i]
+		reach := d.Reach.at(luck)
+		worst = max(worst, d.Fixed+max(bytes*part/(d.Read*reach), 2*macs*part/(d.Peak*reach)))
+	}
+	return worst
+}

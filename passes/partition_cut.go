@@ -1,0 +1,167 @@
+package passes
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir"
+)
+
+// A cut says which run of columns (or rows, or experts) each member has. Runs
+// may overlap where members share one, and differ in length.
+type cut []ir.Range
+
+// width is the length of the longest run.
+func (c cut) width() int {
+	w := 0
+	for _, r := range c {
+		w = max(w, r.Len())
+	}
+	return w
+}
+
+// times is the cut of things that are n columns each.
+func (c cut) times(n int) cut {
+	out := make(cut, len(c))
+	for i, r := range c {
+		out[i] = ir.Range{Lo: r.Lo * n, Hi: r.Hi * n}
+	}
+	return out
+}
+
+// equal says whether the runs are equal parts of size in order.
+func (c cut) equal(size int) bool {
+	for i, r := range c {
+		if r.Lo*len(c) != i*size || r.Hi*len(c) != (i+1)*size {
+			return false
+		}
+	}
+	return true
+}
+
+// whole says whether every member has all of size.
+func (c cut) whole(size int) bool {
+	for _, r := range c {
+		if r.Lo != 0 || r.Hi != size {
+			return false
+		}
+	}
+	return true
+}
+
+// nums are the numbers of a recipe of parts.
+func (c cut) nums(size int) []float64 {
+	if c.equal(size) {
+		return []float64{float64(len(c))}
+	}
+	var out []float64
+	for _, r := range c {
+		out = append(out, float64(r.Lo), float64(r.Hi))
+	}
+	return out
+}
+
+// bounds are the numbers of the attribute bounds.
+func (c cut) bounds() []int {
+	var out []int
+	for _, r := range c {
+		out = append(out, r.Lo, r.Hi)
+	}
+	return out
+}
+
+func (c cut) same(d cut) bool {
+	for i := range c {
+		if c[i] != d[i] {
+			return false
+		}
+	}
+	return len(c) == len(d)
+}
+
+// evenly cuts size into n runs that differ by at most one.
+func evenly(size, n int) cut {
+	var c cut
+	for i := range n {
+		c = append(c, ir.Range{Lo: size * i / n, Hi: size * (i + 1) / n})
+	}
+	return c
+}
+
+// byShares cuts size into runs of whole units in proportion to the shares, at
+// least one unit each.
+func byShares(size, unit int, shares []float64) cut {
+	n, units := len(shares), size/unit
+	total := 0.0
+	for _, s := range shares {
+		total += s
+	}
+	var c cut
+	at, sum := 0, 0.0
+	for i, s := range shares {
+		sum += s
+		to := int(float64(units)*sum/total + 0.5)
+		to = max(at+1, min(to, units-(n-1-i)))
+		if i == n-1 {
+			to = units
+		}
+		c = append(c, ir.Range{Lo: at * unit, Hi: to * unit})
+		at = to
+	}
+	return c
+}
+
+// A geometry says which heads of an attention's queries, and of its keys and
+// values, each member has.
+type geometry struct {
+	heads, kvHeads int
+	q, kv          cut
+}
+
+// headsOver shares heads out among n members: whole groups of queries with their
+// key head where there are enough of these, else several members share a key head and
+// divide its queries.
+func headsOver(n, heads, kvHeads int) (*geometry, error) {
+	if heads < n {
+		return nil, fmt.Errorf("%d heads cannot be shared by %d devices; name at most %d in a group", heads, n, heads)
+	}
+	g := &geometry{heads: heads, kvHeads: kvHeads}
+	each := heads / kvHeads
+	if n <= kvHeads {
+		g.kv = evenly(kvHeads, n)
+		g.q = g.kv.times(each)
+		return g, nil
+	}
+	for i, r := range evenly(n, kvHeads) { // the members of key head i
+		for _, q := range evenly(each, r.Len()) {
+			g.kv = append(g.kv, ir.Range{Lo: i, Hi: i + 1})
+			g.q = append(g.q, ir.Range{Lo: i*each + q.Lo, Hi: i*each + q.Hi})
+		}
+	}
+	return g, nil
+}
+
+// geometries gives the heads of each state's keys and values. A state is missing
+// where what attention gives of it is needed whole: every member then has all of
+// its heads.
+func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {
+	out := map[*ir.Value]*geometry{}
+	whole := map[*ir.Value]bool{}
+	for _, g := range m.Graphs {
+		uses := ir.Uses(g)
+		for _, op := range g.FindOps("attention") {
+			st := op.Args[1].Value
+			geo, err := headsOver(n, op.Int("heads"), op.Int("kv_heads"))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", where(op), err)
+			}
+			if old := out[st]; old != nil && old.heads != geo.heads || !(&reach{uses: uses}).endsInMatmul(op.Result()) || op.Args[1].Index != nil {
+				whole[st] = true
+			}
+			out[st] = geo
+		}
+	}
+	for st := range whole {
+		delete(out, st)
+	}
+	return out, nil
+}

@@ -1,0 +1,92 @@
+package passes
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir"
+)
+
+// placeLayers notes on every repeat which group its layers lie on. Repeats that
+// go on where another ends are one run of layers.
+func placeLayers(groups [][]Device, m *ir.Module) error {
+	for _, g := range m.Graphs {
+		var run []*ir.Op
+		most := 0
+		place := func() error {
+			if len(run) == 0 {
+				return nil
+			}
+			lo, hi := run[0].Int("lo"), run[len(run)-1].Int("hi")
+			most = max(most, hi-lo)
+			firsts := borders(groups, lo, hi)
+			for _, rep := range run {
+				rep.Notes.Set(placement(groups, firsts, rep.Int("lo"), rep.Int("hi")))
+			}
+			run = nil
+			return nil
+		}
+		for _, op := range g.Body.Ops {
+			if op.Def != ir.Repeat {
+				continue
+			}
+			if len(run) > 0 && op.Int("lo") != run[len(run)-1].Int("hi") {
+				if err := place(); err != nil {
+					return err
+				}
+			}
+			run = append(run, op)
+		}
+		if err := place(); err != nil {
+			return err
+		}
+		if most > 0 && most < len(groups) {
+			return fmt.Errorf("graph %s: %d device groups for %d layers; name at most %d groups", g.Name, len(groups), most, most)
+		}
+	}
+	return nil
+}
+
+// borders gives the first layer of each group: its share of the layers, in
+// order; without shares by ceiling division, as Inferflow does. Of fewer layers
+// than groups the last groups have none.
+func borders(groups [][]Device, lo, hi int) []int {
+	n := min(len(groups), hi-lo)
+	total, even := 0, true
+	for _, g := range groups[:n] {
+		s := max(g[0].Share, 1)
+		even = even && s == max(groups[0][0].Share, 1)
+		total += s
+	}
+	each := (hi - lo + n - 1) / n
+	firsts, share := []int{lo}, 0
+	for i, g := range groups[:n-1] {
+		share += max(g[0].Share, 1)
+		at := lo + (hi-lo)*share/total
+		if even {
+			at = lo + (i+1)*each
+		}
+		firsts = append(firsts, max(firsts[i]+1, min(at, hi-(n-1-i))))
+	}
+	return firsts
+}
+
+// placement is the note of the layers lo up to hi of a run whose groups begin at
+// the layers given.
+func placement(groups [][]Device, firsts []int, lo, hi int) ir.Note {
+	note := ir.Note{Name: "on"}
+	for i, first := range firsts {
+		next := hi
+		if i+1 < len(firsts) {
+			next = firsts[i+1]
+		}
+		if next <= lo || first >= hi {
+			continue
+		}
+		a := ir.NoteArg{Val: groupName(groups[i])}
+		if len(note.Args) > 0 {
+			a.Of, a.From = "layer", first
+		}
+		note.Args = append(note.Args, a)
+	}
+	return note
+}

@@ -1,0 +1,68 @@
+package passes
+
+import "github.com/iflowc/iflowc/ir"
+
+// A role is what a projection's columns are to the work that members share.
+type role struct {
+	kind roleKind
+	geo  *geometry // of query and key
+}
+
+type roleKind int
+
+const (
+	needed roleKind = iota // some reader needs whole rows
+	hidden                 // columns between two matmuls, each worked on by itself
+	query                  // heads of an attention's queries
+	key                    // heads of its keys or values
+)
+
+// A reach follows values to what reads them.
+type reach struct {
+	uses map[*ir.Value][]ir.Use
+	geo  map[*ir.Value]*geometry
+}
+
+// role says what all readers of a value make of its columns.
+func (r *reach) role(v *ir.Value, depth int) role {
+	us := r.uses[v]
+	if len(us) == 0 || depth > 12 {
+		return role{}
+	}
+	var out role
+	for i, u := range us {
+		got := r.use(v, u, depth)
+		if got.kind == needed || i > 0 && (got.kind != out.kind || got.geo != nil && got.geo.heads != out.geo.heads) {
+			return role{}
+		}
+		out = got
+	}
+	return out
+}
+
+func (r *reach) use(v *ir.Value, u ir.Use, depth int) role {
+	if u.Op == nil {
+		return role{}
+	}
+	switch op := u.Op; {
+	case op.Def.Name == "matmul" && op.Int("slices") == 1:
+		return role{kind: hidden}
+	case op.Def.Name == "kv_append" && r.geo[op.Args[0].Value] != nil:
+		return role{key, r.geo[op.Args[0].Value]}
+	case op.Def.Name == "attention" && u.Arg == 0 && r.geo[op.Args[1].Value] != nil:
+		return role{query, r.geo[op.Args[1].Value]}
+	case op.Def.Is(ir.Elementwise):
+		for _, a := range op.Args {
+			if a.Value != v && a.Kind == ir.Carry {
+				return role{} // the residual
+			}
+		}
+		return r.role(op.Results[0], depth+1)
+	case op.Def.Attr("heads") != nil && op.Def.Name != "attention" && u.Arg == 0 && op.Int("heads") > 1:
+		return r.role(op.Results[0], depth+1)
+	}
+	return role{}
+}
+
+// endsInMatmul says whether a value's columns go, each by itself, into matmuls.
+func (r *reach) endsInMatmul(v *ir.Value) bool { return r.role(v, 0).kind == hidden }

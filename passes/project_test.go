@@ -1,0 +1,94 @@
+package passes
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// arrangements are the device strings over which models are spread in tests,
+// each over one of them in turn.
+var arrangements = []string{"0;1", "0&1", "0&1;2&3", "0*2;1", "0&1&2"}
+
+// TestRanksOfFamilies: the programs of the ranks of every family's tiny model,
+// run side by side, give what the whole module gives: exactly where only layers
+// are spread.
+func TestRanksOfFamilies(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("..", "models", "testdata", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no models", err)
+	}
+	for i, f := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			whole := loweredModel(t, f)
+			ranksAgree(t, whole, arrangements[i%len(arrangements)])
+		})
+	}
+}
+
+// loweredModel is the IR of an archive of the model library.
+func loweredModel(t *testing.T, file string) *ir.Module {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range txtar.Parse(data).Files {
+		if f.Name != "out.ir" {
+			continue
+		}
+		m, err := ir.Parse(file, f.Data, ops.Table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range m.Weights { // what is made up cannot be written in every stored type
+			if w.Type.Elem.IsBlock() {
+				w.Type.Elem = tensor.F16
+			}
+		}
+		return m
+	}
+	t.Fatalf("%s has no out.ir", file)
+	return nil
+}
+
+// ranksAgree spreads a module over devices and compares its ranks, run side by
+// side, with the whole.
+func ranksAgree(t *testing.T, whole *ir.Module, devices string) {
+	t.Helper()
+	e := env(t, []byte("devices "+devices))
+	m := whole.Clone()
+	if err := Run(e, m, []*Pass{Partition}, Options{Limit: -1}); err != nil {
+		t.Errorf("%s: %v", devices, err)
+		return
+	}
+	if err := irtest.Compare(whole, m, 1, Partition.Tolerance); err != nil {
+		t.Errorf("%s: partitioned: %v", devices, err)
+	}
+	ranks, err := Project(m, e.Devices)
+	if err != nil {
+		t.Errorf("%s: %v", devices, err)
+		return
+	}
+	var mods []*ir.Module
+	for _, r := range ranks {
+		mods = append(mods, r.Module)
+	}
+	tol := 0.0
+	if ranks[0].Members > 1 {
+		tol = Partition.Tolerance
+	}
+	if err := irtest.CompareRanks(whole, mods, ranks[0].Members, 1, tol); err != nil {
+		t.Errorf("%s: %v\n%s", devices, err, mods[0])
+	}
+}
