@@ -23,6 +23,10 @@ type CPUModel struct {
 	Manifest manifest.Manifest
 	Regions  int // fused regions in the body of the longest repeat
 
+	// What each graph of one rank of a partitioned model tells the others; nil for
+	// a whole model.
+	Traffic []manifest.Traffic
+
 	slots []*slot // buffers of values
 }
 
@@ -30,7 +34,7 @@ type CPUModel struct {
 // follow from it: graphs, weights, states and dispatch sites.
 // context is the most rows a sequence may have.
 func CPU(m *ir.Module, cat *templates.Catalog, context int) (*CPUModel, error) {
-	g := &cpuGen{mod: m, cat: cat, context: context, w: &cWriter{}, kernels: map[string]bool{}, slots: map[*ir.Value]*slot{}}
+	g := &cpuGen{mod: m, cat: cat, spell: &cSpelling, context: context, w: &cWriter{}, kernels: map[string]bool{}, slots: map[*ir.Value]*slot{}}
 	if err := g.plan(); err != nil {
 		return nil, err
 	}
@@ -54,8 +58,9 @@ type cpuGen struct {
 	mod *ir.Module
 	cat *templates.Catalog
 
-	context int      // most rows of a sequence
-	outer   *cWriter // what w was before the body of the current region
+	spell   *spelling // how row ops are written
+	context int       // most rows of a sequence
+	outer   *cWriter  // what w was before the body of the current region
 	w       *cWriter
 	out     CPUModel
 
@@ -74,15 +79,21 @@ type cpuGen struct {
 type sizes struct {
 	k       int            // columns of an activation row
 	seen    int64          // sums that calibration keeps for a thread
+	moments int64          // products of columns that calibration keeps for the team
+	moment  int            // floats of one of the rows that they are made of
 	act     map[string]int // kind of packed activations → its largest K
 	yCols   int            // columns of one group of a root's output
 	row     int            // columns of a row in scratch
 	rows    int            // rows in scratch
 	heads   int            // attention: query heads
+	dim     int            // attention: width of a key
 	vdim    int            // attention: width of a value
 	attends bool
 	experts []string // C expressions of the bytes each mixture of experts needs
 	cross   bool     // attention reads a source state
+	comm    bool     // a rank of several
+	members int      // of its tensor group
+	deltas  int      // columns of the widest matrix with deltas
 }
 
 // use notes that the step calls a kernel and gives its symbol.

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // rowCalls lists the row ops that are calls rather than expressions: one row
@@ -25,11 +24,12 @@ var rowCalls = map[string]func(r *rowCode, ops []*ir.Op, at int) error{
 	"join_heads": (*rowCode).joinHeads,
 	"head_cols":  (*rowCode).headCols,
 	"sinusoid":   (*rowCode).sinusoid,
+	"all_gather": (*rowCode).gather,
 }
 
 // isRowOp says whether an op can be emitted row by row.
 func isRowOp(op *ir.Op) bool {
-	return op.Def.Is(ir.Elementwise) || rowCalls[op.Def.Name] != nil
+	return op.Def.Is(ir.Elementwise) || rowCalls[op.Def.Name] != nil && !op.Def.Is(ir.Collective)
 }
 
 func (r *rowCode) call(ops []*ir.Op, at int) error {
@@ -190,7 +190,7 @@ func (r *rowCode) concat(ops []*ir.Op, at int) error {
 		if err != nil {
 			return err
 		}
-		r.g.w.p("memcpy(%s + %d, %s, %d * sizeof(float));", dst.ptr, off, l.ptr, a.Type.Cols())
+		r.g.w.p(r.g.spell.copy, fmt.Sprintf("%s + %d", dst.ptr, off), l.ptr, a.Type.Cols())
 		off += a.Type.Cols()
 	}
 	r.where[op.Results[0]] = dst
@@ -232,17 +232,16 @@ func (r *rowCode) embed(ops []*ir.Op, at int) error {
 	op := ops[at]
 	w := op.Args[1]
 	p := r.g.weights[w.Value]
-	k, err := r.g.only("embed", p.dtype)
+	call, err := r.g.spell.embed(r.g, p.dtype)
 	if err != nil {
 		return fmt.Errorf("%s: %w", pos(op), err)
 	}
-	sym := r.g.use(k, p.dtype, "void %s(const uint8_t *w, int k, int row, float *out);")
 	addr, err := r.g.weightAt(w, r.layer)
 	if err != nil {
 		return err
 	}
 	dst := r.place(op.Results[0], ops, at)
-	r.g.w.p("%s(%s, %d, %s, %s);", sym, addr, p.k, r.input(op.Args[0].Value), dst.ptr)
+	r.g.w.p(call, addr, p.k, r.input(op.Args[0].Value), dst.ptr)
 	r.where[op.Results[0]] = dst
 	return nil
 }
@@ -259,10 +258,11 @@ var inputFields = map[string]string{"ids": "id", "pos": "pos", "wanted": "want",
 func (r *rowCode) rows(ops []*ir.Op, at int) error {
 	op := ops[at]
 	x, out := op.Args[0].Value, op.Results[0]
-	if x.Type.Elem != tensor.F32 || r.g.slots[x] == nil {
-		return fmt.Errorf("%s: rows of a value without a buffer", pos(op))
+	from, err := r.g.rowsOf(x)
+	if err != nil {
+		return fmt.Errorf("%s: %w", pos(op), err)
 	}
-	l := loc{ptr: fmt.Sprintf("%s + (int64_t)%s * %d", r.g.slotPtr(x), r.input(op.Args[1].Value), round16(x.Type.Cols())), step: 16}
+	l := loc{ptr: fmt.Sprintf("%s + (int64_t)%s * %d", from, r.input(op.Args[1].Value), round16(x.Type.Cols())), step: 16}
 	if r.keep(out) {
 		l = r.copyTo(out, l, r.place(out, ops, at))
 	}

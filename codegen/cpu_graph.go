@@ -3,10 +3,12 @@ package codegen
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/manifest"
 )
 
 // A schedule is the order in which the team runs region functions.
@@ -48,33 +50,14 @@ func yields(b *ir.Block) string {
 	return out
 }
 
-// block emits ops in order; neighbouring row ops share one function.
+// block emits ops in order.
 func (g *cpuGen) block(s *schedule, b *ir.Block) error {
-	for i := 0; i < len(b.Ops); i++ {
-		op := b.Ops[i]
-		switch {
-		case op.Def.Name == "repeat":
-			if err := g.loop(s, op); err != nil {
-				return err
-			}
-		case op.Def.Name == "quantize_act":
-			// Packing is part of the matmul that reads it.
-		case isRowOp(op):
-			j := i + 1
-			for j < len(b.Ops) && isRowOp(b.Ops[j]) && firstRow(b.Ops[j]).Role() == firstRow(op).Role() {
-				j++
-			}
-			if err := g.rowRegion(s, b.Ops[i:j]); err != nil {
-				return err
-			}
-			i = j - 1
-		default:
-			if err := g.rootRegion(s, op); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return regionEmitter{
+		loop: func(op *ir.Op) error { return g.loop(s, op) },
+		rows: func(ops []*ir.Op) error { return g.rowRegion(s, ops) },
+		root: func(op *ir.Op) error { return g.rootRegion(s, op) },
+		comm: func(op *ir.Op, after []*ir.Op) error { return g.commRegion(s, op, after) },
+	}.each(b)
 }
 
 // firstRow is a value whose row count is the op's.
@@ -88,17 +71,21 @@ func firstRow(op *ir.Op) *ir.Value {
 // begin opens a region function, and calls it in the schedule.
 func (g *cpuGen) begin(s *schedule, name, doc string) string {
 	fn := fmt.Sprintf("r%d_%s", g.region, cName(name))
+	g.out.Manifest.Regions = append(g.out.Manifest.Regions, manifest.Region{Graph: g.graphAt.Name, Name: name, Doc: strings.TrimSuffix(doc, ".")})
+	at := g.region
 	g.region++
 	s.regions++
 	g.w.comment(doc)
 	if s.layer != "" {
 		g.w.p("static void %s(ifl_ctx *c, const ifl_step *s, int tid, int %s) {", fn, s.layer)
+		s.p("ifl_begin(c, tid, %d, %s);", at, s.layer)
 		s.p("%s(c, s, tid, %s);", fn, s.layer)
 	} else {
 		g.w.p("static void %s(ifl_ctx *c, const ifl_step *s, int tid) {", fn)
+		s.p("ifl_begin(c, tid, %d, 0);", at)
 		s.p("%s(c, s, tid);", fn)
 	}
-	s.p("ifl_barrier(c->team);")
+	s.p("ifl_meet(c, tid);")
 	g.outer, g.w = g.w, &cWriter{depth: 1}
 	return fn
 }
@@ -175,19 +162,29 @@ func rowCount(role string) string {
 
 // rowRegion emits row ops: each thread does its share of the rows.
 func (g *cpuGen) rowRegion(s *schedule, ops []*ir.Op) error {
-	inside := map[*ir.Op]bool{}
 	doc := ""
 	for i, op := range ops {
-		inside[op] = true
 		if i > 0 {
 			doc += ", "
 		}
 		doc += op.Def.Name
 	}
+	g.begin(s, ops[len(ops)-1].Def.Name, "Row by row: "+doc+".")
+	if err := g.sharedRows(s, ops); err != nil {
+		return err
+	}
+	g.end(s)
+	return nil
+}
+
+// sharedRows emits a loop over this thread's share of the rows that does row ops.
+func (g *cpuGen) sharedRows(s *schedule, ops []*ir.Op) error {
+	inside := map[*ir.Op]bool{}
+	for _, op := range ops {
+		inside[op] = true
+	}
 	escapes := map[*ir.Value]bool{}
 	g.usesOutside(g.graphAt.Body, inside, escapes)
-	name := ops[len(ops)-1].Def.Name
-	g.begin(s, name, "Row by row: "+doc+".")
 	v := firstRow(ops[0])
 	g.rowLoop(v)
 	r := g.wholeRows(s, v.Role())
@@ -196,7 +193,6 @@ func (g *cpuGen) rowRegion(s *schedule, ops []*ir.Op) error {
 		return err
 	}
 	g.w.p("}")
-	g.end(s)
 	return nil
 }
 
@@ -240,19 +236,19 @@ func (g *cpuGen) finish(s *schedule, gr *ir.Graph) error {
 		g.begin(s, "output_"+y.Name, fmt.Sprintf("Output %s.", y))
 		g.rowLoop(y)
 		n := round16(y.Type.Cols())
-		g.w.p("memcpy(s->out[%d] + (int64_t)t * %d, %s + (int64_t)t * %d, %d * sizeof(float));", i, n, g.slotPtr(y), n, n)
+		g.w.p("memcpy(s->out[%d] + (int64_t)t * %d, %s + (int64_t)t * %d, %d * sizeof(float));", g.outputsAt(gr)+i, n, g.slotPtr(y), n, n)
 		g.w.p("}")
 		g.end(s)
 	}
 	return nil
 }
 
-// outputAt is the place of a value among the graph's outputs when its region
+// outputAt is the place of a value among the step's arrays of results when its region
 // writes straight to the caller's array, else −1.
 func (g *cpuGen) outputAt(v *ir.Value) int {
 	for i, y := range g.graphAt.Body.Yield {
 		if (y == v || y.Op != nil && y.Op.Def.Name == "fuse" && fuseYield(y) == v) && y.Kind == ir.Result && y.Op.Def.Name != "repeat" {
-			return i
+			return g.outputsAt(g.graphAt) + i
 		}
 	}
 	return -1
@@ -273,10 +269,8 @@ func (g *cpuGen) slotPtr(v *ir.Value) string {
 	if i := g.outputAt(v); i >= 0 {
 		return fmt.Sprintf("s->out[%d]", i)
 	}
-	for i, s := range g.list {
-		if s == g.slots[v] {
-			return fmt.Sprintf("c->slot[%d]", i)
-		}
+	if i := slices.Index(g.list, g.slots[v]); i >= 0 {
+		return fmt.Sprintf("c->slot[%d]", i)
 	}
 	panic("bug: value " + v.String() + " has no buffer")
 }
@@ -284,12 +278,16 @@ func (g *cpuGen) slotPtr(v *ir.Value) string {
 // weightAt is the address of the current element of a weight.
 func (g *cpuGen) weightAt(a ir.Arg, layer string) (string, error) {
 	p := g.weights[a.Value]
-	at := fmt.Sprintf("c->weights + INT64_C(%d)", p.at)
+	region := "c->weights"
+	if p.table {
+		region = "c->tables"
+	}
+	at := fmt.Sprintf("%s + INT64_C(%d)", region, p.at)
 	switch {
 	case p.layers == nil:
 		return at, nil
 	case a.Index != nil:
-		return fmt.Sprintf("c->weights + INT64_C(%d)", p.at+int64(a.Index[0]-p.lo)*p.stride), nil
+		return fmt.Sprintf("%s + INT64_C(%d)", region, p.at+int64(a.Index[0]-p.lo)*p.stride), nil
 	case layer == "":
 		return "", fmt.Errorf("%s is an array: outside a repeat it needs an index", a.Value)
 	}
@@ -303,19 +301,21 @@ func (g *cpuGen) weightAt(a ir.Arg, layer string) (string, error) {
 // stateAt is the address of the first page of the current element of a state.
 func (g *cpuGen) stateAt(a ir.Arg, layer string) (string, error) {
 	st := g.states[a.Value]
+	at := fmt.Sprintf("INT64_C(%d)", st.at)
 	switch {
 	case len(a.Count) == 0:
-		return fmt.Sprintf("c->state + INT64_C(%d) * c->pages", st.at), nil
 	case a.Index != nil:
-		return fmt.Sprintf("c->state + INT64_C(%d) * c->pages", st.at+int64(a.Index[0]-st.lo)*st.page), nil
+		at = fmt.Sprintf("INT64_C(%d)", st.at+int64(a.Index[0]-st.lo)*st.page)
 	case layer == "":
 		return "", fmt.Errorf("%s is an array: outside a repeat it needs an index", a.Value)
+	default:
+		i := layer
+		if st.lo > 0 {
+			i = fmt.Sprintf("(%s - %d)", layer, st.lo)
+		}
+		at = fmt.Sprintf("(%s + %s * INT64_C(%d))", at, i, st.page)
 	}
-	i := layer
-	if st.lo > 0 {
-		i = fmt.Sprintf("(%s - %d)", layer, st.lo)
-	}
-	return fmt.Sprintf("c->state + (INT64_C(%d) + %s * INT64_C(%d)) * c->pages", st.at, i, st.page), nil
+	return fmt.Sprintf(g.spell.state, at), nil
 }
 
 // actKind is how rows are packed for a weight type: the enumerator of
@@ -330,4 +330,19 @@ func actKind(dt tensor.DType) (enum, suffix string) {
 		return "IFL_BF16", "bf16"
 	}
 	return "IFL_F32", "f32"
+}
+
+// outliers is how many groups of columns are taken out of each row of a matmul's
+// input before its blocks are rounded.
+func outliers(x *ir.Value) int {
+	if x.Op == nil || x.Op.Def.Name != "quantize_act" {
+		return 0
+	}
+	return x.Op.Int("outliers")
+}
+
+// regionReads says of the region that is open which matrix it reads.
+func (g *cpuGen) regionReads(w *ir.Value, site int) {
+	r := &g.out.Manifest.Regions[len(g.out.Manifest.Regions)-1]
+	r.Weight, r.Site = w.Name, site
 }

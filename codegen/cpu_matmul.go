@@ -14,16 +14,9 @@ import (
 
 // rootRegion emits a fuse region, or a root that stands alone.
 func (g *cpuGen) rootRegion(s *schedule, op *ir.Op) error {
-	root, pro, epi := op, []*ir.Op(nil), []*ir.Op(nil)
-	if op.Def.Name == "fuse" {
-		at := slices.IndexFunc(op.Body.Ops, func(o *ir.Op) bool { return o.Def.Is(ir.Root) })
-		if at < 0 {
-			return fmt.Errorf("%s: no root in the region", pos(op))
-		}
-		pro, root, epi = op.Body.Ops[:at], op.Body.Ops[at], op.Body.Ops[at+1:]
-		for i, y := range op.Body.Yield {
-			g.slots[y] = g.slots[op.Results[i]]
-		}
+	pro, root, epi, err := g.split(op)
+	if err != nil {
+		return err
 	}
 	switch root.Def.Name {
 	case "matmul":
@@ -52,35 +45,23 @@ type matmulCode struct {
 	outs     map[*ir.Value]bool // values that leave the region
 	name     string
 	direct   bool   // the kernel writes straight to the output buffer
+	slices   int    // runs of columns of each row that are rows to the kernel
 	count    string // C expression of the row count
 }
 
 func (g *cpuGen) matmulRegion(s *schedule, op *ir.Op, pro []*ir.Op, root *ir.Op, epi []*ir.Op) error {
-	m := &matmulCode{g: g, s: s, root: root, epi: epi, w: g.weights[root.Args[1].Value], outs: map[*ir.Value]bool{}}
-	tail, err := templates.PlanTail(root, epi)
+	m, err := g.matmulOf(s, op, pro, root, epi)
 	if err != nil {
-		return fmt.Errorf("%s: %w", pos(op), err)
+		return err
 	}
-	m.tail = tail
-	m.x = root.Args[0].Value
-	m.enum, m.fn = actKind(m.x.Type.Elem)
-	if m.x.Type.Elem != tensor.F32 {
-		m.x = m.x.Op.Args[0].Value
-	}
-	for _, p := range pro {
-		if p.Def.Name != "quantize_act" {
-			m.pro = append(m.pro, p)
-		}
-	}
-	if op == root {
-		m.outs[root.Results[0]] = true
-	} else {
-		for _, y := range op.Body.Yield {
-			m.outs[y] = true
-		}
-	}
-	m.direct = len(epi) == 0
+	m.enum, m.fn = actKind(root.Args[0].Type.Elem)
 	m.count = rowCount(root.Results[0].Role())
+	if m.slices = root.Int("slices"); m.slices > 1 {
+		if m.w.n%16 != 0 || len(m.pro) > 0 {
+			return fmt.Errorf("%s: the cpu target multiplies slices by whole panels of 16 rows, with nothing but rounding in front; %s has %d rows", pos(op), root.Args[1].Value, m.w.n)
+		}
+		m.count += fmt.Sprintf(" * %d", m.slices)
+	}
 	m.name = root.Args[1].Name
 	return m.emit(op)
 }
@@ -91,13 +72,15 @@ func (m *matmulCode) emit(op *ir.Op) error {
 	if err != nil {
 		return err
 	}
+	g.out.Manifest.Sites[site.index].Outliers = outliers(m.root.Args[0].Value)
 	g.need.k = max(g.need.k, m.w.k)
-	g.need.act[m.enum] = max(g.need.act[m.enum], m.w.k)
+	g.need.act[m.enum] = max(g.need.act[m.enum], m.w.k*m.slices)
 	g.need.yCols = max(g.need.yCols, m.tail.Group)
 	fn := fmt.Sprintf("r%d_%s", g.region, cName(m.name))
 	g.w.p("static const ifl_mm %s_mm[] = {%s};", fn, strings.Join(site.symbols, ", "))
 	g.w.p("static const int %s_tile[] = %s;", fn, cInts(site.tiles))
 	g.begin(m.s, m.name, m.describe())
+	g.regionReads(m.root.Args[1].Value, site.index)
 	w := g.w
 	w.p("enum { K = %d, PANELS = %d, GROUP = %d, GROUPS = %d };", m.w.k, round16(m.w.n)/16, m.tail.Group, m.groups())
 	w.p("const int rows = %s, impl = ifl_choose(c, %d, rows), tm = %s_tile[impl];", m.count, site.index, fn)
@@ -199,7 +182,13 @@ func (m *matmulCode) pack() error {
 	w.p("uint8_t *tile = act + i * ifl_tile_bytes(%s, K, tm);", m.enum)
 	w.p("const int mt = ifl_min_int(tm, rows - i * tm);")
 	w.p("for (int m = 0; m < mt; m++) {")
-	w.p("const int t = i * tm + m;")
+	slice := ""
+	if m.slices > 1 {
+		w.p("const int t = (i * tm + m) / %d;", m.slices)
+		slice = fmt.Sprintf(" + (i * tm + m) %% %d * K", m.slices)
+	} else {
+		w.p("const int t = i * tm + m;")
+	}
 	r := g.wholeRows(m.s, m.root.Results[0].Role())
 	r.keep = func(v *ir.Value) bool { return m.outs[v] }
 	if err := r.run(m.pro); err != nil {
@@ -209,21 +198,30 @@ func (m *matmulCode) pack() error {
 	if err != nil {
 		return err
 	}
-	m.see(src.ptr)
-	w.p("ifl_pack_%s(tile, %s, K, mt, m);", m.fn, src.ptr)
+	products := m.see(src.ptr + slice)
+	if n := outliers(m.root.Args[0].Value); n > 0 {
+		w.p("ifl_pack_%s_outliers(tile, %s, K, mt, m, %d);", m.fn, src.ptr+slice, n)
+	} else {
+		w.p("ifl_pack_%s(tile, %s, K, mt, m);", m.fn, src.ptr+slice)
+	}
+	m.unpack()
 	w.p("}")
 	w.p("}")
 	w.p("if (!alone) ifl_barrier(c->team);")
+	if products != "" {
+		w.p("%s", products)
+	}
 	return nil
 }
 
 // see emits what calibration needs: the row's squares, added up by column. It
 // costs a branch a row where nobody calibrates. Rows that every thread packs are
-// counted by one.
-func (m *matmulCode) see(row string) {
+// counted by one. The result is what adds up products of columns, when all rows
+// are there; few rows are left out.
+func (m *matmulCode) see(row string) (products string) {
 	g, p := m.g, m.w
 	if m.root.Args[1].Index != nil {
-		return // one element of many by itself
+		return "" // one element of many by itself
 	}
 	at, layers := strconv.FormatInt(g.need.seen, 10), 1
 	if p.layers != nil {
@@ -234,6 +232,30 @@ func (m *matmulCode) see(row string) {
 	site.Weight, site.Seen = m.root.Args[1].Value.Name, g.need.seen
 	g.need.seen += int64(layers) * int64(p.k+1)
 	g.w.p("if (c->seen && (!alone || tid == 0)) ifl_see_row(c->seen + tid * IFL_SEEN + %s, %s, K);", at, row)
+	if m.slices > 1 {
+		return "" // more rows than tokens
+	}
+	width := momentSquare(p.k)
+	parts := (p.k + width - 1) / width
+	at, site.Moments, site.Square = strconv.FormatInt(g.need.moments, 10), g.need.moments, width
+	if layers > 1 {
+		at += fmt.Sprintf(" + (%s - %d) * INT64_C(%d)", m.s.layer, p.lo, parts*width*width)
+	}
+	g.need.moments += int64(layers) * int64(parts*width*width)
+	g.need.moment = max(g.need.moment, parts*width)
+	g.w.p("if (c->moments && !alone) memcpy(c->rows + (int64_t)t * IFL_MOMENT_ROW, %s, K * sizeof(float));", row)
+	return fmt.Sprintf("if (c->moments && !alone) ifl_add_products(c->moments + %s, c->rows, rows, K, %d, tid, c->threads);", at, width)
+}
+
+// mostSquare bounds the squares of columns between which calibration keeps
+// products: memory and the time to factor them grow with it.
+const mostSquare = 768
+
+// momentSquare divides k columns into squares of equal width, whole blocks of
+// any type.
+func momentSquare(k int) int {
+	parts := (k + mostSquare - 1) / mostSquare
+	return ((k+parts-1)/parts + 63) / 64 * 64
 }
 
 // product emits the loop over this thread's groups of columns: the kernel, and
@@ -252,11 +274,14 @@ func (m *matmulCode) product(fn string) error {
 	call := fmt.Sprintf("%s_mm[impl](w + (n0 / 16) * INT64_C(%d), K, cols / 16, act, rows, %%s, own->mm);", fn, panel)
 	if m.direct {
 		out := m.root.Results[0]
-		w.p(call, fmt.Sprintf("%s + n0, %d", g.slotPtr(out), round16(m.w.n)))
+		y := fmt.Sprintf("%s + n0, %d", g.slotPtr(out), round16(m.w.n))
+		w.p(call, y)
+		m.addDeltas(y)
 		w.p("}")
 		return nil
 	}
 	w.p(call, "own->y, cols")
+	m.addDeltas("own->y, cols")
 	if m.tail.Whole {
 		err = m.wholeTail()
 	} else {
@@ -314,6 +339,12 @@ func (m *matmulCode) groupTail() error {
 
 // slice emits a segment's ops on one slice of row t, which lies at y.
 func (m *matmulCode) slice(seg *templates.Segment, base, width string, segCols int) error {
+	_, err := m.sliceOf(seg, base, width, segCols)
+	return err
+}
+
+// sliceOf is slice; it says how many rows of scratch the ops take.
+func (m *matmulCode) sliceOf(seg *templates.Segment, base, width string, segCols int) (temps int, err error) {
 	half := func(v *ir.Value, s string) string {
 		if n := m.tail.Halves[v]; n > 0 {
 			return s + " / " + strconv.Itoa(n)
@@ -337,12 +368,11 @@ func (m *matmulCode) slice(seg *templates.Segment, base, width string, segCols i
 		has:   func(v *ir.Value) bool { return seg.In[v] },
 		where: map[*ir.Value]loc{seg.Value: {ptr: "y", step: 16, own: true}},
 	}
-	ops := seg.Ops
-	if err := r.run(ops); err != nil {
-		return err
+	if err := r.run(seg.Ops); err != nil {
+		return 0, err
 	}
 	if m.outs[seg.Value] {
 		r.copyTo(seg.Value, r.where[seg.Value], loc{ptr: r.buffer(seg.Value, r.base(seg.Value)), step: 16})
 	}
-	return nil
+	return r.temps, nil
 }

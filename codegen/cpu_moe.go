@@ -92,6 +92,15 @@ func bit(b bool) int {
 	return 0
 }
 
+// routed is the most experts that a row goes to, of those there are here: of
+// experts that are shared out among ranks, each has its columns of the routes.
+func routed(route *ir.Value, experts int) int {
+	for route.Op.Def.Name == "head_cols" {
+		route = route.Op.Args[0].Value
+	}
+	return min(route.Op.Int("top_k"), experts)
+}
+
 // expertsRegion emits a mixture of experts: see ifl_moe.h.
 func (g *cpuGen) expertsRegion(s *schedule, pro []*ir.Op, op *ir.Op, epi []*ir.Op) error {
 	if len(pro)+len(epi) > 0 {
@@ -99,6 +108,7 @@ func (g *cpuGen) expertsRegion(s *schedule, pro []*ir.Op, op *ir.Op, epi []*ir.O
 	}
 	x := op.Args[0].Value
 	in, _ := actKind(x.Type.Elem)
+	taken := outliers(x)
 	if x.Type.Elem.IsActivation() {
 		x = x.Op.Args[0].Value
 	}
@@ -107,7 +117,7 @@ func (g *cpuGen) expertsRegion(s *schedule, pro []*ir.Op, op *ir.Op, epi []*ir.O
 	if sh.Experts > 1024 {
 		return fmt.Errorf("%s: %d experts; the cpu target routes to at most 1024", pos(op), sh.Experts)
 	}
-	topK := route.Op.Int("top_k")
+	topK := routed(route, sh.Experts)
 	g.begin(s, "experts", fmt.Sprintf("experts: %d of width %d, %d a row.", sh.Experts, sh.Hidden, topK))
 	w := g.w
 	hidden := "IFL_F32"
@@ -117,7 +127,7 @@ func (g *cpuGen) expertsRegion(s *schedule, pro []*ir.Op, op *ir.Op, epi []*ir.O
 	w.p("const ifl_experts e = {")
 	w.p(".team = c->team, .tid = tid, .threads = c->threads, .rows = %s, .experts = %d, .top_k = %d,", rowCount(x.Role()), sh.Experts, topK)
 	w.p(".x = %s, .ldx = %d, .route = %s, .ldr = %d,", g.slotPtr(x), round16(x.Type.Cols()), g.slotPtr(route), round16(route.Type.Cols()))
-	w.p(".out = %s, .ldo = %d, .act_in = %s, .act_hidden = %s,", g.slotPtr(op.Results[0]), round16(op.Results[0].Type.Cols()), in, hidden)
+	w.p(".out = %s, .ldo = %d, .act_in = %s, .act_hidden = %s, .outliers = %d,", g.slotPtr(op.Results[0]), round16(op.Results[0].Type.Cols()), in, hidden, taken)
 	for _, m := range []struct {
 		field   string
 		w, bias int

@@ -9,6 +9,7 @@ import (
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/weights"
 )
 
 // A packed is where a weight lies in the packed region: element i of an array
@@ -22,6 +23,8 @@ type packed struct {
 	lo     int
 	stride int64 // 0: not an array
 	sized  bool
+	table  bool // nothing but rows is looked up in it, and so it may lie elsewhere
+	deltas int  // entries of a matrix that lie behind its panels, at most
 
 	layers  *ir.Range // what a repeat's index runs over, or nil
 	experts int       // matrices side by side in each element, or 0
@@ -64,7 +67,7 @@ func (g *cpuGen) plan() error {
 	}
 	for _, gr := range g.mod.Graphs {
 		g.planSlots(gr.Body)
-		g.out.Manifest.Graphs = append(g.out.Manifest.Graphs, manifest.Graph{Name: gr.Name, Outputs: outputs(gr)})
+		g.out.Manifest.Graphs = append(g.out.Manifest.Graphs, manifest.Graph{Name: gr.Name, Outputs: outputs(gr), At: g.outputsAt(gr)})
 	}
 	return nil
 }
@@ -103,7 +106,7 @@ func (g *cpuGen) planUses(b *ir.Block) error {
 				p.experts = a.Count[len(a.Count)-1].Len()
 			}
 			if isMatrix(op, i) {
-				p.layout, p.dtype = "panel16", a.Type.Elem
+				p.layout, p.dtype, p.deltas = "panel16", a.Type.Elem, g.deltasOf(a.Value)
 			}
 			if len(a.Count) > 2 || len(a.Count) == 2 && p.experts == 0 {
 				return fmt.Errorf("%s: the cpu target cannot index %s by %d indices", pos(op), a.Value, len(a.Count))
@@ -144,8 +147,11 @@ func (p *packed) size() int64 {
 	if p.layout == "row" {
 		return round64(int64(p.n) * int64(round16(p.k)) * 4)
 	}
-	return round64(int64(round16(p.n)/16) * p.panel())
+	return p.panels() + weights.DeltaBytes(p.n, p.deltas)
 }
+
+// panels is the size of the panels of a matrix; its deltas lie behind them.
+func (p *packed) panels() int64 { return round64(int64(round16(p.n)/16) * p.panel()) }
 
 // panel is the size of a panel of 16 rows, in bytes: packing moves the bits of
 // blocks about but neither adds nor drops any.
@@ -161,7 +167,7 @@ func (g *cpuGen) placeWeights() error {
 	one := func(v *ir.Value, index []int) {
 		p := g.weights[v]
 		w := manifest.Weight{Name: v.Name, Recipe: g.resolve(v.Recipe), Index: index, DType: p.dtype,
-			Rows: p.n, Cols: p.k, Layout: p.layout, Offset: at, Bytes: p.size()}
+			Rows: p.n, Cols: p.k, Layout: p.layout, Offset: at, Bytes: p.size(), Deltas: p.deltas}
 		g.out.Manifest.Weights = append(g.out.Manifest.Weights, w)
 		g.out.Manifest.Params += int64(p.n) * int64(p.k)
 		at += w.Bytes
@@ -172,7 +178,7 @@ func (g *cpuGen) placeWeights() error {
 			one(v, index)
 		}
 		for e := range p.experts {
-			one(v, append(slices.Clone(index), e))
+			one(v, append(slices.Clone(index), v.Count[len(v.Count)-1].Lo+e))
 		}
 	}
 	var walk func(b *ir.Block)

@@ -16,12 +16,12 @@ type loc struct {
 	own  bool   // in scratch or in the kernel's output: may be overwritten
 }
 
-// at is the C expression of the vector at float offset j of the slice.
-func (l loc) at(j string) string {
+// at is the C expression of what the loop's variable j stands at in the slice.
+func (r *rowCode) at(l loc) string {
 	if l.step == 16 {
-		return fmt.Sprintf("%s + %s", l.ptr, j)
+		return l.ptr + " + j"
 	}
-	return fmt.Sprintf("%s + %d * %s", l.ptr, l.step/16, j)
+	return fmt.Sprintf(r.g.spell.strided, l.ptr, l.step/16)
 }
 
 // A rowCode emits the ops of one region for one row (C variable t), or for the
@@ -53,7 +53,7 @@ func (r *rowCode) run(ops []*ir.Op) error {
 	}
 	for i := 0; i < len(ops); {
 		j := i
-		for j < len(ops) && ops[j].Def.Is(ir.Elementwise) && r.sameWidth(ops[i], ops[j]) {
+		for j < len(ops) && inLoop(ops[j]) && r.sameWidth(ops[i], ops[j]) {
 			j++
 		}
 		if j > i {
@@ -70,6 +70,9 @@ func (r *rowCode) run(ops []*ir.Op) error {
 	}
 	return nil
 }
+
+// inLoop says whether an op is an expression over the vectors of a row.
+func inLoop(op *ir.Op) bool { return op.Def.Is(ir.Elementwise) || op.Def.Name == "all_reduce" }
 
 func (r *rowCode) sameWidth(a, b *ir.Op) bool {
 	return a.Results[0].Type.Cols() == b.Results[0].Type.Cols() && r.base(a.Results[0]) == r.base(b.Results[0])
@@ -89,29 +92,33 @@ func (r *rowCode) loop(ops []*ir.Op, i, j int) error {
 			return err
 		}
 		name := "v_" + cName(res.Name)
-		body = append(body, fmt.Sprintf("const ifl_v16 %s = %s;", name, expr))
+		body = append(body, fmt.Sprintf("const %s %s = %s;", r.g.spell.vector, name, expr))
 		r.reg[res] = name
 		last, here := r.last[res]
 		if r.keep(res) || last >= j || !here { // what no op here reads is read behind them: by the packing of a matmul's rows
 			l := r.place(res, ops, k)
 			r.where[res] = l
-			stores = append(stores, store{l.at("j"), name})
+			stores = append(stores, store{r.at(l), name})
 		}
 	}
-	r.g.w.p("for (int j = 0; j < %s; j += 16) {", r.width(out))
+	r.g.w.p(r.g.spell.loop, r.width(out))
 	for _, l := range body {
 		r.g.w.p("%s", l)
 	}
 	for _, s := range stores {
-		r.g.w.p("ifl_store(%s, %s);", s.at, s.reg)
+		r.g.w.p(r.g.spell.store, s.at, s.reg)
 	}
 	r.g.w.p("}")
+	r.g.spell.sync(r.g.w)
 	r.reg = nil
 	return nil
 }
 
 // expr is the C expression of an elementwise op over the registers.
 func (r *rowCode) expr(op *ir.Op, body *[]string) (string, error) {
+	if op.Def.Name == "all_reduce" {
+		return r.sum(op), nil
+	}
 	if op.Def.Expr == "" {
 		return "", fmt.Errorf("%s: no C expression", pos(op))
 	}
@@ -151,7 +158,7 @@ func (r *rowCode) number(op *ir.Op, name string) (string, error) {
 		return cFloat(float64(v)), nil
 	case []float64:
 		if r.layer != "" {
-			return fmt.Sprintf("((const float[])%s)[%s]", cFloats(v), r.iteration()), nil
+			return r.g.spell.table(r.g.w, cFloats(v)) + "[" + r.iteration() + "]", nil
 		}
 	}
 	return "", fmt.Errorf("%s: attribute %s is not a number here", pos(op), name)
@@ -181,7 +188,7 @@ func (r *rowCode) load(a ir.Arg, out *ir.Value, body *[]string) (string, error) 
 		if b := r.base(out); b != "0" {
 			at = b + " + j"
 		}
-		return fmt.Sprintf("ifl_load(%s + %s)", ptr, at), nil
+		return fmt.Sprintf(r.g.spell.load, ptr+" + "+at), nil
 	}
 	if a.Kind == ir.State || a.Type.Elem != tensor.F32 {
 		return "", fmt.Errorf("%s is not a row of f32", a.Value)
@@ -191,7 +198,7 @@ func (r *rowCode) load(a ir.Arg, out *ir.Value, body *[]string) (string, error) 
 		return "", err
 	}
 	name := "v_" + cName(a.Name)
-	*body = append(*body, fmt.Sprintf("const ifl_v16 %s = ifl_load(%s);", name, l.at("j")))
+	*body = append(*body, fmt.Sprintf("const %s %s = %s;", r.g.spell.vector, name, fmt.Sprintf(r.g.spell.load, r.at(l))))
 	r.reg[a.Value] = name
 	return name, nil
 }
@@ -250,7 +257,8 @@ func (r *rowCode) scratch(v *ir.Value) loc {
 
 // copyTo emits a copy of a slice and gives the target.
 func (r *rowCode) copyTo(v *ir.Value, from, to loc) loc {
-	r.g.w.p("for (int j = 0; j < %s; j += 16) ifl_store(%s, ifl_load(%s));", r.width(v), to.at("j"), from.at("j"))
+	r.g.w.p(strings.TrimSuffix(r.g.spell.loop, "{")+r.g.spell.store, r.width(v), r.at(to), fmt.Sprintf(r.g.spell.load, r.at(from)))
+	r.g.spell.sync(r.g.w)
 	return to
 }
 

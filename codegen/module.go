@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/iflowc/iflowc/runtime/app"
+	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/build"
 )
 
@@ -57,11 +57,20 @@ func WriteModule(dir string, files map[string][]byte) error {
 // system that GOOS and GOARCH name, and returns its path in the cache. The same
 // files built by the same Go are found there and not built again.
 func BuildBinary(ctx context.Context, cache *build.Cache, files map[string][]byte) (string, error) {
-	tool, err := build.FindGo()
+	module, err := Module(files)
 	if err != nil {
 		return "", err
 	}
-	module, err := Module(files)
+	return buildModule(cache, module, "binary 1", func(tool *build.GoTool, src, out string, target build.Target) error {
+		return tool.Build(ctx, src, out, target)
+	})
+}
+
+// buildModule writes a module's files and lets compile build them, unless the same
+// files were built before.
+func buildModule(cache *build.Cache, module map[string][]byte, kind string,
+	compile func(tool *build.GoTool, src, out string, target build.Target) error) (string, error) {
+	tool, err := build.FindGo()
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +79,7 @@ func BuildBinary(ctx context.Context, cache *build.Cache, files map[string][]byt
 	if err != nil {
 		return "", err
 	}
-	parts := []string{"binary 1", target.OS, target.Arch, tool.Path, fmt.Sprint(info.Size(), info.ModTime().UnixNano())}
+	parts := []string{kind, target.OS, target.Arch, tool.Path, fmt.Sprint(info.Size(), info.ModTime().UnixNano())}
 	for _, name := range slices.Sorted(maps.Keys(module)) {
 		sum := sha256.Sum256(module[name])
 		parts = append(parts, name, hex.EncodeToString(sum[:]))
@@ -80,12 +89,12 @@ func BuildBinary(ctx context.Context, cache *build.Cache, files map[string][]byt
 		if err := WriteModule(src, module); err != nil {
 			return fmt.Errorf("writing the binary's sources: %w", err)
 		}
-		return tool.Build(ctx, src, out, target)
+		return compile(tool, src, out, target)
 	})
 }
 
 // Embed writes a copy of a binary that holds its packed weights.
-func Embed(bin, packed, out string) error { return app.EmbedWeights(bin, packed, out) }
+func Embed(bin, packed, out string) error { return binary.EmbedWeights(bin, packed, out) }
 
 // goMod writes the module file of a per-model binary.
 func (v *vendorTree) goMod(path string) []byte {

@@ -68,8 +68,9 @@ func normal(r *rand.Rand, n int, scale float64) []float32 {
 func randomAttention(r *rand.Rand, lib *attentionLib, kind int) *attentionCase {
 	c := &attentionCase{
 		r: r, group: pick(r, 1, 2, 3, 4, 8, 13), kvHeads: 1 + r.IntN(3), dim: pick(r, 16, 20, 64, 80, 128),
-		window: pick(r, 0, 0, 1+r.IntN(150)), softcap: pick[float32](r, 0, 0, 5), causal: r.IntN(4) > 0, tree: r.IntN(4) == 0,
+		window: pick(r, 0, 0, 1+r.IntN(150)), softcap: pick[float32](r, 0, 0, 5), causal: r.IntN(4) > 0, tree: r.IntN(3) == 0,
 	}
+	c.causal = c.causal || c.tree
 	c.vdim = pick(r, c.dim, c.dim, 16, 20, 64, 80, 128)
 	if r.IntN(3) == 0 {
 		c.alibi = normal(r, c.heads(), 0.05)
@@ -104,31 +105,33 @@ func (c *attentionCase) randomBias() {
 // randomSteps draws sequences, their earlier rows, tokens and ancestor masks.
 func (c *attentionCase) randomSteps() {
 	r := c.r
-	most := pick(r, 1, 4, 40)
-	c.maskWords = 1
+	most := pick(r, 1, 4, 4, 40)
+	if c.tree && r.IntN(6) == 0 {
+		most = 80
+	}
+	c.maskWords = 1 + r.IntN(2)
 	c.first, c.pageAt = []int32{0}, []int32{0}
 	for s := range 1 + r.IntN(3) {
-		past, n := pick(r, 0, r.IntN(400)), 1+r.IntN(most)
+		past, n := pick(r, 0, r.IntN(400), 64*r.IntN(4)+55+r.IntN(9)), 1+r.IntN(most)
 		if c.cross {
 			past = pick(r, 1, 63, 64, 65, 128, 1+r.IntN(400))
 		}
+		branches := c.tree && r.IntN(4) > 0 && n <= 64*c.maskWords
 		c.past = append(c.past, int32(past))
 		c.first = append(c.first, c.first[s]+int32(n))
 		c.pageAt = append(c.pageAt, c.pageAt[s]+int32(c.rows(s)+63)/64)
 		for i := range n {
-			pos, see := past+i, uint64(1)<<i
-			if c.tree {
-				pos = past + (i+1)/2
-			}
-			for j := range i {
-				see |= uint64(r.IntN(2)) << j
-			}
-			slot := past + i
+			pos, slot := past+i, past+i
 			if c.cross {
 				pos, slot = r.IntN(500)+i, 0
 			}
-			c.pos, c.slot = append(c.pos, int32(pos)), append(c.slot, int32(slot))
-			c.seq, c.mask = append(c.seq, int32(s)), append(c.mask, see)
+			c.slot, c.seq = append(c.slot, int32(slot)), append(c.seq, int32(s))
+			if !branches {
+				c.pos, c.mask = append(c.pos, int32(pos)), append(c.mask, make([]uint64, c.maskWords)...)
+			}
+		}
+		if branches {
+			c.randomTree(past, n)
 		}
 	}
 	for _, id := range r.Perm(int(c.pageAt[len(c.past)])) {
@@ -245,7 +248,7 @@ func (c *attentionCase) inParts(r *rand.Rand, lib *attentionLib, dt tensor.DType
 func (s *attentionStep) cStep() *cStep {
 	c := s.c
 	step := &cStep{
-		abi: 2, tokens: int32(s.to - s.from), seqs: int32(len(s.past)), pos: &c.pos[s.from], slot: &c.slot[s.from], seq: &c.seq[s.from],
+		abi: 3, tokens: int32(s.to - s.from), seqs: int32(len(s.past)), pos: &c.pos[s.from], slot: &c.slot[s.from], seq: &c.seq[s.from],
 		first: &s.first[0], past: &s.past[0], pageAt: &s.pageAt[0], page: &s.ids[0],
 	}
 	if c.tree {
@@ -259,7 +262,7 @@ func (s *attentionStep) cStep() *cStep {
 func (c *attentionCase) call(lib *attentionLib, dt tensor.DType, s *attentionStep, threads int) []float32 {
 	heads, rows := c.heads(), s.to-s.from
 	pages := pick(c.r, 1, 4, 20)
-	need, _, _ := purego.SyscallN(lib.scratch, uintptr(threads), uintptr(rows), uintptr(heads), uintptr(c.vdim), uintptr(pages))
+	need, _, _ := purego.SyscallN(lib.scratch, uintptr(threads), uintptr(rows), uintptr(heads), uintptr(c.dim), uintptr(c.vdim), uintptr(pages))
 	scratch := aligned(int(need))
 	for i := range scratch {
 		scratch[i] = 0xff
@@ -299,7 +302,9 @@ func (c *attentionCase) sees(t, row int) (pos int, ok bool) {
 	pos, ok = row, true
 	if i := row - int(c.past[s]); i >= 0 {
 		pos = int(c.pos[int(c.first[s])+i])
-		ok = !c.tree || c.mask[t]>>i&1 == 1
+		if sees, tree := c.masked(t, i); tree {
+			ok = sees
+		}
 	}
 	if c.causal {
 		return pos, ok && pos <= own && (c.window == 0 || pos > own-c.window)

@@ -27,9 +27,9 @@ void shim_run(ifl_team *team, void (*kernel)(const ifl_attention *), const ifl_a
   job j = {a, kernel};
   ifl_team_run(team, member, &j);
 }
-int64_t shim_scratch(int threads, int tokens, int heads, int vdim, int pages);
-int64_t shim_scratch(int threads, int tokens, int heads, int vdim, int pages) {
-  return ifl_attention_scratch(threads, tokens, heads, vdim, pages);
+int64_t shim_scratch(int threads, int tokens, int heads, int dim, int vdim, int pages);
+int64_t shim_scratch(int threads, int tokens, int heads, int dim, int vdim, int pages) {
+  return ifl_attention_scratch(threads, tokens, heads, dim, vdim, pages);
 }
 int64_t shim_page_bytes(int kv_heads, int dim, int vdim, int elem_bytes);
 int64_t shim_page_bytes(int kv_heads, int dim, int vdim, int elem_bytes) {
@@ -45,6 +45,11 @@ void shim_put(const ifl_step *s, uint8_t *state, const put *p) {
   if (p->type == 1) ifl_kv_put_f16(page, row, p->head, p->kv_heads, p->dim, p->vdim, p->k, p->v);
   if (p->type == 2) ifl_kv_put_bf16(page, row, p->head, p->kv_heads, p->dim, p->vdim, p->k, p->v);
   if (p->type == 3) ifl_kv_put_q8_b32t2(page, row, p->head, p->kv_heads, p->dim, p->vdim, p->k, p->v);
+}
+void shim_move(uint8_t *to, int i, const uint8_t *from, int j, int kv_heads, int dim, int vdim, int type);
+void shim_move(uint8_t *to, int i, const uint8_t *from, int j, int kv_heads, int dim, int vdim, int type) {
+  static const int bytes[] = {4, 2, 2, 0};
+  ifl_kv_move(to, i, from, j, kv_heads, dim, vdim, bytes[type]);
 }
 void shim_convert(int n, const float *x, uint16_t *f16, uint16_t *bf16);
 void shim_convert(int n, const float *x, uint16_t *f16, uint16_t *bf16) {
@@ -109,6 +114,7 @@ type attentionLib struct {
 	kernels                                  map[tensor.DType]uintptr
 	teams                                    [5]uintptr
 	run, scratch, pageBytes, putRow, convert uintptr
+	move                                     uintptr
 }
 
 func openAttention(t *testing.T, cc string, isa ISA) *attentionLib {
@@ -127,7 +133,7 @@ func openAttention(t *testing.T, cc string, isa ISA) *attentionLib {
 	}
 	a.run, a.scratch = symbol(t, lib, "shim_run"), symbol(t, lib, "shim_scratch")
 	a.pageBytes, a.putRow = symbol(t, lib, "shim_page_bytes"), symbol(t, lib, "shim_put")
-	a.convert = symbol(t, lib, "shim_convert")
+	a.convert, a.move = symbol(t, lib, "shim_convert"), symbol(t, lib, "shim_move")
 	open, closeTeam := symbol(t, lib, "ifl_team_open"), symbol(t, lib, "ifl_team_close")
 	for n := 1; n < len(a.teams); n++ {
 		a.teams[n], _, _ = purego.SyscallN(open, uintptr(n), 0)
@@ -164,6 +170,11 @@ func TestAttention(t *testing.T) {
 				for threads := 2; threads < len(lib.teams); threads++ {
 					if other := c.call(lib, dt, c.whole(), threads); !sameBits(got, other) {
 						t.Fatalf("%s case %d: %d threads give other bits than one\n%s", dt, n, threads, c)
+					}
+				}
+				if c.tree {
+					if err := c.comparePaths(r, lib, dt, i, got); err != nil {
+						t.Fatalf("%s case %d: %v\n%s", dt, n, err, c)
 					}
 				}
 				if c.tree || !c.causal && !c.cross {

@@ -128,17 +128,45 @@ func loadKernel(fsys fs.FS, name string, parts []string) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := template.New(path.Base(name)).Option("missingkey=error").Funcs(funcs).ParseFS(fsys, parts...)
+	t, err := parseBody(fsys, name, body, parts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Kernel{
+		Name: strings.TrimSuffix(path.Base(name), ".c.tmpl"), Op: h.Op, Impl: h.Impl, Doc: strings.TrimSpace(h.Doc),
+		Sum: h.Sum, When: h.When, Types: types, Tile: h.Tile, act: h.Act, rows: h.Rows, isas: h.ISAs, body: t,
+	}, nil
+}
+
+// parseBody reads a template's text; parts are files that it takes pieces from.
+func parseBody(fsys fs.FS, name, body string, parts ...string) (*template.Template, error) {
+	t := template.New(path.Base(name)).Option("missingkey=error").Funcs(funcs)
+	var err error
+	if len(parts) > 0 {
+		t, err = t.ParseFS(fsys, parts...)
+	}
 	if err == nil {
 		t, err = t.Parse(body)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("template %s: %w", name, err)
 	}
-	return &Kernel{
-		Name: strings.TrimSuffix(path.Base(name), ".c.tmpl"), Op: h.Op, Impl: h.Impl, Doc: strings.TrimSpace(h.Doc),
-		Sum: h.Sum, When: h.When, Types: types, Tile: h.Tile, act: h.Act, rows: h.Rows, isas: h.ISAs, body: t,
-	}, nil
+	return t, nil
+}
+
+// openTemplate reads a template that takes no parts: its header, which has the
+// types given by list, and its text.
+func openTemplate(fsys fs.FS, name string, header any, list *[]string) (*template.Template, []tensor.DType, error) {
+	body, err := readTemplate(fsys, name, header)
+	if err != nil {
+		return nil, nil, err
+	}
+	types, err := parseTypes(name, *list)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := parseBody(fsys, name, body)
+	return t, types, err
 }
 
 // readTemplate splits a template file into its YAML header and its body.

@@ -31,6 +31,9 @@ func PlanTail(root *ir.Op, ops []*ir.Op) (*Tail, error) {
 	out := root.Results[0]
 	t := &Tail{Group: 16, Halves: map[*ir.Value]int{}, Whole: true}
 	t.Segments = []*Segment{{Lo: 0, Hi: out.Type.Cols(), Value: out, In: map[*ir.Value]bool{out: true}}}
+	if len(ops) > 0 && root.Def.Attr("slices") != nil && root.Int("slices") > 1 {
+		return nil, fmt.Errorf("op %s: nothing stands behind a matmul of slices", ops[0].Def.Name)
+	}
 	for i, op := range ops {
 		if op.Def.Name == "split" {
 			if err := t.split(op, i); err != nil {

@@ -3,7 +3,6 @@ package templates
 import (
 	"fmt"
 	"io/fs"
-	"path"
 	"strings"
 	"text/template"
 
@@ -15,6 +14,8 @@ import (
 type format struct {
 	doc  string
 	bits map[tensor.DType]float64 // stored bits a code
+	unit int                      // stored vectors that decode together
+	pick string                   // C expression of code vector j alone, or empty
 	body *template.Template
 }
 
@@ -22,6 +23,8 @@ type formatHeader struct {
 	Doc   string   `yaml:"doc"`
 	Types []string `yaml:"types"`
 	Bits  float64  `yaml:"bits"`
+	Unit  int      `yaml:"unit"` // stored vectors that decode together
+	Pick  string   `yaml:"pick"` // C expression of code vector j of the tile-block at w
 }
 
 // formatArgs is what a format's template sees.
@@ -37,19 +40,11 @@ func loadFormats(fsys fs.FS) (map[tensor.DType]*format, error) {
 	formats := map[tensor.DType]*format{}
 	for _, name := range names {
 		var h formatHeader
-		body, err := readTemplate(fsys, name, &h)
+		t, types, err := openTemplate(fsys, name, &h, &h.Types)
 		if err != nil {
 			return nil, err
 		}
-		types, err := parseTypes(name, h.Types)
-		if err != nil {
-			return nil, err
-		}
-		t, err := template.New(path.Base(name)).Option("missingkey=error").Funcs(funcs).Parse(body)
-		if err != nil {
-			return nil, fmt.Errorf("template %s: %w", name, err)
-		}
-		f := &format{doc: strings.TrimSpace(h.Doc), body: t, bits: map[tensor.DType]float64{}}
+		f := &format{doc: strings.TrimSpace(h.Doc), unit: h.Unit, pick: h.Pick, body: t, bits: map[tensor.DType]float64{}}
 		for _, dt := range types {
 			if formats[dt] != nil {
 				return nil, fmt.Errorf("template %s: type %s has another format file", name, dt)

@@ -112,6 +112,7 @@ type unit struct {
 	Corrected bool // sums of codes begin with what the 128 amounts to
 	Unpacked  bool // one code a byte and float scales, as gemm unpacks them
 	Decode    string
+	Pick      string // C expression of code vector j of the tile-block at w, or empty
 
 	bytes *format // of one code a byte
 }
@@ -138,6 +139,7 @@ func (u *unit) Bytes() (*unit, error) {
 		v.Stride += 64
 	}
 	var err error
+	v.Pick = u.bytes.pick
 	v.Decode, err = u.bytes.decodeVectors(v.Vectors)
 	return &v, err
 }
@@ -169,6 +171,7 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 		u.Stride += 32
 	}
 	var err error
+	u.Pick = f.pick
 	u.Decode, err = f.decodeVectors(u.Vectors)
 	return u, err
 }

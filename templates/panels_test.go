@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -134,8 +136,8 @@ func packCodes(dt tensor.DType, codes []byte) []byte {
 					put(3*t+1, lane, c(4*t+1)|x>>2<<6)
 					put(3*t+2, lane, c(4*t+2)|x<<6)
 				}
-			case tensor.Q5B64:
-				for t := range 2 {
+			case tensor.Q5B64, tensor.Q5B32:
+				for t := range bs / 32 {
 					x, y, z := c(8*t+5), c(8*t+6), c(8*t+7)
 					put(5*t, lane, c(8*t)|x<<5)
 					put(5*t+1, lane, c(8*t+1)|x>>3<<6|z>>3&1<<5)
@@ -163,8 +165,51 @@ func packCodes(dt tensor.DType, codes []byte) []byte {
 	return out
 }
 
+// outlierBytes is the size of ifl_outlier, of which a tile has room for four of
+// each row, behind their count.
+const outlierBytes = 16
+
+// outliersOf splits a kind of activations, such as a8_b64+2, into the kind
+// without outliers and their number.
+func outliersOf(act string) (kind string, count int) {
+	kind, n, _ := strings.Cut(act, "+")
+	count, _ = strconv.Atoi(n)
+	return kind, count
+}
+
+// packOutliers takes the outliers out of row m of a tile and stores them as the
+// tile does; it gives what remains. value[c] gets what they stand for.
+func packOutliers(count, block int, tile []byte, x []float32, value []float64, m int) (rest []float32, taken []tensor.Outlier) {
+	rest = append(append([]float32(nil), x...), 0, 0, 0)
+	rest = rest[:len(rest)/4*4]
+	taken = tensor.TakeOutliers(rest, count)
+	binary.LittleEndian.PutUint64(tile, uint64(count))
+	for i, o := range taken {
+		at := tile[8+outlierBytes*(count*m+i):]
+		binary.LittleEndian.PutUint16(at, uint16(4*o.Group/block))
+		binary.LittleEndian.PutUint16(at[2:], uint16(o.Group%(block/4)))
+		for j, q := range o.Codes {
+			at[4+j] = byte(q)
+			if c := 4*o.Group + j; c < len(x) {
+				value[c] += float64(o.Scale) * float64(q)
+			}
+		}
+		binary.LittleEndian.PutUint32(at[8:], uint32(-128*codeSum(o)))
+		binary.LittleEndian.PutUint32(at[12:], math.Float32bits(o.Scale))
+	}
+	return rest[:len(x)], taken
+}
+
+func codeSum(o tensor.Outlier) (sum int32) {
+	for _, q := range o.Codes {
+		sum += int32(q)
+	}
+	return sum
+}
+
 // actBlock is the number of columns that share an activation scale; 1 for f32.
 func actBlock(act string) int {
+	act, _ = outliersOf(act)
 	switch act {
 	case "a8_b32":
 		return 32
@@ -186,7 +231,7 @@ func tileBytes(act string, k, mt int) int {
 		return round64(4 * k * mt)
 	}
 	nb := (k + b - 1) / b
-	return round64(nb*b*mt) + 3*round64(nb*mt*4)
+	return round64(nb*b*mt) + 3*round64(nb*mt*4) + round64(8+4*outlierBytes*mt)
 }
 
 // packRows packs rows of activations into tiles of tm rows, one number after
@@ -223,6 +268,10 @@ func packRow(act string, tile []byte, x []float32, value []float64, mt, m int) {
 	scales := tile[round64(nb*bs*mt):]
 	sums := scales[round64(nb*mt*4):]
 	corrs := sums[round64(nb*mt*4):]
+	var taken []tensor.Outlier
+	if _, n := outliersOf(act); n > 0 {
+		x, taken = packOutliers(n, bs, corrs[round64(nb*mt*4):], x, value, m)
+	}
 	for b := range nb {
 		part := x[b*bs : min(k, (b+1)*bs)]
 		var top float32
@@ -239,10 +288,15 @@ func packRow(act string, tile []byte, x []float32, value []float64, mt, m int) {
 			sum += q
 			c := b*bs + i
 			tile[(c/4*mt+m)*4+c%4] = byte(int8(q))
-			value[c] = float64(scale) * float64(q)
+			value[c] += float64(scale) * float64(q)
 		}
 		binary.LittleEndian.PutUint32(scales[4*(b*mt+m):], math.Float32bits(scale))
 		binary.LittleEndian.PutUint32(sums[4*(b*mt+m):], math.Float32bits(scale*float32(sum)))
 		binary.LittleEndian.PutUint32(corrs[4*(b*mt+m):], uint32(-128*sum))
+	}
+	for _, o := range taken {
+		at := sums[4*(4*o.Group/bs*mt+m):]
+		sum := math.Float32frombits(binary.LittleEndian.Uint32(at)) + float32(o.Scale*float32(codeSum(o)))
+		binary.LittleEndian.PutUint32(at, math.Float32bits(sum))
 	}
 }

@@ -23,6 +23,8 @@ EXPORT(void, rope_table, (float *cs, int pos, int dim, const float *freqs, float
 EXPORT(void, pack_f32, (uint8_t *tile, const float *x, int k, int mt, int m), (tile, x, k, mt, m))
 EXPORT(void, pack_a8_b32, (uint8_t *tile, const float *x, int k, int mt, int m), (tile, x, k, mt, m))
 EXPORT(void, pack_a8_b64, (uint8_t *tile, const float *x, int k, int mt, int m), (tile, x, k, mt, m))
+EXPORT(void, pack_a8_b32_outliers, (uint8_t *tile, const float *x, int k, int mt, int m, int outliers), (tile, x, k, mt, m, outliers))
+EXPORT(void, pack_a8_b64_outliers, (uint8_t *tile, const float *x, int k, int mt, int m, int outliers), (tile, x, k, mt, m, outliers))
 EXPORT(void, pack_bf16, (uint8_t *tile, const float *x, int k, int mt, int m), (tile, x, k, mt, m))
 EXPORT(void, pack_tile_f32, (uint8_t *tile, const float *const rows[], int k, int mt), (tile, rows, k, mt))
 EXPORT(void, pack_tile_a8_b32, (uint8_t *tile, const float *const rows[], int k, int mt), (tile, rows, k, mt))
@@ -56,7 +58,7 @@ func TestRows(t *testing.T) {
 			checkRope(t, &f, 2, 80, 20, 0, adjacent)
 			checkRope(t, &f, 5, 48, 34, 14, adjacent)
 		}
-		for _, act := range []string{"f32", "bf16", "a8_b32", "a8_b64"} {
+		for _, act := range []string{"f32", "bf16", "a8_b32", "a8_b64", "a8_b32+1", "a8_b32+4", "a8_b64+2", "a8_b64+4"} {
 			for _, k := range []int{1, 20, 32, 64, 96, 100, 576} {
 				for mt := 1; mt <= 16; mt++ {
 					checkPack(t, lib, act, k, mt)
@@ -160,17 +162,26 @@ func checkPack(t *testing.T, lib uintptr, act string, k, mt int) {
 	t.Helper()
 	x := randomRow(mt*k, 5)
 	clear(x[:min(k, 32)]) // a block of zeros has scale 0
+	x[mt*k/2] *= 30
 	want, _ := packRows(act, x, mt, k, mt)
 	byRow, whole := aligned(len(want)), aligned(len(want))
 	rows := make([]*float32, mt)
-	pack := symbol(t, lib, "t_pack_"+act)
+	kind, outliers := outliersOf(act)
+	name, results := "t_pack_"+kind, map[string][]byte{"row by row": byRow}
+	if outliers > 0 {
+		name += "_outliers"
+	}
+	pack := symbol(t, lib, name)
 	for m := range mt {
 		rows[m] = &x[m*k]
-		purego.SyscallN(pack, uintptr(unsafe.Pointer(&byRow[0])), uintptr(unsafe.Pointer(rows[m])), uintptr(k), uintptr(mt), uintptr(m))
+		purego.SyscallN(pack, uintptr(unsafe.Pointer(&byRow[0])), uintptr(unsafe.Pointer(rows[m])), uintptr(k), uintptr(mt), uintptr(m), uintptr(outliers))
 	}
-	purego.SyscallN(symbol(t, lib, "t_pack_tile_"+act), uintptr(unsafe.Pointer(&whole[0])), uintptr(unsafe.Pointer(&rows[0])), uintptr(k), uintptr(mt))
-	name := fmt.Sprintf("%s, %d columns, tile of %d", act, k, mt)
-	for how, got := range map[string][]byte{"row by row": byRow, "whole": whole} {
+	if outliers == 0 {
+		purego.SyscallN(symbol(t, lib, "t_pack_tile_"+act), uintptr(unsafe.Pointer(&whole[0])), uintptr(unsafe.Pointer(&rows[0])), uintptr(k), uintptr(mt))
+		results["whole"] = whole
+	}
+	name = fmt.Sprintf("%s, %d columns, tile of %d", act, k, mt)
+	for how, got := range results {
 		if !bytes.Equal(got, want) {
 			at := 0
 			for got[at] == want[at] {

@@ -5,7 +5,11 @@
  * summed in one fixed order with invisible rows adding exactly zero. Chunks are then merged in ascending order by ifl_attn_merge.
  * Chunks with nothing visible are left out. So a token's result depends on its own visible rows only: not on the batch,
  * the chunking of the prompt, the number of threads or the split of the work. (Online softmax: Milakov & Gimelshein,
- * arXiv 1805.02867; split over the context: FlashDecoding.) */
+ * arXiv 1805.02867; split over the context: FlashDecoding.)
+ *
+ * That holds for the tokens of a tree too. Their rows lie behind the sequence's others in the order of the step, but what
+ * a token sees is summed by position: its ancestors are gathered into the places that they would have without the others
+ * (ifl_attn_gather). */
 #pragma once
 #include "ifl_kernel.h"
 #include "ifl_kv.h"
@@ -15,20 +19,21 @@
 #define IFL_ATTN_SPLIT 12 /* most query rows in a unit whose chunks may go to different threads */
 #define IFL_LOG2E 1.44269504088896341f
 
-/* One thread's part of the scratch, in floats: the states of a block of rows, one tile of outputs, and the partial states
- * of `chunks` chunks. A state row is vdim16 outputs; m and l of all rows come first. */
+/* One thread's part of the scratch, in floats: the states of a block of rows, one tile of outputs, a chunk's rows of one KV
+ * head for trees, and the partial states of `chunks` chunks. A state row is vdim16 outputs; m and l of all rows come first. */
 static inline int64_t ifl_attn_state_floats(int rows, int vdim) { return (int64_t)rows * ifl_round16(vdim) + 2 * ifl_round16(rows); }
-static inline int64_t ifl_attn_fixed_floats(int vdim) {
-  return ifl_attn_state_floats(IFL_ATTN_BLOCK, vdim) + 8 * (int64_t)ifl_round16(vdim);
+static inline int64_t ifl_attn_chunk_floats(int dim, int vdim) { return (int64_t)IFL_PAGE_ROWS * (ifl_round16(dim) + ifl_round16(vdim)); }
+static inline int64_t ifl_attn_fixed_floats(int dim, int vdim) {
+  return ifl_attn_state_floats(IFL_ATTN_BLOCK, vdim) + 8 * (int64_t)ifl_round16(vdim) + ifl_attn_chunk_floats(dim, vdim);
 }
 
 /* Bytes of scratch of one ifl_attention call. With fewer pages than a sequence has, attention still works, but does not
  * spread one sequence's chunks over threads. */
-static inline int64_t ifl_attention_scratch(int threads, int max_tokens, int heads, int vdim, int max_pages_per_seq) {
+static inline int64_t ifl_attention_scratch(int threads, int max_tokens, int heads, int dim, int vdim, int max_pages_per_seq) {
   (void)max_tokens;
   (void)heads;
   int64_t parts = threads > 1 ? (int64_t)max_pages_per_seq * ifl_attn_state_floats(IFL_ATTN_SPLIT, vdim) : 0;
-  return threads * ifl_round64(4 * (ifl_attn_fixed_floats(vdim) + parts));
+  return threads * ifl_round64(4 * (ifl_attn_fixed_floats(dim, vdim) + parts));
 }
 
 /* States of some query rows; a row with m = −∞ has seen nothing yet. */
@@ -63,6 +68,9 @@ static inline int ifl_attn_seq_rows(const ifl_step *s, int seq) {
   return n;
 }
 
+/* Whether the tokens of a sequence are a tree. */
+static inline int ifl_attn_tree(const ifl_step *s, int seq) { return s->mask && s->mask[(int64_t)s->first[seq] * s->mask_words] & 1; }
+
 /* A token's own position: outside trees the state row that it writes. */
 static inline int ifl_attn_own(const ifl_step *s, int t) { return s->mask ? s->pos[t] : s->slot[t]; }
 
@@ -81,8 +89,13 @@ static inline void ifl_attn_bounds(const ifl_attention *a, ifl_attn_unit *u) {
   const ifl_step *s = a->step;
   int group = a->heads / a->kv_heads;
   int t0 = s->first[u->seq] + u->row / group, t1 = s->first[u->seq] + (u->row + u->rows - 1) / group;
-  int rows = ifl_attn_seq_rows(s, u->seq), end = s->mask ? rows : ifl_attn_end_row(a, t1, rows);
-  u->lo = ifl_attn_first_row(a, t0) / IFL_PAGE_ROWS;
+  int rows = ifl_attn_seq_rows(s, u->seq), end = ifl_attn_end_row(a, t1, rows), first = ifl_attn_first_row(a, t0);
+  for (int t = t0; ifl_attn_tree(s, u->seq) && t <= t1; t++) { /* in any order of positions */
+    const int e = ifl_attn_end_row(a, t, rows), f = ifl_attn_first_row(a, t);
+    end = e > end ? e : end;
+    first = f < first ? f : first;
+  }
+  u->lo = first / IFL_PAGE_ROWS;
   u->hi = (end + IFL_PAGE_ROWS - 1) / IFL_PAGE_ROWS;
   if (u->lo >= u->hi) u->lo = u->hi - 1; /* every unit has a chunk, so that every row is written */
 }
@@ -157,31 +170,49 @@ static inline uint64_t ifl_attn_bits(int lo, int hi) {
   return (~(uint64_t)0 >> (64 - (hi - lo))) << lo;
 }
 
-/* The rows of a chunk that a token of a tree sees: earlier ones by position, those of this step by its mask. */
-static inline uint64_t ifl_attn_tree_bits(const ifl_attention *a, int seq, int t, int chunk) {
-  const ifl_step *s = a->step;
-  int base = chunk * IFL_PAGE_ROWS, past = s->past[seq];
-  int lo = ifl_attn_first_row(a, t), end = ifl_attn_end_row(a, t, ifl_attn_seq_rows(s, seq));
-  uint64_t see = ifl_attn_bits(lo - base, (end < past ? end : past) - base);
-  const uint64_t *words = s->mask + (int64_t)t * s->mask_words;
-  for (int i = 0; i < s->first[seq + 1] - s->first[seq] && i < s->mask_words * 64; i++) {
-    int u = s->first[seq] + i, at = s->slot[u] - base;
-    if (at < 0 || at >= IFL_PAGE_ROWS || !(words[i / 64] >> (i % 64) & 1)) continue;
-    if (s->pos[u] < lo || s->pos[u] >= end) continue;
-    see |= (uint64_t)1 << at;
-  }
-  return see;
+/* The rows of one KV head in one chunk as a token of a tree sees them: like those of a page with one head. `slot` is the
+ * state row that lies in each place. */
+typedef struct {
+  uint8_t *page;
+  int elem_bytes; /* 0: q8_b32t2 */
+  int32_t slot[IFL_PAGE_ROWS];
+} ifl_attn_rows;
+
+/* Fills the rows with the chunk as it lies in the state. */
+static inline void ifl_attn_rows_open(const ifl_attention *a, const ifl_attn_unit *u, int chunk, ifl_attn_rows *x) {
+  const uint8_t *page = a->state + a->page_bytes * ifl_kv_page(a->step, u->seq, chunk * IFL_PAGE_ROWS);
+  const int bytes = x->elem_bytes ? x->elem_bytes : 1;
+  const int64_t k = (int64_t)IFL_PAGE_ROWS * ifl_round16(a->dim) * bytes, v = (int64_t)IFL_PAGE_ROWS * ifl_round16(a->vdim) * bytes;
+  memcpy(x->page, page + u->kv * k, (size_t)k);
+  memcpy(x->page + k, page + a->kv_heads * k + u->kv * v, (size_t)v);
+  for (int i = 0; i < IFL_PAGE_ROWS; i++) x->slot[i] = chunk * IFL_PAGE_ROWS + i;
+  if (x->elem_bytes) return;
+  const uint16_t *from = (const uint16_t *)(const void *)(page + a->kv_heads * (k + v));
+  uint16_t *to = (uint16_t *)(void *)(x->page + k + v);
+  memcpy(to, from + ifl_kv_key_scales_at(u->kv, a->dim), (size_t)(2 * IFL_PAGE_ROWS * ifl_kv_blocks(a->dim)));
+  memcpy(to + ifl_kv_value_scales_at(0, 1, a->dim, a->vdim), from + ifl_kv_value_scales_at(u->kv, a->kv_heads, a->dim, a->vdim),
+         (size_t)(2 * IFL_PAGE_ROWS * ifl_kv_blocks(a->vdim)));
 }
 
-/* The positions of a chunk's rows; in a tree those of this step differ from their place. */
-static inline void ifl_attn_positions(const ifl_attention *a, int seq, int chunk, float *pos) {
+/* Puts the ancestors of token t, and t itself, into their positions' places in the chunk. */
+static inline void ifl_attn_gather(const ifl_attention *a, const ifl_attn_unit *u, int chunk, int t, ifl_attn_rows *x) {
   const ifl_step *s = a->step;
-  int base = chunk * IFL_PAGE_ROWS;
-  for (int i = 0; i < IFL_PAGE_ROWS; i++) pos[i] = (float)(base + i);
-  for (int t = s->first[seq]; s->mask && t < s->first[seq + 1]; t++) {
-    int at = s->slot[t] - base;
-    if (at >= 0 && at < IFL_PAGE_ROWS) pos[at] = (float)s->pos[t];
+  const int first = s->first[u->seq];
+  const uint64_t *words = s->mask + (int64_t)t * s->mask_words;
+  for (int w = 0; w <= (t - first) / 64; w++) {
+    for (uint64_t bits = words[w]; bits; bits &= bits - 1) {
+      const int i = first + 64 * w + __builtin_ctzll(bits), at = s->pos[i] - chunk * IFL_PAGE_ROWS;
+      if (at < 0 || at >= IFL_PAGE_ROWS || x->slot[at] == s->slot[i]) continue;
+      x->slot[at] = s->slot[i];
+      ifl_kv_copy_head(x->page, at, 0, 1, a->state + a->page_bytes * ifl_kv_page(s, u->seq, s->slot[i]), s->slot[i] % IFL_PAGE_ROWS,
+                       u->kv, a->kv_heads, a->dim, a->vdim, x->elem_bytes);
+    }
   }
+}
+
+/* The positions of a chunk's rows. */
+static inline void ifl_attn_positions(int chunk, float *pos) {
+  for (int i = 0; i < IFL_PAGE_ROWS; i++) pos[i] = (float)(chunk * IFL_PAGE_ROWS + i);
 }
 
 /* 2^y for y ≤ 0, exactly 1 at 0 and exactly 0 below −126 (also for −∞, which stands for an invisible row); NaN stays.

@@ -27,6 +27,9 @@ IFL_INLINE ifl_codes ifl_field(ifl_codes p, const int from, const int width, con
 #endif
 }
 
+/* The low halves of bytes, or with high = 1 the high ones. */
+IFL_INLINE ifl_codes ifl_nibble(ifl_codes p, int high) { return (ifl_codes)((ifl_codes_h)p >> (uint16_t)(4 * high)) & 15; }
+
 #ifdef IFL_NEON
 /* Sixteen bytes of activations: four groups of four, each a factor of ifl_dot4. IFL_DOT4_LANE is ifl_dot4 with group
  * `lane`, a literal; codes of 8 bits lose 128 first, as a signed byte, and what starts a sum makes up for it. */

@@ -9,7 +9,9 @@
  *   f32:  [K][mt] f32
  *   bf16: [K/2 rounded up][mt][2] bf16
  *   a8:   [Kp/4][mt][4] i8 codes, then at 64-byte-aligned offsets [Kp/B][mt] f32 scale, [Kp/B][mt] f32 scale·Σcode,
- *         [Kp/B][mt] i32 −128·Σcode;  Kp = K rounded up to whole blocks
+ *         [Kp/B][mt] i32 −128·Σcode, ifl_outliers of all rows;  Kp = K rounded up to whole blocks
+ * What a row's outliers hold is not in its blocks' codes: the row is the sum of both. It is in scale·Σcode, which is all
+ * that a weight's base is multiplied with.
  * Rows of one tile are interleaved, so one thread packs a whole tile (or a whole range of K-blocks of it). */
 #pragma once
 #include "ifl_step.h"
@@ -20,15 +22,31 @@ typedef enum { IFL_F32 = 0, IFL_A8_B32 = 1, IFL_A8_B64 = 2, IFL_BF16 = 3 } ifl_a
 static inline int64_t ifl_round64(int64_t n) { return (n + 63) & ~(int64_t)63; }
 static inline int ifl_act_block(ifl_act_kind a) { return a == IFL_F32 || a == IFL_BF16 ? 1 : a == IFL_A8_B32 ? 32 : 64; }
 
+/* Groups of four columns of a row with a scale of their own: its column i has scale·codes[i]. */
+enum { IFL_OUTLIERS = 4 }; /* of a row, at most */
+typedef struct {
+  uint16_t block, vector; /* columns block·B + 4·vector … */
+  int8_t codes[4];
+  int32_t corr; /* −128·Σcode */
+  float scale;
+} ifl_outlier;
+
+/* The outliers of a tile's rows, as many of each row. */
+typedef struct {
+  int64_t each;
+  ifl_outlier at[]; /* [mt][each] */
+} ifl_outliers;
+
 /* Offsets of the parts of an a8 tile of mt rows. */
 static inline int64_t ifl_a8_scale_at(int kp, int mt) { return ifl_round64((int64_t)kp * mt); }
 static inline int64_t ifl_a8_sum_at(int kp, int mt, int b) { return ifl_a8_scale_at(kp, mt) + ifl_round64((int64_t)(kp / b) * mt * 4); }
 static inline int64_t ifl_a8_corr_at(int kp, int mt, int b) { return ifl_a8_sum_at(kp, mt, b) + ifl_round64((int64_t)(kp / b) * mt * 4); }
+static inline int64_t ifl_a8_outliers_at(int kp, int mt, int b) { return ifl_a8_corr_at(kp, mt, b) + ifl_round64((int64_t)(kp / b) * mt * 4); }
 static inline int64_t ifl_tile_bytes(ifl_act_kind a, int k, int mt) {
   if (a == IFL_F32) return ifl_round64((int64_t)k * mt * 4);
   if (a == IFL_BF16) return ifl_round64((int64_t)((k + 1) / 2) * mt * 4);
   int b = ifl_act_block(a), kp = (k + b - 1) / b * b;
-  return ifl_a8_corr_at(kp, mt, b) + ifl_round64((int64_t)(kp / b) * mt * 4);
+  return ifl_a8_outliers_at(kp, mt, b) + ifl_round64((int64_t)sizeof(ifl_outliers) + (int64_t)sizeof(ifl_outlier) * IFL_OUTLIERS * mt);
 }
 
 /* A matmul implementation: y[t·ldy + 16·p + r] for rows t in 0…rows-1 and `panels` consecutive panels from w.

@@ -112,3 +112,38 @@ static inline void ifl_kv_put_q8_b32t2(uint8_t *page, int row, int head, int kv_
     memcpy(to + d, codes, (size_t)n);
   }
 }
+
+/* Copies what one head has in row j of a page to a head in row i of another page, which may have another number of heads,
+ * or of the same: elements at a distance of 16 for keys, side by side for values. */
+#define IFL_KV_COPY_(type)                                                                                             \
+  static inline void ifl_kv_copy_##type(type *to, int i, int h, int heads, const type *from, int j, int g, int from_heads, \
+                                        int dim, int vdim) {                                                           \
+    type *k = to + ifl_kv_key_at(i, h, dim);                                                                           \
+    const type *x = from + ifl_kv_key_at(j, g, dim);                                                                   \
+    for (int d = 0; d < dim; d++) k[(int64_t)d * 16] = x[(int64_t)d * 16];                                             \
+    memmove(to + ifl_kv_value_at(i, h, heads, dim, vdim), from + ifl_kv_value_at(j, g, from_heads, dim, vdim),         \
+            (size_t)ifl_round16(vdim) * sizeof(type));                                                                 \
+  }
+IFL_KV_COPY_(uint8_t)
+IFL_KV_COPY_(uint16_t)
+IFL_KV_COPY_(uint32_t)
+
+/* The same for any state: elem_bytes 4, 2, or 0 for q8_b32t2, whose scales come along. */
+static inline void ifl_kv_copy_head(uint8_t *to, int i, int h, int heads, const uint8_t *from, int j, int g, int from_heads, int dim, int vdim, int elem_bytes) {
+  if (elem_bytes == 4) ifl_kv_copy_uint32_t((uint32_t *)(void *)to, i, h, heads, (const uint32_t *)(const void *)from, j, g, from_heads, dim, vdim);
+  if (elem_bytes == 2) ifl_kv_copy_uint16_t((uint16_t *)(void *)to, i, h, heads, (const uint16_t *)(const void *)from, j, g, from_heads, dim, vdim);
+  if (elem_bytes) return;
+  ifl_kv_copy_uint8_t(to, i, h, heads, from, j, g, from_heads, dim, vdim);
+  uint16_t *t = (uint16_t *)(void *)(to + ifl_kv_page_bytes(heads, dim, vdim, 1));
+  const uint16_t *f = (const uint16_t *)(const void *)(from + ifl_kv_page_bytes(from_heads, dim, vdim, 1));
+  const int kb = ifl_kv_blocks(dim), vb = ifl_kv_blocks(vdim);
+  uint16_t *tk = t + ifl_kv_key_scales_at(h, dim) + i / 16 * kb * 16 + i % 16, *tv = t + ifl_kv_value_scales_at(h, heads, dim, vdim) + i;
+  const uint16_t *fk = f + ifl_kv_key_scales_at(g, dim) + j / 16 * kb * 16 + j % 16, *fv = f + ifl_kv_value_scales_at(g, from_heads, dim, vdim) + j;
+  for (int b = 0; b < kb; b++) tk[b * 16] = fk[b * 16];
+  for (int b = 0; b < vb; b++) tv[b * IFL_PAGE_ROWS] = fv[b * IFL_PAGE_ROWS];
+}
+
+/* Copies row `from` of a page to row `to` of another or the same one. */
+static inline void ifl_kv_move(uint8_t *to, int i, const uint8_t *from, int j, int kv_heads, int dim, int vdim, int elem_bytes) {
+  for (int h = 0; h < kv_heads; h++) ifl_kv_copy_head(to, i, h, kv_heads, from, j, h, kv_heads, dim, vdim, elem_bytes);
+}

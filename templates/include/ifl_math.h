@@ -1,4 +1,4 @@
-/* Elementary functions over vectors; included by ifl_vec.h. Relative error ≤ 2·10⁻⁷ over the whole range (measured by
+/* Elementary functions over vectors; included by ifl_vec.h. Relative error ≤ 2·10⁻⁷ (erf 4·10⁻⁷) over the whole range (measured by
  * the tests against double precision); infinities, zeros and NaN come out as in libm. The polynomials are Chebyshev
  * fits of the named functions on the named intervals. */
 #pragma once
@@ -66,27 +66,21 @@ IFL_INLINE ifl_v16 ifl_tanh(ifl_v16 x) {
   return ifl_signed_(ifl_select(ifl_less(a, ifl_set1(0.65f)), near, far), x);
 }
 
-/* Near zero x + x·P(x²), else 1 − e^Q(|x|) where −Q is the logarithm of the complement; 1 from 4 on. */
+/* x·P(x²)/Q(x²), fitted to the least relative error (1.9e-8; with the roundings 3 units in the last place), up to where erf
+ * is 1. One path and one division take half the time of a path each for small and large x with an exponential. */
 IFL_INLINE ifl_v16 ifl_erf(ifl_v16 x) {
-  ifl_v16 a = ifl_abs(x), s = x * x;
-  ifl_v16 p = ifl_fma(ifl_set1(8.204169676e-5f), s, ifl_set1(-0.0008102915561f));
-  p = ifl_fma(p, s, ifl_set1(0.005197487227f));
-  p = ifl_fma(p, s, ifl_set1(-0.02685795906f));
-  p = ifl_fma(p, s, ifl_set1(0.1128366947f));
-  p = ifl_fma(p, s, ifl_set1(-0.3761263205f));
-  p = ifl_fma(p, s, ifl_set1(0.1283791665f));
-  ifl_v16 near = ifl_fma(p, a, a);
-  ifl_v16 t = ifl_min(ifl_set1(4.0f), a);
-  ifl_v16 q = ifl_fma(ifl_set1(-1.642678968e-6f), t, ifl_set1(4.616478516e-5f));
-  q = ifl_fma(q, t, ifl_set1(-0.0005976772749f));
-  q = ifl_fma(q, t, ifl_set1(0.004763509663f));
-  q = ifl_fma(q, t, ifl_set1(-0.02643164328f));
-  q = ifl_fma(q, t, ifl_set1(0.1100972425f));
-  q = ifl_fma(q, t, ifl_set1(0.6318095501f));
-  q = ifl_fma(q, t, ifl_set1(1.130241877f));
-  q = ifl_fma(q, t, ifl_set1(-0.0003218662575f));
-  ifl_v16 far = 1.0f - ifl_exp(-q);
-  return ifl_signed_(ifl_select(ifl_less(a, ifl_set1(0.95f)), near, far), x);
+  const ifl_v16 a = ifl_min(ifl_set1(3.9192059f), ifl_abs(x)), s = a * a; /* in this order NaN passes */
+  ifl_v16 p = ifl_fma(ifl_set1(2.050749102e-6f), s, ifl_set1(0.0002848889705f));
+  ifl_v16 q = ifl_fma(ifl_set1(3.809887186e-5f), s, ifl_set1(0.001162318709f));
+  p = ifl_fma(p, s, ifl_set1(0.003764481583f));
+  q = ifl_fma(q, s, ifl_set1(0.01496692641f));
+  p = ifl_fma(p, s, ifl_set1(0.05274535112f));
+  q = ifl_fma(q, s, ifl_set1(0.1140970606f));
+  p = ifl_fma(p, s, ifl_set1(0.1903758153f));
+  q = ifl_fma(q, s, ifl_set1(0.5020489161f));
+  p = ifl_fma(p, s, ifl_set1(1.128379146f));
+  q = ifl_fma(q, s, ifl_set1(1.0f));
+  return ifl_signed_(ifl_min(ifl_set1(1.0f), a * p / q), x);
 }
 
 IFL_INLINE ifl_v16 ifl_sigmoid(ifl_v16 x) { return 1.0f / (ifl_exp(-x) + 1.0f); }

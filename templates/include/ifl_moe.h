@@ -164,6 +164,7 @@ typedef struct {
   const float *route; int64_t ldr;
   float *out; int64_t ldo;
   ifl_act_kind act_in, act_hidden; /* how rows are packed for gate and up, and for down */
+  int outliers;                    /* taken out of each row of x */
   ifl_expert_matrix gate, up, down;
   ifl_expert_act act;
   float limit, alpha;
@@ -209,11 +210,11 @@ static inline void ifl_expert_list(const ifl_experts *p, ifl_expert_pairs *m) {
   m->first[m->used] = n;
 }
 
-static inline void ifl_pack_row(ifl_act_kind kind, uint8_t *tile, const float *x, int k, int mt, int m) {
+static inline void ifl_pack_row(ifl_act_kind kind, int outliers, uint8_t *tile, const float *x, int k, int mt, int m) {
   switch (kind) {
   case IFL_F32: ifl_pack_f32(tile, x, k, mt, m); break;
-  case IFL_A8_B32: ifl_pack_a8_b32(tile, x, k, mt, m); break;
-  case IFL_A8_B64: ifl_pack_a8_b64(tile, x, k, mt, m); break;
+  case IFL_A8_B32: ifl_pack_a8_b32_outliers(tile, x, k, mt, m, outliers); break;
+  case IFL_A8_B64: ifl_pack_a8_b64_outliers(tile, x, k, mt, m, outliers); break;
   case IFL_BF16: ifl_pack_bf16(tile, x, k, mt, m); break;
   }
 }
@@ -223,11 +224,13 @@ IFL_INLINE void ifl_pack_blocks_(uint8_t *tile, const float *x, int k, int mt, i
   const int kp = (k + block - 1) / block * block;
   float *scales = (float *)(tile + ifl_a8_scale_at(kp, mt)), *sums = (float *)(tile + ifl_a8_sum_at(kp, mt, block));
   int32_t *corr = (int32_t *)(tile + ifl_a8_corr_at(kp, mt, block));
+  if (c0 == 0 && m == 0) ((ifl_outliers *)(tile + ifl_a8_outliers_at(kp, mt, block)))->each = 0;
   for (int c = 0; c < n; c += block) {
     const int64_t at = (int64_t)((c0 + c) / block) * mt + m;
     int8_t codes[64];
     int32_t sum;
-    const float scale = ifl_quantize_(codes, x + c, n - c, block, &sum);
+    const float top = ifl_top_of_(x + c, n - c, block), scale = top / 127.0f;
+    ifl_quantize_(codes, x + c, n - c, block, top, &sum);
     for (int j = 0; j < block / 4; j++) memcpy(tile + 4 * ((int64_t)((c0 + c) / 4 + j) * mt + m), codes + 4 * j, 4);
     scales[at] = scale;
     sums[at] = scale * (float)sum;
@@ -270,7 +273,7 @@ static inline void ifl_expert_pack(const ifl_experts *p, const ifl_expert_pairs 
       if (at % p->threads != p->tid) continue;
       const int mt = ifl_expert_tile(n, i, tm);
       uint8_t *tile = in + m->first[e] * m->in_bytes + i / tm * ifl_tile_bytes(p->act_in, p->gate.k, tm);
-      for (int r = 0; r < mt; r++) ifl_pack_row(p->act_in, tile, p->x + m->row[m->first[e] + i + r] * p->ldx, p->gate.k, mt, r);
+      for (int r = 0; r < mt; r++) ifl_pack_row(p->act_in, p->outliers, tile, p->x + m->row[m->first[e] + i + r] * p->ldx, p->gate.k, mt, r);
     }
   }
 }
@@ -380,10 +383,10 @@ static __attribute__((unused)) void ifl_run_experts(const ifl_experts *p) {
   if (p->rows == 1 && p->act_in == IFL_F32) {
     m.in = (const uint8_t *)p->x; /* a tile of one row is the row */
   } else if (p->rows == 1 && m.in_bytes <= IFL_EXPERT_ROW) {
-    ifl_pack_row(p->act_in, own, p->x, p->gate.k, 1, 0);
+    ifl_pack_row(p->act_in, p->outliers, own, p->x, p->gate.k, 1, 0);
     m.in = own;
   } else if (p->rows == 1) {
-    if (p->tid == 0) ifl_pack_row(p->act_in, in, p->x, p->gate.k, 1, 0);
+    if (p->tid == 0) ifl_pack_row(p->act_in, p->outliers, in, p->x, p->gate.k, 1, 0);
     ifl_barrier(p->team);
   } else {
     ifl_expert_pack(p, &m, in);

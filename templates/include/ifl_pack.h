@@ -2,7 +2,10 @@
  *
  * A block of B numbers is quantised with one scale: scale = max|x| / 127, code = x·(127 / max|x|) rounded to the nearest,
  * ties to even. The codes' sum comes with it, because a kernel multiplies it with the weights' base; it is the sum of the
- * quantised numbers, so that the rounding errors of both parts cancel. */
+ * quantised numbers, so that the rounding errors of both parts cancel.
+ *
+ * A column that is many times larger than its neighbours takes the range of its whole block. So the row's largest groups of
+ * four columns may be taken out first (ifl_outliers): eight bits of their own, and the remainder stays in the block. */
 #pragma once
 #include "ifl_kernel.h"
 #include "ifl_vec.h"
@@ -51,45 +54,139 @@ IFL_INLINE int32_t ifl_sum_i_(ifl_v16i v) {
 #endif
 }
 
-/* Quantises one block: `have` numbers at x, the rest of the block counts as 0. Gives the scale and Σcode. */
-IFL_INLINE float ifl_quantize_(int8_t *codes, const float *x, int have, const int block, int32_t *sum) {
-  ifl_v16 v0 = ifl_pack_load_(x, have), v1 = ifl_pack_load_(x + 16, have - 16), v2 = {0}, v3 = {0};
-  ifl_v16 m = ifl_max(ifl_abs(v0), ifl_abs(v1));
-  if (block == 64) {
-    v2 = ifl_pack_load_(x + 32, have - 32), v3 = ifl_pack_load_(x + 48, have - 48);
-    m = ifl_max(m, ifl_max(ifl_abs(v2), ifl_abs(v3)));
-  }
-  const float top = ifl_max_of(m), inv = top > 0 ? 127.0f / top : 0.0f;
+/* Codes of one block and their sum: `have` numbers at x, the rest of the block counts as 0; top is their largest magnitude. */
+IFL_INLINE void ifl_quantize_(int8_t *codes, const float *x, int have, const int block, float top, int32_t *sum) {
+  const float inv = top > 0 ? 127.0f / top : 0.0f;
   ifl_v16i total = {0};
-  ifl_codes_of_(codes, v0, inv, &total);
-  ifl_codes_of_(codes + 16, v1, inv, &total);
-  if (block == 64) {
-    ifl_codes_of_(codes + 32, v2, inv, &total);
-    ifl_codes_of_(codes + 48, v3, inv, &total);
-  }
+  for (int i = 0; i < block; i += 16) ifl_codes_of_(codes + i, ifl_pack_load_(x + i, have - i), inv, &total);
   *sum = ifl_sum_i_(total);
-  return top / 127.0f;
 }
 
-/* One row into row m of a tile of mt rows. */
-IFL_INLINE void ifl_pack_a8_(uint8_t *tile, const float *x, int k, int mt, int m, const int block) {
+/* The largest magnitude of a block's `have` numbers. */
+IFL_INLINE float ifl_top_of_(const float *x, int have, const int block) {
+  ifl_v16 m = ifl_max(ifl_abs(ifl_pack_load_(x, have)), ifl_abs(ifl_pack_load_(x + 16, have - 16)));
+  if (block == 64) m = ifl_max(m, ifl_max(ifl_abs(ifl_pack_load_(x + 32, have - 32)), ifl_abs(ifl_pack_load_(x + 48, have - 48))));
+  return ifl_max_of(m);
+}
+
+enum { IFL_OUTLIER_BLOCKS = 2048 }; /* blocks of a row that outliers are taken out of, at most */
+
+/* A row while its outliers are taken out. */
+typedef struct {
+  int count, touched;
+  ifl_outlier taken[IFL_OUTLIERS];
+  int block[IFL_OUTLIERS]; /* of which something was taken, … */
+  _Alignas(64) float rest[IFL_OUTLIERS][64]; /* … and what remains of it */
+  float tops[IFL_OUTLIER_BLOCKS];
+} ifl_taken_;
+
+/* What remains of block b, at x. */
+IFL_INLINE const float *ifl_rest_(const ifl_taken_ *o, const float *x, int b) {
+  for (int i = 0; i < o->touched; i++)
+    if (o->block[i] == b) return o->rest[i];
+  return x;
+}
+
+/* The place of block b's remainder, which is a copy of its n numbers at x so far. */
+IFL_INLINE float *ifl_touch_(ifl_taken_ *o, const float *x, int b, int n) {
+  for (int i = 0; i < o->touched; i++)
+    if (o->block[i] == b) return o->rest[i];
+  float *rest = o->rest[o->touched];
+  memset(rest, 0, sizeof o->rest[0]);
+  memcpy(rest, x, (size_t)n * 4);
+  o->block[o->touched++] = b;
+  return rest;
+}
+
+/* The first of 64 numbers whose magnitude is top, which one of them has. */
+IFL_INLINE int ifl_find_top_(const float *x, float top) {
+#ifdef IFL_AVX512
+  const __m512 t = _mm512_set1_ps(top);
+  for (int i = 0; i < 64; i += 16) {
+    const unsigned at = _mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_loadu_ps(x + i)), t, _CMP_EQ_OQ);
+    if (at) return i + __builtin_ctz(at);
+  }
+  return 0;
+#else
+  int c = 0;
+  while (c < 63 && !(x[c] == top || x[c] == -top)) c++;
+  return c;
+#endif
+}
+
+/* Takes the largest group of block b, whose n numbers are at x: eight bits of its own, and the remainder for the block. */
+IFL_INLINE void ifl_take_(ifl_taken_ *o, const float *x, int b, int n, const int block) {
+  float *rest = ifl_touch_(o, x, b, n);
+  const float top = o->tops[b], scale = top / 127.0f;
+  float inv = top > 0 ? 127.0f / top : 0.0f;
+  if (!(inv <= 3.402823466e38f)) inv = 0;
+  const int c = ifl_find_top_(rest, top) & ~3;
+  int8_t codes[16];
+  ifl_v16i total = {0};
+  const ifl_v16 v = ifl_load_n(rest + c, 4);
+  ifl_codes_of_(codes, v, inv, &total);
+  ifl_outlier *e = &o->taken[o->count++];
+  e->block = (uint16_t)b, e->vector = (uint16_t)(c / 4);
+  e->scale = scale;
+  memcpy(e->codes, codes, 4);
+  e->corr = -128 * (codes[0] + codes[1] + codes[2] + codes[3]);
+  for (int j = 0; j < 4; j++) rest[c + j] = v[j] - scale * (float)codes[j];
+  o->tops[b] = ifl_top_of_(rest, block, block);
+}
+
+/* Takes `count` outliers out of a row, one after the other: each time the group with the largest magnitude, the first of
+ * equals. A group may be taken again, when nothing else is as large as what it left. */
+IFL_INLINE void ifl_take_outliers_(ifl_taken_ *o, const float *x, int k, const int block, int count) {
+  const int blocks = (k + block - 1) / block;
+  o->count = o->touched = 0;
+  for (int b = 0; b < blocks; b++) o->tops[b] = ifl_top_of_(x + b * block, k - b * block, block);
+  while (o->count < count) {
+    int b = 0;
+    for (int j = 1; j < blocks; j++) b = o->tops[j] > o->tops[b] ? j : b;
+    ifl_take_(o, x + b * block, b, k - b * block < block ? k - b * block : block, block);
+  }
+}
+
+/* Puts the outliers of row m among those of its tile, and into the sums of its blocks. */
+IFL_INLINE void ifl_put_outliers_(ifl_outliers *to, float *sums, const ifl_taken_ *o, int mt, int m) {
+  to->each = o->count;
+  for (int i = 0; i < o->count; i++) {
+    const ifl_outlier e = o->taken[i];
+    to->at[o->count * m + i] = e;
+    sums[e.block * mt + m] += e.scale * (float)(e.corr / -128);
+  }
+}
+
+/* One row into row m of a tile of mt rows, after `outliers` ≤ IFL_OUTLIERS of its groups. All rows of a tile have as many. */
+IFL_INLINE void ifl_pack_a8_(uint8_t *tile, const float *x, int k, int mt, int m, const int block, const int outliers) {
   const int blocks = (k + block - 1) / block, kp = blocks * block;
   float *scales = (float *)(tile + ifl_a8_scale_at(kp, mt)), *sums = (float *)(tile + ifl_a8_sum_at(kp, mt, block));
   int32_t *corr = (int32_t *)(tile + ifl_a8_corr_at(kp, mt, block));
+  ifl_taken_ taken;
+  taken.count = taken.touched = 0;
+  if (outliers) ifl_take_outliers_(&taken, x, k, block, outliers);
   for (int b = 0; b < blocks; b++) {
     int8_t local[64], *codes = mt == 1 ? (int8_t *)tile + b * block : local;
     int32_t sum;
-    const float scale = ifl_quantize_(codes, x + b * block, k - b * block, block, &sum);
+    const int have = k - b * block;
+    const float *rest = ifl_rest_(&taken, x + b * block, b);
+    const float top = outliers ? taken.tops[b] : ifl_top_of_(rest, have, block), scale = top / 127.0f;
+    ifl_quantize_(codes, rest, have, block, top, &sum);
     if (mt > 1)
       for (int j = 0; j < block / 4; j++) memcpy(tile + 4 * ((int64_t)(b * block / 4 + j) * mt + m), local + 4 * j, 4);
     scales[b * mt + m] = scale;
     sums[b * mt + m] = scale * (float)sum;
     corr[b * mt + m] = -128 * sum;
   }
+  ifl_put_outliers_((ifl_outliers *)(tile + ifl_a8_outliers_at(kp, mt, block)), sums, &taken, mt, m);
 }
 
-static __attribute__((unused)) void ifl_pack_a8_b32(uint8_t *tile, const float *x, int k, int mt, int m) { ifl_pack_a8_(tile, x, k, mt, m, 32); }
-static __attribute__((unused)) void ifl_pack_a8_b64(uint8_t *tile, const float *x, int k, int mt, int m) { ifl_pack_a8_(tile, x, k, mt, m, 64); }
+static __attribute__((unused)) void ifl_pack_a8_b32(uint8_t *tile, const float *x, int k, int mt, int m) { ifl_pack_a8_(tile, x, k, mt, m, 32, 0); }
+static __attribute__((unused)) void ifl_pack_a8_b64(uint8_t *tile, const float *x, int k, int mt, int m) { ifl_pack_a8_(tile, x, k, mt, m, 64, 0); }
+
+/* The same after the row's outliers; k ≤ block · IFL_OUTLIER_BLOCKS. */
+static __attribute__((unused)) void ifl_pack_a8_b32_outliers(uint8_t *tile, const float *x, int k, int mt, int m, int outliers) { ifl_pack_a8_(tile, x, k, mt, m, 32, outliers); }
+static __attribute__((unused)) void ifl_pack_a8_b64_outliers(uint8_t *tile, const float *x, int k, int mt, int m, int outliers) { ifl_pack_a8_(tile, x, k, mt, m, 64, outliers); }
 
 static __attribute__((unused)) void ifl_pack_f32(uint8_t *tile, const float *x, int k, int mt, int m) {
   float *out = (float *)tile + m;

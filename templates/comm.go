@@ -1,0 +1,26 @@
+package templates
+
+import (
+	"embed"
+	"path"
+)
+
+//go:embed comm
+var commFiles embed.FS
+
+// A Source is a C file.
+type Source struct{ Name, Text string }
+
+// Comm is the C of the transports between the ranks of a partitioned model,
+// which every rank's library carries.
+func Comm() []Source {
+	var list []Source
+	for _, name := range []string{"endpoint.c", "threads.c", "mpi.c"} {
+		data, err := commFiles.ReadFile(path.Join("comm", name))
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		list = append(list, Source{name, string(data)})
+	}
+	return list
+}

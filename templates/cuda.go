@@ -1,0 +1,207 @@
+package templates
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+//go:embed cuda include/ifl_step.h
+var cudaFiles embed.FS
+
+// A CUDAKernel is one template of the CUDA target: the __global__ function of a
+// region, with holes for the ops in front of its root and behind it.
+type CUDAKernel struct {
+	Name string // the template's file name
+	Op   string // the root it computes; "rows" for row ops
+	Impl string // gemv, flat_gemm, …
+	Doc  string
+	Sum  string // in which order it adds up
+	// Types are the weight or state types it takes; empty: any.
+	Types []tensor.DType
+	// Rows are the rows of activations that a block of threads holds, each an
+	// instance of its own.
+	Rows []int
+	// Promises are what the machine code must show: instructions, as regular
+	// expressions of their beginning, of which there are at least so many; of
+	// registers (REG) at most. No kernel may spill.
+	Promises map[string]int
+
+	body *template.Template
+}
+
+type cudaHeader struct {
+	Doc      string         `yaml:"doc"`
+	Op       string         `yaml:"op"`
+	Impl     string         `yaml:"impl"`
+	Types    []string       `yaml:"types"`
+	Sum      string         `yaml:"sum"`
+	Rows     []int          `yaml:"rows"`
+	Promises map[string]int `yaml:"promises"`
+}
+
+// A CUDACatalog is every kernel of the CUDA target.
+type CUDACatalog struct {
+	kernels []*CUDAKernel
+	format  *CUDAKernel
+	formats map[tensor.DType]*format
+}
+
+// LoadCUDA reads the CUDA part of the catalogue that is part of the program.
+func LoadCUDA() (*CUDACatalog, error) {
+	formats, err := loadFormats(files)
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(cudaFiles, "cuda/*.cu.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	c := &CUDACatalog{formats: formats}
+	for _, name := range names {
+		k, err := loadCUDAKernel(name)
+		if err != nil {
+			return nil, err
+		}
+		if k.Name == "format" {
+			c.format = k
+		} else {
+			c.kernels = append(c.kernels, k)
+		}
+	}
+	return c, nil
+}
+
+func loadCUDAKernel(name string) (*CUDAKernel, error) {
+	var h cudaHeader
+	t, types, err := openTemplate(cudaFiles, name, &h, &h.Types)
+	if err != nil {
+		return nil, err
+	}
+	return &CUDAKernel{
+		Name: strings.TrimSuffix(path.Base(name), ".cu.tmpl"), Op: h.Op, Impl: h.Impl, Doc: strings.TrimSpace(h.Doc), Sum: h.Sum,
+		Types: types, Rows: h.Rows, Promises: h.Promises, body: t,
+	}, nil
+}
+
+// Kernels lists every kernel, in the order of their names.
+func (c *CUDACatalog) Kernels() []*CUDAKernel { return c.kernels }
+
+// Kernel is the template of a name.
+func (c *CUDACatalog) Kernel(name string) *CUDAKernel {
+	i := slices.IndexFunc(c.kernels, func(k *CUDAKernel) bool { return k.Name == name })
+	if i < 0 {
+		panic("bug: no CUDA template " + name)
+	}
+	return c.kernels[i]
+}
+
+// For lists the kernels that compute op with weights (or states) of type dt.
+func (c *CUDACatalog) For(op string, dt tensor.DType) []*CUDAKernel {
+	var out []*CUDAKernel
+	for _, k := range c.kernels {
+		if k.Op == op && k.Takes(dt) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// Takes says whether the kernel is for a type.
+func (k *CUDAKernel) Takes(dt tensor.DType) bool {
+	return len(k.Types) == 0 || slices.Contains(k.Types, dt)
+}
+
+// Render is the kernel's text with its holes filled.
+func (k *CUDAKernel) Render(holes any) (string, error) {
+	var b strings.Builder
+	if err := k.body.Execute(&b, holes); err != nil {
+		return "", fmt.Errorf("cuda kernel %s: %w", k.Name, err)
+	}
+	return tidy(b.String()), nil
+}
+
+// A cudaFormat is what format.cu.tmpl sees.
+type cudaFormat struct {
+	*unit
+	Unit, Quads, Units int
+}
+
+// Format is the text of the struct that decodes a block type.
+func (c *CUDACatalog) Format(dt tensor.DType) (string, error) {
+	f, err := c.formatOf(dt)
+	if err != nil {
+		return "", err
+	}
+	return c.format.Render(f)
+}
+
+func (c *CUDACatalog) formatOf(dt tensor.DType) (*cudaFormat, error) {
+	f := c.formats[dt]
+	if f == nil || f.unit == 0 || !c.format.Takes(dt) {
+		return nil, fmt.Errorf("the cuda target has no weights of type %s", dt)
+	}
+	vectors := f.vectors(dt)
+	decode, err := f.decodeVectors(f.unit)
+	if err != nil {
+		return nil, err
+	}
+	u := &unit{Type: dt.String(), Format: f.doc, Block: dt.Block(), CodeBytes: 64 * vectors, Signed: !dt.HasBase(), Decode: decode}
+	u.Stride = u.CodeBytes + 32
+	if !u.Signed {
+		u.Stride += 32
+	}
+	units := vectors / f.unit
+	return &cudaFormat{unit: u, Unit: f.unit, Units: units, Quads: dt.Block() / 4 / units}, nil
+}
+
+// FlatBytes is the shared memory that a warp of flat_gemm takes for weights of
+// type dt: WARP of ifl_flat.cuh.
+func (c *CUDACatalog) FlatBytes(dt tensor.DType) (int, error) {
+	const stages = 3 // IFL_STAGES
+	if !dt.IsBlock() {
+		return stages * 32 * 16 * dt.BlockBytes(), nil
+	}
+	f, err := c.formatOf(dt)
+	if err != nil {
+		return 0, err
+	}
+	n := stages * f.Stride
+	if f.Quads > 1 || f.Unit > 1 {
+		n += 16 * f.Block
+	}
+	return n, nil
+}
+
+// CUDAHeaders are the headers that generated CUDA C includes, by file name.
+func CUDAHeaders() map[string]string {
+	return readAll("cuda/include/*.cuh", "include/ifl_step.h")
+}
+
+// CUDAEmulation are the files of the emulation: the header that makes CUDA C a
+// C++ program, and the stand-in driver.
+func CUDAEmulation() map[string]string { return readAll("cuda/emu/*") }
+
+func readAll(patterns ...string) map[string]string {
+	out := map[string]string{}
+	for _, p := range patterns {
+		names, err := fs.Glob(cudaFiles, p)
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		for _, name := range names {
+			data, err := cudaFiles.ReadFile(name)
+			if err != nil {
+				panic("bug: " + err.Error())
+			}
+			out[path.Base(name)] = string(data)
+		}
+	}
+	return out
+}

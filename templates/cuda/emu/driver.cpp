@@ -1,0 +1,283 @@
+// The stand-in driver: the part of the CUDA driver API that the runtime uses, over kernels that were compiled for the
+// emulation. It is a test instrument, never a device to be used.
+//
+// Streams are lazy: nothing that was put into one happens before somebody waits for it, so a host buffer that is used again
+// too early, or a result that is read too early, is seen. Memory is filled with ones (NaN) and, with EMU_GUARD=1, ends at a
+// page that may not be touched. Kernel arguments are copied at the launch, as the real driver does.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <elf.h>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+struct dim3 {
+  unsigned x, y, z;
+};
+typedef void (*Thunk)(dim3, dim3, size_t, void **);
+typedef int (*ArgSize)(int);
+typedef int Result;
+enum { OK = 0, INVALID = 1, OOM = 2, NOT_FOUND = 500, INVALID_IMAGE = 200, INVALID_HANDLE = 400 };
+#define API extern "C" __attribute__((visibility("default")))
+
+namespace {
+struct Op {
+  std::function<void()> run;
+};
+struct Graph {
+  std::vector<Op> ops;
+};
+struct Stream {
+  std::vector<Op> queue;
+  Graph *capture = nullptr;
+};
+struct Event {
+  std::chrono::steady_clock::time_point at;
+  Stream *stream = nullptr;
+};
+struct Function {
+  Thunk run;
+  ArgSize size;
+  int shared = 48 << 10;
+};
+struct Block {
+  void *base;
+  size_t bytes;
+  bool mapped;
+};
+std::mutex mutex;
+std::map<uint64_t, Block> blocks;
+size_t used = 0;
+
+size_t capacity() {
+  const char *e = getenv("EMU_MEMORY_MB");
+  return (e ? (size_t)atoll(e) : (size_t)1 << 20) << 20;
+}
+
+const int DEVICES = 8; // all alike
+
+void drain(Stream *s) {
+  auto ops = std::move(s->queue);
+  s->queue.clear();
+  for (auto &o : ops)
+    o.run();
+}
+
+Result put(Stream *s, std::function<void()> f) {
+  if (!s) {
+    f();
+    return OK;
+  }
+  (s->capture ? s->capture->ops : s->queue).push_back({std::move(f)});
+  return OK;
+}
+
+// The size of a shared object, by its section headers, which stand last.
+size_t elf_size(const void *image) {
+  auto h = (const Elf64_Ehdr *)image;
+  if (memcmp(h->e_ident, ELFMAG, SELFMAG))
+    return 0;
+  return h->e_shoff + (size_t)h->e_shentsize * h->e_shnum;
+}
+} // namespace
+
+API Result cuInit(unsigned) { return OK; }
+API Result cuDriverGetVersion(int *v) { return *v = 13000, OK; }
+API Result cuDeviceGetCount(int *n) { return *n = DEVICES, OK; }
+API Result cuDeviceGet(int *d, int i) { return i < 0 || i >= DEVICES ? INVALID : (*d = i, OK); }
+API Result cuDeviceGetName(char *s, int n, int) { return snprintf(s, n, "CUDA emulation (not a device)"), OK; }
+API Result cuDeviceGetAttribute(int *v, int a, int) {
+  switch (a) {
+  case 1:
+    *v = 1024;
+    break; // threads of a block
+  case 8:
+    *v = 48 << 10;
+    break; // shared memory of a block
+  case 16:
+    *v = 4;
+    break; // multiprocessors
+  case 75:
+    *v = 9;
+    break; // compute capability
+  case 97:
+    *v = 232448;
+    break; // shared memory of a block that asks for it
+  default:
+    *v = 0;
+  }
+  return OK;
+}
+API Result cuDeviceTotalMem_v2(size_t *n, int) { return *n = capacity(), OK; }
+API Result cuMemGetInfo_v2(size_t *free_, size_t *total) { return *total = capacity(), *free_ = *total - used, OK; }
+API Result cuDevicePrimaryCtxRetain(void **c, int) {
+  static int x;
+  return *c = &x, OK;
+}
+API Result cuDevicePrimaryCtxRelease_v2(int) { return OK; }
+API Result cuCtxSetCurrent(void *) { return OK; }
+
+API Result cuMemAlloc_v2(uint64_t *p, size_t n) {
+  std::lock_guard lock(mutex);
+  if (!n)
+    return INVALID;
+  if (used + n > capacity())
+    return OOM;
+  const size_t page = 4096, body = (n + page - 1) / page * page;
+  const char *guard = getenv("EMU_GUARD");
+  char *base = (char *)mmap(nullptr, body + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED)
+    return OOM;
+  mprotect(base + body, page, PROT_NONE);
+  const size_t align = guard && *guard == '1' ? 16 : 256;
+  *p = (uint64_t)(base + body - (n + align - 1) / align * align);
+  memset((void *)*p, 0xFF, n);
+  blocks[*p] = {base, body + page, true};
+  used += n;
+  return OK;
+}
+API Result cuMemFree_v2(uint64_t p) {
+  std::lock_guard lock(mutex);
+  auto b = blocks.find(p);
+  if (b == blocks.end())
+    return INVALID;
+  munmap(b->second.base, b->second.bytes);
+  used -= std::min(used, b->second.bytes);
+  blocks.erase(b);
+  return OK;
+}
+API Result cuMemHostRegister_v2(void *, size_t, unsigned) { return OK; }
+API Result cuMemHostUnregister(void *) { return OK; }
+API Result cuMemHostGetDevicePointer_v2(uint64_t *d, void *h, unsigned) { return *d = (uint64_t)h, OK; }
+
+API Result cuMemcpyHtoDAsync_v2(uint64_t d, const void *s, size_t n, Stream *st) {
+  return put(st, [=] { memcpy((void *)d, s, n); });
+}
+API Result cuMemcpyDtoHAsync_v2(void *d, uint64_t s, size_t n, Stream *st) {
+  return put(st, [=] { memcpy(d, (void *)s, n); });
+}
+API Result cuMemcpyDtoDAsync_v2(uint64_t d, uint64_t s, size_t n, Stream *st) {
+  return put(st, [=] { memmove((void *)d, (void *)s, n); });
+}
+API Result cuMemsetD8Async(uint64_t d, unsigned char v, size_t n, Stream *st) {
+  return put(st, [=] { memset((void *)d, v, n); });
+}
+
+API Result cuStreamCreate(Stream **s, unsigned) { return *s = new Stream, OK; }
+API Result cuStreamSynchronize(Stream *s) {
+  if (s && s->capture)
+    return INVALID;
+  if (s)
+    drain(s);
+  return OK;
+}
+API Result cuStreamDestroy_v2(Stream *s) { return delete s, OK; }
+
+API Result cuEventCreate(Event **e, unsigned) { return *e = new Event, OK; }
+API Result cuEventDestroy_v2(Event *e) { return delete e, OK; }
+API Result cuEventRecord(Event *e, Stream *s) {
+  e->stream = s;
+  return put(s, [e] { e->at = std::chrono::steady_clock::now(); });
+}
+API Result cuEventSynchronize(Event *e) { return cuStreamSynchronize(e->stream); }
+API Result cuEventElapsedTime(float *ms, Event *a, Event *b) {
+  return *ms = std::chrono::duration<float, std::milli>(b->at - a->at).count(), OK;
+}
+API Result cuEventElapsedTime_v2(float *ms, Event *a, Event *b) { return cuEventElapsedTime(ms, a, b); }
+
+API Result cuModuleLoadData(void **m, const void *image) {
+  const size_t n = elf_size(image);
+  if (!n)
+    return INVALID_IMAGE;
+  char path[] = "/tmp/ifl-emu-XXXXXX";
+  const int fd = mkstemp(path);
+  if (fd < 0)
+    return INVALID_IMAGE;
+  const bool whole = write(fd, image, n) == (ssize_t)n;
+  close(fd);
+  *m = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (!*m)
+    fprintf(stderr, "cuda_emu: %s\n", dlerror());
+  unlink(path);
+  return *m ? OK : INVALID_IMAGE;
+}
+API Result cuModuleUnload(void *) { return OK; } // kernels may still be queued
+API Result cuModuleGetFunction(void **f, void *m, const char *name) {
+  auto run = (Thunk)dlsym(m, (std::string(name) + "__emu").c_str());
+  auto size = (ArgSize)dlsym(m, (std::string(name) + "__arg").c_str());
+  if (!run || !size)
+    return NOT_FOUND;
+  return *f = new Function{run, size}, OK;
+}
+API Result cuFuncSetAttribute(Function *f, int attribute, int value) {
+  if (attribute == 8)
+    f->shared = value; // dynamic shared memory
+  return OK;
+}
+API Result cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                          unsigned shared, Stream *s, void **params, void **) {
+  if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || !(bx * by * bz) || bx * by * bz > 1024 || (int)shared > f->shared)
+    return INVALID;
+  std::vector<std::vector<char>> args;
+  for (int i = 0, n; (n = f->size(i)) >= 0; i++)
+    args.emplace_back((char *)params[i], (char *)params[i] + n);
+  return put(s, [=]() mutable {
+    std::vector<void *> at;
+    for (auto &a : args)
+      at.push_back(a.data());
+    f->run({gx, gy, gz}, {bx, by, bz}, shared, at.data());
+  });
+}
+
+API Result cuStreamBeginCapture_v2(Stream *s, int) {
+  if (!s || s->capture)
+    return INVALID;
+  return s->capture = new Graph, OK;
+}
+API Result cuStreamEndCapture(Stream *s, Graph **g) {
+  if (!s || !s->capture)
+    return INVALID;
+  *g = s->capture;
+  s->capture = nullptr;
+  return OK;
+}
+API Result cuGraphInstantiateWithFlags(Graph **e, Graph *g, uint64_t) { return *e = new Graph(*g), OK; }
+API Result cuGraphLaunch(Graph *e, Stream *s) {
+  return put(s, [ops = e->ops] {
+    for (auto o : ops)
+      o.run();
+  });
+}
+API Result cuGraphExecDestroy(Graph *e) { return delete e, OK; }
+API Result cuGraphDestroy(Graph *g) { return delete g, OK; }
+
+API Result cuGetErrorName(Result r, const char **s) {
+  switch (r) {
+  case OK:
+    *s = "CUDA_SUCCESS";
+    break;
+  case INVALID:
+    *s = "CUDA_ERROR_INVALID_VALUE";
+    break;
+  case OOM:
+    *s = "CUDA_ERROR_OUT_OF_MEMORY";
+    break;
+  case NOT_FOUND:
+    *s = "CUDA_ERROR_NOT_FOUND";
+    break;
+  case INVALID_IMAGE:
+    *s = "CUDA_ERROR_INVALID_IMAGE";
+    break;
+  default:
+    *s = "CUDA_ERROR_UNKNOWN";
+  }
+  return OK;
+}

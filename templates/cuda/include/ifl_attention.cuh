@@ -1,0 +1,266 @@
+/* Attention over a paged state, split over the context (flash decoding). A block of threads takes the query heads of one
+ * KV head of one token over some chunks of 64 rows; with several splits the block that finishes last merges their parts,
+ * in the order of the rows. Scores are kept times log₂e. */
+#pragma once
+#include "ifl_kv.cuh"
+
+#define IFL_ATTN_THREADS 128
+#define IFL_LOG2E 1.44269504088896341f
+
+struct ifl_attention {
+  const ifl_step *step;
+  const float *q;
+  int64_t ldq;
+  float *out;
+  int64_t ldo;
+  const uint8_t *state;
+  int64_t page_bytes;
+  float scale, softcap; /* softcap 0: none */
+  int window; /* 0: none; else a row is seen when position > own − window, or, when not causal, |position − own| ≤ window */
+  int causal;
+  const float *alibi, *sinks; /* [heads], or NULL */
+  const float *rel;           /* relative bias by bucket and head, or NULL (T5) */
+  int64_t ldrel;
+  const int16_t *rel_bucket; /* [2·rel_max + 1] */
+  int rel_max;
+  uint8_t *scratch; /* counters [max_tokens · kv_heads], then parts [tokens][kv_heads][splits] of (2 + VDIM) · GROUP floats */
+  int max_tokens;
+};
+
+/* State rows of a sequence after this step. */
+IFL_DEVICE int ifl_attn_seq_rows(const ifl_step *s, int seq) {
+  int n = s->past[seq];
+  if (s->first[seq + 1] > s->first[seq] && s->slot[s->first[seq + 1] - 1] >= n)
+    n = s->slot[s->first[seq + 1] - 1] + 1;
+  return n;
+}
+
+/* The positions first…end−1 lie in a token's window; `rows` is the sequence's own count of them. */
+IFL_DEVICE bool ifl_attn_tree(const ifl_step *s, int seq) { /* its first token in the step sees itself */
+  return s->mask && s->mask[(int64_t)s->first[seq] * s->mask_words] & 1;
+}
+IFL_DEVICE int ifl_attn_own(const ifl_step *s, int t) { return ifl_attn_tree(s, s->seq[t]) ? s->pos[t] : s->slot[t]; }
+IFL_DEVICE int ifl_attn_first_row(const ifl_attention &a, int t) {
+  const int first = ifl_attn_own(a.step, t) - a.window + (a.causal ? 1 : 0);
+  return a.window > 0 && first > 0 ? first : 0;
+}
+IFL_DEVICE int ifl_attn_end_row(const ifl_attention &a, int t, int rows) {
+  const int own = ifl_attn_own(a.step, t);
+  if (a.causal)
+    return own + 1;
+  return a.window > 0 && a.window < rows - own ? own + a.window + 1 : rows;
+}
+
+/* What a token's view of a row depends on. */
+struct ifl_attn_view {
+  int seq, own, lo, end, past, rows;
+  bool tree;
+};
+IFL_DEVICE ifl_attn_view ifl_attn_view_of(const ifl_attention &a, int t) {
+  ifl_attn_view v;
+  v.seq = a.step->seq[t];
+  v.tree = ifl_attn_tree(a.step, v.seq);
+  v.own = ifl_attn_own(a.step, t);
+  v.rows = ifl_attn_seq_rows(a.step, v.seq);
+  v.past = a.step->past[v.seq];
+  v.lo = ifl_attn_first_row(a, t);
+  v.end = ifl_attn_end_row(a, t, v.rows);
+  return v;
+}
+
+/* Whether token t sees a state row, and that row's position: in a tree, rows of this step are seen by the mask. */
+IFL_DEVICE bool ifl_attn_sees(const ifl_attention &a, const ifl_attn_view &v, int t, int row, int *pos) {
+  const ifl_step *s = a.step;
+  *pos = row;
+  if (!v.tree || row < v.past)
+    return row >= v.lo && row < v.end && row < v.rows;
+  const uint64_t *words = s->mask + (int64_t)t * s->mask_words;
+  for (int u = s->first[v.seq]; u < s->first[v.seq + 1]; u++) {
+    const int i = u - s->first[v.seq];
+    if (s->slot[u] != row || i >= s->mask_words * 64)
+      continue;
+    *pos = s->pos[u];
+    return (words[i / 64] >> (i % 64) & 1) && *pos >= v.lo && *pos < v.end;
+  }
+  return false;
+}
+
+IFL_DEVICE float ifl_attn_bias(const ifl_attention &a, int head, int pos, int own) {
+  float b = 0;
+  if (a.alibi)
+    b += a.alibi[head] * (float)(pos - own);
+  if (a.rel) {
+    int d = pos - own;
+    d = d < -a.rel_max ? -a.rel_max : d > a.rel_max ? a.rel_max : d;
+    b += a.rel[a.rel_bucket[d + a.rel_max] * a.ldrel + head];
+  }
+  return b;
+}
+
+/* The shared memory of a block, in floats. */
+template <int GROUP, int DIM, int VDIM> struct ifl_attn_shared {
+  static constexpr int Q = 0, P = Q + GROUP * DIM, O = P + GROUP * 64, M = O + GROUP * VDIM, L = M + GROUP, F = L + GROUP,
+                       FLOATS = F + GROUP + 4;
+};
+
+/* Scores of one chunk: a thread a row; the block's halves take the heads in turns. */
+template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM>
+IFL_DEVICE void ifl_attn_scores(const ifl_attention &a, const ifl_attn_view &v, int t, int kv, int chunk, const uint8_t *page,
+                                const float *q, float *p) {
+  constexpr int GROUP = HEADS / KV_HEADS;
+  const int i = threadIdx.x & 63, half = threadIdx.x >> 6, row = chunk * 64 + i;
+  const typename K::element *key = reinterpret_cast<const typename K::element *>(page) + ifl_kv_key_at(i, kv, DIM);
+  const uint16_t *scales =
+      reinterpret_cast<const uint16_t *>(page + ifl_kv_elements(KV_HEADS, DIM, VDIM)) + ifl_kv_key_scale_at(i, kv, DIM);
+  int pos;
+  const bool sees = ifl_attn_sees(a, v, t, row, &pos);
+  for (int g = half; g < GROUP; g += IFL_ATTN_THREADS / 64) {
+    float s = -INFINITY;
+    if (sees) {
+      float dot = 0;
+      for (int b = 0; b < DIM; b += 32) {
+        float part = 0;
+        for (int d = b; d < b + 32 && d < DIM; d++)
+          part = fmaf(q[g * DIM + d], K::get(key[(int64_t)d * 16]), part);
+        dot += K::scaled ? part * ifl_half_bits(scales[b / 32 * 16]) : part;
+      }
+      s = dot * a.scale;
+      if (a.softcap > 0)
+        s = a.softcap * tanhf(s / a.softcap);
+      s = (s + ifl_attn_bias(a, kv * GROUP + g, pos, v.own)) * IFL_LOG2E;
+    }
+    p[g * 64 + i] = s;
+  }
+}
+
+/* Turns a chunk's scores into weights, and notes by what the sums so far shrink: a warp a head. */
+template <int GROUP> IFL_DEVICE void ifl_attn_softmax(float *p, float *m, float *l, float *shrink) {
+  const int lane = threadIdx.x & 31;
+  for (int g = threadIdx.x >> 5; g < GROUP; g += IFL_ATTN_THREADS / 32) {
+    float *s = p + g * 64;
+    const float old = m[g], top = fmaxf(old, ifl_warp_max(fmaxf(s[lane], s[lane + 32])));
+    const float none = -INFINITY, x = s[lane], y = s[lane + 32];
+    const float ex = x == none ? 0.0f : exp2f(x - top), ey = y == none ? 0.0f : exp2f(y - top), sum = ifl_warp_sum(ex + ey);
+    s[lane] = ex;
+    s[lane + 32] = ey;
+    __syncwarp();
+    if (lane == 0) {
+      shrink[g] = old == none ? 0.0f : exp2f(old - top);
+      l[g] = l[g] * shrink[g] + sum;
+      m[g] = top;
+    }
+  }
+}
+
+/* Adds a chunk's values: a thread a column of the values. */
+template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM>
+IFL_DEVICE void ifl_attn_values(const uint8_t *page, int kv, int rows, const float *p, const float *shrink, float *o) {
+  constexpr int GROUP = HEADS / KV_HEADS;
+  const typename K::element *value =
+      reinterpret_cast<const typename K::element *>(page) + ifl_kv_value_at(0, kv, KV_HEADS, DIM, VDIM);
+  const uint16_t *scales = reinterpret_cast<const uint16_t *>(page + ifl_kv_elements(KV_HEADS, DIM, VDIM)) +
+                           ifl_kv_value_scale_at(0, kv, KV_HEADS, DIM, VDIM);
+  for (int c = threadIdx.x; c < VDIM; c += IFL_ATTN_THREADS) {
+    float sum[GROUP];
+#pragma unroll
+    for (int g = 0; g < GROUP; g++)
+      sum[g] = o[g * VDIM + c] * shrink[g];
+    for (int i = 0; i < rows; i++) {
+      float x = K::get(value[(int64_t)i * ifl_round16(VDIM) + c]);
+      if (K::scaled)
+        x *= ifl_half_bits(scales[c / 32 * 64 + i]);
+#pragma unroll
+      for (int g = 0; g < GROUP; g++)
+        sum[g] = fmaf(p[g * 64 + i], x, sum[g]);
+    }
+#pragma unroll
+    for (int g = 0; g < GROUP; g++)
+      o[g * VDIM + c] = sum[g];
+  }
+}
+
+/* Divides by the sums, with a sink's logit beside the others (one more, without a value), and writes the token's heads. */
+template <int GROUP, int VDIM>
+IFL_DEVICE void ifl_attn_finish(const ifl_attention &a, int t, int kv, const float *m, const float *l, const float *o) {
+  for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS) {
+    const int g = i / VDIM, head = kv * GROUP + g;
+    float f = 0;
+    if (m[g] != -INFINITY) {
+      f = 1.0f / l[g];
+      if (a.sinks) {
+        const float sink = a.sinks[head] * IFL_LOG2E, top = fmaxf(m[g], sink);
+        f = exp2f(m[g] - top) / fmaf(l[g], exp2f(m[g] - top), exp2f(sink - top));
+      }
+    }
+    a.out[t * a.ldo + (int64_t)head * VDIM + i % VDIM] = f == 0 ? 0.0f : o[i] * f;
+  }
+}
+
+/* Leaves this split's part, and, as the last of its token and KV head, merges all of them. */
+template <int HEADS, int KV_HEADS, int VDIM>
+IFL_DEVICE bool ifl_attn_merge(const ifl_attention &a, int t, int kv, float *m, float *l, float *o, int *last) {
+  constexpr int GROUP = HEADS / KV_HEADS, PART = GROUP * (2 + VDIM);
+  const int splits = gridDim.z, split = blockIdx.z;
+  unsigned *counter = reinterpret_cast<unsigned *>(a.scratch) + t * KV_HEADS + kv;
+  float *parts = reinterpret_cast<float *>(a.scratch + ifl_round64((int64_t)a.max_tokens * KV_HEADS * 4)) +
+                 ((int64_t)t * KV_HEADS + kv) * splits * PART;
+  float *mine = parts + (int64_t)split * PART;
+  for (int i = threadIdx.x; i < GROUP; i += IFL_ATTN_THREADS)
+    mine[i] = m[i], mine[GROUP + i] = l[i];
+  for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS)
+    mine[2 * GROUP + i] = o[i];
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0)
+    *last = atomicInc(counter, splits - 1) == (unsigned)splits - 1; /* back at 0 for the next step */
+  __syncthreads();
+  if (!*last)
+    return false;
+  __threadfence();
+  for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS) {
+    const int g = i / VDIM;
+    float top = -INFINITY, sum = 0, out = 0;
+    for (int s = 0; s < splits; s++)
+      top = fmaxf(top, __ldcg(parts + (int64_t)s * PART + g));
+    for (int s = 0; s < splits; s++) {
+      const float ms = __ldcg(parts + (int64_t)s * PART + g), f = ms == -INFINITY ? 0.0f : exp2f(ms - top);
+      sum = fmaf(__ldcg(parts + (int64_t)s * PART + GROUP + g), f, sum);
+      out = fmaf(__ldcg(parts + (int64_t)s * PART + 2 * GROUP + i), f, out);
+    }
+    o[i] = out;
+    if (i % VDIM == 0)
+      m[g] = top, l[g] = sum;
+  }
+  __syncthreads();
+  return true;
+}
+
+/* One block: grid (KV heads, tokens, splits). */
+template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM> IFL_DEVICE void ifl_attend(const ifl_attention &a, float *sm) {
+  constexpr int GROUP = HEADS / KV_HEADS;
+  typedef ifl_attn_shared<GROUP, DIM, VDIM> S;
+  const int kv = blockIdx.x, t = blockIdx.y;
+  float *q = sm + S::Q, *p = sm + S::P, *o = sm + S::O, *m = sm + S::M, *l = sm + S::L, *shrink = sm + S::F;
+  for (int i = threadIdx.x; i < GROUP * DIM; i += IFL_ATTN_THREADS)
+    q[i] = a.q[t * a.ldq + (int64_t)kv * GROUP * DIM + i];
+  for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS)
+    o[i] = 0;
+  for (int i = threadIdx.x; i < GROUP; i += IFL_ATTN_THREADS)
+    m[i] = -INFINITY, l[i] = 0;
+  const ifl_attn_view v = ifl_attn_view_of(a, t);
+  const int end = v.tree ? v.rows : v.end, lo = v.lo / 64, hi = (end + 63) / 64, n = ifl_max_int(hi - lo, 0);
+  const int from = lo + (int)((int64_t)n * blockIdx.z / gridDim.z), to = lo + (int)((int64_t)n * (blockIdx.z + 1) / gridDim.z);
+  __syncthreads();
+  for (int chunk = from; chunk < to; chunk++) {
+    const uint8_t *page = a.state + ifl_kv_page(a.step, v.seq, chunk * 64) * a.page_bytes;
+    ifl_attn_scores<K, HEADS, KV_HEADS, DIM, VDIM>(a, v, t, kv, chunk, page, q, p);
+    __syncthreads();
+    ifl_attn_softmax<GROUP>(p, m, l, shrink);
+    __syncthreads();
+    ifl_attn_values<K, HEADS, KV_HEADS, DIM, VDIM>(page, kv, ifl_min_int(64, v.rows - chunk * 64), p, shrink, o);
+    __syncthreads();
+  }
+  if (gridDim.z > 1 && !ifl_attn_merge<HEADS, KV_HEADS, VDIM>(a, t, kv, m, l, o, reinterpret_cast<int *>(sm + S::F + GROUP)))
+    return;
+  ifl_attn_finish<GROUP, VDIM>(a, t, kv, m, l, o);
+}

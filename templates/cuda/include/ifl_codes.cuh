@@ -1,0 +1,86 @@
+/* Weight codes as the packed weights store them: a panel is 16 rows, a tile-block a run of 64-byte vectors in which bytes
+ * 4r … 4r+3 belong to row r, for four consecutive k. A thread reads 16 bytes of a vector: four rows. */
+#pragma once
+#include "ifl_device.cuh"
+
+struct ifl_codes {
+  uint32_t x[4];
+};
+
+IFL_DEVICE ifl_codes operator|(ifl_codes a, ifl_codes b) {
+  ifl_codes c;
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    c.x[i] = a.x[i] | b.x[i];
+  return c;
+}
+
+/* 16 bytes that nothing reads a second time. */
+IFL_DEVICE ifl_codes ifl_load_codes(const uint8_t *p) {
+  const uint4 v = ifl_load_stream(p);
+  return {{v.x, v.y, v.z, v.w}};
+}
+
+IFL_DEVICE ifl_codes ifl_load_codes_shared(const uint8_t *p) {
+  const uint4 v = *reinterpret_cast<const uint4 *>(p);
+  return {{v.x, v.y, v.z, v.w}};
+}
+
+/* `width` ≤ 5 bits of every byte, from bit `from`, moved to bit `to`; the other bits are 0. */
+IFL_DEVICE ifl_codes ifl_field(ifl_codes p, const int from, const int width, const int to) {
+  const uint32_t mask = (((1u << width) - 1) << to) * 0x01010101u;
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    p.x[i] = (from > to ? p.x[i] >> (from - to) : p.x[i] << (to - from)) & mask;
+  return p;
+}
+
+/* The two codes of a pair v = 11·q + r < 121 in the low 7 bits of every byte (bit 7 is ignored); 187/2048 is 1/11 for every
+ * v < 128, and two bytes fit into one product. */
+IFL_DEVICE uint32_t ifl_eleventh(uint32_t v) {
+  const uint32_t lo = v & 0x007f007fu, hi = (v >> 8) & 0x007f007fu;
+  const uint32_t a = (lo & 0xffff) * 187 >> 11 | (lo >> 16) * 187 >> 11 << 16,
+                 b = (hi & 0xffff) * 187 >> 11 | (hi >> 16) * 187 >> 11 << 16;
+  return a | b << 8;
+}
+IFL_DEVICE ifl_codes ifl_pair_first(ifl_codes v) {
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    v.x[i] = ifl_eleventh(v.x[i]);
+  return v;
+}
+IFL_DEVICE ifl_codes ifl_pair_second(ifl_codes v) {
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    v.x[i] = (v.x[i] & 0x7f7f7f7fu) - 11 * ifl_eleventh(v.x[i]); /* no byte borrows: v ≥ 11·q */
+  return v;
+}
+
+/* One row of a matrix of blocks, dequantised: element k of it by thread k. F is a format (ifl_format_*). */
+template <class F, class G> IFL_DEVICE void ifl_embed_block(const G &g, const uint8_t *w, int k, int row, float *out) {
+  const int blocks = (k + F::BLOCK - 1) / F::BLOCK, r = row % 16;
+  w += (int64_t)(row / 16) * blocks * F::STRIDE;
+  for (int u = g.lane; u < blocks * F::UNITS; u += g.lanes) {
+    const int b = u / F::UNITS, i = u % F::UNITS;
+    const uint8_t *tile = w + (int64_t)b * F::STRIDE;
+    const uint16_t *scales = reinterpret_cast<const uint16_t *>(tile + F::CODES);
+    const float scale = ifl_half_bits(scales[r]), base = F::SIGNED ? 0.0f : ifl_half_bits(scales[16 + r]);
+    F::decode(tile + 64 * F::VECTORS * i + r / 4 * 16, [&](int j, ifl_codes c) {
+      const uint32_t four = r % 4 == 0 ? c.x[0] : r % 4 == 1 ? c.x[1] : r % 4 == 2 ? c.x[2] : c.x[3];
+      for (int e = 0; e < 4; e++) {
+        const int at = b * F::BLOCK + 4 * (i * F::QUADS + j) + e, code = (int)(four >> (8 * e) & 255);
+        if (at < k)
+          out[at] = F::SIGNED ? scale * (float)(code - 128) : base + scale * (float)code;
+      }
+    });
+  }
+  g.sync();
+}
+
+/* One row of a matrix of plain numbers. */
+template <class E, class G> IFL_DEVICE void ifl_embed_float(const G &g, const uint8_t *w, int k, int row, float *out) {
+  const typename E::element *p = reinterpret_cast<const typename E::element *>(w) + (int64_t)(row / 16) * k * 16 + row % 16;
+  for (int i = g.lane; i < k; i += g.lanes)
+    out[i] = E::get(p[(int64_t)16 * i]);
+  g.sync();
+}

@@ -1,0 +1,209 @@
+// ifl_intrin.cuh - the only place with PTX.  nvcc: inline PTX.  Emulation: C++ with the same fragment layout.
+#pragma once
+#ifdef IFL_EMU
+#include <stdint.h>
+inline uint4 ifl_load_stream(const void *p) { return *(const uint4 *)p; }
+inline int ifl_dp4a_us(uint32_t a, int b, int c) {
+  for (int i = 0; i < 4; i++)
+    c += (int)(uint8_t)(a >> 8 * i) * (int)(int8_t)(b >> 8 * i);
+  return c;
+}
+namespace emu {
+// A,B fragments -> dense, multiply, -> D.  K=16, 16-bit inputs.
+template <float (*CV)(uint16_t)>
+EMU_NOTSAN inline void mma16816(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], const char *op) {
+  struct P {
+    const uint32_t *a, *b;
+    float *d;
+  } me{a, b, d};
+  Slot s;
+  s.p = &me;
+  int p;
+  warp_coll(~0u, op, &s, p, false, [](Slot *in, Slot *) EMU_NOTSAN {
+    float A[16][16], Bt[16][8], D[16][8];
+    for (int l = 0; l < 32; l++) {
+      const P *q = (const P *)in[l].p;
+      int g = l >> 2, t = (l & 3) * 2;
+      for (int i = 0; i < 2; i++) {
+        int sh = 16 * i;
+        A[g][t + i] = CV(q->a[0] >> sh);
+        A[g + 8][t + i] = CV(q->a[1] >> sh);
+        A[g][t + 8 + i] = CV(q->a[2] >> sh);
+        A[g + 8][t + 8 + i] = CV(q->a[3] >> sh);
+        Bt[t + i][g] = CV(q->b[0] >> sh);
+        Bt[t + 8 + i][g] = CV(q->b[1] >> sh);
+        D[g][t + i] = q->d[i];
+        D[g + 8][t + i] = q->d[2 + i];
+      }
+    }
+    for (int m = 0; m < 16; m++)
+      for (int k = 0; k < 16; k++) {
+        float x = A[m][k];
+        for (int n = 0; n < 8; n++)
+          D[m][n] += x * Bt[k][n];
+      }
+    for (int l = 0; l < 32; l++) {
+      const P *q = (const P *)in[l].p;
+      int g = l >> 2, t = (l & 3) * 2;
+      for (int i = 0; i < 2; i++) {
+        q->d[i] = D[g][t + i];
+        q->d[2 + i] = D[g + 8][t + i];
+      }
+    }
+  });
+}
+} // namespace emu
+inline void ifl_mma_m16n8k16_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  emu::mma16816<emu::h2f>(d, a, b, "mma.m16n8k16.f16");
+}
+inline void ifl_mma_m16n8k16_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  emu::mma16816<emu::b2f>(d, a, b, "mma.m16n8k16.bf16");
+}
+// int8: A 16x32 row, B 32x8 col, s32 accumulate
+namespace emu {
+template <bool U> EMU_NOTSAN inline void mma16832(int (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  struct P {
+    const uint32_t *a, *b;
+    int *d;
+  } me{a, b, d};
+  Slot s;
+  s.p = &me;
+  int p;
+  warp_coll(~0u, U ? "mma.m16n8k32.u8.s8" : "mma.m16n8k32.s8", &s, p, false, [](Slot *in, Slot *) EMU_NOTSAN {
+    int A[16][32], Bt[32][8], D[16][8];
+    for (int l = 0; l < 32; l++) {
+      const P *q = (const P *)in[l].p;
+      int g = l >> 2, t = l & 3;
+      for (int i = 0; i < 4; i++) {
+        auto by = [i](uint32_t v) { return (int)(int8_t)(v >> 8 * i); };
+        auto ay = [i](uint32_t v) { return U ? (int)(uint8_t)(v >> 8 * i) : (int)(int8_t)(v >> 8 * i); };
+        A[g][t * 4 + i] = ay(q->a[0]);
+        A[g + 8][t * 4 + i] = ay(q->a[1]);
+        A[g][16 + t * 4 + i] = ay(q->a[2]);
+        A[g + 8][16 + t * 4 + i] = ay(q->a[3]);
+        Bt[t * 4 + i][g] = by(q->b[0]);
+        Bt[16 + t * 4 + i][g] = by(q->b[1]);
+      }
+      for (int i = 0; i < 2; i++) {
+        D[g][t * 2 + i] = q->d[i];
+        D[g + 8][t * 2 + i] = q->d[2 + i];
+      }
+    }
+    for (int m = 0; m < 16; m++)
+      for (int k = 0; k < 32; k++)
+        for (int n = 0; n < 8; n++)
+          D[m][n] += A[m][k] * Bt[k][n];
+    for (int l = 0; l < 32; l++) {
+      const P *q = (const P *)in[l].p;
+      int g = l >> 2, t = l & 3;
+      for (int i = 0; i < 2; i++) {
+        q->d[i] = D[g][t * 2 + i];
+        q->d[2 + i] = D[g + 8][t * 2 + i];
+      }
+    }
+  });
+}
+} // namespace emu
+inline void ifl_mma_m16n8k32_s8(int (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { emu::mma16832<false>(d, a, b); }
+inline void ifl_mma_m16n8k32_u8s8(int (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { emu::mma16832<true>(d, a, b); }
+template <bool TR> inline void emu_ldmatrix_x4(uint32_t (&r)[4], const void *row) {
+  if ((uintptr_t)row & 15)
+    emu::die("ldmatrix: row address of lane %d is not 16-byte aligned", emu::T->lane);
+  emu::Slot s;
+  s.p = row;
+  int p;
+  const void *rp[4][2];
+  int l = emu::T->lane;
+  [&]() EMU_NOTSAN {
+    auto *c = emu::warp_coll(~0u, "ldmatrix.x4", &s, p, false, emu::nolast);
+    for (int j = 0; j < 4; j++) {
+      rp[j][0] = c->in[p][j * 8 + (TR ? (l & 3) * 2 : l >> 2)].p;
+      rp[j][1] = c->in[p][j * 8 + (l & 3) * 2 + 1].p;
+    }
+  }();
+  for (int j = 0; j < 4; j++)
+    if (TR)
+      r[j] = ((const uint16_t *)rp[j][0])[l >> 2] | (uint32_t)((const uint16_t *)rp[j][1])[l >> 2] << 16;
+    else
+      r[j] = ((const uint32_t *)rp[j][0])[l & 3];
+}
+inline void ifl_ldmatrix_x4(uint32_t (&r)[4], const void *row) { emu_ldmatrix_x4<false>(r, row); }
+inline void ifl_ldmatrix_x4_trans(uint32_t (&r)[4], const void *row) { emu_ldmatrix_x4<true>(r, row); }
+inline void ifl_cp_async16(void *d, const void *s) {
+  if (((uintptr_t)d | (uintptr_t)s) & 15)
+    emu::die("cp.async 16: misaligned, lane %d", emu::T->lane);
+  if (emu::B->o.lazy) {
+    emu::T->cur.push_back({d, s, 16});
+  } else {
+    ((uint4 *)d)[0] = ((const uint4 *)s)[0];
+  }
+}
+inline void ifl_cp_async_commit() {
+  emu::T->groups.push_back(std::move(emu::T->cur));
+  emu::T->cur.clear();
+}
+template <int N> inline void ifl_cp_async_wait() {
+  auto &g = emu::T->groups;
+  while (g.size() > N) {
+    for (auto &c : g[0])
+      *(uint4 *)c.d = *(const uint4 *)c.s;
+    g.erase(g.begin());
+  }
+}
+#else
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+#include <stdint.h>
+#define IFL_EXPORT(name)
+#define IFL_SHARED(TY, name, ...) __shared__ __align__(16) TY name __VA_ARGS__
+#define IFL_DYN_SMEM(T, name)                                                                                                    \
+  extern __shared__ __align__(16) unsigned char name##_raw[];                                                                    \
+  T *name = reinterpret_cast<T *>(name##_raw)
+/* 16 bytes of global memory, read once: they leave the first cache to what is read again. */
+__device__ __forceinline__ uint4 ifl_load_stream(const void *p) {
+  uint4 v;
+  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  return v;
+}
+/* c + the sum over four bytes of a (unsigned) times b (signed). */
+__device__ __forceinline__ int ifl_dp4a_us(uint32_t a, int b, int c) {
+  int d;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+#define IFL_MMA(NAME, TY)                                                                                                        \
+  __device__ __forceinline__ void NAME(float(&d)[4], const uint32_t(&a)[4], const uint32_t(&b)[2]) {                             \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." TY "." TY ".f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"    \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                                \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                            \
+  }
+IFL_MMA(ifl_mma_m16n8k16_f16, "f16")
+IFL_MMA(ifl_mma_m16n8k16_bf16, "bf16")
+#define IFL_MMA8(NAME, TY)                                                                                                       \
+  __device__ __forceinline__ void NAME(int(&d)[4], const uint32_t(&a)[4], const uint32_t(&b)[2]) {                               \
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." TY ".s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"        \
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                                                                \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                            \
+  }
+IFL_MMA8(ifl_mma_m16n8k32_s8, "s8")
+IFL_MMA8(ifl_mma_m16n8k32_u8s8, "u8")
+__device__ __forceinline__ void ifl_ldmatrix_x4(uint32_t (&r)[4], const void *row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"((uint32_t)__cvta_generic_to_shared(row))
+               : "memory");
+}
+__device__ __forceinline__ void ifl_ldmatrix_x4_trans(uint32_t (&r)[4], const void *row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"((uint32_t)__cvta_generic_to_shared(row))
+               : "memory");
+}
+__device__ __forceinline__ void ifl_cp_async16(void *d, const void *s) {
+  asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"((uint32_t)__cvta_generic_to_shared(d)), "l"(s) : "memory");
+}
+__device__ __forceinline__ void ifl_cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> __device__ __forceinline__ void ifl_cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+#endif

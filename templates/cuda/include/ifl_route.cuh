@@ -1,0 +1,166 @@
+/* The op route: which experts a row goes to, and with what weight. One thread of the group chooses (N is the number of
+ * experts); the choices and their ties are those of ifl_moe.h of the CPU target. */
+#pragma once
+#include "ifl_device.cuh"
+
+enum ifl_route_score { IFL_ROUTE_SOFTMAX, IFL_ROUTE_SIGMOID, IFL_ROUTE_SOFTMAX_TOPK };
+
+/* Indices of the k ≤ n greatest of n numbers, the greatest first; of equal ones the lower index. NaN counts as −∞. */
+template <int N> IFL_DEVICE void ifl_greatest(const float *x, int n, int k, int *out) {
+  float best[N];
+  int have = 0;
+  for (int e = 0; e < n; e++) {
+    const float v = x[e] == x[e] ? x[e] : -INFINITY;
+    if (have == k && v <= best[k - 1])
+      continue;
+    int at = have < k ? have++ : k - 1;
+    for (; at > 0 && best[at - 1] < v; at--)
+      best[at] = best[at - 1], out[at] = out[at - 1];
+    best[at] = v, out[at] = e;
+  }
+}
+
+struct ifl_ranked {
+  float x;
+  int i;
+};
+IFL_DEVICE void ifl_ranked_swap(ifl_ranked *a, ifl_ranked *b) {
+  const ifl_ranked t = *a;
+  *a = *b, *b = t;
+}
+/* Puts the median of three in front, then what is greater, and gives where the rest begins. */
+IFL_DEVICE int ifl_partition(ifl_ranked *p, int lo, int hi) {
+  int a = lo + 1, b = lo + (hi - lo) / 2, first = lo + 1, last = hi;
+  const int c = hi - 1;
+  if (!(p[a].x > p[b].x))
+    a = b, b = lo + 1;
+  ifl_ranked_swap(p + lo, p + (p[b].x > p[c].x ? b : p[a].x > p[c].x ? c : a));
+  for (;;) {
+    while (p[first].x > p[lo].x)
+      first++;
+    for (last--; p[lo].x > p[last].x;)
+      last--;
+    if (first >= last)
+      return first;
+    ifl_ranked_swap(p + first++, p + last);
+  }
+}
+/* The k greatest, in no order; of equal ones those that torch.topk takes on a CPU. */
+template <int N> IFL_DEVICE void ifl_torch_topk(const float *x, int n, int k, int *out) {
+  ifl_ranked p[N];
+  for (int i = 0; i < n; i++)
+    p[i] = {x[i] == x[i] ? x[i] : -INFINITY, i};
+  int lo = 0, hi = n;
+  while (hi - lo > 3) {
+    const int cut = ifl_partition(p, lo, hi);
+    if (cut <= k - 1)
+      lo = cut;
+    else
+      hi = cut;
+  }
+  for (int i = lo + 1; i < hi; i++)
+    for (int j = i; j > lo && p[j].x > p[j - 1].x; j--)
+      ifl_ranked_swap(p + j, p + j - 1);
+  for (int i = 0; i < k; i++)
+    out[i] = p[i].i;
+}
+
+IFL_DEVICE void ifl_softmax_small(float *x, int n) {
+  float top = -INFINITY, sum = 0;
+  for (int i = 0; i < n; i++)
+    top = ifl_max(top, x[i]);
+  for (int i = 0; i < n; i++)
+    sum += x[i] = expf(x[i] - top);
+  for (int i = 0; i < n; i++)
+    x[i] /= sum;
+}
+
+/* Leaves the choice of the best groups and sets that of the others to 0 (DeepSeek-V2, §2.1.2; top2: V3, §2.1.2). */
+template <int N> IFL_DEVICE void ifl_limit_groups(float *choice, int n, int groups, int top, int top2) {
+  float worth[N];
+  int best[N], pair[2];
+  const int size = n / groups;
+  for (int g = 0; g < groups; g++) {
+    ifl_greatest<N>(choice + g * size, size, top2 ? 2 : 1, pair);
+    worth[g] = choice[g * size + pair[0]] + (top2 ? choice[g * size + pair[1]] : 0);
+  }
+  ifl_greatest<N>(worth, groups, top, best);
+  for (int g = 0; g < groups; g++) {
+    bool kept = false;
+    for (int i = 0; i < top; i++)
+      kept |= best[i] == g;
+    for (int e = g * size; !kept && e < (g + 1) * size; e++)
+      choice[e] = 0;
+  }
+}
+
+template <int N>
+IFL_DEVICE void ifl_route_one(float *out, const float *logits, const float *bias, int k, ifl_route_score score, int norm,
+                              float scale, int groups, int top_groups, int top2) {
+  float x[N], choice[N], w[N];
+  int chosen[N];
+  for (int e = 0; e < N; e++)
+    x[e] = score == IFL_ROUTE_SIGMOID ? ifl_sigmoid(logits[e]) : logits[e];
+  if (score == IFL_ROUTE_SOFTMAX)
+    ifl_softmax_small(x, N);
+  for (int e = 0; e < N; e++)
+    choice[e] = x[e] + (bias ? bias[e] : 0);
+  if (groups > 0) {
+    ifl_limit_groups<N>(choice, N, groups, top_groups, top2);
+    ifl_torch_topk<N>(choice, N, k, chosen);
+  } else {
+    ifl_greatest<N>(choice, N, k, chosen);
+  }
+  for (int i = 0; i < k; i++)
+    w[i] = x[chosen[i]];
+  if (score == IFL_ROUTE_SOFTMAX_TOPK)
+    ifl_softmax_small(w, k);
+  if (norm) {
+    float sum = 1e-20f;
+    for (int i = 0; i < k; i++)
+      sum += w[i];
+    for (int i = 0; i < k; i++)
+      w[i] /= sum;
+  }
+  for (int e = 0; e < N; e++)
+    out[e] = 0;
+  for (int i = 0; i < k; i++)
+    out[chosen[i]] = w[i] * scale;
+}
+
+/* Weights of two experts by SparseMixer (Phi-3.5-MoE). */
+template <int N> IFL_DEVICE void ifl_sparsemixer_one(float *out, const float *logits, float jitter, float scale) {
+  int chosen[2] = {-1, -1};
+  float weight[2];
+  for (int i = 0; i < 2; i++) {
+    int best = -1;
+    for (int e = 0; e < N; e++)
+      if (e != chosen[0] && (best < 0 || logits[e] > logits[best]))
+        best = e;
+    const float most = logits[best];
+    float sum = 0;
+    for (int e = 0; e < N; e++) {
+      const float size = fabsf(logits[e]) > most ? fabsf(logits[e]) : most;
+      if (e != chosen[0] && !((most - logits[e]) / size > 2 * jitter))
+        sum += expf(logits[e] - most);
+    }
+    chosen[i] = best, weight[i] = 1 / sum;
+  }
+  for (int e = 0; e < N; e++)
+    out[e] = 0;
+  for (int i = 0; i < 2; i++)
+    out[chosen[i]] = weight[i] * scale;
+}
+
+#define ifl_row_route(out, logits, bias, n, ...)                                                                                 \
+  do {                                                                                                                           \
+    if (g.lane == 0)                                                                                                             \
+      ifl_route_one<(n)>(out, logits, bias, __VA_ARGS__);                                                                        \
+    g.sync();                                                                                                                    \
+  } while (0)
+#define ifl_row_sparsemixer(out, logits, n, ...)                                                                                 \
+  do {                                                                                                                           \
+    if (g.lane == 0)                                                                                                             \
+      ifl_sparsemixer_one<(n)>(out, logits, __VA_ARGS__);                                                                        \
+    g.sync();                                                                                                                    \
+  } while (0)
