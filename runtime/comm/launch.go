@@ -1,0 +1,71 @@
+//go:build unix
+
+package comm
+
+import (
+	"os"
+	"strconv"
+)
+
+// A launcher is a program that starts the ranks of a job and tells each by its
+// environment which one it is.
+type launcher struct {
+	name       string
+	size, rank string   // variables
+	local, at  string   // how many ranks are on this machine, and which of them this is
+	libraries  []string // of the MPI that it belongs to, best first
+}
+
+// launchers are those that are known, the most telling variables first.
+var launchers = []launcher{
+	{"OpenMPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", openMPI},
+	{"MPICH", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID", mpich},
+	{"Slurm", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID", append(openMPI[:len(openMPI):len(openMPI)], mpich...)},
+}
+
+var (
+	openMPI = []string{"libmpi.so.40", "libmpi.so.80", "libmpi.so", "libmpi.dylib"}
+	mpich   = []string{"libmpich.so.12", "libmpi.so.12", "libmpich.so", "libmpi.dylib"}
+)
+
+// A Launch is the job that this process is a rank of.
+type Launch struct {
+	Name      string // of the launcher
+	Ranks     int
+	Local     int // ranks on this machine, as far as known; 0: not known
+	At        int // which of them this is; -1: not known
+	libraries []string
+}
+
+// leading is the number that a text begins with, as in Slurm's "4(x2)"; else 0.
+func leading(text string) (n int) {
+	for _, c := range text {
+		if c < '0' || c > '9' || n > 1<<20 {
+			break
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n
+}
+
+// Launched says whether a launcher started this process as one of several.
+func Launched() (Launch, bool) { return launched(os.Getenv) }
+
+func launched(env func(string) string) (Launch, bool) {
+	for _, l := range launchers {
+		size, err := strconv.Atoi(env(l.size))
+		if err != nil || size < 2 || env(l.rank) == "" {
+			continue
+		}
+		local := leading(env(l.local))
+		found := Launch{Name: l.name, Ranks: size, Local: local, At: -1, libraries: l.libraries}
+		if at, err := strconv.Atoi(env(l.at)); err == nil && at >= 0 && at < local {
+			found.At = at
+		}
+		if file := env("IFLOWC_MPI"); file != "" {
+			found.libraries = []string{file}
+		}
+		return found, true
+	}
+	return Launch{}, false
+}

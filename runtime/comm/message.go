@@ -1,0 +1,76 @@
+//go:build unix
+
+package comm
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// A Tag tells messages of one rank to another apart; those of one tag arrive in
+// the order in which they were sent.
+type Tag int
+
+// tagOwn is IFL_TAG_OWN: lower ones are the steps' own.
+const tagOwn = 16
+
+// The runtime's messages. All calls below are made on the thread of MPI, after
+// Open.
+const (
+	Control Tag = tagOwn + iota // from rank 0: what to do
+	Reply                       // to rank 0: done, or why not
+	Result                      // to rank 0: the outputs of a step
+	Pong                        // to rank 0: still there
+	NCCLJob                     // from rank 0: the id of the job on GPUs
+)
+
+// Put sends a message, which is on its way when Put returns.
+func (w *World) Put(to int, tag Tag, data []byte) error {
+	code, _, _ := purego.SyscallN(w.end.f.mpiPut, w.end.table, uintptr(to), uintptr(tag), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(len(data)))
+	return w.failed(int64(int32(code)))
+}
+
+// Get receives a message of as many bytes as data has.
+func (w *World) Get(from int, tag Tag, data []byte) error {
+	code, _, _ := purego.SyscallN(w.end.f.mpiGet, w.end.table, uintptr(from), uintptr(tag), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(len(data)))
+	return w.failed(int64(int32(code)))
+}
+
+// Look gives the size of the message that is there, -1: none is.
+func (w *World) Look(from int, tag Tag) (int, error) {
+	n, _, _ := purego.SyscallN(w.end.f.mpiLook, w.end.table, uintptr(from), uintptr(tag))
+	if int64(n) == -1 {
+		return -1, nil
+	}
+	return int(n), w.failed(int64(n))
+}
+
+// Receive waits for a message; nil when none has come within the patience.
+func (w *World) Receive(from int, tag Tag, patience time.Duration) ([]byte, error) {
+	n, _, _ := purego.SyscallN(w.end.f.mpiAwait, w.end.table, uintptr(from), uintptr(tag), uintptr(patience.Nanoseconds()))
+	if err := w.failed(int64(n)); err != nil || n == 0 {
+		return nil, err
+	}
+	data := make([]byte, n)
+	return data, w.Get(from, tag, data)
+}
+
+// Flush waits until everything that was sent has arrived, and drops what has
+// come and was not asked for: before Leave.
+func (w *World) Flush() error {
+	code, _, _ := purego.SyscallN(w.end.f.mpiFlush, w.end.table)
+	return w.failed(int64(int32(code)))
+}
+
+// Fail gives a rank up and tells the others.
+func (w *World) Fail(rank int) { purego.SyscallN(w.end.f.mpiFail, w.end.table, uintptr(rank)) }
+
+// failed spells a negative result.
+func (w *World) failed(code int64) error {
+	if code >= 0 {
+		return nil
+	}
+	return &RankError{Rank: w.end.Failed()}
+}

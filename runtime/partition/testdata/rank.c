@@ -1,0 +1,72 @@
+/* One rank of a model small enough to know by heart. Each of its stages is one layer: a token's value and its rank make a
+ * row of the state, the members' sums over the rows of the prefix are added up, and the sum, cut to four digits, is the next
+ * stage's value. weights: salt, rank, first rank of the group, members, stages behind this one, what goes wrong. */
+#include "ifl_comm.h"
+#include "ifl_step.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { VOCAB = 61, COLS = 64 };
+enum { DIES = 1, HANGS = 2 }; /* weights[5], at the token 57 */
+
+struct ifl_ctx { ifl_config c; float *x, *part; };
+
+int32_t ifl_abi(void) { return IFL_ABI; }
+int64_t ifl_state_bytes(int32_t pages) { return (int64_t)pages * 64 * 4; }
+int64_t ifl_arena_bytes(int32_t threads, int32_t tokens, int32_t wanted, int32_t seqs) { return 64 * ((int64_t)threads + tokens + wanted + seqs); }
+
+ifl_ctx *ifl_open(const ifl_config *c) {
+  if (c->abi != IFL_ABI || !c->comm) return 0;
+  ifl_ctx *x = malloc(sizeof *x);
+  x->c = *c;
+  x->x = malloc((size_t)c->max_tokens * 4);
+  x->part = malloc((size_t)c->max_tokens * 4);
+  return x;
+}
+
+void ifl_close(ifl_ctx *x) {
+  free(x->x);
+  free(x->part);
+  free(x);
+}
+
+void ifl_move(ifl_ctx *x, int32_t to_page, int32_t to, int32_t from_page, int32_t from) {
+  ((float *)x->c.state)[(int64_t)to_page * 64 + to] = ((float *)x->c.state)[(int64_t)from_page * 64 + from];
+}
+
+static float *row(const ifl_ctx *x, const ifl_step *s, int q, int slot) {
+  return (float *)x->c.state + (int64_t)s->page[s->page_at[q] + slot / 64] * 64 + slot % 64;
+}
+
+int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
+  const ifl_comm *comm = x->c.comm;
+  const int rank = x->c.weights[1], first = x->c.weights[2], members = x->c.weights[3], behind = x->c.weights[4];
+  const int64_t bytes = (int64_t)s->tokens * 4;
+  const void *parts[64];
+  if (s->abi != IFL_ABI) return -1;
+  if (s->tokens > x->c.max_tokens) return -2;
+  for (int t = 0; t < s->tokens; t++) {
+    if (s->id[t] < 0 || s->id[t] >= VOCAB) return -3;
+    if (s->id[t] == 57 && x->c.weights[5] == DIES) _exit(3);
+    if (s->id[t] == 57 && x->c.weights[5] == HANGS) sleep(60);
+    x->x[t] = (float)s->id[t];
+  }
+  if (first > 0 && comm->recv(comm->self, rank - members, x->x, bytes)) return -4;
+  for (int t = 0; t < s->tokens; t++) *row(x, s, s->seq[t], s->slot[t]) = fmodf(x->x[t] * 31 + (float)(rank * 7 + x->c.weights[0]), 997);
+  for (int t = 0; t < s->tokens; t++) {
+    x->part[t] = 0;
+    for (int i = 0; i <= s->slot[t]; i++) x->part[t] += *row(x, s, s->seq[t], i);
+  }
+  if (comm->exchange(comm->self, x->part, bytes, parts)) return -4;
+  for (int t = 0; t < s->tokens; t++) {
+    float sum = 0;
+    for (int m = 0; m < members; m++) sum += ((const float *)parts[m])[t];
+    x->x[t] = fmodf(sum, 1009);
+  }
+  if (behind > 0) return comm->send(comm->self, rank + members, x->x, bytes) ? -4 : 0;
+  for (int r = 0; r < s->wanted; r++)
+    for (int v = 0; v < COLS; v++) s->out[0][(int64_t)r * COLS + v] = fmodf(x->x[s->want[r]] * (float)(v + 3), 101);
+  return 0;
+}
