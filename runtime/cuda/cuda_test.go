@@ -1,0 +1,74 @@
+//go:build unix
+
+package cuda
+
+import (
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/manifest"
+)
+
+// TestNoDriver: without a driver there is one line that says so.
+func TestNoDriver(t *testing.T) {
+	_, err := OpenDriver(t.TempDir() + "/libcuda.so.1")
+	if err == nil || !strings.HasPrefix(err.Error(), "no CUDA driver: ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLayouts: the structs have the sizes of their twins in C, where pointers
+// take 8 bytes and nothing is padded.
+func TestLayouts(t *testing.T) {
+	if n := unsafe.Sizeof(stepHeader{}); n != 6*4+12*8+load.MaxOut*8+3*8 {
+		t.Errorf("a step is %d bytes", n)
+	}
+	if n := unsafe.Sizeof(contextHeader{}); n != 11*8+4*4+maxSlots*8 {
+		t.Errorf("a context is %d bytes", n)
+	}
+}
+
+func TestBucket(t *testing.T) {
+	for n, want := range map[int]int{0: 0, 1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 33: 64, 64: 64} {
+		if got := bucket(n); got != want {
+			t.Errorf("bucket(%d) = %d, want %d", n, got, want)
+		}
+	}
+}
+
+// TestSizes: splits of attention share a number of blocks out, so their parts
+// fit whatever the tokens.
+func TestSizes(t *testing.T) {
+	d := &Device{GPU: &GPU{Processors: 132}, Manifest: &manifest.Manifest{}, Plan: &manifest.CUDA{
+		Attention: []manifest.CUDAAttention{{KVHeads: 8, Floats: 520}},
+		Slots:     []manifest.CUDASlot{{Cols: 64, Rows: "tokens"}, {Cols: 32, Rows: "wanted"}},
+	}}
+	s := d.sizes(&load.Config{MaxTokens: 512, MaxWanted: 4, MaxSeqs: 4})
+	if s.slots[0] != 64*512*4 || s.slots[1] != 32*4*4 {
+		t.Errorf("slots of %v bytes", s.slots)
+	}
+	for tokens := 1; tokens <= 512; tokens++ {
+		n := d.splits(tokens)
+		if n == 1 {
+			continue // no parts are kept
+		}
+		if need := round64(512*8*4) + int64(tokens*8*n*520*4); need > s.attention {
+			t.Fatalf("%d tokens in %d splits take %d bytes, there are %d", tokens, n, need, s.attention)
+		}
+	}
+}
+
+// TestGrid: rows round up to whole blocks, and a shape without rows launches
+// nothing.
+func TestGrid(t *testing.T) {
+	m := &model{Device: &Device{GPU: &GPU{Processors: 4}, Plan: &manifest.CUDA{}}}
+	l := &manifest.CUDALaunch{Grid: [3]manifest.CUDADim{{N: 7}, {N: 1, Rows: "tokens", Per: 4}, {N: 1, Splits: true}}}
+	if g := m.grid(l, shape{tokens: 5}); g != [3]int{7, 2, 1} {
+		t.Errorf("grid %v", g)
+	}
+	if g := m.grid(l, shape{}); g[1] != 0 {
+		t.Errorf("grid of no rows: %v", g)
+	}
+}

@@ -1,0 +1,136 @@
+//go:build unix
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/manifest"
+)
+
+// A Device is a compiled model together with the GPU that is to run it.
+type Device struct {
+	GPU      *GPU
+	Manifest *manifest.Manifest
+	Plan     *manifest.CUDA
+	Files    map[string][]byte       // images by name
+	Graphs   bool                    // small steps are captured and run again as CUDA graphs
+	Host     Host                    // what stays in the host's memory
+	Progress func(done, total int64) // of uploading the weights; may be nil
+	// Reach joins the ranks on other GPUs, on the thread that opens the model; nil:
+	// rows for other ranks go through the host.
+	Reach  func() (Link, error)
+	Group  Group                            // where Reach is
+	Notice func(format string, args ...any) // tells the user of a choice; may be nil
+}
+
+var _ load.Device = (*Device)(nil)
+
+// Name is the name of the GPU.
+func (d *Device) Name() string { return d.GPU.Name }
+
+// StateBytes is what so many pages take.
+func (d *Device) StateBytes(pages int) int64 {
+	n := int64(0)
+	for _, s := range d.Manifest.States {
+		n += s.PageBytes * int64(s.Count)
+	}
+	return n * int64(pages)
+}
+
+// ArenaBytes is what the values of a step and its kernels' scratch take.
+func (d *Device) ArenaBytes(maxTokens, maxWanted, maxSeqs int) int64 {
+	s := d.sizes(&load.Config{MaxTokens: maxTokens, MaxWanted: maxWanted, MaxSeqs: maxSeqs})
+	n := s.act + s.attention + s.experts + s.zeros + int64(d.Plan.Members)*s.part
+	for _, slot := range s.slots {
+		n += slot
+	}
+	return n
+}
+
+// sizes are the bytes of a model's buffers.
+type sizes struct {
+	act, attention, experts, zeros int64
+	part, talk                     int64 // of what one member of the tensor group says at once; of all that is said or heard at once
+	slots                          []int64
+}
+
+func (d *Device) sizes(cfg *load.Config) sizes {
+	count := map[string]int{"tokens": cfg.MaxTokens, "wanted": cfg.MaxWanted, "sequences": cfg.MaxSeqs}
+	rows := int64(max(cfg.MaxTokens, cfg.MaxWanted))
+	s := sizes{act: d.Plan.ActBytes * rows, zeros: int64(cfg.MaxTokens) * 4}
+	for _, slot := range d.Plan.Slots {
+		s.slots = append(s.slots, int64(slot.Cols)*int64(count[slot.Rows])*4)
+	}
+	for _, a := range d.Plan.Attention {
+		// Parts are kept only where there are several splits, and those share the target of blocks out.
+		parts := int64(max(d.attentionBlocks(), a.KVHeads)) * int64(a.Floats) * 4
+		s.attention = max(s.attention, round64(int64(cfg.MaxTokens)*int64(a.KVHeads)*4)+parts)
+	}
+	s.part = round64(rows * int64(d.Plan.PartCols) * 4)
+	for _, list := range d.Plan.Graphs {
+		s.talk = max(s.talk, rows*int64(widest(list))*4)
+	}
+	for _, e := range d.Plan.Experts {
+		lists := round64((int64(e.Experts) + 1 + rows*int64(e.TopK) + rows*int64(e.Experts)) * 4)
+		s.experts = max(s.experts, lists+round64(rows*e.In)+rows*int64(e.TopK)*e.Hidden)
+	}
+	return s
+}
+
+func round64(n int64) int64 { return (n + 63) &^ 63 }
+
+// attentionBlocks is how many blocks of threads an attention should have: two a
+// multiprocessor.
+func (d *Device) attentionBlocks() int { return 2 * d.GPU.Processors }
+
+// splits is into how many parts the context of each of so many tokens is cut.
+// It depends on nothing else, so that a graph serves every length.
+func (d *Device) splits(tokens int) int {
+	heads := 1
+	for _, a := range d.Plan.Attention {
+		heads = max(heads, a.KVHeads)
+	}
+	return min(max(d.attentionBlocks()/(heads*max(tokens, 1)), 1), 64)
+}
+
+// Open makes room on the GPU, sends the weights there and loads the kernels.
+func (d *Device) Open(cfg *load.Config) (load.DeviceModel, error) {
+	if err := d.GPU.enter(); err != nil {
+		return nil, err
+	}
+	defer d.GPU.leave()
+	s := d.sizes(cfg)
+	if err := d.fits(cfg, s); err != nil {
+		return nil, err
+	}
+	m := &model{Device: d, cfg: *cfg, graphs: map[shape]uintptr{}}
+	if err := m.open(cfg, s); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// fits says what is missing before anything is sent.
+func (d *Device) fits(cfg *load.Config, s sizes) error {
+	left, err := d.GPU.available()
+	if err != nil {
+		return err
+	}
+	step := s.act + s.attention + s.experts + s.zeros + int64(d.Plan.Members)*s.part
+	for _, n := range s.slots {
+		step += n
+	}
+	for _, o := range cfg.Outputs {
+		step += int64(o.Rows) * int64(o.Cols) * 4
+	}
+	weights, state := int64(len(cfg.Weights))-d.hostTables(), d.StateBytes(cfg.Pages)-d.hostState(cfg.Pages)
+	if missing := weights + state + step - left; missing > 0 {
+		mb := func(n int64) int64 { return (n + 999_999) / 1_000_000 }
+		return fmt.Errorf("%s: %d MB are needed (weights %d, state %d, step %d), %d MB are free: %d MB are missing; lower the context, the concurrency or the state pages, leave some in the host's memory (host_kv_cache_percent, be_host_embeddings), or choose --device cpu",
+			d.GPU.Name, mb(weights+state+step), mb(weights), mb(state), mb(step), left/1_000_000, mb(missing))
+	}
+	return nil
+}

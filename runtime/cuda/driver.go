@@ -1,0 +1,211 @@
+//go:build unix
+
+package cuda
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// libraryName is the driver's library; $IFLOWC_LIBCUDA names another.
+const libraryName = "libcuda.so.1"
+
+// A function is one of the driver's, by its place in Driver.at.
+type function int
+
+// The functions that are used, in the order of names.
+const (
+	fnInit function = iota
+	fnDriverGetVersion
+	fnDeviceGetCount
+	fnDeviceGet
+	fnDeviceGetName
+	fnDeviceGetAttribute
+	fnDevicePrimaryCtxRetain
+	fnDevicePrimaryCtxRelease
+	fnCtxSetCurrent
+	fnMemGetInfo
+	fnMemAlloc
+	fnMemFree
+	fnMemHostRegister
+	fnMemHostUnregister
+	fnMemHostGetDevicePointer
+	fnMemcpyHtoDAsync
+	fnMemcpyDtoHAsync
+	fnMemcpyDtoDAsync
+	fnMemsetD8Async
+	fnStreamCreate
+	fnStreamSynchronize
+	fnStreamDestroy
+	fnStreamBeginCapture
+	fnStreamEndCapture
+	fnGraphInstantiate
+	fnGraphLaunch
+	fnGraphExecDestroy
+	fnGraphDestroy
+	fnEventCreate
+	fnEventDestroy
+	fnEventRecord
+	fnEventSynchronize
+	fnEventElapsedTime
+	fnModuleLoadData
+	fnModuleUnload
+	fnModuleGetFunction
+	fnFuncSetAttribute
+	fnLaunchKernel
+	fnGetErrorName
+	functions
+)
+
+// names are the symbols; _v2 is what CUDA's own header calls since version 3.2.
+var names = [functions]string{
+	"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute",
+	"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent",
+	"cuMemGetInfo_v2", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostRegister_v2", "cuMemHostUnregister", "cuMemHostGetDevicePointer_v2",
+	"cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async",
+	"cuStreamCreate", "cuStreamSynchronize", "cuStreamDestroy_v2", "cuStreamBeginCapture_v2", "cuStreamEndCapture",
+	"cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy",
+	"cuEventCreate", "cuEventDestroy_v2", "cuEventRecord", "cuEventSynchronize", "cuEventElapsedTime",
+	"cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuFuncSetAttribute", "cuLaunchKernel", "cuGetErrorName",
+}
+
+// Attributes of a device (CUdevice_attribute).
+const (
+	attrMultiprocessors = 16
+	attrMajor           = 75
+	attrMinor           = 76
+	attrSharedOptIn     = 97
+)
+
+// A Driver is the CUDA driver's library, opened and initialised.
+type Driver struct {
+	at      [functions]uintptr
+	Version int // 13000: CUDA 13.0
+}
+
+// OpenDriver opens the library at path; "" is $IFLOWC_LIBCUDA or the system's.
+func OpenDriver(path string) (*Driver, error) {
+	if path == "" {
+		path = os.Getenv("IFLOWC_LIBCUDA")
+	}
+	if path == "" {
+		path = libraryName
+	}
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	if err != nil {
+		return nil, fmt.Errorf("no CUDA driver: %w", err)
+	}
+	d := &Driver{}
+	for i, name := range names {
+		if d.at[i], err = purego.Dlsym(handle, name); err != nil || d.at[i] == 0 {
+			return nil, fmt.Errorf("the CUDA driver %s lacks %s; install a newer driver (CUDA 12 or later)", path, name)
+		}
+	}
+	if err := d.call(fnInit, 0); err != nil {
+		return nil, fmt.Errorf("the CUDA driver does not start: %w", err)
+	}
+	var version int32
+	if err := d.call(fnDriverGetVersion, uintptr(unsafe.Pointer(&version))); err != nil {
+		return nil, err
+	}
+	d.Version = int(version)
+	return d, nil
+}
+
+// call calls a function of the driver.
+//
+//go:uintptrescapes
+func (d *Driver) call(f function, args ...uintptr) error {
+	code, _, _ := purego.SyscallN(d.at[f], args...)
+	if int32(code) == 0 {
+		return nil
+	}
+	return &Error{Call: names[f], Code: int(int32(code)), Name: d.errorName(int32(code))}
+}
+
+func (d *Driver) errorName(code int32) string {
+	var text *byte
+	if r, _, _ := purego.SyscallN(d.at[fnGetErrorName], uintptr(code), uintptr(unsafe.Pointer(&text))); r != 0 || text == nil {
+		return fmt.Sprintf("error %d", code)
+	}
+	n := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(text), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(text, n))
+}
+
+// An Error is what a call of the driver returned. After an error of a kernel
+// (an illegal address, an ECC error) every later call fails with the same one.
+type Error struct {
+	Call string
+	Code int
+	Name string
+}
+
+func (e *Error) Error() string { return e.Call + ": " + e.Name }
+
+// codeOutOfMemory is CUDA_ERROR_OUT_OF_MEMORY.
+const codeOutOfMemory = 2
+
+// A GPU is one device with its primary context.
+type GPU struct {
+	*Driver
+	Name           string
+	Compute        int // 90: compute capability 9.0
+	Processors     int // multiprocessors
+	SharedPerBlock int // bytes, for kernels that ask for it
+
+	device  int32
+	context uintptr
+}
+
+// OpenGPU takes device number i.
+func (d *Driver) OpenGPU(i int) (*GPU, error) {
+	var n int32
+	if err := d.call(fnDeviceGetCount, uintptr(unsafe.Pointer(&n))); err != nil {
+		return nil, err
+	}
+	if i < 0 || i >= int(n) {
+		return nil, fmt.Errorf("CUDA device %d: there are %d", i, n)
+	}
+	g := &GPU{Driver: d}
+	if err := d.call(fnDeviceGet, uintptr(unsafe.Pointer(&g.device)), uintptr(i)); err != nil {
+		return nil, err
+	}
+	var name [256]byte
+	if err := d.call(fnDeviceGetName, uintptr(unsafe.Pointer(&name)), uintptr(len(name)), uintptr(g.device)); err != nil {
+		return nil, err
+	}
+	for at, c := range name {
+		if c == 0 {
+			g.Name = string(name[:at])
+			break
+		}
+	}
+	var values [4]int32
+	for i, a := range []uintptr{attrMajor, attrMinor, attrMultiprocessors, attrSharedOptIn} {
+		if err := d.call(fnDeviceGetAttribute, uintptr(unsafe.Pointer(&values[i])), a, uintptr(g.device)); err != nil {
+			return nil, err
+		}
+	}
+	g.Compute, g.Processors, g.SharedPerBlock = int(10*values[0]+values[1]), int(values[2]), int(values[3])
+	return g, d.call(fnDevicePrimaryCtxRetain, uintptr(unsafe.Pointer(&g.context)), uintptr(g.device))
+}
+
+// enter makes the device's context the one of this thread, which the caller
+// keeps until leave.
+func (g *GPU) enter() error {
+	runtime.LockOSThread()
+	if err := g.call(fnCtxSetCurrent, g.context); err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	return nil
+}
+
+func (g *GPU) leave() { runtime.UnlockOSThread() }

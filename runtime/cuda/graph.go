@@ -1,0 +1,105 @@
+//go:build unix
+
+package cuda
+
+import (
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/manifest"
+)
+
+// A shape is what the grids of a step depend on.
+type shape struct{ entry, tokens, wanted, seqs int }
+
+const (
+	maxGraphTokens = 64 // larger steps take long enough to hide their launches
+	maxGraphs      = 48 // kept for a model
+)
+
+// compute launches a step's kernels. A small step runs as a graph that was
+// captured for its shape, rounded up: kernels look at the step itself for
+// how many rows there are.
+func (m *model) compute(s shape) error {
+	if !m.Graphs || m.told != nil || s.tokens > maxGraphTokens { // a graph cannot wait for other ranks
+		return m.launchAll(m.Plan.Graphs[s.entry], s, 0)
+	}
+	b := shape{s.entry, bucket(s.tokens), bucket(s.wanted), bucket(s.seqs)}
+	exec, ok := m.graphs[b]
+	if !ok {
+		if len(m.graphs) >= maxGraphs {
+			return m.launchAll(m.Plan.Graphs[s.entry], s, 0)
+		}
+		var err error
+		if exec, err = m.capture(b); err != nil {
+			return err
+		}
+		m.graphs[b] = exec
+	}
+	return m.GPU.call(fnGraphLaunch, exec, uintptr(m.stream))
+}
+
+// bucket rounds a number of rows up to a power of two.
+func bucket(n int) int {
+	b := 1
+	for b < n {
+		b *= 2
+	}
+	if n == 0 {
+		return 0
+	}
+	return b
+}
+
+// capture records the launches of a shape as an executable graph.
+func (m *model) capture(s shape) (exec uintptr, err error) {
+	const threadLocal = 1
+	if err := m.GPU.call(fnStreamBeginCapture, uintptr(m.stream), threadLocal); err != nil {
+		return 0, err
+	}
+	failed := m.launchAll(m.Plan.Graphs[s.entry], s, 0)
+	var graph uintptr
+	if err := m.GPU.call(fnStreamEndCapture, uintptr(m.stream), uintptr(unsafe.Pointer(&graph))); err != nil {
+		return 0, err
+	}
+	if failed == nil {
+		failed = m.GPU.call(fnGraphInstantiate, uintptr(unsafe.Pointer(&exec)), graph, 0)
+	}
+	if graph != 0 {
+		if err := m.GPU.call(fnGraphDestroy, graph); failed == nil {
+			failed = err
+		}
+	}
+	return exec, failed
+}
+
+// launchAll puts the launches of a list into the stream.
+func (m *model) launchAll(list []manifest.CUDALaunch, s shape, layer int) error {
+	for i := range list {
+		l := &list[i]
+		if l.Body != nil {
+			for at := l.Lo; at < l.Hi; at++ {
+				if err := m.launchAll(l.Body, s, at); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if l.Comm != nil {
+			if err := m.talk(l, s); err != nil {
+				return err
+			}
+			continue
+		}
+		if rows := s.rowsOf(l.Rows) * max(l.Times, 1); l.Rows != "" && (rows < l.From || l.To > 0 && rows > l.To) {
+			continue
+		}
+		g := m.grid(l, s)
+		if g[0]*g[1]*g[2] == 0 {
+			continue
+		}
+		if err := m.GPU.launch(m.kernels[l.Kernel], g, m.ctx, m.step, layer, m.stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+//go:build unix
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// A pointer is an address in a device's memory.
+type pointer uint64
+
+// alloc takes n bytes; what names them in the error.
+func (g *GPU) alloc(n int64, what string) (pointer, error) {
+	var p pointer
+	if n <= 0 {
+		n = 256
+	}
+	err := g.call(fnMemAlloc, uintptr(unsafe.Pointer(&p)), uintptr(n))
+	var e *Error
+	if errors.As(err, &e) && e.Code == codeOutOfMemory {
+		return 0, fmt.Errorf("%s: the GPU has no %.1f MB left; lower the context, the concurrency or the state pages", what, float64(n)/1e6)
+	}
+	return p, err
+}
+
+func (g *GPU) free(p pointer) error {
+	if p == 0 {
+		return nil
+	}
+	return g.call(fnMemFree, uintptr(p))
+}
+
+// available is the device's free memory, in bytes.
+func (g *GPU) available() (int64, error) {
+	var left, total uint64
+	err := g.call(fnMemGetInfo, uintptr(unsafe.Pointer(&left)), uintptr(unsafe.Pointer(&total)))
+	return int64(left), err
+}
+
+// A stream is a queue of the device's work.
+type stream uintptr
+
+func (g *GPU) newStream() (stream, error) {
+	var s stream
+	const nonBlocking = 1
+	err := g.call(fnStreamCreate, uintptr(unsafe.Pointer(&s)), nonBlocking)
+	return s, err
+}
+
+// The host's side of a copy lies outside Go's heap and stays as it is until the
+// stream has been waited for.
+func (g *GPU) toDevice(to pointer, from []byte, s stream) error {
+	if len(from) == 0 {
+		return nil
+	}
+	return g.call(fnMemcpyHtoDAsync, uintptr(to), uintptr(unsafe.Pointer(&from[0])), uintptr(len(from)), uintptr(s))
+}
+
+func (g *GPU) toHost(to []byte, from pointer, s stream) error {
+	if len(to) == 0 {
+		return nil
+	}
+	return g.call(fnMemcpyDtoHAsync, uintptr(unsafe.Pointer(&to[0])), uintptr(from), uintptr(len(to)), uintptr(s))
+}
+
+func (g *GPU) copyWithin(to, from pointer, n int64, s stream) error {
+	return g.call(fnMemcpyDtoDAsync, uintptr(to), uintptr(from), uintptr(n), uintptr(s))
+}
+
+func (g *GPU) clear(p pointer, n int64, s stream) error {
+	return g.call(fnMemsetD8Async, uintptr(p), 0, uintptr(n), uintptr(s))
+}
+
+func (g *GPU) wait(s stream) error { return g.call(fnStreamSynchronize, uintptr(s)) }
+
+// upload copies a host's bytes piece by piece, so that progress can be told.
+func (g *GPU) upload(to pointer, from []byte, s stream, progress func(done, total int64)) error {
+	const piece = 64 << 20
+	for at := 0; at < len(from); at += piece {
+		end := min(at+piece, len(from))
+		if err := g.toDevice(to+pointer(at), from[at:end], s); err != nil {
+			return err
+		}
+		if err := g.wait(s); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(int64(end), int64(len(from)))
+		}
+	}
+	return nil
+}
