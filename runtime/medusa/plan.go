@@ -1,0 +1,91 @@
+package medusa
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Plan is a tree laid out for a step: node i stands for token i+1 of the step,
+// the root being token 0. It is computed when the model is compiled.
+type Plan struct {
+	Parent []int32 `json:"parent"` // of each node; -1: the root
+	Rank   []int32 `json:"rank"`   // which guess of its head the node is, from 0
+	Depth  []int32 `json:"depth"`  // distance from the root, from 1: the node's position less the root's; its head's number plus 1
+}
+
+// NewPlan lays a tree out, nodes in the order of Sorted.
+func NewPlan(c Choices) (*Plan, error) {
+	if err := Sorted(c).Check(); err != nil {
+		return nil, err
+	}
+	p := &Plan{}
+	at := map[string]int32{"[]": -1}
+	for i, path := range Sorted(c) {
+		at[fmt.Sprint(path)] = int32(i)
+		p.Parent = append(p.Parent, at[fmt.Sprint(path[:len(path)-1])])
+		p.Rank = append(p.Rank, int32(path[len(path)-1]))
+		p.Depth = append(p.Depth, int32(len(path)))
+	}
+	return p, nil
+}
+
+// Nodes is the number of nodes without the root.
+func (p *Plan) Nodes() int { return len(p.Parent) }
+
+// Mask says which tokens of the step each token sees: bit u of words
+// t·words … is whether token t sees token u. A token sees itself, its ancestors
+// and the root.
+func (p *Plan) Mask() (mask []uint64, words int) {
+	n := p.Nodes() + 1
+	words = (n + 63) / 64
+	mask = make([]uint64, n*words)
+	for t := range n {
+		row := mask[t*words:][:words]
+		if t > 0 { // the parent's row stands already
+			copy(row, mask[(int(p.Parent[t-1])+1)*words:][:words])
+		}
+		row[t/64] |= 1 << (t % 64)
+	}
+	return mask, words
+}
+
+// Retrieve lists the paths from the root to each leaf as tokens of the step, the
+// root's 0 first, padded with -1 to one length. The paths come in the order of
+// the reference: from the last leaf to the first.
+func (p *Plan) Retrieve() [][]int32 {
+	inner := make([]bool, p.Nodes())
+	longest := int32(0)
+	for i, parent := range p.Parent {
+		if parent >= 0 {
+			inner[parent] = true
+		}
+		longest = max(longest, p.Depth[i])
+	}
+	var out [][]int32
+	for leaf := p.Nodes() - 1; leaf >= 0; leaf-- {
+		if inner[leaf] {
+			continue
+		}
+		var path []int32
+		for at := int32(leaf); at >= 0; at = p.Parent[at] {
+			path = append(path, at+1)
+		}
+		path = append(path, 0)
+		slices.Reverse(path)
+		for int32(len(path)) <= longest {
+			path = append(path, -1)
+		}
+		out = append(out, path)
+	}
+	return out
+}
+
+// Indices are the reference's tree_indices: where each token of the step stands
+// in the list of the root's token and then the best `top` guesses of each head.
+func (p *Plan) Indices(top int) []int32 {
+	out := []int32{0}
+	for i, rank := range p.Rank {
+		out = append(out, 1+(p.Depth[i]-1)*int32(top)+rank)
+	}
+	return out
+}
