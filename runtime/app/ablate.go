@@ -35,8 +35,8 @@ type ablationRow struct {
 }
 
 // ablate runs every test with each choice undone, in turns, and prints what
-// the choice gains. What the compiler chose is compared between binaries:
-// iflowc compile --skip PASS.
+// the choice gains. What the compiler chose is compared between binaries: see
+// against.
 func (c *benchCmd) ablate(ctx context.Context, m *model, b *bench, tests []benchTest, opt engine.Options) error {
 	list, err := c.ablations(m, b.eng, opt)
 	defer func() {
@@ -58,6 +58,10 @@ func (c *benchCmd) ablate(ctx context.Context, m *model, b *bench, tests []bench
 			rows = append(rows, got...)
 		}
 	}
+	return c.printAblation(m, rows)
+}
+
+func (c *benchCmd) printAblation(m *model, rows []ablationRow) error {
 	if c.JSON {
 		return writeJSON(m.Stdout, rows)
 	}
@@ -93,11 +97,8 @@ func (b *bench) compare(ctx context.Context, list []ablation, t benchTest, batch
 		}
 	}
 	var rows []ablationRow
-	percent := func(log float64) float64 { return 100 * (math.Exp(log) - 1) }
 	for k, l := range logs {
-		slices.Sort(l)
-		rows = append(rows, ablationRow{Without: list[k].Without, Test: fmt.Sprint(t.name, t.n), Batch: batch,
-			Gain: percent(median(l)), Low: percent(l[len(l)/4]), High: percent(l[len(l)-1-len(l)/4])})
+		rows = append(rows, ablationOf(list[k].Without, fmt.Sprint(t.name, t.n), batch, l))
 	}
 	return rows, nil
 }

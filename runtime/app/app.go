@@ -17,18 +17,13 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/chat"
 	"github.com/iflowc/iflowc/runtime/decode"
 )
 
 // Embedded is what the compiler put into the binary.
-type Embedded struct {
-	Manifest  []byte            // manifest.Manifest as JSON
-	Tokenizer []byte            // tokenizer.Marshal's bytes; empty: the model has none
-	IR        string            // the compiled module, as text
-	Spec      string            // the specification, as YAML
-	Libs      map[string][]byte // the model's code: manifest.Lib.File → shared library
-}
+type Embedded = binary.Embedded
 
 // Exit codes of the command line's contract.
 const (
@@ -80,6 +75,7 @@ func Run(ctx context.Context, e Embedded, p Process) int {
 		return exitFailed
 	}
 	fmt.Fprintf(p.Stderr, "error: %v\n", err)
+	defer stay(err)
 	if errors.As(err, &wrong) {
 		return exitWrong
 	}
@@ -87,17 +83,10 @@ func Run(ctx context.Context, e Embedded, p Process) int {
 }
 
 // A wrongError is a fault of the call or of a file: exit code 2.
-type wrongError struct{ error }
-
-func (w wrongError) Unwrap() error { return w.error }
+type wrongError = binary.Fault
 
 // wrong marks an error as the call's fault; nil stays nil.
-func wrong(err error) error {
-	if err == nil {
-		return nil
-	}
-	return wrongError{err}
-}
+func wrong(err error) error { return binary.Blame(err) }
 
 // exited is how kong's own exits (--help) travel up.
 type exited int
@@ -109,7 +98,16 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 	if err != nil {
 		return wrong(err)
 	}
-	defer m.close()
+	leads, err := m.join(ctx)
+	if err != nil || !leads {
+		return err
+	}
+	defer func() { m.leave(err) }()
+	defer func() {
+		if e := m.close(); err == nil {
+			err = e
+		}
+	}()
 	defer func() {
 		if r := recover(); r != nil {
 			code, ok := r.(exited)

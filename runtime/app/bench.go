@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,15 +13,18 @@ import (
 )
 
 type benchCmd struct {
-	engineFlags `embed:""`
-	Prompt      int   `default:"512" placeholder:"512" help:"Tokens of each prompt; 0 leaves the test out."`
-	Gen         int   `default:"128" placeholder:"128" help:"Tokens to generate in each sequence; 0 leaves the test out."`
-	Depth       int   `default:"0" placeholder:"0" help:"Tokens that each sequence already holds before it generates."`
-	Lengths     []int `placeholder:"16,24,32" help:"Of an encoder: tokens of each sentence (default: 64 sentences of 16 to 48)."`
-	Batch       []int `default:"1,4,16" placeholder:"1,4,16" help:"Sequences at once."`
-	Ablate      bool  `help:"Say instead what each choice gains: kernels by row count, threads, huge pages."`
-	Reps        int   `default:"5" placeholder:"5" help:"Repetitions of each test, after one that does not count."`
-	JSON        bool  `name:"json" help:"Print one JSON document."`
+	engineFlags         `embed:""`
+	Prompt              int      `default:"512" placeholder:"512" help:"Tokens of each prompt; 0 leaves the test out."`
+	Gen                 int      `default:"128" placeholder:"128" help:"Tokens to generate in each sequence; 0 leaves the test out."`
+	Depth               int      `default:"0" placeholder:"0" help:"Tokens that each sequence already holds before it generates."`
+	Lengths             []int    `placeholder:"16,24,32" help:"Of an encoder: tokens of each sentence (default: 64 sentences of 16 to 48)."`
+	Batch               []int    `default:"1,4,16" placeholder:"1,4,16" help:"Sequences at once."`
+	Ablate              bool     `help:"Say instead what each choice gains: kernels by row count, threads, huge pages."`
+	Against             []string `placeholder:"BIN" help:"Say instead how much longer other binaries take, run in turns: what a choice of the compiler gains (iflowc compile --skip PASS, --activations)."`
+	benchSpeculateFlags `embed:""`
+	Reps                int    `default:"5" placeholder:"5" help:"Repetitions of each test, after one that does not count."`
+	Plot                string `placeholder:"FILE.svg|.png" type:"path" help:"Also draw tokens a second and shares of what the machine can do, over the sequences at once."`
+	JSON                bool   `name:"json" help:"Print one JSON document."`
 }
 
 // benchRow is one row of the verb's JSON array. A share is the median over the
@@ -34,6 +38,7 @@ type benchRow struct {
 	GBS       float64  `json:"gb_s"`                  // weights and state read, at the median
 	Bandwidth *float64 `json:"share_of_bandwidth"`
 	Peak      *float64 `json:"share_of_peak"`
+	Stages    *stages  `json:"stages,omitempty"` // of a pipeline
 	Limits    limits   `json:"limits"`
 	Threads   int      `json:"threads"`
 	ISA       string   `json:"isa"`
@@ -48,13 +53,31 @@ type spread struct {
 // Run measures prompt processing and generation at each batch size, or how many
 // sentences an encoder reads.
 func (c *benchCmd) Run(ctx context.Context, m *model) error {
-	b := &bench{m: m, cost: costOf(m.manifest), depth: c.Depth}
+	if err := checkPlot(c.Plot); err != nil {
+		return err
+	}
+	if c.Speculate {
+		return c.speculate(ctx, m)
+	}
+	if len(c.Against) > 0 {
+		return c.against(ctx, m)
+	}
+	ops := c.Profile.Ops
+	c.Profile.Ops = false
+	shares, err := m.bin.Shares()
+	if err != nil {
+		return err
+	}
+	b := &bench{m: m, cost: costOf(m.manifest, shares), depth: c.Depth}
 	tests, opt, err := c.plan(m, b)
 	if err != nil {
 		return err
 	}
 	if b.eng, err = m.engine(ctx, &c.engineFlags, opt); err != nil {
 		return err
+	}
+	if c.Ablate && ops {
+		return wrong(errors.New("--ablate and --profile: one at a time"))
 	}
 	if c.Ablate {
 		return c.ablate(ctx, m, b, tests, opt)
@@ -66,9 +89,17 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 	if err := b.meter.peaks(ctx); err != nil {
 		return err
 	}
+	if ops {
+		return c.profileOps(ctx, m, b, tests)
+	}
 	if b.cost.weightBytes < smallWeights {
 		fmt.Fprintf(m.Stderr, "note: weights of %.1f MB stay in the processor's caches; their share of memory bandwidth says little\n", b.cost.weightBytes/1e6)
 	}
+	return c.table(ctx, b, tests)
+}
+
+// table measures each test at each batch size and prints what came out.
+func (c *benchCmd) table(ctx context.Context, b *bench, tests []benchTest) error {
 	var out []benchRow
 	for _, batch := range c.Batch {
 		for _, t := range tests {
@@ -82,8 +113,13 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 			}
 		}
 	}
+	if c.Plot != "" {
+		if err := benchFigure(b.m.manifest.Name, out).Write(c.Plot); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
-		return writeJSON(m.Stdout, out)
+		return writeJSON(b.m.Stdout, out)
 	}
 	return nil
 }
@@ -158,7 +194,11 @@ type bench struct {
 func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benchRow, error) {
 	bytes, ops := b.floors(t, batch)
 	var speeds, shares []float64
+	var begun engine.Stats
 	for i := range reps + 1 {
+		if i == 1 {
+			begun = b.eng.Stats()
+		}
 		before := b.meter.read()
 		d, err := t.once(b, ctx, t.n, batch)
 		if err != nil {
@@ -183,6 +223,7 @@ func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benc
 	row.GBS = bytes / seconds / 1e9
 	share := median(shares)
 	row.Bandwidth = &share
+	row.Stages = stagesSince(begun, b.eng.Stats())
 	row.Peak = shareOf(ops/seconds/1e9, row.Limits.peak(b.cost.int8))
 	return row, nil
 }
@@ -258,13 +299,24 @@ func (b *bench) generate(ctx context.Context, n, batch int) (time.Duration, erro
 	if err := b.fill(ctx, ids); err != nil {
 		return 0, err
 	}
+	index, given := map[engine.ID]int{}, make([]int, batch)
+	for q, id := range ids {
+		index[id] = q
+	}
 	start := time.Now()
-	for i := range n {
-		if _, err := b.eng.Infer(ctx); err != nil {
+	for left := n * batch; left > 0; {
+		results, err := b.eng.Infer(ctx) // on a pipeline, of some of them
+		if err != nil {
 			return 0, err
 		}
-		for q, id := range ids {
-			if err := b.eng.Commit(id, b.token(q, b.depth+i+1)); err != nil {
+		for _, r := range results {
+			q := index[r.ID]
+			given[q]++
+			left--
+			if given[q] == n {
+				continue
+			}
+			if err := b.eng.Commit(r.ID, b.token(q, b.depth+given[q])); err != nil {
 				return 0, err
 			}
 		}

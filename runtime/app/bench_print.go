@@ -24,5 +24,8 @@ func (b *bench) print(r benchRow, head bool) {
 	if r.SentS != nil {
 		fmt.Fprintf(w, "  %.1f sentences/s (%.1f to %.1f)", r.SentS.Median, r.SentS.Min, r.SentS.Max)
 	}
+	if r.Stages != nil {
+		fmt.Fprintf(w, "  %s", r.Stages)
+	}
 	fmt.Fprintln(w)
 }

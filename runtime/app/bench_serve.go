@@ -33,7 +33,7 @@ type benchServeCmd struct {
 	Seed        uint64        `placeholder:"S" help:"Start of the random numbers."`
 	TTFT        time.Duration `name:"max-ttft" default:"1s" placeholder:"1s" help:"Goodput counts requests whose first token comes within it,"`
 	ITL         time.Duration `name:"max-itl" default:"100ms" placeholder:"100ms" help:"and whose tokens follow each other within it, on average."`
-	Plot        string        `placeholder:"FILE" type:"path" help:"Write the distributions as an SVG."`
+	Plot        string        `placeholder:"FILE.svg|.png" type:"path" help:"Also draw the distributions."`
 	JSON        bool          `name:"json" help:"Print one JSON document."`
 }
 
@@ -41,6 +41,9 @@ type benchServeCmd struct {
 func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 	if c.Requests < 1 || c.Requests > 1_000_000 || c.Concurrency < 0 || c.Rate < 0 || c.Prompt < 1 || c.Gen < 1 {
 		return wrong(fmt.Errorf("--requests %d --concurrency %d --rate %v --prompt %d --gen %d: expected positive numbers", c.Requests, c.Concurrency, c.Rate, c.Prompt, c.Gen))
+	}
+	if err := checkPlot(c.Plot); err != nil {
+		return err
 	}
 	cfg := loadgen.Config{
 		URL: strings.TrimSuffix(strings.TrimSuffix(c.URL, "/"), "/v1"), Key: c.Key, Model: c.Name, Requests: c.Requests, Concurrency: c.Concurrency,
@@ -58,12 +61,7 @@ func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	if c.Plot != "" {
-		f, err := os.Create(c.Plot)
-		if err != nil {
-			return wrong(err)
-		}
-		defer f.Close()
-		if err := report.Plot(f); err != nil {
+		if err := report.Figure().Write(c.Plot); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/iflowc/iflowc/runtime/engine"
@@ -19,6 +20,7 @@ type calibrateCmd struct {
 	Out         string `short:"o" type:"path" placeholder:"FILE" help:"The importance matrix to write (default: this program's name with .importance)."`
 	Context     int    `default:"512" placeholder:"512" help:"Tokens a window."`
 	Chunks      int    `default:"128" placeholder:"128" help:"Most windows; 0: the whole file."`
+	Feedback    bool   `help:"Also keep the products of columns, with which iflowc compile lets later columns make up for the error of earlier ones: a file several times the model's size."`
 	JSON        bool   `name:"json" help:"Print one JSON document."`
 }
 
@@ -54,6 +56,11 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if err := eng.See(); err != nil {
 		return err
 	}
+	if c.Feedback {
+		if err := eng.SeeMoments(); err != nil {
+			return err
+		}
+	}
 	bar := newProgress(m.Stderr, "windows", len(list))
 	out := calibration{File: c.Out}
 	for i, w := range list {
@@ -71,7 +78,11 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 		out.File = m.Program + ".importance"
 	}
 	meta := map[string]string{"model": m.manifest.Name, "text": filepath.Base(c.File), "tokens": strconv.Itoa(out.Tokens)}
-	if err := weights.WriteImportance(out.File, imp, meta); err != nil {
+	var products map[string]weights.Squares
+	if c.Feedback {
+		products = squares(m.manifest, eng.Seen(), eng.Moments())
+	}
+	if err := weights.WriteImportance(out.File, imp, products, meta); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -101,34 +112,66 @@ func (c *calibrateCmd) windows(m *model) ([]window, error) {
 	return list, nil
 }
 
-// importance gives the sums of the sites to the stored matrices that the weights
-// come from. A matrix that two sites read keeps the first one's.
-func importance(m *manifest.Manifest, seen []float64) weights.Importance {
-	imp := weights.Importance{}
-	for _, s := range m.Sites {
+// eachSeen calls f for each stored matrix that an element of a site's weight comes
+// from, in the order in which calibration keeps the elements; a matrix that two
+// sites read is the first one's. Elements of graphs that did not run are left out.
+func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manifest.Site, element int)) {
+	done := map[string]bool{}
+	for i := range m.Sites {
+		s, element := &m.Sites[i], 0
 		if s.Weight == "" {
 			continue
 		}
-		at := s.Seen
 		for _, w := range m.Weights {
 			if w.Name != s.Weight || w.Recipe == nil {
 				continue
 			}
-			sums, rows := seen[at:at+int64(s.K)], seen[at+int64(s.K)]
-			at += int64(s.K) + 1
-			if rows == 0 {
-				continue // of a graph that did not run
-			}
-			mean := make([]float32, len(sums))
-			for i, x := range sums {
-				mean[i] = float32(x / rows)
+			at := element
+			element++
+			if seen[rowsAt(s, at)] == 0 {
+				continue
 			}
 			for _, name := range w.Recipe.Sources() {
-				if name = weights.SourceName(name, w.Index); imp[name] == nil {
-					imp[name] = mean
+				if name = weights.SourceName(name, w.Index); !done[name] {
+					done[name] = true
+					f(name, s, at)
 				}
 			}
 		}
 	}
+}
+
+// rowsAt is where the number of rows of a site's element stands.
+func rowsAt(s *manifest.Site, element int) int64 {
+	return s.Seen + int64(element)*int64(s.K+1) + int64(s.K)
+}
+
+// importance gives the means of the sites' squares to the stored matrices.
+func importance(m *manifest.Manifest, seen []float64) weights.Importance {
+	imp := weights.Importance{}
+	eachSeen(m, seen, func(name string, s *manifest.Site, element int) {
+		end := rowsAt(s, element)
+		mean := make([]float32, s.K)
+		for i, x := range seen[end-int64(s.K) : end] {
+			mean[i] = float32(x / seen[end])
+		}
+		imp[name] = mean
+	})
 	return imp
+}
+
+// squares gives the sites' products of columns to the stored matrices.
+func squares(m *manifest.Manifest, seen []float64, moments []float32) map[string]weights.Squares {
+	out := map[string]weights.Squares{}
+	eachSeen(m, seen, func(name string, s *manifest.Site, element int) {
+		if s.Square == 0 {
+			return
+		}
+		size := int64((s.K+s.Square-1)/s.Square) * int64(s.Square) * int64(s.Square)
+		at := s.Moments + int64(element)*size
+		if sums := moments[at : at+size]; slices.ContainsFunc(sums, func(x float32) bool { return x > 0 }) {
+			out[name] = weights.Squares{Width: s.Square, Sums: sums}
+		}
+	})
+	return out
 }

@@ -18,9 +18,12 @@ import (
 type chatCmd struct {
 	samplingFlags `embed:""`
 	engineFlags   `embed:""`
-	System        string `placeholder:"TEXT" help:"What the model is told before the conversation."`
-	Template      string `placeholder:"NAME|FILE|TEXT" help:"Chat template (default: the model's own): ${templates}, a file, or a template's text."`
-	N             int    `short:"n" default:"0" placeholder:"N" help:"Most tokens of an answer (default: as many as the context holds)."`
+
+	speculateFlags `embed:""`
+
+	System   string `placeholder:"TEXT" help:"What the model is told before the conversation."`
+	Template string `placeholder:"NAME|FILE|TEXT" help:"Chat template (default: the model's own): ${templates}, a file, or a template's text."`
+	N        int    `short:"n" default:"0" placeholder:"N" help:"Most tokens of an answer (default: as many as the context holds)."`
 }
 
 // Run talks with the user until the input ends.
@@ -35,10 +38,17 @@ func (c *chatCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
+	if s.drafts, err = c.drafting(ctx, m); err != nil {
+		return err
+	}
+	defer s.drafts.close()
 	m.prefetch(&c.engineFlags)
 	// Prefix keeps the rows of the conversation so far, so that only new tokens
 	// are computed.
-	if s.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Prefix: true}); err != nil {
+	if s.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Prefix: true, Draft: s.drafts.tokens, Brief: brief}); err != nil {
+		return err
+	}
+	if err := s.drafts.start(s.eng); err != nil {
 		return err
 	}
 	if s.logits = s.eng.Output("logits"); s.logits < 0 {

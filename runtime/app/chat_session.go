@@ -25,6 +25,7 @@ type chatSession struct {
 	terminal bool // somebody types and reads
 	eng      *engine.Engine
 	logits   int
+	drafts   *drafting
 
 	messages []chat.Message
 }
@@ -196,8 +197,16 @@ func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, 
 		_, err := fmt.Fprint(s.m.Stdout, d.Content)
 		return err
 	}
-	history := slices.Clone(ids)
-	for n := 0; s.most == 0 || n < s.most; {
+	one := &single{eng: s.eng, id: id, logits: s.logits, vocab: s.m.manifest.Vocab, drafter: s.drafts.drafter(s.sampler), history: slices.Clone(ids)}
+	n := 0
+	more := func(token int32) (bool, error) {
+		if slices.Contains(s.stops, token) {
+			return false, nil
+		}
+		n++
+		return s.most == 0 || n < s.most, show(reader.Push(token))
+	}
+	for ended := false; !ended; {
 		results, e := s.eng.Infer(ctx)
 		if err = e; err != nil {
 			break
@@ -205,22 +214,11 @@ func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, 
 		if len(results) == 0 || !results[0].Ready {
 			continue // another chunk of the prompt
 		}
-		token, e := s.sampler.Next(results[0].Row(s.logits, 0)[:s.m.manifest.Vocab], history)
-		if err = e; err != nil {
-			break
-		}
-		if slices.Contains(s.stops, token) {
-			break
-		}
-		n++
-		history = append(history, token)
-		if err = show(reader.Push(token)); err != nil {
-			break
-		}
-		if e := s.eng.Commit(id, token); errors.Is(e, engine.ErrFull) {
+		if ended, err = one.take(results[0], s.sampler, func() int { return s.left(n) }, more); errors.Is(err, engine.ErrFull) {
 			s.notice("\n[the answer ends here: the context of %d tokens is full]", s.eng.Options().Context)
-			break
-		} else if err = e; err != nil {
+			err = nil
+		}
+		if err != nil {
 			break
 		}
 	}
@@ -230,4 +228,12 @@ func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, 
 		err = e
 	}
 	return reply[:len(reply)-1], err
+}
+
+// left is how many tokens of an answer may follow the first n.
+func (s *chatSession) left(n int) int {
+	if s.most == 0 {
+		return s.eng.Options().Context
+	}
+	return s.most - n
 }

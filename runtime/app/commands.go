@@ -3,7 +3,9 @@
 package app
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/iflowc/iflowc/runtime/manifest"
 )
@@ -26,20 +28,28 @@ type commands struct {
 	Serve      serveCmd      `cmd:"" help:"Serve the model over HTTP, as OpenAI's interface has it."`
 	Tune       tuneCmd       `cmd:"" help:"Measure which implementations are fastest here; used from the next start on."`
 	Info       infoCmd       `cmd:"" help:"Say what is inside this binary."`
+	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete this command line."`
+	Embedded   embeddedCmd   `cmd:"" hidden:""`
 }
 
 // engineFlags are the flags of every verb that runs the model.
 type engineFlags struct {
-	Threads int    `placeholder:"N" help:"Threads (default: one a physical core)."`
-	Weights string `placeholder:"FILE" type:"path" help:"Packed weights (default: this program's name with .weights)."`
-	Profile string `placeholder:"FILE" type:"path" help:"Dispatch profile (default: this program's name with .profile, if it is there)."`
-	Pin     bool   `help:"Pin threads to processors: faster only where nothing else runs."`
-	ISA     string `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best for this processor)."`
+	Threads  int           `placeholder:"N" help:"Threads (default: one a physical core)."`
+	Weights  string        `placeholder:"FILE" type:"path" help:"Packed weights (default: this program's name with .weights)."`
+	Profile  profileFlag   `placeholder:"FILE" help:"Dispatch profile (default: this program's name with .profile, if it is there)."`
+	Trace    string        `placeholder:"FILE" type:"path" help:"Write what every thread did in every step, for Perfetto or chrome://tracing."`
+	Device   string        `placeholder:"NAME" help:"What computes: cpu, cuda or cuda:N (default: a GPU where the program has code for it)."`
+	Pin      bool          `help:"Pin threads to processors: faster only where nothing else runs."`
+	Patience time.Duration `name:"rank-timeout" placeholder:"6s" help:"How long a rank of a partitioned model may say nothing in a step before the others give it up."`
+	ISA      string        `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best for this processor)."`
 }
 
 func (f *engineFlags) check() error {
 	if f.Threads < 0 || f.Threads > 4096 {
 		return wrong(fmt.Errorf("--threads %d: expected a number between 1 and 4096", f.Threads))
+	}
+	if f.Profile.Ops {
+		return wrong(errors.New("--profile: expected the name of a dispatch profile (bench --profile alone says where the time goes)"))
 	}
 	return nil
 }

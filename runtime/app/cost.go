@@ -2,7 +2,11 @@
 
 package app
 
-import "github.com/iflowc/iflowc/runtime/manifest"
+import (
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/manifest"
+)
 
 // A cost is what the model's work takes at the least: the floors that bench
 // compares with (bytes over bandwidth, multiply-adds over peak).
@@ -15,11 +19,9 @@ type cost struct {
 	int8        bool    // most multiply-adds are of 8-bit integers
 }
 
-// costOf reads a model's cost from its manifest. A table in row layout with
-// many rows is looked up, not read through. The head is the matrix whose rows
-// are the columns of the logits.
-func costOf(m *manifest.Manifest) cost {
-	var c cost
+// costOf reads a model's cost from its manifest, and from those of its ranks where
+// it is partitioned (shares): what all of them read and compute.
+func costOf(m *manifest.Manifest, shares []*manifest.Manifest) cost {
 	head := 0
 	for _, g := range m.Graphs {
 		for _, o := range g.Outputs {
@@ -28,9 +30,31 @@ func costOf(m *manifest.Manifest) cost {
 			}
 		}
 	}
+	var c cost
 	var blocks float64
+	for r, share := range shares {
+		part := head
+		if m.Partition != nil {
+			part = (head + m.Partition.Ranks[r].Members - 1) / m.Partition.Ranks[r].Members
+		}
+		blocks += c.add(share, part)
+	}
+	c.int8 = blocks > (c.macs+c.headMACs)/2
+	return c
+}
+
+// add adds what a manifest holds, and returns how many of its multiply-adds are of
+// block-quantised weights. A table that no matmul names is looked up, not read
+// through. The head is the matrix whose rows are the columns of the logits, or a
+// member's part of them.
+func (c *cost) add(m *manifest.Manifest, head int) (blocks float64) {
+	multiplied := map[string]bool{}
+	for _, s := range m.Sites {
+		_, weight, _ := strings.Cut(s.Name, ".")
+		multiplied[weight] = true
+	}
 	for _, w := range m.Weights {
-		if w.Layout == "row" && w.Rows > 1 {
+		if w.Rows > 1 && (w.Layout == "row" || !multiplied[w.Name]) {
 			continue
 		}
 		c.weightBytes += float64(w.Bytes)
@@ -48,13 +72,12 @@ func costOf(m *manifest.Manifest) cost {
 			c.macs += macs
 		}
 	}
-	c.int8 = blocks > (c.macs+c.headMACs)/2
 	for _, s := range m.States {
 		if s.PageRows > 0 {
 			c.rowBytes += float64(s.PageBytes) * float64(s.Count) / float64(s.PageRows)
 		}
 	}
-	return c
+	return blocks
 }
 
 // prompt is the bytes and operations (two a multiply-add) of batch prompts of

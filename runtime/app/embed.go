@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/pooling"
 )
 
 type embedCmd struct {
@@ -57,14 +58,14 @@ func (c *embedCmd) Run(ctx context.Context, m *model) error {
 			queries[i].Last = -1
 		}
 	}
-	pools := make([]pool, len(texts))
+	pools := make([]pooling.Pool, len(texts))
 	err = m.batch(ctx, queries, func(i int, r engine.Result) error {
 		rows := r.Tokens()
 		if wanted {
 			rows = r.Rows
 		}
 		for k := range rows {
-			pools[i].add(r.Row(at, k), c.Pooling)
+			pools[i].Add(r.Row(at, k), c.Pooling)
 		}
 		return nil
 	})
@@ -74,7 +75,7 @@ func (c *embedCmd) Run(ctx context.Context, m *model) error {
 	out := newRowWriter(m.Stdout)
 	fmt.Fprint(out.w, `{"embeddings":[`)
 	for i := range pools {
-		if err := out.row(pools[i].vector(c.Pooling, c.Normalize)); err != nil {
+		if err := out.row(pools[i].Vector(c.Pooling, c.Normalize)); err != nil {
 			return fmt.Errorf("embedding: %w", err)
 		}
 	}
@@ -99,14 +100,9 @@ func (c *embedCmd) settle(m *model) error {
 	if c.Pooling != "" {
 		return nil
 	}
-	c.Pooling = "mean"
-	if e := m.manifest.Embedding; e != nil {
-		if e.Missing != "" {
-			return wrong(fmt.Errorf("the embeddings of %s take a module that is not available: %s; --pooling mean gives what it would read", m.manifest.Name, e.Missing))
-		}
-		c.Pooling, c.Normalize = e.Pooling, c.Normalize || e.Normalize
-	}
-	return nil
+	how, normalize, err := pooling.Of(m.manifest)
+	c.Pooling, c.Normalize = how, c.Normalize || normalize
+	return wrong(err)
 }
 
 // texts gives the ids, those of a text cut and made lower-case as the model's

@@ -12,6 +12,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/decode"
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/speculate"
 	"github.com/iflowc/iflowc/runtime/tokenizer"
 )
 
@@ -19,11 +20,15 @@ type generateCmd struct {
 	promptFlags   `embed:""`
 	samplingFlags `embed:""`
 	engineFlags   `embed:""`
-	N             int      `short:"n" default:"128" placeholder:"128" help:"Most tokens to generate."`
-	IgnoreEOS     bool     `name:"ignore-eos" help:"Go on after the end-of-text token."`
-	Stop          []string `sep:"none" placeholder:"TEXT" help:"End before this text comes; may be repeated."`
-	StopIDs       []int32  `name:"stop-ids" placeholder:"1,2" help:"End with one of these tokens too."`
-	JSON          bool     `name:"json" help:"Print one JSON document at the end instead of text as it comes."`
+
+	speculateFlags `embed:""`
+	choiceFlags    `embed:""`
+
+	N         int      `short:"n" default:"128" placeholder:"128" help:"Most tokens to generate."`
+	IgnoreEOS bool     `name:"ignore-eos" help:"Go on after the end-of-text token."`
+	Stop      []string `sep:"none" placeholder:"TEXT" help:"End before this text comes; may be repeated."`
+	StopIDs   []int32  `name:"stop-ids" placeholder:"1,2" help:"End with one of these tokens too."`
+	JSON      bool     `name:"json" help:"Print one JSON document at the end instead of text as it comes."`
 }
 
 // generated is generate's JSON document.
@@ -40,6 +45,12 @@ type timings struct {
 	PromptS    float64 `json:"prompt_s"`
 	PromptTokS float64 `json:"prompt_tok_s"`
 	GenTokS    float64 `json:"gen_tok_s"`
+
+	Steps    int64 `json:"steps"` // that gave tokens after the first
+	Drafted  int64 `json:"drafted"`
+	Accepted int64 `json:"accepted"`
+
+	Ranks []said `json:"ranks,omitempty"` // of this process, where the model is partitioned
 }
 
 // Run continues the prompt.
@@ -50,9 +61,12 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 	if slices.Contains(c.Stop, "") {
 		return wrong(errors.New("--stop: expected a text"))
 	}
-	sampler, err := c.chooser(m)
-	if err != nil {
-		return err
+	var sampler chooser
+	if c.plain() {
+		var err error
+		if sampler, err = c.chooser(m); err != nil {
+			return err
+		}
 	}
 	if err := m.mustBe(decoderOnly, "generate", "an encoder-decoder has the verb translate, an encoder embed and hidden"); err != nil {
 		return err
@@ -65,10 +79,27 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 	if err := m.fits(ids); err != nil {
 		return err
 	}
-	g := &generation{m: m, cmd: c, sampler: sampler, stop: decode.Stopper{Words: c.Stop}, out: generated{PromptTokens: ids, Tokens: []int32{}, FinishReason: "length"}}
-	if g.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Context: m.room(len(ids), c.N)}); err != nil {
+	if sampler == nil {
+		return c.many(ctx, m, ids)
+	}
+	return c.one(ctx, m, ids, sampler)
+}
+
+// one generates a single continuation, shown as it comes.
+func (c *generateCmd) one(ctx context.Context, m *model, ids []int32, sampler chooser) error {
+	drafts, err := c.drafting(ctx, m)
+	if err != nil {
 		return err
 	}
+	defer drafts.close()
+	g := &generation{m: m, cmd: c, sampler: sampler, stop: decode.Stopper{Words: c.Stop}, out: generated{PromptTokens: ids, Tokens: []int32{}, FinishReason: "length"}}
+	if g.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Context: m.room(len(ids), c.N), Draft: drafts.tokens, Brief: brief}); err != nil {
+		return err
+	}
+	if err := drafts.start(g.eng); err != nil {
+		return err
+	}
+	g.drafter = drafts.drafter(sampler)
 	g.out.Timings.LoadS = time.Since(m.Start).Seconds()
 	if err := g.startText(); err != nil {
 		return err
@@ -106,23 +137,24 @@ type generation struct {
 	cmd     *generateCmd
 	sampler chooser
 	eng     *engine.Engine
+	drafter speculate.Drafter
 	stream  *tokenizer.Stream // nil: the model has no tokenizer
 	stop    decode.Stopper
 	text    *bufio.Writer // the terminal, unless --json
+	prompt  int64         // steps that the prompt took
 	out     generated
 }
 
 // run computes the prompt and then token after token.
 func (g *generation) run(ctx context.Context) error {
 	begin := time.Now()
-	history := slices.Clone(g.out.PromptTokens)
-	id, err := g.eng.AddQuery(engine.Query{Tokens: history})
-	if err != nil {
-		return err
-	}
-	logits := g.eng.Output("logits")
-	if logits < 0 {
+	s := &single{eng: g.eng, logits: g.eng.Output("logits"), vocab: g.m.manifest.Vocab, drafter: g.drafter, history: slices.Clone(g.out.PromptTokens)}
+	if s.logits < 0 {
 		return wrong(fmt.Errorf("%s gives no logits; it cannot generate", g.m.manifest.Name))
+	}
+	var err error
+	if s.id, err = g.eng.AddQuery(engine.Query{Tokens: s.history}); err != nil {
+		return err
 	}
 	var first time.Time
 	for len(g.out.Tokens) < g.cmd.N || first.IsZero() {
@@ -134,26 +166,19 @@ func (g *generation) run(ctx context.Context) error {
 			continue // another chunk of the prompt
 		}
 		if first.IsZero() {
-			first = time.Now()
+			first, g.prompt = time.Now(), g.eng.Stats().Steps
 			g.out.Timings.PromptS = first.Sub(begin).Seconds()
 			g.out.Timings.PromptTokS = float64(len(g.out.PromptTokens)) / g.out.Timings.PromptS
 		}
 		if g.cmd.N == 0 {
 			break
 		}
-		token, err := g.sampler.Next(results[0].Row(logits, 0)[:g.m.manifest.Vocab], history)
-		if err != nil {
-			return err
-		}
-		history = append(history, token)
-		stop, err := g.take(token)
-		if stop || err != nil {
-			g.rate(first)
-			return err
-		}
-		if err := g.eng.Commit(id, token); errors.Is(err, engine.ErrFull) {
+		ended, err := s.take(results[0], g.sampler, func() int { return g.cmd.N - len(g.out.Tokens) }, g.more)
+		if errors.Is(err, engine.ErrFull) {
 			break
-		} else if err != nil {
+		}
+		if ended || err != nil {
+			g.rate(first)
 			return err
 		}
 	}
@@ -167,6 +192,15 @@ func (g *generation) rate(first time.Time) {
 	if n := len(g.out.Tokens) - 1; n > 0 {
 		g.out.Timings.GenTokS = float64(n) / time.Since(first).Seconds()
 	}
+	st := g.eng.Stats()
+	g.out.Timings.Steps, g.out.Timings.Drafted, g.out.Timings.Accepted = st.Steps-g.prompt, st.Drafted, st.Accepted
+	g.out.Timings.Ranks = g.m.said()
+}
+
+// more takes a token and says whether another one may follow in the same step.
+func (g *generation) more(token int32) (bool, error) {
+	stop, err := g.take(token)
+	return !stop && len(g.out.Tokens) < g.cmd.N, err
 }
 
 // take records a token and shows its text; stop reports the end of the text.
@@ -190,23 +224,29 @@ func (g *generation) take(token int32) (stop bool, err error) {
 	return false, g.show(fmt.Sprint(sep, token))
 }
 
-// startText prepares the stream of text. It decodes the prompt too and drops
-// its text, because a token's text may depend on what stands before it. A model
-// without a tokenizer shows ids.
-func (g *generation) startText() error {
+// startText prepares the stream of text. A model without a tokenizer shows ids.
+func (g *generation) startText() (err error) {
 	g.text = bufio.NewWriter(g.m.Stdout)
-	if len(g.m.embedded.Tokenizer) == 0 {
-		return nil
+	g.stream, err = g.m.textStream(g.out.PromptTokens)
+	return err
+}
+
+// textStream turns the tokens after a prompt into text, nil: the model has no
+// tokenizer. It has decoded the prompt too and dropped its text, because a
+// token's text may depend on what stands before it.
+func (m *model) textStream(prompt []int32) (*tokenizer.Stream, error) {
+	if len(m.embedded.Tokenizer) == 0 {
+		return nil, nil
 	}
-	t, err := g.m.tokenizer()
+	t, err := m.tokenizer()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	g.stream = t.NewStream(true)
-	for _, id := range g.out.PromptTokens {
-		g.stream.Push(id)
+	stream := t.NewStream(true)
+	for _, id := range prompt {
+		stream.Push(id)
 	}
-	return nil
+	return stream, nil
 }
 
 func (g *generation) show(text string) error {

@@ -29,6 +29,8 @@ type information struct {
 	Dispatch []choice `json:"dispatch"`
 	IR       string   `json:"ir,omitempty"`
 	Spec     string   `json:"spec,omitempty"`
+
+	Ranks []rankInfo `json:"ranks,omitempty"` // of a partitioned model
 }
 
 // A choice is one site's dispatch, spelled as in the IR.
@@ -37,7 +39,16 @@ type choice struct {
 	N     int    `json:"n"`
 	K     int    `json:"k"`
 	DType string `json:"dtype"`
+	Act   string `json:"activations"` // a8_b64, or with outliers a8_b64+2
 	Use   string `json:"use"`
+}
+
+// activations says how a site's input is rounded.
+func activations(s *manifest.Site) string {
+	if s.Outliers == 0 {
+		return s.Act
+	}
+	return fmt.Sprintf("%s+%d", s.Act, s.Outliers)
 }
 
 // Run says what is inside the binary. It needs no weights.
@@ -77,8 +88,11 @@ func (c *infoCmd) collect(m *model) (*information, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := info.ranks(m); err != nil {
+		return nil, err
+	}
 	for i, s := range m.manifest.Sites {
-		info.Dispatch = append(info.Dispatch, choice{s.Name, s.N, s.K, s.DType, dispatch.Describe(s, table[i*dispatch.Rows:][:dispatch.Rows])})
+		info.Dispatch = append(info.Dispatch, choice{s.Name, s.N, s.K, s.DType, activations(&s), dispatch.Describe(s, table[i*dispatch.Rows:][:dispatch.Rows])})
 	}
 	if c.IR {
 		info.IR = m.embedded.IR
@@ -100,9 +114,17 @@ func (i *information) print(m *model) error {
 	line("parameters", "%s (%d)", count(i.Params), i.Params)
 	line("vocabulary", "%d", i.Vocab)
 	line("context", "%d", i.Context)
-	line("weights", "%.1f MB in %d tensors", float64(i.Bytes)/1e6, len(i.Weights))
+	if len(i.Ranks) == 0 {
+		line("weights", "%.1f MB in %d tensors", float64(i.Bytes)/1e6, len(i.Weights))
+	}
+	for r, k := range i.Ranks {
+		line("rank", "%d on device %s: layers %d to %d, part %d of %d, weights %.1f MB", r, k.Device, k.Lo, k.Hi-1, k.Member+1, k.Members, float64(k.Bytes)/1e6)
+	}
 	for _, k := range slices.Sorted(maps.Keys(i.Types)) {
 		line("  "+k, "%s", i.Types[k])
+	}
+	if i.Medusa != nil {
+		line("medusa", "%s", i.Medusa)
 	}
 	for _, s := range i.States {
 		line("state", "%s %s, %d × %d bytes a page of %d rows", s.Name, s.Type, s.Count, s.PageBytes, s.PageRows)
@@ -114,12 +136,23 @@ func (i *information) print(m *model) error {
 		}
 		line("library", "%s, %d bytes%s", l.ISA, len(m.embedded.Libs[l.File]), mark)
 	}
+	if files := i.CUDAFiles(); len(files) > 0 {
+		bytes := 0
+		for _, f := range files {
+			bytes += len(m.embedded.Libs[f])
+		}
+		what := "for GPUs"
+		if i.CUDADriver != "" {
+			what = "emulated, for tests; not for use"
+		}
+		line("cuda", "%s, %d bytes in %d files", what, bytes, len(files))
+	}
 	line("threads", "%d", i.Threads)
 	for _, e := range engineLines(&i.Manifest.Engine) {
 		line("engine", "%s", e)
 	}
 	for _, c := range i.Dispatch {
-		line("dispatch", "%s [%d, %d] %s: %s", c.Site, c.N, c.K, c.DType, c.Use)
+		line("dispatch", "%s [%d, %d] %s × %s: %s", c.Site, c.N, c.K, c.DType, c.Act, c.Use)
 	}
 	for _, k := range slices.Sorted(maps.Keys(i.Inputs)) {
 		line("input", "%s  %s", i.Inputs[k], k)

@@ -17,7 +17,7 @@ func engineLines(e *manifest.Engine) (lines []string) {
 	}{
 		{"max_concurrent_queries", e.Sequences, ""}, {"cpu_threads", e.Threads, ""}, {"http_port", e.Port, ""}, {"max_output_tokens", e.MaxOutput, ""},
 		{"cpu_layer_count", e.Layers, hostNote}, {"encoder_cpu_layer_count", e.EncoderLayers, hostNote}, {"decoder_cpu_layer_count", e.DecoderLayers, hostNote},
-		{"host_kv_cache_percent", e.HostKVPercent, hostNote},
+		{"host_kv_cache_percent", e.HostKVPercent, hostNote}, {"draft_tokens", e.DraftTokens, ""},
 	} {
 		if v.n != 0 {
 			lines = append(lines, fmt.Sprintf("%s %d%s", v.name, v.n, v.note))
@@ -28,6 +28,9 @@ func engineLines(e *manifest.Engine) (lines []string) {
 	}
 	if e.Strategy != "" {
 		lines = append(lines, "decoding_strategy "+e.Strategy)
+	}
+	if e.Speculate != "" {
+		lines = append(lines, "speculate "+e.Speculate)
 	}
 	if e.Devices != "" {
 		lines = append(lines, "devices "+e.Devices)

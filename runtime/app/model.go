@@ -4,112 +4,92 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"slices"
 
-	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/partition"
 	"github.com/iflowc/iflowc/runtime/tokenizer"
-	"github.com/iflowc/iflowc/runtime/weights"
 )
 
 // A model is the binary's model, opened as far as a verb needs it.
 type model struct {
 	*Process
-	embedded Embedded
-	manifest *manifest.Manifest
+	bin      *binary.Binary
+	embedded Embedded           // of bin
+	manifest *manifest.Manifest // of bin
 
-	tok     *tokenizer.Tokenizer
-	loading chan loaded // gets the weights, once prefetch was called
-	packed  *packedFile
+	tok     *tokenizer.Tokenizer // once a verb has asked for it
+	loading chan loaded          // gets the weights, once prefetch was called
+	packed  *binary.Weights
 	eng     *engine.Engine
+	trace   *tracer        // nil: nobody asked
+	job     *partition.Job // the ranks that this process is one of; nil: none
 }
 
 // openModel reads the manifest; everything else waits until a verb asks.
 func openModel(e Embedded, p *Process) (*model, error) {
-	m := &manifest.Manifest{}
-	if err := json.Unmarshal(e.Manifest, m); err != nil {
-		return nil, fmt.Errorf("the embedded manifest cannot be read: %w; compile the model again", err)
+	b, err := binary.Open(e, p.Program)
+	if err != nil {
+		return nil, err
 	}
-	if m.Format != manifest.Format {
-		return nil, fmt.Errorf("the embedded manifest has format %d, this runtime reads %d; compile the model again", m.Format, manifest.Format)
-	}
-	return &model{Process: p, embedded: e, manifest: m}, nil
+	return &model{Process: p, bin: b, embedded: e, manifest: b.Manifest}, nil
 }
 
-func (m *model) close() {
+func (m *model) close() error {
+	var err error
+	if m.trace != nil {
+		err = m.trace.end()
+	}
 	if m.eng != nil {
 		m.eng.Close()
 	}
 	if m.packed != nil {
-		m.packed.close()
+		m.packed.Close()
 	}
+	m.bin.Close()
+	return err
 }
 
 // tokenizer returns the model's tokenizer, read on first use.
-func (m *model) tokenizer() (*tokenizer.Tokenizer, error) {
-	if m.tok != nil {
-		return m.tok, nil
-	}
-	if len(m.embedded.Tokenizer) == 0 {
-		return nil, wrong(fmt.Errorf("%s was compiled without a tokenizer; give token ids with --ids", m.manifest.Name))
-	}
-	t, err := tokenizer.Unmarshal(m.embedded.Tokenizer)
-	if err != nil {
-		return nil, fmt.Errorf("the embedded tokenizer cannot be read: %w; compile the model again", err)
-	}
-	m.tok = t
-	return t, nil
+func (m *model) tokenizer() (t *tokenizer.Tokenizer, err error) {
+	m.tok, err = m.bin.Tokenizer()
+	return m.tok, err
 }
 
 // library loads the model's code for this processor.
-func (m *model) library(isa string) (*load.Library, error) {
-	i, err := load.Pick(m.manifest.Libs, isa)
-	if err != nil {
-		return nil, wrong(err)
+func (m *model) library(isa string) (*load.Library, error) { return m.bin.Library(isa) }
+
+// on loads the model's code for what is to compute it.
+func (m *model) on(f *engineFlags) (*load.Library, error) {
+	if m.bin.Partitioned() {
+		if f.Device != "" && f.Device != "cpu" {
+			return nil, wrong(fmt.Errorf("--device %s: the model is compiled for the devices %s of the processor", f.Device, m.manifest.Partition.Devices))
+		}
+		return m.bin.Ensemble(partition.Settings{ISA: f.ISA, Weights: f.Weights, Profile: f.Profile.File, Threads: f.Threads, Pin: f.Pin, Timeout: f.Patience})
 	}
-	l := m.manifest.Libs[i]
-	data, ok := m.embedded.Libs[l.File]
-	if !ok {
-		return nil, fmt.Errorf("bug: the binary names the library %s but does not hold it", l.File)
-	}
-	return load.Open(l.ISA, data)
+	return m.bin.LibraryOn(f.Device, f.ISA, func(format string, args ...any) { fmt.Fprintf(m.Stderr, format+"\n", args...) })
 }
 
 // dispatchTable makes the table from a profile that was named or lies beside
 // the binary, else from the compiler's defaults.
-func (m *model) dispatchTable(f *engineFlags) ([]byte, error) {
-	var p *dispatch.Profile
-	var err error
-	if f.Profile != "" {
-		p, err = dispatch.Read(f.Profile)
-	} else {
-		p, err = dispatch.ReadBeside(m.Program + ".profile")
-	}
-	if err != nil {
-		return nil, wrong(err)
-	}
-	table, err := dispatch.Table(m.manifest.Sites, p)
-	return table, wrong(err)
-}
+func (m *model) dispatchTable(f *engineFlags) ([]byte, error) { return m.bin.Dispatch(f.Profile.File) }
 
 // prefetch starts reading the weights while the caller reads its prompt: they
 // take most of the time before the first token.
 func (m *model) prefetch(f *engineFlags) {
 	m.loading = make(chan loaded, 1)
 	go func() {
-		p, data, err := m.loadWeights(f.Weights)
+		p, data, err := m.bin.Weights(f.Weights)
 		m.loading <- loaded{p, data, err}
 	}()
 }
 
 // loaded is what reading the weights gave.
 type loaded struct {
-	file *packedFile
+	file *binary.Weights
 	data []byte
 	err  error
 }
@@ -122,7 +102,7 @@ func (m *model) engine(ctx context.Context, f *engineFlags, opt engine.Options) 
 	if m.loading == nil {
 		m.prefetch(f)
 	}
-	lib, err := m.library(f.ISA)
+	lib, err := m.on(f)
 	if err != nil {
 		return nil, err
 	}
@@ -146,58 +126,9 @@ func (m *model) engine(ctx context.Context, f *engineFlags, opt engine.Options) 
 		return nil, err
 	}
 	m.eng = eng
-	return eng, nil
-}
-
-// loadWeights reads the packed weights: the file named, else those at the end
-// of the binary, else the file beside it.
-func (m *model) loadWeights(path string) (*packedFile, []byte, error) {
-	p, err := m.openWeights(path)
-	if err != nil {
-		return nil, nil, wrong(err)
+	load.ForgetStart()
+	if f.Trace != "" {
+		err = m.startTrace(f.Trace, eng)
 	}
-	if err := m.checkWeights(p); err != nil {
-		return p, nil, wrong(err)
-	}
-	data, err := p.Load(false)
-	return p, data, wrong(err)
-}
-
-func (m *model) openWeights(path string) (*packedFile, error) {
-	if path != "" {
-		p, err := weights.OpenPacked(path)
-		if err != nil {
-			return nil, err
-		}
-		return &packedFile{Packed: p, name: path}, nil
-	}
-	if p, err := openTail(m.Program); p != nil || err != nil {
-		return p, err
-	}
-	path = m.Program + ".weights"
-	p, err := weights.OpenPacked(path)
-	if os.IsNotExist(err) {
-		return nil, fmt.Errorf("%s is missing; it must lie beside the program, or be named with --weights FILE", path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &packedFile{Packed: p, name: path}, nil
-}
-
-// checkWeights compares the file's index with what the code was compiled for.
-func (m *model) checkWeights(p *packedFile) error {
-	items := p.Items()
-	if len(items) != len(m.manifest.Weights) {
-		return fmt.Errorf("%s holds %d weights, the model has %d; it belongs to another model", p.name, len(items), len(m.manifest.Weights))
-	}
-	for i, w := range m.manifest.Weights {
-		it := items[i]
-		if it.Name != w.Name || !slices.Equal(it.Index, w.Index) || it.DType != w.DType || it.Layout != w.Layout ||
-			it.Rows != w.Rows || it.Cols != w.Cols || it.Offset != w.Offset || it.Bytes != w.Bytes {
-			return fmt.Errorf("%s: weight %d is %s %s[%d, %d], the model needs %s %s[%d, %d]; it belongs to another model",
-				p.name, i, it.Name, it.DType, it.Rows, it.Cols, w.Name, w.DType, w.Rows, w.Cols)
-		}
-	}
-	return nil
+	return eng, err
 }

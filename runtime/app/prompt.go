@@ -40,20 +40,7 @@ func (m *model) prompt(f *promptFlags) ([]int32, error) {
 }
 
 // encode gives the ids of a text as the model wants it.
-func (m *model) encode(text string) ([]int32, error) {
-	t, err := m.tokenizer()
-	if err != nil {
-		return nil, err
-	}
-	ids := t.Encode(text, true)
-	if bos := int32(m.manifest.BOS); m.manifest.AddBOS && bos >= 0 && (len(ids) == 0 || ids[0] != bos) {
-		ids = append([]int32{bos}, ids...)
-	}
-	if len(ids) == 0 {
-		return nil, wrong(errors.New("the prompt is empty"))
-	}
-	return ids, nil
-}
+func (m *model) encode(text string) ([]int32, error) { return m.bin.Encode(text) }
 
 // ids parses a list of token ids and checks them against the vocabulary.
 func (m *model) ids(list string) ([]int32, error) {

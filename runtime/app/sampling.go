@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,13 +31,17 @@ type samplingFlags struct {
 	NoRepeat  int               `name:"no-repeat-ngram" placeholder:"N" help:"Never repeat N tokens in a row."`
 	Bias      map[string]string `name:"logit-bias" placeholder:"ID=F" help:"Add F to a token's logit; may be repeated."`
 	MinTokens int               `name:"min-tokens" placeholder:"N" help:"No end before N tokens."`
-	Strategy  string            `placeholder:"NAME" help:"Pick by a named strategy, with parameters after a colon: ${strategies}."`
+	Strategy  string            `placeholder:"NAME" help:"Pick by a named strategy, with parameters after a colon: ${strategies}; beam in generate."`
+	Accept    string            `name:"draft-accept" placeholder:"RULE" help:"When drafted tokens are accepted: match (the same text as without), rejection (the same distribution, more tokens of a --draft model) top (what top-k, top-p and min-p leave: another distribution) or typical (Medusa's rule: another distribution)."`
 	Seed      *uint64           `placeholder:"S" help:"Start of the random numbers (default: 0)."`
 }
 
 // A chooser picks the next token from logits and the tokens before it.
 type chooser interface {
 	Next(logits []float32, history []int32) (int32, error)
+	Judge(logits []float32, history []int32, drafted int32, from []decode.Chance) (int32, error)
+	Draws() func(logits []float32) (int32, []decode.Chance, error)
+	Path(parent, tokens []int32, row func(node int) []float32) []int
 }
 
 // chooser makes what the flags describe.
@@ -57,6 +62,12 @@ func (f *samplingFlags) settings(m *model) (set decode.Settings, err error) {
 	}
 	if f.NoRepeat < 0 || f.MinTokens < 0 {
 		return set, fmt.Errorf("--no-repeat-ngram %d --min-tokens %d: expected 0 or more", f.NoRepeat, f.MinTokens)
+	}
+	if set.Rule, err = decode.ParseRule(cmp.Or(f.Accept, m.manifest.Accept())); err != nil {
+		return set, fmt.Errorf("--draft-accept %s: %w", f.Accept, err)
+	}
+	if heads := m.manifest.Medusa; heads != nil {
+		set.Epsilon, set.Alpha = heads.Threshold, heads.Alpha
 	}
 	if set.Strategy, err = f.strategy(); err != nil {
 		return set, err

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/grammar"
 	"github.com/iflowc/iflowc/runtime/metrics"
+	compiled "github.com/iflowc/iflowc/runtime/model"
 	"github.com/iflowc/iflowc/runtime/page"
 	"github.com/iflowc/iflowc/runtime/schedule"
 	"github.com/iflowc/iflowc/runtime/serve"
@@ -25,6 +27,8 @@ import (
 type serveCmd struct {
 	engineFlags  `embed:""`
 	servingFlags `embed:""`
+
+	speculateFlags `embed:""`
 
 	Host    string        `default:"127.0.0.1" placeholder:"127.0.0.1" help:"Address to listen at; 0.0.0.0 lets other machines in."`
 	Port    *int          `placeholder:"8080" help:"Port; 0 takes a free one (default: as the specification says, else 8080)."`
@@ -59,29 +63,47 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 		return wrong(err)
 	}
 	defer listener.Close()
-	m.prefetch(&c.engineFlags)
-	eng, plan, err := c.open(ctx, m)
+	drafts, err := c.drafting(ctx, m)
 	if err != nil {
+		return err
+	}
+	defer drafts.close()
+	m.prefetch(&c.engineFlags)
+	eng, plan, err := c.open(ctx, m, drafts)
+	if err != nil {
+		return err
+	}
+	if err := drafts.start(eng); err != nil {
 		return err
 	}
 	opt := eng.Options()
 	registry := &metrics.Registry{}
-	s := schedule.New(eng, schedule.Options{Queue: c.Queue, QueueTime: c.Wait, Vocab: m.manifest.Vocab, Metrics: schedule.NewMetrics(registry)})
+	m.measureRanks(registry)
+	queue := schedule.Options{Queue: c.Queue, QueueTime: c.Wait, Vocab: m.manifest.Vocab, Metrics: schedule.NewMetrics(registry)}
+	if m.trace != nil {
+		queue.Decided = m.trace.Decision
+	}
+	s := schedule.New(eng, queue)
 	defer s.Close()
 	cfg := serve.Config{
 		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.Name, Context: opt.Context, Sequences: opt.MaxSeqs,
-		Defaults: defaults, Keys: keys, Origins: c.CORS, Body: c.Body, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: c.logger(m),
+		Defaults: defaults, Keys: keys, Origins: c.CORS, Body: c.Body, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: c.logger(m), Drafter: drafts.maker,
 		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Library().ISA},
 	}
 	if err := c.answers(m, eng, s, &cfg); err != nil {
 		return err
+	}
+	for _, line := range engineLines(&m.manifest.Engine) {
+		if strings.HasSuffix(line, hostNote) {
+			fmt.Fprintf(m.Stderr, "note: %s\n", line)
+		}
 	}
 	scheme := "http"
 	if c.TLSCert != "" {
 		scheme = "https"
 	}
 	fmt.Fprintf(m.Stderr, "%s\nlistening at %s://%s (ready after %.2f s)\n", describePlan(plan, opt), scheme, listener.Addr(), time.Since(m.Start).Seconds())
-	return serve.New(cfg).Run(ctx, listener, l)
+	return m.untilBroken(ctx, func(ctx context.Context) error { return serve.New(cfg).Run(ctx, listener, l) })
 }
 
 // port is the flag's, the specification's, or 8080.
@@ -121,22 +143,31 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *schedule.Scheduler, 
 		}
 		cfg.Constrain = constrain(m.manifest.Vocab, cfg.Tokenizer, eos, form)
 	}
-	if e := newEmbedder(m, eng, s); e != nil {
+	if e := compiled.NewEmbedder(m.bin, eng, s); e != nil {
 		cfg.Embedder = e
 	}
 	cfg.Translate, cfg.Fill = translations(m, s), filler(m, eng, s)
 	return nil
 }
 
+// heapGrowth is by how much Go's heap grows before it is collected, in percent:
+// it is a few megabytes beside the model's memory, and the collector takes the
+// processors that compute.
+const heapGrowth = 400
+
 // open plans the memory and starts the engine.
-func (c *serveCmd) open(ctx context.Context, m *model) (*engine.Engine, engine.Memory, error) {
+func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engine.Engine, engine.Memory, error) {
+	debug.SetGCPercent(heapGrowth)
 	opt, err := c.options(m)
 	if err != nil {
 		return nil, engine.Memory{}, err
 	}
-	lib, err := m.library(c.ISA)
+	lib, err := m.on(&c.engineFlags)
 	if err != nil {
 		return nil, engine.Memory{}, err
+	}
+	if m.manifest.Network == decoderOnly {
+		opt.Draft = drafts.tokens
 	}
 	c.Threads = cmp.Or(c.Threads, m.manifest.Engine.Threads)
 	opt.Threads = c.Threads

@@ -4,6 +4,7 @@ package app
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/iflowc/iflowc/runtime/decode"
 	"github.com/iflowc/iflowc/runtime/grammar"
@@ -15,6 +16,7 @@ import (
 // tokens that end an answer; form is how the model writes calls of tools.
 func constrain(vocab int, t *tokenizer.Tokenizer, eos []int32, form grammar.CallForm) func(serve.Constraint) (decode.Mask, error) {
 	maker := grammar.NewMaker(vocab, t.Bytes, eos)
+	calls := grammar.NewMaker(vocab, withMarks(t, form), eos)
 	return func(c serve.Constraint) (decode.Mask, error) {
 		switch c.Kind {
 		case "json_object":
@@ -30,9 +32,25 @@ func constrain(vocab int, t *tokenizer.Tokenizer, eos []int32, form grammar.Call
 			for i, t := range c.Tools {
 				tools[i] = grammar.Tool{Name: t.Name, Parameters: t.Parameters}
 			}
-			return maskOf(maker.Call(form, tools))
+			return maskOf(calls.Call(form, tools))
 		}
 		return nil, fmt.Errorf("a form of kind %q is not known", c.Kind)
+	}
+}
+
+// withMarks gives the bytes of tokens, also of the special ones that a call is
+// marked with: a model that learned to write "<|python_tag|>" as one token is
+// not to spell it out.
+func withMarks(t *tokenizer.Tokenizer, form grammar.CallForm) func(id int32) []byte {
+	return func(id int32) []byte {
+		if b := t.Bytes(id); len(b) > 0 || !t.IsSpecial(id) {
+			return b
+		}
+		name := t.Token(id)
+		if name != "" && (strings.HasPrefix(form.Open, name) || strings.Contains(form.Shut, name)) {
+			return []byte(name)
+		}
+		return nil
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/app"
+	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/load/loadtest"
 	"github.com/iflowc/iflowc/runtime/manifest"
 )
@@ -285,7 +285,7 @@ func TestEmbeddedWeights(t *testing.T) {
 	t.Parallel()
 	b := newBinary(t, nil)
 	out := filepath.Join(t.TempDir(), "one-file")
-	if err := app.EmbedWeights(b.program, b.program+".weights", out); err != nil {
+	if err := binary.EmbedWeights(b.program, b.program+".weights", out); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(out); err != nil || info.Mode().Perm()&0o111 == 0 {

@@ -9,12 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
-// A Cache is a directory of files named by the hash of what made them.
+// A Cache is a directory of files named by the hash of what made them. While it
+// is open, no other process removes anything from it.
 type Cache struct {
-	Dir string // absolute
+	Dir  string // absolute
+	lock *cacheLock
+	made atomic.Bool // something that was not there
 }
 
 // staleAfter is the age at which another process's private directory is
@@ -23,7 +27,7 @@ const staleAfter = 24 * time.Hour
 
 // OpenCache returns the cache at dir; "" means $IFLOWC_CACHE, else the folder
 // iflowc in the user's cache directory. It makes the directory and removes
-// what processes that were killed long ago left in it.
+// what processes that were killed long ago left in it. Close it after use.
 func OpenCache(dir string) (*Cache, error) {
 	dir, err := Dir(dir)
 	if err != nil {
@@ -33,16 +37,35 @@ func OpenCache(dir string) (*Cache, error) {
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
 		return nil, fmt.Errorf("build cache: %w; set IFLOWC_CACHE to a folder that can be written", err)
 	}
-	old, err := os.ReadDir(tmp)
+	lock, err := openLock(dir)
 	if err != nil {
-		return nil, fmt.Errorf("build cache: %w", err)
+		return nil, err
 	}
-	for _, e := range old {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > staleAfter {
-			os.RemoveAll(filepath.Join(tmp, e.Name()))
-		}
+	c := &Cache{Dir: dir, lock: lock}
+	for _, path := range c.leftBehind(staleAfter) {
+		os.RemoveAll(path)
 	}
-	return &Cache{Dir: dir}, nil
+	return c, nil
+}
+
+// Close ends the use of the cache. When something was added to it, and no other
+// process has it open, it is brought back to its bound.
+func (c *Cache) Close() {
+	defer c.lock.close()
+	if !c.made.Load() {
+		return
+	}
+	if limit, err := c.Bound(); err == nil && limit > 0 {
+		_, _ = c.Evict(limit, Never) // the next to close tries again
+	}
+}
+
+// Never is longer than anything has been unused.
+const Never time.Duration = 1 << 62
+
+// Use notes that a file of the cache is used now.
+func (*Cache) Use(path string) {
+	_ = os.Chtimes(path, time.Now(), time.Time{}) // a cache that is only read keeps its times
 }
 
 // Dir is the absolute path of the cache that OpenCache(dir) opens.
@@ -77,8 +100,10 @@ func Have(path string) bool {
 func (c *Cache) Make(kind, key, ext string, make func(dir, out string) error) (string, error) {
 	path := c.Path(kind, key, ext)
 	if Have(path) {
+		c.Use(path)
 		return path, nil
 	}
+	c.made.Store(true)
 	dir, err := os.MkdirTemp(filepath.Join(c.Dir, "tmp"), kind+"-")
 	if err != nil {
 		return "", fmt.Errorf("build cache: %w", err)

@@ -35,6 +35,11 @@ type Builder struct {
 // paths in the units' order. On the first failure, or when ctx ends, the other
 // compilers are killed and nothing half-made stays.
 func (b *Builder) Objects(ctx context.Context, units []Unit) ([]string, error) {
+	return b.each(ctx, units, b.object)
+}
+
+// each makes something of every unit, several at a time.
+func (b *Builder) each(ctx context.Context, units []Unit, one func(context.Context, Unit) (string, error)) ([]string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	paths := make([]string, len(units))
@@ -45,7 +50,7 @@ func (b *Builder) Objects(ctx context.Context, units []Unit) ([]string, error) {
 	for range min(b.jobs(), len(units)) {
 		wg.Go(func() {
 			for i := range next {
-				path, err := b.object(ctx, units[i])
+				path, err := one(ctx, units[i])
 				if err != nil {
 					cancel(err)
 					continue
@@ -87,19 +92,10 @@ func (b *Builder) object(ctx context.Context, u Unit) (string, error) {
 		return "", err
 	}
 	return b.Cache.Make("obj", b.unitKey(u), ".o", func(dir, out string) error {
-		name := filepath.Base(u.Name)
-		if err := os.WriteFile(filepath.Join(dir, name), u.Source, 0o644); err != nil {
+		if err := u.write(dir); err != nil {
 			return err
 		}
-		for h, text := range u.Headers {
-			path := filepath.Join(dir, filepath.FromSlash(h))
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				return err
-			}
-			if err := os.WriteFile(path, text, 0o644); err != nil {
-				return err
-			}
-		}
+		name := filepath.Base(u.Name)
 		// The compiler sees names relative to the private directory only, so
 		// the object's bytes do not depend on where the cache lies.
 		args := append(slices.Clone(u.Flags), "-I.", "-c", name, "-o", filepath.Base(out))
@@ -111,6 +107,23 @@ func (b *Builder) object(ctx context.Context, u Unit) (string, error) {
 		}
 		return nil
 	})
+}
+
+// write puts the unit and its headers into a folder.
+func (u *Unit) write(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, filepath.Base(u.Name)), u.Source, 0o644); err != nil {
+		return err
+	}
+	for h, text := range u.Headers {
+		path := filepath.Join(dir, filepath.FromSlash(h))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unitKey names a unit's object file.

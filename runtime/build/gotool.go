@@ -48,23 +48,33 @@ func TargetFromEnv() Target {
 // program to out. The user's Go settings do not reach the build, so that the
 // same sources give the same bytes, and nothing is fetched.
 func (g *GoTool) Build(ctx context.Context, dir, out string, target Target) error {
+	return g.build(ctx, dir, out, target, []string{"CGO_ENABLED=0"})
+}
+
+// BuildShared builds the module in dir as a shared library with a C interface,
+// with the C compiler cc.
+func (g *GoTool) BuildShared(ctx context.Context, dir, out string, target Target, cc string) error {
+	return g.build(ctx, dir, out, target, []string{"CGO_ENABLED=1", "CC=" + cc}, "-buildmode=c-shared")
+}
+
+func (g *GoTool) build(ctx context.Context, dir, out string, target Target, env []string, flags ...string) error {
 	out, err := filepath.Abs(out)
 	if err != nil {
 		return err
 	}
+	args := append([]string{"build", "-mod=vendor", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", out}, flags...)
 	cmd := command{
-		dir: dir, program: g.Path,
-		args: []string{"build", "-mod=vendor", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", out, "."},
-		env: append(goEnv(),
+		dir: dir, program: g.Path, args: append(args, "."),
+		env: append(append(goEnv(),
 			"GOOS="+target.OS, "GOARCH="+target.Arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=",
-			"CGO_ENABLED=0", "GOFLAGS=", "GOENV=off", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on",
-		),
+			"GOFLAGS=", "GOENV=off", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on",
+		), env...),
 	}
 	if _, err := cmd.run(ctx); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("building the binary for %s/%s: %w", target.OS, target.Arch, err)
+		return fmt.Errorf("building for %s/%s: %w", target.OS, target.Arch, err)
 	}
 	return nil
 }

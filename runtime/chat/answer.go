@@ -8,8 +8,8 @@ import (
 )
 
 // An answerParser takes an answer apart as its text comes. Text that may still
-// become a mark is held back; a call comes whole, when it ends: its arguments
-// are JSON and nothing of them is worth anything before.
+// become a mark is held back. A call whose name comes first is told as it comes
+// (callstream.go), others when they are whole.
 type answerParser struct {
 	format   *callFormat // nil: text alone
 	opts     ReaderOptions
@@ -19,6 +19,7 @@ type answerParser struct {
 	inCall   bool
 	trim     bool // white space that follows a mark is still to be dropped
 	calls    int
+	stream   callStream
 }
 
 func newAnswerParser(f *callFormat, opts ReaderOptions) answerParser {
@@ -105,28 +106,39 @@ func (p *answerParser) until(mark string, to *string, last bool, found func()) b
 	return false
 }
 
-// call reads the calls that stand in the text held, as soon as they are whole.
+// call reads the calls that stand in the text held: those that can be told as
+// they come, and the others as soon as they are whole.
 func (p *answerParser) call(d *Delta, last bool) bool {
-	body, rest, mark, ended := p.held, "", "", last
+	end := -1
 	if p.format.close != "" {
-		if before, after, ok := strings.Cut(p.held, p.format.close); ok {
-			body, rest, mark, ended = before, after, p.format.close, true
-		}
+		end = strings.Index(p.held, p.format.close)
+	}
+	if more, taken := p.stream.take(p, d, end, last); taken {
+		return more
+	}
+	body, rest, mark, ended := p.held, "", "", last
+	if end >= 0 {
+		body, rest, mark, ended = p.held[:end], p.held[end+len(p.format.close):], p.format.close, true
 	}
 	if !ended {
 		return false
 	}
+	told := p.stream.told > 0
+	if told {
+		body = strings.Trim(body, " \t\r\n,;]")
+	}
 	list, ok := readCalls(body, p.format.keys)
-	if p.trim = ok; ok {
+	switch p.trim = ok || told; {
+	case ok:
 		for _, c := range list {
 			c.Index, c.ID = p.calls, callID(p.calls)
 			d.Calls = append(d.Calls, c)
 			p.calls++
 		}
-	} else {
+	case !told:
 		d.Content += p.format.open + body + mark // no call after all: the user sees what the model wrote
 	}
-	p.inCall, p.held = false, rest
+	p.inCall, p.held, p.stream = false, rest, callStream{}
 	return rest != ""
 }
 

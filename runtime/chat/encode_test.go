@@ -2,7 +2,6 @@ package chat
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -143,6 +142,25 @@ func TestNamed(t *testing.T) {
 	}
 }
 
+// TestCallComes: a call is told before it ends.
+func TestCallComes(t *testing.T) {
+	t.Parallel()
+	p := newAnswerParser(&callFormats[0].format, ReaderOptions{Tools: true})
+	for _, c := range []struct{ text, name, arguments string }{
+		{`<tool_call>{"name": "f", "argu`, "", ""}, {`ments": {`, "f", "{"}, {`"a": "x`, "", `"a": "x`}, {`y"}`, "", `y"}`}, {"}", "", ""}, {"</tool_call>", "", ""},
+	} {
+		d := p.push(c.text, false)
+		name, arguments := "", ""
+		for _, call := range d.Calls {
+			name += call.Name
+			arguments += call.Arguments
+		}
+		if d.Content != "" || name != c.name || arguments != c.arguments {
+			t.Errorf("%s: %+v", c.text, d)
+		}
+	}
+}
+
 // TestStopsAndOpen: the token behind an answer ends it; the tool template is
 // taken for conversations with tools.
 func TestStopsAndOpen(t *testing.T) {
@@ -172,12 +190,17 @@ func TestReader(t *testing.T) {
 	t.Parallel()
 	tok := byteTokenizer(t)
 	for _, c := range []struct{ template, answer, content, reasoning, calls string }{
-		{"{{ '<tool_call>' }}", `Sure.<tool_call>{"name": "f", "arguments": {"x": [1, "}"]}}</tool_call>`, "Sure.", "", `f({"x": [1, "}"]})`},
-		{"{{ '<tool_call>' }}", `<tool_call>{"name":"f","arguments":{}}</tool_call> <tool_call>{"name":"g","arguments":"{\"a\":1}"}</tool_call>`, "", "", `f({})g({"a":1})`},
+		{"{{ '<tool_call>' }}", `Sure.<tool_call>{"name": "f", "arguments": {"x": [1, "}"]}}</tool_call>`, "Sure.", "", ` f{"x": [1, "}"]}`},
+		{"{{ '<tool_call>' }}", `<tool_call>{"name":"f","arguments":{}}</tool_call> <tool_call>{"name":"g","arguments":"{\"a\":1}"}</tool_call>`, "", "", ` f{} g{"a":1}`},
 		{"{{ '<tool_call>' }}", `a < b <tool_x <tool_call>no json</tool_call> end`, "a < b <tool_x <tool_call>no json</tool_call> end", "", ""},
-		{"{{ '[TOOL_CALLS]' }}", `[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {}}]`, "", "", `f({"a": 1})g({})`},
-		{`{{ '{"name": function name, "parameters"' }}`, `{"name": "f", "parameters": {"q": "x"}}`, "", "", `f({"q": "x"})`},
+		{"{{ '[TOOL_CALLS]' }}", `[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}, {"name": "g", "arguments": {}}]`, "", "", ` f{"a": 1} g{}`},
+		{`{{ '{"name": function name, "parameters"' }}`, `{"name": "f", "parameters": {"q": "x"}}`, "", "", ` f{"q": "x"}`},
 		{`{{ '{"name": function name, "parameters"' }}`, `{"not": "a call"}`, `{"not": "a call"}`, "", ""},
+		{"{{ '<tool_call>' }}", `<tool_call>{"name": "f", "arguments": {"x": "</tool_call>{\""}, "id": "}"}</tool_call>.`, ".", "", ` f{"x": "</tool_call>{\""}`},
+		{"{{ '<tool_call>' }}", `<tool_call>{"arguments": {"x": 1}, "name": "f"}</tool_call>`, "", "", ` f{"x": 1}`},
+		{"{{ '<tool_call>' }}", `<tool_call>{"name": "f", "arguments": {"x": [1, 2`, "", "", ` f{"x": [1, 2`},
+		{"{{ '[TOOL_CALLS]' }}", `[TOOL_CALLS][{"name": "f", "arguments": {}}, {"arguments": {}, "name": "g"}]`, "", "", ` f{} g{}`},
+		{"{{ '<|python_tag|>' }}", `<|python_tag|>{"name": "f", "parameters": {}}; {"name": "g", "parameters": {"a": {}}}`, "", "", ` f{} g{"a": {}}`},
 		{"{{ '<think>' }}", "<think>\nhm < so\n</think>\n\nYes.", "Yes.", "hm < so\n", ""},
 		{"{{ '<|python_tag|>' }}", `plain { text }`, "plain { text }", "", ""},
 	} {
@@ -191,7 +214,10 @@ func TestReader(t *testing.T) {
 			content += d.Content
 			reasoning += d.Reasoning
 			for _, call := range d.Calls {
-				calls += fmt.Sprintf("%s(%s)", call.Name, call.Arguments)
+				if call.Name != "" {
+					calls += " " + call.Name
+				}
+				calls += call.Arguments
 			}
 		}
 		for _, id := range tok.Encode(c.answer, false) {

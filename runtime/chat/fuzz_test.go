@@ -42,15 +42,19 @@ func FuzzTemplate(f *testing.F) {
 func FuzzAnswer(f *testing.F) {
 	f.Add("a<tool_call>{\"name\":\"f\"}</tool_call>b", uint8(1))
 	f.Add("<think>x</think> y <tool_c", uint8(3))
+	f.Add(`<tool_call>[{"name":"f","arguments":{"a":"}\""},"id":1},{"arguments":{},"name":"g"}]</tool_call>`, uint8(2))
+	f.Add(`<tool_call>{"name":"</tool_call>","arguments":{}`, uint8(0))
 	f.Fuzz(func(t *testing.T, answer string, cut uint8) {
 		format := callFormats[0].format
 		format.think = [2]string{"<think>", "</think>"}
-		read := func(step int) (content, reasoning string, calls int) {
+		read := func(step int) (content, reasoning, calls string) {
 			p := newAnswerParser(&format, ReaderOptions{Tools: true, Reasoning: true})
 			take := func(d Delta) {
 				content += d.Content
 				reasoning += d.Reasoning
-				calls += len(d.Calls)
+				for _, c := range d.Calls {
+					calls += c.ID + c.Name + c.Arguments
+				}
 			}
 			for i := 0; i < len(answer); i += step {
 				take(p.push(answer[i:min(i+step, len(answer))], false))
@@ -61,7 +65,7 @@ func FuzzAnswer(f *testing.F) {
 		c1, r1, n1 := read(len(answer) + 1)
 		c2, r2, n2 := read(int(cut) + 1)
 		if c1 != c2 || r1 != r2 || n1 != n2 {
-			t.Fatalf("whole: %q, %q, %d calls; in pieces of %d: %q, %q, %d calls", c1, r1, n1, int(cut)+1, c2, r2, n2)
+			t.Fatalf("whole: %q, %q, calls %q; in pieces of %d: %q, %q, calls %q", c1, r1, n1, int(cut)+1, c2, r2, n2)
 		}
 	})
 }

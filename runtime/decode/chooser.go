@@ -17,6 +17,9 @@ type Settings struct {
 	Rules     Rules // Prompt and Penalty are set by NewChooser
 	Exclude   []int32
 	Mask      Mask // nil: none
+	Rule      Rule // when drafted tokens are accepted
+
+	Epsilon, Alpha float64 // of typical acceptance; 0: 0.09 and 0.3
 }
 
 // A Mask says which tokens may come next, for output that must have a form.
@@ -85,6 +88,9 @@ func NewChooser(set Settings, prompt int) (*Chooser, error) {
 	if _, err := New(set.Options); err != nil { // the penalty's range
 		return nil, err
 	}
+	if set.Rule == TopSampling && set.Temperature > 0 && set.TopK == 0 && (set.TopP == 0 || set.TopP == 1) && set.MinP == 0 {
+		return nil, errors.New("acceptance by top sampling needs top_k, top_p or min_p, which say what the top is")
+	}
 	c.plain = c.set.Rules.plain() && set.Frequency == 0 && set.Presence == 0 && len(set.Bias) == 0 && set.Mask == nil
 	return c, nil
 }
@@ -92,20 +98,30 @@ func NewChooser(set Settings, prompt int) (*Chooser, error) {
 // Next picks the token after history, which holds the prompt and what was
 // picked so far. It leaves logits as they are.
 func (c *Chooser) Next(logits []float32, history []int32) (int32, error) {
-	row := logits
-	if c.set.Rules.Prompt < 0 {
-		c.set.Rules.Prompt = len(history)
-	}
-	if !c.plain {
-		var err error
-		if row, err = c.change(logits, history); err != nil {
-			return 0, err
-		}
+	row, err := c.prepare(logits, history)
+	if err != nil {
+		return 0, err
 	}
 	token, err := c.draw.Next(row, history)
 	if err != nil {
 		return 0, err
 	}
+	return c.note(token)
+}
+
+// prepare changes logits as the settings say.
+func (c *Chooser) prepare(logits []float32, history []int32) ([]float32, error) {
+	if c.set.Rules.Prompt < 0 {
+		c.set.Rules.Prompt = len(history)
+	}
+	if c.plain {
+		return logits, nil
+	}
+	return c.change(logits, history)
+}
+
+// note takes a picked token into account.
+func (c *Chooser) note(token int32) (int32, error) {
 	c.counts[token]++
 	if m := c.set.Mask; m != nil {
 		if err := m.Accept(token); err != nil {
@@ -151,7 +167,7 @@ func (c *Chooser) change(logits []float32, history []int32) ([]float32, error) {
 func (c *Chooser) forbidMasked(row []float32) error {
 	bits, err := c.set.Mask.Mask()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrForbidden, err)
 	}
 	for i := range row {
 		if bits[i>>6]>>(i&63)&1 == 0 {

@@ -4,27 +4,22 @@ package decode
 // section 4.1; negative logits are multiplied, as transformers does): logits
 // of tokens in history are moved down once, however often they stand there.
 func (s *Sampler) fromPenalised(logits []float32, history []int32) (int32, error) {
+	s.row = append(s.row[:0], logits...)
 	clear(s.seen)
 	for _, id := range history {
-		s.seen[id] = struct{}{}
-	}
-	s.pool = s.pool[:0]
-	for i, l := range logits {
-		if _, ok := s.seen[int32(i)]; ok {
-			l = penalise(l, float32(s.opt.Penalty))
-		}
-		s.pool = append(s.pool, candidate{id: int32(i), logit: l})
-	}
-	if s.opt.Temperature > 0 {
-		return s.draw(s.pool), nil
-	}
-	best := s.pool[0]
-	for _, c := range s.pool {
-		if c.logit > best.logit {
-			best = c
+		if _, again := s.seen[id]; !again && id >= 0 && int(id) < len(logits) {
+			s.seen[id] = struct{}{}
+			s.row[id] = penalise(logits[id], float32(s.opt.Penalty))
 		}
 	}
-	return best.id, nil
+	top, ok := argmax(s.row)
+	switch {
+	case !ok:
+		return 0, ErrNaN
+	case s.opt.Temperature == 0:
+		return int32(top), nil
+	}
+	return s.pick(s.row, s.row[top]), nil
 }
 
 func penalise(l, penalty float32) float32 {

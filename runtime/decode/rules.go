@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"maps"
 	"math"
 	"slices"
 )
@@ -35,6 +36,14 @@ type Rules struct {
 type Bias struct {
 	Tokens []int32
 	Value  float64
+}
+
+// SingleBiases are biases of tokens by themselves, in the order of their ids.
+func SingleBiases(of map[int32]float32) (list []Bias) {
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, Bias{[]int32{id}, float64(of[id])})
+	}
+	return list
 }
 
 // A Decay makes the end likelier, by Factor^k - 1 times the size of its score,

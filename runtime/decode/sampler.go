@@ -40,7 +40,9 @@ type Sampler struct {
 	opt  Options
 	rng  *rand.Rand
 	pool []candidate // scratch
+	sums []float64   // scratch: the masses of blocks of logits
 	seen map[int32]struct{}
+	row  []float32 // scratch: penalised logits
 }
 
 // New checks options and returns a sampler.
@@ -83,7 +85,25 @@ func (s *Sampler) Next(logits []float32, history []int32) (int32, error) {
 	if penalised {
 		return s.fromPenalised(logits, history)
 	}
-	return s.draw(s.candidates(logits, logits[top])), nil
+	return s.pick(logits, logits[top]), nil
+}
+
+// pick draws from a row whose largest logit is top. Where a strategy says so
+// beforehand, most of the vocabulary is never listed.
+func (s *Sampler) pick(logits []float32, top float32) int32 {
+	floor := float64(top) - 30*s.opt.Temperature
+	shares := s.opt.TopP > 0 && s.opt.TopP < 1
+	switch curved := s.opt.Typical > 0 && s.opt.Typical < 1 || s.opt.TailFree > 0 && s.opt.TailFree < 1; {
+	case math.IsInf(float64(top), 1), s.opt.TopK == 0 && curved:
+		return s.draw(s.candidates(logits, top))
+	case s.opt.TopK > 0:
+		return s.draw(s.largest(logits, s.opt.TopK, float32(floor)))
+	case shares:
+		return weighted(minP(s.nucleus(logits, top, float32(floor)), s.opt.MinP), s.rng)
+	case s.opt.MinP > 0:
+		floor = max(floor, float64(top)+s.opt.Temperature*math.Log(s.opt.MinP))
+	}
+	return s.drawAny(logits, top, float32(floor))
 }
 
 // candidates lists the tokens worth considering: at the given temperature a
@@ -100,8 +120,11 @@ func (s *Sampler) candidates(logits []float32, top float32) []candidate {
 	return s.pool
 }
 
-// draw runs the strategies over the candidates.
-func (s *Sampler) draw(c []candidate) int32 {
+// draw draws from what the strategies leave.
+func (s *Sampler) draw(c []candidate) int32 { return weighted(s.keep(c), s.rng) }
+
+// keep runs the strategies over the candidates.
+func (s *Sampler) keep(c []candidate) []candidate {
 	c = topK(c, s.opt.TopK)
 	softmax(c, s.opt.Temperature)
 	if t := s.opt.Typical; t > 0 && t < 1 {
@@ -114,6 +137,5 @@ func (s *Sampler) draw(c []candidate) int32 {
 		softmax(c, s.opt.Temperature)
 	}
 	c = topP(c, s.opt.TopP)
-	c = minP(c, s.opt.MinP)
-	return weighted(c, s.rng)
+	return minP(c, s.opt.MinP)
 }

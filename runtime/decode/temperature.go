@@ -22,7 +22,7 @@ func softmax(c []candidate, temperature float64) {
 	}
 	sum := 0.0
 	for i := range c {
-		c[i].p = math.Exp((float64(c[i].logit) - float64(top)) / temperature)
+		c[i].p = exp((float64(c[i].logit) - float64(top)) / temperature)
 		sum += c[i].p
 	}
 	for i := range c {

@@ -83,7 +83,7 @@ func Parse(path string, data []byte) (*Profile, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(p); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: not a profile: %w; iflowc profile writes one", path, err)
 	}
 	p.path = path
 	return p, p.check()

@@ -30,6 +30,7 @@ import (
 const (
 	DefaultMaxTokens = 512
 	DefaultMaxWanted = 64
+	mostDraft        = 255
 )
 
 // ErrBusy says that every sequence slot is taken: call Remove, or wait.
@@ -53,10 +54,15 @@ type Options struct {
 	MaxTokens int    // budget of a step; 0: 512, and at least Context where an encoder reads sequences whole
 	MaxWanted int    // most rows of results in a step; 0: 64, at least MaxSeqs
 	MaxSeqs   int    // sequences alive at once; 0: 1
-	Context   int    // most rows of a sequence, and of its source; 0: the model's
-	Pages     int    // state pages; 0: enough for every sequence's whole context
-	Pin       bool   // pin threads to processors: only where nothing else runs
+	Draft     int    // most drafted tokens of a sequence in a step; 0: it takes no drafts
+	// A plain step that takes less leaves no time to draft in; 0: drafts are judged
+	// by what they gain alone.
+	Brief   time.Duration
+	Context int  // most rows of a sequence, and of its source; 0: the model's
+	Pages   int  // state pages; 0: enough for every sequence's whole context
+	Pin     bool // pin threads to processors: only where nothing else runs
 
+	Populate bool          // take memory for state pages ahead of their use, beside the steps
 	Prefix   bool          // keep full pages of ended sequences for others that begin with the same tokens
 	StepTime time.Duration // cut prompts so that a step takes about so long, or twice a step without them; 0: by MaxTokens alone
 }
@@ -71,13 +77,20 @@ type Engine struct {
 	graph  manifest.Graph // of entry
 	lib    *load.Library
 	ctx    *load.Context
+	heads  heads
 	pages  pageList
 	seqs   []*sequence // alive, oldest first
 	nextID ID
 	pace   pace
+	watch  watch
+	times  times
 	stats  Stats
+	vocab  int
 
-	parts   []part      // scratch of plan
+	populator *populator // nil: none
+
+	fly     flights
+	parts   []part      // scratch of plan; after Infer: those of the step that it shows
 	queue   []*sequence // scratch of plan
 	batch   []*source   // scratch of encode
 	results []Result    // scratch of Infer
@@ -97,11 +110,18 @@ func Open(m Model, opt Options) (*Engine, error) {
 	}
 	e.ctx, err = m.Library.Start(load.Config{
 		Threads: opt.Threads, CPUs: cpus, Weights: m.Weights, Pages: opt.Pages, PageBytes: pageBytes(m.Manifest),
-		MaxTokens: opt.MaxTokens, MaxWanted: opt.MaxWanted, MaxSeqs: opt.MaxSeqs, MaxPages: opt.MaxSeqs * pagesFor(opt.Context),
+		MaxTokens: opt.MaxTokens, MaxWanted: opt.MaxWanted, MaxSeqs: opt.MaxSeqs, MaskWords: (opt.Draft + 64) / 64, MaxPages: opt.MaxSeqs * pagesFor(opt.Context),
 		Dispatch: m.Dispatch, Outputs: outputs,
 	})
 	if err != nil {
 		return nil, err
+	}
+	if err := e.openFlights(); err != nil {
+		e.Close()
+		return nil, err
+	}
+	if opt.Populate {
+		e.populator = startPopulator(e.ctx, opt.Pages)
 	}
 	return e, nil
 }
@@ -113,7 +133,7 @@ func prepare(m Model, opt Options) (*Engine, []load.Array, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	e := &Engine{entry: entry, source: -1, graph: m.Manifest.Graphs[entry], lib: m.Library}
+	e := &Engine{entry: entry, source: -1, graph: m.Manifest.Graphs[entry], lib: m.Library, vocab: m.Manifest.Vocab, watch: watch{now: time.Now}}
 	e.whole = e.graph.Name == encodeGraph
 	graphs := []manifest.Graph{e.graph}
 	if m.Manifest.Network == "encoder_decoder" && !e.whole {
@@ -121,6 +141,9 @@ func prepare(m Model, opt Options) (*Engine, []load.Array, error) {
 			return nil, nil, err
 		}
 		graphs = append(graphs, m.Manifest.Graphs[e.source])
+	}
+	if h := e.findHeads(m.Manifest); h != nil {
+		graphs = append(graphs, *h)
 	}
 	if err := opt.fill(m.Manifest, e.whole, e.source >= 0); err != nil {
 		return nil, nil, err
@@ -136,7 +159,11 @@ const encodeGraph = "encode"
 
 // Close stops the model's threads and frees the engine's memory. Rows of
 // results must not be used after.
-func (e *Engine) Close() { e.ctx.Close() }
+func (e *Engine) Close() {
+	e.populator.stop()
+	e.closeFlights()
+	e.ctx.Close()
+}
 
 // Options returns the options with every choice made.
 func (e *Engine) Options() Options { return e.opt }
@@ -146,6 +173,15 @@ func (e *Engine) See() error { return e.ctx.See() }
 
 // Seen gives the sums of calibration (load.Context.Seen).
 func (e *Engine) Seen() []float64 { return e.ctx.Seen() }
+
+// SeeMoments starts the second half of calibration (load.Context.SeeMoments).
+func (e *Engine) SeeMoments() error { return e.ctx.SeeMoments() }
+
+// Moments gives its sums (load.Context.Moments).
+func (e *Engine) Moments() []float32 { return e.ctx.Moments() }
+
+// Trace calls fn after every step from now on (load.Context.Trace).
+func (e *Engine) Trace(fn func(load.Step)) error { return e.ctx.Trace(fn) }
 
 // Graph is the graph that the engine runs.
 func (e *Engine) Graph() manifest.Graph { return e.graph }
@@ -193,11 +229,17 @@ func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 			o.MaxTokens = max(o.MaxTokens, o.Context)
 		}
 	}
+	if o.Draft < 0 || o.Draft > mostDraft || whole && o.Draft > 0 {
+		return fmt.Errorf("drafts of %d tokens: expected at most %d, and none of an encoder", o.Draft, mostDraft)
+	}
 	o.MaxTokens = max(o.MaxTokens, o.MaxSeqs)
 	if o.MaxWanted == 0 {
 		o.MaxWanted = DefaultMaxWanted
 	}
-	o.MaxWanted = max(o.MaxWanted, o.MaxSeqs)
+	// Rows of large vocabularies take memory, and where many sequences run drafts
+	// are short: there is room for one long draft, or some short ones.
+	drafted := min(o.MaxSeqs*o.Draft, max(DefaultMaxWanted, o.Draft))
+	o.MaxWanted = max(o.MaxWanted, min(o.MaxTokens, o.MaxSeqs+drafted))
 	if o.Pages == 0 {
 		o.Pages = o.MaxSeqs * pagesFor(o.Context)
 		if sources {
@@ -219,7 +261,7 @@ func (o *Options) arrays(graphs []manifest.Graph) ([]load.Array, error) {
 			if err != nil {
 				return nil, err
 			}
-			if i == len(out) {
+			for i += g.At; i >= len(out); {
 				out = append(out, load.Array{})
 			}
 			if rows*output.Cols > out[i].Rows*out[i].Cols {
@@ -246,24 +288,17 @@ func (o *Options) rows(out manifest.Output) (int, error) {
 // Infer runs one step over the live sequences and returns what it gave each
 // sequence in it. With nothing to compute it returns no results. It
 // looks at ctx before the step, never in the middle of one.
+//
+// On a pipeline it starts as many steps as there are stages, each with its share
+// of the sequences, and returns what the oldest gave; the others go on
+// meanwhile, so that every stage works.
 func (e *Engine) Infer(ctx context.Context) ([]Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	e.watch.end(e.stats.Accepted)
 	if err := e.encode(); err != nil {
 		return nil, err
 	}
-	parts, err := e.plan()
-	if err != nil || len(parts) == 0 {
-		return nil, err
-	}
-	tokens, wanted := e.fillStep(parts)
-	start := time.Now()
-	if err := e.ctx.Run(e.entry, tokens, wanted, len(parts), e.whole); err != nil {
-		return nil, err
-	}
-	e.pace.measure(tokens, time.Since(start))
-	e.stats.Steps++
-	e.stats.Tokens += int64(tokens)
-	return e.collect(parts), nil
+	return e.infer(ctx)
 }

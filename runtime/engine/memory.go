@@ -53,6 +53,9 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 	for _, n := range pageBytes(m.Manifest) {
 		mem.PageBytes += n
 	}
+	if weights, page, ok := m.Library.Memory(); ok {
+		mem.Weights, mem.PageBytes = weights, page
+	}
 	mem.Scratch = m.Library.ArenaBytes(opt.Threads, opt.MaxTokens, opt.MaxWanted, opt.MaxSeqs)
 	for _, o := range outputs {
 		mem.Results += int64(o.Rows) * int64(o.Cols) * 4

@@ -2,7 +2,11 @@
 
 package engine
 
-import "time"
+import (
+	"slices"
+	"sort"
+	"time"
+)
 
 // The least and the first number of prompt tokens of a step whose time is
 // limited.
@@ -21,9 +25,20 @@ type pace struct {
 	w, n, nn, t, nt float64 // sums of weights, tokens, tokens², seconds, tokens·seconds
 }
 
+// Steps that take unusually long, because something else ran meanwhile, count
+// as three of their size, once so many steps are known.
+const (
+	unusual = 3
+	known   = 8
+)
+
 // measure takes a step into account.
 func (p *pace) measure(tokens int, d time.Duration) {
 	n, t := float64(tokens), d.Seconds()
+	if p.w > known {
+		fixed, perToken := p.line()
+		t = min(t, unusual*(fixed+perToken*n))
+	}
 	p.w = p.w*paceMemory + 1
 	p.n = p.n*paceMemory + n
 	p.nn = p.nn*paceMemory + n*n
@@ -49,10 +64,21 @@ func (p *pace) line() (fixed, perToken float64) {
 	return fixed, perToken
 }
 
-// room is how many tokens of prompts a step may take beside so many tokens in
-// decoding, to last about the time given, or twice as long as it takes without
-// prompts, whichever is longer. No limit: as many as fit.
-func (p *pace) room(limit time.Duration, decoding int) int {
+// idleFactor is how much longer than the limit a step may take while no
+// sequence is in decoding: nobody waits for a next token then, and of requests
+// that come together more get their first one.
+const idleFactor = 5
+
+// beside is how many times as long as without them a step with prompts may take,
+// where many sequences are in decoding.
+const beside = 1.5
+
+// room is how many tokens of prompts a step may take beside those that are in
+// it already, which sequences in decoding wait for; live is how many sequences
+// there are. The step is to last about the time given, or beside times as long
+// as one in which all of them are in decoding, whichever is longer. No limit: as
+// many as fit.
+func (p *pace) room(limit time.Duration, decoding, live int) int {
 	if limit <= 0 {
 		return 1 << 30
 	}
@@ -60,10 +86,60 @@ func (p *pace) room(limit time.Duration, decoding int) int {
 	if perToken <= 0 {
 		return firstChunk
 	}
-	alone := fixed + perToken*float64(decoding)
 	if decoding == 0 {
-		alone = fixed + perToken
+		limit *= idleFactor
 	}
-	left := max(limit.Seconds(), 2*alone) - alone
+	most := max(limit.Seconds(), beside*(fixed+perToken*float64(live)))
+	left := most - fixed - perToken*float64(decoding)
 	return max(leastChunk, int(min(left/perToken, 1<<30)))
+}
+
+// togetherFactor is how much longer still a step may take in which prompts are
+// read that begin together: larger steps read faster, and nobody of them has
+// anything from an earlier one's end.
+const togetherFactor = 2
+
+// promptRoom is how many tokens of prompts, in their order, a step may take
+// beside those that it has already. Where the first of them is short, begins
+// alone, and they do not all fit, the step ends soon after it.
+func (e *Engine) promptRoom(taken int, prompts []*sequence) int {
+	if e.streaming() {
+		return e.pace.room(e.opt.StepTime, taken, len(e.seqs))
+	}
+	limit := e.opt.StepTime
+	together := slices.ContainsFunc(e.seqs, func(s *sequence) bool { return s.held })
+	if together {
+		limit *= togetherFactor
+	}
+	room := max(leastChunk, e.pace.room(limit, 0, len(e.seqs))-taken)
+	all := 0
+	for _, s := range prompts {
+		all += s.pending()
+	}
+	if !together && all > room && prompts[0].pending()*idleFactor < room {
+		room /= idleFactor
+	}
+	return room
+}
+
+// draftFactor is how many times as long as one of a single token a step with
+// drafts may take. Up to there reading the weights is most of it, and further
+// tokens cost little. Beyond they cost as much as those of other sequences, all
+// of which wait, perhaps for nothing.
+const draftFactor = 2
+
+// draftLimit is how many drafted tokens a step may take beside those in decoding,
+// where its time is limited. With less than one for each there are none: a few
+// are no gain, and who is ahead of the others by one token asks again while they
+// are in decoding, so that everybody's prompts are read in pieces.
+func (e *Engine) draftLimit(decoding int) int {
+	if e.opt.StepTime <= 0 {
+		return 1 << 30
+	}
+	most := draftFactor * e.times.step(1)
+	n := sort.Search(timed-min(decoding, timed), func(n int) bool { return e.times.step(decoding+n+1) > most })
+	if n < decoding {
+		return 0
+	}
+	return n
 }

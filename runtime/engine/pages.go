@@ -18,6 +18,7 @@ type pageList struct {
 	idle []int32
 	refs []int32
 	kept prefixes
+	last int32 // the highest page that ever was in use
 }
 
 func newPageList(n int) pageList {
@@ -25,7 +26,7 @@ func newPageList(n int) pageList {
 	for i := range idle {
 		idle[i] = int32(n - 1 - i) // page 0 first: memory is touched from its start
 	}
-	return pageList{idle, make([]int32, n), newPrefixes(n)}
+	return pageList{idle: idle, refs: make([]int32, n), kept: newPrefixes(n)}
 }
 
 // unused is how many pages nobody uses, remembered ones among them.
@@ -44,6 +45,7 @@ func (p *pageList) take(list []int32, n int) ([]int32, bool) {
 			page = p.kept.evict()
 		}
 		p.refs[page] = 1
+		p.last = max(p.last, page)
 		list = append(list, page)
 	}
 	return list, true

@@ -16,19 +16,25 @@ type part struct {
 	seq    *sequence
 	n      int
 	wanted int
+
+	drafted int // nodes of its draft, behind these tokens, which all give rows
 }
 
 // plan chooses the tokens of the next step and gives their rows pages.
 // Sequences in decoding come first, so that a prompt delays them by at most
-// one step; then prompts, see promptOrder.
+// one step; then prompts, see promptOrder. Those that come together begin
+// together, see gather.
 func (e *Engine) plan() ([]part, error) {
+	e.gather()
 	for {
 		e.parts = e.parts[:0]
-		budget := budget{tokens: e.opt.MaxTokens, wanted: e.opt.MaxWanted, whole: e.whole}
-		short := e.planAll(&budget, e.selected(func(s *sequence) bool { return s.pending() == 1 }, urgency))
+		budget := budget{tokens: e.opt.MaxTokens, wanted: e.opt.MaxWanted, seqs: e.fair(), whole: e.whole}
+		short := e.planAll(&budget, e.selected(func(s *sequence) bool { return s.pending() == 1 && !s.held }, urgency))
 		prompts := e.selected(func(s *sequence) bool { return s.pending() > 1 }, promptOrder)
 		if !e.whole {
-			budget.tokens = min(budget.tokens, e.pace.room(e.opt.StepTime, len(e.parts)))
+			decoding := e.opt.MaxTokens - budget.tokens
+			e.planDrafts(&budget, min(e.draftRoom(&budget, len(prompts) > 0), e.draftLimit(decoding)), short == nil)
+			budget.tokens = min(budget.tokens, e.promptRoom(e.opt.MaxTokens-budget.tokens, prompts))
 		}
 		if s := e.planAll(&budget, prompts); short == nil {
 			short = s
@@ -37,11 +43,14 @@ func (e *Engine) plan() ([]part, error) {
 			e.age(prompts)
 			return e.parts, nil
 		}
+		if e.letGo() {
+			continue
+		}
 		encode := short == nil
 		if encode {
 			short = e.waiting()
 		}
-		if short == nil {
+		if short == nil || len(e.fly.flying) > 0 { // a step that lands gives pages back, or can go on itself
 			return nil, nil
 		}
 		if !e.preempt(short) {
@@ -60,7 +69,7 @@ func (e *Engine) plan() ([]part, error) {
 func (e *Engine) selected(accept func(*sequence) bool, order func(a, b *sequence) int) []*sequence {
 	e.queue = e.queue[:0]
 	for _, s := range e.seqs {
-		if s.pending() > 0 && s.source.ready() && accept(s) {
+		if s.pending() > 0 && !s.flying && s.source.ready() && accept(s) {
 			e.queue = append(e.queue, s)
 		}
 	}
@@ -103,6 +112,7 @@ func (e *Engine) age(prompts []*sequence) {
 // A budget is what is left of a step.
 type budget struct {
 	tokens, wanted int
+	seqs           int  // that a step takes on a pipeline
 	whole          bool // sequences are not cut
 }
 
@@ -110,7 +120,7 @@ type budget struct {
 // pages.
 func (e *Engine) planAll(b *budget, list []*sequence) (short *sequence) {
 	for _, s := range list {
-		if b.tokens == 0 {
+		if b.tokens == 0 || b.seqs == 0 {
 			break
 		}
 		fresh := e.reuse(s)
@@ -128,9 +138,10 @@ func (e *Engine) planAll(b *budget, list []*sequence) (short *sequence) {
 			}
 			continue
 		}
-		e.parts = append(e.parts, part{s, n, wanted})
+		e.parts = append(e.parts, part{seq: s, n: n, wanted: wanted})
 		b.tokens -= n
 		b.wanted -= wanted
+		b.seqs--
 	}
 	return short
 }
@@ -139,6 +150,9 @@ func (e *Engine) planAll(b *budget, list []*sequence) (short *sequence) {
 // budget has room for.
 func (b *budget) fit(s *sequence) (n, wanted int) {
 	n = min(s.pending(), b.tokens)
+	if s.held {
+		n = min(n, s.pending()-1)
+	}
 	if b.whole {
 		if n < s.pending() || len(s.rows) > b.wanted {
 			return 0, 0
@@ -160,7 +174,7 @@ func (b *budget) fit(s *sequence) (n, wanted int) {
 func (e *Engine) preempt(needy *sequence) bool {
 	var victim *sequence
 	for _, s := range e.seqs {
-		if s != needy && len(s.pages) > 0 && (victim == nil || s.priority >= victim.priority) {
+		if s != needy && !s.flying && len(s.pages) > 0 && (victim == nil || s.priority >= victim.priority) {
 			victim = s
 		}
 	}
@@ -185,11 +199,12 @@ func (e *Engine) preempt(needy *sequence) bool {
 func (e *Engine) drop(s *sequence) {
 	e.pages.free(s.pages)
 	s.pages, s.done, s.prefix = s.pages[:0], 0, 0
+	s.draft, s.drafted = s.draft.Cut(0), 0
 }
 
-// fillStep writes the planned tokens into the step's arrays.
-func (e *Engine) fillStep(parts []part) (tokens, wanted int) {
-	w := stepWriter{c: e.ctx}
+// fillStep writes the planned tokens into a step's arrays.
+func (e *Engine) fillStep(c *load.Context, parts []part) (tokens, wanted int) {
+	w := stepWriter{c: c}
 	for _, p := range parts {
 		s := p.seq
 		if s.rows != nil {
@@ -200,12 +215,19 @@ func (e *Engine) fillStep(parts []part) (tokens, wanted int) {
 			for i := range p.wanted {
 				w.want(p.n - p.wanted + i)
 			}
+			for i := range p.drafted {
+				w.want(p.n + i)
+			}
 		}
 		if e.source >= 0 {
 			w.source(s.source)
 		}
 		w.add(s.tokens[s.done:s.done+p.n], s.types, s.done, s.pages)
+		if p.drafted > 0 {
+			w.addDraft(s.draft.Cut(p.drafted), s.done+p.n)
+		}
 	}
+	c.Masked(w.masked)
 	return w.tokens, w.wanted
 }
 
@@ -215,6 +237,7 @@ type stepWriter struct {
 	c                    *load.Context
 	seqs, tokens, wanted int
 	pages, sourcePages   int
+	masked               bool // a sequence has a tree
 }
 
 // want marks token i of the sequence that is added next.
@@ -248,24 +271,32 @@ func (w *stepWriter) add(ids, types []int32, past int, pages []int32) {
 	c.First[q+1], c.PageAt[q+1] = int32(w.tokens), int32(w.pages)
 }
 
-// collect moves the sequences on and lists what each got.
-func (e *Engine) collect(parts []part) []Result {
+// collect moves the sequences on that are still there and lists what each got.
+func (e *Engine) collect(f *flight) []Result {
 	e.results = e.results[:0]
 	token, row := 0, 0
-	for q, p := range parts {
+	for q, p := range f.parts {
 		s := p.seq
+		if s.removed {
+			token += p.n + p.drafted
+			row += p.wanted + p.drafted
+			continue
+		}
 		from := s.done
 		s.done += p.n
 		e.remember(s, from)
+		s.draft, s.drafted = s.draft.Cut(p.drafted), p.drafted
+		e.stats.Drafted += int64(p.drafted)
 		e.results = append(e.results, Result{
-			ID: s.id, First: s.done - p.wanted, Rows: p.wanted, Ready: s.pending() == 0, Cached: s.cached,
-			at: row, from: token, n: p.n, seq: q, e: e,
+			ID: s.id, First: s.done - p.wanted, Rows: p.wanted, Ready: s.pending() == 0, Cached: s.cached, Drafted: p.drafted,
+			at: row, from: token, n: p.n, seq: q, heads: -1, draft: s.draft, e: e, out: f.ctx.Out,
 		})
+		s.begun = s.begun || s.pending() == 0
 		if p.wanted > 0 {
 			s.want = s.done
 		}
-		token += p.n
-		row += p.wanted
+		token += p.n + p.drafted
+		row += p.wanted + p.drafted
 	}
 	return e.results
 }

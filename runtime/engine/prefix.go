@@ -2,6 +2,8 @@
 
 package engine
 
+import "time"
+
 // A prefixKey is what a full page holds: its tokens, behind those that an
 // earlier page's number stands for. The tokens themselves are the key, not a
 // hash of them, so that no two prompts are ever taken for each other.
@@ -143,8 +145,16 @@ type Stats struct {
 	Tokens    int64 // computed
 	Preempted int64 // times that a sequence or a source lost its pages
 
+	Drafted  int64 // tokens of drafts that were computed
+	Accepted int64 // of them, accepted
+
 	Prompts       int64 // tokens of queries
 	PromptsReused int64 // of them, found remembered when they first came up
+
+	Stages int             // of the pipeline; 1: the model is none
+	Active time.Duration   // in which steps were under way
+	Worked time.Duration   // in which its stages computed, all together
+	Busy   []time.Duration // of Worked, each stage; nil: not known
 
 	Pages int // of the state
 	Used  int // by sequences
@@ -154,6 +164,8 @@ type Stats struct {
 // Stats returns the counts.
 func (e *Engine) Stats() Stats {
 	s := e.stats
+	s.Busy = e.ctx.Busy()
+	s.Stages, s.Active, s.Worked = e.fly.stages(), e.fly.active, e.fly.worked(s.Busy)
 	s.Pages, s.Kept = e.opt.Pages, e.pages.kept.idle
 	s.Used = s.Pages - e.pages.unused()
 	return s

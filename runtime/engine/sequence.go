@@ -5,6 +5,9 @@ package engine
 import (
 	"fmt"
 	"slices"
+
+	"github.com/iflowc/iflowc/runtime/decode"
+	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
 // An ID names a live query. IDs are not used again.
@@ -32,11 +35,19 @@ type Result struct {
 	Ready bool // every token is computed: Commit the next one, or Remove
 
 	Cached int // tokens of the prompt whose rows were there already when it was added
-	at     int // first wanted row in the step
-	from   int // first token in the step
-	n      int // tokens of the sequence in the step
-	seq    int // index of the sequence in the step
-	e      *Engine
+
+	Drafted int // nodes of the sequence's draft that the step computed, from the first on; see Node
+
+	at    int // first wanted row in the step
+	from  int // first token in the step
+	n     int // tokens of the sequence in the step
+	seq   int // index of the sequence in the step
+	heads int // first row of the heads; -1: none
+	e     *Engine
+	out   [][]float32 // of the step
+
+	draft     speculate.Tree // its first Drafted nodes
+	preferred []int          // the way through it that Walk tries; nil: each first child
 }
 
 // Row returns wanted row i of an output: the columns that mean something.
@@ -48,8 +59,47 @@ func (r Result) Row(output, i int) []float32 {
 		at = r.from + i
 	case "sequences":
 		at = r.seq
+	case headRows:
+		return r.headRow(o, i-r.Rows)
 	}
-	return r.e.ctx.Out[output][at*o.Cols:][:o.Used:o.Used]
+	return r.out[output][at*o.Cols:][:o.Used:o.Used]
+}
+
+// Prefer is the result with the path of its draft that a chooser takes, by the
+// first columns of an output.
+func (r Result) Prefer(output, columns int, choose speculate.Chooser) Result {
+	if r.draft.Len() > 0 {
+		r.preferred = choose(r.draft.Parent, r.draft.Tokens, func(node int) []float32 { return r.Node(output, node)[:columns] })
+	}
+	return r
+}
+
+// Walk follows the draft of a result that is ready: pick draws a token from a
+// row of an output, first from that of the sequence's last token; drafted was
+// drafted in its place, and from has the distributions of the draft, as
+// speculate.Draft has. It returns the accepted nodes; see speculate.Walk.
+func (r Result) Walk(output int, from [][]decode.Chance, pick func(row []float32, drafted int32, from []decode.Chance) (token int32, more bool, err error)) (path []int, err error) {
+	return speculate.WalkAlong(speculate.Draft{Tree: r.draft, From: from}, r.preferred, func(node int, drafted int32, from []decode.Chance) (int32, bool, error) {
+		return pick(r.Node(output, node), drafted, from)
+	})
+}
+
+// Node is Row for a drafted node; -1: for the sequence's last token.
+func (r Result) Node(output, n int) []float32 {
+	if n < 0 {
+		return r.Row(output, r.Rows-1)
+	}
+	o := r.e.graph.Outputs[output]
+	at := r.at + r.Rows + n
+	switch o.Rows {
+	case "tokens":
+		at = r.from + r.n + n
+	case "sequences":
+		at = r.seq
+	case headRows:
+		return r.headRow(o, n)
+	}
+	return r.out[output][at*o.Cols:][:o.Used:o.Used]
 }
 
 // Tokens is the number of the sequence's tokens that the step computed, which
@@ -77,11 +127,20 @@ type sequence struct {
 	types  []int32 // token types there, or nil
 	source *source // nil: no encoder-decoder
 
+	draft   speculate.Tree // proposed for the next step, or computed by the last one
+	drafted int            // nodes that the last step computed, in the rows behind done
+
 	priority int
 	passed   int    // steps in a row in which it could go on and got nothing
 	prefix   uint64 // what its full pages hold, see prefix.go
 	cached   int    // rows that reuse gave it first
+	reads    bool   // its drafter reads the heads' rows of the next step
 	tried    bool   // reuse has looked for the first time
+	flying   bool   // it is in a step under way
+	removed  bool   // while it was: its pages go when the step has ended
+	born     int64  // how many steps the engine had made when it came
+	begun    bool   // its prompt is read: it is in decoding
+	held     bool   // its prompt's last token waits for others, see gather
 }
 
 // pending is how many of its tokens are still to be computed.
@@ -96,7 +155,7 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 		return 0, ErrBusy
 	}
 	n := len(q.Tokens)
-	s := &sequence{want: n - 1, priority: q.Priority}
+	s := &sequence{want: n - 1, priority: q.Priority, born: e.stats.Steps}
 	if q.Last < 0 || q.Last > n {
 		s.want = 0
 	} else if q.Last > 0 {
@@ -191,6 +250,9 @@ func (e *Engine) Commit(id ID, token int32) error {
 	if e.whole {
 		return fmt.Errorf("bug: commit to query %d of an encoder", id)
 	}
+	if s.flying {
+		return fmt.Errorf("bug: commit to query %d, which is being computed", id)
+	}
 	pages := pagesFor(len(s.tokens) + 1)
 	if s.source != nil {
 		pages += pagesFor(len(s.source.tokens))
@@ -198,6 +260,7 @@ func (e *Engine) Commit(id ID, token int32) error {
 	if len(s.tokens) >= e.opt.Context || pages > e.opt.Pages {
 		return ErrFull
 	}
+	e.forget(s)
 	s.tokens = append(s.tokens, token)
 	return nil
 }
@@ -206,7 +269,9 @@ func (e *Engine) Commit(id ID, token int32) error {
 func (e *Engine) Remove(id ID) {
 	for i, s := range e.seqs {
 		if s.id == id {
-			e.pages.free(s.pages)
+			if s.removed = true; !s.flying {
+				e.pages.free(s.pages)
+			}
 			e.release(s.source)
 			e.seqs = append(e.seqs[:i], e.seqs[i+1:]...)
 			return
@@ -223,10 +288,13 @@ func (e *Engine) Fork(id ID) (ID, error) {
 	if s == nil {
 		return 0, fmt.Errorf("bug: fork of query %d, which is not alive", id)
 	}
+	if s.flying {
+		return 0, fmt.Errorf("bug: fork of query %d, which is being computed", id)
+	}
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return 0, ErrBusy
 	}
-	c := &sequence{done: s.done, want: s.want, rows: s.rows, types: s.types, source: s.source, priority: s.priority, prefix: s.prefix, cached: s.cached, tried: true}
+	c := &sequence{done: s.done, want: s.want, rows: s.rows, types: s.types, source: s.source, priority: s.priority, prefix: s.prefix, cached: s.cached, tried: true, begun: s.begun}
 	c.tokens = append(make([]int32, 0, len(s.tokens)+64), s.tokens...)
 	full := s.done / pageRows
 	c.pages = e.pages.share(nil, s.pages[:full])

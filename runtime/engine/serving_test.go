@@ -110,7 +110,7 @@ func TestServing(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 99))
 		opt := engine.Options{
 			MaxTokens: 1 + r.IntN(60), MaxSeqs: 1 + r.IntN(6), MaxWanted: 1 + r.IntN(4), Pages: 5 + r.IntN(8), Context: 300,
-			Prefix: r.IntN(4) > 0, StepTime: time.Duration(r.IntN(3)) * time.Microsecond,
+			Prefix: r.IntN(4) > 0, StepTime: []time.Duration{0, time.Microsecond, time.Hour}[r.IntN(3)],
 		}
 		e := open(t, m, opt)
 		stems := [][]int32{prompt(r, 70), prompt(r, 140), prompt(r, 10)}

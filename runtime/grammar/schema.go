@@ -52,13 +52,14 @@ func ParseRegex(pattern string) (*Grammar, error) {
 
 // schemaWriter writes the network of a schema.
 type schemaWriter struct {
-	b     *builder
-	root  any
-	opt   SchemaOptions
-	refs  map[string]int32 // rules of the schemas that $ref names
-	named map[string]int32 // rules of this package: white space, strings, any value
-	depth int
-	err   error
+	b      *builder
+	root   any
+	opt    SchemaOptions
+	refs   map[string]int32 // rules of the schemas that $ref names
+	named  map[string]int32 // rules of this package: white space, strings, any value
+	depth  int
+	joined int // keys that merge has gone through
+	err    error
 }
 
 func newSchemaWriter(root any, opt SchemaOptions) *schemaWriter {

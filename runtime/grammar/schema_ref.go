@@ -62,6 +62,19 @@ func (w *schemaWriter) lookup(ref any, path string) (target any, name string) {
 	return at, name
 }
 
+// maxJoined bounds the keys of joined schemas: references to references, each
+// twice, would be joined for ever.
+const maxJoined = 50_000
+
+// size is how many keys and properties a schema has.
+func (o *object) size() int {
+	n := 1 + len(o.keys)
+	if p, ok := o.values["properties"].(*object); ok {
+		n += len(p.keys)
+	}
+	return n
+}
+
 // mergeAll joins a schema with those of its allOf.
 func (w *schemaWriter) mergeAll(o *object, path string) any {
 	list, ok := o.values["allOf"].([]any)
@@ -95,6 +108,10 @@ func (w *schemaWriter) merge(a, b any, path string) any {
 	y, yok := w.resolved(b, path).(*object)
 	if !xok || !yok {
 		w.fail(path, "expected schemas to join")
+		return false
+	}
+	if w.joined += x.size() + y.size(); w.joined > maxJoined {
+		w.fail(path, "joining the schemas of allOf and $ref takes more than %d steps", maxJoined)
 		return false
 	}
 	out, y := x.clone(), y.clone()

@@ -96,6 +96,10 @@ func TestCompact(t *testing.T) {
 func TestSchemaErrors(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat(`{"items":`, 5000) + "true" + strings.Repeat("}", 5000)
+	doubling := `{"$ref":"#/$defs/d39","$defs":{"d0":{"type":"integer"}`
+	for i := range 39 {
+		doubling += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
+	}
 	for schema, want := range map[string]string{
 		`{"not":{}}`: `keyword "not"`,
 		`{"properties":{"a":{"uniqueItems":true}}}`: "/properties/a",
@@ -114,6 +118,7 @@ func TestSchemaErrors(t *testing.T) {
 		`{"a"`:                                          "schema",
 		`[] []`:                                         "more follows",
 		deep:                                            "nest",
+		doubling + "}}":                                 "joining",
 		`{"allOf":[{"$ref":"#"}]}`:                      "",
 		`{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"allOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`: "circle",
 	} {

@@ -8,7 +8,7 @@ import "unsafe"
 
 // The constants of the step ABI.
 const (
-	ABI          = 2   // IFL_ABI
+	ABI          = 3   // IFL_ABI
 	MaxOut       = 8   // IFL_MAX_OUT
 	DispatchRows = 513 // IFL_ROWS
 	PageRows     = 64  // rows of a state page
@@ -42,4 +42,5 @@ type configHeader struct {
 	maxTokens, maxWanted, maxSeqs int32
 	arena                         unsafe.Pointer
 	dispatch                      unsafe.Pointer
+	comm                          unsafe.Pointer
 }

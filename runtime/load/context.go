@@ -22,10 +22,13 @@ type Config struct {
 	PageBytes []int64
 
 	MaxTokens, MaxWanted, MaxSeqs int // of one step
+	MaskWords                     int // of a token; 0: no trees
 	MaxPages                      int // most page ids of a step, shared pages counted each time; 0: Pages
 
 	Dispatch []byte  // [sites][DispatchRows]
 	Outputs  []Array // the largest shape of each output of any graph that will run
+
+	Comm unsafe.Pointer // a C ifl_comm, how one rank of a partitioned model reaches the others; nil: the model is whole
 }
 
 // An Array is the shape of a row-major float32 output.
@@ -36,12 +39,14 @@ type Array struct{ Rows, Cols int }
 // concurrent use. The thread that calls Run is one of the model's for the time
 // of the step.
 type Context struct {
-	ID, Pos, Seq, Slot, Types []int32 // a token
-	Want                      []int32 // a wanted row
-	First, PageAt             []int32 // a sequence, and one more
-	Past                      []int32 // a sequence
-	Page                      []int32 // a page of a sequence of the step, MaxPages in all
-	XPageAt, XPage, XRows     []int32 // the same of the sequences' sources, and their rows
+	ID, Pos, Seq, Slot, Types []int32  // a token
+	Want                      []int32  // a wanted row
+	First, PageAt             []int32  // a sequence, and one more
+	Past                      []int32  // a sequence
+	Page                      []int32  // a page of a sequence of the step, MaxPages in all
+	XPageAt, XPage, XRows     []int32  // the same of the sequences' sources, and their rows
+	Mask                      []uint64 // a token: which of its sequence's tokens in the step it sees, MaskWords words; see Masked
+	MaskWords                 int
 	Out                       [][]float32
 
 	lib                *Library
@@ -49,8 +54,14 @@ type Context struct {
 	pageBytes          []int64
 	handle             uintptr
 	step               *stepHeader
+	view               []byte // a stepHeader for another context's steps
 	state, arena, slab *Region
-	seen               *Region // sums of calibration
+	seen               *Region     // sums of calibration
+	moments, rows      *Region     // products of columns, and the rows they are made of meanwhile
+	on                 DeviceModel // what computes the steps; nil: the library
+	copyFailed         error       // of CopyPage on a device: the next Run says it
+	marks              *Region     // of a trace
+	traced             func(Step)
 	threads            int
 }
 
@@ -58,6 +69,9 @@ type Context struct {
 func (l *Library) Start(cfg Config) (*Context, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
+	}
+	if l.device != nil {
+		return l.startDevice(&cfg)
 	}
 	c := &Context{lib: l, pages: int64(cfg.Pages), pageBytes: cfg.PageBytes, threads: cfg.Threads}
 	if err := c.mapMemory(&cfg); err != nil {
@@ -108,16 +122,21 @@ func (c *Context) mapMemory(cfg *Config) (err error) {
 	if c.arena, err = Map(arena, "scratch memory of a step"); err != nil {
 		return err
 	}
+	c.arena.SmallPages() // laid out for the largest step; most steps touch the head of each part
 	var measure slab
 	(&Context{state: c.state, arena: c.arena}).lay(&measure, cfg)
-	c.slab, err = Map(measure.at+64, "arrays of a step")
-	return err
+	if c.slab, err = Map(measure.at+64, "arrays of a step"); err != nil {
+		return err
+	}
+	c.slab.SmallPages()
+	return nil
 }
 
 // lay places every array of a step in s and points the headers at them. With
 // a slab that has no bytes it only measures, and returns nil.
 func (c *Context) lay(s *slab, cfg *Config) *configHeader {
 	step := s.cut(int64(unsafe.Sizeof(stepHeader{})))
+	c.view = s.cut(int64(unsafe.Sizeof(stepHeader{})))
 	config := s.cut(int64(unsafe.Sizeof(configHeader{})))
 	cpus := s.ints(cfg.Threads)
 	dispatch := s.cut(int64(len(cfg.Dispatch)))
@@ -128,6 +147,7 @@ func (c *Context) lay(s *slab, cfg *Config) *configHeader {
 	pages := max(cfg.Pages, cfg.MaxPages)
 	c.Page = s.ints(pages)
 	c.XPageAt, c.XPage, c.XRows = s.ints(cfg.MaxSeqs+1), s.ints(pages), s.ints(cfg.MaxSeqs)
+	c.MaskWords, c.Mask = cfg.MaskWords, s.words(cfg.MaxTokens*cfg.MaskWords)
 	c.Out = make([][]float32, len(cfg.Outputs))
 	for i, a := range cfg.Outputs {
 		c.Out[i] = s.floats(int64(a.Rows) * int64(a.Cols))
@@ -157,7 +177,7 @@ func (c *Context) lay(s *slab, cfg *Config) *configHeader {
 		weights: pointer(cfg.Weights), weightsBytes: int64(len(cfg.Weights)),
 		state: pointer(c.state.Bytes), pages: int32(cfg.Pages),
 		maxTokens: int32(cfg.MaxTokens), maxWanted: int32(cfg.MaxWanted), maxSeqs: int32(cfg.MaxSeqs),
-		arena: pointer(c.arena.Bytes), dispatch: pointer(dispatch),
+		arena: pointer(c.arena.Bytes), dispatch: pointer(dispatch), comm: cfg.Comm,
 	}
 	return h
 }
@@ -171,11 +191,21 @@ func (c *Context) Run(entry, tokens, wanted, seqs int, types bool) error {
 	if types {
 		s.types = pointer(c.Types)
 	}
+	if c.on != nil {
+		return errors.Join(c.copyFailed, c.runDevice())
+	}
 	runtime.LockOSThread()
 	code, _, _ := purego.SyscallN(c.lib.run, c.handle, uintptr(unsafe.Pointer(s)))
 	runtime.UnlockOSThread()
+	if c.traced != nil && code == 0 {
+		c.report(Step{Entry: entry, Tokens: tokens, Wanted: wanted, Seqs: seqs})
+	}
 	return runError(int32(code), tokens, wanted, seqs)
 }
+
+// ErrComm says that a rank of a partitioned model could not reach another one in
+// the middle of a step. The context takes no further steps.
+var ErrComm = errors.New("another rank of the model could not be reached")
 
 // runError spells what ifl_run returned.
 func runError(code int32, tokens, wanted, seqs int) error {
@@ -188,13 +218,41 @@ func runError(code int32, tokens, wanted, seqs int) error {
 		return fmt.Errorf("bug: a step of %d tokens, %d wanted rows and %d sequences is over the model's maximum", tokens, wanted, seqs)
 	case -3:
 		return errors.New("a token id, page or row of the step is out of range")
+	case -4:
+		return ErrComm
 	}
 	return fmt.Errorf("the model's library returned %d", code)
+}
+
+// Masked says whether the next steps have trees: then a token of a sequence
+// whose first token in the step sees itself sees what its mask says, every other
+// one what stands before it.
+func (c *Context) Masked(on bool) {
+	c.step.mask, c.step.maskWords = nil, 0
+	if on {
+		c.step.mask, c.step.maskWords = pointer(c.Mask), int32(c.MaskWords)
+	}
+}
+
+// MoveRow copies a sequence's state row to another place, in every element of
+// every state. Between steps only.
+func (c *Context) MoveRow(pages []int32, to, from int) {
+	if c.on != nil {
+		err := c.on.MoveRow(int(pages[to/PageRows]), to%PageRows, int(pages[from/PageRows]), from%PageRows)
+		c.copyFailed = errors.Join(c.copyFailed, err)
+		return
+	}
+	purego.SyscallN(c.lib.move, c.handle,
+		uintptr(pages[to/PageRows]), uintptr(to%PageRows), uintptr(pages[from/PageRows]), uintptr(from%PageRows))
 }
 
 // CopyPage copies a state page, in every element of every state. Between steps
 // only.
 func (c *Context) CopyPage(to, from int32) {
+	if c.on != nil {
+		c.copyFailed = errors.Join(c.copyFailed, c.on.CopyPage(to, from))
+		return
+	}
 	base := int64(0) // of the element: all its pages lie together
 	for _, n := range c.pageBytes {
 		copy(c.state.Bytes[base+int64(to)*n:][:n], c.state.Bytes[base+int64(from)*n:][:n])
@@ -215,8 +273,15 @@ func (c *Context) Close() {
 		purego.SyscallN(c.lib.close, c.handle)
 		c.handle = 0
 	}
+	if c.on != nil {
+		c.on.Close()
+		c.on = nil
+	}
 	c.state.Free()
 	c.arena.Free()
 	c.slab.Free()
 	c.seen.Free()
+	c.moments.Free()
+	c.rows.Free()
+	c.marks.Free()
 }

@@ -15,8 +15,11 @@ type Library struct {
 	ISA    string
 	handle uintptr
 
-	stateBytes, arenaBytes, open, run, close uintptr
-	seen, see                                uintptr // of libraries that can calibrate
+	stateBytes, arenaBytes, open, run, move, close uintptr
+	seen, see                                      uintptr // of libraries that can calibrate
+	moments, momentRow, seeProducts                uintptr // the same
+	trace                                          uintptr // of libraries that can trace
+	device                                         Device  // instead of all these
 }
 
 // Open loads the library whose file is data, made for an instruction set, and
@@ -50,7 +53,7 @@ func bind(isa string, handle uintptr) (*Library, error) {
 		at   *uintptr
 	}{
 		{"ifl_abi", &abi}, {"ifl_state_bytes", &l.stateBytes}, {"ifl_arena_bytes", &l.arenaBytes},
-		{"ifl_open", &l.open}, {"ifl_run", &l.run}, {"ifl_close", &l.close},
+		{"ifl_open", &l.open}, {"ifl_run", &l.run}, {"ifl_move", &l.move}, {"ifl_close", &l.close},
 	} {
 		address, err := purego.Dlsym(handle, s.name)
 		if err != nil || address == 0 {
@@ -61,7 +64,11 @@ func bind(isa string, handle uintptr) (*Library, error) {
 	if at, err := purego.Dlsym(handle, "ifl_seen"); err == nil {
 		l.seen = at
 		l.see, _ = purego.Dlsym(handle, "ifl_see")
+		l.moments, _ = purego.Dlsym(handle, "ifl_moments")
+		l.momentRow, _ = purego.Dlsym(handle, "ifl_moment_row")
+		l.seeProducts, _ = purego.Dlsym(handle, "ifl_see_products")
 	}
+	l.trace, _ = purego.Dlsym(handle, "ifl_trace")
 	if got, _, _ := purego.SyscallN(abi); int32(got) != ABI {
 		return nil, fmt.Errorf("the model's %s library has step ABI %d, this runtime has %d; compile the model again", isa, int32(got), ABI)
 	}
@@ -70,6 +77,9 @@ func bind(isa string, handle uintptr) (*Library, error) {
 
 // Symbol is the address of one of the library's functions.
 func (l *Library) Symbol(name string) (uintptr, error) {
+	if l.device != nil {
+		return 0, fmt.Errorf("%s has no functions for the processor", l.device.Name())
+	}
 	address, err := purego.Dlsym(l.handle, name)
 	if err != nil || address == 0 {
 		return 0, fmt.Errorf("the model's %s library lacks the symbol %s; compile the model again", l.ISA, name)
@@ -79,12 +89,18 @@ func (l *Library) Symbol(name string) (uintptr, error) {
 
 // StateBytes is the size of the state for a number of pages.
 func (l *Library) StateBytes(pages int) int64 {
+	if l.device != nil {
+		return l.device.StateBytes(pages)
+	}
 	n, _, _ := purego.SyscallN(l.stateBytes, uintptr(pages))
 	return int64(n)
 }
 
 // ArenaBytes is the size of the scratch memory for a shape of step.
 func (l *Library) ArenaBytes(threads, maxTokens, maxWanted, maxSeqs int) int64 {
+	if l.device != nil {
+		return l.device.ArenaBytes(maxTokens, maxWanted, maxSeqs)
+	}
 	n, _, _ := purego.SyscallN(l.arenaBytes, uintptr(threads), uintptr(maxTokens), uintptr(maxWanted), uintptr(maxSeqs))
 	return int64(n)
 }

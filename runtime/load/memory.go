@@ -27,19 +27,23 @@ func Map(n int64, what string) (*Region, error) {
 	if n == 0 {
 		n = 1
 	}
-	mapped, err := syscall.Mmap(-1, 0, int(n)+hugePage, syscall.PROT_READ|syscall.PROT_WRITE,
+	// Two more huge pages: one for alignment, one so that the last is whole.
+	mapped, err := syscall.Mmap(-1, 0, int(n)+2*hugePage, syscall.PROT_READ|syscall.PROT_WRITE,
 		syscall.MAP_ANON|syscall.MAP_PRIVATE|mapNoReserve)
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot map %.1f MB: %w", what, float64(n)/1e6, err)
 	}
 	skip := int(-uintptr(unsafe.Pointer(&mapped[0])) & (hugePage - 1))
 	r := &Region{Bytes: mapped[skip : skip+int(n) : skip+int(n)], mapped: mapped}
-	adviseHuge(mapped[skip:])
+	// A last page that would not be nearly full is not worth a huge one.
+	if huge := (int(n) + hugePage/8) / hugePage * hugePage; huge > 0 {
+		adviseHuge(mapped[skip : skip+huge])
+	}
 	return r, nil
 }
 
-// SmallPages asks for ordinary pages where none has been touched yet: for
-// measuring what huge ones gain.
+// SmallPages asks for ordinary pages where none has been touched yet: for what
+// is mostly left untouched, and for measuring what huge ones gain.
 func (r *Region) SmallPages() { adviseSmall(r.mapped) }
 
 // Free gives the memory back; the region's bytes must not be used after.

@@ -24,13 +24,14 @@ func (s *slab) cut(n int64) []byte {
 
 func (s *slab) ints(n int) []int32       { return view[int32](s.cut(int64(n) * 4)) }
 func (s *slab) floats(n int64) []float32 { return view[float32](s.cut(n * 4)) }
+func (s *slab) words(n int) []uint64     { return view[uint64](s.cut(int64(n) * 8)) }
 
 // view reinterprets mapped bytes as whole numbers or floats.
-func view[T int32 | float32](b []byte) []T {
+func view[T int32 | float32 | uint64](b []byte) []T {
 	if len(b) == 0 {
 		return nil
 	}
-	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/4)
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/int(unsafe.Sizeof(*new(T))))
 }
 
 // pointer is the address of a slice's first element, nil when empty.

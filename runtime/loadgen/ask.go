@@ -72,6 +72,7 @@ func (c *Config) ask(ctx context.Context, client *http.Client, a Arrival, seed u
 		return r
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header["X-Idempotency-Key"] = nil // not sent; where the service has closed a kept connection, it is asked again over another
 	if c.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Key)
 	}
@@ -90,7 +91,6 @@ func (c *Config) ask(ctx context.Context, client *http.Client, a Arrival, seed u
 		return r
 	}
 	r.Err = r.read(resp.Body, start)
-	r.End = time.Since(start)
 	return r
 }
 
@@ -106,36 +106,42 @@ type chunk struct {
 	Error *struct{ Message string }
 }
 
-// read follows the events of an answer.
+// read follows the events of an answer. It notes when each came and looks into
+// them after the last: what the client computes meanwhile, the service's machine
+// often lacks.
 func (r *Result) read(body io.Reader, start time.Time) error {
+	type event struct {
+		at  time.Time
+		end int // in texts
+	}
+	var events []event
+	var texts []byte
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, 1<<20)
-	var last time.Time
 	for lines.Scan() {
-		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
-		if !ok || string(data) == "[DONE]" {
+		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok {
+			texts = append(texts, data...)
+			events = append(events, event{time.Now(), len(texts)})
+		}
+	}
+	r.End = time.Since(start)
+	var last time.Time
+	from := 0
+	for _, e := range events {
+		text, err := r.event(texts[from:e.end])
+		if err != nil {
+			return err
+		}
+		from = e.end
+		switch {
+		case !text:
 			continue
+		case last.IsZero():
+			r.First = e.at.Sub(start)
+		default:
+			r.Between = append(r.Between, e.at.Sub(last))
 		}
-		var c chunk
-		if err := json.Unmarshal(data, &c); err != nil {
-			return fmt.Errorf("event %q: %w", data, err)
-		}
-		if c.Error != nil {
-			return errors.New(c.Error.Message)
-		}
-		if c.Usage != nil {
-			r.Tokens = c.Usage.Completion
-		}
-		if len(c.Choices) == 0 || c.Choices[0].Text == "" && c.Choices[0].Delta.Content == "" {
-			continue
-		}
-		now := time.Now()
-		if last.IsZero() {
-			r.First = now.Sub(start)
-		} else {
-			r.Between = append(r.Between, now.Sub(last))
-		}
-		last = now
+		last = e.at
 	}
 	if err := lines.Err(); err != nil {
 		return err
@@ -144,4 +150,22 @@ func (r *Result) read(body io.Reader, start time.Time) error {
 		return errors.New("the answer had no text")
 	}
 	return nil
+}
+
+// event reads an event and says whether it has text.
+func (r *Result) event(data []byte) (text bool, err error) {
+	if string(data) == "[DONE]" {
+		return false, nil
+	}
+	var c chunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		return false, fmt.Errorf("event %q: %w", data, err)
+	}
+	if c.Error != nil {
+		return false, errors.New(c.Error.Message)
+	}
+	if c.Usage != nil {
+		r.Tokens = c.Usage.Completion
+	}
+	return len(c.Choices) > 0 && (c.Choices[0].Text != "" || c.Choices[0].Delta.Content != ""), nil
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -119,42 +118,4 @@ func (r *Report) Print(w io.Writer) {
 	}{{"time to first token", r.First}, {"between tokens", r.Between}, {"whole answer", r.Whole}} {
 		fmt.Fprintf(w, "%-22s %9.1f %9.1f %9.1f %9.1f %9.1f\n", line.name, line.s.P50, line.s.P90, line.s.P95, line.s.P99, line.s.Max)
 	}
-}
-
-// Plot writes the distributions of both times as an SVG: which share of them
-// (upwards) is at most so long (to the right, logarithmic).
-func (r *Report) Plot(w io.Writer) error {
-	const width, height, left, top = 640, 360, 50, 30
-	var first, between []time.Duration
-	for _, x := range r.results {
-		if x.Err == nil {
-			first, between = append(first, x.First), append(between, x.Between...)
-		}
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12"><rect width="100%%" height="100%%" fill="white"/>`, width+left+20, height+top+50)
-	x := func(ms float64) float64 { return left + width*(math.Log10(max(ms, 1))/5) }
-	for i := range 6 {
-		at := x(math.Pow10(i))
-		fmt.Fprintf(&b, `<path d="M%.1f %d V%d" stroke="#ddd"/><text x="%.1f" y="%d" text-anchor="middle">%g ms</text>`, at, top, top+height, at, top+height+18, math.Pow10(i))
-	}
-	for i := range 5 {
-		at := float64(top) + height*(1-float64(i)/4)
-		fmt.Fprintf(&b, `<path d="M%d %.1f H%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%d %%</text>`, left, at, left+width, left-6, at+4, 25*i)
-	}
-	for i, line := range []struct {
-		name, colour string
-		list         []time.Duration
-	}{{"time to first token", "#1f77b4", first}, {"between tokens", "#d62728", between}} {
-		slices.Sort(line.list)
-		fmt.Fprintf(&b, `<text x="%d" y="%d" fill="%s">%s</text><polyline fill="none" stroke="%s" stroke-width="2" points="`, left+10+200*i, top-10, line.colour, line.name, line.colour)
-		for k := range min(len(line.list), 500) {
-			at := k * len(line.list) / min(len(line.list), 500)
-			fmt.Fprintf(&b, "%.1f,%.1f ", x(float64(line.list[at].Microseconds())/1000), float64(top)+height*(1-float64(at+1)/float64(len(line.list))))
-		}
-		b.WriteString(`"/>`)
-	}
-	b.WriteString("</svg>\n")
-	_, err := io.WriteString(w, b.String())
-	return err
 }

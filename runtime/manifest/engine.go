@@ -10,6 +10,9 @@ type Engine struct {
 	Strategy  string `json:"decoding_strategy,omitempty"` // with parameters: "fsd:k=4"
 	Devices   string `json:"devices,omitempty"`
 
+	Speculate   string `json:"speculate,omitempty"` // how tokens are drafted: none, lookup, …
+	DraftTokens int    `json:"draft_tokens,omitempty"`
+
 	// Shares that stay on the host. On the target cpu everything does.
 	Layers         int   `json:"cpu_layer_count,omitempty"`
 	EncoderLayers  int   `json:"encoder_cpu_layer_count,omitempty"`

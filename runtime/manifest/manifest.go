@@ -30,8 +30,17 @@ type Manifest struct {
 	Graphs  []Graph  `json:"graphs"`
 	Weights []Weight `json:"weights"` // in packed order
 	States  []State  `json:"states"`
-	Sites   []Site   `json:"sites"` // order of the dispatch table
-	Libs    []Lib    `json:"libs"`  // best first
+	Sites   []Site   `json:"sites"`             // order of the dispatch table
+	Regions []Region `json:"regions,omitempty"` // what a trace's marks number
+	Libs    []Lib    `json:"libs"`              // best first
+	// Of a model that is spread over devices: its ranks, whose manifests hold
+	// what Weights, Sites, Regions and Libs hold of a whole model.
+	Partition *Partition `json:"partition,omitempty"`
+	// Where there is code for GPUs: the file with its CUDA, and the files of
+	// its images; in a test of that code also the driver that stands in.
+	CUDAPlan   string   `json:"cuda_plan,omitempty"`
+	CUDAImages []string `json:"cuda_images,omitempty"`
+	CUDADriver string   `json:"cuda_driver,omitempty"`
 
 	Generation   map[string]any `json:"generation,omitempty"`    // generation_config.json
 	Template     string         `json:"template,omitempty"`      // chat template
@@ -40,6 +49,7 @@ type Manifest struct {
 	Problem      string         `json:"problem,omitempty"`       // problem_type of config.json: what logits of classes mean
 	Embedding    *Embedding     `json:"embedding,omitempty"`     // how texts become vectors, where the files say
 
+	Medusa *Medusa           `json:"medusa,omitempty"` // nil: the model has no such heads
 	Engine Engine            `json:"engine,omitzero"`  // how the specification wants it to be run
 	Inputs map[string]string `json:"inputs,omitempty"` // SHA-256 of build inputs, for info
 	Types  map[string]string `json:"types,omitempty"`  // weight kinds → types, for info
@@ -59,6 +69,7 @@ type Embedding struct {
 type Graph struct {
 	Name    string   `json:"name"`
 	Outputs []Output `json:"outputs"`
+	At      int      `json:"at,omitempty"` // place of the first output among the arrays of the step: behind those that the graph reads
 }
 
 // An Output is one array a step fills.
@@ -80,6 +91,7 @@ type Weight struct {
 	Layout string         `json:"layout"` // "panel16" or "row"
 	Offset int64          `json:"offset"` // in the packed region
 	Bytes  int64          `json:"bytes"`
+	Deltas int            `json:"deltas,omitempty"` // entries kept aside, at most; they lie behind the panels
 }
 
 // A State is a paged record.
@@ -101,13 +113,28 @@ type Site struct {
 	Rows  []int    `json:"rows"`  // default: Impls[i] from Rows[i] rows on; -1: not
 	// What measuring the site takes: how activations are packed ("f32",
 	// "a8_b64"), and of each implementation its C function and the rows of a tile.
-	Act     string   `json:"act,omitempty"`
-	Symbols []string `json:"symbols,omitempty"`
-	Tiles   []int    `json:"tiles,omitempty"`
+	Act string `json:"act,omitempty"`
+	// Groups of columns taken out of each row before it is rounded.
+	Outliers int      `json:"outliers,omitempty"`
+	Symbols  []string `json:"symbols,omitempty"`
+	Tiles    []int    `json:"tiles,omitempty"`
 	// What calibration adds up here: for each element of the weight, in the order
 	// of Weights, K sums and the number of rows, from sum Seen on. "": nothing.
 	Weight string `json:"weight,omitempty"`
 	Seen   int64  `json:"seen,omitempty"`
+	// And products of columns, where there are any: for each element as many
+	// squares of Square columns as cover K, from float Moments on.
+	Moments int64 `json:"moments,omitempty"`
+	Square  int   `json:"square,omitempty"`
+}
+
+// A Region is one function of the step, which all threads run.
+type Region struct {
+	Graph  string `json:"graph"`
+	Name   string `json:"name"`             // "wqkv", "attention"
+	Doc    string `json:"doc"`              // its ops in order
+	Weight string `json:"weight,omitempty"` // the matrix that it reads
+	Site   int    `json:"site,omitempty"`   // of Sites, where it reads one
 }
 
 // A Lib is the model compiled for one instruction set.

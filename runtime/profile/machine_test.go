@@ -130,7 +130,7 @@ func TestFileAndPlot(t *testing.T) {
 	if second, err := os.ReadFile(again); err != nil || !bytes.Equal(data, second) {
 		t.Errorf("written again it differs: %v", err)
 	}
-	svg := Plot(read)
+	svg := Figure(read).SVG()
 	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
 		if _, err := d.Token(); err == io.EOF {
 			break
@@ -138,10 +138,10 @@ func TestFileAndPlot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"[64, 64] f16", "M1 = 3", "M2 = ", "a &lt;device&gt;", "flat_gemm"} {
+	for _, want := range []string{"[64, 64], f16", "M1 = 3", "M2 = ", "a &lt;device&gt;", "flat_gemm"} {
 		if !strings.Contains(string(svg), want) {
 			t.Errorf("no %q in the plot", want)
 		}
 	}
-	Plot(&dispatch.Profile{}) // nothing to draw
+	Figure(&dispatch.Profile{}).SVG() // nothing to draw
 }

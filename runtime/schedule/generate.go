@@ -11,6 +11,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/decode"
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
 // Why a sequence ended.
@@ -29,6 +30,8 @@ type Generation struct {
 	EOS      []int32           // tokens that end a continuation
 	Logprobs int               // -1: none; else so many of the likeliest with each token
 	Echo     bool              // the log-probabilities of the prompt's tokens too
+
+	Drafter func() speculate.Drafter // makes one for a continuation; nil: nothing is drafted
 }
 
 // An Event is a token, or what came of the prompt.
@@ -42,6 +45,8 @@ type Event struct {
 	Top     []decode.Ranked // likeliest first
 	First   bool            // of a prompt: its first token, which nothing predicts
 	Cached  int             // with the first event: tokens of the prompt that were not computed
+
+	Drafted, Accepted int // with a step's last event: tokens of its draft, and those of them that were accepted
 }
 
 // A Stream gives the events of a generation.
@@ -90,10 +95,12 @@ type generate struct {
 type branch struct {
 	id      engine.ID
 	history []int32 // prompt and continuation
-	token   int32   // chosen in this step
-	chosen  bool
+	step    []int32 // chosen in this step
+	path    []int   // of its draft, accepted in this step
 	ended   bool
 	count   int
+	drafter speculate.Drafter // or nil
+	draft   speculate.Draft   // for the next step
 }
 
 func (g *generate) slots() int  { return max(1, len(g.Choosers)) }
@@ -118,16 +125,15 @@ func (g *generate) take(r engine.Result) error {
 	for i := range g.branches {
 		b := &g.branches[i]
 		if b.id == r.ID && !b.ended {
-			return g.choose(i, b, g.row(r, r.Rows-1))
+			return g.follow(i, b, r)
 		}
 	}
 	return nil
 }
 
-func (g *generate) row(r engine.Result, i int) []float32 {
-	row := r.Row(g.s.out, i)
-	return row[:min(g.s.opt.Vocab, len(row))]
-}
+func (g *generate) row(r engine.Result, i int) []float32 { return g.cut(r.Row(g.s.out, i)) }
+
+func (g *generate) cut(row []float32) []float32 { return row[:min(g.s.opt.Vocab, len(row))] }
 
 // takePrompt reads the prompt's rows and, after the last, starts the branches.
 func (g *generate) takePrompt(r engine.Result) error {
@@ -153,7 +159,13 @@ func (g *generate) takePrompt(r engine.Result) error {
 			g.events = append(g.events, Event{Index: i, Token: -1, Finish: FinishLength})
 			continue
 		}
-		if err := g.choose(i, b, g.row(r, r.Rows-1)); err != nil {
+		if g.Drafter != nil {
+			b.drafter = g.Drafter()
+			if draw := g.Choosers[i].Draws(); draw != nil {
+				speculate.DrawBy(b.drafter, draw)
+			}
+		}
+		if err := g.follow(i, b, r); err != nil {
 			return err
 		}
 	}
@@ -171,7 +183,7 @@ func (g *generate) echo(r engine.Result) error {
 			break
 		}
 		e := Event{Index: -1, Token: g.Prompt[at+1]}
-		if err := g.rank(&e, g.row(r, i)); err != nil {
+		if err := e.rank(g.row(r, i), g.Logprobs); err != nil {
 			return err
 		}
 		g.events = append(g.events, e)
@@ -179,31 +191,36 @@ func (g *generate) echo(r engine.Result) error {
 	return nil
 }
 
-// rank fills in an event's log-probabilities.
-func (g *generate) rank(e *Event, row []float32) (err error) {
-	total, err := decode.LogSumExp(row)
-	if err != nil {
+// follow picks a branch's next tokens, as far as its draft goes the same way,
+// and drafts again.
+func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
+	r = r.Prefer(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Choosers[i].Path)
+	b.path, err = r.Walk(g.s.out, b.draft.From, func(row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
+		err := g.choose(i, b, g.cut(row), drafted, from)
+		return b.history[len(b.history)-1], !b.ended, err
+	})
+	if n := len(g.events); n > 0 && err == nil {
+		g.events[n-1].Drafted, g.events[n-1].Accepted = r.Drafted, len(b.path)
+	}
+	if err != nil || b.ended || b.drafter == nil {
 		return err
 	}
-	e.Logprob = float64(row[e.Token]) - total
-	if g.Logprobs > 0 {
-		e.Top, err = decode.Top(row, g.Logprobs)
-	}
-	return err
+	b.draft = r.Draft(b.drafter, b.path, b.step, b.history, g.Max-b.count)
+	return nil
 }
 
 // choose picks a branch's next token.
-func (g *generate) choose(i int, b *branch, row []float32) error {
-	token, err := g.Choosers[i].Next(row, b.history)
+func (g *generate) choose(i int, b *branch, row []float32, drafted int32, from []decode.Chance) error {
+	token, err := g.Choosers[i].Judge(row, b.history, drafted, from)
 	if err != nil {
 		return err
 	}
 	b.history = append(b.history, token)
-	b.token, b.chosen = token, true
+	b.step = append(b.step, token)
 	b.count++
 	e := Event{Index: i, Token: token, End: slices.Contains(g.EOS, token)}
 	if g.Logprobs >= 0 {
-		if err := g.rank(&e, row); err != nil {
+		if err := e.rank(row, g.Logprobs); err != nil {
 			return err
 		}
 	}
@@ -236,15 +253,15 @@ func (g *generate) apply(x *access) (done bool, err error) {
 			b.ended = true
 			g.events = append(g.events, Event{Index: i, Token: -1, Finish: FinishStop})
 		}
-		if b.chosen && !b.ended {
-			if err := x.commit(b.id, b.token); errors.Is(err, engine.ErrFull) {
+		if len(b.step) > 0 && !b.ended {
+			if err := x.advance(b.id, b.path, b.step[len(b.step)-1], b.draft.Tree); errors.Is(err, engine.ErrFull) {
 				b.ended = true
 				g.events = append(g.events, Event{Index: i, Token: -1, Finish: FinishLength})
 			} else if err != nil {
 				return false, err
 			}
 		}
-		b.chosen = false
+		b.step = b.step[:0]
 		if b.ended && b.id >= 0 {
 			x.remove(b.id)
 			b.id = -1
@@ -272,23 +289,24 @@ func (g *generate) fork(x *access) (err error) {
 	return nil
 }
 
-// measure notes the time since the step before.
+// measure notes the time since the step before, which the tokens of a step
+// share.
 func (g *generate) measure() {
-	n, more := 0, 0
+	now := time.Now()
+	total := 0
 	for i := range g.branches {
-		if b := &g.branches[i]; b.chosen {
-			n++
-			if b.count > 1 {
-				more++
-			}
+		b := &g.branches[i]
+		n := len(b.step)
+		total += n
+		if b.count == n && n > 0 {
+			n-- // the first token has a time of its own
+		}
+		for range n {
+			g.s.opt.Metrics.observeBetween(now.Sub(g.last) / time.Duration(len(b.step)))
 		}
 	}
-	now := time.Now()
-	for range more {
-		g.s.opt.Metrics.observeBetween(now.Sub(g.last))
-	}
 	g.last = now
-	g.s.opt.Metrics.observeTokens(n)
+	g.s.opt.Metrics.observeTokens(total)
 }
 
 func (g *generate) publish() {

@@ -37,6 +37,7 @@ func (s *Scheduler) admit() {
 			e.end(err)
 			continue
 		}
+		s.decided("admitted", e, nil)
 		slots -= e.slots()
 		pages -= need
 		s.live = append(s.live, e)

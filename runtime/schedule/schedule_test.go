@@ -123,8 +123,11 @@ func TestCompany(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		eo := engine.Options{MaxTokens: 3 + r.IntN(60), MaxSeqs: 4 + r.IntN(4), Pages: 9 + r.IntN(8), Context: 300, Prefix: seed%3 > 0, StepTime: time.Duration(r.IntN(2)) * time.Microsecond}
-		s, _ := start(t, loadtest.Manifest(), eo, schedule.Options{Queue: 1000, Metrics: schedule.NewMetrics(&metrics.Registry{})})
+		eo := engine.Options{MaxTokens: 3 + r.IntN(60), MaxSeqs: 4 + r.IntN(4), Pages: 9 + r.IntN(8), Context: 300, Prefix: seed%3 > 0, StepTime: []time.Duration{0, time.Microsecond, time.Hour}[seed/2]}
+		if eo.Draft = 6 * int(seed%2); seed == 2 {
+			eo.MaxTokens, eo.Draft = 200, 100
+		}
+		s, eng := start(t, loadtest.Manifest(), eo, schedule.Options{Queue: 1000, Metrics: schedule.NewMetrics(&metrics.Registry{})})
 		stem := prompt(r, 130)
 		var wg sync.WaitGroup
 		for i := range 60 {
@@ -143,6 +146,7 @@ func TestCompany(t *testing.T) {
 				}
 				stream, err := s.Generate(ctx, schedule.Generation{
 					Job: schedule.Job{Client: client, Priority: i % 4}, Prompt: q, Choosers: choosers(t, n, set, len(q)), Max: limit, EOS: []int32{loadtest.EOS}, Logprobs: -1,
+					Drafter: drafters(i),
 				})
 				if err != nil {
 					t.Error(err)
@@ -161,6 +165,9 @@ func TestCompany(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		if st := eng.Stats(); eo.StepTime == 0 && (st.Accepted > 0) != (eo.Draft > 0) { // else the clock decides
+			t.Errorf("seed %d: %d of %d drafted tokens were accepted", seed, st.Accepted, st.Drafted)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ type Options struct {
 	QueueTime time.Duration // how long a job may wait; 0: a minute
 	Vocab     int           // logits of a row that mean a token
 	Metrics   *Metrics      // nil: not measured
+
+	Decided func(what string, args map[string]any) // hears of decisions, for traces; nil: nobody does
 }
 
 // A Job says who asks and how urgent it is.
@@ -50,6 +53,7 @@ type Scheduler struct {
 	draining bool
 	stopped  bool
 
+	lost   int64    // sequences that were preempted, as far as the trace knows
 	live   []*entry // of the loop alone
 	owners map[engine.ID]*entry
 }
@@ -156,20 +160,27 @@ func (s *Scheduler) Load() (waiting, running int) {
 	return len(s.waiting), s.running
 }
 
-// loop runs steps as long as there is something to do.
+// loop runs steps as long as there is something to do. It keeps its thread, which
+// is one of those that compute: another one might wake on the processor of a
+// third.
 func (s *Scheduler) loop() {
 	defer close(s.done)
+	runtime.LockOSThread()
 	for {
 		if s.closing() {
+			s.eng.Settle()
 			return
 		}
 		s.sweep()
 		s.admit()
 		if len(s.live) == 0 {
+			s.eng.Settle()
 			<-s.wake
+			s.await()
 			continue
 		}
 		results, err := s.eng.Infer(context.Background())
+		s.preempted()
 		if err != nil {
 			s.endAll(err)
 			continue
@@ -178,8 +189,34 @@ func (s *Scheduler) loop() {
 			s.endAll(errors.New("bug: jobs are live, but the engine has nothing to compute"))
 			continue
 		}
+		s.opt.Metrics.observeEngine(s.eng.Stats()) // before a client hears of the step
 		s.step(results)
 		s.opt.Metrics.observeEngine(s.eng.Stats())
+	}
+}
+
+// Where nothing runs, a first request waits for others until none has come for
+// a moment, and no longer than a few: requests that come together are read
+// together, and while steps run their threads keep the others from arriving.
+const (
+	moment = 2 * time.Millisecond
+	longer = 4 * moment
+)
+
+// await lets those arrive that come together with the first one.
+func (s *Scheduler) await() {
+	pause, end := time.NewTimer(moment), time.NewTimer(longer)
+	defer pause.Stop()
+	defer end.Stop()
+	for {
+		select {
+		case <-s.wake:
+			pause.Reset(moment)
+		case <-pause.C:
+			return
+		case <-end.C:
+			return
+		}
 	}
 }
 
@@ -218,6 +255,7 @@ func (s *Scheduler) sweep() {
 		case e.ctx.Err() != nil:
 			e.end(e.ctx.Err())
 		case time.Since(e.arrived) > s.opt.QueueTime:
+			s.decided("waited too long", e, nil)
 			e.end(ErrWaited)
 		default:
 			kept = append(kept, e)
@@ -237,8 +275,10 @@ func (s *Scheduler) retire() {
 		}
 		s.release(e)
 		if errors.Is(e.err, errFinished) {
+			s.decided("finished", e, nil)
 			e.end(nil)
 		} else {
+			s.decided("ended", e, e.err)
 			e.end(e.err)
 		}
 	}

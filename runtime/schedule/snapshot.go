@@ -34,6 +34,8 @@ func (s *snapshot) register(r *metrics.Registry) {
 	}{
 		{"counter", "iflowc_steps_total", "Steps of the model.", func(e engine.Stats) float64 { return float64(e.Steps) }},
 		{"counter", "iflowc_computed_tokens_total", "Tokens that steps computed, of prompts and generated.", func(e engine.Stats) float64 { return float64(e.Tokens) }},
+		{"counter", "iflowc_drafted_tokens_total", "Tokens of drafts that were computed.", func(e engine.Stats) float64 { return float64(e.Drafted) }},
+		{"counter", "iflowc_accepted_tokens_total", "Tokens of drafts that were accepted.", func(e engine.Stats) float64 { return float64(e.Accepted) }},
 		{"counter", "iflowc_preemptions_total", "Times that a sequence lost its state pages to another.", func(e engine.Stats) float64 { return float64(e.Preempted) }},
 		{"counter", "iflowc_prefix_queries_tokens_total", "Tokens of prompts that were looked up among remembered ones.", func(e engine.Stats) float64 { return float64(e.Prompts) }},
 		{"counter", "iflowc_prefix_hits_tokens_total", "Tokens of prompts that did not have to be computed.", func(e engine.Stats) float64 { return float64(e.PromptsReused) }},
@@ -41,7 +43,9 @@ func (s *snapshot) register(r *metrics.Registry) {
 		{"gauge", "iflowc_kv_pages_used", "State pages that sequences use.", func(e engine.Stats) float64 { return float64(e.Used) }},
 		{"gauge", "iflowc_kv_pages_kept", "State pages that nobody uses but that are remembered.", func(e engine.Stats) float64 { return float64(e.Kept) }},
 		{"gauge", "iflowc_kv_usage_ratio", "Share of the state pages that sequences use.", func(e engine.Stats) float64 { return float64(e.Used) / float64(max(1, e.Pages)) }},
-		{"gauge", "iflowc_draft_acceptance_ratio", "Share of drafted tokens that were accepted; 0 without speculation.", func(engine.Stats) float64 { return 0 }},
+		{"gauge", "iflowc_draft_acceptance_ratio", "Share of drafted tokens that were accepted; 0 without speculation.", func(e engine.Stats) float64 { return float64(e.Accepted) / float64(max(1, e.Drafted)) }},
+		{"gauge", "iflowc_pipeline_stages", "Stages of the pipeline over which the layers are spread; 1: the model is none.", func(e engine.Stats) float64 { return float64(e.Stages) }},
+		{"gauge", "iflowc_pipeline_bubble_ratio", "Share of the stages' time in which they had nothing to compute while steps were under way.", func(e engine.Stats) float64 { return e.Bubble() }},
 	} {
 		r.Func(m.kind, m.name, m.help, func() float64 { return m.value(s.get()) })
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
 // takeAll lets every job read its results. Jobs are shared out to processors:
@@ -82,6 +83,18 @@ func (x *access) own(id engine.ID, err error) (engine.ID, error) {
 		x.s.owners[id] = x.e
 	}
 	return id, err
+}
+
+// advance accepts a path of a sequence's draft, commits the token behind it and
+// proposes the next draft.
+func (x *access) advance(id engine.ID, path []int, token int32, draft speculate.Tree) error {
+	if err := x.s.eng.Advance(id, path, token); err != nil {
+		return err
+	}
+	if draft.Len() == 0 {
+		return nil
+	}
+	return x.s.eng.Propose(id, draft)
 }
 
 func (x *access) commit(id engine.ID, token int32) error { return x.s.eng.Commit(id, token) }

@@ -25,9 +25,10 @@ type choice struct {
 	ids    []int32
 	finish string // "": not ended
 	calls  bool   // tools were called
+	single bool   // the answer ends before a second call
 }
 
-// A piece is what some events added to a choice.
+// A piece is what an event, or all of them, added to a choice.
 type piece struct {
 	index  int
 	delta  chat.Delta
@@ -40,11 +41,13 @@ type answer struct {
 	stream  eventSource
 	choices []*choice
 	cached  int
-	prompt  []schedule.Event // of echo
+
+	drafted, accepted int // tokens of drafts
+
+	prompt []schedule.Event // of echo
 }
 
-// next waits for events and says what they add, choice by choice; none: the
-// end.
+// next waits for events and says what each adds to its choice; none: the end.
 func (a *answer) next(ctx context.Context) ([]piece, error) {
 	for {
 		events, err := a.stream.Next(ctx)
@@ -54,6 +57,8 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 		var pieces []piece
 		for _, e := range events {
 			a.cached = max(a.cached, e.Cached)
+			a.drafted += e.Drafted
+			a.accepted += e.Accepted
 			if e.Index < 0 {
 				a.prompt = append(a.prompt, e)
 				continue
@@ -62,10 +67,9 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 			if c.finish != "" {
 				continue // a step that ran when its stop word was found
 			}
-			if n := len(pieces); n == 0 || pieces[n-1].index != e.Index {
-				pieces = append(pieces, piece{index: e.Index})
-			}
-			c.add(&pieces[len(pieces)-1], e)
+			p := piece{index: e.Index}
+			c.add(&p, e)
+			pieces = append(pieces, p)
 			if c.finish != "" && e.Finish == "" {
 				a.stream.Stop(e.Index)
 			}
@@ -111,9 +115,13 @@ func (c *choice) merge(p *piece, d chat.Delta) {
 	}
 	p.delta.Content += c.stop.Push(d.Content)
 	p.delta.Reasoning += d.Reasoning
-	if len(d.Calls) > 0 {
+	for _, call := range d.Calls {
+		if c.single && call.Index > 0 {
+			c.stop.Done = true
+			return
+		}
 		c.calls = true
-		p.delta.Calls = append(p.delta.Calls, d.Calls...)
+		p.delta.Calls = append(p.delta.Calls, call)
 	}
 }
 
@@ -154,13 +162,35 @@ type usage struct {
 	CompletionTokens int           `json:"completion_tokens"`
 	TotalTokens      int           `json:"total_tokens"`
 	Details          *usageDetails `json:"prompt_tokens_details,omitempty"`
+	Drafts           *usageDrafts  `json:"completion_tokens_details,omitempty"` // where anything was drafted
 }
 
 type usageDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
+// usageDrafts are how many tokens were drafted and accepted, and how many were
+// not.
+type usageDrafts struct {
+	Accepted int `json:"accepted_prediction_tokens"`
+	Rejected int `json:"rejected_prediction_tokens"`
+}
+
+// add counts drafted tokens, of which some were accepted.
+func (u *usage) add(drafted, accepted int) {
+	if drafted == 0 {
+		return
+	}
+	if u.Drafts == nil {
+		u.Drafts = &usageDrafts{}
+	}
+	u.Drafts.Accepted += accepted
+	u.Drafts.Rejected += drafted - accepted
+}
+
 func (a *answer) usage(prompt int) *usage {
 	n := a.generated()
-	return &usage{prompt, n, prompt + n, &usageDetails{a.cached}}
+	u := &usage{PromptTokens: prompt, CompletionTokens: n, TotalTokens: prompt + n, Details: &usageDetails{a.cached}}
+	u.add(a.drafted, a.accepted)
+	return u
 }

@@ -24,15 +24,16 @@ type search struct {
 	query schedule.Search
 	eos   []int32
 	done  bool
+
+	logprobs int  // -1: none; else so many of the likeliest with each token
+	echo     bool // those of the prompt too
 }
 
 // beams starts a beam search in place of sampling.
 func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.BeamOptions, limit int) (eventSource, error) {
 	switch {
 	case g.form != nil:
-		return nil, invalid("response_format", "a beam search has no form")
-	case g.logprobs >= 0 || g.echo:
-		return nil, invalid("logprobs", "a beam search gives no log-probabilities of tokens")
+		return nil, invalid("response_format", "response_format, tools that must be called, guided_regex and grammar do not go with strategy beam: the beams would each need a place in the form; use another strategy")
 	case p.choices() > opt.Beams:
 		return nil, invalid("n", "n: %d beams give at most as many answers", opt.Beams)
 	case opt.Beams > s.cfg.Sequences:
@@ -44,12 +45,12 @@ func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.Be
 	if err != nil {
 		return nil, err
 	}
-	if set.Frequency != 0 || set.Presence != 0 || len(set.Bias) > 0 {
-		return nil, invalid("strategy", "a beam search knows repetition_penalty, no_repeat_ngram_size, bad_words_ids and min_tokens, no other penalties and no bias")
+	if set.Frequency != 0 || set.Presence != 0 {
+		return nil, invalid("frequency_penalty", "frequency_penalty and presence_penalty do not go with strategy beam; repetition_penalty does")
 	}
 	opt.Rules, opt.MaxLength = set.Rules, len(g.ids)+limit
-	opt.Rules.Penalty = set.Penalty
-	return &search{s: s.cfg.Scheduler, eos: g.eos, query: schedule.Search{
+	opt.Rules.Penalty, opt.Rules.SequenceBias = set.Penalty, decode.SingleBiases(set.Bias)
+	return &search{s: s.cfg.Scheduler, eos: g.eos, logprobs: g.logprobs, echo: g.echo, query: schedule.Search{
 		Job: schedule.Job{Client: client(r) + "\x00" + p.User, Priority: p.Priority}, Prompt: g.ids, Options: opt, Best: p.choices(),
 	}}, nil
 }
@@ -64,19 +65,46 @@ func (b *search) Next(ctx context.Context) (events []schedule.Event, err error) 
 	if err != nil {
 		return nil, err
 	}
+	prompt := len(b.query.Prompt)
 	for i, h := range found {
-		tokens := h.Tokens[len(b.query.Prompt):]
-		for k, id := range tokens {
-			e := schedule.Event{Index: i, Token: id, End: slices.Contains(b.eos, id)}
-			if e.End {
-				e.Finish = schedule.FinishStop
-			} else if k == len(tokens)-1 {
+		list, err := b.events(ctx, h, i == 0)
+		if err != nil {
+			return nil, err
+		}
+		for k := range list {
+			e := &list[k]
+			switch e.Index = i; {
+			case k < len(list)-len(h.Tokens)+prompt:
+				e.Index = -1
+				continue
+			case slices.Contains(b.eos, e.Token):
+				e.End, e.Finish = true, schedule.FinishStop
+			case k == len(list)-1:
 				e.Finish = schedule.FinishLength
 			}
-			events = append(events, e)
 		}
+		events = append(events, list...)
 	}
 	return events, nil
+}
+
+// events are a hypothesis' tokens, for the first after the prompt's where these
+// are asked for too. Their log-probabilities are computed by another reading: a
+// row is the same, bit for bit, whatever is computed beside it, and few beams are
+// hypotheses in the end.
+func (b *search) events(ctx context.Context, h decode.Hypothesis, first bool) (list []schedule.Event, err error) {
+	from := len(b.query.Prompt)
+	if b.logprobs < 0 {
+		for _, id := range h.Tokens[from:] {
+			list = append(list, schedule.Event{Token: id})
+		}
+		return list, nil
+	}
+	if first && b.echo {
+		list, from = append(list, schedule.Event{Token: h.Tokens[0], First: true}), 1
+	}
+	ranked, err := b.s.Rank(ctx, b.query.Job, h.Tokens, from, b.logprobs)
+	return append(list, ranked...), err
 }
 
 // Stop has nothing to stop: everything has come.

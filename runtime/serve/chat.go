@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/chat"
-	"github.com/iflowc/iflowc/runtime/decode"
-	"github.com/iflowc/iflowc/runtime/schedule"
 )
 
 // chatRequest is the body of /v1/chat/completions.
@@ -26,6 +24,8 @@ type chatRequest struct {
 	TopLogprobs    int               `json:"top_logprobs"`
 	Tools          []json.RawMessage `json:"tools"`
 	ToolChoice     json.RawMessage   `json:"tool_choice"`
+	Functions      []json.RawMessage `json:"functions"` // what tools were called once
+	Parallel       *bool             `json:"parallel_tool_calls"`
 	ResponseFormat json.RawMessage   `json:"response_format"`
 
 	Template  map[string]any `json:"chat_template_kwargs"`
@@ -164,6 +164,7 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 		return nil, err
 	}
 	for _, c := range a.choices {
+		c.single = !or(req.Parallel, true)
 		c.reader = s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Tools: len(choice.tools) > 0, Reasoning: true})
 	}
 	return &chatRun{s: s, req: req, answer: a, prompt: len(prompt.IDs), head: chatAnswer{
@@ -202,13 +203,38 @@ func (s *Server) checkChat(req *chatRequest) error {
 		return invalid("top_logprobs", "top_logprobs needs logprobs: true")
 	case req.StreamOptions != nil && !req.Stream:
 		return invalid("stream_options", "stream_options needs stream: true")
+	case len(req.Functions) > 0:
+		return invalid("functions", "functions are not taken any more; write them as tools")
 	}
-	for i, m := range req.Messages {
-		if m.Role == "" {
-			return invalid("messages", "messages[%d] has no role", i)
+	for i := range req.Messages {
+		if err := checkMessage(&req.Messages[i], i); err != nil {
+			return err
 		}
 	}
 	return req.check()
+}
+
+// checkMessage refuses what the model cannot read, and makes one text of a list
+// of texts: few templates know lists.
+func checkMessage(m *chat.Message, i int) error {
+	if m.Role == "" {
+		return invalid("messages", "messages[%d] has no role", i)
+	}
+	parts, ok := m.Content.([]chat.Part)
+	if !ok {
+		return nil
+	}
+	for k, data := range parts {
+		var part struct {
+			Type string  `json:"type"`
+			Text *string `json:"text"`
+		}
+		if err := json.Unmarshal(data, &part); err != nil || part.Type != "text" || part.Text == nil {
+			return invalid("messages", "messages[%d].content[%d]: type %.40q; this model reads parts of type \"text\" alone", i, k, part.Type)
+		}
+	}
+	m.Content = m.Text()
+	return nil
 }
 
 // whole is a finished choice.
@@ -251,7 +277,7 @@ func (c *chatRun) stream(w http.ResponseWriter, r *http.Request) error {
 		}
 		if !begun { // after the first wait, so that a refusal still has its status
 			for i := range c.answer.choices {
-				if err := c.send(out, chatChoice{Index: i, Delta: &chatDelta{Role: "assistant", Content: &empty}}); err != nil {
+				if err := c.add(out, chatChoice{Index: i, Delta: &chatDelta{Role: "assistant", Content: &empty}}); err != nil {
 					return err
 				}
 			}
@@ -260,29 +286,32 @@ func (c *chatRun) stream(w http.ResponseWriter, r *http.Request) error {
 			break
 		}
 		for _, p := range pieces {
-			if err := c.sendPiece(out, p); err != nil {
+			if err := c.addPiece(out, p); err != nil {
 				return err
 			}
+		}
+		if err := out.flush(); err != nil {
+			return err
 		}
 	}
 	if o := c.req.StreamOptions; o != nil && o.IncludeUsage {
 		last := c.head
 		last.Choices, last.Usage = []chatChoice{}, c.answer.usage(c.prompt)
-		if err := out.send(last); err != nil {
+		if err := out.add(last); err != nil {
 			return err
 		}
 	}
 	return out.end()
 }
 
-func (c *chatRun) send(out *sender, choice chatChoice) error {
+func (c *chatRun) add(out *sender, choice chatChoice) error {
 	chunk := c.head
 	chunk.Choices = []chatChoice{choice}
-	return out.send(chunk)
+	return out.add(chunk)
 }
 
-// sendPiece sends what a piece adds, and a chunk of its own for the end.
-func (c *chatRun) sendPiece(out *sender, p piece) error {
+// addPiece adds an event of what a piece adds, and one of its own for the end.
+func (c *chatRun) addPiece(out *sender, p piece) error {
 	choice := chatChoice{Index: p.index, Delta: &chatDelta{Reasoning: p.delta.Reasoning}}
 	if p.delta.Content != "" {
 		choice.Delta.Content = &p.delta.Content
@@ -298,84 +327,12 @@ func (c *chatRun) sendPiece(out *sender, p piece) error {
 		choice.Logprobs = c.s.chatLogprobs(p.events)
 	}
 	if p.delta.Content != "" || p.delta.Reasoning != "" || len(p.delta.Calls) > 0 || choice.Logprobs != nil {
-		if err := c.send(out, choice); err != nil {
+		if err := c.add(out, choice); err != nil {
 			return err
 		}
 	}
 	if p.finish == "" {
 		return nil
 	}
-	return c.send(out, chatChoice{Index: p.index, Delta: &chatDelta{}, Finish: &p.finish})
-}
-
-// generation is what generate needs besides the sampling.
-type generation struct {
-	ids      []int32
-	text     string // for the log
-	limit    *int
-	eos      []int32
-	form     *Constraint
-	logprobs int
-	echo     bool
-}
-
-// generate starts the choices of a request.
-func (s *Server) generate(r *http.Request, p *sampling, g generation) (*answer, error) {
-	limit, err := s.limit(g.limit, len(g.ids))
-	if err != nil {
-		return nil, err
-	}
-	if n := s.cfg.Sequences; p.choices() > n {
-		return nil, invalid("n", "n: this service computes at most %d sequences at once", n)
-	}
-	if s.cfg.LogPrompts {
-		s.cfg.Log.Info("prompt", "request", id(r), "tokens", len(g.ids), "text", g.text)
-	}
-	stream, err := s.source(r, p, g, limit)
-	if err != nil {
-		return nil, err
-	}
-	a := &answer{stream: stream}
-	for i := range p.choices() {
-		a.choices = append(a.choices, &choice{index: i, stop: decode.Stopper{Words: p.Stop}})
-	}
-	return a, nil
-}
-
-// source starts a search or sampling, as the strategy says.
-func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (eventSource, error) {
-	name, err := p.strategy()
-	if err != nil {
-		return nil, err
-	}
-	if opt, ok, err := decode.ParseBeams(name); err != nil {
-		return nil, invalid("strategy", "%v", err)
-	} else if ok {
-		return s.beams(r, p, g, opt, limit)
-	}
-	choosers, err := s.choosers(p, g.form, g.eos, len(g.ids))
-	if err != nil {
-		return nil, err
-	}
-	return s.cfg.Scheduler.Generate(r.Context(), schedule.Generation{
-		Job:    schedule.Job{Client: client(r) + "\x00" + p.User, Priority: p.Priority},
-		Prompt: g.ids, Choosers: choosers, Max: limit, EOS: g.eos, Logprobs: g.logprobs, Echo: g.echo,
-	})
-}
-
-// limit is the most tokens of an answer.
-func (s *Server) limit(asked *int, prompt int) (int, error) {
-	if prompt == 0 {
-		return 0, invalid("prompt", "the prompt is empty")
-	}
-	room := s.cfg.Context - prompt
-	if asked == nil && s.cfg.Defaults.MaxTokens > 0 {
-		asked = &s.cfg.Defaults.MaxTokens
-	} else if asked != nil && *asked < 0 {
-		return 0, invalid("max_tokens", "max_tokens: expected 0 or more")
-	}
-	if room < 0 || room == 0 && or(asked, 1) > 0 {
-		return 0, invalid("messages", "this model's maximum context length is %d tokens, the prompt has %d; shorten it", s.cfg.Context, prompt).withCode("context_length_exceeded")
-	}
-	return min(or(asked, room), room), nil
+	return c.add(out, chatChoice{Index: p.index, Delta: &chatDelta{}, Finish: &p.finish})
 }

@@ -185,8 +185,6 @@ func (s *Server) checkCompletion(req *completionRequest) error {
 		return invalid("logprobs", "logprobs: expected a number between 0 and %d", mostRanked)
 	case req.StreamOptions != nil && !req.Stream:
 		return invalid("stream_options", "stream_options needs stream: true")
-	case req.Stream && req.Echo:
-		return invalid("echo", "echo and stream do not go together")
 	}
 	return req.check()
 }
@@ -230,15 +228,16 @@ func (s *Server) textReader(prompt []int32) reader {
 	return textReader{stream}
 }
 
-// choice is a choice of an answer, or what a chunk adds to it.
-func (c *completionRun) choice(at int, p piece, whole bool) completionChoice {
+// choice is a choice of an answer, or what a chunk adds to it; the first one
+// has the prompt before it where echo asks for that.
+func (c *completionRun) choice(at int, p piece, first bool) completionChoice {
 	out := completionChoice{Text: p.delta.Content, Index: at*c.req.choices() + p.index}
 	if p.finish != "" {
 		out.Finish = &p.finish
 	}
 	events := p.events
 	offset := utf8.RuneCountInString(c.texts[at])
-	if whole && c.req.Echo {
+	if first && c.req.Echo {
 		out.Text = c.texts[at] + out.Text
 		events = append(c.answers[at].prompt[:len(c.answers[at].prompt):len(c.answers[at].prompt)], events...)
 		offset = 0
@@ -257,6 +256,7 @@ func (c *completionRun) usage() *usage {
 		sum.CompletionTokens += u.CompletionTokens
 		sum.TotalTokens += u.TotalTokens
 		sum.Details.CachedTokens += u.Details.CachedTokens
+		sum.add(a.drafted, a.accepted)
 	}
 	return sum
 }
@@ -265,6 +265,7 @@ func (c *completionRun) usage() *usage {
 func (c *completionRun) stream(w http.ResponseWriter, r *http.Request) error {
 	out := newSender(w)
 	for at, a := range c.answers {
+		begun := map[int]bool{} // choices, whose first chunk has the prompt with echo
 		for {
 			pieces, err := a.next(r.Context())
 			if err != nil {
@@ -274,21 +275,26 @@ func (c *completionRun) stream(w http.ResponseWriter, r *http.Request) error {
 				break
 			}
 			for _, p := range pieces {
-				if p.delta.Content == "" && p.finish == "" && c.req.Logprobs == nil {
+				first := !begun[p.index]
+				if p.delta.Content == "" && p.finish == "" && c.req.Logprobs == nil && !(first && c.req.Echo) {
 					continue
 				}
+				begun[p.index] = true
 				chunk := c.head
-				chunk.Choices = []completionChoice{c.choice(at, p, false)}
-				if err := out.send(chunk); err != nil {
+				chunk.Choices = []completionChoice{c.choice(at, p, first)}
+				if err := out.add(chunk); err != nil {
 					return err
 				}
+			}
+			if err := out.flush(); err != nil {
+				return err
 			}
 		}
 	}
 	if o := c.req.StreamOptions; o != nil && o.IncludeUsage {
 		last := c.head
 		last.Choices, last.Usage = []completionChoice{}, c.usage()
-		if err := out.send(last); err != nil {
+		if err := out.add(last); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/iflowc/iflowc/runtime/comm"
 	"github.com/iflowc/iflowc/runtime/decode"
 	"github.com/iflowc/iflowc/runtime/schedule"
 )
@@ -52,6 +53,7 @@ func (e *apiError) withCode(code string) *apiError {
 func failure(err error) *apiError {
 	var e *apiError
 	var large *http.MaxBytesError
+	var lost *comm.RankError
 	switch {
 	case errors.As(err, &e):
 		return e
@@ -63,6 +65,8 @@ func failure(err error) *apiError {
 		return (&apiError{status: http.StatusServiceUnavailable, Message: "the request waited too long for its turn; try again later", Type: serverError, retry: 5}).withCode("queue_timeout")
 	case errors.Is(err, schedule.ErrClosed):
 		return (&apiError{status: http.StatusServiceUnavailable, Message: "the service is shutting down", Type: serverError, retry: 5}).withCode("shutting_down")
+	case errors.As(err, &lost):
+		return (&apiError{status: http.StatusServiceUnavailable, Message: lost.Error(), Type: serverError, retry: 10}).withCode("rank_lost")
 	case errors.Is(err, context.DeadlineExceeded):
 		return (&apiError{status: http.StatusServiceUnavailable, Message: "the answer took longer than this service allows", Type: serverError, retry: 5}).withCode("timeout")
 	case errors.Is(err, decode.ErrForbidden):

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/decode"
+	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
 // Defaults are what requests get where they do not say.
@@ -54,6 +55,8 @@ type sampling struct {
 	N                 *int               `json:"n"`
 	Priority          int                `json:"priority"`
 	User              string             `json:"user"`
+	Speculate         string             `json:"speculate"`    // how tokens are drafted: "none", "lookup", …
+	DraftAccept       string             `json:"draft_accept"` // when they are accepted: "match", "rejection", "top"
 
 	Regex   string `json:"guided_regex"`
 	Grammar string `json:"grammar"`
@@ -144,6 +147,9 @@ func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
 	var err error
 	if set.Bias, err = s.bias(p.LogitBias); err != nil {
 		return set, err
+	}
+	if set.Rule, err = decode.ParseRule(p.DraftAccept); err != nil {
+		return set, invalid("draft_accept", "draft_accept: %v", err)
 	}
 	if set.Strategy, err = p.strategy(); err != nil {
 		return set, err
@@ -259,4 +265,19 @@ func or[T any](v *T, otherwise T) T {
 		return otherwise
 	}
 	return *v
+}
+
+// drafter makes the drafters of a request's continuations.
+func (s *Server) drafter(p *sampling) (func() speculate.Drafter, error) {
+	if s.cfg.Drafter == nil {
+		if p.Speculate != "" && p.Speculate != "none" {
+			return nil, invalid("speculate", "speculate: this service drafts nothing")
+		}
+		return nil, nil
+	}
+	make, err := s.cfg.Drafter(p.Speculate)
+	if err != nil {
+		return nil, invalid("speculate", "speculate: %v", err)
+	}
+	return make, nil
 }

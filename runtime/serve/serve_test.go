@@ -87,7 +87,7 @@ func start(t testing.TB, edit func(*serve.Config, *schedule.Options, *engine.Opt
 		Defaults: serve.Defaults{Temperature: 1, EOS: []int32{loadtest.EOS}},
 	}
 	opt := schedule.Options{Vocab: loadtest.Vocab, Metrics: schedule.NewMetrics(reg)}
-	eo := engine.Options{Threads: 1, MaxSeqs: 4, Prefix: true}
+	eo := engine.Options{Threads: 1, MaxSeqs: 4, Prefix: true, Populate: true}
 	if edit != nil {
 		edit(&cfg, &opt, &eo)
 	}
@@ -197,6 +197,10 @@ type completion struct {
 		Details    struct {
 			Cached int `json:"cached_tokens"`
 		} `json:"prompt_tokens_details"`
+		Drafts *struct {
+			Accepted int `json:"accepted_prediction_tokens"`
+			Rejected int `json:"rejected_prediction_tokens"`
+		} `json:"completion_tokens_details"`
 	}
 	Error *struct {
 		Message, Type string
@@ -348,49 +352,5 @@ func TestSeeds(t *testing.T) {
 	a, b, c := ask(1), ask(1), ask(7)
 	if fmt.Sprint(a) != fmt.Sprint(b) || fmt.Sprint(a) == fmt.Sprint(c) || a[0] == a[1] {
 		t.Errorf("%q %q %q", a, b, c)
-	}
-}
-
-// TestBeams compares a request with a search over the model's rows.
-func TestBeams(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	prompt := s.tok.Encode("Beams", true)
-	search, err := decode.NewBeamSearch(prompt, decode.BeamOptions{Beams: 3, LengthPenalty: 1, MaxLength: len(prompt) + 12, Rules: decode.Rules{EOS: []int32{loadtest.EOS}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	live := [][]int32{prompt}
-	for live != nil {
-		var rows [][]float32
-		for _, l := range live {
-			rows = append(rows, loadtest.Logits(l, salt))
-		}
-		branches, err := search.Step(rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var next [][]int32
-		for _, b := range branches {
-			next = append(next, append(append([]int32{}, live[min(b.Parent, len(live)-1)]...), b.Token))
-		}
-		live = next
-	}
-	for _, strategy := range []string{`"beam:beams=3"`, `{"name":"beam_search","beams":3}`} {
-		var c completion
-		if status, _ := s.post(t, "/v1/completions", `{"prompt":"Beams","max_tokens":12,"n":2,"strategy":`+strategy+`}`, &c); status != 200 {
-			t.Fatal(status, c.Error)
-		}
-		for i, h := range search.Best(2) {
-			if want := s.tok.Decode(h.Tokens[len(prompt):], true); c.Choices[i].Text != want {
-				t.Errorf("%d: %q, expected %q", i, c.Choices[i].Text, want)
-			}
-		}
-	}
-	for _, more := range []string{`"strategy":"beam:beams=0"`, `"strategy":"beam","logprobs":1`, `"strategy":"beam:beams=9"`, `"strategy":"beam","n":4,"strategy":"beam:beams=2"`} {
-		var c completion
-		if status, _ := s.post(t, "/v1/completions", `{"prompt":"Beams",`+more+`}`, &c); status != 400 {
-			t.Errorf("%s: status %d", more, status)
-		}
 	}
 }

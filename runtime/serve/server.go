@@ -16,6 +16,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/runtime/metrics"
 	"github.com/iflowc/iflowc/runtime/schedule"
+	"github.com/iflowc/iflowc/runtime/speculate"
 	"github.com/iflowc/iflowc/runtime/tokenizer"
 )
 
@@ -38,6 +39,10 @@ type Config struct {
 	// Constrain makes the mask of an answer that must have a form; nil: such
 	// requests are refused.
 	Constrain func(Constraint) (decode.Mask, error)
+
+	// Drafter gives what makes the drafters of a method, "" for the service's own;
+	// nil where nothing is drafted. A nil function: requests cannot ask.
+	Drafter func(method string) (func() speculate.Drafter, error)
 
 	Keys       []string      // API keys; none: everybody may ask
 	Origins    []string      // origins that browsers may ask from: "*" for all

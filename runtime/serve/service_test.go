@@ -221,7 +221,7 @@ func TestNative(t *testing.T) {
 func TestState(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	s.post(t, "/v1/completions", `{"prompt":"Count me","max_tokens":5}`, nil)
+	s.post(t, "/v1/completions", `{"prompt":"Count me","max_tokens":5,"temperature":0}`, nil)
 	for path, want := range map[string]string{
 		"/v1/models": `"id":"fake"`, "/v1/models/fake": `"object":"model"`, "/props": `"hash":"0123456789abcdef"`, "/health": `"status":"ok"`,
 		"/metrics": "iflowc_generated_tokens_total 5", "/": "fake",

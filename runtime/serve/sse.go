@@ -32,20 +32,25 @@ func (s *sender) begin() {
 	s.open = true
 }
 
-// send writes one event and lets it go at once.
-func (s *sender) send(v any) error {
-	if !s.open {
-		s.begin()
-	}
+// add puts an event behind those that the next flush writes.
+func (s *sender) add(v any) error {
 	data, err := marshal(v) // with a line end
 	if err != nil {
 		return err
 	}
-	s.buf = append(append(append(s.buf[:0], "data: "...), data...), '\n')
-	return s.flush()
+	s.buf = append(append(append(s.buf, "data: "...), data...), '\n')
+	return nil
 }
 
+// flush writes the events that were added and lets them go at once.
 func (s *sender) flush() error {
+	if len(s.buf) == 0 {
+		return nil
+	}
+	if !s.open {
+		s.begin()
+	}
+	defer func() { s.buf = s.buf[:0] }()
 	s.ctl.SetWriteDeadline(time.Now().Add(slowest)) // without one the server's own holds
 	if _, err := s.w.Write(s.buf); err != nil {
 		return errStarted
@@ -58,7 +63,7 @@ func (s *sender) flush() error {
 
 // end writes the mark that nothing follows.
 func (s *sender) end() error {
-	s.buf = append(s.buf[:0], "data: [DONE]\n\n"...)
+	s.buf = append(s.buf, "data: [DONE]\n\n"...)
 	return s.flush()
 }
 
@@ -67,8 +72,9 @@ func (s *sender) fail(err error) error {
 	if !s.open {
 		return err
 	}
-	s.send(struct {
+	s.add(struct {
 		Error *apiError `json:"error"`
 	}{failure(err)})
+	s.flush()
 	return errStarted
 }

@@ -45,7 +45,7 @@ func newAddedVocabulary(added []addedToken, v *vocabulary, n normalizer) (*added
 			old.LStrip, old.RStrip, old.SingleWord = t.LStrip, t.RStrip, t.SingleWord
 			continue
 		}
-		id, ok := v.ids[t.Content]
+		id, ok := v.id(t.Content)
 		if !ok {
 			id = max(top+1, int32(v.count))
 		}

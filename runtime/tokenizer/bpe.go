@@ -9,7 +9,7 @@ import (
 // options of Hugging Face's model of that name.
 type bpe struct {
 	vocab        *vocabulary
-	merges       map[uint64]mergeRule
+	merges       mergeTable
 	unk          int32
 	hasUnk       bool
 	fuseUnk      bool
@@ -22,33 +22,29 @@ type bpe struct {
 	cache        wordCache
 }
 
-type mergeRule struct{ rank, into int32 }
-
-func pairKey(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
-
 func newBPE(d *modelDef, v *vocabulary, rawBytes bool) (*bpe, error) {
 	m := &bpe{
-		vocab: v, merges: make(map[uint64]mergeRule, len(d.Merges)), fuseUnk: d.FuseUnk,
+		vocab: v, fuseUnk: d.FuseUnk,
 		byteFallback: d.ByteFallback, ignoreMerges: d.IgnoreMerges, rawBytes: rawBytes,
 		prefix: d.Prefix, suffix: d.Suffix,
 	}
 	if d.UnkToken != nil {
-		m.unk, m.hasUnk = v.ids[*d.UnkToken]
+		m.unk, m.hasUnk = v.id(*d.UnkToken)
 	}
 	for i, r := range d.Merges {
-		n := int32(len(v.tokens))
+		n := int32(v.size())
 		if uint32(r.Left) >= uint32(n) || uint32(r.Right) >= uint32(n) || uint32(r.Into) >= uint32(n) {
 			return nil, fmt.Errorf("merges[%d]: ids %d + %d -> %d are not all in the vocabulary of %d tokens", i, r.Left, r.Right, r.Into, n)
 		}
-		m.merges[pairKey(r.Left, r.Right)] = mergeRule{int32(i), r.Into}
 	}
+	m.merges = newMergeTable(d.Merges, nil)
 	for b := range 256 {
 		name := byteString[b]
 		if !rawBytes {
 			name = fmt.Sprintf("<0x%02X>", b)
 		}
 		m.byteIDs[b] = -1
-		if id, ok := v.ids[name]; ok {
+		if id, ok := v.id(name); ok {
 			m.byteIDs[b] = id
 		}
 	}
@@ -75,7 +71,7 @@ func (m *bpe) encode(ids []int32, piece string) []int32 {
 		if m.rawBytes {
 			spelled = toByteAlphabet(piece)
 		}
-		if id, ok := m.vocab.ids[spelled]; ok {
+		if id, ok := m.vocab.id(spelled); ok {
 			return append(ids, id)
 		}
 	}
@@ -89,7 +85,7 @@ func (m *bpe) encode(ids []int32, piece string) []int32 {
 		}
 		m.charSymbols(w, piece)
 	}
-	w.mergeAll(m.merges)
+	w.mergeAll(&m.merges)
 	for i := range w.symbols {
 		if w.symbols[i].alive {
 			ids = append(ids, w.symbols[i].id)
@@ -125,7 +121,7 @@ func (m *bpe) charSymbols(w *mergeWord, piece string) {
 		if i == len(piece) && m.suffix != "" {
 			s += m.suffix
 		}
-		if id, ok := m.vocab.ids[s]; ok {
+		if id, ok := m.vocab.id(s); ok {
 			unk.flush()
 			w.add(id)
 			continue

@@ -31,7 +31,7 @@ func (w *mergeWord) add(id int32) {
 
 // mergeAll applies rules until none is left. A candidate that has gone stale
 // still counts when the symbols now at its place merge into the same token.
-func (w *mergeWord) mergeAll(rules map[uint64]mergeRule) {
+func (w *mergeWord) mergeAll(rules *mergeTable) {
 	for i := range len(w.symbols) - 1 {
 		w.candidate(rules, int32(i), int32(i+1))
 	}
@@ -42,7 +42,7 @@ func (w *mergeWord) mergeAll(rules map[uint64]mergeRule) {
 			continue
 		}
 		right := &w.symbols[left.next]
-		rule, ok := rules[pairKey(left.id, right.id)]
+		rule, ok := rules.find(left.id, right.id)
 		if !ok || rule.into != top.into {
 			continue
 		}
@@ -59,8 +59,8 @@ func (w *mergeWord) mergeAll(rules map[uint64]mergeRule) {
 	}
 }
 
-func (w *mergeWord) candidate(rules map[uint64]mergeRule, left, right int32) {
-	if rule, ok := rules[pairKey(w.symbols[left].id, w.symbols[right].id)]; ok {
+func (w *mergeWord) candidate(rules *mergeTable, left, right int32) {
+	if rule, ok := rules.find(w.symbols[left].id, w.symbols[right].id); ok {
 		w.push(mergeCandidate{rule.rank, left, rule.into})
 	}
 }

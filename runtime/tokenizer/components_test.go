@@ -95,15 +95,24 @@ func TestDecoders(t *testing.T) {
 
 // decodeTokens runs tokens through a decoder by way of a word-level tokenizer.
 func decodeTokens(stages []stageMaker, tokens []string) string {
-	v := &vocabulary{ids: map[string]int32{}}
 	var ids []int32
-	for i, token := range tokens {
-		v.tokens = append(v.tokens, token)
-		v.ids[token] = int32(i)
+	for i := range tokens {
 		ids = append(ids, int32(i))
 	}
-	t := &Tokenizer{vocab: v, added: &addedVocabulary{}, decoder: stages}
+	t := &Tokenizer{vocab: vocabularyOf(tokens), added: &addedVocabulary{}, decoder: stages}
 	return t.Decode(ids, false)
+}
+
+func vocabularyOf(tokens []string) *vocabulary {
+	var list []vocabEntry
+	for i, token := range tokens {
+		list = append(list, vocabEntry{token, int32(i)})
+	}
+	v, err := newVocabulary(list)
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 func describe(c component) string {

@@ -23,8 +23,12 @@ func (t *Tokenizer) Marshal() ([]byte, error) {
 	m := &t.def.Model
 	out := append([]byte(magic), binary.AppendUvarint(nil, uint64(len(head)))...)
 	out = append(out, head...)
-	out = appendVocab(out, m.Vocab)
-	out = appendVocab(out, m.Inner)
+	inner := &vocabulary{}
+	if sp, ok := t.model.(*sentencePiece); ok {
+		inner = sp.inner
+	}
+	out = appendVocab(out, t.vocab)
+	out = appendVocab(out, inner)
 	out = binary.AppendUvarint(out, uint64(len(m.Scores)))
 	for _, s := range m.Scores {
 		out = binary.LittleEndian.AppendUint64(out, math.Float64bits(s))
@@ -38,18 +42,15 @@ func (t *Tokenizer) Marshal() ([]byte, error) {
 	return out, nil
 }
 
-func appendVocab(out []byte, vocab []vocabEntry) []byte {
-	out = binary.AppendUvarint(out, uint64(len(vocab)))
+func appendVocab(out []byte, v *vocabulary) []byte {
+	out = binary.AppendUvarint(out, uint64(len(v.ends)))
 	last := int64(-1)
-	for _, e := range vocab {
+	for e := range v.entries() {
 		out = binary.AppendVarint(out, int64(e.ID)-last-1)
 		out = binary.AppendUvarint(out, uint64(len(e.Token)))
 		last = int64(e.ID)
 	}
-	for _, e := range vocab {
-		out = append(out, e.Token...)
-	}
-	return out
+	return append(out, v.text...)
 }
 
 // Unmarshal reads what Marshal wrote.

@@ -53,7 +53,7 @@ func newSPStage(d *definition, v *vocabulary, added *addedVocabulary) stageMaker
 	}
 	role := func(token string) spRole {
 		id, ok := added.ids[token]
-		_, inVocab := v.ids[token]
+		_, inVocab := v.id(token)
 		switch {
 		case !ok:
 			return spPlain

@@ -16,7 +16,7 @@ type sentencePiece struct {
 	norm     spNormalizer
 	inner    *vocabulary
 	lattice  lattice
-	merges   map[uint64]mergeRule
+	merges   mergeTable
 	userText *tokenMatcher // user-defined pieces, never split or joined
 	fallback map[byte]string
 }
@@ -43,19 +43,21 @@ func newSentencePiece(d *modelDef, v *vocabulary) (*sentencePiece, error) {
 		return nil, err
 	}
 	m.scorePieces(d)
-	m.merges = make(map[uint64]mergeRule, len(d.Merges))
-	rank := int32(0)
+	ranks := make([]int32, len(d.Merges))
 	for i, r := range d.Merges {
-		n := uint32(min(len(d.Inner), len(inner.tokens)))
+		n := uint32(min(len(d.Inner), inner.size()))
 		if uint32(r.Left) >= n || uint32(r.Right) >= n || uint32(r.Into) >= n ||
-			inner.tokens[r.Left]+inner.tokens[r.Right] != inner.tokens[r.Into] {
+			inner.token(r.Left)+inner.token(r.Right) != inner.token(r.Into) {
 			return nil, fmt.Errorf("merges[%d]: ids %d + %d -> %d do not join pieces", i, r.Left, r.Right, r.Into)
 		}
-		if i == 0 || d.Scores[r.Into] != d.Scores[d.Merges[i-1].Into] {
-			rank = int32(i) // equal scores share a rank: the leftmost pair goes first
+		if i > 0 {
+			ranks[i] = ranks[i-1]
 		}
-		m.merges[pairKey(r.Left, r.Right)] = mergeRule{rank, r.Into}
+		if i == 0 || d.Scores[r.Into] != d.Scores[d.Merges[i-1].Into] {
+			ranks[i] = int32(i) // equal scores share a rank: the leftmost pair goes first
+		}
 	}
+	m.merges = newMergeTable(d.Merges, ranks)
 	return m, nil
 }
 
@@ -63,7 +65,7 @@ func newSentencePiece(d *modelDef, v *vocabulary) (*sentencePiece, error) {
 // wins (unigram_model.cc, PopulateNodes).
 func (m *sentencePiece) scorePieces(d *modelDef) {
 	l := &m.lattice
-	l.scores, l.unk, l.single = make([]float64, len(m.inner.tokens)), -1, true
+	l.scores, l.unk, l.single = make([]float64, m.inner.size()), -1, true
 	lowest, highest := math.Inf(1), math.Inf(-1)
 	for i, e := range d.Inner {
 		if m.typeOf(e.ID) == spNormal {
@@ -123,7 +125,7 @@ func (m *sentencePiece) tokenize(ids []int32, text string) []int32 {
 }
 
 func (m *sentencePiece) id(piece string) int32 {
-	if id, ok := m.vocab.ids[piece]; ok {
+	if id, ok := m.vocab.id(piece); ok {
 		return id
 	}
 	return m.unk
@@ -174,13 +176,13 @@ func (m *sentencePiece) segmentBPE(text string, emit func(piece string, known bo
 func (m *sentencePiece) mergeRun(text string, emit func(piece string, known bool)) {
 	var w mergeWord
 	for i, r := range text {
-		id, ok := m.inner.ids[text[i:i+utf8.RuneLen(r)]]
+		id, ok := m.inner.id(text[i : i+utf8.RuneLen(r)])
 		if !ok || m.typeOf(id) != spNormal {
 			id = -1
 		}
 		w.add(id)
 	}
-	w.mergeAll(m.merges)
+	w.mergeAll(&m.merges)
 	for i := range w.symbols {
 		s := &w.symbols[i]
 		if !s.alive {
@@ -188,7 +190,7 @@ func (m *sentencePiece) mergeRun(text string, emit func(piece string, known bool
 		}
 		n := runeLen(text, 0)
 		if s.id >= 0 {
-			n = len(m.inner.tokens[s.id])
+			n = len(m.inner.token(s.id))
 		}
 		emit(text[:n], s.id >= 0)
 		text = text[n:]

@@ -13,7 +13,7 @@ import (
 func TestStreamCleanUp(t *testing.T) {
 	t.Parallel()
 	scraps := []string{" ", "'", "n", "t", " n", "'t", " '", " ' ", ".", " .", "m", "s", "re", " ve", "  ", "ab", "'s", " ,", "?", "!"}
-	tok := &Tokenizer{vocab: &vocabulary{tokens: scraps}, added: &addedVocabulary{}, config: config{CleanUp: true}}
+	tok := &Tokenizer{vocab: vocabularyOf(scraps), added: &addedVocabulary{}, config: config{CleanUp: true}}
 	tok.decoder = []stageMaker{func() decodeStage { return &fuseStage{} }}
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 20000 {

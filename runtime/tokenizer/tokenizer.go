@@ -20,8 +20,18 @@ type Tokenizer struct {
 	target  *vocabulary // of the ids to decode; nil: vocab
 }
 
-// build makes a tokenizer of its definition.
+// build makes a tokenizer of its definition, whose lists of tokens it drops:
+// they live on in vocabularies, in a fifth of the memory.
 func build(d *definition) (*Tokenizer, error) {
+	t, err := assemble(d)
+	if err != nil {
+		return nil, err
+	}
+	d.Model.Vocab, d.Model.Inner = nil, nil
+	return t, nil
+}
+
+func assemble(d *definition) (*Tokenizer, error) {
 	t := &Tokenizer{def: d, config: d.Config}
 	var err error
 	if t.vocab, err = newVocabulary(d.Model.Vocab); err != nil {
@@ -107,11 +117,15 @@ func (t *Tokenizer) lookup(id int32) (string, bool) {
 	if i, ok := t.added.byID[id]; ok {
 		return t.added.tokens[i].Content, true
 	}
-	if id < 0 || int(id) >= len(t.vocab.tokens) {
+	if id < 0 || int(id) >= t.vocab.size() {
 		return "", false
 	}
-	token := t.vocab.tokens[id]
-	return token, token != "" || t.vocab.ids[""] == id
+	token := t.vocab.token(id)
+	if token == "" {
+		empty, _ := t.vocab.id("")
+		return "", empty == id
+	}
+	return token, true
 }
 
 // targetVocabulary is nil where there is no vocabulary for decoding alone.
@@ -127,10 +141,10 @@ func (t *Tokenizer) decodeToken(id int32) (string, bool) {
 	if _, added := t.added.byID[id]; added || t.target == nil {
 		return t.lookup(id)
 	}
-	if id < 0 || int(id) >= len(t.target.tokens) {
+	if id < 0 || int(id) >= t.target.size() {
 		return "", false
 	}
-	return t.target.tokens[id], true
+	return t.target.token(id), true
 }
 
 // Token gives the token's own spelling (with marks such as "Ġ" or "▁"), "" for
@@ -145,7 +159,7 @@ func (t *Tokenizer) ID(token string) (int32, bool) {
 	if id, ok := t.added.ids[token]; ok {
 		return id, true
 	}
-	id, ok := t.vocab.ids[token]
+	id, ok := t.vocab.id(token)
 	return id, ok
 }
 
@@ -153,7 +167,7 @@ func (t *Tokenizer) ID(token string) (int32, bool) {
 func (t *Tokenizer) Size() int {
 	n := t.vocab.count
 	for _, a := range t.added.tokens {
-		if id, ok := t.vocab.ids[a.Content]; !ok || id != a.ID {
+		if id, ok := t.vocab.id(a.Content); !ok || id != a.ID {
 			n++
 		}
 	}

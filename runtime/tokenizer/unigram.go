@@ -28,7 +28,7 @@ func newUnigram(d *modelDef, v *vocabulary) (*unigram, error) {
 		return nil, fmt.Errorf("vocab: %d scores for %d pieces", len(d.Scores), len(d.Vocab))
 	}
 	m := &unigram{vocab: v, fuseUnk: d.FuseUnk}
-	m.lattice.scores = make([]float64, len(v.tokens))
+	m.lattice.scores = make([]float64, v.size())
 	lowest := math.Inf(1)
 	for i, e := range d.Vocab {
 		if math.IsNaN(d.Scores[i]) {
@@ -36,20 +36,20 @@ func newUnigram(d *modelDef, v *vocabulary) (*unigram, error) {
 		}
 		m.lattice.scores[e.ID] = d.Scores[i]
 		lowest = min(lowest, d.Scores[i])
-		if v.ids[e.Token] == e.ID {
+		if id, _ := v.id(e.Token); id == e.ID {
 			m.lattice.trie.add(e.Token, e.ID)
 		}
 	}
 	if d.UnkID != nil {
-		if *d.UnkID < 0 || *d.UnkID >= len(v.tokens) {
-			return nil, fmt.Errorf("model.unk_id %d is outside the vocabulary of %d pieces", *d.UnkID, len(v.tokens))
+		if *d.UnkID < 0 || *d.UnkID >= v.size() {
+			return nil, fmt.Errorf("model.unk_id %d is outside the vocabulary of %d pieces", *d.UnkID, v.size())
 		}
 		m.unk, m.hasUnk = int32(*d.UnkID), true
 	}
 	m.lattice.unk, m.lattice.unkScore = m.unk, lowest-unkPenalty
 	m.fallback = d.ByteFallback
 	for b := range 256 {
-		id, ok := v.ids[fmt.Sprintf("<0x%02X>", b)]
+		id, ok := v.id(fmt.Sprintf("<0x%02X>", b))
 		if !ok {
 			id = -1
 		}
@@ -93,7 +93,7 @@ func (m *unigram) emit(ids []int32, s string, best []bestPath) []int32 {
 }
 
 func (m *unigram) appendPiece(ids []int32, s string) []int32 {
-	if id, ok := m.vocab.ids[s]; ok {
+	if id, ok := m.vocab.id(s); ok {
 		return append(ids, id)
 	}
 	if m.fallback && m.hasBytes(s) {

@@ -18,8 +18,8 @@ func newWordPiece(d *modelDef, v *vocabulary) (*wordPiece, error) {
 		return nil, err
 	}
 	m := &wordPiece{vocab: v, unk: unk, prefix: d.Prefix, maxChars: d.MaxWordChars}
-	for _, t := range v.tokens {
-		m.longest = max(m.longest, len(t))
+	for e := range v.entries() {
+		m.longest = max(m.longest, len(e.Token))
 	}
 	return m, nil
 }
@@ -51,7 +51,7 @@ func (m *wordPiece) longestAt(word string, start int) (id int32, end int, ok boo
 		if end < len(word) && !utf8.RuneStart(word[end]) {
 			continue
 		}
-		if id, ok = m.vocab.ids[string(buf[:len(prefix)+end-start])]; ok {
+		if id, ok = m.vocab.id(string(buf[:len(prefix)+end-start])); ok {
 			return id, end, true
 		}
 	}
@@ -68,13 +68,13 @@ type wordLevel struct {
 func newWordLevel(d *modelDef, v *vocabulary) (*wordLevel, error) {
 	m := &wordLevel{vocab: v}
 	if d.UnkToken != nil {
-		m.unk, m.hasUnk = v.ids[*d.UnkToken]
+		m.unk, m.hasUnk = v.id(*d.UnkToken)
 	}
 	return m, nil
 }
 
 func (m *wordLevel) tokenize(ids []int32, word string) []int32 {
-	if id, ok := m.vocab.ids[word]; ok {
+	if id, ok := m.vocab.id(word); ok {
 		return append(ids, id)
 	}
 	if m.hasUnk {

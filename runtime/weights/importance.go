@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -21,19 +22,25 @@ import (
 type Importance map[string][]float32
 
 // WriteImportance writes a safetensors file: for each stored matrix a vector of
-// its columns' mean squares.
-func WriteImportance(path string, imp Importance, meta map[string]string) error {
+// its columns' mean squares, and for those in moments the sums of products of
+// columns, NAME.moments.
+func WriteImportance(path string, imp Importance, moments map[string]Squares, meta map[string]string) error {
 	header := map[string]any{}
 	if len(meta) > 0 {
 		header["__metadata__"] = meta
 	}
-	var data []byte
+	var parts [][]float32
+	at := 0
+	put := func(name string, shape []int, x []float32) {
+		header[name] = map[string]any{"dtype": "F32", "shape": shape, "data_offsets": []int{at, at + 4*len(x)}}
+		parts, at = append(parts, x), at+4*len(x)
+	}
 	for _, name := range slices.Sorted(maps.Keys(imp)) {
-		from := len(data)
-		for _, x := range imp[name] {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
-		}
-		header[name] = map[string]any{"dtype": "F32", "shape": []int{len(imp[name])}, "data_offsets": []int{from, len(data)}}
+		put(name, []int{len(imp[name])}, imp[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(moments)) {
+		m := moments[name]
+		put(name+momentsSuffix, []int{len(m.Sums) / (m.Width * m.Width), m.Width, m.Width}, m.Sums)
 	}
 	head, err := json.Marshal(header)
 	if err != nil {
@@ -42,9 +49,33 @@ func WriteImportance(path string, imp Importance, meta map[string]string) error 
 	for len(head)%8 != 0 {
 		head = append(head, ' ')
 	}
-	out := binary.LittleEndian.AppendUint64(nil, uint64(len(head)))
-	out = append(append(out, head...), data...)
-	return os.WriteFile(path, out, 0o644)
+	return writeFloats(path, append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head...), parts)
+}
+
+// writeFloats writes a file of some bytes and then float32 numbers.
+func writeFloats(path string, head []byte, parts [][]float32) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	_, err = w.Write(head)
+	var four [4]byte
+	for _, part := range parts {
+		for _, x := range part {
+			binary.LittleEndian.PutUint32(four[:], math.Float32bits(x))
+			if _, e := w.Write(four[:]); e != nil && err == nil {
+				err = e
+			}
+		}
+	}
+	if e := w.Flush(); err == nil {
+		err = e
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
 }
 
 // ReadImportance reads such a file, or an importance matrix of llama.cpp in
@@ -68,7 +99,7 @@ func ReadImportance(path string) (Importance, error) {
 				continue // of experts, each with its own
 			}
 			name, count = base, max(counts[0], 1)
-		} else if strings.HasSuffix(name, ".counts") {
+		} else if strings.HasSuffix(name, ".counts") || strings.HasSuffix(name, momentsSuffix) {
 			continue
 		}
 		if !t.DType.IsFloat() {

@@ -28,6 +28,7 @@ type Item struct {
 	DType      tensor.DType
 	Rows, Cols int
 	Layout     string // LayoutPanel16 or LayoutRow
+	Deltas     int    // entries of a matrix in panels that the recipe keeps aside, at most
 }
 
 // PackOptions are the optional parts of Pack; the zero value is usable.
@@ -90,12 +91,12 @@ func planIndex(plan []Item, source string) (*packedIndex, error) {
 			return nil, fmt.Errorf("packing: weight %s is in the plan twice", key)
 		}
 		seen[key] = true
-		size, err := itemBytes(it.DType, it.Rows, it.Cols, it.Layout)
+		size, err := itemBytes(it.DType, it.Rows, it.Cols, it.Layout, it.Deltas)
 		if err != nil {
 			return nil, fmt.Errorf("packing %s: %w", key, err)
 		}
 		at = alignUp(at, itemAlign)
-		x.Items = append(x.Items, packedEntry{it.Name, it.Index, it.DType.String(), it.Rows, it.Cols, it.Layout, at, size})
+		x.Items = append(x.Items, packedEntry{it.Name, it.Index, it.DType.String(), it.Rows, it.Cols, it.Layout, at, size, it.Deltas})
 		at += size
 	}
 	x.Bytes = alignUp(at, itemAlign)
@@ -166,7 +167,7 @@ func (c contextReader) Read(b []byte) (int, error) {
 type chunk struct {
 	dense    *Dense
 	item     int
-	from, to int // rows; from is a multiple of 16 for panels
+	from, to int // rows; from is a multiple of 16 for panels; none: the item's deltas
 }
 
 // chunkBytes is about how much a worker packs before it writes.
@@ -217,9 +218,16 @@ func (p *packer) split(ctx context.Context, chunks chan<- chunk) error {
 		}
 		perRow := p.index.Items[i].Bytes / int64(it.Rows)
 		step := int(max(1, chunkBytes/max(1, perRow)/panelRows)) * panelRows
+		var parts []chunk
 		for from := 0; from < it.Rows; from += step {
+			parts = append(parts, chunk{d, i, from, min(it.Rows, from+step)})
+		}
+		if it.Deltas > 0 {
+			parts = append(parts, chunk{d, i, it.Rows, it.Rows})
+		}
+		for _, c := range parts {
 			select {
-			case chunks <- chunk{d, i, from, min(it.Rows, from+step)}:
+			case chunks <- c:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -236,13 +244,20 @@ func evalItem(set *Set, it Item) (*Dense, error) {
 	if d.Rows != it.Rows || d.Cols != it.Cols {
 		return nil, fmt.Errorf("weight %s%v: the files give [%d, %d], the model needs [%d, %d]; check the configuration", it.Name, it.Index, d.Rows, d.Cols, it.Rows, it.Cols)
 	}
+	if d.deltas != nil && it.Deltas == 0 {
+		return nil, fmt.Errorf("weight %s%v: entries are kept aside and there is no room for them", it.Name, it.Index)
+	}
 	if d.DType == it.DType {
 		return d, nil
 	}
 	if !tensor.CanEncode(it.DType) {
 		return nil, fmt.Errorf("weight %s%v: %s cannot be made from %s", it.Name, it.Index, it.DType, d.DType)
 	}
-	v := value{dt: d.DType, rows: d.Rows, cols: d.Cols, inner: 1, rank: 2, row: d.row}.quantize(it.DType, (&evaluator{set: set, index: it.Index}).importanceOf(it.Recipe, d.Cols))
+	e := &evaluator{set: set, index: it.Index}
+	v, err := e.quantizeBy(value{dt: d.DType, rows: d.Rows, cols: d.Cols, inner: 1, rank: 2, row: d.row}, it.DType, it.Recipe)
+	if err != nil {
+		return nil, fmt.Errorf("weight %s%v: %w", it.Name, it.Index, err)
+	}
 	return &Dense{DType: v.dt, Rows: v.rows, Cols: v.cols, row: v.row}, nil
 }
 
@@ -256,10 +271,13 @@ type packWorker struct {
 func (w *packWorker) pack(c chunk) error {
 	it, e := &w.plan[c.item], &w.index.Items[c.item]
 	var size, at int64
-	if it.Layout == LayoutPanel16 {
+	switch {
+	case c.from == c.to:
+		size, at = DeltaBytes(it.Rows, it.Deltas), e.Bytes-DeltaBytes(it.Rows, it.Deltas)
+	case it.Layout == LayoutPanel16:
 		size = PanelBytes(it.DType, c.to-c.from, it.Cols)
 		at = PanelBytes(it.DType, c.from, it.Cols)
-	} else {
+	default:
 		stride := int64(rowStride(it.DType, it.Cols))
 		size, at = stride*int64(c.to-c.from), stride*int64(c.from)
 	}
@@ -273,9 +291,14 @@ func (w *packWorker) pack(c chunk) error {
 		}
 		return c.dense.row(c.from+r, &w.scratch)
 	}
-	if it.Layout == LayoutPanel16 {
+	switch {
+	case c.from == c.to:
+		if err := packDeltas(out, it.Rows, it.Deltas, c.dense.Deltas); err != nil {
+			return fmt.Errorf("weight %s%v: %w", it.Name, it.Index, err)
+		}
+	case it.Layout == LayoutPanel16:
 		PackPanels(out, it.DType, c.to-c.from, it.Cols, row)
-	} else {
+	default:
 		clear(out)
 		stride := rowStride(it.DType, it.Cols)
 		for r := range c.to - c.from {

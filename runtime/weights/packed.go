@@ -123,11 +123,14 @@ func (p *Packed) Load(verify bool) (mem []byte, err error) {
 			return nil, fmt.Errorf("%s: no memory for %d MB of weights: %w", p.name, length>>20, err)
 		}
 		mem := alignedPart(region)
-		if err := adviseHuge(mem[:cap(mem)]); err != nil {
-			unix.Munmap(region)
-			return nil, fmt.Errorf("%s: %w", p.name, err)
+		// A last page that would be less than half full is not worth a huge one.
+		if huge := (p.index.Bytes + hugePage/2) / hugePage * hugePage; huge > 0 {
+			if err := adviseHuge(mem[:huge:cap(mem)]); err != nil {
+				unix.Munmap(region)
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
 		}
-		if err := p.read(mem[:p.index.Bytes]); err != nil {
+		if err := errors.Join(p.read(mem[:p.index.Bytes]), p.checkDeltas(mem)); err != nil {
 			unix.Munmap(region)
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -142,6 +145,20 @@ func (p *Packed) Load(verify bool) (mem []byte, err error) {
 		}
 	}
 	return mem, nil
+}
+
+// checkDeltas checks the places of entries kept aside, which kernels follow.
+func (p *Packed) checkDeltas(mem []byte) error {
+	for _, it := range p.items {
+		if it.Deltas == 0 {
+			continue
+		}
+		end := it.Offset + it.Bytes
+		if err := checkDeltas(mem[end-DeltaBytes(it.Rows, it.Deltas):end], it.Rows, it.Cols, it.Deltas); err != nil {
+			return fmt.Errorf("packed weights are damaged: %s%v: %w; delete the file and compile again", it.Name, it.Index, err)
+		}
+	}
+	return nil
 }
 
 // alignedPart is the part of a region between multiples of 2 MB.

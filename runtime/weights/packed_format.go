@@ -44,6 +44,7 @@ type PackedItem struct {
 	Layout string
 	Offset int64
 	Bytes  int64
+	Deltas int // entries kept aside for which there is room behind the panels
 }
 
 // packedIndex is the JSON index.
@@ -63,12 +64,16 @@ type packedEntry struct {
 	Layout string `json:"layout"`
 	Offset int64  `json:"offset"`
 	Bytes  int64  `json:"bytes"`
+	Deltas int    `json:"deltas,omitempty"`
 }
 
 // itemBytes is the size of an item's data.
-func itemBytes(dt tensor.DType, rows, cols int, layout string) (int64, error) {
+func itemBytes(dt tensor.DType, rows, cols int, layout string, deltas int) (int64, error) {
 	if rows < 1 || cols < 1 || rows > math.MaxInt32 || cols > math.MaxInt32 {
 		return 0, fmt.Errorf("shape [%d, %d]", rows, cols)
+	}
+	if deltas != 0 && (layout != LayoutPanel16 || cols > tensor.MaxDeltaCols || deltas < 0 || float64(deltas) > tensor.MaxDeltaRatio*float64(rows)*float64(cols)) {
+		return 0, fmt.Errorf("%d entries kept aside of [%d, %d] in layout %s", deltas, rows, cols, layout)
 	}
 	switch layout {
 	case LayoutPanel16:
@@ -77,6 +82,9 @@ func itemBytes(dt tensor.DType, rows, cols int, layout string) (int64, error) {
 		}
 		if float64(rows)*float64(cols) > 1<<50 {
 			return 0, fmt.Errorf("shape [%d, %d]", rows, cols)
+		}
+		if deltas > 0 {
+			return alignUp(PanelBytes(dt, rows, cols), itemAlign) + DeltaBytes(rows, deltas), nil
 		}
 		return PanelBytes(dt, rows, cols), nil
 	case LayoutRow:
@@ -125,7 +133,7 @@ func (x *packedIndex) items(room int64) ([]PackedItem, error) {
 		if !ok || dt.String() != e.DType {
 			return nil, fmt.Errorf("item %d (%q): unknown type %q", i, e.Name, e.DType)
 		}
-		size, err := itemBytes(dt, e.Rows, e.Cols, e.Layout)
+		size, err := itemBytes(dt, e.Rows, e.Cols, e.Layout, e.Deltas)
 		if err != nil {
 			return nil, fmt.Errorf("item %d (%q): %w", i, e.Name, err)
 		}
@@ -134,7 +142,7 @@ func (x *packedIndex) items(room int64) ([]PackedItem, error) {
 			return nil, fmt.Errorf("item %d (%q): %d bytes at %d, expected %d at %d of %d", i, e.Name, e.Bytes, e.Offset, size, at, room)
 		}
 		at += size
-		out[i] = PackedItem{e.Name, e.Index, dt, e.Rows, e.Cols, e.Layout, e.Offset, e.Bytes}
+		out[i] = PackedItem{e.Name, e.Index, dt, e.Rows, e.Cols, e.Layout, e.Offset, e.Bytes, e.Deltas}
 	}
 	if alignUp(at, itemAlign) != room {
 		return nil, fmt.Errorf("items end at %d of %d bytes", at, room)

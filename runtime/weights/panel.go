@@ -37,6 +37,7 @@ var folds = map[tensor.DType]fold{
 	tensor.Q8B64:   {16, func(w, o *[16]uint32) { *o = *w }},
 	tensor.Q6B64:   {12, foldQ6},
 	tensor.Q5B64:   {10, foldQ5},
+	tensor.Q5B32:   {5, foldQ5},
 	tensor.Q4B32:   {4, foldNibbles},
 	tensor.Q4B64:   {8, foldNibbles},
 	tensor.Q3HB64:  {7, foldQ3H},

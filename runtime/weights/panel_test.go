@@ -42,7 +42,7 @@ func codeBits(dt tensor.DType, j int) []bit {
 			return run(0, t+j%4, 0, 6)
 		}
 		return join(run(4, t, 6, 2), run(2, t+1, 6, 2), run(0, t+2, 6, 2))
-	case tensor.Q5B64:
+	case tensor.Q5B64, tensor.Q5B32:
 		t := 5 * (j / 8)
 		switch j % 8 {
 		case 5:
@@ -95,7 +95,7 @@ func panelCode(tile []byte, dt tensor.DType, r, k int) int {
 	return v % 11
 }
 
-var panelTypes = []tensor.DType{tensor.Q8B32, tensor.Q8B64, tensor.Q8B32T2, tensor.Q6B64, tensor.Q5B64,
+var panelTypes = []tensor.DType{tensor.Q8B32, tensor.Q8B64, tensor.Q8B32T2, tensor.Q6B64, tensor.Q5B64, tensor.Q5B32,
 	tensor.Q4B32, tensor.Q4B64, tensor.Q3HB64, tensor.Q3B32, tensor.Q2B32}
 
 // Packed and decoded again, every weight is bit for bit what the row said;
@@ -168,7 +168,7 @@ func TestTileBytes(t *testing.T) {
 	t.Parallel()
 	want := map[tensor.DType]int{
 		tensor.F32: 64, tensor.F16: 32, tensor.BF16: 32, tensor.Q8B32: 8*64 + 64, tensor.Q8B64: 16*64 + 64, tensor.Q8B32T2: 8*64 + 32,
-		tensor.Q6B64: 12*64 + 64, tensor.Q5B64: 10*64 + 64, tensor.Q4B32: 4*64 + 64, tensor.Q4B64: 8*64 + 64,
+		tensor.Q6B64: 12*64 + 64, tensor.Q5B64: 10*64 + 64, tensor.Q5B32: 5*64 + 64, tensor.Q4B32: 4*64 + 64, tensor.Q4B64: 8*64 + 64,
 		tensor.Q3HB64: 7*64 + 64, tensor.Q3B32: 3*64 + 64, tensor.Q2B32: 2*64 + 64,
 	}
 	for dt, n := range want {

@@ -19,6 +19,7 @@ type Dense struct {
 	DType      tensor.DType
 	Rows, Cols int
 	row        rowFunc
+	deltas     func(r int) []tensor.Delta // beside the rows; nil: none
 }
 
 // A rowFunc gives the bytes of a row: a view of the file, or memory of s that
@@ -31,7 +32,15 @@ func (d *Dense) RowBytes() int { return rowBytes(d.DType, d.Cols) }
 // Row returns the bytes of row r; they must not be written to.
 func (d *Dense) Row(r int) []byte { return d.row(r, &scratch{}) }
 
-// Bytes collects all rows.
+// Deltas lists what is added to entries of row r; nil for most matrices.
+func (d *Dense) Deltas(r int) []tensor.Delta {
+	if d.deltas == nil {
+		return nil
+	}
+	return d.deltas(r)
+}
+
+// Bytes collects all rows, without their deltas.
 func (d *Dense) Bytes() []byte {
 	out := make([]byte, 0, d.Rows*d.RowBytes())
 	var s scratch
@@ -42,13 +51,16 @@ func (d *Dense) Bytes() []byte {
 	return out
 }
 
-// Float32 decodes all rows, row-major, Rows·Cols values.
+// Float32 decodes all rows, row-major, Rows·Cols values, with their deltas.
 func (d *Dense) Float32() []float32 {
 	out := make([]float32, d.Rows*d.Cols)
 	var s scratch
 	for r := range d.Rows {
 		s.reset()
 		copy(out[r*d.Cols:(r+1)*d.Cols], decodeRow(d.DType, d.Cols, d.row(r, &s), &s))
+		for _, x := range d.Deltas(r) {
+			out[r*d.Cols+x.Col] += x.Value
+		}
 	}
 	return out
 }
@@ -69,7 +81,7 @@ func Eval(set *Set, r *tensor.Recipe, index []int) (*Dense, error) {
 	if v.rank < 2 {
 		v = v.asRow()
 	}
-	return &Dense{DType: v.dt, Rows: v.rows, Cols: v.cols, row: v.row}, nil
+	return &Dense{DType: v.dt, Rows: v.rows, Cols: v.cols, row: v.row, deltas: v.deltas}, nil
 }
 
 // A value is an intermediate result. Vectors are columns: rows elements, one
@@ -82,7 +94,8 @@ type value struct {
 	inner      int
 	rank       int
 	row        rowFunc
-	raw        []byte // all rows, when they are one run of bytes
+	raw        []byte                     // all rows, when they are one run of bytes
+	deltas     func(r int) []tensor.Delta // of row r; nil: none
 }
 
 func rowBytes(dt tensor.DType, cols int) int {
@@ -148,7 +161,8 @@ func (v value) mapFloats(f func(x []float32)) value {
 // remap is v with other rows along axis 0: n of them, row r being v's from(r).
 func (v value) remap(n int, from func(r int) int) value {
 	row, inner := v.row, v.inner
-	return value{dt: v.dt, rows: n * inner, cols: v.cols, inner: inner, rank: v.rank, row: func(r int, s *scratch) []byte {
+	deltas := deltasOf([]value{v}, func(r int) (int, int) { return 0, from(r/inner)*inner + r%inner })
+	return value{dt: v.dt, rows: n * inner, cols: v.cols, inner: inner, rank: v.rank, deltas: deltas, row: func(r int, s *scratch) []byte {
 		return row(from(r/inner)*inner+r%inner, s)
 	}}
 }
@@ -181,6 +195,8 @@ var recipeOps = map[string]recipeOp{
 	"softplus":     {1, 0, evalSoftplus},
 	"fill":         {1, 1, evalFill},
 	"quantize":     {1, 0, nil}, // evaluator.quantize
+
+	"quantize_delta": {1, 1, nil}, // evaluator.quantizeDelta
 }
 
 func (e *evaluator) eval(r *tensor.Recipe) (value, error) {
@@ -194,8 +210,11 @@ func (e *evaluator) eval(r *tensor.Recipe) (value, error) {
 	if !fits(op.args, len(r.Args)) || !fits(op.nums, len(r.Nums)) {
 		return value{}, fmt.Errorf("recipe %s: %s with %d arguments and %d numbers", r, r.Op, len(r.Args), len(r.Nums))
 	}
-	if r.Op == "quantize" {
+	switch r.Op {
+	case "quantize":
 		return e.quantize(r)
+	case "quantize_delta":
+		return e.quantizeDelta(r)
 	}
 	args := make([]value, len(r.Args))
 	for i, a := range r.Args {
@@ -204,6 +223,9 @@ func (e *evaluator) eval(r *tensor.Recipe) (value, error) {
 			return value{}, err
 		}
 		args[i] = v
+	}
+	if err := checkStackable(r, args); err != nil {
+		return value{}, err
 	}
 	v, err := op.eval(r, args, e.index)
 	if err != nil {

@@ -44,7 +44,7 @@ func evalConcat(_ *tensor.Recipe, args []value, _ []int) (value, error) {
 		starts[i] = out.rows
 		out.rows += a.rows
 	}
-	out.row = func(r int, s *scratch) []byte {
+	which := func(r int) (arg, row int) {
 		i, found := slices.BinarySearch(starts, r)
 		if !found {
 			i--
@@ -52,8 +52,13 @@ func evalConcat(_ *tensor.Recipe, args []value, _ []int) (value, error) {
 		for i+1 < len(starts) && starts[i+1] == r { // skip empty arguments
 			i++
 		}
-		return args[i].row(r-starts[i], s)
+		return i, r - starts[i]
 	}
+	out.row = func(r int, s *scratch) []byte {
+		i, at := which(r)
+		return args[i].row(at, s)
+	}
+	out.deltas = deltasOf(args, which)
 	return out, nil
 }
 
@@ -72,13 +77,21 @@ func evalInterleave(_ *tensor.Recipe, args []value, _ []int) (value, error) {
 	out := args[0]
 	out.raw, out.rows = nil, 2*((n+panelRows-1)/panelRows*panelRows)
 	zero := make([]byte, rowBytes(out.dt, out.cols)) // decodes to zeros in every type
-	out.row = func(r int, s *scratch) []byte {
+	which := func(r int) (arg, row int) {
 		at := r/(2*panelRows)*panelRows + r%panelRows
 		if at >= n {
+			return -1, 0
+		}
+		return r / panelRows % 2, at
+	}
+	out.row = func(r int, s *scratch) []byte {
+		i, at := which(r)
+		if i < 0 {
 			return zero
 		}
-		return args[r/panelRows%2].row(at, s)
+		return args[i].row(at, s)
 	}
+	out.deltas = deltasOf(args, which)
 	return out, nil
 }
 
@@ -99,6 +112,7 @@ func (v value) rowRange(lo, hi int) value {
 	size := v.inner * rowBytes(v.dt, v.cols)
 	out := fromRaw(v.dt, (hi-lo)*v.inner, v.cols, v.rank, v.raw[lo*size:hi*size])
 	out.inner = v.inner
+	out.deltas = deltasOf([]value{v}, func(r int) (int, int) { return 0, lo*v.inner + r })
 	return out
 }
 

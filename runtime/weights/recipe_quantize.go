@@ -19,7 +19,42 @@ func (e *evaluator) quantize(r *tensor.Recipe) (value, error) {
 		v = v.asRow()
 		v.rank = 2
 	}
-	return v.quantize(r.Type, e.importanceOf(r, v.cols)), nil
+	return e.quantizeBy(v, r.Type, r)
+}
+
+// quantizeBy transcodes a value by what is known of the inputs of r's sources.
+func (e *evaluator) quantizeBy(v value, dt tensor.DType, r *tensor.Recipe) (value, error) {
+	if v.dt == dt {
+		return v, nil
+	}
+	if v.deltas != nil {
+		return value{}, fmt.Errorf("recipe %s: %s with entries kept aside cannot become %s", r, v.dt, dt)
+	}
+	if dt.IsBlock() && v.cols%dt.Block() == 0 && !tensor.Lossless(dt, v.dt) {
+		f, err := e.feedbackOf(r, v.cols)
+		if err != nil {
+			return value{}, err
+		}
+		if f != nil {
+			return v.quantizeFed(dt, f), nil
+		}
+	}
+	return v.quantize(dt, e.importanceOf(r, v.cols)), nil
+}
+
+// quantizeFed transcodes each row with feedback between its columns.
+func (v value) quantizeFed(dt tensor.DType, f *tensor.Feedback) value {
+	row, st, cols := v.row, v.dt, v.cols
+	size := rowBytes(dt, cols)
+	return value{dt: dt, rows: v.rows, cols: cols, inner: v.inner, rank: v.rank, row: func(r int, s *scratch) []byte {
+		x := s.floats(cols)
+		copy(x, decodeRow(st, cols, row(r, s), s))
+		out := s.bytes(size)
+		if err := tensor.EncodeFeedback(out, dt, x, f); err != nil {
+			panic("bug: " + err.Error())
+		}
+		return out
+	}}
 }
 
 // quantize transcodes each row, by the importance of its columns where that is

@@ -59,6 +59,7 @@ type Set struct {
 
 	notes      []string   // lines for the user
 	importance Importance // of columns, where quantising counts errors by it
+	moments    *Moments   // of columns, where they make up for each other
 }
 
 // Format names the container: "safetensors", "gguf", "pickle" or "llama2.c".
@@ -136,7 +137,10 @@ func (s *Set) Close() error {
 			first = err
 		}
 	}
-	s.maps, s.entries, s.index = nil, nil, nil
+	if err := s.moments.Close(); err != nil && first == nil {
+		first = err
+	}
+	s.maps, s.entries, s.index, s.moments = nil, nil, nil, nil
 	return first
 }
 

@@ -32,11 +32,23 @@ EXPORT ifl_ctx *ifl_open(const ifl_config *c) {
   return x;
 }
 EXPORT void ifl_close(ifl_ctx *x) { free(x); }
+EXPORT void ifl_move(ifl_ctx *x, int32_t to_page, int32_t to, int32_t from_page, int32_t from) {
+  ((uint64_t *)x->c.state)[(int64_t)to_page * 64 + to] = ((uint64_t *)x->c.state)[(int64_t)from_page * 64 + from];
+}
+
+/* Whether the tokens of a sequence are a tree, and how many of them a token sees beside itself. */
+static int tree(const ifl_step *s, int q) { return s->mask && s->mask[(int64_t)s->first[q] * s->mask_words] & 1; }
+static int sees(const ifl_step *s, int t, int i) { return s->mask[(int64_t)t * s->mask_words + i / 64] >> (i % 64) & 1; }
+static int ancestors(const ifl_step *s, int t) {
+  int n = -1;
+  for (int i = 0; i <= t - s->first[s->seq[t]]; i++) n += sees(s, t, i);
+  return n;
+}
 
 static int check(const ifl_ctx *x, const ifl_step *s) {
   if (s->abi != IFL_ABI) return -1;
   if (s->tokens < 1 || s->tokens > x->c.max_tokens || s->wanted > x->c.max_wanted || s->seqs > x->c.max_seqs) return -2;
-  if (s->first[0] != 0 || s->first[s->seqs] != s->tokens || s->entry < 0 || s->entry > 2 || s->mask_words || s->mask || s->adapter) return -3;
+  if (s->first[0] != 0 || s->first[s->seqs] != s->tokens || s->entry < 0 || s->entry > 2 || s->adapter) return -3;
   for (int q = 0; q < s->seqs; q++) {
     int n = s->first[q + 1] - s->first[q], rows = s->past[q] + n, pages = s->page_at[q + 1] - s->page_at[q];
     if (n < 1 || rows > CONTEXT || pages * 64 < rows) return -3;
@@ -44,7 +56,8 @@ static int check(const ifl_ctx *x, const ifl_step *s) {
       if (s->page[p] < 0 || s->page[p] >= x->c.pages) return -3;
     for (int t = s->first[q]; t < s->first[q + 1]; t++) {
       int at = s->past[q] + t - s->first[q];
-      if (s->seq[t] != q || s->pos[t] != at || s->slot[t] != at || s->id[t] < 0 || s->id[t] >= VOCAB) return -3;
+      if (s->seq[t] != q || s->slot[t] != at || s->id[t] < 0 || s->id[t] >= VOCAB) return -3;
+      if (s->pos[t] != (tree(s, q) ? s->past[q] + ancestors(s, t) : at)) return -3;
     }
   }
   for (int r = 0; r < s->wanted; r++)
@@ -60,6 +73,16 @@ static uint64_t *row_in(const ifl_ctx *x, const int32_t *page_at, const int32_t 
 static uint64_t hash(const ifl_ctx *x, const int32_t *page_at, const int32_t *page, int q, int n) {
   uint64_t sum = 0;
   for (int i = 0; i < n; i++) sum = sum * 31 + *row_in(x, page_at, page, q, i);
+  return sum;
+}
+
+/* Hash of what token t of a decoder's step sees, its own row among them. */
+static uint64_t seen(const ifl_ctx *x, const ifl_step *s, int t) {
+  const int q = s->seq[t];
+  if (!tree(s, q)) return hash(x, s->page_at, s->page, q, s->slot[t] + 1);
+  uint64_t sum = hash(x, s->page_at, s->page, q, s->past[q]);
+  for (int i = 0; i <= t - s->first[q]; i++)
+    if (sees(s, t, i)) sum = sum * 31 + *row_in(x, s->page_at, s->page, q, s->past[q] + i);
   return sum;
 }
 
@@ -105,7 +128,7 @@ EXPORT int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
   }
   for (int r = 0; r < s->wanted; r++) {
     int t = s->want[r], q = s->seq[t];
-    uint64_t sum = hash(x, s->page_at, s->page, q, s->slot[t] + 1);
+    uint64_t sum = seen(x, s, t);
     if (s->entry == 2) sum += mix(hash(x, s->xpage_at, s->xpage, q, s->xrows[q]));
     float *o = s->out[0] + (int64_t)r * COLS;
     for (int v = 0; v < COLS; v++) o[v] = v < VOCAB ? unit(sum + (uint64_t)v) * 8.0f : 1e9f;

@@ -9,32 +9,6 @@ import (
 	"github.com/iflowc/iflowc/runtime/manifest"
 )
 
-// TestPool: the vectors of three rows, by hand.
-func TestPool(t *testing.T) {
-	t.Parallel()
-	rows := [][]float32{{1, -4}, {2, 8}, {6, 2}}
-	for pooling, want := range map[string][]float32{
-		"mean": {3, 2}, "cls": {1, -4}, "last": {6, 2}, "max": {6, 8}, "pooler": {1, -4},
-		"weighted": {23.0 / 6, 3}, "sqrt": {float32(9 / math.Sqrt(3)), float32(6 / math.Sqrt(3))},
-	} {
-		var p pool
-		for _, r := range rows {
-			p.add(r, pooling)
-		}
-		for i, v := range p.vector(pooling, false) {
-			if math.Abs(float64(v-want[i])) > 1e-6 {
-				t.Errorf("%s: %v, want %v", pooling, p.vector(pooling, false), want)
-				break
-			}
-		}
-	}
-	var p pool
-	p.add([]float32{3, 4}, "mean")
-	if v := p.vector("mean", true); math.Abs(float64(v[0])-0.6) > 1e-6 || math.Abs(float64(v[1])-0.8) > 1e-6 {
-		t.Errorf("normalised: %v, want [0.6 0.8]", v)
-	}
-}
-
 // TestJudge: what logits mean depends on the task of config.json.
 func TestJudge(t *testing.T) {
 	t.Parallel()

@@ -1,18 +1,37 @@
-//go:build unix
+// Package pooling makes one vector of the states of a text's tokens.
+package pooling
 
-package app
+import (
+	"fmt"
+	"math"
 
-import "math"
+	"github.com/iflowc/iflowc/runtime/manifest"
+)
 
-// A pool gathers the rows of one text.
-type pool struct {
+// Of is how a model's files make vectors: the pooling, and whether vectors are
+// scaled to length 1. Files that do not say: mean.
+func Of(m *manifest.Manifest) (pooling string, normalize bool, err error) {
+	e := m.Embedding
+	switch {
+	case e == nil:
+		return "mean", false, nil
+	case e.Missing != "":
+		return "", false, fmt.Errorf("the embeddings of %s take a module that is not available: %s; --pooling mean gives what it would read", m.Name, e.Missing)
+	}
+	return e.Pooling, e.Normalize, nil
+}
+
+// A Pool gathers the rows of one text.
+type Pool struct {
 	first, last []float32
 	sum         []float64 // of rows, each times its weight
 	n           int
 	weight      float64 // of all rows
 }
 
-func (p *pool) add(row []float32, pooling string) {
+// Add takes the next token's state; pooling is mean, cls, last, max, weighted, sqrt or pooler, the same for
+// all of a text.
+func (p *Pool) Add(row []float32, pooling string) {
 	if p.n == 0 {
 		p.first = append(p.first, row...)
 		p.sum = make([]float64, len(row))
@@ -40,8 +59,8 @@ func (p *pool) add(row []float32, pooling string) {
 	}
 }
 
-// vector is the text's vector.
-func (p *pool) vector(pooling string, normalize bool) []float32 {
+// Vector is the text's vector.
+func (p *Pool) Vector(pooling string, normalize bool) []float32 {
 	v, by := p.first, 0.0
 	switch pooling {
 	case "last":

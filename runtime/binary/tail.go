@@ -1,6 +1,6 @@
 //go:build unix
 
-package app
+package binary
 
 import (
 	"encoding/binary"
@@ -19,14 +19,15 @@ const (
 	tailAlign = 4096
 )
 
-// A packedFile is an open file of packed weights and what errors call it.
-type packedFile struct {
+// Weights are an open file of packed weights and what errors call it.
+type Weights struct {
 	*weights.Packed
 	name string
 	file *os.File // the binary, when the weights are embedded in it
 }
 
-func (p *packedFile) close() {
+// Close closes the file.
+func (p *Weights) Close() {
 	p.Packed.Close()
 	if p.file != nil {
 		p.file.Close()
@@ -34,7 +35,7 @@ func (p *packedFile) close() {
 }
 
 // openTail opens the weights embedded in a binary, nil when it has none.
-func openTail(program string) (*packedFile, error) {
+func openTail(program string) (*Weights, error) {
 	f, err := os.Open(program)
 	if err != nil {
 		return nil, nil // a program may be executable but not readable: its weights lie beside it
@@ -49,7 +50,7 @@ func openTail(program string) (*packedFile, error) {
 		f.Close()
 		return nil, err
 	}
-	return &packedFile{Packed: p, name: program, file: f}, nil
+	return &Weights{Packed: p, name: program, file: f}, nil
 }
 
 func readTail(f *os.File) (offset, size int64, ok bool) {

@@ -1,0 +1,88 @@
+//go:build unix
+
+package binary
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/cuda"
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/manifest"
+)
+
+// LibraryOn is Library for a device: "cpu", "cuda" or "cuda:N"; "" is
+// $IFLOWC_DEVICE, else a GPU where the program has code for one and it can be
+// used, else the processor, and notice says why. An instruction set named means
+// the processor.
+func (b *Binary) LibraryOn(device, isa string, notice func(format string, args ...any)) (*load.Library, error) {
+	if device == "" && isa == "" {
+		device = os.Getenv("IFLOWC_DEVICE")
+	}
+	kind, number, _ := strings.Cut(device, ":")
+	switch {
+	case kind == "cpu" || kind == "" && (isa != "" || b.Manifest.CUDAPlan == ""):
+		return b.Library(isa)
+	case kind == "cuda" && b.Manifest.CUDAPlan == "":
+		return nil, Fault{fmt.Errorf("--device %s: the program has no code for GPUs; compile the model with --target cuda", device)}
+	case kind != "cuda" && kind != "":
+		return nil, Fault{fmt.Errorf("--device %s: expected cpu, cuda or cuda:N", device)}
+	}
+	at := 0
+	if number != "" {
+		var err error
+		if at, err = strconv.Atoi(number); err != nil || at < 0 {
+			return nil, Fault{fmt.Errorf("--device %s: expected the GPU's number behind the colon", device)}
+		}
+	}
+	d, err := b.gpu(at)
+	if err == nil {
+		return load.OnDevice(d), nil
+	}
+	if kind != "" {
+		return nil, Fault{err}
+	}
+	notice("%v; the processor computes instead", err)
+	return b.Library(isa)
+}
+
+// gpu opens the driver and takes a GPU.
+func (b *Binary) gpu(number int) (*cuda.Device, error) {
+	plan := &manifest.CUDA{}
+	if err := json.Unmarshal(b.Embedded.Libs[b.Manifest.CUDAPlan], plan); err != nil {
+		return nil, fmt.Errorf("the embedded %s cannot be read: %w; compile the model again", b.Manifest.CUDAPlan, err)
+	}
+	driver, err := b.driver()
+	if err != nil {
+		return nil, err
+	}
+	gpu, err := driver.OpenGPU(number)
+	if err != nil {
+		return nil, err
+	}
+	e := &b.Manifest.Engine
+	host := cuda.Host{KVPercent: e.HostKVPercent, Embeddings: e.HostEmbeddings != nil && *e.HostEmbeddings}
+	return &cuda.Device{GPU: gpu, Manifest: b.Manifest, Plan: plan, Files: b.Embedded.Libs, Host: host, Graphs: os.Getenv("IFLOWC_CUDA_GRAPHS") != "0"}, nil
+}
+
+// driver opens the CUDA driver, or, in a program for testing, the stand-in that
+// it holds.
+func (b *Binary) driver() (*cuda.Driver, error) {
+	if b.Manifest.CUDADriver == "" {
+		return cuda.OpenDriver("")
+	}
+	dir, err := os.MkdirTemp("", "iflowc-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, b.Manifest.CUDADriver)
+	if err := os.WriteFile(path, b.Embedded.Libs[b.Manifest.CUDADriver], 0o700); err != nil {
+		return nil, err
+	}
+	return cuda.OpenDriver(path)
+}

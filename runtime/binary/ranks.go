@@ -1,0 +1,264 @@
+//go:build unix
+
+package binary
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/iflowc/iflowc/runtime/comm"
+	"github.com/iflowc/iflowc/runtime/cuda"
+	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/partition"
+	"github.com/iflowc/iflowc/runtime/weights"
+)
+
+// Partitioned says that the model is compiled for several devices: it has code
+// and weights for each rank, and none for all.
+func (b *Binary) Partitioned() bool { return b.Manifest.Partition != nil }
+
+// Join makes the process a rank of the job that it was started in, where the
+// model is partitioned and it was. Nobody but the leader gets anything else to
+// do than to follow.
+func (b *Binary) Join() (*partition.Job, error) {
+	l, ok := comm.Launched()
+	if !ok || !b.Partitioned() {
+		return nil, nil
+	}
+	var err error
+	b.job, err = partition.Join(&ranks{b: b}, l)
+	return b.job, Blame(err)
+}
+
+// Ensemble opens the code of a partitioned model: of all ranks as threads of
+// this process, or of rank 0 where it leads a job.
+func (b *Binary) Ensemble(s partition.Settings) (*load.Library, error) {
+	if b.ensemble != nil {
+		return b.ensemble, nil
+	}
+	var d load.Device
+	var err error
+	if b.job != nil {
+		b.leader, err = b.job.Lead(s)
+		d = b.leader
+	} else {
+		b.threads, err = partition.Threads(&ranks{b: b}, s)
+		d = b.threads
+	}
+	if err != nil {
+		return nil, Blame(err)
+	}
+	b.ensemble = load.OnDevice(d)
+	return b.ensemble, nil
+}
+
+// Broken is closed when the ranks of a partitioned model have lost one, and why
+// then says which; nil of a whole model.
+func (b *Binary) Broken() (broken <-chan struct{}, why func() error) {
+	switch {
+	case b.leader != nil:
+		return b.leader.Broken(), b.leader.Why
+	case b.threads != nil:
+		return b.threads.Broken(), b.threads.Why
+	}
+	return nil, func() error { return nil }
+}
+
+// Counts are what the local ranks have told others so far, nil where the model
+// is whole.
+func (b *Binary) Counts() []comm.Counts {
+	switch {
+	case b.leader != nil:
+		return b.leader.Counts()
+	case b.threads != nil:
+		return b.threads.Counts()
+	}
+	return nil
+}
+
+// A shard is a rank's weights, read.
+type shard struct {
+	file *Weights
+	data []byte
+}
+
+// closeRanks closes the weights of the local ranks.
+func (b *Binary) closeRanks() {
+	for _, s := range b.shards {
+		s.file.Close()
+	}
+	b.shards = nil
+}
+
+// ranks are the program of a partitioned binary.
+type ranks struct{ b *Binary }
+
+// Manifest is the whole model's.
+func (r *ranks) Manifest() *manifest.Manifest { return r.b.Manifest }
+
+// Hash is over everything that decides what the ranks say to each other.
+func (r *ranks) Hash() string {
+	h := sha256.New()
+	h.Write(r.b.Embedded.Manifest)
+	for _, name := range slices.Sorted(maps.Keys(r.b.Embedded.Libs)) {
+		fmt.Fprintf(h, "%s %d\n", name, len(r.b.Embedded.Libs[name]))
+		h.Write(r.b.Embedded.Libs[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Rank reads a rank's manifest and opens its library.
+func (r *ranks) Rank(rank int, s *partition.Settings) (*partition.Rank, error) {
+	own, err := r.of(rank)
+	if err != nil {
+		return nil, err
+	}
+	lib, err := own.Library(s.ISA)
+	if err != nil {
+		return nil, err
+	}
+	k := &partition.Rank{Manifest: own.Manifest, Library: lib}
+	if own.Manifest.CUDAPlan != "" {
+		if err := r.onGPU(rank, own, k); err != nil {
+			return nil, err
+		}
+	}
+	profile, err := r.profile(s.Profile)
+	if err != nil {
+		return nil, err
+	}
+	k.Dispatch, err = dispatch.Table(own.Manifest.Sites, profile)
+	return k, err
+}
+
+// onGPU lets the GPU of the rank's number compute it, unless $IFLOWC_DEVICE says
+// cpu. A GPU that is missing is an error: the arrangement was made for it.
+func (r *ranks) onGPU(rank int, own *Binary, k *partition.Rank) error {
+	number, err := strconv.Atoi(r.b.Manifest.Partition.Ranks[rank].Device)
+	if err != nil {
+		return fmt.Errorf("rank %d has code for a GPU and is on %q; compile the model again", rank, r.b.Manifest.Partition.Ranks[rank].Device)
+	}
+	if device := os.Getenv("IFLOWC_DEVICE"); device == "cpu" {
+		return nil
+	}
+	own.Manifest.Engine = r.b.Manifest.Engine
+	d, err := own.gpu(number)
+	if err != nil {
+		return fmt.Errorf("rank %d: %w; IFLOWC_DEVICE=cpu lets the processor compute all ranks", rank, err)
+	}
+	r.reachByNCCL(rank, d)
+	k.Library, k.Code = load.OnDevice(d), k.Library
+	return nil
+}
+
+// reachByNCCL lets the GPUs of a job reach each other without the host where
+// $IFLOWC_NCCL is set on all ranks: 1, or the library's file. It has not been tried
+// on GPUs, so that nobody gets it unasked.
+func (r *ranks) reachByNCCL(rank int, d *cuda.Device) {
+	file, part := os.Getenv("IFLOWC_NCCL"), r.b.Manifest.Partition
+	onCPU := slices.ContainsFunc(part.Ranks, func(k manifest.Rank) bool { return k.Device == "cpu" })
+	if file == "" || file == "0" || r.b.job == nil || onCPU {
+		return
+	}
+	if file == "1" {
+		file = ""
+	}
+	own := part.Ranks[rank]
+	d.Group = cuda.Group{First: rank - own.Member, Members: own.Members}
+	d.Reach = func() (cuda.Link, error) { return r.b.job.Reach(file) }
+}
+
+// of is the binary as if it held one rank alone.
+func (r *ranks) of(rank int) (*Binary, error) {
+	file := r.b.Manifest.Partition.Ranks[rank].Manifest
+	own := &Binary{Embedded: r.b.Embedded, Manifest: &manifest.Manifest{}, Program: r.b.Program}
+	if err := json.Unmarshal(r.b.Embedded.Libs[file], own.Manifest); err != nil {
+		return nil, fmt.Errorf("the embedded %s cannot be read: %w; compile the model again", file, err)
+	}
+	return own, nil
+}
+
+// Shares are the manifests of what computes the model: its ranks' where it is
+// partitioned, else its own.
+func (b *Binary) Shares() ([]*manifest.Manifest, error) {
+	if !b.Partitioned() {
+		return []*manifest.Manifest{b.Manifest}, nil
+	}
+	var list []*manifest.Manifest
+	for r := range b.Manifest.Partition.Ranks {
+		own, err := (&ranks{b: b}).of(r)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, own.Manifest)
+	}
+	return list, nil
+}
+
+func (r *ranks) profile(file string) (*dispatch.Profile, error) {
+	if file != "" {
+		return dispatch.Read(file)
+	}
+	return dispatch.ReadBeside(r.b.Program + ".profile")
+}
+
+// Weights opens and reads a rank's shard: beside the program, or beside the
+// file named, with the rank's ending.
+func (r *ranks) Weights(rank int, s *partition.Settings) (data []byte, source string, err error) {
+	own, err := r.of(rank)
+	if err != nil {
+		return nil, "", err
+	}
+	ending := r.b.Manifest.Partition.Ranks[rank].Weights
+	path := r.b.Program + "." + ending
+	if s.Weights != "" {
+		path = s.Weights + "." + ending
+	}
+	if w := r.b.kept(path); w != nil {
+		return w.data, w.file.Source(), nil
+	}
+	p, err := weights.OpenPacked(path)
+	if os.IsNotExist(err) {
+		return nil, "", fmt.Errorf("%s is missing; every rank's weights must lie beside the program, or beside the FILE of --weights with the same ending", path)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	w := &Weights{Packed: p, name: path}
+	if err = own.check(w); err == nil {
+		data, err = p.Load(false)
+	}
+	if err != nil {
+		w.Close()
+		return nil, "", err
+	}
+	r.b.keep(path, shard{w, data})
+	return data, p.Source(), nil
+}
+
+// keep closes weights with the binary; a model that is opened again has them.
+func (b *Binary) keep(path string, s shard) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.shards == nil {
+		b.shards = map[string]shard{}
+	}
+	b.shards[path] = s
+}
+
+func (b *Binary) kept(path string) *shard {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s, ok := b.shards[path]; ok {
+		return &s
+	}
+	return nil
+}

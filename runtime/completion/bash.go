@@ -1,0 +1,49 @@
+package completion
+
+import (
+	"fmt"
+	"strings"
+)
+
+// bash writes one function: it finds the verb among the words so far, then
+// offers values after a flag that has some, flags after a dash, verbs or names
+// elsewhere, and leaves files to the shell.
+func bash(name string, verbs []verb) string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p("# bash completion for %s. Load it with: source <(%s completion bash)", name, name)
+	p("%s() {", function(name))
+	p("  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path= i names= flags=")
+	p("  for ((i = 1; i < COMP_CWORD; i++)); do")
+	p("    case \"$path ${COMP_WORDS[i]}\" in")
+	for _, v := range verbs[1:] {
+		p("    %s) path=%s ;;", quote(v.at()), quote(v.at()))
+	}
+	p("    esac")
+	p("  done")
+	p("  case \"$path|$prev\" in")
+	for _, v := range verbs {
+		for _, f := range v.flags {
+			if len(f.values) > 0 {
+				p("  %s) COMPREPLY=($(compgen -W %s -- \"$cur\")); return ;;", quote(v.at()+"|--"+f.name), quote(strings.Join(f.values, " ")))
+			} else if f.takes {
+				p("  %s) return ;;", quote(v.at()+"|--"+f.name))
+			}
+		}
+	}
+	p("  esac")
+	p("  case \"$path\" in")
+	for _, v := range verbs {
+		var flags []string
+		for _, f := range v.flags {
+			flags = append(flags, "--"+f.name)
+		}
+		p("  %s) names=%s flags=%s ;;", quote(v.at()), quote(strings.Join(v.names(), " ")), quote(strings.Join(flags, " ")))
+	}
+	p("  esac")
+	p("  [[ $cur == -* ]] && names=$flags")
+	p("  COMPREPLY=($(compgen -W \"$names\" -- \"$cur\"))")
+	p("}")
+	p("complete -o default -o bashdefault -F %s %s", function(name), quote(name))
+	return b.String()
+}

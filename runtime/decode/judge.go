@@ -1,0 +1,137 @@
+package decode
+
+import (
+	"errors"
+	"math/rand/v2"
+)
+
+// A Rule says when a drafted token is accepted.
+type Rule int
+
+// The rules. With Match the text is the same as without drafts, token by token;
+// with Rejection it has the same distribution; TopSampling and TypicalAcceptance
+// change that.
+const (
+	Match             Rule = iota // when the token that is drawn anyway is the drafted one
+	Rejection                     // with probability min(1, p/q) (Leviathan et al. 2023, arXiv:2211.17192, §2.3)
+	TopSampling                   // when it is among those that top-k, top-p, … leave; else as Rejection (Inferflow's report, algorithm 1)
+	TypicalAcceptance             // when its probability is over a threshold that falls with the entropy (Cai et al. 2024, arXiv:2401.10774, §2.3.1)
+)
+
+// rules are their names.
+var rules = map[string]Rule{"": Match, "match": Match, "rejection": Rejection, "top": TopSampling, "typical": TypicalAcceptance}
+
+// ParseRule reads a rule's name.
+func ParseRule(name string) (Rule, error) {
+	r, ok := rules[name]
+	if !ok {
+		return 0, errors.New("expected match, rejection, top or typical")
+	}
+	return r, nil
+}
+
+// A Chance is how likely a token is.
+type Chance struct {
+	ID int32
+	P  float64
+}
+
+// Judge is Next where a token was drafted in its place: drafted, -1 for none,
+// drawn from the distribution from, nil for a guess without randomness.
+func (c *Chooser) Judge(logits []float32, history []int32, drafted int32, from []Chance) (int32, error) {
+	s, ok := c.draw.(*Sampler)
+	if c.set.Rule == Match || drafted < 0 || !ok || c.set.Rule == Rejection && from == nil {
+		return c.Next(logits, history)
+	}
+	row, err := c.prepare(logits, history)
+	if err != nil {
+		return 0, err
+	}
+	if c.set.Rule == TypicalAcceptance && c.typical(row, drafted) {
+		return c.note(drafted)
+	}
+	pool, err := s.distribution(row)
+	if err != nil {
+		return 0, err
+	}
+	if c.set.Rule == TypicalAcceptance {
+		return c.note(weighted(pool, s.rng))
+	}
+	return c.note(s.judge(pool, drafted, from, c.set.Rule))
+}
+
+// distribution is what Next draws from; the probabilities add up to 1.
+func (s *Sampler) distribution(logits []float32) ([]candidate, error) {
+	top, ok := argmax(logits)
+	if !ok {
+		return nil, ErrNaN
+	}
+	if s.opt.Temperature == 0 {
+		return []candidate{{id: int32(top), p: 1}}, nil
+	}
+	c := s.keep(s.candidates(logits, logits[top]))
+	sum := 0.0
+	for _, x := range c {
+		sum += x.p
+	}
+	for i := range c {
+		c[i].p /= sum
+	}
+	return c, nil
+}
+
+// judge accepts a drafted token or draws another one from what the model wants
+// beyond the draft's distribution.
+func (s *Sampler) judge(pool []candidate, drafted int32, from []Chance, rule Rule) int32 {
+	p, q := 0.0, 1.0
+	for _, c := range pool {
+		if c.id == drafted {
+			p = c.p
+		}
+	}
+	if p > 0 && rule == TopSampling {
+		return drafted
+	}
+	rest := map[int32]float64{drafted: 1}
+	if from != nil {
+		clear(rest)
+		for _, c := range from {
+			rest[c.ID] = c.P
+		}
+		q = rest[drafted]
+	}
+	if s.rng.Float64()*q < p {
+		return drafted
+	}
+	sum := 0.0
+	for i := range pool {
+		pool[i].p = max(0, pool[i].p-rest[pool[i].id])
+		sum += pool[i].p
+	}
+	if sum <= 0 { // the two are the same but for rounding
+		return drafted
+	}
+	return weighted(pool, s.rng)
+}
+
+// Draws makes what draws a draft's tokens for this chooser to judge: from the
+// same distribution of another model's logits, but without rules, penalties and
+// masks. nil: drafts without randomness serve it best.
+func (c *Chooser) Draws() func(logits []float32) (int32, []Chance, error) {
+	s, ok := c.draw.(*Sampler)
+	if !ok || c.set.Rule == Match || s.opt.Temperature == 0 {
+		return nil
+	}
+	d := &Sampler{opt: s.opt, rng: rand.New(rand.NewPCG(s.opt.Seed, 0x6a09e667f3bcc909)), seen: map[int32]struct{}{}}
+	return func(logits []float32) (int32, []Chance, error) {
+		pool, err := d.distribution(logits)
+		if err != nil {
+			return 0, nil, err
+		}
+		from := make([]Chance, len(pool))
+		for i, c := range pool {
+			from[i] = Chance{c.id, c.p}
+		}
+		return weighted(pool, d.rng), from, nil
+	}
+}

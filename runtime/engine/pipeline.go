@@ -1,0 +1,217 @@
+//go:build unix
+
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/load"
+)
+
+// A flight is a step under way. On a model whose layers are spread over the
+// stages of a pipeline there are as many as stages, so that each stage works:
+// no sequence is in two of them. On any other model there is one.
+type flight struct {
+	ctx    *load.Context
+	parts  []part
+	tokens int
+	start  time.Time
+	wait   func() error
+}
+
+// flights are the steps of an engine.
+type flights struct {
+	idle   []*flight
+	flying []*flight // oldest first
+	shown  *flight   // whose rows the caller may read, until the next Infer
+
+	active time.Duration // in which steps were under way
+	filled time.Duration // over the steps, how long each was
+	since  time.Time     // when active and filled were brought up to date
+}
+
+// openFlights makes a set of arrays for each step that can be under way. Sources
+// are read between steps, so encoder-decoders have one step at a time.
+func (e *Engine) openFlights() error {
+	e.fly.idle = []*flight{{ctx: e.ctx}}
+	if e.source >= 0 {
+		return nil
+	}
+	for range e.ctx.Stages() - 1 {
+		c, err := e.ctx.Another()
+		if err != nil {
+			return err
+		}
+		e.fly.idle = append(e.fly.idle, &flight{ctx: c})
+	}
+	return nil
+}
+
+// stages is how many steps can be under way.
+func (f *flights) stages() int {
+	n := len(f.idle) + len(f.flying)
+	if f.shown != nil {
+		n++
+	}
+	return n
+}
+
+// count brings the times of steps under way up to date, before their number
+// changes.
+func (f *flights) count(now time.Time) {
+	if n := len(f.flying); n > 0 {
+		d := now.Sub(f.since)
+		f.active += d
+		f.filled += d * time.Duration(n)
+	}
+	f.since = now
+}
+
+// worked is how long the stages computed, all together: by their own clocks
+// where they have some, else by the number of steps under way.
+func (f *flights) worked(busy []time.Duration) time.Duration {
+	if len(busy) == 0 {
+		return f.filled
+	}
+	var sum time.Duration
+	for _, d := range busy {
+		sum += d
+	}
+	return sum
+}
+
+// Bubble is the share of the stages' time in which they had nothing to compute,
+// out of the time in which steps were under way; 0 of a model that is no
+// pipeline.
+func (s Stats) Bubble() float64 {
+	if s.Active <= 0 || s.Stages < 2 {
+		return 0
+	}
+	return max(0, 1-float64(s.Worked)/(float64(s.Active)*float64(s.Stages)))
+}
+
+// closeFlights waits for the steps under way, which nobody wants any more, and frees
+// the arrays.
+func (e *Engine) closeFlights() {
+	e.abandon()
+	e.recycle()
+	for _, f := range e.fly.idle {
+		if f.ctx != e.ctx {
+			f.ctx.Close()
+		}
+	}
+}
+
+// recycle makes the arrays whose rows were shown free for another step.
+func (e *Engine) recycle() {
+	if f := e.fly.shown; f != nil {
+		e.fly.shown = nil
+		e.fly.idle = append(e.fly.idle, f)
+	}
+}
+
+// launch starts a step with a fair part of the sequences that can go on; false:
+// none can.
+func (e *Engine) launch() (bool, error) {
+	last := len(e.fly.idle) - 1
+	f := e.fly.idle[last]
+	parts, err := e.plan()
+	if err != nil || len(parts) == 0 {
+		return false, err
+	}
+	e.populator.reach(e.pages.last)
+	f.parts = append(f.parts[:0], parts...)
+	tokens, wanted := e.fillStep(f.ctx, f.parts)
+	f.tokens, f.start = tokens, time.Now()
+	e.fly.count(f.start)
+	e.fly.idle = e.fly.idle[:last]
+	e.fly.flying = append(e.fly.flying, f)
+	for _, p := range f.parts {
+		p.seq.flying = true
+	}
+	if f.wait, err = f.ctx.Begin(e.entry, tokens, wanted, len(parts), e.whole); err != nil {
+		f.wait = func() error { return err } // it lands at once, in its turn
+	}
+	return true, nil
+}
+
+// land waits for the oldest step under way and takes it out of the air.
+func (e *Engine) land() (*flight, error) {
+	f := e.fly.flying[0]
+	err := f.wait()
+	now := time.Now()
+	e.fly.count(now)
+	e.fly.flying = append(e.fly.flying[:0], e.fly.flying[1:]...)
+	e.fly.shown = f
+	for _, p := range f.parts {
+		p.seq.flying = false
+		if p.seq.removed {
+			e.pages.free(p.seq.pages)
+			p.seq.pages = nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.pace.measure(f.tokens, now.Sub(f.start))
+	e.times.measure(f.tokens, now.Sub(f.start))
+	return f, nil
+}
+
+// Settle waits for the steps under way and drops what they give. It is for
+// callers that have removed every sequence: their pages come back.
+func (e *Engine) Settle() { e.abandon() }
+
+// abandon waits for all steps under way and drops what they give: the rows are
+// computed again by steps that the sequences are in later.
+func (e *Engine) abandon() {
+	for len(e.fly.flying) > 0 {
+		e.land() // its error is the one that is told already, or nobody asks
+		e.recycle()
+	}
+}
+
+// infer is Infer: it starts steps as long as sequences can go on and stages are
+// free, and shows what the oldest one gave.
+func (e *Engine) infer(ctx context.Context) ([]Result, error) {
+	e.recycle()
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		e.watch.start()
+		for more := true; more && len(e.fly.idle) > 0; {
+			var err error
+			if more, err = e.launch(); err != nil {
+				e.abandon()
+				return nil, err
+			}
+		}
+		if len(e.fly.flying) == 0 {
+			return nil, nil
+		}
+		f, err := e.land()
+		if err != nil {
+			e.abandon()
+			return nil, err
+		}
+		e.stats.Steps++
+		e.stats.Tokens += int64(f.tokens)
+		e.parts = append(e.parts[:0], f.parts...)
+		if e.fly.stages() == 1 {
+			e.watch.took(e.parts, e.stats.Accepted)
+		}
+		if results := e.collect(f); len(results) > 0 {
+			return results, e.planHeads(results)
+		}
+		e.recycle() // all its sequences are gone
+	}
+}
+
+// fair is how many sequences a step takes, so that as many are left for each of
+// the other stages.
+func (e *Engine) fair() int {
+	n := e.fly.stages()
+	return (len(e.seqs) + n - 1) / n
+}

@@ -1,0 +1,225 @@
+//go:build unix
+
+package engine_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/load/loadtest"
+)
+
+// onPipeline puts the fake model's steps on a pipeline.
+func onPipeline(t testing.TB, m engine.Model, depth int, stage func(int, load.DeviceStep) error) (engine.Model, *loadtest.Pipeline) {
+	t.Helper()
+	var p *loadtest.Pipeline
+	m.Library, p = loadtest.OnPipeline(t, m.Library, depth, stage)
+	return m, p
+}
+
+// A crowd is queries that come and go at random.
+type crowd struct {
+	r        *rand.Rand
+	e        *engine.Engine
+	shared   []int32 // with which prompts begin
+	live     map[engine.ID]*member
+	ids      []engine.ID
+	finished int
+}
+
+// A member is a query of a crowd.
+type member struct {
+	prompt, got []int32
+	n           int
+}
+
+// come adds queries until one is refused, or chance ends it.
+func (c *crowd) come(t *testing.T) {
+	for c.r.IntN(3) > 0 {
+		q := &member{prompt: append(slices.Clone(c.shared[:c.r.IntN(80)]), prompt(c.r, 1+c.r.IntN(90))...), n: 1 + c.r.IntN(30)}
+		id, err := c.e.AddQuery(engine.Query{Tokens: q.prompt})
+		if errors.Is(err, engine.ErrBusy) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.live[id] = q
+		c.ids = append(c.ids, id)
+	}
+}
+
+// step checks what one step gave.
+func (c *crowd) step(t *testing.T) {
+	results, err := c.e.Infer(t.Context())
+	if err != nil || len(results) == 0 && len(c.live) > 0 {
+		t.Fatalf("%d results, %v", len(results), err)
+	}
+	for _, res := range results {
+		q := c.live[res.ID]
+		if q == nil {
+			t.Fatal("a result for a query that is gone")
+		}
+		if !res.Ready {
+			continue
+		}
+		q.got = append(q.got, argmax(res.Row(0, 0)))
+		if want := loadtest.Greedy(q.prompt, len(q.got), salt); !slices.Equal(q.got, want) {
+			t.Fatalf("tokens %v, expected %v", q.got, want)
+		}
+		if len(q.got) == q.n {
+			c.leave(res.ID)
+			c.finished++
+		} else if err := c.e.Commit(res.ID, q.got[len(q.got)-1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (c *crowd) leave(id engine.ID) {
+	c.e.Remove(id)
+	delete(c.live, id)
+}
+
+// TestPipelineArrivals is the engine's contract on a pipeline: whatever arrives
+// and goes when, with however few pages, every query gets what it gets alone.
+func TestPipelineArrivals(t *testing.T) {
+	t.Parallel()
+	whole := fake(t)
+	for seed := range uint64(16) {
+		r := rand.New(rand.NewPCG(seed, 79))
+		m, p := onPipeline(t, whole, 1+r.IntN(4), nil)
+		opt := engine.Options{MaxTokens: 8 + r.IntN(40), MaxSeqs: 8, MaxWanted: 8 + r.IntN(4), Pages: 4 + r.IntN(15), Context: 256, Prefix: r.IntN(2) == 0}
+		t.Logf("seed %d: %d stages, %+v", seed, p.Depth, opt)
+		c := &crowd{r: r, e: open(t, m, opt), shared: prompt(r, 80), live: map[engine.ID]*member{}}
+		for c.finished < 25 {
+			c.come(t)
+			c.step(t)
+			if len(c.ids) == 0 || r.IntN(4) > 0 {
+				continue
+			}
+			if id := c.ids[r.IntN(len(c.ids))]; c.live[id] != nil { // a client goes, its step may be under way
+				c.leave(id)
+			}
+		}
+		for id := range c.live {
+			c.leave(id)
+		}
+		c.step(t)
+		if s := c.e.Stats(); s.Used != 0 || s.Stages != p.Depth || p.Most() > p.Depth {
+			t.Errorf("%d pages in use after the end, %d stages of %d, %d steps at once", s.Used, s.Stages, p.Depth, p.Most())
+		}
+	}
+}
+
+// TestPipelineFair shares eight sequences among the steps under way, and again
+// after some have gone.
+func TestPipelineFair(t *testing.T) {
+	t.Parallel()
+	m, p := onPipeline(t, fake(t), 4, nil)
+	e := open(t, m, engine.Options{MaxSeqs: 8})
+	for i := range int32(8) {
+		if _, err := e.AddQuery(engine.Query{Tokens: []int32{8 + i}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for step := range 40 {
+		results, err := e.Infer(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(results) > 2 || step < 16 && len(results) != 2 || step > 24 && len(results) != 1 {
+			t.Fatalf("step %d has %d sequences", step, len(results))
+		}
+		for _, r := range results {
+			if step >= 16 && e.Len() > 4 {
+				e.Remove(r.ID)
+			} else if err := e.Commit(r.ID, 9); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if p.Most() != 4 {
+		t.Errorf("%d steps at once on four stages", p.Most())
+	}
+}
+
+// TestPipelineFails lets a stage fail once: Infer says it, and what was under
+// way is computed again.
+func TestPipelineFails(t *testing.T) {
+	t.Parallel()
+	var steps atomic.Int64
+	m, _ := onPipeline(t, fake(t), 3, func(stage int, _ load.DeviceStep) error {
+		if stage == 1 && steps.Add(1) == 7 {
+			return errors.New("rank 1: no answer")
+		}
+		return nil
+	})
+	e := open(t, m, engine.Options{MaxSeqs: 5})
+	r := rand.New(rand.NewPCG(3, 3))
+	prompts, got := map[engine.ID][]int32{}, map[engine.ID][]int32{}
+	for range 5 {
+		q := prompt(r, 70)
+		id, err := e.AddQuery(engine.Query{Tokens: q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		prompts[id] = q
+	}
+	failed := 0
+	for range 60 {
+		results, err := e.Infer(t.Context())
+		if err != nil {
+			if failed++; !strings.Contains(err.Error(), "rank 1") {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for _, res := range results {
+			got[res.ID] = append(got[res.ID], argmax(res.Row(0, 0)))
+			if err := e.Commit(res.ID, argmax(res.Row(0, 0))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d steps failed, expected one", failed)
+	}
+	for id, q := range prompts {
+		if len(got[id]) < 10 || !slices.Equal(got[id], loadtest.Greedy(q, len(got[id]), salt)) {
+			t.Errorf("query %d: %d tokens, which are not those that it gets alone", id, len(got[id]))
+		}
+	}
+}
+
+// TestPipelineBusyQuery refuses what would change a query that is being
+// computed.
+func TestPipelineBusyQuery(t *testing.T) {
+	t.Parallel()
+	m, _ := onPipeline(t, fake(t), 2, nil)
+	e := open(t, m, engine.Options{MaxSeqs: 3})
+	var ids []engine.ID
+	for i := range int32(2) {
+		id, err := e.AddQuery(engine.Query{Tokens: []int32{8 + i}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	results, err := e.Infer(t.Context())
+	if err != nil || len(results) != 1 || results[0].ID != ids[0] {
+		t.Fatalf("%d results, %v", len(results), err)
+	}
+	if err := e.Commit(ids[1], 9); err == nil {
+		t.Error("a token was committed to a query that is being computed")
+	}
+	if _, err := e.Fork(ids[1]); err == nil {
+		t.Error("a query that is being computed was forked")
+	}
+}

@@ -1,0 +1,125 @@
+//go:build unix
+
+package engine
+
+import (
+	"math"
+	"time"
+)
+
+// timed is up to how many tokens steps are timed one count at a time.
+const timed = 128
+
+// firstSlope is what a further token of a small step is taken to cost, in steps
+// of one, before anything is known.
+const firstSlope = 0.12
+
+// times are how long steps of 1…timed tokens take.
+type times [timed + 1]struct {
+	seconds float64
+	n       int
+}
+
+// measure takes a step into account: other programs make steps slower, never
+// faster.
+func (t *times) measure(tokens int, d time.Duration) {
+	if tokens > timed {
+		return
+	}
+	m := &t[tokens]
+	m.seconds = blend(m.seconds, d.Seconds())
+	m.n++
+}
+
+// slowest is how many times as long as before something may have taken to be
+// taken for what it takes: what is above was a wait for somebody else.
+const slowest = 2
+
+// blend takes a new time into account. A faster one counts at once, a slower one
+// by and by.
+func blend(before, now float64) float64 {
+	if before == 0 || now < before {
+		return now
+	}
+	return before + (min(now, slowest*before)-before)/10
+}
+
+// sure is how many steps of a count must have been timed before they are
+// believed to be as slow as they were: single ones stood still for somebody
+// else, or touched memory for the first time.
+const sure = 3
+
+// step estimates the seconds of a step of n tokens: as measured, between what
+// was measured on a line, beyond it on the same. A step takes no longer than a
+// larger one that was measured.
+func (t *times) step(n int) float64 {
+	below, above := 0, 0
+	least := math.Inf(1) // of the steps of n tokens and more
+	first := 0
+	for i := 1; i <= timed; i++ {
+		if t[i].n == 0 {
+			continue
+		}
+		if first == 0 {
+			first = i
+		}
+		if i >= n {
+			least = min(least, t[i].seconds)
+		}
+		switch {
+		case t[i].n < sure && i != first:
+		case i <= n:
+			below = i
+		case above == 0:
+			above = i
+		}
+	}
+	switch {
+	case first == 0:
+		return 0
+	case below == 0:
+		return min(least, t.quickest(first)*guess(n)/guess(first))
+	case above == 0:
+		return min(least, t.beyond(n, first, below))
+	}
+	f := float64(n-below) / float64(above-below)
+	low := t.quickest(below)
+	return min(least, low+f*max(0, t.quickest(above)-low))
+}
+
+// untried says that steps of n tokens were not timed often enough to be judged.
+func (t *times) untried(n int) bool { return n <= timed && t[n].n < sure }
+
+// beyond is a step of n tokens where below is the most that were measured: as
+// much for each further token as those up to there took, where that is known.
+// Larger steps may cost more; trying them tells.
+func (t *times) beyond(n, first, below int) float64 {
+	low, high := t.quickest(first), t.quickest(below)
+	if below == first {
+		return high * guess(n) / guess(below)
+	}
+	slope := max((high-low)/float64(below-first), leastSlope*low)
+	return high + slope*float64(n-below)
+}
+
+// leastSlope bounds from below what a further token is taken to cost, in steps of
+// the fewest.
+const leastSlope = 0.01
+
+// quickest is the least time that a step of n tokens or more took.
+func (t *times) quickest(n int) float64 {
+	least := math.Inf(1)
+	for i := n; i <= timed; i++ {
+		if t[i].n > 0 {
+			least = min(least, t[i].seconds)
+		}
+	}
+	return least
+}
+
+// guess is a step of n tokens in steps of one, before anything is known.
+func guess(n int) float64 { return 1 + firstSlope*float64(n-1) }
+
+// StepTime estimates how many seconds a step of so many tokens takes, from the
+// steps that this engine has made; 0: from none.
+func (e *Engine) StepTime(tokens int) float64 { return e.times.step(tokens) }

@@ -1,0 +1,117 @@
+package manifest
+
+// A CUDA says how the host runs a model's step on a GPU: which kernels, in
+// which order, on which grids. What they compute stands in the images. It is a
+// file of its own in the binary (cuda.json).
+type CUDA struct {
+	Slots   []CUDASlot   `json:"slots"`
+	Kernels []CUDAKernel `json:"kernels"`
+	// Graphs hold the launches of each graph of the manifest.
+	Graphs [][]CUDALaunch `json:"graphs"`
+	// Moves copy a state row, each in one state; they take four numbers in
+	// place of a step: page and row to copy to, page and row to copy from.
+	Moves  []CUDALaunch `json:"moves"`
+	Images []CUDAImage  `json:"images"`
+
+	ActBytes  int64           `json:"act_bytes"` // packed rows: bytes a row
+	Attention []CUDAAttention `json:"attention,omitempty"`
+	Experts   []CUDAExperts   `json:"experts,omitempty"`
+	Cross     int             `json:"cross"` // the graph that reads source states from outside, or -1
+	// Of a rank of a partitioned model whose tensor group has several members:
+	// how many, and the floats of the widest row that they exchange.
+	Members  int `json:"members,omitempty"`
+	PartCols int `json:"part_cols,omitempty"`
+	// HostBytes is how much of the weights, from their start, is tables that rows
+	// are looked up in and nothing else, which may stay in the host's memory.
+	HostBytes int64 `json:"host_bytes,omitempty"`
+	// Lookups are tables that a graph looks inputs of every token up in.
+	Lookups []CUDALookup `json:"lookups"`
+}
+
+// A CUDASlot is a buffer that values share in turn.
+type CUDASlot struct {
+	Cols int    `json:"cols"` // floats a row
+	Rows string `json:"rows"` // role of its rows
+}
+
+// A CUDAKernel is a function of the images.
+type CUDAKernel struct {
+	Name    string `json:"name"`
+	Unit    string `json:"unit"`    // the image's part that it is in
+	Threads int    `json:"threads"` // of a block
+	Shared  int    `json:"shared"`  // bytes of dynamic shared memory
+}
+
+// A CUDALaunch runs a kernel, or a body for each layer of a repeat. Every kernel
+// takes the context, the step and the layer.
+type CUDALaunch struct {
+	Kernel int        `json:"kernel"`
+	Grid   [3]CUDADim `json:"grid"`
+	// Only where the rows of this role are From … To; To 0: no bound.
+	Rows     string `json:"rows,omitempty"`
+	From, To int    `json:",omitempty"`
+	Times    int    `json:"times,omitempty"` // that many rows for each of the role's; 0: one
+
+	// Instead of a kernel: the host talks to the other ranks about Rows.
+	Comm *CUDAComm `json:"comm,omitempty"`
+
+	Lo, Hi int          `json:",omitempty"` // layers of the body
+	Body   []CUDALaunch `json:"body,omitempty"`
+}
+
+// A CUDAComm is what a rank says to others, or hears from them, in the middle of
+// a step: the host brings it from the GPU and back.
+type CUDAComm struct {
+	Op   string `json:"op"`   // "send", "recv" or "exchange"
+	Slot int    `json:"slot"` // buffer of the rows
+	Cols int    `json:"cols"` // floats a row
+	Peer int    `json:"peer"` // rank to send to or to hear from
+}
+
+// A CUDADim is N·⌈rows·Times/Per⌉ blocks, or N when Rows is "".
+type CUDADim struct {
+	N      int    `json:"n"`
+	Rows   string `json:"rows,omitempty"`
+	Per    int    `json:"per,omitempty"`
+	Times  int    `json:"times,omitempty"`  // as the launch's
+	Splits bool   `json:"splits,omitempty"` // as many as the context is cut into
+}
+
+// A CUDAAttention is what one attention's parts take.
+type CUDAAttention struct {
+	KVHeads int `json:"kv_heads"`
+	Floats  int `json:"floats"` // of the part of a token and KV head
+}
+
+// A CUDAExperts is what one mixture's scratch takes for a number of rows.
+type CUDAExperts struct {
+	Experts int   `json:"experts"`
+	TopK    int   `json:"top_k"`
+	In      int64 `json:"in"`     // bytes of a packed row
+	Hidden  int64 `json:"hidden"` // bytes of a packed hidden row
+}
+
+// A CUDALookup says that entry's input must be below Below.
+type CUDALookup struct {
+	Entry int    `json:"entry"`
+	Input string `json:"input"` // "id", "pos", "types"
+	Below int    `json:"below"`
+}
+
+// A CUDAImage is the kernels compiled for some GPUs.
+type CUDAImage struct {
+	Unit string `json:"unit"`
+	File string `json:"file"`
+}
+
+// CUDAFiles are the files of the binary that hold its code for GPUs.
+func (m *Manifest) CUDAFiles() []string {
+	if m.CUDAPlan == "" {
+		return nil
+	}
+	files := append([]string{m.CUDAPlan}, m.CUDAImages...)
+	if m.CUDADriver != "" {
+		files = append(files, m.CUDADriver)
+	}
+	return files
+}

@@ -1,0 +1,45 @@
+package tokenizer
+
+// mergeTable finds the rule for a pair of neighbours. Beside the list of merges
+// it takes eight to sixteen bytes a rule.
+type mergeTable struct {
+	merges []merge
+	ranks  []int32 // of each merge; nil: its place
+	table  []int32 // places by hash of the pair, −1 free
+}
+
+type mergeRule struct{ rank, into int32 }
+
+// newMergeTable keeps both lists. Of merges of the same pair the last holds.
+func newMergeTable(merges []merge, ranks []int32) mergeTable {
+	t := mergeTable{merges: merges, ranks: ranks, table: newPlaces(2 * len(merges))}
+	for i, m := range merges {
+		t.table[t.slot(m.Left, m.Right)] = int32(i)
+	}
+	return t
+}
+
+// slot is where the table has the pair, or would have it. There always is a
+// free slot.
+func (t *mergeTable) slot(left, right int32) int {
+	mask := len(t.table) - 1
+	key := (uint64(uint32(left))<<32 | uint64(uint32(right))) * 0x9e3779b97f4a7c15 // 2⁶⁴ over the golden ratio: Fibonacci hashing
+	for at := int(key>>32) & mask; ; at = (at + 1) & mask {
+		i := t.table[at]
+		if i < 0 || t.merges[i].Left == left && t.merges[i].Right == right {
+			return at
+		}
+	}
+}
+
+func (t *mergeTable) find(left, right int32) (mergeRule, bool) {
+	i := t.table[t.slot(left, right)]
+	if i < 0 {
+		return mergeRule{}, false
+	}
+	rank := i
+	if t.ranks != nil {
+		rank = t.ranks[i]
+	}
+	return mergeRule{rank, t.merges[i].Into}, true
+}

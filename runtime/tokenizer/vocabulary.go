@@ -1,0 +1,156 @@
+package tokenizer
+
+import (
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"math"
+	"math/bits"
+	"strings"
+)
+
+// vocabulary maps between tokens and ids of the model (without added tokens).
+// The tokens lie one after another in one string, and the table by which they
+// are found holds places alone: a fifth of what strings and a map of them take.
+type vocabulary struct {
+	text  string       // the tokens, in the order of the list that they came in
+	ends  []uint32     // of each in text
+	ids   []int32      // of each; nil: its place
+	place []int32      // of each id, −1 for holes; nil: the id
+	table []int32      // places by hash of the token, −1 free
+	seed  maphash.Seed //
+	count int          // different tokens
+}
+
+// newVocabulary refuses ids that would need a table far larger than the list.
+// Of entries with one token, or one id, the last holds.
+func newVocabulary(entries []vocabEntry) (*vocabulary, error) {
+	limit := int32(4*len(entries) + 1<<16)
+	v := &vocabulary{seed: maphash.MakeSeed(), ends: make([]uint32, 0, len(entries))}
+	top, dense, total := int32(-1), true, 0
+	for i, e := range entries {
+		if e.ID < 0 || e.ID > limit {
+			return nil, fmt.Errorf("vocabulary: token %.40q has id %d; expected 0 to %d for %d tokens", e.Token, e.ID, limit, len(entries))
+		}
+		top, dense, total = max(top, e.ID), dense && int(e.ID) == i, total+len(e.Token)
+	}
+	if total > math.MaxUint32 {
+		return nil, fmt.Errorf("vocabulary: the tokens have %d bytes; at most %d are supported", total, math.MaxUint32)
+	}
+	var text strings.Builder
+	text.Grow(total)
+	for _, e := range entries {
+		text.WriteString(e.Token)
+		v.ends = append(v.ends, uint32(text.Len()))
+	}
+	v.text = text.String()
+	if !dense {
+		v.number(entries, top)
+	}
+	v.table = newPlaces(len(entries) + len(entries)/4)
+	for i := range entries {
+		if v.enter(i) {
+			v.count++
+		}
+	}
+	return v, nil
+}
+
+// number keeps ids that are not the places in the list.
+func (v *vocabulary) number(entries []vocabEntry, top int32) {
+	v.ids, v.place = make([]int32, len(entries)), make([]int32, top+1)
+	for id := range v.place {
+		v.place[id] = -1
+	}
+	for i, e := range entries {
+		v.ids[i], v.place[e.ID] = e.ID, int32(i)
+	}
+}
+
+// enter puts a place into the table; false: another had its token.
+func (v *vocabulary) enter(i int) bool {
+	token := v.at(i)
+	slot := v.slot(token)
+	fresh := v.table[slot] < 0
+	v.table[slot] = int32(i)
+	return fresh
+}
+
+// slot is where the table has the token, or would have it. There always is a
+// free slot.
+func (v *vocabulary) slot(token string) int {
+	mask := len(v.table) - 1
+	at := int(maphash.String(v.seed, token)) & mask
+	for v.table[at] >= 0 && v.at(int(v.table[at])) != token {
+		at = (at + 1) & mask
+	}
+	return at
+}
+
+// at is the token of a place in the list.
+func (v *vocabulary) at(i int) string {
+	from := uint32(0)
+	if i > 0 {
+		from = v.ends[i-1]
+	}
+	return v.text[from:v.ends[i]]
+}
+
+// size is the number of ids, holes among them.
+func (v *vocabulary) size() int {
+	if v.place != nil {
+		return len(v.place)
+	}
+	return len(v.ends)
+}
+
+// id finds a token.
+func (v *vocabulary) id(token string) (int32, bool) {
+	if len(v.table) == 0 {
+		return 0, false
+	}
+	i := v.table[v.slot(token)]
+	switch {
+	case i < 0:
+		return 0, false
+	case v.ids != nil:
+		return v.ids[i], true
+	}
+	return i, true
+}
+
+// token is the token of an id below size, "" for a hole.
+func (v *vocabulary) token(id int32) string {
+	i := id
+	if v.place != nil {
+		i = v.place[id]
+	}
+	if i < 0 {
+		return ""
+	}
+	return v.at(int(i))
+}
+
+// entries gives the list that the vocabulary was made of.
+func (v *vocabulary) entries() iter.Seq[vocabEntry] {
+	return func(yield func(vocabEntry) bool) {
+		for i := range v.ends {
+			e := vocabEntry{v.at(i), int32(i)}
+			if v.ids != nil {
+				e.ID = v.ids[i]
+			}
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// newPlaces is a free table of a power of two of slots, more than n.
+func newPlaces(n int) []int32 {
+	table := make([]int32, 1<<bits.Len(uint(n)))
+	for i := range table {
+		table[i] = -1
+	}
+	return table
+}
