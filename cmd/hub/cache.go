@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,15 @@ func (c *Client) have(r Ref, f File) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
 }
 
+// written counts the files that this process has begun beside their place.
+var written atomic.Int64
+
+// freshName is a name beside path that nobody else writes to, neither another
+// process nor another fetch of this one.
+func freshName(path string) string {
+	return fmt.Sprintf("%s.%d.%d.new", path, os.Getpid(), written.Add(1))
+}
+
 // link makes the snapshot's entry for a file, by a relative link as others who
 // use this cache do.
 func (c *Client) link(l *Listing, f File) error {
@@ -42,7 +52,7 @@ func (c *Client) link(l *Listing, f File) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	fresh := fmt.Sprintf("%s.%d.new", path, os.Getpid())
+	fresh := freshName(path)
 	if err := os.Symlink(target, fresh); err != nil {
 		return err
 	}
@@ -59,7 +69,7 @@ func (c *Client) remember(l *Listing) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	fresh := fmt.Sprintf("%s.%d.new", path, os.Getpid())
+	fresh := freshName(path)
 	if err := os.WriteFile(fresh, []byte(l.Commit), 0o644); err != nil {
 		return err
 	}

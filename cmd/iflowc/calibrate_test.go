@@ -51,9 +51,63 @@ func TestCalibrate(t *testing.T) {
 	}
 }
 
+// TestCalibrateFeedback: the products of columns are those of the first layer's
+// inputs, row by row, and their diagonal is what the importance says.
+func TestCalibrateFeedback(t *testing.T) {
+	t.Parallel()
+	needCompiler(t)
+	bin := demo(t)
+	file, out := filepath.Join(t.TempDir(), "text"), filepath.Join(t.TempDir(), "importance")
+	text := strings.Repeat("Every column of a matrix meets one number of its input. ", 20)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call(t, nil, bin, "calibrate", file, "-o", out, "--context", "32", "--chunks", "4", "--threads", "2", "--feedback").succeed(t)
+	var tokens struct{ IDs []int }
+	decode(t, call(t, nil, bin, "tokenize", text, "--no-special").succeed(t), &tokens)
+	rows := firstRows(t, tokens.IDs[:4*32])
+	set, err := weights.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	const name = "model.layers.0.self_attn.q_proj.weight.moments"
+	info, _ := set.Lookup(name)
+	sums, err := set.Float32(name)
+	if err != nil || len(info.Shape) != 3 {
+		t.Fatal(info.Shape, err)
+	}
+	n, width := len(rows[0]), info.Shape[1]
+	for i := range n {
+		for j := i; j < min(n, (i/width+1)*width); j++ {
+			want, size := 0.0, 0.0
+			for _, x := range rows {
+				want += x[i] * x[j]
+				size += math.Abs(x[i] * x[j])
+			}
+			if got := float64(sums[i/width*width*width+i%width*width+j%width]); math.Abs(got-want) > 1e-4*size+1e-6 {
+				t.Fatalf("columns %d and %d: products sum to %v, expected %v", i, j, got, want)
+			}
+		}
+	}
+}
+
 // firstInputs is the mean square of each column of rmsnorm(embedding) over the
 // demo's tokens. Without a start token every token counts once.
 func firstInputs(t *testing.T, ids []int) []float64 {
+	t.Helper()
+	rows := firstRows(t, ids)
+	mean := make([]float64, len(rows[0]))
+	for _, row := range rows {
+		for c, x := range row {
+			mean[c] += x * x / float64(len(ids))
+		}
+	}
+	return mean
+}
+
+// firstRows are the rows rmsnorm(embedding) of the demo's tokens.
+func firstRows(t *testing.T, ids []int) [][]float64 {
 	t.Helper()
 	set, err := weights.Open(filepath.Join("..", "..", "models", "demo"))
 	if err != nil {
@@ -66,16 +120,16 @@ func firstInputs(t *testing.T, ids []int) []float64 {
 		t.Fatal(err, err2)
 	}
 	n := len(norm)
-	mean := make([]float64, n)
-	for _, id := range ids {
+	rows := make([][]float64, len(ids))
+	for i, id := range ids {
 		row, sum := embed[id*n:(id+1)*n], 0.0
 		for _, x := range row {
 			sum += float64(x) * float64(x)
 		}
-		inv := 1 / (sum/float64(n) + 1e-5)
+		inv := math.Sqrt(1 / (sum/float64(n) + 1e-5))
 		for c, x := range row {
-			mean[c] += float64(x) * float64(x) * inv * float64(norm[c]) * float64(norm[c]) / float64(len(ids))
+			rows[i] = append(rows[i], float64(x)*inv*float64(norm[c]))
 		}
 	}
-	return mean
+	return rows
 }

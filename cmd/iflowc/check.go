@@ -11,6 +11,7 @@ import (
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/runtime/manifest"
 	"gopkg.in/yaml.v3"
 )
 
@@ -30,6 +31,8 @@ type verdict struct {
 	Context       int      `json:"context"`
 	Devices       []need   `json:"devices"`
 	UnusedTensors []string `json:"unused_tensors"`
+
+	Medusa *manifest.Medusa `json:"medusa,omitempty"`
 }
 
 // Run answers from the specification, the configuration and the headers of the
@@ -40,7 +43,7 @@ func (c *checkCmd) Run() error {
 		return err
 	}
 	defer m.set.Close()
-	mod, cat, err := c.module(m, passes.Options{Limit: -1})
+	mod, cat, err := c.onOne(m, passes.Options{Limit: -1})
 	if err != nil {
 		return err
 	}
@@ -49,7 +52,16 @@ func (c *checkCmd) Run() error {
 		return usageError{err}
 	}
 	v := verdict{Supported: true, Name: m.Spec.Name, Network: m.Net.Topology(), Parameters: cpu.Manifest.Params,
-		Context: m.context, Devices: needs(mod, cpu, m.context), UnusedTensors: append([]string{}, m.Unused...)}
+		Context: m.context, Devices: []need{needs("cpu", cpu, m.context)}, UnusedTensors: append([]string{}, m.Unused...)}
+	if m.spread() {
+		ranks, _, err := c.ranks(m, mod, passes.Options{Limit: -1})
+		if err != nil {
+			return err
+		}
+		v.Devices = needsOf(ranks, m.context)
+	}
+	m.medusa(&cpu.Manifest)
+	v.Medusa = cpu.Manifest.Medusa
 	for _, d := range v.Devices {
 		v.WeightBytes += d.WeightBytes
 		v.StateBytes += d.StateBytes
@@ -69,6 +81,9 @@ func (v *verdict) print(w io.Writer) {
 	for _, d := range v.Devices {
 		fmt.Fprintf(w, "  on %-8s %.1f MB: weights %.1f, keys/values %.1f, activations %.1f\n", d.Device,
 			float64(d.Bytes)/1e6, float64(d.WeightBytes)/1e6, float64(d.StateBytes)/1e6, float64(d.ActivationBytes)/1e6)
+	}
+	if v.Medusa != nil {
+		fmt.Fprintf(w, "  medusa      %s\n", v.Medusa)
 	}
 	for _, t := range v.UnusedTensors {
 		fmt.Fprintf(w, "  unused      %s\n", t)

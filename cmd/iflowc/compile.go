@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,12 +17,14 @@ import (
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/templates"
 )
 
 type compileFlags struct {
 	modelFlags
-	Target       string   `help:"Target: cpu." enum:"cpu" default:"cpu"`
+	Target       string   `help:"Target: cpu, or with the code for GPUs beside it cuda; cuda-emu emulates that, for tests." enum:"cpu,cuda,cuda-emu" default:"cpu"`
+	Arch         string   `help:"GPUs to compile for (default: all): sm_80, sm_86, sm_89, sm_90a, sm_100." placeholder:"LIST"`
 	ISA          string   `name:"isa" help:"Instruction sets to build (default: all of the architecture)." placeholder:"LIST"`
 	CC           string   `name:"cc" help:"C compiler." placeholder:"PATH"`
 	Skip         []string `help:"Passes to leave out, to see what they gain." placeholder:"PASS,…"`
@@ -33,8 +36,9 @@ type compileFlags struct {
 type compileCmd struct {
 	compileFlags
 	Calibrate string `help:"Text to calibrate on first: quantising then spares the columns that matter to it." type:"path" placeholder:"TEXT"`
+	Feedback  bool   `help:"With --calibrate: let later columns of a row make up for the rounding of earlier ones (GPTQ); takes minutes and the memory of products of columns."`
 	Out       string `short:"o" help:"The binary to make (default: the model's name)." type:"path" placeholder:"BIN"`
-	Emit      string `help:"What to make: binary or sources." enum:"binary,sources" default:"binary"`
+	Emit      string `help:"What to make: a binary, a shared library with a C header (lib), a Go package to import, or the generated C and IR (sources)." enum:"binary,lib,package,sources" default:"binary"`
 	JSON      bool   `name:"json" help:"Print the summary as JSON."`
 }
 
@@ -46,6 +50,10 @@ type summary struct {
 	WeightBytes int64   `json:"weight_bytes"`
 	Regions     int     `json:"regions_per_layer"`
 	Seconds     float64 `json:"seconds"`
+
+	MemoryBytes int64   `json:"memory_bytes"`              // of one sequence of the whole context
+	BoundTokS   float64 `json:"bound_tok_s,omitempty"`     // what the bandwidth allows, one sequence at a time
+	BoundGBS    float64 `json:"bound_read_gb_s,omitempty"` // that bandwidth, as the machine's profile has it
 }
 
 // Run compiles a model.
@@ -53,7 +61,7 @@ func (c *compileCmd) Run(ctx context.Context) error {
 	start := time.Now()
 	if c.Calibrate != "" {
 		var err error
-		if c.Importance, err = c.calibrate(ctx, c.Calibrate); err != nil {
+		if c.Importance, err = c.calibrate(ctx, c.Calibrate, c.Feedback); err != nil {
 			return err
 		}
 	}
@@ -62,6 +70,11 @@ func (c *compileCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer p.m.set.Close()
+	if p.ranks != nil {
+		if err := c.spreadable(c.Emit); err != nil {
+			return err
+		}
+	}
 	if c.Emit == "sources" {
 		dir := c.Out
 		if dir == "" {
@@ -71,22 +84,22 @@ func (c *compileCmd) Run(ctx context.Context) error {
 	}
 	out := c.Out
 	if out == "" {
-		out = p.m.Spec.Name
+		out = emitted(p.m.Spec.Name, c.Emit)
 	}
-	if st, err := os.Stat(out); err == nil && st.IsDir() {
-		return usageError{fmt.Errorf("-o %s: is a folder; name the binary to make", out)}
+	if st, err := os.Stat(out); err == nil && st.IsDir() && c.Emit != "package" {
+		return usageError{fmt.Errorf("-o %s: is a folder; name the file to make", out)}
 	}
-	s, err := p.build(ctx, out)
+	s, err := p.build(ctx, c.Emit, out)
 	if err != nil {
 		return err
 	}
 	s.Seconds = time.Since(start).Seconds()
+	p.expect(s)
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(s)
 	}
-	fmt.Printf("%s: %.1f MB, weights %.1f MB, %d regions a layer, %.1f s\n",
-		s.Binary, float64(s.BinaryBytes)/1e6, float64(s.WeightBytes)/1e6, s.Regions, s.Seconds)
-	return nil
+	_, err = fmt.Print(s.describe())
+	return err
 }
 
 // A program is a model on its way to a binary.
@@ -95,8 +108,14 @@ type program struct {
 	m     *model
 	mod   *ir.Module
 	cpu   *codegen.CPUModel
+	cuda  *codegen.CUDAModel // with code for GPUs
 	isas  []templates.ISA
 	files map[string][]byte // of the generated Go module, but for its Go sources
+
+	// Of a model on several devices: the program of each, and the module that
+	// they were made from; mod and cpu are those of the model on one device.
+	ranks       []*rank
+	partitioned *ir.Module
 }
 
 // generate goes from the specification to the sources.
@@ -109,14 +128,26 @@ func (f *compileFlags) generate() (*program, error) {
 	var cat *templates.Catalog
 	skip, err := skipped(f.Skip)
 	if err == nil {
-		p.mod, cat, err = f.module(m, passes.Options{Limit: -1, Skip: skip})
+		err = f.plainForGPUs(m.Spec)
 	}
 	if err == nil {
-		if p.isas, err = pickISAsFor(f.ISA, f.Activations); err == nil {
+		err = f.leadingOnProcessor(m)
+	}
+	if err == nil {
+		p.mod, cat, err = f.onOne(m, passes.Options{Limit: -1, Skip: skip})
+	}
+	if err == nil && m.spread() {
+		p.ranks, p.partitioned, err = f.modelFlags.ranks(m, p.mod, passes.Options{Limit: -1, Skip: skip})
+	}
+	if err == nil {
+		if p.isas, err = pickISAsFor(f.ISA, f.activations(m.Spec)); err == nil {
 			p.cpu, err = codegen.CPU(p.mod, cat, m.context)
 		}
 		if err == nil {
 			err = f.activationsUsed(p.cpu)
+		}
+		if err == nil && f.forGPU() {
+			err = p.forGPUs()
 		}
 	}
 	if err != nil {
@@ -126,20 +157,38 @@ func (f *compileFlags) generate() (*program, error) {
 	return p, nil
 }
 
+// plainForGPUs makes int8 activations those that kernels of both targets compute
+// on: plain blocks, unless others are asked for, which GPUs have no kernels for.
+func (f *compileFlags) plainForGPUs(s *spec.Spec) error {
+	switch a := f.activations(s); {
+	case !f.forGPU():
+	case a == "":
+		f.Activations = "int8"
+	case strings.HasPrefix(a, "int8+"):
+		return usageError{fmt.Errorf("--target %s with activations %s: the kernels of GPUs take plain blocks only; leave the choice out or say int8", f.Target, a)}
+	}
+	return nil
+}
+
+// forGPU says whether the target has code for GPUs; "" is the processor.
+func (f *compileFlags) forGPU() bool { return f.Target == "cuda" || f.Target == "cuda-emu" }
+
 // activationsUsed says whether any kernel takes the activations asked for.
 func (f *compileFlags) activationsUsed(cpu *codegen.CPUModel) error {
-	if f.Activations == "" || slices.ContainsFunc(cpu.Kernels, func(k codegen.Kernel) bool { return k.Act(k.Type) == f.Activations }) {
+	if f.Activations != "bf16" || slices.ContainsFunc(cpu.Kernels, func(k codegen.Kernel) bool { return k.Act(k.Type) == f.Activations }) {
 		return nil
 	}
 	return usageError{fmt.Errorf("--activations %s: no weight of this model has kernels for them; --quant %s gives it such weights", f.Activations, f.Activations)}
 }
 
-// build compiles, packs and links, and puts the results at out.
-func (p *program) build(ctx context.Context, out string) (*summary, error) {
+// build compiles and packs, makes what is to be emitted, and puts the results
+// at out.
+func (p *program) build(ctx context.Context, emit, out string) (*summary, error) {
 	cache, err := build.OpenCache("")
 	if err != nil {
 		return nil, err
 	}
+	defer cache.Close()
 	cc, err := build.FindCompilerFor(ctx, p.flags.CC, build.TargetFromEnv())
 	if err != nil {
 		return nil, err
@@ -147,6 +196,9 @@ func (p *program) build(ctx context.Context, out string) (*summary, error) {
 	bar := newProgress()
 	defer bar.done()
 	b := &build.Builder{Cache: cache, CC: cc, Jobs: p.flags.Jobs, Progress: bar.units}
+	if p.ranks != nil {
+		return p.buildRanks(ctx, cache, b, bar, out)
+	}
 	libs, err := libraries(ctx, b, p.cpu, p.isas)
 	if err != nil {
 		return nil, err
@@ -155,13 +207,24 @@ func (p *program) build(ctx context.Context, out string) (*summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.describe(libs); err != nil {
+	gpu, err := p.cudaFiles(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.describe(libs, gpu); err != nil {
 		return nil, err
 	}
 	if p.flags.KeepSources != "" {
 		if err := p.writeSources(p.flags.KeepSources); err != nil {
 			return nil, err
 		}
+	}
+	switch emit {
+	case "lib":
+		bar.stage("linking the library")
+		return p.emitLibrary(ctx, cache, cc.Path, weights, out)
+	case "package":
+		return p.emitPackage(weights, out)
 	}
 	bar.stage("linking the binary")
 	bin, err := codegen.BuildBinary(ctx, cache, p.files)
@@ -201,29 +264,39 @@ func (p *program) place(bin, packed, out string) (*summary, error) {
 }
 
 // describe completes the manifest and gathers the files of the Go module.
-func (p *program) describe(libs []library) error {
+func (p *program) describe(libs []library, gpu map[string][]byte) error {
 	man := &p.cpu.Manifest
 	var err error
 	if man.Libs, p.files, err = manifestLibs(libs); err != nil {
 		return err
 	}
+	maps.Copy(p.files, gpu)
+	p.files["model.ir"] = []byte(p.mod.String())
+	if err := p.identity(); err != nil {
+		return err
+	}
+	man.Hash = p.hash(p.cpu.Step)
+	p.files["model.json"], err = json.MarshalIndent(man, "", " ")
+	return err
+}
+
+// identity adds what the model is beyond its code: tokenizer, specification, and
+// what the manifest says of them.
+func (p *program) identity() error {
 	tok, data, err := p.m.tokenizer()
 	if err != nil {
 		return err
 	}
 	p.files["tokenizer.bin"] = data
-	p.files["model.ir"] = []byte(p.mod.String())
 	if p.files["model.yaml"], err = p.m.Spec.YAML(); err != nil {
 		return err
 	}
-	p.m.identify(man, tok)
-	man.Hash = p.hash()
-	p.files["model.json"], err = json.MarshalIndent(man, "", " ")
-	return err
+	p.m.identify(&p.cpu.Manifest, tok)
+	return nil
 }
 
 // hash names the program by everything that decides what it computes.
-func (p *program) hash() string {
+func (p *program) hash(steps string) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(func(yield func(string) bool) {
 		for n := range p.files {
@@ -235,7 +308,7 @@ func (p *program) hash() string {
 		fmt.Fprintf(h, "%s %d\n", name, len(p.files[name]))
 		h.Write(p.files[name])
 	}
-	h.Write([]byte(p.cpu.Step))
+	h.Write([]byte(steps))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -245,6 +318,8 @@ func (p *program) writeSources(dir string) error {
 	for name, text := range templates.Headers() {
 		files[filepath.Join("include", name)] = text
 	}
+	maps.Copy(files, p.cudaSources())
+	maps.Copy(files, p.rankSources())
 	for _, isa := range p.isas {
 		for _, k := range p.cpu.Kernels {
 			src, err := k.Source(k.Type, isa.Name)

@@ -2,82 +2,81 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"os/exec"
-	"runtime"
-	"runtime/debug"
-
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/templates"
+	"os"
+	"strings"
 )
 
-// release is the version that a release build sets by -ldflags -X.
-var release = ""
-
-// version names this build of iflowc.
-func version() string {
-	if release != "" {
-		return release
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-				return "devel-" + s.Value[:12]
-			}
-		}
-	}
-	return "devel"
+type doctorCmd struct {
+	JSON bool `name:"json" help:"Print what was found as JSON."`
 }
 
-type versionCmd struct{}
+// States of a finding.
+const (
+	findingOK      = "ok"
+	findingNote    = "note"    // works, and could be better
+	findingAbsent  = "absent"  // only some uses need it
+	findingMissing = "missing" // compiling needs it
+)
 
-// Run prints the version.
-func (versionCmd) Run() error {
-	fmt.Printf("iflowc %s %s/%s\n", version(), runtime.GOOS, runtime.GOARCH)
-	return nil
+// A finding is one thing that doctor looked for.
+type finding struct {
+	Section string `json:"section"`
+	State   string `json:"state"`
+	What    string `json:"what"`
+	Detail  string `json:"detail"`
+	Remedy  string `json:"remedy,omitempty"` // a command, or what to do
 }
-
-type doctorCmd struct{}
 
 // Run looks for what iflowc uses and says how to get what is missing.
-func (doctorCmd) Run(ctx context.Context) error {
+func (c *doctorCmd) Run(ctx context.Context) error {
+	var found []finding
+	for _, part := range []struct {
+		section string
+		look    func(context.Context) []finding
+	}{
+		{"compiling", lookCompiling}, {"running", lookRunning}, {"disk", lookDisk}, {"GPUs", lookGPUs}, {"several processes", lookMPI},
+	} {
+		for _, f := range part.look(ctx) {
+			f.Section = part.section
+			found = append(found, f)
+		}
+	}
+	if c.JSON {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", " ")
+		if err := e.Encode(found); err != nil {
+			return err
+		}
+	} else {
+		fmt.Print(printFindings(found))
+	}
 	missing := 0
-	say := func(ok bool, what, detail string) {
-		mark := "ok     "
-		if !ok {
-			mark = "missing"
+	for _, f := range found {
+		if f.State == findingMissing {
 			missing++
 		}
-		fmt.Printf("%s  %-16s %s\n", mark, what, detail)
-	}
-	if cc, err := build.FindCompiler(ctx, ""); err != nil {
-		say(false, "C compiler", err.Error())
-	} else {
-		say(true, "C compiler", cc.Path+": "+cc.Version)
-	}
-	if path, err := exec.LookPath("go"); err != nil {
-		say(false, "Go", "not on the path; install it from your system's packages (golang-go) or the Go website")
-	} else {
-		say(true, "Go", path)
-	}
-	if c, err := build.OpenCache(""); err != nil {
-		say(false, "build cache", err.Error())
-	} else {
-		say(true, "build cache", c.Dir)
-	}
-	for _, isa := range templates.ISAs() {
-		if isa.Arch != "" && isa.Arch != runtime.GOARCH {
-			continue
-		}
-		detail := "this processor runs it"
-		if lacks := load.Missing(isa.Needs); len(lacks) > 0 {
-			detail = fmt.Sprintf("this processor lacks %v (binaries may still contain it)", lacks)
-		}
-		say(true, "isa "+isa.Name, detail)
 	}
 	if missing > 0 {
 		return fmt.Errorf("%d of the things that compiling needs are missing", missing)
 	}
 	return nil
+}
+
+// printFindings is the text of findings, a section after another.
+func printFindings(found []finding) string {
+	var b strings.Builder
+	last := ""
+	for _, f := range found {
+		if f.Section != last {
+			last = f.Section
+			fmt.Fprintf(&b, "%s\n", last)
+		}
+		fmt.Fprintf(&b, "  %-8s %-18s %s\n", f.State, f.What, f.Detail)
+		if f.Remedy != "" {
+			fmt.Fprintf(&b, "  %-8s %-18s → %s\n", "", "", f.Remedy)
+		}
+	}
+	return b.String()
 }

@@ -10,7 +10,7 @@ func (m *model) engine(man *manifest.Manifest) {
 		panic("bug: the specification was accepted: " + err.Error())
 	}
 	man.Engine = manifest.Engine{
-		Sequences: e.Queries, Threads: e.Threads, Port: e.Port, MaxOutput: e.MaxOutput, Strategy: strategy, Devices: m.Spec.Devices,
+		Sequences: e.Queries, Threads: e.Threads, Port: e.Port, MaxOutput: e.MaxOutput, Strategy: strategy, Devices: m.Spec.Devices, Speculate: e.Speculate, DraftTokens: e.DraftTokens,
 		Layers: e.Layers, EncoderLayers: e.EncoderCPU, DecoderLayers: e.DecoderCPU, HostKVPercent: e.HostKVShare, HostEmbeddings: e.HostEmbed,
 	}
 }

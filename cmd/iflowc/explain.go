@@ -31,6 +31,9 @@ func (c *explainCmd) Run() error {
 	if err != nil {
 		return err
 	}
+	if m.placed != "" {
+		fmt.Println(m.placed)
+	}
 	if p != nil && p.Machine != nil {
 		if isa, err := isaHere(p.Machine.ISA); err == nil {
 			if hash, err := hashKernels(cat, isa); err == nil && hash != p.Machine.Kernels {

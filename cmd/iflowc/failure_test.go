@@ -77,7 +77,10 @@ func TestWrongCalls(t *testing.T) {
 		{"compile " + demoSpec + " --isa sse9", "sse9;portable"},
 		{"compile " + demoSpec + " --target tpu", "target"},
 		{"check no-such-model", "no-such-model"},
-		{"check " + demoSpec + " --devices 0&", "0&"},
+		{"check " + demoSpec + " --devices 0&", "--devices: ;0&"},
+		{"ir " + demoSpec + " --after fuse-region", "did you mean \"fuse-regions\""},
+		{"run " + demoSpec + " -f no-such.txt", "-f: ;no-such.txt"},
+		{"explain " + demoSpec + " --profile " + demoSpec, "not a profile;iflowc profile"},
 		{"opt no-such.ir", "no-such.ir"},
 		{"run " + demoSpec, "-p TEXT"},
 		{"explain " + demoSpec + " --profile no-such.yaml", "no-such.yaml"},
@@ -102,6 +105,9 @@ func TestSpecTypo(t *testing.T) {
 		{"iflow: 1\nname: m\nmodeldir: x\n", "m.yaml:3:1;modeldir;model_dir"},
 		{"iflow: 1\nname: m\nnetwork_structure:\n  type: decoder_only\n  activation_function: silo\n", "m.yaml:5:24;silo"},
 		{"iflow: 1\nname: [m\n", "m.yaml:"},
+		{"iflow: 1\nname: m\nmodel_dir: nowhere\nnetwork_structure:\n  type: decoder_only\n  normalization_function: rms\n  activation_function: silu\n  position_embedding: rope\n",
+			"m.yaml:3:;model_dir: no folder;nowhere;--model-dir"},
+		{"\x7fELF\x01\x02", "m.yaml: not YAML;a specification is text"},
 	} {
 		if err := os.WriteFile(file, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)

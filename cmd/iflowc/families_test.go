@@ -26,6 +26,21 @@ var fewFamilies = map[string]bool{"qwen2": true, "bert_mlm": true, "t5_gated": t
 // transformers, and for their variants.
 func TestCompiledFamilies(t *testing.T) {
 	needCompiler(t)
+	for name, path := range familyModels(t) {
+		if !*allFamilies && !fewFamilies[name] {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			likeInterpreter(t, path, "cpu", loaded)
+		})
+	}
+}
+
+// familyModels are the paths of the tiny models of spec/testdata and of their
+// variants, by name.
+func familyModels(t *testing.T) map[string]string {
+	t.Helper()
 	folders, err := filepath.Glob("../../spec/testdata/families/*/expected.json")
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("no models: %v", err)
@@ -42,15 +57,7 @@ func TestCompiledFamilies(t *testing.T) {
 		name := filepath.Base(file)
 		models[name[:len(name)-len(".yaml")]] = file
 	}
-	for name, path := range models {
-		if !*allFamilies && !fewFamilies[name] {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			compiledLikeInterpreter(t, path)
-		})
-	}
+	return models
 }
 
 // inputs are what expected.json gives a model to read.
@@ -60,8 +67,10 @@ type inputs struct {
 	DecoderIDs []int `json:"decoder_ids"`
 }
 
-func compiledLikeInterpreter(t *testing.T, path string) {
-	p, err := (&compileFlags{modelFlags: modelFlags{Spec: path, Quant: "f32"}}).generate()
+// likeInterpreter compares a model's results with the interpreter's; load makes
+// it ready to run on a target.
+func likeInterpreter(t *testing.T, path, target string, load func(*testing.T, *program) engine.Model) {
+	p, err := (&compileFlags{modelFlags: modelFlags{Spec: path, Quant: "f32"}, Target: target}).generate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +88,7 @@ func compiledLikeInterpreter(t *testing.T, path string) {
 		ids, source = in.DecoderIDs, in.IDs
 	}
 	want := interpreted(t, p.m, ids, source, in.Types)
-	e, err := engine.Open(loaded(t, p), engine.Options{MaxWanted: 64, Context: 64, MaxTokens: 64, Threads: 1})
+	e, err := engine.Open(load(t, p), engine.Options{MaxWanted: 64, Context: 64, MaxTokens: 64, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,6 +114,7 @@ func (m *model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	set(&man.BOS, "bos_token_id")
 	set(&man.Pad, "pad_token_id")
 	m.describe(man)
+	m.medusa(man)
 	man.EOS = ids(man.Generation["eos_token_id"])
 	if len(man.EOS) == 0 {
 		man.EOS = ids(m.Spec.Config["eos_token_id"])

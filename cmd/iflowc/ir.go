@@ -8,6 +8,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/spelling"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/build"
 )
@@ -18,13 +19,14 @@ type irCmd struct {
 	All   string   `help:"Write every stage to a file of this folder." type:"path" placeholder:"DIR"`
 	Diff  bool     `help:"Print what each pass changed."`
 	Skip  []string `help:"Leave passes out." placeholder:"PASS"`
+	Rank  *int     `help:"Of a model on several devices: the program of this rank." placeholder:"N"`
 	Limit int      `help:"Run only the first N passes, to find the one that breaks a model." default:"-1" placeholder:"N"`
 }
 
 // Run prints the IR of a model.
 func (c *irCmd) Run() error {
 	if c.After != "" && c.After != "lower" && passes.Lookup(c.After) == nil {
-		return usageError{fmt.Errorf("--after %s: unknown pass%s (have: lower, %s)", c.After, "", strings.Join(passes.Names(), ", "))}
+		return usageError{fmt.Errorf("--after %s: %s", c.After, unknownPass(c.After, append([]string{"lower"}, passes.Names()...)))}
 	}
 	m, err := c.open()
 	if err != nil {
@@ -41,7 +43,12 @@ func (c *irCmd) Run() error {
 	}
 	stages := stages{dir: c.All, diff: c.Diff}
 	opt.Dump = stages.see
-	mod, _, err := c.module(m, opt)
+	var mod *ir.Module
+	if c.Rank != nil {
+		mod, err = c.rankProgram(m, *c.Rank, opt)
+	} else {
+		mod, _, err = c.module(m, opt)
+	}
 	if err != nil {
 		return err
 	}
@@ -51,12 +58,21 @@ func (c *irCmd) Run() error {
 	return stages.err
 }
 
+// unknownPass says which passes there are, and which may have been meant.
+func unknownPass(name string, have []string) string {
+	text := "unknown pass"
+	if near := spelling.Nearest(name, have); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return text + " (have: " + strings.Join(have, ", ") + ")"
+}
+
 // skipped is the set of passes to leave out.
 func skipped(names []string) (map[string]bool, error) {
 	skip := map[string]bool{}
 	for _, s := range names {
 		if passes.Lookup(s) == nil {
-			return nil, usageError{fmt.Errorf("--skip %s: unknown pass (have: %s)", s, strings.Join(passes.Names(), ", "))}
+			return nil, usageError{fmt.Errorf("--skip %s: %s", s, unknownPass(s, passes.Names()))}
 		}
 		skip[s] = true
 	}

@@ -66,6 +66,11 @@ func unitsFor(m *codegen.CPUModel, isa templates.ISA, headers map[string][]byte)
 		{Name: "probe.c", Source: []byte(codegen.Probe()), Flags: flags},
 		{Name: "probe_matmul.c", Source: []byte(templates.MatmulProbe()), Headers: headers, Flags: flags},
 	}
+	if m.Traffic != nil { // a rank of several
+		for _, src := range templates.Comm() {
+			units = append(units, build.Unit{Name: src.Name, Source: []byte(src.Text), Headers: headers, Flags: flags})
+		}
+	}
 	for _, k := range m.Kernels {
 		src, err := k.Source(k.Type, isa.Name)
 		if err != nil {

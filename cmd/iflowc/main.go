@@ -22,19 +22,22 @@ const (
 )
 
 type commands struct {
-	Compile compileCmd `cmd:"" help:"Make the per-model binary."`
-	Run     runCmd     `cmd:"" help:"Compile (cached), then generate text."`
-	IR      irCmd      `cmd:"" name:"ir" help:"Print the IR: as lowered, after a pass, or all stages."`
-	Opt     optCmd     `cmd:"" help:"Run passes on IR text."`
-	Check   checkCmd   `cmd:"" help:"Say whether a model is supported, and the memory it needs; reads no weights."`
-	Import  importCmd  `cmd:"" help:"Write a specification for a model folder or GGUF file."`
-	Explain explainCmd `cmd:"" help:"Say, for each matmul, which implementations there are and which is chosen."`
-	Pull    pullCmd    `cmd:"" help:"Fetch a model folder from the Hugging Face hub or one like it."`
-	Profile profileCmd `cmd:"" help:"Measure the implementations of a model's matmuls on this machine and write its profile."`
-	Diff    diffCmd    `cmd:"" help:"Compare a model with hidden states of transformers, layer by layer."`
-	Schema  schemaCmd  `cmd:"" help:"Print the JSON Schema of the specification, for editors."`
-	Doctor  doctorCmd  `cmd:"" help:"Say which tools were found, what is missing and how to get it."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Compile    compileCmd    `cmd:"" help:"Make the per-model binary."`
+	Run        runCmd        `cmd:"" help:"Compile (cached), then generate text."`
+	IR         irCmd         `cmd:"" name:"ir" help:"Print the IR: as lowered, after a pass, or all stages."`
+	Opt        optCmd        `cmd:"" help:"Run passes on IR text."`
+	Check      checkCmd      `cmd:"" help:"Say whether a model is supported, and the memory it needs; reads no weights."`
+	Import     importCmd     `cmd:"" help:"Write a specification for a model folder or GGUF file."`
+	Explain    explainCmd    `cmd:"" help:"Say, for each matmul, which implementations there are and which is chosen."`
+	Pull       pullCmd       `cmd:"" help:"Fetch a model folder from the Hugging Face hub or one like it."`
+	Profile    profileCmd    `cmd:"" help:"Measure the implementations of a model's matmuls on this machine and write its profile."`
+	Diff       diffCmd       `cmd:"" help:"Compare a model with hidden states of transformers, layer by layer."`
+	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the specification, for editors."`
+	View       viewCmd       `cmd:"" help:"Show a model's way through the compiler as a page: IR, graph, weights, memory, choices, source, time."`
+	Doctor     doctorCmd     `cmd:"" help:"Say which tools were found, what is missing and how to get it."`
+	Clean      cleanCmd      `cmd:"" help:"Remove from the build cache what can be made again."`
+	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete this command line: bash, zsh or fish."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // A usageError is a wrong call or a wrong file: exit code 2.
@@ -76,6 +79,7 @@ func run(ctx context.Context, args []string) int {
 		return exitInterrupted
 	}
 	fmt.Fprintln(os.Stderr, "iflowc:", err)
+	fmt.Fprint(os.Stderr, caret(err.Error()))
 	if ue := (usageError{}); errors.As(err, &ue) {
 		return exitUsage
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,12 +28,14 @@ type modelFlags struct {
 	ModelDir    string `help:"Folder of the model's files." type:"path" placeholder:"DIR"`
 	Quant       string `help:"Weight type: f32 f16 bf16 q8_b32 q8_b32t2 q6_b64 q5_b64 q4_b32 q4_b64 …" placeholder:"TYPE"`
 	KV          string `name:"kv" help:"Type of cached keys and values." placeholder:"TYPE"`
-	Activations string `help:"Round the inputs of matmuls with bf16 weights to bf16, which doubles the speed of prefill on processors with AVX512-BF16." enum:",bf16" default:"" placeholder:"TYPE"`
-	Devices     string `help:"Device string, such as 0;1 or 0&1." placeholder:"STR"`
+	Activations string `help:"How inputs of matmuls are rounded: f32 (not at all; with quantised weights slower), bf16 (with bf16 weights, which doubles the speed of prefill on processors with AVX512-BF16), int8 (plain blocks, with quantised weights) or int8+N (the N largest groups of columns of each row apart, which loses less; the default, N by the weights)." placeholder:"TYPE"`
+	Devices     string `help:"Device string, such as 0;1 or 0&1; auto chooses by memory and speed, auto:8xh100 for another machine." placeholder:"STR"`
 	Profile     string `help:"Measured profile of the device." type:"path" placeholder:"FILE"`
 	Importance  string `help:"Importance matrix, as a model's verb calibrate or llama.cpp writes it: quantising spares the columns that matter." type:"path" placeholder:"FILE"`
 	Order       string `help:"Order of summation: class (same tokens whatever the batch) or any." enum:"class,any" default:"class"`
 	Context     int    `help:"Most positions of a sequence (default: the model's, at most 4096)." placeholder:"N"`
+
+	Delta float64 `help:"Share of the entries of matrices of fewer than eight bits that are kept aside in float32, at most 0.05: where that lowers the error most." placeholder:"SHARE"`
 }
 
 // A model is a specification whose files are open.
@@ -40,6 +43,7 @@ type model struct {
 	*spec.Model
 	set     *weights.Set
 	context int
+	placed  string // why it is on these devices, where they were chosen
 }
 
 // open loads the specification, opens the weight files and checks everything
@@ -69,7 +73,13 @@ func (f *modelFlags) open() (*model, error) {
 		set.Close()
 		return nil, usageError{err}
 	}
-	return &model{Model: m, set: set, context: contextOf(m)}, nil
+	opened := &model{Model: m, set: set, context: contextOf(m)}
+	if err := f.place(opened); err != nil {
+		set.Close()
+		return nil, err
+	}
+	opened.leaveHeads()
+	return opened, nil
 }
 
 // weigh reads the importance matrix that a flag or the specification names.
@@ -98,6 +108,13 @@ func (f *modelFlags) weigh(s *spec.Spec, set *weights.Set) error {
 		notice("%s: %d of its %d matrices are none of the model's", path, len(imp)-known, len(imp))
 	}
 	set.Weigh(imp)
+	moments, err := weights.OpenMoments(path)
+	if err != nil {
+		return err
+	}
+	if moments != nil {
+		set.FeedBack(moments)
+	}
 	return nil
 }
 
@@ -120,7 +137,9 @@ func contextOf(m *spec.Model) int {
 // specPath is the argument itself when such a file exists, else the path of
 // the library's model of that name, whose embedded files are put in the cache.
 func (f *modelFlags) specPath() (string, error) {
-	if _, err := os.Stat(f.Spec); err == nil {
+	info, err := os.Stat(f.Spec)
+	program := err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && filepath.Ext(f.Spec) == "" // a binary that compile made
+	if err == nil && !program {
 		return f.Spec, nil
 	}
 	name := strings.TrimSuffix(filepath.Base(f.Spec), ".yaml")
@@ -140,6 +159,7 @@ func extract(name string, src []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	defer cache.Close()
 	parts := []string{"embedded model 1", name, string(src)}
 	files := map[string][]byte{name + ".yaml": src}
 	err = fs.WalkDir(models.FS(), name, func(p string, d fs.DirEntry, err error) error {
@@ -187,6 +207,9 @@ func (f *modelFlags) module(m *model, opt passes.Options) (*ir.Module, *template
 
 // step goes on from the module after all passes to its code for the CPU.
 func (f *modelFlags) step(m *model) (*codegen.CPUModel, *templates.Catalog, error) {
+	if m.spread() {
+		return f.ofRanks(m)
+	}
 	mod, cat, err := f.module(m, passes.Options{Limit: -1})
 	if err != nil {
 		return nil, nil, err
@@ -198,6 +221,14 @@ func (f *modelFlags) step(m *model) (*codegen.CPUModel, *templates.Catalog, erro
 	return cpu, cat, nil
 }
 
+// activations is what the flag or else the specification asks for.
+func (f *modelFlags) activations(s *spec.Spec) string {
+	if f.Activations != "" {
+		return f.Activations
+	}
+	return s.Activations
+}
+
 // env is what the passes may consult.
 func (f *modelFlags) env(m *spec.Model) (*passes.Env, error) {
 	s := m.Spec
@@ -207,10 +238,12 @@ func (f *modelFlags) env(m *spec.Model) (*passes.Env, error) {
 	}
 	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: notice}
 	env.Types.Default = s.Quant
-	env.Types.Activations, _ = tensor.ParseDType(f.Activations)
+	if err := env.Types.SetActivations(f.activations(s)); err != nil {
+		return nil, usageError{err}
+	}
 	env.Types.Threshold = s.TensorQuantThreshold
-	if s.DeltaTensorRatio > 0 {
-		notice("delta_tensor_ratio: %v: no weights are kept aside; compile --calibrate TEXT makes coarse types lose less", s.DeltaTensorRatio)
+	if err := env.Types.SetDeltas(cmp.Or(f.Delta, s.DeltaTensorRatio)); err != nil {
+		return nil, usageError{err}
 	}
 	types, err := m.WeightTypes()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
@@ -19,10 +20,12 @@ import (
 )
 
 // demoModel compiles the demo model's library for this processor, with the
-// notes edited, and loads it.
+// notes edited, and loads it. quant is a weight type, and behind a slash how
+// activations are rounded.
 func demoModel(t *testing.T, quant string, edit func(*ir.Module)) engine.Model {
 	t.Helper()
-	f := &compileFlags{modelFlags: modelFlags{Spec: "../../models/demo.yaml", Quant: quant}}
+	quant, act, _ := strings.Cut(quant, "/")
+	f := &compileFlags{Target: "cpu", modelFlags: modelFlags{Spec: "../../models/demo.yaml", Quant: quant, Activations: act}}
 	p, err := f.generate()
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +169,7 @@ func sameBits(t *testing.T, what string, got, want []float32) {
 // dispatch table names, and the notes.
 func TestOneOrderOfSummation(t *testing.T) {
 	t.Parallel()
-	for _, quant := range []string{"f32", "f16", "q8_b32", "q8_b32t2", "q4_b32", "q4_b64"} {
+	for _, quant := range []string{"f32", "f16", "q8_b32", "q8_b32t2", "q4_b32", "q4_b64", "q6_b64/int8+1", "q4_b64/int8", "q4_b64/f32", "bf16/bf16"} {
 		t.Run(quant, func(t *testing.T) {
 			m := demoModel(t, quant, nil)
 			long := prompt(100, 1)

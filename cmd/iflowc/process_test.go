@@ -105,7 +105,7 @@ func TestGeneratedC(t *testing.T) {
 	compilers, quants := []string{""}, []string{"q4_b32"}
 	if *allCompilers {
 		compilers = []string{"gcc", "clang"}
-		quants = []string{"f32", "f16", "bf16", "q8_b32", "q8_b64", "q8_b32t2", "q6_b64", "q5_b64", "q4_b32", "q4_b64", "q3h_b64", "q3_b32", "q2_b32"}
+		quants = []string{"f32", "f16", "bf16", "q8_b32", "q8_b64", "q8_b32t2", "q6_b64", "q5_b64", "q5_b32", "q4_b32", "q4_b64", "q3h_b64", "q3_b32", "q2_b32"}
 	}
 	cache, err := build.OpenCache("")
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/runtime/build"
 	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/plot"
 	"github.com/iflowc/iflowc/runtime/profile"
 	"github.com/iflowc/iflowc/templates"
 )
@@ -22,7 +22,7 @@ import (
 type profileCmd struct {
 	modelFlags
 	Out     string        `short:"o" help:"File to write (default: the model's name and .profile, which a binary of that name uses)." type:"path" placeholder:"FILE"`
-	Plot    string        `help:"Also draw the times and crossings." type:"path" placeholder:"FILE.svg"`
+	Plot    string        `help:"Also draw the times and crossings." type:"path" placeholder:"FILE.svg|.png"`
 	Rows    string        `help:"Row counts and ranges to measure, such as 1-16,32 (default: 1-64,96,128,192,256,384,512)." placeholder:"LIST"`
 	Types   string        `help:"Measure the model's shapes in these weight types instead of its own." placeholder:"LIST"`
 	Budget  time.Duration `help:"Time for samples; the first round always ends." default:"60s"`
@@ -38,6 +38,11 @@ func (c *profileCmd) Run(ctx context.Context) error {
 	rows, err := parseRows(c.Rows)
 	if err != nil {
 		return usageError{err}
+	}
+	if c.Plot != "" {
+		if err := plot.Check(c.Plot); err != nil {
+			return usageError{fmt.Errorf("--plot %w", err)}
+		}
 	}
 	if c.Threads == 0 {
 		c.Threads = load.DefaultThreads()
@@ -139,7 +144,7 @@ func (c *profileCmd) deliver(p *dispatch.Profile) error {
 		return err
 	}
 	if c.Plot != "" {
-		if err := build.WriteFile(c.Plot, profile.Plot(p), 0o644); err != nil {
+		if err := profile.Figure(p).Write(c.Plot); err != nil {
 			return err
 		}
 	}

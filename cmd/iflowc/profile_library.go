@@ -23,6 +23,7 @@ func (c *profileCmd) library(ctx context.Context, bar *progress, cat *templates.
 	if err != nil {
 		return "", err
 	}
+	defer cache.Close()
 	cc, err := build.FindCompiler(ctx, c.CC)
 	if err != nil {
 		return "", err

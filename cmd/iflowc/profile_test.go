@@ -25,7 +25,7 @@ func TestProfile(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
 	dir := t.TempDir()
-	file, plot := filepath.Join(dir, "demo.profile"), filepath.Join(dir, "demo.svg")
+	file, plot := filepath.Join(dir, "demo.profile"), filepath.Join(dir, "demo.png")
 	args := []string{"profile", demoSpec, "--quant", "q8_b32t2", "--threads", "1", "--rows", "1-2,16", "--budget", "300ms", "-o", file}
 	out := iflowc(t, append(args, "--plot", plot)...).succeed(t)
 	for _, want := range []string{"read bandwidth", "q8_b32t2", "flat_gemm", "M1", "regret", "written to"} {
@@ -45,7 +45,7 @@ func TestProfile(t *testing.T) {
 			t.Errorf("[%d, %d]: %+v", s.N, s.K, m)
 		}
 	}
-	if svg, err := os.ReadFile(plot); err != nil || !bytes.HasPrefix(svg, []byte("<svg")) {
+	if picture, err := os.ReadFile(plot); err != nil || !bytes.HasPrefix(picture, []byte("\x89PNG")) {
 		t.Errorf("plot: %v", err)
 	}
 	explained := iflowc(t, "explain", demoSpec, "--quant", "q8_b32t2", "--profile", file).succeed(t)
@@ -72,6 +72,7 @@ func TestProfileErrors(t *testing.T) {
 		{"--types q9", "q9"},
 		{"--threads 5000", "5000"},
 		{"--isa sse9", "sse9"},
+		{"--plot times.pdf", "--plot;times.pdf;.svg or .png"},
 	} {
 		wantError(t, iflowc(t, append([]string{"profile", demoSpec}, strings.Fields(c.args)...)...), exitUsage, strings.Split(c.words, ";")...)
 	}

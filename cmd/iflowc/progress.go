@@ -13,6 +13,8 @@ import (
 // rewritten on a terminal, a plain line a stage otherwise.
 type progress struct {
 	tty   bool
+	timed string    // the stage whose time is counted
+	since time.Time // from its beginning on
 	last  string
 	shown time.Time
 	width int
@@ -27,7 +29,8 @@ func (p *progress) stage(name string) { p.show(name, name, true) }
 
 // units is told of finished translation units.
 func (p *progress) units(done, total int, name string) {
-	p.show("compiling", fmt.Sprintf("compiling %d/%d %s", done, total, name), done == total)
+	left := p.left("compiling", int64(done), int64(total))
+	p.show("compiling", fmt.Sprintf("compiling %d/%d%s %s", done, total, left, name), done == total)
 }
 
 // bytes is told of packed weights.
@@ -35,13 +38,35 @@ func (p *progress) bytes(done, total int64) {
 	if total == 0 {
 		return
 	}
-	p.show("packing", fmt.Sprintf("packing weights %3d %% of %.1f MB", done*100/total, float64(total)/1e6), done == total)
+	left := p.left("packing", done, total)
+	p.show("packing", fmt.Sprintf("packing weights %3d %% of %.1f MB%s", done*100/total, float64(total)/1e6, left), done == total)
+}
+
+// left says how much longer a stage will take, going by how far it has come.
+func (p *progress) left(stage string, done, total int64) string {
+	if p.timed != stage {
+		p.timed, p.since = stage, time.Now()
+	}
+	return timeLeft(time.Since(p.since), done, total)
+}
+
+// timeLeft is ", 12 s left"; nothing before a second has passed, which says
+// little, and at the end.
+func timeLeft(took time.Duration, done, total int64) string {
+	if took < time.Second || done <= 0 || done >= total {
+		return ""
+	}
+	left := time.Duration(min(float64(took)*float64(total-done)/float64(done), float64(1000*time.Hour)))
+	if left < 100*time.Second {
+		return fmt.Sprintf(", %d s left", int(left.Seconds())+1)
+	}
+	return fmt.Sprintf(", %d min left", int(left.Minutes())+1)
 }
 
 // fetched is told of bytes that came over the network; without a terminal, a
 // line every ten seconds says so.
 func (p *progress) fetched(done, total int64) {
-	text := fmt.Sprintf("%.1f of %.1f MB", float64(done)/1e6, float64(total)/1e6)
+	text := fmt.Sprintf("%.1f of %.1f MB%s", float64(done)/1e6, float64(total)/1e6, p.left("fetching", done, total))
 	stage := p.last
 	if !p.tty && time.Since(p.shown) > 10*time.Second {
 		p.shown, stage = time.Now(), text

@@ -37,21 +37,26 @@ func (c *runCmd) Run(ctx context.Context) error {
 	if talk && !term.IsTerminal(int(os.Stdin.Fd())) {
 		return usageError{fmt.Errorf("run: give a prompt: -p TEXT, -f FILE or --ids 1,2,3; on a terminal, none starts a chat")}
 	}
+	if c.File != "" { // before compiling
+		if _, err := os.Stat(c.File); err != nil {
+			return usageError{fmt.Errorf("-f: %w", err)}
+		}
+	}
 	p, err := c.generate()
 	if err != nil {
 		return err
 	}
 	defer p.m.set.Close()
-	cache, err := build.OpenCache("")
+	cache, err := build.Dir("")
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(cache.Dir, "run", build.Key(p.cpu.Step, p.m.Spec.ModelDir)[:16])
+	dir := filepath.Join(cache, "run", build.Key(p.cpu.Step, p.m.Spec.ModelDir)[:16])
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	bin := filepath.Join(dir, "model")
-	if _, err := p.build(ctx, bin); err != nil {
+	if _, err := p.build(ctx, "binary", bin); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/build"
+)
+
+type cleanCmd struct {
+	To     string        `help:"Keep so much, and remove what was used longest ago." placeholder:"20G"`
+	Unused time.Duration `help:"Remove only what was not used for so long." placeholder:"168h"`
+	DryRun bool          `short:"n" help:"Only say what the cache holds."`
+}
+
+// Run removes from the build cache what can be made again.
+func (c *cleanCmd) Run() error {
+	limit, unused := int64(-1), c.Unused
+	if c.To != "" {
+		var err error
+		if limit, err = build.ParseSize(c.To); err != nil {
+			return usageError{fmt.Errorf("--to: %w", err)}
+		}
+		if unused == 0 {
+			unused = build.Never
+		}
+	}
+	if unused < 0 {
+		return usageError{fmt.Errorf("--unused %v: expected a positive time, such as 168h for a week", unused)}
+	}
+	cache, err := build.OpenCache("")
+	if err != nil {
+		return err
+	}
+	defer cache.Close()
+	if !c.DryRun {
+		freed, err := cache.Evict(limit, unused)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("removed %s\n", sizeText(freed))
+	}
+	usage, err := cache.Usage()
+	if err != nil {
+		return err
+	}
+	bound, err := cache.Bound()
+	if err != nil {
+		return usageError{err}
+	}
+	fmt.Printf("%s holds %s\n", cache.Dir, usageText(usage, bound))
+	return nil
+}
+
+// Help shows how to keep some of it.
+func (cleanCmd) Help() string {
+	return `The cache bounds itself: after a compile, what was used longest ago goes until a tenth of the disk, at most
+20 GB, is left; IFLOWC_CACHE_SIZE says otherwise (50G; 0: no bound). Models that were fetched stay.
+
+Examples:
+
+  iflowc clean                                all that can be made again
+  iflowc clean --unused 168h                  what was not used for a week
+  iflowc clean --to 5G                        what was used longest ago, until 5 GB are left`
+}

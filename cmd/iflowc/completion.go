@@ -1,0 +1,23 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/iflowc/iflowc/models"
+	"github.com/iflowc/iflowc/runtime/completion"
+)
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Run prints the script that makes a shell complete iflowc's command line.
+func (c *completionCmd) Run(k *kong.Context) error {
+	script, err := completion.Script(c.Shell, "iflowc", k.Model, map[string][]string{"spec": models.Names()})
+	if err == nil {
+		_, err = fmt.Print(script)
+	}
+	return err
+}

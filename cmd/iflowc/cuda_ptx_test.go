@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/ir/interp"
+	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/runtime/cuda"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/templates"
+	"github.com/iflowc/iflowc/tools/ptx"
+)
+
+// TestPTX: what nvcc makes of every kernel of a model, inline assembly
+// included, run by tools/ptx in place of a GPU behind the same driver calls,
+// gives what the interpreter of the IR gives: one row, a few rows and more than
+// a tile.
+func TestPTX(t *testing.T) {
+	nvcc, err := build.FindNVCC(t.Context())
+	if err != nil {
+		t.Skip(err)
+	}
+	cases := []struct{ spec, quant, kv string }{{"../../models/demo.yaml", "q4_b64", "q8_b32t2"}, {"../../spec/testdata/families/llama", "f16", "f16"}}
+	if *allCUDA {
+		for _, q := range []string{"f32", "bf16", "q8_b32", "q8_b64", "q8_b32t2", "q6_b64", "q5_b64", "q5_b32", "q4_b32", "q3h_b64", "q3_b32", "q2_b32"} {
+			cases = append(cases, struct{ spec, quant, kv string }{"../../models/demo.yaml", q, ""})
+		}
+	}
+	for _, c := range cases {
+		t.Run(c.quant+c.kv, func(t *testing.T) {
+			t.Parallel()
+			p, err := (&compileFlags{modelFlags: modelFlags{Spec: c.spec, Quant: c.quant, KV: c.kv}, Target: "cuda"}).generate()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.m.set.Close()
+			driver := ptx.NewDriver()
+			m := onPTX(t, p, nvcc, driver)
+			ids := prompt(10, 5)
+			for i := range ids {
+				ids[i] %= int32(p.cpu.Manifest.Vocab)
+			}
+			for _, run := range []struct{ tokens, budget int }{{1, 1}, {3, 3}, {6, 8}, {10, 64}} {
+				want := allLogits(t, p, ids[:run.tokens])
+				got := allRows(t, m, ids[:run.tokens], engine.Options{MaxTokens: run.budget, Context: 64, Threads: 1})
+				worst, largest := 0.0, 0.0
+				if len(got) != len(want) {
+					t.Fatalf("%d logits, expected %d (%v)", len(got), len(want), driver.Err)
+				}
+				for i, w := range want {
+					worst, largest = math.Max(worst, math.Abs(float64(got[i])-w)), math.Max(largest, math.Abs(w))
+				}
+				if limit := 4e-2 * largest; !(worst <= limit) {
+					t.Errorf("%d tokens, %d a step: logits differ by %.2e from the interpreter, want at most %.2e (%v)", run.tokens, run.budget, worst, limit, driver.Err)
+				}
+			}
+			for _, k := range p.cuda.Plan.Kernels {
+				if driver.Ran[k.Name] == 0 && !moves(&p.cuda.Plan, k.Name) {
+					t.Errorf("kernel %s did not run", k.Name)
+				}
+			}
+		})
+	}
+}
+
+// allLogits are the interpreter's for each of some ids.
+func allLogits(t *testing.T, p *program, ids []int32) []float64 {
+	t.Helper()
+	step := &interp.Step{}
+	for i, id := range ids {
+		step.IDs, step.Wanted = append(step.IDs, int(id)), append(step.Wanted, i)
+	}
+	results, err := interp.Run(p.mod, p.mod.Graphs[0].Name, step, interp.NewWeights(p.mod, storedValues(p.m.set)), interp.NewStates())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results[0].F
+}
+
+// allRows are the engine's.
+func allRows(t *testing.T, m engine.Model, ids []int32, opt engine.Options) (rows []float32) {
+	t.Helper()
+	e, err := engine.Open(m, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.AddQuery(engine.Query{Tokens: ids, Last: -1}); err != nil {
+		t.Fatal(err)
+	}
+	for len(rows) < len(ids)*m.Manifest.Vocab {
+		results, err := e.Infer(t.Context())
+		if err != nil {
+			t.Error(err)
+			return rows
+		}
+		for _, r := range results {
+			for i := range r.Rows {
+				rows = append(rows, r.Row(0, i)...)
+			}
+		}
+	}
+	return rows
+}
+
+// moves says whether a kernel only moves rows, which no step does.
+func moves(plan *manifest.CUDA, name string) bool {
+	for _, l := range plan.Moves {
+		if plan.Kernels[l.Kernel].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// onPTX is a model whose kernels are PTX on a driver of this program.
+func onPTX(t *testing.T, p *program, nvcc *build.Compiler, driver *ptx.Driver) engine.Model {
+	t.Helper()
+	m := emulatedWeights(t, p)
+	files := map[string][]byte{}
+	p.cuda.Plan.Images = nil
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	for _, u := range p.cuda.Units {
+		wait.Go(func() {
+			text := ptxOf(t, nvcc.Path, u)
+			mu.Lock()
+			defer mu.Unlock()
+			files[u.Name] = append(text, 0)
+			p.cuda.Plan.Images = append(p.cuda.Plan.Images, manifest.CUDAImage{Unit: u.Name, File: u.Name})
+		})
+	}
+	wait.Wait()
+	d, err := cuda.DriverOf(driver.Call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, err := d.OpenGPU(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Library = load.OnDevice(&cuda.Device{GPU: gpu, Manifest: m.Manifest, Plan: &p.cuda.Plan, Files: files})
+	return m
+}
+
+// ptxOf compiles a unit to PTX.
+func ptxOf(t *testing.T, nvcc string, u codegen.CUDAUnit) []byte {
+	dir := t.TempDir()
+	files := templates.CUDAHeaders()
+	files["unit.cu"] = u.Source
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Error(err)
+			return nil
+		}
+	}
+	runIn(t, dir, nvcc, append([]string{"-arch=sm_80", "-ptx", "-I.", "unit.cu", "-o", "unit.ptx"}, cudaFlags...)...)
+	text, err := os.ReadFile(filepath.Join(dir, "unit.ptx"))
+	if err != nil {
+		t.Error(fmt.Errorf("%s: %w", u.Name, err))
+	}
+	return text
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"math"
+	"testing"
+
+	"github.com/iflowc/iflowc/ir/interp"
+	"github.com/iflowc/iflowc/runtime/engine"
+)
+
+// TestEmulatedTypes: the demo model in every weight type, and with every type of
+// keys and values, gives under emulation what the interpreter gives for the same
+// module; read token by token, a few tokens a step (several rows a block), and
+// all at once, so that every kernel of a product runs. The tolerance is for
+// numbers that round the other way to eight bits, which the CPU target has too:
+// it agrees to 2e-6.
+func TestEmulatedTypes(t *testing.T) {
+	needEmulation(t)
+	ids := prompt(21, 3)
+	for _, c := range []struct{ quant, kv string }{
+		{"f32", "f32"}, {"f16", "f16"}, {"bf16", "bf16"}, {"q8_b32t2", "q8_b32t2"}, {"q8_b32", ""}, {"q8_b64", ""}, {"q6_b64", ""},
+		{"q5_b64", ""}, {"q5_b32", ""}, {"q4_b32", ""}, {"q4_b64", "q8_b32t2"}, {"q3h_b64", ""}, {"q3_b32", ""}, {"q2_b32", ""},
+	} {
+		t.Run(c.quant+c.kv, func(t *testing.T) {
+			t.Parallel()
+			p, err := (&compileFlags{modelFlags: modelFlags{Spec: "../../models/demo.yaml", Quant: c.quant, KV: c.kv}, Target: "cuda-emu"}).generate()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.m.set.Close()
+			want := lastLogits(t, p, ids)
+			m := emulatedModel(t, p)
+			for _, budget := range []int{1, 3, 7, 64} {
+				got := lastRow(t, m, ids, engine.Options{MaxTokens: budget, Context: 64, Threads: 1})
+				worst, largest := 0.0, 0.0
+				for i, w := range want {
+					worst, largest = math.Max(worst, math.Abs(float64(got[i])-w)), math.Max(largest, math.Abs(w))
+				}
+				if limit := 4e-2 * largest; !(worst <= limit) {
+					t.Errorf("%d tokens a step: logits differ by %.2e from the interpreter, want at most %.2e", budget, worst, limit)
+				}
+			}
+		})
+	}
+}
+
+// TestCUDALaunches: a layer of a decoder takes five launches for one token.
+func TestCUDALaunches(t *testing.T) {
+	for _, quant := range []string{"f16", "q4_b64"} {
+		p, err := (&compileFlags{modelFlags: modelFlags{Spec: "../../models/demo.yaml", Quant: quant}, Target: "cuda"}).generate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.m.set.Close()
+		if p.cuda.Regions != 5 {
+			t.Errorf("%s: %d launches a layer, want 5", quant, p.cuda.Regions)
+		}
+	}
+}
+
+// lastLogits are the interpreter's for the last of some ids.
+func lastLogits(t *testing.T, p *program, ids []int32) []float64 {
+	t.Helper()
+	step := &interp.Step{Wanted: []int{len(ids) - 1}}
+	for _, id := range ids {
+		step.IDs = append(step.IDs, int(id))
+	}
+	values := interp.NewWeights(p.mod, storedValues(p.m.set))
+	results, err := interp.Run(p.mod, p.mod.Graphs[0].Name, step, values, interp.NewStates())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results[0].F
+}
+
+// lastRow reads ids and gives the logits behind the last.
+func lastRow(t *testing.T, m engine.Model, ids []int32, opt engine.Options) []float32 {
+	t.Helper()
+	e, err := engine.Open(m, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.AddQuery(engine.Query{Tokens: ids}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		results, err := e.Infer(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(results) == 1 && results[0].Ready {
+			return append([]float32(nil), results[0].Row(0, 0)...)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/runtime/cuda"
+)
+
+// lookGPUs finds what --target cuda compiles with and what it runs on.
+func lookGPUs(ctx context.Context) []finding {
+	var found []finding
+	if nvcc, err := build.FindNVCC(ctx); err != nil {
+		reason, _, _ := strings.Cut(err.Error(), ";")
+		found = append(found, finding{State: findingAbsent, What: "nvcc", Detail: "only --target cuda needs it: " + reason, Remedy: build.NVCCHint()})
+	} else {
+		found = append(found, finding{State: findingOK, What: "nvcc", Detail: nvcc.Path + ": " + nvcc.Version})
+	}
+	driver, err := cuda.OpenDriver("")
+	if err != nil {
+		found = append(found, finding{State: findingAbsent, What: "CUDA driver", Detail: fmt.Sprintf("only running on a GPU needs it: %v", err)})
+	} else {
+		found = append(found, finding{State: findingOK, What: "CUDA driver", Detail: fmt.Sprintf("CUDA %d.%d", driver.Version/1000, driver.Version%1000/10)})
+		found = append(found, lookDevices(driver)...)
+	}
+	if path := loadable("libnccl.so.2"); path != "" {
+		return append(found, finding{State: findingOK, What: "NCCL", Detail: path})
+	}
+	return append(found, finding{State: findingAbsent, What: "NCCL", Detail: "only a model on several GPUs needs it: libnccl.so.2 is not found",
+		Remedy: "pip install nvidia-nccl-cu13, and the lib folder of that package on LD_LIBRARY_PATH"})
+}
+
+// lookDevices lists the GPUs that the driver has.
+func lookDevices(driver *cuda.Driver) (found []finding) {
+	for i := 0; ; i++ {
+		gpu, err := driver.OpenGPU(i)
+		if err != nil {
+			if i == 0 {
+				found = append(found, finding{State: findingAbsent, What: "GPU", Detail: err.Error()})
+			}
+			return found
+		}
+		found = append(found, finding{State: findingOK, What: fmt.Sprintf("GPU %d", i),
+			Detail: fmt.Sprintf("%s, compute capability %d.%d, %d multiprocessors", gpu.Name, gpu.Compute/10, gpu.Compute%10, gpu.Processors)})
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEmitLibrary: the page's programs in C and Python, against the demo model
+// as a library, say what its binary says.
+func TestEmitLibrary(t *testing.T) {
+	t.Parallel()
+	needCompiler(t)
+	want := call(t, nil, demo(t), "generate", "-p", "Once upon a time", "-n", "48").succeed(t)
+	dir := t.TempDir()
+	lib := filepath.Join(dir, "libdemo.so")
+	iflowc(t, "compile", demoSpec, "--quant", "f32", "--emit", "lib", "-o", lib).succeed(t)
+	program := filepath.Join(dir, "generate")
+	call(t, nil, "cc", "-Wall", "-Werror", "-o", program, "../../docs/examples/generate.c", "-I"+dir, lib).succeed(t)
+	weights := lib + ".weights"
+	if got := call(t, nil, program, weights, "Once upon a time").succeed(t); got != want {
+		t.Errorf("from C: %q, the binary says %q", got, want)
+	}
+	for _, args := range [][]string{{filepath.Join(dir, "none"), "x"}, {program, "x"}, {weights, ""}} {
+		if o := call(t, nil, program, args...); o.code != 1 || o.stderr == "" {
+			t.Errorf("%q: exit %d, %q; expected a message", args, o.code, o.stderr)
+		}
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Log("python3 is not installed: its example was not run")
+		return
+	}
+	if got := call(t, nil, python, "../../docs/examples/generate.py", lib, "Once upon a time").succeed(t); got != want {
+		t.Errorf("from Python: %q, the binary says %q", got, want)
+	}
+}
+
+// TestEmitPackage: the package's example says what the binary says, and the
+// package can be made again, but not over something else.
+func TestEmitPackage(t *testing.T) {
+	t.Parallel()
+	needCompiler(t)
+	want := call(t, nil, demo(t), "generate", "-p", "Once upon a time", "-n", "64").succeed(t)
+	dir := filepath.Join(t.TempDir(), "pkg")
+	make := []string{"compile", demoSpec, "--quant", "f32", "--emit", "package", "-o", dir}
+	for range 2 {
+		iflowc(t, make...).succeed(t)
+	}
+	cmd := exec.Command("go", "run", "./example", "demo.weights", "Once upon a time")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil || string(out) != want {
+		t.Errorf("the example says %q (%v), the binary %q", out, err, want)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "internal/iflowc/runtime/model/model.go")); err != nil || strings.Contains(string(text), `"github.com/iflowc/iflowc`) {
+		t.Errorf("the runtime inside is not the module's own: %v", err)
+	}
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "mine"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if o := iflowc(t, append(make[:len(make)-1], other)...); o.code != 2 || !strings.Contains(o.stderr, "something that is not") {
+		t.Errorf("over another folder: exit %d, %s", o.code, o.stderr)
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+// Examples that --help shows below a verb's flags.
+
+// Help shows how models are compiled.
+func (compileCmd) Help() string {
+	return `Examples:
+
+  iflowc compile demo -o demo                                  a model of the library, with its weights embedded in iflowc
+  iflowc compile Llama-3.2-1B/ --quant q4_b64 -o llama         a Hugging Face folder, in 4.5 bits
+  iflowc compile model.gguf --embed-weights -o model           a GGUF file, into one file that holds everything
+  iflowc compile model.yaml --target cuda -o model             with code for GPUs beside the processor's
+  iflowc compile model.yaml --emit lib -o libmodel.so          a shared library with a C header
+  GOARCH=arm64 iflowc compile demo --cc aarch64-linux-gnu-gcc  for another machine`
+}
+
+// Help shows the short way.
+func (runCmd) Help() string {
+	return `Examples:
+
+  iflowc run demo -p "Once upon a time"
+  iflowc run model.gguf -p "The capital of France is" -n 16 --temp 0`
+}
+
+// Help shows ways to look at the IR.
+func (irCmd) Help() string {
+	return `Examples:
+
+  iflowc ir demo                              as the specification describes it
+  iflowc ir demo --after fuse-regions         after a pass
+  iflowc ir demo --diff --quant q4_b64        what each pass changes
+  iflowc ir demo --all stages/                every stage, each valid input of iflowc opt`
+}
+
+// Help shows how a trace gets into the page.
+func (viewCmd) Help() string {
+	return `Examples:
+
+  iflowc view demo                            serves the page on this machine
+  iflowc view demo -o demo.html               writes it to one file
+  iflowc view demo --devices '0&1;2'          on several devices: shards, and the bytes that they exchange
+  ./demo generate -p "Once" --trace t.json && iflowc view demo --trace t.json`
+}
+
+// Help shows the usual measurement.
+func (profileCmd) Help() string {
+	return `Examples:
+
+  iflowc profile model.yaml -o model.profile --plot times.png
+  iflowc compile model.yaml --profile model.profile`
+}

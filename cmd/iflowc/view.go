@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/build"
+)
+
+// The page's parts: page.html has a place for each of the others.
+//
+//go:embed view
+var viewFiles embed.FS
+
+type viewCmd struct {
+	modelFlags
+	Out   string `short:"o" help:"Write the page to this file in place of serving it." type:"path" placeholder:"FILE"`
+	Port  int    `help:"Port to serve the page at (default: a free one)." placeholder:"N"`
+	Rank  int    `help:"With --devices: the device whose program is shown." placeholder:"N"`
+	Trace string `help:"A trace that the model's binary wrote with --trace: the page shows where the time went." type:"path" placeholder:"FILE"`
+}
+
+// Run shows a model's way through the compiler as a page.
+func (c *viewCmd) Run(ctx context.Context) error {
+	if c.Port < 0 || c.Port > 65535 {
+		return usageError{fmt.Errorf("--port %d: expected a number up to 65535", c.Port)}
+	}
+	d, err := c.viewOf()
+	if err != nil {
+		return err
+	}
+	if c.Trace != "" {
+		if err := d.trace(c.Trace); err != nil {
+			return err
+		}
+	}
+	page, err := viewPage(d)
+	if err != nil {
+		return err
+	}
+	if c.Out != "" {
+		return build.WriteFile(c.Out, page, 0o644)
+	}
+	return c.serve(ctx, page)
+}
+
+// viewPage joins the page's parts and the data into one file that needs no
+// other.
+func viewPage(d *viewData) ([]byte, error) {
+	data, err := json.Marshal(d) // escapes <, so that no text of a model ends the script
+	if err != nil {
+		return nil, err
+	}
+	page, err := viewFiles.ReadFile("view/page.html")
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range []string{"style.css", "draw.js", "partition.js", "page.js"} {
+		text, err := viewFiles.ReadFile("view/" + part)
+		if err != nil {
+			return nil, err
+		}
+		page = bytes.Replace(page, []byte("{{"+part+"}}"), text, 1)
+	}
+	return bytes.Replace(page, []byte("{{data}}"), data, 1), nil
+}
+
+// serve hands the page out on this machine until it is interrupted.
+func (c *viewCmd) serve(ctx context.Context, page []byte) error {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", c.Port))
+	if err != nil {
+		return usageError{err}
+	}
+	s := &http.Server{
+		ReadHeaderTimeout: 5 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/" {
+				http.NotFound(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'")
+			_, _ = w.Write(page) // a browser that has gone does not matter
+		}),
+	}
+	stop := context.AfterFunc(ctx, func() { s.Close() })
+	defer stop()
+	fmt.Fprintf(os.Stderr, "http://%s (Ctrl-C ends it)\n", l.Addr())
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/spec"
+)
+
+// A viewRank is what one device of a partitioned model has and tells others.
+type viewRank struct {
+	Device  string        `json:"device"`
+	Stage   int           `json:"stage"`
+	Member  int           `json:"member"`
+	Members int           `json:"members"`
+	Lo      int           `json:"lo"` // decoder layers lo ≤ l < hi
+	Hi      int           `json:"hi"`
+	Bytes   int64         `json:"bytes"` // of its packed weights
+	State   int64         `json:"state"` // bytes a token
+	Shards  []viewShard   `json:"shards"`
+	Traffic []viewTraffic `json:"traffic"`
+}
+
+// A viewShard is what a rank has of one of the model's weights.
+type viewShard struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Count int    `json:"count"` // of an array
+	Bytes int64  `json:"bytes"`
+}
+
+// viewTraffic is what a rank tells others in a step of a graph.
+type viewTraffic struct {
+	Graph string `json:"graph"`
+	manifest.Traffic
+}
+
+// ofRank gathers what the page shows of a partitioned model: the stages until it
+// is cut, what each rank gets, and the way of one rank's program from there on.
+// It gives that rank's module and code.
+func (d *viewData) ofRank(c *viewCmd, m *model, docs map[string]string) (*ir.Module, *codegen.CPUModel, error) {
+	lowered, err := spec.Lower(m.Model)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	whole, _, err := c.onOne(m, passes.Options{Limit: -1})
+	if err != nil {
+		return nil, nil, err
+	}
+	var stages []viewStage
+	rank := -1
+	see := func(_ int, name string, mod *ir.Module) {
+		switch {
+		case name == "lower": // each rank's passes begin with it
+			rank++
+			name = "project"
+		case name == passes.Partition.Name:
+			return
+		}
+		if rank == c.Rank {
+			stages = append(stages, viewStage{name, docs[name], mod.String()})
+		}
+	}
+	docs["project"] = fmt.Sprintf("The program of rank %d alone (view --rank N shows another one's).", c.Rank)
+	ranks, part, err := c.ranks(m, whole, passes.Options{Limit: -1, Dump: see})
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.Rank < 0 || c.Rank >= len(ranks) {
+		return nil, nil, usageError{fmt.Errorf("--rank %d: %s has ranks 0 to %d", c.Rank, m.Spec.Devices, len(ranks)-1)}
+	}
+	d.Stages = append([]viewStage{
+		{"lower", docs["lower"], lowered.String()}, {passes.Partition.Name, docs[passes.Partition.Name], part.String()},
+	}, stages...)
+	for _, r := range ranks {
+		d.Ranks = append(d.Ranks, rankOf(r))
+	}
+	return ranks[c.Rank].Module, ranks[c.Rank].cpu, nil
+}
+
+// rankOf sums a rank up.
+func rankOf(r *rank) viewRank {
+	v := viewRank{Device: strings.TrimPrefix(r.Device, "dev"), Stage: r.Stage, Member: r.Member, Members: r.Members, Lo: r.Lo, Hi: r.Hi}
+	for _, w := range r.cpu.Manifest.Weights {
+		v.Bytes += w.Bytes
+		i := slices.IndexFunc(v.Shards, func(s viewShard) bool { return s.Name == w.Name })
+		if i < 0 {
+			i = len(v.Shards)
+			v.Shards = append(v.Shards, viewShard{Name: w.Name, Type: fmt.Sprintf("%s[%d, %d]", w.DType, w.Rows, w.Cols)})
+		}
+		v.Shards[i].Bytes += w.Bytes
+		v.Shards[i].Count++
+	}
+	for _, s := range r.cpu.Manifest.States {
+		v.State += s.PageBytes * int64(s.Count) / int64(max(s.PageRows, 1))
+	}
+	for i, t := range r.cpu.Traffic {
+		v.Traffic = append(v.Traffic, viewTraffic{r.Module.Graphs[i].Name, t})
+	}
+	return v
+}
+
+// program is the module whose way the page shows, and its code; no code where it
+// cannot be generated, which Origin then says.
+func (d *viewData) program(c *viewCmd, m *model) (*ir.Module, *codegen.CPUModel, error) {
+	docs := map[string]string{"lower": "The graph as the specification describes it."}
+	for _, p := range passes.Pipeline {
+		docs[p.Name] = p.Doc
+	}
+	if m.spread() {
+		return d.ofRank(c, m, docs)
+	}
+	if c.Rank != 0 {
+		return nil, nil, usageError{fmt.Errorf("--rank %d: without --devices there is only rank 0", c.Rank)}
+	}
+	see := func(_ int, name string, mod *ir.Module) {
+		d.Stages = append(d.Stages, viewStage{name, docs[name], mod.String()})
+	}
+	mod, cat, err := c.module(m, passes.Options{Limit: -1, Dump: see})
+	if err != nil {
+		return nil, nil, err
+	}
+	cpu, err := codegen.CPU(mod, cat, m.context)
+	if err != nil {
+		d.Origin = "no code: " + err.Error()
+		return mod, nil, nil
+	}
+	return mod, cpu, nil
+}
