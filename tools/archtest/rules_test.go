@@ -13,7 +13,7 @@ import (
 
 // folders are the top-level folders; a new one needs a place in
 // docs/architecture.md first.
-var folders = []string{".ci", ".git", ".github", "cmd", "codegen", "docs", "ir", "models", "passes", "runtime", "script", "spec", "templates", "tools"}
+var folders = []string{".ci", ".git", ".github", "cmd", "codegen", "deploy", "docs", "ir", "models", "passes", "runtime", "script", "spec", "templates", "tools"}
 
 // ignored are folders that .gitignore names.
 var ignored = []string{".venv", ".cuda", "testdata"}

@@ -12,7 +12,6 @@ from peer import serve, token
 
 class Decoder:
     def __init__(self, path: str, dtype: torch.dtype):
-        pass
         self.model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype).eval()
         self.vocab = self.model.config.vocab_size
 

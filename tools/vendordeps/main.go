@@ -31,8 +31,17 @@ import (
 // root is the package whose dependencies are collected.
 const root = "./runtime/app"
 
-// targets are the systems that binaries are built for.
-var targets = [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
+// A target is a system that binaries are built for; cgo: shared libraries, and
+// programs of others that import a model's package.
+type target struct {
+	os, arch string
+	cgo      bool
+}
+
+var targets = []target{
+	{"linux", "amd64", false}, {"linux", "arm64", false}, {"darwin", "amd64", false}, {"darwin", "arm64", false},
+	{"linux", "amd64", true}, {"linux", "arm64", true}, {"darwin", "amd64", true}, {"darwin", "arm64", true},
+}
 
 // licences are the names of the files that must travel with the sources.
 var licences = []string{"LICENSE", "COPYING", "LICENSE.md", "LICENSE.txt", "PATENTS", "NOTICE"}
@@ -41,7 +50,8 @@ var licences = []string{"LICENSE", "COPYING", "LICENSE.md", "LICENSE.txt", "PATE
 type listed struct {
 	ImportPath, Dir            string
 	Standard                   bool
-	GoFiles, IgnoredGoFiles    []string
+	GoFiles, CgoFiles          []string
+	IgnoredGoFiles             []string
 	SFiles, HFiles, EmbedFiles []string
 	Module                     *struct{ Path, Version, GoVersion, Dir string }
 }
@@ -63,7 +73,7 @@ func collect() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	packages := map[string]map[string]bool{} // "module version\x00go" → import paths
 	for _, t := range targets {
-		list, err := goList(t[0], t[1])
+		list, err := goList(t)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +81,7 @@ func collect() (map[string][]byte, error) {
 			if p.Standard || p.Module == nil || p.Module.Version == "" {
 				continue
 			}
-			if err := addPackage(files, p, t[0], t[1]); err != nil {
+			if err := addPackage(files, p, t); err != nil {
 				return nil, err
 			}
 			key := p.Module.Path + " " + p.Module.Version + "\x00" + p.Module.GoVersion
@@ -86,13 +96,17 @@ func collect() (map[string][]byte, error) {
 }
 
 // goList asks for the dependencies on one system.
-func goList(goos, goarch string) ([]listed, error) {
+func goList(t target) ([]listed, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json", root)
-	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
+	cgo := "0"
+	if t.cgo {
+		cgo = "1"
+	}
+	cmd.Env = append(os.Environ(), "GOOS="+t.os, "GOARCH="+t.arch, "CGO_ENABLED="+cgo)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list for %s/%s: %w", goos, goarch, err)
+		return nil, fmt.Errorf("go list for %s/%s: %w", t.os, t.arch, err)
 	}
 	var list []listed
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
@@ -111,13 +125,13 @@ func goList(goos, goarch string) ([]listed, error) {
 // addPackage adds a package's files and its module's licences. Files for a
 // later Go than this one (newer Unicode tables) are added too: the user's may be
 // later.
-func addPackage(files map[string][]byte, p listed, goos, goarch string) error {
+func addPackage(files map[string][]byte, p listed, t target) error {
 	later := build.Default
-	later.GOOS, later.GOARCH, later.CgoEnabled = goos, goarch, false
+	later.GOOS, later.GOARCH, later.CgoEnabled = t.os, t.arch, t.cgo
 	for v := range 100 {
 		later.ReleaseTags = append(later.ReleaseTags, fmt.Sprintf("go1.%d", v))
 	}
-	names := slices.Concat(p.GoFiles, p.SFiles, p.HFiles, p.EmbedFiles)
+	names := slices.Concat(p.GoFiles, p.CgoFiles, p.SFiles, p.HFiles, p.EmbedFiles)
 	for _, name := range p.IgnoredGoFiles {
 		if ok, err := later.MatchFile(p.Dir, name); err == nil && ok && !strings.HasSuffix(name, "_test.go") {
 			names = append(names, name)

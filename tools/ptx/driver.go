@@ -1,0 +1,227 @@
+//go:build unix
+
+package ptx
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// A Driver answers the calls of CUDA's driver API that runtime/cuda makes, on
+// this processor: its modules are PTX, its memory is the program's. Launches
+// happen at once; graphs are refused.
+type Driver struct {
+	mu      sync.Mutex
+	Err     error // the first one of a kernel or a module
+	Ran     map[string]int
+	regions []region // of device memory, by address
+	modules []*Module
+	kernels []kernelOf
+	calls   map[string]uintptr
+}
+
+type region struct {
+	at   uint64
+	data []byte
+}
+
+type kernelOf struct {
+	m    *Module
+	name string
+}
+
+// Codes of CUresult.
+const (
+	success      = 0
+	invalidValue = 1
+	noMemory     = 2
+	notFound     = 500
+	launchFailed = 719
+	notSupported = 801
+)
+
+// NewDriver makes a driver with one device, of compute capability 8.0.
+func NewDriver() *Driver {
+	d := &Driver{Ran: map[string]int{}, calls: map[string]uintptr{}}
+	ok1 := func(uintptr) uintptr { return success }
+	ok2 := func(_, _ uintptr) uintptr { return success }
+	no2 := func(_, _ uintptr) uintptr { return notSupported }
+	copyBytes := func(to, from, n, _ uintptr) uintptr {
+		copy(unsafe.Slice((*byte)(at(to)), n), unsafe.Slice((*byte)(at(from)), n))
+		return success
+	}
+	for name, f := range map[string]any{
+		"cuInit": ok1, "cuDriverGetVersion": func(p uintptr) uintptr { return give32(p, 13000) },
+		"cuDeviceGetCount": func(p uintptr) uintptr { return give32(p, 1) },
+		"cuDeviceGet":      func(p, _ uintptr) uintptr { return give32(p, 0) },
+		"cuDeviceGetName":  func(p, n, _ uintptr) uintptr { copy(unsafe.Slice((*byte)(at(p)), n), "PTX\x00"); return success },
+		"cuDeviceGetAttribute": func(p, a, _ uintptr) uintptr {
+			return give32(p, map[uintptr]int32{16: 4, 75: 8, 76: 0, 97: 160 << 10}[a])
+		},
+		"cuDevicePrimaryCtxRetain":     func(p, _ uintptr) uintptr { return give(p, 1) },
+		"cuDevicePrimaryCtxRelease_v2": ok1, "cuCtxSetCurrent": ok1,
+		"cuMemGetInfo_v2": func(free, all uintptr) uintptr { give(free, 8<<30); return give(all, 8<<30) },
+		"cuMemAlloc_v2":   d.alloc, "cuMemFree_v2": d.free,
+		"cuMemHostRegister_v2": func(_, _, _ uintptr) uintptr { return success }, "cuMemHostUnregister": ok1,
+		"cuMemHostGetDevicePointer_v2": func(p, h, _ uintptr) uintptr { return give(p, uint64(h)) },
+		"cuMemcpyHtoDAsync_v2":         copyBytes, "cuMemcpyDtoHAsync_v2": copyBytes, "cuMemcpyDtoDAsync_v2": copyBytes,
+		"cuMemsetD8Async": func(to, v, n, _ uintptr) uintptr {
+			b := unsafe.Slice((*byte)(at(to)), n)
+			for i := range b {
+				b[i] = byte(v)
+			}
+			return success
+		},
+		"cuStreamCreate":      func(p, _ uintptr) uintptr { return give(p, 1) },
+		"cuStreamSynchronize": ok1, "cuStreamDestroy_v2": ok1,
+		"cuStreamBeginCapture_v2": no2, "cuStreamEndCapture": no2,
+		"cuGraphInstantiateWithFlags": func(_, _, _ uintptr) uintptr { return notSupported },
+		"cuGraphLaunch":               no2, "cuGraphExecDestroy": ok1, "cuGraphDestroy": ok1,
+		"cuEventCreate":     func(p, _ uintptr) uintptr { return give(p, 1) },
+		"cuEventDestroy_v2": ok1, "cuEventRecord": ok2, "cuEventSynchronize": ok1,
+		"cuEventElapsedTime": func(p, _, _ uintptr) uintptr { return give32(p, 0) },
+		"cuModuleLoadData":   d.load, "cuModuleUnload": ok1, "cuModuleGetFunction": d.function,
+		"cuFuncSetAttribute": func(_, _, _ uintptr) uintptr { return success },
+		"cuLaunchKernel":     d.launch,
+		"cuGetErrorName":     func(code, p uintptr) uintptr { return give(p, uint64(uintptr(unsafe.Pointer(&errorName[0])))) },
+	} {
+		d.calls[name] = purego.NewCallback(f)
+	}
+	return d
+}
+
+var errorName = []byte("error of the PTX driver\x00")
+
+// Call is the address of one of the driver's functions, 0: there is none.
+func (d *Driver) Call(name string) uintptr { return d.calls[name] }
+
+// at makes a pointer of an address that the caller of the driver gave.
+func at(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
+
+func give(p uintptr, v uint64) uintptr { *(*uint64)(at(p)) = v; return success }
+
+func give32(p uintptr, v int32) uintptr { *(*int32)(at(p)) = v; return success }
+
+// alloc maps pages of their own, filled with garbage.
+func (d *Driver) alloc(p, n uintptr) uintptr {
+	data, err := syscall.Mmap(-1, 0, int(n+4095)&^4095, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		return noMemory
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.add(data[:n])
+	return give(p, addressOf(data))
+}
+
+// add makes bytes known as device memory.
+func (d *Driver) add(data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	r := region{addressOf(data), data}
+	i, _ := slices.BinarySearchFunc(d.regions, r.at, func(r region, at uint64) int { return compare(r.at, at) })
+	d.regions = slices.Insert(d.regions, i, r)
+}
+
+func compare(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (d *Driver) free(p uintptr) uintptr {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, r := range d.regions {
+		if r.at == uint64(p) {
+			d.regions = slices.Delete(d.regions, i, i+1)
+			if syscall.Munmap(r.data[:cap(r.data)]) != nil {
+				return invalidValue
+			}
+			return success
+		}
+	}
+	return invalidValue
+}
+
+// At gives bytes of device memory.
+func (d *Driver) At(address uint64, size int) ([]byte, error) {
+	i, found := slices.BinarySearchFunc(d.regions, address, func(r region, at uint64) int { return compare(r.at, at) })
+	if !found {
+		i--
+	}
+	if i < 0 || address+uint64(size) > d.regions[i].at+uint64(len(d.regions[i].data)) {
+		return nil, fmt.Errorf("%d bytes at %#x are in no memory of the device", size, address)
+	}
+	return d.regions[i].data[address-d.regions[i].at:][:size], nil
+}
+
+// fail keeps the first error.
+func (d *Driver) fail(err error, code uintptr) uintptr {
+	if d.Err == nil {
+		d.Err = err
+	}
+	return code
+}
+
+// load reads a module, whose text ends with a zero byte.
+func (d *Driver) load(p, image uintptr) uintptr {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, err := Parse(text(image))
+	if err != nil {
+		return d.fail(err, invalidValue)
+	}
+	for _, g := range m.globals {
+		d.add(g)
+	}
+	d.modules = append(d.modules, m)
+	return give(p, uint64(len(d.modules)))
+}
+
+// text is what stands at an address up to a zero byte.
+func text(p uintptr) string {
+	n := 0
+	for *(*byte)(unsafe.Add(at(p), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice((*byte)(at(p)), n))
+}
+
+func (d *Driver) function(p, module, name uintptr) uintptr {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.modules[module-1]
+	k := kernelOf{m, text(name)}
+	if _, ok := m.Params(k.name); !ok {
+		return notFound
+	}
+	d.kernels = append(d.kernels, k)
+	return give(p, uint64(len(d.kernels)))
+}
+
+func (d *Driver) launch(f, gx, gy, gz, bx, by, bz, shared, _, params, _ uintptr) uintptr {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k := d.kernels[f-1]
+	sizes, _ := k.m.Params(k.name)
+	l := Launch{Grid: [3]uint32{uint32(gx), uint32(gy), uint32(gz)}, Block: [3]uint32{uint32(bx), uint32(by), uint32(bz)}, Shared: int(shared)}
+	for i, p := range unsafe.Slice((*uintptr)(at(params)), len(sizes)) {
+		l.Args = append(l.Args, unsafe.Slice((*byte)(at(p)), sizes[i]))
+	}
+	d.Ran[k.name]++
+	if err := k.m.Run(k.name, l, d); err != nil {
+		return d.fail(err, launchFailed)
+	}
+	return success
+}

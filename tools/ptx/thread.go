@@ -1,0 +1,112 @@
+package ptx
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Generic addresses: global memory is the program's own; what threads have for
+// themselves lies in windows that no program uses.
+const (
+	sharedWindow = 1 << 60
+	localWindow  = 1 << 61
+	windowMask   = 1<<60 - 1
+)
+
+// A thread is one of a block.
+type thread struct {
+	block  *block
+	lane   int // of its warp
+	warp   *warp
+	index  [3]uint32
+	frame  *frame
+	cc     uint64 // carry
+	done   bool
+	waits  *meeting // or nil
+	bar    int      // barrier that it waits at, or -1
+	groups [][]copy16
+	fresh  []copy16 // cp.async since the last commit
+}
+
+// A frame is a function in execution.
+type frame struct {
+	f      *function
+	pc     int
+	reg    []uint64
+	param  []byte
+	local  []byte
+	caller *frame
+	back   func() // hands results to the caller
+}
+
+type copy16 struct {
+	to, from []byte
+}
+
+// A warp is 32 threads.
+type warp struct{ lanes []*thread }
+
+// A block is what shares shared memory.
+type block struct {
+	memory  Memory
+	id      [3]uint32
+	size    [3]uint32
+	grid    [3]uint32
+	shared  []byte
+	threads []*thread
+	warps   []*warp
+	dynamic int // where the launch's shared memory begins
+}
+
+// Memory gives the bytes at an address of global memory.
+type Memory interface {
+	At(address uint64, size int) ([]byte, error)
+}
+
+// bytes are those of an access to a state space; "" is the generic one.
+func (t *thread) bytes(space string, address uint64, size int) ([]byte, error) {
+	if address%uint64(size) != 0 {
+		return nil, fmt.Errorf("address %#x is not aligned to %d bytes", address, size)
+	}
+	var in []byte
+	switch {
+	case space == "shared" || space == "" && address&sharedWindow != 0:
+		in, address = t.block.shared, address&windowMask
+	case space == "local" || space == "" && address&localWindow != 0:
+		in, address = t.frame.local, address&windowMask
+	case space == "param":
+		in = t.frame.param
+	default:
+		return t.block.memory.At(address, size)
+	}
+	if address+uint64(size) > uint64(len(in)) {
+		return nil, fmt.Errorf("%d bytes at %#x of %s memory, which has %d", size, address, space, len(in))
+	}
+	return in[address:][:size], nil
+}
+
+// load reads a number of n bytes.
+func load(b []byte) uint64 {
+	switch len(b) {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(*(*uint16)(unsafe.Pointer(&b[0])))
+	case 4:
+		return uint64(*(*uint32)(unsafe.Pointer(&b[0])))
+	}
+	return *(*uint64)(unsafe.Pointer(&b[0]))
+}
+
+func store(b []byte, v uint64) {
+	switch len(b) {
+	case 1:
+		b[0] = byte(v)
+	case 2:
+		*(*uint16)(unsafe.Pointer(&b[0])) = uint16(v)
+	case 4:
+		*(*uint32)(unsafe.Pointer(&b[0])) = uint32(v)
+	default:
+		*(*uint64)(unsafe.Pointer(&b[0])) = v
+	}
+}

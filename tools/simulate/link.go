@@ -1,0 +1,99 @@
+//go:build unix
+
+package main
+
+import (
+	"time"
+
+	"github.com/iflowc/iflowc/passes/cost"
+)
+
+// A clock is a rank's time. It runs ahead by what the rank computes, and the
+// rank sleeps once it is ahead by more than the system's timers are fine: so
+// thousands of short waits add up to what they should.
+type clock struct{ at time.Time }
+
+// fine is by how much a clock may be ahead of the machine's.
+const fine = 500 * time.Microsecond
+
+// meet waits for another rank's time.
+func (c *clock) meet(t time.Time) {
+	if t.After(c.at) {
+		c.at = t
+	}
+}
+
+// spend passes time.
+func (c *clock) spend(seconds float64) {
+	c.at = c.at.Add(time.Duration(seconds * float64(time.Second)))
+	if time.Until(c.at) > fine {
+		c.wait()
+	}
+}
+
+// wait sleeps until the machine's time is the rank's.
+func (c *clock) wait() { time.Sleep(time.Until(c.at)) }
+
+// A group is what joins the members of a stage: mail[i] is what member i gets,
+// the time at which it was sent.
+type group struct {
+	link cost.Link
+	mail []chan time.Time
+}
+
+func newGroup(link cost.Link, n int) *group {
+	g := &group{link: link}
+	for range n {
+		g.mail = append(g.mail, make(chan time.Time, 2*n))
+	}
+	return g
+}
+
+// message is the time of one message.
+func (g *group) message(bytes float64) float64 { return g.link.Latency.Mid + bytes/g.link.Bandwidth }
+
+// exchange is what member i does in an exchange of so many bytes from each.
+func (g *group) exchange(i int, c *clock, bytes float64) {
+	n := len(g.mail)
+	if n < 2 {
+		return
+	}
+	switch g.link.Style {
+	case cost.Ring:
+		for range 2 * (n - 1) {
+			g.mail[(i+1)%n] <- c.at
+			c.meet(<-g.mail[i])
+			c.spend(g.message(bytes / float64(n)))
+		}
+	case cost.Hub:
+		g.hub(i, c, bytes)
+	default:
+		for j := range n {
+			if j != i {
+				g.mail[j] <- c.at
+			}
+		}
+		for range n - 1 {
+			c.meet(<-g.mail[i])
+		}
+		c.spend(g.link.Latency.Mid + float64(n-1)*bytes/g.link.Bandwidth)
+	}
+}
+
+// hub: the first member takes each message after the other, then sends the sum
+// to each after the other.
+func (g *group) hub(i int, c *clock, bytes float64) {
+	if i > 0 {
+		g.mail[0] <- c.at
+		c.meet(<-g.mail[i])
+		return
+	}
+	for range len(g.mail) - 1 {
+		c.meet(<-g.mail[0])
+		c.spend(g.message(bytes))
+	}
+	for j := 1; j < len(g.mail); j++ {
+		c.spend(g.message(bytes))
+		g.mail[j] <- c.at
+	}
+}

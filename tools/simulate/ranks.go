@@ -1,0 +1,167 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/iflowc/iflowc/passes/cost"
+	"github.com/iflowc/iflowc/runtime/load"
+)
+
+// Ranks are a device whose stages wait as long as a model's would compute. The
+// logits that it gives name the token that follows, by token and position alone.
+type ranks struct {
+	model   *cost.Model
+	machine *cost.Machine
+	plan    cost.Plan
+	vocab   int
+}
+
+func (r *ranks) Name() string               { return "simulated" }
+func (r *ranks) StateBytes(pages int) int64 { return int64(pages) }
+func (r *ranks) ArenaBytes(int, int, int) int64 {
+	return 64
+}
+
+// Open starts the members of all stages.
+func (r *ranks) Open(*load.Config) (load.DeviceModel, error) {
+	m := &running{ranks: r, busy: make([]time.Duration, len(r.plan))}
+	for range len(r.plan) {
+		m.queues = append(m.queues, make(chan *step, len(r.plan)))
+	}
+	for i, s := range r.plan {
+		g := newGroup(r.machine.Group, len(s.Members))
+		var others []chan *step
+		for j := range s.Members[1:] {
+			ch := make(chan *step, 1)
+			others = append(others, ch)
+			m.ended.Go(func() {
+				var c clock
+				for s := range ch {
+					m.member(i, j+1, &c, g, s)
+					s.members.Done()
+				}
+			})
+		}
+		m.ended.Go(func() { m.stage(i, g, others) })
+	}
+	return m, nil
+}
+
+// A running is ranks at work.
+type running struct {
+	*ranks
+	queues []chan *step
+	ended  sync.WaitGroup
+
+	mu   sync.Mutex
+	busy []time.Duration
+}
+
+// A step is on its way through the stages.
+type step struct {
+	c       *load.Context
+	s       load.DeviceStep
+	at      time.Time // when it comes to the next stage
+	members sync.WaitGroup
+	done    chan struct{}
+}
+
+// stage is the first member of a stage, which takes steps and hands them on.
+func (m *running) stage(i int, g *group, others []chan *step) {
+	var c clock
+	for s := range m.queues[i] {
+		c.meet(s.at)
+		begun := c.at
+		s.members.Add(len(others))
+		for _, ch := range others {
+			ch <- s
+		}
+		m.member(i, 0, &c, g, s)
+		s.members.Wait()
+		m.mu.Lock()
+		m.busy[i] += c.at.Sub(begun)
+		m.mu.Unlock()
+		s.at = c.at
+		if i+1 < len(m.queues) {
+			m.queues[i+1] <- s
+			continue
+		}
+		c.wait()
+		m.answer(s)
+		close(s.done)
+	}
+	for _, ch := range others {
+		close(ch)
+	}
+	if i+1 < len(m.queues) {
+		close(m.queues[i+1])
+	}
+}
+
+// member passes the time of a step's layers on one member.
+func (m *running) member(i, j int, c *clock, g *group, s *step) {
+	c.meet(s.at)
+	st, rows := m.plan[i], float64(s.s.Tokens)
+	for _, l := range m.model.Layers[st.Lo:st.Hi] {
+		gives := l.Gives
+		l.Gives = nil
+		c.spend(m.model.Layer(m.machine, st, l, rows, int(s.c.Past[0]), 0))
+		for _, floats := range gives {
+			g.exchange(j, c, rows*float64(floats*m.machine.Group.Float))
+		}
+	}
+	if i == len(m.plan)-1 {
+		c.spend(m.model.Layer(m.machine, st, m.model.Head, rows, 0, 0))
+	} else {
+		b := m.machine.Border
+		c.spend(b.Latency.Mid + rows*float64(m.model.Hidden*b.Float)/b.Bandwidth)
+	}
+}
+
+// answer fills in the logits.
+func (m *running) answer(s *step) {
+	for r, t := range s.c.Want[:s.s.Wanted] {
+		row := s.c.Out[0][r*m.vocab:][:m.vocab]
+		clear(row)
+		row[next(s.c.ID[t], s.c.Pos[t], m.vocab)] = 1
+	}
+}
+
+// next is the token that follows one at a position.
+func next(id, pos int32, vocab int) int32 { return (id*31 + pos*17 + 7) % int32(vocab) }
+
+func (m *running) Stages() int { return len(m.plan) }
+
+func (m *running) Busy() []time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]time.Duration(nil), m.busy...)
+}
+
+func (m *running) Begin(c *load.Context, s load.DeviceStep) (func() error, error) {
+	x := &step{c: c, s: s, at: time.Now(), done: make(chan struct{})}
+	m.queues[0] <- x
+	return func() error { <-x.done; return nil }, nil
+}
+
+func (m *running) Run(c *load.Context, s load.DeviceStep) error {
+	wait, err := m.Begin(c, s)
+	if err != nil {
+		return err
+	}
+	return wait()
+}
+
+var errFixed = errors.New("bug: a simulation neither forks sequences nor drafts")
+
+func (m *running) CopyPage(int32, int32) error      { return errFixed }
+func (m *running) MoveRow(int, int, int, int) error { return errFixed }
+
+func (m *running) Close() {
+	close(m.queues[0])
+	m.ended.Wait()
+}

@@ -1,0 +1,92 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/iflowc/iflowc/passes/cost"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/manifest"
+)
+
+// vocab is how many tokens the simulated model knows.
+const vocab = 64
+
+// A measured is what a run gave.
+type measured struct {
+	Speed  float64 // tokens a second, of all sequences together
+	Bubble float64
+}
+
+// measure runs sequences of the engine on simulated ranks, each to so many
+// tokens, and checks every token.
+func measure(ctx context.Context, r *ranks, sequences, tokens int) (measured, error) {
+	r.vocab = vocab
+	man := &manifest.Manifest{
+		Format: manifest.Format, Name: r.model.Name, Network: "decoder_only", Vocab: vocab, Context: 4096,
+		Graphs: []manifest.Graph{{Name: "decode", Outputs: []manifest.Output{{Name: "logits", Rows: "wanted", Cols: vocab, Used: vocab}}}},
+	}
+	e, err := engine.Open(engine.Model{Manifest: man, Library: load.OnDevice(r)}, engine.Options{Threads: 1, MaxSeqs: sequences, Context: tokens + 1})
+	if err != nil {
+		return measured{}, err
+	}
+	defer e.Close()
+	last, count := map[engine.ID]int32{}, map[engine.ID]int32{}
+	for i := range int32(sequences) {
+		id, err := e.AddQuery(engine.Query{Tokens: []int32{i % vocab}})
+		if err != nil {
+			return measured{}, err
+		}
+		last[id] = i % vocab
+	}
+	start := time.Now()
+	for left := sequences * tokens; left > 0; {
+		results, err := e.Infer(ctx)
+		if err != nil {
+			return measured{}, err
+		}
+		for _, res := range results {
+			left--
+			token := next(last[res.ID], count[res.ID], vocab)
+			if res.Row(0, 0)[token] != 1 {
+				return measured{}, fmt.Errorf("sequence %d got another token than alone", res.ID)
+			}
+			last[res.ID], count[res.ID] = token, count[res.ID]+1
+			if int(count[res.ID]) == tokens {
+				e.Remove(res.ID)
+			} else if err := e.Commit(res.ID, token); err != nil {
+				return measured{}, err
+			}
+		}
+	}
+	return measured{float64(sequences*tokens) / time.Since(start).Seconds(), e.Stats().Bubble()}, nil
+}
+
+// A schedule is a line of Table 5, measured.
+type schedule struct {
+	cost.ReportRow
+	One, All measured
+}
+
+// schedules measures the three ways of the report: one sequence, and as many as
+// there are stages.
+func schedules(ctx context.Context, model *cost.Model, machine *cost.Machine, tokens int) ([]schedule, error) {
+	var out []schedule
+	for _, row := range cost.ReportRows {
+		r := &ranks{model: model, machine: machine, plan: cost.Spread(len(model.Layers), row.Stages, row.Members)}
+		one, err := measure(ctx, r, 1, tokens)
+		if err != nil {
+			return nil, err
+		}
+		all, err := measure(ctx, r, row.Stages, tokens)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, schedule{row, one, all})
+	}
+	return out, nil
+}
