@@ -3,8 +3,10 @@ package grammar
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
+
+	"github.com/iflowc/iflowc/runtime/orderedjson"
 )
 
 // An object of JSON with its keys in the order of the text, which is the order
@@ -58,55 +60,23 @@ func readJSON(data []byte) (any, error) {
 	if len(data) > maxSource {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(data), maxSource)
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	v, err := readValue(d, 0)
-	if err != nil {
-		return nil, err
+	v, err := orderedjson.Read(data, maxDepth, values)
+	if errors.Is(err, orderedjson.ErrDeep) {
+		return nil, fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("more follows after the JSON value, at byte %d", d.InputOffset())
-	}
-	return v, nil
+	return v, err
 }
 
-func readValue(d *json.Decoder, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("%w: values nest deeper than %d", ErrTooLarge, maxDepth)
-	}
-	token, err := d.Token()
-	if err != nil {
-		return nil, fmt.Errorf("JSON at byte %d: %w", d.InputOffset(), err)
-	}
-	switch token {
-	case json.Delim('{'):
+var values = orderedjson.Maker[any]{
+	Object: func(keys []string, values []any) any {
 		o := newObject()
-		for d.More() {
-			key, err := d.Token()
-			if err != nil {
-				return nil, fmt.Errorf("JSON at byte %d: %w", d.InputOffset(), err)
-			}
-			v, err := readValue(d, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			o.set(key.(string), v)
+		for i, k := range keys {
+			o.set(k, values[i])
 		}
-		_, err = d.Token()
-		return o, err
-	case json.Delim('['):
-		list := []any{}
-		for d.More() {
-			v, err := readValue(d, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-		}
-		_, err = d.Token()
-		return list, err
-	}
-	return token, nil
+		return o
+	},
+	List:  func(items []any) any { return items },
+	Other: func(v any) any { return v },
 }
 
 // writeJSON gives the compact text of a value, without HTML escapes.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	"github.com/iflowc/iflowc/runtime/orderedjson"
 )
 
 // A Dict is a dictionary that keeps the order in which its keys came.
@@ -102,73 +104,30 @@ func (d *Dict) get(key Value) (Value, bool) {
 
 // FromJSON reads a JSON value; dictionaries keep the order of the file, and
 // all strings count as the user's.
-func FromJSON(data []byte) (Value, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	v, err := decode(d, 0)
-	if err != nil {
-		return nil, err
-	}
-	if d.More() {
-		return nil, fmt.Errorf("text follows the JSON value")
-	}
-	return v, nil
+func FromJSON(data []byte) (Value, error) { return orderedjson.Read(data, maxNesting, fromJSON) }
+
+var fromJSON = orderedjson.Maker[Value]{
+	Object: func(keys []string, values []Value) Value {
+		dict := NewDict()
+		for i, k := range keys {
+			dict.put(UserText(k), values[i])
+		}
+		return dict
+	},
+	List: func(items []Value) Value { return &List{items: items} },
+	Other: func(v any) Value {
+		switch v := v.(type) {
+		case json.Number:
+			return parseNumber(v.String())
+		case string:
+			return UserText(v)
+		}
+		return v // nil or bool
+	},
 }
 
 // maxNesting bounds lists in lists, of JSON and in expressions.
 const maxNesting = 256
-
-func decode(d *json.Decoder, depth int) (Value, error) {
-	if depth > maxNesting {
-		return nil, fmt.Errorf("JSON nested deeper than %d", maxNesting)
-	}
-	t, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t := t.(type) {
-	case json.Delim:
-		if t == '[' {
-			return decodeList(d, depth)
-		}
-		return decodeDict(d, depth)
-	case json.Number:
-		return parseNumber(t.String()), nil
-	case string:
-		return UserText(t), nil
-	}
-	return t, nil // nil or bool
-}
-
-func decodeList(d *json.Decoder, depth int) (Value, error) {
-	list := &List{items: []Value{}}
-	for d.More() {
-		v, err := decode(d, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		list.items = append(list.items, v)
-	}
-	_, err := d.Token()
-	return list, err
-}
-
-func decodeDict(d *json.Decoder, depth int) (Value, error) {
-	dict := NewDict()
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		v, err := decode(d, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		dict.put(UserText(key.(string)), v) // the decoder gives only strings as keys
-	}
-	_, err := d.Token()
-	return dict, err
-}
 
 // parseNumber reads a number as Python's JSON does: whole numbers of any size,
 // and floats.
