@@ -243,6 +243,9 @@ func (s *Spec) complete(network *yaml.Node, opt Options) (*Spec, error) {
 	if err := s.applyOptions(opt); err != nil {
 		return nil, err
 	}
+	if err := checkKVType(s.KVType); err != nil {
+		return nil, errAt(s.Pos("kv_type"), "kv_type: %v", err)
+	}
 	if err := s.checkMedusa(); err != nil {
 		return nil, err
 	}
@@ -275,7 +278,12 @@ func (s *Spec) applyOptions(opt Options) error {
 		set       func(string) error
 	}{
 		{"--quant", opt.Quant, func(v string) (err error) { s.Quant, err = ParseType(v); return }},
-		{"--kv", opt.KV, func(v string) (err error) { s.KVType, err = ParseType(v); return }},
+		{"--kv", opt.KV, func(v string) (err error) {
+			if s.KVType, err = ParseType(v); err == nil {
+				err = checkKVType(s.KVType)
+			}
+			return
+		}},
 	} {
 		if o.val == "" {
 			continue

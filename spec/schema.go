@@ -85,8 +85,12 @@ func (s schemer) structure(v reflect.Value, expressions bool) schemaNode {
 func (s schemer) value(t reflect.Type, words, key string) schemaNode {
 	switch reflect.Zero(t).Interface().(type) {
 	case tensor.DType:
+		legal := computeType
+		if strings.Contains(key, "kv_") {
+			legal = KVType
+		}
 		return schemaNode{"anyOf": []any{
-			schemaNode{"enum": computeTypes()},
+			schemaNode{"enum": typeNames(legal)},
 			schemaNode{"type": []any{"string", "null"}, "pattern": "^[A-Za-z][A-Za-z0-9_]*$"}, // aliases, in any case
 		}}
 	case OrderedMap:
@@ -174,17 +178,6 @@ func anyCase(words []string) string {
 	}
 	b.WriteString(")$")
 	return b.String()
-}
-
-// computeTypes are the types that weights and KV caches may have.
-func computeTypes() []any {
-	var out []any
-	for d := tensor.F32; d <= tensor.Q2B32; d++ {
-		if computeType(d) {
-			out = append(out, d.String())
-		}
-	}
-	return out
 }
 
 // fieldComments reads the comments of struct fields from Go source.

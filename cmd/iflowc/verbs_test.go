@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/spec"
+	"github.com/iflowc/iflowc/templates"
 )
 
 // keys lists the keys of a JSON object in order.
@@ -54,6 +58,21 @@ func TestJSONKeys(t *testing.T) {
 	var gen map[string]json.RawMessage
 	decode(t, call(t, nil, bin, "generate", "-p", "Once", "-n", "3", "--json").succeed(t), &gen)
 	has(t, "timings", gen["timings"], "load_s", "prompt_s", "prompt_tok_s", "gen_tok_s")
+}
+
+// TestKVTypes: the types that a specification may give to keys and values are
+// those that attention has kernels for.
+func TestKVTypes(t *testing.T) {
+	t.Parallel()
+	cat, err := templates.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dt := tensor.F32; dt <= tensor.Q2B32; dt++ {
+		if have := len(cat.Candidates("attention", dt)) > 0; have != spec.KVType(dt) {
+			t.Errorf("%v: attention has a kernel: %v, a specification may ask for it: %v", dt, have, spec.KVType(dt))
+		}
+	}
 }
 
 // TestBenchRows: bench prints a row a test and batch, with its shares of what
