@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -35,7 +34,7 @@ type profileCmd struct {
 // Run measures the implementations of the model's matmuls and writes the
 // profile.
 func (c *profileCmd) Run(ctx context.Context) error {
-	rows, err := parseRows(c.Rows)
+	rows, err := profile.ParseRows(c.Rows)
 	if err != nil {
 		return usageError{err}
 	}
@@ -223,28 +222,4 @@ func probeShape(cands []*templates.Kernel, n, k int, dt tensor.DType) profile.Sh
 		s.Candidates = append(s.Candidates, profile.Candidate{Impl: c.Impl, Symbol: c.Symbol(dt), Tile: c.Tile})
 	}
 	return s
-}
-
-// parseRows reads "1-16,32"; nothing for the default.
-func parseRows(list string) ([]int, error) {
-	if list == "" {
-		return nil, nil
-	}
-	var rows []int
-	for _, part := range strings.Split(list, ",") {
-		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		if !isRange {
-			to = from
-		}
-		a, err := strconv.Atoi(from)
-		b, err2 := strconv.Atoi(to)
-		if err != nil || err2 != nil || a < 1 || b < a || b > 4096 {
-			return nil, fmt.Errorf("--rows: %q is no row count or range between 1 and 4096", part)
-		}
-		for r := a; r <= b; r++ {
-			rows = append(rows, r)
-		}
-	}
-	slices.Sort(rows)
-	return slices.Compact(rows), nil
 }

@@ -218,14 +218,3 @@ func TestRulesOfANote(t *testing.T) {
 		t.Error("a shape that is not in the profile")
 	}
 }
-
-func TestParseRows(t *testing.T) {
-	t.Parallel()
-	got, err := parseRows("8, 1-3,2")
-	if diff := cmp.Diff([]int{1, 2, 3, 8}, got); diff != "" || err != nil {
-		t.Error(diff, err)
-	}
-	if got, err := parseRows(""); got != nil || err != nil {
-		t.Error(got, err)
-	}
-}

@@ -88,7 +88,7 @@ func (c *benchCmd) speculate(ctx context.Context, m *model) (err error) {
 		rows = max(rows, len(t.ids)+c.Gen+1)
 	}
 	if rows > m.manifest.Context {
-		return wrong(fmt.Errorf("bench --speculate needs a context of %d tokens, the model's holds %d; lower --depth, --gen or the text", rows, m.manifest.Context))
+		return wrong(fmt.Errorf("bench --speculate needs a context of %d tokens, the model's holds %d; lower --depth, --gen or --reps, or give a shorter --text", rows, m.manifest.Context))
 	}
 	if b.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Context: rows, Draft: max(63, b.drafts.tokens)}); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 type tuneCmd struct {
 	Out     string        `short:"o" type:"path" placeholder:"FILE" help:"Profile to write (default: this program's name with .profile, which it uses)."`
 	Budget  time.Duration `default:"60s" help:"Time for samples; the first round always ends."`
-	Rows    []int         `placeholder:"1,2,4" help:"Row counts to measure (default: 1 to 64, 96, 128, 192, 256, 384, 512)."`
+	Rows    string        `placeholder:"LIST" help:"Row counts and ranges to measure, such as 1-16,32 (default: 1-64,96,128,192,256,384,512)."`
 	Threads int           `placeholder:"N" help:"Threads (default: one a physical core)."`
 	ISA     string        `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best for this processor)."`
 	JSON    bool          `name:"json" help:"Print the profile as JSON."`
@@ -27,14 +27,11 @@ func (c *tuneCmd) Run(ctx context.Context, m *model) error {
 	if c.Threads < 0 || c.Threads > 4096 {
 		return wrong(fmt.Errorf("--threads %d: expected a number between 1 and 4096", c.Threads))
 	}
-	last := 0
-	for _, r := range c.Rows {
-		if r <= last || r > 4096 {
-			return wrong(fmt.Errorf("--rows %v: expected rising numbers between 1 and 4096", c.Rows))
-		}
-		last = r
+	rows, err := profile.ParseRows(c.Rows)
+	if err != nil {
+		return wrong(err)
 	}
-	p, err := c.measure(ctx, m)
+	p, err := c.measure(ctx, m, rows)
 	if err != nil {
 		return err
 	}
@@ -56,7 +53,7 @@ func (c *tuneCmd) Run(ctx context.Context, m *model) error {
 	return nil
 }
 
-func (c *tuneCmd) measure(ctx context.Context, m *model) (*dispatch.Profile, error) {
+func (c *tuneCmd) measure(ctx context.Context, m *model, rows []int) (*dispatch.Profile, error) {
 	lib, err := m.library(c.ISA)
 	if err != nil {
 		return nil, err
@@ -78,7 +75,7 @@ func (c *tuneCmd) measure(ctx context.Context, m *model) (*dispatch.Profile, err
 	bar := newProgress(m.Stderr, "measured", 0)
 	defer bar.end()
 	before := d.ReadGBs()
-	cells, err := profile.Measure(ctx, d, shapes, profile.Options{Rows: c.Rows, Budget: c.Budget, Progress: func(done, total int, what string) {
+	cells, err := profile.Measure(ctx, d, shapes, profile.Options{Rows: rows, Budget: c.Budget, Progress: func(done, total int, what string) {
 		bar.total = total
 		bar.step(done)
 	}})
