@@ -165,31 +165,49 @@ func (g *cudaGen) entry(u *cudaUnit, name string, threads, shared int) int {
 	return len(g.model.Plan.Kernels) - 1
 }
 
-// panelType is how gemv reads weights of a type against NT rows.
-func panelType(dt tensor.DType, nt string) string {
-	if dt.IsBlock() {
-		return fmt.Sprintf("ifl_panel_block<ifl_format_%s, %s>", dt, nt)
-	}
-	return fmt.Sprintf("ifl_panel_float<ifl_element_%s, %s>", dt, nt)
+// A cudaAct is how rows of activations are packed for a product.
+type cudaAct struct {
+	name     string            // of the kind in ifl_act.cuh
+	block    int               // columns of a block; 0: numbers
+	outliers int               // taken out of a row first
+	bytes    func(k int) int64 // of a row of k
 }
 
-// flatType is how flat_gemm reads weights of a type.
-func flatType(dt tensor.DType) string {
-	if dt.IsBlock() {
-		return fmt.Sprintf("ifl_flat_block<ifl_format_%s>", dt)
+// actOf is how activations of a type are packed that lack so many outliers.
+func actOf(dt tensor.DType, outliers int) cudaAct {
+	switch dt {
+	case tensor.A8B32, tensor.A8B64:
+		b := dt.Block()
+		return cudaAct{fmt.Sprintf("ifl_a8<%d, %d>", b, outliers), b, outliers, func(k int) int64 {
+			blocks := int64((k + b - 1) / b)
+			return (blocks*int64(b)+15)&^15 + 2*((blocks*4+15)&^15) + 16*int64(outliers)
+		}}
 	}
-	return fmt.Sprintf("ifl_flat_float<ifl_flat_%s>", dt)
+	a := cudaAct{name: "ifl_f32", bytes: func(k int) int64 { return (int64(k)*4 + 15) &^ 15 }}
+	if dt == tensor.BF16 {
+		a.name = "ifl_bf16"
+	}
+	return a
 }
 
-// cudaAct is how activations are packed for weights of a type, and the bytes of
-// a row of k.
-func cudaAct(dt tensor.DType) (name string, bytes func(k int) int64) {
-	if !dt.IsBlock() {
-		return "ifl_f32", func(k int) int64 { return (int64(k)*4 + 15) &^ 15 }
+// panel is how gemv reads weights of a type against NT rows.
+func (a cudaAct) panel(dt tensor.DType, nt string) string {
+	switch {
+	case !dt.IsBlock():
+		return fmt.Sprintf("ifl_panel_float<ifl_element_%s, %s>", dt, nt)
+	case a.block == 0:
+		return fmt.Sprintf("ifl_panel_exact<ifl_format_%s, %s>", dt, nt)
 	}
-	b := dt.Block()
-	return fmt.Sprintf("ifl_a8_b%d", b), func(k int) int64 {
-		blocks := int64((k + b - 1) / b)
-		return (blocks*int64(b)+15)&^15 + 2*((blocks*4+15)&^15)
+	return fmt.Sprintf("ifl_panel_block<ifl_format_%s, %s, %d>", dt, nt, a.outliers)
+}
+
+// flat is how flat_gemm reads weights of a type; "": it does not.
+func (a cudaAct) flat(dt tensor.DType) string {
+	switch {
+	case !dt.IsBlock():
+		return fmt.Sprintf("ifl_flat_float<ifl_flat_%s>", dt)
+	case a.block == 0:
+		return ""
 	}
+	return fmt.Sprintf("ifl_flat_block<ifl_format_%s, %d>", dt, a.outliers)
 }

@@ -103,9 +103,7 @@ type cudaExpert struct{ W, Stride, Bias string }
 // expertsRegion emits a mixture of experts: see ifl_experts.cuh.
 func (g *cudaGen) expertsRegion(s *cudaSchedule, op *ir.Op) error {
 	x := op.Args[0].Value
-	if outliers(x) > 0 {
-		return fmt.Errorf("%s: the cuda target takes no outliers out of activations; compile with --activations int8", pos(op))
-	}
+	in := actOf(x.Type.Elem, outliers(x))
 	if x.Type.Elem.IsActivation() {
 		x = x.Op.Args[0].Value
 	}
@@ -115,7 +113,11 @@ func (g *cudaGen) expertsRegion(s *cudaSchedule, op *ir.Op) error {
 	}
 	u := g.unit("experts")
 	u.headers = append(u.headers, "ifl_experts.cuh")
-	topK, role, d := route.Op.Int("top_k"), x.Role(), x.Type.Cols()
+	hidden := actOf(tensor.F32, 0)
+	if op.Has("act_type") {
+		hidden = actOf(op.DType("act_type"), 0)
+	}
+	topK, role, d := routed(route, sh.Experts), x.Role(), x.Type.Cols()
 	limit := "c->max_tokens"
 	if role == "wanted" {
 		limit = "c->max_wanted"
@@ -135,12 +137,10 @@ func (g *cudaGen) expertsRegion(s *cudaSchedule, op *ir.Op) error {
 			return err
 		}
 		holes[m.name] = e
-		holes[m.name+"Panel"] = panelType(dt, map[string]string{"Gate": "NT", "Up": "NT", "Down": "1"}[m.name])
+		holes[m.name+"Panel"] = map[string]string{"Gate": in.panel(dt, "NT"), "Up": in.panel(dt, "NT"), "Down": hidden.panel(dt, "1")}[m.name]
 	}
-	in, inBytes := cudaAct(g.weights[op.Args[sh.Gate].Value].dtype)
-	hidden, hiddenBytes := cudaAct(g.weights[op.Args[sh.Down].Value].dtype)
-	holes["In"], holes["Hidden"] = in, hidden
-	g.model.Plan.Experts = append(g.model.Plan.Experts, manifest.CUDAExperts{Experts: sh.Experts, TopK: topK, In: inBytes(d), Hidden: hiddenBytes(sh.Hidden)})
+	holes["In"], holes["Hidden"] = in.name, hidden.name
+	g.model.Plan.Experts = append(g.model.Plan.Experts, manifest.CUDAExperts{Experts: sh.Experts, TopK: topK, In: in.bytes(d), Hidden: hidden.bytes(sh.Hidden)})
 	if _, err := g.kernel(u, "experts", u.name, 256, 0, holes); err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ type cudaMatmul struct {
 	role        string
 	slices      int    // rows of the product that a row of values has
 	weights     string // address of the matrix
-	act         string // activation kind
+	act         cudaAct
 	bytes       int64  // of a packed row
 	alone       bool   // blocks with one row pack it themselves
 	rows        string // where rows lie that need no packing, or ""
@@ -57,16 +57,11 @@ func (g *cudaGen) matmulRegion(s *cudaSchedule, op *ir.Op, pro []*ir.Op, root *i
 	if len(g.cat.For("matmul", c.w.dtype)) == 0 {
 		return fmt.Errorf("%s: the cuda target has no matmul for weights of type %s", pos(op), c.w.dtype)
 	}
-	if s := root.Int("slices"); s > 1 && (c.w.n%16 != 0 || c.w.k%16 != 0 || len(c.pro) > 0 || !c.direct) {
-		return fmt.Errorf("%s: the cuda target multiplies slices by whole panels of 16 rows and columns, with nothing but rounding around; %s is [%d, %d]", pos(op), root.Args[1].Value, c.w.n, c.w.k)
+	if root.Int("slices") > 1 && (c.w.n%16 != 0 || len(c.pro) > 0 || !c.direct) {
+		return fmt.Errorf("%s: the cuda target multiplies slices by whole panels of 16 rows, with nothing but rounding around; %s has %d rows", pos(op), root.Args[1].Value, c.w.n)
 	}
-	if c.w.deltas > 0 {
-		return fmt.Errorf("%s: the cuda target adds no entries kept aside to products; compile without delta_tensor_ratio", pos(op))
-	}
-	if outliers(root.Args[0].Value) > 0 {
-		return fmt.Errorf("%s: the cuda target takes no outliers out of activations; compile with --activations int8", pos(op))
-	}
-	m := &cudaMatmul{matmulCode: c, g: g, s: s, role: root.Results[0].Role(), slices: max(root.Int("slices"), 1)}
+	in := root.Args[0]
+	m := &cudaMatmul{matmulCode: c, g: g, s: s, act: actOf(in.Type.Elem, outliers(in.Value)), role: root.Results[0].Role(), slices: max(root.Int("slices"), 1)}
 	m.count = rowCount(m.role)
 	if m.slices > 1 {
 		m.count += fmt.Sprintf(" * %d", m.slices)
@@ -74,9 +69,7 @@ func (g *cudaGen) matmulRegion(s *cudaSchedule, op *ir.Op, pro []*ir.Op, root *i
 	if m.weights, err = g.weightAt(root.Args[1], s.layer); err != nil {
 		return err
 	}
-	var size func(int) int64
-	m.act, size = cudaAct(c.w.dtype)
-	m.bytes = size(c.w.k)
+	m.bytes = m.act.bytes(c.w.k)
 	if err := m.prologue(); err != nil {
 		return err
 	}
@@ -105,9 +98,9 @@ func (m *cudaMatmul) prologue() error {
 	}
 	m.temps = r.temps
 	const at = "(int64_t)t * "
-	if len(m.pro) == 0 && m.act == "ifl_f32" && strings.Contains(m.source, at) { // the rows are there already
+	if len(m.pro) == 0 && m.act.name == "ifl_f32" && m.x.Type.Cols()%16 == 0 && strings.Contains(m.source, at) { // the rows are there already
 		m.rows = strings.Replace(m.source, at, "(int64_t)0 * ", 1)
-		m.bytes = int64(round16(m.x.Type.Cols())) * 4 / int64(m.slices)
+		m.bytes = int64(m.x.Type.Cols()) * 4 / int64(m.slices)
 		return nil
 	}
 	m.alone = !kept && m.slices == 1
@@ -120,6 +113,9 @@ func (m *cudaMatmul) emit() error {
 	g := m.g
 	u := g.unit(m.root.Args[1].Name)
 	u.needs(m.w.dtype)
+	if m.w.deltas > 0 {
+		u.headers = append(u.headers, "ifl_delta.cuh")
+	}
 	g.model.Plan.ActBytes = max(g.model.Plan.ActBytes, m.bytes*int64(m.slices))
 	from := 1
 	if m.alone && m.temps*m.row*4+int(m.bytes) > 40<<10 {
@@ -134,7 +130,7 @@ func (m *cudaMatmul) emit() error {
 	if m.rows == "" {
 		name := u.name + "_pack"
 		k, err := g.kernel(u, "pack", name, cudaRowThreads, m.temps*m.row*4, map[string]any{
-			"Doc": "rows of " + u.name, "Row": m.row, "K": m.w.k, "Count": m.count, "Slices": m.slices, "Body": m.body, "Act": m.act, "Rows": "c->act", "Source": m.source})
+			"Doc": "rows of " + u.name, "Row": m.row, "K": m.w.k, "Count": m.count, "Slices": m.slices, "Body": m.body, "Act": m.act.name, "Rows": "c->act", "Source": m.source})
 		if err != nil {
 			return err
 		}
@@ -146,7 +142,7 @@ func (m *cudaMatmul) emit() error {
 			return err
 		}
 	}
-	if !g.cat.Kernel("flat_gemm").Takes(m.w.dtype) {
+	if !g.cat.Kernel("flat_gemm").Takes(m.w.dtype) || m.act.flat(m.w.dtype) == "" {
 		if err := m.variant(u, "gemv", 4, false, 2, 0); err != nil {
 			return err
 		}
@@ -178,7 +174,7 @@ func (m *cudaMatmul) variant(u *cudaUnit, template string, nt int, alone bool, f
 	shared := 4 * (red + nt*cols)
 	holes := map[string]any{
 		"Doc": fmt.Sprintf("%s for up to %d rows a block", m.describe(), nt), "K": m.w.k, "Panels": panels, "Group": group, "Cols": cols, "NT": nt,
-		"Panel": panelType(m.w.dtype, "NT"), "Red": red, "Count": m.count, "W": m.weights, "Alone": alone, "Act": m.act,
+		"Panel": m.act.panel(m.w.dtype, "NT"), "Red": red, "Count": m.count, "W": m.weights, "Alone": alone, "Act": m.act.name,
 		"Epilogue": epilogue, "WarpScratch": warpScratch, "Prologue": m.body, "Source": m.source, "Row": row,
 	}
 	if alone {
@@ -187,13 +183,16 @@ func (m *cudaMatmul) variant(u *cudaUnit, template string, nt int, alone bool, f
 		scratch = max(8*temps*max(row, m.row), m.temps*max(row, m.row))
 		shared += nt * int(m.bytes)
 	}
+	if holes["Deltas"] = int64(0); m.w.deltas > 0 {
+		holes["Deltas"] = m.w.panels()
+	}
 	if template == "flat_gemm" {
 		warp, err := m.g.cat.FlatBytes(m.w.dtype)
 		if err != nil {
 			return err
 		}
 		shared += warps * warp
-		holes["Panel"] = flatType(m.w.dtype)
+		holes["Panel"] = m.act.flat(m.w.dtype)
 	}
 	holes["RowScratch"] = (scratch + 3) &^ 3
 	shared += 4 * ((scratch + 3) &^ 3)

@@ -21,7 +21,7 @@ func (f compileFlags) calibrate(ctx context.Context, text string, feedback bool)
 	if err != nil {
 		return "", usageError{err}
 	}
-	f.Quant, f.EmbedWeights, f.KeepSources = "", false, ""
+	f.Quant, f.EmbedWeights, f.KeepSources, f.Target = "", false, "", "cpu"
 	p, err := f.generate()
 	if err != nil {
 		return "", err

@@ -17,7 +17,6 @@ import (
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -128,9 +127,6 @@ func (f *compileFlags) generate() (*program, error) {
 	var cat *templates.Catalog
 	skip, err := skipped(f.Skip)
 	if err == nil {
-		err = f.plainForGPUs(m.Spec)
-	}
-	if err == nil {
 		err = f.leadingOnProcessor(m)
 	}
 	if err == nil {
@@ -155,19 +151,6 @@ func (f *compileFlags) generate() (*program, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// plainForGPUs makes int8 activations those that kernels of both targets compute
-// on: plain blocks, unless others are asked for, which GPUs have no kernels for.
-func (f *compileFlags) plainForGPUs(s *spec.Spec) error {
-	switch a := f.activations(s); {
-	case !f.forGPU():
-	case a == "":
-		f.Activations = "int8"
-	case strings.HasPrefix(a, "int8+"):
-		return usageError{fmt.Errorf("--target %s with activations %s: the kernels of GPUs take plain blocks only; leave the choice out or say int8", f.Target, a)}
-	}
-	return nil
 }
 
 // forGPU says whether the target has code for GPUs; "" is the processor.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -8,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// TestEmulatedTypes: the demo model in every weight type, and with every type of
-// keys and values, gives under emulation what the interpreter gives for the same
+// TestEmulatedTypes: the demo model in every weight type, with every type of keys
+// and values, every rounding of activations and entries kept aside, gives under emulation what the interpreter gives for the same
 // module; read token by token, a few tokens a step (several rows a block), and
 // all at once, so that every kernel of a product runs. The tolerance is for
 // numbers that round the other way to eight bits, which the CPU target has too:
@@ -17,13 +18,18 @@ import (
 func TestEmulatedTypes(t *testing.T) {
 	needEmulation(t)
 	ids := prompt(21, 3)
-	for _, c := range []struct{ quant, kv string }{
-		{"f32", "f32"}, {"f16", "f16"}, {"bf16", "bf16"}, {"q8_b32t2", "q8_b32t2"}, {"q8_b32", ""}, {"q8_b64", ""}, {"q6_b64", ""},
-		{"q5_b64", ""}, {"q5_b32", ""}, {"q4_b32", ""}, {"q4_b64", "q8_b32t2"}, {"q3h_b64", ""}, {"q3_b32", ""}, {"q2_b32", ""},
+	for _, c := range []struct {
+		quant, kv, act string
+		deltas         float64
+	}{
+		{quant: "f32", kv: "f32"}, {quant: "f16", kv: "f16"}, {quant: "bf16", kv: "bf16"}, {quant: "bf16", act: "bf16"},
+		{quant: "q8_b32t2", kv: "q8_b32t2"}, {quant: "q8_b32"}, {quant: "q8_b64"}, {quant: "q6_b64"}, {quant: "q5_b64"}, {quant: "q5_b32"},
+		{quant: "q4_b32", act: "int8"}, {quant: "q4_b64", kv: "q8_b32t2", act: "int8+1"}, {quant: "q4_b64", act: "f32"},
+		{quant: "q4_b32", deltas: 0.03}, {quant: "q3h_b64", act: "f32", deltas: 0.03}, {quant: "q3_b32", act: "int8+4"}, {quant: "q2_b32"},
 	} {
-		t.Run(c.quant+c.kv, func(t *testing.T) {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()
-			p, err := (&compileFlags{modelFlags: modelFlags{Spec: "../../models/demo.yaml", Quant: c.quant, KV: c.kv}, Target: "cuda-emu"}).generate()
+			p, err := (&compileFlags{modelFlags: modelFlags{Spec: "../../models/demo.yaml", Quant: c.quant, KV: c.kv, Activations: c.act, Delta: c.deltas}, Target: "cuda-emu"}).generate()
 			if err != nil {
 				t.Fatal(err)
 			}

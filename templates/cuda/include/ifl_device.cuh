@@ -85,6 +85,27 @@ IFL_DEVICE float ifl_max_over(const ifl_block &g, float v) {
   return v;
 }
 
+/* Of a number and an index of each thread those of the largest number, of equals the least index; known to all. */
+IFL_DEVICE void ifl_first_of(const ifl_warp &, float &top, int &at) {
+  for (int o = 16; o; o >>= 1) {
+    const float v = __shfl_xor_sync(0xffffffffu, top, o);
+    const int i = __shfl_xor_sync(0xffffffffu, at, o);
+    if (v > top || (v == top && i < at))
+      top = v, at = i;
+  }
+}
+IFL_DEVICE void ifl_first_of(const ifl_block &g, float &top, int &at) {
+  const ifl_warp w;
+  ifl_first_of(w, top, at);
+  if (w.lane == 0)
+    g.red[g.lane >> 5] = top, g.red[16 + (g.lane >> 5)] = (float)at; /* exact up to 2²⁴ */
+  __syncthreads();
+  top = w.lane < g.lanes / 32 ? g.red[w.lane] : -1.0f;
+  at = w.lane < g.lanes / 32 ? (int)g.red[16 + w.lane] : 0;
+  ifl_first_of(w, top, at);
+  __syncthreads();
+}
+
 /* The functions that the expressions of elementwise ops call (ir/ops). */
 IFL_DEVICE float ifl_set1(float x) { return x; }
 IFL_DEVICE float ifl_exp(float x) { return expf(x); }

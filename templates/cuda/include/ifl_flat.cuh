@@ -18,13 +18,16 @@ IFL_DEVICE void ifl_fetch(uint8_t *to, const uint8_t *from, int bytes, int size)
 }
 
 /* Block types: a piece is a tile-block. Its codes are unpacked to one a byte; products are exact in 32-bit integers and
- * each block's sum is scaled in float. */
-template <class F> struct ifl_flat_block {
+ * each block's sum is scaled in float. Activations are packed as ifl_a8<F::BLOCK, O>. */
+template <class F, int O> struct ifl_flat_block {
   static constexpr bool PACKED = F::QUADS > 1 || F::VECTORS > 1;
   static constexpr int PIECE = F::BLOCK, BYTES = F::STRIDE, EXTRA = PACKED ? 16 * F::BLOCK : 0;
   static constexpr int WARP = IFL_STAGES * BYTES + EXTRA; /* bytes of shared memory of a warp */
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
   static __device__ __forceinline__ int valid(int) { return BYTES; }
+  static __device__ __forceinline__ float more(const uint8_t *panel, int k, int r, const uint8_t *x) {
+    return ifl_outlier_sum<F, O>(panel, k, r, x);
+  }
 
   /* f[j][i]: row 8·j + 2·(lane%4) + i%2 of the activations, row 2·(lane/4) + i/2 of the panel. */
   template <int NB>
@@ -80,6 +83,7 @@ template <class E> struct ifl_flat_float {
   static constexpr int PIECE = 32, BYTES = 32 * 16 * 2, EXTRA = 0, WARP = IFL_STAGES * BYTES;
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)k * 32; }
   static __device__ __forceinline__ int valid(int columns) { return columns < PIECE ? columns * 32 : BYTES; }
+  static __device__ __forceinline__ float more(const uint8_t *, int, int, const uint8_t *) { return 0.0f; }
 
   template <int NB>
   static __device__ inline void multiply(const uint8_t *tile, uint8_t *, int b, int k, const ifl_rows_in &x, float (&f)[NB][4]) {
@@ -162,12 +166,5 @@ IFL_DEVICE void ifl_flat(const uint8_t *w, int k, int panels, const ifl_rows_in 
         red[(item * NT + 8 * j + 2 * (lane & 3) + (i & 1)) * 16 + P::panel_row(lane >> 2, i)] = f[j][i];
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < x.rows * panels * 16; i += 32 * IFL_WARPS) {
-    const int t = i / (panels * 16), n = i % (panels * 16);
-    float sum = 0;
-    for (int j = 0; j < parts; j++)
-      sum += red[((n / 16 * parts + j) * NT + t) * 16 + n % 16];
-    y[t * ldy + n] = sum;
-  }
-  __syncthreads();
+  ifl_add_parts<P, NT>(w, k, panels, parts, x, red, y, ldy);
 }

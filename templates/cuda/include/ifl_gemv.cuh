@@ -19,10 +19,33 @@ struct ifl_rows_in {
   }
 };
 
-/* Block types: units of a few vectors that decode together go to groups of four threads, each with four rows. */
-template <class F, int NT> struct ifl_panel_block {
+/* What a row's O outliers give with row r of a panel; their bases are in the blocks' sums. */
+template <class F, int O> IFL_DEVICE float ifl_outlier_sum(const uint8_t *panel, int k, int r, const uint8_t *x) {
+  constexpr int FOURS = F::BLOCK / 4;
+  const ifl_outlier *e = ifl_a8<F::BLOCK, O>::outliers(x, k);
+  float sum = 0;
+  for (int o = 0; o < O; o++) {
+    const int v = e[o].group % FOURS, i = v / F::QUADS;
+    const uint8_t *tile = panel + (int64_t)(e[o].group / FOURS) * F::STRIDE;
+    uint32_t four = 0;
+    F::decode(tile + 64 * F::VECTORS * i + r / 4 * 16, [&](int j, ifl_codes c) {
+      if (j == v % F::QUADS)
+        four = r % 4 == 0 ? c.x[0] : r % 4 == 1 ? c.x[1] : r % 4 == 2 ? c.x[2] : c.x[3];
+    });
+    const int acc = F::SIGNED ? __dp4a((int)(four ^ 0x80808080u), (int)e[o].codes, 0) : ifl_dp4a_us(four, (int)e[o].codes, 0);
+    sum = fmaf((float)acc * ifl_half_bits(reinterpret_cast<const uint16_t *>(tile + F::CODES)[r]), e[o].scale, sum);
+  }
+  return sum;
+}
+
+/* Block types: units of a few vectors that decode together go to groups of four threads, each with four rows. Activations
+ * are packed as ifl_a8<F::BLOCK, O>. */
+template <class F, int NT, int O> struct ifl_panel_block {
   static constexpr int ROWS = 4, GROUPS = 4; /* rows of a thread; threads that share a unit */
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
+  static __device__ __forceinline__ float more(const uint8_t *panel, int k, int r, const uint8_t *x) {
+    return ifl_outlier_sum<F, O>(panel, k, r, x);
+  }
   static __device__ inline void sum(const uint8_t *w, int k, int part, int parts, const ifl_rows_in &x, float (&f)[NT][ROWS]) {
     const int lane = threadIdx.x & 31, q = lane & 3, total = ifl_blocks(k, F::BLOCK) * F::UNITS;
     const int64_t scale_at = ifl_a8_scale_at(k, F::BLOCK), sum_at = ifl_a8_sum_at(k, F::BLOCK);
@@ -65,6 +88,42 @@ template <class F, int NT> struct ifl_panel_block {
   }
 };
 
+/* Block types against activations that are not rounded: weights become floats. */
+template <class F, int NT> struct ifl_panel_exact {
+  static constexpr int ROWS = 4, GROUPS = 4;
+  static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
+  static __device__ __forceinline__ float more(const uint8_t *, int, int, const uint8_t *) { return 0.0f; }
+  static __device__ inline void sum(const uint8_t *w, int k, int part, int parts, const ifl_rows_in &x, float (&f)[NT][ROWS]) {
+    const int lane = threadIdx.x & 31, q = lane & 3, total = ifl_blocks(k, F::BLOCK) * F::UNITS;
+    for (int u = part * 8 + (lane >> 2); u < total; u += parts * 8) {
+      const int b = u / F::UNITS, i = u % F::UNITS;
+      const uint8_t *tile = w + (int64_t)b * F::STRIDE;
+      const uint16_t *scales = reinterpret_cast<const uint16_t *>(tile + F::CODES) + 4 * q;
+      float acc[NT][ROWS] = {}, all[NT] = {};
+      F::decode(tile + 64 * F::VECTORS * i + 16 * q, [&](int j, ifl_codes c) {
+        const int at = b * F::BLOCK + 4 * (i * F::QUADS + j);
+#pragma unroll
+        for (int t = 0; t < NT; t++)
+#pragma unroll
+          for (int e = 0; e < 4; e++) {
+            const float a = at + e < k ? reinterpret_cast<const float *>(x.row(t))[at + e] : 0.0f;
+            all[t] += a;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+              acc[t][r] = fmaf((float)((int)(c.x[r] >> (8 * e) & 255) - (F::SIGNED ? 128 : 0)), a, acc[t][r]);
+          }
+      });
+#pragma unroll
+      for (int r = 0; r < ROWS; r++) {
+        const float scale = ifl_half_bits(scales[r]), base = F::SIGNED ? 0.0f : ifl_half_bits(scales[16 + r]);
+#pragma unroll
+        for (int t = 0; t < NT; t++)
+          f[t][r] = fmaf(base, all[t], fmaf(scale, acc[t][r], f[t][r]));
+      }
+    }
+  }
+};
+
 /* Plain types: 16 bytes are 8 (or, of f32, 4) rows at one k. */
 struct ifl_element_f32 {
   typedef float element;
@@ -81,6 +140,7 @@ struct ifl_element_bf16 {
 template <class E, int NT> struct ifl_panel_float {
   static constexpr int ROWS = 16 / sizeof(typename E::element), GROUPS = 16 / ROWS;
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)k * 16 * sizeof(typename E::element); }
+  static __device__ __forceinline__ float more(const uint8_t *, int, int, const uint8_t *) { return 0.0f; }
   static __device__ inline void sum(const uint8_t *w, int k, int part, int parts, const ifl_rows_in &x, float (&f)[NT][ROWS]) {
     constexpr int COLS = 32 / GROUPS; /* columns that a warp reads at once */
     const int lane = threadIdx.x & 31, q = lane % GROUPS;
@@ -98,6 +158,20 @@ template <class E, int NT> struct ifl_panel_float {
     }
   }
 };
+
+/* y = the parts of each product, in their order, and what P adds behind them. Ends with the block in step. */
+template <class P, int NT>
+IFL_DEVICE void ifl_add_parts(const uint8_t *w, int k, int panels, int parts, const ifl_rows_in &x, const float *red, float *y,
+                              int ldy) {
+  for (int i = threadIdx.x; i < x.rows * panels * 16; i += 32 * IFL_WARPS) {
+    const int t = i / (panels * 16), n = i % (panels * 16);
+    float sum = 0;
+    for (int j = 0; j < parts; j++)
+      sum += red[((n / 16 * parts + j) * NT + t) * 16 + n % 16];
+    y[t * ldy + n] = sum + P::more(w + n / 16 * P::bytes(k), k, n % 16, x.row(t));
+  }
+  __syncthreads();
+}
 
 /* y[t·ldy + 16·p + r] = panel p of w times row t, for `panels` panels and x.rows ≤ NT rows, by all warps of the block; red
  * holds IFL_WARPS·max(panels/IFL_WARPS, 1)·NT·16 floats. Ends with the block in step. */
@@ -120,12 +194,5 @@ IFL_DEVICE void ifl_gemv(const uint8_t *w, int k, int panels, const ifl_rows_in 
           red[(item * NT + t) * 16 + lane * P::ROWS + r] = f[t][r];
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < x.rows * panels * 16; i += 32 * IFL_WARPS) {
-    const int t = i / (panels * 16), n = i % (panels * 16);
-    float sum = 0;
-    for (int j = 0; j < parts; j++)
-      sum += red[((n / 16 * parts + j) * NT + t) * 16 + n % 16];
-    y[t * ldy + n] = sum;
-  }
-  __syncthreads();
+  ifl_add_parts<P, NT>(w, k, panels, parts, x, red, y, ldy);
 }
