@@ -42,7 +42,7 @@ func Main(e Embedded) {
 	if err != nil {
 		program = os.Args[0]
 	}
-	code := Run(ctx, e, Process{
+	code := Run(underLauncher(ctx), e, Process{
 		Args: os.Args[1:], Program: program, Start: start,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 	})

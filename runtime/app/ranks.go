@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/comm"
@@ -17,6 +19,17 @@ import (
 // farewell is how long a rank that gives up stays: a launcher that sees one end
 // kills the others, which want to say why they end first.
 const farewell = time.Second
+
+// underLauncher is a context that ends too when the launcher of the process's
+// job is gone. Its end closes the pipes that it reads as well: then writing into
+// one is an error and not the end of a service that still has to answer.
+func underLauncher(ctx context.Context) context.Context {
+	if _, launched := comm.Launched(); !launched {
+		return ctx
+	}
+	signal.Ignore(syscall.SIGPIPE)
+	return comm.Supervised(ctx)
+}
 
 // join makes the process a rank of the job that a launcher started it in, if one
 // did. Rank 0 leads: it does what its command line says. Every other one follows

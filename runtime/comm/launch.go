@@ -3,8 +3,10 @@
 package comm
 
 import (
+	"context"
 	"os"
 	"strconv"
+	"time"
 )
 
 // A launcher is a program that starts the ranks of a job and tells each by its
@@ -68,4 +70,32 @@ func launched(env func(string) string) (Launch, bool) {
 		return found, true
 	}
 	return Launch{}, false
+}
+
+// parentEvery is how often a rank looks whether its parent is still there.
+const parentEvery = time.Second / 4
+
+// Supervised is a context that ends with ctx, and when the process that started
+// this one is gone: a launcher that was killed, or what it put between itself
+// and the rank, which it ends when another rank is lost.
+func Supervised(ctx context.Context) context.Context {
+	return supervised(ctx, os.Getppid, parentEvery)
+}
+
+func supervised(ctx context.Context, parent func() int, every time.Duration) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	first := parent()
+	go func() {
+		defer cancel()
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for parent() == first {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx
 }

@@ -2,7 +2,12 @@
 
 package comm
 
-import "testing"
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+)
 
 // TestLaunched: what each launcher says of a rank.
 func TestLaunched(t *testing.T) {
@@ -39,4 +44,30 @@ func TestLibraries(t *testing.T) {
 	if _, err := JoinMPI(l); err == nil {
 		t.Error("a library that is not there was loaded")
 	}
+}
+
+// TestSupervised: the context ends when the parent is another one, and not
+// before; and the watch ends with the context.
+func TestSupervised(t *testing.T) {
+	t.Parallel()
+	var parent, looks atomic.Int32
+	parent.Store(7)
+	seen := make(chan struct{})
+	watch := func() int {
+		if looks.Add(1) == 10 {
+			close(seen)
+		}
+		return int(parent.Load())
+	}
+	ctx := supervised(t.Context(), watch, time.Millisecond)
+	<-seen
+	if ctx.Err() != nil {
+		t.Error("it ended while the parent was there")
+	}
+	parent.Store(1)
+	<-ctx.Done()
+	outer, end := context.WithCancel(t.Context())
+	inner := supervised(outer, watch, time.Hour)
+	end()
+	<-inner.Done()
 }

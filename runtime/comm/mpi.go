@@ -115,13 +115,19 @@ func (w *World) join() error {
 	return nil
 }
 
+// settings are variables that MPI libraries read, for users who have not set them.
+var settings = []struct{ name, value string }{
+	{"OMPI_MCA_opal_signal", ""}, // Go's runtime needs the signals
+	{"OMPI_MCA_opal_set_max_sys_limits", ""},
+	{"UCX_TLS", "^cma"}, // UCX ends the process when it reads the memory of one that has died
+}
+
 // open loads the MPI library. Its plug-ins look for its symbols among those of
-// the process, so they are made global. It is kept from handling the signals
-// that Go's runtime needs.
+// the process, so they are made global.
 func (w *World) open() (uintptr, error) {
-	for _, v := range []string{"OMPI_MCA_opal_signal", "OMPI_MCA_opal_set_max_sys_limits"} {
-		if _, set := os.LookupEnv(v); !set {
-			os.Setenv(v, "")
+	for _, s := range settings {
+		if _, set := os.LookupEnv(s.name); !set {
+			os.Setenv(s.name, s.value)
 		}
 	}
 	var tried []string

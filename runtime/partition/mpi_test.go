@@ -83,7 +83,7 @@ func rank() error {
 // lead runs queries twice, for a model can be opened again.
 func lead(job *partition.Job, p *program, fault string) error {
 	patience := time.Minute // a loaded machine is not a fault
-	if fault == "hangs" {
+	if fault == "hangs" || fault == "dies" {
 		patience = 5 * time.Second
 	}
 	for seed := range uint64(2) {
@@ -132,8 +132,9 @@ func launchers(t *testing.T) (list []launcher) {
 	return list
 }
 
-// launch starts a job of this test program and gives all that it says.
-func (l launcher) launch(t *testing.T, lib, groups string, ranks int, fault string) (string, error) {
+// launch starts a job of this test program, with words in front of each rank, and
+// gives all that it says.
+func (l launcher) launch(t *testing.T, lib, groups string, ranks int, fault string, front ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -141,7 +142,8 @@ func (l launcher) launch(t *testing.T, lib, groups string, ranks int, fault stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(ctx, l.run, "-n", strconv.Itoa(ranks), self)
+	args := append([]string{"-n", strconv.Itoa(ranks)}, append(front, self)...)
+	c := exec.CommandContext(ctx, l.run, args...)
 	c.Env = append(os.Environ(), envLibrary+"="+lib, envGroups+"="+groups, envFault+"="+fault,
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_hwloc_base_binding_policy=none",
 		"PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe")
@@ -183,4 +185,25 @@ func TestMPI(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestMPIDeath: MPICH kills the ranks beside one that dies, but not what is in a
+// session of its own: those name the dead one.
+func TestMPIDeath(t *testing.T) {
+	t.Parallel()
+	setsid, err := exec.LookPath("setsid")
+	if err != nil {
+		t.Skip("no setsid: install util-linux")
+	}
+	for _, l := range launchers(t) {
+		if l.name != "MPICH" {
+			continue
+		}
+		out, err := l.launch(t, library(t), "2", 2, "dies 1", setsid, "--wait")
+		if want := "rank 1 of the model does not answer"; err == nil || !strings.Contains(out, want) {
+			t.Errorf("%v, said\n%s\nexpected %q", err, out, want)
+		}
+		return
+	}
+	t.Skip("no mpirun.mpich: install MPICH (mpich)")
 }
