@@ -29,9 +29,12 @@ func (b *Binary) Partitioned() bool { return b.Manifest.Partition != nil }
 // model is partitioned and it was. Nobody but the leader gets anything else to
 // do than to follow.
 func (b *Binary) Join() (*partition.Job, error) {
-	l, ok := comm.Launched()
-	if !ok || !b.Partitioned() {
+	if !b.Partitioned() {
 		return nil, nil
+	}
+	l, ok := comm.Launched()
+	if !ok {
+		return nil, Blame(comm.WithoutMPI())
 	}
 	var err error
 	b.job, err = partition.Join(&ranks{b: b}, l)

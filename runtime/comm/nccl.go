@@ -27,9 +27,9 @@ type NCCL struct {
 }
 
 type ncclCalls struct {
-	getVersion, getUniqueID, commInit, commSplit, commDestroy, commAbort uintptr
-	allReduce, allGather, send, recv, groupStart, groupEnd               uintptr
-	errorString, lastError, asyncError                                   uintptr
+	getVersion, getUniqueID, commInit, commDestroy uintptr
+	send, recv, groupStart, groupEnd               uintptr
+	errorString, lastError, asyncError             uintptr
 }
 
 // OpenNCCL loads the library from a file, or where the system finds it.
@@ -58,8 +58,7 @@ func bindNCCL(file string, handle uintptr) (*NCCL, error) {
 		at   *uintptr
 	}{
 		{"ncclGetVersion", &c.getVersion}, {"ncclGetUniqueId", &c.getUniqueID}, {"ncclCommInitRankScalable", &c.commInit},
-		{"ncclCommSplit", &c.commSplit}, {"ncclCommDestroy", &c.commDestroy}, {"ncclCommAbort", &c.commAbort},
-		{"ncclAllReduce", &c.allReduce}, {"ncclAllGather", &c.allGather}, {"ncclSend", &c.send}, {"ncclRecv", &c.recv},
+		{"ncclCommDestroy", &c.commDestroy}, {"ncclSend", &c.send}, {"ncclRecv", &c.recv},
 		{"ncclGroupStart", &c.groupStart}, {"ncclGroupEnd", &c.groupEnd},
 		{"ncclGetErrorString", &c.errorString}, {"ncclGetLastError", &c.lastError}, {"ncclCommGetAsyncError", &c.asyncError},
 	} {
@@ -109,30 +108,11 @@ func (n *NCCL) Join(id NCCLID, ranks, rank int) (*Ring, error) {
 	return r, nil
 }
 
-// Split makes the group of those that give the same color, in the order of their
-// keys: the members of a stage.
-func (r *Ring) Split(color, key, ranks int) (*Ring, error) {
-	s := &Ring{n: r.n, Rank: key, Ranks: ranks}
-	return s, r.n.check(r.comm, "ncclCommSplit", r.n.calls.commSplit, r.comm, uintptr(color), uintptr(key), uintptr(unsafe.Pointer(&s.comm)), 0)
-}
-
 // What NCCL's enumerations are called here.
 const (
-	ncclFloat32    = 7
 	ncclUint8      = 1
-	ncclSum        = 0
 	ncclInProgress = 7
 )
-
-// AllReduce sums count float32 of all ranks; every rank gets the same sum.
-func (r *Ring) AllReduce(to, from uintptr, count int, stream uintptr) error {
-	return r.n.check(r.comm, "ncclAllReduce", r.n.calls.allReduce, from, to, uintptr(count), ncclFloat32, ncclSum, r.comm, stream)
-}
-
-// AllGather puts the count float32 of each rank one behind the other.
-func (r *Ring) AllGather(to, from uintptr, count int, stream uintptr) error {
-	return r.n.check(r.comm, "ncclAllGather", r.n.calls.allGather, from, to, uintptr(count), ncclFloat32, r.comm, stream)
-}
 
 // Send sends bytes to a rank.
 func (r *Ring) Send(to int, from uintptr, bytes int, stream uintptr) error {
@@ -169,19 +149,10 @@ func (r *Ring) Failed() error {
 	return r.n.spell(r.comm, "NCCL", code)
 }
 
-// Close leaves the group when all have finished; Abort at once, for what waits on
-// a lost rank.
+// Close leaves the group when all have finished.
 func (r *Ring) Close() {
 	if r.comm != 0 {
 		purego.SyscallN(r.n.calls.commDestroy, r.comm)
-		r.comm = 0
-	}
-}
-
-// Abort is Close without waiting.
-func (r *Ring) Abort() {
-	if r.comm != 0 {
-		purego.SyscallN(r.n.calls.commAbort, r.comm)
 		r.comm = 0
 	}
 }

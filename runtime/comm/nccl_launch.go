@@ -52,6 +52,19 @@ func torchrun(env func(string) string) (t Torchrun, ok bool, err error) {
 	return t, true, nil
 }
 
+// WithoutMPI is the error of a process that torchrun or its like started as one
+// of several, where no launcher of MPI did: nobody would tell it of steps.
+func WithoutMPI() error { return withoutMPI(os.Getenv) }
+
+func withoutMPI(env func(string) string) error {
+	t, ok, err := torchrun(env)
+	if err != nil || !ok || t.Ranks < 2 {
+		return nil
+	}
+	return fmt.Errorf("by RANK and WORLD_SIZE this is rank %d of %d, but no MPI job, by which ranks hear of a model's steps: start them with mpirun or srun --mpi=pmix "+
+		"(RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT then say where NCCL meets), or unset RANK to run all of them in this process", t.Rank, t.Ranks)
+}
+
 // Join joins the job by NCCL's own meeting at an address: rank 0 listens there,
 // so that no id has to be carried.
 func (t Torchrun) Join(n *NCCL) (*Ring, error) {

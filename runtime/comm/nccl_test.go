@@ -34,6 +34,20 @@ func TestTorchrun(t *testing.T) {
 	}
 }
 
+// TestWithoutMPI: torchrun alone starts no ranks of a model.
+func TestWithoutMPI(t *testing.T) {
+	t.Parallel()
+	err := withoutMPI(environment("RANK=1 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1"))
+	if err == nil || !strings.Contains(err.Error(), "rank 1 of 2") || !strings.Contains(err.Error(), "mpirun") {
+		t.Errorf("%v", err)
+	}
+	for _, text := range []string{"", "RANK=0 WORLD_SIZE=1 MASTER_ADDR=a MASTER_PORT=1", "RANK=x WORLD_SIZE=2"} {
+		if err := withoutMPI(environment(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // environment looks variables up in "A=1 B=2".
 func environment(text string) func(string) string {
 	return func(name string) string {

@@ -43,14 +43,25 @@ func Join(p Program, l comm.Launch) (*Job, error) {
 	return j, err
 }
 
-// Reach joins the GPUs of all ranks by NCCL. It is for the thread that opens the
-// rank's model, which is that of MPI.
+// Reach joins the GPUs of all ranks by NCCL. They meet where torchrun's variables
+// say, if those are there, else MPI tells them where. It is for the thread that
+// opens the rank's model, which is that of MPI.
 func (j *Job) Reach(file string) (*comm.Ring, error) {
 	n, err := comm.OpenNCCL(file)
 	if err != nil {
 		return nil, err
 	}
-	return j.world.JoinNCCL(n)
+	meeting, ok, err := comm.TorchrunLaunched()
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return j.world.JoinNCCL(n)
+	case meeting.Rank != j.world.Rank || meeting.Ranks != j.world.Ranks:
+		return nil, fmt.Errorf("the environment says RANK=%d WORLD_SIZE=%d, but this is rank %d of %d of %s: unset them, or set them alike",
+			meeting.Rank, meeting.Ranks, j.world.Rank, j.world.Ranks, j.world.Name)
+	}
+	return meeting.Join(n)
 }
 
 // Leads says that this is rank 0, which does what the command line says.
