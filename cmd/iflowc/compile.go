@@ -180,7 +180,7 @@ func (p *program) build(ctx context.Context, emit, out string) (*summary, error)
 	defer bar.done()
 	b := &build.Builder{Cache: cache, CC: cc, Jobs: p.flags.Jobs, Progress: bar.units}
 	if p.ranks != nil {
-		return p.buildRanks(ctx, cache, b, bar, out)
+		return p.buildRanks(ctx, cache, b, bar, emit, out)
 	}
 	libs, err := libraries(ctx, b, p.cpu, p.isas)
 	if err != nil {
@@ -207,7 +207,7 @@ func (p *program) build(ctx context.Context, emit, out string) (*summary, error)
 		bar.stage("linking the library")
 		return p.emitLibrary(ctx, cache, cc.Path, weights, out)
 	case "package":
-		return p.emitPackage(weights, out)
+		return p.emitPackage([]string{weights}, []string{"weights"}, out)
 	}
 	bar.stage("linking the binary")
 	bin, err := codegen.BuildBinary(ctx, cache, p.files)

@@ -39,9 +39,10 @@ func (p *program) emitLibrary(ctx context.Context, cache *build.Cache, cc, packe
 	return p.place(lib, packed, out)
 }
 
-// emitPackage writes the Go module to the folder out, with the weights in it.
-// A folder that holds something else is left alone.
-func (p *program) emitPackage(packed, out string) (*summary, error) {
+// emitPackage writes the Go module to the folder out, with the weights in it:
+// the files packed, by the endings of their names. A folder that holds something
+// else is left alone.
+func (p *program) emitPackage(packed, endings []string, out string) (*summary, error) {
 	if p.flags.EmbedWeights {
 		return nil, usageError{fmt.Errorf("--embed-weights: a package reads its weights from a file")}
 	}
@@ -64,14 +65,29 @@ func (p *program) emitPackage(packed, out string) (*summary, error) {
 	if err := codegen.WriteModule(out, files); err != nil {
 		return nil, fmt.Errorf("writing the package: %w", err)
 	}
-	s := &summary{Binary: out, Regions: p.cpu.Regions, Weights: filepath.Join(out, p.m.Spec.Name+".weights")}
+	name := filepath.Join(out, p.m.Spec.Name)
+	s := &summary{Binary: out, Regions: p.cpu.Regions, Weights: name + ".weights"}
+	if len(packed) > 1 {
+		s.Weights += ".*"
+	}
 	for _, data := range files {
 		s.BinaryBytes += int64(len(data))
 	}
-	info, err := os.Stat(packed)
-	if err != nil {
-		return nil, err
+	return s, s.placeWeights(packed, endings, name)
+}
+
+// placeWeights puts packed weights at name and their endings, and adds up their
+// sizes.
+func (s *summary) placeWeights(packed, endings []string, name string) error {
+	for i, path := range packed {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		s.WeightBytes += info.Size()
+		if err := placeFile(path, name+"."+endings[i], 0o644); err != nil {
+			return err
+		}
 	}
-	s.WeightBytes = info.Size()
-	return s, placeFile(packed, s.Weights, 0o644)
+	return nil
 }

@@ -38,6 +38,28 @@ func TestEmitLibrary(t *testing.T) {
 	}
 }
 
+// example runs a package's example, which is to say want.
+func example(t *testing.T, dir, want string) {
+	t.Helper()
+	cmd := exec.Command("go", "run", "./example", "demo.weights", "Once upon a time")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil || string(out) != want {
+		t.Errorf("the example says %q (%v), the binary %q", out, err, want)
+	}
+}
+
+// TestEmitPackageOfRanks: the package of a model by layers on two devices says
+// what the whole model's binary says.
+func TestEmitPackageOfRanks(t *testing.T) {
+	t.Parallel()
+	needCompiler(t)
+	want := call(t, nil, demo(t), "generate", "-p", "Once upon a time", "-n", "64").succeed(t)
+	dir := filepath.Join(t.TempDir(), "pkg")
+	iflowc(t, "compile", demoSpec, "--quant", "f32", "--devices", "0;1", "--emit", "package", "-o", dir).succeed(t)
+	example(t, dir, want)
+}
+
 // TestEmitPackage: the package's example says what the binary says, and the
 // package can be made again, but not over something else.
 func TestEmitPackage(t *testing.T) {
@@ -49,12 +71,7 @@ func TestEmitPackage(t *testing.T) {
 	for range 2 {
 		iflowc(t, make...).succeed(t)
 	}
-	cmd := exec.Command("go", "run", "./example", "demo.weights", "Once upon a time")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "CGO_ENABLED=0")
-	out, err := cmd.Output()
-	if err != nil || string(out) != want {
-		t.Errorf("the example says %q (%v), the binary %q", out, err, want)
-	}
+	example(t, dir, want)
 	if text, err := os.ReadFile(filepath.Join(dir, "internal/iflowc/runtime/model/model.go")); err != nil || strings.Contains(string(text), `"github.com/iflowc/iflowc`) {
 		t.Errorf("the runtime inside is not the module's own: %v", err)
 	}

@@ -154,15 +154,15 @@ func (f *compileFlags) spreadable(emit string) error {
 	switch {
 	case f.EmbedWeights:
 		return usageError{fmt.Errorf("--embed-weights with --devices: each rank of a partitioned model reads a weights file of its own")}
-	case emit == "lib" || emit == "package":
-		return usageError{fmt.Errorf("--emit %s with --devices: only a binary runs on several devices", emit)}
+	case emit == "lib":
+		return usageError{fmt.Errorf("--emit lib with --devices: only a binary or a package runs on several devices")}
 	}
 	return nil
 }
 
 // buildRanks compiles and packs each rank's program and makes the binary of all
 // of them.
-func (p *program) buildRanks(ctx context.Context, cache *build.Cache, b *build.Builder, bar *progress, out string) (*summary, error) {
+func (p *program) buildRanks(ctx context.Context, cache *build.Cache, b *build.Builder, bar *progress, emit, out string) (*summary, error) {
 	plan, err := spec.ParseDevices(p.m.Spec.Devices)
 	if err != nil {
 		return nil, usageError{err}
@@ -171,7 +171,7 @@ func (p *program) buildRanks(ctx context.Context, cache *build.Cache, b *build.B
 	man := &p.cpu.Manifest
 	man.Partition = &manifest.Partition{Devices: plan.String()}
 	p.files = map[string][]byte{}
-	var packed []string
+	var packed, endings []string
 	for i, r := range p.ranks {
 		s.Regions = max(s.Regions, r.cpu.Regions)
 		libs, err := libraries(ctx, b, r.cpu, p.isas)
@@ -188,10 +188,10 @@ func (p *program) buildRanks(ctx context.Context, cache *build.Cache, b *build.B
 		if err != nil {
 			return nil, err
 		}
-		packed = append(packed, path)
+		packed, endings = append(packed, path), append(endings, fmt.Sprintf("weights.%dof%d", i, len(p.ranks)))
 		man.Partition.Ranks = append(man.Partition.Ranks, manifest.Rank{
 			Device: strings.TrimPrefix(r.Device, "dev"), Stage: r.Stage, Member: r.Member, Members: r.Members, Lo: r.Lo, Hi: r.Hi,
-			Manifest: fmt.Sprintf("rank%d.json", i), Weights: fmt.Sprintf("weights.%dof%d", i, len(p.ranks)), Traffic: r.cpu.Traffic})
+			Manifest: fmt.Sprintf("rank%d.json", i), Weights: endings[i], Traffic: r.cpu.Traffic})
 	}
 	if err := p.describeRanks(); err != nil {
 		return nil, err
@@ -201,25 +201,21 @@ func (p *program) buildRanks(ctx context.Context, cache *build.Cache, b *build.B
 			return nil, err
 		}
 	}
+	if emit == "package" {
+		return p.emitPackage(packed, endings, out)
+	}
 	bar.stage("linking the binary")
 	bin, err := codegen.BuildBinary(ctx, cache, p.files)
 	if err != nil {
 		return nil, err
 	}
-	return s, p.placeRanks(s, bin, packed, out)
+	return s, p.placeRanks(s, bin, packed, endings, out)
 }
 
 // placeRanks puts the binary at out, and each rank's weights beside it.
-func (p *program) placeRanks(s *summary, bin string, packed []string, out string) error {
-	for i, path := range packed {
-		info, err := os.Stat(path)
-		if err != nil {
-			return err
-		}
-		s.WeightBytes += info.Size()
-		if err := placeFile(path, out+"."+p.cpu.Manifest.Partition.Ranks[i].Weights, 0o644); err != nil {
-			return err
-		}
+func (p *program) placeRanks(s *summary, bin string, packed, endings []string, out string) error {
+	if err := s.placeWeights(packed, endings, out); err != nil {
+		return err
 	}
 	if err := placeFile(bin, out, 0o755); err != nil {
 		return err

@@ -105,7 +105,7 @@ func TestSpreadVerbs(t *testing.T) {
 		{"4 heads cannot be shared by 5 devices; name at most 4 in a group", []string{"check", demoSpec, "--devices", "0&1&2&3&4"}},
 		{"8 device groups for 7 layers; name at most 7 groups", []string{"check", demoSpec, "--devices", "0;1;2;3;4;5;6;7"}},
 		{"groups of one size are needed", []string{"check", demoSpec, "--devices", "0&1;2"}},
-		{"only a binary runs on several devices", []string{"compile", demoSpec, "--devices", "0;1", "--emit", "lib", "-o", t.TempDir() + "/x"}},
+		{"only a binary or a package runs on several devices", []string{"compile", demoSpec, "--devices", "0;1", "--emit", "lib", "-o", t.TempDir() + "/x"}},
 		{"a weights file of its own", []string{"compile", demoSpec, "--devices", "0;1", "--embed-weights", "-o", t.TempDir() + "/x"}},
 	} {
 		if got := iflowc(t, c.args...); got.code != 2 || !strings.Contains(got.stderr, c.want) {

@@ -64,13 +64,8 @@ func (m *model) library(isa string) (*load.Library, error) { return m.bin.Librar
 
 // on loads the model's code for what is to compute it.
 func (m *model) on(f *engineFlags) (*load.Library, error) {
-	if m.bin.Partitioned() {
-		if f.Device != "" && f.Device != "cpu" {
-			return nil, wrong(fmt.Errorf("--device %s: the model is compiled for the devices %s of the processor", f.Device, m.manifest.Partition.Devices))
-		}
-		return m.bin.Ensemble(partition.Settings{ISA: f.ISA, Weights: f.Weights, Profile: f.Profile.File, Threads: f.Threads, Pin: f.Pin, Timeout: f.Patience})
-	}
-	return m.bin.LibraryOn(f.Device, f.ISA, func(format string, args ...any) { fmt.Fprintf(m.Stderr, format+"\n", args...) })
+	s := partition.Settings{ISA: f.ISA, Weights: f.Weights, Profile: f.Profile.File, Threads: f.Threads, Pin: f.Pin, Timeout: f.Patience}
+	return m.bin.LibraryOn(f.Device, s, func(format string, args ...any) { fmt.Fprintf(m.Stderr, format+"\n", args...) })
 }
 
 // dispatchTable makes the table from a profile that was named or lies beside

@@ -13,13 +13,22 @@ import (
 	"github.com/iflowc/iflowc/runtime/cuda"
 	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/partition"
 )
 
-// LibraryOn is Library for a device: "cpu", "cuda" or "cuda:N"; "" is
+// LibraryOn opens the model's code for a device: "cpu", "cuda" or "cuda:N"; "" is
 // $IFLOWC_DEVICE, else a GPU where the program has code for one and it can be
 // used, else the processor, and notice says why. An instruction set named means
-// the processor.
-func (b *Binary) LibraryOn(device, isa string, notice func(format string, args ...any)) (*load.Library, error) {
+// the processor. The ranks of a partitioned model are on the devices that it was
+// compiled for; what the settings say beside the instruction set is for them.
+func (b *Binary) LibraryOn(device string, s partition.Settings, notice func(format string, args ...any)) (*load.Library, error) {
+	isa := s.ISA
+	if b.Partitioned() {
+		if device != "" && device != "cpu" {
+			return nil, Fault{fmt.Errorf("--device %s: the model is compiled for the devices %s", device, b.Manifest.Partition.Devices)}
+		}
+		return b.ranksLibrary(s)
+	}
 	if device == "" && isa == "" {
 		device = os.Getenv("IFLOWC_DEVICE")
 	}

@@ -3,6 +3,7 @@
 package binary
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/iflowc/iflowc/runtime/comm"
 	"github.com/iflowc/iflowc/runtime/cuda"
@@ -41,9 +43,9 @@ func (b *Binary) Join() (*partition.Job, error) {
 	return b.job, Blame(err)
 }
 
-// Ensemble opens the code of a partitioned model: of all ranks as threads of
+// ranksLibrary opens the code of a partitioned model: of all ranks as threads of
 // this process, or of rank 0 where it leads a job.
-func (b *Binary) Ensemble(s partition.Settings) (*load.Library, error) {
+func (b *Binary) ranksLibrary(s partition.Settings) (*load.Library, error) {
 	if b.ensemble != nil {
 		return b.ensemble, nil
 	}
@@ -221,10 +223,7 @@ func (r *ranks) Weights(rank int, s *partition.Settings) (data []byte, source st
 		return nil, "", err
 	}
 	ending := r.b.Manifest.Partition.Ranks[rank].Weights
-	path := r.b.Program + "." + ending
-	if s.Weights != "" {
-		path = s.Weights + "." + ending
-	}
+	path := cmp.Or(strings.TrimSuffix(s.Weights, ".weights"), r.b.Program) + "." + ending
 	if w := r.b.kept(path); w != nil {
 		return w.data, w.file.Source(), nil
 	}

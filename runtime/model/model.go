@@ -17,7 +17,6 @@ import (
 	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/chat"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/runtime/partition"
 	"github.com/iflowc/iflowc/runtime/schedule"
@@ -85,7 +84,7 @@ func Open(e binary.Embedded, program string, o Options) (*Model, error) {
 
 // start loads code and weights and opens the engine.
 func (m *Model) start(o Options) error {
-	lib, err := m.library(o)
+	lib, err := m.bin.LibraryOn("cpu", partition.Settings{ISA: o.ISA, Weights: o.Weights, Profile: o.Profile}, nil)
 	if err != nil {
 		return err
 	}
@@ -115,14 +114,6 @@ func (m *Model) start(o Options) error {
 	m.eng, err = engine.Open(full, opt)
 	m.context = opt.Context
 	return err
-}
-
-// library loads the model's code: of all its ranks where it is partitioned.
-func (m *Model) library(o Options) (*load.Library, error) {
-	if m.bin.Partitioned() {
-		return m.bin.Ensemble(partition.Settings{ISA: o.ISA, Weights: o.Weights, Profile: o.Profile})
-	}
-	return m.bin.Library(o.ISA)
 }
 
 // Close stops the model. What still runs ends with an error.
