@@ -17,11 +17,11 @@ const runtimeApp = "github.com/iflowc/iflowc/runtime/app"
 
 // The files of a generated module that its main package embeds, with the names
 // of their variables. Libraries follow from the manifest.
-var embedded = []struct{ file, variable, kind, doc string }{
-	{"model.json", "description", "[]byte", "says what the model is: sizes, weights, dispatch sites, libraries."},
-	{"tokenizer.bin", "vocabulary", "[]byte", "is the tokenizer, in the runtime's own form."},
-	{"model.ir", "program", "string", "is the module that the libraries were compiled from."},
-	{"model.yaml", "specification", "string", "is what the module was made from."},
+var embedded = []struct{ file, variable, doc string }{
+	{"model.json", "description", "says what the model is: sizes, weights, dispatch sites, libraries."},
+	{"tokenizer.bin", "vocabulary", "is the tokenizer, in the runtime's own form."},
+	{"model.ir", "program", "is the module that the libraries were compiled from."},
+	{"model.yaml", "specification", "is what the module was made from."},
 }
 
 // Glue writes the main package of a per-model binary: it embeds the model's
@@ -49,7 +49,7 @@ func header(f *jen.File, m *manifest.Manifest) {
 func embedAll(f *jen.File, m *manifest.Manifest) jen.Dict {
 	fields := jen.Dict{}
 	for _, e := range embedded {
-		embedVar(f, e.file, e.variable, e.kind, e.doc)
+		embedVar(f, e.file, e.variable, e.doc)
 	}
 	fields[jen.Id("Manifest")] = jen.Id("description")
 	fields[jen.Id("Tokenizer")] = jen.Id("vocabulary")
@@ -63,20 +63,20 @@ func embedAll(f *jen.File, m *manifest.Manifest) jen.Dict {
 		if len(l.Needs) > 0 {
 			doc = fmt.Sprintf("is the model's code for %s: processors with %s.", l.ISA, strings.Join(l.Needs, ", "))
 		}
-		embedVar(f, l.File, name, "[]byte", doc)
+		embedVar(f, l.File, name, doc)
 		libs[jen.Lit(l.File)] = jen.Id(name)
 	}
 	for i, file := range m.CUDAFiles() {
 		name := fmt.Sprintf("cuda%d", i)
-		embedVar(f, file, name, "[]byte", "is of the model's code for GPUs.")
+		embedVar(f, file, name, "is of the model's code for GPUs.")
 		libs[jen.Lit(file)] = jen.Id(name)
 	}
 	for i, file := range m.PartitionFiles() {
 		name := fmt.Sprintf("part%d", i)
-		embedVar(f, file, name, "[]byte", "is of the program of one device or more.")
+		embedVar(f, file, name, "is of the program of one device or more.")
 		libs[jen.Lit(file)] = jen.Id(name)
 	}
-	fields[jen.Id("Libs")] = jen.Map(jen.String()).Index().Byte().Values(libs)
+	fields[jen.Id("Libs")] = jen.Map(jen.String()).String().Values(libs)
 	return fields
 }
 
@@ -88,12 +88,13 @@ func render(f *jen.File) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// embedVar declares a variable that holds a file.
-func embedVar(f *jen.File, file, variable, kind, doc string) {
+// embedVar declares a variable that holds a file. A string lies among what
+// cannot be written, which load.ForgetStart gives back; bytes would not.
+func embedVar(f *jen.File, file, variable, doc string) {
 	f.Comment(fmt.Sprintf("%s %s", variable, doc))
 	f.Comment("//")
 	f.Comment("//go:embed " + file)
-	f.Var().Id(variable).Id(kind)
+	f.Var().Id(variable).String()
 	f.Line()
 }
 

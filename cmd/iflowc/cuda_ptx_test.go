@@ -125,7 +125,7 @@ func moves(plan *manifest.CUDA, name string) bool {
 func onPTX(t *testing.T, p *program, nvcc *build.Compiler, driver *ptx.Driver) engine.Model {
 	t.Helper()
 	m := emulatedWeights(t, p)
-	files := map[string][]byte{}
+	files := map[string]string{}
 	p.cuda.Plan.Images = nil
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -134,7 +134,7 @@ func onPTX(t *testing.T, p *program, nvcc *build.Compiler, driver *ptx.Driver) e
 			text := ptxOf(t, nvcc.Path, u)
 			mu.Lock()
 			defer mu.Unlock()
-			files[u.Name] = append(text, 0)
+			files[u.Name] = string(append(text, 0))
 			p.cuda.Plan.Images = append(p.cuda.Plan.Images, manifest.CUDAImage{Unit: u.Name, File: u.Name})
 		})
 	}

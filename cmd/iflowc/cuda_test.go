@@ -107,6 +107,6 @@ func emulatedLibrary(t *testing.T, cache *build.Cache, man *manifest.Manifest, m
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{filepath.Base(images[""]): data}
+	files := map[string]string{filepath.Base(images[""]): string(data)}
 	return load.OnDevice(&cuda.Device{GPU: gpu, Manifest: man, Plan: &m.Plan, Files: files, Graphs: true})
 }

@@ -38,22 +38,20 @@ func newBinary(t *testing.T, edit func(*manifest.Manifest)) *fakeBinary {
 	b := &fakeBinary{manifest: loadtest.Manifest(), program: filepath.Join(t.TempDir(), "fake")}
 	b.manifest.AddBOS = true
 	b.salt = writeWeights(t, b.program+".weights", b.manifest)
-	b.tok = fakeTokenizer(t)
+	b.hold(t, fakeTokenizer(t))
 	if edit != nil {
 		edit(b.manifest)
 	}
-	var err error
-	if b.Manifest, err = json.Marshal(b.manifest); err != nil {
+	said, err := json.Marshal(b.manifest)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if b.Tokenizer, err = b.tok.Marshal(); err != nil {
-		t.Fatal(err)
-	}
+	b.Manifest = string(said)
 	lib, err := os.ReadFile(loadtest.Build(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Libs = map[string][]byte{"lib-portable.so": lib}
+	b.Libs = map[string]string{"lib-portable.so": string(lib)}
 	b.IR, b.Spec = "module fake {\n}\n", "name: fake\n"
 	if err := os.WriteFile(b.program, []byte("#!program"), 0o755); err != nil {
 		t.Fatal(err)
@@ -126,11 +124,17 @@ func writeWeights(t *testing.T, path string, m *manifest.Manifest) byte {
 // withMask makes "." the mask token of the binary's tokenizer.
 func (b *fakeBinary) withMask(t *testing.T) {
 	t.Helper()
-	b.tok = newTokenizer(t, tokenizer.Files{"tokenizer_config.json": []byte(`{"mask_token":"."}`)})
-	var err error
-	if b.Tokenizer, err = b.tok.Marshal(); err != nil {
+	b.hold(t, newTokenizer(t, tokenizer.Files{"tokenizer_config.json": []byte(`{"mask_token":"."}`)}))
+}
+
+// hold embeds a tokenizer.
+func (b *fakeBinary) hold(t *testing.T, tok *tokenizer.Tokenizer) {
+	t.Helper()
+	data, err := tok.Marshal()
+	if err != nil {
 		t.Fatal(err)
 	}
+	b.tok, b.Tokenizer = tok, string(data)
 }
 
 func fakeTokenizer(t *testing.T) *tokenizer.Tokenizer { return newTokenizer(t, tokenizer.Files{}) }

@@ -45,7 +45,7 @@ func (m *model) openDraft(ctx context.Context, path string) (*binary.Binary, err
 	switch d := b.Manifest; {
 	case d.Network != decoderOnly:
 		return nil, wrong(fmt.Errorf("--draft %s: it is %s; only a decoder can draft", path, article(d.Network)))
-	case d.Vocab != m.manifest.Vocab || !bytes.Equal(e.Tokenizer, m.embedded.Tokenizer):
+	case d.Vocab != m.manifest.Vocab || e.Tokenizer != m.embedded.Tokenizer:
 		return nil, wrong(fmt.Errorf("--draft %s: its vocabulary (%d tokens) is not this model's (%d); a draft must speak of the same tokens", path, d.Vocab, m.manifest.Vocab))
 	}
 	return b, nil

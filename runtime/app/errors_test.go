@@ -25,7 +25,7 @@ func TestErrors(t *testing.T) {
 	}
 	other := newBinary(t, func(m *manifest.Manifest) { m.Weights[0].Rows = 32 })
 	blank := newBinary(t, nil)
-	blank.Embedded.Tokenizer = nil
+	blank.Embedded.Tokenizer = ""
 	for _, c := range []struct {
 		name string
 		b    *fakeBinary

@@ -92,9 +92,9 @@ func TestSpeculateErrors(t *testing.T) {
 func TestBenchSpeculate(t *testing.T) {
 	t.Parallel()
 	b := newBinary(t, nil)
-	b.Tokenizer = nil
+	b.Tokenizer = ""
 	draft := newBinary(t, nil)
-	draft.Tokenizer = nil
+	draft.Tokenizer = ""
 	var report struct {
 		Steps []struct {
 			Tokens int

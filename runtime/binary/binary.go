@@ -22,11 +22,11 @@ import (
 
 // Embedded is what the compiler put into the binary.
 type Embedded struct {
-	Manifest  []byte            // manifest.Manifest as JSON
-	Tokenizer []byte            // tokenizer.Marshal's bytes; empty: the model has none
+	Manifest  string            // manifest.Manifest as JSON
+	Tokenizer string            // tokenizer.Marshal's bytes; empty: the model has none
 	IR        string            // the compiled module, as text
 	Spec      string            // the specification, as YAML
-	Libs      map[string][]byte // the model's code: manifest.Lib.File → shared library
+	Libs      map[string]string // the model's code: manifest.Lib.File → shared library
 }
 
 // A Fault is an error that the call or a file is to blame for, not the work.
@@ -69,7 +69,7 @@ func (b *Binary) Close() { b.closeRanks() }
 // program.weights.
 func Open(e Embedded, program string) (*Binary, error) {
 	m := &manifest.Manifest{}
-	if err := json.Unmarshal(e.Manifest, m); err != nil {
+	if err := json.Unmarshal([]byte(e.Manifest), m); err != nil {
 		return nil, fmt.Errorf("the embedded manifest cannot be read: %w; compile the model again", err)
 	}
 	if m.Format != manifest.Format {

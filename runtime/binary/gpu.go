@@ -62,7 +62,7 @@ func (b *Binary) LibraryOn(device string, s partition.Settings, notice func(form
 // gpu opens the driver and takes a GPU.
 func (b *Binary) gpu(number int) (*cuda.Device, error) {
 	plan := &manifest.CUDA{}
-	if err := json.Unmarshal(b.Embedded.Libs[b.Manifest.CUDAPlan], plan); err != nil {
+	if err := json.Unmarshal([]byte(b.Embedded.Libs[b.Manifest.CUDAPlan]), plan); err != nil {
 		return nil, fmt.Errorf("the embedded %s cannot be read: %w; compile the model again", b.Manifest.CUDAPlan, err)
 	}
 	driver, err := b.driver()
@@ -90,7 +90,7 @@ func (b *Binary) driver() (*cuda.Driver, error) {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, b.Manifest.CUDADriver)
-	if err := os.WriteFile(path, b.Embedded.Libs[b.Manifest.CUDADriver], 0o700); err != nil {
+	if err := os.WriteFile(path, []byte(b.Embedded.Libs[b.Manifest.CUDADriver]), 0o700); err != nil {
 		return nil, err
 	}
 	return cuda.OpenDriver(path)

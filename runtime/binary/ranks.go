@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -112,10 +113,10 @@ func (r *ranks) Manifest() *manifest.Manifest { return r.b.Manifest }
 // Hash is over everything that decides what the ranks say to each other.
 func (r *ranks) Hash() string {
 	h := sha256.New()
-	h.Write(r.b.Embedded.Manifest)
+	io.WriteString(h, r.b.Embedded.Manifest)
 	for _, name := range slices.Sorted(maps.Keys(r.b.Embedded.Libs)) {
 		fmt.Fprintf(h, "%s %d\n", name, len(r.b.Embedded.Libs[name]))
-		h.Write(r.b.Embedded.Libs[name])
+		io.WriteString(h, r.b.Embedded.Libs[name])
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -185,7 +186,7 @@ func (r *ranks) reachByNCCL(rank int, d *cuda.Device) {
 func (r *ranks) of(rank int) (*Binary, error) {
 	file := r.b.Manifest.Partition.Ranks[rank].Manifest
 	own := &Binary{Embedded: r.b.Embedded, Manifest: &manifest.Manifest{}, Program: r.b.Program}
-	if err := json.Unmarshal(r.b.Embedded.Libs[file], own.Manifest); err != nil {
+	if err := json.Unmarshal([]byte(r.b.Embedded.Libs[file]), own.Manifest); err != nil {
 		return nil, fmt.Errorf("the embedded %s cannot be read: %w; compile the model again", file, err)
 	}
 	return own, nil

@@ -14,7 +14,7 @@ type Device struct {
 	GPU      *GPU
 	Manifest *manifest.Manifest
 	Plan     *manifest.CUDA
-	Files    map[string][]byte       // images by name
+	Files    map[string]string       // images by name
 	Graphs   bool                    // small steps are captured and run again as CUDA graphs
 	Host     Host                    // what stays in the host's memory
 	Progress func(done, total int64) // of uploading the weights; may be nil

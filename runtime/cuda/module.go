@@ -26,7 +26,7 @@ type kernel struct {
 }
 
 // loadKernels loads the images and finds every kernel of the plan in its unit's.
-func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string][]byte) ([]kernel, error) {
+func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string]string) ([]kernel, error) {
 	modules := map[string]uintptr{}
 	for _, image := range plan.Images {
 		data := files[image.File]
@@ -66,7 +66,7 @@ func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string][]byte) ([]kerne
 
 // loadImage loads one image. The driver wants it aligned, which bytes that are
 // part of a program need not be.
-func (g *GPU) loadImage(data []byte) (module uintptr, err error) {
+func (g *GPU) loadImage(data string) (module uintptr, err error) {
 	aligned, err := load.Map(int64(len(data)), "an image of kernels")
 	if err != nil {
 		return 0, err

@@ -24,8 +24,8 @@ type Library struct {
 
 // Open loads the library whose file is data, made for an instruction set, and
 // checks its ABI. The library stays loaded for the life of the process.
-func Open(isa string, data []byte) (*Library, error) {
-	handle, err := loadBytes(data)
+func Open(isa, data string) (*Library, error) {
+	handle, err := loadImage(data)
 	if err != nil {
 		return nil, fmt.Errorf("loading the model's %s library: %w", isa, err)
 	}
@@ -105,12 +105,12 @@ func (l *Library) ArenaBytes(threads, maxTokens, maxWanted, maxSeqs int) int64 {
 	return int64(n)
 }
 
-// loadBytes gives the loader a file with data in it. Only a file with a
+// loadImage gives the loader a file with data in it. Only a file with a
 // unique name will do: dlopen knows libraries by name, so a second library
 // under a reused /proc/self/fd/N would be the first again. The file is gone
 // once loaded. Some systems mount their temporary folder without leave to
 // execute, hence several places, and memory last.
-func loadBytes(data []byte) (uintptr, error) {
+func loadImage(data string) (uintptr, error) {
 	var first error
 	for _, dir := range []string{cacheDir(), os.TempDir(), "/dev/shm"} {
 		handle, err := loadIn(dir, data)
@@ -138,7 +138,7 @@ func cacheDir() string {
 	return os.TempDir()
 }
 
-func loadIn(dir string, data []byte) (uintptr, error) {
+func loadIn(dir, data string) (uintptr, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return 0, err
 	}
@@ -147,7 +147,7 @@ func loadIn(dir string, data []byte) (uintptr, error) {
 		return 0, err
 	}
 	defer os.Remove(f.Name())
-	_, err = f.Write(data)
+	_, err = f.WriteString(data)
 	if e := f.Close(); err == nil {
 		err = e
 	}

@@ -40,7 +40,7 @@ func openFake(t *testing.T) *load.Library {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lib, err := load.Open("portable", data)
+	lib, err := load.Open("portable", string(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestConfigErrors(t *testing.T) {
 
 func TestNotALibrary(t *testing.T) {
 	t.Parallel()
-	if _, err := load.Open("portable", []byte("not an ELF file")); err == nil || !strings.Contains(err.Error(), "portable") {
+	if _, err := load.Open("portable", "not an ELF file"); err == nil || !strings.Contains(err.Error(), "portable") {
 		t.Errorf("error %v, expected one naming the instruction set", err)
 	}
 }

@@ -15,7 +15,7 @@ var memfdCreate = map[string]uintptr{"amd64": 319, "arm64": 279}
 
 // loadMemory loads from a file in memory. Its descriptor stays open for the
 // life of the process, so that no other library gets the same name.
-func loadMemory(data []byte) (uintptr, error) {
+func loadMemory(data string) (uintptr, error) {
 	number, ok := memfdCreate[runtime.GOARCH]
 	if !ok {
 		return 0, syscall.ENOSYS
@@ -27,7 +27,7 @@ func loadMemory(data []byte) (uintptr, error) {
 		return 0, errno
 	}
 	f := os.NewFile(fd, "model")
-	if _, err := f.Write(data); err != nil {
+	if _, err := f.WriteString(data); err != nil {
 		f.Close()
 		return 0, err
 	}

@@ -34,8 +34,8 @@ func TestLoadMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for kind, open := range map[string]func([]byte) (uintptr, error){"memory": loadMemory, "file": loadBytes} {
-			handle, err := open(data)
+		for kind, open := range map[string]func(string) (uintptr, error){"memory": loadMemory, "file": loadImage} {
+			handle, err := open(string(data))
 			if err != nil {
 				t.Fatal(kind, err)
 			}

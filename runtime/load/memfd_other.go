@@ -5,4 +5,4 @@ package load
 import "syscall"
 
 // loadMemory is for systems with files in memory only.
-func loadMemory([]byte) (uintptr, error) { return 0, syscall.ENOSYS }
+func loadMemory(string) (uintptr, error) { return 0, syscall.ENOSYS }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -10,42 +11,53 @@ import (
 )
 
 // ForgetStart hands back memory that only starting needed: what Go's heap has
-// free, and the pages of the program's file that starting has
-// read and that nothing has written: code of packages that are set up once,
-// tables, the embedded libraries and tokenizer. What runs on comes back from the
-// system's cache, 64 KB a fault. Failing costs nothing but that memory.
+// free, and the pages of the program's file and its libraries' that starting has
+// read and nothing has written: code of packages that are set up once, tables,
+// the embedded libraries and tokenizer. What runs on comes back from the system's
+// cache, 64 KB a fault. Failing costs nothing but that memory.
 func ForgetStart() {
 	rest()
-	path, err := os.Executable()
-	if err != nil {
-		return
-	}
-	f, err := os.Open("/proc/self/maps")
+	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	var ranges [][2]uintptr // first all of them: what follows may fault lines of this list in again
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if from, to, ok := readOnlyPart(s.Text(), path); ok {
-			ranges = append(ranges, [2]uintptr{from, to})
-		}
-	}
-	for _, r := range ranges {
+	for _, r := range unwritten(f) { // all have been read before: what follows may fault pages in again
 		syscall.Syscall(syscall.SYS_MADVISE, r[0], r[1]-r[0], syscall.MADV_DONTNEED)
 	}
 }
 
-// readOnlyPart reads a line of /proc/self/maps, "from-to rights offset device
-// inode path": the addresses where it is a part of the file that cannot be
-// written.
-func readOnlyPart(line, path string) (from, to uintptr, ok bool) {
-	fields := strings.Fields(line)
-	if len(fields) < 6 || fields[5] != path || len(fields[1]) != 4 || fields[1][1] != '-' {
-		return 0, 0, false
+// unwritten reads the form of /proc/self/smaps: the addresses, from and to, of
+// those parts of files that cannot be written and have no page of which the
+// process has a copy of its own, as where the loader has written addresses
+// before it protected them.
+func unwritten(smaps io.Reader) (parts [][2]uintptr) {
+	last := false // the lines are of the part added last
+	for s := bufio.NewScanner(smaps); s.Scan(); {
+		fields := strings.Fields(s.Text())
+		switch {
+		case len(fields) == 3 && (fields[0] == "Anonymous:" || fields[0] == "Swap:"):
+			if last && fields[1] != "0" {
+				parts, last = parts[:len(parts)-1], false
+			}
+		case len(fields) > 0 && !strings.HasSuffix(fields[0], ":"):
+			var r [2]uintptr
+			if r, last = fileRange(fields); last {
+				parts = append(parts, r)
+			}
+		}
+	}
+	return parts
+}
+
+// fileRange reads "from-to rights offset device inode path": the addresses,
+// where it is a part of a file that cannot be written.
+func fileRange(fields []string) (r [2]uintptr, ok bool) {
+	if len(fields) < 6 || fields[5][0] != '/' || len(fields[1]) != 4 || fields[1][1] != '-' || fields[1][3] != 'p' {
+		return r, false
 	}
 	low, high, _ := strings.Cut(fields[0], "-")
 	a, errA := strconv.ParseUint(low, 16, 64)
 	b, errB := strconv.ParseUint(high, 16, 64)
-	return uintptr(a), uintptr(b), errA == nil && errB == nil && a < b && unsafe.Sizeof(uintptr(0)) == 8
+	return [2]uintptr{uintptr(a), uintptr(b)}, errA == nil && errB == nil && a < b && unsafe.Sizeof(uintptr(0)) == 8
 }

@@ -64,7 +64,7 @@ func (p *program) Rank(rank int, s *partition.Settings) (*partition.Rank, error)
 	if err != nil {
 		return nil, err
 	}
-	lib, err := load.Open("portable", data)
+	lib, err := load.Open("portable", string(data))
 	return &partition.Rank{Manifest: p.manifest, Library: lib}, err
 }
 

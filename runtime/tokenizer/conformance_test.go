@@ -134,7 +134,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := Unmarshal(data)
+			again, err := Unmarshal(string(data))
 			if err != nil {
 				t.Fatal(err)
 			}

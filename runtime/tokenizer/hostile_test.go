@@ -219,7 +219,7 @@ func exercise(t *testing.T, tok *Tokenizer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Unmarshal(data); err != nil {
+	if _, err := Unmarshal(string(data)); err != nil {
 		t.Fatalf("Unmarshal of Marshal: %v", err)
 	}
 }
@@ -252,7 +252,7 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if tok, err := Unmarshal(data); err == nil {
+		if tok, err := Unmarshal(string(data)); err == nil {
 			tok.Decode(tok.Encode("Hello wörld", true), false)
 		}
 	})

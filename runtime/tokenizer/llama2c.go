@@ -19,17 +19,17 @@ func FromLlama2C(data []byte, vocabSize int) (*Tokenizer, error) {
 	if vocabSize > maxLlama2CVocab {
 		return nil, fmt.Errorf("tokenizer.bin: vocabulary of %d tokens asked for; at most %d are supported", vocabSize, maxLlama2CVocab)
 	}
-	r := &binaryReader{data: data, what: "tokenizer.bin"}
+	r := &binaryReader{data: string(data), what: "tokenizer.bin"}
 	r.bytes(4)
 	var vocab []vocabEntry
 	var scores []float64
 	for id := int32(0); r.err == nil && (int(id) < vocabSize || (vocabSize <= 0 && r.pos < len(data))); id++ {
-		head := r.bytes(8)
+		head := []byte(r.bytes(8))
 		if r.err != nil {
 			break
 		}
 		score := math.Float32frombits(binary.LittleEndian.Uint32(head))
-		text := string(r.bytes(uint64(binary.LittleEndian.Uint32(head[4:]))))
+		text := r.bytes(uint64(binary.LittleEndian.Uint32(head[4:])))
 		if score != score || !utf8.ValidString(text) {
 			r.fail(fmt.Sprintf("token %d has invalid UTF-8 or a score that is not a number", id))
 		}

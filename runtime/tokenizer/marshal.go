@@ -54,13 +54,13 @@ func appendVocab(out []byte, v *vocabulary) []byte {
 }
 
 // Unmarshal reads what Marshal wrote.
-func Unmarshal(data []byte) (*Tokenizer, error) {
+func Unmarshal(data string) (*Tokenizer, error) {
 	r := &binaryReader{data: data, what: "serialised tokenizer"}
-	if string(r.bytes(uint64(len(magic)))) != magic {
+	if r.bytes(uint64(len(magic))) != magic {
 		return nil, fmt.Errorf("serialised tokenizer: offset 0: expected %q; was it written by another version?", magic)
 	}
 	d := &definition{}
-	if err := json.Unmarshal(r.bytes(r.uvarint()), d); err != nil && r.err == nil {
+	if err := json.Unmarshal([]byte(r.bytes(r.uvarint())), d); err != nil && r.err == nil {
 		return nil, wrap("serialised tokenizer", err)
 	}
 	d.Model.Vocab = r.vocab()
@@ -82,7 +82,7 @@ func Unmarshal(data []byte) (*Tokenizer, error) {
 
 // binaryReader reads with bounds checks; after the first error it gives zeros.
 type binaryReader struct {
-	data []byte
+	data string
 	pos  int
 	err  error
 	what string // the source, for errors
@@ -95,10 +95,10 @@ func (r *binaryReader) fail(what string) {
 	r.pos = len(r.data)
 }
 
-func (r *binaryReader) bytes(n uint64) []byte {
+func (r *binaryReader) bytes(n uint64) string {
 	if n > uint64(len(r.data)-r.pos) {
 		r.fail(fmt.Sprintf("%d bytes expected, %d left", n, len(r.data)-r.pos))
-		return nil
+		return ""
 	}
 	out := r.data[r.pos : r.pos+int(n)]
 	r.pos += int(n)
@@ -106,23 +106,20 @@ func (r *binaryReader) bytes(n uint64) []byte {
 }
 
 func (r *binaryReader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.data[r.pos:])
-	if n <= 0 {
-		r.fail("number expected")
-		return 0
+	v := uint64(0)
+	for i, b := range []byte(r.data[r.pos:min(r.pos+binary.MaxVarintLen64, len(r.data))]) {
+		if v |= uint64(b&0x7f) << (7 * i); b < 0x80 {
+			r.pos += i + 1
+			return v
+		}
 	}
-	r.pos += n
-	return v
+	r.fail("number expected")
+	return 0
 }
 
 func (r *binaryReader) varint() int64 {
-	v, n := binary.Varint(r.data[r.pos:])
-	if n <= 0 {
-		r.fail("number expected")
-		return 0
-	}
-	r.pos += n
-	return v
+	v := r.uvarint()
+	return int64(v>>1) ^ -int64(v&1) // the sign is the lowest bit
 }
 
 // count reads the number of elements of at least size bytes each.
@@ -149,7 +146,7 @@ func (r *binaryReader) vocab() []vocabEntry {
 		out[i].ID = int32(last)
 		total += lengths[i]
 	}
-	text := string(r.bytes(total))
+	text := r.bytes(total)
 	if r.err != nil {
 		return nil
 	}
@@ -164,7 +161,7 @@ func (r *binaryReader) scores(m *modelDef) {
 	raw := r.bytes(8 * uint64(len(m.Scores)))
 	for i := range m.Scores {
 		if r.err == nil {
-			m.Scores[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+			m.Scores[i] = math.Float64frombits(binary.LittleEndian.Uint64([]byte(raw[8*i : 8*i+8])))
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestSlow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tok, err = Unmarshal(stored); err != nil {
+			if tok, err = Unmarshal(string(stored)); err != nil {
 				t.Fatal(err)
 			}
 			f.check(t, tok, golden.Texts)
