@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,46 +10,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/completion"
 )
 
-// A documented is a call of a program as a page shows it.
-type documented struct{ program, verb, flags string }
-
-// calls finds the calls of iflowc and of compiled models in a page's blocks, of
-// any kind: those that tests run, and those with words to fill in.
-func calls(page string) (found []documented) {
-	block := false
-	for line := range strings.Lines(page) {
-		if strings.HasPrefix(line, "```") {
-			block = !block
-			continue
-		}
-		if !block && !strings.HasPrefix(line, "    ") {
-			continue
-		}
-		line, _, _ = strings.Cut(line, " # ")
-		for _, part := range strings.FieldsFunc(line, func(r rune) bool { return r == '|' || r == ';' || r == '&' }) {
-			words := strings.Fields(part)
-			for len(words) > 0 && strings.Contains(words[0], "=") { // of the environment
-				words = words[1:]
-			}
-			if len(words) < 2 {
-				continue
-			}
-			program := words[0]
-			if program == "BIN" || strings.HasPrefix(program, "./") && !strings.Contains(program[2:], "/") {
-				program = "BIN"
-			}
-			if program == "iflowc" || program == "BIN" {
-				found = append(found, documented{program, words[1], part})
-			}
-		}
-	}
-	return found
-}
-
-var (
-	flagWord   = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
-	scriptVerb = regexp.MustCompile(`(?m)^  '([^']*)'\) names='([^']*)' flags='([^']*)' ;;$`)
-)
+var scriptVerb = regexp.MustCompile(`(?m)^  '([^']*)'\) names='([^']*)' flags='([^']*)' ;;$`)
 
 // flagsOf reads a completion script for bash: each verb's flags.
 func flagsOf(t *testing.T, script string) map[string]string {
@@ -83,33 +42,29 @@ func TestDocsFlags(t *testing.T) {
 		"iflowc": flagsOf(t, own),
 		"BIN":    flagsOf(t, call(t, nil, demo(t), "completion", "bash").succeed(t)),
 	}
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen := 0
-	for _, path := range append(pages, "../../README.md") {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range calls(string(text)) {
-			flags, known := have[c.program][c.verb]
-			if !known && c.verb[0] != '-' {
+	for page, text := range documentation(t) {
+		for _, c := range pageCommands(page, text) {
+			if have[c.program] == nil || c.verb == "" {
+				continue
+			}
+			verb, _, _ := strings.Cut(c.verb, " ")
+			flags, known := have[c.program][verb]
+			if !known {
 				if c.program == "iflowc" {
-					t.Errorf("%s: iflowc has no verb %s: %s", path, c.verb, strings.TrimSpace(c.flags))
+					t.Errorf("%s: iflowc has no verb %s: %s", page, c.verb, c.text)
 				}
 				continue // a program of the page, or a verb of models of another kind
 			}
 			seen++
-			for _, flag := range flagWord.FindAllString(c.flags, -1) {
+			for _, flag := range c.flags {
 				if !strings.Contains(flags, " "+flag+" ") && flag != "--help" {
-					t.Errorf("%s: %s %s has no %s: %s", path, c.program, c.verb, flag, strings.TrimSpace(c.flags))
+					t.Errorf("%s: %s %s has no %s: %s", page, c.program, c.verb, flag, c.text)
 				}
 			}
 		}
 	}
-	if seen < 40 {
+	if seen < 80 {
 		t.Errorf("only %d calls were found", seen)
 	}
 }

@@ -1,74 +1,112 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// TestDocs runs every block of the documentation that is marked as shell, a page
-// in one shell, in a folder that has the repository's models and docs.
+// TestDocs runs every block of the documentation that is marked as shell and
+// nothing else, a page in one shell, in a folder that has the repository's
+// models and documentation. (Blocks marked with a stage's name are run
+// by that stage of .ci/run.)
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	for _, tool := range []string{"bash", "curl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("needs %s", tool)
-		}
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := compiler(); err != nil {
 		t.Fatal(err)
 	}
+	pages := documentation(t)
 	ran := 0
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		blocks := fenced(string(text), "sh")
+	for _, page := range slices.Sorted(maps.Keys(pages)) {
+		blocks := fenced(pages[page], "sh")
 		if len(blocks) == 0 {
 			continue
 		}
 		ran++
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
-			runPage(t, root, strings.Join(blocks, "\n"))
+			script := strings.Join(blocks, "\n")
+			for tool, use := range map[string]string{"bash": "", "curl": "curl ", "cc": "\ncc ", "python3": "python3 "} {
+				if _, err := exec.LookPath(tool); err != nil && regexp.MustCompile(use).MatchString(script) {
+					t.Skipf("needs %s", tool)
+				}
+			}
+			runPage(t, script)
 		})
 	}
-	if ran < 3 {
+	if ran < 7 {
 		t.Errorf("%d pages have commands", ran)
 	}
 }
 
-// runPage runs a page's commands; the first that fails ends it.
-func runPage(t *testing.T, root, script string) {
+// pagePort is how the pages write the port of a service.
+const pagePort = "18080"
+
+// runPage runs a page's commands; the first that fails ends it. What they
+// started in the background ends with the page.
+func runPage(t *testing.T, script string) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	for _, name := range []string{"models", "docs"} {
 		if err := os.Symlink(filepath.Join(root, name), filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
+	if strings.Contains(script, pagePort) {
+		script = strings.ReplaceAll(script, pagePort, strconv.Itoa(freePort(t)))
+	}
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-x", "-c", script)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+scratch+":"+os.Getenv("PATH"))
-	cmd.WaitDelay = 5 * time.Second
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		text := string(out)
-		t.Errorf("%v\n…%s", err, text[max(0, len(text)-3000):])
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	kill := func() error {
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+		return os.ErrProcessDone
 	}
+	cmd.Cancel, cmd.WaitDelay = kill, 5*time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	_ = kill() // a service that the page left behind; mostly there is none
+	if err != nil {
+		t.Errorf("%v\n…%s", err, out.String()[max(0, out.Len()-3000):])
+	}
+}
+
+// freePort finds a port that nobody listens at, below those that the system
+// gives to whoever asks for any: nothing takes it before the page does.
+func freePort(t *testing.T) int {
+	t.Helper()
+	for i := range 1000 {
+		port := 20000 + (os.Getpid()*7+i*13+len(t.Name())*101)%10000
+		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free from 20000 to 30000")
+	return 0
 }

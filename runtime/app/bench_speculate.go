@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -202,7 +203,7 @@ func (b *draftBench) texts() (list []draftText, err error) {
 		if err != nil {
 			return nil, wrong(err)
 		}
-		texts = append(texts, [2]string{b.c.Text, string(data)})
+		texts = append(texts, [2]string{filepath.Base(b.c.Text), string(data)})
 	}
 	for _, t := range texts {
 		ids, err := b.m.bin.Encode(t[1])
