@@ -2,7 +2,6 @@ package codegen
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -67,18 +66,15 @@ func (g *cpuGen) plan() error {
 	}
 	for _, gr := range g.mod.Graphs {
 		g.planSlots(gr.Body)
-		g.out.Manifest.Graphs = append(g.out.Manifest.Graphs, manifest.Graph{Name: gr.Name, Outputs: outputs(gr), At: g.outputsAt(gr)})
+		g.out.Manifest.Graphs = append(g.out.Manifest.Graphs, manifest.Graph{Name: gr.Name, Outputs: outputs(gr), At: g.outputsAt(gr), Reads: g.reads(gr)})
 	}
 	return nil
 }
 
-// suffix is what makes an IR name unique: %logits_2 is an output "logits".
-var suffix = regexp.MustCompile(`_[0-9]+$`)
-
 func outputs(gr *ir.Graph) []manifest.Output {
 	var outs []manifest.Output
 	for _, y := range gr.Body.Yield {
-		outs = append(outs, manifest.Output{Name: suffix.ReplaceAllString(y.Name, ""), Rows: y.Role(), Cols: round16(y.Type.Cols()), Used: y.Type.Cols()})
+		outs = append(outs, manifest.Output{Name: y.OutputName(), Rows: y.Role(), Cols: round16(y.Type.Cols()), Used: y.Type.Cols()})
 	}
 	return outs
 }

@@ -1,5 +1,7 @@
 package ir
 
+import "regexp"
+
 // Weight finds a weight by name, or gives nil.
 func (m *Module) Weight(name string) *Value { return find(m.Weights, name) }
 
@@ -36,4 +38,22 @@ func find(vs []*Value, name string) *Value {
 		}
 	}
 	return nil
+}
+
+// unique is what makes the name of a value unique in its graph.
+var unique = regexp.MustCompile(`_[0-9]+$`)
+
+// OutputName is the name of a graph's result as users know it: that of %logits_2
+// is "logits".
+func (v *Value) OutputName() string { return unique.ReplaceAllString(v.Name, "") }
+
+// Output is the place of a result of a name that users know among the graph's, or
+// -1.
+func (g *Graph) Output(name string) int {
+	for i, y := range g.Body.Yield {
+		if y.OutputName() == name {
+			return i
+		}
+	}
+	return -1
 }

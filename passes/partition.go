@@ -44,6 +44,9 @@ func partition(env *Env, m *ir.Module) error {
 	}
 	s := &sharder{env: env, mod: m, n: members, names: ir.NewNames(m), geo: geo, weights: map[string]*ir.Value{}, split: map[*ir.Value]bool{}}
 	for _, g := range m.Graphs {
+		if g.Name == ir.DraftGraph { // one rank runs it, see projector.draft
+			continue
+		}
 		s.uses = ir.Uses(g)
 		for _, rep := range g.FindOps("repeat") {
 			if err := s.layer(rep); err != nil {

@@ -74,6 +74,9 @@ func (p *projector) homeOf(v *ir.Value) int {
 }
 
 func (p *projector) graph(g *ir.Graph) error {
+	if g.Name == ir.DraftGraph {
+		return p.draft(g)
+	}
 	last := len(p.stages) - 1
 	for _, in := range g.Inputs {
 		if len(in.Type.Shape) > 1 { // what another graph yields

@@ -57,9 +57,9 @@ func (sc scope) depth() int {
 	return n
 }
 
-// open begins a graph. What other graphs yield is an input of the last stage
-// only.
-func (s *stage) open(g *ir.Graph, last bool) {
+// open begins a graph. What other graphs yield is an input of one stage only,
+// which reads it.
+func (s *stage) open(g *ir.Graph, reads bool) {
 	out := &ir.Graph{Name: g.Name, Pos: g.Pos, Body: &ir.Block{}}
 	s.vals, s.dims = map[*ir.Value]*ir.Value{}, map[*ir.Dim]*ir.Dim{}
 	for _, d := range g.Dims {
@@ -67,7 +67,7 @@ func (s *stage) open(g *ir.Graph, last bool) {
 		out.Dims = append(out.Dims, s.dims[d])
 	}
 	for _, in := range g.Inputs {
-		if len(in.Type.Shape) > 1 && !last {
+		if len(in.Type.Shape) > 1 && !reads {
 			continue
 		}
 		c := *in

@@ -64,7 +64,6 @@ func (f *compileFlags) leadingOnProcessor(m *model) error {
 		return usageError{fmt.Errorf("engine.%s: %d of %d layers on the processor leave none to the GPU; lower it, or compile with --target cpu", key, n, layers)}
 	}
 	m.Spec.Devices = fmt.Sprintf("cpu*%d;0*%d", n, layers-n)
-	m.leaveHeads()
 	return nil
 }
 

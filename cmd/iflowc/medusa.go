@@ -16,13 +16,3 @@ func (m *model) medusa(man *manifest.Manifest) {
 		man.Medusa.Accept = s.Accept
 	}
 }
-
-// leaveHeads compiles a model on several groups of devices without its Medusa
-// heads: they read the hidden states of the last step, which the next one, under
-// way already, overwrites.
-func (m *model) leaveHeads() {
-	if groups, err := devices(m.Spec.Devices); m.Medusa != nil && err == nil && len(groups) > 1 {
-		notice("medusa: the heads are left out on the devices %s; they need one group of devices, such as 0&1", m.Spec.Devices)
-		m.Medusa = nil
-	}
-}

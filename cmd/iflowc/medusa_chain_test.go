@@ -38,6 +38,17 @@ func (c *chainOf) Propose([]int32, speculate.Room) speculate.Draft {
 // sequences that it drafts for, together or alone, go on as without.
 func TestCompiledChain(t *testing.T) {
 	needCompiler(t)
+	chainLikeTorch(t, loaded(t, medusaModel(t, headKinds["chain"], "")))
+}
+
+// TestEmulatedChain: so does the CUDA target's.
+func TestEmulatedChain(t *testing.T) {
+	needEmulation(t)
+	chainLikeTorch(t, emulatedModel(t, medusaModel(t, headKinds["chain"], "cuda-emu")))
+}
+
+func chainLikeTorch(t *testing.T, m engine.Model) {
+	t.Helper()
 	raw, err := os.ReadFile("../../spec/testdata/medusa/expected.json")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +60,6 @@ func TestCompiledChain(t *testing.T) {
 	if err := json.Unmarshal(raw, &want); err != nil {
 		t.Fatal(err)
 	}
-	m := loaded(t, medusaModel(t, "chain/medusa_lm_head.safetensors\n  heads: 3", ""))
 	e := openMedusa(t, m, 1)
 	id, err := e.AddQuery(engine.Query{Tokens: asInt32(want.IDs)})
 	if err != nil {

@@ -2,9 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -15,16 +15,7 @@ import (
 // medusaModel compiles the tiny Llama with heads.
 func medusaModel(t *testing.T, section, target string) *program {
 	t.Helper()
-	base, err := filepath.Abs("../../spec/testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "m.yaml")
-	text := "iflow: 1\nmodel_dir: " + base + "/families/llama\nmedusa:\n  file: " + base + "/medusa/" + section + "\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := (&compileFlags{modelFlags: modelFlags{Spec: file, Quant: "f32"}, Target: target}).generate()
+	p, err := (&compileFlags{modelFlags: modelFlags{Spec: tinyMedusa(t, section), Quant: "f32"}, Target: target}).generate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,6 +160,7 @@ func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32
 		if err != nil {
 			t.Fatal(err)
 		}
+		var drafts, after []func()
 		for _, r := range results {
 			i := index[r.ID]
 			if !r.Ready {
@@ -189,14 +181,17 @@ func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32
 				continue
 			}
 			if draft {
-				trees[i] = r.Draft(&unpriced{drafters[i]}, path, step, histories[i], 60).Tree
+				drafts = append(drafts, func() { trees[i] = r.Draft(&unpriced{drafters[i]}, path, step, histories[i], 60).Tree })
 			}
-			if err := e.Advance(r.ID, path, step[len(step)-1]); err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Propose(r.ID, trees[i]); err != nil {
-				t.Fatal(err)
-			}
+			after = append(after, func() {
+				if err := errors.Join(e.Advance(r.ID, path, step[len(step)-1]), e.Propose(r.ID, trees[i])); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+		e.Together(drafts)
+		for _, f := range after {
+			f()
 		}
 	}
 	if draft && drafted < n {
@@ -221,21 +216,16 @@ var heldOut = []string{
 	"In the middle of the forest there", "The shy little mouse", "Early in the morning",
 }
 
-// TestDemoMedusa: with its heads and a tree of five nodes, the demo model writes
-// the same, and at least 1.8 tokens a step.
+// demoMedusa is the demo model with its heads and a tree of five nodes.
+func demoMedusa(t *testing.T) string {
+	return medusaFile(t, "../../models/demo", "../../models/testdata/demo_medusa/medusa_lm_head.safetensors\n  choices: [[0], [0, 0], [0, 0, 0], [1], [0, 1]]")
+}
+
+// TestDemoMedusa: with its heads the demo model writes the
+// same, and at least 1.8 tokens a step.
 func TestDemoMedusa(t *testing.T) {
 	needCompiler(t)
-	base, err := filepath.Abs("../../models")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "demo.yaml")
-	text := "iflow: 1\nmodel_dir: " + base + "/demo\nmedusa:\n  file: " + base + "/testdata/demo_medusa/medusa_lm_head.safetensors\n" +
-		"  choices: [[0], [0, 0], [0, 0, 0], [1], [0, 1]]\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := (&compileFlags{modelFlags: modelFlags{Spec: file, Quant: "q8_b32t2"}}).generate()
+	p, err := (&compileFlags{modelFlags: modelFlags{Spec: demoMedusa(t), Quant: "q8_b32t2"}}).generate()
 	if err != nil {
 		t.Fatal(err)
 	}

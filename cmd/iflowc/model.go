@@ -78,7 +78,6 @@ func (f *modelFlags) open() (*model, error) {
 		set.Close()
 		return nil, err
 	}
-	opened.leaveHeads()
 	return opened, nil
 }
 

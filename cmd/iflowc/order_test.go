@@ -45,8 +45,20 @@ func demoModel(t *testing.T, quant string, edit func(*ir.Module)) engine.Model {
 }
 
 // loaded compiles a program's library for this processor and loads it with its
-// weights.
+// weights; of one on several devices every rank's, to run as threads.
 func loaded(t *testing.T, p *program) engine.Model {
+	t.Helper()
+	man := &p.cpu.Manifest
+	p.m.identify(man, nil)
+	if p.ranks != nil {
+		return engine.Model{Manifest: man, Library: loadedRanks(t, p)}
+	}
+	lib, mem := loadedCode(t, p, p.cpu)
+	return engine.Model{Manifest: man, Library: lib, Weights: mem, Dispatch: tableOf(t, man.Sites, nil)}
+}
+
+// loadedCode is loaded for one rank.
+func loadedCode(t *testing.T, p *program, cpu *codegen.CPUModel) (*load.Library, []byte) {
 	t.Helper()
 	ctx := context.Background()
 	cc, err := build.FindCompiler(ctx, "")
@@ -61,11 +73,11 @@ func loaded(t *testing.T, p *program) engine.Model {
 	if len(load.Missing(p.isas[0].Needs)) == 0 {
 		isas = p.isas[:1]
 	}
-	libs, err := libraries(ctx, &build.Builder{Cache: cache, CC: cc}, p.cpu, isas)
+	libs, err := libraries(ctx, &build.Builder{Cache: cache, CC: cc}, cpu, isas)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := packWeights(ctx, cache, p.m.set, p.cpu.Manifest.Weights, nil)
+	path, err := packWeights(ctx, cache, p.m.set, cpu.Manifest.Weights, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +94,7 @@ func loaded(t *testing.T, p *program) engine.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.m.identify(&p.cpu.Manifest, nil)
-	return engine.Model{Manifest: &p.cpu.Manifest, Library: lib, Weights: mem, Dispatch: tableOf(t, p.cpu.Manifest.Sites, nil)}
+	return lib, mem
 }
 
 func tableOf(t *testing.T, sites []manifest.Site, p *dispatch.Profile) []byte {

@@ -2,6 +2,7 @@ package irtest
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 
@@ -117,12 +118,15 @@ func tokens(m *ir.Module, seed uint64, n int) []int {
 	return out
 }
 
-// withExtra adds made-up values for inputs that are not the step's own.
+// withExtra adds made-up values for inputs that are not the step's own and have
+// none.
 func withExtra(s interp.Step, g *ir.Graph, seed uint64) *interp.Step {
 	known := map[string]bool{"ids": true, "pos": true, "wanted": true, "types": true}
-	s.Extra = map[string]*tensor.Tensor{}
+	if s.Extra = maps.Clone(s.Extra); s.Extra == nil {
+		s.Extra = map[string]*tensor.Tensor{}
+	}
 	for i, in := range g.Inputs {
-		if known[in.Name] {
+		if known[in.Name] || s.Extra[in.Name] != nil {
 			continue
 		}
 		rng := rand.New(rand.NewPCG(seed, uint64(i)+2))

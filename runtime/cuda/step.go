@@ -100,6 +100,12 @@ func (m *model) run(c *load.Context, s load.DeviceStep) error {
 	if err := m.GPU.toDevice(m.step, m.staging.Bytes[:n], m.stream); err != nil {
 		return err
 	}
+	for _, r := range m.Manifest.Graphs[s.Entry].Reads { // of another step since, of another GPU, or put there by the engine
+		rows := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(c.Out[r.At]))), 4*s.Tokens*r.Cols)
+		if err := m.GPU.toDevice(m.out[r.At], rows, m.stream); err != nil {
+			return err
+		}
+	}
 	if err := m.compute(shape{s.Entry, s.Tokens, s.Wanted, s.Seqs}); err != nil {
 		return err
 	}

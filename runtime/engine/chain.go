@@ -2,35 +2,136 @@
 
 package engine
 
-import "github.com/iflowc/iflowc/runtime/speculate"
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
 
-// chain gives drafters of a result whose draft was walked along a path the
-// model's chained head. Those of several results of a step take turns.
-func (r Result) chain(path []int) speculate.ChainRun {
-	row := r.at + r.Rows - 1
-	if len(path) > 0 {
-		row += 1 + path[len(path)-1]
-	}
-	return func(dst, state []float32, token int32) []float32 {
-		return r.e.runChain(dst, row, state, token)
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/speculate"
+)
+
+// A chain brings drafters together that run the model's chained head: one run
+// takes a token of each.
+type chain struct {
+	rows     int       // of the states that the step gave
+	states   []float32 // these as they were; empty: not kept yet
+	drafting int       // drafters at work together that may want a run
+	waiting  []*turn
+	ready    sync.Cond // turns were taken
+}
+
+// A turn is what one drafter wants of the next run.
+type turn struct {
+	ctx    *load.Context
+	state  []float32
+	token  int32
+	result []float32 // in place of what it held; nil after a failure
+	taken  bool
+}
+
+// begin notes how many states a step gave.
+func (c *chain) begin(results []Result) {
+	c.rows, c.states = 0, c.states[:0]
+	for i := range results {
+		c.rows = max(c.rows, results[i].at+results[i].Rows+results[i].Drafted)
 	}
 }
 
-// runChain runs the head on the states of a row of the step, or on one that is
-// put in their place, and on a token. The result takes the place of dst, of
-// which state may be a part.
-func (e *Engine) runChain(dst []float32, row int, state []float32, token int32) []float32 {
-	h, c := &e.heads, e.ctx
+// Together drafts for several sequences of a step side by side: each call is
+// Result.Draft for one or, one after the other, for some that no other call drafts
+// for. A chained head runs once for all that want it.
+func (e *Engine) Together(drafts []func()) {
+	h := &e.heads
+	workers := min(runtime.GOMAXPROCS(0), len(drafts))
+	if h.chained {
+		workers = len(drafts) // each waits for all others
+		h.mu.Lock()
+		h.chain.drafting = workers
+		h.mu.Unlock()
+	}
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1) - 1; int(i) < len(drafts); i = next.Add(1) - 1 {
+			e.draftOne(drafts[i])
+		}
+	}
+	var wg sync.WaitGroup
+	for range workers - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+}
+
+// draftOne makes one draft, after which nobody waits for it.
+func (e *Engine) draftOne(draft func()) {
+	defer func() {
+		h := &e.heads
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.chain.drafting = max(0, h.chain.drafting-1)
+		e.runTurns()
+	}()
+	draft()
+}
+
+// chainOf gives a drafter the model's chained head, behind a result whose draft
+// was walked along a path.
+func (r Result) chainOf(path []int) speculate.ChainRun {
+	e, row := r.e, r.at+r.Rows-1
+	if len(path) > 0 {
+		row += 1 + path[len(path)-1]
+	}
+	h := &e.heads
+	cols := e.graph.Outputs[h.hidden].Cols
+	h.mu.Lock()
+	if len(h.chain.states) == 0 { // runs will overwrite them
+		h.chain.states = append(h.chain.states, r.ctx.Out[h.hidden][:h.chain.rows*cols]...)
+	}
+	h.mu.Unlock()
+	return func(dst, state []float32, token int32) []float32 {
+		if state == nil {
+			state = h.chain.states[row*cols:][:cols]
+		}
+		t := &turn{ctx: r.ctx, state: state, token: token, result: dst}
+		return e.takeTurn(t)
+	}
+}
+
+// takeTurn waits until the head has run on a turn's state and token.
+func (e *Engine) takeTurn(t *turn) []float32 {
+	h := &e.heads
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if state != nil {
-		copy(c.Out[h.hidden][row*e.graph.Outputs[h.hidden].Cols:], state)
+	h.chain.waiting = append(h.chain.waiting, t)
+	for e.runTurns(); !t.taken; {
+		h.chain.ready.Wait()
 	}
-	c.Want[0] = int32(row)
-	rows := e.blank(1)
-	c.ID[row] = token
-	if e.timeHeads(rows, 1) != nil {
-		return nil // the next step fails with it
+	return t.result
+}
+
+// runTurns runs the head for all that wait, once nobody is still thinking.
+func (e *Engine) runTurns() {
+	h := &e.heads
+	list := h.chain.waiting
+	if len(list) == 0 || len(list) < min(h.chain.drafting, e.opt.MaxWanted, e.opt.MaxTokens) {
+		return
 	}
-	return append(dst[:0], c.Out[h.output][:e.graph.Outputs[h.output].Used]...)
+	c, o := list[0].ctx, e.graph.Outputs[h.output]
+	cols := e.graph.Outputs[h.hidden].Cols
+	blank(c, len(list))
+	for i, t := range list {
+		copy(c.Out[h.hidden][i*cols:], t.state)
+		c.ID[i], c.Want[i] = t.token, int32(i)
+	}
+	err := e.timeHeads(c, len(list), len(list))
+	for i, t := range list {
+		t.taken = true
+		if t.result = append(t.result[:0], c.Out[h.output][i*o.Cols:][:o.Used]...); err != nil {
+			t.result = nil // the next step fails with it
+		}
+	}
+	h.chain.waiting = list[:0]
+	h.chain.ready.Broadcast()
 }

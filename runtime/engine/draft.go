@@ -209,7 +209,7 @@ func (r Result) Draft(d speculate.Drafter, path []int, tokens, history []int32, 
 	}
 	alike := 1
 	if chainer, ok := d.(speculate.Chainer); ok && r.e.heads.chained && r.heads == headsLater {
-		chainer.Chain(r.chain(path))
+		chainer.Chain(r.chainOf(path))
 		alike = len(r.e.parts) // a head always has something to say: the others will draft too
 	}
 	limit = min(limit, r.e.opt.Context-len(history))

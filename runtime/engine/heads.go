@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/manifest"
 )
 
@@ -20,9 +21,11 @@ type heads struct {
 	output  int     // the index of its result among the engine's outputs; 0: none
 	seconds float64 // a run's time of late
 
-	chained bool       // run by drafters, on tokens that were picked behind the states
-	hidden  int        // the index of the states among the outputs
-	mu      sync.Mutex // of such runs, and of seconds
+	chained bool // run by drafters, on tokens that were picked behind the states
+	hidden  int  // the index of the states among the outputs
+	chain   chain
+
+	mu sync.Mutex // of runs, and of seconds and chain
 }
 
 // findHeads adds the results of the heads' graph to those of the engine's graph,
@@ -43,6 +46,7 @@ func (e *Engine) findHeads(m *manifest.Manifest) *manifest.Graph {
 	out.Rows = headRows
 	e.heads.entry, e.heads.output = entry, g.At
 	e.heads.chained, e.heads.hidden = m.Medusa.Chained, e.Output("hidden")
+	e.heads.chain.ready.L = &e.heads.mu
 	e.graph.Outputs = append(slices.Clone(e.graph.Outputs), out)
 	return &g
 }
@@ -55,15 +59,17 @@ const headsLater = -2
 // result whose sequence has a drafter that reads them, all in one run; of a
 // single one later, because then the drafter is alone and knows which row.
 func (e *Engine) planHeads(results []Result) error {
-	if e.heads.output == 0 || e.fly.stages() > 1 { // a later step has overwritten the hidden states
+	if e.heads.output == 0 {
 		return nil
 	}
 	if e.heads.chained {
+		e.heads.chain.begin(results)
 		for i := range results {
 			results[i].heads = headsLater
 		}
 		return nil
 	}
+	c := e.fly.shown.ctx
 	n, last := 0, -1
 	for i := range results {
 		r := &results[i]
@@ -73,7 +79,7 @@ func (e *Engine) planHeads(results []Result) error {
 		}
 		r.heads, last = n, i
 		for row := r.at + r.Rows - 1; row <= r.at+r.Rows-1+r.draft.Len(); row++ {
-			e.ctx.Want[n] = int32(row)
+			c.Want[n] = int32(row)
 			n++
 		}
 	}
@@ -84,31 +90,30 @@ func (e *Engine) planHeads(results []Result) error {
 		results[last].heads = headsLater
 		return nil
 	}
-	return e.runHeads(n)
+	return e.runHeads(c, n)
 }
 
 // runHeads computes the heads of the n rows in Want.
-func (e *Engine) runHeads(n int) error {
+func (e *Engine) runHeads(c *load.Context, n int) error {
 	e.heads.mu.Lock()
 	defer e.heads.mu.Unlock()
-	return e.timeHeads(e.blank(n), n)
+	rows := int(slices.Max(c.Want[:n])) + 1
+	blank(c, rows)
+	return e.timeHeads(c, rows, n)
 }
 
-// blank fills in what a step needs of the tokens up to the last row in Want.
-func (e *Engine) blank(n int) (rows int) {
-	c := e.ctx
-	rows = int(slices.Max(c.Want[:n])) + 1
+// blank fills in what a step of so many tokens needs that have no meaning.
+func blank(c *load.Context, rows int) {
 	for i := range rows {
 		c.ID[i], c.Pos[i], c.Slot[i], c.Seq[i] = 0, 0, 0, 0
 	}
 	c.First[0], c.First[1], c.Past[0] = 0, int32(rows), 0
 	c.PageAt[0], c.PageAt[1], c.Page[0] = 0, 1, 0
-	return rows
 }
 
-func (e *Engine) timeHeads(rows, n int) error {
+func (e *Engine) timeHeads(c *load.Context, rows, n int) error {
 	start := time.Now()
-	if err := e.ctx.Run(e.heads.entry, rows, n, 1, false); err != nil {
+	if err := c.Run(e.heads.entry, rows, n, 1, false); err != nil {
 		return err
 	}
 	e.heads.measure(time.Since(start))
@@ -131,13 +136,13 @@ func (r Result) headRow(o manifest.Output, node int) []float32 {
 	at := r.heads + 1 + node
 	switch {
 	case r.heads == headsLater:
-		r.e.ctx.Want[0] = int32(r.at + r.Rows + node)
-		if err := r.e.runHeads(1); err != nil {
+		r.ctx.Want[0] = int32(r.at + r.Rows + node)
+		if err := r.e.runHeads(r.ctx, 1); err != nil {
 			return nil // the next step fails with it
 		}
 		at = 0
 	case r.heads < 0 || node < -1:
 		return nil
 	}
-	return r.e.ctx.Out[r.e.heads.output][at*o.Cols:][:o.Used:o.Used]
+	return r.ctx.Out[r.e.heads.output][at*o.Cols:][:o.Used:o.Used]
 }

@@ -289,7 +289,7 @@ func (e *Engine) collect(f *flight) []Result {
 		e.stats.Drafted += int64(p.drafted)
 		e.results = append(e.results, Result{
 			ID: s.id, First: s.done - p.wanted, Rows: p.wanted, Ready: s.pending() == 0, Cached: s.cached, Drafted: p.drafted,
-			at: row, from: token, n: p.n, seq: q, heads: -1, draft: s.draft, e: e, out: f.ctx.Out,
+			at: row, from: token, n: p.n, seq: q, heads: -1, draft: s.draft, e: e, ctx: f.ctx,
 		})
 		s.begun = s.begun || s.pending() == 0
 		if p.wanted > 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/iflowc/iflowc/runtime/decode"
+	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
@@ -44,7 +45,7 @@ type Result struct {
 	seq   int // index of the sequence in the step
 	heads int // first row of the heads; -1: none
 	e     *Engine
-	out   [][]float32 // of the step
+	ctx   *load.Context // with the step's arrays
 
 	draft     speculate.Tree // its first Drafted nodes
 	preferred []int          // the way through it that Walk tries; nil: each first child
@@ -62,7 +63,7 @@ func (r Result) Row(output, i int) []float32 {
 	case headRows:
 		return r.headRow(o, i-r.Rows)
 	}
-	return r.out[output][at*o.Cols:][:o.Used:o.Used]
+	return r.ctx.Out[output][at*o.Cols:][:o.Used:o.Used]
 }
 
 // Prefer is the result with the path of its draft that a chooser takes, by the
@@ -99,7 +100,7 @@ func (r Result) Node(output, n int) []float32 {
 	case headRows:
 		return r.headRow(o, n)
 	}
-	return r.out[output][at*o.Cols:][:o.Used:o.Used]
+	return r.ctx.Out[output][at*o.Cols:][:o.Used:o.Used]
 }
 
 // Tokens is the number of the sequence's tokens that the step computed, which

@@ -69,7 +69,14 @@ type Embedding struct {
 type Graph struct {
 	Name    string   `json:"name"`
 	Outputs []Output `json:"outputs"`
-	At      int      `json:"at,omitempty"` // place of the first output among the arrays of the step: behind those that the graph reads
+	At      int      `json:"at,omitempty"` // place of the first output among the arrays of the step: behind those of the graph that Reads are of
+	Reads   []Read   `json:"reads,omitempty"`
+}
+
+// A Read is rows of tokens that an earlier step gave and a graph reads.
+type Read struct {
+	At   int `json:"at"`   // their place among the arrays of the step
+	Cols int `json:"cols"` // floats a row, as stored
 }
 
 // An Output is one array a step fills.

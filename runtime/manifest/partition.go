@@ -75,3 +75,7 @@ func (p *Partition) Output() int {
 	}
 	return 0
 }
+
+// Follows says whether a graph reads what an earlier step gave. Of a partitioned
+// model rank 0, which has got that, runs it alone.
+func (g *Graph) Follows() bool { return g.At > 0 }

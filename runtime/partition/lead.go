@@ -151,7 +151,7 @@ func (l *Leader) reply(r int, o *opening, source string) error {
 
 // An order is a step or something else that all ranks do in turn.
 type order struct {
-	words  []int32
+	words  []int32      // what the others are told; none: it is for rank 0 alone
 	own    func() error // what rank 0 does of it
 	flight *flight      // of a step
 	ctx    *load.Context
@@ -172,7 +172,13 @@ func (m *led) Begin(c *load.Context, s load.DeviceStep) (func() error, error) {
 		return nil, err
 	}
 	f := newFlight(c, s, 1)
-	m.jobs <- &order{words: f.view.Words(words(doStep)), own: func() error { return m.me.step(&f.view, m.part.Output() == 0) }, flight: f, ctx: c}
+	o := &order{flight: f, ctx: c}
+	alone := m.program.Manifest().Graphs[s.Entry].Follows()
+	o.own = func() error { return m.me.step(&f.view, alone || m.part.Output() == 0) }
+	if !alone {
+		o.words = f.view.Words(words(doStep))
+	}
+	m.jobs <- o
 	return f.wait, nil
 }
 
@@ -265,6 +271,10 @@ func (m *led) loop() {
 // do tells the others an order and does rank 0's part of it.
 func (p *pilot) do(o *order) {
 	err := p.Why()
+	if err == nil && o.words == nil {
+		o.flight.land(p.failed(o.own()))
+		return
+	}
 	if err == nil {
 		err = p.tell(o.words)
 	}

@@ -112,14 +112,18 @@ func (b *breakage) failed(err error) error {
 	return err
 }
 
-// Begin queues a step on every rank.
+// Begin queues a step on every rank that takes part in it.
 func (l *local) Begin(c *load.Context, s load.DeviceStep) (func() error, error) {
 	if err := l.Why(); err != nil {
 		return nil, err
 	}
-	f := newFlight(c, s, len(l.members))
-	for _, m := range l.members {
-		m.jobs <- func() { f.land(l.failed(m.step(&f.view, m.rank == l.out))) }
+	members, out := l.members, l.out
+	if l.program.Manifest().Graphs[s.Entry].Follows() {
+		members, out = members[:1], 0
+	}
+	f := newFlight(c, s, len(members))
+	for _, m := range members {
+		m.jobs <- func() { f.land(l.failed(m.step(&f.view, m.rank == out))) }
 	}
 	return func() error { return l.wait(f) }, nil
 }

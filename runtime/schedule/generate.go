@@ -101,6 +101,7 @@ type branch struct {
 	count   int
 	drafter speculate.Drafter // or nil
 	draft   speculate.Draft   // for the next step
+	behind  *engine.Result    // what it is drafted from; nil: nothing is to be drafted
 }
 
 func (g *generate) slots() int  { return max(1, len(g.Choosers)) }
@@ -191,8 +192,7 @@ func (g *generate) echo(r engine.Result) error {
 	return nil
 }
 
-// follow picks a branch's next tokens, as far as its draft goes the same way,
-// and drafts again.
+// follow picks a branch's next tokens, as far as its draft goes the same way.
 func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 	r = r.Prefer(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Choosers[i].Path)
 	b.path, err = r.Walk(g.s.out, b.draft.From, func(row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
@@ -205,8 +205,23 @@ func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 	if err != nil || b.ended || b.drafter == nil {
 		return err
 	}
-	b.draft = r.Draft(b.drafter, b.path, b.step, b.history, g.Max-b.count)
+	b.behind = &r
 	return nil
+}
+
+// drafts says whether a branch goes on that has a drafter.
+func (g *generate) drafts() bool {
+	return slices.ContainsFunc(g.branches, func(b branch) bool { return b.behind != nil })
+}
+
+// draft drafts what may follow, branch after branch.
+func (g *generate) draft() {
+	for i := range g.branches {
+		if b := &g.branches[i]; b.behind != nil {
+			b.draft = b.behind.Draft(b.drafter, b.path, b.step, b.history, g.Max-b.count)
+			b.behind = nil
+		}
+	}
 }
 
 // choose picks a branch's next token.

@@ -43,20 +43,49 @@ func (s *Scheduler) takeAll(results []engine.Result) {
 	wg.Wait()
 }
 
-// takeSafely turns a panic of one job into its error, so that one request never
-// ends the others.
-func takeSafely(e *entry, results []engine.Result) (err error) {
+// A drafting task drafts what may follow, once all tasks have read their results.
+type drafting interface {
+	drafts() bool // there is something to draft
+	draft()
+}
+
+// draftAll lets the jobs draft, together: what drafts may then run once for all of
+// them.
+func (s *Scheduler) draftAll() {
+	var list []func()
+	for _, e := range s.live {
+		if t, ok := e.task.(drafting); ok && e.hit && e.err == nil && t.drafts() {
+			list = append(list, func() {
+				e.err = safely(func() error { t.draft(); return nil })
+			})
+		}
+	}
+	if len(list) > 0 {
+		s.eng.Together(list)
+	}
+}
+
+// takeSafely gives a job its results.
+func takeSafely(e *entry, results []engine.Result) error {
+	return safely(func() error {
+		for _, r := range results {
+			if err := e.take(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// safely turns a panic of one job into its error, so that one request never ends
+// the others.
+func safely(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("bug: %v", r)
 		}
 	}()
-	for _, r := range results {
-		if err := e.take(r); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f()
 }
 
 // An access is what a job may do with the engine: the sequences it makes are

@@ -92,7 +92,7 @@ func (d *Chain) Propose(history []int32, room Room) Draft {
 	if d.rest.sleeps(room.Time != nil) {
 		return Draft{}
 	}
-	each := room.Read * max(1, room.Alike) // sequences take turns
+	each := room.Read // a run is for all sequences that draft
 	late := d.late.Value
 	if room.Length(func(int) float64 { return late }, d.most, each) == 0 {
 		d.rest.tire()

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/partition"
+)
+
+// loadedRank is a rank of a program in memory.
+type loadedRank struct {
+	partition.Rank
+	weights []byte
+}
+
+// loadedProgram is a program on several devices, for ranks that are threads.
+type loadedProgram struct {
+	manifest *manifest.Manifest
+	ranks    []loadedRank
+}
+
+func (p *loadedProgram) Manifest() *manifest.Manifest { return p.manifest }
+func (p *loadedProgram) Hash() string                 { return "" }
+
+func (p *loadedProgram) Rank(rank int, _ *partition.Settings) (*partition.Rank, error) {
+	return &p.ranks[rank].Rank, nil
+}
+
+func (p *loadedProgram) Weights(rank int, _ *partition.Settings) ([]byte, string, error) {
+	return p.ranks[rank].weights, "", nil
+}
+
+// loadedRanks compiles and loads every rank of a program.
+func loadedRanks(t *testing.T, p *program) *load.Library {
+	t.Helper()
+	out := &loadedProgram{manifest: &p.cpu.Manifest}
+	out.manifest.Partition = &manifest.Partition{Devices: p.m.Spec.Devices}
+	for _, r := range p.ranks {
+		man := &r.cpu.Manifest
+		lib, mem := loadedCode(t, p, r.cpu)
+		out.ranks = append(out.ranks, loadedRank{partition.Rank{Manifest: man, Library: lib, Dispatch: tableOf(t, man.Sites, nil)}, mem})
+		out.manifest.Partition.Ranks = append(out.manifest.Partition.Ranks, manifest.Rank{
+			Device: r.Device, Stage: r.Stage, Member: r.Member, Members: r.Members, Lo: r.Lo, Hi: r.Hi})
+	}
+	e, err := partition.Threads(out, partition.Settings{Timeout: time.Hour}) // a loaded machine is no silent rank
+	if err != nil {
+		t.Fatal(err)
+	}
+	return load.OnDevice(e)
+}

@@ -1,0 +1,64 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/iflowc/iflowc/ir"
+)
+
+// draft gives the graph that proposes tokens to rank 0 alone: tokens are picked
+// there, so that it has the results of every step whatever steps are under way
+// since. In the programs of the other ranks the graph is empty.
+func (p *projector) draft(g *ir.Graph) error {
+	for i, s := range p.stages {
+		s.open(g, i == 0 && p.member == 0)
+	}
+	if p.member > 0 {
+		return nil
+	}
+	s := p.stages[0]
+	if len(p.stages) > 1 {
+		s.foreign(g)
+	}
+	for _, op := range g.Body.Ops {
+		if err := p.emit(op, 0); err != nil {
+			return err
+		}
+	}
+	for _, y := range g.Body.Yield {
+		s.body.Yield = append(s.body.Yield, s.vals[y])
+	}
+	return nil
+}
+
+// foreign makes inputs of all results of another graph of which the graph reads
+// some, in their order, because that graph yields nothing on this rank: the place
+// of a result in a step is its place among all of them.
+func (s *stage) foreign(g *ir.Graph) {
+	own := s.mod.Graphs[len(s.mod.Graphs)-1]
+	var list []*ir.Value
+	for _, other := range s.p.src.Graphs {
+		if other == g || !slices.ContainsFunc(g.Inputs, func(in *ir.Value) bool { return other.Output(in.Name) >= 0 }) {
+			continue
+		}
+		for _, y := range other.Body.Yield {
+			in := own.Input(y.OutputName())
+			if in == nil {
+				in = &ir.Value{Name: y.OutputName(), Kind: ir.Input, Type: y.Type, Pos: y.Pos}
+				in.Type.Shape = slices.Clone(y.Type.Shape)
+				for i, n := range in.Type.Shape {
+					if n.Dim != nil {
+						in.Type.Shape[i].Dim = own.Dim(n.Dim.Role)
+					}
+				}
+			}
+			list = append(list, in)
+		}
+	}
+	for _, in := range own.Inputs {
+		if !slices.Contains(list, in) {
+			list = append(list, in)
+		}
+	}
+	own.Inputs = list
+}
