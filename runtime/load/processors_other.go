@@ -12,3 +12,6 @@ func processors() []int {
 	}
 	return list
 }
+
+// Yield lets other goroutines go first.
+func Yield() { runtime.Gosched() }

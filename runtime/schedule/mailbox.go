@@ -13,12 +13,21 @@ type mailbox[T any] struct {
 	closed bool
 	err    error
 	news   chan struct{}
+
+	idle     bool      // the client has everything and waits
+	delivery *delivery // that waits for the client to be idle again
 }
 
 func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{news: make(chan struct{}, 1)} }
 
-func (m *mailbox[T]) put(v ...T) {
+// put adds events, which d waits to be delivered where their client waits for
+// them; nil: nobody does.
+func (m *mailbox[T]) put(d *delivery, v ...T) {
 	m.mu.Lock()
+	if m.idle && d.add() {
+		m.delivery = d
+	}
+	m.idle = false
 	m.list = append(m.list, v...)
 	m.mu.Unlock()
 	m.signal()
@@ -47,6 +56,10 @@ func (m *mailbox[T]) get(ctx context.Context) ([]T, error) {
 		m.mu.Lock()
 		list, closed, err := m.list, m.closed, m.err
 		m.list = nil
+		if m.idle = len(list) == 0; m.idle {
+			m.delivery.done()
+			m.delivery = nil
+		}
 		m.mu.Unlock()
 		if len(list) > 0 || closed && err == nil {
 			return list, nil

@@ -53,6 +53,8 @@ type Scheduler struct {
 	draining bool
 	stopped  bool
 
+	delivery *delivery // of the step whose results are being handed on
+
 	lost   int64    // sequences that were preempted, as far as the trace knows
 	live   []*entry // of the loop alone
 	owners map[engine.ID]*entry
@@ -179,7 +181,9 @@ func (s *Scheduler) loop() {
 			s.await()
 			continue
 		}
+		begun := time.Now()
 		results, err := s.eng.Infer(context.Background())
+		took := time.Since(begun)
 		s.preempted()
 		if err != nil {
 			s.endAll(err)
@@ -190,8 +194,10 @@ func (s *Scheduler) loop() {
 			continue
 		}
 		s.opt.Metrics.observeEngine(s.eng.Stats()) // before a client hears of the step
+		s.delivery = newDelivery(s.eng.Options().Threads)
 		s.step(results)
 		s.opt.Metrics.observeEngine(s.eng.Stats())
+		s.delivery.wait(took)
 	}
 }
 

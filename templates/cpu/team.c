@@ -4,6 +4,7 @@
 #endif
 #include "ifl_team.h"
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,7 +14,6 @@
 #ifdef __linux__
 #include <limits.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #endif
 
@@ -189,12 +189,17 @@ static void *member_main(void *p) {
   ifl_team *t = m->team;
   int64_t spin = t->max_spin_ns;
   for (uint32_t seen = 0;;) {
-    wait_for(t, &t->epoch, seen, spin);
+    const int64_t slept = wait_for(t, &t->epoch, seen, spin);
     seen = atomic_load(&t->epoch.value);
     if (t->closing) return NULL;
     const int active = (int)(seen & ((1u << MEMBER_BITS) - 1));
-    spin = m->tid < active ? t->max_spin_ns : 0; /* one that is left out leaves its core alone */
+    /* One that is left out leaves its core alone, and so does one that waited longer than a spin: what the caller does between
+     * two runs it will do again, and may need the core for it. */
+    spin = m->tid < active && slept <= t->max_spin_ns ? t->max_spin_ns : 0;
     if (m->tid >= active) continue;
+    /* Who is woken goes before those that were at work there. They came meanwhile and are done soon, but would wait for a tick
+     * now: 4 ms where the clock has 250 a second. */
+    if (slept) sched_yield();
     settle(t, m->tid);
     t->fn(t->arg, m->tid, active);
     ifl_barrier(t);

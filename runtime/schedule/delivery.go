@@ -1,0 +1,68 @@
+//go:build unix
+
+package schedule
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/load"
+)
+
+// deliveryShare is how long the next step waits at most for the events of the
+// last one to be on their way, in steps.
+const deliveryShare = 1. / 8
+
+// A delivery waits until the clients that a step gave events to have taken them,
+// written them, and wait again. Where the model's threads take every processor,
+// who brings the events would else get one only when a thread of the next step
+// loses it: the event comes late by up to a tick of the system's clock (4 ms), and
+// the other threads of the step wait for the one that was held up. A nil
+// delivery waits for nobody.
+type delivery struct {
+	left atomic.Int32 // clients, and the scheduler until it waits
+	all  chan struct{}
+}
+
+// newDelivery makes the delivery of a step; nil: processors are left beside the
+// step's threads.
+func newDelivery(threads int) *delivery {
+	if threads < runtime.GOMAXPROCS(0) {
+		return nil
+	}
+	d := &delivery{all: make(chan struct{})}
+	d.left.Store(1)
+	return d
+}
+
+// add counts a client, and says whether anybody waits.
+func (d *delivery) add() bool {
+	if d != nil {
+		d.left.Add(1)
+	}
+	return d != nil
+}
+
+// done says that a client, or the scheduler, is through.
+func (d *delivery) done() {
+	if d != nil && d.left.Add(-1) == 0 {
+		close(d.all)
+	}
+}
+
+// wait ends when all clients are through, or after a share of the time that the
+// step took: one that is slow to read holds nobody up.
+func (d *delivery) wait(step time.Duration) {
+	if d == nil || d.left.Load() == 1 {
+		return
+	}
+	d.done()
+	limit := time.NewTimer(time.Duration(deliveryShare * float64(step)))
+	defer limit.Stop()
+	select {
+	case <-d.all:
+	case <-limit.C:
+	}
+	load.Yield() // to clients on this machine, for the same reason
+}
