@@ -26,7 +26,8 @@ func flagsOf(t *testing.T, script string) map[string]string {
 	return flags
 }
 
-// TestDocsFlags: the verbs and flags of every call in the documentation exist.
+// TestDocsFlags: the verbs and flags of every call in the documentation, and in
+// the examples that --help shows, exist.
 func TestDocsFlags(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
@@ -42,8 +43,15 @@ func TestDocsFlags(t *testing.T) {
 		"iflowc": flagsOf(t, own),
 		"BIN":    flagsOf(t, call(t, nil, demo(t), "completion", "bash").succeed(t)),
 	}
+	pages := documentation(t)
+	for _, leaf := range parser.Model.Leaves(true) {
+		pages["iflowc "+leaf.Name+" --help"] = strings.ReplaceAll(leaf.Detail, "\n", "\n  ")
+	}
+	for verb := range have["BIN"] { // the examples of models leave the program out
+		pages["BIN "+verb+" --help"] = strings.ReplaceAll(call(t, nil, demo(t), verb, "--help").stdout, "\n    "+verb+" ", "\n    BIN "+verb+" ")
+	}
 	seen := 0
-	for page, text := range documentation(t) {
+	for page, text := range pages {
 		for _, c := range pageCommands(page, text) {
 			if have[c.program] == nil || c.verb == "" {
 				continue

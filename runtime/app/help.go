@@ -14,6 +14,49 @@ func (generateCmd) Help() string {
   generate -p "Once" --trace trace.json       what every thread did, for Perfetto`
 }
 
+// Help shows that questions may come from a pipe.
+func (chatCmd) Help() string {
+	return `Examples:
+
+  chat                                        asks and answers until the input ends
+  chat --system "Answer in one sentence." --temp 0
+  echo "Why is the sky blue?" | ./model chat`
+}
+
+// Help shows what is measured of a model.
+func (benchCmd) Help() string {
+	return `Examples:
+
+  bench                                       prompts of 512 tokens, answers of 128
+  bench --batch 1,8,32 --plot speed.svg       of several sequences at once
+  bench --profile --prompt 0                  where the time of a step goes
+  bench --against ./other                     another binary, in turns`
+}
+
+// Help shows what is measured of a service.
+func (benchServeCmd) Help() string {
+	return `Examples:
+
+  bench serve --concurrency 16 --requests 200
+  bench serve --url http://host:8000 --name model --rate 4 --plot latency.svg`
+}
+
+// Help shows both uses of a text.
+func (calibrateCmd) Help() string {
+	return `Examples:
+
+  calibrate text.txt -o model.importance      for iflowc compile and its flag of that name
+  calibrate text.txt --feedback               later columns make up for the rounding of earlier ones`
+}
+
+// Help shows the short way and the slow one.
+func (tuneCmd) Help() string {
+	return `Examples:
+
+  tune                                        a minute; the next start uses what it found
+  tune --rows 1-8 --budget 10s                for one sequence and its drafts`
+}
+
 // Help shows how a service is started and asked.
 func (serveCmd) Help() string {
 	return `Examples:
