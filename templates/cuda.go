@@ -30,7 +30,8 @@ type CUDAKernel struct {
 	Rows []int
 	// Promises are what the machine code must show: instructions, as regular
 	// expressions of their beginning, of which there are at least so many; of
-	// registers (REG) at most. No kernel may spill.
+	// registers (REG) at most; of blocks that a multiprocessor of every GPU has
+	// room for (BLOCKS) at least. No kernel may spill.
 	Promises map[string]int
 
 	body *template.Template

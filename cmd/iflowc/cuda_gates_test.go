@@ -1,112 +1,174 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/build"
 	"github.com/iflowc/iflowc/templates"
+	"golang.org/x/tools/txtar"
 )
 
+var gates = flag.String("gates", "", "hold the kernels of published models' shapes to what is promised, for every GPU: usual, or one MODEL/TYPE")
+
+// A gated model is compiled in some types, for some GPUs.
+type gated struct {
+	model, quant, kv, act string
+	deltas                float64
+	only                  string // the part of units' names that are compiled; empty: all
+	archs                 []string
+}
+
+// weightTypes are those of the CUDA target.
+var weightTypes = strings.Fields("f32 f16 bf16 q8_b32 q8_b64 q8_b32t2 q6_b64 q5_b64 q5_b32 q4_b32 q4_b64 q3h_b64 q3_b32 q2_b32")
+
+// gatedModels are the models of the library, at their real sizes without any
+// weights: one in all types, the others in those that are usual for them, and the
+// experts of a mixture in all types.
+func gatedModels() []gated {
+	list := []gated{
+		{model: "llama2-7b", quant: "q4_b64"}, {model: "llama2-7b", quant: "f16"},
+		{model: "mistral-7b", quant: "q4_b32", kv: "q8_b32t2", deltas: 0.01}, {model: "mistral-7b", quant: "bf16", act: "bf16"},
+		{model: "m2m100-418m", quant: "q8_b32"}, {model: "m2m100-418m", quant: "f16"},
+		{model: "roberta-base", quant: "q3h_b64"}, {model: "roberta-base", quant: "f16"},
+		{model: "smollm2-135m-instruct", quant: "q4_b64", act: "f32", deltas: 0.01},
+	}
+	for _, q := range weightTypes {
+		kv := q
+		if q != "f32" && q != "bf16" && q != "q8_b32t2" {
+			kv = "f16"
+		}
+		list = append(list, gated{model: "smollm2-135m-instruct", quant: q, kv: kv}, gated{model: "mixtral-8x7b-instruct", quant: q, only: "experts"})
+	}
+	return list
+}
+
 // TestCUDAGates: what nvcc makes of the kernels compiles without a warning, does
-// not spill, and shows the instructions that the templates' headers promise. It
-// needs nvcc, and for the instructions cuobjdump and nvdisasm beside it.
+// not spill, and shows the instructions and the occupancy that the templates'
+// headers promise. It needs nvcc, and for the machine code cuobjdump and
+// nvdisasm beside it. It prints what the sources take, and the compiler.
 func TestCUDAGates(t *testing.T) {
 	nvcc, err := build.FindNVCC(t.Context())
 	if err != nil {
 		t.Skip(err)
 	}
-	models := []struct{ spec, quant string }{{"../../models/demo.yaml", "q4_b64"}}
-	if *allCUDA {
-		for _, q := range []string{"f32", "f16", "bf16", "q8_b32", "q8_b64", "q8_b32t2", "q6_b64", "q5_b64", "q5_b32", "q4_b32", "q3h_b64", "q3_b32", "q2_b32"} {
-			models = append(models, struct{ spec, quant string }{"../../models/demo.yaml", q})
-		}
-		for _, f := range []string{"bert", "t5_gated", "mixtral", "deepseek_v2", "gpt_oss"} {
-			models = append(models, struct{ spec, quant string }{"../../spec/testdata/families/" + f, "f16"})
-		}
+	list := []gated{{model: "smollm2-135m-instruct", quant: "q4_b64", archs: []string{"sm_80", "sm_90a"}}}
+	if *gates == "usual" {
+		list = gatedModels()
+	} else if model, quant, one := strings.Cut(*gates, "/"); one {
+		list = []gated{{model: model, quant: quant}}
+	} else if *gates != "" {
+		t.Fatalf("-gates %s: say usual, or MODEL/TYPE of ../../models/testdata/library", *gates)
 	}
-	for _, m := range models {
-		p, err := (&compileFlags{modelFlags: modelFlags{Spec: m.spec, Quant: m.quant}, Target: "cuda"}).generate()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.m.set.Close()
-		for _, u := range p.cuda.Units {
-			for _, arch := range []string{"sm_80", "sm_90a"} {
-				t.Run(fmt.Sprintf("%s-%s-%s-%s", filepath.Base(m.spec), m.quant, u.Name, arch), func(t *testing.T) {
-					t.Parallel()
-					gate(t, nvcc.Path, u, arch)
-				})
+	for _, g := range list {
+		if g.archs == nil {
+			for _, a := range build.GPUArchs {
+				g.archs = append(g.archs, a.Name)
 			}
 		}
+		t.Run(strings.Trim(fmt.Sprint(g.model, " ", g.quant, " ", g.kv, " ", g.act), " "), func(t *testing.T) {
+			t.Parallel()
+			g.hold(t, nvcc.Path)
+		})
 	}
 }
 
-// gate compiles a unit for a GPU and holds its kernels to what was promised.
-func gate(t *testing.T, nvcc string, u codegen.CUDAUnit, arch string) {
-	dir := t.TempDir()
-	files := templates.CUDAHeaders()
-	files["unit.cu"] = u.Source
+// cuda spells the model for GPUs.
+func (g *gated) cuda(t *testing.T) *codegen.CUDAModel {
+	t.Helper()
+	ar, err := txtar.ParseFile("../../models/testdata/library/" + g.model + ".txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ar.Files[len(ar.Files)-1].Data // what the model is lowered to
+	mod, err := ir.Parse(g.model, text, ops.Table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat, err := templates.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: t.Logf}
+	env.Types.Default, _ = tensor.ParseDType(g.quant)
+	env.Types.KV, _ = tensor.ParseDType(g.kv)
+	env.Types.Deltas = g.deltas
+	if err := env.Types.SetActivations(g.act); err != nil {
+		t.Fatal(err)
+	}
+	if err := passes.Run(env, mod, passes.Pipeline, passes.Options{Limit: -1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := cudaModel(mod, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// hold compiles the model's units as one file and looks at the machine code.
+func (g *gated) hold(t *testing.T, nvcc string) {
+	m, dir := g.cuda(t), t.TempDir()
+	files, size, n := templates.CUDAHeaders(), 0, 0
+	for _, u := range m.Units {
+		if strings.Contains(u.Name, g.only) {
+			files["units.cu"] += fmt.Sprintf("#include %q\n", u.Name+".cu")
+			files[u.Name+".cu"] = u.Source
+			size += len(u.Source)
+			n++
+		}
+	}
+	if n == 0 {
+		t.Fatalf("no unit is called %s", g.only)
+	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	args := append([]string{"-arch=" + arch, "-cubin", "-Werror", "all-warnings", "-Xptxas", "-v", "-I.", "unit.cu", "-o", "unit.cubin"}, cudaFlags...)
-	log := runIn(t, dir, nvcc, args...)
-	for _, m := range regexp.MustCompile(`(\d+) bytes spill stores, (\d+) bytes spill loads`).FindAllStringSubmatch(log, -1) {
-		if m[1] != "0" || m[2] != "0" {
-			t.Errorf("%s for %s spills: %s", u.Name, arch, m[0])
-		}
+	args := append([]string{"-fatbin", "-Werror", "all-warnings", "-Xptxas", "-v", "-I.", "units.cu", "-o", "units.fatbin"}, cudaFlags...)
+	for _, a := range g.archs {
+		args = append(args, "-gencode", "arch=compute_"+strings.TrimPrefix(a, "sm_")+",code="+a)
+	}
+	log, used := runIn(t, dir, nvcc, args...)
+	t.Logf("%s %s: %d units, %d bytes of source, %d GPUs, %.1f s of nvcc's processor time", g.model, g.quant, n, size, len(g.archs), used)
+	for _, s := range spills(log) {
+		t.Error(s)
 	}
 	dump := filepath.Join(filepath.Dir(nvcc), "cuobjdump")
 	if _, err := os.Stat(dump); err != nil {
-		t.Logf("the promises of %s are not checked: no cuobjdump beside nvcc", u.Name)
+		t.Log("the promises are not checked: no cuobjdump beside nvcc")
 		return
 	}
-	registers := map[string]int{}
-	for _, m := range regexp.MustCompile(`Function (\S+):\s+REG:(\d+)`).FindAllStringSubmatch(runIn(t, dir, dump, "-res-usage", "unit.cubin"), -1) {
-		registers[m[1]], _ = strconv.Atoi(m[2])
-	}
-	code := sass(runIn(t, dir, dump, "-sass", "unit.cubin"))
-	for kernel, promises := range u.Promises {
-		for what, n := range promises {
-			if what == "REG" {
-				if registers[kernel] > n || registers[kernel] == 0 {
-					t.Errorf("%s for %s takes %d registers, promised at most %d", kernel, arch, registers[kernel], n)
-				}
+	text, _ := runIn(t, dir, dump, "-res-usage", "-sass", "units.fatbin")
+	code := machineCodes(text)
+	for _, a := range g.archs {
+		for _, u := range m.Units {
+			if files[u.Name+".cu"] == "" {
 				continue
 			}
-			if have := len(regexp.MustCompile(`(?m)^`+what).FindAllString(code[kernel], -1)); have < n {
-				t.Errorf("%s for %s has %d instructions %s, promised at least %d", kernel, arch, have, what, n)
+			for kernel, promises := range u.Promises {
+				for _, broken := range code[a][kernel].broken(promises, m.Plan.Kernels, kernel, a) {
+					t.Errorf("%s for %s: %s", kernel, a, broken)
+				}
 			}
 		}
 	}
 }
 
-// sass gives the instructions of each kernel, one a line.
-func sass(dump string) map[string]string {
-	out, at := map[string]string{}, ""
-	instruction := regexp.MustCompile(`^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)`)
-	for line := range strings.Lines(dump) {
-		if _, name, ok := strings.Cut(line, "Function : "); ok {
-			at = strings.TrimSpace(name)
-		}
-		if m := instruction.FindStringSubmatch(line); m != nil {
-			out[at] += m[1] + "\n"
-		}
-	}
-	return out
-}
-
-func runIn(t *testing.T, dir, program string, args ...string) string {
+// runIn runs a program in a folder and gives what it says and the processor's
+// seconds that it and its children took.
+func runIn(t *testing.T, dir, program string, args ...string) (string, float64) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
@@ -114,5 +176,5 @@ func runIn(t *testing.T, dir, program string, args ...string) string {
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", filepath.Base(program), err, text)
 	}
-	return string(text)
+	return string(text), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 }

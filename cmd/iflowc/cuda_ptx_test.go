@@ -162,7 +162,7 @@ func ptxOf(t *testing.T, nvcc string, u codegen.CUDAUnit) []byte {
 			return nil
 		}
 	}
-	runIn(t, dir, nvcc, append([]string{"-arch=sm_80", "-ptx", "-I.", "unit.cu", "-o", "unit.ptx"}, cudaFlags...)...)
+	_, _ = runIn(t, dir, nvcc, append([]string{"-arch=sm_80", "-ptx", "-I.", "unit.cu", "-o", "unit.ptx"}, cudaFlags...)...)
 	text, err := os.ReadFile(filepath.Join(dir, "unit.ptx"))
 	if err != nil {
 		t.Error(fmt.Errorf("%s: %w", u.Name, err))

@@ -71,6 +71,13 @@ func emulatedWeights(t *testing.T, p *program) engine.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.m.identify(&p.cpu.Manifest, nil)
+	return engine.Model{Manifest: &p.cpu.Manifest, Weights: packedRegion(t, path)}
+}
+
+// packedRegion is what a file of packed weights holds.
+func packedRegion(t *testing.T, path string) []byte {
+	t.Helper()
 	packed, err := weights.OpenPacked(path)
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +87,7 @@ func emulatedWeights(t *testing.T, p *program) engine.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.m.identify(&p.cpu.Manifest, nil)
-	return engine.Model{Manifest: &p.cpu.Manifest, Weights: data}
+	return data
 }
 
 func emulatedLibrary(t *testing.T, cache *build.Cache, man *manifest.Manifest, m *codegen.CUDAModel) *load.Library {

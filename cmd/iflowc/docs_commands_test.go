@@ -26,6 +26,7 @@ var elsewhere = []struct{ command, by string }{
 	{"mpirun", "stage partition"},
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
+	{"script/verify-all", "stage cuda"},
 	{"tools/clients/run", "stage clients"},
 }
 

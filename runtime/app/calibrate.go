@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -40,9 +41,7 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if c.Context < 2 || c.Context > m.manifest.Context || c.Chunks < 0 {
 		return wrong(fmt.Errorf("--context %d --chunks %d: expected 2 to %d tokens and 0 or more windows", c.Context, c.Chunks, m.manifest.Context))
 	}
-	if c.Device == "" {
-		c.Device = "cpu" // which alone keeps what is seen
-	}
+	c.Device = cmp.Or(c.Device, "cpu") // which alone keeps what is seen
 	m.prefetch(&c.engineFlags)
 	list, err := c.windows(m)
 	if err != nil {
