@@ -88,9 +88,10 @@ func kernelNote(env *Env, root *ir.Op) ir.Note {
 // of the weights, which GEMV and flat GEMM both stream once; a second row
 // makes GEMV read them twice. Unpacking a panel once pays when it is spread
 // over so many rows that the product is bound by arithmetic: for a type whose
-// codes need decoding from about 128 rows on, for plain 8-bit codes and 16-bit
-// weights never. Measured on Zen 4 (docs/performance.md): from 48 to 64 rows on
-// for q4_b64, from 96 to 256 for q4_b32, never for q8_b32t2 and f16.
+// codes need decoding and for bf16 from about 128 rows on, for plain 8-bit codes
+// never. Measured (docs/performance.md): on Zen 4 from 48 to 64 rows on for
+// q4_b64, from 96 to 256 for q4_b32, never for q8_b32t2; on an Intel Xeon from
+// 32 to 128 rows on for bf16.
 func roofline(dt tensor.DType, impls []string) []Case {
 	var cases []Case
 	for _, im := range impls {
@@ -100,7 +101,7 @@ func roofline(dt tensor.DType, impls []string) []Case {
 		case "flat_gemm":
 			cases = append(cases, Case{2, im})
 		case "gemm":
-			if dt.IsBlock() && dt.RowBytes(64) < 64 {
+			if dt == tensor.BF16 || dt.IsBlock() && dt.RowBytes(64) < 64 {
 				cases = append(cases, Case{128, im})
 			}
 		}

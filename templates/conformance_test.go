@@ -45,7 +45,7 @@ func sampled(k *Kernel, dt tensor.DType, isa ISA) bool {
 	case k.Impl == "flat_gemm":
 		return dt == tensor.F16 || dt == tensor.Q4B64
 	default:
-		return dt == tensor.F16 || dt == tensor.Q8B32T2 || dt == tensor.Q4B64 && k.Impl == "gemv"
+		return dt == tensor.F16 || dt == tensor.Q8B32T2 || dt == tensor.Q4B64 && k.Impl == "gemv" || dt == tensor.BF16 && k.Impl == "gemm"
 	}
 }
 

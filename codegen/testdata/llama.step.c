@@ -20,7 +20,6 @@ extern void ifl_gemm_q4_b64(const uint8_t *, int, int, const uint8_t *, int, flo
 extern void ifl_attention_f16(const ifl_attention *a);
 extern void ifl_gemv_f16(const uint8_t *, int, int, const uint8_t *, int, float *, int64_t, uint8_t *);
 extern void ifl_flat_gemm_f16(const uint8_t *, int, int, const uint8_t *, int, float *, int64_t, uint8_t *);
-extern void ifl_gemm_f16(const uint8_t *, int, int, const uint8_t *, int, float *, int64_t, uint8_t *);
 
 #define IFL_ALONE 16      /* up to so many rows every thread packs activations for itself */
 #define IFL_CALL 32768    /* floats of output a kernel call may produce before the ops behind it run */
@@ -372,8 +371,8 @@ static void r6_rows(ifl_ctx *c, const ifl_step *s, int tid) {
   }
 }
 
-static const ifl_mm r7_embed_mm[] = {ifl_gemv_f16, ifl_flat_gemm_f16, ifl_gemm_f16};
-static const int r7_embed_tile[] = {1, 16, 16};
+static const ifl_mm r7_embed_mm[] = {ifl_gemv_f16, ifl_flat_gemm_f16};
+static const int r7_embed_tile[] = {1, 16};
 /* rmsnorm → matmul @embed f16[96, 64]. */
 static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
   struct ifl_own *own = &c->own[tid];
