@@ -13,7 +13,7 @@ const fill = (e, attrs, kids) => {
 const h = (name, attrs, ...kids) => fill(document.createElement(name), attrs, kids);
 const s = (name, attrs, ...kids) => fill(document.createElementNS('http://www.w3.org/2000/svg', name), attrs, kids);
 
-const megabytes = n => n >= 1e6 ? (n / 1e6).toFixed(1) + ' MB' : n >= 1e3 ? (n / 1e3).toFixed(1) + ' KB' : n + ' B';
+const megabytes = n => n >= 1e10 ? (n / 1e9).toFixed(1) + ' GB' : n >= 1e6 ? (n / 1e6).toFixed(1) + ' MB' : n >= 1e3 ? (n / 1e3).toFixed(1) + ' KB' : n + ' B';
 
 /* Lines that two texts share, by their longest common subsequence. What stands the same at both ends is left out of the
  * table; where the rest is too long for one, its lines are matched by being unique in both. Returns pairs of indices. */

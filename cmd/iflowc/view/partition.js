@@ -7,7 +7,7 @@ const told = r => { const t = r.traffic[0] || {}; return { exchanges: (t.exchang
 
 function drawPartition(ranks) {
   const W = 210, H = 96, GX = 120, GY = 34, T = 26, stages = Math.max(...ranks.map(r => r.stage)) + 1, members = Math.max(...ranks.map(r => r.members));
-  const x = r => 10 + r.stage * (W + GX), y = r => T + r.member * (H + GY), width = 20 + stages * W + (stages - 1) * GX, height = T + members * (H + GY);
+  const x = r => 10 + r.stage * (W + GX), y = r => T + r.member * (H + GY), width = 80 + stages * W + (stages - 1) * GX, /* what stands beside a line is wider than a box */ height = T + members * (H + GY);
   const out = [s('defs', {}, s('marker', { id: 'to', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, orient: 'auto' }, s('path', { d: 'M0 0 L8 4 L0 8 z', fill: 'currentColor' })))];
   for (let i = 0; i < stages; i++) out.push(s('text', { class: 'dim', x: 10 + i * (W + GX), y: 16 }, stages > 1 ? `stage ${i}` : 'one group'));
   ranks.forEach((r, i) => {
