@@ -40,7 +40,7 @@ func (b *Binary) Join() (*partition.Job, error) {
 		return nil, Blame(comm.WithoutMPI())
 	}
 	var err error
-	b.job, err = partition.Join(&ranks{b: b}, l)
+	b.job, err = partition.Join(&ranks{b: b, joined: true}, l)
 	return b.job, Blame(err)
 }
 
@@ -105,7 +105,10 @@ func (b *Binary) closeRanks() {
 }
 
 // ranks are the program of a partitioned binary.
-type ranks struct{ b *Binary }
+type ranks struct {
+	b      *Binary
+	joined bool // they are processes of a job
+}
 
 // Manifest is the whole model's.
 func (r *ranks) Manifest() *manifest.Manifest { return r.b.Manifest }
@@ -171,7 +174,7 @@ func (r *ranks) onGPU(rank int, own *Binary, k *partition.Rank) error {
 func (r *ranks) reachByNCCL(rank int, d *cuda.Device) {
 	file, part := os.Getenv("IFLOWC_NCCL"), r.b.Manifest.Partition
 	onCPU := slices.ContainsFunc(part.Ranks, func(k manifest.Rank) bool { return k.Device == "cpu" })
-	if file == "" || file == "0" || r.b.job == nil || onCPU {
+	if file == "" || file == "0" || !r.joined || onCPU {
 		return
 	}
 	if file == "1" {
@@ -179,7 +182,7 @@ func (r *ranks) reachByNCCL(rank int, d *cuda.Device) {
 	}
 	own := part.Ranks[rank]
 	d.Group = cuda.Group{First: rank - own.Member, Members: own.Members}
-	d.Reach = func() (cuda.Link, error) { return r.b.job.Reach(file) }
+	d.Reach = func() (cuda.Link, error) { return r.b.job.Reach(file) } // the job is known by then
 }
 
 // of is the binary as if it held one rank alone.

@@ -116,18 +116,20 @@ func (w *World) join() error {
 }
 
 // settings are variables that MPI libraries read, for users who have not set them.
-var settings = []struct{ name, value string }{
-	{"OMPI_MCA_opal_signal", ""}, // Go's runtime needs the signals
-	{"OMPI_MCA_opal_set_max_sys_limits", ""},
-	{"UCX_TLS", "^cma"}, // UCX ends the process when it reads the memory of one that has died
+func (w *World) settings() map[string]string {
+	s := map[string]string{"OMPI_MCA_opal_signal": "", "OMPI_MCA_opal_set_max_sys_limits": ""} // Go's runtime needs the signals
+	if w.Local == w.Ranks {
+		s["UCX_RNDV_THRESH"] = "inf" // else UCX reads large messages from the sender's memory, and ends the process where that one has died
+	}
+	return s
 }
 
 // open loads the MPI library. Its plug-ins look for its symbols among those of
 // the process, so they are made global.
 func (w *World) open() (uintptr, error) {
-	for _, s := range settings {
-		if _, set := os.LookupEnv(s.name); !set {
-			os.Setenv(s.name, s.value)
+	for name, value := range w.settings() {
+		if _, set := os.LookupEnv(name); !set {
+			os.Setenv(name, value)
 		}
 	}
 	var tried []string
