@@ -55,6 +55,7 @@ type Scheduler struct {
 
 	delivery *delivery // of the step whose results are being handed on
 
+	crowd  bool     // several jobs were live at once since nothing was
 	lost   int64    // sequences that were preempted, as far as the trace knows
 	live   []*entry // of the loop alone
 	owners map[engine.ID]*entry
@@ -181,6 +182,7 @@ func (s *Scheduler) loop() {
 			s.await()
 			continue
 		}
+		s.crowd = s.crowd || len(s.live) > 1
 		begun := time.Now()
 		results, err := s.eng.Infer(context.Background())
 		took := time.Since(begun)
@@ -204,20 +206,28 @@ func (s *Scheduler) loop() {
 // Where nothing runs, a first request waits for others until none has come for
 // a moment, and no longer than a few: requests that come together are read
 // together, and while steps run their threads keep the others from arriving.
+// The moment is longer where several came before: without it one wave in five of
+// 16 clients on two processors began with those of them that were first.
 const (
-	moment = 2 * time.Millisecond
-	longer = 4 * moment
+	moment      = 2 * time.Millisecond
+	crowdMoment = 5 * time.Millisecond
+	moments     = 4
 )
 
 // await lets those arrive that come together with the first one.
 func (s *Scheduler) await() {
-	pause, end := time.NewTimer(moment), time.NewTimer(longer)
+	wait := moment
+	if s.crowd {
+		wait = crowdMoment
+	}
+	s.crowd = false
+	pause, end := time.NewTimer(wait), time.NewTimer(moments*wait)
 	defer pause.Stop()
 	defer end.Stop()
 	for {
 		select {
 		case <-s.wake:
-			pause.Reset(moment)
+			pause.Reset(wait)
 		case <-pause.C:
 			return
 		case <-end.C:
