@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,5 +49,29 @@ func TestEmulatedRanks(t *testing.T) {
 				t.Errorf("%q, expected %q", got, want)
 			}
 		})
+	}
+}
+
+// TestEmulatedNCCL: processes whose GPUs reach each other by NCCL give the CPU
+// target's tokens. A stand-in for NCCL knows the emulation's memory. It needs an
+// MPI with mpirun.
+func TestEmulatedNCCL(t *testing.T) {
+	t.Parallel()
+	needEmulation(t)
+	mpirun, err := exec.LookPath("mpirun")
+	if err != nil {
+		t.Skip("no mpirun: install OpenMPI or MPICH (openmpi-bin, mpich)")
+	}
+	story := []string{"generate", "-p", "Once upon a time", "-n", "12", "--temp", "0"}
+	want := call(t, nil, demo(t), story...).succeed(t)
+	dir := t.TempDir()
+	bin, nccl := filepath.Join(dir, "demo"), filepath.Join(dir, "libnccl.so")
+	call(t, nil, "g++", "-x", "c", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", nccl, "testdata/nccl/nccl.c").succeed(t)
+	iflowc(t, "compile", demoSpec, "--target", "cuda-emu", "--devices", "0&1", "-o", bin).succeed(t)
+	env := []string{"IFLOWC_NCCL=" + nccl, "NCCL_PIPES=" + dir, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
+		"OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"}
+	got := call(t, env, mpirun, append([]string{"-n", "2", bin}, append(story, "--threads", "1", "--rank-timeout", "5m")...)...)
+	if text := got.succeed(t); text != want || strings.Count(got.stderr, "leaves the stand-in for NCCL") != 2 {
+		t.Errorf("%q, expected %q; %s", text, want, got.stderr)
 	}
 }
