@@ -7,6 +7,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/runtime/manifest"
 )
 
 // attentionRegion emits attention over the paged state.
@@ -45,6 +46,7 @@ func (g *cpuGen) attentionRegion(s *schedule, op *ir.Op) error {
 	if f.rel != "" {
 		w.p(".rel = %s, .ldrel = %d, .rel_bucket = buckets, .rel_max = %d,", f.rel, f.ldrel, f.limit)
 	}
+	w.p(".seen = %s,", g.scores(s))
 	w.p("};")
 	w.p("%s(&a);", sym)
 	g.end(s)
@@ -52,6 +54,20 @@ func (g *cpuGen) attentionRegion(s *schedule, op *ir.Op) error {
 	g.need.heads = max(g.need.heads, op.Int("heads"))
 	g.need.dim, g.need.vdim = max(g.need.dim, st.dim), max(g.need.vdim, st.vdim)
 	return nil
+}
+
+// scores is where calibration counts the rows of an attention by their largest
+// score: for each layer by itself.
+func (g *cpuGen) scores(s *schedule) string {
+	at, layers := strconv.FormatInt(g.need.seen, 10), 1
+	if s.repeat != nil {
+		lo := s.repeat.Int("lo")
+		layers = s.repeat.Int("hi") - lo
+		at += fmt.Sprintf(" + (%s - %d) * IFL_SCORES", s.layer, lo)
+	}
+	g.out.Manifest.Scores = append(g.out.Manifest.Scores, manifest.Scores{Seen: g.need.seen, Layers: layers})
+	g.need.seen += int64(layers) * manifest.ScoreBins
+	return fmt.Sprintf("c->seen ? c->seen + tid * IFL_SEEN + %s : NULL", at)
 }
 
 // attentionFields are the C of what every target's attention takes.

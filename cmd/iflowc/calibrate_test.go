@@ -29,6 +29,18 @@ func TestCalibrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	const layers, matrices = 7, 7
+	scores, err := weights.ReadScores(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const heads = 4
+	rows := float32(0)
+	for _, n := range scores {
+		rows += n
+	}
+	if lo, hi, ok := scores.Range(); rows != float32(said.Tokens*heads*layers) || !ok || lo >= hi {
+		t.Errorf("scores of %v rows from %v to %v, expected %d rows", rows, lo, hi, said.Tokens*heads*layers)
+	}
 	if len(imp) != said.Matrices || len(imp) != layers*matrices+1 {
 		t.Errorf("%d matrices, %d said; expected %d in each of %d layers and the head", len(imp), said.Matrices, matrices, layers)
 	}

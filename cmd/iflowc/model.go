@@ -42,6 +42,7 @@ type modelFlags struct {
 type model struct {
 	*spec.Model
 	set     *weights.Set
+	scores  weights.Scores // what calibration saw of attention; nil: nothing
 	context int
 	placed  string // why it is on these devices, where they were chosen
 }
@@ -69,11 +70,12 @@ func (f *modelFlags) open() (*model, error) {
 	for _, line := range set.Notes() {
 		notice("%s", line)
 	}
-	if err := f.weigh(s, set); err != nil {
+	scores, err := f.weigh(s, set)
+	if err != nil {
 		set.Close()
 		return nil, usageError{err}
 	}
-	opened := &model{Model: m, set: set, context: contextOf(m)}
+	opened := &model{Model: m, set: set, scores: scores, context: contextOf(m)}
 	if err := f.place(opened); err != nil {
 		set.Close()
 		return nil, err
@@ -81,18 +83,19 @@ func (f *modelFlags) open() (*model, error) {
 	return opened, nil
 }
 
-// weigh reads the importance matrix that a flag or the specification names.
-func (f *modelFlags) weigh(s *spec.Spec, set *weights.Set) error {
+// weigh reads the importance matrix that a flag or the specification names, and
+// what calibration counted beside it.
+func (f *modelFlags) weigh(s *spec.Spec, set *weights.Set) (weights.Scores, error) {
 	path := f.Importance
 	if path == "" {
 		if s.Importance == "" {
-			return nil
+			return nil, nil
 		}
 		path = filepath.Join(s.ModelDir, s.Importance)
 	}
 	imp, err := weights.ReadImportance(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	known := 0
 	for name := range imp {
@@ -101,7 +104,7 @@ func (f *modelFlags) weigh(s *spec.Spec, set *weights.Set) error {
 		}
 	}
 	if known == 0 {
-		return fmt.Errorf("%s: none of its %d matrices is one of the model's; it was made of another model", path, len(imp))
+		return nil, fmt.Errorf("%s: none of its %d matrices is one of the model's; it was made of another model", path, len(imp))
 	}
 	if known < len(imp) {
 		notice("%s: %d of its %d matrices are none of the model's", path, len(imp)-known, len(imp))
@@ -109,12 +112,12 @@ func (f *modelFlags) weigh(s *spec.Spec, set *weights.Set) error {
 	set.Weigh(imp)
 	moments, err := weights.OpenMoments(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if moments != nil {
 		set.FeedBack(moments)
 	}
-	return nil
+	return weights.ReadScores(path)
 }
 
 // defaultContext bounds the context when the user names none: pages are only

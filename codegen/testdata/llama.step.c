@@ -68,7 +68,7 @@ struct ifl_ctx {
   int64_t marks_room;
 };
 
-#define IFL_SEEN INT64_C(713) /* sums that a thread keeps for calibration */
+#define IFL_SEEN INT64_C(1225) /* sums that a thread keeps for calibration */
 
 /* Adds a row's squares to the sums of its columns, and to the count behind them. */
 static __attribute__((noinline, unused)) void ifl_see_row(double *sums, const float *x, int k) {
@@ -240,6 +240,7 @@ static void r2_attention(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     .heads = 4, .kv_heads = 2, .dim = 16, .vdim = 16,
     .scale = 0.25f, .softcap = 0.0f, .window = 0, .causal = 1,
     .alibi = NULL, .sinks = NULL, .scratch = c->attention, .scratch_bytes = c->attention_bytes,
+    .seen = c->seen ? c->seen + tid * IFL_SEEN + 130 + (l - 0) * IFL_SCORES : NULL,
   };
   ifl_attention_f16(&a);
 }
@@ -259,7 +260,7 @@ static void r3_wo(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     const int mt = ifl_min_int(tm, rows - i * tm);
     for (int m = 0; m < mt; m++) {
       const int t = i * tm + m;
-      if (c->seen && (!alone || tid == 0)) ifl_see_row(c->seen + tid * IFL_SEEN + 130 + (l - 0) * (K + 1), c->slot[3] + (int64_t)t * 64, K);
+      if (c->seen && (!alone || tid == 0)) ifl_see_row(c->seen + tid * IFL_SEEN + 642 + (l - 0) * (K + 1), c->slot[3] + (int64_t)t * 64, K);
       if (c->moments && !alone) memcpy(c->rows + (int64_t)t * IFL_MOMENT_ROW, c->slot[3] + (int64_t)t * 64, K * sizeof(float));
       ifl_pack_a8_b64(tile, c->slot[3] + (int64_t)t * 64, K, mt, m);
     }
@@ -299,7 +300,7 @@ static void r4_w_gate_up(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     for (int m = 0; m < mt; m++) {
       const int t = i * tm + m;
       ifl_row_rmsnorm(own->row + 0 * IFL_ROW, c->slot[1] + (int64_t)t * 64, (const float *)(c->weights + INT64_C(19456) + l * INT64_C(21248)), 64, 9.99999975e-06f, 0.0f);
-      if (c->seen && (!alone || tid == 0)) ifl_see_row(c->seen + tid * IFL_SEEN + 260 + (l - 0) * (K + 1), own->row + 0 * IFL_ROW, K);
+      if (c->seen && (!alone || tid == 0)) ifl_see_row(c->seen + tid * IFL_SEEN + 772 + (l - 0) * (K + 1), own->row + 0 * IFL_ROW, K);
       if (c->moments && !alone) memcpy(c->rows + (int64_t)t * IFL_MOMENT_ROW, own->row + 0 * IFL_ROW, K * sizeof(float));
       ifl_pack_a8_b64(tile, own->row + 0 * IFL_ROW, K, mt, m);
     }
@@ -339,7 +340,7 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     const int mt = ifl_min_int(tm, rows - i * tm);
     for (int m = 0; m < mt; m++) {
       const int t = i * tm + m;
-      if (c->seen && (!alone || tid == 0)) ifl_see_row(c->seen + tid * IFL_SEEN + 390 + (l - 0) * (K + 1), c->slot[2] + (int64_t)t * 128, K);
+      if (c->seen && (!alone || tid == 0)) ifl_see_row(c->seen + tid * IFL_SEEN + 902 + (l - 0) * (K + 1), c->slot[2] + (int64_t)t * 128, K);
       if (c->moments && !alone) memcpy(c->rows + (int64_t)t * IFL_MOMENT_ROW, c->slot[2] + (int64_t)t * 128, K * sizeof(float));
       ifl_pack_a8_b64(tile, c->slot[2] + (int64_t)t * 128, K, mt, m);
     }
@@ -387,7 +388,7 @@ static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
     for (int m = 0; m < mt; m++) {
       const int t = i * tm + m;
       ifl_row_rmsnorm(own->row + 0 * IFL_ROW, c->slot[4] + (int64_t)t * 64, (const float *)(c->weights + INT64_C(54784)), 64, 9.99999975e-06f, 0.0f);
-      if (c->seen && (!alone || tid == 0)) ifl_see_row(c->seen + tid * IFL_SEEN + 648, own->row + 0 * IFL_ROW, K);
+      if (c->seen && (!alone || tid == 0)) ifl_see_row(c->seen + tid * IFL_SEEN + 1160, own->row + 0 * IFL_ROW, K);
       if (c->moments && !alone) memcpy(c->rows + (int64_t)t * IFL_MOMENT_ROW, own->row + 0 * IFL_ROW, K * sizeof(float));
       ifl_pack_f32(tile, own->row + 0 * IFL_ROW, K, mt, m);
     }

@@ -79,18 +79,22 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if out.File == "" {
 		out.File = m.Program + ".importance"
 	}
-	meta := map[string]string{"model": m.manifest.Name, "text": filepath.Base(c.File), "tokens": strconv.Itoa(out.Tokens)}
 	var products map[string]weights.Squares
 	if c.Feedback {
 		products = squares(m.manifest, eng.Seen(), eng.Moments())
 	}
-	if err := weights.WriteImportance(out.File, imp, products, meta); err != nil {
+	meta := map[string]string{"model": m.manifest.Name, "text": filepath.Base(c.File), "tokens": strconv.Itoa(out.Tokens)}
+	if err := weights.WriteImportance(out.File, imp, products, scores(m.manifest, eng.Seen()), meta); err != nil {
 		return err
 	}
+	return c.say(m, out)
+}
+
+func (c *calibrateCmd) say(m *model, out calibration) error {
 	if c.JSON {
 		return writeJSON(m.Stdout, out)
 	}
-	_, err = fmt.Fprintf(m.Stdout, "%s: importance of the columns of %d matrices, from %d tokens\n", out.File, out.Matrices, out.Tokens)
+	_, err := fmt.Fprintf(m.Stdout, "%s: importance of the columns of %d matrices, from %d tokens\n", out.File, out.Matrices, out.Tokens)
 	return err
 }
 
@@ -141,6 +145,17 @@ func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manif
 			}
 		}
 	}
+}
+
+// scores are the counts of rows by their largest attention score, a layer after
+// the other.
+func scores(m *manifest.Manifest, seen []float64) (out weights.Scores) {
+	for _, s := range m.Scores {
+		for _, n := range seen[s.Seen : s.Seen+int64(s.Layers)*manifest.ScoreBins] {
+			out = append(out, float32(n))
+		}
+	}
+	return out
 }
 
 // rowsAt is where the number of rows of a site's element stands.

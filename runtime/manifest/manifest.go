@@ -31,6 +31,7 @@ type Manifest struct {
 	Weights []Weight `json:"weights"` // in packed order
 	States  []State  `json:"states"`
 	Sites   []Site   `json:"sites"`             // order of the dispatch table
+	Scores  []Scores `json:"scores,omitempty"`  // of attentions, in order
 	Regions []Region `json:"regions,omitempty"` // what a trace's marks number
 	Libs    []Lib    `json:"libs"`              // best first
 	// Of a model that is spread over devices: its ranks, whose manifests hold
@@ -134,6 +135,17 @@ type Site struct {
 	Moments int64 `json:"moments,omitempty"`
 	Square  int   `json:"square,omitempty"`
 }
+
+// Scores is where calibration counts the rows of an attention by their largest
+// score: for each layer ScoreBins counts, from sum Seen on.
+type Scores struct {
+	Seen   int64 `json:"seen"`
+	Layers int   `json:"layers"`
+}
+
+// ScoreBins are the counts of a layer: of rows whose largest score, times log₂e,
+// is from i − 128 to i − 127; the first and the last take all below and above.
+const ScoreBins = 256
 
 // A Region is one function of the step, which all threads run.
 type Region struct {

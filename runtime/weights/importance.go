@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/manifest"
 )
 
 // An Importance says how much an error in each column of a stored matrix
@@ -23,8 +24,8 @@ type Importance map[string][]float32
 
 // WriteImportance writes a safetensors file: for each stored matrix a vector of
 // its columns' mean squares, and for those in moments the sums of products of
-// columns, NAME.moments.
-func WriteImportance(path string, imp Importance, moments map[string]Squares, meta map[string]string) error {
+// columns, NAME.moments; and what was counted of attention's scores.
+func WriteImportance(path string, imp Importance, moments map[string]Squares, scores Scores, meta map[string]string) error {
 	header := map[string]any{}
 	if len(meta) > 0 {
 		header["__metadata__"] = meta
@@ -41,6 +42,9 @@ func WriteImportance(path string, imp Importance, moments map[string]Squares, me
 	for _, name := range slices.Sorted(maps.Keys(moments)) {
 		m := moments[name]
 		put(name+momentsSuffix, []int{len(m.Sums) / (m.Width * m.Width), m.Width, m.Width}, m.Sums)
+	}
+	if len(scores) > 0 {
+		put(scoresName, []int{len(scores) / manifest.ScoreBins, manifest.ScoreBins}, scores)
 	}
 	head, err := json.Marshal(header)
 	if err != nil {
@@ -99,7 +103,7 @@ func ReadImportance(path string) (Importance, error) {
 				continue // of experts, each with its own
 			}
 			name, count = base, max(counts[0], 1)
-		} else if strings.HasSuffix(name, ".counts") || strings.HasSuffix(name, momentsSuffix) {
+		} else if strings.HasSuffix(name, ".counts") || strings.HasSuffix(name, momentsSuffix) || name == scoresName {
 			continue
 		}
 		if !t.DType.IsFloat() {

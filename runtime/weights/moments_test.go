@@ -30,7 +30,7 @@ func TestMoments(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "importance")
 	imp := weights.Importance{"want": make([]float32, cols)}
-	if err := weights.WriteImportance(path, imp, map[string]weights.Squares{"want": {Width: width, Sums: sums}}, nil); err != nil {
+	if err := weights.WriteImportance(path, imp, map[string]weights.Squares{"want": {Width: width, Sums: sums}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if back, err := weights.ReadImportance(path); err != nil || len(back) != 1 {
@@ -79,7 +79,7 @@ func TestMoments(t *testing.T) {
 func TestMomentsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "importance")
-	if err := weights.WriteImportance(path, weights.Importance{"want": {1, 2}}, nil, nil); err != nil {
+	if err := weights.WriteImportance(path, weights.Importance{"want": {1, 2}}, nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := weights.OpenMoments(path); m != nil || err != nil {

@@ -125,7 +125,7 @@ func TestImportance(t *testing.T) {
 		imp["want"][i] = float32(i%32) * float32(i%32)
 	}
 	path := filepath.Join(t.TempDir(), "importance")
-	if err := weights.WriteImportance(path, imp, nil, map[string]string{"tokens": "1"}); err != nil {
+	if err := weights.WriteImportance(path, imp, nil, nil, map[string]string{"tokens": "1"}); err != nil {
 		t.Fatal(err)
 	}
 	back, err := weights.ReadImportance(path)

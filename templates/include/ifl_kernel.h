@@ -81,4 +81,7 @@ typedef struct ifl_attention {
    * scaled score (T5: Raffel et al. 2020, §2.1). */
   const float *rel; int64_t ldrel;
   const int16_t *rel_bucket; int rel_max; /* [2·rel_max + 1] */
+  double *seen; /* [IFL_SCORES], where calibration counts this thread's rows by ⌊largest score · log₂e⌋, or NULL */
 } ifl_attention;
+
+#define IFL_SCORES 256 /* the first is for −128 and less, the last for 127 and more */
