@@ -28,8 +28,10 @@ type CUDAModel struct {
 
 // CUDA emits the kernels of a module and the order in which the host launches
 // them. The places of weights and states are those that CPU gives the module.
-func CUDA(m *ir.Module, cat *templates.CUDACatalog, context int) (*CUDAModel, error) {
+// With scores attention may take weights relative to one constant.
+func CUDA(m *ir.Module, cat *templates.CUDACatalog, context int, scores *ScoreRange) (*CUDAModel, error) {
 	g := &cudaGen{
+		scores: scores,
 		cpuGen: &cpuGen{mod: m, spell: &cudaSpelling, context: context, w: &cWriter{}, kernels: map[string]bool{}, slots: map[*ir.Value]*slot{}},
 		cat:    cat,
 	}
@@ -72,8 +74,9 @@ const (
 // and the text of row ops are those of the CPU target.
 type cudaGen struct {
 	*cpuGen
-	cat   *templates.CUDACatalog
-	model CUDAModel
+	cat    *templates.CUDACatalog
+	model  CUDAModel
+	scores *ScoreRange
 }
 
 // lookups lists the inputs of every token that a graph looks up in tables.

@@ -18,27 +18,54 @@ func (g *cudaGen) attentionRegion(s *cudaSchedule, op *ir.Op) error {
 		return fmt.Errorf("%s: the cuda target has no attention over a state of type %s", pos(op), st.elem)
 	}
 	heads, kvHeads := op.Int("heads"), op.Int("kv_heads")
-	group := heads / kvHeads
 	body, _, err := g.written(2, func() error { return g.attentionBody(s, op, st) })
 	if err != nil {
 		return err
 	}
 	u := g.unit("attention")
-	u.headers = append(u.headers, "ifl_attention.cuh")
 	role := op.Results[0].Role()
 	doc := fmt.Sprintf("attention: %d heads on %d of width %d, %s state", heads, kvHeads, st.dim, st.elem)
-	shared := 4 * (group*st.dim + group*64 + group*st.vdim + 3*group + 4)
-	k, err := g.kernel(u, "attention", u.name, 128, shared, map[string]any{
-		"Doc": doc, "Count": rowCount(role), "Body": body, "Type": st.elem, "Heads": heads, "KVHeads": kvHeads, "Dim": st.dim, "VDim": st.vdim})
+	holes := map[string]any{
+		"Doc": doc, "Count": rowCount(role), "Body": body, "Type": st.elem, "Heads": heads, "KVHeads": kvHeads, "Dim": st.dim, "VDim": st.vdim}
+	if tiles := g.tilesFor(st); tiles != nil && role == "tokens" {
+		err = g.tiledAttention(s, u, tiles, holes)
+	} else {
+		err = g.floatAttention(s, u, role, holes)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", pos(op), err)
 	}
-	s.launch(k, blocksOf(kvHeads), blocksPer(role, 1), manifest.CUDADim{N: 1, Splits: true})
-	size := manifest.CUDAAttention{KVHeads: kvHeads, Floats: group * (2 + st.vdim)}
+	return g.end(u, doc+".")
+}
+
+// floatAttention emits the kernel that computes in floats: a block a token.
+func (g *cudaGen) floatAttention(s *cudaSchedule, u *cudaUnit, role string, holes map[string]any) error {
+	u.headers = append(u.headers, "ifl_attention.cuh")
+	heads, kvHeads, dim, vdim := holes["Heads"].(int), holes["KVHeads"].(int), holes["Dim"].(int), holes["VDim"].(int)
+	group := heads / kvHeads
+	shared := 4 * (group*dim + group*64 + group*vdim + 3*group + 4)
+	k, err := g.kernel(u, "attention", u.name, 128, shared, holes)
+	if err != nil {
+		return err
+	}
+	blocks := blocksPer(role, 1)
+	s.launch(k, blocksOf(kvHeads), blocks, splitsOf(kvHeads, blocks))
+	g.attends(manifest.CUDAAttention{Counters: heads, Blocks: kvHeads, Floats: group * (2 + vdim)})
+	return nil
+}
+
+// attends notes what an attention's scratch takes.
+func (g *cudaGen) attends(size manifest.CUDAAttention) {
 	if !slices.Contains(g.model.Plan.Attention, size) {
 		g.model.Plan.Attention = append(g.model.Plan.Attention, size)
 	}
-	return g.end(u, doc+".")
+}
+
+// splitsOf is into how many parts the context is cut where there are so many
+// blocks for each part.
+func splitsOf(n int, blocks manifest.CUDADim) manifest.CUDADim {
+	blocks.N, blocks.Splits = n, true
+	return blocks
 }
 
 // attentionBody declares a, what the attention's functions take.
@@ -66,7 +93,7 @@ func (g *cudaGen) attentionBody(s *cudaSchedule, op *ir.Op, st *state) error {
 	w.p("const ifl_attention a = {")
 	w.p("%s, %s, %d, %s, %d,", f.step, g.slotPtr(q), round16(q.Type.Cols()), g.slotPtr(out), round16(out.Type.Cols()))
 	w.p("%s, %d, %s, %s, %s, %d,", addr, st.page, f.scale, cFloat(op.Float("softcap")), f.window, bit(op.Bool("causal")))
-	w.p("%s, %s, %s, c->attention, c->max_tokens,", f.alibi, sinks, rel)
+	w.p("%s, %s, %s, c->attention,", f.alibi, sinks, rel)
 	w.p("};")
 	return nil
 }

@@ -22,14 +22,15 @@ import (
 
 type compileFlags struct {
 	modelFlags
-	Target       string   `help:"Target: cpu, or with the code for GPUs beside it cuda; cuda-emu emulates that, for tests." enum:"cpu,cuda,cuda-emu" default:"cpu"`
-	Arch         string   `help:"GPUs to compile for (default: all): sm_80, sm_86, sm_89, sm_90a, sm_100." placeholder:"LIST"`
-	ISA          string   `name:"isa" help:"Instruction sets to build (default: all of the architecture)." placeholder:"LIST"`
-	CC           string   `name:"cc" help:"C compiler." placeholder:"PATH"`
-	Skip         []string `help:"Passes to leave out, to see what they gain." placeholder:"PASS,…"`
-	KeepSources  string   `help:"Also write what was generated to this folder." type:"path" placeholder:"DIR"`
-	EmbedWeights bool     `help:"Put the weights into the binary."`
-	Jobs         int      `short:"j" help:"Compilers at once (default: one a processor)." placeholder:"N"`
+	Target         string   `help:"Target: cpu, or with the code for GPUs beside it cuda; cuda-emu emulates that, for tests." enum:"cpu,cuda,cuda-emu" default:"cpu"`
+	Arch           string   `help:"GPUs to compile for (default: all): sm_80, sm_86, sm_89, sm_90a, sm_100." placeholder:"LIST"`
+	UnifiedSoftmax string   `help:"Softmax of decoding steps on GPUs relative to one constant: where calibration found the scores close together (auto), always or never; the results are the same." enum:"auto,on,off" default:"auto"`
+	ISA            string   `name:"isa" help:"Instruction sets to build (default: all of the architecture)." placeholder:"LIST"`
+	CC             string   `name:"cc" help:"C compiler." placeholder:"PATH"`
+	Skip           []string `help:"Passes to leave out, to see what they gain." placeholder:"PASS,…"`
+	KeepSources    string   `help:"Also write what was generated to this folder." type:"path" placeholder:"DIR"`
+	EmbedWeights   bool     `help:"Put the weights into the binary."`
+	Jobs           int      `short:"j" help:"Compilers at once (default: one a processor)." placeholder:"N"`
 }
 
 type compileCmd struct {

@@ -17,19 +17,32 @@ import (
 )
 
 // cudaModel spells a module for the CUDA target.
-func cudaModel(mod *ir.Module, context int) (*codegen.CUDAModel, error) {
+func cudaModel(mod *ir.Module, context int, scores *codegen.ScoreRange) (*codegen.CUDAModel, error) {
 	cat, err := templates.LoadCUDA()
 	if err != nil {
 		return nil, err
 	}
-	return codegen.CUDA(mod, cat, context)
+	return codegen.CUDA(mod, cat, context, scores)
+}
+
+// scoreRange is what the softmax of decoding steps may count on.
+func (f *compileFlags) scoreRange(m *model) *codegen.ScoreRange {
+	if f.UnifiedSoftmax == "off" {
+		return nil
+	}
+	r := &codegen.ScoreRange{Always: f.UnifiedSoftmax == "on"}
+	var known bool
+	if r.Lo, r.Hi, known = m.scores.Range(); !known && !r.Always {
+		return nil
+	}
+	return r
 }
 
 // forGPUs spells the program, or those of its ranks that a GPU computes, for the
 // CUDA target.
 func (p *program) forGPUs() (err error) {
 	if p.ranks == nil {
-		p.cuda, err = cudaModel(p.mod, p.m.context)
+		p.cuda, err = cudaModel(p.mod, p.m.context, p.flags.scoreRange(p.m))
 		return err
 	}
 	gpus := 0
@@ -38,7 +51,7 @@ func (p *program) forGPUs() (err error) {
 			continue
 		}
 		gpus++
-		if r.cuda, err = cudaModel(r.Module, p.m.context); err != nil {
+		if r.cuda, err = cudaModel(r.Module, p.m.context, p.flags.scoreRange(p.m)); err != nil {
 			return fmt.Errorf("rank %d: %w", i, err)
 		}
 	}

@@ -109,7 +109,7 @@ func (g *gated) cuda(t *testing.T) *codegen.CUDAModel {
 	if err := passes.Run(env, mod, passes.Pipeline, passes.Options{Limit: -1}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := cudaModel(mod, 4096)
+	m, err := cudaModel(mod, 4096, &codegen.ScoreRange{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func madeUp(t *testing.T, text string, seed uint64) *madeUpModel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gpu, err := cudaModel(mod, 64)
+	gpu, err := cudaModel(mod, 64, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

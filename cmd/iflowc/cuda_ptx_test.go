@@ -44,11 +44,11 @@ func TestPTX(t *testing.T) {
 			defer p.m.set.Close()
 			driver := ptx.NewDriver()
 			m := onPTX(t, p, nvcc, driver)
-			ids := prompt(10, 5)
+			ids := prompt(34, 5)
 			for i := range ids {
 				ids[i] %= int32(p.cpu.Manifest.Vocab)
 			}
-			for _, run := range []struct{ tokens, budget int }{{1, 1}, {3, 3}, {6, 8}, {10, 64}} {
+			for _, run := range []struct{ tokens, budget int }{{1, 1}, {3, 3}, {6, 8}, {34, 64}} {
 				want := allLogits(t, p, ids[:run.tokens])
 				got := allRows(t, m, ids[:run.tokens], engine.Options{MaxTokens: run.budget, Context: 64, Threads: 1})
 				worst, largest := 0.0, 0.0

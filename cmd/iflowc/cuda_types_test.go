@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"testing"
 
 	"github.com/iflowc/iflowc/ir/interp"
@@ -50,16 +51,26 @@ func TestEmulatedTypes(t *testing.T) {
 	}
 }
 
-// TestCUDALaunches: a layer of a decoder takes five launches for one token.
+// TestCUDALaunches: a layer of a decoder like Llama takes five launches for one
+// token: of the kernels that one token of one sequence runs.
 func TestCUDALaunches(t *testing.T) {
-	for _, quant := range []string{"f16", "q4_b64"} {
-		p, err := (&compileFlags{modelFlags: modelFlags{Spec: "../../models/demo.yaml", Quant: quant}, Target: "cuda"}).generate()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.m.set.Close()
-		if p.cuda.Regions != 5 {
-			t.Errorf("%s: %d launches a layer, want 5", quant, p.cuda.Regions)
+	t.Parallel()
+	models := []string{"../../models/demo.yaml"}
+	for _, shape := range []string{"135m", "1b", "7b"} {
+		dir := filepath.Join(t.TempDir(), shape)
+		runIn(t, "../..", "go", "run", "./tools/shapemodel", "-shape", shape, dir)
+		models = append(models, dir)
+	}
+	for _, spec := range models {
+		for _, quant := range []string{"f16", "q4_b64"} {
+			p, err := (&compileFlags{modelFlags: modelFlags{Spec: spec, Quant: quant}, Target: "cuda"}).generate()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.m.set.Close()
+			if p.cuda.Regions != 5 {
+				t.Errorf("%s, %s: %d launches a layer, want 5", filepath.Base(spec), quant, p.cuda.Regions)
+			}
 		}
 	}
 }

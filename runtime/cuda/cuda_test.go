@@ -42,7 +42,7 @@ func TestBucket(t *testing.T) {
 // fit whatever the tokens.
 func TestSizes(t *testing.T) {
 	d := &Device{GPU: &GPU{Processors: 132}, Manifest: &manifest.Manifest{}, Plan: &manifest.CUDA{
-		Attention: []manifest.CUDAAttention{{KVHeads: 8, Floats: 520}},
+		Attention: []manifest.CUDAAttention{{Counters: 8, Blocks: 8, Floats: 520}},
 		Slots:     []manifest.CUDASlot{{Cols: 64, Rows: "tokens"}, {Cols: 32, Rows: "wanted"}},
 	}}
 	s := d.sizes(&load.Config{MaxTokens: 512, MaxWanted: 4, MaxSeqs: 4})
@@ -50,11 +50,11 @@ func TestSizes(t *testing.T) {
 		t.Errorf("slots of %v bytes", s.slots)
 	}
 	for tokens := 1; tokens <= 512; tokens++ {
-		n := d.splits(tokens)
+		n := d.splits(8 * tokens)
 		if n == 1 {
 			continue // no parts are kept
 		}
-		if need := round64(512*8*4) + int64(tokens*8*n*520*4); need > s.attention {
+		if need := int64(tokens * 8 * n * 520 * 4); need > s.attention {
 			t.Fatalf("%d tokens in %d splits take %d bytes, there are %d", tokens, n, need, s.attention)
 		}
 	}
@@ -64,9 +64,22 @@ func TestSizes(t *testing.T) {
 // nothing.
 func TestGrid(t *testing.T) {
 	m := &model{Device: &Device{GPU: &GPU{Processors: 4}, Plan: &manifest.CUDA{}}}
-	l := &manifest.CUDALaunch{Grid: [3]manifest.CUDADim{{N: 7}, {N: 1, Rows: "tokens", Per: 4}, {N: 1, Splits: true}}}
-	if g := m.grid(l, shape{tokens: 5}); g != [3]int{7, 2, 1} {
+	l := &manifest.CUDALaunch{Grid: [3]manifest.CUDADim{{N: 7}, {N: 1, Rows: "tokens", Per: 4}, {N: 2, Splits: true}}}
+	if g := m.grid(l, shape{tokens: 5}); g != [3]int{7, 2, 4} {
 		t.Errorf("grid %v", g)
+	}
+	ragged := manifest.CUDADim{N: 1, Rows: "tokens", Times: 4, Per: 16, Ragged: true}
+	splits := ragged
+	splits.N, splits.Splits = 2, true
+	l = &manifest.CUDALaunch{Rows: "tokens", From: 3, Each: true, Grid: [3]manifest.CUDADim{{N: 2}, ragged, splits}}
+	if g := m.grid(l, shape{tokens: 5, seqs: 2}); g != [3]int{2, 3, 1} {
+		t.Errorf("grid %v: 20 query rows of two sequences fill at most three tiles", g)
+	}
+	if g := m.grid(l, shape{tokens: 3, seqs: 1}); g != [3]int{2, 1, 4} {
+		t.Errorf("grid %v", g)
+	}
+	if (shape{tokens: 4, seqs: 2}).runs(l) || !(shape{tokens: 5, seqs: 2}).runs(l) {
+		t.Error("a launch for three tokens of a sequence and more, on average")
 	}
 	if g := m.grid(l, shape{}); g[1] != 0 {
 		t.Errorf("grid of no rows: %v", g)

@@ -42,7 +42,7 @@ func (d *Device) StateBytes(pages int) int64 {
 // ArenaBytes is what the values of a step and its kernels' scratch take.
 func (d *Device) ArenaBytes(maxTokens, maxWanted, maxSeqs int) int64 {
 	s := d.sizes(&load.Config{MaxTokens: maxTokens, MaxWanted: maxWanted, MaxSeqs: maxSeqs})
-	n := s.act + s.attention + s.experts + s.zeros + int64(d.Plan.Members)*s.part
+	n := s.act + s.counters + s.attention + s.experts + s.zeros + int64(d.Plan.Members)*s.part
 	for _, slot := range s.slots {
 		n += slot
 	}
@@ -52,6 +52,7 @@ func (d *Device) ArenaBytes(maxTokens, maxWanted, maxSeqs int) int64 {
 // sizes are the bytes of a model's buffers.
 type sizes struct {
 	act, attention, experts, zeros int64
+	counters                       int64 // of attention, in front of its parts
 	part, talk                     int64 // of what one member of the tensor group says at once; of all that is said or heard at once
 	slots                          []int64
 }
@@ -65,8 +66,9 @@ func (d *Device) sizes(cfg *load.Config) sizes {
 	}
 	for _, a := range d.Plan.Attention {
 		// Parts are kept only where there are several splits, and those share the target of blocks out.
-		parts := int64(max(d.attentionBlocks(), a.KVHeads)) * int64(a.Floats) * 4
-		s.attention = max(s.attention, round64(int64(cfg.MaxTokens)*int64(a.KVHeads)*4)+parts)
+		parts := int64(max(d.attentionBlocks(), a.Blocks)) * int64(a.Floats) * 4
+		s.counters = max(s.counters, round64(int64(cfg.MaxTokens)*int64(a.Counters)*4))
+		s.attention = max(s.attention, parts)
 	}
 	s.part = round64(rows * int64(d.Plan.PartCols) * 4)
 	for _, list := range d.Plan.Graphs {
@@ -85,14 +87,10 @@ func round64(n int64) int64 { return (n + 63) &^ 63 }
 // multiprocessor.
 func (d *Device) attentionBlocks() int { return 2 * d.GPU.Processors }
 
-// splits is into how many parts the context of each of so many tokens is cut.
-// It depends on nothing else, so that a graph serves every length.
-func (d *Device) splits(tokens int) int {
-	heads := 1
-	for _, a := range d.Plan.Attention {
-		heads = max(heads, a.KVHeads)
-	}
-	return min(max(d.attentionBlocks()/(heads*max(tokens, 1)), 1), 64)
+// splits is into how many parts the context is cut where each has so many
+// blocks. It depends on nothing else, so that a graph serves every length.
+func (d *Device) splits(blocks int) int {
+	return min(max(d.attentionBlocks()/max(blocks, 1), 1), 64)
 }
 
 // Open makes room on the GPU, sends the weights there and loads the kernels.

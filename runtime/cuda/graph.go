@@ -90,7 +90,7 @@ func (m *model) launchAll(list []manifest.CUDALaunch, s shape, layer int) error 
 			}
 			continue
 		}
-		if rows := s.rowsOf(l.Rows) * max(l.Times, 1); l.Rows != "" && (rows < l.From || l.To > 0 && rows > l.To) {
+		if !s.runs(l) {
 			continue
 		}
 		g := m.grid(l, s)

@@ -106,7 +106,7 @@ func (m *model) place(cfg *load.Config, s sizes) error {
 	table := m.hostTables()
 	m.header = contextHeader{
 		weights: take(int64(len(cfg.Weights))-table, "weights") - pointer(table), state: take(state, "state of the sequences"), stateSplit: state,
-		act: take(s.act, "packed activations"), attention: take(s.attention, "scratch of attention"),
+		act: take(s.act, "packed activations"), attention: take(s.counters+s.attention, "scratch of attention") + pointer(s.counters),
 		experts: take(s.experts, "scratch of experts"), zeros: take(s.zeros, "zeros"),
 		parts: take(int64(m.Plan.Members)*s.part, "what the other ranks of the group said"), partBytes: s.part,
 		pages: int32(cfg.Pages), maxTokens: int32(cfg.MaxTokens), maxWanted: int32(cfg.MaxWanted), maxSeqs: int32(cfg.MaxSeqs),
@@ -127,7 +127,7 @@ func (m *model) place(cfg *load.Config, s sizes) error {
 	for _, r := range []struct {
 		p pointer
 		n int64
-	}{{m.header.state, state}, {m.header.attention, s.attention}, {m.header.zeros, s.zeros}} {
+	}{{m.header.state, state}, {m.header.attention - pointer(s.counters), s.counters}, {m.header.zeros, s.zeros}} {
 		if r.n > 0 {
 			if err := m.GPU.clear(r.p, r.n, m.stream); err != nil {
 				return err

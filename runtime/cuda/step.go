@@ -220,14 +220,33 @@ func (s shape) rowsOf(role string) int {
 // grid is the grid of a launch.
 func (m *model) grid(l *manifest.CUDALaunch, s shape) (g [3]int) {
 	for i, d := range l.Grid {
-		switch {
-		case d.Splits:
-			g[i] = m.splits(s.tokens)
-		case d.Rows != "":
-			g[i] = d.N * ((s.rowsOf(d.Rows)*max(d.Times, 1) + d.Per - 1) / d.Per)
-		default:
-			g[i] = d.N
+		if g[i] = s.blocks(d); d.Splits {
+			g[i] = m.splits(g[i])
 		}
 	}
 	return g
+}
+
+// blocks is how many blocks a dimension has, or a part of the context.
+func (s shape) blocks(d manifest.CUDADim) int {
+	if d.Rows == "" {
+		return d.N
+	}
+	n := (s.rowsOf(d.Rows)*max(d.Times, 1) + d.Per - 1) / d.Per
+	if d.Ragged && n > 0 {
+		n += max(s.seqs-1, 0)
+	}
+	return d.N * n
+}
+
+// runs says whether a launch is for the shape.
+func (s shape) runs(l *manifest.CUDALaunch) bool {
+	if l.Rows == "" {
+		return true
+	}
+	rows := s.rowsOf(l.Rows) * max(l.Times, 1)
+	if l.Each {
+		rows = (rows + max(s.seqs, 1) - 1) / max(s.seqs, 1)
+	}
+	return rows >= l.From && (l.To == 0 || rows <= l.To)
 }

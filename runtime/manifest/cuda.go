@@ -50,6 +50,7 @@ type CUDALaunch struct {
 	// Only where the rows of this role are From … To; To 0: no bound.
 	Rows     string `json:"rows,omitempty"`
 	From, To int    `json:",omitempty"`
+	Each     bool   `json:"each,omitempty"`  // of a sequence, on average, rounded up
 	Times    int    `json:"times,omitempty"` // that many rows for each of the role's; 0: one
 
 	// Instead of a kernel: the host talks to the other ranks about Rows.
@@ -68,19 +69,25 @@ type CUDAComm struct {
 	Peer int    `json:"peer"` // rank to send to or to hear from
 }
 
-// A CUDADim is N·⌈rows·Times/Per⌉ blocks, or N when Rows is "".
+// A CUDADim is N·⌈rows·Times/Per⌉ blocks, or N when Rows is "". Where each
+// sequence's rows begin a block (Ragged) there may be one less than sequences
+// more of the ⌈rows·Times/Per⌉.
 type CUDADim struct {
 	N      int    `json:"n"`
 	Rows   string `json:"rows,omitempty"`
 	Per    int    `json:"per,omitempty"`
-	Times  int    `json:"times,omitempty"`  // as the launch's
-	Splits bool   `json:"splits,omitempty"` // as many as the context is cut into
+	Times  int    `json:"times,omitempty"` // as the launch's
+	Ragged bool   `json:"ragged,omitempty"`
+	// Splits: instead, as many as the context is cut into with that many blocks
+	// for each part.
+	Splits bool `json:"splits,omitempty"`
 }
 
-// A CUDAAttention is what one attention's parts take.
+// A CUDAAttention is what one attention's scratch takes.
 type CUDAAttention struct {
-	KVHeads int `json:"kv_heads"`
-	Floats  int `json:"floats"` // of the part of a token and KV head
+	Counters int `json:"counters"` // for each token
+	Blocks   int `json:"blocks"`   // fewest of a part
+	Floats   int `json:"floats"`   // of the part of a block
 }
 
 // A CUDAExperts is what one mixture's scratch takes for a number of rows.

@@ -4,7 +4,9 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -18,7 +20,10 @@ func main() {
 	flag.Parse()
 	cat, err := templates.Load()
 	if err == nil {
-		err = os.WriteFile(*out, []byte(page(cat)), 0o644)
+		var gpu *templates.CUDACatalog
+		if gpu, err = templates.LoadCUDA(); err == nil {
+			err = os.WriteFile(*out, []byte(page(cat, gpu)), 0o644)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kerneldoc:", err)
@@ -26,24 +31,28 @@ func main() {
 	}
 }
 
-const intro = `# Kernels of the CPU target
+const intro = `# Kernels
 
-Generated from the headers of the templates in ` + "`templates/cpu`" + ` by ` + "`go generate ./tools/kerneldoc`" + `; do not edit. A
-template is one implementation of one op for some types; each type and instruction set is one C translation unit with
-one function. Kernels of one op that sum in the same order give the same bits, so a dispatch table may mix them freely.
+Generated from the headers of the templates in ` + "`templates/cpu` and `templates/cuda`" + ` by ` + "`go generate ./tools/kerneldoc`" + `;
+do not edit. A template is one implementation of one op for some types. On the CPU each type and instruction set is one C
+translation unit with one function; kernels of one op that sum in the same order give the same bits, so a dispatch table may
+mix them freely. [Those of the CUDA target](#the-cuda-target) come last.
+`
+
+const cudaIntro = `
+## The CUDA target
+
+A template is the __global__ function of a region, with holes for the ops in front of its root and behind it
+([cuda.md](cuda.md)). What its machine code must show, TestCUDAGates looks for: instructions, at least so many, and of registers
+of a thread at most so many (REG). None may spill.
 `
 
 // page describes every kernel and instruction set.
-func page(cat *templates.Catalog) string {
+func page(cat *templates.Catalog, gpu *templates.CUDACatalog) string {
 	var b strings.Builder
 	b.WriteString(intro)
 	for _, k := range cat.Kernels() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| | |\n|---|---|\n", k.Name, k.Doc)
-		row := func(name, value string) {
-			if value != "" {
-				fmt.Fprintf(&b, "| %s | %s |\n", name, value)
-			}
-		}
+		row := section(&b, "##", k.Name, k.Doc)
 		row("op", k.Op)
 		row("implementation", k.Impl)
 		row("types", list(k.Types))
@@ -58,7 +67,31 @@ func page(cat *templates.Catalog) string {
 	for _, s := range templates.ISAs() {
 		fmt.Fprintf(&b, "| %s | %s | %s | `%s` |\n", s.Name, or(s.Arch, "any"), or(strings.Join(s.Needs, " "), "nothing"), strings.Join(s.Flags, " "))
 	}
+	b.WriteString(cudaIntro)
+	for _, k := range gpu.Kernels() {
+		row := section(&b, "###", k.Name, k.Doc)
+		row("op", k.Op)
+		row("implementation", k.Impl)
+		row("types", list(k.Types))
+		row("order of summation", k.Sum)
+		row("rows of a block", strings.Trim(fmt.Sprint(k.Rows), "[]"))
+		var promises []string
+		for _, what := range slices.Sorted(maps.Keys(k.Promises)) {
+			promises = append(promises, fmt.Sprintf("`%s` %d", what, k.Promises[what]))
+		}
+		row("promises", strings.Join(promises, ", "))
+	}
 	return b.String()
+}
+
+// section begins a kernel's section and gives what writes a row of its table.
+func section(b *strings.Builder, level, name, doc string) func(name, value string) {
+	fmt.Fprintf(b, "\n%s %s\n\n%s\n\n| | |\n|---|---|\n", level, name, doc)
+	return func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(b, "| %s | %s |\n", name, value)
+		}
+	}
 }
 
 func list(types []tensor.DType) string {

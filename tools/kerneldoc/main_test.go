@@ -14,13 +14,22 @@ func TestPageFresh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	gpu, err := templates.LoadCUDA()
+	if err != nil {
+		t.Fatal(err)
+	}
 	got, err := os.ReadFile("../../docs/kernels.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := page(cat)
+	text := page(cat, gpu)
 	if string(got) != text {
 		t.Error("docs/kernels.md is stale; run go generate ./tools/kerneldoc")
+	}
+	for _, k := range gpu.Kernels() {
+		if !strings.Contains(text, "### "+k.Name+"\n") {
+			t.Errorf("no section for %s", k.Name)
+		}
 	}
 	for _, k := range cat.Kernels() {
 		if !strings.Contains(text, "## "+k.Name+"\n") {

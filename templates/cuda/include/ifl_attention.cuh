@@ -1,6 +1,6 @@
-/* Attention over a paged state, split over the context (flash decoding). A block of threads takes the query heads of one
- * KV head of one token over some chunks of 64 rows; with several splits the block that finishes last merges their parts,
- * in the order of the rows. Scores are kept times log₂e. */
+/* Attention over a paged state, split over the context (flash decoding): what every kernel of it sees, and the one in
+ * floats. There a block of threads takes the query heads of one KV head of one token over some chunks of 64 rows; with
+ * several splits the block that finishes last merges their parts, in the order of the rows. Scores are kept times log₂e. */
 #pragma once
 #include "ifl_kv.cuh"
 
@@ -23,8 +23,7 @@ struct ifl_attention {
   int64_t ldrel;
   const int16_t *rel_bucket; /* [2·rel_max + 1] */
   int rel_max;
-  uint8_t *scratch; /* counters [max_tokens · kv_heads], then parts [tokens][kv_heads][splits] of (2 + VDIM) · GROUP floats */
-  int max_tokens;
+  uint8_t *scratch; /* parts [kv_heads][tokens][splits] of GROUP · (2 + VDIM) floats; before it counters that are 0 */
 };
 
 /* State rows of a sequence after this step. */
@@ -179,19 +178,36 @@ IFL_DEVICE void ifl_attn_values(const uint8_t *page, int kv, int rows, const flo
   }
 }
 
-/* Divides by the sums, with a sink's logit beside the others (one more, without a value), and writes the token's heads. */
+/* What a head's weighted values are multiplied by: one over their sum, with a sink's logit beside the others (one more,
+ * without a value); 0 where nothing was seen. */
+IFL_DEVICE float ifl_attn_factor(const ifl_attention &a, int head, float m, float l) {
+  if (m == -INFINITY)
+    return 0;
+  if (!a.sinks)
+    return 1.0f / l;
+  const float sink = a.sinks[head] * IFL_LOG2E, top = fmaxf(m, sink);
+  return exp2f(m - top) / fmaf(l, exp2f(m - top), exp2f(sink - top));
+}
+
+/* After a block left its part: whether it is the last of those that share counter i, which is 0 again then. */
+IFL_DEVICE bool ifl_attn_last(const ifl_attention &a, int i, int *last) {
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0)
+    *last = atomicInc(reinterpret_cast<unsigned *>(a.scratch) - 1 - i, gridDim.z - 1) == gridDim.z - 1;
+  __syncthreads();
+  if (!*last)
+    return false;
+  __threadfence();
+  return true;
+}
+
+/* Divides by the sums and writes the token's heads. */
 template <int GROUP, int VDIM>
 IFL_DEVICE void ifl_attn_finish(const ifl_attention &a, int t, int kv, const float *m, const float *l, const float *o) {
   for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS) {
     const int g = i / VDIM, head = kv * GROUP + g;
-    float f = 0;
-    if (m[g] != -INFINITY) {
-      f = 1.0f / l[g];
-      if (a.sinks) {
-        const float sink = a.sinks[head] * IFL_LOG2E, top = fmaxf(m[g], sink);
-        f = exp2f(m[g] - top) / fmaf(l[g], exp2f(m[g] - top), exp2f(sink - top));
-      }
-    }
+    const float f = ifl_attn_factor(a, head, m[g], l[g]);
     a.out[t * a.ldo + (int64_t)head * VDIM + i % VDIM] = f == 0 ? 0.0f : o[i] * f;
   }
 }
@@ -201,22 +217,14 @@ template <int HEADS, int KV_HEADS, int VDIM>
 IFL_DEVICE bool ifl_attn_merge(const ifl_attention &a, int t, int kv, float *m, float *l, float *o, int *last) {
   constexpr int GROUP = HEADS / KV_HEADS, PART = GROUP * (2 + VDIM);
   const int splits = gridDim.z, split = blockIdx.z;
-  unsigned *counter = reinterpret_cast<unsigned *>(a.scratch) + t * KV_HEADS + kv;
-  float *parts = reinterpret_cast<float *>(a.scratch + ifl_round64((int64_t)a.max_tokens * KV_HEADS * 4)) +
-                 ((int64_t)t * KV_HEADS + kv) * splits * PART;
+  float *parts = reinterpret_cast<float *>(a.scratch) + ((int64_t)kv * a.step->tokens + t) * splits * PART;
   float *mine = parts + (int64_t)split * PART;
   for (int i = threadIdx.x; i < GROUP; i += IFL_ATTN_THREADS)
     mine[i] = m[i], mine[GROUP + i] = l[i];
   for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS)
     mine[2 * GROUP + i] = o[i];
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0)
-    *last = atomicInc(counter, splits - 1) == (unsigned)splits - 1; /* back at 0 for the next step */
-  __syncthreads();
-  if (!*last)
+  if (!ifl_attn_last(a, t * HEADS + kv * GROUP, last))
     return false;
-  __threadfence();
   for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS) {
     const int g = i / VDIM;
     float top = -INFINITY, sum = 0, out = 0;

@@ -1,0 +1,121 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/manifest"
+)
+
+// A cudaTile is how attention on tensor cores is cut: ifl_tile_shape of
+// ifl_tiles.cuh.
+type cudaTile struct {
+	rows, keys      int // query rows of a block; state rows of a stage
+	threads, shared int
+}
+
+// tileOf adds up a tile's shared memory.
+func tileOf(st *state, rows, keys int) cudaTile {
+	rowWarps := rows / 16
+	keyWarps := min(4/rowWarps, keys/16)
+	d, v := round16(st.dim), round16(st.vdim)
+	tile := keys * (2*d + 2*v + 16)
+	stages := 2 * tile
+	if st.elem.IsBlock() {
+		stages = 2*keys*(d+v+2*((d+31)/32+(v+31)/32)) + tile
+	}
+	parts := 4 * keyWarps * rows * (2 + v)
+	fixed := 2*rows*(2*d+16) + 12*rows + 16*keys + 8*rows + 16
+	return cudaTile{rows: rows, keys: keys, threads: 32 * rowWarps * keyWarps, shared: fixed + max(stages, parts)}
+}
+
+// tilesFor are the tiles in which tensor cores attend over a state: a small one
+// for a few query rows and a large one. There are none for f32 and for widths
+// that do not fit into registers and shared memory.
+func (g *cudaGen) tilesFor(st *state) []cudaTile {
+	const widest = 256
+	if !g.cat.Kernel("attention_tiles").Takes(st.elem) || st.vdim > widest {
+		return nil
+	}
+	var out []cudaTile
+	for _, sizes := range [][]int{{16}, {64, 32}} {
+		for _, t := range tileChoices(st, sizes) {
+			if t.shared <= maxCUDAShared {
+				out = append(out, t)
+				break
+			}
+		}
+	}
+	if len(out) < 2 {
+		return nil
+	}
+	return out
+}
+
+// A ScoreRange is what calibration found rows' largest attention scores between,
+// times log₂e; nil: nothing.
+type ScoreRange struct {
+	Lo, Hi float64
+	Always bool // also where the range is too wide
+}
+
+// constant is what a decoding step's softmax takes weights relative to, in place
+// of each row's largest score; false: it had better not. Weights of f16 have
+// exponents up to 15 and shall add up to 2⁻⁴; ifl_tiles.cuh has both numbers.
+func (r *ScoreRange) constant(elem tensor.DType) (float64, bool) {
+	most, least := 15.0, -4.0
+	if elem == tensor.BF16 {
+		most, least = 60, -59
+	}
+	const margin = 1 // on either side, for other texts
+	if r == nil || r.Hi-r.Lo > most-least-2*margin && !r.Always {
+		return 0, false
+	}
+	return (r.Lo+r.Hi)/2 - (most+least)/2, true
+}
+
+// Unified says whether attention over keys and values of some type takes weights
+// relative to one constant.
+func (r *ScoreRange) Unified(elem tensor.DType) bool {
+	_, ok := r.constant(elem)
+	return ok
+}
+
+// tileChoices are tiles of some rows, the best first.
+func tileChoices(st *state, rows []int) (out []cudaTile) {
+	for _, r := range rows {
+		for _, keys := range []int{64, 32, 16} {
+			out = append(out, tileOf(st, r, keys))
+		}
+	}
+	return out
+}
+
+// tiledAttention emits the kernels on tensor cores: the small tile where a
+// sequence has so few query rows that the large one would be less than half
+// full.
+func (g *cudaGen) tiledAttention(s *cudaSchedule, u *cudaUnit, tiles []cudaTile, holes map[string]any) error {
+	u.headers = append(u.headers, "ifl_tiles.cuh")
+	heads, kvHeads, vdim := holes["Heads"].(int), holes["KVHeads"].(int), holes["VDim"].(int)
+	group := heads / kvHeads
+	most := max(tiles[1].rows/2/group, 1) // tokens of a sequence for the small tile
+	phi, unified := g.scores.constant(holes["Type"].(tensor.DType))
+	for i, t := range tiles {
+		holes["Rows"], holes["Keys"], holes["Unified"], holes["Phi"] = t.rows, t.keys, false, "0.0f"
+		if unified && i == 0 {
+			holes["Unified"], holes["Phi"] = true, cFloat(phi)
+		}
+		k, err := g.kernel(u, "attention_tiles", fmt.Sprintf("%s_%d", u.name, t.rows), t.threads, t.shared, holes)
+		if err != nil {
+			return err
+		}
+		blocks := manifest.CUDADim{N: 1, Rows: "tokens", Times: group, Per: t.rows, Ragged: true}
+		l := s.launch(k, blocksOf(kvHeads), blocks, splitsOf(kvHeads, blocks))
+		l.Rows, l.Each = "tokens", true
+		if l.To = most; i > 0 {
+			l.From, l.To = most+1, 0
+		}
+		g.attends(manifest.CUDAAttention{Counters: heads, Blocks: kvHeads, Floats: t.rows * (2 + round16(vdim))})
+	}
+	return nil
+}
