@@ -22,7 +22,7 @@ func partition(env *Env, m *ir.Module) error {
 	members := len(env.Devices[0])
 	for _, g := range env.Devices {
 		if len(g) != members {
-			return fmt.Errorf("device groups of %d and %d members: groups of one size are needed, because the layers of all groups are one loop", members, len(g))
+			return fmt.Errorf("device groups of %d and %d members: groups of one size are needed, because the layers of all groups are one loop; name as many devices in each group, or all in one, and let shares say which group gets more layers", members, len(g))
 		}
 	}
 	if len(env.Devices) > 1 {
