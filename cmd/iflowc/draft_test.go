@@ -20,7 +20,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 	cases := []struct{ model, quant, kv string }{
 		{"", "q8_b32t2", "f16"}, {"", "q4_b64", "q8_b32t2"}, {"", "f16", "bf16"}, {"", "f32", "f32"}, {"", "q3h_b64", "f16"},
 		{models["deepseek_v2"], "f32", "f16"}, {models["gemma2"], "f32", "f16"}, {models["bloom"], "f32", "f16"},
-		{models["gpt_oss"], "f32", "bf16"}, {models["mixtral"], "f16", "f32"},
+		{models["gpt_oss"], "f32", "bf16"}, {models["mixtral"], "f16", "f32"}, {models["t5"], "f32", "f16"}, {models["bart"], "q8_b32t2", "bf16"},
 	}
 	for _, c := range cases {
 		t.Run(fmt.Sprint(c.model, " ", c.quant, " ", c.kv), func(t *testing.T) {
@@ -71,7 +71,7 @@ func draftLikePlain(t *testing.T, m engine.Model, opt engine.Options) {
 			d.text[j] %= int32(min(1000, m.Manifest.Vocab))
 		}
 		d.at = d.begin
-		if d.id, err = e.AddQuery(engine.Query{Tokens: d.text[:d.at]}); err != nil {
+		if d.id, err = e.AddQuery(engine.Query{Tokens: d.text[:d.at], Source: sourceOf(m)}); err != nil {
 			t.Fatal(err)
 		}
 		texts = append(texts, d)

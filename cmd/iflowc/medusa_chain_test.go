@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
@@ -39,6 +40,25 @@ func (c *chainOf) Propose([]int32, speculate.Room) speculate.Draft {
 func TestCompiledChain(t *testing.T) {
 	needCompiler(t)
 	chainLikeTorch(t, loaded(t, medusaModel(t, headKinds["chain"], "")))
+}
+
+// TestChainTogether: one run of the head drafts for all sequences of a step.
+func TestChainTogether(t *testing.T) {
+	needCompiler(t)
+	m := loaded(t, medusaModel(t, headKinds["chain"], ""))
+	prompts := [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}}
+	e, most := openMedusa(t, m, len(prompts)), 0
+	err := e.Trace(func(s load.Step) {
+		if m.Manifest.Graphs[s.Entry].Follows() {
+			most = max(most, s.Wanted)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if decodeAll(t, e, m, prompts, true); most != len(prompts) {
+		t.Errorf("a run drafted for %d sequences at most, want %d", most, len(prompts))
+	}
 }
 
 // TestEmulatedChain: so does the CUDA target's.

@@ -125,6 +125,8 @@ func (c *generateCmd) checkChoices(beams decode.BeamOptions, search bool) error 
 		return fmt.Errorf("--choices %d: %d beams give at most as many", c.Choices, beams.Beams)
 	case search && (c.Frequency != 0 || c.Presence != 0):
 		return errors.New("--frequency-penalty and --presence-penalty do not go with --strategy beam; --repeat-penalty does")
+	case search && c.asked():
+		return c.errNoBeams("--strategy beam")
 	}
 	return nil
 }

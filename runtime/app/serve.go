@@ -146,7 +146,7 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *schedule.Scheduler, 
 	if e := compiled.NewEmbedder(m.bin, eng, s); e != nil {
 		cfg.Embedder = e
 	}
-	cfg.Translate, cfg.Fill = translations(m, s), filler(m, eng, s)
+	cfg.Translate, cfg.Fill = translations(m, s, cfg.Drafter), filler(m, eng, s)
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engin
 	if err != nil {
 		return nil, engine.Memory{}, err
 	}
-	if m.manifest.Network == decoderOnly {
+	if m.manifest.Network == decoderOnly || m.manifest.Network == encoderDecoder {
 		opt.Draft = drafts.tokens
 	}
 	c.Threads = cmp.Or(c.Threads, m.manifest.Engine.Threads)

@@ -10,11 +10,12 @@ import (
 	"github.com/iflowc/iflowc/runtime/decode"
 	"github.com/iflowc/iflowc/runtime/schedule"
 	"github.com/iflowc/iflowc/runtime/serve"
+	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
-// translations answers /translate as the verb translate does; nil where the
-// model is no encoder-decoder.
-func translations(m *model, s *schedule.Scheduler) func(context.Context, schedule.Job, serve.Translation) ([][]serve.Translated, error) {
+// translations answers /translate as the verb translate does, with drafts of the
+// method that maker gives for ""; nil where the model is no encoder-decoder.
+func translations(m *model, s *schedule.Scheduler, maker func(string) (func() speculate.Drafter, error)) func(context.Context, schedule.Job, serve.Translation) ([][]serve.Translated, error) {
 	if m.manifest.Network != encoderDecoder {
 		return nil
 	}
@@ -32,11 +33,15 @@ func translations(m *model, s *schedule.Scheduler) func(context.Context, schedul
 		if err != nil {
 			return nil, serve.RequestError{Err: err}
 		}
+		drafter, err := maker("")
+		if err != nil {
+			return nil, err
+		}
 		out := make([][]serve.Translated, len(sources))
 		failed := make([]error, len(sources))
 		var wg sync.WaitGroup
 		for i, ids := range sources {
-			wg.Go(func() { out[i], failed[i] = translateOne(ctx, m, s, j, set, ids) })
+			wg.Go(func() { out[i], failed[i] = translateOne(ctx, m, s, j, set, ids, drafter) })
 		}
 		wg.Wait()
 		for _, err := range failed {
@@ -49,12 +54,12 @@ func translations(m *model, s *schedule.Scheduler) func(context.Context, schedul
 }
 
 // translateOne gives the best results of one source.
-func translateOne(ctx context.Context, m *model, s *schedule.Scheduler, j schedule.Job, set *settings, source []int32) ([]serve.Translated, error) {
+func translateOne(ctx context.Context, m *model, s *schedule.Scheduler, j schedule.Job, set *settings, source []int32, drafter func() speculate.Drafter) ([]serve.Translated, error) {
 	set = set.of(source)
 	var found []translation
 	var err error
 	if set.greedy {
-		found, err = translateGreedily(ctx, s, j, set, source)
+		found, err = translateGreedily(ctx, s, j, set, source, drafter)
 	} else {
 		var list []decode.Hypothesis
 		list, err = s.Beams(ctx, schedule.Search{Job: j, Prompt: []int32{set.start}, Source: source, Options: set.options, Best: set.best})
@@ -77,17 +82,21 @@ func translateOne(ctx context.Context, m *model, s *schedule.Scheduler, j schedu
 }
 
 // translateGreedily takes the likeliest token that the rules allow, each time.
-func translateGreedily(ctx context.Context, s *schedule.Scheduler, j schedule.Job, set *settings, source []int32) ([]translation, error) {
+func translateGreedily(ctx context.Context, s *schedule.Scheduler, j schedule.Job, set *settings, source []int32, drafter func() speculate.Drafter) ([]translation, error) {
 	rules := set.options.Rules
 	rules.MaxLength = set.options.MaxLength
 	c, err := decode.NewChooser(decode.Settings{Options: decode.Options{Penalty: rules.Penalty}, Rules: rules}, 1)
 	if err != nil {
 		return nil, serve.RequestError{Err: err}
 	}
-	tokens, sum := []int32{set.start}, 0.0
-	stream, err := s.Generate(ctx, schedule.Generation{
+	g := schedule.Generation{
 		Job: j, Prompt: []int32{set.start}, Source: source, Choosers: []*decode.Chooser{c}, Max: set.options.MaxLength - 1, EOS: rules.EOS, Logprobs: 0,
-	})
+	}
+	if drafter != nil {
+		g.Drafter = func() speculate.Drafter { return speculate.Behind(source, drafter()) }
+	}
+	tokens, sum := []int32{set.start}, 0.0
+	stream, err := s.Generate(ctx, g)
 	if err != nil {
 		return nil, err
 	}

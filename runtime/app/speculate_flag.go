@@ -5,6 +5,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,6 +64,11 @@ func (f *speculateFlags) drafting(ctx context.Context, m *model) (*drafting, err
 			d.method = speculateDraft
 		}
 	}
+	if d.method != speculateNone && m.manifest.Network == encoderDecoder {
+		if err := f.ofSource(d.method); err != nil {
+			return nil, wrong(err)
+		}
+	}
 	if d.tokens < 1 || d.tokens > mostDrafted {
 		return nil, wrong(fmt.Errorf("--draft-tokens %d: expected a number between 1 and %d", d.tokens, mostDrafted))
 	}
@@ -85,6 +91,32 @@ func (f *speculateFlags) drafting(ctx context.Context, m *model) (*drafting, err
 		return nil, wrong(fmt.Errorf("--speculate: %w", err))
 	}
 	return d, nil
+}
+
+// ofSource says what cannot draft a text that is written from a source.
+func (f *speculateFlags) ofSource(method string) error {
+	switch {
+	case f.Draft != "":
+		return errors.New("--draft: an encoder-decoder drafts by lookup alone; a model that drafts would have to read the source as this one does")
+	case method == speculateDraft || method == speculateMedusa:
+		return fmt.Errorf("--speculate %s: an encoder-decoder drafts by lookup alone, in its source and in what it has written", method)
+	}
+	return nil
+}
+
+// asked says whether the command line names a method.
+func (f *speculateFlags) asked() bool {
+	return f.Draft != "" || f.Speculate != "" && f.Speculate != speculateNone
+}
+
+// errNoBeams says that a search over several texts drafts nothing: the rows of a
+// beam that ends are of no use to the others.
+func (f *speculateFlags) errNoBeams(search string) error {
+	said := "--speculate " + f.Speculate
+	if f.Draft != "" {
+		said = "--draft"
+	}
+	return fmt.Errorf("%s and %s: a beam search drafts nothing; leave out one of them", said, search)
 }
 
 // auto tries the methods there are, from the one that costs least on.
@@ -135,6 +167,18 @@ func (d *drafting) drafter(pick chooser) speculate.Drafter {
 		speculate.DrawBy(one, draw)
 	}
 	return one
+}
+
+// behind makes a drafter of a text that is written from a source; nil: none.
+func (d *drafting) behind(source []int32) speculate.Drafter {
+	if d.tokens == 0 {
+		return nil
+	}
+	make, err := d.maker("")
+	if err != nil || make == nil {
+		return nil
+	}
+	return speculate.Behind(source, make())
 }
 
 // start starts the model that drafts, if one does, beside the engine that

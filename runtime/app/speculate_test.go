@@ -88,6 +88,36 @@ func TestSpeculateErrors(t *testing.T) {
 	}
 }
 
+// TestSpeculateSources: an encoder-decoder writes the same with drafts from its
+// source; what else is asked of it, and of searches, is refused in a sentence.
+func TestSpeculateSources(t *testing.T) {
+	t.Parallel()
+	b := newTranslator(t, nil)
+	var plain, drafted translated
+	ask := []string{"translate", "--encoder-ids", "9,10,11,9,10", "-n", "40", "--json", "--beams", "1", "--speculate"}
+	b.must(t, &plain, append(ask, "none")...)
+	b.must(t, &drafted, append(ask, "lookup")...)
+	if len(plain.Outputs) != 1 || !slices.Equal(plain.Outputs[0].Tokens, drafted.Outputs[0].Tokens) || plain.Outputs[0].Score != drafted.Outputs[0].Score {
+		t.Errorf("%v, with drafts %v", plain, drafted)
+	}
+	for args, want := range map[string]string{
+		"--beams 1 --speculate draft":  "--speculate draft: an encoder-decoder drafts by lookup alone",
+		"--beams 1 --speculate medusa": "--speculate medusa: an encoder-decoder drafts by lookup alone",
+		"--beams 1 --draft /bin/true":  "--draft: an encoder-decoder drafts by lookup alone",
+		"--beams 2 --speculate lookup": "--speculate lookup and 2 beams: a beam search drafts nothing",
+		"--beams 2 --draft /bin/true":  "--draft and 2 beams: a beam search drafts nothing",
+	} {
+		code, _, stderr := b.run(t.Context(), append([]string{"translate", "--encoder-ids", "9"}, strings.Fields(args)...)...)
+		if code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %q; expected %q", args, code, stderr, want)
+		}
+	}
+	code, _, stderr := newBinary(t, nil).run(t.Context(), "generate", "--ids", "1", "--strategy", "beam", "--speculate", "lookup")
+	if code != 2 || !strings.Contains(stderr, "--speculate lookup and --strategy beam: a beam search drafts nothing") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}
+
 // TestBenchSpeculate: the document has all sizes of steps and all methods.
 func TestBenchSpeculate(t *testing.T) {
 	t.Parallel()

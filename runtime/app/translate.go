@@ -13,17 +13,18 @@ import (
 )
 
 type translateCmd struct {
-	Text        []string `arg:"" optional:"" help:"The texts."`
-	engineFlags `embed:""`
-	EncoderIDs  []string `name:"encoder-ids" sep:"none" placeholder:"1,2,3" help:"A source as token ids; may be repeated."`
-	Src         string   `placeholder:"LANG" help:"Language of the texts, as the tokenizer spells it."`
-	Tgt         string   `placeholder:"LANG" help:"Language to translate into."`
-	Beams       int      `placeholder:"B" help:"Beams of the search; 1: the likeliest token each time (default: as generation_config.json says)."`
-	Best        int      `placeholder:"K" help:"How many results of each source (default: as generation_config.json says)."`
-	ForcedBOS   *int32   `name:"forced-bos" placeholder:"ID" help:"The token after the start token."`
-	Start       *int32   `placeholder:"ID" help:"The start token (default: as generation_config.json says)."`
-	N           int      `short:"n" placeholder:"N" help:"Most tokens after the start token (default: as generation_config.json says)."`
-	JSON        bool     `name:"json" help:"Print JSON."`
+	Text           []string `arg:"" optional:"" help:"The texts."`
+	engineFlags    `embed:""`
+	speculateFlags `embed:""`
+	EncoderIDs     []string `name:"encoder-ids" sep:"none" placeholder:"1,2,3" help:"A source as token ids; may be repeated."`
+	Src            string   `placeholder:"LANG" help:"Language of the texts, as the tokenizer spells it."`
+	Tgt            string   `placeholder:"LANG" help:"Language to translate into."`
+	Beams          int      `placeholder:"B" help:"Beams of the search; 1: the likeliest token each time (default: as generation_config.json says)."`
+	Best           int      `placeholder:"K" help:"How many results of each source (default: as generation_config.json says)."`
+	ForcedBOS      *int32   `name:"forced-bos" placeholder:"ID" help:"The token after the start token."`
+	Start          *int32   `placeholder:"ID" help:"The start token (default: as generation_config.json says)."`
+	N              int      `short:"n" placeholder:"N" help:"Most tokens after the start token (default: as generation_config.json says)."`
+	JSON           bool     `name:"json" help:"Print JSON."`
 }
 
 // A translation is one result.
@@ -31,6 +32,14 @@ type translation struct {
 	Tokens []int32 `json:"tokens"` // the start token first
 	Text   string  `json:"text"`
 	Score  float32 `json:"score"` // log-probability over length^penalty
+}
+
+// translationTimings are the steps of all sources, and the tokens of drafts in
+// them.
+type translationTimings struct {
+	Steps    int64 `json:"steps"`
+	Drafted  int64 `json:"drafted"`
+	Accepted int64 `json:"accepted"`
 }
 
 // Run prints the best results of each source, in order.
@@ -47,7 +56,16 @@ func (c *translateCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	opt := engine.Options{Graph: "decode", Context: s.options.MaxLength, MaxSeqs: s.options.Beams}
+	drafts := &drafting{}
+	switch {
+	case s.greedy:
+		if drafts, err = c.drafting(ctx, m); err != nil {
+			return err
+		}
+	case c.asked():
+		return wrong(c.errNoBeams(fmt.Sprintf("%d beams", s.options.Beams)))
+	}
+	opt := engine.Options{Graph: "decode", Context: s.options.MaxLength, MaxSeqs: s.options.Beams, Draft: drafts.tokens, Brief: brief}
 	for _, ids := range sources {
 		opt.Context = max(opt.Context, len(ids))
 	}
@@ -60,7 +78,7 @@ func (c *translateCmd) Run(ctx context.Context, m *model) error {
 		if s.greedy {
 			run = (*translator).greedy
 		}
-		t := &translator{m: m, settings: s.of(ids), output: m.eng.Output("logits")}
+		t := &translator{m: m, settings: s.of(ids), output: m.eng.Output("logits"), drafter: drafts.behind(ids)}
 		found, err := run(t, ctx, ids)
 		if err != nil {
 			return err
@@ -81,9 +99,11 @@ func (c *translateCmd) print(m *model, all []translation, best int) error {
 		}
 	}
 	if c.JSON {
+		st := m.eng.Stats()
 		return writeJSON(m.Stdout, struct {
-			Outputs []translation `json:"outputs"`
-		}{all})
+			Outputs []translation      `json:"outputs"`
+			Timings translationTimings `json:"timings"`
+		}{all, translationTimings{st.Steps, st.Drafted, st.Accepted}})
 	}
 	for _, t := range all {
 		text := t.Text

@@ -10,6 +10,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/decode"
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
 // A translator runs one source through the engine.
@@ -17,7 +18,8 @@ type translator struct {
 	m        *model
 	settings *settings
 	output   int
-	rows     [][]float32 // copies of the logits after each beam
+	drafter  speculate.Drafter // of a single text, or nil
+	rows     [][]float32       // copies of the logits after each beam
 }
 
 // beams searches with several beams.
@@ -139,39 +141,78 @@ func (t *translator) follow(live []engine.ID, branches []decode.Branch) ([]engin
 // length.
 func (t *translator) greedy(ctx context.Context, source []int32) ([]translation, error) {
 	s := t.settings
-	tokens := []int32{s.start}
-	id, err := t.m.eng.AddQuery(engine.Query{Tokens: tokens, Source: source})
+	g := greedyText{translator: t, tokens: []int32{s.start}}
+	id, err := t.m.eng.AddQuery(engine.Query{Tokens: g.tokens, Source: source})
 	if err != nil {
 		return nil, err
 	}
 	defer t.m.eng.Remove(id)
-	var logs []float32
-	sum := 0.0
-	for len(tokens) < s.options.MaxLength {
-		if err := t.step(ctx, []engine.ID{id}); err != nil {
+	for g.ended = s.options.MaxLength <= 1; !g.ended; {
+		results, err := t.m.eng.Infer(ctx)
+		if err != nil {
 			return nil, err
 		}
-		if logs, err = decode.LogSoftmax(logs, t.rows[0]); err != nil {
-			return nil, err
-		}
-		s.options.Rules.Apply(t.rows[0], tokens)
-		best := 0
-		for i, l := range t.rows[0] {
-			if l > t.rows[0][best] {
-				best = i
+		for _, r := range results {
+			if r.Ready {
+				err = g.take(r)
 			}
 		}
-		sum += float64(logs[best])
-		tokens = append(tokens, int32(best))
-		if slices.Contains(s.options.Rules.EOS, int32(best)) {
-			break
-		}
-		if err := t.m.eng.Commit(id, int32(best)); errors.Is(err, engine.ErrFull) {
-			break
-		} else if err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
-	score := sum / math.Pow(float64(max(1, len(tokens)-1)), s.options.LengthPenalty)
-	return []translation{{Tokens: tokens, Score: float32(score)}}, nil
+	score := g.sum / math.Pow(float64(max(1, len(g.tokens)-1)), s.options.LengthPenalty)
+	return []translation{{Tokens: g.tokens, Score: float32(score)}}, nil
+}
+
+// A greedyText is a text in the making.
+type greedyText struct {
+	*translator
+	tokens    []int32 // the start token first
+	sum       float64 // of their log-probabilities
+	ended     bool
+	row, logs []float32 // scratch
+}
+
+// take goes on as far as the text's draft does, and drafts again.
+func (g *greedyText) take(r engine.Result) error {
+	begun := len(g.tokens)
+	path, err := r.Walk(g.output, nil, func(row []float32, _ int32, _ []decode.Chance) (int32, bool, error) {
+		g.row = append(g.row[:0], row[:min(g.m.manifest.Vocab, len(row))]...)
+		token, err := g.next()
+		return token, !g.ended, err
+	})
+	if err != nil || g.ended {
+		return err
+	}
+	var draft speculate.Draft
+	if g.drafter != nil {
+		draft = r.Draft(g.drafter, path, g.tokens[begun:], g.tokens, g.settings.options.MaxLength-len(g.tokens))
+	}
+	eng, last := g.m.eng, g.tokens[len(g.tokens)-1]
+	if err := eng.Advance(r.ID, path, last); errors.Is(err, engine.ErrFull) {
+		g.ended = true
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return eng.Propose(r.ID, draft.Tree)
+}
+
+// next takes the likeliest token of a row.
+func (g *greedyText) next() (best int32, err error) {
+	if g.logs, err = decode.LogSoftmax(g.logs, g.row); err != nil {
+		return 0, err
+	}
+	options := &g.settings.options
+	options.Rules.Apply(g.row, g.tokens)
+	for i, l := range g.row {
+		if l > g.row[best] {
+			best = int32(i)
+		}
+	}
+	g.sum += float64(g.logs[best])
+	g.tokens = append(g.tokens, best)
+	g.ended = slices.Contains(options.Rules.EOS, best) || len(g.tokens) >= options.MaxLength
+	return best, nil
 }

@@ -57,6 +57,7 @@ func (e *Engine) encode() error {
 		if len(e.batch) == 0 {
 			return nil
 		}
+		e.ctx.Masked(false)
 		err := e.ctx.Run(e.source, w.tokens, 0, w.seqs, true)
 		for _, x := range e.batch {
 			if x.encoded = err == nil; !x.encoded {

@@ -40,6 +40,8 @@ func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.Be
 		return nil, invalid("strategy", "strategy: this service computes at most %d sequences at once", s.cfg.Sequences)
 	case limit == 0:
 		return nil, invalid("max_tokens", "max_tokens: expected 1 or more")
+	case p.Speculate != "" && p.Speculate != "none":
+		return nil, invalid("speculate", "speculate: a beam search drafts nothing; leave it out, or use another strategy")
 	}
 	set, err := s.settings(p, g.eos)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestBeams(t *testing.T) {
 	if len(biased.Choices) != 1 || biased.Choices[0].Text != "HHHHH" {
 		t.Errorf("with a bias: %+v", biased)
 	}
-	for _, more := range []string{`"strategy":"beam:beams=0"`, `"strategy":"beam","presence_penalty":1`, `"strategy":"beam","guided_regex":"a"`, `"strategy":"beam:beams=9"`, `"strategy":"beam","n":4,"strategy":"beam:beams=2"`} {
+	for _, more := range []string{`"strategy":"beam:beams=0"`, `"strategy":"beam","presence_penalty":1`, `"strategy":"beam","guided_regex":"a"`, `"strategy":"beam","speculate":"lookup"`, `"strategy":"beam:beams=9"`, `"strategy":"beam","n":4,"strategy":"beam:beams=2"`} {
 		var c completion
 		if status, _ := s.post(t, "/v1/completions", `{"prompt":"Beams",`+more+`}`, &c); status != 400 {
 			t.Errorf("%s: status %d", more, status)

@@ -137,3 +137,18 @@ func TestLength(t *testing.T) {
 		}
 	}
 }
+
+// TestBehind: a drafter finds what follows in a source, whose tokens are none of
+// the sequence's.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	source := []int32{7, 20, 21, 22, 23, 8}
+	d := speculate.Behind(source, speculate.NewLookup())
+	room := speculate.Room{Nodes: 3}
+	for _, c := range []struct{ history, want []int32 }{{[]int32{1}, nil}, {[]int32{1, 20, 21}, []int32{22, 23, 8}}, {[]int32{1, 20, 21, 5}, nil}} {
+		if got := d.Propose(c.history, room).Tokens; !slices.Equal(got, c.want) {
+			t.Errorf("behind %v: %v, want %v", c.history, got, c.want)
+		}
+		d.Observe([]int32{20})
+	}
+}
