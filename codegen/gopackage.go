@@ -13,7 +13,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/manifest"
 )
 
-// runtimeModel is the package that a generated package hands on to.
+// runtimeModel is the package whose sources a generated package begins with, so
+// that its documentation has every type and method.
 const runtimeModel = modulePath + "/runtime/model"
 
 // Package makes a Go module with one importable package, named after the model,
@@ -36,10 +37,15 @@ func Package(files map[string][]byte) (map[string][]byte, error) {
 	if err := v.copyPackages(out, runtimeModel, inside); err != nil {
 		return nil, err
 	}
-	if out[packageName(m.Name)+".go"], err = packageGlue(m, inside); err != nil {
+	name := packageName(m.Name)
+	if err := takeOver(out, "internal/iflowc/runtime/model/", name); err != nil {
+		return nil, err
+	}
+	if out[name+".go"], err = packageGlue(m, inside); err != nil {
 		return nil, err
 	}
 	out["example/main.go"] = []byte(fmt.Sprintf(packageExample, module))
+	out["example_test.go"] = []byte(fmt.Sprintf(packageExamples, module, name))
 	out["go.mod"] = v.without(modulePath).goMod(module)
 	out["vendor/modules.txt"] = []byte(removeModule(string(v.files["modules.txt"]), modulePath))
 	return out, nil
@@ -121,36 +127,108 @@ func removeModule(list, module string) string {
 	return b.String()
 }
 
-// packageGlue writes the package: the model's files, the names of the runtime's
-// types, and Open.
+// takeOver moves a folder's files to the package: under its name, with an Open
+// that packageGlue's calls.
+func takeOver(out map[string][]byte, folder, name string) error {
+	opens := 0
+	for file, text := range out {
+		rest, ok := strings.CutPrefix(file, folder)
+		if !ok {
+			continue
+		}
+		delete(out, file)
+		head, body, ok := strings.Cut(string(text), "\npackage model\n")
+		if !ok {
+			return fmt.Errorf("bug: %s is not of package model", file)
+		}
+		tags, _, _ := strings.Cut(head, "// Package") // the package's comment is packageGlue's
+		opens += strings.Count(body, "\nfunc Open(")
+		body = strings.NewReplacer("\n// Open ", "\n// open ", "\nfunc Open(", "\nfunc open(").Replace(body)
+		out["iflowc_"+rest] = []byte(tags + "\npackage " + name + "\n" + body)
+	}
+	if opens != 1 {
+		return fmt.Errorf("bug: %d functions Open below %s", opens, folder)
+	}
+	return nil
+}
+
+// packageGlue writes the model's own part of the package: its files, and Open.
 func packageGlue(m *manifest.Manifest, inside string) ([]byte, error) {
-	model, binary := inside+"/runtime/model", inside+"/runtime/binary"
+	binary := inside + "/runtime/binary"
 	name := packageName(m.Name)
 	f := jen.NewFilePathName(commandName(m.Name), name)
 	header(f, m)
-	f.PackageComment(fmt.Sprintf("Package %s is the model %s. Its weights are in a file of their own, which Open reads.", name, m.Name))
-	f.ImportName(model, "model")
+	f.PackageComment(fmt.Sprintf(packageDoc, name, m.Name))
 	f.ImportName(binary, "binary")
 	value := embedAll(f, m)
-	for _, t := range []struct{ name, doc string }{
-		{"Model", "A Model is ready to generate, chat and embed, from as many goroutines as there are."},
-		{"Options", "Options say how the model is run; the zero value chooses."},
-		{"Sampling", "Sampling says how a text goes on; the zero value picks the likeliest token."},
-		{"Message", "A Message is one turn of a conversation."},
-		{"Info", "Info is what the model is."},
-	} {
-		f.Comment(t.doc)
-		f.Type().Id(t.name).Op("=").Qual(model, t.name)
-		f.Line()
-	}
-	f.Comment("Open reads the weights, which options name or which lie beside the running program\n// as its name with .weights, and starts the model's threads. Close ends them.")
+	f.Comment("Open reads the weights, which the options name or which lie beside the running program as\nits name with .weights, and starts the model's threads. Close ends them.")
 	f.Func().Id("Open").Params(jen.Id("options").Id("Options")).Params(jen.Op("*").Id("Model"), jen.Error()).Block(
 		jen.List(jen.Id("path"), jen.Err()).Op(":=").Qual("os", "Executable").Call(),
 		jen.If(jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Nil(), jen.Err())),
-		jen.Return(jen.Qual(model, "Open").Call(jen.Qual(binary, "Embedded").Values(value), jen.Id("path"), jen.Id("options"))),
+		jen.Return(jen.Id("open").Call(jen.Qual(binary, "Embedded").Values(value), jen.Id("path"), jen.Id("options"))),
 	)
 	return render(f)
 }
+
+const packageDoc = `Package %s is the model %s. Open it once, then generate, chat and embed from
+as many goroutines as there are: what they ask for at the same time shares the
+model's steps. Its weights are in a file of their own; its code is in here, and
+needs no C compiler and no cgo.`
+
+// packageExamples are compiled with the package's tests and shown beside its
+// documentation.
+const packageExamples = `package %[2]s_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	model "%[1]s"
+)
+
+func Example() {
+	m, err := model.Open(model.Options{Weights: "%[2]s.weights"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	for text, err := range m.Generate(context.Background(), "Once upon a time", model.Sampling{MaxTokens: 64}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(text)
+	}
+}
+
+func ExampleModel_Chat() {
+	m, err := model.Open(model.Options{Weights: "%[2]s.weights"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	question := []model.Message{{Role: "user", Content: "Why is the sky blue?"}}
+	for text, err := range m.Chat(context.Background(), question, model.Sampling{Temperature: 0.7, Seed: 1}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(text)
+	}
+}
+
+func ExampleModel_Embed() {
+	m, err := model.Open(model.Options{Weights: "%[2]s.weights"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	vectors, err := m.Embed(context.Background(), "a cat", "a kitten")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(vectors), "vectors of", len(vectors[0]), "numbers")
+}
+`
 
 const packageExample = `// Command example continues the text of its arguments.
 package main

@@ -72,7 +72,14 @@ func TestEmitPackage(t *testing.T) {
 		iflowc(t, make...).succeed(t)
 	}
 	example(t, dir, want)
-	if text, err := os.ReadFile(filepath.Join(dir, "internal/iflowc/runtime/model/model.go")); err != nil || strings.Contains(string(text), `"github.com/iflowc/iflowc`) {
+	for _, args := range [][]string{{"vet", "."}, {"doc", "Model.Generate"}, {"doc", "Sampling.MaxTokens"}} { // the examples compile, the documentation is the package's own
+		cmd := exec.Command("go", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("go %v: %v: %s", args, err, out)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "iflowc_model.go")); err != nil || strings.Contains(string(text), `"github.com/iflowc/iflowc`) {
 		t.Errorf("the runtime inside is not the module's own: %v", err)
 	}
 	other := t.TempDir()

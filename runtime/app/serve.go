@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/chat"
+	"github.com/iflowc/iflowc/runtime/embedder"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/grammar"
 	"github.com/iflowc/iflowc/runtime/metrics"
-	compiled "github.com/iflowc/iflowc/runtime/model"
 	"github.com/iflowc/iflowc/runtime/page"
 	"github.com/iflowc/iflowc/runtime/schedule"
 	"github.com/iflowc/iflowc/runtime/serve"
@@ -143,7 +143,7 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *schedule.Scheduler, 
 		}
 		cfg.Constrain = constrain(m.manifest.Vocab, cfg.Tokenizer, eos, form)
 	}
-	if e := compiled.NewEmbedder(m.bin, eng, s); e != nil {
+	if e := embedder.New(m.bin, eng, s); e != nil {
 		cfg.Embedder = e
 	}
 	cfg.Translate, cfg.Fill = translations(m, s, cfg.Drafter), filler(m, eng, s)

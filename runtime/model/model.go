@@ -4,8 +4,9 @@
 // generate, chat and embed from as many goroutines as there are. What they ask
 // for at the same time shares the model's steps.
 //
-// What iflowc compile --emit package writes is a package with an Open of its
-// own, which holds the model's code and hands on to this one.
+// The package that iflowc compile --emit package writes is this one under the
+// model's name, with the model's code inside and an Open that needs no more than
+// the options.
 package model
 
 import (
@@ -16,6 +17,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/chat"
+	"github.com/iflowc/iflowc/runtime/embedder"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/runtime/partition"
@@ -48,9 +50,9 @@ type Model struct {
 	weights  *binary.Weights
 	eng      *engine.Engine
 	s        *schedule.Scheduler
-	template *chat.Template // nil: it has none
-	why      error          // why there is no template
-	embedder *Embedder      // nil: it makes no vectors
+	template *chat.Template     // nil: it has none
+	why      error              // why there is no template
+	embedder *embedder.Embedder // nil: it makes no vectors
 	context  int
 
 	mu     sync.Mutex
@@ -73,7 +75,7 @@ func Open(e binary.Embedded, program string, o Options) (*Model, error) {
 		return nil, err
 	}
 	m.s = schedule.New(m.eng, schedule.Options{Vocab: b.Manifest.Vocab})
-	m.embedder = NewEmbedder(b, m.eng, m.s)
+	m.embedder = embedder.New(b, m.eng, m.s)
 	if tok, err := b.Tokenizer(); err == nil {
 		m.template, m.why = chat.Open(b.Manifest, tok, "")
 	} else {

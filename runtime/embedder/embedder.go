@@ -1,6 +1,8 @@
 //go:build unix
 
-package model
+// Package embedder makes vectors of texts with a decoder or an encoder, for the
+// service and for programs that import a model.
+package embedder
 
 import (
 	"context"
@@ -25,9 +27,9 @@ type Embedder struct {
 	wanted  bool         // the output counts wanted rows
 }
 
-// NewEmbedder gives nil where the engine has no hidden states to make vectors
+// New gives nil where the engine has no hidden states to make vectors
 // of.
-func NewEmbedder(b *binary.Binary, eng *engine.Engine, s *schedule.Scheduler) *Embedder {
+func New(b *binary.Binary, eng *engine.Engine, s *schedule.Scheduler) *Embedder {
 	how, _, err := pooling.Of(b.Manifest)
 	if err != nil || b.Manifest.Network == "encoder_decoder" {
 		return nil
