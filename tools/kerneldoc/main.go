@@ -44,7 +44,7 @@ const cudaIntro = `
 
 A template is the __global__ function of a region, with holes for the ops in front of its root and behind it
 ([cuda.md](cuda.md)). What its machine code must show, TestCUDAGates looks for: instructions, at least so many, and of registers
-of a thread at most so many (REG). None may spill.
+of a thread at most so many (REG); and so many blocks fit on a multiprocessor of every GPU (BLOCKS). None may spill.
 `
 
 // page describes every kernel and instruction set.
