@@ -23,6 +23,7 @@ var elsewhere = []struct{ command, by string }{
 	{"iflowc diff", "cmd/iflowc TestDiffAgrees"},
 	{"iflowc pull", "cmd/hub TestPull"},
 	{"BIN hidden", "runtime/app TestEncoderHidden"},
+	{"BIN translate", "runtime/app TestSpeculateSources"},
 	{"mpirun", "stage partition"},
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
