@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
@@ -77,6 +78,7 @@ type cudaGen struct {
 	cat    *templates.CUDACatalog
 	model  CUDAModel
 	scores *ScoreRange
+	gemm   int // 1 + the kernel of 16-bit products; 0: there is none yet
 }
 
 // lookups lists the inputs of every token that a graph looks up in tables.
@@ -114,6 +116,13 @@ func (u *cudaUnit) needs(dt tensor.DType) {
 	}
 	if dt.IsBlock() {
 		u.formats = append(u.formats, dt)
+	}
+}
+
+// include adds a header, once.
+func (u *cudaUnit) include(header string) {
+	if !slices.Contains(u.headers, header) {
+		u.headers = append(u.headers, header)
 	}
 }
 
@@ -213,4 +222,12 @@ func (a cudaAct) flat(dt tensor.DType) string {
 		return ""
 	}
 	return fmt.Sprintf("ifl_flat_block<ifl_format_%s, %d>", dt, a.outliers)
+}
+
+// unpackType is how a product of many rows unpacks weights of a type.
+func unpackType(dt tensor.DType) string {
+	if dt.IsBlock() {
+		return fmt.Sprintf("ifl_unpack_block<ifl_format_%s>", dt)
+	}
+	return fmt.Sprintf("ifl_unpack_float<ifl_element_%s>", dt)
 }

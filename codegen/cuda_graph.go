@@ -85,7 +85,7 @@ func (g *cudaGen) loop(s *cudaSchedule, op *ir.Op) error {
 	}
 	one := 0
 	for _, l := range in.launches {
-		if l.From <= 1 {
+		if l.From <= 1 && (l.Choice == nil || slices.Contains(l.Choice.Impls, 0)) { // the first is for one row
 			one++
 		}
 	}

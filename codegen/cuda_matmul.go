@@ -42,6 +42,8 @@ type cudaMatmul struct {
 	bytes       int64  // of a packed row
 	alone       bool   // blocks with one row pack it themselves
 	rows        string // where rows lie that need no packing, or ""
+	impls       []cudaImpl
+	at          int // of its site in the plan
 
 	body   string // ops in front, of row t
 	source string // address of what they leave
@@ -117,56 +119,45 @@ func (m *cudaMatmul) emit() error {
 		u.headers = append(u.headers, "ifl_delta.cuh")
 	}
 	g.model.Plan.ActBytes = max(g.model.Plan.ActBytes, m.bytes*int64(m.slices))
-	from := 1
 	if m.alone && m.temps*m.row*4+int(m.bytes) > 40<<10 {
 		m.alone = false
 	}
-	if m.alone {
-		if err := m.variant(u, "gemv", 1, true, 1, 1); err != nil {
-			return err
-		}
-		from = 2
-	}
+	m.impls = m.choices()
+	m.at = m.site()
 	if m.rows == "" {
-		name := u.name + "_pack"
-		k, err := g.kernel(u, "pack", name, cudaRowThreads, m.temps*m.row*4, map[string]any{
+		k, err := g.kernel(u, "pack", u.name+"_pack", cudaRowThreads, m.temps*m.row*4, map[string]any{
 			"Doc": "rows of " + u.name, "Row": m.row, "K": m.w.k, "Count": m.count, "Slices": m.slices, "Body": m.body, "Act": m.act.name, "Rows": "c->act", "Source": m.source})
 		if err != nil {
 			return err
 		}
-		l := m.s.launch(k, m.blocks(1))
-		l.Rows, l.Times, l.From = m.role, m.times(), from
+		m.when(m.s.launch(k, m.blocks(1)), func(c cudaImpl) bool { return !c.alone })
 	}
-	if from == 1 {
-		if err := m.variant(u, "gemv", 1, false, 1, 1); err != nil {
+	for _, c := range m.impls {
+		if c.template == "" {
+			continue
+		}
+		l, err := m.variant(u, c)
+		if err != nil {
 			return err
 		}
+		m.when(l, func(o cudaImpl) bool { return o == c })
 	}
-	if !g.cat.Kernel("flat_gemm").Takes(m.w.dtype) || m.act.flat(m.w.dtype) == "" {
-		if err := m.variant(u, "gemv", 4, false, 2, 0); err != nil {
-			return err
-		}
-		return g.end(u, m.describe())
-	}
-	u.headers = append(u.headers, "ifl_flat.cuh")
-	for _, v := range []struct {
-		template     string
-		nt, from, to int
-	}{{"gemv", 4, 2, 4}, {"flat_gemm", 8, 5, 8}, {"flat_gemm", 32, 9, 0}} {
-		if err := m.variant(u, v.template, v.nt, false, v.from, v.to); err != nil {
+	if slices.ContainsFunc(m.impls, func(c cudaImpl) bool { return c.template == "" }) {
+		if err := m.gemm(u); err != nil {
 			return err
 		}
 	}
 	return g.end(u, m.describe())
 }
 
-// variant writes the product for blocks of nt rows, used for from … to rows.
-func (m *cudaMatmul) variant(u *cudaUnit, template string, nt int, alone bool, from, to int) error {
+// variant writes an implementation's kernel and launches it.
+func (m *cudaMatmul) variant(u *cudaUnit, c cudaImpl) (*manifest.CUDALaunch, error) {
+	nt := c.nt
 	panels := round16(m.w.n) / 16
 	group, cols := m.columns()
 	epilogue, row, temps, err := m.epilogue(group)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	const warps = 8
 	red, warpScratch := max(cols/16, warps)*nt*16, temps*row // the last block may have fewer panels, and so more parts of K
@@ -174,10 +165,10 @@ func (m *cudaMatmul) variant(u *cudaUnit, template string, nt int, alone bool, f
 	shared := 4 * (red + nt*cols)
 	holes := map[string]any{
 		"Doc": fmt.Sprintf("%s for up to %d rows a block", m.describe(), nt), "K": m.w.k, "Panels": panels, "Group": group, "Cols": cols, "NT": nt,
-		"Panel": m.act.panel(m.w.dtype, "NT"), "Red": red, "Count": m.count, "W": m.weights, "Alone": alone, "Act": m.act.name,
+		"Panel": m.act.panel(m.w.dtype, "NT"), "Red": red, "Count": m.count, "W": m.weights, "Alone": c.alone, "Act": m.act.name,
 		"Epilogue": epilogue, "WarpScratch": warpScratch, "Prologue": m.body, "Source": m.source, "Row": row,
 	}
-	if alone {
+	if c.alone {
 		holes["Row"] = max(row, m.row)
 		holes["WarpScratch"] = temps * max(row, m.row)
 		scratch = max(8*temps*max(row, m.row), m.temps*max(row, m.row))
@@ -186,13 +177,17 @@ func (m *cudaMatmul) variant(u *cudaUnit, template string, nt int, alone bool, f
 	if holes["Deltas"] = int64(0); m.w.deltas > 0 {
 		holes["Deltas"] = m.w.panels()
 	}
-	if template == "flat_gemm" {
+	switch c.template {
+	case "flat_gemm":
 		warp, err := m.g.cat.FlatBytes(m.w.dtype)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		shared += warps * warp
 		holes["Panel"] = m.act.flat(m.w.dtype)
+		u.include("ifl_flat.cuh")
+	case "finish":
+		shared -= 4 * red
 	}
 	holes["RowScratch"] = (scratch + 3) &^ 3
 	shared += 4 * ((scratch + 3) &^ 3)
@@ -200,13 +195,11 @@ func (m *cudaMatmul) variant(u *cudaUnit, template string, nt int, alone bool, f
 	if m.rows != "" {
 		holes["Rows"] = m.rows
 	}
-	k, err := m.g.kernel(u, template, fmt.Sprintf("%s_%s%d", u.name, template, nt), 256, shared, holes)
+	k, err := m.g.kernel(u, c.template, fmt.Sprintf("%s_%s%d", u.name, c.template, nt), 256, shared, holes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l := m.s.launch(k, blocksOf((panels*16+cols-1)/cols), m.blocks(nt))
-	l.Rows, l.Times, l.From, l.To = m.role, m.times(), from, to
-	return nil
+	return m.s.launch(k, blocksOf((panels*16+cols-1)/cols), m.blocks(nt)), nil
 }
 
 // blocks is a block for every `per` rows of the product.

@@ -158,7 +158,8 @@ func (p *program) cudaSources() map[string]string {
 	return out
 }
 
-// emulated compiles every unit, as one C++ file, and the stand-in driver.
+// emulated compiles every unit, as one C++ file, and the stand-in driver with its
+// cuBLASLt.
 func emulated(ctx context.Context, b *build.Builder, m *codegen.CUDAModel) (images map[string]string, driver string, err error) {
 	headers := map[string][]byte{}
 	for name, text := range templates.CUDAHeaders() {
@@ -176,9 +177,11 @@ func emulated(ctx context.Context, b *build.Builder, m *codegen.CUDAModel) (imag
 	if runtime.GOARCH == "amd64" {
 		flags = append(flags, "-mavx2", "-mfma", "-mf16c")
 	}
+	standIn := []string{"-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden"}
 	objects, err := b.Objects(ctx, []build.Unit{
 		{Name: "kernels.cpp", Source: []byte(unity.String()), Headers: headers, Flags: flags},
-		{Name: "driver.cpp", Source: []byte(emulation["driver.cpp"]), Flags: []string{"-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden"}},
+		{Name: "driver.cpp", Source: []byte(emulation["driver.cpp"]), Flags: standIn},
+		{Name: "cublaslt.cpp", Source: []byte(emulation["cublaslt.cpp"]), Flags: standIn},
 	})
 	if err != nil {
 		return nil, "", err

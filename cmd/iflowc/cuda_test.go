@@ -51,12 +51,18 @@ func needEmulation(t *testing.T) {
 // weights.
 func emulatedModel(t *testing.T, p *program) engine.Model {
 	t.Helper()
+	return emulatedWith(t, p, func(*cuda.Device) {})
+}
+
+// emulatedWith is emulatedModel on a device that the test changes.
+func emulatedWith(t *testing.T, p *program, change func(*cuda.Device)) engine.Model {
+	t.Helper()
 	cache, err := build.OpenCache(testCache(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := emulatedWeights(t, p)
-	m.Library = emulatedLibrary(t, cache, m.Manifest, p.cuda)
+	m.Library = emulatedLibrary(t, cache, m.Manifest, p.cuda, change)
 	return m
 }
 
@@ -90,7 +96,7 @@ func packedRegion(t *testing.T, path string) []byte {
 	return data
 }
 
-func emulatedLibrary(t *testing.T, cache *build.Cache, man *manifest.Manifest, m *codegen.CUDAModel) *load.Library {
+func emulatedLibrary(t *testing.T, cache *build.Cache, man *manifest.Manifest, m *codegen.CUDAModel, change func(*cuda.Device)) *load.Library {
 	t.Helper()
 	cc, err := build.FindCompiler(context.Background(), "")
 	if err != nil {
@@ -114,5 +120,7 @@ func emulatedLibrary(t *testing.T, cache *build.Cache, man *manifest.Manifest, m
 		t.Fatal(err)
 	}
 	files := map[string]string{filepath.Base(images[""]): string(data)}
-	return load.OnDevice(&cuda.Device{GPU: gpu, Manifest: man, Plan: &m.Plan, Files: files, Graphs: true})
+	d := &cuda.Device{GPU: gpu, Manifest: man, Plan: &m.Plan, Files: files, Graphs: true}
+	change(d)
+	return load.OnDevice(d)
 }

@@ -40,15 +40,16 @@ func TestEmulatedTypes(t *testing.T) {
 			}
 			defer p.m.set.Close()
 			want := lastLogits(t, p, ids)
-			m := emulatedModel(t, p)
-			for _, budget := range []int{1, 3, 7, 64} {
-				got := lastRow(t, m, ids, engine.Options{MaxTokens: budget, Context: 64, Threads: 1})
+			budgets := map[string]int{"": 5, "gemv": 1, "gemv4": 3, "flat_gemm": 7, "flat_gemm32": 64, "gemm": 64, "cublaslt": 7}
+			for _, impl := range append(implsOf(&p.cuda.Plan), "") { // "": as it is chosen
+				m := emulatedWith(t, p, using(impl))
+				got := lastRow(t, m, ids, engine.Options{MaxTokens: budgets[impl], Context: 64, Threads: 1})
 				worst, largest := 0.0, 0.0
 				for i, w := range want {
 					worst, largest = math.Max(worst, math.Abs(float64(got[i])-w)), math.Max(largest, math.Abs(w))
 				}
 				if limit := 4e-2 * largest; !(worst <= limit) {
-					t.Errorf("%d tokens a step: logits differ by %.2e from the interpreter, want at most %.2e", budget, worst, limit)
+					t.Errorf("%s, %d tokens a step: logits differ by %.2e from the interpreter, want at most %.2e", impl, budgets[impl], worst, limit)
 				}
 			}
 		})

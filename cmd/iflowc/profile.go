@@ -20,7 +20,8 @@ import (
 
 type profileCmd struct {
 	modelFlags
-	Out     string        `short:"o" help:"File to write (default: the model's name and .profile, which a binary of that name uses)." type:"path" placeholder:"FILE"`
+	Target  string        `help:"What to measure: the processor (cpu), a GPU (cuda), or its emulation (cuda-emu), whose times mean nothing." enum:"cpu,cuda,cuda-emu" default:"cpu"`
+	Out     string        `short:"o" help:"File to write (default: the model's name and .profile, for GPUs .cuda.profile, which a binary of that name uses)." type:"path" placeholder:"FILE"`
 	Plot    string        `help:"Also draw the times and crossings." type:"path" placeholder:"FILE.svg|.png"`
 	Rows    string        `help:"Row counts and ranges to measure, such as 1-16,32 (default: 1-64,96,128,192,256,384,512)." placeholder:"LIST"`
 	Types   string        `help:"Measure the model's shapes in these weight types instead of its own." placeholder:"LIST"`
@@ -42,6 +43,9 @@ func (c *profileCmd) Run(ctx context.Context) error {
 		if err := plot.Check(c.Plot); err != nil {
 			return usageError{fmt.Errorf("--plot %w", err)}
 		}
+	}
+	if c.Target == "cuda" || c.Target == "cuda-emu" {
+		return c.runOnGPU(ctx)
 	}
 	if c.Threads == 0 {
 		c.Threads = load.DefaultThreads()

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"runtime"
 	"slices"
 
+	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/profile"
@@ -20,6 +22,9 @@ func (f *modelFlags) measurements() (p *dispatch.Profile, origin string, err err
 		p, err = dispatch.Read(f.Profile)
 		if err != nil {
 			return nil, "", usageError{err}
+		}
+		if p.OfGPU() {
+			return nil, "", usageError{fmt.Errorf("%s was measured on a GPU, and what is compiled chooses by it when it starts: put it beside the binary as BIN%s, or name it there with --profile", f.Profile, binary.GPUProfile)}
 		}
 		return p, "profile " + f.Profile, nil
 	}

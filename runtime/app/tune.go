@@ -13,9 +13,10 @@ import (
 )
 
 type tuneCmd struct {
-	Out     string        `short:"o" type:"path" placeholder:"FILE" help:"Profile to write (default: this program's name with .profile, which it uses)."`
+	Out     string        `short:"o" type:"path" placeholder:"FILE" help:"Profile to write (default: this program's name with .profile, or for a GPU with .cuda.profile, which it uses)."`
 	Budget  time.Duration `default:"60s" help:"Time for samples; the first round always ends."`
 	Rows    string        `placeholder:"LIST" help:"Row counts and ranges to measure, such as 1-16,32 (default: 1-64,96,128,192,256,384,512)."`
+	Device  string        `placeholder:"cuda" help:"Measure a GPU: cuda or cuda:N (default: the processor)."`
 	Threads int           `placeholder:"N" help:"Threads (default: one a physical core)."`
 	ISA     string        `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best for this processor)."`
 	JSON    bool          `name:"json" help:"Print the profile as JSON."`
@@ -31,14 +32,18 @@ func (c *tuneCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return wrong(err)
 	}
-	p, err := c.measure(ctx, m, rows)
+	if c.Device == "cpu" {
+		c.Device = ""
+	}
+	measure := c.measure
+	if c.Device != "" {
+		measure = c.measureGPU
+	}
+	p, err := measure(ctx, m, rows)
 	if err != nil {
 		return err
 	}
-	out := c.Out
-	if out == "" {
-		out = m.Program + ".profile"
-	}
+	out := c.place(m.Program)
 	if err := p.Write(out); err != nil {
 		return wrong(err)
 	}

@@ -129,19 +129,32 @@ func (b *Binary) Library(isa string) (*load.Library, error) {
 	return load.Open(l.ISA, data)
 }
 
+// The endings of the profiles that are read beside the program: of the
+// processor, and of GPUs.
+const (
+	CPUProfile = ".profile"
+	GPUProfile = ".cuda.profile"
+)
+
+// profile reads the profile named, or the one beside the program of that
+// ending. One that was named for the other kind of device says nothing here.
+func (b *Binary) profile(named, ending string, gpu bool) (p *dispatch.Profile, err error) {
+	if named == "" {
+		return dispatch.ReadBeside(b.Program + ending)
+	}
+	if p, err = dispatch.Read(named); err != nil || gpu != p.OfGPU() {
+		return nil, err
+	}
+	return p, nil
+}
+
 // Dispatch makes the dispatch table from a profile that was named or lies
 // beside the program, else from the compiler's defaults.
 func (b *Binary) Dispatch(profile string) ([]byte, error) {
 	if b.Partitioned() {
 		return nil, nil // each rank has its own
 	}
-	var p *dispatch.Profile
-	var err error
-	if profile != "" {
-		p, err = dispatch.Read(profile)
-	} else {
-		p, err = dispatch.ReadBeside(b.Program + ".profile")
-	}
+	p, err := b.profile(profile, CPUProfile, false)
 	if err != nil {
 		return nil, Fault{err}
 	}

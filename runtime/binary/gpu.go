@@ -4,6 +4,7 @@ package binary
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,8 @@ import (
 // $IFLOWC_DEVICE, else a GPU where the program has code for one and it can be
 // used, else the processor, and notice says why. An instruction set named means
 // the processor. The ranks of a partitioned model are on the devices that it was
-// compiled for; what the settings say beside the instruction set is for them.
+// compiled for; what the settings say beside the instruction set and the profile
+// is for them.
 func (b *Binary) LibraryOn(device string, s partition.Settings, notice func(format string, args ...any)) (*load.Library, error) {
 	isa := s.ISA
 	if b.Partitioned() {
@@ -41,16 +43,12 @@ func (b *Binary) LibraryOn(device string, s partition.Settings, notice func(form
 	case kind != "cuda" && kind != "":
 		return nil, Fault{fmt.Errorf("--device %s: expected cpu, cuda or cuda:N", device)}
 	}
-	at := 0
-	if number != "" {
-		var err error
-		if at, err = strconv.Atoi(number); err != nil || at < 0 {
-			return nil, Fault{fmt.Errorf("--device %s: expected the GPU's number behind the colon", device)}
-		}
-	}
-	d, err := b.gpu(at)
+	d, err := b.numbered(device, number, s.Profile, notice)
 	if err == nil {
 		return load.OnDevice(d), nil
+	}
+	if errors.As(err, &Fault{}) {
+		return nil, err
 	}
 	if kind != "" {
 		return nil, Fault{err}
@@ -59,11 +57,27 @@ func (b *Binary) LibraryOn(device string, s partition.Settings, notice func(form
 	return b.Library(isa)
 }
 
-// gpu opens the driver and takes a GPU.
-func (b *Binary) gpu(number int) (*cuda.Device, error) {
+// numbered is gpu for what stands behind the colon of --device.
+func (b *Binary) numbered(device, number, profile string, notice func(format string, args ...any)) (*cuda.Device, error) {
+	at := 0
+	if number != "" {
+		var err error
+		if at, err = strconv.Atoi(number); err != nil || at < 0 {
+			return nil, Fault{fmt.Errorf("--device %s: expected the GPU's number behind the colon", device)}
+		}
+	}
+	return b.gpu(at, profile, notice)
+}
+
+// gpu opens the driver, takes a GPU and loads the model's kernels there.
+func (b *Binary) gpu(number int, profile string, notice func(format string, args ...any)) (*cuda.Device, error) {
 	plan := &manifest.CUDA{}
 	if err := json.Unmarshal([]byte(b.Embedded.Libs[b.Manifest.CUDAPlan]), plan); err != nil {
 		return nil, fmt.Errorf("the embedded %s cannot be read: %w; compile the model again", b.Manifest.CUDAPlan, err)
+	}
+	measured, err := b.profile(profile, GPUProfile, true)
+	if err != nil {
+		return nil, Fault{err}
 	}
 	driver, err := b.driver()
 	if err != nil {
@@ -74,8 +88,28 @@ func (b *Binary) gpu(number int) (*cuda.Device, error) {
 		return nil, err
 	}
 	e := &b.Manifest.Engine
-	host := cuda.Host{KVPercent: e.HostKVPercent, Embeddings: e.HostEmbeddings != nil && *e.HostEmbeddings}
-	return &cuda.Device{GPU: gpu, Manifest: b.Manifest, Plan: plan, Files: b.Embedded.Libs, Host: host, Graphs: os.Getenv("IFLOWC_CUDA_GRAPHS") != "0"}, nil
+	d := &cuda.Device{
+		GPU: gpu, Manifest: b.Manifest, Plan: plan, Files: b.Embedded.Libs,
+		Host:   cuda.Host{KVPercent: e.HostKVPercent, Embeddings: e.HostEmbeddings != nil && *e.HostEmbeddings},
+		Graphs: os.Getenv("IFLOWC_CUDA_GRAPHS") != "0", BLAS: cuda.BLASChoice(os.Getenv("IFLOWC_CUBLASLT")), Profile: measured, Notice: notice,
+	}
+	return d, d.Load()
+}
+
+// TimerOn opens the model on a GPU, "cuda" or "cuda:N", to measure its products
+// with up to so many rows.
+func (b *Binary) TimerOn(device string, weights []byte, rows int, notice func(format string, args ...any)) (*cuda.Device, *cuda.Timer, error) {
+	kind, number, _ := strings.Cut(device, ":")
+	if kind != "cuda" || b.Manifest.CUDAPlan == "" {
+		return nil, nil, Fault{fmt.Errorf("--device %s: expected cuda or cuda:N, and a program that was compiled with --target cuda", device)}
+	}
+	d, err := b.numbered(device, number, "", notice)
+	if err != nil {
+		return nil, nil, Fault{err}
+	}
+	d.Profile = nil // every implementation gets its room
+	t, err := d.Timer(weights, rows)
+	return d, t, err
 }
 
 // driver opens the CUDA driver, or, in a program for testing, the stand-in that

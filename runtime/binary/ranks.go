@@ -136,11 +136,11 @@ func (r *ranks) Rank(rank int, s *partition.Settings) (*partition.Rank, error) {
 	}
 	k := &partition.Rank{Manifest: own.Manifest, Library: lib}
 	if own.Manifest.CUDAPlan != "" {
-		if err := r.onGPU(rank, own, k); err != nil {
+		if err := r.onGPU(rank, own, k, s.Profile); err != nil {
 			return nil, err
 		}
 	}
-	profile, err := r.profile(s.Profile)
+	profile, err := r.b.profile(s.Profile, CPUProfile, false)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (r *ranks) Rank(rank int, s *partition.Settings) (*partition.Rank, error) {
 
 // onGPU lets the GPU of the rank's number compute it, unless $IFLOWC_DEVICE says
 // cpu. A GPU that is missing is an error: the arrangement was made for it.
-func (r *ranks) onGPU(rank int, own *Binary, k *partition.Rank) error {
+func (r *ranks) onGPU(rank int, own *Binary, k *partition.Rank, profile string) error {
 	number, err := strconv.Atoi(r.b.Manifest.Partition.Ranks[rank].Device)
 	if err != nil {
 		return fmt.Errorf("rank %d has code for a GPU and is on %q; compile the model again", rank, r.b.Manifest.Partition.Ranks[rank].Device)
@@ -159,7 +159,7 @@ func (r *ranks) onGPU(rank int, own *Binary, k *partition.Rank) error {
 		return nil
 	}
 	own.Manifest.Engine = r.b.Manifest.Engine
-	d, err := own.gpu(number)
+	d, err := own.gpu(number, profile, nil)
 	if err != nil {
 		return fmt.Errorf("rank %d: %w; IFLOWC_DEVICE=cpu lets the processor compute all ranks", rank, err)
 	}
@@ -210,13 +210,6 @@ func (b *Binary) Shares() ([]*manifest.Manifest, error) {
 		list = append(list, own.Manifest)
 	}
 	return list, nil
-}
-
-func (r *ranks) profile(file string) (*dispatch.Profile, error) {
-	if file != "" {
-		return dispatch.Read(file)
-	}
-	return dispatch.ReadBeside(r.b.Program + ".profile")
 }
 
 // Weights opens and reads a rank's shard: beside the program, or beside the

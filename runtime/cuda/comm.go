@@ -31,6 +31,34 @@ type Group struct{ First, Members int }
 // A commTable is struct ifl_comm of ifl_comm.h: how the rank reaches the others.
 type commTable struct{ self, exchange, send, recv uintptr }
 
+// An exchange is how a model's rank reaches the others.
+type exchange struct {
+	link Link         // to other GPUs, or nil
+	told *load.Region // rows on their way to another rank or from it; nil: there is none
+}
+
+// open makes room for so many bytes that are said or heard at once.
+func (e *exchange) open(m *model, bytes int64) (err error) {
+	if bytes == 0 {
+		return nil
+	}
+	if m.Reach != nil {
+		if e.link, err = m.Reach(); err != nil {
+			return err
+		}
+	}
+	e.told, err = m.GPU.pinned(bytes, "rows for other ranks")
+	return err
+}
+
+func (e *exchange) close(g *GPU) {
+	g.unpin(e.told)
+	if e.link != nil {
+		e.link.Close()
+	}
+	*e = exchange{}
+}
+
 // widest is the widest row that a list of launches tells other ranks or hears
 // from them, in floats.
 func widest(list []manifest.CUDALaunch) (cols int) {
@@ -51,14 +79,14 @@ func (m *model) talk(l *manifest.CUDALaunch, s shape) error {
 	if bytes == 0 {
 		return nil
 	}
-	if m.link != nil {
+	if m.exchange.link != nil {
 		return m.talkOn(l.Comm, bytes)
 	}
 	table := (*commTable)(m.cfg.Comm)
 	if table == nil {
 		return errors.New("bug: a rank without a transport")
 	}
-	rows, slot := m.told.Bytes[:bytes], m.header.slot[l.Comm.Slot]
+	rows, slot := m.exchange.told.Bytes[:bytes], m.memory.header.slot[l.Comm.Slot]
 	if l.Comm.Op != "recv" {
 		if err := m.GPU.toHost(rows, slot, m.stream); err != nil {
 			return err
@@ -77,20 +105,20 @@ func (m *model) talk(l *manifest.CUDALaunch, s shape) error {
 		}
 		return m.GPU.toDevice(slot, rows, m.stream)
 	case "exchange":
-		return m.exchange(table, at, bytes)
+		return m.hear(table, at, bytes)
 	}
 	return fmt.Errorf("bug: a launch that would %q", l.Comm.Op)
 }
 
-// exchange brings the parts of all members to the GPU.
-func (m *model) exchange(table *commTable, mine uintptr, bytes int64) error {
+// hear brings the parts of all members to the GPU.
+func (m *model) hear(table *commTable, mine uintptr, bytes int64) error {
 	parts := make([]unsafe.Pointer, m.Plan.Members)
 	if err := said(purego.SyscallN(table.exchange, table.self, mine, uintptr(bytes), uintptr(unsafe.Pointer(&parts[0])))); err != nil {
 		return err
 	}
 	for i, p := range parts {
 		part := unsafe.Slice((*byte)(p), bytes)
-		if err := m.GPU.toDevice(m.header.parts+pointer(int64(i)*m.header.partBytes), part, m.stream); err != nil {
+		if err := m.GPU.toDevice(m.memory.header.parts+pointer(int64(i)*m.memory.header.partBytes), part, m.stream); err != nil {
 			return err
 		}
 	}
@@ -99,19 +127,19 @@ func (m *model) exchange(table *commTable, mine uintptr, bytes int64) error {
 
 // talkOn is talk between GPUs: nothing goes through the host, and nothing waits.
 func (m *model) talkOn(c *manifest.CUDAComm, bytes int64) error {
-	slot, on := uintptr(m.header.slot[c.Slot]), uintptr(m.stream)
+	slot, on := uintptr(m.memory.header.slot[c.Slot]), uintptr(m.stream)
 	switch c.Op {
 	case "send":
-		return m.link.Send(c.Peer, slot, int(bytes), on)
+		return m.exchange.link.Send(c.Peer, slot, int(bytes), on)
 	case "recv":
-		return m.link.Recv(slot, c.Peer, int(bytes), on)
+		return m.exchange.link.Recv(slot, c.Peer, int(bytes), on)
 	}
-	return m.link.Together(func() error {
+	return m.exchange.link.Together(func() error {
 		for i := range m.Group.Members { // also to and from itself: the part lies where the others' do
-			if err := m.link.Send(m.Group.First+i, slot, int(bytes), on); err != nil {
+			if err := m.exchange.link.Send(m.Group.First+i, slot, int(bytes), on); err != nil {
 				return err
 			}
-			if err := m.link.Recv(uintptr(m.header.parts)+uintptr(int64(i)*m.header.partBytes), m.Group.First+i, int(bytes), on); err != nil {
+			if err := m.exchange.link.Recv(uintptr(m.memory.header.parts)+uintptr(int64(i)*m.memory.header.partBytes), m.Group.First+i, int(bytes), on); err != nil {
 				return err
 			}
 		}

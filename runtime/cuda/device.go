@@ -3,8 +3,9 @@
 package cuda
 
 import (
-	"fmt"
+	"sync"
 
+	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/manifest"
 )
@@ -18,11 +19,21 @@ type Device struct {
 	Graphs   bool                    // small steps are captured and run again as CUDA graphs
 	Host     Host                    // what stays in the host's memory
 	Progress func(done, total int64) // of uploading the weights; may be nil
+	// Profile chooses the kernels of products by the number of rows; nil: an
+	// estimate does.
+	Profile *dispatch.Profile
+	BLAS    BLASChoice
 	// Reach joins the ranks on other GPUs, on the thread that opens the model; nil:
 	// rows for other ranks go through the host.
 	Reach  func() (Link, error)
 	Group  Group                            // where Reach is
 	Notice func(format string, args ...any) // tells the user of a choice; may be nil
+
+	kernels   []kernel // of the plan, once they are loaded
+	measuring bool     // every implementation may run
+	choosing  sync.Once
+	choice    *choice
+	choiceErr error
 }
 
 var _ load.Device = (*Device)(nil)
@@ -30,58 +41,11 @@ var _ load.Device = (*Device)(nil)
 // Name is the name of the GPU.
 func (d *Device) Name() string { return d.GPU.Name }
 
-// StateBytes is what so many pages take.
-func (d *Device) StateBytes(pages int) int64 {
-	n := int64(0)
-	for _, s := range d.Manifest.States {
-		n += s.PageBytes * int64(s.Count)
+func (d *Device) tell(format string, args ...any) {
+	if d.Notice != nil {
+		d.Notice(format, args...)
 	}
-	return n * int64(pages)
 }
-
-// ArenaBytes is what the values of a step and its kernels' scratch take.
-func (d *Device) ArenaBytes(maxTokens, maxWanted, maxSeqs int) int64 {
-	s := d.sizes(&load.Config{MaxTokens: maxTokens, MaxWanted: maxWanted, MaxSeqs: maxSeqs})
-	n := s.act + s.counters + s.attention + s.experts + s.zeros + int64(d.Plan.Members)*s.part
-	for _, slot := range s.slots {
-		n += slot
-	}
-	return n
-}
-
-// sizes are the bytes of a model's buffers.
-type sizes struct {
-	act, attention, experts, zeros int64
-	counters                       int64 // of attention, in front of its parts
-	part, talk                     int64 // of what one member of the tensor group says at once; of all that is said or heard at once
-	slots                          []int64
-}
-
-func (d *Device) sizes(cfg *load.Config) sizes {
-	count := map[string]int{"tokens": cfg.MaxTokens, "wanted": cfg.MaxWanted, "sequences": cfg.MaxSeqs}
-	rows := int64(max(cfg.MaxTokens, cfg.MaxWanted))
-	s := sizes{act: d.Plan.ActBytes * rows, zeros: int64(cfg.MaxTokens) * 4}
-	for _, slot := range d.Plan.Slots {
-		s.slots = append(s.slots, int64(slot.Cols)*int64(count[slot.Rows])*4)
-	}
-	for _, a := range d.Plan.Attention {
-		// Parts are kept only where there are several splits, and those share the target of blocks out.
-		parts := int64(max(d.attentionBlocks(), a.Blocks)) * int64(a.Floats) * 4
-		s.counters = max(s.counters, round64(int64(cfg.MaxTokens)*int64(a.Counters)*4))
-		s.attention = max(s.attention, parts)
-	}
-	s.part = round64(rows * int64(d.Plan.PartCols) * 4)
-	for _, list := range d.Plan.Graphs {
-		s.talk = max(s.talk, rows*int64(widest(list))*4)
-	}
-	for _, e := range d.Plan.Experts {
-		lists := round64((int64(e.Experts) + 1 + rows*int64(e.TopK) + rows*int64(e.Experts)) * 4)
-		s.experts = max(s.experts, lists+round64(rows*e.In)+rows*int64(e.TopK)*e.Hidden)
-	}
-	return s
-}
-
-func round64(n int64) int64 { return (n + 63) &^ 63 }
 
 // attentionBlocks is how many blocks of threads an attention should have: two a
 // multiprocessor.
@@ -93,42 +57,49 @@ func (d *Device) splits(blocks int) int {
 	return min(max(d.attentionBlocks()/max(blocks, 1), 1), 64)
 }
 
-// Open makes room on the GPU, sends the weights there and loads the kernels.
-func (d *Device) Open(cfg *load.Config) (load.DeviceModel, error) {
+// Load loads the kernels, once: a GPU or a driver that is too old for them shows
+// here, before anything else is done.
+func (d *Device) Load() (err error) {
+	if d.kernels != nil {
+		return nil
+	}
 	if err := d.GPU.enter(); err != nil {
-		return nil, err
+		return err
 	}
 	defer d.GPU.leave()
-	s := d.sizes(cfg)
-	if err := d.fits(cfg, s); err != nil {
-		return nil, err
-	}
-	m := &model{Device: d, cfg: *cfg, graphs: map[shape]uintptr{}}
-	if err := m.open(cfg, s); err != nil {
-		m.Close()
+	d.kernels, err = d.GPU.loadKernels(d.Plan, d.Files)
+	return err
+}
+
+// Open makes room on the GPU and sends the weights there.
+func (d *Device) Open(cfg *load.Config) (load.DeviceModel, error) {
+	m, err := d.open(cfg)
+	if err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// fits says what is missing before anything is sent.
-func (d *Device) fits(cfg *load.Config, s sizes) error {
-	left, err := d.GPU.available()
+func (d *Device) open(cfg *load.Config) (*model, error) {
+	if err := d.Load(); err != nil {
+		return nil, err
+	}
+	if err := d.GPU.enter(); err != nil {
+		return nil, err
+	}
+	defer d.GPU.leave()
+	c, err := d.chosen()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	step := s.act + s.attention + s.experts + s.zeros + int64(d.Plan.Members)*s.part
-	for _, n := range s.slots {
-		step += n
+	s := d.sizes(cfg)
+	if err := d.fits(cfg, &s); err != nil {
+		return nil, err
 	}
-	for _, o := range cfg.Outputs {
-		step += int64(o.Rows) * int64(o.Cols) * 4
+	m := &model{Device: d, cfg: *cfg, choice: c, graphs: map[shape]uintptr{}}
+	if err := m.open(cfg, &s); err != nil {
+		m.Close()
+		return nil, err
 	}
-	weights, state := int64(len(cfg.Weights))-d.hostTables(), d.StateBytes(cfg.Pages)-d.hostState(cfg.Pages)
-	if missing := weights + state + step - left; missing > 0 {
-		mb := func(n int64) int64 { return (n + 999_999) / 1_000_000 }
-		return fmt.Errorf("%s: %d MB are needed (weights %d, state %d, step %d), %d MB are free: %d MB are missing; lower the context, the concurrency or the state pages, leave some in the host's memory (host_kv_cache_percent, be_host_embeddings), or choose --device cpu",
-			d.GPU.Name, mb(weights+state+step), mb(weights), mb(state), mb(step), left/1_000_000, mb(missing))
-	}
-	return nil
+	return m, nil
 }

@@ -25,6 +25,7 @@ const (
 	fnDeviceGet
 	fnDeviceGetName
 	fnDeviceGetAttribute
+	fnDeviceGetPCIBusId
 	fnDevicePrimaryCtxRetain
 	fnDevicePrimaryCtxRelease
 	fnCtxSetCurrent
@@ -63,7 +64,7 @@ const (
 
 // names are the symbols; _v2 is what CUDA's own header calls since version 3.2.
 var names = [functions]string{
-	"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute",
+	"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDeviceGetPCIBusId",
 	"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent",
 	"cuMemGetInfo_v2", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostRegister_v2", "cuMemHostUnregister", "cuMemHostGetDevicePointer_v2",
 	"cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async",
@@ -75,7 +76,12 @@ var names = [functions]string{
 
 // Attributes of a device (CUdevice_attribute).
 const (
+	attrClock           = 13 // kHz
 	attrMultiprocessors = 16
+	attrECC             = 32
+	attrMemoryClock     = 36 // kHz
+	attrBusWidth        = 37 // bits
+	attrL2              = 38 // bytes
 	attrMajor           = 75
 	attrMinor           = 76
 	attrSharedOptIn     = 97
@@ -84,7 +90,8 @@ const (
 // A Driver is the CUDA driver's library, opened and initialised.
 type Driver struct {
 	at      [functions]uintptr
-	Version int // 13000: CUDA 13.0
+	handle  uintptr // of the library; 0: the functions are this program's
+	Version int     // 13000: CUDA 13.0
 }
 
 // OpenDriver opens the library at path; "" is $IFLOWC_LIBCUDA or the system's.
@@ -99,7 +106,7 @@ func OpenDriver(path string) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no CUDA driver: %w", err)
 	}
-	d := &Driver{}
+	d := &Driver{handle: handle}
 	for i, name := range names {
 		if d.at[i], err = purego.Dlsym(handle, name); err != nil || d.at[i] == 0 {
 			return nil, fmt.Errorf("the CUDA driver %s lacks %s; install a newer driver (CUDA 12 or later)", path, name)
@@ -159,6 +166,10 @@ type GPU struct {
 	Compute        int // 90: compute capability 9.0
 	Processors     int // multiprocessors
 	SharedPerBlock int // bytes, for kernels that ask for it
+	L2Bytes        int // of the second cache
+	// Highest clocks, and the width of the memory's bus; 0: the driver does not tell.
+	ClockKHz, MemoryKHz, BusBits int
+	ECC                          bool
 
 	device  int32
 	context uintptr
@@ -187,13 +198,21 @@ func (d *Driver) OpenGPU(i int) (*GPU, error) {
 			break
 		}
 	}
-	var values [4]int32
-	for i, a := range []uintptr{attrMajor, attrMinor, attrMultiprocessors, attrSharedOptIn} {
-		if err := d.call(fnDeviceGetAttribute, uintptr(unsafe.Pointer(&values[i])), a, uintptr(g.device)); err != nil {
+	var major, minor, ecc int
+	for _, a := range []struct {
+		attribute uintptr
+		to        *int
+	}{
+		{attrMajor, &major}, {attrMinor, &minor}, {attrMultiprocessors, &g.Processors}, {attrSharedOptIn, &g.SharedPerBlock}, {attrL2, &g.L2Bytes},
+		{attrClock, &g.ClockKHz}, {attrMemoryClock, &g.MemoryKHz}, {attrBusWidth, &g.BusBits}, {attrECC, &ecc},
+	} {
+		var v int32
+		if err := d.call(fnDeviceGetAttribute, uintptr(unsafe.Pointer(&v)), a.attribute, uintptr(g.device)); err != nil {
 			return nil, err
 		}
+		*a.to = int(v)
 	}
-	g.Compute, g.Processors, g.SharedPerBlock = int(10*values[0]+values[1]), int(values[2]), int(values[3])
+	g.Compute, g.ECC = 10*major+minor, ecc != 0
 	return g, d.call(fnDevicePrimaryCtxRetain, uintptr(unsafe.Pointer(&g.context)), uintptr(g.device))
 }
 

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/manifest"
@@ -17,16 +18,19 @@ const (
 )
 
 // compute launches a step's kernels. A small step runs as a graph that was
-// captured for its shape, rounded up: kernels look at the step itself for
-// how many rows there are.
+// captured for its shape, rounded up, when the shape came a second time:
+// kernels look at the step itself for how many rows there are.
 func (m *model) compute(s shape) error {
-	if !m.Graphs || m.told != nil || s.tokens > maxGraphTokens { // a graph cannot wait for other ranks
+	if !m.Graphs || m.exchange.told != nil || s.tokens > maxGraphTokens { // a graph cannot wait for other ranks
 		return m.launchAll(m.Plan.Graphs[s.entry], s, 0)
 	}
 	b := shape{s.entry, bucket(s.tokens), bucket(s.wanted), bucket(s.seqs)}
-	exec, ok := m.graphs[b]
-	if !ok {
-		if len(m.graphs) >= maxGraphs {
+	exec, seen := m.graphs[b]
+	if exec == 0 {
+		if !seen { // libraries load their kernels at the first run, which must not be while a graph is captured
+			if len(m.graphs) < maxGraphs {
+				m.graphs[b] = 0
+			}
 			return m.launchAll(m.Plan.Graphs[s.entry], s, 0)
 		}
 		var err error
@@ -93,13 +97,28 @@ func (m *model) launchAll(list []manifest.CUDALaunch, s shape, layer int) error 
 		if !s.runs(l) {
 			continue
 		}
-		g := m.grid(l, s)
-		if g[0]*g[1]*g[2] == 0 {
-			continue
+		impl := 0
+		if l.Choice != nil {
+			if impl = m.choice.of(l.Choice.Site, m.rows(l, s)); !slices.Contains(l.Choice.Impls, impl) {
+				continue
+			}
 		}
-		if err := m.GPU.launch(m.kernels[l.Kernel], g, m.ctx, m.step, layer, m.stream); err != nil {
+		if err := m.launchOne(l, s, layer, impl); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// launchOne puts a kernel, or a product of 16-bit matrices by an implementation
+// of its site, into the stream.
+func (m *model) launchOne(l *manifest.CUDALaunch, s shape, layer, impl int) error {
+	if l.Gemm != nil {
+		return m.gemm(l, s, layer, m.Plan.Sites[l.Choice.Site].Impls[impl] == implCublas)
+	}
+	g := m.grid(l, s)
+	if g[0]*g[1]*g[2] == 0 {
+		return nil
+	}
+	return m.start(l, g, layer)
 }

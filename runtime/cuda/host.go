@@ -59,9 +59,9 @@ func (h *hostShare) share(g *GPU, data []byte) (p pointer, err error) {
 // placeOnHost puts there what the Host says; the rest of the header is filled
 // already.
 func (m *model) placeOnHost(cfg *load.Config) (err error) {
-	m.header.tables = m.header.weights
+	m.memory.header.tables = m.memory.header.weights
 	if n := m.hostTables(); n > 0 {
-		if m.header.tables, err = m.host.share(m.GPU, cfg.Weights[:n]); err != nil {
+		if m.memory.header.tables, err = m.host.share(m.GPU, cfg.Weights[:n]); err != nil {
 			return err
 		}
 	}
@@ -73,7 +73,7 @@ func (m *model) placeOnHost(cfg *load.Config) (err error) {
 		return err
 	}
 	p, err := m.host.share(m.GPU, m.host.state.Bytes)
-	m.header.hostState = p - pointer(m.header.stateSplit)
+	m.memory.header.hostState = p - pointer(m.memory.header.stateSplit)
 	return err
 }
 
@@ -82,7 +82,7 @@ func (h *hostShare) copyPage(m *model, at int64, to, from int32, bytes int64) er
 	if err := m.GPU.wait(m.stream); err != nil {
 		return err
 	}
-	element := h.state.Bytes[at-m.header.stateSplit:]
+	element := h.state.Bytes[at-m.memory.header.stateSplit:]
 	copy(element[int64(to)*bytes:][:bytes], element[int64(from)*bytes:][:bytes])
 	return nil
 }

@@ -75,6 +75,23 @@ func (g *GPU) clear(p pointer, n int64, s stream) error {
 
 func (g *GPU) wait(s stream) error { return g.call(fnStreamSynchronize, uintptr(s)) }
 
+// An event marks a point of a stream.
+type event uintptr
+
+func (g *GPU) newEvent() (event, error) {
+	var e event
+	return e, g.call(fnEventCreate, uintptr(unsafe.Pointer(&e)), 0)
+}
+
+func (g *GPU) record(e event, s stream) error { return g.call(fnEventRecord, uintptr(e), uintptr(s)) }
+
+// between is the time from one event to another that happened, in seconds.
+func (g *GPU) between(a, b event) (float64, error) {
+	var ms float32
+	err := g.call(fnEventElapsedTime, uintptr(unsafe.Pointer(&ms)), uintptr(a), uintptr(b))
+	return float64(ms) / 1e3, err
+}
+
 // upload copies a host's bytes piece by piece, so that progress can be told.
 func (g *GPU) upload(to pointer, from []byte, s stream, progress func(done, total int64)) error {
 	const piece = 64 << 20

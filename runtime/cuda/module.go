@@ -36,13 +36,13 @@ func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string]string) ([]kerne
 		m, err := g.loadImage(data)
 		var e *Error
 		if errors.As(err, &e) && e.Code == codeNoBinary {
-			return nil, fmt.Errorf("%s (compute capability %d.%d) is older than what the model was compiled for; compile it with --cuda-arch sm_%d", g.Name, g.Compute/10, g.Compute%10, g.Compute)
+			return nil, fmt.Errorf("%s (compute capability %d.%d) is older than what the model was compiled for; compile it with --arch sm_%d", g.Name, g.Compute/10, g.Compute%10, g.Compute)
 		}
 		if errors.As(err, &e) && (e.Code == codeInvalidImage || e.Code == codeUnsupportedPTX) {
 			return nil, fmt.Errorf("the driver (CUDA %d.%d) does not read the model's kernels (%s): it is older than the nvcc that made them; install a newer driver", g.Version/1000, g.Version%1000/10, e.Name)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("loading the kernels of %s: %w", image.Unit, err)
+			return nil, fmt.Errorf("loading the kernels of %s on %s: %w", image.Unit, g.Name, err)
 		}
 		modules[image.Unit] = m
 	}
@@ -94,11 +94,8 @@ func (g *GPU) kernelOf(module uintptr, k manifest.CUDAKernel) (kernel, error) {
 	return out, g.call(fnFuncSetAttribute, out.handle, dynamicShared, uintptr(k.Shared))
 }
 
-// launch puts a kernel into the stream; its arguments are the context, the step
-// and the layer.
-func (g *GPU) launch(k kernel, grid [3]int, ctx, step pointer, layer int, s stream) error {
-	l := int32(layer)
-	params := [3]unsafe.Pointer{unsafe.Pointer(&ctx), unsafe.Pointer(&step), unsafe.Pointer(&l)}
+// launch puts a kernel into the stream; args point to its arguments.
+func (g *GPU) launch(k kernel, grid [3]int, s stream, args ...unsafe.Pointer) error {
 	return g.call(fnLaunchKernel, k.handle, uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]), uintptr(k.threads), 1, 1,
-		uintptr(k.shared), uintptr(s), uintptr(unsafe.Pointer(&params)), 0)
+		uintptr(k.shared), uintptr(s), uintptr(unsafe.Pointer(&args[0])), 0)
 }

@@ -52,7 +52,7 @@ func put[T int32 | uint64](p *packer, list []T) pointer {
 
 // stage packs a step into the staging memory and gives its size.
 func (m *model) stage(c *load.Context, s load.DeviceStep) int64 {
-	p := &packer{to: m.staging.Bytes, base: m.step, at: int64(unsafe.Sizeof(stepHeader{}))}
+	p := &packer{to: m.staging.step.Bytes, base: m.memory.step, at: int64(unsafe.Sizeof(stepHeader{}))}
 	h := stepHeader{
 		abi: load.ABI, entry: int32(s.Entry), tokens: int32(s.Tokens), wanted: int32(s.Wanted), seqs: int32(s.Seqs),
 		id: put(p, c.ID[:s.Tokens]), pos: put(p, c.Pos[:s.Tokens]), seq: put(p, c.Seq[:s.Tokens]), slot: put(p, c.Slot[:s.Tokens]),
@@ -68,7 +68,7 @@ func (m *model) stage(c *load.Context, s load.DeviceStep) int64 {
 	if s.Entry == m.Plan.Cross {
 		h.xpageAt, h.xpage, h.xrows = put(p, c.XPageAt[:s.Seqs+1]), put(p, c.XPage[:c.XPageAt[s.Seqs]]), put(p, c.XRows[:s.Seqs])
 	}
-	copy(h.out[:], m.out)
+	copy(h.out[:], m.memory.out)
 	copy(p.to, unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h)))
 	return p.at
 }
@@ -97,12 +97,12 @@ func (m *model) Run(c *load.Context, s load.DeviceStep) error {
 
 func (m *model) run(c *load.Context, s load.DeviceStep) error {
 	n := m.stage(c, s)
-	if err := m.GPU.toDevice(m.step, m.staging.Bytes[:n], m.stream); err != nil {
+	if err := m.GPU.toDevice(m.memory.step, m.staging.step.Bytes[:n], m.stream); err != nil {
 		return err
 	}
 	for _, r := range m.Manifest.Graphs[s.Entry].Reads { // of another step since, of another GPU, or put there by the engine
 		rows := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(c.Out[r.At]))), 4*s.Tokens*r.Cols)
-		if err := m.GPU.toDevice(m.out[r.At], rows, m.stream); err != nil {
+		if err := m.GPU.toDevice(m.memory.out[r.At], rows, m.stream); err != nil {
 			return err
 		}
 	}
@@ -113,14 +113,14 @@ func (m *model) run(c *load.Context, s load.DeviceStep) error {
 	at, rows := int64(0), map[string]int{"tokens": s.Tokens, "wanted": s.Wanted, "sequences": s.Seqs}
 	for i, o := range m.outputs(s.Entry) {
 		bytes := int64(rows[o.Rows]) * int64(o.Cols) * 4
-		if err := m.GPU.toHost(m.results.Bytes[at:at+bytes], m.out[first+i], m.stream); err != nil {
+		if err := m.GPU.toHost(m.staging.results.Bytes[at:at+bytes], m.memory.out[first+i], m.stream); err != nil {
 			return err
 		}
 		at += round64(bytes)
 	}
 	err := m.GPU.wait(m.stream)
-	if m.link != nil {
-		err = errors.Join(err, m.link.Failed())
+	if m.exchange.link != nil {
+		err = errors.Join(err, m.exchange.link.Failed())
 	}
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (m *model) run(c *load.Context, s load.DeviceStep) error {
 	for i, o := range m.outputs(s.Entry) {
 		bytes := int64(rows[o.Rows]) * int64(o.Cols) * 4
 		if bytes > 0 {
-			copy(c.Out[first+i], unsafe.Slice((*float32)(unsafe.Pointer(&m.results.Bytes[at])), bytes/4))
+			copy(c.Out[first+i], unsafe.Slice((*float32)(unsafe.Pointer(&m.staging.results.Bytes[at])), bytes/4))
 		}
 		at += round64(bytes)
 	}

@@ -15,9 +15,30 @@ type Machine struct {
 	CC      string  `json:"cc,omitempty"`      // compiler's version line
 	Kernels string  `json:"kernels,omitempty"` // SHA-256 of the kernels' sources and flags
 
+	GPU *GPU `json:"gpu,omitempty"` // that was measured; nil: the processors were
+
 	// ReadGBs is the read bandwidth of all threads in GB/s, before and after
 	// each run that measured.
 	ReadGBs []float64 `json:"read_gb_s,omitempty"`
+}
+
+// A GPU is a graphics processor with what decides its times.
+type GPU struct {
+	Name       string `json:"name"`
+	Compute    int    `json:"compute"`            // 90: compute capability 9.0
+	Processors int    `json:"processors"`         // multiprocessors
+	L2         int64  `json:"l2"`                 // bytes of the second cache
+	ClockMHz   int    `json:"clock_mhz"`          // highest of the multiprocessors
+	MemoryMHz  int    `json:"memory_mhz"`         // highest of the memory
+	BusBits    int    `json:"bus_bits"`           // of the memory
+	ECC        bool   `json:"ecc"`                // of the memory
+	Driver     int    `json:"driver"`             // 13000: CUDA 13.0
+	BLAS       string `json:"blas,omitempty"`     // library of cuBLASLt
+	Emulated   bool   `json:"emulated,omitempty"` // its times mean nothing
+	// As NVML told before and after measuring; none: it did not tell.
+	RunningMHz      []int    `json:"running_mhz,omitempty"`      // of the multiprocessors
+	RunningMemory   []int    `json:"running_memory,omitempty"`   // MHz of the memory
+	ThrottleReasons []uint64 `json:"throttle_reasons,omitempty"` // NVML's bits
 }
 
 // A Cache is one data cache.

@@ -28,6 +28,9 @@ type Profile struct {
 	path string
 }
 
+// OfGPU says whether the profile was measured on a GPU.
+func (p *Profile) OfGPU() bool { return p != nil && p.Machine != nil && p.Machine.GPU != nil }
+
 // A Shape is a matmul's [N, K] and weight type with its rules.
 type Shape struct {
 	N     int    `json:"n"`

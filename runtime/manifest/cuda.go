@@ -12,6 +12,10 @@ type CUDA struct {
 	// place of a step: page and row to copy to, page and row to copy from.
 	Moves  []CUDALaunch `json:"moves"`
 	Images []CUDAImage  `json:"images"`
+	Read   *int         `json:"read,omitempty"` // the kernel that measures how fast memory is read
+	// Sites are the products whose kernels the number of rows chooses; the last
+	// of them are those of a 16-bit product (CUDAGemm).
+	Sites []Site `json:"sites,omitempty"`
 
 	ActBytes  int64           `json:"act_bytes"` // packed rows: bytes a row
 	Attention []CUDAAttention `json:"attention,omitempty"`
@@ -47,18 +51,40 @@ type CUDAKernel struct {
 type CUDALaunch struct {
 	Kernel int        `json:"kernel"`
 	Grid   [3]CUDADim `json:"grid"`
-	// Only where the rows of this role are From … To; To 0: no bound.
-	Rows     string `json:"rows,omitempty"`
-	From, To int    `json:",omitempty"`
-	Each     bool   `json:"each,omitempty"`  // of a sequence, on average, rounded up
-	Times    int    `json:"times,omitempty"` // that many rows for each of the role's; 0: one
+	// Only where the table has one of these implementations for as many rows, and
+	// the rows of this role are From … To; To 0: no bound.
+	Choice   *CUDAChoice `json:"choice,omitempty"`
+	Rows     string      `json:"rows,omitempty"`
+	From, To int         `json:",omitempty"`
+	Each     bool        `json:"each,omitempty"`  // of a sequence, on average, rounded up
+	Times    int         `json:"times,omitempty"` // that many rows for each of the role's; 0: one
 
 	// Instead of a kernel: the host talks to the other ranks about Rows.
 	Comm *CUDAComm `json:"comm,omitempty"`
+	// Or: a product of 16-bit matrices.
+	Gemm *CUDAGemm `json:"gemm,omitempty"`
 
 	Lo, Hi int          `json:",omitempty"` // layers of the body
 	Body   []CUDALaunch `json:"body,omitempty"`
 }
+
+// A CUDAChoice says for which implementations of a site a launch is.
+type CUDAChoice struct {
+	Site  int   `json:"site"`
+	Impls []int `json:"impls"` // of the site's
+}
+
+// A CUDAGemm multiplies rows that lie in the context's wide buffer by a matrix
+// that Unpack brings there in pieces of whole panels, into its product buffer.
+type CUDAGemm struct {
+	N      int `json:"n"`       // rows of the matrix, a multiple of 16
+	Ld     int `json:"ld"`      // 16-bit numbers from row to row of both factors
+	Unpack int `json:"unpack"`  // kernel; its fourth argument is the first panel
+	Kernel int `json:"product"` // kernel of the product, where cuBLASLt does not do it
+}
+
+// GemmTile is how many rows of either factor a block of CUDAGemm's kernel takes.
+const GemmTile = 128
 
 // A CUDAComm is what a rank says to others, or hears from them, in the middle of
 // a step: the host brings it from the GPU and back.

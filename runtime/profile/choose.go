@@ -2,6 +2,8 @@ package profile
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/iflowc/iflowc/runtime/dispatch"
 )
@@ -171,23 +173,15 @@ func Summarise(s Shape, cells []Cell) dispatch.Shape {
 	}
 	rules := Rules(names, cells)
 	m := &dispatch.Measurement{Regret: round(Regret(names, cells, rules), 1e-4)}
-	gemv, flat, gemm := -1, -1, -1
-	for i, n := range names {
-		switch n {
-		case "gemv":
-			gemv = i
-		case "flat_gemm":
-			flat = i
-		case "gemm":
-			gemm = i
-		}
+	for _, n := range names {
 		m.Impls = append(m.Impls, dispatch.Time{Impl: n})
 	}
-	if gemv >= 0 && flat >= 0 {
-		m.M1 = Crossing(cells, gemv, flat)
+	gemv, flat, gemm := family(names, "gemv"), family(names, "flat_gemm"), family(names, "gemm", "cublaslt")
+	if len(gemv) > 0 && len(flat) > 0 {
+		m.M1 = Crossing(cells, gemv[len(gemv)-1], flat[0])
 	}
-	if flat >= 0 && gemm >= 0 {
-		m.M2 = Crossing(cells, flat, gemm)
+	if len(flat) > 0 && len(gemm) > 0 {
+		m.M2 = Crossing(cells, flat[len(flat)-1], gemm[0])
 	}
 	for i := range cells {
 		c := &cells[i]
@@ -202,6 +196,17 @@ func Summarise(s Shape, cells []Cell) dispatch.Shape {
 		}
 	}
 	return dispatch.Shape{N: s.N, K: s.K, DType: s.DType, Rules: rules, Measured: m}
+}
+
+// family are the implementations of some kinds: those for more rows a block have
+// a number behind the kind.
+func family(names []string, kinds ...string) (out []int) {
+	for i, n := range names {
+		if slices.Contains(kinds, strings.TrimRight(n, "0123456789")) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // micro is a time in microseconds to four digits.

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -137,5 +138,28 @@ func TestMicro(t *testing.T) {
 		if got := micro(seconds); got != want {
 			t.Errorf("micro(%g) = %v, want %v", seconds, got, want)
 		}
+	}
+}
+
+// TestFamilies: the crossings of a GPU's products are from one row a block to
+// tensor cores and from those to matrices of 16 bits.
+func TestFamilies(t *testing.T) {
+	t.Parallel()
+	shape := Shape{N: 16, K: 32, DType: "f16"}
+	for _, name := range []string{"gemv", "gemv4", "flat_gemm", "flat_gemm32", "gemm", "cublaslt"} {
+		shape.Candidates = append(shape.Candidates, Candidate{Impl: name})
+	}
+	var cells []Cell
+	for rows := 1; rows <= 8; rows++ {
+		c := Cell{Rows: rows}
+		for i := range shape.Candidates { // 1 … 6 rows at most; then slower
+			us := 1e-6 * (10 + 10*math.Abs(float64(rows-1-i)))
+			c.Blocks = append(c.Blocks, []float64{us, us, us, us, us})
+		}
+		cells = append(cells, c)
+	}
+	m := Summarise(shape, cells).Measured
+	if m.M1 != 3 || m.M2 != 5 {
+		t.Errorf("M1 %d, M2 %d; expected 3 and 5", m.M1, m.M2)
 	}
 }

@@ -20,9 +20,9 @@ func repair(seconds []float64, disturbed []int32, busy []float64) {
 	}
 }
 
-// interleave is the order of runs: one that is not counted, then blocks of
+// Interleave is the order of runs: one that is not counted, then blocks of
 // which forwards and backwards.
-func interleave(which []int, blocks int) []int32 {
+func Interleave(which []int, blocks int) []int32 {
 	order := []int32{int32(which[0])}
 	for range blocks {
 		for _, c := range which {
@@ -35,10 +35,10 @@ func interleave(which []int, blocks int) []int32 {
 	return order
 }
 
-// byCandidate undoes interleave: the mean of a candidate's two runs in each
+// ByCandidate undoes Interleave, whose first entry is left out: the mean of a candidate's two runs in each
 // block of so many runs. Blocks in which a thread lost its processor are left
 // out, unless all are such.
-func byCandidate(n, block int, order []int32, seconds []float64, disturbed []int32) (times [][]float64, clean bool) {
+func ByCandidate(n, block int, order []int32, seconds []float64, disturbed []int32) (times [][]float64, clean bool) {
 	out := make([][]float64, n)
 	clean = slices.ContainsFunc(slices.Collect(slices.Chunk(disturbed, block)), undisturbed)
 	for i := 0; i < len(order); i += block {

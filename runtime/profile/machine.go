@@ -89,16 +89,26 @@ func LastCache(m dispatch.Machine) int64 {
 
 // Matches says whether measurements made on one machine hold on another: the
 // same kind of processor (architecture, vendor, family, model), the same
-// variant of the kernels and as many threads. Clock, memory and compiler may
+// variant of the kernels and as many threads; or the same model of GPU. Clock, memory and compiler may
 // differ; they move crossings much less than they move times.
 func Matches(made, here dispatch.Machine) bool {
+	if a, b := made.GPU, here.GPU; a != nil || b != nil {
+		return a != nil && b != nil && a.Name == b.Name && a.Compute == b.Compute && a.Processors == b.Processors && a.Emulated == b.Emulated
+	}
 	return made.Arch == here.Arch && made.Vendor == here.Vendor && made.Family == here.Family && made.Model == here.Model &&
 		made.Threads == here.Threads && made.ISA == here.ISA && made.Vendor != ""
 }
 
-// Describe names a machine in one line: "AMD EPYC (family 25, model 17),
-// 2 threads, avx512".
+// Describe names a machine, or the GPU that was measured, in one line: "AMD EPYC
+// (family 25, model 17), 2 threads, avx512".
 func Describe(m dispatch.Machine) string {
+	if g := m.GPU; g != nil {
+		text := fmt.Sprintf("%s (compute capability %d.%d, %d multiprocessors)", g.Name, g.Compute/10, g.Compute%10, g.Processors)
+		if g.Emulated {
+			text += ": the emulation of CUDA, whose times mean nothing"
+		}
+		return text
+	}
 	name := m.CPU
 	if name == "" {
 		name = m.Arch

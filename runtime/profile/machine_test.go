@@ -91,6 +91,11 @@ func TestMatches(t *testing.T) {
 	if Matches(dispatch.Machine{}, dispatch.Machine{}) {
 		t.Error("an unknown machine matches another")
 	}
+	gpu := dispatch.Machine{GPU: &dispatch.GPU{Name: "NVIDIA H100", Compute: 90, Processors: 132}}
+	other := dispatch.Machine{GPU: &dispatch.GPU{Name: "NVIDIA H100", Compute: 90, Processors: 114}}
+	if !Matches(gpu, gpu) || Matches(gpu, other) || Matches(gpu, made) || Matches(made, gpu) {
+		t.Error("a GPU matches the same model of GPU alone")
+	}
 }
 
 func TestThisMachine(t *testing.T) {

@@ -166,7 +166,7 @@ func (d *Driver) once(s Shape, rows, blocks int, which []int) ([][]float64, bool
 		}
 		tile[c] = int32(s.Candidates[c].Tile)
 	}
-	order := interleave(which, blocks)
+	order := Interleave(which, blocks)
 	seconds, disturbed := make([]float64, len(order)), make([]int32, len(order))
 	busy := make([]float64, d.threads*len(order))
 	panels := (s.N + 15) / 16
@@ -185,6 +185,6 @@ func (d *Driver) once(s Shape, rows, blocks int, which []int) ([][]float64, bool
 	runtime.KeepAlive([]any{mm, tile, order, seconds, disturbed, busy})
 	d.next = (d.next + job.runs) & (1<<30 - 1)
 	repair(seconds, disturbed, busy)
-	times, clean := byCandidate(len(s.Candidates), 2*len(which), order[1:], seconds[1:], disturbed[1:])
+	times, clean := ByCandidate(len(s.Candidates), 2*len(which), order[1:], seconds[1:], disturbed[1:])
 	return times, clean, nil
 }

@@ -76,20 +76,20 @@ func TestInterrupted(t *testing.T) {
 
 func TestInterleaving(t *testing.T) {
 	t.Parallel()
-	order := interleave([]int{0, 2}, 2)
+	order := Interleave([]int{0, 2}, 2)
 	if want := []int32{0, 0, 2, 2, 0, 0, 2, 2, 0}; !slices.Equal(order, want) {
 		t.Fatalf("order %v", order)
 	}
 	seconds := []float64{1, 10, 12, 2, 3, 20, 22, 4}
-	got, clean := byCandidate(3, 4, order[1:], seconds, make([]int32, 8))
+	got, clean := ByCandidate(3, 4, order[1:], seconds, make([]int32, 8))
 	if !clean || !slices.Equal(got[0], []float64{1.5, 3.5}) || got[1] != nil || !slices.Equal(got[2], []float64{11, 21}) {
 		t.Errorf("times %v", got)
 	}
-	got, clean = byCandidate(3, 4, order[1:], seconds, []int32{0, 1, 0, 0, 0, 0, 0, 0})
+	got, clean = ByCandidate(3, 4, order[1:], seconds, []int32{0, 1, 0, 0, 0, 0, 0, 0})
 	if !clean || !slices.Equal(got[0], []float64{3.5}) || !slices.Equal(got[2], []float64{21}) {
 		t.Errorf("a disturbed block counts: %v", got)
 	}
-	if got, clean = byCandidate(3, 4, order[1:], seconds, []int32{0, 1, 0, 0, 0, 0, 0, 1}); clean || len(got[0]) != 2 {
+	if got, clean = ByCandidate(3, 4, order[1:], seconds, []int32{0, 1, 0, 0, 0, 0, 0, 1}); clean || len(got[0]) != 2 {
 		t.Errorf("all blocks disturbed: %v", got)
 	}
 }

@@ -30,10 +30,14 @@ var shapes = map[string]shape{
 func main() {
 	log.SetFlags(0)
 	name := flag.String("shape", "1b", "135m, 1b or 7b")
+	layers := flag.Int("layers", 0, "layers instead of the shape's")
 	flag.Parse()
 	s, ok := shapes[*name]
+	if *layers > 0 {
+		s.layers = *layers
+	}
 	if !ok || flag.NArg() != 1 {
-		log.Fatal("usage: shapemodel -shape 135m|1b|7b OUT")
+		log.Fatal("usage: shapemodel -shape 135m|1b|7b [-layers N] OUT")
 	}
 	if err := s.write(flag.Arg(0)); err != nil {
 		log.Fatal(err)

@@ -3,7 +3,8 @@
 //
 // Streams are lazy: nothing that was put into one happens before somebody waits for it, so a host buffer that is used again
 // too early, or a result that is read too early, is seen. Memory is filled with ones (NaN) and, with EMU_GUARD=1, ends at a
-// page that may not be touched. Kernel arguments are copied at the launch, as the real driver does.
+// page that may not be touched. Kernel arguments are copied at the launch, as the real driver does. EMU_FAIL makes a call
+// fail.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,7 +26,18 @@ struct dim3 {
 typedef void (*Thunk)(dim3, dim3, size_t, void **);
 typedef int (*ArgSize)(int);
 typedef int Result;
-enum { OK = 0, INVALID = 1, OOM = 2, NOT_FOUND = 500, INVALID_IMAGE = 200, INVALID_HANDLE = 400 };
+enum {
+  OK = 0,
+  INVALID = 1,
+  OOM = 2,
+  INVALID_IMAGE = 200,
+  NO_BINARY = 209,
+  ECC = 214,
+  UNSUPPORTED_PTX = 222,
+  NOT_FOUND = 500,
+  ILLEGAL_ADDRESS = 700,
+  LAUNCH_FAILED = 719,
+};
 #define API extern "C" __attribute__((visibility("default")))
 
 namespace {
@@ -80,6 +92,27 @@ Result put(Stream *s, std::function<void()> f) {
   return OK;
 }
 
+// EMU_FAIL=CALL:CODE[:N]: the N-th of that call (1) gives the code. After a code of a broken context (ECC, an illegal
+// address, a failed launch) every call that can gives it.
+Result failing(const char *call) {
+  static std::mutex one;
+  static int broken = OK, calls = 0;
+  std::lock_guard lock(one);
+  const char *e = getenv("EMU_FAIL"), *colon = e ? strchr(e, ':') : nullptr;
+  if (broken || !colon || std::string(e, colon - e) != call)
+    return broken;
+  char *rest;
+  const int code = (int)strtol(colon + 1, &rest, 10), n = *rest == ':' ? atoi(rest + 1) : 1;
+  if (++calls != n)
+    return OK;
+  if (code == ECC || code == ILLEGAL_ADDRESS || code == LAUNCH_FAILED)
+    broken = code;
+  return code;
+}
+#define MAY_FAIL(call)                                                                                                           \
+  if (const Result code = failing(call))                                                                                         \
+  return code
+
 // The size of a shared object, by its section headers, which stand last.
 size_t elf_size(const void *image) {
   auto h = (const Elf64_Ehdr *)image;
@@ -105,6 +138,9 @@ API Result cuDeviceGetAttribute(int *v, int a, int) {
   case 16:
     *v = 4;
     break; // multiprocessors
+  case 38:
+    *v = 1 << 20;
+    break; // bytes of the second cache
   case 75:
     *v = 9;
     break; // compute capability
@@ -116,6 +152,7 @@ API Result cuDeviceGetAttribute(int *v, int a, int) {
   }
   return OK;
 }
+API Result cuDeviceGetPCIBusId(char *s, int n, int i) { return snprintf(s, n, "0000:%02x:00.0", i), OK; }
 API Result cuDeviceTotalMem_v2(size_t *n, int) { return *n = capacity(), OK; }
 API Result cuMemGetInfo_v2(size_t *free_, size_t *total) { return *total = capacity(), *free_ = *total - used, OK; }
 API Result cuDevicePrimaryCtxRetain(void **c, int) {
@@ -126,6 +163,7 @@ API Result cuDevicePrimaryCtxRelease_v2(int) { return OK; }
 API Result cuCtxSetCurrent(void *) { return OK; }
 
 API Result cuMemAlloc_v2(uint64_t *p, size_t n) {
+  MAY_FAIL("cuMemAlloc");
   std::lock_guard lock(mutex);
   if (!n)
     return INVALID;
@@ -173,6 +211,7 @@ API Result cuMemsetD8Async(uint64_t d, unsigned char v, size_t n, Stream *st) {
 
 API Result cuStreamCreate(Stream **s, unsigned) { return *s = new Stream, OK; }
 API Result cuStreamSynchronize(Stream *s) {
+  MAY_FAIL("cuStreamSynchronize");
   if (s && s->capture)
     return INVALID;
   if (s)
@@ -194,6 +233,7 @@ API Result cuEventElapsedTime(float *ms, Event *a, Event *b) {
 API Result cuEventElapsedTime_v2(float *ms, Event *a, Event *b) { return cuEventElapsedTime(ms, a, b); }
 
 API Result cuModuleLoadData(void **m, const void *image) {
+  MAY_FAIL("cuModuleLoadData");
   const size_t n = elf_size(image);
   if (!n)
     return INVALID_IMAGE;
@@ -224,6 +264,7 @@ API Result cuFuncSetAttribute(Function *f, int attribute, int value) {
 }
 API Result cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                           unsigned shared, Stream *s, void **params, void **) {
+  MAY_FAIL("cuLaunchKernel");
   if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || !(bx * by * bz) || bx * by * bz > 1024 || (int)shared > f->shared)
     return INVALID;
   std::vector<std::vector<char>> args;
@@ -235,6 +276,10 @@ API Result cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, un
       at.push_back(a.data());
     f->run({gx, gy, gz}, {bx, by, bz}, shared, at.data());
   });
+}
+
+API Result cuLaunchHostFunc(Stream *s, void (*f)(void *), void *data) {
+  return put(s, [=] { f(data); });
 }
 
 API Result cuStreamBeginCapture_v2(Stream *s, int) {
@@ -251,6 +296,7 @@ API Result cuStreamEndCapture(Stream *s, Graph **g) {
 }
 API Result cuGraphInstantiateWithFlags(Graph **e, Graph *g, uint64_t) { return *e = new Graph(*g), OK; }
 API Result cuGraphLaunch(Graph *e, Stream *s) {
+  MAY_FAIL("cuGraphLaunch");
   return put(s, [ops = e->ops] {
     for (auto o : ops)
       o.run();
@@ -260,24 +306,19 @@ API Result cuGraphExecDestroy(Graph *e) { return delete e, OK; }
 API Result cuGraphDestroy(Graph *g) { return delete g, OK; }
 
 API Result cuGetErrorName(Result r, const char **s) {
-  switch (r) {
-  case OK:
-    *s = "CUDA_SUCCESS";
-    break;
-  case INVALID:
-    *s = "CUDA_ERROR_INVALID_VALUE";
-    break;
-  case OOM:
-    *s = "CUDA_ERROR_OUT_OF_MEMORY";
-    break;
-  case NOT_FOUND:
-    *s = "CUDA_ERROR_NOT_FOUND";
-    break;
-  case INVALID_IMAGE:
-    *s = "CUDA_ERROR_INVALID_IMAGE";
-    break;
-  default:
-    *s = "CUDA_ERROR_UNKNOWN";
-  }
+  static const std::map<int, const char *> names = {
+      {OK, "CUDA_SUCCESS"},
+      {INVALID, "CUDA_ERROR_INVALID_VALUE"},
+      {OOM, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"},
+      {NO_BINARY, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+      {ECC, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+      {UNSUPPORTED_PTX, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
+      {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
+      {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
+  };
+  const auto name = names.find(r);
+  *s = name == names.end() ? "CUDA_ERROR_UNKNOWN" : name->second;
   return OK;
 }

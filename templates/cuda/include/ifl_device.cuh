@@ -23,6 +23,10 @@ struct ifl_ctx {
   const int32_t *zeros; /* [max_tokens] */
   const uint8_t *parts; /* what the members of the tensor group said, part_bytes each */
   int64_t part_bytes;
+  /* Of a product of many rows: its rows as f16, a piece of its weights likewise, and what it gives, [row][columns rounded up
+   * to 16], times a factor of each row. */
+  uint16_t *wide, *panels;
+  float *product, *factor;
   int32_t pages, max_tokens, max_wanted, max_seqs;
   float *slot[IFL_SLOTS];
 };

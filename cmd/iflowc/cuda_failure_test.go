@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/iflowc/iflowc/runtime/dispatch"
+)
+
+// emulatedDemo is the demo model as a binary that computes on the emulation.
+func emulatedDemo(t *testing.T) string {
+	t.Helper()
+	needEmulation(t)
+	bin, err := compiledEmulatedDemo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+var compiledEmulatedDemo = sync.OnceValues(func() (string, error) {
+	iflowc, err := compiler()
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(scratch, "demo-emulated")
+	out, err := exec.Command(iflowc, "compile", demoSpec, "--quant", "q8_b32t2", "--isa", "portable", "--target", "cuda-emu", "-o", bin).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("compile: %w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+// TestEmulatedFailures: what goes wrong with a GPU ends in one line that says
+// what and what to do; where no device was asked for, the processor computes.
+func TestEmulatedFailures(t *testing.T) {
+	t.Parallel()
+	bin := emulatedDemo(t)
+	story := []string{"generate", "-p", "Once upon a time", "-n", "6", "--temp", "0"}
+	for _, c := range []struct {
+		env, want string
+		code      int
+	}{
+		{"EMU_FAIL=cuModuleLoadData:222", "does not read the model's kernels (CUDA_ERROR_UNSUPPORTED_PTX_VERSION): it is older than the nvcc that made them; install a newer driver", exitUsage},
+		{"EMU_FAIL=cuModuleLoadData:209", "is older than what the model was compiled for; compile it with --arch", exitUsage},
+		{"EMU_MEMORY_MB=1", "MB are missing; lower the context", 1},
+		{"EMU_FAIL=cuMemAlloc:2:3", "the GPU has no ", 1},
+		{"EMU_FAIL=cuStreamSynchronize:214:5", "a step of 1 tokens failed: cuStreamSynchronize: CUDA_ERROR_ECC_UNCORRECTABLE", 1},
+		{"EMU_FAIL=cuLaunchKernel:719:90", "tokens failed: cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED", 1},
+	} {
+		got := call(t, []string{c.env, "IFLOWC_CUDA_GRAPHS=0"}, bin, append(story, "--device", "cuda")...)
+		if got.code == 0 || !strings.Contains(got.stderr, c.want) || strings.Contains(got.stderr, "goroutine") {
+			t.Errorf("%s: exit %d, expected %d and %q:\n%s", c.env, got.code, c.code, c.want, got.stderr)
+		}
+	}
+	want := call(t, nil, bin, append(story, "--device", "cpu")...).succeed(t)
+	instead := call(t, []string{"EMU_FAIL=cuModuleLoadData:209"}, bin, story...)
+	if got := instead.succeed(t); got != want || !strings.Contains(instead.stderr, "the processor computes instead") {
+		t.Errorf("%q, expected %q and a word that the processor computes:\n%s", got, want, instead.stderr)
+	}
+}
+
+// TestEmulatedServiceFailure: after a GPU has failed in the middle of an answer,
+// a service says so to that client and to the next one, and ends when it is asked
+// to.
+func TestEmulatedServiceFailure(t *testing.T) {
+	t.Parallel()
+	serve := exec.Command(emulatedDemo(t), "serve", "--port", "0", "--device", "cuda")
+	serve.Env = append(os.Environ(), "EMU_FAIL=cuStreamSynchronize:700:8")
+	out, err := serve.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, url := bufio.NewScanner(out), ""
+	for url == "" && lines.Scan() {
+		if _, at, ok := strings.Cut(lines.Text(), "http://"); ok {
+			url = "http://" + strings.Trim(strings.Fields(at)[0], "/,;")
+		}
+	}
+	go io.Copy(io.Discard, out)
+	for _, want := range []string{"CUDA_ERROR_ILLEGAL_ADDRESS", "failed in an earlier step"} {
+		answer, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"prompt": "Once upon a time", "max_tokens": 40}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode < 500 || !strings.Contains(string(text), want) {
+			t.Errorf("status %d, %s, %v; expected %q", answer.StatusCode, text, err, want)
+		}
+	}
+	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Wait(); err != nil {
+		t.Errorf("the service did not end well: %v", err)
+	}
+}
+
+// TestEmulatedProfile: iflowc profile measures a GPU's products from end to end,
+// and a binary chooses by what it wrote, found beside it or named.
+func TestEmulatedProfile(t *testing.T) {
+	t.Parallel()
+	bin := emulatedDemo(t)
+	file := filepath.Join(t.TempDir(), "demo.cuda.profile")
+	text := iflowc(t, "profile", demoSpec, "--quant", "q8_b32t2", "--target", "cuda-emu", "--rows", "1,9", "--budget", "1ms", "-o", file).succeed(t)
+	for _, want := range []string{"whose times mean nothing", "q8_b32t2", "flat_gemm32", "cublaslt", "regret", "written to"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	p, err := dispatch.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.OfGPU() || !p.Machine.GPU.Emulated || p.Machine.GPU.Processors == 0 || p.Machine.GPU.BLAS == "" || len(p.Machine.ReadGBs) != 2 || len(p.Shapes) == 0 {
+		t.Errorf("machine %+v, %+v, %d shapes", p.Machine, p.Machine.GPU, len(p.Shapes))
+	}
+	story := []string{"generate", "-p", "Once upon a time", "-n", "6", "--temp", "0"}
+	want := call(t, nil, bin, append(story, "--device", "cpu")...).succeed(t)
+	if got := call(t, nil, bin, append(story, "--device", "cuda", "--profile", file)...).succeed(t); got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+	p.Shapes[0].Rules[0].Impl = "avx"
+	if err := p.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, call(t, nil, bin, append(story, "--device", "cuda", "--profile", file)...), 1, file, `no implementation "avx"`, "gemv, gemv4, flat_gemm")
+	wantError(t, iflowc(t, "compile", demoSpec, "--profile", file, "-o", filepath.Join(t.TempDir(), "x")), exitUsage, file, "measured on a GPU", ".cuda.profile")
+}
