@@ -39,7 +39,9 @@ static int finish(void) {
     struct pollfd waits[MOST];
     for (int i = 0; i < queued; i++)
       waits[i] = (struct pollfd){queue[i].left ? queue[i].pipe : -1, queue[i].sends ? POLLOUT : POLLIN, 0};
-    if (poll(waits, (nfds_t)queued, 300000) <= 0) return SYSTEM_ERROR;
+    const int ready = poll(waits, (nfds_t)queued, 300000);
+    if (ready < 0 && errno == EINTR) continue; /* Go's scheduler signals its threads */
+    if (ready <= 0) return SYSTEM_ERROR;
     open = 0;
     for (int i = 0; i < queued; i++) {
       transfer *t = &queue[i];
@@ -47,7 +49,7 @@ static int finish(void) {
       for (int j = 0; j < i; j++) before |= queue[j].pipe == t->pipe && queue[j].sends == t->sends && queue[j].left;
       if (waits[i].revents && !before) {
         const ssize_t n = t->sends ? write(t->pipe, t->at, t->left) : read(t->pipe, t->at, t->left);
-        if (n < 0 && errno != EAGAIN) return SYSTEM_ERROR;
+        if (n < 0 && errno != EAGAIN && errno != EINTR) return SYSTEM_ERROR;
         t->at += n > 0 ? n : 0;
         t->left -= n > 0 ? (size_t)n : 0;
       }
