@@ -20,30 +20,12 @@ import math
 import pathlib
 import time
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors import safe_open
 from safetensors.torch import save_file
 
 import train
-
-
-class Texts:
-    """States of all texts one behind the other, and the rows that so many steps may start from."""
-
-    def __init__(self, files, steps: int):
-        ids, hidden, rows, at = [], [], [], 0
-        for file in files:
-            d = np.load(file)
-            n, prompt = len(d["ids"]), int(d["prompt"])
-            ids.append(d["ids"])
-            hidden.append(d["hidden"])
-            rows.append(np.arange(max(0, prompt - 2), n - 1 - steps) + at)
-            at += n
-        self.ids = torch.from_numpy(np.concatenate(ids)).long()
-        self.hidden = torch.from_numpy(np.concatenate(hidden))
-        self.rows = torch.from_numpy(np.concatenate(rows))
 
 
 class Chain(torch.nn.Module):
@@ -64,7 +46,7 @@ class Chain(torch.nn.Module):
         return self.out(x)
 
     @torch.no_grad()
-    def start(self, texts: Texts, embedding: torch.Tensor, most: int = 40000) -> None:
+    def start(self, texts: train.Texts, embedding: torch.Tensor, most: int = 40000) -> None:
         """In begins as the linear map that fits the next state best (ridge regression)."""
         rows = texts.rows[torch.randperm(len(texts.rows))[:most]]
         x = torch.cat([texts.hidden[rows].float(), embedding[texts.ids[rows + 1]].float(), torch.ones(len(rows), 1)], -1)
@@ -100,7 +82,7 @@ class Chain(torch.nn.Module):
 
 
 @torch.no_grad()
-def measure(chain: Chain, texts: Texts, embedding, matrix, full, args):
+def measure(chain: Chain, texts: train.Texts, embedding, matrix, full, args):
     """Of each step, given that those before it were right: how often the guess of rank 0 … 4 is what the model says
     (its likeliest token); and the tokens a step that drafts of so many tokens give."""
     hits, seen, length = torch.zeros(args.steps, 5), torch.zeros(args.steps), 0.0
@@ -119,7 +101,7 @@ def measure(chain: Chain, texts: Texts, embedding, matrix, full, args):
     return hits / seen.clamp(min=1).unsqueeze(-1), 1 + length
 
 
-def loss_of(chain: Chain, texts: Texts, rows, embedding, matrix, sample, args):
+def loss_of(chain: Chain, texts: train.Texts, rows, embedding, matrix, sample, args):
     need = torch.unique(torch.cat([rows + 1 + k for k in range(args.steps)]))
     columns = sample() if sample else slice(None)
     m = matrix[columns]
@@ -142,7 +124,7 @@ def run(args) -> None:
     torch.set_num_threads(args.threads)
     files = sorted(args.data.glob("[0-9]*[0-9].npz"))
     held = files[:: args.hold]
-    texts, test = Texts([f for f in files if f not in held], args.steps), Texts(held, args.steps)
+    texts, test = train.Texts([f for f in files if f not in held], args.steps), train.Texts(held, args.steps)
     whole = train.head_matrix(args.model)
     scale = 1 / whole.std().item()
     embedding = (whole * scale).to(torch.bfloat16 if args.bf16 else torch.float32)

@@ -43,7 +43,7 @@ def head_matrix(model: pathlib.Path) -> torch.Tensor:
 
 
 class Texts:
-    """States of all texts one behind the other, and for each the rows whose labels count."""
+    """States of all texts one behind the other, and for each the rows whose labels count, or from which a chain of so many steps may start."""
 
     def __init__(self, files, heads: int):
         ids, hidden, rows, at = [], [], [], 0
