@@ -8,10 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/draft"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/load/loadtest"
 	"github.com/iflowc/iflowc/runtime/speculate"
 )
@@ -21,22 +19,9 @@ const salt = 9
 // model is a drafting model over the fake one.
 func model(t *testing.T, seqs int) (*draft.Model, *engine.Engine) {
 	t.Helper()
-	lib, err := load.OpenFile("portable", loadtest.Build(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := load.Map(1024, "weights")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.Free)
-	w.Bytes[0] = salt
 	m := loadtest.Manifest()
-	table, err := dispatch.Table(m.Sites, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: w.Bytes, Dispatch: table}, draft.Options(engine.Options{Threads: 1, MaxSeqs: seqs}))
+	lib, weights, table := loadtest.Open(t, m, salt)
+	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}, draft.Options(engine.Options{Threads: 1, MaxSeqs: seqs}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/load/loadtest"
 )
 
@@ -21,22 +19,9 @@ const salt = 3
 // fake loads the fake model.
 func fake(t testing.TB) engine.Model {
 	t.Helper()
-	lib, err := load.OpenFile("portable", loadtest.Build(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := load.Map(1024, "weights")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.Free)
-	w.Bytes[0] = salt
 	m := loadtest.Manifest()
-	table, err := dispatch.Table(m.Sites, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return engine.Model{Manifest: m, Library: lib, Weights: w.Bytes, Dispatch: table}
+	lib, weights, table := loadtest.Open(t, m, salt)
+	return engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}
 }
 
 func open(t testing.TB, m engine.Model, opt engine.Options) *engine.Engine {

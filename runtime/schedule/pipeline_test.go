@@ -11,9 +11,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/decode"
-	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/load/loadtest"
 	"github.com/iflowc/iflowc/runtime/metrics"
 	"github.com/iflowc/iflowc/runtime/schedule"
@@ -22,23 +20,11 @@ import (
 // onStages is start for the fake model on a pipeline.
 func onStages(t *testing.T, stages int, eo engine.Options) (*schedule.Scheduler, *engine.Engine, *loadtest.Pipeline) {
 	t.Helper()
-	lib, err := load.OpenFile("portable", loadtest.Build(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := load.Map(1024, "weights")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.Free)
-	w.Bytes[0] = salt
+	m := loadtest.Manifest()
+	lib, weights, table := loadtest.Open(t, m, salt)
 	lib, p := loadtest.OnPipeline(t, lib, stages, nil)
-	table, err := dispatch.Table(loadtest.Manifest().Sites, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	eo.Threads = 1
-	eng, err := engine.Open(engine.Model{Manifest: loadtest.Manifest(), Library: lib, Weights: w.Bytes, Dispatch: table}, eo)
+	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}, eo)
 	if err != nil {
 		t.Fatal(err)
 	}

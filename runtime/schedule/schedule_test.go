@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/decode"
-	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/load/loadtest"
 	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/runtime/metrics"
@@ -27,22 +25,9 @@ const salt = 3
 // start runs a scheduler of the fake model.
 func start(t testing.TB, m *manifest.Manifest, eo engine.Options, opt schedule.Options) (*schedule.Scheduler, *engine.Engine) {
 	t.Helper()
-	lib, err := load.OpenFile("portable", loadtest.Build(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := load.Map(1024, "weights")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.Free)
-	w.Bytes[0] = salt
-	table, err := dispatch.Table(m.Sites, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lib, weights, table := loadtest.Open(t, m, salt)
 	eo.Threads, opt.Vocab = 1, loadtest.Vocab
-	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: w.Bytes, Dispatch: table}, eo)
+	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}, eo)
 	if err != nil {
 		t.Fatal(err)
 	}

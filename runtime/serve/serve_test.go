@@ -15,9 +15,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/chat"
 	"github.com/iflowc/iflowc/runtime/decode"
-	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/load/loadtest"
 	"github.com/iflowc/iflowc/runtime/metrics"
 	"github.com/iflowc/iflowc/runtime/schedule"
@@ -60,22 +58,9 @@ type service struct {
 
 func start(t testing.TB, edit func(*serve.Config, *schedule.Options, *engine.Options)) *service {
 	t.Helper()
-	lib, err := load.OpenFile("portable", loadtest.Build(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := load.Map(1024, "weights")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.Free)
-	w.Bytes[0] = salt
 	m := loadtest.Manifest()
 	m.Hash = "0123456789abcdef"
-	table, err := dispatch.Table(m.Sites, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lib, weights, table := loadtest.Open(t, m, salt)
 	tok := letters(t)
 	template, err := chat.Parse("{% for m in messages %}{{ m.role[0] }}{{ m.content }}.{% endfor %}{% if add_generation_prompt %}A{% endif %}", chat.TokensOf(tok))
 	if err != nil {
@@ -91,7 +76,7 @@ func start(t testing.TB, edit func(*serve.Config, *schedule.Options, *engine.Opt
 	if edit != nil {
 		edit(&cfg, &opt, &eo)
 	}
-	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: w.Bytes, Dispatch: table}, eo)
+	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}, eo)
 	if err != nil {
 		t.Fatal(err)
 	}
