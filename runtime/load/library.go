@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/ebitengine/purego"
 )
@@ -38,7 +39,7 @@ func OpenFile(isa, path string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	handle, err := loadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("loading the model's %s library: %w", isa, err)
 	}
@@ -158,5 +159,22 @@ func loadIn(dir, data string) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
-	return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	return loadFile(path)
+}
+
+// opened holds the files that loadFile has loaded. Its lock is held while it
+// loads one: until then a library's pages are not what their protection says.
+var opened = struct {
+	sync.Mutex
+	files map[string]bool
+}{files: map[string]bool{}}
+
+func loadFile(path string) (uintptr, error) {
+	opened.Lock()
+	defer opened.Unlock()
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err == nil {
+		opened.files[path] = true
+	}
+	return handle, err
 }

@@ -11,27 +11,37 @@ import (
 )
 
 // ForgetStart hands back memory that only starting needed: what Go's heap has
-// free, and the pages of the program's file and its libraries' that starting has
-// read and nothing has written: code of packages that are set up once, tables,
-// the embedded libraries and tokenizer. What runs on comes back from the system's
-// cache, 64 KB a fault. Failing costs nothing but that memory.
+// free, and the pages of the program's file and the model's libraries that
+// starting has read and nothing has written: code of packages that are set up
+// once, tables, the embedded libraries and tokenizer. What runs on comes back
+// from the system's cache, 64 KB a fault. Failing costs nothing but that memory.
+//
+// Other libraries are left alone: another thread may be loading one, and the
+// loader maps a library whole and unwritable before it lays its parts over that
+// and writes addresses to them.
 func ForgetStart() {
 	rest()
+	program, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return
+	}
+	opened.Lock()
+	defer opened.Unlock()
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	for _, r := range unwritten(f) { // all have been read before: what follows may fault pages in again
+	for _, r := range unwritten(f, func(path string) bool { return path == program || opened.files[path] }) { // all have been read before: what follows may fault pages in again
 		syscall.Syscall(syscall.SYS_MADVISE, r[0], r[1]-r[0], syscall.MADV_DONTNEED)
 	}
 }
 
 // unwritten reads the form of /proc/self/smaps: the addresses, from and to, of
-// those parts of files that cannot be written and have no page of which the
+// those parts of files of ours that cannot be written and have no page of which the
 // process has a copy of its own, as where the loader has written addresses
 // before it protected them.
-func unwritten(smaps io.Reader) (parts [][2]uintptr) {
+func unwritten(smaps io.Reader, ours func(path string) bool) (parts [][2]uintptr) {
 	last := false // the lines are of the part added last
 	for s := bufio.NewScanner(smaps); s.Scan(); {
 		fields := strings.Fields(s.Text())
@@ -43,6 +53,9 @@ func unwritten(smaps io.Reader) (parts [][2]uintptr) {
 		case len(fields) > 0 && !strings.HasSuffix(fields[0], ":"):
 			var r [2]uintptr
 			if r, last = fileRange(fields); last {
+				last = ours(strings.TrimSuffix(strings.Join(fields[5:], " "), " (deleted)"))
+			}
+			if last {
 				parts = append(parts, r)
 			}
 		}
