@@ -12,8 +12,8 @@ import (
 
 // An Engine is what a specification says of how its model is run, under the
 // names of Inferflow's engine configuration. What is also a key of the
-// specification itself means the same there; flags of the command line win over
-// both.
+// specification itself means the same there, but that a template here is used
+// whatever the model's files have; flags of the command line win over both.
 type Engine struct {
 	WeightType   tensor.DType `yaml:"device_weight_data_type"` // as quant
 	WQ           string       `yaml:"device_weight_data_type.attn_wq"`
@@ -77,8 +77,8 @@ func (s *Spec) applyEngine() error {
 		{"max_context_len", "max_context_len", func() { s.MaxContextLen = max(e.MaxContext, 0) }},
 		{"decoding_strategy", "decoding_strategy", func() { s.DecodingStrategy = e.Strategy }},
 		{"encoder_input_template", "encoder_input_template", func() { s.EncoderInputTemplate = e.EncoderInput }},
-		{"decoder_input_template", "decoder_input_template", func() { s.DecoderInputTemplate = e.DecoderInput }},
-		{"prompt_template", "prompt_template", func() { s.PromptTemplate = e.Prompt }},
+		{"decoder_input_template", "chat_template", func() { s.ChatTemplate = e.DecoderInput }}, // over those of the model's files
+		{"prompt_template", "chat_template", func() { s.ChatTemplate = e.Prompt }},
 	} {
 		key := "engine." + move.engine
 		if !s.Set(key) {

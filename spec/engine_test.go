@@ -30,7 +30,7 @@ engine:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Quant != tensor.Q4B64 || s.KVType != tensor.F16 || s.MaxContextLen != 256 || s.PromptTemplate != "{bos}{query}" || s.Devices != "0" ||
+	if s.Quant != tensor.Q4B64 || s.KVType != tensor.F16 || s.MaxContextLen != 256 || s.ChatTemplate != "{bos}{query}" || s.Devices != "0" ||
 		len(s.Types) != 1 || s.Types[0].Key != "attn_wv" || s.Engine.Queries != 6 || s.Engine.Threads != 2 || s.Engine.HostKVShare != 50 || !*s.Engine.HostEmbed {
 		t.Errorf("%+v", s)
 	}

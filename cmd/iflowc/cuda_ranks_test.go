@@ -1,12 +1,18 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // TestEmulatedRanks: layers on the processor and others on a GPU, members of a
@@ -52,26 +58,134 @@ func TestEmulatedRanks(t *testing.T) {
 	}
 }
 
+// ncclStory is what TestEmulatedNCCL asks for.
+var ncclStory = []string{"generate", "-p", "Once upon a time", "-n", "12", "--temp", "0", "--ignore-eos", "--speculate", "none", "--json"}
+
 // TestEmulatedNCCL: processes whose GPUs reach each other by NCCL give the CPU
-// target's tokens. A stand-in for NCCL knows the emulation's memory. It needs an
-// MPI with mpirun.
+// target's tokens, under mpirun and by torchrun's variables alone, and name a rank
+// that is lost. A stand-in for NCCL knows the emulation's memory.
 func TestEmulatedNCCL(t *testing.T) {
 	t.Parallel()
 	needEmulation(t)
-	mpirun, err := exec.LookPath("mpirun")
-	if err != nil {
-		t.Skip("no mpirun: install OpenMPI or MPICH (openmpi-bin, mpich)")
-	}
-	story := []string{"generate", "-p", "Once upon a time", "-n", "12", "--temp", "0"}
-	want := call(t, nil, demo(t), story...).succeed(t)
+	var want struct{ Tokens []int }
+	decode(t, call(t, nil, demo(t), ncclStory...).succeed(t), &want)
 	dir := t.TempDir()
 	bin, nccl := filepath.Join(dir, "demo"), filepath.Join(dir, "libnccl.so")
 	call(t, nil, "g++", "-x", "c", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", nccl, "testdata/nccl/nccl.c").succeed(t)
 	iflowc(t, "compile", demoSpec, "--target", "cuda-emu", "--devices", "0&1", "-o", bin).succeed(t)
 	env := []string{"IFLOWC_NCCL=" + nccl, "NCCL_PIPES=" + dir, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
 		"OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"}
-	got := call(t, env, mpirun, append([]string{"-n", "2", bin}, append(story, "--threads", "1", "--rank-timeout", "5m")...)...)
-	if text := got.succeed(t); text != want || strings.Count(got.stderr, "leaves the stand-in for NCCL") != 2 {
-		t.Errorf("%q, expected %q; %s", text, want, got.stderr)
+	t.Run("mpirun", func(t *testing.T) {
+		t.Parallel()
+		mpirun, err := exec.LookPath("mpirun")
+		if err != nil {
+			t.Skip("no mpirun: install OpenMPI or MPICH (openmpi-bin, mpich)")
+		}
+		got := call(t, env, mpirun, slices.Concat([]string{"-n", "2", bin}, ncclStory, []string{"--threads", "1", "--rank-timeout", "5m"})...)
+		checkStory(t, want.Tokens, got.succeed(t), got.stderr)
+	})
+	t.Run("torchrun", func(t *testing.T) {
+		t.Parallel()
+		ranks := byTorchrun(t, env, 2, slices.Concat([]string{bin}, ncclStory, []string{"--rank-timeout", "5m"}))
+		err := errors.Join(ranks[0].Wait(), ranks[1].Wait())
+		if err != nil {
+			t.Fatalf("%v\n%v\n%v", err, ranks[0].said, ranks[1].said)
+		}
+		checkStory(t, want.Tokens, ranks[0].out.String(), ranks[0].said.String()+ranks[1].said.String())
+	})
+	t.Run("hangs", func(t *testing.T) { t.Parallel(); loseRank(t, bin, env, "10s", false) })
+	t.Run("dies", func(t *testing.T) { t.Parallel(); loseRank(t, bin, env, "5m", true) })
+	for text, with := range map[string]string{
+		"the model is made for 2 ranks (0&1), and torchrun has started 3": "WORLD_SIZE=3",
+		`MASTER_PORT=""`:                   "MASTER_PORT=",
+		"rank 0 of the model is on no GPU": "IFLOWC_DEVICE=cpu",
+	} {
+		got := call(t, []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=9", with}, bin, ncclStory...)
+		if got.code != 2 || !strings.Contains(got.stderr, text) {
+			t.Errorf("exit %d: %s, expected %q", got.code, got.stderr, text)
+		}
 	}
+}
+
+// checkStory holds what rank 0 of two gives against the tokens of the whole model
+// and the formula of bytes, and looks for both leaving in order.
+func checkStory(t *testing.T, want []int, out, said string) {
+	t.Helper()
+	var got struct {
+		Tokens  []int
+		Timings struct{ Ranks []told }
+	}
+	decode(t, out, &got)
+	if !slices.Equal(got.Tokens, want) || strings.Count(said, "leaves the stand-in for NCCL") != 2 {
+		t.Errorf("%v, expected %v; %s", got.Tokens, want, said)
+	}
+	bytes := told{Exchanged: 15*7*2*128*4 + 12*1536/2*4} // as TestRanks has it, of a prompt of four tokens
+	if len(got.Timings.Ranks) != 1 || got.Timings.Ranks[0] != bytes {
+		t.Errorf("rank 0 has told %v bytes, expected %v", got.Timings.Ranks, bytes)
+	}
+}
+
+// loseRank holds what rank 0 says when rank 1 stays in a call of NCCL, and when it
+// then dies there.
+func loseRank(t *testing.T, bin string, env []string, timeout string, dies bool) {
+	ranks := byTorchrun(t, append(env[:len(env):len(env)], "NCCL_HANGS=1"), 2, slices.Concat([]string{bin}, ncclStory, []string{"--rank-timeout", timeout}))
+	if dies {
+		for until := time.Now().Add(time.Minute); !strings.Contains(ranks[1].said.String(), "hangs") && time.Now().Before(until); {
+			time.Sleep(20 * time.Millisecond)
+		}
+		ranks[1].Process.Kill()
+	}
+	if err := ranks[0].Wait(); err == nil || !strings.Contains(ranks[0].said.String(), "rank 1 of the model does not answer") {
+		t.Errorf("%v\n%v\nexpected to hear of rank 1; it said\n%v", err, ranks[0].said, ranks[1].said)
+	}
+}
+
+// A torchRank is a process that was started as torchrun starts it.
+type torchRank struct {
+	*exec.Cmd
+	out  *bytes.Buffer
+	said *lines // errors, also while it runs
+}
+
+// byTorchrun starts a command as all ranks of a job of this machine, whose
+// standard output and errors are kept. They are killed at the end of the test.
+func byTorchrun(t *testing.T, env []string, ranks int, command []string) (list []torchRank) {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	free.Close()
+	for r := range ranks {
+		c := exec.Command(command[0], command[1:]...)
+		rank := torchRank{c, &bytes.Buffer{}, &lines{}}
+		c.Stdout, c.Stderr = rank.out, rank.said
+		c.Env = append(os.Environ(), append(env, fmt.Sprint("RANK=", r), fmt.Sprint("LOCAL_RANK=", r), fmt.Sprint("WORLD_SIZE=", ranks),
+			fmt.Sprint("LOCAL_WORLD_SIZE=", ranks), "MASTER_ADDR=127.0.0.1", fmt.Sprint("MASTER_PORT=", port))...)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Process.Kill() })
+		list = append(list, rank)
+	}
+	return list
+}
+
+// lines are what a process says while it runs.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

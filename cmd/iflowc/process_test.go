@@ -58,8 +58,19 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestConcurrentCompiles: several compiles of one model with one new cache all
-// succeed and make the same bytes.
+// slowNVCC stands in for nvcc: its file is there at once, whole a moment later. It
+// notes its runs.
+const slowNVCC = `#!/bin/sh
+if [ "$1" = --version ]; then echo nvcc 13; exit; fi
+for out; do :; done
+echo fatbin >"$out"
+sleep 0.2
+cat *.cu >>"$out"
+echo >>"$NVCC_RUNS"
+`
+
+// TestConcurrentCompiles: several compiles of one model for GPUs with one new
+// cache all succeed and make the same bytes; one more compiles nothing.
 func TestConcurrentCompiles(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
@@ -68,15 +79,31 @@ func TestConcurrentCompiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bin", "nvcc"), []byte(slowNVCC), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	runs := filepath.Join(dir, "runs")
+	compile := func(i int) outcome {
+		return call(t, []string{"IFLOWC_CACHE=" + filepath.Join(dir, "cache"), "CUDA_HOME=" + dir, "NVCC_RUNS=" + runs}, bin,
+			"compile", demoSpec, "--quant", "f32", "--isa", "portable", "--target", "cuda", "-o", filepath.Join(dir, itoa(i)))
+	}
 	var wg sync.WaitGroup
-	outs := make([]outcome, 2)
-	for i := range outs {
-		wg.Go(func() {
-			outs[i] = call(t, []string{"IFLOWC_CACHE=" + filepath.Join(dir, "cache")}, bin,
-				"compile", demoSpec, "--quant", "f32", "--isa", "portable", "-o", filepath.Join(dir, itoa(i)))
-		})
+	outs := make([]outcome, 3)
+	for i := range 2 {
+		wg.Go(func() { outs[i] = compile(i) })
 	}
 	wg.Wait()
+	before, err := os.Stat(runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outs[2] = compile(2)
+	if after, err := os.Stat(runs); err != nil || after.Size() != before.Size() {
+		t.Errorf("an unchanged model ran nvcc again (%v)", err)
+	}
 	var first []byte
 	for i, o := range outs {
 		o.succeed(t)

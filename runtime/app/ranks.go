@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -24,18 +25,25 @@ const farewell = time.Second
 // job is gone. Its end closes the pipes that it reads as well: then writing into
 // one is an error and not the end of a service that still has to answer.
 func underLauncher(ctx context.Context) context.Context {
-	if _, launched := comm.Launched(); !launched {
+	if !launched() {
 		return ctx
 	}
 	signal.Ignore(syscall.SIGPIPE)
 	return comm.Supervised(ctx)
 }
 
+// launched says that the parent is a launcher: of MPI, or torchrun itself and not
+// somebody who has set its variables by hand.
+func launched() bool {
+	_, mpi := comm.Launched()
+	return mpi || os.Getenv("TORCHELASTIC_RUN_ID") != ""
+}
+
 // join makes the process a rank of the job that a launcher started it in, if one
 // did. Rank 0 leads: it does what its command line says. Every other one follows
 // to the end.
 func (m *model) join(ctx context.Context) (leads bool, err error) {
-	job, err := m.bin.Join()
+	job, err := m.bin.Join(ctx)
 	if err != nil || job == nil {
 		return err == nil, err
 	}
@@ -150,7 +158,7 @@ func (i *information) ranks(m *model) error {
 // stay keeps a rank that has lost another one for its farewell.
 func stay(err error) {
 	var lost *comm.RankError
-	if _, launched := comm.Launched(); launched && errors.As(err, &lost) {
+	if launched() && errors.As(err, &lost) {
 		time.Sleep(farewell)
 	}
 }

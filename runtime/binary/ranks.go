@@ -4,6 +4,7 @@ package binary
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -31,17 +32,37 @@ func (b *Binary) Partitioned() bool { return b.Manifest.Partition != nil }
 // Join makes the process a rank of the job that it was started in, where the
 // model is partitioned and it was. Nobody but the leader gets anything else to
 // do than to follow.
-func (b *Binary) Join() (*partition.Job, error) {
+func (b *Binary) Join(ctx context.Context) (*partition.Job, error) {
 	if !b.Partitioned() {
 		return nil, nil
 	}
 	l, ok := comm.Launched()
 	if !ok {
-		return nil, Blame(comm.WithoutMPI())
+		var err error
+		if l, ok, err = comm.TorchrunLaunched(); err != nil || !ok {
+			return nil, Blame(err)
+		}
+		if err := b.onGPUs(l); err != nil {
+			return nil, err
+		}
 	}
 	var err error
-	b.job, err = partition.Join(&ranks{b: b, joined: true}, l)
+	b.job, err = partition.Join(ctx, &ranks{b: b, launch: &l}, l)
 	return b.job, Blame(err)
+}
+
+// onGPUs refuses a job without MPI of which a rank is on no GPU.
+func (b *Binary) onGPUs(l comm.Launch) error {
+	shares, err := b.Shares()
+	if err != nil {
+		return err
+	}
+	for r, own := range shares {
+		if own.CUDAPlan == "" || os.Getenv("IFLOWC_DEVICE") == "cpu" {
+			return Blame(comm.WithoutMPI(l, r))
+		}
+	}
+	return nil
 }
 
 // ranksLibrary opens the code of a partitioned model: of all ranks as threads of
@@ -107,7 +128,7 @@ func (b *Binary) closeRanks() {
 // ranks are the program of a partitioned binary.
 type ranks struct {
 	b      *Binary
-	joined bool // they are processes of a job
+	launch *comm.Launch // where they are processes of a job
 }
 
 // Manifest is the whole model's.
@@ -158,6 +179,11 @@ func (r *ranks) onGPU(rank int, own *Binary, k *partition.Rank, profile string) 
 	if device := os.Getenv("IFLOWC_DEVICE"); device == "cpu" {
 		return nil
 	}
+	if r.launch != nil {
+		if at, apart := r.launch.Apart(); apart { // the devices of several machines are numbered through
+			number = at
+		}
+	}
 	own.Manifest.Engine = r.b.Manifest.Engine
 	d, err := own.gpu(number, profile, nil)
 	if err != nil {
@@ -168,16 +194,17 @@ func (r *ranks) onGPU(rank int, own *Binary, k *partition.Rank, profile string) 
 	return nil
 }
 
-// reachByNCCL lets the GPUs of a job reach each other without the host where
-// $IFLOWC_NCCL is set on all ranks: 1, or the library's file. It has not been tried
-// on GPUs, so that nobody gets it unasked.
+// reachByNCCL lets the GPUs of a job reach each other without the host where the
+// job has no MPI, or $IFLOWC_NCCL is set on all ranks: 1, or the library's file. It
+// has not been tried on GPUs, so that under MPI nobody gets it unasked.
 func (r *ranks) reachByNCCL(rank int, d *cuda.Device) {
 	file, part := os.Getenv("IFLOWC_NCCL"), r.b.Manifest.Partition
 	onCPU := slices.ContainsFunc(part.Ranks, func(k manifest.Rank) bool { return k.Device == "cpu" })
-	if file == "" || file == "0" || !r.joined || onCPU {
+	unasked := file == "" || file == "0"
+	if r.launch == nil || onCPU || unasked && r.launch.Master == "" {
 		return
 	}
-	if file == "1" {
+	if file == "1" || file == "0" {
 		file = ""
 	}
 	own := part.Ranks[rank]

@@ -33,11 +33,17 @@ var (
 // A Launch is the job that this process is a rank of.
 type Launch struct {
 	Name      string // of the launcher
+	Rank      int    // this process's; in an MPI job its library says it
 	Ranks     int
-	Local     int // ranks on this machine, as far as known; 0: not known
-	At        int // which of them this is; -1: not known
+	Local     int    // ranks on this machine, as far as known; 0: not known
+	At        int    // which of them this is; -1: not known
+	Master    string // host:port where rank 0 waits for the others; "": MPI brings them together
 	libraries []string
 }
+
+// Apart says that the job is on several machines, and which of its machine's
+// ranks this process is.
+func (l *Launch) Apart() (at int, apart bool) { return l.At, l.At >= 0 && l.Local < l.Ranks }
 
 // leading is the number that a text begins with, as in Slurm's "4(x2)"; else 0.
 func leading(text string) (n int) {
@@ -59,17 +65,23 @@ func launched(env func(string) string) (Launch, bool) {
 		if err != nil || size < 2 || env(l.rank) == "" {
 			continue
 		}
-		local := leading(env(l.local))
-		found := Launch{Name: l.name, Ranks: size, Local: local, At: -1, libraries: l.libraries}
-		if at, err := strconv.Atoi(env(l.at)); err == nil && at >= 0 && at < local {
-			found.At = at
-		}
+		found := Launch{Name: l.name, Ranks: size, libraries: l.libraries}
+		found.Local, found.At = placed(env(l.local), env(l.at))
 		if file := env("IFLOWC_MPI"); file != "" {
 			found.libraries = []string{file}
 		}
 		return found, true
 	}
 	return Launch{}, false
+}
+
+// placed reads how many ranks are on this machine, and which of them this is.
+func placed(local, at string) (int, int) {
+	n := leading(local)
+	if i, err := strconv.Atoi(at); err == nil && i >= 0 && i < n {
+		return n, i
+	}
+	return n, -1
 }
 
 // parentEvery is how often a rank looks whether its parent is still there.

@@ -23,7 +23,6 @@ const (
 	Reply                       // to rank 0: done, or why not
 	Result                      // to rank 0: the outputs of a step
 	Pong                        // to rank 0: still there
-	NCCLJob                     // from rank 0: the id of the job on GPUs
 )
 
 // Put sends a message, which is on its way when Put returns.

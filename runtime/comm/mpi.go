@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"time"
 	"unsafe"
@@ -19,10 +18,9 @@ import (
 // A World is this process's membership of an MPI job. MPI wants all calls from
 // one thread: the World has it, and runs on it what Do is given.
 type World struct {
+	Thread
 	Launch
-	Rank int
 
-	jobs  chan func()
 	calls mpiCalls
 	final uintptr // MPI_Finalize
 	abort uintptr // MPI_Abort
@@ -49,30 +47,14 @@ const threadFunneled = 1
 
 // JoinMPI loads the launcher's MPI library and joins its job.
 func JoinMPI(l Launch) (*World, error) {
-	w := &World{Launch: l, jobs: make(chan func())}
-	go w.serve()
+	w := &World{Launch: l, Thread: newThread()}
 	var err error
 	w.Do(func() { err = w.join() })
 	if err != nil {
-		close(w.jobs)
+		w.stop()
 		return nil, err
 	}
 	return w, nil
-}
-
-// serve is the thread of MPI.
-func (w *World) serve() {
-	runtime.LockOSThread() // for good: the thread ends with the goroutine
-	for f := range w.jobs {
-		f()
-	}
-}
-
-// Do runs f on the thread of MPI and waits for it. Not from within f.
-func (w *World) Do(f func()) {
-	done := make(chan struct{})
-	w.jobs <- func() { defer close(done); f() }
-	<-done
 }
 
 func (w *World) join() error {
@@ -168,5 +150,8 @@ func (w *World) Open(lib *load.Library, place Place, crowded bool, timeout time.
 // Leave ends the membership in order: every rank must.
 func (w *World) Leave() {
 	w.Do(func() { purego.SyscallN(w.final) })
-	close(w.jobs)
+	w.stop()
 }
+
+// Lost is nil: MPI tells of a rank that is gone when it is asked something.
+func (w *World) Lost() <-chan struct{} { return nil }

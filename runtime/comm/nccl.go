@@ -4,11 +4,13 @@ package comm
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"github.com/iflowc/iflowc/runtime/load"
 )
 
 // ncclFiles are the names under which the library is looked for.
@@ -27,9 +29,10 @@ type NCCL struct {
 }
 
 type ncclCalls struct {
-	getVersion, getUniqueID, commInit, commDestroy uintptr
-	send, recv, groupStart, groupEnd               uintptr
-	errorString, lastError, asyncError             uintptr
+	getVersion, getUniqueID, commInit  uintptr
+	commDestroy, commAbort             uintptr
+	send, recv, groupStart, groupEnd   uintptr
+	errorString, lastError, asyncError uintptr
 }
 
 // OpenNCCL loads the library from a file, or where the system finds it.
@@ -58,7 +61,7 @@ func bindNCCL(file string, handle uintptr) (*NCCL, error) {
 		at   *uintptr
 	}{
 		{"ncclGetVersion", &c.getVersion}, {"ncclGetUniqueId", &c.getUniqueID}, {"ncclCommInitRankScalable", &c.commInit},
-		{"ncclCommDestroy", &c.commDestroy}, {"ncclSend", &c.send}, {"ncclRecv", &c.recv},
+		{"ncclCommDestroy", &c.commDestroy}, {"ncclCommAbort", &c.commAbort}, {"ncclSend", &c.send}, {"ncclRecv", &c.recv},
 		{"ncclGroupStart", &c.groupStart}, {"ncclGroupEnd", &c.groupEnd},
 		{"ncclGetErrorString", &c.errorString}, {"ncclGetLastError", &c.lastError}, {"ncclCommGetAsyncError", &c.asyncError},
 	} {
@@ -68,7 +71,7 @@ func bindNCCL(file string, handle uintptr) (*NCCL, error) {
 		}
 	}
 	var v int32
-	if err := n.check(0, "ncclGetVersion", c.getVersion, uintptr(unsafe.Pointer(&v))); err != nil {
+	if err := n.check("ncclGetVersion", c.getVersion, uintptr(unsafe.Pointer(&v))); err != nil {
 		return nil, err
 	}
 	n.Version = int(v)
@@ -78,34 +81,38 @@ func bindNCCL(file string, handle uintptr) (*NCCL, error) {
 // An NCCLID names a job: rank 0 makes it and tells the others.
 type NCCLID [128]byte
 
-// ID makes the id of a new job. Where NCCL_COMM_ID names a host and port, it is
-// the same on all ranks, and rank 0 listens there.
-func (n *NCCL) ID() (id NCCLID, err error) {
-	return id, n.check(0, "ncclGetUniqueId", n.calls.getUniqueID, uintptr(unsafe.Pointer(&id)))
-}
-
 // A Ring is a rank's membership of a group of GPUs. Its calls put work on a CUDA
 // stream and return: what they read and write are addresses in the GPU's memory.
+// Their errors are load.ErrComm.
 type Ring struct {
 	n           *NCCL
-	comm        uintptr
-	Rank, Ranks int
+	comm        atomic.Uintptr // 0: it has not joined, has left or was aborted
+	rank, ranks int
+
+	together         bool // calls of an exchange
+	part             int  // bytes of this rank's part of it
+	exchanges, bytes atomic.Int64
+	sends, sent      atomic.Int64
 }
 
-// Join makes this process's current GPU a rank of a job. It returns once all ranks
+// Ring is a rank's membership of a job that it has yet to join.
+func (n *NCCL) Ring(rank, ranks int) *Ring { return &Ring{n: n, rank: rank, ranks: ranks} }
+
+// ID makes the id of a new job.
+func (r *Ring) ID() (id NCCLID, err error) {
+	return id, r.n.check("ncclGetUniqueId", r.n.calls.getUniqueID, uintptr(unsafe.Pointer(&id)))
+}
+
+// Join makes the thread's current GPU a rank of a job. It returns once all ranks
 // have joined.
-func (n *NCCL) Join(id NCCLID, ranks, rank int) (*Ring, error) {
-	if ranks < 1 || rank < 0 || rank >= ranks {
-		return nil, fmt.Errorf("bug: rank %d of %d", rank, ranks)
-	}
-	runtime.LockOSThread() // the GPU is the thread's
-	defer runtime.UnlockOSThread()
-	r := &Ring{n: n, Rank: rank, Ranks: ranks}
-	err := n.check(0, "ncclCommInitRankScalable", n.calls.commInit, uintptr(unsafe.Pointer(&r.comm)), uintptr(ranks), uintptr(rank), 1, uintptr(unsafe.Pointer(&id)), 0)
+func (r *Ring) Join(id NCCLID) error {
+	var comm uintptr
+	err := r.n.check("ncclCommInitRankScalable", r.n.calls.commInit, uintptr(unsafe.Pointer(&comm)), uintptr(r.ranks), uintptr(r.rank), 1, uintptr(unsafe.Pointer(&id)), 0)
 	if err != nil {
-		return nil, fmt.Errorf("rank %d of %d: %w", rank, ranks, err)
+		return fmt.Errorf("rank %d of %d: %w", r.rank, r.ranks, err)
 	}
-	return r, nil
+	r.comm.Store(comm)
+	return nil
 }
 
 // What NCCL's enumerations are called here.
@@ -116,59 +123,92 @@ const (
 
 // Send sends bytes to a rank.
 func (r *Ring) Send(to int, from uintptr, bytes int, stream uintptr) error {
-	return r.n.check(r.comm, "ncclSend", r.n.calls.send, from, uintptr(bytes), ncclUint8, uintptr(to), r.comm, stream)
+	if r.together {
+		r.part = bytes
+	} else {
+		r.sends.Add(1)
+		r.sent.Add(int64(bytes))
+	}
+	return r.call("ncclSend", r.n.calls.send, from, uintptr(bytes), ncclUint8, uintptr(to), r.comm.Load(), stream)
 }
 
 // Recv receives bytes from a rank.
 func (r *Ring) Recv(to uintptr, from int, bytes int, stream uintptr) error {
-	return r.n.check(r.comm, "ncclRecv", r.n.calls.recv, to, uintptr(bytes), ncclUint8, uintptr(from), r.comm, stream)
+	return r.call("ncclRecv", r.n.calls.recv, to, uintptr(bytes), ncclUint8, uintptr(from), r.comm.Load(), stream)
 }
 
-// Together puts the work of several calls on the streams at once, as sends and
-// receives that wait for each other need.
+// Together puts an exchange on the streams: sends and receives of one part that
+// wait for each other.
 func (r *Ring) Together(calls func() error) error {
-	if err := r.n.check(r.comm, "ncclGroupStart", r.n.calls.groupStart); err != nil {
+	if err := r.call("ncclGroupStart", r.n.calls.groupStart); err != nil {
 		return err
 	}
+	r.together = true
 	err := calls()
-	if end := r.n.check(r.comm, "ncclGroupEnd", r.n.calls.groupEnd); err == nil {
+	r.together = false
+	r.exchanges.Add(1)
+	r.bytes.Add(int64(r.part))
+	if end := r.call("ncclGroupEnd", r.n.calls.groupEnd); err == nil {
 		err = end
 	}
 	return err
 }
 
+// Counts are what the rank has put on its streams so far.
+func (r *Ring) Counts() Counts {
+	return Counts{Exchanges: r.exchanges.Load(), Exchanged: r.bytes.Load(), Sends: r.sends.Load(), Sent: r.sent.Load()}
+}
+
 // Failed says what went wrong behind the calls: a lost rank or link.
 func (r *Ring) Failed() error {
 	var code int32
-	if err := r.n.check(r.comm, "ncclCommGetAsyncError", r.n.calls.asyncError, r.comm, uintptr(unsafe.Pointer(&code))); err != nil {
+	if err := r.call("ncclCommGetAsyncError", r.n.calls.asyncError, r.comm.Load(), uintptr(unsafe.Pointer(&code))); err != nil {
 		return err
 	}
 	if code == 0 || code == ncclInProgress {
 		return nil
 	}
-	return r.n.spell(r.comm, "NCCL", code)
+	return fmt.Errorf("%w: %w", load.ErrComm, r.n.spell("NCCL", code))
+}
+
+// Abort ends what is under way: calls that wait for another rank return, on
+// whatever thread they are. There is nothing to be done with the Ring then.
+func (r *Ring) Abort() {
+	if c := r.comm.Swap(0); c != 0 {
+		purego.SyscallN(r.n.calls.commAbort, c)
+	}
 }
 
 // Close leaves the group when all have finished.
 func (r *Ring) Close() {
-	if r.comm != 0 {
-		purego.SyscallN(r.n.calls.commDestroy, r.comm)
-		r.comm = 0
+	if c := r.comm.Swap(0); c != 0 {
+		purego.SyscallN(r.n.calls.commDestroy, c)
 	}
 }
 
+// call is check for a Ring that has joined and was not aborted.
+func (r *Ring) call(name string, f uintptr, args ...uintptr) error {
+	if r.comm.Load() == 0 {
+		return fmt.Errorf("%w: %s after the GPUs' group has ended", load.ErrComm, name)
+	}
+	if err := r.n.check(name, f, args...); err != nil {
+		return fmt.Errorf("%w: %w", load.ErrComm, err)
+	}
+	return nil
+}
+
 // check calls a function and spells its error.
-func (n *NCCL) check(comm uintptr, name string, f uintptr, args ...uintptr) error {
+func (n *NCCL) check(name string, f uintptr, args ...uintptr) error {
 	code, _, _ := purego.SyscallN(f, args...)
 	if int32(code) == 0 {
 		return nil
 	}
-	return n.spell(comm, name, int32(code))
+	return n.spell(name, int32(code))
 }
 
-func (n *NCCL) spell(comm uintptr, name string, code int32) error {
+func (n *NCCL) spell(name string, code int32) error {
 	what, _, _ := purego.SyscallN(n.calls.errorString, uintptr(uint32(code)))
-	more, _, _ := purego.SyscallN(n.calls.lastError, comm)
+	more, _, _ := purego.SyscallN(n.calls.lastError, 0)
 	text := cString(what)
 	if last := strings.TrimSpace(cString(more)); last != "" {
 		text += ": " + last

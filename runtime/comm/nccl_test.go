@@ -3,26 +3,32 @@
 package comm
 
 import (
-	"os"
+	"errors"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/runtime/load"
 )
 
 // TestTorchrun reads what torchrun says.
 func TestTorchrun(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]Torchrun{
-		"RANK=3 WORLD_SIZE=8 LOCAL_RANK=1 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500":                                    {3, 8, 1, "10.0.0.1:29500"},
-		"RANK=0 WORLD_SIZE=1 MASTER_ADDR=fe80::1 MASTER_PORT=29500":                                                  {0, 1, 0, "[fe80::1]:29500"},
-		"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=a MASTER_PORT=29500 TORCHELASTIC_USE_AGENT_STORE=True OTHER=1": {0, 2, 0, "a:29501"},
+	for text, want := range map[string]Launch{
+		"RANK=3 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500":    {Rank: 3, Ranks: 8, Local: 2, At: 1, Master: "10.0.0.1:29500"},
+		"RANK=0 WORLD_SIZE=2 MASTER_ADDR=fe80::1 MASTER_PORT=29500":                                     {Ranks: 2, At: -1, Master: "[fe80::1]:29500"},
+		"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=29500 TORCHELASTIC_USE_AGENT_STORE=True OTHER=1": {Ranks: 2, At: -1, Master: "a:29501"},
 	} {
+		want.Name = "torchrun"
 		got, ok, err := torchrun(environment(text))
-		if !ok || err != nil || got != want {
+		if !ok || err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v, %v; expected %+v", text, got, ok, err, want)
 		}
 	}
-	if _, ok, err := torchrun(environment("MASTER_ADDR=a")); ok || err != nil {
-		t.Errorf("no ranks: %v, %v", ok, err)
+	for _, text := range []string{"MASTER_ADDR=a", "RANK=0 WORLD_SIZE=1 MASTER_ADDR=a MASTER_PORT=1"} {
+		if _, ok, err := torchrun(environment(text)); ok || err != nil {
+			t.Errorf("%s: %v, %v, expected no job", text, ok, err)
+		}
 	}
 	for _, text := range []string{
 		"RANK=x WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1", "RANK=2 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1", "RANK=0 WORLD_SIZE=2 MASTER_PORT=1",
@@ -30,20 +36,6 @@ func TestTorchrun(t *testing.T) {
 	} {
 		if _, ok, err := torchrun(environment(text)); ok || err == nil {
 			t.Errorf("%s was taken", text)
-		}
-	}
-}
-
-// TestWithoutMPI: torchrun alone starts no ranks of a model.
-func TestWithoutMPI(t *testing.T) {
-	t.Parallel()
-	err := withoutMPI(environment("RANK=1 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1"))
-	if err == nil || !strings.Contains(err.Error(), "rank 1 of 2") || !strings.Contains(err.Error(), "mpirun") {
-		t.Errorf("%v", err)
-	}
-	for _, text := range []string{"", "RANK=0 WORLD_SIZE=1 MASTER_ADDR=a MASTER_PORT=1", "RANK=x WORLD_SIZE=2"} {
-		if err := withoutMPI(environment(text)); err != nil {
-			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
@@ -75,36 +67,24 @@ func TestNCCL(t *testing.T) {
 	if n.Version < leastNCCL {
 		t.Fatalf("version %d", n.Version)
 	}
-	a, err := n.ID()
+	ring := n.Ring(0, 1)
+	a, err := ring.ID()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := n.ID()
+	b, err := ring.ID()
 	if err != nil || a == b || a == (NCCLID{}) {
 		t.Errorf("two jobs have one id, or none: %v", err)
 	}
-	ring, err := n.Join(a, 1, 0)
-	if err == nil {
-		ring.Close()
-	} else if !strings.Contains(err.Error(), "cuda") && !strings.Contains(err.Error(), "CUDA") {
+	if err := ring.Failed(); !errors.Is(err, load.ErrComm) {
+		t.Errorf("a call before joining: %v", err)
+	}
+	err = ring.Join(a)
+	if err != nil && !strings.Contains(strings.ToLower(err.Error()), "cuda") {
 		t.Errorf("joining without a GPU: %v", err)
 	}
+	ring.Close()
 	t.Logf("NCCL %d: %v", n.Version, err)
-	master := Torchrun{Rank: 0, Ranks: 1, Master: "127.0.0.1:29599"}
-	t.Setenv("NCCL_COMM_ID", "")
-	if ring, err := master.Join(n); err == nil {
-		ring.Close()
-	} else {
-		t.Logf("by an address: %v", err)
-	}
-	if os.Getenv("NCCL_COMM_ID") != master.Master {
-		t.Error("the meeting's address is not in the environment")
-	}
-	first, err := n.ID()
-	second, _ := n.ID()
-	if err != nil || first != second {
-		t.Errorf("with an address all ranks have one id: %v", err)
-	}
 }
 
 func TestNCCLMissing(t *testing.T) {

@@ -17,23 +17,24 @@ import (
 const pingEvery = time.Second
 
 // Follow does what rank 0 says until it lets go: nil, or why it had to stop.
-func (j *Job) Follow() (err error) {
-	j.world.Do(func() {
+func (j *Job) Follow() error {
+	return j.do(func() error {
 		f := &follower{Job: j}
-		err = f.follow()
+		err := f.follow()
 		var unreached *comm.RankError
 		if err != nil && !errors.As(err, &unreached) {
-			f.world.Fail(f.world.Rank) // so that the others name this rank
+			f.world.Fail(f.launch.Rank) // so that the others name this rank
 		}
 		f.close()
+		return err
 	})
-	return err
 }
 
-// A follower is a rank that rank 0 leads. All of it runs on the thread of MPI.
+// A follower is a rank that rank 0 leads. All of it runs on the world's thread.
 type follower struct {
 	*Job
 	me    *member       // while a model is open
+	said  reply         // how opening it went
 	limit time.Duration // how long rank 0 may say nothing then
 }
 
@@ -85,6 +86,8 @@ func (f *follower) obey(what int, w []int32) (leave bool, err error) {
 			f.me.move(int(w[0]), int(w[1]), int(w[2]), int(w[3]))
 			return false, nil
 		}
+	case doJoin:
+		return false, f.join(w)
 	case doPing:
 		return false, f.world.Put(0, comm.Pong, []byte{1})
 	case doClose:
@@ -105,14 +108,19 @@ func (f *follower) opening(w []int32) error {
 		return fmt.Errorf("bug: rank 0 opens the model with %w", err)
 	}
 	f.close()
-	r := reply{Hash: f.program.Hash()}
-	if r.Hash == o.Hash { // else it may mean something else by what it says
+	f.said = reply{Hash: f.program.Hash()}
+	if f.said.Hash == o.Hash { // else it may mean something else by what it says
 		source, err := f.start(&o)
-		r.Source = source
+		f.said.Source = source
 		if err != nil {
-			r.Error = err.Error()
+			f.said.Error = err.Error()
 		}
 	}
+	return f.answer(&f.said)
+}
+
+// answer says how something went.
+func (f *follower) answer(r *reply) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -132,11 +140,11 @@ func (f *follower) start(o *opening) (source string, err error) {
 	if err != nil {
 		return "", err
 	}
-	data, source, err := f.program.Weights(f.world.Rank, &o.Settings)
+	data, source, err := f.program.Weights(f.launch.Rank, &o.Settings)
 	if err != nil {
 		return source, err
 	}
-	me := &member{rank: f.world.Rank, end: f.end}
+	me := &member{rank: f.launch.Rank, end: f.end}
 	if err := me.start(k, cfg, data, f.cores()); err != nil {
 		return source, err
 	}
@@ -150,8 +158,13 @@ func (f *follower) step(w []int32) error {
 	if err != nil {
 		return err
 	}
-	wanted := f.world.Rank == f.part.Output()
-	if err := f.me.step(&v, wanted); err != nil {
+	wanted := f.launch.Rank == f.part.Output()
+	err = f.watched(f.limit, func() error { return f.me.step(&v, wanted) })
+	if f.givenUp(err) {
+		f.limit = verdictLimit // rank 0 asks who is there
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	if !wanted {
@@ -170,5 +183,6 @@ func (f *follower) close() {
 	if f.me != nil {
 		f.me.ctx.Close()
 		f.me = nil
+		f.ring.Store(nil)
 	}
 }

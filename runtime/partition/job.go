@@ -3,81 +3,110 @@
 package partition
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/comm"
 	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/manifest"
 )
 
-// A Job is an MPI job in which this process is one rank of a partitioned model.
+// A Job is one in which this process is one rank of a partitioned model, by MPI
+// or by torchrun's variables.
 type Job struct {
 	program Program
 	part    *manifest.Partition
-	world   *comm.World
-	end     *comm.End
-	rank    *Rank // with the instruction set of this processor
+	launch  comm.Launch
+	world   world
+	end     end
+	rank    *Rank                     // with the instruction set of this processor
+	hurried atomic.Bool               // by Hurry
+	ring    atomic.Pointer[comm.Ring] // of the ranks' GPUs, for the model that is open; nil: there is none
+}
+
+// A world is how ranks tell each other what to do. All calls but Do, Lost and
+// Leave are made on its thread.
+type world interface {
+	Do(f func())
+	Put(to int, tag comm.Tag, data []byte) error
+	Get(from int, tag comm.Tag, data []byte) error
+	Look(from int, tag comm.Tag) (int, error)
+	Receive(from int, tag comm.Tag, patience time.Duration) ([]byte, error)
+	Flush() error
+	Fail(rank int)
+	Lost() <-chan struct{} // closed when a rank is gone; nil: only calls tell
+	Leave()
+}
+
+// An end is a rank's end of a transport.
+type end interface {
+	Table() unsafe.Pointer
+	Counts() comm.Counts
+	Failed() int
+	Patience(d time.Duration)
+	Hurry()
 }
 
 // Join joins the job that a launcher has started this process in.
-func Join(p Program, l comm.Launch) (*Job, error) {
+func Join(ctx context.Context, p Program, l comm.Launch) (*Job, error) {
 	part := p.Manifest().Partition
 	if l.Ranks != len(part.Ranks) {
 		return nil, fmt.Errorf("the model is made for %d ranks (%s), and %s has started %d: start as many, or one process for all of them", len(part.Ranks), part.Devices, l.Name, l.Ranks)
 	}
-	world, err := comm.JoinMPI(l)
+	j := &Job{program: p, part: part, launch: l}
+	if l.Master != "" {
+		link, err := comm.Meet(ctx, l, p.Hash(), comm.MeetLimit)
+		if err != nil {
+			return nil, err
+		}
+		j.world, j.end = link, link
+		return j, j.load()
+	}
+	mpi, err := comm.JoinMPI(l)
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{program: p, part: part, world: world}
-	if j.rank, err = p.Rank(world.Rank, &Settings{}); err != nil {
-		return nil, fmt.Errorf("rank %d: %w", world.Rank, err)
+	j.world, j.launch = mpi, mpi.Launch
+	if err := j.load(); err != nil {
+		return nil, err
 	}
-	j.end, err = world.Open(j.rank.transports(), places(part)[world.Rank], l.Local > online(), comm.DefaultTimeout)
+	j.end, err = mpi.Open(j.rank.transports(), places(part)[j.launch.Rank], l.Local > online(), comm.DefaultTimeout)
 	return j, err
 }
 
-// Reach joins the GPUs of all ranks by NCCL. They meet where torchrun's variables
-// say, if those are there, else MPI tells them where. It is for the thread that
-// opens the rank's model, which is that of MPI.
-func (j *Job) Reach(file string) (*comm.Ring, error) {
-	n, err := comm.OpenNCCL(file)
-	if err != nil {
-		return nil, err
+// load reads the rank's code.
+func (j *Job) load() (err error) {
+	if j.rank, err = j.program.Rank(j.launch.Rank, &Settings{}); err != nil {
+		return fmt.Errorf("rank %d: %w", j.launch.Rank, err)
 	}
-	meeting, ok, err := comm.TorchrunLaunched()
-	switch {
-	case err != nil:
-		return nil, err
-	case !ok:
-		return j.world.JoinNCCL(n)
-	case meeting.Rank != j.world.Rank || meeting.Ranks != j.world.Ranks:
-		return nil, fmt.Errorf("the environment says RANK=%d WORLD_SIZE=%d, but this is rank %d of %d of %s: unset them, or set them alike",
-			meeting.Rank, meeting.Ranks, j.world.Rank, j.world.Ranks, j.world.Name)
-	}
-	return meeting.Join(n)
+	return nil
 }
 
 // Leads says that this is rank 0, which does what the command line says.
-func (j *Job) Leads() bool { return j.world.Rank == 0 }
+func (j *Job) Leads() bool { return j.launch.Rank == 0 }
 
 // Rank is this process's number.
-func (j *Job) Rank() int { return j.world.Rank }
+func (j *Job) Rank() int { return j.launch.Rank }
 
 // Hurry is for a process that is told to end: whoever is silent now is not
 // waited for as long.
-func (j *Job) Hurry() { j.end.Hurry() }
+func (j *Job) Hurry() {
+	j.end.Hurry()
+	j.hurried.Store(j.world.Lost() == nil) // else the loss of a rank is known at once
+}
 
 // open is Program.Rank with settings; the library that the transport came from
 // serves again where it is the same.
 func (j *Job) open(s *Settings) (*Rank, error) {
-	k, err := j.program.Rank(j.world.Rank, s)
+	k, err := j.program.Rank(j.launch.Rank, s)
 	if err == nil && k.Library.ISA == j.rank.Library.ISA {
 		k.Library = j.rank.Library
 	}
@@ -91,8 +120,8 @@ func (j *Job) threads(s *Settings) int {
 	switch {
 	case s.Threads > 0:
 		n = s.Threads
-	case runtime.NumCPU() >= online() && j.world.Local > 1:
-		n /= j.world.Local
+	case runtime.NumCPU() >= online() && j.launch.Local > 1:
+		n /= j.launch.Local
 	}
 	return max(1, n)
 }
@@ -100,10 +129,10 @@ func (j *Job) threads(s *Settings) int {
 // cores is the set that this rank keeps to: its share of the machine's, unless
 // the launcher has bound it already.
 func (j *Job) cores() []int {
-	if runtime.NumCPU() < online() || j.world.At < 0 {
+	if runtime.NumCPU() < online() || j.launch.At < 0 {
 		return nil
 	}
-	return load.CoreSet(j.world.At, j.world.Local)
+	return load.CoreSet(j.launch.At, j.launch.Local)
 }
 
 // online is the number of processors of the machine, whatever this process is
@@ -133,7 +162,7 @@ func cpuList(text string) (n int, ok bool) {
 	return n, true
 }
 
-// tell sends words to the ranks; the thread of MPI alone.
+// tell sends words to the ranks; the world's thread alone.
 func (j *Job) tell(w []int32) error {
 	for r := 1; r < len(j.part.Ranks); r++ {
 		if err := j.world.Put(r, comm.Control, bytesOf(w)); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/load"
 )
 
-// A Leader is the device of a partitioned model in rank 0 of an MPI job: it runs
+// A Leader is the device of a partitioned model in rank 0 of a job: it runs
 // rank 0 itself and tells the other processes what to do.
 type Leader struct {
 	*Job
@@ -48,13 +48,18 @@ func (l *Leader) ArenaBytes(maxTokens, maxWanted, maxSeqs int) int64 {
 }
 
 // Counts are what this rank has said so far.
-func (l *Leader) Counts() []comm.Counts { return []comm.Counts{l.end.Counts()} }
+func (l *Leader) Counts() []comm.Counts {
+	if r := l.ring.Load(); r != nil {
+		return []comm.Counts{r.Counts()}
+	}
+	return []comm.Counts{l.end.Counts()}
+}
 
 // Open starts the model on all ranks and checks that they run the same program
 // with weights of the same files.
 func (l *Leader) Open(cfg *load.Config) (load.DeviceModel, error) {
 	if l.opened.Swap(true) {
-		return nil, errors.New("the ranks of an MPI job run one model at a time; start the program without a launcher")
+		return nil, errors.New("the ranks of a job run one model at a time; start the program without a launcher")
 	}
 	m, err := l.start(cfg)
 	if err != nil {
@@ -87,16 +92,22 @@ func (l *Leader) start(cfg *load.Config) (*led, error) {
 		own.CPUs = load.Pins(own.Threads)
 	}
 	me := &member{end: l.end}
-	l.world.Do(func() { err = me.start(l.own, own, data, l.cores()) })
-	if err != nil {
+	l.ring.Store(nil)
+	if err = l.do(func() error { return me.start(l.own, own, data, l.cores()) }); err != nil {
 		return nil, fmt.Errorf("rank 0: %w", err)
 	}
 	l.world.Do(func() { err = l.replies(&o, source) })
+	if err == nil && l.ring.Load() != nil {
+		err = l.do(func() error { return l.join(&o, source) })
+	}
 	if err != nil {
-		me.ctx.Close()
+		if l.end.Failed() < 0 {
+			me.ctx.Close()
+		}
 		return nil, err
 	}
-	m := &led{Leader: l, me: me, jobs: make(chan *order, 64), ended: make(chan struct{})}
+	m := &led{Leader: l, me: me, jobs: make(chan *order, 64), ended: make(chan struct{}), stuck: make(chan struct{})}
+	go m.release()
 	go func() {
 		defer close(m.ended)
 		l.world.Do(m.loop)
@@ -163,6 +174,7 @@ type led struct {
 	me     *member
 	jobs   chan *order
 	ended  chan struct{}
+	stuck  chan struct{} // closed when a step waits for a lost rank and cannot be ended
 	closed atomic.Bool
 }
 
@@ -174,12 +186,14 @@ func (m *led) Begin(c *load.Context, s load.DeviceStep) (func() error, error) {
 	f := newFlight(c, s, 1)
 	o := &order{flight: f, ctx: c}
 	alone := m.program.Manifest().Graphs[s.Entry].Follows()
-	o.own = func() error { return m.me.step(&f.view, alone || m.part.Output() == 0) }
+	o.own = func() error {
+		return m.watched(m.settings.timeout(), func() error { return m.me.step(&f.view, alone || m.part.Output() == 0) })
+	}
 	if !alone {
 		o.words = f.view.Words(words(doStep))
 	}
 	m.jobs <- o
-	return f.wait, nil
+	return func() error { return f.wait(m.stuck, m.Why) }, nil
 }
 
 // Run computes a step.
@@ -215,9 +229,12 @@ func (m *led) Close() {
 		return
 	}
 	close(m.jobs)
-	<-m.ended
-	m.me.ctx.Close()
-	m.opened.Store(false)
+	select {
+	case <-m.ended:
+		m.me.ctx.Close()
+		m.opened.Store(false)
+	case <-m.stuck:
+	}
 }
 
 // A pilot is what the loop knows: the steps whose results are still at another
@@ -225,11 +242,11 @@ func (m *led) Close() {
 type pilot struct {
 	*led
 	away  []*order
-	watch watch // over the oldest of away
+	watch comm.Watch // over the oldest of away
 	heard []time.Time
 }
 
-// loop runs on the thread of MPI until the model is closed.
+// loop runs on the world's thread until the model is closed.
 func (m *led) loop() {
 	p := &pilot{led: m, heard: make([]time.Time, len(m.part.Ranks))}
 	p.hear()
@@ -279,7 +296,9 @@ func (p *pilot) do(o *order) {
 		err = p.tell(o.words)
 	}
 	if err == nil {
-		err = o.own()
+		if err = o.own(); p.givenUp(err) {
+			err = p.blame(err)
+		}
 	}
 	p.hear()
 	if o.flight == nil {
@@ -290,7 +309,7 @@ func (p *pilot) do(o *order) {
 	}
 	if err == nil && p.part.Output() != 0 {
 		if len(p.away) == 0 {
-			p.watch = watch{}
+			p.watch = comm.Watch{}
 		}
 		p.away = append(p.away, o)
 		return
@@ -303,10 +322,14 @@ func (p *pilot) land() {
 	o, from := p.away[0], p.part.Output()
 	n, err := p.world.Look(from, comm.Result)
 	if err == nil && n < 0 {
-		waited := p.watch.look()
+		waited := p.watch.Look()
 		if waited > p.settings.timeout()+time.Second/2 { // ranks that wait for each other say so before
-			p.world.Fail(from)
-			err = &comm.RankError{Rank: p.end.Failed()}
+			if p.ring.Load() != nil {
+				err = p.blame(&comm.RankError{Rank: from})
+			} else {
+				p.world.Fail(from)
+				err = &comm.RankError{Rank: p.end.Failed()}
+			}
 		} else {
 			pause(waited)
 			return
@@ -319,25 +342,9 @@ func (p *pilot) land() {
 			}
 		}
 	}
-	p.away, p.watch = p.away[1:], watch{}
+	p.away, p.watch = p.away[1:], comm.Watch{}
 	p.hear()
 	o.flight.land(p.failed(err))
-}
-
-// A watch is how long a wait has lasted. An interval in which nobody looked
-// counts for little: the process may have been stopped.
-type watch struct {
-	last   time.Time
-	waited time.Duration
-}
-
-func (w *watch) look() time.Duration {
-	now := time.Now()
-	if !w.last.IsZero() {
-		w.waited += min(now.Sub(w.last), 100*time.Millisecond)
-	}
-	w.last = now
-	return w.waited
 }
 
 // pause waits a little, the longer the less is expected.
@@ -366,18 +373,12 @@ func (p *pilot) ping() {
 		return
 	}
 	for r := 1; r < len(p.heard); r++ {
-		for {
-			n, err := p.world.Look(r, comm.Pong)
-			if err == nil && n > 0 {
-				err = p.world.Get(r, comm.Pong, make([]byte, n))
-			}
-			if err != nil {
-				p.fail(err)
-				return
-			}
-			if n < 0 {
-				break
-			}
+		some, err := p.pongs(r)
+		if err != nil {
+			p.fail(err)
+			return
+		}
+		if some {
 			p.heard[r] = time.Now()
 		}
 		if time.Since(p.heard[r]) > p.settings.timeout() {

@@ -18,7 +18,7 @@ import (
 type member struct {
 	rank int
 	ctx  *load.Context
-	end  *comm.End
+	end  end
 	jobs chan func() // in order
 	busy atomic.Int64
 }
@@ -36,7 +36,7 @@ func (m *member) step(v *load.View, results bool) error {
 	start, before := time.Now(), m.end.Counts().Waited()
 	err := m.ctx.RunView(v, results)
 	m.busy.Add(int64(time.Since(start) - (m.end.Counts().Waited() - before)))
-	if errors.Is(err, load.ErrComm) {
+	if errors.Is(err, load.ErrComm) && m.end.Failed() >= 0 {
 		return &comm.RankError{Rank: m.end.Failed()}
 	}
 	if err != nil {
@@ -87,19 +87,14 @@ func (f *flight) land(err error) {
 	}
 }
 
-func (f *flight) wait() error {
-	<-f.done
-	return f.err
-}
-
 // wait waits for a step's end. When a rank is lost, it may never end: then there
-// is no other step.
-func (l *local) wait(f *flight) error {
+// is no other step, and why says which rank.
+func (f *flight) wait(broken <-chan struct{}, why func() error) error {
 	select {
 	case <-f.done:
 		return f.err
-	case <-l.broken:
-		return l.Why()
+	case <-broken:
+		return why()
 	}
 }
 
@@ -125,7 +120,7 @@ func (l *local) Begin(c *load.Context, s load.DeviceStep) (func() error, error) 
 	for _, m := range members {
 		m.jobs <- func() { f.land(l.failed(m.step(&f.view, m.rank == out))) }
 	}
-	return func() error { return l.wait(f) }, nil
+	return func() error { return f.wait(l.broken, l.Why) }, nil
 }
 
 // Run computes a step on every rank.

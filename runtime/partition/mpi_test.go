@@ -54,7 +54,7 @@ func rank() error {
 	p := newProgram(nil, os.Getenv(envLibrary), groups...)
 	fault, which, _ := strings.Cut(os.Getenv(envFault), " ")
 	bad, _ := strconv.Atoi(which)
-	job, err := partition.Join(p, launch)
+	job, err := partition.Join(context.Background(), p, launch)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ const (
 	doClose            // the model; another may be opened
 	doLeave            // say so when nothing more will come from you, and wait for doGo
 	doGo               // leave the job
+	doJoin             // the GPUs' group, and say so: the words of NCCL's id
 )
 
 // An opening is all that a rank needs to start like rank 0.

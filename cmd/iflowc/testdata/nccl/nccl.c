@@ -1,6 +1,6 @@
 /* A stand-in for NCCL between processes of one machine whose GPUs are emulated, so that their memory is the host's: the
  * calls that package comm makes, over named pipes. What NCCL would put on a stream is done at once, behind what the
- * emulation has put there. For tests. */
+ * emulation has put there. With NCCL_HANGS=RANK that rank stays in its twentieth exchange for good. For tests. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -31,17 +31,23 @@ typedef struct {
 enum { SUCCESS = 0, SYSTEM_ERROR = 2, INVALID_ARGUMENT = 4, UINT8 = 1, MOST = 256 };
 
 static transfer queue[MOST];
-static int queued, depth;
+static int queued, depth, calls, hangs;
+static volatile int aborted; /* by another thread */
 
 /* Does all that is queued, in whatever order it can be done. */
 static int finish(void) {
+  if (hangs && ++calls == 20) {
+    fprintf(stderr, "the stand-in for NCCL hangs\n");
+    for (;;) sleep(1);
+  }
   for (int open = queued; open > 0;) {
     struct pollfd waits[MOST];
     for (int i = 0; i < queued; i++)
       waits[i] = (struct pollfd){queue[i].left ? queue[i].pipe : -1, queue[i].sends ? POLLOUT : POLLIN, 0};
-    const int ready = poll(waits, (nfds_t)queued, 300000);
-    if (ready < 0 && errno == EINTR) continue; /* Go's scheduler signals its threads */
-    if (ready <= 0) return SYSTEM_ERROR;
+    const int ready = poll(waits, (nfds_t)queued, 50);
+    if (aborted) return SYSTEM_ERROR;
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue; /* Go's scheduler signals its threads */
+    if (ready < 0) return SYSTEM_ERROR;
     open = 0;
     for (int i = 0; i < queued; i++) {
       transfer *t = &queue[i];
@@ -87,6 +93,8 @@ static int open_pipe(const ncclUniqueId *id, int from, int to) {
 
 int ncclCommInitRankScalable(group **made, int ranks, int rank, int ids, const ncclUniqueId *id, void *config) {
   (void)config;
+  const char *who = getenv("NCCL_HANGS");
+  hangs = who && atoi(who) == rank;
   if (ids != 1 || rank < 0 || rank >= ranks) return INVALID_ARGUMENT;
   group *g = malloc(sizeof *g);
   *g = (group){ranks, rank, calloc((size_t)ranks, sizeof(int)), calloc((size_t)ranks, sizeof(int))};
@@ -120,6 +128,12 @@ int ncclCommGetAsyncError(group *g, int *code) {
 int ncclCommDestroy(group *g) {
   fprintf(stderr, "rank %d of %d leaves the stand-in for NCCL\n", g->rank, g->ranks);
   return SUCCESS; /* the pipes end with the process */
+}
+
+int ncclCommAbort(group *g) {
+  (void)g;
+  aborted = 1;
+  return SUCCESS;
 }
 
 const char *ncclGetErrorString(int code) { return code == SYSTEM_ERROR ? "system error" : "invalid argument"; }

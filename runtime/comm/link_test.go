@@ -1,0 +1,268 @@
+//go:build unix
+
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// freePort is an address that nobody listens at.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// meet brings ranks of this process together; each is changed before it starts.
+func meet(t *testing.T, ranks int, change func(l *Launch, program *string)) ([]*Link, []error) {
+	t.Helper()
+	at := freePort(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	links, errs := make([]*Link, ranks), make([]error, ranks)
+	var all sync.WaitGroup
+	for r := range ranks {
+		l, program := Launch{Rank: r, Ranks: ranks, At: -1, Master: at}, "program"
+		if change != nil {
+			change(&l, &program)
+		}
+		all.Go(func() {
+			if links[r], errs[r] = Meet(ctx, l, program, time.Hour); errs[r] != nil {
+				cancel() // nobody waits for it
+			}
+		})
+	}
+	all.Wait()
+	for _, l := range links {
+		if l != nil {
+			t.Cleanup(l.hangUp)
+		}
+	}
+	return links, errs
+}
+
+// TestLink: messages of each tag arrive in their order, large ones too, and the
+// ranks leave without anybody being lost.
+func TestLink(t *testing.T) {
+	t.Parallel()
+	links, errs := meet(t, 3, nil)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	large := slices.Repeat([]byte("0123456789abcdef"), 1<<18)
+	var all sync.WaitGroup
+	for r := 1; r < 3; r++ {
+		all.Go(func() {
+			if err := errors.Join(links[r].Put(0, Result, large), links[r].Put(0, Pong, []byte{byte(r)}), links[r].Put(0, Result, []byte("second"))); err != nil {
+				t.Error(err)
+			}
+			for _, want := range []string{"do this", "do that"} {
+				if got, err := links[r].Receive(0, Control, time.Minute); string(got) != want || err != nil {
+					t.Errorf("rank %d: %q, %v, expected %q", r, got, err, want)
+				}
+			}
+			if got, err := links[r].Receive(0, Control, time.Millisecond); got != nil || err != nil {
+				t.Errorf("rank %d: %q, %v where nothing was said", r, got, err)
+			}
+		})
+		if err := errors.Join(links[0].Put(r, Control, []byte("do this")), links[0].Put(r, Control, []byte("do that"))); err != nil {
+			t.Error(err)
+		}
+	}
+	for r := 1; r < 3; r++ {
+		pong, first, second := make([]byte, 1), make([]byte, len(large)), make([]byte, 6)
+		err := errors.Join(links[0].Get(r, Pong, pong), links[0].Get(r, Result, first), links[0].Get(r, Result, second))
+		if err != nil || pong[0] != byte(r) || !slices.Equal(first, large) || string(second) != "second" {
+			t.Errorf("rank 0 hears of %d: %v, %d, %q", r, err, pong, second)
+		}
+		if n, err := links[0].Look(r, Result); n != -1 || err != nil {
+			t.Errorf("a third message of %d bytes, %v", n, err)
+		}
+	}
+	if err := links[1].Put(2, Control, []byte("x")); err == nil {
+		t.Error("rank 1 says something to rank 2")
+	}
+	all.Wait()
+	for r := range links {
+		all.Go(func() {
+			links[r].Do(func() {
+				if err := links[r].Flush(); err != nil {
+					t.Error(err)
+				}
+			})
+			links[r].Leave()
+		})
+	}
+	all.Wait()
+	for r, l := range links {
+		if l.Failed() >= 0 {
+			t.Errorf("rank %d has lost rank %d", r, l.Failed())
+		}
+	}
+}
+
+// TestLinkLost: a connection that ends is a lost rank, of which all others hear.
+func TestLinkLost(t *testing.T) {
+	t.Parallel()
+	links, errs := meet(t, 3, nil)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	links[2].peers[0].conn.Close()
+	for _, r := range []int{0, 1} {
+		<-links[r].Lost()
+		_, err := links[r].Receive(map[int]int{0: 1}[r], Control, time.Hour)
+		var lost *RankError
+		if !errors.As(err, &lost) || lost.Rank != 2 || links[r].Failed() != 2 {
+			t.Errorf("rank %d: %v, expected to have lost rank 2", r, err)
+		}
+	}
+	if err := links[0].Put(1, Control, []byte("x")); err == nil {
+		t.Error("a job without a rank goes on")
+	}
+}
+
+// TestLinkSilent: a rank that takes nothing is given up by the one that waits to
+// say something, one that says nothing by the one that waits for it.
+func TestLinkSilent(t *testing.T) {
+	t.Parallel()
+	for _, say := range []bool{false, true} {
+		here, there := net.Pipe() // without a buffer
+		defer there.Close()
+		l := newLink(Launch{Ranks: 2})
+		l.peers[1] = newPeer(here)
+		l.Patience(200 * time.Millisecond)
+		var err error
+		if say {
+			err = l.Put(1, Control, []byte("x"))
+		} else {
+			err = l.Get(1, Reply, make([]byte, 1))
+		}
+		var lost *RankError
+		if !errors.As(err, &lost) || lost.Rank != 1 {
+			t.Errorf("%v, expected to have lost rank 1", err)
+		}
+	}
+}
+
+// TestMeetRefuses: ranks that do not belong together hear why.
+func TestMeetRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(l *Launch, program *string)
+		want   []string // of rank 0 and of rank 1
+	}{
+		"program":     {func(l *Launch, p *string) { *p = fmt.Sprint("program ", l.Rank) }, []string{"rank 1 of the model: it runs another program", "rank 0 refuses rank 1: it runs another program"}},
+		"size":        {func(l *Launch, p *string) { l.Ranks += l.Rank }, []string{"it has WORLD_SIZE=3, rank 0 has 2", "it has WORLD_SIZE=3"}},
+		"twice":       {func(l *Launch, p *string) { l.Rank, l.Ranks = min(l.Rank, 1), 3 }, []string{"a second process has RANK=1", ""}},
+		"two leaders": {func(l *Launch, p *string) { l.Rank = 0 }, []string{"name a port that is free", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ranks := 2
+			if name == "twice" {
+				ranks = 3
+			}
+			_, errs := meet(t, ranks, c.change)
+			all := fmt.Sprint(errs)
+			for _, want := range c.want {
+				if !strings.Contains(all, want) {
+					t.Errorf("%s, expected %q", all, want)
+				}
+			}
+		})
+	}
+}
+
+// TestMeetAlone: the error of who waits in vain names whom and where.
+func TestMeetAlone(t *testing.T) {
+	t.Parallel()
+	at := freePort(t)
+	for rank, want := range []string{"these have not come: [1 2] (200ms have passed)", "rank 1 does not reach rank 0 at " + at} {
+		_, err := Meet(t.Context(), Launch{Rank: rank, Ranks: 3, Master: at}, "program", 200*time.Millisecond)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Meet(ctx, Launch{Rank: 1, Ranks: 3, Master: at}, "program", time.Minute); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, expected the end of the context", err)
+	}
+}
+
+// TestMeetStrangers: what is no rank neither joins nor keeps others off, and a
+// rank that finds something else in rank 0's place says so.
+func TestMeetStrangers(t *testing.T) {
+	t.Parallel()
+	at := freePort(t)
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() {
+		l, err := Meet(t.Context(), Launch{Rank: 0, Ranks: 2, Master: at}, "program", time.Hour)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		l.hangUp()
+	})
+	for _, text := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x02\x00\x00\x00\xff\xff\xff\xff", "\x02\x00\x00\x00\x02\x00\x00\x00{}"} {
+		var conn net.Conn
+		for err := error(nil); conn == nil; time.Sleep(10 * time.Millisecond) {
+			if conn, err = net.Dial("tcp", at); err != nil {
+				conn = nil
+			}
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte(text)); err != nil {
+			t.Error(err)
+		}
+	}
+	l, err := Meet(t.Context(), Launch{Rank: 1, Ranks: 2, Master: at}, "program", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.hangUp()
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.Go(func() {
+		for {
+			conn, err := other.Accept()
+			if err != nil {
+				return
+			}
+			conn.Write([]byte("220 mail.example.org ESMTP\r\n"))
+			conn.Close()
+		}
+	})
+	_, err = Meet(t.Context(), Launch{Rank: 1, Ranks: 2, Master: other.Addr().String()}, "program", time.Second)
+	other.Close()
+	if err == nil || !strings.Contains(err.Error(), "does not answer as a rank") {
+		t.Errorf("%v, expected to hear that another service is there", err)
+	}
+}
+
+func TestListenAt(t *testing.T) {
+	t.Parallel()
+	for master, want := range map[string]string{
+		"localhost:1": "localhost:1", "127.0.0.1:29500": "127.0.0.1:29500", "[::1]:5": "[::1]:5", "node-0:29500": ":29500", "10.0.0.1:29500": ":29500",
+	} {
+		if got := listenAt(master); got != want {
+			t.Errorf("%s: %s, expected %s", master, got, want)
+		}
+	}
+}
