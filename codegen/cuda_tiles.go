@@ -8,7 +8,7 @@ import (
 )
 
 // A cudaTile is how attention on tensor cores is cut: ifl_tile_shape of
-// ifl_tiles.cuh.
+// ifl_tile_rows.cuh.
 type cudaTile struct {
 	rows, keys      int // query rows of a block; state rows of a stage
 	threads, shared int
@@ -61,7 +61,7 @@ type ScoreRange struct {
 
 // constant is what a decoding step's softmax takes weights relative to, in place
 // of each row's largest score; false: it had better not. Weights of f16 have
-// exponents up to 15 and shall add up to 2⁻⁴; ifl_tiles.cuh has both numbers.
+// exponents up to 15 and shall add up to 2⁻⁴; ifl_tile_rows.cuh has both numbers.
 func (r *ScoreRange) constant(elem tensor.DType) (float64, bool) {
 	most, least := 15.0, -4.0
 	if elem == tensor.BF16 {

@@ -116,7 +116,7 @@ func TestEmulatedProfile(t *testing.T) {
 	bin := emulatedDemo(t)
 	file := filepath.Join(t.TempDir(), "demo.cuda.profile")
 	text := iflowc(t, "profile", demoSpec, "--quant", "q8_b32t2", "--target", "cuda-emu", "--rows", "1,9", "--budget", "1ms", "-o", file).succeed(t)
-	for _, want := range []string{"whose times mean nothing", "q8_b32t2", "flat_gemm32", "cublaslt", "regret", "written to"} {
+	for _, want := range []string{"whose times mean nothing", "q8_b32t2", "flat_gemm32", "cublaslt", "regret", "attention over 64 rows: ", "written to"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -125,8 +125,8 @@ func TestEmulatedProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !p.OfGPU() || !p.Machine.GPU.Emulated || p.Machine.GPU.Processors == 0 || p.Machine.GPU.BLAS == "" || len(p.Machine.ReadGBs) != 2 || len(p.Shapes) == 0 {
-		t.Errorf("machine %+v, %+v, %d shapes", p.Machine, p.Machine.GPU, len(p.Shapes))
+	if !p.OfGPU() || !p.Machine.GPU.Emulated || p.Machine.GPU.Processors == 0 || p.Machine.GPU.BLAS == "" || len(p.Machine.ReadGBs) != 2 || len(p.Shapes) == 0 || len(p.Splits) == 0 {
+		t.Errorf("machine %+v, %+v, %d shapes, %d splits", p.Machine, p.Machine.GPU, len(p.Shapes), len(p.Splits))
 	}
 	story := []string{"generate", "-p", "Once upon a time", "-n", "6", "--temp", "0"}
 	want := call(t, nil, bin, append(story, "--device", "cpu")...).succeed(t)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ var gates = flag.String("gates", "", "hold the kernels of published models' shap
 type gated struct {
 	model, quant, kv, act string
 	deltas                float64
-	only                  string // the part of units' names that are compiled; empty: all
+	only                  string // which units are compiled, by a regular expression; empty: all
 	archs                 []string
 }
 
@@ -33,8 +34,9 @@ type gated struct {
 var weightTypes = strings.Fields("f32 f16 bf16 q8_b32 q8_b64 q8_b32t2 q6_b64 q5_b64 q5_b32 q4_b32 q4_b64 q3h_b64 q3_b32 q2_b32")
 
 // gatedModels are the models of the library, at their real sizes without any
-// weights: one in all types, the others in those that are usual for them, and the
-// experts of a mixture in all types.
+// weights, in the types that are usual for them; and what depends on the type of
+// weights in every type: an embedding, a product with a norm in front, one with a
+// sum behind, and the experts of a mixture.
 func gatedModels() []gated {
 	list := []gated{
 		{model: "llama2-7b", quant: "q4_b64"}, {model: "llama2-7b", quant: "f16"},
@@ -43,12 +45,11 @@ func gatedModels() []gated {
 		{model: "roberta-base", quant: "q3h_b64"}, {model: "roberta-base", quant: "f16"},
 		{model: "smollm2-135m-instruct", quant: "q4_b64", act: "f32", deltas: 0.01},
 	}
+	for _, kv := range []string{"f32", "bf16", "q8_b32t2"} { // f16 is what the others have
+		list = append(list, gated{model: "smollm2-135m-instruct", quant: "q8_b32t2", kv: kv, only: "attention|move"})
+	}
 	for _, q := range weightTypes {
-		kv := q
-		if q != "f32" && q != "bf16" && q != "q8_b32t2" {
-			kv = "f16"
-		}
-		list = append(list, gated{model: "smollm2-135m-instruct", quant: q, kv: kv}, gated{model: "mixtral-8x7b-instruct", quant: q, only: "experts"})
+		list = append(list, gated{model: "smollm2-135m-instruct", quant: q, only: "embed|wq|w_down"}, gated{model: "mixtral-8x7b-instruct", quant: q, only: "experts"})
 	}
 	return list
 }
@@ -76,7 +77,7 @@ func TestCUDAGates(t *testing.T) {
 				g.archs = append(g.archs, a.Name)
 			}
 		}
-		t.Run(strings.Trim(fmt.Sprint(g.model, " ", g.quant, " ", g.kv, " ", g.act), " "), func(t *testing.T) {
+		t.Run(strings.Join(strings.Fields(fmt.Sprint(g.model, " ", g.quant, " ", g.kv, " ", g.act, " ", g.only)), " "), func(t *testing.T) {
 			t.Parallel()
 			g.hold(t, nvcc.Path)
 		})
@@ -118,10 +119,10 @@ func (g *gated) cuda(t *testing.T) *codegen.CUDAModel {
 
 // hold compiles the model's units as one file and looks at the machine code.
 func (g *gated) hold(t *testing.T, nvcc string) {
-	m, dir := g.cuda(t), t.TempDir()
+	m, dir, only := g.cuda(t), t.TempDir(), regexp.MustCompile(g.only)
 	files, size, n := templates.CUDAHeaders(), 0, 0
 	for _, u := range m.Units {
-		if strings.Contains(u.Name, g.only) {
+		if only.MatchString(u.Name) {
 			files["units.cu"] += fmt.Sprintf("#include %q\n", u.Name+".cu")
 			files[u.Name+".cu"] = u.Source
 			size += len(u.Source)
@@ -129,7 +130,7 @@ func (g *gated) hold(t *testing.T, nvcc string) {
 		}
 	}
 	if n == 0 {
-		t.Fatalf("no unit is called %s", g.only)
+		t.Fatalf("no unit's name has %s in it", g.only)
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -137,11 +138,9 @@ func (g *gated) hold(t *testing.T, nvcc string) {
 		}
 	}
 	args := append([]string{"-fatbin", "-Werror", "all-warnings", "-Xptxas", "-v", "-I.", "units.cu", "-o", "units.fatbin"}, cudaFlags...)
-	for _, a := range g.archs {
-		args = append(args, "-gencode", "arch=compute_"+strings.TrimPrefix(a, "sm_")+",code="+a)
-	}
+	args = append(args, build.Gencode(g.archs)...)
 	log, used := runIn(t, dir, nvcc, args...)
-	t.Logf("%s %s: %d units, %d bytes of source, %d GPUs, %.1f s of nvcc's processor time", g.model, g.quant, n, size, len(g.archs), used)
+	t.Logf("%s: %d units, %d bytes of source, %d GPUs, %.1f s of nvcc's processor time", strings.TrimPrefix(t.Name(), "TestCUDAGates/"), n, size, len(g.archs), used)
 	for _, s := range spills(log) {
 		t.Error(s)
 	}

@@ -158,6 +158,9 @@ func (c *profileCmd) deliver(p *dispatch.Profile) error {
 	for i := range p.Shapes {
 		printShape(os.Stdout, &p.Shapes[i])
 	}
+	for _, s := range p.Splits {
+		fmt.Println(s)
+	}
 	fmt.Printf("written to %s\n", c.Out)
 	return nil
 }

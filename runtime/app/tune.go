@@ -54,6 +54,9 @@ func (c *tuneCmd) Run(ctx context.Context, m *model) error {
 	for _, s := range p.Shapes {
 		fmt.Fprintf(m.Stdout, "[%d, %d] %s: %s; regret %.1f %%\n", s.N, s.K, s.DType, s.Choice(), 100*s.Measured.Regret)
 	}
+	for _, s := range p.Splits {
+		fmt.Fprintln(m.Stdout, s)
+	}
 	fmt.Fprintf(m.Stdout, "written to %s\n", out)
 	return nil
 }

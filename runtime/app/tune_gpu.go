@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/profile"
 )
 
-// measureGPU times the products of the model on a GPU.
+// measureGPU times the products and the attention of the model on a GPU.
 func (c *tuneCmd) measureGPU(ctx context.Context, m *model, rows []int) (*dispatch.Profile, error) {
 	if c.Threads != 0 || c.ISA != "" {
 		return nil, wrong(fmt.Errorf("--threads and --isa are of processors: leave them out with --device %s", c.Device))
@@ -55,10 +55,14 @@ func (c *tuneCmd) measureGPU(ctx context.Context, m *model, rows []int) (*dispat
 	if err != nil {
 		return nil, err
 	}
+	splits, err := t.Splits()
+	if err != nil {
+		return nil, err
+	}
 	if err := note(); err != nil {
 		return nil, err
 	}
-	p := &dispatch.Profile{Format: dispatch.Format, Device: profile.Describe(machine), Order: "any", Machine: &machine}
+	p := &dispatch.Profile{Format: dispatch.Format, Device: profile.Describe(machine), Order: "any", Splits: splits, Machine: &machine}
 	for i, s := range shapes {
 		p.Shapes = append(p.Shapes, profile.Summarise(s, cells[i]))
 	}

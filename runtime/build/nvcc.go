@@ -85,18 +85,37 @@ func nvccPlaces() []string {
 	return append(out, "/usr/local/cuda/bin/nvcc")
 }
 
+// Gencode are nvcc's flags for machine code of some GPUs, and PTX of the oldest.
+// Those before sm_100 share one run of nvcc's front end, of the oldest of them,
+// which takes most of the time: no template asks for more than that has.
+func Gencode(archs []string) (flags []string) {
+	var groups [2][]string
+	for _, a := range GPUArchs {
+		if slices.Contains(archs, a.Name) {
+			n := 0
+			if a.Name == "sm_100" {
+				n = 1
+			}
+			groups[n] = append(groups[n], a.Name)
+		}
+	}
+	for _, codes := range groups {
+		if len(codes) == 0 {
+			continue
+		}
+		virtual := "compute_" + strings.TrimPrefix(codes[0], "sm_")
+		if len(flags) == 0 && !strings.HasSuffix(virtual, "a") {
+			codes = append(codes, virtual)
+		}
+		flags = append(flags, "-gencode", "arch="+virtual+",code=["+strings.Join(codes, ",")+"]")
+	}
+	return flags
+}
+
 // Fatbins compiles CUDA units with b.CC, an nvcc, several at a time, and returns
 // the fatbins' paths in the units' order.
 func (b *Builder) Fatbins(ctx context.Context, units []Unit, archs []string) ([]string, error) {
-	var flags []string
-	for i, a := range archs {
-		virtual := "compute_" + strings.TrimPrefix(a, "sm_")
-		code := a
-		if i == 0 && !strings.HasSuffix(a, "a") {
-			code = "[" + a + "," + virtual + "]"
-		}
-		flags = append(flags, "-gencode", "arch="+virtual+",code="+code)
-	}
+	flags := Gencode(archs)
 	return b.each(ctx, units, func(ctx context.Context, u Unit) (string, error) {
 		if err := ctx.Err(); err != nil {
 			return "", err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/iflowc/iflowc/runtime/dispatch"
 	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/manifest"
 )
@@ -50,13 +51,30 @@ func TestSizes(t *testing.T) {
 		t.Errorf("slots of %v bytes", s.slots)
 	}
 	for tokens := 1; tokens <= 512; tokens++ {
-		n := d.splits(8 * tokens)
+		n := d.splits(8*tokens, 0)
 		if n == 1 {
 			continue // no parts are kept
 		}
 		if need := int64(tokens * 8 * n * 520 * 4); need > s.attention {
 			t.Fatalf("%d tokens in %d splits take %d bytes, there are %d", tokens, n, need, s.attention)
 		}
+	}
+}
+
+// TestSplitsOfProfile: a profile lowers the number of parts at contexts near
+// those that it was measured at, and raises none.
+func TestSplitsOfProfile(t *testing.T) {
+	p := &dispatch.Profile{Splits: []dispatch.Splits{{Context: 64, Parts: 1}, {Context: 256, Parts: 6}, {Context: 1024, Parts: 64}}}
+	d := &Device{GPU: &GPU{Processors: 132}, Profile: p}
+	for _, c := range []struct{ past, blocks, want int }{{0, 8, 1}, {126, 8, 1}, {127, 8, 6}, {511, 8, 33}, {511, 100, 2}, {9000, 1, 64}, {9000, 300, 1}} {
+		at := d.contextOf(&load.Context{First: []int32{0, 1, 2}, Past: []int32{int32(c.past), 3}}, load.DeviceStep{Seqs: 2})
+		if got := d.splits(c.blocks, at); got != c.want {
+			t.Errorf("%d rows of before, %d blocks: %d parts, expected %d", c.past, c.blocks, got, c.want)
+		}
+	}
+	d.Profile = nil
+	if at := d.contextOf(&load.Context{First: []int32{0, 1}, Past: []int32{700}}, load.DeviceStep{Seqs: 1}); at != 0 || d.splits(8, at) != 33 {
+		t.Errorf("without a profile: place %d, %d parts", at, d.splits(8, at))
 	}
 }
 

@@ -47,16 +47,6 @@ func (d *Device) tell(format string, args ...any) {
 	}
 }
 
-// attentionBlocks is how many blocks of threads an attention should have: two a
-// multiprocessor.
-func (d *Device) attentionBlocks() int { return 2 * d.GPU.Processors }
-
-// splits is into how many parts the context is cut where each has so many
-// blocks. It depends on nothing else, so that a graph serves every length.
-func (d *Device) splits(blocks int) int {
-	return min(max(d.attentionBlocks()/max(blocks, 1), 1), 64)
-}
-
 // Load loads the kernels, once: a GPU or a driver that is too old for them shows
 // here, before anything else is done.
 func (d *Device) Load() (err error) {

@@ -10,7 +10,10 @@ import (
 )
 
 // A shape is what the grids of a step depend on.
-type shape struct{ entry, tokens, wanted, seqs int }
+type shape struct {
+	entry, tokens, wanted, seqs int
+	context                     int // which of the profile's
+}
 
 const (
 	maxGraphTokens = 64 // larger steps take long enough to hide their launches
@@ -24,7 +27,7 @@ func (m *model) compute(s shape) error {
 	if !m.Graphs || m.exchange.told != nil || s.tokens > maxGraphTokens { // a graph cannot wait for other ranks
 		return m.launchAll(m.Plan.Graphs[s.entry], s, 0)
 	}
-	b := shape{s.entry, bucket(s.tokens), bucket(s.wanted), bucket(s.seqs)}
+	b := shape{s.entry, bucket(s.tokens), bucket(s.wanted), bucket(s.seqs), s.context}
 	exec, seen := m.graphs[b]
 	if exec == 0 {
 		if !seen { // libraries load their kernels at the first run, which must not be while a graph is captured

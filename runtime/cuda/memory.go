@@ -92,20 +92,35 @@ func (g *GPU) between(a, b event) (float64, error) {
 	return float64(ms) / 1e3, err
 }
 
-// upload copies a host's bytes piece by piece, so that progress can be told.
+// upload copies a host's bytes piece by piece by way of pinned memory: while a
+// piece is on its way the next one is read from its file.
 func (g *GPU) upload(to pointer, from []byte, s stream, progress func(done, total int64)) error {
-	const piece = 64 << 20
-	for at := 0; at < len(from); at += piece {
-		end := min(at+piece, len(from))
-		if err := g.toDevice(to+pointer(at), from[at:end], s); err != nil {
+	const piece = 16 << 20
+	buffers, err := g.pinned(2*int64(max(min(piece, len(from)), 1)), "weights on their way")
+	defer g.unpin(buffers)
+	if err != nil {
+		return err
+	}
+	half := len(buffers.Bytes) / 2
+	for at, i := 0, 0; at < len(from); at, i = at+piece, i+1 {
+		buffer := buffers.Bytes[i%2*half:][:copy(buffers.Bytes[i%2*half:][:half], from[at:])]
+		if i > 0 {
+			if err := g.wait(s); err != nil {
+				return err
+			}
+			if progress != nil {
+				progress(int64(at), int64(len(from)))
+			}
+		}
+		if err := g.toDevice(to+pointer(at), buffer, s); err != nil {
 			return err
 		}
-		if err := g.wait(s); err != nil {
-			return err
-		}
-		if progress != nil {
-			progress(int64(end), int64(len(from)))
-		}
+	}
+	if err := g.wait(s); err != nil {
+		return err
+	}
+	if progress != nil {
+		progress(int64(len(from)), int64(len(from)))
 	}
 	return nil
 }

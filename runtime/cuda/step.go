@@ -106,7 +106,7 @@ func (m *model) run(c *load.Context, s load.DeviceStep) error {
 			return err
 		}
 	}
-	if err := m.compute(shape{s.Entry, s.Tokens, s.Wanted, s.Seqs}); err != nil {
+	if err := m.compute(shape{s.Entry, s.Tokens, s.Wanted, s.Seqs, m.contextOf(c, s)}); err != nil {
 		return err
 	}
 	first := m.Manifest.Graphs[s.Entry].At
@@ -221,7 +221,7 @@ func (s shape) rowsOf(role string) int {
 func (m *model) grid(l *manifest.CUDALaunch, s shape) (g [3]int) {
 	for i, d := range l.Grid {
 		if g[i] = s.blocks(d); d.Splits {
-			g[i] = m.splits(g[i])
+			g[i] = m.splits(g[i], s.context)
 		}
 	}
 	return g

@@ -14,7 +14,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/profile"
 )
 
-// A Timer times the products of a model on its GPU, as a step runs them: with
+// A Timer times the products and the attention of a model on its GPU, as a step runs them: with
 // the ops in front and behind, weights not in any cache, each run between two
 // events of the stream. It is a profile.Timer, not safe for concurrent use.
 type Timer struct {
@@ -37,7 +37,8 @@ type productSite struct {
 
 // Timer opens the model for steps of up to so many rows.
 func (d *Device) Timer(weights []byte, rows int) (*Timer, error) {
-	cfg := &load.Config{Weights: weights, Pages: 1, MaxPages: rows, MaxTokens: rows, MaxWanted: rows, MaxSeqs: rows}
+	pages := d.pages()
+	cfg := &load.Config{Weights: weights, Pages: pages, MaxPages: max(rows, pages), MaxTokens: rows, MaxWanted: rows, MaxSeqs: rows}
 	for i := range d.Manifest.Graphs {
 		for _, o := range d.Manifest.Graphs[i].Outputs {
 			cfg.Outputs = append(cfg.Outputs, load.Array{Rows: rows, Cols: o.Cols})
@@ -179,7 +180,7 @@ func (t *Timer) once(i int, at productSite, impl, rows int) error {
 			if !slices.Contains(l.Choice.Impls, impl) {
 				continue
 			}
-			if err := t.m.launchOne(l, shape{at.entry, rows, rows, rows}, layer, impl); err != nil {
+			if err := t.m.launchOne(l, shape{at.entry, rows, rows, rows, 0}, layer, impl); err != nil {
 				return err
 			}
 		}

@@ -23,6 +23,8 @@ type Profile struct {
 	Order  string  `json:"order,omitempty"`  // "class" or "any": which implementations it may mix
 	Shapes []Shape `json:"shapes"`
 
+	Splits []Splits `json:"splits,omitempty"` // of a GPU's attention, by ascending context
+
 	Machine *Machine `json:"machine,omitempty"` // fingerprint of the device
 
 	path string
@@ -167,7 +169,7 @@ func (p *Profile) check() error {
 			}
 		}
 	}
-	return nil
+	return p.checkSplits()
 }
 
 // find returns the rules of a shape, none when the profile lacks it.

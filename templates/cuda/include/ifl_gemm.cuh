@@ -24,28 +24,28 @@ template <class A> IFL_DEVICE void ifl_widen(const ifl_block &g, const uint8_t *
 }
 
 /* A panel of 16 rows of k weights, unpacked by all blocks of a column of the grid: to[row · ld + column], zeros up to ld,
- * which is a multiple of 64. */
+ * which is a multiple of 64. Offsets in it are of 32 bits: with 64 one of 2-bit weights' registers spilled. */
 template <class F> struct ifl_unpack_block {
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
   static __device__ inline void panel(const uint8_t *w, int k, uint16_t *to, int ld) {
     const int first = blockIdx.y * blockDim.x + threadIdx.x, q = first & 3, have = ifl_blocks(k, F::BLOCK) * F::UNITS;
     for (int u = first >> 2; u < ld / F::BLOCK * F::UNITS; u += gridDim.y * blockDim.x / 4) {
       const int b = u / F::UNITS, i = u % F::UNITS;
-      uint16_t *out = to + (int64_t)4 * q * ld + b * F::BLOCK + 4 * i * F::QUADS;
+      uint16_t *out = to + (uint32_t)(4 * q * ld + b * F::BLOCK + 4 * i * F::QUADS);
       if (u >= have) {
         for (int j = 0; j < F::QUADS; j++)
           for (int r = 0; r < 4; r++)
             *reinterpret_cast<uint2 *>(out + (int64_t)r * ld + 4 * j) = make_uint2(0, 0);
         continue;
       }
-      const uint8_t *tile = w + (int64_t)b * F::STRIDE;
+      const uint8_t *tile = w + (uint32_t)(b * F::STRIDE);
       const uint2 s = *reinterpret_cast<const uint2 *>(tile + F::CODES + 8 * q);
       const uint2 o = F::SIGNED ? make_uint2(0, 0) : *reinterpret_cast<const uint2 *>(tile + F::CODES + 32 + 8 * q);
       const float scale[4] = {ifl_half_bits(s.x & 0xffff), ifl_half_bits(s.x >> 16), ifl_half_bits(s.y & 0xffff),
                               ifl_half_bits(s.y >> 16)},
                   base[4] = {ifl_half_bits(o.x & 0xffff), ifl_half_bits(o.x >> 16), ifl_half_bits(o.y & 0xffff),
                              ifl_half_bits(o.y >> 16)};
-      F::decode(tile + 64 * F::VECTORS * i + 16 * q, [&](int j, ifl_codes c) {
+      F::decode(tile + (uint32_t)(64 * F::VECTORS * i + 16 * q), [&](int j, ifl_codes c) {
 #pragma unroll
         for (int r = 0; r < 4; r++) {
           float v[4];

@@ -19,6 +19,18 @@ struct ifl_rows_in {
   }
 };
 
+/* Where NT of the rows are, found once: with an index the compiler would look each up for every weight. */
+template <int NT> struct ifl_offsets {
+  const uint8_t *at;
+  uint32_t of[NT];
+  __device__ __forceinline__ explicit ifl_offsets(const ifl_rows_in &x) : at(x.at) {
+#pragma unroll
+    for (int t = 0; t < NT; t++)
+      of[t] = (uint32_t)(x.row(t) - x.at);
+  }
+  __device__ __forceinline__ const uint8_t *operator()(int t) const { return at + of[t]; }
+};
+
 /* What a row's O outliers give with row r of a panel; their bases are in the blocks' sums. */
 template <class F, int O> IFL_DEVICE float ifl_outlier_sum(const uint8_t *panel, int k, int r, const uint8_t *x) {
   constexpr int FOURS = F::BLOCK / 4;
@@ -47,6 +59,7 @@ template <class F, int NT, int O> struct ifl_panel_block {
     return ifl_outlier_sum<F, O>(panel, k, r, x);
   }
   static __device__ inline void sum(const uint8_t *w, int k, int part, int parts, const ifl_rows_in &x, float (&f)[NT][ROWS]) {
+    const ifl_offsets<NT> row(x);
     const int lane = threadIdx.x & 31, q = lane & 3, total = ifl_blocks(k, F::BLOCK) * F::UNITS;
     const int64_t scale_at = ifl_a8_scale_at(k, F::BLOCK), sum_at = ifl_a8_sum_at(k, F::BLOCK);
     for (int u = part * 8 + (lane >> 2); u < total; u += parts * 8) {
@@ -57,7 +70,7 @@ template <class F, int NT, int O> struct ifl_panel_block {
       F::decode(tile + 64 * F::VECTORS * i + 16 * q, [&](int j, ifl_codes c) {
 #pragma unroll
         for (int t = 0; t < NT; t++) {
-          const int four = reinterpret_cast<const int *>(x.row(t))[b * (F::BLOCK / 4) + i * F::QUADS + j];
+          const int four = reinterpret_cast<const int *>(row(t))[b * (F::BLOCK / 4) + i * F::QUADS + j];
 #pragma unroll
           for (int r = 0; r < 4; r++)
             acc[t][r] = F::SIGNED ? __dp4a((int)(c.x[r] ^ 0x80808080u), four, acc[t][r]) : ifl_dp4a_us(c.x[r], four, acc[t][r]);
@@ -67,7 +80,7 @@ template <class F, int NT, int O> struct ifl_panel_block {
                               ifl_half_bits(s.y >> 16)};
 #pragma unroll
       for (int t = 0; t < NT; t++) {
-        const float xs = reinterpret_cast<const float *>(x.row(t) + scale_at)[b];
+        const float xs = reinterpret_cast<const float *>(row(t) + scale_at)[b];
 #pragma unroll
         for (int r = 0; r < 4; r++)
           f[t][r] = fmaf((float)acc[t][r] * scale[r], xs, f[t][r]);
@@ -78,7 +91,7 @@ template <class F, int NT, int O> struct ifl_panel_block {
                                ifl_half_bits(o.y >> 16)};
 #pragma unroll
         for (int t = 0; t < NT; t++) {
-          const float xm = reinterpret_cast<const float *>(x.row(t) + sum_at)[b];
+          const float xm = reinterpret_cast<const float *>(row(t) + sum_at)[b];
 #pragma unroll
           for (int r = 0; r < 4; r++)
             f[t][r] = fmaf(base[r], xm, f[t][r]);
@@ -94,6 +107,7 @@ template <class F, int NT> struct ifl_panel_exact {
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
   static __device__ __forceinline__ float more(const uint8_t *, int, int, const uint8_t *) { return 0.0f; }
   static __device__ inline void sum(const uint8_t *w, int k, int part, int parts, const ifl_rows_in &x, float (&f)[NT][ROWS]) {
+    const ifl_offsets<NT> row(x);
     const int lane = threadIdx.x & 31, q = lane & 3, total = ifl_blocks(k, F::BLOCK) * F::UNITS;
     for (int u = part * 8 + (lane >> 2); u < total; u += parts * 8) {
       const int b = u / F::UNITS, i = u % F::UNITS;
@@ -106,7 +120,7 @@ template <class F, int NT> struct ifl_panel_exact {
         for (int t = 0; t < NT; t++)
 #pragma unroll
           for (int e = 0; e < 4; e++) {
-            const float a = at + e < k ? reinterpret_cast<const float *>(x.row(t))[at + e] : 0.0f;
+            const float a = at + e < k ? reinterpret_cast<const float *>(row(t))[at + e] : 0.0f;
             all[t] += a;
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
@@ -142,6 +156,7 @@ template <class E, int NT> struct ifl_panel_float {
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)k * 16 * sizeof(typename E::element); }
   static __device__ __forceinline__ float more(const uint8_t *, int, int, const uint8_t *) { return 0.0f; }
   static __device__ inline void sum(const uint8_t *w, int k, int part, int parts, const ifl_rows_in &x, float (&f)[NT][ROWS]) {
+    const ifl_offsets<NT> row(x);
     constexpr int COLS = 32 / GROUPS; /* columns that a warp reads at once */
     const int lane = threadIdx.x & 31, q = lane % GROUPS;
 #pragma unroll 4
@@ -150,7 +165,7 @@ template <class E, int NT> struct ifl_panel_float {
       const typename E::element *e = reinterpret_cast<const typename E::element *>(&v);
 #pragma unroll
       for (int t = 0; t < NT; t++) {
-        const float a = reinterpret_cast<const float *>(x.row(t))[i];
+        const float a = reinterpret_cast<const float *>(row(t))[i];
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
           f[t][r] = fmaf(E::get(e[r]), a, f[t][r]);
