@@ -111,7 +111,8 @@ struct ifl_own {
   int32_t failed; /* another rank could not be reached */
 {{- end}}
   float *deltas; /* activations of up to IFL_ALONE rows, for deltas */
-  char pad[24];
+  uint32_t drawn; /* what c->drawn was when this region began */
+  char pad[20];
 };
 
 struct ifl_ctx {
@@ -133,6 +134,8 @@ struct ifl_ctx {
   float *rows;        /* [tokens][IFL_MOMENT_ROW], the rows of one region meanwhile */
   ifl_mark *marks;    /* [threads][marks_room], where a trace is noted; else NULL */
   int64_t marks_room;
+  _Alignas(64) _Atomic uint32_t drawn; /* draws of pieces of matmuls in this step, those that found none left among them */
+  char drawn_alone[60];
 {{- if .Comm}}
   const ifl_comm *comm;
   int32_t failed; /* what the transport said to thread 0 */
@@ -269,6 +272,7 @@ static int64_t ifl_layout(ifl_ctx *c, uint8_t *base, int threads, int tokens, in
 const entryText = `static void ifl_member(void *arg, int tid, int threads) {
   ifl_ctx *c = arg;
   (void)threads;
+  c->own[tid].drawn = 0;
   switch (c->step->entry) {
 {{- range .Graphs}}
   {{.}}
@@ -350,6 +354,7 @@ int32_t ifl_run(ifl_ctx *c, const ifl_step *step) {
   if (step->tokens == 0) return 0;
   c->step = step;
   c->threads = ifl_team_members(c->team); /* of any number of members the results are the same bits */
+  atomic_store_explicit(&c->drawn, 0, memory_order_relaxed);
   ifl_team_run(c->team, ifl_member, c);
 {{- if .Comm}}
   if (c->failed) return -4;

@@ -267,9 +267,9 @@ func (m *matmulCode) product(fn string) error {
 		return err
 	}
 	w.p("const uint8_t *w = %s;", addr)
-	w.p("const int per = ifl_groups_a_call(rows, GROUP), g1 = ifl_share(GROUPS, tid + 1, c->threads);")
-	w.p("for (int g0 = ifl_share(GROUPS, tid, c->threads); g0 < g1; g0 += per) {")
-	w.p("const int n0 = g0 * GROUP, n1 = ifl_min_int(ifl_min_int(g0 + per, g1) * GROUP, PANELS * 16), cols = n1 - n0;")
+	w.p("const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;")
+	w.p("for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {")
+	w.p("const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;")
 	panel := m.w.panel()
 	call := fmt.Sprintf("%s_mm[impl](w + (n0 / 16) * INT64_C(%d), K, cols / 16, act, rows, %%s, own->mm);", fn, panel)
 	if m.direct {
@@ -277,7 +277,7 @@ func (m *matmulCode) product(fn string) error {
 		y := fmt.Sprintf("%s + n0, %d", g.slotPtr(out), round16(m.w.n))
 		w.p(call, y)
 		m.addDeltas(y)
-		w.p("}")
+		m.endProduct()
 		return nil
 	}
 	w.p(call, "own->y, cols")
@@ -287,8 +287,13 @@ func (m *matmulCode) product(fn string) error {
 	} else {
 		err = m.groupTail()
 	}
-	w.p("}")
+	m.endProduct()
 	return err
+}
+
+func (m *matmulCode) endProduct() {
+	m.g.w.p("}")
+	m.g.w.p("own->drawn += (uint32_t)(pieces + c->threads);")
 }
 
 // wholeTail treats all columns of the call as one slice of each row.

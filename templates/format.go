@@ -62,7 +62,7 @@ func (f *format) vectors(dt tensor.DType) int {
 }
 
 // decodeVectors is the C text that hands each vector of codes of a tile-block
-// at w to USE(j, codes), j in 0…Block/4-1 in any order.
+// at w to USE(j, codes), j from 0 to Block/4-1.
 func (f *format) decodeVectors(n int) (string, error) {
 	var b strings.Builder
 	if err := f.body.Execute(&b, formatArgs{n}); err != nil {

@@ -28,6 +28,8 @@ type ISA struct {
 	// byLane: a multiply-add takes one factor from a lane of a vector, and dot
 	// products of bytes are of signed ones.
 	byLane bool
+	// pairs: bytes are multiplied and added in pairs, to 16 bits.
+	pairs bool
 }
 
 // common are the flags of every variant. A multiply-add is fused only where
@@ -63,7 +65,7 @@ var isas = []ISA{
 		Name: "avx2", Arch: "amd64",
 		Flags: append([]string{"-march=x86-64-v3", "-mtune=znver3"}, common...),
 		Needs: []string{"AVX", "AVX2", "FMA", "F16C", "BMI1", "BMI2"},
-		parts: 2, vectors: 1, widths: []int{1, 2, 3, 4}, rows: []int{1, 2, 4},
+		parts: 2, vectors: 1, widths: []int{1, 2, 3, 4, 5, 6}, rows: []int{1, 2, 3, 4, 5, 6, 7, 8}, pairs: true,
 	},
 	{
 		Name: "neon", Arch: "arm64",

@@ -110,6 +110,7 @@ type unit struct {
 	ByLane    bool // dot products take their factor from a lane, and codes as signed bytes
 	Less128   bool // codes of 8 bits, which lose 128 to be signed
 	Corrected bool // sums of codes begin with what the 128 amounts to
+	Depth     int  // where bytes are multiplied in pairs: code vectors whose products add up in 16 bits
 	Unpacked  bool // one code a byte and float scales, as gemm unpacks them
 	Decode    string
 	Pick      string // C expression of code vector j of the tile-block at w, or empty
@@ -161,7 +162,10 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	if f == nil {
 		return nil, fmt.Errorf("kernel %s: no format file for type %s", k.Name, dt)
 	}
-	u.Less128 = set.byLane && dt.MaxCode() > 127
+	u.Less128 = (set.byLane || set.pairs) && dt.MaxCode() > 127
+	if set.pairs {
+		u.Depth = (1<<15 - 1) / (2 * 127 * min(dt.MaxCode(), 128))
+	}
 	u.Corrected = u.Signed != u.Less128
 	u.Format, u.bytes = f.doc, k.formats[tensor.Q8B32]
 	u.Vectors = f.vectors(dt)

@@ -44,7 +44,8 @@ struct ifl_own {
   float *row;   /* rows of scratch */
   uint8_t *mm;  /* the kernel's scratch */
   float *deltas; /* activations of up to IFL_ALONE rows, for deltas */
-  char pad[24];
+  uint32_t drawn; /* what c->drawn was when this region began */
+  char pad[20];
 };
 
 struct ifl_ctx {
@@ -66,6 +67,8 @@ struct ifl_ctx {
   float *rows;        /* [tokens][IFL_MOMENT_ROW], the rows of one region meanwhile */
   ifl_mark *marks;    /* [threads][marks_room], where a trace is noted; else NULL */
   int64_t marks_room;
+  _Alignas(64) _Atomic uint32_t drawn; /* draws of pieces of matmuls in this step, those that found none left among them */
+  char drawn_alone[60];
 };
 
 #define IFL_SEEN INT64_C(1225) /* sums that a thread keeps for calibration */
@@ -200,9 +203,9 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   if (!alone) ifl_barrier(c->team);
   if (c->moments && !alone) ifl_add_products(c->moments + 0 + (l - 0) * INT64_C(4096), c->rows, rows, K, 64, tid, c->threads);
   const uint8_t *w = c->weights + INT64_C(12544) + l * INT64_C(21248);
-  const int per = ifl_groups_a_call(rows, GROUP), g1 = ifl_share(GROUPS, tid + 1, c->threads);
-  for (int g0 = ifl_share(GROUPS, tid, c->threads); g0 < g1; g0 += per) {
-    const int n0 = g0 * GROUP, n1 = ifl_min_int(ifl_min_int(g0 + per, g1) * GROUP, PANELS * 16), cols = n1 - n0;
+  const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;
+  for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {
+    const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;
     r1_wqkv_mm[impl](w + (n0 / 16) * INT64_C(576), K, cols / 16, act, rows, own->y, cols, own->mm);
     for (int n = n0; n < n1; n += GROUP) {
       if (n < 64) {
@@ -229,6 +232,7 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       }
     }
   }
+  own->drawn += (uint32_t)(pieces + c->threads);
 }
 
 /* attention: 4 heads on 2 of width 16, f16 state. */
@@ -268,9 +272,9 @@ static void r3_wo(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   if (!alone) ifl_barrier(c->team);
   if (c->moments && !alone) ifl_add_products(c->moments + 8192 + (l - 0) * INT64_C(4096), c->rows, rows, K, 64, tid, c->threads);
   const uint8_t *w = c->weights + INT64_C(17152) + l * INT64_C(21248);
-  const int per = ifl_groups_a_call(rows, GROUP), g1 = ifl_share(GROUPS, tid + 1, c->threads);
-  for (int g0 = ifl_share(GROUPS, tid, c->threads); g0 < g1; g0 += per) {
-    const int n0 = g0 * GROUP, n1 = ifl_min_int(ifl_min_int(g0 + per, g1) * GROUP, PANELS * 16), cols = n1 - n0;
+  const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;
+  for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {
+    const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;
     r3_wo_mm[impl](w + (n0 / 16) * INT64_C(576), K, cols / 16, act, rows, own->y, cols, own->mm);
     for (int t = 0; t < rows; t++) {
       float *y = own->y + (int64_t)t * cols;
@@ -282,6 +286,7 @@ static void r3_wo(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       }
     }
   }
+  own->drawn += (uint32_t)(pieces + c->threads);
 }
 
 static const ifl_mm r4_w_gate_up_mm[] = {ifl_gemv_q4_b64, ifl_flat_gemm_q4_b64, ifl_gemm_q4_b64};
@@ -308,9 +313,9 @@ static void r4_w_gate_up(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   if (!alone) ifl_barrier(c->team);
   if (c->moments && !alone) ifl_add_products(c->moments + 16384 + (l - 0) * INT64_C(4096), c->rows, rows, K, 64, tid, c->threads);
   const uint8_t *w = c->weights + INT64_C(19712) + l * INT64_C(21248);
-  const int per = ifl_groups_a_call(rows, GROUP), g1 = ifl_share(GROUPS, tid + 1, c->threads);
-  for (int g0 = ifl_share(GROUPS, tid, c->threads); g0 < g1; g0 += per) {
-    const int n0 = g0 * GROUP, n1 = ifl_min_int(ifl_min_int(g0 + per, g1) * GROUP, PANELS * 16), cols = n1 - n0;
+  const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;
+  for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {
+    const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;
     r4_w_gate_up_mm[impl](w + (n0 / 16) * INT64_C(576), K, cols / 16, act, rows, own->y, cols, own->mm);
     for (int t = 0; t < rows; t++) {
       float *y = own->y + (int64_t)t * cols;
@@ -323,6 +328,7 @@ static void r4_w_gate_up(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       }
     }
   }
+  own->drawn += (uint32_t)(pieces + c->threads);
 }
 
 static const ifl_mm r5_w_down_mm[] = {ifl_gemv_q4_b64, ifl_flat_gemm_q4_b64, ifl_gemm_q4_b64};
@@ -348,9 +354,9 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   if (!alone) ifl_barrier(c->team);
   if (c->moments && !alone) ifl_add_products(c->moments + 24576 + (l - 0) * INT64_C(16384), c->rows, rows, K, 128, tid, c->threads);
   const uint8_t *w = c->weights + INT64_C(28928) + l * INT64_C(21248);
-  const int per = ifl_groups_a_call(rows, GROUP), g1 = ifl_share(GROUPS, tid + 1, c->threads);
-  for (int g0 = ifl_share(GROUPS, tid, c->threads); g0 < g1; g0 += per) {
-    const int n0 = g0 * GROUP, n1 = ifl_min_int(ifl_min_int(g0 + per, g1) * GROUP, PANELS * 16), cols = n1 - n0;
+  const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;
+  for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {
+    const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;
     r5_w_down_mm[impl](w + (n0 / 16) * INT64_C(1152), K, cols / 16, act, rows, own->y, cols, own->mm);
     for (int t = 0; t < rows; t++) {
       float *y = own->y + (int64_t)t * cols;
@@ -362,6 +368,7 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       }
     }
   }
+  own->drawn += (uint32_t)(pieces + c->threads);
 }
 
 /* Row by row: rows. */
@@ -396,11 +403,12 @@ static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
   if (!alone) ifl_barrier(c->team);
   if (c->moments && !alone) ifl_add_products(c->moments + 57344, c->rows, rows, K, 64, tid, c->threads);
   const uint8_t *w = c->weights + INT64_C(0);
-  const int per = ifl_groups_a_call(rows, GROUP), g1 = ifl_share(GROUPS, tid + 1, c->threads);
-  for (int g0 = ifl_share(GROUPS, tid, c->threads); g0 < g1; g0 += per) {
-    const int n0 = g0 * GROUP, n1 = ifl_min_int(ifl_min_int(g0 + per, g1) * GROUP, PANELS * 16), cols = n1 - n0;
+  const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;
+  for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {
+    const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;
     r7_embed_mm[impl](w + (n0 / 16) * INT64_C(2048), K, cols / 16, act, rows, s->out[0] + n0, 96, own->mm);
   }
+  own->drawn += (uint32_t)(pieces + c->threads);
 }
 
 /* Graph decode: a step from token ids to %logits. */
@@ -436,6 +444,7 @@ static void graph_decode(ifl_ctx *c, const ifl_step *s, int tid) {
 static void ifl_member(void *arg, int tid, int threads) {
   ifl_ctx *c = arg;
   (void)threads;
+  c->own[tid].drawn = 0;
   switch (c->step->entry) {
   case 0: graph_decode(c, c->step, tid); break;
   }
@@ -496,6 +505,7 @@ int32_t ifl_run(ifl_ctx *c, const ifl_step *step) {
   if (step->tokens == 0) return 0;
   c->step = step;
   c->threads = ifl_team_members(c->team); /* of any number of members the results are the same bits */
+  atomic_store_explicit(&c->drawn, 0, memory_order_relaxed);
   ifl_team_run(c->team, ifl_member, c);
   return 0;
 }

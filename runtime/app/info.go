@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,7 +76,7 @@ func (c *infoCmd) Run(m *model) error {
 }
 
 func (c *infoCmd) collect(m *model) (*information, error) {
-	info := &information{Manifest: m.manifest, Threads: c.Threads, Bytes: weightBytes(m.manifest)}
+	info := &information{Manifest: m.manifest, Threads: cmp.Or(c.Threads, m.manifest.Engine.Threads), Bytes: weightBytes(m.manifest)}
 	if info.Threads == 0 {
 		info.Threads = load.DefaultThreads()
 	}
@@ -148,7 +149,7 @@ func (i *information) print(m *model) error {
 		line("cuda", "%s, %d bytes in %d files", what, bytes, len(files))
 	}
 	line("threads", "%d", i.Threads)
-	for _, e := range engineLines(&i.Manifest.Engine) {
+	for _, e := range append(engineLines(&i.Manifest.Engine), templateLines(i.Manifest)...) {
 		line("engine", "%s", e)
 	}
 	for _, c := range i.Dispatch {

@@ -38,5 +38,15 @@ func engineLines(e *manifest.Engine) (lines []string) {
 	return lines
 }
 
+// templateLines give the beginnings of the templates.
+func templateLines(m *manifest.Manifest) (lines []string) {
+	for _, t := range []struct{ name, text string }{{"template", m.Template}, {"encoder_input_template", m.EncoderTemplate}, {"template of tools", m.ToolTemplate}} {
+		if t.text != "" {
+			lines = append(lines, fmt.Sprintf("%s %.100q", t.name, t.text))
+		}
+	}
+	return lines
+}
+
 // hostNote says what shares of the host mean for this target.
 const hostNote = " (on the processor everything is in the host's memory)"

@@ -217,7 +217,26 @@ static inline void ifl_attn_positions(int chunk, float *pos) {
 
 /* 2^y for y ≤ 0, exactly 1 at 0 and exactly 0 below −126 (also for −∞, which stands for an invisible row); NaN stays.
  * 2^y = 2^⌊y⌋·P(y − ⌊y⌋), P the relative minimax polynomial on [0, 1] with P(0) = 1; relative error ≤ 1.5·10⁻⁷. */
+#ifdef IFL_AVX2
+IFL_INLINE __m256 ifl_attn_exp2_8_(__m256 y) {
+#define SET(c) _mm256_set1_ps(c)
+  const __m256 dead = _mm256_cmp_ps(y, SET(-126.0f), _CMP_LT_OQ), magic = SET(12582912.0f);
+  y = _mm256_andnot_ps(dead, y);
+  const __m256 n = _mm256_sub_ps(_mm256_add_ps(_mm256_sub_ps(y, SET(0.5f)), magic), magic), r = _mm256_sub_ps(y, n);
+  __m256 p = _mm256_fmadd_ps(SET(1.86713005e-3f), r, SET(9.01703071e-3f));
+  p = _mm256_fmadd_ps(p, r, SET(5.57999127e-2f));
+  p = _mm256_fmadd_ps(p, r, SET(2.40164444e-1f));
+  p = _mm256_fmadd_ps(p, r, SET(6.93151295e-1f));
+  p = _mm256_fmadd_ps(p, r, SET(1.0f));
+  return _mm256_andnot_ps(dead, ifl_scale2_8_(p, n));
+#undef SET
+}
+#endif
+
 IFL_INLINE ifl_v16 ifl_attn_exp2(ifl_v16 y) {
+#ifdef IFL_AVX2
+  return ifl_both_(ifl_attn_exp2_8_(ifl_low_(y)), ifl_attn_exp2_8_(ifl_high_(y)));
+#else
 #ifdef IFL_AVX512
   const ifl_v16 r = (ifl_v16)_mm512_reduce_ps((__m512)y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
 #else
@@ -235,6 +254,7 @@ IFL_INLINE ifl_v16 ifl_attn_exp2(ifl_v16 y) {
 #else
   return ifl_select(dead, ifl_set1(0.0f), ifl_scale2_(p, n));
 #endif
+#endif
 }
 
 /* Merges n ≤ 16 rows of one later chunk (maxima m[16], sums l[16], outputs o[n][v16]) into rows r… of an earlier state:
@@ -243,7 +263,7 @@ static inline void ifl_attn_merge(const ifl_attn_state *to, int r, int n, const 
   _Alignas(64) float old_scale[16], new_scale[16];
   const ifl_v16 none = ifl_set1(-__builtin_inff()), zero = {0};
   ifl_v16 mt = ifl_load_n(to->m + r, n), mc = ifl_load(m), top = ifl_max(mt, mc);
-  ifl_v16 fa = ifl_select(mt == none, zero, ifl_attn_exp2(mt - top)), fb = ifl_select(mc == none, zero, ifl_attn_exp2(mc - top));
+  ifl_v16 fa = ifl_select(ifl_equal(mt, none), zero, ifl_attn_exp2(mt - top)), fb = ifl_select(ifl_equal(mc, none), zero, ifl_attn_exp2(mc - top));
   ifl_store_n(to->l + r, ifl_fma(ifl_load(l), fb, ifl_load_n(to->l + r, n) * fa), n);
   ifl_store_n(to->m + r, top, n);
   ifl_store_a(old_scale, fa);

@@ -38,6 +38,26 @@ IFL_INLINE int8x16_t ifl_load_four(const int8_t *x) { return vld1q_s8(x); }
 IFL_INLINE ifl_codes ifl_less_128(ifl_codes c) { return c ^ 0x80; }
 #endif
 
+#ifdef IFL_AVX2
+/* Sums of products of two bytes, in 16 bits. */
+typedef int16_t ifl_pairs __attribute__((vector_size(32)));
+
+IFL_INLINE __m256i ifl_four_(const int8_t *x) {
+  int32_t four;
+  memcpy(&four, x, 4);
+  return _mm256_set1_epi32(four);
+}
+/* codes[2i]·x[2i % 4] + codes[2i+1]·x[2i % 4 + 1]: codes are unsigned and below 128. */
+IFL_INLINE ifl_pairs ifl_pairs_of(ifl_codes codes, const int8_t *x) { return (ifl_pairs)_mm256_maddubs_epi16((__m256i)codes, ifl_four_(x)); }
+/* The same for signed codes: the instruction takes magnitudes, and the signs go to x, which is never −128. */
+IFL_INLINE ifl_pairs ifl_pairs_signed(ifl_codes codes, const int8_t *x) {
+  const __m256i c = (__m256i)codes;
+  return (ifl_pairs)_mm256_maddubs_epi16(_mm256_abs_epi8(c), _mm256_sign_epi8(ifl_four_(x), c));
+}
+IFL_INLINE ifl_lanes_i ifl_pairs_widen(ifl_pairs p) { return (ifl_lanes_i)_mm256_madd_epi16((__m256i)p, _mm256_set1_epi16(1)); }
+IFL_INLINE ifl_codes ifl_less_128(ifl_codes c) { return c ^ 0x80; }
+#endif
+
 /* acc[r] += Σ codes[4r+i]·x[i], i = 0…3, exact: codes are unsigned, x is signed. */
 IFL_INLINE ifl_lanes_i ifl_dot4(ifl_lanes_i acc, ifl_codes codes, const int8_t *x) {
 #if defined(IFL_AVX512) && defined(__AVX512VNNI__)
@@ -50,20 +70,17 @@ IFL_INLINE ifl_lanes_i ifl_dot4(ifl_lanes_i acc, ifl_codes codes, const int8_t *
   int32_t four;
   memcpy(&four, x, 4);
   return (ifl_lanes_i)vdotq_s32((int32x4_t)acc, (int8x16_t)codes, vreinterpretq_s8_s32(vdupq_n_s32(four)));
+#elif defined(IFL_AVX2)
+  /* As above: codes are below 128, or have lost 128. */
+  return acc + ifl_pairs_widen(ifl_pairs_signed(codes, x));
 #elif defined(__SSE2__)
   /* Codes 0, 2 and codes 1, 3 as 16-bit lanes, and the same of x: two multiply-adds of pairs. */
   int32_t four;
   memcpy(&four, x, 4);
   const ifl_codes_h c = (ifl_codes_h)codes;
-#ifdef IFL_AVX2
-  const __m256i v = _mm256_set1_epi32(four), even = _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8), odd = _mm256_srai_epi16(v, 8);
-  acc += (ifl_lanes_i)_mm256_madd_epi16((__m256i)(c & 0xff), even);
-  return acc + (ifl_lanes_i)_mm256_madd_epi16((__m256i)(c >> 8), odd);
-#else
   const __m128i v = _mm_set1_epi32(four), even = _mm_srai_epi16(_mm_slli_epi16(v, 8), 8), odd = _mm_srai_epi16(v, 8);
   acc += (ifl_lanes_i)_mm_madd_epi16((__m128i)(c & 0xff), even);
   return acc + (ifl_lanes_i)_mm_madd_epi16((__m128i)(c >> 8), odd);
-#endif
 #else
   const ifl_lanes_i c = (ifl_lanes_i)codes;
   acc += (c & 0xff) * (int32_t)x[0] + ((c >> 8) & 0xff) * (int32_t)x[1];
@@ -86,6 +103,28 @@ IFL_INLINE ifl_codes ifl_lookup128_(const uint8_t *table, ifl_codes v) { /* vper
 }
 IFL_INLINE ifl_codes ifl_pair_first(ifl_codes v) { return ifl_lookup128_(ifl_quotients, v); }
 IFL_INLINE ifl_codes ifl_pair_second(ifl_codes v) { return ifl_lookup128_(ifl_remainders, v); }
+#elif defined(IFL_AVX2)
+/* Constants in memory: gcc 12 else puts each together from a number, anew at every use, and makes three shifts and sums of
+ * the product with 11. */
+#define IFL_EACH16_(low, high) IFL_EACH8_(low, high), IFL_EACH8_(low, high)
+#define IFL_EACH8_(low, high) low, high, low, high, low, high, low, high, low, high, low, high, low, high, low, high
+static const uint8_t ifl_pair_constants[6][32] __attribute__((aligned(32), unused)) = {
+    {IFL_EACH16_(0x7f, 0x7f)}, {IFL_EACH16_(1, 1)}, {IFL_EACH16_(93, 0)}, {IFL_EACH16_(0, 93)}, {IFL_EACH16_(0, 15)}, {IFL_EACH16_(11, 0)}};
+IFL_INLINE __m256i ifl_pair_constant_(const int i) {
+  const uint8_t *p = ifl_pair_constants[0];
+  __asm__("" : "+r"(p));
+  return _mm256_load_si256((const __m256i *)(const void *)(p + 32 * i));
+}
+IFL_INLINE ifl_codes ifl_pair_first(ifl_codes v) {
+  const __m256i more = _mm256_add_epi8(_mm256_and_si256((__m256i)v, ifl_pair_constant_(0)), ifl_pair_constant_(1));
+  /* 93·(v + 1)/1024 rounds down to v/11 for every v < 128. */
+  const __m256i even = _mm256_maddubs_epi16(more, ifl_pair_constant_(2)), odd = _mm256_maddubs_epi16(more, ifl_pair_constant_(3));
+  return (ifl_codes)_mm256_or_si256(_mm256_srli_epi16(even, 10), _mm256_and_si256(_mm256_srli_epi16(odd, 2), ifl_pair_constant_(4)));
+}
+IFL_INLINE ifl_codes ifl_pair_second(ifl_codes v) { /* no byte of the product carries: 11·11 < 256 */
+  const __m256i eleven = _mm256_mullo_epi16((__m256i)ifl_pair_first(v), ifl_pair_constant_(5));
+  return (ifl_codes)_mm256_sub_epi8(_mm256_and_si256((__m256i)v, ifl_pair_constant_(0)), eleven);
+}
 #else
 IFL_INLINE ifl_codes ifl_pair_first(ifl_codes v) {
   ifl_codes_h lo = (ifl_codes_h)v & 0x7f, hi = ((ifl_codes_h)v >> 8) & 0x7f; /* 187/2048 is 1/11 for every v < 128 */

@@ -4,9 +4,18 @@
 #pragma once
 
 /* x·2ⁿ for whole n, also where the result is subnormal or 2ⁿ alone would overflow. */
+#ifdef IFL_AVX2
+IFL_INLINE __m256 ifl_scale2_8_(__m256 x, __m256 n) {
+  const __m256i i = _mm256_cvttps_epi32(n), half = _mm256_srai_epi32(i, 1), bias = _mm256_set1_epi32(127);
+  const __m256i a = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23), b = _mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(i, half), bias), 23);
+  return _mm256_mul_ps(_mm256_mul_ps(x, _mm256_castsi256_ps(a)), _mm256_castsi256_ps(b));
+}
+#endif
 IFL_INLINE ifl_v16 ifl_scale2_(ifl_v16 x, ifl_v16 n) {
 #ifdef IFL_AVX512
   return (ifl_v16)_mm512_scalef_ps((__m512)x, (__m512)n);
+#elif defined(IFL_AVX2)
+  return ifl_both_(ifl_scale2_8_(ifl_low_(x), ifl_low_(n)), ifl_scale2_8_(ifl_high_(x), ifl_high_(n)));
 #else
   ifl_v16i i = ifl_whole(n), half = i >> 1; /* two factors, each a normal number */
   return x * (ifl_v16)((half + 127) << 23) * (ifl_v16)((i - half + 127) << 23);
@@ -14,7 +23,28 @@ IFL_INLINE ifl_v16 ifl_scale2_(ifl_v16 x, ifl_v16 n) {
 }
 
 /* eˣ = 2ⁿ·eʳ with |r| ≤ ln 2 / 2; eʳ = 1 + r + r²·P(r). */
+#ifdef IFL_AVX2
+/* In whole registers from end to end: a vector of two would go through memory between the steps, and wait there. */
+IFL_INLINE __m256 ifl_exp8_(__m256 x) {
+#define SET(c) _mm256_set1_ps(c)
+  x = _mm256_min_ps(SET(89.0f), _mm256_max_ps(SET(-104.0f), x)); /* in this order NaN passes */
+  const __m256 magic = SET(12582912.0f), n = _mm256_sub_ps(_mm256_add_ps(_mm256_mul_ps(x, SET(1.442695041f)), magic), magic);
+  const __m256 r = _mm256_fmadd_ps(n, SET(-1.428606820e-6f), _mm256_fmadd_ps(n, SET(-0x1.62e4p-1f), x));
+  __m256 p = _mm256_fmadd_ps(SET(0.0001989108046f), r, SET(0.001393373072f));
+  p = _mm256_fmadd_ps(p, r, SET(0.008333310845f));
+  p = _mm256_fmadd_ps(p, r, SET(0.0416664642f));
+  p = _mm256_fmadd_ps(p, r, SET(0.1666666668f));
+  p = _mm256_fmadd_ps(p, r, SET(0.5f));
+  p = _mm256_fmadd_ps(_mm256_mul_ps(p, r), r, r);
+  return ifl_scale2_8_(_mm256_add_ps(p, SET(1.0f)), n);
+#undef SET
+}
+#endif
+
 IFL_INLINE ifl_v16 ifl_exp(ifl_v16 x) {
+#ifdef IFL_AVX2
+  return ifl_both_(ifl_exp8_(ifl_low_(x)), ifl_exp8_(ifl_high_(x)));
+#else
   x = ifl_min(ifl_set1(89.0f), ifl_max(ifl_set1(-104.0f), x)); /* in this order NaN passes */
   ifl_v16 n = ifl_nearest(x * 1.442695041f);
   /* ln 2 in two parts; the first has zeros at its end, so n times it is exact even without a fused multiply-add. */
@@ -27,6 +57,7 @@ IFL_INLINE ifl_v16 ifl_exp(ifl_v16 x) {
   p = ifl_fma(p, r, ifl_set1(0.5f));
   p = ifl_fma(p * r, r, r);
   return ifl_scale2_(p + 1.0f, n);
+#endif
 }
 
 /* ln x = e·ln 2 + ln m with m in [√½, √2); with s = (m−1)/(m+1), ln m = 2s + s³·P(s²). */
@@ -83,4 +114,12 @@ IFL_INLINE ifl_v16 ifl_erf(ifl_v16 x) {
   return ifl_signed_(ifl_min(ifl_set1(1.0f), a * p / q), x);
 }
 
-IFL_INLINE ifl_v16 ifl_sigmoid(ifl_v16 x) { return 1.0f / (ifl_exp(-x) + 1.0f); }
+IFL_INLINE ifl_v16 ifl_sigmoid(ifl_v16 x) {
+#ifdef IFL_AVX2
+  const __m256 one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
+  const __m256 low = ifl_exp8_(_mm256_xor_ps(sign, ifl_low_(x))), high = ifl_exp8_(_mm256_xor_ps(sign, ifl_high_(x)));
+  return ifl_both_(_mm256_div_ps(one, _mm256_add_ps(low, one)), _mm256_div_ps(one, _mm256_add_ps(high, one)));
+#else
+  return 1.0f / (ifl_exp(-x) + 1.0f);
+#endif
+}

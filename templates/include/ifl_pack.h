@@ -54,16 +54,51 @@ IFL_INLINE int32_t ifl_sum_i_(ifl_v16i v) {
 #endif
 }
 
+#ifdef IFL_AVX2
+/* 32 codes, and their sums added to four-byte lanes. */
+IFL_INLINE __m256i ifl_codes_of_32_(int8_t *out, const float *x, __m256 inv, __m256i sum) {
+  const __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), inv)), b = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8), inv));
+  const __m256i c = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 16), inv)), d = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 24), inv));
+  const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d)); /* fours of a b c d a b c d */
+  _mm256_storeu_si256((__m256i *)(void *)out, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+  return _mm256_add_epi32(sum, _mm256_add_epi32(_mm256_add_epi32(a, b), _mm256_add_epi32(c, d)));
+}
+#endif
+
 /* Codes of one block and their sum: `have` numbers at x, the rest of the block counts as 0; top is their largest magnitude. */
 IFL_INLINE void ifl_quantize_(int8_t *codes, const float *x, int have, const int block, float top, int32_t *sum) {
   const float inv = top > 0 ? 127.0f / top : 0.0f;
+#ifdef IFL_AVX2
+  float whole[64];
+  if (have < block) {
+    memset(whole, 0, sizeof whole);
+    memcpy(whole, x, (size_t)have * 4);
+    x = whole;
+  }
+  __m256i total = _mm256_setzero_si256();
+  for (int i = 0; i < block; i += 32) total = ifl_codes_of_32_(codes + i, x + i, _mm256_set1_ps(inv), total);
+  __m128i four = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
+  four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  *sum = _mm_cvtsi128_si32(four) + _mm_extract_epi32(four, 1);
+#else
   ifl_v16i total = {0};
   for (int i = 0; i < block; i += 16) ifl_codes_of_(codes + i, ifl_pack_load_(x + i, have - i), inv, &total);
   *sum = ifl_sum_i_(total);
+#endif
 }
 
 /* The largest magnitude of a block's `have` numbers. */
 IFL_INLINE float ifl_top_of_(const float *x, int have, const int block) {
+#ifdef IFL_AVX2
+  if (have >= block) { /* what the lines below do, in registers */
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+#define ABS(i) _mm256_andnot_ps(sign, _mm256_loadu_ps(x + (i)))
+    __m256 a = _mm256_max_ps(ABS(0), ABS(16)), b = _mm256_max_ps(ABS(8), ABS(24));
+    if (block == 64) a = _mm256_max_ps(a, _mm256_max_ps(ABS(32), ABS(48))), b = _mm256_max_ps(b, _mm256_max_ps(ABS(40), ABS(56)));
+#undef ABS
+    return ifl_max_of(ifl_both_(a, b));
+  }
+#endif
   ifl_v16 m = ifl_max(ifl_abs(ifl_pack_load_(x, have)), ifl_abs(ifl_pack_load_(x + 16, have - 16)));
   if (block == 64) m = ifl_max(m, ifl_max(ifl_abs(ifl_pack_load_(x + 32, have - 32)), ifl_abs(ifl_pack_load_(x + 48, have - 48))));
   return ifl_max_of(m);
@@ -105,6 +140,13 @@ IFL_INLINE int ifl_find_top_(const float *x, float top) {
   for (int i = 0; i < 64; i += 16) {
     const unsigned at = _mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_loadu_ps(x + i)), t, _CMP_EQ_OQ);
     if (at) return i + __builtin_ctz(at);
+  }
+  return 0;
+#elif defined(IFL_AVX2)
+  const __m256 t = _mm256_set1_ps(top), sign = _mm256_set1_ps(-0.0f);
+  for (int i = 0; i < 64; i += 8) {
+    const int at = _mm256_movemask_ps(_mm256_cmp_ps(_mm256_andnot_ps(sign, _mm256_loadu_ps(x + i)), t, _CMP_EQ_OQ));
+    if (at) return i + __builtin_ctz((unsigned)at);
   }
   return 0;
 #else

@@ -13,6 +13,7 @@
  * Spinning without end and pinning were far worse (2-4 and 17-24 where this had 50-97): pin only where nothing else runs. */
 #pragma once
 #include "ifl_kernel.h"
+#include <stdatomic.h>
 
 /* How long a waiting member spins before it sleeps: longer than any region of a decode step and than the engine's work
  * between two steps, much shorter than a scheduler's slice. */
@@ -33,6 +34,20 @@ void ifl_team_run(ifl_team *team, ifl_team_fn fn, void *arg);
  * depend on the number of members. ifl_team_members is how many the next run will have. */
 void ifl_team_adapt(ifl_team *team);
 int ifl_team_members(const ifl_team *team);
+
+/* How many groups of columns of a matmul a member takes at once, at most `most`: so few that one whose processor is slower
+ * for a moment is not waited for, and so many that a crowd of members does not queue for them. With equal shares the members
+ * of a step of 16 tokens waited a fifth of it for each other, on two processors of a machine that others use too. */
+static inline int ifl_piece(int groups, int threads, int most) {
+  const int pieces = threads * (threads < 8 ? 8 : threads < 64 ? 64 / threads : 1), each = (groups + pieces - 1) / pieces;
+  return each < most ? each : most;
+}
+
+/* The number of the next piece. A member draws until it gets one beyond the last: `before`, what had been drawn in the step
+ * when the region began, grows by the pieces and the members, as all of them know. */
+static inline int ifl_draw(_Atomic uint32_t *drawn, uint32_t before) {
+  return (int)(atomic_fetch_add_explicit(drawn, 1, memory_order_relaxed) - before);
+}
 
 /* Stops and joins the workers. team may be NULL. */
 void ifl_team_close(ifl_team *team);

@@ -35,11 +35,31 @@ typedef uint16_t ifl_v16h __attribute__((vector_size(32))); /* 16 f16 or bf16, a
 IFL_INLINE ifl_v16 ifl_set1(float x) { return (ifl_v16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 IFL_INLINE ifl_v16i ifl_set1i(int32_t x) { return (ifl_v16i){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 
+#ifdef IFL_AVX2
+/* Lanes 0…7 and 8…15, and both together again. (Of a shuffle gcc 12 makes one move for every lane.) */
+IFL_INLINE __m256 ifl_low_(ifl_v16 v) { __m256 r; memcpy(&r, &v, 32); return r; }
+IFL_INLINE __m256 ifl_high_(ifl_v16 v) { __m256 r; memcpy(&r, (const char *)&v + 32, 32); return r; }
+IFL_INLINE ifl_v16 ifl_both_(__m256 low, __m256 high) {
+  ifl_v16 v;
+  memcpy(&v, &low, 32);
+  memcpy((char *)&v + 32, &high, 32);
+  return v;
+}
+#endif
+
 /* Loads and stores: at any address; aligned to 64 bytes (_a); the first n ≤ 16 lanes only, the others read as 0 (_n). */
+#ifdef IFL_AVX2
+/* Halves, which are registers; gcc 12 moves the whole 16 bytes at a time, through memory. */
+IFL_INLINE ifl_v16 ifl_load(const float *p) { return ifl_both_(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)); }
+IFL_INLINE void ifl_store(float *p, ifl_v16 v) { _mm256_storeu_ps(p, ifl_low_(v)), _mm256_storeu_ps(p + 8, ifl_high_(v)); }
+IFL_INLINE ifl_v16 ifl_load_a(const float *p) { return ifl_load(p); }
+IFL_INLINE void ifl_store_a(float *p, ifl_v16 v) { ifl_store(p, v); }
+#else
 IFL_INLINE ifl_v16 ifl_load(const float *p) { ifl_v16 v; memcpy(&v, p, 64); return v; }
 IFL_INLINE void ifl_store(float *p, ifl_v16 v) { memcpy(p, &v, 64); }
 IFL_INLINE ifl_v16 ifl_load_a(const float *p) { return *(const ifl_v16 *)__builtin_assume_aligned(p, 64); }
 IFL_INLINE void ifl_store_a(float *p, ifl_v16 v) { *(ifl_v16 *)__builtin_assume_aligned(p, 64) = v; }
+#endif
 
 IFL_INLINE ifl_v16 ifl_load_n(const float *p, int n) {
 #ifdef IFL_AVX512
@@ -58,16 +78,6 @@ IFL_INLINE void ifl_store_n(float *p, ifl_v16 v, int n) {
   memcpy(p, &v, (size_t)n * 4);
 #endif
 }
-
-#ifdef IFL_AVX2
-/* Lanes 0…7 and 8…15, and both together again. */
-IFL_INLINE __m256 ifl_low_(ifl_v16 v) { return (__m256)__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7); }
-IFL_INLINE __m256 ifl_high_(ifl_v16 v) { return (__m256)__builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15); }
-IFL_INLINE ifl_v16 ifl_both_(__m256 low, __m256 high) {
-  typedef float v8 __attribute__((vector_size(32)));
-  return __builtin_shufflevector((v8)low, (v8)high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-}
-#endif
 
 #ifdef IFL_NEON
 /* Four registers of four lanes. CALL(i) is the i-th of the result. */
@@ -127,6 +137,29 @@ IFL_INLINE ifl_v16i ifl_less(ifl_v16 a, ifl_v16 b) {
   return out;
 #else
   return a < b;
+#endif
+}
+
+/* a = b on every lane, in registers as ifl_less. */
+IFL_INLINE ifl_v16i ifl_equal(ifl_v16 a, ifl_v16 b) {
+#if defined(IFL_AVX2)
+  const __m256 low = _mm256_cmp_ps(ifl_low_(a), ifl_low_(b), _CMP_EQ_OQ), high = _mm256_cmp_ps(ifl_high_(a), ifl_high_(b), _CMP_EQ_OQ);
+  return (ifl_v16i)ifl_both_(low, high);
+#else
+  return a == b;
+#endif
+}
+
+/* Lane i is −1 where bit i is 0. */
+IFL_INLINE ifl_v16i ifl_without(uint32_t bits) {
+#if defined(IFL_AVX2)
+  const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128), zero = _mm256_setzero_si256();
+  const __m256i low = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int32_t)bits), lane), zero);
+  const __m256i high = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int32_t)(bits >> 8)), lane), zero);
+  return (ifl_v16i)ifl_both_((__m256)low, (__m256)high);
+#else
+  const ifl_v16i lane = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+  return (ifl_set1i((int32_t)bits) & lane) == 0;
 #endif
 }
 
