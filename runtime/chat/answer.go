@@ -1,8 +1,8 @@
 package chat
 
 import (
+	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"unicode"
 )
@@ -131,7 +131,7 @@ func (p *answerParser) call(d *Delta, last bool) bool {
 	switch p.trim = ok || told; {
 	case ok:
 		for _, c := range list {
-			c.Index, c.ID = p.calls, callID(p.calls)
+			c.Index, c.ID = p.calls, callID()
 			d.Calls = append(d.Calls, c)
 			p.calls++
 		}
@@ -143,8 +143,8 @@ func (p *answerParser) call(d *Delta, last bool) bool {
 }
 
 // callID makes the id of a call: nine letters and digits, which every template
-// accepts.
-func callID(n int) string { return fmt.Sprintf("call%05d", n%100000) }
+// accepts, and no other call of a conversation has.
+func callID() string { return strings.ToLower(rand.Text()[:9]) }
 
 // readCalls reads a JSON object of a call, several one after another, or a
 // list of them.

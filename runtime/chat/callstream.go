@@ -34,7 +34,7 @@ func (s *callStream) take(p *answerParser, d *Delta, end int, last bool) (more, 
 		if m == nil || end >= 0 && end < m[1] || json.Unmarshal([]byte(p.held[m[2]:m[3]]), &name) != nil || name == "" {
 			return false, false
 		}
-		d.Calls = append(d.Calls, CallDelta{Index: p.calls, ID: callID(p.calls), Name: name})
+		d.Calls = append(d.Calls, CallDelta{Index: p.calls, ID: callID(), Name: name})
 		p.calls++
 		s.told++
 		s.part, s.json, p.held = inArguments, nesting{}, p.held[m[1]-1:]

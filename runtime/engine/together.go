@@ -11,7 +11,7 @@ import (
 // how many times the limit of a step one waits for others at most.
 const (
 	togetherSteps = 2
-	togetherTime  = 100
+	togetherTime  = 200
 )
 
 // gather marks the sequences that wait with their last token of the prompt

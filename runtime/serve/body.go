@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -49,11 +51,24 @@ func badJSON(err error) error {
 	case errors.As(err, &e):
 		return e
 	case errors.As(err, &kind):
-		return invalid(kind.Field, "%s: expected %s, found %s", kind.Field, kind.Type, kind.Value)
+		return wrongKind(kind)
 	case errors.As(err, &syntax):
 		return invalid("", "the request's body is not valid JSON: %v at byte %d", syntax, syntax.Offset)
 	}
 	return invalid("", "the request's body is wrong: %v", err)
+}
+
+// wrongKind says what a key holds and what it should, in JSON's words.
+func wrongKind(e *json.UnmarshalTypeError) error {
+	want := map[reflect.Kind]string{
+		reflect.String: "a text", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Map: "an object", reflect.Struct: "an object",
+		reflect.Int: "a whole number", reflect.Int32: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number",
+	}[e.Type.Kind()]
+	field := strings.TrimPrefix(e.Field, "sampling.") // the keys that requests have in common
+	if field == "" {
+		return invalid("", "the request's body: expected %s, found %s", want, e.Value)
+	}
+	return invalid(field, "%s: expected %s, found %s", field, want, e.Value)
 }
 
 // depth is how far arrays and objects of a JSON text are nested.

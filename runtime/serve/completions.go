@@ -152,7 +152,7 @@ func (s *Server) startCompletions(r *http.Request, req *completionRequest) (*com
 			return nil, err
 		}
 		a, err := s.generate(r, &req.sampling, generation{
-			ids: ids, text: p.text, limit: limit, eos: req.eos(s.cfg.Defaults.EOS), form: form, logprobs: logprobs, echo: req.Echo && logprobs >= 0,
+			ids: ids, text: p.text, param: "prompt", limit: limit, eos: req.eos(s.cfg.Defaults.EOS), form: form, logprobs: logprobs, echo: req.Echo && logprobs >= 0,
 		})
 		if err != nil {
 			return nil, err
@@ -193,12 +193,7 @@ func (s *Server) checkCompletion(req *completionRequest) error {
 func (s *Server) promptIDs(p promptInput) ([]int32, error) {
 	m := s.cfg.Manifest
 	if p.ids != nil {
-		for _, id := range p.ids {
-			if id < 0 || int(id) >= m.Vocab {
-				return nil, invalid("prompt", "token id %d: the vocabulary has %d tokens", id, m.Vocab)
-			}
-		}
-		return p.ids, nil
+		return p.ids, s.checkIDs("prompt", p.ids)
 	}
 	if s.cfg.Tokenizer == nil {
 		return nil, invalid("prompt", "%s has no tokenizer; give token ids", s.cfg.Model)
@@ -208,6 +203,17 @@ func (s *Server) promptIDs(p promptInput) ([]int32, error) {
 		ids = append([]int32{bos}, ids...)
 	}
 	return ids, nil
+}
+
+// checkIDs refuses ids of tokens that the vocabulary does not have; param is
+// where they were given.
+func (s *Server) checkIDs(param string, ids []int32) error {
+	for _, id := range ids {
+		if n := s.cfg.Manifest.Vocab; id < 0 || int(id) >= n {
+			return invalid(param, "token id %d: the vocabulary has %d tokens", id, n)
+		}
+	}
+	return nil
 }
 
 // A textReader reads tokens as plain text.

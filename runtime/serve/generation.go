@@ -4,6 +4,7 @@ package serve
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/iflowc/iflowc/runtime/decode"
 	"github.com/iflowc/iflowc/runtime/schedule"
@@ -13,6 +14,7 @@ import (
 type generation struct {
 	ids      []int32
 	text     string // for the log
+	param    string // where the request has it
 	limit    *int
 	eos      []int32
 	form     *Constraint
@@ -22,9 +24,14 @@ type generation struct {
 
 // generate starts the choices of a request.
 func (s *Server) generate(r *http.Request, p *sampling, g generation) (*answer, error) {
-	limit, err := s.limit(g.limit, len(g.ids))
+	limit, err := s.limit(g)
 	if err != nil {
 		return nil, err
+	}
+	for param, ids := range map[string][]int32{"stop_token_ids": p.StopIDs, "bad_words_ids": slices.Concat(p.BadWords...)} {
+		if err := s.checkIDs(param, ids); err != nil {
+			return nil, err
+		}
 	}
 	if n := s.cfg.Sequences; p.choices() > n {
 		return nil, invalid("n", "n: this service computes at most %d sequences at once", n)
@@ -69,9 +76,10 @@ func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (
 }
 
 // limit is the most tokens of an answer.
-func (s *Server) limit(asked *int, prompt int) (int, error) {
+func (s *Server) limit(g generation) (int, error) {
+	prompt, asked := len(g.ids), g.limit
 	if prompt == 0 {
-		return 0, invalid("prompt", "the prompt is empty")
+		return 0, invalid(g.param, "the prompt is empty")
 	}
 	room := s.cfg.Context - prompt
 	if asked == nil && s.cfg.Defaults.MaxTokens > 0 {
@@ -80,7 +88,7 @@ func (s *Server) limit(asked *int, prompt int) (int, error) {
 		return 0, invalid("max_tokens", "max_tokens: expected 0 or more")
 	}
 	if room < 0 || room == 0 && or(asked, 1) > 0 {
-		return 0, invalid("messages", "this model's maximum context length is %d tokens, the prompt has %d; shorten it", s.cfg.Context, prompt).withCode("context_length_exceeded")
+		return 0, invalid(g.param, "this model's maximum context length is %d tokens, the prompt has %d; shorten it", s.cfg.Context, prompt).withCode("context_length_exceeded")
 	}
 	return min(or(asked, room), room), nil
 }

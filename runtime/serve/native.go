@@ -129,7 +129,7 @@ func (s *Server) startNative(r *http.Request, req *nativeRequest) (*answer, erro
 	if template != nil {
 		eos = template.Stops(s.cfg.Tokenizer, eos)
 	}
-	a, err := s.generate(r, &p, generation{ids: prompt.IDs, text: prompt.Text, limit: &limit, eos: eos, logprobs: -1})
+	a, err := s.generate(r, &p, generation{ids: prompt.IDs, text: prompt.Text, param: "text", limit: &limit, eos: eos, logprobs: -1})
 	if err == nil {
 		a.choices[0].reader = s.textReader(prompt.IDs)
 	}

@@ -60,7 +60,11 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.Tokenizer == nil {
 		return invalid("", "%s has no tokenizer", s.cfg.Model)
 	}
-	text := s.cfg.Tokenizer.Decode(append(req.Tokens, req.IDs...), req.SkipSpecial)
+	ids := append(req.Tokens, req.IDs...)
+	if err := s.checkIDs("tokens", ids); err != nil {
+		return err
+	}
+	text := s.cfg.Tokenizer.Decode(ids, req.SkipSpecial)
 	writeJSON(w, http.StatusOK, map[string]any{"text": text, "content": text, "prompt": text})
 	return nil
 }
