@@ -46,6 +46,7 @@ var notRun = []struct{ command, why string }{
 	{"script/perplexity-table --reference", "needs transformers or llama-cpp-python"},
 	{"script/soak", "takes ten minutes of a machine by itself"},
 	{"script/speculation-grid --heads", "needs trained heads"},
+	{"torchrun", "needs torch; TestEmulatedNCCL starts ranks by the same variables"},
 	{"tools/medusa/", "trains for minutes with torch"},
 	{"tools/reference/", "needs torch or ggml; what it made is committed"},
 }
