@@ -101,8 +101,11 @@ func OpenDir(dir string) (*Set, error) {
 		}
 		return Open(found...)
 	}
-	if _, err := os.Stat(dir); err != nil {
+	switch at, err := os.Stat(dir); {
+	case err != nil:
 		return nil, err
+	case !at.IsDir():
+		return nil, fmt.Errorf("%s is a file, not a model's folder; name the folder, and the file in the specification's model_files", dir)
 	}
 	return nil, fmt.Errorf("%s: no weights; looked for %s", dir, strings.Join(candidates, ", "))
 }

@@ -136,3 +136,11 @@ func TestSetAfterClose(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestOpenDirOfAFile(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, t.TempDir(), "m.gguf", buildGGUF(nil, ramp("a", 0, 1)))
+	if _, err := OpenDir(file); err == nil || !strings.Contains(err.Error(), "is a file, not a model's folder") {
+		t.Errorf("error %v", err)
+	}
+}
