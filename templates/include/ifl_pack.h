@@ -81,6 +81,19 @@ IFL_INLINE void ifl_quantize_(int8_t *codes, const float *x, int have, const int
   four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
   *sum = _mm_cvtsi128_si32(four) + _mm_extract_epi32(four, 1);
 #else
+#ifdef IFL_AVX512
+  if (have >= block) { /* what the lines below do, without a loop */
+    ifl_v16i part[4] = {{0}};
+    ifl_codes_of_(codes, ifl_load(x), inv, &part[0]);
+    ifl_codes_of_(codes + 16, ifl_load(x + 16), inv, &part[1]);
+    if (block == 64) {
+      ifl_codes_of_(codes + 32, ifl_load(x + 32), inv, &part[2]);
+      ifl_codes_of_(codes + 48, ifl_load(x + 48), inv, &part[3]);
+    }
+    *sum = ifl_sum_i_((part[0] + part[1]) + (part[2] + part[3]));
+    return;
+  }
+#endif
   ifl_v16i total = {0};
   for (int i = 0; i < block; i += 16) ifl_codes_of_(codes + i, ifl_pack_load_(x + i, have - i), inv, &total);
   *sum = ifl_sum_i_(total);
@@ -97,6 +110,13 @@ IFL_INLINE float ifl_top_of_(const float *x, int have, const int block) {
     if (block == 64) a = _mm256_max_ps(a, _mm256_max_ps(ABS(32), ABS(48))), b = _mm256_max_ps(b, _mm256_max_ps(ABS(40), ABS(56)));
 #undef ABS
     return ifl_max_of(ifl_both_(a, b));
+  }
+#endif
+#ifdef IFL_AVX512
+  if (have >= block) {
+    ifl_v16 m = ifl_max(ifl_abs(ifl_load(x)), ifl_abs(ifl_load(x + 16)));
+    if (block == 64) m = ifl_max(m, ifl_max(ifl_abs(ifl_load(x + 32)), ifl_abs(ifl_load(x + 48))));
+    return ifl_max_of(m);
   }
 #endif
   ifl_v16 m = ifl_max(ifl_abs(ifl_pack_load_(x, have)), ifl_abs(ifl_pack_load_(x + 16, have - 16)));
@@ -214,8 +234,11 @@ IFL_INLINE void ifl_pack_a8_(uint8_t *tile, const float *x, int k, int mt, int m
     const float *rest = ifl_rest_(&taken, x + b * block, b);
     const float top = outliers ? taken.tops[b] : ifl_top_of_(rest, have, block), scale = top / 127.0f;
     ifl_quantize_(codes, rest, have, block, top, &sum);
-    if (mt > 1)
-      for (int j = 0; j < block / 4; j++) memcpy(tile + 4 * ((int64_t)(b * block / 4 + j) * mt + m), local + 4 * j, 4);
+    if (mt > 1) {
+      uint8_t *out = tile + 4 * ((int64_t)b * (block / 4) * mt + m);
+#pragma GCC unroll 16
+      for (int j = 0; j < block / 4; j++, out += 4 * mt) memcpy(out, local + 4 * j, 4);
+    }
     scales[b * mt + m] = scale;
     sums[b * mt + m] = scale * (float)sum;
     corr[b * mt + m] = -128 * sum;
