@@ -105,6 +105,10 @@ func (g *cudaGen) tiledAttention(s *cudaSchedule, u *cudaUnit, tiles []cudaTile,
 		if unified && i == 0 {
 			holes["Unified"], holes["Phi"] = true, cFloat(phi)
 		}
+		holes["Blocks"] = 0
+		if t.rows == 64 && vdim <= 64 { // told nothing, ptxas spills to make room for a fourth block
+			holes["Blocks"] = 3
+		}
 		k, err := g.kernel(u, "attention_tiles", fmt.Sprintf("%s_%d", u.name, t.rows), t.threads, t.shared, holes)
 		if err != nil {
 			return err

@@ -39,12 +39,19 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
   int kv, seq, row, n, first; /* the tile: rows row … row+n−1 of a sequence whose tokens begin at `first` */
   int rows, past, from, to;   /* state rows of the sequence, those before this step, those that any query row sees */
   bool tree;
-  int own[2], lo[2], end[2], token[2], head[2]; /* of this thread's two query rows */
 
   __device__ __forceinline__ ifl_tile_rows(const ifl_attention &a_, uint8_t *sm_) : a(a_), sm(sm_), kv(blockIdx.x) {}
   __device__ __forceinline__ int lane() const { return threadIdx.x & 31; }
   __device__ __forceinline__ int row_warp() const { return (threadIdx.x >> 5) % S::ROW_WARPS; }
   __device__ __forceinline__ int *info() const { return reinterpret_cast<int *>(sm + S::INFO); } /* own, lo, end [QT] */
+  /* Of this thread's query row h of two. What a row sees is read where it is asked for: in registers it would take ten that
+   * products need. */
+  __device__ __forceinline__ int local(int h) const { return 16 * row_warp() + (lane() >> 2) + 8 * h; }
+  __device__ __forceinline__ int own(int h) const { return info()[local(h)]; }
+  __device__ __forceinline__ int lo(int h) const { return info()[QT + local(h)]; }
+  __device__ __forceinline__ int end(int h) const { return info()[2 * QT + local(h)]; }
+  __device__ __forceinline__ int token(int h) const { return first + (row + ifl_min_int(local(h), n - 1)) / GROUP; }
+  __device__ __forceinline__ int head(int h) const { return kv * GROUP + (row + ifl_min_int(local(h), n - 1)) % GROUP; }
   __device__ __forceinline__ int *node(int chunk) const { /* place in the tree, position [KEYS] */
     return reinterpret_cast<int *>(sm + S::NODE) + (chunk & 1) * 2 * KEYS;
   }
@@ -85,12 +92,6 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
       *reinterpret_cast<uint32_t *>(sm + S::Q + (QT + r) * S::QROW + 2 * c) = rest;
     }
     __syncthreads();
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      const int r = 16 * row_warp() + (lane() >> 2) + 8 * h, i = row + ifl_min_int(r, n - 1);
-      own[h] = info()[r], lo[h] = info()[QT + r], end[h] = info()[2 * QT + r];
-      token[h] = first + i / GROUP, head[h] = kv * GROUP + i % GROUP;
-    }
     from = info()[QT], to = tree ? rows : info()[3 * QT - 1]; /* in order, but in a tree */
     for (int r = 1; tree && r < n; r++)
       from = ifl_min_int(from, info()[QT + r]);
@@ -179,11 +180,11 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
   /* Whether the thread's row h sees row r of a chunk; pos becomes the row's position. */
   __device__ __forceinline__ bool sees(int chunk, int r, int h, int &pos) const {
     if (!tree || node(chunk)[r] == PLAIN)
-      return pos >= lo[h] && pos < end[h];
+      return pos >= lo(h) && pos < end(h);
     const int at = node(chunk)[r];
     pos = node(chunk)[KEYS + r];
-    if (at < 0 || pos < lo[h] || pos >= end[h])
+    if (at < 0 || pos < lo(h) || pos >= end(h))
       return false;
-    return a.step->mask[(int64_t)token[h] * a.step->mask_words + at / 64] >> (at % 64) & 1;
+    return a.step->mask[(int64_t)token(h) * a.step->mask_words + at / 64] >> (at % 64) & 1;
   }
 };

@@ -20,7 +20,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
   typedef typename rows_of::E E;
   typedef ifl_tile_type<K> T;
   using rows_of::a, rows_of::sm, rows_of::kv, rows_of::row, rows_of::n, rows_of::first, rows_of::rows, rows_of::from, rows_of::to;
-  using rows_of::tree, rows_of::own, rows_of::head, rows_of::lane, rows_of::row_warp, rows_of::info, rows_of::swizzled;
+  using rows_of::tree, rows_of::lane, rows_of::local, rows_of::row_warp, rows_of::info, rows_of::swizzled;
   static constexpr int D = rows_of::D, V = rows_of::V, GROUP = rows_of::GROUP, NT = S::WARP_KEYS / 8;
 
   float phi, top[2], sum[2], o[V / 8][4]; /* of this thread's two query rows */
@@ -35,7 +35,8 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
 
   /* The scores of a chunk, times log₂e, of the thread's two rows: −∞ where a row does not see. */
   __device__ __forceinline__ void scores(int chunk, const uint8_t *keys, float (&s)[NT][4]) {
-    const int l = lane(), w = S::WARP_KEYS / 16 * key_warp();
+    const int l = lane(); /* all that the thread reads of the keys lies at constants from here: */
+    const uint8_t *at = keys + S::WARP_KEYS * key_warp() * 2 * D + 16 * swizzled((l & 15) * 2 + (l >> 4));
 #pragma unroll
     for (int ks = 0; ks < D / 16; ks++) {
       uint32_t hi[4], rest[4];
@@ -45,7 +46,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
 #pragma unroll
       for (int j = 0; j < NT / 2; j++) {
         uint32_t b[4];
-        ifl_ldmatrix_x4_trans(b, keys + 16 * swizzled(((w + j) * D + 16 * ks + (l & 15)) * 2 + (l >> 4)));
+        ifl_ldmatrix_x4_trans(b, at + 32 * (j * D + 16 * ks));
         const uint32_t even[2] = {b[0], b[1]}, odd[2] = {b[2], b[3]};
         E::mma(s[2 * j], hi, even);
         E::mma(s[2 * j + 1], hi, odd);
@@ -55,19 +56,21 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
     }
     const bool all = !tree && chunk * KEYS >= info()[2 * QT - 1] && chunk * KEYS + KEYS <= info()[2 * QT];
 #pragma unroll
-    for (int j = 0; j < NT; j++)
+    for (int h = 0; h < 2; h++)
 #pragma unroll
-      for (int e = 0; e < 4; e++) {
-        const int h = e >> 1, r = S::WARP_KEYS * key_warp() + 8 * j + 2 * (l & 3) + (e & 1);
-        int pos = chunk * KEYS + r;
-        const bool see = all || this->sees(chunk, r, h, pos);
-        float x = s[j][e];
-        if (a.softcap > 0)
-          x = a.softcap * IFL_LOG2E * tanhf(x);
-        if (a.alibi || a.rel)
-          x = fmaf(ifl_attn_bias(a, head[h], see ? pos : own[h], own[h]), IFL_LOG2E, x);
-        s[j][e] = see ? x : -INFINITY;
-      }
+      for (int j = 0; j < NT; j++)
+#pragma unroll
+        for (int e = 2 * h; e < 2 * h + 2; e++) {
+          const int r = S::WARP_KEYS * key_warp() + 8 * j + 2 * (l & 3) + (e & 1);
+          int pos = chunk * KEYS + r;
+          const bool see = all || this->sees(chunk, r, h, pos);
+          float x = s[j][e];
+          if (a.softcap > 0)
+            x = a.softcap * IFL_LOG2E * tanhf(x);
+          if (a.alibi || a.rel)
+            x = fmaf(ifl_attn_bias(a, this->head(h), see ? pos : this->own(h), this->own(h)), IFL_LOG2E, x);
+          s[j][e] = see ? x : -INFINITY;
+        }
   }
 
   /* Turns scores into weights relative to the rows' largest so far, by which the sums so far shrink. */
@@ -177,7 +180,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
     float *p = parts() + key_warp() * part();
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      const int r = 16 * row_warp() + (lane() >> 2) + 8 * h;
+      const int r = local(h);
       sum[h] += __shfl_xor_sync(0xffffffffu, sum[h], 1);
       sum[h] += __shfl_xor_sync(0xffffffffu, sum[h], 2);
       if (r >= n)
