@@ -54,6 +54,11 @@ func TestEmulatedRanks(t *testing.T) {
 			if got := call(t, nil, bin, story...).succeed(t); got != want {
 				t.Errorf("%q, expected %q", got, want)
 			}
+			// Layers on one GPU run as a graph, those that several share do not.
+			failed := call(t, []string{"EMU_FAIL=cuGraphLaunch:719"}, bin, story...)
+			if graphs := failed.code != 0; graphs != (c.devices != "0&1") {
+				t.Errorf("graphs are launched: %t; exit %d, %s", graphs, failed.code, failed.stderr)
+			}
 		})
 	}
 }

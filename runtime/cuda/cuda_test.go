@@ -3,6 +3,8 @@
 package cuda
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -75,6 +77,31 @@ func TestSplitsOfProfile(t *testing.T) {
 	d.Profile = nil
 	if at := d.contextOf(&load.Context{First: []int32{0, 1}, Past: []int32{700}}, load.DeviceStep{Seqs: 1}); at != 0 || d.splits(8, at) != 33 {
 		t.Errorf("without a profile: place %d, %d parts", at, d.splits(8, at))
+	}
+}
+
+// TestGraphPieces: launches between talks with other ranks lie in one piece, each with
+// its layer; a member of a group, which talks in every layer, has no graphs.
+func TestGraphPieces(t *testing.T) {
+	talk := manifest.CUDALaunch{Comm: &manifest.CUDAComm{}}
+	layers := manifest.CUDALaunch{Body: []manifest.CUDALaunch{{Kernel: 1}, {Kernel: 2}}, Lo: 4, Hi: 6}
+	var got []string
+	for _, p := range piecesOf([]manifest.CUDALaunch{talk, {Kernel: 7}, layers, {Kernel: 8}, talk, talk}) {
+		text := ""
+		for _, l := range p.list {
+			text += fmt.Sprintf(" %d/%d", l.Kernel, l.layer)
+		}
+		if p.talk != nil {
+			text += " talk"
+		}
+		got = append(got, text)
+	}
+	if want := []string{" talk", " 7/0 1/4 2/4 1/5 2/5 8/0", " talk", " talk"}; !slices.Equal(got, want) {
+		t.Errorf("pieces%q, expected%q", got, want)
+	}
+	layers.Body, layers.Hi = append(layers.Body, talk), 4+maxGraphs+1
+	if p := piecesOf([]manifest.CUDALaunch{layers}); p != nil {
+		t.Errorf("%d pieces of a member of a group", len(p))
 	}
 }
 

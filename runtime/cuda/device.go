@@ -86,7 +86,10 @@ func (d *Device) open(cfg *load.Config) (*model, error) {
 	if err := d.fits(cfg, &s); err != nil {
 		return nil, err
 	}
-	m := &model{Device: d, cfg: *cfg, choice: c, graphs: map[shape]uintptr{}}
+	m := &model{Device: d, cfg: *cfg, choice: c, graphs: map[shape][]uintptr{}}
+	for _, list := range d.Plan.Graphs {
+		m.pieces = append(m.pieces, piecesOf(list))
+	}
 	if err := m.open(cfg, &s); err != nil {
 		m.Close()
 		return nil, err

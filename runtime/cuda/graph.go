@@ -17,32 +17,90 @@ type shape struct {
 
 const (
 	maxGraphTokens = 64 // larger steps take long enough to hide their launches
-	maxGraphs      = 48 // kept for a model
+	maxShapes      = 48 // whose graphs are kept for a model
+	maxGraphs      = 4  // of a step: a member of a group has two exchanges a layer, which leave graphs nothing to save
 )
 
-// compute launches a step's kernels. A small step runs as a graph that was
+// A piece of a step is launches that a graph can hold, or a talk with other
+// ranks, for which the host waits in between.
+type piece struct {
+	list []placed
+	talk *manifest.CUDALaunch
+}
+
+// A placed launch is one with its layer.
+type placed struct {
+	*manifest.CUDALaunch
+	layer int
+}
+
+// piecesOf cuts a list of launches where it talks; nil: into too many for graphs.
+func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
+	var walk func(list []manifest.CUDALaunch, layer int)
+	graphs := 0
+	walk = func(list []manifest.CUDALaunch, layer int) {
+		for i := range list {
+			l := &list[i]
+			switch n := len(pieces); {
+			case l.Body != nil:
+				for at := l.Lo; at < l.Hi; at++ {
+					walk(l.Body, at)
+				}
+			case l.Comm != nil:
+				pieces = append(pieces, piece{talk: l})
+			case n > 0 && pieces[n-1].talk == nil:
+				pieces[n-1].list = append(pieces[n-1].list, placed{l, layer})
+			default:
+				pieces = append(pieces, piece{list: []placed{{l, layer}}})
+				graphs++
+			}
+		}
+	}
+	walk(list, 0)
+	if graphs > maxGraphs {
+		return nil
+	}
+	return pieces
+}
+
+// compute launches a step's kernels. A small step runs as graphs that were
 // captured for its shape, rounded up, when the shape came a second time:
 // kernels look at the step itself for how many rows there are.
 func (m *model) compute(s shape) error {
-	if !m.Graphs || m.exchange.told != nil || s.tokens > maxGraphTokens { // a graph cannot wait for other ranks
+	pieces := m.pieces[s.entry]
+	if !m.Graphs || pieces == nil || s.tokens > maxGraphTokens {
 		return m.launchAll(m.Plan.Graphs[s.entry], s, 0)
 	}
 	b := shape{s.entry, bucket(s.tokens), bucket(s.wanted), bucket(s.seqs), s.context}
-	exec, seen := m.graphs[b]
-	if exec == 0 {
-		if !seen { // libraries load their kernels at the first run, which must not be while a graph is captured
-			if len(m.graphs) < maxGraphs {
-				m.graphs[b] = 0
-			}
-			return m.launchAll(m.Plan.Graphs[s.entry], s, 0)
+	execs, seen := m.graphs[b]
+	if !seen { // libraries load their kernels at the first run, which must not be while a graph is captured
+		if len(m.graphs) < maxShapes {
+			m.graphs[b] = nil
 		}
-		var err error
-		if exec, err = m.capture(b); err != nil {
+		return m.launchAll(m.Plan.Graphs[s.entry], s, 0)
+	}
+	for i, p := range pieces {
+		if p.talk != nil {
+			if err := m.talk(p.talk, s); err != nil {
+				return err
+			}
+			continue
+		}
+		if execs == nil {
+			execs = make([]uintptr, len(pieces))
+			m.graphs[b] = execs
+		}
+		if execs[i] == 0 {
+			var err error
+			if execs[i], err = m.capture(p.list, b); err != nil {
+				return err
+			}
+		}
+		if err := m.GPU.call(fnGraphLaunch, execs[i], uintptr(m.stream)); err != nil {
 			return err
 		}
-		m.graphs[b] = exec
 	}
-	return m.GPU.call(fnGraphLaunch, exec, uintptr(m.stream))
+	return nil
 }
 
 // bucket rounds a number of rows up to a power of two.
@@ -57,13 +115,18 @@ func bucket(n int) int {
 	return b
 }
 
-// capture records the launches of a shape as an executable graph.
-func (m *model) capture(s shape) (exec uintptr, err error) {
+// capture records launches, for a shape, as an executable graph.
+func (m *model) capture(list []placed, s shape) (exec uintptr, err error) {
 	const threadLocal = 1
 	if err := m.GPU.call(fnStreamBeginCapture, uintptr(m.stream), threadLocal); err != nil {
 		return 0, err
 	}
-	failed := m.launchAll(m.Plan.Graphs[s.entry], s, 0)
+	var failed error
+	for _, l := range list {
+		if failed == nil {
+			failed = m.launch(l.CUDALaunch, s, l.layer)
+		}
+	}
 	var graph uintptr
 	if err := m.GPU.call(fnStreamEndCapture, uintptr(m.stream), uintptr(unsafe.Pointer(&graph))); err != nil {
 		return 0, err
@@ -97,20 +160,25 @@ func (m *model) launchAll(list []manifest.CUDALaunch, s shape, layer int) error 
 			}
 			continue
 		}
-		if !s.runs(l) {
-			continue
-		}
-		impl := 0
-		if l.Choice != nil {
-			if impl = m.choice.of(l.Choice.Site, m.rows(l, s)); !slices.Contains(l.Choice.Impls, impl) {
-				continue
-			}
-		}
-		if err := m.launchOne(l, s, layer, impl); err != nil {
+		if err := m.launch(l, s, layer); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// launch puts what a shape runs of a launch into the stream.
+func (m *model) launch(l *manifest.CUDALaunch, s shape, layer int) error {
+	if !s.runs(l) {
+		return nil
+	}
+	impl := 0
+	if l.Choice != nil {
+		if impl = m.choice.of(l.Choice.Site, m.rows(l, s)); !slices.Contains(l.Choice.Impls, impl) {
+			return nil
+		}
+	}
+	return m.launchOne(l, s, layer, impl)
 }
 
 // launchOne puts a kernel, or a product of 16-bit matrices by an implementation

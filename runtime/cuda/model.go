@@ -21,8 +21,9 @@ type model struct {
 	staging  staging
 	host     hostShare // what stays in the host's memory
 	exchange exchange
-	graphs   map[shape]uintptr // 0: the shape ran once
-	failed   error             // of a kernel: the context is lost
+	pieces   [][]piece           // of each list of launches, between talks; nil: no graphs
+	graphs   map[shape][]uintptr // of pieces; nil: the shape ran once
+	failed   error               // of a kernel: the context is lost
 }
 
 func (m *model) open(cfg *load.Config, s *sizes) (err error) {
@@ -63,9 +64,11 @@ func (m *model) Close() {
 	if m.stream != 0 {
 		m.GPU.wait(m.stream) // after a failed kernel this fails too; nothing more can be done
 	}
-	for _, g := range m.graphs {
-		if g != 0 {
-			m.GPU.call(fnGraphExecDestroy, g)
+	for _, execs := range m.graphs {
+		for _, g := range execs {
+			if g != 0 {
+				m.GPU.call(fnGraphExecDestroy, g)
+			}
 		}
 	}
 	m.graphs = nil
