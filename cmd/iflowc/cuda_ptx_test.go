@@ -63,7 +63,7 @@ func TestPTX(t *testing.T) {
 				for i, w := range want {
 					worst, largest = math.Max(worst, math.Abs(float64(got[i])-w)), math.Max(largest, math.Abs(w))
 				}
-				if limit := 4e-2 * largest; !(worst <= limit) {
+				if limit := tolerance(run.impl) * largest; !(worst <= limit) {
 					t.Errorf("%s, %d tokens, %d a step: logits differ by %.2e from the interpreter, want at most %.2e (%v)", run.impl, run.tokens, run.budget, worst, limit, driver.Err)
 				}
 			}

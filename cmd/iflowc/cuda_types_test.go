@@ -48,7 +48,7 @@ func TestEmulatedTypes(t *testing.T) {
 				for i, w := range want {
 					worst, largest = math.Max(worst, math.Abs(float64(got[i])-w)), math.Max(largest, math.Abs(w))
 				}
-				if limit := 4e-2 * largest; !(worst <= limit) {
+				if limit := tolerance(impl) * largest; !(worst <= limit) {
 					t.Errorf("%s, %d tokens a step: logits differ by %.2e from the interpreter, want at most %.2e", impl, budgets[impl], worst, limit)
 				}
 			}
