@@ -63,7 +63,7 @@ func TestInterrupt(t *testing.T) {
 const slowNVCC = `#!/bin/sh
 if [ "$1" = --version ]; then echo nvcc 13; exit; fi
 for out; do :; done
-echo fatbin >"$out"
+printf '\120\355\125\272 fatbin' >"$out"
 sleep 0.2
 cat *.cu >>"$out"
 echo >>"$NVCC_RUNS"

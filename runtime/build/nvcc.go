@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -132,7 +133,13 @@ func (b *Builder) Fatbins(ctx context.Context, units []Unit, archs []string) ([]
 				}
 				return fmt.Errorf("compiling %s: %w", u.Name, err)
 			}
+			if data, err := os.ReadFile(out); err != nil || !bytes.HasPrefix(data, []byte(fatbinMagic)) {
+				return fmt.Errorf("compiling %s: %s says that it succeeded and left no fatbin; install it again, or name another CUDA installation by $CUDA_HOME", u.Name, b.CC.Path)
+			}
 			return nil
 		})
 	})
 }
+
+// fatbinMagic is how a file of machine code for several GPUs begins.
+const fatbinMagic = "\x50\xed\x55\xba"

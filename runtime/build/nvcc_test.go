@@ -8,7 +8,7 @@ import (
 )
 
 // TestBrokenNVCC: an nvcc that is missing where $CUDA_HOME says, that does not
-// run, or that does not compile ends in an error that says so, with what it said.
+// run, that does not compile, or that makes nothing ends in an error that says so, with what it said.
 func TestBrokenNVCC(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("CUDA_HOME", home)
@@ -41,6 +41,13 @@ func TestBrokenNVCC(t *testing.T) {
 	_, err = (&Builder{Cache: cache, CC: nvcc}).Fatbins(t.Context(), []Unit{{Name: "r1_wo.cu", Source: []byte("int x;")}}, []string{"sm_80"})
 	if err == nil || !strings.Contains(err.Error(), "compiling r1_wo.cu") || !strings.Contains(err.Error(), "sorry, unsupported gpu") {
 		t.Errorf("with one that does not compile: %v", err)
+	}
+	for _, text := range []string{"exit 0\n", "for out; do :; done; : >\"$out\"\n"} {
+		put("[ \"$1\" = --version ] && echo nvcc 13 && exit\n" + text)
+		_, err = (&Builder{Cache: cache, CC: nvcc}).Fatbins(t.Context(), []Unit{{Name: "r1_wo.cu", Source: []byte("int x;")}}, []string{"sm_80"})
+		if err == nil || !strings.Contains(err.Error(), "left no fatbin") {
+			t.Errorf("with one that makes no file, or an empty one: %v", err)
+		}
 	}
 }
 
