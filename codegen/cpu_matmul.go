@@ -267,9 +267,9 @@ func (m *matmulCode) product(fn string) error {
 		return err
 	}
 	w.p("const uint8_t *w = %s;", addr)
-	w.p("const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;")
-	w.p("for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {")
-	w.p("const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;")
+	w.p("ifl_columns part = ifl_columns_of(GROUPS, tid, c->threads, ifl_groups_a_call(rows, GROUP), own->drawn);")
+	w.p("while (ifl_more_columns(&part, &c->drawn)) {")
+	w.p("const int n0 = part.from * GROUP, n1 = ifl_min_int(part.to * GROUP, PANELS * 16), cols = n1 - n0;")
 	panel := m.w.panel()
 	call := fmt.Sprintf("%s_mm[impl](w + (n0 / 16) * INT64_C(%d), K, cols / 16, act, rows, %%s, own->mm);", fn, panel)
 	if m.direct {
@@ -293,7 +293,7 @@ func (m *matmulCode) product(fn string) error {
 
 func (m *matmulCode) endProduct() {
 	m.g.w.p("}")
-	m.g.w.p("own->drawn += (uint32_t)(pieces + c->threads);")
+	m.g.w.p("own->drawn = ifl_drawn_by(&part, c->threads);")
 }
 
 // wholeTail treats all columns of the call as one slice of each row.

@@ -203,9 +203,9 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   if (!alone) ifl_barrier(c->team);
   if (c->moments && !alone) ifl_add_products(c->moments + 0 + (l - 0) * INT64_C(4096), c->rows, rows, K, 64, tid, c->threads);
   const uint8_t *w = c->weights + INT64_C(12544) + l * INT64_C(21248);
-  const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;
-  for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {
-    const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;
+  ifl_columns part = ifl_columns_of(GROUPS, tid, c->threads, ifl_groups_a_call(rows, GROUP), own->drawn);
+  while (ifl_more_columns(&part, &c->drawn)) {
+    const int n0 = part.from * GROUP, n1 = ifl_min_int(part.to * GROUP, PANELS * 16), cols = n1 - n0;
     r1_wqkv_mm[impl](w + (n0 / 16) * INT64_C(576), K, cols / 16, act, rows, own->y, cols, own->mm);
     for (int n = n0; n < n1; n += GROUP) {
       if (n < 64) {
@@ -232,7 +232,7 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       }
     }
   }
-  own->drawn += (uint32_t)(pieces + c->threads);
+  own->drawn = ifl_drawn_by(&part, c->threads);
 }
 
 /* attention: 4 heads on 2 of width 16, f16 state. */
@@ -272,9 +272,9 @@ static void r3_wo(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   if (!alone) ifl_barrier(c->team);
   if (c->moments && !alone) ifl_add_products(c->moments + 8192 + (l - 0) * INT64_C(4096), c->rows, rows, K, 64, tid, c->threads);
   const uint8_t *w = c->weights + INT64_C(17152) + l * INT64_C(21248);
-  const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;
-  for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {
-    const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;
+  ifl_columns part = ifl_columns_of(GROUPS, tid, c->threads, ifl_groups_a_call(rows, GROUP), own->drawn);
+  while (ifl_more_columns(&part, &c->drawn)) {
+    const int n0 = part.from * GROUP, n1 = ifl_min_int(part.to * GROUP, PANELS * 16), cols = n1 - n0;
     r3_wo_mm[impl](w + (n0 / 16) * INT64_C(576), K, cols / 16, act, rows, own->y, cols, own->mm);
     for (int t = 0; t < rows; t++) {
       float *y = own->y + (int64_t)t * cols;
@@ -286,7 +286,7 @@ static void r3_wo(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       }
     }
   }
-  own->drawn += (uint32_t)(pieces + c->threads);
+  own->drawn = ifl_drawn_by(&part, c->threads);
 }
 
 static const ifl_mm r4_w_gate_up_mm[] = {ifl_gemv_q4_b64, ifl_flat_gemm_q4_b64, ifl_gemm_q4_b64};
@@ -313,9 +313,9 @@ static void r4_w_gate_up(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   if (!alone) ifl_barrier(c->team);
   if (c->moments && !alone) ifl_add_products(c->moments + 16384 + (l - 0) * INT64_C(4096), c->rows, rows, K, 64, tid, c->threads);
   const uint8_t *w = c->weights + INT64_C(19712) + l * INT64_C(21248);
-  const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;
-  for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {
-    const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;
+  ifl_columns part = ifl_columns_of(GROUPS, tid, c->threads, ifl_groups_a_call(rows, GROUP), own->drawn);
+  while (ifl_more_columns(&part, &c->drawn)) {
+    const int n0 = part.from * GROUP, n1 = ifl_min_int(part.to * GROUP, PANELS * 16), cols = n1 - n0;
     r4_w_gate_up_mm[impl](w + (n0 / 16) * INT64_C(576), K, cols / 16, act, rows, own->y, cols, own->mm);
     for (int t = 0; t < rows; t++) {
       float *y = own->y + (int64_t)t * cols;
@@ -328,7 +328,7 @@ static void r4_w_gate_up(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       }
     }
   }
-  own->drawn += (uint32_t)(pieces + c->threads);
+  own->drawn = ifl_drawn_by(&part, c->threads);
 }
 
 static const ifl_mm r5_w_down_mm[] = {ifl_gemv_q4_b64, ifl_flat_gemm_q4_b64, ifl_gemm_q4_b64};
@@ -354,9 +354,9 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   if (!alone) ifl_barrier(c->team);
   if (c->moments && !alone) ifl_add_products(c->moments + 24576 + (l - 0) * INT64_C(16384), c->rows, rows, K, 128, tid, c->threads);
   const uint8_t *w = c->weights + INT64_C(28928) + l * INT64_C(21248);
-  const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;
-  for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {
-    const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;
+  ifl_columns part = ifl_columns_of(GROUPS, tid, c->threads, ifl_groups_a_call(rows, GROUP), own->drawn);
+  while (ifl_more_columns(&part, &c->drawn)) {
+    const int n0 = part.from * GROUP, n1 = ifl_min_int(part.to * GROUP, PANELS * 16), cols = n1 - n0;
     r5_w_down_mm[impl](w + (n0 / 16) * INT64_C(1152), K, cols / 16, act, rows, own->y, cols, own->mm);
     for (int t = 0; t < rows; t++) {
       float *y = own->y + (int64_t)t * cols;
@@ -368,7 +368,7 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
       }
     }
   }
-  own->drawn += (uint32_t)(pieces + c->threads);
+  own->drawn = ifl_drawn_by(&part, c->threads);
 }
 
 /* Row by row: rows. */
@@ -403,12 +403,12 @@ static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
   if (!alone) ifl_barrier(c->team);
   if (c->moments && !alone) ifl_add_products(c->moments + 57344, c->rows, rows, K, 64, tid, c->threads);
   const uint8_t *w = c->weights + INT64_C(0);
-  const int per = ifl_piece(GROUPS, c->threads, ifl_groups_a_call(rows, GROUP)), pieces = (GROUPS + per - 1) / per;
-  for (int piece; (piece = ifl_draw(&c->drawn, own->drawn)) < pieces;) {
-    const int n0 = piece * per * GROUP, n1 = ifl_min_int(n0 + per * GROUP, PANELS * 16), cols = n1 - n0;
+  ifl_columns part = ifl_columns_of(GROUPS, tid, c->threads, ifl_groups_a_call(rows, GROUP), own->drawn);
+  while (ifl_more_columns(&part, &c->drawn)) {
+    const int n0 = part.from * GROUP, n1 = ifl_min_int(part.to * GROUP, PANELS * 16), cols = n1 - n0;
     r7_embed_mm[impl](w + (n0 / 16) * INT64_C(2048), K, cols / 16, act, rows, s->out[0] + n0, 96, own->mm);
   }
-  own->drawn += (uint32_t)(pieces + c->threads);
+  own->drawn = ifl_drawn_by(&part, c->threads);
 }
 
 /* Graph decode: a step from token ids to %logits. */

@@ -35,18 +35,38 @@ void ifl_team_run(ifl_team *team, ifl_team_fn fn, void *arg);
 void ifl_team_adapt(ifl_team *team);
 int ifl_team_members(const ifl_team *team);
 
-/* How many groups of columns of a matmul a member takes at once, at most `most`: so few that one whose processor is slower
- * for a moment is not waited for, and so many that a crowd of members does not queue for them. With equal shares the members
- * of a step of 16 tokens waited a fifth of it for each other, on two processors of a machine that others use too. */
-static inline int ifl_piece(int groups, int threads, int most) {
-  const int pieces = threads * (threads < 8 ? 8 : threads < 64 ? 64 / threads : 1), each = (groups + pieces - 1) / pieces;
-  return each < most ? each : most;
+/* A member's columns of a matmul, in groups. Three quarters of an equal share are its own, so that it reads their weights as one
+ * stream; the rest is drawn in pieces by whoever is done, so that a member whose processor is slower for a moment is not waited
+ * for. (docs/decisions.md, "Most columns are a member's own", has what other ways cost.) */
+typedef struct {
+  int from, to;             /* what to do now */
+  int own, rest;            /* where its own share ends, and where begins what is drawn */
+  int groups, most, each;   /* all there are, the most a call takes, those of a piece */
+  uint32_t before;          /* what had been drawn in the step when the region began */
+} ifl_columns;
+
+static inline ifl_columns ifl_columns_of(int groups, int tid, int threads, int most, uint32_t before) {
+  const int own = threads == 1 ? groups : groups * 3 / (4 * threads), rest = own * threads;
+  const int each = (groups - rest + 4 * threads - 1) / (4 * threads);
+  return (ifl_columns){tid * own, tid * own, (tid + 1) * own, rest, groups, most, each < 1 ? 1 : each < most ? each : most, before};
 }
 
-/* The number of the next piece. A member draws until it gets one beyond the last: `before`, what had been drawn in the step
- * when the region began, grows by the pieces and the members, as all of them know. */
-static inline int ifl_draw(_Atomic uint32_t *drawn, uint32_t before) {
-  return (int)(atomic_fetch_add_explicit(drawn, 1, memory_order_relaxed) - before);
+/* Whether there are more; then they are at from … to−1. */
+static inline int ifl_more_columns(ifl_columns *c, _Atomic uint32_t *drawn) {
+  if (c->to < c->own) {
+    c->from = c->to;
+    c->to = c->own - c->from < c->most ? c->own : c->from + c->most;
+    return 1;
+  }
+  c->from = c->rest + (int)(atomic_fetch_add_explicit(drawn, 1, memory_order_relaxed) - c->before) * c->each;
+  if (c->from >= c->groups) return 0;
+  c->to = c->groups - c->from < c->each ? c->groups : c->from + c->each;
+  return 1;
+}
+
+/* What will have been drawn when all members have found nothing left. */
+static inline uint32_t ifl_drawn_by(const ifl_columns *c, int threads) {
+  return c->before + (uint32_t)((c->groups - c->rest + c->each - 1) / c->each + threads);
 }
 
 /* Stops and joins the workers. team may be NULL. */
