@@ -40,6 +40,9 @@ func (g *cudaGen) tilesFor(st *state) []cudaTile {
 	var out []cudaTile
 	for _, sizes := range [][]int{{16}, {64, 32}} {
 		for _, t := range tileChoices(st, sizes) {
+			if st.vdim > 128 && t.rows == 64 && t.keys == 64 {
+				continue // a warp with scores of 64 keys beside sums so wide spills
+			}
 			if t.shared <= maxCUDAShared {
 				out = append(out, t)
 				break
@@ -106,8 +109,8 @@ func (g *cudaGen) tiledAttention(s *cudaSchedule, u *cudaUnit, tiles []cudaTile,
 			holes["Unified"], holes["Phi"] = true, cFloat(phi)
 		}
 		holes["Blocks"] = 0
-		if t.rows == 64 && vdim <= 64 { // told nothing, ptxas spills to make room for a fourth block
-			holes["Blocks"] = 3
+		if small := t.rows == 16; !small && vdim <= 64 || small && vdim > 64 && vdim <= 96 {
+			holes["Blocks"] = 3 // told nothing, ptxas spills to make room for a fourth
 		}
 		k, err := g.kernel(u, "attention_tiles", fmt.Sprintf("%s_%d", u.name, t.rows), t.threads, t.shared, holes)
 		if err != nil {
