@@ -38,6 +38,10 @@ func (c *chain) begin(results []Result) {
 	}
 }
 
+// DraftsTogether says whether what drafts runs once for all sequences that draft
+// by Together; else each may draft by itself.
+func (e *Engine) DraftsTogether() bool { return e.heads.chained }
+
 // Together drafts for several sequences of a step side by side: each call is
 // Result.Draft for one or, one after the other, for some that no other call drafts
 // for. A chained head runs once for all that want it.

@@ -13,8 +13,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
-// takeAll lets every job read its results. Jobs are shared out to processors:
-// choosing among fifty thousand tokens takes a while.
+// takeAll lets every job read its results, and draft what may follow unless
+// drafts are made for all at once. Jobs are shared out to processors: choosing
+// among fifty thousand tokens takes a while, and so does sharing out, hence once
+// for both.
 func (s *Scheduler) takeAll(results []engine.Result) {
 	var list []*entry
 	mine := map[*entry][]engine.Result{}
@@ -30,9 +32,14 @@ func (s *Scheduler) takeAll(results []engine.Result) {
 		mine[e] = append(mine[e], r)
 	}
 	var at atomic.Int64
+	together := s.eng.DraftsTogether()
 	work := func() {
 		for i := at.Add(1) - 1; int(i) < len(list); i = at.Add(1) - 1 {
-			list[i].err = takeSafely(list[i], mine[list[i]])
+			e := list[i]
+			e.err = takeSafely(e, mine[e])
+			if draft := e.drafting(); draft != nil && !together {
+				draft()
+			}
 		}
 	}
 	var wg sync.WaitGroup
@@ -49,15 +56,23 @@ type drafting interface {
 	draft()
 }
 
-// draftAll lets the jobs draft, together: what drafts may then run once for all of
-// them.
+// drafting is what makes a job's draft, which may end in its error; nil: nothing
+// to draft.
+func (e *entry) drafting() func() {
+	t, ok := e.task.(drafting)
+	if !ok || !e.hit || e.err != nil || !t.drafts() {
+		return nil
+	}
+	return func() { e.err = safely(func() error { t.draft(); return nil }) }
+}
+
+// draftAll lets the jobs draft that takeAll did not let: what drafts runs once
+// for all of them.
 func (s *Scheduler) draftAll() {
 	var list []func()
 	for _, e := range s.live {
-		if t, ok := e.task.(drafting); ok && e.hit && e.err == nil && t.drafts() {
-			list = append(list, func() {
-				e.err = safely(func() error { t.draft(); return nil })
-			})
+		if draft := e.drafting(); draft != nil {
+			list = append(list, draft)
 		}
 	}
 	if len(list) > 0 {
