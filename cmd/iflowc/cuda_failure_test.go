@@ -69,13 +69,12 @@ func TestEmulatedFailures(t *testing.T) {
 	}
 }
 
-// TestEmulatedServiceFailure: after a GPU has failed in the middle of an answer,
-// a service says so to that client and to the next one, and ends when it is asked
-// to.
-func TestEmulatedServiceFailure(t *testing.T) {
-	t.Parallel()
-	serve := exec.Command(emulatedDemo(t), "serve", "--port", "0", "--device", "cuda")
-	serve.Env = append(os.Environ(), "EMU_FAIL=cuStreamSynchronize:700:8")
+// emulatedService starts the emulated demo's service. stop asks it to end, and
+// fails the test unless it ends well.
+func emulatedService(t *testing.T, env ...string) (url string, stop func()) {
+	t.Helper()
+	serve := exec.Command(emulatedDemo(t), "serve", "--port", "0", "--device", "cuda", "--speculate", "none")
+	serve.Env = append(os.Environ(), env...)
 	out, err := serve.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -83,29 +82,72 @@ func TestEmulatedServiceFailure(t *testing.T) {
 	if err := serve.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines, url := bufio.NewScanner(out), ""
+	lines := bufio.NewScanner(out)
 	for url == "" && lines.Scan() {
 		if _, at, ok := strings.Cut(lines.Text(), "http://"); ok {
 			url = "http://" + strings.Trim(strings.Fields(at)[0], "/,;")
 		}
 	}
 	go io.Copy(io.Discard, out)
-	for _, want := range []string{"CUDA_ERROR_ILLEGAL_ADDRESS", "failed in an earlier step"} {
-		answer, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"prompt": "Once upon a time", "max_tokens": 40}`))
-		if err != nil {
+	return url, func() {
+		if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil || answer.StatusCode < 500 || !strings.Contains(string(text), want) {
-			t.Errorf("status %d, %s, %v; expected %q", answer.StatusCode, text, err, want)
+		if err := serve.Wait(); err != nil {
+			t.Errorf("the service did not end well: %v", err)
 		}
 	}
-	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
+}
+
+// answered gives an answer's status and text.
+func answered(t *testing.T, answer *http.Response, err error) (int, string) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := serve.Wait(); err != nil {
-		t.Errorf("the service did not end well: %v", err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func complete(t *testing.T, url, body string) (int, string) {
+	t.Helper()
+	answer, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(body))
+	return answered(t, answer, err)
+}
+
+// TestEmulatedServiceFailure: after a GPU has failed in the middle of an answer,
+// a service says so to that client and to the next one, and ends when it is asked
+// to.
+func TestEmulatedServiceFailure(t *testing.T) {
+	t.Parallel()
+	url, stop := emulatedService(t, "EMU_FAIL=cuStreamSynchronize:700:8")
+	defer stop()
+	for _, want := range []string{"CUDA_ERROR_ILLEGAL_ADDRESS", "failed in an earlier step"} {
+		if status, text := complete(t, url, `{"prompt": "Once upon a time", "max_tokens": 40}`); status < 500 || !strings.Contains(text, want) {
+			t.Errorf("status %d, %s; expected %q", status, text, want)
+		}
+	}
+}
+
+// TestEmulatedGraphCounts: a service counts the graphs that it keeps, and the
+// steps that ran as one: those of a shape from its second time on.
+func TestEmulatedGraphCounts(t *testing.T) {
+	t.Parallel()
+	url, stop := emulatedService(t)
+	defer stop()
+	if status, text := complete(t, url, `{"prompt": "Once", "max_tokens": 6, "temperature": 0, "ignore_eos": true}`); status != http.StatusOK {
+		t.Fatalf("status %d, %s", status, text)
+	}
+	answer, err := http.Get(url + "/metrics")
+	_, text := answered(t, answer, err)
+	for _, want := range []string{"iflowc_steps_total 6", "iflowc_gpu_graphs 1", "iflowc_gpu_graph_steps_total 5"} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/manifest"
@@ -20,6 +21,12 @@ const (
 	maxShapes      = 48 // whose graphs are kept for a model
 	maxGraphs      = 4  // of a step: a member of a group has two exchanges a layer, which leave graphs nothing to save
 )
+
+// graphCounts are what a model says of its graphs, at any time.
+type graphCounts struct{ kept, steps atomic.Int64 }
+
+// KeptGraphs implements load.GraphModel.
+func (m *model) KeptGraphs() (kept, steps int64) { return m.counts.kept.Load(), m.counts.steps.Load() }
 
 // A piece of a step is launches that a graph can hold, or a talk with other
 // ranks, for which the host waits in between.
@@ -95,11 +102,13 @@ func (m *model) compute(s shape) error {
 			if execs[i], err = m.capture(p.list, b); err != nil {
 				return err
 			}
+			m.counts.kept.Add(1)
 		}
 		if err := m.GPU.call(fnGraphLaunch, execs[i], uintptr(m.stream)); err != nil {
 			return err
 		}
 	}
+	m.counts.steps.Add(1)
 	return nil
 }
 

@@ -23,7 +23,8 @@ type model struct {
 	exchange exchange
 	pieces   [][]piece           // of each list of launches, between talks; nil: no graphs
 	graphs   map[shape][]uintptr // of pieces; nil: the shape ran once
-	failed   error               // of a kernel: the context is lost
+	counts   graphCounts
+	failed   error // of a kernel: the context is lost
 }
 
 func (m *model) open(cfg *load.Config, s *sizes) (err error) {

@@ -156,6 +156,9 @@ type Stats struct {
 	Worked time.Duration   // in which its stages computed, all together
 	Busy   []time.Duration // of Worked, each stage; nil: not known
 
+	Graphs     int64 // of steps, that a GPU keeps
+	GraphSteps int64 // of Steps, run as one
+
 	Pages int // of the state
 	Used  int // by sequences
 	Kept  int // by nobody, but remembered
@@ -165,6 +168,7 @@ type Stats struct {
 func (e *Engine) Stats() Stats {
 	s := e.stats
 	s.Busy = e.ctx.Busy()
+	s.Graphs, s.GraphSteps = e.ctx.Graphs()
 	s.Stages, s.Active, s.Worked = e.fly.stages(), e.fly.active, e.fly.worked(s.Busy)
 	s.Pages, s.Kept = e.opt.Pages, e.pages.kept.idle
 	s.Used = s.Pages - e.pages.unused()

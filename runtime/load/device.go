@@ -42,6 +42,22 @@ type Partial interface {
 	Memory() (weights, page int64)
 }
 
+// A GraphModel is a DeviceModel that keeps small steps as graphs, each launched at
+// once.
+type GraphModel interface {
+	DeviceModel
+	// KeptGraphs is how many there are, and how many steps have run as such.
+	KeptGraphs() (kept, steps int64)
+}
+
+// Graphs is what a GraphModel says of its graphs; nothing elsewhere.
+func (c *Context) Graphs() (kept, steps int64) {
+	if m, ok := c.on.(GraphModel); ok {
+		return m.KeptGraphs()
+	}
+	return 0, 0
+}
+
 // Memory is what a model on a Partial device takes in this process.
 func (l *Library) Memory() (weights, page int64, ok bool) {
 	p, ok := l.device.(Partial)

@@ -44,6 +44,8 @@ func (s *snapshot) register(r *metrics.Registry) {
 		{"gauge", "iflowc_kv_pages_kept", "State pages that nobody uses but that are remembered.", func(e engine.Stats) float64 { return float64(e.Kept) }},
 		{"gauge", "iflowc_kv_usage_ratio", "Share of the state pages that sequences use.", func(e engine.Stats) float64 { return float64(e.Used) / float64(max(1, e.Pages)) }},
 		{"gauge", "iflowc_draft_acceptance_ratio", "Share of drafted tokens that were accepted; 0 without speculation.", func(e engine.Stats) float64 { return float64(e.Accepted) / float64(max(1, e.Drafted)) }},
+		{"gauge", "iflowc_gpu_graphs", "Graphs of steps that the GPU keeps.", func(e engine.Stats) float64 { return float64(e.Graphs) }},
+		{"counter", "iflowc_gpu_graph_steps_total", "Steps that ran as graphs on the GPU.", func(e engine.Stats) float64 { return float64(e.GraphSteps) }},
 		{"gauge", "iflowc_pipeline_stages", "Stages of the pipeline over which the layers are spread; 1: the model is none.", func(e engine.Stats) float64 { return float64(e.Stages) }},
 		{"gauge", "iflowc_pipeline_bubble_ratio", "Share of the stages' time in which they had nothing to compute while steps were under way.", func(e engine.Stats) float64 { return e.Bubble() }},
 	} {
