@@ -11,20 +11,16 @@ import (
 )
 
 // ForgetStart hands back memory that only starting needed: what Go's heap has
-// free, and the pages of the program's file and the model's libraries that
+// free, and the pages of the program's file, its libraries and the model's that
 // starting has read and nothing has written: code of packages that are set up
 // once, tables, the embedded libraries and tokenizer. What runs on comes back
 // from the system's cache, 64 KB a fault. Failing costs nothing but that memory.
 //
-// Other libraries are left alone: another thread may be loading one, and the
-// loader maps a library whole and unwritable before it lays its parts over that
-// and writes addresses to them.
+// Libraries that came later from elsewhere are left alone: another thread may be
+// loading one, and the loader maps a library whole and unwritable before it lays
+// its parts over that and writes addresses to them.
 func ForgetStart() {
 	rest()
-	program, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return
-	}
 	opened.Lock()
 	defer opened.Unlock()
 	f, err := os.Open("/proc/self/smaps")
@@ -32,9 +28,31 @@ func ForgetStart() {
 		return
 	}
 	defer f.Close()
-	for _, r := range unwritten(f, func(path string) bool { return path == program || opened.files[path] }) { // all have been read before: what follows may fault pages in again
+	ours := func(path string) bool { return mappedFirst[path] || opened.files[path] }
+	for _, r := range unwritten(f, ours) { // all have been read before: what follows may fault pages in again
 		syscall.Syscall(syscall.SYS_MADVISE, r[0], r[1]-r[0], syscall.MADV_DONTNEED)
 	}
+}
+
+// mappedFirst are the files that the system had mapped before the program began:
+// its own and the libraries that it names.
+var mappedFirst = mapped("/proc/self/maps")
+
+func mapped(maps string) map[string]bool {
+	files := map[string]bool{}
+	text, _ := os.ReadFile(maps)
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) >= 6 {
+			files[pathIn(fields)] = true
+		}
+	}
+	return files
+}
+
+// pathIn is the file of a line of /proc/self/maps, without the word that it has
+// been removed since.
+func pathIn(fields []string) string {
+	return strings.TrimSuffix(strings.Join(fields[5:], " "), " (deleted)")
 }
 
 // unwritten reads the form of /proc/self/smaps: the addresses, from and to, of
@@ -53,7 +71,7 @@ func unwritten(smaps io.Reader, ours func(path string) bool) (parts [][2]uintptr
 		case len(fields) > 0 && !strings.HasSuffix(fields[0], ":"):
 			var r [2]uintptr
 			if r, last = fileRange(fields); last {
-				last = ours(strings.TrimSuffix(strings.Join(fields[5:], " "), " (deleted)"))
+				last = ours(pathIn(fields))
 			}
 			if last {
 				parts = append(parts, r)
