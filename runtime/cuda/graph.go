@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"iter"
 	"slices"
 	"sync/atomic"
 	"unsafe"
@@ -41,29 +42,44 @@ type placed struct {
 	layer int
 }
 
-// piecesOf cuts a list of launches where it talks; nil: into too many for graphs.
-func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
-	var walk func(list []manifest.CUDALaunch, layer int)
-	graphs := 0
-	walk = func(list []manifest.CUDALaunch, layer int) {
-		for i := range list {
-			l := &list[i]
-			switch n := len(pieces); {
-			case l.Body != nil:
-				for at := l.Lo; at < l.Hi; at++ {
-					walk(l.Body, at)
-				}
-			case l.Comm != nil:
-				pieces = append(pieces, piece{talk: l})
-			case n > 0 && pieces[n-1].talk == nil:
-				pieces[n-1].list = append(pieces[n-1].list, placed{l, layer})
-			default:
-				pieces = append(pieces, piece{list: []placed{{l, layer}}})
-				graphs++
+// launches are those of a list one after the other, each with its layer: those of
+// a body come once a layer.
+func launches(list []manifest.CUDALaunch) iter.Seq2[*manifest.CUDALaunch, int] {
+	return func(yield func(*manifest.CUDALaunch, int) bool) { walk(list, 0, yield) }
+}
+
+func walk(list []manifest.CUDALaunch, layer int, yield func(*manifest.CUDALaunch, int) bool) bool {
+	for i := range list {
+		l := &list[i]
+		if l.Body == nil {
+			if !yield(l, layer) {
+				return false
+			}
+			continue
+		}
+		for at := l.Lo; at < l.Hi; at++ {
+			if !walk(l.Body, at, yield) {
+				return false
 			}
 		}
 	}
-	walk(list, 0)
+	return true
+}
+
+// piecesOf cuts a list of launches where it talks; nil: into too many for graphs.
+func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
+	graphs := 0
+	for l, layer := range launches(list) {
+		switch n := len(pieces); {
+		case l.Comm != nil:
+			pieces = append(pieces, piece{talk: l})
+		case n > 0 && pieces[n-1].talk == nil:
+			pieces[n-1].list = append(pieces[n-1].list, placed{l, layer})
+		default:
+			pieces = append(pieces, piece{list: []placed{{l, layer}}})
+			graphs++
+		}
+	}
 	if graphs > maxGraphs {
 		return nil
 	}
@@ -76,7 +92,7 @@ func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
 func (m *model) compute(s shape) error {
 	pieces := m.pieces[s.entry]
 	if !m.Graphs || pieces == nil || s.tokens > maxGraphTokens {
-		return m.launchAll(m.Plan.Graphs[s.entry], s, 0)
+		return m.launchAll(m.Plan.Graphs[s.entry], s)
 	}
 	b := shape{s.entry, bucket(s.tokens), bucket(s.wanted), bucket(s.seqs), s.context}
 	execs, seen := m.graphs[b]
@@ -84,7 +100,7 @@ func (m *model) compute(s shape) error {
 		if len(m.graphs) < maxShapes {
 			m.graphs[b] = nil
 		}
-		return m.launchAll(m.Plan.Graphs[s.entry], s, 0)
+		return m.launchAll(m.Plan.Graphs[s.entry], s)
 	}
 	for i, p := range pieces {
 		if p.talk != nil {
@@ -152,24 +168,15 @@ func (m *model) capture(list []placed, s shape) (exec uintptr, err error) {
 }
 
 // launchAll puts the launches of a list into the stream.
-func (m *model) launchAll(list []manifest.CUDALaunch, s shape, layer int) error {
-	for i := range list {
-		l := &list[i]
-		if l.Body != nil {
-			for at := l.Lo; at < l.Hi; at++ {
-				if err := m.launchAll(l.Body, s, at); err != nil {
-					return err
-				}
-			}
-			continue
-		}
+func (m *model) launchAll(list []manifest.CUDALaunch, s shape) error {
+	for l, layer := range launches(list) {
+		var err error
 		if l.Comm != nil {
-			if err := m.talk(l, s); err != nil {
-				return err
-			}
-			continue
+			err = m.talk(l, s)
+		} else {
+			err = m.launch(l, s, layer)
 		}
-		if err := m.launch(l, s, layer); err != nil {
+		if err != nil {
 			return err
 		}
 	}

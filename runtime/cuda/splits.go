@@ -112,13 +112,7 @@ func (m *model) findAttention() (productSite, *manifest.CUDALaunch) {
 func (t *Timer) splitsAt(site productSite, l *manifest.CUDALaunch, rows int) (dispatch.Splits, error) {
 	const rounds = 6
 	m, s := t.m, dispatch.Splits{Context: rows}
-	step := oneOf(rows)
-	n := m.stage(step, load.DeviceStep{Entry: site.entry, Tokens: 1, Wanted: 1, Seqs: 1, Types: true})
-	err := m.GPU.toDevice(m.memory.step, m.staging.step.Bytes[:n], m.stream)
-	if err == nil {
-		err = m.GPU.wait(m.stream)
-	}
-	if err != nil {
+	if err := t.send(oneOf(rows), 1, site.entry); err != nil {
 		return s, err
 	}
 	grid, at := m.grid(l, shape{site.entry, 1, 1, 1, 0}), slices.IndexFunc(l.Grid[:], func(d manifest.CUDADim) bool { return d.Splits })

@@ -136,7 +136,7 @@ func (t *Timer) Time(s profile.Shape, rows, blocks int, which []int) ([][]float6
 	defer g.leave()
 	site := slices.IndexFunc(t.m.Plan.Sites, func(o manifest.Site) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType })
 	at := t.sites[site]
-	if err := t.send(rows, at.entry); err != nil {
+	if err := t.send(t.step, rows, at.entry); err != nil {
 		return nil, false, err
 	}
 	order := profile.Interleave(which, blocks)
@@ -160,10 +160,10 @@ func (t *Timer) Time(s profile.Shape, rows, blocks int, which []int) ([][]float6
 	return times, true, nil
 }
 
-// send brings the step of so many rows to the GPU.
-func (t *Timer) send(rows, entry int) error {
+// send brings a step of so many rows to the GPU.
+func (t *Timer) send(step *load.Context, rows, entry int) error {
 	m := t.m
-	n := m.stage(t.step, load.DeviceStep{Entry: entry, Tokens: rows, Wanted: rows, Seqs: rows, Types: true})
+	n := m.stage(step, load.DeviceStep{Entry: entry, Tokens: rows, Wanted: rows, Seqs: rows, Types: true})
 	if err := m.GPU.toDevice(m.memory.step, m.staging.step.Bytes[:n], m.stream); err != nil {
 		return err
 	}
