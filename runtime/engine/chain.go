@@ -3,9 +3,7 @@
 package engine
 
 import (
-	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"github.com/iflowc/iflowc/runtime/load"
 	"github.com/iflowc/iflowc/runtime/speculate"
@@ -42,29 +40,19 @@ func (c *chain) begin(results []Result) {
 // by Together; else each may draft by itself.
 func (e *Engine) DraftsTogether() bool { return e.heads.chained }
 
-// Together drafts for several sequences of a step side by side: each call is
-// Result.Draft for one or, one after the other, for some that no other call drafts
-// for. A chained head runs once for all that want it.
+// Together drafts for several sequences of a step at once, each waiting for the
+// others' turns: each call is Result.Draft for one or, one after the other, for
+// some that no other call drafts for. A chained head runs once for all that want
+// it.
 func (e *Engine) Together(drafts []func()) {
 	h := &e.heads
-	workers := min(runtime.GOMAXPROCS(0), len(drafts))
-	if h.chained {
-		workers = len(drafts) // each waits for all others
-		h.mu.Lock()
-		h.chain.drafting = workers
-		h.mu.Unlock()
-	}
-	var next atomic.Int64
-	work := func() {
-		for i := next.Add(1) - 1; int(i) < len(drafts); i = next.Add(1) - 1 {
-			e.draftOne(drafts[i])
-		}
-	}
+	h.mu.Lock()
+	h.chain.drafting = len(drafts)
+	h.mu.Unlock()
 	var wg sync.WaitGroup
-	for range workers - 1 {
-		wg.Go(work)
+	for _, draft := range drafts {
+		wg.Go(func() { e.draftOne(draft) })
 	}
-	work()
 	wg.Wait()
 }
 

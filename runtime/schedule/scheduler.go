@@ -327,7 +327,9 @@ func (s *Scheduler) endAll(err error) {
 // step hands the results to the jobs, and lets these change the engine.
 func (s *Scheduler) step(results []engine.Result) {
 	s.takeAll(results)
-	s.draftAll()
+	if s.eng.DraftsTogether() {
+		s.draftAll()
+	}
 	for _, e := range s.live {
 		if !e.hit || e.err != nil {
 			continue

@@ -66,8 +66,8 @@ func (e *entry) drafting() func() {
 	return func() { e.err = safely(func() error { t.draft(); return nil }) }
 }
 
-// draftAll lets the jobs draft that takeAll did not let: what drafts runs once
-// for all of them.
+// draftAll lets the jobs draft where takeAll does not: what drafts runs once for
+// all of them.
 func (s *Scheduler) draftAll() {
 	var list []func()
 	for _, e := range s.live {

@@ -4,7 +4,6 @@ package serve
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/iflowc/iflowc/runtime/decode"
 	"github.com/iflowc/iflowc/runtime/schedule"
@@ -28,8 +27,11 @@ func (s *Server) generate(r *http.Request, p *sampling, g generation) (*answer, 
 	if err != nil {
 		return nil, err
 	}
-	for param, ids := range map[string][]int32{"stop_token_ids": p.StopIDs, "bad_words_ids": slices.Concat(p.BadWords...)} {
-		if err := s.checkIDs(param, ids); err != nil {
+	if err := s.checkIDs("stop_token_ids", p.StopIDs); err != nil {
+		return nil, err
+	}
+	for _, word := range p.BadWords {
+		if err := s.checkIDs("bad_words_ids", word); err != nil {
 			return nil, err
 		}
 	}
