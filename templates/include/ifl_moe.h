@@ -229,8 +229,10 @@ IFL_INLINE void ifl_pack_blocks_(uint8_t *tile, const float *x, int k, int mt, i
     const int64_t at = (int64_t)((c0 + c) / block) * mt + m;
     int8_t codes[64];
     int32_t sum;
-    const float top = ifl_top_of_(x + c, n - c, block), scale = top / 127.0f;
-    ifl_quantize_(codes, x + c, n - c, block, top, &sum);
+    float room[64];
+    const float *whole = ifl_whole_block_(x + c, n - c, block, room);
+    const float top = ifl_top_of_(whole, block), scale = top / 127.0f;
+    ifl_quantize_(codes, whole, block, top, &sum);
     for (int j = 0; j < block / 4; j++) memcpy(tile + 4 * ((int64_t)((c0 + c) / 4 + j) * mt + m), codes + 4 * j, 4);
     scales[at] = scale;
     sums[at] = scale * (float)sum;

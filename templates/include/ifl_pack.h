@@ -65,63 +65,45 @@ IFL_INLINE __m256i ifl_codes_of_32_(int8_t *out, const float *x, __m256 inv, __m
 }
 #endif
 
-/* Codes of one block and their sum: `have` numbers at x, the rest of the block counts as 0; top is their largest magnitude. */
-IFL_INLINE void ifl_quantize_(int8_t *codes, const float *x, int have, const int block, float top, int32_t *sum) {
+/* A block of which there are only `have` numbers at x: all of it, with 0 behind them, in `room` where some are missing. */
+IFL_INLINE const float *ifl_whole_block_(const float *x, int have, const int block, float *room) {
+  if (have >= block) return x;
+  memset(room, 0, (size_t)block * 4);
+  memcpy(room, x, (size_t)have * 4);
+  return room;
+}
+
+/* Codes of one block and their sum; top is its largest magnitude. */
+IFL_INLINE void ifl_quantize_(int8_t *codes, const float *x, const int block, float top, int32_t *sum) {
   const float inv = top > 0 ? 127.0f / top : 0.0f;
 #ifdef IFL_AVX2
-  float whole[64];
-  if (have < block) {
-    memset(whole, 0, sizeof whole);
-    memcpy(whole, x, (size_t)have * 4);
-    x = whole;
-  }
   __m256i total = _mm256_setzero_si256();
   for (int i = 0; i < block; i += 32) total = ifl_codes_of_32_(codes + i, x + i, _mm256_set1_ps(inv), total);
   __m128i four = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
   four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
   *sum = _mm_cvtsi128_si32(four) + _mm_extract_epi32(four, 1);
 #else
-#ifdef IFL_AVX512
-  if (have >= block) { /* what the lines below do, without a loop */
-    ifl_v16i part[4] = {{0}};
-    ifl_codes_of_(codes, ifl_load(x), inv, &part[0]);
-    ifl_codes_of_(codes + 16, ifl_load(x + 16), inv, &part[1]);
-    if (block == 64) {
-      ifl_codes_of_(codes + 32, ifl_load(x + 32), inv, &part[2]);
-      ifl_codes_of_(codes + 48, ifl_load(x + 48), inv, &part[3]);
-    }
-    *sum = ifl_sum_i_((part[0] + part[1]) + (part[2] + part[3]));
-    return;
-  }
-#endif
   ifl_v16i total = {0};
-  for (int i = 0; i < block; i += 16) ifl_codes_of_(codes + i, ifl_pack_load_(x + i, have - i), inv, &total);
+#pragma GCC unroll 4
+  for (int i = 0; i < block; i += 16) ifl_codes_of_(codes + i, ifl_load(x + i), inv, &total);
   *sum = ifl_sum_i_(total);
 #endif
 }
 
-/* The largest magnitude of a block's `have` numbers. */
-IFL_INLINE float ifl_top_of_(const float *x, int have, const int block) {
-#ifdef IFL_AVX2
-  if (have >= block) { /* what the lines below do, in registers */
-    const __m256 sign = _mm256_set1_ps(-0.0f);
+/* The largest magnitude of a block. */
+IFL_INLINE float ifl_top_of_(const float *x, const int block) {
+#ifdef IFL_AVX2 /* what the lines below do, in registers */
+  const __m256 sign = _mm256_set1_ps(-0.0f);
 #define ABS(i) _mm256_andnot_ps(sign, _mm256_loadu_ps(x + (i)))
-    __m256 a = _mm256_max_ps(ABS(0), ABS(16)), b = _mm256_max_ps(ABS(8), ABS(24));
-    if (block == 64) a = _mm256_max_ps(a, _mm256_max_ps(ABS(32), ABS(48))), b = _mm256_max_ps(b, _mm256_max_ps(ABS(40), ABS(56)));
+  __m256 a = _mm256_max_ps(ABS(0), ABS(16)), b = _mm256_max_ps(ABS(8), ABS(24));
+  if (block == 64) a = _mm256_max_ps(a, _mm256_max_ps(ABS(32), ABS(48))), b = _mm256_max_ps(b, _mm256_max_ps(ABS(40), ABS(56)));
 #undef ABS
-    return ifl_max_of(ifl_both_(a, b));
-  }
-#endif
-#ifdef IFL_AVX512
-  if (have >= block) {
-    ifl_v16 m = ifl_max(ifl_abs(ifl_load(x)), ifl_abs(ifl_load(x + 16)));
-    if (block == 64) m = ifl_max(m, ifl_max(ifl_abs(ifl_load(x + 32)), ifl_abs(ifl_load(x + 48))));
-    return ifl_max_of(m);
-  }
-#endif
-  ifl_v16 m = ifl_max(ifl_abs(ifl_pack_load_(x, have)), ifl_abs(ifl_pack_load_(x + 16, have - 16)));
-  if (block == 64) m = ifl_max(m, ifl_max(ifl_abs(ifl_pack_load_(x + 32, have - 32)), ifl_abs(ifl_pack_load_(x + 48, have - 48))));
+  return ifl_max_of(ifl_both_(a, b));
+#else
+  ifl_v16 m = ifl_max(ifl_abs(ifl_load(x)), ifl_abs(ifl_load(x + 16)));
+  if (block == 64) m = ifl_max(m, ifl_max(ifl_abs(ifl_load(x + 32)), ifl_abs(ifl_load(x + 48))));
   return ifl_max_of(m);
+#endif
 }
 
 enum { IFL_OUTLIER_BLOCKS = 2048 }; /* blocks of a row that outliers are taken out of, at most */
@@ -193,7 +175,7 @@ IFL_INLINE void ifl_take_(ifl_taken_ *o, const float *x, int b, int n, const int
   memcpy(e->codes, codes, 4);
   e->corr = -128 * (codes[0] + codes[1] + codes[2] + codes[3]);
   for (int j = 0; j < 4; j++) rest[c + j] = v[j] - scale * (float)codes[j];
-  o->tops[b] = ifl_top_of_(rest, block, block);
+  o->tops[b] = ifl_top_of_(rest, block);
 }
 
 /* Takes `count` outliers out of a row, one after the other: each time the group with the largest magnitude, the first of
@@ -201,7 +183,8 @@ IFL_INLINE void ifl_take_(ifl_taken_ *o, const float *x, int b, int n, const int
 IFL_INLINE void ifl_take_outliers_(ifl_taken_ *o, const float *x, int k, const int block, int count) {
   const int blocks = (k + block - 1) / block;
   o->count = o->touched = 0;
-  for (int b = 0; b < blocks; b++) o->tops[b] = ifl_top_of_(x + b * block, k - b * block, block);
+  float room[64];
+  for (int b = 0; b < blocks; b++) o->tops[b] = ifl_top_of_(ifl_whole_block_(x + b * block, k - b * block, block, room), block);
   while (o->count < count) {
     int b = 0;
     for (int j = 1; j < blocks; j++) b = o->tops[j] > o->tops[b] ? j : b;
@@ -230,10 +213,10 @@ IFL_INLINE void ifl_pack_a8_(uint8_t *tile, const float *x, int k, int mt, int m
   for (int b = 0; b < blocks; b++) {
     int8_t local[64], *codes = mt == 1 ? (int8_t *)tile + b * block : local;
     int32_t sum;
-    const int have = k - b * block;
-    const float *rest = ifl_rest_(&taken, x + b * block, b);
-    const float top = outliers ? taken.tops[b] : ifl_top_of_(rest, have, block), scale = top / 127.0f;
-    ifl_quantize_(codes, rest, have, block, top, &sum);
+    float room[64];
+    const float *rest = ifl_whole_block_(ifl_rest_(&taken, x + b * block, b), k - b * block, block, room);
+    const float top = outliers ? taken.tops[b] : ifl_top_of_(rest, block), scale = top / 127.0f;
+    ifl_quantize_(codes, rest, block, top, &sum);
     if (mt > 1) {
       uint8_t *out = tile + 4 * ((int64_t)b * (block / 4) * mt + m);
 #pragma GCC unroll 16
