@@ -2,45 +2,55 @@
 
 package engine
 
-import "github.com/iflowc/iflowc/runtime/load"
+import (
+	"sync/atomic"
+
+	"github.com/iflowc/iflowc/runtime/load"
+)
 
 // A populator takes real memory for state pages before sequences use them. The
 // system clears memory when it is first touched, by huge pages, of which all
 // arrays of the state begin one at about the same time: a step that came to
-// them stood still for a hundred milliseconds and more.
+// them stood still for a hundred milliseconds and more, and clearing beside the
+// steps of 16 sequences took a tenth of their speed. So a service does most of
+// it before the first request.
 type populator struct {
-	ctx   *load.Context
-	pages int32
-	batch int32 // pages that the system takes at once
-	asked int32
-	want  chan int32
-	done  chan struct{}
+	ctx     *load.Context
+	pages   int32
+	batch   int32 // pages that the system takes at once
+	asked   int32
+	want    chan int32
+	stopped atomic.Bool
+	done    chan struct{}
 }
 
-// startPopulator begins with the first batch.
+// populatedAtStart is how many bytes are taken without being asked for: all
+// the state of a small model.
+const populatedAtStart = 1 << 30
+
+// startPopulator begins with the first pages.
 func startPopulator(ctx *load.Context, pages int) *populator {
 	p := &populator{ctx: ctx, pages: int32(pages), batch: ctx.PopulatedAtOnce(), want: make(chan int32, 1), done: make(chan struct{})}
 	go p.run()
-	p.reach(0)
+	p.ask(max(p.batch, int32(min(populatedAtStart/ctx.BytesOfPage(), int64(pages)))))
 	return p
 }
 
-// reach asks for the batch of the last page in use, and from its middle on for
-// the next one. It never waits.
+// reach asks for as many pages again as soon as the last one in use lies in the
+// second half of those asked for. It never waits.
 func (p *populator) reach(last int32) {
-	if p == nil {
-		return
+	if p != nil && last >= p.asked/2 && p.asked < p.pages {
+		p.ask(p.asked + min(p.asked, p.pages-p.asked))
 	}
-	to := min((last+p.batch/2)/p.batch*p.batch+p.batch, p.pages)
-	if to <= p.asked {
-		return
-	}
-	p.asked = to
+}
+
+func (p *populator) ask(to int32) {
+	p.asked = min(to, p.pages)
 	select {
 	case <-p.want: // not begun: the new wish holds it
 	default:
 	}
-	p.want <- to
+	p.want <- p.asked
 }
 
 // run does what is asked for until the channel is closed.
@@ -49,7 +59,7 @@ func (p *populator) run() {
 	load.Background()
 	have := int32(0)
 	for to := range p.want {
-		for ; have < to; have = min(have+p.batch, to) {
+		for ; have < to && !p.stopped.Load(); have = min(have+p.batch, to) {
 			p.ctx.Populate(have, min(have+p.batch, to))
 		}
 	}
@@ -58,6 +68,7 @@ func (p *populator) run() {
 // stop waits for the end of what runs; the memory may go then.
 func (p *populator) stop() {
 	if p != nil {
+		p.stopped.Store(true)
 		close(p.want)
 		<-p.done
 	}

@@ -28,3 +28,6 @@ func (c *Context) PopulatedAtOnce() int32 {
 	}
 	return int32(min(hugePage/least, c.pages))
 }
+
+// BytesOfPage is what one state page takes in all arrays together.
+func (c *Context) BytesOfPage() int64 { return max(sum(c.pageBytes), 1) }
