@@ -100,6 +100,8 @@ type unit struct {
 	Parts            int    // registers that a vector of 16 takes
 	Rows             []int  // matmul: the same, on vectors of IFL_LANES
 	MaxRows          int    // the largest of Rows
+	Chains           int    // plain types: chains of multiply-adds that a sum is made of
+	Pair             int    // plain types: rows that a function of two panels computes; 0 where there is none
 	Accs             int    // accumulators: at least MaxRows; more where several may share a row
 
 	Block     int  // columns of a tile-block; 1 for plain types
@@ -154,6 +156,9 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	if k.Tile > 0 {
 		u.Max, u.MaxRows = slices.Max(u.Widths), slices.Max(u.Rows)
 		u.Accs = max(u.MaxRows, 4)
+	}
+	if u.Chains = 1; set.parts == 1 && !dt.IsBlock() && k.act == "" {
+		u.Chains, u.Accs, u.Pair = 2, 12, 8
 	}
 	if u.Block == 1 {
 		return u, nil

@@ -53,7 +53,7 @@ static inline int64_t ifl_tile_bytes(ifl_act_kind a, int k, int mt) {
  * act is packed in tiles of the implementation's own tm rows. scratch: ifl_mm_scratch bytes, per thread.
  * Every output is summed over k in the order that the template's header declares, whatever rows, tm and panels are. */
 typedef void (*ifl_mm)(const uint8_t *w, int k, int panels, const uint8_t *act, int rows, float *y, int64_t ldy, uint8_t *scratch);
-#define IFL_MM_SCRATCH_PER_K 80 /* bytes of scratch per column of K that an implementation may use */
+#define IFL_MM_SCRATCH_PER_K 128 /* bytes of scratch per column of K that an implementation may use */
 
 /* A team of threads that are all inside one step. */
 typedef struct ifl_team ifl_team;
