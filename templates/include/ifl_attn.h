@@ -17,6 +17,9 @@
 
 #define IFL_ATTN_BLOCK 48 /* most query rows (token × query head of one KV head) in a unit of work */
 #define IFL_ATTN_SPLIT 12 /* most query rows in a unit whose chunks may go to different threads */
+#ifndef IFL_ATTN_LONG
+#define IFL_ATTN_LONG 1024 /* state rows from which on a token's heads are one unit */
+#endif
 #define IFL_LOG2E 1.44269504088896341f
 
 /* One thread's part of the scratch, in floats: the states of a block of rows, one tile of outputs, a chunk's rows of one KV
@@ -31,8 +34,12 @@ static inline int64_t ifl_attn_fixed_floats(int dim, int vdim) {
  * spread one sequence's chunks over threads. */
 static inline int64_t ifl_attention_scratch(int threads, int max_tokens, int heads, int dim, int vdim, int max_pages_per_seq) {
   (void)max_tokens;
-  (void)heads;
-  int64_t parts = threads > 1 ? (int64_t)max_pages_per_seq * ifl_attn_state_floats(IFL_ATTN_SPLIT, vdim) : 0;
+  const int64_t split = ifl_attn_state_floats(IFL_ATTN_SPLIT, vdim), pages = max_pages_per_seq;
+  int64_t parts = threads > 1 ? pages * split : 0;
+  if (threads > 1 && heads <= IFL_ATTN_BLOCK) { /* a whole unit's rows, of the chunks that one thread has */
+    const int64_t whole = ifl_attn_state_floats(heads, vdim) * ((pages + threads - 1) / threads + 1);
+    parts = whole > parts ? whole : parts;
+  }
   return threads * ifl_round64(4 * (ifl_attn_fixed_floats(dim, vdim) + parts));
 }
 
@@ -52,14 +59,18 @@ static inline void ifl_attn_clear(ifl_attn_state s, int rows, int vdim) {
 }
 
 /* A unit of work: `rows` query rows of one KV head of one sequence over the chunks lo…hi−1 that any of them sees. Row r
- * of a sequence and a KV head is query head r % group of token r / group. */
+ * of a sequence and a KV head is query head r % group of token r / group. Or, if `whole`, a sequence's only token with all its heads:
+ * row r is head r. Then a page is read as it lies, all keys and all values, which memory gives much faster than head by head. */
 typedef struct {
-  int seq, kv, row, rows, seq_rows, lo, hi;
+  int seq, kv, row, rows, seq_rows, lo, hi, whole;
 } ifl_attn_unit;
 
+/* Query heads of a unit that belong to one token. */
+static inline int ifl_attn_group(const ifl_attention *a, const ifl_attn_unit *u) { return u->whole ? a->heads : a->heads / a->kv_heads; }
+
 /* Work is counted in chunks × (rows + 2): the 2 stands for reading the chunk. */
-static inline int64_t ifl_attn_chunk_cost(const ifl_attn_unit *u) { return u->rows + 2; }
-static inline int64_t ifl_attn_cost(const ifl_attn_unit *u) { return (u->hi - u->lo) * ifl_attn_chunk_cost(u); }
+static inline int64_t ifl_attn_chunk_cost(const ifl_attention *a, const ifl_attn_unit *u) { return u->rows + (u->whole ? 2 * a->kv_heads : 2); }
+static inline int64_t ifl_attn_cost(const ifl_attention *a, const ifl_attn_unit *u) { return (u->hi - u->lo) * ifl_attn_chunk_cost(a, u); }
 
 /* State rows of a sequence after this step. */
 static inline int ifl_attn_seq_rows(const ifl_step *s, int seq) {
@@ -87,7 +98,7 @@ static inline int ifl_attn_end_row(const ifl_attention *a, int t, int rows) {
 
 static inline void ifl_attn_bounds(const ifl_attention *a, ifl_attn_unit *u) {
   const ifl_step *s = a->step;
-  int group = a->heads / a->kv_heads;
+  int group = ifl_attn_group(a, u);
   int t0 = s->first[u->seq] + u->row / group, t1 = s->first[u->seq] + (u->row + u->rows - 1) / group;
   int rows = ifl_attn_seq_rows(s, u->seq), end = ifl_attn_end_row(a, t1, rows), first = ifl_attn_first_row(a, t0);
   for (int t = t0; ifl_attn_tree(s, u->seq) && t <= t1; t++) { /* in any order of positions */
@@ -100,56 +111,70 @@ static inline void ifl_attn_bounds(const ifl_attention *a, ifl_attn_unit *u) {
   if (u->lo >= u->hi) u->lo = u->hi - 1; /* every unit has a chunk, so that every row is written */
 }
 
+static inline int ifl_attn_whole(const ifl_attention *a, int seq) {
+  return a->step->first[seq + 1] - a->step->first[seq] == 1 && a->kv_heads > 1 && a->heads <= IFL_ATTN_BLOCK &&
+         ifl_attn_seq_rows(a->step, seq) >= IFL_ATTN_LONG && !ifl_attn_tree(a->step, seq);
+}
+
 /* Steps to the next unit of at most `block` rows; start with u->seq = -1. Returns 0 at the end. */
 static inline int ifl_attn_next(const ifl_attention *a, int block, ifl_attn_unit *u) {
   const ifl_step *s = a->step;
   if (u->seq >= 0) u->row += u->rows;
-  if (u->seq < 0 || (u->row >= u->seq_rows && ++u->kv >= a->kv_heads)) {
+  if (u->seq < 0 || (u->row >= u->seq_rows && (u->whole || ++u->kv >= a->kv_heads))) {
     do {
       if (++u->seq >= s->seqs) return 0;
     } while (s->first[u->seq + 1] <= s->first[u->seq]);
     u->kv = 0;
-    u->seq_rows = (s->first[u->seq + 1] - s->first[u->seq]) * (a->heads / a->kv_heads);
+    u->whole = ifl_attn_whole(a, u->seq);
+    u->seq_rows = (s->first[u->seq + 1] - s->first[u->seq]) * ifl_attn_group(a, u);
     u->row = 0;
   }
   if (u->row >= u->seq_rows) u->row = 0;
-  u->rows = u->seq_rows - u->row < block ? u->seq_rows - u->row : block;
+  u->rows = u->whole || u->seq_rows - u->row < block ? u->seq_rows - u->row : block;
   ifl_attn_bounds(a, u);
   return 1;
 }
 
-/* How the work of a step is spread: the same on every thread. Thread i owns the costs total·i/threads … of the units in
+/* A partial state of a unit that several threads may share. */
+static inline int64_t ifl_attn_part_floats(const ifl_attention *a, const ifl_attn_unit *u) {
+  return ifl_attn_state_floats(u->whole ? u->rows : IFL_ATTN_SPLIT, a->vdim);
+}
+
+/* How the work of a step is spread: the same on every thread, which has `spare` floats for partial states. Thread i owns the costs total·i/threads … of the units in
  * order: with split the chunks whose first cost lies there, else the units whose middle does. */
 typedef struct {
   int block, split;
   int64_t total;
 } ifl_attn_plan;
 
-static inline ifl_attn_plan ifl_attn_make_plan(const ifl_attention *a, int max_chunks) {
+static inline ifl_attn_plan ifl_attn_make_plan(const ifl_attention *a, int64_t spare) {
   ifl_attn_plan p = {.block = IFL_ATTN_BLOCK};
   int group = a->heads / a->kv_heads;
   for (; a->threads > 1 && p.block > IFL_ATTN_SPLIT; p.block /= 2) {
     int64_t units = 0;
     for (int s = 0; s < a->step->seqs; s++)
-      units += ((int64_t)(a->step->first[s + 1] - a->step->first[s]) * group + p.block - 1) / p.block * a->kv_heads;
+      units += ifl_attn_whole(a, s) ? 1 : ((int64_t)(a->step->first[s + 1] - a->step->first[s]) * group + p.block - 1) / p.block * a->kv_heads;
     if (units >= 8 * a->threads) break;
   }
-  int64_t most = 0;
-  int chunks = 0;
+  int64_t most = 0, room = 0;
   for (ifl_attn_unit u = {.seq = -1}; ifl_attn_next(a, p.block, &u);) {
-    int64_t c = ifl_attn_cost(&u);
+    int64_t c = ifl_attn_cost(a, &u);
     p.total += c;
     if (c > most) most = c;
-    if (u.hi - u.lo > chunks) chunks = u.hi - u.lo;
   }
-  p.split = a->threads > 1 && p.block <= IFL_ATTN_SPLIT && chunks <= max_chunks && most * 8 * a->threads > p.total;
+  for (ifl_attn_unit u = {.seq = -1}; p.block <= IFL_ATTN_SPLIT && ifl_attn_next(a, p.block, &u);) { /* the parts of a unit that a thread may have to keep */
+    const int64_t mine = p.total / a->threads / ifl_attn_chunk_cost(a, &u) + 1, n = u.hi - u.lo < mine ? u.hi - u.lo : mine;
+    const int64_t floats = n * ifl_attn_part_floats(a, &u);
+    if (floats > room) room = floats;
+  }
+  p.split = a->threads > 1 && p.block <= IFL_ATTN_SPLIT && room <= spare && most * 8 * a->threads > p.total;
   return p;
 }
 
 /* The chunks of a unit that thread tid owns, counted from u->lo; before is the cost of all units before it. */
 static inline void ifl_attn_share(const ifl_attention *a, const ifl_attn_plan *p, const ifl_attn_unit *u, int64_t before, int tid, int *from, int *to) {
   int64_t lo = p->total * tid / a->threads - before, hi = p->total * (tid + 1) / a->threads - before;
-  int64_t w = ifl_attn_chunk_cost(u), n = u->hi - u->lo;
+  int64_t w = ifl_attn_chunk_cost(a, u), n = u->hi - u->lo;
   if (!p->split) {
     int64_t mid = n * w / 2;
     *from = 0;
@@ -278,7 +303,7 @@ static inline void ifl_attn_merge(const ifl_attn_state *to, int r, int n, const 
 
 /* Writes row d of a state, divided by its sum, to the row's place in the output. A row that saw nothing is zero. */
 static inline void ifl_attn_finish(const ifl_attention *a, const ifl_attn_unit *u, const ifl_attn_state *s, int d) {
-  int group = a->heads / a->kv_heads, row = u->row + d, v16 = ifl_round16(a->vdim);
+  int group = ifl_attn_group(a, u), row = u->row + d, v16 = ifl_round16(a->vdim);
   int t = a->step->first[u->seq] + row / group, head = u->kv * group + row % group;
   float *out = a->out + t * a->ldo + (int64_t)head * a->vdim;
   float f = 1.0f / s->l[d], m = s->m[d];
