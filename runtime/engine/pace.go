@@ -104,7 +104,7 @@ const togetherFactor = 2
 // alone, and they do not all fit, the step ends soon after it.
 func (e *Engine) promptRoom(taken int, prompts []*sequence) int {
 	if e.streaming() {
-		return e.pace.room(e.opt.StepTime, taken, len(e.seqs))
+		return e.roomBeside(taken)
 	}
 	limit := e.opt.StepTime
 	together := slices.ContainsFunc(e.seqs, func(s *sequence) bool { return s.held })
@@ -118,6 +118,28 @@ func (e *Engine) promptRoom(taken int, prompts []*sequence) int {
 	}
 	if !together && all > room && prompts[0].pending()*idleFactor < room {
 		room /= idleFactor
+	}
+	return room
+}
+
+// twice is how many times as long as one in which all sequences are in decoding
+// a step with prompts may take at most: of a small model with few sequences, steps
+// of the limit's length would be several times as long as the others.
+const twice = 2
+
+// rowsOfTile are the rows that most kernels compute together: a tile that is not
+// full takes nearly as long.
+const rowsOfTile = 16
+
+// roomBeside is how many tokens of prompts a step may take beside those of
+// sequences in decoding: a little less than there is time for where the last of
+// them would begin a tile.
+func (e *Engine) roomBeside(taken int) int {
+	fixed, perToken := e.pace.line()
+	all := time.Duration((fixed + perToken*float64(len(e.seqs))) * float64(time.Second))
+	room := e.pace.room(min(e.opt.StepTime, twice*all), taken, len(e.seqs))
+	if over := (taken + room) % rowsOfTile; over <= rowsOfTile/2 {
+		room -= over
 	}
 	return room
 }
