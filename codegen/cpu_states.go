@@ -6,13 +6,21 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
+// bytes are those of an element of a state, without its scales.
+func (s state) bytes() int {
+	if s.elem == tensor.Q8B32T2 {
+		return 1
+	}
+	return s.elem.BlockBytes()
+}
+
 // moves are the statements that copy a row of every element of every state.
 func (g *cpuGen) moves() (list []string) {
 	for i, v := range g.mod.States {
 		s := g.states[v]
-		bytes := 0 // of an element; 0: q8_b32t2
-		if s.elem != tensor.Q8B32T2 {
-			bytes = s.elem.BlockBytes()
+		bytes := s.bytes()
+		if s.elem == tensor.Q8B32T2 {
+			bytes = 0 // and its scales
 		}
 		list = append(list, fmt.Sprintf("for (int64_t e = 0; e < %d; e++, base += INT64_C(%d) * c->pages)\n"+
 			"    ifl_kv_move(base + to_page * INT64_C(%d), to, base + from_page * INT64_C(%d), from, %d, %d, %d, %d);",

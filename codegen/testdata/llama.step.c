@@ -220,6 +220,10 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
           float *y = own->y + (int64_t)t * cols + (n - n0);
           ifl_row_rope(y, c->slot[0] + (int64_t)t * 16, 1, 16, 16, 0, 0);
           uint8_t *page = c->state + (INT64_C(0) + l * INT64_C(8192)) * c->pages + ifl_kv_page(s, s->seq[t], s->slot[t]) * INT64_C(8192);
+          if (t + 2 < s->tokens && s->seq[t + 2] != s->seq[t]) {
+            const uint8_t *next = c->state + (INT64_C(0) + l * INT64_C(8192)) * c->pages + ifl_kv_page(s, s->seq[t + 2], s->slot[t + 2]) * INT64_C(8192);
+            for (int h = 0; h < 1; h++) ifl_kv_expect(next, s->slot[t + 2] % 64, (n - 64) / 16 + h, 16, 2);
+          }
           for (int h = 0; h < 1; h++) ifl_kv_put_f16(page, s->slot[t] % 64, (n - 64) / 16 + h, 2, 16, 16, y + h * 16, NULL);
         }
       }

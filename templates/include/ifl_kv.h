@@ -46,6 +46,13 @@ static inline void ifl_kv_put_f32(uint8_t *page, int row, int head, int kv_heads
   if (v) memcpy(p + ifl_kv_value_at(row, head, kv_heads, dim, vdim), v, (size_t)vdim * 4);
 }
 
+/* Asks for the lines that a key is going to be written to: with 16 rows of other keys between its elements, half as many
+ * as it has elements, of which one sequence's next key finds none in a cache. */
+static inline void ifl_kv_expect(const uint8_t *page, int row, int head, int dim, int elem_bytes) {
+  const uint8_t *key = page + ifl_kv_key_at(row / 16 * 16, head, dim) * elem_bytes;
+  for (int i = 0; i < dim * 16 * elem_bytes; i += 64) __builtin_prefetch(key + i, 1, 3);
+}
+
 #define IFL_KV_PUT_16_(type)                                                                                          \
   static inline void ifl_kv_put_##type(uint8_t *page, int row, int head, int kv_heads, int dim, int vdim,             \
                                        const float *k, const float *v) {                                              \
@@ -57,10 +64,10 @@ static inline void ifl_kv_put_f32(uint8_t *page, int row, int head, int kv_heads
       for (int i = 0; i < n; i++, to += 16) *to = h[i];                                                               \
     }                                                                                                                 \
     to = p + ifl_kv_value_at(row, head, kv_heads, dim, vdim);                                                         \
-    for (int d = 0; v && d < vdim; d += 16) {                                                                         \
-      int n = vdim - d < 16 ? vdim - d : 16;                                                                          \
-      ifl_store_h(h, ifl_kv_##type(n < 16 ? ifl_load_n(v + d, n) : ifl_load(v + d)));                                 \
-      memcpy(to + d, h, (size_t)n * 2);                                                                               \
+    for (int d = 0; v && d + 16 <= vdim; d += 16) ifl_store_h(to + d, ifl_kv_##type(ifl_load(v + d)));                \
+    if (v && vdim % 16) {                                                                                             \
+      ifl_store_h(h, ifl_kv_##type(ifl_load_n(v + vdim / 16 * 16, vdim % 16)));                                       \
+      memcpy(to + vdim / 16 * 16, h, (size_t)(vdim % 16) * 2);                                                        \
     }                                                                                                                 \
   }
 IFL_KV_PUT_16_(f16)
