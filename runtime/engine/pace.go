@@ -122,10 +122,10 @@ func (e *Engine) promptRoom(taken int, prompts []*sequence) int {
 	return room
 }
 
-// twice is how many times as long as one in which all sequences are in decoding
-// a step with prompts may take at most: of a small model with few sequences, steps
-// of the limit's length would be several times as long as the others.
-const twice = 2
+// longest is how many times as long as one in which all sequences are in decoding
+// a step with prompts may take: of a small model with few sequences, steps of the
+// limit's length would be several times as long as the others.
+const longest = 2.5
 
 // rowsOfTile are the rows that most kernels compute together: a tile that is not
 // full takes nearly as long.
@@ -136,8 +136,8 @@ const rowsOfTile = 16
 // them would begin a tile.
 func (e *Engine) roomBeside(taken int) int {
 	fixed, perToken := e.pace.line()
-	all := time.Duration((fixed + perToken*float64(len(e.seqs))) * float64(time.Second))
-	room := e.pace.room(min(e.opt.StepTime, twice*all), taken, len(e.seqs))
+	most := time.Duration(longest * (fixed + perToken*float64(len(e.seqs))) * float64(time.Second))
+	room := e.pace.room(min(e.opt.StepTime, most), taken, len(e.seqs))
 	if over := (taken + room) % rowsOfTile; over <= rowsOfTile/2 {
 		room -= over
 	}
