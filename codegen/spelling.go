@@ -17,6 +17,7 @@ type spelling struct {
 	strided string // address at j of a slice whose vectors of 16 lie apart by a factor
 	state   string // address at an offset in the state
 	part    string // address of what a member of the tensor group said in the last exchange
+	ahead   bool   // lines that a later row writes are asked for
 
 	sync  func(w *cWriter)                                        // ends an op, so that what follows sees its results
 	table func(w *cWriter, body string) string                    // an array of constants, for an element of it
@@ -32,6 +33,7 @@ var cSpelling = spelling{
 	strided: "%s + %d * j",
 	state:   "c->state + %s * c->pages",
 	part:    "(const float *)c->parts[%d]",
+	ahead:   true,
 	sync:    func(*cWriter) {},
 	table:   func(_ *cWriter, body string) string { return "((const float[])" + body + ")" },
 	embed: func(g *cpuGen, dt tensor.DType) (string, error) {
