@@ -277,6 +277,7 @@ func (m *matmulCode) product(fn string) error {
 		y := fmt.Sprintf("%s + n0, %d", g.slotPtr(out), round16(m.w.n))
 		w.p(call, y)
 		m.addDeltas(y)
+		m.findBest(out)
 		m.endProduct()
 		return nil
 	}
@@ -289,6 +290,22 @@ func (m *matmulCode) product(fn string) error {
 	}
 	m.endProduct()
 	return err
+}
+
+// findBest lets the head look for each row's likeliest token while the logits are
+// in the member's cache: nobody need read them all again who wants no other.
+func (m *matmulCode) findBest(out *ir.Value) {
+	g := m.g
+	at := g.outputAt(out)
+	if at < 0 || out.Role() != "wanted" || m.slices > 1 || m.w.n%16 != 0 {
+		return
+	}
+	gr := &g.out.Manifest.Graphs[slices.Index(g.mod.Graphs, g.graphAt)]
+	if gr.Outputs[at-gr.At].Name != "logits" {
+		return
+	}
+	gr.Best = true
+	g.w.p("if (s->best) ifl_find_best(s->best + (int64_t)tid * s->wanted, rows, s->out[%d] + n0, %d, n0, cols);", at, m.w.n)
 }
 
 func (m *matmulCode) endProduct() {

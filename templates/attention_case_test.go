@@ -248,7 +248,7 @@ func (c *attentionCase) inParts(r *rand.Rand, lib *attentionLib, dt tensor.DType
 func (s *attentionStep) cStep() *cStep {
 	c := s.c
 	step := &cStep{
-		abi: 3, tokens: int32(s.to - s.from), seqs: int32(len(s.past)), pos: &c.pos[s.from], slot: &c.slot[s.from], seq: &c.seq[s.from],
+		abi: 4, tokens: int32(s.to - s.from), seqs: int32(len(s.past)), pos: &c.pos[s.from], slot: &c.slot[s.from], seq: &c.seq[s.from],
 		first: &s.first[0], past: &s.past[0], pageAt: &s.pageAt[0], page: &s.ids[0],
 	}
 	if c.tree {

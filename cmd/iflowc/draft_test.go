@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
@@ -88,6 +89,7 @@ func draftLikePlain(t *testing.T, m engine.Model, opt engine.Options) {
 			if !res.Ready {
 				continue
 			}
+			checkBest(t, m, res)
 			path := d.take(r, res, &sides, &sideRows)
 			if d.at == len(d.text) {
 				e.Remove(d.id)
@@ -108,6 +110,25 @@ func draftLikePlain(t *testing.T, m engine.Model, opt engine.Options) {
 		t.Errorf("%d of %d drafted tokens were accepted", st.Accepted, st.Drafted)
 	}
 	compareDrafted(t, m, texts, sides, sideRows)
+}
+
+// checkBest compares the likeliest tokens that the step found with the logits.
+func checkBest(t *testing.T, m engine.Model, res engine.Result) {
+	t.Helper()
+	graph := m.Manifest.Graphs[slices.IndexFunc(m.Manifest.Graphs, func(g manifest.Graph) bool { return g.Name == "decode" })]
+	for n := -1; n < res.Drafted; n++ {
+		row := res.Node(0, n)
+		want := int32(-1)
+		if graph.Best {
+			want = likeliest(row)
+		}
+		if got := res.Best(n, len(row)); got != want {
+			t.Errorf("node %d: the step found %d to be the likeliest, expected %d", n, got, want)
+		}
+		if got := res.Best(n, int(max(want, 0))); got != -1 {
+			t.Errorf("node %d: of a vocabulary that ends before %d the likeliest is %d", n, want, got)
+		}
+	}
 }
 
 // take keeps the rows of a result and goes along the draft for a while.

@@ -39,7 +39,7 @@ type samplingFlags struct {
 // A chooser picks the next token from logits and the tokens before it.
 type chooser interface {
 	Next(logits []float32, history []int32) (int32, error)
-	Judge(logits []float32, history []int32, drafted int32, from []decode.Chance) (int32, error)
+	JudgeBest(best int32, logits []float32, history []int32, drafted int32, from []decode.Chance) (int32, error)
 	Draws() func(logits []float32) (int32, []decode.Chance, error)
 	Path(parent, tokens []int32, row func(node int) []float32) []int
 }

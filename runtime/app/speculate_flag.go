@@ -214,8 +214,8 @@ type single struct {
 func (s *single) take(r engine.Result, pick chooser, left func() int, more func(token int32) (bool, error)) (ended bool, err error) {
 	s.step = s.step[:0]
 	r = r.Prefer(s.logits, s.vocab, pick.Path)
-	path, err := r.Walk(s.logits, s.draft.From, func(row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
-		token, err := pick.Judge(row[:s.vocab], s.history, drafted, from)
+	path, err := r.Walk(s.logits, s.draft.From, func(node int, row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
+		token, err := pick.JudgeBest(r.Best(node, s.vocab), row[:s.vocab], s.history, drafted, from)
 		if err != nil {
 			return 0, false, err
 		}

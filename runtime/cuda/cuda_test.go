@@ -25,7 +25,7 @@ func TestNoDriver(t *testing.T) {
 // TestLayouts: the structs have the sizes of their twins in C, where pointers
 // take 8 bytes and nothing is padded.
 func TestLayouts(t *testing.T) {
-	if n := unsafe.Sizeof(stepHeader{}); n != 6*4+12*8+load.MaxOut*8+3*8 {
+	if n := unsafe.Sizeof(stepHeader{}); n != 6*4+12*8+load.MaxOut*8+4*8 {
 		t.Errorf("a step is %d bytes", n)
 	}
 	if n := unsafe.Sizeof(contextHeader{}); n != 15*8+4*4+maxSlots*8 {

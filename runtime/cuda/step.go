@@ -24,6 +24,7 @@ type stepHeader struct {
 	out                  [load.MaxOut]pointer
 	xpageAt, xpage       pointer
 	xrows                pointer
+	best                 pointer // nil: the logits go to the host
 }
 
 // stepBytes is room for the header and the arrays of the largest step, each

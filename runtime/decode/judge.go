@@ -60,6 +60,19 @@ func (c *Chooser) Judge(logits []float32, history []int32, drafted int32, from [
 	return c.note(s.judge(pool, drafted, from, c.set.Rule))
 }
 
+// JudgeBest is Judge where the likeliest token of the logits may be known: best;
+// −1: it is not.
+func (c *Chooser) JudgeBest(best int32, logits []float32, history []int32, drafted int32, from []Chance) (int32, error) {
+	s, ok := c.draw.(*Sampler)
+	if best < 0 || !ok || !c.plain || s.opt.Temperature != 0 || c.set.Rule != Match && drafted >= 0 {
+		return c.Judge(logits, history, drafted, from)
+	}
+	if _, err := c.prepare(logits, history); err != nil {
+		return 0, err
+	}
+	return c.note(best)
+}
+
 // distribution is what Next draws from; the probabilities add up to 1.
 func (s *Sampler) distribution(logits []float32) ([]candidate, error) {
 	top, ok := argmax(logits)

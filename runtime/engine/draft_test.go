@@ -61,7 +61,7 @@ func (s *speculator) take(t *testing.T, r *rand.Rand, e *engine.Engine, res engi
 			t.Errorf("node %d: the row of another token", n)
 		}
 	}
-	path, err := res.Walk(0, nil, func(row []float32, _ int32, _ []decode.Chance) (int32, bool, error) {
+	path, err := res.Walk(0, nil, func(_ int, row []float32, _ int32, _ []decode.Chance) (int32, bool, error) {
 		token = argmax(row)
 		s.got = append(s.got, token)
 		return token, len(s.got) < len(s.want), nil

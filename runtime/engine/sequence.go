@@ -79,9 +79,9 @@ func (r Result) Prefer(output, columns int, choose speculate.Chooser) Result {
 // row of an output, first from that of the sequence's last token; drafted was
 // drafted in its place, and from has the distributions of the draft, as
 // speculate.Draft has. It returns the accepted nodes; see speculate.Walk.
-func (r Result) Walk(output int, from [][]decode.Chance, pick func(row []float32, drafted int32, from []decode.Chance) (token int32, more bool, err error)) (path []int, err error) {
+func (r Result) Walk(output int, from [][]decode.Chance, pick func(node int, row []float32, drafted int32, from []decode.Chance) (token int32, more bool, err error)) (path []int, err error) {
 	return speculate.WalkAlong(speculate.Draft{Tree: r.draft, From: from}, r.preferred, func(node int, drafted int32, from []decode.Chance) (int32, bool, error) {
-		return pick(r.Node(output, node), drafted, from)
+		return pick(node, r.Node(output, node), drafted, from)
 	})
 }
 
@@ -101,6 +101,19 @@ func (r Result) Node(output, n int) []float32 {
 		return r.headRow(o, n)
 	}
 	return r.ctx.Out[output][at*o.Cols:][:o.Used:o.Used]
+}
+
+// Best is the likeliest token of Node's row of logits, if the step has found it
+// and it is below vocab; else −1.
+func (r Result) Best(n, vocab int) int32 {
+	if !r.e.graph.Best {
+		return -1
+	}
+	best, ok := r.ctx.Best(r.at + r.Rows + max(n, -1))
+	if !ok || int(best) >= vocab {
+		return -1
+	}
+	return best
 }
 
 // Tokens is the number of the sequence's tokens that the step computed, which

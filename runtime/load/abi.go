@@ -8,7 +8,7 @@ import "unsafe"
 
 // The constants of the step ABI.
 const (
-	ABI          = 3   // IFL_ABI
+	ABI          = 4   // IFL_ABI
 	MaxOut       = 8   // IFL_MAX_OUT
 	DispatchRows = 513 // IFL_ROWS
 	PageRows     = 64  // rows of a state page
@@ -29,7 +29,19 @@ type stepHeader struct {
 	out                  [MaxOut]unsafe.Pointer
 	xpageAt, xpage       unsafe.Pointer
 	xrows                unsafe.Pointer
+	best                 unsafe.Pointer
 }
+
+// best is struct ifl_best; unsure and none are IFL_UNSURE and IFL_NONE.
+type best struct {
+	value float32
+	at    int32
+}
+
+const (
+	none   = -1
+	unsure = -2
+)
 
 // configHeader is struct ifl_config.
 type configHeader struct {

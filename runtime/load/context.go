@@ -49,6 +49,8 @@ type Context struct {
 	MaskWords                 int
 	Out                       [][]float32
 
+	best               []best // [threads][wanted]
+	compared           int    // wanted rows of the last step
 	lib                *Library
 	pages              int64
 	pageBytes          []int64
@@ -152,6 +154,7 @@ func (c *Context) lay(s *slab, cfg *Config) *configHeader {
 	for i, a := range cfg.Outputs {
 		c.Out[i] = s.floats(int64(a.Rows) * int64(a.Cols))
 	}
+	c.best = view[best](s.cut(int64(cfg.Threads) * int64(cfg.MaxWanted) * 8))
 	if s.bytes == nil {
 		return nil
 	}
@@ -166,7 +169,7 @@ func (c *Context) lay(s *slab, cfg *Config) *configHeader {
 	*c.step = stepHeader{
 		abi: ABI, id: pointer(c.ID), pos: pointer(c.Pos), seq: pointer(c.Seq), slot: pointer(c.Slot),
 		want: pointer(c.Want), first: pointer(c.First), past: pointer(c.Past), pageAt: pointer(c.PageAt), page: pointer(c.Page),
-		xpageAt: pointer(c.XPageAt), xpage: pointer(c.XPage), xrows: pointer(c.XRows),
+		xpageAt: pointer(c.XPageAt), xpage: pointer(c.XPage), xrows: pointer(c.XRows), best: pointer(c.best),
 	}
 	for i, o := range c.Out {
 		c.step.out[i] = pointer(o)
@@ -194,6 +197,10 @@ func (c *Context) Run(entry, tokens, wanted, seqs int, types bool) error {
 	if c.on != nil {
 		return errors.Join(c.copyFailed, c.runDevice())
 	}
+	for i := range c.best[:min(c.threads*max(wanted, c.compared), len(c.best))] {
+		c.best[i].at = none
+	}
+	c.compared = wanted
 	runtime.LockOSThread()
 	code, _, _ := purego.SyscallN(c.lib.run, c.handle, uintptr(unsafe.Pointer(s)))
 	runtime.UnlockOSThread()
@@ -201,6 +208,22 @@ func (c *Context) Run(entry, tokens, wanted, seqs int, types bool) error {
 		c.report(Step{Entry: entry, Tokens: tokens, Wanted: wanted, Seqs: seqs})
 	}
 	return runError(int32(code), tokens, wanted, seqs)
+}
+
+// Best is the likeliest token of a wanted row of the last step, where the graph
+// has found it (manifest.Graph.Best) and all logits were finite.
+func (c *Context) Best(row int) (token int32, ok bool) {
+	top := best{at: none}
+	for m := 0; c.on == nil && m < c.threads; m++ { // the members of the team, each with some columns
+		switch b := c.best[m*c.compared+row]; {
+		case b.at == unsure:
+			return 0, false
+		case b.at == none:
+		case top.at == none, b.value > top.value, b.value == top.value && b.at < top.at:
+			top = b
+		}
+	}
+	return top.at, top.at != none
 }
 
 // ErrComm says that a rank of a partitioned model could not reach another one in

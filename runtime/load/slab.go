@@ -26,8 +26,8 @@ func (s *slab) ints(n int) []int32       { return view[int32](s.cut(int64(n) * 4
 func (s *slab) floats(n int64) []float32 { return view[float32](s.cut(n * 4)) }
 func (s *slab) words(n int) []uint64     { return view[uint64](s.cut(int64(n) * 8)) }
 
-// view reinterprets mapped bytes as whole numbers or floats.
-func view[T int32 | float32 | uint64](b []byte) []T {
+// view reinterprets mapped bytes as whole numbers, floats, or both.
+func view[T int32 | float32 | uint64 | best](b []byte) []T {
 	if len(b) == 0 {
 		return nil
 	}

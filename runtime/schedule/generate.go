@@ -195,8 +195,9 @@ func (g *generate) echo(r engine.Result) error {
 // follow picks a branch's next tokens, as far as its draft goes the same way.
 func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 	r = r.Prefer(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Choosers[i].Path)
-	b.path, err = r.Walk(g.s.out, b.draft.From, func(row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
-		err := g.choose(i, b, g.cut(row), drafted, from)
+	b.path, err = r.Walk(g.s.out, b.draft.From, func(node int, row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
+		row = g.cut(row)
+		err := g.choose(i, b, row, r.Best(node, len(row)), drafted, from)
 		return b.history[len(b.history)-1], !b.ended, err
 	})
 	if n := len(g.events); n > 0 && err == nil {
@@ -225,8 +226,8 @@ func (g *generate) draft() {
 }
 
 // choose picks a branch's next token.
-func (g *generate) choose(i int, b *branch, row []float32, drafted int32, from []decode.Chance) error {
-	token, err := g.Choosers[i].Judge(row, b.history, drafted, from)
+func (g *generate) choose(i int, b *branch, row []float32, best, drafted int32, from []decode.Chance) error {
+	token, err := g.Choosers[i].JudgeBest(best, row, b.history, drafted, from)
 	if err != nil {
 		return err
 	}

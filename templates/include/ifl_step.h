@@ -5,9 +5,16 @@
 #pragma once
 #include <stdint.h>
 
-#define IFL_ABI 3
+#define IFL_ABI 4
 #define IFL_MAX_OUT 8
 #define IFL_ROWS 513 /* dispatch tables have an entry for 0…511 rows; the last one serves every larger count */
+
+/* The likeliest of some logits: the first of equals. Where one was no finite number, at is IFL_UNSURE, before any IFL_NONE. */
+typedef struct ifl_best {
+  float value;
+  int32_t at;
+} ifl_best;
+enum { IFL_NONE = -1, IFL_UNSURE = -2 };
 
 typedef struct ifl_step {
   int32_t abi;   /* IFL_ABI */
@@ -33,6 +40,9 @@ typedef struct ifl_step {
   const int32_t *xpage_at; /* [S+1] where the pages of each sequence's source begin in xpage, or NULL: no sources */
   const int32_t *xpage;    /* page ids of source states */
   const int32_t *xrows;    /* [S] rows of each sequence's source */
+  /* [threads][R]: each member compares the logits it computes with its part, while they are in its cache; NULL: nobody asks.
+   * Only graphs with `best` in the manifest do. */
+  ifl_best *best;
 } ifl_step;
 
 /* What ifl_open is given. All memory stays the caller's. */
