@@ -23,7 +23,7 @@ func packWeights(ctx context.Context, cache *build.Cache, set *weights.Set, ws [
 	if err != nil {
 		return "", err
 	}
-	return cache.Make("weights", build.Key("weights 3", print, string(plan), set.Importance().Digest(), set.Moments().Digest()), ".weights", func(dir, out string) error {
+	return cache.Make("weights", build.Key("weights 4", print, string(plan), set.Importance().Digest(), set.Moments().Digest()), ".weights", func(dir, out string) error {
 		var items []weights.Item
 		for _, w := range ws {
 			items = append(items, weights.Item{Name: w.Name, Index: w.Index, Recipe: w.Recipe, DType: w.DType, Rows: w.Rows, Cols: w.Cols, Layout: w.Layout, Deltas: w.Deltas})
