@@ -202,11 +202,106 @@ IFL_INLINE void ifl_put_outliers_(ifl_outliers *to, float *sums, const ifl_taken
   }
 }
 
-/* One row into row m of a tile of mt rows, after `outliers` ≤ IFL_OUTLIERS of its groups. All rows of a tile have as many. */
+#ifdef IFL_AVX512
+/* The largest magnitudes of four blocks of 64. */
+IFL_INLINE __m128 ifl_tops_of_four_(const float *x) {
+#define ABS(i) _mm512_abs_ps(_mm512_loadu_ps(x + (i)))
+#define TOP(i) _mm512_max_ps(_mm512_max_ps(ABS(i), ABS(i + 16)), _mm512_max_ps(ABS(i + 32), ABS(i + 48)))
+  const __m512 m0 = TOP(0), m1 = TOP(64), m2 = TOP(128), m3 = TOP(192);
+#undef TOP
+#undef ABS
+  const __m512 a = _mm512_max_ps(_mm512_unpacklo_ps(m0, m1), _mm512_unpackhi_ps(m0, m1));
+  const __m512 b = _mm512_max_ps(_mm512_unpacklo_ps(m2, m3), _mm512_unpackhi_ps(m2, m3));
+  const __m512 c = _mm512_max_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee)); /* all four, in each quarter */
+  const __m512 d = _mm512_max_ps(c, _mm512_shuffle_f32x4(c, c, 0x4e));
+  return _mm_max_ps(_mm512_castps512_ps128(d), _mm512_extractf32x4_ps(d, 1));
+}
+
+/* Codes of a block of 64: in quarter i, four bytes each, those from 4·i, 16 + 4·i, 32 + 4·i and 48 + 4·i on. */
+IFL_INLINE __m512i ifl_codes_of_64_(const float *x, __m512 inv) {
+#define CODES(i) _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + (i)), inv))
+  return _mm512_packs_epi16(_mm512_packs_epi32(CODES(0), CODES(16)), _mm512_packs_epi32(CODES(32), CODES(48)));
+#undef CODES
+}
+
+/* Turns a block's codes as mt rows have left them, 64 bytes each in the order of ifl_codes_of_64_, into groups of four columns
+ * of all rows. */
+IFL_INLINE void ifl_turn_block_(uint8_t *block, const int mt) {
+  _Alignas(64) uint8_t room[16 * 64];
+  for (int m = 0; m < mt; m++) _mm512_store_si512(room + 64 * m, _mm512_loadu_si512(block + 64 * m));
+  const __mmask16 rows = (__mmask16)((1u << mt) - 1);
+#define FOUR(m, i) _mm_load_si128((const __m128i *)(const void *)(room + 64 * (m) + 16 * (i)))
+#define FOURS(m, i) /* of rows m, 4 + m, 8 + m and 12 + m */ \
+  _mm512_inserti32x4(_mm512_inserti32x4(_mm512_inserti32x4(_mm512_castsi128_si512(FOUR(m, i)), FOUR(m + 4, i), 1), FOUR(m + 8, i), 2), FOUR(m + 12, i), 3)
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) {
+    const __m512i a = FOURS(0, i), b = FOURS(1, i), c = FOURS(2, i), d = FOURS(3, i);
+    const __m512i ab0 = _mm512_unpacklo_epi32(a, b), ab2 = _mm512_unpackhi_epi32(a, b);
+    const __m512i cd0 = _mm512_unpacklo_epi32(c, d), cd2 = _mm512_unpackhi_epi32(c, d);
+    uint8_t *out = block + 4 * mt * i; /* groups i, 4 + i, 8 + i and 12 + i */
+    _mm512_mask_storeu_epi32(out, rows, _mm512_unpacklo_epi64(ab0, cd0));
+    _mm512_mask_storeu_epi32(out + 16 * mt, rows, _mm512_unpackhi_epi64(ab0, cd0));
+    _mm512_mask_storeu_epi32(out + 32 * mt, rows, _mm512_unpacklo_epi64(ab2, cd2));
+    _mm512_mask_storeu_epi32(out + 48 * mt, rows, _mm512_unpackhi_epi64(ab2, cd2));
+  }
+#undef FOURS
+#undef FOUR
+}
+
+/* ifl_pack_a8_ with blocks of 64 and no outliers: pass by pass over some blocks, since one block's codes wait a hundred
+ * cycles for its largest magnitude; and rows side by side until the last one turns the tile, since a row alone would write
+ * each four codes to another line. (With outliers there is no gain: finding them takes longer.) */
+IFL_INLINE void ifl_pack_passes_(uint8_t *tile, const float *x, int k, int mt, int m) {
+  enum { SOME = 32 };
+  const int blocks = (k + 63) / 64, kp = blocks * 64;
+  float *scales = (float *)(tile + ifl_a8_scale_at(kp, mt)) + m, *sums = (float *)(tile + ifl_a8_sum_at(kp, mt, 64)) + m;
+  int32_t *corr = (int32_t *)(tile + ifl_a8_corr_at(kp, mt, 64)) + m;
+  for (int from = 0; from < blocks; from += SOME) {
+    const int n = blocks - from < SOME ? blocks - from : SOME;
+    _Alignas(64) float room[64], tops[SOME], inv[SOME], scale[SOME];
+    __m512i part[SOME];
+    const float *at = x + from * 64, *last = ifl_whole_block_(at + (n - 1) * 64, k - (from + n - 1) * 64, 64, room);
+    int b = 0;
+    for (; b + 4 < n; b += 4) _mm_store_ps(tops + b, ifl_tops_of_four_(at + b * 64));
+    for (; b < n; b++) tops[b] = ifl_top_of_(b == n - 1 ? last : at + b * 64, 64);
+    for (b = 0; b < n; b += 16) {
+      const __m512 top = _mm512_load_ps(tops + b), most = _mm512_set1_ps(127.0f);
+      _mm512_store_ps(inv + b, _mm512_maskz_div_ps(_mm512_cmp_ps_mask(top, _mm512_setzero_ps(), _CMP_GT_OQ), most, top));
+      _mm512_store_ps(scale + b, _mm512_div_ps(top, most));
+    }
+    for (b = 0; b < n; b++) {
+      const __m512i codes = ifl_codes_of_64_(b == n - 1 ? last : at + b * 64, _mm512_set1_ps(inv[b]));
+      part[b] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), codes);
+      const __m512i turned = mt > 1 ? codes : _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), codes);
+      _mm512_storeu_si512(tile + 64 * ((int64_t)(from + b) * mt + m), turned);
+    }
+    for (b = 0; b < n; b++) {
+      const int32_t sum = _mm512_reduce_add_epi32(part[b]);
+      const int64_t i = (int64_t)(from + b) * mt;
+      scales[i] = scale[b], sums[i] = scale[b] * (float)sum, corr[i] = -128 * sum;
+    }
+  }
+  if (mt == 16) {
+    for (int b = 0; m == 15 && b < blocks; b++) ifl_turn_block_(tile + (int64_t)b * 64 * 16, 16);
+  } else if (mt > 1) {
+    for (int b = 0; m == mt - 1 && b < blocks; b++) ifl_turn_block_(tile + (int64_t)b * 64 * mt, mt);
+  }
+}
+#endif
+
+/* One row into row m of a tile of mt rows, after `outliers` ≤ IFL_OUTLIERS of its groups. All rows of a tile have as many, and
+ * they come in their order: the last one completes the tile. */
 IFL_INLINE void ifl_pack_a8_(uint8_t *tile, const float *x, int k, int mt, int m, const int block, const int outliers) {
   const int blocks = (k + block - 1) / block, kp = blocks * block;
   float *scales = (float *)(tile + ifl_a8_scale_at(kp, mt)), *sums = (float *)(tile + ifl_a8_sum_at(kp, mt, block));
   int32_t *corr = (int32_t *)(tile + ifl_a8_corr_at(kp, mt, block));
+#ifdef IFL_AVX512
+  if (block == 64 && !outliers) {
+    ifl_pack_passes_(tile, x, k, mt, m);
+    ((ifl_outliers *)(tile + ifl_a8_outliers_at(kp, mt, block)))->each = 0;
+    return;
+  }
+#endif
   ifl_taken_ taken;
   taken.count = taken.touched = 0;
   if (outliers) ifl_take_outliers_(&taken, x, k, block, outliers);
