@@ -22,13 +22,14 @@ func (g *cpuGen) deltasOf(w *ir.Value) int {
 	}
 }
 
-// unpack emits what keeps row t as the kernel will multiply it, for deltas.
+// unpack emits what keeps a tile's rows as the kernel will multiply them, for
+// deltas: when all are there, since the last one completes the tile.
 func (m *matmulCode) unpack() {
 	if m.w.deltas == 0 {
 		return
 	}
 	m.g.need.deltas = max(m.g.need.deltas, m.w.k)
-	m.g.w.p("ifl_unpack_row(%s, tile, alone ? own->deltas : c->deltas, K, mt, m, t, rows);", m.enum)
+	m.g.w.p("for (int m = 0; m < mt; m++) ifl_unpack_row(%s, tile, alone ? own->deltas : c->deltas, K, mt, m, i * tm + m, rows);", m.enum)
 }
 
 // addDeltas emits the addition of the deltas to what the kernel has written at y.

@@ -204,8 +204,8 @@ func (m *matmulCode) pack() error {
 	} else {
 		w.p("ifl_pack_%s(tile, %s, K, mt, m);", m.fn, src.ptr+slice)
 	}
-	m.unpack()
 	w.p("}")
+	m.unpack()
 	w.p("}")
 	w.p("if (!alone) ifl_barrier(c->team);")
 	if products != "" {
