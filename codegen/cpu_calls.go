@@ -223,7 +223,7 @@ func (r *rowCode) kvAppend(ops []*ir.Op, at int) error {
 		} else if r.g.spell.ahead {
 			r.g.w.p("if (t + 2 < s->tokens && s->seq[t + 2] != s->seq[t]) {")
 			r.g.w.p("const uint8_t *next = %s + ifl_kv_page(s, s->seq[t + 2], s->slot[t + 2]) * INT64_C(%d);", base, st.page)
-			r.g.w.p("for (int h = 0; h < %s; h++) ifl_kv_expect(next, s->slot[t + 2] %% 64, %s + h, %d, %d);", count, first, st.dim, st.bytes())
+			r.g.w.p("for (int h = 0; h < %s; h++) ifl_kv_expect(next, s->slot[t + 2] %% 64, %s + h, %d, %d);", count, first, st.dim, max(st.bytes(), 1))
 			r.g.w.p("}")
 		}
 		r.g.w.p("for (int h = 0; h < %s; h++) ifl_kv_put_%s(page, s->slot[t] %% 64, %s + h, %d, %d, %d, %s, %s);",

@@ -6,10 +6,10 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// bytes are those of an element of a state, without its scales.
+// bytes are those of an element of a state; 0: q8_b32t2, whose blocks have scales.
 func (s state) bytes() int {
 	if s.elem == tensor.Q8B32T2 {
-		return 1
+		return 0
 	}
 	return s.elem.BlockBytes()
 }
@@ -18,13 +18,9 @@ func (s state) bytes() int {
 func (g *cpuGen) moves() (list []string) {
 	for i, v := range g.mod.States {
 		s := g.states[v]
-		bytes := s.bytes()
-		if s.elem == tensor.Q8B32T2 {
-			bytes = 0 // and its scales
-		}
 		list = append(list, fmt.Sprintf("for (int64_t e = 0; e < %d; e++, base += INT64_C(%d) * c->pages)\n"+
 			"    ifl_kv_move(base + to_page * INT64_C(%d), to, base + from_page * INT64_C(%d), from, %d, %d, %d, %d);",
-			g.out.Manifest.States[i].Count, s.page, s.page, s.page, s.kvHeads, s.dim, s.vdim, bytes))
+			g.out.Manifest.States[i].Count, s.page, s.page, s.page, s.kvHeads, s.dim, s.vdim, s.bytes()))
 	}
 	return list
 }

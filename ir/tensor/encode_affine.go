@@ -213,11 +213,11 @@ func ladder(values []float32) (bottom, step float64) {
 			least = min(least, gap)
 		}
 	}
-	if rungs := math.Round((high - low) / least); rungs >= 1 && rungs <= 31 {
-		step = (high - low) / rungs
-	} else {
+	rungs := math.Round((high - low) / least)
+	if !(rungs >= 1 && rungs <= 31) {
 		return 0, 0
 	}
+	step = (high - low) / rungs
 	for _, x := range sorted {
 		if at := (float64(x) - low) / step; math.Abs(at-math.Round(at)) > 0.02 {
 			return 0, 0

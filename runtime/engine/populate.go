@@ -40,7 +40,7 @@ func startPopulator(ctx *load.Context, pages int) *populator {
 // second half of those asked for. It never waits.
 func (p *populator) reach(last int32) {
 	if p != nil && last >= p.asked/2 && p.asked < p.pages {
-		p.ask(p.asked + min(p.asked, p.pages-p.asked))
+		p.ask(2 * p.asked)
 	}
 }
 

@@ -50,7 +50,6 @@ type Context struct {
 	Out                       [][]float32
 
 	best               []best // [threads][wanted]
-	compared           int    // wanted rows of the last step
 	lib                *Library
 	pages              int64
 	pageBytes          []int64
@@ -189,6 +188,9 @@ func (c *Context) lay(s *slab, cfg *Config) *configHeader {
 // of the arrays. Token types are passed when types is set.
 func (c *Context) Run(entry, tokens, wanted, seqs int, types bool) error {
 	s := c.step
+	for i := range c.best[:min(c.threads*max(wanted, int(s.wanted)), len(c.best))] { // of the last step, too
+		c.best[i].at = none
+	}
 	s.entry, s.tokens, s.wanted, s.seqs = int32(entry), int32(tokens), int32(wanted), int32(seqs)
 	s.types = nil
 	if types {
@@ -197,10 +199,6 @@ func (c *Context) Run(entry, tokens, wanted, seqs int, types bool) error {
 	if c.on != nil {
 		return errors.Join(c.copyFailed, c.runDevice())
 	}
-	for i := range c.best[:min(c.threads*max(wanted, c.compared), len(c.best))] {
-		c.best[i].at = none
-	}
-	c.compared = wanted
 	runtime.LockOSThread()
 	code, _, _ := purego.SyscallN(c.lib.run, c.handle, uintptr(unsafe.Pointer(s)))
 	runtime.UnlockOSThread()
@@ -213,9 +211,9 @@ func (c *Context) Run(entry, tokens, wanted, seqs int, types bool) error {
 // Best is the likeliest token of a wanted row of the last step, where the graph
 // has found it (manifest.Graph.Best) and all logits were finite.
 func (c *Context) Best(row int) (token int32, ok bool) {
-	top := best{at: none}
+	top, wanted := best{at: none}, int(c.step.wanted)
 	for m := 0; c.on == nil && m < c.threads; m++ { // the members of the team, each with some columns
-		switch b := c.best[m*c.compared+row]; {
+		switch b := c.best[m*wanted+row]; {
 		case b.at == unsure:
 			return 0, false
 		case b.at == none:

@@ -135,9 +135,10 @@ static inline int ifl_attn_next(const ifl_attention *a, int block, ifl_attn_unit
   return 1;
 }
 
-/* A partial state of a unit that several threads may share. */
+/* Rows and floats of a partial state of a unit that several threads may share. */
+static inline int ifl_attn_part_rows(const ifl_attn_unit *u) { return u->whole ? u->rows : IFL_ATTN_SPLIT; }
 static inline int64_t ifl_attn_part_floats(const ifl_attention *a, const ifl_attn_unit *u) {
-  return ifl_attn_state_floats(u->whole ? u->rows : IFL_ATTN_SPLIT, a->vdim);
+  return ifl_attn_state_floats(ifl_attn_part_rows(u), a->vdim);
 }
 
 /* How the work of a step is spread: the same on every thread, which has `spare` floats for partial states. Thread i owns the costs total·i/threads … of the units in

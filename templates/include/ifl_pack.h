@@ -281,11 +281,10 @@ IFL_INLINE void ifl_pack_passes_(uint8_t *tile, const float *x, int k, int mt, i
       scales[i] = scale[b], sums[i] = scale[b] * (float)sum, corr[i] = -128 * sum;
     }
   }
-  if (mt == 16) {
-    for (int b = 0; m == 15 && b < blocks; b++) ifl_turn_block_(tile + (int64_t)b * 64 * 16, 16);
-  } else if (mt > 1) {
-    for (int b = 0; m == mt - 1 && b < blocks; b++) ifl_turn_block_(tile + (int64_t)b * 64 * mt, mt);
-  }
+  if (mt == 1 || m < mt - 1) return;
+  for (int b = 0; b < blocks; b++, tile += 64 * mt)
+    if (mt == 16) ifl_turn_block_(tile, 16); /* full tiles, with code of their own */
+    else ifl_turn_block_(tile, mt);
 }
 #endif
 
