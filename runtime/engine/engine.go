@@ -87,6 +87,8 @@ type Engine struct {
 	stats  Stats
 	vocab  int
 
+	together bool // prompts are read of sequences that begin together
+
 	populator *populator // nil: none
 
 	fly     flights

@@ -3,7 +3,7 @@
 package engine
 
 import (
-	"slices"
+	"math"
 	"sort"
 	"time"
 )
@@ -103,12 +103,11 @@ const togetherFactor = 2
 // beside those that it has already. Where the first of them is short, begins
 // alone, and they do not all fit, the step ends soon after it.
 func (e *Engine) promptRoom(taken int, prompts []*sequence) int {
-	if e.streaming() {
-		return e.roomBeside(taken)
+	if p := e.pressure(); !math.IsInf(p, 1) {
+		return e.roomBeside(taken, p)
 	}
 	limit := e.opt.StepTime
-	together := slices.ContainsFunc(e.seqs, func(s *sequence) bool { return s.held })
-	if together {
+	if e.together {
 		limit *= togetherFactor
 	}
 	room := max(leastChunk, e.pace.room(limit, 0, len(e.seqs))-taken)
@@ -116,7 +115,7 @@ func (e *Engine) promptRoom(taken int, prompts []*sequence) int {
 	for _, s := range prompts {
 		all += s.pending()
 	}
-	if !together && all > room && prompts[0].pending()*idleFactor < room {
+	if !e.together && all > room && prompts[0].pending()*idleFactor < room {
 		room /= idleFactor
 	}
 	return room
@@ -133,11 +132,14 @@ const rowsOfTile = 16
 
 // roomBeside is how many tokens of prompts a step may take beside those of
 // sequences in decoding: a little less than there is time for where the last of
-// them would begin a tile.
-func (e *Engine) roomBeside(taken int) int {
+// them would begin a tile. What a longer step costs each in decoding it saves
+// each that waits: where these are more, it may take so many times as long, up to
+// what it may where nobody is in decoding.
+func (e *Engine) roomBeside(taken int, pressure float64) int {
 	fixed, perToken := e.pace.line()
 	most := time.Duration(longest * (fixed + perToken*float64(len(e.seqs))) * float64(time.Second))
-	room := e.pace.room(min(e.opt.StepTime, most), taken, len(e.seqs))
+	longer := min(max(pressure, 1), idleFactor*togetherFactor)
+	room := e.pace.room(time.Duration(longer*float64(min(e.opt.StepTime, most))), max(taken, 1), len(e.seqs))
 	if over := (taken + room) % rowsOfTile; over <= rowsOfTile/2 {
 		room -= over
 	}

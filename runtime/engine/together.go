@@ -3,7 +3,7 @@
 package engine
 
 import (
-	"slices"
+	"math"
 	"time"
 )
 
@@ -15,48 +15,81 @@ const (
 )
 
 // gather marks the sequences that wait with their last token of the prompt
-// until others have read theirs too. Where many come at once and nobody is in
+// until others have read theirs too. Where many come at once and few are in
 // decoding, whoever began first would wait between two tokens for everybody
 // else's prompt, or everybody else would have to read in small pieces beside.
 // Together they begin when the last of them could in any case, and go on
 // without a stop. Nobody waits for a prompt of more than twice the own length,
 // for one that came much later or is less urgent, or longer than
-// togetherTime.
+// togetherTime. The step that reads all that is left has their last tokens too.
 func (e *Engine) gather() {
+	e.together = false
 	for _, s := range e.seqs {
 		s.held = false
 	}
-	if !e.mayGather() {
+	left := e.unread()
+	if !e.mayGather(left) {
 		return
 	}
 	for _, s := range e.seqs {
 		for _, t := range e.seqs {
-			s.held = s.held || t != s && t.pending() > 1 && s.beginsWith(t)
+			s.held = s.held || !s.begun && t != s && t.pending() > 1 && s.beginsWith(t)
 		}
+		e.together = e.together || s.held
+	}
+	if left <= min(e.opt.MaxTokens, e.promptRoom(0, nil)) {
+		e.letGo()
 	}
 }
 
-// mayGather says whether there is a time that a step should take, and nobody in
+// unread is how many tokens of prompts are still to be read, and those of
+// sequences in decoding.
+func (e *Engine) unread() (left int) {
+	for _, s := range e.seqs {
+		left += s.pending()
+	}
+	return left
+}
+
+// mayGather says whether there is a time that a step should take, few in
 // decoding, and more to read than the next step will.
-func (e *Engine) mayGather() bool {
+func (e *Engine) mayGather(left int) bool {
 	if e.opt.StepTime <= 0 || e.whole || e.source >= 0 || e.fly.stages() > 1 {
 		return false
 	}
-	if e.streaming() {
+	if e.pressure() < fewDecoding {
 		return false
-	}
-	left := 0
-	for _, s := range e.seqs {
-		left += s.pending()
 	}
 	_, perToken := e.pace.line()
 	wait := time.Duration(float64(left) * perToken * float64(time.Second))
 	return wait <= togetherTime*e.opt.StepTime && left > min(e.opt.MaxTokens, e.promptRoom(0, nil))
 }
 
-// streaming says whether a sequence is in decoding.
-func (e *Engine) streaming() bool {
-	return slices.ContainsFunc(e.seqs, func(s *sequence) bool { return s.begun })
+// fewDecoding is how many must wait for each sequence in decoding for those that
+// come together to begin together.
+const fewDecoding = 2
+
+// pressure is how many sequences whose prompts are read, or wait for others',
+// there are for each that is in decoding, less urgent ones left out; +Inf: nobody
+// is in decoding.
+func (e *Engine) pressure() float64 {
+	decoding, urgent := 0, math.MaxInt
+	for _, s := range e.seqs {
+		if s.begun {
+			decoding++
+			urgent = min(urgent, s.priority)
+		}
+	}
+	if decoding == 0 {
+		return math.Inf(1)
+	}
+	waiting := 0
+	for _, s := range e.seqs {
+		if !s.begun && s.priority <= urgent {
+			waiting++
+		}
+	}
+	return float64(waiting) / float64(decoding)
 }
 
 // beginsWith says whether s may wait for t's prompt.

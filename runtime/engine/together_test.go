@@ -103,6 +103,30 @@ func TestNotTogether(t *testing.T) {
 	}
 }
 
+// TestTogetherBeside: one in decoding gets its token in every step, and waits for
+// large ones where many more wait; of as many as wait it does not.
+func TestTogetherBeside(t *testing.T) {
+	t.Parallel()
+	e := open(t, fake(t), engine.Options{MaxTokens: 40, MaxSeqs: 6, StepTime: time.Hour})
+	add(t, e, 30)
+	readies(t, e, 1)
+	add(t, e, 30, 31, 32, 33)
+	tokens, ready := readies(t, e, 8)
+	// 126 tokens of prompts and one in each step of the one in decoding
+	if want := []int{40, 40, 40, 10}; !slices.Equal(tokens, want) || len(ready[0]) != 1 || len(ready[3]) != 5 {
+		t.Errorf("steps of %v tokens, ready %v; expected %v, one in each, and all after the last", tokens, ready, want)
+	}
+
+	e = open(t, fake(t), engine.Options{MaxTokens: 40, MaxSeqs: 6, StepTime: time.Hour})
+	add(t, e, 20, 20, 20)
+	readies(t, e, 3)
+	add(t, e, 60, 60)
+	_, ready = readies(t, e, 60)
+	if i := slices.IndexFunc(ready, func(l []engine.ID) bool { return len(l) > 3 }); i < 1 || len(ready[i]) != 4 {
+		t.Errorf("two beside three in decoding: ready %v; expected the first of them before the other", ready)
+	}
+}
+
 // TestTogetherFewPages: those that wait for others give way when pages run out.
 func TestTogetherFewPages(t *testing.T) {
 	t.Parallel()

@@ -204,7 +204,8 @@ func (s *Scheduler) loop() {
 }
 
 // Where nothing runs, a first request waits for others until none has come for
-// a moment, and no longer than a few: requests that come together are read
+// a moment, or as many are there as can run, and no longer than a few moments:
+// requests that come together are read
 // together, and while steps run their threads keep the others from arriving.
 // The moment is longer where several came before: without it one wave in five of
 // 16 clients on two processors began with those of them that were first.
@@ -227,6 +228,9 @@ func (s *Scheduler) await() {
 	for {
 		select {
 		case <-s.wake:
+			if waiting, _ := s.Load(); waiting >= s.eng.Options().MaxSeqs {
+				return
+			}
 			pause.Reset(wait)
 		case <-pause.C:
 			return
