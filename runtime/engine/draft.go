@@ -184,7 +184,7 @@ func (e *Engine) room(id ID, limit, least int) speculate.Room {
 		Time:    func(nodes int) float64 { return e.times.step(base + alike*nodes) },
 		Untried: func(nodes int) bool { return e.times.untried(base + alike*nodes) },
 		Read:    e.heads.each(),
-		Rests:   !e.watch.open(len(e.parts)) || e.brief(),
+		Rests:   e.draftless || !e.watch.open(len(e.parts)) || e.brief(),
 	}
 }
 
@@ -192,6 +192,14 @@ func (e *Engine) room(id ID, limit, least int) speculate.Room {
 func (e *Engine) brief() bool {
 	plain := e.times.step(max(1, len(e.parts)))
 	return plain > 0 && plain < e.opt.Brief.Seconds()
+}
+
+// Undrafted says that no draft is to be asked for: the steps have no time for any,
+// and the drafter guesses from the text alone, which it reads when they have.
+func (r Result) Undrafted(d speculate.Drafter) bool {
+	_, reads := d.(speculate.RowReader)
+	_, chained := d.(speculate.Chainer)
+	return r.e.draftless && !reads && !chained
 }
 
 // Draft asks for what may follow, after a result's draft was walked along a

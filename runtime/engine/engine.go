@@ -87,7 +87,8 @@ type Engine struct {
 	stats  Stats
 	vocab  int
 
-	together bool // prompts are read of sequences that begin together
+	together  bool // prompts are read of sequences that begin together
+	draftless bool // the last step had no time for drafts
 
 	populator *populator // nil: none
 

@@ -33,7 +33,9 @@ func (e *Engine) plan() ([]part, error) {
 		prompts := e.selected(func(s *sequence) bool { return s.pending() > 1 }, promptOrder)
 		if !e.whole {
 			decoding := e.opt.MaxTokens - budget.tokens
-			e.planDrafts(&budget, min(e.draftRoom(&budget, len(prompts) > 0), e.draftLimit(decoding)), short == nil)
+			most := e.draftLimit(decoding)
+			e.draftless = most == 0
+			e.planDrafts(&budget, min(e.draftRoom(&budget, len(prompts) > 0), most), short == nil)
 			budget.tokens = min(budget.tokens, e.promptRoom(e.opt.MaxTokens-budget.tokens, prompts))
 		}
 		if s := e.planAll(&budget, prompts); short == nil {

@@ -101,6 +101,7 @@ type branch struct {
 	count   int
 	drafter speculate.Drafter // or nil
 	draft   speculate.Draft   // for the next step
+	told    int               // tokens of history that the drafter has seen
 	behind  *engine.Result    // what it is drafted from; nil: nothing is to be drafted
 }
 
@@ -161,7 +162,7 @@ func (g *generate) takePrompt(r engine.Result) error {
 			continue
 		}
 		if g.Drafter != nil {
-			b.drafter = g.Drafter()
+			b.drafter, b.told = g.Drafter(), len(g.Prompt)
 			if draw := g.Choosers[i].Draws(); draw != nil {
 				speculate.DrawBy(b.drafter, draw)
 			}
@@ -206,7 +207,11 @@ func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 	if err != nil || b.ended || b.drafter == nil {
 		return err
 	}
-	b.behind = &r
+	if r.Undrafted(b.drafter) {
+		b.draft = speculate.Draft{}
+	} else {
+		b.behind = &r
+	}
 	return nil
 }
 
@@ -219,8 +224,8 @@ func (g *generate) drafts() bool {
 func (g *generate) draft() {
 	for i := range g.branches {
 		if b := &g.branches[i]; b.behind != nil {
-			b.draft = b.behind.Draft(b.drafter, b.path, b.step, b.history, g.Max-b.count)
-			b.behind = nil
+			b.draft = b.behind.Draft(b.drafter, b.path, b.history[b.told:], b.history, g.Max-b.count)
+			b.behind, b.told = nil, len(b.history)
 		}
 	}
 }

@@ -8,15 +8,19 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
+// sharing is how long it takes to wake others who help with the jobs.
+const sharing = 100 * time.Microsecond
+
 // takeAll lets every job read its results, and draft what may follow unless
-// drafts are made for all at once. Jobs are shared out to processors: choosing
-// among fifty thousand tokens takes a while, and so does sharing out, hence once
-// for both.
+// drafts are made for all at once. Jobs are shared out to processors, once for
+// both, where they would take longer than sharing out, by what the first of them
+// took: greedy choices are read off, others look at fifty thousand tokens.
 func (s *Scheduler) takeAll(results []engine.Result) {
 	var list []*entry
 	mine := map[*entry][]engine.Result{}
@@ -31,15 +35,30 @@ func (s *Scheduler) takeAll(results []engine.Result) {
 		}
 		mine[e] = append(mine[e], r)
 	}
-	var at atomic.Int64
 	together := s.eng.DraftsTogether()
+	take := func(e *entry) {
+		e.err = takeSafely(e, mine[e])
+		if draft := e.drafting(); draft != nil && !together {
+			draft()
+		}
+	}
+	begun := time.Now()
+	for i, e := range list {
+		take(e)
+		rest := list[i+1:]
+		if each := time.Since(begun) / time.Duration(i+1); each*time.Duration(len(rest)) > sharing {
+			share(rest, take)
+			return
+		}
+	}
+}
+
+// share does all on all processors.
+func share(list []*entry, do func(*entry)) {
+	var at atomic.Int64
 	work := func() {
 		for i := at.Add(1) - 1; int(i) < len(list); i = at.Add(1) - 1 {
-			e := list[i]
-			e.err = takeSafely(e, mine[e])
-			if draft := e.drafting(); draft != nil && !together {
-				draft()
-			}
+			do(list[i])
 		}
 	}
 	var wg sync.WaitGroup

@@ -95,12 +95,12 @@ const worth = 1.03
 // accepted when all before it are, most how many there are, each the time to
 // draft one, in units of Time.
 func (r Room) Length(p func(i int) float64, most int, each float64) int {
-	if r.Time == nil {
-		return min(most, r.Nodes)
+	if most = min(most, r.Nodes); r.Time == nil || most <= 0 {
+		return max(most, 0)
 	}
 	best, at := worth*r.Rate(0, 0, 0), 0
 	accepted, reach := 0.0, 1.0
-	for n := 1; n <= min(most, r.Nodes); n++ {
+	for n := 1; n <= most; n++ {
 		reach *= p(n - 1)
 		accepted += reach
 		if rate := r.Rate(accepted, n, each*float64(n)); rate > best {
