@@ -122,8 +122,9 @@ func (e *Engine) promptRoom(taken int, prompts []*sequence) int {
 }
 
 // longest is how many times as long as one in which all sequences are in decoding
-// a step with prompts may take: of a small model with few sequences, steps of the
-// limit's length would be several times as long as the others.
+// a step with prompts may take where as many wait as are in decoding: of a small
+// model with few sequences, steps of the limit's length would be several times as
+// long as the others.
 const longest = 2.5
 
 // rowsOfTile are the rows that most kernels compute together: a tile that is not
@@ -133,12 +134,16 @@ const rowsOfTile = 16
 // roomBeside is how many tokens of prompts a step may take beside those of
 // sequences in decoding: a little less than there is time for where the last of
 // them would begin a tile. What a longer step costs each in decoding it saves
-// each that waits: where these are more, it may take so many times as long, up to
-// what it may where nobody is in decoding.
+// each that waits: where these are fewer it is shorter, and where they are more it
+// may take so many times as long, up to what it may where nobody is in decoding.
 func (e *Engine) roomBeside(taken int, pressure float64) int {
 	fixed, perToken := e.pace.line()
-	most := time.Duration(longest * (fixed + perToken*float64(len(e.seqs))) * float64(time.Second))
+	times := beside + (longest-beside)*min(pressure, 1)
+	most := time.Duration(times * (fixed + perToken*float64(len(e.seqs))) * float64(time.Second))
 	longer := min(max(pressure, 1), idleFactor*togetherFactor)
+	if e.together { // few large steps hold those in decoding up no longer than many
+		longer = idleFactor * togetherFactor
+	}
 	room := e.pace.room(time.Duration(longer*float64(min(e.opt.StepTime, most))), max(taken, 1), len(e.seqs))
 	if over := (taken + room) % rowsOfTile; over <= rowsOfTile/2 {
 		room -= over

@@ -14,6 +14,7 @@ type mailbox[T any] struct {
 	err    error
 	news   chan struct{}
 
+	begun    bool      // there were events
 	idle     bool      // the client has everything and waits
 	delivery *delivery // that waits for the client to be idle again
 }
@@ -26,8 +27,11 @@ func (m *mailbox[T]) put(d *delivery, v ...T) {
 	m.mu.Lock()
 	if m.idle && d.add() {
 		m.delivery = d
+		if !m.begun {
+			d.firsts++
+		}
 	}
-	m.idle = false
+	m.idle, m.begun = false, true
 	m.list = append(m.list, v...)
 	m.mu.Unlock()
 	m.signal()

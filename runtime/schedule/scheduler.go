@@ -55,7 +55,7 @@ type Scheduler struct {
 
 	delivery *delivery // of the step whose results are being handed on
 
-	crowd  bool     // several jobs were live at once since nothing was
+	crowd  int      // most jobs that were live at once since nothing was
 	lost   int64    // sequences that were preempted, as far as the trace knows
 	live   []*entry // of the loop alone
 	owners map[engine.ID]*entry
@@ -175,14 +175,19 @@ func (s *Scheduler) loop() {
 			return
 		}
 		s.sweep()
+		if len(s.live) == 0 {
+			if waiting, _ := s.Load(); waiting == 0 {
+				s.eng.Settle()
+				<-s.wake
+			}
+			s.await()
+			s.sweep()
+		}
 		s.admit()
 		if len(s.live) == 0 {
-			s.eng.Settle()
-			<-s.wake
-			s.await()
 			continue
 		}
-		s.crowd = s.crowd || len(s.live) > 1
+		s.crowd = max(s.crowd, len(s.live))
 		begun := time.Now()
 		results, err := s.eng.Infer(context.Background())
 		took := time.Since(begun)
@@ -204,11 +209,11 @@ func (s *Scheduler) loop() {
 }
 
 // Where nothing runs, a first request waits for others until none has come for
-// a moment, or as many are there as can run, and no longer than a few moments:
-// requests that come together are read
-// together, and while steps run their threads keep the others from arriving.
-// The moment is longer where several came before: without it one wave in five of
-// 16 clients on two processors began with those of them that were first.
+// a moment, or as many are there as ran at once before, or as can run, and no
+// longer than a few moments: requests that come together are read together, and
+// while steps run their threads keep the others from arriving. The moment is longer
+// where several came before: without it one wave in five of 16 clients on two
+// processors began with those of them that were first.
 const (
 	moment      = 2 * time.Millisecond
 	crowdMoment = 5 * time.Millisecond
@@ -217,20 +222,20 @@ const (
 
 // await lets those arrive that come together with the first one.
 func (s *Scheduler) await() {
-	wait := moment
-	if s.crowd {
-		wait = crowdMoment
+	wait, most := moment, s.eng.Options().MaxSeqs
+	if s.crowd > 1 {
+		wait, most = crowdMoment, min(most, s.crowd)
 	}
-	s.crowd = false
+	s.crowd = 0
 	pause, end := time.NewTimer(wait), time.NewTimer(moments*wait)
 	defer pause.Stop()
 	defer end.Stop()
 	for {
+		if waiting, _ := s.Load(); waiting >= most {
+			return
+		}
 		select {
 		case <-s.wake:
-			if waiting, _ := s.Load(); waiting >= s.eng.Options().MaxSeqs {
-				return
-			}
 			pause.Reset(wait)
 		case <-pause.C:
 			return
