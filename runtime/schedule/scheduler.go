@@ -209,34 +209,39 @@ func (s *Scheduler) loop() {
 }
 
 // Where nothing runs, a first request waits for others until none has come for
-// a moment, or as many are there as ran at once before, or as can run, and no
-// longer than a few moments: requests that come together are read together, and
-// while steps run their threads keep the others from arriving. The moment is longer
-// where several came before: without it one wave in five of 16 clients on two
-// processors began with those of them that were first.
+// a moment, or as many are there as can run, and no longer than a few moments:
+// requests that come together are read together, and while steps run their threads
+// keep the others from arriving. The moment is longer while fewer are there than
+// ran at once before, without which one wave in five of 16 clients on two
+// processors began with those of them that were first, and short when all are.
 const (
 	moment      = 2 * time.Millisecond
 	crowdMoment = 5 * time.Millisecond
+	lastMoment  = 1 * time.Millisecond
 	moments     = 4
 )
 
 // await lets those arrive that come together with the first one.
 func (s *Scheduler) await() {
-	wait, most := moment, s.eng.Options().MaxSeqs
-	if s.crowd > 1 {
-		wait, most = crowdMoment, min(most, s.crowd)
-	}
+	expected := s.crowd // 0: nobody knows
 	s.crowd = 0
-	pause, end := time.NewTimer(wait), time.NewTimer(moments*wait)
-	defer pause.Stop()
+	end := time.NewTimer(moments * crowdMoment)
 	defer end.Stop()
 	for {
-		if waiting, _ := s.Load(); waiting >= most {
+		waiting, _ := s.Load()
+		wait := moment
+		switch {
+		case waiting >= s.eng.Options().MaxSeqs:
 			return
+		case waiting < expected:
+			wait = crowdMoment
+		case expected > 0:
+			wait = lastMoment
 		}
+		pause := time.NewTimer(wait)
 		select {
 		case <-s.wake:
-			pause.Reset(wait)
+			pause.Stop()
 		case <-pause.C:
 			return
 		case <-end.C:
