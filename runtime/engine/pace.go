@@ -122,13 +122,10 @@ func (e *Engine) promptRoom(taken int, prompts []*sequence) int {
 }
 
 // longest is how many times as long as one in which all sequences are in decoding
-// a step with prompts may take where one waits for every fewWaiting in decoding:
-// of a small model with few sequences, steps of the limit's length would be several
-// times as long as the others.
-const (
-	longest    = 2.5
-	fewWaiting = 3
-)
+// a step with prompts may take where as many wait as are in decoding: of a small
+// model with few sequences, steps of the limit's length would be several times as
+// long as the others.
+const longest = 2
 
 // rowsOfTile are the rows that most kernels compute together: a tile that is not
 // full takes nearly as long.
@@ -141,7 +138,7 @@ const rowsOfTile = 16
 // may take so many times as long, up to what it may where nobody is in decoding.
 func (e *Engine) roomBeside(taken int, pressure float64) int {
 	fixed, perToken := e.pace.line()
-	times := beside + (longest-beside)*min(fewWaiting*pressure, 1)
+	times := beside + (longest-beside)*min(pressure, 1)
 	most := time.Duration(times * (fixed + perToken*float64(len(e.seqs))) * float64(time.Second))
 	longer := min(max(pressure, 1), idleFactor*togetherFactor)
 	if e.together { // few large steps hold those in decoding up no longer than many
