@@ -81,8 +81,8 @@ type entry struct {
 	task
 	ctx     context.Context
 	arrived time.Time
-	ids     []engine.ID // its sequences
-	hit     bool        // take was called in this step
+	ids     []engine.ID     // its sequences
+	results []engine.Result // of this step
 	err     error
 }
 
@@ -334,27 +334,6 @@ func (s *Scheduler) release(e *entry) {
 func (s *Scheduler) endAll(err error) {
 	for _, e := range s.live {
 		e.err = err
-	}
-	s.retire()
-}
-
-// step hands the results to the jobs, and lets these change the engine.
-func (s *Scheduler) step(results []engine.Result) {
-	s.takeAll(results)
-	if s.eng.DraftsTogether() {
-		s.draftAll()
-	}
-	for _, e := range s.live {
-		if !e.hit || e.err != nil {
-			continue
-		}
-		e.hit = false
-		done, err := e.apply(&access{s, e})
-		if err != nil {
-			e.err = err
-		} else if done {
-			e.err = errFinished
-		}
 	}
 	s.retire()
 }

@@ -14,40 +14,77 @@ import (
 	"github.com/iflowc/iflowc/runtime/speculate"
 )
 
-// sharing is how long it takes to wake others who help with the jobs.
-const sharing = 100 * time.Microsecond
+// step hands the results to the jobs, and lets these change the engine: one job
+// after the other where that takes no time, so that the first clients' events are
+// on their way while others' tokens are chosen.
+func (s *Scheduler) step(results []engine.Result) {
+	list := s.received(results)
+	if s.eng.DraftsTogether() {
+		each(list, (*entry).takeSafely, func(*entry) {})
+		s.draftAll()
+		for _, e := range list {
+			s.apply(e)
+		}
+	} else {
+		each(list, func(e *entry) {
+			e.takeSafely()
+			if draft := e.drafting(); draft != nil {
+				draft()
+			}
+		}, s.apply)
+	}
+	s.retire()
+}
 
-// takeAll lets every job read its results, and draft what may follow unless
-// drafts are made for all at once. Jobs are shared out to processors, once for
-// both, where they would take longer than sharing out, by what the first of them
-// took: greedy choices are read off, others look at fifty thousand tokens.
-func (s *Scheduler) takeAll(results []engine.Result) {
-	var list []*entry
-	mine := map[*entry][]engine.Result{}
+// received gives the results to their jobs and lists these.
+func (s *Scheduler) received(results []engine.Result) (list []*entry) {
 	for _, r := range results {
 		e := s.owners[r.ID]
 		if e == nil {
 			panic(fmt.Sprintf("bug: query %d belongs to no job", r.ID))
 		}
-		if !e.hit {
-			e.hit = true
+		if len(e.results) == 0 {
 			list = append(list, e)
 		}
-		mine[e] = append(mine[e], r)
+		e.results = append(e.results, r)
 	}
-	together := s.eng.DraftsTogether()
-	take := func(e *entry) {
-		e.err = takeSafely(e, mine[e])
-		if draft := e.drafting(); draft != nil && !together {
-			draft()
-		}
+	return list
+}
+
+// apply lets a job change the engine, as it found in its results.
+func (s *Scheduler) apply(e *entry) {
+	e.results = e.results[:0]
+	if e.err != nil {
+		return
 	}
-	begun := time.Now()
+	done, err := e.apply(&access{s, e})
+	if err != nil {
+		e.err = err
+	} else if done {
+		e.err = errFinished
+	}
+}
+
+// sharing is how long it takes to wake others who help with the jobs.
+const sharing = 100 * time.Microsecond
+
+// each does something for every job, and behind it something else, which is done
+// for one at a time. The first is shared out to processors where it would take
+// longer than sharing out, by what it took for the first jobs: greedy choices are
+// read off, others look at fifty thousand tokens.
+func each(list []*entry, do, behind func(*entry)) {
+	var spent time.Duration
 	for i, e := range list {
-		take(e)
+		begun := time.Now()
+		do(e)
+		spent += time.Since(begun)
+		behind(e)
 		rest := list[i+1:]
-		if each := time.Since(begun) / time.Duration(i+1); each*time.Duration(len(rest)) > sharing {
-			share(rest, take)
+		if spent/time.Duration(i+1)*time.Duration(len(rest)) > sharing {
+			share(rest, do)
+			for _, e := range rest {
+				behind(e)
+			}
 			return
 		}
 	}
@@ -79,14 +116,14 @@ type drafting interface {
 // to draft.
 func (e *entry) drafting() func() {
 	t, ok := e.task.(drafting)
-	if !ok || !e.hit || e.err != nil || !t.drafts() {
+	if !ok || len(e.results) == 0 || e.err != nil || !t.drafts() {
 		return nil
 	}
 	return func() { e.err = safely(func() error { t.draft(); return nil }) }
 }
 
-// draftAll lets the jobs draft where takeAll does not: what drafts runs once for
-// all of them.
+// draftAll lets the jobs draft where step does not: what drafts runs once for all
+// of them.
 func (s *Scheduler) draftAll() {
 	var list []func()
 	for _, e := range s.live {
@@ -100,9 +137,9 @@ func (s *Scheduler) draftAll() {
 }
 
 // takeSafely gives a job its results.
-func takeSafely(e *entry, results []engine.Result) error {
-	return safely(func() error {
-		for _, r := range results {
+func (e *entry) takeSafely() {
+	e.err = safely(func() error {
+		for _, r := range e.results {
 			if err := e.take(r); err != nil {
 				return err
 			}
