@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -56,6 +57,9 @@ func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 		}
 		cfg.Concurrency = 0
 	}
+	// The service may be on this machine: clients that wake each other on all of its
+	// processors hold it up. On two, one for them gave 16 clients 2 % more tokens.
+	runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/4))
 	report, err := loadgen.Run(ctx, cfg)
 	if err != nil {
 		return err
