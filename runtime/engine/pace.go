@@ -11,7 +11,7 @@ import (
 // The least and the first number of prompt tokens of a step whose time is
 // limited.
 const (
-	leastChunk = 16
+	leastChunk = 8
 	firstChunk = 64
 )
 
