@@ -146,7 +146,7 @@ func (e *Engine) roomBeside(taken int, pressure float64) int {
 	}
 	room := e.pace.room(time.Duration(longer*float64(min(e.opt.StepTime, most))), max(taken, 1), len(e.seqs))
 	if over := (taken + room) % rowsOfTile; over <= rowsOfTile/2 {
-		room -= over
+		room = max(room-over, leastChunk)
 	}
 	return room
 }

@@ -37,3 +37,17 @@ func TestPace(t *testing.T) {
 		}
 	}
 }
+
+// TestRoomBeside: however many are in decoding, a prompt gets something.
+func TestRoomBeside(t *testing.T) {
+	t.Parallel()
+	e := &Engine{opt: Options{StepTime: time.Microsecond, MaxTokens: 512}}
+	for i := range 100 {
+		e.pace.measure(1+i%60, time.Duration(2e6+4e5*float64(1+i%60)))
+	}
+	for taken := range 64 {
+		if got := e.roomBeside(taken, 0.1); got < leastChunk {
+			t.Errorf("%d tokens beside %d in decoding, expected %d at least", got, taken, leastChunk)
+		}
+	}
+}
