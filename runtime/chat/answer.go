@@ -94,16 +94,21 @@ func (p *answerParser) until(mark string, to *string, last bool, found func()) b
 	}
 	keep := 0
 	if !last {
-		for n := min(len(mark)-1, len(p.held)); n > 0; n-- {
-			if strings.HasSuffix(p.held, mark[:n]) {
-				keep = n
-				break
-			}
-		}
+		keep = begun(p.held, mark)
 	}
 	*to += p.held[:len(p.held)-keep]
 	p.held = p.held[len(p.held)-keep:]
 	return false
+}
+
+// begun is how many bytes at the end of a text may be the begin of a mark.
+func begun(text, mark string) int {
+	for n := min(len(mark)-1, len(text)); n > 0; n-- {
+		if strings.HasSuffix(text, mark[:n]) {
+			return n
+		}
+	}
+	return 0
 }
 
 // call reads the calls that stand in the text held: those that can be told as

@@ -53,6 +53,8 @@ func (s *callStream) take(p *answerParser, d *Delta, end int, last bool) (more, 
 	text := p.held
 	if end >= 0 {
 		text = text[:end]
+	} else if !last {
+		text = text[:len(text)-begun(text, p.format.close)] // the mark ends a call wherever it stands
 	}
 	n, whole := s.json.skip(text)
 	p.held = p.held[n:]

@@ -44,6 +44,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("<think>x</think> y <tool_c", uint8(3))
 	f.Add(`<tool_call>[{"name":"f","arguments":{"a":"}\""},"id":1},{"arguments":{},"name":"g"}]</tool_call>`, uint8(2))
 	f.Add(`<tool_call>{"name":"</tool_call>","arguments":{}`, uint8(0))
+	f.Add(`<tool_call>[{"name":"f","arguments":{"a":"}\""},"}]</tool_call>"id":1},{"argume`, uint8(27))
 	f.Fuzz(func(t *testing.T, answer string, cut uint8) {
 		format := callFormats[0].format
 		format.think = [2]string{"<think>", "</think>"}
