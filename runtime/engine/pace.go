@@ -11,7 +11,7 @@ import (
 // The least and the first number of prompt tokens of a step whose time is
 // limited.
 const (
-	leastChunk = 8
+	leastChunk = 16
 	firstChunk = 64
 )
 
@@ -145,8 +145,8 @@ func (e *Engine) roomBeside(taken int, pressure float64) int {
 		longer = idleFactor * togetherFactor
 	}
 	room := e.pace.room(time.Duration(longer*float64(min(e.opt.StepTime, most))), max(taken, 1), len(e.seqs))
-	if over := (taken + room) % rowsOfTile; over <= rowsOfTile/2 {
-		room = max(room-over, leastChunk)
+	if over := (taken + room) % rowsOfTile; over <= rowsOfTile/2 && over < room {
+		room -= over
 	}
 	return room
 }

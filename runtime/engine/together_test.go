@@ -60,7 +60,7 @@ func TestTogether(t *testing.T) {
 	}
 	late := add(t, e, 30, 30) // those in decoding do not wait, so that nobody has to
 	tokens, ready = readies(t, e, 3)
-	if tokens[0] < 3+8 || len(ready[0]) != 3 {
+	if tokens[0] < 16 || len(ready[0]) != 3 {
 		t.Errorf("steps of %v tokens, ready %v; expected three in decoding beside the prompts %v", tokens, ready, late)
 	}
 }
