@@ -225,8 +225,7 @@ const (
 func (s *Scheduler) await() {
 	expected := s.crowd // 0: nobody knows
 	s.crowd = 0
-	end := time.NewTimer(moments * crowdMoment)
-	defer end.Stop()
+	end := time.After(moments * crowdMoment)
 	for {
 		waiting, _ := s.Load()
 		wait := moment
@@ -238,13 +237,11 @@ func (s *Scheduler) await() {
 		case expected > 0:
 			wait = lastMoment
 		}
-		pause := time.NewTimer(wait)
 		select {
 		case <-s.wake:
-			pause.Stop()
-		case <-pause.C:
+		case <-time.After(wait):
 			return
-		case <-end.C:
+		case <-end:
 			return
 		}
 	}

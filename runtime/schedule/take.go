@@ -21,7 +21,7 @@ func (s *Scheduler) step(results []engine.Result) {
 	list := s.received(results)
 	if s.eng.DraftsTogether() {
 		each(list, (*entry).takeSafely, func(*entry) {})
-		s.draftAll()
+		s.draftAll(list)
 		for _, e := range list {
 			s.apply(e)
 		}
@@ -116,7 +116,7 @@ type drafting interface {
 // to draft.
 func (e *entry) drafting() func() {
 	t, ok := e.task.(drafting)
-	if !ok || len(e.results) == 0 || e.err != nil || !t.drafts() {
+	if !ok || e.err != nil || !t.drafts() {
 		return nil
 	}
 	return func() { e.err = safely(func() error { t.draft(); return nil }) }
@@ -124,15 +124,15 @@ func (e *entry) drafting() func() {
 
 // draftAll lets the jobs draft where step does not: what drafts runs once for all
 // of them.
-func (s *Scheduler) draftAll() {
-	var list []func()
-	for _, e := range s.live {
+func (s *Scheduler) draftAll(list []*entry) {
+	var drafts []func()
+	for _, e := range list {
 		if draft := e.drafting(); draft != nil {
-			list = append(list, draft)
+			drafts = append(drafts, draft)
 		}
 	}
-	if len(list) > 0 {
-		s.eng.Together(list)
+	if len(drafts) > 0 {
+		s.eng.Together(drafts)
 	}
 }
 
