@@ -1,5 +1,5 @@
 """Makes the folders beside it: tiny models of many families with random weights, and the logits that Hugging Face
-transformers computes from them in float32 with eager attention.
+transformers computes from them in float32 with eager attention (DEFAULT lists the exceptions).
 
     python make.py [NAME…]        needs torch 2.9, transformers 4.57, safetensors
 
@@ -138,6 +138,9 @@ MODELS = {  # name: (class, configuration class, parameters)
     "mpt": ("MptForCausalLM", "MptConfig", dict(d_model=16, n_layers=2, n_heads=4, max_seq_len=64, expansion_ratio=2)),
 }
 
+# Models recorded with transformers' default attention (sdpa): Falcon's eager attention adds ALiBi twice.
+DEFAULT = {"falcon_rw"}
+
 ENCODERS = {  # the same, and which of transformers' results are which of ours
     "bert": ("BertModel", "BertConfig", enc(hidden_act="gelu_new"), dict(pooled="pooler_output")),
     "bert_mlm": ("BertForMaskedLM", "BertConfig", enc(), dict(logits="logits")),
@@ -199,7 +202,7 @@ def randomize(model):
 def build(name, cls, config_cls, params):
     config = getattr(tf, config_cls)(vocab_size=VOCAB, **{"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, **params})
     try:
-        model = getattr(tf, cls)._from_config(config, attn_implementation="eager").eval()
+        model = getattr(tf, cls)._from_config(config, attn_implementation="sdpa" if name in DEFAULT else "eager").eval()
     except ValueError:
         model = getattr(tf, cls)(config).eval()
     randomize(model)
