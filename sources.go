@@ -10,5 +10,5 @@ import "embed"
 // by their path in this module. Their tests are among them, because patterns
 // cannot leave files out; the code generator does.
 //
-//go:embed go.mod ir/spelling/*.go ir/tensor/*.go runtime/*/*.go runtime/page/page.html runtime/plot/glyphs.txt
+//go:embed go.mod ir/spelling/*.go ir/tensor/*.go runtime/*/*.go runtime/*/*/*.go runtime/http/page/page.html runtime/kit/plot/glyphs.txt
 var Sources embed.FS

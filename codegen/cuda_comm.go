@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // commRegion lists an exchange with other ranks, which the host makes, and emits

@@ -3,7 +3,7 @@ package codegen
 import (
 	"fmt"
 
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // A cudaImpl is an implementation of a product that the number of rows may choose.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // A cudaSchedule is the order in which the host launches kernels.

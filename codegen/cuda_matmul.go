@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // rootRegion emits a fuse region, or a root that stands alone.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // A cudaTile is how attention on tensor cores is cut: ifl_tile_shape of

@@ -9,11 +9,11 @@ import (
 
 	"github.com/dave/jennifer/jen"
 
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// runtimeApp is the package that a binary's main calls.
-const runtimeApp = "github.com/iflowc/iflowc/runtime/app"
+// runtimeCLI is the package that a binary's main calls.
+const runtimeCLI = "github.com/iflowc/iflowc/runtime/cli"
 
 // The files of a generated module that its main package embeds, with the names
 // of their variables. Libraries follow from the manifest.
@@ -30,10 +30,10 @@ func Glue(m *manifest.Manifest) ([]byte, error) {
 	f := jen.NewFile("main")
 	header(f, m)
 	f.PackageComment(fmt.Sprintf("Command %s runs the model of that name: everything it needs but the weights is in it.", commandName(m.Name)))
-	f.ImportName(runtimeApp, "app")
+	f.ImportName(runtimeCLI, "cli")
 	value := embedAll(f, m)
 	f.Func().Id("main").Params().Block(
-		jen.Qual(runtimeApp, "Main").Call(jen.Qual(runtimeApp, "Embedded").Values(value)),
+		jen.Qual(runtimeCLI, "Main").Call(jen.Qual(runtimeCLI, "Embedded").Values(value)),
 	)
 	return render(f)
 }
@@ -89,7 +89,7 @@ func render(f *jen.File) ([]byte, error) {
 }
 
 // embedVar declares a variable that holds a file. A string lies among what
-// cannot be written, which load.ForgetStart gives back; bytes would not.
+// cannot be written, which device.ForgetStart gives back; bytes would not.
 func embedVar(f *jen.File, file, variable, doc string) {
 	f.Comment(fmt.Sprintf("%s %s", variable, doc))
 	f.Comment("//")

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -13,24 +13,24 @@ import (
 // architecture, under all warnings, and measures with those that run here.
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	cache, err := build.OpenCache(t.TempDir())
+	cache, err := toolchain.OpenCache(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	compiled := 0
 	for _, name := range []string{"gcc", "clang"} {
-		cc, err := build.FindCompiler(t.Context(), name)
+		cc, err := toolchain.FindCompiler(t.Context(), name)
 		if err != nil {
 			t.Logf("no %s here", name)
 			continue
 		}
 		compiled++
-		b := &build.Builder{Cache: cache, CC: cc}
+		b := &toolchain.Builder{Cache: cache, CC: cc}
 		for _, isa := range templates.ISAs() {
-			if len(load.Missing(isa.Needs)) > 0 {
+			if len(device.Missing(isa.Needs)) > 0 {
 				continue
 			}
-			objects, err := b.Objects(t.Context(), []build.Unit{{
+			objects, err := b.Objects(t.Context(), []toolchain.Unit{{
 				Name: "probe.c", Source: []byte(Probe()), Flags: append([]string{"-fPIC", "-Wall", "-Wextra", "-Werror"}, isa.Flags...),
 			}})
 			if err != nil {
@@ -41,11 +41,11 @@ func TestProbe(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f32, err := load.ProbeFile(lib, load.ProbeF32, 1, 2*time.Millisecond)
+			f32, err := device.ProbeFile(lib, device.ProbeF32, 1, 2*time.Millisecond)
 			if err != nil || f32 < 0.1 || f32 > 1e5 {
 				t.Errorf("%s, %s: %v GOP/s in f32 (%v)", name, isa.Name, f32, err)
 			}
-			i8, err := load.ProbeFile(lib, load.ProbeI8, 1, 2*time.Millisecond)
+			i8, err := device.ProbeFile(lib, device.ProbeI8, 1, 2*time.Millisecond)
 			if err != nil || i8 < 0 || i8 > 1e6 {
 				t.Errorf("%s, %s: %v GOP/s in int8 (%v)", name, isa.Name, i8, err)
 			}

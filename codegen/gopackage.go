@@ -10,12 +10,12 @@ import (
 
 	"github.com/dave/jennifer/jen"
 
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// runtimeModel is the package whose sources a generated package begins with, so
+// runtimeAPI is the package whose sources a generated package begins with, so
 // that its documentation has every type and method.
-const runtimeModel = modulePath + "/runtime/model"
+const runtimeAPI = modulePath + "/runtime/api"
 
 // Package makes a Go module with one importable package, named after the model,
 // from the files that Module gets. The runtime is in it below internal, under
@@ -34,11 +34,11 @@ func Package(files map[string][]byte) (map[string][]byte, error) {
 	module := commandName(m.Name)
 	inside := module + "/internal/iflowc"
 	out := maps.Clone(files)
-	if err := v.copyPackages(out, runtimeModel, inside); err != nil {
+	if err := v.copyPackages(out, runtimeAPI, inside); err != nil {
 		return nil, err
 	}
 	name := packageName(m.Name)
-	if err := takeOver(out, "internal/iflowc/runtime/model/", name); err != nil {
+	if err := takeOver(out, "internal/iflowc/runtime/api/", name); err != nil {
 		return nil, err
 	}
 	if out[name+".go"], err = packageGlue(m, inside); err != nil {
@@ -137,9 +137,9 @@ func takeOver(out map[string][]byte, folder, name string) error {
 			continue
 		}
 		delete(out, file)
-		head, body, ok := strings.Cut(string(text), "\npackage model\n")
+		head, body, ok := strings.Cut(string(text), "\npackage api\n")
 		if !ok {
-			return fmt.Errorf("bug: %s is not of package model", file)
+			return fmt.Errorf("bug: %s is not of package api", file)
 		}
 		tags, _, _ := strings.Cut(head, "// Package") // the package's comment is packageGlue's
 		opens += strings.Count(body, "\nfunc Open(")

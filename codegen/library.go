@@ -7,8 +7,8 @@ import (
 
 	"github.com/dave/jennifer/jen"
 
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // runtimeBinary is the package with the type of what a module embeds.
@@ -61,12 +61,12 @@ func libraryGlue(m *manifest.Manifest) ([]byte, error) {
 
 // BuildLibrary builds the shared library of a model for this system with a C
 // compiler, and returns its path in the cache.
-func BuildLibrary(ctx context.Context, cache *build.Cache, files map[string][]byte, cc string) (string, error) {
+func BuildLibrary(ctx context.Context, cache *toolchain.Cache, files map[string][]byte, cc string) (string, error) {
 	module, err := LibraryModule(files)
 	if err != nil {
 		return "", err
 	}
-	return buildModule(cache, module, "library 1 "+cc, func(tool *build.GoTool, src, out string, target build.Target) error {
+	return buildModule(cache, module, "library 1 "+cc, func(tool *toolchain.GoTool, src, out string, target toolchain.Target) error {
 		return tool.BuildShared(ctx, src, out, target, cc)
 	})
 }

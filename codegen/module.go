@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/binary"
-	"github.com/iflowc/iflowc/runtime/build"
 )
 
 // Module completes the files of a per-model Go module: given model.json,
@@ -56,25 +56,25 @@ func WriteModule(dir string, files map[string][]byte) error {
 // BuildBinary builds the per-model binary from its files (see Module) for the
 // system that GOOS and GOARCH name, and returns its path in the cache. The same
 // files built by the same Go are found there and not built again.
-func BuildBinary(ctx context.Context, cache *build.Cache, files map[string][]byte) (string, error) {
+func BuildBinary(ctx context.Context, cache *toolchain.Cache, files map[string][]byte) (string, error) {
 	module, err := Module(files)
 	if err != nil {
 		return "", err
 	}
-	return buildModule(cache, module, "binary 1", func(tool *build.GoTool, src, out string, target build.Target) error {
+	return buildModule(cache, module, "binary 1", func(tool *toolchain.GoTool, src, out string, target toolchain.Target) error {
 		return tool.Build(ctx, src, out, target)
 	})
 }
 
 // buildModule writes a module's files and lets compile build them, unless the same
 // files were built before.
-func buildModule(cache *build.Cache, module map[string][]byte, kind string,
-	compile func(tool *build.GoTool, src, out string, target build.Target) error) (string, error) {
-	tool, err := build.FindGo()
+func buildModule(cache *toolchain.Cache, module map[string][]byte, kind string,
+	compile func(tool *toolchain.GoTool, src, out string, target toolchain.Target) error) (string, error) {
+	tool, err := toolchain.FindGo()
 	if err != nil {
 		return "", err
 	}
-	target := build.TargetFromEnv()
+	target := toolchain.TargetFromEnv()
 	info, err := os.Stat(tool.Path)
 	if err != nil {
 		return "", err
@@ -84,7 +84,7 @@ func buildModule(cache *build.Cache, module map[string][]byte, kind string,
 		sum := sha256.Sum256(module[name])
 		parts = append(parts, name, hex.EncodeToString(sum[:]))
 	}
-	return cache.Make("bin", build.Key(parts...), "", func(dir, out string) error {
+	return cache.Make("bin", toolchain.Key(parts...), "", func(dir, out string) error {
 		src := filepath.Join(dir, "src")
 		if err := WriteModule(src, module); err != nil {
 			return fmt.Errorf("writing the binary's sources: %w", err)

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc"
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // moduleFiles are the files of a model that does nothing.
@@ -78,7 +78,7 @@ func TestModuleFilesChecked(t *testing.T) {
 // list finds, and no tests.
 func TestVendoredSources(t *testing.T) {
 	t.Parallel()
-	tool, err := build.FindGo()
+	tool, err := toolchain.FindGo()
 	if err != nil {
 		t.Skip(err)
 	}
@@ -86,7 +86,7 @@ func TestVendoredSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(tool.Path, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", runtimeApp)
+	cmd := exec.Command(tool.Path, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", runtimeCLI)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
@@ -94,7 +94,7 @@ func TestVendoredSources(t *testing.T) {
 	}
 	var have []string
 	for name := range v.files {
-		if strings.HasSuffix(name, "_test.go") || strings.Contains(name, "loadtest") {
+		if strings.HasSuffix(name, "_test.go") {
 			t.Errorf("%s belongs to tests", name)
 		}
 		if strings.HasSuffix(name, ".go") {
@@ -144,7 +144,7 @@ func TestArchiveVersions(t *testing.T) {
 // cache, which go verified against go.sum.
 func TestArchiveContents(t *testing.T) {
 	t.Parallel()
-	tool, err := build.FindGo()
+	tool, err := toolchain.FindGo()
 	if err != nil {
 		t.Skip(err)
 	}
@@ -177,13 +177,13 @@ func TestArchiveContents(t *testing.T) {
 // TestBuildBinary builds a binary twice in different places with nothing but
 // its own sources, and runs it.
 func TestBuildBinary(t *testing.T) {
-	if _, err := build.FindGo(); err != nil {
+	if _, err := toolchain.FindGo(); err != nil {
 		t.Skip(err)
 	}
 	files := moduleFiles(t)
 	var bins [2][]byte
 	for i := range bins {
-		cache, err := build.OpenCache(t.TempDir())
+		cache, err := toolchain.OpenCache(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

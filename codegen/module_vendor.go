@@ -102,7 +102,7 @@ func insertModule(list, entry string) string {
 	return strings.Join(entries[:at], "") + entry + strings.Join(entries[at:], "")
 }
 
-// addRuntime copies the packages that runtimeApp and runtimeModel reach within this module,
+// addRuntime copies the packages that runtimeCLI and runtimeAPI reach within this module,
 // without their tests, and lists their import paths.
 func (v *vendorTree) addRuntime(sources fs.FS) ([]string, error) {
 	text, err := fs.ReadFile(sources, "go.mod")
@@ -115,7 +115,7 @@ func (v *vendorTree) addRuntime(sources fs.FS) ([]string, error) {
 		}
 	}
 	found := map[string]bool{}
-	for todo := []string{runtimeApp, runtimeModel}; len(todo) > 0; {
+	for todo := []string{runtimeCLI, runtimeAPI}; len(todo) > 0; {
 		p := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if found[p] {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/iflowc/iflowc/runtime/medusa"
+	"github.com/iflowc/iflowc/runtime/artifact/medusa"
 	"github.com/iflowc/iflowc/runtime/weights"
 )
 

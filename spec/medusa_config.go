@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 
-	"github.com/iflowc/iflowc/runtime/medusa"
+	"github.com/iflowc/iflowc/runtime/artifact/medusa"
 )
 
 // A medusaConfig is what is read of the config.json beside a checkpoint of heads.

@@ -10,7 +10,7 @@ import (
 var profiles embed.FS
 
 // Profiles are the measurements that are part of the program, in the format of
-// runtime/dispatch, by file name.
+// runtime/artifact/dispatch, by file name.
 func Profiles() map[string][]byte {
 	names, err := fs.Glob(profiles, "profiles/*.json")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
 // calibrate compiles the model in the types it is stored in, lets that binary
@@ -28,12 +28,12 @@ func (f compileFlags) calibrate(ctx context.Context, text string, feedback bool)
 	}
 	defer p.m.set.Close()
 	p.ranks = nil // calibrating is for one device, whatever the model is compiled for
-	cache, err := build.OpenCache("")
+	cache, err := toolchain.OpenCache("")
 	if err != nil {
 		return "", err
 	}
 	defer cache.Close()
-	dir := filepath.Join(cache.Dir, "calibrate", build.Key(p.cpu.Step, p.m.Spec.ModelDir, string(data))[:16])
+	dir := filepath.Join(cache.Dir, "calibrate", toolchain.Key(p.cpu.Step, p.m.Spec.ModelDir, string(data))[:16])
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}

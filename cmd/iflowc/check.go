@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/passes"
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"gopkg.in/yaml.v3"
 )
 
@@ -115,7 +115,7 @@ func (c *importCmd) Run() error {
 		_, err = os.Stdout.Write(text)
 		return err
 	}
-	return build.WriteFile(c.Out, text, 0o644)
+	return toolchain.WriteFile(c.Out, text, 0o644)
 }
 
 // modelDirFrom is the line that leads from a specification at file (standard

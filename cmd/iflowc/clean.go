@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
 type cleanCmd struct {
@@ -18,17 +18,17 @@ func (c *cleanCmd) Run() error {
 	limit, unused := int64(-1), c.Unused
 	if c.To != "" {
 		var err error
-		if limit, err = build.ParseSize(c.To); err != nil {
+		if limit, err = toolchain.ParseSize(c.To); err != nil {
 			return usageError{fmt.Errorf("--to: %w", err)}
 		}
 		if unused == 0 {
-			unused = build.Never
+			unused = toolchain.Never
 		}
 	}
 	if unused < 0 {
 		return usageError{fmt.Errorf("--unused %v: expected a positive time, such as 168h for a week", unused)}
 	}
-	cache, err := build.OpenCache("")
+	cache, err := toolchain.OpenCache("")
 	if err != nil {
 		return err
 	}

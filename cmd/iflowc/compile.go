@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/passes"
-	"github.com/iflowc/iflowc/runtime/build"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -168,18 +168,18 @@ func (f *compileFlags) activationsUsed(cpu *codegen.CPUModel) error {
 // build compiles and packs, makes what is to be emitted, and puts the results
 // at out.
 func (p *program) build(ctx context.Context, emit, out string) (*summary, error) {
-	cache, err := build.OpenCache("")
+	cache, err := toolchain.OpenCache("")
 	if err != nil {
 		return nil, err
 	}
 	defer cache.Close()
-	cc, err := build.FindCompilerFor(ctx, p.flags.CC, build.TargetFromEnv())
+	cc, err := toolchain.FindCompilerFor(ctx, p.flags.CC, toolchain.TargetFromEnv())
 	if err != nil {
 		return nil, err
 	}
 	bar := newProgress()
 	defer bar.done()
-	b := &build.Builder{Cache: cache, CC: cc, Jobs: p.flags.Jobs, Progress: bar.units}
+	b := &toolchain.Builder{Cache: cache, CC: cc, Jobs: p.flags.Jobs, Progress: bar.units}
 	if p.ranks != nil {
 		return p.buildRanks(ctx, cache, b, bar, emit, out)
 	}
@@ -318,7 +318,7 @@ func (p *program) writeSources(dir string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := build.WriteFile(path, []byte(text), 0o644); err != nil {
+		if err := toolchain.WriteFile(path, []byte(text), 0o644); err != nil {
 			return err
 		}
 	}

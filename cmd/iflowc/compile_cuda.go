@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -82,7 +82,7 @@ func (f *compileFlags) leadingOnProcessor(m *model) error {
 
 // cudaFiles compiles the code for GPUs and gives the files of it that go into
 // the binary.
-func (p *program) cudaFiles(ctx context.Context, b *build.Builder) (map[string][]byte, error) {
+func (p *program) cudaFiles(ctx context.Context, b *toolchain.Builder) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	return files, p.gpuFiles(ctx, b, p.cuda, &p.cpu.Manifest, func(name string, data []byte) string {
 		files[name] = data
@@ -92,7 +92,7 @@ func (p *program) cudaFiles(ctx context.Context, b *build.Builder) (map[string][
 
 // gpuFiles compiles code for GPUs, puts each of its files where put says and
 // notes them in the manifest. Without code there are none.
-func (p *program) gpuFiles(ctx context.Context, b *build.Builder, m *codegen.CUDAModel, man *manifest.Manifest, put func(name string, data []byte) string) error {
+func (p *program) gpuFiles(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel, man *manifest.Manifest, put func(name string, data []byte) string) error {
 	if m == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (p *program) gpuFiles(ctx context.Context, b *build.Builder, m *codegen.CUD
 
 // gpuImages gives the file of each unit's image; that of "" is of all units. Under
 // emulation there is a driver too.
-func (p *program) gpuImages(ctx context.Context, b *build.Builder, m *codegen.CUDAModel, man *manifest.Manifest, put func(name string, data []byte) string) (map[string]string, error) {
+func (p *program) gpuImages(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel, man *manifest.Manifest, put func(name string, data []byte) string) (map[string]string, error) {
 	if p.flags.Target == "cuda-emu" {
 		images, driver, err := emulated(ctx, b, m)
 		if err != nil {
@@ -160,7 +160,7 @@ func (p *program) cudaSources() map[string]string {
 
 // emulated compiles every unit, as one C++ file, and the stand-in driver with its
 // cuBLASLt.
-func emulated(ctx context.Context, b *build.Builder, m *codegen.CUDAModel) (images map[string]string, driver string, err error) {
+func emulated(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel) (images map[string]string, driver string, err error) {
 	headers := map[string][]byte{}
 	for name, text := range templates.CUDAHeaders() {
 		headers[name] = []byte(text)
@@ -178,7 +178,7 @@ func emulated(ctx context.Context, b *build.Builder, m *codegen.CUDAModel) (imag
 		flags = append(flags, "-mavx2", "-mfma", "-mf16c")
 	}
 	standIn := []string{"-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden"}
-	objects, err := b.Objects(ctx, []build.Unit{
+	objects, err := b.Objects(ctx, []toolchain.Unit{
 		{Name: "kernels.cpp", Source: []byte(unity.String()), Headers: headers, Flags: flags},
 		{Name: "driver.cpp", Source: []byte(emulation["driver.cpp"]), Flags: standIn},
 		{Name: "cublaslt.cpp", Source: []byte(emulation["cublaslt.cpp"]), Flags: standIn},

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
-	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -16,8 +16,8 @@ var cudaFlags = []string{"-std=c++20", "-O3"}
 
 // fatbins compiles every unit for every GPU, each with an nvcc of its own, and
 // gives the fatbins' paths by unit.
-func fatbins(ctx context.Context, b *build.Builder, m *codegen.CUDAModel, archs []string) (map[string]string, error) {
-	nvcc, err := build.FindNVCC(ctx)
+func fatbins(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel, archs []string) (map[string]string, error) {
+	nvcc, err := toolchain.FindNVCC(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,14 +34,14 @@ func fatbins(ctx context.Context, b *build.Builder, m *codegen.CUDAModel, archs 
 	return images, nil
 }
 
-func cudaUnits(m *codegen.CUDAModel) []build.Unit {
+func cudaUnits(m *codegen.CUDAModel) []toolchain.Unit {
 	headers := map[string][]byte{}
 	for name, text := range templates.CUDAHeaders() {
 		headers[name] = []byte(text)
 	}
-	var units []build.Unit
+	var units []toolchain.Unit
 	for _, u := range m.Units {
-		units = append(units, build.Unit{Name: u.Name + ".cu", Source: []byte(u.Source), Headers: headers, Flags: cudaFlags})
+		units = append(units, toolchain.Unit{Name: u.Name + ".cu", Source: []byte(u.Source), Headers: headers, Flags: cudaFlags})
 	}
 	return units
 }
@@ -49,7 +49,7 @@ func cudaUnits(m *codegen.CUDAModel) []build.Unit {
 // gpuArchs reads --arch: names of GPU architectures; "" is all.
 func gpuArchs(list string) ([]string, error) {
 	var have []string
-	for _, a := range build.GPUArchs {
+	for _, a := range toolchain.GPUArchs {
 		have = append(have, a.Name)
 	}
 	if list == "" {

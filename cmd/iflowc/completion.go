@@ -6,7 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/iflowc/iflowc/models"
-	"github.com/iflowc/iflowc/runtime/completion"
+	"github.com/iflowc/iflowc/runtime/kit/completion"
 )
 
 type completionCmd struct {

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 )
 
 // emulatedDemo is the demo model as a binary that computes on the emulation.

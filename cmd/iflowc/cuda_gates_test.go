@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/passes"
-	"github.com/iflowc/iflowc/runtime/build"
 	"github.com/iflowc/iflowc/templates"
 	"golang.org/x/tools/txtar"
 )
@@ -59,7 +59,7 @@ func gatedModels() []gated {
 // headers promise. It needs nvcc, and for the machine code cuobjdump and
 // nvdisasm beside it. It prints what the sources take, and the compiler.
 func TestCUDAGates(t *testing.T) {
-	nvcc, err := build.FindNVCC(t.Context())
+	nvcc, err := toolchain.FindNVCC(t.Context())
 	if err != nil {
 		t.Skip(err)
 	}
@@ -73,7 +73,7 @@ func TestCUDAGates(t *testing.T) {
 	}
 	for _, g := range list {
 		if g.archs == nil {
-			for _, a := range build.GPUArchs {
+			for _, a := range toolchain.GPUArchs {
 				g.archs = append(g.archs, a.Name)
 			}
 		}
@@ -138,7 +138,7 @@ func (g *gated) hold(t *testing.T, nvcc string) {
 		}
 	}
 	args := append([]string{"-fatbin", "-Werror", "all-warnings", "-Xptxas", "-v", "-I.", "units.cu", "-o", "units.fatbin"}, cudaFlags...)
-	args = append(args, build.Gencode(g.archs)...)
+	args = append(args, toolchain.Gencode(g.archs)...)
 	log, used := runIn(t, dir, nvcc, args...)
 	t.Logf("%s: %d units, %d bytes of source, %d GPUs, %.1f s of nvcc's processor time", strings.TrimPrefix(t.Name(), "TestCUDAGates/"), n, size, len(g.archs), used)
 	for _, s := range spills(log) {

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/cuda"
-	"github.com/iflowc/iflowc/runtime/dispatch"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
 )
 
 // using makes one implementation compute every product that has it.

@@ -13,16 +13,16 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/passes"
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/cuda"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/runtime/weights"
 	"github.com/iflowc/iflowc/templates"
 )
@@ -158,7 +158,7 @@ func madeUp(t *testing.T, text string, seed uint64) *madeUpModel {
 		t.Fatal(err)
 	}
 	cpu.Manifest.Vocab, cpu.Manifest.Context, cpu.Manifest.BOS, cpu.Manifest.Pad = 40, 64, -1, -1
-	cache, err := build.OpenCache(testCache(t))
+	cache, err := toolchain.OpenCache(testCache(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/interp"
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/cuda"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/templates"
 	"github.com/iflowc/iflowc/tools/ptx"
 )
@@ -25,7 +25,7 @@ import (
 // gives what the interpreter of the IR gives: one row, a few rows and more than
 // a tile.
 func TestPTX(t *testing.T) {
-	nvcc, err := build.FindNVCC(t.Context())
+	nvcc, err := toolchain.FindNVCC(t.Context())
 	if err != nil {
 		t.Skip(err)
 	}
@@ -128,7 +128,7 @@ func moves(plan *manifest.CUDA, name string) bool {
 
 // onPTX makes models whose kernels are PTX on a driver of this program, on a
 // device that the test changes.
-func onPTX(t *testing.T, p *program, nvcc *build.Compiler, driver *ptx.Driver) func(change func(*cuda.Device)) engine.Model {
+func onPTX(t *testing.T, p *program, nvcc *toolchain.Compiler, driver *ptx.Driver) func(change func(*cuda.Device)) engine.Model {
 	t.Helper()
 	m := emulatedWeights(t, p)
 	files := map[string]string{}
@@ -156,7 +156,7 @@ func onPTX(t *testing.T, p *program, nvcc *build.Compiler, driver *ptx.Driver) f
 	return func(change func(*cuda.Device)) engine.Model {
 		d := &cuda.Device{GPU: gpu, Manifest: m.Manifest, Plan: &p.cuda.Plan, Files: files}
 		change(d)
-		m.Library = load.OnDevice(d)
+		m.Library = device.OnDevice(d)
 		return m
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/cuda"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/runtime/weights"
 )
 
@@ -57,7 +57,7 @@ func emulatedModel(t *testing.T, p *program) engine.Model {
 // emulatedWith is emulatedModel on a device that the test changes.
 func emulatedWith(t *testing.T, p *program, change func(*cuda.Device)) engine.Model {
 	t.Helper()
-	cache, err := build.OpenCache(testCache(t))
+	cache, err := toolchain.OpenCache(testCache(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func emulatedWith(t *testing.T, p *program, change func(*cuda.Device)) engine.Mo
 // emulatedWeights is a model that lacks only what computes it.
 func emulatedWeights(t *testing.T, p *program) engine.Model {
 	t.Helper()
-	cache, err := build.OpenCache(testCache(t))
+	cache, err := toolchain.OpenCache(testCache(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,13 +96,13 @@ func packedRegion(t *testing.T, path string) []byte {
 	return data
 }
 
-func emulatedLibrary(t *testing.T, cache *build.Cache, man *manifest.Manifest, m *codegen.CUDAModel, change func(*cuda.Device)) *load.Library {
+func emulatedLibrary(t *testing.T, cache *toolchain.Cache, man *manifest.Manifest, m *codegen.CUDAModel, change func(*cuda.Device)) *device.Library {
 	t.Helper()
-	cc, err := build.FindCompiler(context.Background(), "")
+	cc, err := toolchain.FindCompiler(context.Background(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	images, path, err := emulated(t.Context(), &build.Builder{Cache: cache, CC: cc}, m)
+	images, path, err := emulated(t.Context(), &toolchain.Builder{Cache: cache, CC: cc}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,5 +122,5 @@ func emulatedLibrary(t *testing.T, cache *build.Cache, man *manifest.Manifest, m
 	files := map[string]string{filepath.Base(images[""]): string(data)}
 	d := &cuda.Device{GPU: gpu, Manifest: man, Plan: &m.Plan, Files: files, Graphs: true}
 	change(d)
-	return load.OnDevice(d)
+	return device.OnDevice(d)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/speculate"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 	"github.com/iflowc/iflowc/templates"
 )
 

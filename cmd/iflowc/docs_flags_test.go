@@ -7,7 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/iflowc/iflowc/runtime/completion"
+	"github.com/iflowc/iflowc/runtime/kit/completion"
 )
 
 var scriptVerb = regexp.MustCompile(`(?m)^  '([^']*)'\) names='([^']*)' flags='([^']*)' ;;$`)

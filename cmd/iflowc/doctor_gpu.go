@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/cuda"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
 )
 
 // lookGPUs finds what --target cuda compiles with and what it runs on.
 func lookGPUs(ctx context.Context) []finding {
 	var found []finding
-	if nvcc, err := build.FindNVCC(ctx); err != nil {
+	if nvcc, err := toolchain.FindNVCC(ctx); err != nil {
 		reason, _, _ := strings.Cut(err.Error(), ";")
-		found = append(found, finding{State: findingAbsent, What: "nvcc", Detail: "only --target cuda needs it: " + reason, Remedy: build.NVCCHint()})
+		found = append(found, finding{State: findingAbsent, What: "nvcc", Detail: "only --target cuda needs it: " + reason, Remedy: toolchain.NVCCHint()})
 	} else {
 		found = append(found, finding{State: findingOK, What: "nvcc", Detail: nvcc.Path + ": " + nvcc.Version})
 	}

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/profile"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/tune"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -22,18 +22,18 @@ const leastGo = "go1.26"
 // architecture.
 func lookCompiling(ctx context.Context) []finding {
 	var found []finding
-	if cc, err := build.FindCompiler(ctx, ""); err != nil {
+	if cc, err := toolchain.FindCompiler(ctx, ""); err != nil {
 		found = append(found, finding{State: findingMissing, What: "C compiler", Detail: err.Error()})
 	} else {
 		found = append(found, finding{State: findingOK, What: "C compiler", Detail: cc.Path + ": " + cc.Version})
 	}
 	found = append(found, lookGo(ctx))
-	other := build.Target{OS: "linux", Arch: "arm64"}
+	other := toolchain.Target{OS: "linux", Arch: "arm64"}
 	if runtime.GOARCH == "arm64" {
 		other.Arch = "amd64"
 	}
 	f := finding{State: findingOK, What: "C for " + other.Arch}
-	if cc, err := build.FindCompilerFor(ctx, "", other); err != nil {
+	if cc, err := toolchain.FindCompilerFor(ctx, "", other); err != nil {
 		f.State, f.Detail = findingAbsent, "only GOARCH="+other.Arch+" needs it: "+err.Error()
 	} else {
 		f.Detail = cc.Path + ": " + cc.Version
@@ -42,7 +42,7 @@ func lookCompiling(ctx context.Context) []finding {
 }
 
 func lookGo(ctx context.Context) finding {
-	tool, err := build.FindGo()
+	tool, err := toolchain.FindGo()
 	if err != nil {
 		return finding{State: findingMissing, What: "Go", Detail: err.Error()}
 	}
@@ -72,15 +72,15 @@ func olderGo(version string) bool {
 // lookRunning says what compiled models will find on this machine.
 func lookRunning(context.Context) []finding {
 	var found []finding
-	m := profile.ThisMachine()
-	m.Threads = load.DefaultThreads()
-	found = append(found, finding{State: findingOK, What: "processor", Detail: profile.Describe(m)})
+	m := tune.ThisMachine()
+	m.Threads = device.DefaultThreads()
+	found = append(found, finding{State: findingOK, What: "processor", Detail: tune.Describe(m)})
 	for _, isa := range templates.ISAs() {
 		if isa.Arch != "" && isa.Arch != runtime.GOARCH {
 			continue
 		}
 		detail := "this processor runs it"
-		if lacks := load.Missing(isa.Needs); len(lacks) > 0 {
+		if lacks := device.Missing(isa.Needs); len(lacks) > 0 {
 			detail = fmt.Sprintf("this processor lacks %s (binaries may still contain it)", strings.Join(lacks, ", "))
 		}
 		found = append(found, finding{State: findingOK, What: "isa " + isa.Name, Detail: detail})
@@ -116,7 +116,7 @@ func lookHugePages(path string) (finding, bool) {
 
 // lookDisk measures the cache and the disk that it is on.
 func lookDisk(context.Context) []finding {
-	c, err := build.OpenCache("")
+	c, err := toolchain.OpenCache("")
 	if err != nil {
 		return []finding{{State: findingMissing, What: "build cache", Detail: err.Error()}}
 	}
@@ -133,7 +133,7 @@ func lookDisk(context.Context) []finding {
 		f.Detail += ": " + usageText(usage, limit)
 	}
 	found := []finding{f}
-	if free := build.DiskFree(c.Dir); free > 0 {
+	if free := toolchain.DiskFree(c.Dir); free > 0 {
 		f := finding{State: findingOK, What: "free there", Detail: sizeText(free)}
 		if free < 2e9 {
 			f.State, f.Remedy = findingNote, "iflowc clean gives "+sizeText(usage.Bytes)+" back"
@@ -145,7 +145,7 @@ func lookDisk(context.Context) []finding {
 
 // usageText says what a cache holds: "1.2 GB of at most 20.0 GB (weights 1.1
 // GB, obj 80 MB)".
-func usageText(u build.Usage, limit int64) string {
+func usageText(u toolchain.Usage, limit int64) string {
 	text := sizeText(u.Bytes)
 	if limit > 0 {
 		text += " of at most " + sizeText(limit)

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/manifest"
-	"github.com/iflowc/iflowc/runtime/speculate"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
 // TestDraftsChangeNothing: the logits of drafted tokens, and of those that

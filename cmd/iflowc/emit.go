@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
-	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
 // emitted is what compile calls its result unless -o says.
@@ -24,7 +24,7 @@ func emitted(name, emit string) string {
 
 // emitLibrary puts the shared library at out, its header and its weights beside
 // it.
-func (p *program) emitLibrary(ctx context.Context, cache *build.Cache, cc, packed, out string) (*summary, error) {
+func (p *program) emitLibrary(ctx context.Context, cache *toolchain.Cache, cc, packed, out string) (*summary, error) {
 	if p.flags.EmbedWeights {
 		return nil, usageError{fmt.Errorf("--embed-weights: a library reads its weights from a file")}
 	}
@@ -33,7 +33,7 @@ func (p *program) emitLibrary(ctx context.Context, cache *build.Cache, cc, packe
 		return nil, err
 	}
 	header := filepath.Join(filepath.Dir(out), "iflowc.h")
-	if err := build.WriteFile(header, codegen.Header, 0o644); err != nil {
+	if err := toolchain.WriteFile(header, codegen.Header, 0o644); err != nil {
 		return nil, err
 	}
 	return p.place(lib, packed, out)

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/iflowc/iflowc/runtime/manifest"
+import "github.com/iflowc/iflowc/runtime/artifact/manifest"
 
 // engine fills in what the specification says of how the model is run.
 func (m *model) engine(man *manifest.Manifest) {

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/iflowc/iflowc/runtime/app"
-	"github.com/iflowc/iflowc/runtime/manifest"
-	"github.com/iflowc/iflowc/runtime/tokenizer"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/cli"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // tokenizerFiles are what a model folder may hold of a tokenizer.
@@ -93,7 +93,7 @@ func (m *model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	man.BOS, man.Pad = -1, -1
 	man.Generation = m.generation()
 	if man.Network == "encoder_decoder" {
-		for _, line := range app.Unfollowed(man.Generation) {
+		for _, line := range cli.Unfollowed(man.Generation) {
 			notice("%s", line)
 		}
 	}

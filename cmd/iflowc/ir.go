@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/spelling"
 	"github.com/iflowc/iflowc/passes"
-	"github.com/iflowc/iflowc/runtime/build"
 )
 
 type irCmd struct {
@@ -101,7 +101,7 @@ func (s *stages) see(stage int, name string, m *ir.Module) {
 		return
 	}
 	if s.err = os.MkdirAll(s.dir, 0o755); s.err == nil {
-		s.err = build.WriteFile(filepath.Join(s.dir, fmt.Sprintf("%02d-%s.ir", stage, name)), []byte(text), 0o644)
+		s.err = toolchain.WriteFile(filepath.Join(s.dir, fmt.Sprintf("%02d-%s.ir", stage, name)), []byte(text), 0o644)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -27,12 +27,12 @@ type library struct {
 
 // libraries compiles and links the step and its kernels for each instruction
 // set of the target architecture.
-func libraries(ctx context.Context, b *build.Builder, m *codegen.CPUModel, isas []templates.ISA) ([]library, error) {
+func libraries(ctx context.Context, b *toolchain.Builder, m *codegen.CPUModel, isas []templates.ISA) ([]library, error) {
 	headers := map[string][]byte{}
 	for name, text := range templates.Headers() {
 		headers[name] = []byte(text)
 	}
-	var units []build.Unit
+	var units []toolchain.Unit
 	per := 0
 	for _, isa := range isas {
 		us, err := unitsFor(m, isa, headers)
@@ -58,9 +58,9 @@ func libraries(ctx context.Context, b *build.Builder, m *codegen.CPUModel, isas 
 }
 
 // unitsFor lists the translation units of one library.
-func unitsFor(m *codegen.CPUModel, isa templates.ISA, headers map[string][]byte) ([]build.Unit, error) {
+func unitsFor(m *codegen.CPUModel, isa templates.ISA, headers map[string][]byte) ([]toolchain.Unit, error) {
 	flags := append(slices.Clone(common), isa.Flags...)
-	units := []build.Unit{
+	units := []toolchain.Unit{
 		{Name: "step.c", Source: []byte(m.Step), Headers: headers, Flags: flags},
 		{Name: "team.c", Source: []byte(templates.Team()), Headers: headers, Flags: flags},
 		{Name: "probe.c", Source: []byte(codegen.Probe()), Flags: flags},
@@ -68,7 +68,7 @@ func unitsFor(m *codegen.CPUModel, isa templates.ISA, headers map[string][]byte)
 	}
 	if m.Traffic != nil { // a rank of several
 		for _, src := range templates.Comm() {
-			units = append(units, build.Unit{Name: src.Name, Source: []byte(src.Text), Headers: headers, Flags: flags})
+			units = append(units, toolchain.Unit{Name: src.Name, Source: []byte(src.Text), Headers: headers, Flags: flags})
 		}
 	}
 	for _, k := range m.Kernels {
@@ -76,7 +76,7 @@ func unitsFor(m *codegen.CPUModel, isa templates.ISA, headers map[string][]byte)
 		if err != nil {
 			return nil, err
 		}
-		units = append(units, build.Unit{Name: k.Symbol(k.Type) + ".c", Source: []byte(src), Headers: headers, Flags: flags})
+		units = append(units, toolchain.Unit{Name: k.Symbol(k.Type) + ".c", Source: []byte(src), Headers: headers, Flags: flags})
 	}
 	return units, nil
 }

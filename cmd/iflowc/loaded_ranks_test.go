@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/manifest"
-	"github.com/iflowc/iflowc/runtime/partition"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/ranks"
 )
 
 // loadedRank is a rank of a program in memory.
 type loadedRank struct {
-	partition.Rank
+	ranks.Rank
 	weights []byte
 }
 
@@ -24,29 +24,29 @@ type loadedProgram struct {
 func (p *loadedProgram) Manifest() *manifest.Manifest { return p.manifest }
 func (p *loadedProgram) Hash() string                 { return "" }
 
-func (p *loadedProgram) Rank(rank int, _ *partition.Settings) (*partition.Rank, error) {
+func (p *loadedProgram) Rank(rank int, _ *ranks.Settings) (*ranks.Rank, error) {
 	return &p.ranks[rank].Rank, nil
 }
 
-func (p *loadedProgram) Weights(rank int, _ *partition.Settings) ([]byte, string, error) {
+func (p *loadedProgram) Weights(rank int, _ *ranks.Settings) ([]byte, string, error) {
 	return p.ranks[rank].weights, "", nil
 }
 
 // loadedRanks compiles and loads every rank of a program.
-func loadedRanks(t *testing.T, p *program) *load.Library {
+func loadedRanks(t *testing.T, p *program) *device.Library {
 	t.Helper()
 	out := &loadedProgram{manifest: &p.cpu.Manifest}
 	out.manifest.Partition = &manifest.Partition{Devices: p.m.Spec.Devices}
 	for _, r := range p.ranks {
 		man := &r.cpu.Manifest
 		lib, mem := loadedCode(t, p, r.cpu)
-		out.ranks = append(out.ranks, loadedRank{partition.Rank{Manifest: man, Library: lib, Dispatch: tableOf(t, man.Sites, nil)}, mem})
+		out.ranks = append(out.ranks, loadedRank{ranks.Rank{Manifest: man, Library: lib, Dispatch: tableOf(t, man.Sites, nil)}, mem})
 		out.manifest.Partition.Ranks = append(out.manifest.Partition.Ranks, manifest.Rank{
 			Device: r.Device, Stage: r.Stage, Member: r.Member, Members: r.Members, Lo: r.Lo, Hi: r.Hi})
 	}
-	e, err := partition.Threads(out, partition.Settings{Timeout: time.Hour}) // a loaded machine is no silent rank
+	e, err := ranks.Threads(out, ranks.Settings{Timeout: time.Hour}) // a loaded machine is no silent rank
 	if err != nil {
 		t.Fatal(err)
 	}
-	return load.OnDevice(e)
+	return device.OnDevice(e)
 }

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/iflowc/iflowc/runtime/manifest"
+import "github.com/iflowc/iflowc/runtime/artifact/manifest"
 
 // medusa fills in what the runtime needs to know of Medusa heads.
 func (m *model) medusa(man *manifest.Manifest) {

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/speculate"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
 // chainOf is a drafter that runs the chained head on given tokens, one behind
@@ -48,7 +48,7 @@ func TestChainTogether(t *testing.T) {
 	m := loaded(t, medusaModel(t, headKinds["chain"], ""))
 	prompts := [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}}
 	e, most := openMedusa(t, m, len(prompts)), 0
-	err := e.Trace(func(s load.Step) {
+	err := e.Trace(func(s device.Step) {
 		if m.Manifest.Graphs[s.Entry].Follows() {
 			most = max(most, s.Wanted)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/speculate"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
 // medusaModel compiles the tiny Llama with heads.

@@ -10,13 +10,13 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/models"
 	"github.com/iflowc/iflowc/passes"
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/weights"
 	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/templates"
@@ -157,7 +157,7 @@ func (f *modelFlags) specPath() (string, error) {
 
 // extract writes an embedded model to the cache, once.
 func extract(name string, src []byte) (string, error) {
-	cache, err := build.OpenCache("")
+	cache, err := toolchain.OpenCache("")
 	if err != nil {
 		return "", err
 	}
@@ -176,9 +176,9 @@ func extract(name string, src []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache.Dir, "models", build.Key(parts...)[:16])
+	dir := filepath.Join(cache.Dir, "models", toolchain.Key(parts...)[:16])
 	out := filepath.Join(dir, name+".yaml")
-	if build.Have(out) {
+	if toolchain.Have(out) {
 		return out, nil
 	}
 	if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
@@ -186,12 +186,12 @@ func extract(name string, src []byte) (string, error) {
 	}
 	for p, data := range files {
 		if p != name+".yaml" {
-			if err := build.WriteFile(filepath.Join(dir, filepath.FromSlash(p)), data, 0o644); err != nil {
+			if err := toolchain.WriteFile(filepath.Join(dir, filepath.FromSlash(p)), data, 0o644); err != nil {
 				return "", err
 			}
 		}
 	}
-	return out, build.WriteFile(out, src, 0o644) // last: its presence says that all is there
+	return out, toolchain.WriteFile(out, src, 0o644) // last: its presence says that all is there
 }
 
 // module lowers the model and gives it to the passes.

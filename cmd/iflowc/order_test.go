@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/passes"
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/manifest"
 	"github.com/iflowc/iflowc/runtime/weights"
 )
 
@@ -58,22 +58,22 @@ func loaded(t *testing.T, p *program) engine.Model {
 }
 
 // loadedCode is loaded for one rank.
-func loadedCode(t *testing.T, p *program, cpu *codegen.CPUModel) (*load.Library, []byte) {
+func loadedCode(t *testing.T, p *program, cpu *codegen.CPUModel) (*device.Library, []byte) {
 	t.Helper()
 	ctx := context.Background()
-	cc, err := build.FindCompiler(ctx, "")
+	cc, err := toolchain.FindCompiler(ctx, "")
 	if err != nil {
 		t.Skip("needs a C compiler: ", err)
 	}
-	cache, err := build.OpenCache(testCache(t))
+	cache, err := toolchain.OpenCache(testCache(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	isas := p.isas[len(p.isas)-1:]
-	if len(load.Missing(p.isas[0].Needs)) == 0 {
+	if len(device.Missing(p.isas[0].Needs)) == 0 {
 		isas = p.isas[:1]
 	}
-	libs, err := libraries(ctx, &build.Builder{Cache: cache, CC: cc}, cpu, isas)
+	libs, err := libraries(ctx, &toolchain.Builder{Cache: cache, CC: cc}, cpu, isas)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func loadedCode(t *testing.T, p *program, cpu *codegen.CPUModel) (*load.Library,
 	if err != nil {
 		t.Fatal(err)
 	}
-	lib, err := load.OpenFile(libs[0].isa.Name, libs[0].path)
+	lib, err := device.OpenFile(libs[0].isa.Name, libs[0].path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func tableOf(t *testing.T, sites []manifest.Site, p *dispatch.Profile) []byte {
 // unit is compiled once.
 func testCache(t *testing.T) string {
 	t.Helper()
-	dir, err := build.Dir("")
+	dir, err := toolchain.Dir("")
 	if err != nil {
 		t.Fatal(err)
 	}

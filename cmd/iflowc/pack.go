@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/weights"
 )
 
 // packWeights writes the packed weights into the cache, or finds them there,
 // and gives their path. The key is what decides the bytes: the recipes, and
 // the files they read.
-func packWeights(ctx context.Context, cache *build.Cache, set *weights.Set, ws []manifest.Weight, progress func(done, total int64)) (string, error) {
+func packWeights(ctx context.Context, cache *toolchain.Cache, set *weights.Set, ws []manifest.Weight, progress func(done, total int64)) (string, error) {
 	print, err := weights.Fingerprint(set.Files())
 	if err != nil {
 		return "", err
@@ -23,7 +23,7 @@ func packWeights(ctx context.Context, cache *build.Cache, set *weights.Set, ws [
 	if err != nil {
 		return "", err
 	}
-	return cache.Make("weights", build.Key("weights 4", print, string(plan), set.Importance().Digest(), set.Moments().Digest()), ".weights", func(dir, out string) error {
+	return cache.Make("weights", toolchain.Key("weights 4", print, string(plan), set.Importance().Digest(), set.Moments().Digest()), ".weights", func(dir, out string) error {
 		var items []weights.Item
 		for _, w := range ws {
 			items = append(items, weights.Item{Name: w.Name, Index: w.Index, Recipe: w.Recipe, DType: w.DType, Rows: w.Rows, Cols: w.Cols, Layout: w.Layout, Deltas: w.Deltas})

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/passes"
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/templates"
 )
@@ -162,7 +162,7 @@ func (f *compileFlags) spreadable(emit string) error {
 
 // buildRanks compiles and packs each rank's program and makes the binary of all
 // of them.
-func (p *program) buildRanks(ctx context.Context, cache *build.Cache, b *build.Builder, bar *progress, emit, out string) (*summary, error) {
+func (p *program) buildRanks(ctx context.Context, cache *toolchain.Cache, b *toolchain.Builder, bar *progress, emit, out string) (*summary, error) {
 	plan, err := spec.ParseDevices(p.m.Spec.Devices)
 	if err != nil {
 		return nil, usageError{err}

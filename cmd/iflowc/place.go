@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/passes/cost"
-	"github.com/iflowc/iflowc/runtime/cuda"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/spec"
 )
 

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/passes"
-	"github.com/iflowc/iflowc/runtime/build"
 	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/templates"
 )
@@ -134,17 +134,17 @@ func TestGeneratedC(t *testing.T) {
 		compilers = []string{"gcc", "clang"}
 		quants = []string{"f32", "f16", "bf16", "q8_b32", "q8_b64", "q8_b32t2", "q6_b64", "q5_b64", "q5_b32", "q4_b32", "q4_b64", "q3h_b64", "q3_b32", "q2_b32"}
 	}
-	cache, err := build.OpenCache("")
+	cache, err := toolchain.OpenCache("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
 	for _, name := range compilers {
-		cc, err := build.FindCompiler(ctx, name)
+		cc, err := toolchain.FindCompiler(ctx, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &build.Builder{Cache: cache, CC: cc}
+		b := &toolchain.Builder{Cache: cache, CC: cc}
 		for _, q := range quants {
 			f := &compileFlags{modelFlags: modelFlags{Spec: demoSpec, Quant: q}}
 			p, err := f.generate()

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/runtime/dispatch"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/manifest"
-	"github.com/iflowc/iflowc/runtime/plot"
-	"github.com/iflowc/iflowc/runtime/profile"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/tune"
+	"github.com/iflowc/iflowc/runtime/kit/plot"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -35,7 +35,7 @@ type profileCmd struct {
 // Run measures the implementations of the model's matmuls and writes the
 // profile.
 func (c *profileCmd) Run(ctx context.Context) error {
-	rows, err := profile.ParseRows(c.Rows)
+	rows, err := tune.ParseRows(c.Rows)
 	if err != nil {
 		return usageError{err}
 	}
@@ -48,7 +48,7 @@ func (c *profileCmd) Run(ctx context.Context) error {
 		return c.runOnGPU(ctx)
 	}
 	if c.Threads == 0 {
-		c.Threads = load.DefaultThreads()
+		c.Threads = device.DefaultThreads()
 	}
 	if c.Threads < 1 || c.Threads > 1024 {
 		return usageError{fmt.Errorf("--threads %d: must be between 1 and 1024", c.Threads)}
@@ -77,10 +77,10 @@ func (c *profileCmd) Run(ctx context.Context) error {
 }
 
 // measure compiles the kernels with the driver and times them.
-func (c *profileCmd) measure(ctx context.Context, cat *templates.Catalog, shapes []profile.Shape, kernels []probeKernel, rows []int) (*dispatch.Profile, error) {
+func (c *profileCmd) measure(ctx context.Context, cat *templates.Catalog, shapes []tune.Shape, kernels []probeKernel, rows []int) (*dispatch.Profile, error) {
 	bar := newProgress()
 	defer bar.done()
-	machine := profile.ThisMachine()
+	machine := tune.ThisMachine()
 	machine.Threads = c.Threads
 	path, err := c.library(ctx, bar, cat, kernels, &machine)
 	if err != nil {
@@ -90,20 +90,20 @@ func (c *profileCmd) measure(ctx context.Context, cat *templates.Catalog, shapes
 	for _, s := range shapes {
 		largest = max(largest, s.PanelBytes*int64((s.N+15)/16))
 	}
-	d, err := profile.Open(path, c.Threads, max(4*profile.LastCache(machine), 2*largest))
+	d, err := tune.Open(path, c.Threads, max(4*tune.LastCache(machine), 2*largest))
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
 	before := d.ReadGBs()
-	cells, err := profile.Measure(ctx, d, shapes, profile.Options{Rows: rows, Budget: c.Budget, Progress: bar.cells})
+	cells, err := tune.Measure(ctx, d, shapes, tune.Options{Rows: rows, Budget: c.Budget, Progress: bar.cells})
 	if err != nil {
 		return nil, err
 	}
 	machine.ReadGBs = []float64{tenth(before), tenth(d.ReadGBs())}
-	p := &dispatch.Profile{Format: dispatch.Format, Device: profile.Describe(machine), Order: c.Order, Machine: &machine}
+	p := &dispatch.Profile{Format: dispatch.Format, Device: tune.Describe(machine), Order: c.Order, Machine: &machine}
 	for i, s := range shapes {
-		p.Shapes = append(p.Shapes, profile.Summarise(s, cells[i]))
+		p.Shapes = append(p.Shapes, tune.Summarise(s, cells[i]))
 	}
 	return p, nil
 }
@@ -120,7 +120,7 @@ func (c *profileCmd) joined(p *dispatch.Profile) (*dispatch.Profile, error) {
 		return p, nil
 	}
 	m := old.Machine
-	if m == nil || !profile.Matches(*m, *p.Machine) || m.Kernels != p.Machine.Kernels || m.CC != p.Machine.CC || old.Order != p.Order {
+	if m == nil || !tune.Matches(*m, *p.Machine) || m.Kernels != p.Machine.Kernels || m.CC != p.Machine.CC || old.Order != p.Order {
 		notice("%s was measured on another machine or with other kernels: replaced", c.Out)
 		return p, nil
 	}
@@ -147,7 +147,7 @@ func (c *profileCmd) deliver(p *dispatch.Profile) error {
 		return err
 	}
 	if c.Plot != "" {
-		if err := profile.Figure(p).Write(c.Plot); err != nil {
+		if err := tune.Figure(p).Write(c.Plot); err != nil {
 			return err
 		}
 	}
@@ -173,8 +173,8 @@ type probeKernel struct {
 
 // probeShapes lists the distinct shapes of the sites, in the given types when
 // there are any, and the kernels that they need.
-func probeShapes(cat *templates.Catalog, sites []manifest.Site, list string) ([]profile.Shape, []probeKernel, error) {
-	var shapes []profile.Shape
+func probeShapes(cat *templates.Catalog, sites []manifest.Site, list string) ([]tune.Shape, []probeKernel, error) {
+	var shapes []tune.Shape
 	var kernels []probeKernel
 	seen, have := map[string]bool{}, map[tensor.DType]bool{}
 	for _, types := range typeLists(sites, list) {
@@ -221,12 +221,12 @@ func typeLists(sites []manifest.Site, list string) [][]string {
 	return out
 }
 
-func probeShape(cands []*templates.Kernel, n, k int, dt tensor.DType) profile.Shape {
+func probeShape(cands []*templates.Kernel, n, k int, dt tensor.DType) tune.Shape {
 	b := dt.Block()
-	s := profile.Shape{N: n, K: k, DType: dt.String(), PanelBytes: int64((k+b-1)/b) * 16 * int64(dt.BlockBytes())}
+	s := tune.Shape{N: n, K: k, DType: dt.String(), PanelBytes: int64((k+b-1)/b) * 16 * int64(dt.BlockBytes())}
 	s.Act = slices.Index([]string{tensor.F32.String(), tensor.A8B32.String(), tensor.A8B64.String()}, templates.Act(dt))
 	for _, c := range cands {
-		s.Candidates = append(s.Candidates, profile.Candidate{Impl: c.Impl, Symbol: c.Symbol(dt), Tile: c.Tile})
+		s.Candidates = append(s.Candidates, tune.Candidate{Impl: c.Impl, Symbol: c.Symbol(dt), Tile: c.Tile})
 	}
 	return s
 }

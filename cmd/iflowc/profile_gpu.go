@@ -7,8 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/binary"
-	"github.com/iflowc/iflowc/runtime/dispatch"
 )
 
 // runOnGPU compiles the model for GPUs, lets the binary measure its products on

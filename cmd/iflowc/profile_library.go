@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/iflowc/iflowc/runtime/build"
-	"github.com/iflowc/iflowc/runtime/dispatch"
-	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -19,12 +19,12 @@ func (c *profileCmd) library(ctx context.Context, bar *progress, cat *templates.
 	if err != nil {
 		return "", err
 	}
-	cache, err := build.OpenCache("")
+	cache, err := toolchain.OpenCache("")
 	if err != nil {
 		return "", err
 	}
 	defer cache.Close()
-	cc, err := build.FindCompiler(ctx, c.CC)
+	cc, err := toolchain.FindCompiler(ctx, c.CC)
 	if err != nil {
 		return "", err
 	}
@@ -36,7 +36,7 @@ func (c *profileCmd) library(ctx context.Context, bar *progress, cat *templates.
 	if machine.Kernels, err = hashKernels(cat, isa); err != nil {
 		return "", err
 	}
-	b := &build.Builder{Cache: cache, CC: cc, Progress: bar.units}
+	b := &toolchain.Builder{Cache: cache, CC: cc, Progress: bar.units}
 	objects, err := b.Objects(ctx, units)
 	if err != nil {
 		return "", err
@@ -45,13 +45,13 @@ func (c *profileCmd) library(ctx context.Context, bar *progress, cat *templates.
 }
 
 // probeUnits lists the translation units of the library.
-func probeUnits(kernels []probeKernel, isa templates.ISA) ([]build.Unit, error) {
+func probeUnits(kernels []probeKernel, isa templates.ISA) ([]toolchain.Unit, error) {
 	headers := map[string][]byte{}
 	for name, text := range templates.Headers() {
 		headers[name] = []byte(text)
 	}
 	flags := append(slices.Clone(common), isa.Flags...)
-	units := []build.Unit{
+	units := []toolchain.Unit{
 		{Name: "probe_matmul.c", Source: []byte(templates.MatmulProbe()), Headers: headers, Flags: flags},
 		{Name: "team.c", Source: []byte(templates.Team()), Headers: headers, Flags: flags},
 	}
@@ -60,7 +60,7 @@ func probeUnits(kernels []probeKernel, isa templates.ISA) ([]build.Unit, error) 
 		if err != nil {
 			return nil, err
 		}
-		units = append(units, build.Unit{Name: k.Symbol(k.dtype) + ".c", Source: []byte(src), Headers: headers, Flags: flags})
+		units = append(units, toolchain.Unit{Name: k.Symbol(k.dtype) + ".c", Source: []byte(src), Headers: headers, Flags: flags})
 	}
 	return units, nil
 }
@@ -85,7 +85,7 @@ func hashKernels(cat *templates.Catalog, isa templates.ISA) (string, error) {
 			parts = append(parts, src)
 		}
 	}
-	return build.Key(parts...), nil
+	return toolchain.Key(parts...), nil
 }
 
 // isaHere is the instruction set of that name, else the best that this
@@ -96,9 +96,9 @@ func isaHere(name string) (templates.ISA, error) {
 		return templates.ISA{}, err
 	}
 	for _, isa := range isas {
-		if len(load.Missing(isa.Needs)) == 0 {
+		if len(device.Missing(isa.Needs)) == 0 {
 			return isa, nil
 		}
 	}
-	return templates.ISA{}, usageError{fmt.Errorf("--isa %s: this processor lacks %v", name, load.Missing(isas[0].Needs))}
+	return templates.ISA{}, usageError{fmt.Errorf("--isa %s: this processor lacks %v", name, device.Missing(isas[0].Needs))}
 }

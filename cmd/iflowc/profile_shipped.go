@@ -7,10 +7,10 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/binary"
-	"github.com/iflowc/iflowc/runtime/dispatch"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/profile"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/tune"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -49,8 +49,8 @@ func machineHere() (dispatch.Machine, bool) {
 	if err != nil {
 		return dispatch.Machine{}, false
 	}
-	m := profile.ThisMachine()
-	m.Threads, m.ISA = load.DefaultThreads(), isa.Name
+	m := tune.ThisMachine()
+	m.Threads, m.ISA = device.DefaultThreads(), isa.Name
 	return m, true
 }
 
@@ -61,7 +61,7 @@ func shipped(files map[string][]byte, here dispatch.Machine) (string, *dispatch.
 		if err != nil {
 			return "", nil, err
 		}
-		if p.Machine != nil && profile.Matches(*p.Machine, here) {
+		if p.Machine != nil && tune.Matches(*p.Machine, here) {
 			return name, p, nil
 		}
 	}

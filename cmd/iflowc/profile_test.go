@@ -14,8 +14,8 @@ import (
 
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/passes"
-	"github.com/iflowc/iflowc/runtime/dispatch"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/templates"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 )
 
 // tableRows are the row counts that the printed tables show.

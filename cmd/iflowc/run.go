@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
 type runCmd struct {
@@ -47,11 +47,11 @@ func (c *runCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer p.m.set.Close()
-	cache, err := build.Dir("")
+	cache, err := toolchain.Dir("")
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(cache, "run", build.Key(p.cpu.Step, p.m.Spec.ModelDir)[:16])
+	dir := filepath.Join(cache, "run", toolchain.Key(p.cpu.Step, p.m.Spec.ModelDir)[:16])
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

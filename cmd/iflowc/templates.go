@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/iflowc/iflowc/runtime/manifest"
-	"github.com/iflowc/iflowc/runtime/tokenizer"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // templates sets the chat templates: the specification's chat_template, else

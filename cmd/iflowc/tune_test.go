@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 )
 
 // TestTune: a binary measures its own kernels, and what it then chooses gives

@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/iflowc/iflowc/runtime/build"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
 // The page's parts: page.html has a place for each of the others.
@@ -47,7 +47,7 @@ func (c *viewCmd) Run(ctx context.Context) error {
 		return err
 	}
 	if c.Out != "" {
-		return build.WriteFile(c.Out, page, 0o644)
+		return toolchain.WriteFile(c.Out, page, 0o644)
 	}
 	return c.serve(ctx, page)
 }

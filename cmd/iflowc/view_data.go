@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
-	"github.com/iflowc/iflowc/runtime/dispatch"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // viewData is all that the page of view shows, as its script reads it.

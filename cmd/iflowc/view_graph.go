@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // graphs turns the module's graphs into boxes, and notes for each the region

@@ -12,11 +12,11 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/iflowc/iflowc/runtime/dispatch"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/manifest"
-	"github.com/iflowc/iflowc/runtime/partition"
-	"github.com/iflowc/iflowc/runtime/tokenizer"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/ranks"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 	"github.com/iflowc/iflowc/runtime/weights"
 )
 
@@ -52,10 +52,10 @@ type Binary struct {
 	tok *tokenizer.Tokenizer
 
 	// of a partitioned model
-	job      *partition.Job
-	leader   *partition.Leader
-	threads  *partition.Ensemble
-	ensemble *load.Library
+	job      *ranks.Job
+	leader   *ranks.Leader
+	threads  *ranks.Ensemble
+	ensemble *device.Library
 	mu       sync.Mutex
 	shards   map[string]shard // by path
 }
@@ -113,11 +113,11 @@ func (b *Binary) Encode(text string) ([]int32, error) {
 
 // Library loads the model's code for this processor, or for the instruction
 // set named.
-func (b *Binary) Library(isa string) (*load.Library, error) {
+func (b *Binary) Library(isa string) (*device.Library, error) {
 	if b.Partitioned() {
 		return nil, Fault{fmt.Errorf("the model is compiled for the devices %s: no library of it is a whole model's", b.Manifest.Partition.Devices)}
 	}
-	i, err := load.Pick(b.Manifest.Libs, isa)
+	i, err := device.Pick(b.Manifest.Libs, isa)
 	if err != nil {
 		return nil, Fault{err}
 	}
@@ -126,7 +126,7 @@ func (b *Binary) Library(isa string) (*load.Library, error) {
 	if !ok {
 		return nil, fmt.Errorf("bug: the binary names the library %s but does not hold it", l.File)
 	}
-	return load.Open(l.ISA, data)
+	return device.Open(l.ISA, data)
 }
 
 // The endings of the profiles that are read beside the program: of the

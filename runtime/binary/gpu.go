@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/iflowc/iflowc/runtime/cuda"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/manifest"
-	"github.com/iflowc/iflowc/runtime/partition"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
+	"github.com/iflowc/iflowc/runtime/device/ranks"
 )
 
 // LibraryOn opens the model's code for a device: "cpu", "cuda" or "cuda:N"; "" is
@@ -23,29 +23,29 @@ import (
 // the processor. The ranks of a partitioned model are on the devices that it was
 // compiled for; what the settings say beside the instruction set and the profile
 // is for them.
-func (b *Binary) LibraryOn(device string, s partition.Settings, notice func(format string, args ...any)) (*load.Library, error) {
+func (b *Binary) LibraryOn(name string, s ranks.Settings, notice func(format string, args ...any)) (*device.Library, error) {
 	isa := s.ISA
 	if b.Partitioned() {
-		if device != "" && device != "cpu" {
-			return nil, Fault{fmt.Errorf("--device %s: the model is compiled for the devices %s", device, b.Manifest.Partition.Devices)}
+		if name != "" && name != "cpu" {
+			return nil, Fault{fmt.Errorf("--device %s: the model is compiled for the devices %s", name, b.Manifest.Partition.Devices)}
 		}
 		return b.ranksLibrary(s)
 	}
-	if device == "" && isa == "" {
-		device = os.Getenv("IFLOWC_DEVICE")
+	if name == "" && isa == "" {
+		name = os.Getenv("IFLOWC_DEVICE")
 	}
-	kind, number, _ := strings.Cut(device, ":")
+	kind, number, _ := strings.Cut(name, ":")
 	switch {
 	case kind == "cpu" || kind == "" && (isa != "" || b.Manifest.CUDAPlan == ""):
 		return b.Library(isa)
 	case kind == "cuda" && b.Manifest.CUDAPlan == "":
-		return nil, Fault{fmt.Errorf("--device %s: the program has no code for GPUs; compile the model with --target cuda", device)}
+		return nil, Fault{fmt.Errorf("--device %s: the program has no code for GPUs; compile the model with --target cuda", name)}
 	case kind != "cuda" && kind != "":
-		return nil, Fault{fmt.Errorf("--device %s: expected cpu, cuda or cuda:N", device)}
+		return nil, Fault{fmt.Errorf("--device %s: expected cpu, cuda or cuda:N", name)}
 	}
-	d, err := b.numbered(device, number, s.Profile, notice)
+	d, err := b.numbered(name, number, s.Profile, notice)
 	if err == nil {
-		return load.OnDevice(d), nil
+		return device.OnDevice(d), nil
 	}
 	if errors.As(err, &Fault{}) {
 		return nil, err

@@ -16,12 +16,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/iflowc/iflowc/runtime/comm"
-	"github.com/iflowc/iflowc/runtime/cuda"
-	"github.com/iflowc/iflowc/runtime/dispatch"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/manifest"
-	"github.com/iflowc/iflowc/runtime/partition"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/comm"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
+	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/weights"
 )
 
@@ -32,7 +32,7 @@ func (b *Binary) Partitioned() bool { return b.Manifest.Partition != nil }
 // Join makes the process a rank of the job that it was started in, where the
 // model is partitioned and it was. Nobody but the leader gets anything else to
 // do than to follow.
-func (b *Binary) Join(ctx context.Context) (*partition.Job, error) {
+func (b *Binary) Join(ctx context.Context) (*ranks.Job, error) {
 	if !b.Partitioned() {
 		return nil, nil
 	}
@@ -47,7 +47,7 @@ func (b *Binary) Join(ctx context.Context) (*partition.Job, error) {
 		}
 	}
 	var err error
-	b.job, err = partition.Join(ctx, &ranks{b: b, launch: &l}, l)
+	b.job, err = ranks.Join(ctx, &rankProgram{b: b, launch: &l}, l)
 	return b.job, Blame(err)
 }
 
@@ -67,23 +67,23 @@ func (b *Binary) onGPUs(l comm.Launch) error {
 
 // ranksLibrary opens the code of a partitioned model: of all ranks as threads of
 // this process, or of rank 0 where it leads a job.
-func (b *Binary) ranksLibrary(s partition.Settings) (*load.Library, error) {
+func (b *Binary) ranksLibrary(s ranks.Settings) (*device.Library, error) {
 	if b.ensemble != nil {
 		return b.ensemble, nil
 	}
-	var d load.Device
+	var d device.Device
 	var err error
 	if b.job != nil {
 		b.leader, err = b.job.Lead(s)
 		d = b.leader
 	} else {
-		b.threads, err = partition.Threads(&ranks{b: b}, s)
+		b.threads, err = ranks.Threads(&rankProgram{b: b}, s)
 		d = b.threads
 	}
 	if err != nil {
 		return nil, Blame(err)
 	}
-	b.ensemble = load.OnDevice(d)
+	b.ensemble = device.OnDevice(d)
 	return b.ensemble, nil
 }
 
@@ -125,17 +125,17 @@ func (b *Binary) closeRanks() {
 	b.shards = nil
 }
 
-// ranks are the program of a partitioned binary.
-type ranks struct {
+// rankProgram is the program of a partitioned binary.
+type rankProgram struct {
 	b      *Binary
 	launch *comm.Launch // where they are processes of a job
 }
 
 // Manifest is the whole model's.
-func (r *ranks) Manifest() *manifest.Manifest { return r.b.Manifest }
+func (r *rankProgram) Manifest() *manifest.Manifest { return r.b.Manifest }
 
 // Hash is over everything that decides what the ranks say to each other.
-func (r *ranks) Hash() string {
+func (r *rankProgram) Hash() string {
 	h := sha256.New()
 	io.WriteString(h, r.b.Embedded.Manifest)
 	for _, name := range slices.Sorted(maps.Keys(r.b.Embedded.Libs)) {
@@ -146,7 +146,7 @@ func (r *ranks) Hash() string {
 }
 
 // Rank reads a rank's manifest and opens its library.
-func (r *ranks) Rank(rank int, s *partition.Settings) (*partition.Rank, error) {
+func (r *rankProgram) Rank(rank int, s *ranks.Settings) (*ranks.Rank, error) {
 	own, err := r.of(rank)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (r *ranks) Rank(rank int, s *partition.Settings) (*partition.Rank, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &partition.Rank{Manifest: own.Manifest, Library: lib}
+	k := &ranks.Rank{Manifest: own.Manifest, Library: lib}
 	if own.Manifest.CUDAPlan != "" {
 		if err := r.onGPU(rank, own, k, s.Profile); err != nil {
 			return nil, err
@@ -171,7 +171,7 @@ func (r *ranks) Rank(rank int, s *partition.Settings) (*partition.Rank, error) {
 
 // onGPU lets the GPU of the rank's number compute it, unless $IFLOWC_DEVICE says
 // cpu. A GPU that is missing is an error: the arrangement was made for it.
-func (r *ranks) onGPU(rank int, own *Binary, k *partition.Rank, profile string) error {
+func (r *rankProgram) onGPU(rank int, own *Binary, k *ranks.Rank, profile string) error {
 	number, err := strconv.Atoi(r.b.Manifest.Partition.Ranks[rank].Device)
 	if err != nil {
 		return fmt.Errorf("rank %d has code for a GPU and is on %q; compile the model again", rank, r.b.Manifest.Partition.Ranks[rank].Device)
@@ -190,14 +190,14 @@ func (r *ranks) onGPU(rank int, own *Binary, k *partition.Rank, profile string) 
 		return fmt.Errorf("rank %d: %w; IFLOWC_DEVICE=cpu lets the processor compute all ranks", rank, err)
 	}
 	r.reachByNCCL(rank, d)
-	k.Library, k.Code = load.OnDevice(d), k.Library
+	k.Library, k.Code = device.OnDevice(d), k.Library
 	return nil
 }
 
 // reachByNCCL lets the GPUs of a job reach each other without the host where the
 // job has no MPI, or $IFLOWC_NCCL is set on all ranks: 1, or the library's file. It
 // has not been tried on GPUs, so that under MPI nobody gets it unasked.
-func (r *ranks) reachByNCCL(rank int, d *cuda.Device) {
+func (r *rankProgram) reachByNCCL(rank int, d *cuda.Device) {
 	file, part := os.Getenv("IFLOWC_NCCL"), r.b.Manifest.Partition
 	onCPU := slices.ContainsFunc(part.Ranks, func(k manifest.Rank) bool { return k.Device == "cpu" })
 	unasked := file == "" || file == "0"
@@ -213,7 +213,7 @@ func (r *ranks) reachByNCCL(rank int, d *cuda.Device) {
 }
 
 // of is the binary as if it held one rank alone.
-func (r *ranks) of(rank int) (*Binary, error) {
+func (r *rankProgram) of(rank int) (*Binary, error) {
 	file := r.b.Manifest.Partition.Ranks[rank].Manifest
 	own := &Binary{Embedded: r.b.Embedded, Manifest: &manifest.Manifest{}, Program: r.b.Program}
 	if err := json.Unmarshal([]byte(r.b.Embedded.Libs[file]), own.Manifest); err != nil {
@@ -230,7 +230,7 @@ func (b *Binary) Shares() ([]*manifest.Manifest, error) {
 	}
 	var list []*manifest.Manifest
 	for r := range b.Manifest.Partition.Ranks {
-		own, err := (&ranks{b: b}).of(r)
+		own, err := (&rankProgram{b: b}).of(r)
 		if err != nil {
 			return nil, err
 		}
@@ -241,7 +241,7 @@ func (b *Binary) Shares() ([]*manifest.Manifest, error) {
 
 // Weights opens and reads a rank's shard: beside the program, or beside the
 // file named, with the rank's ending.
-func (r *ranks) Weights(rank int, s *partition.Settings) (data []byte, source string, err error) {
+func (r *rankProgram) Weights(rank int, s *ranks.Settings) (data []byte, source string, err error) {
 	own, err := r.of(rank)
 	if err != nil {
 		return nil, "", err

@@ -5,8 +5,8 @@ package engine
 import (
 	"sync"
 
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/speculate"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
 // A chain brings drafters together that run the model's chained head: one run
@@ -21,7 +21,7 @@ type chain struct {
 
 // A turn is what one drafter wants of the next run.
 type turn struct {
-	ctx    *load.Context
+	ctx    *device.Context
 	state  []float32
 	token  int32
 	result []float32 // in place of what it held; nil after a failure

@@ -5,7 +5,7 @@ package engine
 import (
 	"fmt"
 
-	"github.com/iflowc/iflowc/runtime/speculate"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
 // Propose gives a sequence tokens that may follow its last one, in place of

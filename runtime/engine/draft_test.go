@@ -8,10 +8,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/decode"
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load/loadtest"
-	"github.com/iflowc/iflowc/runtime/speculate"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
 // A speculator decodes one query greedily with random drafts, of which some
@@ -112,7 +112,7 @@ func TestDrafts(t *testing.T) {
 		for added := 0; added < 40 || len(live) > 0; {
 			for added < 40 && len(live) < opt.MaxSeqs && r.IntN(3) > 0 {
 				p := slices.Concat(shared[:r.IntN(2)*r.IntN(len(shared))], prompt(r, 1+r.IntN(80)))
-				s := &speculator{prompt: p, want: loadtest.Greedy(p, 1+r.IntN(min(120, 220-len(p)+1)), salt)}
+				s := &speculator{prompt: p, want: devicetest.Greedy(p, 1+r.IntN(min(120, 220-len(p)+1)), salt)}
 				var err error
 				if s.id, err = e.AddQuery(engine.Query{Tokens: p}); err != nil {
 					t.Fatal(err)

@@ -22,8 +22,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
 )
 
 // Defaults of Options.
@@ -42,7 +42,7 @@ var ErrFull = errors.New("the context is full")
 // A Model is a compiled model, loaded.
 type Model struct {
 	Manifest *manifest.Manifest
-	Library  *load.Library
+	Library  *device.Library
 	Weights  []byte // the packed region
 	Dispatch []byte // from dispatch.Table
 }
@@ -75,8 +75,8 @@ type Engine struct {
 	source int            // the graph that takes sources, or -1
 	whole  bool           // entry gets sequences whole
 	graph  manifest.Graph // of entry
-	lib    *load.Library
-	ctx    *load.Context
+	lib    *device.Library
+	ctx    *device.Context
 	heads  heads
 	pages  pageList
 	seqs   []*sequence // alive, oldest first
@@ -109,9 +109,9 @@ func Open(m Model, opt Options) (*Engine, error) {
 	e.pages = newPageList(opt.Pages)
 	var cpus []int
 	if opt.Pin {
-		cpus = load.Pins(opt.Threads)
+		cpus = device.Pins(opt.Threads)
 	}
-	e.ctx, err = m.Library.Start(load.Config{
+	e.ctx, err = m.Library.Start(device.Config{
 		Threads: opt.Threads, CPUs: cpus, Weights: m.Weights, Pages: opt.Pages, PageBytes: pageBytes(m.Manifest),
 		MaxTokens: opt.MaxTokens, MaxWanted: opt.MaxWanted, MaxSeqs: opt.MaxSeqs, MaskWords: (opt.Draft + 64) / 64, MaxPages: opt.MaxSeqs * pagesFor(opt.Context),
 		Dispatch: m.Dispatch, Outputs: outputs,
@@ -131,7 +131,7 @@ func Open(m Model, opt Options) (*Engine, error) {
 
 // prepare makes every choice of the options and shapes the results, without
 // taking any memory.
-func prepare(m Model, opt Options) (*Engine, []load.Array, error) {
+func prepare(m Model, opt Options) (*Engine, []device.Array, error) {
 	entry, err := findGraph(m.Manifest, opt.Graph)
 	if err != nil {
 		return nil, nil, err
@@ -171,26 +171,26 @@ func (e *Engine) Close() {
 // Options returns the options with every choice made.
 func (e *Engine) Options() Options { return e.opt }
 
-// See starts calibration (load.Context.See).
+// See starts calibration (device.Context.See).
 func (e *Engine) See() error { return e.ctx.See() }
 
-// Seen gives the sums of calibration (load.Context.Seen).
+// Seen gives the sums of calibration (device.Context.Seen).
 func (e *Engine) Seen() []float64 { return e.ctx.Seen() }
 
-// SeeMoments starts the second half of calibration (load.Context.SeeMoments).
+// SeeMoments starts the second half of calibration (device.Context.SeeMoments).
 func (e *Engine) SeeMoments() error { return e.ctx.SeeMoments() }
 
-// Moments gives its sums (load.Context.Moments).
+// Moments gives its sums (device.Context.Moments).
 func (e *Engine) Moments() []float32 { return e.ctx.Moments() }
 
-// Trace calls fn after every step from now on (load.Context.Trace).
-func (e *Engine) Trace(fn func(load.Step)) error { return e.ctx.Trace(fn) }
+// Trace calls fn after every step from now on (device.Context.Trace).
+func (e *Engine) Trace(fn func(device.Step)) error { return e.ctx.Trace(fn) }
 
 // Graph is the graph that the engine runs.
 func (e *Engine) Graph() manifest.Graph { return e.graph }
 
 // Library is the model's code that the engine runs.
-func (e *Engine) Library() *load.Library { return e.lib }
+func (e *Engine) Library() *device.Library { return e.lib }
 
 // findGraph gives the index of a graph; "" is the last one.
 func findGraph(m *manifest.Manifest, name string) (int, error) {
@@ -223,7 +223,7 @@ func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 		return fmt.Errorf("a context of %d tokens: the model was made for at most %d", o.Context, m.Context)
 	}
 	if o.Threads == 0 {
-		o.Threads = load.DefaultThreads()
+		o.Threads = device.DefaultThreads()
 	}
 	o.MaxSeqs = max(o.MaxSeqs, 1)
 	if o.MaxTokens == 0 {
@@ -256,8 +256,8 @@ func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 }
 
 // arrays shapes the outputs so that each has room for those of any graph.
-func (o *Options) arrays(graphs []manifest.Graph) ([]load.Array, error) {
-	var out []load.Array
+func (o *Options) arrays(graphs []manifest.Graph) ([]device.Array, error) {
+	var out []device.Array
 	for _, g := range graphs {
 		for i, output := range g.Outputs {
 			rows, err := o.rows(output)
@@ -265,10 +265,10 @@ func (o *Options) arrays(graphs []manifest.Graph) ([]load.Array, error) {
 				return nil, err
 			}
 			for i += g.At; i >= len(out); {
-				out = append(out, load.Array{})
+				out = append(out, device.Array{})
 			}
 			if rows*output.Cols > out[i].Rows*out[i].Cols {
-				out[i] = load.Array{Rows: rows, Cols: output.Cols}
+				out[i] = device.Array{Rows: rows, Cols: output.Cols}
 			}
 		}
 	}

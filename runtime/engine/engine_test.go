@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load/loadtest"
 )
 
 const salt = 3
@@ -19,8 +19,8 @@ const salt = 3
 // fake loads the fake model.
 func fake(t testing.TB) engine.Model {
 	t.Helper()
-	m := loadtest.Manifest()
-	lib, weights, table := loadtest.Open(t, m, salt)
+	m := devicetest.Manifest()
+	lib, weights, table := devicetest.Open(t, m, salt)
 	return engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}
 }
 
@@ -85,7 +85,7 @@ func TestGreedyAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if want := loadtest.Greedy(p, 40, salt); !slices.Equal(got, want) {
+		if want := devicetest.Greedy(p, 40, salt); !slices.Equal(got, want) {
 			t.Errorf("%+v: tokens %v, expected %v", opt, got, want)
 		}
 	}
@@ -112,7 +112,7 @@ func TestWantedRows(t *testing.T) {
 				t.Fatalf("last %d: rows start at %d, expected %d", c.last, r.First, next)
 			}
 			for i := range r.Rows {
-				if want := loadtest.Logits(p[:next+1], salt); !slices.Equal(r.Row(0, i), want) {
+				if want := devicetest.Logits(p[:next+1], salt); !slices.Equal(r.Row(0, i), want) {
 					t.Fatalf("last %d: row %d differs", c.last, next)
 				}
 				next++
@@ -192,7 +192,7 @@ func TestRandomArrivals(t *testing.T) {
 				tok := argmax(res.Row(0, 0))
 				q.got = append(q.got, tok)
 				if len(q.got) == q.n {
-					if want := loadtest.Greedy(q.prompt, q.n, salt); !slices.Equal(q.got, want) {
+					if want := devicetest.Greedy(q.prompt, q.n, salt); !slices.Equal(q.got, want) {
 						t.Fatalf("seed %d, %+v: tokens %v, expected %v", seed, opt, q.got, want)
 					}
 					e.Remove(res.ID)

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
 )
 
 // headRows is the role of the rows that the heads' graph gives.
@@ -94,7 +94,7 @@ func (e *Engine) planHeads(results []Result) error {
 }
 
 // runHeads computes the heads of the n rows in Want.
-func (e *Engine) runHeads(c *load.Context, n int) error {
+func (e *Engine) runHeads(c *device.Context, n int) error {
 	e.heads.mu.Lock()
 	defer e.heads.mu.Unlock()
 	rows := int(slices.Max(c.Want[:n])) + 1
@@ -103,7 +103,7 @@ func (e *Engine) runHeads(c *load.Context, n int) error {
 }
 
 // blank fills in what a step of so many tokens needs that have no meaning.
-func blank(c *load.Context, rows int) {
+func blank(c *device.Context, rows int) {
 	for i := range rows {
 		c.ID[i], c.Pos[i], c.Slot[i], c.Seq[i] = 0, 0, 0, 0
 	}
@@ -111,7 +111,7 @@ func blank(c *load.Context, rows int) {
 	c.PageAt[0], c.PageAt[1], c.Page[0] = 0, 1, 0
 }
 
-func (e *Engine) timeHeads(c *load.Context, rows, n int) error {
+func (e *Engine) timeHeads(c *device.Context, rows, n int) error {
 	start := time.Now()
 	if err := c.Run(e.heads.entry, rows, n, 1, false); err != nil {
 		return err

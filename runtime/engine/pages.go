@@ -2,9 +2,9 @@
 
 package engine
 
-import "github.com/iflowc/iflowc/runtime/load"
+import "github.com/iflowc/iflowc/runtime/device"
 
-const pageRows = load.PageRows
+const pageRows = device.PageRows
 
 // pagesFor is the number of pages that a number of rows takes.
 func pagesFor(rows int) int { return (rows + pageRows - 1) / pageRows }

@@ -6,14 +6,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/device"
 )
 
 // A flight is a step under way. On a model whose layers are spread over the
 // stages of a pipeline there are as many as stages, so that each stage works:
 // no sequence is in two of them. On any other model there is one.
 type flight struct {
-	ctx    *load.Context
+	ctx    *device.Context
 	parts  []part
 	tokens int
 	start  time.Time

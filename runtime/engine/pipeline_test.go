@@ -10,16 +10,16 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/load/loadtest"
 )
 
 // onPipeline puts the fake model's steps on a pipeline.
-func onPipeline(t testing.TB, m engine.Model, depth int, stage func(int, load.DeviceStep) error) (engine.Model, *loadtest.Pipeline) {
+func onPipeline(t testing.TB, m engine.Model, depth int, stage func(int, device.DeviceStep) error) (engine.Model, *devicetest.Pipeline) {
 	t.Helper()
-	var p *loadtest.Pipeline
-	m.Library, p = loadtest.OnPipeline(t, m.Library, depth, stage)
+	var p *devicetest.Pipeline
+	m.Library, p = devicetest.OnPipeline(t, m.Library, depth, stage)
 	return m, p
 }
 
@@ -70,7 +70,7 @@ func (c *crowd) step(t *testing.T) {
 			continue
 		}
 		q.got = append(q.got, argmax(res.Row(0, 0)))
-		if want := loadtest.Greedy(q.prompt, len(q.got), salt); !slices.Equal(q.got, want) {
+		if want := devicetest.Greedy(q.prompt, len(q.got), salt); !slices.Equal(q.got, want) {
 			t.Fatalf("tokens %v, expected %v", q.got, want)
 		}
 		if len(q.got) == q.n {
@@ -155,7 +155,7 @@ func TestPipelineFair(t *testing.T) {
 func TestPipelineFails(t *testing.T) {
 	t.Parallel()
 	var steps atomic.Int64
-	m, _ := onPipeline(t, fake(t), 3, func(stage int, _ load.DeviceStep) error {
+	m, _ := onPipeline(t, fake(t), 3, func(stage int, _ device.DeviceStep) error {
 		if stage == 1 && steps.Add(1) == 7 {
 			return errors.New("rank 1: no answer")
 		}
@@ -192,7 +192,7 @@ func TestPipelineFails(t *testing.T) {
 		t.Errorf("%d steps failed, expected one", failed)
 	}
 	for id, q := range prompts {
-		if len(got[id]) < 10 || !slices.Equal(got[id], loadtest.Greedy(q, len(got[id]), salt)) {
+		if len(got[id]) < 10 || !slices.Equal(got[id], devicetest.Greedy(q, len(got[id]), salt)) {
 			t.Errorf("query %d: %d tokens, which are not those that it gets alone", id, len(got[id]))
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/device"
 )
 
 // A part is what one sequence computes in a step: its tokens done … done+n-1,
@@ -205,7 +205,7 @@ func (e *Engine) drop(s *sequence) {
 }
 
 // fillStep writes the planned tokens into a step's arrays.
-func (e *Engine) fillStep(c *load.Context, parts []part) (tokens, wanted int) {
+func (e *Engine) fillStep(c *device.Context, parts []part) (tokens, wanted int) {
 	w := stepWriter{c: c}
 	for _, p := range parts {
 		s := p.seq
@@ -236,7 +236,7 @@ func (e *Engine) fillStep(c *load.Context, parts []part) (tokens, wanted int) {
 // A stepWriter fills the arrays of a step, sequence after sequence: what is
 // wanted and its source first, then its tokens.
 type stepWriter struct {
-	c                    *load.Context
+	c                    *device.Context
 	seqs, tokens, wanted int
 	pages, sourcePages   int
 	masked               bool // a sequence has a tree

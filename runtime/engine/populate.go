@@ -5,7 +5,7 @@ package engine
 import (
 	"sync/atomic"
 
-	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/device"
 )
 
 // A populator takes real memory for state pages before sequences use them. The
@@ -15,7 +15,7 @@ import (
 // steps of 16 sequences took a tenth of their speed. So a service does most of
 // it before the first request.
 type populator struct {
-	ctx     *load.Context
+	ctx     *device.Context
 	pages   int32
 	batch   int32 // pages that the system takes at once
 	asked   int32
@@ -29,7 +29,7 @@ type populator struct {
 const populatedAtStart = 1 << 30
 
 // startPopulator begins with the first pages.
-func startPopulator(ctx *load.Context, pages int) *populator {
+func startPopulator(ctx *device.Context, pages int) *populator {
 	p := &populator{ctx: ctx, pages: int32(pages), batch: ctx.PopulatedAtOnce(), want: make(chan int32, 1), done: make(chan struct{})}
 	go p.run()
 	p.ask(max(p.batch, int32(min(populatedAtStart/ctx.BytesOfPage(), int64(pages)))))
@@ -56,7 +56,7 @@ func (p *populator) ask(to int32) {
 // run does what is asked for until the channel is closed.
 func (p *populator) run() {
 	defer close(p.done)
-	load.Background()
+	device.Background()
 	have := int32(0)
 	for to := range p.want {
 		for ; have < to && !p.stopped.Load(); have = min(have+p.batch, to) {

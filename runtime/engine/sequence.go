@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/iflowc/iflowc/runtime/decode"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/speculate"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
 // An ID names a live query. IDs are not used again.
@@ -45,7 +45,7 @@ type Result struct {
 	seq   int // index of the sequence in the step
 	heads int // first row of the heads; -1: none
 	e     *Engine
-	ctx   *load.Context // with the step's arrays
+	ctx   *device.Context // with the step's arrays
 
 	draft     speculate.Tree // its first Drafted nodes
 	preferred []int          // the way through it that Walk tries; nil: each first child

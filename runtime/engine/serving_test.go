@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load/loadtest"
 )
 
 // run computes a query to the end of its prompt and returns the last result's
@@ -52,7 +52,7 @@ func TestPrefixReuse(t *testing.T) {
 		computed int
 	}{{p, 1, 200 - 192}, {other, 1, 150 - 128}, {p[:192], 1, 192 - 128}, {p[:193], 1, 1}, {p, 100, 200 - 64}, {p, -1, 200}, {p[1:], 1, 199}} {
 		id, got, res, n := run(t, e, engine.Query{Tokens: c.tokens, Last: c.last})
-		want := loadtest.Logits(c.tokens, salt)
+		want := devicetest.Logits(c.tokens, salt)
 		if c.last == 1 && !slices.Equal(got, want) {
 			t.Errorf("%d tokens: the row differs", len(c.tokens))
 		}
@@ -163,7 +163,7 @@ func serveOne(t *testing.T, e *engine.Engine, r *rand.Rand, res engine.Result, l
 		}
 		return false
 	}
-	if !slices.Equal(res.Row(0, 0), loadtest.Logits(q.tokens, salt)) {
+	if !slices.Equal(res.Row(0, 0), devicetest.Logits(q.tokens, salt)) {
 		t.Fatalf("%+v: the row after %d tokens differs", e.Options(), len(q.tokens))
 	}
 	if q.n--; q.n == 0 || r.IntN(40) == 0 {

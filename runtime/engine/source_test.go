@@ -9,19 +9,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load/loadtest"
 )
 
 func fakeEncoder(t testing.TB) engine.Model {
 	m := fake(t)
-	m.Manifest = loadtest.Encoder()
+	m.Manifest = devicetest.Encoder()
 	return m
 }
 
 func fakeTranslator(t testing.TB) engine.Model {
 	m := fake(t)
-	m.Manifest = loadtest.EncoderDecoder()
+	m.Manifest = devicetest.EncoderDecoder()
 	return m
 }
 
@@ -67,15 +67,15 @@ func TestEncoder(t *testing.T) {
 				t.Fatalf("%d tokens of %d, %d rows of %d", res.Tokens(), len(text), res.Rows, len(at))
 			}
 			for i := range text {
-				if h := res.Row(0, i); h[0] != float32(text[i]) || h[3] != loadtest.Encode(text, ty, salt) {
+				if h := res.Row(0, i); h[0] != float32(text[i]) || h[3] != devicetest.Encode(text, ty, salt) {
 					t.Fatalf("hidden row %d: %v", i, h)
 				}
 			}
 			for i, a := range at {
-				if !slices.Equal(res.Row(1, i), loadtest.Masked(text, ty, a, salt)) {
+				if !slices.Equal(res.Row(1, i), devicetest.Masked(text, ty, a, salt)) {
 					t.Errorf("logits of token %d differ", a)
 				}
-				if ty == nil && !slices.Equal(res.Row(2, i), loadtest.Classes(text, a, salt)) {
+				if ty == nil && !slices.Equal(res.Row(2, i), devicetest.Classes(text, a, salt)) {
 					t.Errorf("classes of token %d differ", a)
 				}
 			}
@@ -149,7 +149,7 @@ func TestTranslations(t *testing.T) {
 				if !res.Ready {
 					continue
 				}
-				if res.Rows != 1 || !slices.Equal(res.Row(0, 0), loadtest.Translated(q.source, q.tokens, salt)) {
+				if res.Rows != 1 || !slices.Equal(res.Row(0, 0), devicetest.Translated(q.source, q.tokens, salt)) {
 					t.Fatalf("seed %d, %+v: the row after %d tokens differs", seed, opt, len(q.tokens))
 				}
 				if q.n--; q.n == 0 {
@@ -211,7 +211,7 @@ func TestForkShares(t *testing.T) {
 		t.Fatalf("%d results, %v; expected all four in one step", len(results), err)
 	}
 	for i, res := range results {
-		if !slices.Equal(res.Row(0, 0), loadtest.Translated(source, append(slices.Clone(text), int32(10+i)), salt)) {
+		if !slices.Equal(res.Row(0, 0), devicetest.Translated(source, append(slices.Clone(text), int32(10+i)), salt)) {
 			t.Errorf("fork %d differs", i)
 		}
 		e.Remove(res.ID)

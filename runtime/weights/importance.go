@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // An Importance says how much an error in each column of a stored matrix

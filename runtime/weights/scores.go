@@ -3,7 +3,7 @@ package weights
 import (
 	"fmt"
 
-	"github.com/iflowc/iflowc/runtime/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
 // scoresName is the tensor of an importance file that holds Scores.

@@ -9,7 +9,7 @@ import (
 
 // leaves are the packages of the runtime that the compiler may use too: they
 // read files and know nothing of running a model.
-var leaves = []string{"runtime/weights", "runtime/dispatch", "runtime/tokenizer", "runtime/manifest", "runtime/medusa"}
+var leaves = []string{"runtime/weights", "runtime/artifact/...", "runtime/text/tokenizer"}
 
 // layers says what each folder's packages may import of this module; "x/..."
 // also allows what is below x. Imports go one way: later rows use earlier ones.
@@ -27,12 +27,34 @@ var layers = []struct {
 	{"templates", []string{"ir", "ir/tensor"}},
 	{"spec", append([]string{"ir", "ir/ops", "ir/spelling", "ir/tensor", "models"}, leaves...)},
 	{"passes", append([]string{"ir", "ir/ops", "ir/tensor", "templates"}, leaves...)},
-	{"runtime", []string{"ir/spelling", "ir/tensor", "runtime/..."}}, // nothing of the compiler
-	{"codegen", []string{".", "ir", "ir/ops", "ir/tensor", "templates", "runtime/..."}},
+	// The runtime's groups, lowest first: packages of one group may import each other. Nothing here is the compiler's.
+	{"runtime/kit", group("kit")},
+	{"runtime/artifact", group("artifact")},
+	{"runtime/text", group("text", "artifact", "kit")},
+	{"runtime/sampling", group("sampling", "artifact")},
+	{"runtime/device", group("device", "artifact", "kit")},
+	{"runtime/binary", group("binary", "device", "text", "artifact")},
+	{"runtime/engine", group("engine", "binary", "device", "sampling", "artifact", "kit")},
+	{"runtime/http", group("http", "engine", "device", "sampling", "text", "artifact", "kit")},
+	{"runtime/api", group("api", "engine", "binary", "device", "sampling", "text", "artifact")},
+	{"runtime/cli", []string{"runtime/..."}},
+	{"runtime/weights", group("artifact")},
+	{"codegen", []string{".", "codegen/...", "ir", "ir/ops", "ir/tensor", "templates", "runtime/..."}},
 	{".", nil},
 	{"cmd/hub", nil},
-	{"cmd", []string{".", "cmd/hub", "ir/...", "models", "templates", "spec", "passes/...", "codegen", "runtime/..."}},
-	{"tools", []string{".", "ir/...", "models", "templates", "spec", "passes/...", "codegen", "runtime/..."}},
+	{"cmd", []string{".", "cmd/hub", "ir/...", "models", "templates", "spec", "passes/...", "codegen/...", "runtime/..."}},
+	{"tools", []string{".", "ir/...", "models", "templates", "spec", "passes/...", "codegen/...", "runtime/..."}},
+}
+
+// group gives the rules of a group of the runtime's packages: they may import
+// each other, packages of the groups named, and what the runtime shares with
+// the compiler.
+func group(names ...string) []string {
+	may := []string{"ir/spelling", "ir/tensor", "runtime/weights"}
+	for _, n := range names {
+		may = append(may, "runtime/"+n, "runtime/"+n+"/...")
+	}
+	return may
 }
 
 // mayImport are the rules of a folder: those of the longest row that holds it.

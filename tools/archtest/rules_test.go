@@ -98,7 +98,7 @@ func families(t *testing.T) []string {
 func TestNoFamilyInCode(t *testing.T) {
 	names := families(t)
 	for _, s := range sources(t) {
-		if s.isTest() || strings.HasPrefix(s.path, "models/") || strings.HasPrefix(s.path, "runtime/tokenizer/") {
+		if s.isTest() || strings.HasPrefix(s.path, "models/") || strings.HasPrefix(s.path, "runtime/text/tokenizer/") {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {

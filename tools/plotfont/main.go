@@ -1,8 +1,8 @@
-// Command plotfont writes runtime/plot/glyphs.txt: the outlines of those
+// Command plotfont writes runtime/kit/plot/glyphs.txt: the outlines of those
 // characters of the Go font that plots use. Compiled models carry this selection
 // in place of the font and a reader of fonts.
 //
-//	go generate ./runtime/plot
+//	go generate ./runtime/kit/plot
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// A Driver answers the calls of CUDA's driver API that runtime/cuda makes, on
+// A Driver answers the calls of CUDA's driver API that runtime/device/cuda makes, on
 // this processor: its modules are PTX, its memory is the program's. Launches
 // happen at once; graphs are refused.
 type Driver struct {

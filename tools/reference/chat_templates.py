@@ -1,6 +1,6 @@
 """Renders conversations with chat templates by transformers and writes the texts, or that an error is raised.
 
-    chat_templates.py TEMPLATE.jinja… > ../../runtime/chat/testdata/rendered.json
+    chat_templates.py TEMPLATE.jinja… > ../../runtime/text/chat/testdata/rendered.json
 """
 
 import datetime

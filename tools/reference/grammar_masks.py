@@ -1,8 +1,8 @@
-"""Writes runtime/grammar/testdata/llguidance.json: what llguidance allows at every step of the texts in
+"""Writes runtime/text/grammar/testdata/llguidance.json: what llguidance allows at every step of the texts in
 testdata/texts.json, over a vocabulary of all bytes and a few words (the same as the test's).
 
     pip install llguidance==1.9.1 numpy==2.4.6
-    python tools/reference/grammar_masks.py runtime/grammar/testdata
+    python tools/reference/grammar_masks.py runtime/text/grammar/testdata
 """
 
 import json

@@ -1,6 +1,6 @@
 """Renders snippets with Jinja as transformers sets it up and writes what comes out, or that an error does.
 
-    jinja.py > ../../runtime/jinja/testdata/snippets.json
+    jinja.py > ../../runtime/text/jinja/testdata/snippets.json
 """
 
 import json

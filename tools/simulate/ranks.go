@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/passes/cost"
-	"github.com/iflowc/iflowc/runtime/load"
+	"github.com/iflowc/iflowc/runtime/device"
 )
 
 // Ranks are a device whose stages wait as long as a model's would compute. The
@@ -27,7 +27,7 @@ func (r *ranks) ArenaBytes(int, int, int) int64 {
 }
 
 // Open starts the members of all stages.
-func (r *ranks) Open(*load.Config) (load.DeviceModel, error) {
+func (r *ranks) Open(*device.Config) (device.DeviceModel, error) {
 	m := &running{ranks: r, busy: make([]time.Duration, len(r.plan))}
 	for range len(r.plan) {
 		m.queues = append(m.queues, make(chan *step, len(r.plan)))
@@ -63,8 +63,8 @@ type running struct {
 
 // A step is on its way through the stages.
 type step struct {
-	c       *load.Context
-	s       load.DeviceStep
+	c       *device.Context
+	s       device.DeviceStep
 	at      time.Time // when it comes to the next stage
 	members sync.WaitGroup
 	done    chan struct{}
@@ -142,13 +142,13 @@ func (m *running) Busy() []time.Duration {
 	return append([]time.Duration(nil), m.busy...)
 }
 
-func (m *running) Begin(c *load.Context, s load.DeviceStep) (func() error, error) {
+func (m *running) Begin(c *device.Context, s device.DeviceStep) (func() error, error) {
 	x := &step{c: c, s: s, at: time.Now(), done: make(chan struct{})}
 	m.queues[0] <- x
 	return func() error { <-x.done; return nil }, nil
 }
 
-func (m *running) Run(c *load.Context, s load.DeviceStep) error {
+func (m *running) Run(c *device.Context, s device.DeviceStep) error {
 	wait, err := m.Begin(c, s)
 	if err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/passes/cost"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/load"
-	"github.com/iflowc/iflowc/runtime/manifest"
 )
 
 // vocab is how many tokens the simulated model knows.
@@ -30,7 +30,7 @@ func measure(ctx context.Context, r *ranks, sequences, tokens int) (measured, er
 		Format: manifest.Format, Name: r.model.Name, Network: "decoder_only", Vocab: vocab, Context: 4096,
 		Graphs: []manifest.Graph{{Name: "decode", Outputs: []manifest.Output{{Name: "logits", Rows: "wanted", Cols: vocab, Used: vocab}}}},
 	}
-	e, err := engine.Open(engine.Model{Manifest: man, Library: load.OnDevice(r)}, engine.Options{Threads: 1, MaxSeqs: sequences, Context: tokens + 1})
+	e, err := engine.Open(engine.Model{Manifest: man, Library: device.OnDevice(r)}, engine.Options{Threads: 1, MaxSeqs: sequences, Context: tokens + 1})
 	if err != nil {
 		return measured{}, err
 	}

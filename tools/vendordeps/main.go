@@ -29,7 +29,7 @@ import (
 )
 
 // root is the package whose dependencies are collected.
-const root = "./runtime/app"
+const root = "./runtime/cli"
 
 // A target is a system that binaries are built for; cgo: shared libraries, and
 // programs of others that import a model's package.

@@ -1,0 +1,30 @@
+package devicetest
+
+import (
+	"testing"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// Open loads the fake model: its library, weights whose first byte is salt, on
+// which every token depends, and the table of implementations of m's sites.
+func Open(t testing.TB, m *manifest.Manifest, salt byte) (lib *device.Library, weights, table []byte) {
+	t.Helper()
+	lib, err := device.OpenFile("portable", Build(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := device.Map(1024, "weights")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Free)
+	w.Bytes[0] = salt
+	table, err = dispatch.Table(m.Sites, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib, w.Bytes, table
+}

@@ -1,0 +1,158 @@
+package toolchain
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// A Cache is a directory of files named by the hash of what made them. While it
+// is open, no other process removes anything from it.
+type Cache struct {
+	Dir  string // absolute
+	lock *cacheLock
+	made atomic.Bool // something that was not there
+}
+
+// staleAfter is the age at which another process's private directory is
+// taken for left behind by a crash and removed.
+const staleAfter = 24 * time.Hour
+
+// OpenCache returns the cache at dir; "" means $IFLOWC_CACHE, else the folder
+// iflowc in the user's cache directory. It makes the directory and removes
+// what processes that were killed long ago left in it. Close it after use.
+func OpenCache(dir string) (*Cache, error) {
+	dir, err := Dir(dir)
+	if err != nil {
+		return nil, err
+	}
+	tmp := filepath.Join(dir, "tmp")
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return nil, fmt.Errorf("build cache: %w; set IFLOWC_CACHE to a folder that can be written", err)
+	}
+	lock, err := openLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cache{Dir: dir, lock: lock}
+	for _, path := range c.leftBehind(staleAfter) {
+		os.RemoveAll(path)
+	}
+	return c, nil
+}
+
+// Close ends the use of the cache. When something was added to it, and no other
+// process has it open, it is brought back to its bound.
+func (c *Cache) Close() {
+	defer c.lock.close()
+	if !c.made.Load() {
+		return
+	}
+	if limit, err := c.Bound(); err == nil && limit > 0 {
+		_, _ = c.Evict(limit, Never) // the next to close tries again
+	}
+}
+
+// Never is longer than anything has been unused.
+const Never time.Duration = 1 << 62
+
+// Use notes that a file of the cache is used now.
+func (*Cache) Use(path string) {
+	_ = os.Chtimes(path, time.Now(), time.Time{}) // a cache that is only read keeps its times
+}
+
+// Dir is the absolute path of the cache that OpenCache(dir) opens.
+func Dir(dir string) (string, error) {
+	if dir == "" {
+		dir = os.Getenv("IFLOWC_CACHE")
+	}
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("build cache: %w; set IFLOWC_CACHE to a folder", err)
+		}
+		dir = filepath.Join(user, "iflowc")
+	}
+	return filepath.Abs(dir)
+}
+
+// Path is where the file of a kind ("obj", "lib", …), key and extension
+// (".o") lies, whether it exists or not.
+func (c *Cache) Path(kind, key, ext string) string {
+	return filepath.Join(c.Dir, kind, key[:2], key+ext)
+}
+
+// Have says whether path exists as a regular file.
+func Have(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Make returns the path of a cached file, calling make to write it at a
+// private path first when it does not exist. A failing make leaves nothing.
+func (c *Cache) Make(kind, key, ext string, make func(dir, out string) error) (string, error) {
+	path := c.Path(kind, key, ext)
+	if Have(path) {
+		c.Use(path)
+		return path, nil
+	}
+	c.made.Store(true)
+	dir, err := os.MkdirTemp(filepath.Join(c.Dir, "tmp"), kind+"-")
+	if err != nil {
+		return "", fmt.Errorf("build cache: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "out"+ext)
+	if err := make(dir, out); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", fmt.Errorf("build cache: %w", err)
+	}
+	if err := os.Rename(out, path); err != nil {
+		if errors.Is(err, fs.ErrExist) && Have(path) {
+			return path, nil // systems whose rename does not replace: the other process's file is the same
+		}
+		return "", fmt.Errorf("build cache: %w", err)
+	}
+	return path, nil
+}
+
+// Key is the SHA-256, in hex, of a list of parts. Each part's length is
+// hashed with it, so that moving a byte between parts changes the key.
+func Key(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:", len(p))
+		h.Write([]byte(p))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// WriteFile writes data at path through a temporary file beside it, so that
+// a reader sees the old file or the new one, never a part.
+func WriteFile(path string, data []byte, mode os.FileMode) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+strings.TrimPrefix(filepath.Base(path), ".")+".tmp-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Chmod(mode)
+	}
+	if e := tmp.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.Rename(tmp.Name(), path)
+}

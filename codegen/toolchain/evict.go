@@ -1,0 +1,247 @@
+package toolchain
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What a cache holds that can be made again: kinds whose entries are files in
+// folders of two digits, as Make puts them there, and kinds whose entries are
+// folders. Anything else, such as models that scripts fetched, is never removed.
+var (
+	fileKinds   = []string{"bin", "fatbin", "lib", "obj", "weights"}
+	folderKinds = []string{"calibrate", "run"}
+)
+
+// Bounds of a cache unless $IFLOWC_CACHE_SIZE says otherwise: a tenth of the
+// disk, between these.
+const (
+	leastBound = 2e9
+	mostBound  = 20e9
+)
+
+// grace is how long after its last use an entry is taken to be in use still: a
+// program that was given its path may be about to open it.
+const grace = 10 * time.Minute
+
+// staleUnderLock is staleAfter for a process that knows to be the only one.
+const staleUnderLock = time.Hour
+
+// A Usage is what a cache holds that can be made again.
+type Usage struct {
+	Bytes  int64            // of files that nothing outside the cache links to
+	Kinds  map[string]int64 // the same by kind; a file with several names counts for the first
+	Linked int64            // of files that are also results of compiling: removing them here frees nothing
+}
+
+// An entry is what is removed as a whole.
+type entry struct {
+	path  string
+	used  time.Time
+	files []*inode
+}
+
+// An inode is a file's content, whatever its names.
+type inode struct {
+	kind  string
+	size  int64
+	links uint64 // all its names
+	names uint64 // those in the cache
+}
+
+// outside says whether the content stays when the cache goes.
+func (n *inode) outside() bool { return n.links > n.names }
+
+// Bound is how many bytes the cache may hold, from $IFLOWC_CACHE_SIZE or the
+// size of the disk; 0 means any.
+func (c *Cache) Bound() (int64, error) {
+	if text := os.Getenv("IFLOWC_CACHE_SIZE"); text != "" {
+		n, err := ParseSize(text)
+		if err != nil {
+			return 0, fmt.Errorf("IFLOWC_CACHE_SIZE: %w", err)
+		}
+		return n, nil
+	}
+	return min(max(diskBytes(c.Dir)/10, leastBound), mostBound), nil
+}
+
+// ParseSize reads a number of bytes: 500M, 20G, 1.5T; the letters are powers of 1000.
+func ParseSize(text string) (int64, error) {
+	digits, factor := strings.TrimSuffix(strings.ToUpper(strings.TrimSpace(text)), "B"), 1.0
+	for i, suffix := range []string{"K", "M", "G", "T"} {
+		if d, ok := strings.CutSuffix(digits, suffix); ok {
+			digits = d
+			for range i + 1 {
+				factor *= 1000
+			}
+		}
+	}
+	n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || !(n >= 0 && n*factor < 1<<62) {
+		return 0, fmt.Errorf("%q is no size; say it as 500M, 20G or 1.5T", text)
+	}
+	return int64(n * factor), nil
+}
+
+// Usage measures the cache.
+func (c *Cache) Usage() (Usage, error) {
+	_, u, err := c.scan()
+	return u, err
+}
+
+// Evict removes what was not used for the given time, then what was used
+// longest ago until no more than limit bytes are left; a negative limit is no
+// limit. It gives the bytes that it freed. It fails when another process has
+// the cache open, and does not touch what lies under the names of results.
+func (c *Cache) Evict(limit int64, unused time.Duration) (int64, error) {
+	if !c.lock.exclusive() {
+		_ = c.lock.share() // the next to open the cache waits for it again
+		return 0, fmt.Errorf("build cache %s: another iflowc is working with it; try again when it has ended", c.Dir)
+	}
+	bin, freed, err := c.condemn(limit, unused)
+	_ = c.lock.share()
+	if bin != "" { // what has been moved there is nobody's any more; removing it takes longer
+		if e := os.RemoveAll(bin); err == nil {
+			err = e
+		}
+	}
+	return freed, err
+}
+
+// condemn moves what is to go into a folder of its own. Nobody else has the
+// cache open meanwhile.
+func (c *Cache) condemn(limit int64, unused time.Duration) (bin string, freed int64, err error) {
+	entries, usage, err := c.scan()
+	if err != nil {
+		return "", 0, err
+	}
+	bin, err = os.MkdirTemp(filepath.Join(c.Dir, "tmp"), "evicted-")
+	if err != nil {
+		return "", 0, fmt.Errorf("build cache: %w", err)
+	}
+	moved := 0
+	move := func(path string) error {
+		moved++
+		return os.Rename(path, filepath.Join(bin, strconv.Itoa(moved)))
+	}
+	for _, path := range c.leftBehind(staleUnderLock) {
+		if err := move(path); err != nil {
+			return bin, freed, fmt.Errorf("build cache: %w", err)
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b *entry) int { return a.used.Compare(b.used) })
+	now := time.Now()
+	for _, e := range entries {
+		age := now.Sub(e.used)
+		if age < min(unused, grace) || (limit < 0 || usage.Bytes-freed <= limit) && age < unused {
+			continue
+		}
+		if !slices.ContainsFunc(e.files, func(n *inode) bool { return !n.outside() }) && len(e.files) > 0 {
+			continue
+		}
+		if err := move(e.path); err != nil {
+			return bin, freed, fmt.Errorf("build cache: %w", err)
+		}
+		for _, n := range e.files {
+			n.links--
+			n.names--
+			if n.links == 0 {
+				freed += n.size
+			}
+		}
+	}
+	return bin, freed, nil
+}
+
+// leftBehind lists what killed processes left: private folders, and libraries
+// that a binary was about to load.
+func (c *Cache) leftBehind(age time.Duration) (paths []string) {
+	for _, pattern := range []string{"tmp/*", "model-*.so"} {
+		list, _ := filepath.Glob(filepath.Join(c.Dir, pattern))
+		for _, path := range list {
+			if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > age {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
+}
+
+// scan lists the entries and sums them up.
+func (c *Cache) scan() ([]*entry, Usage, error) {
+	var entries []*entry
+	usage := Usage{Kinds: map[string]int64{}}
+	inodes := map[fileID]*inode{}
+	for _, kind := range fileKinds {
+		files, _ := filepath.Glob(filepath.Join(c.Dir, kind, "??", "*"))
+		for _, path := range files {
+			entries = append(entries, &entry{path: path})
+		}
+	}
+	for _, kind := range folderKinds {
+		folders, _ := filepath.Glob(filepath.Join(c.Dir, kind, "*"))
+		for _, path := range folders {
+			entries = append(entries, &entry{path: path})
+		}
+	}
+	for _, e := range entries {
+		kind, _, _ := strings.Cut(strings.TrimPrefix(e.path, c.Dir+string(filepath.Separator)), string(filepath.Separator))
+		if err := e.measure(inodes, kind); err != nil {
+			return nil, usage, fmt.Errorf("build cache: %w", err)
+		}
+	}
+	for _, n := range inodes {
+		if n.outside() {
+			usage.Linked += n.size
+		} else {
+			usage.Bytes += n.size
+			usage.Kinds[n.kind] += n.size
+		}
+	}
+	return entries, usage, nil
+}
+
+// measure finds the files of an entry and when they were used last.
+func (e *entry) measure(inodes map[fileID]*inode, kind string) error {
+	return filepath.WalkDir(e.path, func(path string, d fs.DirEntry, err error) error {
+		if err == nil {
+			err = e.add(path, d, inodes, kind)
+		}
+		if os.IsNotExist(err) {
+			return nil // another process took it away meanwhile
+		}
+		return err
+	})
+}
+
+// add takes a file or folder of the entry in.
+func (e *entry) add(path string, d fs.DirEntry, inodes map[fileID]*inode, kind string) error {
+	if d.IsDir() { // looking into it is no use
+		info, err := d.Info()
+		if err == nil && info.ModTime().After(e.used) {
+			e.used = info.ModTime()
+		}
+		return err
+	}
+	id, links, size, used, err := stat(path)
+	if err != nil {
+		return err
+	}
+	if used.After(e.used) {
+		e.used = used
+	}
+	n := inodes[id]
+	if n == nil {
+		n = &inode{kind: kind, size: size, links: links}
+		inodes[id] = n
+	}
+	n.names++
+	e.files = append(e.files, n)
+	return nil
+}

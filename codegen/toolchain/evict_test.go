@@ -1,0 +1,200 @@
+package toolchain
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// filled is an open cache with a file of 1000 bytes for each key, of which each
+// was last used a day before the next, the last one ten days ago.
+func filled(t *testing.T, kind string, keys ...string) *Cache {
+	t.Helper()
+	c, err := OpenCache(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for i, key := range keys {
+		path, err := c.Make(kind, key, ".x", func(_, out string) error { return os.WriteFile(out, make([]byte, 1000), 0o644) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		age(t, path, 9+len(keys)-i)
+	}
+	c.made.Store(false)
+	return c
+}
+
+// age makes a file one that was last used some days ago.
+func age(t *testing.T, path string, days int) {
+	t.Helper()
+	when := time.Now().Add(-time.Duration(days) * 24 * time.Hour)
+	if err := os.Chtimes(path, when, when); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// held lists the keys of a kind that the cache still has.
+func held(c *Cache, kind string) (keys []string) {
+	list, _ := filepath.Glob(filepath.Join(c.Dir, kind, "??", "*"))
+	for _, path := range list {
+		keys = append(keys, strings.TrimSuffix(filepath.Base(path), ".x"))
+	}
+	return keys
+}
+
+func needLocks(t *testing.T, c *Cache) {
+	t.Helper()
+	if !c.lock.exclusive() {
+		t.Skip("needs a file system with locks")
+	}
+	c.lock.share()
+}
+
+func TestEvictOldestFirst(t *testing.T) {
+	t.Parallel()
+	c := filled(t, "obj", "aa1", "bb2", "cc3", "dd4")
+	needLocks(t, c)
+	c.Use(c.Path("obj", "aa1", ".x")) // now the youngest
+	freed, err := c.Evict(2500, Never)
+	if got := held(c, "obj"); err != nil || freed != 2000 || !slices.Equal(got, []string{"aa1", "dd4"}) {
+		t.Errorf("freed %d, left %v, %v", freed, got, err)
+	}
+	if u, err := c.Usage(); err != nil || u.Bytes != 2000 || u.Kinds["obj"] != 2000 || u.Linked != 0 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if freed, err = c.Evict(0, Never); err != nil || freed != 1000 || !slices.Equal(held(c, "obj"), []string{"aa1"}) {
+		t.Errorf("what was used just now went: freed %d, %v, %v", freed, held(c, "obj"), err)
+	}
+	if freed, err = c.Evict(-1, 0); err != nil || freed != 1000 || len(held(c, "obj")) > 0 {
+		t.Errorf("all: freed %d, %v, %v", freed, held(c, "obj"), err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(c.Dir, "tmp")); len(left) > 0 {
+		t.Errorf("left in tmp: %v", left)
+	}
+}
+
+func TestEvictUnused(t *testing.T) {
+	t.Parallel()
+	c := filled(t, "weights", "aa1", "bb2", "cc3")
+	needLocks(t, c)
+	freed, err := c.Evict(-1, 10*24*time.Hour+12*time.Hour)
+	if got := held(c, "weights"); err != nil || freed != 2000 || !slices.Equal(got, []string{"cc3"}) {
+		t.Errorf("freed %d, left %v, %v", freed, got, err)
+	}
+}
+
+// TestEvictLinks: a result of compiling that is a link into the cache takes no
+// room there; one that only has several names in the cache does, once.
+func TestEvictLinks(t *testing.T) {
+	t.Parallel()
+	c := filled(t, "weights", "aa1", "bb2")
+	needLocks(t, c)
+	result := filepath.Join(t.TempDir(), "model.weights")
+	if err := os.Link(c.Path("weights", "aa1", ".x"), result); err != nil {
+		t.Skip("needs links between folders: ", err)
+	}
+	run := filepath.Join(c.Dir, "run", "k")
+	if err := os.MkdirAll(run, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(c.Path("weights", "bb2", ".x"), filepath.Join(run, "model.weights")); err != nil {
+		t.Fatal(err)
+	}
+	age(t, run, 20)
+	if u, err := c.Usage(); err != nil || u.Bytes != 1000 || u.Linked != 1000 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	freed, err := c.Evict(500, Never)
+	if got := held(c, "weights"); err != nil || freed != 1000 || !slices.Equal(got, []string{"aa1"}) || Have(filepath.Join(run, "model.weights")) {
+		t.Errorf("freed %d, left %v, %v", freed, got, err)
+	}
+	if !Have(result) {
+		t.Error("the result is gone")
+	}
+}
+
+// TestEvictInUse: while another has the cache open, nothing goes.
+func TestEvictInUse(t *testing.T) {
+	t.Parallel()
+	c := filled(t, "lib", "aa1")
+	needLocks(t, c)
+	other, err := OpenCache(c.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if freed, err := c.Evict(-1, 0); err == nil || freed != 0 || !strings.Contains(err.Error(), "another iflowc") || len(held(c, "lib")) != 1 {
+		t.Errorf("freed %d, %v", freed, err)
+	}
+	other.Close()
+	if _, err := c.Evict(-1, 0); err != nil || len(held(c, "lib")) != 0 {
+		t.Errorf("after the other has ended: %v, left %v", err, held(c, "lib"))
+	}
+}
+
+// TestEvictKeeps: models that were fetched stay; what killed processes left
+// goes, but not at once.
+func TestEvictKeeps(t *testing.T) {
+	t.Parallel()
+	c := filled(t, "obj", "aa1")
+	needLocks(t, c)
+	model, old, fresh, stray := filepath.Join(c.Dir, "models", "smollm2", "model.gguf"), filepath.Join(c.Dir, "tmp", "obj-1"), filepath.Join(c.Dir, "tmp", "obj-2"), filepath.Join(c.Dir, "model-1.so")
+	for _, path := range []string{model, filepath.Join(old, "x"), filepath.Join(fresh, "x"), stray} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{model, old, stray} {
+		age(t, path, 30)
+	}
+	if _, err := c.Evict(-1, 0); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{model: true, filepath.Join(fresh, "x"): true, filepath.Join(old, "x"): false, stray: false} {
+		if Have(path) != want {
+			t.Errorf("%s there: %t", path, !want)
+		}
+	}
+}
+
+// TestCloseKeepsBound: closing brings a cache to which something was added back
+// to its bound.
+func TestCloseKeepsBound(t *testing.T) {
+	t.Setenv("IFLOWC_CACHE_SIZE", "1.5K")
+	c := filled(t, "obj", "aa1", "bb2", "cc3")
+	needLocks(t, c)
+	c.Close()
+	if len(held(c, "obj")) != 3 {
+		t.Errorf("nothing was added, left %v", held(c, "obj"))
+	}
+	c, err := OpenCache(c.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.made.Store(true)
+	c.Close()
+	if got := held(c, "obj"); !slices.Equal(got, []string{"cc3"}) {
+		t.Errorf("left %v", got)
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{"0": 0, "500M": 500e6, "20G": 20e9, "1.5T": 15e11, "20 GB": 20e9, "7": 7, "3kb": 3000} {
+		if got, err := ParseSize(text); err != nil || got != want {
+			t.Errorf("%s: %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "G", "1X", "NaN", "1e30", "Inf", "9999999T"} {
+		if got, err := ParseSize(text); err == nil {
+			t.Errorf("%s: %d", text, got)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A GPUArch is a kind of GPU that fatbins hold machine code for.
+type GPUArch struct {
+	Name string // "sm_90a"
+	Doc  string
+}
+
+// GPUArchs are those that the CUDA target compiles for when none are named; the
+// first one's PTX is in too, for GPUs newer than all of them.
+var GPUArchs = []GPUArch{
+	{"sm_80", "A100, A30"},
+	{"sm_86", "GeForce 30, A10, A40"},
+	{"sm_89", "GeForce 40, L4, L40"},
+	{"sm_90a", "H100, H200"},
+	{"sm_100", "B200"},
+}
+
+// leastNVCC is the oldest release whose nvcc knows all of them.
+const leastNVCC = "CUDA 12.8"
+
+// nvccWheels are the PyPI packages that hold nvcc and what it needs. Every one
+// is pinned: newer ones of some do not go with older ones of others.
+var nvccWheels = []string{
+	"nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-nvvm==13.0.88",
+	"nvidia-cuda-runtime==13.0.96", "nvidia-cuda-cccl==13.0.85",
+}
+
+// NVCCHint is the command that gets nvcc without a CUDA installation.
+func NVCCHint() string {
+	return "python3 -m venv .cuda && .cuda/bin/pip install --no-deps " + strings.Join(nvccWheels, " ")
+}
+
+// FindNVCC returns nvcc: from $CUDA_HOME (or $CUDA_PATH), else the path, else
+// PyPI's wheels in the active environment, in .cuda here, or of the user, else
+// /usr/local/cuda.
+func FindNVCC(ctx context.Context) (*Compiler, error) {
+	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {
+		if home := os.Getenv(v); home != "" {
+			c, err := probe(ctx, filepath.Join(home, "bin", "nvcc"), nil)
+			if err != nil {
+				return nil, fmt.Errorf("nvcc of $%s: %w; name a CUDA installation, or unset it", v, err)
+			}
+			return c, nil
+		}
+	}
+	if path, err := exec.LookPath("nvcc"); err == nil {
+		return probe(ctx, path, nil)
+	}
+	for _, path := range nvccPlaces() {
+		if Have(path) {
+			return probe(ctx, path, nil)
+		}
+	}
+	return nil, errors.New("nvcc is not found (looked in $CUDA_HOME, on the path, in PyPI's wheels, in /usr/local/cuda); " + leastNVCC + " or newer, or: " + NVCCHint())
+}
+
+// nvccPlaces lists where wheels and installers put nvcc.
+func nvccPlaces() []string {
+	roots := []string{".cuda"}
+	if env := os.Getenv("VIRTUAL_ENV"); env != "" {
+		roots = append([]string{env}, roots...)
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		roots = append(roots, filepath.Join(home, ".local"))
+	}
+	var out []string
+	for _, root := range roots {
+		found, err := filepath.Glob(filepath.Join(root, "lib", "python3*", "site-packages", "nvidia", "cu13", "bin", "nvcc"))
+		if err == nil {
+			out = append(out, found...)
+		}
+	}
+	return append(out, "/usr/local/cuda/bin/nvcc")
+}
+
+// Gencode are nvcc's flags for machine code of some GPUs, and PTX of the oldest.
+// Those before sm_100 share one run of nvcc's front end, of the oldest of them,
+// which takes most of the time: no template asks for more than that has.
+func Gencode(archs []string) (flags []string) {
+	var groups [2][]string
+	for _, a := range GPUArchs {
+		if slices.Contains(archs, a.Name) {
+			n := 0
+			if a.Name == "sm_100" {
+				n = 1
+			}
+			groups[n] = append(groups[n], a.Name)
+		}
+	}
+	for _, codes := range groups {
+		if len(codes) == 0 {
+			continue
+		}
+		virtual := "compute_" + strings.TrimPrefix(codes[0], "sm_")
+		if len(flags) == 0 && !strings.HasSuffix(virtual, "a") {
+			codes = append(codes, virtual)
+		}
+		flags = append(flags, "-gencode", "arch="+virtual+",code=["+strings.Join(codes, ",")+"]")
+	}
+	return flags
+}
+
+// Fatbins compiles CUDA units with b.CC, an nvcc, several at a time, and returns
+// the fatbins' paths in the units' order.
+func (b *Builder) Fatbins(ctx context.Context, units []Unit, archs []string) ([]string, error) {
+	flags := Gencode(archs)
+	return b.each(ctx, units, func(ctx context.Context, u Unit) (string, error) {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		u.Flags = append(slices.Clone(u.Flags), flags...)
+		return b.Cache.Make("fatbin", b.unitKey(u), ".fatbin", func(dir, out string) error {
+			if err := u.write(dir); err != nil {
+				return err
+			}
+			args := append(slices.Clone(u.Flags), "-I.", "-fatbin", filepath.Base(u.Name), "-o", filepath.Base(out))
+			if err := b.CC.run(ctx, dir, args...); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return fmt.Errorf("compiling %s: %w", u.Name, err)
+			}
+			if data, err := os.ReadFile(out); err != nil || !bytes.HasPrefix(data, []byte(fatbinMagic)) {
+				return fmt.Errorf("compiling %s: %s says that it succeeded and left no fatbin; install it again, or name another CUDA installation by $CUDA_HOME", u.Name, b.CC.Path)
+			}
+			return nil
+		})
+	})
+}
+
+// fatbinMagic is how a file of machine code for several GPUs begins.
+const fatbinMagic = "\x50\xed\x55\xba"

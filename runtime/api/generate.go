@@ -1,0 +1,183 @@
+//go:build unix
+
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/binary"
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/text/chat"
+	"github.com/iflowc/iflowc/runtime/text/grammar"
+)
+
+// Sampling says how a text goes on. The zero value picks the likeliest token
+// until the model ends the text or the context is full.
+type Sampling struct {
+	MaxTokens         int             // 0: to the context's end
+	Temperature       float64         // 0: the likeliest token
+	TopK              int             // draw from the K likeliest; 0: all
+	TopP              float64         // draw from the fewest that hold P; 0: all
+	MinP              float64         // draw from those at least P times as likely as the likeliest; 0: all
+	RepetitionPenalty float64         // above 1 makes earlier tokens less likely; 0: none
+	Seed              uint64          // of the random numbers
+	Stop              []string        // end before one of these comes
+	Schema            json.RawMessage // the text is JSON of this schema; nil: any text
+}
+
+// A Message is one turn of a conversation.
+type Message struct {
+	Role    string // system, user or assistant
+	Content string
+}
+
+// Generate continues a prompt. Each piece is the text that one more token, or
+// several, made certain; an error is the last pair. Leaving the loop ends the
+// generation.
+func (m *Model) Generate(ctx context.Context, prompt string, o Sampling) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		ids, err := m.bin.Encode(prompt)
+		if err == nil {
+			err = m.run(ctx, ids, eos(m.bin.Manifest), o, yield)
+		}
+		if err != nil {
+			yield("", err)
+		}
+	}
+}
+
+// Chat answers a conversation by the model's chat template.
+func (m *Model) Chat(ctx context.Context, messages []Message, o Sampling) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		err := m.chat(ctx, messages, o, yield)
+		if err != nil {
+			yield("", err)
+		}
+	}
+}
+
+func (m *Model) chat(ctx context.Context, messages []Message, o Sampling, yield func(string, error) bool) error {
+	if m.template == nil {
+		return binary.Blame(fmt.Errorf("%s cannot chat: %w", m.bin.Manifest.Name, m.why))
+	}
+	tok, err := m.bin.Tokenizer()
+	if err != nil {
+		return err
+	}
+	list := make([]chat.Message, len(messages))
+	for i, msg := range messages {
+		list[i] = chat.Message{Role: msg.Role, Content: msg.Content}
+	}
+	p, err := m.template.Encode(tok, list, chat.RenderOptions{AddGenerationPrompt: true})
+	if err != nil {
+		return binary.Blame(err)
+	}
+	return m.run(ctx, p.IDs, m.template.Stops(tok, eos(m.bin.Manifest)), o, yield)
+}
+
+// run generates and yields text until it ends or the caller leaves.
+func (m *Model) run(ctx context.Context, ids, ends []int32, o Sampling, yield func(string, error) bool) error {
+	if m.bin.Manifest.Network != "decoder_only" {
+		return binary.Blame(fmt.Errorf("%s is no decoder; it does not continue texts", m.bin.Manifest.Name))
+	}
+	if len(ids) >= m.context {
+		return binary.Blame(fmt.Errorf("the prompt has %d tokens; the context holds %d", len(ids), m.context))
+	}
+	if slices.Contains(o.Stop, "") {
+		return binary.Blame(fmt.Errorf("an empty text among those to stop at"))
+	}
+	chooser, err := m.chooser(o, ends)
+	if err != nil {
+		return binary.Blame(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	limit := m.context - len(ids)
+	if o.MaxTokens > 0 {
+		limit = min(limit, o.MaxTokens)
+	}
+	stream, err := m.s.Generate(ctx, scheduler.Generation{Prompt: ids, Choosers: []*decode.Chooser{chooser}, Max: limit, EOS: ends, Logprobs: -1})
+	if err != nil {
+		return err
+	}
+	return m.read(ctx, stream, ids, decode.Stopper{Words: o.Stop}, yield)
+}
+
+// read turns events into text.
+func (m *Model) read(ctx context.Context, events *scheduler.Stream, prompt []int32, stop decode.Stopper, yield func(string, error) bool) error {
+	tok, err := m.bin.Tokenizer()
+	if err != nil {
+		return err
+	}
+	text := tok.NewStream(true)
+	for _, id := range prompt { // a token's text may depend on those before it
+		text.Push(id)
+	}
+	for {
+		list, err := events.Next(ctx)
+		if err != nil {
+			return err
+		}
+		piece := ""
+		for _, e := range list {
+			if e.Index >= 0 && !e.End && !stop.Done {
+				piece += stop.Push(text.Push(e.Token))
+			}
+		}
+		if len(list) == 0 {
+			piece = stop.Push(text.Flush()) + stop.Flush()
+		}
+		if piece != "" && !yield(piece, nil) || len(list) == 0 || stop.Done {
+			return nil
+		}
+	}
+}
+
+// chooser picks tokens as the options say.
+func (m *Model) chooser(o Sampling, ends []int32) (*decode.Chooser, error) {
+	set := decode.Settings{Options: decode.Options{
+		Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: o.MinP, Penalty: o.RepetitionPenalty, Seed: o.Seed,
+	}}
+	set.Rules.EOS = ends
+	if o.Schema != nil {
+		maker, err := m.maker(ends)
+		if err != nil {
+			return nil, err
+		}
+		if set.Mask, err = maker.Schema(o.Schema); err != nil {
+			return nil, err
+		}
+	}
+	return decode.NewChooser(set, -1)
+}
+
+// maker makes the masks of texts that end with one of these tokens. Making one
+// reads the whole vocabulary, so each is kept: there are at most two, of
+// prompts and of chats.
+func (m *Model) maker(ends []int32) (*grammar.Maker, error) {
+	tok, err := m.bin.Tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range m.makers {
+		if slices.Equal(k.ends, ends) {
+			return k.maker, nil
+		}
+	}
+	maker := grammar.NewMaker(m.bin.Manifest.Vocab, tok.Bytes, ends)
+	m.makers = append(m.makers, keptMaker{ends, maker})
+	return maker, nil
+}
+
+// A keptMaker makes masks of texts that end with one of the tokens.
+type keptMaker struct {
+	ends  []int32
+	maker *grammar.Maker
+}

@@ -1,0 +1,88 @@
+// Package dispatch decides, for each matmul and each number of rows, which of
+// its implementations runs. The defaults are the compiler's; a profile that
+// was measured on the device replaces them without a rebuild.
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// Rows is the number of entries a site has in a table: 0 … 511 rows, and one
+// that serves every larger count. It is IFL_ROWS of the step ABI.
+const Rows = 513
+
+// Table makes the dispatch table [sites][Rows] of implementation indices:
+// each site's defaults, or the profile's rules for its shape. A nil profile
+// changes nothing. A rule that names an implementation which the site lacks
+// is an error: the profile was made for another version or --order.
+func Table(sites []manifest.Site, p *Profile) ([]byte, error) {
+	table := make([]byte, len(sites)*Rows)
+	for i := range sites {
+		s := &sites[i]
+		if err := check(s); err != nil {
+			return nil, err
+		}
+		row := table[i*Rows:][:Rows]
+		for _, j := range byRows(s.Rows) {
+			fill(row, s.Rows[j], byte(j))
+		}
+		if p == nil {
+			continue
+		}
+		for _, rule := range p.find(s.N, s.K, s.DType) {
+			j := slices.Index(s.Impls, rule.Impl)
+			if j < 0 {
+				return nil, fmt.Errorf("%s: shape [%d, %d, %s] from %d rows: no implementation %q; site %s has %s",
+					p.name(), s.N, s.K, s.DType, rule.Rows, rule.Impl, s.Name, strings.Join(s.Impls, ", "))
+			}
+			fill(row, rule.Rows, byte(j))
+		}
+	}
+	return table, nil
+}
+
+// byRows orders a site's implementations by where they begin, because each
+// serves until the next does; those with −1 are not used by default.
+func byRows(rows []int) (order []int) {
+	for j, from := range rows {
+		if from >= 0 {
+			order = append(order, j)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rows[a] - rows[b] })
+	return order
+}
+
+// fill sets the entries from a number of rows on.
+func fill(row []byte, from int, impl byte) {
+	for r := min(max(from, 0), Rows-1); r < Rows; r++ {
+		row[r] = impl
+	}
+}
+
+// check guards the table against a manifest that was damaged.
+func check(s *manifest.Site) error {
+	if len(s.Impls) == 0 || len(s.Impls) > 256 || len(s.Rows) != len(s.Impls) {
+		return fmt.Errorf("site %s: %d implementations with %d bounds; compile the model again", s.Name, len(s.Impls), len(s.Rows))
+	}
+	return nil
+}
+
+// Describe spells a site's part of a table: "gemv, rows>=3: flat_gemm".
+func Describe(s manifest.Site, row []byte) string {
+	text := ""
+	for r := 1; r < Rows; r++ {
+		if r > 1 && row[r] == row[r-1] {
+			continue
+		}
+		if r > 1 {
+			text += fmt.Sprintf(", rows>=%d: ", r)
+		}
+		text += s.Impls[row[r]]
+	}
+	return text
+}

@@ -1,0 +1,147 @@
+//go:build unix
+
+// Package cli is the command line of a per-model binary: one file a verb, over
+// runtime/engine. The binary's main package embeds the model and calls Main.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/iflowc/iflowc/runtime/binary"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/text/chat"
+)
+
+// Embedded is what the compiler put into the binary.
+type Embedded = binary.Embedded
+
+// Exit codes of the command line's contract.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitWrong       = 2 // the call or a file was wrong
+	exitInterrupted = 130
+)
+
+// Main runs the process's command line and exits.
+func Main(e Embedded) {
+	start := time.Now()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	program, err := os.Executable()
+	if err != nil {
+		program = os.Args[0]
+	}
+	code := Run(underLauncher(ctx), e, Process{
+		Args: os.Args[1:], Program: program, Start: start,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+	})
+	os.Exit(code)
+}
+
+// A Process is what a command line gets from the system.
+type Process struct {
+	Args           []string
+	Program        string    // path of the binary, beside which its weights lie
+	Start          time.Time // for load times
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// Run runs one command line and returns the exit code.
+func Run(ctx context.Context, e Embedded, p Process) int {
+	err := run(ctx, e, &p)
+	var done exited
+	var wrong wrongError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &done):
+		return int(done)
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(p.Stderr, "interrupted")
+		return exitInterrupted
+	case errors.Is(err, syscall.EPIPE): // the reader of a pipe has gone: nobody is left to tell
+		return exitFailed
+	}
+	fmt.Fprintf(p.Stderr, "error: %v\n", err)
+	defer stay(err)
+	if errors.As(err, &wrong) {
+		return exitWrong
+	}
+	return exitFailed
+}
+
+// A wrongError is a fault of the call or of a file: exit code 2.
+type wrongError = binary.Fault
+
+// wrong marks an error as the call's fault; nil stays nil.
+func wrong(err error) error { return binary.Blame(err) }
+
+// exited is how kong's own exits (--help) travel up.
+type exited int
+
+func (e exited) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+func run(ctx context.Context, e Embedded, p *Process) (err error) {
+	m, err := openModel(e, p)
+	if err != nil {
+		return wrong(err)
+	}
+	leads, err := m.join(ctx)
+	if err != nil || !leads {
+		return err
+	}
+	defer func() { m.leave(err) }()
+	defer func() {
+		if e := m.close(); err == nil {
+			err = e
+		}
+	}()
+	defer func() {
+		if r := recover(); r != nil {
+			code, ok := r.(exited)
+			if !ok {
+				panic(r)
+			}
+			err = code
+		}
+	}()
+	var c commands
+	parser, err := kong.New(&c,
+		kong.Name(m.manifest.Name),
+		kong.Description(describe(m.manifest)),
+		kong.Writers(p.Stdout, p.Stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Vars{"strategies": strings.Join(decode.Strategies(), ", "), "templates": strings.Join(chat.Names(), ", ")},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(m),
+	)
+	if err != nil {
+		return err
+	}
+	k, err := parser.Parse(p.Args)
+	if err != nil {
+		return wrong(err)
+	}
+	if c, ok := k.Selected().Target.Addr().Interface().(verb); ok {
+		return c.Run(ctx, m) // and the tree of flags, 0.4 MB, is garbage meanwhile
+	}
+	return k.Run()
+}
+
+// A verb that works with the model, maybe for long.
+type verb interface {
+	Run(ctx context.Context, m *model) error
+}

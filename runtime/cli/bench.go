@@ -1,0 +1,379 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+)
+
+type benchCmd struct {
+	engineFlags         `embed:""`
+	Prompt              int      `default:"512" placeholder:"512" help:"Tokens of each prompt; 0 leaves the test out."`
+	Gen                 int      `default:"128" placeholder:"128" help:"Tokens to generate in each sequence; 0 leaves the test out."`
+	Depth               int      `default:"0" placeholder:"0" help:"Tokens that each sequence already holds before it generates."`
+	Lengths             []int    `placeholder:"16,24,32" help:"Of an encoder: tokens of each sentence (default: 64 sentences of 16 to 48)."`
+	Batch               []int    `default:"1,4,16" placeholder:"1,4,16" help:"Sequences at once."`
+	Ablate              bool     `help:"Say instead what each choice gains: kernels by row count, threads, huge pages."`
+	Against             []string `placeholder:"BIN" help:"Say instead how much longer other binaries take, run in turns: what a choice of the compiler gains (iflowc compile --skip PASS, --activations)."`
+	benchSpeculateFlags `embed:""`
+	Reps                int    `default:"5" placeholder:"5" help:"Repetitions of each test, after one that does not count."`
+	Plot                string `placeholder:"FILE.svg|.png" type:"path" help:"Also draw tokens a second and shares of what the machine can do, over the sequences at once."`
+	JSON                bool   `name:"json" help:"Print one JSON document."`
+}
+
+// benchRow is one row of the verb's JSON array. A share is the median over the
+// repetitions, each against what the machine reads before and after it; null
+// where this build cannot measure its limit.
+type benchRow struct {
+	Test      string   `json:"test"`
+	Batch     int      `json:"batch"`
+	TokS      spread   `json:"tok_s"`
+	SentS     *spread  `json:"sentences_s,omitempty"` // of an encoder
+	GBS       float64  `json:"gb_s"`                  // weights and state read, at the median
+	Bandwidth *float64 `json:"share_of_bandwidth"`
+	Peak      *float64 `json:"share_of_peak"`
+	Stages    *stages  `json:"stages,omitempty"` // of a pipeline
+	Limits    limits   `json:"limits"`
+	Threads   int      `json:"threads"`
+	ISA       string   `json:"isa"`
+}
+
+type spread struct {
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	Max    float64 `json:"max"`
+}
+
+// Run measures prompt processing and generation at each batch size, or how many
+// sentences an encoder reads.
+func (c *benchCmd) Run(ctx context.Context, m *model) error {
+	if err := checkPlot(c.Plot); err != nil {
+		return err
+	}
+	if c.Speculate {
+		return c.speculate(ctx, m)
+	}
+	if len(c.Against) > 0 {
+		return c.against(ctx, m)
+	}
+	ops := c.Profile.Ops
+	c.Profile.Ops = false
+	shares, err := m.bin.Shares()
+	if err != nil {
+		return err
+	}
+	b := &bench{m: m, cost: costOf(m.manifest, shares), depth: c.Depth}
+	tests, opt, err := c.plan(m, b)
+	if err != nil {
+		return err
+	}
+	if b.eng, err = m.engine(ctx, &c.engineFlags, opt); err != nil {
+		return err
+	}
+	if c.Ablate && ops {
+		return wrong(errors.New("--ablate and --profile: one at a time"))
+	}
+	if c.Ablate {
+		return c.ablate(ctx, m, b, tests, opt)
+	}
+	if b.meter, err = m.newMeter(b.eng.Options().Threads); err != nil {
+		return err
+	}
+	defer b.meter.close()
+	if err := b.meter.peaks(ctx); err != nil {
+		return err
+	}
+	if ops {
+		return c.profileOps(ctx, m, b, tests)
+	}
+	if b.cost.weightBytes < smallWeights {
+		fmt.Fprintf(m.Stderr, "note: weights of %.1f MB stay in the processor's caches; their share of memory bandwidth says little\n", b.cost.weightBytes/1e6)
+	}
+	return c.table(ctx, b, tests)
+}
+
+// table measures each test at each batch size and prints what came out.
+func (c *benchCmd) table(ctx context.Context, b *bench, tests []benchTest) error {
+	var out []benchRow
+	for _, batch := range c.Batch {
+		for _, t := range tests {
+			row, err := b.measure(ctx, t, batch, c.Reps)
+			if err != nil {
+				return err
+			}
+			out = append(out, row)
+			if !c.JSON {
+				b.print(row, len(out) == 1)
+			}
+		}
+	}
+	if c.Plot != "" {
+		if err := benchFigure(b.m.manifest.Name, out).Write(c.Plot); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return writeJSON(b.m.Stdout, out)
+	}
+	return nil
+}
+
+// plan lists the tests of this kind of model and the engine that they need.
+func (c *benchCmd) plan(m *model, b *bench) ([]benchTest, engine.Options, error) {
+	if m.manifest.Network == encoderOnly {
+		return c.planEncoder(m, b)
+	}
+	rows := max(c.Prompt, c.Depth+c.Gen+2)
+	opt := engine.Options{Context: rows}
+	if err := c.validate(m, rows); err != nil {
+		return nil, opt, err
+	}
+	if err := m.mustBe(decoderOnly, "bench", "there is no benchmark of encoder-decoders"); err != nil {
+		return nil, opt, err
+	}
+	var err error
+	opt.Graph, err = m.graphWith("bench", "logits")
+	opt.MaxSeqs = slices.Max(c.Batch)
+	var tests []benchTest
+	for _, t := range []benchTest{{"pp", c.Prompt, (*bench).prompt}, {"tg", c.Gen, (*bench).generate}} {
+		if t.n > 0 {
+			tests = append(tests, t)
+		}
+	}
+	return tests, opt, err
+}
+
+func (c *benchCmd) validate(m *model, rows int) error {
+	switch {
+	case c.Prompt < 0 || c.Gen < 0 || c.Depth < 0 || c.Prompt+c.Gen == 0:
+		return wrong(fmt.Errorf("--prompt %d --gen %d --depth %d: expected positive numbers", c.Prompt, c.Gen, c.Depth))
+	case rows > m.manifest.Context:
+		return wrong(fmt.Errorf("--prompt %d --gen %d --depth %d: the model's context holds %d", c.Prompt, c.Gen, c.Depth, m.manifest.Context))
+	}
+	return c.validateRuns()
+}
+
+// validateRuns checks what every kind of model takes.
+func (c *benchCmd) validateRuns() error {
+	switch {
+	case c.Reps < 1 || c.Reps > 1000:
+		return wrong(fmt.Errorf("--reps %d: expected a number between 1 and 1000", c.Reps))
+	case len(c.Batch) == 0 || slices.Min(c.Batch) < 1 || slices.Max(c.Batch) > 4096:
+		return wrong(fmt.Errorf("--batch %v: expected numbers between 1 and 4096", c.Batch))
+	}
+	return nil
+}
+
+// smallWeights is a size that large caches hold.
+const smallWeights = 64e6
+
+// A benchTest is a kind of work: its name, its length, and how to do it once.
+type benchTest struct {
+	name string
+	n    int
+	once func(b *bench, ctx context.Context, n, batch int) (time.Duration, error)
+}
+
+// A bench is the verb's state.
+type bench struct {
+	m         *model
+	eng       *engine.Engine
+	cost      cost
+	meter     *meter
+	depth     int       // tokens of a sequence before it generates
+	sentences [][]int32 // of an encoder
+}
+
+// measure repeats a test and sums it up.
+func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benchRow, error) {
+	bytes, ops := b.floors(t, batch)
+	var speeds, shares []float64
+	var begun engine.Stats
+	for i := range reps + 1 {
+		if i == 1 {
+			begun = b.eng.Stats()
+		}
+		before := b.meter.read()
+		d, err := t.once(b, ctx, t.n, batch)
+		if err != nil {
+			return benchRow{}, err
+		}
+		if i > 0 {
+			speeds = append(speeds, float64(b.tokens(t, batch))/d.Seconds())
+			shares = append(shares, bytes/d.Seconds()/1e9*2/(before+b.meter.read()))
+		}
+	}
+	slices.Sort(speeds)
+	slices.Sort(shares)
+	row := benchRow{
+		Test: fmt.Sprint(t.name, t.n), Batch: batch, TokS: spreadOf(speeds),
+		Limits: b.meter.limits(), Threads: b.eng.Options().Threads, ISA: b.eng.Library().ISA,
+	}
+	if t.name == "enc" {
+		s := row.TokS.times(float64(len(b.sentences)) / float64(b.tokens(t, batch)))
+		row.SentS = &s
+	}
+	seconds := float64(b.tokens(t, batch)) / row.TokS.Median
+	row.GBS = bytes / seconds / 1e9
+	share := median(shares)
+	row.Bandwidth = &share
+	row.Stages = stagesSince(begun, b.eng.Stats())
+	row.Peak = shareOf(ops/seconds/1e9, row.Limits.peak(b.cost.int8))
+	return row, nil
+}
+
+// tokens is how many tokens a test computes.
+func (b *bench) tokens(t benchTest, batch int) int {
+	if t.name != "enc" {
+		return t.n * batch
+	}
+	total := 0
+	for _, s := range b.sentences {
+		total += len(s)
+	}
+	return total
+}
+
+// floors are the bytes that a test reads and the operations that it does.
+func (b *bench) floors(t benchTest, batch int) (bytes, ops float64) {
+	switch t.name {
+	case "tg":
+		return b.cost.generate(t.n, batch, b.depth)
+	case "enc":
+		steps := float64((len(b.sentences) + batch - 1) / batch)
+		return steps * b.cost.weightBytes, 2 * float64(b.tokens(t, batch)) * b.cost.macs
+	}
+	return b.cost.prompt(t.n, batch, b.eng.Options().MaxTokens)
+}
+
+func spreadOf(sorted []float64) spread {
+	return spread{sorted[0], median(sorted), sorted[len(sorted)-1]}
+}
+
+func (s spread) times(f float64) spread { return spread{s.Min * f, s.Median * f, s.Max * f} }
+
+// shareOf is part/limit, nil when the limit is not known.
+func shareOf(part, limit float64) *float64 {
+	if limit <= 0 {
+		return nil
+	}
+	s := part / limit
+	return &s
+}
+
+// median of sorted values.
+func median(v []float64) float64 {
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
+}
+
+// prompt processes batch prompts of n tokens.
+func (b *bench) prompt(ctx context.Context, n, batch int) (time.Duration, error) {
+	defer b.removeAll(b.add(batch, n))
+	start := time.Now()
+	for ready := 0; ready < batch; {
+		results, err := b.eng.Infer(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range results {
+			if r.Ready {
+				ready++
+			}
+		}
+	}
+	return time.Since(start), nil
+}
+
+// generate runs n steps of batch sequences, each from one token on, or from the
+// depth on.
+func (b *bench) generate(ctx context.Context, n, batch int) (time.Duration, error) {
+	ids := b.add(batch, b.depth+1)
+	defer b.removeAll(ids)
+	if err := b.fill(ctx, ids); err != nil {
+		return 0, err
+	}
+	index, given := map[engine.ID]int{}, make([]int, batch)
+	for q, id := range ids {
+		index[id] = q
+	}
+	start := time.Now()
+	for left := n * batch; left > 0; {
+		results, err := b.eng.Infer(ctx) // on a pipeline, of some of them
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range results {
+			q := index[r.ID]
+			given[q]++
+			left--
+			if given[q] == n {
+				continue
+			}
+			if err := b.eng.Commit(r.ID, b.token(q, b.depth+given[q])); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return time.Since(start), nil
+}
+
+// fill computes what sequences hold before they generate; the last token of
+// each is left.
+func (b *bench) fill(ctx context.Context, ids []engine.ID) error {
+	if b.depth == 0 {
+		return nil
+	}
+	for ready := 0; ready < len(ids); {
+		results, err := b.eng.Infer(ctx)
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
+			if r.Ready {
+				ready++
+			}
+		}
+	}
+	for q, id := range ids {
+		if err := b.eng.Commit(id, b.token(q, b.depth)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// token is the pseudo-random token at a place of a sequence: speed does not
+// depend on which, but equal tokens would be kind to the caches.
+func (b *bench) token(seq, at int) int32 {
+	return int32(uint64(seq*7919+at+1) * 0x9e3779b97f4a7c15 >> 33 % uint64(b.m.manifest.Vocab))
+}
+
+// add puts sequences into the engine; the context was checked before.
+func (b *bench) add(batch, n int) []engine.ID {
+	ids := make([]engine.ID, batch)
+	for q := range ids {
+		tokens := make([]int32, n)
+		for i := range tokens {
+			tokens[i] = b.token(q, i)
+		}
+		id, err := b.eng.AddQuery(engine.Query{Tokens: tokens})
+		if err != nil {
+			panic(fmt.Sprintf("bug: %v", err))
+		}
+		ids[q] = id
+	}
+	return ids
+}
+
+func (b *bench) removeAll(ids []engine.ID) {
+	for _, id := range ids {
+		b.eng.Remove(id)
+	}
+}

@@ -1,0 +1,47 @@
+//go:build unix
+
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+)
+
+// stages are what the stages of a pipeline did while steps were under way.
+type stages struct {
+	Bubble float64   `json:"bubble"`         // share of their time in which they had nothing to compute
+	Busy   []float64 `json:"busy,omitempty"` // share of the time in which each computed, where that is known
+}
+
+// stagesSince compares an engine's counts with earlier ones; nil: the model is no
+// pipeline.
+func stagesSince(begun, now engine.Stats) *stages {
+	if now.Stages < 2 {
+		return nil
+	}
+	now.Active -= begun.Active
+	now.Worked -= begun.Worked
+	s := &stages{Bubble: now.Bubble()}
+	for i, d := range now.Busy {
+		if i < len(begun.Busy) {
+			d -= begun.Busy[i]
+		}
+		s.Busy = append(s.Busy, float64(d)/float64(max(1, now.Active)))
+	}
+	return s
+}
+
+// String is what the table has of it.
+func (s *stages) String() string {
+	text := fmt.Sprintf("bubble %.0f %%", s.Bubble*100)
+	if len(s.Busy) == 0 {
+		return text
+	}
+	var busy []string
+	for _, b := range s.Busy {
+		busy = append(busy, fmt.Sprintf("%.0f %%", b*100))
+	}
+	return text + ", busy " + strings.Join(busy, ", ")
+}

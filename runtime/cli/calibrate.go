@@ -1,0 +1,194 @@
+//go:build unix
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/weights"
+)
+
+type calibrateCmd struct {
+	File        string `arg:"" type:"path" help:"A text file like those the model will read."`
+	engineFlags `embed:""`
+	Out         string `short:"o" type:"path" placeholder:"FILE" help:"The importance matrix to write (default: this program's name with .importance)."`
+	Context     int    `default:"512" placeholder:"512" help:"Tokens a window."`
+	Chunks      int    `default:"128" placeholder:"128" help:"Most windows; 0: the whole file."`
+	Feedback    bool   `help:"Also keep the products of columns, with which iflowc compile lets later columns make up for the error of earlier ones: a file several times the model's size."`
+	JSON        bool   `name:"json" help:"Print one JSON document."`
+}
+
+// calibration is the verb's JSON document.
+type calibration struct {
+	File     string `json:"file"`
+	Tokens   int    `json:"tokens"`
+	Matrices int    `json:"matrices"`
+}
+
+// Run reads the file in windows and writes, for each stored matrix, the mean
+// squares of what its columns were multiplied by.
+func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
+	if err := m.mustBe(decoderOnly, "calibrate", "others are quantised without"); err != nil {
+		return err
+	}
+	if c.Context < 2 || c.Context > m.manifest.Context || c.Chunks < 0 {
+		return wrong(fmt.Errorf("--context %d --chunks %d: expected 2 to %d tokens and 0 or more windows", c.Context, c.Chunks, m.manifest.Context))
+	}
+	c.Device = cmp.Or(c.Device, "cpu") // which alone keeps what is seen
+	m.prefetch(&c.engineFlags)
+	list, err := c.windows(m)
+	if err != nil {
+		return err
+	}
+	graph, err := m.graphWith("calibrate", "logits")
+	if err != nil {
+		return err
+	}
+	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: c.Context, MaxWanted: min(perplexityRows, c.Context)})
+	if err != nil {
+		return err
+	}
+	if err := eng.See(); err != nil {
+		return err
+	}
+	if c.Feedback {
+		if err := eng.SeeMoments(); err != nil {
+			return err
+		}
+	}
+	bar := newProgress(m.Stderr, "windows", len(list))
+	out := calibration{File: c.Out}
+	for i, w := range list {
+		err := m.each(ctx, engine.Query{Tokens: w.tokens, Last: len(w.tokens)}, func(engine.Result) error { return nil })
+		if err != nil {
+			return err
+		}
+		out.Tokens += len(w.tokens)
+		bar.step(i + 1)
+	}
+	bar.end()
+	imp := importance(m.manifest, eng.Seen())
+	out.Matrices = len(imp)
+	if out.File == "" {
+		out.File = m.Program + ".importance"
+	}
+	var products map[string]weights.Squares
+	if c.Feedback {
+		products = squares(m.manifest, eng.Seen(), eng.Moments())
+	}
+	meta := map[string]string{"model": m.manifest.Name, "text": filepath.Base(c.File), "tokens": strconv.Itoa(out.Tokens)}
+	if err := weights.WriteImportance(out.File, imp, products, scores(m.manifest, eng.Seen()), meta); err != nil {
+		return err
+	}
+	return c.say(m, out)
+}
+
+func (c *calibrateCmd) say(m *model, out calibration) error {
+	if c.JSON {
+		return writeJSON(m.Stdout, out)
+	}
+	_, err := fmt.Fprintf(m.Stdout, "%s: importance of the columns of %d matrices, from %d tokens\n", out.File, out.Matrices, out.Tokens)
+	return err
+}
+
+// windows encodes the file and cuts it.
+func (c *calibrateCmd) windows(m *model) ([]window, error) {
+	text, err := readText("", c.File)
+	if err != nil {
+		return nil, err
+	}
+	t, err := m.tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	list := cutWindows(t.Encode(text, false), m.startToken(), c.Context, c.Context)
+	if len(list) == 0 {
+		return nil, wrong(fmt.Errorf("%s: no text to calibrate on", c.File))
+	}
+	if c.Chunks > 0 {
+		list = list[:min(c.Chunks, len(list))]
+	}
+	return list, nil
+}
+
+// eachSeen calls f for each stored matrix that an element of a site's weight comes
+// from, in the order in which calibration keeps the elements; a matrix that two
+// sites read is the first one's. Elements of graphs that did not run are left out.
+func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manifest.Site, element int)) {
+	done := map[string]bool{}
+	for i := range m.Sites {
+		s, element := &m.Sites[i], 0
+		if s.Weight == "" {
+			continue
+		}
+		for _, w := range m.Weights {
+			if w.Name != s.Weight || w.Recipe == nil {
+				continue
+			}
+			at := element
+			element++
+			if seen[rowsAt(s, at)] == 0 {
+				continue
+			}
+			for _, name := range w.Recipe.Sources() {
+				if name = weights.SourceName(name, w.Index); !done[name] {
+					done[name] = true
+					f(name, s, at)
+				}
+			}
+		}
+	}
+}
+
+// scores are the counts of rows by their largest attention score, a layer after
+// the other.
+func scores(m *manifest.Manifest, seen []float64) (out weights.Scores) {
+	for _, s := range m.Scores {
+		for _, n := range seen[s.Seen : s.Seen+int64(s.Layers)*manifest.ScoreBins] {
+			out = append(out, float32(n))
+		}
+	}
+	return out
+}
+
+// rowsAt is where the number of rows of a site's element stands.
+func rowsAt(s *manifest.Site, element int) int64 {
+	return s.Seen + int64(element)*int64(s.K+1) + int64(s.K)
+}
+
+// importance gives the means of the sites' squares to the stored matrices.
+func importance(m *manifest.Manifest, seen []float64) weights.Importance {
+	imp := weights.Importance{}
+	eachSeen(m, seen, func(name string, s *manifest.Site, element int) {
+		end := rowsAt(s, element)
+		mean := make([]float32, s.K)
+		for i, x := range seen[end-int64(s.K) : end] {
+			mean[i] = float32(x / seen[end])
+		}
+		imp[name] = mean
+	})
+	return imp
+}
+
+// squares gives the sites' products of columns to the stored matrices.
+func squares(m *manifest.Manifest, seen []float64, moments []float32) map[string]weights.Squares {
+	out := map[string]weights.Squares{}
+	eachSeen(m, seen, func(name string, s *manifest.Site, element int) {
+		if s.Square == 0 {
+			return
+		}
+		size := int64((s.K+s.Square-1)/s.Square) * int64(s.Square) * int64(s.Square)
+		at := s.Moments + int64(element)*size
+		if sums := moments[at : at+size]; slices.ContainsFunc(sums, func(x float32) bool { return x > 0 }) {
+			out[name] = weights.Squares{Width: s.Square, Sums: sums}
+		}
+	})
+	return out
+}

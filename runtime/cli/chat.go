@@ -1,0 +1,113 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/text/chat"
+)
+
+type chatCmd struct {
+	samplingFlags `embed:""`
+	engineFlags   `embed:""`
+
+	speculateFlags `embed:""`
+
+	System   string `placeholder:"TEXT" help:"What the model is told before the conversation."`
+	Template string `placeholder:"NAME|FILE|TEXT" help:"Chat template (default: the model's own): ${templates}, a file, or a template's text."`
+	N        int    `short:"n" default:"0" placeholder:"N" help:"Most tokens of an answer (default: as many as the context holds)."`
+}
+
+// Run talks with the user until the input ends.
+func (c *chatCmd) Run(ctx context.Context, m *model) error {
+	if c.N < 0 {
+		return wrong(fmt.Errorf("-n %d: expected 0 (no limit) or more", c.N))
+	}
+	if err := m.mustBe(decoderOnly, "chat", "an encoder-decoder has the verb translate, an encoder embed and hidden"); err != nil {
+		return err
+	}
+	s, err := c.session(m)
+	if err != nil {
+		return err
+	}
+	if s.drafts, err = c.drafting(ctx, m); err != nil {
+		return err
+	}
+	defer s.drafts.close()
+	m.prefetch(&c.engineFlags)
+	// Prefix keeps the rows of the conversation so far, so that only new tokens
+	// are computed.
+	if s.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Prefix: true, Draft: s.drafts.tokens, Brief: brief}); err != nil {
+		return err
+	}
+	if err := s.drafts.start(s.eng); err != nil {
+		return err
+	}
+	if s.logits = s.eng.Output("logits"); s.logits < 0 {
+		return wrong(fmt.Errorf("%s gives no logits; it cannot chat", m.manifest.Name))
+	}
+	// The chat takes interrupts itself: the first stops an answer.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	return s.run(context.WithoutCancel(ctx), signals)
+}
+
+// session prepares a conversation.
+func (c *chatCmd) session(m *model) (*chatSession, error) {
+	sampler, err := c.chooser(m)
+	if err != nil {
+		return nil, err
+	}
+	tok, err := m.tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	choice, err := templateText(c.Template)
+	if err != nil {
+		return nil, wrong(err)
+	}
+	t, err := chat.Open(m.manifest, tok, choice)
+	if err != nil {
+		if c.Template == "" {
+			err = fmt.Errorf("%w, with --template", err)
+		}
+		return nil, wrong(err)
+	}
+	eos := make([]int32, len(m.manifest.EOS))
+	for i, id := range m.manifest.EOS {
+		eos[i] = int32(id)
+	}
+	s := &chatSession{
+		m: m, tok: tok, template: t, stops: t.Stops(tok, eos), sampler: sampler, most: c.N,
+		terminal: isTerminalFile(m.Stdin) && isTerminal(m.Stdout),
+	}
+	s.system(c.System)
+	return s, nil
+}
+
+// templateText is what --template means: a file's text, or itself.
+func templateText(choice string) (string, error) {
+	if choice == "" || strings.Contains(choice, "{") {
+		return choice, nil
+	}
+	data, err := os.ReadFile(choice)
+	if errors.Is(err, os.ErrNotExist) {
+		return choice, nil // the name of a built-in one
+	}
+	return string(data), err
+}
+
+// isTerminalFile says whether input comes from a terminal.
+func isTerminalFile(r any) bool {
+	f, ok := r.(*os.File)
+	return ok && isTerminal(f)
+}

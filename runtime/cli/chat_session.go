@@ -1,0 +1,239 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/text/chat"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+)
+
+// A chatSession is a conversation.
+type chatSession struct {
+	m        *model
+	tok      *tokenizer.Tokenizer
+	template *chat.Template
+	stops    []int32
+	sampler  chooser
+	most     int  // tokens of an answer; 0: no limit
+	terminal bool // somebody types and reads
+	eng      *engine.Engine
+	logits   int
+	drafts   *drafting
+
+	messages []chat.Message
+}
+
+// notice tells the user something that is not the model's.
+func (s *chatSession) notice(format string, args ...any) {
+	fmt.Fprintf(s.m.Stderr, format+"\n", args...)
+}
+
+// system sets the message before the conversation; "" takes it away.
+func (s *chatSession) system(text string) {
+	if len(s.messages) > 0 && s.messages[0].Role == "system" {
+		s.messages = s.messages[1:]
+	}
+	if text != "" {
+		s.messages = append([]chat.Message{{Role: "system", Content: text}}, s.messages...)
+	}
+}
+
+// reset forgets the conversation but for the system message.
+func (s *chatSession) reset() {
+	if len(s.messages) > 0 && s.messages[0].Role == "system" {
+		s.messages = s.messages[:1]
+		return
+	}
+	s.messages = nil
+}
+
+// run reads input and answers until it ends or the user leaves.
+func (s *chatSession) run(ctx context.Context, signals <-chan os.Signal) error {
+	in := newChatInput(s.m.Stdin)
+	if s.terminal {
+		s.notice("%s. /help lists what can be typed besides messages.", s.m.manifest.Name)
+	}
+	interrupted := false
+	for {
+		if s.terminal {
+			fmt.Fprint(s.m.Stderr, "> ")
+		}
+		select {
+		case line, ok := <-in.lines:
+			if !ok {
+				return in.err
+			}
+			interrupted = false
+			if leave, err := s.take(ctx, line, signals, &interrupted); leave || err != nil {
+				return err
+			}
+		case <-signals:
+			if interrupted || !s.terminal {
+				return exited(exitInterrupted)
+			}
+			interrupted = true
+			s.notice("\nanother Ctrl-C or /quit leaves")
+		}
+	}
+}
+
+// take does what a line asks for.
+func (s *chatSession) take(ctx context.Context, line string, signals <-chan os.Signal, interrupted *bool) (leave bool, err error) {
+	if line == "" {
+		return false, nil
+	}
+	if leave, known := s.command(line); known {
+		return leave, nil
+	}
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-signals:
+			*interrupted = true
+			stop()
+		case <-done:
+		}
+	}()
+	err = s.answer(ctx, line)
+	close(done)
+	<-ended
+	stop()
+	if *interrupted && !s.terminal {
+		return true, exited(exitInterrupted)
+	}
+	return false, err
+}
+
+// answer adds the user's message and the model's answer to the conversation.
+func (s *chatSession) answer(ctx context.Context, text string) error {
+	before := s.messages
+	s.messages = append(slices.Clone(s.messages), chat.Message{Role: "user", Content: text})
+	ids, err := s.prompt()
+	if err != nil {
+		s.messages = before
+		if s.terminal {
+			s.notice("%v", err)
+			return nil
+		}
+		return wrong(err)
+	}
+	reply, err := s.generate(ctx, ids)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	s.messages = append(s.messages, chat.Message{Role: "assistant", Content: reply})
+	return nil
+}
+
+// prompt gives the conversation's tokens; the oldest turns are left out when
+// the context has no room for all of them and for an answer.
+func (s *chatSession) prompt() ([]int32, error) {
+	room := s.eng.Options().Context
+	reserve := min(max(room/4, 1), 256)
+	if s.most > 0 {
+		reserve = min(reserve, s.most)
+	}
+	dropped := 0
+	for {
+		p, err := s.template.Encode(s.tok, s.messages, chat.RenderOptions{AddGenerationPrompt: true})
+		if err != nil {
+			return nil, err
+		}
+		if len(p.IDs) == 0 {
+			return nil, errors.New("the template gives an empty prompt")
+		}
+		if len(p.IDs)+reserve <= room {
+			if dropped > 0 {
+				s.notice("[the conversation is longer than the context of %d tokens: its oldest %d messages were left out]", room, dropped)
+			}
+			return p.IDs, nil
+		}
+		n := s.oldestTurn()
+		if n == 0 {
+			return nil, fmt.Errorf("the message gives a prompt of %d tokens; the context holds %d, of which an answer needs %d: shorten the message", len(p.IDs), room, reserve)
+		}
+		dropped += n
+	}
+}
+
+// oldestTurn leaves out the first user's message and what follows it up to the
+// next one, and says how many messages these were; 0: only one turn is left.
+func (s *chatSession) oldestTurn() int {
+	first := 0
+	if len(s.messages) > 0 && s.messages[0].Role == "system" {
+		first = 1
+	}
+	next := first + 1
+	for next < len(s.messages) && s.messages[next].Role != "user" {
+		next++
+	}
+	if next >= len(s.messages) {
+		return 0
+	}
+	s.messages = slices.Delete(slices.Clone(s.messages), first, next)
+	return next - first
+}
+
+// generate computes an answer and shows it as it comes.
+func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, err error) {
+	id, err := s.eng.AddQuery(engine.Query{Tokens: ids})
+	if err != nil {
+		return "", err
+	}
+	defer s.eng.Remove(id) // its rows stay for the next turn
+	reader := s.template.NewReader(s.tok, ids, chat.ReaderOptions{})
+	show := func(d chat.Delta) error {
+		reply += d.Content
+		_, err := fmt.Fprint(s.m.Stdout, d.Content)
+		return err
+	}
+	one := &single{eng: s.eng, id: id, logits: s.logits, vocab: s.m.manifest.Vocab, drafter: s.drafts.drafter(s.sampler), history: slices.Clone(ids)}
+	n := 0
+	more := func(token int32) (bool, error) {
+		if slices.Contains(s.stops, token) {
+			return false, nil
+		}
+		n++
+		return s.most == 0 || n < s.most, show(reader.Push(token))
+	}
+	for ended := false; !ended; {
+		results, e := s.eng.Infer(ctx)
+		if err = e; err != nil {
+			break
+		}
+		if len(results) == 0 || !results[0].Ready {
+			continue // another chunk of the prompt
+		}
+		if ended, err = one.take(results[0], s.sampler, func() int { return s.left(n) }, more); errors.Is(err, engine.ErrFull) {
+			s.notice("\n[the answer ends here: the context of %d tokens is full]", s.eng.Options().Context)
+			err = nil
+		}
+		if err != nil {
+			break
+		}
+	}
+	d := reader.Flush()
+	d.Content += "\n"
+	if e := show(d); err == nil {
+		err = e
+	}
+	return reply[:len(reply)-1], err
+}
+
+// left is how many tokens of an answer may follow the first n.
+func (s *chatSession) left(n int) int {
+	if s.most == 0 {
+		return s.eng.Options().Context
+	}
+	return s.most - n
+}

@@ -1,0 +1,84 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// commands is the grammar of the command line.
+type commands struct {
+	Generate   generateCmd   `cmd:"" help:"Continue a text."`
+	Chat       chatCmd       `cmd:"" help:"Talk with the model."`
+	Logits     logitsCmd     `cmd:"" help:"Print the logits after a prompt's last tokens, as JSON."`
+	Hidden     hiddenCmd     `cmd:"" help:"Print the final hidden states of a prompt, as JSON."`
+	Embed      embedCmd      `cmd:"" help:"Print texts as vectors, as JSON."`
+	Translate  translateCmd  `cmd:"" help:"Turn texts into others with an encoder-decoder."`
+	Fill       fillCmd       `cmd:"" help:"Guess the masked tokens of a text."`
+	Classify   classifyCmd   `cmd:"" help:"Print how likely each label of a text is."`
+	Tokenize   tokenizeCmd   `cmd:"" help:"Print a text's tokens, as JSON."`
+	Detokenize detokenizeCmd `cmd:"" help:"Print the text of tokens, as JSON."`
+	Perplexity perplexityCmd `cmd:"" help:"Measure how well the model predicts a text file."`
+	Calibrate  calibrateCmd  `cmd:"" help:"Find out on a text which columns of the weights matter most, for iflowc compile --importance."`
+	Bench      benchCmds     `cmd:"" help:"Measure speed: of the model, or of a running service."`
+	Serve      serveCmd      `cmd:"" help:"Serve the model over HTTP, as OpenAI's interface has it."`
+	Tune       tuneCmd       `cmd:"" help:"Measure which implementations are fastest here; used from the next start on."`
+	Info       infoCmd       `cmd:"" help:"Say what is inside this binary."`
+	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete this command line."`
+	Embedded   embeddedCmd   `cmd:"" hidden:""`
+}
+
+// engineFlags are the flags of every verb that runs the model.
+type engineFlags struct {
+	Threads  int           `placeholder:"N" help:"Threads (default: one a physical core)."`
+	Weights  string        `placeholder:"FILE" type:"path" help:"Packed weights (default: this program's name with .weights)."`
+	Profile  profileFlag   `placeholder:"FILE" help:"Dispatch profile (default: this program's name with .profile, if it is there)."`
+	Trace    string        `placeholder:"FILE" type:"path" help:"Write what every thread did in every step, for Perfetto or chrome://tracing."`
+	Device   string        `placeholder:"NAME" help:"What computes: cpu, cuda or cuda:N (default: a GPU where the program has code for it)."`
+	Pin      bool          `help:"Pin threads to processors: faster only where nothing else runs."`
+	Patience time.Duration `name:"rank-timeout" placeholder:"6s" help:"How long a rank of a partitioned model may say nothing in a step before the others give it up."`
+	ISA      string        `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best for this processor)."`
+}
+
+func (f *engineFlags) check() error {
+	if f.Threads < 0 || f.Threads > 4096 {
+		return wrong(fmt.Errorf("--threads %d: expected a number between 1 and 4096", f.Threads))
+	}
+	if f.Profile.Ops {
+		return wrong(errors.New("--profile: expected the name of a dispatch profile (bench --profile alone says where the time goes)"))
+	}
+	return nil
+}
+
+// describe is the first line of the help.
+func describe(m *manifest.Manifest) string {
+	return fmt.Sprintf("%s: %s with %s parameters, compiled by iflowc %s.", m.Name, article(m.Network), count(m.Params), m.Compiler)
+}
+
+// article spells a network kind with its article.
+func article(network string) string {
+	switch network {
+	case "encoder_only":
+		return "an encoder"
+	case "encoder_decoder":
+		return "an encoder-decoder"
+	}
+	return "a decoder"
+}
+
+// count shortens a number of parameters: 134.5M.
+func count(n int64) string {
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{1e9, "B"}, {1e6, "M"}, {1e3, "K"}} {
+		if n >= u.size {
+			return fmt.Sprintf("%.1f%s", float64(n)/float64(u.size), u.name)
+		}
+	}
+	return fmt.Sprint(n)
+}

@@ -1,0 +1,157 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/engine/pooling"
+)
+
+type embedCmd struct {
+	Text         []string `arg:"" optional:"" help:"The texts."`
+	IDs          []string `name:"ids" sep:"none" placeholder:"1,2,3" help:"A text as token ids; may be repeated."`
+	encoderFlags `embed:""`
+	engineFlags  `embed:""`
+	Pooling      string `enum:",mean,cls,last,max,weighted,sqrt,pooler" default:"" placeholder:"mean" help:"What stands for a text: the mean of its tokens, its first or last token, their maximum, their mean with weights that grow, their sum over the root of their number, or the model's pooler: mean, cls, last, max, weighted, sqrt, pooler (default: as the model's files say, else mean)."`
+	Normalize    bool   `help:"Scale vectors to length 1 (without --pooling also where the model's files say so)."`
+	JSON         bool   `name:"json" help:"Accepted for uniformity: the output is always JSON."`
+}
+
+// Run prints {"embeddings":[[…],…]}, the texts first, then those given as ids.
+func (c *embedCmd) Run(ctx context.Context, m *model) error {
+	if err := c.settle(m); err != nil {
+		return err
+	}
+	output := "hidden"
+	if c.Pooling == "pooler" {
+		output = "pooled"
+	}
+	graph, err := m.graphWith("embed --pooling "+c.Pooling, output)
+	if err != nil {
+		return err
+	}
+	m.prefetch(&c.engineFlags)
+	texts, err := c.texts(m)
+	if err != nil {
+		return err
+	}
+	queries, err := m.queries(&c.encoderFlags, texts)
+	if err != nil {
+		return err
+	}
+	eng, err := m.engine(ctx, &c.engineFlags, batchOptions(graph, texts))
+	if err != nil {
+		return err
+	}
+	at := eng.Output(output)
+	wanted := eng.Graph().Outputs[at].Rows == "wanted"
+	for i := range queries {
+		switch {
+		case c.Pooling == "pooler":
+			queries[i].Rows = []int{0}
+		case wanted && c.Pooling != "last":
+			queries[i].Last = -1
+		}
+	}
+	pools := make([]pooling.Pool, len(texts))
+	err = m.batch(ctx, queries, func(i int, r engine.Result) error {
+		rows := r.Tokens()
+		if wanted {
+			rows = r.Rows
+		}
+		for k := range rows {
+			pools[i].Add(r.Row(at, k), c.Pooling)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	out := newRowWriter(m.Stdout)
+	fmt.Fprint(out.w, `{"embeddings":[`)
+	for i := range pools {
+		if err := out.row(pools[i].Vector(c.Pooling, c.Normalize)); err != nil {
+			return fmt.Errorf("embedding: %w", err)
+		}
+	}
+	fmt.Fprint(out.w, "]}\n")
+	return out.w.Flush()
+}
+
+// queries are those of texts, with the token types that the flags give.
+func (m *model) queries(f *encoderFlags, texts [][]int32) (queries []engine.Query, err error) {
+	queries = make([]engine.Query, len(texts))
+	for i, ids := range texts {
+		queries[i].Tokens = ids
+		if queries[i].Types, err = m.types(f, len(ids)); err != nil {
+			return nil, err
+		}
+	}
+	return queries, nil
+}
+
+// settle takes what the call leaves open from the model's files.
+func (c *embedCmd) settle(m *model) error {
+	if c.Pooling != "" {
+		return nil
+	}
+	how, normalize, err := pooling.Of(m.manifest)
+	c.Pooling, c.Normalize = how, c.Normalize || normalize
+	return wrong(err)
+}
+
+// texts gives the ids, those of a text cut and made lower-case as the model's
+// files say.
+func (c *embedCmd) texts(m *model) ([][]int32, error) {
+	e := m.manifest.Embedding
+	if e == nil || len(c.Text) == 0 {
+		return m.texts(c.Text, c.IDs)
+	}
+	t, err := m.tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	var lists []string
+	for _, text := range c.Text {
+		if e.Lower {
+			text = strings.ToLower(text)
+		}
+		ids := t.EncodeAtMost(text, e.MaxTokens)
+		list := string(jsonInts(ids))
+		lists = append(lists, list[1:len(list)-1])
+	}
+	return m.texts(nil, append(lists, c.IDs...))
+}
+
+// texts gives the ids of texts and of lists of ids, at least one of them.
+func (m *model) texts(texts, lists []string) ([][]int32, error) {
+	var all [][]int32
+	for _, text := range texts {
+		ids, err := m.encode(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ids)
+	}
+	for _, list := range lists {
+		ids, err := m.ids(list)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ids)
+	}
+	if len(all) == 0 {
+		return nil, wrong(errors.New("expected a text, or token ids"))
+	}
+	for _, ids := range all {
+		if err := m.fits(ids); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

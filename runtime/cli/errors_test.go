@@ -1,0 +1,106 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/cli"
+)
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	b := newBinary(t, nil)
+	long := strings.Repeat("9,", devicetest.Context) + "9"
+	empty := newBinary(t, nil)
+	if err := os.Remove(empty.program + ".weights"); err != nil {
+		t.Fatal(err)
+	}
+	other := newBinary(t, func(m *manifest.Manifest) { m.Weights[0].Rows = 32 })
+	blank := newBinary(t, nil)
+	blank.Embedded.Tokenizer = ""
+	for _, c := range []struct {
+		name string
+		b    *fakeBinary
+		args string
+		code int
+		want string
+	}{
+		{"no verb", b, "", 2, "expected one of"},
+		{"unknown verb", b, "dance", 2, "dance"},
+		{"unknown flag", b, "generate --nope", 2, "nope"},
+		{"no prompt", b, "generate", 2, "exactly one of"},
+		{"two prompts", b, "generate -p a --ids 1", 2, "exactly one of"},
+		{"not a number", b, "logits --ids 1,x", 2, `"x"`},
+		{"id out of range", b, "logits --ids 61", 2, "61"},
+		{"negative id", b, "logits --ids=-3", 2, `"-3"`},
+		{"long prompt", b, "generate --ids " + long, 2, "513 tokens, the model's context holds 512"},
+		{"bad temperature", b, "generate --ids 1 --temp=-1", 2, "temperature"},
+		{"bad threads", b, "generate --ids 1 --threads=-1", 2, "--threads"},
+		{"missing file", b, "generate -f /nonexistent/prompt", 2, "/nonexistent/prompt"},
+		{"NaN when sampling", b, "generate --ids 60", 1, "NaN"},
+		{"NaN in logits", b, "logits --ids 60", 1, "NaN"},
+		{"unknown instruction set", b, "logits --ids 1 --isa z80", 2, "portable"},
+		{"no weights", empty, "logits --ids 1", 2, "--weights"},
+		{"other weights", other, "logits --ids 1", 2, "another model"},
+		{"no tokenizer", blank, "generate -p a", 2, "--ids"},
+		{"context over the model's", b, "perplexity x --context 513", 2, "513"},
+		{"batch", b, "bench --batch 0", 2, "--batch"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := c.b.run(t.Context(), strings.Fields(c.args)...)
+			if code != c.code || !strings.Contains(stderr, c.want) {
+				t.Errorf("exit %d, %q; expected %d and %q", code, stderr, c.code, c.want)
+			}
+			if strings.Count(strings.TrimSpace(stderr), "\n") > 0 {
+				t.Errorf("more than one line: %q", stderr)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	b := newBinary(t, nil)
+	for _, args := range [][]string{{"--help"}, {"generate", "--help"}} {
+		code, stdout, stderr := b.run(t.Context(), args...)
+		if code != 0 || !strings.Contains(stdout, "Usage") || stderr != "" {
+			t.Errorf("%v: exit %d, %q %q", args, code, stdout, stderr)
+		}
+	}
+}
+
+// A cancelWriter cancels on the first write.
+type cancelWriter struct {
+	once   sync.Once
+	cancel func()
+	bytes.Buffer
+}
+
+func (w *cancelWriter) Write(b []byte) (int, error) {
+	w.once.Do(w.cancel)
+	return w.Buffer.Write(b)
+}
+
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	b := newBinary(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &cancelWriter{cancel: cancel}
+	var errs bytes.Buffer
+	code := cli.Run(ctx, b.Embedded, cli.Process{Args: []string{"generate", "--ids", "9", "-n", "500", "--ignore-eos"}, Program: b.program, Stdout: out, Stderr: &errs})
+	if code != 130 || errs.String() != "interrupted\n" {
+		t.Errorf("exit %d, %q", code, errs.String())
+	}
+	if !strings.HasSuffix(out.String(), "\n") {
+		t.Error("the line is not ended")
+	}
+}

@@ -1,0 +1,277 @@
+//go:build unix
+
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+)
+
+type generateCmd struct {
+	promptFlags   `embed:""`
+	samplingFlags `embed:""`
+	engineFlags   `embed:""`
+
+	speculateFlags `embed:""`
+	choiceFlags    `embed:""`
+
+	N         int      `short:"n" default:"128" placeholder:"128" help:"Most tokens to generate."`
+	IgnoreEOS bool     `name:"ignore-eos" help:"Go on after the end-of-text token."`
+	Stop      []string `sep:"none" placeholder:"TEXT" help:"End before this text comes; may be repeated."`
+	StopIDs   []int32  `name:"stop-ids" placeholder:"1,2" help:"End with one of these tokens too."`
+	JSON      bool     `name:"json" help:"Print one JSON document at the end instead of text as it comes."`
+}
+
+// generated is generate's JSON document.
+type generated struct {
+	PromptTokens []int32 `json:"prompt_tokens"`
+	Tokens       []int32 `json:"tokens"`
+	Text         string  `json:"text"`
+	FinishReason string  `json:"finish_reason"`
+	Timings      timings `json:"timings"`
+}
+
+type timings struct {
+	LoadS      float64 `json:"load_s"`
+	PromptS    float64 `json:"prompt_s"`
+	PromptTokS float64 `json:"prompt_tok_s"`
+	GenTokS    float64 `json:"gen_tok_s"`
+
+	Steps    int64 `json:"steps"` // that gave tokens after the first
+	Drafted  int64 `json:"drafted"`
+	Accepted int64 `json:"accepted"`
+
+	Ranks []said `json:"ranks,omitempty"` // of this process, where the model is partitioned
+}
+
+// Run continues the prompt.
+func (c *generateCmd) Run(ctx context.Context, m *model) error {
+	if c.N < 0 {
+		return wrong(fmt.Errorf("-n %d: expected 0 or more", c.N))
+	}
+	if slices.Contains(c.Stop, "") {
+		return wrong(errors.New("--stop: expected a text"))
+	}
+	var sampler chooser
+	if c.plain() {
+		var err error
+		if sampler, err = c.chooser(m); err != nil {
+			return err
+		}
+	}
+	if err := m.mustBe(decoderOnly, "generate", "an encoder-decoder has the verb translate, an encoder embed and hidden"); err != nil {
+		return err
+	}
+	m.prefetch(&c.engineFlags)
+	ids, err := m.prompt(&c.promptFlags)
+	if err != nil {
+		return err
+	}
+	if err := m.fits(ids); err != nil {
+		return err
+	}
+	if sampler == nil {
+		return c.many(ctx, m, ids)
+	}
+	return c.one(ctx, m, ids, sampler)
+}
+
+// one generates a single continuation, shown as it comes.
+func (c *generateCmd) one(ctx context.Context, m *model, ids []int32, sampler chooser) error {
+	drafts, err := c.drafting(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer drafts.close()
+	g := &generation{m: m, cmd: c, sampler: sampler, stop: decode.Stopper{Words: c.Stop}, out: generated{PromptTokens: ids, Tokens: []int32{}, FinishReason: "length"}}
+	if g.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Context: m.room(len(ids), c.N), Draft: drafts.tokens, Brief: brief}); err != nil {
+		return err
+	}
+	if err := drafts.start(g.eng); err != nil {
+		return err
+	}
+	g.drafter = drafts.drafter(sampler)
+	g.out.Timings.LoadS = time.Since(m.Start).Seconds()
+	if err := g.startText(); err != nil {
+		return err
+	}
+	err = g.run(ctx)
+	if e := g.endText(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(m.Stdout, g.out)
+	}
+	return nil
+}
+
+// fits checks a prompt against the model's context.
+func (m *model) fits(ids []int32) error {
+	if len(ids) > m.manifest.Context {
+		return wrong(fmt.Errorf("the prompt has %d tokens, the model's context holds %d; shorten the prompt", len(ids), m.manifest.Context))
+	}
+	return nil
+}
+
+// room is the context an engine needs for a prompt and n more tokens: small
+// states touch less memory.
+func (m *model) room(prompt, n int) int {
+	return max(1, min(m.manifest.Context, prompt+min(n, m.manifest.Context)))
+}
+
+// A generation is one run of generate.
+type generation struct {
+	m       *model
+	cmd     *generateCmd
+	sampler chooser
+	eng     *engine.Engine
+	drafter speculate.Drafter
+	stream  *tokenizer.Stream // nil: the model has no tokenizer
+	stop    decode.Stopper
+	text    *bufio.Writer // the terminal, unless --json
+	prompt  int64         // steps that the prompt took
+	out     generated
+}
+
+// run computes the prompt and then token after token.
+func (g *generation) run(ctx context.Context) error {
+	begin := time.Now()
+	s := &single{eng: g.eng, logits: g.eng.Output("logits"), vocab: g.m.manifest.Vocab, drafter: g.drafter, history: slices.Clone(g.out.PromptTokens)}
+	if s.logits < 0 {
+		return wrong(fmt.Errorf("%s gives no logits; it cannot generate", g.m.manifest.Name))
+	}
+	var err error
+	if s.id, err = g.eng.AddQuery(engine.Query{Tokens: s.history}); err != nil {
+		return err
+	}
+	var first time.Time
+	for len(g.out.Tokens) < g.cmd.N || first.IsZero() {
+		results, err := g.eng.Infer(ctx)
+		if err != nil {
+			return err
+		}
+		if !results[0].Ready {
+			continue // another chunk of the prompt
+		}
+		if first.IsZero() {
+			first, g.prompt = time.Now(), g.eng.Stats().Steps
+			g.out.Timings.PromptS = first.Sub(begin).Seconds()
+			g.out.Timings.PromptTokS = float64(len(g.out.PromptTokens)) / g.out.Timings.PromptS
+		}
+		if g.cmd.N == 0 {
+			break
+		}
+		ended, err := s.take(results[0], g.sampler, func() int { return g.cmd.N - len(g.out.Tokens) }, g.more)
+		if errors.Is(err, engine.ErrFull) {
+			break
+		}
+		if ended || err != nil {
+			g.rate(first)
+			return err
+		}
+	}
+	g.rate(first)
+	return nil
+}
+
+// rate computes the speed of the tokens after the first, whose time is the
+// prompt's.
+func (g *generation) rate(first time.Time) {
+	if n := len(g.out.Tokens) - 1; n > 0 {
+		g.out.Timings.GenTokS = float64(n) / time.Since(first).Seconds()
+	}
+	st := g.eng.Stats()
+	g.out.Timings.Steps, g.out.Timings.Drafted, g.out.Timings.Accepted = st.Steps-g.prompt, st.Drafted, st.Accepted
+	g.out.Timings.Ranks = g.m.said()
+}
+
+// more takes a token and says whether another one may follow in the same step.
+func (g *generation) more(token int32) (bool, error) {
+	stop, err := g.take(token)
+	return !stop && len(g.out.Tokens) < g.cmd.N, err
+}
+
+// take records a token and shows its text; stop reports the end of the text.
+func (g *generation) take(token int32) (stop bool, err error) {
+	g.out.Tokens = append(g.out.Tokens, token)
+	if !g.cmd.IgnoreEOS && slices.Contains(g.m.manifest.EOS, int(token)) || slices.Contains(g.cmd.StopIDs, token) {
+		g.out.FinishReason = "stop"
+		return true, nil
+	}
+	if g.stream != nil {
+		err := g.show(g.stop.Push(g.stream.Push(token)))
+		if g.stop.Done {
+			g.out.FinishReason = "stop"
+		}
+		return g.stop.Done, err
+	}
+	sep := ","
+	if len(g.out.Tokens) == 1 {
+		sep = ""
+	}
+	return false, g.show(fmt.Sprint(sep, token))
+}
+
+// startText prepares the stream of text. A model without a tokenizer shows ids.
+func (g *generation) startText() (err error) {
+	g.text = bufio.NewWriter(g.m.Stdout)
+	g.stream, err = g.m.textStream(g.out.PromptTokens)
+	return err
+}
+
+// textStream turns the tokens after a prompt into text, nil: the model has no
+// tokenizer. It has decoded the prompt too and dropped its text, because a
+// token's text may depend on what stands before it.
+func (m *model) textStream(prompt []int32) (*tokenizer.Stream, error) {
+	if len(m.embedded.Tokenizer) == 0 {
+		return nil, nil
+	}
+	t, err := m.tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	stream := t.NewStream(true)
+	for _, id := range prompt {
+		stream.Push(id)
+	}
+	return stream, nil
+}
+
+func (g *generation) show(text string) error {
+	if g.cmd.JSON {
+		if g.stream != nil {
+			g.out.Text += text
+		}
+		return nil
+	}
+	if text == "" {
+		return nil
+	}
+	g.text.WriteString(text)
+	return g.text.Flush()
+}
+
+// endText hands out what the stream held back, and ends the line.
+func (g *generation) endText() error {
+	if g.stream != nil {
+		if err := g.show(g.stop.Push(g.stream.Flush()) + g.stop.Flush()); err != nil {
+			return err
+		}
+	}
+	if g.cmd.JSON {
+		return nil
+	}
+	return g.show("\n")
+}

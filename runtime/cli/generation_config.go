@@ -1,0 +1,89 @@
+//go:build unix
+
+package cli
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+)
+
+// rarer reads the settings that few models have, and refuses values that
+// transformers refuses.
+func (g generationConfig) rarer(r *decode.Rules, vocab int) error {
+	r.SourceRepeat, r.SourcePenalty = g.whole("encoder_no_repeat_ngram_size", 0), g.number("encoder_repetition_penalty", 1)
+	r.Finite, r.Renormalize = g["remove_invalid_values"] == true, g["renormalize_logits"] == true
+	switch {
+	case r.SourceRepeat < 0:
+		return fmt.Errorf("encoder_no_repeat_ngram_size %d: expected 0 or more", r.SourceRepeat)
+	case r.SourcePenalty <= 0:
+		return fmt.Errorf("encoder_repetition_penalty %v: expected a number above 0", r.SourcePenalty)
+	}
+	if v := g["exponential_decay_length_penalty"]; v != nil {
+		list, _ := v.([]any)
+		start, factor := math.NaN(), math.NaN()
+		if len(list) == 2 {
+			start, factor = generationConfig{"": list[0]}.number("", start), generationConfig{"": list[1]}.number("", factor)
+		}
+		if start != math.Trunc(start) || math.Abs(start) > 1<<30 || !(factor > 0) {
+			return fmt.Errorf("exponential_decay_length_penalty %v: expected [start, factor], a whole number of tokens and a number above 0", v)
+		}
+		r.Decay = decode.Decay{Start: int(start), Factor: factor}
+	}
+	return g.biases(r, vocab)
+}
+
+// biases reads sequence_bias: a list of pairs of token ids and a number.
+func (g generationConfig) biases(r *decode.Rules, vocab int) error {
+	v := g["sequence_bias"]
+	if v == nil {
+		return nil
+	}
+	list, _ := v.([]any)
+	for _, pair := range list {
+		p, _ := pair.([]any)
+		if len(p) != 2 {
+			break
+		}
+		value, ok := p[1].(float64)
+		ids := idList(p[0])
+		if !ok || len(ids) == 0 {
+			break
+		}
+		for _, id := range ids {
+			if id < 0 || int(id) >= vocab {
+				return fmt.Errorf("sequence_bias: token id %d: the vocabulary has %d tokens", id, vocab)
+			}
+		}
+		r.SequenceBias = append(r.SequenceBias, decode.Bias{Tokens: ids, Value: value})
+	}
+	if len(r.SequenceBias) != len(list) || len(list) == 0 {
+		return fmt.Errorf("sequence_bias %v: expected a list of [[token ids], number]", v)
+	}
+	return nil
+}
+
+// Unfollowed describes settings of generation_config.json that change what
+// transformers generates and that translate does not know, one line each.
+func Unfollowed(generation map[string]any) (out []string) {
+	g := generationConfig(generation)
+	say := func(yes bool, key, instead string) {
+		if yes {
+			out = append(out, fmt.Sprintf("generation_config.json: %s %v is not followed: %s", key, g[key], instead))
+		}
+	}
+	say(g["do_sample"] == true, "do_sample", "translate searches for the likeliest tokens and draws none")
+	say(g.number("num_beam_groups", 1) > 1, "num_beam_groups", "all beams are one group")
+	say(g.number("diversity_penalty", 0) != 0, "diversity_penalty", "all beams are one group")
+	say(g["constraints"] != nil, "constraints", "no words are forced into the text")
+	say(g["force_words_ids"] != nil, "force_words_ids", "no words are forced into the text")
+	say(g.number("guidance_scale", 1) != 1, "guidance_scale", "no second text guides the first")
+	say(g.number("penalty_alpha", 0) > 0 && g.number("top_k", 50) > 1, "penalty_alpha", "there is no contrastive search")
+	say(g["dola_layers"] != nil, "dola_layers", "logits are those of the last layer")
+	say(g["watermarking_config"] != nil, "watermarking_config", "texts have no watermark")
+	say(g["stop_strings"] != nil, "stop_strings", "a translation ends with an end token or at its length")
+	say(g["max_time"] != nil, "max_time", "a translation ends with an end token or at its length")
+	say(g["token_healing"] == true, "token_healing", "the last token of a prompt stays")
+	return out
+}

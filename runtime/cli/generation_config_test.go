@@ -1,0 +1,107 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+)
+
+func withSettings(t *testing.T, text string) *manifest.Manifest {
+	t.Helper()
+	m := &manifest.Manifest{Name: "m", Vocab: 50, Context: 100, BOS: 0, Pad: 1, EOS: []int{2}}
+	if err := json.Unmarshal([]byte(text), &m.Generation); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestRarerSettings(t *testing.T) {
+	t.Parallel()
+	s, err := readSettings(withSettings(t, `{"encoder_no_repeat_ngram_size": 3, "encoder_repetition_penalty": 1.5, "remove_invalid_values": true,
+		"renormalize_logits": true, "exponential_decay_length_penalty": [10, 1.05], "sequence_bias": [[[4, 7], -1.5], [[9], 2.0]]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := decode.Rules{
+		Penalty: 1, EOS: []int32{2}, SourceRepeat: 3, SourcePenalty: 1.5, Finite: true, Renormalize: true,
+		Decay:        decode.Decay{Start: 10, Factor: 1.05},
+		SequenceBias: []decode.Bias{{Tokens: []int32{4, 7}, Value: -1.5}, {Tokens: []int32{9}, Value: 2}},
+		Source:       []int32{5, 6},
+	}
+	if d := cmp.Diff(want, s.of([]int32{5, 6}).options.Rules); d != "" {
+		t.Error(d)
+	}
+	if s.options.Rules.Source != nil {
+		t.Error("the settings of one source changed those of all")
+	}
+}
+
+func TestRarerSettingsRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"encoder_no_repeat_ngram_size": -1}`:             "0 or more",
+		`{"encoder_repetition_penalty": 0}`:                "above 0",
+		`{"exponential_decay_length_penalty": [3]}`:        "[start, factor]",
+		`{"exponential_decay_length_penalty": [1.5, 2]}`:   "[start, factor]",
+		`{"exponential_decay_length_penalty": [3, -1]}`:    "[start, factor]",
+		`{"exponential_decay_length_penalty": ["3", "2"]}`: "[start, factor]",
+		`{"sequence_bias": []}`:                            "sequence_bias",
+		`{"sequence_bias": {"a": 1}}`:                      "sequence_bias",
+		`{"sequence_bias": [[[1], "x"]]}`:                  "sequence_bias",
+		`{"sequence_bias": [[[1, 50], 1.0]]}`:              "token id 50: the vocabulary has 50 tokens",
+	} {
+		if _, err := readSettings(withSettings(t, text)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "generation_config.json") {
+			t.Errorf("%s: %v, expected %q", text, err, want)
+		}
+	}
+}
+
+func TestUnfollowedSettings(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{
+		`"do_sample": true`, `"num_beam_groups": 2`, `"diversity_penalty": 0.5`, `"constraints": [1]`, `"force_words_ids": [[3]]`,
+		`"guidance_scale": 1.5`, `"penalty_alpha": 0.6`, `"dola_layers": "low"`, `"watermarking_config": {}`, `"stop_strings": ["x"]`,
+		`"max_time": 3`, `"token_healing": true`,
+	} {
+		lines := Unfollowed(withSettings(t, "{"+key+"}").Generation)
+		if name, _, _ := strings.Cut(key[1:], `"`); len(lines) != 1 || !strings.Contains(lines[0], name) {
+			t.Errorf("%s: %q", key, lines)
+		}
+	}
+	same := `{"do_sample": false, "num_beam_groups": 1, "diversity_penalty": 0.0, "guidance_scale": null, "constraints": null, "num_beams": 4, "top_k": 50}`
+	if lines := Unfollowed(withSettings(t, same).Generation); lines != nil {
+		t.Errorf("of settings that change nothing: %q", lines)
+	}
+}
+
+// TestLanguageStart: the tokenizer's target language starts a text only where
+// neither the folder nor the call names a start or a first token.
+func TestLanguageStart(t *testing.T) {
+	t.Parallel()
+	id := int32(7)
+	for _, c := range []struct {
+		generation string
+		call       translateCmd
+		want       int32
+	}{
+		{`{"language_start_token_id": 9}`, translateCmd{}, 9},
+		{`{"language_start_token_id": 9, "decoder_start_token_id": 2}`, translateCmd{}, 2},
+		{`{"language_start_token_id": 9, "forced_bos_token_id": 7}`, translateCmd{}, 0},
+		{`{"language_start_token_id": 9}`, translateCmd{ForcedBOS: &id}, 0},
+		{`{"language_start_token_id": 9}`, translateCmd{Start: &id}, 7},
+		{`{"language_start_token_id": 9}`, translateCmd{Tgt: "x"}, 0},
+		{`{"language_start_token_id": 9, "language_last": true}`, translateCmd{Tgt: "x"}, 9},
+	} {
+		s, err := c.call.settings(&model{manifest: withSettings(t, c.generation)})
+		if err != nil || s.start != c.want {
+			t.Errorf("%s %+v: %+v %v, expected to start with %d", c.generation, c.call, s, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// limits are what this machine can do, measured in the same run as the model,
+// with the same number of threads.
+type limits struct {
+	ReadGBS float64 `json:"read_gb_s"`
+	I8GOPS  float64 `json:"int8_gop_s,omitempty"`
+	F32GOPS float64 `json:"f32_gop_s,omitempty"`
+}
+
+// peak is the limit in GOP/s of a model's multiply-adds, 0 when not known.
+func (l *limits) peak(int8 bool) float64 {
+	if int8 {
+		return l.I8GOPS
+	}
+	return l.F32GOPS
+}
+
+// Sizes of the measurement: more memory than any cache holds, and for the
+// processor's peak enough rounds that one is undisturbed.
+const (
+	probeBytes  = 192 << 20
+	probeRounds = 5
+	probeTime   = 20 * time.Millisecond
+)
+
+// A meter measures the machine beside the model, again and again: what a
+// machine reads may change by half within seconds.
+type meter struct {
+	lib     *device.Library
+	threads int
+	region  *device.Region
+	reads   []float64 // GB/s, one a measurement
+	peak    limits
+}
+
+// newMeter maps the memory that is read. The first reading does not count.
+func (m *model) newMeter(threads int) (*meter, error) {
+	region, err := device.Map(probeBytes, "memory for the bandwidth measurement")
+	if err != nil {
+		return nil, err
+	}
+	t := &meter{lib: m.eng.Library(), threads: threads, region: region}
+	for i := 0; i < len(region.Bytes); i += 4096 {
+		region.Bytes[i] = 1 // real pages, not the shared one of zeros
+	}
+	readSpeed(region.Bytes, threads)
+	return t, nil
+}
+
+func (t *meter) close() { t.region.Free() }
+
+// read measures the bandwidth: two passes, the better one.
+func (t *meter) read() float64 {
+	g := max(readSpeed(t.region.Bytes, t.threads), readSpeed(t.region.Bytes, t.threads))
+	t.reads = append(t.reads, g)
+	return g
+}
+
+// peaks measures arithmetic, where the library has probes; the best round is
+// the limit.
+func (t *meter) peaks(ctx context.Context) error {
+	for range probeRounds {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		t.peak.I8GOPS = max(t.peak.I8GOPS, t.lib.Probe(device.ProbeI8, t.threads, probeTime))
+		t.peak.F32GOPS = max(t.peak.F32GOPS, t.lib.Probe(device.ProbeF32, t.threads, probeTime))
+	}
+	return nil
+}
+
+// limits are the peaks, and the median of the readings so far.
+func (t *meter) limits() limits {
+	l := t.peak
+	sorted := slices.Sorted(slices.Values(t.reads))
+	l.ReadGBS = median(sorted)
+	return l
+}
+
+// readSpeed is how many GB/s threads read together. The standard library's
+// search for a byte that is not there reads 32 bytes an instruction, which no
+// plain loop of Go does.
+func readSpeed(b []byte, threads int) float64 {
+	part := len(b) / threads
+	var wg sync.WaitGroup
+	start := time.Now()
+	for k := range threads {
+		wg.Go(func() {
+			if bytes.IndexByte(b[k*part:(k+1)*part], 0xff) >= 0 {
+				panic("bug: the probed memory was written to")
+			}
+		})
+	}
+	wg.Wait()
+	return float64(part*threads) / time.Since(start).Seconds() / 1e9
+}

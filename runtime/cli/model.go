@@ -1,0 +1,129 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/binary"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/ranks"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+)
+
+// A model is the binary's model, opened as far as a verb needs it.
+type model struct {
+	*Process
+	bin      *binary.Binary
+	embedded Embedded           // of bin
+	manifest *manifest.Manifest // of bin
+
+	tok     *tokenizer.Tokenizer // once a verb has asked for it
+	loading chan loaded          // gets the weights, once prefetch was called
+	packed  *binary.Weights
+	eng     *engine.Engine
+	trace   *tracer    // nil: nobody asked
+	job     *ranks.Job // the ranks that this process is one of; nil: none
+}
+
+// openModel reads the manifest; everything else waits until a verb asks.
+func openModel(e Embedded, p *Process) (*model, error) {
+	b, err := binary.Open(e, p.Program)
+	if err != nil {
+		return nil, err
+	}
+	return &model{Process: p, bin: b, embedded: e, manifest: b.Manifest}, nil
+}
+
+func (m *model) close() error {
+	var err error
+	if m.trace != nil {
+		err = m.trace.end()
+	}
+	if m.eng != nil {
+		m.eng.Close()
+	}
+	if m.packed != nil {
+		m.packed.Close()
+	}
+	m.bin.Close()
+	return err
+}
+
+// tokenizer returns the model's tokenizer, read on first use.
+func (m *model) tokenizer() (t *tokenizer.Tokenizer, err error) {
+	m.tok, err = m.bin.Tokenizer()
+	return m.tok, err
+}
+
+// library loads the model's code for this processor.
+func (m *model) library(isa string) (*device.Library, error) { return m.bin.Library(isa) }
+
+// on loads the model's code for what is to compute it.
+func (m *model) on(f *engineFlags) (*device.Library, error) {
+	s := ranks.Settings{ISA: f.ISA, Weights: f.Weights, Profile: f.Profile.File, Threads: f.Threads, Pin: f.Pin, Timeout: f.Patience}
+	return m.bin.LibraryOn(f.Device, s, func(format string, args ...any) { fmt.Fprintf(m.Stderr, format+"\n", args...) })
+}
+
+// dispatchTable makes the table from a profile that was named or lies beside
+// the binary, else from the compiler's defaults.
+func (m *model) dispatchTable(f *engineFlags) ([]byte, error) { return m.bin.Dispatch(f.Profile.File) }
+
+// prefetch starts reading the weights while the caller reads its prompt: they
+// take most of the time before the first token.
+func (m *model) prefetch(f *engineFlags) {
+	m.loading = make(chan loaded, 1)
+	go func() {
+		p, data, err := m.bin.Weights(f.Weights)
+		m.loading <- loaded{p, data, err}
+	}()
+}
+
+// loaded is what reading the weights gave.
+type loaded struct {
+	file *binary.Weights
+	data []byte
+	err  error
+}
+
+// engine starts the model. It stops waiting for the weights when ctx ends.
+func (m *model) engine(ctx context.Context, f *engineFlags, opt engine.Options) (*engine.Engine, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	if m.loading == nil {
+		m.prefetch(f)
+	}
+	lib, err := m.on(f)
+	if err != nil {
+		return nil, err
+	}
+	table, err := m.dispatchTable(f)
+	if err != nil {
+		return nil, err
+	}
+	var w loaded
+	select {
+	case w = <-m.loading:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	m.packed = w.file
+	if w.err != nil {
+		return nil, w.err
+	}
+	opt.Threads, opt.Pin = f.Threads, f.Pin
+	eng, err := engine.Open(engine.Model{Manifest: m.manifest, Library: lib, Weights: w.data, Dispatch: table}, opt)
+	if err != nil {
+		return nil, err
+	}
+	m.eng = eng
+	device.ForgetStart()
+	if f.Trace != "" {
+		err = m.startTrace(f.Trace, eng)
+	}
+	return eng, err
+}

@@ -1,0 +1,184 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+)
+
+type perplexityCmd struct {
+	File        string `arg:"" type:"path" help:"A text file."`
+	engineFlags `embed:""`
+	Context     int    `default:"512" placeholder:"512" help:"Tokens a window."`
+	Stride      int    `default:"512" placeholder:"512" help:"Tokens from one window to the next; less than the context makes windows overlap, and only new tokens count."`
+	Protocol    string `default:"windows" enum:"windows,llama.cpp" placeholder:"NAME" help:"How windows are scored: windows, every token that no earlier window scored; llama.cpp, as its perplexity tool does, the second half of each whole chunk of the text."`
+	Chunks      int    `placeholder:"N" help:"Stop after N windows."`
+	JSON        bool   `name:"json" help:"Print one JSON document."`
+}
+
+// perplexity is the verb's JSON document.
+type perplexity struct {
+	Perplexity float64 `json:"perplexity"`
+	StdErr     float64 `json:"stderr"`
+	Tokens     int     `json:"tokens"` // scored
+	NLL        float64 `json:"nll"`    // mean, nats a token
+}
+
+// perplexityRows is how many rows of logits a step gives at once: enough that
+// the head's weights are read for many, and a few tens of megabytes.
+const perplexityRows = 128
+
+// Run scores the file in windows of --context positions, by one of two
+// protocols.
+func (c *perplexityCmd) Run(ctx context.Context, m *model) error {
+	if err := m.mustBe(decoderOnly, "perplexity", "only a decoder predicts each next token of a text"); err != nil {
+		return err
+	}
+	m.prefetch(&c.engineFlags)
+	ids, err := c.read(m)
+	if err != nil {
+		return err
+	}
+	graph, err := m.graphWith("perplexity", "logits")
+	if err != nil {
+		return err
+	}
+	if _, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: c.Context, MaxWanted: min(perplexityRows, c.Context)}); err != nil {
+		return err
+	}
+	cut := cutWindows
+	if c.Protocol == "llama.cpp" {
+		cut = cutChunks
+	}
+	list := cut(ids, m.startToken(), c.Context, c.Stride)
+	if len(list) == 0 {
+		return wrong(fmt.Errorf("%s: %d tokens; expected %d or more for a chunk of --context %d", c.File, len(ids), c.Context, c.Context))
+	}
+	if c.Chunks > 0 {
+		list = list[:min(c.Chunks, len(list))]
+	}
+	bar := newProgress(m.Stderr, "windows", len(list))
+	var s score
+	for i, w := range list {
+		if err := s.window(ctx, m, w); err != nil {
+			return err
+		}
+		bar.step(i + 1)
+	}
+	bar.end()
+	out, err := s.result()
+	if err != nil {
+		return wrong(fmt.Errorf("%s: %w", c.File, err))
+	}
+	if c.JSON {
+		return writeJSON(m.Stdout, out)
+	}
+	_, err = fmt.Fprintf(m.Stdout, "perplexity %.4f ± %.4f over %d tokens (%.5f nats a token)\n", out.Perplexity, out.StdErr, out.Tokens, out.NLL)
+	return err
+}
+
+// read checks the flags and encodes the file.
+func (c *perplexityCmd) read(m *model) ([]int32, error) {
+	switch {
+	case c.Context < 2:
+		return nil, wrong(fmt.Errorf("--context %d: expected 2 or more", c.Context))
+	case c.Context > m.manifest.Context:
+		return nil, wrong(fmt.Errorf("--context %d: the model's context holds %d", c.Context, m.manifest.Context))
+	case c.Stride < 1:
+		return nil, wrong(fmt.Errorf("--stride %d: expected 1 or more", c.Stride))
+	case c.Chunks < 0:
+		return nil, wrong(fmt.Errorf("--chunks %d: expected 0 (all) or more", c.Chunks))
+	}
+	text, err := readText("", c.File)
+	if err != nil {
+		return nil, err
+	}
+	t, err := m.tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	return t.Encode(text, false), nil
+}
+
+// A score adds up negative log-likelihoods and their squares.
+type score struct {
+	n        int
+	sum, sq  float64
+	perToken []float64 // scratch
+}
+
+// window runs one window and scores its tokens: the row of the token before
+// each is wanted.
+func (s *score) window(ctx context.Context, m *model, w window) error {
+	if w.score >= len(w.tokens) {
+		return nil
+	}
+	logits := m.eng.Output("logits")
+	return m.each(ctx, engine.Query{Tokens: w.tokens, Last: len(w.tokens) - w.score + 1}, func(r engine.Result) error {
+		return s.add(r, logits, w.tokens, m.manifest.Vocab)
+	})
+}
+
+// add scores a step's rows: row i predicts the token after its own. Rows are
+// shared out to processors, sums are taken in order.
+func (s *score) add(r engine.Result, output int, tokens []int32, vocab int) error {
+	n := min(r.Rows, len(tokens)-1-r.First)
+	if n <= 0 {
+		return nil
+	}
+	s.perToken = append(s.perToken[:0], make([]float64, n)...)
+	var wg sync.WaitGroup
+	workers := min(runtime.GOMAXPROCS(0), n)
+	for k := range workers {
+		wg.Go(func() {
+			for i := k; i < n; i += workers {
+				s.perToken[i] = nll(r.Row(output, i)[:vocab], tokens[r.First+i+1])
+			}
+		})
+	}
+	wg.Wait()
+	for _, x := range s.perToken {
+		if math.IsNaN(x) {
+			return decode.ErrNaN
+		}
+		s.n++
+		s.sum += x
+		s.sq += x * x
+	}
+	return nil
+}
+
+// nll is −log softmax(logits)[token].
+func nll(logits []float32, token int32) float64 {
+	top := logits[0]
+	for _, l := range logits {
+		top = max(top, l)
+	}
+	sum := 0.0
+	for _, l := range logits {
+		sum += math.Exp(float64(l) - float64(top))
+	}
+	return math.Log(sum) + float64(top) - float64(logits[token])
+}
+
+// result is exp of the mean, with the standard error carried through exp.
+func (s *score) result() (perplexity, error) {
+	if s.n == 0 {
+		return perplexity{}, fmt.Errorf("the text has no token to score; expected at least two tokens")
+	}
+	n := float64(s.n)
+	mean := s.sum / n
+	p := perplexity{Perplexity: math.Exp(mean), Tokens: s.n, NLL: mean}
+	if s.n > 1 {
+		variance := max(0, (s.sq-n*mean*mean)/(n-1))
+		p.StdErr = p.Perplexity * math.Sqrt(variance/n)
+	}
+	return p, nil
+}

@@ -1,0 +1,65 @@
+//go:build unix
+
+package cli
+
+import "slices"
+
+// startToken is the token that a text begins with, -1 for none.
+func (m *model) startToken() int {
+	if m.manifest.AddBOS {
+		return m.manifest.BOS
+	}
+	return -1
+}
+
+// A window is a run of tokens of which those from score on are scored, each
+// from those before it.
+type window struct {
+	tokens []int32
+	score  int // at least 1
+}
+
+// cutWindows is the protocol of transformers' guide to perplexity: windows of
+// `context` positions start `stride` tokens apart, each begins with the start
+// token where the model wants one, and none of the text is left out. A window's
+// tokens that an earlier one scored are its context only; what begins a window
+// without a start token has no context and is not scored.
+func cutWindows(ids []int32, start, context, stride int) []window {
+	var front []int32
+	if start >= 0 {
+		front = []int32{int32(start)}
+	}
+	size := context - len(front)
+	var list []window
+	done := 0
+	for from := 0; done < len(ids); from += min(stride, size) {
+		to := min(from+size, len(ids))
+		list = append(list, window{
+			tokens: append(slices.Clone(front), ids[from:to]...),
+			score:  max(done-from+len(front), 1),
+		})
+		done = to
+	}
+	return list
+}
+
+// cutChunks is the protocol of llama.cpp's perplexity tool: the text with the
+// start token in front is cut into whole chunks of `context` tokens, the first
+// token of each is replaced by the start token where the model wants one, and
+// the tokens after the one at context/2 are scored. What is left over at the end
+// is not used, nor is the stride.
+func cutChunks(ids []int32, start, context, _ int) []window {
+	if start >= 0 {
+		ids = append([]int32{int32(start)}, ids...)
+	}
+	var list []window
+	for ; len(ids) >= context; ids = ids[context:] {
+		w := window{tokens: ids[:context:context], score: context/2 + 1}
+		if start >= 0 {
+			w.tokens = slices.Clone(w.tokens)
+			w.tokens[0] = int32(start)
+		}
+		list = append(list, w)
+	}
+	return list
+}

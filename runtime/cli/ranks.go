@@ -1,0 +1,164 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/comm"
+	"github.com/iflowc/iflowc/runtime/kit/metrics"
+)
+
+// farewell is how long a rank that gives up stays: a launcher that sees one end
+// kills the others, which want to say why they end first.
+const farewell = time.Second
+
+// underLauncher is a context that ends too when the launcher of the process's
+// job is gone. Its end closes the pipes that it reads as well: then writing into
+// one is an error and not the end of a service that still has to answer.
+func underLauncher(ctx context.Context) context.Context {
+	if !launched() {
+		return ctx
+	}
+	signal.Ignore(syscall.SIGPIPE)
+	return comm.Supervised(ctx)
+}
+
+// launched says that the parent is a launcher: of MPI, or torchrun itself and not
+// somebody who has set its variables by hand.
+func launched() bool {
+	_, mpi := comm.Launched()
+	return mpi || os.Getenv("TORCHELASTIC_RUN_ID") != ""
+}
+
+// join makes the process a rank of the job that a launcher started it in, if one
+// did. Rank 0 leads: it does what its command line says. Every other one follows
+// to the end.
+func (m *model) join(ctx context.Context) (leads bool, err error) {
+	job, err := m.bin.Join(ctx)
+	if err != nil || job == nil {
+		return err == nil, err
+	}
+	context.AfterFunc(ctx, job.Hurry)
+	if m.job = job; job.Leads() {
+		return true, nil
+	}
+	if err = job.Follow(); err != nil {
+		err = fmt.Errorf("rank %d stops: %w", job.Rank(), err)
+	}
+	m.bin.Close()
+	m.leave(err)
+	return false, err
+}
+
+// leave ends the membership in a job.
+func (m *model) leave(err error) {
+	if m.job != nil {
+		m.job.Leave(err)
+	}
+}
+
+// refusing is how long a service that has lost a rank still answers, with status
+// 503, before it ends.
+const refusing = time.Second
+
+// untilBroken runs a service until ctx ends, or until soon after a rank of the
+// model was lost; then the error says which.
+func (m *model) untilBroken(ctx context.Context, service func(context.Context) error) error {
+	broken, why := m.bin.Broken()
+	if broken == nil {
+		return service(ctx)
+	}
+	until, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-broken:
+			time.Sleep(refusing)
+			cancel()
+		case <-until.Done():
+		}
+	}()
+	err := service(until)
+	if lost := why(); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// said is what a rank of a partitioned model has told the others: its own parts
+// of exchanges in its tensor group, and what it sent to the next stage.
+type said struct {
+	Exchanges int64   `json:"exchanges"`
+	Exchanged int64   `json:"exchanged_bytes"`
+	Sends     int64   `json:"sends"`
+	Sent      int64   `json:"sent_bytes"`
+	WaitedS   float64 `json:"waited_s"` // for earlier stages
+}
+
+// said lists the ranks of this process.
+func (m *model) said() (list []said) {
+	for _, c := range m.bin.Counts() {
+		list = append(list, said{c.Exchanges, c.Exchanged, c.Sends, c.Sent, c.Waited().Seconds()})
+	}
+	return list
+}
+
+// measureRanks registers what the ranks of this process have said.
+func (m *model) measureRanks(r *metrics.Registry) {
+	if !m.bin.Partitioned() {
+		return
+	}
+	total := func(of func(comm.Counts) int64) func() float64 {
+		return func() (n float64) {
+			for _, c := range m.bin.Counts() {
+				n += float64(of(c))
+			}
+			return n
+		}
+	}
+	r.Func("counter", "iflowc_exchanged_bytes_total", "Bytes that the ranks of this process gave to exchanges in their tensor groups.", total(func(c comm.Counts) int64 { return c.Exchanged }))
+	r.Func("counter", "iflowc_sent_bytes_total", "Bytes that the ranks of this process sent to the next stage.", total(func(c comm.Counts) int64 { return c.Sent }))
+}
+
+// rankInfo is what info says of a rank.
+type rankInfo struct {
+	manifest.Rank
+	Bytes int64 `json:"weight_bytes"`
+}
+
+// ranks adds those of a partitioned model; the weights are all of theirs.
+func (i *information) ranks(m *model) error {
+	if !m.bin.Partitioned() {
+		return nil
+	}
+	own, err := m.bin.Shares()
+	if err != nil {
+		return err
+	}
+	for r, k := range i.Partition.Ranks {
+		n := weightBytes(own[r])
+		i.Ranks = append(i.Ranks, rankInfo{k, n})
+		i.Bytes += n
+	}
+	if at, err := device.Pick(own[0].Libs, ""); err == nil {
+		i.ISA = own[0].Libs[at].ISA
+	}
+	return nil
+}
+
+// stay keeps a rank that has lost another one for its farewell.
+func stay(err error) {
+	var lost *comm.RankError
+	if launched() && errors.As(err, &lost) {
+		time.Sleep(farewell)
+	}
+}

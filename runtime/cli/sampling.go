@@ -1,0 +1,143 @@
+//go:build unix
+
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+)
+
+// samplingFlags choose how tokens are picked.
+type samplingFlags struct {
+	Temp      *float64          `placeholder:"T" help:"Temperature; 0 picks the likeliest (default: 0, or 1 when another sampling flag is given)."`
+	TopK      int               `placeholder:"K" help:"Draw from the K likeliest."`
+	TopP      float64           `placeholder:"P" help:"Draw from the fewest that hold P of the probability."`
+	MinP      float64           `placeholder:"P" help:"Draw from those at least P times as likely as the likeliest."`
+	Typical   float64           `placeholder:"P" help:"Draw from the most typical that hold P of the probability."`
+	TFS       float64           `name:"tfs" placeholder:"Z" help:"Cut the tail off behind Z of the curve's bends."`
+	Mirostat  int               `enum:"0,1,2" default:"0" help:"Keep the surprise even, by version 1 or 2 of Mirostat."`
+	Tau       *float64          `name:"mirostat-tau" placeholder:"BITS" help:"Mirostat's target (default: 5)."`
+	Eta       *float64          `name:"mirostat-eta" placeholder:"R" help:"Mirostat's rate (default: 0.1)."`
+	Penalty   float64           `name:"repeat-penalty" placeholder:"R" help:"Make earlier tokens less likely (above 1)."`
+	Frequency float64           `name:"frequency-penalty" placeholder:"F" help:"Take F from a token's logit for each time that it was generated."`
+	Presence  float64           `name:"presence-penalty" placeholder:"F" help:"Take F from the logits of tokens that were generated."`
+	NoRepeat  int               `name:"no-repeat-ngram" placeholder:"N" help:"Never repeat N tokens in a row."`
+	Bias      map[string]string `name:"logit-bias" placeholder:"ID=F" help:"Add F to a token's logit; may be repeated."`
+	MinTokens int               `name:"min-tokens" placeholder:"N" help:"No end before N tokens."`
+	Strategy  string            `placeholder:"NAME" help:"Pick by a named strategy, with parameters after a colon: ${strategies}; beam in generate."`
+	Accept    string            `name:"draft-accept" placeholder:"RULE" help:"When drafted tokens are accepted: match (the same text as without), rejection (the same distribution, more tokens of a --draft model) top (what top-k, top-p and min-p leave: another distribution) or typical (Medusa's rule: another distribution)."`
+	Seed      *uint64           `placeholder:"S" help:"Start of the random numbers (default: 0)."`
+}
+
+// A chooser picks the next token from logits and the tokens before it.
+type chooser interface {
+	Next(logits []float32, history []int32) (int32, error)
+	JudgeBest(best int32, logits []float32, history []int32, drafted int32, from []decode.Chance) (int32, error)
+	Draws() func(logits []float32) (int32, []decode.Chance, error)
+	Path(parent, tokens []int32, row func(node int) []float32) []int
+}
+
+// chooser makes what the flags describe.
+func (f *samplingFlags) chooser(m *model) (chooser, error) {
+	set, err := f.settings(m)
+	if err != nil {
+		return nil, wrong(err)
+	}
+	c, err := decode.NewChooser(set, -1)
+	return c, wrong(err)
+}
+
+func (f *samplingFlags) settings(m *model) (set decode.Settings, err error) {
+	set = decode.Settings{
+		Options:   decode.Options{TopK: f.TopK, TopP: f.TopP, MinP: f.MinP, Typical: f.Typical, TailFree: f.TFS, Penalty: f.Penalty},
+		Frequency: f.Frequency, Presence: f.Presence,
+		Rules: decode.Rules{NoRepeat: f.NoRepeat, MinNew: f.MinTokens},
+	}
+	if f.NoRepeat < 0 || f.MinTokens < 0 {
+		return set, fmt.Errorf("--no-repeat-ngram %d --min-tokens %d: expected 0 or more", f.NoRepeat, f.MinTokens)
+	}
+	if set.Rule, err = decode.ParseRule(cmp.Or(f.Accept, m.manifest.Accept())); err != nil {
+		return set, fmt.Errorf("--draft-accept %s: %w", f.Accept, err)
+	}
+	if heads := m.manifest.Medusa; heads != nil {
+		set.Epsilon, set.Alpha = heads.Threshold, heads.Alpha
+	}
+	if set.Strategy, err = f.strategy(); err != nil {
+		return set, err
+	}
+	o := &set.Options
+	if o.TopK != 0 || o.TopP != 0 || o.MinP != 0 || o.Typical != 0 || o.TailFree != 0 || f.Seed != nil || set.Strategy != "" {
+		o.Temperature = 1
+	}
+	if f.Temp != nil {
+		o.Temperature = *f.Temp
+	}
+	if f.Seed != nil {
+		o.Seed = *f.Seed
+	}
+	if set.Bias, err = f.bias(m); err != nil {
+		return set, err
+	}
+	for _, id := range m.manifest.EOS {
+		set.Rules.EOS = append(set.Rules.EOS, int32(id))
+	}
+	if len(m.embedded.Tokenizer) > 0 && set.Strategy != "" {
+		t, err := m.tokenizer()
+		if err != nil {
+			return set, err
+		}
+		if id, ok := t.UNK(); ok && !slices.Contains(set.Rules.EOS, id) {
+			set.Exclude = []int32{id}
+		}
+	}
+	return set, nil
+}
+
+// strategy is the named strategy with its parameters, "" for none.
+func (f *samplingFlags) strategy() (string, error) {
+	name := f.Strategy
+	if f.Mirostat > 0 {
+		if name != "" {
+			return "", errors.New("--mirostat and --strategy do not go together")
+		}
+		name = fmt.Sprintf("mirostat%d", f.Mirostat)
+		sep := ":"
+		for _, p := range []struct {
+			name  string
+			value *float64
+		}{{"tau", f.Tau}, {"eta", f.Eta}} {
+			if p.value != nil {
+				name += fmt.Sprintf("%s%s=%v", sep, p.name, *p.value)
+				sep = ","
+			}
+		}
+	}
+	if name != "" && (f.TopK != 0 || f.TopP != 0 || f.MinP != 0 || f.Typical != 0 || f.TFS != 0) {
+		return "", errors.New("--strategy has parameters of its own: write --strategy NAME:parameter=value,… in place of --top-k, --top-p, --min-p, --typical and --tfs")
+	}
+	return name, nil
+}
+
+// bias reads --logit-bias.
+func (f *samplingFlags) bias(m *model) (map[int32]float32, error) {
+	out := map[int32]float32{}
+	for _, key := range slices.Sorted(maps.Keys(f.Bias)) {
+		id, err := strconv.Atoi(key)
+		if err != nil || id < 0 || id >= m.manifest.Vocab {
+			return nil, fmt.Errorf("--logit-bias %s: no token id; the vocabulary has %d tokens", key, m.manifest.Vocab)
+		}
+		v, err := strconv.ParseFloat(f.Bias[key], 32)
+		if err != nil || math.IsNaN(v) {
+			return nil, fmt.Errorf("--logit-bias %s=%s: expected a number", key, f.Bias[key])
+		}
+		out[int32(id)] = float32(v)
+	}
+	return out, nil
+}

@@ -1,0 +1,217 @@
+//go:build unix
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/engine/embedder"
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/http/page"
+	"github.com/iflowc/iflowc/runtime/http/server"
+	"github.com/iflowc/iflowc/runtime/kit/metrics"
+	"github.com/iflowc/iflowc/runtime/text/chat"
+	"github.com/iflowc/iflowc/runtime/text/grammar"
+)
+
+type serveCmd struct {
+	engineFlags  `embed:""`
+	servingFlags `embed:""`
+
+	speculateFlags `embed:""`
+
+	Host    string        `default:"127.0.0.1" placeholder:"127.0.0.1" help:"Address to listen at; 0.0.0.0 lets other machines in."`
+	Port    *int          `placeholder:"8080" help:"Port; 0 takes a free one (default: as the specification says, else 8080)."`
+	Name    string        `placeholder:"NAME" help:"The model's name in answers."`
+	APIKey  []string      `name:"api-key" env:"IFLOWC_API_KEY" placeholder:"KEY" help:"Ask clients for one of these keys."`
+	KeyFile string        `name:"api-key-file" placeholder:"FILE" type:"path" help:"File of keys, one a line."`
+	TLSCert string        `name:"tls-cert" placeholder:"FILE" type:"path" help:"Certificate of HTTPS."`
+	TLSKey  string        `name:"tls-key" placeholder:"FILE" type:"path" help:"Key of the certificate."`
+	CORS    []string      `name:"cors" placeholder:"ORIGIN" help:"Origins whose pages may ask; * for all."`
+	Body    int64         `name:"max-body" default:"4194304" placeholder:"BYTES" help:"Largest request."`
+	Queue   int           `default:"128" placeholder:"128" help:"Most requests that wait; more get status 429."`
+	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"How long a request may wait; then it gets status 503."`
+	Timeout time.Duration `default:"10m" placeholder:"10m" help:"Most time for an answer."`
+	Grace   time.Duration `default:"30s" placeholder:"30s" help:"How long answers may go on after the service is told to end."`
+	Prompts bool          `name:"log-prompts" help:"Log the texts of prompts."`
+	Log     string        `enum:"text,json,none" default:"text" help:"Form of the log on standard error (${enum})."`
+}
+
+// Run serves the model over HTTP until it is told to end.
+func (c *serveCmd) Run(ctx context.Context, m *model) error {
+	keys, err := c.keys()
+	if err != nil {
+		return err
+	}
+	defaults, err := c.defaults(m)
+	if err != nil {
+		return err
+	}
+	l := server.Listening{Address: net.JoinHostPort(c.Host, strconv.Itoa(c.port(m))), Cert: c.TLSCert, Key: c.TLSKey, Grace: c.Grace}
+	listener, err := l.Listen(ctx)
+	if err != nil {
+		return wrong(err)
+	}
+	defer listener.Close()
+	drafts, err := c.drafting(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer drafts.close()
+	m.prefetch(&c.engineFlags)
+	eng, plan, err := c.open(ctx, m, drafts)
+	if err != nil {
+		return err
+	}
+	if err := drafts.start(eng); err != nil {
+		return err
+	}
+	opt := eng.Options()
+	registry := &metrics.Registry{}
+	m.measureRanks(registry)
+	queue := scheduler.Options{Queue: c.Queue, QueueTime: c.Wait, Vocab: m.manifest.Vocab, Metrics: scheduler.NewMetrics(registry)}
+	if m.trace != nil {
+		queue.Decided = m.trace.Decision
+	}
+	s := scheduler.New(eng, queue)
+	defer s.Close()
+	cfg := server.Config{
+		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.Name, Context: opt.Context, Sequences: opt.MaxSeqs,
+		Defaults: defaults, Keys: keys, Origins: c.CORS, Body: c.Body, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: c.logger(m), Drafter: drafts.maker,
+		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Library().ISA},
+	}
+	if err := c.answers(m, eng, s, &cfg); err != nil {
+		return err
+	}
+	for _, line := range engineLines(&m.manifest.Engine) {
+		if strings.HasSuffix(line, hostNote) {
+			fmt.Fprintf(m.Stderr, "note: %s\n", line)
+		}
+	}
+	scheme := "http"
+	if c.TLSCert != "" {
+		scheme = "https"
+	}
+	fmt.Fprintf(m.Stderr, "%s\nlistening at %s://%s (ready after %.2f s)\n", describePlan(plan, opt), scheme, listener.Addr(), time.Since(m.Start).Seconds())
+	return m.untilBroken(ctx, func(ctx context.Context) error { return server.New(cfg).Run(ctx, listener, l) })
+}
+
+// port is the flag's, the specification's, or 8080.
+func (c *serveCmd) port(m *model) int {
+	if c.Port != nil {
+		return *c.Port
+	}
+	return cmp.Or(m.manifest.Engine.Port, 8080)
+}
+
+// answers adds what the model can do: texts, chats, forms, vectors,
+// translations, masks.
+func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler, cfg *server.Config) (err error) {
+	cfg.Page = page.Handler()
+	if len(m.embedded.Tokenizer) > 0 {
+		if cfg.Tokenizer, err = m.tokenizer(); err != nil {
+			return err
+		}
+		choice, err := templateText(c.Template)
+		if err != nil {
+			return err
+		}
+		cfg.Template, err = chat.Open(m.manifest, cfg.Tokenizer, choice)
+		switch {
+		case err != nil && c.Template != "":
+			return wrong(err)
+		case err != nil:
+			cfg.Template = nil
+			if m.manifest.Template != "" {
+				fmt.Fprintf(m.Stderr, "note: no chats: %v\n", err)
+			}
+		}
+		eos, form := cfg.Defaults.EOS, grammar.CallForm{}
+		if cfg.Template != nil {
+			eos = cfg.Template.Stops(cfg.Tokenizer, eos)
+			form.Open, form.Shut, form.Name, form.Arguments = cfg.Template.CallForm()
+		}
+		cfg.Constrain = constrain(m.manifest.Vocab, cfg.Tokenizer, eos, form)
+	}
+	if e := embedder.New(m.bin, eng, s); e != nil {
+		cfg.Embedder = e
+	}
+	cfg.Translate, cfg.Fill = translations(m, s, cfg.Drafter), filler(m, eng, s)
+	return nil
+}
+
+// heapGrowth is by how much Go's heap grows before it is collected, in percent:
+// it is a few megabytes beside the model's memory, and the collector takes the
+// processors that compute.
+const heapGrowth = 400
+
+// open plans the memory and starts the engine.
+func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engine.Engine, engine.Memory, error) {
+	debug.SetGCPercent(heapGrowth)
+	opt, err := c.options(m)
+	if err != nil {
+		return nil, engine.Memory{}, err
+	}
+	lib, err := m.on(&c.engineFlags)
+	if err != nil {
+		return nil, engine.Memory{}, err
+	}
+	if m.manifest.Network == decoderOnly || m.manifest.Network == encoderDecoder {
+		opt.Draft = drafts.tokens
+	}
+	c.Threads = cmp.Or(c.Threads, m.manifest.Engine.Threads)
+	opt.Threads = c.Threads
+	plan, opt, err := engine.Plan(engine.Model{Manifest: m.manifest, Library: lib}, opt)
+	if err != nil {
+		return nil, plan, wrong(err)
+	}
+	eng, err := m.engine(ctx, &c.engineFlags, opt)
+	return eng, plan, err
+}
+
+// describePlan is what the engine takes, in a line.
+func describePlan(p engine.Memory, opt engine.Options) string {
+	mb := func(n int64) float64 { return float64(n) / 1e6 }
+	return fmt.Sprintf("memory: weights %.1f MB, keys and values %.1f MB (%d pages of 64 rows), steps %.1f MB; %.1f of %.1f MB available\n%d sequences at once, context %d, %d threads",
+		mb(p.Weights), mb(p.State), opt.Pages, mb(p.Scratch+p.Results), mb(p.Total()), mb(p.Available), opt.MaxSeqs, opt.Context, opt.Threads)
+}
+
+// keys are those of the flags and of the file.
+func (c *serveCmd) keys() ([]string, error) {
+	keys := c.APIKey
+	if c.KeyFile != "" {
+		text, err := os.ReadFile(c.KeyFile)
+		if err != nil {
+			return nil, wrong(err)
+		}
+		keys = append(keys, strings.Fields(string(text))...)
+		if len(keys) == 0 {
+			return nil, wrong(fmt.Errorf("%s holds no key", c.KeyFile))
+		}
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return nil, wrong(fmt.Errorf("--tls-cert and --tls-key go together"))
+	}
+	return keys, nil
+}
+
+// logger writes where the flags say.
+func (c *serveCmd) logger(m *model) *slog.Logger {
+	switch c.Log {
+	case "json":
+		return slog.New(slog.NewJSONHandler(m.Stderr, nil))
+	case "none":
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(m.Stderr, nil))
+}

@@ -1,0 +1,63 @@
+//go:build unix
+
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/http/server"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/text/grammar"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+)
+
+// constrain makes the masks of answers that must have a form. eos are the
+// tokens that end an answer; form is how the model writes calls of tools.
+func constrain(vocab int, t *tokenizer.Tokenizer, eos []int32, form grammar.CallForm) func(server.Constraint) (decode.Mask, error) {
+	maker := grammar.NewMaker(vocab, t.Bytes, eos)
+	calls := grammar.NewMaker(vocab, withMarks(t, form), eos)
+	return func(c server.Constraint) (decode.Mask, error) {
+		switch c.Kind {
+		case "json_object":
+			return maskOf(maker.Object())
+		case "json_schema":
+			return maskOf(maker.Schema(c.Schema))
+		case "regex":
+			return maskOf(maker.Regex(c.Text))
+		case "grammar":
+			return maskOf(maker.GBNF(c.Text))
+		case "tool":
+			tools := make([]grammar.Tool, len(c.Tools))
+			for i, t := range c.Tools {
+				tools[i] = grammar.Tool{Name: t.Name, Parameters: t.Parameters}
+			}
+			return maskOf(calls.Call(form, tools))
+		}
+		return nil, fmt.Errorf("a form of kind %q is not known", c.Kind)
+	}
+}
+
+// withMarks gives the bytes of tokens, also of the special ones that a call is
+// marked with: a model that learned to write "<|python_tag|>" as one token is
+// not to spell it out.
+func withMarks(t *tokenizer.Tokenizer, form grammar.CallForm) func(id int32) []byte {
+	return func(id int32) []byte {
+		if b := t.Bytes(id); len(b) > 0 || !t.IsSpecial(id) {
+			return b
+		}
+		name := t.Token(id)
+		if name != "" && (strings.HasPrefix(form.Open, name) || strings.Contains(form.Shut, name)) {
+			return []byte(name)
+		}
+		return nil
+	}
+}
+
+// maskOf keeps a nil matcher from becoming a mask.
+func maskOf(m *grammar.Matcher, err error) (decode.Mask, error) {
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}

@@ -1,0 +1,80 @@
+//go:build unix
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/http/server"
+)
+
+// servingFlags are those of many sequences at once.
+type servingFlags struct {
+	Parallel    int           `placeholder:"N" help:"Sequences at once (default: 16)."`
+	Context     int           `placeholder:"N" help:"Most tokens of a sequence (default: the model's)."`
+	Pages       int           `placeholder:"N" help:"State pages of 64 rows, of all sequences together (default: as many as they need, or as memory allows)."`
+	BatchTokens int           `name:"batch-tokens" default:"512" placeholder:"512" help:"Most tokens of a step."`
+	StepTime    time.Duration `name:"step-time" default:"11ms" placeholder:"11ms" help:"Cut prompts so that a step takes about so long, at most twice as long as without them, or half as long again where that is longer; longer where more wait than are being answered; 0s: by --batch-tokens alone."`
+	NoPrefix    bool          `name:"no-prefix-cache" help:"Compute equal beginnings of prompts again."`
+	MaxTokens   int           `name:"max-tokens" placeholder:"N" help:"Most tokens of an answer that does not ask for a number (default: the context's end)."`
+	Strategy    string        `placeholder:"NAME" help:"Named strategy of requests that say nothing: ${strategies}."`
+	Template    string        `name:"chat-template" placeholder:"NAME" help:"Chat template: a file, a built-in name or the text (default: the model's)."`
+}
+
+// defaultParallel is how many sequences run at once unless a flag says.
+const defaultParallel = 16
+
+// options are those of the engine.
+func (f *servingFlags) options(m *model) (engine.Options, error) {
+	for _, v := range []struct {
+		name     string
+		n, least int
+	}{{"parallel", f.Parallel, 0}, {"context", f.Context, 0}, {"pages", f.Pages, 0}, {"batch-tokens", f.BatchTokens, 1}, {"max-tokens", f.MaxTokens, 0}} {
+		if v.n < v.least || v.n > 1<<20 {
+			return engine.Options{}, wrong(fmt.Errorf("--%s %d: expected a number between %d and %d", v.name, v.n, v.least, 1<<20))
+		}
+	}
+	opt := engine.Options{
+		MaxSeqs: f.Parallel, Context: f.Context, Pages: f.Pages, MaxTokens: f.BatchTokens, StepTime: f.StepTime, Prefix: !f.NoPrefix, Populate: true, Brief: brief,
+	}
+	if opt.MaxSeqs == 0 {
+		opt.MaxSeqs = m.manifest.Engine.Sequences
+	}
+	if opt.MaxSeqs == 0 {
+		opt.MaxSeqs = defaultParallel
+	}
+	if m.manifest.Network != decoderOnly { // an encoder reads texts whole
+		opt.MaxTokens = max(opt.MaxTokens, m.manifest.Context)
+	}
+	return opt, nil
+}
+
+// defaults are what requests get that do not say: the flags', then those of
+// generation_config.json.
+func (f *servingFlags) defaults(m *model) (server.Defaults, error) {
+	g := generationConfig(m.manifest.Generation)
+	e := &m.manifest.Engine
+	d := server.Defaults{Temperature: 1, MaxTokens: cmp.Or(f.MaxTokens, e.MaxOutput), Strategy: cmp.Or(f.Strategy, e.Strategy), RepetitionPenalty: g.number("repetition_penalty", 0)}
+	if g["do_sample"] == true {
+		d.Temperature = g.number("temperature", 1)
+		d.TopK = max(0, g.whole("top_k", 0))
+		d.TopP = g.number("top_p", 0)
+		d.MinP = g.number("min_p", 0)
+	}
+	for _, id := range m.manifest.EOS {
+		d.EOS = append(d.EOS, int32(id))
+	}
+	if len(m.embedded.Tokenizer) > 0 {
+		t, err := m.tokenizer()
+		if err != nil {
+			return d, err
+		}
+		if id, ok := t.UNK(); ok {
+			d.Exclude = []int32{id}
+		}
+	}
+	return d, nil
+}

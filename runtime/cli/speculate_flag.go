@@ -1,0 +1,240 @@
+//go:build unix
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/binary"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
+)
+
+// speculateFlags choose how tokens are drafted.
+type speculateFlags struct {
+	Speculate string `placeholder:"METHOD" help:"Draft tokens and verify several in a step: none, lookup (what followed before), draft (another model), medusa (the model's own heads) or auto, which drafts where it pays (default: auto)."`
+	Draft     string `placeholder:"BIN" type:"path" help:"Compiled model with the same vocabulary that drafts."`
+	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"Most drafted tokens of a sequence in a step (default: 15)."`
+}
+
+// The methods by name, and how many tokens they draft unless a flag says.
+const (
+	speculateNone   = "none"
+	speculateLookup = "lookup"
+	speculateDraft  = "draft"
+	speculateMedusa = "medusa"
+	speculateAuto   = "auto"
+
+	defaultDraft = 15
+	mostDrafted  = 255
+)
+
+// brief is how long a plain step must take for drafts to be made: the steps of
+// a tiny model are over before its heads have run.
+const brief = 250 * time.Microsecond
+
+// A drafting makes drafters for sequences.
+type drafting struct {
+	method string // of sequences that do not say
+	tokens int    // most of a draft
+	makers map[string]func() speculate.Drafter
+
+	with  *binary.Binary // the model that drafts, or nil
+	model *draftModel    // the same, running
+}
+
+// drafting reads the flags, and the specification where they say nothing; it
+// loads what the methods need. Verbs that print the same with and without do
+// not ask.
+func (f *speculateFlags) drafting(ctx context.Context, m *model) (*drafting, error) {
+	e := &m.manifest.Engine
+	d := &drafting{
+		method: cmp.Or(f.Speculate, e.Speculate), tokens: cmp.Or(f.Tokens, e.DraftTokens, defaultDraft),
+		makers: map[string]func() speculate.Drafter{speculateLookup: func() speculate.Drafter { return speculate.NewLookup() }},
+	}
+	if d.method == "" {
+		if d.method = speculateAuto; f.Draft != "" {
+			d.method = speculateDraft
+		}
+	}
+	if d.method != speculateNone && m.manifest.Network == encoderDecoder {
+		if err := f.ofSource(d.method); err != nil {
+			return nil, wrong(err)
+		}
+	}
+	if d.tokens < 1 || d.tokens > mostDrafted {
+		return nil, wrong(fmt.Errorf("--draft-tokens %d: expected a number between 1 and %d", d.tokens, mostDrafted))
+	}
+	if d.method == speculateNone {
+		d.tokens = 0
+		return d, nil
+	}
+	if heads, at := m.manifest.Medusa, m.manifest.MedusaOutput(); at >= 0 {
+		d.makers[speculateMedusa] = func() speculate.Drafter { return speculate.NewHeads(heads, at) }
+	}
+	if f.Draft != "" {
+		var err error
+		if d.with, err = m.openDraft(ctx, f.Draft); err != nil {
+			return nil, err
+		}
+		d.makers[speculateDraft] = func() speculate.Drafter { return d.model.Drafter() }
+	}
+	d.makers[speculateAuto] = d.auto
+	if _, err := d.maker(d.method); err != nil {
+		return nil, wrong(fmt.Errorf("--speculate: %w", err))
+	}
+	return d, nil
+}
+
+// ofSource says what cannot draft a text that is written from a source.
+func (f *speculateFlags) ofSource(method string) error {
+	switch {
+	case f.Draft != "":
+		return errors.New("--draft: an encoder-decoder drafts by lookup alone; a model that drafts would have to read the source as this one does")
+	case method == speculateDraft || method == speculateMedusa:
+		return fmt.Errorf("--speculate %s: an encoder-decoder drafts by lookup alone, in its source and in what it has written", method)
+	}
+	return nil
+}
+
+// asked says whether the command line names a method.
+func (f *speculateFlags) asked() bool {
+	return f.Draft != "" || f.Speculate != "" && f.Speculate != speculateNone
+}
+
+// errNoBeams says that a search over several texts drafts nothing: the rows of a
+// beam that ends are of no use to the others.
+func (f *speculateFlags) errNoBeams(search string) error {
+	said := "--speculate " + f.Speculate
+	if f.Draft != "" {
+		said = "--draft"
+	}
+	return fmt.Errorf("%s and %s: a beam search drafts nothing; leave out one of them", said, search)
+}
+
+// auto tries the methods there are, from the one that costs least on.
+func (d *drafting) auto() speculate.Drafter {
+	var list []speculate.Drafter
+	for _, name := range []string{speculateLookup, speculateMedusa, speculateDraft} {
+		if make := d.makers[name]; make != nil {
+			list = append(list, make())
+		}
+	}
+	return speculate.First(list...)
+}
+
+// maker gives what makes a method's drafters: nil for none.
+func (d *drafting) maker(method string) (func() speculate.Drafter, error) {
+	if method == "" {
+		method = d.method
+	}
+	if method == speculateNone || d.tokens == 0 {
+		return nil, nil
+	}
+	if make := d.makers[method]; make != nil {
+		return make, nil
+	}
+	var known []string
+	for name := range d.makers {
+		known = append(known, name)
+	}
+	slices.Sort(known)
+	switch method {
+	case speculateDraft:
+		return nil, fmt.Errorf("%s: no model drafts; name one with --draft BIN", method)
+	case speculateMedusa:
+		return nil, fmt.Errorf("%s: the model has no such heads; its specification has no section medusa", method)
+	}
+	return nil, fmt.Errorf("%.40q is not known; there are none, %s", method, strings.Join(known, ", "))
+}
+
+// drafter makes a drafter of the method that the flags say, for what picks the
+// tokens; nil: none.
+func (d *drafting) drafter(pick chooser) speculate.Drafter {
+	make, err := d.maker("")
+	if err != nil || make == nil {
+		return nil
+	}
+	one := make()
+	if draw := pick.Draws(); draw != nil {
+		speculate.DrawBy(one, draw)
+	}
+	return one
+}
+
+// behind makes a drafter of a text that is written from a source; nil: none.
+func (d *drafting) behind(source []int32) speculate.Drafter {
+	if d.tokens == 0 {
+		return nil
+	}
+	make, err := d.maker("")
+	if err != nil || make == nil {
+		return nil
+	}
+	return speculate.Behind(source, make())
+}
+
+// start starts the model that drafts, if one does, beside the engine that
+// verifies.
+func (d *drafting) start(eng *engine.Engine) (err error) {
+	if d.with != nil {
+		d.model, err = startDraft(d.with, eng.Options(), "")
+	}
+	return err
+}
+
+func (d *drafting) close() {
+	if d.model != nil {
+		d.model.close()
+	}
+}
+
+// A single decodes one sequence, with drafts or without.
+type single struct {
+	eng     *engine.Engine
+	id      engine.ID
+	logits  int // index of the output
+	vocab   int
+	drafter speculate.Drafter // or nil
+	history []int32
+	draft   speculate.Draft // that the next step verifies
+	step    []int32         // picked in this step
+}
+
+// take picks tokens from a result that is ready, as long as the draft goes the
+// same way and more says so, and gives the engine the next ones; left is how
+// many more the caller wants after those of this step. ErrFull: the context is.
+func (s *single) take(r engine.Result, pick chooser, left func() int, more func(token int32) (bool, error)) (ended bool, err error) {
+	s.step = s.step[:0]
+	r = r.Prefer(s.logits, s.vocab, pick.Path)
+	path, err := r.Walk(s.logits, s.draft.From, func(node int, row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
+		token, err := pick.JudgeBest(r.Best(node, s.vocab), row[:s.vocab], s.history, drafted, from)
+		if err != nil {
+			return 0, false, err
+		}
+		on, err := more(token)
+		if ended = !on; on {
+			s.history = append(s.history, token)
+			s.step = append(s.step, token)
+		}
+		return token, on, err
+	})
+	if ended || err != nil {
+		return ended, err
+	}
+	s.draft = speculate.Draft{}
+	if s.drafter != nil {
+		s.draft = r.Draft(s.drafter, path, s.step, s.history, left())
+	}
+	if err := s.eng.Advance(s.id, path, s.history[len(s.history)-1]); err != nil {
+		return true, err
+	}
+	return false, s.eng.Propose(s.id, s.draft.Tree)
+}

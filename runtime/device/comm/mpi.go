@@ -1,0 +1,157 @@
+//go:build unix
+
+package comm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// A World is this process's membership of an MPI job. MPI wants all calls from
+// one thread: the World has it, and runs on it what Do is given.
+type World struct {
+	Thread
+	Launch
+
+	calls mpiCalls
+	final uintptr // MPI_Finalize
+	abort uintptr // MPI_Abort
+	end   *End
+}
+
+// mpiCalls is ifl_mpi_calls.
+type mpiCalls struct {
+	isend, irecv, test, iprobe, getCount uintptr
+	comm, byte                           uintptr
+}
+
+// Handles of MPICH and its relatives (MVAPICH, Intel MPI, Cray MPI), which are
+// numbers; those of OpenMPI are addresses of the library's variables.
+const (
+	mpichWorld        = 0x44000000
+	mpichByte         = 0x4c00010d
+	mpichErrorsReturn = 0x54000001
+)
+
+// threadFunneled is MPI_THREAD_FUNNELED: one thread makes all calls. It is the
+// same number in both families.
+const threadFunneled = 1
+
+// JoinMPI loads the launcher's MPI library and joins its job.
+func JoinMPI(l Launch) (*World, error) {
+	w := &World{Launch: l, Thread: newThread()}
+	var err error
+	w.Do(func() { err = w.join() })
+	if err != nil {
+		w.stop()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *World) join() error {
+	handle, err := w.open()
+	if err != nil {
+		return err
+	}
+	at := func(name string) uintptr {
+		a, e := purego.Dlsym(handle, name)
+		if e != nil && err == nil {
+			err = fmt.Errorf("the MPI library lacks %s: %w", name, e)
+		}
+		return a
+	}
+	start, errHandler, size, rank := at("MPI_Init_thread"), at("MPI_Comm_set_errhandler"), at("MPI_Comm_size"), at("MPI_Comm_rank")
+	w.calls = mpiCalls{isend: at("MPI_Isend"), irecv: at("MPI_Irecv"), test: at("MPI_Test"), iprobe: at("MPI_Iprobe"), getCount: at("MPI_Get_count")}
+	w.final, w.abort = at("MPI_Finalize"), at("MPI_Abort")
+	if err != nil {
+		return err
+	}
+	w.calls.comm, w.calls.byte = mpichWorld, mpichByte
+	errorsReturn := uintptr(mpichErrorsReturn)
+	if world, e := purego.Dlsym(handle, "ompi_mpi_comm_world"); e == nil && world != 0 {
+		w.calls.comm, w.calls.byte, errorsReturn = world, at("ompi_mpi_byte"), at("ompi_mpi_errors_return")
+		if err != nil {
+			return err
+		}
+	}
+	var provided, n, r int32
+	if code, _, _ := purego.SyscallN(start, 0, 0, threadFunneled, uintptr(unsafe.Pointer(&provided))); int32(code) != 0 {
+		return fmt.Errorf("MPI_Init_thread failed with %d", int32(code))
+	}
+	purego.SyscallN(errHandler, w.calls.comm, errorsReturn)
+	purego.SyscallN(size, w.calls.comm, uintptr(unsafe.Pointer(&n)))
+	purego.SyscallN(rank, w.calls.comm, uintptr(unsafe.Pointer(&r)))
+	if int(n) != w.Ranks {
+		return fmt.Errorf("the launcher %s has %d ranks, its MPI library says %d: they do not belong together; name the library with IFLOWC_MPI=FILE", w.Name, w.Ranks, n)
+	}
+	w.Rank = int(r)
+	return nil
+}
+
+// settings are variables that MPI libraries read, for users who have not set them.
+func (w *World) settings() map[string]string {
+	s := map[string]string{"OMPI_MCA_opal_signal": "", "OMPI_MCA_opal_set_max_sys_limits": ""} // Go's runtime needs the signals
+	if w.Local == w.Ranks {
+		s["UCX_RNDV_THRESH"] = "inf" // else UCX reads large messages from the sender's memory, and ends the process where that one has died
+	}
+	return s
+}
+
+// open loads the MPI library. Its plug-ins look for its symbols among those of
+// the process, so they are made global.
+func (w *World) open() (uintptr, error) {
+	for name, value := range w.settings() {
+		if _, set := os.LookupEnv(name); !set {
+			os.Setenv(name, value)
+		}
+	}
+	var tried []string
+	for _, file := range w.libraries {
+		handle, err := purego.Dlopen(file, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+		if err == nil {
+			return handle, nil
+		}
+		tried = append(tried, err.Error())
+	}
+	return 0, fmt.Errorf("the program was started by %s as one of %d ranks, but its MPI library cannot be loaded (%s); install it, or name it with IFLOWC_MPI=FILE",
+		w.Name, w.Ranks, strings.Join(tried, "; "))
+}
+
+// Open opens the process's end with the C of its library.
+func (w *World) Open(lib *device.Library, place Place, crowded bool, timeout time.Duration) (*End, error) {
+	f, err := bind(lib)
+	if err != nil {
+		return nil, err
+	}
+	wait := spin
+	if crowded {
+		wait = 0
+	}
+	calls := w.calls
+	mpi, _, _ := purego.SyscallN(f.mpiOpen, uintptr(unsafe.Pointer(&calls)), uintptr(unsafe.Pointer(&place)),
+		uintptr(wait.Nanoseconds()), uintptr(timeout.Nanoseconds()))
+	if mpi == 0 {
+		return nil, errors.New("no memory for the exchange between ranks, or more than 64 in a tensor group")
+	}
+	table, _, _ := purego.SyscallN(f.mpiAt, mpi)
+	w.end = &End{f: f, table: table}
+	return w.end, nil
+}
+
+// Leave ends the membership in order: every rank must.
+func (w *World) Leave() {
+	w.Do(func() { purego.SyscallN(w.final) })
+	w.stop()
+}
+
+// Lost is nil: MPI tells of a rank that is gone when it is asked something.
+func (w *World) Lost() <-chan struct{} { return nil }

@@ -1,0 +1,234 @@
+//go:build unix
+
+package comm
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// ncclFiles are the names under which the library is looked for.
+var ncclFiles = []string{"libnccl.so.2", "libnccl.so"}
+
+// leastNCCL is the oldest version whose ncclCommInitRankScalable takes the job's
+// id by its address; before, it could only be passed by value.
+const leastNCCL = 22300
+
+// NCCL is the library by which ranks on GPUs exchange what lies in their GPUs'
+// memory. It is loaded when a model needs it, never linked.
+type NCCL struct {
+	Version int // 22300: 2.23.0
+
+	calls ncclCalls
+}
+
+type ncclCalls struct {
+	getVersion, getUniqueID, commInit  uintptr
+	commDestroy, commAbort             uintptr
+	send, recv, groupStart, groupEnd   uintptr
+	errorString, lastError, asyncError uintptr
+}
+
+// OpenNCCL loads the library from a file, or where the system finds it.
+func OpenNCCL(file string) (*NCCL, error) {
+	files := ncclFiles
+	if file != "" {
+		files = []string{file}
+	}
+	var tried []string
+	for _, f := range files {
+		handle, err := purego.Dlopen(f, purego.RTLD_NOW|purego.RTLD_LOCAL)
+		if err != nil {
+			tried = append(tried, err.Error())
+			continue
+		}
+		return bindNCCL(f, handle)
+	}
+	return nil, fmt.Errorf("a model on several GPUs needs NCCL, which cannot be loaded (%s); pip install nvidia-nccl-cu12 (or -cu13) and put its lib folder on LD_LIBRARY_PATH", strings.Join(tried, "; "))
+}
+
+func bindNCCL(file string, handle uintptr) (*NCCL, error) {
+	n := &NCCL{}
+	c := &n.calls
+	for _, s := range []struct {
+		name string
+		at   *uintptr
+	}{
+		{"ncclGetVersion", &c.getVersion}, {"ncclGetUniqueId", &c.getUniqueID}, {"ncclCommInitRankScalable", &c.commInit},
+		{"ncclCommDestroy", &c.commDestroy}, {"ncclCommAbort", &c.commAbort}, {"ncclSend", &c.send}, {"ncclRecv", &c.recv},
+		{"ncclGroupStart", &c.groupStart}, {"ncclGroupEnd", &c.groupEnd},
+		{"ncclGetErrorString", &c.errorString}, {"ncclGetLastError", &c.lastError}, {"ncclCommGetAsyncError", &c.asyncError},
+	} {
+		var err error
+		if *s.at, err = purego.Dlsym(handle, s.name); err != nil {
+			return nil, fmt.Errorf("%s lacks %s: NCCL %d.%d or later is needed: %w", file, s.name, leastNCCL/10000, leastNCCL/100%100, err)
+		}
+	}
+	var v int32
+	if err := n.check("ncclGetVersion", c.getVersion, uintptr(unsafe.Pointer(&v))); err != nil {
+		return nil, err
+	}
+	n.Version = int(v)
+	return n, nil
+}
+
+// An NCCLID names a job: rank 0 makes it and tells the others.
+type NCCLID [128]byte
+
+// A Ring is a rank's membership of a group of GPUs. Its calls put work on a CUDA
+// stream and return: what they read and write are addresses in the GPU's memory.
+// Their errors are device.ErrComm.
+type Ring struct {
+	n           *NCCL
+	comm        atomic.Uintptr // 0: it has not joined, has left or was aborted
+	rank, ranks int
+
+	together         bool // calls of an exchange
+	part             int  // bytes of this rank's part of it
+	exchanges, bytes atomic.Int64
+	sends, sent      atomic.Int64
+}
+
+// Ring is a rank's membership of a job that it has yet to join.
+func (n *NCCL) Ring(rank, ranks int) *Ring { return &Ring{n: n, rank: rank, ranks: ranks} }
+
+// ID makes the id of a new job.
+func (r *Ring) ID() (id NCCLID, err error) {
+	return id, r.n.check("ncclGetUniqueId", r.n.calls.getUniqueID, uintptr(unsafe.Pointer(&id)))
+}
+
+// Join makes the thread's current GPU a rank of a job. It returns once all ranks
+// have joined.
+func (r *Ring) Join(id NCCLID) error {
+	var comm uintptr
+	err := r.n.check("ncclCommInitRankScalable", r.n.calls.commInit, uintptr(unsafe.Pointer(&comm)), uintptr(r.ranks), uintptr(r.rank), 1, uintptr(unsafe.Pointer(&id)), 0)
+	if err != nil {
+		return fmt.Errorf("rank %d of %d: %w", r.rank, r.ranks, err)
+	}
+	r.comm.Store(comm)
+	return nil
+}
+
+// What NCCL's enumerations are called here.
+const (
+	ncclUint8      = 1
+	ncclInProgress = 7
+)
+
+// Send sends bytes to a rank.
+func (r *Ring) Send(to int, from uintptr, bytes int, stream uintptr) error {
+	if r.together {
+		r.part = bytes
+	} else {
+		r.sends.Add(1)
+		r.sent.Add(int64(bytes))
+	}
+	return r.call("ncclSend", r.n.calls.send, from, uintptr(bytes), ncclUint8, uintptr(to), r.comm.Load(), stream)
+}
+
+// Recv receives bytes from a rank.
+func (r *Ring) Recv(to uintptr, from int, bytes int, stream uintptr) error {
+	return r.call("ncclRecv", r.n.calls.recv, to, uintptr(bytes), ncclUint8, uintptr(from), r.comm.Load(), stream)
+}
+
+// Together puts an exchange on the streams: sends and receives of one part that
+// wait for each other.
+func (r *Ring) Together(calls func() error) error {
+	if err := r.call("ncclGroupStart", r.n.calls.groupStart); err != nil {
+		return err
+	}
+	r.together = true
+	err := calls()
+	r.together = false
+	r.exchanges.Add(1)
+	r.bytes.Add(int64(r.part))
+	if end := r.call("ncclGroupEnd", r.n.calls.groupEnd); err == nil {
+		err = end
+	}
+	return err
+}
+
+// Counts are what the rank has put on its streams so far.
+func (r *Ring) Counts() Counts {
+	return Counts{Exchanges: r.exchanges.Load(), Exchanged: r.bytes.Load(), Sends: r.sends.Load(), Sent: r.sent.Load()}
+}
+
+// Failed says what went wrong behind the calls: a lost rank or link.
+func (r *Ring) Failed() error {
+	var code int32
+	if err := r.call("ncclCommGetAsyncError", r.n.calls.asyncError, r.comm.Load(), uintptr(unsafe.Pointer(&code))); err != nil {
+		return err
+	}
+	if code == 0 || code == ncclInProgress {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", device.ErrComm, r.n.spell("NCCL", code))
+}
+
+// Abort ends what is under way: calls that wait for another rank return, on
+// whatever thread they are. There is nothing to be done with the Ring then.
+func (r *Ring) Abort() {
+	if c := r.comm.Swap(0); c != 0 {
+		purego.SyscallN(r.n.calls.commAbort, c)
+	}
+}
+
+// Close leaves the group when all have finished.
+func (r *Ring) Close() {
+	if c := r.comm.Swap(0); c != 0 {
+		purego.SyscallN(r.n.calls.commDestroy, c)
+	}
+}
+
+// call is check for a Ring that has joined and was not aborted.
+func (r *Ring) call(name string, f uintptr, args ...uintptr) error {
+	if r.comm.Load() == 0 {
+		return fmt.Errorf("%w: %s after the GPUs' group has ended", device.ErrComm, name)
+	}
+	if err := r.n.check(name, f, args...); err != nil {
+		return fmt.Errorf("%w: %w", device.ErrComm, err)
+	}
+	return nil
+}
+
+// check calls a function and spells its error.
+func (n *NCCL) check(name string, f uintptr, args ...uintptr) error {
+	code, _, _ := purego.SyscallN(f, args...)
+	if int32(code) == 0 {
+		return nil
+	}
+	return n.spell(name, int32(code))
+}
+
+func (n *NCCL) spell(name string, code int32) error {
+	what, _, _ := purego.SyscallN(n.calls.errorString, uintptr(uint32(code)))
+	more, _, _ := purego.SyscallN(n.calls.lastError, 0)
+	text := cString(what)
+	if last := strings.TrimSpace(cString(more)); last != "" {
+		text += ": " + last
+	}
+	return fmt.Errorf("%s: %s (%d)", name, text, code)
+}
+
+// cString copies a C string of at most some thousand bytes.
+func cString(at uintptr) string {
+	if at == 0 {
+		return ""
+	}
+	p := *(*unsafe.Pointer)(unsafe.Pointer(&at))
+	var b []byte
+	for i := range 4096 {
+		c := *(*byte)(unsafe.Add(p, i))
+		if c == 0 {
+			break
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}

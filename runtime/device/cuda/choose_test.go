@@ -1,0 +1,91 @@
+//go:build unix
+
+package cuda
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+var allImpls = []string{"gemv", "gemv4", "flat_gemm", "flat_gemm32", "gemm", "cublaslt"}
+
+// hopper is a GPU as an H100's driver describes it.
+func hopper() *GPU {
+	return &GPU{Driver: &Driver{}, Name: "NVIDIA H100", Compute: 90, Processors: 132, L2Bytes: 50 << 20, ClockKHz: 1_980_000, MemoryKHz: 2_619_000, BusBits: 5120}
+}
+
+// TestEstimate: without a profile one row goes to the kernel that streams the
+// weights, a few to tensor cores, many to matrices of 16 bits, in this order.
+func TestEstimate(t *testing.T) {
+	for _, dt := range []string{"f16", "bf16", "q8_b64", "q4_b64"} {
+		s := &manifest.Site{N: 12288, K: 4096, DType: dt, Impls: allImpls}
+		from := hopper().estimate(s, true)
+		if from[0] != 1 || from[5] < 16 || from[5] > 512 || from[2] < 2 && from[3] < 2 {
+			t.Errorf("%s: from %v rows on", dt, from)
+		}
+		if without := hopper().estimate(s, false); without[5] != -1 {
+			t.Errorf("%s without cuBLASLt: from %v rows on", dt, without)
+		}
+	}
+}
+
+// TestChoice: a profile decides for the shapes that it has; where it says
+// cuBLASLt and there is none, the model's own kernel computes, with one line.
+func TestChoice(t *testing.T) {
+	missing := BLASChoice(t.TempDir() + "/libcublasLt.so.13")
+	rules := []dispatch.Rule{{Rows: 1, Impl: "gemv"}, {Rows: 3, Impl: "flat_gemm"}, {Rows: 40, Impl: "cublaslt"}}
+	measured := &dispatch.Profile{Shapes: []dispatch.Shape{{N: 64, K: 128, DType: "f16", Rules: rules}}}
+	for _, c := range []struct {
+		profile *dispatch.Profile
+		blas    BLASChoice
+		told    string
+	}{
+		{nil, noBLAS, ""},
+		{nil, missing, "cuBLASLt cannot be loaded: "},
+		{measured, missing, "the profile of NVIDIA H100 was measured with cuBLASLt, which is missing here"},
+	} {
+		var told []string
+		d := &Device{GPU: hopper(), Profile: c.profile, BLAS: c.blas, Plan: &manifest.CUDA{Sites: []manifest.Site{{Name: "decode.w", N: 64, K: 128, DType: "f16", Impls: allImpls}}},
+			Notice: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
+		choice, err := d.chosen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(told, "\n"); !strings.HasPrefix(text, c.told) || (c.told == "") != (text == "") || strings.Contains(text, "\n") {
+			t.Errorf("told %q, want one line that begins with %q", text, c.told)
+		}
+		if slices.Contains(choice.table, 5) {
+			t.Errorf("cuBLASLt is chosen where there is none: %v", choice.row(0))
+		}
+		if c.profile != nil && (choice.of(0, 2) != 0 || choice.of(0, 39) != 2 || choice.of(0, 4000) != 4) {
+			t.Errorf("the profile's rules became %s", dispatch.Describe(d.Plan.Sites[0], choice.row(0)))
+		}
+	}
+}
+
+// TestChoiceRefused: a profile of another kind of device is an error that names
+// what there is.
+func TestChoiceRefused(t *testing.T) {
+	d := &Device{GPU: hopper(), BLAS: noBLAS, Plan: &manifest.CUDA{Sites: []manifest.Site{{Name: "decode.w", N: 64, K: 128, DType: "f32", Impls: allImpls[:2]}}},
+		Profile: &dispatch.Profile{Shapes: []dispatch.Shape{{N: 64, K: 128, DType: "f32", Rules: []dispatch.Rule{{Rows: 1, Impl: "avx"}}}}}}
+	if _, err := d.chosen(); err == nil || !strings.Contains(err.Error(), `no implementation "avx"; site decode.w has gemv, gemv4`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPieces: what is unpacked at once is whole tiles and no more than 32 MB.
+func TestPieces(t *testing.T) {
+	for _, g := range []*GPU{{}, hopper(), {L2Bytes: 1 << 30}} {
+		for ld := 64; ld < 200_000; ld = ld*3 + 64 {
+			n := g.piece(ld)
+			if n%manifest.GemmTile != 0 || n < manifest.GemmTile || n > manifest.GemmTile && n*ld*2 > 32<<20 {
+				t.Errorf("L2 of %d bytes: %d rows of %d", g.L2Bytes, n, ld)
+			}
+		}
+	}
+}

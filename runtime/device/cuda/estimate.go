@@ -1,0 +1,116 @@
+//go:build unix
+
+package cuda
+
+import (
+	"math"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// A roof is what a GPU can do at most, as far as the driver tells; it stands in
+// for a profile where nobody has measured one.
+type roof struct {
+	bytes  float64 // of its memory a second
+	cached float64 // of its second cache a second
+	l2     float64 // bytes
+	lanes  float64 // simple operations a second
+	tensor float64 // 16-bit multiply-adds of tensor cores a second, by mma.sync
+}
+
+// roof derives the limits from clocks, bus and multiprocessors. Where the driver
+// does not tell, they are those of a small GPU.
+func (g *GPU) roof() roof {
+	or := func(v, otherwise int) float64 {
+		if v > 0 {
+			return float64(v)
+		}
+		return float64(otherwise)
+	}
+	clocks := float64(max(g.Processors, 1)) * or(g.ClockKHz, 1_000_000) * 1e3
+	r := roof{bytes: 2 * or(g.MemoryKHz, 5_000_000) * 1e3 * or(g.BusBits, 256) / 8, l2: or(g.L2Bytes, 4<<20), lanes: 64 * clocks, tensor: 512 * clocks}
+	if g.Compute == 80 || g.Compute >= 90 { // the others have half the tensor cores of these
+		r.tensor *= 2
+	}
+	r.cached = 3 * r.bytes
+	return r
+}
+
+// The share of what tensor cores can do that implementations reach, guessed:
+// flat_gemm reads its rows from memory again for each panel.
+const (
+	shareFlat   = 0.25
+	shareGemm   = 0.6
+	shareCublas = 0.9
+)
+
+// launchTime is what one more kernel costs inside a graph, in seconds.
+const launchTime = 2e-6
+
+// estimate gives from how many rows on each implementation of a site is the
+// fastest by a roofline model; −1: nowhere. It is a guess: profiles are measured.
+func (g *GPU) estimate(s *manifest.Site, blas bool) []int {
+	from := make([]int, len(s.Impls))
+	for i := range from {
+		from[i] = -1
+	}
+	r := g.roof()
+	last := -1
+	for rows := 1; rows < dispatch.Rows; rows++ {
+		best, least := 0, math.Inf(1)
+		for i, name := range s.Impls {
+			if name == implCublas && !blas {
+				continue
+			}
+			if t := r.time(s, name, rows); t < least*0.99 { // a tie goes to the one for fewer rows
+				best, least = i, t
+			}
+		}
+		if best > last { // an implementation for more rows is never followed by one for fewer
+			from[best], last = rows, best
+		}
+	}
+	return from
+}
+
+// time is how long an implementation takes at best, in seconds.
+func (r roof) time(s *manifest.Site, impl string, rows int) float64 {
+	weights := float64(s.N) * float64(s.K)
+	dt, ok := tensor.ParseDType(s.DType)
+	if !ok {
+		return math.Inf(1)
+	}
+	bytes := weights * float64(dt.BlockBytes()) / float64(dt.Block())
+	mul, unpack := 1.0, 0.5 // operations of lanes for a weight and row, and for a weight
+	mma := 2.0              // 16-bit multiply-adds for a weight and row: plain types go as two numbers
+	if dt.IsBlock() {
+		mul, unpack, mma = 0.25, 0.75, 0.5
+	}
+	// passes read all weights; after the first they may be in the second cache.
+	passes := func(per int, lanes, tensor float64) float64 {
+		n := float64((rows + per - 1) / per)
+		again := r.bytes
+		if bytes < r.l2/2 {
+			again = r.cached
+		}
+		read := bytes/r.bytes + (n-1)*bytes/again
+		return max(read, n*weights*lanes/r.lanes, n*weights*tensor/(shareFlat*r.tensor))
+	}
+	switch impl {
+	case "gemv":
+		return passes(1, unpack+mul, 0)
+	case "gemv4":
+		return launchTime + passes(4, unpack+4*mul, 0)
+	case "flat_gemm":
+		return launchTime + passes(8, unpack, 8*mma)
+	case "flat_gemm32":
+		return launchTime + passes(32, unpack, 32*mma)
+	}
+	share, tiles := shareGemm, float64((rows+manifest.GemmTile-1)/manifest.GemmTile)*manifest.GemmTile
+	if impl == implCublas {
+		share = shareCublas
+	}
+	return 4*launchTime + bytes/r.bytes + 4*weights/r.cached + weights*tiles/(share*r.tensor)
+}

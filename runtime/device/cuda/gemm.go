@@ -1,0 +1,77 @@
+//go:build unix
+
+package cuda
+
+import (
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// gemmSizes are the bytes of the buffers of products of many rows.
+type gemmSizes struct{ wide, panels, product, factor, blas int64 }
+
+func (s *gemmSizes) bytes() int64 { return s.wide + s.panels + s.product + s.factor + s.blas }
+
+// need makes room for the products of a list that may come to so many rows.
+func (s *gemmSizes) need(d *Device, list []manifest.CUDALaunch, rowsOf func(*manifest.CUDALaunch) int) {
+	c, err := d.chosen()
+	for i := range list {
+		l := &list[i]
+		s.need(d, l.Body, rowsOf)
+		if l.Gemm == nil || err != nil || !d.measuring && !c.ever(l, rowsOf(l)) {
+			continue
+		}
+		rows := int64(rowsOf(l))
+		s.wide = max(s.wide, rows*int64(l.Gemm.Ld)*2)
+		s.product = max(s.product, rows*int64(l.Gemm.N)*4)
+		s.factor = max(s.factor, rows*4)
+		s.panels = max(s.panels, int64(min(d.GPU.piece(l.Gemm.Ld), l.Gemm.N))*int64(l.Gemm.Ld)*2)
+		if c.blas != nil {
+			s.blas = d.GPU.blasBytes()
+		}
+	}
+}
+
+// piece is how many rows of a matrix are unpacked at once: as many as stay in
+// the second cache until they are multiplied, whole tiles of the product.
+func (g *GPU) piece(ld int) int {
+	bytes := min(max(g.L2Bytes/2, 8<<20), 32<<20)
+	return max(bytes/(2*ld)/manifest.GemmTile, 1) * manifest.GemmTile
+}
+
+// rows is how many a launch has in a step. The shape of a graph is rounded up,
+// but there is room for no more than the most.
+func (m *model) rows(l *manifest.CUDALaunch, s shape) int {
+	most := shape{tokens: m.cfg.MaxTokens, wanted: m.cfg.MaxWanted, seqs: m.cfg.MaxSeqs}
+	return min(s.rowsOf(l.Rows), most.rowsOf(l.Rows)) * max(l.Times, 1)
+}
+
+// gemm puts a product of many rows into the stream, by cuBLASLt or by the
+// model's own kernel; its rows lie in the wide buffer already.
+func (m *model) gemm(l *manifest.CUDALaunch, s shape, layer int, cublas bool) error {
+	g, h := l.Gemm, &m.memory.header
+	rows := m.rows(l, s)
+	piece := m.GPU.piece(g.Ld)
+	for at := 0; at < g.N; at += piece {
+		n := min(piece, g.N-at)
+		lay, first, product := int32(layer), int32(at/16), h.product+pointer(4*at)
+		err := m.GPU.launch(m.kernels[g.Unpack], [3]int{n / 16, 4, 1}, m.stream,
+			unsafe.Pointer(&m.memory.ctx), unsafe.Pointer(&m.memory.step), unsafe.Pointer(&lay), unsafe.Pointer(&first))
+		if err != nil {
+			return err
+		}
+		if cublas {
+			err = m.blas.multiply(gemmShape{n, rows, g.Ld, g.N}, h.panels, h.wide, product, m.stream)
+		} else {
+			size := [4]int32{int32(n), int32(rows), int32(g.Ld), int32(g.N)}
+			grid := [3]int{(rows + manifest.GemmTile - 1) / manifest.GemmTile, (n + manifest.GemmTile - 1) / manifest.GemmTile, 1}
+			err = m.GPU.launch(m.kernels[g.Kernel], grid, m.stream, unsafe.Pointer(&h.panels), unsafe.Pointer(&h.wide), unsafe.Pointer(&product),
+				unsafe.Pointer(&size[0]), unsafe.Pointer(&size[1]), unsafe.Pointer(&size[2]), unsafe.Pointer(&size[3]))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+//go:build unix
+
+package cuda
+
+import (
+	"iter"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// A shape is what the grids of a step depend on.
+type shape struct {
+	entry, tokens, wanted, seqs int
+	context                     int // which of the profile's
+}
+
+const (
+	maxGraphTokens = 64 // larger steps take long enough to hide their launches
+	maxShapes      = 48 // whose graphs are kept for a model
+	maxGraphs      = 4  // of a step: a member of a group has two exchanges a layer, which leave graphs nothing to save
+)
+
+// graphCounts are what a model says of its graphs, at any time.
+type graphCounts struct{ kept, steps atomic.Int64 }
+
+// KeptGraphs implements device.GraphModel.
+func (m *model) KeptGraphs() (kept, steps int64) { return m.counts.kept.Load(), m.counts.steps.Load() }
+
+// A piece of a step is launches that a graph can hold, or a talk with other
+// ranks, for which the host waits in between.
+type piece struct {
+	list []placed
+	talk *manifest.CUDALaunch
+}
+
+// A placed launch is one with its layer.
+type placed struct {
+	*manifest.CUDALaunch
+	layer int
+}
+
+// launches are those of a list one after the other, each with its layer: those of
+// a body come once a layer.
+func launches(list []manifest.CUDALaunch) iter.Seq2[*manifest.CUDALaunch, int] {
+	return func(yield func(*manifest.CUDALaunch, int) bool) { walk(list, 0, yield) }
+}
+
+func walk(list []manifest.CUDALaunch, layer int, yield func(*manifest.CUDALaunch, int) bool) bool {
+	for i := range list {
+		l := &list[i]
+		if l.Body == nil {
+			if !yield(l, layer) {
+				return false
+			}
+			continue
+		}
+		for at := l.Lo; at < l.Hi; at++ {
+			if !walk(l.Body, at, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// piecesOf cuts a list of launches where it talks; nil: into too many for graphs.
+func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
+	graphs := 0
+	for l, layer := range launches(list) {
+		switch n := len(pieces); {
+		case l.Comm != nil:
+			pieces = append(pieces, piece{talk: l})
+		case n > 0 && pieces[n-1].talk == nil:
+			pieces[n-1].list = append(pieces[n-1].list, placed{l, layer})
+		default:
+			pieces = append(pieces, piece{list: []placed{{l, layer}}})
+			graphs++
+		}
+	}
+	if graphs > maxGraphs {
+		return nil
+	}
+	return pieces
+}
+
+// compute launches a step's kernels. A small step runs as graphs that were
+// captured for its shape, rounded up, when the shape came a second time:
+// kernels look at the step itself for how many rows there are.
+func (m *model) compute(s shape) error {
+	pieces := m.pieces[s.entry]
+	if !m.Graphs || pieces == nil || s.tokens > maxGraphTokens {
+		return m.launchAll(m.Plan.Graphs[s.entry], s)
+	}
+	b := shape{s.entry, bucket(s.tokens), bucket(s.wanted), bucket(s.seqs), s.context}
+	execs, seen := m.graphs[b]
+	if !seen { // libraries load their kernels at the first run, which must not be while a graph is captured
+		if len(m.graphs) < maxShapes {
+			m.graphs[b] = nil
+		}
+		return m.launchAll(m.Plan.Graphs[s.entry], s)
+	}
+	for i, p := range pieces {
+		if p.talk != nil {
+			if err := m.talk(p.talk, s); err != nil {
+				return err
+			}
+			continue
+		}
+		if execs == nil {
+			execs = make([]uintptr, len(pieces))
+			m.graphs[b] = execs
+		}
+		if execs[i] == 0 {
+			var err error
+			if execs[i], err = m.capture(p.list, b); err != nil {
+				return err
+			}
+			m.counts.kept.Add(1)
+		}
+		if err := m.GPU.call(fnGraphLaunch, execs[i], uintptr(m.stream)); err != nil {
+			return err
+		}
+	}
+	m.counts.steps.Add(1)
+	return nil
+}
+
+// bucket rounds a number of rows up to a power of two.
+func bucket(n int) int {
+	b := 1
+	for b < n {
+		b *= 2
+	}
+	if n == 0 {
+		return 0
+	}
+	return b
+}
+
+// capture records launches, for a shape, as an executable graph.
+func (m *model) capture(list []placed, s shape) (exec uintptr, err error) {
+	const threadLocal = 1
+	if err := m.GPU.call(fnStreamBeginCapture, uintptr(m.stream), threadLocal); err != nil {
+		return 0, err
+	}
+	var failed error
+	for _, l := range list {
+		if failed == nil {
+			failed = m.launch(l.CUDALaunch, s, l.layer)
+		}
+	}
+	var graph uintptr
+	if err := m.GPU.call(fnStreamEndCapture, uintptr(m.stream), uintptr(unsafe.Pointer(&graph))); err != nil {
+		return 0, err
+	}
+	if failed == nil {
+		failed = m.GPU.call(fnGraphInstantiate, uintptr(unsafe.Pointer(&exec)), graph, 0)
+	}
+	if graph != 0 {
+		if err := m.GPU.call(fnGraphDestroy, graph); failed == nil {
+			failed = err
+		}
+	}
+	return exec, failed
+}
+
+// launchAll puts the launches of a list into the stream.
+func (m *model) launchAll(list []manifest.CUDALaunch, s shape) error {
+	for l, layer := range launches(list) {
+		var err error
+		if l.Comm != nil {
+			err = m.talk(l, s)
+		} else {
+			err = m.launch(l, s, layer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch puts what a shape runs of a launch into the stream.
+func (m *model) launch(l *manifest.CUDALaunch, s shape, layer int) error {
+	if !s.runs(l) {
+		return nil
+	}
+	impl := 0
+	if l.Choice != nil {
+		if impl = m.choice.of(l.Choice.Site, m.rows(l, s)); !slices.Contains(l.Choice.Impls, impl) {
+			return nil
+		}
+	}
+	return m.launchOne(l, s, layer, impl)
+}
+
+// launchOne puts a kernel, or a product of 16-bit matrices by an implementation
+// of its site, into the stream.
+func (m *model) launchOne(l *manifest.CUDALaunch, s shape, layer, impl int) error {
+	if l.Gemm != nil {
+		return m.gemm(l, s, layer, m.Plan.Sites[l.Choice.Site].Impls[impl] == implCublas)
+	}
+	g := m.grid(l, s)
+	if g[0]*g[1]*g[2] == 0 {
+		return nil
+	}
+	return m.start(l, g, layer)
+}

@@ -1,0 +1,98 @@
+//go:build unix
+
+package cuda
+
+import (
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// A Host says what stays in the host's memory, where the GPU reads it over the
+// bus: room for models that do not fit, at a price in speed.
+type Host struct {
+	KVPercent  int  // of the elements of the states, the last ones
+	Embeddings bool // tables that rows are looked up in, unless a product reads them too
+}
+
+// hostState is how many bytes of the state stay on the host: those of its last
+// elements.
+func (d *Device) hostState(pages int) (bytes int64) {
+	elements := 0
+	for _, s := range d.Manifest.States {
+		elements += s.Count
+	}
+	left := elements - (elements*d.Host.KVPercent+99)/100 // elements on the GPU
+	for _, s := range d.Manifest.States {
+		here := min(left, s.Count)
+		left -= here
+		bytes += int64(s.Count-here) * s.PageBytes * int64(pages)
+	}
+	return bytes
+}
+
+// hostTables is how many bytes of the weights, from the first on, stay there.
+func (d *Device) hostTables() int64 {
+	if d.Host.Embeddings {
+		return d.Plan.HostBytes
+	}
+	return 0
+}
+
+// A hostShare is memory of the host that the GPU reads and writes.
+type hostShare struct {
+	state  *device.Region
+	shared []uintptr // registered with the driver
+}
+
+// share lets the GPU use memory of the host, and gives its address there.
+func (h *hostShare) share(g *GPU, data []byte) (p pointer, err error) {
+	const deviceMap = 2
+	at := uintptr(unsafe.Pointer(&data[0]))
+	if err := g.call(fnMemHostRegister, at, uintptr(len(data)), deviceMap); err != nil {
+		return 0, err
+	}
+	h.shared = append(h.shared, at)
+	return p, g.call(fnMemHostGetDevicePointer, uintptr(unsafe.Pointer(&p)), at, 0)
+}
+
+// placeOnHost puts there what the Host says; the rest of the header is filled
+// already.
+func (m *model) placeOnHost(cfg *device.Config) (err error) {
+	m.memory.header.tables = m.memory.header.weights
+	if n := m.hostTables(); n > 0 {
+		if m.memory.header.tables, err = m.host.share(m.GPU, cfg.Weights[:n]); err != nil {
+			return err
+		}
+	}
+	n := m.hostState(cfg.Pages)
+	if n == 0 {
+		return nil
+	}
+	if m.host.state, err = device.Map(n, "state on the host"); err != nil {
+		return err
+	}
+	p, err := m.host.share(m.GPU, m.host.state.Bytes)
+	m.memory.header.hostState = p - pointer(m.memory.header.stateSplit)
+	return err
+}
+
+// copyPage copies a page of the element that begins at an offset of the state.
+func (h *hostShare) copyPage(m *model, at int64, to, from int32, bytes int64) error {
+	if err := m.GPU.wait(m.stream); err != nil {
+		return err
+	}
+	element := h.state.Bytes[at-m.memory.header.stateSplit:]
+	copy(element[int64(to)*bytes:][:bytes], element[int64(from)*bytes:][:bytes])
+	return nil
+}
+
+func (h *hostShare) free(g *GPU) {
+	for _, at := range h.shared {
+		g.call(fnMemHostUnregister, at)
+	}
+	if h.state != nil {
+		h.state.Free()
+	}
+	*h = hostShare{}
+}

@@ -1,0 +1,141 @@
+//go:build unix
+
+package cuda
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// A model is one opened model: its memory on the GPU and its kernels.
+type model struct {
+	*Device
+	cfg      device.Config
+	memory   memory
+	choice   *choice // of kernels
+	blas     *blasHandle
+	stream   stream
+	staging  staging
+	host     hostShare // what stays in the host's memory
+	exchange exchange
+	pieces   [][]piece           // of each list of launches, between talks; nil: no graphs
+	graphs   map[shape][]uintptr // of pieces; nil: the shape ran once
+	counts   graphCounts
+	failed   error // of a kernel: the context is lost
+}
+
+func (m *model) open(cfg *device.Config, s *sizes) (err error) {
+	if m.stream, err = m.GPU.newStream(); err != nil {
+		return err
+	}
+	if err := m.place(cfg, s); err != nil {
+		return err
+	}
+	if s.gemm.blas > 0 {
+		if m.blas, err = m.choice.blas.on(m.memory.blas, s.gemm.blas); err != nil {
+			return err
+		}
+	}
+	if err := m.staging.open(m, cfg); err != nil {
+		return err
+	}
+	if err := m.exchange.open(m, s.talk); err != nil {
+		return err
+	}
+	header := unsafe.Slice((*byte)(unsafe.Pointer(&m.memory.header)), unsafe.Sizeof(m.memory.header))
+	if err := m.GPU.toDevice(m.memory.ctx, m.staging.step.Bytes[:copy(m.staging.step.Bytes, header)], m.stream); err != nil {
+		return err
+	}
+	table := m.hostTables()
+	if err := m.GPU.upload(m.memory.header.weights+pointer(table), cfg.Weights[table:], m.stream, m.Progress); err != nil {
+		return fmt.Errorf("sending the weights to %s: %w", m.GPU.Name, err)
+	}
+	return m.GPU.wait(m.stream)
+}
+
+// Close waits for the GPU and gives its memory back.
+func (m *model) Close() {
+	if m.GPU.enter() != nil {
+		return
+	}
+	defer m.GPU.leave()
+	if m.stream != 0 {
+		m.GPU.wait(m.stream) // after a failed kernel this fails too; nothing more can be done
+	}
+	for _, execs := range m.graphs {
+		for _, g := range execs {
+			if g != 0 {
+				m.GPU.call(fnGraphExecDestroy, g)
+			}
+		}
+	}
+	m.graphs = nil
+	if m.blas != nil {
+		m.blas.close()
+	}
+	m.staging.close(m.GPU)
+	m.host.free(m.GPU)
+	m.exchange.close(m.GPU)
+	m.memory.free(m.GPU)
+	if m.stream != 0 {
+		m.GPU.call(fnStreamDestroy, uintptr(m.stream))
+		m.stream = 0
+	}
+}
+
+// CopyPage copies a state page, in every element of every state.
+func (m *model) CopyPage(to, from int32) error {
+	if err := m.GPU.enter(); err != nil {
+		return err
+	}
+	defer m.GPU.leave()
+	h := &m.memory.header
+	at := int64(0) // of the element: all its pages lie together
+	for _, s := range m.Manifest.States {
+		for range s.Count {
+			base := h.state + pointer(at)
+			if at += s.PageBytes * int64(m.cfg.Pages); at > h.stateSplit {
+				if err := m.host.copyPage(m, at-s.PageBytes*int64(m.cfg.Pages), to, from, s.PageBytes); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := m.GPU.copyWithin(base+pointer(int64(to)*s.PageBytes), base+pointer(int64(from)*s.PageBytes), s.PageBytes, m.stream); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// MoveRow copies a state row, in every element of every state.
+func (m *model) MoveRow(toPage, toRow, fromPage, fromRow int) error {
+	if err := m.GPU.enter(); err != nil {
+		return err
+	}
+	defer m.GPU.leave()
+	staged := m.staging.step.Bytes[:16]
+	copy(unsafe.Slice((*int32)(unsafe.Pointer(&staged[0])), 4), []int32{int32(toPage), int32(toRow), int32(fromPage), int32(fromRow)})
+	if err := m.GPU.toDevice(m.memory.step, staged, m.stream); err != nil {
+		return err
+	}
+	for i := range m.Plan.Moves {
+		l := &m.Plan.Moves[i]
+		if err := m.start(l, m.grid(l, shape{}), 0); err != nil {
+			return err
+		}
+	}
+	return m.GPU.wait(m.stream) // the staging memory is used again
+}
+
+// start puts a kernel of the plan into the stream.
+func (m *model) start(l *manifest.CUDALaunch, grid [3]int, layer int) error {
+	n := int32(layer)
+	return m.GPU.launch(m.kernels[l.Kernel], grid, m.stream, unsafe.Pointer(&m.memory.ctx), unsafe.Pointer(&m.memory.step), unsafe.Pointer(&n))
+}
+
+// outputs are the results of a graph.
+func (m *model) outputs(entry int) []manifest.Output { return m.Manifest.Graphs[entry].Outputs }

@@ -1,0 +1,101 @@
+//go:build unix
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// Codes of images that do not load.
+const (
+	codeInvalidImage   = 200 // CUDA_ERROR_INVALID_IMAGE
+	codeNoBinary       = 209 // CUDA_ERROR_NO_BINARY_FOR_GPU
+	codeUnsupportedPTX = 222 // CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+)
+
+// A kernel is a function of a loaded image.
+type kernel struct {
+	handle  uintptr
+	threads int
+	shared  int
+}
+
+// loadKernels loads the images and finds every kernel of the plan in its unit's.
+func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string]string) ([]kernel, error) {
+	modules := map[string]uintptr{}
+	for _, image := range plan.Images {
+		data := files[image.File]
+		if len(data) == 0 {
+			return nil, fmt.Errorf("bug: the binary names the CUDA image %s but does not hold it", image.File)
+		}
+		m, err := g.loadImage(data)
+		var e *Error
+		if errors.As(err, &e) && e.Code == codeNoBinary {
+			return nil, fmt.Errorf("%s (compute capability %d.%d) is older than what the model was compiled for; compile it with --arch sm_%d", g.Name, g.Compute/10, g.Compute%10, g.Compute)
+		}
+		if errors.As(err, &e) && (e.Code == codeInvalidImage || e.Code == codeUnsupportedPTX) {
+			return nil, fmt.Errorf("the driver (CUDA %d.%d) does not read the model's kernels (%s): it is older than the nvcc that made them; install a newer driver", g.Version/1000, g.Version%1000/10, e.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("loading the kernels of %s on %s: %w", image.Unit, g.Name, err)
+		}
+		modules[image.Unit] = m
+	}
+	var out []kernel
+	for _, k := range plan.Kernels {
+		m, ok := modules[k.Unit]
+		if !ok {
+			m, ok = modules[""] // one image for all units
+		}
+		if !ok {
+			return nil, fmt.Errorf("bug: no CUDA image holds the unit %s", k.Unit)
+		}
+		one, err := g.kernelOf(m, k)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// loadImage loads one image. The driver wants it aligned, which bytes that are
+// part of a program need not be.
+func (g *GPU) loadImage(data string) (module uintptr, err error) {
+	aligned, err := device.Map(int64(len(data)), "an image of kernels")
+	if err != nil {
+		return 0, err
+	}
+	defer aligned.Free()
+	copy(aligned.Bytes, data)
+	err = g.call(fnModuleLoadData, uintptr(unsafe.Pointer(&module)), uintptr(unsafe.Pointer(&aligned.Bytes[0])))
+	return module, err
+}
+
+func (g *GPU) kernelOf(module uintptr, k manifest.CUDAKernel) (kernel, error) {
+	out := kernel{threads: k.Threads, shared: k.Shared}
+	name := append([]byte(k.Name), 0)
+	if err := g.call(fnModuleGetFunction, uintptr(unsafe.Pointer(&out.handle)), module, uintptr(unsafe.Pointer(&name[0]))); err != nil {
+		return out, fmt.Errorf("kernel %s: %w; compile the model again", k.Name, err)
+	}
+	const plain = 48 << 10 // what every kernel may take without asking
+	if k.Shared <= plain {
+		return out, nil
+	}
+	if k.Shared > g.SharedPerBlock {
+		return out, fmt.Errorf("kernel %s needs %d bytes of shared memory, %s gives %d", k.Name, k.Shared, g.Name, g.SharedPerBlock)
+	}
+	const dynamicShared = 8 // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+	return out, g.call(fnFuncSetAttribute, out.handle, dynamicShared, uintptr(k.Shared))
+}
+
+// launch puts a kernel into the stream; args point to its arguments.
+func (g *GPU) launch(k kernel, grid [3]int, s stream, args ...unsafe.Pointer) error {
+	return g.call(fnLaunchKernel, k.handle, uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]), uintptr(k.threads), 1, 1,
+		uintptr(k.shared), uintptr(s), uintptr(unsafe.Pointer(&args[0])), 0)
+}

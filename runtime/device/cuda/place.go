@@ -1,0 +1,130 @@
+//go:build unix
+
+package cuda
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// maxSlots is IFL_SLOTS.
+const maxSlots = 240
+
+// contextHeader is struct ifl_ctx of ifl_device.cuh.
+type contextHeader struct {
+	weights, tables, state, hostState    pointer
+	stateSplit                           int64
+	act, attention, experts, zeros       pointer
+	parts                                pointer
+	partBytes                            int64
+	wide, panels, product, factor        pointer
+	pages, maxTokens, maxWanted, maxSeqs int32
+	slot                                 [maxSlots]pointer
+}
+
+// memory is what a model takes on the GPU.
+type memory struct {
+	blocks []pointer // all of it
+	header contextHeader
+	ctx    pointer   // the header, on the GPU
+	step   pointer   // the step, on the GPU
+	out    []pointer // outputs
+	blas   pointer   // scratch of cuBLASLt
+}
+
+func (m *memory) free(g *GPU) {
+	for _, p := range m.blocks {
+		g.free(p)
+	}
+	m.blocks = nil
+}
+
+// place takes the memory and notes where everything is.
+func (m *model) place(cfg *device.Config, s *sizes) error {
+	var failed error
+	take := func(n int64, what string) pointer {
+		p, err := m.GPU.alloc(n, what)
+		failed = errors.Join(failed, err)
+		m.memory.blocks = append(m.memory.blocks, p)
+		return p
+	}
+	state := m.StateBytes(cfg.Pages) - m.hostState(cfg.Pages)
+	table := m.hostTables()
+	h := &m.memory.header
+	*h = contextHeader{
+		weights: take(int64(len(cfg.Weights))-table, "weights") - pointer(table), state: take(state, "state of the sequences"), stateSplit: state,
+		act: take(s.act, "packed activations"), attention: take(s.counters+s.attention, "scratch of attention") + pointer(s.counters),
+		experts: take(s.experts, "scratch of experts"), zeros: take(s.zeros, "zeros"),
+		parts: take(s.parts, "what the other ranks of the group said"), partBytes: s.part,
+		wide: take(s.gemm.wide, "rows of 16-bit products"), panels: take(s.gemm.panels, "weights of 16-bit products"),
+		product: take(s.gemm.product, "results of 16-bit products"), factor: take(s.gemm.factor, "factors of 16-bit products"),
+		pages: int32(cfg.Pages), maxTokens: int32(cfg.MaxTokens), maxWanted: int32(cfg.MaxWanted), maxSeqs: int32(cfg.MaxSeqs),
+	}
+	if s.gemm.blas > 0 {
+		m.memory.blas = take(s.gemm.blas, "scratch of cuBLASLt")
+	}
+	for i, n := range s.slots {
+		h.slot[i] = take(n, "values of a step")
+	}
+	for _, o := range cfg.Outputs {
+		m.memory.out = append(m.memory.out, take(int64(o.Rows)*int64(o.Cols)*4, "results of a step"))
+	}
+	if err := m.placeOnHost(cfg); err != nil {
+		return err
+	}
+	m.memory.ctx, m.memory.step = take(int64(unsafe.Sizeof(*h)), "the context"), take(m.stepBytes(), "the step")
+	if failed != nil {
+		return failed
+	}
+	for _, r := range []struct {
+		p pointer
+		n int64
+	}{{h.state, state}, {h.attention - pointer(s.counters), s.counters}, {h.zeros, s.zeros}} {
+		if r.n > 0 {
+			if err := m.GPU.clear(r.p, r.n, m.stream); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// staging is pinned memory of the host: the step as it is sent, and its results
+// as they come back.
+type staging struct{ step, results *device.Region }
+
+func (s *staging) open(m *model, cfg *device.Config) (err error) {
+	if s.step, err = m.GPU.pinned(int64(unsafe.Sizeof(contextHeader{}))+m.stepBytes(), "the step as it is sent"); err != nil {
+		return err
+	}
+	results := int64(0)
+	for _, o := range cfg.Outputs {
+		results += round64(int64(o.Rows) * int64(o.Cols) * 4)
+	}
+	s.results, err = m.GPU.pinned(results, "the step's results")
+	return err
+}
+
+func (s *staging) close(g *GPU) {
+	g.unpin(s.step)
+	g.unpin(s.results)
+	*s = staging{}
+}
+
+// pinned is memory of the host that copies need no detour for.
+func (g *GPU) pinned(n int64, what string) (*device.Region, error) {
+	r, err := device.Map(n, what)
+	if err != nil {
+		return nil, err
+	}
+	return r, g.call(fnMemHostRegister, uintptr(unsafe.Pointer(&r.Bytes[0])), uintptr(len(r.Bytes)), 0)
+}
+
+func (g *GPU) unpin(r *device.Region) {
+	if r != nil {
+		g.call(fnMemHostUnregister, uintptr(unsafe.Pointer(&r.Bytes[0])))
+		r.Free()
+	}
+}

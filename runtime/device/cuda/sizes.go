@@ -1,0 +1,91 @@
+//go:build unix
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// sizes are the bytes of a model's buffers.
+type sizes struct {
+	act, attention, experts, zeros int64
+	counters                       int64 // of attention, in front of its parts
+	part, talk                     int64 // of what one member of the tensor group says at once; of all that is said or heard at once
+	parts                          int64 // of what all members say
+	slots                          []int64
+	gemm                           gemmSizes
+}
+
+// step is what the values of a step and the kernels' scratch take on the GPU.
+func (s *sizes) step() int64 {
+	n := s.act + s.counters + s.attention + s.experts + s.zeros + s.parts + s.gemm.bytes()
+	for _, slot := range s.slots {
+		n += slot
+	}
+	return n
+}
+
+func (d *Device) sizes(cfg *device.Config) sizes {
+	count := map[string]int{"tokens": cfg.MaxTokens, "wanted": cfg.MaxWanted, "sequences": cfg.MaxSeqs}
+	rows := int64(max(cfg.MaxTokens, cfg.MaxWanted))
+	s := sizes{act: d.Plan.ActBytes * rows, zeros: int64(cfg.MaxTokens) * 4}
+	for _, slot := range d.Plan.Slots {
+		s.slots = append(s.slots, int64(slot.Cols)*int64(count[slot.Rows])*4)
+	}
+	for _, a := range d.Plan.Attention {
+		// Parts are kept only where there are several splits, and those share the target of blocks out.
+		parts := int64(max(d.attentionBlocks(), a.Blocks)) * int64(a.Floats) * 4
+		s.counters = max(s.counters, round64(int64(cfg.MaxTokens)*int64(a.Counters)*4))
+		s.attention = max(s.attention, parts)
+	}
+	s.part = round64(rows * int64(d.Plan.PartCols) * 4)
+	s.parts = int64(d.Plan.Members) * s.part
+	for _, list := range d.Plan.Graphs {
+		s.talk = max(s.talk, rows*int64(widest(list))*4)
+		s.gemm.need(d, list, func(l *manifest.CUDALaunch) int { return count[l.Rows] * max(l.Times, 1) })
+	}
+	for _, e := range d.Plan.Experts {
+		lists := round64((int64(e.Experts) + 1 + rows*int64(e.TopK) + rows*int64(e.Experts)) * 4)
+		s.experts = max(s.experts, lists+round64(rows*e.In)+rows*int64(e.TopK)*e.Hidden)
+	}
+	return s
+}
+
+func round64(n int64) int64 { return (n + 63) &^ 63 }
+
+// StateBytes is what so many pages take.
+func (d *Device) StateBytes(pages int) int64 {
+	n := int64(0)
+	for _, s := range d.Manifest.States {
+		n += s.PageBytes * int64(s.Count)
+	}
+	return n * int64(pages)
+}
+
+// ArenaBytes is what the values of a step and its kernels' scratch take.
+func (d *Device) ArenaBytes(maxTokens, maxWanted, maxSeqs int) int64 {
+	s := d.sizes(&device.Config{MaxTokens: maxTokens, MaxWanted: maxWanted, MaxSeqs: maxSeqs})
+	return s.step()
+}
+
+// fits says what is missing before anything is sent.
+func (d *Device) fits(cfg *device.Config, s *sizes) error {
+	left, err := d.GPU.available()
+	if err != nil {
+		return err
+	}
+	step := s.step()
+	for _, o := range cfg.Outputs {
+		step += int64(o.Rows) * int64(o.Cols) * 4
+	}
+	weights, state := int64(len(cfg.Weights))-d.hostTables(), d.StateBytes(cfg.Pages)-d.hostState(cfg.Pages)
+	if missing := weights + state + step - left; missing > 0 {
+		mb := func(n int64) int64 { return (n + 999_999) / 1_000_000 }
+		return fmt.Errorf("%s: %d MB are needed (weights %d, state %d, step %d), %d MB are free: %d MB are missing; lower the context, the concurrency or the state pages, leave some in the host's memory (host_kv_cache_percent, be_host_embeddings), or choose --device cpu",
+			d.GPU.Name, mb(weights+state+step), mb(weights), mb(state), mb(step), left/1_000_000, mb(missing))
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+//go:build unix
+
+package cuda
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/tune"
+)
+
+// attentionBlocks is how many blocks of threads an attention should have: two a
+// multiprocessor.
+func (d *Device) attentionBlocks() int { return 2 * d.GPU.Processors }
+
+// splits is into how many parts the context is cut where each has so many
+// blocks: as many as fill the GPU, or fewer, where the profile found that more
+// do not help at such a context. It depends on nothing else, so that a graph
+// serves every length that the profile does not tell apart.
+func (d *Device) splits(blocks, context int) int {
+	most := dispatch.MaxSplits
+	if d.Profile != nil && context < len(d.Profile.Splits) {
+		most = d.Profile.Splits[context].Parts
+	}
+	return min(max(d.attentionBlocks()/max(blocks, 1), 1), most)
+}
+
+// contextOf is the place in the profile of the longest context of a step.
+func (d *Device) contextOf(c *device.Context, s device.DeviceStep) int {
+	rows := 0
+	for q := range s.Seqs {
+		rows = max(rows, int(c.Past[q]+c.First[q+1]-c.First[q]))
+	}
+	return d.Profile.SplitsAt(rows)
+}
+
+// contexts are the numbers of state rows at which a Timer measures attention.
+func (d *Device) contexts() (list []int) {
+	for n := device.PageRows; n <= 4096; n *= 4 {
+		if n <= d.Manifest.Context {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// pages is how many pages a Timer's longest context takes; 1: none is measured.
+func (d *Device) pages() int {
+	most := 1
+	for _, n := range d.contexts() {
+		most = n / device.PageRows
+	}
+	return most
+}
+
+// Splits times the model's attention of one token over contexts of several
+// lengths, each cut into several numbers of parts. A model without state has
+// none.
+func (t *Timer) Splits() (list []dispatch.Splits, err error) {
+	m := t.m
+	site, l := m.findAttention()
+	if l == nil {
+		return nil, nil
+	}
+	if err := m.GPU.enter(); err != nil {
+		return nil, err
+	}
+	defer m.GPU.leave()
+	// Of garbage the unified softmax may compute parts twice.
+	if err := m.GPU.clear(m.memory.header.state, m.memory.header.stateSplit, m.stream); err != nil {
+		return nil, err
+	}
+	for _, rows := range m.contexts() {
+		s, err := t.splitsAt(site, l, rows)
+		if err != nil {
+			return nil, fmt.Errorf("measuring attention over %d rows: %w", rows, err)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// findAttention is the first launch for one token that cuts the context up, of
+// the decoder where there is one.
+func (m *model) findAttention() (productSite, *manifest.CUDALaunch) {
+	p := productSite{entry: max(m.Plan.Cross, 0)}
+	var walk func(list []manifest.CUDALaunch, lo, hi int) *manifest.CUDALaunch
+	walk = func(list []manifest.CUDALaunch, lo, hi int) *manifest.CUDALaunch {
+		for i := range list {
+			l := &list[i]
+			if l.Body != nil {
+				if l = walk(l.Body, l.Lo, l.Hi); l != nil {
+					return l
+				}
+				continue
+			}
+			one := shape{p.entry, 1, 1, 1, 0}
+			if one.runs(l) && slices.ContainsFunc(l.Grid[:], func(d manifest.CUDADim) bool { return d.Splits }) {
+				p.lo, p.hi = lo, hi
+				return l
+			}
+		}
+		return nil
+	}
+	return p, walk(m.Plan.Graphs[p.entry], 0, 1)
+}
+
+// splitsAt measures one length of the context.
+func (t *Timer) splitsAt(site productSite, l *manifest.CUDALaunch, rows int) (dispatch.Splits, error) {
+	const rounds = 6
+	m, s := t.m, dispatch.Splits{Context: rows}
+	if err := t.send(oneOf(rows), 1, site.entry); err != nil {
+		return s, err
+	}
+	grid, at := m.grid(l, shape{site.entry, 1, 1, 1, 0}), slices.IndexFunc(l.Grid[:], func(d manifest.CUDADim) bool { return d.Splits })
+	blocks := (shape{site.entry, 1, 1, 1, 0}).blocks(l.Grid[at])
+	most := min(max(m.attentionBlocks()/max(blocks, 1), 1), dispatch.MaxSplits)
+	for n := 1; n < most; n *= 2 {
+		s.Tried = append(s.Tried, n)
+	}
+	s.Tried = append(s.Tried, most)
+	order := tune.Interleave(indices(len(s.Tried)), rounds)
+	for i, c := range order {
+		grid[at] = s.Tried[c]
+		layer := site.lo + t.next%(site.hi-site.lo)
+		t.next++
+		if err := t.timed(i, func() error { return m.start(l, grid, layer) }); err != nil {
+			return s, err
+		}
+	}
+	if err := m.GPU.wait(m.stream); err != nil {
+		return s, err
+	}
+	times := make([][]float64, len(s.Tried))
+	for i, c := range order[1:] { // the first run is not counted
+		x, err := m.GPU.between(t.events[2*(i+1)], t.events[2*(i+1)+1])
+		if err != nil {
+			return s, err
+		}
+		times[c] = append(times[c], x)
+	}
+	for _, list := range times {
+		slices.Sort(list)
+		s.Seconds = append(s.Seconds, list[len(list)/2])
+	}
+	least := slices.Min(s.Seconds)
+	s.Parts = s.Tried[slices.IndexFunc(s.Seconds, func(x float64) bool { return x <= 1.02*least })]
+	return s, nil
+}
+
+func indices(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// oneOf is a step of one token, the last of so many rows of one sequence.
+func oneOf(rows int) *device.Context {
+	pages, last := rows/device.PageRows, int32(rows-1)
+	zero, to := []int32{0}, []int32{0, int32(pages)}
+	c := &device.Context{
+		ID: zero, Pos: []int32{last}, Seq: zero, Slot: []int32{last}, Types: zero, Want: zero, First: []int32{0, 1}, PageAt: to, Past: []int32{last},
+		XPageAt: []int32{0, 1}, XPage: zero, XRows: []int32{1},
+	}
+	for i := range pages {
+		c.Page = append(c.Page, int32(i))
+	}
+	return c
+}

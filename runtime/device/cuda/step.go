@@ -1,0 +1,253 @@
+//go:build unix
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// stepHeader is struct ifl_step of ifl_step.h, with addresses of the GPU.
+type stepHeader struct {
+	abi, entry           int32
+	tokens, wanted, seqs int32
+	maskWords            int32
+	id, pos, seq, slot   pointer
+	types                pointer
+	want, first, past    pointer
+	pageAt, page         pointer
+	mask, adapter        pointer
+	out                  [device.MaxOut]pointer
+	xpageAt, xpage       pointer
+	xrows                pointer
+	best                 pointer // nil: the logits go to the host
+}
+
+// stepBytes is room for the header and the arrays of the largest step, each
+// aligned to 64 bytes.
+func (m *model) stepBytes() int64 {
+	pages := int64(max(m.cfg.Pages, m.cfg.MaxPages))
+	words := int64(m.cfg.MaxTokens) * (5 + 2*int64(m.cfg.MaskWords))
+	words += int64(m.cfg.MaxWanted) + 6*int64(m.cfg.MaxSeqs+1) + 2*pages
+	return int64(unsafe.Sizeof(stepHeader{})) + words*4 + 16*64
+}
+
+// A packer puts the arrays of a step one behind the other.
+type packer struct {
+	to   []byte
+	base pointer
+	at   int64
+}
+
+func put[T int32 | uint64](p *packer, list []T) pointer {
+	p.at = round64(p.at)
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(list))), uintptr(len(list))*unsafe.Sizeof(*new(T)))
+	at := p.at
+	p.at += int64(copy(p.to[at:], bytes))
+	return p.base + pointer(at)
+}
+
+// stage packs a step into the staging memory and gives its size.
+func (m *model) stage(c *device.Context, s device.DeviceStep) int64 {
+	p := &packer{to: m.staging.step.Bytes, base: m.memory.step, at: int64(unsafe.Sizeof(stepHeader{}))}
+	h := stepHeader{
+		abi: device.ABI, entry: int32(s.Entry), tokens: int32(s.Tokens), wanted: int32(s.Wanted), seqs: int32(s.Seqs),
+		id: put(p, c.ID[:s.Tokens]), pos: put(p, c.Pos[:s.Tokens]), seq: put(p, c.Seq[:s.Tokens]), slot: put(p, c.Slot[:s.Tokens]),
+		want: put(p, c.Want[:s.Wanted]), first: put(p, c.First[:s.Seqs+1]), past: put(p, c.Past[:s.Seqs]),
+		pageAt: put(p, c.PageAt[:s.Seqs+1]), page: put(p, c.Page[:c.PageAt[s.Seqs]]),
+	}
+	if s.Types {
+		h.types = put(p, c.Types[:s.Tokens])
+	}
+	if s.Mask != nil {
+		h.maskWords, h.mask = int32(s.MaskWords), put(p, s.Mask)
+	}
+	if s.Entry == m.Plan.Cross {
+		h.xpageAt, h.xpage, h.xrows = put(p, c.XPageAt[:s.Seqs+1]), put(p, c.XPage[:c.XPageAt[s.Seqs]]), put(p, c.XRows[:s.Seqs])
+	}
+	copy(h.out[:], m.memory.out)
+	copy(p.to, unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h)))
+	return p.at
+}
+
+// Run computes one step: sends it, launches its kernels, and waits for the
+// results.
+func (m *model) Run(c *device.Context, s device.DeviceStep) error {
+	if m.failed != nil {
+		return fmt.Errorf("%s failed in an earlier step (%w); start the program again", m.GPU.Name, m.failed)
+	}
+	if err := m.check(c, s); err != nil || s.Tokens == 0 {
+		return err
+	}
+	if err := m.GPU.enter(); err != nil {
+		return err
+	}
+	defer m.GPU.leave()
+	if err := m.run(c, s); errors.Is(err, device.ErrComm) {
+		return err
+	} else if err != nil {
+		m.failed = err
+		return fmt.Errorf("%s: a step of %d tokens failed: %w", m.GPU.Name, s.Tokens, err)
+	}
+	return nil
+}
+
+func (m *model) run(c *device.Context, s device.DeviceStep) error {
+	n := m.stage(c, s)
+	if err := m.GPU.toDevice(m.memory.step, m.staging.step.Bytes[:n], m.stream); err != nil {
+		return err
+	}
+	for _, r := range m.Manifest.Graphs[s.Entry].Reads { // of another step since, of another GPU, or put there by the engine
+		rows := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(c.Out[r.At]))), 4*s.Tokens*r.Cols)
+		if err := m.GPU.toDevice(m.memory.out[r.At], rows, m.stream); err != nil {
+			return err
+		}
+	}
+	if err := m.compute(shape{s.Entry, s.Tokens, s.Wanted, s.Seqs, m.contextOf(c, s)}); err != nil {
+		return err
+	}
+	first := m.Manifest.Graphs[s.Entry].At
+	at, rows := int64(0), map[string]int{"tokens": s.Tokens, "wanted": s.Wanted, "sequences": s.Seqs}
+	for i, o := range m.outputs(s.Entry) {
+		bytes := int64(rows[o.Rows]) * int64(o.Cols) * 4
+		if err := m.GPU.toHost(m.staging.results.Bytes[at:at+bytes], m.memory.out[first+i], m.stream); err != nil {
+			return err
+		}
+		at += round64(bytes)
+	}
+	err := m.GPU.wait(m.stream)
+	if m.exchange.link != nil {
+		err = errors.Join(err, m.exchange.link.Failed())
+	}
+	if err != nil {
+		return err
+	}
+	at = 0
+	for i, o := range m.outputs(s.Entry) {
+		bytes := int64(rows[o.Rows]) * int64(o.Cols) * 4
+		if bytes > 0 {
+			copy(c.Out[first+i], unsafe.Slice((*float32)(unsafe.Pointer(&m.staging.results.Bytes[at])), bytes/4))
+		}
+		at += round64(bytes)
+	}
+	return nil
+}
+
+var errRange = errors.New("a token id, page or row of the step is out of range")
+
+// check refuses a step that would make a kernel read or write out of bounds.
+func (m *model) check(c *device.Context, s device.DeviceStep) error {
+	if s.Entry < 0 || s.Entry >= len(m.Plan.Graphs) || s.Tokens < 0 || s.Tokens > m.cfg.MaxTokens ||
+		s.Wanted < 0 || s.Wanted > m.cfg.MaxWanted || s.Seqs < 0 || s.Seqs > m.cfg.MaxSeqs {
+		return fmt.Errorf("bug: a step of %d tokens, %d wanted rows and %d sequences is over the model's maximum", s.Tokens, s.Wanted, s.Seqs)
+	}
+	states := len(m.Manifest.States) > 0
+	for t := range s.Tokens {
+		q := c.Seq[t]
+		if c.ID[t] < 0 || c.Pos[t] < 0 || c.Slot[t] < 0 || q < 0 || int(q) >= s.Seqs || int32(t) < c.First[q] || int32(t) >= c.First[q+1] ||
+			states && c.Slot[t]/device.PageRows >= c.PageAt[q+1]-c.PageAt[q] {
+			return errRange
+		}
+	}
+	for _, w := range c.Want[:s.Wanted] {
+		if w < 0 || int(w) >= s.Tokens {
+			return errRange
+		}
+	}
+	return errors.Join(m.checkLookups(c, s), m.checkPages(c, s))
+}
+
+func (m *model) checkLookups(c *device.Context, s device.DeviceStep) error {
+	for _, l := range m.Plan.Lookups {
+		list := map[string][]int32{"id": c.ID, "pos": c.Pos, "types": c.Types}[l.Input]
+		if l.Entry != s.Entry {
+			continue
+		}
+		if l.Input == "types" && !s.Types {
+			return errRange
+		}
+		for _, x := range list[:s.Tokens] {
+			if x < 0 || int(x) >= l.Below {
+				return errRange
+			}
+		}
+	}
+	return nil
+}
+
+func (m *model) checkPages(c *device.Context, s device.DeviceStep) error {
+	lists := []struct{ at, page []int32 }{{c.PageAt, c.Page}}
+	if s.Entry == m.Plan.Cross {
+		lists = append(lists, struct{ at, page []int32 }{c.XPageAt, c.XPage})
+	}
+	for q := range s.Seqs {
+		if c.First[q+1] < c.First[q] || c.Past[q] < 0 {
+			return errRange
+		}
+		if s.Entry == m.Plan.Cross && (c.XRows[q] < 1 || (c.XRows[q]+device.PageRows-1)/device.PageRows > c.XPageAt[q+1]-c.XPageAt[q]) {
+			return errRange
+		}
+		for _, l := range lists {
+			if l.at[q] < 0 || l.at[q+1] < l.at[q] || int(l.at[q+1]) > len(l.page) {
+				return errRange
+			}
+			for _, p := range l.page[l.at[q]:l.at[q+1]] {
+				if p < 0 || int(p) >= m.cfg.Pages {
+					return errRange
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// rowsOf is a shape's rows of a role.
+func (s shape) rowsOf(role string) int {
+	switch role {
+	case "tokens":
+		return s.tokens
+	case "wanted":
+		return s.wanted
+	case "sequences":
+		return s.seqs
+	}
+	return 1
+}
+
+// grid is the grid of a launch.
+func (m *model) grid(l *manifest.CUDALaunch, s shape) (g [3]int) {
+	for i, d := range l.Grid {
+		if g[i] = s.blocks(d); d.Splits {
+			g[i] = m.splits(g[i], s.context)
+		}
+	}
+	return g
+}
+
+// blocks is how many blocks a dimension has, or a part of the context.
+func (s shape) blocks(d manifest.CUDADim) int {
+	if d.Rows == "" {
+		return d.N
+	}
+	n := (s.rowsOf(d.Rows)*max(d.Times, 1) + d.Per - 1) / d.Per
+	if d.Ragged && n > 0 {
+		n += max(s.seqs-1, 0)
+	}
+	return d.N * n
+}
+
+// runs says whether a launch is for the shape.
+func (s shape) runs(l *manifest.CUDALaunch) bool {
+	if l.Rows == "" {
+		return true
+	}
+	rows := s.rowsOf(l.Rows) * max(l.Times, 1)
+	if l.Each {
+		rows = (rows + max(s.seqs, 1) - 1) / max(s.seqs, 1)
+	}
+	return rows >= l.From && (l.To == 0 || rows <= l.To)
+}

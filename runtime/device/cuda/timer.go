@@ -1,0 +1,256 @@
+//go:build unix
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/tune"
+)
+
+// A Timer times the products and the attention of a model on its GPU, as a step runs them: with
+// the ops in front and behind, weights not in any cache, each run between two
+// events of the stream. It is a tune.Timer, not safe for concurrent use.
+type Timer struct {
+	m      *model
+	sites  []productSite
+	step   *device.Context // the arrays of a step of as many sequences as rows
+	events []event
+	cold   pointer // what is overwritten in front of each run
+	next   int     // layer that is measured next
+}
+
+var _ tune.Timer = (*Timer)(nil)
+
+// A productSite is where a site's launches stand.
+type productSite struct {
+	entry    int
+	launches []manifest.CUDALaunch
+	lo, hi   int // layers
+}
+
+// Timer opens the model for steps of up to so many rows.
+func (d *Device) Timer(weights []byte, rows int) (*Timer, error) {
+	pages := d.pages()
+	cfg := &device.Config{Weights: weights, Pages: pages, MaxPages: max(rows, pages), MaxTokens: rows, MaxWanted: rows, MaxSeqs: rows}
+	for i := range d.Manifest.Graphs {
+		for _, o := range d.Manifest.Graphs[i].Outputs {
+			cfg.Outputs = append(cfg.Outputs, device.Array{Rows: rows, Cols: o.Cols})
+		}
+	}
+	d.measuring = true
+	m, err := d.open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := &Timer{m: m, step: stepOf(rows)}
+	for site := range d.Plan.Sites {
+		t.sites = append(t.sites, m.find(site))
+	}
+	if err := d.GPU.enter(); err != nil {
+		m.Close()
+		return nil, err
+	}
+	defer d.GPU.leave()
+	if t.cold, err = d.GPU.alloc(d.GPU.coldBytes(), "what keeps caches cold"); err != nil {
+		m.Close()
+		return nil, err
+	}
+	m.memory.blocks = append(m.memory.blocks, t.cold)
+	return t, nil
+}
+
+// coldBytes is how much memory to overwrite so that nothing else stays cached.
+func (g *GPU) coldBytes() int64 { return int64(max(4*g.L2Bytes, 4<<20)) }
+
+// stepOf is a step of so many sequences of one token, all in one page.
+func stepOf(n int) *device.Context {
+	list := func(n int, of func(i int) int32) []int32 {
+		out := make([]int32, n)
+		for i := range out {
+			out[i] = of(i)
+		}
+		return out
+	}
+	zero, same := func(int) int32 { return 0 }, func(i int) int32 { return int32(i) }
+	return &device.Context{
+		ID: list(n, zero), Pos: list(n, zero), Seq: list(n, same), Slot: list(n, zero), Types: list(n, zero), Want: list(n, same),
+		First: list(n+1, same), PageAt: list(n+1, same), Past: list(n, zero), Page: list(n, zero),
+		XPageAt: list(n+1, same), XPage: list(n, zero), XRows: list(n, func(int) int32 { return 1 }),
+	}
+}
+
+// find lists a site's launches.
+func (m *model) find(site int) (p productSite) {
+	var walk func(list []manifest.CUDALaunch, lo, hi int) bool
+	walk = func(list []manifest.CUDALaunch, lo, hi int) bool {
+		for _, l := range list {
+			if l.Body != nil && walk(l.Body, l.Lo, l.Hi) {
+				return true
+			}
+			if l.Choice != nil && l.Choice.Site == site {
+				p.launches, p.lo, p.hi = append(p.launches, l), lo, hi
+			}
+		}
+		return len(p.launches) > 0
+	}
+	for i, list := range m.Plan.Graphs {
+		if p.entry = i; walk(list, 0, 1) {
+			break
+		}
+	}
+	return p
+}
+
+// Shapes lists what there is to measure.
+func (t *Timer) Shapes() []tune.Shape {
+	var shapes []tune.Shape
+	for _, s := range t.m.Plan.Sites {
+		if slices.ContainsFunc(shapes, func(o tune.Shape) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType }) {
+			continue
+		}
+		shape := tune.Shape{N: s.N, K: s.K, DType: s.DType}
+		for _, impl := range s.Impls {
+			if impl != implCublas || t.m.blas != nil {
+				shape.Candidates = append(shape.Candidates, tune.Candidate{Impl: impl})
+			}
+		}
+		shapes = append(shapes, shape)
+	}
+	return shapes
+}
+
+// Time runs candidates of a shape, see tune.Timer. A GPU that other programs
+// use too is not noticed: times are always clean.
+func (t *Timer) Time(s tune.Shape, rows, blocks int, which []int) ([][]float64, bool, error) {
+	g := t.m.GPU
+	if err := g.enter(); err != nil {
+		return nil, false, err
+	}
+	defer g.leave()
+	site := slices.IndexFunc(t.m.Plan.Sites, func(o manifest.Site) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType })
+	at := t.sites[site]
+	if err := t.send(t.step, rows, at.entry); err != nil {
+		return nil, false, err
+	}
+	order := tune.Interleave(which, blocks)
+	for i, c := range order {
+		impl := slices.Index(t.m.Plan.Sites[site].Impls, s.Candidates[c].Impl)
+		if err := t.once(i, at, impl, rows); err != nil {
+			return nil, false, fmt.Errorf("measuring %s for [%d, %d] %s, %d rows: %w", s.Candidates[c].Impl, s.N, s.K, s.DType, rows, err)
+		}
+	}
+	if err := g.wait(t.m.stream); err != nil {
+		return nil, false, err
+	}
+	seconds := make([]float64, len(order))
+	for i := range seconds {
+		var err error
+		if seconds[i], err = g.between(t.events[2*i], t.events[2*i+1]); err != nil {
+			return nil, false, err
+		}
+	}
+	times, _ := tune.ByCandidate(len(s.Candidates), 2*len(which), order[1:], seconds[1:], make([]int32, len(order)-1))
+	return times, true, nil
+}
+
+// send brings a step of so many rows to the GPU.
+func (t *Timer) send(step *device.Context, rows, entry int) error {
+	m := t.m
+	n := m.stage(step, device.DeviceStep{Entry: entry, Tokens: rows, Wanted: rows, Seqs: rows, Types: true})
+	if err := m.GPU.toDevice(m.memory.step, m.staging.step.Bytes[:n], m.stream); err != nil {
+		return err
+	}
+	return m.GPU.wait(m.stream)
+}
+
+// once runs an implementation of a site, as run i.
+func (t *Timer) once(i int, at productSite, impl, rows int) error {
+	layer := at.lo + t.next%(at.hi-at.lo)
+	t.next++
+	return t.timed(i, func() error {
+		for j := range at.launches {
+			l := &at.launches[j]
+			if !slices.Contains(l.Choice.Impls, impl) {
+				continue
+			}
+			if err := t.m.launchOne(l, shape{at.entry, rows, rows, rows, 0}, layer, impl); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// timed puts work into the stream between the two events of run i, with cold
+// caches in front.
+func (t *Timer) timed(i int, work func() error) error {
+	g, on := t.m.GPU, t.m.stream
+	for len(t.events) < 2*i+2 {
+		e, err := g.newEvent()
+		if err != nil {
+			return err
+		}
+		t.events = append(t.events, e)
+	}
+	if err := g.clear(t.cold, g.coldBytes(), on); err != nil {
+		return err
+	}
+	if err := g.record(t.events[2*i], on); err != nil {
+		return err
+	}
+	if err := work(); err != nil {
+		return err
+	}
+	return g.record(t.events[2*i+1], on)
+}
+
+// ReadGBs is how fast the GPU reads its memory, in GB/s: the best of a few
+// passes over the weights, read as products read them.
+func (t *Timer) ReadGBs() (float64, error) {
+	m := t.m
+	if m.Plan.Read == nil {
+		return 0, errors.New("the program has no kernel that reads memory; compile the model again")
+	}
+	if err := m.GPU.enter(); err != nil {
+		return 0, err
+	}
+	defer m.GPU.leave()
+	n := int32(min((int64(len(m.cfg.Weights))-m.hostTables())/16, 1<<27))
+	from := m.memory.header.weights + pointer(m.hostTables())
+	best := math.Inf(1)
+	for range 5 {
+		err := t.timed(0, func() error {
+			return m.GPU.launch(m.kernels[*m.Plan.Read], [3]int{8 * m.GPU.Processors, 1, 1}, m.stream, unsafe.Pointer(&from), unsafe.Pointer(&t.cold), unsafe.Pointer(&n))
+		})
+		if err == nil {
+			err = m.GPU.wait(m.stream)
+		}
+		if err != nil {
+			return 0, err
+		}
+		seconds, err := m.GPU.between(t.events[0], t.events[1])
+		if err != nil {
+			return 0, err
+		}
+		best = min(best, seconds)
+	}
+	return 16 * float64(n) / best / 1e9, nil
+}
+
+// Close gives the GPU's memory back.
+func (t *Timer) Close() {
+	if t.m.GPU.enter() == nil {
+		for _, e := range t.events {
+			t.m.GPU.call(fnEventDestroy, uintptr(e))
+		}
+		t.m.GPU.leave()
+	}
+	t.m.Close()
+}

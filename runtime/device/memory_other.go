@@ -1,0 +1,10 @@
+//go:build unix && !linux
+
+package device
+
+const mapNoReserve = 0
+
+// adviseHuge does nothing: these systems choose page sizes themselves.
+func adviseHuge([]byte) {}
+
+func adviseSmall([]byte) {}

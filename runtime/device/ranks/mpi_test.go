@@ -1,0 +1,209 @@
+//go:build unix
+
+package ranks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/device/comm"
+	"github.com/iflowc/iflowc/runtime/device/ranks"
+	"github.com/iflowc/iflowc/runtime/engine"
+)
+
+// A rank of the tests below is this test program again, which does what these
+// variables say.
+const (
+	envLibrary = "IFLOWC_TEST_LIBRARY" // the fake model's file: be a rank
+	envGroups  = "IFLOWC_TEST_GROUPS"  // members of each stage: "2,2"
+	envFault   = "IFLOWC_TEST_FAULT"   // "dies 1", "hangs 1", "idle 1", "hash 1", "weights 1"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envLibrary) == "" {
+		os.Exit(m.Run())
+	}
+	if err := rank(); err != nil {
+		fmt.Fprintf(os.Stderr, "rank says: %v\n", err)
+		time.Sleep(time.Second / 2) // the launcher kills all when the first one ends
+		os.Exit(1)
+	}
+}
+
+// rank is one process of a job.
+func rank() error {
+	launch, ok := comm.Launched()
+	if !ok {
+		return errors.New("no launcher")
+	}
+	var groups []int
+	for s := range strings.SplitSeq(os.Getenv(envGroups), ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return err
+		}
+		groups = append(groups, n)
+	}
+	p := newProgram(nil, os.Getenv(envLibrary), groups...)
+	fault, which, _ := strings.Cut(os.Getenv(envFault), " ")
+	bad, _ := strconv.Atoi(which)
+	job, err := ranks.Join(context.Background(), p, launch)
+	if err != nil {
+		return err
+	}
+	switch fault {
+	case "dies":
+		p.fault, p.how = bad, 1
+	case "hangs":
+		p.fault, p.how = bad, 2
+	case "weights":
+		p.source[bad] = "others"
+	case "hash":
+		if job.Rank() == bad {
+			p.hash = "other"
+		}
+	}
+	if !job.Leads() {
+		err := job.Follow()
+		job.Leave(err)
+		return err
+	}
+	err = lead(job, p, fault)
+	job.Leave(err)
+	return err
+}
+
+// lead runs queries twice, for a model can be opened again.
+func lead(job *ranks.Job, p *program, fault string) error {
+	patience := time.Minute // a loaded machine is not a fault
+	if fault == "hangs" || fault == "dies" {
+		patience = 5 * time.Second
+	}
+	for seed := range uint64(2) {
+		d, err := job.Lead(ranks.Settings{Threads: 1, Timeout: patience})
+		if err != nil {
+			return err
+		}
+		eng, err := open(p, d, engine.Options{Threads: 1, MaxSeqs: 5, MaxTokens: 64})
+		if err != nil {
+			return err
+		}
+		list := queries(seed, 5)
+		if fault == "dies" || fault == "hangs" {
+			list[0].prompt = []int32{57}
+		}
+		if err := generate(eng, list); err != nil {
+			eng.Close()
+			return err
+		}
+		if err := compare(p, list); err != nil {
+			return err
+		}
+		eng.Close()
+	}
+	fmt.Println("all is well")
+	return nil
+}
+
+// A launcher is one whose MPI library is here.
+type launcher struct{ name, run string }
+
+// launchers are those that this machine has.
+func launchers(t *testing.T) (list []launcher) {
+	t.Helper()
+	for _, l := range []launcher{{"OpenMPI", "mpirun.openmpi"}, {"MPICH", "mpirun.mpich"}} {
+		if path, err := exec.LookPath(l.run); err == nil {
+			list = append(list, launcher{l.name, path})
+		}
+	}
+	if path, err := exec.LookPath("mpirun"); err == nil && len(list) == 0 {
+		list = append(list, launcher{"mpirun", path})
+	}
+	if len(list) == 0 {
+		t.Skip("no mpirun: install OpenMPI or MPICH (openmpi-bin, mpich)")
+	}
+	return list
+}
+
+// launch starts a job of this test program, with words in front of each rank, and
+// gives all that it says.
+func (l launcher) launch(t *testing.T, lib, groups string, ranks int, fault string, front ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"-n", strconv.Itoa(ranks)}, append(front, self)...)
+	c := exec.CommandContext(ctx, l.run, args...)
+	c.Env = append(os.Environ(), envLibrary+"="+lib, envGroups+"="+groups, envFault+"="+fault,
+		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_hwloc_base_binding_policy=none",
+		"PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe")
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+// TestMPI: ranks that are processes give what the model gives by the book, and a
+// rank that dies, hangs or is another program is named by the others.
+func TestMPI(t *testing.T) {
+	t.Parallel()
+	lib := library(t)
+	all := launchers(t)
+	for i, c := range []struct {
+		groups string
+		ranks  int
+		fault  string
+		want   string
+	}{
+		{"2", 2, "", "all is well"},
+		{"1,1", 2, "", "all is well"},
+		{"2,2", 4, "", "all is well"},
+		{"2", 2, "hangs 1", "rank 1 of the model does not answer"},
+		{"1,1,1", 3, "hangs 1", "rank 1 of the model does not answer"},
+		{"2", 2, "hash 1", "rank 1 of the model: it runs another program"},
+		{"2", 2, "weights 1", "rank 1 of the model: its weights were made from other files"},
+	} {
+		some := all
+		if c.fault != "" { // ending takes a launcher seconds: each has its share
+			some = all[i%len(all):][:1]
+		}
+		for _, l := range some {
+			t.Run(fmt.Sprint(l.name, " ", c.groups, " ", c.fault), func(t *testing.T) {
+				t.Parallel()
+				out, err := l.launch(t, lib, c.groups, c.ranks, c.fault)
+				if !strings.Contains(out, c.want) || (err == nil) != (c.fault == "") {
+					t.Errorf("%v, said\n%s\nexpected %q", err, out, c.want)
+				}
+			})
+		}
+	}
+}
+
+// TestMPIDeath: MPICH kills the ranks beside one that dies, but not what is in a
+// session of its own: those name the dead one.
+func TestMPIDeath(t *testing.T) {
+	t.Parallel()
+	setsid, err := exec.LookPath("setsid")
+	if err != nil {
+		t.Skip("no setsid: install util-linux")
+	}
+	for _, l := range launchers(t) {
+		if l.name != "MPICH" {
+			continue
+		}
+		out, err := l.launch(t, library(t), "2", 2, "dies 1", setsid, "--wait")
+		if want := "rank 1 of the model does not answer"; err == nil || !strings.Contains(out, want) {
+			t.Errorf("%v, said\n%s\nexpected %q", err, out, want)
+		}
+		return
+	}
+	t.Skip("no mpirun.mpich: install MPICH (mpich)")
+}

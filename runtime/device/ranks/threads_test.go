@@ -1,0 +1,176 @@
+//go:build unix
+
+package ranks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/comm"
+	"github.com/iflowc/iflowc/runtime/device/ranks"
+	"github.com/iflowc/iflowc/runtime/engine"
+)
+
+// query is what one sequence of a test asks and gets.
+type query struct {
+	prompt, got []int32
+	n           int
+}
+
+func queries(seed uint64, n int) (list []*query) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	for range n {
+		q := &query{n: 1 + r.IntN(20)}
+		for range 1 + r.IntN(150) {
+			q.prompt = append(q.prompt, r.Int32N(57))
+		}
+		list = append(list, q)
+	}
+	return list
+}
+
+// generate continues all queries greedily through the engine.
+func generate(eng *engine.Engine, list []*query) error {
+	of := map[engine.ID]*query{}
+	for _, q := range list {
+		id, err := eng.AddQuery(engine.Query{Tokens: q.prompt})
+		if err != nil {
+			return err
+		}
+		of[id] = q
+	}
+	for len(of) > 0 {
+		results, err := eng.Infer(context.Background())
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
+			if !r.Ready {
+				continue
+			}
+			row, best := r.Row(0, r.Rows-1), 0
+			for v := range row {
+				if row[v] > row[best] {
+					best = v
+				}
+			}
+			q := of[r.ID]
+			if q.got = append(q.got, int32(best)); len(q.got) == q.n {
+				eng.Remove(r.ID)
+				delete(of, r.ID)
+			} else if err := eng.Commit(r.ID, int32(best)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// open starts an engine of an ensemble.
+func open(p *program, d device.Device, opt engine.Options) (*engine.Engine, error) {
+	return engine.Open(engine.Model{Manifest: p.manifest, Library: device.OnDevice(d)}, opt)
+}
+
+// TestThreads: ranks that are threads of a process give, for every arrangement,
+// what the model gives by the book; steps of a pipeline overlap.
+func TestThreads(t *testing.T) {
+	t.Parallel()
+	lib := library(t)
+	for i, groups := range [][]int{{1, 1}, {2}, {2, 2}, {3}, {1, 1, 1, 1}, {4, 4}} {
+		p := newProgram(t, lib, groups...)
+		e, err := ranks.Threads(p, ranks.Settings{Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eng, err := open(p, e, engine.Options{Threads: 2, MaxSeqs: 5, MaxTokens: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := queries(uint64(i), 5)
+		if err := generate(eng, list); err != nil {
+			t.Fatal(err)
+		}
+		check(t, p, list)
+		tokens := int64(0)
+		for _, q := range list {
+			tokens += int64(len(q.prompt) + q.n - 1)
+		}
+		for r, c := range e.Counts() {
+			sent := 4 * tokens
+			if p.manifest.Partition.Ranks[r].Stage == len(groups)-1 {
+				sent = 0
+			}
+			if c.Exchanged != 4*tokens || c.Sent != sent {
+				t.Errorf("%v rank %d: exchanged %d bytes, sent %d; expected %d, %d", groups, r, c.Exchanged, c.Sent, 4*tokens, sent)
+			}
+		}
+		eng.Close()
+	}
+}
+
+func check(t *testing.T, p *program, list []*query) {
+	t.Helper()
+	if err := compare(p, list); err != nil {
+		t.Error(err)
+	}
+}
+
+// compare holds what queries got against the book.
+func compare(p *program, list []*query) error {
+	for _, q := range list {
+		if want := p.greedy(q.prompt, q.n); !slices.Equal(q.got, want) {
+			return fmt.Errorf("%s: %v, expected %v", p.manifest.Partition.Devices, q.got, want)
+		}
+	}
+	return nil
+}
+
+// TestSilentThread: a rank that hangs is named, and the others end.
+func TestSilentThread(t *testing.T) {
+	t.Parallel()
+	for _, groups := range [][]int{{2}, {1, 1, 1}} {
+		p := newProgram(t, library(t), groups...)
+		p.fault, p.how = 1, 2
+		e, err := ranks.Threads(p, ranks.Settings{Timeout: 200 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eng, err := open(p, e, engine.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := make(chan error, 1)
+		go func() { failed <- generate(eng, []*query{{prompt: []int32{57}, n: 1}}) }()
+		t.Cleanup(func() { _ = eng }) // the rank sleeps on: the process ends before it wakes up
+		select {
+		case <-e.Broken():
+		case <-time.After(30 * time.Second):
+			t.Fatal("nobody noticed")
+		}
+		var lost *comm.RankError
+		if !errors.As(e.Why(), &lost) || lost.Rank != 1 {
+			t.Errorf("%v: %v, expected rank 1 to be named", groups, e.Why())
+		}
+	}
+}
+
+// TestOtherWeights: shards of different files are refused.
+func TestOtherWeights(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, library(t), 2)
+	p.source[1] = "others"
+	e, err := ranks.Threads(p, ranks.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(p, e, engine.Options{Threads: 1}); err == nil || !strings.Contains(err.Error(), "rank 1: its weights") {
+		t.Errorf("%v", err)
+	}
+}

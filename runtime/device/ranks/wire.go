@@ -1,0 +1,121 @@
+//go:build unix
+
+package ranks
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// What rank 0 tells the others: a message is 32-bit words, of which the first
+// is one of these. Every rank reads its messages in order.
+const (
+	doOpen  = iota + 1 // the words of an opening as JSON, padded with spaces
+	doStep             // device.View's words
+	doCopy             // pages: to, from
+	doMove             // page and row to, page and row from
+	doPing             // answer, to show that you are there
+	doClose            // the model; another may be opened
+	doLeave            // say so when nothing more will come from you, and wait for doGo
+	doGo               // leave the job
+	doJoin             // the GPUs' group, and say so: the words of NCCL's id
+)
+
+// An opening is all that a rank needs to start like rank 0.
+type opening struct {
+	Settings Settings `json:"settings"`
+	Hash     string   `json:"hash"`
+
+	Pages, MaxTokens, MaxWanted, MaxSeqs, MaskWords, MaxPages int
+	Outputs                                                   []device.Array
+}
+
+// A reply says how opening went on a rank: empty errors are good.
+type reply struct {
+	Error  string `json:"error,omitempty"`
+	Hash   string `json:"hash"`
+	Source string `json:"source"`
+}
+
+// words spells a message's head.
+func words(what int, rest ...int) []int32 {
+	w := make([]int32, 0, 8)
+	w = append(w, int32(what))
+	for _, v := range rest {
+		w = append(w, int32(v))
+	}
+	return w
+}
+
+// text appends a value as JSON, in whole words.
+func text(w []int32, v any) ([]int32, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	for len(data)%4 != 0 {
+		data = append(data, ' ')
+	}
+	at := len(w)
+	w = append(w, make([]int32, len(data)/4)...)
+	copy(bytesOf(w[at:]), data)
+	return w, nil
+}
+
+// bytesOf are words as they lie in memory: ranks of one job have one byte order.
+func bytesOf[T int32 | float32](w []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(w))), 4*len(w))
+}
+
+// wordsOf reads a message.
+func wordsOf(data []byte) ([]int32, error) {
+	if len(data) < 4 || len(data)%4 != 0 {
+		return nil, fmt.Errorf("a message of %d bytes came from rank 0", len(data))
+	}
+	w := make([]int32, len(data)/4)
+	copy(bytesOf(w), data)
+	return w, nil
+}
+
+// results are the parts of a context's outputs that a step fills.
+func results(out [][]float32, m *manifest.Manifest, v *device.View) (list [][]float32) {
+	entry, tokens, wanted, seqs := v.Counts()
+	g := &m.Graphs[entry]
+	for i, o := range g.Outputs {
+		rows := map[string]int{"tokens": tokens, "wanted": wanted, "sequences": seqs}[o.Rows]
+		if at := g.At + i; at < len(out) && rows > 0 {
+			list = append(list, out[at][:rows*o.Cols])
+		}
+	}
+	return list
+}
+
+// config is the shape that rank 0 opened the model with.
+func (o *opening) config(threads int) (device.Config, error) {
+	for _, n := range []int{o.Pages, o.MaxTokens, o.MaxWanted, o.MaxSeqs} {
+		if n < 1 || n > 1<<24 {
+			return device.Config{}, errors.New("rank 0 opens the model with sizes that cannot be")
+		}
+	}
+	c := device.Config{
+		Threads: threads, Pages: o.Pages, MaxTokens: o.MaxTokens, MaxWanted: o.MaxWanted, MaxSeqs: o.MaxSeqs,
+		MaskWords: o.MaskWords, MaxPages: o.MaxPages, Outputs: o.Outputs,
+	}
+	if o.Settings.Pin {
+		c.CPUs = device.Pins(threads)
+	}
+	return c, nil
+}
+
+// spread is what rank 0 tells of its own configuration.
+func spread(c *device.Config) opening {
+	return opening{
+		Pages: c.Pages, MaxTokens: c.MaxTokens, MaxWanted: c.MaxWanted, MaxSeqs: c.MaxSeqs, MaskWords: c.MaskWords, MaxPages: c.MaxPages,
+		Outputs: c.Outputs,
+	}
+}

@@ -1,0 +1,188 @@
+//go:build unix
+
+package ranks
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/device/comm"
+)
+
+// pingEvery is how often rank 0 of an idle job asks the others whether they are
+// there. Each of both gives the other up when it has heard nothing for the time
+// that a rank may say nothing.
+const pingEvery = time.Second
+
+// Follow does what rank 0 says until it lets go: nil, or why it had to stop.
+func (j *Job) Follow() error {
+	return j.do(func() error {
+		f := &follower{Job: j}
+		err := f.follow()
+		var unreached *comm.RankError
+		if err != nil && !errors.As(err, &unreached) {
+			f.world.Fail(f.launch.Rank) // so that the others name this rank
+		}
+		f.close()
+		return err
+	})
+}
+
+// A follower is a rank that rank 0 leads. All of it runs on the world's thread.
+type follower struct {
+	*Job
+	me    *member       // while a model is open
+	said  reply         // how opening it went
+	limit time.Duration // how long rank 0 may say nothing then
+}
+
+// follow reads messages and does what they say.
+func (f *follower) follow() error {
+	for {
+		patience := 24 * time.Hour // who waits for a command line may wait for long; the launcher ends a job of which a rank is gone
+		if f.me != nil {
+			patience = f.limit
+		}
+		data, err := f.world.Receive(0, comm.Control, patience)
+		if err != nil {
+			return err
+		}
+		if data == nil {
+			if f.me == nil {
+				continue
+			}
+			f.world.Fail(0)
+			return &comm.RankError{Rank: 0}
+		}
+		w, err := wordsOf(data)
+		if err != nil {
+			return err
+		}
+		if leave, err := f.obey(int(w[0]), w[1:]); leave || err != nil {
+			return err
+		}
+	}
+}
+
+// obey does one thing.
+func (f *follower) obey(what int, w []int32) (leave bool, err error) {
+	if f.me == nil && (what == doStep || what == doCopy || what == doMove) {
+		return false, fmt.Errorf("bug: rank 0 asks for work before it has opened the model")
+	}
+	switch what {
+	case doOpen:
+		return false, f.opening(w)
+	case doStep:
+		return false, f.step(w)
+	case doCopy:
+		if len(w) == 2 {
+			f.me.ctx.CopyPage(w[0], w[1])
+			return false, nil
+		}
+	case doMove:
+		if len(w) == 4 {
+			f.me.move(int(w[0]), int(w[1]), int(w[2]), int(w[3]))
+			return false, nil
+		}
+	case doJoin:
+		return false, f.join(w)
+	case doPing:
+		return false, f.world.Put(0, comm.Pong, []byte{1})
+	case doClose:
+		f.close()
+		return false, nil
+	case doLeave:
+		return false, f.world.Put(0, comm.Reply, []byte{1})
+	case doGo:
+		return true, nil
+	}
+	return false, fmt.Errorf("bug: rank 0 says %d with %d words", what, len(w))
+}
+
+// opening starts the model as rank 0 did and says how that went.
+func (f *follower) opening(w []int32) error {
+	var o opening
+	if err := json.Unmarshal(bytesOf(w), &o); err != nil {
+		return fmt.Errorf("bug: rank 0 opens the model with %w", err)
+	}
+	f.close()
+	f.said = reply{Hash: f.program.Hash()}
+	if f.said.Hash == o.Hash { // else it may mean something else by what it says
+		source, err := f.start(&o)
+		f.said.Source = source
+		if err != nil {
+			f.said.Error = err.Error()
+		}
+	}
+	return f.answer(&f.said)
+}
+
+// answer says how something went.
+func (f *follower) answer(r *reply) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return f.world.Put(0, comm.Reply, data)
+}
+
+// start opens the rank's weights and starts its threads.
+func (f *follower) start(o *opening) (source string, err error) {
+	f.limit = o.Settings.timeout()
+	f.end.Patience(f.limit)
+	k, err := f.open(&o.Settings)
+	if err != nil {
+		return "", err
+	}
+	cfg, err := o.config(f.threads(&o.Settings))
+	if err != nil {
+		return "", err
+	}
+	data, source, err := f.program.Weights(f.launch.Rank, &o.Settings)
+	if err != nil {
+		return source, err
+	}
+	me := &member{rank: f.launch.Rank, end: f.end}
+	if err := me.start(k, cfg, data, f.cores()); err != nil {
+		return source, err
+	}
+	f.me = me
+	return source, nil
+}
+
+// step runs one step, and hands its results to rank 0 where they are this rank's.
+func (f *follower) step(w []int32) error {
+	v, err := f.me.ctx.SetWords(w)
+	if err != nil {
+		return err
+	}
+	wanted := f.launch.Rank == f.part.Output()
+	err = f.watched(f.limit, func() error { return f.me.step(&v, wanted) })
+	if f.givenUp(err) {
+		f.limit = verdictLimit // rank 0 asks who is there
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !wanted {
+		return nil
+	}
+	for _, o := range results(f.me.ctx.Out, f.program.Manifest(), &v) {
+		if err := f.world.Put(0, comm.Result, bytesOf(o)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends the model.
+func (f *follower) close() {
+	if f.me != nil {
+		f.me.ctx.Close()
+		f.me = nil
+		f.ring.Store(nil)
+	}
+}

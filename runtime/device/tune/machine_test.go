@@ -1,0 +1,152 @@
+package tune
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+)
+
+const zen4 = `processor	: 0
+vendor_id	: AuthenticAMD
+cpu family	: 25
+model		: 17
+model name	: AMD EPYC
+stepping	: 1
+
+processor	: 1
+vendor_id	: Other
+`
+
+const neoverse = `processor	: 0
+BogoMIPS	: 50.00
+CPU implementer	: 0x41
+CPU architecture: 8
+CPU variant	: 0x3
+CPU part	: 0xd0c
+`
+
+func TestIdentify(t *testing.T) {
+	t.Parallel()
+	var m dispatch.Machine
+	identify(&m, zen4)
+	if m.Vendor != "AuthenticAMD" || m.Family != 25 || m.Model != 17 || m.CPU != "AMD EPYC" {
+		t.Errorf("%+v", m)
+	}
+	m = dispatch.Machine{}
+	identify(&m, neoverse)
+	if m.Vendor != "0x41" || m.Family != 8 || m.Model != 0xd0c {
+		t.Errorf("%+v", m)
+	}
+	identify(&m, "nothing: here")
+}
+
+func TestCaches(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, c := range [][3]string{{"1", "Data", "32K"}, {"1", "Instruction", "64K"}, {"3", "Unified", "32768K"}, {"x", "Data", "?"}} {
+		index := filepath.Join(dir, "index"+string(rune('0'+i)))
+		if err := os.Mkdir(index, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for j, name := range []string{"level", "type", "size"} {
+			if err := os.WriteFile(filepath.Join(index, name), []byte(c[j]+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m := dispatch.Machine{Caches: caches(dir)}
+	if len(m.Caches) != 2 || LastCache(m) != 32<<20 || m.Caches[0].Bytes != 32<<10 {
+		t.Errorf("%+v", m.Caches)
+	}
+}
+
+func TestMatches(t *testing.T) {
+	t.Parallel()
+	made := dispatch.Machine{Arch: "amd64", Vendor: "AuthenticAMD", Family: 25, Model: 17, Threads: 2, ISA: "avx512", CC: "gcc 12", Cores: 2}
+	for _, c := range []struct {
+		name   string
+		change func(*dispatch.Machine)
+		want   bool
+	}{
+		{"itself", func(*dispatch.Machine) {}, true},
+		{"another compiler", func(m *dispatch.Machine) { m.CC = "clang 19" }, true},
+		{"more cores, as many threads", func(m *dispatch.Machine) { m.Cores = 64 }, true},
+		{"another model", func(m *dispatch.Machine) { m.Model = 18 }, false},
+		{"another family", func(m *dispatch.Machine) { m.Family = 26 }, false},
+		{"another vendor", func(m *dispatch.Machine) { m.Vendor = "GenuineIntel" }, false},
+		{"more threads", func(m *dispatch.Machine) { m.Threads = 4 }, false},
+		{"another variant", func(m *dispatch.Machine) { m.ISA = "portable" }, false},
+	} {
+		here := made
+		if c.change(&here); Matches(made, here) != c.want {
+			t.Errorf("%s: matches is not %v", c.name, c.want)
+		}
+	}
+	if Matches(dispatch.Machine{}, dispatch.Machine{}) {
+		t.Error("an unknown machine matches another")
+	}
+	gpu := dispatch.Machine{GPU: &dispatch.GPU{Name: "NVIDIA H100", Compute: 90, Processors: 132}}
+	other := dispatch.Machine{GPU: &dispatch.GPU{Name: "NVIDIA H100", Compute: 90, Processors: 114}}
+	if !Matches(gpu, gpu) || Matches(gpu, other) || Matches(gpu, made) || Matches(made, gpu) {
+		t.Error("a GPU matches the same model of GPU alone")
+	}
+}
+
+func TestThisMachine(t *testing.T) {
+	t.Parallel()
+	if m := ThisMachine(); m.Arch == "" || m.Cores < 1 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestFileAndPlot: a measured profile is the same after writing and reading,
+// keeps its numbers on one line, and its plot is well-formed and marks the
+// crossings.
+func TestFileAndPlot(t *testing.T) {
+	t.Parallel()
+	cells := timings(DefaultRows(), 9, 0.01, model)
+	p := &dispatch.Profile{Device: "a <device>", Order: "class", Machine: &dispatch.Machine{Arch: "amd64", Threads: 2, ReadGBs: []float64{34.5, 35}},
+		Shapes: []dispatch.Shape{Summarise(simulatedShape, cells)}}
+	path := filepath.Join(t.TempDir(), "a.profile")
+	if err := p.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(data, []byte("\n")); lines > 80 {
+		t.Errorf("%d lines", lines)
+	}
+	read, err := dispatch.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := filepath.Join(t.TempDir(), "b.profile")
+	if err := read.Write(again); err != nil {
+		t.Fatal(err)
+	}
+	if second, err := os.ReadFile(again); err != nil || !bytes.Equal(data, second) {
+		t.Errorf("written again it differs: %v", err)
+	}
+	svg := Figure(read).SVG()
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"[64, 64], f16", "M1 = 3", "M2 = ", "a &lt;device&gt;", "flat_gemm"} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("no %q in the plot", want)
+		}
+	}
+	Figure(&dispatch.Profile{}).SVG() // nothing to draw
+}

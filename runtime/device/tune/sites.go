@@ -1,0 +1,42 @@
+package tune
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// actKinds are the kinds of packed activations in the order of ifl_act_kind.
+var actKinds = []string{"f32", "a8_b32", "a8_b64"}
+
+// SiteShapes lists the distinct shapes of a compiled model's dispatch sites.
+func SiteShapes(sites []manifest.Site) ([]Shape, error) {
+	var shapes []Shape
+	for _, s := range sites {
+		dt, ok := tensor.ParseDType(s.DType)
+		kind := slices.Index(actKinds, s.Act)
+		if !ok || kind < 0 || len(s.Symbols) != len(s.Impls) || len(s.Tiles) != len(s.Impls) {
+			return nil, fmt.Errorf("site %s: %s weights with %q activations cannot be measured; compile the model again", s.Name, s.DType, s.Act)
+		}
+		b := dt.Block()
+		shape := Shape{N: s.N, K: s.K, DType: s.DType, Act: kind, PanelBytes: int64((s.K+b-1)/b) * 16 * int64(dt.BlockBytes())}
+		for i, impl := range s.Impls {
+			shape.Candidates = append(shape.Candidates, Candidate{Impl: impl, Symbol: s.Symbols[i], Tile: s.Tiles[i]})
+		}
+		if !slices.ContainsFunc(shapes, func(o Shape) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType }) {
+			shapes = append(shapes, shape)
+		}
+	}
+	return shapes, nil
+}
+
+// Slab is how much memory copies of the shapes' weights need to stay cold.
+func Slab(shapes []Shape, lastCache int64) int64 {
+	largest := int64(0)
+	for _, s := range shapes {
+		largest = max(largest, s.PanelBytes*int64((s.N+15)/16))
+	}
+	return max(4*lastCache, 2*largest)
+}

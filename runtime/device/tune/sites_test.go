@@ -1,0 +1,32 @@
+package tune_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device/tune"
+)
+
+func TestSiteShapes(t *testing.T) {
+	t.Parallel()
+	site := manifest.Site{Name: "decode.wo", N: 48, K: 100, DType: "q4_b64", Act: "a8_b64",
+		Impls: []string{"gemv", "gemm"}, Symbols: []string{"a", "b"}, Tiles: []int{1, 16}}
+	again := site
+	again.Name = "decode.wq"
+	shapes, err := tune.SiteShapes([]manifest.Site{site, again})
+	if err != nil || len(shapes) != 1 {
+		t.Fatalf("%d shapes, %v, expected one", len(shapes), err)
+	}
+	s := shapes[0]
+	if s.PanelBytes != 2*16*36 || s.Act != 2 || s.Candidates[1] != (tune.Candidate{Impl: "gemm", Symbol: "b", Tile: 16}) {
+		t.Errorf("%+v", s)
+	}
+	if got := tune.Slab(shapes, 1<<20); got != 4<<20 {
+		t.Errorf("a slab of %d bytes", got)
+	}
+	site.Symbols = nil
+	if _, err := tune.SiteShapes([]manifest.Site{site}); err == nil || !strings.Contains(err.Error(), "decode.wo") {
+		t.Errorf("error %v", err)
+	}
+}

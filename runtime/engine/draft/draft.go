@@ -1,0 +1,333 @@
+//go:build unix
+
+// Package draft lets a small model guess what a larger one of the same
+// vocabulary says next: the draft model of speculative decoding (Leviathan et
+// al. 2023, arXiv:2211.17192; algorithm 1 of Inferflow's report).
+package draft
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
+)
+
+// chunk is how many tokens of a prompt the model reads between two steps of
+// other sequences.
+const chunk = 128
+
+// A Model drafts for the sequences of another one. Its drafters may be used by
+// several goroutines; they take turns.
+type Model struct {
+	mu     sync.Mutex
+	eng    *engine.Engine
+	logits int // index of the output
+	vocab  int
+	users  []*drafter // those with a sequence, the latest used last
+
+	each   float64 // seconds to draft one token; 0: not known
+	record [len(marginPriors)]speculate.Rate
+}
+
+// New makes a drafting model of an engine, which is its own from now on: one
+// that keeps no prefixes, with a vocabulary of so many tokens.
+func New(eng *engine.Engine, vocab int) (*Model, error) {
+	m := &Model{eng: eng, logits: eng.Output("logits"), vocab: vocab}
+	if m.logits < 0 || eng.Options().Prefix {
+		return nil, fmt.Errorf("bug: an engine without logits, or with remembered prefixes, cannot draft")
+	}
+	for i := range m.record {
+		m.record[i] = speculate.NewRate(marginPriors[i])
+	}
+	return m, nil
+}
+
+// Stats are the engine's counts.
+func (m *Model) Stats() engine.Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.eng.Stats()
+}
+
+// Drafter makes the drafter of one sequence.
+func (m *Model) Drafter() speculate.Drafter {
+	return &drafter{m: m, id: -1, wait: pause}
+}
+
+// margins sort guesses by how far the likeliest logit is above the second, and
+// marginPriors are how often they are right before anything is known.
+var (
+	margins      = [...]float32{0.25, 0.5, 1, 1.5, 2.5, 4, 6}
+	marginPriors = [len(margins) + 1]float64{0.35, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95}
+)
+
+// pause is how many tokens of a sequence go by, where drafting does not seem to
+// pay, before it is considered again; hope is what the time of a draft's token
+// counts then, because it is measured only when something is drafted. Drafts that
+// lost time double the pause up to longest.
+const (
+	pause   = 8
+	longest = 256
+
+	patience = 2 // plain steps that drafts may lose before a pause
+
+	hope = 0.97
+)
+
+// A drafter is a sequence of the model that follows another one.
+type drafter struct {
+	m      *Model
+	id     engine.ID // -1: it has no sequence
+	tokens []int32   // of the sequence
+	row    []float32 // scratch
+
+	draw func(logits []float32) (int32, []decode.Chance, error) // nil: the likeliest token
+
+	guess []int32 // drafted last
+	class []int   // of each
+	rest  int     // tokens until the next try
+	wait  int     // the next pause
+
+	cost  float64 // of the last step with its draft, in plain steps; 0: nothing was drafted
+	saved float64 // plain steps that drafts saved of late
+}
+
+// Observe implements speculate.Drafter.
+func (d *drafter) Observe(tokens []int32) {
+	d.rest = max(0, d.rest-len(tokens))
+	d.m.mu.Lock()
+	defer d.m.mu.Unlock()
+	for i := 0; i < min(len(tokens), len(d.guess)); i++ {
+		right := tokens[i] == d.guess[i]
+		d.m.record[d.class[i]].Observe(right)
+		if !right {
+			break
+		}
+	}
+	d.settle(len(tokens))
+}
+
+// settle compares what the last draft cost with what it gave.
+func (d *drafter) settle(tokens int) {
+	if d.cost == 0 {
+		return
+	}
+	d.saved = d.saved*3/4 + float64(tokens) - d.cost
+	d.cost = 0
+	if d.saved >= 0 {
+		d.wait = pause
+	}
+	if d.saved >= -patience {
+		return
+	}
+	d.saved, d.rest = 0, d.wait
+	d.wait = min(2*d.wait, longest)
+}
+
+// DrawBy implements speculate.Drawer.
+func (d *drafter) DrawBy(draw func(logits []float32) (int32, []decode.Chance, error)) { d.draw = draw }
+
+// Propose implements speculate.Drafter: the model's likeliest tokens, one after
+// the other, as long as the next one is expected to pay for its own step and for
+// its place in the step that verifies it.
+func (d *drafter) Propose(history []int32, room speculate.Room) speculate.Draft {
+	d.guess, d.class = d.guess[:0], d.class[:0]
+	var from [][]decode.Chance
+	if d.rest > 0 || room.Open().Nodes < 1 {
+		return speculate.Draft{}
+	}
+	d.m.mu.Lock()
+	defer d.m.mu.Unlock()
+	begin := time.Now()
+	each := d.m.each * max(1, room.Alike) // sequences take turns
+	if d.most(room, each) == 0 {
+		d.rest, d.m.each = pause, hope*d.m.each
+		return speculate.Draft{}
+	}
+	fresh := d.id < 0
+	if err := d.follow(history); err != nil {
+		d.m.leave(d)
+		return speculate.Draft{}
+	}
+	accepted, reach, rate := 0.0, 1.0, room.Rate(0, 0, 0)
+	for n := 1; n <= room.Nodes; n++ {
+		start := time.Now()
+		ready, err := d.step(room.Others == 0 && n == 1)
+		if err != nil || !ready {
+			break // a longer prompt: more of it the next time
+		}
+		token, margin := top(d.row)
+		if n > 1 {
+			d.m.took(time.Since(start))
+		}
+		class := classOf(margin)
+		reach *= d.m.record[class].Value
+		accepted += reach
+		next := room.Rate(accepted, n, each*float64(n))
+		if next <= rate && n > 1 {
+			break
+		}
+		rate = max(rate, next)
+		if d.draw != nil {
+			drawn, chances, err := d.draw(d.row)
+			if err != nil {
+				break
+			}
+			token, from = drawn, append(from, chances)
+		}
+		d.guess, d.class = append(d.guess, token), append(d.class, class)
+		if n == room.Nodes || d.m.commit(d, token) != nil {
+			break
+		}
+	}
+	if n := len(d.guess); n > 0 && room.Time != nil && !fresh { // reading the prompt does not count
+		d.cost = (room.Time(n) + time.Since(begin).Seconds()) / room.Time(0)
+	}
+	return speculate.Draft{Tree: speculate.Path(d.guess...), From: from}
+}
+
+// most is how many tokens are worth drafting if all are as sure as those of
+// late.
+func (d *drafter) most(room speculate.Room, each float64) int {
+	p, weight := 0.0, 0.0
+	for i := range d.m.record {
+		p += d.m.record[i].Value * d.m.record[i].Weight
+		weight += d.m.record[i].Weight
+	}
+	return room.Length(func(int) float64 { return p / weight }, room.Nodes, each)
+}
+
+// follow gives the sequence the tokens of history: those that differ from its
+// own are forgotten.
+func (d *drafter) follow(history []int32) error {
+	same := 0
+	for same < min(len(d.tokens), len(history)-1) && d.tokens[same] == history[same] {
+		same++
+	}
+	if d.id < 0 || same == 0 {
+		return d.m.enter(d, history)
+	}
+	d.m.touch(d)
+	if err := d.m.eng.Rewind(d.id, same); err != nil {
+		return err
+	}
+	d.tokens = d.tokens[:same]
+	for _, token := range history[same:] {
+		if err := d.m.commit(d, token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step computes the sequence's last tokens and keeps the last one's row; all:
+// however many there are. It reports whether they are computed.
+func (d *drafter) step(all bool) (ready bool, err error) {
+	for {
+		results, err := d.m.eng.Infer(context.Background())
+		if err != nil || len(results) == 0 {
+			return false, err
+		}
+		for _, r := range results {
+			if r.ID == d.id && r.Ready {
+				d.row = append(d.row[:0], r.Row(d.m.logits, r.Rows-1)[:d.m.vocab]...)
+				return true, nil
+			}
+		}
+		if !all {
+			return false, nil
+		}
+	}
+}
+
+// enter gives a drafter a new sequence, in place of that of the one that was not
+// used for longest when there is no other.
+func (m *Model) enter(d *drafter, history []int32) error {
+	m.leave(d)
+	for {
+		id, err := m.eng.AddQuery(engine.Query{Tokens: history})
+		if err == nil {
+			d.id, d.tokens = id, append(d.tokens[:0], history...)
+			m.users = append(m.users, d)
+			return nil
+		}
+		if err != engine.ErrBusy || len(m.users) == 0 {
+			return err
+		}
+		m.leave(m.users[0])
+	}
+}
+
+// leave takes a drafter's sequence.
+func (m *Model) leave(d *drafter) {
+	for i, u := range m.users {
+		if u == d {
+			m.users = append(m.users[:i], m.users[i+1:]...)
+			m.eng.Remove(d.id)
+			break
+		}
+	}
+	d.id, d.tokens = -1, d.tokens[:0]
+}
+
+// touch notes that a drafter's sequence is used.
+func (m *Model) touch(d *drafter) {
+	for i, u := range m.users {
+		if u == d {
+			m.users = append(append(m.users[:i], m.users[i+1:]...), d)
+			return
+		}
+	}
+}
+
+// took notes how long it took to draft a token: a faster one counts at once,
+// slower ones by and by.
+func (m *Model) took(t time.Duration) {
+	if s := t.Seconds(); m.each == 0 || s < m.each {
+		m.each = s
+	} else {
+		m.each += (s - m.each) / 10
+	}
+}
+
+func (m *Model) commit(d *drafter, token int32) error {
+	err := m.eng.Commit(d.id, token)
+	if err == nil {
+		d.tokens = append(d.tokens, token)
+	}
+	return err
+}
+
+// Options are those of a drafting engine beside a target of some options.
+func Options(target engine.Options) engine.Options {
+	return engine.Options{Threads: target.Threads, MaxSeqs: target.MaxSeqs, Context: target.Context, MaxTokens: chunk}
+}
+
+// top is the likeliest token, and how far its logit is above the second.
+func top(row []float32) (token int32, margin float32) {
+	first, second := float32(math.Inf(-1)), float32(math.Inf(-1))
+	for i, l := range row {
+		if l > second {
+			if l > first {
+				first, second, token = l, first, int32(i)
+			} else {
+				second = l
+			}
+		}
+	}
+	return token, first - second
+}
+
+func classOf(margin float32) int {
+	for i, m := range margins {
+		if margin < m {
+			return i
+		}
+	}
+	return len(margins)
+}

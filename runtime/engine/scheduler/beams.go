@@ -1,0 +1,131 @@
+//go:build unix
+
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+)
+
+// A Search asks for the likeliest continuations of a prompt.
+type Search struct {
+	Job
+	Prompt  []int32
+	Source  []int32 // of an encoder-decoder
+	Options decode.BeamOptions
+	Best    int // how many hypotheses
+}
+
+// Beams searches, and returns the best hypotheses, best first.
+func (s *Scheduler) Beams(ctx context.Context, q Search) ([]decode.Hypothesis, error) {
+	if s.out < 0 {
+		return nil, errors.New("the model gives no logits; it cannot generate")
+	}
+	search, err := decode.NewBeamSearch(q.Prompt, q.Options)
+	if err != nil {
+		return nil, err
+	}
+	t := &beams{Search: q, s: s, search: search, box: newMailbox[decode.Hypothesis]()}
+	if err := s.submit(ctx, q.Job, t); err != nil {
+		return nil, err
+	}
+	var all []decode.Hypothesis
+	for {
+		found, err := t.box.get(ctx)
+		if err != nil || len(found) == 0 {
+			return all, err
+		}
+		all = append(all, found...)
+	}
+}
+
+// beams is the task of a Search. Its sequences share their full pages.
+type beams struct {
+	Search
+	s      *Scheduler
+	search *decode.BeamSearch
+	box    *mailbox[decode.Hypothesis]
+
+	live  []engine.ID
+	rows  [][]float32 // of live, as far as given
+	given int
+}
+
+func (b *beams) slots() int    { return b.Options.Beams }
+func (b *beams) tokens() int   { return len(b.Prompt) + len(b.Source) }
+func (b *beams) end(err error) { b.box.close(err) }
+
+func (b *beams) start(x *access) error {
+	id, err := x.add(engine.Query{Tokens: b.Prompt, Source: b.Source})
+	b.live = []engine.ID{id}
+	return err
+}
+
+// take keeps a row until those of all beams are there, which need not be in one
+// step.
+func (b *beams) take(r engine.Result) error {
+	if at := slices.Index(b.live, r.ID); r.Ready && at >= 0 {
+		for len(b.rows) < len(b.live) {
+			b.rows = append(b.rows, nil)
+		}
+		row := r.Row(b.s.out, r.Rows-1)
+		b.rows[at] = append(b.rows[at][:0], row[:min(b.s.opt.Vocab, len(row))]...)
+		b.given++
+	}
+	return nil
+}
+
+func (b *beams) apply(x *access) (done bool, err error) {
+	if b.given < len(b.live) {
+		return false, nil
+	}
+	b.given = 0
+	branches, err := b.search.Step(b.rows[:len(b.live)])
+	if err != nil {
+		return false, err
+	}
+	if branches == nil {
+		b.box.put(b.s.delivery, b.search.Best(b.Best)...)
+		return true, nil
+	}
+	return false, b.follow(x, branches)
+}
+
+// follow makes the sequences of the next beams from those of the last: the
+// first branch of a beam goes on in its sequence, others in forks of it.
+func (b *beams) follow(x *access, branches []decode.Branch) error {
+	used := make([]bool, len(b.live))
+	parent := func(br decode.Branch) int { return min(br.Parent, len(b.live)-1) }
+	for _, br := range branches {
+		used[parent(br)] = true
+	}
+	for i, id := range b.live {
+		if !used[i] {
+			x.remove(id)
+		}
+	}
+	clear(used)
+	next := make([]engine.ID, len(branches))
+	for i, br := range branches {
+		p := parent(br)
+		if !used[p] {
+			used[p], next[i] = true, b.live[p]
+			continue
+		}
+		var err error
+		if next[i], err = x.fork(b.live[p]); err != nil {
+			return err
+		}
+	}
+	b.live = next
+	for i, br := range branches {
+		if err := x.commit(next[i], br.Token); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+//go:build unix
+
+package scheduler
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+// forever is a step of which no test lives to see the share.
+const forever = time.Duration(math.MaxInt64)
+
+// settled waits until a mailbox's client waits for events.
+func (m *mailbox[T]) settled() {
+	for {
+		m.mu.Lock()
+		idle := m.idle
+		m.mu.Unlock()
+		if idle {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestDelivery(t *testing.T) {
+	t.Parallel()
+	const clients, steps = 5, 100
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	boxes := make([]*mailbox[int], clients)
+	taken := make([]int, clients)
+	for i := range boxes {
+		boxes[i] = newMailbox[int]()
+		wg.Go(func() {
+			for {
+				list, err := boxes[i].get(ctx)
+				if err != nil {
+					return
+				}
+				taken[i] += len(list)
+			}
+		})
+		boxes[i].settled()
+	}
+	for step := range steps {
+		d := newDelivery(math.MaxInt)
+		for _, b := range boxes {
+			b.put(d, step)
+		}
+		d.wait(forever)
+		for i, n := range taken { // nobody reads any more
+			if n != step+1 {
+				t.Fatalf("step %d: client %d has taken %d events", step, i, n)
+			}
+		}
+	}
+}
+
+// TestDeliverySlow sees that nobody waits for a client that is still at what it
+// got before, and that one which got stuck in between costs a share of a step.
+func TestDeliverySlow(t *testing.T) {
+	t.Parallel()
+	b := newMailbox[int]()
+	d := newDelivery(math.MaxInt)
+	b.put(d, 1) // its client has not asked yet
+	d.wait(forever)
+
+	got := make(chan error)
+	if list, err := b.get(t.Context()); len(list) != 1 || err != nil {
+		t.Fatal(list, err)
+	}
+	go func() {
+		_, err := b.get(t.Context())
+		got <- err
+	}()
+	b.settled()
+	d = newDelivery(math.MaxInt)
+	b.put(d, 2)
+	if err := <-got; err != nil { // it has taken the event, and does not come back
+		t.Fatal(err)
+	}
+	d.wait(time.Nanosecond)
+
+	d = newDelivery(math.MaxInt)
+	b.put(d, 3)
+	d.wait(forever)
+}
+
+// TestDeliveryFree sees that nobody is waited for where processors are left.
+func TestDeliveryFree(t *testing.T) {
+	t.Parallel()
+	d := newDelivery(0)
+	if d != nil {
+		t.Fatal("with processors to spare a step waits for clients")
+	}
+	b := newMailbox[int]()
+	b.put(d, 1)
+	d.wait(forever)
+}

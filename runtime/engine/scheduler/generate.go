@@ -1,0 +1,342 @@
+//go:build unix
+
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
+)
+
+// Why a sequence ended.
+const (
+	FinishStop   = "stop"   // an end token, a complete form, or the caller's Stop
+	FinishLength = "length" // the most tokens, or the context
+)
+
+// A Generation asks for continuations of a prompt.
+type Generation struct {
+	Job
+	Prompt   []int32
+	Source   []int32           // of an encoder-decoder
+	Choosers []*decode.Chooser // one a continuation
+	Max      int               // most tokens of each; 0: only the prompt is computed
+	EOS      []int32           // tokens that end a continuation
+	Logprobs int               // -1: none; else so many of the likeliest with each token
+	Echo     bool              // the log-probabilities of the prompt's tokens too
+
+	Drafter func() speculate.Drafter // makes one for a continuation; nil: nothing is drafted
+}
+
+// An Event is a token, or what came of the prompt.
+type Event struct {
+	Index  int // of the continuation; -1: of the prompt
+	Token  int32
+	Finish string // "": more follows; else the continuation's last event
+	End    bool   // the token is one of EOS
+
+	Logprob float64         // where they were asked for
+	Top     []decode.Ranked // likeliest first
+	First   bool            // of a prompt: its first token, which nothing predicts
+	Cached  int             // with the first event: tokens of the prompt that were not computed
+
+	Drafted, Accepted int // with a step's last event: tokens of its draft, and those of them that were accepted
+}
+
+// A Stream gives the events of a generation.
+type Stream struct {
+	box  *mailbox[Event]
+	task *generate
+	s    *Scheduler
+}
+
+// Generate starts a generation. It ends when ctx does.
+func (s *Scheduler) Generate(ctx context.Context, g Generation) (*Stream, error) {
+	t := &generate{Generation: g, s: s, box: newMailbox[Event](), arrived: time.Now(), stops: make([]atomic.Bool, len(g.Choosers))}
+	if s.out < 0 {
+		return nil, errors.New("the model gives no logits; it cannot generate")
+	}
+	if err := s.submit(ctx, g.Job, t); err != nil {
+		return nil, err
+	}
+	return &Stream{t.box, t, s}, nil
+}
+
+// Next waits for events; none: the end.
+func (s *Stream) Next(ctx context.Context) ([]Event, error) { return s.box.get(ctx) }
+
+// Stop ends one continuation before its next token.
+func (s *Stream) Stop(index int) { s.task.stops[index].Store(true) }
+
+// generate is the task of a Generation.
+type generate struct {
+	Generation
+	s       *Scheduler
+	box     *mailbox[Event]
+	arrived time.Time
+	stops   []atomic.Bool
+
+	first    engine.ID
+	branches []branch // empty until the prompt is computed
+	fresh    bool     // the branches have just been made
+	events   []Event
+	cached   int
+	told     bool // cached was told
+	last     time.Time
+}
+
+// A branch is one continuation.
+type branch struct {
+	id      engine.ID
+	history []int32 // prompt and continuation
+	step    []int32 // chosen in this step
+	path    []int   // of its draft, accepted in this step
+	ended   bool
+	count   int
+	drafter speculate.Drafter // or nil
+	draft   speculate.Draft   // for the next step
+	told    int               // tokens of history that the drafter has seen
+	behind  *engine.Result    // what it is drafted from; nil: nothing is to be drafted
+}
+
+func (g *generate) slots() int  { return max(1, len(g.Choosers)) }
+func (g *generate) tokens() int { return len(g.Prompt) + len(g.Source) }
+
+func (g *generate) start(x *access) (err error) {
+	q := engine.Query{Tokens: g.Prompt, Source: g.Source}
+	if g.Echo {
+		q.Last = -1
+	}
+	g.first, err = x.add(q)
+	return err
+}
+
+func (g *generate) end(err error) { g.box.close(err) }
+
+// take chooses the next tokens of the branch that a result is about.
+func (g *generate) take(r engine.Result) error {
+	if len(g.branches) == 0 {
+		return g.takePrompt(r)
+	}
+	for i := range g.branches {
+		b := &g.branches[i]
+		if b.id == r.ID && !b.ended {
+			return g.follow(i, b, r)
+		}
+	}
+	return nil
+}
+
+func (g *generate) row(r engine.Result, i int) []float32 { return g.cut(r.Row(g.s.out, i)) }
+
+func (g *generate) cut(row []float32) []float32 { return row[:min(g.s.opt.Vocab, len(row))] }
+
+// takePrompt reads the prompt's rows and, after the last, starts the branches.
+func (g *generate) takePrompt(r engine.Result) error {
+	g.cached = r.Cached
+	if g.Echo {
+		if err := g.echo(r); err != nil {
+			return err
+		}
+	}
+	if !r.Ready {
+		return nil
+	}
+	g.fresh = true
+	g.branches = make([]branch, len(g.Choosers))
+	now := time.Now()
+	g.s.opt.Metrics.observeFirst(now.Sub(g.arrived), len(g.Prompt))
+	g.last = now
+	for i := range g.branches {
+		b := &g.branches[i]
+		b.history = append(make([]int32, 0, len(g.Prompt)+min(g.Max, 1024)), g.Prompt...)
+		if g.Max == 0 {
+			b.ended = true
+			g.events = append(g.events, Event{Index: i, Token: -1, Finish: FinishLength})
+			continue
+		}
+		if g.Drafter != nil {
+			b.drafter, b.told = g.Drafter(), len(g.Prompt)
+			if draw := g.Choosers[i].Draws(); draw != nil {
+				speculate.DrawBy(b.drafter, draw)
+			}
+		}
+		if err := g.follow(i, b, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// echo ranks the prompt's tokens that a result's rows predict.
+func (g *generate) echo(r engine.Result) error {
+	for i := range r.Rows {
+		at := r.First + i
+		if at == 0 {
+			g.events = append(g.events, Event{Index: -1, Token: g.Prompt[0], First: true})
+		}
+		if at+1 == len(g.Prompt) {
+			break
+		}
+		e := Event{Index: -1, Token: g.Prompt[at+1]}
+		if err := e.rank(g.row(r, i), g.Logprobs); err != nil {
+			return err
+		}
+		g.events = append(g.events, e)
+	}
+	return nil
+}
+
+// follow picks a branch's next tokens, as far as its draft goes the same way.
+func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
+	r = r.Prefer(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Choosers[i].Path)
+	b.path, err = r.Walk(g.s.out, b.draft.From, func(node int, row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
+		row = g.cut(row)
+		err := g.choose(i, b, row, r.Best(node, len(row)), drafted, from)
+		return b.history[len(b.history)-1], !b.ended, err
+	})
+	if n := len(g.events); n > 0 && err == nil {
+		g.events[n-1].Drafted, g.events[n-1].Accepted = r.Drafted, len(b.path)
+	}
+	if err != nil || b.ended || b.drafter == nil {
+		return err
+	}
+	if r.Undrafted(b.drafter) {
+		b.draft = speculate.Draft{}
+	} else {
+		b.behind = &r
+	}
+	return nil
+}
+
+// drafts says whether a branch goes on that has a drafter.
+func (g *generate) drafts() bool {
+	return slices.ContainsFunc(g.branches, func(b branch) bool { return b.behind != nil })
+}
+
+// draft drafts what may follow, branch after branch.
+func (g *generate) draft() {
+	for i := range g.branches {
+		if b := &g.branches[i]; b.behind != nil {
+			b.draft = b.behind.Draft(b.drafter, b.path, b.history[b.told:], b.history, g.Max-b.count)
+			b.behind, b.told = nil, len(b.history)
+		}
+	}
+}
+
+// choose picks a branch's next token.
+func (g *generate) choose(i int, b *branch, row []float32, best, drafted int32, from []decode.Chance) error {
+	token, err := g.Choosers[i].JudgeBest(best, row, b.history, drafted, from)
+	if err != nil {
+		return err
+	}
+	b.history = append(b.history, token)
+	b.step = append(b.step, token)
+	b.count++
+	e := Event{Index: i, Token: token, End: slices.Contains(g.EOS, token)}
+	if g.Logprobs >= 0 {
+		if err := e.rank(row, g.Logprobs); err != nil {
+			return err
+		}
+	}
+	switch {
+	case e.End || g.Choosers[i].Done():
+		e.Finish = FinishStop
+	case b.count == g.Max || len(b.history) > g.s.eng.Options().Context:
+		e.Finish = FinishLength
+	}
+	b.ended = e.Finish != ""
+	g.events = append(g.events, e)
+	return nil
+}
+
+// apply commits what was chosen, forks the prompt for further continuations
+// and hands the events out.
+func (g *generate) apply(x *access) (done bool, err error) {
+	if g.fresh {
+		if err := g.fork(x); err != nil {
+			return false, err
+		}
+	}
+	if len(g.branches) > 0 {
+		g.measure()
+	}
+	done = len(g.branches) > 0
+	for i := range g.branches {
+		b := &g.branches[i]
+		if !b.ended && g.stops[i].Load() {
+			b.ended = true
+			g.events = append(g.events, Event{Index: i, Token: -1, Finish: FinishStop})
+		}
+		if len(b.step) > 0 && !b.ended {
+			if err := x.advance(b.id, b.path, b.step[len(b.step)-1], b.draft.Tree); errors.Is(err, engine.ErrFull) {
+				b.ended = true
+				g.events = append(g.events, Event{Index: i, Token: -1, Finish: FinishLength})
+			} else if err != nil {
+				return false, err
+			}
+		}
+		b.step = b.step[:0]
+		if b.ended && b.id >= 0 {
+			x.remove(b.id)
+			b.id = -1
+		}
+		done = done && b.ended
+	}
+	g.publish()
+	return done, nil
+}
+
+// fork gives every branch a sequence: the first has the prompt's, the others
+// share its pages.
+func (g *generate) fork(x *access) (err error) {
+	g.fresh = false
+	g.branches[0].id = g.first
+	for i := range g.branches[1:] {
+		b := &g.branches[i+1]
+		if b.id = -1; b.ended {
+			continue
+		}
+		if b.id, err = x.fork(g.first); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure notes the time since the step before, which the tokens of a step
+// share.
+func (g *generate) measure() {
+	now := time.Now()
+	total := 0
+	for i := range g.branches {
+		b := &g.branches[i]
+		n := len(b.step)
+		total += n
+		if b.count == n && n > 0 {
+			n-- // the first token has a time of its own
+		}
+		for range n {
+			g.s.opt.Metrics.observeBetween(now.Sub(g.last) / time.Duration(len(b.step)))
+		}
+	}
+	g.last = now
+	g.s.opt.Metrics.observeTokens(total)
+}
+
+func (g *generate) publish() {
+	if len(g.events) == 0 {
+		return
+	}
+	if !g.told {
+		g.told, g.events[0].Cached = true, g.cached
+	}
+	g.box.put(g.s.delivery, g.events...)
+	g.events = g.events[:0]
+}

@@ -1,0 +1,336 @@
+//go:build unix
+
+// Package scheduler lets many clients share one engine: jobs wait in a bounded
+// queue, are admitted by urgency and fairness, and get what each step of the
+// engine gives them. One goroutine owns the engine.
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+)
+
+// Errors of jobs that were not done.
+var (
+	ErrFull   = errors.New("the queue is full")
+	ErrWaited = errors.New("the request waited too long in the queue")
+	ErrClosed = errors.New("the service is shutting down")
+)
+
+// Options of a scheduler.
+type Options struct {
+	Queue     int           // most jobs that wait; 0: 128
+	QueueTime time.Duration // how long a job may wait; 0: a minute
+	Vocab     int           // logits of a row that mean a token
+	Metrics   *Metrics      // nil: not measured
+
+	Decided func(what string, args map[string]any) // hears of decisions, for traces; nil: nobody does
+}
+
+// A Job says who asks and how urgent it is.
+type Job struct {
+	Client   string // jobs of one client share what a client may get
+	Priority int    // smaller is more urgent
+}
+
+// A Scheduler runs jobs on an engine.
+type Scheduler struct {
+	opt  Options
+	eng  *engine.Engine
+	out  int // index of the logits among the engine's outputs, or -1
+	wake chan struct{}
+	done chan struct{} // closed when the loop has ended
+
+	mu       sync.Mutex
+	waiting  []*entry
+	running  int
+	draining bool
+	stopped  bool
+
+	delivery *delivery // of the step whose results are being handed on
+
+	crowd  int      // most jobs that were live at once since nothing was
+	lost   int64    // sequences that were preempted, as far as the trace knows
+	live   []*entry // of the loop alone
+	owners map[engine.ID]*entry
+}
+
+// A task is what a kind of job does with the engine.
+type task interface {
+	slots() int  // most sequences at once
+	tokens() int // of the prompt
+	// start adds the first query.
+	start(x *access) error
+	// take reads a result; tasks of one step run side by side.
+	take(r engine.Result) error
+	// apply changes the engine as take found; done: nothing is left to do.
+	apply(x *access) (done bool, err error)
+	// end tells the client that nothing follows. err is nil when all was done.
+	end(err error)
+}
+
+// An entry is a task in the queue or at work.
+type entry struct {
+	Job
+	task
+	ctx     context.Context
+	arrived time.Time
+	ids     []engine.ID     // its sequences
+	results []engine.Result // of this step
+	err     error
+}
+
+// New starts a scheduler. The engine is its own from now on, until Close.
+func New(eng *engine.Engine, opt Options) *Scheduler {
+	if opt.Queue == 0 {
+		opt.Queue = 128
+	}
+	if opt.QueueTime == 0 {
+		opt.QueueTime = time.Minute
+	}
+	s := &Scheduler{
+		opt: opt, eng: eng, out: eng.Output("logits"), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		owners: map[engine.ID]*entry{},
+	}
+	go s.loop()
+	return s
+}
+
+// submit puts a task into the queue.
+func (s *Scheduler) submit(ctx context.Context, j Job, t task) error {
+	if n := s.eng.Options().MaxSeqs; t.slots() > n {
+		return fmt.Errorf("%d sequences at once are asked for, this service runs at most %d", t.slots(), n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining || s.stopped:
+		return ErrClosed
+	case len(s.waiting) >= s.opt.Queue:
+		return ErrFull
+	}
+	s.waiting = append(s.waiting, &entry{Job: j, task: t, ctx: ctx, arrived: time.Now()})
+	s.poke()
+	return nil
+}
+
+// poke lets the loop look again.
+func (s *Scheduler) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Drain refuses new jobs and waits until the others are done, or ctx ends.
+func (s *Scheduler) Drain(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	for {
+		if waiting, running := s.Load(); waiting+running == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.done:
+			return nil
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// Close ends every job with ErrClosed and waits for the step that runs.
+func (s *Scheduler) Close() {
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+	s.poke()
+	<-s.done
+}
+
+// Load is how many jobs wait and how many run.
+func (s *Scheduler) Load() (waiting, running int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting), s.running
+}
+
+// loop runs steps as long as there is something to do. It keeps its thread, which
+// is one of those that compute: another one might wake on the processor of a
+// third.
+func (s *Scheduler) loop() {
+	defer close(s.done)
+	runtime.LockOSThread()
+	for {
+		if s.closing() {
+			s.eng.Settle()
+			return
+		}
+		s.sweep()
+		if len(s.live) == 0 {
+			if waiting, _ := s.Load(); waiting == 0 {
+				s.eng.Settle()
+				<-s.wake
+			}
+			s.await()
+			s.sweep()
+		}
+		s.admit()
+		if len(s.live) == 0 {
+			continue
+		}
+		s.crowd = max(s.crowd, len(s.live))
+		begun := time.Now()
+		results, err := s.eng.Infer(context.Background())
+		took := time.Since(begun)
+		s.preempted()
+		if err != nil {
+			s.endAll(err)
+			continue
+		}
+		if len(results) == 0 {
+			s.endAll(errors.New("bug: jobs are live, but the engine has nothing to compute"))
+			continue
+		}
+		s.opt.Metrics.observeEngine(s.eng.Stats()) // before a client hears of the step
+		s.delivery = newDelivery(s.eng.Options().Threads)
+		s.step(results)
+		s.opt.Metrics.observeEngine(s.eng.Stats())
+		s.delivery.wait(took)
+	}
+}
+
+// Where nothing runs, a first request waits for others until none has come for
+// a moment, or as many are there as can run, and no longer than a few moments:
+// requests that come together are read together, and while steps run their threads
+// keep the others from arriving. The moment is longer while fewer are there than
+// ran at once before, without which one wave in five of 16 clients on two
+// processors began with those of them that were first, and short when all are.
+const (
+	moment      = 2 * time.Millisecond
+	crowdMoment = 5 * time.Millisecond
+	lastMoment  = 1 * time.Millisecond
+	moments     = 4
+)
+
+// await lets those arrive that come together with the first one.
+func (s *Scheduler) await() {
+	expected := s.crowd // 0: nobody knows
+	s.crowd = 0
+	end := time.After(moments * crowdMoment)
+	for {
+		waiting, _ := s.Load()
+		wait := moment
+		switch {
+		case waiting >= s.eng.Options().MaxSeqs:
+			return
+		case waiting < expected:
+			wait = crowdMoment
+		case expected > 0:
+			wait = lastMoment
+		}
+		select {
+		case <-s.wake:
+		case <-time.After(wait):
+			return
+		case <-end:
+			return
+		}
+	}
+}
+
+// closing ends everything once Close was called.
+func (s *Scheduler) closing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopped {
+		return false
+	}
+	for _, e := range s.waiting {
+		e.end(ErrClosed)
+	}
+	s.waiting = nil
+	for _, e := range s.live {
+		s.release(e)
+		e.end(ErrClosed)
+	}
+	s.live, s.running = nil, 0
+	return true
+}
+
+// sweep ends jobs whose clients have gone, and those that waited too long.
+func (s *Scheduler) sweep() {
+	for _, e := range s.live {
+		if e.err == nil {
+			e.err = e.ctx.Err()
+		}
+	}
+	s.retire()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := s.waiting[:0]
+	for _, e := range s.waiting {
+		switch {
+		case e.ctx.Err() != nil:
+			e.end(e.ctx.Err())
+		case time.Since(e.arrived) > s.opt.QueueTime:
+			s.decided("waited too long", e, nil)
+			e.end(ErrWaited)
+		default:
+			kept = append(kept, e)
+		}
+	}
+	clear(s.waiting[len(kept):])
+	s.waiting = kept
+}
+
+// retire ends the live jobs that have an error.
+func (s *Scheduler) retire() {
+	kept := s.live[:0]
+	for _, e := range s.live {
+		if e.err == nil {
+			kept = append(kept, e)
+			continue
+		}
+		s.release(e)
+		if errors.Is(e.err, errFinished) {
+			s.decided("finished", e, nil)
+			e.end(nil)
+		} else {
+			s.decided("ended", e, e.err)
+			e.end(e.err)
+		}
+	}
+	clear(s.live[len(kept):])
+	s.live = kept
+	s.mu.Lock()
+	s.running = len(kept)
+	s.mu.Unlock()
+}
+
+// errFinished marks a job that is done.
+var errFinished = errors.New("finished")
+
+// release removes a job's sequences from the engine.
+func (s *Scheduler) release(e *entry) {
+	for _, id := range e.ids {
+		s.eng.Remove(id)
+		delete(s.owners, id)
+	}
+	e.ids = nil
+}
+
+func (s *Scheduler) endAll(err error) {
+	for _, e := range s.live {
+		e.err = err
+	}
+	s.retire()
+}

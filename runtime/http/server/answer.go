@@ -1,0 +1,196 @@
+//go:build unix
+
+package server
+
+import (
+	"context"
+
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/text/chat"
+)
+
+// A reader turns tokens into text, and calls of tools into their parts.
+type reader interface {
+	Push(id int32) chat.Delta
+	Flush() chat.Delta
+}
+
+// A choice is one answer as it grows.
+type choice struct {
+	index  int
+	reader reader
+	stop   decode.Stopper
+	tokens int
+	ids    []int32
+	finish string // "": not ended
+	calls  bool   // tools were called
+	single bool   // the answer ends before a second call
+}
+
+// A piece is what an event, or all of them, added to a choice.
+type piece struct {
+	index  int
+	delta  chat.Delta
+	events []scheduler.Event // its tokens, end tokens among them
+	finish string
+}
+
+// An answer gathers the choices of a generation.
+type answer struct {
+	stream  eventSource
+	choices []*choice
+	cached  int
+
+	drafted, accepted int // tokens of drafts
+
+	prompt []scheduler.Event // of echo
+}
+
+// next waits for events and says what each adds to its choice; none: the end.
+func (a *answer) next(ctx context.Context) ([]piece, error) {
+	for {
+		events, err := a.stream.Next(ctx)
+		if err != nil || len(events) == 0 {
+			return nil, err
+		}
+		var pieces []piece
+		for _, e := range events {
+			a.cached = max(a.cached, e.Cached)
+			a.drafted += e.Drafted
+			a.accepted += e.Accepted
+			if e.Index < 0 {
+				a.prompt = append(a.prompt, e)
+				continue
+			}
+			c := a.choices[e.Index]
+			if c.finish != "" {
+				continue // a step that ran when its stop word was found
+			}
+			p := piece{index: e.Index}
+			c.add(&p, e)
+			pieces = append(pieces, p)
+			if c.finish != "" && e.Finish == "" {
+				a.stream.Stop(e.Index)
+			}
+		}
+		if len(pieces) > 0 {
+			return pieces, nil
+		}
+	}
+}
+
+// add puts an event into a piece.
+func (c *choice) add(p *piece, e scheduler.Event) {
+	if e.Token >= 0 {
+		c.tokens++
+		c.ids = append(c.ids, e.Token)
+		p.events = append(p.events, e)
+		if !e.End && c.reader != nil {
+			c.merge(p, c.reader.Push(e.Token))
+		}
+	}
+	if e.Finish != "" && !c.stop.Done {
+		if c.reader != nil {
+			c.merge(p, c.reader.Flush())
+		}
+		if !c.stop.Done {
+			p.delta.Content += c.stop.Flush()
+		}
+		c.finish = e.Finish
+	}
+	if c.stop.Done {
+		c.finish = scheduler.FinishStop
+	}
+	if c.finish == scheduler.FinishStop && c.calls {
+		c.finish = "tool_calls"
+	}
+	p.finish = c.finish
+}
+
+// merge adds a delta to a piece.
+func (c *choice) merge(p *piece, d chat.Delta) {
+	if c.stop.Done {
+		return
+	}
+	p.delta.Content += c.stop.Push(d.Content)
+	p.delta.Reasoning += d.Reasoning
+	for _, call := range d.Calls {
+		if c.single && call.Index > 0 {
+			c.stop.Done = true
+			return
+		}
+		c.calls = true
+		p.delta.Calls = append(p.delta.Calls, call)
+	}
+}
+
+// generated is how many tokens all choices have.
+func (a *answer) generated() (n int) {
+	for _, c := range a.choices {
+		n += c.tokens
+	}
+	return n
+}
+
+// all gathers everything.
+func (a *answer) all(ctx context.Context) ([]piece, error) {
+	whole := make([]piece, len(a.choices))
+	for {
+		pieces, err := a.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(pieces) == 0 {
+			return whole, nil
+		}
+		for _, p := range pieces {
+			w := &whole[p.index]
+			w.index = p.index
+			w.delta.Content += p.delta.Content
+			w.delta.Reasoning += p.delta.Reasoning
+			w.delta.Calls = append(w.delta.Calls, p.delta.Calls...)
+			w.events = append(w.events, p.events...)
+			w.finish = p.finish
+		}
+	}
+}
+
+// usage is how many tokens a request took.
+type usage struct {
+	PromptTokens     int           `json:"prompt_tokens"`
+	CompletionTokens int           `json:"completion_tokens"`
+	TotalTokens      int           `json:"total_tokens"`
+	Details          *usageDetails `json:"prompt_tokens_details,omitempty"`
+	Drafts           *usageDrafts  `json:"completion_tokens_details,omitempty"` // where anything was drafted
+}
+
+type usageDetails struct {
+	CachedTokens int `json:"cached_tokens"`
+}
+
+// usageDrafts are how many tokens were drafted and accepted, and how many were
+// not.
+type usageDrafts struct {
+	Accepted int `json:"accepted_prediction_tokens"`
+	Rejected int `json:"rejected_prediction_tokens"`
+}
+
+// add counts drafted tokens, of which some were accepted.
+func (u *usage) add(drafted, accepted int) {
+	if drafted == 0 {
+		return
+	}
+	if u.Drafts == nil {
+		u.Drafts = &usageDrafts{}
+	}
+	u.Drafts.Accepted += accepted
+	u.Drafts.Rejected += drafted - accepted
+}
+
+func (a *answer) usage(prompt int) *usage {
+	n := a.generated()
+	u := &usage{PromptTokens: prompt, CompletionTokens: n, TotalTokens: prompt + n, Details: &usageDetails{a.cached}}
+	u.add(a.drafted, a.accepted)
+	return u
+}

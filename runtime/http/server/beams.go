@@ -1,0 +1,113 @@
+//go:build unix
+
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+)
+
+// An eventSource gives the events of a generation, as a scheduler.Stream does.
+type eventSource interface {
+	Next(ctx context.Context) ([]scheduler.Event, error)
+	Stop(index int)
+}
+
+// A search is a beam search as a source: its events come all at once, when it
+// has ended.
+type search struct {
+	s     *scheduler.Scheduler
+	query scheduler.Search
+	eos   []int32
+	done  bool
+
+	logprobs int  // -1: none; else so many of the likeliest with each token
+	echo     bool // those of the prompt too
+}
+
+// beams starts a beam search in place of sampling.
+func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.BeamOptions, limit int) (eventSource, error) {
+	switch {
+	case g.form != nil:
+		return nil, invalid("response_format", "response_format, tools that must be called, guided_regex and grammar do not go with strategy beam: the beams would each need a place in the form; use another strategy")
+	case p.choices() > opt.Beams:
+		return nil, invalid("n", "n: %d beams give at most as many answers", opt.Beams)
+	case opt.Beams > s.cfg.Sequences:
+		return nil, invalid("strategy", "strategy: this service computes at most %d sequences at once", s.cfg.Sequences)
+	case limit == 0:
+		return nil, invalid("max_tokens", "max_tokens: expected 1 or more")
+	case p.Speculate != "" && p.Speculate != "none":
+		return nil, invalid("speculate", "speculate: a beam search drafts nothing; leave it out, or use another strategy")
+	}
+	set, err := s.settings(p, g.eos)
+	if err != nil {
+		return nil, err
+	}
+	if set.Frequency != 0 || set.Presence != 0 {
+		return nil, invalid("frequency_penalty", "frequency_penalty and presence_penalty do not go with strategy beam; repetition_penalty does")
+	}
+	opt.Rules, opt.MaxLength = set.Rules, len(g.ids)+limit
+	opt.Rules.Penalty, opt.Rules.SequenceBias = set.Penalty, decode.SingleBiases(set.Bias)
+	return &search{s: s.cfg.Scheduler, eos: g.eos, logprobs: g.logprobs, echo: g.echo, query: scheduler.Search{
+		Job: scheduler.Job{Client: client(r) + "\x00" + p.User, Priority: p.Priority}, Prompt: g.ids, Options: opt, Best: p.choices(),
+	}}, nil
+}
+
+// Next searches, and gives the tokens of the best hypotheses.
+func (b *search) Next(ctx context.Context) (events []scheduler.Event, err error) {
+	if b.done {
+		return nil, nil
+	}
+	b.done = true
+	found, err := b.s.Beams(ctx, b.query)
+	if err != nil {
+		return nil, err
+	}
+	prompt := len(b.query.Prompt)
+	for i, h := range found {
+		list, err := b.events(ctx, h, i == 0)
+		if err != nil {
+			return nil, err
+		}
+		for k := range list {
+			e := &list[k]
+			switch e.Index = i; {
+			case k < len(list)-len(h.Tokens)+prompt:
+				e.Index = -1
+				continue
+			case slices.Contains(b.eos, e.Token):
+				e.End, e.Finish = true, scheduler.FinishStop
+			case k == len(list)-1:
+				e.Finish = scheduler.FinishLength
+			}
+		}
+		events = append(events, list...)
+	}
+	return events, nil
+}
+
+// events are a hypothesis' tokens, for the first after the prompt's where these
+// are asked for too. Their log-probabilities are computed by another reading: a
+// row is the same, bit for bit, whatever is computed beside it, and few beams are
+// hypotheses in the end.
+func (b *search) events(ctx context.Context, h decode.Hypothesis, first bool) (list []scheduler.Event, err error) {
+	from := len(b.query.Prompt)
+	if b.logprobs < 0 {
+		for _, id := range h.Tokens[from:] {
+			list = append(list, scheduler.Event{Token: id})
+		}
+		return list, nil
+	}
+	if first && b.echo {
+		list, from = append(list, scheduler.Event{Token: h.Tokens[0], First: true}), 1
+	}
+	ranked, err := b.s.Rank(ctx, b.query.Job, h.Tokens, from, b.logprobs)
+	return append(list, ranked...), err
+}
+
+// Stop has nothing to stop: everything has come.
+func (b *search) Stop(int) {}

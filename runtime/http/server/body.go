@@ -1,0 +1,92 @@
+//go:build unix
+
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// deepest is how far JSON of a request may be nested: far more than any tool's
+// schema, far less than what exhausts a stack.
+const deepest = 100
+
+// readJSON reads a request's body into v.
+func readJSON(r *http.Request, v any) error {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return err
+		}
+		return invalid("", "the request's body cannot be read: %v", err)
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return invalid("", "the request's body is empty; expected a JSON object")
+	}
+	if !utf8.Valid(data) {
+		return invalid("", "the request's body is not valid UTF-8")
+	}
+	if depth(data) > deepest {
+		return invalid("", "the request's JSON is nested more than %d deep", deepest)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return badJSON(err)
+	}
+	return nil
+}
+
+// badJSON says what is wrong with a body.
+func badJSON(err error) error {
+	var e *apiError
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.As(err, &kind):
+		return wrongKind(kind)
+	case errors.As(err, &syntax):
+		return invalid("", "the request's body is not valid JSON: %v at byte %d", syntax, syntax.Offset)
+	}
+	return invalid("", "the request's body is wrong: %v", err)
+}
+
+// wrongKind says what a key holds and what it should, in JSON's words.
+func wrongKind(e *json.UnmarshalTypeError) error {
+	want := map[reflect.Kind]string{
+		reflect.String: "a text", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Map: "an object", reflect.Struct: "an object",
+		reflect.Int: "a whole number", reflect.Int32: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number",
+	}[e.Type.Kind()]
+	field := strings.TrimPrefix(e.Field, "sampling.") // the keys that requests have in common
+	if field == "" {
+		return invalid("", "the request's body: expected %s, found %s", want, e.Value)
+	}
+	return invalid(field, "%s: expected %s, found %s", field, want, e.Value)
+}
+
+// depth is how far arrays and objects of a JSON text are nested.
+func depth(data []byte) (deepest int) {
+	level, inString := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '[' || c == '{':
+			level++
+			deepest = max(deepest, level)
+		case c == ']' || c == '}':
+			level--
+		}
+	}
+	return deepest
+}

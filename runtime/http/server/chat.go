@@ -1,0 +1,338 @@
+//go:build unix
+
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/text/chat"
+)
+
+// chatRequest is the body of /v1/chat/completions.
+type chatRequest struct {
+	sampling
+	Model          string            `json:"model"`
+	Messages       []chat.Message    `json:"messages"`
+	MaxTokens      *int              `json:"max_tokens"`
+	MaxCompletion  *int              `json:"max_completion_tokens"`
+	Stream         bool              `json:"stream"`
+	StreamOptions  *streamOptions    `json:"stream_options"`
+	Logprobs       bool              `json:"logprobs"`
+	TopLogprobs    int               `json:"top_logprobs"`
+	Tools          []json.RawMessage `json:"tools"`
+	ToolChoice     json.RawMessage   `json:"tool_choice"`
+	Functions      []json.RawMessage `json:"functions"` // what tools were called once
+	Parallel       *bool             `json:"parallel_tool_calls"`
+	ResponseFormat json.RawMessage   `json:"response_format"`
+
+	Template  map[string]any `json:"chat_template_kwargs"`
+	Continue  bool           `json:"continue_final_message"`
+	AddPrompt *bool          `json:"add_generation_prompt"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// UnmarshalJSON reads the parts of a message's options that clients send as
+// null where they mean nothing.
+func (o *streamOptions) UnmarshalJSON(data []byte) error {
+	var v struct {
+		IncludeUsage *bool `json:"include_usage"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return invalid("stream_options", "stream_options: expected an object with include_usage")
+	}
+	o.IncludeUsage = or(v.IncludeUsage, false)
+	return nil
+}
+
+// chatAnswer is an answer, or a chunk of one.
+type chatAnswer struct {
+	ID          string       `json:"id"`
+	Object      string       `json:"object"`
+	Created     int64        `json:"created"`
+	Model       string       `json:"model"`
+	Fingerprint string       `json:"system_fingerprint"`
+	Choices     []chatChoice `json:"choices"`
+	Usage       *usage       `json:"usage,omitempty"`
+}
+
+type chatChoice struct {
+	Index    int           `json:"index"`
+	Message  *chatMessage  `json:"message,omitempty"`
+	Delta    *chatDelta    `json:"delta,omitempty"`
+	Logprobs *chatLogprobs `json:"logprobs"`
+	Finish   *string       `json:"finish_reason"`
+}
+
+type chatMessage struct {
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"`
+	Refusal   *string    `json:"refusal"`
+	Reasoning string     `json:"reasoning_content,omitempty"`
+	Calls     []toolCall `json:"tool_calls,omitempty"`
+}
+
+type chatDelta struct {
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content,omitempty"`
+	Reasoning string     `json:"reasoning_content,omitempty"`
+	Calls     []toolCall `json:"tool_calls,omitempty"`
+}
+
+// A toolCall is a call of a function, or what a chunk adds to one.
+type toolCall struct {
+	Index    *int         `json:"index,omitempty"`
+	ID       string       `json:"id,omitempty"`
+	Type     string       `json:"type,omitempty"`
+	Function toolFunction `json:"function"`
+}
+
+type toolFunction struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+// A chatRun is a chat that has been started.
+type chatRun struct {
+	s      *Server
+	req    *chatRequest
+	answer *answer
+	prompt int
+	head   chatAnswer
+}
+
+// chat answers /v1/chat/completions.
+func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
+	var req chatRequest
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	run, err := s.startChat(r, &req)
+	if err != nil {
+		return err
+	}
+	if req.Stream {
+		return run.stream(w, r)
+	}
+	pieces, err := run.answer.all(r.Context())
+	if err != nil {
+		return err
+	}
+	for _, p := range pieces {
+		run.head.Choices = append(run.head.Choices, run.whole(p))
+	}
+	run.head.Usage = run.answer.usage(run.prompt)
+	writeJSON(w, http.StatusOK, run.head)
+	return nil
+}
+
+// startChat checks a request and starts its generation.
+func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) {
+	if err := s.checkChat(req); err != nil {
+		return nil, err
+	}
+	choice, err := s.toolChoice(req)
+	if err != nil {
+		return nil, err
+	}
+	form, err := responseForm(req, choice)
+	if err != nil {
+		return nil, err
+	}
+	prompt, err := s.render(req.Messages, chat.RenderOptions{
+		Tools: choice.tools, AddGenerationPrompt: or(req.AddPrompt, !req.Continue), ContinueFinal: req.Continue, Variables: req.Template,
+	})
+	if err != nil {
+		return nil, invalid("messages", "%v", err)
+	}
+	limit := req.MaxTokens
+	if req.MaxCompletion != nil {
+		limit = req.MaxCompletion
+	}
+	eos := req.eos(s.cfg.Template.Stops(s.cfg.Tokenizer, s.cfg.Defaults.EOS))
+	logprobs := -1
+	if req.Logprobs {
+		logprobs = req.TopLogprobs
+	}
+	a, err := s.generate(r, &req.sampling, generation{ids: prompt.IDs, text: prompt.Text, param: "messages", limit: limit, eos: eos, form: form, logprobs: logprobs})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range a.choices {
+		c.single = !or(req.Parallel, true)
+		c.reader = s.cfg.Template.NewReader(s.cfg.Tokenizer, prompt.IDs, chat.ReaderOptions{Tools: len(choice.tools) > 0, Reasoning: true})
+	}
+	return &chatRun{s: s, req: req, answer: a, prompt: len(prompt.IDs), head: chatAnswer{
+		ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: s.cfg.Model, Fingerprint: s.fingerprint(),
+	}}, nil
+}
+
+// render makes a prompt of messages. Templates that know nothing of messages
+// without content, which calls of tools are, get them with an empty one.
+func (s *Server) render(messages []chat.Message, opt chat.RenderOptions) (*chat.Prompt, error) {
+	prompt, err := s.cfg.Template.Encode(s.cfg.Tokenizer, messages, opt)
+	if err == nil || !slices.ContainsFunc(messages, func(m chat.Message) bool { return m.Content == nil }) {
+		return prompt, err
+	}
+	filled := slices.Clone(messages)
+	for i := range filled {
+		if filled[i].Content == nil {
+			filled[i].Content = ""
+		}
+	}
+	return s.cfg.Template.Encode(s.cfg.Tokenizer, filled, opt)
+}
+
+func (s *Server) checkChat(req *chatRequest) error {
+	if err := s.checkModel(req.Model); err != nil {
+		return err
+	}
+	switch {
+	case s.cfg.Template == nil || s.cfg.Tokenizer == nil:
+		return invalid("", "%s has no chat template; use /v1/completions", s.cfg.Model)
+	case len(req.Messages) == 0:
+		return invalid("messages", "messages: expected at least one message")
+	case req.TopLogprobs < 0 || req.TopLogprobs > mostRanked:
+		return invalid("top_logprobs", "top_logprobs: expected a number between 0 and %d", mostRanked)
+	case req.TopLogprobs > 0 && !req.Logprobs:
+		return invalid("top_logprobs", "top_logprobs needs logprobs: true")
+	case req.StreamOptions != nil && !req.Stream:
+		return invalid("stream_options", "stream_options needs stream: true")
+	case len(req.Functions) > 0:
+		return invalid("functions", "functions are not taken any more; write them as tools")
+	}
+	for i := range req.Messages {
+		if err := checkMessage(&req.Messages[i], i); err != nil {
+			return err
+		}
+	}
+	return req.check()
+}
+
+// checkMessage refuses what the model cannot read, and makes one text of a list
+// of texts: few templates know lists.
+func checkMessage(m *chat.Message, i int) error {
+	if m.Role == "" {
+		return invalid("messages", "messages[%d] has no role", i)
+	}
+	parts, ok := m.Content.([]chat.Part)
+	if !ok {
+		return nil
+	}
+	for k, data := range parts {
+		var part struct {
+			Type string  `json:"type"`
+			Text *string `json:"text"`
+		}
+		if err := json.Unmarshal(data, &part); err != nil || part.Type != "text" || part.Text == nil {
+			return invalid("messages", "messages[%d].content[%d]: type %.40q; this model reads parts of type \"text\" alone", i, k, part.Type)
+		}
+	}
+	m.Content = m.Text()
+	return nil
+}
+
+// whole is a finished choice.
+func (c *chatRun) whole(p piece) chatChoice {
+	m := &chatMessage{Role: "assistant", Reasoning: p.delta.Reasoning, Calls: joinCalls(p.delta.Calls)}
+	if p.delta.Content != "" || len(m.Calls) == 0 {
+		m.Content = &p.delta.Content
+	}
+	out := chatChoice{Index: p.index, Message: m, Finish: &p.finish}
+	if c.req.Logprobs {
+		out.Logprobs = c.s.chatLogprobs(p.events)
+	}
+	return out
+}
+
+// joinCalls puts the pieces of calls together.
+func joinCalls(deltas []chat.CallDelta) (calls []toolCall) {
+	for _, d := range deltas {
+		for d.Index >= len(calls) {
+			calls = append(calls, toolCall{Type: "function"})
+		}
+		c := &calls[d.Index]
+		if d.ID != "" {
+			c.ID, c.Function.Name = d.ID, d.Name
+		}
+		c.Function.Arguments += d.Arguments
+	}
+	return calls
+}
+
+// stream sends the answer as it comes.
+func (c *chatRun) stream(w http.ResponseWriter, r *http.Request) error {
+	out := newSender(w)
+	c.head.Object = "chat.completion.chunk"
+	empty := ""
+	for begun := false; ; begun = true {
+		pieces, err := c.answer.next(r.Context())
+		if err != nil {
+			return out.fail(err)
+		}
+		if !begun { // after the first wait, so that a refusal still has its status
+			for i := range c.answer.choices {
+				if err := c.add(out, chatChoice{Index: i, Delta: &chatDelta{Role: "assistant", Content: &empty}}); err != nil {
+					return err
+				}
+			}
+		}
+		if len(pieces) == 0 {
+			break
+		}
+		for _, p := range pieces {
+			if err := c.addPiece(out, p); err != nil {
+				return err
+			}
+		}
+		if err := out.flush(); err != nil {
+			return err
+		}
+	}
+	if o := c.req.StreamOptions; o != nil && o.IncludeUsage {
+		last := c.head
+		last.Choices, last.Usage = []chatChoice{}, c.answer.usage(c.prompt)
+		if err := out.add(last); err != nil {
+			return err
+		}
+	}
+	return out.end()
+}
+
+func (c *chatRun) add(out *sender, choice chatChoice) error {
+	chunk := c.head
+	chunk.Choices = []chatChoice{choice}
+	return out.add(chunk)
+}
+
+// addPiece adds an event of what a piece adds, and one of its own for the end.
+func (c *chatRun) addPiece(out *sender, p piece) error {
+	choice := chatChoice{Index: p.index, Delta: &chatDelta{Reasoning: p.delta.Reasoning}}
+	if p.delta.Content != "" {
+		choice.Delta.Content = &p.delta.Content
+	}
+	for _, d := range p.delta.Calls {
+		call := toolCall{Index: &d.Index, ID: d.ID, Function: toolFunction{Name: d.Name, Arguments: d.Arguments}}
+		if d.ID != "" {
+			call.Type = "function"
+		}
+		choice.Delta.Calls = append(choice.Delta.Calls, call)
+	}
+	if c.req.Logprobs && len(p.events) > 0 {
+		choice.Logprobs = c.s.chatLogprobs(p.events)
+	}
+	if p.delta.Content != "" || p.delta.Reasoning != "" || len(p.delta.Calls) > 0 || choice.Logprobs != nil {
+		if err := c.add(out, choice); err != nil {
+			return err
+		}
+	}
+	if p.finish == "" {
+		return nil
+	}
+	return c.add(out, chatChoice{Index: p.index, Delta: &chatDelta{}, Finish: &p.finish})
+}

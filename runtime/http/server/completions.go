@@ -1,0 +1,308 @@
+//go:build unix
+
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/iflowc/iflowc/runtime/text/chat"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+)
+
+// completionRequest is the body of /v1/completions.
+type completionRequest struct {
+	sampling
+	Model          string          `json:"model"`
+	Prompt         prompts         `json:"prompt"`
+	Suffix         *string         `json:"suffix"`
+	MaxTokens      *int            `json:"max_tokens"`
+	Stream         bool            `json:"stream"`
+	StreamOptions  *streamOptions  `json:"stream_options"`
+	Logprobs       *int            `json:"logprobs"`
+	Echo           bool            `json:"echo"`
+	BestOf         *int            `json:"best_of"`
+	ResponseFormat json.RawMessage `json:"response_format"`
+}
+
+// A prompts value is what "prompt" may be: a text, a list of ids, or a list of
+// these.
+type prompts []promptInput
+
+type promptInput struct {
+	text string
+	ids  []int32 // nil: text
+}
+
+// mostPrompts is how many prompts a request may have.
+const mostPrompts = 256
+
+// UnmarshalJSON reads any of the forms.
+func (p *prompts) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*p = prompts{{text: text}}
+		return nil
+	}
+	var ids []int32
+	if json.Unmarshal(data, &ids) == nil && len(ids) > 0 {
+		*p = prompts{{ids: ids}}
+		return nil
+	}
+	var texts []string
+	if json.Unmarshal(data, &texts) == nil && len(texts) > 0 {
+		for _, t := range texts {
+			*p = append(*p, promptInput{text: t})
+		}
+		return nil
+	}
+	var lists [][]int32
+	if json.Unmarshal(data, &lists) == nil && len(lists) > 0 {
+		for _, ids := range lists {
+			*p = append(*p, promptInput{ids: append([]int32{}, ids...)})
+		}
+		return nil
+	}
+	return invalid("prompt", "prompt: expected a text, a list of token ids, or a list of texts or of such lists")
+}
+
+// completionAnswer is an answer, or a chunk of one.
+type completionAnswer struct {
+	ID          string             `json:"id"`
+	Object      string             `json:"object"`
+	Created     int64              `json:"created"`
+	Model       string             `json:"model"`
+	Fingerprint string             `json:"system_fingerprint"`
+	Choices     []completionChoice `json:"choices"`
+	Usage       *usage             `json:"usage,omitempty"`
+}
+
+type completionChoice struct {
+	Text     string        `json:"text"`
+	Index    int           `json:"index"`
+	Logprobs *textLogprobs `json:"logprobs"`
+	Finish   *string       `json:"finish_reason"`
+}
+
+// A completionRun is the answers to all prompts of a request.
+type completionRun struct {
+	s       *Server
+	req     *completionRequest
+	answers []*answer
+	texts   []string
+	tokens  []int // of each prompt
+	head    completionAnswer
+}
+
+// completions answers /v1/completions.
+func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
+	var req completionRequest
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	run, err := s.startCompletions(r, &req)
+	if err != nil {
+		return err
+	}
+	if req.Stream {
+		return run.stream(w, r)
+	}
+	for at, a := range run.answers {
+		pieces, err := a.all(r.Context())
+		if err != nil {
+			return err
+		}
+		for _, p := range pieces {
+			run.head.Choices = append(run.head.Choices, run.choice(at, p, true))
+		}
+	}
+	run.head.Usage = run.usage()
+	writeJSON(w, http.StatusOK, run.head)
+	return nil
+}
+
+func (s *Server) startCompletions(r *http.Request, req *completionRequest) (*completionRun, error) {
+	if err := s.checkCompletion(req); err != nil {
+		return nil, err
+	}
+	form, err := readFormat(req.ResponseFormat)
+	if err != nil {
+		return nil, err
+	}
+	if form == nil {
+		form = req.form()
+	}
+	run := &completionRun{s: s, req: req, head: completionAnswer{
+		ID: newID("cmpl-"), Object: "text_completion", Created: time.Now().Unix(), Model: s.cfg.Model, Fingerprint: s.fingerprint(),
+	}}
+	limit := req.MaxTokens
+	if limit == nil && s.cfg.Defaults.MaxTokens == 0 {
+		n := 16 // as OpenAI has it
+		limit = &n
+	}
+	logprobs := -1
+	if req.Logprobs != nil {
+		logprobs = *req.Logprobs
+	}
+	for _, p := range req.Prompt {
+		ids, err := s.promptIDs(p)
+		if err != nil {
+			return nil, err
+		}
+		a, err := s.generate(r, &req.sampling, generation{
+			ids: ids, text: p.text, param: "prompt", limit: limit, eos: req.eos(s.cfg.Defaults.EOS), form: form, logprobs: logprobs, echo: req.Echo && logprobs >= 0,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range a.choices {
+			c.reader = s.textReader(ids)
+		}
+		if p.ids != nil && s.cfg.Tokenizer != nil {
+			p.text = s.cfg.Tokenizer.Decode(ids, false)
+		}
+		run.answers, run.texts, run.tokens = append(run.answers, a), append(run.texts, p.text), append(run.tokens, len(ids))
+	}
+	return run, nil
+}
+
+func (s *Server) checkCompletion(req *completionRequest) error {
+	if err := s.checkModel(req.Model); err != nil {
+		return err
+	}
+	switch {
+	case len(req.Prompt) == 0:
+		return invalid("prompt", "prompt: expected a text or token ids")
+	case len(req.Prompt) > mostPrompts:
+		return invalid("prompt", "prompt: expected at most %d prompts", mostPrompts)
+	case req.Suffix != nil && *req.Suffix != "":
+		return invalid("suffix", "suffix: this model does not fill in the middle")
+	case req.BestOf != nil && *req.BestOf != req.choices():
+		return invalid("best_of", "best_of: only as many as n are computed")
+	case req.Logprobs != nil && (*req.Logprobs < 0 || *req.Logprobs > mostRanked):
+		return invalid("logprobs", "logprobs: expected a number between 0 and %d", mostRanked)
+	case req.StreamOptions != nil && !req.Stream:
+		return invalid("stream_options", "stream_options needs stream: true")
+	}
+	return req.check()
+}
+
+// promptIDs gives the tokens of a prompt, as the model wants them.
+func (s *Server) promptIDs(p promptInput) ([]int32, error) {
+	m := s.cfg.Manifest
+	if p.ids != nil {
+		return p.ids, s.checkIDs("prompt", p.ids)
+	}
+	if s.cfg.Tokenizer == nil {
+		return nil, invalid("prompt", "%s has no tokenizer; give token ids", s.cfg.Model)
+	}
+	ids := s.cfg.Tokenizer.Encode(p.text, true)
+	if bos := int32(m.BOS); m.AddBOS && bos >= 0 && (len(ids) == 0 || ids[0] != bos) {
+		ids = append([]int32{bos}, ids...)
+	}
+	return ids, nil
+}
+
+// checkIDs refuses ids of tokens that the vocabulary does not have; param is
+// where they were given.
+func (s *Server) checkIDs(param string, ids []int32) error {
+	for _, id := range ids {
+		if n := s.cfg.Manifest.Vocab; id < 0 || int(id) >= n {
+			return invalid(param, "token id %d: the vocabulary has %d tokens", id, n)
+		}
+	}
+	return nil
+}
+
+// A textReader reads tokens as plain text.
+type textReader struct{ *tokenizer.Stream }
+
+func (t textReader) Push(id int32) chat.Delta { return chat.Delta{Content: t.Stream.Push(id)} }
+func (t textReader) Flush() chat.Delta        { return chat.Delta{Content: t.Stream.Flush()} }
+
+// textReader reads what follows a prompt; nil: there is no tokenizer.
+func (s *Server) textReader(prompt []int32) reader {
+	if s.cfg.Tokenizer == nil {
+		return nil
+	}
+	stream := s.cfg.Tokenizer.NewStream(true)
+	for _, id := range prompt {
+		stream.Push(id)
+	}
+	return textReader{stream}
+}
+
+// choice is a choice of an answer, or what a chunk adds to it; the first one
+// has the prompt before it where echo asks for that.
+func (c *completionRun) choice(at int, p piece, first bool) completionChoice {
+	out := completionChoice{Text: p.delta.Content, Index: at*c.req.choices() + p.index}
+	if p.finish != "" {
+		out.Finish = &p.finish
+	}
+	events := p.events
+	offset := utf8.RuneCountInString(c.texts[at])
+	if first && c.req.Echo {
+		out.Text = c.texts[at] + out.Text
+		events = append(c.answers[at].prompt[:len(c.answers[at].prompt):len(c.answers[at].prompt)], events...)
+		offset = 0
+	}
+	if c.req.Logprobs != nil {
+		out.Logprobs = c.s.textLogprobs(events, offset)
+	}
+	return out
+}
+
+func (c *completionRun) usage() *usage {
+	sum := &usage{Details: &usageDetails{}}
+	for i, a := range c.answers {
+		u := a.usage(c.tokens[i])
+		sum.PromptTokens += u.PromptTokens
+		sum.CompletionTokens += u.CompletionTokens
+		sum.TotalTokens += u.TotalTokens
+		sum.Details.CachedTokens += u.Details.CachedTokens
+		sum.add(a.drafted, a.accepted)
+	}
+	return sum
+}
+
+// stream sends the answers as they come, those of one prompt after another's.
+func (c *completionRun) stream(w http.ResponseWriter, r *http.Request) error {
+	out := newSender(w)
+	for at, a := range c.answers {
+		begun := map[int]bool{} // choices, whose first chunk has the prompt with echo
+		for {
+			pieces, err := a.next(r.Context())
+			if err != nil {
+				return out.fail(err)
+			}
+			if len(pieces) == 0 {
+				break
+			}
+			for _, p := range pieces {
+				first := !begun[p.index]
+				if p.delta.Content == "" && p.finish == "" && c.req.Logprobs == nil && !(first && c.req.Echo) {
+					continue
+				}
+				begun[p.index] = true
+				chunk := c.head
+				chunk.Choices = []completionChoice{c.choice(at, p, first)}
+				if err := out.add(chunk); err != nil {
+					return err
+				}
+			}
+			if err := out.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if o := c.req.StreamOptions; o != nil && o.IncludeUsage {
+		last := c.head
+		last.Choices, last.Usage = []completionChoice{}, c.usage()
+		if err := out.add(last); err != nil {
+			return err
+		}
+	}
+	return out.end()
+}

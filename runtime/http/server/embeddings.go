@@ -1,0 +1,161 @@
+//go:build unix
+
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"net/http"
+
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+)
+
+// An Embedder makes vectors of texts.
+type Embedder interface {
+	// Tokens are those that the model reads of a text; ids nil: text.
+	Tokens(text string, ids []int32) ([]int32, error)
+	// Embed gives the vector of tokens.
+	Embed(ctx context.Context, j scheduler.Job, tokens []int32) ([]float32, error)
+}
+
+// embeddingRequest is the body of /v1/embeddings.
+type embeddingRequest struct {
+	Model      string  `json:"model"`
+	Input      prompts `json:"input"`
+	Encoding   string  `json:"encoding_format"`
+	Dimensions *int    `json:"dimensions"`
+	User       string  `json:"user"`
+	Priority   int     `json:"priority"`
+}
+
+type embeddingObject struct {
+	Object    string `json:"object"`
+	Index     int    `json:"index"`
+	Embedding any    `json:"embedding"` // numbers, or base64 of little-endian float32
+}
+
+// embeddings answers /v1/embeddings.
+func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
+	var req embeddingRequest
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	if err := s.checkModel(req.Model); err != nil {
+		return err
+	}
+	switch {
+	case s.cfg.Embedder == nil:
+		return invalid("model", "%s gives no embeddings", s.cfg.Model)
+	case len(req.Input) == 0 || len(req.Input) > 2048:
+		return invalid("input", "input: expected between 1 and 2048 texts")
+	case req.Encoding != "" && req.Encoding != "float" && req.Encoding != "base64":
+		return invalid("encoding_format", "encoding_format: expected float or base64")
+	}
+	tokens, total, err := s.embeddingTokens(req.Input)
+	if err != nil {
+		return err
+	}
+	job := scheduler.Job{Client: client(r) + "\x00" + req.User, Priority: req.Priority}
+	vectors, err := s.embedAll(r.Context(), job, tokens)
+	if err != nil {
+		return err
+	}
+	data := make([]embeddingObject, len(vectors))
+	for i, v := range vectors {
+		if req.Dimensions != nil {
+			if v, err = shorten(v, *req.Dimensions); err != nil {
+				return err
+			}
+		}
+		data[i] = embeddingObject{"embedding", i, v}
+		if req.Encoding == "base64" {
+			data[i].Embedding = base64.StdEncoding.EncodeToString(littleEndian(v))
+		}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{
+		"object": "list", "data": data, "model": s.cfg.Model, "usage": map[string]int{"prompt_tokens": total, "total_tokens": total},
+	})
+	return nil
+}
+
+// embeddingTokens are those of every input, and how many there are.
+func (s *Server) embeddingTokens(input prompts) (all [][]int32, total int, err error) {
+	for i, p := range input {
+		ids, err := s.cfg.Embedder.Tokens(p.text, p.ids)
+		if err != nil {
+			return nil, 0, invalid("input", "input %d: %v", i, err)
+		}
+		if len(ids) == 0 {
+			return nil, 0, invalid("input", "input %d is empty", i)
+		}
+		if len(ids) > s.cfg.Context {
+			return nil, 0, invalid("input", "input %d has %d tokens, this model's maximum context length is %d", i, len(ids), s.cfg.Context).withCode("context_length_exceeded")
+		}
+		all, total = append(all, ids), total+len(ids)
+	}
+	return all, total, nil
+}
+
+// embedAll keeps as many texts in flight as there are sequences, so that one
+// request does not fill the queue.
+func (s *Server) embedAll(ctx context.Context, job scheduler.Job, tokens [][]int32) ([][]float32, error) {
+	out := make([][]float32, len(tokens))
+	failed := make([]error, len(tokens))
+	slots := make(chan struct{}, max(1, s.cfg.Sequences))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for i, ids := range tokens {
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			if out[i], failed[i] = s.cfg.Embedder.Embed(ctx, job, ids); failed[i] != nil {
+				cancel()
+			}
+		}()
+	}
+	for range cap(slots) {
+		slots <- struct{}{}
+	}
+	return out, firstError(failed)
+}
+
+// firstError is the cause: errors of the others follow from it.
+func firstError(list []error) (first error) {
+	for _, err := range list {
+		if err != nil && (first == nil || first == context.Canceled) {
+			first = err
+		}
+	}
+	return first
+}
+
+// shorten takes the first dimensions of a vector and scales it to length 1, as
+// models made for that expect (Kusupati et al. 2022, Matryoshka).
+func shorten(v []float32, n int) ([]float32, error) {
+	if n < 1 || n > len(v) {
+		return nil, invalid("dimensions", "dimensions: expected a number between 1 and %d", len(v))
+	}
+	if n == len(v) {
+		return v, nil
+	}
+	square := 0.0
+	for _, x := range v[:n] {
+		square += float64(x) * float64(x)
+	}
+	scale := 1 / max(math.Sqrt(square), 1e-12)
+	out := make([]float32, n)
+	for i, x := range v[:n] {
+		out[i] = float32(float64(x) * scale)
+	}
+	return out, nil
+}
+
+func littleEndian(v []float32) []byte {
+	out := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(x))
+	}
+	return out
+}

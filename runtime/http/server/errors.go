@@ -1,0 +1,115 @@
+//go:build unix
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/iflowc/iflowc/runtime/device/comm"
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+)
+
+// An apiError is an answer other than the one that was asked for, in the shape
+// of the OpenAI interface.
+type apiError struct {
+	status  int
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+	retry   int     // seconds; 0: no Retry-After
+}
+
+func (e *apiError) Error() string { return e.Message }
+
+// Types of errors.
+const (
+	invalidRequest = "invalid_request_error"
+	serverError    = "server_error"
+)
+
+// invalid is a request that cannot be answered; param is what is wrong with it.
+func invalid(param, format string, args ...any) *apiError {
+	e := &apiError{status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: invalidRequest}
+	if param != "" {
+		e.Param = &param
+	}
+	return e
+}
+
+// withCode adds the word that programs look for.
+func (e *apiError) withCode(code string) *apiError {
+	e.Code = &code
+	return e
+}
+
+// failure makes an apiError of any error.
+func failure(err error) *apiError {
+	var e *apiError
+	var large *http.MaxBytesError
+	var lost *comm.RankError
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.As(err, &large):
+		return (&apiError{status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the request is larger than %d bytes", large.Limit), Type: invalidRequest}).withCode("request_too_large")
+	case errors.Is(err, scheduler.ErrFull):
+		return (&apiError{status: http.StatusTooManyRequests, Message: "too many requests are waiting; try again later", Type: "rate_limit_error", retry: 1}).withCode("queue_full")
+	case errors.Is(err, scheduler.ErrWaited):
+		return (&apiError{status: http.StatusServiceUnavailable, Message: "the request waited too long for its turn; try again later", Type: serverError, retry: 5}).withCode("queue_timeout")
+	case errors.Is(err, scheduler.ErrClosed):
+		return (&apiError{status: http.StatusServiceUnavailable, Message: "the service is shutting down", Type: serverError, retry: 5}).withCode("shutting_down")
+	case errors.As(err, &lost):
+		return (&apiError{status: http.StatusServiceUnavailable, Message: lost.Error(), Type: serverError, retry: 10}).withCode("rank_lost")
+	case errors.Is(err, context.DeadlineExceeded):
+		return (&apiError{status: http.StatusServiceUnavailable, Message: "the answer took longer than this service allows", Type: serverError, retry: 5}).withCode("timeout")
+	case errors.Is(err, decode.ErrForbidden):
+		return invalid("", "%v", err)
+	}
+	return &apiError{status: http.StatusInternalServerError, Message: err.Error(), Type: serverError}
+}
+
+// writeError answers with an error.
+func writeError(w http.ResponseWriter, e *apiError) {
+	if e.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
+	}
+	writeJSON(w, e.status, struct {
+		Error *apiError `json:"error"`
+	}{e})
+}
+
+// writeJSON answers with a JSON document.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	data, err := marshal(v)
+	if err != nil {
+		status, data = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer cannot be written as JSON","type":"server_error","param":null,"code":null}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.WriteHeader(status)
+	w.Write(data) // nobody is left to tell
+}
+
+// marshal is json.Marshal without HTML escapes.
+func marshal(v any) ([]byte, error) {
+	var b bytesBuffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b, err
+}
+
+// A bytesBuffer collects what is written.
+type bytesBuffer []byte
+
+func (b *bytesBuffer) Write(p []byte) (int, error) {
+	*b = append(*b, p...)
+	return len(p), nil
+}

@@ -1,0 +1,96 @@
+//go:build unix
+
+package server
+
+import (
+	"net/http"
+
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+)
+
+// generation is what generate needs besides the sampling.
+type generation struct {
+	ids      []int32
+	text     string // for the log
+	param    string // where the request has it
+	limit    *int
+	eos      []int32
+	form     *Constraint
+	logprobs int
+	echo     bool
+}
+
+// generate starts the choices of a request.
+func (s *Server) generate(r *http.Request, p *sampling, g generation) (*answer, error) {
+	limit, err := s.limit(g)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkIDs("stop_token_ids", p.StopIDs); err != nil {
+		return nil, err
+	}
+	for _, word := range p.BadWords {
+		if err := s.checkIDs("bad_words_ids", word); err != nil {
+			return nil, err
+		}
+	}
+	if n := s.cfg.Sequences; p.choices() > n {
+		return nil, invalid("n", "n: this service computes at most %d sequences at once", n)
+	}
+	if s.cfg.LogPrompts {
+		s.cfg.Log.Info("prompt", "request", id(r), "tokens", len(g.ids), "text", g.text)
+	}
+	stream, err := s.source(r, p, g, limit)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{stream: stream}
+	for i := range p.choices() {
+		a.choices = append(a.choices, &choice{index: i, stop: decode.Stopper{Words: p.Stop}})
+	}
+	return a, nil
+}
+
+// source starts a search or sampling, as the strategy says.
+func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (eventSource, error) {
+	name, err := p.strategy()
+	if err != nil {
+		return nil, err
+	}
+	if opt, ok, err := decode.ParseBeams(name); err != nil {
+		return nil, invalid("strategy", "%v", err)
+	} else if ok {
+		return s.beams(r, p, g, opt, limit)
+	}
+	choosers, err := s.choosers(p, g.form, g.eos, len(g.ids))
+	if err != nil {
+		return nil, err
+	}
+	drafter, err := s.drafter(p)
+	if err != nil {
+		return nil, err
+	}
+	return s.cfg.Scheduler.Generate(r.Context(), scheduler.Generation{
+		Job:    scheduler.Job{Client: client(r) + "\x00" + p.User, Priority: p.Priority},
+		Prompt: g.ids, Choosers: choosers, Max: limit, EOS: g.eos, Logprobs: g.logprobs, Echo: g.echo, Drafter: drafter,
+	})
+}
+
+// limit is the most tokens of an answer.
+func (s *Server) limit(g generation) (int, error) {
+	prompt, asked := len(g.ids), g.limit
+	if prompt == 0 {
+		return 0, invalid(g.param, "the prompt is empty")
+	}
+	room := s.cfg.Context - prompt
+	if asked == nil && s.cfg.Defaults.MaxTokens > 0 {
+		asked = &s.cfg.Defaults.MaxTokens
+	} else if asked != nil && *asked < 0 {
+		return 0, invalid("max_tokens", "max_tokens: expected 0 or more")
+	}
+	if room < 0 || room == 0 && or(asked, 1) > 0 {
+		return 0, invalid(g.param, "this model's maximum context length is %d tokens, the prompt has %d; shorten it", s.cfg.Context, prompt).withCode("context_length_exceeded")
+	}
+	return min(or(asked, room), room), nil
+}

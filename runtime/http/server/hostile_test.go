@@ -1,0 +1,193 @@
+//go:build unix
+
+package server_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/http/server"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/text/grammar"
+)
+
+// nested wraps a text so many times.
+func nested(n int, open, inner, shut string) string {
+	return strings.Repeat(open, n) + inner + strings.Repeat(shut, n)
+}
+
+// hostileForms are forms made to take for ever, as keys of a request.
+func hostileForms(t *testing.T) map[string]string {
+	schema := func(text string) string {
+		return `"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":` + text + `}}`
+	}
+	quoted := func(key, text string) string {
+		data, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%q:%s", key, data)
+	}
+	wide := make([]string, 3000)
+	for i := range wide {
+		wide[i] = fmt.Sprintf(`"k%d":{"type":"string","maxLength":1000}`, i)
+	}
+	refs := `"d0":{"type":"integer"}`
+	for i := 1; i < 40; i++ { // each twice the one before
+		refs += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i-1, i-1)
+	}
+	return map[string]string{
+		"deep schema":      schema(nested(40, `{"type":"array","items":`, `{}`, `}`)),
+		"deeper than JSON": schema(nested(200, `{"items":`, `{}`, `}`)),
+		"deep anyOf":       schema(nested(30, `{"anyOf":[{"type":"string"},`, `{}`, `]}`)),
+		"wide schema":      schema(`{"type":"object","properties":{` + strings.Join(wide, ",") + `}}`),
+		"doubling refs":    schema(`{"$ref":"#/$defs/d39","$defs":{` + refs + `}}`),
+		"endless ref":      schema(`{"$ref":"#"}`),
+		"huge bounds":      schema(`{"type":"array","minItems":1000000000,"items":{"type":"string","minLength":1000000000}}`),
+		"backtracking":     quoted("guided_regex", `(a+)+(a+)+(a*)*$b`),
+		"nested counts":    quoted("guided_regex", nested(6, "(", "a", "{1,1000}){1,1000}")),
+		"alternatives":     quoted("guided_regex", `(a|a)*(a|aa)*(a|b|ab)*c`),
+		"deep groups":      quoted("guided_regex", nested(5000, "(", "a", ")")),
+		"left recursion":   quoted("grammar", "root ::= root root | \"a\""),
+		"empty loops":      quoted("grammar", "root ::= (((\"\")*)*)* \"a\"* root?"),
+		"deep grammar":     quoted("grammar", "root ::= "+nested(5000, "(", "\"a\"", ")")),
+	}
+}
+
+// constrainLetters makes masks of the test's letters.
+func constrainLetters(t *testing.T) func(server.Constraint) (decode.Mask, error) {
+	maker := grammar.NewMaker(devicetest.Vocab, letters(t).Bytes, []int32{devicetest.EOS})
+	return func(f server.Constraint) (m decode.Mask, err error) {
+		switch f.Kind {
+		case "json_schema":
+			m, err = maker.Schema(f.Schema)
+		case "regex":
+			m, err = maker.Regex(f.Text)
+		default:
+			m, err = maker.GBNF(f.Text)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	}
+}
+
+// TestHostileForms: such forms get an answer or a refusal soon, and take
+// little memory.
+func TestHostileForms(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) { c.Constrain = constrainLetters(t) })
+	for name, form := range hostileForms(t) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		begun := time.Now()
+		var c completion
+		status, _ := s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":4,`+form+`}`, &c)
+		runtime.ReadMemStats(&after)
+		if status != 200 && status != 400 {
+			t.Errorf("%s: status %d, %+v", name, status, c.Error)
+		}
+		if took := time.Since(begun); took > 2*time.Minute { // a second, but on a slow machine; without bounds, for ever
+			t.Errorf("%s: took %v", name, took)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 1<<30 {
+			t.Errorf("%s: allocated %d MB", name, used>>20)
+		}
+	}
+}
+
+// TestTLS: with a certificate the service speaks HTTPS, and nothing else.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	cert, key, pool := certificate(t)
+	l := server.Listening{Address: "127.0.0.1:0", Cert: cert, Key: key}
+	listener, err := l.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.New(withoutCounts(s.cfg)).Run(ctx, listener, l) }()
+	client := func(versions ...uint16) *http.Client {
+		c := &tls.Config{RootCAs: pool}
+		if len(versions) > 0 {
+			c.MaxVersion = versions[0]
+		}
+		return &http.Client{Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}}
+	}
+	url := "https://" + listener.Addr().String() + "/v1/completions"
+	const body = `{"prompt":"a","max_tokens":3,"stream":true}`
+	resp, err := client().Post(url, "application/json", strings.NewReader(body))
+	if err != nil || resp.StatusCode != 200 || resp.TLS == nil {
+		t.Fatalf("%v %v", resp, err)
+	}
+	resp.Body.Close()
+	if _, err := client(tls.VersionTLS11).Post(url, "application/json", strings.NewReader(body)); err == nil {
+		t.Error("TLS 1.1 was spoken")
+	}
+	if _, err := http.Post(url, "application/json", strings.NewReader(body)); err == nil {
+		t.Error("an unknown certificate was trusted")
+	}
+	if resp, err := http.Post(strings.Replace(url, "https", "http", 1), "application/json", strings.NewReader(body)); err == nil {
+		if resp.Body.Close(); resp.StatusCode != 400 {
+			t.Errorf("without TLS: status %d", resp.StatusCode)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// certificate makes one for 127.0.0.1, as files and for clients.
+func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	pool = x509.NewCertPool()
+	pool.AppendCertsFromPEM(public)
+	for path, data := range map[string][]byte{cert: public, key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key, pool
+}

@@ -1,0 +1,211 @@
+//go:build unix
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/text/chat"
+)
+
+// nativeRequest is Inferflow's own.
+type nativeRequest struct {
+	Header struct {
+		Fn string `json:"fn"` // process_query (also where it is empty) or get_stat
+	} `json:"header"`
+	Text          string          `json:"text"`
+	SystemPrompt  string          `json:"system_prompt"`
+	Prefix        string          `json:"res_prefix"` // what the answer begins with
+	EncoderInput  string          `json:"encoder_input_template"`
+	DecoderInput  string          `json:"decoder_input_template"`
+	DecodingAlg   json.RawMessage `json:"decoding_alg"`
+	Seed          *int64          `json:"random_seed"`
+	Temperature   *float64        `json:"temperature"`
+	MaxOutput     *int            `json:"max_output_len"`
+	MaxNew        *int            `json:"max_new_tokens"`
+	Streaming     bool            `json:"is_streaming_mode"`
+	StreamingWord bool            `json:"stream"`
+}
+
+// nativeAnswer is Inferflow's answer, or a piece of one.
+type nativeAnswer struct {
+	Code string  `json:"ret_code"`
+	Text string  `json:"text"`
+	Time float64 `json:"time_cost"` // seconds
+	End  bool    `json:"is_end"`
+}
+
+// nativeTokens is the most tokens of an answer that does not say.
+const nativeTokens = 1024
+
+// nativePiece is how many bytes of text a piece of a stream has at least.
+const nativePiece = 16
+
+// native answers Inferflow's requests. Its errors are in ret_code, with the
+// status that says the same.
+func (s *Server) native(w http.ResponseWriter, r *http.Request) error {
+	start := time.Now()
+	var req nativeRequest
+	if err := readJSON(r, &req); err != nil {
+		return s.nativeError(w, start, err, "error.invalid_request_format")
+	}
+	switch req.Header.Fn {
+	case "", "process_query":
+	case "get_stat":
+		waiting, running := s.cfg.Scheduler.Load()
+		writeJSON(w, http.StatusOK, map[string]any{"ret_code": "succ", "running": running, "waiting": waiting})
+		return nil
+	default:
+		return s.nativeError(w, start, invalid("header", "header.fn: %.40q is not known", req.Header.Fn), "error.invalid_request_format")
+	}
+	if req.Text == "" {
+		return s.nativeError(w, start, invalid("text", "the request has no text"), "error.empty_request")
+	}
+	a, err := s.startNative(r, &req)
+	if err != nil {
+		return s.nativeError(w, start, err, nativeCode(err))
+	}
+	if req.Streaming || req.StreamingWord {
+		return s.streamNative(w, r, a, start)
+	}
+	pieces, err := a.all(r.Context())
+	if err != nil {
+		return s.nativeError(w, start, err, nativeCode(err))
+	}
+	writeJSON(w, http.StatusOK, nativeAnswer{"succ", req.Prefix + pieces[0].delta.Content, time.Since(start).Seconds(), true})
+	return nil
+}
+
+// nativeCode is Inferflow's word for an error.
+func nativeCode(err error) string {
+	e := failure(err)
+	switch {
+	case errors.Is(err, scheduler.ErrFull), errors.Is(err, scheduler.ErrWaited), errors.Is(err, scheduler.ErrClosed), errors.Is(err, context.DeadlineExceeded):
+		return "error.busy"
+	case e.Code != nil && *e.Code == "context_length_exceeded":
+		return "error.too_long_request"
+	case e.status < 500:
+		return "error.invalid_request_format"
+	}
+	return "error.internal"
+}
+
+func (s *Server) nativeError(w http.ResponseWriter, start time.Time, err error, code string) error {
+	e := failure(err)
+	if e.status == http.StatusRequestEntityTooLarge {
+		code = "error.too_long_request"
+	}
+	if e.retry > 0 {
+		w.Header().Set("Retry-After", "1")
+	}
+	writeJSON(w, e.status, struct {
+		nativeAnswer
+		Message string `json:"message"`
+	}{nativeAnswer{code, "", time.Since(start).Seconds(), true}, e.Message})
+	return nil
+}
+
+// startNative starts the generation of a request.
+func (s *Server) startNative(r *http.Request, req *nativeRequest) (*answer, error) {
+	prompt, template, err := s.nativePrompt(req)
+	if err != nil {
+		return nil, err
+	}
+	limit := nativeTokens
+	for _, n := range []*int{req.MaxOutput, req.MaxNew} {
+		limit = or(n, limit)
+	}
+	p := sampling{Temperature: req.Temperature, Seed: req.Seed, Strategy: req.DecodingAlg}
+	if p.Seed == nil {
+		zero := int64(0)
+		p.Seed = &zero
+	}
+	eos := s.cfg.Defaults.EOS
+	if template != nil {
+		eos = template.Stops(s.cfg.Tokenizer, eos)
+	}
+	a, err := s.generate(r, &p, generation{ids: prompt.IDs, text: prompt.Text, param: "text", limit: &limit, eos: eos, logprobs: -1})
+	if err == nil {
+		a.choices[0].reader = s.textReader(prompt.IDs)
+	}
+	return a, err
+}
+
+// nativePrompt renders a request with its own template, else the model's;
+// without one the text is the prompt.
+func (s *Server) nativePrompt(req *nativeRequest) (*chat.Prompt, *chat.Template, error) {
+	if req.EncoderInput != "" || s.cfg.Translate != nil {
+		return nil, nil, invalid("encoder_input_template", "an encoder-decoder answers at /translate")
+	}
+	template := s.cfg.Template
+	if req.DecoderInput != "" {
+		var err error
+		if template, err = chat.Parse(req.DecoderInput, chat.TokensOf(s.cfg.Tokenizer)); err != nil {
+			return nil, nil, invalid("decoder_input_template", "%v", err)
+		}
+	}
+	if template == nil {
+		ids, err := s.promptIDs(promptInput{text: req.Text + req.Prefix})
+		return &chat.Prompt{Text: req.Text + req.Prefix, IDs: ids}, nil, err
+	}
+	var messages []chat.Message
+	if req.SystemPrompt != "" {
+		messages = append(messages, chat.Message{Role: "system", Content: req.SystemPrompt})
+	}
+	messages = append(messages, chat.Message{Role: "user", Content: req.Text})
+	if req.Prefix != "" {
+		messages = append(messages, chat.Message{Role: "assistant", Content: req.Prefix})
+	}
+	prompt, err := template.Encode(s.cfg.Tokenizer, messages, chat.RenderOptions{AddGenerationPrompt: req.Prefix == "", ContinueFinal: req.Prefix != ""})
+	if err != nil {
+		return nil, nil, invalid("text", "%v", err)
+	}
+	return prompt, template, nil
+}
+
+// streamNative sends pieces of at least nativePiece bytes, one JSON document a
+// line.
+func (s *Server) streamNative(w http.ResponseWriter, r *http.Request, a *answer, start time.Time) error {
+	out := newSender(w)
+	held := ""
+	send := func(code, text string, end bool) error {
+		data, err := marshal(nativeAnswer{code, text, time.Since(start).Seconds(), end})
+		if err != nil {
+			return err
+		}
+		if !out.open {
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			w.WriteHeader(http.StatusOK)
+			out.open = true
+		}
+		out.buf = append(out.buf[:0], data...)
+		return out.flush()
+	}
+	for {
+		pieces, err := a.next(r.Context())
+		if err != nil && !out.open {
+			return s.nativeError(w, start, err, nativeCode(err))
+		}
+		if err != nil {
+			send(nativeCode(err), held, true)
+			return errStarted
+		}
+		for _, p := range pieces {
+			held += p.delta.Content
+		}
+		if len(pieces) == 0 {
+			return send("succ", held, true)
+		}
+		if len(held) >= nativePiece {
+			if err := send("succ", held, false); err != nil {
+				return err
+			}
+			held = ""
+		}
+	}
+}

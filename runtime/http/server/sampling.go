@@ -1,0 +1,283 @@
+//go:build unix
+
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
+)
+
+// Defaults are what requests get where they do not say.
+type Defaults struct {
+	Temperature       float64 // of sampling; OpenAI's is 1
+	TopK              int
+	TopP, MinP        float64
+	RepetitionPenalty float64
+	Strategy          string
+	MaxTokens         int // of an answer; 0: as many as the context has room for
+	EOS               []int32
+	Exclude           []int32 // never drawn by a named strategy: the unknown token
+}
+
+// sampling are the keys of a request that say how tokens are picked: those of
+// the OpenAI interface, and those that other services have beside them.
+type sampling struct {
+	Temperature       *float64           `json:"temperature"`
+	TopP              *float64           `json:"top_p"`
+	TopK              *int               `json:"top_k"`
+	MinP              *float64           `json:"min_p"`
+	TypicalP          float64            `json:"typical_p"`
+	TfsZ              float64            `json:"tfs_z"`
+	Mirostat          int                `json:"mirostat"`
+	MirostatTau       *float64           `json:"mirostat_tau"`
+	MirostatEta       *float64           `json:"mirostat_eta"`
+	Strategy          json.RawMessage    `json:"strategy"` // a name with parameters, or an object
+	FrequencyPenalty  float64            `json:"frequency_penalty"`
+	PresencePenalty   float64            `json:"presence_penalty"`
+	RepetitionPenalty *float64           `json:"repetition_penalty"`
+	RepeatPenalty     *float64           `json:"repeat_penalty"`
+	NoRepeatNgram     int                `json:"no_repeat_ngram_size"`
+	BadWords          [][]int32          `json:"bad_words_ids"`
+	LogitBias         map[string]float64 `json:"logit_bias"`
+	Seed              *int64             `json:"seed"`
+	Stop              stops              `json:"stop"`
+	StopIDs           []int32            `json:"stop_token_ids"`
+	IgnoreEOS         bool               `json:"ignore_eos"`
+	MinTokens         int                `json:"min_tokens"`
+	N                 *int               `json:"n"`
+	Priority          int                `json:"priority"`
+	User              string             `json:"user"`
+	Speculate         string             `json:"speculate"`    // how tokens are drafted: "none", "lookup", …
+	DraftAccept       string             `json:"draft_accept"` // when they are accepted: "match", "rejection", "top"
+
+	Regex   string `json:"guided_regex"`
+	Grammar string `json:"grammar"`
+}
+
+// stops are one text or a list of them.
+type stops []string
+
+// UnmarshalJSON reads null, a string or a list of strings.
+func (s *stops) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		if *s = nil; string(data) != "null" {
+			*s = stops{one}
+		}
+		return nil
+	}
+	var many []string
+	if json.Unmarshal(data, &many) != nil {
+		return invalid("stop", "stop: expected a string or a list of strings")
+	}
+	*s = many
+	return nil
+}
+
+// Most values of lists in a request.
+const (
+	mostStops   = 16
+	mostChoices = 128
+	mostBiases  = 4096
+	mostRanked  = 20 // top_logprobs
+)
+
+// check refuses what no strategy looks at.
+func (p *sampling) check() error {
+	switch {
+	case len(p.Stop) > mostStops || slices.Contains(p.Stop, ""):
+		return invalid("stop", "stop: expected at most %d texts, none of them empty", mostStops)
+	case p.choices() < 1 || p.choices() > mostChoices:
+		return invalid("n", "n: expected a number between 1 and %d", mostChoices)
+	case len(p.LogitBias) > mostBiases:
+		return invalid("logit_bias", "logit_bias: expected at most %d tokens", mostBiases)
+	case p.MinTokens < 0:
+		return invalid("min_tokens", "min_tokens: expected 0 or more")
+	case p.Temperature != nil && (*p.Temperature < 0 || *p.Temperature > 100):
+		return invalid("temperature", "temperature: expected a number between 0 and 100")
+	case p.NoRepeatNgram < 0:
+		return invalid("no_repeat_ngram_size", "no_repeat_ngram_size: expected 0 or more")
+	case p.FrequencyPenalty < -2 || p.FrequencyPenalty > 2:
+		return invalid("frequency_penalty", "frequency_penalty: expected a number between -2 and 2")
+	case p.PresencePenalty < -2 || p.PresencePenalty > 2:
+		return invalid("presence_penalty", "presence_penalty: expected a number between -2 and 2")
+	case p.Priority < -100 || p.Priority > 100:
+		return invalid("priority", "priority: expected a number between -100 and 100, smaller is more urgent")
+	}
+	return nil
+}
+
+func (p *sampling) choices() int {
+	if p.N == nil {
+		return 1
+	}
+	return *p.N
+}
+
+// eos are the tokens that end an answer; stops are the model's own.
+func (p *sampling) eos(own []int32) []int32 {
+	list := slices.Clone(p.StopIDs)
+	if !p.IgnoreEOS {
+		list = append(list, own...)
+	}
+	return list
+}
+
+// settings are what the choosers of a request have in common.
+func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
+	d := &s.cfg.Defaults
+	set := decode.Settings{
+		Options: decode.Options{
+			Temperature: or(p.Temperature, d.Temperature), TopK: or(p.TopK, d.TopK), TopP: or(p.TopP, d.TopP), MinP: or(p.MinP, d.MinP),
+			Typical: p.TypicalP, TailFree: p.TfsZ, Penalty: or(p.RepetitionPenalty, or(p.RepeatPenalty, d.RepetitionPenalty)),
+		},
+		Frequency: p.FrequencyPenalty, Presence: p.PresencePenalty,
+		Rules:   decode.Rules{NoRepeat: p.NoRepeatNgram, BadWords: p.BadWords, MinNew: p.MinTokens, EOS: eos},
+		Exclude: d.Exclude,
+	}
+	set.TopK = max(set.TopK, 0) // -1 means all, as elsewhere
+	var err error
+	if set.Bias, err = s.bias(p.LogitBias); err != nil {
+		return set, err
+	}
+	if set.Rule, err = decode.ParseRule(p.DraftAccept); err != nil {
+		return set, invalid("draft_accept", "draft_accept: %v", err)
+	}
+	if set.Strategy, err = p.strategy(); err != nil {
+		return set, err
+	}
+	plain := p.TopK == nil && p.TopP == nil && p.MinP == nil && p.TypicalP == 0 && p.TfsZ == 0
+	if set.Strategy == "" && d.Strategy != "" && plain {
+		set.Strategy = d.Strategy
+	}
+	if set.Strategy != "" && plain {
+		set.TopK, set.TopP, set.MinP = 0, 0, 0
+	}
+	return set, nil
+}
+
+// strategy is the named strategy that a request asks for, with parameters.
+func (p *sampling) strategy() (string, error) {
+	switch p.Mirostat {
+	case 0:
+	case 1, 2:
+		list := ""
+		if p.MirostatTau != nil {
+			list += fmt.Sprintf(",tau=%v", *p.MirostatTau)
+		}
+		if p.MirostatEta != nil {
+			list += fmt.Sprintf(",eta=%v", *p.MirostatEta)
+		}
+		return strings.TrimSuffix(fmt.Sprintf("mirostat%d:%s", p.Mirostat, strings.TrimPrefix(list, ",")), ":"), nil
+	default:
+		return "", invalid("mirostat", "mirostat: expected 0, 1 or 2")
+	}
+	return strategyName(p.Strategy)
+}
+
+// strategyName reads "name:a=1,b=2" or {"name": …, "a": 1, "b": 2}.
+func strategyName(data json.RawMessage) (string, error) {
+	var name string
+	if len(data) == 0 || json.Unmarshal(data, &name) == nil {
+		return name, nil
+	}
+	var object map[string]any
+	if err := json.Unmarshal(data, &object); err != nil {
+		return "", invalid("strategy", "strategy: expected a name, or an object with a name and parameters")
+	}
+	name, ok := object["name"].(string)
+	if !ok {
+		return "", invalid("strategy", "strategy: the object has no name")
+	}
+	delete(object, "name")
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(object)) {
+		v, ok := object[k].(float64)
+		if !ok {
+			return "", invalid("strategy", "strategy: %s: expected a number", k)
+		}
+		list = append(list, k+"="+strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	if len(list) > 0 {
+		name += ":" + strings.Join(list, ",")
+	}
+	return name, nil
+}
+
+// bias reads logit_bias, whose keys are token ids.
+func (s *Server) bias(m map[string]float64) (map[int32]float32, error) {
+	if len(m) == 0 {
+		return nil, nil
+	}
+	out := make(map[int32]float32, len(m))
+	for key, v := range m {
+		id, err := strconv.Atoi(key)
+		if err != nil || id < 0 || id >= s.cfg.Manifest.Vocab {
+			return nil, invalid("logit_bias", "logit_bias: %.40q is no token id; the vocabulary has %d tokens", key, s.cfg.Manifest.Vocab)
+		}
+		if v < -100 || v > 100 {
+			return nil, invalid("logit_bias", "logit_bias: %v: expected a number between -100 and 100", v)
+		}
+		out[int32(id)] = float32(v)
+	}
+	return out, nil
+}
+
+// choosers makes one chooser a choice; prompt is the prompt's length.
+func (s *Server) choosers(p *sampling, c *Constraint, eos []int32, prompt int) ([]*decode.Chooser, error) {
+	set, err := s.settings(p, eos)
+	if err != nil {
+		return nil, err
+	}
+	seed := rand.Uint64()
+	if p.Seed != nil {
+		seed = uint64(*p.Seed)
+	}
+	list := make([]*decode.Chooser, p.choices())
+	for i := range list {
+		set.Seed = seed + uint64(i)
+		if c != nil {
+			if s.cfg.Constrain == nil {
+				return nil, invalid("response_format", "answers of a given form (%s) are not supported by this service", c.Kind)
+			}
+			if set.Mask, err = s.cfg.Constrain(*c); err != nil {
+				return nil, invalid("response_format", "%v", err)
+			}
+		}
+		if list[i], err = decode.NewChooser(set, prompt); err != nil {
+			return nil, invalid("", "%v", err)
+		}
+	}
+	return list, nil
+}
+
+// or is what v points to, or another value.
+func or[T any](v *T, otherwise T) T {
+	if v == nil {
+		return otherwise
+	}
+	return *v
+}
+
+// drafter makes the drafters of a request's continuations.
+func (s *Server) drafter(p *sampling) (func() speculate.Drafter, error) {
+	if s.cfg.Drafter == nil {
+		if p.Speculate != "" && p.Speculate != "none" {
+			return nil, invalid("speculate", "speculate: this service drafts nothing")
+		}
+		return nil, nil
+	}
+	make, err := s.cfg.Drafter(p.Speculate)
+	if err != nil {
+		return nil, invalid("speculate", "speculate: %v", err)
+	}
+	return make, nil
+}

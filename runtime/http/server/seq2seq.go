@@ -1,0 +1,119 @@
+//go:build unix
+
+package server
+
+import (
+	"net/http"
+
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+)
+
+// A Translation is what is asked of an encoder-decoder: texts, or sources as
+// token ids.
+type Translation struct {
+	Texts     []string
+	IDs       [][]int32
+	Src, Tgt  string
+	Beams     int // 0: as generation_config.json says, and so on
+	Best      int
+	MaxTokens int
+	ForcedBOS *int32
+}
+
+// A Translated text is one result of a source.
+type Translated struct {
+	Tokens []int32 `json:"tokens"`
+	Text   string  `json:"text"`
+	Score  float32 `json:"score"`
+}
+
+// translate answers /translate.
+func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
+	var req struct {
+		Text      stops     `json:"text"` // one or a list
+		IDs       [][]int32 `json:"encoder_ids"`
+		Src       string    `json:"src"`
+		Tgt       string    `json:"tgt"`
+		Beams     int       `json:"beams"`
+		Best      int       `json:"best"`
+		MaxTokens int       `json:"max_tokens"`
+		ForcedBOS *int32    `json:"forced_bos"`
+		Priority  int       `json:"priority"`
+	}
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	if s.cfg.Translate == nil {
+		return invalid("", "%s is no encoder-decoder; it does not translate", s.cfg.Model)
+	}
+	if n := len(req.Text) + len(req.IDs); n == 0 || n > mostPrompts {
+		return invalid("text", "text: expected between 1 and %d texts", mostPrompts)
+	}
+	if req.Beams < 0 || req.Beams > s.cfg.Sequences {
+		return invalid("beams", "beams: this service computes at most %d sequences at once", s.cfg.Sequences)
+	}
+	found, err := s.cfg.Translate(r.Context(), scheduler.Job{Client: client(r), Priority: req.Priority}, Translation{
+		req.Text, req.IDs, req.Src, req.Tgt, req.Beams, req.Best, req.MaxTokens, req.ForcedBOS,
+	})
+	if err != nil {
+		return callersFault(err)
+	}
+	var flat []Translated // in the order of the sources, as the verb translate has it
+	for _, list := range found {
+		flat = append(flat, list...)
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"outputs": flat, "model": s.cfg.Model})
+	return nil
+}
+
+// A Mask is what may stand in one place of a text.
+type Mask struct {
+	Position   int         `json:"position"`
+	Candidates []Candidate `json:"candidates"`
+}
+
+// A Candidate is a token and how likely it is.
+type Candidate struct {
+	ID          int32   `json:"id"`
+	Token       string  `json:"token"`
+	Text        string  `json:"text"`
+	Probability float64 `json:"probability"`
+}
+
+// fill answers /fill.
+func (s *Server) fill(w http.ResponseWriter, r *http.Request) error {
+	req := struct {
+		Text     string `json:"text"`
+		TopK     int    `json:"top_k"`
+		Priority int    `json:"priority"`
+	}{TopK: 5}
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	if s.cfg.Fill == nil {
+		return invalid("", "%s has no masked-LM head; it does not fill in", s.cfg.Model)
+	}
+	if req.TopK < 1 || req.TopK > 1000 {
+		return invalid("top_k", "top_k: expected a number between 1 and 1000")
+	}
+	masks, err := s.cfg.Fill(r.Context(), scheduler.Job{Client: client(r), Priority: req.Priority}, req.Text, req.TopK)
+	if err != nil {
+		return callersFault(err)
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"masks": masks, "model": s.cfg.Model})
+	return nil
+}
+
+// A RequestError is a fault of the request, found outside this package.
+type RequestError struct{ Err error }
+
+func (e RequestError) Error() string { return e.Err.Error() }
+func (e RequestError) Unwrap() error { return e.Err }
+
+// callersFault makes a RequestError an answer of status 400.
+func callersFault(err error) error {
+	if e, ok := err.(RequestError); ok {
+		return invalid("", "%v", e.Err)
+	}
+	return err
+}

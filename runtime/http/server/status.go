@@ -1,0 +1,151 @@
+//go:build unix
+
+package server
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/kit/metrics"
+)
+
+// counts are the service's own metrics.
+type counts struct{ requests *metrics.Counter }
+
+func (c *counts) register(r *metrics.Registry, s *scheduler.Scheduler) {
+	c.requests = r.Counter("iflowc_requests_total", "Requests answered, by status; 499: the client went first.", "code")
+	r.Func("gauge", "iflowc_requests_waiting", "Requests in the queue.", func() float64 {
+		waiting, _ := s.Load()
+		return float64(waiting)
+	})
+	r.Func("gauge", "iflowc_requests_running", "Requests at work.", func() float64 {
+		_, running := s.Load()
+		return float64(running)
+	})
+	r.Func("gauge", "go_goroutines", "Goroutines.", func() float64 { return float64(runtime.NumGoroutine()) })
+	r.Func("gauge", "process_resident_memory_bytes", "Memory in use; 0 where the system does not tell.", resident)
+}
+
+// resident is the process's resident memory in bytes.
+func resident() float64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, pages float64
+	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+		return 0
+	}
+	return pages * float64(os.Getpagesize())
+}
+
+// health answers GET /health.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
+	waiting, running := s.cfg.Scheduler.Load()
+	writeJSON(w, http.StatusOK, map[string]any{"status": "ok", "running": running, "waiting": waiting})
+	return nil
+}
+
+// metrics answers GET /metrics.
+func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	s.cfg.Registry.WriteTo(w) // nobody is left to tell
+	return nil
+}
+
+// modelObject describes the model.
+type modelObject struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+	Context int    `json:"max_model_len"`
+	Network string `json:"network"`
+	Params  int64  `json:"params"`
+}
+
+func (s *Server) describe() modelObject {
+	m := s.cfg.Manifest
+	return modelObject{s.cfg.Model, "model", s.started.Unix(), "iflowc", s.cfg.Context, m.Network, m.Params}
+}
+
+// models answers GET /v1/models.
+func (s *Server) models(w http.ResponseWriter, _ *http.Request) error {
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []modelObject{s.describe()}})
+	return nil
+}
+
+// model answers GET /v1/models/ID.
+func (s *Server) model(w http.ResponseWriter, r *http.Request) error {
+	if err := s.checkModel(r.PathValue("id")); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, s.describe())
+	return nil
+}
+
+// checkModel refuses the name of another model; "" is this one.
+func (s *Server) checkModel(name string) error {
+	if name == "" || name == s.cfg.Model || name == s.cfg.Manifest.Name || name == "default" {
+		return nil
+	}
+	e := invalid("model", "the model %.80q does not exist; this service has %q", name, s.cfg.Model).withCode("model_not_found")
+	e.status = http.StatusNotFound
+	return e
+}
+
+// props answers GET /props: what the service is made of.
+func (s *Server) props(w http.ResponseWriter, _ *http.Request) error {
+	p := map[string]any{
+		"model": s.describe(), "hash": s.cfg.Manifest.Hash, "compiler": s.cfg.Manifest.Compiler,
+		"sequences": s.cfg.Sequences, "uptime_s": int(time.Since(s.started).Seconds()),
+	}
+	if s.cfg.Template != nil {
+		p["chat_template"] = s.cfg.Template.Source()
+	}
+	maps.Copy(p, s.cfg.Props)
+	writeJSON(w, http.StatusOK, p)
+	return nil
+}
+
+// fingerprint names the model's build in answers.
+func (s *Server) fingerprint() string {
+	hash := s.cfg.Manifest.Hash
+	return "fp_" + hash[:min(12, len(hash))]
+}
+
+// page answers GET /.
+func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
+	if s.cfg.Page != nil {
+		s.cfg.Page.ServeHTTP(w, r)
+		return nil
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err := w.Write([]byte(s.cfg.Model + " is served here; POST /v1/chat/completions, see /props\n"))
+	return err
+}
+
+// other answers everything else: Inferflow's interface takes any path.
+func (s *Server) other(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.Path == "/" || r.URL.Path == "/inferflow" {
+		return s.native(w, r)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		probe := r.Clone(r.Context())
+		probe.Method = method
+		if _, pattern := s.mux.Handler(probe); pattern != "/" && pattern != "" {
+			w.Header().Set("Allow", method)
+			e := invalid("", "%.20s %.200s: use %s", r.Method, r.URL.Path, method).withCode("method_not_allowed")
+			e.status = http.StatusMethodNotAllowed
+			return e
+		}
+	}
+	e := invalid("", "there is nothing at %.200s", r.URL.Path).withCode("unknown_url")
+	e.status = http.StatusNotFound
+	return e
+}

@@ -1,0 +1,70 @@
+//go:build unix
+
+package server
+
+import "net/http"
+
+// tokenizeRequest is the body of /tokenize.
+type tokenizeRequest struct {
+	Content    *string `json:"content"`
+	Prompt     *string `json:"prompt"` // another name of it
+	AddSpecial *bool   `json:"add_special"`
+	WithPieces bool    `json:"with_pieces"`
+}
+
+// tokenize answers /tokenize.
+func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
+	var req tokenizeRequest
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	text := req.Content
+	if text == nil {
+		text = req.Prompt
+	}
+	if text == nil {
+		return invalid("content", "content: expected a text")
+	}
+	t := s.cfg.Tokenizer
+	if t == nil {
+		return invalid("", "%s has no tokenizer", s.cfg.Model)
+	}
+	ids := t.Encode(*text, or(req.AddSpecial, true))
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = t.Token(id)
+	}
+	out := map[string]any{"ids": ids, "tokens": ids, "pieces": names, "count": len(ids), "max_model_len": s.cfg.Context}
+	if req.WithPieces { // as llama.cpp's server has it
+		list := make([]map[string]any, len(ids))
+		for i, id := range ids {
+			text, _ := s.spell(id)
+			list[i] = map[string]any{"id": id, "piece": text}
+		}
+		out["tokens"] = list
+	}
+	writeJSON(w, http.StatusOK, out)
+	return nil
+}
+
+// detokenize answers /detokenize.
+func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) error {
+	var req struct {
+		Tokens      []int32 `json:"tokens"`
+		IDs         []int32 `json:"ids"` // another name of it
+		SkipSpecial bool    `json:"skip_special"`
+	}
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	if s.cfg.Tokenizer == nil {
+		return invalid("", "%s has no tokenizer", s.cfg.Model)
+	}
+	ids := append(req.Tokens, req.IDs...)
+	if err := s.checkIDs("tokens", ids); err != nil {
+		return err
+	}
+	text := s.cfg.Tokenizer.Decode(ids, req.SkipSpecial)
+	writeJSON(w, http.StatusOK, map[string]any{"text": text, "content": text, "prompt": text})
+	return nil
+}

@@ -1,0 +1,94 @@
+package plot
+
+import (
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:generate go run ../../../tools/plotfont
+
+// glyphText holds the outlines of the Go font's characters that plots use, a
+// line each: the character's code, its advance, and its path in units of the
+// font with y down (M x y, L x y, Q x y x y). tools/plotfont writes it.
+//
+//go:embed glyphs.txt
+var glyphText string
+
+// emUnits is the height of the font in its own units.
+const emUnits = 2048
+
+// A glyph is a character's shape.
+type glyph struct {
+	advance  float64
+	outlines []stroke
+}
+
+// glyphs reads the font's shapes, once.
+var glyphs = sync.OnceValue(func() map[rune]glyph {
+	out := map[rune]glyph{}
+	for line := range strings.Lines(glyphText) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		r, g, err := parseGlyph(strings.Fields(line))
+		if err != nil {
+			panic("bug: glyphs.txt: " + err.Error())
+		}
+		out[r] = g
+	}
+	return out
+})
+
+// parseGlyph reads a line of the font.
+func parseGlyph(words []string) (r rune, g glyph, err error) {
+	number := func() float64 {
+		if len(words) == 0 {
+			err = fmt.Errorf("a line ends early")
+			return 0
+		}
+		n, e := strconv.Atoi(words[0])
+		if e != nil {
+			err = e
+		}
+		words = words[1:]
+		return float64(n)
+	}
+	at := func() point { x := number(); return point{x, number()} }
+	r, g.advance = rune(number()), number()
+	for len(words) > 0 && err == nil {
+		verb := words[0]
+		words = words[1:]
+		last := len(g.outlines) - 1
+		switch {
+		case verb == "M":
+			g.outlines = append(g.outlines, stroke{{to: at()}})
+		case verb == "L" && last >= 0:
+			g.outlines[last] = append(g.outlines[last], segment{to: at()})
+		case verb == "Q" && last >= 0:
+			g.outlines[last] = append(g.outlines[last], segment{control: at(), to: at(), curved: true})
+		default:
+			return r, g, fmt.Errorf("%q where a path's M, L or Q is expected", verb)
+		}
+	}
+	return r, g, err
+}
+
+// glyphOf is the shape of a character; those that the font's selection lacks
+// are drawn as a question mark.
+func glyphOf(r rune) glyph {
+	if g, ok := glyphs()[r]; ok {
+		return g
+	}
+	return glyphs()['?']
+}
+
+// textWidth is the length of a line of text in units.
+func textWidth(s string, size float64) (w float64) {
+	for _, r := range s {
+		w += glyphOf(r).advance
+	}
+	return w * size / emUnits
+}

@@ -1,0 +1,73 @@
+package speculate
+
+import "github.com/iflowc/iflowc/runtime/sampling/decode"
+
+// first asks drafters in turn.
+type first []Drafter
+
+// First drafts what the first of some drafters does that has something to say.
+func First(list ...Drafter) Drafter {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return first(list)
+}
+
+// Propose implements Drafter.
+func (f first) Propose(history []int32, room Room) (d Draft) {
+	for _, one := range f {
+		if d = one.Propose(history, room); d.Len() > 0 {
+			break
+		}
+	}
+	return d
+}
+
+// Observe implements Drafter.
+func (f first) Observe(tokens []int32) {
+	for _, one := range f {
+		one.Observe(tokens)
+	}
+}
+
+// Reads implements RowReader.
+func (f first) Reads() bool {
+	for _, one := range f {
+		if r, ok := one.(RowReader); ok && r.Reads() {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadRows implements RowReader.
+func (f first) ReadRows(row func(output int) []float32) {
+	for _, one := range f {
+		if r, ok := one.(RowReader); ok {
+			r.ReadRows(row)
+		}
+	}
+}
+
+// Chain implements Chainer.
+func (f first) Chain(run ChainRun) {
+	for _, one := range f {
+		if c, ok := one.(Chainer); ok {
+			c.Chain(run)
+		}
+	}
+}
+
+// DrawBy implements Drawer.
+func (f first) DrawBy(draw func(logits []float32) (int32, []decode.Chance, error)) {
+	for _, one := range f {
+		DrawBy(one, draw)
+	}
+}
+
+// DrawBy tells a drafter how to draw its tokens, if it can.
+func DrawBy(d Drafter, draw func(logits []float32) (int32, []decode.Chance, error)) {
+	if one, ok := d.(Drawer); ok {
+		one.DrawBy(draw)
+	}
+}

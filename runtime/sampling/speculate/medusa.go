@@ -1,0 +1,260 @@
+package speculate
+
+import (
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/medusa"
+)
+
+// Limits of Medusa drafts.
+const (
+	medusaRanks  = 10  // guesses of a head that are ranked, as in the reference
+	medusaNodes  = 63  // most nodes of a tree that is not given
+	medusaPrior  = 32  // what the accuracies at the start weigh, in observations
+	medusaMemory = 256 // what the past weighs against one observation
+	medusaRetree = 8   // drafts from one choice of a tree to the next
+
+	medusaNap   = 32  // steps without heads after they did not pay
+	medusaSleep = 512 // the longest such time; it doubles from one to the next
+)
+
+// medusaFirst is how often a head's best guess is right where no trainer
+// measured it, of head 0 and of later ones as a factor on the head before.
+const (
+	medusaFirst = 0.5
+	medusaFall  = 0.7
+)
+
+// A Medusa drafts trees of the guesses of a model's Medusa heads. Where the
+// specification gives no tree, it takes the one that brings the most tokens a
+// unit of time by the accuracies seen so far and the times of steps; where no
+// tree pays, it drafts nothing and, after a few such steps, wants no heads.
+type Medusa struct {
+	heads, columns int
+	output         int
+	fixed          *medusa.Plan // the specification's tree, or nil
+	plan           *medusa.Plan // in use; nil: none pays
+	age, idle      int          // drafts since it was chosen; of them in a row without a tree
+	accuracy       medusa.Accuracy
+	weight         []float64 // of each head's record
+
+	row   []float32 // of the heads; nil: not computed
+	tops  [][]int32 // each head's guesses, best first
+	known bool      // tops are those of the last Propose
+	rows  []float32 // scratch: logits of tops
+
+	nap, asleep int
+	tree        Tree
+	speed       speeds
+}
+
+// NewHeads makes the drafter of one sequence for the heads that a model has;
+// output is the index of the heads' results among the engine's.
+func NewHeads(m *manifest.Medusa, output int) Drafter {
+	if m.Chained {
+		return NewChain(m)
+	}
+	return NewMedusa(m, output)
+}
+
+// NewMedusa makes the drafter of one sequence; output is the index of the heads'
+// results among the engine's.
+func NewMedusa(m *manifest.Medusa, output int) *Medusa {
+	d := &Medusa{heads: m.Heads, columns: m.Columns, output: output, fixed: m.Tree, nap: medusaNap, asleep: speedSamples, speed: speeds{now: time.Now}}
+	p := medusaFirst
+	for i := range m.Heads {
+		ranks := make([]float64, min(medusaRanks, m.Columns))
+		if i < len(m.Accuracy) {
+			copy(ranks, m.Accuracy[i])
+		} else {
+			for r := range ranks {
+				ranks[r] = p / float64(1+3*r)
+			}
+			p *= medusaFall
+		}
+		d.accuracy = append(d.accuracy, ranks)
+		d.weight = append(d.weight, medusaPrior)
+		d.tops = append(d.tops, nil)
+	}
+	return d
+}
+
+// Reads implements RowReader.
+func (d *Medusa) Reads() bool { return d.asleep == 0 }
+
+// ReadRows implements RowReader.
+func (d *Medusa) ReadRows(row func(output int) []float32) { d.row = row(d.output) }
+
+// Propose implements Drafter.
+func (d *Medusa) Propose(_ []int32, room Room) Draft {
+	row := d.row
+	room = room.Open()
+	d.row, d.known = nil, row != nil
+	exploring := false
+	defer func() {
+		if !exploring {
+			d.speed.begin(d.known && d.plan != nil)
+		}
+	}()
+	priced := room.Time != nil
+	if row == nil {
+		if d.asleep = max(0, d.asleep-1); !priced {
+			d.asleep = 0
+		}
+		return Draft{}
+	}
+	if exploring = d.explore(room); !exploring {
+		d.choose(room)
+	}
+	d.rank(row)
+	if d.plan != nil && priced && !exploring && d.speed.slower() {
+		d.plan, d.idle = nil, medusaRetree
+	}
+	if d.plan == nil {
+		d.tire()
+		return Draft{}
+	}
+	d.idle = 0
+	if d.speed.faster() {
+		d.nap = medusaNap
+	}
+	if priced && d.speed.stale() {
+		d.asleep = speedSamples / 2
+	}
+	d.tree.Tokens, d.tree.Parent = d.tree.Tokens[:0], d.tree.Parent[:0]
+	for i, parent := range d.plan.Parent {
+		if i == room.Nodes {
+			break
+		}
+		d.tree.Tokens = append(d.tree.Tokens, d.tops[d.plan.Depth[i]-1][d.plan.Rank[i]])
+		d.tree.Parent = append(d.tree.Parent, parent)
+	}
+	return Draft{Tree: d.tree}
+}
+
+// tire counts a step whose heads led to nothing.
+func (d *Medusa) tire() {
+	if d.idle++; d.idle < medusaRetree {
+		return
+	}
+	d.idle, d.age, d.asleep = 0, 0, d.nap
+	d.speed.again()
+	d.nap = min(2*d.nap, medusaSleep)
+}
+
+// medusaSizes are tried a few times where an engine has not timed such steps yet,
+// if they would pay should a node cost medusaCheap of a step: steps of a few
+// tokens often cost the same, which those of two do not tell.
+var medusaSizes = [...]int{3, 5, 7}
+
+const medusaCheap = 0.03
+
+// explore drafts a tree of a size that was not timed.
+func (d *Medusa) explore(room Room) bool {
+	if d.fixed != nil {
+		return false
+	}
+	for _, n := range medusaSizes {
+		if n > room.Nodes || !room.untried(n) {
+			continue
+		}
+		tree := medusa.Optimise(d.accuracy, n, func(_ float64, nodes int) float64 { return float64(nodes) })
+		if (room.Others+1+d.accuracy.Expected(tree))/(room.Others+1) <= 1+medusaCheap*float64(n) {
+			continue
+		}
+		plan, err := medusa.NewPlan(tree)
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		d.plan, d.age = plan, 0 // judged anew at the next draft
+		return true
+	}
+	return false
+}
+
+// choose takes the tree that pays most, anew every few drafts.
+func (d *Medusa) choose(room Room) {
+	d.age++
+	if d.age%medusaRetree != 1 {
+		return
+	}
+	rate := func(accepted float64, nodes int) float64 {
+		if nodes == 0 {
+			return room.Rate(0, 0, 0)
+		}
+		return room.Rate(accepted, nodes, room.Read)
+	}
+	d.plan = nil
+	if d.fixed != nil {
+		if n := d.fixed.Nodes(); room.untried(n) || rate(d.accuracy.ExpectedOf(d.fixed), n) > rate(0, 0) {
+			d.plan = d.fixed
+		}
+		return
+	}
+	tree := medusa.Optimise(d.accuracy, min(room.Nodes, medusaNodes), rate)
+	if len(tree) == 0 {
+		return
+	}
+	plan, err := medusa.NewPlan(tree)
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	d.plan = plan
+}
+
+// rank finds each head's best guesses.
+func (d *Medusa) rank(row []float32) {
+	n := medusaRanks
+	if d.fixed != nil {
+		for _, r := range d.fixed.Rank {
+			n = max(n, int(r)+1)
+		}
+	}
+	n = min(n, d.columns)
+	for i := range d.heads {
+		d.tops[i], d.rows = largest(d.tops[i][:0], d.rows[:0], row[i*d.columns:][:d.columns], n)
+	}
+}
+
+// largest appends the indices of the n largest values, the largest first, of
+// equals the first; values is scratch for theirs.
+func largest(top []int32, values []float32, row []float32, n int) ([]int32, []float32) {
+	for i, v := range row {
+		if len(top) == n && v <= values[n-1] {
+			continue
+		}
+		if len(top) < n {
+			top, values = append(top, 0), append(values, 0)
+		}
+		at := len(top) - 1
+		for at > 0 && values[at-1] < v {
+			top[at], values[at] = top[at-1], values[at-1]
+			at--
+		}
+		top[at], values[at] = int32(i), v
+	}
+	return top, values
+}
+
+// Observe implements Drafter.
+func (d *Medusa) Observe(tokens []int32) {
+	d.speed.end(len(tokens))
+	if !d.known {
+		return
+	}
+	d.known = false
+	for i, token := range tokens {
+		if i == d.heads {
+			return
+		}
+		d.weight[i] = min(d.weight[i]+1, medusaMemory)
+		for r := range d.accuracy[i] {
+			hit := 0.0
+			if r < len(d.tops[i]) && d.tops[i][r] == token {
+				hit = 1
+			}
+			d.accuracy[i][r] += (hit - d.accuracy[i][r]) / d.weight[i]
+		}
+	}
+}

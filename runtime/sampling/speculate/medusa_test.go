@@ -1,0 +1,192 @@
+package speculate
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/medusa"
+)
+
+// TestLargest compares with sorting.
+func TestLargest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		row := make([]float32, 1+rng.IntN(40))
+		for i := range row {
+			row[i] = float32(rng.IntN(12))
+		}
+		n := 1 + rng.IntN(12)
+		got, _ := largest(nil, nil, row, n)
+		want := make([]int32, len(row))
+		for i := range want {
+			want[i] = int32(i)
+		}
+		sort.SliceStable(want, func(a, b int) bool { return row[want[a]] > row[want[b]] })
+		if want = want[:min(n, len(want))]; !slices.Equal(got, want) {
+			t.Fatalf("%v: %v, want %v", row, got, want)
+		}
+	}
+}
+
+// headsRow is a row of heads whose guesses are the given tokens, best first.
+func headsRow(columns int, guesses ...[]int32) func(int) []float32 {
+	row := make([]float32, columns*len(guesses))
+	for h, list := range guesses {
+		for r, token := range list {
+			row[h*columns+int(token)] = float32(len(list) - r)
+		}
+	}
+	return func(int) []float32 { return row }
+}
+
+// still makes a drafter whose clock stands and that drafts from the first row on.
+func still(m *manifest.Medusa) *Medusa {
+	d := NewMedusa(m, 2)
+	d.asleep, d.speed.now = 0, func() time.Time { return time.Unix(1, 0) }
+	return d
+}
+
+func free(nodes int) Room { return Room{Nodes: nodes, Time: func(int) float64 { return 1 }} }
+
+// TestMedusaTree: a given tree holds the guesses of its paths.
+func TestMedusaTree(t *testing.T) {
+	plan, err := medusa.NewPlan(medusa.Choices{{0}, {1}, {0, 2}, {1, 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := still(&manifest.Medusa{Heads: 2, Columns: 8, Tree: plan})
+	if got := d.Propose([]int32{1}, free(9)); got.Len() != 0 || !d.Reads() {
+		t.Errorf("a draft %v without rows, reads %v", got, d.Reads())
+	}
+	d.ReadRows(headsRow(8, []int32{5, 3}, []int32{7, 6, 4}))
+	got := d.Propose([]int32{1}, free(9))
+	if !slices.Equal(got.Tokens, []int32{5, 3, 4, 7}) || !slices.Equal(got.Parent, []int32{-1, -1, 0, 1}) {
+		t.Errorf("%v", got)
+	}
+	if err := got.Check(8); err != nil {
+		t.Error(err)
+	}
+	d.ReadRows(headsRow(8, []int32{5, 3}, []int32{7, 6, 4}))
+	if got := d.Propose([]int32{1}, free(2)); got.Len() != 2 {
+		t.Errorf("%d nodes where there is room for 2", got.Len())
+	}
+}
+
+// TestMedusaAdapts: where heads are right and steps cost nothing more the tree
+// grows; where they are wrong it goes, and so do the heads, for a longer time
+// each time.
+func TestMedusaAdapts(t *testing.T) {
+	d := still(&manifest.Medusa{Heads: 2, Columns: 32})
+	room := Room{Nodes: 15, Time: func(n int) float64 { return 1 + 0.15*float64(n) }, Read: 0.05}
+	d.Propose([]int32{1}, room)
+	for range 100 {
+		d.Observe([]int32{5, 7, 1})
+		d.ReadRows(headsRow(32, []int32{5, 3}, []int32{7, 6}))
+		if got := d.Propose([]int32{1}, room); got.Len() == 0 {
+			t.Fatal("no draft of heads that are right")
+		}
+	}
+	if got := d.plan; got.Nodes() != 2 || got.Depth[1] != 2 {
+		t.Errorf("the tree of heads that are always right is %v", got)
+	}
+	asleep, read := []int{}, 0
+	for range 3000 {
+		d.Observe([]int32{31})
+		if !d.Reads() {
+			if len(asleep) == 0 || read > 0 {
+				asleep = append(asleep, 0)
+			}
+			asleep[len(asleep)-1]++
+			read = 0
+		} else {
+			read++
+			d.ReadRows(headsRow(32, []int32{5, 3}, []int32{7, 6}))
+		}
+		if got := d.Propose([]int32{1}, room); read == 0 && got.Len() > 0 {
+			t.Fatal("a draft without rows")
+		}
+	}
+	if len(asleep) < 4 || asleep[0] != medusaNap || asleep[1] != 2*medusaNap || slices.Max(asleep) > medusaSleep {
+		t.Errorf("asleep for %v steps", asleep)
+	}
+}
+
+// TestMedusaDeclines: trees that the trainer's numbers say will not pay are not
+// tried.
+func TestMedusaDeclines(t *testing.T) {
+	d := still(&manifest.Medusa{Heads: 1, Columns: 8, Accuracy: medusa.Accuracy{{0.3, 0.1}}})
+	d.ReadRows(headsRow(8, []int32{5, 3}))
+	dear := Room{Nodes: 15, Time: func(n int) float64 { return 1 + 0.4*float64(n) }}
+	if got := d.Propose([]int32{1}, dear); got.Len() != 0 {
+		t.Errorf("%v where a node costs 0.4 steps and brings 0.3 tokens", got)
+	}
+}
+
+// TestMedusaExplores: sizes that were not timed are tried where they could pay,
+// and no longer than that; a given tree too.
+func TestMedusaExplores(t *testing.T) {
+	seen := map[int]int{}
+	room := Room{Nodes: 15, Time: func(n int) float64 { return 1 + float64(n) }}
+	room.Untried = func(n int) bool { return seen[n] < 3 }
+	drafts := func(m *manifest.Medusa, n int) {
+		d := still(m)
+		for range n {
+			d.ReadRows(headsRow(32, []int32{5, 3}, []int32{7, 6}))
+			if got := d.Propose([]int32{1}, room); got.Len() > 0 {
+				seen[got.Len()]++
+			}
+		}
+	}
+	drafts(&manifest.Medusa{Heads: 2, Columns: 32}, 20)
+	if len(seen) != 3 || seen[3] != 3 || seen[5] != 3 || seen[7] != 3 {
+		t.Errorf("trees by size: %v, want three of 3, 5 and 7 nodes", seen)
+	}
+	clear(seen)
+	drafts(&manifest.Medusa{Heads: 2, Columns: 32, Accuracy: medusa.Accuracy{{0.05}, {0.05}}}, 20)
+	if len(seen) > 0 {
+		t.Errorf("trees %v of heads that are hardly ever right", seen)
+	}
+	plan, err := medusa.NewPlan(medusa.Choices{{0}, {1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drafts(&manifest.Medusa{Heads: 2, Columns: 32, Tree: plan}, 9)
+	if seen[2] != medusaRetree {
+		t.Errorf("a given tree that does not pay was drafted %d times, want %d", seen[2], medusaRetree)
+	}
+}
+
+// TestMedusaSpeed: drafts that were accepted often, but in steps that took too
+// long for it, are left; those that gained stay.
+func TestMedusaSpeed(t *testing.T) {
+	for _, c := range []struct {
+		step   time.Duration // with a draft, which gives two tokens
+		drafts bool
+	}{{25 * time.Millisecond, false}, {15 * time.Millisecond, true}} {
+		clock := time.Unix(1, 0)
+		d := still(&manifest.Medusa{Heads: 1, Columns: 32})
+		d.asleep, d.speed.now = speedSamples, func() time.Time { return clock }
+		drafted := 0
+		for range 60 {
+			if d.Reads() {
+				d.ReadRows(headsRow(32, []int32{5, 3}))
+			}
+			got := d.Propose([]int32{1}, free(1))
+			if got.Len() > 0 {
+				drafted++
+				clock = clock.Add(c.step)
+				d.Observe([]int32{5, 1})
+			} else {
+				clock = clock.Add(10 * time.Millisecond)
+				d.Observe([]int32{5})
+			}
+		}
+		if stays := drafted > 30; stays != c.drafts {
+			t.Errorf("steps of %v with two tokens beside some of 10 ms with one: %d drafts of 60", c.step, drafted)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package speculate_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
+	"github.com/iflowc/iflowc/runtime/sampling/speculate"
+)
+
+const words = 4 // of the vocabulary of the tables below
+
+// logitsOf is the row of a model, which a number names, behind some tokens.
+func logitsOf(model uint64, text []int32) []float32 {
+	for _, token := range text {
+		model = model*31 + uint64(token) + 1
+	}
+	r := rand.New(rand.NewPCG(model, 1))
+	row := make([]float32, words)
+	for i := range row {
+		row[i] = float32(1.2 * r.NormFloat64())
+	}
+	return row
+}
+
+// chanceOf is the probability of a text of a model at temperature 1.
+func chanceOf(model uint64, text []int32) float64 {
+	p := 1.0
+	for i, token := range text {
+		sum, row := 0.0, logitsOf(model, text[:i])
+		for _, l := range row {
+			sum += math.Exp(float64(l))
+		}
+		p *= math.Exp(float64(row[token])) / sum
+	}
+	return p
+}
+
+func newChooser(t *testing.T, rule decode.Rule, seed uint64) *decode.Chooser {
+	t.Helper()
+	c, err := decode.NewChooser(decode.Settings{Options: decode.Options{Temperature: 1, Seed: seed}, Rule: rule}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// write makes a text of n tokens with drafts, as decoding does: each step
+// verifies what draft gives behind the text so far. It says how many steps it
+// took.
+func write(t *testing.T, c *decode.Chooser, n int, draft func(text []int32) speculate.Draft) (text []int32, steps int) {
+	t.Helper()
+	for ; len(text) < n; steps++ {
+		d, start := draft(text), len(text)
+		_, err := speculate.Walk(d, func(node int, drafted int32, from []decode.Chance) (int32, bool, error) {
+			line := []int32{}
+			for at := node; at >= 0; at = int(d.Parent[at]) {
+				line = append(line, d.Tokens[at])
+			}
+			slices.Reverse(line)
+			if !slices.Equal(line, text[start:]) {
+				t.Fatalf("a row of %v was asked for behind %v", line, text[start:])
+			}
+			token, err := c.Judge(logitsOf(1, text), text, drafted, from)
+			text = append(text, token)
+			return token, len(text) < n, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return text, steps
+}
+
+// drawn drafts k tokens of the model 2, drawn from its distribution.
+func drawn(t *testing.T, draw func([]float32) (int32, []decode.Chance, error), k int) func([]int32) speculate.Draft {
+	return func(text []int32) (d speculate.Draft) {
+		var path []int32
+		for range k {
+			token, from, err := draw(logitsOf(2, slices.Concat(text, path)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, d.From = append(path, token), append(d.From, from)
+		}
+		d.Tree = speculate.Path(path...)
+		return d
+	}
+}
+
+// bushy drafts a tree of all texts of two tokens but some.
+func bushy([]int32) (d speculate.Draft) {
+	for i := range int32(words - 1) {
+		at := int32(d.Len())
+		d.Tokens, d.Parent = append(d.Tokens, i), append(d.Parent, -1)
+		for j := range i + 1 {
+			d.Tokens, d.Parent = append(d.Tokens, j), append(d.Parent, at)
+		}
+	}
+	return d
+}
+
+// TestTextDistribution compares texts of three tokens with the enumeration of
+// all of them, for drafts drawn at random under rejection and for trees of
+// guesses.
+func TestTextDistribution(t *testing.T) {
+	t.Parallel()
+	rejection, match := newChooser(t, decode.Rejection, 1), newChooser(t, decode.Match, 2)
+	for _, method := range []struct {
+		name    string
+		chooser *decode.Chooser
+		draft   func([]int32) speculate.Draft
+	}{
+		{"rejection", rejection, drawn(t, newChooser(t, decode.Rejection, 3).Draws(), 3)},
+		{"a tree, match", match, bushy},
+		{"a tree, rejection", newChooser(t, decode.Rejection, 4), bushy},
+	} {
+		const length, texts = 3, 40000
+		counts, total := map[[length]int32]int{}, 0
+		for range texts {
+			text, steps := write(t, method.chooser, length, method.draft)
+			counts[[length]int32(text)]++
+			total += steps
+		}
+		x, free := 0.0, -1.0
+		for i := range int32(words * words * words) {
+			text := [length]int32{i / words / words, i / words % words, i % words}
+			e := texts * chanceOf(1, text[:])
+			x += (float64(counts[text]) - e) * (float64(counts[text]) - e) / e
+			free++
+		}
+		if z := (math.Cbrt(x/free) - (1 - 2/(9*free))) / math.Sqrt(2/(9*free)); z > 4.26 { // less than once in 10⁵ times
+			t.Errorf("%s: χ² = %.1f with %g degrees of freedom", method.name, x, free)
+		}
+		if total > texts*length*8/10 {
+			t.Errorf("%s: %d steps for %d tokens", method.name, total, texts*length)
+		}
+	}
+}
+
+// TestSameTokens: with the rule match a text is the one of plain decoding, token
+// by token, at any temperature.
+func TestSameTokens(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		plain, _ := write(t, newChooser(t, decode.Match, seed), 20, func([]int32) speculate.Draft { return speculate.Draft{} })
+		for _, draft := range []func([]int32) speculate.Draft{bushy, drawn(t, newChooser(t, decode.Rejection, seed+1).Draws(), 4)} {
+			if got, _ := write(t, newChooser(t, decode.Match, seed), 20, draft); !slices.Equal(got, plain) {
+				t.Fatalf("seed %d: %v, without drafts %v", seed, got, plain)
+			}
+		}
+	}
+}

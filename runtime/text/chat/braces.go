@@ -1,0 +1,247 @@
+package chat
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+)
+
+// braceTemplate is a template in the brace language: text with keys in braces.
+//
+//	{query} {question}      the user's text; {_query} {_question}: with a blank in front
+//	{system_prompt}         the system's text
+//	{res_prefix} {answer}   how the answer begins, or an earlier turn's answer
+//	{bos} {eos} {user_token} {assistant_token}
+//	{\n} { }                a line feed, a blank
+//	{#12}                   a token by its id
+//	{<|im_start|>}          a token by its spelling
+//
+// Text outside of braces is tokenised as prompt text; \n in it is a line feed.
+type braceTemplate struct{ parts []bracePart }
+
+// A bracePart is a text, a key, or a token's id.
+type bracePart struct {
+	text string
+	key  string
+	id   int32 // -1: none
+}
+
+func parseBraces(source string) (*braceTemplate, error) {
+	t := &braceTemplate{}
+	for rest := source; rest != ""; {
+		open := strings.IndexByte(rest, '{')
+		if open < 0 {
+			open = len(rest)
+		}
+		if open > 0 {
+			t.parts = append(t.parts, bracePart{text: strings.ReplaceAll(rest[:open], `\n`, "\n"), id: -1})
+			rest = rest[open:]
+			continue
+		}
+		end := strings.IndexByte(rest, '}')
+		if end < 0 {
+			return nil, fmt.Errorf("prompt template: } is missing behind %.40q", rest)
+		}
+		part, err := readKey(rest[1:end])
+		if err != nil {
+			return nil, err
+		}
+		t.parts = append(t.parts, part)
+		rest = rest[end+1:]
+	}
+	return t, nil
+}
+
+func readKey(key string) (bracePart, error) {
+	switch {
+	case key == `\n`:
+		return bracePart{text: "\n", id: -1}, nil
+	case key != "" && strings.Trim(key, " ") == "":
+		return bracePart{text: key, id: -1}, nil
+	case key == "":
+		return bracePart{}, fmt.Errorf("prompt template: {} is empty; expected a key, #ID or a token")
+	case key[0] == '#':
+		id, err := strconv.ParseInt(key[1:], 10, 32)
+		if err != nil || id < 0 {
+			return bracePart{}, fmt.Errorf("prompt template: {%s}: expected a token's id behind #", key)
+		}
+		return bracePart{id: int32(id)}, nil
+	}
+	return bracePart{key: key, id: -1}, nil
+}
+
+// A braceTurn is what one use of the template gets.
+type braceTurn struct{ system, query, answer string }
+
+// turns groups messages into turns; the last one is open.
+func turns(messages []Message, opts RenderOptions) ([]braceTurn, error) {
+	list := []braceTurn{{}}
+	for i := range messages {
+		m := &messages[i]
+		last := &list[len(list)-1]
+		switch m.Role {
+		case "system", "developer":
+			last.system = join(last.system, m.Text())
+		case "user":
+			last.query = join(last.query, m.Text())
+		case "assistant":
+			last.answer = m.Text()
+			if i < len(messages)-1 || !opts.ContinueFinal {
+				list = append(list, braceTurn{})
+			}
+		default:
+			return nil, fmt.Errorf("message %d has the role %q; a template in the brace language knows system, user and assistant", i, m.Role)
+		}
+	}
+	if last := list[len(list)-1]; len(list) > 1 && last == (braceTurn{}) {
+		list = list[:len(list)-1]
+	}
+	return list, nil
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "\n" + b
+}
+
+// A bracePiece is text with its origin, or a token.
+type bracePiece struct {
+	text string
+	user bool
+	id   int32 // -1: text
+}
+
+// pieces fills the template in. An answer that the template has no key for
+// follows it, and an earlier turn ends with the end token.
+func (t *braceTemplate) pieces(messages []Message, opts RenderOptions, tokens SpecialTokens) ([]bracePiece, error) {
+	list, err := turns(messages, opts)
+	if err != nil {
+		return nil, err
+	}
+	var out []bracePiece
+	text := func(s string, user bool) { out = append(out, bracePiece{s, user, -1}) }
+	for i, turn := range list {
+		answered := false
+		for _, p := range t.parts {
+			switch {
+			case p.id >= 0:
+				out = append(out, bracePiece{id: p.id})
+			case p.key == "":
+				text(p.text, false)
+			case slices.Contains([]string{"query", "question"}, p.key):
+				text(turn.query, true)
+			case slices.Contains([]string{"_query", "_question"}, p.key):
+				text(" "+strings.TrimLeft(turn.query, " "), true)
+			case p.key == "system_prompt":
+				text(turn.system, true)
+			case p.key == "res_prefix" || p.key == "answer":
+				text(turn.answer, true)
+				answered = true
+			default:
+				text(roleToken(p.key, tokens), false)
+			}
+		}
+		if !answered {
+			text(turn.answer, true)
+		}
+		if i < len(list)-1 {
+			text(tokens.EOS, false)
+		}
+	}
+	return out, nil
+}
+
+// roleToken spells a token by its role in the brace language, or as written.
+func roleToken(key string, t SpecialTokens) string {
+	switch key {
+	case "bos":
+		return t.BOS
+	case "eos":
+		return t.EOS
+	case "user_token":
+		return t.User
+	case "assistant_token":
+		return t.Assistant
+	}
+	return key
+}
+
+// text gives the prompt's text; tokens given by id stand as {#id}.
+func (t *braceTemplate) text(messages []Message, opts RenderOptions, tokens SpecialTokens) (string, error) {
+	pieces, err := t.pieces(messages, opts, tokens)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, p := range pieces {
+		if p.id >= 0 {
+			fmt.Fprintf(&b, "{#%d}", p.id)
+		} else {
+			b.WriteString(p.text)
+		}
+	}
+	return b.String(), nil
+}
+
+// encode gives the prompt's tokens: pieces between ids are tokenised as one
+// text, in which tokens of the template are recognised and the user's are not.
+func (t *braceTemplate) encode(tok *tokenizer.Tokenizer, messages []Message, opts RenderOptions, tokens SpecialTokens) (*Prompt, error) {
+	pieces, err := t.pieces(messages, opts, tokens)
+	if err != nil {
+		return nil, err
+	}
+	prompt := &Prompt{}
+	if prompt.Text, err = t.text(messages, opts, tokens); err != nil {
+		return nil, err
+	}
+	if err := t.known(tok); err != nil {
+		return nil, err
+	}
+	var text strings.Builder
+	var user [][2]int
+	flush := func() {
+		if text.Len() > 0 {
+			prompt.IDs = append(prompt.IDs, tok.EncodeGuarded(text.String(), func(start, end int) bool {
+				return slices.ContainsFunc(user, func(u [2]int) bool { return u[0] < end && u[1] > start })
+			})...)
+		}
+		text.Reset()
+		user = nil
+	}
+	for _, p := range pieces {
+		if p.id >= 0 {
+			flush()
+			prompt.IDs = append(prompt.IDs, p.id)
+			continue
+		}
+		at := text.Len()
+		text.WriteString(strings.ToValidUTF8(p.text, "\uFFFD"))
+		if p.user {
+			user = append(user, [2]int{at, text.Len()})
+		}
+	}
+	flush()
+	return prompt, nil
+}
+
+// known checks the ids and spellings of tokens.
+func (t *braceTemplate) known(tok *tokenizer.Tokenizer) error {
+	roles := []string{"query", "question", "_query", "_question", "system_prompt", "res_prefix", "answer", "bos", "eos", "user_token", "assistant_token"}
+	for _, p := range t.parts {
+		if p.id >= 0 && tok.Token(p.id) == "" {
+			return fmt.Errorf("prompt template: {#%d}: the vocabulary has no such token", p.id)
+		}
+		if p.key == "" || slices.Contains(roles, p.key) {
+			continue
+		}
+		if _, ok := tok.ID(p.key); !ok {
+			return fmt.Errorf("prompt template: {%s} is neither a key (%s) nor a token of the model", p.key, strings.Join(roles, ", "))
+		}
+	}
+	return nil
+}

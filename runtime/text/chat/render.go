@@ -1,0 +1,160 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/iflowc/iflowc/runtime/text/jinja"
+)
+
+// jinjaTemplate is a template in Jinja and what was found out about it.
+type jinjaTemplate struct {
+	tmpl   *jinja.Template
+	tokens SpecialTokens
+	parts  bool // it knows contents that are lists of parts
+	text   bool // it knows contents that are strings
+}
+
+func parseJinja(source string, tokens SpecialTokens) (*jinjaTemplate, error) {
+	tmpl, err := jinja.Parse(strings.ToValidUTF8(source, "\uFFFD"))
+	if err != nil {
+		return nil, fmt.Errorf("chat template: %w", err)
+	}
+	t := &jinjaTemplate{tmpl: tmpl, tokens: tokens, parts: true, text: true}
+	t.probe()
+	return t, nil
+}
+
+// probe renders a message as a string and as a list of parts, to learn which
+// of them the template puts into its prompt.
+func (t *jinjaTemplate) probe() {
+	const needle = "needle-7f3a"
+	has := func(content any) bool {
+		out, err := t.render([]Message{{Role: "user", Content: content}}, RenderOptions{AddGenerationPrompt: true}, renderAs{limits: probeLimits})
+		text := out.String()
+		return err == nil && strings.Contains(text, needle) && !strings.Contains(text, "'type'") && !strings.Contains(text, `"type"`)
+	}
+	text, parts := has(needle), has([]Part{TextPart(needle)})
+	if text || parts {
+		t.text, t.parts = text, parts
+	}
+}
+
+// Render gives the text for messages. Arguments of calls are objects, as
+// authors of templates expect, and strings where a template cannot join
+// objects with text.
+func (t *jinjaTemplate) Render(messages []Message, opts RenderOptions) (jinja.Str, error) {
+	adapted := make([]Message, len(messages))
+	calls := false
+	for i, m := range messages {
+		adapted[i] = t.adapt(m)
+		calls = calls || len(m.ToolCalls) > 0
+	}
+	out, err := t.render(adapted, opts, renderAs{})
+	if err == nil || !calls {
+		return out, err
+	}
+	if again, err := t.render(adapted, opts, renderAs{argumentText: true}); err == nil {
+		return again, nil
+	}
+	return out, err
+}
+
+// adapt gives a message's content in a form that the template knows.
+func (t *jinjaTemplate) adapt(m Message) Message {
+	switch c := m.Content.(type) {
+	case string:
+		if !t.text {
+			m.Content = []Part{TextPart(c)}
+		}
+	case []Part:
+		if !t.parts {
+			m.Content = joinText(c)
+		}
+	}
+	return m
+}
+
+// renderAs says how messages are shown to a template.
+type renderAs struct {
+	argumentText bool // arguments of calls as text, not as objects
+	limits       jinja.Limits
+}
+
+// probeLimits keep a hostile template from holding up whoever opens a model.
+var probeLimits = jinja.Limits{Steps: 1_000_000, Bytes: 1 << 20}
+
+func (t *jinjaTemplate) render(messages []Message, opts RenderOptions, as renderAs) (jinja.Str, error) {
+	vars := jinja.NewDict()
+	t.tokens.set(vars)
+	list := make([]jinja.Value, len(messages))
+	for i := range messages {
+		v, err := messages[i].value(as.argumentText)
+		if err != nil {
+			return jinja.Str{}, fmt.Errorf("message %d: %w", i, err)
+		}
+		list[i] = v
+	}
+	vars.Set("messages", jinja.NewList(list...))
+	for _, set := range []struct {
+		name string
+		list []Part
+	}{{"tools", opts.Tools}, {"documents", opts.Documents}} {
+		v, err := jsonList(set.list)
+		if err != nil {
+			return jinja.Str{}, fmt.Errorf("%s: %w", set.name, err)
+		}
+		vars.Set(set.name, v)
+	}
+	vars.Set("add_generation_prompt", opts.AddGenerationPrompt)
+	for name, v := range opts.Variables {
+		value, err := goValue(v)
+		if err != nil {
+			return jinja.Str{}, fmt.Errorf("variable %s: %w", name, err)
+		}
+		vars.Set(name, value)
+	}
+	out, err := t.tmpl.Render(vars, jinja.Options{Now: opts.Now, Limits: as.limits})
+	if err != nil {
+		return jinja.Str{}, fmt.Errorf("chat template: %w", err)
+	}
+	return out, nil
+}
+
+// continueTag marks the end of the message that the model continues.
+const continueTag = "CONTINUE_FINAL_MESSAGE_TAG "
+
+// tagFinal puts the tag behind the last message's text and gives that text.
+func tagFinal(messages []Message) ([]Message, string, error) {
+	if len(messages) == 0 {
+		return nil, "", errors.New("there is no message to continue")
+	}
+	out := append([]Message{}, messages...)
+	last := &out[len(out)-1]
+	switch c := last.Content.(type) {
+	case string:
+		last.Content = c + continueTag
+		return out, c, nil
+	case []Part:
+		text := last.Text()
+		last.Content = []Part{TextPart(text + continueTag)}
+		return out, text, nil
+	}
+	return nil, "", errors.New("the last message has no text to continue")
+}
+
+// cutFinal ends a prompt where the last message ends.
+func cutFinal(out jinja.Str, final string) (jinja.Str, error) {
+	text := out.String()
+	tag := strings.TrimSpace(continueTag)
+	at := strings.LastIndex(text, tag)
+	if at < 0 || !strings.Contains(text, strings.TrimSpace(final)) {
+		return out, errors.New("the last message cannot be continued: the template leaves it out or changes it")
+	}
+	if !strings.HasPrefix(text[at:], continueTag) { // the template trims the message
+		at = len(strings.TrimRightFunc(text[:at], unicode.IsSpace))
+	}
+	return out.Cut(0, at), nil
+}

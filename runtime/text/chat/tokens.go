@@ -1,0 +1,25 @@
+package chat
+
+import "github.com/iflowc/iflowc/runtime/text/tokenizer"
+
+// SpecialTokens are the spellings of a tokenizer's special tokens, which
+// templates know as bos_token, eos_token and so on. An empty one is undefined.
+type SpecialTokens struct {
+	BOS, EOS, UNK, SEP, PAD, CLS, Mask string
+
+	User, Assistant string // of the brace language
+}
+
+// TokensOf gives the special tokens of a tokenizer.
+func TokensOf(t *tokenizer.Tokenizer) SpecialTokens {
+	name := func(role string) string {
+		if id, ok := t.Special(role); ok {
+			return t.Token(id)
+		}
+		return ""
+	}
+	return SpecialTokens{
+		BOS: name("bos"), EOS: name("eos"), UNK: name("unk"), SEP: name("sep"),
+		PAD: name("pad"), CLS: name("cls"), Mask: name("mask"),
+	}
+}

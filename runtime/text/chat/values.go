@@ -1,0 +1,174 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/text/jinja"
+)
+
+// set gives the special tokens that there are to a template.
+func (t SpecialTokens) set(vars *jinja.Dict) {
+	for _, v := range []struct{ name, token string }{
+		{"bos_token", t.BOS}, {"eos_token", t.EOS}, {"unk_token", t.UNK}, {"sep_token", t.SEP},
+		{"pad_token", t.PAD}, {"cls_token", t.CLS}, {"mask_token", t.Mask},
+	} {
+		if v.token != "" {
+			vars.Set(v.name, jinja.Text(v.token))
+		}
+	}
+}
+
+// knownRoles are trusted: some templates build a token of them ("<|" + role +
+// "|>").
+var knownRoles = []string{
+	"system", "developer", "user", "assistant", "tool", "function", "ipython", "model", "observation", "environment",
+	"tool_response", "tool_call", "context", "document", "documents", "control",
+}
+
+// value is what a template sees of a message.
+func (m *Message) value(argumentText bool) (jinja.Value, error) {
+	d := jinja.NewDict()
+	keys := m.keys
+	if keys == nil {
+		keys = m.defaultKeys()
+	}
+	for _, key := range keys {
+		v, err := m.field(key, argumentText)
+		if err != nil {
+			return nil, err
+		}
+		d.Set(key, v)
+	}
+	return d, nil
+}
+
+// defaultKeys are the keys of a message that was not read from JSON.
+func (m *Message) defaultKeys() []string {
+	keys := []string{"role", "content"}
+	if m.Name != "" {
+		keys = append(keys, "name")
+	}
+	if len(m.ToolCalls) > 0 {
+		keys = append(keys, "tool_calls")
+	}
+	if m.ToolCallID != "" {
+		keys = append(keys, "tool_call_id")
+	}
+	for _, f := range m.Extra {
+		keys = append(keys, f.Key)
+	}
+	return keys
+}
+
+func (m *Message) field(key string, argumentText bool) (jinja.Value, error) {
+	switch key {
+	case "role":
+		if slices.Contains(knownRoles, m.Role) {
+			return jinja.Text(m.Role), nil
+		}
+		return jinja.UserText(m.Role), nil
+	case "content":
+		switch c := m.Content.(type) {
+		case string:
+			return jinja.UserText(c), nil
+		case []Part:
+			return jsonList(c)
+		}
+		return nil, nil
+	case "name":
+		return jinja.UserText(m.Name), nil
+	case "tool_call_id":
+		return jinja.UserText(m.ToolCallID), nil
+	case "tool_calls":
+		list := make([]jinja.Value, len(m.ToolCalls))
+		for i := range m.ToolCalls {
+			v, err := m.ToolCalls[i].value(argumentText)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = v
+		}
+		return jinja.NewList(list...), nil
+	}
+	for _, f := range m.Extra {
+		if f.Key == key {
+			return jinja.FromJSON(f.Value)
+		}
+	}
+	return nil, nil
+}
+
+// value is what a template sees of a call.
+func (c *ToolCall) value(argumentText bool) (jinja.Value, error) {
+	f := jinja.NewDict()
+	f.Set("name", jinja.UserText(c.Function.Name))
+	arguments, err := c.Function.arguments(argumentText)
+	if err != nil {
+		return nil, err
+	}
+	f.Set("arguments", arguments)
+	d := jinja.NewDict()
+	if c.ID != "" {
+		d.Set("id", jinja.UserText(c.ID))
+	}
+	if c.Type != "" {
+		d.Set("type", jinja.UserText(c.Type))
+	}
+	d.Set("function", f)
+	return d, nil
+}
+
+// arguments gives the arguments of a call as an object, or as its text.
+func (f *Function) arguments(asText bool) (jinja.Value, error) {
+	data := bytes.TrimSpace(f.Arguments)
+	if len(data) == 0 {
+		data = []byte("{}")
+	}
+	text := string(data)
+	if data[0] == '"' {
+		if err := json.Unmarshal(data, &text); err != nil {
+			return nil, err
+		}
+	}
+	if asText {
+		return jinja.UserText(text), nil
+	}
+	v, err := jinja.FromJSON([]byte(text))
+	if _, object := v.(*jinja.Dict); err != nil || !object {
+		return jinja.UserText(text), nil
+	}
+	return v, nil
+}
+
+// jsonList reads a list of JSON values; an empty one is None.
+func jsonList(list []Part) (jinja.Value, error) {
+	if list == nil {
+		return nil, nil
+	}
+	out := make([]jinja.Value, len(list))
+	for i, data := range list {
+		v, err := jinja.FromJSON(data)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = v
+	}
+	return jinja.NewList(out...), nil
+}
+
+// goValue turns a variable into what templates know.
+func goValue(v any) (jinja.Value, error) {
+	switch v := v.(type) {
+	case nil, bool:
+		return v, nil
+	case string:
+		return jinja.UserText(v), nil
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return jinja.FromJSON(data)
+}

@@ -1,0 +1,143 @@
+package jinja
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/iflowc/iflowc/runtime/kit/orderedjson"
+)
+
+// A Dict is a dictionary that keeps the order in which its keys came.
+type Dict struct {
+	keys, vals []Value
+	index      map[any]int
+}
+
+// NewDict makes an empty dictionary.
+func NewDict() *Dict { return &Dict{index: map[any]int{}} }
+
+// Set sets the value of a key that is a string.
+func (d *Dict) Set(key string, v Value) { d.put(Text(key), v) }
+
+// Get gives the value of a key that is a string.
+func (d *Dict) Get(key string) (Value, bool) {
+	i, ok := d.index[key]
+	if !ok {
+		return nil, false
+	}
+	return d.vals[i], true
+}
+
+// Len is the number of keys.
+func (d *Dict) Len() int { return len(d.keys) }
+
+type noneKey struct{}
+
+type tupleKey string
+
+// hash gives what Go compares as Python compares keys; ok is false for values
+// that cannot be keys.
+func hash(v Value) (key any, ok bool) { return hashDeep(v, 0) }
+
+func hashDeep(v Value, depth int) (key any, ok bool) {
+	switch v := v.(type) {
+	case nil:
+		return noneKey{}, true
+	case Str:
+		return v.s, true
+	case bool, int64:
+		i, _, _, _ := number(v)
+		return i, true
+	case float64:
+		if i := int64(v); float64(i) == v {
+			return i, true
+		}
+		return v, true
+	case *List:
+		if !v.tuple || depth > maxNesting {
+			return nil, false
+		}
+		text := ""
+		for _, item := range v.items {
+			k, ok := hashDeep(item, depth+1)
+			if !ok {
+				return nil, false
+			}
+			text += fmt.Sprintf("%T:%s,", k, strconv.Quote(fmt.Sprint(k)))
+		}
+		return tupleKey(text), true
+	case *Dict, *view:
+		return nil, false
+	}
+	return v, true // others are compared by identity
+}
+
+// put sets the value of a key; ok is false when the key cannot be one.
+func (d *Dict) put(key, v Value) (ok bool) {
+	k, ok := hash(key)
+	if !ok {
+		return false
+	}
+	if i, have := d.index[k]; have {
+		d.vals[i] = v
+		return true
+	}
+	d.index[k] = len(d.keys)
+	d.keys = append(d.keys, key)
+	d.vals = append(d.vals, v)
+	return true
+}
+
+func (d *Dict) get(key Value) (Value, bool) {
+	k, ok := hash(key)
+	if !ok {
+		return nil, false
+	}
+	i, ok := d.index[k]
+	if !ok {
+		return nil, false
+	}
+	return d.vals[i], true
+}
+
+// FromJSON reads a JSON value; dictionaries keep the order of the file, and
+// all strings count as the user's.
+func FromJSON(data []byte) (Value, error) { return orderedjson.Read(data, maxNesting, fromJSON) }
+
+var fromJSON = orderedjson.Maker[Value]{
+	Object: func(keys []string, values []Value) Value {
+		dict := NewDict()
+		for i, k := range keys {
+			dict.put(UserText(k), values[i])
+		}
+		return dict
+	},
+	List: func(items []Value) Value { return &List{items: items} },
+	Other: func(v any) Value {
+		switch v := v.(type) {
+		case json.Number:
+			return parseNumber(v.String())
+		case string:
+			return UserText(v)
+		}
+		return v // nil or bool
+	},
+}
+
+// maxNesting bounds lists in lists, of JSON and in expressions.
+const maxNesting = 256
+
+// parseNumber reads a number as Python's JSON does: whole numbers of any size,
+// and floats.
+func parseNumber(text string) Value {
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return i
+	}
+	if !bytes.ContainsAny([]byte(text), ".eE") {
+		return bigInt(text)
+	}
+	f, _ := strconv.ParseFloat(text, 64) // out of range: infinity, as in Python
+	return f
+}
