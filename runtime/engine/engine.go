@@ -24,6 +24,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
 // Defaults of Options.
@@ -81,22 +82,21 @@ type Engine struct {
 	pages  pageList
 	seqs   []*sequence // alive, oldest first
 	nextID ID
-	pace   pace
 	watch  watch
-	times  times
+	times  policy.StepTimes
 	stats  Stats
 	vocab  int
 
-	together  bool // prompts are read of sequences that begin together
+	input     policy.Input
+	batch     policy.Batch
 	draftless bool // the last step had no time for drafts
 
 	populator *populator // nil: none
 
 	fly     flights
-	parts   []part      // scratch of plan; after Infer: those of the step that it shows
-	queue   []*sequence // scratch of plan
-	batch   []*source   // scratch of encode
-	results []Result    // scratch of Infer
+	parts   []part    // scratch of plan; after Infer: those of the step that it shows
+	sources []*source // scratch of encode
+	results []Result  // scratch of Infer
 }
 
 // Open starts a model's threads and maps its memory.

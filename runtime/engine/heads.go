@@ -9,6 +9,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
 // headRows is the role of the rows that the heads' graph gives.
@@ -128,7 +129,7 @@ func (h *heads) each() float64 {
 }
 
 // measure takes a run into account, as times do.
-func (h *heads) measure(d time.Duration) { h.seconds = blend(h.seconds, d.Seconds()) }
+func (h *heads) measure(d time.Duration) { h.seconds = policy.Blend(h.seconds, d.Seconds()) }
 
 // headRow is the row of the heads of a drafted node, or of the sequence's last
 // token for -1; nil: they were not computed.

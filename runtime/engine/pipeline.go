@@ -154,8 +154,7 @@ func (e *Engine) land() (*flight, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.pace.measure(f.tokens, now.Sub(f.start))
-	e.times.measure(f.tokens, now.Sub(f.start))
+	e.times.Measure(f.tokens, now.Sub(f.start))
 	return f, nil
 }
 
@@ -207,11 +206,4 @@ func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 		}
 		e.recycle() // all its sequences are gone
 	}
-}
-
-// fair is how many sequences a step takes, so that as many are left for each of
-// the other stages.
-func (e *Engine) fair() int {
-	n := e.fly.stages()
-	return (len(e.seqs) + n - 1) / n
 }

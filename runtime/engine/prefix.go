@@ -94,28 +94,40 @@ func (s *sequence) key(i int, before uint64) (k prefixKey) {
 	return k
 }
 
-// reuse gives a sequence that has computed nothing the remembered pages with
-// which its tokens begin, up to the first wanted row. It reports whether it
-// gave any.
-func (e *Engine) reuse(s *sequence) bool {
+// cachedPrefix is how many rows the prefix cache has for a sequence that has
+// computed nothing, up to the first output row, and how many of their pages
+// nobody uses.
+func (e *Engine) cachedPrefix(s *sequence) (rows, unused int) {
 	if !e.opt.Prefix || s.done > 0 || len(s.pages) > 0 {
-		return false
+		return 0, 0
 	}
-	for i := 0; (i+1)*pageRows <= min(s.want, len(s.tokens)-1); i++ {
-		page, ok := e.pages.kept.find[s.key(i, s.prefix)]
+	for before := s.prefix; rows+pageRows <= min(s.want, len(s.tokens)-1); rows += pageRows {
+		page, ok := e.pages.kept.find[s.key(rows/pageRows, before)]
 		if !ok {
 			break
 		}
+		before = e.pages.kept.pages[page].number
+		if e.pages.refs[page] == 0 {
+			unused++
+		}
+	}
+	return rows, unused
+}
+
+// reuse gives a sequence that has computed nothing what cachedPrefix found.
+func (e *Engine) reuse(s *sequence) {
+	rows, _ := e.cachedPrefix(s)
+	for i := range rows / pageRows {
+		page := e.pages.kept.find[s.key(i, s.prefix)]
 		s.pages = e.pages.share(s.pages, []int32{page})
 		s.prefix = e.pages.kept.pages[page].number
-		s.done += pageRows
 	}
-	if !s.tried {
+	s.done += rows
+	if e.opt.Prefix && !s.tried {
 		s.tried, s.cached = true, s.done
 		e.stats.Prompts += int64(len(s.tokens))
 		e.stats.PromptsReused += int64(s.done)
 	}
-	return s.done > 0
 }
 
 // remember notes the pages that a sequence has filled since it had computed

@@ -145,7 +145,7 @@ type sequence struct {
 	drafted int            // nodes that the last step computed, in the rows behind done
 
 	priority int
-	passed   int    // steps in a row in which it could go on and got nothing
+	last     int64  // how many steps the engine had made when it was last in one, or came
 	prefix   uint64 // what its full pages hold, see prefix.go
 	cached   int    // rows that reuse gave it first
 	reads    bool   // its drafter reads the heads' rows of the next step
@@ -154,7 +154,6 @@ type sequence struct {
 	removed  bool   // while it was: its pages go when the step has ended
 	born     int64  // how many steps the engine had made when it came
 	begun    bool   // its prompt is read: it is in decoding
-	held     bool   // its prompt's last token waits for others, see gather
 }
 
 // pending is how many of its tokens are still to be computed.
@@ -169,7 +168,7 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 		return 0, ErrBusy
 	}
 	n := len(q.Tokens)
-	s := &sequence{want: n - 1, priority: q.Priority, born: e.stats.Steps}
+	s := &sequence{want: n - 1, priority: q.Priority, born: e.stats.Steps, last: e.stats.Steps}
 	if q.Last < 0 || q.Last > n {
 		s.want = 0
 	} else if q.Last > 0 {
@@ -308,7 +307,7 @@ func (e *Engine) Fork(id ID) (ID, error) {
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return 0, ErrBusy
 	}
-	c := &sequence{done: s.done, want: s.want, rows: s.rows, types: s.types, source: s.source, priority: s.priority, prefix: s.prefix, cached: s.cached, tried: true, begun: s.begun}
+	c := &sequence{done: s.done, want: s.want, rows: s.rows, types: s.types, source: s.source, priority: s.priority, prefix: s.prefix, cached: s.cached, tried: true, begun: s.begun, born: s.born, last: e.stats.Steps}
 	c.tokens = append(make([]int32, 0, len(s.tokens)+64), s.tokens...)
 	full := s.done / pageRows
 	c.pages = e.pages.share(nil, s.pages[:full])

@@ -40,7 +40,7 @@ func (e *Engine) encode() error {
 		return nil
 	}
 	for {
-		e.batch = e.batch[:0]
+		e.sources = e.sources[:0]
 		w := stepWriter{c: e.ctx}
 		for _, s := range e.seqs {
 			x := s.source
@@ -51,15 +51,15 @@ func (e *Engine) encode() error {
 			if x.pages, ok = e.pages.take(x.pages, pagesFor(len(x.tokens))); !ok {
 				continue
 			}
-			e.batch = append(e.batch, x)
+			e.sources = append(e.sources, x)
 			w.add(x.tokens, nil, 0, x.pages)
 		}
-		if len(e.batch) == 0 {
+		if len(e.sources) == 0 {
 			return nil
 		}
 		e.ctx.Masked(false)
 		err := e.ctx.Run(e.source, w.tokens, 0, w.seqs, true)
-		for _, x := range e.batch {
+		for _, x := range e.sources {
 			if x.encoded = err == nil; !x.encoded {
 				e.pages.free(x.pages)
 				x.pages = x.pages[:0]

@@ -1,25 +1,27 @@
-//go:build unix
-
-package engine
+package policy
 
 import (
 	"testing"
 	"time"
 )
 
-// TestPace: of a machine whose steps take 2 ms and 0.4 ms a token, however
-// often something else holds one up.
-func TestPace(t *testing.T) {
-	t.Parallel()
-	var p pace
+// measured is an input after 400 steps of 2 ms and 0.4 ms a token, however often
+// something else held one up.
+func measured(live int) *Input {
+	in := &Input{Requests: make([]Request, live), Times: new(StepTimes)}
 	for i := range 400 {
 		n := 1 + i*7%60
 		d := time.Duration(2e6 + 4e5*float64(n))
 		if i%50 == 49 {
 			d *= 40
 		}
-		p.measure(n, d)
+		in.Times.Measure(n, d)
 	}
+	return in
+}
+
+func TestRoom(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		limit          time.Duration
 		decoding, live int
@@ -32,22 +34,20 @@ func TestPace(t *testing.T) {
 		{time.Millisecond, 1, 1, leastChunk, leastChunk},
 		{0, 5, 5, 1 << 30, 1 << 30},
 	} {
-		if got := p.room(c.limit, c.decoding, c.live); got < c.least || got > c.most {
+		if got := measured(c.live).room(c.limit, c.decoding); got < c.least || got > c.most {
 			t.Errorf("%v beside %d of %d: %d tokens, expected %d to %d", c.limit, c.decoding, c.live, got, c.least, c.most)
 		}
 	}
 }
 
-// TestRoomBeside: however many are in decoding, a prompt gets something.
-func TestRoomBeside(t *testing.T) {
+// TestBudgetBeside: however many generate, a prompt gets something.
+func TestBudgetBeside(t *testing.T) {
 	t.Parallel()
-	e := &Engine{opt: Options{StepTime: time.Microsecond, MaxTokens: 512}}
-	for i := range 100 {
-		e.pace.measure(1+i%60, time.Duration(2e6+4e5*float64(1+i%60)))
-	}
+	in := measured(0)
+	in.Objective.StepTime = time.Microsecond
 	for taken := range 64 {
-		if got := e.roomBeside(taken, 0.1); got < leastChunk/2 {
-			t.Errorf("%d tokens beside %d in decoding, expected %d at least", got, taken, leastChunk/2)
+		if got := in.budgetBeside(taken, 0.1, false); got < leastChunk/2 {
+			t.Errorf("%d tokens beside %d that generate, expected %d at least", got, taken, leastChunk/2)
 		}
 	}
 }

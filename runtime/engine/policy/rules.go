@@ -1,0 +1,37 @@
+package policy
+
+// A Rule is a part of the policy that can be switched off, so that the simulator
+// can measure what it is good for.
+type Rule uint
+
+// The rules.
+const (
+	ShortestFirst      Rule = 1 << iota // prompts with the fewest tokens left first
+	OvertakeLimit                       // a prompt is overtaken at most maxOvertaken times in a row
+	IdleStretch                         // steps may be longer while nobody generates
+	DecodeStretch                       // steps with prompts may take a multiple of those without
+	PressureStretch                     // a larger multiple where as many wait as generate
+	CrowdStretch                        // as many times as long as more wait than generate
+	PrefillBarrier                      // prompts of a burst are computed before the first of them goes on
+	BarrierStretch                      // in larger steps
+	ShortAlone                          // a short prompt that cannot take a long one along has a short step
+	TileRounding                        // a step ends with a full tile of rows
+	LeastChunk                          // a prompt gets some tokens however short the step
+	DraftLimit                          // drafts make a step at most draftStretch times as long
+	DraftsAfterPrompts                  // no drafts while prompts wait
+	OutlierClamp                        // unusually long steps count as three of their size
+)
+
+// Rules lists all rules with their names.
+var Rules = []struct {
+	Rule Rule
+	Name string
+}{
+	{ShortestFirst, "shortest-first"}, {OvertakeLimit, "overtake-limit"}, {IdleStretch, "idle-stretch"},
+	{DecodeStretch, "decode-stretch"}, {PressureStretch, "pressure-stretch"}, {CrowdStretch, "crowd-stretch"},
+	{PrefillBarrier, "prefill-barrier"}, {BarrierStretch, "barrier-stretch"}, {ShortAlone, "short-alone"},
+	{TileRounding, "tile-rounding"}, {LeastChunk, "least-chunk"}, {DraftLimit, "draft-limit"},
+	{DraftsAfterPrompts, "drafts-after-prompts"}, {OutlierClamp, "outlier-clamp"},
+}
+
+func (in *Input) off(r Rule) bool { return in.Objective.Without&r != 0 }
