@@ -20,6 +20,10 @@ const (
 	DraftLimit                          // drafts make a step at most draftStretch times as long
 	DraftsAfterPrompts                  // no drafts while prompts wait
 	OutlierClamp                        // unusually long steps count as three of their size
+	Aging                               // waiting requests become more urgent
+	ClientFairness                      // a free slot goes to the client with the fewest live sequences
+	BatchingWindow                      // an idle service waits for the rest of a burst
+	ExpectedBurst                       // longer while fewer came than ran before
 )
 
 // Rules lists all rules with their names.
@@ -32,6 +36,7 @@ var Rules = []struct {
 	{PrefillBarrier, "prefill-barrier"}, {BarrierStretch, "barrier-stretch"}, {ShortAlone, "short-alone"},
 	{TileRounding, "tile-rounding"}, {LeastChunk, "least-chunk"}, {DraftLimit, "draft-limit"},
 	{DraftsAfterPrompts, "drafts-after-prompts"}, {OutlierClamp, "outlier-clamp"},
+	{Aging, "aging"}, {ClientFairness, "client-fairness"}, {BatchingWindow, "batching-window"}, {ExpectedBurst, "expected-burst"},
 }
 
 func (in *Input) off(r Rule) bool { return in.Objective.Without&r != 0 }

@@ -208,45 +208,6 @@ func (s *Scheduler) loop() {
 	}
 }
 
-// Where nothing runs, a first request waits for others until none has come for
-// a moment, or as many are there as can run, and no longer than a few moments:
-// requests that come together are read together, and while steps run their threads
-// keep the others from arriving. The moment is longer while fewer are there than
-// ran at once before, without which one wave in five of 16 clients on two
-// processors began with those of them that were first, and short when all are.
-const (
-	moment      = 2 * time.Millisecond
-	crowdMoment = 5 * time.Millisecond
-	lastMoment  = 1 * time.Millisecond
-	moments     = 4
-)
-
-// await lets those arrive that come together with the first one.
-func (s *Scheduler) await() {
-	expected := s.crowd // 0: nobody knows
-	s.crowd = 0
-	end := time.After(moments * crowdMoment)
-	for {
-		waiting, _ := s.Load()
-		wait := moment
-		switch {
-		case waiting >= s.eng.Options().MaxSeqs:
-			return
-		case waiting < expected:
-			wait = crowdMoment
-		case expected > 0:
-			wait = lastMoment
-		}
-		select {
-		case <-s.wake:
-		case <-time.After(wait):
-			return
-		case <-end:
-			return
-		}
-	}
-}
-
 // closing ends everything once Close was called.
 func (s *Scheduler) closing() bool {
 	s.mu.Lock()
