@@ -100,6 +100,9 @@ func (in *Input) budgetBeside(taken int, pressure float64, barrier bool) int {
 		times = beside
 	}
 	most := time.Duration(times * (fixed + perToken*float64(len(in.Requests))) * float64(time.Second))
+	if in.off(ShortSteps) {
+		most = in.Objective.StepTime
+	}
 	longer := min(max(pressure, 1), idleFactor*barrierFactor)
 	if in.off(CrowdStretch) {
 		longer = 1

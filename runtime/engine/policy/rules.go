@@ -1,5 +1,7 @@
 package policy
 
+import "fmt"
+
 // A Rule is a part of the policy that can be switched off, so that the simulator
 // can measure what it is good for.
 type Rule uint
@@ -20,23 +22,39 @@ const (
 	DraftLimit                          // drafts make a step at most draftStretch times as long
 	DraftsAfterPrompts                  // no drafts while prompts wait
 	OutlierClamp                        // unusually long steps count as three of their size
+	ShortSteps                          // steps beside those that generate are shorter than the step time where that is a multiple of theirs
 	Aging                               // waiting requests become more urgent
 	ClientFairness                      // a free slot goes to the client with the fewest live sequences
 	BatchingWindow                      // an idle service waits for the rest of a burst
 	ExpectedBurst                       // longer while fewer came than ran before
 )
 
-// Rules lists all rules with their names.
-var Rules = []struct {
+// A RuleName is a rule and its name.
+type RuleName struct {
 	Rule Rule
 	Name string
-}{
+}
+
+// Rules lists all rules.
+var Rules = []RuleName{
 	{ShortestFirst, "shortest-first"}, {OvertakeLimit, "overtake-limit"}, {IdleStretch, "idle-stretch"},
 	{DecodeStretch, "decode-stretch"}, {PressureStretch, "pressure-stretch"}, {CrowdStretch, "crowd-stretch"},
 	{PrefillBarrier, "prefill-barrier"}, {BarrierStretch, "barrier-stretch"}, {ShortAlone, "short-alone"},
 	{TileRounding, "tile-rounding"}, {LeastChunk, "least-chunk"}, {DraftLimit, "draft-limit"},
 	{DraftsAfterPrompts, "drafts-after-prompts"}, {OutlierClamp, "outlier-clamp"},
-	{Aging, "aging"}, {ClientFairness, "client-fairness"}, {BatchingWindow, "batching-window"}, {ExpectedBurst, "expected-burst"},
+	{ShortSteps, "short-steps"}, {Aging, "aging"}, {ClientFairness, "client-fairness"}, {BatchingWindow, "batching-window"}, {ExpectedBurst, "expected-burst"},
+}
+
+// FindRule is the rule of a name.
+func FindRule(name string) (RuleName, error) {
+	names := ""
+	for _, r := range Rules {
+		if r.Name == name {
+			return r, nil
+		}
+		names += " " + r.Name
+	}
+	return RuleName{}, fmt.Errorf("no rule %q; there are:%s", name, names)
 }
 
 func (in *Input) off(r Rule) bool { return in.Objective.Without&r != 0 }

@@ -20,9 +20,9 @@ const (
 )
 
 // measure takes a step into account.
-func (l *line) measure(tokens int, d time.Duration) {
+func (l *line) measure(tokens int, d time.Duration, without Rule) {
 	n, t := float64(tokens), d.Seconds()
-	if l.w > known {
+	if l.w > known && without&OutlierClamp == 0 {
 		fixed, perToken := l.estimate()
 		t = min(t, unusual*(fixed+perToken*n))
 	}
