@@ -55,7 +55,7 @@ func TestTogether(t *testing.T) {
 	e := open(t, fake(t), engine.Options{MaxTokens: 20, MaxSeqs: 6, StepTime: time.Hour})
 	add(t, e, 30, 31, 32)
 	tokens, ready := readies(t, e, 3)
-	if want := []int{20, 20, 20, 20, 13}; !slices.Equal(tokens, want) || len(ready[4]) != 3 {
+	if want := []int{16, 20, 20, 20, 17}; !slices.Equal(tokens, want) || len(ready[4]) != 3 {
 		t.Errorf("steps of %v tokens, ready %v; expected %v, and all ready after the last", tokens, ready, want)
 	}
 	late := add(t, e, 30, 30) // those in decoding do not wait, so that nobody has to
@@ -90,9 +90,9 @@ func TestNotTogether(t *testing.T) {
 	}
 
 	e = open(t, fake(t), opt)
-	add(t, e, 8, 9)
+	add(t, e, 6, 9)
 	if tokens, ready := readies(t, e, 2); len(tokens) != 1 {
-		t.Errorf("17 tokens in steps of %v: %v", tokens, ready)
+		t.Errorf("15 tokens in steps of %v: %v", tokens, ready)
 	}
 
 	opt.StepTime = 0

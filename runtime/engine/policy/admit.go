@@ -11,7 +11,8 @@ type Waiting struct {
 	Pages      int           // KV-cache pages that it takes
 }
 
-// aging is after how long a waiting request counts as one step more urgent.
+// aging is after how long a waiting request counts as one step more urgent, up to
+// the most urgent that wait: beyond, it would take the turns of other clients.
 const aging = 5 * time.Second
 
 // Admit is the index of the request that is to become live next, the oldest
@@ -23,11 +24,15 @@ func Admit(waiting []Waiting, sequences, pages int, idle bool, without Rule) int
 	if len(waiting) == 0 {
 		return -1
 	}
+	floor := waiting[0].Priority
+	for i := range waiting {
+		floor = min(floor, waiting[i].Priority)
+	}
 	urgency := func(w *Waiting) int {
 		if without&Aging != 0 {
 			return w.Priority
 		}
-		return w.Priority - int(w.Waited/aging)
+		return max(floor, w.Priority-int(w.Waited/aging))
 	}
 	best := 0
 	for i := range waiting[1:] {
@@ -65,7 +70,6 @@ func Window(waiting, expected, sequences int, elapsed time.Duration, without Rul
 	switch {
 	case waiting >= sequences || without&BatchingWindow != 0:
 		return 0
-	case without&ExpectedBurst != 0:
 	case waiting < expected:
 		wait = windowFewer
 	case expected > 0:

@@ -6,66 +6,50 @@ import (
 	"time"
 )
 
-// The least and the first number of prompt tokens of a step whose time is
-// limited.
-const (
-	leastChunk = 16
-	firstChunk = 64
-)
+// tileRows are the rows that most kernels compute together: a tile that is not
+// full takes nearly as long.
+const tileRows = 16
 
-// idleFactor is how many times the step time a step may take while no request
-// generates: nobody waits for a next token then, and of a burst more get their
-// first one.
-const idleFactor = 5
+// idleStretch is how many times the step time a step may take while no request
+// generates: nobody waits for a next token then, and larger steps compute prompts
+// faster.
+const idleStretch = 8
 
-// beside is how many times as long as without them a step with prompts may take,
-// where many requests generate.
-const beside = 1.5
+// stretch is how many times as long as without them a step with prompts may take,
+// or one with drafts as one of a single token.
+const stretch = 2
 
 // barrierFactor is how much longer still a step may take in which the prompts of
 // a burst are computed: larger steps are more efficient, and nobody of them gains
 // from an earlier one's end.
 const barrierFactor = 2
 
-// longest is how many times as long as one in which all requests generate a step
-// with prompts may take where as many wait as generate.
-const longest = 2
-
-// tileRows are the rows that most kernels compute together: a tile that is not
-// full takes nearly as long.
-const tileRows = 16
-
-// draftFactor is how many times as long as one of a single token a step with
-// drafts may take. Up to there reading the weights is most of it, and further
-// tokens cost little. Beyond they cost as much as those of other requests.
-const draftFactor = 2
-
-// Unlimited is more tokens than any step has.
+// unlimited is more tokens than any step has.
 const unlimited = 1 << 30
 
 // room is how many prompt tokens a step may take beside those of decoding
 // requests that are in it already, so that it lasts about as long as limit.
-func (in *Input) room(limit time.Duration, decoding int) int {
+func (in *Input) room(limit time.Duration, taken int) int {
 	if limit <= 0 {
 		return unlimited
 	}
 	fixed, perToken := in.Times.line.estimate()
 	if perToken <= 0 {
-		return firstChunk
-	}
-	if decoding == 0 && !in.off(IdleStretch) {
-		limit *= idleFactor
+		return tileRows
 	}
 	most := limit.Seconds()
 	if !in.off(DecodeStretch) {
-		most = max(most, beside*(fixed+perToken*float64(len(in.Requests))))
+		most = max(most, stretch*(fixed+perToken*float64(len(in.Requests))))
 	}
-	least := leastChunk
-	if in.off(LeastChunk) {
-		least = 1
+	room := max(1, int(min((most-fixed)/perToken-float64(taken), unlimited)))
+	if in.off(TileRounding) {
+		return room
 	}
-	left := most - fixed - perToken*float64(decoding)
-	return max(least, int(min(left/perToken, unlimited)))
+	total := (taken + room + tileRows/2) / tileRows * tileRows
+	if total-taken < tileRows/2 { // a prompt gets something, however short the step
+		total += tileRows
+	}
+	return total - taken
 }
 
 // promptBudget is how many tokens of prompts, in their order, a step may take
@@ -76,45 +60,33 @@ func (in *Input) promptBudget(taken int, prompts []int, barrier bool) int {
 		return in.budgetBeside(taken, p, barrier)
 	}
 	limit := in.Objective.StepTime
+	if !in.off(IdleStretch) {
+		limit *= idleStretch
+	}
 	if barrier && !in.off(BarrierStretch) {
 		limit *= barrierFactor
 	}
-	room := max(leastChunk, in.room(limit, 0)-taken)
+	room := in.room(limit, taken)
 	all := 0
 	for _, i := range prompts {
 		all += in.Requests[i].Pending()
 	}
-	if !barrier && all > room && in.Requests[prompts[0]].Pending()*idleFactor < room && !in.off(ShortAlone) {
-		room /= idleFactor
+	if !barrier && all > room && in.Requests[prompts[0]].Pending()*idleStretch < room && !in.off(ShortAlone) {
+		room /= idleStretch
 	}
 	return room
 }
 
-// budgetBeside is promptBudget where requests generate. What a longer step costs
-// each of them it saves each that waits: where these are fewer it is shorter, and
-// where they are more it may take as many times as long.
+// budgetBeside is promptBudget where requests generate.
 func (in *Input) budgetBeside(taken int, pressure float64, barrier bool) int {
-	fixed, perToken := in.Times.line.estimate()
-	times := beside + (longest-beside)*min(pressure, 1)
-	if in.off(PressureStretch) {
-		times = beside
-	}
-	most := time.Duration(times * (fixed + perToken*float64(len(in.Requests))) * float64(time.Second))
-	if in.off(ShortSteps) {
-		most = in.Objective.StepTime
-	}
-	longer := min(max(pressure, 1), idleFactor*barrierFactor)
+	longer := min(max(pressure, 1), idleStretch*barrierFactor)
 	if in.off(CrowdStretch) {
 		longer = 1
 	}
 	if barrier { // few large steps hold those that generate up no longer than many
-		longer = idleFactor * barrierFactor
+		longer = idleStretch * barrierFactor
 	}
-	room := in.room(time.Duration(longer*float64(min(in.Objective.StepTime, most))), max(taken, 1))
-	if over := (taken + room) % tileRows; over <= tileRows/2 && over < room && !in.off(TileRounding) {
-		room -= over
-	}
-	return room
+	return in.room(time.Duration(longer*float64(in.Objective.StepTime)), taken)
 }
 
 // draftLimit is how many drafted tokens a step may take beside those of decoding
@@ -124,7 +96,7 @@ func (in *Input) draftLimit(decoding int) int {
 	if in.Objective.StepTime <= 0 || in.off(DraftLimit) {
 		return unlimited
 	}
-	most := draftFactor * in.Times.Step(1)
+	most := stretch * in.Times.Step(1)
 	n := sort.Search(timed-min(decoding, timed), func(n int) bool { return in.Times.Step(decoding+n+1) > most })
 	if n < decoding {
 		return 0

@@ -20,34 +20,37 @@ func measured(live int) *Input {
 	return in
 }
 
+// TestRoom: steps last about as long as they may, and end with a full tile.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		limit          time.Duration
-		decoding, live int
-		least, most    int
+		limit       time.Duration
+		taken, live int
+		least, most int
 	}{
-		{20 * time.Millisecond, 0, 1, 220, 265}, // five times 20 ms: 245 tokens
-		{20 * time.Millisecond, 8, 8, 30, 43},   // 20 ms: 45 tokens
-		{20 * time.Millisecond, 20, 20, 20, 30}, // 25 tokens
-		{20 * time.Millisecond, 4, 40, 50, 66},  // 1.5 times the 18 ms that all 40 will take
-		{time.Millisecond, 1, 1, leastChunk, leastChunk},
+		{100 * time.Millisecond, 0, 1, 220, 265}, // 245 tokens
+		{20 * time.Millisecond, 8, 8, 24, 40},    // 20 ms: 45 tokens
+		{20 * time.Millisecond, 20, 20, 12, 44},  // twice the 10 ms that all 20 take
+		{20 * time.Millisecond, 4, 40, 76, 92},   // twice the 18 ms that all 40 will take
+		{time.Millisecond, 1, 1, 15, 15},
 		{0, 5, 5, 1 << 30, 1 << 30},
 	} {
-		if got := measured(c.live).room(c.limit, c.decoding); got < c.least || got > c.most {
-			t.Errorf("%v beside %d of %d: %d tokens, expected %d to %d", c.limit, c.decoding, c.live, got, c.least, c.most)
+		got := measured(c.live).room(c.limit, c.taken)
+		if got < c.least || got > c.most {
+			t.Errorf("%v beside %d of %d: %d tokens, expected %d to %d", c.limit, c.taken, c.live, got, c.least, c.most)
+		}
+		if c.limit > 0 && (c.taken+got)%tileRows != 0 {
+			t.Errorf("%v beside %d of %d: %d tokens do not fill a tile", c.limit, c.taken, c.live, got)
 		}
 	}
 }
 
-// TestBudgetBeside: however many generate, a prompt gets something.
-func TestBudgetBeside(t *testing.T) {
+// TestLeastRoom: however many generate, a prompt gets something.
+func TestLeastRoom(t *testing.T) {
 	t.Parallel()
-	in := measured(0)
-	in.Objective.StepTime = time.Microsecond
 	for taken := range 64 {
-		if got := in.budgetBeside(taken, 0.1, false); got < leastChunk/2 {
-			t.Errorf("%d tokens beside %d that generate, expected %d at least", got, taken, leastChunk/2)
+		if got := measured(taken).room(time.Microsecond, taken); got < tileRows/2 {
+			t.Errorf("%d tokens beside %d that generate, expected %d at least", got, taken, tileRows/2)
 		}
 	}
 }

@@ -12,21 +12,17 @@ const (
 	OvertakeLimit                       // a prompt is overtaken at most maxOvertaken times in a row
 	IdleStretch                         // steps may be longer while nobody generates
 	DecodeStretch                       // steps with prompts may take a multiple of those without
-	PressureStretch                     // a larger multiple where as many wait as generate
 	CrowdStretch                        // as many times as long as more wait than generate
 	PrefillBarrier                      // prompts of a burst are computed before the first of them goes on
 	BarrierStretch                      // in larger steps
 	ShortAlone                          // a short prompt that cannot take a long one along has a short step
 	TileRounding                        // a step ends with a full tile of rows
-	LeastChunk                          // a prompt gets some tokens however short the step
-	DraftLimit                          // drafts make a step at most draftStretch times as long
+	DraftLimit                          // drafts make a step at most stretch times as long
 	DraftsAfterPrompts                  // no drafts while prompts wait
 	OutlierClamp                        // unusually long steps count as three of their size
-	ShortSteps                          // steps beside those that generate are shorter than the step time where that is a multiple of theirs
 	Aging                               // waiting requests become more urgent
 	ClientFairness                      // a free slot goes to the client with the fewest live sequences
 	BatchingWindow                      // an idle service waits for the rest of a burst
-	ExpectedBurst                       // longer while fewer came than ran before
 )
 
 // A RuleName is a rule and its name.
@@ -38,11 +34,11 @@ type RuleName struct {
 // Rules lists all rules.
 var Rules = []RuleName{
 	{ShortestFirst, "shortest-first"}, {OvertakeLimit, "overtake-limit"}, {IdleStretch, "idle-stretch"},
-	{DecodeStretch, "decode-stretch"}, {PressureStretch, "pressure-stretch"}, {CrowdStretch, "crowd-stretch"},
+	{DecodeStretch, "decode-stretch"}, {CrowdStretch, "crowd-stretch"},
 	{PrefillBarrier, "prefill-barrier"}, {BarrierStretch, "barrier-stretch"}, {ShortAlone, "short-alone"},
-	{TileRounding, "tile-rounding"}, {LeastChunk, "least-chunk"}, {DraftLimit, "draft-limit"},
+	{TileRounding, "tile-rounding"}, {DraftLimit, "draft-limit"},
 	{DraftsAfterPrompts, "drafts-after-prompts"}, {OutlierClamp, "outlier-clamp"},
-	{ShortSteps, "short-steps"}, {Aging, "aging"}, {ClientFairness, "client-fairness"}, {BatchingWindow, "batching-window"}, {ExpectedBurst, "expected-burst"},
+	{Aging, "aging"}, {ClientFairness, "client-fairness"}, {BatchingWindow, "batching-window"},
 }
 
 // FindRule is the rule of a name.
