@@ -58,7 +58,7 @@ func (e *Engine) gather() {
 	for _, s := range e.seqs {
 		r := policy.Request{
 			Length: len(s.tokens), Done: s.done, Rows: len(s.rows), RowFrom: s.want, Pages: len(s.pages), Priority: s.priority,
-			Decoding: s.begun, Blocked: s.flying || !s.source.ready(), Arrived: s.born, Waited: int(e.stats.Steps - s.last), Draft: s.draft.Len(),
+			Decoding: s.begun, Blocked: s.flying || !s.source.ready(), Waited: int(e.stats.Steps - s.last), Draft: s.draft.Len(),
 		}
 		if !r.Blocked {
 			r.Cached, r.CachedPages = e.cachedPrefix(s)
@@ -68,7 +68,7 @@ func (e *Engine) gather() {
 	e.input.Times = &e.times
 	e.input.Limits = policy.Limits{
 		Tokens: e.opt.MaxTokens, Rows: e.opt.MaxWanted, Requests: (len(e.seqs) + stages - 1) / stages, // as many are left for each other stage
-		Pages: e.pages.unused(), PageRows: pageRows, Whole: e.whole, Barrier: !e.whole && e.source < 0 && stages == 1,
+		Pages: e.pages.unused(), PageRows: pageRows, Whole: e.whole,
 	}
 	e.input.Objective.StepTime = e.opt.StepTime
 }

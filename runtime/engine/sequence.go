@@ -152,7 +152,6 @@ type sequence struct {
 	tried    bool   // reuse has looked for the first time
 	flying   bool   // it is in a step under way
 	removed  bool   // while it was: its pages go when the step has ended
-	born     int64  // how many steps the engine had made when it came
 	begun    bool   // its prompt is read: it is in decoding
 }
 
@@ -168,7 +167,7 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 		return 0, ErrBusy
 	}
 	n := len(q.Tokens)
-	s := &sequence{want: n - 1, priority: q.Priority, born: e.stats.Steps, last: e.stats.Steps}
+	s := &sequence{want: n - 1, priority: q.Priority, last: e.stats.Steps}
 	if q.Last < 0 || q.Last > n {
 		s.want = 0
 	} else if q.Last > 0 {
@@ -307,7 +306,7 @@ func (e *Engine) Fork(id ID) (ID, error) {
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return 0, ErrBusy
 	}
-	c := &sequence{done: s.done, want: s.want, rows: s.rows, types: s.types, source: s.source, priority: s.priority, prefix: s.prefix, cached: s.cached, tried: true, begun: s.begun, born: s.born, last: e.stats.Steps}
+	c := &sequence{done: s.done, want: s.want, rows: s.rows, types: s.types, source: s.source, priority: s.priority, prefix: s.prefix, cached: s.cached, tried: true, begun: s.begun, last: e.stats.Steps}
 	c.tokens = append(make([]int32, 0, len(s.tokens)+64), s.tokens...)
 	full := s.done / pageRows
 	c.pages = e.pages.share(nil, s.pages[:full])

@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"math"
-	"sort"
-	"time"
-)
+import "sort"
 
 // tileRows are the rows that most kernels compute together: a tile that is not
 // full takes nearly as long.
@@ -19,17 +15,13 @@ const idleStretch = 8
 // or one with drafts as one of a single token.
 const stretch = 2
 
-// barrierFactor is how much longer still a step may take in which the prompts of
-// a burst are computed: larger steps are more efficient, and nobody of them gains
-// from an earlier one's end.
-const barrierFactor = 2
-
 // unlimited is more tokens than any step has.
 const unlimited = 1 << 30
 
-// room is how many prompt tokens a step may take beside those of decoding
-// requests that are in it already, so that it lasts about as long as limit.
-func (in *Input) room(limit time.Duration, taken int) int {
+// promptBudget is how many tokens of prompts a step may take beside those that it
+// has already, so that it lasts about as long as it may.
+func (in *Input) promptBudget(taken int) int {
+	limit := in.Objective.StepTime.Seconds()
 	if limit <= 0 {
 		return unlimited
 	}
@@ -37,11 +29,15 @@ func (in *Input) room(limit time.Duration, taken int) int {
 	if perToken <= 0 {
 		return tileRows
 	}
-	most := limit.Seconds()
-	if !in.off(DecodeStretch) {
-		most = max(most, stretch*(fixed+perToken*float64(len(in.Requests))))
+	switch {
+	case !in.generating():
+		if !in.off(IdleStretch) {
+			limit *= idleStretch
+		}
+	case !in.off(DecodeStretch):
+		limit = max(limit, stretch*(fixed+perToken*float64(len(in.Requests))))
 	}
-	room := max(1, int(min((most-fixed)/perToken-float64(taken), unlimited)))
+	room := max(1, int(min((limit-fixed)/perToken-float64(taken), unlimited)))
 	if in.off(TileRounding) {
 		return room
 	}
@@ -52,41 +48,14 @@ func (in *Input) room(limit time.Duration, taken int) int {
 	return total - taken
 }
 
-// promptBudget is how many tokens of prompts, in their order, a step may take
-// beside those that it has already. Where the first of them is short, begins
-// alone, and they do not all fit, the step ends soon after it.
-func (in *Input) promptBudget(taken int, prompts []int, barrier bool) int {
-	if p := in.pressure(); !math.IsInf(p, 1) {
-		return in.budgetBeside(taken, p, barrier)
+// generating says whether a client waits for its next token.
+func (in *Input) generating() bool {
+	for i := range in.Requests {
+		if in.Requests[i].Decoding {
+			return true
+		}
 	}
-	limit := in.Objective.StepTime
-	if !in.off(IdleStretch) {
-		limit *= idleStretch
-	}
-	if barrier && !in.off(BarrierStretch) {
-		limit *= barrierFactor
-	}
-	room := in.room(limit, taken)
-	all := 0
-	for _, i := range prompts {
-		all += in.Requests[i].Pending()
-	}
-	if !barrier && all > room && in.Requests[prompts[0]].Pending()*idleStretch < room && !in.off(ShortAlone) {
-		room /= idleStretch
-	}
-	return room
-}
-
-// budgetBeside is promptBudget where requests generate.
-func (in *Input) budgetBeside(taken int, pressure float64, barrier bool) int {
-	longer := min(max(pressure, 1), idleStretch*barrierFactor)
-	if in.off(CrowdStretch) {
-		longer = 1
-	}
-	if barrier { // few large steps hold those that generate up no longer than many
-		longer = idleStretch * barrierFactor
-	}
-	return in.room(time.Duration(longer*float64(in.Objective.StepTime)), taken)
+	return false
 }
 
 // draftLimit is how many drafted tokens a step may take beside those of decoding
@@ -102,19 +71,6 @@ func (in *Input) draftLimit(decoding int) int {
 		return 0
 	}
 	return n
-}
-
-// draftRoom is how many drafted tokens a step may take. Where its time is
-// limited they take nothing while prompts wait, whose tokens all count; else
-// prompts keep half.
-func (in *Input) draftRoom(left *Limits, prompts bool) int {
-	switch {
-	case prompts && in.Objective.StepTime > 0 && !in.off(DraftsAfterPrompts):
-		return 0
-	case prompts:
-		return left.Tokens / 2
-	}
-	return in.room(in.Objective.StepTime, in.Limits.Tokens-left.Tokens)
 }
 
 // drafts gives the drafts of the requests in a step so many tokens, as far as the

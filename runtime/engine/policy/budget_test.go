@@ -20,36 +20,42 @@ func measured(live int) *Input {
 	return in
 }
 
-// TestRoom: steps last about as long as they may, and end with a full tile.
-func TestRoom(t *testing.T) {
+// TestPromptBudget: steps last about as long as they may, and end with a full
+// tile.
+func TestPromptBudget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		limit       time.Duration
+		time        time.Duration
 		taken, live int
+		idle        bool
 		least, most int
 	}{
-		{100 * time.Millisecond, 0, 1, 220, 265}, // 245 tokens
-		{20 * time.Millisecond, 8, 8, 24, 40},    // 20 ms: 45 tokens
-		{20 * time.Millisecond, 20, 20, 12, 44},  // twice the 10 ms that all 20 take
-		{20 * time.Millisecond, 4, 40, 76, 92},   // twice the 18 ms that all 40 will take
-		{time.Millisecond, 1, 1, 15, 15},
-		{0, 5, 5, 1 << 30, 1 << 30},
+		{20 * time.Millisecond, 0, 1, true, 350, 410},  // 160 ms: 395 tokens
+		{20 * time.Millisecond, 8, 8, false, 24, 40},   // 20 ms: 45 tokens
+		{20 * time.Millisecond, 20, 20, false, 12, 44}, // twice the 10 ms that all 20 take
+		{20 * time.Millisecond, 4, 40, false, 76, 92},  // twice the 18 ms that all 40 will take
+		{time.Millisecond, 1, 1, false, 15, 15},
+		{0, 5, 5, false, 1 << 30, 1 << 30},
 	} {
-		got := measured(c.live).room(c.limit, c.taken)
+		in := measured(c.live)
+		in.Requests[0].Decoding, in.Objective.StepTime = !c.idle, c.time
+		got := in.promptBudget(c.taken)
 		if got < c.least || got > c.most {
-			t.Errorf("%v beside %d of %d: %d tokens, expected %d to %d", c.limit, c.taken, c.live, got, c.least, c.most)
+			t.Errorf("%v beside %d of %d: %d tokens, expected %d to %d", c.time, c.taken, c.live, got, c.least, c.most)
 		}
-		if c.limit > 0 && (c.taken+got)%tileRows != 0 {
-			t.Errorf("%v beside %d of %d: %d tokens do not fill a tile", c.limit, c.taken, c.live, got)
+		if c.time > 0 && (c.taken+got)%tileRows != 0 {
+			t.Errorf("%v beside %d of %d: %d tokens do not fill a tile", c.time, c.taken, c.live, got)
 		}
 	}
 }
 
-// TestLeastRoom: however many generate, a prompt gets something.
-func TestLeastRoom(t *testing.T) {
+// TestLeastBudget: however many generate, a prompt gets something.
+func TestLeastBudget(t *testing.T) {
 	t.Parallel()
 	for taken := range 64 {
-		if got := measured(taken).room(time.Microsecond, taken); got < tileRows/2 {
+		in := measured(taken + 1)
+		in.Requests[0].Decoding, in.Objective.StepTime = true, time.Microsecond
+		if got := in.promptBudget(taken); got < tileRows/2 {
 			t.Errorf("%d tokens beside %d that generate, expected %d at least", got, taken, tileRows/2)
 		}
 	}

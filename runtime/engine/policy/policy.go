@@ -18,12 +18,11 @@ type Request struct {
 	Cached      int // rows that it could reuse from the prefix cache; it holds no pages then
 	CachedPages int // of their pages, those that only the prefix cache holds
 
-	Priority int   // smaller is more urgent
-	Decoding bool  // its prompt has been computed: a client waits for its next token
-	Blocked  bool  // it is in a step under way, or waits for its encoder
-	Arrived  int64 // steps that had been made when it came
-	Waited   int   // steps since it was last in one
-	Draft    int   // drafted tokens that could be verified behind its last one
+	Priority int  // smaller is more urgent
+	Decoding bool // its prompt has been computed: a client waits for its next token
+	Blocked  bool // it is in a step under way, or waits for its encoder
+	Waited   int  // steps since it was last in one
+	Draft    int  // drafted tokens that could be verified behind its last one
 }
 
 // Pending is how many of its tokens are still to be computed.
@@ -48,7 +47,6 @@ type Limits struct {
 	Pages    int  // KV-cache pages that are free, those only the prefix cache holds among them
 	PageRows int  // rows of a page
 	Whole    bool // sequences are computed in one step each (encoders)
-	Barrier  bool // requests may wait for each other's prompts: one step at a time, no encoder
 }
 
 // An Objective is what a batch is to achieve.
@@ -73,8 +71,7 @@ type Batch struct {
 	Short    int  // the first request that found no KV-cache page; -1: none
 	NoDrafts bool // a step has no time for drafts
 
-	order []int  // scratch
-	held  []bool // scratch: requests that wait with their last prompt token
+	order []int // scratch
 }
 
 // Next decides the next step's batch, in place of what out held. Requests that
@@ -82,17 +79,6 @@ type Batch struct {
 // prompts, as many of their tokens as the step has time for. No parts: nothing
 // can be computed, for want of pages if out.Short is not -1.
 func Next(in *Input, out *Batch) {
-	barrier := in.holdBack(out)
-	for {
-		in.fill(out, barrier)
-		if len(out.Parts) > 0 || !slices.Contains(out.held, true) {
-			return
-		}
-		clear(out.held) // those that are waited for have no pages: go on without them
-	}
-}
-
-func (in *Input) fill(out *Batch, barrier bool) {
 	out.Parts, out.Short, out.NoDrafts = out.Parts[:0], -1, false
 	left := in.Limits
 	in.schedule(out, &left, in.decoding(out))
@@ -101,8 +87,11 @@ func (in *Input) fill(out *Batch, barrier bool) {
 		decoding := in.Limits.Tokens - left.Tokens
 		most := in.draftLimit(decoding)
 		out.NoDrafts = most == 0
-		in.drafts(out, &left, min(in.draftRoom(&left, len(prompts) > 0), most))
-		left.Tokens = min(left.Tokens, in.promptBudget(in.Limits.Tokens-left.Tokens, prompts, barrier))
+		if len(prompts) > 0 {
+			most = min(most, left.Tokens/2)
+		}
+		in.drafts(out, &left, most)
+		left.Tokens = min(left.Tokens, in.promptBudget(in.Limits.Tokens-left.Tokens))
 	}
 	in.schedule(out, &left, prompts)
 }
@@ -111,7 +100,7 @@ func (in *Input) fill(out *Batch, barrier bool) {
 func (in *Input) decoding(out *Batch) []int {
 	out.order = out.order[:0]
 	for i := range in.Requests {
-		if r := &in.Requests[i]; r.Pending() == 1 && !r.Blocked && !out.held[i] {
+		if r := &in.Requests[i]; r.Pending() == 1 && !r.Blocked {
 			out.order = append(out.order, i)
 		}
 	}
@@ -162,7 +151,7 @@ func (in *Input) schedule(out *Batch, left *Limits, list []int) {
 			return
 		}
 		r := &in.Requests[i]
-		n, rows := left.fit(r, out.held[i])
+		n, rows := left.fit(r)
 		if n == 0 {
 			continue
 		}
@@ -185,13 +174,10 @@ func (in *Input) schedule(out *Batch, left *Limits, list []int) {
 func (l *Limits) pagesFor(rows int) int { return (rows + l.PageRows - 1) / l.PageRows }
 
 // fit is how many tokens of a request, and how many output rows among them, a
-// step has room for. One that is held back keeps its last token.
-func (l *Limits) fit(r *Request, held bool) (n, rows int) {
+// step has room for.
+func (l *Limits) fit(r *Request) (n, rows int) {
 	pending := r.Pending()
 	n = min(pending, l.Tokens)
-	if held {
-		n = min(n, pending-1)
-	}
 	if l.Whole {
 		if n < pending || r.Rows > l.Rows {
 			return 0, 0

@@ -8,21 +8,15 @@ type Rule uint
 
 // The rules.
 const (
-	ShortestFirst      Rule = 1 << iota // prompts with the fewest tokens left first
-	OvertakeLimit                       // a prompt is overtaken at most maxOvertaken times in a row
-	IdleStretch                         // steps may be longer while nobody generates
-	DecodeStretch                       // steps with prompts may take a multiple of those without
-	CrowdStretch                        // as many times as long as more wait than generate
-	PrefillBarrier                      // prompts of a burst are computed before the first of them goes on
-	BarrierStretch                      // in larger steps
-	ShortAlone                          // a short prompt that cannot take a long one along has a short step
-	TileRounding                        // a step ends with a full tile of rows
-	DraftLimit                          // drafts make a step at most stretch times as long
-	DraftsAfterPrompts                  // no drafts while prompts wait
-	OutlierClamp                        // unusually long steps count as three of their size
-	Aging                               // waiting requests become more urgent
-	ClientFairness                      // a free slot goes to the client with the fewest live sequences
-	BatchingWindow                      // an idle service waits for the rest of a burst
+	ShortestFirst  Rule = 1 << iota // prompts with the fewest tokens left first
+	OvertakeLimit                   // a prompt is overtaken at most maxOvertaken times in a row
+	IdleStretch                     // steps may be longer while nobody generates
+	DecodeStretch                   // steps with prompts may take a multiple of those without
+	TileRounding                    // a step ends with a full tile of rows
+	DraftLimit                      // drafts make a step at most stretch times as long
+	Aging                           // waiting requests become more urgent
+	ClientFairness                  // a free slot goes to the client with the fewest live sequences
+	BatchingWindow                  // an idle service waits for the rest of a burst
 )
 
 // A RuleName is a rule and its name.
@@ -34,10 +28,10 @@ type RuleName struct {
 // Rules lists all rules.
 var Rules = []RuleName{
 	{ShortestFirst, "shortest-first"}, {OvertakeLimit, "overtake-limit"}, {IdleStretch, "idle-stretch"},
-	{DecodeStretch, "decode-stretch"}, {CrowdStretch, "crowd-stretch"},
-	{PrefillBarrier, "prefill-barrier"}, {BarrierStretch, "barrier-stretch"}, {ShortAlone, "short-alone"},
+	{DecodeStretch, "decode-stretch"},
+
 	{TileRounding, "tile-rounding"}, {DraftLimit, "draft-limit"},
-	{DraftsAfterPrompts, "drafts-after-prompts"}, {OutlierClamp, "outlier-clamp"},
+
 	{Aging, "aging"}, {ClientFairness, "client-fairness"}, {BatchingWindow, "batching-window"},
 }
 

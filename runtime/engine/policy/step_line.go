@@ -20,9 +20,9 @@ const (
 )
 
 // measure takes a step into account.
-func (l *line) measure(tokens int, d time.Duration, without Rule) {
+func (l *line) measure(tokens int, d time.Duration) {
 	n, t := float64(tokens), d.Seconds()
-	if l.w > known && without&OutlierClamp == 0 {
+	if l.w > known {
 		fixed, perToken := l.estimate()
 		t = min(t, unusual*(fixed+perToken*n))
 	}

@@ -15,15 +15,13 @@ const firstSlope = 0.12
 // StepTimes are how long steps take, by what was measured. They are the policy's
 // memory between steps.
 type StepTimes struct {
-	Without Rule // rules that are switched off
-
 	line  line
 	table table
 }
 
 // Measure takes a step of so many tokens into account.
 func (s *StepTimes) Measure(tokens int, d time.Duration) {
-	s.line.measure(tokens, d, s.Without)
+	s.line.measure(tokens, d)
 	s.table.measure(tokens, d)
 }
 

@@ -11,7 +11,6 @@ import (
 // queue becomes live, Window how long an idle service waits for more.
 type Policy struct {
 	Name, About string
-	Without     policy.Rule // of the engine's policy
 	Next        func(*policy.Input, *policy.Batch)
 	Admit       func(waiting []policy.Waiting, sequences, pages int, idle bool) int
 	Window      func(waiting, expected, sequences int, elapsed time.Duration) time.Duration
@@ -20,7 +19,7 @@ type Policy struct {
 // Ours is the engine's policy without some of its rules.
 func Ours(without policy.Rule) Policy {
 	return Policy{
-		Name: "iflowc", About: "the engine's policy", Without: without,
+		Name: "iflowc", About: "the engine's policy",
 		Next: func(in *policy.Input, out *policy.Batch) {
 			in.Objective.Without = without
 			policy.Next(in, out)

@@ -24,7 +24,6 @@ type live struct {
 	index   int
 	arrived time.Duration
 	step    int64 // that it was last in
-	born    int64 // steps made when it was admitted
 
 	length   int // tokens so far
 	done     int // computed
@@ -87,7 +86,6 @@ func Run(load Load, p Policy, latency *Latency, seed uint64) Result {
 		load: &load, policy: p, latency: latency, rng: rand.New(rand.NewPCG(seed, 2)),
 		trace: load.Requests(rand.New(rand.NewPCG(seed, 1))), cache: newPageCache(load.Pages),
 	}
-	s.times.Without = p.Without
 	s.outcome, s.follow = make([]outcome, len(s.trace)), make([][]int, len(s.trace))
 	for i, q := range s.trace {
 		if q.After == 0 {
@@ -185,7 +183,7 @@ func (s *simulation) admit() {
 		}
 		q := s.waiting[at]
 		s.waiting = slices.Delete(s.waiting, at, at+1)
-		q.born, q.step = s.steps, s.steps
+		q.step = s.steps
 		s.live = append(s.live, q)
 		sequences--
 		pages -= pagesFor(q.Prompt) + 1
@@ -201,7 +199,7 @@ func (s *simulation) plan() {
 	for _, q := range s.live {
 		r := policy.Request{
 			Length: q.length, Done: q.done, RowFrom: q.length - 1, Pages: q.pages, Priority: q.Priority,
-			Decoding: q.decoding, Arrived: q.born, Waited: int(s.steps - q.step), Draft: q.draft,
+			Decoding: q.decoding, Waited: int(s.steps - q.step), Draft: q.draft,
 		}
 		if q.done == 0 {
 			r.Cached, r.CachedPages = s.cached(q)
@@ -209,7 +207,7 @@ func (s *simulation) plan() {
 		in.Requests = append(in.Requests, r)
 	}
 	in.Times = &s.times
-	in.Limits = policy.Limits{Tokens: stepTokens, Rows: stepRows, Requests: len(s.live), Pages: s.cache.free(), PageRows: pageRows, Barrier: true}
+	in.Limits = policy.Limits{Tokens: stepTokens, Rows: stepRows, Requests: len(s.live), Pages: s.cache.free(), PageRows: pageRows}
 	in.Objective.StepTime = stepTime
 	s.policy.Next(in, &s.batch)
 }
