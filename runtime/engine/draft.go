@@ -142,7 +142,7 @@ func (e *Engine) room(id ID, limit, least int) speculate.Room {
 		Time:    func(nodes int) float64 { return e.times.Step(base + alike*nodes) },
 		Untried: func(nodes int) bool { return e.times.Untried(base + alike*nodes) },
 		Read:    e.heads.each(),
-		Rests:   e.draftless || !e.watch.open(len(e.parts)) || e.brief(),
+		Rests:   e.draftless || !e.gain.Open(len(e.parts)) || e.brief(),
 	}
 }
 

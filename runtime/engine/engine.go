@@ -82,7 +82,7 @@ type Engine struct {
 	pages  pageList
 	seqs   []*sequence // alive, oldest first
 	nextID ID
-	watch  watch
+	gain   draftSteps
 	times  policy.StepTimes
 	stats  Stats
 	vocab  int
@@ -136,7 +136,7 @@ func prepare(m Model, opt Options) (*Engine, []device.Array, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	e := &Engine{entry: entry, source: -1, graph: m.Manifest.Graphs[entry], lib: m.Library, vocab: m.Manifest.Vocab, watch: watch{now: time.Now}}
+	e := &Engine{entry: entry, source: -1, graph: m.Manifest.Graphs[entry], lib: m.Library, vocab: m.Manifest.Vocab}
 	e.whole = e.graph.Name == encodeGraph
 	graphs := []manifest.Graph{e.graph}
 	if m.Manifest.Network == "encoder_decoder" && !e.whole {
@@ -299,7 +299,7 @@ func (e *Engine) Infer(ctx context.Context) ([]Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	e.watch.end(e.stats.Accepted)
+	e.gain.end(time.Now(), e.stats.Accepted)
 	if err := e.encode(); err != nil {
 		return nil, err
 	}

@@ -179,7 +179,7 @@ func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e.watch.start()
+		e.gain.since = time.Now()
 		for more := true; more && len(e.fly.idle) > 0; {
 			var err error
 			if more, err = e.launch(); err != nil {
@@ -199,7 +199,7 @@ func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 		e.stats.Tokens += int64(f.tokens)
 		e.parts = append(e.parts[:0], f.parts...)
 		if e.fly.stages() == 1 {
-			e.watch.took(e.parts, e.stats.Accepted)
+			e.gain.took(e.parts, e.stats.Accepted)
 		}
 		if results := e.collect(f); len(results) > 0 {
 			return results, e.planHeads(results)

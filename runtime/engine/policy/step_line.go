@@ -2,35 +2,25 @@ package policy
 
 import "time"
 
-// lineMemory is the weight of earlier steps against the next one: of some 50
-// steps, so that the estimate follows a machine whose load changes.
-const lineMemory = 0.98
-
 // A line estimates how long a step of n tokens takes as a + b·n, fitted to the
 // last steps by least squares with decaying weights.
 type line struct {
 	w, n, nn, t, nt float64 // sums of weights, tokens, tokens², seconds, tokens·seconds
 }
 
-// Steps that take unusually long, because something else ran meanwhile, count
-// as three of their size, once so many steps are known.
-const (
-	unusual = 3
-	known   = 8
-)
-
-// measure takes a step into account.
+// measure takes a step into account. One that takes unusually long, because
+// something else ran meanwhile, counts as outlier times its size.
 func (l *line) measure(tokens int, d time.Duration) {
 	n, t := float64(tokens), d.Seconds()
-	if l.w > known {
+	if l.w > enough {
 		fixed, perToken := l.estimate()
-		t = min(t, unusual*(fixed+perToken*n))
+		t = min(t, outlier*(fixed+perToken*n))
 	}
-	l.w = l.w*lineMemory + 1
-	l.n = l.n*lineMemory + n
-	l.nn = l.nn*lineMemory + n*n
-	l.t = l.t*lineMemory + t
-	l.nt = l.nt*lineMemory + n*t
+	l.w = l.w*memory + 1
+	l.n = l.n*memory + n
+	l.nn = l.nn*memory + n*n
+	l.t = l.t*memory + t
+	l.nt = l.nt*memory + n*t
 }
 
 // estimate gives seconds of any step and seconds more for each token. Steps of

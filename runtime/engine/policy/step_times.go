@@ -5,6 +5,20 @@ import (
 	"time"
 )
 
+// memory is the weight of earlier steps against the next one: of some 50 steps,
+// so that estimates follow a machine whose load changes.
+const memory = 0.98
+
+// outlier is how many times as long as expected a step may have taken to be taken
+// for what it takes: what is above was a wait for somebody else. In traces of a
+// shared machine one step in 50 is.
+const outlier = 3
+
+// enough is how many steps of a kind must have been measured before they are
+// believed to be as slow as they were: single ones stood still for somebody
+// else, or touched memory for the first time.
+const enough = 3
+
 // timed is up to how many tokens steps are timed one count at a time.
 const timed = 128
 
@@ -51,23 +65,14 @@ func (t *table) measure(tokens int, d time.Duration) {
 	m.n++
 }
 
-// slowest is how many times as long as before something may have taken to be
-// taken for what it takes: what is above was a wait for somebody else.
-const slowest = 2
-
 // Blend takes a new time into account. A faster one counts at once, a slower one
 // by and by.
 func Blend(before, now float64) float64 {
 	if before == 0 || now < before {
 		return now
 	}
-	return before + (min(now, slowest*before)-before)/10
+	return before + (min(now, outlier*before)-before)/10
 }
-
-// sure is how many steps of a count must have been timed before they are
-// believed to be as slow as they were: single ones stood still for somebody
-// else, or touched memory for the first time.
-const sure = 3
 
 // step estimates the seconds of a step of n tokens: as measured, between what
 // was measured on a line, beyond it on the same. A step takes no longer than a
@@ -87,7 +92,7 @@ func (t *table) step(n int) float64 {
 			least = min(least, t[i].seconds)
 		}
 		switch {
-		case t[i].n < sure && i != first:
+		case t[i].n < enough && i != first:
 		case i <= n:
 			below = i
 		case above == 0:
@@ -108,7 +113,7 @@ func (t *table) step(n int) float64 {
 }
 
 // untried says that steps of n tokens were not timed often enough to be judged.
-func (t *table) untried(n int) bool { return n <= timed && t[n].n < sure }
+func (t *table) untried(n int) bool { return n <= timed && t[n].n < enough }
 
 // beyond is a step of n tokens where below is the most that were measured: as
 // much for each further token as those up to there took, where that is known.

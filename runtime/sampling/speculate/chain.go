@@ -57,7 +57,7 @@ type Chain struct {
 	tree   Tree
 	places []int32 // scratch: node of each guess
 
-	rest naps
+	backoff Backoff
 }
 
 // A chainLevel holds the guesses of one run of the head.
@@ -69,7 +69,7 @@ type chainLevel struct {
 
 // NewChain makes the drafter of one sequence.
 func NewChain(m *manifest.Medusa) *Chain {
-	d := &Chain{columns: m.Columns, most: m.Heads, tokens: m.Tokens, rest: newNaps(), late: Rate{chainLate, chainPrior}}
+	d := &Chain{columns: m.Columns, most: m.Heads, tokens: m.Tokens, late: Rate{chainLate, chainPrior}}
 	for i, p := range chainPriors {
 		d.record[i][0] = Rate{p, chainPrior}
 		for r := 1; r < chainRanks; r++ {
@@ -89,19 +89,20 @@ func (d *Chain) Propose(history []int32, room Room) Draft {
 	if room = room.Open(); run == nil || room.Nodes < 1 {
 		return Draft{}
 	}
-	if d.rest.sleeps(room.Time != nil) {
+	if d.backoff.Resting() && room.Time != nil { // where steps cost nothing it does not rest
+		d.backoff.Step()
 		return Draft{}
 	}
 	each := room.Read // a run is for all sequences that draft
 	late := d.late.Value
 	if room.Length(func(int) float64 { return late }, d.most, each) == 0 {
-		d.rest.tire()
+		d.backoff.Failed()
 		return Draft{}
 	}
 	d.grow(history[len(history)-1], run, room, each, late)
 	d.pick(room, each)
 	if d.tree.Len() > 0 {
-		d.rest.pays()
+		d.backoff.Paid()
 	}
 	return Draft{Tree: d.tree}
 }
