@@ -47,33 +47,3 @@ func Admit(waiting []Waiting, sequences, pages int, idle bool, without Rule) int
 	}
 	return best
 }
-
-// Where nothing runs, a first request waits for others of its burst until none
-// has come for a moment, or as many are there as can run, and no longer than
-// maxWindow: they are prefilled together, and while steps run their threads keep
-// the others from arriving. The moment is longer while fewer are there than were
-// live at once before, without which one burst in five of 16 clients on two
-// processors began with those of them that were first, and short when all are.
-const (
-	window      = 2 * time.Millisecond
-	windowFewer = 5 * time.Millisecond
-	windowAll   = 1 * time.Millisecond
-	maxWindow   = 4 * windowFewer
-)
-
-// Window is how long an idle service waits for one more request of a burst (a
-// batching window), where expected requests were live at once before it was
-// idle, 0: that is not known; sequences can run, and elapsed has passed since
-// the first came. 0: it begins.
-func Window(waiting, expected, sequences int, elapsed time.Duration, without Rule) time.Duration {
-	wait := window
-	switch {
-	case waiting >= sequences || without&BatchingWindow != 0:
-		return 0
-	case waiting < expected:
-		wait = windowFewer
-	case expected > 0:
-		wait = windowAll
-	}
-	return max(0, min(wait, maxWindow-elapsed))
-}

@@ -16,7 +16,6 @@ const (
 	DraftLimit                      // drafts make a step at most stretch times as long
 	Aging                           // waiting requests become more urgent
 	ClientFairness                  // a free slot goes to the client with the fewest live sequences
-	BatchingWindow                  // an idle service waits for the rest of a burst
 )
 
 // A RuleName is a rule and its name.
@@ -32,7 +31,7 @@ var Rules = []RuleName{
 
 	{TileRounding, "tile-rounding"}, {DraftLimit, "draft-limit"},
 
-	{Aging, "aging"}, {ClientFairness, "client-fairness"}, {BatchingWindow, "batching-window"},
+	{Aging, "aging"}, {ClientFairness, "client-fairness"},
 }
 
 // FindRule is the rule of a name.

@@ -337,6 +337,6 @@ func (g *generate) publish() {
 	if !g.told {
 		g.told, g.events[0].Cached = true, g.cached
 	}
-	g.box.put(g.s.delivery, g.events...)
+	g.box.put(g.s.flush, g.events...)
 	g.events = g.events[:0]
 }

@@ -61,22 +61,3 @@ func (s *Scheduler) queued() (list []policy.Waiting) {
 func (e *entry) pages() int {
 	return (e.tokens()+device.PageRows-1)/device.PageRows + e.slots()
 }
-
-// await lets those arrive that come with the first one.
-func (s *Scheduler) await() {
-	expected := s.crowd
-	s.crowd = 0
-	begun := time.Now()
-	for {
-		waiting, _ := s.Load()
-		wait := policy.Window(waiting, expected, s.eng.Options().MaxSeqs, time.Since(begun), 0)
-		if wait <= 0 {
-			return
-		}
-		select {
-		case <-s.wake:
-		case <-time.After(wait):
-			return
-		}
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ type Options struct {
 	QueueTime time.Duration // how long a job may wait; 0: a minute
 	Vocab     int           // logits of a row that mean a token
 	Metrics   *Metrics      // nil: not measured
+	Log       *slog.Logger  // hears of bugs, with their stacks; nil: nobody does
 
 	Decided func(what string, args map[string]any) // hears of decisions, for traces; nil: nobody does
 }
@@ -53,9 +55,8 @@ type Scheduler struct {
 	draining bool
 	stopped  bool
 
-	delivery *delivery // of the step whose results are being handed on
+	flush *flush // of the step whose results are being handed on
 
-	crowd  int      // most jobs that were live at once since nothing was
 	lost   int64    // sequences that were preempted, as far as the trace knows
 	live   []*entry // of the loop alone
 	owners map[engine.ID]*entry
@@ -116,12 +117,12 @@ func (s *Scheduler) submit(ctx context.Context, j Job, t task) error {
 		return ErrFull
 	}
 	s.waiting = append(s.waiting, &entry{Job: j, task: t, ctx: ctx, arrived: time.Now()})
-	s.poke()
+	s.notify()
 	return nil
 }
 
-// poke lets the loop look again.
-func (s *Scheduler) poke() {
+// notify lets the loop look again.
+func (s *Scheduler) notify() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -152,7 +153,7 @@ func (s *Scheduler) Close() {
 	s.mu.Lock()
 	s.stopped = true
 	s.mu.Unlock()
-	s.poke()
+	s.notify()
 	<-s.done
 }
 
@@ -174,20 +175,18 @@ func (s *Scheduler) loop() {
 			s.eng.Settle()
 			return
 		}
-		s.sweep()
+		s.reapExpired()
 		if len(s.live) == 0 {
 			if waiting, _ := s.Load(); waiting == 0 {
 				s.eng.Settle()
 				<-s.wake
 			}
-			s.await()
-			s.sweep()
+			s.reapExpired()
 		}
 		s.admit()
 		if len(s.live) == 0 {
 			continue
 		}
-		s.crowd = max(s.crowd, len(s.live))
 		begun := time.Now()
 		results, err := s.eng.Infer(context.Background())
 		took := time.Since(begun)
@@ -201,10 +200,10 @@ func (s *Scheduler) loop() {
 			continue
 		}
 		s.opt.Metrics.observeEngine(s.eng.Stats()) // before a client hears of the step
-		s.delivery = newDelivery(s.eng.Options().Threads)
+		s.flush = newFlush(s.eng.Options().Threads)
 		s.step(results)
 		s.opt.Metrics.observeEngine(s.eng.Stats())
-		s.delivery.wait(took)
+		s.flush.wait(took)
 	}
 }
 
@@ -227,8 +226,8 @@ func (s *Scheduler) closing() bool {
 	return true
 }
 
-// sweep ends jobs whose clients have gone, and those that waited too long.
-func (s *Scheduler) sweep() {
+// reapExpired ends jobs whose clients have gone, and those that waited too long.
+func (s *Scheduler) reapExpired() {
 	for _, e := range s.live {
 		if e.err == nil {
 			e.err = e.ctx.Err()
@@ -266,6 +265,7 @@ func (s *Scheduler) retire() {
 			s.decided("finished", e, nil)
 			e.end(nil)
 		} else {
+			s.logPanic(e.err)
 			s.decided("ended", e, e.err)
 			e.end(e.err)
 		}

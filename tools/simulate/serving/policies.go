@@ -2,18 +2,16 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
 // A Policy schedules: Next decides a step's batch, Admit which request of the
-// queue becomes live, Window how long an idle service waits for more.
+// queue becomes live.
 type Policy struct {
 	Name, About string
 	Next        func(*policy.Input, *policy.Batch)
 	Admit       func(waiting []policy.Waiting, sequences, pages int, idle bool) int
-	Window      func(waiting, expected, sequences int, elapsed time.Duration) time.Duration
 }
 
 // Ours is the engine's policy without some of its rules.
@@ -26,9 +24,6 @@ func Ours(without policy.Rule) Policy {
 		},
 		Admit: func(w []policy.Waiting, sequences, pages int, idle bool) int {
 			return policy.Admit(w, sequences, pages, idle, without)
-		},
-		Window: func(waiting, expected, sequences int, elapsed time.Duration) time.Duration {
-			return policy.Window(waiting, expected, sequences, elapsed, without)
 		},
 	}
 }
@@ -56,7 +51,7 @@ func FindPolicy(name string) (Policy, error) {
 	return Policy{}, fmt.Errorf("no policy %q; there are:%s", name, names)
 }
 
-// baseline is a policy that admits in order of arrival and never waits.
+// baseline is a policy that admits in order of arrival.
 func baseline(name, about string, next func(*policy.Input, *policy.Batch)) Policy {
 	return Policy{
 		Name: name, About: about, Next: next,
@@ -66,7 +61,6 @@ func baseline(name, about string, next func(*policy.Input, *policy.Batch)) Polic
 			}
 			return 0
 		},
-		Window: func(int, int, int, time.Duration) time.Duration { return 0 },
 	}
 }
 

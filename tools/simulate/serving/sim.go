@@ -57,7 +57,6 @@ type simulation struct {
 	waiting []*live
 	live    []*live
 	cache   *pageCache
-	crowd   int
 
 	input    policy.Input
 	batch    policy.Batch
@@ -129,7 +128,6 @@ func (s *simulation) step() {
 		s.await()
 	}
 	s.admit()
-	s.crowd = max(s.crowd, len(s.live))
 	for s.plan(); len(s.batch.Parts) == 0; s.plan() {
 		victim := policy.Victim(s.input.Requests, s.batch.Short)
 		if s.batch.Short < 0 || victim < 0 {
@@ -142,24 +140,9 @@ func (s *simulation) step() {
 	s.run()
 }
 
-// await passes the time until there is something to do, and that of the batching
-// window.
+// await passes the time until there is something to do.
 func (s *simulation) await() {
 	if len(s.waiting) == 0 {
-		s.now = s.coming[0].arrived
-		s.receive()
-	}
-	begun, expected := s.now, s.crowd
-	s.crowd = 0
-	for {
-		wait := s.policy.Window(len(s.waiting), expected, s.load.Sequences, s.now-begun)
-		if wait <= 0 {
-			return
-		}
-		if len(s.coming) == 0 || s.coming[0].arrived > s.now+wait {
-			s.now += wait
-			return
-		}
 		s.now = s.coming[0].arrived
 		s.receive()
 	}
