@@ -11,10 +11,6 @@ type Waiting struct {
 	Pages      int           // KV-cache pages that it takes
 }
 
-// aging is after how long a waiting request counts as one step more urgent, up to
-// the most urgent that wait: beyond, it would take the turns of other clients.
-const aging = 5 * time.Second
-
 // Admit is the index of the request that is to become live next, the oldest
 // first in waiting; -1: none. It is the most urgent, then one of the client with
 // the fewest live sequences, then the oldest: a large request whose turn it is is

@@ -2,19 +2,6 @@ package policy
 
 import "sort"
 
-// tileRows are the rows that most kernels compute together: a tile that is not
-// full takes nearly as long.
-const tileRows = 16
-
-// idleStretch is how many times the step time a step may take while no request
-// generates: nobody waits for a next token then, and larger steps compute prompts
-// faster.
-const idleStretch = 8
-
-// stretch is how many times as long as without them a step with prompts may take,
-// or one with drafts as one of a single token.
-const stretch = 2
-
 // unlimited is more tokens than any step has.
 const unlimited = 1 << 30
 

@@ -110,10 +110,6 @@ func (in *Input) decoding(out *Batch) []int {
 	return out.order
 }
 
-// maxOvertaken is how many steps in a row shorter prompts may overtake a longer
-// one.
-const maxOvertaken = 16
-
 // prompts lists the requests with more than one token to compute: first those
 // that were overtaken too often, then the more urgent ones, then those with the
 // fewest tokens left.

@@ -5,26 +5,8 @@ import (
 	"time"
 )
 
-// memory is the weight of earlier steps against the next one: of some 50 steps,
-// so that estimates follow a machine whose load changes.
-const memory = 0.98
-
-// outlier is how many times as long as expected a step may have taken to be taken
-// for what it takes: what is above was a wait for somebody else. In traces of a
-// shared machine one step in 50 is.
-const outlier = 3
-
-// enough is how many steps of a kind must have been measured before they are
-// believed to be as slow as they were: single ones stood still for somebody
-// else, or touched memory for the first time.
-const enough = 3
-
 // timed is up to how many tokens steps are timed one count at a time.
 const timed = 128
-
-// firstSlope is what a further token of a small step is taken to cost, in steps
-// of one, before anything is known.
-const firstSlope = 0.12
 
 // StepTimes are how long steps take, by what was measured. They are the policy's
 // memory between steps.
@@ -123,13 +105,9 @@ func (t *table) beyond(n, first, below int) float64 {
 	if below == first {
 		return high * guess(n) / guess(below)
 	}
-	slope := max((high-low)/float64(below-first), leastSlope*low)
+	slope := max(0, (high-low)/float64(below-first))
 	return high + slope*float64(n-below)
 }
-
-// leastSlope bounds from below what a further token is taken to cost, in steps of
-// the fewest.
-const leastSlope = 0.01
 
 // quickest is the least time that a step of n tokens or more took.
 func (t *table) quickest(n int) float64 {

@@ -1,16 +1,12 @@
 package speculate
 
-// The first and the longest rest of a Backoff, in steps. With 32 and 512, drafts
-// that are never right are in one step of 20, and those that come to pay are
-// found within 512 (TestDraftGain, TestMedusaAdapts).
+// backoffFirst is the first rest of a Backoff, in steps; the longest is sixteen
+// times as long. With 32, drafts that are never right are in one step of 20
+// (TestDraftGain), and those that come to pay are found within 512.
 const (
 	backoffFirst = 32
-	backoffMost  = 512
+	backoffMost  = 16 * backoffFirst
 )
-
-// backoffTries is how many steps in a row fail before a rest; a drafter that
-// chooses its tree anew as often has tried two.
-const backoffTries = 8
 
 // A Backoff keeps something that does not pay still for ever longer times
 // (exponential back-off). The zero value does not rest.
@@ -38,10 +34,10 @@ func (b *Backoff) Rest() {
 	b.failed, b.next = 0, min(2*b.left, backoffMost)
 }
 
-// Failed counts a step in which nothing paid; after a few in a row it rests, and
-// says so.
+// Failed counts a step in which nothing paid; after a few in a row, each with
+// another tree, it rests, and says so.
 func (b *Backoff) Failed() bool {
-	if b.failed++; b.failed < backoffTries {
+	if b.failed++; b.failed < medusaRetree {
 		return false
 	}
 	b.Rest()
