@@ -68,7 +68,7 @@ func (s *simulation) sum(of func(*Request) bool) (sum Summary) {
 		sum.Requests++
 		tokens += o.tokens
 		first, gaps = append(first, o.first), append(gaps, o.gaps...)
-		if (s.load.Short == 0 || q.Prompt <= s.load.Short) && (s.load.Polite == "" || q.Class == s.load.Polite) {
+		if s.load.TTFT > 0 && (s.load.Short == 0 || q.Prompt <= s.load.Short) && (s.load.Polite == "" || q.Class == s.load.Polite) {
 			targets++
 			lateFirst += count(o.first > s.load.TTFT)
 		}

@@ -41,6 +41,43 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
+// TestTargets replays every load with the engine's policy, which keeps what it
+// promises: nobody starves, and tokens come in time but for what the targets
+// allow. (Three seeds: half as many late ones more may be chance.) Each of the
+// other policies breaks a target.
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	l := model(t)
+	const seeds = 3
+	broken := map[string]string{}
+	for _, load := range Loads {
+		for _, p := range Policies() {
+			r := Mean(runs(load, p, l, seeds))
+			for _, f := range []struct {
+				what string
+				bad  bool
+			}{
+				{"starved", r.Starved > 0},
+				{"late ITL", r.LateITL > mayLateITL*1.5},
+				{"late TTFT", r.LateTTFT > mayLateTTFT},
+			} {
+				switch {
+				case f.bad && p.Name == "iflowc":
+					t.Errorf("%s: %s: %+v", load.Name, f.what, r)
+				case f.bad:
+					broken[p.Name] += " " + load.Name + ":" + f.what
+				}
+			}
+		}
+	}
+	for _, p := range Policies()[1:] {
+		t.Logf("%s breaks%s", p.Name, broken[p.Name])
+		if broken[p.Name] == "" {
+			t.Errorf("%s keeps every target: the loads do not tell it from the engine's policy", p.Name)
+		}
+	}
+}
+
 // TestAllServed: every request gets all of its tokens, whatever the policy.
 func TestAllServed(t *testing.T) {
 	t.Parallel()
