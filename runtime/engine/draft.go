@@ -53,7 +53,7 @@ func (e *Engine) Accept(id ID, path []int) error {
 	}
 	s.done += len(path)
 	s.want = max(s.want, s.done)
-	e.remember(s, from)
+	e.cachePages(s, from)
 	e.forget(s)
 	e.stats.Accepted += int64(len(path))
 	return nil

@@ -4,12 +4,12 @@
 // step over whatever is live), Commit (the caller picked a token), Fork,
 // Remove.
 //
-// A step takes tokens of several sequences up to a budget: first the one
-// token of each sequence that is being decoded, then chunks of prompts, the
-// shortest rest first. The budget follows from the measured time of steps, so
-// that nobody waits long for somebody else's prompt. What a sequence gets does not depend on its company: the
-// kernels sum in one order whatever the rows, and the engine only decides
-// when a token is computed, never how.
+// A step takes tokens of several sequences: one of each that is being decoded, and
+// chunks of prompts. Which, decides package policy by the states of the sequences
+// and the measured time of steps; the engine gathers these and carries out the
+// batch. What a sequence gets does not depend on its company: the kernels sum in
+// one order whatever the rows, so the policy only decides when a token is
+// computed, never how.
 //
 // A model with an encoder has a graph "encode", which gets a sequence whole: it
 // is the only graph of an encoder, and comes before the graph "decode" of an
@@ -93,7 +93,7 @@ type Engine struct {
 
 	populator *populator // nil: none
 
-	fly     flights
+	pipe    pipeline
 	parts   []part    // scratch of plan; after Infer: those of the step that it shows
 	sources []*source // scratch of encode
 	results []Result  // scratch of Infer
@@ -119,7 +119,7 @@ func Open(m Model, opt Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.openFlights(); err != nil {
+	if err := e.openPipeline(); err != nil {
 		e.Close()
 		return nil, err
 	}
@@ -164,7 +164,7 @@ const encodeGraph = "encode"
 // results must not be used after.
 func (e *Engine) Close() {
 	e.populator.stop()
-	e.closeFlights()
+	e.closePipeline()
 	e.ctx.Close()
 }
 
@@ -285,7 +285,7 @@ func (o *Options) rows(out manifest.Output) (int, error) {
 	case "sequences":
 		return o.MaxSeqs, nil
 	}
-	return 0, fmt.Errorf("output %q of the model counts its rows by %q; this runtime knows tokens, wanted and sequences", out.Name, out.Rows)
+	return 0, fmt.Errorf("output %q of the model counts its rows by %q; this runtime knows tokens, outRows and sequences", out.Name, out.Rows)
 }
 
 // Infer runs one step over the live sequences and returns what it gave each

@@ -52,7 +52,7 @@ func (e *Engine) findHeads(m *manifest.Manifest) *manifest.Graph {
 	return &g
 }
 
-// headsLater marks the one result of a step whose heads are wanted: only the row
+// headsLater marks the one result of a step whose heads are outRows: only the row
 // that is asked for is computed, when it is.
 const headsLater = -2
 
@@ -70,7 +70,7 @@ func (e *Engine) planHeads(results []Result) error {
 		}
 		return nil
 	}
-	c := e.fly.shown.ctx
+	c := e.pipe.shown.ctx
 	n, last := 0, -1
 	for i := range results {
 		r := &results[i]

@@ -9,10 +9,11 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A flight is a step under way. On a model whose layers are spread over the
-// stages of a pipeline there are as many as stages, so that each stage works:
-// no sequence is in two of them. On any other model there is one.
-type flight struct {
+// An inFlightStep is a step that was submitted and not waited for yet. On a model
+// whose layers are spread over the stages of a pipeline there are as many as
+// stages, so that each stage works: no sequence is in two of them. On any other
+// model there is one.
+type inFlightStep struct {
 	ctx    *device.Context
 	parts  []part
 	tokens int
@@ -20,21 +21,21 @@ type flight struct {
 	wait   func() error
 }
 
-// flights are the steps of an engine.
-type flights struct {
-	idle   []*flight
-	flying []*flight // oldest first
-	shown  *flight   // whose rows the caller may read, until the next Infer
+// A pipeline holds the steps of an engine.
+type pipeline struct {
+	idle     []*inFlightStep
+	inFlight []*inFlightStep // oldest first
+	shown    *inFlightStep   // whose rows the caller may read, until the next Infer
 
 	active time.Duration // in which steps were under way
 	filled time.Duration // over the steps, how long each was
 	since  time.Time     // when active and filled were brought up to date
 }
 
-// openFlights makes a set of arrays for each step that can be under way. Sources
+// openPipeline makes a set of arrays for each step that can be under way. Sources
 // are read between steps, so encoder-decoders have one step at a time.
-func (e *Engine) openFlights() error {
-	e.fly.idle = []*flight{{ctx: e.ctx}}
+func (e *Engine) openPipeline() error {
+	e.pipe.idle = []*inFlightStep{{ctx: e.ctx}}
 	if e.source >= 0 {
 		return nil
 	}
@@ -43,14 +44,14 @@ func (e *Engine) openFlights() error {
 		if err != nil {
 			return err
 		}
-		e.fly.idle = append(e.fly.idle, &flight{ctx: c})
+		e.pipe.idle = append(e.pipe.idle, &inFlightStep{ctx: c})
 	}
 	return nil
 }
 
 // stages is how many steps can be under way.
-func (f *flights) stages() int {
-	n := len(f.idle) + len(f.flying)
+func (f *pipeline) stages() int {
+	n := len(f.idle) + len(f.inFlight)
 	if f.shown != nil {
 		n++
 	}
@@ -59,8 +60,8 @@ func (f *flights) stages() int {
 
 // count brings the times of steps under way up to date, before their number
 // changes.
-func (f *flights) count(now time.Time) {
-	if n := len(f.flying); n > 0 {
+func (f *pipeline) count(now time.Time) {
+	if n := len(f.inFlight); n > 0 {
 		d := now.Sub(f.since)
 		f.active += d
 		f.filled += d * time.Duration(n)
@@ -70,7 +71,7 @@ func (f *flights) count(now time.Time) {
 
 // worked is how long the stages computed, all together: by their own clocks
 // where they have some, else by the number of steps under way.
-func (f *flights) worked(busy []time.Duration) time.Duration {
+func (f *pipeline) worked(busy []time.Duration) time.Duration {
 	if len(busy) == 0 {
 		return f.filled
 	}
@@ -91,12 +92,12 @@ func (s Stats) Bubble() float64 {
 	return max(0, 1-float64(s.Worked)/(float64(s.Active)*float64(s.Stages)))
 }
 
-// closeFlights waits for the steps under way, which nobody wants any more, and frees
+// closePipeline waits for the steps under way, which nobody wants any more, and frees
 // the arrays.
-func (e *Engine) closeFlights() {
-	e.abandon()
+func (e *Engine) closePipeline() {
+	e.drain()
 	e.recycle()
-	for _, f := range e.fly.idle {
+	for _, f := range e.pipe.idle {
 		if f.ctx != e.ctx {
 			f.ctx.Close()
 		}
@@ -105,47 +106,47 @@ func (e *Engine) closeFlights() {
 
 // recycle makes the arrays whose rows were shown free for another step.
 func (e *Engine) recycle() {
-	if f := e.fly.shown; f != nil {
-		e.fly.shown = nil
-		e.fly.idle = append(e.fly.idle, f)
+	if f := e.pipe.shown; f != nil {
+		e.pipe.shown = nil
+		e.pipe.idle = append(e.pipe.idle, f)
 	}
 }
 
-// launch starts a step with a fair part of the sequences that can go on; false:
+// submit starts a step with a fair part of the sequences that can go on; false:
 // none can.
-func (e *Engine) launch() (bool, error) {
-	last := len(e.fly.idle) - 1
-	f := e.fly.idle[last]
+func (e *Engine) submit() (bool, error) {
+	last := len(e.pipe.idle) - 1
+	f := e.pipe.idle[last]
 	parts, err := e.plan()
 	if err != nil || len(parts) == 0 {
 		return false, err
 	}
 	e.populator.reach(e.pages.last)
 	f.parts = append(f.parts[:0], parts...)
-	tokens, wanted := e.fillStep(f.ctx, f.parts)
+	tokens, outRows := e.fillStep(f.ctx, f.parts)
 	f.tokens, f.start = tokens, time.Now()
-	e.fly.count(f.start)
-	e.fly.idle = e.fly.idle[:last]
-	e.fly.flying = append(e.fly.flying, f)
+	e.pipe.count(f.start)
+	e.pipe.idle = e.pipe.idle[:last]
+	e.pipe.inFlight = append(e.pipe.inFlight, f)
 	for _, p := range f.parts {
-		p.seq.flying = true
+		p.seq.inFlight = true
 	}
-	if f.wait, err = f.ctx.Begin(e.entry, tokens, wanted, len(parts), e.whole); err != nil {
-		f.wait = func() error { return err } // it lands at once, in its turn
+	if f.wait, err = f.ctx.Begin(e.entry, tokens, outRows, len(parts), e.whole); err != nil {
+		f.wait = func() error { return err } // it is told in its turn
 	}
 	return true, nil
 }
 
-// land waits for the oldest step under way and takes it out of the air.
-func (e *Engine) land() (*flight, error) {
-	f := e.fly.flying[0]
+// waitOldest waits for the oldest step in flight.
+func (e *Engine) waitOldest() (*inFlightStep, error) {
+	f := e.pipe.inFlight[0]
 	err := f.wait()
 	now := time.Now()
-	e.fly.count(now)
-	e.fly.flying = append(e.fly.flying[:0], e.fly.flying[1:]...)
-	e.fly.shown = f
+	e.pipe.count(now)
+	e.pipe.inFlight = append(e.pipe.inFlight[:0], e.pipe.inFlight[1:]...)
+	e.pipe.shown = f
 	for _, p := range f.parts {
-		p.seq.flying = false
+		p.seq.inFlight = false
 		if p.seq.removed {
 			e.pages.free(p.seq.pages)
 			p.seq.pages = nil
@@ -158,15 +159,15 @@ func (e *Engine) land() (*flight, error) {
 	return f, nil
 }
 
-// Settle waits for the steps under way and drops what they give. It is for
+// Drain waits for the steps under way and drops what they give. It is for
 // callers that have removed every sequence: their pages come back.
-func (e *Engine) Settle() { e.abandon() }
+func (e *Engine) Drain() { e.drain() }
 
-// abandon waits for all steps under way and drops what they give: the rows are
+// drain waits for all steps under way and drops what they give: the rows are
 // computed again by steps that the sequences are in later.
-func (e *Engine) abandon() {
-	for len(e.fly.flying) > 0 {
-		e.land() // its error is the one that is told already, or nobody asks
+func (e *Engine) drain() {
+	for len(e.pipe.inFlight) > 0 {
+		e.waitOldest() // its error is the one that is told already, or nobody asks
 		e.recycle()
 	}
 }
@@ -180,25 +181,25 @@ func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 			return nil, err
 		}
 		e.gain.since = time.Now()
-		for more := true; more && len(e.fly.idle) > 0; {
+		for more := true; more && len(e.pipe.idle) > 0; {
 			var err error
-			if more, err = e.launch(); err != nil {
-				e.abandon()
+			if more, err = e.submit(); err != nil {
+				e.drain()
 				return nil, err
 			}
 		}
-		if len(e.fly.flying) == 0 {
+		if len(e.pipe.inFlight) == 0 {
 			return nil, nil
 		}
-		f, err := e.land()
+		f, err := e.waitOldest()
 		if err != nil {
-			e.abandon()
+			e.drain()
 			return nil, err
 		}
 		e.stats.Steps++
 		e.stats.Tokens += int64(f.tokens)
 		e.parts = append(e.parts[:0], f.parts...)
-		if e.fly.stages() == 1 {
+		if e.pipe.stages() == 1 {
 			e.gain.took(e.parts, e.stats.Accepted)
 		}
 		if results := e.collect(f); len(results) > 0 {

@@ -11,11 +11,11 @@ import (
 )
 
 // A part is what one sequence computes in a step: its tokens done … done+n-1,
-// of which the last wanted ones give rows.
+// of which the last outRows give output rows.
 type part struct {
-	seq    *sequence
-	n      int
-	wanted int
+	seq     *sequence
+	n       int
+	outRows int
 
 	drafted int // nodes of its draft, behind these tokens, which all give rows
 }
@@ -37,7 +37,7 @@ func (e *Engine) plan() ([]part, error) {
 		} else {
 			short = e.seqs[e.batch.Short]
 		}
-		if short == nil || len(e.fly.flying) > 0 { // a step that lands gives pages back, or can go on itself
+		if short == nil || len(e.pipe.inFlight) > 0 { // a step in flight gives pages back, or can go on itself
 			return nil, nil
 		}
 		if !e.preempt(short) {
@@ -53,12 +53,12 @@ func (e *Engine) plan() ([]part, error) {
 
 // gather writes down what the policy decides by.
 func (e *Engine) gather() {
-	stages := e.fly.stages()
+	stages := e.pipe.stages()
 	e.input.Requests = e.input.Requests[:0]
 	for _, s := range e.seqs {
 		r := policy.Request{
 			Length: len(s.tokens), Done: s.done, Rows: len(s.rows), RowFrom: s.want, Pages: len(s.pages), Priority: s.priority,
-			Decoding: s.begun, Blocked: s.flying || !s.source.ready(), Waited: int(e.stats.Steps - s.last), Draft: s.draft.Len(),
+			Decoding: s.decoding, Blocked: s.inFlight || !s.source.ready(), Waited: int(e.stats.Steps - s.last), Draft: s.draft.Len(),
 		}
 		if !r.Blocked {
 			r.Cached, r.CachedPages = e.cachedPrefix(s)
@@ -80,7 +80,7 @@ func (e *Engine) admitParts() ([]part, error) {
 	for _, p := range e.batch.Parts {
 		s := e.seqs[p.Request]
 		e.reuse(s)
-		e.parts = append(e.parts, part{seq: s, n: p.Tokens, wanted: p.Rows, drafted: p.Draft})
+		e.parts = append(e.parts, part{seq: s, n: p.Tokens, outRows: p.Rows, drafted: p.Draft})
 	}
 	for i, p := range e.batch.Parts {
 		s := e.parts[i].seq
@@ -121,7 +121,7 @@ func (e *Engine) drop(s *sequence) {
 }
 
 // fillStep writes the planned tokens into a step's arrays.
-func (e *Engine) fillStep(c *device.Context, parts []part) (tokens, wanted int) {
+func (e *Engine) fillStep(c *device.Context, parts []part) (tokens, outRows int) {
 	w := stepWriter{c: c}
 	for _, p := range parts {
 		s := p.seq
@@ -130,8 +130,8 @@ func (e *Engine) fillStep(c *device.Context, parts []part) (tokens, wanted int) 
 				w.want(at)
 			}
 		} else {
-			for i := range p.wanted {
-				w.want(p.n - p.wanted + i)
+			for i := range p.outRows {
+				w.want(p.n - p.outRows + i)
 			}
 			for i := range p.drafted {
 				w.want(p.n + i)
@@ -146,22 +146,22 @@ func (e *Engine) fillStep(c *device.Context, parts []part) (tokens, wanted int) 
 		}
 	}
 	c.Masked(w.masked)
-	return w.tokens, w.wanted
+	return w.tokens, w.outRows
 }
 
 // A stepWriter fills the arrays of a step, sequence after sequence: what is
-// wanted and its source first, then its tokens.
+// asked for and its source first, then its tokens.
 type stepWriter struct {
-	c                    *device.Context
-	seqs, tokens, wanted int
-	pages, sourcePages   int
-	masked               bool // a sequence has a tree
+	c                     *device.Context
+	seqs, tokens, outRows int
+	pages, sourcePages    int
+	masked                bool // a sequence has a tree
 }
 
 // want marks token i of the sequence that is added next.
 func (w *stepWriter) want(i int) {
-	w.c.Want[w.wanted] = int32(w.tokens + i)
-	w.wanted++
+	w.c.Want[w.outRows] = int32(w.tokens + i)
+	w.outRows++
 }
 
 // source says which source the sequence has that is added next.
@@ -190,32 +190,32 @@ func (w *stepWriter) add(ids, types []int32, past int, pages []int32) {
 }
 
 // collect moves the sequences on that are still there and lists what each got.
-func (e *Engine) collect(f *flight) []Result {
+func (e *Engine) collect(f *inFlightStep) []Result {
 	e.results = e.results[:0]
 	token, row := 0, 0
 	for q, p := range f.parts {
 		s := p.seq
 		if s.removed {
 			token += p.n + p.drafted
-			row += p.wanted + p.drafted
+			row += p.outRows + p.drafted
 			continue
 		}
 		from := s.done
 		s.done += p.n
 		s.last = e.stats.Steps
-		e.remember(s, from)
+		e.cachePages(s, from)
 		s.draft, s.drafted = s.draft.Cut(p.drafted), p.drafted
 		e.stats.Drafted += int64(p.drafted)
 		e.results = append(e.results, Result{
-			ID: s.id, First: s.done - p.wanted, Rows: p.wanted, Ready: s.pending() == 0, Cached: s.cached, Drafted: p.drafted,
+			ID: s.id, First: s.done - p.outRows, Rows: p.outRows, Ready: s.pending() == 0, Cached: s.cached, Drafted: p.drafted,
 			at: row, from: token, n: p.n, seq: q, heads: -1, draft: s.draft, e: e, ctx: f.ctx,
 		})
-		s.begun = s.begun || s.pending() == 0
-		if p.wanted > 0 {
+		s.decoding = s.decoding || s.pending() == 0
+		if p.outRows > 0 {
 			s.want = s.done
 		}
 		token += p.n + p.drafted
-		row += p.wanted + p.drafted
+		row += p.outRows + p.drafted
 	}
 	return e.results
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// A Search asks for the likeliest continuations of a prompt.
+// A Search asks for the most likely continuations of a prompt.
 type Search struct {
 	Job
 	Prompt  []int32

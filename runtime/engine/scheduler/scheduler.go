@@ -172,13 +172,13 @@ func (s *Scheduler) loop() {
 	runtime.LockOSThread()
 	for {
 		if s.closing() {
-			s.eng.Settle()
+			s.eng.Drain()
 			return
 		}
 		s.reapExpired()
 		if len(s.live) == 0 {
 			if waiting, _ := s.Load(); waiting == 0 {
-				s.eng.Settle()
+				s.eng.Drain()
 				<-s.wake
 			}
 			s.reapExpired()

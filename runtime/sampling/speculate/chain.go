@@ -30,7 +30,7 @@ const (
 	chainMemory = 64
 )
 
-// Guesses are sorted by how far the likeliest logit is above the second;
+// Guesses are sorted by how far the largest logit is above the second;
 // chainPriors are how often those of a class are right before anything is known:
 // what SmolLM2's head does on texts that it was not trained on.
 var (
@@ -42,7 +42,7 @@ var (
 // chainLate is how often a first guess is right, before anything is known.
 const chainLate = 0.46
 
-// A Chain drafts with a model's chained head: a path of its likeliest tokens, as
+// A Chain drafts with a model's chained head: its greedy path, as
 // far as the next is expected to pay for its run of the head, and beside it
 // those second and third guesses that pay for their place in the step.
 type Chain struct {
@@ -107,7 +107,7 @@ func (d *Chain) Propose(history []int32, room Room) Draft {
 	return Draft{Tree: d.tree}
 }
 
-// grow runs the head along its likeliest tokens, as long as one more is expected
+// grow runs the head along its greedy path, as long as one more is expected
 // to pay; late is how often guesses are right that were not made yet.
 func (d *Chain) grow(token int32, run ChainRun, room Room, each, late float64) {
 	accepted, reach := 0.0, 1.0
@@ -150,7 +150,7 @@ func (d *Chain) level(row []float32) chainLevel {
 	return l
 }
 
-// pick makes the tree of the guesses that pay: the likeliest of all, as many as
+// pick makes the tree of the guesses that pay: the most likely of all, as many as
 // give the most tokens a unit of time.
 func (d *Chain) pick(room Room, each float64) {
 	var all []chainGuess

@@ -16,10 +16,10 @@ type Draft struct {
 	From [][]decode.Chance
 }
 
-// A Chooser of a way through a tree, before its tokens are judged one by one: the
+// A PathSelector selects a path of a tree before its tokens are judged one by one: the
 // nodes of a path by the model's logits behind each node (-1: behind the
 // sequence's last token); nil: none is preferred.
-type Chooser func(parent, tokens []int32, row func(node int) []float32) []int
+type PathSelector func(parent, tokens []int32, row func(node int) []float32) []int
 
 // A Drafter guesses for one sequence. It keeps what it measured. Not safe for
 // concurrent use.
