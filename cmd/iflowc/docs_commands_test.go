@@ -18,7 +18,7 @@ var elsewhere = []struct{ command, by string }{
 	{"go generate", "stage generated"},
 	{"go run ./cmd/iflowc ir", "cmd/iflowc TestReadme"},
 	{"go run ./tools/vendordeps", "codegen TestVendoredSources"},
-	{"iflowc compile --target", "cmd/iflowc TestCUDALaunches"},
+	{"iflowc compile --target", "codegen/compiler TestCUDALaunches"},
 	{"iflowc compile --cc", "stage neon"},
 	{"iflowc diff", "cmd/iflowc TestDiffAgrees"},
 	{"iflowc profile --target", "cmd/iflowc TestEmulatedProfile"},

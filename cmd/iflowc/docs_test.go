@@ -25,7 +25,7 @@ import (
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	if _, err := compiler(); err != nil {
+	if _, err := command(); err != nil {
 		t.Fatal(err)
 	}
 	pages := documentation(t)

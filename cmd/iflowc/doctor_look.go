@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/tune"
@@ -88,7 +89,7 @@ func lookRunning(context.Context) []finding {
 	if f, ok := lookHugePages("/sys/kernel/mm/transparent_hugepage/enabled"); ok {
 		found = append(found, f)
 	}
-	_, origin, err := new(modelFlags).measurements()
+	_, origin, err := new(compiler.Options).Measurements()
 	switch {
 	case err != nil:
 		found = append(found, finding{State: findingNote, What: "profile", Detail: err.Error()})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
@@ -57,11 +58,15 @@ func (c *profileCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer m.set.Close()
+	defer m.Close()
 	if c.Out == "" {
 		c.Out = m.Spec.Name + ".profile"
 	}
-	cpu, cat, err := c.step(m)
+	cpu, err := m.Step()
+	if err != nil {
+		return err
+	}
+	cat, err := compiler.Kernels()
 	if err != nil {
 		return err
 	}

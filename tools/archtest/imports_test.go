@@ -39,6 +39,7 @@ var layers = []struct {
 	{"runtime/api", group("api", "engine", "binary", "device", "sampling", "text", "artifact")},
 	{"runtime/cli", []string{"runtime/..."}},
 	{"runtime/weights", group("artifact")},
+	{"codegen/compiler", []string{"codegen", "codegen/toolchain", "ir/...", "models", "passes/...", "runtime/...", "spec", "templates"}},
 	{"codegen", []string{".", "codegen/...", "ir", "ir/ops", "ir/tensor", "templates", "runtime/..."}},
 	{".", nil},
 	{"cmd/hub", nil},

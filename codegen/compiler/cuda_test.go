@@ -1,0 +1,126 @@
+package compiler
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/weights"
+)
+
+var allCUDA = flag.Bool("all-cuda", false, "emulate every tiny model and variant of spec/testdata, not only a few")
+
+// fewCUDA are emulated always: grouped heads and a window, an encoder, an
+// encoder-decoder with a relative bias, a mixture of experts, latent attention.
+var fewCUDA = map[string]bool{"qwen2": true, "bert_mlm": true, "t5_gated": true, "mixtral": true, "deepseek_v2": true}
+
+// TestEmulatedFamilies: the CUDA target computes what the interpreter does,
+// under emulation, for the tiny models of spec/testdata and their variants.
+func TestEmulatedFamilies(t *testing.T) {
+	needEmulation(t)
+	for name, path := range familyModels(t) {
+		if !*allCUDA && !fewCUDA[name] {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			likeInterpreter(t, path, "cuda-emu", emulatedModel)
+		})
+	}
+}
+
+// needEmulation skips where there is no C++ compiler, which the emulation needs.
+func needEmulation(t *testing.T) {
+	t.Helper()
+	needCompiler(t)
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skip("g++ is not on the path: the emulation of CUDA is C++")
+	}
+}
+
+// emulatedModel compiles a program for the emulation and gives it with its
+// weights.
+func emulatedModel(t *testing.T, p *Program) engine.Model {
+	t.Helper()
+	return emulatedWith(t, p, func(*cuda.Device) {})
+}
+
+// emulatedWith is emulatedModel on a device that the test changes.
+func emulatedWith(t *testing.T, p *Program, change func(*cuda.Device)) engine.Model {
+	t.Helper()
+	cache, err := toolchain.OpenCache(testCache(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := emulatedWeights(t, p)
+	m.Library = emulatedLibrary(t, cache, m.Manifest, p.whole.CUDA, change)
+	return m
+}
+
+// emulatedWeights is a model that lacks only what computes it.
+func emulatedWeights(t *testing.T, p *Program) engine.Model {
+	t.Helper()
+	cache, err := toolchain.OpenCache(testCache(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := packWeights(t.Context(), cache, p.set, p.whole.CPU.Manifest.Weights, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Model.identify(&p.whole.CPU.Manifest, nil)
+	return engine.Model{Manifest: &p.whole.CPU.Manifest, Weights: packedRegion(t, path)}
+}
+
+// packedRegion is what a file of packed weights holds.
+func packedRegion(t *testing.T, path string) []byte {
+	t.Helper()
+	packed, err := weights.OpenPacked(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { packed.Close() })
+	data, err := packed.Load(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func emulatedLibrary(t *testing.T, cache *toolchain.Cache, man *manifest.Manifest, m *codegen.CUDAModel, change func(*cuda.Device)) *device.Library {
+	t.Helper()
+	cc, err := toolchain.FindCompiler(context.Background(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	images, path, err := emulated(t.Context(), &toolchain.Builder{Cache: cache, CC: cc}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver, err := cuda.OpenDriver(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, err := driver.OpenGPU(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Plan.Images = []manifest.CUDAImage{{File: filepath.Base(images[""])}}
+	data, err := os.ReadFile(images[""])
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{filepath.Base(images[""]): string(data)}
+	d := &cuda.Device{GPU: gpu, Manifest: man, Plan: &m.Plan, Files: files, Graphs: true}
+	change(d)
+	return device.OnDevice(d)
+}
