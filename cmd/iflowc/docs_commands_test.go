@@ -29,7 +29,7 @@ var elsewhere = []struct{ command, by string }{
 	{"mpirun", "stage partition"},
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
-	{"script/verify-all", "stage cuda"},
+	{"script/check-all", "stage cuda"},
 	{"tools/clients/run", "stage clients"},
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -27,25 +26,20 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-var cudaSeed = flag.Uint64("cuda-seed", 1, "of the shapes and modules that TestEmulatedProducts and TestEmulatedModules make up")
-
 // TestEmulatedProducts: every kernel of a product gives what the interpreter
 // does, with rows and columns that no tile divides, one row to several tiles of
 // them, and every way to round activations.
 func TestEmulatedProducts(t *testing.T) {
 	needEmulation(t)
-	rng := rand.New(rand.NewPCG(*cudaSeed, 1))
-	types := weightTypes
-	if !*allCUDA {
-		types = []string{"f16", types[rng.IntN(len(types))], types[3+rng.IntN(len(types)-3)]}
-	}
-	for i, name := range types {
+	seed := irtest.Seed(t)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for i, name := range irtest.Sample(t, 2, weightTypes) {
 		dt, _ := tensor.ParseDType(name)
 		text := products(rng, dt)
 		t.Run(fmt.Sprint(name, " ", i), func(t *testing.T) {
 			t.Parallel()
-			m := madeUp(t, text, *cudaSeed)
-			t.Logf("seed %d:\n%s", *cudaSeed, text)
+			m := madeUp(t, text, seed)
+			t.Logf("IFLOWC_TEST_SEED=%d:\n%s", seed, text)
 			for _, rows := range []int{1, 2, 4, 5, 8, 9, 31, 33, 40} {
 				m.compare(t, prompt(rows, rows), 64, 2e-3) // whichever is chosen
 			}
@@ -100,11 +94,11 @@ func products(rng *rand.Rand, dt tensor.DType) string {
 // the interpreter does, read token by token, a few at a time and at once.
 func TestEmulatedModules(t *testing.T) {
 	needEmulation(t)
-	n := uint64(1)
-	if *allCUDA {
+	n, first := uint64(1), 10*irtest.Seed(t)
+	if irtest.All() {
 		n = 12
 	}
-	for seed := 10 * *cudaSeed; seed < 10**cudaSeed+n; seed++ {
+	for seed := first; seed < first+n; seed++ {
 		for name, make := range map[string]func(uint64) *ir.Module{"plain": irtest.Random, "experts": irtest.RandomMoE} {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				t.Parallel()

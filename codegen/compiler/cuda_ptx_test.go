@@ -12,6 +12,7 @@ import (
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/interp"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
@@ -30,7 +31,7 @@ func TestPTX(t *testing.T) {
 		t.Skip(err)
 	}
 	cases := []struct{ spec, quant, kv string }{{"../../models/demo.yaml", "q4_b64", "q8_b32t2"}, {"../../spec/testdata/families/llama", "f16", "f16"}}
-	if *allCUDA {
+	if irtest.All() {
 		for _, q := range []string{"f32", "bf16", "q8_b32", "q8_b64", "q8_b32t2", "q6_b64", "q5_b64", "q5_b32", "q4_b32", "q3h_b64", "q3_b32", "q2_b32"} {
 			cases = append(cases, struct{ spec, quant, kv string }{"../../models/demo.yaml", q, ""})
 		}

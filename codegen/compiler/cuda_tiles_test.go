@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 	"github.com/iflowc/iflowc/templates"
@@ -28,7 +29,7 @@ var tiledModels = []struct{ spec, kv string }{
 // tokens at a time and for a tile and more of them.
 func TestEmulatedTiles(t *testing.T) {
 	needEmulation(t)
-	for _, c := range tiledModels {
+	for _, c := range irtest.Sample(t, 3, tiledModels) {
 		t.Run(filepath.Base(c.spec)+"-"+c.kv, func(t *testing.T) {
 			t.Parallel()
 			likeModule(t, c.spec, Options{Quant: "f32", KV: c.kv})
@@ -85,10 +86,7 @@ func likeModule(t *testing.T, spec string, opt Options) {
 // below, and on all sides of what its numbers hold.
 func TestUnifiedSoftmax(t *testing.T) {
 	needEmulation(t)
-	for _, kv := range []string{"f16", "bf16"} {
-		if kv != "f16" && !*allCUDA {
-			continue
-		}
+	for _, kv := range irtest.Sample(t, 1, []string{"f16", "bf16"}) {
 		t.Run(kv, func(t *testing.T) {
 			t.Parallel()
 			p, err := generate("../../spec/testdata/families/qwen2", Options{Quant: "f32", KV: kv, Target: "cuda-emu"})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
@@ -104,10 +105,8 @@ func headCases(seed uint64) (list []headCase) {
 func TestDemoMedusaSpread(t *testing.T) {
 	needCompiler(t)
 	t.Parallel()
-	const seed = 8
-	t.Log("seed", seed)
 	file := demoMedusa(t)
-	for _, c := range headCases(seed) {
+	for _, c := range irtest.Sample(t, 3, headCases(irtest.Seed(t))) {
 		t.Run(fmt.Sprint(c.devices, " ", c.quant, " ", c.kv, " ", c.batch), func(t *testing.T) {
 			t.Parallel()
 			model := func(devices string) engine.Model {

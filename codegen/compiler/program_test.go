@@ -2,26 +2,24 @@ package compiler
 
 import (
 	"context"
-	"flag"
 	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/templates"
 )
 
-var allCompilers = flag.Bool("all-compilers", false, "compile the generated C of every weight type with gcc and with clang")
-
 // TestGeneratedC: the C of the demo model compiles with warnings as errors, for
-// every instruction set of this architecture. -all-compilers: under gcc and
+// every instruction set of this architecture. With IFLOWC_TEST_ALL under gcc and
 // under clang, in every weight type; else with this machine's compiler in one.
 func TestGeneratedC(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
 	compilers, quants := []string{""}, []string{"q4_b32"}
-	if *allCompilers {
+	if irtest.All() {
 		compilers = []string{"gcc", "clang"}
 		quants = []string{"f32", "f16", "bf16", "q8_b32", "q8_b64", "q8_b32t2", "q6_b64", "q5_b64", "q5_b32", "q4_b32", "q4_b64", "q3h_b64", "q3_b32", "q2_b32"}
 	}
