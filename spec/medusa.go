@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/medusa"
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 // A Medusa says that the model has Medusa heads (Cai et al. 2024,
@@ -58,7 +58,7 @@ type MedusaHeads struct {
 }
 
 // joinMedusa adds the checkpoint of the heads to the model's tensors.
-func (s *Spec) joinMedusa(set *weights.Set) error {
+func (s *Spec) joinMedusa(set *checkpoint.Set) error {
 	if s.Medusa.File == "" {
 		return nil
 	}

@@ -187,7 +187,7 @@ func (p *program) build(ctx context.Context, emit, out string) (*summary, error)
 	if err != nil {
 		return nil, err
 	}
-	weights, err := packWeights(ctx, cache, p.m.set, p.cpu.Manifest.Weights, bar.bytes)
+	weights, err := packWeights(ctx, cache, p.m.source(), p.cpu.Pack, bar.bytes)
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/weights"
 )
 
 var allCUDA = flag.Bool("all-cuda", false, "emulate every tiny model and variant of spec/testdata, not only a few")
@@ -73,7 +73,7 @@ func emulatedWeights(t *testing.T, p *program) engine.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := packWeights(t.Context(), cache, p.m.set, p.cpu.Manifest.Weights, nil)
+	path, err := packWeights(t.Context(), cache, p.m.source(), p.cpu.Pack, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func emulatedWeights(t *testing.T, p *program) engine.Model {
 // packedRegion is what a file of packed weights holds.
 func packedRegion(t *testing.T, path string) []byte {
 	t.Helper()
-	packed, err := weights.OpenPacked(path)
+	packed, err := packed.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

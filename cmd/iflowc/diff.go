@@ -16,8 +16,8 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/ir/tensor/npz"
-	"github.com/iflowc/iflowc/runtime/weights"
 	"github.com/iflowc/iflowc/spec"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 type diffCmd struct {
@@ -175,7 +175,7 @@ func named(kinds []string, name string) []string {
 }
 
 // storedValues gives the interpreter the tensors of a model's files.
-func storedValues(set *weights.Set) interp.Source {
+func storedValues(set *checkpoint.Set) interp.Source {
 	return func(name string) (*tensor.Tensor, error) {
 		x, err := set.Float32(name)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
@@ -17,8 +18,8 @@ import (
 	"github.com/iflowc/iflowc/models"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
-	"github.com/iflowc/iflowc/runtime/weights"
 	"github.com/iflowc/iflowc/spec"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -41,11 +42,14 @@ type modelFlags struct {
 // A model is a specification whose files are open.
 type model struct {
 	*spec.Model
-	set     *weights.Set
-	scores  weights.Scores // what calibration saw of attention; nil: nothing
-	context int
-	placed  string // why it is on these devices, where they were chosen
+	set         *checkpoint.Set
+	calibration *pack.Calibration // nil: none
+	context     int
+	placed      string // why it is on these devices, where they were chosen
 }
+
+// source is what the model's weights are made from.
+func (m *model) source() pack.Source { return pack.Source{Set: m.set, Calibration: m.calibration} }
 
 // open loads the specification, opens the weight files and checks everything
 // that can be checked without reading a weight.
@@ -70,12 +74,12 @@ func (f *modelFlags) open() (*model, error) {
 	for _, line := range set.Notes() {
 		notice("%s", line)
 	}
-	scores, err := f.weigh(s, set)
+	measured, err := f.calibration(s, set)
 	if err != nil {
 		set.Close()
 		return nil, usageError{err}
 	}
-	opened := &model{Model: m, set: set, scores: scores, context: contextOf(m)}
+	opened := &model{Model: m, set: set, calibration: measured, context: contextOf(m)}
 	if err := f.place(opened); err != nil {
 		set.Close()
 		return nil, err
@@ -83,9 +87,8 @@ func (f *modelFlags) open() (*model, error) {
 	return opened, nil
 }
 
-// weigh reads the importance matrix that a flag or the specification names, and
-// what calibration counted beside it.
-func (f *modelFlags) weigh(s *spec.Spec, set *weights.Set) (weights.Scores, error) {
+// calibration reads the calibration file that a flag or the specification names.
+func (f *modelFlags) calibration(s *spec.Spec, set *checkpoint.Set) (*pack.Calibration, error) {
 	path := f.Importance
 	if path == "" {
 		if s.Importance == "" {
@@ -93,31 +96,22 @@ func (f *modelFlags) weigh(s *spec.Spec, set *weights.Set) (weights.Scores, erro
 		}
 		path = filepath.Join(s.ModelDir, s.Importance)
 	}
-	imp, err := weights.ReadImportance(path)
+	c, err := pack.ReadCalibration(path)
 	if err != nil {
 		return nil, err
 	}
 	known := 0
-	for name := range imp {
+	for name := range c.Importance {
 		if _, ok := set.Lookup(name); ok {
 			known++
 		}
 	}
-	if known == 0 {
-		return nil, fmt.Errorf("%s: none of its %d matrices is one of the model's; it was made of another model", path, len(imp))
+	if n := len(c.Importance); known == 0 {
+		return nil, fmt.Errorf("%s: none of its %d matrices is one of the model's; it was made of another model", path, n)
+	} else if known < n {
+		notice("%s: %d of its %d matrices are none of the model's", path, n-known, n)
 	}
-	if known < len(imp) {
-		notice("%s: %d of its %d matrices are none of the model's", path, len(imp)-known, len(imp))
-	}
-	set.Weigh(imp)
-	moments, err := weights.OpenMoments(path)
-	if err != nil {
-		return nil, err
-	}
-	if moments != nil {
-		set.FeedBack(moments)
-	}
-	return weights.ReadScores(path)
+	return c, nil
 }
 
 // defaultContext bounds the context when the user names none: pages are only

@@ -184,7 +184,7 @@ func (p *program) buildRanks(ctx context.Context, cache *toolchain.Cache, b *too
 		if err := p.gpuFiles(ctx, b, r.cuda, &r.cpu.Manifest, p.rankFile(i)); err != nil {
 			return nil, err
 		}
-		path, err := packWeights(ctx, cache, p.m.set, r.cpu.Manifest.Weights, bar.bytes)
+		path, err := packWeights(ctx, cache, p.m.source(), r.cpu.Pack, bar.bytes)
 		if err != nil {
 			return nil, err
 		}

@@ -16,11 +16,13 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/cli"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 // A binary is a fake per-model binary: what it embeds, and where it lies.
@@ -94,16 +96,16 @@ func writeWeights(t *testing.T, path string, m *manifest.Manifest) byte {
 	if err := os.WriteFile(source, file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	set, err := weights.Open(source)
+	set, err := checkpoint.Open(source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	items := []weights.Item{{Name: "w", Recipe: tensor.Source("w"), DType: tensor.F32, Rows: 16, Cols: 16, Layout: weights.LayoutPanel16}}
-	if err := weights.Pack(t.Context(), set, items, path, weights.PackOptions{}); err != nil {
+	items := []pack.Item{{Name: "w", Recipe: tensor.Source("w"), DType: tensor.F32, Rows: 16, Cols: 16, Layout: packed.LayoutPanel16}}
+	if err := pack.Pack(t.Context(), pack.Source{Set: set}, items, path, pack.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := weights.OpenPacked(path)
+	p, err := packed.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 // leaves are the packages of the runtime that the compiler may use too: they
 // read files and know nothing of running a model.
-var leaves = []string{"runtime/weights", "runtime/artifact/...", "runtime/text/tokenizer"}
+var leaves = []string{"runtime/artifact/...", "runtime/text/tokenizer"}
 
 // layers says what each folder's packages may import of this module; "x/..."
 // also allows what is below x. Imports go one way: later rows use earlier ones.
@@ -17,7 +17,7 @@ var layers = []struct {
 	folder string
 	may    []string
 }{
-	{"ir/tensor", nil},
+	{"ir/tensor", []string{"runtime/artifact/dtype"}},
 	{"ir/spelling", nil},
 	{"ir", []string{"ir/spelling", "ir/tensor"}},
 	{"ir/ops", []string{"ir", "ir/tensor"}},
@@ -25,7 +25,7 @@ var layers = []struct {
 	{"ir/irtest", []string{"ir/..."}},
 	{"models", nil},
 	{"templates", []string{"ir", "ir/tensor"}},
-	{"spec", append([]string{"ir", "ir/ops", "ir/spelling", "ir/tensor", "models"}, leaves...)},
+	{"spec", append([]string{"spec/...", "ir", "ir/ops", "ir/spelling", "ir/tensor", "models"}, leaves...)},
 	{"passes", append([]string{"ir", "ir/ops", "ir/tensor", "templates"}, leaves...)},
 	// The runtime's groups, lowest first: packages of one group may import each other. Nothing here is the compiler's.
 	{"runtime/kit", group("kit")},
@@ -38,19 +38,17 @@ var layers = []struct {
 	{"runtime/http", group("http", "engine", "device", "sampling", "text", "artifact", "kit")},
 	{"runtime/api", group("api", "engine", "binary", "device", "sampling", "text", "artifact")},
 	{"runtime/cli", []string{"runtime/..."}},
-	{"runtime/weights", group("artifact")},
-	{"codegen", []string{".", "codegen/...", "ir", "ir/ops", "ir/tensor", "templates", "runtime/..."}},
+	{"codegen", []string{".", "codegen/...", "spec/checkpoint", "ir", "ir/ops", "ir/tensor", "templates", "runtime/..."}},
 	{".", nil},
 	{"cmd/hub", nil},
-	{"cmd", []string{".", "cmd/hub", "ir/...", "models", "templates", "spec", "passes/...", "codegen/...", "runtime/..."}},
-	{"tools", []string{".", "ir/...", "models", "templates", "spec", "passes/...", "codegen/...", "runtime/..."}},
+	{"cmd", []string{".", "cmd/hub", "ir/...", "models", "templates", "spec/...", "passes/...", "codegen/...", "runtime/..."}},
+	{"tools", []string{".", "ir/...", "models", "templates", "spec/...", "passes/...", "codegen/...", "runtime/..."}},
 }
 
 // group gives the rules of a group of the runtime's packages: they may import
-// each other, packages of the groups named, and what the runtime shares with
-// the compiler.
+// each other and packages of the groups named.
 func group(names ...string) []string {
-	may := []string{"ir/spelling", "ir/tensor", "runtime/weights"}
+	may := []string{"ir/spelling"}
 	for _, n := range names {
 		may = append(may, "runtime/"+n, "runtime/"+n+"/...")
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/runtime/weights"
 	"github.com/iflowc/iflowc/spec"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 // interpreted runs a folder's module by its meaning.
 type interpreted struct {
 	mod    *ir.Module
-	set    *weights.Set
+	set    *checkpoint.Set
 	values interp.Weights
 }
 

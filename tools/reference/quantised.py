@@ -5,7 +5,7 @@ Each file holds one matrix "l" and its float32 values as "want", decoded here wi
 project's own unpacking: AutoGPTQ's and GPTQModel's torch kernels, AutoAWQ's unpack_awq, compressed-tensors'
 unpack_from_int32, DeepSeek-V3's weight_dequant.
 
-    python tools/reference/quantised.py runtime/weights/testdata/quantised
+    python tools/reference/quantised.py spec/checkpoint/testdata/quantised
 """
 
 import json
