@@ -115,16 +115,16 @@ func (a *addedVocabulary) split(out []segment, m *tokenMatcher, text string, fir
 	return out
 }
 
-func isSpace(r rune) bool { return spaceClass().has(r) }
+func isSpace(r rune) bool { return spaceClass().Has(r) }
 
 func endsInWord(s string) bool {
 	r, n := utf8.DecodeLastRuneInString(s)
-	return n > 0 && wordClass().has(r)
+	return n > 0 && wordClass().Has(r)
 }
 
 func beginsWithWord(s string) bool {
 	r, n := utf8.DecodeRuneInString(s)
-	return n > 0 && wordClass().has(r)
+	return n > 0 && wordClass().Has(r)
 }
 
 // tokenMatcher is a byte trie that finds the leftmost, then longest token.

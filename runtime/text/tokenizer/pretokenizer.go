@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -117,7 +118,7 @@ func buildPreTokenizerStep(c *component, rawBytes bool) (preTokenizer, error) {
 		if c.IndividualDigits {
 			behavior = splitIsolated
 		}
-		return &splitter{findRunes(func(r rune) bool { return numericClass().has(r) }), behavior, false}, nil
+		return &splitter{findRunes(func(r rune) bool { return numericClass().Has(r) }), behavior, false}, nil
 	case "CharDelimiterSplit":
 		delimiter, n := utf8.DecodeRuneInString(c.Delimiter)
 		if n != len(c.Delimiter) || n == 0 {
@@ -137,7 +138,7 @@ func buildPreTokenizerStep(c *component, rawBytes bool) (preTokenizer, error) {
 	return nil, fmt.Errorf("type is not known")
 }
 
-func isPunctuation(r rune) bool { return punctuationClass().has(r) }
+func isPunctuation(r rune) bool { return punctuationClass().Has(r) }
 
 // fixedLength cuts after every n characters.
 type fixedLength int
@@ -192,6 +193,6 @@ func (m *metaspace) split(out []piece, p piece) []piece {
 	if !m.cut {
 		return append(out, piece{s, p.first})
 	}
-	words := splitter{find: func(s string) []span { return findLiteral(s, m.mark) }, behavior: splitMergedWithNext}
+	words := splitter{find: func(s string) []regexp.Span { return findLiteral(s, m.mark) }, behavior: splitMergedWithNext}
 	return words.split(out, piece{s, p.first})
 }

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 	"math"
 	"strings"
 	"unicode/utf8"
@@ -148,12 +149,12 @@ func (m *sentencePiece) segment(text string, emit func(piece string, known bool)
 		return
 	}
 	best := m.lattice.viterbi(text)
-	var path []span
+	var path []regexp.Span
 	for end := len(text); end > 0; end = int(best[end].start) {
-		path = append(path, span{int(best[end].start), end})
+		path = append(path, regexp.Span{Start: int(best[end].start), End: end})
 	}
 	for i := len(path) - 1; i >= 0; i-- {
-		emit(text[path[i].start:path[i].end], best[path[i].end].id >= 0)
+		emit(text[path[i].Start:path[i].End], best[path[i].End].id >= 0)
 	}
 }
 
@@ -188,7 +189,7 @@ func (m *sentencePiece) mergeRun(text string, emit func(piece string, known bool
 		if !s.alive {
 			continue
 		}
-		n := runeLen(text, 0)
+		n := regexp.RuneLen(text, 0)
 		if s.id >= 0 {
 			n = len(m.inner.token(s.id))
 		}

@@ -1,6 +1,9 @@
 package tokenizer
 
-import "strings"
+import (
+	"github.com/iflowc/iflowc/runtime/text/regexp"
+	"strings"
+)
 
 // spNormalizer is SentencePiece's normalizer.cc: it maps the longest known
 // prefix at every place, tidies blanks and writes them as marks.
@@ -58,6 +61,6 @@ func (n *spNormalizer) prefix(s string) (text string, used int) {
 			return text, used
 		}
 	}
-	used = runeLen(s, 0)
+	used = regexp.RuneLen(s, 0)
 	return s[:used], used
 }

@@ -1,4 +1,4 @@
-package tokenizer
+package regexp
 
 import "unicode/utf8"
 
@@ -17,16 +17,16 @@ const (
 	stepsBase     = 1 << 20
 )
 
-// span is a half-open byte range.
-type span struct{ start, end int }
+// A Span is a half-open byte range.
+type Span struct{ Start, End int }
 
-// findAll gives the non-overlapping matches from left to right; an empty match
+// FindAll gives the non-overlapping matches from left to right; an empty match
 // right behind the previous one is dropped. When the step budget (proportional
 // to the text) is used up, no further matches are reported: the rest of the
 // text stays in one piece.
-func (re *regex) findAll(text string) []span {
+func (re *Regexp) FindAll(text string) []Span {
 	m := &matcher{text: text, steps: stepsBase + stepsPerByte*len(text), loop: make([]int, re.loops)}
-	var out []span
+	var out []Span
 	last := -1
 	first := firstOf(re.start)
 	for pos := 0; pos <= len(text) && m.steps > 0; {
@@ -35,13 +35,13 @@ func (re *regex) findAll(text string) []span {
 			end = m.search(re.start, pos)
 		}
 		if end == noMatch || (end == pos && pos == last) {
-			pos += runeLen(text, pos)
+			pos += RuneLen(text, pos)
 			continue
 		}
-		out = append(out, span{pos, end})
+		out = append(out, Span{pos, end})
 		last = end
 		if end == pos {
-			pos += runeLen(text, pos)
+			pos += RuneLen(text, pos)
 			continue
 		}
 		pos = end
@@ -57,8 +57,8 @@ func (m *matcher) search(n *node, pos int) int {
 	return m.match(n, pos)
 }
 
-// runeLen is the length of the code point at pos, at least 1.
-func runeLen(s string, pos int) int {
+// RuneLen is the length of the code point at pos, at least 1.
+func RuneLen(s string, pos int) int {
 	if pos >= len(s) || s[pos] < utf8.RuneSelf {
 		return 1
 	}
@@ -67,7 +67,7 @@ func runeLen(s string, pos int) int {
 }
 
 // one returns the length of the code point at pos if the class holds it, else 0.
-func (m *matcher) one(c *runeClass, pos int) int {
+func (m *matcher) one(c *Class, pos int) int {
 	if pos >= len(m.text) {
 		return 0
 	}
@@ -75,7 +75,7 @@ func (m *matcher) one(c *runeClass, pos int) int {
 		return int(c.bmp[b>>6] >> (b & 63) & 1)
 	}
 	r, n := utf8.DecodeRuneInString(m.text[pos:])
-	if !c.has(r) {
+	if !c.Has(r) {
 		return 0
 	}
 	return n
@@ -263,7 +263,7 @@ func (m *matcher) anchor(kind byte, pos int) bool {
 	case 'b', 'B':
 		before, _ := utf8.DecodeLastRuneInString(m.text[:pos])
 		after, _ := utf8.DecodeRuneInString(m.text[pos:])
-		atEdge := (pos > 0 && regexWordClass().has(before)) != (pos < len(m.text) && regexWordClass().has(after))
+		atEdge := (pos > 0 && wordClass().Has(before)) != (pos < len(m.text) && wordClass().Has(after))
 		return atEdge == (kind == 'b')
 	}
 	return false

@@ -1,4 +1,4 @@
-package tokenizer
+package regexp
 
 import (
 	"fmt"
@@ -8,14 +8,14 @@ import (
 
 // class parses what follows '[': ranges, escapes, [:posix:], nested classes
 // and && intersections.
-func (p *regexParser) class() (runeSet, error) {
+func (p *regexParser) class() (Set, error) {
 	if p.depth++; p.depth > maxRegexDepth {
 		return nil, fmt.Errorf("classes nest deeper than %d", maxRegexDepth)
 	}
 	defer func() { p.depth-- }()
 	negated := p.take("^")
 	var pairs []rune
-	var left runeSet
+	var left Set
 	haveLeft := false
 	for first := true; ; first = false {
 		if !p.more() {
@@ -28,7 +28,7 @@ func (p *regexParser) class() (runeSet, error) {
 		if p.take("&&") {
 			right := normaliseSet(pairs)
 			if haveLeft {
-				right = left.intersect(right)
+				right = left.Intersect(right)
 			}
 			left, haveLeft, pairs = right, true, nil
 			continue
@@ -41,19 +41,19 @@ func (p *regexParser) class() (runeSet, error) {
 	}
 	set := normaliseSet(pairs)
 	if haveLeft {
-		set = left.intersect(set)
+		set = left.Intersect(set)
 	}
 	if p.icase {
 		set = set.fold()
 	}
 	if negated {
-		set = set.negate()
+		set = set.Negate()
 	}
 	return set, nil
 }
 
 // classItem parses one member: a nested class, an escape, or a range.
-func (p *regexParser) classItem() (runeSet, error) {
+func (p *regexParser) classItem() (Set, error) {
 	if p.peek() == '[' {
 		if strings.HasPrefix(p.src[p.pos:], "[:") {
 			if set, ok := p.posixBracket(); ok {
@@ -81,26 +81,26 @@ func (p *regexParser) classItem() (runeSet, error) {
 		return nil, err
 	}
 	if len(end) != 2 || end[0] != end[1] {
-		return set.union(runeSet{'-', '-'}).union(end), nil
+		return set.Union(Set{'-', '-'}).Union(end), nil
 	}
 	if end[0] < set[0] {
 		return nil, fmt.Errorf("range %q-%q is empty", set[0], end[0])
 	}
-	return runeSet{set[0], end[0]}, nil
+	return Set{set[0], end[0]}, nil
 }
 
-func (p *regexParser) classAtom() (runeSet, error) {
+func (p *regexParser) classAtom() (Set, error) {
 	if p.take(`\`) {
 		if p.take("b") {
-			return runeSet{'\b', '\b'}, nil
+			return Set{'\b', '\b'}, nil
 		}
 		return p.escapedSet()
 	}
 	r := p.rune()
-	return runeSet{r, r}, nil
+	return Set{r, r}, nil
 }
 
-func (p *regexParser) posixBracket() (runeSet, bool) {
+func (p *regexParser) posixBracket() (Set, bool) {
 	end := strings.Index(p.src[p.pos:], ":]")
 	if end < 0 {
 		return nil, false
@@ -112,34 +112,34 @@ func (p *regexParser) posixBracket() (runeSet, bool) {
 	}
 	p.pos += end + 2
 	if strings.HasPrefix(name, "^") {
-		set = set.negate()
+		set = set.Negate()
 	}
 	return set, true
 }
 
 // escapedSet parses what follows a backslash where a set of characters is meant.
-func (p *regexParser) escapedSet() (runeSet, error) {
+func (p *regexParser) escapedSet() (Set, error) {
 	if !p.more() {
 		return nil, fmt.Errorf("pattern ends in a backslash")
 	}
 	r := p.rune()
 	switch r {
 	case 's':
-		return spaceSet(), nil
+		return Space(), nil
 	case 'S':
-		return spaceSet().negate(), nil
+		return Space().Negate(), nil
 	case 'd':
 		return digitSet(), nil
 	case 'D':
-		return digitSet().negate(), nil
+		return digitSet().Negate(), nil
 	case 'w':
 		return wordSet(), nil
 	case 'W':
-		return wordSet().negate(), nil
+		return wordSet().Negate(), nil
 	case 'h':
 		return hexSet(), nil
 	case 'H':
-		return hexSet().negate(), nil
+		return hexSet().Negate(), nil
 	case 'p', 'P':
 		return p.property(r == 'P')
 	case 'x':
@@ -147,17 +147,17 @@ func (p *regexParser) escapedSet() (runeSet, error) {
 	case 'u':
 		return p.fixedHex(4)
 	case '0':
-		return runeSet{0, 0}, nil
+		return Set{0, 0}, nil
 	}
 	if c, ok := controlEscapes[r]; ok {
 		r = c
 	}
-	return runeSet{r, r}, nil
+	return Set{r, r}, nil
 }
 
 var controlEscapes = map[rune]rune{'n': '\n', 'r': '\r', 't': '\t', 'f': '\f', 'v': '\v', 'a': '\a', 'e': 0x1b}
 
-func (p *regexParser) property(negated bool) (runeSet, error) {
+func (p *regexParser) property(negated bool) (Set, error) {
 	name := ""
 	if p.take("{") {
 		end := strings.IndexByte(p.src[p.pos:], '}')
@@ -171,12 +171,12 @@ func (p *regexParser) property(negated bool) (runeSet, error) {
 	}
 	set, err := propertySet(name)
 	if err == nil && negated {
-		set = set.negate()
+		set = set.Negate()
 	}
 	return set, err
 }
 
-func (p *regexParser) hexEscape() (runeSet, error) {
+func (p *regexParser) hexEscape() (Set, error) {
 	if !p.take("{") {
 		return p.fixedHex(2)
 	}
@@ -189,7 +189,7 @@ func (p *regexParser) hexEscape() (runeSet, error) {
 	return hexRune(digits)
 }
 
-func (p *regexParser) fixedHex(most int) (runeSet, error) {
+func (p *regexParser) fixedHex(most int) (Set, error) {
 	start := p.pos
 	for p.more() && p.pos-start < most && strings.IndexByte("0123456789abcdefABCDEF", p.peek()) >= 0 {
 		p.pos++
@@ -197,10 +197,10 @@ func (p *regexParser) fixedHex(most int) (runeSet, error) {
 	return hexRune(p.src[start:p.pos])
 }
 
-func hexRune(digits string) (runeSet, error) {
+func hexRune(digits string) (Set, error) {
 	v, err := strconv.ParseUint(digits, 16, 32)
 	if err != nil || v > 0x10ffff {
 		return nil, fmt.Errorf("%q is not a hexadecimal code point", digits)
 	}
-	return runeSet{rune(v), rune(v)}, nil
+	return Set{rune(v), rune(v)}, nil
 }

@@ -1,14 +1,14 @@
-package tokenizer
+package regexp
 
 import (
 	"fmt"
 	"unicode/utf8"
 )
 
-// regex is a compiled backtracking matcher with Oniguruma's semantics on UTF-8
+// A Regexp is a compiled backtracking matcher with Oniguruma's semantics on UTF-8
 // text. A budget of steps bounds the time of patterns that would backtrack
-// without end; see findAll.
-type regex struct {
+// without end; see FindAll.
+type Regexp struct {
 	start *node
 	loops int
 }
@@ -33,47 +33,47 @@ type node struct {
 	behind   bool
 	min, max int
 	loop     int
-	class    *runeClass
+	class    *Class
 	next     *node
 	kids     []*node
 	first    []*firstSet // opAlt: what each kid can begin with
 }
 
-// compileRegex parses and compiles a pattern.
-func compileRegex(src string) (*regex, error) {
-	tree, err := parseRegex(src)
+// Compile parses and compiles a pattern.
+func Compile(src string) (*Regexp, error) {
+	tree, err := parse(src)
 	if err != nil {
 		return nil, err
 	}
-	c := &regexCompiler{classes: map[string]*runeClass{}}
+	c := &compiler{classes: map[string]*Class{}}
 	start, err := c.compile(tree, &node{op: opAccept})
 	if err != nil {
 		return nil, fmt.Errorf("regex %.80q: %w", src, err)
 	}
-	return &regex{start: start, loops: c.loops}, nil
+	return &Regexp{start: start, loops: c.loops}, nil
 }
 
-const maxRegexNodes = 20000
+const maxNodes = 20000
 
-type regexCompiler struct {
+type compiler struct {
 	nodes, loops int
-	classes      map[string]*runeClass
+	classes      map[string]*Class
 }
 
-func (c *regexCompiler) class(s runeSet) *runeClass {
+func (c *compiler) class(s Set) *Class {
 	key := string(s)
 	if known, ok := c.classes[key]; ok {
 		return known
 	}
-	made := newRuneClass(s)
+	made := NewClass(s)
 	c.classes[key] = made
 	return made
 }
 
 // compile turns a tree into nodes that continue with next.
-func (c *regexCompiler) compile(t *ast, next *node) (*node, error) {
-	if c.nodes++; c.nodes > maxRegexNodes {
-		return nil, fmt.Errorf("pattern unrolls to more than %d nodes", maxRegexNodes)
+func (c *compiler) compile(t *ast, next *node) (*node, error) {
+	if c.nodes++; c.nodes > maxNodes {
+		return nil, fmt.Errorf("pattern unrolls to more than %d nodes", maxNodes)
 	}
 	switch t.kind {
 	case astSet:
@@ -104,7 +104,7 @@ func (c *regexCompiler) compile(t *ast, next *node) (*node, error) {
 	return next, nil
 }
 
-func (c *regexCompiler) alternatives(t *ast, next *node) (*node, error) {
+func (c *compiler) alternatives(t *ast, next *node) (*node, error) {
 	n := &node{op: opAlt}
 	for _, kid := range t.kids {
 		k, err := c.compile(kid, next)
@@ -117,7 +117,7 @@ func (c *regexCompiler) alternatives(t *ast, next *node) (*node, error) {
 	return n, nil
 }
 
-func (c *regexCompiler) repeat(t *ast, next *node) (*node, error) {
+func (c *compiler) repeat(t *ast, next *node) (*node, error) {
 	body := t.kids[0]
 	for body.kind == astSeq && len(body.kids) == 1 {
 		body = body.kids[0]
@@ -141,7 +141,7 @@ func (c *regexCompiler) repeat(t *ast, next *node) (*node, error) {
 }
 
 // optionalPart compiles the repeats beyond the minimum.
-func (c *regexCompiler) optionalPart(t *ast, body *ast, next *node) (*node, error) {
+func (c *compiler) optionalPart(t *ast, body *ast, next *node) (*node, error) {
 	if t.max < 0 {
 		loop := &node{op: opLoop, mode: t.mode, loop: c.loops, kids: []*node{nil, next}}
 		c.loops++

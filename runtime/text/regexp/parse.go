@@ -1,4 +1,4 @@
-package tokenizer
+package regexp
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ const (
 
 type ast struct {
 	kind     astKind
-	set      runeSet
+	set      Set
 	kids     []*ast
 	min, max int  // astRepeat; max < 0 is unbounded
 	mode     byte // astRepeat: 'g' greedy, 'l' lazy, 'p' possessive; astAnchor: which one
@@ -48,7 +48,7 @@ const (
 	maxRegexLength = 64 << 10
 )
 
-func parseRegex(src string) (*ast, error) {
+func parse(src string) (*ast, error) {
 	if len(src) > maxRegexLength {
 		return nil, fmt.Errorf("regex has %d bytes; at most %d are allowed", len(src), maxRegexLength)
 	}
@@ -157,9 +157,9 @@ func (p *regexParser) atom() (*ast, error) {
 	case '.':
 		p.pos++
 		if p.dot {
-			return &ast{kind: astSet, set: runeSet{0, unicode.MaxRune}}, nil
+			return &ast{kind: astSet, set: Set{0, unicode.MaxRune}}, nil
 		}
-		return &ast{kind: astSet, set: runeSet{'\n', '\n'}.negate()}, nil
+		return &ast{kind: astSet, set: Set{'\n', '\n'}.Negate()}, nil
 	case '^', '$':
 		p.pos++
 		return &ast{kind: astAnchor, mode: c}, nil
@@ -170,10 +170,10 @@ func (p *regexParser) atom() (*ast, error) {
 		return p.escape()
 	}
 	r := p.rune()
-	return p.setNode(runeSet{r, r}), nil
+	return p.setNode(Set{r, r}), nil
 }
 
-func (p *regexParser) setNode(set runeSet) *ast {
+func (p *regexParser) setNode(set Set) *ast {
 	if p.icase {
 		set = set.fold()
 	}
@@ -187,8 +187,8 @@ func (p *regexParser) escape() (*ast, error) {
 		return &ast{kind: astAnchor, mode: c}, nil
 	case 'R':
 		p.pos++
-		crlf := &ast{kind: astSeq, kids: []*ast{{kind: astSet, set: runeSet{'\r', '\r'}}, {kind: astSet, set: runeSet{'\n', '\n'}}}}
-		one := &ast{kind: astSet, set: runeSet{'\n', '\r', 0x85, 0x85, 0x2028, 0x2029}}
+		crlf := &ast{kind: astSeq, kids: []*ast{{kind: astSet, set: Set{'\r', '\r'}}, {kind: astSet, set: Set{'\n', '\n'}}}}
+		one := &ast{kind: astSet, set: Set{'\n', '\r', 0x85, 0x85, 0x2028, 0x2029}}
 		return &ast{kind: astAtomic, kids: []*ast{{kind: astAlt, kids: []*ast{crlf, one}}}}, nil
 	case 'X', 'K', 'k', 'g', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		return nil, fmt.Errorf(`\%c is not supported`, c)

@@ -1,15 +1,15 @@
-package tokenizer
+package regexp
 
 import (
 	"slices"
 	"unicode"
 )
 
-// runeSet is a set of code points: sorted, disjoint, inclusive lo,hi pairs.
-type runeSet []rune
+// A Set is a set of code points: sorted, disjoint, inclusive lo,hi pairs.
+type Set []rune
 
-// normalise sorts and merges arbitrary lo,hi pairs into a runeSet.
-func normaliseSet(pairs []rune) runeSet {
+// normalise sorts and merges arbitrary lo,hi pairs into a Set.
+func normaliseSet(pairs []rune) Set {
 	type span struct{ lo, hi rune }
 	spans := make([]span, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -18,7 +18,7 @@ func normaliseSet(pairs []rune) runeSet {
 		}
 	}
 	slices.SortFunc(spans, func(a, b span) int { return int(a.lo) - int(b.lo) })
-	var out runeSet
+	var out Set
 	for _, s := range spans {
 		if n := len(out); n > 0 && s.lo <= out[n-1]+1 {
 			out[n-1] = max(out[n-1], s.hi)
@@ -29,12 +29,14 @@ func normaliseSet(pairs []rune) runeSet {
 	return out
 }
 
-func (s runeSet) union(o runeSet) runeSet {
+// Union holds what either holds.
+func (s Set) Union(o Set) Set {
 	return normaliseSet(append(slices.Clone(s), o...))
 }
 
-func (s runeSet) negate() runeSet {
-	var out runeSet
+// Negate holds all other code points.
+func (s Set) Negate() Set {
+	var out Set
 	next := rune(0)
 	for i := 0; i < len(s); i += 2 {
 		if s[i] > next {
@@ -48,12 +50,13 @@ func (s runeSet) negate() runeSet {
 	return out
 }
 
-func (s runeSet) intersect(o runeSet) runeSet {
-	return s.negate().union(o.negate()).negate()
+// Intersect holds what both hold.
+func (s Set) Intersect(o Set) Set {
+	return s.Negate().Union(o.Negate()).Negate()
 }
 
 // fold adds the simple case variants of every member.
-func (s runeSet) fold() runeSet {
+func (s Set) fold() Set {
 	pairs := slices.Clone(s)
 	for i := 0; i < len(s); i += 2 {
 		if s[i+1]-s[i] > 4096 {
@@ -68,8 +71,8 @@ func (s runeSet) fold() runeSet {
 	return normaliseSet(pairs)
 }
 
-// tableSet lists the code points of Unicode tables.
-func tableSet(tables ...*unicode.RangeTable) runeSet {
+// Table lists the code points of Unicode tables.
+func Table(tables ...*unicode.RangeTable) Set {
 	var pairs []rune
 	for _, t := range tables {
 		for _, r := range t.R16 {
@@ -92,15 +95,16 @@ func appendStride(pairs []rune, lo, hi, stride rune) []rune {
 	return pairs
 }
 
-// runeClass is a runeSet made fast to ask: a bitmap of the basic plane and a
+// A Class is a Set made fast to ask: a bitmap of the basic plane and a
 // searched list above it.
-type runeClass struct {
+type Class struct {
 	bmp  [1024]uint64
-	high runeSet
+	high Set
 }
 
-func newRuneClass(s runeSet) *runeClass {
-	c := &runeClass{}
+// NewClass makes a class of a set.
+func NewClass(s Set) *Class {
+	c := &Class{}
 	for i := 0; i < len(s); i += 2 {
 		lo, hi := s[i], s[i+1]
 		for r := lo; r <= min(hi, 0xffff); r++ {
@@ -113,7 +117,8 @@ func newRuneClass(s runeSet) *runeClass {
 	return c
 }
 
-func (c *runeClass) has(r rune) bool {
+// Has says whether the class holds a code point.
+func (c *Class) Has(r rune) bool {
 	if uint32(r) < 0x10000 {
 		return c.bmp[r>>6]&(1<<(r&63)) != 0
 	}

@@ -1,29 +1,36 @@
-package tokenizer
+package regexp
 
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"unicode"
 )
 
-// Shorthand classes as Oniguruma reads them for UTF-8 text.
-func spaceSet() runeSet { return tableSet(unicode.White_Space) }
-func digitSet() runeSet { return categorySet("Nd") }
-func wordSet() runeSet {
-	return alphabeticSet().union(categorySet("M", "Nd", "Pc")).union(onigurumaWord)
-}
-func hexSet() runeSet { return runeSet{'0', '9', 'A', 'F', 'a', 'f'} }
+// Space is \s, as Oniguruma reads it for UTF-8 text.
+func Space() Set { return Table(unicode.White_Space) }
 
-// alphabeticSet is Unicode's derived property Alphabetic.
-func alphabeticSet() runeSet {
-	return categorySet("L", "Nl").union(tableSet(unicode.Other_Alphabetic)).union(onigurumaAlphabetic)
+func digitSet() Set { return Category("Nd") }
+
+func wordSet() Set {
+	return Alphabetic().Union(Category("M", "Nd", "Pc")).Union(onigurumaWord)
 }
 
-// categorySet joins general categories, brought up to Oniguruma's Unicode.
-func categorySet(names ...string) runeSet {
+func hexSet() Set { return Set{'0', '9', 'A', 'F', 'a', 'f'} }
+
+// wordClass is what \w and \b of patterns go by.
+var wordClass = sync.OnceValue(func() *Class { return NewClass(wordSet()) })
+
+// Alphabetic is Unicode's derived property Alphabetic.
+func Alphabetic() Set {
+	return Category("L", "Nl").Union(Table(unicode.Other_Alphabetic)).Union(onigurumaAlphabetic)
+}
+
+// Category joins general categories, brought up to Oniguruma's Unicode.
+func Category(names ...string) Set {
 	var pairs []rune
 	for _, name := range names {
-		pairs = append(pairs, tableSet(unicode.Categories[name])...)
+		pairs = append(pairs, Table(unicode.Categories[name])...)
 		for category, added := range onigurumaAdded {
 			if strings.HasPrefix(category, name) {
 				pairs = append(pairs, added...)
@@ -35,7 +42,7 @@ func categorySet(names ...string) runeSet {
 
 // propertySet resolves the name inside \p{…}: a general category, a script or
 // a POSIX class; case, spaces, '_' and '-' in the name do not matter.
-func propertySet(name string) (runeSet, error) {
+func propertySet(name string) (Set, error) {
 	negated := strings.HasPrefix(name, "^")
 	key := foldName(strings.TrimPrefix(name, "^"))
 	set, ok := lookupProperty(key)
@@ -43,7 +50,7 @@ func propertySet(name string) (runeSet, error) {
 		return nil, fmt.Errorf("unknown character property %q", name)
 	}
 	if negated {
-		set = set.negate()
+		set = set.Negate()
 	}
 	return set, nil
 }
@@ -52,7 +59,7 @@ func foldName(s string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
 }
 
-func lookupProperty(key string) (runeSet, bool) {
+func lookupProperty(key string) (Set, bool) {
 	if set, ok := posixSet(key); ok {
 		return set, true
 	}
@@ -63,24 +70,24 @@ func lookupProperty(key string) (runeSet, bool) {
 	}
 	for name := range unicode.Categories {
 		if foldName(name) == key && key != "cn" && key != "c" {
-			return categorySet(name), true
+			return Category(name), true
 		}
 	}
 	if key == "cn" || key == "c" {
-		assigned := categorySet("L", "M", "N", "P", "S", "Z").union(tableSet(unicode.C))
+		assigned := Category("L", "M", "N", "P", "S", "Z").Union(Table(unicode.C))
 		if key == "c" {
-			return assigned.negate().union(tableSet(unicode.C)), true
+			return assigned.Negate().Union(Table(unicode.C)), true
 		}
-		return assigned.negate(), true
+		return assigned.Negate(), true
 	}
 	for name, table := range unicode.Scripts {
 		if foldName(name) == key {
-			return tableSet(table).union(onigurumaAdded["script:"+name]), true
+			return Table(table).Union(onigurumaAdded["script:"+name]), true
 		}
 	}
 	for name, table := range unicode.Properties {
 		if foldName(name) == key {
-			return tableSet(table), true
+			return Table(table), true
 		}
 	}
 	return nil, false
@@ -99,38 +106,38 @@ var longCategories = map[string]string{
 }
 
 // posixSet gives the classes of [[:name:]] and \p{name}.
-func posixSet(key string) (runeSet, bool) {
+func posixSet(key string) (Set, bool) {
 	switch key {
 	case "alpha", "alphabetic":
-		return alphabeticSet(), true
+		return Alphabetic(), true
 	case "digit":
 		return digitSet(), true
 	case "alnum":
-		return alphabeticSet().union(digitSet()), true
+		return Alphabetic().Union(digitSet()), true
 	case "upper", "uppercase":
-		return categorySet("Lu").union(tableSet(unicode.Other_Uppercase)), true
+		return Category("Lu").Union(Table(unicode.Other_Uppercase)), true
 	case "lower", "lowercase":
-		return categorySet("Ll").union(tableSet(unicode.Other_Lowercase)), true
+		return Category("Ll").Union(Table(unicode.Other_Lowercase)), true
 	case "space", "whitespace":
-		return spaceSet(), true
+		return Space(), true
 	case "blank":
-		return tableSet(unicode.Zs).union(runeSet{'\t', '\t'}), true
+		return Table(unicode.Zs).Union(Set{'\t', '\t'}), true
 	case "punct":
-		return categorySet("P", "S"), true
+		return Category("P", "S"), true
 	case "cntrl":
-		return tableSet(unicode.Cc), true
+		return Table(unicode.Cc), true
 	case "xdigit":
 		return hexSet(), true
 	case "word":
 		return wordSet(), true
 	case "ascii":
-		return runeSet{0, 0x7f}, true
+		return Set{0, 0x7f}, true
 	case "any":
-		return runeSet{0, unicode.MaxRune}, true
+		return Set{0, unicode.MaxRune}, true
 	case "graph":
-		return categorySet("L", "M", "N", "P", "S", "Cf", "Co"), true
+		return Category("L", "M", "N", "P", "S", "Cf", "Co"), true
 	case "print":
-		return categorySet("L", "M", "N", "P", "S", "Cf", "Co", "Zs"), true
+		return Category("L", "M", "N", "P", "S", "Cf", "Co", "Zs"), true
 	}
 	return nil, false
 }
