@@ -23,6 +23,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/cli"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 	"github.com/iflowc/iflowc/spec/checkpoint"
+	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
 
 // A binary is a fake per-model binary: what it embeds, and where it lies.
@@ -126,7 +127,7 @@ func writeWeights(t *testing.T, path string, m *manifest.Manifest) byte {
 // withMask makes "." the mask token of the binary's tokenizer.
 func (b *fakeBinary) withMask(t *testing.T) {
 	t.Helper()
-	b.hold(t, newTokenizer(t, tokenizer.Files{"tokenizer_config.json": []byte(`{"mask_token":"."}`)}))
+	b.hold(t, newTokenizer(t, tokenizerfile.Files{"tokenizer_config.json": []byte(`{"mask_token":"."}`)}))
 }
 
 // hold embeds a tokenizer.
@@ -139,10 +140,10 @@ func (b *fakeBinary) hold(t *testing.T, tok *tokenizer.Tokenizer) {
 	b.tok, b.Tokenizer = tok, string(data)
 }
 
-func fakeTokenizer(t *testing.T) *tokenizer.Tokenizer { return newTokenizer(t, tokenizer.Files{}) }
+func fakeTokenizer(t *testing.T) *tokenizer.Tokenizer { return newTokenizer(t, tokenizerfile.Files{}) }
 
 // newTokenizer has one token a letter, and what else the files say.
-func newTokenizer(t *testing.T, files tokenizer.Files) *tokenizer.Tokenizer {
+func newTokenizer(t *testing.T, files tokenizerfile.Files) *tokenizer.Tokenizer {
 	t.Helper()
 	vocab := map[string]int{"<unk>": 0, "<s>": 1, "</s>": 2, "Ġ": 3, ".": 4}
 	letters := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -160,7 +161,7 @@ func newTokenizer(t *testing.T, files tokenizer.Files) *tokenizer.Tokenizer {
 "normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},"post_processor":null,
 "decoder":{"type":"ByteLevel"},"model":{"type":"BPE","unk_token":"<unk>","vocab":` + string(v) + `,"merges":[]}}`
 	files["tokenizer.json"] = []byte(text)
-	tok, err := tokenizer.Load(files)
+	tok, err := tokenizerfile.Load(files)
 	if err != nil {
 		t.Fatal(err)
 	}

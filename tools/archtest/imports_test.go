@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// leaves are the packages of the runtime that the compiler may use too: they
-// read files and know nothing of running a model.
-var leaves = []string{"runtime/artifact/...", "runtime/text/tokenizer"}
+// leaves are the packages of the runtime that the compiler may use too: what a
+// binary carries.
+var leaves = []string{"runtime/artifact/..."}
 
 // layers says what each folder's packages may import of this module; "x/..."
 // also allows what is below x. Imports go one way: later rows use earlier ones.
@@ -26,6 +26,7 @@ var layers = []struct {
 	{"models", nil},
 	{"templates", []string{"ir", "ir/tensor"}},
 	{"spec", append([]string{"spec/...", "ir", "ir/ops", "ir/spelling", "ir/tensor", "models"}, leaves...)},
+	{"spec/tokenizerfile", []string{"runtime/text/tokenizer"}},
 	{"passes", append([]string{"ir", "ir/ops", "ir/tensor", "templates"}, leaves...)},
 	// The runtime's groups, lowest first: packages of one group may import each other. Nothing here is the compiler's.
 	{"runtime/kit", group("kit")},

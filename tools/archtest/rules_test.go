@@ -93,12 +93,12 @@ func families(t *testing.T) []string {
 }
 
 // TestNoFamilyInCode: a model is data; no code asks which family one belongs
-// to. The tokenizer is left out: "llama" and "gpt2" there are names of
+// to. Tokenizer files are left out: "llama" and "gpt2" there are names of
 // tokenizer kinds in GGUF files.
 func TestNoFamilyInCode(t *testing.T) {
 	names := families(t)
 	for _, s := range sources(t) {
-		if s.isTest() || strings.HasPrefix(s.path, "models/") || strings.HasPrefix(s.path, "runtime/text/tokenizer/") {
+		if s.isTest() || strings.HasPrefix(s.path, "models/") || strings.HasPrefix(s.path, "spec/tokenizerfile/") {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {

@@ -1,9 +1,10 @@
 package tokenizer
 
 import (
-	"github.com/iflowc/iflowc/runtime/text/regexp"
 	"strings"
 	"sync"
+
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
 // gpt2Pattern is the splitting of GPT-2 (Radford et al. 2019, encoder.py).

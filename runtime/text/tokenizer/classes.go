@@ -1,9 +1,10 @@
 package tokenizer
 
 import (
-	"github.com/iflowc/iflowc/runtime/text/regexp"
 	"sync"
 	"unicode"
+
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
 // Classes used by normalisers, pre-tokenizers and added tokens, built on first

@@ -66,7 +66,7 @@ func (f filter) dropsHead(s string) bool {
 const maxComponentDepth = 16
 
 // buildNormalizer makes a normaliser; nil gives the identity.
-func buildNormalizer(c *component, depth int) (normalizer, error) {
+func buildNormalizer(c *Component, depth int) (normalizer, error) {
 	if c == nil {
 		return normalizerSequence{}, nil
 	}
@@ -227,7 +227,7 @@ type replacer struct {
 	content string
 }
 
-func newReplacer(c *component) (*replacer, error) {
+func newReplacer(c *Component) (*replacer, error) {
 	r := &replacer{content: c.Content}
 	switch {
 	case c.Pattern != nil && c.Pattern.String != nil:

@@ -14,7 +14,7 @@ type bertNormalizer struct {
 	clean, chinese, accents, lower bool
 }
 
-func newBertNormalizer(c *component) *bertNormalizer {
+func newBertNormalizer(c *Component) *bertNormalizer {
 	n := &bertNormalizer{clean: orTrue(c.CleanText), chinese: orTrue(c.HandleChineseChars), lower: orTrue(c.Lowercase)}
 	n.accents = n.lower
 	if c.StripAccents != nil {

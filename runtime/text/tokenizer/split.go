@@ -2,9 +2,10 @@ package tokenizer
 
 import (
 	"fmt"
-	"github.com/iflowc/iflowc/runtime/text/regexp"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
 // splitBehavior says what becomes of the delimiters that a pattern finds.
@@ -41,7 +42,7 @@ type splitter struct {
 	invert   bool // what lies between matches counts as the delimiter
 }
 
-func newSplit(c *component) (*splitter, error) {
+func newSplit(c *Component) (*splitter, error) {
 	behavior, err := parseBehavior(c.Behavior)
 	if err != nil {
 		return nil, err

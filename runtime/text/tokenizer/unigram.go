@@ -2,9 +2,10 @@ package tokenizer
 
 import (
 	"fmt"
-	"github.com/iflowc/iflowc/runtime/text/regexp"
 	"math"
 	"unicode/utf8"
+
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
 // unigram is the language-model segmentation of Kudo (2018): the path of
@@ -24,7 +25,7 @@ type unigram struct {
 // (SentencePiece, unigram_model.cc).
 const unkPenalty = 10
 
-func newUnigram(d *modelDef, v *vocabulary) (*unigram, error) {
+func newUnigram(d *Model, v *vocabulary) (*unigram, error) {
 	if len(d.Scores) != len(d.Vocab) {
 		return nil, fmt.Errorf("vocab: %d scores for %d pieces", len(d.Scores), len(d.Vocab))
 	}

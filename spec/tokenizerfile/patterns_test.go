@@ -1,4 +1,4 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"slices"
@@ -16,6 +16,7 @@ func TestRegexAgainstRegexp2(t *testing.T) {
 		"Hello, world! It's 12345 o'clock\n\n  and   more \t\r\n x", "été Ünïcode 天亮以前 русский 한국어 ١٢٣", "a'sB'LLc'reD'd 'x ''s",
 		"    \n \n\n   end   ", "foo_bar(baz)[1]{2}<3>;:'\"\\/|~`!@#$%^&*()-=+", "🙂🙃 ab🙂cd  \u00a0\u3000x",
 	}
+	gpt2Pattern := `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 	patterns := []string{gpt2Pattern, llama3Pattern, qwen2Pattern, tekkenPattern, o200kPattern, bloomPattern, deepseekV3Words, seedPattern}
 	for _, p := range patterns {
 		ours, err := regexp.Compile(p)

@@ -1,9 +1,11 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // ggufReader takes typed values out of GGUF metadata.
@@ -160,7 +162,7 @@ type ggufVocab struct {
 
 // FromGGUF builds the tokenizer that GGUF metadata (tokenizer.ggml.*)
 // describes. Arrays may be []any or typed slices.
-func FromGGUF(meta map[string]any) (*Tokenizer, error) {
+func FromGGUF(meta map[string]any) (*tokenizer.Tokenizer, error) {
 	r := &ggufReader{meta: meta}
 	v := &ggufVocab{
 		reader: r,
@@ -194,22 +196,22 @@ func FromGGUF(meta map[string]any) (*Tokenizer, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	t, err := build(d)
+	t, err := tokenizer.New(d)
 	if err != nil {
 		return nil, wrap("gguf tokenizer", err)
 	}
 	return t, nil
 }
 
-var ggufModels = map[string]func(*ggufVocab) (*definition, error){
+var ggufModels = map[string]func(*ggufVocab) (*tokenizer.Definition, error){
 	"gpt2": (*ggufVocab).byteLevel, "llama": (*ggufVocab).scoredBPE,
 	"bert": (*ggufVocab).wordPiece, "t5": (*ggufVocab).unigram,
 }
 
-func (v *ggufVocab) vocab() []vocabEntry {
-	out := make([]vocabEntry, len(v.tokens))
+func (v *ggufVocab) vocab() []tokenizer.Entry {
+	out := make([]tokenizer.Entry, len(v.tokens))
 	for i, t := range v.tokens {
-		out[i] = vocabEntry{t, int32(i)}
+		out[i] = tokenizer.Entry{Token: t, ID: int32(i)}
 	}
 	return out
 }
@@ -222,7 +224,7 @@ func (v *ggufVocab) kind(i int) int64 {
 }
 
 // special names the special tokens.
-func (v *ggufVocab) special(d *definition) {
+func (v *ggufVocab) special(d *tokenizer.Definition) {
 	d.Config.Special = map[string]string{}
 	for role, key := range map[string]string{
 		"bos": "bos", "eos": "eos", "unk": "unknown", "sep": "seperator", "pad": "padding", "cls": "cls", "mask": "mask",
@@ -241,7 +243,7 @@ func (v *ggufVocab) special(d *definition) {
 
 // addTokens makes control and user-defined tokens recognisable in text. The
 // file does not say which of the former take spaces with them.
-func (v *ggufVocab) addTokens(d *definition) {
+func (v *ggufVocab) addTokens(d *tokenizer.Definition) {
 	named := map[string]bool{}
 	for _, t := range d.Config.Special {
 		named[t] = true
@@ -249,14 +251,14 @@ func (v *ggufVocab) addTokens(d *definition) {
 	for i, t := range v.tokens {
 		kind := v.kind(i)
 		control := kind == ggufControl || kind == ggufUnknown || (len(v.types) == 0 && named[t])
-		if t != "" && (control || kind == ggufUserDefined) && len(t) <= maxAddedToken {
-			d.Added = append(d.Added, addedToken{ID: int32(i), Content: t, Special: control})
+		if t != "" && (control || kind == ggufUserDefined) && len(t) <= tokenizer.MaxAddedToken {
+			d.Added = append(d.Added, tokenizer.AddedToken{ID: int32(i), Content: t, Special: control})
 		}
 	}
 }
 
 // edges puts BOS and EOS around texts as the file or the defaults say.
-func (v *ggufVocab) edges(bos, eos bool) *component {
+func (v *ggufVocab) edges(bos, eos bool) *tokenizer.Component {
 	var before, after []edgeToken
 	if id, ok := v.reader.id("tokenizer.ggml.bos_token_id"); ok && int(id) < len(v.tokens) && v.reader.flag("tokenizer.ggml.add_bos_token", bos) {
 		before = append(before, edgeToken{v.tokens[id], id})
@@ -270,17 +272,17 @@ func (v *ggufVocab) edges(bos, eos bool) *component {
 	return templateOf(before, after)
 }
 
-func (v *ggufVocab) byteLevel() (*definition, error) {
+func (v *ggufVocab) byteLevel() (*tokenizer.Definition, error) {
 	name := v.reader.text("tokenizer.ggml.pre")
 	pre, ok := ggufPreTokenizers[name]
 	if !ok {
 		return nil, fmt.Errorf("tokenizer.ggml.pre is %q, which is not known; expected one of %s", name, strings.Join(ggufPreNames(), ", "))
 	}
-	d := &definition{
+	d := &tokenizer.Definition{
 		PreTokenizer: pre.component(), Normalizer: pre.normalizer(),
-		Decoder:       &component{Type: "ByteLevel"},
+		Decoder:       &tokenizer.Component{Type: "ByteLevel"},
 		PostProcessor: v.edges(pre.addBOS, false),
-		Model:         modelDef{Type: "BPE", Vocab: v.vocab(), IgnoreMerges: pre.ignoreMerges},
+		Model:         tokenizer.Model{Type: "BPE", Vocab: v.vocab(), IgnoreMerges: pre.ignoreMerges},
 	}
 	ids := make(map[string]int32, len(v.tokens))
 	for i, t := range v.tokens {
@@ -294,7 +296,7 @@ func (v *ggufVocab) byteLevel() (*definition, error) {
 	return d, err
 }
 
-func (v *ggufVocab) scoredBPE() (*definition, error) {
+func (v *ggufVocab) scoredBPE() (*tokenizer.Definition, error) {
 	if len(v.scores) == 0 {
 		return nil, fmt.Errorf("tokenizer.ggml.scores is missing; model llama needs it")
 	}
@@ -307,33 +309,33 @@ func (v *ggufVocab) scoredBPE() (*definition, error) {
 }
 
 // scoredBPEDefinition is the pipeline of Llama's SentencePiece tokenizer.
-func scoredBPEDefinition(vocab []vocabEntry, scores []float64, prefixSpace bool) *definition {
-	d := &definition{
-		Normalizer: &component{Type: "Sequence"},
-		Decoder: &component{Type: "Sequence", Decoders: []component{
-			{Type: "Replace", Pattern: &pattern{String: ptr("▁")}, Content: " "},
+func scoredBPEDefinition(vocab []tokenizer.Entry, scores []float64, prefixSpace bool) *tokenizer.Definition {
+	d := &tokenizer.Definition{
+		Normalizer: &tokenizer.Component{Type: "Sequence"},
+		Decoder: &tokenizer.Component{Type: "Sequence", Decoders: []tokenizer.Component{
+			{Type: "Replace", Pattern: &tokenizer.Pattern{String: ptr("▁")}, Content: " "},
 			{Type: "ByteFallback"}, {Type: "Fuse"},
 		}},
-		Model: modelDef{Type: "BPE", FuseUnk: true, ByteFallback: true, Vocab: vocab, Merges: mergesFromScores(vocab, scores)},
+		Model: tokenizer.Model{Type: "BPE", FuseUnk: true, ByteFallback: true, Vocab: vocab, Merges: mergesFromScores(vocab, scores)},
 	}
 	if prefixSpace {
-		d.Normalizer.Normalizers = append(d.Normalizer.Normalizers, component{Type: "Prepend", Prepend: "▁"})
-		d.Decoder.Decoders = append(d.Decoder.Decoders, component{Type: "Strip", Content: " ", Start: 1})
+		d.Normalizer.Normalizers = append(d.Normalizer.Normalizers, tokenizer.Component{Type: "Prepend", Prepend: "▁"})
+		d.Decoder.Decoders = append(d.Decoder.Decoders, tokenizer.Component{Type: "Strip", Content: " ", Start: 1})
 	}
 	d.Normalizer.Normalizers = append(d.Normalizer.Normalizers,
-		component{Type: "Replace", Pattern: &pattern{String: ptr(" ")}, Content: "▁"})
+		tokenizer.Component{Type: "Replace", Pattern: &tokenizer.Pattern{String: ptr(" ")}, Content: "▁"})
 	return d
 }
 
 // wordPiece turns the marks back: GGUF writes "▁" in front of words and
 // nothing in front of continuations.
-func (v *ggufVocab) wordPiece() (*definition, error) {
-	d := &definition{
-		Normalizer:   &component{Type: "BertNormalizer"},
-		PreTokenizer: &component{Type: "BertPreTokenizer"},
-		Decoder:      &component{Type: "WordPiece"},
-		Config:       config{CleanUp: true},
-		Model:        modelDef{Type: "WordPiece", Prefix: "##", MaxWordChars: 100, UnkToken: ptr("[UNK]")},
+func (v *ggufVocab) wordPiece() (*tokenizer.Definition, error) {
+	d := &tokenizer.Definition{
+		Normalizer:   &tokenizer.Component{Type: "BertNormalizer"},
+		PreTokenizer: &tokenizer.Component{Type: "BertPreTokenizer"},
+		Decoder:      &tokenizer.Component{Type: "WordPiece"},
+		Config:       tokenizer.Config{CleanUp: true},
+		Model:        tokenizer.Model{Type: "WordPiece", Prefix: "##", MaxWordChars: 100, UnkToken: ptr("[UNK]")},
 	}
 	tokens := make([]string, len(v.tokens))
 	for i, t := range v.tokens {
@@ -355,7 +357,7 @@ func (v *ggufVocab) wordPiece() (*definition, error) {
 }
 
 // bertEdges puts CLS and SEP around texts; older files name them BOS and EOS.
-func (v *ggufVocab) bertEdges() *component {
+func (v *ggufVocab) bertEdges() *tokenizer.Component {
 	var before, after []edgeToken
 	for _, key := range []string{"cls", "bos"} {
 		if id, ok := v.reader.id("tokenizer.ggml." + key + "_token_id"); ok && int(id) < len(v.tokens) && before == nil {
@@ -367,10 +369,10 @@ func (v *ggufVocab) bertEdges() *component {
 			after = []edgeToken{{v.tokens[id], id}}
 		}
 	}
-	return templateOf(before, after).withPair()
+	return withPair(templateOf(before, after))
 }
 
-func (v *ggufVocab) unigram() (*definition, error) {
+func (v *ggufVocab) unigram() (*tokenizer.Definition, error) {
 	if len(v.scores) == 0 {
 		return nil, fmt.Errorf("tokenizer.ggml.scores is missing; model t5 needs it")
 	}
@@ -379,15 +381,15 @@ func (v *ggufVocab) unigram() (*definition, error) {
 	for i, n := range charsmap {
 		raw[i] = byte(n)
 	}
-	d := &definition{
-		Normalizer: &component{Type: "Sequence", Normalizers: []component{
+	d := &tokenizer.Definition{
+		Normalizer: &tokenizer.Component{Type: "Sequence", Normalizers: []tokenizer.Component{
 			{Type: "Precompiled", Charsmap: raw}, {Type: "Strip", StripRight: true},
-			{Type: "Replace", Pattern: &pattern{Regex: ptr(" {2,}")}, Content: "▁"},
+			{Type: "Replace", Pattern: &tokenizer.Pattern{Regex: ptr(" {2,}")}, Content: "▁"},
 		}},
-		PreTokenizer:  &component{Type: "Metaspace", Replacement: "▁", PrependScheme: "always"},
-		Decoder:       &component{Type: "Metaspace", Replacement: "▁", PrependScheme: "always"},
+		PreTokenizer:  &tokenizer.Component{Type: "Metaspace", Replacement: "▁", PrependScheme: "always"},
+		Decoder:       &tokenizer.Component{Type: "Metaspace", Replacement: "▁", PrependScheme: "always"},
 		PostProcessor: v.edges(false, true),
-		Model:         modelDef{Type: "Unigram", FuseUnk: true, Vocab: v.vocab(), Scores: v.scores},
+		Model:         tokenizer.Model{Type: "Unigram", FuseUnk: true, Vocab: v.vocab(), Scores: v.scores},
 	}
 	if id, ok := v.reader.id("tokenizer.ggml.unknown_token_id"); ok {
 		d.Model.UnkID = ptr(int(id))

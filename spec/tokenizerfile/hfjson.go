@@ -1,20 +1,21 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // hfFile is tokenizer.json as written by Hugging Face `tokenizers`.
 type hfFile struct {
-	Added         []addedToken    `json:"added_tokens"`
-	Normalizer    *component      `json:"normalizer"`
-	PreTokenizer  *component      `json:"pre_tokenizer"`
-	PostProcessor *component      `json:"post_processor"`
-	Decoder       *component      `json:"decoder"`
-	Model         json.RawMessage `json:"model"`
+	Added         []tokenizer.AddedToken `json:"added_tokens"`
+	Normalizer    *tokenizer.Component   `json:"normalizer"`
+	PreTokenizer  *tokenizer.Component   `json:"pre_tokenizer"`
+	PostProcessor *tokenizer.Component   `json:"post_processor"`
+	Decoder       *tokenizer.Component   `json:"decoder"`
+	Model         json.RawMessage        `json:"model"`
 }
 
 type hfModel struct {
@@ -32,7 +33,7 @@ type hfModel struct {
 }
 
 // parseHF reads tokenizer.json.
-func parseHF(data []byte) (*definition, error) {
+func parseHF(data []byte) (*tokenizer.Definition, error) {
 	var f hfFile
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func parseHF(data []byte) (*definition, error) {
 	if err := json.Unmarshal(f.Model, &m); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	d := &definition{
+	d := &tokenizer.Definition{
 		Added: f.Added, Normalizer: f.Normalizer, PreTokenizer: f.PreTokenizer,
 		PostProcessor: f.PostProcessor, Decoder: f.Decoder,
 	}
@@ -54,8 +55,8 @@ func parseHF(data []byte) (*definition, error) {
 	return d, nil
 }
 
-func (m *hfModel) define(out *modelDef) error {
-	*out = modelDef{
+func (m *hfModel) define(out *tokenizer.Model) error {
+	*out = tokenizer.Model{
 		Type: m.kind(), UnkToken: m.UnkToken, UnkID: m.UnkID, FuseUnk: m.FuseUnk,
 		ByteFallback: m.ByteFallback, IgnoreMerges: m.IgnoreMerges, MaxWordChars: 100,
 	}
@@ -75,7 +76,7 @@ func (m *hfModel) define(out *modelDef) error {
 	if err := json.Unmarshal(m.Vocab, &vocab); err != nil {
 		return fmt.Errorf("vocab: %w", err)
 	}
-	out.Vocab = sortedVocab(vocab)
+	out.Vocab = tokenizer.SortedVocab(vocab)
 	if out.Type != "BPE" {
 		return nil
 	}
@@ -104,7 +105,7 @@ func (m *hfModel) kind() string {
 }
 
 // scoredVocab reads [["piece", score], …].
-func (m *hfModel) scoredVocab(out *modelDef) error {
+func (m *hfModel) scoredVocab(out *tokenizer.Model) error {
 	var rows [][]any
 	if err := json.Unmarshal(m.Vocab, &rows); err != nil {
 		return fmt.Errorf("vocab: %w", err)
@@ -119,24 +120,10 @@ func (m *hfModel) scoredVocab(out *modelDef) error {
 		if !ok1 || !ok2 {
 			return fmt.Errorf("vocab[%d]: expected [piece, score], found [%T, %T]", i, row[0], row[1])
 		}
-		out.Vocab = append(out.Vocab, vocabEntry{token, int32(i)})
+		out.Vocab = append(out.Vocab, tokenizer.Entry{Token: token, ID: int32(i)})
 		out.Scores = append(out.Scores, score)
 	}
 	return nil
-}
-
-func sortedVocab(vocab map[string]int32) []vocabEntry {
-	out := make([]vocabEntry, 0, len(vocab))
-	for token, id := range vocab {
-		out = append(out, vocabEntry{token, id})
-	}
-	slices.SortFunc(out, func(a, b vocabEntry) int {
-		if a.ID != b.ID {
-			return int(a.ID) - int(b.ID)
-		}
-		return strings.Compare(a.Token, b.Token)
-	})
-	return out
 }
 
 // parseMerges reads both published forms: "a b" and ["a", "b"].
@@ -176,8 +163,8 @@ func splitMerges(lines []string) ([][2]string, error) {
 
 // resolveMerges turns pieces into ids; prefix is cut from the right piece
 // before joining.
-func resolveMerges(pairs [][2]string, vocab map[string]int32, prefix string) ([]merge, error) {
-	out := make([]merge, len(pairs))
+func resolveMerges(pairs [][2]string, vocab map[string]int32, prefix string) ([]tokenizer.Merge, error) {
+	out := make([]tokenizer.Merge, len(pairs))
 	for i, p := range pairs {
 		left, ok1 := vocab[p[0]]
 		right, ok2 := vocab[p[1]]
@@ -189,7 +176,7 @@ func resolveMerges(pairs [][2]string, vocab map[string]int32, prefix string) ([]
 		if !ok1 || !ok2 || !ok3 {
 			return nil, fmt.Errorf("merges[%d]: %.40q + %.40q: a piece or the joined piece is not in the vocabulary", i, p[0], p[1])
 		}
-		out[i] = merge{left, right, into}
+		out[i] = tokenizer.Merge{Left: left, Right: right, Into: into}
 	}
 	return out, nil
 }

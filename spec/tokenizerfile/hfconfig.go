@@ -1,4 +1,4 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // hfConfig is what tokenizer_config.json, special_tokens_map.json,
@@ -13,7 +15,7 @@ import (
 type hfConfig struct {
 	present       bool
 	Class         string                     `json:"tokenizer_class"`
-	AddedDecoder  map[string]addedToken      `json:"added_tokens_decoder"`
+	AddedDecoder  map[string]namedToken      `json:"added_tokens_decoder"`
 	Additional    []json.RawMessage          `json:"additional_special_tokens"`
 	AddBOS        *bool                      `json:"add_bos_token"`
 	AddEOS        *bool                      `json:"add_eos_token"`
@@ -33,16 +35,22 @@ type hfConfig struct {
 	Offset        *int                       `json:"offset"`
 	Raw           map[string]json.RawMessage `json:"-"`
 
-	special map[string]addedToken // by role
+	special map[string]namedToken // by role
 	none    map[string]bool       // roles that are said to have no token
-	added   []addedToken          // of AddedDecoder by id, then additional ones
+	added   []namedToken          // of AddedDecoder by id, then additional ones
+}
+
+// A namedToken is a token that a configuration names.
+type namedToken struct {
+	tokenizer.AddedToken
+	object bool // a configuration says how it is matched, or the class does
 }
 
 var specialRoles = []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}
 
 // readConfig reads the files beside the tokenizer; all of them are optional.
 func readConfig(f Files) (*hfConfig, error) {
-	c := &hfConfig{special: map[string]addedToken{}, none: map[string]bool{}}
+	c := &hfConfig{special: map[string]namedToken{}, none: map[string]bool{}}
 	if data := f["tokenizer_config.json"]; len(data) > 0 {
 		c.present = true
 		if err := json.Unmarshal(data, c); err != nil {
@@ -83,15 +91,15 @@ func readConfig(f Files) (*hfConfig, error) {
 }
 
 // readToken reads "token" or {"content": "token", …}.
-func readToken(data json.RawMessage) (addedToken, bool) {
+func readToken(data json.RawMessage) (namedToken, bool) {
 	if len(data) == 0 || string(data) == "null" {
-		return addedToken{}, false
+		return namedToken{}, false
 	}
 	var text string
 	if json.Unmarshal(data, &text) == nil {
-		return addedToken{Content: text, Special: true}, text != ""
+		return namedToken{AddedToken: tokenizer.AddedToken{Content: text, Special: true}}, text != ""
 	}
-	t := addedToken{}
+	t := namedToken{}
 	err := json.Unmarshal(data, &t)
 	t.Special, t.object = true, true
 	return t, err == nil && t.Content != ""
@@ -116,10 +124,10 @@ func (c *hfConfig) collectAdded(extra []byte, additional json.RawMessage) error 
 			named[t.Content] = true
 		}
 		for text, id := range ids { // special ones are looked for in the text as it is
-			c.added = append(c.added, addedToken{ID: id, Content: text, Normalized: !named[text]})
+			c.added = append(c.added, namedToken{AddedToken: tokenizer.AddedToken{ID: id, Content: text, Normalized: !named[text]}})
 		}
 	}
-	slices.SortFunc(c.added, func(a, b addedToken) int {
+	slices.SortFunc(c.added, func(a, b namedToken) int {
 		if a.ID != b.ID {
 			return int(a.ID) - int(b.ID)
 		}
@@ -162,7 +170,7 @@ func (c *hfConfig) chatTemplate() string {
 
 // fill copies the special tokens, the template and the added tokens that the
 // source does not have yet.
-func (c *hfConfig) fill(d *definition) {
+func (c *hfConfig) fill(d *tokenizer.Definition) {
 	if d.Config.Special == nil {
 		d.Config.Special = map[string]string{}
 	}
@@ -182,9 +190,9 @@ func (c *hfConfig) fill(d *definition) {
 	for _, t := range d.Added {
 		known[t.Content] = true
 	}
-	add := func(t addedToken) {
+	add := func(t namedToken) {
 		t.Special = t.Special || named[t.Content]
-		d.Added = append(d.Added, t)
+		d.Added = append(d.Added, t.AddedToken)
 		known[t.Content] = true
 	}
 	for _, t := range c.added {

@@ -1,9 +1,11 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"fmt"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // spClass says how a tokenizer class of transformers turns a SentencePiece
@@ -139,12 +141,12 @@ func (s spClass) score(p spPiece) float64 {
 }
 
 // tidy is the class' normalizer of quotes, accents, case and blanks.
-func (s spClass) tidy(charsmap []byte, c *hfConfig) *component {
-	quote := func(q string) component {
-		return component{Type: "Replace", Pattern: &pattern{String: ptr(q)}, Content: `"`}
+func (s spClass) tidy(charsmap []byte, c *hfConfig) *tokenizer.Component {
+	quote := func(q string) tokenizer.Component {
+		return tokenizer.Component{Type: "Replace", Pattern: &tokenizer.Pattern{String: ptr(q)}, Content: `"`}
 	}
-	blanks := component{Type: "Replace", Pattern: &pattern{Regex: ptr(" {2,}")}, Content: " "}
-	steps := []component{quote("``"), quote("''")}
+	blanks := tokenizer.Component{Type: "Replace", Pattern: &tokenizer.Pattern{Regex: ptr(" {2,}")}, Content: " "}
+	steps := []tokenizer.Component{quote("``"), quote("''")}
 	if s.accents == blanksBeforeMarks {
 		steps = append(steps, blanks)
 	}
@@ -153,33 +155,33 @@ func (s spClass) tidy(charsmap []byte, c *hfConfig) *component {
 		keep = *c.KeepAccents
 	}
 	if !keep {
-		steps = append(steps, component{Type: "NFKD"}, component{Type: "StripAccents"})
+		steps = append(steps, tokenizer.Component{Type: "NFKD"}, tokenizer.Component{Type: "StripAccents"})
 	}
 	lower := s.accents == blanksLast // RemBERT's is off where nothing is said
 	if c.LowerCase != nil {
 		lower = *c.LowerCase
 	}
 	if lower {
-		steps = append(steps, component{Type: "Lowercase"})
+		steps = append(steps, tokenizer.Component{Type: "Lowercase"})
 	}
 	if len(charsmap) > 0 {
-		steps = append(steps, component{Type: "Precompiled", Charsmap: charsmap})
+		steps = append(steps, tokenizer.Component{Type: "Precompiled", Charsmap: charsmap})
 	}
 	if s.accents == blanksLast {
 		steps = append(steps, blanks)
 	}
-	return &component{Type: "Sequence", Normalizers: steps}
+	return &tokenizer.Component{Type: "Sequence", Normalizers: steps}
 }
 
 // template is the post-processor for these tokens around a text.
-func (s spClass) template(before, after []edgeToken) *component {
+func (s spClass) template(before, after []edgeToken) *tokenizer.Component {
 	c := templateOf(before, after)
 	if s.pair == pairSegments {
-		return c.withPair()
+		return withPair(c)
 	}
 	tail := func() {
 		for _, t := range after {
-			c.Pair = append(c.Pair, templatePiece{SpecialToken: &templateRef{ID: t.text}})
+			c.Pair = append(c.Pair, tokenizer.TemplatePiece{SpecialToken: &tokenizer.TemplateRef{ID: t.text}})
 		}
 	}
 	if s.pair == pairJoined {
@@ -189,7 +191,7 @@ func (s spClass) template(before, after []edgeToken) *component {
 	if s.pair == pairDoubled {
 		tail()
 	}
-	c.Pair = append(c.Pair, templatePiece{Sequence: &templateRef{ID: "B"}})
+	c.Pair = append(c.Pair, tokenizer.TemplatePiece{Sequence: &tokenizer.TemplateRef{ID: "B"}})
 	tail()
 	return c
 }

@@ -1,8 +1,10 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"slices"
 	"unicode/utf8"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // maxMergedPiece bounds the pieces (bytes) that merges are derived for.
@@ -11,13 +13,13 @@ const maxMergedPiece = 1024
 // mergesFromScores derives the merges of a SentencePiece BPE vocabulary: every
 // way to put a piece together from two others, best score first; of equal
 // scores the longer left, then the longer right part first.
-func mergesFromScores(vocab []vocabEntry, scores []float64) []merge {
+func mergesFromScores(vocab []tokenizer.Entry, scores []float64) []tokenizer.Merge {
 	ids := make(map[string]int32, len(vocab))
 	for _, e := range vocab {
 		ids[e.Token] = e.ID
 	}
 	type candidate struct {
-		merge
+		tokenizer.Merge
 		score       float64
 		left, right int // lengths in characters
 	}
@@ -33,7 +35,7 @@ func mergesFromScores(vocab []vocabEntry, scores []float64) []merge {
 				left, ok1 := ids[e.Token[:at]]
 				right, ok2 := ids[e.Token[at:]]
 				if ok1 && ok2 {
-					all = append(all, candidate{merge{left, right, e.ID}, scores[i], n, chars - n})
+					all = append(all, candidate{tokenizer.Merge{Left: left, Right: right, Into: e.ID}, scores[i], n, chars - n})
 				}
 			}
 			n++
@@ -57,9 +59,9 @@ func mergesFromScores(vocab []vocabEntry, scores []float64) []merge {
 		}
 		return b.right - a.right
 	})
-	out := make([]merge, len(all))
+	out := make([]tokenizer.Merge, len(all))
 	for i := range all {
-		out[i] = all[i].merge
+		out[i] = all[i].Merge
 	}
 	return out
 }

@@ -1,20 +1,12 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"encoding/binary"
 	"fmt"
 	"math"
 	"unicode/utf8"
-)
 
-// Piece types of sentencepiece_model.proto.
-const (
-	spNormal      = 1
-	spUnknown     = 2
-	spControl     = 3
-	spUserDefined = 4
-	spUnused      = 5
-	spByte        = 6
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // Model types of TrainerSpec.
@@ -154,7 +146,7 @@ func parseSentencePiece(data []byte) (*spModel, error) {
 	}
 	m.UnkID = -1
 	for i, p := range m.Pieces {
-		if p.Type == spUnknown {
+		if p.Type == tokenizer.PieceUnknown {
 			m.UnkID, m.UnkPiece = i, p.Text
 			break
 		}
@@ -163,7 +155,7 @@ func parseSentencePiece(data []byte) (*spModel, error) {
 }
 
 func (m *spModel) piece(data []byte, base int) error {
-	p := spPiece{Type: spNormal}
+	p := spPiece{Type: tokenizer.PieceNormal}
 	err := eachField(data, base, func(f protoField, _ int) error {
 		switch {
 		case f.number == 1 && f.wire == 2:

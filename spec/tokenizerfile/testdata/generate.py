@@ -1,4 +1,4 @@
-"""Writes the golden files of this folder with Hugging Face tokenizers and sentencepiece.
+"""Writes the golden files of this folder, and runtime/text/tokenizer/testdata/components.json, with Hugging Face tokenizers and sentencepiece.
 
 Usage: python generate.py   (needs tokenizers 0.22, transformers 4.57, sentencepiece 0.2)
 Tokenizers are trained on CORPUS, single-threaded; only suffix-bpe may differ from run to run (its trainer
@@ -79,7 +79,7 @@ def components():
         D.Sequence([D.Replace("▁", " "), D.ByteFallback(), D.Fuse(), D.Strip(" ", 1, 0)]), D.Sequence([D.Fuse(), D.Replace("lo", "LO"), D.Strip(" ", 0, 2)]),
     ]:
         sets["decoders"].append({"config": flat(d), "tokens": tokens, "out": [decode(d, t) for t in tokens]})
-    write(HERE / "components.json", {"texts": TEXTS, **sets})
+    write(HERE.parents[2] / "runtime/text/tokenizer/testdata/components.json", {"texts": TEXTS, **sets})
 
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

@@ -1,9 +1,11 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // Files holds the tokenizer files of a model folder by base name, such as
@@ -13,7 +15,7 @@ type Files map[string][]byte
 // source is one way to get a definition: the files it needs and how to read them.
 type source struct {
 	needs []string
-	read  func(f Files, c *hfConfig) (*definition, error)
+	read  func(f Files, c *hfConfig) (*tokenizer.Definition, error)
 }
 
 // sources in order of preference. tokenizer.json says everything, the others
@@ -32,7 +34,7 @@ var sources = []source{
 
 // Load reads a tokenizer from a model folder's files and picks the source that
 // says most. Files that are not about tokenizers are ignored.
-func Load(files Files) (*Tokenizer, error) {
+func Load(files Files) (*tokenizer.Tokenizer, error) {
 	c, err := readConfig(files)
 	if err != nil {
 		return nil, err
@@ -46,7 +48,7 @@ func Load(files Files) (*Tokenizer, error) {
 			return nil, wrap(s.needs[0], err)
 		}
 		c.fill(d)
-		t, err := build(d)
+		t, err := tokenizer.New(d)
 		if err != nil {
 			return nil, wrap(s.needs[0], err)
 		}
@@ -69,7 +71,7 @@ func (f Files) have(names []string) bool {
 	return true
 }
 
-func loadHF(f Files, c *hfConfig) (*definition, error) {
+func loadHF(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	d, err := parseHF(f["tokenizer.json"])
 	if err != nil {
 		return nil, err
@@ -77,3 +79,12 @@ func loadHF(f Files, c *hfConfig) (*definition, error) {
 	c.adjust(d)
 	return d, nil
 }
+
+// wrap names the source of an error.
+func wrap(source string, err error) error { return fmt.Errorf("%s: %w", source, err) }
+
+func orTrue(b *bool) bool { return b == nil || *b }
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func ptr[T any](v T) *T { return &v }

@@ -1,4 +1,4 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"path/filepath"

@@ -1,15 +1,17 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // loadM2M100 reads vocab.json with sentencepiece.bpe.model: pieces are looked
 // up in vocab.json, language tokens follow behind it.
-func loadM2M100(f Files, c *hfConfig) (*definition, error) {
+func loadM2M100(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	d, _, err := spOverVocab(f, "sentencepiece.bpe.model", "vocab.json")
 	if err != nil {
 		return nil, err
@@ -28,7 +30,7 @@ func loadM2M100(f Files, c *hfConfig) (*definition, error) {
 	for _, code := range codes {
 		token := "__" + code + "__"
 		if _, known := ids[token]; !known {
-			d.Model.Vocab = append(d.Model.Vocab, vocabEntry{token, next})
+			d.Model.Vocab = append(d.Model.Vocab, tokenizer.Entry{Token: token, ID: next})
 			ids[token] = next
 		}
 		next++
@@ -53,7 +55,7 @@ func loadM2M100(f Files, c *hfConfig) (*definition, error) {
 // loadMarian reads vocab.json with source.spm and target.spm: the source model
 // encodes, the target model decodes, from target_vocab.json where the two sides
 // have vocabularies of their own.
-func loadMarian(f Files, c *hfConfig) (*definition, error) {
+func loadMarian(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	d, _, err := spOverVocab(f, "source.spm", "vocab.json")
 	if err != nil {
 		return nil, err
@@ -88,7 +90,7 @@ func loadMarian(f Files, c *hfConfig) (*definition, error) {
 }
 
 // spOverVocab joins a SentencePiece model with a vocabulary of its own.
-func spOverVocab(f Files, model, vocab string) (*definition, *spModel, error) {
+func spOverVocab(f Files, model, vocab string) (*tokenizer.Definition, *spModel, error) {
 	sp, err := parseSentencePiece(f[model])
 	if err != nil {
 		return nil, nil, wrap(model, err)
@@ -97,28 +99,28 @@ func spOverVocab(f Files, model, vocab string) (*definition, *spModel, error) {
 	if err := json.Unmarshal(f[vocab], &ids); err != nil {
 		return nil, nil, wrap(vocab, err)
 	}
-	d := &definition{
-		Decoder: &component{Type: "SentencePiece"},
-		Model:   modelDef{Type: "SentencePiece", Vocab: sortedVocab(ids)},
+	d := &tokenizer.Definition{
+		Decoder: &tokenizer.Component{Type: "SentencePiece"},
+		Model:   tokenizer.Model{Type: "SentencePiece", Vocab: tokenizer.SortedVocab(ids)},
 	}
 	sp.define(&d.Model)
 	return d, sp, nil
 }
 
 // define fills the part of a model that encodes as the library does.
-func (m *spModel) define(out *modelDef) {
-	def := &spDef{
+func (m *spModel) define(out *tokenizer.Model) {
+	def := &tokenizer.SentencePiece{
 		BPE: m.Type == spBPE, Charsmap: m.Charsmap, DummyPrefix: m.DummyPrefix,
 		RemoveSpaces: m.RemoveSpaces, ByteFallback: m.ByteFallback, UnkSurface: m.UnkSurface,
 		Types: map[int32]int{},
 	}
-	var normal []vocabEntry
+	var normal []tokenizer.Entry
 	var scores []float64
 	for i, p := range m.Pieces {
-		e := vocabEntry{p.Text, int32(i)}
+		e := tokenizer.Entry{Token: p.Text, ID: int32(i)}
 		out.Inner = append(out.Inner, e)
 		out.Scores = append(out.Scores, float64(p.Score))
-		if p.Type != spNormal {
+		if p.Type != tokenizer.PieceNormal {
 			def.Types[e.ID] = p.Type
 			continue
 		}
@@ -131,7 +133,7 @@ func (m *spModel) define(out *modelDef) {
 	out.SentencePiece = def
 }
 
-func vocabMap(vocab []vocabEntry) map[string]int32 {
+func vocabMap(vocab []tokenizer.Entry) map[string]int32 {
 	ids := make(map[string]int32, len(vocab))
 	for _, e := range vocab {
 		ids[e.Token] = e.ID
@@ -141,7 +143,7 @@ func vocabMap(vocab []vocabEntry) map[string]int32 {
 
 // loadVocabMerges reads vocab.json with merges.txt: byte-level BPE as GPT-2,
 // OPT and RoBERTa have it.
-func loadVocabMerges(f Files, c *hfConfig) (*definition, error) {
+func loadVocabMerges(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	vocab := map[string]int32{}
 	if err := json.Unmarshal(f["vocab.json"], &vocab); err != nil {
 		return nil, err
@@ -167,23 +169,23 @@ func loadVocabMerges(f Files, c *hfConfig) (*definition, error) {
 	if class == "GPT2Tokenizer" || traits.clsSep {
 		c.nameRoles(byteLevelRoles(traits), spClass{objects: true})
 	}
-	d := &definition{
-		PreTokenizer: &component{Type: "ByteLevel", AddPrefixSpace: ptr(isTrue(c.AddPrefix))},
-		Decoder:      &component{Type: "ByteLevel"},
-		Model:        modelDef{Type: "BPE", Vocab: sortedVocab(vocab), Merges: merges},
+	d := &tokenizer.Definition{
+		PreTokenizer: &tokenizer.Component{Type: "ByteLevel", AddPrefixSpace: ptr(isTrue(c.AddPrefix))},
+		Decoder:      &tokenizer.Component{Type: "ByteLevel"},
+		Model:        tokenizer.Model{Type: "BPE", Vocab: tokenizer.SortedVocab(vocab), Merges: merges},
 	}
 	if traits.pattern != "" {
-		d.PreTokenizer = &component{Type: "Sequence", Pretokenizers: append(isolated(traits.pattern),
-			component{Type: "ByteLevel", AddPrefixSpace: ptr(isTrue(c.AddPrefix)), UseRegex: ptr(false)})}
+		d.PreTokenizer = &tokenizer.Component{Type: "Sequence", Pretokenizers: append(isolated(traits.pattern),
+			tokenizer.Component{Type: "ByteLevel", AddPrefixSpace: ptr(isTrue(c.AddPrefix)), UseRegex: ptr(false)})}
 	}
 	if traits.nfc {
-		d.Normalizer = &component{Type: "NFC"}
+		d.Normalizer = &tokenizer.Component{Type: "NFC"}
 	}
 	cls, sep := c.firstNamed(vocab, []string{"cls", "bos"}), c.firstNamed(vocab, []string{"sep", "eos"})
 	switch {
 	case traits.clsSep && cls != nil && sep != nil:
-		d.PostProcessor = &component{Type: "RobertaProcessing",
-			Cls: &tokenPair{cls[0].text, cls[0].id}, Sep: &tokenPair{sep[0].text, sep[0].id}}
+		d.PostProcessor = &tokenizer.Component{Type: "RobertaProcessing",
+			Cls: &tokenizer.TokenPair{Token: cls[0].text, ID: cls[0].id}, Sep: &tokenizer.TokenPair{Token: sep[0].text, ID: sep[0].id}}
 	case isTrue(c.AddBOS):
 		d.PostProcessor = templateOf(c.firstNamed(vocab, []string{"bos"}), nil)
 	}
@@ -230,7 +232,7 @@ func (c *hfConfig) firstNamed(vocab map[string]int32, roles []string) []edgeToke
 }
 
 // loadWordPiece reads vocab.txt, one token per line, as BERT has it.
-func loadWordPiece(f Files, c *hfConfig) (*definition, error) {
+func loadWordPiece(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	text := strings.TrimSuffix(strings.ReplaceAll(string(f["vocab.txt"]), "\r\n", "\n"), "\n")
 	ids := map[string]int32{}
 	for i, token := range strings.Split(text, "\n") {
@@ -247,7 +249,7 @@ func loadWordPiece(f Files, c *hfConfig) (*definition, error) {
 	for role, token := range names {
 		if _, ok := c.special[role]; !ok {
 			if _, ok := ids[token]; ok {
-				c.special[role] = addedToken{Content: token, Special: true, LStrip: mpnet && role == "mask"}
+				c.special[role] = namedToken{AddedToken: tokenizer.AddedToken{Content: token, Special: true, LStrip: mpnet && role == "mask"}}
 			}
 		}
 	}
@@ -258,18 +260,18 @@ func loadWordPiece(f Files, c *hfConfig) (*definition, error) {
 	if mpnet {
 		pair = pairDoubled
 	}
-	d := &definition{
-		Normalizer: &component{Type: "BertNormalizer", Lowercase: ptr(orTrue(c.LowerCase)),
+	d := &tokenizer.Definition{
+		Normalizer: &tokenizer.Component{Type: "BertNormalizer", Lowercase: ptr(orTrue(c.LowerCase)),
 			StripAccents: c.StripAccents, HandleChineseChars: ptr(orTrue(c.ChineseChars))},
-		PreTokenizer:  &component{Type: "BertPreTokenizer"},
-		Decoder:       &component{Type: "WordPiece"},
+		PreTokenizer:  &tokenizer.Component{Type: "BertPreTokenizer"},
+		Decoder:       &tokenizer.Component{Type: "WordPiece"},
 		PostProcessor: spClass{pair: pair}.template(c.firstNamed(ids, []string{"cls"}), c.firstNamed(ids, []string{"sep"})),
-		Model: modelDef{Type: "WordPiece", Prefix: "##", MaxWordChars: 100, Vocab: sortedVocab(ids),
+		Model: tokenizer.Model{Type: "WordPiece", Prefix: "##", MaxWordChars: 100, Vocab: tokenizer.SortedVocab(ids),
 			UnkToken: ptr(c.special["unk"].Content)},
 	}
 	for _, role := range slices.Sorted(mapKeys(c.special)) {
 		t := c.special[role]
-		d.Added = append(d.Added, addedToken{Content: t.Content, Special: true})
+		d.Added = append(d.Added, tokenizer.AddedToken{Content: t.Content, Special: true})
 	}
 	return d, nil
 }

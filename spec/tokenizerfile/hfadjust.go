@@ -1,8 +1,10 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // classTraits says how a tokenizer class of transformers changes what
@@ -32,7 +34,7 @@ var tokenizerClasses = map[string]classTraits{
 }
 
 // adjust applies what the tokenizer class does on top of tokenizer.json.
-func (c *hfConfig) adjust(d *definition) {
+func (c *hfConfig) adjust(d *tokenizer.Definition) {
 	if !c.present {
 		return
 	}
@@ -55,7 +57,7 @@ func (c *hfConfig) adjust(d *definition) {
 }
 
 // edges makes the post-processor that puts BOS in front and EOS behind.
-func (c *hfConfig) edges(d *definition, traits classTraits) {
+func (c *hfConfig) edges(d *tokenizer.Definition, traits classTraits) {
 	bos, eos := traits.addBOS, traits.addEOS
 	if c.AddBOS != nil {
 		bos = *c.AddBOS
@@ -91,7 +93,7 @@ func (c *hfConfig) edges(d *definition, traits classTraits) {
 	second := templateOf(before, after).Single
 	for i := range second {
 		if p := &second[i]; p.Sequence != nil {
-			p.Sequence = &templateRef{ID: "B", TypeID: 1}
+			p.Sequence = &tokenizer.TemplateRef{ID: "B", TypeID: 1}
 		} else {
 			p.SpecialToken.TypeID = 1
 		}
@@ -106,29 +108,29 @@ type edgeToken struct {
 }
 
 // templateOf is a TemplateProcessing with fixed tokens before and after the text.
-func templateOf(before, after []edgeToken) *component {
-	c := &component{Type: "TemplateProcessing", SpecialTokens: map[string]templateToken{}}
+func templateOf(before, after []edgeToken) *tokenizer.Component {
+	c := &tokenizer.Component{Type: "TemplateProcessing", SpecialTokens: map[string]tokenizer.TemplateToken{}}
 	put := func(tokens []edgeToken) {
 		for _, t := range tokens {
-			c.Single = append(c.Single, templatePiece{SpecialToken: &templateRef{ID: t.text}})
-			c.SpecialTokens[t.text] = templateToken{IDs: []int32{t.id}}
+			c.Single = append(c.Single, tokenizer.TemplatePiece{SpecialToken: &tokenizer.TemplateRef{ID: t.text}})
+			c.SpecialTokens[t.text] = tokenizer.TemplateToken{IDs: []int32{t.id}}
 		}
 	}
 	put(before)
-	c.Single = append(c.Single, templatePiece{Sequence: &templateRef{ID: "A"}})
+	c.Single = append(c.Single, tokenizer.TemplatePiece{Sequence: &tokenizer.TemplateRef{ID: "A"}})
 	put(after)
 	return c
 }
 
 // withPair adds BERT's layout of pairs: A and what is behind it in segment 0, B
 // and another copy of what is behind it in segment 1.
-func (c *component) withPair() *component {
+func withPair(c *tokenizer.Component) *tokenizer.Component {
 	c.Pair = append(c.Pair, c.Single...)
-	c.Pair = append(c.Pair, templatePiece{Sequence: &templateRef{ID: "B", TypeID: 1}})
+	c.Pair = append(c.Pair, tokenizer.TemplatePiece{Sequence: &tokenizer.TemplateRef{ID: "B", TypeID: 1}})
 	after := false
 	for _, p := range c.Single {
 		if after {
-			c.Pair = append(c.Pair, templatePiece{SpecialToken: &templateRef{ID: p.SpecialToken.ID, TypeID: 1}})
+			c.Pair = append(c.Pair, tokenizer.TemplatePiece{SpecialToken: &tokenizer.TemplateRef{ID: p.SpecialToken.ID, TypeID: 1}})
 		}
 		after = after || p.Sequence != nil
 	}

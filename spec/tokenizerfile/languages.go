@@ -1,4 +1,4 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"iter"
@@ -23,20 +23,3 @@ var languageCodes = map[string][]string{
 }
 
 func mapKeys[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
-
-// DecoderStart is the token that a decoder starts with where nothing else says
-// so: that of the target language, if the configuration names one. last says
-// that the source language stands behind the text and its end (mBART-25) and
-// not before the text (mBART-50).
-func (t *Tokenizer) DecoderStart() (id int32, last, ok bool) {
-	eos, ok := t.EOS()
-	if !ok || t.config.Target == "" {
-		return 0, false, false
-	}
-	around := t.post.apply(nil)
-	if len(around) != 2 || around[0] == around[1] || around[0] != eos && around[1] != eos {
-		return 0, false, false
-	}
-	id, ok = t.ID(t.config.Target)
-	return id, around[0] == eos, ok
-}

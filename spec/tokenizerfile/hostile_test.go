@@ -1,4 +1,4 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"encoding/json"
@@ -11,10 +11,12 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // loadTestdata loads a folder of testdata/models.
-func loadTestdata(t testing.TB, name string) *Tokenizer {
+func loadTestdata(t testing.TB, name string) *tokenizer.Tokenizer {
 	t.Helper()
 	files := Files{}
 	paths, _ := filepath.Glob(filepath.Join("testdata/models", name, "*"))
@@ -211,7 +213,7 @@ func shrunkVocab(data []byte) []byte {
 }
 
 // exercise uses a tokenizer from an untrusted file.
-func exercise(t *testing.T, tok *Tokenizer) {
+func exercise(t *testing.T, tok *tokenizer.Tokenizer) {
 	ids := tok.Encode("Hello wörld <s> 123 \n\t\xff 天", true)
 	tok.Decode(ids, true)
 	tok.Decode([]int32{0, 1, 2, 3, -1, 1 << 30}, false)
@@ -219,7 +221,7 @@ func exercise(t *testing.T, tok *Tokenizer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Unmarshal(string(data)); err != nil {
+	if _, err := tokenizer.Unmarshal(string(data)); err != nil {
 		t.Fatalf("Unmarshal of Marshal: %v", err)
 	}
 }
@@ -252,14 +254,14 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if tok, err := Unmarshal(string(data)); err == nil {
+		if tok, err := tokenizer.Unmarshal(string(data)); err == nil {
 			tok.Decode(tok.Encode("Hello wörld", true), false)
 		}
 	})
 }
 
 func FuzzEncode(f *testing.F) {
-	var all []*Tokenizer
+	var all []*tokenizer.Tokenizer
 	paths, _ := filepath.Glob("testdata/models/*")
 	for _, path := range paths {
 		all = append(all, loadTestdata(f, filepath.Base(path)))
@@ -270,7 +272,7 @@ func FuzzEncode(f *testing.F) {
 		for _, tok := range all {
 			ids := tok.Encode(text, true)
 			for _, id := range ids {
-				if _, ok := tok.lookup(id); !ok {
+				if _, ok := tok.ID(tok.Token(id)); !ok {
 					t.Fatalf("Encode(%q) gave id %d outside the vocabulary", text, id)
 				}
 			}

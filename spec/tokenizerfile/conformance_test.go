@@ -1,4 +1,4 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"encoding/json"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 var conformanceDir = flag.String("conformance", "testdata/models", "folder with model folders that hold expected.json")
@@ -74,7 +76,7 @@ func readExpected(t *testing.T, dir string) *expectedFile {
 	return &e
 }
 
-func checkCases(t *testing.T, tok *Tokenizer, cases []expectedCase) {
+func checkCases(t *testing.T, tok *tokenizer.Tokenizer, cases []expectedCase) {
 	t.Helper()
 	for _, c := range cases {
 		if got := tok.Encode(c.Text, true); !slices.Equal(got, c.IDs) {
@@ -134,7 +136,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := Unmarshal(string(data))
+			again, err := tokenizer.Unmarshal(string(data))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 type slowFile struct {
@@ -51,7 +53,7 @@ func TestSlow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tok, err = Unmarshal(string(stored)); err != nil {
+			if tok, err = tokenizer.Unmarshal(string(stored)); err != nil {
 				t.Fatal(err)
 			}
 			f.check(t, tok, golden.Texts)
@@ -59,7 +61,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-func (f *slowFolder) check(t *testing.T, tok *Tokenizer, texts []string) {
+func (f *slowFolder) check(t *testing.T, tok *tokenizer.Tokenizer, texts []string) {
 	t.Helper()
 	if tok.Size() != f.Size {
 		t.Errorf("Size() = %d, want %d", tok.Size(), f.Size)

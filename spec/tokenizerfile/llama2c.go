@@ -1,4 +1,4 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"encoding/binary"
@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // maxLlama2CVocab bounds the vocabulary size that is believed.
@@ -15,29 +17,28 @@ const maxLlama2CVocab = 1 << 24
 // longest token's length, then per token a float32 score, a u32 length and the
 // text with blanks for SentencePiece's marks. The file does not hold the number
 // of tokens; vocabSize <= 0 reads to its end.
-func FromLlama2C(data []byte, vocabSize int) (*Tokenizer, error) {
+func FromLlama2C(data []byte, vocabSize int) (*tokenizer.Tokenizer, error) {
 	if vocabSize > maxLlama2CVocab {
 		return nil, fmt.Errorf("tokenizer.bin: vocabulary of %d tokens asked for; at most %d are supported", vocabSize, maxLlama2CVocab)
 	}
-	r := &binaryReader{data: string(data), what: "tokenizer.bin"}
-	r.bytes(4)
-	var vocab []vocabEntry
+	var vocab []tokenizer.Entry
 	var scores []float64
-	for id := int32(0); r.err == nil && (int(id) < vocabSize || (vocabSize <= 0 && r.pos < len(data))); id++ {
-		head := []byte(r.bytes(8))
-		if r.err != nil {
-			break
+	for at := 4; len(vocab) < vocabSize || vocabSize <= 0 && at < len(data); {
+		id := len(vocab)
+		if len(data)-at < 8 {
+			return nil, fmt.Errorf("tokenizer.bin: offset %d: token %d expected, %d bytes left", at, id, max(len(data)-at, 0))
 		}
-		score := math.Float32frombits(binary.LittleEndian.Uint32(head))
-		text := r.bytes(uint64(binary.LittleEndian.Uint32(head[4:])))
+		score, n := math.Float32frombits(binary.LittleEndian.Uint32(data[at:])), binary.LittleEndian.Uint32(data[at+4:])
+		if at += 8; uint64(n) > uint64(len(data)-at) {
+			return nil, fmt.Errorf("tokenizer.bin: offset %d: %d bytes expected, %d left", at, n, len(data)-at)
+		}
+		text := string(data[at : at+int(n)])
+		at += int(n)
 		if score != score || !utf8.ValidString(text) {
-			r.fail(fmt.Sprintf("token %d has invalid UTF-8 or a score that is not a number", id))
+			return nil, fmt.Errorf("tokenizer.bin: offset %d: token %d has invalid UTF-8 or a score that is not a number", at, id)
 		}
-		vocab = append(vocab, vocabEntry{llama2CToken(text), id})
+		vocab = append(vocab, tokenizer.Entry{Token: llama2CToken(text), ID: int32(id)})
 		scores = append(scores, float64(score))
-	}
-	if r.err != nil {
-		return nil, r.err
 	}
 	if len(vocab) < 3 {
 		return nil, fmt.Errorf("tokenizer.bin: %d tokens; expected at least <unk>, <s> and </s>", len(vocab))
@@ -47,9 +48,9 @@ func FromLlama2C(data []byte, vocabSize int) (*Tokenizer, error) {
 	d.PostProcessor = templateOf([]edgeToken{{vocab[1].Token, 1}}, nil)
 	d.Config.Special = map[string]string{"unk": vocab[0].Token, "bos": vocab[1].Token, "eos": vocab[2].Token}
 	for _, v := range vocab[:3] {
-		d.Added = append(d.Added, addedToken{ID: v.ID, Content: v.Token, Special: true})
+		d.Added = append(d.Added, tokenizer.AddedToken{ID: v.ID, Content: v.Token, Special: true})
 	}
-	t, err := build(d)
+	t, err := tokenizer.New(d)
 	if err != nil {
 		return nil, wrap("tokenizer.bin", err)
 	}
@@ -63,5 +64,5 @@ func llama2CToken(text string) string {
 	case "\n<s>\n", "\n</s>\n":
 		return text[1 : len(text)-1]
 	}
-	return strings.ReplaceAll(text, " ", mark)
+	return strings.ReplaceAll(text, " ", tokenizer.Mark)
 }

@@ -1,10 +1,12 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // defaultSPClass serves folders that name no known class.
@@ -16,8 +18,8 @@ func defaultSPClass(m *spModel) string {
 }
 
 // spLoader reads a folder that has nothing but a SentencePiece model.
-func spLoader(file string) func(Files, *hfConfig) (*definition, error) {
-	return func(f Files, c *hfConfig) (*definition, error) {
+func spLoader(file string) func(Files, *hfConfig) (*tokenizer.Definition, error) {
+	return func(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 		m, err := parseSentencePiece(f[file])
 		if err != nil {
 			return nil, err
@@ -73,7 +75,7 @@ func (c *hfConfig) nameDefaults(class string, m *spModel) {
 	}
 	for role, token := range defaults {
 		if _, ok := c.special[role]; !ok && have[token] && !c.present {
-			c.special[role] = addedToken{Content: token, Special: true}
+			c.special[role] = namedToken{AddedToken: tokenizer.AddedToken{Content: token, Special: true}}
 		}
 	}
 }
@@ -90,13 +92,13 @@ func (c *hfConfig) nameRoles(roles map[string]string, class spClass) {
 			token = t.Content
 		}
 		mask, normal := role == "mask", slices.Contains(class.normalized, role)
-		c.special[role] = addedToken{Content: token, Special: true, LStrip: mask, Normalized: normal, object: mask || class.objects}
+		c.special[role] = namedToken{tokenizer.AddedToken{Content: token, Special: true, LStrip: mask, Normalized: normal}, mask || class.objects}
 	}
 }
 
 // markSpecial gives the model's user-defined and control pieces that have a role
 // the way of matching of the role's token, where something is said of it.
-func (c *hfConfig) markSpecial(d *definition) {
+func (c *hfConfig) markSpecial(d *tokenizer.Definition) {
 	for i := range d.Added {
 		for _, t := range c.special {
 			if a := &d.Added[i]; a.Content == t.Content && t.object {
@@ -131,10 +133,10 @@ func (s spClass) edges(roles []string, c *hfConfig, ids map[string]int32) ([]edg
 }
 
 // define makes vocabulary, model and pipeline.
-func (s spClass) define(m *spModel, c *hfConfig) *definition {
-	d := &definition{}
+func (s spClass) define(m *spModel, c *hfConfig) *tokenizer.Definition {
+	d := &tokenizer.Definition{}
 	vocab, scores := s.vocab(m, c)
-	d.Model = modelDef{Type: "Unigram", FuseUnk: true, Vocab: vocab, Scores: scores, ByteFallback: s.layout != layoutMetaspace}
+	d.Model = tokenizer.Model{Type: "Unigram", FuseUnk: true, Vocab: vocab, Scores: scores, ByteFallback: s.layout != layoutMetaspace}
 	ids := vocabMap(vocab)
 	if id, ok := ids[m.UnkPiece]; ok {
 		d.Model.UnkID = ptr(int(id))
@@ -149,27 +151,27 @@ func (s spClass) define(m *spModel, c *hfConfig) *definition {
 	case layoutLlama:
 		s.llama(d, c)
 	case layoutGemma:
-		blank, line := &pattern{String: ptr(" ")}, &pattern{String: ptr(mark)}
-		d.Normalizer = &component{Type: "Replace", Pattern: blank, Content: mark}
-		d.PreTokenizer = &component{Type: "Split", Pattern: blank, Behavior: "MergedWithPrevious"}
-		d.Decoder = &component{Type: "Sequence", Decoders: []component{{Type: "Replace", Pattern: line, Content: " "}, {Type: "ByteFallback"}, {Type: "Fuse"}}}
+		blank, line := &tokenizer.Pattern{String: ptr(" ")}, &tokenizer.Pattern{String: ptr(tokenizer.Mark)}
+		d.Normalizer = &tokenizer.Component{Type: "Replace", Pattern: blank, Content: tokenizer.Mark}
+		d.PreTokenizer = &tokenizer.Component{Type: "Split", Pattern: blank, Behavior: "MergedWithPrevious"}
+		d.Decoder = &tokenizer.Component{Type: "Sequence", Decoders: []tokenizer.Component{{Type: "Replace", Pattern: line, Content: " "}, {Type: "ByteFallback"}, {Type: "Fuse"}}}
 	}
 	d.Added = append(d.Added, s.behind(c)...)
 	for _, p := range m.Pieces {
-		if p.Text != "" && (p.Type == spControl || p.Type == spUserDefined) {
-			d.Added = append(d.Added, addedToken{ID: ids[p.Text], Content: p.Text, Special: p.Type == spControl || slices.Contains(s.special, p.Text)})
+		if p.Text != "" && (p.Type == tokenizer.PieceControl || p.Type == tokenizer.PieceUserDefined) {
+			d.Added = append(d.Added, tokenizer.AddedToken{ID: ids[p.Text], Content: p.Text, Special: p.Type == tokenizer.PieceControl || slices.Contains(s.special, p.Text)})
 		}
 	}
 	return d
 }
 
-func (s spClass) vocab(m *spModel, c *hfConfig) ([]vocabEntry, []float64) {
-	var vocab []vocabEntry
+func (s spClass) vocab(m *spModel, c *hfConfig) ([]tokenizer.Entry, []float64) {
+	var vocab []tokenizer.Entry
 	var scores []float64
 	seen := map[string]bool{}
 	add := func(text string, score float64) {
 		if !seen[text] { // a piece given twice keeps its first id
-			vocab = append(vocab, vocabEntry{text, int32(len(vocab))})
+			vocab = append(vocab, tokenizer.Entry{Token: text, ID: int32(len(vocab))})
 			scores = append(scores, score)
 		}
 		seen[text] = true
@@ -210,21 +212,21 @@ func (s spClass) vocab(m *spModel, c *hfConfig) ([]vocabEntry, []float64) {
 }
 
 // metaspace is the pipeline that tidies blanks and splits at them.
-func (s spClass) metaspace(d *definition, m *spModel, c *hfConfig) {
-	steps := []component{{Type: "Strip", StripRight: true}, {Type: "Replace", Pattern: &pattern{Regex: ptr(" {2,}")}, Content: mark}}
+func (s spClass) metaspace(d *tokenizer.Definition, m *spModel, c *hfConfig) {
+	steps := []tokenizer.Component{{Type: "Strip", StripRight: true}, {Type: "Replace", Pattern: &tokenizer.Pattern{Regex: ptr(" {2,}")}, Content: tokenizer.Mark}}
 	if len(m.Charsmap) > 0 {
-		steps = append([]component{{Type: "Precompiled", Charsmap: m.Charsmap}}, steps...)
+		steps = append([]tokenizer.Component{{Type: "Precompiled", Charsmap: m.Charsmap}}, steps...)
 	}
-	d.Normalizer = &component{Type: "Sequence", Normalizers: steps}
+	d.Normalizer = &tokenizer.Component{Type: "Sequence", Normalizers: steps}
 	if s.accents != accentsKept {
 		d.Normalizer = s.tidy(m.Charsmap, c)
 	}
-	words := component{Type: "Metaspace", Replacement: mark, PrependScheme: c.prependScheme()}
+	words := tokenizer.Component{Type: "Metaspace", Replacement: tokenizer.Mark, PrependScheme: c.prependScheme()}
 	d.PreTokenizer, d.Decoder = &words, &words
 	if s.offset > 0 {
-		d.PreTokenizer = &component{Type: "Sequence", Pretokenizers: []component{{Type: "WhitespaceSplit"}, words}}
+		d.PreTokenizer = &tokenizer.Component{Type: "Sequence", Pretokenizers: []tokenizer.Component{{Type: "WhitespaceSplit"}, words}}
 		for _, text := range s.lead()[2:] {
-			d.Added = append(d.Added, addedToken{Content: text, Special: true})
+			d.Added = append(d.Added, tokenizer.AddedToken{Content: text, Special: true})
 		}
 	}
 }
@@ -241,12 +243,12 @@ func (c *hfConfig) prependScheme() string {
 
 // llama keeps blanks; newer configurations ("legacy": false) put the blank in
 // front of the whole text only, older ones in front of every stretch.
-func (s spClass) llama(d *definition, c *hfConfig) {
+func (s spClass) llama(d *tokenizer.Definition, c *hfConfig) {
 	prefix := orTrue(c.AddPrefix)
 	base := scoredBPEDefinition(nil, nil, prefix)
 	d.Normalizer, d.Decoder = base.Normalizer, base.Decoder
 	if c.Legacy != nil && !*c.Legacy {
 		d.Normalizer = nil
-		d.PreTokenizer = &component{Type: "Metaspace", Replacement: mark, PrependScheme: c.prependScheme(), Split: ptr(false)}
+		d.PreTokenizer = &tokenizer.Component{Type: "Metaspace", Replacement: tokenizer.Mark, PrependScheme: c.prependScheme(), Split: ptr(false)}
 	}
 }

@@ -1,8 +1,10 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"maps"
 	"slices"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // Published splitting patterns of byte-level tokenizers, as their
@@ -22,52 +24,52 @@ const (
 
 // ggufPre is what a name in tokenizer.ggml.pre stands for.
 type ggufPre struct {
-	steps        []component // before the byte spelling; none: GPT-2's own split
-	gpt2         bool        // GPT-2's split follows the steps
+	steps        []tokenizer.Component // before the byte spelling; none: GPT-2's own split
+	gpt2         bool                  // GPT-2's split follows the steps
 	nfc          bool
 	ignoreMerges bool
 	addBOS       bool
 }
 
-func (p ggufPre) component() *component {
-	last := component{Type: "ByteLevel", AddPrefixSpace: ptr(false), UseRegex: ptr(p.gpt2)}
-	return &component{Type: "Sequence", Pretokenizers: append(slices.Clone(p.steps), last)}
+func (p ggufPre) component() *tokenizer.Component {
+	last := tokenizer.Component{Type: "ByteLevel", AddPrefixSpace: ptr(false), UseRegex: ptr(p.gpt2)}
+	return &tokenizer.Component{Type: "Sequence", Pretokenizers: append(slices.Clone(p.steps), last)}
 }
 
-func (p ggufPre) normalizer() *component {
+func (p ggufPre) normalizer() *tokenizer.Component {
 	if p.nfc {
-		return &component{Type: "NFC"}
+		return &tokenizer.Component{Type: "NFC"}
 	}
 	return nil
 }
 
-func isolated(patterns ...string) []component {
-	var out []component
+func isolated(patterns ...string) []tokenizer.Component {
+	var out []tokenizer.Component
 	for _, p := range patterns {
-		out = append(out, component{Type: "Split", Pattern: &pattern{Regex: ptr(p)}, Behavior: "Isolated"})
+		out = append(out, tokenizer.Component{Type: "Split", Pattern: &tokenizer.Pattern{Regex: ptr(p)}, Behavior: "Isolated"})
 	}
 	return out
 }
 
 var (
 	gpt2Pre   = ggufPre{gpt2: true}
-	digitsPre = ggufPre{steps: []component{{Type: "Digits", IndividualDigits: true}}, gpt2: true}
+	digitsPre = ggufPre{steps: []tokenizer.Component{{Type: "Digits", IndividualDigits: true}}, gpt2: true}
 	llama3Pre = ggufPre{steps: isolated(llama3Pattern), ignoreMerges: true, addBOS: true}
 	cl100kPre = ggufPre{steps: isolated(llama3Pattern)}
 	qwen2Pre  = ggufPre{steps: isolated(qwen2Pattern), nfc: true}
 	o200kPre  = ggufPre{steps: isolated(o200kPattern)}
 	bloomPre  = ggufPre{steps: isolated(bloomPattern)}
-	falconPre = ggufPre{steps: []component{
+	falconPre = ggufPre{steps: []tokenizer.Component{
 		{Type: "Punctuation", Behavior: "Contiguous"},
 		{Type: "ByteLevel", AddPrefixSpace: ptr(false), UseRegex: ptr(true)},
 		{Type: "Digits"},
-		{Type: "Split", Pattern: &pattern{Regex: ptr("[0-9][0-9][0-9]")}, Behavior: "Isolated"},
+		{Type: "Split", Pattern: &tokenizer.Pattern{Regex: ptr("[0-9][0-9][0-9]")}, Behavior: "Isolated"},
 	}}
 	deepseekV3Pre = ggufPre{steps: isolated(`\p{N}{1,3}`, `[一-龥぀-ゟ゠-ヿ]+`, deepseekV3Words)}
 	deepseekPre   = ggufPre{steps: append(isolated(`[\r\n]`, deepseekLetters, deepseekPunctuation, `\s+$`, `[一-龥ࠀ-一가-퟿]+`),
-		component{Type: "Digits", IndividualDigits: true})}
+		tokenizer.Component{Type: "Digits", IndividualDigits: true})}
 	deepseekCoderPre = ggufPre{steps: append(isolated(`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, `[一-龥ࠀ-一가-퟿]+`),
-		component{Type: "Digits", IndividualDigits: true})}
+		tokenizer.Component{Type: "Digits", IndividualDigits: true})}
 )
 
 const (

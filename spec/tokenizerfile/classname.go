@@ -1,9 +1,11 @@
-package tokenizer
+package tokenizerfile
 
 import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // modelClasses names the tokenizer class by the model_type of config.json, for
@@ -98,19 +100,19 @@ func (s spClass) language(code string) string {
 }
 
 // behind lists the special tokens behind the pieces where no configuration does.
-func (s spClass) behind(c *hfConfig) []addedToken {
-	var out []addedToken
+func (s spClass) behind(c *hfConfig) []tokenizer.AddedToken {
+	var out []tokenizer.AddedToken
 	if len(c.added) > 0 {
 		return out
 	}
 	for _, code := range languageCodes[s.languages] {
-		out = append(out, addedToken{Content: code, Special: true})
+		out = append(out, tokenizer.AddedToken{Content: code, Special: true})
 	}
 	for _, text := range s.unused {
-		out = append(out, addedToken{Content: text, Special: true})
+		out = append(out, tokenizer.AddedToken{Content: text, Special: true})
 	}
 	for i := range s.extra(c) {
-		out = append(out, addedToken{Content: fmt.Sprintf("<extra_id_%d>", i), Special: true})
+		out = append(out, tokenizer.AddedToken{Content: fmt.Sprintf("<extra_id_%d>", i), Special: true})
 	}
 	return out
 }
@@ -125,11 +127,11 @@ func (s spClass) extra(c *hfConfig) int {
 
 // fromLibrary is the definition of a class that encodes and decodes with the
 // SentencePiece library itself.
-func (s spClass) fromLibrary(m *spModel, c *hfConfig) *definition {
+func (s spClass) fromLibrary(m *spModel, c *hfConfig) *tokenizer.Definition {
 	vocab, _ := s.vocab(m, c)
-	d := &definition{
-		Decoder: &component{Type: "SentencePiece"},
-		Model:   modelDef{Type: "SentencePiece", Vocab: vocab, UnkToken: ptr(m.UnkPiece)},
+	d := &tokenizer.Definition{
+		Decoder: &tokenizer.Component{Type: "SentencePiece"},
+		Model:   tokenizer.Model{Type: "SentencePiece", Vocab: vocab, UnkToken: ptr(m.UnkPiece)},
 		Added:   s.behind(c),
 	}
 	m.define(&d.Model)
