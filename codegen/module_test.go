@@ -3,16 +3,19 @@ package codegen
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"go/format"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc"
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
@@ -111,6 +114,49 @@ func TestVendoredSources(t *testing.T) {
 	}
 }
 
+// TestThinBinary asks go what the generated module links: of this module all
+// packages of the runtime, and nothing else. So the runtime has nothing that a
+// binary does not need, and a binary nothing of the compiler.
+func TestThinBinary(t *testing.T) {
+	t.Parallel()
+	tool, err := toolchain.FindGo()
+	if err != nil {
+		t.Skip(err)
+	}
+	files, err := Module(moduleFiles(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := WriteModule(dir, files); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(tool.Path, "list", "-mod=vendor", "-deps", ".")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	linked := map[string]bool{runtimeAPI: true} // what a generated package begins with in place of the command line
+	for p := range strings.FieldsSeq(string(out)) {
+		linked[p] = true
+		if strings.HasPrefix(p, modulePath) && !strings.HasPrefix(p, runtimePath) {
+			t.Errorf("a binary links %s, which is of the compiler", p)
+		}
+	}
+	carried, err := fs.Glob(runtime.Sources, "*/*.go")
+	deeper, err2 := fs.Glob(runtime.Sources, "*/*/*.go")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(carried, deeper...) {
+		if p := runtimePath + path.Dir(name); !linked[p] && !strings.HasSuffix(name, "_test.go") {
+			linked[p] = true // said once
+			t.Errorf("no binary links %s: it belongs to the compiler, or nowhere", p)
+		}
+	}
+}
+
 // TestArchiveVersions holds the committed archive to the versions of go.mod.
 func TestArchiveVersions(t *testing.T) {
 	t.Parallel()
@@ -118,9 +164,12 @@ func TestArchiveVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod, err := iflowc.Sources.ReadFile("go.mod")
+	mod, err := os.ReadFile(filepath.Join("..", "go.mod"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(string(mod), "\ngo "+runtime.GoVersion+"\n") {
+		t.Errorf("runtime.GoVersion is %s, go.mod asks for another", runtime.GoVersion)
 	}
 	for _, m := range v.modules {
 		if m.path == modulePath {

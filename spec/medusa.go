@@ -194,7 +194,7 @@ func (m *Model) planMedusa() error {
 		return nil
 	}
 	at := s.Pos("medusa.choices")
-	tree, err := medusa.Parse(s.Medusa.Choices)
+	tree, err := parseTree(s.Medusa.Choices)
 	if err != nil {
 		return errAt(at, "medusa.choices: %v", err)
 	}
