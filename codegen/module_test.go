@@ -106,7 +106,7 @@ func TestVendoredSources(t *testing.T) {
 	}
 	for p := range strings.FieldsSeq(string(out)) {
 		if !slices.Contains(have, p) {
-			t.Errorf("package %s is not in the tree; a third-party one needs go run ./tools/vendordeps", p)
+			t.Errorf("package %s is not in the tree; a third-party one needs go run ./tools/gen/vendordeps", p)
 		}
 		if !strings.Contains(string(v.files["modules.txt"]), p+"\n") {
 			t.Errorf("package %s is not in modules.txt", p)
@@ -176,7 +176,7 @@ func TestArchiveVersions(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(string(mod), "\t"+m.path+" "+m.version) {
-			t.Errorf("deps.zip has %s %s, go.mod another version; run go run ./tools/vendordeps", m.path, m.version)
+			t.Errorf("deps.zip has %s %s, go.mod another version; run go run ./tools/gen/vendordeps", m.path, m.version)
 		}
 		licensed := false
 		for name := range v.files {
@@ -217,7 +217,7 @@ func TestArchiveContents(t *testing.T) {
 			}
 			want, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(rest)))
 			if err != nil || !bytes.Equal(data, want) {
-				t.Errorf("%s differs from the module's file (%v); run go run ./tools/vendordeps", name, err)
+				t.Errorf("%s differs from the module's file (%v); run go run ./tools/gen/vendordeps", name, err)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // depsArchive holds the third-party packages that a binary is linked with;
-// tools/vendordeps writes it.
+// tools/gen/vendordeps writes it.
 //
 //go:embed deps/deps.zip
 var depsArchive []byte
@@ -46,7 +46,7 @@ var vendored = sync.OnceValues(func() (*vendorTree, error) {
 	v := &vendorTree{files: map[string][]byte{}}
 	list, err := v.addArchive(depsArchive)
 	if err != nil {
-		return nil, fmt.Errorf("bug: deps.zip: %w; run go run ./tools/vendordeps", err)
+		return nil, fmt.Errorf("bug: deps.zip: %w; run go run ./tools/gen/vendordeps", err)
 	}
 	packages, err := v.addRuntime(runtime.Sources)
 	if err != nil {

@@ -65,7 +65,7 @@ func (s *Spec) joinMedusa(set *checkpoint.Set) error {
 	path := s.medusaPath()
 	err := set.Join(path, joinedHeads)
 	if errors.Is(err, fs.ErrNotExist) {
-		return errAt(s.Pos("medusa.file"), "medusa.file: no %s; train heads with tools/medusa, or name a checkpoint of the reference", path)
+		return errAt(s.Pos("medusa.file"), "medusa.file: no %s; train heads with tools/gen/medusa, or name a checkpoint of the reference", path)
 	}
 	if err != nil {
 		return errAt(s.Pos("medusa.file"), "medusa.file: %v", err)

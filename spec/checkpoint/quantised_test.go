@@ -12,7 +12,7 @@ import (
 )
 
 // TestQuantised compares matrices that arrive quantised with what independent
-// unpackers give (tools/reference/quantised.py). Where codes are kept only the
+// unpackers give (tools/gen/reference/quantised.py). Where codes are kept only the
 // base, −scale·zero, is rounded to f16; those that are not say so.
 func TestQuantised(t *testing.T) {
 	t.Parallel()
