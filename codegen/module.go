@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime"
 	"github.com/iflowc/iflowc/runtime/binary"
 )
 
@@ -99,7 +100,7 @@ func Embed(bin, packed, out string) error { return binary.EmbedWeights(bin, pack
 // goMod writes the module file of a per-model binary.
 func (v *vendorTree) goMod(path string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "module %s\n\ngo %s\n\nrequire (\n", path, v.goVersion)
+	fmt.Fprintf(&b, "module %s\n\ngo %s\n\nrequire (\n", path, runtime.GoVersion)
 	for _, m := range v.modules {
 		fmt.Fprintf(&b, "\t%s %s\n", m.path, m.version)
 	}

@@ -151,7 +151,7 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	u := &unit{
 		Vectors16: set.vectors, Parts: set.parts, Symbol: k.Symbol(dt), Doc: k.Doc, Sum: k.Sum, Type: dt.String(), Tile: k.Tile, ISA: set.Name,
 		Act: "IFL_" + strings.ToUpper(k.Act(dt)), Block: dt.Block(),
-		Widths: upTo(set.widths, k.Tile), Rows: k.tileRows(set), Signed: dt.IsBlock() && !dt.HasBase(), ByLane: set.byLane,
+		Widths: upTo(set.widths, k.Tile), Rows: k.tileRows(set), Signed: dt.IsBlock() && !tensor.HasBase(dt), ByLane: set.byLane,
 	}
 	if k.Tile > 0 {
 		u.Max, u.MaxRows = slices.Max(u.Widths), slices.Max(u.Rows)
@@ -167,9 +167,9 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	if f == nil {
 		return nil, fmt.Errorf("kernel %s: no format file for type %s", k.Name, dt)
 	}
-	u.Less128 = (set.byLane || set.pairs) && dt.MaxCode() > 127
+	u.Less128 = (set.byLane || set.pairs) && tensor.MaxCode(dt) > 127
 	if set.pairs {
-		u.Depth = (1<<15 - 1) / (2 * 127 * min(dt.MaxCode(), 128))
+		u.Depth = (1<<15 - 1) / (2 * 127 * min(tensor.MaxCode(dt), 128))
 	}
 	u.Corrected = u.Signed != u.Less128
 	u.Format, u.bytes = f.doc, k.formats[tensor.Q8B32]

@@ -132,7 +132,7 @@ func (p *Program) packWeights(ctx context.Context) (err error) {
 		if p.opt.Emit == "sources" {
 			return nil
 		}
-		if r.packed, err = packWeights(ctx, p.cache, p.set, r.CPU.Manifest.Weights, func(done, total int64) {
+		if r.packed, err = packWeights(ctx, p.cache, p.source(), r.CPU.Pack, func(done, total int64) {
 			p.opt.progress(Progress{Stage: "packing weights", Done: done, Total: total, Unit: "bytes"})
 		}); err != nil {
 			return err

@@ -32,7 +32,7 @@ func (m *Model) scoreRange() *codegen.ScoreRange {
 	}
 	r := &codegen.ScoreRange{Always: m.opt.UnifiedSoftmax == "on"}
 	var known bool
-	if r.Lo, r.Hi, known = m.scores.Range(); !known && !r.Always {
+	if r.Lo, r.Hi, known = m.calibration.ScoreRange(); !known && !r.Always {
 		return nil
 	}
 	return r

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
@@ -22,7 +23,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -156,7 +157,7 @@ func madeUp(t *testing.T, text string, seed uint64) *madeUpModel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := packWeights(t.Context(), cache, set, cpu.Manifest.Weights, nil)
+	path, err := packWeights(t.Context(), cache, pack.Source{Set: set}, cpu.Pack, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func sameRow(t *testing.T, what string, got []float32, want []float64, tolerance
 }
 
 // storedIn writes the tensors that a module's recipes name to a file, and opens it.
-func storedIn(t *testing.T, mod *ir.Module, src interp.Source) *weights.Set {
+func storedIn(t *testing.T, mod *ir.Module, src interp.Source) *checkpoint.Set {
 	t.Helper()
 	header, data := map[string]any{}, []byte(nil)
 	recorded := interp.NewWeights(mod, func(name string) (*tensor.Tensor, error) {
@@ -249,7 +250,7 @@ func storedIn(t *testing.T, mod *ir.Module, src interp.Source) *weights.Set {
 	if err := os.WriteFile(path, append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), append(text, data...)...), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	set, err := weights.Open(path)
+	set, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,11 +18,11 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/templates"
-	"github.com/iflowc/iflowc/tools/ptx"
+	"github.com/iflowc/iflowc/tools/check/ptx"
 )
 
 // TestPTX: what nvcc makes of every kernel of a model, inline assembly
-// included, run by tools/ptx in place of a GPU behind the same driver calls,
+// included, run by tools/check/ptx in place of a GPU behind the same driver calls,
 // gives what the interpreter of the IR gives: one row, a few rows and more than
 // a tile.
 func TestPTX(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/weights"
 )
 
 // TestEmulatedFamilies: the CUDA target computes what the interpreter does,
@@ -67,7 +67,7 @@ func emulatedWeights(t *testing.T, p *Program) engine.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := packWeights(t.Context(), cache, p.set, p.whole.CPU.Manifest.Weights, nil)
+	path, err := packWeights(t.Context(), cache, p.source(), p.whole.CPU.Pack, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func emulatedWeights(t *testing.T, p *Program) engine.Model {
 // packedRegion is what a file of packed weights holds.
 func packedRegion(t *testing.T, path string) []byte {
 	t.Helper()
-	packed, err := weights.OpenPacked(path)
+	packed, err := packed.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

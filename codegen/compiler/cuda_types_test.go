@@ -62,7 +62,7 @@ func TestCUDALaunches(t *testing.T) {
 	models := []string{"../../models/demo.yaml"}
 	for _, shape := range []string{"135m", "1b", "7b"} {
 		dir := filepath.Join(t.TempDir(), shape)
-		runIn(t, "../..", "go", "run", "./tools/shapemodel", "-shape", shape, dir)
+		runIn(t, "../..", "go", "run", "./tools/gen/shapemodel", "-shape", shape, dir)
 		models = append(models, dir)
 	}
 	for _, spec := range models {

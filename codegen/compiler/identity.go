@@ -11,6 +11,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/cli"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
 
 // tokenizerFiles are what a model folder may hold of a tokenizer.
@@ -43,7 +44,7 @@ func (m *Model) loadTokenizer() (*tokenizer.Tokenizer, error) {
 	if m.Spec.TokenizerFile != "" {
 		names = append([]string{m.Spec.TokenizerFile}, names...)
 	}
-	files := tokenizer.Files{}
+	files := tokenizerfile.Files{}
 	found := false
 	for _, n := range names {
 		path := filepath.Join(m.Spec.ModelDir, n)
@@ -64,11 +65,11 @@ func (m *Model) loadTokenizer() (*tokenizer.Tokenizer, error) {
 	}
 	switch {
 	case m.set.Format() == "gguf" && m.set.Meta()["tokenizer.ggml.tokens"] != nil:
-		return tokenizer.FromGGUF(m.set.Meta())
+		return tokenizerfile.FromGGUF(m.set.Meta())
 	case files["tokenizer.bin"] != nil:
-		return tokenizer.FromLlama2C(files["tokenizer.bin"], m.Hyper.Vocab)
+		return tokenizerfile.FromLlama2C(files["tokenizer.bin"], m.Hyper.Vocab)
 	case found:
-		return tokenizer.Load(files)
+		return tokenizerfile.Load(files)
 	}
 	return nil, nil
 }

@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/models"
-	"github.com/iflowc/iflowc/runtime/weights"
 	"github.com/iflowc/iflowc/spec"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 // A Model is a spec whose files are open: all that can be known without
@@ -20,9 +21,9 @@ type Model struct {
 	Context   int    // most positions of a sequence
 	Placement string // why it is on these devices, where the compiler chose them
 
-	opt    Options
-	set    *weights.Set
-	scores weights.Scores // what calibration counted of attention scores; nil: nothing
+	opt         Options
+	set         *checkpoint.Set
+	calibration *pack.Calibration // nil: none
 }
 
 // Open reads a spec, opens the weight files and checks everything that can be
@@ -57,7 +58,7 @@ func (m *Model) resolve(s *spec.Spec) (err error) {
 	for _, line := range m.set.Notes() {
 		m.opt.notice("%s", line)
 	}
-	if err := m.calibration(); err != nil {
+	if err := m.readCalibration(); err != nil {
 		return InputError{err}
 	}
 	m.Context = contextOf(m.Model)
@@ -70,12 +71,14 @@ func (m *Model) resolve(s *spec.Spec) (err error) {
 // Close closes the model's files.
 func (m *Model) Close() error { return m.set.Close() }
 
-// Tensors are the tensors of the model's files.
-func (m *Model) Tensors() *weights.Set { return m.set }
+// source is what the model's weights are made from.
+func (m *Model) source() pack.Source { return pack.Source{Set: m.set, Calibration: m.calibration} }
 
-// calibration reads the importance matrix that an option or the spec names, and
-// what calibration counted beside it.
-func (m *Model) calibration() error {
+// Tensors are the tensors of the model's files.
+func (m *Model) Tensors() *checkpoint.Set { return m.set }
+
+// readCalibration reads the calibration file that an option or the spec names.
+func (m *Model) readCalibration() error {
 	path := m.opt.Importance
 	if path == "" {
 		if m.Spec.Importance == "" {
@@ -83,32 +86,25 @@ func (m *Model) calibration() error {
 		}
 		path = filepath.Join(m.Spec.ModelDir, m.Spec.Importance)
 	}
-	imp, err := weights.ReadImportance(path)
+	c, err := pack.ReadCalibration(path)
 	if err != nil {
 		return err
 	}
 	known := 0
-	for name := range imp {
+	for name := range c.Importance {
 		if _, ok := m.set.Lookup(name); ok {
 			known++
 		}
 	}
+	n := len(c.Importance)
 	if known == 0 {
-		return fmt.Errorf("%s: none of its %d matrices is one of the model's; it was made of another model", path, len(imp))
+		return fmt.Errorf("%s: none of its %d matrices is one of the model's; it was made of another model", path, n)
 	}
-	if known < len(imp) {
-		m.opt.notice("%s: %d of its %d matrices are none of the model's", path, len(imp)-known, len(imp))
+	if known < n {
+		m.opt.notice("%s: %d of its %d matrices are none of the model's", path, n-known, n)
 	}
-	m.set.Weigh(imp)
-	moments, err := weights.OpenMoments(path)
-	if err != nil {
-		return err
-	}
-	if moments != nil {
-		m.set.FeedBack(moments)
-	}
-	m.scores, err = weights.ReadScores(path)
-	return err
+	m.calibration = c
+	return nil
 }
 
 // defaultContext bounds the context when the user names none: pages are only

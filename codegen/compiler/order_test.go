@@ -15,9 +15,9 @@ import (
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/weights"
 )
 
 // demoModel compiles the demo model's library for this processor, with the
@@ -86,11 +86,11 @@ func loadedCode(t *testing.T, p *Program, cpu *codegen.CPUModel) (*device.Librar
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := packWeights(ctx, cache, p.set, cpu.Manifest.Weights, nil)
+	path, err := packWeights(ctx, cache, p.source(), cpu.Pack, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed, err := weights.OpenPacked(path)
+	packed, err := packed.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

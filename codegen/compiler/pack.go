@@ -6,29 +6,25 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/codegen/toolchain"
-	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 // packWeights writes the packed weights into the cache, or finds them there,
 // and gives their path. The key is what decides the bytes: the recipes, and
 // the files they read.
-func packWeights(ctx context.Context, cache *toolchain.Cache, set *weights.Set, ws []manifest.Weight, progress func(done, total int64)) (string, error) {
-	print, err := weights.Fingerprint(set.Files())
+func packWeights(ctx context.Context, cache *toolchain.Cache, src pack.Source, items []pack.Item, progress func(done, total int64)) (string, error) {
+	print, err := checkpoint.Fingerprint(src.Set.Files())
 	if err != nil {
 		return "", err
 	}
-	plan, err := json.Marshal(ws)
+	plan, err := json.Marshal(items)
 	if err != nil {
 		return "", err
 	}
-	return cache.Make("weights", toolchain.Key("weights 4", print, string(plan), set.Importance().Digest(), set.Moments().Digest()), ".weights", func(dir, out string) error {
-		var items []weights.Item
-		for _, w := range ws {
-			items = append(items, weights.Item{Name: w.Name, Index: w.Index, Recipe: w.Recipe, DType: w.DType, Rows: w.Rows, Cols: w.Cols, Layout: w.Layout, Deltas: w.Deltas})
-		}
-		return weights.Pack(ctx, set, items, out, weights.PackOptions{Source: print, Progress: progress})
+	return cache.Make("weights", toolchain.Key("weights 5", print, string(plan), src.Calibration.Digest()), ".weights", func(dir, out string) error {
+		return pack.Pack(ctx, src, items, out, pack.Options{Source: print, Progress: progress})
 	})
 }
 

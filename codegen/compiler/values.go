@@ -3,13 +3,13 @@ package compiler
 import (
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 // Values gives the reference interpreter the tensors of the model's files.
 func (m *Model) Values() interp.Source { return valuesOf(m.set) }
 
-func valuesOf(set *weights.Set) interp.Source {
+func valuesOf(set *checkpoint.Set) interp.Source {
 	return func(name string) (*tensor.Tensor, error) {
 		x, err := set.Float32(name)
 		if err != nil {

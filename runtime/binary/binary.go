@@ -14,10 +14,10 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
-	"github.com/iflowc/iflowc/runtime/weights"
 )
 
 // Embedded is what the compiler put into the binary.
@@ -181,24 +181,24 @@ func (b *Binary) Weights(path string) (*Weights, []byte, error) {
 
 func (b *Binary) find(path string) (*Weights, error) {
 	if path != "" {
-		p, err := weights.OpenPacked(path)
+		p, err := packed.Open(path)
 		if err != nil {
 			return nil, err
 		}
-		return &Weights{Packed: p, name: path}, nil
+		return &Weights{File: p, name: path}, nil
 	}
 	if p, err := openTail(b.Program); p != nil || err != nil {
 		return p, err
 	}
 	path = b.Program + ".weights"
-	p, err := weights.OpenPacked(path)
+	p, err := packed.Open(path)
 	if os.IsNotExist(err) {
 		return nil, fmt.Errorf("%s is missing; it must lie beside the program, or be named with --weights FILE", path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Weights{Packed: p, name: path}, nil
+	return &Weights{File: p, name: path}, nil
 }
 
 // check compares the file's index with what the code was compiled for.

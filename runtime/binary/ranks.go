@@ -18,11 +18,11 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
-	"github.com/iflowc/iflowc/runtime/weights"
 )
 
 // Partitioned says that the model is compiled for several devices: it has code
@@ -251,14 +251,14 @@ func (r *rankProgram) Weights(rank int, s *ranks.Settings) (data []byte, source 
 	if w := r.b.kept(path); w != nil {
 		return w.data, w.file.Source(), nil
 	}
-	p, err := weights.OpenPacked(path)
+	p, err := packed.Open(path)
 	if os.IsNotExist(err) {
 		return nil, "", fmt.Errorf("%s is missing; every rank's weights must lie beside the program, or beside the FILE of --weights with the same ending", path)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	w := &Weights{Packed: p, name: path}
+	w := &Weights{File: p, name: path}
 	if err = own.check(w); err == nil {
 		data, err = p.Load(false)
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
 // Weights embedded in a binary stand behind it, followed by a tail of 24
@@ -21,14 +21,14 @@ const (
 
 // Weights are an open file of packed weights and what errors call it.
 type Weights struct {
-	*weights.Packed
+	*packed.File
 	name string
 	file *os.File // the binary, when the weights are embedded in it
 }
 
 // Close closes the file.
 func (p *Weights) Close() {
-	p.Packed.Close()
+	p.File.Close()
 	if p.file != nil {
 		p.file.Close()
 	}
@@ -45,12 +45,12 @@ func openTail(program string) (*Weights, error) {
 		f.Close()
 		return nil, nil
 	}
-	p, err := weights.OpenPackedAt(f, program, offset, size)
+	p, err := packed.OpenAt(f, program, offset, size)
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return &Weights{Packed: p, name: program, file: f}, nil
+	return &Weights{File: p, name: program, file: f}, nil
 }
 
 func readTail(f *os.File) (offset, size int64, ok bool) {

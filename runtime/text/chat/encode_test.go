@@ -8,6 +8,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
 
 // byteTokenizer has a token for every letter of the byte alphabet's printable
@@ -31,7 +32,7 @@ func byteTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Load(tokenizer.Files{"tokenizer.json": file, "tokenizer_config.json": []byte(`{"bos_token": "<s>", "eos_token": "</s>"}`)})
+	tok, err := tokenizerfile.Load(tokenizerfile.Files{"tokenizer.json": file, "tokenizer_config.json": []byte(`{"bos_token": "<s>", "eos_token": "</s>"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // TestSnippets compares small templates with Jinja itself, as transformers
-// sets it up; tools/reference/jinja.py writes the file.
+// sets it up; tools/gen/reference/jinja.py writes the file.
 func TestSnippets(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/snippets.json")
