@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,12 +113,13 @@ func TestExplainText(t *testing.T) {
 	}
 }
 
-// golden compares text with a file of testdata, or writes it when
-// UPDATE_GOLDEN is set.
+var update = flag.Bool("update", false, "rewrite the golden files; read the difference")
+
+// golden compares text with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
-	if os.Getenv("UPDATE_GOLDEN") != "" {
+	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
