@@ -17,6 +17,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -219,20 +220,20 @@ func (p *program) build(ctx context.Context, emit, out string) (*summary, error)
 }
 
 // place puts binary and weights at out and out.weights.
-func (p *program) place(bin, packed, out string) (*summary, error) {
+func (p *program) place(bin, weights, out string) (*summary, error) {
 	s := &summary{Binary: out, Regions: p.cpu.Regions}
-	ws, err := os.Stat(packed)
+	ws, err := os.Stat(weights)
 	if err != nil {
 		return nil, err
 	}
 	s.WeightBytes = ws.Size()
 	if p.flags.EmbedWeights {
-		if err := codegen.Embed(bin, packed, out); err != nil {
+		if err := packed.Embed(bin, weights, out); err != nil {
 			return nil, err
 		}
 	} else {
 		s.Weights = out + ".weights"
-		if err := placeFile(packed, s.Weights, 0o644); err != nil {
+		if err := placeFile(weights, s.Weights, 0o644); err != nil {
 			return nil, err
 		}
 		if err := placeFile(bin, out, 0o755); err != nil {
