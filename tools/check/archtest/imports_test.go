@@ -28,7 +28,7 @@ func TestGroups(t *testing.T) {
 // row names, and each name is needed. Tests may compare with any package.
 func TestImports(t *testing.T) {
 	t.Parallel()
-	used := map[[2]string]bool{}
+	used, held := map[[2]string]bool{}, map[string]bool{}
 	for _, s := range sources(t) {
 		at := GroupOf(s.dir())
 		if at < 0 {
@@ -36,6 +36,7 @@ func TestImports(t *testing.T) {
 			continue
 		}
 		g := Groups[at]
+		held[g.Folder] = true
 		for _, path := range s.imports(t) {
 			inside, ours := strings.CutPrefix(path, module+"/")
 			if !ours || s.isTest() {
@@ -54,6 +55,9 @@ func TestImports(t *testing.T) {
 		}
 	}
 	for _, g := range Groups {
+		if !held[g.Folder] {
+			t.Errorf("group %s has no package", g.Folder)
+		}
 		for _, m := range g.May {
 			if !used[[2]string{g.Folder, m}] {
 				t.Errorf("%s may import %s, but does not: take it out of the row", g.Folder, m)
