@@ -62,17 +62,3 @@ func GroupOf(dir string) int {
 	}
 	return best
 }
-
-// Layers says for each group how many groups lie below it on the longest path:
-// imports go from a higher layer to a lower one.
-func Layers() []int {
-	layer := make([]int, len(Groups))
-	for i, g := range Groups {
-		for _, m := range g.May {
-			if j := GroupOf(m); j >= 0 && j < i {
-				layer[i] = max(layer[i], layer[j]+1)
-			}
-		}
-	}
-	return layer
-}
