@@ -13,7 +13,6 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime"
-	"github.com/iflowc/iflowc/runtime/binary"
 )
 
 // Module completes the files of a per-model Go module: given model.json,
@@ -93,9 +92,6 @@ func buildModule(cache *toolchain.Cache, module map[string][]byte, kind string,
 		return compile(tool, src, out, target)
 	})
 }
-
-// Embed writes a copy of a binary that holds its packed weights.
-func Embed(bin, packed, out string) error { return binary.EmbedWeights(bin, packed, out) }
 
 // goMod writes the module file of a per-model binary.
 func (v *vendorTree) goMod(path string) []byte {

@@ -152,7 +152,7 @@ func (c *profileCmd) deliver(p *dispatch.Profile) error {
 		return err
 	}
 	if c.Plot != "" {
-		if err := tune.Figure(p).Write(c.Plot); err != nil {
+		if err := profileFigure(p).Write(c.Plot); err != nil {
 			return err
 		}
 	}

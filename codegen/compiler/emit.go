@@ -9,6 +9,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
 // defaultOut is what a build calls its result unless the options say.
@@ -67,7 +68,7 @@ func (p *Program) embed(bin string) error {
 		return err
 	}
 	p.result.WeightBytes = st.Size()
-	if err := codegen.Embed(bin, p.whole.packed, p.opt.Out); err != nil {
+	if err := packed.Embed(bin, p.whole.packed, p.opt.Out); err != nil {
 		return err
 	}
 	return p.measure()

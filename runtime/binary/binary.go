@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
@@ -111,6 +112,23 @@ func (b *Binary) Encode(text string) ([]int32, error) {
 	return ids, nil
 }
 
+// EncodeWhole gives the ids of a text that a vector is made of: cut and made
+// lower-case as the model's files say.
+func (b *Binary) EncodeWhole(text string) ([]int32, error) {
+	how := b.Manifest.Embedding
+	if how == nil {
+		return b.Encode(text)
+	}
+	t, err := b.Tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	if how.Lower {
+		text = strings.ToLower(text)
+	}
+	return t.EncodeAtMost(text, how.MaxTokens), nil
+}
+
 // Library loads the model's code for this processor, or for the instruction
 // set named.
 func (b *Binary) Library(isa string) (*device.Library, error) {
@@ -162,6 +180,9 @@ func (b *Binary) Dispatch(profile string) ([]byte, error) {
 	return table, Blame(err)
 }
 
+// Weights are an open file of packed weights.
+type Weights = packed.File
+
 // Weights opens the packed weights and reads them: the file named, else those
 // at the end of the program, else the file beside it. The caller closes them.
 func (b *Binary) Weights(path string) (*Weights, []byte, error) {
@@ -181,13 +202,9 @@ func (b *Binary) Weights(path string) (*Weights, []byte, error) {
 
 func (b *Binary) find(path string) (*Weights, error) {
 	if path != "" {
-		p, err := packed.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		return &Weights{File: p, name: path}, nil
+		return packed.Open(path)
 	}
-	if p, err := openTail(b.Program); p != nil || err != nil {
+	if p, err := packed.OpenBehind(b.Program); p != nil || err != nil {
 		return p, err
 	}
 	path = b.Program + ".weights"
@@ -195,24 +212,21 @@ func (b *Binary) find(path string) (*Weights, error) {
 	if os.IsNotExist(err) {
 		return nil, fmt.Errorf("%s is missing; it must lie beside the program, or be named with --weights FILE", path)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &Weights{File: p, name: path}, nil
+	return p, err
 }
 
 // check compares the file's index with what the code was compiled for.
 func (b *Binary) check(p *Weights) error {
 	items := p.Items()
 	if len(items) != len(b.Manifest.Weights) {
-		return fmt.Errorf("%s holds %d weights, the model has %d; it belongs to another model", p.name, len(items), len(b.Manifest.Weights))
+		return fmt.Errorf("%s holds %d weights, the model has %d; it belongs to another model", p.Name(), len(items), len(b.Manifest.Weights))
 	}
 	for i, w := range b.Manifest.Weights {
 		it := items[i]
 		if it.Name != w.Name || !slices.Equal(it.Index, w.Index) || it.DType != w.DType || it.Layout != w.Layout ||
 			it.Rows != w.Rows || it.Cols != w.Cols || it.Offset != w.Offset || it.Bytes != w.Bytes || it.Deltas != w.Deltas {
 			return fmt.Errorf("%s: weight %d is %s %s[%d, %d], the model needs %s %s[%d, %d]; it belongs to another model",
-				p.name, i, it.Name, it.DType, it.Rows, it.Cols, w.Name, w.DType, w.Rows, w.Cols)
+				p.Name(), i, it.Name, it.DType, it.Rows, it.Cols, w.Name, w.DType, w.Rows, w.Cols)
 		}
 	}
 	return nil

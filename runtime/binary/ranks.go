@@ -258,15 +258,14 @@ func (r *rankProgram) Weights(rank int, s *ranks.Settings) (data []byte, source 
 	if err != nil {
 		return nil, "", err
 	}
-	w := &Weights{File: p, name: path}
-	if err = own.check(w); err == nil {
+	if err = own.check(p); err == nil {
 		data, err = p.Load(false)
 	}
 	if err != nil {
-		w.Close()
+		p.Close()
 		return nil, "", err
 	}
-	r.b.keep(path, shard{w, data})
+	r.b.keep(path, shard{p, data})
 	return data, p.Source(), nil
 }
 

@@ -126,7 +126,7 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 		if err != nil {
 			return err
 		}
-		cfg.Template, err = chat.Open(m.manifest, cfg.Tokenizer, choice)
+		cfg.Template, err = chat.Open(m.bin.Templates(), cfg.Tokenizer, choice)
 		switch {
 		case err != nil && c.Template != "":
 			return wrong(err)
@@ -143,7 +143,7 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 		}
 		cfg.Constrain = constrain(m.manifest.Vocab, cfg.Tokenizer, eos, form)
 	}
-	if e := embedder.New(m.bin, eng, s); e != nil {
+	if e := embedder.New(m.manifest, m.bin.EncodeWhole, eng, s); e != nil {
 		cfg.Embedder = e
 	}
 	cfg.Translate, cfg.Fill = translations(m, s, cfg.Drafter), filler(m, eng, s)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/binary"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
 type generated struct {
@@ -285,7 +285,7 @@ func TestEmbeddedWeights(t *testing.T) {
 	t.Parallel()
 	b := newBinary(t, nil)
 	out := filepath.Join(t.TempDir(), "one-file")
-	if err := binary.EmbedWeights(b.program, b.program+".weights", out); err != nil {
+	if err := packed.Embed(b.program, b.program+".weights", out); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(out); err != nil || info.Mode().Perm()&0o111 == 0 {

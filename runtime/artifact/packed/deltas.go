@@ -5,18 +5,17 @@ import (
 	"fmt"
 )
 
-// Deltas of a matrix in panels stand behind them, from the next multiple of 64
-// bytes on:
+// DeltaEntry is the size in bytes of one of a matrix's sparse outliers, which are
+// added to what its panels hold. They stand behind the panels, from the next
+// multiple of 64 bytes on:
 //
 //	[panels+1] u32          the first entry of each panel, and the number of all
 //	from a multiple of 64:
-//	entries of 8 bytes      u16 row in the panel, u16 column, f32 delta
+//	entries                 u16 row in the panel, u16 column, f32 delta
 //
 // in the order of panels, in a panel in that of columns, in a column in that of
 // rows. There is room for as many entries as the item says; what is not used is
 // zero.
-//
-// DeltaEntry is the size of an entry.
 const DeltaEntry = 8
 
 // DeltaBytes is what n deltas of a matrix of so many rows take behind its

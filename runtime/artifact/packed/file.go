@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A File is an open packed file, or one embedded in another file.
+// A File is an open file of packed weights, or one embedded in another file.
 type File struct {
 	name   string
 	r      io.ReaderAt
@@ -91,6 +91,9 @@ func OpenAt(r io.ReaderAt, name string, offset, size int64) (*File, error) {
 	}
 	return &File{name: name, r: r, start: offset + start, index: index, items: items}, nil
 }
+
+// Name is what errors call the file.
+func (p *File) Name() string { return p.name }
 
 // Items lists the weights in the order they were packed.
 func (p *File) Items() []Item { return slices.Clone(p.items) }

@@ -113,6 +113,9 @@ type RankError struct {
 	Err  error // why, where it is known
 }
 
+// LostRank is the rank, for packages that know errors by what they say.
+func (e *RankError) LostRank() int { return e.Rank }
+
 func (e *RankError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("rank %d of the model: %v", e.Rank, e.Err)

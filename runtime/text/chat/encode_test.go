@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
@@ -168,7 +167,7 @@ func TestStopsAndOpen(t *testing.T) {
 	t.Parallel()
 	tok := byteTokenizer(t)
 	id := func(text string) int32 { i, _ := tok.ID(text); return i }
-	m := &manifest.Manifest{Name: "m", Template: "chatml", ToolTemplate: "{% for t in tools %}{{ t.name }}{% endfor %}"}
+	m := Templates{Name: "m", Chat: "chatml", Tools: "{% for t in tools %}{{ t.name }}{% endfor %}"}
 	tmpl, err := Open(m, tok, "")
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +179,7 @@ func TestStopsAndOpen(t *testing.T) {
 	if err != nil || text != "f" {
 		t.Errorf("with tools: %q, %v", text, err)
 	}
-	if _, err := Open(&manifest.Manifest{Name: "m"}, tok, ""); err == nil || !strings.Contains(err.Error(), "m has no chat template") {
+	if _, err := Open(Templates{Name: "m"}, tok, ""); err == nil || !strings.Contains(err.Error(), "m has no chat template") {
 		t.Errorf("no template: %v", err)
 	}
 }

@@ -7,100 +7,78 @@ import (
 	"testing"
 )
 
-// leaves are the packages of the runtime that the compiler may use too: what a
-// binary carries.
-var leaves = []string{"runtime/artifact/..."}
-
-// layers says what each folder's packages may import of this module; "x/..."
-// also allows what is below x. Imports go one way: later rows use earlier ones.
-var layers = []struct {
-	folder string
-	may    []string
-}{
-	{"ir/tensor", []string{"runtime/artifact/dtype"}},
-	{"ir/spelling", nil},
-	{"ir", []string{"ir/spelling", "ir/tensor"}},
-	{"ir/ops", []string{"ir", "ir/tensor"}},
-	{"ir/interp", []string{"ir", "ir/ops", "ir/tensor"}},
-	{"ir/irtest", []string{"ir/..."}},
-	{"models", nil},
-	{"templates", []string{"ir", "ir/tensor"}},
-	{"spec", append([]string{"spec/...", "ir", "ir/ops", "ir/spelling", "ir/tensor", "models"}, leaves...)},
-	{"spec/tokenizerfile", []string{"runtime/text/tokenizer"}},
-	{"passes", append([]string{"ir", "ir/ops", "ir/tensor", "templates"}, leaves...)},
-	{"runtime", nil},
-	// The runtime's groups, lowest first: packages of one group may import each other. Nothing here is the compiler's.
-	{"runtime/kit", group("kit")},
-	{"runtime/artifact", group("artifact")},
-	{"runtime/text", group("text", "artifact", "kit")},
-	{"runtime/sampling", group("sampling", "artifact")},
-	{"runtime/device", group("device", "artifact", "kit")},
-	{"runtime/binary", group("binary", "device", "text", "artifact")},
-	{"runtime/engine", group("engine", "binary", "device", "sampling", "artifact", "kit")},
-	{"runtime/http", group("http", "engine", "device", "sampling", "text", "artifact", "kit")},
-	{"runtime/api", group("api", "engine", "binary", "device", "sampling", "text", "artifact")},
-	{"runtime/cli", []string{"runtime/..."}},
-	{"codegen/compiler", []string{"codegen", "codegen/pack", "codegen/toolchain", "ir/...", "models", "passes/...", "runtime/...", "spec/...", "templates"}},
-	{"codegen", []string{"codegen/...", "spec/checkpoint", "ir", "ir/ops", "ir/tensor", "templates", "runtime/..."}},
-	{"cmd/hub", nil},
-	{"cmd", []string{"cmd/hub", "ir/...", "models", "templates", "spec/...", "passes/...", "codegen/...", "runtime/..."}},
-	{"tools", []string{"ir/...", "models", "templates", "spec/...", "passes/...", "codegen/...", "runtime/..."}},
-}
-
-// group gives the rules of a group of the runtime's packages: they may import
-// each other and packages of the groups named.
-func group(names ...string) []string {
-	var may []string
-	for _, n := range names {
-		may = append(may, "runtime/"+n, "runtime/"+n+"/...")
-	}
-	return may
-}
-
-// mayImport are the rules of a folder: those of the longest row that holds it.
-func mayImport(dir string) (may []string, known bool) {
-	best := -1
-	for _, l := range layers {
-		if (dir == l.folder || strings.HasPrefix(dir, l.folder+"/")) && len(l.folder) > best {
-			best, may, known = len(l.folder), l.may, true
+// TestGroups: a row names rows above it only, each once, so that the arrows have
+// no cycle.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	for i, g := range Groups {
+		for k, m := range g.May {
+			j := GroupOf(m)
+			if j < 0 || Groups[j].Folder != m || j >= i {
+				t.Errorf("%s may import %s, which is no row above it", g.Folder, m)
+			}
+			if slices.Contains(g.May[:k], m) {
+				t.Errorf("%s may import %s twice", g.Folder, m)
+			}
 		}
 	}
-	return may, known
 }
 
-func allowed(may []string, imported string) bool {
-	return slices.ContainsFunc(may, func(m string) bool {
-		prefix, below := strings.CutSuffix(m, "/...")
-		return imported == prefix || below && strings.HasPrefix(imported, prefix+"/")
-	})
-}
-
-// TestImports: packages import only from the layers below. Tests may compare
-// with any package.
+// TestImports: packages import only from their group and the groups that its
+// row names, and each name is needed. Tests may compare with any package.
 func TestImports(t *testing.T) {
+	t.Parallel()
+	used, held := map[[2]string]bool{}, map[string]bool{}
 	for _, s := range sources(t) {
-		may, known := mayImport(s.dir())
-		if !known {
-			t.Errorf("%s: folder %s has no row in the table of layers", s.path, s.dir())
+		at := GroupOf(s.dir())
+		if at < 0 {
+			t.Errorf("%s: folder %s is in no group", s.path, s.dir())
+			continue
 		}
-		for _, im := range s.file.Imports {
-			path, err := strconv.Unquote(im.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if im.Name != nil && (im.Name.Name == "_" && path != "embed" || im.Name.Name == ".") {
-				t.Errorf("%s imports %s as %s: no registration by import, no dot imports", s.path, path, im.Name.Name)
-			}
-			inside, ours := strings.CutPrefix(path, module)
+		g := Groups[at]
+		held[g.Folder] = true
+		for _, path := range s.imports(t) {
+			inside, ours := strings.CutPrefix(path, module+"/")
 			if !ours || s.isTest() {
 				continue
 			}
-			if inside = strings.TrimPrefix(inside, "/"); inside == "" {
-				inside = "."
-			}
-			if inside != s.dir() && !allowed(may, inside) {
-				t.Errorf("%s imports %s; packages below %s may import only %v", s.path, inside, s.dir(), may)
+			to := GroupOf(inside)
+			switch {
+			case to < 0:
+				t.Errorf("%s imports %s, which is in no group", s.path, inside)
+			case to == at:
+			case !slices.Contains(g.May, Groups[to].Folder):
+				t.Errorf("%s imports %s; packages of %s may import only %v", s.path, inside, g.Folder, g.May)
+			default:
+				used[[2]string{g.Folder, Groups[to].Folder}] = true
 			}
 		}
 	}
+	for _, g := range Groups {
+		if !held[g.Folder] {
+			t.Errorf("group %s has no package", g.Folder)
+		}
+		for _, m := range g.May {
+			if !used[[2]string{g.Folder, m}] {
+				t.Errorf("%s may import %s, but does not: take it out of the row", g.Folder, m)
+			}
+		}
+	}
+}
+
+// imports lists what a file imports, without registration by import or dots.
+func (s *source) imports(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, im := range s.file.Imports {
+		path, err := strconv.Unquote(im.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if im.Name != nil && (im.Name.Name == "_" && path != "embed" || im.Name.Name == ".") {
+			t.Errorf("%s imports %s as %s: no registration by import, no dot imports", s.path, path, im.Name.Name)
+		}
+		out = append(out, path)
+	}
+	return out
 }

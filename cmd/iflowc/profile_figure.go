@@ -1,4 +1,4 @@
-package tune
+package main
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 // rowTicks are the row counts that axes name.
 var rowTicks = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096}
 
-// Figure draws the measured shapes of a profile: a panel a shape, the median
+// profileFigure draws the measured shapes of a profile: a panel a shape, the median
 // time in microseconds a row over the number of rows, both logarithmic, the
 // interval as a band, the crossings M1 and M2 as dashed lines.
-func Figure(p *dispatch.Profile) *plot.Figure {
+func profileFigure(p *dispatch.Profile) *plot.Figure {
 	f := &plot.Figure{Title: "Time of a matmul by number of rows: " + p.Device}
 	for _, s := range p.Shapes {
 		if s.Measured != nil && len(s.Measured.Rows) > 0 {

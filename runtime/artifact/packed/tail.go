@@ -1,13 +1,9 @@
-//go:build unix
-
-package binary
+package packed
 
 import (
 	"encoding/binary"
 	"fmt"
 	"os"
-
-	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
 // Weights embedded in a binary stand behind it, followed by a tail of 24
@@ -19,23 +15,8 @@ const (
 	tailAlign = 4096
 )
 
-// Weights are an open file of packed weights and what errors call it.
-type Weights struct {
-	*packed.File
-	name string
-	file *os.File // the binary, when the weights are embedded in it
-}
-
-// Close closes the file.
-func (p *Weights) Close() {
-	p.File.Close()
-	if p.file != nil {
-		p.file.Close()
-	}
-}
-
-// openTail opens the weights embedded in a binary, nil when it has none.
-func openTail(program string) (*Weights, error) {
+// OpenBehind opens the weights embedded in a binary, nil when it has none.
+func OpenBehind(program string) (*File, error) {
 	f, err := os.Open(program)
 	if err != nil {
 		return nil, nil // a program may be executable but not readable: its weights lie beside it
@@ -45,12 +26,13 @@ func openTail(program string) (*Weights, error) {
 		f.Close()
 		return nil, nil
 	}
-	p, err := packed.OpenAt(f, program, offset, size)
+	p, err := OpenAt(f, program, offset, size)
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return &Weights{File: p, name: program, file: f}, nil
+	p.closer = f
+	return p, nil
 }
 
 func readTail(f *os.File) (offset, size int64, ok bool) {
@@ -68,18 +50,18 @@ func readTail(f *os.File) (offset, size int64, ok bool) {
 	return offset, size, offset >= 0 && size >= 0 && offset <= end && size == end-offset
 }
 
-// EmbedWeights writes a copy of a binary with packed weights behind it. An
-// interrupted copy leaves nothing at out.
-func EmbedWeights(program, packed, out string) error {
+// Embed writes a copy of a binary with packed weights behind it. An interrupted
+// copy leaves nothing at out.
+func Embed(program, weights, out string) error {
 	tmp := out + ".part"
 	defer os.Remove(tmp)
-	if err := writeTail(program, packed, tmp); err != nil {
-		return fmt.Errorf("embedding %s: %w", packed, err)
+	if err := writeTail(program, weights, tmp); err != nil {
+		return fmt.Errorf("embedding %s: %w", weights, err)
 	}
 	return os.Rename(tmp, out)
 }
 
-func writeTail(program, packed, out string) error {
+func writeTail(program, weights, out string) error {
 	f, err := os.OpenFile(out, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
 	if err != nil {
 		return err
@@ -93,7 +75,7 @@ func writeTail(program, packed, out string) error {
 	if _, err := f.Write(make([]byte, pad)); err != nil {
 		return err
 	}
-	size, err := appendFile(f, packed)
+	size, err := appendFile(f, weights)
 	if err != nil {
 		return err
 	}
