@@ -11,7 +11,6 @@ import (
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/weights"
@@ -62,7 +61,7 @@ func emulatedWith(t *testing.T, p *program, change func(*cuda.Device)) engine.Mo
 		t.Fatal(err)
 	}
 	m := emulatedWeights(t, p)
-	m.Library = emulatedLibrary(t, cache, m.Manifest, p.cuda, change)
+	m.Device = emulatedDevice(t, cache, m.Manifest, p.cuda, change)
 	return m
 }
 
@@ -96,7 +95,7 @@ func packedRegion(t *testing.T, path string) []byte {
 	return data
 }
 
-func emulatedLibrary(t *testing.T, cache *toolchain.Cache, man *manifest.Manifest, m *codegen.CUDAModel, change func(*cuda.Device)) *device.Library {
+func emulatedDevice(t *testing.T, cache *toolchain.Cache, man *manifest.Manifest, m *codegen.CUDAModel, change func(*cuda.Device)) *cuda.Device {
 	t.Helper()
 	cc, err := toolchain.FindCompiler(context.Background(), "")
 	if err != nil {
@@ -122,5 +121,5 @@ func emulatedLibrary(t *testing.T, cache *toolchain.Cache, man *manifest.Manifes
 	files := map[string]string{filepath.Base(images[""]): string(data)}
 	d := &cuda.Device{GPU: gpu, Manifest: man, Plan: &m.Plan, Files: files, Graphs: true}
 	change(d)
-	return device.OnDevice(d)
+	return d
 }

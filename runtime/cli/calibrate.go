@@ -55,13 +55,8 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	if err := eng.See(); err != nil {
+	if err := eng.StartCalibration(c.Feedback); err != nil {
 		return err
-	}
-	if c.Feedback {
-		if err := eng.SeeMoments(); err != nil {
-			return err
-		}
 	}
 	bar := newProgress(m.Stderr, "windows", len(list))
 	out := calibration{File: c.Out}
@@ -74,17 +69,18 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 		bar.step(i + 1)
 	}
 	bar.end()
-	imp := importance(m.manifest, eng.Seen())
+	read := eng.Calibration()
+	imp := importance(m.manifest, read.Squares)
 	out.Matrices = len(imp)
 	if out.File == "" {
 		out.File = m.Program + ".importance"
 	}
 	var products map[string]weights.Squares
 	if c.Feedback {
-		products = squares(m.manifest, eng.Seen(), eng.Moments())
+		products = squares(m.manifest, read.Squares, read.Products)
 	}
 	meta := map[string]string{"model": m.manifest.Name, "text": filepath.Base(c.File), "tokens": strconv.Itoa(out.Tokens)}
-	if err := weights.WriteImportance(out.File, imp, products, scores(m.manifest, eng.Seen()), meta); err != nil {
+	if err := weights.WriteImportance(out.File, imp, products, scores(m.manifest, read.Squares), meta); err != nil {
 		return err
 	}
 	return c.say(m, out)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/ebitengine/purego"
 
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // DefaultTimeout is how long a rank may say nothing in the middle of a step
@@ -49,7 +49,7 @@ type functions struct {
 	mpiFlush                          uintptr
 }
 
-func bind(lib *device.Library) (*functions, error) {
+func bind(lib *cpu.Library) (*functions, error) {
 	f := &functions{}
 	for _, s := range []struct {
 		name string

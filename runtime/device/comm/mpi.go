@@ -12,7 +12,7 @@ import (
 
 	"github.com/ebitengine/purego"
 
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // A World is this process's membership of an MPI job. MPI wants all calls from
@@ -127,7 +127,7 @@ func (w *World) open() (uintptr, error) {
 }
 
 // Open opens the process's end with the C of its library.
-func (w *World) Open(lib *device.Library, place Place, crowded bool, timeout time.Duration) (*End, error) {
+func (w *World) Open(lib *cpu.Library, place Place, crowded bool, timeout time.Duration) (*End, error) {
 	f, err := bind(lib)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ebitengine/purego"
 
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // spin is how long a rank spins that waits for another one: longer than ranks
@@ -27,7 +27,7 @@ type Hub struct {
 // OpenHub opens the ends of all ranks with the C of a library. With more threads
 // than processors nobody spins: it would keep off the processor the one that is
 // waited for.
-func OpenHub(lib *device.Library, places []Place, crowded bool, timeout time.Duration) (*Hub, error) {
+func OpenHub(lib *cpu.Library, places []Place, crowded bool, timeout time.Duration) (*Hub, error) {
 	f, err := bind(lib)
 	if err != nil {
 		return nil, err

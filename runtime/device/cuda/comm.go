@@ -42,8 +42,8 @@ func (e *exchange) open(m *model, bytes int64) (err error) {
 	if bytes == 0 {
 		return nil
 	}
-	if m.Reach != nil {
-		if e.link, err = m.Reach(); err != nil {
+	if m.OpenLink != nil {
+		if e.link, err = m.OpenLink(); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
 )
 
 // A shape is what the grids of a step depend on.
@@ -26,8 +27,10 @@ const (
 // graphCounts are what a model says of its graphs, at any time.
 type graphCounts struct{ kept, steps atomic.Int64 }
 
-// KeptGraphs implements device.GraphModel.
-func (m *model) KeptGraphs() (kept, steps int64) { return m.counts.kept.Load(), m.counts.steps.Load() }
+// Counters are those of graphs.
+func (m *model) Counters() device.Counters {
+	return device.Counters{Graphs: m.counts.kept.Load(), GraphSteps: m.counts.steps.Load()}
+}
 
 // A piece of a step is launches that a graph can hold, or a talk with other
 // ranks, for which the host waits in between.

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -12,6 +13,7 @@ import (
 
 // A model is one opened model: its memory on the GPU and its kernels.
 type model struct {
+	device.Uninstrumented
 	*Device
 	cfg      device.Config
 	memory   memory
@@ -24,7 +26,7 @@ type model struct {
 	pieces   [][]piece           // of each list of launches, between talks; nil: no graphs
 	graphs   map[shape][]uintptr // of pieces; nil: the shape ran once
 	counts   graphCounts
-	failed   error // of a kernel: the context is lost
+	failed   error // of a kernel or a copy: the context is lost
 }
 
 func (m *model) open(cfg *device.Config, s *sizes) (err error) {
@@ -86,8 +88,10 @@ func (m *model) Close() {
 	}
 }
 
-// CopyPage copies a state page, in every element of every state.
-func (m *model) CopyPage(to, from int32) error {
+// CopyPage copies a page of the KV cache.
+func (m *model) CopyPage(to, from int32) { m.failed = errors.Join(m.failed, m.copyPage(to, from)) }
+
+func (m *model) copyPage(to, from int32) error {
 	if err := m.GPU.enter(); err != nil {
 		return err
 	}
@@ -111,14 +115,16 @@ func (m *model) CopyPage(to, from int32) error {
 	return nil
 }
 
-// MoveRow copies a state row, in every element of every state.
-func (m *model) MoveRow(toPage, toRow, fromPage, fromRow int) error {
+// MoveRow copies a row of the KV cache.
+func (m *model) MoveRow(to, from device.Row) { m.failed = errors.Join(m.failed, m.moveRow(to, from)) }
+
+func (m *model) moveRow(to, from device.Row) error {
 	if err := m.GPU.enter(); err != nil {
 		return err
 	}
 	defer m.GPU.leave()
 	staged := m.staging.step.Bytes[:16]
-	copy(unsafe.Slice((*int32)(unsafe.Pointer(&staged[0])), 4), []int32{int32(toPage), int32(toRow), int32(fromPage), int32(fromRow)})
+	copy(unsafe.Slice((*int32)(unsafe.Pointer(&staged[0])), 4), []int32{to.Page, to.Row, from.Page, from.Row})
 	if err := m.GPU.toDevice(m.memory.step, staged, m.stream); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 type Timer struct {
 	m      *model
 	sites  []productSite
-	step   *device.Context // the arrays of a step of as many sequences as rows
+	step   *device.Step // the arrays of a step of as many sequences as rows
 	events []event
 	cold   pointer // what is overwritten in front of each run
 	next   int     // layer that is measured next
@@ -38,7 +38,7 @@ type productSite struct {
 // Timer opens the model for steps of up to so many rows.
 func (d *Device) Timer(weights []byte, rows int) (*Timer, error) {
 	pages := d.pages()
-	cfg := &device.Config{Weights: weights, Pages: pages, MaxPages: max(rows, pages), MaxTokens: rows, MaxWanted: rows, MaxSeqs: rows}
+	cfg := &device.Config{Weights: weights, Pages: pages, MaxPages: max(rows, pages), MaxTokens: rows, MaxOutRows: rows, MaxSeqs: rows}
 	for i := range d.Manifest.Graphs {
 		for _, o := range d.Manifest.Graphs[i].Outputs {
 			cfg.Outputs = append(cfg.Outputs, device.Array{Rows: rows, Cols: o.Cols})
@@ -70,7 +70,7 @@ func (d *Device) Timer(weights []byte, rows int) (*Timer, error) {
 func (g *GPU) coldBytes() int64 { return int64(max(4*g.L2Bytes, 4<<20)) }
 
 // stepOf is a step of so many sequences of one token, all in one page.
-func stepOf(n int) *device.Context {
+func stepOf(n int) *device.Step {
 	list := func(n int, of func(i int) int32) []int32 {
 		out := make([]int32, n)
 		for i := range out {
@@ -79,8 +79,8 @@ func stepOf(n int) *device.Context {
 		return out
 	}
 	zero, same := func(int) int32 { return 0 }, func(i int) int32 { return int32(i) }
-	return &device.Context{
-		ID: list(n, zero), Pos: list(n, zero), Seq: list(n, same), Slot: list(n, zero), Types: list(n, zero), Want: list(n, same),
+	return &device.Step{
+		ID: list(n, zero), Pos: list(n, zero), Seq: list(n, same), Slot: list(n, zero), Types: list(n, zero), OutRow: list(n, same),
 		First: list(n+1, same), PageAt: list(n+1, same), Past: list(n, zero), Page: list(n, zero),
 		XPageAt: list(n+1, same), XPage: list(n, zero), XRows: list(n, func(int) int32 { return 1 }),
 	}
@@ -161,9 +161,10 @@ func (t *Timer) Time(s tune.Shape, rows, blocks int, which []int) ([][]float64, 
 }
 
 // send brings a step of so many rows to the GPU.
-func (t *Timer) send(step *device.Context, rows, entry int) error {
+func (t *Timer) send(s *device.Step, rows, graph int) error {
 	m := t.m
-	n := m.stage(step, device.DeviceStep{Entry: entry, Tokens: rows, Wanted: rows, Seqs: rows, Types: true})
+	s.Graph, s.Tokens, s.OutRows, s.Seqs, s.Typed = graph, rows, rows, rows, true
+	n := m.stage(s)
 	if err := m.GPU.toDevice(m.memory.step, m.staging.step.Bytes[:n], m.stream); err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/comm"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // A Job is one in which this process is one rank of a partitioned model, by MPI
@@ -78,7 +78,7 @@ func Join(ctx context.Context, p Program, l comm.Launch) (*Job, error) {
 	if err := j.load(); err != nil {
 		return nil, err
 	}
-	j.end, err = mpi.Open(j.rank.transports(), places(part)[j.launch.Rank], l.Local > online(), comm.DefaultTimeout)
+	j.end, err = mpi.Open(j.rank.Library, places(part)[j.launch.Rank], l.Local > online(), comm.DefaultTimeout)
 	return j, err
 }
 
@@ -103,12 +103,12 @@ func (j *Job) Hurry() {
 	j.hurried.Store(j.world.Lost() == nil) // else the loss of a rank is known at once
 }
 
-// open is Program.Rank with settings; the library that the transport came from
-// serves again where it is the same.
+// open is Program.Rank with settings; the device and the library that the
+// transport came from serve again where they are the same.
 func (j *Job) open(s *Settings) (*Rank, error) {
 	k, err := j.program.Rank(j.launch.Rank, s)
-	if err == nil && k.Library.ISA == j.rank.Library.ISA {
-		k.Library = j.rank.Library
+	if err == nil && k.Device.Info().Name == j.rank.Device.Info().Name {
+		k.Device, k.Library = j.rank.Device, j.rank.Library
 	}
 	return k, err
 }
@@ -116,7 +116,7 @@ func (j *Job) open(s *Settings) (*Rank, error) {
 // threads is how many a rank of the job has when nobody says: the cores that it
 // is bound to, else its share of the machine's.
 func (j *Job) threads(s *Settings) int {
-	n := device.DefaultThreads()
+	n := cpu.DefaultThreads()
 	switch {
 	case s.Threads > 0:
 		n = s.Threads
@@ -132,7 +132,7 @@ func (j *Job) cores() []int {
 	if runtime.NumCPU() < online() || j.launch.At < 0 {
 		return nil
 	}
-	return device.CoreSet(j.launch.At, j.launch.Local)
+	return cpu.CoreSet(j.launch.At, j.launch.Local)
 }
 
 // online is the number of processors of the machine, whatever this process is

@@ -27,9 +27,9 @@ const (
 	hurriedSign = time.Second / 2
 )
 
-// Reach opens NCCL for the ranks' GPUs. They join when all ranks have started:
+// OpenNCCL opens NCCL for the ranks' GPUs. They join when all ranks have started:
 // one that could not would be waited for without end.
-func (j *Job) Reach(file string) (*comm.Ring, error) {
+func (j *Job) OpenNCCL(file string) (*comm.Ring, error) {
 	n, err := comm.OpenNCCL(file)
 	if err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (l *Leader) join(o *opening, source string) error {
 	return l.replies(o, source)
 }
 
-// join is the follower's part of it.
-func (f *follower) join(w []int32) error {
+// join is a worker's part of it.
+func (f *worker) join(w []int32) error {
 	var id comm.NCCLID
 	ring, r := f.ring.Load(), f.said
 	switch {
@@ -125,7 +125,7 @@ func (f *follower) join(w []int32) error {
 
 // blame finds the rank for which a step was given up that nobody else could name:
 // the one that shows no sign of life.
-func (p *pilot) blame(why error) error {
+func (p *stepLoop) blame(why error) error {
 	for r := 1; r < len(p.part.Ranks); r++ {
 		if _, err := p.pongs(r); err != nil {
 			return err
@@ -153,7 +153,7 @@ func (p *pilot) blame(why error) error {
 
 // pongs takes the signs of life that a rank has given, and says whether there
 // was one.
-func (p *pilot) pongs(rank int) (some bool, err error) {
+func (p *stepLoop) pongs(rank int) (some bool, err error) {
 	for {
 		n, err := p.world.Look(rank, comm.Pong)
 		if err == nil && n > 0 {
@@ -173,7 +173,7 @@ func (j *Job) givenUp(err error) bool {
 }
 
 // release ends the wait for steps in a library that waits for a lost rank.
-func (m *led) release() {
+func (m *remoteModel) release() {
 	select {
 	case <-m.world.Lost():
 	case <-m.ended:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
@@ -19,7 +20,7 @@ const pingEvery = time.Second
 // Follow does what rank 0 says until it lets go: nil, or why it had to stop.
 func (j *Job) Follow() error {
 	return j.do(func() error {
-		f := &follower{Job: j}
+		f := &worker{Job: j}
 		err := f.follow()
 		var unreached *comm.RankError
 		if err != nil && !errors.As(err, &unreached) {
@@ -30,16 +31,16 @@ func (j *Job) Follow() error {
 	})
 }
 
-// A follower is a rank that rank 0 leads. All of it runs on the world's thread.
-type follower struct {
+// A worker is a rank that rank 0 leads. All of it runs on the world's thread.
+type worker struct {
 	*Job
-	me    *member       // while a model is open
+	me    *runner       // while a model is open
 	said  reply         // how opening it went
 	limit time.Duration // how long rank 0 may say nothing then
 }
 
 // follow reads messages and does what they say.
-func (f *follower) follow() error {
+func (f *worker) follow() error {
 	for {
 		patience := 24 * time.Hour // who waits for a command line may wait for long; the launcher ends a job of which a rank is gone
 		if f.me != nil {
@@ -67,7 +68,7 @@ func (f *follower) follow() error {
 }
 
 // obey does one thing.
-func (f *follower) obey(what int, w []int32) (leave bool, err error) {
+func (f *worker) obey(what int, w []int32) (leave bool, err error) {
 	if f.me == nil && (what == doStep || what == doCopy || what == doMove) {
 		return false, fmt.Errorf("bug: rank 0 asks for work before it has opened the model")
 	}
@@ -83,7 +84,7 @@ func (f *follower) obey(what int, w []int32) (leave bool, err error) {
 		}
 	case doMove:
 		if len(w) == 4 {
-			f.me.move(int(w[0]), int(w[1]), int(w[2]), int(w[3]))
+			f.me.ctx.MoveRow(device.Row{Page: w[0], Row: w[1]}, device.Row{Page: w[2], Row: w[3]})
 			return false, nil
 		}
 	case doJoin:
@@ -102,7 +103,7 @@ func (f *follower) obey(what int, w []int32) (leave bool, err error) {
 }
 
 // opening starts the model as rank 0 did and says how that went.
-func (f *follower) opening(w []int32) error {
+func (f *worker) opening(w []int32) error {
 	var o opening
 	if err := json.Unmarshal(bytesOf(w), &o); err != nil {
 		return fmt.Errorf("bug: rank 0 opens the model with %w", err)
@@ -120,7 +121,7 @@ func (f *follower) opening(w []int32) error {
 }
 
 // answer says how something went.
-func (f *follower) answer(r *reply) error {
+func (f *worker) answer(r *reply) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -129,7 +130,7 @@ func (f *follower) answer(r *reply) error {
 }
 
 // start opens the rank's weights and starts its threads.
-func (f *follower) start(o *opening) (source string, err error) {
+func (f *worker) start(o *opening) (source string, err error) {
 	f.limit = o.Settings.timeout()
 	f.end.Patience(f.limit)
 	k, err := f.open(&o.Settings)
@@ -144,8 +145,9 @@ func (f *follower) start(o *opening) (source string, err error) {
 	if err != nil {
 		return source, err
 	}
-	me := &member{rank: f.launch.Rank, end: f.end}
+	me := &runner{rank: f.launch.Rank, end: f.end}
 	if err := me.start(k, cfg, data, f.cores()); err != nil {
+		me.close()
 		return source, err
 	}
 	f.me = me
@@ -153,13 +155,14 @@ func (f *follower) start(o *opening) (source string, err error) {
 }
 
 // step runs one step, and hands its results to rank 0 where they are this rank's.
-func (f *follower) step(w []int32) error {
-	v, err := f.me.ctx.SetWords(w)
+func (f *worker) step(w []int32) error {
+	s := f.me.own
+	err := readStep(s, w)
 	if err != nil {
 		return err
 	}
-	wanted := f.launch.Rank == f.part.Output()
-	err = f.watched(f.limit, func() error { return f.me.step(&v, wanted) })
+	gives := f.launch.Rank == f.part.Output()
+	err = f.watched(f.limit, func() error { return f.me.step(s, gives) })
 	if f.givenUp(err) {
 		f.limit = verdictLimit // rank 0 asks who is there
 		return nil
@@ -167,10 +170,10 @@ func (f *follower) step(w []int32) error {
 	if err != nil {
 		return err
 	}
-	if !wanted {
+	if !gives {
 		return nil
 	}
-	for _, o := range results(f.me.ctx.Out, f.program.Manifest(), &v) {
+	for _, o := range results(f.program.Manifest(), s) {
 		if err := f.world.Put(0, comm.Result, bytesOf(o)); err != nil {
 			return err
 		}
@@ -179,9 +182,9 @@ func (f *follower) step(w []int32) error {
 }
 
 // close ends the model.
-func (f *follower) close() {
+func (f *worker) close() {
 	if f.me != nil {
-		f.me.ctx.Close()
+		f.me.close()
 		f.me = nil
 		f.ring.Store(nil)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ebitengine/purego"
 
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // A Driver times the kernels of a library that holds the probe's driver
@@ -59,7 +60,7 @@ func Open(path string, threads int, slab int64) (*Driver, error) {
 }
 
 // OpenLibrary is Open for the library of a compiled model.
-func OpenLibrary(lib *device.Library, threads int, slab int64) (*Driver, error) {
+func OpenLibrary(lib *cpu.Library, threads int, slab int64) (*Driver, error) {
 	return start(lib.Symbol, threads, slab)
 }
 
@@ -85,7 +86,7 @@ func start(symbol func(string) (uintptr, error), threads int, slab int64) (*Driv
 	// Pinned, so that on a busy machine two threads do not share a core for
 	// long: such samples would all be disturbed.
 	var cpus *int32
-	if list := device.Pins(threads); list != nil {
+	if list := cpu.Pins(threads); list != nil {
 		pins := make([]int32, threads)
 		for i := range pins {
 			pins[i] = int32(list[i])
