@@ -80,8 +80,8 @@ func TestSplitsOfProfile(t *testing.T) {
 	}
 }
 
-// TestGraphPieces: launches between talks with other ranks lie in one piece, each with
-// its layer; a member of a group, which talks in every layer, has no graphs.
+// TestGraphPieces: launches between communication with other ranks lie in one piece, each with
+// its layer; a rank of a tensor-parallel group, which communicates in every layer, has no graphs.
 func TestGraphPieces(t *testing.T) {
 	talk := manifest.CUDALaunch{Comm: &manifest.CUDAComm{}}
 	layers := manifest.CUDALaunch{Body: []manifest.CUDALaunch{{Kernel: 1}, {Kernel: 2}}, Lo: 4, Hi: 6}
@@ -91,7 +91,7 @@ func TestGraphPieces(t *testing.T) {
 		for _, l := range p.list {
 			text += fmt.Sprintf(" %d/%d", l.Kernel, l.layer)
 		}
-		if p.talk != nil {
+		if p.comm != nil {
 			text += " talk"
 		}
 		got = append(got, text)

@@ -95,7 +95,7 @@ func (d *Device) open(cfg *device.Config) (*model, error) {
 	if err := d.fits(cfg, &s); err != nil {
 		return nil, err
 	}
-	m := &model{Device: d, cfg: *cfg, choice: c, graphs: map[shape][]uintptr{}}
+	m := &model{Device: d, cfg: *cfg, choice: c, transport: noTransport{}, graphs: map[shape][]uintptr{}}
 	for _, list := range d.Plan.Graphs {
 		m.pieces = append(m.pieces, piecesOf(list))
 	}

@@ -21,7 +21,7 @@ type shape struct {
 const (
 	maxGraphTokens = 64 // larger steps take long enough to hide their launches
 	maxShapes      = 48 // whose graphs are kept for a model
-	maxGraphs      = 4  // of a step: a member of a group has two exchanges a layer, which leave graphs nothing to save
+	maxGraphs      = 4  // of a step: a rank of a tensor-parallel group has two exchanges a layer, which leave graphs nothing to save
 )
 
 // graphCounts are what a model says of its graphs, at any time.
@@ -32,11 +32,11 @@ func (m *model) Counters() device.Counters {
 	return device.Counters{Graphs: m.counts.kept.Load(), GraphSteps: m.counts.steps.Load()}
 }
 
-// A piece of a step is launches that a graph can hold, or a talk with other
-// ranks, for which the host waits in between.
+// A piece of a step is launches that a graph can hold, or communication with
+// other ranks, for which the host waits in between.
 type piece struct {
 	list []placed
-	talk *manifest.CUDALaunch
+	comm *manifest.CUDALaunch
 }
 
 // A placed launch is one with its layer.
@@ -69,14 +69,14 @@ func walk(list []manifest.CUDALaunch, layer int, yield func(*manifest.CUDALaunch
 	return true
 }
 
-// piecesOf cuts a list of launches where it talks; nil: into too many for graphs.
+// piecesOf cuts a list of launches where it communicates; nil: into too many for graphs.
 func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
 	graphs := 0
 	for l, layer := range launches(list) {
 		switch n := len(pieces); {
 		case l.Comm != nil:
-			pieces = append(pieces, piece{talk: l})
-		case n > 0 && pieces[n-1].talk == nil:
+			pieces = append(pieces, piece{comm: l})
+		case n > 0 && pieces[n-1].comm == nil:
 			pieces[n-1].list = append(pieces[n-1].list, placed{l, layer})
 		default:
 			pieces = append(pieces, piece{list: []placed{{l, layer}}})
@@ -106,8 +106,8 @@ func (m *model) compute(s shape) error {
 		return m.launchAll(m.Plan.Graphs[s.entry], s)
 	}
 	for i, p := range pieces {
-		if p.talk != nil {
-			if err := m.talk(p.talk, s); err != nil {
+		if p.comm != nil {
+			if err := m.communicate(p.comm, s); err != nil {
 				return err
 			}
 			continue
@@ -175,7 +175,7 @@ func (m *model) launchAll(list []manifest.CUDALaunch, s shape) error {
 	for l, layer := range launches(list) {
 		var err error
 		if l.Comm != nil {
-			err = m.talk(l, s)
+			err = m.communicate(l, s)
 		} else {
 			err = m.launch(l, s, layer)
 		}

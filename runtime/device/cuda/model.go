@@ -15,18 +15,18 @@ import (
 type model struct {
 	device.Uninstrumented
 	*Device
-	cfg      device.Config
-	memory   memory
-	choice   *choice // of kernels
-	blas     *blasHandle
-	stream   stream
-	staging  staging
-	host     hostShare // what stays in the host's memory
-	exchange exchange
-	pieces   [][]piece           // of each list of launches, between talks; nil: no graphs
-	graphs   map[shape][]uintptr // of pieces; nil: the shape ran once
-	counts   graphCounts
-	failed   error // of a kernel or a copy: the context is lost
+	cfg       device.Config
+	memory    memory
+	choice    *choice // of kernels
+	blas      *blasHandle
+	stream    stream
+	staging   staging
+	host      hostShare // what stays in the host's memory
+	transport transport
+	pieces    [][]piece           // of each list of launches, between communication; nil: no graphs
+	graphs    map[shape][]uintptr // of pieces; nil: the shape ran once
+	counts    graphCounts
+	failed    error // of a kernel or a copy: the context is lost
 }
 
 func (m *model) open(cfg *device.Config, s *sizes) (err error) {
@@ -44,7 +44,7 @@ func (m *model) open(cfg *device.Config, s *sizes) (err error) {
 	if err := m.staging.open(m, cfg); err != nil {
 		return err
 	}
-	if err := m.exchange.open(m, s.talk); err != nil {
+	if m.transport, err = m.openTransport(s.comm); err != nil {
 		return err
 	}
 	header := unsafe.Slice((*byte)(unsafe.Pointer(&m.memory.header)), unsafe.Sizeof(m.memory.header))
@@ -80,7 +80,8 @@ func (m *model) Close() {
 	}
 	m.staging.close(m.GPU)
 	m.host.free(m.GPU)
-	m.exchange.close(m.GPU)
+	m.transport.close(m.GPU)
+	m.transport = noTransport{}
 	m.memory.free(m.GPU)
 	if m.stream != 0 {
 		m.GPU.call(fnStreamDestroy, uintptr(m.stream))

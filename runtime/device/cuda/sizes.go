@@ -13,8 +13,8 @@ import (
 type sizes struct {
 	act, attention, experts, zeros int64
 	counters                       int64 // of attention, in front of its parts
-	part, talk                     int64 // of what one member of the tensor group says at once; of all that is said or heard at once
-	parts                          int64 // of what all members say
+	part, comm                     int64 // of what one rank of the tensor-parallel group sends at once; of all that is sent or received at once
+	parts                          int64 // of what all ranks of the group send
 	slots                          []int64
 	gemm                           gemmSizes
 }
@@ -44,7 +44,7 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 	s.part = round64(rows * int64(d.Plan.PartCols) * 4)
 	s.parts = int64(d.Plan.Members) * s.part
 	for _, list := range d.Plan.Graphs {
-		s.talk = max(s.talk, rows*int64(widest(list))*4)
+		s.comm = max(s.comm, rows*int64(widest(list))*4)
 		s.gemm.need(d, list, func(l *manifest.CUDALaunch) int { return count[l.Rows] * max(l.Times, 1) })
 	}
 	for _, e := range d.Plan.Experts {

@@ -121,11 +121,7 @@ func (m *model) run(s *device.Step) error {
 		}
 		at += round64(bytes)
 	}
-	err := m.GPU.wait(m.stream)
-	if m.exchange.link != nil {
-		err = errors.Join(err, m.exchange.link.Failed())
-	}
-	if err != nil {
+	if err := errors.Join(m.GPU.wait(m.stream), m.transport.failed()); err != nil {
 		return err
 	}
 	at = 0
