@@ -47,12 +47,12 @@ func (m *model) join(ctx context.Context) (leads bool, err error) {
 	if err != nil || !joined {
 		return err == nil, err
 	}
-	context.AfterFunc(ctx, job.Hurry)
+	context.AfterFunc(ctx, job.ShortenTimeout)
 	m.leave = job.Leave
 	if job.Leads() {
 		return true, nil
 	}
-	if err = job.Follow(); err != nil {
+	if err = job.Work(); err != nil {
 		err = fmt.Errorf("rank %d stops: %w", job.Rank(), err)
 	}
 	m.bin.Close()

@@ -20,7 +20,7 @@ type Device struct {
 	Graphs   bool                    // small steps are captured and run again as CUDA graphs
 	Host     Host                    // what stays in the host's memory
 	Progress func(done, total int64) // of uploading the weights; may be nil
-	// Profile chooses the kernels of products by the number of rows; nil: an
+	// Profile chooses the kernels of matmuls by the number of rows; nil: an
 	// estimate does.
 	Profile *dispatch.Profile
 	BLAS    BLASChoice
@@ -47,7 +47,7 @@ func (d *Device) Info() device.Info {
 // Peak is not known.
 func (d *Device) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 }
 
-func (d *Device) tell(format string, args ...any) {
+func (d *Device) notify(format string, args ...any) {
 	if d.Notice != nil {
 		d.Notice(format, args...)
 	}

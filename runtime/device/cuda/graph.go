@@ -200,7 +200,7 @@ func (m *model) launch(l *manifest.CUDALaunch, s shape, layer int) error {
 	return m.launchOne(l, s, layer, impl)
 }
 
-// launchOne puts a kernel, or a product of 16-bit matrices by an implementation
+// launchOne puts a kernel, or a matmul of 16-bit matrices by an implementation
 // of its site, into the stream.
 func (m *model) launchOne(l *manifest.CUDALaunch, s shape, layer, impl int) error {
 	if l.Gemm != nil {

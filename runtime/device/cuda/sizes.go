@@ -81,7 +81,7 @@ func (d *Device) fits(cfg *device.Config, s *sizes) error {
 	for _, o := range cfg.Outputs {
 		step += int64(o.Rows) * int64(o.Cols) * 4
 	}
-	weights, state := int64(len(cfg.Weights))-d.hostTables(), d.kvBytes(cfg.Pages)-d.hostState(cfg.Pages)
+	weights, state := int64(len(cfg.Weights))-d.hostTables(), d.kvBytes(cfg.Pages)-d.hostKV(cfg.Pages)
 	if missing := weights + state + step - left; missing > 0 {
 		mb := func(n int64) int64 { return (n + 999_999) / 1_000_000 }
 		return fmt.Errorf("%s: %d MB are needed (weights %d, state %d, step %d), %d MB are free: %d MB are missing; lower the context, the concurrency or the state pages, leave some in the host's memory (host_kv_cache_percent, be_host_embeddings), or choose --device cpu",

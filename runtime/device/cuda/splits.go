@@ -85,8 +85,8 @@ func (t *Timer) Splits() (list []dispatch.Splits, err error) {
 
 // findAttention is the first launch for one token that cuts the context up, of
 // the decoder where there is one.
-func (m *model) findAttention() (productSite, *manifest.CUDALaunch) {
-	p := productSite{entry: max(m.Plan.Cross, 0)}
+func (m *model) findAttention() (matmulSite, *manifest.CUDALaunch) {
+	p := matmulSite{entry: max(m.Plan.Cross, 0)}
 	var walk func(list []manifest.CUDALaunch, lo, hi int) *manifest.CUDALaunch
 	walk = func(list []manifest.CUDALaunch, lo, hi int) *manifest.CUDALaunch {
 		for i := range list {
@@ -109,7 +109,7 @@ func (m *model) findAttention() (productSite, *manifest.CUDALaunch) {
 }
 
 // splitsAt measures one length of the context.
-func (t *Timer) splitsAt(site productSite, l *manifest.CUDALaunch, rows int) (dispatch.Splits, error) {
+func (t *Timer) splitsAt(site matmulSite, l *manifest.CUDALaunch, rows int) (dispatch.Splits, error) {
 	const rounds = 6
 	m, s := t.m, dispatch.Splits{Context: rows}
 	if err := t.send(oneOf(rows), 1, site.entry); err != nil {

@@ -54,10 +54,10 @@ func (l *Leader) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 
 
 // Counts are what this rank has sent so far.
 func (l *Leader) Counts() []comm.Counts {
-	if r := l.ring.Load(); r != nil {
+	if r := l.nccl.Load(); r != nil {
 		return []comm.Counts{r.Counts()}
 	}
-	return []comm.Counts{l.end.Counts()}
+	return []comm.Counts{l.endpoint.Counts()}
 }
 
 // Start starts the model on all ranks and checks that they run the same program
@@ -79,14 +79,14 @@ func (l *Leader) Start(cfg *device.Config) (device.Context, error) {
 
 // start opens the model on all ranks.
 func (l *Leader) start(cfg *device.Config) (*remoteModel, error) {
-	o := spread(cfg)
+	o := openingOf(cfg)
 	o.Settings, o.Hash = l.settings, l.program.Hash()
-	l.end.Patience(l.settings.timeout())
-	w, err := text(words(doOpen), &o)
+	l.endpoint.SetTimeout(l.settings.timeout())
+	w, err := appendJSON(words(msgOpen), &o)
 	if err != nil {
 		return nil, err
 	}
-	l.world.Do(func() { err = l.tell(w) })
+	l.control.Do(func() { err = l.broadcast(w) })
 	if err != nil {
 		return nil, l.fail(err)
 	}
@@ -99,17 +99,17 @@ func (l *Leader) start(cfg *device.Config) (*remoteModel, error) {
 	if o.Settings.Pin {
 		own.CPUs = cpu.Pins(own.Threads)
 	}
-	me := &runner{end: l.end}
-	l.ring.Store(nil)
+	me := &runner{endpoint: l.endpoint}
+	l.nccl.Store(nil)
 	if err = l.do(func() error { return me.start(l.own, own, data, l.cores()) }); err != nil {
 		return nil, fmt.Errorf("rank 0: %w", err)
 	}
-	l.world.Do(func() { err = l.replies(&o, source) })
-	if err == nil && l.ring.Load() != nil {
+	l.control.Do(func() { err = l.replies(&o, source) })
+	if err == nil && l.nccl.Load() != nil {
 		err = l.do(func() error { return l.join(&o, source) })
 	}
 	if err != nil {
-		if l.end.Failed() < 0 {
+		if l.endpoint.Failed() < 0 {
 			me.close()
 		}
 		return nil, err
@@ -118,7 +118,7 @@ func (l *Leader) start(cfg *device.Config) (*remoteModel, error) {
 	go m.release()
 	go func() {
 		defer close(m.ended)
-		l.world.Do(m.loop)
+		l.control.Do(m.loop)
 	}()
 	return m, nil
 }
@@ -143,12 +143,12 @@ func (l *Leader) replies(o *opening, source string) error {
 }
 
 func (l *Leader) reply(r int, o *opening, source string) error {
-	data, err := l.world.Receive(r, comm.Reply, startLimit)
+	data, err := l.control.Await(r, comm.Reply, startLimit)
 	if err != nil {
 		return err
 	}
 	if data == nil {
-		l.world.Fail(r)
+		l.control.Fail(r)
 		return &comm.RankError{Rank: r, Err: fmt.Errorf("it has not started after %v", startLimit)}
 	}
 	var said reply
@@ -195,10 +195,10 @@ func (m *remoteModel) Submit(s *device.Step) func() error {
 	o := &order{step: p}
 	alone := m.program.Manifest().Graphs[s.Graph].Follows()
 	o.own = func() error {
-		return m.watched(m.settings.timeout(), func() error { return m.me.step(&p.step, alone || m.part.Output() == 0) })
+		return m.withWatchdog(m.settings.timeout(), func() error { return m.me.step(&p.step, alone || m.part.Output() == 0) })
 	}
 	if !alone {
-		o.words = appendStep(words(doStep), s)
+		o.words = appendStep(words(msgStep), s)
 	}
 	m.orders <- o
 	return func() error { return p.wait(m.stuck, m.Why) }
@@ -206,12 +206,12 @@ func (m *remoteModel) Submit(s *device.Step) func() error {
 
 // CopyPage copies a page on every rank, behind the steps that have begun.
 func (m *remoteModel) CopyPage(to, from int32) {
-	m.orders <- &order{words: words(doCopy, to, from), own: func() error { m.me.ctx.CopyPage(to, from); return nil }}
+	m.orders <- &order{words: words(msgCopy, to, from), own: func() error { m.me.ctx.CopyPage(to, from); return nil }}
 }
 
 // MoveRow moves a row on every rank, behind the steps that have begun.
 func (m *remoteModel) MoveRow(to, from device.Row) {
-	m.orders <- &order{words: words(doMove, to.Page, to.Row, from.Page, from.Row), own: func() error { m.me.ctx.MoveRow(to, from); return nil }}
+	m.orders <- &order{words: words(msgMove, to.Page, to.Row, from.Page, from.Row), own: func() error { m.me.ctx.MoveRow(to, from); return nil }}
 }
 
 // Counters are not known of the other processes.

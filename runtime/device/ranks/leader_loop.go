@@ -13,15 +13,15 @@ import (
 // rank, and when each rank was heard last.
 type stepLoop struct {
 	*remoteModel
-	away  []*order
-	watch comm.Watch // over the oldest of away
-	heard []time.Time
+	away     []*order
+	watch    comm.Stopwatch // over the oldest of away
+	lastSeen []time.Time
 }
 
-// loop runs on the world's thread until the model is closed.
+// loop runs on the thread of the control channel until the model is closed.
 func (m *remoteModel) loop() {
-	p := &stepLoop{remoteModel: m, heard: make([]time.Time, len(m.part.Ranks))}
-	p.hear()
+	p := &stepLoop{remoteModel: m, lastSeen: make([]time.Time, len(m.part.Ranks))}
+	p.markAlive()
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
 	for {
@@ -51,7 +51,7 @@ func (m *remoteModel) loop() {
 		p.receive()
 	}
 	if m.Why() == nil {
-		if err := m.tell(words(doClose)); err != nil {
+		if err := m.broadcast(words(msgClose)); err != nil {
 			m.fail(err)
 		}
 	}
@@ -65,14 +65,14 @@ func (p *stepLoop) run(o *order) {
 		return
 	}
 	if err == nil {
-		err = p.tell(o.words)
+		err = p.broadcast(o.words)
 	}
 	if err == nil {
-		if err = o.own(); p.givenUp(err) {
-			err = p.blame(err)
+		if err = o.own(); p.lostUnnamed(err) {
+			err = p.findLost(err)
 		}
 	}
-	p.hear()
+	p.markAlive()
 	if o.step == nil {
 		if err != nil {
 			p.failed(err)
@@ -81,7 +81,7 @@ func (p *stepLoop) run(o *order) {
 	}
 	if err == nil && p.part.Output() != 0 {
 		if len(p.away) == 0 {
-			p.watch = comm.Watch{}
+			p.watch = comm.Stopwatch{}
 		}
 		p.away = append(p.away, o)
 		return
@@ -92,15 +92,15 @@ func (p *stepLoop) run(o *order) {
 // receive looks for the results of the oldest step.
 func (p *stepLoop) receive() {
 	o, from := p.away[0], p.part.Output()
-	n, err := p.world.Look(from, comm.Result)
+	n, err := p.control.Probe(from, comm.Result)
 	if err == nil && n < 0 {
-		waited := p.watch.Look()
+		waited := p.watch.Elapsed()
 		if waited > p.settings.timeout()+time.Second/2 { // ranks that wait for each other say so before
-			if p.ring.Load() != nil {
-				err = p.blame(&comm.RankError{Rank: from})
+			if p.nccl.Load() != nil {
+				err = p.findLost(&comm.RankError{Rank: from})
 			} else {
-				p.world.Fail(from)
-				err = &comm.RankError{Rank: p.end.Failed()}
+				p.control.Fail(from)
+				err = &comm.RankError{Rank: p.endpoint.Failed()}
 			}
 		} else {
 			pause(waited)
@@ -109,13 +109,13 @@ func (p *stepLoop) receive() {
 	}
 	if err == nil {
 		for _, out := range results(p.program.Manifest(), &o.step.step) {
-			if err = p.world.Get(from, comm.Result, bytesOf(out)); err != nil {
+			if err = p.control.Recv(from, comm.Result, bytesOf(out)); err != nil {
 				break
 			}
 		}
 	}
-	p.away, p.watch = p.away[1:], comm.Watch{}
-	p.hear()
+	p.away, p.watch = p.away[1:], comm.Stopwatch{}
+	p.markAlive()
 	o.step.ended(p.failed(err))
 }
 
@@ -130,11 +130,11 @@ func pause(waited time.Duration) {
 	}
 }
 
-// hear notes that everybody was there just now.
-func (p *stepLoop) hear() {
+// markAlive notes that everybody was there just now.
+func (p *stepLoop) markAlive() {
 	now := time.Now()
-	for r := range p.heard {
-		p.heard[r] = now
+	for r := range p.lastSeen {
+		p.lastSeen[r] = now
 	}
 }
 
@@ -144,22 +144,22 @@ func (p *stepLoop) ping() {
 	if p.Why() != nil {
 		return
 	}
-	for r := 1; r < len(p.heard); r++ {
-		some, err := p.pongs(r)
+	for r := 1; r < len(p.lastSeen); r++ {
+		some, err := p.takePongs(r)
 		if err != nil {
 			p.fail(err)
 			return
 		}
 		if some {
-			p.heard[r] = time.Now()
+			p.lastSeen[r] = time.Now()
 		}
-		if time.Since(p.heard[r]) > p.settings.timeout() {
-			p.world.Fail(r)
+		if time.Since(p.lastSeen[r]) > p.settings.timeout() {
+			p.control.Fail(r)
 			p.fail(&comm.RankError{Rank: r})
 			return
 		}
 	}
-	if err := p.tell(words(doPing)); err != nil {
+	if err := p.broadcast(words(msgPing)); err != nil {
 		p.fail(err)
 	}
 }

@@ -16,13 +16,13 @@ import (
 
 // A runner runs one rank in this process.
 type runner struct {
-	rank int
-	ctx  device.Context
-	own  *device.Step // arrays of the rank's own: for a step that came from another process, and for outputs that another rank gives
-	view device.Step  // the step that runs: the group's, but for those outputs
-	end  end
-	jobs chan func() // in order
-	busy atomic.Int64
+	rank     int
+	ctx      device.Context
+	own      *device.Step // arrays of the rank's own: for a step that came from another process, and for outputs that another rank gives
+	view     device.Step  // the step that runs: the group's, but for those outputs
+	endpoint endpoint
+	jobs     chan func() // in order
+	busy     atomic.Int64
 }
 
 // work runs the jobs on a thread of its own, which ends with them.
@@ -36,7 +36,7 @@ func (m *runner) work() {
 // start maps the memory of a rank and starts its threads, which stay on the set
 // of cores that this thread is then confined to.
 func (m *runner) start(k *Rank, cfg device.Config, weights []byte, cores []int) (err error) {
-	cfg.Weights, cfg.Dispatch, cfg.PageBytes, cfg.Comm = weights, k.Dispatch, k.pageBytes(), m.end.Table()
+	cfg.Weights, cfg.Dispatch, cfg.PageBytes, cfg.Comm = weights, k.Dispatch, k.pageBytes(), m.endpoint.Table()
 	if m.own, err = device.NewStep(&cfg); err != nil {
 		return err
 	}
@@ -61,11 +61,11 @@ func (m *runner) step(s *device.Step, results bool) error {
 	if !results {
 		m.view.Out = m.own.Out
 	}
-	start, before := time.Now(), m.end.Counts().Waited()
+	start, before := time.Now(), m.endpoint.Counts().Waited()
 	err := m.ctx.Submit(&m.view)()
-	m.busy.Add(int64(time.Since(start) - (m.end.Counts().Waited() - before)))
-	if errors.Is(err, device.ErrComm) && m.end.Failed() >= 0 {
-		return &comm.RankError{Rank: m.end.Failed()}
+	m.busy.Add(int64(time.Since(start) - (m.endpoint.Counts().Waited() - before)))
+	if errors.Is(err, device.ErrComm) && m.endpoint.Failed() >= 0 {
+		return &comm.RankError{Rank: m.endpoint.Failed()}
 	}
 	if err != nil {
 		return fmt.Errorf("rank %d of the model: %w", m.rank, err)

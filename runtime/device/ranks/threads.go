@@ -148,7 +148,7 @@ func (e *ThreadGroup) Start(cfg *device.Config) (device.Context, error) {
 		if to := shares[r].from + shares[r].n; to <= len(cfg.CPUs) {
 			own.CPUs = cfg.CPUs[shares[r].from:to]
 		}
-		m := &runner{rank: r, end: l.hub.End(r), jobs: make(chan func(), 256)}
+		m := &runner{rank: r, endpoint: l.hub.Endpoint(r), jobs: make(chan func(), 256)}
 		l.runners = append(l.runners, m)
 		l.running.Go(m.work)
 		if err := m.begin(e.ranks[r], own, weights[r], cpu.CoreSet(shares[r].set, len(e.ranks))); err != nil {
@@ -203,7 +203,7 @@ func share(threads int, ranks []manifest.Rank) []coreShare {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(number(ranks[a].Device), number(ranks[b].Device)) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(deviceNumber(ranks[a].Device), deviceNumber(ranks[b].Device)) })
 	list := make([]coreShare, len(ranks))
 	from := 0
 	for i, r := range order {
@@ -217,8 +217,8 @@ func share(threads int, ranks []manifest.Rank) []coreShare {
 	return list
 }
 
-// number is a device's, -1 of "cpu".
-func number(device string) int {
+// deviceNumber is a device's, -1 of "cpu".
+func deviceNumber(device string) int {
 	if n, err := strconv.Atoi(device); err == nil {
 		return n
 	}

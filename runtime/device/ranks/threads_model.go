@@ -85,7 +85,7 @@ func (l *threadModel) Close() {
 
 func (l *threadModel) counts() (list []comm.Counts) {
 	for _, m := range l.runners {
-		list = append(list, m.end.Counts())
+		list = append(list, m.endpoint.Counts())
 	}
 	return list
 }

@@ -16,15 +16,15 @@ import (
 // What rank 0 tells the others: a message is 32-bit words, of which the first
 // is one of these. Every rank reads its messages in order.
 const (
-	doOpen  = iota + 1 // the words of an opening as JSON, padded with spaces
-	doStep             // the words of a step (appendStep)
-	doCopy             // pages: to, from
-	doMove             // page and row to, page and row from
-	doPing             // answer, to show that you are there
-	doClose            // the model; another may be opened
-	doLeave            // say so when nothing more will come from you, and wait for doGo
-	doGo               // leave the job
-	doJoin             // the GPUs' group, and say so: the words of NCCL's id
+	msgOpen  = iota + 1 // the words of an opening as JSON, padded with spaces
+	msgStep             // the words of a step (appendStep)
+	msgCopy             // pages: to, from
+	msgMove             // page and row to, page and row from
+	msgPing             // answer, to show that you are there
+	msgClose            // the model; another may be opened
+	msgLeave            // say so when nothing more will come from you, and wait for msgGo
+	msgGo               // leave the job
+	msgJoin             // the GPUs' group, and say so: the words of NCCL's id
 )
 
 // An opening is all that a rank needs to start like rank 0.
@@ -48,8 +48,8 @@ func words(what int32, rest ...int32) []int32 {
 	return append(append(make([]int32, 0, 8), what), rest...)
 }
 
-// text appends a value as JSON, in whole words.
-func text(w []int32, v any) ([]int32, error) {
+// appendJSON appends a value as JSON, in whole words.
+func appendJSON(w []int32, v any) ([]int32, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (o *opening) config(threads int) (device.Config, error) {
 	return c, nil
 }
 
-// spread is what rank 0 tells of its own configuration.
-func spread(c *device.Config) opening {
+// openingOf is what rank 0 tells of its own configuration.
+func openingOf(c *device.Config) opening {
 	return opening{
 		Pages: c.Pages, MaxTokens: c.MaxTokens, MaxOutRows: c.MaxOutRows, MaxSeqs: c.MaxSeqs, MaskWords: c.MaskWords, MaxPages: c.MaxPages,
 		Outputs: c.Outputs,
