@@ -23,10 +23,10 @@ var errNoMatmul = errors.New("the model has no matmul to calibrate")
 
 // StartCalibration gives the threads room for their sums.
 func (m *model) StartCalibration(products bool) error {
-	if m.lib.seen == 0 || m.lib.see == 0 {
+	if m.lib.sumsLen == 0 || m.lib.setSums == 0 {
 		return errors.New("the model's library cannot calibrate; compile the model again")
 	}
-	n, _, _ := purego.SyscallN(m.lib.seen)
+	n, _, _ := purego.SyscallN(m.lib.sumsLen)
 	if n == 0 {
 		return errNoMatmul
 	}
@@ -35,7 +35,7 @@ func (m *model) StartCalibration(products bool) error {
 	if c.sums, err = device.Map(int64(n)*8*int64(m.threads), "sums of calibration"); err != nil {
 		return err
 	}
-	purego.SyscallN(m.lib.see, m.handle, uintptr(unsafe.Pointer(&c.sums.Bytes[0])))
+	purego.SyscallN(m.lib.setSums, m.handle, uintptr(unsafe.Pointer(&c.sums.Bytes[0])))
 	if products {
 		return m.startProducts()
 	}
@@ -45,11 +45,11 @@ func (m *model) StartCalibration(products bool) error {
 // startProducts is the second half of calibration. Rows of steps of few tokens
 // are left out.
 func (m *model) startProducts() error {
-	if m.lib.moments == 0 || m.lib.momentRow == 0 || m.lib.seeProducts == 0 {
+	if m.lib.productsLen == 0 || m.lib.inputLen == 0 || m.lib.setProducts == 0 {
 		return errors.New("the model's library keeps no products of columns; compile the model again")
 	}
-	n, _, _ := purego.SyscallN(m.lib.moments)
-	row, _, _ := purego.SyscallN(m.lib.momentRow)
+	n, _, _ := purego.SyscallN(m.lib.productsLen)
+	row, _, _ := purego.SyscallN(m.lib.inputLen)
 	if n == 0 {
 		return errNoMatmul
 	}
@@ -61,7 +61,7 @@ func (m *model) startProducts() error {
 	if c.inputs, err = device.Map(int64(row)*4*int64(c.rows), "rows of calibration"); err != nil {
 		return err
 	}
-	purego.SyscallN(m.lib.seeProducts, m.handle, uintptr(unsafe.Pointer(&c.products.Bytes[0])), uintptr(unsafe.Pointer(&c.inputs.Bytes[0])))
+	purego.SyscallN(m.lib.setProducts, m.handle, uintptr(unsafe.Pointer(&c.products.Bytes[0])), uintptr(unsafe.Pointer(&c.inputs.Bytes[0])))
 	return nil
 }
 

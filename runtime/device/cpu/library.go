@@ -25,8 +25,8 @@ type Library struct {
 	handle uintptr
 
 	stateBytes, arenaBytes, open, run, move, close uintptr
-	seen, see                                      uintptr // of libraries that can calibrate
-	moments, momentRow, seeProducts                uintptr // the same
+	sumsLen, setSums                               uintptr // of libraries that can calibrate
+	productsLen, inputLen, setProducts             uintptr // the same
 	trace                                          uintptr // of libraries that can trace
 }
 
@@ -70,11 +70,11 @@ func bind(isa string, handle uintptr) (*Library, error) {
 		*s.at = address
 	}
 	if at, err := purego.Dlsym(handle, "ifl_seen"); err == nil {
-		l.seen = at
-		l.see, _ = purego.Dlsym(handle, "ifl_see")
-		l.moments, _ = purego.Dlsym(handle, "ifl_moments")
-		l.momentRow, _ = purego.Dlsym(handle, "ifl_moment_row")
-		l.seeProducts, _ = purego.Dlsym(handle, "ifl_see_products")
+		l.sumsLen = at
+		l.setSums, _ = purego.Dlsym(handle, "ifl_see")
+		l.productsLen, _ = purego.Dlsym(handle, "ifl_moments")
+		l.inputLen, _ = purego.Dlsym(handle, "ifl_moment_row")
+		l.setProducts, _ = purego.Dlsym(handle, "ifl_see_products")
 	}
 	l.trace, _ = purego.Dlsym(handle, "ifl_trace")
 	if got, _, _ := purego.SyscallN(abi); int32(got) != device.ABI {

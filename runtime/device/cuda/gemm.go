@@ -43,7 +43,7 @@ func (g *GPU) piece(ld int) int {
 // rows is how many a launch has in a step. The shape of a graph is rounded up,
 // but there is room for no more than the most.
 func (m *model) rows(l *manifest.CUDALaunch, s shape) int {
-	most := shape{tokens: m.cfg.MaxTokens, wanted: m.cfg.MaxOutRows, seqs: m.cfg.MaxSeqs}
+	most := shape{tokens: m.cfg.MaxTokens, outRows: m.cfg.MaxOutRows, seqs: m.cfg.MaxSeqs}
 	return min(s.rowsOf(l.Rows), most.rowsOf(l.Rows)) * max(l.Times, 1)
 }
 

@@ -14,7 +14,7 @@ import (
 
 // A shape is what the grids of a step depend on.
 type shape struct {
-	entry, tokens, wanted, seqs int
+	graph, tokens, outRows, seqs int
 	context                     int // which of the profile's
 }
 
@@ -93,17 +93,17 @@ func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
 // captured for its shape, rounded up, when the shape came a second time:
 // kernels look at the step itself for how many rows there are.
 func (m *model) compute(s shape) error {
-	pieces := m.pieces[s.entry]
+	pieces := m.pieces[s.graph]
 	if !m.Graphs || pieces == nil || s.tokens > maxGraphTokens {
-		return m.launchAll(m.Plan.Graphs[s.entry], s)
+		return m.launchAll(m.Plan.Graphs[s.graph], s)
 	}
-	b := shape{s.entry, bucket(s.tokens), bucket(s.wanted), bucket(s.seqs), s.context}
+	b := shape{s.graph, bucket(s.tokens), bucket(s.outRows), bucket(s.seqs), s.context}
 	execs, seen := m.graphs[b]
 	if !seen { // libraries load their kernels at the first run, which must not be while a graph is captured
 		if len(m.graphs) < maxShapes {
 			m.graphs[b] = nil
 		}
-		return m.launchAll(m.Plan.Graphs[s.entry], s)
+		return m.launchAll(m.Plan.Graphs[s.graph], s)
 	}
 	for i, p := range pieces {
 		if p.comm != nil {

@@ -209,7 +209,7 @@ func (s shape) rowsOf(role string) int {
 	case "tokens":
 		return s.tokens
 	case "wanted":
-		return s.wanted
+		return s.outRows
 	case "sequences":
 		return s.seqs
 	}

@@ -41,7 +41,9 @@ func (m *runner) start(k *Rank, cfg device.Config, weights []byte, cores []int) 
 		return err
 	}
 	cpu.Confine(cores)
-	m.ctx, err = k.Device.Start(&cfg)
+	if m.ctx, err = k.Device.Start(&cfg); err != nil {
+		m.own.Free()
+	}
 	return err
 }
 
@@ -73,12 +75,8 @@ func (m *runner) step(s *device.Step, results bool) error {
 	return nil
 }
 
-// close ends the rank's context, if it was started.
+// close ends a rank that was started.
 func (m *runner) close() {
-	if m.ctx != nil {
-		m.ctx.Close()
-	}
-	if m.own != nil {
-		m.own.Free()
-	}
+	m.ctx.Close()
+	m.own.Free()
 }

@@ -149,12 +149,13 @@ func (e *ThreadGroup) Start(cfg *device.Config) (device.Context, error) {
 			own.CPUs = cfg.CPUs[shares[r].from:to]
 		}
 		m := &runner{rank: r, endpoint: l.hub.Endpoint(r), jobs: make(chan func(), 256)}
-		l.runners = append(l.runners, m)
 		l.running.Go(m.work)
 		if err := m.begin(e.ranks[r], own, weights[r], cpu.CoreSet(shares[r].set, len(e.ranks))); err != nil {
+			close(m.jobs)
 			l.Close()
 			return nil, fmt.Errorf("rank %d: %w", r, err)
 		}
+		l.runners = append(l.runners, m)
 	}
 	e.open.Store(l)
 	return l, nil

@@ -147,7 +147,6 @@ func (f *worker) start(o *opening) (source string, err error) {
 	}
 	me := &runner{rank: f.launch.Rank, endpoint: f.endpoint}
 	if err := me.start(k, cfg, data, f.cores()); err != nil {
-		me.close()
 		return source, err
 	}
 	f.me = me
