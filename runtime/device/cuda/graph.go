@@ -15,7 +15,7 @@ import (
 // A shape is what the grids of a step depend on.
 type shape struct {
 	graph, tokens, outRows, seqs int
-	context                     int // which of the profile's
+	context                      int // which of the profile's
 }
 
 const (
