@@ -119,7 +119,7 @@ func (b *Binary) CPU(isa string) (*cpu.Library, error) {
 	if b.Partitioned() {
 		return nil, Fault{fmt.Errorf("the model is compiled for the devices %s: no library of it is a whole model's", b.Manifest.Partition.Devices)}
 	}
-	i, err := cpu.Pick(b.Manifest.Libs, isa)
+	i, err := cpu.ChooseISA(b.Manifest.Libs, isa)
 	if err != nil {
 		return nil, Fault{err}
 	}

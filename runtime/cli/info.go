@@ -80,7 +80,7 @@ func (c *infoCmd) collect(m *model) (*information, error) {
 	if info.Threads == 0 {
 		info.Threads = cpu.DefaultThreads()
 	}
-	if i, err := cpu.Pick(m.manifest.Libs, c.ISA); err == nil {
+	if i, err := cpu.ChooseISA(m.manifest.Libs, c.ISA); err == nil {
 		info.ISA = m.manifest.Libs[i].ISA
 	} else if c.ISA != "" {
 		return nil, wrong(err)

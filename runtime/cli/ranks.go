@@ -140,7 +140,7 @@ func (i *information) ranks(m *model) error {
 		i.Ranks = append(i.Ranks, rankInfo{k, n})
 		i.Bytes += n
 	}
-	if at, err := cpu.Pick(own[0].Libs, ""); err == nil {
+	if at, err := cpu.ChooseISA(own[0].Libs, ""); err == nil {
 		i.ISA = own[0].Libs[at].ISA
 	}
 	return nil

@@ -12,17 +12,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// Pick returns the index of the library to load: the one named isa (else
+// ChooseISA returns the index of the library to load: the one named isa (else
 // $IFLOWC_ISA), else the first whose processor features are all here. Libs
 // are ordered best first.
-func Pick(libs []manifest.Lib, isa string) (int, error) {
+func ChooseISA(libs []manifest.Lib, isa string) (int, error) {
 	if isa == "" {
 		isa = os.Getenv("IFLOWC_ISA")
 	}
-	return pick(libs, isa, hasFeature)
+	return chooseISA(libs, isa, hasFeature)
 }
 
-func pick(libs []manifest.Lib, isa string, has func(string) bool) (int, error) {
+func chooseISA(libs []manifest.Lib, isa string, has func(string) bool) (int, error) {
 	var built, why []string
 	for i, l := range libs {
 		missing := ""

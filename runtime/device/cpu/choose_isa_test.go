@@ -13,7 +13,7 @@ var libs = []manifest.Lib{
 	{ISA: "portable"},
 }
 
-func TestPick(t *testing.T) {
+func TestChooseISA(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, isa, features string
@@ -30,7 +30,7 @@ func TestPick(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			has := func(f string) bool { return strings.Contains(" "+c.features+" ", " "+f+" ") }
-			got, err := pick(libs, c.isa, has)
+			got, err := chooseISA(libs, c.isa, has)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, expected %q in it", err, c.err)
@@ -42,7 +42,7 @@ func TestPick(t *testing.T) {
 			}
 		})
 	}
-	if _, err := pick(libs[:2], "", func(string) bool { return false }); err == nil || !strings.Contains(err.Error(), "avx512vnni needs AVX512F") {
+	if _, err := chooseISA(libs[:2], "", func(string) bool { return false }); err == nil || !strings.Contains(err.Error(), "avx512vnni needs AVX512F") {
 		t.Errorf("no library fits: error %v", err)
 	}
 }

@@ -145,9 +145,12 @@ func (m *model) check(s *device.Step) error {
 	}
 	states := len(m.Manifest.States) > 0
 	for t := range s.Tokens {
-		q := s.Seq[t]
+		q, last := s.Seq[t], s.Slot[t]
+		if s.Masked { // in a tree a token sees rows up to its position
+			last = max(last, s.Pos[t])
+		}
 		if s.ID[t] < 0 || s.Pos[t] < 0 || s.Slot[t] < 0 || q < 0 || int(q) >= s.Seqs || int32(t) < s.First[q] || int32(t) >= s.First[q+1] ||
-			states && s.Slot[t]/device.PageRows >= s.PageAt[q+1]-s.PageAt[q] {
+			states && last/device.PageRows >= s.PageAt[q+1]-s.PageAt[q] {
 			return errRange
 		}
 	}
@@ -183,7 +186,10 @@ func (m *model) checkPages(s *device.Step) error {
 		lists = append(lists, struct{ at, page []int32 }{s.XPageAt, s.XPage})
 	}
 	for q := range s.Seqs {
-		if s.First[q+1] < s.First[q] || s.Past[q] < 0 {
+		if s.First[q] < 0 || s.First[q+1] < s.First[q] || s.Past[q] < 0 {
+			return errRange
+		}
+		if len(m.Manifest.States) > 0 && int64(s.Past[q]) > device.PageRows*int64(s.PageAt[q+1]-s.PageAt[q]) {
 			return errRange
 		}
 		if s.Graph == m.Plan.Cross && (s.XRows[q] < 1 || (s.XRows[q]+device.PageRows-1)/device.PageRows > s.XPageAt[q+1]-s.XPageAt[q]) {
