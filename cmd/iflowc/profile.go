@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/tune"
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 	"github.com/iflowc/iflowc/templates"
@@ -49,7 +49,7 @@ func (c *profileCmd) Run(ctx context.Context) error {
 		return c.runOnGPU(ctx)
 	}
 	if c.Threads == 0 {
-		c.Threads = device.DefaultThreads()
+		c.Threads = cpu.DefaultThreads()
 	}
 	if c.Threads < 1 || c.Threads > 1024 {
 		return usageError{fmt.Errorf("--threads %d: must be between 1 and 1024", c.Threads)}

@@ -164,7 +164,7 @@ func madeUp(t *testing.T, text string, seed uint64) *madeUpModel {
 	m := &madeUpModel{mod: mod, weights: interp.NewWeights(mod, src), plan: &gpu.Plan}
 	data := packedRegion(t, path)
 	m.on = func(change func(*cuda.Device)) engine.Model {
-		return engine.Model{Manifest: &cpu.Manifest, Weights: data, Library: emulatedLibrary(t, cache, &cpu.Manifest, gpu, change)}
+		return engine.Model{Manifest: &cpu.Manifest, Weights: data, Device: emulatedDevice(t, cache, &cpu.Manifest, gpu, change)}
 	}
 	m.model = m.on(func(*cuda.Device) {})
 	return m

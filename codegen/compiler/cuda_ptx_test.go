@@ -14,7 +14,6 @@ import (
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/templates"
@@ -157,7 +156,7 @@ func onPTX(t *testing.T, p *Program, nvcc *toolchain.Compiler, driver *ptx.Drive
 	return func(change func(*cuda.Device)) engine.Model {
 		d := &cuda.Device{GPU: gpu, Manifest: m.Manifest, Plan: &p.whole.CUDA.Plan, Files: files}
 		change(d)
-		m.Library = device.OnDevice(d)
+		m.Device = d
 		return m
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
@@ -56,7 +55,7 @@ func emulatedWith(t *testing.T, p *Program, change func(*cuda.Device)) engine.Mo
 		t.Fatal(err)
 	}
 	m := emulatedWeights(t, p)
-	m.Library = emulatedLibrary(t, cache, m.Manifest, p.whole.CUDA, change)
+	m.Device = emulatedDevice(t, cache, m.Manifest, p.whole.CUDA, change)
 	return m
 }
 
@@ -90,7 +89,7 @@ func packedRegion(t *testing.T, path string) []byte {
 	return data
 }
 
-func emulatedLibrary(t *testing.T, cache *toolchain.Cache, man *manifest.Manifest, m *codegen.CUDAModel, change func(*cuda.Device)) *device.Library {
+func emulatedDevice(t *testing.T, cache *toolchain.Cache, man *manifest.Manifest, m *codegen.CUDAModel, change func(*cuda.Device)) *cuda.Device {
 	t.Helper()
 	cc, err := toolchain.FindCompiler(context.Background(), "")
 	if err != nil {
@@ -116,5 +115,5 @@ func emulatedLibrary(t *testing.T, cache *toolchain.Cache, man *manifest.Manifes
 	files := map[string]string{filepath.Base(images[""]): string(data)}
 	d := &cuda.Device{GPU: gpu, Manifest: man, Plan: &m.Plan, Files: files, Graphs: true}
 	change(d)
-	return device.OnDevice(d)
+	return d
 }

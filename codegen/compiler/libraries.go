@@ -10,7 +10,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/codegen/toolchain"
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -112,9 +112,9 @@ func ISAHere(name string) (templates.ISA, error) {
 		return templates.ISA{}, err
 	}
 	for _, isa := range isas {
-		if len(device.Missing(isa.Needs)) == 0 {
+		if len(cpu.Missing(isa.Needs)) == 0 {
 			return isa, nil
 		}
 	}
-	return templates.ISA{}, InputError{fmt.Errorf("--isa %s: this processor lacks %v", name, device.Missing(isas[0].Needs))}
+	return templates.ISA{}, InputError{fmt.Errorf("--isa %s: this processor lacks %v", name, cpu.Missing(isas[0].Needs))}
 }

@@ -33,14 +33,14 @@ func (p *loadedProgram) Weights(rank int, _ *ranks.Settings) ([]byte, string, er
 }
 
 // loadedRanks compiles and loads every rank of a program.
-func loadedRanks(t *testing.T, p *Program) *device.Library {
+func loadedRanks(t *testing.T, p *Program) device.Device {
 	t.Helper()
 	out := &loadedProgram{manifest: &p.whole.CPU.Manifest}
 	out.manifest.Partition = &manifest.Partition{Devices: p.Model.Spec.Devices}
 	for _, r := range p.ranks {
 		man := &r.CPU.Manifest
 		lib, mem := loadedCode(t, p, r.CPU)
-		out.ranks = append(out.ranks, loadedRank{ranks.Rank{Manifest: man, Library: lib, Dispatch: tableOf(t, man.Sites, nil)}, mem})
+		out.ranks = append(out.ranks, loadedRank{ranks.Rank{Manifest: man, Device: lib, Library: lib, Dispatch: tableOf(t, man.Sites, nil)}, mem})
 		out.manifest.Partition.Ranks = append(out.manifest.Partition.Ranks, manifest.Rank{
 			Device: r.Device, Stage: r.Stage, Member: r.Member, Members: r.Members, Lo: r.Lo, Hi: r.Hi})
 	}
@@ -48,5 +48,5 @@ func loadedRanks(t *testing.T, p *Program) *device.Library {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return device.OnDevice(e)
+	return e
 }

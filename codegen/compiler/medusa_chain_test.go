@@ -48,9 +48,9 @@ func TestChainTogether(t *testing.T) {
 	m := loaded(t, medusaModel(t, headKinds["chain"], ""))
 	prompts := [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}}
 	e, most := openMedusa(t, m, len(prompts)), 0
-	err := e.Trace(func(s device.Step) {
-		if m.Manifest.Graphs[s.Entry].Follows() {
-			most = max(most, s.Wanted)
+	err := e.Trace(func(s device.StepTrace) {
+		if m.Manifest.Graphs[s.Graph].Follows() {
+			most = max(most, s.OutRows)
 		}
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
@@ -60,14 +60,14 @@ func loaded(t *testing.T, p *Program) engine.Model {
 	man := &p.whole.CPU.Manifest
 	p.Model.identify(man, nil)
 	if p.ranks != nil {
-		return engine.Model{Manifest: man, Library: loadedRanks(t, p)}
+		return engine.Model{Manifest: man, Device: loadedRanks(t, p)}
 	}
 	lib, mem := loadedCode(t, p, p.whole.CPU)
-	return engine.Model{Manifest: man, Library: lib, Weights: mem, Dispatch: tableOf(t, man.Sites, nil)}
+	return engine.Model{Manifest: man, Device: lib, Weights: mem, Dispatch: tableOf(t, man.Sites, nil)}
 }
 
 // loadedCode is loaded for one rank.
-func loadedCode(t *testing.T, p *Program, cpu *codegen.CPUModel) (*device.Library, []byte) {
+func loadedCode(t *testing.T, p *Program, code *codegen.CPUModel) (*cpu.Library, []byte) {
 	t.Helper()
 	ctx := context.Background()
 	cc, err := toolchain.FindCompiler(ctx, "")
@@ -79,14 +79,14 @@ func loadedCode(t *testing.T, p *Program, cpu *codegen.CPUModel) (*device.Librar
 		t.Fatal(err)
 	}
 	isas := p.isas[len(p.isas)-1:]
-	if len(device.Missing(p.isas[0].Needs)) == 0 {
+	if len(cpu.Missing(p.isas[0].Needs)) == 0 {
 		isas = p.isas[:1]
 	}
-	libs, err := libraries(ctx, &toolchain.Builder{Cache: cache, CC: cc}, cpu, isas)
+	libs, err := libraries(ctx, &toolchain.Builder{Cache: cache, CC: cc}, code, isas)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := packWeights(ctx, cache, p.source(), cpu.Pack, nil)
+	path, err := packWeights(ctx, cache, p.source(), code.Pack, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func loadedCode(t *testing.T, p *Program, cpu *codegen.CPUModel) (*device.Librar
 	if err != nil {
 		t.Fatal(err)
 	}
-	lib, err := device.OpenFile(libs[0].isa.Name, libs[0].path)
+	lib, err := cpu.OpenFile(libs[0].isa.Name, libs[0].path)
 	if err != nil {
 		t.Fatal(err)
 	}

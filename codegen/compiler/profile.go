@@ -9,7 +9,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/binary"
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/tune"
 	"github.com/iflowc/iflowc/templates"
 )
@@ -54,7 +54,7 @@ func machineHere() (dispatch.Machine, bool) {
 		return dispatch.Machine{}, false
 	}
 	m := tune.ThisMachine()
-	m.Threads, m.ISA = device.DefaultThreads(), isa.Name
+	m.Threads, m.ISA = cpu.DefaultThreads(), isa.Name
 	return m, true
 }
 

@@ -85,7 +85,7 @@ func Open(e binary.Embedded, program string, o Options) (*Model, error) {
 
 // start loads code and weights and opens the engine.
 func (m *Model) start(o Options) error {
-	lib, err := m.bin.LibraryOn("cpu", binary.Settings{ISA: o.ISA, Weights: o.Weights, Profile: o.Profile}, nil)
+	dev, err := m.bin.Device("cpu", binary.Settings{ISA: o.ISA, Weights: o.Weights, Profile: o.Profile}, nil)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (m *Model) start(o Options) error {
 	if m.bin.Manifest.Network != "decoder_only" { // an encoder reads texts whole
 		opt.MaxTokens = max(engine.DefaultMaxTokens, m.bin.Manifest.Context)
 	}
-	full := engine.Model{Manifest: m.bin.Manifest, Library: lib, Weights: data, Dispatch: table}
+	full := engine.Model{Manifest: m.bin.Manifest, Device: dev, Weights: data, Dispatch: table}
 	plan, opt, err := engine.Plan(full, opt)
 	if err == nil {
 		err = plan.Check()

@@ -17,6 +17,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
@@ -52,13 +53,12 @@ type Binary struct {
 
 	tok *tokenizer.Tokenizer
 
-	// of a partitioned model
-	job      *ranks.Job
-	leader   *ranks.Leader
-	threads  *ranks.Ensemble
-	ensemble *device.Library
-	mu       sync.Mutex
-	shards   map[string]shard // by path
+	// Of a partitioned model.
+	open   func(ranks.Settings) (ranks.Group, error) // its ranks: threads of this process, or those of the job that it joined
+	ranks  device.Device                             // once it was opened
+	status ranks.Status
+	mu     sync.Mutex
+	shards map[string]shard // by path
 }
 
 // Close closes what the binary has opened for the ranks of a partitioned model;
@@ -76,7 +76,9 @@ func Open(e Embedded, program string) (*Binary, error) {
 	if m.Format != manifest.Format {
 		return nil, fmt.Errorf("the embedded manifest has format %d, this runtime reads %d; compile the model again", m.Format, manifest.Format)
 	}
-	return &Binary{Embedded: e, Manifest: m, Program: program}, nil
+	b := &Binary{Embedded: e, Manifest: m, Program: program, status: ranks.Alone{}}
+	b.open = b.threads
+	return b, nil
 }
 
 // Tokenizer returns the model's tokenizer, read on first use.
@@ -129,13 +131,13 @@ func (b *Binary) EncodeWhole(text string) ([]int32, error) {
 	return t.EncodeAtMost(text, how.MaxTokens), nil
 }
 
-// Library loads the model's code for this processor, or for the instruction
-// set named.
-func (b *Binary) Library(isa string) (*device.Library, error) {
+// CPU loads the model's code for this processor, or for the instruction set
+// named.
+func (b *Binary) CPU(isa string) (*cpu.Library, error) {
 	if b.Partitioned() {
 		return nil, Fault{fmt.Errorf("the model is compiled for the devices %s: no library of it is a whole model's", b.Manifest.Partition.Devices)}
 	}
-	i, err := device.Pick(b.Manifest.Libs, isa)
+	i, err := cpu.ChooseISA(b.Manifest.Libs, isa)
 	if err != nil {
 		return nil, Fault{err}
 	}
@@ -144,7 +146,7 @@ func (b *Binary) Library(isa string) (*device.Library, error) {
 	if !ok {
 		return nil, fmt.Errorf("bug: the binary names the library %s but does not hold it", l.File)
 	}
-	return device.Open(l.ISA, data)
+	return cpu.Open(l.ISA, data)
 }
 
 // The endings of the profiles that are read beside the program: of the

@@ -118,7 +118,7 @@ func (c *benchCmd) ablations(m *model, whole *engine.Engine, opt engine.Options)
 		if region != nil {
 			data = region.Bytes
 		}
-		eng, err := engine.Open(engine.Model{Manifest: m.manifest, Library: whole.Library(), Weights: data, Dispatch: table}, opt)
+		eng, err := engine.Open(engine.Model{Manifest: m.manifest, Device: whole.Device(), Weights: data, Dispatch: table}, opt)
 		if err == nil {
 			list = append(list, ablation{name, eng, region})
 		}

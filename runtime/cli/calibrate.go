@@ -55,13 +55,8 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	if err := eng.See(); err != nil {
+	if err := eng.StartCalibration(c.Feedback); err != nil {
 		return err
-	}
-	if c.Feedback {
-		if err := eng.SeeMoments(); err != nil {
-			return err
-		}
 	}
 	bar := newProgress(m.Stderr, "windows", len(list))
 	out := calibrateReport{File: c.Out}
@@ -74,15 +69,16 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 		bar.step(i + 1)
 	}
 	bar.end()
-	imp := importance(m.manifest, eng.Seen())
+	read := eng.Calibration()
+	imp := importance(m.manifest, read.Squares)
 	out.Matrices = len(imp)
 	if out.File == "" {
 		out.File = m.Program + ".importance"
 	}
-	file := calibration.File{Importance: imp, Scores: scores(m.manifest, eng.Seen()),
+	file := calibration.File{Importance: imp, Scores: scores(m.manifest, read.Squares),
 		Meta: map[string]string{"model": m.manifest.Name, "text": filepath.Base(c.File), "tokens": strconv.Itoa(out.Tokens)}}
 	if c.Feedback {
-		file.Hessians = hessians(m.manifest, eng.Seen(), eng.Moments())
+		file.Hessians = hessians(m.manifest, read.Squares, read.Products)
 	}
 	if err := file.Write(out.File); err != nil {
 		return err

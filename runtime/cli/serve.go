@@ -88,7 +88,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	cfg := server.Config{
 		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.Name, Context: opt.Context, Sequences: opt.MaxSeqs,
 		Defaults: defaults, Keys: keys, Origins: c.CORS, Body: c.Body, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: c.logger(m), Drafter: drafts.maker,
-		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Library().ISA},
+		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Device().Info().Name},
 	}
 	if err := c.answers(m, eng, s, &cfg); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engin
 	if err != nil {
 		return nil, engine.Memory{}, err
 	}
-	lib, err := m.on(&c.engineFlags)
+	dev, err := m.device(&c.engineFlags)
 	if err != nil {
 		return nil, engine.Memory{}, err
 	}
@@ -171,7 +171,7 @@ func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engin
 	}
 	c.Threads = cmp.Or(c.Threads, m.manifest.Engine.Threads)
 	opt.Threads = c.Threads
-	plan, opt, err := engine.Plan(engine.Model{Manifest: m.manifest, Library: lib}, opt)
+	plan, opt, err := engine.Plan(engine.Model{Manifest: m.manifest, Device: dev}, opt)
 	if err != nil {
 		return nil, plan, wrong(err)
 	}

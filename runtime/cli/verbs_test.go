@@ -250,8 +250,8 @@ func TestAblate(t *testing.T) {
 		Low, High     float64
 	}
 	b.must(t, &rows, "bench", "--ablate", "--prompt", "20", "--gen", "5", "--batch", "2", "--reps", "4", "--threads", "2", "--json")
-	if len(rows) != 12 {
-		t.Fatalf("%d rows, expected two tests of six choices", len(rows))
+	if len(rows) != 10 {
+		t.Fatalf("%d rows, expected two tests of five choices", len(rows))
 	}
 	for _, r := range rows {
 		if r.Without == "" || r.Gain <= -100 || r.Low > r.Gain || r.Gain > r.High {

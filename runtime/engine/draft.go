@@ -5,6 +5,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
@@ -47,7 +48,7 @@ func (e *Engine) Accept(id ID, path []int) error {
 	from := s.done
 	for i, n := range path {
 		if n != i {
-			e.ctx.MoveRow(s.pages, s.done+i, s.done+n)
+			e.ctx.MoveRow(device.RowOf(s.pages, s.done+i), device.RowOf(s.pages, s.done+n))
 		}
 		s.tokens = append(s.tokens, s.draft.Tokens[n])
 	}
@@ -115,7 +116,7 @@ func (e *Engine) planDrafts(b *budget, most int, pages bool) {
 // a tree have their parents' position and one, lie one behind the other, and see
 // their ancestors alone.
 func (w *stepWriter) addDraft(t speculate.Tree, past int) {
-	c, q := w.c, w.seqs-1
+	c, q := w.step, w.seqs-1
 	for i, id := range t.Tokens {
 		at, slot := w.tokens+i, int32(past+i)
 		c.ID[at], c.Slot[at], c.Pos[at], c.Seq[at], c.Types[at] = id, slot, slot, int32(q), 0
@@ -131,7 +132,7 @@ func (w *stepWriter) draft(t speculate.Tree, last int32) {
 	if t.Linear() {
 		return
 	}
-	c, words := w.c, w.c.MaskWords
+	c, words := w.step, w.step.MaskWords
 	if !w.masked {
 		w.masked = true
 		clear(c.Mask)

@@ -13,11 +13,10 @@ import (
 // stages of a pipeline there are as many as stages, so that each stage works:
 // no sequence is in two of them. On any other model there is one.
 type flight struct {
-	ctx    *device.Context
-	parts  []part
-	tokens int
-	start  time.Time
-	wait   func() error
+	step  *device.Step
+	parts []part
+	start time.Time
+	wait  func() error
 }
 
 // flights are the steps of an engine.
@@ -33,18 +32,19 @@ type flights struct {
 
 // openFlights makes a set of arrays for each step that can be under way. Sources
 // are read between steps, so encoder-decoders have one step at a time.
-func (e *Engine) openFlights() error {
-	e.fly.idle = []*flight{{ctx: e.ctx}}
+func (e *Engine) openFlights(cfg *device.Config) error {
+	n := e.dev.Info().InFlight
 	if e.source >= 0 {
-		return nil
+		n = 1
 	}
-	for range e.ctx.Stages() - 1 {
-		c, err := e.ctx.Another()
+	for range n {
+		s, err := device.NewStep(cfg)
 		if err != nil {
 			return err
 		}
-		e.fly.idle = append(e.fly.idle, &flight{ctx: c})
+		e.fly.idle = append(e.fly.idle, &flight{step: s})
 	}
+	e.step = e.fly.idle[0].step
 	return nil
 }
 
@@ -91,18 +91,6 @@ func (s Stats) Bubble() float64 {
 	return max(0, 1-float64(s.Worked)/(float64(s.Active)*float64(s.Stages)))
 }
 
-// closeFlights waits for the steps under way, which nobody wants any more, and frees
-// the arrays.
-func (e *Engine) closeFlights() {
-	e.abandon()
-	e.recycle()
-	for _, f := range e.fly.idle {
-		if f.ctx != e.ctx {
-			f.ctx.Close()
-		}
-	}
-}
-
 // recycle makes the arrays whose rows were shown free for another step.
 func (e *Engine) recycle() {
 	if f := e.fly.shown; f != nil {
@@ -120,19 +108,16 @@ func (e *Engine) launch() (bool, error) {
 	if err != nil || len(parts) == 0 {
 		return false, err
 	}
-	e.populator.reach(e.pages.last)
 	f.parts = append(f.parts[:0], parts...)
-	tokens, wanted := e.fillStep(f.ctx, f.parts)
-	f.tokens, f.start = tokens, time.Now()
+	e.fillStep(f.step, f.parts)
+	f.start = time.Now()
 	e.fly.count(f.start)
 	e.fly.idle = e.fly.idle[:last]
 	e.fly.flying = append(e.fly.flying, f)
 	for _, p := range f.parts {
 		p.seq.flying = true
 	}
-	if f.wait, err = f.ctx.Begin(e.entry, tokens, wanted, len(parts), e.whole); err != nil {
-		f.wait = func() error { return err } // it lands at once, in its turn
-	}
+	f.wait = e.ctx.Submit(f.step)
 	return true, nil
 }
 
@@ -154,18 +139,18 @@ func (e *Engine) land() (*flight, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.pace.measure(f.tokens, now.Sub(f.start))
-	e.times.measure(f.tokens, now.Sub(f.start))
+	e.pace.measure(f.step.Tokens, now.Sub(f.start))
+	e.times.measure(f.step.Tokens, now.Sub(f.start))
 	return f, nil
 }
 
 // Settle waits for the steps under way and drops what they give. It is for
 // callers that have removed every sequence: their pages come back.
-func (e *Engine) Settle() { e.abandon() }
+func (e *Engine) Settle() { e.drain() }
 
-// abandon waits for all steps under way and drops what they give: the rows are
+// drain waits for all steps under way and drops what they give: the rows are
 // computed again by steps that the sequences are in later.
-func (e *Engine) abandon() {
+func (e *Engine) drain() {
 	for len(e.fly.flying) > 0 {
 		e.land() // its error is the one that is told already, or nobody asks
 		e.recycle()
@@ -184,7 +169,7 @@ func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 		for more := true; more && len(e.fly.idle) > 0; {
 			var err error
 			if more, err = e.launch(); err != nil {
-				e.abandon()
+				e.drain()
 				return nil, err
 			}
 		}
@@ -193,11 +178,11 @@ func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 		}
 		f, err := e.land()
 		if err != nil {
-			e.abandon()
+			e.drain()
 			return nil, err
 		}
 		e.stats.Steps++
-		e.stats.Tokens += int64(f.tokens)
+		e.stats.Tokens += int64(f.step.Tokens)
 		e.parts = append(e.parts[:0], f.parts...)
 		if e.fly.stages() == 1 {
 			e.watch.took(e.parts, e.stats.Accepted)

@@ -15,6 +15,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 )
 
@@ -64,8 +65,8 @@ func (p *program) Rank(rank int, s *ranks.Settings) (*ranks.Rank, error) {
 	if err != nil {
 		return nil, err
 	}
-	lib, err := device.Open("portable", string(data))
-	return &ranks.Rank{Manifest: p.manifest, Library: lib}, err
+	lib, err := cpu.Open("portable", string(data))
+	return &ranks.Rank{Manifest: p.manifest, Device: lib, Library: lib}, err
 }
 
 func (p *program) Weights(rank int, s *ranks.Settings) ([]byte, string, error) {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // deliveryShare is how long the next step waits at most for the events of the
@@ -74,5 +74,5 @@ func (d *delivery) wait(step time.Duration) {
 		time.Sleep(time.Duration(d.firsts) * firstPause)
 		return
 	}
-	device.Yield() // to clients on this machine, for the same reason
+	cpu.Yield() // to clients on this machine, for the same reason
 }

@@ -77,7 +77,7 @@ func start(t testing.TB, edit func(*server.Config, *scheduler.Options, *engine.O
 	if edit != nil {
 		edit(&cfg, &opt, &eo)
 	}
-	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}, eo)
+	eng, err := engine.Open(engine.Model{Manifest: m, Device: lib, Weights: weights, Dispatch: table}, eo)
 	if err != nil {
 		t.Fatal(err)
 	}
