@@ -3,6 +3,7 @@ package codegen
 import (
 	"fmt"
 
+	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
@@ -21,7 +22,8 @@ type CPUModel struct {
 	Step     string   // step.c
 	Kernels  []Kernel // the translation units it calls, in order of first use
 	Manifest manifest.Manifest
-	Regions  int // fused regions in the body of the longest repeat
+	Pack     []pack.Item // the manifest's weights, and what they are made of
+	Regions  int         // fused regions in the body of the longest repeat
 
 	// What each graph of one rank of a partitioned model tells the others; nil for
 	// a whole model.

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/weights"
+	weightfile "github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
 // A packed is where a weight lies in the packed region: element i of an array
@@ -143,7 +144,7 @@ func (p *packed) size() int64 {
 	if p.layout == "row" {
 		return round64(int64(p.n) * int64(round16(p.k)) * 4)
 	}
-	return p.panels() + weights.DeltaBytes(p.n, p.deltas)
+	return p.panels() + weightfile.DeltaBytes(p.n, p.deltas)
 }
 
 // panels is the size of the panels of a matrix; its deltas lie behind them.
@@ -162,9 +163,11 @@ func (g *cpuGen) placeWeights() error {
 	at := int64(0)
 	one := func(v *ir.Value, index []int) {
 		p := g.weights[v]
-		w := manifest.Weight{Name: v.Name, Recipe: g.resolve(v.Recipe), Index: index, DType: p.dtype,
+		w := manifest.Weight{Name: v.Name, Index: index, DType: p.dtype,
 			Rows: p.n, Cols: p.k, Layout: p.layout, Offset: at, Bytes: p.size(), Deltas: p.deltas}
-		g.out.Manifest.Weights = append(g.out.Manifest.Weights, w)
+		item := pack.Item{Name: w.Name, Index: index, Recipe: g.resolve(v.Recipe), DType: w.DType, Rows: w.Rows, Cols: w.Cols, Layout: w.Layout, Deltas: w.Deltas}
+		w.Sources = item.Sources()
+		g.out.Manifest.Weights, g.out.Pack = append(g.out.Manifest.Weights, w), append(g.out.Pack, item)
 		g.out.Manifest.Params += int64(p.n) * int64(p.k)
 		at += w.Bytes
 	}

@@ -89,7 +89,7 @@ func render(f *jen.File) ([]byte, error) {
 }
 
 // embedVar declares a variable that holds a file. A string lies among what
-// cannot be written, which device.ForgetStart gives back; bytes would not.
+// cannot be written, which cpu.Startup.Release gives back; bytes would not.
 func embedVar(f *jen.File, file, variable, doc string) {
 	f.Comment(fmt.Sprintf("%s %s", variable, doc))
 	f.Comment("//")

@@ -3,7 +3,7 @@ package codegen
 import _ "embed"
 
 // probeSource is compiled into each library beside the step, with the same
-// flags, and exports what runtime/device calls probes.
+// flags, and exports what runtime/device/cpu calls probes.
 //
 //go:embed probe/probe.c
 var probeSource string

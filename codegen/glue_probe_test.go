@@ -6,6 +6,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -27,7 +28,7 @@ func TestProbe(t *testing.T) {
 		compiled++
 		b := &toolchain.Builder{Cache: cache, CC: cc}
 		for _, isa := range templates.ISAs() {
-			if len(device.Missing(isa.Needs)) > 0 {
+			if len(cpu.Missing(isa.Needs)) > 0 {
 				continue
 			}
 			objects, err := b.Objects(t.Context(), []toolchain.Unit{{
@@ -41,11 +42,11 @@ func TestProbe(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f32, err := device.ProbeFile(lib, device.ProbeF32, 1, 2*time.Millisecond)
+			f32, err := cpu.PeakOf(lib, device.MultiplyAddF32, 1, 2*time.Millisecond)
 			if err != nil || f32 < 0.1 || f32 > 1e5 {
 				t.Errorf("%s, %s: %v GOP/s in f32 (%v)", name, isa.Name, f32, err)
 			}
-			i8, err := device.ProbeFile(lib, device.ProbeI8, 1, 2*time.Millisecond)
+			i8, err := cpu.PeakOf(lib, device.MultiplyAddI8, 1, 2*time.Millisecond)
 			if err != nil || i8 < 0 || i8 > 1e6 {
 				t.Errorf("%s, %s: %v GOP/s in int8 (%v)", name, isa.Name, i8, err)
 			}

@@ -103,7 +103,7 @@ func (v *vendorTree) copyPackages(out map[string][]byte, root, inside string) er
 
 // without is the tree as if it did not hold a module.
 func (v *vendorTree) without(module string) *vendorTree {
-	w := &vendorTree{goVersion: v.goVersion}
+	w := &vendorTree{}
 	for _, m := range v.modules {
 		if m.path != module {
 			w.modules = append(w.modules, m)

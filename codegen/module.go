@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
-	"github.com/iflowc/iflowc/runtime/binary"
+	"github.com/iflowc/iflowc/runtime"
 )
 
 // Module completes the files of a per-model Go module: given model.json,
@@ -93,13 +93,10 @@ func buildModule(cache *toolchain.Cache, module map[string][]byte, kind string,
 	})
 }
 
-// Embed writes a copy of a binary that holds its packed weights.
-func Embed(bin, packed, out string) error { return binary.EmbedWeights(bin, packed, out) }
-
 // goMod writes the module file of a per-model binary.
 func (v *vendorTree) goMod(path string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "module %s\n\ngo %s\n\nrequire (\n", path, v.goVersion)
+	fmt.Fprintf(&b, "module %s\n\ngo %s\n\nrequire (\n", path, runtime.GoVersion)
 	for _, m := range v.modules {
 		fmt.Fprintf(&b, "\t%s %s\n", m.path, m.version)
 	}

@@ -3,16 +3,19 @@ package codegen
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"go/format"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc"
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
@@ -103,10 +106,53 @@ func TestVendoredSources(t *testing.T) {
 	}
 	for p := range strings.FieldsSeq(string(out)) {
 		if !slices.Contains(have, p) {
-			t.Errorf("package %s is not in the tree; a third-party one needs go run ./tools/vendordeps", p)
+			t.Errorf("package %s is not in the tree; a third-party one needs go run ./tools/gen/vendordeps", p)
 		}
 		if !strings.Contains(string(v.files["modules.txt"]), p+"\n") {
 			t.Errorf("package %s is not in modules.txt", p)
+		}
+	}
+}
+
+// TestThinBinary asks go what the generated module links: of this module all
+// packages of the runtime, and nothing else. So the runtime has nothing that a
+// binary does not need, and a binary nothing of the compiler.
+func TestThinBinary(t *testing.T) {
+	t.Parallel()
+	tool, err := toolchain.FindGo()
+	if err != nil {
+		t.Skip(err)
+	}
+	files, err := Module(moduleFiles(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := WriteModule(dir, files); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(tool.Path, "list", "-mod=vendor", "-deps", ".")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	linked := map[string]bool{runtimeAPI: true} // what a generated package begins with in place of the command line
+	for p := range strings.FieldsSeq(string(out)) {
+		linked[p] = true
+		if strings.HasPrefix(p, modulePath) && !strings.HasPrefix(p, runtimePath) {
+			t.Errorf("a binary links %s, which is of the compiler", p)
+		}
+	}
+	carried, err := fs.Glob(runtime.Sources, "*/*.go")
+	deeper, err2 := fs.Glob(runtime.Sources, "*/*/*.go")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(carried, deeper...) {
+		if p := runtimePath + path.Dir(name); !linked[p] && !strings.HasSuffix(name, "_test.go") {
+			linked[p] = true // said once
+			t.Errorf("no binary links %s: it belongs to the compiler, or nowhere", p)
 		}
 	}
 }
@@ -118,16 +164,19 @@ func TestArchiveVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod, err := iflowc.Sources.ReadFile("go.mod")
+	mod, err := os.ReadFile(filepath.Join("..", "go.mod"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(string(mod), "\ngo "+runtime.GoVersion+"\n") {
+		t.Errorf("runtime.GoVersion is %s, go.mod asks for another", runtime.GoVersion)
 	}
 	for _, m := range v.modules {
 		if m.path == modulePath {
 			continue
 		}
 		if !strings.Contains(string(mod), "\t"+m.path+" "+m.version) {
-			t.Errorf("deps.zip has %s %s, go.mod another version; run go run ./tools/vendordeps", m.path, m.version)
+			t.Errorf("deps.zip has %s %s, go.mod another version; run go run ./tools/gen/vendordeps", m.path, m.version)
 		}
 		licensed := false
 		for name := range v.files {
@@ -168,7 +217,7 @@ func TestArchiveContents(t *testing.T) {
 			}
 			want, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(rest)))
 			if err != nil || !bytes.Equal(data, want) {
-				t.Errorf("%s differs from the module's file (%v); run go run ./tools/vendordeps", name, err)
+				t.Errorf("%s differs from the module's file (%v); run go run ./tools/gen/vendordeps", name, err)
 			}
 		}
 	}

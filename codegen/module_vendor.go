@@ -16,11 +16,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/iflowc/iflowc"
+	"github.com/iflowc/iflowc/runtime"
 )
 
 // depsArchive holds the third-party packages that a binary is linked with;
-// tools/vendordeps writes it.
+// tools/gen/vendordeps writes it.
 //
 //go:embed deps/deps.zip
 var depsArchive []byte
@@ -30,13 +30,13 @@ var depsArchive []byte
 const (
 	modulePath    = "github.com/iflowc/iflowc"
 	moduleVersion = "v0.0.0"
+	runtimePath   = modulePath + "/runtime/" // of the packages that iflowc carries
 )
 
 // A vendorTree is the vendor folder of every per-model module.
 type vendorTree struct {
-	files     map[string][]byte // by path below vendor
-	modules   []vendoredModule  // by path
-	goVersion string            // that this module asks for
+	files   map[string][]byte // by path below vendor
+	modules []vendoredModule  // by path
 }
 
 type vendoredModule struct{ path, version string }
@@ -46,13 +46,13 @@ var vendored = sync.OnceValues(func() (*vendorTree, error) {
 	v := &vendorTree{files: map[string][]byte{}}
 	list, err := v.addArchive(depsArchive)
 	if err != nil {
-		return nil, fmt.Errorf("bug: deps.zip: %w; run go run ./tools/vendordeps", err)
+		return nil, fmt.Errorf("bug: deps.zip: %w; run go run ./tools/gen/vendordeps", err)
 	}
-	packages, err := v.addRuntime(iflowc.Sources)
+	packages, err := v.addRuntime(runtime.Sources)
 	if err != nil {
 		return nil, fmt.Errorf("bug: the runtime's sources: %w", err)
 	}
-	own := fmt.Sprintf("# %s %s\n## explicit; go %s\n%s\n", modulePath, moduleVersion, v.goVersion, strings.Join(packages, "\n"))
+	own := fmt.Sprintf("# %s %s\n## explicit; go %s\n%s\n", modulePath, moduleVersion, runtime.GoVersion, strings.Join(packages, "\n"))
 	v.files["modules.txt"] = []byte(insertModule(list, own))
 	v.modules = append(v.modules, vendoredModule{modulePath, moduleVersion})
 	slices.SortFunc(v.modules, func(a, b vendoredModule) int { return strings.Compare(a.path, b.path) })
@@ -102,18 +102,9 @@ func insertModule(list, entry string) string {
 	return strings.Join(entries[:at], "") + entry + strings.Join(entries[at:], "")
 }
 
-// addRuntime copies the packages that runtimeCLI and runtimeAPI reach within this module,
-// without their tests, and lists their import paths.
+// addRuntime copies the packages that runtimeCLI and runtimeAPI reach within this
+// module, without their tests, and lists their import paths.
 func (v *vendorTree) addRuntime(sources fs.FS) ([]string, error) {
-	text, err := fs.ReadFile(sources, "go.mod")
-	if err != nil {
-		return nil, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) == 2 && f[0] == "go" {
-			v.goVersion = f[1]
-		}
-	}
 	found := map[string]bool{}
 	for todo := []string{runtimeCLI, runtimeAPI}; len(todo) > 0; {
 		p := todo[len(todo)-1]
@@ -133,7 +124,10 @@ func (v *vendorTree) addRuntime(sources fs.FS) ([]string, error) {
 
 // addPackage copies one package and returns what it imports of this module.
 func (v *vendorTree) addPackage(sources fs.FS, importPath string) ([]string, error) {
-	dir := strings.TrimPrefix(importPath, modulePath+"/")
+	dir, inside := strings.CutPrefix(importPath, runtimePath)
+	if !inside {
+		return nil, fmt.Errorf("%s is imported, which is of the compiler", importPath)
+	}
 	files, err := fs.ReadDir(sources, dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s is imported but not carried: %w", importPath, err)

@@ -36,7 +36,7 @@ type TypeRules struct {
 // told from the weights' own error only where they have eight bits
 // (docs/quantisation.md, activations).
 func usualOutliers(t tensor.DType) int {
-	if t.MaxCode() == 255 {
+	if tensor.MaxCode(t) == 255 {
 		return 4
 	}
 	return 2

@@ -3,6 +3,7 @@ package passes
 import (
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/templates"
 )
 
 // SelectKernels notes which implementation computes each matmul at which row
@@ -56,22 +57,21 @@ func bodyOfFuse(g *ir.Graph, root *ir.Op) *ir.Block {
 func kernelNote(env *Env, root *ir.Op) ir.Note {
 	w := root.Args[1]
 	n, k, dt := w.Type.Shape[0].N, w.Type.Cols(), w.Type.Elem
-	var impls []string
-	for _, c := range env.Kernels.CandidatesFor("matmul", dt, root.Args[0].Type.Elem.String()) {
-		impls = append(impls, c.Impl)
-	}
-	if len(impls) == 0 { // activations not rounded, as the kernels of the type want them: the pass quantize was left out
-		for _, c := range env.Kernels.Candidates("matmul", dt) {
-			impls = append(impls, c.Impl)
-		}
+	kernels := env.Kernels.CandidatesFor("matmul", dt, root.Args[0].Type.Elem.String())
+	if len(kernels) == 0 { // activations not rounded, as the kernels of the type want them: the pass quantize was left out
+		kernels = env.Kernels.Candidates("matmul", dt)
 	}
 	var cases []Case
 	ok := false
 	if env.Profile != nil {
+		var impls []string
+		for _, c := range kernels {
+			impls = append(impls, c.Impl)
+		}
 		cases, ok = env.Profile.Choose(n, k, dt, impls)
 	}
 	if !ok {
-		cases = roofline(dt, impls)
+		cases = roofline(dt, kernels)
 	}
 	note := ir.Note{Name: "kernel"}
 	for i, c := range cases {
@@ -84,30 +84,23 @@ func kernelNote(env *Env, root *ir.Op) ir.Note {
 	return note
 }
 
-// roofline is the choice without a measurement. One row is bound by the bytes
-// of the weights, which GEMV and flat GEMM both stream once; a second row
-// makes GEMV read them twice. Unpacking a panel once pays when it is spread
-// over so many rows that the product is bound by arithmetic: for a type whose
-// codes need decoding and for bf16 from about 128 rows on, for plain 8-bit codes
-// never. Measured (docs/performance.md): on Zen 4 from 48 to 64 rows on for
-// q4_b64, from 96 to 256 for q4_b32, never for q8_b32t2; on an Intel Xeon from
-// 32 to 128 rows on for bf16.
-func roofline(dt tensor.DType, impls []string) []Case {
+// roofline is the choice without a measurement: each kernel from the rows that
+// its header names. One row is bound by the bytes of the weights, which GEMV and
+// flat GEMM both stream once; a second row makes GEMV read them twice. Unpacking
+// a panel once pays when it is spread over so many rows that the product is
+// bound by arithmetic: for a type whose codes need decoding and for bf16 from
+// about 128 rows on, for plain 8-bit codes never. Measured (docs/performance.md):
+// on Zen 4 from 48 to 64 rows on for q4_b64, from 96 to 256 for q4_b32, never for
+// q8_b32t2; on an Intel Xeon from 32 to 128 rows on for bf16.
+func roofline(dt tensor.DType, kernels []*templates.Kernel) []Case {
 	var cases []Case
-	for _, im := range impls {
-		switch im {
-		case "gemv":
-			cases = append(cases, Case{1, im})
-		case "flat_gemm":
-			cases = append(cases, Case{2, im})
-		case "gemm":
-			if dt == tensor.BF16 || dt.IsBlock() && dt.RowBytes(64) < 64 {
-				cases = append(cases, Case{128, im})
-			}
+	for _, k := range kernels {
+		if rows := k.From(dt); rows > 0 {
+			cases = append(cases, Case{rows, k.Impl})
 		}
 	}
-	if len(cases) == 0 && len(impls) > 0 {
-		cases = []Case{{1, impls[0]}}
+	if len(cases) == 0 && len(kernels) > 0 {
+		cases = []Case{{1, kernels[0].Impl}}
 	}
 	return cases
 }

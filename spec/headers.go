@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 // Headers is what a model's files say of themselves: the names, types and
@@ -26,10 +26,10 @@ type Values interface {
 }
 
 // setHeaders are the headers of opened weight files.
-type setHeaders struct{ *weights.Set }
+type setHeaders struct{ *checkpoint.Set }
 
 // HeadersOf gives the headers of opened weight files.
-func HeadersOf(s *weights.Set) Headers { return setHeaders{s} }
+func HeadersOf(s *checkpoint.Set) Headers { return setHeaders{s} }
 
 func (h setHeaders) Lookup(name string) (tensor.DType, []int, bool) {
 	i, ok := h.Set.Lookup(name)
@@ -47,7 +47,7 @@ func (h setHeaders) Names() []string {
 
 // OpenWeights opens the specification's weight files: those it names, or what
 // its folder holds. The caller closes the set.
-func (s *Spec) OpenWeights() (*weights.Set, error) {
+func (s *Spec) OpenWeights() (*checkpoint.Set, error) {
 	set, err := s.openFiles()
 	if _, e := os.Stat(s.ModelDir); err != nil && errors.Is(e, fs.ErrNotExist) {
 		return nil, errAt(s.Pos("model_dir"), "model_dir: no folder %s; give the model's folder with model_dir or --model-dir", s.ModelDir)
@@ -66,9 +66,9 @@ func (s *Spec) OpenWeights() (*weights.Set, error) {
 	return set, nil
 }
 
-func (s *Spec) openFiles() (*weights.Set, error) {
+func (s *Spec) openFiles() (*checkpoint.Set, error) {
 	if len(s.ModelFiles) == 0 {
-		return weights.OpenDir(s.ModelDir)
+		return checkpoint.OpenDir(s.ModelDir)
 	}
 	var paths []string
 	for _, f := range s.ModelFiles {
@@ -83,7 +83,7 @@ func (s *Spec) openFiles() (*weights.Set, error) {
 	if strings.HasSuffix(paths[0], ".index.json") {
 		paths = paths[:1] // the index names the shards that follow it
 	}
-	set, err := weights.Open(paths...)
+	set, err := checkpoint.Open(paths...)
 	if errors.Is(err, fs.ErrNotExist) && s.Set("model_files") {
 		return nil, errAt(s.Pos("model_files"), "model_files: %v; give the model's folder with model_dir or --model-dir", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/models"
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 var inferflowSpecs = flag.String("inferflow-specs", "../models/testdata/inferflow", "folder of Inferflow's model_spec.json files as MODEL__FILE, which must be read unchanged")
@@ -184,7 +184,7 @@ func TestInferflowNumbers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			set, err := weights.OpenDir(dir)
+			set, err := checkpoint.OpenDir(dir)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -71,7 +71,7 @@ func TestLibraryModels(t *testing.T) {
 			}
 			p, ok := readPublished(t, name)
 			if !ok {
-				t.Fatalf("no %s; tools/reference/headers.py makes its headers", p.file)
+				t.Fatalf("no %s; tools/gen/reference/headers.py makes its headers", p.file)
 			}
 			s, err := fakeSpec(t, name, string(src), p.config, Options{})
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/medusa"
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 // A Medusa says that the model has Medusa heads (Cai et al. 2024,
@@ -58,14 +58,14 @@ type MedusaHeads struct {
 }
 
 // joinMedusa adds the checkpoint of the heads to the model's tensors.
-func (s *Spec) joinMedusa(set *weights.Set) error {
+func (s *Spec) joinMedusa(set *checkpoint.Set) error {
 	if s.Medusa.File == "" {
 		return nil
 	}
 	path := s.medusaPath()
 	err := set.Join(path, joinedHeads)
 	if errors.Is(err, fs.ErrNotExist) {
-		return errAt(s.Pos("medusa.file"), "medusa.file: no %s; train heads with tools/medusa, or name a checkpoint of the reference", path)
+		return errAt(s.Pos("medusa.file"), "medusa.file: no %s; train heads with tools/gen/medusa, or name a checkpoint of the reference", path)
 	}
 	if err != nil {
 		return errAt(s.Pos("medusa.file"), "medusa.file: %v", err)
@@ -194,7 +194,7 @@ func (m *Model) planMedusa() error {
 		return nil
 	}
 	at := s.Pos("medusa.choices")
-	tree, err := medusa.Parse(s.Medusa.Choices)
+	tree, err := parseTree(s.Medusa.Choices)
 	if err != nil {
 		return errAt(at, "medusa.choices: %v", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 var familyDir = flag.String("families", "testdata/families", "folder of model folders with an expected.json, as made by testdata/families/make.py")
@@ -163,7 +163,7 @@ func (r *runner) encoder(want expected) {
 	}
 }
 
-func storedTensors(set *weights.Set) interp.Source {
+func storedTensors(set *checkpoint.Set) interp.Source {
 	return func(name string) (*tensor.Tensor, error) {
 		values, err := set.Float32(name)
 		if err != nil {

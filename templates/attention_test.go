@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ebitengine/purego"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -64,9 +65,9 @@ void shim_convert(int n, const float *x, uint16_t *f16, uint16_t *bf16) {
 var stateTypes = []tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8B32T2}
 
 // sampleStates are the types to test: the best variant with all of them, the
-// others, which share the text, with f16; with -full all.
+// others, which share the text, with f16; with IFLOWC_TEST_ALL all.
 func sampleStates(isa ISA) []tensor.DType {
-	if *full || isa.Name == runnable()[0].Name {
+	if irtest.All() || isa.Name == runnable()[0].Name {
 		return stateTypes
 	}
 	return []tensor.DType{tensor.F16}
@@ -151,7 +152,7 @@ func openAttention(t *testing.T, cc string, isa ISA) *attentionLib {
 func TestAttention(t *testing.T) {
 	t.Parallel()
 	cases := 15
-	if *full {
+	if irtest.All() {
 		cases = 400
 	}
 	onEach(t, func(t *testing.T, cc string, isa ISA) {

@@ -114,7 +114,7 @@ func packedBytes(dt tensor.DType, n, k int) int {
 	}
 	one := packCodes(dt, make([]byte, 16*dt.Block()))
 	size := len(one) + 32
-	if dt.HasBase() {
+	if tensor.HasBase(dt) {
 		size += 32
 	}
 	return n / 16 * ((k + dt.Block() - 1) / dt.Block()) * size

@@ -6,10 +6,13 @@ package templates
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -26,9 +29,7 @@ type Catalog struct {
 	kernels []*Kernel
 }
 
-// impls lists the implementations of an op in the order of Candidates: the
-// one for the fewest rows first (FlashDecoding++ §5: ImplA, ImplB, ImplC).
-var impls = []string{"gemv", "flat_gemm", "gemm", "embed", "attention"}
+var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // Load reads the catalogue that is part of the program. An error names the
 // template and what is wrong with it.
@@ -77,9 +78,9 @@ func (c *Catalog) check() error {
 // Kernels lists every kernel, in the order of their names.
 func (c *Catalog) Kernels() []*Kernel { return c.kernels }
 
-// Candidates lists the kernels that compute op with weights of type dt, in the
-// order gemv, flat_gemm, gemm: from the best for few rows to the best for many.
-// They take the activations that Act says.
+// Candidates lists the kernels that compute op with weights of type dt: from the
+// best for few rows to the best for many, as their From has it (FlashDecoding++
+// §5: ImplA, ImplB, ImplC). They take the activations that Act says.
 func (c *Catalog) Candidates(op string, dt tensor.DType) []*Kernel {
 	return c.CandidatesFor(op, dt, Act(dt))
 }
@@ -92,9 +93,10 @@ func (c *Catalog) CandidatesFor(op string, dt tensor.DType, act string) []*Kerne
 			out = append(out, k)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *Kernel) int {
-		return slices.Index(impls, a.Impl) - slices.Index(impls, b.Impl)
-	})
+	last := func(from int) int { // a kernel that only a profile chooses stands behind the others
+		return cmp.Or(from, math.MaxInt)
+	}
+	slices.SortStableFunc(out, func(a, b *Kernel) int { return cmp.Compare(last(a.From(dt)), last(b.From(dt))) })
 	return out
 }
 
@@ -106,6 +108,7 @@ type header struct {
 	Types []string `yaml:"types"`
 	Act   string   `yaml:"act"` // activations, where not those of the weight type
 	Tile  int      `yaml:"tile"`
+	From  rowsFrom `yaml:"from"`
 	Rows  []int    `yaml:"rows"` // rows of a tile that one function computes; empty: what the instruction set can
 	Sum   string   `yaml:"sum"`
 	When  string   `yaml:"when"`
@@ -121,11 +124,14 @@ func loadKernel(fsys fs.FS, name string, parts []string) (*Kernel, error) {
 	if h.Op == "" || h.Impl == "" || h.Doc == "" || len(h.Types) == 0 {
 		return nil, fmt.Errorf("template %s: the header needs doc, op, impl and types", name)
 	}
-	if !slices.Contains(impls, h.Impl) {
-		return nil, fmt.Errorf("template %s: impl %q is not one of %s", name, h.Impl, strings.Join(impls, ", "))
+	if !identifier.MatchString(h.Impl) { // it is part of a C name and of notes
+		return nil, fmt.Errorf("template %s: impl %q: expected small letters, digits and _", name, h.Impl)
 	}
 	types, err := parseTypes(name, h.Types)
 	if err != nil {
+		return nil, err
+	}
+	if err := h.From.check(name, types); err != nil {
 		return nil, err
 	}
 	t, err := parseBody(fsys, name, body, parts...)
@@ -134,7 +140,7 @@ func loadKernel(fsys fs.FS, name string, parts []string) (*Kernel, error) {
 	}
 	return &Kernel{
 		Name: strings.TrimSuffix(path.Base(name), ".c.tmpl"), Op: h.Op, Impl: h.Impl, Doc: strings.TrimSpace(h.Doc),
-		Sum: h.Sum, When: h.When, Types: types, Tile: h.Tile, act: h.Act, rows: h.Rows, isas: h.ISAs, body: t,
+		Sum: h.Sum, When: h.When, Types: types, Tile: h.Tile, act: h.Act, rows: h.Rows, from: h.From, isas: h.ISAs, body: t,
 	}, nil
 }
 

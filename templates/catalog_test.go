@@ -115,7 +115,9 @@ func TestBadTemplates(t *testing.T) {
 		"unknown key":  {strings.Replace(ok, "tile:", "tiel:", 1), "tiel"},
 		"no op":        {strings.Replace(ok, "op: matmul\n", "", 1), "needs doc, op, impl and types"},
 		"unknown type": {strings.Replace(ok, "f32", "f31", 1), `type "f31" is not known`},
-		"unknown impl": {strings.Replace(ok, "gemv", "gemw", 1), `impl "gemw"`},
+		"bad impl":     {strings.Replace(ok, "gemv", "GEMV", 1), `impl "GEMV"`},
+		"bad from":     {strings.Replace(ok, "tile:", "from: 0\ntile:", 1), "from 0 rows"},
+		"from's type":  {strings.Replace(ok, "tile:", "from: {f16: 2}\ntile:", 1), `type "f16"`},
 		"bad body":     {ok + "{{end}}", "unexpected {{end}}"},
 	}
 	for name, c := range cases {

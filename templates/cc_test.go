@@ -13,17 +13,17 @@ import (
 	"testing"
 
 	"github.com/ebitengine/purego"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"golang.org/x/sys/cpu"
 )
 
 var (
-	full   = flag.Bool("full", false, "test every compiler, type and shape instead of a sample")
 	useCC  = flag.String("use-cc", "", "C compiler that the tests run, instead of gcc or clang")
 	useISA = flag.String("only", "", "instruction set to test, instead of all that the processor has")
 )
 
 // compilers are the C compilers this machine has; the first one alone unless
-// -full.
+// all cases are asked for.
 func compilers(t testing.TB) []string {
 	t.Helper()
 	var found []string
@@ -41,7 +41,7 @@ func compilers(t testing.TB) []string {
 		}
 		found = []string{"cc"}
 	}
-	if !*full {
+	if !irtest.All() {
 		return found[:1]
 	}
 	return found
@@ -128,7 +128,7 @@ func symbol(t testing.TB, lib uintptr, name string) uintptr {
 }
 
 // onEach runs f for every compiler and instruction set, but for those that only
-// some kernels are for. With -full the portable
+// some kernels are for. With all cases the portable
 // text is also compiled for a processor with AVX2, where its vectors are wider.
 func onEach(t *testing.T, f func(t *testing.T, cc string, isa ISA)) {
 	onEachOf(t, slices.DeleteFunc(runnable(), func(s ISA) bool { return s.Act != "" }), f)
@@ -139,7 +139,7 @@ func onEachOf(t *testing.T, sets []ISA, f func(t *testing.T, cc string, isa ISA)
 		for _, isa := range sets {
 			t.Run(cc+"/"+isa.Name, func(t *testing.T) { f(t, cc, isa) })
 		}
-		if *full && cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+		if irtest.All() && cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 			isa, _ := findISA("portable")
 			isa.Flags = append([]string{"-march=x86-64-v3"}, isa.Flags...)
 			t.Run(cc+"/portable-avx2", func(t *testing.T) { f(t, cc, isa) })

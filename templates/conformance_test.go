@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -32,7 +33,7 @@ func sampled(k *Kernel, dt tensor.DType, isa ISA) bool {
 	switch {
 	case isa.Act != "":
 		return k.act == isa.Act
-	case *full:
+	case irtest.All():
 		return true
 	case k.act == "f32":
 		return dt == tensor.Q4B64 && isa.Name != "portable" || dt == tensor.Q8B32T2 && k.Impl == "gemv"
@@ -56,7 +57,7 @@ func widths(dt tensor.DType) []int {
 	} else {
 		ks = append(ks, 33, 100)
 	}
-	if !*full {
+	if !irtest.All() {
 		return []int{ks[2], ks[4], ks[len(ks)-1]}
 	}
 	return ks
@@ -114,7 +115,7 @@ type product struct {
 func newProduct(dt tensor.DType, act string, panels, k int) *product {
 	r := rand.New(rand.NewPCG(7, uint64(k)))
 	rows := slices.Max(rowCounts)
-	if !*full {
+	if !irtest.All() {
 		rows = 33
 	}
 	p := &product{dt: dt, act: act, panels: panels, rows: rows, w: randomMatrix(r, dt, 16*panels, k), x: make([]float32, rows*k)}

@@ -153,7 +153,7 @@ func (c *CUDACatalog) formatOf(dt tensor.DType) (*cudaFormat, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &unit{Type: dt.String(), Format: f.doc, Block: dt.Block(), CodeBytes: 64 * vectors, Signed: !dt.HasBase(), Decode: decode}
+	u := &unit{Type: dt.String(), Format: f.doc, Block: dt.Block(), CodeBytes: 64 * vectors, Signed: !tensor.HasBase(dt), Decode: decode}
 	u.Stride = u.CodeBytes + 32
 	if !u.Signed {
 		u.Stride += 32

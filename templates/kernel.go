@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/template"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -26,6 +28,7 @@ type Kernel struct {
 	// ifl_kernel.h).
 	Tile int
 
+	from    rowsFrom
 	act     string   // activations it takes; empty: those of the weight type
 	rows    []int    // rows of a tile that one function computes; empty: what the instruction set can
 	isas    []string // instruction sets it is for; empty: all
@@ -41,6 +44,43 @@ func (k *Kernel) Symbol(dt tensor.DType) string {
 		s += "_x" + k.act
 	}
 	return s
+}
+
+// From is the number of rows from which the kernel is used for weights of type
+// dt where nothing was measured; 0: only where a profile says so.
+func (k *Kernel) From(dt tensor.DType) int {
+	if n, ok := k.from[dt.String()]; ok {
+		return n
+	}
+	return k.from[""]
+}
+
+// rowsFrom are a header's rows by weight type; "" is every other type.
+type rowsFrom map[string]int
+
+// UnmarshalYAML reads a number for all types, or numbers by type.
+func (f *rowsFrom) UnmarshalYAML(n *yaml.Node) error {
+	all := 0
+	if n.Decode(&all) == nil {
+		*f = rowsFrom{"": all}
+		return nil
+	}
+	byType := map[string]int{}
+	err := n.Decode(&byType)
+	*f = byType
+	return err
+}
+
+func (f rowsFrom) check(template string, types []tensor.DType) error {
+	for name, rows := range f {
+		if rows < 1 {
+			return fmt.Errorf("template %s: from %d rows; expected 1 or more", template, rows)
+		}
+		if name != "" && !slices.ContainsFunc(types, func(dt tensor.DType) bool { return dt.String() == name }) {
+			return fmt.Errorf("template %s: from names the type %q, which is not among its types", template, name)
+		}
+	}
+	return nil
 }
 
 // Act is how the kernel's activations are packed: as Act of the weight type
@@ -151,7 +191,7 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	u := &unit{
 		Vectors16: set.vectors, Parts: set.parts, Symbol: k.Symbol(dt), Doc: k.Doc, Sum: k.Sum, Type: dt.String(), Tile: k.Tile, ISA: set.Name,
 		Act: "IFL_" + strings.ToUpper(k.Act(dt)), Block: dt.Block(),
-		Widths: upTo(set.widths, k.Tile), Rows: k.tileRows(set), Signed: dt.IsBlock() && !dt.HasBase(), ByLane: set.byLane,
+		Widths: upTo(set.widths, k.Tile), Rows: k.tileRows(set), Signed: dt.IsBlock() && !tensor.HasBase(dt), ByLane: set.byLane,
 	}
 	if k.Tile > 0 {
 		u.Max, u.MaxRows = slices.Max(u.Widths), slices.Max(u.Rows)
@@ -167,9 +207,9 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	if f == nil {
 		return nil, fmt.Errorf("kernel %s: no format file for type %s", k.Name, dt)
 	}
-	u.Less128 = (set.byLane || set.pairs) && dt.MaxCode() > 127
+	u.Less128 = (set.byLane || set.pairs) && tensor.MaxCode(dt) > 127
 	if set.pairs {
-		u.Depth = (1<<15 - 1) / (2 * 127 * min(dt.MaxCode(), 128))
+		u.Depth = (1<<15 - 1) / (2 * 127 * min(tensor.MaxCode(dt), 128))
 	}
 	u.Corrected = u.Signed != u.Less128
 	u.Format, u.bytes = f.doc, k.formats[tensor.Q8B32]

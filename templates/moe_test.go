@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebitengine/purego"
 	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -117,7 +118,7 @@ var (
 // moeTypes are the weight types of the tests of experts: one of each kind of
 // activations, and both plain ones.
 func moeTypes(isa ISA) []tensor.DType {
-	if *full || isa.Name == runnable()[0].Name {
+	if irtest.All() || isa.Name == runnable()[0].Name {
 		return []tensor.DType{tensor.F32, tensor.F16, tensor.Q8B32T2, tensor.Q4B64}
 	}
 	return []tensor.DType{tensor.Q4B64}
@@ -134,7 +135,7 @@ func openMoE(t *testing.T, cc string, isa ISA) *moeLib {
 	sources := map[string]string{"team": Team(), "moe": moeShim}
 	for _, dt := range moeTypes(isa) {
 		for _, k := range load1(t).Candidates("matmul", dt) {
-			if k.Impl == "gemm" && !*full {
+			if k.Impl == "gemm" && !irtest.All() {
 				continue // takes long to compile, and has the tiles of flat_gemm
 			}
 			sources[k.Symbol(dt)] = source(t, k, dt, isa.Name)
@@ -205,7 +206,7 @@ func TestMoE(t *testing.T) {
 		}
 		m.checkHeads(t, r)
 		cases := len(expertActs)
-		if *full {
+		if irtest.All() {
 			cases = 40
 		}
 		for _, dt := range moeTypes(isa) {

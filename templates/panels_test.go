@@ -83,14 +83,14 @@ func (m *matrix) block(r *rand.Rand, dt tensor.DType, panel, b int) {
 		binary.LittleEndian.PutUint16(bases[2*row:], base)
 		s, z := float64(tensor.F16ToF32(scale)), float64(tensor.F16ToF32(base))
 		for c := range bs {
-			code := r.IntN(dt.MaxCode() + 1)
+			code := r.IntN(tensor.MaxCode(dt) + 1)
 			codes[row*bs+c] = byte(code)
 			col := b*bs + c
 			if col >= m.k {
 				continue
 			}
 			at := (panel*16+row)*m.k + col
-			if dt.HasBase() {
+			if tensor.HasBase(dt) {
 				m.value[at], m.size[at] = z+s*float64(code), math.Abs(z)+s*float64(code)
 			} else {
 				m.value[at] = s * float64(code-128)
@@ -100,7 +100,7 @@ func (m *matrix) block(r *rand.Rand, dt tensor.DType, panel, b int) {
 	}
 	m.packed = append(m.packed, packCodes(dt, codes)...)
 	m.packed = append(m.packed, scales...)
-	if dt.HasBase() {
+	if tensor.HasBase(dt) {
 		m.packed = append(m.packed, bases...)
 	}
 }

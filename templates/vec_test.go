@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -129,7 +130,7 @@ func checkHalf(t *testing.T, f uintptr, to func(float32) uint16, from func(uint1
 	var x, y [16]float32
 	var h [16]uint16
 	step := uint64(65521)
-	if *full {
+	if irtest.All() {
 		step = 257
 	}
 	for u := uint64(0); u < 1<<32; u += 16 * step {

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/codegen/pack"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 // TestCalibrate compares what calibration says of the first layer's projections
@@ -24,25 +25,21 @@ func TestCalibrate(t *testing.T) {
 	}
 	var said struct{ Tokens, Matrices int }
 	decode(t, call(t, nil, bin, "calibrate", file, "-o", out, "--context", "32", "--threads", "2", "--json").succeed(t), &said)
-	imp, err := weights.ReadImportance(out)
+	measured, err := pack.ReadCalibration(out)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const layers, matrices = 7, 7
-	scores, err := weights.ReadScores(out)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const heads = 4
 	rows := float32(0)
-	for _, n := range scores {
+	for _, n := range measured.Scores {
 		rows += n
 	}
-	if lo, hi, ok := scores.Range(); rows != float32(said.Tokens*heads*layers) || !ok || lo >= hi {
+	if lo, hi, ok := measured.ScoreRange(); rows != float32(said.Tokens*heads*layers) || !ok || lo >= hi {
 		t.Errorf("scores of %v rows from %v to %v, expected %d rows", rows, lo, hi, said.Tokens*heads*layers)
 	}
-	if len(imp) != said.Matrices || len(imp) != layers*matrices+1 {
-		t.Errorf("%d matrices, %d said; expected %d in each of %d layers and the head", len(imp), said.Matrices, matrices, layers)
+	if len(measured.Importance) != said.Matrices || len(measured.Importance) != layers*matrices+1 {
+		t.Errorf("%d matrices, %d said; expected %d in each of %d layers and the head", len(measured.Importance), said.Matrices, matrices, layers)
 	}
 	var tokens struct{ IDs []int }
 	decode(t, call(t, nil, bin, "tokenize", text, "--no-special").succeed(t), &tokens)
@@ -51,7 +48,7 @@ func TestCalibrate(t *testing.T) {
 	}
 	want := firstInputs(t, tokens.IDs)
 	for _, name := range []string{"q", "k", "v"} {
-		got := imp["model.layers.0.self_attn."+name+"_proj.weight"]
+		got := measured.Importance["model.layers.0.self_attn."+name+"_proj.weight"]
 		if len(got) != len(want) {
 			t.Fatalf("%s: %d columns, expected %d", name, len(got), len(want))
 		}
@@ -78,7 +75,7 @@ func TestCalibrateFeedback(t *testing.T) {
 	var tokens struct{ IDs []int }
 	decode(t, call(t, nil, bin, "tokenize", text, "--no-special").succeed(t), &tokens)
 	rows := firstRows(t, tokens.IDs[:4*32])
-	set, err := weights.Open(out)
+	set, err := checkpoint.Open(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +118,7 @@ func firstInputs(t *testing.T, ids []int) []float64 {
 // firstRows are the rows rmsnorm(embedding) of the demo's tokens.
 func firstRows(t *testing.T, ids []int) [][]float64 {
 	t.Helper()
-	set, err := weights.Open(filepath.Join("..", "..", "models", "demo"))
+	set, err := checkpoint.Open(filepath.Join("..", "..", "models", "demo"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,9 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/codegen/toolchain"
-	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"gopkg.in/yaml.v3"
 )
@@ -22,15 +22,15 @@ type checkCmd struct {
 
 // A verdict is what check says.
 type verdict struct {
-	Supported     bool     `json:"supported"`
-	Name          string   `json:"name"`
-	Network       string   `json:"network"`
-	Parameters    int64    `json:"parameters"`
-	WeightBytes   int64    `json:"weight_bytes"`
-	StateBytes    int64    `json:"state_bytes_per_sequence"`
-	Context       int      `json:"context"`
-	Devices       []need   `json:"devices"`
-	UnusedTensors []string `json:"unused_tensors"`
+	Supported     bool            `json:"supported"`
+	Name          string          `json:"name"`
+	Network       string          `json:"network"`
+	Parameters    int64           `json:"parameters"`
+	WeightBytes   int64           `json:"weight_bytes"`
+	StateBytes    int64           `json:"state_bytes_per_sequence"`
+	Context       int             `json:"context"`
+	Devices       []compiler.Need `json:"devices"`
+	UnusedTensors []string        `json:"unused_tensors"`
 
 	Medusa *manifest.Medusa `json:"medusa,omitempty"`
 }
@@ -42,26 +42,14 @@ func (c *checkCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	defer m.set.Close()
-	mod, cat, err := c.onOne(m, passes.Options{Limit: -1})
+	defer m.Close()
+	p, err := m.Generate(context.Background())
 	if err != nil {
 		return err
 	}
-	cpu, err := codegen.CPU(mod, cat, m.context)
-	if err != nil {
-		return usageError{err}
-	}
-	v := verdict{Supported: true, Name: m.Spec.Name, Network: m.Net.Topology(), Parameters: cpu.Manifest.Params,
-		Context: m.context, Devices: []need{needs("cpu", cpu, m.context)}, UnusedTensors: append([]string{}, m.Unused...)}
-	if m.spread() {
-		ranks, _, err := c.ranks(m, mod, passes.Options{Limit: -1})
-		if err != nil {
-			return err
-		}
-		v.Devices = needsOf(ranks, m.context)
-	}
-	m.medusa(&cpu.Manifest)
-	v.Medusa = cpu.Manifest.Medusa
+	man := p.Manifest()
+	v := verdict{Supported: true, Name: m.Spec.Name, Network: m.Net.Topology(), Parameters: man.Params, Context: m.Context,
+		Devices: p.Needs(), UnusedTensors: append([]string{}, m.Unused...), Medusa: man.Medusa}
 	for _, d := range v.Devices {
 		v.WeightBytes += d.WeightBytes
 		v.StateBytes += d.StateBytes
@@ -101,7 +89,7 @@ func (c *importCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	defer m.set.Close()
+	defer m.Close()
 	text, err := m.Spec.YAML()
 	if err != nil {
 		return err

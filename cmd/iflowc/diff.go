@@ -11,13 +11,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/ops"
-	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/ir/tensor/npz"
-	"github.com/iflowc/iflowc/runtime/weights"
-	"github.com/iflowc/iflowc/spec"
 )
 
 type diffCmd struct {
@@ -63,7 +61,7 @@ func (c *diffCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	defer m.set.Close()
+	defer m.Close()
 	mod, err := loweredAsPrinted(m)
 	if err != nil {
 		return err
@@ -92,10 +90,10 @@ func (c *diffCmd) Run() error {
 
 // loweredAsPrinted lowers a model; the positions of its ops are those of the
 // text that `iflowc ir` prints.
-func loweredAsPrinted(m *model) (*ir.Module, error) {
-	mod, err := spec.Lower(m.Model)
+func loweredAsPrinted(m *compiler.Model) (*ir.Module, error) {
+	mod, err := m.Lower()
 	if err != nil {
-		return nil, usageError{err}
+		return nil, err
 	}
 	var text bytes.Buffer
 	if err := mod.Fprint(&text); err != nil {
@@ -105,8 +103,8 @@ func loweredAsPrinted(m *model) (*ir.Module, error) {
 }
 
 // compare runs the graphs for whose layers the reference has arrays.
-func (c *diffCmd) compare(mod *ir.Module, m *model, ref *npz.Archive) ([]layerDiff, error) {
-	values, states := interp.NewWeights(mod, storedValues(m.set)), interp.NewStates()
+func (c *diffCmd) compare(mod *ir.Module, m *compiler.Model, ref *npz.Archive) ([]layerDiff, error) {
+	values, states := interp.NewWeights(mod, m.Values()), interp.NewStates()
 	both := mod.Graph("encode") != nil && mod.Graph("decode") != nil
 	var out []layerDiff
 	for _, name := range []string{"encode", "decode"} {
@@ -172,22 +170,6 @@ func named(kinds []string, name string) []string {
 		out = append(out, k+name)
 	}
 	return out
-}
-
-// storedValues gives the interpreter the tensors of a model's files.
-func storedValues(set *weights.Set) interp.Source {
-	return func(name string) (*tensor.Tensor, error) {
-		x, err := set.Float32(name)
-		if err != nil {
-			return nil, err
-		}
-		info, _ := set.Lookup(name)
-		out := tensor.New(info.DType, info.Shape...)
-		for i := range x {
-			out.F[i] = float64(x[i])
-		}
-		return out, nil
-	}
 }
 
 // place says where a comparison was made and what was found there.

@@ -39,14 +39,14 @@ func dumpOf(t *testing.T, folder string) *dump {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.set.Close()
+	defer m.Close()
 	mod, err := loweredAsPrinted(m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := mod.Graphs[0]
 	p := hiddenPlaces(g)
-	if _, err := interp.Run(mod, g.Name, &interp.Step{IDs: want.IDs, Trace: p.see}, interp.NewWeights(mod, storedValues(m.set)), interp.NewStates()); err != nil {
+	if _, err := interp.Run(mod, g.Name, &interp.Step{IDs: want.IDs, Trace: p.see}, interp.NewWeights(mod, m.Values()), interp.NewStates()); err != nil {
 		t.Fatal(err)
 	}
 	d := &dump{ids: want.IDs}
@@ -93,11 +93,11 @@ func TestDiffAgrees(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			table, err := m.set.Float32("model.embed_tokens.weight")
+			table, err := m.Tensors().Float32("model.embed_tokens.weight")
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.set.Close()
+			m.Close()
 			for i, id := range d.ids {
 				for k := range d.width {
 					d.hidden[0][i*d.width+k] = float64(table[id*d.width+k])

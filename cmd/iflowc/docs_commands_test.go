@@ -14,11 +14,9 @@ import (
 // test by its folder.
 var elsewhere = []struct{ command, by string }{
 	{".ci/run", "stage test"}, // what runs all of this
-	{"go test", "stage test"},
-	{"go generate", "stage generated"},
 	{"go run ./cmd/iflowc ir", "cmd/iflowc TestReadme"},
-	{"go run ./tools/vendordeps", "codegen TestVendoredSources"},
-	{"iflowc compile --target", "cmd/iflowc TestCUDALaunches"},
+	{"go run ./tools/gen/vendordeps", "codegen TestVendoredSources"},
+	{"iflowc compile --target", "codegen/compiler TestCUDALaunches"},
 	{"iflowc compile --cc", "stage neon"},
 	{"iflowc diff", "cmd/iflowc TestDiffAgrees"},
 	{"iflowc profile --target", "cmd/iflowc TestEmulatedProfile"},
@@ -29,15 +27,15 @@ var elsewhere = []struct{ command, by string }{
 	{"mpirun", "stage partition"},
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
-	{"script/verify-all", "stage cuda"},
-	{"tools/clients/run", "stage clients"},
+	{"script/check-all", "stage cuda"},
+	{"tools/check/clients/run", "stage clients"},
 }
 
 // notRun are commands that nothing runs here, with the reason.
 var notRun = []struct{ command, why string }{
 	{"pip install", "fetches hundreds of megabytes; the stages of .ci/run that need packages install the same lists"},
 	{"python -m venv", "goes with pip install"},
-	{"sbatch", "needs a cluster with Slurm; tools/deploycheck runs the job's script with a stand-in"},
+	{"sbatch", "needs a cluster with Slurm; tools/check/deploycheck runs the job's script with a stand-in"},
 	{"scp", "needs a second machine"},
 	{"script/bench-peers", "needs other runtimes, which take minutes to install, and a quiet machine"},
 	{"script/bench-serve", "needs llama.cpp's server and a quiet machine"},
@@ -47,8 +45,8 @@ var notRun = []struct{ command, why string }{
 	{"script/soak", "takes ten minutes of a machine by itself"},
 	{"script/speculation-grid --heads", "needs trained heads"},
 	{"torchrun", "needs torch; TestEmulatedNCCL starts ranks by the same variables"},
-	{"tools/medusa/", "trains for minutes with torch"},
-	{"tools/reference/", "needs torch or ggml; what it made is committed"},
+	{"tools/gen/medusa/", "trains for minutes with torch"},
+	{"tools/gen/reference/", "needs torch or ggml; what it made is committed"},
 }
 
 // A pageCommand is a command that a page shows.

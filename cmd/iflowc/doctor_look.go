@@ -9,8 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/codegen/toolchain"
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/tune"
 	"github.com/iflowc/iflowc/templates"
 )
@@ -73,14 +74,14 @@ func olderGo(version string) bool {
 func lookRunning(context.Context) []finding {
 	var found []finding
 	m := tune.ThisMachine()
-	m.Threads = device.DefaultThreads()
+	m.Threads = cpu.DefaultThreads()
 	found = append(found, finding{State: findingOK, What: "processor", Detail: tune.Describe(m)})
 	for _, isa := range templates.ISAs() {
 		if isa.Arch != "" && isa.Arch != runtime.GOARCH {
 			continue
 		}
 		detail := "this processor runs it"
-		if lacks := device.Missing(isa.Needs); len(lacks) > 0 {
+		if lacks := cpu.Missing(isa.Needs); len(lacks) > 0 {
 			detail = fmt.Sprintf("this processor lacks %s (binaries may still contain it)", strings.Join(lacks, ", "))
 		}
 		found = append(found, finding{State: findingOK, What: "isa " + isa.Name, Detail: detail})
@@ -88,7 +89,7 @@ func lookRunning(context.Context) []finding {
 	if f, ok := lookHugePages("/sys/kernel/mm/transparent_hugepage/enabled"); ok {
 		found = append(found, f)
 	}
-	_, origin, err := new(modelFlags).measurements()
+	_, origin, err := new(compiler.Options).Measurements()
 	switch {
 	case err != nil:
 		found = append(found, finding{State: findingNote, What: "profile", Detail: err.Error()})

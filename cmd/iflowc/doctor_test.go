@@ -59,7 +59,7 @@ func TestOlderGo(t *testing.T) {
 func TestClean(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	bin, err := compiler()
+	bin, err := command()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// compiler builds iflowc, once.
-var compiler = sync.OnceValues(func() (string, error) {
+// command builds iflowc, once.
+var command = sync.OnceValues(func() (string, error) {
 	bin := filepath.Join(scratch, "iflowc")
 	out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput()
 	if err != nil {
@@ -63,7 +63,7 @@ func call(t testing.TB, env []string, program string, args ...string) outcome {
 // iflowc runs the compiler under test.
 func iflowc(t testing.TB, args ...string) outcome {
 	t.Helper()
-	bin, err := compiler()
+	bin, err := command()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func demo(t testing.TB) string {
 }
 
 var compiledDemo = sync.OnceValues(func() (string, error) {
-	iflowc, err := compiler()
+	iflowc, err := command()
 	if err != nil {
 		return "", err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
@@ -22,20 +23,24 @@ func (c *explainCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	defer m.set.Close()
-	cpu, cat, err := c.step(m)
+	defer m.Close()
+	cpu, err := m.Step()
 	if err != nil {
 		return err
 	}
-	p, origin, err := c.measurements()
+	cat, err := compiler.Kernels()
 	if err != nil {
 		return err
 	}
-	if m.placed != "" {
-		fmt.Println(m.placed)
+	p, origin, err := m.Measurements()
+	if err != nil {
+		return err
+	}
+	if m.Placement != "" {
+		fmt.Println(m.Placement)
 	}
 	if p != nil && p.Machine != nil {
-		if isa, err := isaHere(p.Machine.ISA); err == nil {
+		if isa, err := compiler.ISAHere(p.Machine.ISA); err == nil {
 			if hash, err := hashKernels(cat, isa); err == nil && hash != p.Machine.Kernels {
 				origin += "; the kernels have changed since, iflowc profile measures again"
 			}

@@ -65,7 +65,7 @@ func (explainCmd) Help() string {
   iflowc explain llama/ --devices auto:8xh100   and why it is spread so over another machine`
 }
 
-// Help shows a comparison; tools/reference makes such dumps.
+// Help shows a comparison; tools/gen/reference makes such dumps.
 func (diffCmd) Help() string {
 	return `Example:
 

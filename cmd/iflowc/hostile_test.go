@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
 var hostileDir = flag.String("hostile", "testdata/hostile", "folder whose subfolders hold broken weight files and a manifest.json of them")
@@ -53,7 +53,7 @@ func manifests(t *testing.T, dir string) map[string]fate {
 
 // readAll opens a weight file, or a folder of them, and reads every tensor.
 func readAll(path string) error {
-	set, err := weights.Open(path)
+	set, err := checkpoint.Open(path)
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
-	"github.com/iflowc/iflowc/ir/spelling"
 	"github.com/iflowc/iflowc/passes"
 )
 
@@ -25,15 +24,17 @@ type irCmd struct {
 
 // Run prints the IR of a model.
 func (c *irCmd) Run() error {
-	if c.After != "" && c.After != "lower" && passes.Lookup(c.After) == nil {
-		return usageError{fmt.Errorf("--after %s: %s", c.After, unknownPass(c.After, append([]string{"lower"}, passes.Names()...)))}
+	if c.After != "" {
+		if err := compiler.KnownPass(c.After, "lower"); err != nil {
+			return usageError{fmt.Errorf("--after %s: %w", c.After, err)}
+		}
 	}
 	m, err := c.open()
 	if err != nil {
 		return err
 	}
-	defer m.set.Close()
-	skip, err := skipped(c.Skip)
+	defer m.Close()
+	skip, err := compiler.SkipPasses(c.Skip)
 	if err != nil {
 		return err
 	}
@@ -45,9 +46,9 @@ func (c *irCmd) Run() error {
 	opt.Dump = stages.see
 	var mod *ir.Module
 	if c.Rank != nil {
-		mod, err = c.rankProgram(m, *c.Rank, opt)
+		mod, err = m.RankModule(*c.Rank, opt)
 	} else {
-		mod, _, err = c.module(m, opt)
+		mod, err = m.Module(opt)
 	}
 	if err != nil {
 		return err
@@ -56,27 +57,6 @@ func (c *irCmd) Run() error {
 		return mod.Fprint(os.Stdout)
 	}
 	return stages.err
-}
-
-// unknownPass says which passes there are, and which may have been meant.
-func unknownPass(name string, have []string) string {
-	text := "unknown pass"
-	if near := spelling.Nearest(name, have); near != "" {
-		text += fmt.Sprintf("; did you mean %q?", near)
-	}
-	return text + " (have: " + strings.Join(have, ", ") + ")"
-}
-
-// skipped is the set of passes to leave out.
-func skipped(names []string) (map[string]bool, error) {
-	skip := map[string]bool{}
-	for _, s := range names {
-		if passes.Lookup(s) == nil {
-			return nil, usageError{fmt.Errorf("--skip %s: %s", s, unknownPass(s, passes.Names()))}
-		}
-		skip[s] = true
-	}
-	return skip, nil
 }
 
 // stages writes or compares the IR after each pass.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/passes"
 )
 
@@ -122,12 +123,12 @@ func TestExplain(t *testing.T) {
 }
 
 // TestCompileAgain: an unchanged model is made again from the cache, with the
-// same bytes, and the summary says where the files are.
+// same bytes, and the compiler.Result says where the files are.
 func TestCompileAgain(t *testing.T) {
 	t.Parallel()
 	first, dir := demo(t), t.TempDir()
 	out := iflowc(t, "compile", demoSpec, "--quant", "f32", "-o", filepath.Join(dir, "again"), "--json").succeed(t)
-	var s summary
+	var s compiler.Result
 	if err := json.Unmarshal([]byte(out), &s); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/iflowc/iflowc/codegen/compiler"
 )
 
 // Exit codes, as users rely on them.
@@ -39,11 +40,6 @@ type commands struct {
 	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete this command line: bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
-
-// A usageError is a wrong call or a wrong file: exit code 2.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -80,7 +76,7 @@ func run(ctx context.Context, args []string) int {
 	}
 	fmt.Fprintln(os.Stderr, "iflowc:", err)
 	fmt.Fprint(os.Stderr, caret(err.Error()))
-	if ue := (usageError{}); errors.As(err, &ue) {
+	if errors.As(err, &usageError{}) || errors.As(err, &compiler.InputError{}) {
 		return exitUsage
 	}
 	return exitFailed
@@ -91,7 +87,7 @@ func run(ctx context.Context, args []string) int {
 func runVerb(k *kong.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("bug in iflowc %s: %v (IFLOWC_TRACE=1 shows where); please report it with the specification", version(), r)
+			err = fmt.Errorf("bug in iflowc %s: %v (IFLOWC_TRACE=1 shows where); please report it with the specification", compiler.Version(), r)
 			if os.Getenv("IFLOWC_TRACE") != "" {
 				debug.PrintStack()
 			}

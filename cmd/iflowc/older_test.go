@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/codegen/compiler"
 )
 
 // TestOlderArtefacts: what an older iflowc made, or a newer one, is either used
@@ -54,7 +56,7 @@ func TestOlderArtefacts(t *testing.T) {
 	}
 	wantError(t, iflowc(t, "explain", demoSpec, "--profile", old), exitUsage, "old.profile", "format 99", "measure again")
 
-	if info := call(t, nil, made, "info").succeed(t); !strings.Contains(info, version()) && !strings.Contains(info, "devel") {
+	if info := call(t, nil, made, "info").succeed(t); !strings.Contains(info, compiler.Version()) && !strings.Contains(info, "devel") {
 		t.Errorf("no version in\n%s", info)
 	}
 }

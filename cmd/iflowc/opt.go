@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/passes"
-	"github.com/iflowc/iflowc/templates"
 )
 
 // optEnv is what passes consult when there is no specification.
 func optEnv(quant string) (*passes.Env, error) {
-	cat, err := templates.Load()
+	cat, err := compiler.Kernels()
 	if err != nil {
 		return nil, err
 	}

@@ -2,22 +2,15 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/iflowc/iflowc/codegen/toolchain"
-	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/spec"
-	"github.com/iflowc/iflowc/templates"
 )
 
 // TestInterrupt: Ctrl-C in the middle of a compile ends it with 130 and leaves
@@ -25,7 +18,7 @@ import (
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	bin, err := compiler()
+	bin, err := command()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +67,7 @@ echo >>"$NVCC_RUNS"
 func TestConcurrentCompiles(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	bin, err := compiler()
+	bin, err := command()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,44 +114,6 @@ func TestConcurrentCompiles(t *testing.T) {
 	}
 }
 
-var allCompilers = flag.Bool("all-compilers", false, "compile the generated C of every weight type with gcc and with clang")
-
-// TestGeneratedC: the C of the demo model compiles with warnings as errors, for
-// every instruction set of this architecture. -all-compilers: under gcc and
-// under clang, in every weight type; else with this machine's compiler in one.
-func TestGeneratedC(t *testing.T) {
-	t.Parallel()
-	needCompiler(t)
-	compilers, quants := []string{""}, []string{"q4_b32"}
-	if *allCompilers {
-		compilers = []string{"gcc", "clang"}
-		quants = []string{"f32", "f16", "bf16", "q8_b32", "q8_b64", "q8_b32t2", "q6_b64", "q5_b64", "q5_b32", "q4_b32", "q4_b64", "q3h_b64", "q3_b32", "q2_b32"}
-	}
-	cache, err := toolchain.OpenCache("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := context.Background()
-	for _, name := range compilers {
-		cc, err := toolchain.FindCompiler(ctx, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := &toolchain.Builder{Cache: cache, CC: cc}
-		for _, q := range quants {
-			f := &compileFlags{modelFlags: modelFlags{Spec: demoSpec, Quant: q}}
-			p, err := f.generate()
-			if err != nil {
-				t.Fatalf("%s: %v", q, err)
-			}
-			p.m.set.Close()
-			if _, err := libraries(ctx, b, p.cpu, p.isas); err != nil {
-				t.Errorf("%s by %s: %v", q, cc.Path, err)
-			}
-		}
-	}
-}
-
 // TestLibraryLoads: every specification of the model library is read, or says
 // that it needs the model's folder.
 func TestLibraryLoads(t *testing.T) {
@@ -172,41 +127,5 @@ func TestLibraryLoads(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), "--model-dir") {
 			t.Errorf("%s: %v", file, err)
 		}
-	}
-}
-
-// TestInstructionSets: every instruction set of this architecture can be asked
-// for by name, in the catalogue's order.
-func TestInstructionSets(t *testing.T) {
-	t.Parallel()
-	for _, isa := range templates.ISAs() {
-		if isa.Arch != "" && isa.Arch != runtime.GOARCH {
-			continue
-		}
-		got, err := pickISAs(isa.Name)
-		if err != nil || len(got) != 1 || got[0].Name != isa.Name {
-			t.Errorf("%s: %v %v", isa.Name, got, err)
-		}
-	}
-	all, err := pickISAs("")
-	if err != nil || !slices.ContainsFunc(all, func(i templates.ISA) bool { return len(i.Needs) == 0 }) {
-		t.Errorf("no instruction set that every processor has: %v", err)
-	}
-}
-
-// TestSkippingPasses: a model still compiles to C when any pass but quantize is
-// left out: passes make programs fast, not right.
-func TestSkippingPasses(t *testing.T) {
-	t.Parallel()
-	for _, name := range passes.Names() {
-		f := &modelFlags{Spec: demoSpec, Quant: "f32"}
-		m, err := f.open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := f.module(m, passes.Options{Limit: -1, Skip: map[string]bool{name: true}}); err != nil {
-			t.Errorf("without %s: %v", name, err)
-		}
-		m.set.Close()
 	}
 }

@@ -9,10 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/tune"
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 	"github.com/iflowc/iflowc/templates"
@@ -48,7 +49,7 @@ func (c *profileCmd) Run(ctx context.Context) error {
 		return c.runOnGPU(ctx)
 	}
 	if c.Threads == 0 {
-		c.Threads = device.DefaultThreads()
+		c.Threads = cpu.DefaultThreads()
 	}
 	if c.Threads < 1 || c.Threads > 1024 {
 		return usageError{fmt.Errorf("--threads %d: must be between 1 and 1024", c.Threads)}
@@ -57,11 +58,15 @@ func (c *profileCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer m.set.Close()
+	defer m.Close()
 	if c.Out == "" {
 		c.Out = m.Spec.Name + ".profile"
 	}
-	cpu, cat, err := c.step(m)
+	cpu, err := m.Step()
+	if err != nil {
+		return err
+	}
+	cat, err := compiler.Kernels()
 	if err != nil {
 		return err
 	}
@@ -147,7 +152,7 @@ func (c *profileCmd) deliver(p *dispatch.Profile) error {
 		return err
 	}
 	if c.Plot != "" {
-		if err := tune.Figure(p).Write(c.Plot); err != nil {
+		if err := profileFigure(p).Write(c.Plot); err != nil {
 			return err
 		}
 	}

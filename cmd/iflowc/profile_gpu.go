@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/binary"
 )
@@ -17,21 +18,29 @@ func (c *profileCmd) runOnGPU(ctx context.Context) error {
 	if c.Threads != 0 || c.ISA != "" || c.Types != "" {
 		return usageError{fmt.Errorf("--threads, --isa and --types are for processors: leave them out with --target %s", c.Target)}
 	}
-	p, err := (&compileFlags{modelFlags: c.modelFlags, Target: c.Target, CC: c.CC, ISA: "portable"}).generate()
-	if err != nil {
-		return err
-	}
-	defer p.m.set.Close()
-	if c.Out == "" {
-		c.Out = p.m.Spec.Name + binary.GPUProfile
-	}
 	dir, err := os.MkdirTemp("", "iflowc-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	bin, file := filepath.Join(dir, "model"), filepath.Join(dir, "profile")
-	if _, err := p.build(ctx, "binary", bin); err != nil {
+	o := c.options()
+	bar := newProgress()
+	defer bar.done()
+	o.Target, o.CC, o.ISA, o.Out, o.Progress = c.Target, c.CC, "portable", bin, bar.build
+	m, err := compiler.Open(c.Spec, o)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if c.Out == "" {
+		c.Out = m.Spec.Name + binary.GPUProfile
+	}
+	p, err := m.Generate(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := p.Build(ctx); err != nil {
 		return err
 	}
 	args := []string{"tune", "--device", "cuda", "-o", file, "--budget", c.Budget.String()}

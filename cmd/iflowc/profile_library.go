@@ -2,20 +2,19 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/templates"
 )
 
 // library compiles kernels and the driver that times them into one shared
 // library, and adds to the fingerprint what they were compiled from and with.
 func (c *profileCmd) library(ctx context.Context, bar *progress, cat *templates.Catalog, kernels []probeKernel, machine *dispatch.Machine) (string, error) {
-	isa, err := isaHere(c.ISA)
+	isa, err := compiler.ISAHere(c.ISA)
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +49,7 @@ func probeUnits(kernels []probeKernel, isa templates.ISA) ([]toolchain.Unit, err
 	for name, text := range templates.Headers() {
 		headers[name] = []byte(text)
 	}
-	flags := append(slices.Clone(common), isa.Flags...)
+	flags := append(slices.Clone(compiler.CFlags), isa.Flags...)
 	units := []toolchain.Unit{
 		{Name: "probe_matmul.c", Source: []byte(templates.MatmulProbe()), Headers: headers, Flags: flags},
 		{Name: "team.c", Source: []byte(templates.Team()), Headers: headers, Flags: flags},
@@ -68,7 +67,7 @@ func probeUnits(kernels []probeKernel, isa templates.ISA) ([]toolchain.Unit, err
 // hashKernels names what may be measured: the sources of every matmul, the
 // headers and the flags.
 func hashKernels(cat *templates.Catalog, isa templates.ISA) (string, error) {
-	parts := append(slices.Clone(common), isa.Flags...)
+	parts := append(slices.Clone(compiler.CFlags), isa.Flags...)
 	headers := templates.Headers()
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		parts = append(parts, name, headers[name])
@@ -86,19 +85,4 @@ func hashKernels(cat *templates.Catalog, isa templates.ISA) (string, error) {
 		}
 	}
 	return toolchain.Key(parts...), nil
-}
-
-// isaHere is the instruction set of that name, else the best that this
-// processor has.
-func isaHere(name string) (templates.ISA, error) {
-	isas, err := pickISAs(name)
-	if err != nil {
-		return templates.ISA{}, err
-	}
-	for _, isa := range isas {
-		if len(device.Missing(isa.Needs)) == 0 {
-			return isa, nil
-		}
-	}
-	return templates.ISA{}, usageError{fmt.Errorf("--isa %s: this processor lacks %v", name, device.Missing(isas[0].Needs))}
 }

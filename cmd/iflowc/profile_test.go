@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/templates"
@@ -78,45 +77,6 @@ func TestProfileErrors(t *testing.T) {
 	}
 }
 
-func TestShippedProfiles(t *testing.T) {
-	t.Parallel()
-	cat, err := templates.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, data := range templates.Profiles() {
-		p, err := dispatch.Parse(name, data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.Machine == nil || p.Device == "" {
-			t.Fatalf("%s: no device", name)
-		}
-		found, got, err := shipped(templates.Profiles(), *p.Machine)
-		if err != nil || found != name || got == nil {
-			t.Errorf("%s is not found on its own machine: %q, %v", name, found, err)
-		}
-		other := *p.Machine
-		other.Threads++
-		if _, got, err := shipped(templates.Profiles(), other); got != nil && got.Machine.Threads != other.Threads || err != nil {
-			t.Errorf("%s is used with another number of threads: %v", name, err)
-		}
-		for _, s := range p.Shapes {
-			dt, ok := tensor.ParseDType(s.DType)
-			if !ok {
-				t.Fatalf("%s: type %q", name, s.DType)
-			}
-			site := manifest.Site{Name: "shape", N: s.N, K: s.K, DType: s.DType}
-			for _, k := range cat.Candidates("matmul", dt) {
-				site.Impls, site.Rows = append(site.Impls, k.Impl), append(site.Rows, -1)
-			}
-			if _, err := dispatch.Table([]manifest.Site{site}, p); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
 // TestExplainText is the text of explain for a measured shape, one that was
 // not, and two sites of one shape.
 func TestExplainText(t *testing.T) {
@@ -153,12 +113,13 @@ func TestExplainText(t *testing.T) {
 	}
 }
 
-// golden compares text with a file of testdata, or writes it when
-// UPDATE_GOLDEN is set.
+var update = flag.Bool("update", false, "rewrite the golden files; read the difference")
+
+// golden compares text with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
-	if os.Getenv("UPDATE_GOLDEN") != "" {
+	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +138,7 @@ func golden(t *testing.T, name, got string) {
 func TestProfileInterrupted(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	bin, err := compiler()
+	bin, err := command()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,20 +162,5 @@ func TestProfileInterrupted(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v", left, err)
-	}
-}
-
-// TestRulesOfANote: a note names each implementation once.
-func TestRulesOfANote(t *testing.T) {
-	t.Parallel()
-	p := measured{&dispatch.Profile{Shapes: []dispatch.Shape{{N: 16, K: 32, DType: "f16", Rules: []dispatch.Rule{
-		{Rows: 1, Impl: "gemv"}, {Rows: 3, Impl: "flat_gemm"}, {Rows: 64, Impl: "gemm"}, {Rows: 96, Impl: "flat_gemm"}}}}}}
-	got, ok := p.Choose(16, 32, tensor.F16, nil)
-	want := []passes.Case{{Rows: 1, Impl: "gemv"}, {Rows: 3, Impl: "flat_gemm"}, {Rows: 64, Impl: "gemm"}}
-	if diff := cmp.Diff(want, got); diff != "" || !ok {
-		t.Error(diff, ok)
-	}
-	if _, ok := p.Choose(16, 33, tensor.F16, nil); ok {
-		t.Error("a shape that is not in the profile")
 	}
 }

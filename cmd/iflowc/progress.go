@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"golang.org/x/term"
 )
 
@@ -26,6 +27,18 @@ func newProgress() *progress {
 
 // stage begins a stage that has no measure.
 func (p *progress) stage(name string) { p.show(name, name, true) }
+
+// build is told of a compilation's progress.
+func (p *progress) build(b compiler.Progress) {
+	switch {
+	case b.Total == 0:
+		p.stage(b.Stage)
+	case b.Unit == "bytes":
+		p.bytes(b.Done, b.Total)
+	default:
+		p.units(int(b.Done), int(b.Total), b.Unit)
+	}
+}
 
 // units is told of finished translation units.
 func (p *progress) units(done, total int, name string) {

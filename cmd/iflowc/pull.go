@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/iflowc/iflowc/cmd/hub"
+	"github.com/iflowc/iflowc/codegen/compiler"
 )
 
 type pullCmd struct {
@@ -40,7 +41,7 @@ func (c *pullCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return usageError{err}
 	}
-	client.Agent, client.Jobs = "iflowc/"+version(), c.Jobs
+	client.Agent, client.Jobs = "iflowc/"+compiler.Version(), c.Jobs
 	if c.Offline {
 		dir, ok := client.Cached(ref)
 		if !ok {

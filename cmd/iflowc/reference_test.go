@@ -12,7 +12,7 @@ import (
 )
 
 // expected is what transformers computes from a model, in the form that
-// tools/reference/record.py writes.
+// tools/gen/reference/record.py writes.
 type expected struct {
 	Inputs struct {
 		Prompt struct {

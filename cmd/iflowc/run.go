@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"golang.org/x/term"
-
-	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
 type runCmd struct {
@@ -42,23 +40,15 @@ func (c *runCmd) Run(ctx context.Context) error {
 			return usageError{fmt.Errorf("-f: %w", err)}
 		}
 	}
-	p, err := c.generate()
+	bar := newProgress()
+	defer bar.done()
+	o := c.options()
+	o.Progress = bar.build
+	bin, err := compiler.Cached(ctx, c.Spec, o)
 	if err != nil {
 		return err
 	}
-	defer p.m.set.Close()
-	cache, err := toolchain.Dir("")
-	if err != nil {
-		return err
-	}
-	dir := filepath.Join(cache, "run", toolchain.Key(p.cpu.Step, p.m.Spec.ModelDir)[:16])
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	bin := filepath.Join(dir, "model")
-	if _, err := p.build(ctx, "binary", bin); err != nil {
-		return err
-	}
+	bar.done()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

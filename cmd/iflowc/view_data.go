@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
@@ -112,8 +113,8 @@ func (c *viewCmd) viewOf() (*viewData, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer m.set.Close()
-	d := &viewData{Name: m.Spec.Name, Compiler: version(), Devices: m.Spec.Devices, Rank: c.Rank}
+	defer m.Close()
+	d := &viewData{Name: m.Spec.Name, Compiler: compiler.Version(), Devices: m.Spec.Devices, Rank: c.Rank}
 	mod, cpu, err := d.program(c, m)
 	if err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func (c *viewCmd) viewOf() (*viewData, error) {
 	if err := d.kernels(cpu); err != nil {
 		return nil, err
 	}
-	return d, c.sites(d, cpu)
+	return d, d.sites(m, cpu)
 }
 
 // weights lists weights and states with their recipes.
@@ -175,8 +176,8 @@ func (d *viewData) bytes(m *manifest.Manifest) {
 }
 
 // sites adds how each matmul is computed, and what was measured of it.
-func (c *viewCmd) sites(d *viewData, cpu *codegen.CPUModel) error {
-	p, origin, err := c.measurements()
+func (d *viewData) sites(m *compiler.Model, cpu *codegen.CPUModel) error {
+	p, origin, err := m.Measurements()
 	if err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (d *viewData) regions(cpu *codegen.CPUModel) {
 // kernels renders the catalogue's kernels that the step calls, for the best
 // instruction set of this machine.
 func (d *viewData) kernels(cpu *codegen.CPUModel) error {
-	isa, err := isaHere("")
+	isa, err := compiler.ISAHere("")
 	if err != nil {
 		return err
 	}

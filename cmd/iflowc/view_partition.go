@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/spec"
 )
 
 // A viewRank is what one device of a partitioned model has and tells others.
@@ -43,12 +43,12 @@ type viewTraffic struct {
 // ofRank gathers what the page shows of a partitioned model: the stages until it
 // is cut, what each rank gets, and the way of one rank's program from there on.
 // It gives that rank's module and code.
-func (d *viewData) ofRank(c *viewCmd, m *model, docs map[string]string) (*ir.Module, *codegen.CPUModel, error) {
-	lowered, err := spec.Lower(m.Model)
+func (d *viewData) ofRank(c *viewCmd, m *compiler.Model, docs map[string]string) (*ir.Module, *codegen.CPUModel, error) {
+	lowered, err := m.Lower()
 	if err != nil {
-		return nil, nil, usageError{err}
+		return nil, nil, err
 	}
-	whole, _, err := c.onOne(m, passes.Options{Limit: -1})
+	whole, err := m.OneDevice(passes.Options{Limit: -1})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,7 +67,7 @@ func (d *viewData) ofRank(c *viewCmd, m *model, docs map[string]string) (*ir.Mod
 		}
 	}
 	docs["project"] = fmt.Sprintf("The program of rank %d alone (view --rank N shows another one's).", c.Rank)
-	ranks, part, err := c.ranks(m, whole, passes.Options{Limit: -1, Dump: see})
+	ranks, part, err := m.Ranks(whole, passes.Options{Limit: -1, Dump: see})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -80,13 +80,13 @@ func (d *viewData) ofRank(c *viewCmd, m *model, docs map[string]string) (*ir.Mod
 	for _, r := range ranks {
 		d.Ranks = append(d.Ranks, rankOf(r))
 	}
-	return ranks[c.Rank].Module, ranks[c.Rank].cpu, nil
+	return ranks[c.Rank].Module, ranks[c.Rank].CPU, nil
 }
 
 // rankOf sums a rank up.
-func rankOf(r *rank) viewRank {
+func rankOf(r *compiler.Rank) viewRank {
 	v := viewRank{Device: strings.TrimPrefix(r.Device, "dev"), Stage: r.Stage, Member: r.Member, Members: r.Members, Lo: r.Lo, Hi: r.Hi}
-	for _, w := range r.cpu.Manifest.Weights {
+	for _, w := range r.CPU.Manifest.Weights {
 		v.Bytes += w.Bytes
 		i := slices.IndexFunc(v.Shards, func(s viewShard) bool { return s.Name == w.Name })
 		if i < 0 {
@@ -96,10 +96,10 @@ func rankOf(r *rank) viewRank {
 		v.Shards[i].Bytes += w.Bytes
 		v.Shards[i].Count++
 	}
-	for _, s := range r.cpu.Manifest.States {
+	for _, s := range r.CPU.Manifest.States {
 		v.State += s.PageBytes * int64(s.Count) / int64(max(s.PageRows, 1))
 	}
-	for i, t := range r.cpu.Traffic {
+	for i, t := range r.CPU.Traffic {
 		v.Traffic = append(v.Traffic, viewTraffic{r.Module.Graphs[i].Name, t})
 	}
 	return v
@@ -107,12 +107,12 @@ func rankOf(r *rank) viewRank {
 
 // program is the module whose way the page shows, and its code; no code where it
 // cannot be generated, which Origin then says.
-func (d *viewData) program(c *viewCmd, m *model) (*ir.Module, *codegen.CPUModel, error) {
+func (d *viewData) program(c *viewCmd, m *compiler.Model) (*ir.Module, *codegen.CPUModel, error) {
 	docs := map[string]string{"lower": "The graph as the specification describes it."}
 	for _, p := range passes.Pipeline {
 		docs[p.Name] = p.Doc
 	}
-	if m.spread() {
+	if m.Partitioned() {
 		return d.ofRank(c, m, docs)
 	}
 	if c.Rank != 0 {
@@ -121,11 +121,11 @@ func (d *viewData) program(c *viewCmd, m *model) (*ir.Module, *codegen.CPUModel,
 	see := func(_ int, name string, mod *ir.Module) {
 		d.Stages = append(d.Stages, viewStage{name, docs[name], mod.String()})
 	}
-	mod, cat, err := c.module(m, passes.Options{Limit: -1, Dump: see})
+	mod, err := m.Module(passes.Options{Limit: -1, Dump: see})
 	if err != nil {
 		return nil, nil, err
 	}
-	cpu, err := codegen.CPU(mod, cat, m.context)
+	cpu, err := m.Code(mod)
 	if err != nil {
 		d.Origin = "no code: " + err.Error()
 		return mod, nil, nil

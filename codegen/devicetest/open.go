@@ -6,13 +6,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // Open loads the fake model: its library, weights whose first byte is salt, on
 // which every token depends, and the table of implementations of m's sites.
-func Open(t testing.TB, m *manifest.Manifest, salt byte) (lib *device.Library, weights, table []byte) {
+func Open(t testing.TB, m *manifest.Manifest, salt byte) (lib *cpu.Library, weights, table []byte) {
 	t.Helper()
-	lib, err := device.OpenFile("portable", Build(t))
+	lib, err := cpu.OpenFile("portable", Build(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package devicetest
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -13,9 +12,9 @@ import (
 // step passes through all stages, one goroutine each, in order, and the last one
 // computes it. The stages before it hold a step until the next one is free.
 type Pipeline struct {
-	Lib    *device.Library
+	Lib    device.Device
 	Depth  int
-	Stage  func(stage int, s device.DeviceStep) error // what a stage does with a step; nil: nothing
+	Stage  func(stage int, s *device.Step) error // what a stage does with a step; nil: nothing
 	mu     sync.Mutex
 	most   int // steps at once
 	flying int
@@ -35,20 +34,22 @@ func (p *Pipeline) count(n int) {
 	p.most = max(p.most, p.flying)
 }
 
-// Name, StateBytes, ArenaBytes and Open make it a device.
-func (p *Pipeline) Name() string { return "pipeline" }
-
-// StateBytes is the library's.
-func (p *Pipeline) StateBytes(pages int) int64 { return p.Lib.StateBytes(pages) }
-
-// ArenaBytes is the library's.
-func (p *Pipeline) ArenaBytes(tokens, wanted, seqs int) int64 {
-	return p.Lib.ArenaBytes(1, tokens, wanted, seqs)
+// Info is the library's, with as many steps in flight as there are stages.
+func (p *Pipeline) Info() device.Info {
+	info := p.Lib.Info()
+	info.Name, info.InFlight = "pipeline", p.Depth
+	return info
 }
 
-// Open starts the stages.
-func (p *Pipeline) Open(cfg *device.Config) (device.DeviceModel, error) {
-	inner, err := p.Lib.Start(*cfg)
+// ScratchBytes is the library's.
+func (p *Pipeline) ScratchBytes(cfg *device.Config) int64 { return p.Lib.ScratchBytes(cfg) }
+
+// Peak is not known.
+func (p *Pipeline) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 }
+
+// Start starts the stages.
+func (p *Pipeline) Start(cfg *device.Config) (device.Context, error) {
+	inner, err := p.Lib.Start(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +65,9 @@ func (p *Pipeline) Open(cfg *device.Config) (device.DeviceModel, error) {
 
 // A pipelined is an opened Pipeline.
 type pipelined struct {
+	device.Uninstrumented
 	p      *Pipeline
-	inner  *device.Context
+	inner  device.Context
 	order  sync.Mutex // of steps, pages and rows on the inner model
 	queues []chan *passing
 	ended  sync.WaitGroup
@@ -76,8 +78,7 @@ type pipelined struct {
 
 // A passing is a step on its way.
 type passing struct {
-	c    *device.Context
-	s    device.DeviceStep
+	s    *device.Step
 	err  error
 	done chan struct{}
 }
@@ -90,7 +91,7 @@ func (m *pipelined) stage(i int) {
 		}
 		last := i == m.p.Depth-1
 		if last && s.err == nil {
-			s.err = m.compute(s.c, s.s)
+			s.err = m.compute(s.s)
 		}
 		m.mu.Lock()
 		m.busy[i] += time.Since(start)
@@ -106,65 +107,40 @@ func (m *pipelined) stage(i int) {
 	}
 }
 
-// compute runs a step on the inner model, with copies of its arrays.
-func (m *pipelined) compute(c *device.Context, s device.DeviceStep) error {
+// compute runs a step on the inner model.
+func (m *pipelined) compute(s *device.Step) error {
 	m.order.Lock()
 	defer m.order.Unlock()
-	in := m.inner
-	for _, a := range [][2][]int32{
-		{in.ID, c.ID}, {in.Pos, c.Pos}, {in.Seq, c.Seq}, {in.Slot, c.Slot}, {in.Types, c.Types}, {in.Want, c.Want}, {in.First, c.First}, {in.PageAt, c.PageAt},
-		{in.Past, c.Past}, {in.Page, c.Page}, {in.XPageAt, c.XPageAt}, {in.XPage, c.XPage}, {in.XRows, c.XRows},
-	} {
-		copy(a[0], a[1])
-	}
-	in.Masked(s.MaskWords > 0)
-	copy(in.Mask, s.Mask)
-	if err := in.Run(s.Entry, s.Tokens, s.Wanted, s.Seqs, s.Types); err != nil {
-		return err
-	}
-	for i := range in.Out {
-		copy(c.Out[i], in.Out[i])
-	}
-	return nil
+	return m.inner.Submit(s)()
 }
 
-func (m *pipelined) Stages() int { return m.p.Depth }
-
-func (m *pipelined) Busy() []time.Duration {
+func (m *pipelined) Counters() device.Counters {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append([]time.Duration(nil), m.busy...)
+	return device.Counters{Busy: append([]time.Duration(nil), m.busy...)}
 }
 
-func (m *pipelined) Begin(c *device.Context, s device.DeviceStep) (func() error, error) {
+func (m *pipelined) Submit(s *device.Step) func() error {
 	m.p.count(1)
-	x := &passing{c: c, s: s, done: make(chan struct{})}
+	x := &passing{s: s, done: make(chan struct{})}
 	m.queues[0] <- x
 	return func() error {
 		<-x.done
 		m.p.count(-1)
 		return x.err
-	}, nil
+	}
 }
 
-func (m *pipelined) Run(c *device.Context, s device.DeviceStep) error {
-	wait, err := m.Begin(c, s)
-	return errors.Join(err, wait())
-}
-
-func (m *pipelined) CopyPage(to, from int32) error {
+func (m *pipelined) CopyPage(to, from int32) {
 	m.order.Lock()
 	defer m.order.Unlock()
 	m.inner.CopyPage(to, from)
-	return nil
 }
 
-func (m *pipelined) MoveRow(toPage, toRow, fromPage, fromRow int) error {
+func (m *pipelined) MoveRow(to, from device.Row) {
 	m.order.Lock()
 	defer m.order.Unlock()
-	pages := []int32{int32(toPage), int32(fromPage)}
-	m.inner.MoveRow(pages, toRow, device.PageRows+fromRow)
-	return nil
+	m.inner.MoveRow(to, from)
 }
 
 func (m *pipelined) Close() {
@@ -174,8 +150,7 @@ func (m *pipelined) Close() {
 }
 
 // OnPipeline is the fake model on a device of several stages.
-func OnPipeline(t testing.TB, lib *device.Library, depth int, stage func(int, device.DeviceStep) error) (*device.Library, *Pipeline) {
+func OnPipeline(t testing.TB, lib device.Device, depth int, stage func(int, *device.Step) error) *Pipeline {
 	t.Helper()
-	p := &Pipeline{Lib: lib, Depth: depth, Stage: stage}
-	return device.OnDevice(p), p
+	return &Pipeline{Lib: lib, Depth: depth, Stage: stage}
 }

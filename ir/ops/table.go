@@ -4,7 +4,7 @@ package ops
 
 import "github.com/iflowc/iflowc/ir"
 
-//go:generate go run ../../tools/opdoc -o ../../docs/ops.md
+//go:generate go run ../../tools/gen/opdoc -o ../../docs/ops.md
 
 // Table lists every op that iflowc knows.
 var Table = ir.OpSet{

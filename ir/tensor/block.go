@@ -1,6 +1,10 @@
 package tensor
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
+)
 
 // A plane holds some bits of every code of a block, packed from the low bit of
 // each byte: code i has its bits at bit i·bits of the plane.
@@ -20,7 +24,7 @@ type affineLayout struct {
 
 // affine lists the affine block types (Inferflow's block structures; the
 // byte order is theirs, the order within a pair is the report's).
-var affine = [numDTypes]*affineLayout{
+var affine = [dtype.Count]*affineLayout{
 	Q8B32:  {maxCode: 255, planes: []plane{{8, 0}}},
 	Q8B64:  {maxCode: 255, planes: []plane{{8, 0}}},
 	Q6B64:  {maxCode: 63, planes: []plane{{2, 4}, {4, 0}}},
@@ -39,7 +43,7 @@ const affineHead = 4
 // MaxCode is the largest code of a block type iflowc computes with: values are
 // base + scale·code with codes 0…MaxCode. It is 0 for other types; for
 // q8_b32t2, whose codes are signed, it is 255 with 128 standing for zero.
-func (d DType) MaxCode() int {
+func MaxCode(d DType) int {
 	if d == Q8B32T2 {
 		return 255
 	}
@@ -51,12 +55,12 @@ func (d DType) MaxCode() int {
 
 // HasBase says whether the blocks of a type iflowc computes with store a base
 // beside the scale.
-func (d DType) HasBase() bool { return affine[d] != nil }
+func HasBase(d DType) bool { return affine[d] != nil }
 
 // BlockCodes unpacks one block: the codes (len(codes) = Block()) and the f16
 // bits of scale and base. The codes of q8_b32t2 are returned plus 128, and its
 // base as 0. It panics for types without codes of that form.
-func (d DType) BlockCodes(block []byte, codes []uint8) (scale, base uint16) {
+func BlockCodes(d DType, block []byte, codes []uint8) (scale, base uint16) {
 	if d == Q8B32T2 {
 		for i, c := range block[2 : 2+len(codes)] {
 			codes[i] = c ^ 0x80
@@ -73,7 +77,7 @@ func (d DType) BlockCodes(block []byte, codes []uint8) (scale, base uint16) {
 
 // PutBlockCodes stores one block of a type with base and scale: the inverse of
 // BlockCodes. Codes are 0…MaxCode, Block of them; they are overwritten.
-func (d DType) PutBlockCodes(block []byte, scale, base uint16, codes []uint8) {
+func PutBlockCodes(d DType, block []byte, scale, base uint16, codes []uint8) {
 	affine[d].putBlock(block, scale, base, codes)
 }
 

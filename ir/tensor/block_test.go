@@ -123,7 +123,7 @@ func TestEveryQ3HPair(t *testing.T) {
 			copy(want, codes)
 			block := make([]byte, Q3HB64.BlockBytes())
 			l.putBlock(block, 1, 2, codes)
-			scale, base := Q3HB64.BlockCodes(block, got)
+			scale, base := BlockCodes(Q3HB64, block, got)
 			if !bytes.Equal(got, want) || scale != 1 || base != 2 {
 				t.Fatalf("pair %d, %d: got %v", a, b, got)
 			}
@@ -140,7 +140,7 @@ func TestEveryQ3HPair(t *testing.T) {
 func ramp(dt DType) []float32 {
 	src := make([]float32, dt.Block())
 	for i := range src {
-		src[i] = -2 + 0.5*float32(i%(dt.MaxCode()+1))
+		src[i] = -2 + 0.5*float32(i%(MaxCode(dt)+1))
 	}
 	return src
 }
@@ -211,7 +211,7 @@ func TestRoundTripBound(t *testing.T) {
 		for i := range src {
 			block := raw[i/b*size:][:size]
 			var codes [64]uint8
-			s, _ := dt.BlockCodes(block, codes[:b])
+			s, _ := BlockCodes(dt, block, codes[:b])
 			step := float64(F16ToF32(s))
 			top := 0.0
 			for _, x := range src[i/b*b:][:b] {
@@ -233,13 +233,13 @@ func TestCodesAreNearest(t *testing.T) {
 		b, size := dt.Block(), dt.BlockBytes()
 		var codes [64]uint8
 		for i := range src {
-			s, z := dt.BlockCodes(raw[i/b*size:][:size], codes[:b])
+			s, z := BlockCodes(dt, raw[i/b*size:][:size], codes[:b])
 			scale, base := float64(F16ToF32(s)), float64(F16ToF32(z))
 			if dt == Q8B32T2 {
 				base = -128 * scale
 			}
 			got := math.Abs(base + scale*float64(codes[i%b]) - float64(src[i]))
-			for c := range dt.MaxCode() + 1 {
+			for c := range MaxCode(dt) + 1 {
 				if dt == Q8B32T2 && c == 0 {
 					continue // −128 is not used
 				}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
 // Decode writes the float32 values of stored elements of any type: the exact
@@ -27,7 +29,7 @@ func Decode(dst []float32, dt DType, src []byte) error {
 }
 
 func checkSizes(verb string, dt DType, n, bytes int) error {
-	if dt == Invalid || dt >= numDTypes {
+	if dt == Invalid || dt >= dtype.Count {
 		return fmt.Errorf("%s: %s is not a stored type", verb, dt)
 	}
 	if n%dt.Block() != 0 {
@@ -39,7 +41,7 @@ func checkSizes(verb string, dt DType, n, bytes int) error {
 	return nil
 }
 
-var plainDecoders = [numDTypes]func(dst []float32, src []byte){
+var plainDecoders = [dtype.Count]func(dst []float32, src []byte){
 	F32: func(dst []float32, src []byte) {
 		for i := range dst {
 			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
@@ -98,7 +100,7 @@ var plainDecoders = [numDTypes]func(dst []float32, src []byte){
 // A blockDecoder decodes one block.
 type blockDecoder func(dst []float32, dt DType, src []byte)
 
-var blockDecoders = [numDTypes]blockDecoder{
+var blockDecoders = [dtype.Count]blockDecoder{
 	Q8B32: decodeAffine, Q8B64: decodeAffine, Q6B64: decodeAffine, Q5B64: decodeAffine, Q5B32: decodeAffine,
 	Q4B32: decodeAffine, Q4B64: decodeAffine, Q3HB64: decodeAffine, Q3B32: decodeAffine, Q2B32: decodeAffine,
 	Q8B32T2: decodeSigned, GQ8_0: decodeSigned,
@@ -116,7 +118,7 @@ func f16At(b []byte) float32 { return F16ToF32(binary.LittleEndian.Uint16(b)) }
 func decodeAffine(dst []float32, dt DType, src []byte) {
 	var buf [64]uint8
 	codes := buf[:len(dst)]
-	s, b := dt.BlockCodes(src, codes)
+	s, b := BlockCodes(dt, src, codes)
 	scale, base := F16ToF32(s), F16ToF32(b)
 	for i, c := range codes {
 		dst[i] = base + float32(scale*float32(c))

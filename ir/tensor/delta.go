@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
 // A Delta is what is added to an entry of a matrix that a block type holds
@@ -18,13 +20,11 @@ type Delta struct {
 	Value    float32
 }
 
-// MaxDeltaCols is the number of columns that deltas can name: they are stored
-// in 16 bits.
-const MaxDeltaCols = 1 << 16
-
-// MaxDeltaRatio bounds the share of entries that have a delta: at this share
-// they take as much memory as another three bits a weight.
-const MaxDeltaRatio = 0.05
+// Limits of deltas; see package dtype.
+const (
+	MaxDeltaCols  = dtype.MaxDeltaCols
+	MaxDeltaRatio = dtype.MaxDeltaRatio
+)
 
 // DeltaCount is the number of deltas of a matrix for a share of its entries.
 func DeltaCount(rows, cols int, ratio float64) int { return int(float64(rows) * float64(cols) * ratio) }

@@ -1,135 +1,57 @@
-// Package tensor holds what every layer needs to know of data: element types,
-// the exact bytes of block-quantised types, host tensors and weight recipes.
+// Package tensor holds what the compiler needs to know of data: the exact bytes
+// of block-quantised types, host tensors and weight recipes.
 package tensor
 
-import "fmt"
+import "github.com/iflowc/iflowc/runtime/artifact/dtype"
 
-// A DType is an element type, or a block type whose elements share scales.
-type DType uint8
+// A DType is an element type, as dtype.Type has them.
+type DType = dtype.Type
 
-// The types. The first group is plain; the second is what iflowc computes
-// with (Inferflow's block types, report Table 3); the third is read from GGUF
-// files and never computed with; the last is what quantize_act yields.
+// The element types; see package dtype.
 const (
-	Invalid DType = iota
-	F32
-	F16
-	BF16
-	F64
-	I8
-	I16
-	I32
-	I64
-	U8
-	Bool
+	Invalid = dtype.Invalid
+	F32     = dtype.F32
+	F16     = dtype.F16
+	BF16    = dtype.BF16
+	F64     = dtype.F64
+	I8      = dtype.I8
+	I16     = dtype.I16
+	I32     = dtype.I32
+	I64     = dtype.I64
+	U8      = dtype.U8
+	Bool    = dtype.Bool
 
-	Q8B32   // 36 B / 32: f16 scale, f16 base, 32 × u8; rule A
-	Q8B64   // 68 B / 64: f16 scale, f16 base, 64 × u8; rule A
-	Q8B32T2 // 34 B / 32: f16 scale, 32 × i8; scale = absmax/127
-	Q6B64   // 52 B / 64
-	Q5B64   // 44 B / 64
-	Q5B32   // 24 B / 32
-	Q4B32   // 20 B / 32: f16 scale, f16 base, 16 B nibbles; rule A
-	Q4B64   // 36 B / 64: f16 scale, f16 base, 32 B nibbles; rule A
-	Q3HB64  // 32 B / 64: eleven levels, two weights in seven bits
-	Q3B32   // 16 B / 32; rule B
-	Q2B32   // 12 B / 32; rule B
+	Q8B32   = dtype.Q8B32
+	Q8B64   = dtype.Q8B64
+	Q8B32T2 = dtype.Q8B32T2
+	Q6B64   = dtype.Q6B64
+	Q5B64   = dtype.Q5B64
+	Q5B32   = dtype.Q5B32
+	Q4B32   = dtype.Q4B32
+	Q4B64   = dtype.Q4B64
+	Q3HB64  = dtype.Q3HB64
+	Q3B32   = dtype.Q3B32
+	Q2B32   = dtype.Q2B32
 
-	GQ4_0  // 18 B / 32
-	GQ4_1  // 20 B / 32
-	GQ5_0  // 22 B / 32
-	GQ5_1  // 24 B / 32
-	GQ8_0  // 34 B / 32
-	GQ2K   // 84 B / 256
-	GQ3K   // 110 B / 256
-	GQ4K   // 144 B / 256
-	GQ5K   // 176 B / 256
-	GQ6K   // 210 B / 256
-	GIQ4NL // 18 B / 32
-	GIQ4XS // 136 B / 256
-	GMXFP4 // 17 B / 32
-	GTQ1   // 54 B / 256
-	GTQ2   // 66 B / 256
+	GQ4_0  = dtype.GQ4_0
+	GQ4_1  = dtype.GQ4_1
+	GQ5_0  = dtype.GQ5_0
+	GQ5_1  = dtype.GQ5_1
+	GQ8_0  = dtype.GQ8_0
+	GQ2K   = dtype.GQ2K
+	GQ3K   = dtype.GQ3K
+	GQ4K   = dtype.GQ4K
+	GQ5K   = dtype.GQ5K
+	GQ6K   = dtype.GQ6K
+	GIQ4NL = dtype.GIQ4NL
+	GIQ4XS = dtype.GIQ4XS
+	GMXFP4 = dtype.GMXFP4
+	GTQ1   = dtype.GTQ1
+	GTQ2   = dtype.GTQ2
 
-	A8B32 // activations: 32 × i8 and one f32 scale (absmax/127) a block
-	A8B64 // the same, blocks of 64
-
-	numDTypes
+	A8B32 = dtype.A8B32
+	A8B64 = dtype.A8B64
 )
 
-type dtypeInfo struct {
-	name       string
-	block      int // elements a block
-	blockBytes int // bytes a block, as stored
-}
-
-var dtypes = [numDTypes]dtypeInfo{
-	Invalid: {"invalid", 1, 0},
-	F32:     {"f32", 1, 4}, F16: {"f16", 1, 2}, BF16: {"bf16", 1, 2}, F64: {"f64", 1, 8},
-	I8: {"i8", 1, 1}, I16: {"i16", 1, 2}, I32: {"i32", 1, 4}, I64: {"i64", 1, 8}, U8: {"u8", 1, 1}, Bool: {"bool", 1, 1},
-	Q8B32: {"q8_b32", 32, 36}, Q8B64: {"q8_b64", 64, 68}, Q8B32T2: {"q8_b32t2", 32, 34},
-	Q6B64: {"q6_b64", 64, 52}, Q5B64: {"q5_b64", 64, 44}, Q5B32: {"q5_b32", 32, 24}, Q4B32: {"q4_b32", 32, 20}, Q4B64: {"q4_b64", 64, 36},
-	Q3HB64: {"q3h_b64", 64, 32}, Q3B32: {"q3_b32", 32, 16}, Q2B32: {"q2_b32", 32, 12},
-	GQ4_0: {"q4_0", 32, 18}, GQ4_1: {"q4_1", 32, 20}, GQ5_0: {"q5_0", 32, 22}, GQ5_1: {"q5_1", 32, 24}, GQ8_0: {"q8_0", 32, 34},
-	GQ2K: {"q2_k", 256, 84}, GQ3K: {"q3_k", 256, 110}, GQ4K: {"q4_k", 256, 144}, GQ5K: {"q5_k", 256, 176}, GQ6K: {"q6_k", 256, 210},
-	GIQ4NL: {"iq4_nl", 32, 18}, GIQ4XS: {"iq4_xs", 256, 136}, GMXFP4: {"mxfp4", 32, 17}, GTQ1: {"tq1_0", 256, 54}, GTQ2: {"tq2_0", 256, 66},
-	A8B32: {"a8_b32", 32, 36}, A8B64: {"a8_b64", 64, 68},
-}
-
-// String gives the type's name in the IR, on the command line and in files.
-func (d DType) String() string {
-	if d >= numDTypes {
-		return fmt.Sprintf("dtype(%d)", uint8(d))
-	}
-	return dtypes[d].name
-}
-
-// Block is the number of elements that share a block: 1 for plain types.
-func (d DType) Block() int { return dtypes[d].block }
-
-// BlockBytes is the size of one block as stored in files.
-func (d DType) BlockBytes() int { return dtypes[d].blockBytes }
-
-// RowBytes is the size of a row of n elements; n must be whole blocks.
-func (d DType) RowBytes(n int) int { return n / dtypes[d].block * dtypes[d].blockBytes }
-
-// IsBlock says whether elements share block scales.
-func (d DType) IsBlock() bool { return dtypes[d].block > 1 }
-
-// IsFloat says whether the type is a plain floating-point one.
-func (d DType) IsFloat() bool { return d == F32 || d == F16 || d == BF16 || d == F64 }
-
-// IsActivation says whether the type is one that quantize_act yields.
-func (d DType) IsActivation() bool { return d == A8B32 || d == A8B64 }
-
-// aliases are Inferflow's other names of its types, in lower case.
-var aliases = map[string]DType{
-	"fp32": F32, "float32": F32, "fp16": F16, "float16": F16, "half": F16, "bfloat16": BF16,
-	"q8": Q8B32T2, "q8_b32t1": Q8B32, "q6": Q6B64, "q6_b64t1": Q6B64, "q5": Q5B64, "q5_b64t1": Q5B64, "q5_b32t1": Q5B32,
-	"q4": Q4B32, "q4_b32t1": Q4B32, "q4_b32t1a": Q4B32, "q4_b64t1": Q4B64, "q3h": Q3HB64, "q3h_b64t1": Q3HB64,
-	"q3": Q3B32, "q3_b32t1": Q3B32, "q3_b32t1b": Q3B32, "q2": Q2B32, "q2_b32t1": Q2B32, "q2_b32t1b": Q2B32,
-}
-
 // ParseDType reads a type's name or one of its aliases, in any case.
-func ParseDType(s string) (DType, bool) {
-	s = lower(s)
-	if d, ok := aliases[s]; ok {
-		return d, true
-	}
-	for d := F32; d < numDTypes; d++ {
-		if dtypes[d].name == s {
-			return d, true
-		}
-	}
-	return Invalid, false
-}
-
-func lower(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	return string(b)
-}
+func ParseDType(s string) (DType, bool) { return dtype.Parse(s) }

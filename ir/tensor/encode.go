@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
 // Encode writes values in a plain float type, a block type that iflowc computes
@@ -89,10 +91,10 @@ func encodeRows(dst []byte, dt DType, src []float32, how rounding) error {
 
 // CanEncode says whether Encode writes the type.
 func CanEncode(dt DType) bool {
-	return dt < numDTypes && (plainEncoders[dt] != nil || blockEncoders[dt] != nil)
+	return dt < dtype.Count && (plainEncoders[dt] != nil || blockEncoders[dt] != nil)
 }
 
-var plainEncoders = [numDTypes]func(dst []byte, src []float32){
+var plainEncoders = [dtype.Count]func(dst []byte, src []float32){
 	F32: func(dst []byte, src []float32) {
 		for i, x := range src {
 			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(x))
@@ -118,7 +120,7 @@ var plainEncoders = [numDTypes]func(dst []byte, src []float32){
 // A blockEncoder encodes one block.
 type blockEncoder func(dst []byte, dt DType, src []float32, how rounding)
 
-var blockEncoders = [numDTypes]blockEncoder{
+var blockEncoders = [dtype.Count]blockEncoder{
 	Q8B32: encodeAffine, Q8B64: encodeAffine, Q6B64: encodeAffine, Q5B64: encodeAffine, Q5B32: encodeAffine,
 	Q4B32: encodeAffine, Q4B64: encodeAffine, Q3HB64: encodeAffine, Q3B32: encodeAffine, Q2B32: encodeAffine,
 	Q8B32T2: encodeSigned, A8B32: encodeActivation, A8B64: encodeActivation,

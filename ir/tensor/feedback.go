@@ -160,14 +160,14 @@ func EncodeFeedback(dst []byte, dt DType, row []float32, f *Feedback) error {
 func (f *Feedback) block(out []byte, dt DType, w []float32, c int, follow []float32) {
 	var codes [64]uint8
 	n, block := len(w), dt.Block()
-	scale16, base16 := dt.BlockCodes(out, codes[:block])
+	scale16, base16 := BlockCodes(dt, out, codes[:block])
 	scale, base := F16ToF32(scale16), F16ToF32(base16)
 	first := 0
 	if dt == Q8B32T2 {
 		base, first = -128*scale, 1 // the codes are −127 … 127, plus 128
 	}
 	for i := range block {
-		q := max(nearestCode(float64(w[c+i]), float64(scale), float64(base), dt.MaxCode()), uint8(first))
+		q := max(nearestCode(float64(w[c+i]), float64(scale), float64(base), MaxCode(dt)), uint8(first))
 		if scale == 0 {
 			q = codes[i]
 		}
@@ -184,5 +184,5 @@ func (f *Feedback) block(out []byte, dt DType, w []float32, c int, follow []floa
 		}
 		return
 	}
-	dt.PutBlockCodes(out, scale16, base16, codes[:block])
+	PutBlockCodes(dt, out, scale16, base16, codes[:block])
 }

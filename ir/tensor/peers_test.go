@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// peerValues are the numbers of tools/reference/block_errors.py.
+// peerValues are the numbers of tools/gen/reference/block_errors.py.
 func peerValues(outliers bool) []float32 {
 	out := make([]float32, 1<<14)
 	state := uint64(12345)
@@ -26,7 +26,7 @@ func peerValues(outliers bool) []float32 {
 }
 
 // At equal bytes no type errs more than llama.cpp's by gguf-py's reference
-// encoders, whose errors tools/reference/block_errors.py wrote down; and the
+// encoders, whose errors tools/gen/reference/block_errors.py wrote down; and the
 // plain rule on q4_b32 and q8_b32t2 is theirs of q4_1 and q8_0.
 func TestNoWorseThanPeers(t *testing.T) {
 	t.Parallel()

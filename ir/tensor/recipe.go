@@ -77,5 +77,19 @@ func (r *Recipe) Sources() []string {
 	return out
 }
 
+// SourceName is the stored tensor that a source of a recipe names for an element
+// of a weight: {i} and {j} stand for the element's indices.
+func SourceName(pattern string, index []int) string {
+	for i, mark := range IndexMarks {
+		if i < len(index) {
+			pattern = strings.ReplaceAll(pattern, mark, strconv.Itoa(index[i]))
+		}
+	}
+	return pattern
+}
+
+// IndexMarks stand for the indices of a weight's element in names of sources.
+var IndexMarks = [...]string{"{i}", "{j}"}
+
 // Softplus is log(1 + exp(x)), without overflow.
 func Softplus(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

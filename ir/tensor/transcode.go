@@ -3,6 +3,8 @@ package tensor
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
 // Lossless says whether every value stored as src is exactly a value of dst,
@@ -19,11 +21,11 @@ func Lossless(dst, src DType) bool {
 		return src != I64 && src != Invalid
 	}
 	_, ok := recoders[pair{dst, src}]
-	return ok && dst.exactFrom(src)
+	return ok && exact(src)
 }
 
-// exactFrom leaves out the recoders that round scales.
-func (d DType) exactFrom(src DType) bool {
+// exact leaves out the recoders that round scales.
+func exact(src DType) bool {
 	return src != GQ4K && src != GQ5K && src != GIQ4XS && src != GMXFP4
 }
 
@@ -79,7 +81,7 @@ var recoders = map[pair]recoder{
 // or 16·|d| > 65504) that its offset is no f16 number; such a block is encoded
 // anew.
 func Transcode(dst []byte, dt DType, src []byte, st DType) error {
-	if st == Invalid || st >= numDTypes {
+	if st == Invalid || st >= dtype.Count {
 		return checkSizes("transcode", st, 0, 0)
 	}
 	n := len(src) / st.BlockBytes() * st.Block()

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand"
 	"testing"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
 var fileTypes = []DType{F32, F16, BF16, F64, I8, I16, I32, I64, U8, Bool,
@@ -49,7 +51,7 @@ func TestLosslessPairsAreExact(t *testing.T) {
 	t.Parallel()
 	count := 0
 	for _, st := range fileTypes {
-		for dt := F32; dt < numDTypes; dt++ {
+		for dt := F32; dt < dtype.Count; dt++ {
 			if !Lossless(dt, st) || !CanEncode(dt) && dt != st {
 				continue
 			}

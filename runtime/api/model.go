@@ -17,7 +17,6 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/binary"
-	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/engine/embedder"
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
@@ -75,9 +74,9 @@ func Open(e binary.Embedded, program string, o Options) (*Model, error) {
 		return nil, err
 	}
 	m.s = scheduler.New(m.eng, scheduler.Options{Vocab: b.Manifest.Vocab})
-	m.embedder = embedder.New(b, m.eng, m.s)
+	m.embedder = embedder.New(b.Manifest, b.EncodeWhole, m.eng, m.s)
 	if tok, err := b.Tokenizer(); err == nil {
-		m.template, m.why = chat.Open(b.Manifest, tok, "")
+		m.template, m.why = chat.Open(b.Templates(), tok, "")
 	} else {
 		m.why = err
 	}
@@ -86,7 +85,7 @@ func Open(e binary.Embedded, program string, o Options) (*Model, error) {
 
 // start loads code and weights and opens the engine.
 func (m *Model) start(o Options) error {
-	lib, err := m.bin.LibraryOn("cpu", ranks.Settings{ISA: o.ISA, Weights: o.Weights, Profile: o.Profile}, nil)
+	dev, err := m.bin.Device("cpu", binary.Settings{ISA: o.ISA, Weights: o.Weights, Profile: o.Profile}, nil)
 	if err != nil {
 		return err
 	}
@@ -105,7 +104,7 @@ func (m *Model) start(o Options) error {
 	if m.bin.Manifest.Network != "decoder_only" { // an encoder reads texts whole
 		opt.MaxTokens = max(engine.DefaultMaxTokens, m.bin.Manifest.Context)
 	}
-	full := engine.Model{Manifest: m.bin.Manifest, Library: lib, Weights: data, Dispatch: table}
+	full := engine.Model{Manifest: m.bin.Manifest, Device: dev, Weights: data, Dispatch: table}
 	plan, opt, err := engine.Plan(full, opt)
 	if err == nil {
 		err = plan.Check()
@@ -175,9 +174,13 @@ func (m *Model) Embed(ctx context.Context, texts ...string) ([][]float32, error)
 }
 
 func (m *Model) embed(ctx context.Context, text string) ([]float32, error) {
-	tokens, err := m.embedder.Tokens(text, nil)
+	ids, err := m.bin.EncodeWhole(text)
 	if err != nil {
 		return nil, err
+	}
+	tokens, err := m.embedder.Tokens(text, ids)
+	if err != nil {
+		return nil, binary.Blame(err)
 	}
 	return m.embedder.Embed(ctx, scheduler.Job{}, tokens)
 }

@@ -10,14 +10,16 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
-	"github.com/iflowc/iflowc/runtime/weights"
 )
 
 // Embedded is what the compiler put into the binary.
@@ -51,13 +53,12 @@ type Binary struct {
 
 	tok *tokenizer.Tokenizer
 
-	// of a partitioned model
-	job      *ranks.Job
-	leader   *ranks.Leader
-	threads  *ranks.Ensemble
-	ensemble *device.Library
-	mu       sync.Mutex
-	shards   map[string]shard // by path
+	// Of a partitioned model.
+	open   func(ranks.Settings) (ranks.Group, error) // its ranks: threads of this process, or those of the job that it joined
+	ranks  device.Device                             // once it was opened
+	status ranks.Status
+	mu     sync.Mutex
+	shards map[string]shard // by path
 }
 
 // Close closes what the binary has opened for the ranks of a partitioned model;
@@ -75,7 +76,9 @@ func Open(e Embedded, program string) (*Binary, error) {
 	if m.Format != manifest.Format {
 		return nil, fmt.Errorf("the embedded manifest has format %d, this runtime reads %d; compile the model again", m.Format, manifest.Format)
 	}
-	return &Binary{Embedded: e, Manifest: m, Program: program}, nil
+	b := &Binary{Embedded: e, Manifest: m, Program: program, status: ranks.Alone{}}
+	b.open = b.threads
+	return b, nil
 }
 
 // Tokenizer returns the model's tokenizer, read on first use.
@@ -111,13 +114,30 @@ func (b *Binary) Encode(text string) ([]int32, error) {
 	return ids, nil
 }
 
-// Library loads the model's code for this processor, or for the instruction
-// set named.
-func (b *Binary) Library(isa string) (*device.Library, error) {
+// EncodeWhole gives the ids of a text that a vector is made of: cut and made
+// lower-case as the model's files say.
+func (b *Binary) EncodeWhole(text string) ([]int32, error) {
+	how := b.Manifest.Embedding
+	if how == nil {
+		return b.Encode(text)
+	}
+	t, err := b.Tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	if how.Lower {
+		text = strings.ToLower(text)
+	}
+	return t.EncodeAtMost(text, how.MaxTokens), nil
+}
+
+// CPU loads the model's code for this processor, or for the instruction set
+// named.
+func (b *Binary) CPU(isa string) (*cpu.Library, error) {
 	if b.Partitioned() {
 		return nil, Fault{fmt.Errorf("the model is compiled for the devices %s: no library of it is a whole model's", b.Manifest.Partition.Devices)}
 	}
-	i, err := device.Pick(b.Manifest.Libs, isa)
+	i, err := cpu.ChooseISA(b.Manifest.Libs, isa)
 	if err != nil {
 		return nil, Fault{err}
 	}
@@ -126,7 +146,7 @@ func (b *Binary) Library(isa string) (*device.Library, error) {
 	if !ok {
 		return nil, fmt.Errorf("bug: the binary names the library %s but does not hold it", l.File)
 	}
-	return device.Open(l.ISA, data)
+	return cpu.Open(l.ISA, data)
 }
 
 // The endings of the profiles that are read beside the program: of the
@@ -162,6 +182,9 @@ func (b *Binary) Dispatch(profile string) ([]byte, error) {
 	return table, Blame(err)
 }
 
+// Weights are an open file of packed weights.
+type Weights = packed.File
+
 // Weights opens the packed weights and reads them: the file named, else those
 // at the end of the program, else the file beside it. The caller closes them.
 func (b *Binary) Weights(path string) (*Weights, []byte, error) {
@@ -181,38 +204,31 @@ func (b *Binary) Weights(path string) (*Weights, []byte, error) {
 
 func (b *Binary) find(path string) (*Weights, error) {
 	if path != "" {
-		p, err := weights.OpenPacked(path)
-		if err != nil {
-			return nil, err
-		}
-		return &Weights{Packed: p, name: path}, nil
+		return packed.Open(path)
 	}
-	if p, err := openTail(b.Program); p != nil || err != nil {
+	if p, err := packed.OpenBehind(b.Program); p != nil || err != nil {
 		return p, err
 	}
 	path = b.Program + ".weights"
-	p, err := weights.OpenPacked(path)
+	p, err := packed.Open(path)
 	if os.IsNotExist(err) {
 		return nil, fmt.Errorf("%s is missing; it must lie beside the program, or be named with --weights FILE", path)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &Weights{Packed: p, name: path}, nil
+	return p, err
 }
 
 // check compares the file's index with what the code was compiled for.
 func (b *Binary) check(p *Weights) error {
 	items := p.Items()
 	if len(items) != len(b.Manifest.Weights) {
-		return fmt.Errorf("%s holds %d weights, the model has %d; it belongs to another model", p.name, len(items), len(b.Manifest.Weights))
+		return fmt.Errorf("%s holds %d weights, the model has %d; it belongs to another model", p.Name(), len(items), len(b.Manifest.Weights))
 	}
 	for i, w := range b.Manifest.Weights {
 		it := items[i]
 		if it.Name != w.Name || !slices.Equal(it.Index, w.Index) || it.DType != w.DType || it.Layout != w.Layout ||
 			it.Rows != w.Rows || it.Cols != w.Cols || it.Offset != w.Offset || it.Bytes != w.Bytes || it.Deltas != w.Deltas {
 			return fmt.Errorf("%s: weight %d is %s %s[%d, %d], the model needs %s %s[%d, %d]; it belongs to another model",
-				p.name, i, it.Name, it.DType, it.Rows, it.Cols, w.Name, w.DType, w.Rows, w.Cols)
+				p.Name(), i, it.Name, it.DType, it.Rows, it.Cols, w.Name, w.DType, w.Rows, w.Cols)
 		}
 	}
 	return nil

@@ -17,19 +17,19 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 )
 
-// LibraryOn opens the model's code for a device: "cpu", "cuda" or "cuda:N"; "" is
+// Device opens the model's code for a device: "cpu", "cuda" or "cuda:N"; "" is
 // $IFLOWC_DEVICE, else a GPU where the program has code for one and it can be
 // used, else the processor, and notice says why. An instruction set named means
 // the processor. The ranks of a partitioned model are on the devices that it was
 // compiled for; what the settings say beside the instruction set and the profile
 // is for them.
-func (b *Binary) LibraryOn(name string, s ranks.Settings, notice func(format string, args ...any)) (*device.Library, error) {
+func (b *Binary) Device(name string, s ranks.Settings, notice func(format string, args ...any)) (device.Device, error) {
 	isa := s.ISA
 	if b.Partitioned() {
 		if name != "" && name != "cpu" {
 			return nil, Fault{fmt.Errorf("--device %s: the model is compiled for the devices %s", name, b.Manifest.Partition.Devices)}
 		}
-		return b.ranksLibrary(s)
+		return b.group(s)
 	}
 	if name == "" && isa == "" {
 		name = os.Getenv("IFLOWC_DEVICE")
@@ -37,7 +37,7 @@ func (b *Binary) LibraryOn(name string, s ranks.Settings, notice func(format str
 	kind, number, _ := strings.Cut(name, ":")
 	switch {
 	case kind == "cpu" || kind == "" && (isa != "" || b.Manifest.CUDAPlan == ""):
-		return b.Library(isa)
+		return b.onCPU(isa)
 	case kind == "cuda" && b.Manifest.CUDAPlan == "":
 		return nil, Fault{fmt.Errorf("--device %s: the program has no code for GPUs; compile the model with --target cuda", name)}
 	case kind != "cuda" && kind != "":
@@ -45,7 +45,7 @@ func (b *Binary) LibraryOn(name string, s ranks.Settings, notice func(format str
 	}
 	d, err := b.numbered(name, number, s.Profile, notice)
 	if err == nil {
-		return device.OnDevice(d), nil
+		return d, nil
 	}
 	if errors.As(err, &Fault{}) {
 		return nil, err
@@ -54,7 +54,15 @@ func (b *Binary) LibraryOn(name string, s ranks.Settings, notice func(format str
 		return nil, Fault{err}
 	}
 	notice("%v; the processor computes instead", err)
-	return b.Library(isa)
+	return b.onCPU(isa)
+}
+
+func (b *Binary) onCPU(isa string) (device.Device, error) {
+	lib, err := b.CPU(isa)
+	if err != nil {
+		return nil, err
+	}
+	return lib, nil
 }
 
 // numbered is gpu for what stands behind the colon of --device.

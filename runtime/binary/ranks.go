@@ -18,11 +18,11 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
-	"github.com/iflowc/iflowc/runtime/weights"
 )
 
 // Partitioned says that the model is compiled for several devices: it has code
@@ -30,25 +30,29 @@ import (
 func (b *Binary) Partitioned() bool { return b.Manifest.Partition != nil }
 
 // Join makes the process a rank of the job that it was started in, where the
-// model is partitioned and it was. Nobody but the leader gets anything else to
-// do than to follow.
-func (b *Binary) Join(ctx context.Context) (*ranks.Job, error) {
+// model is partitioned and it was; joined says so. Nobody but the leader gets
+// anything else to do than to work for it.
+func (b *Binary) Join(ctx context.Context) (job *ranks.Job, joined bool, err error) {
 	if !b.Partitioned() {
-		return nil, nil
+		return nil, false, nil
 	}
 	l, ok := comm.Launched()
 	if !ok {
-		var err error
 		if l, ok, err = comm.TorchrunLaunched(); err != nil || !ok {
-			return nil, Blame(err)
+			return nil, false, Blame(err)
 		}
 		if err := b.onGPUs(l); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	var err error
-	b.job, err = ranks.Join(ctx, &rankProgram{b: b, launch: &l}, l)
-	return b.job, Blame(err)
+	p := &rankProgram{b: b, launch: l, connect: func(rank int, d *cuda.Device) {
+		b.connectByNCCL(rank, d, &l, func(file string) (cuda.Link, error) { return job.OpenNCCL(file) }) // the job is known by then
+	}}
+	if job, err = ranks.Join(ctx, p, l); err != nil {
+		return nil, false, Blame(err)
+	}
+	b.open = func(s ranks.Settings) (ranks.Group, error) { return job.Lead(s) }
+	return job, true, nil
 }
 
 // onGPUs refuses a job without MPI of which a rank is on no GPU.
@@ -65,51 +69,26 @@ func (b *Binary) onGPUs(l comm.Launch) error {
 	return nil
 }
 
-// ranksLibrary opens the code of a partitioned model: of all ranks as threads of
-// this process, or of rank 0 where it leads a job.
-func (b *Binary) ranksLibrary(s ranks.Settings) (*device.Library, error) {
-	if b.ensemble != nil {
-		return b.ensemble, nil
+// threads opens the code of all ranks as threads of this process.
+func (b *Binary) threads(s ranks.Settings) (ranks.Group, error) {
+	return ranks.Threads(&rankProgram{b: b, connect: func(int, *cuda.Device) {}}, s)
+}
+
+// group opens the code of a partitioned model, once.
+func (b *Binary) group(s ranks.Settings) (device.Device, error) {
+	if b.ranks != nil {
+		return b.ranks, nil
 	}
-	var d device.Device
-	var err error
-	if b.job != nil {
-		b.leader, err = b.job.Lead(s)
-		d = b.leader
-	} else {
-		b.threads, err = ranks.Threads(&rankProgram{b: b}, s)
-		d = b.threads
-	}
+	g, err := b.open(s)
 	if err != nil {
 		return nil, Blame(err)
 	}
-	b.ensemble = device.OnDevice(d)
-	return b.ensemble, nil
+	b.ranks, b.status = g, g
+	return g, nil
 }
 
-// Broken is closed when the ranks of a partitioned model have lost one, and why
-// then says which; nil of a whole model.
-func (b *Binary) Broken() (broken <-chan struct{}, why func() error) {
-	switch {
-	case b.leader != nil:
-		return b.leader.Broken(), b.leader.Why
-	case b.threads != nil:
-		return b.threads.Broken(), b.threads.Why
-	}
-	return nil, func() error { return nil }
-}
-
-// Counts are what the local ranks have told others so far, nil where the model
-// is whole.
-func (b *Binary) Counts() []comm.Counts {
-	switch {
-	case b.leader != nil:
-		return b.leader.Counts()
-	case b.threads != nil:
-		return b.threads.Counts()
-	}
-	return nil
-}
+// Ranks says how the ranks of the model do that are in this process.
+func (b *Binary) Ranks() ranks.Status { return b.status }
 
 // A shard is a rank's weights, read.
 type shard struct {
@@ -127,8 +106,9 @@ func (b *Binary) closeRanks() {
 
 // rankProgram is the program of a partitioned binary.
 type rankProgram struct {
-	b      *Binary
-	launch *comm.Launch // where they are processes of a job
+	b       *Binary
+	launch  comm.Launch                      // of the job whose processes they are; of threads the zero Launch
+	connect func(rank int, gpu *cuda.Device) // lets a rank's GPU reach the others
 }
 
 // Manifest is the whole model's.
@@ -147,15 +127,15 @@ func (r *rankProgram) Hash() string {
 
 // Rank reads a rank's manifest and opens its library.
 func (r *rankProgram) Rank(rank int, s *ranks.Settings) (*ranks.Rank, error) {
-	own, err := r.of(rank)
+	own, err := r.b.ofRank(rank)
 	if err != nil {
 		return nil, err
 	}
-	lib, err := own.Library(s.ISA)
+	lib, err := own.CPU(s.ISA)
 	if err != nil {
 		return nil, err
 	}
-	k := &ranks.Rank{Manifest: own.Manifest, Library: lib}
+	k := &ranks.Rank{Manifest: own.Manifest, Device: lib, Library: lib}
 	if own.Manifest.CUDAPlan != "" {
 		if err := r.onGPU(rank, own, k, s.Profile); err != nil {
 			return nil, err
@@ -179,29 +159,27 @@ func (r *rankProgram) onGPU(rank int, own *Binary, k *ranks.Rank, profile string
 	if device := os.Getenv("IFLOWC_DEVICE"); device == "cpu" {
 		return nil
 	}
-	if r.launch != nil {
-		if at, apart := r.launch.Apart(); apart { // the devices of several machines are numbered through
-			number = at
-		}
+	if at, apart := r.launch.Apart(); apart { // the devices of several machines are numbered through
+		number = at
 	}
 	own.Manifest.Engine = r.b.Manifest.Engine
 	d, err := own.gpu(number, profile, nil)
 	if err != nil {
 		return fmt.Errorf("rank %d: %w; IFLOWC_DEVICE=cpu lets the processor compute all ranks", rank, err)
 	}
-	r.reachByNCCL(rank, d)
-	k.Library, k.Code = device.OnDevice(d), k.Library
+	r.connect(rank, d)
+	k.Device = d
 	return nil
 }
 
-// reachByNCCL lets the GPUs of a job reach each other without the host where the
+// connectByNCCL lets the GPUs of a job reach each other without the host where the
 // job has no MPI, or $IFLOWC_NCCL is set on all ranks: 1, or the library's file. It
 // has not been tried on GPUs, so that under MPI nobody gets it unasked.
-func (r *rankProgram) reachByNCCL(rank int, d *cuda.Device) {
-	file, part := os.Getenv("IFLOWC_NCCL"), r.b.Manifest.Partition
+func (b *Binary) connectByNCCL(rank int, d *cuda.Device, l *comm.Launch, open func(file string) (cuda.Link, error)) {
+	file, part := os.Getenv("IFLOWC_NCCL"), b.Manifest.Partition
 	onCPU := slices.ContainsFunc(part.Ranks, func(k manifest.Rank) bool { return k.Device == "cpu" })
 	unasked := file == "" || file == "0"
-	if r.launch == nil || onCPU || unasked && r.launch.Master == "" {
+	if onCPU || unasked && l.Master == "" {
 		return
 	}
 	if file == "1" || file == "0" {
@@ -209,14 +187,14 @@ func (r *rankProgram) reachByNCCL(rank int, d *cuda.Device) {
 	}
 	own := part.Ranks[rank]
 	d.Group = cuda.Group{First: rank - own.Member, Members: own.Members}
-	d.Reach = func() (cuda.Link, error) { return r.b.job.Reach(file) } // the job is known by then
+	d.OpenLink = func() (cuda.Link, error) { return open(file) }
 }
 
-// of is the binary as if it held one rank alone.
-func (r *rankProgram) of(rank int) (*Binary, error) {
-	file := r.b.Manifest.Partition.Ranks[rank].Manifest
-	own := &Binary{Embedded: r.b.Embedded, Manifest: &manifest.Manifest{}, Program: r.b.Program}
-	if err := json.Unmarshal([]byte(r.b.Embedded.Libs[file]), own.Manifest); err != nil {
+// ofRank is the binary as if it held one rank alone.
+func (b *Binary) ofRank(rank int) (*Binary, error) {
+	file := b.Manifest.Partition.Ranks[rank].Manifest
+	own := &Binary{Embedded: b.Embedded, Manifest: &manifest.Manifest{}, Program: b.Program}
+	if err := json.Unmarshal([]byte(b.Embedded.Libs[file]), own.Manifest); err != nil {
 		return nil, fmt.Errorf("the embedded %s cannot be read: %w; compile the model again", file, err)
 	}
 	return own, nil
@@ -230,7 +208,7 @@ func (b *Binary) Shares() ([]*manifest.Manifest, error) {
 	}
 	var list []*manifest.Manifest
 	for r := range b.Manifest.Partition.Ranks {
-		own, err := (&rankProgram{b: b}).of(r)
+		own, err := b.ofRank(r)
 		if err != nil {
 			return nil, err
 		}
@@ -242,7 +220,7 @@ func (b *Binary) Shares() ([]*manifest.Manifest, error) {
 // Weights opens and reads a rank's shard: beside the program, or beside the
 // file named, with the rank's ending.
 func (r *rankProgram) Weights(rank int, s *ranks.Settings) (data []byte, source string, err error) {
-	own, err := r.of(rank)
+	own, err := r.b.ofRank(rank)
 	if err != nil {
 		return nil, "", err
 	}
@@ -251,22 +229,21 @@ func (r *rankProgram) Weights(rank int, s *ranks.Settings) (data []byte, source 
 	if w := r.b.kept(path); w != nil {
 		return w.data, w.file.Source(), nil
 	}
-	p, err := weights.OpenPacked(path)
+	p, err := packed.Open(path)
 	if os.IsNotExist(err) {
 		return nil, "", fmt.Errorf("%s is missing; every rank's weights must lie beside the program, or beside the FILE of --weights with the same ending", path)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	w := &Weights{Packed: p, name: path}
-	if err = own.check(w); err == nil {
+	if err = own.check(p); err == nil {
 		data, err = p.Load(false)
 	}
 	if err != nil {
-		w.Close()
+		p.Close()
 		return nil, "", err
 	}
-	r.b.keep(path, shard{w, data})
+	r.b.keep(path, shard{p, data})
 	return data, p.Source(), nil
 }
 

@@ -118,14 +118,22 @@ func (c *benchCmd) ablations(m *model, whole *engine.Engine, opt engine.Options)
 		if region != nil {
 			data = region.Bytes
 		}
-		eng, err := engine.Open(engine.Model{Manifest: m.manifest, Library: whole.Library(), Weights: data, Dispatch: table}, opt)
+		eng, err := engine.Open(engine.Model{Manifest: m.manifest, Device: whole.Device(), Weights: data, Dispatch: table}, opt)
 		if err == nil {
 			list = append(list, ablation{name, eng, region})
 		}
 		return err
 	}
 	opt.Threads, opt.Pin = whole.Options().Threads, c.Pin
-	for _, impl := range []string{"gemv", "flat_gemm", "gemm"} {
+	var impls []string
+	for _, s := range m.manifest.Sites {
+		for _, impl := range s.Impls {
+			if !slices.Contains(impls, impl) {
+				impls = append(impls, impl)
+			}
+		}
+	}
+	for _, impl := range impls {
 		if err := add("choice of kernels: only "+impl, opt, onlyTable(m.manifest.Sites, table, impl), nil); err != nil {
 			return list, err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/iflowc/iflowc/runtime/binary"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
@@ -43,7 +44,7 @@ func Main(e Embedded) {
 		program = os.Args[0]
 	}
 	code := Run(underLauncher(ctx), e, Process{
-		Args: os.Args[1:], Program: program, Start: start,
+		Args: os.Args[1:], Program: program, Start: start, Startup: cpu.AtStartup(),
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 	})
 	os.Exit(code)
@@ -54,6 +55,7 @@ type Process struct {
 	Args           []string
 	Program        string    // path of the binary, beside which its weights lie
 	Start          time.Time // for load times
+	Startup        cpu.Startup
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }

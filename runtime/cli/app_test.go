@@ -16,11 +16,14 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/cli"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
-	"github.com/iflowc/iflowc/runtime/weights"
+	"github.com/iflowc/iflowc/spec/checkpoint"
+	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
 
 // A binary is a fake per-model binary: what it embeds, and where it lies.
@@ -94,16 +97,16 @@ func writeWeights(t *testing.T, path string, m *manifest.Manifest) byte {
 	if err := os.WriteFile(source, file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	set, err := weights.Open(source)
+	set, err := checkpoint.Open(source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	items := []weights.Item{{Name: "w", Recipe: tensor.Source("w"), DType: tensor.F32, Rows: 16, Cols: 16, Layout: weights.LayoutPanel16}}
-	if err := weights.Pack(t.Context(), set, items, path, weights.PackOptions{}); err != nil {
+	items := []pack.Item{{Name: "w", Recipe: tensor.Source("w"), DType: tensor.F32, Rows: 16, Cols: 16, Layout: packed.LayoutPanel16}}
+	if err := pack.Pack(t.Context(), pack.Source{Set: set}, items, path, pack.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := weights.OpenPacked(path)
+	p, err := packed.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +127,7 @@ func writeWeights(t *testing.T, path string, m *manifest.Manifest) byte {
 // withMask makes "." the mask token of the binary's tokenizer.
 func (b *fakeBinary) withMask(t *testing.T) {
 	t.Helper()
-	b.hold(t, newTokenizer(t, tokenizer.Files{"tokenizer_config.json": []byte(`{"mask_token":"."}`)}))
+	b.hold(t, newTokenizer(t, tokenizerfile.Files{"tokenizer_config.json": []byte(`{"mask_token":"."}`)}))
 }
 
 // hold embeds a tokenizer.
@@ -137,10 +140,10 @@ func (b *fakeBinary) hold(t *testing.T, tok *tokenizer.Tokenizer) {
 	b.tok, b.Tokenizer = tok, string(data)
 }
 
-func fakeTokenizer(t *testing.T) *tokenizer.Tokenizer { return newTokenizer(t, tokenizer.Files{}) }
+func fakeTokenizer(t *testing.T) *tokenizer.Tokenizer { return newTokenizer(t, tokenizerfile.Files{}) }
 
 // newTokenizer has one token a letter, and what else the files say.
-func newTokenizer(t *testing.T, files tokenizer.Files) *tokenizer.Tokenizer {
+func newTokenizer(t *testing.T, files tokenizerfile.Files) *tokenizer.Tokenizer {
 	t.Helper()
 	vocab := map[string]int{"<unk>": 0, "<s>": 1, "</s>": 2, "Ġ": 3, ".": 4}
 	letters := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -158,7 +161,7 @@ func newTokenizer(t *testing.T, files tokenizer.Files) *tokenizer.Tokenizer {
 "normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},"post_processor":null,
 "decoder":{"type":"ByteLevel"},"model":{"type":"BPE","unk_token":"<unk>","vocab":` + string(v) + `,"merges":[]}}`
 	files["tokenizer.json"] = []byte(text)
-	tok, err := tokenizer.Load(files)
+	tok, err := tokenizerfile.Load(files)
 	if err != nil {
 		t.Fatal(err)
 	}

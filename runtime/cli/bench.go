@@ -213,7 +213,7 @@ func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benc
 	slices.Sort(shares)
 	row := benchRow{
 		Test: fmt.Sprint(t.name, t.n), Batch: batch, TokS: spreadOf(speeds),
-		Limits: b.meter.limits(), Threads: b.eng.Options().Threads, ISA: b.eng.Library().ISA,
+		Limits: b.meter.limits(), Threads: b.eng.Options().Threads, ISA: b.eng.Device().Info().Name,
 	}
 	if t.name == "enc" {
 		s := row.TokS.times(float64(len(b.sentences)) / float64(b.tokens(t, batch)))

@@ -24,7 +24,7 @@ type profileRow struct {
 // region, beside what the machine reads.
 func (c *benchCmd) profileOps(ctx context.Context, m *model, b *bench, tests []benchTest) error {
 	var sum *trace.Summary
-	if err := b.eng.Trace(func(s device.Step) { sum.Step(s) }); err != nil {
+	if err := b.eng.Trace(func(s device.StepTrace) { sum.Step(s) }); err != nil {
 		return err
 	}
 	var out []profileRow
@@ -45,7 +45,7 @@ func (c *benchCmd) profileOps(ctx context.Context, m *model, b *bench, tests []b
 			if c.JSON {
 				continue
 			}
-			fmt.Fprintf(m.Stdout, "%s, batch %d, %d threads, %s; this machine reads %.1f GB/s\n", row.Test, batch, b.eng.Options().Threads, b.eng.Library().ISA, limit)
+			fmt.Fprintf(m.Stdout, "%s, batch %d, %d threads, %s; this machine reads %.1f GB/s\n", row.Test, batch, b.eng.Options().Threads, b.eng.Device().Info().Name, limit)
 			if err := sum.Write(m.Stdout, limit); err != nil {
 				return err
 			}

@@ -97,7 +97,7 @@ func (c *benchCmd) speculate(ctx context.Context, m *model) (err error) {
 	if err := b.drafts.start(b.eng); err != nil {
 		return err
 	}
-	b.report.Threads, b.report.ISA, b.report.Depth = b.eng.Options().Threads, b.eng.Library().ISA, c.Depth
+	b.report.Threads, b.report.ISA, b.report.Depth = b.eng.Options().Threads, b.eng.Device().Info().Name, c.Depth
 	if err := b.steps(ctx); err != nil {
 		return err
 	}

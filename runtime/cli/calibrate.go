@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/iflowc/iflowc/runtime/artifact/calibration"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/engine"
-	"github.com/iflowc/iflowc/runtime/weights"
 )
 
 type calibrateCmd struct {
@@ -25,8 +25,8 @@ type calibrateCmd struct {
 	JSON        bool   `name:"json" help:"Print one JSON document."`
 }
 
-// calibration is the verb's JSON document.
-type calibration struct {
+// calibrateReport is the verb's JSON document.
+type calibrateReport struct {
 	File     string `json:"file"`
 	Tokens   int    `json:"tokens"`
 	Matrices int    `json:"matrices"`
@@ -55,16 +55,11 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	if err := eng.See(); err != nil {
+	if err := eng.StartCalibration(c.Feedback); err != nil {
 		return err
 	}
-	if c.Feedback {
-		if err := eng.SeeMoments(); err != nil {
-			return err
-		}
-	}
 	bar := newProgress(m.Stderr, "windows", len(list))
-	out := calibration{File: c.Out}
+	out := calibrateReport{File: c.Out}
 	for i, w := range list {
 		err := m.each(ctx, engine.Query{Tokens: w.tokens, Last: len(w.tokens)}, func(engine.Result) error { return nil })
 		if err != nil {
@@ -74,23 +69,24 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 		bar.step(i + 1)
 	}
 	bar.end()
-	imp := importance(m.manifest, eng.Seen())
+	read := eng.Calibration()
+	imp := importance(m.manifest, read.Squares)
 	out.Matrices = len(imp)
 	if out.File == "" {
 		out.File = m.Program + ".importance"
 	}
-	var products map[string]weights.Squares
+	file := calibration.File{Importance: imp, Scores: scores(m.manifest, read.Squares),
+		Meta: map[string]string{"model": m.manifest.Name, "text": filepath.Base(c.File), "tokens": strconv.Itoa(out.Tokens)}}
 	if c.Feedback {
-		products = squares(m.manifest, eng.Seen(), eng.Moments())
+		file.Hessians = hessians(m.manifest, read.Squares, read.Products)
 	}
-	meta := map[string]string{"model": m.manifest.Name, "text": filepath.Base(c.File), "tokens": strconv.Itoa(out.Tokens)}
-	if err := weights.WriteImportance(out.File, imp, products, scores(m.manifest, eng.Seen()), meta); err != nil {
+	if err := file.Write(out.File); err != nil {
 		return err
 	}
 	return c.say(m, out)
 }
 
-func (c *calibrateCmd) say(m *model, out calibration) error {
+func (c *calibrateCmd) say(m *model, out calibrateReport) error {
 	if c.JSON {
 		return writeJSON(m.Stdout, out)
 	}
@@ -129,7 +125,7 @@ func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manif
 			continue
 		}
 		for _, w := range m.Weights {
-			if w.Name != s.Weight || w.Recipe == nil {
+			if w.Name != s.Weight || w.Sources == nil {
 				continue
 			}
 			at := element
@@ -137,8 +133,8 @@ func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manif
 			if seen[rowsAt(s, at)] == 0 {
 				continue
 			}
-			for _, name := range w.Recipe.Sources() {
-				if name = weights.SourceName(name, w.Index); !done[name] {
+			for _, name := range w.Sources {
+				if !done[name] {
 					done[name] = true
 					f(name, s, at)
 				}
@@ -149,7 +145,7 @@ func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manif
 
 // scores are the counts of rows by their largest attention score, a layer after
 // the other.
-func scores(m *manifest.Manifest, seen []float64) (out weights.Scores) {
+func scores(m *manifest.Manifest, seen []float64) (out []float32) {
 	for _, s := range m.Scores {
 		for _, n := range seen[s.Seen : s.Seen+int64(s.Layers)*manifest.ScoreBins] {
 			out = append(out, float32(n))
@@ -164,8 +160,8 @@ func rowsAt(s *manifest.Site, element int) int64 {
 }
 
 // importance gives the means of the sites' squares to the stored matrices.
-func importance(m *manifest.Manifest, seen []float64) weights.Importance {
-	imp := weights.Importance{}
+func importance(m *manifest.Manifest, seen []float64) map[string][]float32 {
+	imp := map[string][]float32{}
 	eachSeen(m, seen, func(name string, s *manifest.Site, element int) {
 		end := rowsAt(s, element)
 		mean := make([]float32, s.K)
@@ -177,9 +173,9 @@ func importance(m *manifest.Manifest, seen []float64) weights.Importance {
 	return imp
 }
 
-// squares gives the sites' products of columns to the stored matrices.
-func squares(m *manifest.Manifest, seen []float64, moments []float32) map[string]weights.Squares {
-	out := map[string]weights.Squares{}
+// hessians gives the sites' products of columns to the stored matrices.
+func hessians(m *manifest.Manifest, seen []float64, moments []float32) map[string]calibration.Hessian {
+	out := map[string]calibration.Hessian{}
 	eachSeen(m, seen, func(name string, s *manifest.Site, element int) {
 		if s.Square == 0 {
 			return
@@ -187,7 +183,7 @@ func squares(m *manifest.Manifest, seen []float64, moments []float32) map[string
 		size := int64((s.K+s.Square-1)/s.Square) * int64(s.Square) * int64(s.Square)
 		at := s.Moments + int64(element)*size
 		if sums := moments[at : at+size]; slices.ContainsFunc(sums, func(x float32) bool { return x > 0 }) {
-			out[name] = weights.Squares{Width: s.Square, Sums: sums}
+			out[name] = calibration.Hessian{Width: s.Square, Sums: sums}
 		}
 	})
 	return out

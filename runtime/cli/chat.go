@@ -75,7 +75,7 @@ func (c *chatCmd) session(m *model) (*chatSession, error) {
 	if err != nil {
 		return nil, wrong(err)
 	}
-	t, err := chat.Open(m.manifest, tok, choice)
+	t, err := chat.Open(m.bin.Templates(), tok, choice)
 	if err != nil {
 		if c.Template == "" {
 			err = fmt.Errorf("%w, with --template", err)

@@ -60,7 +60,7 @@ type draftModel struct {
 
 // startDraft starts a drafting model beside the target's engine.
 func startDraft(b *binary.Binary, target engine.Options, isa string) (*draftModel, error) {
-	lib, err := b.Library(isa)
+	dev, err := b.CPU(isa)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func startDraft(b *binary.Binary, target engine.Options, isa string) (*draftMode
 	}
 	opt := draft.Options(target)
 	opt.Context = min(opt.Context, b.Manifest.Context)
-	eng, err := engine.Open(engine.Model{Manifest: b.Manifest, Library: lib, Weights: data, Dispatch: table}, opt)
+	eng, err := engine.Open(engine.Model{Manifest: b.Manifest, Device: dev, Weights: data, Dispatch: table}, opt)
 	if err != nil {
 		w.Close()
 		return nil, err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 type infoCmd struct {
@@ -78,9 +78,9 @@ func (c *infoCmd) Run(m *model) error {
 func (c *infoCmd) collect(m *model) (*information, error) {
 	info := &information{Manifest: m.manifest, Threads: cmp.Or(c.Threads, m.manifest.Engine.Threads), Bytes: weightBytes(m.manifest)}
 	if info.Threads == 0 {
-		info.Threads = device.DefaultThreads()
+		info.Threads = cpu.DefaultThreads()
 	}
-	if i, err := device.Pick(m.manifest.Libs, c.ISA); err == nil {
+	if i, err := cpu.ChooseISA(m.manifest.Libs, c.ISA); err == nil {
 		info.ISA = m.manifest.Libs[i].ISA
 	} else if c.ISA != "" {
 		return nil, wrong(err)

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
 
 // languageTokenizer puts a language before a text and an end behind it.
 func languageTokenizer(t *testing.T, post string) *tokenizer.Tokenizer {
 	t.Helper()
-	tok, err := tokenizer.Load(tokenizer.Files{"tokenizer.json": []byte(`{"version":"1.0","added_tokens":[
+	tok, err := tokenizerfile.Load(tokenizerfile.Files{"tokenizer.json": []byte(`{"version":"1.0","added_tokens":[
 {"id":1,"content":"</s>","special":true,"normalized":false},{"id":5,"content":"en_XX","special":true,"normalized":false},
 {"id":6,"content":"de_DE","special":true,"normalized":false},{"id":7,"content":"__fr__","special":true,"normalized":false}],
 "normalizer":null,"pre_tokenizer":null,"decoder":null,"post_processor":` + post + `,

@@ -39,7 +39,7 @@ const (
 // A meter measures the machine beside the model, again and again: what a
 // machine reads may change by half within seconds.
 type meter struct {
-	lib     *device.Library
+	dev     device.Device
 	threads int
 	region  *device.Region
 	reads   []float64 // GB/s, one a measurement
@@ -52,7 +52,7 @@ func (m *model) newMeter(threads int) (*meter, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &meter{lib: m.eng.Library(), threads: threads, region: region}
+	t := &meter{dev: m.eng.Device(), threads: threads, region: region}
 	for i := 0; i < len(region.Bytes); i += 4096 {
 		region.Bytes[i] = 1 // real pages, not the shared one of zeros
 	}
@@ -76,8 +76,8 @@ func (t *meter) peaks(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		t.peak.I8GOPS = max(t.peak.I8GOPS, t.lib.Probe(device.ProbeI8, t.threads, probeTime))
-		t.peak.F32GOPS = max(t.peak.F32GOPS, t.lib.Probe(device.ProbeF32, t.threads, probeTime))
+		t.peak.I8GOPS = max(t.peak.I8GOPS, t.dev.Peak(device.MultiplyAddI8, t.threads, probeTime))
+		t.peak.F32GOPS = max(t.peak.F32GOPS, t.dev.Peak(device.MultiplyAddF32, t.threads, probeTime))
 	}
 	return nil
 }

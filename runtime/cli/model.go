@@ -25,8 +25,8 @@ type model struct {
 	loading chan loaded          // gets the weights, once prefetch was called
 	packed  *binary.Weights
 	eng     *engine.Engine
-	trace   *tracer    // nil: nobody asked
-	job     *ranks.Job // the ranks that this process is one of; nil: none
+	trace   *tracer     // nil: nobody asked
+	leave   func(error) // ends the membership in a job of ranks
 }
 
 // openModel reads the manifest; everything else waits until a verb asks.
@@ -35,7 +35,7 @@ func openModel(e Embedded, p *Process) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &model{Process: p, bin: b, embedded: e, manifest: b.Manifest}, nil
+	return &model{Process: p, bin: b, embedded: e, manifest: b.Manifest, leave: func(error) {}}, nil
 }
 
 func (m *model) close() error {
@@ -59,13 +59,10 @@ func (m *model) tokenizer() (t *tokenizer.Tokenizer, err error) {
 	return m.tok, err
 }
 
-// library loads the model's code for this processor.
-func (m *model) library(isa string) (*device.Library, error) { return m.bin.Library(isa) }
-
-// on loads the model's code for what is to compute it.
-func (m *model) on(f *engineFlags) (*device.Library, error) {
+// device loads the model's code for what is to compute it.
+func (m *model) device(f *engineFlags) (device.Device, error) {
 	s := ranks.Settings{ISA: f.ISA, Weights: f.Weights, Profile: f.Profile.File, Threads: f.Threads, Pin: f.Pin, Timeout: f.Patience}
-	return m.bin.LibraryOn(f.Device, s, func(format string, args ...any) { fmt.Fprintf(m.Stderr, format+"\n", args...) })
+	return m.bin.Device(f.Device, s, func(format string, args ...any) { fmt.Fprintf(m.Stderr, format+"\n", args...) })
 }
 
 // dispatchTable makes the table from a profile that was named or lies beside
@@ -97,7 +94,7 @@ func (m *model) engine(ctx context.Context, f *engineFlags, opt engine.Options) 
 	if m.loading == nil {
 		m.prefetch(f)
 	}
-	lib, err := m.on(f)
+	dev, err := m.device(f)
 	if err != nil {
 		return nil, err
 	}
@@ -116,12 +113,12 @@ func (m *model) engine(ctx context.Context, f *engineFlags, opt engine.Options) 
 		return nil, w.err
 	}
 	opt.Threads, opt.Pin = f.Threads, f.Pin
-	eng, err := engine.Open(engine.Model{Manifest: m.manifest, Library: lib, Weights: w.data, Dispatch: table}, opt)
+	eng, err := engine.Open(engine.Model{Manifest: m.manifest, Device: dev, Weights: w.data, Dispatch: table}, opt)
 	if err != nil {
 		return nil, err
 	}
 	m.eng = eng
-	device.ForgetStart()
+	m.Startup.Release()
 	if f.Trace != "" {
 		err = m.startTrace(f.Trace, eng)
 	}

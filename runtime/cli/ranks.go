@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/comm"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
@@ -43,27 +43,21 @@ func launched() bool {
 // did. Rank 0 leads: it does what its command line says. Every other one follows
 // to the end.
 func (m *model) join(ctx context.Context) (leads bool, err error) {
-	job, err := m.bin.Join(ctx)
-	if err != nil || job == nil {
+	job, joined, err := m.bin.Join(ctx)
+	if err != nil || !joined {
 		return err == nil, err
 	}
-	context.AfterFunc(ctx, job.Hurry)
-	if m.job = job; job.Leads() {
+	context.AfterFunc(ctx, job.ShortenTimeout)
+	m.leave = job.Leave
+	if job.Leads() {
 		return true, nil
 	}
-	if err = job.Follow(); err != nil {
+	if err = job.Work(); err != nil {
 		err = fmt.Errorf("rank %d stops: %w", job.Rank(), err)
 	}
 	m.bin.Close()
 	m.leave(err)
 	return false, err
-}
-
-// leave ends the membership in a job.
-func (m *model) leave(err error) {
-	if m.job != nil {
-		m.job.Leave(err)
-	}
 }
 
 // refusing is how long a service that has lost a rank still answers, with status
@@ -73,22 +67,19 @@ const refusing = time.Second
 // untilBroken runs a service until ctx ends, or until soon after a rank of the
 // model was lost; then the error says which.
 func (m *model) untilBroken(ctx context.Context, service func(context.Context) error) error {
-	broken, why := m.bin.Broken()
-	if broken == nil {
-		return service(ctx)
-	}
+	status := m.bin.Ranks()
 	until, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		select {
-		case <-broken:
+		case <-status.Broken():
 			time.Sleep(refusing)
 			cancel()
 		case <-until.Done():
 		}
 	}()
 	err := service(until)
-	if lost := why(); lost != nil {
+	if lost := status.Why(); lost != nil {
 		return lost
 	}
 	return err
@@ -106,7 +97,7 @@ type said struct {
 
 // said lists the ranks of this process.
 func (m *model) said() (list []said) {
-	for _, c := range m.bin.Counts() {
+	for _, c := range m.bin.Ranks().Counts() {
 		list = append(list, said{c.Exchanges, c.Exchanged, c.Sends, c.Sent, c.Waited().Seconds()})
 	}
 	return list
@@ -119,7 +110,7 @@ func (m *model) measureRanks(r *metrics.Registry) {
 	}
 	total := func(of func(comm.Counts) int64) func() float64 {
 		return func() (n float64) {
-			for _, c := range m.bin.Counts() {
+			for _, c := range m.bin.Ranks().Counts() {
 				n += float64(of(c))
 			}
 			return n
@@ -149,7 +140,7 @@ func (i *information) ranks(m *model) error {
 		i.Ranks = append(i.Ranks, rankInfo{k, n})
 		i.Bytes += n
 	}
-	if at, err := device.Pick(own[0].Libs, ""); err == nil {
+	if at, err := cpu.ChooseISA(own[0].Libs, ""); err == nil {
 		i.ISA = own[0].Libs[at].ISA
 	}
 	return nil

@@ -89,7 +89,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	cfg := server.Config{
 		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.Name, Context: opt.Context, Sequences: opt.MaxSeqs,
 		Defaults: defaults, Keys: keys, Origins: c.CORS, Body: c.Body, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
-		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Library().ISA},
+		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Device().Info().Name},
 	}
 	if err := c.answers(m, eng, s, &cfg); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 		if err != nil {
 			return err
 		}
-		cfg.Template, err = chat.Open(m.manifest, cfg.Tokenizer, choice)
+		cfg.Template, err = chat.Open(m.bin.Templates(), cfg.Tokenizer, choice)
 		switch {
 		case err != nil && c.Template != "":
 			return wrong(err)
@@ -144,7 +144,7 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 		}
 		cfg.Constrain = constrain(m.manifest.Vocab, cfg.Tokenizer, eos, form)
 	}
-	if e := embedder.New(m.bin, eng, s); e != nil {
+	if e := embedder.New(m.manifest, m.bin.EncodeWhole, eng, s); e != nil {
 		cfg.Embedder = e
 	}
 	cfg.Translate, cfg.Fill = translations(m, s, cfg.Drafter), filler(m, eng, s)
@@ -163,7 +163,7 @@ func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engin
 	if err != nil {
 		return nil, engine.Memory{}, err
 	}
-	lib, err := m.on(&c.engineFlags)
+	dev, err := m.device(&c.engineFlags)
 	if err != nil {
 		return nil, engine.Memory{}, err
 	}
@@ -172,7 +172,7 @@ func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engin
 	}
 	c.Threads = cmp.Or(c.Threads, m.manifest.Engine.Threads)
 	opt.Threads = c.Threads
-	plan, opt, err := engine.Plan(engine.Model{Manifest: m.manifest, Library: lib}, opt)
+	plan, opt, err := engine.Plan(engine.Model{Manifest: m.manifest, Device: dev}, opt)
 	if err != nil {
 		return nil, plan, wrong(err)
 	}

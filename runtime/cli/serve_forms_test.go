@@ -9,7 +9,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/http/server"
 	"github.com/iflowc/iflowc/runtime/text/grammar"
-	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
 
 // TestForcedCallMark: a call that must come begins with the special token that
@@ -32,7 +32,7 @@ func TestForcedCallMark(t *testing.T) {
 	for i, s := range []string{"<|python_tag|>", "<|end|>", "<|other|>"} {
 		special += fmt.Sprintf(`,{"id":%d,"content":%q,"special":true,"normalized":false}`, i, s)
 	}
-	tok, err := tokenizer.Load(tokenizer.Files{"tokenizer.json": []byte(`{"version":"1.0","added_tokens":[` + special[1:] + `],"normalizer":null,
+	tok, err := tokenizerfile.Load(tokenizerfile.Files{"tokenizer.json": []byte(`{"version":"1.0","added_tokens":[` + special[1:] + `],"normalizer":null,
 "pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},"post_processor":null,
 "decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":` + string(data) + `,"merges":[]}}`)})
 	if err != nil {

@@ -27,7 +27,7 @@ func (m *model) startTrace(path string, eng *engine.Engine) error {
 		return wrong(fmt.Errorf("--trace %s: %w", path, err))
 	}
 	m.trace = &tracer{Writer: trace.NewWriter(f, m.manifest), file: f, path: path}
-	return eng.Trace(func(s device.Step) { m.trace.Step(s) })
+	return eng.Trace(func(s device.StepTrace) { m.trace.Step(s) })
 }
 
 // end completes the file.

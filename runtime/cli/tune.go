@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/tune"
 )
 
@@ -62,7 +62,7 @@ func (c *tuneCmd) Run(ctx context.Context, m *model) error {
 }
 
 func (c *tuneCmd) measure(ctx context.Context, m *model, rows []int) (*dispatch.Profile, error) {
-	lib, err := m.library(c.ISA)
+	lib, err := m.bin.CPU(c.ISA)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (c *tuneCmd) measure(ctx context.Context, m *model, rows []int) (*dispatch.
 	machine := tune.ThisMachine()
 	machine.ISA, machine.Threads, machine.Kernels = lib.ISA, c.Threads, m.manifest.Hash
 	if machine.Threads == 0 {
-		machine.Threads = device.DefaultThreads()
+		machine.Threads = cpu.DefaultThreads()
 	}
 	d, err := tune.OpenLibrary(lib, machine.Threads, tune.Slab(shapes, tune.LastCache(machine)))
 	if err != nil {

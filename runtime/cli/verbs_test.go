@@ -12,7 +12,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/binary"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
 type generated struct {
@@ -250,8 +250,8 @@ func TestAblate(t *testing.T) {
 		Low, High     float64
 	}
 	b.must(t, &rows, "bench", "--ablate", "--prompt", "20", "--gen", "5", "--batch", "2", "--reps", "4", "--threads", "2", "--json")
-	if len(rows) != 12 {
-		t.Fatalf("%d rows, expected two tests of six choices", len(rows))
+	if len(rows) != 10 {
+		t.Fatalf("%d rows, expected two tests of five choices", len(rows))
 	}
 	for _, r := range rows {
 		if r.Without == "" || r.Gain <= -100 || r.Low > r.Gain || r.Gain > r.High {
@@ -285,7 +285,7 @@ func TestEmbeddedWeights(t *testing.T) {
 	t.Parallel()
 	b := newBinary(t, nil)
 	out := filepath.Join(t.TempDir(), "one-file")
-	if err := binary.EmbedWeights(b.program, b.program+".weights", out); err != nil {
+	if err := packed.Embed(b.program, b.program+".weights", out); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(out); err != nil || info.Mode().Perm()&0o111 == 0 {

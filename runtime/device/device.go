@@ -1,94 +1,132 @@
 //go:build unix
 
+// Package device is what the engine drives: a compiled model on a CPU, on a GPU
+// or on a group of ranks. The engine fills a Step, submits it to a Context and
+// waits for its end; it never asks which kind of device it has. Packages cpu,
+// cuda and ranks implement Device and Context. What a device cannot do it says
+// by its Info, or by an error.
 package device
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
-// A Device computes a model's steps elsewhere than on the processor's threads.
-// It has the model's code and knows the shapes of its graphs.
+// A Device is a compiled model's code on the hardware that runs it. It takes no
+// memory before Start. Safe for concurrent use.
 type Device interface {
-	Name() string
-	StateBytes(pages int) int64
-	ArenaBytes(maxTokens, maxWanted, maxSeqs int) int64
-	// Open takes the weights and makes room for the shapes of the Config.
-	Open(cfg *Config) (DeviceModel, error)
+	Info() Info
+	// ScratchBytes is what a step of the largest shape in cfg takes in this
+	// process beside its arrays.
+	ScratchBytes(cfg *Config) int64
+	// Peak measures for a time how many operations of a kind so many threads do,
+	// in GOP/s; 0: the device cannot tell.
+	Peak(op Arithmetic, threads int, long time.Duration) float64
+	// Start brings the weights to where they are read and makes room for the
+	// shapes of cfg.
+	Start(cfg *Config) (Context, error)
 }
 
-// A DeviceModel is a model on a device, ready to run steps.
-type DeviceModel interface {
-	// Run computes the step that stands in the context's arrays and fills its
-	// outputs.
-	Run(c *Context, s DeviceStep) error
-	CopyPage(to, from int32) error
-	// MoveRow copies a state row: page and row in it, in every state.
-	MoveRow(toPage, toRow, fromPage, fromRow int) error
+// Info says what a device is and can do.
+type Info struct {
+	Name     string // the instruction set of a CPU, the name of a GPU
+	InFlight int    // steps that may be in flight at once, each in a Step of its own: the stages of a pipeline, else 1
+	// PageBytes is the size of a KV-cache page in this process, all layers together.
+	PageBytes int64
+	// WeightBytes is the size of the weights that the device reads from files of
+	// its own, as a group of ranks does; 0: they come with Config.Weights.
+	WeightBytes int64
+}
+
+// Arithmetic is a kind of operation that Peak measures.
+type Arithmetic int
+
+// The kinds of arithmetic that kernels are made of.
+const (
+	MultiplyAddI8  Arithmetic = iota // of 8-bit integers
+	MultiplyAddF32                   // of floats
+)
+
+// A Context is a started model: its weights, its KV cache, and what computes
+// its steps. Not safe for concurrent use, but for Counters.
+type Context interface {
+	// Submit starts to compute a step. The step must stay as it is until wait,
+	// which is called once, has returned; then its outputs are filled in. Steps end
+	// in the order in which they were submitted. Where they run one after the other,
+	// Submit returns when the step is computed. wait gives every error, also of what
+	// kept the step from starting.
+	Submit(s *Step) (wait func() error)
+
+	// CopyPage copies a page of the KV cache, MoveRow one row, in every layer. They
+	// take place behind the steps submitted before and ahead of those submitted
+	// later, and are for pages that no step in flight uses. An error is that of the
+	// next step. The fixed-size state of a recurrent layer would be copied by a
+	// third call like these.
+	CopyPage(to, from int32)
+	MoveRow(to, from Row)
+
+	// StartCalibration makes every matmul add up what it reads from the next step
+	// on; Calibration gives the sums so far. With products it also adds up the
+	// products of columns.
+	StartCalibration(products bool) error
+	Calibration() Calibration
+
+	// Trace calls fn after every step from now on.
+	Trace(fn func(StepTrace)) error
+
+	Counters() Counters
+
+	// Close waits for the steps in flight, stops the threads and frees the memory.
+	// The weights stay.
 	Close()
 }
 
-// A DeviceStep is how much of a context's arrays a step uses.
-type DeviceStep struct {
-	Entry, Tokens, Wanted, Seqs int
-	Types                       bool     // the token types mean something
-	Sources                     bool     // so do the arrays of sources
-	MaskWords                   int      // words a token in Mask; 0: no tree
-	Mask                        []uint64 // [Tokens · MaskWords]
+// A Row is where a row of the KV cache stands.
+type Row struct{ Page, Row int32 }
+
+// RowOf finds row i of a sequence by its pages.
+func RowOf(pages []int32, i int) Row { return Row{pages[i/PageRows], int32(i % PageRows)} }
+
+// A Calibration is what the matmuls of a model have read; manifest.Site says
+// what stands where.
+type Calibration struct {
+	Squares  []float64 // sums of squares of columns, and counts
+	Products []float32 // sums of products of columns, without rows of steps of few tokens; valid until the context is closed
 }
 
-// A Partial is a Device whose memory is not what the manifest of the model says:
-// this process holds some ranks of a partitioned model.
-type Partial interface {
-	Device
-	// Memory is the bytes of the weights here, and of a page of the state.
-	Memory() (weights, page int64)
+// Counters are what a context has counted since it was started.
+type Counters struct {
+	Busy       []time.Duration // in which each stage of a pipeline computed; nil: not known
+	Graphs     int64           // CUDA graphs captured
+	GraphSteps int64           // steps run as such
 }
 
-// A GraphModel is a DeviceModel that keeps small steps as graphs, each launched at
-// once.
-type GraphModel interface {
-	DeviceModel
-	// KeptGraphs is how many there are, and how many steps have run as such.
-	KeptGraphs() (kept, steps int64)
+// Uninstrumented is embedded in contexts that neither calibrate nor trace.
+type Uninstrumented struct{}
+
+// StartCalibration gives an error.
+func (Uninstrumented) StartCalibration(bool) error {
+	return errors.New("calibration runs on the processor: choose --device cpu")
 }
 
-// Graphs is what a GraphModel says of its graphs; nothing elsewhere.
-func (c *Context) Graphs() (kept, steps int64) {
-	if m, ok := c.on.(GraphModel); ok {
-		return m.KeptGraphs()
+// Calibration gives nothing.
+func (Uninstrumented) Calibration() Calibration { return Calibration{} }
+
+// Trace gives an error.
+func (Uninstrumented) Trace(func(StepTrace)) error {
+	return errors.New("tracing shows the threads of a whole model on the processor: compile it without --devices, choose --device cpu")
+}
+
+// ErrComm says that a rank of a partitioned model could not reach another one in
+// the middle of a step. The context takes no further steps.
+var ErrComm = errors.New("another rank of the model could not be reached")
+
+// Ended is the wait of a step that has ended already.
+func Ended(err error) (wait func() error) {
+	if err == nil {
+		return succeeded // the usual case takes no memory
 	}
-	return 0, 0
+	return func() error { return err }
 }
 
-// Memory is what a model on a Partial device takes in this process.
-func (l *Library) Memory() (weights, page int64, ok bool) {
-	p, ok := l.device.(Partial)
-	if ok {
-		weights, page = p.Memory()
-	}
-	return weights, page, ok
-}
-
-// OnDevice is the library of a model whose steps a device computes.
-func OnDevice(d Device) *Library { return &Library{ISA: d.Name(), device: d} }
-
-// startDevice is Start for a device: the arrays of a step stay here, everything
-// else is there.
-func (l *Library) startDevice(cfg *Config) (*Context, error) {
-	c := &Context{lib: l, pages: int64(cfg.Pages), pageBytes: cfg.PageBytes, threads: cfg.Threads, state: &Region{}, arena: &Region{}}
-	var measure slab
-	(&Context{state: c.state, arena: c.arena}).lay(&measure, cfg)
-	var err error
-	if c.slab, err = Map(measure.at+64, "arrays of a step"); err != nil {
-		return nil, err
-	}
-	c.lay(&slab{bytes: c.slab.Bytes}, cfg)
-	if c.on, err = l.device.Open(cfg); err != nil {
-		c.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-// runDevice is Run on a device.
-func (c *Context) runDevice() error { return c.on.Run(c, c.deviceStep()) }
-
-var errNoCalibration = errors.New("calibration runs on the processor: choose --device cpu")
+func succeeded() error { return nil }

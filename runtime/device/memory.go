@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// hugePage is the size and alignment of the pages asked for: with 4 KiB pages
+// HugePage is the size and alignment of the pages asked for: with 4 KiB pages
 // a third of DRAM bandwidth is lost to page walks.
-const hugePage = 2 << 20
+const HugePage = 2 << 20
 
 // A Region is anonymous zeroed memory outside Go's heap, aligned to 2 MiB.
 // Pages take real memory when first touched.
@@ -28,15 +28,15 @@ func Map(n int64, what string) (*Region, error) {
 		n = 1
 	}
 	// Two more huge pages: one for alignment, one so that the last is whole.
-	mapped, err := syscall.Mmap(-1, 0, int(n)+2*hugePage, syscall.PROT_READ|syscall.PROT_WRITE,
+	mapped, err := syscall.Mmap(-1, 0, int(n)+2*HugePage, syscall.PROT_READ|syscall.PROT_WRITE,
 		syscall.MAP_ANON|syscall.MAP_PRIVATE|mapNoReserve)
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot map %.1f MB: %w", what, float64(n)/1e6, err)
 	}
-	skip := int(-uintptr(unsafe.Pointer(&mapped[0])) & (hugePage - 1))
+	skip := int(-uintptr(unsafe.Pointer(&mapped[0])) & (HugePage - 1))
 	r := &Region{Bytes: mapped[skip : skip+int(n) : skip+int(n)], mapped: mapped}
 	// A last page that would not be nearly full is not worth a huge one.
-	if huge := (int(n) + hugePage/8) / hugePage * hugePage; huge > 0 {
+	if huge := (int(n) + HugePage/8) / HugePage * HugePage; huge > 0 {
 		adviseHuge(mapped[skip : skip+huge])
 	}
 	return r, nil

@@ -21,7 +21,7 @@ type chain struct {
 
 // A turn is what one drafter wants of the next run.
 type turn struct {
-	ctx    *device.Context
+	step   *device.Step
 	state  []float32
 	token  int32
 	result []float32 // in place of what it held; nil after a failure
@@ -79,14 +79,14 @@ func (r Result) chainOf(path []int) speculate.ChainRun {
 	cols := e.graph.Outputs[h.hidden].Cols
 	h.mu.Lock()
 	if len(h.chain.states) == 0 { // runs will overwrite them
-		h.chain.states = append(h.chain.states, r.ctx.Out[h.hidden][:h.chain.rows*cols]...)
+		h.chain.states = append(h.chain.states, r.step.Out[h.hidden][:h.chain.rows*cols]...)
 	}
 	h.mu.Unlock()
 	return func(dst, state []float32, token int32) []float32 {
 		if state == nil {
 			state = h.chain.states[row*cols:][:cols]
 		}
-		t := &turn{ctx: r.ctx, state: state, token: token, result: dst}
+		t := &turn{step: r.step, state: state, token: token, result: dst}
 		return e.takeTurn(t)
 	}
 }
@@ -110,12 +110,12 @@ func (e *Engine) runTurns() {
 	if len(list) == 0 || len(list) < min(h.chain.drafting, e.opt.MaxWanted, e.opt.MaxTokens) {
 		return
 	}
-	c, o := list[0].ctx, e.graph.Outputs[h.output]
+	c, o := list[0].step, e.graph.Outputs[h.output]
 	cols := e.graph.Outputs[h.hidden].Cols
 	blank(c, len(list))
 	for i, t := range list {
 		copy(c.Out[h.hidden][i*cols:], t.state)
-		c.ID[i], c.Want[i] = t.token, int32(i)
+		c.ID[i], c.OutRow[i] = t.token, int32(i)
 	}
 	err := e.timeHeads(c, len(list), len(list))
 	for i, t := range list {

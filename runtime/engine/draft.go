@@ -5,6 +5,8 @@ package engine
 import (
 	"fmt"
 
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/engine/policy"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
@@ -47,7 +49,7 @@ func (e *Engine) Accept(id ID, path []int) error {
 	from := s.done
 	for i, n := range path {
 		if n != i {
-			e.ctx.MoveRow(s.pages, s.done+i, s.done+n)
+			e.ctx.MoveRow(device.RowOf(s.pages, s.done+i), device.RowOf(s.pages, s.done+n))
 		}
 		s.tokens = append(s.tokens, s.draft.Tokens[n])
 	}
@@ -73,7 +75,7 @@ func (e *Engine) forget(s *sequence) {
 // a tree have their parents' position and one, lie one behind the other, and see
 // their ancestors alone.
 func (w *stepWriter) addDraft(t speculate.Tree, past int) {
-	c, q := w.c, w.seqs-1
+	c, q := w.step, w.seqs-1
 	for i, id := range t.Tokens {
 		at, slot := w.tokens+i, int32(past+i)
 		c.ID[at], c.Slot[at], c.Pos[at], c.Seq[at], c.Types[at] = id, slot, slot, int32(q), 0
@@ -89,7 +91,7 @@ func (w *stepWriter) draft(t speculate.Tree, last int32) {
 	if t.Linear() {
 		return
 	}
-	c, words := w.c, w.c.MaskWords
+	c, words := w.step, w.step.MaskWords
 	if !w.masked {
 		w.masked = true
 		clear(c.Mask)
@@ -136,14 +138,10 @@ func (e *Engine) room(id ID, limit, least int) speculate.Room {
 		}
 	}
 	alike = max(alike, least)
-	base := 1 + max(others, tokens)
-	return speculate.Room{
-		Nodes: max(0, min(limit, e.opt.Draft)), Others: float64(base - 1), Alike: float64(alike),
-		Time:    func(nodes int) float64 { return e.times.Step(base + alike*nodes) },
-		Untried: func(nodes int) bool { return e.times.Untried(base + alike*nodes) },
-		Read:    e.heads.each(),
-		Rests:   e.draftless || !e.gain.Open(len(e.parts)) || e.brief(),
-	}
+	room := policy.Room(&e.times, min(limit, e.opt.Draft), others, tokens, alike)
+	room.Read = e.heads.each()
+	room.Rests = e.draftless || !e.gain.Open(len(e.parts)) || e.brief()
+	return room
 }
 
 // brief says whether plain steps are over before drafting has begun to pay.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
@@ -43,7 +44,7 @@ var ErrFull = errors.New("the context is full")
 // A Model is a compiled model, loaded.
 type Model struct {
 	Manifest *manifest.Manifest
-	Library  *device.Library
+	Device   device.Device
 	Weights  []byte // the packed region
 	Dispatch []byte // from dispatch.Table
 }
@@ -76,8 +77,9 @@ type Engine struct {
 	source int            // the graph that takes sources, or -1
 	whole  bool           // entry gets sequences whole
 	graph  manifest.Graph // of entry
-	lib    *device.Library
-	ctx    *device.Context
+	dev    device.Device
+	ctx    device.Context
+	step   *device.Step // the arrays that sources are read with: the first of those in flight
 	heads  heads
 	pages  pageList
 	seqs   []*sequence // alive, oldest first
@@ -90,8 +92,6 @@ type Engine struct {
 	input     policy.Input
 	batch     policy.Batch
 	draftless bool // the last step had no time for drafts
-
-	populator *populator // nil: none
 
 	pipe    pipeline
 	parts   []part    // scratch of plan; after Infer: those of the step that it shows
@@ -109,22 +109,16 @@ func Open(m Model, opt Options) (*Engine, error) {
 	e.pages = newPageList(opt.Pages)
 	var cpus []int
 	if opt.Pin {
-		cpus = device.Pins(opt.Threads)
+		cpus = cpu.Pins(opt.Threads)
 	}
-	e.ctx, err = m.Library.Start(device.Config{
-		Threads: opt.Threads, CPUs: cpus, Weights: m.Weights, Pages: opt.Pages, PageBytes: pageBytes(m.Manifest),
-		MaxTokens: opt.MaxTokens, MaxWanted: opt.MaxWanted, MaxSeqs: opt.MaxSeqs, MaskWords: (opt.Draft + 64) / 64, MaxPages: opt.MaxSeqs * pagesFor(opt.Context),
-		Dispatch: m.Dispatch, Outputs: outputs,
-	})
-	if err != nil {
+	cfg := opt.shapes()
+	cfg.CPUs, cfg.Weights, cfg.PageBytes, cfg.Populate, cfg.Dispatch, cfg.Outputs = cpus, m.Weights, pageBytes(m.Manifest), opt.Populate, m.Dispatch, outputs
+	if e.ctx, err = m.Device.Start(cfg); err != nil {
 		return nil, err
 	}
-	if err := e.openPipeline(); err != nil {
+	if err := e.openPipeline(cfg); err != nil {
 		e.Close()
 		return nil, err
-	}
-	if opt.Populate {
-		e.populator = startPopulator(e.ctx, opt.Pages)
 	}
 	return e, nil
 }
@@ -136,7 +130,7 @@ func prepare(m Model, opt Options) (*Engine, []device.Array, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	e := &Engine{entry: entry, source: -1, graph: m.Manifest.Graphs[entry], lib: m.Library, vocab: m.Manifest.Vocab}
+	e := &Engine{entry: entry, source: -1, graph: m.Manifest.Graphs[entry], dev: m.Device, vocab: m.Manifest.Vocab}
 	e.whole = e.graph.Name == encodeGraph
 	graphs := []manifest.Graph{e.graph}
 	if m.Manifest.Network == "encoder_decoder" && !e.whole {
@@ -163,34 +157,32 @@ const encodeGraph = "encode"
 // Close stops the model's threads and frees the engine's memory. Rows of
 // results must not be used after.
 func (e *Engine) Close() {
-	e.populator.stop()
-	e.closePipeline()
+	e.drain()
+	e.recycle()
 	e.ctx.Close()
+	for _, f := range e.pipe.idle {
+		f.step.Free()
+	}
 }
 
 // Options returns the options with every choice made.
 func (e *Engine) Options() Options { return e.opt }
 
-// See starts calibration (device.Context.See).
-func (e *Engine) See() error { return e.ctx.See() }
+// StartCalibration makes every matmul add up what it reads
+// (device.Context.StartCalibration).
+func (e *Engine) StartCalibration(products bool) error { return e.ctx.StartCalibration(products) }
 
-// Seen gives the sums of calibration (device.Context.Seen).
-func (e *Engine) Seen() []float64 { return e.ctx.Seen() }
+// Calibration gives the sums so far.
+func (e *Engine) Calibration() device.Calibration { return e.ctx.Calibration() }
 
-// SeeMoments starts the second half of calibration (device.Context.SeeMoments).
-func (e *Engine) SeeMoments() error { return e.ctx.SeeMoments() }
-
-// Moments gives its sums (device.Context.Moments).
-func (e *Engine) Moments() []float32 { return e.ctx.Moments() }
-
-// Trace calls fn after every step from now on (device.Context.Trace).
-func (e *Engine) Trace(fn func(device.Step)) error { return e.ctx.Trace(fn) }
+// Trace calls fn after every step from now on.
+func (e *Engine) Trace(fn func(device.StepTrace)) error { return e.ctx.Trace(fn) }
 
 // Graph is the graph that the engine runs.
 func (e *Engine) Graph() manifest.Graph { return e.graph }
 
-// Library is the model's code that the engine runs.
-func (e *Engine) Library() *device.Library { return e.lib }
+// Device is what computes the engine's steps.
+func (e *Engine) Device() device.Device { return e.dev }
 
 // findGraph gives the index of a graph; "" is the last one.
 func findGraph(m *manifest.Manifest, name string) (int, error) {
@@ -223,7 +215,7 @@ func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 		return fmt.Errorf("a context of %d tokens: the model was made for at most %d", o.Context, m.Context)
 	}
 	if o.Threads == 0 {
-		o.Threads = device.DefaultThreads()
+		o.Threads = cpu.DefaultThreads()
 	}
 	o.MaxSeqs = max(o.MaxSeqs, 1)
 	if o.MaxTokens == 0 {
@@ -253,6 +245,14 @@ func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 		return fmt.Errorf("context %d, threads %d and pages %d must be positive", o.Context, o.Threads, o.Pages)
 	}
 	return nil
+}
+
+// shapes are those of the options.
+func (o *Options) shapes() *device.Config {
+	return &device.Config{
+		Threads: o.Threads, Pages: o.Pages, MaxTokens: o.MaxTokens, MaxOutRows: o.MaxWanted, MaxSeqs: o.MaxSeqs,
+		MaskWords: (o.Draft + 64) / 64, MaxPages: o.MaxSeqs * pagesFor(o.Context),
+	}
 }
 
 // arrays shapes the outputs so that each has room for those of any graph.

@@ -21,7 +21,7 @@ func fake(t testing.TB) engine.Model {
 	t.Helper()
 	m := devicetest.Manifest()
 	lib, weights, table := devicetest.Open(t, m, salt)
-	return engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}
+	return engine.Model{Manifest: m, Device: lib, Weights: weights, Dispatch: table}
 }
 
 func open(t testing.TB, m engine.Model, opt engine.Options) *engine.Engine {

@@ -70,7 +70,7 @@ func (e *Engine) planHeads(results []Result) error {
 		}
 		return nil
 	}
-	c := e.pipe.shown.ctx
+	c := e.pipe.shown.step
 	n, last := 0, -1
 	for i := range results {
 		r := &results[i]
@@ -80,7 +80,7 @@ func (e *Engine) planHeads(results []Result) error {
 		}
 		r.heads, last = n, i
 		for row := r.at + r.Rows - 1; row <= r.at+r.Rows-1+r.draft.Len(); row++ {
-			c.Want[n] = int32(row)
+			c.OutRow[n] = int32(row)
 			n++
 		}
 	}
@@ -94,17 +94,17 @@ func (e *Engine) planHeads(results []Result) error {
 	return e.runHeads(c, n)
 }
 
-// runHeads computes the heads of the n rows in Want.
-func (e *Engine) runHeads(c *device.Context, n int) error {
+// runHeads computes the heads of the n rows in OutRow.
+func (e *Engine) runHeads(c *device.Step, n int) error {
 	e.heads.mu.Lock()
 	defer e.heads.mu.Unlock()
-	rows := int(slices.Max(c.Want[:n])) + 1
+	rows := int(slices.Max(c.OutRow[:n])) + 1
 	blank(c, rows)
 	return e.timeHeads(c, rows, n)
 }
 
 // blank fills in what a step of so many tokens needs that have no meaning.
-func blank(c *device.Context, rows int) {
+func blank(c *device.Step, rows int) {
 	for i := range rows {
 		c.ID[i], c.Pos[i], c.Slot[i], c.Seq[i] = 0, 0, 0, 0
 	}
@@ -112,9 +112,11 @@ func blank(c *device.Context, rows int) {
 	c.PageAt[0], c.PageAt[1], c.Page[0] = 0, 1, 0
 }
 
-func (e *Engine) timeHeads(c *device.Context, rows, n int) error {
+func (e *Engine) timeHeads(c *device.Step, rows, n int) error {
 	start := time.Now()
-	if err := c.Run(e.heads.entry, rows, n, 1, false); err != nil {
+	c.Graph, c.Typed = e.heads.entry, false
+	c.Tokens, c.OutRows, c.Seqs = rows, n, 1
+	if err := e.ctx.Submit(c)(); err != nil {
 		return err
 	}
 	e.heads.measure(time.Since(start))
@@ -137,13 +139,13 @@ func (r Result) headRow(o manifest.Output, node int) []float32 {
 	at := r.heads + 1 + node
 	switch {
 	case r.heads == headsLater:
-		r.ctx.Want[0] = int32(r.at + r.Rows + node)
-		if err := r.e.runHeads(r.ctx, 1); err != nil {
+		r.step.OutRow[0] = int32(r.at + r.Rows + node)
+		if err := r.e.runHeads(r.step, 1); err != nil {
 			return nil // the next step fails with it
 		}
 		at = 0
 	case r.heads < 0 || node < -1:
 		return nil
 	}
-	return r.ctx.Out[r.e.heads.output][at*o.Cols:][:o.Used:o.Used]
+	return r.step.Out[r.e.heads.output][at*o.Cols:][:o.Used:o.Used]
 }

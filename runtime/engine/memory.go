@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -50,13 +51,9 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 	for _, w := range m.Manifest.Weights {
 		mem.Weights = max(mem.Weights, w.Offset+w.Bytes)
 	}
-	for _, n := range pageBytes(m.Manifest) {
-		mem.PageBytes += n
-	}
-	if weights, page, ok := m.Library.Memory(); ok {
-		mem.Weights, mem.PageBytes = weights, page
-	}
-	mem.Scratch = m.Library.ArenaBytes(opt.Threads, opt.MaxTokens, opt.MaxWanted, opt.MaxSeqs)
+	info := m.Device.Info()
+	mem.Weights, mem.PageBytes = cmp.Or(info.WeightBytes, mem.Weights), info.PageBytes
+	mem.Scratch = m.Device.ScratchBytes(opt.shapes())
 	for _, o := range outputs {
 		mem.Results += int64(o.Rows) * int64(o.Cols) * 4
 	}

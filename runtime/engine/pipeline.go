@@ -14,11 +14,10 @@ import (
 // stages, so that each stage works: no sequence is in two of them. On any other
 // model there is one.
 type inFlightStep struct {
-	ctx    *device.Context
-	parts  []part
-	tokens int
-	start  time.Time
-	wait   func() error
+	step  *device.Step
+	parts []part
+	start time.Time
+	wait  func() error
 }
 
 // A pipeline holds the steps of an engine.
@@ -34,18 +33,19 @@ type pipeline struct {
 
 // openPipeline makes a set of arrays for each step that can be under way. Sources
 // are read between steps, so encoder-decoders have one step at a time.
-func (e *Engine) openPipeline() error {
-	e.pipe.idle = []*inFlightStep{{ctx: e.ctx}}
+func (e *Engine) openPipeline(cfg *device.Config) error {
+	n := e.dev.Info().InFlight
 	if e.source >= 0 {
-		return nil
+		n = 1
 	}
-	for range e.ctx.Stages() - 1 {
-		c, err := e.ctx.Another()
+	for range n {
+		s, err := device.NewStep(cfg)
 		if err != nil {
 			return err
 		}
-		e.pipe.idle = append(e.pipe.idle, &inFlightStep{ctx: c})
+		e.pipe.idle = append(e.pipe.idle, &inFlightStep{step: s})
 	}
+	e.step = e.pipe.idle[0].step
 	return nil
 }
 
@@ -92,18 +92,6 @@ func (s Stats) Bubble() float64 {
 	return max(0, 1-float64(s.Worked)/(float64(s.Active)*float64(s.Stages)))
 }
 
-// closePipeline waits for the steps under way, which nobody wants any more, and frees
-// the arrays.
-func (e *Engine) closePipeline() {
-	e.drain()
-	e.recycle()
-	for _, f := range e.pipe.idle {
-		if f.ctx != e.ctx {
-			f.ctx.Close()
-		}
-	}
-}
-
 // recycle makes the arrays whose rows were shown free for another step.
 func (e *Engine) recycle() {
 	if f := e.pipe.shown; f != nil {
@@ -121,19 +109,16 @@ func (e *Engine) submit() (bool, error) {
 	if err != nil || len(parts) == 0 {
 		return false, err
 	}
-	e.populator.reach(e.pages.last)
 	f.parts = append(f.parts[:0], parts...)
-	tokens, outRows := e.fillStep(f.ctx, f.parts)
-	f.tokens, f.start = tokens, time.Now()
+	e.fillStep(f.step, f.parts)
+	f.start = time.Now()
 	e.pipe.count(f.start)
 	e.pipe.idle = e.pipe.idle[:last]
 	e.pipe.inFlight = append(e.pipe.inFlight, f)
 	for _, p := range f.parts {
 		p.seq.inFlight = true
 	}
-	if f.wait, err = f.ctx.Begin(e.entry, tokens, outRows, len(parts), e.whole); err != nil {
-		f.wait = func() error { return err } // it is told in its turn
-	}
+	f.wait = e.ctx.Submit(f.step)
 	return true, nil
 }
 
@@ -155,7 +140,7 @@ func (e *Engine) waitOldest() (*inFlightStep, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.times.Measure(f.tokens, now.Sub(f.start))
+	e.times.Measure(f.step.Tokens, now.Sub(f.start))
 	return f, nil
 }
 
@@ -197,7 +182,7 @@ func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 			return nil, err
 		}
 		e.stats.Steps++
-		e.stats.Tokens += int64(f.tokens)
+		e.stats.Tokens += int64(f.step.Tokens)
 		e.parts = append(e.parts[:0], f.parts...)
 		if e.pipe.stages() == 1 {
 			e.gain.took(e.parts, e.stats.Accepted)

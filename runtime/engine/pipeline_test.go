@@ -16,10 +16,10 @@ import (
 )
 
 // onPipeline puts the fake model's steps on a pipeline.
-func onPipeline(t testing.TB, m engine.Model, depth int, stage func(int, device.DeviceStep) error) (engine.Model, *devicetest.Pipeline) {
+func onPipeline(t testing.TB, m engine.Model, depth int, stage func(int, *device.Step) error) (engine.Model, *devicetest.Pipeline) {
 	t.Helper()
-	var p *devicetest.Pipeline
-	m.Library, p = devicetest.OnPipeline(t, m.Library, depth, stage)
+	p := devicetest.OnPipeline(t, m.Device, depth, stage)
+	m.Device = p
 	return m, p
 }
 
@@ -155,7 +155,7 @@ func TestPipelineFair(t *testing.T) {
 func TestPipelineFails(t *testing.T) {
 	t.Parallel()
 	var steps atomic.Int64
-	m, _ := onPipeline(t, fake(t), 3, func(stage int, _ device.DeviceStep) error {
+	m, _ := onPipeline(t, fake(t), 3, func(stage int, _ *device.Step) error {
 		if stage == 1 && steps.Add(1) == 7 {
 			return errors.New("rank 1: no answer")
 		}

@@ -120,9 +120,9 @@ func (e *Engine) drop(s *sequence) {
 	s.draft, s.drafted = s.draft.Cut(0), 0
 }
 
-// fillStep writes the planned tokens into a step's arrays.
-func (e *Engine) fillStep(c *device.Context, parts []part) (tokens, outRows int) {
-	w := stepWriter{c: c}
+// fillStep writes the planned tokens into a step.
+func (e *Engine) fillStep(step *device.Step, parts []part) {
+	w := stepWriter{step: step}
 	for _, p := range parts {
 		s := p.seq
 		if s.rows != nil {
@@ -145,14 +145,14 @@ func (e *Engine) fillStep(c *device.Context, parts []part) (tokens, outRows int)
 			w.addDraft(s.draft.Cut(p.drafted), s.done+p.n)
 		}
 	}
-	c.Masked(w.masked)
-	return w.tokens, w.outRows
+	step.Graph, step.Typed, step.Masked, step.TopPage = e.entry, e.whole, w.masked, e.pages.last
+	step.Tokens, step.OutRows, step.Seqs = w.tokens, w.outRows, w.seqs
 }
 
 // A stepWriter fills the arrays of a step, sequence after sequence: what is
 // asked for and its source first, then its tokens.
 type stepWriter struct {
-	c                     *device.Context
+	step                  *device.Step
 	seqs, tokens, outRows int
 	pages, sourcePages    int
 	masked                bool // a sequence has a tree
@@ -160,21 +160,21 @@ type stepWriter struct {
 
 // want marks token i of the sequence that is added next.
 func (w *stepWriter) want(i int) {
-	w.c.Want[w.outRows] = int32(w.tokens + i)
+	w.step.OutRow[w.outRows] = int32(w.tokens + i)
 	w.outRows++
 }
 
 // source says which source the sequence has that is added next.
 func (w *stepWriter) source(x *source) {
-	w.c.XPageAt[w.seqs] = int32(w.sourcePages)
-	w.sourcePages += copy(w.c.XPage[w.sourcePages:], x.pages)
-	w.c.XPageAt[w.seqs+1] = int32(w.sourcePages)
-	w.c.XRows[w.seqs] = int32(len(x.tokens))
+	w.step.XPageAt[w.seqs] = int32(w.sourcePages)
+	w.sourcePages += copy(w.step.XPage[w.sourcePages:], x.pages)
+	w.step.XPageAt[w.seqs+1] = int32(w.sourcePages)
+	w.step.XRows[w.seqs] = int32(len(x.tokens))
 }
 
 // add adds tokens of a sequence from its row past on.
 func (w *stepWriter) add(ids, types []int32, past int, pages []int32) {
-	c, q := w.c, w.seqs
+	c, q := w.step, w.seqs
 	c.First[q], c.Past[q], c.PageAt[q] = int32(w.tokens), int32(past), int32(w.pages)
 	w.pages += copy(c.Page[w.pages:], pages)
 	for i, id := range ids {
@@ -208,7 +208,7 @@ func (e *Engine) collect(f *inFlightStep) []Result {
 		e.stats.Drafted += int64(p.drafted)
 		e.results = append(e.results, Result{
 			ID: s.id, First: s.done - p.outRows, Rows: p.outRows, Ready: s.pending() == 0, Cached: s.cached, Drafted: p.drafted,
-			at: row, from: token, n: p.n, seq: q, heads: -1, draft: s.draft, e: e, ctx: f.ctx,
+			at: row, from: token, n: p.n, seq: q, heads: -1, draft: s.draft, e: e, step: f.step,
 		})
 		s.decoding = s.decoding || s.pending() == 0
 		if p.outRows > 0 {

@@ -179,8 +179,8 @@ type Stats struct {
 // Stats returns the counts.
 func (e *Engine) Stats() Stats {
 	s := e.stats
-	s.Busy = e.ctx.Busy()
-	s.Graphs, s.GraphSteps = e.ctx.Graphs()
+	n := e.ctx.Counters()
+	s.Busy, s.Graphs, s.GraphSteps = n.Busy, n.Graphs, n.GraphSteps
 	s.Stages, s.Active, s.Worked = e.pipe.stages(), e.pipe.active, e.pipe.worked(s.Busy)
 	s.Pages, s.Kept = e.opt.Pages, e.pages.cache.idle
 	s.Used = s.Pages - e.pages.unused()

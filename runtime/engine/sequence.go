@@ -45,7 +45,7 @@ type Result struct {
 	seq   int // index of the sequence in the step
 	heads int // first row of the heads; -1: none
 	e     *Engine
-	ctx   *device.Context // with the step's arrays
+	step  *device.Step // whose rows these are
 
 	draft    speculate.Tree // its first Drafted nodes
 	selected []int          // the way through it that Walk tries; nil: each first child
@@ -63,7 +63,7 @@ func (r Result) Row(output, i int) []float32 {
 	case headRows:
 		return r.headRow(o, i-r.Rows)
 	}
-	return r.ctx.Out[output][at*o.Cols:][:o.Used:o.Used]
+	return r.step.Out[output][at*o.Cols:][:o.Used:o.Used]
 }
 
 // SelectPath is the result with the path of its draft that a selector takes, by the
@@ -100,7 +100,7 @@ func (r Result) Node(output, n int) []float32 {
 	case headRows:
 		return r.headRow(o, n)
 	}
-	return r.ctx.Out[output][at*o.Cols:][:o.Used:o.Used]
+	return r.step.Out[output][at*o.Cols:][:o.Used:o.Used]
 }
 
 // Best is the argmax of Node's row of logits, if the step has found it
@@ -109,11 +109,11 @@ func (r Result) Best(n, vocab int) int32 {
 	if !r.e.graph.Best {
 		return -1
 	}
-	best, ok := r.ctx.Best(r.at + r.Rows + max(n, -1))
-	if !ok || int(best) >= vocab {
+	token := r.step.Greedy[r.at+r.Rows+max(n, -1)]
+	if int(token) >= vocab {
 		return -1
 	}
-	return best
+	return token // device.NoToken is −1
 }
 
 // Tokens is the number of the sequence's tokens that the step computed, which

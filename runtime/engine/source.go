@@ -41,7 +41,7 @@ func (e *Engine) encode() error {
 	}
 	for {
 		e.sources = e.sources[:0]
-		w := stepWriter{c: e.ctx}
+		w := stepWriter{step: e.step}
 		for _, s := range e.seqs {
 			x := s.source
 			if x.encoded || len(x.pages) > 0 || w.tokens+len(x.tokens) > e.opt.MaxTokens {
@@ -57,8 +57,9 @@ func (e *Engine) encode() error {
 		if len(e.sources) == 0 {
 			return nil
 		}
-		e.ctx.Masked(false)
-		err := e.ctx.Run(e.source, w.tokens, 0, w.seqs, true)
+		e.step.Graph, e.step.Typed, e.step.Masked = e.source, true, false
+		e.step.Tokens, e.step.OutRows, e.step.Seqs = w.tokens, 0, w.seqs
+		err := e.ctx.Submit(e.step)()
 		for _, x := range e.sources {
 			if x.encoded = err == nil; !x.encoded {
 				e.pages.free(x.pages)

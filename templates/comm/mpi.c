@@ -55,6 +55,13 @@ typedef struct {
   int32_t rank, gone;
 } news;
 
+/* News on their way to a rank, which stay as they are until they have left. */
+typedef struct {
+  news data;
+  request on_way;
+  uint8_t busy;
+} notice;
+
 typedef struct ifl_mpi {
   ifl_endpoint end; /* first: the table's self is this struct */
   ifl_mpi_calls mpi;
@@ -63,7 +70,7 @@ typedef struct ifl_mpi {
   outbox *outboxes;   /* [ranks] */
   int32_t *waits_for; /* [ranks] what the others said last, or -1 */
   int64_t *said_ns;   /* [ranks] when */
-  news told;          /* what was told last: it is sent without waiting */
+  notice *notices;    /* [ranks][2] for whom this rank waits; whom it has given up, which is told once */
 } ifl_mpi;
 
 #define NEWS_NS 1000000000 /* how often a waiting rank tells so */
@@ -71,16 +78,23 @@ typedef struct ifl_mpi {
 
 static int32_t give_up(ifl_mpi *m, int32_t rank);
 
-/* Sends a few bytes without waiting for them to arrive. */
+/* Whether a notice has left, so that there is room for the next one. */
+static int left(ifl_mpi *m, notice *n) {
+  int done = 0;
+  status st;
+  if (n->busy && !m->mpi.test(&n->on_way, &done, &st) && done) n->busy = 0;
+  return !n->busy;
+}
+
+/* Sends news without waiting for them to arrive. A rank to which the last ones have not left yet gets none this time. */
 static void tell(ifl_mpi *m, int32_t rank, int32_t gone) {
-  m->told = (news){rank, gone};
   for (int32_t r = 0; r < m->end.place.ranks; r++) {
-    if (r == m->end.place.rank || r == rank) continue;
-    request q = {.word = 0};
-    int done = 0;
-    status st;
-    if (m->mpi.isend(&m->told, sizeof m->told, m->mpi.byte, r, IFL_TAG_NEWS, m->mpi.comm, &q)) continue;
-    m->mpi.test(&q, &done, &st); /* so small that it has left; if not, told stays as it is for a second */
+    notice *n = &m->notices[2 * r + gone];
+    if (r == m->end.place.rank || r == rank || !left(m, n)) continue;
+    n->data = (news){rank, gone};
+    n->on_way.word = 0;
+    n->busy = !m->mpi.isend(&n->data, sizeof n->data, m->mpi.byte, r, IFL_TAG_NEWS, m->mpi.comm, &n->on_way);
+    left(m, n); /* so small that it usually has at once */
   }
 }
 
@@ -218,6 +232,11 @@ int32_t ifl_mpi_flush(const ifl_comm *comm) {
       if (m->outboxes[r].busy[i] && finish(m, &m->outboxes[r].on_way[i], r)) return -1;
       m->outboxes[r].busy[i] = 0;
     }
+    for (int i = 0; i < 2; i++) {
+      notice *n = &m->notices[2 * r + i];
+      if (n->busy && finish(m, &n->on_way, r)) return -1;
+      n->busy = 0;
+    }
   }
   drain(m);
   return 0;
@@ -319,6 +338,7 @@ void ifl_mpi_close(ifl_mpi *m) {
   for (int32_t r = 0; m->outboxes && r < m->end.place.ranks; r++)
     for (int i = 0; i < QUEUE; i++) free(m->outboxes[r].data[i].data);
   free(m->outboxes);
+  free(m->notices);
   free(m->slots);
   free(m->waits_for);
   free(m->said_ns);
@@ -334,9 +354,10 @@ ifl_mpi *ifl_mpi_open(const ifl_mpi_calls *calls, const ifl_place *place, int64_
   m->end = (ifl_endpoint){.table = {m, exchange, send_to, recv_from}, .place = *place, .spin_ns = spin_ns, .timeout_ns = timeout_ns, .failed = -1};
   m->slots = calloc((size_t)(IFL_SLOTS * place->members), sizeof *m->slots);
   m->outboxes = calloc((size_t)place->ranks, sizeof *m->outboxes);
+  m->notices = calloc((size_t)place->ranks * 2, sizeof *m->notices);
   m->waits_for = malloc((size_t)place->ranks * sizeof *m->waits_for);
   m->said_ns = calloc((size_t)place->ranks, sizeof *m->said_ns);
-  if (!m->slots || !m->outboxes || !m->waits_for || !m->said_ns) {
+  if (!m->slots || !m->outboxes || !m->notices || !m->waits_for || !m->said_ns) {
     ifl_mpi_close(m);
     return NULL;
   }

@@ -20,14 +20,17 @@ type ranks struct {
 	vocab   int
 }
 
-func (r *ranks) Name() string               { return "simulated" }
-func (r *ranks) StateBytes(pages int) int64 { return int64(pages) }
-func (r *ranks) ArenaBytes(int, int, int) int64 {
-	return 64
+// Info has as many steps in flight as there are stages.
+func (r *ranks) Info() device.Info {
+	return device.Info{Name: "simulated", InFlight: len(r.plan), PageBytes: 1}
 }
 
-// Open starts the members of all stages.
-func (r *ranks) Open(*device.Config) (device.DeviceModel, error) {
+func (r *ranks) ScratchBytes(*device.Config) int64 { return 64 }
+
+func (r *ranks) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 }
+
+// Start starts the members of all stages.
+func (r *ranks) Start(*device.Config) (device.Context, error) {
 	m := &running{ranks: r, busy: make([]time.Duration, len(r.plan))}
 	for range len(r.plan) {
 		m.queues = append(m.queues, make(chan *step, len(r.plan)))
@@ -53,9 +56,11 @@ func (r *ranks) Open(*device.Config) (device.DeviceModel, error) {
 
 // A running is ranks at work.
 type running struct {
+	device.Uninstrumented
 	*ranks
 	queues []chan *step
 	ended  sync.WaitGroup
+	failed error // of the engine, which must not ask for everything
 
 	mu   sync.Mutex
 	busy []time.Duration
@@ -63,8 +68,7 @@ type running struct {
 
 // A step is on its way through the stages.
 type step struct {
-	c       *device.Context
-	s       device.DeviceStep
+	s       *device.Step
 	at      time.Time // when it comes to the next stage
 	members sync.WaitGroup
 	done    chan struct{}
@@ -109,7 +113,7 @@ func (m *running) member(i, j int, c *clock, g *group, s *step) {
 	for _, l := range m.model.Layers[st.Lo:st.Hi] {
 		gives := l.Gives
 		l.Gives = nil
-		c.spend(m.model.Layer(m.machine, st, l, rows, int(s.c.Past[0]), 0))
+		c.spend(m.model.Layer(m.machine, st, l, rows, int(s.s.Past[0]), 0))
 		for _, floats := range gives {
 			g.exchange(j, c, rows*float64(floats*m.machine.Group.Float))
 		}
@@ -124,42 +128,32 @@ func (m *running) member(i, j int, c *clock, g *group, s *step) {
 
 // answer fills in the logits.
 func (m *running) answer(s *step) {
-	for r, t := range s.c.Want[:s.s.Wanted] {
-		row := s.c.Out[0][r*m.vocab:][:m.vocab]
+	for r, t := range s.s.OutRow[:s.s.OutRows] {
+		row := s.s.Out[0][r*m.vocab:][:m.vocab]
 		clear(row)
-		row[next(s.c.ID[t], s.c.Pos[t], m.vocab)] = 1
+		row[next(s.s.ID[t], s.s.Pos[t], m.vocab)] = 1
 	}
 }
 
 // next is the token that follows one at a position.
 func next(id, pos int32, vocab int) int32 { return (id*31 + pos*17 + 7) % int32(vocab) }
 
-func (m *running) Stages() int { return len(m.plan) }
-
-func (m *running) Busy() []time.Duration {
+func (m *running) Counters() device.Counters {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append([]time.Duration(nil), m.busy...)
+	return device.Counters{Busy: append([]time.Duration(nil), m.busy...)}
 }
 
-func (m *running) Begin(c *device.Context, s device.DeviceStep) (func() error, error) {
-	x := &step{c: c, s: s, at: time.Now(), done: make(chan struct{})}
+func (m *running) Submit(s *device.Step) func() error {
+	x := &step{s: s, at: time.Now(), done: make(chan struct{})}
 	m.queues[0] <- x
-	return func() error { <-x.done; return nil }, nil
-}
-
-func (m *running) Run(c *device.Context, s device.DeviceStep) error {
-	wait, err := m.Begin(c, s)
-	if err != nil {
-		return err
-	}
-	return wait()
+	return func() error { <-x.done; return m.failed }
 }
 
 var errFixed = errors.New("bug: a simulation neither forks sequences nor drafts")
 
-func (m *running) CopyPage(int32, int32) error      { return errFixed }
-func (m *running) MoveRow(int, int, int, int) error { return errFixed }
+func (m *running) CopyPage(int32, int32)          { m.failed = errFixed }
+func (m *running) MoveRow(device.Row, device.Row) { m.failed = errFixed }
 
 func (m *running) Close() {
 	close(m.queues[0])

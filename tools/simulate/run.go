@@ -9,7 +9,6 @@ import (
 
 	"github.com/iflowc/iflowc/passes/cost"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
@@ -30,7 +29,7 @@ func measure(ctx context.Context, r *ranks, sequences, tokens int) (measured, er
 		Format: manifest.Format, Name: r.model.Name, Network: "decoder_only", Vocab: vocab, Context: 4096,
 		Graphs: []manifest.Graph{{Name: "decode", Outputs: []manifest.Output{{Name: "logits", Rows: "wanted", Cols: vocab, Used: vocab}}}},
 	}
-	e, err := engine.Open(engine.Model{Manifest: man, Library: device.OnDevice(r)}, engine.Options{Threads: 1, MaxSeqs: sequences, Context: tokens + 1})
+	e, err := engine.Open(engine.Model{Manifest: man, Device: r}, engine.Options{Threads: 1, MaxSeqs: sequences, Context: tokens + 1})
 	if err != nil {
 		return measured{}, err
 	}

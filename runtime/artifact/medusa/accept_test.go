@@ -56,9 +56,12 @@ func TestTypicalReference(t *testing.T) {
 // TestTypicalPaths compares with every path tried one by one.
 func TestTypicalPaths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	c, err := Dense([]int{1, 3, 2, 2})
-	if err != nil {
-		t.Fatal(err)
+	var c Choices // the best 3, 2 and 2 guesses of three heads
+	for i := range 3 {
+		c = append(c, []int{i})
+		for j := range 2 {
+			c = append(c, []int{i, j}, []int{i, j, 0}, []int{i, j, 1})
+		}
 	}
 	p, err := NewPlan(c)
 	if err != nil {

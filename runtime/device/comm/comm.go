@@ -15,15 +15,15 @@ import (
 
 	"github.com/ebitengine/purego"
 
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // DefaultTimeout is how long a rank may say nothing in the middle of a step
 // before the others give it up.
 const DefaultTimeout = 6 * time.Second
 
-// hurried is the timeout once the process was told to end.
-const hurried = 1500 * time.Millisecond
+// shortTimeout is the timeout once the process was told to end.
+const shortTimeout = 1500 * time.Millisecond
 
 // A Place is where a rank stands (ifl_place). The ranks of a tensor group follow
 // each other from First on.
@@ -49,7 +49,7 @@ type functions struct {
 	mpiFlush                          uintptr
 }
 
-func bind(lib *device.Library) (*functions, error) {
+func bind(lib *cpu.Library) (*functions, error) {
 	f := &functions{}
 	for _, s := range []struct {
 		name string
@@ -69,18 +69,18 @@ func bind(lib *device.Library) (*functions, error) {
 	return f, nil
 }
 
-// An End is one rank's end of a transport.
-type End struct {
+// An Endpoint is one rank's end of a transport.
+type Endpoint struct {
 	f      *functions
 	table  uintptr // ifl_comm
 	closed atomic.Bool
 }
 
 // Table is the C table that a step calls (device.Config.Comm).
-func (e *End) Table() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&e.table)) }
+func (e *Endpoint) Table() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&e.table)) }
 
 // Counts are what the rank has said so far.
-func (e *End) Counts() Counts {
+func (e *Endpoint) Counts() Counts {
 	var c Counts
 	if !e.closed.Load() {
 		purego.SyscallN(e.f.counts, e.table, uintptr(unsafe.Pointer(&c)))
@@ -89,19 +89,19 @@ func (e *End) Counts() Counts {
 }
 
 // Failed is the rank that could not be reached, -1: none.
-func (e *End) Failed() int {
+func (e *Endpoint) Failed() int {
 	r, _, _ := purego.SyscallN(e.f.failed, e.table)
 	return int(int32(r))
 }
 
-// Hurry shortens how long a silent rank is waited for: the process was told to
+// ShortenTimeout shortens how long a silent rank is waited for: the process was told to
 // end, and perhaps because that rank is gone.
-func (e *End) Hurry() {
-	e.Patience(hurried)
+func (e *Endpoint) ShortenTimeout() {
+	e.SetTimeout(shortTimeout)
 }
 
-// Patience says how long a silent rank is waited for from now on.
-func (e *End) Patience(d time.Duration) {
+// SetTimeout says how long a silent rank is waited for from now on.
+func (e *Endpoint) SetTimeout(d time.Duration) {
 	if !e.closed.Load() {
 		purego.SyscallN(e.f.patience, e.table, uintptr(d.Nanoseconds()))
 	}
@@ -112,6 +112,9 @@ type RankError struct {
 	Rank int
 	Err  error // why, where it is known
 }
+
+// LostRank is the rank, for packages that know errors by what they say.
+func (e *RankError) LostRank() int { return e.Rank }
 
 func (e *RankError) Error() string {
 	if e.Err != nil {

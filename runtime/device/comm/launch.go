@@ -45,8 +45,8 @@ type Launch struct {
 // ranks this process is.
 func (l *Launch) Apart() (at int, apart bool) { return l.At, l.At >= 0 && l.Local < l.Ranks }
 
-// leading is the number that a text begins with, as in Slurm's "4(x2)"; else 0.
-func leading(text string) (n int) {
+// leadingNumber is the number that a text begins with, as in Slurm's "4(x2)"; else 0.
+func leadingNumber(text string) (n int) {
 	for _, c := range text {
 		if c < '0' || c > '9' || n > 1<<20 {
 			break
@@ -77,7 +77,7 @@ func launched(env func(string) string) (Launch, bool) {
 
 // placed reads how many ranks are on this machine, and which of them this is.
 func placed(local, at string) (int, int) {
-	n := leading(local)
+	n := leadingNumber(local)
 	if i, err := strconv.Atoi(at); err == nil && i >= 0 && i < n {
 		return n, i
 	}

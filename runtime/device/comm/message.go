@@ -25,20 +25,20 @@ const (
 	Pong                        // to rank 0: still there
 )
 
-// Put sends a message, which is on its way when Put returns.
-func (w *World) Put(to int, tag Tag, data []byte) error {
+// Send sends a message, which is on its way when Send returns.
+func (w *MPI) Send(to int, tag Tag, data []byte) error {
 	code, _, _ := purego.SyscallN(w.end.f.mpiPut, w.end.table, uintptr(to), uintptr(tag), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(len(data)))
 	return w.failed(int64(int32(code)))
 }
 
-// Get receives a message of as many bytes as data has.
-func (w *World) Get(from int, tag Tag, data []byte) error {
+// Recv receives a message of as many bytes as data has.
+func (w *MPI) Recv(from int, tag Tag, data []byte) error {
 	code, _, _ := purego.SyscallN(w.end.f.mpiGet, w.end.table, uintptr(from), uintptr(tag), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(len(data)))
 	return w.failed(int64(int32(code)))
 }
 
-// Look gives the size of the message that is there, -1: none is.
-func (w *World) Look(from int, tag Tag) (int, error) {
+// Probe gives the size of the message that is there, -1: none is.
+func (w *MPI) Probe(from int, tag Tag) (int, error) {
 	n, _, _ := purego.SyscallN(w.end.f.mpiLook, w.end.table, uintptr(from), uintptr(tag))
 	if int64(n) == -1 {
 		return -1, nil
@@ -46,28 +46,28 @@ func (w *World) Look(from int, tag Tag) (int, error) {
 	return int(n), w.failed(int64(n))
 }
 
-// Receive waits for a message; nil when none has come within the patience.
-func (w *World) Receive(from int, tag Tag, patience time.Duration) ([]byte, error) {
+// Await waits for a message; nil when none has come within the patience.
+func (w *MPI) Await(from int, tag Tag, patience time.Duration) ([]byte, error) {
 	n, _, _ := purego.SyscallN(w.end.f.mpiAwait, w.end.table, uintptr(from), uintptr(tag), uintptr(patience.Nanoseconds()))
 	if err := w.failed(int64(n)); err != nil || n == 0 {
 		return nil, err
 	}
 	data := make([]byte, n)
-	return data, w.Get(from, tag, data)
+	return data, w.Recv(from, tag, data)
 }
 
 // Flush waits until everything that was sent has arrived, and drops what has
 // come and was not asked for: before Leave.
-func (w *World) Flush() error {
+func (w *MPI) Flush() error {
 	code, _, _ := purego.SyscallN(w.end.f.mpiFlush, w.end.table)
 	return w.failed(int64(int32(code)))
 }
 
 // Fail gives a rank up and tells the others.
-func (w *World) Fail(rank int) { purego.SyscallN(w.end.f.mpiFail, w.end.table, uintptr(rank)) }
+func (w *MPI) Fail(rank int) { purego.SyscallN(w.end.f.mpiFail, w.end.table, uintptr(rank)) }
 
 // failed spells a negative result.
-func (w *World) failed(code int64) error {
+func (w *MPI) failed(code int64) error {
 	if code >= 0 {
 		return nil
 	}

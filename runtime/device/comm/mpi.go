@@ -12,19 +12,19 @@ import (
 
 	"github.com/ebitengine/purego"
 
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// A World is this process's membership of an MPI job. MPI wants all calls from
-// one thread: the World has it, and runs on it what Do is given.
-type World struct {
+// MPI is this process's membership of an MPI job. MPI wants all calls from
+// one thread: MPI has it, and runs on it what Do is given.
+type MPI struct {
 	Thread
 	Launch
 
 	calls mpiCalls
 	final uintptr // MPI_Finalize
 	abort uintptr // MPI_Abort
-	end   *End
+	end   *Endpoint
 }
 
 // mpiCalls is ifl_mpi_calls.
@@ -46,8 +46,8 @@ const (
 const threadFunneled = 1
 
 // JoinMPI loads the launcher's MPI library and joins its job.
-func JoinMPI(l Launch) (*World, error) {
-	w := &World{Launch: l, Thread: newThread()}
+func JoinMPI(l Launch) (*MPI, error) {
+	w := &MPI{Launch: l, Thread: newThread()}
 	var err error
 	w.Do(func() { err = w.join() })
 	if err != nil {
@@ -57,7 +57,7 @@ func JoinMPI(l Launch) (*World, error) {
 	return w, nil
 }
 
-func (w *World) join() error {
+func (w *MPI) join() error {
 	handle, err := w.open()
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (w *World) join() error {
 }
 
 // settings are variables that MPI libraries read, for users who have not set them.
-func (w *World) settings() map[string]string {
+func (w *MPI) settings() map[string]string {
 	s := map[string]string{"OMPI_MCA_opal_signal": "", "OMPI_MCA_opal_set_max_sys_limits": ""} // Go's runtime needs the signals
 	if w.Local == w.Ranks {
 		s["UCX_RNDV_THRESH"] = "inf" // else UCX reads large messages from the sender's memory, and ends the process where that one has died
@@ -108,7 +108,7 @@ func (w *World) settings() map[string]string {
 
 // open loads the MPI library. Its plug-ins look for its symbols among those of
 // the process, so they are made global.
-func (w *World) open() (uintptr, error) {
+func (w *MPI) open() (uintptr, error) {
 	for name, value := range w.settings() {
 		if _, set := os.LookupEnv(name); !set {
 			os.Setenv(name, value)
@@ -127,7 +127,7 @@ func (w *World) open() (uintptr, error) {
 }
 
 // Open opens the process's end with the C of its library.
-func (w *World) Open(lib *device.Library, place Place, crowded bool, timeout time.Duration) (*End, error) {
+func (w *MPI) Open(lib *cpu.Library, place Place, crowded bool, timeout time.Duration) (*Endpoint, error) {
 	f, err := bind(lib)
 	if err != nil {
 		return nil, err
@@ -143,15 +143,15 @@ func (w *World) Open(lib *device.Library, place Place, crowded bool, timeout tim
 		return nil, errors.New("no memory for the exchange between ranks, or more than 64 in a tensor group")
 	}
 	table, _, _ := purego.SyscallN(f.mpiAt, mpi)
-	w.end = &End{f: f, table: table}
+	w.end = &Endpoint{f: f, table: table}
 	return w.end, nil
 }
 
 // Leave ends the membership in order: every rank must.
-func (w *World) Leave() {
+func (w *MPI) Leave() {
 	w.Do(func() { purego.SyscallN(w.final) })
 	w.stop()
 }
 
 // Lost is nil: MPI tells of a rank that is gone when it is asked something.
-func (w *World) Lost() <-chan struct{} { return nil }
+func (w *MPI) Lost() <-chan struct{} { return nil }

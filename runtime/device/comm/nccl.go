@@ -81,10 +81,10 @@ func bindNCCL(file string, handle uintptr) (*NCCL, error) {
 // An NCCLID names a job: rank 0 makes it and tells the others.
 type NCCLID [128]byte
 
-// A Ring is a rank's membership of a group of GPUs. Its calls put work on a CUDA
+// An NCCLGroup is a rank's membership of a group of GPUs. Its calls put work on a CUDA
 // stream and return: what they read and write are addresses in the GPU's memory.
 // Their errors are device.ErrComm.
-type Ring struct {
+type NCCLGroup struct {
 	n           *NCCL
 	comm        atomic.Uintptr // 0: it has not joined, has left or was aborted
 	rank, ranks int
@@ -95,17 +95,17 @@ type Ring struct {
 	sends, sent      atomic.Int64
 }
 
-// Ring is a rank's membership of a job that it has yet to join.
-func (n *NCCL) Ring(rank, ranks int) *Ring { return &Ring{n: n, rank: rank, ranks: ranks} }
+// Group is a rank's membership of a job that it has yet to join.
+func (n *NCCL) Group(rank, ranks int) *NCCLGroup { return &NCCLGroup{n: n, rank: rank, ranks: ranks} }
 
 // ID makes the id of a new job.
-func (r *Ring) ID() (id NCCLID, err error) {
+func (r *NCCLGroup) ID() (id NCCLID, err error) {
 	return id, r.n.check("ncclGetUniqueId", r.n.calls.getUniqueID, uintptr(unsafe.Pointer(&id)))
 }
 
 // Join makes the thread's current GPU a rank of a job. It returns once all ranks
 // have joined.
-func (r *Ring) Join(id NCCLID) error {
+func (r *NCCLGroup) Join(id NCCLID) error {
 	var comm uintptr
 	err := r.n.check("ncclCommInitRankScalable", r.n.calls.commInit, uintptr(unsafe.Pointer(&comm)), uintptr(r.ranks), uintptr(r.rank), 1, uintptr(unsafe.Pointer(&id)), 0)
 	if err != nil {
@@ -122,7 +122,7 @@ const (
 )
 
 // Send sends bytes to a rank.
-func (r *Ring) Send(to int, from uintptr, bytes int, stream uintptr) error {
+func (r *NCCLGroup) Send(to int, from uintptr, bytes int, stream uintptr) error {
 	if r.together {
 		r.part = bytes
 	} else {
@@ -133,13 +133,13 @@ func (r *Ring) Send(to int, from uintptr, bytes int, stream uintptr) error {
 }
 
 // Recv receives bytes from a rank.
-func (r *Ring) Recv(to uintptr, from int, bytes int, stream uintptr) error {
+func (r *NCCLGroup) Recv(to uintptr, from int, bytes int, stream uintptr) error {
 	return r.call("ncclRecv", r.n.calls.recv, to, uintptr(bytes), ncclUint8, uintptr(from), r.comm.Load(), stream)
 }
 
 // Together puts an exchange on the streams: sends and receives of one part that
 // wait for each other.
-func (r *Ring) Together(calls func() error) error {
+func (r *NCCLGroup) Together(calls func() error) error {
 	if err := r.call("ncclGroupStart", r.n.calls.groupStart); err != nil {
 		return err
 	}
@@ -155,12 +155,12 @@ func (r *Ring) Together(calls func() error) error {
 }
 
 // Counts are what the rank has put on its streams so far.
-func (r *Ring) Counts() Counts {
+func (r *NCCLGroup) Counts() Counts {
 	return Counts{Exchanges: r.exchanges.Load(), Exchanged: r.bytes.Load(), Sends: r.sends.Load(), Sent: r.sent.Load()}
 }
 
 // Failed says what went wrong behind the calls: a lost rank or link.
-func (r *Ring) Failed() error {
+func (r *NCCLGroup) Failed() error {
 	var code int32
 	if err := r.call("ncclCommGetAsyncError", r.n.calls.asyncError, r.comm.Load(), uintptr(unsafe.Pointer(&code))); err != nil {
 		return err
@@ -168,26 +168,26 @@ func (r *Ring) Failed() error {
 	if code == 0 || code == ncclInProgress {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", device.ErrComm, r.n.spell("NCCL", code))
+	return fmt.Errorf("%w: %w", device.ErrComm, r.n.describe("NCCL", code))
 }
 
 // Abort ends what is under way: calls that wait for another rank return, on
-// whatever thread they are. There is nothing to be done with the Ring then.
-func (r *Ring) Abort() {
+// whatever thread they are. There is nothing to be done with the NCCLGroup then.
+func (r *NCCLGroup) Abort() {
 	if c := r.comm.Swap(0); c != 0 {
 		purego.SyscallN(r.n.calls.commAbort, c)
 	}
 }
 
 // Close leaves the group when all have finished.
-func (r *Ring) Close() {
+func (r *NCCLGroup) Close() {
 	if c := r.comm.Swap(0); c != 0 {
 		purego.SyscallN(r.n.calls.commDestroy, c)
 	}
 }
 
-// call is check for a Ring that has joined and was not aborted.
-func (r *Ring) call(name string, f uintptr, args ...uintptr) error {
+// call is check for an NCCLGroup that has joined and was not aborted.
+func (r *NCCLGroup) call(name string, f uintptr, args ...uintptr) error {
 	if r.comm.Load() == 0 {
 		return fmt.Errorf("%w: %s after the GPUs' group has ended", device.ErrComm, name)
 	}
@@ -203,10 +203,10 @@ func (n *NCCL) check(name string, f uintptr, args ...uintptr) error {
 	if int32(code) == 0 {
 		return nil
 	}
-	return n.spell(name, int32(code))
+	return n.describe(name, int32(code))
 }
 
-func (n *NCCL) spell(name string, code int32) error {
+func (n *NCCL) describe(name string, code int32) error {
 	what, _, _ := purego.SyscallN(n.calls.errorString, uintptr(uint32(code)))
 	more, _, _ := purego.SyscallN(n.calls.lastError, 0)
 	text := cString(what)

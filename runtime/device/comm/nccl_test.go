@@ -67,7 +67,7 @@ func TestNCCL(t *testing.T) {
 	if n.Version < leastNCCL {
 		t.Fatalf("version %d", n.Version)
 	}
-	ring := n.Ring(0, 1)
+	ring := n.Group(0, 1)
 	a, err := ring.ID()
 	if err != nil {
 		t.Fatal(err)

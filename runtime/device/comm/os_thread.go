@@ -31,15 +31,15 @@ func (t Thread) Do(f func()) {
 
 func (t Thread) stop() { close(t.jobs) }
 
-// A Watch is how long a wait has lasted. An interval in which nobody looked
+// A Stopwatch is how long a wait has lasted. An interval in which nobody looked
 // counts for little: the process may have been stopped.
-type Watch struct {
+type Stopwatch struct {
 	last   time.Time
 	waited time.Duration
 }
 
-// Look gives the time since the first look.
-func (w *Watch) Look() time.Duration {
+// Elapsed gives the time since the first look.
+func (w *Stopwatch) Elapsed() time.Duration {
 	now := time.Now()
 	if !w.last.IsZero() {
 		w.waited += min(now.Sub(w.last), 100*time.Millisecond)

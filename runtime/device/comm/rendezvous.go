@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// MeetLimit is how long ranks that torchrun's variables name wait for each
+// RendezvousTimeout is how long ranks that torchrun's variables name wait for each
 // other: those of several machines are not started at once.
-const MeetLimit = 5 * time.Minute
+const RendezvousTimeout = 5 * time.Minute
 
-// helloLimit is how long one that has connected may take to say who it is.
-const helloLimit = 10 * time.Second
+// handshakeTimeout is how long one that has connected may take to say who it is.
+const handshakeTimeout = 10 * time.Second
 
-// A hello is what a rank says first, and rank 0's answer.
-type hello struct {
+// A handshake is what a rank says first, and rank 0's answer.
+type handshake struct {
 	Protocol string `json:"iflowc"`
 	Rank     int    `json:"rank"`
 	Ranks    int    `json:"ranks"`
@@ -31,36 +31,36 @@ type hello struct {
 
 const protocol = "ranks 1"
 
-// Meet connects the ranks of a job that no MPI has started: rank 0 listens at the
+// Rendezvous connects the ranks of a job that no MPI has started: rank 0 listens at the
 // launch's address, the others dial it until it is there. All must run the same
 // program, by its hash.
-func Meet(ctx context.Context, l Launch, program string, limit time.Duration) (*Link, error) {
+func Rendezvous(ctx context.Context, l Launch, program string, limit time.Duration) (*TCP, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%v have passed", limit))
 	defer cancel()
-	own := hello{Protocol: protocol, Rank: l.Rank, Ranks: l.Ranks, Program: program}
-	link := newLink(l)
+	own := handshake{Protocol: protocol, Rank: l.Rank, Ranks: l.Ranks, Program: program}
+	link := newTCP(l)
 	var err error
 	if l.Rank == 0 {
-		err = link.gather(ctx, own)
+		err = link.acceptAll(ctx, own)
 	} else {
 		err = link.dial(ctx, own)
 	}
 	if err != nil {
-		link.hangUp()
+		link.closeAll()
 		return nil, err
 	}
 	link.start()
 	return link, nil
 }
 
-// gather waits at the address for all others.
-func (l *Link) gather(ctx context.Context, own hello) error {
+// acceptAll waits at the address for all others.
+func (l *TCP) acceptAll(ctx context.Context, own handshake) error {
 	server, err := net.Listen("tcp", listenAt(l.launch.Master))
 	if err != nil {
 		return fmt.Errorf("rank 0 cannot wait for the others at MASTER_ADDR and MASTER_PORT: %w; name a port that is free", err)
 	}
 	defer server.Close()
-	guests := make(chan guest)
+	arrivals := make(chan arrival)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -69,14 +69,14 @@ func (l *Link) gather(ctx context.Context, own hello) error {
 			if err != nil {
 				return
 			}
-			go welcome(ctx, conn, guests) // one that says nothing must not keep off the others
+			go greet(ctx, conn, arrivals) // one that says nothing must not keep off the others
 		}
 	}()
 	for missing := l.launch.Ranks - 1; missing > 0; missing-- {
 		select {
-		case g := <-guests:
+		case g := <-arrivals:
 			refusal := l.refuse(own, g.said)
-			err := say(g.conn, hello{Protocol: protocol, Error: refusal})
+			err := writeHandshake(g.conn, handshake{Protocol: protocol, Error: refusal})
 			if err != nil || refusal != "" {
 				g.conn.Close()
 				return &RankError{Rank: g.said.Rank, Err: cmp.Or(err, errors.New(refusal))}
@@ -96,30 +96,30 @@ func (l *Link) gather(ctx context.Context, own hello) error {
 	return nil
 }
 
-// A guest is one that has connected and says which rank it is.
-type guest struct {
+// An arrival is one that has connected and says which rank it is.
+type arrival struct {
 	conn net.Conn
-	said hello
+	said handshake
 }
 
-// welcome hears who has connected.
-func welcome(ctx context.Context, conn net.Conn, guests chan<- guest) {
-	g := guest{conn: conn}
-	conn.SetDeadline(time.Now().Add(helloLimit))
-	if hear(conn, &g.said) != nil || g.said.Protocol != protocol {
+// greet hears who has connected.
+func greet(ctx context.Context, conn net.Conn, arrivals chan<- arrival) {
+	g := arrival{conn: conn}
+	conn.SetDeadline(time.Now().Add(handshakeTimeout))
+	if readHandshake(conn, &g.said) != nil || g.said.Protocol != protocol {
 		conn.Close() // no rank
 		return
 	}
 	conn.SetDeadline(time.Time{})
 	select {
-	case guests <- g:
+	case arrivals <- g:
 	case <-ctx.Done():
 		conn.Close()
 	}
 }
 
 // refuse says what keeps a rank out; "": nothing does.
-func (l *Link) refuse(own, said hello) string {
+func (l *TCP) refuse(own, said handshake) string {
 	switch {
 	case said.Ranks != own.Ranks:
 		return fmt.Sprintf("it has WORLD_SIZE=%d, rank 0 has %d", said.Ranks, own.Ranks)
@@ -132,14 +132,14 @@ func (l *Link) refuse(own, said hello) string {
 }
 
 // dial reaches rank 0, which may not be there yet, nor what listens there be it.
-func (l *Link) dial(ctx context.Context, own hello) error {
+func (l *TCP) dial(ctx context.Context, own handshake) error {
 	var dialer net.Dialer
 	var why error
 	for {
 		conn, err := dialer.DialContext(ctx, "tcp", l.launch.Master)
 		if err == nil {
-			var answer hello
-			if answer, err = introduce(conn, own); err == nil && answer.Error == "" {
+			var answer handshake
+			if answer, err = shakeHands(conn, own); err == nil && answer.Error == "" {
 				l.peers[0] = newPeer(conn)
 				return nil
 			}
@@ -162,11 +162,11 @@ func (l *Link) dial(ctx context.Context, own hello) error {
 // retryEvery is how often rank 0 is looked for.
 const retryEvery = 100 * time.Millisecond
 
-// introduce says who this is and hears the answer.
-func introduce(conn net.Conn, own hello) (answer hello, err error) {
-	conn.SetDeadline(time.Now().Add(helloLimit))
-	if err = say(conn, own); err == nil {
-		err = hear(conn, &answer)
+// shakeHands says who this is and hears the answer.
+func shakeHands(conn net.Conn, own handshake) (answer handshake, err error) {
+	conn.SetDeadline(time.Now().Add(handshakeTimeout))
+	if err = writeHandshake(conn, own); err == nil {
+		err = readHandshake(conn, &answer)
 	}
 	if err == nil && answer.Protocol != protocol {
 		err = errors.New("a protocol that is not this program's")
@@ -188,18 +188,18 @@ func listenAt(master string) string {
 	return net.JoinHostPort("", port)
 }
 
-func say(conn net.Conn, h hello) error {
+func writeHandshake(conn net.Conn, h handshake) error {
 	data, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
-	_, err = conn.Write(slices.Concat(head(tagHello, len(data)), data))
+	_, err = conn.Write(slices.Concat(head(tagHandshake, len(data)), data))
 	return err
 }
 
-func hear(conn net.Conn, h *hello) error {
+func readHandshake(conn net.Conn, h *handshake) error {
 	tag, data, err := readFrame(conn, 4096)
-	if err == nil && tag != tagHello {
+	if err == nil && tag != tagHandshake {
 		err = errors.New("no hello")
 	}
 	if err != nil {

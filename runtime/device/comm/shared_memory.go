@@ -10,7 +10,7 @@ import (
 
 	"github.com/ebitengine/purego"
 
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // spin is how long a rank spins that waits for another one: longer than ranks
@@ -19,15 +19,15 @@ const spin = 100 * time.Microsecond
 
 // A Hub is the transport between the ranks of one process.
 type Hub struct {
-	f    *functions
-	hub  uintptr
-	ends []*End
+	f         *functions
+	hub       uintptr
+	endpoints []*Endpoint
 }
 
 // OpenHub opens the ends of all ranks with the C of a library. With more threads
 // than processors nobody spins: it would keep off the processor the one that is
 // waited for.
-func OpenHub(lib *device.Library, places []Place, crowded bool, timeout time.Duration) (*Hub, error) {
+func OpenHub(lib *cpu.Library, places []Place, crowded bool, timeout time.Duration) (*Hub, error) {
 	f, err := bind(lib)
 	if err != nil {
 		return nil, err
@@ -45,20 +45,20 @@ func OpenHub(lib *device.Library, places []Place, crowded bool, timeout time.Dur
 	}
 	for r := range places {
 		at, _, _ := purego.SyscallN(f.hubAt, h.hub, uintptr(r))
-		h.ends = append(h.ends, &End{f: f, table: at})
+		h.endpoints = append(h.endpoints, &Endpoint{f: f, table: at})
 	}
 	return h, nil
 }
 
-// End is a rank's end.
-func (h *Hub) End(rank int) *End { return h.ends[rank] }
+// Endpoint is a rank's end.
+func (h *Hub) Endpoint(rank int) *Endpoint { return h.endpoints[rank] }
 
 // Fail makes every rank leave the step that it is in: one of them cannot go on.
 func (h *Hub) Fail(rank int) { purego.SyscallN(h.f.hubFail, h.hub, uintptr(rank)) }
 
 // Close frees the transport; no step may be running.
 func (h *Hub) Close() {
-	for _, e := range h.ends {
+	for _, e := range h.endpoints {
 		e.closed.Store(true)
 	}
 	if h.hub != 0 {

@@ -17,10 +17,10 @@ import (
 	"unsafe"
 )
 
-// A Link is how the ranks of a job without MPI hear of a model's steps: a
+// TCP is how the ranks of a job without MPI hear of a model's steps: a
 // connection between rank 0 and each other one. It carries what the runtime says,
 // never what a step computes with: that is on GPUs, and goes by NCCL.
-type Link struct {
+type TCP struct {
 	Thread
 	launch   Launch
 	peers    []*peer // by rank; of all but rank 0 only rank 0 itself
@@ -41,20 +41,20 @@ type peer struct {
 	came  chan struct{}
 }
 
-// Tags of the Link's own frames.
+// Tags of TCP's own frames.
 const (
-	tagGone  Tag = 1 // a rank that is given up
-	tagHello Tag = 2
-	tagBye   Tag = 3 // rank 0 hangs up in order
+	tagGone      Tag = 1 // a rank that is given up
+	tagHandshake Tag = 2
+	tagBye       Tag = 3 // rank 0 closes the connections in order
 )
 
-// mostBytes is the longest message: the rows of logits of a large step.
-const mostBytes = 1 << 30
+// maxFrame is the longest message: the rows of logits of a large step.
+const maxFrame = 1 << 30
 
-func newLink(l Launch) *Link {
-	link := &Link{Thread: newThread(), launch: l, peers: make([]*peer, l.Ranks), lost: make(chan struct{})}
+func newTCP(l Launch) *TCP {
+	link := &TCP{Thread: newThread(), launch: l, peers: make([]*peer, l.Ranks), lost: make(chan struct{})}
 	link.gone.Store(-1)
-	link.Patience(DefaultTimeout)
+	link.SetTimeout(DefaultTimeout)
 	return link
 }
 
@@ -63,7 +63,7 @@ func newPeer(conn net.Conn) *peer {
 }
 
 // start hears what the others say from now on.
-func (l *Link) start() {
+func (l *TCP) start() {
 	for r, p := range l.peers {
 		if p != nil {
 			go l.listen(p, r)
@@ -73,10 +73,10 @@ func (l *Link) start() {
 
 // listen keeps what a rank says until somebody asks. A connection that ends is a
 // rank that is lost.
-func (l *Link) listen(p *peer, rank int) {
+func (l *TCP) listen(p *peer, rank int) {
 	defer close(p.ended)
 	for {
-		tag, data, err := readFrame(p.conn, mostBytes)
+		tag, data, err := readFrame(p.conn, maxFrame)
 		switch {
 		case err != nil:
 			l.Fail(rank)
@@ -129,22 +129,22 @@ func readFrame(conn net.Conn, most uint32) (Tag, []byte, error) {
 	return Tag(binary.LittleEndian.Uint32(h[:])), b.Bytes(), nil
 }
 
-// linkTick is how often one that waits looks at the time.
-const linkTick = 50 * time.Millisecond
+// tcpTick is how often one that waits looks at the time.
+const tcpTick = 50 * time.Millisecond
 
 // write sends a frame; false: the rank took nothing for as long as the patience.
 func (p *peer) write(tag Tag, data []byte, patience time.Duration) bool {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	var w Watch
+	var w Stopwatch
 	for rest := slices.Concat(head(tag, len(data)), data); len(rest) > 0; {
-		p.conn.SetWriteDeadline(time.Now().Add(linkTick))
+		p.conn.SetWriteDeadline(time.Now().Add(tcpTick))
 		n, err := p.conn.Write(rest)
 		rest = rest[n:]
 		if n > 0 {
-			w = Watch{}
+			w = Stopwatch{}
 		}
-		if err != nil && (!errors.Is(err, os.ErrDeadlineExceeded) || w.Look() > patience) {
+		if err != nil && (!errors.Is(err, os.ErrDeadlineExceeded) || w.Elapsed() > patience) {
 			return false
 		}
 	}
@@ -152,20 +152,20 @@ func (p *peer) write(tag Tag, data []byte, patience time.Duration) bool {
 }
 
 // peer is the one behind a connection.
-func (l *Link) peer(rank int) (*peer, error) {
+func (l *TCP) peer(rank int) (*peer, error) {
 	if rank < 0 || rank >= len(l.peers) || l.peers[rank] == nil {
 		return nil, fmt.Errorf("bug: rank %d has no connection to rank %d", l.launch.Rank, rank)
 	}
 	return l.peers[rank], nil
 }
 
-// Put sends a message.
-func (l *Link) Put(to int, tag Tag, data []byte) error {
+// Send sends a message.
+func (l *TCP) Send(to int, tag Tag, data []byte) error {
 	p, err := l.peer(to)
 	if err != nil {
 		return err
 	}
-	if len(data) == 0 || len(data) > mostBytes {
+	if len(data) == 0 || len(data) > maxFrame {
 		return fmt.Errorf("bug: a message of %d bytes", len(data))
 	}
 	if l.Failed() < 0 && !p.write(tag, data, time.Duration(l.patience.Load())) {
@@ -174,8 +174,8 @@ func (l *Link) Put(to int, tag Tag, data []byte) error {
 	return l.err()
 }
 
-// Look gives the size of the message that is there, -1: none is.
-func (l *Link) Look(from int, tag Tag) (int, error) {
+// Probe gives the size of the message that is there, -1: none is.
+func (l *TCP) Probe(from int, tag Tag) (int, error) {
 	p, err := l.peer(from)
 	if err != nil {
 		return -1, err
@@ -188,9 +188,9 @@ func (l *Link) Look(from int, tag Tag) (int, error) {
 	return -1, l.err()
 }
 
-// Get receives a message of as many bytes as data has.
-func (l *Link) Get(from int, tag Tag, data []byte) error {
-	got, err := l.Receive(from, tag, time.Duration(l.patience.Load()))
+// Recv receives a message of as many bytes as data has.
+func (l *TCP) Recv(from int, tag Tag, data []byte) error {
+	got, err := l.Await(from, tag, time.Duration(l.patience.Load()))
 	switch {
 	case err != nil:
 		return err
@@ -204,15 +204,15 @@ func (l *Link) Get(from int, tag Tag, data []byte) error {
 	return nil
 }
 
-// Receive waits for a message; nil when none has come within the patience.
-func (l *Link) Receive(from int, tag Tag, patience time.Duration) ([]byte, error) {
+// Await waits for a message; nil when none has come within the patience.
+func (l *TCP) Await(from int, tag Tag, patience time.Duration) ([]byte, error) {
 	p, err := l.peer(from)
 	if err != nil {
 		return nil, err
 	}
-	tick := time.NewTicker(linkTick)
+	tick := time.NewTicker(tcpTick)
 	defer tick.Stop()
-	for w := (Watch{}); w.Look() < patience; {
+	for w := (Stopwatch{}); w.Elapsed() < patience; {
 		if data := p.take(tag); data != nil {
 			return data, nil
 		}
@@ -230,46 +230,46 @@ func (l *Link) Receive(from int, tag Tag, patience time.Duration) ([]byte, error
 }
 
 // Fail gives a rank up and tells the others.
-func (l *Link) Fail(rank int) {
+func (l *TCP) Fail(rank int) {
 	if l.leaving.Load() || !l.gone.CompareAndSwap(-1, int32(rank)) {
 		return
 	}
 	close(l.lost)
 	for r, p := range l.peers {
 		if p != nil && r != rank {
-			p.write(tagGone, binary.LittleEndian.AppendUint32(nil, uint32(rank)), hurried)
+			p.write(tagGone, binary.LittleEndian.AppendUint32(nil, uint32(rank)), shortTimeout)
 		}
 	}
 }
 
 // Lost is closed when a rank is gone; Failed then is which, else -1.
-func (l *Link) Lost() <-chan struct{} { return l.lost }
+func (l *TCP) Lost() <-chan struct{} { return l.lost }
 
 // Failed is the rank that could not be reached, -1: none.
-func (l *Link) Failed() int { return int(l.gone.Load()) }
+func (l *TCP) Failed() int { return int(l.gone.Load()) }
 
-func (l *Link) err() error {
+func (l *TCP) err() error {
 	if r := l.Failed(); r >= 0 {
 		return &RankError{Rank: r}
 	}
 	return nil
 }
 
-// Patience says how long a silent rank is waited for from now on.
-func (l *Link) Patience(d time.Duration) { l.patience.Store(int64(d)) }
+// SetTimeout says how long a silent rank is waited for from now on.
+func (l *TCP) SetTimeout(d time.Duration) { l.patience.Store(int64(d)) }
 
-// Hurry is End's.
-func (l *Link) Hurry() { l.Patience(hurried) }
+// ShortenTimeout is Endpoint's.
+func (l *TCP) ShortenTimeout() { l.SetTimeout(shortTimeout) }
 
 // Table is none: a step reaches other ranks by NCCL.
-func (l *Link) Table() unsafe.Pointer { return nil }
+func (l *TCP) Table() unsafe.Pointer { return nil }
 
-// Counts are none either: the Ring has them.
-func (l *Link) Counts() Counts { return Counts{} }
+// Counts are none either: the NCCLGroup has them.
+func (l *TCP) Counts() Counts { return Counts{} }
 
 // Flush says goodbye: rank 0 hangs up first, when it has let all go, and the
 // others wait for that, so that nobody takes the end of a connection for a loss.
-func (l *Link) Flush() error {
+func (l *TCP) Flush() error {
 	l.leaving.Store(true)
 	for _, p := range l.peers {
 		switch {
@@ -287,12 +287,12 @@ func (l *Link) Flush() error {
 }
 
 // Leave ends the connections.
-func (l *Link) Leave() {
-	l.hangUp()
+func (l *TCP) Leave() {
+	l.closeAll()
 	l.stop()
 }
 
-func (l *Link) hangUp() {
+func (l *TCP) closeAll() {
 	l.leaving.Store(true)
 	for _, p := range l.peers {
 		if p != nil {

@@ -26,12 +26,12 @@ func freePort(t *testing.T) string {
 }
 
 // meet brings ranks of this process together; each is changed before it starts.
-func meet(t *testing.T, ranks int, change func(l *Launch, program *string)) ([]*Link, []error) {
+func meet(t *testing.T, ranks int, change func(l *Launch, program *string)) ([]*TCP, []error) {
 	t.Helper()
 	at := freePort(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	links, errs := make([]*Link, ranks), make([]error, ranks)
+	links, errs := make([]*TCP, ranks), make([]error, ranks)
 	var all sync.WaitGroup
 	for r := range ranks {
 		l, program := Launch{Rank: r, Ranks: ranks, At: -1, Master: at}, "program"
@@ -39,7 +39,7 @@ func meet(t *testing.T, ranks int, change func(l *Launch, program *string)) ([]*
 			change(&l, &program)
 		}
 		all.Go(func() {
-			if links[r], errs[r] = Meet(ctx, l, program, time.Hour); errs[r] != nil {
+			if links[r], errs[r] = Rendezvous(ctx, l, program, time.Hour); errs[r] != nil {
 				cancel() // nobody waits for it
 			}
 		})
@@ -47,7 +47,7 @@ func meet(t *testing.T, ranks int, change func(l *Launch, program *string)) ([]*
 	all.Wait()
 	for _, l := range links {
 		if l != nil {
-			t.Cleanup(l.hangUp)
+			t.Cleanup(l.closeAll)
 		}
 	}
 	return links, errs
@@ -65,33 +65,33 @@ func TestLink(t *testing.T) {
 	var all sync.WaitGroup
 	for r := 1; r < 3; r++ {
 		all.Go(func() {
-			if err := errors.Join(links[r].Put(0, Result, large), links[r].Put(0, Pong, []byte{byte(r)}), links[r].Put(0, Result, []byte("second"))); err != nil {
+			if err := errors.Join(links[r].Send(0, Result, large), links[r].Send(0, Pong, []byte{byte(r)}), links[r].Send(0, Result, []byte("second"))); err != nil {
 				t.Error(err)
 			}
 			for _, want := range []string{"do this", "do that"} {
-				if got, err := links[r].Receive(0, Control, time.Minute); string(got) != want || err != nil {
+				if got, err := links[r].Await(0, Control, time.Minute); string(got) != want || err != nil {
 					t.Errorf("rank %d: %q, %v, expected %q", r, got, err, want)
 				}
 			}
-			if got, err := links[r].Receive(0, Control, time.Millisecond); got != nil || err != nil {
+			if got, err := links[r].Await(0, Control, time.Millisecond); got != nil || err != nil {
 				t.Errorf("rank %d: %q, %v where nothing was said", r, got, err)
 			}
 		})
-		if err := errors.Join(links[0].Put(r, Control, []byte("do this")), links[0].Put(r, Control, []byte("do that"))); err != nil {
+		if err := errors.Join(links[0].Send(r, Control, []byte("do this")), links[0].Send(r, Control, []byte("do that"))); err != nil {
 			t.Error(err)
 		}
 	}
 	for r := 1; r < 3; r++ {
 		pong, first, second := make([]byte, 1), make([]byte, len(large)), make([]byte, 6)
-		err := errors.Join(links[0].Get(r, Pong, pong), links[0].Get(r, Result, first), links[0].Get(r, Result, second))
+		err := errors.Join(links[0].Recv(r, Pong, pong), links[0].Recv(r, Result, first), links[0].Recv(r, Result, second))
 		if err != nil || pong[0] != byte(r) || !slices.Equal(first, large) || string(second) != "second" {
 			t.Errorf("rank 0 hears of %d: %v, %d, %q", r, err, pong, second)
 		}
-		if n, err := links[0].Look(r, Result); n != -1 || err != nil {
+		if n, err := links[0].Probe(r, Result); n != -1 || err != nil {
 			t.Errorf("a third message of %d bytes, %v", n, err)
 		}
 	}
-	if err := links[1].Put(2, Control, []byte("x")); err == nil {
+	if err := links[1].Send(2, Control, []byte("x")); err == nil {
 		t.Error("rank 1 says something to rank 2")
 	}
 	all.Wait()
@@ -123,13 +123,13 @@ func TestLinkLost(t *testing.T) {
 	links[2].peers[0].conn.Close()
 	for _, r := range []int{0, 1} {
 		<-links[r].Lost()
-		_, err := links[r].Receive(map[int]int{0: 1}[r], Control, time.Hour)
+		_, err := links[r].Await(map[int]int{0: 1}[r], Control, time.Hour)
 		var lost *RankError
 		if !errors.As(err, &lost) || lost.Rank != 2 || links[r].Failed() != 2 {
 			t.Errorf("rank %d: %v, expected to have lost rank 2", r, err)
 		}
 	}
-	if err := links[0].Put(1, Control, []byte("x")); err == nil {
+	if err := links[0].Send(1, Control, []byte("x")); err == nil {
 		t.Error("a job without a rank goes on")
 	}
 }
@@ -141,14 +141,14 @@ func TestLinkSilent(t *testing.T) {
 	for _, say := range []bool{false, true} {
 		here, there := net.Pipe() // without a buffer
 		defer there.Close()
-		l := newLink(Launch{Ranks: 2})
+		l := newTCP(Launch{Ranks: 2})
 		l.peers[1] = newPeer(here)
-		l.Patience(200 * time.Millisecond)
+		l.SetTimeout(200 * time.Millisecond)
 		var err error
 		if say {
-			err = l.Put(1, Control, []byte("x"))
+			err = l.Send(1, Control, []byte("x"))
 		} else {
-			err = l.Get(1, Reply, make([]byte, 1))
+			err = l.Recv(1, Reply, make([]byte, 1))
 		}
 		var lost *RankError
 		if !errors.As(err, &lost) || lost.Rank != 1 {
@@ -191,14 +191,14 @@ func TestMeetAlone(t *testing.T) {
 	t.Parallel()
 	at := freePort(t)
 	for rank, want := range []string{"these have not come: [1 2] (200ms have passed)", "rank 1 does not reach rank 0 at " + at} {
-		_, err := Meet(t.Context(), Launch{Rank: rank, Ranks: 3, Master: at}, "program", 200*time.Millisecond)
+		_, err := Rendezvous(t.Context(), Launch{Rank: rank, Ranks: 3, Master: at}, "program", 200*time.Millisecond)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Meet(ctx, Launch{Rank: 1, Ranks: 3, Master: at}, "program", time.Minute); !errors.Is(err, context.Canceled) {
+	if _, err := Rendezvous(ctx, Launch{Rank: 1, Ranks: 3, Master: at}, "program", time.Minute); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, expected the end of the context", err)
 	}
 }
@@ -211,12 +211,12 @@ func TestMeetStrangers(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() {
-		l, err := Meet(t.Context(), Launch{Rank: 0, Ranks: 2, Master: at}, "program", time.Hour)
+		l, err := Rendezvous(t.Context(), Launch{Rank: 0, Ranks: 2, Master: at}, "program", time.Hour)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		l.hangUp()
+		l.closeAll()
 	})
 	for _, text := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x02\x00\x00\x00\xff\xff\xff\xff", "\x02\x00\x00\x00\x02\x00\x00\x00{}"} {
 		var conn net.Conn
@@ -230,11 +230,11 @@ func TestMeetStrangers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	l, err := Meet(t.Context(), Launch{Rank: 1, Ranks: 2, Master: at}, "program", time.Hour)
+	l, err := Rendezvous(t.Context(), Launch{Rank: 1, Ranks: 2, Master: at}, "program", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.hangUp()
+	l.closeAll()
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestMeetStrangers(t *testing.T) {
 			conn.Close()
 		}
 	})
-	_, err = Meet(t.Context(), Launch{Rank: 1, Ranks: 2, Master: other.Addr().String()}, "program", time.Second)
+	_, err = Rendezvous(t.Context(), Launch{Rank: 1, Ranks: 2, Master: other.Addr().String()}, "program", time.Second)
 	other.Close()
 	if err == nil || !strings.Contains(err.Error(), "does not answer as a rank") {
 		t.Errorf("%v, expected to hear that another service is there", err)

@@ -16,10 +16,10 @@ import (
 // A BLASChoice names cuBLASLt's library; "" looks for it.
 type BLASChoice string
 
-// noBLAS leaves all products to the model's own kernels.
+// noBLAS leaves all matmuls to the model's own kernels.
 const noBLAS BLASChoice = "0"
 
-// A blas is cuBLASLt's library, opened. The product of a model's 16-bit matrices
+// A blas is cuBLASLt's library, opened. The matmul of a model's 16-bit matrices
 // is the only thing asked of it.
 type blas struct {
 	file string
@@ -143,7 +143,7 @@ func (g *GPU) blasBytes() int64 {
 	return 4 << 20
 }
 
-// A gemmShape is a product of a piece of a matrix, [rows of the piece, ld], and
+// A gemmShape is a matmul of a piece of a matrix, [rows of the piece, ld], and
 // rows [t, ld]; a row of the result is ldy floats.
 type gemmShape struct{ n, t, ld, ldy int }
 

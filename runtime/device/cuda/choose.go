@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// A choice says which implementation computes each product at each number of
+// A choice says which implementation computes each matmul at each number of
 // rows: [site][dispatch.Rows] indices of the site's implementations.
 type choice struct {
 	table []byte
@@ -44,14 +44,14 @@ func (d *Device) choose() (*choice, error) {
 		return nil, err
 	}
 	if g := d.Profile; g.OfGPU() && g.Machine.GPU.Name != d.GPU.Name {
-		d.tell("the profile was measured on another GPU, %s: measure this one, %s, with the verb tune", g.Machine.GPU.Name, d.GPU.Name)
+		d.notify("the profile was measured on another GPU, %s: measure this one, %s, with the verb tune", g.Machine.GPU.Name, d.GPU.Name)
 	}
 	if c.blas == nil && c.without(sites) {
 		missing = nil // the profile wanted it: say so
-		d.tell("the profile of %s was measured with cuBLASLt, which is missing here: the model's own kernels compute those products", d.GPU.Name)
+		d.notify("the profile of %s was measured with cuBLASLt, which is missing here: the model's own kernels compute those matmuls", d.GPU.Name)
 	}
 	if missing != nil && d.BLAS != noBLAS {
-		d.tell("%v: the model's own kernels compute products of many rows", missing)
+		d.notify("%v: the model's own kernels compute matmuls of many rows", missing)
 	}
 	return c, nil
 }

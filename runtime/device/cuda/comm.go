@@ -31,36 +31,36 @@ type Group struct{ First, Members int }
 // A commTable is struct ifl_comm of ifl_comm.h: how the rank reaches the others.
 type commTable struct{ self, exchange, send, recv uintptr }
 
-// An exchange is how a model's rank reaches the others.
-type exchange struct {
-	link Link           // to other GPUs, or nil
-	told *device.Region // rows on their way to another rank or from it; nil: there is none
+// A transport brings rows of a buffer to other ranks and theirs here.
+type transport interface {
+	// communicate does what a launch says to bytes of its buffer.
+	communicate(m *model, c *manifest.CUDAComm, bytes int64) error
+	// failed says what went wrong behind the calls, once the stream was waited for.
+	failed() error
+	close(g *GPU)
 }
 
-// open makes room for so many bytes that are said or heard at once.
-func (e *exchange) open(m *model, bytes int64) (err error) {
+// openTransport opens the one of a rank that sends or receives so many bytes at
+// once: between GPUs where there is a Link, else through the host.
+func (m *model) openTransport(bytes int64) (transport, error) {
 	if bytes == 0 {
-		return nil
+		return noTransport{}, nil
 	}
-	if m.Reach != nil {
-		if e.link, err = m.Reach(); err != nil {
-			return err
+	if m.OpenLink != nil {
+		link, err := m.OpenLink()
+		if err != nil {
+			return noTransport{}, err
 		}
+		return linkTransport{link, m.Group}, nil
 	}
-	e.told, err = m.GPU.pinned(bytes, "rows for other ranks")
-	return err
+	if m.cfg.Comm == nil {
+		return noTransport{}, nil // as to measure kernels
+	}
+	rows, err := m.GPU.pinned(bytes, "rows for other ranks")
+	return hostTransport{(*commTable)(m.cfg.Comm), rows}, err
 }
 
-func (e *exchange) close(g *GPU) {
-	g.unpin(e.told)
-	if e.link != nil {
-		e.link.Close()
-	}
-	*e = exchange{}
-}
-
-// widest is the widest row that a list of launches tells other ranks or hears
-// from them, in floats.
+// widest is the widest row that a list of launches sends or receives, in floats.
 func widest(list []manifest.CUDALaunch) (cols int) {
 	for _, l := range list {
 		if l.Comm != nil {
@@ -71,49 +71,63 @@ func widest(list []manifest.CUDALaunch) (cols int) {
 	return cols
 }
 
-// talk tells other ranks rows of a buffer, or fills it with what they say. The
-// rows go through the host, and the stream is waited for: the transport is one
-// of processors.
-func (m *model) talk(l *manifest.CUDALaunch, s shape) error {
+// communicate sends rows to other ranks, or receives theirs.
+func (m *model) communicate(l *manifest.CUDALaunch, s shape) error {
 	bytes := int64(s.rowsOf(l.Rows)) * int64(l.Comm.Cols) * 4
 	if bytes == 0 {
 		return nil
 	}
-	if m.exchange.link != nil {
-		return m.talkOn(l.Comm, bytes)
-	}
-	table := (*commTable)(m.cfg.Comm)
-	if table == nil {
-		return errors.New("bug: a rank without a transport")
-	}
-	rows, slot := m.exchange.told.Bytes[:bytes], m.memory.header.slot[l.Comm.Slot]
-	if l.Comm.Op != "recv" {
+	return m.transport.communicate(m, l.Comm, bytes)
+}
+
+// noTransport is that of a model that is whole.
+type noTransport struct{}
+
+func (noTransport) communicate(*model, *manifest.CUDAComm, int64) error {
+	return errors.New("bug: a rank without a transport")
+}
+func (noTransport) failed() error { return nil }
+func (noTransport) close(*GPU)    {}
+
+// hostTransport sends rows through the host, and the stream is waited for: it is
+// the CPU's transport.
+type hostTransport struct {
+	table *commTable
+	rows  *device.Region // on their way to another rank or from it
+}
+
+func (t hostTransport) failed() error { return nil }
+func (t hostTransport) close(g *GPU)  { g.unpin(t.rows) }
+
+func (t hostTransport) communicate(m *model, c *manifest.CUDAComm, bytes int64) error {
+	rows, slot := t.rows.Bytes[:bytes], m.memory.header.slot[c.Slot]
+	if c.Op != "recv" {
 		if err := m.GPU.toHost(rows, slot, m.stream); err != nil {
 			return err
 		}
 	}
-	if err := m.GPU.wait(m.stream); err != nil { // also for what the last talk sends to the GPU from the same memory
+	if err := m.GPU.wait(m.stream); err != nil { // also for what the last call sends to the GPU from the same memory
 		return err
 	}
 	at := uintptr(unsafe.Pointer(&rows[0]))
-	switch l.Comm.Op {
+	switch c.Op {
 	case "send":
-		return said(purego.SyscallN(table.send, table.self, uintptr(l.Comm.Peer), at, uintptr(bytes)))
+		return commError(purego.SyscallN(t.table.send, t.table.self, uintptr(c.Peer), at, uintptr(bytes)))
 	case "recv":
-		if err := said(purego.SyscallN(table.recv, table.self, uintptr(l.Comm.Peer), at, uintptr(bytes))); err != nil {
+		if err := commError(purego.SyscallN(t.table.recv, t.table.self, uintptr(c.Peer), at, uintptr(bytes))); err != nil {
 			return err
 		}
 		return m.GPU.toDevice(slot, rows, m.stream)
 	case "exchange":
-		return m.hear(table, at, bytes)
+		return t.exchange(m, at, bytes)
 	}
-	return fmt.Errorf("bug: a launch that would %q", l.Comm.Op)
+	return fmt.Errorf("bug: a launch that would %q", c.Op)
 }
 
-// hear brings the parts of all members to the GPU.
-func (m *model) hear(table *commTable, mine uintptr, bytes int64) error {
+// exchange brings the parts of all ranks of the tensor-parallel group to the GPU.
+func (t hostTransport) exchange(m *model, mine uintptr, bytes int64) error {
 	parts := make([]unsafe.Pointer, m.Plan.Members)
-	if err := said(purego.SyscallN(table.exchange, table.self, mine, uintptr(bytes), uintptr(unsafe.Pointer(&parts[0])))); err != nil {
+	if err := commError(purego.SyscallN(t.table.exchange, t.table.self, mine, uintptr(bytes), uintptr(unsafe.Pointer(&parts[0])))); err != nil {
 		return err
 	}
 	for i, p := range parts {
@@ -125,31 +139,40 @@ func (m *model) hear(table *commTable, mine uintptr, bytes int64) error {
 	return nil // the parts can be read until the next exchange but one; the next waits for the stream
 }
 
-// talkOn is talk between GPUs: nothing goes through the host, and nothing waits.
-func (m *model) talkOn(c *manifest.CUDAComm, bytes int64) error {
+func commError(code, _, _ uintptr) error {
+	if int32(code) != 0 {
+		return device.ErrComm
+	}
+	return nil
+}
+
+// linkTransport goes between GPUs: nothing goes through the host, and nothing
+// waits.
+type linkTransport struct {
+	link  Link
+	group Group
+}
+
+func (t linkTransport) failed() error { return t.link.Failed() }
+func (t linkTransport) close(*GPU)    { t.link.Close() }
+
+func (t linkTransport) communicate(m *model, c *manifest.CUDAComm, bytes int64) error {
 	slot, on := uintptr(m.memory.header.slot[c.Slot]), uintptr(m.stream)
 	switch c.Op {
 	case "send":
-		return m.exchange.link.Send(c.Peer, slot, int(bytes), on)
+		return t.link.Send(c.Peer, slot, int(bytes), on)
 	case "recv":
-		return m.exchange.link.Recv(slot, c.Peer, int(bytes), on)
+		return t.link.Recv(slot, c.Peer, int(bytes), on)
 	}
-	return m.exchange.link.Together(func() error {
-		for i := range m.Group.Members { // also to and from itself: the part lies where the others' do
-			if err := m.exchange.link.Send(m.Group.First+i, slot, int(bytes), on); err != nil {
+	return t.link.Together(func() error {
+		for i := range t.group.Members { // also to and from itself: the part lies where the others' do
+			if err := t.link.Send(t.group.First+i, slot, int(bytes), on); err != nil {
 				return err
 			}
-			if err := m.exchange.link.Recv(uintptr(m.memory.header.parts)+uintptr(int64(i)*m.memory.header.partBytes), m.Group.First+i, int(bytes), on); err != nil {
+			if err := t.link.Recv(uintptr(m.memory.header.parts)+uintptr(int64(i)*m.memory.header.partBytes), t.group.First+i, int(bytes), on); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-func said(code, _, _ uintptr) error {
-	if int32(code) != 0 {
-		return device.ErrComm
-	}
-	return nil
 }

@@ -48,7 +48,7 @@ func TestSizes(t *testing.T) {
 		Attention: []manifest.CUDAAttention{{Counters: 8, Blocks: 8, Floats: 520}},
 		Slots:     []manifest.CUDASlot{{Cols: 64, Rows: "tokens"}, {Cols: 32, Rows: "wanted"}},
 	}}
-	s := d.sizes(&device.Config{MaxTokens: 512, MaxWanted: 4, MaxSeqs: 4})
+	s := d.sizes(&device.Config{MaxTokens: 512, MaxOutRows: 4, MaxSeqs: 4})
 	if s.slots[0] != 64*512*4 || s.slots[1] != 32*4*4 {
 		t.Errorf("slots of %v bytes", s.slots)
 	}
@@ -69,19 +69,19 @@ func TestSplitsOfProfile(t *testing.T) {
 	p := &dispatch.Profile{Splits: []dispatch.Splits{{Context: 64, Parts: 1}, {Context: 256, Parts: 6}, {Context: 1024, Parts: 64}}}
 	d := &Device{GPU: &GPU{Processors: 132}, Profile: p}
 	for _, c := range []struct{ past, blocks, want int }{{0, 8, 1}, {126, 8, 1}, {127, 8, 6}, {511, 8, 33}, {511, 100, 2}, {9000, 1, 64}, {9000, 300, 1}} {
-		at := d.contextOf(&device.Context{First: []int32{0, 1, 2}, Past: []int32{int32(c.past), 3}}, device.DeviceStep{Seqs: 2})
+		at := d.contextOf(&device.Step{Seqs: 2, First: []int32{0, 1, 2}, Past: []int32{int32(c.past), 3}})
 		if got := d.splits(c.blocks, at); got != c.want {
 			t.Errorf("%d rows of before, %d blocks: %d parts, expected %d", c.past, c.blocks, got, c.want)
 		}
 	}
 	d.Profile = nil
-	if at := d.contextOf(&device.Context{First: []int32{0, 1}, Past: []int32{700}}, device.DeviceStep{Seqs: 1}); at != 0 || d.splits(8, at) != 33 {
+	if at := d.contextOf(&device.Step{Seqs: 1, First: []int32{0, 1}, Past: []int32{700}}); at != 0 || d.splits(8, at) != 33 {
 		t.Errorf("without a profile: place %d, %d parts", at, d.splits(8, at))
 	}
 }
 
-// TestGraphPieces: launches between talks with other ranks lie in one piece, each with
-// its layer; a member of a group, which talks in every layer, has no graphs.
+// TestGraphPieces: launches between communication with other ranks lie in one piece, each with
+// its layer; a rank of a tensor-parallel group, which communicates in every layer, has no graphs.
 func TestGraphPieces(t *testing.T) {
 	talk := manifest.CUDALaunch{Comm: &manifest.CUDAComm{}}
 	layers := manifest.CUDALaunch{Body: []manifest.CUDALaunch{{Kernel: 1}, {Kernel: 2}}, Lo: 4, Hi: 6}
@@ -91,7 +91,7 @@ func TestGraphPieces(t *testing.T) {
 		for _, l := range p.list {
 			text += fmt.Sprintf(" %d/%d", l.Kernel, l.layer)
 		}
-		if p.talk != nil {
+		if p.comm != nil {
 			text += " talk"
 		}
 		got = append(got, text)

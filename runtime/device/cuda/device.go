@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"sync"
+	"time"
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
@@ -19,15 +20,15 @@ type Device struct {
 	Graphs   bool                    // small steps are captured and run again as CUDA graphs
 	Host     Host                    // what stays in the host's memory
 	Progress func(done, total int64) // of uploading the weights; may be nil
-	// Profile chooses the kernels of products by the number of rows; nil: an
+	// Profile chooses the kernels of matmuls by the number of rows; nil: an
 	// estimate does.
 	Profile *dispatch.Profile
 	BLAS    BLASChoice
-	// Reach joins the ranks on other GPUs, on the thread that opens the model; nil:
-	// rows for other ranks go through the host.
-	Reach  func() (Link, error)
-	Group  Group                            // where Reach is
-	Notice func(format string, args ...any) // tells the user of a choice; may be nil
+	// OpenLink joins the ranks on other GPUs, on the thread that starts the model;
+	// nil: rows for other ranks go through the host.
+	OpenLink func() (Link, error)
+	Group    Group                            // where OpenLink is
+	Notice   func(format string, args ...any) // tells the user of a choice; may be nil
 
 	kernels   []kernel // of the plan, once they are loaded
 	measuring bool     // every implementation may run
@@ -38,10 +39,15 @@ type Device struct {
 
 var _ device.Device = (*Device)(nil)
 
-// Name is the name of the GPU.
-func (d *Device) Name() string { return d.GPU.Name }
+// Info names the GPU. The weights come with the configuration.
+func (d *Device) Info() device.Info {
+	return device.Info{Name: d.GPU.Name, InFlight: 1, PageBytes: d.kvBytes(1)}
+}
 
-func (d *Device) tell(format string, args ...any) {
+// Peak is not known.
+func (d *Device) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 }
+
+func (d *Device) notify(format string, args ...any) {
 	if d.Notice != nil {
 		d.Notice(format, args...)
 	}
@@ -61,8 +67,11 @@ func (d *Device) Load() (err error) {
 	return err
 }
 
-// Open makes room on the GPU and sends the weights there.
-func (d *Device) Open(cfg *device.Config) (device.DeviceModel, error) {
+// Start makes room on the GPU and sends the weights there.
+func (d *Device) Start(cfg *device.Config) (device.Context, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
 	m, err := d.open(cfg)
 	if err != nil {
 		return nil, err
@@ -86,7 +95,7 @@ func (d *Device) open(cfg *device.Config) (*model, error) {
 	if err := d.fits(cfg, &s); err != nil {
 		return nil, err
 	}
-	m := &model{Device: d, cfg: *cfg, choice: c, graphs: map[shape][]uintptr{}}
+	m := &model{Device: d, cfg: *cfg, choice: c, transport: noTransport{}, graphs: map[shape][]uintptr{}}
 	for _, list := range d.Plan.Graphs {
 		m.pieces = append(m.pieces, piecesOf(list))
 	}

@@ -5,8 +5,8 @@ package cuda
 import (
 	"math"
 
-	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
@@ -78,7 +78,7 @@ func (g *GPU) estimate(s *manifest.Site, blas bool) []int {
 // time is how long an implementation takes at best, in seconds.
 func (r roof) time(s *manifest.Site, impl string, rows int) float64 {
 	weights := float64(s.N) * float64(s.K)
-	dt, ok := tensor.ParseDType(s.DType)
+	dt, ok := dtype.Parse(s.DType)
 	if !ok {
 		return math.Inf(1)
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// gemmSizes are the bytes of the buffers of products of many rows.
+// gemmSizes are the bytes of the buffers of matmuls of many rows.
 type gemmSizes struct{ wide, panels, product, factor, blas int64 }
 
 func (s *gemmSizes) bytes() int64 { return s.wide + s.panels + s.product + s.factor + s.blas }
 
-// need makes room for the products of a list that may come to so many rows.
+// need makes room for the matmuls of a list that may come to so many rows.
 func (s *gemmSizes) need(d *Device, list []manifest.CUDALaunch, rowsOf func(*manifest.CUDALaunch) int) {
 	c, err := d.chosen()
 	for i := range list {
@@ -43,11 +43,11 @@ func (g *GPU) piece(ld int) int {
 // rows is how many a launch has in a step. The shape of a graph is rounded up,
 // but there is room for no more than the most.
 func (m *model) rows(l *manifest.CUDALaunch, s shape) int {
-	most := shape{tokens: m.cfg.MaxTokens, wanted: m.cfg.MaxWanted, seqs: m.cfg.MaxSeqs}
+	most := shape{tokens: m.cfg.MaxTokens, outRows: m.cfg.MaxOutRows, seqs: m.cfg.MaxSeqs}
 	return min(s.rowsOf(l.Rows), most.rowsOf(l.Rows)) * max(l.Times, 1)
 }
 
-// gemm puts a product of many rows into the stream, by cuBLASLt or by the
+// gemm puts a matmul of many rows into the stream, by cuBLASLt or by the
 // model's own kernel; its rows lie in the wide buffer already.
 func (m *model) gemm(l *manifest.CUDALaunch, s shape, layer int, cublas bool) error {
 	g, h := l.Gemm, &m.memory.header

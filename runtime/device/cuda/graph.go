@@ -9,31 +9,34 @@ import (
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device"
 )
 
 // A shape is what the grids of a step depend on.
 type shape struct {
-	entry, tokens, wanted, seqs int
-	context                     int // which of the profile's
+	graph, tokens, outRows, seqs int
+	context                      int // which of the profile's
 }
 
 const (
 	maxGraphTokens = 64 // larger steps take long enough to hide their launches
 	maxShapes      = 48 // whose graphs are kept for a model
-	maxGraphs      = 4  // of a step: a member of a group has two exchanges a layer, which leave graphs nothing to save
+	maxGraphs      = 4  // of a step: a rank of a tensor-parallel group has two exchanges a layer, which leave graphs nothing to save
 )
 
 // graphCounts are what a model says of its graphs, at any time.
 type graphCounts struct{ kept, steps atomic.Int64 }
 
-// KeptGraphs implements device.GraphModel.
-func (m *model) KeptGraphs() (kept, steps int64) { return m.counts.kept.Load(), m.counts.steps.Load() }
+// Counters are those of graphs.
+func (m *model) Counters() device.Counters {
+	return device.Counters{Graphs: m.counts.kept.Load(), GraphSteps: m.counts.steps.Load()}
+}
 
-// A piece of a step is launches that a graph can hold, or a talk with other
-// ranks, for which the host waits in between.
+// A piece of a step is launches that a graph can hold, or communication with
+// other ranks, for which the host waits in between.
 type piece struct {
 	list []placed
-	talk *manifest.CUDALaunch
+	comm *manifest.CUDALaunch
 }
 
 // A placed launch is one with its layer.
@@ -66,14 +69,14 @@ func walk(list []manifest.CUDALaunch, layer int, yield func(*manifest.CUDALaunch
 	return true
 }
 
-// piecesOf cuts a list of launches where it talks; nil: into too many for graphs.
+// piecesOf cuts a list of launches where it communicates; nil: into too many for graphs.
 func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
 	graphs := 0
 	for l, layer := range launches(list) {
 		switch n := len(pieces); {
 		case l.Comm != nil:
-			pieces = append(pieces, piece{talk: l})
-		case n > 0 && pieces[n-1].talk == nil:
+			pieces = append(pieces, piece{comm: l})
+		case n > 0 && pieces[n-1].comm == nil:
 			pieces[n-1].list = append(pieces[n-1].list, placed{l, layer})
 		default:
 			pieces = append(pieces, piece{list: []placed{{l, layer}}})
@@ -90,21 +93,21 @@ func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
 // captured for its shape, rounded up, when the shape came a second time:
 // kernels look at the step itself for how many rows there are.
 func (m *model) compute(s shape) error {
-	pieces := m.pieces[s.entry]
+	pieces := m.pieces[s.graph]
 	if !m.Graphs || pieces == nil || s.tokens > maxGraphTokens {
-		return m.launchAll(m.Plan.Graphs[s.entry], s)
+		return m.launchAll(m.Plan.Graphs[s.graph], s)
 	}
-	b := shape{s.entry, bucket(s.tokens), bucket(s.wanted), bucket(s.seqs), s.context}
+	b := shape{s.graph, bucket(s.tokens), bucket(s.outRows), bucket(s.seqs), s.context}
 	execs, seen := m.graphs[b]
 	if !seen { // libraries load their kernels at the first run, which must not be while a graph is captured
 		if len(m.graphs) < maxShapes {
 			m.graphs[b] = nil
 		}
-		return m.launchAll(m.Plan.Graphs[s.entry], s)
+		return m.launchAll(m.Plan.Graphs[s.graph], s)
 	}
 	for i, p := range pieces {
-		if p.talk != nil {
-			if err := m.talk(p.talk, s); err != nil {
+		if p.comm != nil {
+			if err := m.communicate(p.comm, s); err != nil {
 				return err
 			}
 			continue
@@ -172,7 +175,7 @@ func (m *model) launchAll(list []manifest.CUDALaunch, s shape) error {
 	for l, layer := range launches(list) {
 		var err error
 		if l.Comm != nil {
-			err = m.talk(l, s)
+			err = m.communicate(l, s)
 		} else {
 			err = m.launch(l, s, layer)
 		}
@@ -197,7 +200,7 @@ func (m *model) launch(l *manifest.CUDALaunch, s shape, layer int) error {
 	return m.launchOne(l, s, layer, impl)
 }
 
-// launchOne puts a kernel, or a product of 16-bit matrices by an implementation
+// launchOne puts a kernel, or a matmul of 16-bit matrices by an implementation
 // of its site, into the stream.
 func (m *model) launchOne(l *manifest.CUDALaunch, s shape, layer, impl int) error {
 	if l.Gemm != nil {

@@ -15,9 +15,9 @@ type Host struct {
 	Embeddings bool // tables that rows are looked up in, unless a product reads them too
 }
 
-// hostState is how many bytes of the state stay on the host: those of its last
+// hostKV is how many bytes of the state stay on the host: those of its last
 // elements.
-func (d *Device) hostState(pages int) (bytes int64) {
+func (d *Device) hostKV(pages int) (bytes int64) {
 	elements := 0
 	for _, s := range d.Manifest.States {
 		elements += s.Count
@@ -65,7 +65,7 @@ func (m *model) placeOnHost(cfg *device.Config) (err error) {
 			return err
 		}
 	}
-	n := m.hostState(cfg.Pages)
+	n := m.hostKV(cfg.Pages)
 	if n == 0 {
 		return nil
 	}

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -12,19 +13,20 @@ import (
 
 // A model is one opened model: its memory on the GPU and its kernels.
 type model struct {
+	device.Uninstrumented
 	*Device
-	cfg      device.Config
-	memory   memory
-	choice   *choice // of kernels
-	blas     *blasHandle
-	stream   stream
-	staging  staging
-	host     hostShare // what stays in the host's memory
-	exchange exchange
-	pieces   [][]piece           // of each list of launches, between talks; nil: no graphs
-	graphs   map[shape][]uintptr // of pieces; nil: the shape ran once
-	counts   graphCounts
-	failed   error // of a kernel: the context is lost
+	cfg       device.Config
+	memory    memory
+	choice    *choice // of kernels
+	blas      *blasHandle
+	stream    stream
+	staging   staging
+	host      hostShare // what stays in the host's memory
+	transport transport
+	pieces    [][]piece           // of each list of launches, between communication; nil: no graphs
+	graphs    map[shape][]uintptr // of pieces; nil: the shape ran once
+	counts    graphCounts
+	failed    error // of a kernel or a copy: the context is lost
 }
 
 func (m *model) open(cfg *device.Config, s *sizes) (err error) {
@@ -42,7 +44,7 @@ func (m *model) open(cfg *device.Config, s *sizes) (err error) {
 	if err := m.staging.open(m, cfg); err != nil {
 		return err
 	}
-	if err := m.exchange.open(m, s.talk); err != nil {
+	if m.transport, err = m.openTransport(s.comm); err != nil {
 		return err
 	}
 	header := unsafe.Slice((*byte)(unsafe.Pointer(&m.memory.header)), unsafe.Sizeof(m.memory.header))
@@ -78,7 +80,8 @@ func (m *model) Close() {
 	}
 	m.staging.close(m.GPU)
 	m.host.free(m.GPU)
-	m.exchange.close(m.GPU)
+	m.transport.close(m.GPU)
+	m.transport = noTransport{}
 	m.memory.free(m.GPU)
 	if m.stream != 0 {
 		m.GPU.call(fnStreamDestroy, uintptr(m.stream))
@@ -86,8 +89,10 @@ func (m *model) Close() {
 	}
 }
 
-// CopyPage copies a state page, in every element of every state.
-func (m *model) CopyPage(to, from int32) error {
+// CopyPage copies a page of the KV cache.
+func (m *model) CopyPage(to, from int32) { m.failed = errors.Join(m.failed, m.copyPage(to, from)) }
+
+func (m *model) copyPage(to, from int32) error {
 	if err := m.GPU.enter(); err != nil {
 		return err
 	}
@@ -111,14 +116,16 @@ func (m *model) CopyPage(to, from int32) error {
 	return nil
 }
 
-// MoveRow copies a state row, in every element of every state.
-func (m *model) MoveRow(toPage, toRow, fromPage, fromRow int) error {
+// MoveRow copies a row of the KV cache.
+func (m *model) MoveRow(to, from device.Row) { m.failed = errors.Join(m.failed, m.moveRow(to, from)) }
+
+func (m *model) moveRow(to, from device.Row) error {
 	if err := m.GPU.enter(); err != nil {
 		return err
 	}
 	defer m.GPU.leave()
 	staged := m.staging.step.Bytes[:16]
-	copy(unsafe.Slice((*int32)(unsafe.Pointer(&staged[0])), 4), []int32{int32(toPage), int32(toRow), int32(fromPage), int32(fromRow)})
+	copy(unsafe.Slice((*int32)(unsafe.Pointer(&staged[0])), 4), []int32{to.Page, to.Row, from.Page, from.Row})
 	if err := m.GPU.toDevice(m.memory.step, staged, m.stream); err != nil {
 		return err
 	}

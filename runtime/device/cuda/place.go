@@ -50,17 +50,17 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 		m.memory.blocks = append(m.memory.blocks, p)
 		return p
 	}
-	state := m.StateBytes(cfg.Pages) - m.hostState(cfg.Pages)
+	state := m.kvBytes(cfg.Pages) - m.hostKV(cfg.Pages)
 	table := m.hostTables()
 	h := &m.memory.header
 	*h = contextHeader{
-		weights: take(int64(len(cfg.Weights))-table, "weights") - pointer(table), state: take(state, "state of the sequences"), stateSplit: state,
+		weights: take(int64(len(cfg.Weights))-table, "weights") - pointer(table), state: take(state, "KV cache"), stateSplit: state,
 		act: take(s.act, "packed activations"), attention: take(s.counters+s.attention, "scratch of attention") + pointer(s.counters),
 		experts: take(s.experts, "scratch of experts"), zeros: take(s.zeros, "zeros"),
 		parts: take(s.parts, "what the other ranks of the group said"), partBytes: s.part,
-		wide: take(s.gemm.wide, "rows of 16-bit products"), panels: take(s.gemm.panels, "weights of 16-bit products"),
-		product: take(s.gemm.product, "results of 16-bit products"), factor: take(s.gemm.factor, "factors of 16-bit products"),
-		pages: int32(cfg.Pages), maxTokens: int32(cfg.MaxTokens), maxWanted: int32(cfg.MaxWanted), maxSeqs: int32(cfg.MaxSeqs),
+		wide: take(s.gemm.wide, "rows of 16-bit matmuls"), panels: take(s.gemm.panels, "weights of 16-bit matmuls"),
+		product: take(s.gemm.product, "results of 16-bit matmuls"), factor: take(s.gemm.factor, "factors of 16-bit matmuls"),
+		pages: int32(cfg.Pages), maxTokens: int32(cfg.MaxTokens), maxWanted: int32(cfg.MaxOutRows), maxSeqs: int32(cfg.MaxSeqs),
 	}
 	if s.gemm.blas > 0 {
 		m.memory.blas = take(s.gemm.blas, "scratch of cuBLASLt")

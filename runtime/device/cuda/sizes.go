@@ -13,8 +13,8 @@ import (
 type sizes struct {
 	act, attention, experts, zeros int64
 	counters                       int64 // of attention, in front of its parts
-	part, talk                     int64 // of what one member of the tensor group says at once; of all that is said or heard at once
-	parts                          int64 // of what all members say
+	part, comm                     int64 // of what one rank of the tensor-parallel group sends at once; of all that is sent or received at once
+	parts                          int64 // of what all ranks of the group send
 	slots                          []int64
 	gemm                           gemmSizes
 }
@@ -29,8 +29,8 @@ func (s *sizes) step() int64 {
 }
 
 func (d *Device) sizes(cfg *device.Config) sizes {
-	count := map[string]int{"tokens": cfg.MaxTokens, "wanted": cfg.MaxWanted, "sequences": cfg.MaxSeqs}
-	rows := int64(max(cfg.MaxTokens, cfg.MaxWanted))
+	count := map[string]int{"tokens": cfg.MaxTokens, "wanted": cfg.MaxOutRows, "sequences": cfg.MaxSeqs}
+	rows := int64(max(cfg.MaxTokens, cfg.MaxOutRows))
 	s := sizes{act: d.Plan.ActBytes * rows, zeros: int64(cfg.MaxTokens) * 4}
 	for _, slot := range d.Plan.Slots {
 		s.slots = append(s.slots, int64(slot.Cols)*int64(count[slot.Rows])*4)
@@ -44,7 +44,7 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 	s.part = round64(rows * int64(d.Plan.PartCols) * 4)
 	s.parts = int64(d.Plan.Members) * s.part
 	for _, list := range d.Plan.Graphs {
-		s.talk = max(s.talk, rows*int64(widest(list))*4)
+		s.comm = max(s.comm, rows*int64(widest(list))*4)
 		s.gemm.need(d, list, func(l *manifest.CUDALaunch) int { return count[l.Rows] * max(l.Times, 1) })
 	}
 	for _, e := range d.Plan.Experts {
@@ -56,8 +56,8 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 
 func round64(n int64) int64 { return (n + 63) &^ 63 }
 
-// StateBytes is what so many pages take.
-func (d *Device) StateBytes(pages int) int64 {
+// kvBytes is what so many pages of the KV cache take.
+func (d *Device) kvBytes(pages int) int64 {
 	n := int64(0)
 	for _, s := range d.Manifest.States {
 		n += s.PageBytes * int64(s.Count)
@@ -65,9 +65,9 @@ func (d *Device) StateBytes(pages int) int64 {
 	return n * int64(pages)
 }
 
-// ArenaBytes is what the values of a step and its kernels' scratch take.
-func (d *Device) ArenaBytes(maxTokens, maxWanted, maxSeqs int) int64 {
-	s := d.sizes(&device.Config{MaxTokens: maxTokens, MaxWanted: maxWanted, MaxSeqs: maxSeqs})
+// ScratchBytes is what the values of a step and its kernels' scratch take.
+func (d *Device) ScratchBytes(cfg *device.Config) int64 {
+	s := d.sizes(cfg)
 	return s.step()
 }
 
@@ -81,7 +81,7 @@ func (d *Device) fits(cfg *device.Config, s *sizes) error {
 	for _, o := range cfg.Outputs {
 		step += int64(o.Rows) * int64(o.Cols) * 4
 	}
-	weights, state := int64(len(cfg.Weights))-d.hostTables(), d.StateBytes(cfg.Pages)-d.hostState(cfg.Pages)
+	weights, state := int64(len(cfg.Weights))-d.hostTables(), d.kvBytes(cfg.Pages)-d.hostKV(cfg.Pages)
 	if missing := weights + state + step - left; missing > 0 {
 		mb := func(n int64) int64 { return (n + 999_999) / 1_000_000 }
 		return fmt.Errorf("%s: %d MB are needed (weights %d, state %d, step %d), %d MB are free: %d MB are missing; lower the context, the concurrency or the state pages, leave some in the host's memory (host_kv_cache_percent, be_host_embeddings), or choose --device cpu",

@@ -29,10 +29,10 @@ func (d *Device) splits(blocks, context int) int {
 }
 
 // contextOf is the place in the profile of the longest context of a step.
-func (d *Device) contextOf(c *device.Context, s device.DeviceStep) int {
+func (d *Device) contextOf(s *device.Step) int {
 	rows := 0
 	for q := range s.Seqs {
-		rows = max(rows, int(c.Past[q]+c.First[q+1]-c.First[q]))
+		rows = max(rows, int(s.Past[q]+s.First[q+1]-s.First[q]))
 	}
 	return d.Profile.SplitsAt(rows)
 }
@@ -85,8 +85,8 @@ func (t *Timer) Splits() (list []dispatch.Splits, err error) {
 
 // findAttention is the first launch for one token that cuts the context up, of
 // the decoder where there is one.
-func (m *model) findAttention() (productSite, *manifest.CUDALaunch) {
-	p := productSite{entry: max(m.Plan.Cross, 0)}
+func (m *model) findAttention() (matmulSite, *manifest.CUDALaunch) {
+	p := matmulSite{entry: max(m.Plan.Cross, 0)}
 	var walk func(list []manifest.CUDALaunch, lo, hi int) *manifest.CUDALaunch
 	walk = func(list []manifest.CUDALaunch, lo, hi int) *manifest.CUDALaunch {
 		for i := range list {
@@ -109,7 +109,7 @@ func (m *model) findAttention() (productSite, *manifest.CUDALaunch) {
 }
 
 // splitsAt measures one length of the context.
-func (t *Timer) splitsAt(site productSite, l *manifest.CUDALaunch, rows int) (dispatch.Splits, error) {
+func (t *Timer) splitsAt(site matmulSite, l *manifest.CUDALaunch, rows int) (dispatch.Splits, error) {
 	const rounds = 6
 	m, s := t.m, dispatch.Splits{Context: rows}
 	if err := t.send(oneOf(rows), 1, site.entry); err != nil {
@@ -160,15 +160,15 @@ func indices(n int) []int {
 }
 
 // oneOf is a step of one token, the last of so many rows of one sequence.
-func oneOf(rows int) *device.Context {
+func oneOf(rows int) *device.Step {
 	pages, last := rows/device.PageRows, int32(rows-1)
 	zero, to := []int32{0}, []int32{0, int32(pages)}
-	c := &device.Context{
-		ID: zero, Pos: []int32{last}, Seq: zero, Slot: []int32{last}, Types: zero, Want: zero, First: []int32{0, 1}, PageAt: to, Past: []int32{last},
+	s := &device.Step{
+		ID: zero, Pos: []int32{last}, Seq: zero, Slot: []int32{last}, Types: zero, OutRow: zero, First: []int32{0, 1}, PageAt: to, Past: []int32{last},
 		XPageAt: []int32{0, 1}, XPage: zero, XRows: []int32{1},
 	}
 	for i := range pages {
-		c.Page = append(c.Page, int32(i))
+		s.Page = append(s.Page, int32(i))
 	}
-	return c
+	return s
 }

@@ -32,7 +32,7 @@ type stepHeader struct {
 func (m *model) stepBytes() int64 {
 	pages := int64(max(m.cfg.Pages, m.cfg.MaxPages))
 	words := int64(m.cfg.MaxTokens) * (5 + 2*int64(m.cfg.MaskWords))
-	words += int64(m.cfg.MaxWanted) + 6*int64(m.cfg.MaxSeqs+1) + 2*pages
+	words += int64(m.cfg.MaxOutRows) + 6*int64(m.cfg.MaxSeqs+1) + 2*pages
 	return int64(unsafe.Sizeof(stepHeader{})) + words*4 + 16*64
 }
 
@@ -52,42 +52,44 @@ func put[T int32 | uint64](p *packer, list []T) pointer {
 }
 
 // stage packs a step into the staging memory and gives its size.
-func (m *model) stage(c *device.Context, s device.DeviceStep) int64 {
+func (m *model) stage(s *device.Step) int64 {
 	p := &packer{to: m.staging.step.Bytes, base: m.memory.step, at: int64(unsafe.Sizeof(stepHeader{}))}
 	h := stepHeader{
-		abi: device.ABI, entry: int32(s.Entry), tokens: int32(s.Tokens), wanted: int32(s.Wanted), seqs: int32(s.Seqs),
-		id: put(p, c.ID[:s.Tokens]), pos: put(p, c.Pos[:s.Tokens]), seq: put(p, c.Seq[:s.Tokens]), slot: put(p, c.Slot[:s.Tokens]),
-		want: put(p, c.Want[:s.Wanted]), first: put(p, c.First[:s.Seqs+1]), past: put(p, c.Past[:s.Seqs]),
-		pageAt: put(p, c.PageAt[:s.Seqs+1]), page: put(p, c.Page[:c.PageAt[s.Seqs]]),
+		abi: device.ABI, entry: int32(s.Graph), tokens: int32(s.Tokens), wanted: int32(s.OutRows), seqs: int32(s.Seqs),
+		id: put(p, s.ID[:s.Tokens]), pos: put(p, s.Pos[:s.Tokens]), seq: put(p, s.Seq[:s.Tokens]), slot: put(p, s.Slot[:s.Tokens]),
+		want: put(p, s.OutRow[:s.OutRows]), first: put(p, s.First[:s.Seqs+1]), past: put(p, s.Past[:s.Seqs]),
+		pageAt: put(p, s.PageAt[:s.Seqs+1]), page: put(p, s.Page[:s.PageAt[s.Seqs]]),
 	}
-	if s.Types {
-		h.types = put(p, c.Types[:s.Tokens])
+	if s.Typed {
+		h.types = put(p, s.Types[:s.Tokens])
 	}
-	if s.Mask != nil {
-		h.maskWords, h.mask = int32(s.MaskWords), put(p, s.Mask)
+	if s.Masked {
+		h.maskWords, h.mask = int32(s.MaskWords), put(p, s.Mask[:s.Tokens*s.MaskWords])
 	}
-	if s.Entry == m.Plan.Cross {
-		h.xpageAt, h.xpage, h.xrows = put(p, c.XPageAt[:s.Seqs+1]), put(p, c.XPage[:c.XPageAt[s.Seqs]]), put(p, c.XRows[:s.Seqs])
+	if s.Graph == m.Plan.Cross {
+		h.xpageAt, h.xpage, h.xrows = put(p, s.XPageAt[:s.Seqs+1]), put(p, s.XPage[:s.XPageAt[s.Seqs]]), put(p, s.XRows[:s.Seqs])
 	}
 	copy(h.out[:], m.memory.out)
 	copy(p.to, unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h)))
 	return p.at
 }
 
-// Run computes one step: sends it, launches its kernels, and waits for the
+// Submit computes a step: sends it, launches its kernels, and waits for the
 // results.
-func (m *model) Run(c *device.Context, s device.DeviceStep) error {
+func (m *model) Submit(s *device.Step) func() error { return device.Ended(m.step(s)) }
+
+func (m *model) step(s *device.Step) error {
 	if m.failed != nil {
 		return fmt.Errorf("%s failed in an earlier step (%w); start the program again", m.GPU.Name, m.failed)
 	}
-	if err := m.check(c, s); err != nil || s.Tokens == 0 {
+	if err := m.check(s); err != nil || s.Tokens == 0 {
 		return err
 	}
 	if err := m.GPU.enter(); err != nil {
 		return err
 	}
 	defer m.GPU.leave()
-	if err := m.run(c, s); errors.Is(err, device.ErrComm) {
+	if err := m.run(s); errors.Is(err, device.ErrComm) {
 		return err
 	} else if err != nil {
 		m.failed = err
@@ -96,41 +98,37 @@ func (m *model) Run(c *device.Context, s device.DeviceStep) error {
 	return nil
 }
 
-func (m *model) run(c *device.Context, s device.DeviceStep) error {
-	n := m.stage(c, s)
+func (m *model) run(s *device.Step) error {
+	n := m.stage(s)
 	if err := m.GPU.toDevice(m.memory.step, m.staging.step.Bytes[:n], m.stream); err != nil {
 		return err
 	}
-	for _, r := range m.Manifest.Graphs[s.Entry].Reads { // of another step since, of another GPU, or put there by the engine
-		rows := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(c.Out[r.At]))), 4*s.Tokens*r.Cols)
+	for _, r := range m.Manifest.Graphs[s.Graph].Reads { // of another step since, of another GPU, or put there by the engine
+		rows := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s.Out[r.At]))), 4*s.Tokens*r.Cols)
 		if err := m.GPU.toDevice(m.memory.out[r.At], rows, m.stream); err != nil {
 			return err
 		}
 	}
-	if err := m.compute(shape{s.Entry, s.Tokens, s.Wanted, s.Seqs, m.contextOf(c, s)}); err != nil {
+	if err := m.compute(shape{s.Graph, s.Tokens, s.OutRows, s.Seqs, m.contextOf(s)}); err != nil {
 		return err
 	}
-	first := m.Manifest.Graphs[s.Entry].At
-	at, rows := int64(0), map[string]int{"tokens": s.Tokens, "wanted": s.Wanted, "sequences": s.Seqs}
-	for i, o := range m.outputs(s.Entry) {
+	first := m.Manifest.Graphs[s.Graph].At
+	at, rows := int64(0), map[string]int{"tokens": s.Tokens, "wanted": s.OutRows, "sequences": s.Seqs}
+	for i, o := range m.outputs(s.Graph) {
 		bytes := int64(rows[o.Rows]) * int64(o.Cols) * 4
 		if err := m.GPU.toHost(m.staging.results.Bytes[at:at+bytes], m.memory.out[first+i], m.stream); err != nil {
 			return err
 		}
 		at += round64(bytes)
 	}
-	err := m.GPU.wait(m.stream)
-	if m.exchange.link != nil {
-		err = errors.Join(err, m.exchange.link.Failed())
-	}
-	if err != nil {
+	if err := errors.Join(m.GPU.wait(m.stream), m.transport.failed()); err != nil {
 		return err
 	}
 	at = 0
-	for i, o := range m.outputs(s.Entry) {
+	for i, o := range m.outputs(s.Graph) {
 		bytes := int64(rows[o.Rows]) * int64(o.Cols) * 4
 		if bytes > 0 {
-			copy(c.Out[first+i], unsafe.Slice((*float32)(unsafe.Pointer(&m.staging.results.Bytes[at])), bytes/4))
+			copy(s.Out[first+i], unsafe.Slice((*float32)(unsafe.Pointer(&m.staging.results.Bytes[at])), bytes/4))
 		}
 		at += round64(bytes)
 	}
@@ -140,34 +138,37 @@ func (m *model) run(c *device.Context, s device.DeviceStep) error {
 var errRange = errors.New("a token id, page or row of the step is out of range")
 
 // check refuses a step that would make a kernel read or write out of bounds.
-func (m *model) check(c *device.Context, s device.DeviceStep) error {
-	if s.Entry < 0 || s.Entry >= len(m.Plan.Graphs) || s.Tokens < 0 || s.Tokens > m.cfg.MaxTokens ||
-		s.Wanted < 0 || s.Wanted > m.cfg.MaxWanted || s.Seqs < 0 || s.Seqs > m.cfg.MaxSeqs {
-		return fmt.Errorf("bug: a step of %d tokens, %d wanted rows and %d sequences is over the model's maximum", s.Tokens, s.Wanted, s.Seqs)
+func (m *model) check(s *device.Step) error {
+	if s.Graph < 0 || s.Graph >= len(m.Plan.Graphs) || s.Tokens < 0 || s.Tokens > m.cfg.MaxTokens ||
+		s.OutRows < 0 || s.OutRows > m.cfg.MaxOutRows || s.Seqs < 0 || s.Seqs > m.cfg.MaxSeqs {
+		return fmt.Errorf("bug: a step of %d tokens, %d output rows and %d sequences is over the model's maximum", s.Tokens, s.OutRows, s.Seqs)
 	}
 	states := len(m.Manifest.States) > 0
 	for t := range s.Tokens {
-		q := c.Seq[t]
-		if c.ID[t] < 0 || c.Pos[t] < 0 || c.Slot[t] < 0 || q < 0 || int(q) >= s.Seqs || int32(t) < c.First[q] || int32(t) >= c.First[q+1] ||
-			states && c.Slot[t]/device.PageRows >= c.PageAt[q+1]-c.PageAt[q] {
+		q, last := s.Seq[t], s.Slot[t]
+		if s.Masked { // in a tree a token sees rows up to its position
+			last = max(last, s.Pos[t])
+		}
+		if s.ID[t] < 0 || s.Pos[t] < 0 || s.Slot[t] < 0 || q < 0 || int(q) >= s.Seqs || int32(t) < s.First[q] || int32(t) >= s.First[q+1] ||
+			states && last/device.PageRows >= s.PageAt[q+1]-s.PageAt[q] {
 			return errRange
 		}
 	}
-	for _, w := range c.Want[:s.Wanted] {
+	for _, w := range s.OutRow[:s.OutRows] {
 		if w < 0 || int(w) >= s.Tokens {
 			return errRange
 		}
 	}
-	return errors.Join(m.checkLookups(c, s), m.checkPages(c, s))
+	return errors.Join(m.checkLookups(s), m.checkPages(s))
 }
 
-func (m *model) checkLookups(c *device.Context, s device.DeviceStep) error {
+func (m *model) checkLookups(s *device.Step) error {
 	for _, l := range m.Plan.Lookups {
-		list := map[string][]int32{"id": c.ID, "pos": c.Pos, "types": c.Types}[l.Input]
-		if l.Entry != s.Entry {
+		list := map[string][]int32{"id": s.ID, "pos": s.Pos, "types": s.Types}[l.Input]
+		if l.Entry != s.Graph {
 			continue
 		}
-		if l.Input == "types" && !s.Types {
+		if l.Input == "types" && !s.Typed {
 			return errRange
 		}
 		for _, x := range list[:s.Tokens] {
@@ -179,16 +180,19 @@ func (m *model) checkLookups(c *device.Context, s device.DeviceStep) error {
 	return nil
 }
 
-func (m *model) checkPages(c *device.Context, s device.DeviceStep) error {
-	lists := []struct{ at, page []int32 }{{c.PageAt, c.Page}}
-	if s.Entry == m.Plan.Cross {
-		lists = append(lists, struct{ at, page []int32 }{c.XPageAt, c.XPage})
+func (m *model) checkPages(s *device.Step) error {
+	lists := []struct{ at, page []int32 }{{s.PageAt, s.Page}}
+	if s.Graph == m.Plan.Cross {
+		lists = append(lists, struct{ at, page []int32 }{s.XPageAt, s.XPage})
 	}
 	for q := range s.Seqs {
-		if c.First[q+1] < c.First[q] || c.Past[q] < 0 {
+		if s.First[q] < 0 || s.First[q+1] < s.First[q] || s.Past[q] < 0 {
 			return errRange
 		}
-		if s.Entry == m.Plan.Cross && (c.XRows[q] < 1 || (c.XRows[q]+device.PageRows-1)/device.PageRows > c.XPageAt[q+1]-c.XPageAt[q]) {
+		if len(m.Manifest.States) > 0 && int64(s.Past[q]) > device.PageRows*int64(s.PageAt[q+1]-s.PageAt[q]) {
+			return errRange
+		}
+		if s.Graph == m.Plan.Cross && (s.XRows[q] < 1 || (s.XRows[q]+device.PageRows-1)/device.PageRows > s.XPageAt[q+1]-s.XPageAt[q]) {
 			return errRange
 		}
 		for _, l := range lists {
@@ -211,7 +215,7 @@ func (s shape) rowsOf(role string) int {
 	case "tokens":
 		return s.tokens
 	case "wanted":
-		return s.wanted
+		return s.outRows
 	case "sequences":
 		return s.seqs
 	}

@@ -14,22 +14,22 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/tune"
 )
 
-// A Timer times the products and the attention of a model on its GPU, as a step runs them: with
+// A Timer times the matmuls and the attention of a model on its GPU, as a step runs them: with
 // the ops in front and behind, weights not in any cache, each run between two
 // events of the stream. It is a tune.Timer, not safe for concurrent use.
 type Timer struct {
 	m      *model
-	sites  []productSite
-	step   *device.Context // the arrays of a step of as many sequences as rows
+	sites  []matmulSite
+	step   *device.Step // the arrays of a step of as many sequences as rows
 	events []event
-	cold   pointer // what is overwritten in front of each run
+	flush  pointer // what is overwritten in front of each run
 	next   int     // layer that is measured next
 }
 
 var _ tune.Timer = (*Timer)(nil)
 
-// A productSite is where a site's launches stand.
-type productSite struct {
+// A matmulSite is where a matmul site's launches stand.
+type matmulSite struct {
 	entry    int
 	launches []manifest.CUDALaunch
 	lo, hi   int // layers
@@ -38,7 +38,7 @@ type productSite struct {
 // Timer opens the model for steps of up to so many rows.
 func (d *Device) Timer(weights []byte, rows int) (*Timer, error) {
 	pages := d.pages()
-	cfg := &device.Config{Weights: weights, Pages: pages, MaxPages: max(rows, pages), MaxTokens: rows, MaxWanted: rows, MaxSeqs: rows}
+	cfg := &device.Config{Weights: weights, Pages: pages, MaxPages: max(rows, pages), MaxTokens: rows, MaxOutRows: rows, MaxSeqs: rows}
 	for i := range d.Manifest.Graphs {
 		for _, o := range d.Manifest.Graphs[i].Outputs {
 			cfg.Outputs = append(cfg.Outputs, device.Array{Rows: rows, Cols: o.Cols})
@@ -58,19 +58,19 @@ func (d *Device) Timer(weights []byte, rows int) (*Timer, error) {
 		return nil, err
 	}
 	defer d.GPU.leave()
-	if t.cold, err = d.GPU.alloc(d.GPU.coldBytes(), "what keeps caches cold"); err != nil {
+	if t.flush, err = d.GPU.alloc(d.GPU.flushBytes(), "what keeps caches cold"); err != nil {
 		m.Close()
 		return nil, err
 	}
-	m.memory.blocks = append(m.memory.blocks, t.cold)
+	m.memory.blocks = append(m.memory.blocks, t.flush)
 	return t, nil
 }
 
-// coldBytes is how much memory to overwrite so that nothing else stays cached.
-func (g *GPU) coldBytes() int64 { return int64(max(4*g.L2Bytes, 4<<20)) }
+// flushBytes is how much memory to overwrite so that nothing else stays cached.
+func (g *GPU) flushBytes() int64 { return int64(max(4*g.L2Bytes, 4<<20)) }
 
 // stepOf is a step of so many sequences of one token, all in one page.
-func stepOf(n int) *device.Context {
+func stepOf(n int) *device.Step {
 	list := func(n int, of func(i int) int32) []int32 {
 		out := make([]int32, n)
 		for i := range out {
@@ -79,15 +79,15 @@ func stepOf(n int) *device.Context {
 		return out
 	}
 	zero, same := func(int) int32 { return 0 }, func(i int) int32 { return int32(i) }
-	return &device.Context{
-		ID: list(n, zero), Pos: list(n, zero), Seq: list(n, same), Slot: list(n, zero), Types: list(n, zero), Want: list(n, same),
+	return &device.Step{
+		ID: list(n, zero), Pos: list(n, zero), Seq: list(n, same), Slot: list(n, zero), Types: list(n, zero), OutRow: list(n, same),
 		First: list(n+1, same), PageAt: list(n+1, same), Past: list(n, zero), Page: list(n, zero),
 		XPageAt: list(n+1, same), XPage: list(n, zero), XRows: list(n, func(int) int32 { return 1 }),
 	}
 }
 
 // find lists a site's launches.
-func (m *model) find(site int) (p productSite) {
+func (m *model) find(site int) (p matmulSite) {
 	var walk func(list []manifest.CUDALaunch, lo, hi int) bool
 	walk = func(list []manifest.CUDALaunch, lo, hi int) bool {
 		for _, l := range list {
@@ -161,9 +161,10 @@ func (t *Timer) Time(s tune.Shape, rows, blocks int, which []int) ([][]float64, 
 }
 
 // send brings a step of so many rows to the GPU.
-func (t *Timer) send(step *device.Context, rows, entry int) error {
+func (t *Timer) send(s *device.Step, rows, graph int) error {
 	m := t.m
-	n := m.stage(step, device.DeviceStep{Entry: entry, Tokens: rows, Wanted: rows, Seqs: rows, Types: true})
+	s.Graph, s.Tokens, s.OutRows, s.Seqs, s.Typed = graph, rows, rows, rows, true
+	n := m.stage(s)
 	if err := m.GPU.toDevice(m.memory.step, m.staging.step.Bytes[:n], m.stream); err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (t *Timer) send(step *device.Context, rows, entry int) error {
 }
 
 // once runs an implementation of a site, as run i.
-func (t *Timer) once(i int, at productSite, impl, rows int) error {
+func (t *Timer) once(i int, at matmulSite, impl, rows int) error {
 	layer := at.lo + t.next%(at.hi-at.lo)
 	t.next++
 	return t.timed(i, func() error {
@@ -199,7 +200,7 @@ func (t *Timer) timed(i int, work func() error) error {
 		}
 		t.events = append(t.events, e)
 	}
-	if err := g.clear(t.cold, g.coldBytes(), on); err != nil {
+	if err := g.clear(t.flush, g.flushBytes(), on); err != nil {
 		return err
 	}
 	if err := g.record(t.events[2*i], on); err != nil {
@@ -212,7 +213,7 @@ func (t *Timer) timed(i int, work func() error) error {
 }
 
 // ReadGBs is how fast the GPU reads its memory, in GB/s: the best of a few
-// passes over the weights, read as products read them.
+// passes over the weights, read as matmuls read them.
 func (t *Timer) ReadGBs() (float64, error) {
 	m := t.m
 	if m.Plan.Read == nil {
@@ -227,7 +228,7 @@ func (t *Timer) ReadGBs() (float64, error) {
 	best := math.Inf(1)
 	for range 5 {
 		err := t.timed(0, func() error {
-			return m.GPU.launch(m.kernels[*m.Plan.Read], [3]int{8 * m.GPU.Processors, 1, 1}, m.stream, unsafe.Pointer(&from), unsafe.Pointer(&t.cold), unsafe.Pointer(&n))
+			return m.GPU.launch(m.kernels[*m.Plan.Read], [3]int{8 * m.GPU.Processors, 1, 1}, m.stream, unsafe.Pointer(&from), unsafe.Pointer(&t.flush), unsafe.Pointer(&n))
 		})
 		if err == nil {
 			err = m.GPU.wait(m.stream)

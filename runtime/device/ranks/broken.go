@@ -2,7 +2,42 @@
 
 package ranks
 
-import "sync"
+import (
+	"errors"
+	"sync"
+
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/comm"
+)
+
+// A Group is a device that several ranks are.
+type Group interface {
+	device.Device
+	Status
+}
+
+// Status is what a group says beside its steps.
+type Status interface {
+	// Broken is closed when a rank could not be reached, after which no step can be
+	// computed; Why says which.
+	Broken() <-chan struct{}
+	// Why is what ended the work of the ranks, nil: nothing has.
+	Why() error
+	// Counts are what the ranks of this process have sent so far.
+	Counts() []comm.Counts
+}
+
+// Alone is the Status of a model that is whole: nothing breaks, nothing is sent.
+type Alone struct{}
+
+// Broken is never closed.
+func (Alone) Broken() <-chan struct{} { return nil }
+
+// Why is nil.
+func (Alone) Why() error { return nil }
+
+// Counts are none.
+func (Alone) Counts() []comm.Counts { return nil }
 
 // A breakage is what ended the work of the ranks together.
 type breakage struct {
@@ -32,4 +67,13 @@ func (b *breakage) fail(err error) error {
 		close(b.broken)
 	}
 	return b.why
+}
+
+// failed ends the work of the ranks where one of them could not be reached.
+func (b *breakage) failed(err error) error {
+	var unreached *comm.RankError
+	if errors.As(err, &unreached) {
+		return b.fail(err)
+	}
+	return err
 }

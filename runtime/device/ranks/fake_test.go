@@ -12,9 +12,10 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
-	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 )
 
@@ -49,7 +50,7 @@ func newProgram(t testing.TB, lib string, groups ...int) *program {
 	p.manifest = &manifest.Manifest{
 		Format: manifest.Format, Compiler: "test", Name: "fake", Network: "decoder_only", Vocab: vocab, Context: 512, BOS: 1, EOS: []int{2}, Pad: -1,
 		Graphs:    []manifest.Graph{{Name: "decode", Outputs: []manifest.Output{{Name: "logits", Rows: "wanted", Cols: cols, Used: vocab}}}},
-		Weights:   []manifest.Weight{{Name: "w", DType: tensor.F32, Rows: 16, Cols: 16, Layout: "panel16", Bytes: 1024}},
+		Weights:   []manifest.Weight{{Name: "w", DType: dtype.F32, Rows: 16, Cols: 16, Layout: "panel16", Bytes: 1024}},
 		States:    []manifest.State{{Name: "kv", Count: 1, PageRows: 64, PageBytes: 256, Type: "f16"}},
 		Partition: part,
 	}
@@ -64,8 +65,8 @@ func (p *program) Rank(rank int, s *ranks.Settings) (*ranks.Rank, error) {
 	if err != nil {
 		return nil, err
 	}
-	lib, err := device.Open("portable", string(data))
-	return &ranks.Rank{Manifest: p.manifest, Library: lib}, err
+	lib, err := cpu.Open("portable", string(data))
+	return &ranks.Rank{Manifest: p.manifest, Device: lib, Library: lib}, err
 }
 
 func (p *program) Weights(rank int, s *ranks.Settings) ([]byte, string, error) {

@@ -15,44 +15,44 @@ import (
 	"unsafe"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/comm"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // A Job is one in which this process is one rank of a partitioned model, by MPI
 // or by torchrun's variables.
 type Job struct {
-	program Program
-	part    *manifest.Partition
-	launch  comm.Launch
-	world   world
-	end     end
-	rank    *Rank                     // with the instruction set of this processor
-	hurried atomic.Bool               // by Hurry
-	ring    atomic.Pointer[comm.Ring] // of the ranks' GPUs, for the model that is open; nil: there is none
+	program  Program
+	part     *manifest.Partition
+	launch   comm.Launch
+	control  control
+	endpoint endpoint
+	rank     *Rank                          // with the instruction set of this processor
+	hurried  atomic.Bool                    // by ShortenTimeout
+	nccl     atomic.Pointer[comm.NCCLGroup] // of the ranks' GPUs, for the model that is open; nil: there is none
 }
 
-// A world is how ranks tell each other what to do. All calls but Do, Lost and
+// A control channel is how ranks tell each other what to do. All calls but Do, Lost and
 // Leave are made on its thread.
-type world interface {
+type control interface {
 	Do(f func())
-	Put(to int, tag comm.Tag, data []byte) error
-	Get(from int, tag comm.Tag, data []byte) error
-	Look(from int, tag comm.Tag) (int, error)
-	Receive(from int, tag comm.Tag, patience time.Duration) ([]byte, error)
+	Send(to int, tag comm.Tag, data []byte) error
+	Recv(from int, tag comm.Tag, data []byte) error
+	Probe(from int, tag comm.Tag) (int, error)
+	Await(from int, tag comm.Tag, patience time.Duration) ([]byte, error)
 	Flush() error
 	Fail(rank int)
 	Lost() <-chan struct{} // closed when a rank is gone; nil: only calls tell
 	Leave()
 }
 
-// An end is a rank's end of a transport.
-type end interface {
+// An endpoint is a rank's end of a transport.
+type endpoint interface {
 	Table() unsafe.Pointer
 	Counts() comm.Counts
 	Failed() int
-	Patience(d time.Duration)
-	Hurry()
+	SetTimeout(d time.Duration)
+	ShortenTimeout()
 }
 
 // Join joins the job that a launcher has started this process in.
@@ -63,22 +63,22 @@ func Join(ctx context.Context, p Program, l comm.Launch) (*Job, error) {
 	}
 	j := &Job{program: p, part: part, launch: l}
 	if l.Master != "" {
-		link, err := comm.Meet(ctx, l, p.Hash(), comm.MeetLimit)
+		link, err := comm.Rendezvous(ctx, l, p.Hash(), comm.RendezvousTimeout)
 		if err != nil {
 			return nil, err
 		}
-		j.world, j.end = link, link
+		j.control, j.endpoint = link, link
 		return j, j.load()
 	}
 	mpi, err := comm.JoinMPI(l)
 	if err != nil {
 		return nil, err
 	}
-	j.world, j.launch = mpi, mpi.Launch
+	j.control, j.launch = mpi, mpi.Launch
 	if err := j.load(); err != nil {
 		return nil, err
 	}
-	j.end, err = mpi.Open(j.rank.transports(), places(part)[j.launch.Rank], l.Local > online(), comm.DefaultTimeout)
+	j.endpoint, err = mpi.Open(j.rank.Library, places(part)[j.launch.Rank], l.Local > online(), comm.DefaultTimeout)
 	return j, err
 }
 
@@ -96,19 +96,19 @@ func (j *Job) Leads() bool { return j.launch.Rank == 0 }
 // Rank is this process's number.
 func (j *Job) Rank() int { return j.launch.Rank }
 
-// Hurry is for a process that is told to end: whoever is silent now is not
+// ShortenTimeout is for a process that is told to end: whoever is silent now is not
 // waited for as long.
-func (j *Job) Hurry() {
-	j.end.Hurry()
-	j.hurried.Store(j.world.Lost() == nil) // else the loss of a rank is known at once
+func (j *Job) ShortenTimeout() {
+	j.endpoint.ShortenTimeout()
+	j.hurried.Store(j.control.Lost() == nil) // else the loss of a rank is known at once
 }
 
-// open is Program.Rank with settings; the library that the transport came from
-// serves again where it is the same.
+// open is Program.Rank with settings; the device and the library that the
+// transport came from serve again where they are the same.
 func (j *Job) open(s *Settings) (*Rank, error) {
 	k, err := j.program.Rank(j.launch.Rank, s)
-	if err == nil && k.Library.ISA == j.rank.Library.ISA {
-		k.Library = j.rank.Library
+	if err == nil && k.Device.Info().Name == j.rank.Device.Info().Name {
+		k.Device, k.Library = j.rank.Device, j.rank.Library
 	}
 	return k, err
 }
@@ -116,7 +116,7 @@ func (j *Job) open(s *Settings) (*Rank, error) {
 // threads is how many a rank of the job has when nobody says: the cores that it
 // is bound to, else its share of the machine's.
 func (j *Job) threads(s *Settings) int {
-	n := device.DefaultThreads()
+	n := cpu.DefaultThreads()
 	switch {
 	case s.Threads > 0:
 		n = s.Threads
@@ -132,7 +132,7 @@ func (j *Job) cores() []int {
 	if runtime.NumCPU() < online() || j.launch.At < 0 {
 		return nil
 	}
-	return device.CoreSet(j.launch.At, j.launch.Local)
+	return cpu.CoreSet(j.launch.At, j.launch.Local)
 }
 
 // online is the number of processors of the machine, whatever this process is
@@ -162,10 +162,10 @@ func cpuList(text string) (n int, ok bool) {
 	return n, true
 }
 
-// tell sends words to the ranks; the world's thread alone.
-func (j *Job) tell(w []int32) error {
+// broadcast sends words to the ranks; the thread of the control channel alone.
+func (j *Job) broadcast(w []int32) error {
 	for r := 1; r < len(j.part.Ranks); r++ {
-		if err := j.world.Put(r, comm.Control, bytesOf(w)); err != nil {
+		if err := j.control.Send(r, comm.Control, bytesOf(w)); err != nil {
 			return err
 		}
 	}
@@ -175,13 +175,13 @@ func (j *Job) tell(w []int32) error {
 // leaveLimit is how long a rank may take to let go.
 const leaveLimit = time.Minute
 
-// dismiss lets the others go when none of them sends any more.
-func (j *Job) dismiss() error {
-	if err := j.tell(words(doLeave)); err != nil {
+// releaseWorkers lets the others go when none of them sends any more.
+func (j *Job) releaseWorkers() error {
+	if err := j.broadcast(words(msgLeave)); err != nil {
 		return err
 	}
 	for r := 1; r < len(j.part.Ranks); r++ {
-		data, err := j.world.Receive(r, comm.Reply, leaveLimit)
+		data, err := j.control.Await(r, comm.Reply, leaveLimit)
 		if err == nil && data == nil {
 			err = &comm.RankError{Rank: r}
 		}
@@ -189,26 +189,26 @@ func (j *Job) dismiss() error {
 			return err
 		}
 	}
-	return j.tell(words(doGo))
+	return j.broadcast(words(msgGo))
 }
 
 // Leave ends the job: rank 0 lets the others go, and all leave in order. With an
 // error there is no order left: the process just ends.
 func (j *Job) Leave(failed error) {
 	var unreached *comm.RankError
-	if errors.As(failed, &unreached) || j.end.Failed() >= 0 {
+	if errors.As(failed, &unreached) || j.endpoint.Failed() >= 0 {
 		return
 	}
 	err := error(nil)
-	j.world.Do(func() {
+	j.control.Do(func() {
 		if j.Leads() {
-			err = j.dismiss()
+			err = j.releaseWorkers()
 		}
 		if err == nil {
-			err = j.world.Flush()
+			err = j.control.Flush()
 		}
 	})
 	if err == nil {
-		j.world.Leave()
+		j.control.Leave()
 	}
 }

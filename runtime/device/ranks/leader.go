@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/comm"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // A Leader is the device of a partitioned model in rank 0 of a job: it runs
@@ -24,6 +24,8 @@ type Leader struct {
 	opened   atomic.Bool // a model is open
 }
 
+var _ Group = (*Leader)(nil)
+
 // Lead opens the code of rank 0.
 func (j *Job) Lead(s Settings) (*Leader, error) {
 	k, err := j.open(&s)
@@ -33,31 +35,37 @@ func (j *Job) Lead(s Settings) (*Leader, error) {
 	return &Leader{Job: j, breakage: newBreakage(), settings: s, own: k}, nil
 }
 
-// Name is the instruction set.
-func (l *Leader) Name() string { return l.own.Library.ISA }
-
-// Memory is what rank 0 takes.
-func (l *Leader) Memory() (weights, page int64) { return l.own.memory() }
-
-// StateBytes is the size of this rank's state.
-func (l *Leader) StateBytes(pages int) int64 { return l.own.Library.StateBytes(pages) }
-
-// ArenaBytes is the size of this rank's scratch memory.
-func (l *Leader) ArenaBytes(maxTokens, maxWanted, maxSeqs int) int64 {
-	return l.own.Library.ArenaBytes(l.threads(&l.settings), maxTokens, maxWanted, maxSeqs)
+// Info is rank 0's, with as many steps in flight as there are stages.
+func (l *Leader) Info() device.Info {
+	info := l.own.Device.Info()
+	info.InFlight, info.WeightBytes = l.part.Stages(), l.own.weightBytes()
+	return info
 }
 
-// Counts are what this rank has said so far.
+// ScratchBytes is rank 0's.
+func (l *Leader) ScratchBytes(cfg *device.Config) int64 {
+	own := *cfg
+	own.Threads = l.threads(&l.settings)
+	return l.own.Device.ScratchBytes(&own)
+}
+
+// Peak is not known.
+func (l *Leader) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 }
+
+// Counts are what this rank has sent so far.
 func (l *Leader) Counts() []comm.Counts {
-	if r := l.ring.Load(); r != nil {
+	if r := l.nccl.Load(); r != nil {
 		return []comm.Counts{r.Counts()}
 	}
-	return []comm.Counts{l.end.Counts()}
+	return []comm.Counts{l.endpoint.Counts()}
 }
 
-// Open starts the model on all ranks and checks that they run the same program
+// Start starts the model on all ranks and checks that they run the same program
 // with weights of the same files.
-func (l *Leader) Open(cfg *device.Config) (device.DeviceModel, error) {
+func (l *Leader) Start(cfg *device.Config) (device.Context, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
 	if l.opened.Swap(true) {
 		return nil, errors.New("the ranks of a job run one model at a time; start the program without a launcher")
 	}
@@ -70,15 +78,15 @@ func (l *Leader) Open(cfg *device.Config) (device.DeviceModel, error) {
 }
 
 // start opens the model on all ranks.
-func (l *Leader) start(cfg *device.Config) (*led, error) {
-	o := spread(cfg)
+func (l *Leader) start(cfg *device.Config) (*remoteModel, error) {
+	o := openingOf(cfg)
 	o.Settings, o.Hash = l.settings, l.program.Hash()
-	l.end.Patience(l.settings.timeout())
-	w, err := text(words(doOpen), &o)
+	l.endpoint.SetTimeout(l.settings.timeout())
+	w, err := appendJSON(words(msgOpen), &o)
 	if err != nil {
 		return nil, err
 	}
-	l.world.Do(func() { err = l.tell(w) })
+	l.control.Do(func() { err = l.broadcast(w) })
 	if err != nil {
 		return nil, l.fail(err)
 	}
@@ -89,28 +97,28 @@ func (l *Leader) start(cfg *device.Config) (*led, error) {
 	own := *cfg
 	own.Threads, own.CPUs = l.threads(&l.settings), nil
 	if o.Settings.Pin {
-		own.CPUs = device.Pins(own.Threads)
+		own.CPUs = cpu.Pins(own.Threads)
 	}
-	me := &member{end: l.end}
-	l.ring.Store(nil)
+	me := &runner{endpoint: l.endpoint}
+	l.nccl.Store(nil)
 	if err = l.do(func() error { return me.start(l.own, own, data, l.cores()) }); err != nil {
 		return nil, fmt.Errorf("rank 0: %w", err)
 	}
-	l.world.Do(func() { err = l.replies(&o, source) })
-	if err == nil && l.ring.Load() != nil {
+	l.control.Do(func() { err = l.replies(&o, source) })
+	if err == nil && l.nccl.Load() != nil {
 		err = l.do(func() error { return l.join(&o, source) })
 	}
 	if err != nil {
-		if l.end.Failed() < 0 {
-			me.ctx.Close()
+		if l.endpoint.Failed() < 0 {
+			me.close()
 		}
 		return nil, err
 	}
-	m := &led{Leader: l, me: me, jobs: make(chan *order, 64), ended: make(chan struct{}), stuck: make(chan struct{})}
+	m := &remoteModel{Leader: l, me: me, orders: make(chan *order, 64), ended: make(chan struct{}), stuck: make(chan struct{})}
 	go m.release()
 	go func() {
 		defer close(m.ended)
-		l.world.Do(m.loop)
+		l.control.Do(m.loop)
 	}()
 	return m, nil
 }
@@ -135,12 +143,12 @@ func (l *Leader) replies(o *opening, source string) error {
 }
 
 func (l *Leader) reply(r int, o *opening, source string) error {
-	data, err := l.world.Receive(r, comm.Reply, startLimit)
+	data, err := l.control.Await(r, comm.Reply, startLimit)
 	if err != nil {
 		return err
 	}
 	if data == nil {
-		l.world.Fail(r)
+		l.control.Fail(r)
 		return &comm.RankError{Rank: r, Err: fmt.Errorf("it has not started after %v", startLimit)}
 	}
 	var said reply
@@ -162,232 +170,63 @@ func (l *Leader) reply(r int, o *opening, source string) error {
 
 // An order is a step or something else that all ranks do in turn.
 type order struct {
-	words  []int32      // what the others are told; none: it is for rank 0 alone
-	own    func() error // what rank 0 does of it
-	flight *flight      // of a step
-	ctx    *device.Context
+	words []int32      // what the others are told; none: it is for rank 0 alone
+	own   func() error // what rank 0 does of it
+	step  *pending     // nil: it is no step
 }
 
-// led is the model while it is open.
-type led struct {
+// A remoteModel is the model while it is open, as rank 0 has it.
+type remoteModel struct {
+	device.Uninstrumented
 	*Leader
-	me     *member
-	jobs   chan *order
+	me     *runner
+	orders chan *order
 	ended  chan struct{}
 	stuck  chan struct{} // closed when a step waits for a lost rank and cannot be ended
 	closed atomic.Bool
 }
 
-// Begin queues a step.
-func (m *led) Begin(c *device.Context, s device.DeviceStep) (func() error, error) {
+// Submit queues a step.
+func (m *remoteModel) Submit(s *device.Step) func() error {
 	if err := m.Why(); err != nil {
-		return nil, err
+		return device.Ended(err)
 	}
-	f := newFlight(c, s, 1)
-	o := &order{flight: f, ctx: c}
-	alone := m.program.Manifest().Graphs[s.Entry].Follows()
+	p := newPending(s, 1)
+	o := &order{step: p}
+	alone := m.program.Manifest().Graphs[s.Graph].Follows()
 	o.own = func() error {
-		return m.watched(m.settings.timeout(), func() error { return m.me.step(&f.view, alone || m.part.Output() == 0) })
+		return m.withWatchdog(m.settings.timeout(), func() error { return m.me.step(&p.step, alone || m.part.Output() == 0) })
 	}
 	if !alone {
-		o.words = f.view.Words(words(doStep))
+		o.words = appendStep(words(msgStep), s)
 	}
-	m.jobs <- o
-	return func() error { return f.wait(m.stuck, m.Why) }, nil
-}
-
-// Run computes a step.
-func (m *led) Run(c *device.Context, s device.DeviceStep) error {
-	wait, err := m.Begin(c, s)
-	if err != nil {
-		return err
-	}
-	return wait()
+	m.orders <- o
+	return func() error { return p.wait(m.stuck, m.Why) }
 }
 
 // CopyPage copies a page on every rank, behind the steps that have begun.
-func (m *led) CopyPage(to, from int32) error {
-	m.jobs <- &order{words: words(doCopy, int(to), int(from)), own: func() error { m.me.ctx.CopyPage(to, from); return nil }}
-	return m.Why()
+func (m *remoteModel) CopyPage(to, from int32) {
+	m.orders <- &order{words: words(msgCopy, to, from), own: func() error { m.me.ctx.CopyPage(to, from); return nil }}
 }
 
 // MoveRow moves a row on every rank, behind the steps that have begun.
-func (m *led) MoveRow(toPage, toRow, fromPage, fromRow int) error {
-	m.jobs <- &order{words: words(doMove, toPage, toRow, fromPage, fromRow), own: func() error { m.me.move(toPage, toRow, fromPage, fromRow); return nil }}
-	return m.Why()
+func (m *remoteModel) MoveRow(to, from device.Row) {
+	m.orders <- &order{words: words(msgMove, to.Page, to.Row, from.Page, from.Row), own: func() error { m.me.ctx.MoveRow(to, from); return nil }}
 }
 
-// Stages is the number of groups of layers.
-func (m *led) Stages() int { return m.part.Stages() }
-
-// Busy is not known of the other processes.
-func (m *led) Busy() []time.Duration { return nil }
+// Counters are not known of the other processes.
+func (m *remoteModel) Counters() device.Counters { return device.Counters{} }
 
 // Close ends the model on every rank.
-func (m *led) Close() {
+func (m *remoteModel) Close() {
 	if m.closed.Swap(true) {
 		return
 	}
-	close(m.jobs)
+	close(m.orders)
 	select {
 	case <-m.ended:
-		m.me.ctx.Close()
+		m.me.close()
 		m.opened.Store(false)
 	case <-m.stuck:
-	}
-}
-
-// A pilot is what the loop knows: the steps whose results are still at another
-// rank, and when each rank was heard last.
-type pilot struct {
-	*led
-	away  []*order
-	watch comm.Watch // over the oldest of away
-	heard []time.Time
-}
-
-// loop runs on the world's thread until the model is closed.
-func (m *led) loop() {
-	p := &pilot{led: m, heard: make([]time.Time, len(m.part.Ranks))}
-	p.hear()
-	tick := time.NewTicker(pingEvery)
-	defer tick.Stop()
-	for {
-		var o *order
-		open := true
-		if len(p.away) > 0 {
-			select {
-			case o, open = <-m.jobs:
-			default:
-				p.land()
-				continue
-			}
-		} else {
-			select {
-			case o, open = <-m.jobs:
-			case <-tick.C:
-				p.ping()
-				continue
-			}
-		}
-		if !open {
-			break
-		}
-		p.do(o)
-	}
-	for len(p.away) > 0 {
-		p.land()
-	}
-	if m.Why() == nil {
-		if err := m.tell(words(doClose)); err != nil {
-			m.fail(err)
-		}
-	}
-}
-
-// do tells the others an order and does rank 0's part of it.
-func (p *pilot) do(o *order) {
-	err := p.Why()
-	if err == nil && o.words == nil {
-		o.flight.land(p.failed(o.own()))
-		return
-	}
-	if err == nil {
-		err = p.tell(o.words)
-	}
-	if err == nil {
-		if err = o.own(); p.givenUp(err) {
-			err = p.blame(err)
-		}
-	}
-	p.hear()
-	if o.flight == nil {
-		if err != nil {
-			p.failed(err)
-		}
-		return
-	}
-	if err == nil && p.part.Output() != 0 {
-		if len(p.away) == 0 {
-			p.watch = comm.Watch{}
-		}
-		p.away = append(p.away, o)
-		return
-	}
-	o.flight.land(p.failed(err))
-}
-
-// land looks for the results of the oldest step.
-func (p *pilot) land() {
-	o, from := p.away[0], p.part.Output()
-	n, err := p.world.Look(from, comm.Result)
-	if err == nil && n < 0 {
-		waited := p.watch.Look()
-		if waited > p.settings.timeout()+time.Second/2 { // ranks that wait for each other say so before
-			if p.ring.Load() != nil {
-				err = p.blame(&comm.RankError{Rank: from})
-			} else {
-				p.world.Fail(from)
-				err = &comm.RankError{Rank: p.end.Failed()}
-			}
-		} else {
-			pause(waited)
-			return
-		}
-	}
-	if err == nil {
-		for _, out := range results(o.ctx.Out, p.program.Manifest(), &o.flight.view) {
-			if err = p.world.Get(from, comm.Result, bytesOf(out)); err != nil {
-				break
-			}
-		}
-	}
-	p.away, p.watch = p.away[1:], comm.Watch{}
-	p.hear()
-	o.flight.land(p.failed(err))
-}
-
-// pause waits a little, the longer the less is expected.
-func pause(waited time.Duration) {
-	switch {
-	case waited < 200*time.Microsecond:
-	case waited < 20*time.Millisecond:
-		runtime.Gosched()
-	default:
-		time.Sleep(100 * time.Microsecond)
-	}
-}
-
-// hear notes that everybody was there just now.
-func (p *pilot) hear() {
-	now := time.Now()
-	for r := range p.heard {
-		p.heard[r] = now
-	}
-}
-
-// ping asks the others whether they are there, and sees who has not answered
-// for too long.
-func (p *pilot) ping() {
-	if p.Why() != nil {
-		return
-	}
-	for r := 1; r < len(p.heard); r++ {
-		some, err := p.pongs(r)
-		if err != nil {
-			p.fail(err)
-			return
-		}
-		if some {
-			p.heard[r] = time.Now()
-		}
-		if time.Since(p.heard[r]) > p.settings.timeout() {
-			p.world.Fail(r)
-			p.fail(&comm.RankError{Rank: r})
-			return
-		}
-	}
-	if err := p.tell(words(doPing)); err != nil {
-		p.fail(err)
 	}
 }

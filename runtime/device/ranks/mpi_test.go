@@ -71,7 +71,7 @@ func rank() error {
 		}
 	}
 	if !job.Leads() {
-		err := job.Follow()
+		err := job.Work()
 		job.Leave(err)
 		return err
 	}

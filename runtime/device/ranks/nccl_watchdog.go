@@ -27,41 +27,41 @@ const (
 	hurriedSign = time.Second / 2
 )
 
-// Reach opens NCCL for the ranks' GPUs. They join when all ranks have started:
+// OpenNCCL opens NCCL for the ranks' GPUs. They join when all ranks have started:
 // one that could not would be waited for without end.
-func (j *Job) Reach(file string) (*comm.Ring, error) {
+func (j *Job) OpenNCCL(file string) (*comm.NCCLGroup, error) {
 	n, err := comm.OpenNCCL(file)
 	if err != nil {
 		return nil, err
 	}
-	r := n.Ring(j.launch.Rank, j.launch.Ranks)
-	j.ring.Store(r)
+	r := n.Group(j.launch.Rank, j.launch.Ranks)
+	j.nccl.Store(r)
 	return r, nil
 }
 
-// do runs f on the world's thread. When a rank is lost, f is not waited for any
+// do runs f on the thread of the control channel. When a rank is lost, f is not waited for any
 // more where it does not end for that: it may be in a library that waits.
 func (j *Job) do(f func() error) error {
 	done := make(chan error, 1)
-	go j.world.Do(func() { done <- f() })
+	go j.control.Do(func() { done <- f() })
 	select {
 	case err := <-done:
 		return err
-	case <-j.world.Lost():
+	case <-j.control.Lost():
 	}
 	select {
 	case err := <-done:
 		return err
 	case <-time.After(releaseLimit):
-		return &comm.RankError{Rank: j.end.Failed()}
+		return &comm.RankError{Rank: j.endpoint.Failed()}
 	}
 }
 
-// watched runs a step. NCCL's calls wait without end for a rank that is gone, so
+// withWatchdog runs a step. NCCL's calls wait without end for a rank that is gone, so
 // they are ended when the job has lost one, and when the step lasts longer than
 // a rank may say nothing.
-func (j *Job) watched(limit time.Duration, step func() error) error {
-	ring := j.ring.Load()
+func (j *Job) withWatchdog(limit time.Duration, step func() error) error {
+	ring := j.nccl.Load()
 	if ring == nil {
 		return step()
 	}
@@ -70,14 +70,14 @@ func (j *Job) watched(limit time.Duration, step func() error) error {
 	go func() {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
-		for w := (comm.Watch{}); w.Look() < limit; {
+		for w := (comm.Stopwatch{}); w.Elapsed() < limit; {
 			if j.hurried.Load() {
 				limit = min(limit, hurriedStep)
 			}
 			select {
 			case <-done:
 				return
-			case <-j.world.Lost():
+			case <-j.control.Lost():
 				ring.Abort()
 				return
 			case <-tick.C:
@@ -88,16 +88,16 @@ func (j *Job) watched(limit time.Duration, step func() error) error {
 	return step()
 }
 
-// join brings the GPUs of all ranks together; on the world's thread.
+// join brings the GPUs of all ranks together; on the thread of the control channel.
 func (l *Leader) join(o *opening, source string) error {
-	ring := l.ring.Load()
+	ring := l.nccl.Load()
 	id, err := ring.ID()
 	if err != nil {
 		return fmt.Errorf("rank 0: %w", err)
 	}
-	w := append(words(doJoin), make([]int32, len(id)/4)...)
+	w := append(words(msgJoin), make([]int32, len(id)/4)...)
 	copy(bytesOf(w[1:]), id[:])
-	if err = l.tell(w); err == nil {
+	if err = l.broadcast(w); err == nil {
 		err = ring.Join(id)
 	}
 	if err != nil {
@@ -106,10 +106,10 @@ func (l *Leader) join(o *opening, source string) error {
 	return l.replies(o, source)
 }
 
-// join is the follower's part of it.
-func (f *follower) join(w []int32) error {
+// join is a worker's part of it.
+func (f *worker) join(w []int32) error {
 	var id comm.NCCLID
-	ring, r := f.ring.Load(), f.said
+	ring, r := f.nccl.Load(), f.said
 	switch {
 	case copy(id[:], bytesOf(w)) != len(id):
 		return fmt.Errorf("bug: rank 0 names a job by %d words", len(w))
@@ -123,15 +123,15 @@ func (f *follower) join(w []int32) error {
 	return f.answer(&r)
 }
 
-// blame finds the rank for which a step was given up that nobody else could name:
+// findLost finds the rank for which a step was given up that nobody else could name:
 // the one that shows no sign of life.
-func (p *pilot) blame(why error) error {
+func (p *stepLoop) findLost(why error) error {
 	for r := 1; r < len(p.part.Ranks); r++ {
-		if _, err := p.pongs(r); err != nil {
+		if _, err := p.takePongs(r); err != nil {
 			return err
 		}
 	}
-	if err := p.tell(words(doPing)); err != nil {
+	if err := p.broadcast(words(msgPing)); err != nil {
 		return err
 	}
 	limit := signLimit
@@ -139,9 +139,9 @@ func (p *pilot) blame(why error) error {
 		limit = hurriedSign
 	}
 	for r := 1; r < len(p.part.Ranks); r++ {
-		sign, err := p.world.Receive(r, comm.Pong, limit)
+		sign, err := p.control.Await(r, comm.Pong, limit)
 		if err == nil && sign == nil {
-			p.world.Fail(r)
+			p.control.Fail(r)
 			err = &comm.RankError{Rank: r}
 		}
 		if err != nil {
@@ -151,13 +151,13 @@ func (p *pilot) blame(why error) error {
 	return &comm.RankError{Err: why}
 }
 
-// pongs takes the signs of life that a rank has given, and says whether there
+// takePongs takes the signs of life that a rank has given, and says whether there
 // was one.
-func (p *pilot) pongs(rank int) (some bool, err error) {
+func (p *stepLoop) takePongs(rank int) (some bool, err error) {
 	for {
-		n, err := p.world.Look(rank, comm.Pong)
+		n, err := p.control.Probe(rank, comm.Pong)
 		if err == nil && n > 0 {
-			err = p.world.Get(rank, comm.Pong, make([]byte, n))
+			err = p.control.Recv(rank, comm.Pong, make([]byte, n))
 		}
 		if err != nil || n < 0 {
 			return some, err
@@ -166,22 +166,22 @@ func (p *pilot) pongs(rank int) (some bool, err error) {
 	}
 }
 
-// givenUp says that a step ended because NCCL did not reach a rank, and that
+// lostUnnamed says that a step ended because NCCL did not reach a rank, and that
 // nobody knows yet which.
-func (j *Job) givenUp(err error) bool {
-	return errors.Is(err, device.ErrComm) && j.ring.Load() != nil && j.end.Failed() < 0
+func (j *Job) lostUnnamed(err error) bool {
+	return errors.Is(err, device.ErrComm) && j.nccl.Load() != nil && j.endpoint.Failed() < 0
 }
 
 // release ends the wait for steps in a library that waits for a lost rank.
-func (m *led) release() {
+func (m *remoteModel) release() {
 	select {
-	case <-m.world.Lost():
+	case <-m.control.Lost():
 	case <-m.ended:
 		return
 	}
 	select {
 	case <-time.After(releaseLimit):
-		m.fail(&comm.RankError{Rank: m.end.Failed()})
+		m.fail(&comm.RankError{Rank: m.endpoint.Failed()})
 		close(m.stuck)
 	case <-m.ended:
 	}

@@ -73,9 +73,9 @@ func generate(eng *engine.Engine, list []*query) error {
 	return nil
 }
 
-// open starts an engine of an ensemble.
+// open starts an engine of a group.
 func open(p *program, d device.Device, opt engine.Options) (*engine.Engine, error) {
-	return engine.Open(engine.Model{Manifest: p.manifest, Library: device.OnDevice(d)}, opt)
+	return engine.Open(engine.Model{Manifest: p.manifest, Device: d}, opt)
 }
 
 // TestThreads: ranks that are threads of a process give, for every arrangement,

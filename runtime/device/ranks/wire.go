@@ -10,20 +10,21 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // What rank 0 tells the others: a message is 32-bit words, of which the first
 // is one of these. Every rank reads its messages in order.
 const (
-	doOpen  = iota + 1 // the words of an opening as JSON, padded with spaces
-	doStep             // device.View's words
-	doCopy             // pages: to, from
-	doMove             // page and row to, page and row from
-	doPing             // answer, to show that you are there
-	doClose            // the model; another may be opened
-	doLeave            // say so when nothing more will come from you, and wait for doGo
-	doGo               // leave the job
-	doJoin             // the GPUs' group, and say so: the words of NCCL's id
+	msgOpen  = iota + 1 // the words of an opening as JSON, padded with spaces
+	msgStep             // the words of a step (appendStep)
+	msgCopy             // pages: to, from
+	msgMove             // page and row to, page and row from
+	msgPing             // answer, to show that you are there
+	msgClose            // the model; another may be opened
+	msgLeave            // say so when nothing more will come from you, and wait for msgGo
+	msgGo               // leave the job
+	msgJoin             // the GPUs' group, and say so: the words of NCCL's id
 )
 
 // An opening is all that a rank needs to start like rank 0.
@@ -31,8 +32,8 @@ type opening struct {
 	Settings Settings `json:"settings"`
 	Hash     string   `json:"hash"`
 
-	Pages, MaxTokens, MaxWanted, MaxSeqs, MaskWords, MaxPages int
-	Outputs                                                   []device.Array
+	Pages, MaxTokens, MaxOutRows, MaxSeqs, MaskWords, MaxPages int
+	Outputs                                                    []device.Array
 }
 
 // A reply says how opening went on a rank: empty errors are good.
@@ -43,17 +44,12 @@ type reply struct {
 }
 
 // words spells a message's head.
-func words(what int, rest ...int) []int32 {
-	w := make([]int32, 0, 8)
-	w = append(w, int32(what))
-	for _, v := range rest {
-		w = append(w, int32(v))
-	}
-	return w
+func words(what int32, rest ...int32) []int32 {
+	return append(append(make([]int32, 0, 8), what), rest...)
 }
 
-// text appends a value as JSON, in whole words.
-func text(w []int32, v any) ([]int32, error) {
+// appendJSON appends a value as JSON, in whole words.
+func appendJSON(w []int32, v any) ([]int32, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -82,14 +78,13 @@ func wordsOf(data []byte) ([]int32, error) {
 	return w, nil
 }
 
-// results are the parts of a context's outputs that a step fills.
-func results(out [][]float32, m *manifest.Manifest, v *device.View) (list [][]float32) {
-	entry, tokens, wanted, seqs := v.Counts()
-	g := &m.Graphs[entry]
+// results are the parts of the outputs that a step fills.
+func results(m *manifest.Manifest, s *device.Step) (list [][]float32) {
+	g := &m.Graphs[s.Graph]
 	for i, o := range g.Outputs {
-		rows := map[string]int{"tokens": tokens, "wanted": wanted, "sequences": seqs}[o.Rows]
-		if at := g.At + i; at < len(out) && rows > 0 {
-			list = append(list, out[at][:rows*o.Cols])
+		rows := map[string]int{"tokens": s.Tokens, "wanted": s.OutRows, "sequences": s.Seqs}[o.Rows]
+		if at := g.At + i; at < len(s.Out) && rows > 0 {
+			list = append(list, s.Out[at][:rows*o.Cols])
 		}
 	}
 	return list
@@ -97,25 +92,25 @@ func results(out [][]float32, m *manifest.Manifest, v *device.View) (list [][]fl
 
 // config is the shape that rank 0 opened the model with.
 func (o *opening) config(threads int) (device.Config, error) {
-	for _, n := range []int{o.Pages, o.MaxTokens, o.MaxWanted, o.MaxSeqs} {
+	for _, n := range []int{o.Pages, o.MaxTokens, o.MaxOutRows, o.MaxSeqs} {
 		if n < 1 || n > 1<<24 {
 			return device.Config{}, errors.New("rank 0 opens the model with sizes that cannot be")
 		}
 	}
 	c := device.Config{
-		Threads: threads, Pages: o.Pages, MaxTokens: o.MaxTokens, MaxWanted: o.MaxWanted, MaxSeqs: o.MaxSeqs,
+		Threads: threads, Pages: o.Pages, MaxTokens: o.MaxTokens, MaxOutRows: o.MaxOutRows, MaxSeqs: o.MaxSeqs,
 		MaskWords: o.MaskWords, MaxPages: o.MaxPages, Outputs: o.Outputs,
 	}
 	if o.Settings.Pin {
-		c.CPUs = device.Pins(threads)
+		c.CPUs = cpu.Pins(threads)
 	}
 	return c, nil
 }
 
-// spread is what rank 0 tells of its own configuration.
-func spread(c *device.Config) opening {
+// openingOf is what rank 0 tells of its own configuration.
+func openingOf(c *device.Config) opening {
 	return opening{
-		Pages: c.Pages, MaxTokens: c.MaxTokens, MaxWanted: c.MaxWanted, MaxSeqs: c.MaxSeqs, MaskWords: c.MaskWords, MaxPages: c.MaxPages,
+		Pages: c.Pages, MaxTokens: c.MaxTokens, MaxOutRows: c.MaxOutRows, MaxSeqs: c.MaxSeqs, MaskWords: c.MaskWords, MaxPages: c.MaxPages,
 		Outputs: c.Outputs,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
@@ -16,36 +17,36 @@ import (
 // that a rank may say nothing.
 const pingEvery = time.Second
 
-// Follow does what rank 0 says until it lets go: nil, or why it had to stop.
-func (j *Job) Follow() error {
+// Work does what rank 0 says until it lets go: nil, or why it had to stop.
+func (j *Job) Work() error {
 	return j.do(func() error {
-		f := &follower{Job: j}
-		err := f.follow()
+		f := &worker{Job: j}
+		err := f.loop()
 		var unreached *comm.RankError
 		if err != nil && !errors.As(err, &unreached) {
-			f.world.Fail(f.launch.Rank) // so that the others name this rank
+			f.control.Fail(f.launch.Rank) // so that the others name this rank
 		}
 		f.close()
 		return err
 	})
 }
 
-// A follower is a rank that rank 0 leads. All of it runs on the world's thread.
-type follower struct {
+// A worker is a rank other than 0. All of it runs on the thread of the control channel.
+type worker struct {
 	*Job
-	me    *member       // while a model is open
+	me    *runner       // while a model is open
 	said  reply         // how opening it went
 	limit time.Duration // how long rank 0 may say nothing then
 }
 
-// follow reads messages and does what they say.
-func (f *follower) follow() error {
+// loop reads messages and does what they say.
+func (f *worker) loop() error {
 	for {
 		patience := 24 * time.Hour // who waits for a command line may wait for long; the launcher ends a job of which a rank is gone
 		if f.me != nil {
 			patience = f.limit
 		}
-		data, err := f.world.Receive(0, comm.Control, patience)
+		data, err := f.control.Await(0, comm.Control, patience)
 		if err != nil {
 			return err
 		}
@@ -53,56 +54,56 @@ func (f *follower) follow() error {
 			if f.me == nil {
 				continue
 			}
-			f.world.Fail(0)
+			f.control.Fail(0)
 			return &comm.RankError{Rank: 0}
 		}
 		w, err := wordsOf(data)
 		if err != nil {
 			return err
 		}
-		if leave, err := f.obey(int(w[0]), w[1:]); leave || err != nil {
+		if leave, err := f.handle(int(w[0]), w[1:]); leave || err != nil {
 			return err
 		}
 	}
 }
 
-// obey does one thing.
-func (f *follower) obey(what int, w []int32) (leave bool, err error) {
-	if f.me == nil && (what == doStep || what == doCopy || what == doMove) {
+// handle does one thing.
+func (f *worker) handle(what int, w []int32) (leave bool, err error) {
+	if f.me == nil && (what == msgStep || what == msgCopy || what == msgMove) {
 		return false, fmt.Errorf("bug: rank 0 asks for work before it has opened the model")
 	}
 	switch what {
-	case doOpen:
-		return false, f.opening(w)
-	case doStep:
+	case msgOpen:
+		return false, f.openModel(w)
+	case msgStep:
 		return false, f.step(w)
-	case doCopy:
+	case msgCopy:
 		if len(w) == 2 {
 			f.me.ctx.CopyPage(w[0], w[1])
 			return false, nil
 		}
-	case doMove:
+	case msgMove:
 		if len(w) == 4 {
-			f.me.move(int(w[0]), int(w[1]), int(w[2]), int(w[3]))
+			f.me.ctx.MoveRow(device.Row{Page: w[0], Row: w[1]}, device.Row{Page: w[2], Row: w[3]})
 			return false, nil
 		}
-	case doJoin:
+	case msgJoin:
 		return false, f.join(w)
-	case doPing:
-		return false, f.world.Put(0, comm.Pong, []byte{1})
-	case doClose:
+	case msgPing:
+		return false, f.control.Send(0, comm.Pong, []byte{1})
+	case msgClose:
 		f.close()
 		return false, nil
-	case doLeave:
-		return false, f.world.Put(0, comm.Reply, []byte{1})
-	case doGo:
+	case msgLeave:
+		return false, f.control.Send(0, comm.Reply, []byte{1})
+	case msgGo:
 		return true, nil
 	}
 	return false, fmt.Errorf("bug: rank 0 says %d with %d words", what, len(w))
 }
 
-// opening starts the model as rank 0 did and says how that went.
-func (f *follower) opening(w []int32) error {
+// openModel starts the model as rank 0 did and says how that went.
+func (f *worker) openModel(w []int32) error {
 	var o opening
 	if err := json.Unmarshal(bytesOf(w), &o); err != nil {
 		return fmt.Errorf("bug: rank 0 opens the model with %w", err)
@@ -120,18 +121,18 @@ func (f *follower) opening(w []int32) error {
 }
 
 // answer says how something went.
-func (f *follower) answer(r *reply) error {
+func (f *worker) answer(r *reply) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return f.world.Put(0, comm.Reply, data)
+	return f.control.Send(0, comm.Reply, data)
 }
 
 // start opens the rank's weights and starts its threads.
-func (f *follower) start(o *opening) (source string, err error) {
+func (f *worker) start(o *opening) (source string, err error) {
 	f.limit = o.Settings.timeout()
-	f.end.Patience(f.limit)
+	f.endpoint.SetTimeout(f.limit)
 	k, err := f.open(&o.Settings)
 	if err != nil {
 		return "", err
@@ -144,7 +145,7 @@ func (f *follower) start(o *opening) (source string, err error) {
 	if err != nil {
 		return source, err
 	}
-	me := &member{rank: f.launch.Rank, end: f.end}
+	me := &runner{rank: f.launch.Rank, endpoint: f.endpoint}
 	if err := me.start(k, cfg, data, f.cores()); err != nil {
 		return source, err
 	}
@@ -153,25 +154,26 @@ func (f *follower) start(o *opening) (source string, err error) {
 }
 
 // step runs one step, and hands its results to rank 0 where they are this rank's.
-func (f *follower) step(w []int32) error {
-	v, err := f.me.ctx.SetWords(w)
+func (f *worker) step(w []int32) error {
+	s := f.me.own
+	err := readStep(s, w)
 	if err != nil {
 		return err
 	}
-	wanted := f.launch.Rank == f.part.Output()
-	err = f.watched(f.limit, func() error { return f.me.step(&v, wanted) })
-	if f.givenUp(err) {
+	gives := f.launch.Rank == f.part.Output()
+	err = f.withWatchdog(f.limit, func() error { return f.me.step(s, gives) })
+	if f.lostUnnamed(err) {
 		f.limit = verdictLimit // rank 0 asks who is there
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if !wanted {
+	if !gives {
 		return nil
 	}
-	for _, o := range results(f.me.ctx.Out, f.program.Manifest(), &v) {
-		if err := f.world.Put(0, comm.Result, bytesOf(o)); err != nil {
+	for _, o := range results(f.program.Manifest(), s) {
+		if err := f.control.Send(0, comm.Result, bytesOf(o)); err != nil {
 			return err
 		}
 	}
@@ -179,10 +181,10 @@ func (f *follower) step(w []int32) error {
 }
 
 // close ends the model.
-func (f *follower) close() {
+func (f *worker) close() {
 	if f.me != nil {
-		f.me.ctx.Close()
+		f.me.close()
 		f.me = nil
-		f.ring.Store(nil)
+		f.nccl.Store(nil)
 	}
 }

@@ -97,7 +97,7 @@ func (t *Writer) track(id int, name string) int {
 func (t *Writer) at(ns int64) float64 { return float64(ns-t.origin) / 1e3 }
 
 // Step writes a step: the whole of it, and what each thread did in it.
-func (t *Writer) Step(s device.Step) {
+func (t *Writer) Step(s device.StepTrace) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var begin, end int64
@@ -116,9 +116,9 @@ func (t *Writer) Step(s device.Step) {
 		return
 	}
 	t.put(event{
-		Name: fmt.Sprintf("%s, %d tokens", t.manifest.Graphs[s.Entry].Name, s.Tokens), Phase: "X", Cat: "step",
+		Name: fmt.Sprintf("%s, %d tokens", t.manifest.Graphs[s.Graph].Name, s.Tokens), Phase: "X", Cat: "step",
 		TS: t.at(begin), Dur: float64(end-begin) / 1e3, TID: t.track(trackSteps, "steps"),
-		Args: map[string]any{"tokens": s.Tokens, "wanted rows": s.Wanted, "sequences": s.Seqs},
+		Args: map[string]any{"tokens": s.Tokens, "output rows": s.OutRows, "sequences": s.Seqs},
 	})
 	t.put(event{Name: "step", Phase: "C", TS: t.at(begin), Args: map[string]any{"tokens": s.Tokens, "sequences": s.Seqs}})
 }

@@ -41,7 +41,7 @@ func NewSummary(m *manifest.Manifest) *Summary {
 }
 
 // Step adds a step.
-func (s *Summary) Step(step device.Step) {
+func (s *Summary) Step(step device.StepTrace) {
 	threads := 0
 	var first, last int64
 	for _, marks := range step.Threads {

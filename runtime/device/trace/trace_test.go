@@ -26,8 +26,8 @@ func model() *manifest.Manifest {
 
 // step: thread 0 works 10, waits 10, works 40 and 60, waits 0; thread 1 works
 // 20, 100; thread 2 was left out.
-func step() device.Step {
-	return device.Step{Tokens: 1, Wanted: 1, Seqs: 1, Threads: [][]device.Mark{
+func step() device.StepTrace {
+	return device.StepTrace{Tokens: 1, OutRows: 1, Seqs: 1, Threads: [][]device.Mark{
 		{{NS: 1000, What: 0}, {NS: 1010, What: device.Wait}, {NS: 1020, What: 1}, {NS: 1060, What: 1, Layer: 1}, {NS: 1120, What: device.Wait}, {NS: 1120, What: device.Done}},
 		{{NS: 1000, What: 0}, {NS: 1020, What: 1}, {NS: 1120, What: device.Done}},
 		{},
@@ -56,7 +56,7 @@ func TestSummary(t *testing.T) {
 	if !strings.Contains(out.String(), "50 %") {
 		t.Errorf("no share of the limit of 40 GB/s in:\n%s", out.String())
 	}
-	s.Step(device.Step{Threads: [][]device.Mark{{}}})
+	s.Step(device.StepTrace{Threads: [][]device.Mark{{}}})
 	if s.Steps != 1 {
 		t.Error("a step without marks was counted")
 	}

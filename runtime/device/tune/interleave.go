@@ -2,8 +2,8 @@ package tune
 
 import "slices"
 
-// repair gives disturbed runs that were long the processor time of the member
-// that worked longest: the time for which others had its processor is not in
+// repair gives disturbed runs that were long the processor time of the worker
+// that was busy longest: the time for which others had its processor is not in
 // it. busy is [threads][runs], 0 for short runs.
 func repair(seconds []float64, disturbed []int32, busy []float64) {
 	for i := range seconds {

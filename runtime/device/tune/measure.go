@@ -12,25 +12,26 @@ import (
 	"github.com/ebitengine/purego"
 
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // A Driver times the kernels of a library that holds the probe's driver
-// (templates/cpu/probe_matmul.c) and the thread team. Not safe for concurrent
+// (templates/cpu/probe_matmul.c) and the thread pool. Not safe for concurrent
 // use.
 type Driver struct {
 	symbol  func(name string) (uintptr, error) // of the library's functions
 	threads int
-	team    uintptr
+	pool    uintptr
 	next    int32 // the copy of the weights that is read next, modulo copies
 
 	weights, arena *device.Region
 
-	closeTeam, matmul, read, arenaBytes uintptr
+	closePool, matmul, read, arenaBytes uintptr
 }
 
 // matmulJob is ifl_probe of the driver.
 type matmulJob struct {
-	team                                      uintptr
+	pool                                      uintptr
 	weights, arena                            unsafe.Pointer
 	copyBytes, panelBytes                     int64
 	mm, tile, order, seconds, disturbed, busy unsafe.Pointer
@@ -39,7 +40,7 @@ type matmulJob struct {
 
 // readJob is ifl_probe_read_job of the driver.
 type readJob struct {
-	team    uintptr
+	pool    uintptr
 	from    unsafe.Pointer
 	bytes   int64
 	seconds unsafe.Pointer
@@ -59,7 +60,7 @@ func Open(path string, threads int, slab int64) (*Driver, error) {
 }
 
 // OpenLibrary is Open for the library of a compiled model.
-func OpenLibrary(lib *device.Library, threads int, slab int64) (*Driver, error) {
+func OpenLibrary(lib *cpu.Library, threads int, slab int64) (*Driver, error) {
 	return start(lib.Symbol, threads, slab)
 }
 
@@ -71,7 +72,7 @@ func start(symbol func(string) (uintptr, error), threads int, slab int64) (*Driv
 		name string
 		at   *uintptr
 	}{
-		{"ifl_team_open", &open}, {"ifl_team_close", &d.closeTeam}, {"ifl_probe_matmul", &d.matmul},
+		{"ifl_team_open", &open}, {"ifl_team_close", &d.closePool}, {"ifl_probe_matmul", &d.matmul},
 		{"ifl_probe_read", &d.read}, {"ifl_probe_arena", &d.arenaBytes}, {"ifl_probe_fill", &fill},
 	} {
 		if *s.at, err = symbol(s.name); err != nil {
@@ -85,14 +86,14 @@ func start(symbol func(string) (uintptr, error), threads int, slab int64) (*Driv
 	// Pinned, so that on a busy machine two threads do not share a core for
 	// long: such samples would all be disturbed.
 	var cpus *int32
-	if list := device.Pins(threads); list != nil {
+	if list := cpu.Pins(threads); list != nil {
 		pins := make([]int32, threads)
 		for i := range pins {
 			pins[i] = int32(list[i])
 		}
 		cpus = &pins[0]
 	}
-	if d.team, _, _ = purego.SyscallN(open, uintptr(threads), uintptr(unsafe.Pointer(cpus))); d.team == 0 {
+	if d.pool, _, _ = purego.SyscallN(open, uintptr(threads), uintptr(unsafe.Pointer(cpus))); d.pool == 0 {
 		d.weights.Free()
 		return nil, fmt.Errorf("starting %d threads: the system refused", threads)
 	}
@@ -101,7 +102,7 @@ func start(symbol func(string) (uintptr, error), threads int, slab int64) (*Driv
 
 // Close stops the threads and gives the memory back.
 func (d *Driver) Close() {
-	purego.SyscallN(d.closeTeam, d.team)
+	purego.SyscallN(d.closePool, d.pool)
 	d.weights.Free()
 	d.arena.Free()
 }
@@ -110,14 +111,14 @@ func (d *Driver) Close() {
 // over the slab, in GB/s.
 func (d *Driver) ReadGBs() float64 {
 	seconds := make([]float64, 5)
-	job := &readJob{team: d.team, from: unsafe.Pointer(&d.weights.Bytes[0]), bytes: int64(len(d.weights.Bytes)),
+	job := &readJob{pool: d.pool, from: unsafe.Pointer(&d.weights.Bytes[0]), bytes: int64(len(d.weights.Bytes)),
 		seconds: unsafe.Pointer(&seconds[0]), runs: int32(len(seconds))}
 	d.call(d.read, unsafe.Pointer(job))
 	runtime.KeepAlive(seconds)
 	return float64(job.bytes) / slices.Min(seconds) / 1e9
 }
 
-// call runs a job; the calling thread is the team's first member meanwhile.
+// call runs a job; the calling thread is worker 0 of the pool meanwhile.
 func (d *Driver) call(fn uintptr, job unsafe.Pointer) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -171,7 +172,7 @@ func (d *Driver) once(s Shape, rows, blocks int, which []int) ([][]float64, bool
 	busy := make([]float64, d.threads*len(order))
 	panels := (s.N + 15) / 16
 	job := &matmulJob{
-		team: d.team, weights: unsafe.Pointer(&d.weights.Bytes[0]), arena: unsafe.Pointer(&d.arena.Bytes[0]),
+		pool: d.pool, weights: unsafe.Pointer(&d.weights.Bytes[0]), arena: unsafe.Pointer(&d.arena.Bytes[0]),
 		copyBytes: s.PanelBytes * int64(panels), panelBytes: s.PanelBytes,
 		mm: unsafe.Pointer(&mm[0]), tile: unsafe.Pointer(&tile[0]), order: unsafe.Pointer(&order[0]), seconds: unsafe.Pointer(&seconds[0]), disturbed: unsafe.Pointer(&disturbed[0]), busy: unsafe.Pointer(&busy[0]),
 		n: int32(s.N), k: int32(s.K), rows: int32(rows), kind: int32(s.Act), runs: int32(len(order)),

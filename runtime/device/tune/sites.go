@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
@@ -15,7 +15,7 @@ var actKinds = []string{"f32", "a8_b32", "a8_b64"}
 func SiteShapes(sites []manifest.Site) ([]Shape, error) {
 	var shapes []Shape
 	for _, s := range sites {
-		dt, ok := tensor.ParseDType(s.DType)
+		dt, ok := dtype.Parse(s.DType)
 		kind := slices.Index(actKinds, s.Act)
 		if !ok || kind < 0 || len(s.Symbols) != len(s.Impls) || len(s.Tiles) != len(s.Impls) {
 			return nil, fmt.Errorf("site %s: %s weights with %q activations cannot be measured; compile the model again", s.Name, s.DType, s.Act)

@@ -21,7 +21,7 @@ func model(t *testing.T, seqs int) (*draft.Model, *engine.Engine) {
 	t.Helper()
 	m := devicetest.Manifest()
 	lib, weights, table := devicetest.Open(t, m, salt)
-	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}, draft.Options(engine.Options{Threads: 1, MaxSeqs: seqs}))
+	eng, err := engine.Open(engine.Model{Manifest: m, Device: lib, Weights: weights, Dispatch: table}, draft.Options(engine.Options{Threads: 1, MaxSeqs: seqs}))
 	if err != nil {
 		t.Fatal(err)
 	}

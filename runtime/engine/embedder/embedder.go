@@ -7,9 +7,8 @@ package embedder
 import (
 	"context"
 	"fmt"
-	"strings"
 
-	"github.com/iflowc/iflowc/runtime/binary"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/engine/pooling"
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
@@ -18,8 +17,9 @@ import (
 // An Embedder makes vectors of texts as the model's files say, scaled to
 // length 1, each text by itself among whatever else the scheduler runs.
 type Embedder struct {
-	bin     *binary.Binary
+	encode  func(text string) ([]int32, error)
 	s       *scheduler.Scheduler
+	vocab   int
 	context int
 	pooling string
 	output  int
@@ -27,14 +27,14 @@ type Embedder struct {
 	wanted  bool         // the output counts wanted rows
 }
 
-// New gives nil where the engine has no hidden states to make vectors
-// of.
-func New(b *binary.Binary, eng *engine.Engine, s *scheduler.Scheduler) *Embedder {
-	how, _, err := pooling.Of(b.Manifest)
-	if err != nil || b.Manifest.Network == "encoder_decoder" {
+// New gives nil where the engine has no hidden states to make vectors of. encode
+// is what the model reads of a text.
+func New(m *manifest.Manifest, encode func(text string) ([]int32, error), eng *engine.Engine, s *scheduler.Scheduler) *Embedder {
+	how, _, err := pooling.Of(m)
+	if err != nil || m.Network == "encoder_decoder" {
 		return nil
 	}
-	e := &Embedder{bin: b, s: s, context: eng.Options().Context, pooling: how}
+	e := &Embedder{encode: encode, s: s, vocab: m.Vocab, context: eng.Options().Context, pooling: how}
 	name := "hidden"
 	if how == "pooler" {
 		name = "pooled"
@@ -52,8 +52,7 @@ func New(b *binary.Binary, eng *engine.Engine, s *scheduler.Scheduler) *Embedder
 	return e
 }
 
-// Tokens are what the model reads of a text, cut and made lower-case as its
-// files say; ids are taken as they are.
+// Tokens are what the model reads of a text; ids are taken as they are.
 func (e *Embedder) Tokens(text string, ids []int32) ([]int32, error) {
 	if ids == nil {
 		var err error
@@ -62,29 +61,14 @@ func (e *Embedder) Tokens(text string, ids []int32) ([]int32, error) {
 		}
 	}
 	for _, id := range ids {
-		if id < 0 || int(id) >= e.bin.Manifest.Vocab {
-			return nil, binary.Blame(fmt.Errorf("token id %d: the vocabulary has %d tokens", id, e.bin.Manifest.Vocab))
+		if id < 0 || int(id) >= e.vocab {
+			return nil, fmt.Errorf("token id %d: the vocabulary has %d tokens", id, e.vocab)
 		}
 	}
 	if len(ids) == 0 || len(ids) > e.context {
-		return nil, binary.Blame(fmt.Errorf("the text has %d tokens; expected 1 to %d", len(ids), e.context))
+		return nil, fmt.Errorf("the text has %d tokens; expected 1 to %d", len(ids), e.context)
 	}
 	return ids, nil
-}
-
-func (e *Embedder) encode(text string) ([]int32, error) {
-	how := e.bin.Manifest.Embedding
-	if how == nil {
-		return e.bin.Encode(text)
-	}
-	t, err := e.bin.Tokenizer()
-	if err != nil {
-		return nil, err
-	}
-	if how.Lower {
-		text = strings.ToLower(text)
-	}
-	return t.EncodeAtMost(text, how.MaxTokens), nil
 }
 
 // Embed computes the vector of a text's tokens.

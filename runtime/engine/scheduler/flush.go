@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
 // flushShare is how long the next step waits at most for the events of the
@@ -66,5 +66,5 @@ func (d *flush) wait(step time.Duration) {
 	case <-d.all:
 	case <-limit.C:
 	}
-	device.Yield() // to clients on this machine, for the same reason
+	cpu.Yield() // to clients on this machine, for the same reason
 }

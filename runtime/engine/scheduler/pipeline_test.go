@@ -22,9 +22,9 @@ func onStages(t *testing.T, stages int, eo engine.Options) (*scheduler.Scheduler
 	t.Helper()
 	m := devicetest.Manifest()
 	lib, weights, table := devicetest.Open(t, m, salt)
-	lib, p := devicetest.OnPipeline(t, lib, stages, nil)
+	p := devicetest.OnPipeline(t, lib, stages, nil)
 	eo.Threads = 1
-	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}, eo)
+	eng, err := engine.Open(engine.Model{Manifest: m, Device: p, Weights: weights, Dispatch: table}, eo)
 	if err != nil {
 		t.Fatal(err)
 	}

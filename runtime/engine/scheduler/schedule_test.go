@@ -27,7 +27,7 @@ func start(t testing.TB, m *manifest.Manifest, eo engine.Options, opt scheduler.
 	t.Helper()
 	lib, weights, table := devicetest.Open(t, m, salt)
 	eo.Threads, opt.Vocab = 1, devicetest.Vocab
-	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}, eo)
+	eng, err := engine.Open(engine.Model{Manifest: m, Device: lib, Weights: weights, Dispatch: table}, eo)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/iflowc/iflowc/runtime/device/comm"
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
@@ -53,7 +52,10 @@ func (e *apiError) withCode(code string) *apiError {
 func failure(err error) *apiError {
 	var e *apiError
 	var large *http.MaxBytesError
-	var lost *comm.RankError
+	var lost interface { // a rank of the model that does not answer any more
+		error
+		LostRank() int
+	}
 	switch {
 	case errors.As(err, &e):
 		return e

@@ -21,6 +21,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
 
 const salt = 3
@@ -39,7 +40,7 @@ func letters(t testing.TB) *tokenizer.Tokenizer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Load(tokenizer.Files{"tokenizer.json": []byte(`{"version":"1.0","added_tokens":[{"id":1,"content":"<s>","special":true,"normalized":false},{"id":2,"content":"</s>","special":true,"normalized":false}],
+	tok, err := tokenizerfile.Load(tokenizerfile.Files{"tokenizer.json": []byte(`{"version":"1.0","added_tokens":[{"id":1,"content":"<s>","special":true,"normalized":false},{"id":2,"content":"</s>","special":true,"normalized":false}],
 "normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},"post_processor":null,
 "decoder":{"type":"ByteLevel"},"model":{"type":"BPE","unk_token":"<unk>","vocab":` + string(v) + `,"merges":[]}}`)})
 	if err != nil {
@@ -76,7 +77,7 @@ func start(t testing.TB, edit func(*server.Config, *scheduler.Options, *engine.O
 	if edit != nil {
 		edit(&cfg, &opt, &eo)
 	}
-	eng, err := engine.Open(engine.Model{Manifest: m, Library: lib, Weights: weights, Dispatch: table}, eo)
+	eng, err := engine.Open(engine.Model{Manifest: m, Device: lib, Weights: weights, Dispatch: table}, eo)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-//go:generate go run ../../../tools/plotfont
+//go:generate go run ../../../tools/gen/plotfont
 
 // glyphText holds the outlines of the Go font's characters that plots use, a
 // line each: the character's code, its advance, and its path in units of the
-// font with y down (M x y, L x y, Q x y x y). tools/plotfont writes it.
+// font with y down (M x y, L x y, Q x y x y). tools/gen/plotfont writes it.
 //
 //go:embed glyphs.txt
 var glyphText string

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
 
 // byteTokenizer has a token for every letter of the byte alphabet's printable
@@ -31,7 +31,7 @@ func byteTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Load(tokenizer.Files{"tokenizer.json": file, "tokenizer_config.json": []byte(`{"bos_token": "<s>", "eos_token": "</s>"}`)})
+	tok, err := tokenizerfile.Load(tokenizerfile.Files{"tokenizer.json": file, "tokenizer_config.json": []byte(`{"bos_token": "<s>", "eos_token": "</s>"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestStopsAndOpen(t *testing.T) {
 	t.Parallel()
 	tok := byteTokenizer(t)
 	id := func(text string) int32 { i, _ := tok.ID(text); return i }
-	m := &manifest.Manifest{Name: "m", Template: "chatml", ToolTemplate: "{% for t in tools %}{{ t.name }}{% endfor %}"}
+	m := Templates{Name: "m", Chat: "chatml", Tools: "{% for t in tools %}{{ t.name }}{% endfor %}"}
 	tmpl, err := Open(m, tok, "")
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestStopsAndOpen(t *testing.T) {
 	if err != nil || text != "f" {
 		t.Errorf("with tools: %q, %v", text, err)
 	}
-	if _, err := Open(&manifest.Manifest{Name: "m"}, tok, ""); err == nil || !strings.Contains(err.Error(), "m has no chat template") {
+	if _, err := Open(Templates{Name: "m"}, tok, ""); err == nil || !strings.Contains(err.Error(), "m has no chat template") {
 		t.Errorf("no template: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/jinja"
 )
 
-// rendered is testdata/rendered.json, which tools/reference/chat_templates.py
+// rendered is testdata/rendered.json, which tools/gen/reference/chat_templates.py
 // writes with transformers.
 type rendered struct {
 	Conversations map[string]json.RawMessage

@@ -10,7 +10,7 @@ import (
 )
 
 // texts are the grammars and texts of which llguidance's masks are known; see
-// tools/reference/grammar_masks.py.
+// tools/gen/reference/grammar_masks.py.
 type texts struct {
 	Words []string
 	Cases []struct {

@@ -114,7 +114,7 @@ func (n *filterExpr) apply(s *state, body Value) Value {
 func filter(s *state, name string, v Value, a args) Value {
 	f, ok := s.filters[name]
 	if !ok {
-		fail("no filter named '%s'", name)
+		fail("No filter named '%s'.", name)
 	}
 	a.pos = append([]Value{v}, a.pos...)
 	return f(s, a)
@@ -130,7 +130,7 @@ func (n *testExpr) eval(s *state) Value {
 func runTest(s *state, name string, v Value, a args) bool {
 	t, ok := s.tests[name]
 	if !ok {
-		fail("no test named '%s'", name)
+		fail("No test named '%s'.", name)
 	}
 	a.pos = append([]Value{v}, a.pos...)
 	return t(s, a)

@@ -36,8 +36,9 @@ func binary(s *state, op string, x, y Value) Value {
 		}
 	}
 	if op == "+" {
-		if _, ok := x.(Str); ok {
-			fail(`TypeError: can only concatenate str (not "%s") to str`, typeName(y))
+		switch x.(type) {
+		case Str, *List:
+			fail(`TypeError: can only concatenate %s (not "%s") to %[1]s`, typeName(x), typeName(y))
 		}
 	}
 	fail("TypeError: unsupported operand type(s) for %s: '%s' and '%s'", op, typeName(x), typeName(y))
@@ -118,6 +119,9 @@ func intOp(op string, x, y int64) Value {
 			return z
 		}
 	case "//", "%":
+		if y == 0 && op == "%" {
+			fail("ZeroDivisionError: integer modulo by zero")
+		}
 		if y == 0 {
 			fail("ZeroDivisionError: integer division or modulo by zero")
 		}

@@ -109,7 +109,7 @@ func (p *parser) tag(name string) stmt {
 		}
 		return &loopStmt{continueLoop}
 	}
-	p.fail("encountered unknown tag %q", name)
+	p.fail("Encountered unknown tag '%s'.", name)
 	return nil
 }
 

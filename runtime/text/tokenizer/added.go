@@ -10,7 +10,7 @@ import (
 // sees it: first those matched in the raw text, then those matched in
 // normalised text.
 type addedVocabulary struct {
-	tokens  []addedToken // in order of addition
+	tokens  []AddedToken // in order of addition
 	byID    map[int32]int
 	ids     map[string]int32
 	special map[string]bool
@@ -19,17 +19,18 @@ type addedVocabulary struct {
 	refuse  func(start, end int) bool // of a special token in the raw text: it stays text; nil: none
 }
 
-const maxAddedToken = 4096 // bytes; bounds the work of matching
+// MaxAddedToken bounds the bytes of an added token, and so the work of matching.
+const MaxAddedToken = 4096
 
 // newAddedVocabulary gives every added token its id: that of the model's
 // vocabulary if it has the token, else the next free one, as the reference
 // does whatever the file's "id" says.
-func newAddedVocabulary(added []addedToken, v *vocabulary, n normalizer) (*addedVocabulary, error) {
+func newAddedVocabulary(added []AddedToken, v *vocabulary, n normalizer) (*addedVocabulary, error) {
 	a := &addedVocabulary{byID: map[int32]int{}, ids: map[string]int32{}, special: map[string]bool{}}
 	top := int32(-1)
 	for i, t := range added {
-		if len(t.Content) > maxAddedToken {
-			return nil, fmt.Errorf("added_tokens[%d]: token has %d bytes; at most %d are allowed", i, len(t.Content), maxAddedToken)
+		if len(t.Content) > MaxAddedToken {
+			return nil, fmt.Errorf("added_tokens[%d]: token has %d bytes; at most %d are allowed", i, len(t.Content), MaxAddedToken)
 		}
 		if !utf8.ValidString(t.Content) {
 			return nil, fmt.Errorf("added_tokens[%d]: %.40q is not UTF-8", i, t.Content)
@@ -115,16 +116,16 @@ func (a *addedVocabulary) split(out []segment, m *tokenMatcher, text string, fir
 	return out
 }
 
-func isSpace(r rune) bool { return spaceClass().has(r) }
+func isSpace(r rune) bool { return spaceClass().Has(r) }
 
 func endsInWord(s string) bool {
 	r, n := utf8.DecodeLastRuneInString(s)
-	return n > 0 && wordClass().has(r)
+	return n > 0 && wordClass().Has(r)
 }
 
 func beginsWithWord(s string) bool {
 	r, n := utf8.DecodeRuneInString(s)
-	return n > 0 && wordClass().has(r)
+	return n > 0 && wordClass().Has(r)
 }
 
 // tokenMatcher is a byte trie that finds the leftmost, then longest token.

@@ -22,7 +22,7 @@ type bpe struct {
 	cache        wordCache
 }
 
-func newBPE(d *modelDef, v *vocabulary, rawBytes bool) (*bpe, error) {
+func newBPE(d *Model, v *vocabulary, rawBytes bool) (*bpe, error) {
 	m := &bpe{
 		vocab: v, fuseUnk: d.FuseUnk,
 		byteFallback: d.ByteFallback, ignoreMerges: d.IgnoreMerges, rawBytes: rawBytes,

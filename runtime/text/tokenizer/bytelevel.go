@@ -3,13 +3,15 @@ package tokenizer
 import (
 	"strings"
 	"sync"
+
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
 // gpt2Pattern is the splitting of GPT-2 (Radford et al. 2019, encoder.py).
 const gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-var gpt2Regex = sync.OnceValue(func() *regex {
-	re, err := compileRegex(gpt2Pattern)
+var gpt2Regex = sync.OnceValue(func() *regexp.Regexp {
+	re, err := regexp.Compile(gpt2Pattern)
 	if err != nil {
 		panic("bug: " + err.Error())
 	}
@@ -27,7 +29,7 @@ type byteLevel struct {
 func newByteLevel(prefixSpace, useRegex, spell bool) (*byteLevel, error) {
 	b := &byteLevel{prefixSpace: prefixSpace, spell: spell}
 	if useRegex {
-		b.words = &splitter{find: gpt2Regex().findAll, behavior: splitIsolated}
+		b.words = &splitter{find: gpt2Regex().FindAll, behavior: splitIsolated}
 	}
 	return b, nil
 }

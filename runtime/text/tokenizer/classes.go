@@ -3,52 +3,51 @@ package tokenizer
 import (
 	"sync"
 	"unicode"
+
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
 // Classes used by normalisers, pre-tokenizers and added tokens, built on first
 // use. Each follows the Unicode version of the library that Hugging Face asks;
 // see unicodedelta.go.
 var (
-	wordClass = sync.OnceValue(func() *runeClass { return newRuneClass(rustWordSet()) })
+	wordClass = sync.OnceValue(func() *regexp.Class { return regexp.NewClass(rustWordSet()) })
 
-	// regexWordClass is what \w and \b of patterns go by.
-	regexWordClass = sync.OnceValue(func() *runeClass { return newRuneClass(wordSet()) })
+	spaceClass = sync.OnceValue(func() *regexp.Class { return regexp.NewClass(regexp.Space()) })
 
-	spaceClass = sync.OnceValue(func() *runeClass { return newRuneClass(spaceSet()) })
-
-	numericClass = sync.OnceValue(func() *runeClass {
-		return newRuneClass(categorySet("N").union(rustNumericAdded))
+	numericClass = sync.OnceValue(func() *regexp.Class {
+		return regexp.NewClass(regexp.Category("N").Union(rustNumericAdded))
 	})
 
-	punctuationClass = sync.OnceValue(func() *runeClass {
-		ascii := runeSet{'!', '/', ':', '@', '[', '`', '{', '~'}
-		set := categorySet("P").intersect(punctuationRemoved.negate())
-		return newRuneClass(set.union(punctuationAdded).union(ascii))
+	punctuationClass = sync.OnceValue(func() *regexp.Class {
+		ascii := regexp.Set{'!', '/', ':', '@', '[', '`', '{', '~'}
+		set := regexp.Category("P").Intersect(punctuationRemoved.Negate())
+		return regexp.NewClass(set.Union(punctuationAdded).Union(ascii))
 	})
 
 	// bertMarkClass is what BertNormalizer strips as accents.
-	bertMarkClass = sync.OnceValue(func() *runeClass {
-		return newRuneClass(categorySet("Mn").intersect(bertMarksRemoved.negate()).union(bertMarksAdded))
+	bertMarkClass = sync.OnceValue(func() *regexp.Class {
+		return regexp.NewClass(regexp.Category("Mn").Intersect(bertMarksRemoved.Negate()).Union(bertMarksAdded))
 	})
 
 	// accentClass is what StripAccents strips.
-	accentClass = sync.OnceValue(func() *runeClass {
-		return newRuneClass(categorySet("M").intersect(accentsRemoved.negate()).union(accentsAdded))
+	accentClass = sync.OnceValue(func() *regexp.Class {
+		return regexp.NewClass(regexp.Category("M").Intersect(accentsRemoved.Negate()).Union(accentsAdded))
 	})
 
 	// bertControlClass is what BertNormalizer drops as control characters.
-	bertControlClass = sync.OnceValue(func() *runeClass {
-		set := tableSet(unicode.Cc, unicode.Cf, unicode.Co).intersect(bertControlRemoved.negate())
-		return newRuneClass(set.union(runeSet{0, 0, 0xfffd, 0xfffd}))
+	bertControlClass = sync.OnceValue(func() *regexp.Class {
+		set := regexp.Table(unicode.Cc, unicode.Cf, unicode.Co).Intersect(bertControlRemoved.Negate())
+		return regexp.NewClass(set.Union(regexp.Set{0, 0, 0xfffd, 0xfffd}))
 	})
 
-	scriptsUnknownClass = sync.OnceValue(func() *runeClass { return newRuneClass(scriptsUnknown) })
+	scriptsUnknownClass = sync.OnceValue(func() *regexp.Class { return regexp.NewClass(scriptsUnknown) })
 
-	undecomposedClass = sync.OnceValue(func() *runeClass { return newRuneClass(undecomposed) })
+	undecomposedClass = sync.OnceValue(func() *regexp.Class { return regexp.NewClass(undecomposed) })
 )
 
 // rustWordSet is \\w of Rust's regex crate: Alphabetic, marks, decimal digits,
 // connector punctuation and the two joiners (Unicode annex 18).
-func rustWordSet() runeSet {
-	return alphabeticSet().union(categorySet("M", "Nd", "Pc")).union(runeSet{0x200c, 0x200d})
+func rustWordSet() regexp.Set {
+	return regexp.Alphabetic().Union(regexp.Category("M", "Nd", "Pc")).Union(regexp.Set{0x200c, 0x200d})
 }

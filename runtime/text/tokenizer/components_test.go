@@ -12,15 +12,15 @@ import (
 type goldenComponents struct {
 	Texts       []string
 	Normalizers []struct {
-		Config component
+		Config Component
 		Out    []string
 	}
 	PreTokenizers []struct {
-		Config component
+		Config Component
 		Out    [][]string
 	} `json:"pre_tokenizers"`
 	Decoders []struct {
-		Config component
+		Config Component
 		Tokens [][]string
 		Out    []*string // null where the original fails
 	}
@@ -104,9 +104,9 @@ func decodeTokens(stages []stageMaker, tokens []string) string {
 }
 
 func vocabularyOf(tokens []string) *vocabulary {
-	var list []vocabEntry
+	var list []Entry
 	for i, token := range tokens {
-		list = append(list, vocabEntry{token, int32(i)})
+		list = append(list, Entry{token, int32(i)})
 	}
 	v, err := newVocabulary(list)
 	if err != nil {
@@ -115,7 +115,7 @@ func vocabularyOf(tokens []string) *vocabulary {
 	return v
 }
 
-func describe(c component) string {
+func describe(c Component) string {
 	c.Charsmap = nil
 	data, err := json.Marshal(c)
 	if err != nil {

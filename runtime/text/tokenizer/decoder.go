@@ -22,7 +22,7 @@ type sink func(text string, begin, end bool)
 type stageMaker func() decodeStage
 
 // buildDecoder lists the stages of a decoder; nil has none.
-func buildDecoder(c *component, depth int) ([]stageMaker, error) {
+func buildDecoder(c *Component, depth int) ([]stageMaker, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -47,7 +47,7 @@ func buildDecoder(c *component, depth int) ([]stageMaker, error) {
 	return []stageMaker{stage}, nil
 }
 
-func buildStage(c *component) (stageMaker, error) {
+func buildStage(c *Component) (stageMaker, error) {
 	switch c.Type {
 	case "ByteLevel":
 		return func() decodeStage { return &byteLevelStage{} }, nil

@@ -191,7 +191,7 @@ type ctcStage struct {
 	begun          bool
 }
 
-func newCTC(c *component) stageMaker {
+func newCTC(c *Component) stageMaker {
 	pad, delimiter := "<pad>", "|"
 	if c.PadToken != nil {
 		pad = *c.PadToken

@@ -5,21 +5,22 @@ import (
 	"fmt"
 )
 
-// definition is everything a tokenizer is made of. All loaders produce it,
-// Marshal writes it and build turns it into a Tokenizer.
-type definition struct {
-	Added         []addedToken `json:"added_tokens,omitempty"`
-	Normalizer    *component   `json:"normalizer,omitempty"`
-	PreTokenizer  *component   `json:"pre_tokenizer,omitempty"`
-	PostProcessor *component   `json:"post_processor,omitempty"`
-	Decoder       *component   `json:"decoder,omitempty"`
-	Model         modelDef     `json:"model"`
-	Config        config       `json:"config"`
+// A Definition is everything a tokenizer is made of, as tokenizer.json has it. The
+// readers of tokenizer files (spec/tokenizerfile) produce it, Marshal writes it
+// and New turns it into a Tokenizer.
+type Definition struct {
+	Added         []AddedToken `json:"added_tokens,omitempty"`
+	Normalizer    *Component   `json:"normalizer,omitempty"`
+	PreTokenizer  *Component   `json:"pre_tokenizer,omitempty"`
+	PostProcessor *Component   `json:"post_processor,omitempty"`
+	Decoder       *Component   `json:"decoder,omitempty"`
+	Model         Model        `json:"model"`
+	Config        Config       `json:"config"`
 }
 
-// config is what lies beside the pipeline: named special tokens (role such as
+// A Config is what lies beside the pipeline: named special tokens (role such as
 // "bos" to token text), the chat template and how decoded text is tidied.
-type config struct {
+type Config struct {
 	Special      map[string]string `json:"special,omitempty"`
 	ExtraEOS     []int32           `json:"extra_eos,omitempty"`
 	ChatTemplate string            `json:"chat_template,omitempty"`
@@ -27,9 +28,9 @@ type config struct {
 	Target       string            `json:"target,omitempty"` // language to translate into
 }
 
-// modelDef holds the parameters of every model kind; vocabulary, scores and
+// A Model holds the parameters of every model kind; vocabulary, scores and
 // merges are kept apart from JSON because they are large.
-type modelDef struct {
+type Model struct {
 	Type         string  `json:"type"`
 	UnkToken     *string `json:"unk_token,omitempty"`
 	UnkID        *int    `json:"unk_id,omitempty"` // Unigram
@@ -40,17 +41,17 @@ type modelDef struct {
 	IgnoreMerges bool    `json:"ignore_merges,omitempty"`
 	MaxWordChars int     `json:"max_input_chars_per_word,omitempty"`
 
-	SentencePiece *spDef `json:"sentencepiece,omitempty"`
+	SentencePiece *SentencePiece `json:"sentencepiece,omitempty"`
 
-	Vocab  []vocabEntry `json:"-"`
-	Inner  []vocabEntry `json:"-"` // SentencePiece: its own pieces and ids
-	Scores []float64    `json:"-"` // Unigram: one per entry of Vocab; SentencePiece: of Inner
-	Merges []merge      `json:"-"` // BPE, best first; SentencePiece: in ids of Inner
+	Vocab  []Entry   `json:"-"`
+	Inner  []Entry   `json:"-"` // SentencePiece: its own pieces and ids
+	Scores []float64 `json:"-"` // Unigram: one per entry of Vocab; SentencePiece: of Inner
+	Merges []Merge   `json:"-"` // BPE, best first; SentencePiece: in ids of Inner
 }
 
-// spDef is a SentencePiece model whose pieces are looked up in another
+// A SentencePiece is a SentencePiece model whose pieces are looked up in another
 // vocabulary, as the tokenizers of M2M-100 and Marian do.
-type spDef struct {
+type SentencePiece struct {
 	BPE          bool   `json:"bpe,omitempty"`
 	Charsmap     []byte `json:"charsmap,omitempty"`
 	DummyPrefix  bool   `json:"dummy_prefix,omitempty"`
@@ -71,16 +72,27 @@ type spDef struct {
 	TargetVocab map[string]int32 `json:"target_vocab,omitempty"`
 }
 
-type vocabEntry struct {
+// Piece types of sentencepiece_model.proto, as SentencePiece.Types has them.
+const (
+	PieceNormal      = 1
+	PieceUnknown     = 2
+	PieceControl     = 3
+	PieceUserDefined = 4
+	PieceUnused      = 5
+	PieceByte        = 6
+)
+
+// An Entry is a token and its id.
+type Entry struct {
 	Token string
 	ID    int32
 }
 
-// merge joins the pieces Left and Right (ids) into Into.
-type merge struct{ Left, Right, Into int32 }
+// A Merge joins the pieces Left and Right (ids) into Into.
+type Merge struct{ Left, Right, Into int32 }
 
-// addedToken is one entry of added_tokens.
-type addedToken struct {
+// An AddedToken is one entry of added_tokens.
+type AddedToken struct {
 	ID         int32  `json:"id"`
 	Content    string `json:"content"`
 	SingleWord bool   `json:"single_word,omitempty"`
@@ -88,21 +100,19 @@ type addedToken struct {
 	RStrip     bool   `json:"rstrip,omitempty"`
 	Normalized bool   `json:"normalized,omitempty"`
 	Special    bool   `json:"special,omitempty"`
-
-	object bool // a configuration says how it is matched, or the class does
 }
 
-// component is one normaliser, pre-tokenizer, post-processor or decoder with
+// A Component is one normaliser, pre-tokenizer, post-processor or decoder with
 // the union of their parameters, named as in tokenizer.json.
-type component struct {
+type Component struct {
 	Type string `json:"type"`
 
-	Normalizers   []component `json:"normalizers,omitempty"`
-	Pretokenizers []component `json:"pretokenizers,omitempty"`
-	Processors    []component `json:"processors,omitempty"`
-	Decoders      []component `json:"decoders,omitempty"`
+	Normalizers   []Component `json:"normalizers,omitempty"`
+	Pretokenizers []Component `json:"pretokenizers,omitempty"`
+	Processors    []Component `json:"processors,omitempty"`
+	Decoders      []Component `json:"decoders,omitempty"`
 
-	Pattern  *pattern `json:"pattern,omitempty"`
+	Pattern  *Pattern `json:"pattern,omitempty"`
 	Behavior string   `json:"behavior,omitempty"`
 	Invert   bool     `json:"invert,omitempty"`
 	Content  string   `json:"content,omitempty"`
@@ -125,11 +135,11 @@ type component struct {
 	Delimiter        string `json:"delimiter,omitempty"`
 	Length           int    `json:"length,omitempty"`
 
-	Single        []templatePiece          `json:"single,omitempty"`
-	Pair          []templatePiece          `json:"pair,omitempty"`
-	SpecialTokens map[string]templateToken `json:"special_tokens,omitempty"`
-	Sep           *tokenPair               `json:"sep,omitempty"`
-	Cls           *tokenPair               `json:"cls,omitempty"`
+	Single        []TemplatePiece          `json:"single,omitempty"`
+	Pair          []TemplatePiece          `json:"pair,omitempty"`
+	SpecialTokens map[string]TemplateToken `json:"special_tokens,omitempty"`
+	Sep           *TokenPair               `json:"sep,omitempty"`
+	Cls           *TokenPair               `json:"cls,omitempty"`
 
 	Prefix        *string `json:"prefix,omitempty"`
 	Suffix        *string `json:"suffix,omitempty"`
@@ -140,35 +150,37 @@ type component struct {
 	WordDelimiter *string `json:"word_delimiter_token,omitempty"`
 }
 
-// pattern is {"String": …} or {"Regex": …}.
-type pattern struct {
+// A Pattern is {"String": …} or {"Regex": …}.
+type Pattern struct {
 	String *string `json:"String,omitempty"`
 	Regex  *string `json:"Regex,omitempty"`
 }
 
-// templatePiece is one element of a TemplateProcessing template.
-type templatePiece struct {
-	SpecialToken *templateRef `json:"SpecialToken,omitempty"`
-	Sequence     *templateRef `json:"Sequence,omitempty"`
+// A TemplatePiece is one element of a TemplateProcessing template.
+type TemplatePiece struct {
+	SpecialToken *TemplateRef `json:"SpecialToken,omitempty"`
+	Sequence     *TemplateRef `json:"Sequence,omitempty"`
 }
 
-type templateRef struct {
+// A TemplateRef names a token, or text A or B, and its segment.
+type TemplateRef struct {
 	ID     string `json:"id"`
 	TypeID int    `json:"type_id"`
 }
 
-type templateToken struct {
+// A TemplateToken lists the ids that a special token stands for.
+type TemplateToken struct {
 	IDs []int32 `json:"ids"`
 }
 
-// tokenPair is ["token", id] in BertProcessing and RobertaProcessing.
-type tokenPair struct {
+// A TokenPair is ["token", id] in BertProcessing and RobertaProcessing.
+type TokenPair struct {
 	Token string
 	ID    int32
 }
 
 // UnmarshalJSON reads ["token", id].
-func (p *tokenPair) UnmarshalJSON(data []byte) error {
+func (p *TokenPair) UnmarshalJSON(data []byte) error {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil || len(raw) != 2 {
 		return fmt.Errorf(`expected ["token", id], found %.40s`, data)
@@ -180,12 +192,8 @@ func (p *tokenPair) UnmarshalJSON(data []byte) error {
 }
 
 // MarshalJSON writes ["token", id].
-func (p tokenPair) MarshalJSON() ([]byte, error) {
+func (p TokenPair) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]any{p.Token, p.ID})
 }
 
 func orTrue(b *bool) bool { return b == nil || *b }
-
-func isTrue(b *bool) bool { return b != nil && *b }
-
-func ptr[T any](v T) *T { return &v }

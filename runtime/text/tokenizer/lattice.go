@@ -1,5 +1,7 @@
 package tokenizer
 
+import "github.com/iflowc/iflowc/runtime/text/regexp"
+
 // lattice finds the best segmentation of a text into scored pieces.
 type lattice struct {
 	trie     pieceTrie
@@ -60,7 +62,7 @@ func (l *lattice) viterbi(s string) []bestPath {
 	best[0].start = 0
 	for at := 0; at < len(s); {
 		here := best[at].score
-		width := runeLen(s, at)
+		width := regexp.RuneLen(s, at)
 		single := false
 		node := int32(0)
 		for end := at; end < len(s); {

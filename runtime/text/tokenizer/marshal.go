@@ -55,11 +55,11 @@ func appendVocab(out []byte, v *vocabulary) []byte {
 
 // Unmarshal reads what Marshal wrote.
 func Unmarshal(data string) (*Tokenizer, error) {
-	r := &binaryReader{data: data, what: "serialised tokenizer"}
+	r := &binaryReader{data: data}
 	if r.bytes(uint64(len(magic))) != magic {
 		return nil, fmt.Errorf("serialised tokenizer: offset 0: expected %q; was it written by another version?", magic)
 	}
-	d := &definition{}
+	d := &Definition{}
 	if err := json.Unmarshal([]byte(r.bytes(r.uvarint())), d); err != nil && r.err == nil {
 		return nil, wrap("serialised tokenizer", err)
 	}
@@ -73,7 +73,7 @@ func Unmarshal(data string) (*Tokenizer, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	t, err := build(d)
+	t, err := New(d)
 	if err != nil {
 		return nil, wrap("serialised tokenizer", err)
 	}
@@ -85,12 +85,11 @@ type binaryReader struct {
 	data string
 	pos  int
 	err  error
-	what string // the source, for errors
 }
 
 func (r *binaryReader) fail(what string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("%s: offset %d: %s", r.what, r.pos, what)
+		r.err = fmt.Errorf("serialised tokenizer: offset %d: %s", r.pos, what)
 	}
 	r.pos = len(r.data)
 }
@@ -132,8 +131,8 @@ func (r *binaryReader) count(size int) int {
 	return int(n)
 }
 
-func (r *binaryReader) vocab() []vocabEntry {
-	out := make([]vocabEntry, r.count(2))
+func (r *binaryReader) vocab() []Entry {
+	out := make([]Entry, r.count(2))
 	lengths := make([]uint64, len(out))
 	last, total := int64(-1), uint64(0)
 	for i := range out {
@@ -156,7 +155,7 @@ func (r *binaryReader) vocab() []vocabEntry {
 	return out
 }
 
-func (r *binaryReader) scores(m *modelDef) {
+func (r *binaryReader) scores(m *Model) {
 	m.Scores = make([]float64, r.count(8))
 	raw := r.bytes(8 * uint64(len(m.Scores)))
 	for i := range m.Scores {
@@ -166,9 +165,9 @@ func (r *binaryReader) scores(m *modelDef) {
 	}
 }
 
-func (r *binaryReader) merges(m *modelDef) {
-	m.Merges = make([]merge, r.count(3))
+func (r *binaryReader) merges(m *Model) {
+	m.Merges = make([]Merge, r.count(3))
 	for i := range m.Merges {
-		m.Merges[i] = merge{int32(r.uvarint()), int32(r.uvarint()), int32(r.uvarint())}
+		m.Merges[i] = Merge{int32(r.uvarint()), int32(r.uvarint()), int32(r.uvarint())}
 	}
 }

@@ -3,7 +3,7 @@ package tokenizer
 // mergeTable finds the rule for a pair of neighbours. Beside the list of merges
 // it takes eight to sixteen bytes a rule.
 type mergeTable struct {
-	merges []merge
+	merges []Merge
 	ranks  []int32 // of each merge; nil: its place
 	table  []int32 // places by hash of the pair, −1 free
 }
@@ -11,7 +11,7 @@ type mergeTable struct {
 type mergeRule struct{ rank, into int32 }
 
 // newMergeTable keeps both lists. Of merges of the same pair the last holds.
-func newMergeTable(merges []merge, ranks []int32) mergeTable {
+func newMergeTable(merges []Merge, ranks []int32) mergeTable {
 	t := mergeTable{merges: merges, ranks: ranks, table: newPlaces(2 * len(merges))}
 	for i, m := range merges {
 		t.table[t.slot(m.Left, m.Right)] = int32(i)

@@ -11,7 +11,7 @@ type model interface {
 }
 
 // buildModel makes the model that d describes.
-func buildModel(d *modelDef, v *vocabulary, rawBytes bool) (model, error) {
+func buildModel(d *Model, v *vocabulary, rawBytes bool) (model, error) {
 	switch d.Type {
 	case "BPE":
 		return newBPE(d, v, rawBytes)
@@ -28,7 +28,7 @@ func buildModel(d *modelDef, v *vocabulary, rawBytes bool) (model, error) {
 }
 
 // unkID resolves an unknown token that has to exist.
-func unkID(d *modelDef, v *vocabulary) (int32, error) {
+func unkID(d *Model, v *vocabulary) (int32, error) {
 	if d.UnkToken == nil {
 		return 0, fmt.Errorf("model.unk_token is missing; %s needs one", d.Type)
 	}

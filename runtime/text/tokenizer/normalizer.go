@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -65,7 +66,7 @@ func (f filter) dropsHead(s string) bool {
 const maxComponentDepth = 16
 
 // buildNormalizer makes a normaliser; nil gives the identity.
-func buildNormalizer(c *component, depth int) (normalizer, error) {
+func buildNormalizer(c *Component, depth int) (normalizer, error) {
 	if c == nil {
 		return normalizerSequence{}, nil
 	}
@@ -123,10 +124,10 @@ func normalForm(form norm.Form) normalizer {
 		var b strings.Builder
 		done := 0
 		for i, r := range s {
-			if r < 0x32ff || !undecomposedClass().has(r) {
+			if r < 0x32ff || !undecomposedClass().Has(r) {
 				continue
 			}
-			end := i + runeLen(s, i)
+			end := i + regexp.RuneLen(s, i)
 			b.WriteString(form.String(s[done:i]))
 			b.WriteString(s[i:end])
 			done = end
@@ -168,11 +169,11 @@ func lowerRune(r rune) rune {
 }
 
 // stripMarks drops the characters of a class.
-func stripMarks(s string, marks *runeClass) string { return strings.Map(withoutMarks(marks), s) }
+func stripMarks(s string, marks *regexp.Class) string { return strings.Map(withoutMarks(marks), s) }
 
-func withoutMarks(marks *runeClass) func(rune) rune {
+func withoutMarks(marks *regexp.Class) func(rune) rune {
 	return func(r rune) rune {
-		if r > unicode.MaxASCII && marks.has(r) {
+		if r > unicode.MaxASCII && marks.Has(r) {
 			return -1
 		}
 		return r
@@ -222,17 +223,17 @@ func nmtClean(r rune) rune {
 // replacer substitutes a string or what a regex matches.
 type replacer struct {
 	literal string
-	re      *regex
+	re      *regexp.Regexp
 	content string
 }
 
-func newReplacer(c *component) (*replacer, error) {
+func newReplacer(c *Component) (*replacer, error) {
 	r := &replacer{content: c.Content}
 	switch {
 	case c.Pattern != nil && c.Pattern.String != nil:
 		r.literal = *c.Pattern.String
 	case c.Pattern != nil && c.Pattern.Regex != nil:
-		re, err := compileRegex(*c.Pattern.Regex)
+		re, err := regexp.Compile(*c.Pattern.Regex)
 		if err != nil {
 			return nil, err
 		}
@@ -252,10 +253,10 @@ func (r *replacer) normalize(s string) string {
 	}
 	var b strings.Builder
 	done := 0
-	for _, m := range r.re.findAll(s) {
-		b.WriteString(s[done:m.start])
+	for _, m := range r.re.FindAll(s) {
+		b.WriteString(s[done:m.Start])
 		b.WriteString(r.content)
-		done = m.end
+		done = m.End
 	}
 	b.WriteString(s[done:])
 	return b.String()

@@ -14,7 +14,7 @@ type bertNormalizer struct {
 	clean, chinese, accents, lower bool
 }
 
-func newBertNormalizer(c *component) *bertNormalizer {
+func newBertNormalizer(c *Component) *bertNormalizer {
 	n := &bertNormalizer{clean: orTrue(c.CleanText), chinese: orTrue(c.HandleChineseChars), lower: orTrue(c.Lowercase)}
 	n.accents = n.lower
 	if c.StripAccents != nil {
@@ -41,7 +41,7 @@ func (n *bertNormalizer) normalize(s string) string {
 
 func (n *bertNormalizer) dropsHead(s string) bool {
 	r, size := utf8.DecodeRuneInString(s)
-	return size > 0 && (n.clean && cleanRune(r) < 0 || n.accents && bertMarkClass().has(r))
+	return size > 0 && (n.clean && cleanRune(r) < 0 || n.accents && bertMarkClass().Has(r))
 }
 
 // cleanRune drops control characters and makes every white space a blank.
@@ -49,7 +49,7 @@ func cleanRune(r rune) rune {
 	switch {
 	case r == '\t' || r == '\n' || r == '\r':
 		return ' '
-	case bertControlClass().has(r):
+	case bertControlClass().Has(r):
 		return -1
 	case r > unicode.MaxASCII && isSpace(r):
 		return ' '

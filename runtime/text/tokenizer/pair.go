@@ -13,7 +13,7 @@ type pairPart struct {
 }
 
 // buildPair finds the layout of pairs; nil joins the two texts as they are.
-func buildPair(c *component, depth int) (pairTemplate, error) {
+func buildPair(c *Component, depth int) (pairTemplate, error) {
 	if c == nil || depth > maxComponentDepth {
 		return nil, nil
 	}
@@ -36,14 +36,14 @@ func buildPair(c *component, depth int) (pairTemplate, error) {
 	return nil, nil
 }
 
-func (c *component) pairParts() (pairTemplate, error) {
+func (c *Component) pairParts() (pairTemplate, error) {
 	var out pairTemplate
 	layout := c.Pair
 	for _, t := range c.Single {
 		if len(c.Pair) == 0 { // B follows A directly
 			layout = append(layout, t)
 			if t.Sequence != nil {
-				layout = append(layout, templatePiece{Sequence: &templateRef{ID: "B"}})
+				layout = append(layout, TemplatePiece{Sequence: &TemplateRef{ID: "B"}})
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func (p postProcessor) apply(ids []int32) []int32 {
 }
 
 // buildPost makes a post-processor. id resolves a token's text.
-func buildPost(c *component, depth int) (postProcessor, error) {
+func buildPost(c *Component, depth int) (postProcessor, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -53,7 +53,7 @@ func buildPost(c *component, depth int) (postProcessor, error) {
 	return nil, fmt.Errorf("post_processor.type %q is not known", c.Type)
 }
 
-func templateStep(c *component) (postStep, error) {
+func templateStep(c *Component) (postStep, error) {
 	var step postStep
 	seen := false
 	for i, t := range c.Single {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
 // piece is a stretch of text on its way to the model. first marks the one that
@@ -44,7 +46,7 @@ func (q preTokenizerSequence) split(out []piece, p piece) []piece {
 // buildPreTokenizer makes a pre-tokenizer; nil keeps the text whole. Where the
 // last step is ByteLevel, its spelling in GPT-2's alphabet may be left to the
 // model (rawBytes), which is much faster.
-func buildPreTokenizer(c *component, rawBytes bool) (preTokenizer, error) {
+func buildPreTokenizer(c *Component, rawBytes bool) (preTokenizer, error) {
 	if c == nil {
 		return preTokenizerSequence{}, nil
 	}
@@ -64,12 +66,12 @@ func buildPreTokenizer(c *component, rawBytes bool) (preTokenizer, error) {
 }
 
 // endsInByteLevel tells whether the last step spells bytes.
-func endsInByteLevel(c *component) bool {
+func endsInByteLevel(c *Component) bool {
 	steps, err := flattenPreTokenizers(nil, c, 0)
 	return err == nil && len(steps) > 0 && steps[len(steps)-1].Type == "ByteLevel"
 }
 
-func flattenPreTokenizers(out []*component, c *component, depth int) ([]*component, error) {
+func flattenPreTokenizers(out []*Component, c *Component, depth int) ([]*Component, error) {
 	if c == nil {
 		return out, nil
 	}
@@ -88,7 +90,7 @@ func flattenPreTokenizers(out []*component, c *component, depth int) ([]*compone
 	return out, nil
 }
 
-func buildPreTokenizerStep(c *component, rawBytes bool) (preTokenizer, error) {
+func buildPreTokenizerStep(c *Component, rawBytes bool) (preTokenizer, error) {
 	switch c.Type {
 	case "ByteLevel":
 		return newByteLevel(orTrue(c.AddPrefixSpace), orTrue(c.UseRegex), !rawBytes)
@@ -117,7 +119,7 @@ func buildPreTokenizerStep(c *component, rawBytes bool) (preTokenizer, error) {
 		if c.IndividualDigits {
 			behavior = splitIsolated
 		}
-		return &splitter{findRunes(func(r rune) bool { return numericClass().has(r) }), behavior, false}, nil
+		return &splitter{findRunes(func(r rune) bool { return numericClass().Has(r) }), behavior, false}, nil
 	case "CharDelimiterSplit":
 		delimiter, n := utf8.DecodeRuneInString(c.Delimiter)
 		if n != len(c.Delimiter) || n == 0 {
@@ -137,7 +139,7 @@ func buildPreTokenizerStep(c *component, rawBytes bool) (preTokenizer, error) {
 	return nil, fmt.Errorf("type is not known")
 }
 
-func isPunctuation(r rune) bool { return punctuationClass().has(r) }
+func isPunctuation(r rune) bool { return punctuationClass().Has(r) }
 
 // fixedLength cuts after every n characters.
 type fixedLength int
@@ -165,7 +167,7 @@ type metaspace struct {
 	cut   bool
 }
 
-func newMetaspace(c *component) (*metaspace, error) {
+func newMetaspace(c *Component) (*metaspace, error) {
 	m := &metaspace{mark: c.Replacement, cut: orTrue(c.Split)}
 	if m.mark == "" {
 		m.mark = "▁"
@@ -192,6 +194,6 @@ func (m *metaspace) split(out []piece, p piece) []piece {
 	if !m.cut {
 		return append(out, piece{s, p.first})
 	}
-	words := splitter{find: func(s string) []span { return findLiteral(s, m.mark) }, behavior: splitMergedWithNext}
+	words := splitter{find: func(s string) []regexp.Span { return findLiteral(s, m.mark) }, behavior: splitMergedWithNext}
 	return words.split(out, piece{s, p.first})
 }

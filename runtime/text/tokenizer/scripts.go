@@ -32,7 +32,7 @@ func (scriptSplitter) split(out []piece, p piece) []piece {
 // none, which join either side.
 func scriptOf(r rune) string {
 	switch {
-	case r == ' ' || scriptsUnknownClass().has(r):
+	case r == ' ' || scriptsUnknownClass().Has(r):
 		return ""
 	case r == 0x589 || r == 0x61c: // have a script of their own since
 		return "Common"

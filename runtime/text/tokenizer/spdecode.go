@@ -10,7 +10,7 @@ import (
 // are put between them as they are, and the whole is trimmed.
 type spStage struct {
 	whole wholeToken
-	def   *spDef
+	def   *SentencePiece
 	types map[string]int // pieces that the decoding model knows
 	role  func(string) spRole
 
@@ -31,11 +31,11 @@ const (
 )
 
 // newSPStage prepares the stage of a SentencePiece model.
-func newSPStage(d *definition, v *vocabulary, added *addedVocabulary) stageMaker {
+func newSPStage(d *Definition, v *vocabulary, added *addedVocabulary) stageMaker {
 	m := &d.Model
 	types := make(map[string]int, len(m.Inner))
 	for _, e := range m.Inner {
-		types[e.Token] = spNormal
+		types[e.Token] = PieceNormal
 		if t, ok := m.SentencePiece.Types[e.ID]; ok {
 			types[e.Token] = t
 		}
@@ -44,7 +44,7 @@ func newSPStage(d *definition, v *vocabulary, added *addedVocabulary) stageMaker
 		inner := types
 		types = make(map[string]int, len(m.SentencePiece.Target))
 		for _, token := range m.SentencePiece.Target {
-			types[token] = max(inner[token], spNormal)
+			types[token] = max(inner[token], PieceNormal)
 		}
 	}
 	named := map[string]bool{}
@@ -96,25 +96,25 @@ func (s *spStage) piece(token string, out sink) {
 	}
 	text := token
 	if s.def.Joined {
-		s.write(strings.ReplaceAll(text, mark, " "), out)
+		s.write(strings.ReplaceAll(text, Mark, " "), out)
 		return
 	}
 	switch s.types[token] {
-	case spControl:
+	case PieceControl:
 		text = ""
-	case spUnknown:
+	case PieceUnknown:
 		text = s.def.UnkSurface
 	case 0: // not a piece: shown as it is
 		if s.def.SpaceAfterSpecial {
-			text = strings.ReplaceAll(text, mark, " ")
+			text = strings.ReplaceAll(text, Mark, " ")
 		}
 	default:
 		if s.atStart && (s.def.DummyPrefix || s.def.RemoveSpaces) {
-			rest, cut := strings.CutPrefix(text, mark)
+			rest, cut := strings.CutPrefix(text, Mark)
 			text = rest
 			s.sawMark = cut && !s.def.RemoveSpaces
 		}
-		text = strings.ReplaceAll(text, mark, " ")
+		text = strings.ReplaceAll(text, Mark, " ")
 	}
 	if text != "" {
 		s.atStart = false

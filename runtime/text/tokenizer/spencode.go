@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
 // sentencePiece encodes as the SentencePiece library does (normalisation
@@ -12,7 +14,7 @@ import (
 type sentencePiece struct {
 	vocab    *vocabulary
 	unk      int32
-	def      *spDef
+	def      *SentencePiece
 	norm     spNormalizer
 	inner    *vocabulary
 	lattice  lattice
@@ -21,10 +23,10 @@ type sentencePiece struct {
 	fallback map[byte]string
 }
 
-// mark stands for a blank in pieces.
-const mark = "▁"
+// Mark stands for a blank in pieces.
+const Mark = "▁"
 
-func newSentencePiece(d *modelDef, v *vocabulary) (*sentencePiece, error) {
+func newSentencePiece(d *Model, v *vocabulary) (*sentencePiece, error) {
 	sp := d.SentencePiece
 	if sp == nil || len(d.Scores) != len(d.Inner) {
 		return nil, fmt.Errorf("model SentencePiece: %d scores for %d pieces", len(d.Scores), len(d.Inner))
@@ -63,26 +65,26 @@ func newSentencePiece(d *modelDef, v *vocabulary) (*sentencePiece, error) {
 
 // scorePieces fills the lattice. User-defined pieces get a score that always
 // wins (unigram_model.cc, PopulateNodes).
-func (m *sentencePiece) scorePieces(d *modelDef) {
+func (m *sentencePiece) scorePieces(d *Model) {
 	l := &m.lattice
 	l.scores, l.unk, l.single = make([]float64, m.inner.size()), -1, true
 	lowest, highest := math.Inf(1), math.Inf(-1)
 	for i, e := range d.Inner {
-		if m.typeOf(e.ID) == spNormal {
+		if m.typeOf(e.ID) == PieceNormal {
 			lowest, highest = min(lowest, d.Scores[i]), max(highest, d.Scores[i])
 		}
 	}
 	l.unkScore = lowest - unkPenalty
 	for i, e := range d.Inner {
 		switch m.typeOf(e.ID) {
-		case spNormal:
+		case PieceNormal:
 			l.scores[e.ID] = d.Scores[i]
 			l.trie.add(e.Token, e.ID)
-		case spUserDefined:
+		case PieceUserDefined:
 			l.scores[e.ID] = float64(utf8.RuneCountInString(e.Token))*highest - 0.1
 			l.trie.add(e.Token, e.ID)
 			m.userText.add(e.Token, int(e.ID))
-		case spByte:
+		case PieceByte:
 			if b, ok := byteToken(e.Token); ok {
 				m.fallback[b] = e.Token
 			}
@@ -94,7 +96,7 @@ func (m *sentencePiece) typeOf(id int32) int {
 	if t, ok := m.def.Types[id]; ok {
 		return t
 	}
-	return spNormal
+	return PieceNormal
 }
 
 func (m *sentencePiece) tokenize(ids []int32, text string) []int32 {
@@ -148,12 +150,12 @@ func (m *sentencePiece) segment(text string, emit func(piece string, known bool)
 		return
 	}
 	best := m.lattice.viterbi(text)
-	var path []span
+	var path []regexp.Span
 	for end := len(text); end > 0; end = int(best[end].start) {
-		path = append(path, span{int(best[end].start), end})
+		path = append(path, regexp.Span{Start: int(best[end].start), End: end})
 	}
 	for i := len(path) - 1; i >= 0; i-- {
-		emit(text[path[i].start:path[i].end], best[path[i].end].id >= 0)
+		emit(text[path[i].Start:path[i].End], best[path[i].End].id >= 0)
 	}
 }
 
@@ -177,7 +179,7 @@ func (m *sentencePiece) mergeRun(text string, emit func(piece string, known bool
 	var w mergeWord
 	for i, r := range text {
 		id, ok := m.inner.id(text[i : i+utf8.RuneLen(r)])
-		if !ok || m.typeOf(id) != spNormal {
+		if !ok || m.typeOf(id) != PieceNormal {
 			id = -1
 		}
 		w.add(id)
@@ -188,7 +190,7 @@ func (m *sentencePiece) mergeRun(text string, emit func(piece string, known bool
 		if !s.alive {
 			continue
 		}
-		n := runeLen(text, 0)
+		n := regexp.RuneLen(text, 0)
 		if s.id >= 0 {
 			n = len(m.inner.token(s.id))
 		}

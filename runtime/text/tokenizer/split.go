@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
 // splitBehavior says what becomes of the delimiters that a pattern finds.
@@ -35,12 +37,12 @@ func parseBehavior(name string) (splitBehavior, error) {
 
 // splitter cuts text at the matches of find.
 type splitter struct {
-	find     func(s string) []span
+	find     func(s string) []regexp.Span
 	behavior splitBehavior
 	invert   bool // what lies between matches counts as the delimiter
 }
 
-func newSplit(c *component) (*splitter, error) {
+func newSplit(c *Component) (*splitter, error) {
 	behavior, err := parseBehavior(c.Behavior)
 	if err != nil {
 		return nil, err
@@ -49,39 +51,39 @@ func newSplit(c *component) (*splitter, error) {
 	switch {
 	case c.Pattern != nil && c.Pattern.String != nil:
 		literal := *c.Pattern.String
-		s.find = func(text string) []span { return findLiteral(text, literal) }
+		s.find = func(text string) []regexp.Span { return findLiteral(text, literal) }
 	case c.Pattern != nil && c.Pattern.Regex != nil:
-		re, err := compileRegex(*c.Pattern.Regex)
+		re, err := regexp.Compile(*c.Pattern.Regex)
 		if err != nil {
 			return nil, err
 		}
-		s.find = re.findAll
+		s.find = re.FindAll
 	default:
 		return nil, fmt.Errorf("needs a pattern with the key String or Regex")
 	}
 	return s, nil
 }
 
-func findLiteral(text, literal string) []span {
-	var out []span
+func findLiteral(text, literal string) []regexp.Span {
+	var out []regexp.Span
 	for pos := 0; literal != ""; {
 		i := strings.Index(text[pos:], literal)
 		if i < 0 {
 			break
 		}
-		out = append(out, span{pos + i, pos + i + len(literal)})
+		out = append(out, regexp.Span{Start: pos + i, End: pos + i + len(literal)})
 		pos += i + len(literal)
 	}
 	return out
 }
 
 // findRunes matches single characters.
-func findRunes(is func(rune) bool) func(string) []span {
-	return func(s string) []span {
-		var out []span
+func findRunes(is func(rune) bool) func(string) []regexp.Span {
+	return func(s string) []regexp.Span {
+		var out []regexp.Span
 		for i, r := range s {
 			if is(r) {
-				out = append(out, span{i, i + runeLen(s, i)})
+				out = append(out, regexp.Span{Start: i, End: i + regexp.RuneLen(s, i)})
 			}
 		}
 		return out
@@ -90,25 +92,25 @@ func findRunes(is func(rune) bool) func(string) []span {
 
 // findWords matches runs of word characters and runs of others that are not
 // white space: \w+|[^\w\s]+.
-func findWords(s string) []span {
+func findWords(s string) []regexp.Span {
 	kind := func(r rune) int {
 		switch {
-		case wordClass().has(r):
+		case wordClass().Has(r):
 			return 1
 		case isSpace(r):
 			return 0
 		}
 		return 2
 	}
-	var out []span
+	var out []regexp.Span
 	last := 0
 	for i, r := range s {
 		k := kind(r)
 		switch {
 		case k != 0 && k == last:
-			out[len(out)-1].end = i + runeLen(s, i)
+			out[len(out)-1].End = i + regexp.RuneLen(s, i)
 		case k != 0:
-			out = append(out, span{i, i + runeLen(s, i)})
+			out = append(out, regexp.Span{Start: i, End: i + regexp.RuneLen(s, i)})
 		}
 		last = k
 	}
@@ -117,7 +119,7 @@ func findWords(s string) []span {
 
 // stretch is a part of the text that is a match of the pattern or not.
 type stretch struct {
-	span
+	regexp.Span
 	match bool
 }
 
@@ -127,22 +129,22 @@ func (t *splitter) stretches(s string) []stretch {
 	out := make([]stretch, 0, 2*len(found)+1)
 	done := 0
 	for _, m := range found {
-		if done < m.start {
-			out = append(out, stretch{span{done, m.start}, t.invert})
+		if done < m.Start {
+			out = append(out, stretch{regexp.Span{Start: done, End: m.Start}, t.invert})
 		}
 		out = append(out, stretch{m, !t.invert})
-		done = m.end
+		done = m.End
 	}
 	if done < len(s) {
-		out = append(out, stretch{span{done, len(s)}, t.invert})
+		out = append(out, stretch{regexp.Span{Start: done, End: len(s)}, t.invert})
 	}
 	return out
 }
 
 func (t *splitter) split(out []piece, p piece) []piece {
 	for _, s := range t.behavior.apply(t.stretches(p.text)) {
-		if s.start < s.end {
-			out = append(out, piece{p.text[s.start:s.end], p.first && s.start == 0})
+		if s.Start < s.End {
+			out = append(out, piece{p.text[s.Start:s.End], p.first && s.Start == 0})
 		}
 	}
 	return out
@@ -168,7 +170,7 @@ func joinPrevious(all []stretch) []stretch {
 	previous := false
 	for _, s := range all {
 		if s.match && !previous && len(out) > 0 {
-			out[len(out)-1].end = s.end
+			out[len(out)-1].End = s.End
 		} else {
 			out = append(out, s)
 		}
@@ -183,7 +185,7 @@ func joinNext(all []stretch) []stretch {
 	for i := len(all) - 1; i >= 0; i-- {
 		s := all[i]
 		if s.match && !previous && len(out) > 0 {
-			out[len(out)-1].start = s.start
+			out[len(out)-1].Start = s.Start
 		} else {
 			out = append(out, s)
 		}
@@ -198,7 +200,7 @@ func joinEqual(all []stretch) []stretch {
 	previous := false
 	for _, s := range all {
 		if s.match == previous && len(out) > 0 {
-			out[len(out)-1].end = s.end
+			out[len(out)-1].End = s.End
 		} else {
 			out = append(out, s)
 		}

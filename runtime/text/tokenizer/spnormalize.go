@@ -1,6 +1,10 @@
 package tokenizer
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/regexp"
+)
 
 // spNormalizer is SentencePiece's normalizer.cc: it maps the longest known
 // prefix at every place, tidies blanks and writes them as marks.
@@ -26,7 +30,7 @@ func (n *spNormalizer) normalize(s string) string {
 	}
 	var b strings.Builder
 	if n.dummyPrefix {
-		b.WriteString(mark)
+		b.WriteString(Mark)
 	}
 	afterSpace := n.removeSpaces
 	for s != "" {
@@ -36,14 +40,14 @@ func (n *spNormalizer) normalize(s string) string {
 			text = strings.TrimLeft(text, " ")
 		}
 		if text != "" {
-			b.WriteString(strings.ReplaceAll(text, " ", mark))
+			b.WriteString(strings.ReplaceAll(text, " ", Mark))
 			afterSpace = strings.HasSuffix(text, " ")
 		}
 		afterSpace = afterSpace && n.removeSpaces
 	}
 	out := b.String()
-	for n.removeSpaces && strings.HasSuffix(out, mark) {
-		out = strings.TrimSuffix(out, mark)
+	for n.removeSpaces && strings.HasSuffix(out, Mark) {
+		out = strings.TrimSuffix(out, Mark)
 	}
 	return out
 }
@@ -58,6 +62,6 @@ func (n *spNormalizer) prefix(s string) (text string, used int) {
 			return text, used
 		}
 	}
-	used = runeLen(s, 0)
+	used = regexp.RuneLen(s, 0)
 	return s[:used], used
 }

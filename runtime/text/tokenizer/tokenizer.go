@@ -7,8 +7,8 @@ import (
 
 // Tokenizer encodes and decodes text. It is immutable and safe for concurrent use.
 type Tokenizer struct {
-	def     *definition
-	config  config
+	def     *Definition
+	config  Config
 	vocab   *vocabulary
 	added   *addedVocabulary
 	norm    normalizer
@@ -20,9 +20,9 @@ type Tokenizer struct {
 	target  *vocabulary // of the ids to decode; nil: vocab
 }
 
-// build makes a tokenizer of its definition, whose lists of tokens it drops:
+// New makes a tokenizer of its definition, whose lists of tokens it drops:
 // they live on in vocabularies, in a fifth of the memory.
-func build(d *definition) (*Tokenizer, error) {
+func New(d *Definition) (*Tokenizer, error) {
 	t, err := assemble(d)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func build(d *definition) (*Tokenizer, error) {
 	return t, nil
 }
 
-func assemble(d *definition) (*Tokenizer, error) {
+func assemble(d *Definition) (*Tokenizer, error) {
 	t := &Tokenizer{def: d, config: d.Config}
 	var err error
 	if t.vocab, err = newVocabulary(d.Model.Vocab); err != nil {
@@ -133,7 +133,7 @@ func targetVocabulary(ids map[string]int32) (*vocabulary, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return newVocabulary(sortedVocab(ids))
+	return newVocabulary(SortedVocab(ids))
 }
 
 // decodeToken finds the token that an id stands for in output.
@@ -227,6 +227,23 @@ func (t *Tokenizer) StopIDs() []int32 {
 		}
 	}
 	return out
+}
+
+// DecoderStart is the token that a decoder starts with where nothing else says
+// so: that of the target language, if the configuration names one. last says
+// that the source language stands behind the text and its end (mBART-25) and
+// not before the text (mBART-50).
+func (t *Tokenizer) DecoderStart() (id int32, last, ok bool) {
+	eos, ok := t.EOS()
+	if !ok || t.config.Target == "" {
+		return 0, false, false
+	}
+	around := t.post.apply(nil)
+	if len(around) != 2 || around[0] == around[1] || around[0] != eos && around[1] != eos {
+		return 0, false, false
+	}
+	id, ok = t.ID(t.config.Target)
+	return id, around[0] == eos, ok
 }
 
 // wrap names the source of an error.

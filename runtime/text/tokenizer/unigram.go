@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"unicode/utf8"
+
+	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
 // unigram is the language-model segmentation of Kudo (2018): the path of
@@ -23,7 +25,7 @@ type unigram struct {
 // (SentencePiece, unigram_model.cc).
 const unkPenalty = 10
 
-func newUnigram(d *modelDef, v *vocabulary) (*unigram, error) {
+func newUnigram(d *Model, v *vocabulary) (*unigram, error) {
 	if len(d.Scores) != len(d.Vocab) {
 		return nil, fmt.Errorf("vocab: %d scores for %d pieces", len(d.Scores), len(d.Vocab))
 	}
@@ -75,19 +77,19 @@ func (m *unigram) tokenize(ids []int32, piece string) []int32 {
 // emit walks the best path backwards; neighbouring unknown characters become
 // one token, unknown text is spelled in byte tokens where that is asked for.
 func (m *unigram) emit(ids []int32, s string, best []bestPath) []int32 {
-	var path []span
+	var path []regexp.Span
 	for end := len(s); end > 0; {
 		start := int(best[end].start)
 		unknown := m.hasUnk && best[end].id == m.unk
-		if n := len(path); unknown && m.fuseUnk && n > 0 && path[n-1].start == end && m.hasUnk && best[path[n-1].end].id == m.unk {
-			path[n-1].start = start
+		if n := len(path); unknown && m.fuseUnk && n > 0 && path[n-1].Start == end && m.hasUnk && best[path[n-1].End].id == m.unk {
+			path[n-1].Start = start
 		} else {
-			path = append(path, span{start, end})
+			path = append(path, regexp.Span{Start: start, End: end})
 		}
 		end = start
 	}
 	for i := len(path) - 1; i >= 0; i-- {
-		ids = m.appendPiece(ids, s[path[i].start:path[i].end])
+		ids = m.appendPiece(ids, s[path[i].Start:path[i].End])
 	}
 	return ids
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -24,7 +25,7 @@ type vocabulary struct {
 
 // newVocabulary refuses ids that would need a table far larger than the list.
 // Of entries with one token, or one id, the last holds.
-func newVocabulary(entries []vocabEntry) (*vocabulary, error) {
+func newVocabulary(entries []Entry) (*vocabulary, error) {
 	limit := int32(4*len(entries) + 1<<16)
 	v := &vocabulary{seed: maphash.MakeSeed(), ends: make([]uint32, 0, len(entries))}
 	top, dense, total := int32(-1), true, 0
@@ -57,7 +58,7 @@ func newVocabulary(entries []vocabEntry) (*vocabulary, error) {
 }
 
 // number keeps ids that are not the places in the list.
-func (v *vocabulary) number(entries []vocabEntry, top int32) {
+func (v *vocabulary) number(entries []Entry, top int32) {
 	v.ids, v.place = make([]int32, len(entries)), make([]int32, top+1)
 	for id := range v.place {
 		v.place[id] = -1
@@ -132,10 +133,10 @@ func (v *vocabulary) token(id int32) string {
 }
 
 // entries gives the list that the vocabulary was made of.
-func (v *vocabulary) entries() iter.Seq[vocabEntry] {
-	return func(yield func(vocabEntry) bool) {
+func (v *vocabulary) entries() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
 		for i := range v.ends {
-			e := vocabEntry{v.at(i), int32(i)}
+			e := Entry{v.at(i), int32(i)}
 			if v.ids != nil {
 				e.ID = v.ids[i]
 			}
@@ -153,4 +154,19 @@ func newPlaces(n int) []int32 {
 		table[i] = -1
 	}
 	return table
+}
+
+// SortedVocab lists a vocabulary by ids.
+func SortedVocab(vocab map[string]int32) []Entry {
+	out := make([]Entry, 0, len(vocab))
+	for token, id := range vocab {
+		out = append(out, Entry{token, id})
+	}
+	slices.SortFunc(out, func(a, b Entry) int {
+		if a.ID != b.ID {
+			return int(a.ID) - int(b.ID)
+		}
+		return strings.Compare(a.Token, b.Token)
+	})
+	return out
 }

@@ -14,9 +14,9 @@ func TestVocabulary(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 8))
 	for round := range 300 {
 		n := r.IntN(200)
-		list := make([]vocabEntry, n)
+		list := make([]Entry, n)
 		for i := range list {
-			list[i] = vocabEntry{fmt.Sprint(r.IntN(2*n + 1)), int32(i)}
+			list[i] = Entry{fmt.Sprint(r.IntN(2*n + 1)), int32(i)}
 			if round%2 == 1 {
 				list[i].ID = r.Int32N(int32(3*n) + 1)
 			}
@@ -48,7 +48,7 @@ func TestVocabulary(t *testing.T) {
 			}
 		}
 	}
-	if _, err := newVocabulary([]vocabEntry{{"a", 1 << 30}}); err == nil {
+	if _, err := newVocabulary([]Entry{{"a", 1 << 30}}); err == nil {
 		t.Error("an id far behind the list is accepted")
 	}
 }
@@ -59,9 +59,9 @@ func TestMergeTable(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 6))
 	for range 200 {
 		n := r.IntN(300)
-		merges, ranks, want := make([]merge, n), make([]int32, n), map[[2]int32]mergeRule{}
+		merges, ranks, want := make([]Merge, n), make([]int32, n), map[[2]int32]mergeRule{}
 		for i := range merges {
-			merges[i] = merge{r.Int32N(20), r.Int32N(20), r.Int32N(99)}
+			merges[i] = Merge{r.Int32N(20), r.Int32N(20), r.Int32N(99)}
 			ranks[i] = int32(i / 3)
 			want[[2]int32{merges[i].Left, merges[i].Right}] = mergeRule{ranks[i], merges[i].Into}
 		}

@@ -12,7 +12,7 @@ type wordPiece struct {
 	longest  int // bytes of the longest token
 }
 
-func newWordPiece(d *modelDef, v *vocabulary) (*wordPiece, error) {
+func newWordPiece(d *Model, v *vocabulary) (*wordPiece, error) {
 	unk, err := unkID(d, v)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ type wordLevel struct {
 	hasUnk bool
 }
 
-func newWordLevel(d *modelDef, v *vocabulary) (*wordLevel, error) {
+func newWordLevel(d *Model, v *vocabulary) (*wordLevel, error) {
 	m := &wordLevel{vocab: v}
 	if d.UnkToken != nil {
 		m.unk, m.hasUnk = v.id(*d.UnkToken)

@@ -1,0 +1,308 @@
+package compiler
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/spec"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// A Result says what a build made.
+type Result struct {
+	Binary      string  `json:"binary"` // the file or folder that was made
+	BinaryBytes int64   `json:"binary_bytes"`
+	Weights     string  `json:"weights,omitempty"` // "": they are in the binary
+	WeightBytes int64   `json:"weight_bytes"`
+	Regions     int     `json:"regions_per_layer"`
+	Seconds     float64 `json:"seconds"`
+
+	MemoryBytes int64   `json:"memory_bytes"`              // of one sequence of the whole context
+	BoundTokS   float64 `json:"bound_tok_s,omitempty"`     // what the bandwidth allows at batch 1
+	BoundGBS    float64 `json:"bound_read_gb_s,omitempty"` // that bandwidth, as the machine's profile has it
+}
+
+// Build compiles, packs and links the program, and puts the results where the
+// options say. Each file appears whole or not at all.
+func (p *Program) Build(ctx context.Context) (*Result, error) {
+	start := time.Now()
+	defer p.finish()
+	if err := p.run(ctx, backEnd); err != nil {
+		return nil, err
+	}
+	p.result.Seconds = time.Since(start).Seconds()
+	return &p.result, nil
+}
+
+// finish closes what a build had opened.
+func (p *Program) finish() {
+	if p.cache != nil {
+		p.cache.Close()
+		p.cache = nil
+	}
+}
+
+// prepare checks where the result goes, and opens the cache and the compiler.
+func (p *Program) prepare(ctx context.Context) (err error) {
+	if p.opt.Out == "" {
+		p.opt.Out = defaultOut(p.Spec.Name, p.opt.Emit)
+	}
+	p.result, p.files = Result{Binary: p.opt.Out}, map[string][]byte{}
+	if p.opt.Emit == "sources" {
+		return nil
+	}
+	if err := checkOut(p.opt.Out, p.opt.Emit); err != nil {
+		return InputError{err}
+	}
+	if p.cache, err = toolchain.OpenCache(""); err != nil {
+		return err
+	}
+	cc, err := toolchain.FindCompilerFor(ctx, p.opt.CC, toolchain.TargetFromEnv())
+	if err != nil {
+		return err
+	}
+	p.cc = &toolchain.Builder{Cache: p.cache, CC: cc, Jobs: p.opt.Jobs, Progress: func(done, total int, unit string) {
+		p.opt.progress(Progress{Stage: "compiling", Done: int64(done), Total: int64(total), Unit: unit})
+	}}
+	return nil
+}
+
+// checkOut says why a result cannot be put at out, before the work.
+func checkOut(out, emit string) error {
+	if st, err := os.Stat(out); err == nil && st.IsDir() && emit != "package" {
+		return fmt.Errorf("-o %s: is a folder; name the file to make", out)
+	}
+	if st, err := os.Stat(filepath.Dir(out)); err != nil || !st.IsDir() {
+		return fmt.Errorf("-o %s: the folder %s does not exist; make it first", out, filepath.Dir(out))
+	}
+	return nil
+}
+
+// compileC compiles and links each part's step and kernels, for each
+// instruction set.
+func (p *Program) compileC(ctx context.Context) error {
+	for i, r := range p.parts() {
+		p.result.Regions = max(p.result.Regions, r.CPU.Regions)
+		if p.opt.Emit == "sources" {
+			continue
+		}
+		libs, err := libraries(ctx, p.cc, r.CPU, p.isas)
+		if err != nil {
+			return err
+		}
+		for _, l := range libs {
+			data, err := os.ReadFile(l.path)
+			if err != nil {
+				return err
+			}
+			name := p.addFile(i, "lib-"+l.isa.Name, ".so", data)
+			r.CPU.Manifest.Libs = append(r.CPU.Manifest.Libs, manifest.Lib{ISA: l.isa.Name, File: name, Needs: l.isa.Needs})
+		}
+	}
+	return nil
+}
+
+// compileCUDA compiles the code for GPUs of those parts that have any.
+func (p *Program) compileCUDA(ctx context.Context) error {
+	for i, r := range p.parts() {
+		if r.CUDA == nil || p.opt.Emit == "sources" {
+			continue
+		}
+		if err := p.gpuFiles(ctx, r, func(name, ext string, data []byte) string { return p.addFile(i, name, ext, data) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packWeights packs each part's weights.
+func (p *Program) packWeights(ctx context.Context) (err error) {
+	for _, r := range p.parts() {
+		if p.opt.Emit == "sources" {
+			return nil
+		}
+		if r.packed, err = packWeights(ctx, p.cache, p.source(), r.CPU.Pack, func(done, total int64) {
+			p.opt.progress(Progress{Stage: "packing weights", Done: done, Total: total, Unit: "bytes"})
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFile puts a file of a part among the files of the Go module and gives its
+// name: of an equal file of a rank before it, where there is one.
+func (p *Program) addFile(part int, stem, ext string, data []byte) string {
+	name := func(rank int) string {
+		if p.ranks == nil {
+			return stem + ext
+		}
+		return fmt.Sprintf("%s-rank%d%s", stem, rank, ext)
+	}
+	for i := range part {
+		if same := name(i); len(data) > 0 && slices.Equal(p.files[same], data) {
+			return same
+		}
+	}
+	p.files[name(part)] = data
+	return name(part)
+}
+
+// describe completes the manifests and gathers the files of the Go module. Of
+// a partitioned model the model's own manifest says what users see, each rank's
+// what it runs.
+func (p *Program) describe(context.Context) error {
+	if p.opt.Emit == "sources" {
+		return nil
+	}
+	man := &p.whole.CPU.Manifest
+	tok, data, err := p.tokenizer()
+	if err != nil {
+		return err
+	}
+	p.files["tokenizer.bin"] = data
+	if p.files["model.yaml"], err = p.Spec.YAML(); err != nil {
+		return err
+	}
+	p.identify(man, tok)
+	ir, steps := p.Module, ""
+	if p.ranks != nil {
+		ir = p.partitioned
+		man.Weights, man.Sites, man.Regions, man.Libs = nil, nil, nil, nil
+	}
+	p.files["model.ir"] = []byte(ir.String())
+	for _, r := range p.parts() {
+		steps += r.CPU.Step
+	}
+	man.Hash = p.hash(steps)
+	if p.ranks != nil {
+		if err := p.describeRanks(man); err != nil {
+			return err
+		}
+	}
+	p.files["model.json"], err = json.MarshalIndent(man, "", " ")
+	return err
+}
+
+// describeRanks adds the ranks to the model's manifest, and their own.
+func (p *Program) describeRanks(man *manifest.Manifest) error {
+	plan, err := spec.ParseDevices(p.Spec.Devices)
+	if err != nil {
+		return InputError{err}
+	}
+	man.Partition = &manifest.Partition{Devices: plan.String()}
+	for name := range p.files {
+		if strings.Contains(name, "-rank") {
+			man.Partition.Files = append(man.Partition.Files, name)
+		}
+	}
+	for i, r := range p.ranks {
+		own := &r.CPU.Manifest
+		own.Format, own.Compiler, own.Name, own.Hash, own.Network = man.Format, man.Compiler, man.Name, man.Hash, man.Network
+		own.Vocab, own.Context, own.BOS, own.Pad = man.Vocab, man.Context, man.BOS, man.Pad
+		data, err := json.MarshalIndent(own, "", " ")
+		if err != nil {
+			return err
+		}
+		file := fmt.Sprintf("rank%d.json", i)
+		p.files[file] = data
+		man.Partition.Files = append(man.Partition.Files, file)
+		man.Partition.Ranks = append(man.Partition.Ranks, manifest.Rank{
+			Device: strings.TrimPrefix(r.Device, "dev"), Stage: r.Stage, Member: r.Member, Members: r.Members, Lo: r.Lo, Hi: r.Hi,
+			Manifest: file, Weights: p.ending(i), Traffic: r.CPU.Traffic})
+	}
+	slices.Sort(man.Partition.Files)
+	return nil
+}
+
+// ending is how the name of a part's weights file ends.
+func (p *Program) ending(part int) string {
+	if p.ranks == nil {
+		return "weights"
+	}
+	return fmt.Sprintf("weights.%dof%d", part, len(p.ranks))
+}
+
+// hash names the program by everything that decides what it computes.
+func (p *Program) hash(steps string) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(p.files)) {
+		if strings.HasPrefix(name, "lib-") {
+			continue
+		}
+		fmt.Fprintf(h, "%s %d\n", name, len(p.files[name]))
+		h.Write(p.files[name])
+	}
+	h.Write([]byte(steps))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// keepSources writes what was generated where the options ask for it.
+func (p *Program) keepSources(context.Context) error {
+	if p.opt.Emit == "sources" {
+		return p.writeSources(p.opt.Out)
+	}
+	if p.opt.KeepSources == "" {
+		return nil
+	}
+	return p.writeSources(p.opt.KeepSources)
+}
+
+// writeSources writes everything that was generated, for people.
+func (p *Program) writeSources(dir string) error {
+	files := map[string]string{"step.c": p.whole.CPU.Step, "team.c": templates.Team(), "model.ir": p.Module.String()}
+	for name, text := range templates.Headers() {
+		files[filepath.Join("include", name)] = text
+	}
+	maps.Copy(files, p.cudaSources())
+	maps.Copy(files, p.rankSources())
+	for _, isa := range p.isas {
+		for _, k := range p.whole.CPU.Kernels {
+			src, err := k.Source(k.Type, isa.Name)
+			if err != nil {
+				return err
+			}
+			files[filepath.Join(isa.Name, k.Symbol(k.Type)+".c")] = src
+		}
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := toolchain.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rankSources are the generated sources of a partitioned model: a folder for
+// each rank, and the C of the transports.
+func (p *Program) rankSources() map[string]string {
+	out := map[string]string{}
+	for i, r := range p.ranks {
+		dir := fmt.Sprintf("rank%d", i)
+		out[filepath.Join(dir, "step.c")] = r.CPU.Step
+		out[filepath.Join(dir, "model.ir")] = r.Module.String()
+	}
+	if p.ranks == nil {
+		return out
+	}
+	out["model.ir"] = p.partitioned.String()
+	for _, src := range templates.Comm() {
+		out[filepath.Join("comm", src.Name)] = src.Text
+	}
+	return out
+}

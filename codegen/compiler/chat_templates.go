@@ -1,0 +1,57 @@
+package compiler
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+)
+
+// templates sets the chat templates: the specification's chat_template, else
+// those of the model's files, which know tools, else the specification's
+// prompt_template.
+func (m *Model) templates(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
+	s := m.Spec
+	man.EncoderTemplate = s.EncoderInputTemplate
+	if man.Template = s.ChatTemplate; man.Template != "" {
+		return
+	}
+	named := m.namedTemplates()
+	if man.Template = cmp.Or(tok.ChatTemplate(), named["default"]); man.Template != "" {
+		man.ToolTemplate = named["tool_use"]
+		return
+	}
+	man.Template = cmp.Or(named["tool_use"], s.PromptTemplate, s.DecoderInputTemplate)
+}
+
+// toolTemplateFiles are where a model folder keeps its template for tools
+// besides tokenizer_config.json.
+var toolTemplateFiles = []string{"additional_chat_templates/tool_use.jinja", "chat_templates/tool_use.jinja"}
+
+// namedTemplates gives the templates of a model that has several, by name.
+func (m *Model) namedTemplates() map[string]string {
+	out := map[string]string{}
+	if data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, "tokenizer_config.json")); err == nil {
+		var config struct {
+			Templates json.RawMessage `json:"chat_template"`
+		}
+		var list []struct{ Name, Template string }
+		if json.Unmarshal(data, &config) == nil && json.Unmarshal(config.Templates, &list) == nil {
+			for _, t := range list {
+				out[t.Name] = t.Template
+			}
+		}
+	}
+	for _, name := range toolTemplateFiles {
+		if data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, name)); err == nil {
+			out["tool_use"] = string(data)
+		}
+	}
+	if text, ok := m.set.Meta()["tokenizer.chat_template.tool_use"].(string); ok && m.set.Format() == "gguf" {
+		out["tool_use"] = text
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+// Package compiler turns a model spec into a program that runs the model. It is
+// what the iflowc command is made of, for other programs to import:
+//
+//	result, err := compiler.Compile(ctx, "model.yaml", compiler.Options{Quant: "q4_b64", Out: "model"})
+//
+// Compile is the whole way. Its parts are there too: Open reads a spec and the
+// headers of its files, Model.Module gives the IR after the passes, Generate
+// the C and CUDA C of the step, Program.Build the files to ship. The packages
+// ir, passes and ir/interp hold the IR, the passes and the reference
+// interpreter. docs/architecture.md is the map.
+package compiler
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Options say how a model is compiled. The zero value compiles for this
+// machine's CPU, with the weight types that the spec or the files name, to a
+// binary named after the model in the working folder.
+type Options struct {
+	ModelDir    string  // folder of the model's files; "": the spec says, or its own folder
+	Quant       string  // weight type, such as q4_b64; "": the spec's
+	KV          string  // type of the KV cache; "": f16, for f32 weights f32
+	Activations string  // how inputs of matmuls are rounded: f32, bf16, int8, int8+N; "": the spec's
+	Devices     string  // device string, such as 0;1 or 0&1, or auto[:machine]; "": the spec's
+	Profile     string  // file with measured kernel times; "": a shipped profile of this machine, if any
+	Importance  string  // file with an importance matrix
+	Context     int     // most positions of a sequence; 0: the model's, at most 8192
+	Delta       float64 // fraction of a matrix's entries kept as sparse outliers in f32, at most 0.05
+
+	Target         string   // cpu (or ""), cuda, cuda-emu
+	Arch           string   // GPU architectures, comma-separated; "": all
+	UnifiedSoftmax string   // auto (or ""), on, off
+	ISA            string   // CPU instruction sets, comma-separated; "": all of the architecture
+	CC             string   // C compiler; "": the first of cc, gcc, clang
+	Skip           []string // passes to leave out
+	Jobs           int      // compilers at once; 0: one a CPU
+
+	Calibrate    string // text to calibrate on before quantizing
+	Feedback     bool   // with Calibrate: GPTQ error compensation
+	Out          string // file or folder to make; "": named after the model
+	Emit         string // binary (or ""), lib, package, sources
+	EmbedWeights bool   // put the weights into the binary
+	KeepSources  string // folder to write the generated sources to as well
+
+	Notice   func(line string) // hears of choices made for the user; may be nil
+	Progress func(Progress)    // hears of slow work, one call at a time; may be nil
+}
+
+// Progress says how far a stage of a build is.
+type Progress struct {
+	Stage       string // "compiling", "packing weights", "linking the binary"
+	Done, Total int64  // 0 of 0: the stage has no measure
+	Unit        string // the translation unit just compiled, or "bytes"
+}
+
+// An InputError is the fault of a spec, a file or an option, not of the work.
+type InputError struct{ Err error }
+
+func (e InputError) Error() string { return e.Err.Error() }
+func (e InputError) Unwrap() error { return e.Err }
+
+// Compile makes what opt.Emit names of a spec: the path of a YAML file, a model
+// folder, a GGUF or llama2.c file, or a name of the model library. Its errors
+// are an InputError where the call or a file is to blame. When it fails or ctx
+// ends, no half-written output is left.
+func Compile(ctx context.Context, spec string, opt Options) (*Result, error) {
+	start := time.Now()
+	opt, err := calibrated(ctx, spec, opt)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Open(spec, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	p, err := m.Generate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.Build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.Seconds = time.Since(start).Seconds()
+	return r, nil
+}
+
+// notice tells the user of a choice made for them.
+func (o *Options) notice(format string, args ...any) {
+	if o.Notice != nil {
+		o.Notice(fmt.Sprintf(format, args...))
+	}
+}
+
+func (o *Options) progress(p Progress) {
+	if o.Progress != nil {
+		o.Progress(p)
+	}
+}

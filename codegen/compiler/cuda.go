@@ -1,0 +1,190 @@
+package compiler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// cudaModel spells a module for the CUDA target.
+func cudaModel(mod *ir.Module, context int, scores *codegen.ScoreRange) (*codegen.CUDAModel, error) {
+	cat, err := templates.LoadCUDA()
+	if err != nil {
+		return nil, err
+	}
+	return codegen.CUDA(mod, cat, context, scores)
+}
+
+// scoreRange is what the softmax of decoding steps may count on.
+func (m *Model) scoreRange() *codegen.ScoreRange {
+	if m.opt.UnifiedSoftmax == "off" {
+		return nil
+	}
+	r := &codegen.ScoreRange{Always: m.opt.UnifiedSoftmax == "on"}
+	var known bool
+	if r.Lo, r.Hi, known = m.calibration.ScoreRange(); !known && !r.Always {
+		return nil
+	}
+	return r
+}
+
+// forGPU says whether the target has code for GPUs.
+func (o *Options) forGPU() bool { return o.Target == "cuda" || o.Target == "cuda-emu" }
+
+// generateCUDA generates CUDA C for the program, or for those of its ranks that
+// a GPU computes.
+func (p *Program) generateCUDA(context.Context) (err error) {
+	if !p.opt.forGPU() {
+		return nil
+	}
+	if p.ranks == nil {
+		p.whole.CUDA, err = cudaModel(p.Module, p.Context, p.scoreRange())
+		return err
+	}
+	gpus := 0
+	for i, r := range p.ranks {
+		if r.Device == "cpu" {
+			continue
+		}
+		gpus++
+		if r.CUDA, err = cudaModel(r.Module, p.Context, p.scoreRange()); err != nil {
+			return fmt.Errorf("rank %d: %w", i, err)
+		}
+	}
+	if gpus == 0 {
+		return InputError{fmt.Errorf("--target %s with --devices %s: no GPU is among the devices; --target cpu makes the same", p.opt.Target, p.Spec.Devices)}
+	}
+	return nil
+}
+
+// leadingOnCPU turns the key cpu_layer_count or decoder_cpu_layer_count into a
+// device string, where there is none: so many layers on the CPU, the others on
+// a GPU.
+func (m *Model) leadingOnCPU() error {
+	key, n := "cpu_layer_count", m.Spec.Engine.Layers
+	if m.Spec.Engine.DecoderCPU != 0 {
+		key, n = "decoder_cpu_layer_count", m.Spec.Engine.DecoderCPU
+	}
+	layers := m.Hyper.Layers
+	switch {
+	case !m.opt.forGPU() || n == 0 || m.Spec.Devices != "":
+		return nil
+	case n < 0 || n >= layers:
+		return InputError{fmt.Errorf("engine.%s: %d of %d layers on the processor leave none to the GPU; lower it, or compile with --target cpu", key, n, layers)}
+	}
+	m.Spec.Devices = fmt.Sprintf("cpu*%d;0*%d", n, layers-n)
+	return nil
+}
+
+// gpuFiles compiles a part's code for GPUs, adds its files and notes them in
+// the manifest.
+func (p *Program) gpuFiles(ctx context.Context, r *Rank, add func(stem, ext string, data []byte) string) error {
+	m, man := r.CUDA, &r.CPU.Manifest
+	images, err := p.gpuImages(ctx, m, man, add)
+	if err != nil {
+		return err
+	}
+	for _, u := range append([]codegen.CUDAUnit{{}}, m.Units...) {
+		path, ok := images[u.Name]
+		if !ok {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name := add("cuda-"+u.Name, filepath.Ext(path), data)
+		m.Plan.Images = append(m.Plan.Images, manifest.CUDAImage{Unit: u.Name, File: name})
+		man.CUDAImages = append(man.CUDAImages, name)
+	}
+	plan, err := json.Marshal(&m.Plan)
+	man.CUDAPlan = add("cuda", ".json", plan)
+	return err
+}
+
+// gpuImages gives the file of each unit's image; that of "" is of all units.
+// Under emulation there is a driver too.
+func (p *Program) gpuImages(ctx context.Context, m *codegen.CUDAModel, man *manifest.Manifest, add func(stem, ext string, data []byte) string) (map[string]string, error) {
+	if p.opt.Target == "cuda-emu" {
+		images, driver, err := emulated(ctx, p.cc, m)
+		if err != nil {
+			return nil, err
+		}
+		data, err := os.ReadFile(driver)
+		man.CUDADriver = add("emulated-driver", ".so", data)
+		return images, err
+	}
+	archs, err := gpuArchs(p.opt.Arch)
+	if err != nil {
+		return nil, err
+	}
+	return fatbins(ctx, p.cc, m, archs)
+}
+
+// cudaSources are the generated sources of the CUDA target, for people.
+func (p *Program) cudaSources() map[string]string {
+	out := map[string]string{}
+	add := func(dir string, m *codegen.CUDAModel) {
+		if m == nil {
+			return
+		}
+		for name, text := range templates.CUDAHeaders() {
+			out[filepath.Join(dir, name)] = text
+		}
+		for _, u := range m.Units {
+			out[filepath.Join(dir, u.Name+".cu")] = u.Source
+		}
+	}
+	add("cuda", p.whole.CUDA)
+	for i, r := range p.ranks {
+		add(fmt.Sprintf("cuda-rank%d", i), r.CUDA)
+	}
+	return out
+}
+
+// emulated compiles every unit, as one C++ file, and the stand-in driver with its
+// cuBLASLt.
+func emulated(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel) (images map[string]string, driver string, err error) {
+	headers := map[string][]byte{}
+	for name, text := range templates.CUDAHeaders() {
+		headers[name] = []byte(text)
+	}
+	emulation := templates.CUDAEmulation()
+	headers["cuda_emu.hpp"] = []byte(emulation["cuda_emu.hpp"])
+	var unity strings.Builder
+	unity.WriteString("#include \"cuda_emu.hpp\"\n")
+	for _, u := range m.Units {
+		fmt.Fprintf(&unity, "#include %q\n", u.Name+".cu")
+		headers[u.Name+".cu"] = []byte(u.Source)
+	}
+	flags := []string{"-std=c++20", "-O1", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-w"}
+	if runtime.GOARCH == "amd64" {
+		flags = append(flags, "-mavx2", "-mfma", "-mf16c")
+	}
+	standIn := []string{"-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden"}
+	objects, err := b.Objects(ctx, []toolchain.Unit{
+		{Name: "kernels.cpp", Source: []byte(unity.String()), Headers: headers, Flags: flags},
+		{Name: "driver.cpp", Source: []byte(emulation["driver.cpp"]), Flags: standIn},
+		{Name: "cublaslt.cpp", Source: []byte(emulation["cublaslt.cpp"]), Flags: standIn},
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	libs := []string{"-lstdc++", "-lm", "-lpthread", "-ldl"}
+	kernels, err := b.Shared(ctx, objects[:1], libs)
+	if err != nil {
+		return nil, "", err
+	}
+	driver, err = b.Shared(ctx, objects[1:], libs)
+	return map[string]string{"": kernels}, driver, err
+}

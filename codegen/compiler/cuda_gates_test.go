@@ -1,0 +1,179 @@
+package compiler
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/templates"
+	"golang.org/x/tools/txtar"
+)
+
+var gates = flag.String("gates", "", "hold the kernels of published models' shapes to what is promised, for every GPU: usual, or one MODEL/TYPE")
+
+// A gated model is compiled in some types, for some GPUs.
+type gated struct {
+	model, quant, kv, act string
+	deltas                float64
+	only                  string // which units are compiled, by a regular expression; empty: all
+	archs                 []string
+}
+
+// weightTypes are those of the CUDA target.
+var weightTypes = strings.Fields("f32 f16 bf16 q8_b32 q8_b64 q8_b32t2 q6_b64 q5_b64 q5_b32 q4_b32 q4_b64 q3h_b64 q3_b32 q2_b32")
+
+// gatedModels are the models of the library, at their real sizes without any
+// weights, in the types that are usual for them; and what depends on the type of
+// weights in every type: an embedding, a product with a norm in front, one with a
+// sum behind, and the experts of a mixture.
+func gatedModels() []gated {
+	list := []gated{
+		{model: "llama2-7b", quant: "q4_b64"}, {model: "llama2-7b", quant: "f16"},
+		{model: "mistral-7b", quant: "q4_b32", kv: "q8_b32t2", deltas: 0.01}, {model: "mistral-7b", quant: "bf16", act: "bf16"},
+		{model: "m2m100-418m", quant: "q8_b32"}, {model: "m2m100-418m", quant: "f16"},
+		{model: "roberta-base", quant: "q3h_b64"}, {model: "roberta-base", quant: "f16"},
+		{model: "smollm2-135m-instruct", quant: "q4_b64", act: "f32", deltas: 0.01},
+	}
+	for _, kv := range []string{"f32", "bf16", "q8_b32t2"} { // f16 is what the others have
+		list = append(list, gated{model: "smollm2-135m-instruct", quant: "q8_b32t2", kv: kv, only: "attention|move"})
+	}
+	for _, q := range weightTypes {
+		list = append(list, gated{model: "smollm2-135m-instruct", quant: q, only: "embed|wq|w_down"}, gated{model: "mixtral-8x7b-instruct", quant: q, only: "experts"})
+	}
+	return list
+}
+
+// TestCUDAGates: what nvcc makes of the kernels compiles without a warning, does
+// not spill, and shows the instructions and the occupancy that the templates'
+// headers promise. It needs nvcc, and for the machine code cuobjdump and
+// nvdisasm beside it. It prints what the sources take, and the compiler.
+func TestCUDAGates(t *testing.T) {
+	nvcc, err := toolchain.FindNVCC(t.Context())
+	if err != nil {
+		t.Skip(err)
+	}
+	list := []gated{{model: "smollm2-135m-instruct", quant: "q4_b64", archs: []string{"sm_80", "sm_90a"}}}
+	if *gates == "usual" {
+		list = gatedModels()
+	} else if model, quant, one := strings.Cut(*gates, "/"); one {
+		list = []gated{{model: model, quant: quant}}
+	} else if *gates != "" {
+		t.Fatalf("-gates %s: say usual, or MODEL/TYPE of ../../models/testdata/library", *gates)
+	}
+	for _, g := range list {
+		if g.archs == nil {
+			for _, a := range toolchain.GPUArchs {
+				g.archs = append(g.archs, a.Name)
+			}
+		}
+		t.Run(strings.Join(strings.Fields(fmt.Sprint(g.model, " ", g.quant, " ", g.kv, " ", g.act, " ", g.only)), " "), func(t *testing.T) {
+			t.Parallel()
+			g.hold(t, nvcc.Path)
+		})
+	}
+}
+
+// cuda spells the model for GPUs.
+func (g *gated) cuda(t *testing.T) *codegen.CUDAModel {
+	t.Helper()
+	ar, err := txtar.ParseFile("../../models/testdata/library/" + g.model + ".txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ar.Files[len(ar.Files)-1].Data // what the model is lowered to
+	mod, err := ir.Parse(g.model, text, ops.Table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat, err := templates.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: t.Logf}
+	env.Types.Default, _ = tensor.ParseDType(g.quant)
+	env.Types.KV, _ = tensor.ParseDType(g.kv)
+	env.Types.Deltas = g.deltas
+	if err := env.Types.SetActivations(g.act); err != nil {
+		t.Fatal(err)
+	}
+	if err := passes.Run(env, mod, passes.Pipeline, passes.Options{Limit: -1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := cudaModel(mod, 4096, &codegen.ScoreRange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// hold compiles the model's units as one file and looks at the machine code.
+func (g *gated) hold(t *testing.T, nvcc string) {
+	m, dir, only := g.cuda(t), t.TempDir(), regexp.MustCompile(g.only)
+	files, size, n := templates.CUDAHeaders(), 0, 0
+	for _, u := range m.Units {
+		if only.MatchString(u.Name) {
+			files["units.cu"] += fmt.Sprintf("#include %q\n", u.Name+".cu")
+			files[u.Name+".cu"] = u.Source
+			size += len(u.Source)
+			n++
+		}
+	}
+	if n == 0 {
+		t.Fatalf("no unit's name has %s in it", g.only)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := append([]string{"-fatbin", "-Werror", "all-warnings", "-Xptxas", "-v", "-I.", "units.cu", "-o", "units.fatbin"}, cudaFlags...)
+	args = append(args, toolchain.Gencode(g.archs)...)
+	log, used := runIn(t, dir, nvcc, args...)
+	t.Logf("%s: %d units, %d bytes of source, %d GPUs, %.1f s of nvcc's processor time", strings.TrimPrefix(t.Name(), "TestCUDAGates/"), n, size, len(g.archs), used)
+	for _, s := range spills(log) {
+		t.Error(s)
+	}
+	dump := filepath.Join(filepath.Dir(nvcc), "cuobjdump")
+	if _, err := os.Stat(dump); err != nil {
+		t.Log("the promises are not checked: no cuobjdump beside nvcc")
+		return
+	}
+	text, _ := runIn(t, dir, dump, "-res-usage", "-sass", "units.fatbin")
+	code := machineCodes(text)
+	for _, a := range g.archs {
+		for _, u := range m.Units {
+			if files[u.Name+".cu"] == "" {
+				continue
+			}
+			for kernel, promises := range u.Promises {
+				for _, broken := range code[a][kernel].broken(promises, m.Plan.Kernels, kernel, a) {
+					t.Errorf("%s for %s: %s", kernel, a, broken)
+				}
+			}
+		}
+	}
+}
+
+// runIn runs a program in a folder and gives what it says and the processor's
+// seconds that it and its children took.
+func runIn(t *testing.T, dir, program string, args ...string) (string, float64) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = dir
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", filepath.Base(program), err, text)
+	}
+	return string(text), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+}

@@ -1,0 +1,66 @@
+package compiler
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
+)
+
+// using makes one implementation compute every product that has it.
+func using(impl string) func(d *cuda.Device) {
+	return func(d *cuda.Device) {
+		d.Profile = &dispatch.Profile{Format: dispatch.Format}
+		for _, s := range d.Plan.Sites {
+			same := func(o dispatch.Shape) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType }
+			if slices.Contains(s.Impls, impl) && !slices.ContainsFunc(d.Profile.Shapes, same) {
+				d.Profile.Shapes = append(d.Profile.Shapes, dispatch.Shape{N: s.N, K: s.K, DType: s.DType, Rules: []dispatch.Rule{{Rows: 1, Impl: impl}}})
+			}
+		}
+	}
+}
+
+// tolerance is by how much an implementation's logits may differ from the
+// interpreter's, relative to the largest: numbers round the other way to eight
+// bits, and more of them where rows and weights are rounded to 16 bits in front
+// of a product.
+func tolerance(impl string) float64 {
+	if impl == "gemm" || impl == "cublaslt" {
+		return 8e-2
+	}
+	return 4e-2
+}
+
+// implsOf lists the implementations of the products of a plan.
+func implsOf(plan *manifest.CUDA) (impls []string) {
+	for _, s := range plan.Sites {
+		for _, impl := range s.Impls {
+			if !slices.Contains(impls, impl) {
+				impls = append(impls, impl)
+			}
+		}
+	}
+	return impls
+}
+
+// TestCUDAImpls: every product has the implementations that its type allows.
+func TestCUDAImpls(t *testing.T) {
+	all := []string{"gemv", "gemv4", "flat_gemm", "flat_gemm32", "gemm", "cublaslt"}
+	for quant, want := range map[string][]string{"f32": all[:2], "f16": all, "q4_b64": all} {
+		p, err := generate("../../models/demo.yaml", Options{Quant: quant, Target: "cuda"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.set.Close()
+		for _, s := range p.whole.CUDA.Plan.Sites {
+			if !slices.Equal(s.Impls, want) {
+				t.Errorf("%s: %s has %v, want %v", quant, s.Name, s.Impls, want)
+			}
+		}
+		if len(p.whole.CUDA.Plan.Sites) != 5 {
+			t.Errorf("%s: %d sites", quant, len(p.whole.CUDA.Plan.Sites))
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package compiler
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/pack"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/interp"
+	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/spec/checkpoint"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// TestEmulatedProducts: every kernel of a product gives what the interpreter
+// does, with rows and columns that no tile divides, one row to several tiles of
+// them, and every way to round activations.
+func TestEmulatedProducts(t *testing.T) {
+	needEmulation(t)
+	seed := irtest.Seed(t)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for i, name := range irtest.Sample(t, 2, weightTypes) {
+		dt, _ := tensor.ParseDType(name)
+		text := products(rng, dt)
+		t.Run(fmt.Sprint(name, " ", i), func(t *testing.T) {
+			t.Parallel()
+			m := madeUp(t, text, seed)
+			t.Logf("IFLOWC_TEST_SEED=%d:\n%s", seed, text)
+			for _, rows := range []int{1, 2, 4, 5, 8, 9, 31, 33, 40} {
+				m.compare(t, prompt(rows, rows), 64, 2e-3) // whichever is chosen
+			}
+			for _, impl := range implsOf(m.plan) {
+				m.model = m.on(using(impl))
+				tolerance := 2e-4
+				if impl == "gemm" || impl == "cublaslt" { // activations of 11 bits
+					tolerance = 2e-3
+				}
+				for _, rows := range []int{1, 3, 9, 33} {
+					m.compare(t, prompt(rows, rows), 64, tolerance)
+				}
+			}
+		})
+	}
+}
+
+// products is the text of a module that multiplies rows of tables by matrices of
+// a type, eight of them.
+func products(rng *rand.Rand, dt tensor.DType) string {
+	var decls, body bytes.Buffer
+	yield := ""
+	for i := range 8 {
+		k, n := 1+rng.IntN(200), 1+rng.IntN(100)
+		if dt.IsBlock() {
+			k = dt.Block() * (1 + rng.IntN(6))
+		}
+		if rng.IntN(2) == 0 {
+			n = 16*(1+rng.IntN(8)) + []int{-1, 0, 1}[rng.IntN(3)]
+		}
+		recipe := fmt.Sprintf("\"w%d\"", i)
+		if dt.IsBlock() {
+			recipe = fmt.Sprintf("quantize(%s, %s)", recipe, dt)
+		}
+		fmt.Fprintf(&decls, "weight @e%d : f32[40, %d] from \"e%d\"\nweight @w%d : %s[%d, %d] from %s\n", i, k, i, i, dt, n, k, recipe)
+		fmt.Fprintf(&body, "%%x%d = embed %%ids, @e%d\n", i, i)
+		x := fmt.Sprintf("%%x%d", i)
+		if dt.IsBlock() && i != 0 { // the first one stays as it is
+			fmt.Fprintf(&body, "%%q%d = quantize_act %s {type=a8_b%d, outliers=%d}\n", i, x, dt.Block(), i%5)
+			x = fmt.Sprintf("%%q%d", i)
+		} else if dt == tensor.BF16 && i%2 == 0 {
+			fmt.Fprintf(&body, "%%q%d = quantize_act %s {type=bf16}\n", i, x)
+			x = fmt.Sprintf("%%q%d", i)
+		}
+		fmt.Fprintf(&body, "%%y%d = matmul %s, @w%d\n", i, x, i)
+		yield += fmt.Sprintf("%%y%d, ", i)
+	}
+	return fmt.Sprintf("module products {\n%sgraph encode (T tokens) {\ninput %%ids : i32[T]\n%syield %s\n}\n}\n", decls.String(), body.String(), yield[:len(yield)-2])
+}
+
+// TestEmulatedModules: made-up decoders, with mixtures of experts too, give what
+// the interpreter does, read token by token, a few at a time and at once.
+func TestEmulatedModules(t *testing.T) {
+	needEmulation(t)
+	n, first := uint64(1), 10*irtest.Seed(t)
+	if irtest.All() {
+		n = 12
+	}
+	for seed := first; seed < first+n; seed++ {
+		for name, make := range map[string]func(uint64) *ir.Module{"plain": irtest.Random, "experts": irtest.RandomMoE} {
+			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
+				t.Parallel()
+				m := madeUp(t, make(seed).String(), seed)
+				for _, budget := range []int{1, 3, 64} {
+					m.compare(t, prompt(11, 3), budget, 1e-2)
+				}
+			})
+		}
+	}
+}
+
+// A madeUpModel is a module with made-up weights, as the interpreter runs it and
+// as the emulation does.
+type madeUpModel struct {
+	mod     *ir.Module
+	weights interp.Weights
+	plan    *manifest.CUDA
+	on      func(change func(*cuda.Device)) engine.Model // a device that the test changes
+	model   engine.Model
+}
+
+// madeUp compiles a module for the emulation, without its text being anybody's
+// specification.
+func madeUp(t *testing.T, text string, seed uint64) *madeUpModel {
+	t.Helper()
+	mod, err := ir.Parse("made-up.ir", []byte(text), ops.Table)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	cat, err := templates.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := interp.Random(seed, mod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := storedIn(t, mod, src)
+	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: t.Logf}
+	env.Types.Activations = tensor.F32 // but where the text rounds them
+	if err := passes.Run(env, mod, passes.Pipeline, passes.Options{Limit: -1}); err != nil {
+		t.Fatal(err)
+	}
+	cpu, err := codegen.CPU(mod, cat, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, err := cudaModel(mod, 64, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu.Manifest.Vocab, cpu.Manifest.Context, cpu.Manifest.BOS, cpu.Manifest.Pad = 40, 64, -1, -1
+	cache, err := toolchain.OpenCache(testCache(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := packWeights(t.Context(), cache, pack.Source{Set: set}, cpu.Pack, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &madeUpModel{mod: mod, weights: interp.NewWeights(mod, src), plan: &gpu.Plan}
+	data := packedRegion(t, path)
+	m.on = func(change func(*cuda.Device)) engine.Model {
+		return engine.Model{Manifest: &cpu.Manifest, Weights: data, Device: emulatedDevice(t, cache, &cpu.Manifest, gpu, change)}
+	}
+	m.model = m.on(func(*cuda.Device) {})
+	return m
+}
+
+// compare reads ids, so many a step, and compares all rows.
+func (m *madeUpModel) compare(t *testing.T, ids []int32, budget int, tolerance float64) {
+	t.Helper()
+	step := &interp.Step{}
+	for i := range ids {
+		ids[i] %= 40
+		step.IDs, step.Wanted = append(step.IDs, int(ids[i])), append(step.Wanted, i)
+	}
+	want, err := interp.Run(m.mod, m.mod.Graphs[0].Name, step, m.weights, interp.NewStates())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(m.model, engine.Options{MaxTokens: budget, MaxWanted: 64, Context: 64, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.AddQuery(engine.Query{Tokens: ids, Last: -1}); err != nil {
+		t.Fatal(err)
+	}
+	for row := 0; row < len(ids); {
+		results, err := e.Infer(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			for o, out := range want {
+				cols := len(out.F) / len(ids)
+				for i := range r.Rows {
+					sameRow(t, fmt.Sprintf("%d tokens, %d a step: output %d, row %d", len(ids), budget, o, row+i), r.Row(o, i), out.F[(row+i)*cols:][:cols], tolerance)
+				}
+			}
+			row += r.Rows
+		}
+	}
+}
+
+// sameRow compares numbers, by their largest.
+func sameRow(t *testing.T, what string, got []float32, want []float64, tolerance float64) {
+	t.Helper()
+	worst, largest := 0.0, 0.0
+	for i, w := range want {
+		worst, largest = math.Max(worst, math.Abs(float64(got[i])-w)), math.Max(largest, math.Abs(w))
+	}
+	if limit := tolerance * (1 + largest); len(got) != len(want) || !(worst <= limit) {
+		t.Errorf("%s: %d numbers differ by %.2e from the interpreter's %d, want at most %.2e", what, len(got), worst, len(want), limit)
+	}
+}
+
+// storedIn writes the tensors that a module's recipes name to a file, and opens it.
+func storedIn(t *testing.T, mod *ir.Module, src interp.Source) *checkpoint.Set {
+	t.Helper()
+	header, data := map[string]any{}, []byte(nil)
+	recorded := interp.NewWeights(mod, func(name string) (*tensor.Tensor, error) {
+		x, err := src(name)
+		if err != nil || header[name] != nil {
+			return x, err
+		}
+		at := len(data)
+		for _, f := range x.F {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(f)))
+		}
+		header[name] = map[string]any{"dtype": "F32", "shape": x.Shape, "data_offsets": []int{at, len(data)}}
+		return x, nil
+	})
+	for _, w := range mod.Weights {
+		for _, index := range indices(w.Count) {
+			if _, err := recorded.Weight(w, index); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	text, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := os.WriteFile(path, append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), append(text, data...)...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	set, err := checkpoint.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { set.Close() })
+	return set
+}
+
+// indices are those of all elements of a weight.
+func indices(counts []ir.Range) [][]int {
+	out := [][]int{nil}
+	for _, c := range counts {
+		var next [][]int
+		for _, before := range out {
+			for i := c.Lo; i < c.Hi; i++ {
+				next = append(next, append(append([]int(nil), before...), i))
+			}
+		}
+		out = next
+	}
+	return out
+}

@@ -1,0 +1,181 @@
+package compiler
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/ir/interp"
+	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/templates"
+	"github.com/iflowc/iflowc/tools/check/ptx"
+)
+
+// TestPTX: what nvcc makes of every kernel of a model, inline assembly
+// included, run by tools/check/ptx in place of a GPU behind the same driver calls,
+// gives what the interpreter of the IR gives: one row, a few rows and more than
+// a tile.
+func TestPTX(t *testing.T) {
+	nvcc, err := toolchain.FindNVCC(t.Context())
+	if err != nil {
+		t.Skip(err)
+	}
+	cases := []struct{ spec, quant, kv string }{{"../../models/demo.yaml", "q4_b64", "q8_b32t2"}, {"../../spec/testdata/families/llama", "f16", "f16"}}
+	if irtest.All() {
+		for _, q := range []string{"f32", "bf16", "q8_b32", "q8_b64", "q8_b32t2", "q6_b64", "q5_b64", "q5_b32", "q4_b32", "q3h_b64", "q3_b32", "q2_b32"} {
+			cases = append(cases, struct{ spec, quant, kv string }{"../../models/demo.yaml", q, ""})
+		}
+	}
+	for _, c := range cases {
+		t.Run(c.quant+c.kv, func(t *testing.T) {
+			t.Parallel()
+			p, err := generate(c.spec, Options{Quant: c.quant, KV: c.kv, Target: "cuda"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			driver := ptx.NewDriver()
+			device := onPTX(t, p, nvcc, driver)
+			ids := prompt(34, 5)
+			for i := range ids {
+				ids[i] %= int32(p.whole.CPU.Manifest.Vocab)
+			}
+			for _, run := range []struct {
+				tokens, budget int
+				impl           string
+			}{{1, 1, "gemv"}, {3, 3, "gemv4"}, {6, 8, "flat_gemm"}, {34, 64, "flat_gemm32"}, {3, 3, "gemm"}} {
+				want := allLogits(t, p, ids[:run.tokens])
+				m := device(using(run.impl))
+				got := allRows(t, m, ids[:run.tokens], engine.Options{MaxTokens: run.budget, Context: 64, Threads: 1})
+				worst, largest := 0.0, 0.0
+				if len(got) != len(want) {
+					t.Fatalf("%d logits, expected %d (%v)", len(got), len(want), driver.Err)
+				}
+				for i, w := range want {
+					worst, largest = math.Max(worst, math.Abs(float64(got[i])-w)), math.Max(largest, math.Abs(w))
+				}
+				if limit := tolerance(run.impl) * largest; !(worst <= limit) {
+					t.Errorf("%s, %d tokens, %d a step: logits differ by %.2e from the interpreter, want at most %.2e (%v)", run.impl, run.tokens, run.budget, worst, limit, driver.Err)
+				}
+			}
+			for _, k := range p.whole.CUDA.Plan.Kernels {
+				if driver.Ran[k.Name] == 0 && !moves(&p.whole.CUDA.Plan, k.Name) && !strings.HasSuffix(k.Name, "_read") {
+					t.Errorf("kernel %s did not run", k.Name)
+				}
+			}
+		})
+	}
+}
+
+// allLogits are the interpreter's for each of some ids.
+func allLogits(t *testing.T, p *Program, ids []int32) []float64 {
+	t.Helper()
+	step := &interp.Step{}
+	for i, id := range ids {
+		step.IDs, step.Wanted = append(step.IDs, int(id)), append(step.Wanted, i)
+	}
+	results, err := interp.Run(p.Module, p.Module.Graphs[0].Name, step, interp.NewWeights(p.Module, valuesOf(p.set)), interp.NewStates())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results[0].F
+}
+
+// allRows are the engine's.
+func allRows(t *testing.T, m engine.Model, ids []int32, opt engine.Options) (rows []float32) {
+	t.Helper()
+	e, err := engine.Open(m, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.AddQuery(engine.Query{Tokens: ids, Last: -1}); err != nil {
+		t.Fatal(err)
+	}
+	for len(rows) < len(ids)*m.Manifest.Vocab {
+		results, err := e.Infer(t.Context())
+		if err != nil {
+			t.Error(err)
+			return rows
+		}
+		for _, r := range results {
+			for i := range r.Rows {
+				rows = append(rows, r.Row(0, i)...)
+			}
+		}
+	}
+	return rows
+}
+
+// moves says whether a kernel only moves rows, which no step does.
+func moves(plan *manifest.CUDA, name string) bool {
+	for _, l := range plan.Moves {
+		if plan.Kernels[l.Kernel].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// onPTX makes models whose kernels are PTX on a driver of this program, on a
+// device that the test changes.
+func onPTX(t *testing.T, p *Program, nvcc *toolchain.Compiler, driver *ptx.Driver) func(change func(*cuda.Device)) engine.Model {
+	t.Helper()
+	m := emulatedWeights(t, p)
+	files := map[string]string{}
+	p.whole.CUDA.Plan.Images = nil
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	for _, u := range p.whole.CUDA.Units {
+		wait.Go(func() {
+			text := ptxOf(t, nvcc.Path, u)
+			mu.Lock()
+			defer mu.Unlock()
+			files[u.Name] = string(append(text, 0))
+			p.whole.CUDA.Plan.Images = append(p.whole.CUDA.Plan.Images, manifest.CUDAImage{Unit: u.Name, File: u.Name})
+		})
+	}
+	wait.Wait()
+	d, err := cuda.DriverOf(driver.Call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, err := d.OpenGPU(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(change func(*cuda.Device)) engine.Model {
+		d := &cuda.Device{GPU: gpu, Manifest: m.Manifest, Plan: &p.whole.CUDA.Plan, Files: files}
+		change(d)
+		m.Device = d
+		return m
+	}
+}
+
+// ptxOf compiles a unit to PTX.
+func ptxOf(t *testing.T, nvcc string, u codegen.CUDAUnit) []byte {
+	dir := t.TempDir()
+	files := templates.CUDAHeaders()
+	files["unit.cu"] = u.Source
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Error(err)
+			return nil
+		}
+	}
+	_, _ = runIn(t, dir, nvcc, append([]string{"-arch=sm_80", "-ptx", "-I.", "unit.cu", "-o", "unit.ptx"}, cudaFlags...)...)
+	text, err := os.ReadFile(filepath.Join(dir, "unit.ptx"))
+	if err != nil {
+		t.Error(fmt.Errorf("%s: %w", u.Name, err))
+	}
+	return text
+}

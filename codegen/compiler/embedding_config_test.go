@@ -1,0 +1,35 @@
+package compiler
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestLabels(t *testing.T) {
+	t.Parallel()
+	if got := labels(map[string]any{"1": "b", "0": "a"}); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("labels %v, want [a b]", got)
+	}
+	for _, bad := range []any{nil, "x", map[string]any{"0": "a", "2": "b"}, map[string]any{"x": "a"}, map[string]any{"0": 1.0}, map[string]any{"-1": "a"}} {
+		if got := labels(bad); len(got) != 0 {
+			t.Errorf("labels of %v are %v, want none", bad, got)
+		}
+	}
+}
+
+func TestPoolingOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		config map[string]any
+		want   string
+	}{
+		{map[string]any{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}, "cls"},
+		{map[string]any{"pooling_mode_lasttoken": true}, "last"},
+		{map[string]any{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}, ""},
+		{map[string]any{}, "mean"},
+	} {
+		if got := poolingOf(c.config); got != c.want {
+			t.Errorf("%v: %q, want %q", c.config, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package compiler
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
+)
+
+// defaultOut is what a build calls its result unless the options say.
+func defaultOut(name, emit string) string {
+	switch emit {
+	case "lib":
+		return "lib" + name + ".so"
+	case "package":
+		return name + "-package"
+	case "sources":
+		return name + "-sources"
+	}
+	return name
+}
+
+// emit links what the options ask for and puts it where they say, the weights
+// beside it.
+func (p *Program) emit(ctx context.Context) error {
+	switch p.opt.Emit {
+	case "sources":
+		return nil
+	case "lib":
+		return p.emitLibrary(ctx)
+	case "package":
+		return p.emitPackage()
+	}
+	p.opt.progress(Progress{Stage: "linking the binary"})
+	bin, err := codegen.BuildBinary(ctx, p.cache, p.files)
+	if err != nil {
+		return err
+	}
+	if p.opt.EmbedWeights {
+		return p.embed(bin)
+	}
+	return p.place(bin)
+}
+
+// emitLibrary makes the shared library, with its header beside it.
+func (p *Program) emitLibrary(ctx context.Context) error {
+	p.opt.progress(Progress{Stage: "linking the library"})
+	lib, err := codegen.BuildLibrary(ctx, p.cache, p.files, p.cc.CC.Path)
+	if err != nil {
+		return err
+	}
+	header := filepath.Join(filepath.Dir(p.opt.Out), "iflowc.h")
+	if err := toolchain.WriteFile(header, codegen.Header, 0o644); err != nil {
+		return err
+	}
+	return p.place(lib)
+}
+
+// embed makes a binary with the weights in it.
+func (p *Program) embed(bin string) error {
+	st, err := os.Stat(p.whole.packed)
+	if err != nil {
+		return err
+	}
+	p.result.WeightBytes = st.Size()
+	if err := packed.Embed(bin, p.whole.packed, p.opt.Out); err != nil {
+		return err
+	}
+	return p.measure()
+}
+
+// place puts the weights beside the result, and then the result.
+func (p *Program) place(program string) error {
+	if err := p.placeWeights(p.opt.Out); err != nil {
+		return err
+	}
+	if err := placeFile(program, p.opt.Out, 0o755); err != nil {
+		return err
+	}
+	return p.measure()
+}
+
+// measure adds the result's size.
+func (p *Program) measure() error {
+	st, err := os.Stat(p.opt.Out)
+	if err == nil {
+		p.result.BinaryBytes = st.Size()
+	}
+	return err
+}
+
+// emitPackage writes the Go module to a folder, with the weights in it. A folder
+// that holds something else is left alone.
+func (p *Program) emitPackage() error {
+	out := p.opt.Out
+	files, err := codegen.Package(p.files)
+	if err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
+		old, err := os.ReadFile(filepath.Join(out, "model.json"))
+		if err != nil || !strings.Contains(string(old), `"compiler"`) {
+			return InputError{fmt.Errorf("-o %s: the folder holds something that is not a package of iflowc; name another one", out)}
+		}
+		for _, name := range []string{"internal", "vendor"} {
+			if err := os.RemoveAll(filepath.Join(out, name)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := codegen.WriteModule(out, files); err != nil {
+		return fmt.Errorf("writing the package: %w", err)
+	}
+	for _, data := range files {
+		p.result.BinaryBytes += int64(len(data))
+	}
+	return p.placeWeights(filepath.Join(out, p.Spec.Name))
+}
+
+// placeWeights puts the packed weights at name and their endings, and adds up
+// their sizes.
+func (p *Program) placeWeights(name string) error {
+	p.result.Weights = name + ".weights"
+	if p.ranks != nil {
+		p.result.Weights += ".*"
+	}
+	for i, r := range p.parts() {
+		info, err := os.Stat(r.packed)
+		if err != nil {
+			return err
+		}
+		p.result.WeightBytes += info.Size()
+		if err := placeFile(r.packed, name+"."+p.ending(i), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package compiler
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/cli"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+	"github.com/iflowc/iflowc/spec/tokenizerfile"
+)
+
+// tokenizerFiles are what a model folder may hold of a tokenizer.
+var tokenizerFiles = []string{
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
+	"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
+	"target_vocab.json", "sentencepiece.model", "spm.model", "chat_template.jinja", "config.json",
+}
+
+// maxTokenizerFile bounds one of those files; the largest published are 35 MB.
+const maxTokenizerFile = 256 << 20
+
+// tokenizer reads the model's tokenizer and gives it with its serialised form.
+// A model without one still computes on ids.
+func (m *Model) tokenizer() (*tokenizer.Tokenizer, []byte, error) {
+	t, err := m.loadTokenizer()
+	if err != nil {
+		return nil, nil, InputError{fmt.Errorf("tokenizer of %s: %w", m.Spec.ModelDir, err)}
+	}
+	if t == nil {
+		m.opt.notice("%s has no tokenizer: the binary takes --ids, not text", m.Spec.ModelDir)
+		return nil, []byte{}, nil
+	}
+	data, err := t.Marshal()
+	return t, data, err
+}
+
+func (m *Model) loadTokenizer() (*tokenizer.Tokenizer, error) {
+	names := slices.Concat(m.Spec.TokenizerFiles, tokenizerFiles)
+	if m.Spec.TokenizerFile != "" {
+		names = append([]string{m.Spec.TokenizerFile}, names...)
+	}
+	files := tokenizerfile.Files{}
+	found := false
+	for _, n := range names {
+		path := filepath.Join(m.Spec.ModelDir, n)
+		st, err := os.Stat(path)
+		if err != nil || files[n] != nil {
+			continue
+		}
+		if st.Size() > maxTokenizerFile {
+			return nil, fmt.Errorf("%s: %d bytes; no tokenizer file is larger than %d", path, st.Size(), maxTokenizerFile)
+		}
+		if files[n], err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+		found = found || isVocabulary(n)
+	}
+	if n := m.Spec.TokenizerFile; n != "" && files[n] == nil {
+		return nil, fmt.Errorf("%s is not there", n)
+	}
+	switch {
+	case m.set.Format() == "gguf" && m.set.Meta()["tokenizer.ggml.tokens"] != nil:
+		return tokenizerfile.FromGGUF(m.set.Meta())
+	case files["tokenizer.bin"] != nil:
+		return tokenizerfile.FromLlama2C(files["tokenizer.bin"], m.Hyper.Vocab)
+	case found:
+		return tokenizerfile.Load(files)
+	}
+	return nil, nil
+}
+
+// isVocabulary says whether a file alone can make a tokenizer.
+func isVocabulary(name string) bool {
+	switch name {
+	case "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "config.json", "merges.txt":
+		return false
+	}
+	return true
+}
+
+// identify fills in what the manifest says of the model beyond its code.
+func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
+	man.Format = manifest.Format
+	man.Compiler = Version()
+	man.Name = m.Spec.Name
+	man.Network, _, _ = strings.Cut(m.Net.Topology(), ".") // how experts are routed is no matter of the runtime
+	man.Vocab = m.Hyper.Vocab
+	man.Context = m.Context
+	man.BOS, man.Pad = -1, -1
+	man.Generation = m.generation()
+	if man.Network == "encoder_decoder" {
+		for _, line := range cli.Unfollowed(man.Generation) {
+			m.opt.notice("%s", line)
+		}
+	}
+	man.Types = map[string]string{}
+	for _, w := range man.Weights {
+		man.Types[w.Name] = w.DType.String()
+	}
+	set := func(to *int, keys ...string) {
+		for _, k := range keys {
+			if n := ids(man.Generation[k]); len(n) > 0 && *to < 0 {
+				*to = n[0]
+			}
+			if n := ids(m.Spec.Config[k]); len(n) > 0 && *to < 0 {
+				*to = n[0]
+			}
+		}
+	}
+	set(&man.BOS, "bos_token_id")
+	set(&man.Pad, "pad_token_id")
+	m.describe(man)
+	m.medusa(man)
+	man.EOS = ids(man.Generation["eos_token_id"])
+	if len(man.EOS) == 0 {
+		man.EOS = ids(m.Spec.Config["eos_token_id"])
+	}
+	if tok == nil {
+		return
+	}
+	if id, ok := tok.BOS(); ok && man.BOS < 0 {
+		man.BOS = int(id)
+	}
+	if id, ok := tok.EOS(); ok && !slices.Contains(man.EOS, int(id)) {
+		man.EOS = append(man.EOS, int(id))
+	}
+	for _, id := range tok.StopIDs() {
+		if !slices.Contains(man.EOS, int(id)) {
+			man.EOS = append(man.EOS, int(id))
+		}
+	}
+	m.templates(man, tok)
+	m.engine(man)
+	first := tok.Encode("a", true)
+	if id, last, ok := tok.DecoderStart(); ok && man.Generation["decoder_start_token_id"] == nil && man.Network == "encoder_decoder" {
+		man.Generation["language_start_token_id"], man.Generation["language_last"] = float64(id), last
+	}
+	man.AddBOS = len(first) > 0 && man.BOS >= 0 && int(first[0]) == man.BOS
+}
+
+// generationKeys are the settings of generation_config.json that config.json
+// held before that file existed.
+var generationKeys = []string{
+	"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",
+	"num_beams", "length_penalty", "early_stopping", "max_length", "min_length", "no_repeat_ngram_size", "bad_words_ids",
+	"repetition_penalty", "suppress_tokens", "begin_suppress_tokens", "min_new_tokens", "num_return_sequences", "do_sample",
+	"encoder_no_repeat_ngram_size", "encoder_repetition_penalty", "exponential_decay_length_penalty", "sequence_bias",
+	"remove_invalid_values", "renormalize_logits", "num_beam_groups", "diversity_penalty",
+}
+
+// generation reads generation_config.json, when the folder has one.
+func (m *Model) generation() map[string]any {
+	name := m.Spec.GenerationConfig
+	if name == "" {
+		name = "generation_config.json"
+	}
+	out := map[string]any{}
+	data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, name))
+	if err != nil { // older models say these things in config.json
+		for _, k := range generationKeys {
+			if v, ok := m.Spec.Config[k]; ok && v != nil {
+				out[k] = v
+			}
+		}
+		return out
+	}
+	if err := json.Unmarshal(data, &out); err != nil {
+		m.opt.notice("%s: %v; its settings are not used", name, err)
+		return map[string]any{}
+	}
+	return out
+}
+
+// ids reads a token id, or a list of them.
+func ids(v any) []int {
+	switch v := v.(type) {
+	case float64:
+		return []int{int(v)}
+	case int:
+		return []int{v}
+	case uint32:
+		return []int{int(v)}
+	case int32:
+		return []int{int(v)}
+	case []any:
+		var out []int
+		for _, x := range v {
+			out = append(out, ids(x)...)
+		}
+		return out
+	}
+	return nil
+}
+
+// medusa fills in what the runtime needs to know of Medusa heads.
+func (m *Model) medusa(man *manifest.Manifest) {
+	d, s := m.Medusa, &m.Spec.Medusa
+	if d == nil {
+		return
+	}
+	man.Medusa = &manifest.Medusa{
+		Heads: d.Heads, Layers: d.Layers, Columns: d.Columns, Shared: d.Shared, Tree: d.Plan, Accuracy: d.Accuracy,
+		Tokens: d.Tokens, Chained: d.Chained, Threshold: s.Threshold, Alpha: s.Alpha,
+	}
+	if s.Accept != "exact" {
+		man.Medusa.Accept = s.Accept
+	}
+}
+
+// engine fills in what the specification says of how the model is run.
+func (m *Model) engine(man *manifest.Manifest) {
+	e := &m.Spec.Engine
+	strategy, err := m.Spec.Strategy()
+	if err != nil {
+		panic("bug: the specification was accepted: " + err.Error())
+	}
+	man.Engine = manifest.Engine{
+		Sequences: e.Queries, Threads: e.Threads, Port: e.Port, MaxOutput: e.MaxOutput, Strategy: strategy, Devices: m.Spec.Devices, Speculate: e.Speculate, DraftTokens: e.DraftTokens,
+		Layers: e.Layers, EncoderLayers: e.EncoderCPU, DecoderLayers: e.DecoderCPU, HostKVPercent: e.HostKVShare, HostEmbeddings: e.HostEmbed,
+	}
+}

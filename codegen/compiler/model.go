@@ -1,0 +1,182 @@
+package compiler
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/iflowc/iflowc/codegen/pack"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/models"
+	"github.com/iflowc/iflowc/spec"
+	"github.com/iflowc/iflowc/spec/checkpoint"
+)
+
+// A Model is a spec whose files are open: all that can be known without
+// reading a weight.
+type Model struct {
+	*spec.Model
+	Context   int    // most positions of a sequence
+	Placement string // why it is on these devices, where the compiler chose them
+
+	opt         Options
+	set         *checkpoint.Set
+	calibration *pack.Calibration // nil: none
+}
+
+// Open reads a spec, opens the weight files and checks everything that can be
+// checked without reading a weight. The caller closes the model.
+func Open(path string, opt Options) (*Model, error) {
+	path, err := specPath(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := spec.Load(path, spec.Options{ModelDir: opt.ModelDir, Quant: opt.Quant, KV: opt.KV, Devices: opt.Devices, MaxContext: opt.Context})
+	if err != nil {
+		return nil, InputError{err}
+	}
+	set, err := s.OpenWeights()
+	if err != nil {
+		return nil, InputError{err}
+	}
+	m := &Model{opt: opt, set: set}
+	if err := m.resolve(s); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// resolve finds every tensor of the spec, reads what calibration wrote, and
+// chooses devices where that is left open.
+func (m *Model) resolve(s *spec.Spec) (err error) {
+	if m.Model, err = spec.Resolve(s, spec.HeadersOf(m.set)); err != nil {
+		return InputError{err}
+	}
+	for _, line := range m.set.Notes() {
+		m.opt.notice("%s", line)
+	}
+	if err := m.readCalibration(); err != nil {
+		return InputError{err}
+	}
+	m.Context = contextOf(m.Model)
+	if err := m.place(); err != nil {
+		return err
+	}
+	return m.leadingOnCPU()
+}
+
+// Close closes the model's files.
+func (m *Model) Close() error { return m.set.Close() }
+
+// source is what the model's weights are made from.
+func (m *Model) source() pack.Source { return pack.Source{Set: m.set, Calibration: m.calibration} }
+
+// Tensors are the tensors of the model's files.
+func (m *Model) Tensors() *checkpoint.Set { return m.set }
+
+// readCalibration reads the calibration file that an option or the spec names.
+func (m *Model) readCalibration() error {
+	path := m.opt.Importance
+	if path == "" {
+		if m.Spec.Importance == "" {
+			return nil
+		}
+		path = filepath.Join(m.Spec.ModelDir, m.Spec.Importance)
+	}
+	c, err := pack.ReadCalibration(path)
+	if err != nil {
+		return err
+	}
+	known := 0
+	for name := range c.Importance {
+		if _, ok := m.set.Lookup(name); ok {
+			known++
+		}
+	}
+	n := len(c.Importance)
+	if known == 0 {
+		return fmt.Errorf("%s: none of its %d matrices is one of the model's; it was made of another model", path, n)
+	}
+	if known < n {
+		m.opt.notice("%s: %d of its %d matrices are none of the model's", path, n-known, n)
+	}
+	m.calibration = c
+	return nil
+}
+
+// defaultContext bounds the context when the user names none: pages are only
+// touched as they fill, but the table of a sequence is not free.
+const defaultContext = 8192
+
+func contextOf(m *spec.Model) int {
+	if n := m.Spec.MaxContextLen; n > 0 {
+		return n
+	}
+	if n := m.Hyper.MaxContext; n > 0 && !m.GrowsBeyondContext() {
+		return min(n, defaultContext)
+	} else if n > 0 {
+		return max(n, defaultContext)
+	}
+	return 1024
+}
+
+// specPath is path itself when such a file exists, else the path of
+// the library's model of that name, whose embedded files are put in the cache.
+func specPath(path string) (string, error) {
+	info, err := os.Stat(path)
+	program := err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && filepath.Ext(path) == "" // a binary that compile made
+	if err == nil && !program {
+		return path, nil
+	}
+	name := strings.TrimSuffix(filepath.Base(path), ".yaml")
+	src, err := models.Lookup(name)
+	if err != nil || strings.ContainsAny(strings.TrimPrefix(filepath.ToSlash(path), "models/"), "/") {
+		return path, nil // spec.Load says what is wrong with it
+	}
+	if _, err := fs.Stat(models.FS(), name); err != nil {
+		return name, nil // a specification alone: its files come by --model-dir
+	}
+	return extract(name, src)
+}
+
+// extract writes an embedded model to the cache, once.
+func extract(name string, src []byte) (string, error) {
+	cache, err := toolchain.OpenCache("")
+	if err != nil {
+		return "", err
+	}
+	defer cache.Close()
+	parts := []string{"embedded model 1", name, string(src)}
+	files := map[string][]byte{name + ".yaml": src}
+	err = fs.WalkDir(models.FS(), name, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(models.FS(), p)
+		files[p] = data
+		parts = append(parts, p, string(data))
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache.Dir, "models", toolchain.Key(parts...)[:16])
+	out := filepath.Join(dir, name+".yaml")
+	if toolchain.Have(out) {
+		return out, nil
+	}
+	if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+		return "", err
+	}
+	for p, data := range files {
+		if p != name+".yaml" {
+			if err := toolchain.WriteFile(filepath.Join(dir, filepath.FromSlash(p)), data, 0o644); err != nil {
+				return "", err
+			}
+		}
+	}
+	return out, toolchain.WriteFile(out, src, 0o644) // last: its presence says that all is there
+}

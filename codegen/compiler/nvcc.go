@@ -1,0 +1,65 @@
+package compiler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// cudaFlags are nvcc's for every generated unit.
+var cudaFlags = []string{"-std=c++20", "-O3"}
+
+// fatbins compiles every unit for every GPU, each with an nvcc of its own, and
+// gives the fatbins' paths by unit.
+func fatbins(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel, archs []string) (map[string]string, error) {
+	nvcc, err := toolchain.FindNVCC(ctx)
+	if err != nil {
+		return nil, err
+	}
+	one := *b
+	one.CC = nvcc
+	paths, err := one.Fatbins(ctx, cudaUnits(m), archs)
+	if err != nil {
+		return nil, err
+	}
+	images := map[string]string{}
+	for i, u := range m.Units {
+		images[u.Name] = paths[i]
+	}
+	return images, nil
+}
+
+func cudaUnits(m *codegen.CUDAModel) []toolchain.Unit {
+	headers := map[string][]byte{}
+	for name, text := range templates.CUDAHeaders() {
+		headers[name] = []byte(text)
+	}
+	var units []toolchain.Unit
+	for _, u := range m.Units {
+		units = append(units, toolchain.Unit{Name: u.Name + ".cu", Source: []byte(u.Source), Headers: headers, Flags: cudaFlags})
+	}
+	return units
+}
+
+// gpuArchs reads --arch: names of GPU architectures; "" is all.
+func gpuArchs(list string) ([]string, error) {
+	var have []string
+	for _, a := range toolchain.GPUArchs {
+		have = append(have, a.Name)
+	}
+	if list == "" {
+		return have, nil
+	}
+	archs := strings.Split(list, ",")
+	for _, a := range archs {
+		if !slices.Contains(have, a) {
+			return nil, InputError{fmt.Errorf("--arch %s: %s is none of %s", list, a, strings.Join(have, ", "))}
+		}
+	}
+	return archs, nil
+}

@@ -1,0 +1,284 @@
+package compiler
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/engine"
+)
+
+// demoModel compiles the demo model's library for this processor, with the
+// notes edited, and loads it. quant is a weight type, and behind a slash how
+// activations are rounded.
+func demoModel(t *testing.T, quant string, edit func(*ir.Module)) engine.Model {
+	t.Helper()
+	quant, act, _ := strings.Cut(quant, "/")
+	p, err := generate("../../models/demo.yaml", Options{Quant: quant, Activations: act})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if edit != nil {
+		edit(p.Module)
+		if p.whole.CPU, err = p.Code(p.Module); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return loaded(t, p)
+}
+
+// generate runs the front end: a spec's program, to be closed.
+func generate(spec string, opt Options) (*Program, error) {
+	m, err := Open(spec, opt)
+	if err != nil {
+		return nil, err
+	}
+	p, err := m.Generate(context.Background())
+	if err != nil {
+		m.Close()
+	}
+	return p, err
+}
+
+// loaded compiles a program's library for this processor and loads it with its
+// weights; of one on several devices every rank's, to run as threads.
+func loaded(t *testing.T, p *Program) engine.Model {
+	t.Helper()
+	man := &p.whole.CPU.Manifest
+	p.Model.identify(man, nil)
+	if p.ranks != nil {
+		return engine.Model{Manifest: man, Device: loadedRanks(t, p)}
+	}
+	lib, mem := loadedCode(t, p, p.whole.CPU)
+	return engine.Model{Manifest: man, Device: lib, Weights: mem, Dispatch: tableOf(t, man.Sites, nil)}
+}
+
+// loadedCode is loaded for one rank.
+func loadedCode(t *testing.T, p *Program, code *codegen.CPUModel) (*cpu.Library, []byte) {
+	t.Helper()
+	ctx := context.Background()
+	cc, err := toolchain.FindCompiler(ctx, "")
+	if err != nil {
+		t.Skip("needs a C compiler: ", err)
+	}
+	cache, err := toolchain.OpenCache(testCache(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	isas := p.isas[len(p.isas)-1:]
+	if len(cpu.Missing(p.isas[0].Needs)) == 0 {
+		isas = p.isas[:1]
+	}
+	libs, err := libraries(ctx, &toolchain.Builder{Cache: cache, CC: cc}, code, isas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := packWeights(ctx, cache, p.source(), code.Pack, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := packed.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { packed.Close() })
+	mem, err := packed.Load(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib, err := cpu.OpenFile(libs[0].isa.Name, libs[0].path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib, mem
+}
+
+func tableOf(t *testing.T, sites []manifest.Site, p *dispatch.Profile) []byte {
+	t.Helper()
+	table, err := dispatch.Table(sites, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// testCache is shared by the tests of this package, so that each translation
+// unit is compiled once.
+func testCache(t *testing.T) string {
+	t.Helper()
+	dir, err := toolchain.Dir("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// prompt is a sequence of ids with no meaning.
+func prompt(n, seed int) []int32 {
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = int32((i*i*7 + i*31 + seed*97) % 1000)
+	}
+	return out
+}
+
+// logitsOf computes the logits of every token of some sequences, together.
+func logitsOf(t *testing.T, m engine.Model, opt engine.Options, seqs [][]int32) [][]float32 {
+	t.Helper()
+	opt.MaxSeqs = len(seqs)
+	opt.MaxWanted = 512
+	e, err := engine.Open(m, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	at := map[engine.ID]int{}
+	out := make([][]float32, len(seqs))
+	for i, s := range seqs {
+		id, err := e.AddQuery(engine.Query{Tokens: s, Last: -1, Source: sourceOf(m)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at[id] = i
+	}
+	for len(at) > 0 {
+		rs, err := e.Infer(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rs {
+			for i := range r.Rows {
+				out[at[r.ID]] = append(out[at[r.ID]], r.Row(0, i)...)
+			}
+			if r.Ready {
+				e.Remove(r.ID)
+				delete(at, r.ID)
+			}
+		}
+	}
+	return out
+}
+
+// sourceOf is what the texts of an encoder-decoder are written from; nil of other
+// models.
+func sourceOf(m engine.Model) []int32 {
+	if m.Manifest.Network != "encoder_decoder" {
+		return nil
+	}
+	return []int32{5, 9, 6, 11, 5, 7, 9}
+}
+
+func sameBits(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			t.Fatalf("%s: value %d is %g, want exactly %g", what, i, got[i], want[i])
+		}
+	}
+}
+
+// TestOneOrderOfSummation: the logits of a token are the same bits whatever
+// the chunking of its prompt, the batch, the threads, the implementations the
+// dispatch table names, and the notes.
+func TestOneOrderOfSummation(t *testing.T) {
+	t.Parallel()
+	for _, quant := range irtest.Sample(t, 4, []string{"f32", "f16", "q8_b32", "q8_b32t2", "q4_b32", "q4_b64", "q6_b64/int8+1", "q4_b64/int8", "q4_b64/f32", "bf16/bf16"}) {
+		t.Run(quant, func(t *testing.T) {
+			m := demoModel(t, quant, nil)
+			long := prompt(100, 1)
+			want := logitsOf(t, m, engine.Options{Threads: 1}, [][]int32{long})[0]
+			for _, chunk := range []int{1, 7, 17, 64} {
+				got := logitsOf(t, m, engine.Options{Threads: 1, MaxTokens: chunk}, [][]int32{long})[0]
+				sameBits(t, fmt.Sprintf("chunks of %d", chunk), got, want)
+			}
+			sameBits(t, "two threads", logitsOf(t, m, engine.Options{Threads: 2}, [][]int32{long})[0], want)
+			sameBits(t, "three threads", logitsOf(t, m, engine.Options{Threads: 3, MaxTokens: 40}, [][]int32{long})[0], want)
+			batch := [][]int32{long}
+			for i := range 31 {
+				batch = append(batch, prompt(3+i, i+2))
+			}
+			together := logitsOf(t, m, engine.Options{Threads: 2, MaxTokens: 100}, batch)
+			sameBits(t, "in a batch of 32", together[0], want)
+			sameBits(t, "last of a batch of 32", together[31], logitsOf(t, m, engine.Options{Threads: 1}, batch[31:])[0])
+			for _, impl := range []string{"gemv", "flat_gemm", "gemm"} {
+				if !slices.Contains(m.Manifest.Sites[0].Impls, impl) {
+					continue // for one code a byte, unpacking a panel gains nothing
+				}
+				one := m
+				one.Dispatch = onlyImpl(t, m.Manifest.Sites, impl)
+				got := logitsOf(t, one, engine.Options{Threads: 1, MaxTokens: 64}, [][]int32{long})[0]
+				sameBits(t, "all by "+impl, got, want)
+			}
+		})
+	}
+}
+
+// onlyImpl is the table of a profile that uses one implementation everywhere.
+func onlyImpl(t *testing.T, sites []manifest.Site, impl string) []byte {
+	t.Helper()
+	p := &dispatch.Profile{Format: dispatch.Format}
+	for _, s := range sites {
+		if !slices.Contains(s.Impls, impl) {
+			continue
+		}
+		p.Shapes = append(p.Shapes, dispatch.Shape{N: s.N, K: s.K, DType: s.DType, Rules: []dispatch.Rule{{Rows: 1, Impl: impl}}})
+	}
+	table := tableOf(t, sites, p)
+	if slices.Equal(table, tableOf(t, sites, nil)) {
+		t.Fatalf("a profile that says %s everywhere leaves the table as it is", impl)
+	}
+	return table
+}
+
+// TestNotesChangeNothing: without notes (and so with buffers of their own for
+// all values and one kernel for all rows) a module gives the same bits.
+func TestNotesChangeNothing(t *testing.T) {
+	t.Parallel()
+	long := prompt(70, 3)
+	m := demoModel(t, "q4_b32", nil)
+	want := logitsOf(t, m, engine.Options{Threads: 2}, [][]int32{long})[0]
+	bare := demoModel(t, "q4_b32", ir.DropNotes)
+	sameBits(t, "without notes", logitsOf(t, bare, engine.Options{Threads: 2}, [][]int32{long})[0], want)
+}
+
+// TestUnoptimised: the module as lowered, with no pass but quantize, builds,
+// runs and gives the same numbers.
+func TestUnoptimised(t *testing.T) {
+	t.Parallel()
+	long := prompt(20, 4)
+	want := logitsOf(t, demoModel(t, "f32", nil), engine.Options{Threads: 2}, [][]int32{long})[0]
+	raw := demoModel(t, "f32", func(m *ir.Module) {
+		om, err := Open("../../models/demo.yaml", Options{Quant: "f32"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer om.Close()
+		mod, err := om.Module(passes.Options{Limit: -1, After: "quantize"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		*m = *mod
+	})
+	got := logitsOf(t, raw, engine.Options{Threads: 2}, [][]int32{long})[0]
+	for i := range got {
+		if d := math.Abs(float64(got[i] - want[i])); d > 1e-4 {
+			t.Fatalf("value %d is %g, want %g", i, got[i], want[i])
+		}
+	}
+}

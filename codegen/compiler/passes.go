@@ -1,0 +1,136 @@
+package compiler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/spec"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// Kernels is the catalog of CPU kernels, read once.
+var Kernels = sync.OnceValues(templates.Load)
+
+// Lower gives the model's module before any pass, as on one device.
+func (m *Model) Lower() (*ir.Module, error) {
+	mod, err := spec.Lower(m.Model)
+	if err != nil {
+		return nil, InputError{err}
+	}
+	return mod, nil
+}
+
+// Module gives the model's module after the passes that opt allows. A
+// partitioned model's has the ranks' exchanges in it; see Ranks for what each
+// computes.
+func (m *Model) Module(opt passes.Options) (*ir.Module, error) {
+	mod, err := m.Lower()
+	if err != nil {
+		return nil, err
+	}
+	env, err := m.env()
+	if err != nil {
+		return nil, err
+	}
+	return mod, passes.Run(env, mod, passes.Pipeline, opt)
+}
+
+// OneDevice is Module as if the model ran on one device.
+func (m *Model) OneDevice(opt passes.Options) (*ir.Module, error) {
+	one, r, s := *m, *m.Model, *m.Spec
+	s.Devices, r.Spec, one.Model = "", &s, &r
+	return one.Module(opt)
+}
+
+// activations is what the options or else the spec asks for.
+func (m *Model) activations() string { return cmp.Or(m.opt.Activations, m.Spec.Activations) }
+
+// env is what the passes may consult.
+func (m *Model) env() (*passes.Env, error) {
+	s := m.Spec
+	cat, err := Kernels()
+	if err != nil {
+		return nil, err
+	}
+	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: m.opt.notice}
+	env.Types.Default = s.Quant
+	if err := env.Types.SetActivations(m.activations()); err != nil {
+		return nil, InputError{err}
+	}
+	env.Types.Threshold = s.TensorQuantThreshold
+	if err := env.Types.SetDeltas(cmp.Or(m.opt.Delta, s.DeltaTensorRatio)); err != nil {
+		return nil, InputError{err}
+	}
+	types, err := m.WeightTypes()
+	if err != nil {
+		return nil, InputError{err}
+	}
+	for _, t := range types {
+		env.Types.Weights = append(env.Types.Weights, passes.TypeRule{Pattern: t.Weight, Type: t.Type})
+	}
+	if env.Devices, err = devices(s.Devices); err != nil {
+		return nil, InputError{err}
+	}
+	p, _, err := m.opt.Measurements()
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
+		env.Profile = measured{p}
+	}
+	return env, nil
+}
+
+// devices gives the groups of a device string to the passes.
+func devices(text string) ([][]passes.Device, error) {
+	if text == "" {
+		return nil, nil
+	}
+	plan, err := spec.ParseDevices(text)
+	if err != nil {
+		return nil, err
+	}
+	var out [][]passes.Device
+	for _, g := range plan {
+		var group []passes.Device
+		for _, d := range g.Devices {
+			name := "cpu"
+			if !d.CPU {
+				name = fmt.Sprintf("dev%d", d.N)
+			}
+			group = append(group, passes.Device{Name: name, Share: g.Share})
+		}
+		out = append(out, group)
+	}
+	return out, nil
+}
+
+// measured lets the passes read a profile file.
+type measured struct{ *dispatch.Profile }
+
+// Choose gives the rules of a shape as far as a note can hold them: each
+// implementation once, from where it first wins. A profile that a binary reads
+// at its start is followed exactly.
+func (p measured) Choose(n, k int, dt tensor.DType, impls []string) ([]passes.Case, bool) {
+	for _, s := range p.Shapes {
+		if s.N != n || s.K != k || s.DType != dt.String() {
+			continue
+		}
+		var cases []passes.Case
+		for _, r := range s.Rules {
+			if slices.ContainsFunc(cases, func(c passes.Case) bool { return c.Impl == r.Impl }) {
+				continue
+			}
+			cases = append(cases, passes.Case{Rows: r.Rows, Impl: r.Impl})
+		}
+		return cases, len(cases) > 0
+	}
+	return nil, false
+}

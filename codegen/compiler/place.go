@@ -1,0 +1,122 @@
+package compiler
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/passes/cost"
+	"github.com/iflowc/iflowc/runtime/device/cuda"
+	"github.com/iflowc/iflowc/spec"
+)
+
+// place chooses the devices where the specification or the flag leaves it open,
+// by what the model takes and gives on the machine's arrangements, and keeps the
+// reasons for explain.
+func (m *Model) place() error {
+	name, ok := spec.AutoDevices(m.Spec.Devices)
+	if !ok {
+		return nil
+	}
+	m.Spec.Devices = ""
+	machine, err := m.opt.machineNamed(name)
+	if err != nil {
+		return InputError{err}
+	}
+	c, err := m.costs()
+	if err != nil {
+		return err
+	}
+	load := cost.Load{Sequences: max(1, m.Spec.Engine.Queries), Context: m.Context}
+	choice, err := c.Choose(machine, load)
+	if err != nil {
+		return InputError{err}
+	}
+	if n := len(choice.Plan); n > 1 || len(choice.Plan[0].Members) > 1 {
+		m.Spec.Devices = choice.Plan.String()
+	}
+	m.Placement = choice.Explain(load)
+	if name == "" && len(machine.Devices) == 1 {
+		m.Placement += "  this machine's processors share one memory: a part of them computes no faster than all together, so they are one device\n"
+	}
+	return nil
+}
+
+// costs lowers the model twice: with the types of its weights, and with its
+// layers split, for the exchanges.
+func (m *Model) costs() (*cost.Model, error) {
+	typed, err := m.placedOn(nil, "quantize")
+	if err != nil {
+		return nil, err
+	}
+	split := func(n int) (*ir.Module, error) {
+		group := make([]passes.Device, n)
+		for i := range group {
+			group[i].Name = fmt.Sprintf("dev%d", i)
+		}
+		return m.placedOn([][]passes.Device{group}, "partition")
+	}
+	c, err := cost.Of(typed, split)
+	if err != nil {
+		return nil, InputError{err}
+	}
+	return c, nil
+}
+
+// placedOn is the model's module after a pass, placed on the given devices.
+func (m *Model) placedOn(on [][]passes.Device, after string) (*ir.Module, error) {
+	mod, err := m.Lower()
+	if err != nil {
+		return nil, err
+	}
+	env, err := m.env()
+	if err != nil {
+		return nil, err
+	}
+	env.Devices, env.Notice = on, nil
+	return mod, passes.Run(env, mod, passes.Pipeline, passes.Options{After: after, Limit: -1})
+}
+
+// machineNamed is the machine that a device string's "auto" means: this one's
+// memories, its GPUs ("gpu"), or one that is known by its data sheet ("8xh100").
+func (o *Options) machineNamed(name string) (*cost.Machine, error) {
+	switch name {
+	case "":
+		read := 0.0
+		if p, _, err := o.Measurements(); err == nil && p != nil && p.Machine != nil && len(p.Machine.ReadGBs) > 0 {
+			speeds := slices.Sorted(slices.Values(p.Machine.ReadGBs))
+			read = speeds[len(speeds)/2] * 1e9
+		}
+		return memoriesHere(read)
+	case "gpu":
+		return gpusHere()
+	}
+	return cost.Known(name)
+}
+
+// gpusHere asks the driver which GPUs there are; what they can do stands in the
+// data sheets of their kind.
+func gpusHere() (*cost.Machine, error) {
+	driver, err := cuda.OpenDriver("")
+	if err != nil {
+		return nil, fmt.Errorf("devices auto:gpu: %w; name the machine, such as auto:8xh100", err)
+	}
+	var first string
+	n := 0
+	for ; ; n++ {
+		gpu, err := driver.OpenGPU(n)
+		if err != nil && n == 0 {
+			return nil, fmt.Errorf("devices auto:gpu: %w; name the machine, such as auto:8xh100", err)
+		}
+		if err != nil {
+			break
+		}
+		if n == 0 {
+			first = gpu.Name
+		} else if gpu.Name != first {
+			return nil, fmt.Errorf("devices auto:gpu: GPU %d is a %s, GPU 0 a %s: devices of one kind are expected; write the device string, with shares", n, gpu.Name, first)
+		}
+	}
+	return cost.KnownAs(n, first)
+}

@@ -1,0 +1,73 @@
+package compiler
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+
+	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
+	"github.com/iflowc/iflowc/runtime/binary"
+	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/device/tune"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// Measurements are the profile that decides which implementations are chosen,
+// with a word on where it is from: the one that was named, else one that is
+// part of the program and was measured on such a machine, else none.
+func (m *Model) Measurements() (p *dispatch.Profile, origin string, err error) {
+	return m.opt.Measurements()
+}
+
+func (o *Options) Measurements() (p *dispatch.Profile, origin string, err error) {
+	if o.Profile != "" {
+		p, err = dispatch.Read(o.Profile)
+		if err != nil {
+			return nil, "", InputError{err}
+		}
+		if p.OfGPU() {
+			return nil, "", InputError{fmt.Errorf("%s was measured on a GPU, and what is compiled chooses by it when it starts: put it beside the binary as BIN%s, or name it there with --profile", o.Profile, binary.GPUProfile)}
+		}
+		return p, "profile " + o.Profile, nil
+	}
+	here, ok := machineHere()
+	if !ok {
+		return nil, "", nil
+	}
+	name, p, err := shipped(templates.Profiles(), here)
+	if p == nil {
+		return nil, "", err
+	}
+	return p, "shipped profile " + name + ", measured on " + p.Device, nil
+}
+
+// machineHere is the fingerprint of this machine as a compiled model will use
+// it; not ok when compiling for another architecture.
+func machineHere() (dispatch.Machine, bool) {
+	if arch := os.Getenv("GOARCH"); arch != "" && arch != runtime.GOARCH {
+		return dispatch.Machine{}, false
+	}
+	isa, err := ISAHere("")
+	if err != nil {
+		return dispatch.Machine{}, false
+	}
+	m := tune.ThisMachine()
+	m.Threads, m.ISA = cpu.DefaultThreads(), isa.Name
+	return m, true
+}
+
+// shipped finds the profile that was measured on such a machine.
+func shipped(files map[string][]byte, here dispatch.Machine) (string, *dispatch.Profile, error) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		p, err := dispatch.Parse(name, files[name])
+		if err != nil {
+			return "", nil, err
+		}
+		if p.Machine != nil && tune.Matches(*p.Machine, here) {
+			return name, p, nil
+		}
+	}
+	return "", nil, nil
+}

@@ -1,0 +1,179 @@
+package compiler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/spelling"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// A Program is a model on its way from IR to files.
+type Program struct {
+	*Model
+	Module *ir.Module // after all passes, on one device
+
+	whole       *Rank      // the code of Module
+	ranks       []*Rank    // of a partitioned model: the program of each device
+	partitioned *ir.Module // what the ranks were cut from
+	isas        []templates.ISA
+
+	// While it is built.
+	cache  *toolchain.Cache
+	cc     *toolchain.Builder
+	files  map[string][]byte // of the generated Go module, but for its Go sources
+	result Result
+}
+
+// A stage is one step of the pipeline. A stage that has nothing to do for this
+// model or these options returns at once.
+type stage func(*Program, context.Context) error
+
+// frontEnd goes from an opened model to the sources of its program.
+var frontEnd = []stage{
+	(*Program).check,        // options that do not go together
+	(*Program).optimize,     // the module, through all passes
+	(*Program).partition,    // a module for each rank, where there are several
+	(*Program).chooseISAs,   // instruction sets to compile for
+	(*Program).generateC,    // the C of the step
+	(*Program).generateCUDA, // its CUDA C, for --target cuda
+}
+
+// backEnd goes from the sources to the files that are shipped.
+var backEnd = []stage{
+	(*Program).prepare,     // compiler, cache, place of the result
+	(*Program).compileC,    // shared libraries, one for each instruction set
+	(*Program).compileCUDA, // GPU images
+	(*Program).packWeights, // packed weights, one file for each rank
+	(*Program).describe,    // manifests, tokenizer, IR
+	(*Program).keepSources, // for people
+	(*Program).emit,        // link, and put the results in place
+	(*Program).estimate,    // memory and speed to expect
+}
+
+func (p *Program) run(ctx context.Context, stages []stage) error {
+	for _, s := range stages {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s(p, ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Generate runs the passes and generates the sources of the model's program.
+func (m *Model) Generate(ctx context.Context) (*Program, error) {
+	p := &Program{Model: m}
+	if err := p.run(ctx, frontEnd); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// parts are what has code and weights of its own: the ranks, or the whole model.
+func (p *Program) parts() []*Rank {
+	if p.ranks != nil {
+		return p.ranks
+	}
+	return []*Rank{p.whole}
+}
+
+// check refuses options that do not go together.
+func (p *Program) check(context.Context) error {
+	o := &p.opt
+	var err error
+	switch {
+	case o.EmbedWeights && p.Partitioned():
+		err = errors.New("--embed-weights with --devices: each rank of a partitioned model reads a weights file of its own")
+	case o.Emit == "lib" && p.Partitioned():
+		err = errors.New("--emit lib with --devices: only a binary or a package runs on several devices")
+	case o.EmbedWeights && (o.Emit == "lib" || o.Emit == "package"):
+		err = fmt.Errorf("--embed-weights: a %s reads its weights from a file", map[string]string{"lib": "library", "package": "package"}[o.Emit])
+	}
+	if err != nil {
+		return InputError{err}
+	}
+	_, err = gpuArchs(o.Arch)
+	return err
+}
+
+func (p *Program) optimize(context.Context) (err error) {
+	skip, err := SkipPasses(p.opt.Skip)
+	if err != nil {
+		return err
+	}
+	p.Module, err = p.OneDevice(passes.Options{Limit: -1, Skip: skip})
+	return err
+}
+
+func (p *Program) partition(context.Context) (err error) {
+	if !p.Partitioned() {
+		return nil
+	}
+	skip, err := SkipPasses(p.opt.Skip)
+	if err != nil {
+		return err
+	}
+	p.ranks, p.partitioned, err = p.Ranks(p.Module, passes.Options{Limit: -1, Skip: skip})
+	return err
+}
+
+func (p *Program) chooseISAs(context.Context) (err error) {
+	p.isas, err = pickISAs(p.opt.ISA, p.activations())
+	return err
+}
+
+func (p *Program) generateC(context.Context) (err error) {
+	p.whole = &Rank{}
+	if p.whole.CPU, err = p.Code(p.Module); err != nil {
+		return err
+	}
+	act := p.opt.Activations
+	if act == "bf16" && !slices.ContainsFunc(p.whole.CPU.Kernels, func(k codegen.Kernel) bool { return k.Act(k.Type) == act }) {
+		return InputError{fmt.Errorf("--activations %s: no weight of this model has kernels for them; --quant %s gives it such weights", act, act)}
+	}
+	return nil
+}
+
+// SkipPasses is the set of passes to leave out.
+func SkipPasses(names []string) (map[string]bool, error) {
+	skip := map[string]bool{}
+	for _, name := range names {
+		if err := KnownPass(name); err != nil {
+			return nil, InputError{fmt.Errorf("--skip %s: %w", name, err)}
+		}
+		skip[name] = true
+	}
+	return skip, nil
+}
+
+// Manifest is what the program's binary will say of the model, as far as it is
+// known before it is built.
+func (p *Program) Manifest() *manifest.Manifest {
+	man := p.whole.CPU.Manifest
+	p.medusa(&man)
+	return &man
+}
+
+// KnownPass says which passes there are where name is none of them.
+func KnownPass(name string, also ...string) error {
+	have := append(also, passes.Names()...)
+	if slices.Contains(have, name) {
+		return nil
+	}
+	text := "unknown pass"
+	if near := spelling.Nearest(name, have); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return fmt.Errorf("%s (have: %s)", text, strings.Join(have, ", "))
+}

@@ -1,0 +1,93 @@
+package compiler
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// TestGeneratedC: the C of the demo model compiles with warnings as errors, for
+// every instruction set of this architecture. With IFLOWC_TEST_ALL under gcc and
+// under clang, in every weight type; else with this machine's compiler in one.
+func TestGeneratedC(t *testing.T) {
+	t.Parallel()
+	needCompiler(t)
+	compilers, quants := []string{""}, []string{"q4_b32"}
+	if irtest.All() {
+		compilers = []string{"gcc", "clang"}
+		quants = []string{"f32", "f16", "bf16", "q8_b32", "q8_b64", "q8_b32t2", "q6_b64", "q5_b64", "q5_b32", "q4_b32", "q4_b64", "q3h_b64", "q3_b32", "q2_b32"}
+	}
+	cache, err := toolchain.OpenCache("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	for _, name := range compilers {
+		cc, err := toolchain.FindCompiler(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &toolchain.Builder{Cache: cache, CC: cc}
+		for _, q := range quants {
+			p, err := generate(demoSpec, Options{Quant: q})
+			if err != nil {
+				t.Fatalf("%s: %v", q, err)
+			}
+			p.Close()
+			if _, err := libraries(ctx, b, p.whole.CPU, p.isas); err != nil {
+				t.Errorf("%s by %s: %v", q, cc.Path, err)
+			}
+		}
+	}
+}
+
+// TestInstructionSets: every instruction set of this architecture can be asked
+// for by name, in the catalogue's order.
+func TestInstructionSets(t *testing.T) {
+	t.Parallel()
+	for _, isa := range templates.ISAs() {
+		if isa.Arch != "" && isa.Arch != runtime.GOARCH {
+			continue
+		}
+		got, err := pickISAs(isa.Name, "")
+		if err != nil || len(got) != 1 || got[0].Name != isa.Name {
+			t.Errorf("%s: %v %v", isa.Name, got, err)
+		}
+	}
+	all, err := pickISAs("", "")
+	if err != nil || !slices.ContainsFunc(all, func(i templates.ISA) bool { return len(i.Needs) == 0 }) {
+		t.Errorf("no instruction set that every processor has: %v", err)
+	}
+}
+
+// TestSkippingPasses: a model still compiles to C when any pass but quantize is
+// left out: passes make programs fast, not right.
+func TestSkippingPasses(t *testing.T) {
+	t.Parallel()
+	for _, name := range passes.Names() {
+		m, err := Open(demoSpec, Options{Quant: "f32"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Module(passes.Options{Limit: -1, Skip: map[string]bool{name: true}}); err != nil {
+			t.Errorf("without %s: %v", name, err)
+		}
+		m.Close()
+	}
+}
+
+const demoSpec = "../../models/demo.yaml"
+
+// needCompiler skips where a model cannot be compiled at all.
+func needCompiler(t testing.TB) {
+	t.Helper()
+	if _, err := toolchain.FindCompiler(context.Background(), ""); err != nil {
+		t.Skip("needs a C compiler: ", err)
+	}
+}

@@ -1,0 +1,155 @@
+package compiler
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// A Rank is the program of one device, and its code.
+type Rank struct {
+	*passes.Rank                    // nil: the whole model is on one device
+	CPU          *codegen.CPUModel  // C of its step
+	CUDA         *codegen.CUDAModel // nil: the CPU computes it
+
+	libs   []library // compiled, one for each instruction set
+	packed string    // path of its packed weights
+}
+
+// Partitioned says whether the model is to run on more than one device.
+func (m *Model) Partitioned() bool {
+	groups, err := devices(m.Spec.Devices)
+	return err == nil && (len(groups) > 1 || len(groups) == 1 && len(groups[0]) > 1)
+}
+
+// project gives the program of each rank, with what the passes after partition
+// may consult of it. Weights have the types that they have in whole, the module
+// of the model on one device; nil: it is made here.
+func (m *Model) project(whole *ir.Module) (list []*passes.Rank, envs []*passes.Env, partitioned *ir.Module, err error) {
+	if whole == nil {
+		if whole, err = m.OneDevice(passes.Options{Limit: -1, After: "quantize"}); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if partitioned, err = m.Lower(); err != nil {
+		return nil, nil, nil, err
+	}
+	env, err := m.env()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := passes.Run(env, partitioned, []*passes.Pass{passes.Partition}, passes.Options{Limit: -1}); err != nil {
+		return nil, nil, nil, InputError{fmt.Errorf("--devices %s: %w", m.Spec.Devices, err)}
+	}
+	if list, err = passes.Project(partitioned, env.Devices); err != nil {
+		return nil, nil, nil, InputError{err}
+	}
+	told := map[string]bool{}
+	for i, r := range list {
+		own := *env
+		own.Devices = nil
+		own.Types.Weights = slices.Clone(env.Types.Weights)
+		for _, w := range r.Module.Weights {
+			if of := whole.Weight(r.Of[w.Name]); of != nil {
+				own.Types.Weights = append(own.Types.Weights, passes.TypeRule{Pattern: w.Name, Type: of.Type.Elem})
+			}
+		}
+		own.Notice = func(format string, args ...any) {
+			if line := fmt.Sprintf(format, args...); !told[line] {
+				told[line] = true
+				m.opt.notice("rank %d: %s", i, line)
+			}
+		}
+		envs = append(envs, &own)
+	}
+	return list, envs, partitioned, nil
+}
+
+// Ranks gives the program of each device of a partitioned model after the
+// passes that opt allows, with its C, and the module that they were cut from.
+// whole is the model's module on one device (see OneDevice), or nil.
+func (m *Model) Ranks(whole *ir.Module, opt passes.Options) ([]*Rank, *ir.Module, error) {
+	list, envs, partitioned, err := m.project(whole)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []*Rank
+	for i, r := range list {
+		if err := passes.Run(envs[i], r.Module, passes.Pipeline, opt); err != nil {
+			return nil, nil, fmt.Errorf("rank %d: %w", i, err)
+		}
+		cpu, err := codegen.CPU(r.Module, envs[i].Kernels, m.Context)
+		if err != nil {
+			return nil, nil, InputError{fmt.Errorf("rank %d: %w", i, err)}
+		}
+		out = append(out, &Rank{Rank: r, CPU: cpu})
+	}
+	return out, partitioned, nil
+}
+
+// RankModule is the module of one rank after the passes that opt allows.
+func (m *Model) RankModule(number int, opt passes.Options) (*ir.Module, error) {
+	if !m.Partitioned() {
+		return nil, InputError{fmt.Errorf("--rank %d: the model is on one device; name several with --devices", number)}
+	}
+	list, envs, _, err := m.project(nil)
+	if err != nil {
+		return nil, err
+	}
+	if number < 0 || number >= len(list) {
+		return nil, InputError{fmt.Errorf("--rank %d: there are ranks 0 to %d on %s", number, len(list)-1, m.Spec.Devices)}
+	}
+	if opt.After == "partition" {
+		opt.After = "lower" // all of partition is in it
+	}
+	return list[number].Module, passes.Run(envs[number], list[number].Module, passes.Pipeline, opt)
+}
+
+// Step is the C of the model's step. A partitioned model's has the matmuls and
+// kernels of all ranks, each once.
+func (m *Model) Step() (*codegen.CPUModel, error) {
+	if !m.Partitioned() {
+		mod, err := m.Module(passes.Options{Limit: -1})
+		if err != nil {
+			return nil, err
+		}
+		return m.Code(mod)
+	}
+	ranks, _, err := m.Ranks(nil, passes.Options{Limit: -1})
+	if err != nil {
+		return nil, err
+	}
+	all := *ranks[0].CPU
+	for _, r := range ranks[1:] {
+		for _, site := range r.CPU.Manifest.Sites {
+			if !slices.ContainsFunc(all.Manifest.Sites, func(s manifest.Site) bool {
+				return s.Name == site.Name && s.N == site.N && s.K == site.K && s.DType == site.DType
+			}) {
+				all.Manifest.Sites = append(slices.Clip(all.Manifest.Sites), site)
+			}
+		}
+		for _, k := range r.CPU.Kernels {
+			if !slices.ContainsFunc(all.Kernels, func(h codegen.Kernel) bool { return h.Symbol(h.Type) == k.Symbol(k.Type) }) {
+				all.Kernels = append(slices.Clip(all.Kernels), k)
+			}
+		}
+	}
+	return &all, nil
+}
+
+// Code generates the C of a module's step.
+func (m *Model) Code(mod *ir.Module) (*codegen.CPUModel, error) {
+	cat, err := Kernels()
+	if err != nil {
+		return nil, err
+	}
+	cpu, err := codegen.CPU(mod, cat, m.Context)
+	if err != nil {
+		return nil, InputError{err}
+	}
+	return cpu, nil
+}

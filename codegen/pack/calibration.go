@@ -1,0 +1,186 @@
+package pack
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/calibration"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/spec/checkpoint"
+)
+
+// A Calibration is what was measured of a model on calibration text, by which
+// quantising weighs errors. It is safe for concurrent use; a nil one knows nothing.
+type Calibration struct {
+	// Importance says how much an error in each column of a stored matrix
+	// matters: the mean square of what the column is multiplied by. Keys are
+	// names of stored tensors.
+	Importance map[string][]float32
+	// Scores are how often each largest attention score of a row was seen: for
+	// each layer manifest.ScoreBins counts.
+	Scores []float32
+
+	hessians *hessians // nil: none
+}
+
+// ReadCalibration reads a file that a model's calibrate subcommand wrote, or an
+// importance matrix of llama.cpp in GGUF form (NAME.in_sum2 over NAME.counts),
+// whose names are those of GGUF models. Numbers that are negative or not finite
+// are refused. Its Hessians, which are larger than the model, are read from the
+// file when they are wanted.
+func ReadCalibration(path string) (*Calibration, error) {
+	set, err := checkpoint.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	c := &Calibration{}
+	if c.Importance, err = readImportance(set, path); err == nil {
+		c.Scores, err = readScores(set, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	shapes := map[string][]int{}
+	for _, t := range set.Tensors() {
+		if strings.HasSuffix(t.Name, calibration.HessianSuffix) {
+			shapes[t.Name] = t.Shape
+		}
+	}
+	if len(shapes) > 0 {
+		c.hessians = &hessians{path: path, shapes: shapes}
+		c.hessians.digest, err = digestOf(path)
+	}
+	return c, err
+}
+
+func readImportance(set *checkpoint.Set, path string) (map[string][]float32, error) {
+	imp := map[string][]float32{}
+	for _, t := range set.Tensors() {
+		name, count := t.Name, float32(1)
+		if base, ok := strings.CutSuffix(name, ".in_sum2"); ok {
+			counts, err := set.Float32(base + ".counts")
+			if err != nil {
+				return nil, err
+			}
+			if len(counts) != 1 {
+				continue // of experts, each with its own
+			}
+			name, count = base, max(counts[0], 1)
+		} else if strings.HasSuffix(name, ".counts") || strings.HasSuffix(name, calibration.HessianSuffix) || name == calibration.ScoresName {
+			continue
+		}
+		if !t.DType.IsFloat() {
+			return nil, fmt.Errorf("%s: tensor %q is %s; an importance matrix holds floats", path, t.Name, t.DType)
+		}
+		x, err := set.Float32(t.Name)
+		if err != nil {
+			return nil, err
+		}
+		for i := range x {
+			x[i] /= count
+			if !(x[i] >= 0 && x[i] <= math.MaxFloat32) {
+				return nil, fmt.Errorf("%s: tensor %q: column %d has importance %v; expected a finite number, not negative", path, t.Name, i, x[i])
+			}
+		}
+		imp[name] = x
+	}
+	if len(imp) == 0 {
+		return nil, fmt.Errorf("%s: no tensors; expected an importance matrix as a model's calibrate subcommand writes it", path)
+	}
+	return imp, nil
+}
+
+// Digest names the contents that quantising depends on; it is empty for none.
+func (c *Calibration) Digest() string {
+	switch {
+	case c == nil:
+		return ""
+	case c.hessians != nil: // too large to be hashed number by number
+		return c.hessians.digest
+	}
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(c.Importance)) {
+		fmt.Fprintf(h, "%q %d\n", name, len(c.Importance[name]))
+		for _, x := range c.Importance[name] {
+			fmt.Fprintf(h, "%08x", math.Float32bits(x))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func digestOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// importanceOf is the importance of a recipe's columns, or nil. Of a recipe with
+// several sources the first that is known decides; one whose columns are not
+// the source's is encoded evenly.
+func (e *evaluator) importanceOf(r *tensor.Recipe, cols int) []float32 {
+	if e.src.Calibration == nil {
+		return nil
+	}
+	for _, name := range r.Sources() {
+		if imp := e.src.Calibration.Importance[tensor.SourceName(name, e.index)]; len(imp) == cols {
+			return imp
+		}
+	}
+	return nil
+}
+
+func readScores(set *checkpoint.Set, path string) ([]float32, error) {
+	if _, ok := set.Lookup(calibration.ScoresName); !ok {
+		return nil, nil
+	}
+	s, err := set.Float32(calibration.ScoresName)
+	if err != nil {
+		return nil, err
+	}
+	if len(s)%manifest.ScoreBins != 0 {
+		return nil, fmt.Errorf("%s: tensor %q has %d elements, expected %d for each layer; calibrate again", path, calibration.ScoresName, len(s), manifest.ScoreBins)
+	}
+	return s, nil
+}
+
+// ScoreRange are the lowest and the highest of rows' largest scores, times log₂e, in
+// any layer, but for one row in ten thousand on either side. It is false where
+// nothing was counted or the range is open.
+func (c *Calibration) ScoreRange() (lo, hi float64, ok bool) {
+	if c == nil {
+		return 0, 0, false
+	}
+	var bins [manifest.ScoreBins]float64
+	total := 0.0
+	for i, n := range c.Scores {
+		bins[i%len(bins)] += float64(n)
+		total += float64(n)
+	}
+	if total == 0 {
+		return 0, 0, false
+	}
+	first, last := 0, len(bins)-1
+	for rare := total / 10000; bins[first] <= rare; first++ {
+		rare -= bins[first]
+	}
+	for rare := total / 10000; bins[last] <= rare; last-- {
+		rare -= bins[last]
+	}
+	return float64(first - 128), float64(last - 127), first > 0 && last < len(bins)-1
+}

@@ -1,0 +1,51 @@
+package pack
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
+)
+
+// packDeltas writes the deltas of rows; row gives those of each, by columns.
+func packDeltas(dst []byte, rows, n int, row func(r int) []tensor.Delta) error {
+	clear(dst)
+	entries := dst[packed.DeltaHead(rows):]
+	count := 0
+	var at [packed.PanelRows]int
+	var of [packed.PanelRows][]tensor.Delta
+	for r := 0; r < rows; r += packed.PanelRows {
+		binary.LittleEndian.PutUint32(dst[r/packed.PanelRows*4:], uint32(count))
+		for i := range packed.PanelRows {
+			at[i], of[i] = 0, nil
+			if r+i < rows {
+				of[i] = row(r + i)
+			}
+		}
+		for {
+			next, col := -1, math.MaxInt
+			for i := range of {
+				if at[i] < len(of[i]) && of[i][at[i]].Col < col {
+					next, col = i, of[i][at[i]].Col
+				}
+			}
+			if next < 0 {
+				break
+			}
+			if count == n {
+				return fmt.Errorf("more than the %d entries kept aside that there is room for", n)
+			}
+			e := entries[count*packed.DeltaEntry:]
+			binary.LittleEndian.PutUint16(e, uint16(next))
+			binary.LittleEndian.PutUint16(e[2:], uint16(col))
+			binary.LittleEndian.PutUint32(e[4:], math.Float32bits(of[next][at[next]].Value))
+			at[next]++
+			count++
+		}
+	}
+	panels := (rows + packed.PanelRows - 1) / packed.PanelRows
+	binary.LittleEndian.PutUint32(dst[panels*4:], uint32(count))
+	return nil
+}

@@ -1,0 +1,85 @@
+package pack
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/calibration"
+	"github.com/iflowc/iflowc/spec/checkpoint"
+)
+
+// hessians reads the Hessians of a calibration file as they are wanted, and
+// keeps the few that were factored last: matrices that read the same input come
+// one after the other.
+type hessians struct {
+	path   string
+	shapes map[string][]int // of the file's Hessians, by their names in it
+	digest string
+
+	mu     sync.Mutex
+	recent []namedFeedback
+}
+
+type namedFeedback struct {
+	name     string
+	feedback *tensor.Feedback
+}
+
+// keptFeedbacks is how many factored matrices stay in memory.
+const keptFeedbacks = 3
+
+// feedback is what the Hessian of a stored matrix of cols columns gives; nil
+// where there is none.
+func (h *hessians) feedback(name string, cols int) (*tensor.Feedback, error) {
+	stored := name + calibration.HessianSuffix
+	shape := h.shapes[stored]
+	if len(shape) != 3 || shape[1] != shape[2] {
+		return nil, nil
+	}
+	if parts, width := shape[0], shape[1]; parts*width < cols || (parts-1)*width >= cols {
+		return nil, nil // the recipe's columns are not the stored ones
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.recent {
+		if r.name == name {
+			return r.feedback, nil
+		}
+	}
+	sums, err := h.sums(stored)
+	if err != nil {
+		return nil, err
+	}
+	f, err := tensor.NewFeedback(sums, shape[1], cols)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", h.path, stored, err)
+	}
+	if len(h.recent) == keptFeedbacks {
+		h.recent = h.recent[1:]
+	}
+	h.recent = append(h.recent, namedFeedback{name, f})
+	return f, nil
+}
+
+func (h *hessians) sums(stored string) ([]float32, error) {
+	set, err := checkpoint.Open(h.path)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	return set.Float32(stored)
+}
+
+// feedbackOf is the feedback of a recipe's columns, or nil.
+func (e *evaluator) feedbackOf(r *tensor.Recipe, cols int) (*tensor.Feedback, error) {
+	if e.src.Calibration == nil || e.src.Calibration.hessians == nil {
+		return nil, nil
+	}
+	for _, name := range r.Sources() {
+		if f, err := e.src.Calibration.hessians.feedback(tensor.SourceName(name, e.index), cols); f != nil || err != nil {
+			return f, err
+		}
+	}
+	return nil, nil
+}

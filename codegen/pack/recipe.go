@@ -1,0 +1,337 @@
+package pack
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/spec/checkpoint"
+)
+
+// A Dense is an evaluated recipe: Rows × Cols elements whose rows are made on
+// demand, so that a weight larger than memory can pass through row by row. A
+// vector (rank 1 or 0) has one row. It is safe for concurrent use, and valid
+// until the set is closed.
+//
+// A row of a block type holds whole blocks; when Cols is no multiple of the
+// block, what the last block holds beyond Cols means nothing.
+type Dense struct {
+	DType      tensor.DType
+	Rows, Cols int
+	row        rowFunc
+	deltas     func(r int) []tensor.Delta // beside the rows; nil: none
+}
+
+// A rowFunc gives the bytes of a row: a view of the file, or memory of s that
+// is valid until s is reset.
+type rowFunc func(r int, s *scratch) []byte
+
+// RowBytes is the size of a row.
+func (d *Dense) RowBytes() int { return rowBytes(d.DType, d.Cols) }
+
+// Row returns the bytes of row r; they must not be written to.
+func (d *Dense) Row(r int) []byte { return d.row(r, &scratch{}) }
+
+// Deltas lists what is added to entries of row r; nil for most matrices.
+func (d *Dense) Deltas(r int) []tensor.Delta {
+	if d.deltas == nil {
+		return nil
+	}
+	return d.deltas(r)
+}
+
+// Bytes collects all rows, without their deltas.
+func (d *Dense) Bytes() []byte {
+	out := make([]byte, 0, d.Rows*d.RowBytes())
+	var s scratch
+	for r := range d.Rows {
+		s.reset()
+		out = append(out, d.row(r, &s)...)
+	}
+	return out
+}
+
+// Float32 decodes all rows, row-major, Rows·Cols values, with their deltas.
+func (d *Dense) Float32() []float32 {
+	out := make([]float32, d.Rows*d.Cols)
+	var s scratch
+	for r := range d.Rows {
+		s.reset()
+		copy(out[r*d.Cols:(r+1)*d.Cols], decodeRow(d.DType, d.Cols, d.row(r, &s), &s))
+		for _, x := range d.Deltas(r) {
+			out[r*d.Cols+x.Col] += x.Value
+		}
+	}
+	return out
+}
+
+// Eval evaluates a recipe over the stored tensors. "{i}" and "{j}" in source
+// names stand for index[0] and index[1]. Reordering rows keeps stored blocks as
+// they are, so that a quantised matrix stays exact through concat, interleave,
+// rows, group_rows and permute_rows and is transcoded at quantize; what needs
+// values is computed in float32. Rows of matrices are axis 0; for vectors the
+// row operations take elements. Only transpose and reshape hold a weight in
+// memory.
+func Eval(src Source, r *tensor.Recipe, index []int) (*Dense, error) {
+	e := evaluator{src: src, index: index}
+	v, err := e.eval(r)
+	if err != nil {
+		return nil, err
+	}
+	if v.rank < 2 {
+		v = v.asRow()
+	}
+	return &Dense{DType: v.dt, Rows: v.rows, Cols: v.cols, row: v.row, deltas: v.deltas}, nil
+}
+
+// A value is an intermediate result. Vectors are columns: rows elements, one
+// column, so that operations on rows work on their elements. Of tensors with
+// more than two dimensions cols is the last one; inner rows make a step along
+// axis 0 (inner is 1 for matrices and vectors).
+type value struct {
+	dt         tensor.DType
+	rows, cols int
+	inner      int
+	rank       int
+	row        rowFunc
+	raw        []byte                     // all rows, when they are one run of bytes
+	deltas     func(r int) []tensor.Delta // of row r; nil: none
+}
+
+func rowBytes(dt tensor.DType, cols int) int {
+	b := dt.Block()
+	return (cols + b - 1) / b * dt.BlockBytes()
+}
+
+func decodeRow(dt tensor.DType, cols int, raw []byte, s *scratch) []float32 {
+	n := len(raw) / dt.BlockBytes() * dt.Block()
+	out := s.floats(n)
+	if err := tensor.Decode(out, dt, raw); err != nil {
+		panic("bug: " + err.Error())
+	}
+	return out[:cols]
+}
+
+// fromRaw is a value of contiguous rows.
+func fromRaw(dt tensor.DType, rows, cols, rank int, raw []byte) value {
+	size := rowBytes(dt, cols)
+	return value{dt: dt, rows: rows, cols: cols, inner: 1, rank: rank, raw: raw,
+		row: func(r int, _ *scratch) []byte { return raw[r*size : (r+1)*size : (r+1)*size] }}
+}
+
+// collect makes the rows one run of bytes.
+func (v value) collect() value {
+	if v.raw != nil {
+		return v
+	}
+	d := Dense{DType: v.dt, Rows: v.rows, Cols: v.cols, row: v.row}
+	out := fromRaw(v.dt, v.rows, v.cols, v.rank, d.Bytes())
+	out.inner = v.inner
+	return out
+}
+
+// asRow turns a column of elements into one row.
+func (v value) asRow() value {
+	v = v.collect()
+	return fromRaw(v.dt, 1, v.rows, v.rank, v.raw)
+}
+
+// floats decodes to float32, row by row.
+func (v value) floats() value {
+	if v.dt == tensor.F32 {
+		return v
+	}
+	return v.mapFloats(func([]float32) {})
+}
+
+// mapFloats changes the float32 values of each row.
+func (v value) mapFloats(f func(x []float32)) value {
+	row, dt, cols := v.row, v.dt, v.cols
+	return value{dt: tensor.F32, rows: v.rows, cols: cols, inner: v.inner, rank: v.rank, row: func(r int, s *scratch) []byte {
+		x := decodeRow(dt, cols, row(r, s), s)
+		f(x)
+		out := s.bytes(4 * cols)
+		if err := tensor.Encode(out, tensor.F32, x); err != nil {
+			panic("bug: " + err.Error())
+		}
+		return out
+	}}
+}
+
+// remap is v with other rows along axis 0: n of them, row r being v's from(r).
+func (v value) remap(n int, from func(r int) int) value {
+	row, inner := v.row, v.inner
+	deltas := deltasOf([]value{v}, func(r int) (int, int) { return 0, from(r/inner)*inner + r%inner })
+	return value{dt: v.dt, rows: n * inner, cols: v.cols, inner: inner, rank: v.rank, deltas: deltas, row: func(r int, s *scratch) []byte {
+		return row(from(r/inner)*inner+r%inner, s)
+	}}
+}
+
+// A Source is what weights are made from.
+type Source struct {
+	Set         *checkpoint.Set // the stored tensors
+	Calibration *Calibration    // by which quantising weighs errors; may be nil
+}
+
+type evaluator struct {
+	src   Source
+	index []int
+}
+
+// A recipeOp evaluates one operation on evaluated arguments.
+type operation struct {
+	args, nums int // how many; -1 for one or more
+	eval       func(r *tensor.Recipe, args []value, index []int) (value, error)
+}
+
+var operations = map[string]operation{
+	"concat":       {-1, 0, evalConcat},
+	"interleave":   {2, 0, evalInterleave},
+	"rows":         {1, 2, evalRows},
+	"cols":         {1, 2, evalCols},
+	"part_rows":    {1, 1, evalPartRows},
+	"part_cols":    {1, 1, evalPartCols},
+	"transpose":    {1, 0, evalTranspose},
+	"reshape":      {1, -1, evalReshape},
+	"permute_rows": {1, 1, evalPermuteRows},
+	"group_rows":   {1, 4, evalGroupRows},
+	"scale":        {1, 1, evalScale},
+	"add":          {1, 1, evalAdd},
+	"l2norm_rows":  {1, 0, evalL2NormRows},
+	"softplus":     {1, 0, evalSoftplus},
+	"fill":         {1, 1, evalFill},
+	"quantize":     {1, 0, nil}, // evaluator.quantize
+
+	"quantize_delta": {1, 1, nil}, // evaluator.quantizeDelta
+}
+
+func (e *evaluator) eval(r *tensor.Recipe) (value, error) {
+	if r.Op == "source" {
+		return e.source(r.Name)
+	}
+	op, ok := operations[r.Op]
+	if !ok {
+		return value{}, fmt.Errorf("recipe %s: unknown operation %q", r, r.Op)
+	}
+	if !fits(op.args, len(r.Args)) || !fits(op.nums, len(r.Nums)) {
+		return value{}, fmt.Errorf("recipe %s: %s with %d arguments and %d numbers", r, r.Op, len(r.Args), len(r.Nums))
+	}
+	switch r.Op {
+	case "quantize":
+		return e.quantize(r)
+	case "quantize_delta":
+		return e.quantizeDelta(r)
+	}
+	args := make([]value, len(r.Args))
+	for i, a := range r.Args {
+		v, err := e.eval(a)
+		if err != nil {
+			return value{}, err
+		}
+		args[i] = v
+	}
+	if err := checkStackable(r, args); err != nil {
+		return value{}, err
+	}
+	v, err := op.eval(r, args, e.index)
+	if err != nil {
+		return value{}, fmt.Errorf("recipe %s: %w", r, err)
+	}
+	return v, nil
+}
+
+func fits(want, got int) bool { return want == got || want < 0 && got > 0 }
+
+func (e *evaluator) source(pattern string) (value, error) {
+	name := tensor.SourceName(pattern, e.index)
+	for i, mark := range tensor.IndexMarks {
+		if i >= len(e.index) && strings.Contains(name, mark) {
+			return value{}, fmt.Errorf("tensor %q: the weight has no index for %s", pattern, mark)
+		}
+	}
+	info, _ := e.src.Set.Lookup(name)
+	if decode := e.src.Set.RowDecoder(name); decode != nil {
+		return decodedRows(info, decode), nil
+	}
+	raw, err := e.src.Set.Bytes(name)
+	if err != nil {
+		return value{}, err
+	}
+	n, rank := info.Elements(), len(info.Shape)
+	if n == 0 {
+		return value{}, fmt.Errorf("%s: tensor %q of shape %v is empty", info.File, name, info.Shape)
+	}
+	if rank >= 2 {
+		cols := info.Shape[rank-1]
+		rows := 1
+		for _, d := range info.Shape[:rank-1] {
+			rows *= d
+		}
+		v := fromRaw(info.DType, rows, cols, rank, raw)
+		v.inner = rows / info.Shape[0]
+		return v, nil
+	}
+	if !info.DType.IsBlock() {
+		return fromRaw(info.DType, n, 1, 1, raw), nil
+	}
+	x, err := e.src.Set.Float32(name)
+	if err != nil {
+		return value{}, err
+	}
+	decoded := make([]byte, 4*n)
+	if err := tensor.Encode(decoded, tensor.F32, x); err != nil {
+		return value{}, err
+	}
+	return fromRaw(tensor.F32, n, 1, 1, decoded), nil
+}
+
+// decodedRows is a tensor whose rows are decoded one by one.
+func decodedRows(t checkpoint.Info, decode func(r int, out []byte)) value {
+	rank := len(t.Shape)
+	cols := t.Shape[rank-1]
+	rows := t.Elements() / cols
+	return value{dt: t.DType, rows: rows, cols: cols, inner: rows / t.Shape[0], rank: rank, row: func(r int, s *scratch) []byte {
+		out := s.bytes(rowBytes(t.DType, cols))
+		decode(r, out)
+		return out
+	}}
+}
+
+// A scratch is memory for the rows in the making; one goroutine's own.
+type scratch struct {
+	b     []byte
+	f     []float32
+	usedB int
+	usedF int
+	needB int
+	needF int
+}
+
+// reset frees everything handed out, keeping the memory.
+func (s *scratch) reset() {
+	if s.needB > len(s.b) {
+		s.b = make([]byte, s.needB)
+	}
+	if s.needF > len(s.f) {
+		s.f = make([]float32, s.needF)
+	}
+	s.usedB, s.usedF, s.needB, s.needF = 0, 0, 0, 0
+}
+
+func (s *scratch) bytes(n int) []byte {
+	s.needB += n
+	if s.usedB+n > len(s.b) {
+		return make([]byte, n)
+	}
+	s.usedB += n
+	return s.b[s.usedB-n : s.usedB : s.usedB]
+}
+
+func (s *scratch) floats(n int) []float32 {
+	s.needF += n
+	if s.usedF+n > len(s.f) {
+		return make([]float32, n)
+	}
+	s.usedF += n
+	return s.f[s.usedF-n : s.usedF : s.usedF]
+}

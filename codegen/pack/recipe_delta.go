@@ -1,0 +1,106 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/spec/checkpoint"
+)
+
+// stackable are the operations that keep the deltas of rows which they move.
+var stackable = map[string]bool{"concat": true, "interleave": true, "rows": true}
+
+// checkStackable says why an operation cannot take values that have deltas.
+func checkStackable(r *tensor.Recipe, args []value) error {
+	for _, a := range args {
+		switch {
+		case a.deltas == nil:
+		case !stackable[r.Op]:
+			return fmt.Errorf("recipe %s: %s of a matrix of which entries are kept aside; only concat, interleave and rows move such rows", r, r.Op)
+		case slices.ContainsFunc(args, func(b value) bool { return b.dt != a.dt }):
+			return fmt.Errorf("recipe %s: rows of several types, and entries kept aside", r)
+		}
+	}
+	return nil
+}
+
+// deltasOf gives the deltas of a row of one of several values; nil where none
+// of them has any.
+func deltasOf(args []value, which func(r int) (arg, row int)) func(r int) []tensor.Delta {
+	none := true
+	for _, a := range args {
+		none = none && a.deltas == nil
+	}
+	if none {
+		return nil
+	}
+	return func(r int) []tensor.Delta {
+		i, at := which(r)
+		if i < 0 || args[i].deltas == nil {
+			return nil
+		}
+		return args[i].deltas(at)
+	}
+}
+
+// quantizeDelta evaluates quantize_delta(a, ratio, type). The whole matrix is
+// encoded at once and held: which entries are kept depends on all of them.
+func (e *evaluator) quantizeDelta(r *tensor.Recipe) (value, error) {
+	if !tensor.CanEncode(r.Type) || r.Type.IsActivation() || !r.Type.IsBlock() {
+		return value{}, fmt.Errorf("weights cannot be quantised to %s with entries kept aside", r.Type)
+	}
+	if !(r.Nums[0] > 0 && r.Nums[0] <= tensor.MaxDeltaRatio) {
+		return value{}, fmt.Errorf("recipe %s: a share of %v of the entries; expected more than 0 and %v at most", r, r.Nums[0], tensor.MaxDeltaRatio)
+	}
+	v, err := e.eval(r.Args[0])
+	if err != nil {
+		return value{}, err
+	}
+	if v.rank != 2 || v.deltas != nil {
+		return value{}, fmt.Errorf("recipe %s: entries are kept of matrices only, once", r)
+	}
+	m := &faultyMatrix{set: e.src.Set, v: v}
+	n := tensor.DeltaCount(v.rows, v.cols, r.Nums[0])
+	raw, all, err := tensor.EncodeDelta(r.Type, tensor.Matrix{Rows: v.rows, Cols: v.cols, Row: m.row}, n, e.importanceOf(r, v.cols))
+	if err := errors.Join(err, m.err); err != nil {
+		return value{}, fmt.Errorf("recipe %s: %w", r, err)
+	}
+	out := fromRaw(r.Type, v.rows, v.cols, 2, raw)
+	starts := make([]int, v.rows+1)
+	for _, d := range all {
+		starts[d.Row+1]++
+	}
+	for i := range v.rows {
+		starts[i+1] += starts[i]
+	}
+	out.deltas = func(r int) []tensor.Delta { return all[starts[r]:starts[r+1]] }
+	return out, nil
+}
+
+// A faultyMatrix reads rows of a value in goroutines that nobody guards against
+// files that shrink: it keeps the first error.
+type faultyMatrix struct {
+	set *checkpoint.Set
+	v   value
+
+	mu  sync.Mutex
+	err error
+}
+
+func (m *faultyMatrix) row(r int, x []float32) {
+	err := guardFaults(m.set, func() error {
+		var s scratch
+		copy(x, decodeRow(m.v.dt, m.v.cols, m.v.row(r, &s), &s))
+		return nil
+	})
+	if err != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.err == nil {
+			m.err = err
+		}
+	}
+}

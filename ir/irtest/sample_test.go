@@ -1,0 +1,30 @@
+package irtest
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestSample: the same seed draws the same cases, in order and none twice;
+// some other seed draws others; IFLOWC_TEST_ALL gives all.
+func TestSample(t *testing.T) {
+	all := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	t.Setenv("IFLOWC_TEST_ALL", "")
+	t.Setenv("IFLOWC_TEST_SEED", "5")
+	first := Sample(t, 4, all)
+	if again := Sample(t, 4, all); !slices.Equal(first, again) || len(first) != 4 || !slices.IsSorted(first) || len(slices.Compact(slices.Clone(first))) != 4 {
+		t.Errorf("%v, then %v", first, again)
+	}
+	other := false
+	for _, seed := range []string{"6", "7", "8"} {
+		t.Setenv("IFLOWC_TEST_SEED", seed)
+		other = other || !slices.Equal(first, Sample(t, 4, all))
+	}
+	if !other {
+		t.Error("every seed draws the same cases")
+	}
+	t.Setenv("IFLOWC_TEST_ALL", "1")
+	if got := Sample(t, 4, all); len(got) != len(all) {
+		t.Errorf("all cases are asked for, %d drawn", len(got))
+	}
+}

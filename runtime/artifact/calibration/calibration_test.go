@@ -1,0 +1,61 @@
+package calibration
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// TestWrite reads a file as the format says: a length, a JSON header, numbers.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	f := File{
+		Importance: map[string][]float32{"b": {3, 4}, "a": {1, 2}},
+		Hessians:   map[string]Hessian{"a": {Width: 2, Sums: []float32{5, 6, 7, 8, 9, 10, 11, 12}}},
+		Scores:     make([]float32, manifest.ScoreBins),
+		Meta:       map[string]string{"model": "m"},
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	if err := f.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := binary.LittleEndian.Uint64(data)
+	var head map[string]struct {
+		DType   string
+		Shape   []int
+		Offsets []int  `json:"data_offsets"`
+		Model   string // of __metadata__
+	}
+	if err := json.Unmarshal(data[8:8+n], &head); err != nil || n%8 != 0 {
+		t.Fatalf("a header of %d bytes: %v", n, err)
+	}
+	if len(head) != 5 || head["__metadata__"].Model != "m" || !slices.Equal(head[ScoresName].Shape, []int{1, manifest.ScoreBins}) {
+		t.Errorf("header %v", head)
+	}
+	for name, want := range map[string][]float32{"a": f.Importance["a"], "b": f.Importance["b"], "a" + HessianSuffix: f.Hessians["a"].Sums} {
+		h := head[name]
+		var got []float32
+		for at := h.Offsets[0]; at < h.Offsets[1]; at += 4 {
+			got = append(got, math.Float32frombits(binary.LittleEndian.Uint32(data[8+int(n)+at:])))
+		}
+		if !slices.Equal(got, want) || h.DType != "F32" {
+			t.Errorf("%s: %s %v of shape %v, expected %v", name, h.DType, got, h.Shape, want)
+		}
+	}
+	if shape := head["a"+HessianSuffix].Shape; !slices.Equal(shape, []int{2, 2, 2}) {
+		t.Errorf("Hessian of shape %v, expected two squares of 2", shape)
+	}
+	if err := f.Write(filepath.Join(path, "below")); err == nil {
+		t.Error("a file below a file was written")
+	}
+}

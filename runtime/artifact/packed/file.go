@@ -1,0 +1,214 @@
+package packed
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A File is an open file of packed weights, or one embedded in another file.
+type File struct {
+	name   string
+	r      io.ReaderAt
+	closer io.Closer
+	start  int64 // of the data, in r
+	index  *index
+	items  []Item
+	region []byte // the whole anonymous mapping, nil until Load
+}
+
+// Open opens and checks a packed file: its header, index and size, not
+// yet its data (see Load).
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	p, err := OpenAt(f, path, 0, st.Size())
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	p.closer = f
+	return p, nil
+}
+
+// OpenAt opens a packed file of `size` bytes that lies at `offset` of r;
+// name is what errors call it. r must stay open until Close.
+func OpenAt(r io.ReaderAt, name string, offset, size int64) (*File, error) {
+	fail := func(err error) (*File, error) {
+		return nil, fmt.Errorf("%s: packed weights: %w; delete the file and compile again", name, err)
+	}
+	var head [headBytes]byte
+	if size < headBytes {
+		return fail(errShort)
+	}
+	if _, err := r.ReadAt(head[:], offset); err != nil {
+		return fail(err)
+	}
+	if string(head[:4]) != magic {
+		return fail(fmt.Errorf("the file begins with %q, expected %q", head[:4], magic))
+	}
+	if v := binary.LittleEndian.Uint32(head[4:]); v != version {
+		return fail(fmt.Errorf("format version %d, expected %d", v, version))
+	}
+	n := binary.LittleEndian.Uint64(head[8:])
+	if n > maxIndexBytes || int64(n) > size-headBytes {
+		return fail(fmt.Errorf("index of %d bytes in a file of %d: %w", n, size, errShort))
+	}
+	text := make([]byte, n)
+	if _, err := r.ReadAt(text, offset+headBytes); err != nil {
+		return fail(err)
+	}
+	index, err := decodeIndex(text)
+	if err != nil {
+		return fail(fmt.Errorf("index: %w", err))
+	}
+	start := alignUp(headBytes+int64(n), page)
+	if start > size {
+		return fail(errShort)
+	}
+	items, err := index.items(size - start)
+	if err != nil {
+		return fail(fmt.Errorf("index: %w", err))
+	}
+	return &File{name: name, r: r, start: offset + start, index: index, items: items}, nil
+}
+
+// Name is what errors call the file.
+func (p *File) Name() string { return p.name }
+
+// Items lists the weights in the order they were packed.
+func (p *File) Items() []Item { return slices.Clone(p.items) }
+
+// Source is the fingerprint of the files that were packed.
+func (p *File) Source() string { return p.index.Source }
+
+// SHA256 is the hash of the data, in hexadecimal; it names the contents.
+func (p *File) SHA256() string { return p.index.SHA256 }
+
+// Bytes is the size of the data.
+func (p *File) Bytes() int64 { return p.index.Bytes }
+
+const (
+	hugePage  = 2 << 20
+	readChunk = 4 << 20
+)
+
+// Load reads the data into one region of anonymous memory, aligned to 2 MB and
+// advised to be of huge pages, and returns it; item x lies at
+// [x.Offset, x.Offset+x.Bytes). With verify the data is checked against the
+// stored hash, which costs about as much again. The memory lives until Close;
+// a second Load returns the same.
+func (p *File) Load(verify bool) (mem []byte, err error) {
+	if p.region == nil {
+		// Two more huge pages: one for alignment, one so that the last is whole.
+		length := int(alignUp(p.index.Bytes, hugePage)) + hugePage
+		region, err := unix.Mmap(-1, 0, length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+		if err != nil {
+			return nil, fmt.Errorf("%s: no memory for %d MB of weights: %w", p.name, length>>20, err)
+		}
+		mem := alignedPart(region)
+		// A last page that would be less than half full is not worth a huge one.
+		if huge := (p.index.Bytes + hugePage/2) / hugePage * hugePage; huge > 0 {
+			if err := adviseHuge(mem[:huge:cap(mem)]); err != nil {
+				unix.Munmap(region)
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
+		if err := errors.Join(p.read(mem[:p.index.Bytes]), p.checkDeltas(mem)); err != nil {
+			unix.Munmap(region)
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		p.region = region
+	}
+	mem = alignedPart(p.region)[:p.index.Bytes:p.index.Bytes]
+	if verify {
+		sum := sha256.Sum256(mem)
+		want, err := hex.DecodeString(p.index.SHA256)
+		if err != nil || !bytes.Equal(sum[:], want) {
+			return nil, fmt.Errorf("%s: packed weights are damaged: sha256 is %x, expected %s; delete the file and compile again", p.name, sum, p.index.SHA256)
+		}
+	}
+	return mem, nil
+}
+
+// checkDeltas checks the places of entries kept aside, which kernels follow.
+func (p *File) checkDeltas(mem []byte) error {
+	for _, it := range p.items {
+		if it.Deltas == 0 {
+			continue
+		}
+		end := it.Offset + it.Bytes
+		if err := checkDeltas(mem[end-DeltaBytes(it.Rows, it.Deltas):end], it.Rows, it.Cols, it.Deltas); err != nil {
+			return fmt.Errorf("packed weights are damaged: %s%v: %w; delete the file and compile again", it.Name, it.Index, err)
+		}
+	}
+	return nil
+}
+
+// alignedPart is the part of a region between multiples of 2 MB.
+func alignedPart(region []byte) []byte {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(region)))
+	skip := int(-at & (hugePage - 1))
+	n := (len(region) - skip) &^ (hugePage - 1)
+	return region[skip : skip+n : skip+n]
+}
+
+// read fills mem with the data, several pieces at a time.
+func (p *File) read(mem []byte) error {
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	var wg sync.WaitGroup
+	for range min(8, max(2, runtime.NumCPU())) {
+		wg.Go(func() {
+			for failed.Load() == nil {
+				at := next.Add(readChunk) - readChunk
+				if at >= int64(len(mem)) {
+					return
+				}
+				piece := mem[at:min(int64(len(mem)), at+readChunk)]
+				if n, err := p.r.ReadAt(piece, p.start+at); n < len(piece) {
+					failed.Store(&err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return fmt.Errorf("reading packed weights: %w", *err)
+	}
+	return nil
+}
+
+// Close frees the memory that Load returned and closes the file.
+func (p *File) Close() error {
+	var err error
+	if p.region != nil {
+		err = unix.Munmap(p.region)
+		p.region = nil
+	}
+	if p.closer != nil {
+		err = errors.Join(err, p.closer.Close())
+		p.closer = nil
+	}
+	return err
+}

@@ -1,0 +1,82 @@
+//go:build unix
+
+package cpu
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// A calibration is where the threads add up what the matmuls read.
+type calibration struct {
+	rows     int            // of the largest matmul
+	sums     *device.Region // [threads][ifl_seen] sums of squares
+	products *device.Region // [ifl_moments]
+	inputs   *device.Region // the rows that products are made of
+}
+
+var errNoMatmul = errors.New("the model has no matmul to calibrate")
+
+// StartCalibration gives the threads room for their sums.
+func (m *model) StartCalibration(products bool) error {
+	if m.lib.sumsLen == 0 || m.lib.setSums == 0 {
+		return errors.New("the model's library cannot calibrate; compile the model again")
+	}
+	n, _, _ := purego.SyscallN(m.lib.sumsLen)
+	if n == 0 {
+		return errNoMatmul
+	}
+	var err error
+	c := &m.calibration
+	if c.sums, err = device.Map(int64(n)*8*int64(m.threads), "sums of calibration"); err != nil {
+		return err
+	}
+	purego.SyscallN(m.lib.setSums, m.handle, uintptr(unsafe.Pointer(&c.sums.Bytes[0])))
+	if products {
+		return m.startProducts()
+	}
+	return nil
+}
+
+// startProducts is the second half of calibration. Rows of steps of few tokens
+// are left out.
+func (m *model) startProducts() error {
+	if m.lib.productsLen == 0 || m.lib.inputLen == 0 || m.lib.setProducts == 0 {
+		return errors.New("the model's library keeps no products of columns; compile the model again")
+	}
+	n, _, _ := purego.SyscallN(m.lib.productsLen)
+	row, _, _ := purego.SyscallN(m.lib.inputLen)
+	if n == 0 {
+		return errNoMatmul
+	}
+	var err error
+	c := &m.calibration
+	if c.products, err = device.Map(int64(n)*4, "products of columns"); err != nil {
+		return err
+	}
+	if c.inputs, err = device.Map(int64(row)*4*int64(c.rows), "rows of calibration"); err != nil {
+		return err
+	}
+	purego.SyscallN(m.lib.setProducts, m.handle, uintptr(unsafe.Pointer(&c.products.Bytes[0])), uintptr(unsafe.Pointer(&c.inputs.Bytes[0])))
+	return nil
+}
+
+// Calibration adds up what the threads have seen.
+func (m *model) Calibration() (out device.Calibration) {
+	c := &m.calibration
+	if c.sums != nil {
+		all := unsafe.Slice((*float64)(unsafe.Pointer(&c.sums.Bytes[0])), len(c.sums.Bytes)/8)
+		out.Squares = make([]float64, len(all)/m.threads)
+		for i, x := range all {
+			out.Squares[i%len(out.Squares)] += x
+		}
+	}
+	if c.products != nil {
+		out.Products = unsafe.Slice((*float32)(unsafe.Pointer(&c.products.Bytes[0])), len(c.products.Bytes)/4)
+	}
+	return out
+}

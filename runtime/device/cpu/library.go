@@ -1,0 +1,183 @@
+//go:build unix
+
+// Package cpu runs a compiled model on threads of this process: it picks the
+// library for the processor, maps the memory that C works on, and makes the one
+// C call a step. What it mirrors of templates/include/ifl_step.h a test compares
+// with a C compiler's layout.
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+var _ device.Device = (*Library)(nil)
+
+// A Library is a model's code for an instruction set, loaded: a device.Device.
+type Library struct {
+	ISA    string
+	handle uintptr
+
+	stateBytes, arenaBytes, open, run, move, close uintptr
+	sumsLen, setSums                               uintptr // of libraries that can calibrate
+	productsLen, inputLen, setProducts             uintptr // the same
+	trace                                          uintptr // of libraries that can trace
+}
+
+// Open loads the library whose file is data, made for an instruction set, and
+// checks its ABI. The library stays loaded for the life of the process.
+func Open(isa, data string) (*Library, error) {
+	handle, err := loadImage(data)
+	if err != nil {
+		return nil, fmt.Errorf("loading the model's %s library: %w", isa, err)
+	}
+	return bind(isa, handle)
+}
+
+// OpenFile is Open for a library in a file.
+func OpenFile(isa, path string) (*Library, error) {
+	path, err := filepath.Abs(path) // without a slash dlopen would search the system's folders
+	if err != nil {
+		return nil, err
+	}
+	handle, err := loadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("loading the model's %s library: %w", isa, err)
+	}
+	return bind(isa, handle)
+}
+
+func bind(isa string, handle uintptr) (*Library, error) {
+	l := &Library{ISA: isa, handle: handle}
+	var abi uintptr
+	for _, s := range []struct {
+		name string
+		at   *uintptr
+	}{
+		{"ifl_abi", &abi}, {"ifl_state_bytes", &l.stateBytes}, {"ifl_arena_bytes", &l.arenaBytes},
+		{"ifl_open", &l.open}, {"ifl_run", &l.run}, {"ifl_move", &l.move}, {"ifl_close", &l.close},
+	} {
+		address, err := purego.Dlsym(handle, s.name)
+		if err != nil || address == 0 {
+			return nil, fmt.Errorf("the model's %s library lacks the symbol %s; compile the model again", isa, s.name)
+		}
+		*s.at = address
+	}
+	if at, err := purego.Dlsym(handle, "ifl_seen"); err == nil {
+		l.sumsLen = at
+		l.setSums, _ = purego.Dlsym(handle, "ifl_see")
+		l.productsLen, _ = purego.Dlsym(handle, "ifl_moments")
+		l.inputLen, _ = purego.Dlsym(handle, "ifl_moment_row")
+		l.setProducts, _ = purego.Dlsym(handle, "ifl_see_products")
+	}
+	l.trace, _ = purego.Dlsym(handle, "ifl_trace")
+	if got, _, _ := purego.SyscallN(abi); int32(got) != device.ABI {
+		return nil, fmt.Errorf("the model's %s library has step ABI %d, this runtime has %d; compile the model again", isa, int32(got), device.ABI)
+	}
+	return l, nil
+}
+
+// Symbol is the address of one of the library's functions.
+func (l *Library) Symbol(name string) (uintptr, error) {
+	address, err := purego.Dlsym(l.handle, name)
+	if err != nil || address == 0 {
+		return 0, fmt.Errorf("the model's %s library lacks the symbol %s; compile the model again", l.ISA, name)
+	}
+	return address, nil
+}
+
+// Info names the instruction set. The weights come with the configuration.
+func (l *Library) Info() device.Info {
+	return device.Info{Name: l.ISA, InFlight: 1, PageBytes: l.kvBytes(1)}
+}
+
+// kvBytes is the size of the KV cache for a number of pages.
+func (l *Library) kvBytes(pages int) int64 {
+	n, _, _ := purego.SyscallN(l.stateBytes, uintptr(pages))
+	return int64(n)
+}
+
+// ScratchBytes is the size of the scratch memory for a shape of step.
+func (l *Library) ScratchBytes(cfg *device.Config) int64 {
+	n, _, _ := purego.SyscallN(l.arenaBytes, uintptr(cfg.Threads), uintptr(cfg.MaxTokens), uintptr(cfg.MaxOutRows), uintptr(cfg.MaxSeqs))
+	return int64(n)
+}
+
+// loadImage gives the loader a file with data in it. Only a file with a
+// unique name will do: dlopen knows libraries by name, so a second library
+// under a reused /proc/self/fd/N would be the first again. The file is gone
+// once loaded. Some systems mount their temporary folder without leave to
+// execute, hence several places, and memory last.
+func loadImage(data string) (uintptr, error) {
+	var first error
+	for _, dir := range []string{cacheDir(), os.TempDir(), "/dev/shm"} {
+		handle, err := loadIn(dir, data)
+		if err == nil {
+			return handle, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if handle, err := loadMemory(data); err == nil {
+		return handle, nil
+	}
+	return 0, first
+}
+
+// cacheDir is where iflowc keeps files that can be made again.
+func cacheDir() string {
+	if dir := os.Getenv("IFLOWC_CACHE"); dir != "" {
+		return dir
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		return filepath.Join(dir, "iflowc")
+	}
+	return os.TempDir()
+}
+
+func loadIn(dir, data string) (uintptr, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, err
+	}
+	f, err := os.CreateTemp(dir, "model-*.so")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(data)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return 0, err
+	}
+	path, err := filepath.Abs(f.Name())
+	if err != nil {
+		return 0, err
+	}
+	return loadFile(path)
+}
+
+// opened holds the files that loadFile has loaded. Its lock is held while it
+// loads one: until then a library's pages are not what their protection says.
+var opened = struct {
+	sync.Mutex
+	files map[string]bool
+}{files: map[string]bool{}}
+
+func loadFile(path string) (uintptr, error) {
+	opened.Lock()
+	defer opened.Unlock()
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err == nil {
+		opened.files[path] = true
+	}
+	return handle, err
+}

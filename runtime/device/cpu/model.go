@@ -1,0 +1,143 @@
+//go:build unix
+
+package cpu
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// A model is a library that was started: its memory, and the handle of its
+// threads. The thread that submits a step is one of them for the time of the
+// step.
+type model struct {
+	lib     *Library
+	threads int
+	handle  uintptr
+
+	pages     int64
+	pageBytes []int64
+	populator *populator // nil: none
+
+	header *stepHeader // of the step that runs
+	maxima []maximum   // [threads][output rows] of the columns that each thread computed
+
+	kv, arena, slab *device.Region
+	calibration     calibration
+	tracer          tracer
+}
+
+// Start maps the memory of a model and starts its threads.
+func (l *Library) Start(cfg *device.Config) (device.Context, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	m := &model{lib: l, pages: int64(cfg.Pages), pageBytes: cfg.PageBytes, threads: cfg.Threads}
+	m.calibration.rows = max(cfg.MaxTokens, cfg.MaxOutRows)
+	if err := m.start(cfg); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *model) start(cfg *device.Config) error {
+	if err := m.mapMemory(cfg); err != nil {
+		return err
+	}
+	config := m.place(&device.Slab{Bytes: m.slab.Bytes}, cfg)
+	m.handle, _, _ = purego.SyscallN(m.lib.open, uintptr(unsafe.Pointer(config)))
+	if m.handle == 0 {
+		return fmt.Errorf("starting the model: its %s library refused (step ABI %d, %d threads)", m.lib.ISA, device.ABI, cfg.Threads)
+	}
+	if cfg.Populate {
+		m.populator = startPopulator(m)
+	}
+	return nil
+}
+
+// mapMemory maps the KV cache, scratch memory and what place lays out.
+func (m *model) mapMemory(cfg *device.Config) (err error) {
+	bytes := m.lib.kvBytes(cfg.Pages)
+	if m.kv, err = device.Map(bytes, "KV cache"); err != nil {
+		return err
+	}
+	if listed := sum(cfg.PageBytes) * int64(cfg.Pages); cfg.PageBytes != nil && listed != bytes {
+		return fmt.Errorf("bug: the manifest lists %d bytes of state, the library has %d", listed, bytes)
+	}
+	if m.arena, err = device.Map(m.lib.ScratchBytes(cfg), "scratch memory of a step"); err != nil {
+		return err
+	}
+	m.arena.SmallPages() // laid out for the largest step; most steps touch the head of each part
+	var measure device.Slab
+	m.place(&measure, cfg)
+	m.slab, err = measure.Map("headers of a step")
+	return err
+}
+
+// place lays out what C reads beside a step's arrays, and fills in the
+// configuration unless the slab only measures.
+func (m *model) place(s *device.Slab, cfg *device.Config) *configHeader {
+	headers, config := device.Carve[stepHeader](s, 1), device.Carve[configHeader](s, 1)
+	cpus, dispatch := device.Carve[int32](s, cfg.Threads), device.Carve[byte](s, len(cfg.Dispatch))
+	m.maxima = device.Carve[maximum](s, cfg.Threads*cfg.MaxOutRows)
+	if s.Bytes == nil {
+		return nil
+	}
+	for i := range cpus {
+		cpus[i] = -1
+		if i < len(cfg.CPUs) {
+			cpus[i] = int32(cfg.CPUs[i])
+		}
+	}
+	copy(dispatch, cfg.Dispatch)
+	m.header = &headers[0]
+	config[0] = configHeader{
+		abi: device.ABI, threads: int32(cfg.Threads), cpus: device.Pointer(cpus),
+		weights: device.Pointer(cfg.Weights), weightsBytes: int64(len(cfg.Weights)),
+		state: device.Pointer(m.kv.Bytes), pages: int32(cfg.Pages),
+		maxTokens: int32(cfg.MaxTokens), maxWanted: int32(cfg.MaxOutRows), maxSeqs: int32(cfg.MaxSeqs),
+		arena: device.Pointer(m.arena.Bytes), dispatch: device.Pointer(dispatch), comm: cfg.Comm,
+	}
+	return &config[0]
+}
+
+// MoveRow copies a row of the KV cache.
+func (m *model) MoveRow(to, from device.Row) {
+	purego.SyscallN(m.lib.move, m.handle, uintptr(to.Page), uintptr(to.Row), uintptr(from.Page), uintptr(from.Row))
+}
+
+// CopyPage copies a page of the KV cache.
+func (m *model) CopyPage(to, from int32) {
+	base := int64(0) // of the element: all its pages lie together
+	for _, n := range m.pageBytes {
+		copy(m.kv.Bytes[base+int64(to)*n:][:n], m.kv.Bytes[base+int64(from)*n:][:n])
+		base += n * m.pages
+	}
+}
+
+func sum(list []int64) (total int64) {
+	for _, n := range list {
+		total += n
+	}
+	return total
+}
+
+// Counters are none: a step is computed while Submit runs.
+func (m *model) Counters() device.Counters { return device.Counters{} }
+
+// Close stops the threads and frees the memory.
+func (m *model) Close() {
+	m.populator.stop()
+	if m.handle != 0 {
+		purego.SyscallN(m.lib.close, m.handle)
+		m.handle = 0
+	}
+	for _, r := range []*device.Region{m.kv, m.arena, m.slab, m.calibration.sums, m.calibration.products, m.calibration.inputs, m.tracer.marks} {
+		r.Free()
+	}
+}

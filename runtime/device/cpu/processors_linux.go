@@ -1,0 +1,41 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"unsafe"
+)
+
+// processors lists one processor of each physical core that this process may
+// run on: two hyperthreads share the vector units and the cache that a
+// kernel fills alone.
+func processors() []int {
+	var mask [128]uint64 // 8192 processors
+	n, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
+	if errno != 0 {
+		return nil
+	}
+	var list []int
+	seen := map[string]bool{}
+	for i := range int(n) * 8 {
+		if mask[i/64]>>(i%64)&1 == 0 {
+			continue
+		}
+		siblings, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i))
+		core := strings.TrimSpace(string(siblings))
+		if err != nil || core == "" {
+			core = fmt.Sprint(i) // no topology here: every processor counts as a core
+		}
+		if !seen[core] {
+			seen[core] = true
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// Yield lets the threads go first that wait for the processor that the caller
+// runs on.
+func Yield() { syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -1,0 +1,94 @@
+//go:build unix
+
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// Submit computes a step.
+func (m *model) Submit(s *device.Step) func() error { return device.Ended(m.run(s)) }
+
+func (m *model) run(s *device.Step) error {
+	if m.handle == 0 {
+		return errors.New("bug: a step for a model that is closed")
+	}
+	m.populator.reach(s.TopPage)
+	s.ForgetGreedy()
+	maxima := m.maxima[:min(m.threads*max(s.OutRows, 0), len(m.maxima))]
+	for i := range maxima {
+		maxima[i].at = none
+	}
+	m.fill(s)
+	runtime.LockOSThread()
+	code, _, _ := purego.SyscallN(m.lib.run, m.handle, uintptr(unsafe.Pointer(m.header)))
+	runtime.UnlockOSThread()
+	if code != 0 {
+		return runError(int32(code), s)
+	}
+	for row := range s.OutRows {
+		s.Greedy[row] = argmax(maxima[row:], s.OutRows)
+	}
+	m.tracer.report(m.threads, s)
+	return nil
+}
+
+// fill writes a step's header.
+func (m *model) fill(s *device.Step) {
+	h := m.header
+	*h = stepHeader{
+		abi: device.ABI, entry: int32(s.Graph), tokens: int32(s.Tokens), wanted: int32(s.OutRows), seqs: int32(s.Seqs),
+		id: device.Pointer(s.ID), pos: device.Pointer(s.Pos), seq: device.Pointer(s.Seq), slot: device.Pointer(s.Slot),
+		want: device.Pointer(s.OutRow), first: device.Pointer(s.First), past: device.Pointer(s.Past),
+		pageAt: device.Pointer(s.PageAt), page: device.Pointer(s.Page),
+		xpageAt: device.Pointer(s.XPageAt), xpage: device.Pointer(s.XPage), xrows: device.Pointer(s.XRows),
+		best: device.Pointer(m.maxima),
+	}
+	if s.Typed {
+		h.types = device.Pointer(s.Types)
+	}
+	if s.Masked {
+		h.mask, h.maskWords = device.Pointer(s.Mask), int32(s.MaskWords)
+	}
+	for i, o := range s.Out {
+		h.out[i] = device.Pointer(o)
+	}
+}
+
+// argmax is the token of the largest of every stride-th maximum, the first of
+// equals: each is of the columns that one thread computed.
+func argmax(maxima []maximum, stride int) int32 {
+	top := maximum{at: none}
+	for i := 0; i < len(maxima); i += stride {
+		switch b := maxima[i]; {
+		case b.at == unsure:
+			return device.NoToken
+		case b.at == none:
+		case top.at == none, b.value > top.value, b.value == top.value && b.at < top.at:
+			top = b
+		}
+	}
+	return top.at // none is NoToken
+}
+
+// runError spells what ifl_run returned.
+func runError(code int32, s *device.Step) error {
+	switch code {
+	case -1:
+		return errors.New("bug: the model's library refused the step's ABI")
+	case -2:
+		return fmt.Errorf("bug: a step of %d tokens, %d output rows and %d sequences is over the model's maximum", s.Tokens, s.OutRows, s.Seqs)
+	case -3:
+		return errors.New("a token id, page or row of the step is out of range")
+	case -4:
+		return device.ErrComm
+	}
+	return fmt.Errorf("the model's library returned %d", code)
+}

@@ -1,8 +1,0 @@
-//go:build unix && !linux
-
-package device
-
-import "syscall"
-
-// loadMemory is for systems with files in memory only.
-func loadMemory(string) (uintptr, error) { return 0, syscall.ENOSYS }

@@ -1,0 +1,165 @@
+//go:build unix
+
+package ranks
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/device/comm"
+)
+
+// A stepLoop is what the loop knows: the steps whose results are still at another
+// rank, and when each rank was heard last.
+type stepLoop struct {
+	*remoteModel
+	away     []*order
+	watch    comm.Stopwatch // over the oldest of away
+	lastSeen []time.Time
+}
+
+// loop runs on the thread of the control channel until the model is closed.
+func (m *remoteModel) loop() {
+	p := &stepLoop{remoteModel: m, lastSeen: make([]time.Time, len(m.part.Ranks))}
+	p.markAlive()
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		var o *order
+		open := true
+		if len(p.away) > 0 {
+			select {
+			case o, open = <-m.orders:
+			default:
+				p.receive()
+				continue
+			}
+		} else {
+			select {
+			case o, open = <-m.orders:
+			case <-tick.C:
+				p.ping()
+				continue
+			}
+		}
+		if !open {
+			break
+		}
+		p.run(o)
+	}
+	for len(p.away) > 0 {
+		p.receive()
+	}
+	if m.Why() == nil {
+		if err := m.broadcast(words(msgClose)); err != nil {
+			m.fail(err)
+		}
+	}
+}
+
+// run tells the others an order and does rank 0's part of it.
+func (p *stepLoop) run(o *order) {
+	err := p.Why()
+	if err == nil && o.words == nil {
+		o.step.ended(p.failed(o.own()))
+		return
+	}
+	if err == nil {
+		err = p.broadcast(o.words)
+	}
+	if err == nil {
+		if err = o.own(); p.lostUnnamed(err) {
+			err = p.findLost(err)
+		}
+	}
+	p.markAlive()
+	if o.step == nil {
+		if err != nil {
+			p.failed(err)
+		}
+		return
+	}
+	if err == nil && p.part.Output() != 0 {
+		if len(p.away) == 0 {
+			p.watch = comm.Stopwatch{}
+		}
+		p.away = append(p.away, o)
+		return
+	}
+	o.step.ended(p.failed(err))
+}
+
+// receive looks for the results of the oldest step.
+func (p *stepLoop) receive() {
+	o, from := p.away[0], p.part.Output()
+	n, err := p.control.Probe(from, comm.Result)
+	if err == nil && n < 0 {
+		waited := p.watch.Elapsed()
+		if waited > p.settings.timeout()+time.Second/2 { // ranks that wait for each other say so before
+			if p.nccl.Load() != nil {
+				err = p.findLost(&comm.RankError{Rank: from})
+			} else {
+				p.control.Fail(from)
+				err = &comm.RankError{Rank: p.endpoint.Failed()}
+			}
+		} else {
+			pause(waited)
+			return
+		}
+	}
+	if err == nil {
+		for _, out := range results(p.program.Manifest(), &o.step.step) {
+			if err = p.control.Recv(from, comm.Result, bytesOf(out)); err != nil {
+				break
+			}
+		}
+	}
+	p.away, p.watch = p.away[1:], comm.Stopwatch{}
+	p.markAlive()
+	o.step.ended(p.failed(err))
+}
+
+// pause waits a little, the longer the less is expected.
+func pause(waited time.Duration) {
+	switch {
+	case waited < 200*time.Microsecond:
+	case waited < 20*time.Millisecond:
+		runtime.Gosched()
+	default:
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// markAlive notes that everybody was there just now.
+func (p *stepLoop) markAlive() {
+	now := time.Now()
+	for r := range p.lastSeen {
+		p.lastSeen[r] = now
+	}
+}
+
+// ping asks the others whether they are there, and sees who has not answered
+// for too long.
+func (p *stepLoop) ping() {
+	if p.Why() != nil {
+		return
+	}
+	for r := 1; r < len(p.lastSeen); r++ {
+		some, err := p.takePongs(r)
+		if err != nil {
+			p.fail(err)
+			return
+		}
+		if some {
+			p.lastSeen[r] = time.Now()
+		}
+		if time.Since(p.lastSeen[r]) > p.settings.timeout() {
+			p.control.Fail(r)
+			p.fail(&comm.RankError{Rank: r})
+			return
+		}
+	}
+	if err := p.broadcast(words(msgPing)); err != nil {
+		p.fail(err)
+	}
+}

@@ -1,0 +1,91 @@
+//go:build unix
+
+package ranks
+
+import (
+	"sync"
+	"time"
+
+	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/device/comm"
+)
+
+// A threadModel is a model whose ranks are all in this process.
+type threadModel struct {
+	device.Uninstrumented
+	*ThreadGroup
+	out     int // the rank with the results
+	hub     *comm.Hub
+	runners []*runner
+	running sync.WaitGroup
+	closed  bool
+}
+
+// Submit queues a step on every rank that takes part in it.
+func (l *threadModel) Submit(s *device.Step) func() error {
+	if err := l.Why(); err != nil {
+		return device.Ended(err)
+	}
+	runners, out := l.runners, l.out
+	if l.program.Manifest().Graphs[s.Graph].Follows() {
+		runners, out = runners[:1], 0
+	}
+	f := newPending(s, len(runners))
+	for _, m := range runners {
+		m.jobs <- func() { f.ended(l.failed(m.step(&f.step, m.rank == out))) }
+	}
+	return func() error { return f.wait(l.broken, l.Why) }
+}
+
+// CopyPage copies a page on every rank, behind the steps that have begun.
+func (l *threadModel) CopyPage(to, from int32) {
+	for _, m := range l.runners {
+		m.jobs <- func() { m.ctx.CopyPage(to, from) }
+	}
+}
+
+// MoveRow moves a row on every rank, behind the steps that have begun.
+func (l *threadModel) MoveRow(to, from device.Row) {
+	for _, m := range l.runners {
+		m.jobs <- func() { m.ctx.MoveRow(to, from) }
+	}
+}
+
+// Counters say how long the first rank of each stage has computed.
+func (l *threadModel) Counters() device.Counters {
+	busy := make([]time.Duration, l.part.Stages())
+	for _, m := range l.runners {
+		if r := l.part.Ranks[m.rank]; r.Member == 0 {
+			busy[r.Stage] = time.Duration(m.busy.Load())
+		}
+	}
+	return device.Counters{Busy: busy}
+}
+
+// Close waits for the steps under way and ends the ranks. A rank that was lost
+// may still be at work in memory that is then kept.
+func (l *threadModel) Close() {
+	if l.closed {
+		return
+	}
+	l.closed = true
+	l.open.Store(nil)
+	if l.Why() != nil {
+		return
+	}
+	for _, m := range l.runners {
+		close(m.jobs)
+	}
+	l.running.Wait()
+	for _, m := range l.runners {
+		m.close()
+	}
+	l.hub.Close()
+}
+
+func (l *threadModel) counts() (list []comm.Counts) {
+	for _, m := range l.runners {
+		list = append(list, m.endpoint.Counts())
+	}
+	return list
+}

@@ -1,0 +1,94 @@
+//go:build unix
+
+package ranks
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+// stepHead is how many words stand before a step's arrays.
+const stepHead = 8
+
+// hasTypes is a flag of a step's head.
+const hasTypes = 1
+
+// appendStep appends a step as it travels to another process: its counts and the
+// used parts of its arrays, as 32-bit words. readStep reads them there.
+func appendStep(w []int32, s *device.Step) []int32 {
+	n, q := s.Tokens, s.Seqs
+	pages, xpages := s.PageAt[q], s.XPageAt[q]
+	flags, words := int32(0), 0
+	if s.Typed {
+		flags |= hasTypes
+	}
+	if s.Masked {
+		words = s.MaskWords
+	}
+	w = append(w, int32(s.Graph), int32(n), int32(s.OutRows), int32(q), flags, int32(words), pages, xpages)
+	for _, a := range [][]int32{s.ID[:n], s.Pos[:n], s.Seq[:n], s.Slot[:n]} {
+		w = append(w, a...)
+	}
+	if s.Typed {
+		w = append(w, s.Types[:n]...)
+	}
+	for _, a := range [][]int32{s.OutRow[:s.OutRows], s.First[:q+1], s.Past[:q], s.PageAt[:q+1], s.Page[:pages], s.XPageAt[:q+1], s.XPage[:xpages], s.XRows[:q]} {
+		w = append(w, a...)
+	}
+	return append(w, maskWords(s, n*words)...)
+}
+
+// maskWords are the first words of a step's mask, as pairs of 32 bits.
+func maskWords(s *device.Step, n int) []int32 {
+	return unsafe.Slice((*int32)(device.Pointer(s.Mask[:n])), 2*n)
+}
+
+// readStep writes a step that came from rank 0 into a step's arrays.
+func readStep(s *device.Step, w []int32) (err error) {
+	if len(w) < stepHead {
+		return errors.New("a step that came from rank 0 is too short")
+	}
+	graph, n, rows, q, flags, words, pages, xpages := w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]
+	for _, c := range []struct {
+		n    int32
+		most int
+	}{{n, len(s.ID)}, {rows, len(s.OutRow)}, {q, len(s.Past)}, {pages, len(s.Page)}, {xpages, len(s.XPage)}} {
+		if c.n < 0 || int(c.n) > c.most || words != 0 && int(words) != s.MaskWords {
+			return errors.New("a step that came from rank 0 is larger than this rank was started for")
+		}
+	}
+	w = w[stepHead:]
+	take := func(into []int32, n int32) {
+		if int(n) > len(w) || int(n) > len(into) {
+			err = errors.New("a step that came from rank 0 is cut off")
+			return
+		}
+		copy(into, w[:n])
+		w = w[n:]
+	}
+	for _, a := range [][]int32{s.ID, s.Pos, s.Seq, s.Slot} {
+		take(a, n)
+	}
+	if flags&hasTypes != 0 {
+		take(s.Types, n)
+	}
+	take(s.OutRow, rows)
+	take(s.First, q+1)
+	take(s.Past, q)
+	take(s.PageAt, q+1)
+	take(s.Page, pages)
+	take(s.XPageAt, q+1)
+	take(s.XPage, xpages)
+	take(s.XRows, q)
+	if words > 0 {
+		take(maskWords(s, len(s.Mask)), 2*n*words)
+	}
+	if err == nil && len(w) > 0 {
+		err = errors.New("a step that came from rank 0 is too long")
+	}
+	s.Graph, s.Tokens, s.OutRows, s.Seqs = int(graph), int(n), int(rows), int(q)
+	s.Typed, s.Masked = flags&hasTypes != 0, words > 0
+	return err
+}

@@ -1,0 +1,89 @@
+//go:build unix
+
+package device_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/runtime/device"
+)
+
+func shapes() *device.Config {
+	return &device.Config{
+		Threads: 1, Pages: 4, MaxTokens: 7, MaxOutRows: 3, MaxSeqs: 2, MaskWords: 2, MaxPages: 9,
+		Outputs: []device.Array{{Rows: 3, Cols: 5}, {Rows: 7, Cols: 2}},
+	}
+}
+
+// TestNewStep: each array has its length and a place of its own.
+func TestNewStep(t *testing.T) {
+	t.Parallel()
+	s, err := device.NewStep(shapes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Free()
+	for _, a := range []struct {
+		list []int32
+		n    int
+	}{
+		{s.ID, 7}, {s.Pos, 7}, {s.Seq, 7}, {s.Slot, 7}, {s.Types, 7}, {s.OutRow, 3}, {s.Greedy, 3}, {s.First, 3}, {s.PageAt, 3},
+		{s.Past, 2}, {s.Page, 9}, {s.XPageAt, 3}, {s.XPage, 9}, {s.XRows, 2},
+	} {
+		if len(a.list) != a.n || cap(a.list) != a.n {
+			t.Fatalf("an array of %d, expected %d", len(a.list), a.n)
+		}
+		for i := range a.list {
+			if a.list[i] != 0 && a.list[i] != device.NoToken {
+				t.Fatalf("two arrays share memory")
+			}
+			a.list[i] = 77
+		}
+	}
+	if len(s.Mask) != 14 || len(s.Out) != 2 || len(s.Out[0]) != 15 || len(s.Out[1]) != 14 {
+		t.Errorf("%d words of masks, outputs of %d and %d", len(s.Mask), len(s.Out[0]), len(s.Out[1]))
+	}
+	s.ForgetGreedy()
+	if s.Greedy[2] != device.NoToken {
+		t.Errorf("greedy token %d", s.Greedy[2])
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	if err := shapes().Check(); err != nil {
+		t.Error(err)
+	}
+	for want, change := range map[string]func(*device.Config){
+		"tokens a step":   func(c *device.Config) { c.MaxTokens = 0 },
+		"output rows":     func(c *device.Config) { c.MaxOutRows = -1 },
+		"sequences":       func(c *device.Config) { c.MaxSeqs = 1 << 25 },
+		"at most 8":       func(c *device.Config) { c.Outputs = make([]device.Array, 9) },
+		"64-byte aligned": func(c *device.Config) { c.Weights = device.Carve[byte](&device.Slab{Bytes: make([]byte, 256)}, 129)[1:] },
+	} {
+		c := shapes()
+		if change(c); c.Check() == nil || !strings.Contains(c.Check().Error(), want) {
+			t.Errorf("error %v, expected %q in it", c.Check(), want)
+		}
+	}
+}
+
+// TestEnded: a step that has ended gives its error, and none takes no memory.
+func TestEnded(t *testing.T) {
+	if n := testing.AllocsPerRun(100, func() { _ = device.Ended(nil)() }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	failed := errors.New("failed")
+	if err := device.Ended(failed)(); err != failed {
+		t.Error(err)
+	}
+}
+
+func TestRowOf(t *testing.T) {
+	t.Parallel()
+	if r := device.RowOf([]int32{8, 3}, device.PageRows+5); r != (device.Row{Page: 3, Row: 5}) {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,230 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A format recognises files by their first bytes and reads one file.
+type format struct {
+	name  string
+	match func(m *mapping) bool
+	read  func(m *mapping) (*contents, error)
+}
+
+// formats are tried in order; llama2.c's oldest form has no magic number and
+// comes last.
+var formats = []format{
+	{"gguf", func(m *mapping) bool { return hasAnyPrefix(m.data, "GGUF", "ggml", "lmgg", "fmgg", "tjgg") }, readGGUF},
+	{"pickle", looksLikePickle, readPickle},
+	{"safetensors", looksLikeSafetensors, readSafetensors},
+	{"llama2.c", looksLikeLlama2c, readLlama2c},
+}
+
+func hasAnyPrefix(data []byte, prefixes ...string) bool {
+	for _, p := range prefixes {
+		if bytes.HasPrefix(data, []byte(p)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Open reads the tensors of one or several files: safetensors, GGUF, PyTorch
+// and llama2.c files, or a *.index.json that names shards. A single folder is
+// opened as by OpenDir, a single GGUF file named NAME-00001-of-0000N.gguf with
+// its siblings. All files must be of one format.
+func Open(paths ...string) (*Set, error) {
+	if len(paths) == 0 {
+		return nil, errors.New("no weight files were given")
+	}
+	if len(paths) == 1 {
+		if st, err := os.Stat(paths[0]); err == nil && st.IsDir() {
+			return OpenDir(paths[0])
+		}
+		paths = splitGGUF(paths[0])
+	}
+	s := &Set{index: map[string]int{}, meta: map[string]any{}}
+	for _, p := range paths {
+		open := s.openFile
+		if strings.HasSuffix(p, ".index.json") {
+			open = s.openIndex
+		}
+		if err := open(p); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	if err := s.joinMXFP4(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.sort()
+	if err := s.adoptQuantised(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// candidates are the names OpenDir looks for, in order of preference.
+var candidates = []string{
+	"model.safetensors.index.json", "model.safetensors", "*.safetensors.index.json", "*.safetensors",
+	"*.gguf", "pytorch_model.bin.index.json", "pytorch_model.bin", "*.bin.index.json", "model.bin", "*.bin", "*.pt", "*.pth",
+}
+
+// OpenDir opens the weights of a model folder: the first of model.safetensors
+// (sharded or not), another safetensors file, a GGUF file, pytorch_model.bin
+// (sharded or not), a llama2.c .bin that is there.
+func OpenDir(dir string) (*Set, error) {
+	for _, pattern := range candidates {
+		found, err := filepath.Glob(filepath.Join(escapeGlob(dir), pattern))
+		if err != nil {
+			return nil, err
+		}
+		found = slices.DeleteFunc(found, func(p string) bool {
+			base := filepath.Base(p)
+			return base == "tokenizer.bin" || base == "training_args.bin" || base == "optimizer.bin" || base == "scheduler.bin"
+		})
+		if len(found) == 0 {
+			continue
+		}
+		if len(found) > 1 && !sameShards(found) {
+			return nil, fmt.Errorf("%s: %d files match %s (%s, %s, …); name the one to use", dir, len(found), pattern, filepath.Base(found[0]), filepath.Base(found[1]))
+		}
+		return Open(found...)
+	}
+	switch at, err := os.Stat(dir); {
+	case err != nil:
+		return nil, err
+	case !at.IsDir():
+		return nil, fmt.Errorf("%s is a file, not a model's folder; name the folder, and the file in the specification's model_files", dir)
+	}
+	return nil, fmt.Errorf("%s: no weights; looked for %s", dir, strings.Join(candidates, ", "))
+}
+
+func escapeGlob(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
+}
+
+// splitGGUF lists all the files of a split GGUF model, given its first, or the
+// path alone.
+func splitGGUF(path string) []string {
+	const digits = "00001-of-00001.gguf"
+	at := len(path) - len(digits)
+	var n int
+	if at < 0 {
+		return []string{path}
+	}
+	if _, err := fmt.Sscanf(path[at:], "00001-of-%05d.gguf", &n); err != nil || n < 2 {
+		return []string{path}
+	}
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s%05d-of-%05d.gguf", path[:at], i+1, n)
+	}
+	return all
+}
+
+// sameShards says whether the names are NAME-00001-of-0000N.ext, all N.
+func sameShards(paths []string) bool {
+	for i, p := range paths {
+		ext := filepath.Ext(p)
+		want := fmt.Sprintf("-%05d-of-%05d%s", i+1, len(paths), ext)
+		if !strings.HasSuffix(p, want) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Set) openFile(path string) error {
+	m, err := openMapping(path)
+	if err != nil {
+		return err
+	}
+	s.maps = append(s.maps, m)
+	s.paths = append(s.paths, path)
+	if hint := hintFor(m.data); hint != "" {
+		return m.errorf("not a weight file but %s", hint)
+	}
+	for _, f := range formats {
+		if !f.match(m) {
+			continue
+		}
+		if s.format != "" && s.format != f.name {
+			return m.errorf("a %s file among %s files; all files of a model must be of one format", f.name, s.format)
+		}
+		s.format = f.name
+		c, err := f.read(m)
+		if err != nil {
+			return err
+		}
+		return s.add(m, c)
+	}
+	return m.errorf("not a weight file: it begins with %q; expected safetensors, GGUF, PyTorch or llama2.c", m.data[:min(len(m.data), 16)])
+}
+
+// hintFor names what people mistake for weights.
+func hintFor(data []byte) string {
+	start := bytes.ToLower(bytes.TrimSpace(data[:min(len(data), 64)]))
+	switch {
+	case bytes.HasPrefix(start, []byte("version https://git-lfs")):
+		return "a Git LFS pointer; fetch the file itself with git lfs pull"
+	case hasAnyPrefix(start, "<!doctype", "<html", "<?xml"):
+		return "a web page; download the file itself"
+	}
+	return ""
+}
+
+// maxIndex bounds an index of shards; a model of 500,000 tensors has 50 MB.
+const maxIndex = 64 << 20
+
+// openIndex reads a *.index.json and the shards its weight_map names.
+func (s *Set) openIndex(path string) error {
+	data, err := readSmall(path, maxIndex)
+	if err != nil {
+		return err
+	}
+	var index struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(data, &index); err != nil {
+		return fmt.Errorf("%s: not an index of shards: %w", path, err)
+	}
+	if len(index.WeightMap) == 0 {
+		return fmt.Errorf("%s: no weight_map, or an empty one; expected tensor names and their files", path)
+	}
+	s.paths = append(s.paths, path)
+	var shards []string
+	for name, shard := range index.WeightMap {
+		if !filepath.IsLocal(shard) {
+			return fmt.Errorf("%s: tensor %q is said to be in %q, outside the model's folder", path, name, shard)
+		}
+		shards = append(shards, shard)
+	}
+	slices.Sort(shards)
+	for _, shard := range slices.Compact(shards) {
+		err := s.openFile(filepath.Join(filepath.Dir(path), shard))
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: shard %s is missing; download it too", path, shard)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for name, shard := range index.WeightMap {
+		i, ok := s.index[name]
+		if want := filepath.Join(filepath.Dir(path), shard); !ok || s.entries[i].File != want {
+			return fmt.Errorf("%s: tensor %q is not in %s as the index says; the shards are of another model or incomplete", path, name, shard)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+package checkpoint
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// legacyMagic is the number that begins PyTorch files from before zip
+// archives, little-endian as the pickle has it.
+const legacyMagic = longInt("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19")
+
+// legacyProtocol is the version that follows it.
+const legacyProtocol = 1001
+
+func looksLikePickle(m *mapping) bool {
+	d := m.data
+	if hasAnyPrefix(d, "PK") {
+		return true
+	}
+	// A llama2.c header may begin with the same two bytes, then has zeros.
+	return len(d) > 4 && d[0] == 0x80 && 2 <= d[1] && d[1] <= 5 && (d[2] != 0 || d[3] != 0)
+}
+
+// readPickle reads a PyTorch file: a zip archive of data.pkl and its storages,
+// or the older sequence of pickles and storages.
+func readPickle(m *mapping) (*contents, error) {
+	read := readLegacyPickle
+	if m.data[0] == 'P' {
+		read = readZipPickle
+	}
+	entries, err := read(m)
+	if err != nil {
+		return nil, m.errorf("pytorch file: %w", err)
+	}
+	return &contents{entries: entries}, nil
+}
+
+// A storageTable collects the storages that a pickle names, by key.
+type storageTable map[string]*storage
+
+// load reads the persistent id ("storage", class, key, location, numel, view
+// metadata). A storage may be named again, as the same.
+func (t storageTable) load(id tuple) (any, error) {
+	if len(id) < 5 || id[0] != "storage" {
+		return nil, errors.New("a persistent id that is not a storage")
+	}
+	class, ok1 := id[1].(global)
+	key, ok2 := id[2].(string)
+	numel, ok3 := id[4].(int64)
+	if !ok1 || !ok2 || !ok3 || len(id) > 5 && id[5] != nil {
+		return nil, fmt.Errorf("a storage id of %s, %s and %s", kindOf(id[1]), kindOf(id[2]), kindOf(id[4]))
+	}
+	dt, ok := storageTypes[class.name]
+	if !ok {
+		return nil, fmt.Errorf("a storage of class %s", class.name)
+	}
+	if numel < 0 || numel > math.MaxInt64/8 {
+		return nil, fmt.Errorf("a storage of %d elements", numel)
+	}
+	// Keys name archive members; torch numbers them.
+	if key == "" || len(key) > 20 || strings.Trim(key, "0123456789") != "" {
+		return nil, fmt.Errorf("storage key %.40q is not a number", key)
+	}
+	if s := t[key]; s != nil {
+		if s.dt != dt || s.numel != numel {
+			return nil, fmt.Errorf("storage %s is used with two types or sizes", key)
+		}
+		return s, nil
+	}
+	t[key] = &storage{dt: dt, key: key, numel: numel}
+	return t[key], nil
+}
+
+// runPickle interprets a pickle and returns its value and what follows it.
+func (t storageTable) runPickle(data []byte) (any, []byte, error) {
+	p := &pickleMachine{data: data, find: callGlobal, load: t.load}
+	return p.run()
+}
+
+// readZipPickle reads the container that torch has written since 1.6.
+func readZipPickle(m *mapping) ([]entry, error) {
+	z, err := zip.NewReader(bytes.NewReader(m.data), int64(len(m.data)))
+	if err != nil {
+		return nil, fmt.Errorf("zip archive: %w; it may be truncated, download it again", err)
+	}
+	files := make(map[string]*zip.File, len(z.File))
+	root := ""
+	for _, f := range z.File {
+		if files[f.Name] != nil {
+			return nil, fmt.Errorf("two members are called %q", f.Name)
+		}
+		files[f.Name] = f
+		if dir, ok := strings.CutSuffix(f.Name, "/data.pkl"); ok && !strings.Contains(dir, "/") {
+			if root != "" {
+				return nil, errors.New("two members are called data.pkl")
+			}
+			root = dir
+		}
+	}
+	if root == "" {
+		return nil, errors.New("no data.pkl in the archive; not written by torch.save")
+	}
+	if err := checkByteOrder(files[root+"/byteorder"]); err != nil {
+		return nil, err
+	}
+	program, err := readMember(files[root+"/data.pkl"], maxPickleBytes)
+	if err != nil {
+		return nil, fmt.Errorf("data.pkl: %w", err)
+	}
+	value, _, err := storageTable{}.runPickle(program)
+	if err != nil {
+		return nil, fmt.Errorf("data.pkl: %w", err)
+	}
+	return stateEntries(m, value, func(s *storage) (int64, error) {
+		f := files[root+"/data/"+s.key]
+		if f == nil {
+			return 0, errors.New("it is not in the archive")
+		}
+		return storedAt(f, s, int64(len(m.data)))
+	})
+}
+
+func checkByteOrder(f *zip.File) error {
+	if f == nil {
+		return nil
+	}
+	order, err := readMember(f, 64)
+	if err != nil {
+		return fmt.Errorf("byteorder: %w", err)
+	}
+	if string(bytes.TrimSpace(order)) != "little" {
+		return fmt.Errorf("byte order %.20q; save the file on a little-endian machine", order)
+	}
+	return nil
+}
+
+// readMember reads a small stored member, checking its checksum.
+func readMember(f *zip.File, limit uint64) ([]byte, error) {
+	if f.Method != zip.Store {
+		return nil, errors.New("compressed; torch stores members as they are")
+	}
+	if f.UncompressedSize64 > limit || f.UncompressedSize64 != f.CompressedSize64 {
+		return nil, fmt.Errorf("%d bytes", f.UncompressedSize64)
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
+
+// storedAt is where a storage's bytes lie in the file.
+func storedAt(f *zip.File, s *storage, fileSize int64) (int64, error) {
+	want := s.numel * int64(s.dt.BlockBytes())
+	if f.Method != zip.Store {
+		return 0, errors.New("it is compressed; torch stores members as they are")
+	}
+	if f.UncompressedSize64 != uint64(want) || f.CompressedSize64 != uint64(want) {
+		return 0, fmt.Errorf("%d elements of %s take %d bytes, the archive has %d", s.numel, s.dt, want, f.UncompressedSize64)
+	}
+	at, err := f.DataOffset()
+	if err != nil {
+		return 0, err
+	}
+	if at < 0 || at > fileSize || want > fileSize-at {
+		return 0, errTruncated
+	}
+	return at, nil
+}
+
+// readLegacyPickle reads the container of older torch: magic number, protocol,
+// system information, the state dict and the storages' keys, each a pickle,
+// then for each key a count and the elements.
+func readLegacyPickle(m *mapping) ([]entry, error) {
+	storages := storageTable{}
+	magic, rest, err := storages.runPickle(m.data)
+	if err != nil {
+		return nil, err
+	}
+	if magic != legacyMagic {
+		return nil, errors.New("a pickle, but not one of torch.save; save a state dict with torch.save")
+	}
+	var parts [4]any // protocol, system information, state dict, keys
+	for i := range parts {
+		if parts[i], rest, err = storages.runPickle(rest); err != nil {
+			return nil, err
+		}
+	}
+	if parts[0] != int64(legacyProtocol) {
+		return nil, errors.New("an unknown version of the container")
+	}
+	if info, ok := parts[1].(*dict); !ok || info.get("little_endian") != true {
+		return nil, errors.New("not from a little-endian machine")
+	}
+	keys, ok := parts[3].(*list)
+	if !ok {
+		return nil, errors.New("no list of storages")
+	}
+	offsets, err := storages.legacyOffsets(m, keys, int64(len(m.data)-len(rest)))
+	if err != nil {
+		return nil, err
+	}
+	return stateEntries(m, parts[2], func(s *storage) (int64, error) {
+		at, ok := offsets[s.key]
+		if !ok {
+			return 0, errors.New("it is not in the file")
+		}
+		return at, nil
+	})
+}
+
+// legacyOffsets walks the storages that follow the pickles.
+func (t storageTable) legacyOffsets(m *mapping, keys *list, at int64) (map[string]int64, error) {
+	offsets := map[string]int64{}
+	for _, k := range keys.items {
+		key, _ := k.(string)
+		s := t[key]
+		if s == nil {
+			return nil, fmt.Errorf("storage %.40q belongs to no tensor", key)
+		}
+		if _, dup := offsets[key]; dup {
+			return nil, fmt.Errorf("storage %q occurs twice", key)
+		}
+		left := int64(len(m.data)) - at
+		if left < 8 {
+			return nil, errTruncated
+		}
+		if n := int64(binary.LittleEndian.Uint64(m.data[at:])); n != s.numel {
+			return nil, fmt.Errorf("storage %s has %d elements, its tensors say %d", key, n, s.numel)
+		}
+		at, left = at+8, left-8
+		size := s.numel * int64(s.dt.BlockBytes())
+		if size > left {
+			return nil, fmt.Errorf("storage %s: %w", key, errTruncated)
+		}
+		offsets[key] = at
+		at += size
+	}
+	return offsets, nil
+}
+
+// A namedView is a tensor of a state dict.
+type namedView struct {
+	name string
+	view *view
+}
+
+// stateViews lists the tensors of a state dict, which may be wrapped in a dict
+// under "state_dict" or "model"; plain values beside tensors are ignored.
+func stateViews(state any) ([]namedView, error) {
+	d, ok := state.(*dict)
+	if !ok {
+		return nil, fmt.Errorf("the file holds a %s, not a state dict", kindOf(state))
+	}
+	for _, key := range []string{"state_dict", "model"} {
+		if inner, ok := d.get(key).(*dict); ok {
+			d = inner
+			break
+		}
+	}
+	var out []namedView
+	for i, k := range d.keys {
+		name, isText := k.(string)
+		v, isTensor := d.values[i].(*view)
+		if !isText || !isTensor {
+			continue
+		}
+		out = append(out, namedView{name, v})
+	}
+	if len(out) == 0 && len(d.keys) > 0 {
+		return nil, errors.New("no tensors in the dict; expected a state dict")
+	}
+	return out, nil
+}
+
+// stateEntries makes the tensors of a state dict; locate finds storages.
+func stateEntries(m *mapping, state any, locate func(s *storage) (int64, error)) ([]entry, error) {
+	views, err := stateViews(state)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]entry, 0, len(views))
+	names := map[string]bool{}
+	for _, v := range views {
+		if names[v.name] {
+			return nil, fmt.Errorf("tensor %q occurs twice", v.name)
+		}
+		names[v.name] = true
+		at, err := locate(v.view.storage)
+		if err != nil {
+			return nil, fmt.Errorf("tensor %q: storage %s: %w", v.name, v.view.storage.key, err)
+		}
+		entries = append(entries, v.view.entry(m, v.name, at))
+	}
+	return entries, nil
+}

@@ -1,0 +1,292 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// A pickle is a program for a stack machine. This machine builds plain values
+// and nothing else: globals are looked up in a fixed list, "calling" one of
+// them only records a tensor, a storage or an empty dict, and every opcode that
+// could reach anything else is an error. Nothing from the file is executed.
+
+// Values are nil, bool, int64, float64, string, tuple, *list, *dict, global,
+// longInt, *storage and *view.
+type (
+	tuple   []any
+	list    struct{ items []any }
+	dict    struct{ keys, values []any }
+	global  struct{ module, name string }
+	longInt string // a little-endian integer of more than eight bytes
+	mark    struct{}
+)
+
+// kindOf names a value's type in errors.
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		return "bool"
+	case int64, longInt:
+		return "number"
+	case float64:
+		return "float"
+	case string:
+		return "string"
+	case tuple:
+		return "tuple"
+	case *list:
+		return "list"
+	case *dict:
+		return "dict"
+	case global:
+		return "class"
+	case *storage:
+		return "storage"
+	case *view:
+		return "tensor"
+	}
+	return "mark"
+}
+
+// Bounds on a pickle: the state dict of a model of 100,000 tensors is about
+// 20 MB of pickle and 3 million values.
+const (
+	maxPickleBytes  = 64 << 20
+	maxPickleValues = 1 << 22
+	maxPickleString = 1 << 20
+)
+
+type pickleMachine struct {
+	data   []byte
+	at     int
+	stack  []any
+	memo   map[uint64]any
+	values int
+	find   func(g global, args tuple) (any, error) // what "calling" a global means
+	load   func(id tuple) (any, error)             // a persistent id: a storage
+}
+
+// run interprets one pickle and returns its value and what follows it.
+func (p *pickleMachine) run() (v any, rest []byte, err error) {
+	p.memo = map[uint64]any{}
+	for {
+		if p.at >= len(p.data) || p.at > maxPickleBytes {
+			return nil, nil, errors.New("pickle without an end")
+		}
+		op := p.data[p.at]
+		p.at++
+		if op == '.' {
+			break
+		}
+		f := pickleOps[op]
+		if f == nil {
+			return nil, nil, fmt.Errorf("pickle opcode %#02x at %d has no place in weights", op, p.at-1)
+		}
+		if err := f(p); err != nil {
+			return nil, nil, fmt.Errorf("pickle opcode %#02x at %d: %w", op, p.at-1, err)
+		}
+	}
+	v, err = p.pop()
+	return v, p.data[p.at:], err
+}
+
+func (p *pickleMachine) push(v any) error {
+	p.values++
+	if p.values > maxPickleValues {
+		return fmt.Errorf("more than %d values", maxPickleValues)
+	}
+	p.stack = append(p.stack, v)
+	return nil
+}
+
+var errStack = errors.New("the stack is empty")
+
+func (p *pickleMachine) pop() (any, error) {
+	if len(p.stack) == 0 {
+		return nil, errStack
+	}
+	v := p.stack[len(p.stack)-1]
+	p.stack = p.stack[:len(p.stack)-1]
+	if _, isMark := v.(mark); isMark {
+		return nil, errors.New("a mark instead of a value")
+	}
+	return v, nil
+}
+
+func (p *pickleMachine) top() (any, error) {
+	if len(p.stack) == 0 {
+		return nil, errStack
+	}
+	return p.stack[len(p.stack)-1], nil
+}
+
+// popMark takes the values above the last mark.
+func (p *pickleMachine) popMark() ([]any, error) {
+	for i := len(p.stack) - 1; i >= 0; i-- {
+		if _, isMark := p.stack[i].(mark); isMark {
+			items := append([]any(nil), p.stack[i+1:]...)
+			p.stack = p.stack[:i]
+			return items, nil
+		}
+	}
+	return nil, errors.New("no mark on the stack")
+}
+
+func (p *pickleMachine) bytes(n uint64) ([]byte, error) {
+	if n > uint64(len(p.data)-p.at) {
+		return nil, fmt.Errorf("%d bytes wanted, %d left: %w", n, len(p.data)-p.at, errTruncated)
+	}
+	b := p.data[p.at : p.at+int(n)]
+	p.at += int(n)
+	return b, nil
+}
+
+// number reads a little-endian unsigned integer of n ≤ 8 bytes.
+func (p *pickleMachine) number(n uint64) (uint64, error) {
+	b, err := p.bytes(n)
+	if err != nil {
+		return 0, err
+	}
+	var buf [8]byte
+	copy(buf[:], b)
+	return binary.LittleEndian.Uint64(buf[:]), nil
+}
+
+// line reads a text argument up to its newline.
+func (p *pickleMachine) line() (string, error) {
+	end := bytes.IndexByte(p.data[p.at:min(len(p.data), p.at+maxPickleString)], '\n')
+	if end < 0 {
+		return "", errors.New("a text argument without an end")
+	}
+	s := string(p.data[p.at : p.at+end])
+	p.at += end + 1
+	return s, nil
+}
+
+// text pushes a string whose length has `width` bytes.
+func text(width uint64) func(p *pickleMachine) error {
+	return func(p *pickleMachine) error {
+		n, err := p.number(width)
+		if err != nil {
+			return err
+		}
+		if n > maxPickleString {
+			return fmt.Errorf("a string of %d bytes", n)
+		}
+		b, err := p.bytes(n)
+		if err != nil {
+			return err
+		}
+		return p.push(string(b))
+	}
+}
+
+// integer pushes an integer of n bytes, sign-extended when signed.
+func integer(n uint64, signed bool) func(p *pickleMachine) error {
+	return func(p *pickleMachine) error {
+		v, err := p.number(n)
+		if err != nil {
+			return err
+		}
+		if signed {
+			return p.push(int64(int32(v)))
+		}
+		return p.push(int64(v))
+	}
+}
+
+// long pushes a two's complement integer whose length has `width` bytes.
+func long(width uint64) func(p *pickleMachine) error {
+	return func(p *pickleMachine) error {
+		n, err := p.number(width)
+		if err != nil {
+			return err
+		}
+		if n > 255 {
+			return fmt.Errorf("an integer of %d bytes", int32(n))
+		}
+		b, err := p.bytes(n)
+		if err != nil {
+			return err
+		}
+		if n > 8 {
+			return p.push(longInt(b))
+		}
+		var buf [8]byte
+		if n > 0 && b[n-1]&0x80 != 0 {
+			binary.LittleEndian.PutUint64(buf[:], math.MaxUint64)
+		}
+		copy(buf[:], b)
+		return p.push(int64(binary.LittleEndian.Uint64(buf[:])))
+	}
+}
+
+func constant(v any) func(p *pickleMachine) error {
+	return func(p *pickleMachine) error { return p.push(v) }
+}
+
+// tupleOf makes a tuple of the n topmost values.
+func tupleOf(n int) func(p *pickleMachine) error {
+	return func(p *pickleMachine) error {
+		if len(p.stack) < n {
+			return errStack
+		}
+		t := make(tuple, n)
+		for i := n - 1; i >= 0; i-- {
+			v, err := p.pop()
+			if err != nil {
+				return err
+			}
+			t[i] = v
+		}
+		return p.push(t)
+	}
+}
+
+// put stores the top under an index read by `index`; get pushes it again.
+func put(index func(p *pickleMachine) (uint64, error)) func(p *pickleMachine) error {
+	return func(p *pickleMachine) error {
+		i, err := index(p)
+		if err != nil {
+			return err
+		}
+		v, err := p.top()
+		if err != nil {
+			return err
+		}
+		p.memo[i] = v
+		return nil
+	}
+}
+
+func get(index func(p *pickleMachine) (uint64, error)) func(p *pickleMachine) error {
+	return func(p *pickleMachine) error {
+		i, err := index(p)
+		if err != nil {
+			return err
+		}
+		v, ok := p.memo[i]
+		if !ok {
+			return fmt.Errorf("memo entry %d was never stored", i)
+		}
+		return p.push(v)
+	}
+}
+
+func indexOf(width uint64) func(p *pickleMachine) (uint64, error) {
+	return func(p *pickleMachine) (uint64, error) { return p.number(width) }
+}
+
+func indexLine(p *pickleMachine) (uint64, error) {
+	s, err := p.line()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(s, 10, 32)
+}

@@ -1,0 +1,151 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// Safetensors that arrive quantised: the tensors that together are one matrix
+// become one entry NAME.weight of [outputs, inputs], in a block type that keeps
+// the stored codes where one can, so that the rest of iflowc sees a matrix like
+// any other.
+
+// quantConfig is what config.json (quantization_config) or quantize_config.json
+// say of how the files beside them were quantised. Everything may be missing.
+type quantConfig struct {
+	Method     string `json:"quant_method"`
+	Version    string `json:"version"`           // AWQ: gemm, gemv …
+	Checkpoint string `json:"checkpoint_format"` // GPTQ: gptq stores zeros less one, gptq_v2 as they are
+	Block      []int  `json:"weight_block_size"` // FP8
+}
+
+// maxQuantConfig bounds config.json.
+const maxQuantConfig = 16 << 20
+
+// readQuantConfig reads what lies beside the weight files; files that are not
+// there or not JSON say nothing.
+func readQuantConfig(dir string) quantConfig {
+	var outer struct {
+		Quant quantConfig `json:"quantization_config"`
+	}
+	if data, err := readSmall(filepath.Join(dir, "config.json"), maxQuantConfig); err == nil && json.Unmarshal(data, &outer) == nil && outer.Quant.Method != "" {
+		return outer.Quant
+	}
+	var c quantConfig
+	if data, err := readSmall(filepath.Join(dir, "quantize_config.json"), maxQuantConfig); err == nil {
+		_ = json.Unmarshal(data, &c)
+	}
+	return c
+}
+
+// marks are the tensors that show a scheme, by the end of their names.
+var marks = []struct {
+	end   string
+	adopt func(s *Set, base string, c quantConfig) error
+}{
+	{".qweight", adoptIntegers},
+	{".weight_packed", adoptCompressed},
+	{".SCB", refuseBitsAndBytes},
+	{".weight.absmax", refuseBitsAndBytes},
+}
+
+func refuseBitsAndBytes(s *Set, base string, _ quantConfig) error {
+	i := s.entries[0].Info
+	return fmt.Errorf("%s: %s is quantised by bitsandbytes, whose types iflowc does not read; use the model's files from before, and --quant", i.File, base)
+}
+
+// adoptQuantised replaces quantised matrices of a sorted set.
+func (s *Set) adoptQuantised() error {
+	if s.format != "safetensors" || len(s.entries) == 0 {
+		return nil
+	}
+	var c quantConfig
+	read := false
+	for _, t := range s.Tensors() {
+		for _, m := range marks {
+			base, ok := strings.CutSuffix(t.Name, m.end)
+			if !ok {
+				continue
+			}
+			if !read {
+				c, read = readQuantConfig(filepath.Dir(t.File)), true
+			}
+			if err := m.adopt(s, base, c); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.adoptFP8(); err != nil {
+		return err
+	}
+	s.compact()
+	return nil
+}
+
+// compact drops the entries that were taken into others, and sorts.
+func (s *Set) compact() {
+	s.entries = slices.DeleteFunc(s.entries, func(e entry) bool { return e.taken })
+	clear(s.index)
+	s.sort()
+}
+
+// take gives a tensor of a quantised matrix, and drops it from the set.
+func (s *Set) take(name string) (entry, bool) {
+	i, ok := s.index[name]
+	if !ok {
+		return entry{}, false
+	}
+	s.entries[i].taken = true
+	return s.entries[i], true
+}
+
+// need is take for a tensor that must be there and of whole numbers or floats.
+func (s *Set) need(name, with string, types ...tensor.DType) (entry, error) {
+	e, ok := s.take(name)
+	if !ok {
+		return e, fmt.Errorf("%s has no %s beside it; the files are incomplete", with, name)
+	}
+	if !slices.Contains(types, e.DType) {
+		return e, fmt.Errorf("%s: tensor %q is %s; expected %v", e.File, name, e.DType, types)
+	}
+	return e, nil
+}
+
+// adopted adds the entry of a whole matrix. collect gives its bytes.
+func (s *Set) adopted(like entry, name string, dt tensor.DType, out, in int, collect func() []byte) error {
+	if _, dup := s.index[name]; dup {
+		return fmt.Errorf("%s: tensor %q is stored beside its quantised parts; remove one of them", like.File, name)
+	}
+	e := entry{Info: Info{Name: name, DType: dt, Shape: []int{out, in}, File: like.File, Offset: like.Offset, Bytes: int64(out * dt.RowBytes(in))}, file: like.file, collect: collect}
+	s.index[name] = len(s.entries)
+	s.entries = append(s.entries, e)
+	return nil
+}
+
+// note keeps a line for the user; each is kept once.
+func (s *Set) note(format string, args ...any) {
+	if line := fmt.Sprintf(format, args...); !slices.Contains(s.notes, line) {
+		s.notes = append(s.notes, line)
+	}
+}
+
+// Notes are lines for the user on how the files are used: what was not taken as
+// it is stored.
+func (s *Set) Notes() []string { return slices.Clone(s.notes) }
+
+// floats decodes an entry's bytes; the type was checked.
+func (e *entry) floats() []float32 {
+	out := make([]float32, e.Elements())
+	if err := tensor.Decode(out, e.DType, e.raw()); err != nil {
+		panic("bug: " + err.Error())
+	}
+	return out
+}
+
+// raw is the entry's bytes in the mapped file.
+func (e *entry) raw() []byte { return e.file.data[e.Offset : e.Offset+e.Bytes : e.Offset+e.Bytes] }

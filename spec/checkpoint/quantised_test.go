@@ -1,0 +1,111 @@
+package checkpoint_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/spec/checkpoint"
+)
+
+// TestQuantised compares matrices that arrive quantised with what independent
+// unpackers give (tools/gen/reference/quantised.py). Where codes are kept only the
+// base, −scale·zero, is rounded to f16; those that are not say so.
+func TestQuantised(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		dir  string
+		dt   tensor.DType
+		tol  float64 // of the largest value
+		note string
+	}{
+		{"gptq2", tensor.Q2B32, 0, ""},
+		{"gptq3", tensor.Q3B32, 1.0 / 2048, ""},
+		{"gptq4", tensor.Q4B64, 0, ""},
+		{"gptq4_asym", tensor.Q4B64, 1.0 / 2048, ""},
+		{"gptq4_v2", tensor.Q4B64, 1.0 / 2048, ""},
+		{"gptq4_desc", tensor.Q8B32T2, 1.0 / 200, "desc_act"},
+		{"gptq8", tensor.Q8B64, 0, ""},
+		{"awq", tensor.Q4B64, 1.0 / 2048, ""},
+		{"compressed", tensor.Q4B64, 0, ""},
+		{"fp8_row", tensor.F16, 1.0 / 2048, "8-bit floats"},
+		{"fp8_tensor", tensor.F16, 1.0 / 2048, "8-bit floats"},
+		{"fp8_block", tensor.F16, 1.0 / 2048, "8-bit floats"},
+		{"fp8_e5m2", tensor.F16, 1.0 / 2048, "8-bit floats"},
+	} {
+		set, err := checkpoint.Open(filepath.Join("testdata", "quantised", c.dir))
+		if err != nil {
+			t.Errorf("%s: %v", c.dir, err)
+			continue
+		}
+		defer set.Close()
+		if n := len(set.Tensors()); n != 2 {
+			t.Errorf("%s: %d tensors, expected the matrix and what it should be", c.dir, n)
+		}
+		if notes := strings.Join(set.Notes(), "\n"); !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
+			t.Errorf("%s: notes %q", c.dir, notes)
+		}
+		if i, _ := set.Lookup("l.weight"); i.DType != c.dt {
+			t.Errorf("%s: %s of shape %v, expected %s", c.dir, i.DType, i.Shape, c.dt)
+		}
+		got, err := set.Float32("l.weight")
+		want, err2 := set.Float32("want")
+		if err != nil || err2 != nil || len(got) != len(want) {
+			t.Errorf("%s: %v, %v, %d and %d values", c.dir, err, err2, len(got), len(want))
+			continue
+		}
+		if off := worst(got, want); off > c.tol {
+			t.Errorf("%s: off by %v of the largest value, at most %v", c.dir, off, c.tol)
+		}
+	}
+}
+
+// worst is the largest difference, relative to the largest value.
+func worst(got, want []float32) float64 {
+	top, off := 0.0, 0.0
+	for i, w := range want {
+		top = max(top, math.Abs(float64(w)))
+		off = max(off, math.Abs(float64(got[i]-w)))
+	}
+	return off / top
+}
+
+// TestQuantisedErrors: what is not read is refused in one line that says why.
+func TestQuantisedErrors(t *testing.T) {
+	t.Parallel()
+	whole, err := os.ReadFile(filepath.Join("testdata", "quantised", "gptq4", "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, with, want string }{
+		{`"l.qzeros"`, `"l.pzeros"`, "l.qweight has no l.qzeros beside it"},
+		{`"l.scales"`, `"l.scalez"`, "l.qweight has no l.scales beside it"},
+		{`"l.qweight"`, `"a.SCB    "`, ""},
+		{`"l.g_idx"`, `"x.g_idx"`, ""},
+	} {
+		data := strings.Replace(string(whole), c.old, c.with, 1)
+		path := filepath.Join(t.TempDir(), "model.safetensors")
+		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		set, err := checkpoint.Open(path)
+		if err == nil {
+			set.Close()
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s for %s: %v, expected %q", c.with, c.old, err, c.want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "bnb.safetensors")
+	head := `{"l.weight":{"dtype":"U8","shape":[2,1],"data_offsets":[0,2]},"l.weight.absmax":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`
+	data := append([]byte{byte(len(head)), 0, 0, 0, 0, 0, 0, 0}, head+"abc"...)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := checkpoint.Open(path); err == nil || !strings.Contains(err.Error(), "bitsandbytes") {
+		t.Errorf("bitsandbytes: %v", err)
+	}
+}

@@ -1,0 +1,58 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// maxRank bounds the dimensions of a stored tensor; convolutions have five.
+const maxRank = 8
+
+// storedSize checks a shape read from a file and returns it with the tensor's
+// size in bytes. Rows must be whole blocks of block types.
+func storedSize(dt tensor.DType, dims []uint64) (shape []int, size int64, err error) {
+	if len(dims) > maxRank {
+		return nil, 0, fmt.Errorf("%d dimensions; at most %d are supported", len(dims), maxRank)
+	}
+	n := uint64(1)
+	shape = make([]int, len(dims))
+	for i, d := range dims {
+		if d > math.MaxInt64 || d != 0 && n > math.MaxInt64/d {
+			return nil, 0, fmt.Errorf("shape %d is larger than any file", dims)
+		}
+		n *= d
+		shape[i] = int(d)
+	}
+	if b := uint64(dt.Block()); b > 1 && (len(dims) == 0 || dims[len(dims)-1]%b != 0) {
+		return nil, 0, fmt.Errorf("shape %d: rows of %s must be whole blocks of %d", dims, dt, b)
+	}
+	blocks := n / uint64(dt.Block())
+	if blocks > math.MaxInt64/uint64(dt.BlockBytes()) {
+		return nil, 0, fmt.Errorf("shape %d is larger than any file", dims)
+	}
+	return shape, int64(blocks) * int64(dt.BlockBytes()), nil
+}
+
+// checkDisjoint refuses tensors that share bytes. It sorts the entries by
+// offset; empty tensors are ignored.
+func checkDisjoint(entries []entry) error {
+	order := make([]*entry, 0, len(entries))
+	for i := range entries {
+		if entries[i].Bytes > 0 {
+			order = append(order, &entries[i])
+		}
+	}
+	sortByOffset(order)
+	for i := 1; i < len(order); i++ {
+		a, b := order[i-1], order[i]
+		if a.Offset+a.Bytes > b.Offset {
+			return fmt.Errorf("tensors %q and %q share bytes at offset %d", a.Name, b.Name, b.Offset)
+		}
+	}
+	return nil
+}
+
+var errTruncated = errors.New("the file ends early; it is truncated, download it again")

@@ -1,0 +1,90 @@
+package tokenizerfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+)
+
+// Files holds the tokenizer files of a model folder by base name, such as
+// tokenizer.json, tokenizer_config.json, tokenizer.model or vocab.txt.
+type Files map[string][]byte
+
+// source is one way to get a definition: the files it needs and how to read them.
+type source struct {
+	needs []string
+	read  func(f Files, c *hfConfig) (*tokenizer.Definition, error)
+}
+
+// sources in order of preference. tokenizer.json says everything, the others
+// need the conventions of the tokenizers that write them.
+var sources = []source{
+	{[]string{"tokenizer.json"}, loadHF},
+	{[]string{"sentencepiece.bpe.model", "vocab.json"}, loadM2M100},
+	{[]string{"source.spm", "vocab.json"}, loadMarian},
+	{[]string{"tokenizer.model"}, spLoader("tokenizer.model")},
+	{[]string{"spiece.model"}, spLoader("spiece.model")},
+	{[]string{"sentencepiece.bpe.model"}, spLoader("sentencepiece.bpe.model")},
+	{[]string{"sentencepiece.model"}, spLoader("sentencepiece.model")},
+	{[]string{"vocab.json", "merges.txt"}, loadVocabMerges},
+	{[]string{"vocab.txt"}, loadWordPiece},
+}
+
+// Load reads a tokenizer from a model folder's files and picks the source that
+// says most. Files that are not about tokenizers are ignored.
+func Load(files Files) (*tokenizer.Tokenizer, error) {
+	c, err := readConfig(files)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range sources {
+		if !files.have(s.needs) {
+			continue
+		}
+		d, err := s.read(files, c)
+		if err != nil {
+			return nil, wrap(s.needs[0], err)
+		}
+		c.fill(d)
+		t, err := tokenizer.New(d)
+		if err != nil {
+			return nil, wrap(s.needs[0], err)
+		}
+		return t, nil
+	}
+	var names []string
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return nil, fmt.Errorf("no tokenizer among the files [%s]; expected tokenizer.json, tokenizer.model, spiece.model, sentencepiece.bpe.model, vocab.json with merges.txt, vocab.txt or tokenizer.bin", strings.Join(names, " "))
+}
+
+func (f Files) have(names []string) bool {
+	for _, name := range names {
+		if len(f[name]) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func loadHF(f Files, c *hfConfig) (*tokenizer.Definition, error) {
+	d, err := parseHF(f["tokenizer.json"])
+	if err != nil {
+		return nil, err
+	}
+	c.adjust(d)
+	return d, nil
+}
+
+// wrap names the source of an error.
+func wrap(source string, err error) error { return fmt.Errorf("%s: %w", source, err) }
+
+func orTrue(b *bool) bool { return b == nil || *b }
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,66 @@
+package archtest
+
+import "strings"
+
+// A Group is a folder whose packages belong together: they may import each
+// other and packages of the groups named. A package belongs to the group of the
+// longest folder that it lies in.
+type Group struct {
+	Folder string
+	Holds  string   // what, in lines of the picture; "" for groups that it leaves out: tests' helpers, and commands
+	May    []string // folders of earlier groups: imports go one way
+}
+
+// sourcesFolder is a group of one package; what lies below it is in others.
+const sourcesFolder = "runtime"
+
+// Groups are all groups, lowest first. A row names what is used and nothing
+// else, so that a new arrow is a decision.
+var Groups = []Group{
+	{"runtime/kit", "metrics, plots, ordered JSON,\nshell completion", nil},
+	{"runtime/artifact", "manifest, packed weights,\nelement types, dispatch tables", nil},
+	{"runtime/text", "tokenizer, regexp, Jinja,\nchat templates, grammars", []string{"runtime/kit"}},
+	{"runtime/sampling", "decoding, speculation", []string{"runtime/artifact"}},
+	{"runtime/device", "CPU, CUDA, ranks,\ncommunication, tuning, traces", []string{"runtime/artifact"}},
+	{"runtime/binary", "opens what a binary carries", []string{"runtime/artifact", "runtime/text", "runtime/device"}},
+	{"runtime/engine", "core, scheduler, drafting,\nembedding", []string{"runtime/kit", "runtime/artifact", "runtime/sampling", "runtime/device"}},
+	{"runtime/http", "server, chat page, load generator", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/sampling", "runtime/engine"}},
+	{"runtime/api", "a model inside a Go program", []string{"runtime/artifact", "runtime/text", "runtime/sampling", "runtime/binary", "runtime/engine"}},
+	{"runtime/cli", "the subcommands of a binary", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/sampling", "runtime/device", "runtime/binary", "runtime/engine", "runtime/http"}},
+	{sourcesFolder, "", nil}, // the sources, embedded
+
+	{"models", "the model library: specifications,\nfamilies, the demo model", nil},
+	{"ir/spelling", "suggestions for names", nil},
+	{"ir/tensor", "blocks of quantised types,\nhost tensors, weight transforms", []string{"runtime/artifact"}},
+	{"ir", "modules, graphs, ops, types;\ntext form, verifier", []string{"ir/spelling", "ir/tensor"}},
+	{"ir/ops", "the table of ops", []string{"ir/tensor", "ir"}},
+	{"ir/interp", "runs any module, in float64", []string{"ir/tensor", "ir", "ir/ops"}},
+	{"ir/irtest", "", []string{"ir/tensor", "ir", "ir/ops", "ir/interp"}},
+	{"templates", "the kernel catalogue", []string{"ir/tensor", "ir"}},
+	{"spec/checkpoint", "readers of stored weights", []string{"ir/spelling", "ir/tensor"}},
+	{"spec/tokenizerfile", "readers of tokenizer files", []string{"runtime/text"}},
+	{"spec", "YAML to IR", []string{"runtime/artifact", "models", "ir/spelling", "ir/tensor", "ir", "ir/ops", "spec/checkpoint"}},
+	{"passes", "IR to IR, and what it costs", []string{"ir/tensor", "ir", "ir/ops", "templates"}},
+	{"codegen/toolchain", "C compilers, Go, the cache", nil},
+	{"codegen/pack", "transforms and packs weights", []string{"runtime/artifact", "ir/tensor", "spec/checkpoint"}},
+	{"codegen/devicetest", "", []string{"runtime/artifact", "runtime/device", "ir/tensor", "codegen/toolchain"}},
+	{"codegen", "IR to C, CUDA C and Go", []string{"runtime", "runtime/artifact", "ir/tensor", "ir", "ir/ops", "templates", "codegen/toolchain", "codegen/pack"}},
+	{"codegen/compiler", "the whole way from a spec to a program,\nto import", []string{"runtime/artifact", "runtime/text", "runtime/device", "runtime/binary", "runtime/cli",
+		"models", "ir/spelling", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec/tokenizerfile", "spec", "passes",
+		"codegen/toolchain", "codegen/pack", "codegen"}},
+	{"cmd/hub", "", nil},
+	{"cmd", "", []string{"runtime/kit", "runtime/artifact", "runtime/device", "runtime/binary",
+		"models", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec", "passes", "codegen/toolchain", "codegen", "codegen/compiler", "cmd/hub"}},
+	{"tools", "", []string{"runtime/artifact", "runtime/device", "runtime/engine", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec", "passes"}},
+}
+
+// GroupOf is the place in Groups of a package's folder, -1 for none.
+func GroupOf(dir string) int {
+	best := -1
+	for i, g := range Groups {
+		if (dir == g.Folder || g.Folder != sourcesFolder && strings.HasPrefix(dir, g.Folder+"/")) && (best < 0 || len(g.Folder) > len(Groups[best].Folder)) {
+			best = i
+		}
+	}
+	return best
+}
