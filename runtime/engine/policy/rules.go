@@ -27,10 +27,7 @@ type RuleName struct {
 // Rules lists all rules.
 var Rules = []RuleName{
 	{ShortestFirst, "shortest-first"}, {OvertakeLimit, "overtake-limit"}, {IdleStretch, "idle-stretch"},
-	{DecodeStretch, "decode-stretch"},
-
-	{TileRounding, "tile-rounding"}, {DraftLimit, "draft-limit"},
-
+	{DecodeStretch, "decode-stretch"}, {TileRounding, "tile-rounding"}, {DraftLimit, "draft-limit"},
 	{Aging, "aging"}, {ClientFairness, "client-fairness"},
 }
 
