@@ -35,14 +35,14 @@ void ifl_team_run(ifl_team *team, ifl_team_fn fn, void *arg);
 void ifl_team_adapt(ifl_team *team);
 int ifl_team_members(const ifl_team *team);
 
-/* A member's columns of a matmul, in groups. Three quarters of an equal share are its own, so that it reads their weights as one
- * stream; the rest is drawn in pieces by whoever is done, so that a member whose processor is slower for a moment is not waited
+/* A thread's columns of a matmul, in groups. Three quarters of an equal share are its own, so that it reads their weights as one
+ * stream; the rest is claimed in pieces by whoever is done, so that a thread whose core is slower for a moment is not waited
  * for. (docs/decisions.md, "Most columns are a member's own", has what other ways cost.) */
 typedef struct {
   int from, to;             /* what to do now */
-  int own, rest;            /* where its own share ends, and where begins what is drawn */
+  int own, rest;            /* where its own share ends, and where begins what is claimed */
   int groups, most, each;   /* all there are, the most a call takes, those of a piece */
-  uint32_t before;          /* what had been drawn in the step when the region began */
+  uint32_t before;          /* what had been claimed in the step when the region began */
 } ifl_columns;
 
 static inline ifl_columns ifl_columns_of(int groups, int tid, int threads, int most, uint32_t before) {
@@ -52,20 +52,20 @@ static inline ifl_columns ifl_columns_of(int groups, int tid, int threads, int m
 }
 
 /* Whether there are more; then they are at from … to−1. */
-static inline int ifl_more_columns(ifl_columns *c, _Atomic uint32_t *drawn) {
+static inline int ifl_more_columns(ifl_columns *c, _Atomic uint32_t *claimed) {
   if (c->to < c->own) {
     c->from = c->to;
     c->to = c->own - c->from < c->most ? c->own : c->from + c->most;
     return 1;
   }
-  c->from = c->rest + (int)(atomic_fetch_add_explicit(drawn, 1, memory_order_relaxed) - c->before) * c->each;
+  c->from = c->rest + (int)(atomic_fetch_add_explicit(claimed, 1, memory_order_relaxed) - c->before) * c->each;
   if (c->from >= c->groups) return 0;
   c->to = c->groups - c->from < c->each ? c->groups : c->from + c->each;
   return 1;
 }
 
-/* What will have been drawn when all members have found nothing left. */
-static inline uint32_t ifl_drawn_by(const ifl_columns *c, int threads) {
+/* What will have been claimed when all threads have found nothing left. */
+static inline uint32_t ifl_claimed_by(const ifl_columns *c, int threads) {
   return c->before + (uint32_t)((c->groups - c->rest + c->each - 1) / c->each + threads);
 }
 

@@ -39,6 +39,11 @@ var layers = []struct {
 	{"runtime/api", group("api", "engine", "binary", "device", "sampling", "text", "artifact")},
 	{"runtime/cli", []string{"runtime/..."}},
 	{"runtime/weights", group("artifact")},
+	{"codegen/layout", []string{"ir", "ir/ops", "ir/tensor", "templates", "runtime/artifact/...", "runtime/weights"}},
+	{"codegen/ctext", []string{"codegen/layout", "ir", "ir/ops", "ir/tensor", "templates"}},
+	// The emitters stand side by side.
+	{"codegen/cpu", []string{"codegen/layout", "codegen/ctext", "ir", "ir/tensor", "templates", "runtime/artifact/..."}},
+	{"codegen/cuda", []string{"codegen/layout", "codegen/ctext", "ir", "ir/tensor", "templates", "runtime/artifact/..."}},
 	{"codegen", []string{".", "codegen/...", "ir", "ir/ops", "ir/tensor", "templates", "runtime/..."}},
 	{".", nil},
 	{"cmd/hub", nil},
