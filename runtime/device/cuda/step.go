@@ -140,6 +140,7 @@ func (m *model) run(c *device.Context, s device.DeviceStep) error {
 var errRange = errors.New("a token id, page or row of the step is out of range")
 
 // check refuses a step that would make a kernel read or write out of bounds.
+// ifl_check of ifl_main.h is its twin.
 func (m *model) check(c *device.Context, s device.DeviceStep) error {
 	if s.Entry < 0 || s.Entry >= len(m.Plan.Graphs) || s.Tokens < 0 || s.Tokens > m.cfg.MaxTokens ||
 		s.Wanted < 0 || s.Wanted > m.cfg.MaxWanted || s.Seqs < 0 || s.Seqs > m.cfg.MaxSeqs {
@@ -147,9 +148,12 @@ func (m *model) check(c *device.Context, s device.DeviceStep) error {
 	}
 	states := len(m.Manifest.States) > 0
 	for t := range s.Tokens {
-		q := c.Seq[t]
+		q, last := c.Seq[t], c.Slot[t]
+		if s.Mask != nil { // in a tree a token sees rows up to its position
+			last = max(last, c.Pos[t])
+		}
 		if c.ID[t] < 0 || c.Pos[t] < 0 || c.Slot[t] < 0 || q < 0 || int(q) >= s.Seqs || int32(t) < c.First[q] || int32(t) >= c.First[q+1] ||
-			states && c.Slot[t]/device.PageRows >= c.PageAt[q+1]-c.PageAt[q] {
+			states && last/device.PageRows >= c.PageAt[q+1]-c.PageAt[q] {
 			return errRange
 		}
 	}
@@ -185,7 +189,10 @@ func (m *model) checkPages(c *device.Context, s device.DeviceStep) error {
 		lists = append(lists, struct{ at, page []int32 }{c.XPageAt, c.XPage})
 	}
 	for q := range s.Seqs {
-		if c.First[q+1] < c.First[q] || c.Past[q] < 0 {
+		if c.First[q] < 0 || c.First[q+1] < c.First[q] || c.Past[q] < 0 {
+			return errRange
+		}
+		if len(m.Manifest.States) > 0 && int64(c.Past[q]) > device.PageRows*int64(c.PageAt[q+1]-c.PageAt[q]) {
 			return errRange
 		}
 		if s.Entry == m.Plan.Cross && (c.XRows[q] < 1 || (c.XRows[q]+device.PageRows-1)/device.PageRows > c.XPageAt[q+1]-c.XPageAt[q]) {
