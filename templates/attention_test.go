@@ -102,7 +102,7 @@ type cAttention struct {
 	ldrel                     int64
 	relBucket                 *int16
 	relMax                    int32
-	seen                      *float64
+	calib                     *float64
 }
 
 type cPut struct {

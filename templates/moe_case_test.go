@@ -103,7 +103,7 @@ func (c *moeCase) run(t *testing.T, m *moeLib, from, to, threads int) []float32 
 		}
 	}
 	for i, k := range m.impls[c.dt] {
-		j.mm[i], j.tile[i] = symbol(t, m.lib, k.Symbol(c.dt)), int32(k.Tile)
+		j.impls[i] = cImpl{symbol(t, m.lib, k.Symbol(c.dt)), int32(k.Tile)}
 	}
 	for i := range c.w {
 		for n := range c.choice[i] {

@@ -30,14 +30,13 @@ typedef struct {
   const uint8_t *w[3];
   const float *bias[3];
   int64_t bytes[3];
-  ifl_mm mm[3];
-  int32_t tile[4];
+  ifl_impl impls[3];
   const uint8_t *choice[3];
 } job;
 enum { GUARD = 64 };
 typedef struct { const job *j; uint8_t *shared; int *bad; } run;
 static ifl_expert_matrix matrix_of(const job *j, int i, int n, int k) {
-  ifl_expert_matrix m = {.n = n, .k = k, .mm = j->mm, .tile = j->tile, .choice = j->choice[i], .w = j->w[i], .stride = j->bytes[i],
+  ifl_expert_matrix m = {.n = n, .k = k, .impls = j->impls, .choice = j->choice[i], .w = j->w[i], .stride = j->bytes[i],
                          .panel = j->bytes[i] / ((n + 15) / 16), .bias = j->bias[i], .bias_stride = (n + 15) & ~15};
   return m;
 }
@@ -97,9 +96,14 @@ type cExperts struct {
 	w                                                      [3]*byte
 	bias                                                   [3]*float32
 	bytes                                                  [3]int64
-	mm                                                     [3]uintptr
-	tile                                                   [4]int32
+	impls                                                  [3]cImpl
 	choice                                                 [3]*byte
+}
+
+// cImpl is ifl_impl.
+type cImpl struct {
+	run  uintptr
+	tile int32
 }
 
 type cRouting struct {

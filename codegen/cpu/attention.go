@@ -39,7 +39,7 @@ func (e *emitter) attention(r *layout.Region, a *layout.Attention) error {
 		w.P(".rel = %s, .ldrel = %d, .rel_bucket = %s, .rel_max = %d,", f.Relative, f.RelativePitch, f.Buckets, a.Relative.Max)
 	}
 	w.P(".scratch = c->attention, .scratch_bytes = c->attention_bytes,")
-	w.P(".seen = %s,", e.scores(r))
+	w.P(".calib = %s,", e.scores(r))
 	w.P("};")
 	w.P("%s(&a);", sym)
 	e.header("ifl_attn.h")

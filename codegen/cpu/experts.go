@@ -45,14 +45,13 @@ func (e *emitter) expert(r *layout.Region, field string, m *layout.Expert) error
 		return err
 	}
 	p := m.Weight
-	number, _, err := e.call(m.Call, templates.Act(p.DType))
+	number, impls, err := e.call(m.Call, templates.Act(p.DType))
 	if err != nil {
 		return err
 	}
-	site := e.out.Manifest.Sites[number]
 	e.w.P(".%s = {", field)
 	e.w.P(".w = %s, .stride = %s, .panel = %d, .n = %d, .k = %d,", address, ctext.Wide(p.Bytes()), p.PanelBytes(), p.N, p.K)
-	e.w.P(".mm = (const ifl_mm[]){%s}, .tile = (const int[])%s, .choice = c->dispatch + %d * IFL_ROWS,", strings.Join(site.Symbols, ", "), ctext.Ints(site.Tiles), number)
+	e.w.P(".impls = %s, .choice = c->dispatch + %d * IFL_ROWS,", impls, number)
 	if m.Bias != nil {
 		bias, err := e.names.Vector(*m.Bias, r.Loop)
 		if err != nil {

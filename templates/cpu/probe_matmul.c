@@ -12,8 +12,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* As in the emitted step: up to PROBE_ALONE rows every thread packs for itself; a call makes up to PROBE_CALL floats. */
-enum { PROBE_ALONE = 16, PROBE_CALL = 32768, PROBE_GROUP = 16 };
+/* As in the emitted step: up to PROBE_PRIVATE_ROWS rows every thread packs for itself; a call makes up to PROBE_CALL floats. */
+enum { PROBE_PRIVATE_ROWS = 16, PROBE_CALL = 32768, PROBE_GROUP = 16 };
 
 typedef struct {
   ifl_team *team;
@@ -46,7 +46,7 @@ static probe_arena lay(uint8_t *at, ifl_act_kind kind, int k, int rows, int thre
   probe_arena a;
   const int64_t x = ifl_round64((int64_t)k * rows * 4), act = tiles_bytes(kind, k, rows);
   const int columns = PROBE_CALL / PROBE_GROUP / rows > 1 ? PROBE_CALL / PROBE_GROUP / rows : 1;
-  a.act_bytes = tiles_bytes(kind, k, PROBE_ALONE);
+  a.act_bytes = tiles_bytes(kind, k, PROBE_PRIVATE_ROWS);
   a.y_bytes = ifl_round64(((int64_t)rows * columns * PROBE_GROUP + 16) * 4);
   a.mm_bytes = ifl_round64((int64_t)(k < 64 ? 64 : k) * IFL_MM_SCRATCH_PER_K + 4096);
   a.own_bytes = a.act_bytes + a.y_bytes + a.mm_bytes;
@@ -86,16 +86,16 @@ static double now(void) { return clock_of(CLOCK_MONOTONIC); }
 /* Returns the processor time that this member worked, without what it waited; 0 for a short run. */
 static double run_once(const ifl_probe *p, const probe_arena *a, int which, const uint8_t *w, int tid, int threads) {
   const ifl_act_kind kind = (ifl_act_kind)p->kind;
-  const int rows = p->rows, tm = p->tile[which], alone = rows <= PROBE_ALONE, tiles = (rows + tm - 1) / tm;
+  const int rows = p->rows, tm = p->tile[which], pack_private = rows <= PROBE_PRIVATE_ROWS, tiles = (rows + tm - 1) / tm;
   const int timed = (double)rows * p->n * p->k >= PROBE_LONG;
   double busy = timed ? -clock_of(CLOCK_THREAD_CPUTIME_ID) : 0;
-  uint8_t *act = alone ? a->own : a->act;
-  for (int i = alone ? 0 : tid; i < tiles; i += alone ? 1 : threads) {
+  uint8_t *act = pack_private ? a->own : a->act;
+  for (int i = pack_private ? 0 : tid; i < tiles; i += pack_private ? 1 : threads) {
     uint8_t *tile = act + i * ifl_tile_bytes(kind, p->k, tm);
     const int mt = rows - i * tm < tm ? rows - i * tm : tm;
     for (int m = 0; m < mt; m++) pack_row(tile, a->x + (int64_t)(i * tm + m) * p->k, kind, p->k, mt, m);
   }
-  if (!alone) {
+  if (!pack_private) {
     if (timed) busy += clock_of(CLOCK_THREAD_CPUTIME_ID);
     ifl_barrier(p->team);
     if (timed) busy -= clock_of(CLOCK_THREAD_CPUTIME_ID);

@@ -53,6 +53,11 @@ static inline int64_t ifl_tile_bytes(ifl_act_kind a, int k, int mt) {
  * act is packed in tiles of the implementation's own tm rows. scratch: ifl_mm_scratch bytes, per thread.
  * Every output is summed over k in the order that the template's header declares, whatever rows, tm and panels are. */
 typedef void (*ifl_mm)(const uint8_t *w, int k, int panels, const uint8_t *act, int rows, float *y, int64_t ldy, uint8_t *scratch);
+/* An implementation, and the rows of activations that one of its packed tiles holds. */
+typedef struct {
+  ifl_mm run;
+  int tile;
+} ifl_impl;
 #define IFL_MM_SCRATCH_PER_K 128 /* bytes of scratch per column of K that an implementation may use */
 
 /* A team of threads that are all inside one step. */
@@ -81,7 +86,7 @@ typedef struct ifl_attention {
    * scaled score (T5: Raffel et al. 2020, §2.1). */
   const float *rel; int64_t ldrel;
   const int16_t *rel_bucket; int rel_max; /* [2·rel_max + 1] */
-  double *seen; /* [IFL_SCORES], where calibration counts this thread's rows by ⌊largest score · log₂e⌋, or NULL */
+  double *calib; /* [IFL_SCORES], where calibration counts this thread's rows by ⌊largest score · log₂e⌋, or NULL */
 } ifl_attention;
 
 #define IFL_SCORES 256 /* the first is for −128 and less, the last for 127 and more */

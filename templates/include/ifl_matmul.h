@@ -3,12 +3,6 @@
 #pragma once
 #include "ifl_vec.h"
 
-/* A kernel, and the rows of activations that one of its packed tiles holds. */
-typedef struct {
-  ifl_mm run;
-  int tile;
-} ifl_impl;
-
 /* How the rows of a product are packed. Each thread packs them all for itself where there are few, which needs no barrier; else
  * each packs some tiles for all. */
 typedef struct {

@@ -127,7 +127,7 @@ static void r2_attention(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     .heads = 4, .kv_heads = 2, .dim = 16, .vdim = 16,
     .scale = 0.25f, .causal = 1,
     .scratch = c->attention, .scratch_bytes = c->attention_bytes,
-    .seen = c->calib ? c->calib + tid * IFL_CALIB_SUMS + 130 + l * INT64_C(256) : NULL,
+    .calib = c->calib ? c->calib + tid * IFL_CALIB_SUMS + 130 + l * INT64_C(256) : NULL,
   };
   ifl_attention_f16(&a);
 }
