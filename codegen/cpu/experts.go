@@ -53,7 +53,7 @@ func (e *emitter) expert(r *layout.Region, field string, m *layout.Expert) error
 	e.w.P(".w = %s, .stride = %s, .panel = %d, .n = %d, .k = %d,", address, ctext.Wide(p.Bytes()), p.PanelBytes(), p.N, p.K)
 	e.w.P(".impls = %s, .choice = c->dispatch + %d * IFL_ROWS,", impls, number)
 	if m.Bias != nil {
-		bias, err := e.names.Vector(*m.Bias, r.Loop)
+		bias, err := e.names.Weight(*m.Bias, r.Loop)
 		if err != nil {
 			return err
 		}

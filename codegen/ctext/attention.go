@@ -28,12 +28,12 @@ func (s *Symbols) Attention(w *Writer, r *layout.Region, a *layout.Attention) (f
 		f.Window = w.Table("int32_t", "windows", Ints(a.Windows)) + "[" + Iteration(r.Loop) + "]"
 	}
 	if a.Sinks != nil {
-		if f.Sinks, err = s.Vector(*a.Sinks, r.Loop); err != nil {
+		if f.Sinks, err = s.Weight(*a.Sinks, r.Loop); err != nil {
 			return f, err
 		}
 	}
 	if b := a.Relative; b != nil {
-		if f.Relative, err = s.Vector(b.Table, r.Loop); err != nil {
+		if f.Relative, err = s.Weight(b.Table, r.Loop); err != nil {
 			return f, err
 		}
 		f.RelativePitch = layout.Round16(b.Table.Type.Cols())

@@ -51,7 +51,7 @@ func (r *Rows) norm(ops []*ir.Op, at int) error {
 	}
 	var params []string
 	for _, a := range op.Args[1:] {
-		p, err := r.Vector(a, r.loop)
+		p, err := r.Weight(a, r.loop)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func (r *Rows) route(ops []*ir.Op, at int) error {
 	}
 	bias := "NULL"
 	if len(op.Args) > 1 {
-		if bias, err = r.Vector(op.Args[1], r.loop); err != nil {
+		if bias, err = r.Weight(op.Args[1], r.loop); err != nil {
 			return err
 		}
 	}

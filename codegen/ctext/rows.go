@@ -195,7 +195,7 @@ func (r *Rows) load(a ir.Arg, out *ir.Value, body *[]string) (string, error) {
 		return reg, nil
 	}
 	if a.Kind == ir.Weight {
-		ptr, err := r.Vector(a, r.loop)
+		ptr, err := r.Weight(a, r.loop)
 		if err != nil {
 			return "", err
 		}

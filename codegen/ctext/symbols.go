@@ -54,14 +54,6 @@ func (s *Symbols) Weight(a ir.Arg, in *layout.Loop) (string, error) {
 	return s.element(w.Symbol, "("+at+")", w.Layers != nil, i, loop), nil
 }
 
-// Vector is [Symbols.Weight] of rows of floats.
-func (s *Symbols) Vector(a ir.Arg, in *layout.Loop) (string, error) {
-	if s.Layout.Weights[a.Value].Matrix {
-		return "", fmt.Errorf("%s is used both as a matrix and as a row", a.Value)
-	}
-	return s.Weight(a, in)
-}
-
 // State is the address of the first page of the element that an argument reads.
 func (s *Symbols) State(a ir.Arg, in *layout.Loop) (string, error) {
 	st := s.Layout.State(a.Value)

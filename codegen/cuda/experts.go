@@ -63,7 +63,7 @@ func (u *unit) expert(r *layout.Region, m *layout.Expert, rows act, nt string) (
 	}
 	e.Stride = fmt.Sprint(m.Weight.Bytes())
 	if m.Bias != nil {
-		bias, err := u.names.Vector(*m.Bias, r.Loop)
+		bias, err := u.names.Weight(*m.Bias, r.Loop)
 		if err != nil {
 			return e, "", err
 		}
