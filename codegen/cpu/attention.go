@@ -20,8 +20,9 @@ func (e *emitter) attention(r *layout.Region, a *layout.Attention) error {
 	w.P("const ifl_attention a = {")
 	w.P(".step = %s, .team = c->team, .tid = tid, .threads = c->threads,", f.Step)
 	w.P(".q = %s, .ldq = %d, .out = %s, .ldo = %d,", e.names.Rows(a.Q), a.Q.Pitch, e.names.Rows(a.Out), a.Out.Pitch)
-	w.P(".state = %s, .page_bytes = %d,", f.State, a.State.Page)
-	w.P(".heads = %d, .kv_heads = %d, .dim = %d, .vdim = %d,", a.Heads, a.KVHeads, a.State.Dim, a.State.VDim)
+	size := func(n ctext.StateSize) string { return e.names.Size(a.State, n) }
+	w.P(".state = %s, .page_bytes = %s,", f.State, size(ctext.PageBytes))
+	w.P(".heads = %d, .kv_heads = %s, .dim = %s, .vdim = %s,", a.Heads, size(ctext.KVHeads), size(ctext.KeyDim), size(ctext.ValueDim))
 	w.P(".scale = %s, .causal = %d,", f.Scale, ctext.Bit(a.Causal))
 	if a.Softcap != 0 {
 		w.P(".softcap = %s,", ctext.Float(a.Softcap))

@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen/ctext"
@@ -102,6 +103,12 @@ func (m *matmul) pack() error {
 		w.P("const int t = i * p.tile + m;")
 	}
 	text := m.e.names.NewRows(w, m.region.Loop, m.Keep)
+	text.Width = func(columns int) string {
+		if columns == m.Weight.K {
+			return "K"
+		}
+		return strconv.Itoa(columns)
+	}
 	if err := text.Run(m.Before); err != nil {
 		return err
 	}

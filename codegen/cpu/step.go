@@ -13,11 +13,12 @@ import (
 // step is the translation unit of the model: what its regions need of the
 // headers, their functions, and the tables that ifl_main.h reads.
 func (e *emitter) step() (string, error) {
+	tables := e.modelTables()
 	w := ctext.NewWriter(0)
 	e.names.Define(w)
 	return templates.Step(templates.StepData{
 		Name: e.layout.Module.Name, Defines: e.defines(), Headers: e.includes(), Prototypes: e.protos, Impls: e.listed,
-		Symbols: w.String(), Regions: e.regions.String(), Tables: e.modelTables(),
+		Symbols: w.String(), Regions: e.regions.String(), Tables: tables,
 	})
 }
 
@@ -97,7 +98,8 @@ func (e *emitter) modelTables() (list []templates.Table) {
 		buffers = append(buffers, fmt.Sprintf("{%d, %s}", b.Cols, rows))
 	}
 	for _, s := range e.layout.States {
-		states = append(states, fmt.Sprintf("{%d, %d, %d, %d, %d, %d}", s.Count, s.Page, s.KVHeads, s.Dim, s.VDim, s.ElementBytes()))
+		size := func(n ctext.StateSize) string { return e.names.Size(s, n) }
+		states = append(states, fmt.Sprintf("{%d, %s, %s, %s, %s, %d}", s.Count, size(ctext.PageBytes), size(ctext.KVHeads), size(ctext.KeyDim), size(ctext.ValueDim), s.ElementBytes()))
 	}
 	for act, k := range e.acts {
 		acts = append(acts, fmt.Sprintf("{%s, %d}", actKind(act), k))

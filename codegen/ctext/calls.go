@@ -72,7 +72,7 @@ func (r *Rows) norm(ops []*ir.Op, at int) error {
 		for _, p := range params {
 			args += ", " + p
 		}
-		r.w.P("ifl_row_%s(%s, %d, %s%s);", op.Def.Name, args, width, Float(op.Float("eps")), base)
+		r.w.P("ifl_row_%s(%s, %s, %s%s);", op.Def.Name, args, r.Width(width), Float(op.Float("eps")), base)
 	}
 	if heads == 1 {
 		emit("0")
@@ -236,7 +236,7 @@ func (r *Rows) kvAppend(ops []*ir.Op, at int) error {
 	if err != nil {
 		return err
 	}
-	r.w.P("uint8_t *page = %s + ifl_kv_page(s, s->seq[t], s->slot[t]) * %s;", base, Wide(st.Page))
+	r.w.P("uint8_t *page = %s + ifl_kv_page(s, s->seq[t], s->slot[t]) * %s;", base, r.Size(st, PageBytes))
 	for i, a := range op.Args[1:] {
 		if !r.holds(a.Value) {
 			continue
@@ -255,7 +255,8 @@ func (r *Rows) kvAppend(ops []*ir.Op, at int) error {
 			if i == 1 {
 				k, v = v, k
 			}
-			r.w.P("ifl_kv_put_%s(page, s->slot[t] %% IFL_PAGE_ROWS, %s, %d, %d, %d, %s, %s);", st.Elem, Plus(first, h), st.KVHeads, st.Dim, st.VDim, k, v)
+			r.w.P("ifl_kv_put_%s(page, s->slot[t] %% IFL_PAGE_ROWS, %s, %s, %s, %s, %s, %s);", st.Elem, Plus(first, h),
+				r.Size(st, KVHeads), r.Size(st, KeyDim), r.Size(st, ValueDim), k, v)
 		})
 	}
 	return nil
@@ -265,9 +266,9 @@ func (r *Rows) kvAppend(ops []*ir.Op, at int) error {
 // where that is another sequence's.
 func (r *Rows) prefetchState(st *layout.State, base, first, count string) {
 	r.w.P("if (t + 2 < s->tokens && s->seq[t + 2] != s->seq[t]) {")
-	r.w.P("const uint8_t *next = %s + ifl_kv_page(s, s->seq[t + 2], s->slot[t + 2]) * %s;", base, Wide(st.Page))
+	r.w.P("const uint8_t *next = %s + ifl_kv_page(s, s->seq[t + 2], s->slot[t + 2]) * %s;", base, r.Size(st, PageBytes))
 	r.eachHead(count, func(h string) {
-		r.w.P("ifl_kv_expect(next, s->slot[t + 2] %% IFL_PAGE_ROWS, %s, %d, %d);", Plus(first, h), st.Dim, max(st.ElementBytes(), 1))
+		r.w.P("ifl_kv_expect(next, s->slot[t + 2] %% IFL_PAGE_ROWS, %s, %s, %d);", Plus(first, h), r.Size(st, KeyDim), max(st.ElementBytes(), 1))
 	})
 	r.w.P("}")
 }

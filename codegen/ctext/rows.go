@@ -2,6 +2,7 @@ package ctext
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen/layout"
@@ -31,6 +32,8 @@ type Rows struct {
 	*Symbols
 	Temps   int // rows of scratch that the text uses
 	Scratch int // floats of the widest
+	// Width is a name for a number of columns, where the text has one.
+	Width func(columns int) string
 
 	w     *Writer
 	loop  *layout.Loop         // around the region
@@ -43,7 +46,7 @@ type Rows struct {
 
 // NewRows is code for whole rows; it keeps the values that outlive the region.
 func (s *Symbols) NewRows(w *Writer, in *layout.Loop, keep map[*ir.Value]bool) *Rows {
-	return &Rows{Symbols: s, w: w, loop: in, keep: keep, where: map[*ir.Value]loc{}}
+	return &Rows{Symbols: s, Width: strconv.Itoa, w: w, loop: in, keep: keep, where: map[*ir.Value]loc{}}
 }
 
 // Source is the address of the whole row of a value, after the ops were run.

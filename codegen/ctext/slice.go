@@ -56,7 +56,7 @@ func (r *Rows) base(v *ir.Value) string {
 // unless it is the whole row.
 func (r *Rows) width(v *ir.Value) string {
 	if r.slice == nil {
-		return strconv.Itoa(v.Type.Cols())
+		return r.Width(v.Type.Cols())
 	}
 	return r.slice.part(v, r.slice.width)
 }

@@ -69,6 +69,26 @@ func (s *Symbols) State(a ir.Arg, in *layout.Loop) (string, error) {
 	return s.element(st.Symbol, "("+s.Backend.State(at)+")", array, i, loop), nil
 }
 
+// A StateSize is a size of a state by name.
+type StateSize string
+
+// The sizes of a state.
+const (
+	PageBytes StateSize = "PAGE_OF"  // bytes of a page of one element
+	KVHeads   StateSize = "HEADS_OF" // key and value heads
+	KeyDim    StateSize = "DIM_OF"   // numbers of a key
+	ValueDim  StateSize = "VDIM_OF"  // numbers of a value
+)
+
+// Size is a size of a state.
+func (s *Symbols) Size(st *layout.State, size StateSize) string {
+	name := string(size) + strings.TrimPrefix(st.Symbol, "STATE")
+	s.defined[name] = map[StateSize]string{
+		PageBytes: Wide(st.Page), KVHeads: strconv.Itoa(st.KVHeads), KeyDim: strconv.Itoa(st.Dim), ValueDim: strconv.Itoa(st.VDim),
+	}[size]
+	return name
+}
+
 // element names one element of an array, or what is no array.
 func (s *Symbols) element(name, text string, array bool, index int, loop bool) string {
 	if !array {

@@ -29,7 +29,10 @@ void ifl_attention_f16(const ifl_attention *a);
 void ifl_gemv_f16(const uint8_t *, int, int, const uint8_t *, int, float *, int64_t, uint8_t *);
 void ifl_flat_gemm_f16(const uint8_t *, int, int, const uint8_t *, int, float *, int64_t, uint8_t *);
 
+#define DIM_OF_KV 16
+#define HEADS_OF_KV 2
 #define OUT_LOGITS(t) (s->out[0] + (int64_t)(t) * 96)
+#define PAGE_OF_KV INT64_C(8192)
 #define ROW_A(t) (c->buffer[3] + (int64_t)(t) * 64)
 #define ROW_CS(t) (c->buffer[0] + (int64_t)(t) * 16)
 #define ROW_LAST(t) (c->buffer[4] + (int64_t)(t) * 64)
@@ -41,6 +44,7 @@ void ifl_flat_gemm_f16(const uint8_t *, int, int, const uint8_t *, int, float *,
 #define ROW_X2(t) (c->buffer[1] + (int64_t)(t) * 64)
 #define ROW_XN(t) (c->buffer[1] + (int64_t)(t) * 64)
 #define STATE_KV(l) (c->state + ((l) * INT64_C(8192)) * c->pages)
+#define VDIM_OF_KV 16
 #define W_ATTN_NORM(l) ((const float *)(c->weights + INT64_C(12288) + (l) * INT64_C(21248)))
 #define W_EMBED (c->weights)
 #define W_FFN_NORM(l) ((const float *)(c->weights + INT64_C(19456) + (l) * INT64_C(21248)))
@@ -74,7 +78,7 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     const int mt = ifl_tile_rows(&p, i);
     for (int m = 0; m < mt; m++) {
       const int t = i * p.tile + m;
-      ifl_row_rmsnorm(own->row, ROW_X(t), W_ATTN_NORM(l), 64, 9.99999975e-06f, 0.0f);
+      ifl_row_rmsnorm(own->row, ROW_X(t), W_ATTN_NORM(l), K, 9.99999975e-06f, 0.0f);
       ifl_calib_row(c, &p, tid, l * INT64_C(65), t, own->row, K);
       ifl_pack_a8_b64(tile, own->row, K, mt, m);
     }
@@ -98,19 +102,19 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
         for (int t = 0; t < rows; t++) {
           float *y = own->y + (int64_t)t * cols + (n - n0);
           ifl_row_rope(y, ROW_CS(t), 1, 16, 16, 0, 0);
-          uint8_t *page = STATE_KV(l) + ifl_kv_page(s, s->seq[t], s->slot[t]) * INT64_C(8192);
+          uint8_t *page = STATE_KV(l) + ifl_kv_page(s, s->seq[t], s->slot[t]) * PAGE_OF_KV;
           if (t + 2 < s->tokens && s->seq[t + 2] != s->seq[t]) {
-            const uint8_t *next = STATE_KV(l) + ifl_kv_page(s, s->seq[t + 2], s->slot[t + 2]) * INT64_C(8192);
-            ifl_kv_expect(next, s->slot[t + 2] % IFL_PAGE_ROWS, (n - 64) / 16, 16, 2);
+            const uint8_t *next = STATE_KV(l) + ifl_kv_page(s, s->seq[t + 2], s->slot[t + 2]) * PAGE_OF_KV;
+            ifl_kv_expect(next, s->slot[t + 2] % IFL_PAGE_ROWS, (n - 64) / 16, DIM_OF_KV, 2);
           }
-          ifl_kv_put_f16(page, s->slot[t] % IFL_PAGE_ROWS, (n - 64) / 16, 2, 16, 16, y, NULL);
+          ifl_kv_put_f16(page, s->slot[t] % IFL_PAGE_ROWS, (n - 64) / 16, HEADS_OF_KV, DIM_OF_KV, VDIM_OF_KV, y, NULL);
         }
       }
       else {
         for (int t = 0; t < rows; t++) {
           float *y = own->y + (int64_t)t * cols + (n - n0);
-          uint8_t *page = STATE_KV(l) + ifl_kv_page(s, s->seq[t], s->slot[t]) * INT64_C(8192);
-          ifl_kv_put_f16(page, s->slot[t] % IFL_PAGE_ROWS, (n - 96) / 16, 2, 16, 16, NULL, y);
+          uint8_t *page = STATE_KV(l) + ifl_kv_page(s, s->seq[t], s->slot[t]) * PAGE_OF_KV;
+          ifl_kv_put_f16(page, s->slot[t] % IFL_PAGE_ROWS, (n - 96) / 16, HEADS_OF_KV, DIM_OF_KV, VDIM_OF_KV, NULL, y);
         }
       }
     }
@@ -123,8 +127,8 @@ static void r2_attention(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   const ifl_attention a = {
     .step = s, .team = c->team, .tid = tid, .threads = c->threads,
     .q = ROW_QR(0), .ldq = 64, .out = ROW_A(0), .ldo = 64,
-    .state = STATE_KV(l), .page_bytes = 8192,
-    .heads = 4, .kv_heads = 2, .dim = 16, .vdim = 16,
+    .state = STATE_KV(l), .page_bytes = PAGE_OF_KV,
+    .heads = 4, .kv_heads = HEADS_OF_KV, .dim = DIM_OF_KV, .vdim = VDIM_OF_KV,
     .scale = 0.25f, .causal = 1,
     .scratch = c->attention, .scratch_bytes = c->attention_bytes,
     .calib = c->calib ? c->calib + tid * IFL_CALIB_SUMS + 130 + l * INT64_C(256) : NULL,
@@ -178,7 +182,7 @@ static void r4_w_gate_up(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     const int mt = ifl_tile_rows(&p, i);
     for (int m = 0; m < mt; m++) {
       const int t = i * p.tile + m;
-      ifl_row_rmsnorm(own->row, ROW_X1(t), W_FFN_NORM(l), 64, 9.99999975e-06f, 0.0f);
+      ifl_row_rmsnorm(own->row, ROW_X1(t), W_FFN_NORM(l), K, 9.99999975e-06f, 0.0f);
       ifl_calib_row(c, &p, tid, 772 + l * INT64_C(65), t, own->row, K);
       ifl_pack_a8_b64(tile, own->row, K, mt, m);
     }
@@ -258,7 +262,7 @@ static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
     const int mt = ifl_tile_rows(&p, i);
     for (int m = 0; m < mt; m++) {
       const int t = i * p.tile + m;
-      ifl_row_rmsnorm(own->row, ROW_LAST(t), W_OUT_NORM, 64, 9.99999975e-06f, 0.0f);
+      ifl_row_rmsnorm(own->row, ROW_LAST(t), W_OUT_NORM, K, 9.99999975e-06f, 0.0f);
       ifl_calib_row(c, &p, tid, 1160, t, own->row, K);
       ifl_pack_f32(tile, own->row, K, mt, m);
     }
@@ -302,7 +306,7 @@ static const ifl_buffer ifl_buffers[] = {
   {64, IFL_WANTED},
 };
 static const ifl_state ifl_states[] = {
-  {2, 8192, 2, 16, 16, 2},
+  {2, PAGE_OF_KV, HEADS_OF_KV, DIM_OF_KV, VDIM_OF_KV, 2},
 };
 static const ifl_lookup ifl_lookups[] = {
   {0, offsetof(ifl_step, id), 96},
