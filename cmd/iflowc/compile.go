@@ -298,7 +298,7 @@ func (p *program) hash(steps string) string {
 
 // writeSources writes everything that was generated, for people.
 func (p *program) writeSources(dir string) error {
-	files := map[string]string{"step.c": p.cpu.Step, "team.c": templates.Team(), "model.ir": p.mod.String()}
+	files := map[string]string{"step.c": p.cpu.Step, "pool.c": templates.ThreadPool(), "model.ir": p.mod.String()}
 	for name, text := range templates.Headers() {
 		files[filepath.Join("include", name)] = text
 	}

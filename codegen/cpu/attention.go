@@ -18,7 +18,7 @@ func (e *emitter) attention(r *layout.Region, a *layout.Attention) error {
 	sym := e.use(k, a.State.Elem, "void %s(const ifl_attention *a);")
 	w := e.w
 	w.P("const ifl_attention a = {")
-	w.P(".step = %s, .team = c->team, .tid = tid, .threads = c->threads,", f.Step)
+	w.P(".step = %s, .pool = c->pool, .tid = tid, .threads = c->threads,", f.Step)
 	w.P(".q = %s, .ldq = %d, .out = %s, .ldo = %d,", e.names.Rows(a.Q), a.Q.Pitch, e.names.Rows(a.Out), a.Out.Pitch)
 	size := func(n ctext.StateSize) string { return e.names.Size(a.State, n) }
 	w.P(".state = %s, .page_bytes = %s,", f.State, size(ctext.PageBytes))

@@ -22,7 +22,7 @@ func (e *emitter) exchange(r *layout.Region, x *layout.Exchange) error {
 		w.P("c->failed = c->comm->exchange(c->comm->self, %s, bytes, c->parts);", at)
 	}
 	w.P("}")
-	w.P("ifl_barrier(c->team);")
+	w.P("ifl_barrier(c->pool);")
 	w.P("own->failed = c->failed;")
 	if x.Rows == nil {
 		return nil

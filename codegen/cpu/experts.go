@@ -14,7 +14,7 @@ func (e *emitter) experts(r *layout.Region, x *layout.Experts) error {
 	w := e.w
 	in, hidden := actKind(x.Act), actKind(x.HiddenAct)
 	w.P("const ifl_experts e = {")
-	w.P(".team = c->team, .tid = tid, .threads = c->threads, .rows = %s, .experts = %d, .top_k = %d,", rowCount(r.Role), x.Count, x.TopK)
+	w.P(".pool = c->pool, .tid = tid, .threads = c->threads, .rows = %s, .experts = %d, .top_k = %d,", rowCount(r.Role), x.Count, x.TopK)
 	w.P(".x = %s, .ldx = %d, .route = %s, .ldr = %d,", e.names.Rows(x.X), x.X.Pitch, e.names.Rows(x.Route), x.Route.Pitch)
 	w.P(".out = %s, .ldo = %d, .act_in = %s, .act_hidden = %s, .outliers = %d,", e.names.Rows(x.Out), x.Out.Pitch, in, hidden, x.Outliers)
 	for _, m := range []struct {

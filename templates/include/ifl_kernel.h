@@ -60,16 +60,16 @@ typedef struct {
 } ifl_impl;
 #define IFL_MM_SCRATCH_PER_K 128 /* bytes of scratch per column of K that an implementation may use */
 
-/* A team of threads that are all inside one step. */
-typedef struct ifl_team ifl_team;
-void ifl_barrier(ifl_team *team);
+/* A pool of threads that are all inside one step. */
+typedef struct ifl_pool ifl_pool;
+void ifl_barrier(ifl_pool *pool);
 
 /* Attention over a paged state of one layer. Page p of the layer begins at state + p·page_bytes and holds 64 rows:
  * for each KV head the keys [64/16][dim16][16], then for each KV head the values [64][vdim16]; dim16 is dim rounded up
- * to 16 (padding is zero). Called by every thread of the team. */
+ * to 16 (padding is zero). Called by every thread of the pool. */
 typedef struct ifl_attention {
   const ifl_step *step;
-  ifl_team *team;
+  ifl_pool *pool;
   int tid, threads;
   const float *q; int64_t ldq;   /* [T][heads·dim], after rope */
   float *out; int64_t ldo;       /* [T][heads·vdim] */
@@ -81,7 +81,7 @@ typedef struct ifl_attention {
   int causal;
   const float *alibi;            /* [heads] slopes, or NULL */
   const float *sinks;            /* [heads], or NULL */
-  uint8_t *scratch; int64_t scratch_bytes; /* shared by the team: ifl_attention_scratch(…) bytes */
+  uint8_t *scratch; int64_t scratch_bytes; /* shared by the pool: ifl_attention_scratch(…) bytes */
   /* Relative bias, or rel NULL: rel[rel_bucket[clamp(position − own, ±rel_max) + rel_max]·ldrel + head] is added to the
    * scaled score (T5: Raffel et al. 2020, §2.1). */
   const float *rel; int64_t ldrel;

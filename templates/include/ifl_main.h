@@ -154,9 +154,9 @@ ifl_ctx *ifl_open(const ifl_config *f) {
 #ifdef IFL_CROSS
   memset(c->zeros, 0, (size_t)f->max_tokens * 4);
 #endif
-  c->team = ifl_team_open(f->threads, f->cpus);
-  if (c->team) ifl_team_adapt(c->team);
-  return c->team ? c : NULL;
+  c->pool = ifl_pool_open(f->threads, f->cpus);
+  if (c->pool) ifl_pool_adapt(c->pool);
+  return c->pool ? c : NULL;
 }
 
 int32_t ifl_run(ifl_ctx *c, const ifl_step *step) {
@@ -164,11 +164,11 @@ int32_t ifl_run(ifl_ctx *c, const ifl_step *step) {
   if (bad) return bad;
   if (step->tokens == 0) return 0;
   c->step = step;
-  c->threads = ifl_team_members(c->team); /* of any number of threads the results are the same bits */
+  c->threads = ifl_pool_active(c->pool); /* of any number of threads the results are the same bits */
 #ifdef IFL_PACKED
   atomic_store_explicit(&c->claimed, 0, memory_order_relaxed);
 #endif
-  ifl_team_run(c->team, ifl_thread, c);
+  ifl_pool_run(c->pool, ifl_thread, c);
 #ifdef IFL_RANKS
   if (c->failed) return -4;
 #endif
@@ -225,4 +225,4 @@ void ifl_move(ifl_ctx *c, int32_t to_page, int32_t to, int32_t from_page, int32_
 #endif
 }
 
-void ifl_close(ifl_ctx *c) { ifl_team_close(c->team); }
+void ifl_close(ifl_ctx *c) { ifl_pool_close(c->pool); }

@@ -29,7 +29,7 @@ static inline int ifl_tile_rows(const ifl_packing *p, int i) { return ifl_min_in
 
 /* All rows are packed. */
 static inline void ifl_packed(const ifl_ctx *c, const ifl_packing *p) {
-  if (!p->pack_private) ifl_barrier(c->team);
+  if (!p->pack_private) ifl_barrier(c->pool);
 }
 
 /* The groups of columns that a thread computes of a product, a few at a time. */

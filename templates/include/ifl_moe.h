@@ -157,7 +157,7 @@ typedef struct {
 
 /* One op experts. Rows of x, route and out begin at multiples of 64 bytes; out is written up to a multiple of 16. */
 typedef struct {
-  ifl_team *team;
+  ifl_pool *pool;
   int tid, threads, rows, experts, top_k;
   const float *x; int64_t ldx;
   const float *route; int64_t ldr;
@@ -167,7 +167,7 @@ typedef struct {
   ifl_expert_matrix gate, up, down;
   ifl_expert_act act;
   float limit, alpha;
-  uint8_t *shared; /* ifl_experts_bytes(…), of the team */
+  uint8_t *shared; /* ifl_experts_bytes(…), of the pool */
   float *y;        /* 2 · rows · 64 floats, per thread */
   uint8_t *mm;     /* kernel scratch, per thread */
 } ifl_experts;
@@ -359,7 +359,7 @@ static inline void ifl_expert_second_half(const ifl_experts *p, const ifl_expert
   }
 }
 
-/* The op experts, by all threads of the team. Each output is a sum over its row's experts in ascending order, so it does
+/* The op experts, by all threads of the pool. Each output is a sum over its row's experts in ascending order, so it does
  * not depend on the other rows, nor on the number of threads. One token takes one barrier, a few take two. */
 static __attribute__((unused)) void ifl_run_experts(const ifl_experts *p) {
   const int64_t pairs = (int64_t)p->rows * p->top_k;
@@ -378,7 +378,7 @@ static __attribute__((unused)) void ifl_run_experts(const ifl_experts *p) {
       ifl_expert_list(p, &m);
       lists[0] = m.used;
     }
-    ifl_barrier(p->team);
+    ifl_barrier(p->pool);
     m.used = lists[0];
   }
   if (p->rows == 1 && p->act_in == IFL_F32) {
@@ -388,12 +388,12 @@ static __attribute__((unused)) void ifl_run_experts(const ifl_experts *p) {
     m.in = own;
   } else if (p->rows == 1) {
     if (p->tid == 0) ifl_pack_row(p->act_in, p->outliers, in, p->x, p->gate.k, 1, 0);
-    ifl_barrier(p->team);
+    ifl_barrier(p->pool);
   } else {
     ifl_expert_pack(p, &m, in);
-    ifl_barrier(p->team);
+    ifl_barrier(p->pool);
   }
   ifl_expert_first_half(p, &m);
-  ifl_barrier(p->team);
+  ifl_barrier(p->pool);
   ifl_expert_second_half(p, &m);
 }

@@ -15,7 +15,7 @@
  *   IFL_RANKS         ranks of the tensor-parallel group, 1 for none: the model is one rank's */
 #pragma once
 #include "ifl_kernel.h"
-#include "ifl_team.h"
+#include "ifl_pool.h"
 #include <string.h>
 #include <time.h>
 #ifdef IFL_RANKS
@@ -48,7 +48,7 @@ struct ifl_own {
 };
 
 struct ifl_ctx {
-  ifl_team *team;
+  ifl_pool *pool;
   int threads, pages, max_tokens, max_wanted, max_seqs;
   const uint8_t *weights, *dispatch;
   uint8_t *state;
@@ -106,7 +106,7 @@ static __attribute__((noinline)) void ifl_note(const ifl_ctx *c, int tid, int wh
     if (c->marks) ifl_note(c, tid, n, layer);   \
     call;                                       \
     if (c->marks) ifl_note(c, tid, IFL_WAIT, 0); \
-    ifl_barrier(c->team);                       \
+    ifl_barrier(c->pool);                       \
   } while (0)
 
 static inline int ifl_min_int(int a, int b) { return a < b ? a : b; }

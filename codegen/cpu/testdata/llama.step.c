@@ -125,7 +125,7 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
 /* attention: 4 heads on 2 of width 16, f16 state. */
 static void r2_attention(ifl_ctx *c, const ifl_step *s, int tid, int l) {
   const ifl_attention a = {
-    .step = s, .team = c->team, .tid = tid, .threads = c->threads,
+    .step = s, .pool = c->pool, .tid = tid, .threads = c->threads,
     .q = ROW_QR(0), .ldq = 64, .out = ROW_A(0), .ldo = 64,
     .state = STATE_KV(l), .page_bytes = PAGE_OF_KV,
     .heads = 4, .kv_heads = HEADS_OF_KV, .dim = DIM_OF_KV, .vdim = VDIM_OF_KV,
