@@ -31,7 +31,7 @@ func (m *matmul) calibrate(row string) (moments string) {
 		over, layers = m.region.Loop, m.Weight.Layers.Len()
 	}
 	m.site.Weight, m.site.Seen = m.Weight.Name, c.sums
-	sums := offset(c.sums, over, m.Weight.Lo(), int64(k+1))
+	sums := offset(c.sums, over, m.Weight.Lo, int64(k+1))
 	c.sums += int64(layers) * int64(k+1)
 	if m.Slices > 1 { // more rows than tokens
 		m.w.P("ifl_calib_squares(c, &p, tid, %s, %s, K);", sums, row)
@@ -41,7 +41,7 @@ func (m *matmul) calibrate(row string) (moments string) {
 	width := momentSquare(k)
 	parts := (k + width - 1) / width
 	m.site.Moments, m.site.Square = c.moments, width
-	at := offset(c.moments, over, m.Weight.Lo(), int64(parts*width*width))
+	at := offset(c.moments, over, m.Weight.Lo, int64(parts*width*width))
 	c.moments += int64(layers) * int64(parts*width*width)
 	c.row = max(c.row, parts*width)
 	return fmt.Sprintf("ifl_calib_moments(c, &p, tid, %s, K, %d);", at, width)

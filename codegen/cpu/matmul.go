@@ -155,7 +155,7 @@ func (m *matmul) product() error {
 	y := "own->y, cols"
 	if m.Direct {
 		p, _ := m.e.layout.Place(m.Out)
-		y = fmt.Sprintf("%s, %d", ctext.Plus(m.e.names.Rows(p), "n0"), p.Pitch)
+		y = fmt.Sprintf("%s, %d", ctext.Plus(m.e.names.Rows(p), "n0"), m.Pitch())
 	}
 	w.P("p.run(w + n0 / 16 * %s, K, cols / 16, p.act, rows, %s, own->mm);", ctext.Wide(m.Weight.PanelBytes()), y)
 	if m.Weight.Sparse > 0 {
@@ -187,7 +187,7 @@ func (m *matmul) findBest() {
 	}
 	g.Best = true
 	m.e.header("ifl_best.h")
-	m.w.P("if (s->best) ifl_find_best(s->best + (int64_t)tid * rows, rows, %s, %d, n0, cols);", ctext.Plus(m.e.names.Rows(p), "n0"), p.Pitch)
+	m.w.P("if (s->best) ifl_find_best(s->best + (int64_t)tid * rows, rows, %s, %d, n0, cols);", ctext.Plus(m.e.names.Rows(p), "n0"), m.Pitch())
 }
 
 // wholeTail treats all columns of the call as one slice of each row.

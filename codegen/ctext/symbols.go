@@ -47,7 +47,7 @@ func (s *Symbols) Weight(a ir.Arg, in *layout.Loop) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	at := Plus(s.Backend.Weights(w), wide(w.At), layer(w.Layers != nil, w.Lo(), w.Stride))
+	at := Plus(s.Backend.Weights(w), wide(w.At), layer(w.Layers != nil, w.Lo, w.Stride))
 	if !w.Matrix {
 		at = "(const float *)(" + at + ")"
 	}

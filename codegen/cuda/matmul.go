@@ -111,7 +111,11 @@ func (m *matmul) writeTail() error {
 		width := "ifl_min_int(GROUP, n1 - n)"
 		if m.Direct {
 			place, _ := m.u.e.layout.Place(m.Out)
-			w.P("for (int j = g.lane; j < %s; j += g.lanes) %s[n + j] = y[j];", width, m.u.names.Row(place, "t"))
+			row := m.u.names.Row(place, "t")
+			if m.Slices > 1 {
+				row = fmt.Sprintf("(%s + (int64_t)t * %d)", m.u.names.Rows(place), m.Pitch())
+			}
+			w.P("for (int j = g.lane; j < %s; j += g.lanes) %s[n + j] = y[j];", width, row)
 			return nil
 		}
 		if !m.Tail.Whole && layout.Round16(m.Weight.N)%m.Tail.Group == 0 {

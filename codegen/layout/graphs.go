@@ -106,7 +106,7 @@ func (s *scheduler) block(b *ir.Block) error {
 			behind := rowOps(b.Ops[i+1:], op)
 			err = s.exchange(op, behind)
 			i += len(behind)
-		case IsRowOp(op):
+		case isRowOp(op):
 			list := rowOps(b.Ops[i:], op)
 			err = s.rows(list)
 			i += len(list) - 1
@@ -127,7 +127,7 @@ func rowOps(ops []*ir.Op, op *ir.Op) []*ir.Op {
 		return nil
 	}
 	j := 0
-	for j < len(ops) && IsRowOp(ops[j]) && firstRow(ops[j]).Role() == firstRow(op).Role() {
+	for j < len(ops) && isRowOp(ops[j]) && firstRow(ops[j]).Role() == firstRow(op).Role() {
 		j++
 	}
 	return ops[:j]

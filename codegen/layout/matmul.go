@@ -31,6 +31,10 @@ type Matmul struct {
 // Groups is the number of groups of columns of the output.
 func (m *Matmul) Groups() int { return (Round16(m.Weight.N) + m.Tail.Group - 1) / m.Tail.Group }
 
+// Pitch is the distance between rows of the product: of slices, less than a row
+// of Out.
+func (m *Matmul) Pitch() int { return Round16(m.Weight.N) }
+
 // A Call is one use of a matrix, for which a dispatch table chooses the kernel
 // by the number of rows.
 type Call struct {

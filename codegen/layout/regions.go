@@ -59,8 +59,8 @@ type Exchange struct {
 // rowCalls are the ops besides elementwise ones that go row by row.
 var rowCalls = []string{"rmsnorm", "layernorm", "l2norm", "rope", "rope_table", "split", "concat", "kv_append", "embed", "rows", "route", "join_heads", "head_cols", "sinusoid"}
 
-// IsRowOp says whether an op is computed row by row.
-func IsRowOp(op *ir.Op) bool {
+// isRowOp says whether an op is computed row by row.
+func isRowOp(op *ir.Op) bool {
 	return op.Def.Is(ir.Elementwise) || slices.Contains(rowCalls, op.Def.Name)
 }
 

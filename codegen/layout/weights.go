@@ -23,9 +23,9 @@ type Weight struct {
 	Count  int       // experts: matrices side by side in each element, or 0
 	Sparse int       // outlier entries of a matrix that lie behind its panels, at most
 	Table  bool      // read by nothing but embed: rows of it are looked up
+	Lo     int       // first index of an array
 	At     int64     // in bytes
 	Stride int64     // in bytes; 0: not an array
-	lo     int       // first index of Layers
 	value  *ir.Value
 	placed bool
 }
@@ -37,9 +37,6 @@ func (w *Weight) Layout() string {
 	}
 	return "row"
 }
-
-// Lo is the index of the element at At.
-func (w *Weight) Lo() int { return w.lo }
 
 // Bytes is the packed size of one matrix or vector.
 func (w *Weight) Bytes() int64 {
@@ -132,7 +129,7 @@ func (l *Layout) newWeight(op *ir.Op, i int) (*Weight, error) {
 	// The index that a repeat supplies is the first, but for the experts of a
 	// layer that stands alone.
 	if len(a.Count) == 2 || len(a.Count) == 1 && w.Count == 0 {
-		w.Layers, w.lo = &a.Count[0], a.Count[0].Lo
+		w.Layers, w.Lo = &a.Count[0], a.Count[0].Lo
 	}
 	return w, nil
 }
