@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/iflowc/iflowc/ir"
@@ -16,7 +17,7 @@ var PlanBuffers = &Pass{
 func planBuffers(_ *Env, m *ir.Module) error {
 	ir.DCE(m) // what nothing reads needs no place
 	for _, g := range m.Graphs {
-		p := &bufferPlan{slot: map[*ir.Value]int{}, uses: ir.Uses(g)}
+		p := &bufferPlan{slot: map[*ir.Value]int{}, life: lifetimesOf(g)}
 		p.block(g.Body, nil)
 	}
 	return nil
@@ -24,10 +25,16 @@ func planBuffers(_ *Env, m *ir.Module) error {
 
 // A bufferPlan gives slots to values in order of execution.
 type bufferPlan struct {
-	slot map[*ir.Value]int
-	rows []rows // of each slot
-	busy []bool
-	uses map[*ir.Value][]ir.Use
+	slot  map[*ir.Value]int
+	slots []slot
+	life  *lifetimes
+}
+
+// A slot is a buffer that values share in turn.
+type slot struct {
+	rows  rows
+	holds []*ir.Value
+	until int // number of the op up to which it is taken
 }
 
 // rows is what the values of one slot have in common: how many rows there are,
@@ -40,20 +47,19 @@ type rows struct {
 
 func rowsOf(v *ir.Value) rows { return rows{v.Role(), (v.Type.Cols() + 15) / 16} }
 
-// block plans one block; pinned values (carries, and what the body reads from
-// outside) keep their slots to its end.
+// block plans one block. target is the slot that each value of its yield
+// should come to stand in.
 func (p *bufferPlan) block(b *ir.Block, target map[*ir.Value]int) {
-	for i, op := range b.Ops {
+	for _, op := range b.Ops {
 		switch {
 		case op.Def.Name == "repeat":
-			p.repeat(b, i, op)
+			p.repeat(op)
 		case op.Def.Name != "quantize_act":
 			for _, r := range op.Results {
-				p.place(b, i, op, r, target)
+				p.place(op, r, target)
 			}
 		}
 		p.note(op)
-		p.release(b, i)
 	}
 }
 
@@ -75,61 +81,60 @@ func (p *bufferPlan) note(op *ir.Op) {
 // place gives a result its slot: that of the carried value it becomes, that of
 // an argument that dies in this op and is read only where it is overwritten,
 // or a free one.
-func (p *bufferPlan) place(b *ir.Block, i int, op *ir.Op, r *ir.Value, target map[*ir.Value]int) {
-	if s, ok := target[r]; ok && (p.idle(b, i, s) || p.inPlace(b, i, op, r, s)) {
-		p.take(r, s)
+func (p *bufferPlan) place(op *ir.Op, r *ir.Value, target map[*ir.Value]int) {
+	at := p.life.at[op]
+	if s, ok := target[r]; ok && (len(p.live(s, at)) == 0 || p.inPlace(op, r, s)) {
+		p.take(r, s, p.life.last[r])
 		return
 	}
-	for s := range p.busy {
-		if p.busy[s] && p.inPlace(b, i, op, r, s) {
-			p.take(r, s)
+	for s := range p.slots {
+		if p.inPlace(op, r, s) {
+			p.take(r, s, p.life.last[r])
 			return
 		}
 	}
-	p.take(r, p.free(rowsOf(r)))
+	p.take(r, p.free(rowsOf(r), at), p.life.last[r])
 }
 
-// idle says whether no value in the slot is read by op i of the block or later.
-func (p *bufferPlan) idle(b *ir.Block, i, s int) bool {
-	for v, slot := range p.slot {
-		if slot == s && p.liveAt(b, i, v) {
-			return false
+// live lists the values in a slot that op number `at` or a later one reads.
+func (p *bufferPlan) live(s, at int) (list []*ir.Value) {
+	for _, v := range p.slots[s].holds {
+		if p.life.last[v] >= at {
+			list = append(list, v)
 		}
 	}
-	return true
+	return list
 }
 
-func (p *bufferPlan) take(v *ir.Value, s int) {
+func (p *bufferPlan) take(v *ir.Value, s, until int) {
 	p.slot[v] = s
-	p.busy[s] = true
+	x := &p.slots[s]
+	x.holds, x.until = append(x.holds, v), max(x.until, until)
 }
 
-// free finds an idle slot for such rows, or makes one.
-func (p *bufferPlan) free(want rows) int {
-	for s, busy := range p.busy {
-		if !busy && p.rows[s] == want {
+// free finds a slot for such rows that nothing needs from op number `at` on, or
+// makes one.
+func (p *bufferPlan) free(want rows, at int) int {
+	for s, x := range p.slots {
+		if x.until < at && x.rows == want {
 			return s
 		}
 	}
-	p.busy = append(p.busy, false)
-	p.rows = append(p.rows, want)
-	return len(p.busy) - 1
+	p.slots = append(p.slots, slot{rows: want, until: -1})
+	return len(p.slots) - 1
 }
 
 // inPlace says whether the result may overwrite the one value in slot s: it is
 // of the same type, dies here, and the op reads it only column by column
 // behind its root (or is elementwise itself).
-func (p *bufferPlan) inPlace(b *ir.Block, i int, op *ir.Op, r *ir.Value, s int) bool {
-	var held *ir.Value
-	for v, slot := range p.slot {
-		if slot == s && p.liveAt(b, i, v) {
-			if held != nil {
-				return false
-			}
-			held = v
-		}
+func (p *bufferPlan) inPlace(op *ir.Op, r *ir.Value, s int) bool {
+	at := p.life.at[op]
+	live := p.live(s, at)
+	if len(live) != 1 {
+		return false
 	}
-	if held == nil || !held.Type.Equal(r.Type) || p.usedAfter(b, i, held) {
+	held := live[0]
+	if !held.Type.Equal(r.Type) || p.life.last[held] != at {
 		return false
 	}
 	if op.Def.Name != "fuse" {
@@ -151,123 +156,27 @@ func (p *bufferPlan) inPlace(b *ir.Block, i int, op *ir.Op, r *ir.Value, s int) 
 }
 
 func reads(op *ir.Op, v *ir.Value) bool {
-	for _, a := range op.Args {
-		if a.Value == v {
-			return true
-		}
-	}
-	return false
-}
-
-// liveAt says whether op i of the block, or something after it, reads v.
-func (p *bufferPlan) liveAt(b *ir.Block, i int, v *ir.Value) bool {
-	return p.usedIn(b.Ops[i:], v) || p.yielded(v)
-}
-
-func (p *bufferPlan) usedAfter(b *ir.Block, i int, v *ir.Value) bool {
-	return p.usedIn(b.Ops[i+1:], v) || p.yielded(v) || !p.definedIn(b, v)
-}
-
-// definedIn says whether the value belongs to this block: what comes from
-// outside a repeat is read again by its next iteration.
-func (p *bufferPlan) definedIn(b *ir.Block, v *ir.Value) bool {
-	for _, c := range b.Params {
-		if c == v {
-			return true
-		}
-	}
-	return v.Op != nil && b.Index(v.Op) >= 0
-}
-
-func (p *bufferPlan) usedIn(ops []*ir.Op, v *ir.Value) bool {
-	for _, op := range ops {
-		if reads(op, v) {
-			return true
-		}
-		if op.Body != nil && (p.usedIn(op.Body.Ops, v) || contains(op.Body.Yield, v)) {
-			return true
-		}
-	}
-	return false
-}
-
-func (p *bufferPlan) yielded(v *ir.Value) bool {
-	for _, u := range p.uses[v] {
-		if u.Op == nil {
-			return true
-		}
-	}
-	return false
-}
-
-func contains(vs []*ir.Value, v *ir.Value) bool {
-	for _, x := range vs {
-		if x == v {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(op.Args, func(a ir.Arg) bool { return a.Value == v })
 }
 
 // repeat plans a loop: a carried value takes over the slot of its first value
 // when that dies here, its last value comes to stand in the same slot where it
 // can, and the results keep it.
-func (p *bufferPlan) repeat(b *ir.Block, i int, op *ir.Op) {
-	target := map[*ir.Value]int{}
+func (p *bufferPlan) repeat(op *ir.Op) {
+	at, end := p.life.at[op], p.life.end[op.Body]
+	target, carried := map[*ir.Value]int{}, map[int]bool{}
 	for j, c := range op.Body.Params {
 		init := op.Args[j].Value
 		s, ok := p.slot[init]
-		if !ok || p.usedAfter(b, i, init) || p.usedIn(op.Body.Ops, init) || p.rows[s] != rowsOf(c) || p.carried(op, s) {
-			s = p.free(rowsOf(c))
+		if !ok || p.life.last[init] != at || p.slots[s].rows != rowsOf(c) || carried[s] {
+			s = p.free(rowsOf(c), at)
 		}
-		p.take(c, s)
+		p.take(c, s, end) // to the last iteration
+		carried[s] = true
 		target[op.Body.Yield[j]] = s
 	}
 	p.block(op.Body, target)
 	for j, r := range op.Results {
-		p.take(r, p.slot[op.Body.Params[j]])
+		p.take(r, p.slot[op.Body.Params[j]], p.life.last[r])
 	}
-}
-
-// carried says whether another carried value of the repeat has the slot.
-func (p *bufferPlan) carried(op *ir.Op, s int) bool {
-	for _, c := range op.Body.Params {
-		if t, ok := p.slot[c]; ok && t == s {
-			return true
-		}
-	}
-	return false
-}
-
-// release frees the slots that nothing after op i of the block reads.
-func (p *bufferPlan) release(b *ir.Block, i int) {
-	live := map[int]bool{}
-	for v, s := range p.slot {
-		if p.usedAfterOrResult(b, i, v) {
-			live[s] = true
-		}
-	}
-	for s := range p.busy {
-		if p.busy[s] && !live[s] {
-			p.busy[s] = false
-		}
-	}
-}
-
-func (p *bufferPlan) usedAfterOrResult(b *ir.Block, i int, v *ir.Value) bool {
-	if p.definedIn(b, v) {
-		return p.usedIn(b.Ops[i+1:], v) || p.yielded(v) || contains(b.Params, v)
-	}
-	return p.outer(b, v)
-}
-
-// outer says whether a value of another block is still wanted: it was defined
-// around this one, so its own block decides later.
-func (p *bufferPlan) outer(b *ir.Block, v *ir.Value) bool {
-	for _, op := range b.Ops {
-		if op.Body != nil && p.definedIn(op.Body, v) {
-			return false
-		}
-	}
-	return true
 }

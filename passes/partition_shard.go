@@ -219,11 +219,14 @@ func (s *sharder) attention(op *ir.Op) error {
 		return err
 	}
 	op.Args[0].Value = q
-	for at, how := range map[int]string{shape.Rel: "part_cols", shape.Sinks: "part_rows"} {
-		if at == 0 {
+	for _, w := range []struct { // in the order of arguments: weights are named as they are made
+		at  int
+		how string
+	}{{shape.Rel, "part_cols"}, {shape.Sinks, "part_rows"}} {
+		if w.at == 0 {
 			continue
 		}
-		if op.Args[at], err = s.part(op.Args[at], how, geo.q); err != nil {
+		if op.Args[w.at], err = s.part(op.Args[w.at], w.how, geo.q); err != nil {
 			return err
 		}
 	}

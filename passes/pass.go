@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/iflowc/iflowc/ir"
@@ -98,11 +99,11 @@ func Run(env *Env, m *ir.Module, list []*Pass, opt Options) error {
 }
 
 // runOne runs, cleans and verifies; a panic of the pass becomes an error that
-// names it.
+// names it and has the stack.
 func runOne(env *Env, m *ir.Module, p *Pass) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("pass %s on module %s: bug: %v", p.Name, m.Name, r)
+			err = fmt.Errorf("pass %s on module %s: bug: %v\n%s", p.Name, m.Name, r, debug.Stack())
 		}
 	}()
 	if err := p.Run(env, m); err != nil {

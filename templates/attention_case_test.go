@@ -269,7 +269,7 @@ func (c *attentionCase) call(lib *attentionLib, dt tensor.DType, s *attentionSte
 	}
 	out := make([]float32, rows*c.ldo)
 	a := &cAttention{
-		step: s.cStep(), team: lib.teams[threads], q: &c.q[s.from*c.ldq], ldq: int64(c.ldq), out: &out[0], ldo: int64(c.ldo),
+		step: s.cStep(), pool: lib.pools[threads], q: &c.q[s.from*c.ldq], ldq: int64(c.ldq), out: &out[0], ldo: int64(c.ldo),
 		state: &c.state[0], pageBytes: c.pageBytes, heads: int32(heads), kvHeads: int32(c.kvHeads), dim: int32(c.dim), vdim: int32(c.vdim),
 		scale: c.scale(), softcap: c.softcap, window: int32(c.window), scratch: &scratch[0], scratchBytes: int64(need),
 	}
@@ -285,7 +285,7 @@ func (c *attentionCase) call(lib *attentionLib, dt tensor.DType, s *attentionSte
 	if c.rel != nil {
 		a.rel, a.ldrel, a.relBucket, a.relMax = &c.rel[0], int64(c.ldrel), &c.relBucket[0], int32(c.relMax)
 	}
-	purego.SyscallN(lib.run, lib.teams[threads], lib.kernels[dt], uintptr(unsafe.Pointer(a)))
+	purego.SyscallN(lib.run, lib.pools[threads], lib.kernels[dt], uintptr(unsafe.Pointer(a)))
 	runtime.KeepAlive(a)
 	return out
 }

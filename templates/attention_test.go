@@ -11,11 +11,11 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// attentionShim calls a kernel on every member of a team, and the inline
+// attentionShim calls a kernel on every member of a pool, and the inline
 // functions of ifl_kv.h and ifl_attn.h.
 const attentionShim = `
 #include "ifl_attn.h"
-#include "ifl_team.h"
+#include "ifl_pool.h"
 typedef struct { const ifl_attention *a; void (*kernel)(const ifl_attention *); } job;
 static void member(void *p, int tid, int threads) {
   job *j = p;
@@ -23,10 +23,10 @@ static void member(void *p, int tid, int threads) {
   a.tid = tid, a.threads = threads;
   j->kernel(&a);
 }
-void shim_run(ifl_team *team, void (*kernel)(const ifl_attention *), const ifl_attention *a);
-void shim_run(ifl_team *team, void (*kernel)(const ifl_attention *), const ifl_attention *a) {
+void shim_run(ifl_pool *pool, void (*kernel)(const ifl_attention *), const ifl_attention *a);
+void shim_run(ifl_pool *pool, void (*kernel)(const ifl_attention *), const ifl_attention *a) {
   job j = {a, kernel};
-  ifl_team_run(team, member, &j);
+  ifl_pool_run(pool, member, &j);
 }
 int64_t shim_scratch(int threads, int tokens, int heads, int dim, int vdim, int pages);
 int64_t shim_scratch(int threads, int tokens, int heads, int dim, int vdim, int pages) {
@@ -85,7 +85,7 @@ type cStep struct {
 
 type cAttention struct {
 	step                      *cStep
-	team                      uintptr
+	pool                      uintptr
 	tid, threads              int32
 	q                         *float32
 	ldq                       int64
@@ -103,7 +103,7 @@ type cAttention struct {
 	ldrel                     int64
 	relBucket                 *int16
 	relMax                    int32
-	seen                      *float64
+	calib                     *float64
 }
 
 type cPut struct {
@@ -111,17 +111,17 @@ type cPut struct {
 	k, v                                      *float32
 }
 
-// attentionLib is the kernels of one instruction set, and teams of 1 to 4.
+// attentionLib is the kernels of one instruction set, and pools of 1 to 4.
 type attentionLib struct {
 	kernels                                  map[tensor.DType]uintptr
-	teams                                    [5]uintptr
+	pools                                    [5]uintptr
 	run, scratch, pageBytes, putRow, convert uintptr
 	move                                     uintptr
 }
 
 func openAttention(t *testing.T, cc string, isa ISA) *attentionLib {
 	c := load1(t)
-	sources := map[string]string{"team": Team(), "shim": attentionShim}
+	sources := map[string]string{"pool": ThreadPool(), "shim": attentionShim}
 	types := sampleStates(isa)
 	for _, dt := range types {
 		for _, k := range c.Candidates("attention", dt) {
@@ -136,13 +136,13 @@ func openAttention(t *testing.T, cc string, isa ISA) *attentionLib {
 	a.run, a.scratch = symbol(t, lib, "shim_run"), symbol(t, lib, "shim_scratch")
 	a.pageBytes, a.putRow = symbol(t, lib, "shim_page_bytes"), symbol(t, lib, "shim_put")
 	a.convert, a.move = symbol(t, lib, "shim_convert"), symbol(t, lib, "shim_move")
-	open, closeTeam := symbol(t, lib, "ifl_team_open"), symbol(t, lib, "ifl_team_close")
-	for n := 1; n < len(a.teams); n++ {
-		a.teams[n], _, _ = purego.SyscallN(open, uintptr(n), 0)
-		if a.teams[n] == 0 {
-			t.Fatalf("a team of %d did not start", n)
+	open, closePool := symbol(t, lib, "ifl_pool_open"), symbol(t, lib, "ifl_pool_close")
+	for n := 1; n < len(a.pools); n++ {
+		a.pools[n], _, _ = purego.SyscallN(open, uintptr(n), 0)
+		if a.pools[n] == 0 {
+			t.Fatalf("a pool of %d did not start", n)
 		}
-		t.Cleanup(func() { purego.SyscallN(closeTeam, a.teams[n]) })
+		t.Cleanup(func() { purego.SyscallN(closePool, a.pools[n]) })
 	}
 	return a
 }
@@ -169,7 +169,7 @@ func TestAttention(t *testing.T) {
 				if err := c.compare(got); err != nil {
 					t.Fatalf("%s case %d: %v\n%s", dt, n, err, c)
 				}
-				for threads := 2; threads < len(lib.teams); threads++ {
+				for threads := 2; threads < len(lib.pools); threads++ {
 					if other := c.call(lib, dt, c.whole(), threads); !sameBits(got, other) {
 						t.Fatalf("%s case %d: %d threads give other bits than one\n%s", dt, n, threads, c)
 					}

@@ -89,7 +89,7 @@ func (c *moeCase) run(t *testing.T, m *moeLib, from, to, threads int) []float32 
 	d16, e16 := round16(c.d), round16(c.experts)
 	out := alignedFloats((to - from) * (d16 + 16))
 	j := &cExperts{
-		team: m.teams[threads], rows: int32(to - from), experts: int32(c.experts), topK: int32(c.topK), d: int32(c.d), f: int32(c.f), limit: 3, alpha: 1.25,
+		pool: m.pools[threads], rows: int32(to - from), experts: int32(c.experts), topK: int32(c.topK), d: int32(c.d), f: int32(c.f), limit: 3, alpha: 1.25,
 		x: &c.x[from*d16], route: &c.route[from*e16], out: &out[0], ldx: int64(d16), ldr: int64(e16), ldo: int64(d16 + 16),
 	}
 	for i, a := range actKinds {
@@ -103,7 +103,7 @@ func (c *moeCase) run(t *testing.T, m *moeLib, from, to, threads int) []float32 
 		}
 	}
 	for i, k := range m.impls[c.dt] {
-		j.mm[i], j.tile[i] = symbol(t, m.lib, k.Symbol(c.dt)), int32(k.Tile)
+		j.impls[i] = cImpl{symbol(t, m.lib, k.Symbol(c.dt)), int32(k.Tile)}
 	}
 	for i := range c.w {
 		for n := range c.choice[i] {
@@ -189,7 +189,7 @@ func (c *moeCase) check(t *testing.T, m *moeLib) {
 			t.Fatalf("row %d, column %d is %g, want %g within %g", i/c.d, i%c.d, got[i], w, bound)
 		}
 	}
-	for threads := 1; threads < len(m.teams); threads++ {
+	for threads := 1; threads < len(m.pools); threads++ {
 		for _, n := range []int{1, 5, c.rows} {
 			n = min(n, c.rows)
 			from := c.r.IntN(c.rows - n + 1)

@@ -14,15 +14,15 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// moeShim runs the experts of a flat description on a team, each thread with
+// moeShim runs the experts of a flat description on a pool, each thread with
 // the memory that the contract gives it and guards behind.
 const moeShim = `
 #include "ifl_heads.h"
 #include "ifl_moe.h"
-#include "ifl_team.h"
+#include "ifl_pool.h"
 #include <stdlib.h>
 typedef struct {
-  ifl_team *team;
+  ifl_pool *pool;
   int32_t rows, experts, top_k, in, hidden, act, d, f, threads, bad;
   float limit, alpha;
   const float *x, *route;
@@ -31,14 +31,13 @@ typedef struct {
   const uint8_t *w[3];
   const float *bias[3];
   int64_t bytes[3];
-  ifl_mm mm[3];
-  int32_t tile[4];
+  ifl_impl impls[3];
   const uint8_t *choice[3];
 } job;
 enum { GUARD = 64 };
 typedef struct { const job *j; uint8_t *shared; int *bad; } run;
 static ifl_expert_matrix matrix_of(const job *j, int i, int n, int k) {
-  ifl_expert_matrix m = {.n = n, .k = k, .mm = j->mm, .tile = j->tile, .choice = j->choice[i], .w = j->w[i], .stride = j->bytes[i],
+  ifl_expert_matrix m = {.n = n, .k = k, .impls = j->impls, .choice = j->choice[i], .w = j->w[i], .stride = j->bytes[i],
                          .panel = j->bytes[i] / ((n + 15) / 16), .bias = j->bias[i], .bias_stride = (n + 15) & ~15};
   return m;
 }
@@ -55,7 +54,7 @@ static void member(void *arg, int tid, int threads) {
   run *r = arg;
   const job *j = r->j;
   const int64_t y = (int64_t)2 * j->rows * 64 * 4, mm = (int64_t)(j->d > j->f ? j->d : j->f) * IFL_MM_SCRATCH_PER_K + 4096;
-  ifl_experts p = {.team = j->team, .tid = tid, .threads = threads, .rows = j->rows, .experts = j->experts, .top_k = j->top_k, .x = j->x, .ldx = j->ldx,
+  ifl_experts p = {.pool = j->pool, .tid = tid, .threads = threads, .rows = j->rows, .experts = j->experts, .top_k = j->top_k, .x = j->x, .ldx = j->ldx,
                    .route = j->route, .ldr = j->ldr, .out = j->out, .ldo = j->ldo, .act_in = (ifl_act_kind)j->in, .act_hidden = (ifl_act_kind)j->hidden,
                    .gate = matrix_of(j, 0, j->f, j->d), .up = matrix_of(j, 1, j->f, j->d), .down = matrix_of(j, 2, j->d, j->f),
                    .act = (ifl_expert_act)j->act, .limit = j->limit, .alpha = j->alpha, .shared = r->shared, .y = (float *)room(y), .mm = room(mm)};
@@ -69,7 +68,7 @@ void shim_experts(job *j) {
   const int64_t n = ifl_experts_bytes(j->rows, j->experts, j->top_k, j->d, j->f, (ifl_act_kind)j->in, (ifl_act_kind)j->hidden);
   int bad = 0;
   run r = {j, room(n), &bad};
-  ifl_team_run(j->team, member, &r);
+  ifl_pool_run(j->pool, member, &r);
   j->bad = bad | !intact(r.shared, n);
   free(r.shared);
 }
@@ -90,7 +89,7 @@ void shim_sinusoid(float *out, int pos, const double *f, int half, int divide, i
 
 // cExperts and cRouting are the shim's job and routing.
 type cExperts struct {
-	team                                                   uintptr
+	pool                                                   uintptr
 	rows, experts, topK, in, hidden, act, d, f, tasks, bad int32
 	limit, alpha                                           float32
 	x, route, out                                          *float32
@@ -98,9 +97,14 @@ type cExperts struct {
 	w                                                      [3]*byte
 	bias                                                   [3]*float32
 	bytes                                                  [3]int64
-	mm                                                     [3]uintptr
-	tile                                                   [4]int32
+	impls                                                  [3]cImpl
 	choice                                                 [3]*byte
+}
+
+// cImpl is ifl_impl.
+type cImpl struct {
+	run  uintptr
+	tile int32
 }
 
 type cRouting struct {
@@ -127,12 +131,12 @@ func moeTypes(isa ISA) []tensor.DType {
 type moeLib struct {
 	lib   uintptr
 	impls map[tensor.DType][]*Kernel
-	teams [4]uintptr
+	pools [4]uintptr
 }
 
 func openMoE(t *testing.T, cc string, isa ISA) *moeLib {
 	m := &moeLib{impls: map[tensor.DType][]*Kernel{}}
-	sources := map[string]string{"team": Team(), "moe": moeShim}
+	sources := map[string]string{"pool": ThreadPool(), "moe": moeShim}
 	for _, dt := range moeTypes(isa) {
 		for _, k := range load1(t).Candidates("matmul", dt) {
 			if k.Impl == "gemm" && !irtest.All() {
@@ -143,12 +147,12 @@ func openMoE(t *testing.T, cc string, isa ISA) *moeLib {
 		}
 	}
 	m.lib = library(t, cc, isa, sources)
-	open, closeTeam := symbol(t, m.lib, "ifl_team_open"), symbol(t, m.lib, "ifl_team_close")
-	for n := 1; n < len(m.teams); n++ {
-		if m.teams[n], _, _ = purego.SyscallN(open, uintptr(n), 0); m.teams[n] == 0 {
-			t.Fatalf("a team of %d did not start", n)
+	open, closePool := symbol(t, m.lib, "ifl_pool_open"), symbol(t, m.lib, "ifl_pool_close")
+	for n := 1; n < len(m.pools); n++ {
+		if m.pools[n], _, _ = purego.SyscallN(open, uintptr(n), 0); m.pools[n] == 0 {
+			t.Fatalf("a pool of %d did not start", n)
 		}
-		t.Cleanup(func() { purego.SyscallN(closeTeam, m.teams[n]) })
+		t.Cleanup(func() { purego.SyscallN(closePool, m.pools[n]) })
 	}
 	return m
 }

@@ -168,7 +168,7 @@ func TestEmitSources(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "src")
 	iflowc(t, "compile", demoSpec, "--quant", "q4_b32", "--emit", "sources", "-o", dir).succeed(t)
-	for _, f := range []string{"step.c", "team.c", "model.ir", "include/ifl_step.h"} {
+	for _, f := range []string{"step.c", "pool.c", "model.ir", "include/ifl_step.h"} {
 		if st, err := os.Stat(filepath.Join(dir, f)); err != nil || st.Size() == 0 {
 			t.Errorf("%s: %v", f, err)
 		}

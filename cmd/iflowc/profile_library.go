@@ -52,7 +52,7 @@ func probeUnits(kernels []probeKernel, isa templates.ISA) ([]toolchain.Unit, err
 	flags := append(slices.Clone(compiler.CFlags), isa.Flags...)
 	units := []toolchain.Unit{
 		{Name: "probe_matmul.c", Source: []byte(templates.MatmulProbe()), Headers: headers, Flags: flags},
-		{Name: "team.c", Source: []byte(templates.Team()), Headers: headers, Flags: flags},
+		{Name: "pool.c", Source: []byte(templates.ThreadPool()), Headers: headers, Flags: flags},
 	}
 	for _, k := range kernels {
 		src, err := k.Source(k.dtype, isa.Name)

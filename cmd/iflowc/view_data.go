@@ -208,9 +208,6 @@ func (d *viewData) regions(cpu *codegen.CPUModel) {
 			v.Function = head[:strings.IndexByte(head, '(')]
 			end := strings.Index(cpu.Step[start:], "\n}\n")
 			v.Source = cpu.Step[start : start+end+3]
-			if tables := strings.Index(cpu.Step, "static const ifl_mm "+v.Function+"_mm"); tables >= 0 && tables < start {
-				v.Source = cpu.Step[tables : start+end+3]
-			}
 		}
 		d.Regions = append(d.Regions, v)
 	}

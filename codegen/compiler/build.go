@@ -261,7 +261,7 @@ func (p *Program) keepSources(context.Context) error {
 
 // writeSources writes everything that was generated, for people.
 func (p *Program) writeSources(dir string) error {
-	files := map[string]string{"step.c": p.whole.CPU.Step, "team.c": templates.Team(), "model.ir": p.Module.String()}
+	files := map[string]string{"step.c": p.whole.CPU.Step, "pool.c": templates.ThreadPool(), "model.ir": p.Module.String()}
 	for name, text := range templates.Headers() {
 		files[filepath.Join("include", name)] = text
 	}

@@ -105,10 +105,10 @@ func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	set := func(to *int, keys ...string) {
 		for _, k := range keys {
 			if n := ids(man.Generation[k]); len(n) > 0 && *to < 0 {
-				*to = n[0]
+				*to = int(n[0])
 			}
 			if n := ids(m.Spec.Config[k]); len(n) > 0 && *to < 0 {
-				*to = n[0]
+				*to = int(n[0])
 			}
 		}
 	}
@@ -126,12 +126,12 @@ func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	if id, ok := tok.BOS(); ok && man.BOS < 0 {
 		man.BOS = int(id)
 	}
-	if id, ok := tok.EOS(); ok && !slices.Contains(man.EOS, int(id)) {
-		man.EOS = append(man.EOS, int(id))
+	if id, ok := tok.EOS(); ok && !slices.Contains(man.EOS, id) {
+		man.EOS = append(man.EOS, id)
 	}
 	for _, id := range tok.StopIDs() {
-		if !slices.Contains(man.EOS, int(id)) {
-			man.EOS = append(man.EOS, int(id))
+		if !slices.Contains(man.EOS, id) {
+			man.EOS = append(man.EOS, id)
 		}
 	}
 	m.templates(man, tok)
@@ -177,18 +177,18 @@ func (m *Model) generation() map[string]any {
 }
 
 // ids reads a token id, or a list of them.
-func ids(v any) []int {
+func ids(v any) []int32 {
 	switch v := v.(type) {
 	case float64:
-		return []int{int(v)}
+		return []int32{int32(v)}
 	case int:
-		return []int{v}
+		return []int32{int32(v)}
 	case uint32:
-		return []int{int(v)}
+		return []int32{int32(v)}
 	case int32:
-		return []int{int(v)}
+		return []int32{v}
 	case []any:
-		var out []int
+		var out []int32
 		for _, x := range v {
 			out = append(out, ids(x)...)
 		}

@@ -62,7 +62,7 @@ func unitsFor(m *codegen.CPUModel, isa templates.ISA, headers map[string][]byte)
 	flags := append(slices.Clone(CFlags), isa.Flags...)
 	units := []toolchain.Unit{
 		{Name: "step.c", Source: []byte(m.Step), Headers: headers, Flags: flags},
-		{Name: "team.c", Source: []byte(templates.Team()), Headers: headers, Flags: flags},
+		{Name: "pool.c", Source: []byte(templates.ThreadPool()), Headers: headers, Flags: flags},
 		{Name: "probe.c", Source: []byte(codegen.Probe()), Flags: flags},
 		{Name: "probe_matmul.c", Source: []byte(templates.MatmulProbe()), Headers: headers, Flags: flags},
 	}

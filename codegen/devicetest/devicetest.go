@@ -108,7 +108,7 @@ func Header(t testing.TB) []byte {
 func Manifest() *manifest.Manifest {
 	return &manifest.Manifest{
 		Format: manifest.Format, Compiler: "test", Name: "fake", Network: "decoder_only",
-		Vocab: Vocab, Context: Context, Params: 1000, BOS: 1, EOS: []int{EOS}, Pad: -1,
+		Vocab: Vocab, Context: Context, Params: 1000, BOS: 1, EOS: []int32{EOS}, Pad: -1,
 		Graphs: []manifest.Graph{{Name: "decode", Outputs: []manifest.Output{
 			{Name: "logits", Rows: "wanted", Cols: Cols, Used: Vocab},
 			{Name: "hidden", Rows: "tokens", Cols: Hidden, Used: 4},

@@ -43,7 +43,7 @@ func (m *Model) Generate(ctx context.Context, prompt string, o Sampling) iter.Se
 	return func(yield func(string, error) bool) {
 		ids, err := m.bin.Encode(prompt)
 		if err == nil {
-			err = m.run(ctx, ids, eos(m.bin.Manifest), o, yield)
+			err = m.run(ctx, ids, m.bin.Manifest.EOS, o, yield)
 		}
 		if err != nil {
 			yield("", err)
@@ -77,7 +77,7 @@ func (m *Model) chat(ctx context.Context, messages []Message, o Sampling, yield 
 	if err != nil {
 		return binary.Blame(err)
 	}
-	return m.run(ctx, p.IDs, m.template.Stops(tok, eos(m.bin.Manifest)), o, yield)
+	return m.run(ctx, p.IDs, m.template.Stops(tok, m.bin.Manifest.EOS), o, yield)
 }
 
 // run generates and yields text until it ends or the caller leaves.

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/engine/embedder"
@@ -197,13 +196,4 @@ func firstCause(errs []error) error {
 		}
 	}
 	return echo
-}
-
-// eos are the tokens that end a text.
-func eos(m *manifest.Manifest) []int32 {
-	out := make([]int32, len(m.EOS))
-	for i, id := range m.EOS {
-		out[i] = int32(id)
-	}
-	return out
 }

@@ -82,12 +82,8 @@ func (c *chatCmd) session(m *model) (*chatSession, error) {
 		}
 		return nil, wrong(err)
 	}
-	eos := make([]int32, len(m.manifest.EOS))
-	for i, id := range m.manifest.EOS {
-		eos[i] = int32(id)
-	}
 	s := &chatSession{
-		m: m, tok: tok, template: t, stops: t.Stops(tok, eos), sampler: sampler, most: c.N,
+		m: m, tok: tok, template: t, stops: t.Stops(tok, m.manifest.EOS), sampler: sampler, most: c.N,
 		terminal: isTerminalFile(m.Stdin) && isTerminal(m.Stdout),
 	}
 	s.system(c.System)

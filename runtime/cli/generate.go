@@ -206,7 +206,7 @@ func (g *generation) more(token int32) (bool, error) {
 // take records a token and shows its text; stop reports the end of the text.
 func (g *generation) take(token int32) (stop bool, err error) {
 	g.out.Tokens = append(g.out.Tokens, token)
-	if !g.cmd.IgnoreEOS && slices.Contains(g.m.manifest.EOS, int(token)) || slices.Contains(g.cmd.StopIDs, token) {
+	if !g.cmd.IgnoreEOS && slices.Contains(g.m.manifest.EOS, token) || slices.Contains(g.cmd.StopIDs, token) {
 		g.out.FinishReason = "stop"
 		return true, nil
 	}

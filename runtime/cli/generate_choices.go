@@ -135,9 +135,7 @@ func (c *generateCmd) checkChoices(beams decode.BeamOptions, search bool) error 
 func (c *generateCmd) eos(m *model) []int32 {
 	list := slices.Clone(c.StopIDs)
 	if !c.IgnoreEOS {
-		for _, id := range m.manifest.EOS {
-			list = append(list, int32(id))
-		}
+		list = append(list, m.manifest.EOS...)
 	}
 	return list
 }

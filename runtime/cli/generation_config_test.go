@@ -15,7 +15,7 @@ import (
 
 func withSettings(t *testing.T, text string) *manifest.Manifest {
 	t.Helper()
-	m := &manifest.Manifest{Name: "m", Vocab: 50, Context: 100, BOS: 0, Pad: 1, EOS: []int{2}}
+	m := &manifest.Manifest{Name: "m", Vocab: 50, Context: 100, BOS: 0, Pad: 1, EOS: []int32{2}}
 	if err := json.Unmarshal([]byte(text), &m.Generation); err != nil {
 		t.Fatal(err)
 	}

@@ -85,9 +85,7 @@ func (f *samplingFlags) settings(m *model) (set decode.Settings, err error) {
 	if set.Bias, err = f.bias(m); err != nil {
 		return set, err
 	}
-	for _, id := range m.manifest.EOS {
-		set.Rules.EOS = append(set.Rules.EOS, int32(id))
-	}
+	set.Rules.EOS = append(set.Rules.EOS, m.manifest.EOS...)
 	if len(m.embedded.Tokenizer) > 0 && set.Strategy != "" {
 		t, err := m.tokenizer()
 		if err != nil {

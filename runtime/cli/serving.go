@@ -5,6 +5,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine"
@@ -64,9 +65,7 @@ func (f *servingFlags) defaults(m *model) (server.Defaults, error) {
 		d.TopP = g.number("top_p", 0)
 		d.MinP = g.number("min_p", 0)
 	}
-	for _, id := range m.manifest.EOS {
-		d.EOS = append(d.EOS, int32(id))
-	}
+	d.EOS = slices.Clone(m.manifest.EOS)
 	if len(m.embedded.Tokenizer) > 0 {
 		t, err := m.tokenizer()
 		if err != nil {

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
@@ -35,15 +36,11 @@ func readSettings(m *manifest.Manifest) (*settings, error) {
 	case "never":
 		o.Stopping = decode.StopNever
 	}
-	eos := make([]int32, len(m.EOS))
-	for i, id := range m.EOS {
-		eos[i] = int32(id)
-	}
 	o.Rules = decode.Rules{
 		Penalty: g.number("repetition_penalty", 1), NoRepeat: g.whole("no_repeat_ngram_size", 0), BadWords: g.lists("bad_words_ids"),
 		MinLength: g.whole("min_length", 0), MinNew: g.whole("min_new_tokens", 0),
 		ForcedBOS: g.ids("forced_bos_token_id"), ForcedEOS: g.ids("forced_eos_token_id"),
-		Suppress: g.ids("suppress_tokens"), BeginSuppress: g.ids("begin_suppress_tokens"), EOS: eos,
+		Suppress: g.ids("suppress_tokens"), BeginSuppress: g.ids("begin_suppress_tokens"), EOS: slices.Clone(m.EOS),
 	}
 	if list := g.ids("eos_token_id"); len(list) > 0 { // the tokenizer may know more ends, which do not end a translation
 		o.Rules.EOS = list

@@ -1,22 +1,22 @@
 /* Times implementations of one matmul as the emitted step runs them: activations packed into the implementation's own
- * tiles, groups of columns shared among the team, a barrier at the end. Weights are cold, because each run reads the next
+ * tiles, groups of columns shared among the pool, a barrier at the end. Weights are cold, because each run reads the next
  * copy of them; activations are warm. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #endif
 #include "ifl_pack.h"
-#include "ifl_team.h"
+#include "ifl_pool.h"
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* As in the emitted step: up to PROBE_ALONE rows every thread packs for itself; a call makes up to PROBE_CALL floats. */
-enum { PROBE_ALONE = 16, PROBE_CALL = 32768, PROBE_GROUP = 16 };
+/* As in the emitted step: up to PROBE_PRIVATE_ROWS rows every thread packs for itself; a call makes up to PROBE_CALL floats. */
+enum { PROBE_PRIVATE_ROWS = 16, PROBE_CALL = 32768, PROBE_GROUP = 16 };
 
 typedef struct {
-  ifl_team *team;
+  ifl_pool *pool;
   const uint8_t *weights; /* `copies` matrices of copy_bytes */
   uint8_t *arena;         /* ifl_probe_arena bytes, 64-byte aligned */
   int64_t copy_bytes, panel_bytes;
@@ -24,8 +24,8 @@ typedef struct {
   const int32_t *tile;    /* rows of a tile of each candidate */
   const int32_t *order;   /* [runs] which candidate runs */
   double *seconds;        /* [runs] */
-  int32_t *disturbed;     /* [runs] set where a member lost its processor meanwhile, or waited so long that it slept */
-  double *busy;           /* [threads][runs] processor time of a member between barriers; 0 for short runs */
+  int32_t *disturbed;     /* [runs] set where a worker lost its processor meanwhile, or waited so long that it slept */
+  double *busy;           /* [threads][runs] processor time of a worker between barriers; 0 for short runs */
   int32_t n, k, rows, kind, copies, next, runs, pad;
 } ifl_probe;
 
@@ -46,7 +46,7 @@ static probe_arena lay(uint8_t *at, ifl_act_kind kind, int k, int rows, int thre
   probe_arena a;
   const int64_t x = ifl_round64((int64_t)k * rows * 4), act = tiles_bytes(kind, k, rows);
   const int columns = PROBE_CALL / PROBE_GROUP / rows > 1 ? PROBE_CALL / PROBE_GROUP / rows : 1;
-  a.act_bytes = tiles_bytes(kind, k, PROBE_ALONE);
+  a.act_bytes = tiles_bytes(kind, k, PROBE_PRIVATE_ROWS);
   a.y_bytes = ifl_round64(((int64_t)rows * columns * PROBE_GROUP + 16) * 4);
   a.mm_bytes = ifl_round64((int64_t)(k < 64 ? 64 : k) * IFL_MM_SCRATCH_PER_K + 4096);
   a.own_bytes = a.act_bytes + a.y_bytes + a.mm_bytes;
@@ -83,21 +83,21 @@ static double now(void) { return clock_of(CLOCK_MONOTONIC); }
 /* A run of so many multiply-adds takes so long that reading the processor time, which is a system call, costs nothing. */
 #define PROBE_LONG 2e7
 
-/* Returns the processor time that this member worked, without what it waited; 0 for a short run. */
+/* Returns the processor time that this worker worked, without what it waited; 0 for a short run. */
 static double run_once(const ifl_probe *p, const probe_arena *a, int which, const uint8_t *w, int tid, int threads) {
   const ifl_act_kind kind = (ifl_act_kind)p->kind;
-  const int rows = p->rows, tm = p->tile[which], alone = rows <= PROBE_ALONE, tiles = (rows + tm - 1) / tm;
+  const int rows = p->rows, tm = p->tile[which], pack_private = rows <= PROBE_PRIVATE_ROWS, tiles = (rows + tm - 1) / tm;
   const int timed = (double)rows * p->n * p->k >= PROBE_LONG;
   double busy = timed ? -clock_of(CLOCK_THREAD_CPUTIME_ID) : 0;
-  uint8_t *act = alone ? a->own : a->act;
-  for (int i = alone ? 0 : tid; i < tiles; i += alone ? 1 : threads) {
+  uint8_t *act = pack_private ? a->own : a->act;
+  for (int i = pack_private ? 0 : tid; i < tiles; i += pack_private ? 1 : threads) {
     uint8_t *tile = act + i * ifl_tile_bytes(kind, p->k, tm);
     const int mt = rows - i * tm < tm ? rows - i * tm : tm;
     for (int m = 0; m < mt; m++) pack_row(tile, a->x + (int64_t)(i * tm + m) * p->k, kind, p->k, mt, m);
   }
-  if (!alone) {
+  if (!pack_private) {
     if (timed) busy += clock_of(CLOCK_THREAD_CPUTIME_ID);
-    ifl_barrier(p->team);
+    ifl_barrier(p->pool);
     if (timed) busy -= clock_of(CLOCK_THREAD_CPUTIME_ID);
   }
   const int groups = (p->n + PROBE_GROUP - 1) / PROBE_GROUP, per = PROBE_CALL / (rows * PROBE_GROUP) > 1 ? PROBE_CALL / (rows * PROBE_GROUP) : 1;
@@ -119,7 +119,7 @@ static switches count_switches(void) {
   return (switches){0, 0};
 }
 
-static void member(void *arg, int tid, int threads) {
+static void worker(void *arg, int tid, int threads) {
   const ifl_probe *p = arg;
   probe_arena a = lay(p->arena, (ifl_act_kind)p->kind, p->k, p->rows, threads);
   a.own += a.own_bytes * tid;
@@ -130,10 +130,10 @@ static void member(void *arg, int tid, int threads) {
     for (int64_t i = 0; i < (int64_t)p->k * p->rows; i++) a.x[i] = (float)((i * 2654435761u >> 7) % 2001) * 1e-3f - 1.0f;
   for (int r = 0; r < p->runs; r++) {
     const switches before = count_switches();
-    ifl_barrier(p->team);
+    ifl_barrier(p->pool);
     const double start = now();
     p->busy[(int64_t)tid * p->runs + r] = run_once(p, &a, p->order[r], p->weights + (p->next + r) % p->copies * p->copy_bytes, tid, threads);
-    ifl_barrier(p->team);
+    ifl_barrier(p->pool);
     if (tid == 0) p->seconds[r] = now() - start;
     const switches after = count_switches();
     if (after.lost != before.lost || after.slept != before.slept) __atomic_store_n(&p->disturbed[r], 1, __ATOMIC_RELAXED);
@@ -141,10 +141,10 @@ static void member(void *arg, int tid, int threads) {
 }
 
 EXPORT void ifl_probe_matmul(ifl_probe *p);
-EXPORT void ifl_probe_matmul(ifl_probe *p) { ifl_team_run(p->team, member, p); }
+EXPORT void ifl_probe_matmul(ifl_probe *p) { ifl_pool_run(p->pool, worker, p); }
 
 typedef struct {
-  ifl_team *team;
+  ifl_pool *pool;
   const uint8_t *from;
   int64_t bytes;
   double *seconds; /* [runs] */
@@ -156,7 +156,7 @@ static void reader(void *arg, int tid, int threads) {
   typedef uint64_t v8 __attribute__((vector_size(64)));
   ifl_probe_read_job *p = arg;
   const int64_t blocks = p->bytes / 256, from = blocks * tid / threads, to = blocks * (tid + 1) / threads;
-  ifl_barrier(p->team);
+  ifl_barrier(p->pool);
   double start = now();
   for (int r = 0; r < p->runs; r++) {
     v8 a = {0}, b = a, c = a, d = a;
@@ -166,7 +166,7 @@ static void reader(void *arg, int tid, int threads) {
     }
     a ^= b ^ c ^ d;
     __atomic_fetch_xor(&p->sink, a[0] ^ a[1] ^ a[2] ^ a[3] ^ a[4] ^ a[5] ^ a[6] ^ a[7], __ATOMIC_RELAXED);
-    ifl_barrier(p->team);
+    ifl_barrier(p->pool);
     if (tid == 0) {
       const double end = now();
       p->seconds[r] = end - start;
@@ -177,7 +177,7 @@ static void reader(void *arg, int tid, int threads) {
 
 /* Reads memory from front to back with every thread: the bandwidth that GEMV is to be compared with. */
 EXPORT void ifl_probe_read(ifl_probe_read_job *p);
-EXPORT void ifl_probe_read(ifl_probe_read_job *p) { ifl_team_run(p->team, reader, p); }
+EXPORT void ifl_probe_read(ifl_probe_read_job *p) { ifl_pool_run(p->pool, reader, p); }
 
 /* Fills memory with numbers that are small and normal as f16, as bf16 and as float: no kernel's time depends on codes,
  * but denormal scales would slow all of them. */

@@ -312,7 +312,7 @@ static inline void ifl_attn_finish(const ifl_attention *a, const ifl_attn_unit *
     memset(out, 0, (size_t)a->vdim * 4);
     return;
   }
-  if (a->seen) a->seen[m < -128 ? 0 : m >= 127 ? IFL_SCORES - 1 : (int)(m + 128)]++;
+  if (a->calib) a->calib[m < -128 ? 0 : m >= 127 ? IFL_SCORES - 1 : (int)(m + 128)]++;
   if (a->sinks) { /* one more logit, without a value */
     float sink = a->sinks[head] * IFL_LOG2E, top = m > sink ? m : sink;
     ifl_v16 fm = ifl_attn_exp2(ifl_set1(m - top)), fs = ifl_attn_exp2(ifl_set1(sink - top));

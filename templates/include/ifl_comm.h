@@ -1,6 +1,6 @@
 /* What a step on one rank of a partitioned model says to the other ranks, and hears from them. A transport fills the
- * table, and ifl_config hands it to the model; a whole model has none. Thread 0 of the rank's team makes the calls, while the
- * others wait at the team's barrier. Each call returns 0, or anything else when the others cannot be reached any more:
+ * table, and ifl_config hands it to the model; a whole model has none. Thread 0 of the rank's pool makes the calls, while the
+ * others wait at the pool's barrier. Each call returns 0, or anything else when the others cannot be reached any more:
  * then the step ends with -4, and every thread leaves it in order. */
 #pragma once
 #include <stdint.h>

@@ -53,18 +53,23 @@ static inline int64_t ifl_tile_bytes(ifl_act_kind a, int k, int mt) {
  * act is packed in tiles of the implementation's own tm rows. scratch: ifl_mm_scratch bytes, per thread.
  * Every output is summed over k in the order that the template's header declares, whatever rows, tm and panels are. */
 typedef void (*ifl_mm)(const uint8_t *w, int k, int panels, const uint8_t *act, int rows, float *y, int64_t ldy, uint8_t *scratch);
+/* An implementation, and the rows of activations that one of its packed tiles holds. */
+typedef struct {
+  ifl_mm run;
+  int tile;
+} ifl_impl;
 #define IFL_MM_SCRATCH_PER_K 128 /* bytes of scratch per column of K that an implementation may use */
 
-/* A team of threads that are all inside one step. */
-typedef struct ifl_team ifl_team;
-void ifl_barrier(ifl_team *team);
+/* A pool of threads that are all inside one step. */
+typedef struct ifl_pool ifl_pool;
+void ifl_barrier(ifl_pool *pool);
 
 /* Attention over a paged state of one layer. Page p of the layer begins at state + p·page_bytes and holds 64 rows:
  * for each KV head the keys [64/16][dim16][16], then for each KV head the values [64][vdim16]; dim16 is dim rounded up
- * to 16 (padding is zero). Called by every thread of the team. */
+ * to 16 (padding is zero). Called by every thread of the pool. */
 typedef struct ifl_attention {
   const ifl_step *step;
-  ifl_team *team;
+  ifl_pool *pool;
   int tid, threads;
   const float *q; int64_t ldq;   /* [T][heads·dim], after rope */
   float *out; int64_t ldo;       /* [T][heads·vdim] */
@@ -76,12 +81,12 @@ typedef struct ifl_attention {
   int causal;
   const float *alibi;            /* [heads] slopes, or NULL */
   const float *sinks;            /* [heads], or NULL */
-  uint8_t *scratch; int64_t scratch_bytes; /* shared by the team: ifl_attention_scratch(…) bytes */
+  uint8_t *scratch; int64_t scratch_bytes; /* shared by the pool: ifl_attention_scratch(…) bytes */
   /* Relative bias, or rel NULL: rel[rel_bucket[clamp(position − own, ±rel_max) + rel_max]·ldrel + head] is added to the
    * scaled score (T5: Raffel et al. 2020, §2.1). */
   const float *rel; int64_t ldrel;
   const int16_t *rel_bucket; int rel_max; /* [2·rel_max + 1] */
-  double *seen; /* [IFL_SCORES], where calibration counts this thread's rows by ⌊largest score · log₂e⌋, or NULL */
+  double *calib; /* [IFL_SCORES], where calibration counts this thread's rows by ⌊largest score · log₂e⌋, or NULL */
 } ifl_attention;
 
 #define IFL_SCORES 256 /* the first is for −128 and less, the last for 127 and more */

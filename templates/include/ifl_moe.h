@@ -151,14 +151,13 @@ typedef struct {
   const float *bias;     /* of expert 0, or NULL; readable up to a multiple of 16 */
   int64_t bias_stride;   /* floats */
   int n, k;
-  const ifl_mm *mm;      /* the first one has tiles of one row */
-  const int *tile;       /* rows of a tile of each implementation */
+  const ifl_impl *impls; /* the first one has tiles of one row */
   const uint8_t *choice; /* implementation for 0…IFL_ROWS-1 rows */
 } ifl_expert_matrix;
 
 /* One op experts. Rows of x, route and out begin at multiples of 64 bytes; out is written up to a multiple of 16. */
 typedef struct {
-  ifl_team *team;
+  ifl_pool *pool;
   int tid, threads, rows, experts, top_k;
   const float *x; int64_t ldx;
   const float *route; int64_t ldr;
@@ -168,7 +167,7 @@ typedef struct {
   ifl_expert_matrix gate, up, down;
   ifl_expert_act act;
   float limit, alpha;
-  uint8_t *shared; /* ifl_experts_bytes(…), of the team */
+  uint8_t *shared; /* ifl_experts_bytes(…), of the pool */
   float *y;        /* 2 · rows · 64 floats, per thread */
   uint8_t *mm;     /* kernel scratch, per thread */
 } ifl_experts;
@@ -257,7 +256,7 @@ static inline int ifl_expert_impl(const ifl_expert_matrix *m, int rows) { return
 static inline void ifl_expert_impls(const ifl_experts *p, int rows, int *gate, int *up) {
   *gate = ifl_expert_impl(&p->gate, rows);
   *up = p->up.w ? ifl_expert_impl(&p->up, rows) : 0;
-  if (p->up.w && p->gate.tile[*gate] != p->up.tile[*up]) *gate = *up = 0;
+  if (p->up.w && p->gate.impls[*gate].tile != p->up.impls[*up].tile) *gate = *up = 0;
 }
 
 /* The rows of a tile that holds row i of n. */
@@ -270,7 +269,7 @@ static inline void ifl_expert_pack(const ifl_experts *p, const ifl_expert_pairs 
     const int n = m->first[e + 1] - m->first[e];
     int gate, up;
     ifl_expert_impls(p, n, &gate, &up);
-    const int tm = p->gate.tile[gate];
+    const int tm = p->gate.impls[gate].tile;
     for (int i = 0; i < n; i += tm, at++) {
       if (at % p->threads != p->tid) continue;
       const int mt = ifl_expert_tile(n, i, tm);
@@ -298,7 +297,7 @@ static inline ifl_v16 ifl_expert_value(const ifl_experts *p, ifl_v16 g, ifl_v16 
 
 /* Columns n0…n0+cols-1 of one matrix for the packed rows of expert e, with its bias. */
 static inline void ifl_expert_product(const ifl_experts *p, const ifl_expert_matrix *m, int impl, int e, int n0, int cols, const uint8_t *act, int rows, float *y) {
-  m->mm[impl](m->w + e * m->stride + n0 / 16 * m->panel, m->k, cols / 16, act, rows, y, cols, p->mm);
+  m->impls[impl].run(m->w + e * m->stride + n0 / 16 * m->panel, m->k, cols / 16, act, rows, y, cols, p->mm);
   if (!m->bias) return;
   const float *b = m->bias + e * m->bias_stride + n0;
   for (int t = 0; t < rows; t++)
@@ -310,7 +309,7 @@ static inline void ifl_expert_unit(const ifl_experts *p, const ifl_expert_pairs 
   const int f = p->gate.n, n0 = unit * IFL_EXPERT_COLS, n = m->first[i + 1] - m->first[i], e = m->expert[i];
   const int have = f - n0 < IFL_EXPERT_COLS ? f - n0 : IFL_EXPERT_COLS, cols = (have + 15) & ~15;
   const uint8_t *in = p->rows == 1 ? m->in : m->in + m->first[i] * m->in_bytes;
-  const int tm = p->down.tile[ifl_expert_impl(&p->down, n)];
+  const int tm = p->down.impls[ifl_expert_impl(&p->down, n)].tile;
   float *y = p->y, *u = p->y + (int64_t)n * cols;
   int gate, up;
   ifl_expert_impls(p, n, &gate, &up);
@@ -360,7 +359,7 @@ static inline void ifl_expert_second_half(const ifl_experts *p, const ifl_expert
   }
 }
 
-/* The op experts, by all threads of the team. Each output is a sum over its row's experts in ascending order, so it does
+/* The op experts, by all threads of the pool. Each output is a sum over its row's experts in ascending order, so it does
  * not depend on the other rows, nor on the number of threads. One token takes one barrier, a few take two. */
 static __attribute__((unused)) void ifl_run_experts(const ifl_experts *p) {
   const int64_t pairs = (int64_t)p->rows * p->top_k;
@@ -379,7 +378,7 @@ static __attribute__((unused)) void ifl_run_experts(const ifl_experts *p) {
       ifl_expert_list(p, &m);
       lists[0] = m.used;
     }
-    ifl_barrier(p->team);
+    ifl_barrier(p->pool);
     m.used = lists[0];
   }
   if (p->rows == 1 && p->act_in == IFL_F32) {
@@ -389,12 +388,12 @@ static __attribute__((unused)) void ifl_run_experts(const ifl_experts *p) {
     m.in = own;
   } else if (p->rows == 1) {
     if (p->tid == 0) ifl_pack_row(p->act_in, p->outliers, in, p->x, p->gate.k, 1, 0);
-    ifl_barrier(p->team);
+    ifl_barrier(p->pool);
   } else {
     ifl_expert_pack(p, &m, in);
-    ifl_barrier(p->team);
+    ifl_barrier(p->pool);
   }
   ifl_expert_first_half(p, &m);
-  ifl_barrier(p->team);
+  ifl_barrier(p->pool);
   ifl_expert_second_half(p, &m);
 }

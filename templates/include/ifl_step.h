@@ -41,7 +41,7 @@ typedef struct ifl_step {
   const int32_t *xpage_at; /* [S+1] where the pages of each sequence's source begin in xpage, or NULL: no sources */
   const int32_t *xpage;    /* page ids of source states */
   const int32_t *xrows;    /* [S] rows of each sequence's source */
-  /* [threads][R]: each member compares the logits it computes with its part, while they are in its cache; NULL: nobody asks.
+  /* [threads][R]: each thread compares the logits it computes with its part, while they are in its cache; NULL: nobody asks.
    * Only graphs with `best` in the manifest do. */
   ifl_best *best;
 } ifl_step;
@@ -73,7 +73,7 @@ int32_t ifl_run(ifl_ctx *ctx, const ifl_step *step);
 void ifl_close(ifl_ctx *ctx);
 /* Copies a state row from row `from` of a page to row `to` of another or the same one, in every element of every state. */
 void ifl_move(ifl_ctx *ctx, int32_t to_page, int32_t to, int32_t from_page, int32_t from);
-/* Tracing: from here on every member notes when it begins a region, and when it begins to wait for the others, in its
+/* Tracing: from here on every thread notes when it begins a region, and when it begins to wait for the others, in its
  * part of marks[threads][capacity]: mark 0 counts its marks (the count is in ns), the others follow. A full part gets no
  * more. NULL ends it. */
 typedef struct ifl_mark {

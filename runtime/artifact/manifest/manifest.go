@@ -19,10 +19,10 @@ type Manifest struct {
 	Context  int    `json:"context"` // most rows of a sequence
 	Params   int64  `json:"params"`  // number of weights
 
-	BOS    int   `json:"bos"` // -1: none
-	EOS    []int `json:"eos"`
-	Pad    int   `json:"pad"`
-	AddBOS bool  `json:"add_bos"`
+	BOS    int     `json:"bos"` // -1: none
+	EOS    []int32 `json:"eos"`
+	Pad    int     `json:"pad"`
+	AddBOS bool    `json:"add_bos"`
 
 	ToolTemplate    string `json:"tool_template,omitempty"`    // chat template of conversations with tools; "": Template
 	EncoderTemplate string `json:"encoder_template,omitempty"` // of what an encoder-decoder's encoder reads; Template is the decoder's then

@@ -138,6 +138,7 @@ func (m *model) run(s *device.Step) error {
 var errRange = errors.New("a token id, page or row of the step is out of range")
 
 // check refuses a step that would make a kernel read or write out of bounds.
+// ifl_check of ifl_main.h is its twin.
 func (m *model) check(s *device.Step) error {
 	if s.Graph < 0 || s.Graph >= len(m.Plan.Graphs) || s.Tokens < 0 || s.Tokens > m.cfg.MaxTokens ||
 		s.OutRows < 0 || s.OutRows > m.cfg.MaxOutRows || s.Seqs < 0 || s.Seqs > m.cfg.MaxSeqs {

@@ -72,7 +72,7 @@ func start(symbol func(string) (uintptr, error), threads int, slab int64) (*Driv
 		name string
 		at   *uintptr
 	}{
-		{"ifl_team_open", &open}, {"ifl_team_close", &d.closePool}, {"ifl_probe_matmul", &d.matmul},
+		{"ifl_pool_open", &open}, {"ifl_pool_close", &d.closePool}, {"ifl_probe_matmul", &d.matmul},
 		{"ifl_probe_read", &d.read}, {"ifl_probe_arena", &d.arenaBytes}, {"ifl_probe_fill", &fill},
 	} {
 		if *s.at, err = symbol(s.name); err != nil {

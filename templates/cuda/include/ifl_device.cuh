@@ -28,7 +28,7 @@ struct ifl_ctx {
   uint16_t *wide, *panels;
   float *product, *factor;
   int32_t pages, max_tokens, max_wanted, max_seqs;
-  float *slot[IFL_SLOTS];
+  float *buffer[IFL_SLOTS];
 };
 
 /* The state at an offset. */

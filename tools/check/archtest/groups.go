@@ -25,7 +25,7 @@ var Groups = []Group{
 	{"runtime/binary", "opens what a binary carries", []string{"runtime/artifact", "runtime/text", "runtime/device"}},
 	{"runtime/engine", "core, scheduler, drafting,\nembedding", []string{"runtime/kit", "runtime/artifact", "runtime/sampling", "runtime/device"}},
 	{"runtime/http", "server, chat page, load generator", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/sampling", "runtime/engine"}},
-	{"runtime/api", "a model inside a Go program", []string{"runtime/artifact", "runtime/text", "runtime/sampling", "runtime/binary", "runtime/engine"}},
+	{"runtime/api", "a model inside a Go program", []string{"runtime/text", "runtime/sampling", "runtime/binary", "runtime/engine"}},
 	{"runtime/cli", "the subcommands of a binary", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/sampling", "runtime/device", "runtime/binary", "runtime/engine", "runtime/http"}},
 	{sourcesFolder, "", nil}, // the sources, embedded
 
@@ -44,7 +44,11 @@ var Groups = []Group{
 	{"codegen/toolchain", "C compilers, Go, the cache", nil},
 	{"codegen/pack", "transforms and packs weights", []string{"runtime/artifact", "ir/tensor", "spec/checkpoint"}},
 	{"codegen/devicetest", "", []string{"runtime/artifact", "runtime/device", "ir/tensor", "codegen/toolchain"}},
-	{"codegen", "IR to C, CUDA C and Go", []string{"runtime", "runtime/artifact", "ir/tensor", "ir", "ir/ops", "templates", "codegen/toolchain", "codegen/pack"}},
+	{"codegen/layout", "plans a step, for every target", []string{"runtime/artifact", "ir/tensor", "ir", "ir/ops", "templates", "codegen/pack"}},
+	{"codegen/ctext", "C that both emitters write", []string{"ir/tensor", "ir", "ir/ops", "templates", "codegen/layout"}},
+	{"codegen/cpu", "emits C", []string{"runtime/artifact", "ir/tensor", "ir", "templates", "codegen/pack", "codegen/layout", "codegen/ctext"}},
+	{"codegen/cuda", "emits CUDA C", []string{"runtime/artifact", "ir/tensor", "ir", "templates", "codegen/layout", "codegen/ctext"}},
+	{"codegen", "the Go module of a binary", []string{"runtime", "runtime/artifact", "ir", "templates", "codegen/toolchain", "codegen/cpu", "codegen/cuda"}},
 	{"codegen/compiler", "the whole way from a spec to a program,\nto import", []string{"runtime/artifact", "runtime/text", "runtime/device", "runtime/binary", "runtime/cli",
 		"models", "ir/spelling", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec/tokenizerfile", "spec", "passes",
 		"codegen/toolchain", "codegen/pack", "codegen"}},

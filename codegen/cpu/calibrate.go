@@ -1,0 +1,81 @@
+package cpu
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/iflowc/iflowc/codegen/ctext"
+	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// calibration counts what a thread, and all threads together, add up while a
+// model is calibrated. It costs a branch a row where nobody calibrates.
+type calibration struct {
+	sums    int64 // of a thread: squares of columns, and rows by their largest score
+	moments int64 // products of columns
+	row     int   // floats of one of the rows that they are made of
+}
+
+// calibrate emits what adds up the squares of a row by column. The result is
+// what adds up products of columns, when all rows are there; few rows are left
+// out.
+func (m *matmul) calibrate(row string) (moments string) {
+	if m.Arg.Index != nil {
+		return "" // one element of many by itself
+	}
+	c, k := &m.e.calib, m.Weight.K
+	var over *layout.Loop // what the sums are indexed by
+	layers := 1
+	if m.Weight.Layers != nil {
+		over, layers = m.region.Loop, m.Weight.Layers.Len()
+	}
+	m.site.Weight, m.site.Seen = m.Weight.Name, c.sums
+	sums := offset(c.sums, over, m.Weight.Lo, int64(k+1))
+	c.sums += int64(layers) * int64(k+1)
+	if m.Slices > 1 { // more rows than tokens
+		m.w.P("ifl_calib_squares(c, &p, tid, %s, %s, K);", sums, row)
+		return ""
+	}
+	m.w.P("ifl_calib_row(c, &p, tid, %s, t, %s, K);", sums, row)
+	width := momentSquare(k)
+	parts := (k + width - 1) / width
+	m.site.Moments, m.site.Square = c.moments, width
+	at := offset(c.moments, over, m.Weight.Lo, int64(parts*width*width))
+	c.moments += int64(layers) * int64(parts*width*width)
+	c.row = max(c.row, parts*width)
+	return fmt.Sprintf("ifl_calib_moments(c, &p, tid, %s, K, %d);", at, width)
+}
+
+// offset is where the sums of a layer are, in C.
+func offset(at int64, in *layout.Loop, lo int, stride int64) string {
+	first := strconv.FormatInt(at, 10)
+	if in == nil {
+		return first
+	}
+	return ctext.Plus(first, ctext.Times(ctext.Minus(ctext.LayerIndex, lo), stride))
+}
+
+// mostSquare bounds the squares of columns between which calibration keeps
+// products: memory and the time to factor them grow with it.
+const mostSquare = 768
+
+// momentSquare divides k columns into squares of equal width, whole blocks of
+// any type.
+func momentSquare(k int) int {
+	parts := (k + mostSquare - 1) / mostSquare
+	return ((k+parts-1)/parts + 63) / 64 * 64
+}
+
+// scores is where calibration counts the rows of an attention by their largest
+// score: for each layer by itself.
+func (e *emitter) scores(r *layout.Region) string {
+	c, layers := &e.calib, r.Loop.Layers()
+	at := strconv.FormatInt(c.sums, 10)
+	if r.Loop != nil {
+		at = offset(c.sums, r.Loop, r.Loop.Lo, manifest.ScoreBins)
+	}
+	e.out.Manifest.Scores = append(e.out.Manifest.Scores, manifest.Scores{Seen: c.sums, Layers: layers})
+	c.sums += int64(layers) * manifest.ScoreBins
+	return fmt.Sprintf("c->calib ? c->calib + tid * IFL_CALIB_SUMS + %s : NULL", at)
+}

@@ -1,0 +1,139 @@
+// Package cpu emits the step of a model as C for processors.
+//
+// The step is one translation unit, the same text for every instruction set;
+// headers and flags make the difference. Each region of the layout is a C
+// function that all threads run. What does not depend on the model is in the
+// headers ifl_region.h and ifl_main.h of package templates.
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/codegen/ctext"
+	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/codegen/pack"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// A Kernel names a kernel of the catalogue at one type: one translation unit.
+type Kernel struct {
+	*templates.Kernel
+	Type tensor.DType
+}
+
+// A Model is the code of a module for processors.
+type Model struct {
+	Step     string   // step.c
+	Kernels  []Kernel // the translation units it calls, in order of first use
+	Manifest manifest.Manifest
+	Pack     []pack.Item // what the manifest's weights are made of
+	Regions  int         // regions in the body of the longest loop
+
+	// Traffic is what each graph of one rank of a partitioned model sends the
+	// others; nil for a whole model.
+	Traffic []manifest.Traffic
+
+	buffers []*layout.Buffer
+}
+
+// Emit writes the step of a module and the parts of the manifest that follow
+// from it: graphs, weights, states and the calls of matmuls. context is the
+// most rows a sequence may have.
+func Emit(m *ir.Module, cat *templates.Catalog, context int) (*Model, error) {
+	l, err := layout.New(m, context)
+	if err != nil {
+		return nil, err
+	}
+	e := &emitter{layout: l, cat: cat, kernels: map[string]bool{}, acts: map[tensor.DType]int{}, tables: map[string]string{}, regions: ctext.NewWriter(0)}
+	e.names = ctext.NewSymbols(l, e)
+	e.describe()
+	for _, g := range l.Graphs {
+		if err := e.graph(g); err != nil {
+			return nil, fmt.Errorf("%s: graph %s: %w", m.Name, g.Name, err)
+		}
+	}
+	e.out.Step, err = e.step()
+	e.out.buffers = l.Buffers
+	return &e.out, err
+}
+
+// An emitter carries the state of one emission.
+type emitter struct {
+	layout *layout.Layout
+	cat    *templates.Catalog
+	names  *ctext.Symbols
+	out    Model
+
+	kernels map[string]bool   // symbols already in out.Kernels
+	protos  []string          // prototypes of the kernels called
+	tables  map[string]string // tables of kernels, by their text: their names
+	listed  []string          // their definitions
+	regions *ctext.Writer     // functions of the regions and graphs so far
+	w       *ctext.Writer     // body of the current region
+	need    needs
+	headers []string             // of what not every model uses
+	acts    map[tensor.DType]int // packed activations → the widest row
+	calib   calibration
+}
+
+// needs are the maxima over all regions that the arena must provide for.
+type needs struct {
+	k         int // columns of a product
+	group     int // columns of one group of a product's output
+	rows      int // rows in scratch
+	row       int // columns of the widest
+	sparse    int // columns of the widest matrix with sparse outliers
+	attention *attentionNeeds
+	mixtures  []string // rows of ifl_mixtures
+	ranks     int      // of the tensor-parallel group; 1: a rank without one
+}
+
+type attentionNeeds struct{ heads, dim, vdim int }
+
+// describe fills in what the manifest takes from the layout.
+func (e *emitter) describe() {
+	m := &e.out.Manifest
+	m.Weights, m.Params, e.out.Pack = e.layout.Packed, e.layout.Params, e.layout.Pack
+	for _, s := range e.layout.States {
+		m.States = append(m.States, manifest.State{Name: s.Name, Count: s.Count, PageRows: layout.PageRows, PageBytes: s.Page, Type: s.Elem.String()})
+	}
+	for _, g := range e.layout.Graphs {
+		m.Graphs = append(m.Graphs, manifest.Graph{Name: g.Name, Outputs: g.Outputs, At: g.At, Reads: g.Reads})
+		for _, n := range g.Schedule {
+			if n.Loop != nil {
+				e.out.Regions = max(e.out.Regions, len(n.Loop.Regions))
+			}
+		}
+	}
+	for _, r := range e.layout.Regions {
+		m.Regions = append(m.Regions, manifest.Region{Graph: r.Graph.Name, Name: r.Name, Doc: r.Doc})
+	}
+}
+
+// use notes that the step calls a kernel and gives its symbol.
+func (e *emitter) use(k *templates.Kernel, dt tensor.DType, proto string) string {
+	sym := k.Symbol(dt)
+	if !e.kernels[sym] {
+		e.kernels[sym] = true
+		e.out.Kernels = append(e.out.Kernels, Kernel{k, dt})
+		e.protos = append(e.protos, fmt.Sprintf(proto, sym))
+	}
+	return sym
+}
+
+// only is the single kernel for an op and type.
+func (e *emitter) only(op string, dt tensor.DType) (*templates.Kernel, error) {
+	c := e.cat.Candidates(op, dt)
+	if len(c) == 0 {
+		return nil, fmt.Errorf("the cpu target has no kernel for %s of type %s", op, dt)
+	}
+	return c[0], nil
+}
+
+// uses notes that a region's text needs some rows of scratch.
+func (e *emitter) uses(r *ctext.Rows) {
+	e.need.rows, e.need.row = max(e.need.rows, r.Temps), max(e.need.row, r.Scratch)
+}

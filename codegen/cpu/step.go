@@ -1,0 +1,124 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/codegen/ctext"
+	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// step is the translation unit of the model: what its regions need of the
+// headers, their functions, and the tables that ifl_main.h reads.
+func (e *emitter) step() (string, error) {
+	tables := e.modelTables()
+	w := ctext.NewWriter(0)
+	e.names.Define(w)
+	return templates.Step(templates.StepData{
+		Name: e.layout.Module.Name, Defines: e.defines(), Headers: e.includes(), Prototypes: e.protos, Impls: e.listed,
+		Symbols: w.String(), Regions: e.regions.String(), Tables: tables,
+	})
+}
+
+// defines are the features of ifl_region.h that the model uses.
+func (e *emitter) defines() (list []templates.Define) {
+	add := func(used bool, name string, value any) {
+		if used {
+			list = append(list, templates.Define{Name: name, Value: fmt.Sprint(value)})
+		}
+	}
+	n, c := &e.need, &e.calib
+	add(len(e.layout.Buffers) > 0, "IFL_BUFFERS", len(e.layout.Buffers))
+	add(n.rows > 0, "IFL_ROW", n.row)
+	add(n.rows > 0, "IFL_SCRATCH_ROWS", n.rows)
+	add(n.k > 0, "IFL_PRODUCT_K", n.k)
+	add(n.k > 0, "IFL_GROUP", n.group)
+	add(len(e.acts) > 0, "IFL_PACKED", 1)
+	add(n.sparse > 0, "IFL_SPARSE_K", n.sparse)
+	add(c.sums > 0, "IFL_CALIB_SUMS", ctext.Wide(c.sums))
+	add(c.moments > 0, "IFL_CALIB_MOMENTS", ctext.Wide(c.moments))
+	add(c.moments > 0, "IFL_CALIB_ROW", c.row)
+	if a := n.attention; a != nil {
+		add(true, "IFL_ATTENTION", fmt.Sprintf("%d, %d, %d, %d", a.heads, a.dim, a.vdim, (e.layout.Context+layout.PageRows-1)/layout.PageRows))
+	}
+	add(len(n.mixtures) > 0, "IFL_EXPERTS", 1)
+	add(e.layout.Crosses(), "IFL_CROSS", e.layout.CrossEntry())
+	add(n.ranks > 0, "IFL_RANKS", n.ranks)
+	add(len(e.layout.States) > 0, "IFL_STATES", 1)
+	add(len(e.lookups()) > 0, "IFL_LOOKUPS", 1)
+	return list
+}
+
+// headerUses are the headers that not every model needs, by a function or a
+// type of theirs.
+var headerUses = []struct{ header, use string }{
+	{"ifl_delta.h", "ifl_add_deltas("},
+	{"ifl_heads.h", "ifl_row_join_heads("},
+	{"ifl_heads.h", "ifl_row_head_cols("},
+	{"ifl_heads.h", "ifl_row_sinusoid("},
+	{"ifl_moe.h", "ifl_row_route("},
+	{"ifl_moe.h", "ifl_row_sparsemixer("},
+	{"ifl_moe.h", "ifl_run_experts("},
+	{"ifl_pack.h", "ifl_pack_"},
+	{"ifl_rows.h", "ifl_row_"},
+	{"ifl_rows.h", "ifl_rope_table"},
+}
+
+// includes are the headers of what the regions call.
+func (e *emitter) includes() []string {
+	list := append([]string{"ifl_vec.h"}, e.headers...)
+	if len(e.layout.States) > 0 {
+		list = append(list, "ifl_kv.h")
+	}
+	text := e.regions.String()
+	for _, h := range headerUses {
+		if strings.Contains(text, h.use) {
+			list = append(list, h.header)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// modelTables are the tables of ifl_tables.h.
+func (e *emitter) modelTables() (list []templates.Table) {
+	add := func(ctype, name string, rows []string) {
+		if len(rows) > 0 {
+			list = append(list, templates.Table{Type: ctype, Name: name, Rows: rows})
+		}
+	}
+	var graphs, buffers, states, acts []string
+	for _, g := range e.layout.Graphs {
+		graphs = append(graphs, "graph_"+layout.CName(g.Name))
+	}
+	for _, b := range e.layout.Buffers {
+		rows := map[string]string{"tokens": "IFL_TOKENS", "wanted": "IFL_WANTED", "sequences": "IFL_SEQS"}[b.Role]
+		buffers = append(buffers, fmt.Sprintf("{%d, %s}", b.Cols, rows))
+	}
+	for _, s := range e.layout.States {
+		size := func(n ctext.StateSize) string { return e.names.Size(s, n) }
+		states = append(states, fmt.Sprintf("{%d, %s, %s, %s, %s, %d}", s.Count, size(ctext.PageBytes), size(ctext.KVHeads), size(ctext.KeyDim), size(ctext.ValueDim), s.ElementBytes()))
+	}
+	for act, k := range e.acts {
+		acts = append(acts, fmt.Sprintf("{%s, %d}", actKind(act), k))
+	}
+	slices.Sort(acts)
+	add("ifl_graph", "ifl_graphs", graphs)
+	add("ifl_buffer", "ifl_buffers", buffers)
+	add("ifl_state", "ifl_states", states)
+	add("ifl_lookup", "ifl_lookups", e.lookups())
+	add("ifl_act", "ifl_acts", acts)
+	add("ifl_mixture", "ifl_mixtures", e.need.mixtures)
+	return list
+}
+
+func (e *emitter) lookups() (rows []string) {
+	for _, g := range e.layout.Graphs {
+		for _, l := range g.Lookups {
+			rows = append(rows, fmt.Sprintf("{%d, offsetof(ifl_step, %s), %d}", g.Entry, l.Field, l.Below))
+		}
+	}
+	return rows
+}

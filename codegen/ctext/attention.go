@@ -1,0 +1,47 @@
+package ctext
+
+import (
+	"strconv"
+
+	"github.com/iflowc/iflowc/codegen/layout"
+)
+
+// AttentionFields are the C of what every target's attention takes; NULL where
+// it takes nothing.
+type AttentionFields struct {
+	Step, State, Scale, Window, Alibi, Sinks string
+	Relative, Buckets                        string // table of the relative bias, and the buckets of distances
+	RelativePitch                            int
+}
+
+// Attention writes the tables that an attention needs, and gives the C of what
+// it takes.
+func (s *Symbols) Attention(w *Writer, r *layout.Region, a *layout.Attention) (f AttentionFields, err error) {
+	f = AttentionFields{Step: "s", Scale: Float(a.Scale), Window: strconv.Itoa(a.Windows[0]), Alibi: "NULL", Sinks: "NULL", Relative: "NULL", Buckets: "NULL"}
+	if f.State, err = s.State(a.StateArg, r.Loop); err != nil {
+		return f, err
+	}
+	if len(a.Alibi) > 0 {
+		f.Alibi = w.Table("float", "slopes", Floats(a.Alibi))
+	}
+	if len(a.Windows) > 1 && r.Loop != nil {
+		f.Window = w.Table("int32_t", "windows", Ints(a.Windows)) + "[" + Iteration(r.Loop) + "]"
+	}
+	if a.Sinks != nil {
+		if f.Sinks, err = s.Weight(*a.Sinks, r.Loop); err != nil {
+			return f, err
+		}
+	}
+	if b := a.Relative; b != nil {
+		if f.Relative, err = s.Weight(b.Table, r.Loop); err != nil {
+			return f, err
+		}
+		f.RelativePitch = layout.Round16(b.Table.Type.Cols())
+		f.Buckets = w.Table("int16_t", "buckets", Ints(b.Buckets))
+	}
+	if a.Cross {
+		w.P("const ifl_step source = ifl_source_step(c, s); /* the rows of the sequence's source, all of them */")
+		f.Step = "&source"
+	}
+	return f, nil
+}

@@ -1,0 +1,319 @@
+package ctext
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir"
+)
+
+// rowCalls lists the row ops that are calls rather than expressions: one row
+// an op.
+var rowCalls = map[string]func(r *Rows, ops []*ir.Op, at int) error{
+	"rmsnorm":    (*Rows).norm,
+	"layernorm":  (*Rows).norm,
+	"l2norm":     (*Rows).norm,
+	"rope":       (*Rows).rope,
+	"rope_table": (*Rows).ropeTable,
+	"split":      (*Rows).split,
+	"concat":     (*Rows).concat,
+	"kv_append":  (*Rows).kvAppend,
+	"embed":      (*Rows).embed,
+	"rows":       (*Rows).rows,
+	"route":      (*Rows).route,
+	"join_heads": (*Rows).joinHeads,
+	"head_cols":  (*Rows).headCols,
+	"sinusoid":   (*Rows).sinusoid,
+	"all_gather": (*Rows).gather,
+}
+
+func (r *Rows) call(ops []*ir.Op, at int) error {
+	f := rowCalls[ops[at].Def.Name]
+	if f == nil {
+		return fmt.Errorf("%s: no target can compute this op here", layout.Position(ops[at]))
+	}
+	return f(r, ops, at)
+}
+
+// norm emits rmsnorm, layernorm and l2norm, of the whole row or of each head.
+func (r *Rows) norm(ops []*ir.Op, at int) error {
+	op := ops[at]
+	x, out := op.Args[0].Value, op.Results[0]
+	src, err := r.contiguous(x)
+	if err != nil {
+		return err
+	}
+	dst, err := r.place(out, at)
+	if err != nil {
+		return err
+	}
+	var params []string
+	for _, a := range op.Args[1:] {
+		p, err := r.Weight(a, r.loop)
+		if err != nil {
+			return err
+		}
+		params = append(params, p)
+	}
+	want := map[string]int{"rmsnorm": 1, "layernorm": 2, "l2norm": 0}[op.Def.Name]
+	for len(params) < want {
+		params = append(params, "NULL")
+	}
+	base := ""
+	if op.Def.Attr("base") != nil {
+		base = ", " + Float(op.Float("base"))
+	}
+	heads := op.Int("heads")
+	width := x.Type.Cols() / heads
+	emit := func(off string) {
+		args := Plus(dst.ptr, off) + ", " + Plus(src.ptr, off)
+		for _, p := range params {
+			args += ", " + p
+		}
+		r.w.P("ifl_row_%s(%s, %s, %s%s);", op.Def.Name, args, r.Width(width), Float(op.Float("eps")), base)
+	}
+	if heads == 1 {
+		emit("0")
+	} else {
+		_, count := r.heads(x, width)
+		r.eachHead(count, func(h string) { emit(headAt(h, width)) })
+	}
+	r.where[out] = dst
+	return nil
+}
+
+// rope rotates in place where the slice is the region's own and dead after.
+func (r *Rows) rope(ops []*ir.Op, at int) error {
+	op := ops[at]
+	x, cs, out := op.Args[0].Value, op.Args[1].Value, op.Results[0]
+	l, err := r.contiguous(x)
+	if err != nil {
+		return err
+	}
+	if r.keep[out] {
+		dst, err := r.place(out, at)
+		if err != nil {
+			return err
+		}
+		l = r.copyTo(x, l, dst)
+	} else if !l.own || r.last[x] > at {
+		l = r.copyTo(x, l, r.scratch(out))
+	}
+	table, err := r.find(cs, "0")
+	if err != nil {
+		return err
+	}
+	width := x.Type.Cols() / op.Int("heads")
+	_, count := r.heads(x, width)
+	adjacent := 0
+	if op.Word("pairs") == "adjacent" {
+		adjacent = 1
+	}
+	r.w.P("ifl_row_rope(%s, %s, %s, %d, %d, %d, %d);", l.ptr, table.ptr, count, width, cs.Type.Cols(), op.Int("offset"), adjacent)
+	r.where[out] = l
+	return nil
+}
+
+// ropeTable fills a row of cosines and sines of the token's position.
+func (r *Rows) ropeTable(ops []*ir.Op, at int) error {
+	op := ops[at]
+	dim := op.Int("dim")
+	name := layout.CName(op.Results[0].Name)
+	dst, err := r.place(op.Results[0], at)
+	if err != nil {
+		return err
+	}
+	pick, scale := r.w.Table("float", "freqs_"+name, Floats(ropeFreqs(op))), Float(op.Float("scale"))
+	if from := op.Int("long_from"); from > 0 {
+		longer := r.w.Table("float", "longer_"+name, Floats(op.Floats("long_freqs")))
+		long := fmt.Sprintf("ifl_rows_of(s, s->seq[t]) > %d", from)
+		pick = fmt.Sprintf("%s ? %s : %s", long, longer, pick)
+		if op.Has("long_scale") {
+			scale = fmt.Sprintf("%s ? %s : %s", long, Float(op.Float("long_scale")), scale)
+		}
+	}
+	call := fmt.Sprintf("ifl_rope_table(%s, s->pos[t], %d, %s, %s);", dst.ptr, dim, pick, scale)
+	if from := op.Int("dynamic_from"); from > 0 {
+		rows, theta, factor := "ifl_rows_of(s, s->seq[t])", Float(op.Float("theta")), Float(op.Float("dynamic_factor"))
+		r.w.P("if (%s > %d) ifl_rope_table_dynamic(%s, s->pos[t], %d, %s, %s, %d, %s, %s); else", rows, from, dst.ptr, dim, theta, factor, from, rows, scale)
+	}
+	r.w.P("%s", call)
+	r.where[op.Results[0]] = dst
+	return nil
+}
+
+// ropeFreqs are the rotation frequencies, rounded to float32 as published
+// implementations compute them: θ^(−2i/dim).
+func ropeFreqs(op *ir.Op) []float64 {
+	if fs := op.Floats("freqs"); len(fs) > 0 {
+		return fs
+	}
+	dim, theta := op.Int("dim"), op.Float("theta")
+	var fs []float64
+	for i := 0; i < dim; i += 2 {
+		fs = append(fs, float64(1/float32(math.Pow(theta, float64(float32(i)/float32(dim))))))
+	}
+	return fs
+}
+
+// split names the parts; nothing is moved.
+func (r *Rows) split(ops []*ir.Op, at int) error {
+	op := ops[at]
+	x := op.Args[0].Value
+	l, err := r.find(x, r.base(x))
+	if err != nil {
+		return err
+	}
+	off := 0
+	for i, out := range op.Results {
+		part := loc{ptr: l.ptr, step: l.step, own: l.own}
+		switch {
+		case op.Int("panel") == 16:
+			part.ptr, part.step = Plus(l.ptr, strconv.Itoa(16*i)), 16*len(op.Results)
+		default:
+			part.ptr = Plus(l.ptr, strconv.Itoa(off))
+		}
+		if r.keep[out] {
+			dst, err := r.place(out, at)
+			if err != nil {
+				return err
+			}
+			part = r.copyTo(out, part, dst)
+		}
+		r.where[out] = part
+		r.last[out] = max(r.last[out], at)
+		off += out.Type.Cols()
+	}
+	return nil
+}
+
+func (r *Rows) concat(ops []*ir.Op, at int) error {
+	op := ops[at]
+	dst, err := r.place(op.Results[0], at)
+	if err != nil {
+		return err
+	}
+	off := 0
+	for _, a := range op.Args {
+		l, err := r.contiguous(a.Value)
+		if err != nil {
+			return err
+		}
+		r.w.P("%s", r.Backend.Copy(Plus(dst.ptr, strconv.Itoa(off)), l.ptr, a.Type.Cols()))
+		off += a.Type.Cols()
+	}
+	r.where[op.Results[0]] = dst
+	return nil
+}
+
+// eachHead emits code for each of some heads: h is the head's number in C.
+func (r *Rows) eachHead(count string, emit func(h string)) {
+	if count == "1" {
+		emit("0")
+		return
+	}
+	r.w.P("for (int h = 0; h < %s; h++) {", count)
+	emit("h")
+	r.w.P("}")
+}
+
+// headAt is where a head of some width begins in a row.
+func headAt(h string, width int) string {
+	if h == "0" {
+		return h
+	}
+	return fmt.Sprintf("%s * %d", h, width)
+}
+
+// kvAppend writes the heads of the slice to the token's row of the state. In a
+// tile only the part that the tile holds is there.
+func (r *Rows) kvAppend(ops []*ir.Op, at int) error {
+	op := ops[at]
+	st := r.Layout.State(op.Args[0].Value)
+	base, err := r.State(op.Args[0], r.loop)
+	if err != nil {
+		return err
+	}
+	r.w.P("uint8_t *page = %s + ifl_kv_page(s, s->seq[t], s->slot[t]) * %s;", base, r.Size(st, PageBytes))
+	for i, a := range op.Args[1:] {
+		if !r.holds(a.Value) {
+			continue
+		}
+		l, err := r.contiguous(a.Value)
+		if err != nil {
+			return err
+		}
+		width := []int{st.Dim, st.VDim}[i]
+		first, count := r.heads(a.Value, width)
+		if i == 0 && r.Backend.Prefetches() {
+			r.prefetchState(st, base, first, count)
+		}
+		r.eachHead(count, func(h string) {
+			k, v := Plus(l.ptr, headAt(h, width)), "NULL"
+			if i == 1 {
+				k, v = v, k
+			}
+			r.w.P("ifl_kv_put_%s(page, s->slot[t] %% IFL_PAGE_ROWS, %s, %s, %s, %s, %s, %s);", st.Elem, Plus(first, h),
+				r.Size(st, KVHeads), r.Size(st, KeyDim), r.Size(st, ValueDim), k, v)
+		})
+	}
+	return nil
+}
+
+// prefetchState asks for the lines that the token after the next one writes,
+// where that is another sequence's.
+func (r *Rows) prefetchState(st *layout.State, base, first, count string) {
+	r.w.P("if (t + 2 < s->tokens && s->seq[t + 2] != s->seq[t]) {")
+	r.w.P("const uint8_t *next = %s + ifl_kv_page(s, s->seq[t + 2], s->slot[t + 2]) * %s;", base, r.Size(st, PageBytes))
+	r.eachHead(count, func(h string) {
+		r.w.P("ifl_kv_expect(next, s->slot[t + 2] %% IFL_PAGE_ROWS, %s, %s, %d);", Plus(first, h), r.Size(st, KeyDim), max(st.ElementBytes(), 1))
+	})
+	r.w.P("}")
+}
+
+// embed dequantises the token's row of the table.
+func (r *Rows) embed(ops []*ir.Op, at int) error {
+	op := ops[at]
+	a := op.Args[1]
+	w := r.Layout.Weights[a.Value]
+	call, err := r.Backend.Embed(w.DType)
+	if err != nil {
+		return fmt.Errorf("%s: %w", layout.Position(op), err)
+	}
+	table, err := r.Weight(a, r.loop)
+	if err != nil {
+		return err
+	}
+	dst, err := r.place(op.Results[0], at)
+	if err != nil {
+		return err
+	}
+	r.w.P("%s%s, %d, %s, %s);", call, table, w.K, input(op.Args[0].Value), dst.ptr)
+	r.where[op.Results[0]] = dst
+	return nil
+}
+
+// input is this row's element of an integer input.
+func input(v *ir.Value) string { return fmt.Sprintf("s->%s[t]", layout.InputFields[v.Name]) }
+
+// rows picks a row of another row count; nothing is moved unless it is kept.
+func (r *Rows) rows(ops []*ir.Op, at int) error {
+	op := ops[at]
+	x, out := op.Args[0].Value, op.Results[0]
+	from, ok := r.Layout.Place(x)
+	if !ok {
+		return fmt.Errorf("%s: bug: value %s has no place", layout.Position(op), x)
+	}
+	l := loc{ptr: r.Row(from, input(op.Args[1].Value)), step: 16}
+	if r.keep[out] {
+		dst, err := r.place(out, at)
+		if err != nil {
+			return err
+		}
+		l = r.copyTo(out, l, dst)
+	}
+	r.where[out] = l
+	return nil
+}

@@ -1,0 +1,134 @@
+package ctext
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+)
+
+// route emits the routing of a row to its experts.
+func (r *Rows) route(ops []*ir.Op, at int) error {
+	op := ops[at]
+	src, err := r.contiguous(op.Args[0].Value)
+	if err != nil {
+		return err
+	}
+	bias := "NULL"
+	if len(op.Args) > 1 {
+		if bias, err = r.Weight(op.Args[1], r.loop); err != nil {
+			return err
+		}
+	}
+	out := op.Results[0]
+	dst, err := r.place(out, at)
+	if err != nil {
+		return err
+	}
+	if op.Word("score") == "sparsemixer" {
+		r.w.P("ifl_row_sparsemixer(%s, %s, %d, %s, %s);", dst.ptr, src.ptr, out.Type.Cols(), Float(op.Float("jitter")), Float(op.Float("scale")))
+		r.where[out] = dst
+		return nil
+	}
+	r.w.P("ifl_row_route(%s, %s, %s, %d, %d, IFL_ROUTE_%s, %d, %s, %d, %d, %d);", dst.ptr, src.ptr, bias, out.Type.Cols(), op.Int("top_k"),
+		strings.ToUpper(op.Word("score")), Bit(op.Bool("norm")), Float(op.Float("scale")), op.Int("groups"), op.Int("top_groups"), Bit(op.Word("group_score") == "top2"))
+	r.where[out] = dst
+	return nil
+}
+
+func (r *Rows) joinHeads(ops []*ir.Op, at int) error {
+	op := ops[at]
+	a, err := r.contiguous(op.Args[0].Value)
+	if err != nil {
+		return err
+	}
+	b, err := r.contiguous(op.Args[1].Value)
+	if err != nil {
+		return err
+	}
+	dst, err := r.place(op.Results[0], at)
+	if err != nil {
+		return err
+	}
+	heads, bHeads := op.Int("heads"), op.Int("b_heads")
+	r.w.P("ifl_row_join_heads(%s, %s, %s, %d, %d, %d, %d);", dst.ptr, a.ptr, b.ptr, heads, op.Args[0].Type.Cols()/heads, op.Args[1].Type.Cols()/bHeads, bHeads)
+	r.where[op.Results[0]] = dst
+	return nil
+}
+
+func (r *Rows) headCols(ops []*ir.Op, at int) error {
+	op := ops[at]
+	x, err := r.contiguous(op.Args[0].Value)
+	if err != nil {
+		return err
+	}
+	dst, err := r.place(op.Results[0], at)
+	if err != nil {
+		return err
+	}
+	r.w.P("ifl_row_head_cols(%s, %s, %d, %d, %d, %d);", dst.ptr, x.ptr, op.Int("heads"), op.Args[0].Type.Cols()/op.Int("heads"), op.Int("lo"), op.Int("hi"))
+	r.where[op.Results[0]] = dst
+	return nil
+}
+
+// sinusoid fills a row of sines and cosines of the token's position.
+func (r *Rows) sinusoid(list []*ir.Op, at int) error {
+	op := list[at]
+	dst, err := r.place(op.Results[0], at)
+	if err != nil {
+		return err
+	}
+	var fs []string
+	divide := op.Word("exponent") == "dim"
+	for c, f := range ops.SinusoidFreqs(op) {
+		v := float64(f)
+		if divide {
+			v = math.Pow(10000, 2*float64(c)/float64(op.Int("dim")))
+		}
+		fs = append(fs, fmt.Sprintf("%.17g", v))
+	}
+	table := r.w.Table("double", "freqs_"+layout.CName(op.Results[0].Name), "{"+strings.Join(fs, ", ")+"}")
+	r.w.P("ifl_row_sinusoid(%s, %s, %s, %d, %d, %d);", dst.ptr, Plus(input(op.Args[0].Value), strconv.Itoa(op.Int("offset"))), table,
+		op.Int("dim")/2, Bit(divide), Bit(op.Word("layout") == "pairs"))
+	r.where[op.Results[0]] = dst
+	return nil
+}
+
+// part is the address of a rank's row in the exchange that has just been.
+func (r *Rows) part(rank int, x *ir.Value) string {
+	return fmt.Sprintf("%s + (int64_t)t * %d", r.Backend.Part(rank), layout.Round16(x.Type.Cols()))
+}
+
+// sum is the sum of the ranks' rows in the order of ranks, so that it is the
+// same bits on every one.
+func (r *Rows) sum(op *ir.Op) string {
+	sum := ""
+	for m := range op.Int("members") {
+		p := r.Backend.Load(Plus(r.part(m, op.Args[0].Value), "j"))
+		if m == 0 {
+			sum = p
+		} else {
+			sum = "(" + sum + " + " + p + ")"
+		}
+	}
+	return sum
+}
+
+// gather puts the ranks' rows side by side.
+func (r *Rows) gather(list []*ir.Op, at int) error {
+	op := list[at]
+	x, out := op.Args[0].Value, op.Results[0]
+	dst, err := r.place(out, at)
+	if err != nil {
+		return err
+	}
+	for m := range op.Int("members") {
+		r.w.P("%s", r.Backend.Copy(Plus(dst.ptr, strconv.Itoa(ops.GatherAt(op, m))), r.part(m, x), x.Type.Cols()))
+	}
+	r.where[out] = dst
+	return nil
+}

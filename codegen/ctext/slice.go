@@ -1,0 +1,91 @@
+package ctext
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// A slice is the part of each row that a tile of a product's output holds; nil
+// is the whole row.
+type slice struct {
+	segment *templates.Segment
+	tail    *templates.Tail
+	base    string // C expression of its first column in the segment
+	width   string // C expression of its columns
+	cols    int    // columns of the segment
+}
+
+// Slice is code for the ops of a segment behind a matmul, on the slice of row t
+// that lies at y.
+func (s *Symbols) Slice(w *Writer, in *layout.Loop, m *layout.Matmul, seg *templates.Segment, base, width string) *Rows {
+	r := s.NewRows(w, in, m.Keep)
+	r.slice = &slice{segment: seg, tail: m.Tail, base: base, width: width, cols: seg.Hi - seg.Lo}
+	r.where[seg.Value] = loc{ptr: "y", step: 16, own: true}
+	return r
+}
+
+// Finish emits the slice's ops, and keeps its value where that outlives them.
+func (r *Rows) Finish() error {
+	seg := r.slice.segment
+	if err := r.Run(seg.Ops); err != nil {
+		return err
+	}
+	if r.keep[seg.Value] {
+		to, err := r.stored(seg.Value, r.base(seg.Value))
+		if err != nil {
+			return err
+		}
+		r.copyTo(seg.Value, r.where[seg.Value], to)
+	}
+	return nil
+}
+
+// base is the first column of a value that the code is for.
+func (r *Rows) base(v *ir.Value) string {
+	if r.slice == nil {
+		return "0"
+	}
+	return r.slice.part(v, r.slice.base)
+}
+
+// width is how many columns of a value the code is for: a multiple of 16,
+// unless it is the whole row.
+func (r *Rows) width(v *ir.Value) string {
+	if r.slice == nil {
+		return r.Width(v.Type.Cols())
+	}
+	return r.slice.part(v, r.slice.width)
+}
+
+// part is a number of columns of an interleaved value, given those of all.
+func (s *slice) part(v *ir.Value, columns string) string {
+	n := s.tail.Halves[v]
+	if n == 0 || columns == "0" {
+		return columns
+	}
+	return columns + " / " + strconv.Itoa(n)
+}
+
+// heads are the heads of some width that the code is for: the first and how
+// many, as C expressions.
+func (r *Rows) heads(v *ir.Value, width int) (first, count string) {
+	s := r.slice
+	if s == nil {
+		return "0", strconv.Itoa(v.Type.Cols() / width)
+	}
+	count = strconv.Itoa(s.tail.Group / width)
+	if s.cols%s.tail.Group != 0 {
+		count = fmt.Sprintf("ifl_min_int(GROUP, %d - %s) / %d", s.cols, s.base, width)
+	}
+	if s.base == "0" {
+		return "0", count
+	}
+	return fmt.Sprintf("%s / %d", s.base, width), count
+}
+
+// holds says whether the slice has columns of a value.
+func (r *Rows) holds(v *ir.Value) bool { return r.slice == nil || r.slice.segment.In[v] }

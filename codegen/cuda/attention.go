@@ -1,0 +1,102 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/iflowc/iflowc/codegen/ctext"
+	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// attention emits attention over the paged state.
+func (e *emitter) attention(s *schedule, r *layout.Region, a *layout.Attention) error {
+	if len(e.cat.For("attention", a.State.Elem)) == 0 {
+		return fmt.Errorf("region %s: the cuda target has no attention over a state of type %s", r.Name, a.State.Elem)
+	}
+	u := e.unit(r.Function())
+	body, err := written(1, func(w *ctext.Writer) error { return u.attentionBody(w, r, a) })
+	if err != nil {
+		return err
+	}
+	holes := map[string]any{
+		"Doc": r.Doc, "Count": rowCount(r.Role), "Body": body, "Type": a.State.Elem,
+		"Heads": a.Heads, "KVHeads": a.KVHeads, "Dim": a.State.Dim, "VDim": a.State.VDim}
+	if tiles := e.tilesFor(a.State); tiles != nil && r.Role == "tokens" {
+		err = u.tiledAttention(s, a, tiles, holes)
+	} else {
+		err = u.floatAttention(s, r.Role, a, holes)
+	}
+	if err != nil {
+		return err
+	}
+	return u.end(r.Doc)
+}
+
+// floatAttention emits the kernel that computes in floats: a block a token.
+func (u *unit) floatAttention(s *schedule, role string, a *layout.Attention, holes map[string]any) error {
+	u.include("ifl_attention.cuh")
+	group, dim, vdim := a.Heads/a.KVHeads, a.State.Dim, a.State.VDim
+	shared := 4 * (group*dim + group*64 + group*vdim + 3*group + 4)
+	k, err := u.kernel("attention", u.name, 128, shared, holes)
+	if err != nil {
+		return err
+	}
+	blocks := blocksPer(role, 1)
+	s.launch(k, blocksOf(a.KVHeads), blocks, splitsOf(a.KVHeads, blocks))
+	u.e.attends(manifest.CUDAAttention{Counters: a.Heads, Blocks: a.KVHeads, Floats: group * (2 + vdim)})
+	return nil
+}
+
+// attends notes what an attention's scratch takes.
+func (e *emitter) attends(size manifest.CUDAAttention) {
+	if !slices.Contains(e.out.Plan.Attention, size) {
+		e.out.Plan.Attention = append(e.out.Plan.Attention, size)
+	}
+}
+
+// splitsOf is into how many parts the context is cut where there are so many
+// blocks for each part.
+func splitsOf(n int, blocks manifest.CUDADim) manifest.CUDADim {
+	blocks.N, blocks.Splits = n, true
+	return blocks
+}
+
+// attentionBody declares a, what the attention's functions take.
+func (u *unit) attentionBody(w *ctext.Writer, r *layout.Region, a *layout.Attention) error {
+	f, err := u.names.Attention(w, r, a)
+	if err != nil {
+		return err
+	}
+	rel := "NULL, 0, NULL, 0"
+	if a.Relative != nil {
+		rel = fmt.Sprintf("%s, %d, %s, %d", f.Relative, f.RelativePitch, f.Buckets, a.Relative.Max)
+	}
+	w.P("const ifl_attention a = {")
+	w.P("%s, %s, %d, %s, %d,", f.Step, u.names.Rows(a.Q), a.Q.Pitch, u.names.Rows(a.Out), a.Out.Pitch)
+	w.P("%s, %d, %s, %s, %s, %d,", f.State, a.State.Page, f.Scale, ctext.Float(a.Softcap), f.Window, ctext.Bit(a.Causal))
+	w.P("%s, %s, %s, c->attention,", f.Alibi, f.Sinks, rel)
+	w.P("};")
+	return nil
+}
+
+// moves emits the kernels that copy a state row, one a state.
+func (e *emitter) moves() error {
+	if len(e.layout.States) == 0 {
+		return nil
+	}
+	u, s := e.unit("move"), &schedule{}
+	for _, st := range e.layout.States {
+		if !e.cat.Kernel("move").Takes(st.Elem) {
+			return fmt.Errorf("state %s: the cuda target keeps no state of type %s", st.Name, st.Elem)
+		}
+		k, err := u.kernel("move", u.name+"_"+layout.CName(st.Name), 128, 0, map[string]any{
+			"Doc": "state " + st.Name, "At": st.At, "Page": st.Page, "Type": st.Elem, "KVHeads": st.KVHeads, "Dim": st.Dim, "VDim": st.VDim})
+		if err != nil {
+			return err
+		}
+		s.launch(k, blocksOf(st.Count))
+	}
+	e.out.Plan.Moves = s.launches
+	return u.end("copies state rows")
+}

@@ -1,0 +1,22 @@
+package cuda
+
+import (
+	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// exchange lists an exchange with other ranks, which the host makes, and emits
+// the row ops behind it.
+func (e *emitter) exchange(s *schedule, r *layout.Region, x *layout.Exchange) error {
+	talk := manifest.CUDAComm{Op: x.Op, Peer: x.Peer, Cols: x.Place.Pitch, Slot: x.Place.Buffer.Number}
+	if x.Members > 0 {
+		talk.Op = "exchange"
+		p := &e.out.Plan
+		p.Members, p.PartCols = max(p.Members, x.Members), max(p.PartCols, x.Place.Pitch)
+	}
+	s.launches = append(s.launches, manifest.CUDALaunch{Kernel: -1, Rows: r.Role, Comm: &talk})
+	if x.Rows == nil {
+		return nil
+	}
+	return e.rows(s, r, x.Rows)
+}

@@ -1,0 +1,112 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/codegen/ctext"
+	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// An impl is an implementation of a product that the number of rows may choose.
+type impl struct {
+	name, template string
+	nt             int  // rows of a block of threads
+	from           int  // used from so many rows on where nothing else is known; −1: not
+	alone          bool // blocks with one row pack it themselves
+}
+
+// A product of 16-bit matrices, by the kernel that comes along or by cuBLASLt.
+const (
+	implGemm   = "gemm"
+	implCublas = "cublaslt"
+)
+
+// choices lists the product's implementations.
+func (m *matmul) choices() []impl {
+	list := []impl{{name: "gemv", template: "gemv", nt: 1, from: 1, alone: m.alone}, {name: "gemv4", template: "gemv", nt: 4, from: 2}}
+	if m.u.e.cat.Kernel("flat_gemm").Takes(m.Weight.DType) && m.act.flat(m.Weight.DType) != "" {
+		list = append(list, impl{name: "flat_gemm", template: "flat_gemm", nt: 8, from: 5}, impl{name: "flat_gemm32", template: "flat_gemm", nt: 32, from: 9})
+	}
+	if m.u.e.cat.Kernel("unpack").Takes(m.Weight.DType) {
+		list = append(list, impl{name: implGemm, from: -1}, impl{name: implCublas, from: -1})
+	}
+	return list
+}
+
+// site lists the product among those whose kernel the number of rows chooses.
+func (m *matmul) site() int {
+	p := &m.u.e.out.Plan
+	s := manifest.Site{Name: m.Call.Name, N: m.Weight.N, K: m.Weight.K, DType: m.Weight.DType.String()}
+	for _, c := range m.impls {
+		s.Impls, s.Rows = append(s.Impls, c.name), append(s.Rows, c.from)
+	}
+	p.Sites = append(p.Sites, s)
+	return len(p.Sites) - 1
+}
+
+// when makes a launch one of those implementations of the product that are as
+// wanted.
+func (m *matmul) when(l *manifest.CUDALaunch, wanted func(c impl) bool) {
+	l.Choice = &manifest.CUDAChoice{Site: m.at}
+	for i, c := range m.impls {
+		if wanted(c) {
+			l.Choice.Impls = append(l.Choice.Impls, i)
+		}
+	}
+	l.Rows, l.Times = m.region.Role, m.times()
+}
+
+// gemm writes the product of many rows: the packed rows and the weights as
+// 16-bit numbers, the product of both, and the ops behind it.
+func (m *matmul) gemm() error {
+	u := m.u
+	u.include("ifl_gemm.cuh")
+	ld := (m.Weight.K + 63) &^ 63
+	is := func(c impl) bool { return c.template == "" }
+	widen, err := u.kernel("widen", u.name+"_widen", rowThreads, 0, map[string]any{
+		"Doc": "rows of " + u.name + " as 16-bit numbers", "Count": m.count, "Act": m.act.name, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "K": m.Weight.K, "Ld": ld})
+	if err != nil {
+		return err
+	}
+	m.when(m.s.launch(widen, m.blocks(1)), is)
+	unpack, err := u.kernel("unpack", u.name+"_unpack", 256, 0, map[string]any{
+		"Doc": fmt.Sprintf("%s as 16-bit numbers", m.Arg.Value), "Panel": unpackType(m.Weight.DType), "W": m.weights, "K": m.Weight.K, "Ld": ld})
+	if err != nil {
+		return err
+	}
+	product, err := u.e.gemmKernel()
+	if err != nil {
+		return err
+	}
+	l := m.s.launch(0)
+	l.Gemm = &manifest.CUDAGemm{N: layout.Round16(m.Weight.N), Ld: ld, Unpack: unpack, Kernel: product}
+	m.when(l, is)
+	finish, err := m.variant(impl{template: "finish", nt: 8})
+	if err != nil {
+		return err
+	}
+	m.when(finish, is)
+	return nil
+}
+
+// gemmKernel is the kernel that multiplies 16-bit matrices, which all products
+// of the model share, in a unit of its own with the one that measures memory.
+func (e *emitter) gemmKernel() (int, error) {
+	if e.gemm > 0 {
+		return e.gemm - 1, nil
+	}
+	u := e.unit("gemm")
+	u.include("ifl_gemm.cuh")
+	const stages, stageBytes = 4, 2 * manifest.GemmTile * 32 * 2 // IFL_PIPE, two tiles of IFL_DEPTH columns
+	k, err := u.kernel("gemm", u.name, 256, stages*stageBytes, map[string]any{"Doc": "Product of 16-bit matrices"})
+	if err != nil {
+		return 0, err
+	}
+	read, err := u.kernel("read", u.name+"_read", 256, 0, map[string]any{"Doc": "reads memory"})
+	if err != nil {
+		return 0, err
+	}
+	e.gemm, e.out.Plan.Read = k+1, &read
+	return k, u.end("the product of 16-bit matrices")
+}

@@ -1,0 +1,257 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/iflowc/iflowc/codegen/ctext"
+	"github.com/iflowc/iflowc/codegen/layout"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+)
+
+// warps are those of a block of a product: IFL_WARPS.
+const warps = 8
+
+// A matmul is one matmul region in emission.
+type matmul struct {
+	*layout.Matmul
+	u       *unit
+	s       *schedule
+	region  *layout.Region
+	count   string // C expression of the rows of the product
+	weights string // address of the matrix
+	act     act
+	bytes   int64  // of a packed row
+	rows    string // where the packed rows lie
+	ready   bool   // they need no packing: they are rows of floats
+	alone   bool   // blocks with one row pack it themselves
+	source  string // address of row t in front of packing
+	front   scratch
+	tail    scratch
+	impls   []impl
+	at      int // of its site in the plan
+	group   int // columns that the ops behind treat at once
+	cols    int // columns of a block
+}
+
+// scratch is what the ops in front of a product, or behind it, need of a row's
+// scratch, in floats.
+type scratch struct{ temps, row int }
+
+func (x scratch) floats() int { return x.temps * x.row }
+
+func (e *emitter) matmul(s *schedule, r *layout.Region, work *layout.Matmul) error {
+	if len(e.cat.For("matmul", work.Weight.DType)) == 0 {
+		return fmt.Errorf("region %s: the cuda target has no matmul for weights of type %s", r.Name, work.Weight.DType)
+	}
+	m := &matmul{Matmul: work, u: e.unit(r.Function()), s: s, region: r, act: actOf(work.Act, work.Outliers), count: rowCount(r.Role), rows: "c->act"}
+	if m.Slices > 1 {
+		m.count += fmt.Sprintf(" * %d", m.Slices)
+	}
+	m.u.decodes(work.Weight.DType)
+	if work.Weight.Sparse > 0 {
+		m.u.include("ifl_delta.cuh")
+	}
+	var err error
+	if m.weights, err = m.u.names.Weight(work.Arg, r.Loop); err != nil {
+		return err
+	}
+	m.bytes = m.act.bytes(work.Weight.K)
+	m.group, m.cols = m.columns()
+	if err := m.writeFront(); err != nil {
+		return err
+	}
+	if err := m.writeTail(); err != nil {
+		return err
+	}
+	return m.emit()
+}
+
+// writeFront writes the function that does the ops in front of the product for
+// row t. Rows of floats that nothing stands in front of are read as they are.
+func (m *matmul) writeFront() error {
+	place, stored := m.u.e.layout.Place(m.X)
+	if len(m.Before) == 0 && stored {
+		m.source, m.front.row = m.u.names.Row(place, "t"), 16
+		if m.ready = m.act.name == "ifl_f32" && place.Cols%16 == 0; m.ready {
+			m.rows, m.bytes = m.u.names.Rows(place), int64(place.Cols)*4/int64(m.Slices)
+			return nil
+		}
+		m.alone = m.Slices == 1
+		return nil
+	}
+	var text *ctext.Rows
+	source := ""
+	body, err := written(1, func(w *ctext.Writer) (err error) {
+		text = m.u.names.NewRows(w, m.region.Loop, m.Keep)
+		if err = text.Run(m.Before); err == nil {
+			source, err = text.Source(m.X)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	m.front = scratch{text.Temps, max(text.Scratch, 16)}
+	kept := slices.ContainsFunc(m.Before, func(op *ir.Op) bool {
+		return slices.ContainsFunc(op.Results, func(v *ir.Value) bool { return m.Keep[v] })
+	})
+	m.alone = !kept && m.Slices == 1
+	name := m.u.name + "_row"
+	m.source = name + "(c, s, l, g, own, t)"
+	return m.u.render("row", name, map[string]any{"Row": m.front.row, "Body": body, "Source": source})
+}
+
+// writeTail writes the function that does the ops behind the product, on a
+// tile of it.
+func (m *matmul) writeTail() error {
+	m.tail.row = 16
+	body, err := written(2, func(w *ctext.Writer) error {
+		width := "ifl_min_int(GROUP, n1 - n)"
+		if m.Direct {
+			place, _ := m.u.e.layout.Place(m.Out)
+			row := m.u.names.Row(place, "t")
+			if m.Slices > 1 {
+				row = fmt.Sprintf("(%s + (int64_t)t * %d)", m.u.names.Rows(place), m.Pitch())
+			}
+			w.P("for (int j = g.lane; j < %s; j += g.lanes) %s[n + j] = y[j];", width, row)
+			return nil
+		}
+		if !m.Tail.Whole && layout.Round16(m.Weight.N)%m.Tail.Group == 0 {
+			width = "GROUP"
+		}
+		for i, seg := range m.Tail.Segments {
+			several := len(m.Tail.Segments) > 1
+			if several && i == 0 {
+				w.P("if (n < %d) {", seg.Hi)
+			} else if several {
+				w.P("if (n >= %d && n < %d) {", seg.Lo, seg.Hi)
+			}
+			text := m.u.names.Slice(w, m.region.Loop, m.Matmul, seg, ctext.Minus("n", seg.Lo), width)
+			if err := text.Finish(); err != nil {
+				return err
+			}
+			m.tail = scratch{max(m.tail.temps, text.Temps), max(m.tail.row, text.Scratch)}
+			if several {
+				w.P("}")
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.u.render("tail", m.u.name+"_tail", map[string]any{
+		"Group": m.group, "Cols": m.cols, "Row": m.tail.row, "WarpScratch": m.tail.floats(), "Body": body})
+}
+
+// emit writes the region's kernels and their launches: where a block has one
+// row, it packs that itself; else a kernel in front packs them all.
+func (m *matmul) emit() error {
+	u := m.u
+	p := &u.e.out.Plan
+	p.ActBytes = max(p.ActBytes, m.bytes*int64(m.Slices))
+	if m.front.floats()*4+int(m.bytes) > 40<<10 {
+		m.alone = false
+	}
+	m.impls = m.choices()
+	m.at = m.site()
+	if !m.ready {
+		k, err := u.kernel("pack", u.name+"_pack", rowThreads, m.front.floats()*4, map[string]any{
+			"Doc": "rows of " + u.name, "K": m.Weight.K, "Count": m.count, "Slices": m.Slices, "Act": m.act.name, "Rows": m.rows, "Source": m.source})
+		if err != nil {
+			return err
+		}
+		m.when(m.s.launch(k, m.blocks(1)), func(c impl) bool { return !c.alone })
+	}
+	for _, c := range m.impls {
+		if c.template == "" {
+			continue
+		}
+		l, err := m.variant(c)
+		if err != nil {
+			return err
+		}
+		m.when(l, func(o impl) bool { return o == c })
+	}
+	if slices.ContainsFunc(m.impls, func(c impl) bool { return c.template == "" }) {
+		if err := m.gemm(); err != nil {
+			return err
+		}
+	}
+	return u.end(m.region.Doc)
+}
+
+// variant writes an implementation's kernel and launches it.
+func (m *matmul) variant(c impl) (*manifest.CUDALaunch, error) {
+	u, nt, panels := m.u, c.nt, m.Weight.Panels()
+	red := max(m.cols/16, warps) * nt * 16 // the last block may have fewer panels, and so more parts of K
+	floats := warps * m.tail.floats()
+	shared := 4 * (red + nt*m.cols)
+	holes := map[string]any{
+		"Doc": fmt.Sprintf("%s for up to %d rows a block", m.region.Doc, nt), "K": m.Weight.K, "Panels": panels, "Cols": m.cols, "NT": nt,
+		"Panel": m.act.panel(m.Weight.DType, "NT"), "Red": red, "Count": m.count, "W": m.weights, "Alone": c.alone, "Act": m.act.name,
+		"Tail": u.name + "_tail", "Source": m.source, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "Deltas": int64(0),
+	}
+	if c.alone {
+		floats = max(floats, m.front.floats())
+		shared += nt * int(m.bytes)
+	}
+	if m.Weight.Sparse > 0 {
+		holes["Deltas"] = m.Weight.PanelsBytes()
+	}
+	switch c.template {
+	case "flat_gemm":
+		warp, err := u.e.cat.FlatBytes(m.Weight.DType)
+		if err != nil {
+			return nil, err
+		}
+		shared += warps * warp
+		holes["Panel"] = m.act.flat(m.Weight.DType)
+		u.include("ifl_flat.cuh")
+	case "finish":
+		shared -= 4 * red
+	}
+	floats = (floats + 3) &^ 3
+	holes["RowScratch"] = floats
+	shared += 4 * floats
+	k, err := u.kernel(c.template, fmt.Sprintf("%s_%s%d", u.name, c.template, nt), 32*warps, shared, holes)
+	if err != nil {
+		return nil, err
+	}
+	return m.s.launch(k, blocksOf((panels*16+m.cols-1)/m.cols), m.blocks(nt)), nil
+}
+
+// blocks is a block for every `per` rows of the product.
+func (m *matmul) blocks(per int) manifest.CUDADim {
+	d := blocksPer(m.region.Role, per)
+	d.Times = m.times()
+	return d
+}
+
+// times is what the plan says of slices: nothing where there is one.
+func (m *matmul) times() int {
+	if m.Slices == 1 {
+		return 0
+	}
+	return m.Slices
+}
+
+// columns chooses how many columns a block computes: whole groups, enough for
+// the warps, and more where there are so many that blocks would only queue.
+func (m *matmul) columns() (group, cols int) {
+	group = m.Tail.Group
+	cols = group
+	least := 32
+	if m.Weight.N > 32768 {
+		least = 128
+	}
+	for cols < least {
+		cols += group
+	}
+	if m.Direct || m.Tail.Whole {
+		group = cols
+	}
+	return group, cols
+}

@@ -1,0 +1,61 @@
+package layout
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+)
+
+// Attention is attention over a paged state.
+type Attention struct {
+	Q, Out         Place
+	State          *State
+	StateArg       ir.Arg
+	Heads, KVHeads int
+	Scale          float64
+	Softcap        float64 // 0: none
+	Windows        []int   // of each layer, or one for all; 0: none
+	Causal         bool
+	Cross          bool      // over the state of the sequence's source
+	Alibi          []float64 // slopes of the heads, or none
+	Sinks          *ir.Arg   // logits of the heads' sinks, or nil
+	Relative       *RelativeBias
+}
+
+// A RelativeBias is added to a score by the bucket of its distance (T5).
+type RelativeBias struct {
+	Table   ir.Arg // [buckets, heads]
+	Max     int    // distance from which on all share a bucket
+	Buckets []int  // of distance −Max … Max
+}
+
+func (s *scheduler) attention(op *ir.Op) error {
+	st := s.l.states[op.Args[1].Value]
+	q, err := s.placed(op, op.Args[0].Value)
+	if err != nil {
+		return err
+	}
+	shape := ops.AttentionShapeOf(op)
+	a := &Attention{
+		Q: q, Out: s.l.places[op.Results[0]], State: st, StateArg: op.Args[1], Heads: shape.Heads, KVHeads: shape.KVHeads,
+		Scale: shape.Scale, Softcap: op.Float("softcap"), Windows: op.Ints("window"), Causal: op.Bool("causal"), Cross: op.Bool("cross"),
+		Alibi: op.Floats("alibi"),
+	}
+	if len(a.Windows) == 0 {
+		a.Windows = []int{op.IntAt("window", 0)}
+	}
+	if shape.Sinks > 0 {
+		a.Sinks = &op.Args[shape.Sinks]
+	}
+	if n := op.Int("rel_buckets"); n > 0 {
+		r := &RelativeBias{Table: op.Args[shape.Rel], Max: op.Int("rel_max")}
+		for d := -r.Max; d <= r.Max; d++ { // the bucket of each distance is known now
+			r.Buckets = append(r.Buckets, ops.RelBucket(d, n, r.Max, op.Bool("rel_bidirectional")))
+		}
+		a.Relative = r
+	}
+	doc := fmt.Sprintf("attention: %d heads on %d of width %d, %s state", a.Heads, a.KVHeads, st.Dim, st.Elem)
+	s.add(&Region{Name: "attention", Doc: doc, Role: op.Results[0].Role(), Work: a})
+	return nil
+}

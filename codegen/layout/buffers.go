@@ -1,0 +1,181 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/iflowc/iflowc/ir"
+)
+
+// A Buffer is memory that values share in turn.
+type Buffer struct {
+	Number int
+	Role   string // of its rows: "tokens", "wanted" or "sequences"
+	Cols   int    // floats a row of the widest value, whole vectors of 16
+	slot   int    // of the !slot notes; -1: of one value only
+	used   bool
+}
+
+// A Place is where the rows of a value lie, Pitch floats apart: in a buffer, or
+// in one of the arrays that the caller gives a step for its outputs.
+type Place struct {
+	Symbol string  // in C
+	Buffer *Buffer // nil: an output
+	Output int     // which one
+	Cols   int     // floats of a row that mean something
+	Pitch  int
+}
+
+// Place is where the rows of a value lie. A value that does not outlive its
+// region lies nowhere.
+func (l *Layout) Place(v *ir.Value) (Place, bool) {
+	p, ok := l.places[v]
+	return p, ok
+}
+
+// reserve chooses a buffer for each value of a block that may outlive its
+// region: the one of its !slot note, or one of its own. A buffer gets its
+// number when the first region keeps a value in it.
+func (l *Layout) reserve(b *ir.Block) {
+	for _, op := range b.Ops {
+		slots := slotNotes(op)
+		for i, r := range op.Results {
+			slot := -1
+			if len(slots) == len(op.Results) {
+				slot = slots[i]
+			}
+			l.buffers[r] = l.bufferOf(slot, r)
+		}
+		switch op.Def.Name {
+		case "repeat":
+			for i, p := range op.Body.Params {
+				l.buffers[p] = l.buffers[op.Results[i]]
+			}
+			l.reserve(op.Body)
+		case "fuse": // what it yields lies where its results do
+			for i, y := range op.Body.Yield {
+				l.buffers[y] = l.buffers[op.Results[i]]
+			}
+		}
+	}
+}
+
+// slotNotes are the numbers of an op's !slot notes; -1 for what is no number.
+func slotNotes(op *ir.Op) (slots []int) {
+	for _, n := range op.Notes {
+		if n.Name != "slot" {
+			continue
+		}
+		for _, a := range n.Args {
+			id, err := strconv.Atoi(a.Val)
+			if err != nil || id < 0 {
+				id = -1
+			}
+			slots = append(slots, id)
+		}
+	}
+	return slots
+}
+
+// bufferOf finds the buffer of a slot, for rows such as v's, or makes one.
+func (l *Layout) bufferOf(slot int, v *ir.Value) *Buffer {
+	if slot >= 0 {
+		for _, b := range l.buffers {
+			if b.slot == slot && b.Role == v.Role() {
+				return b
+			}
+		}
+	}
+	return &Buffer{Role: v.Role(), slot: slot}
+}
+
+// keep gives a value that outlives its region its place.
+func (l *Layout) keep(v *ir.Value) {
+	if _, ok := l.places[v]; ok {
+		return
+	}
+	b := l.buffers[v]
+	if !b.used {
+		b.used, b.Number = true, len(l.Buffers)
+		l.Buffers = append(l.Buffers, b)
+	}
+	p := l.place("ROW_", v)
+	p.Buffer = b
+	b.Cols = max(b.Cols, p.Pitch)
+	l.places[v] = p
+}
+
+func (l *Layout) place(prefix string, v *ir.Value) Place {
+	return Place{Symbol: l.symbols.of(prefix, v.Name), Cols: v.Type.Cols(), Pitch: Round16(v.Type.Cols())}
+}
+
+// placeOutputs puts what regions yield to the graph straight into the caller's
+// arrays. Results of a repeat, and inputs, are copied there at the end.
+func (l *Layout) placeOutputs(gr *Graph) {
+	for i, y := range gr.Body.Yield {
+		if y.Kind != ir.Result || y.Op.Def.Name == "repeat" {
+			continue
+		}
+		if _, ok := l.places[y]; ok {
+			continue // yielded twice: the second array gets a copy
+		}
+		p := l.place("OUT_", y)
+		p.Output = gr.At + i
+		l.places[y] = p
+		if y.Op.Def.Name == "fuse" {
+			l.places[y.Op.Body.Yield[slices.Index(y.Op.Results, y)]] = p
+		}
+	}
+}
+
+// earlier lists the outputs of the graph some of whose outputs a graph reads,
+// from a step before. Where no other graph of the module yields anything they
+// are those of another rank, and all of them are inputs.
+func earlier(m *ir.Module, gr *ir.Graph) []*ir.Value {
+	var foreign []*ir.Value
+	alone := len(m.Graphs) > 1
+	for _, in := range gr.Inputs {
+		if isIDs(in) {
+			continue
+		}
+		foreign = append(foreign, in)
+		for _, other := range m.Graphs {
+			if other != gr && other.Output(in.Name) >= 0 {
+				return other.Body.Yield
+			}
+			alone = alone && (other == gr || len(other.Body.Yield) == 0)
+		}
+	}
+	if !alone {
+		return nil
+	}
+	return foreign
+}
+
+// placeInput puts an input of floats where the earlier step left it.
+func (l *Layout) placeInput(gr *Graph, in *ir.Value) error {
+	if _, ok := l.places[in]; ok {
+		return nil
+	}
+	i := slices.IndexFunc(gr.earlier, func(y *ir.Value) bool { return y.OutputName() == in.Name })
+	if i < 0 {
+		return fmt.Errorf("no other graph yields what input %s is", in)
+	}
+	if y := gr.earlier[i]; y.Type.Elem != in.Type.Elem || y.Type.Cols() != in.Type.Cols() {
+		return fmt.Errorf("input %s is %s but another graph yields %s", in, in.Type, y.Type)
+	}
+	p := l.place("IN_", in)
+	p.Output = i
+	l.places[in] = p
+	return nil
+}
+
+// placed is where an argument of an op lies.
+func (s *scheduler) placed(op *ir.Op, v *ir.Value) (Place, error) {
+	p, ok := s.l.places[v]
+	if !ok {
+		return p, fmt.Errorf("%s: no region before computes %s", Position(op), v)
+	}
+	return p, nil
+}

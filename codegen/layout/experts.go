@@ -1,0 +1,79 @@
+package layout
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// Experts is the feed-forward network of a mixture of experts.
+type Experts struct {
+	X, Route, Out  Place
+	Act            tensor.DType // type to which rows of X are packed
+	HiddenAct      tensor.DType // and hidden rows
+	Outliers       int          // groups of columns taken out of each row of X first
+	Count          int          // experts
+	Hidden         int          // columns of a hidden row
+	TopK           int          // most experts that a row goes to
+	Activation     string       // silu, gelu, …
+	Limit, Alpha   float64
+	Gate, Up, Down *Expert // Up may be nil
+}
+
+// An Expert is one of the matrices that every expert has.
+type Expert struct {
+	Arg    ir.Arg
+	Weight *Weight
+	Bias   *ir.Arg // or nil
+	Call   Call
+}
+
+func (s *scheduler) experts(op *ir.Op) error {
+	sh := ops.ExpertsShapeOf(op)
+	if sh.Experts > MaxExperts {
+		return fmt.Errorf("%s: %d experts; a mixture has at most %d", Position(op), sh.Experts, MaxExperts)
+	}
+	x, act, outliers := packedRows(op.Args[0].Value)
+	route := op.Args[1].Value
+	e := &Experts{
+		Out: s.l.places[op.Results[0]], Act: act, HiddenAct: tensor.F32, Outliers: outliers, Count: sh.Experts, Hidden: sh.Hidden,
+		TopK: routed(route, sh.Experts), Activation: op.Word("act"), Limit: op.Float("limit"), Alpha: op.Float("alpha"),
+	}
+	if op.Has("act_type") {
+		e.HiddenAct = op.DType("act_type")
+	}
+	var err error
+	if e.X, err = s.placed(op, x); err != nil {
+		return err
+	}
+	if e.Route, err = s.placed(op, route); err != nil {
+		return err
+	}
+	e.Gate, e.Up, e.Down = s.expert(op, sh.Gate, sh.BiasGate), s.expert(op, sh.Up, sh.BiasUp), s.expert(op, sh.Down, sh.BiasDn)
+	s.add(&Region{Name: "experts", Doc: fmt.Sprintf("experts: %d of width %d, %d a row", e.Count, e.Hidden, e.TopK), Role: x.Role(), Work: e})
+	return nil
+}
+
+// expert is the matrix at a place of the op's arguments; at 0 there is none.
+func (s *scheduler) expert(op *ir.Op, at, bias int) *Expert {
+	if at == 0 {
+		return nil
+	}
+	e := &Expert{Arg: op.Args[at], Weight: s.l.Weights[op.Args[at].Value]}
+	if bias > 0 {
+		e.Bias = &op.Args[bias]
+	}
+	e.Call = s.call(op, e.Weight)
+	return e
+}
+
+// routed is the most experts that a row goes to, of those there are here: of
+// experts that are shared out among ranks, each has its columns of the routes.
+func routed(route *ir.Value, experts int) int {
+	for route.Op.Def.Name == "head_cols" {
+		route = route.Op.Args[0].Value
+	}
+	return min(route.Op.Int("top_k"), experts)
+}

@@ -1,0 +1,164 @@
+package layout
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/ops"
+)
+
+// parsed is a module as the passes leave it.
+func parsed(t *testing.T, name, text string) *ir.Module {
+	t.Helper()
+	m, err := ir.Parse(name, []byte(text), ops.Table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ir.Verify(m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func llama(t *testing.T) *Layout {
+	t.Helper()
+	text, err := os.ReadFile("../cpu/testdata/llama.ir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(parsed(t, "llama.ir", string(text)), 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestSchedule: the regions of a decoder, in order, as data.
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	l := llama(t)
+	var got []string
+	for i, r := range l.Regions {
+		if r.Number != i {
+			t.Errorf("region %d has number %d", i, r.Number)
+		}
+		in := ""
+		if r.Loop != nil {
+			in = " in the loop"
+		}
+		got = append(got, strings.TrimPrefix(fmt.Sprintf("%T %s", r.Work, r.Role), "*layout.")+in)
+	}
+	want := []string{
+		"Rows tokens", "Matmul tokens in the loop", "Attention tokens in the loop", "Matmul tokens in the loop",
+		"Matmul tokens in the loop", "Matmul tokens in the loop", "Rows wanted", "Matmul wanted",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("regions %q, expected %q", got, want)
+	}
+	m := l.Regions[1].Work.(*Matmul)
+	if m.Weight.K != 64 || m.Act.String() != "a8_b64" || len(m.Before) != 1 || m.Direct || m.Tail.Group != 16 {
+		t.Errorf("wqkv: %+v", m)
+	}
+	if rows := m.Call.Defaults([]string{"gemv", "flat_gemm", "gemm"}); !slices.Equal(rows, []int{1, 2, 128}) {
+		t.Errorf("defaults of wqkv: %v", rows)
+	}
+	if g := l.Graphs[0]; len(g.Schedule) != 4 || g.Schedule[1].Loop.Layers() != 2 || !slices.Equal(g.Lookups, []Lookup{{"id", 96}}) {
+		t.Errorf("graph %+v", g)
+	}
+}
+
+// TestPlaces: what one region computes and another reads has a place, what
+// stays in a region has none, and outputs lie in the caller's arrays.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	l := llama(t)
+	for _, v := range l.Module.Graphs[0].Values() {
+		p, ok := l.Place(v)
+		switch v.Name {
+		case "x0", "x", "xn", "a":
+			if !ok || p.Buffer == nil || p.Pitch != 64 || p.Symbol != "ROW_"+strings.ToUpper(v.Name) {
+				t.Errorf("%s lies at %+v (%v)", v, p, ok)
+			}
+		case "logits":
+			if !ok || p.Buffer != nil || p.Output != 0 || p.Pitch != 96 {
+				t.Errorf("%s lies at %+v (%v)", v, p, ok)
+			}
+		case "gate", "up", "act":
+			if ok {
+				t.Errorf("%s, which does not leave its region, lies at %+v", v, p)
+			}
+		}
+	}
+	for i, b := range l.Buffers {
+		if b.Number != i || b.Cols == 0 {
+			t.Errorf("buffer %d: %+v", i, b)
+		}
+	}
+}
+
+// TestWeights: weights of a layer lie together, one layer behind the other,
+// and names that C cannot tell apart get numbers.
+func TestWeights(t *testing.T) {
+	t.Parallel()
+	l := llama(t)
+	at := int64(0)
+	for _, w := range l.Packed {
+		if w.Offset != at {
+			t.Errorf("weight %s %v at %d, expected %d", w.Name, w.Index, w.Offset, at)
+		}
+		at += w.Bytes
+	}
+	strides := map[int64]bool{}
+	for _, w := range l.Weights {
+		if w.Layers != nil {
+			strides[w.Stride] = true
+		}
+	}
+	if len(strides) != 1 {
+		t.Errorf("strides of the layers' weights: %v", strides)
+	}
+	s := symbols{}
+	if a, b, c := s.of("W_", "a.b"), s.of("W_", "A_b"), s.of("ROW_", "a.b"); a != "W_A_B" || b != "W_A_B_2" || c != "ROW_A_B" {
+		t.Errorf("names %s, %s and %s", a, b, c)
+	}
+}
+
+// TestErrors: what no target can compute is one line that says where.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text, want string }{
+		{"both.ir", `module m {
+  weight @w : f32[16, 16] from "w"
+  graph g (T tokens) {
+    input %ids : i32[T]
+    %x = embed %ids, @w
+    %y = add %x, @w
+    yield %y
+  }
+}`, "both.ir:6:"},
+		{"state.ir", `module m {
+  state %s : rows {k: f16[1, 16], v: f32[1, 16]} paged 64
+  weight @w : f32[16, 16] from "w"
+  graph g (T tokens) {
+    input %ids : i32[T]
+    %x = embed %ids, @w
+    yield %x
+  }
+}`, "state s: a state has a key and a value row of one type"},
+	} {
+		m, err := ir.Parse(c.name, []byte(c.text), ops.Table)
+		if err == nil {
+			err = ir.Verify(m)
+		}
+		if err == nil {
+			_, err = New(m, 64)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, expected %q in it", c.name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// A Matmul is a product with a weight, the row ops in front of it and the ops
+// behind it that need only a tile of its output.
+type Matmul struct {
+	Root     *ir.Op
+	Before   []*ir.Op // row ops, without the packing of activations
+	X        *ir.Value
+	Act      tensor.DType // type to which rows of X are packed
+	Outliers int          // groups of columns taken out of each row first
+	Slices   int          // runs of columns of a row of X that are rows of the product
+	Arg      ir.Arg       // the weight
+	Weight   *Weight
+	Out      *ir.Value // what the product gives
+	Tail     *templates.Tail
+	Direct   bool               // nothing stands behind: the product is written to its place
+	Keep     map[*ir.Value]bool // values that outlive the region
+	Call     Call
+}
+
+// Groups is the number of groups of columns of the output.
+func (m *Matmul) Groups() int { return (Round16(m.Weight.N) + m.Tail.Group - 1) / m.Tail.Group }
+
+// Pitch is the distance between rows of the product: of slices, less than a row
+// of Out.
+func (m *Matmul) Pitch() int { return Round16(m.Weight.N) }
+
+// A Call is one use of a matrix, for which a dispatch table chooses the kernel
+// by the number of rows.
+type Call struct {
+	Name   string // "decode.wqkv"
+	Weight *Weight
+	kernel []ir.NoteArg // of the !kernel note; nil: there is none
+}
+
+// call names the use of a weight by an op.
+func (s *scheduler) call(op *ir.Op, w *Weight) Call {
+	c := Call{Name: s.graph.Name + "." + w.Name, Weight: w}
+	for _, n := range op.Notes {
+		if n.Name == "kernel" {
+			c.kernel = append([]ir.NoteArg{}, n.Args...)
+			break
+		}
+	}
+	return c
+}
+
+// Defaults gives from how many rows on each implementation is used where
+// nothing was measured: −1 for never. Without a note the flat kernel does it
+// all.
+func (c Call) Defaults(impls []string) []int {
+	rows := make([]int, len(impls))
+	for i := range rows {
+		rows[i] = -1
+	}
+	if c.kernel == nil {
+		rows[max(slices.Index(impls, "flat_gemm"), 0)] = 1
+		return rows
+	}
+	for _, a := range c.kernel {
+		if i := slices.Index(impls, a.Val); i >= 0 {
+			rows[i] = max(a.From, 1)
+		}
+	}
+	return rows
+}
+
+// root adds the region of a fuse op, or of a root that stands alone.
+func (s *scheduler) root(op *ir.Op) error {
+	root, before, behind := op, []*ir.Op(nil), []*ir.Op(nil)
+	if op.Def.Name == "fuse" {
+		at := slices.IndexFunc(op.Body.Ops, func(o *ir.Op) bool { return o.Def.Is(ir.Root) })
+		if at < 0 {
+			return fmt.Errorf("%s: no root in the region", Position(op))
+		}
+		before, root, behind = op.Body.Ops[:at], op.Body.Ops[at], op.Body.Ops[at+1:]
+	}
+	s.keepResults(op)
+	alone := len(before)+len(behind) == 0
+	switch {
+	case root.Def.Name == "matmul":
+		return s.matmul(op, before, root, behind)
+	case root.Def.Name == "attention" && alone:
+		return s.attention(root)
+	case root.Def.Name == "experts" && alone:
+		return s.experts(root)
+	case root.Def.Name == "attention" || root.Def.Name == "experts":
+		return fmt.Errorf("%s: %s stands alone in its region", Position(op), root.Def.Name)
+	}
+	return fmt.Errorf("%s: no target has code for this op", Position(root))
+}
+
+// keepResults gives the results of an op their places; what a fuse yields lies
+// where its results do.
+func (s *scheduler) keepResults(op *ir.Op) {
+	for i, r := range op.Results {
+		s.l.keep(r)
+		if op.Def.Name == "fuse" {
+			s.l.places[op.Body.Yield[i]] = s.l.places[r]
+		}
+	}
+}
+
+func (s *scheduler) matmul(op *ir.Op, before []*ir.Op, root *ir.Op, behind []*ir.Op) error {
+	arg := root.Args[1]
+	m := &Matmul{Root: root, Arg: arg, Weight: s.l.Weights[arg.Value], Out: root.Results[0], Slices: max(root.Int("slices"), 1), Direct: len(behind) == 0, Keep: map[*ir.Value]bool{}}
+	m.X, m.Act, m.Outliers = packedRows(root.Args[0].Value)
+	m.Call = s.call(op, m.Weight)
+	var err error
+	if m.Tail, err = templates.PlanTail(root, behind); err != nil {
+		return fmt.Errorf("%s: %w", Position(op), err)
+	}
+	for _, o := range before {
+		if o.Def.Name != "quantize_act" {
+			m.Before = append(m.Before, o)
+		}
+	}
+	if m.Slices > 1 && (m.Weight.N%16 != 0 || len(m.Before) > 0) {
+		return fmt.Errorf("%s: a matmul of slices takes whole panels of 16 rows, with nothing but rounding in front; %s has %d rows", Position(op), arg.Value, m.Weight.N)
+	}
+	if op == root {
+		m.Keep[m.Out] = true
+	} else {
+		for _, y := range op.Body.Yield {
+			m.Keep[y] = true
+		}
+	}
+	s.add(&Region{Name: arg.Name, Doc: m.doc(behind), Role: m.Out.Role(), Work: m})
+	return nil
+}
+
+// packedRows is what is packed where an op reads x: the rows of floats, the type
+// that they are rounded to, and how many outliers are taken out of them first.
+func packedRows(x *ir.Value) (rows *ir.Value, act tensor.DType, outliers int) {
+	if x.Type.Elem == tensor.F32 {
+		return x, tensor.F32, 0
+	}
+	if x.Op.Def.Name == "quantize_act" {
+		outliers = x.Op.Int("outliers")
+	}
+	return x.Op.Args[0].Value, x.Type.Elem, outliers
+}
+
+// doc names the region's ops.
+func (m *Matmul) doc(behind []*ir.Op) string {
+	var names []string
+	for _, p := range m.Before {
+		names = append(names, p.Def.Name)
+	}
+	if m.Act != tensor.F32 {
+		names = append(names, "quantize_act")
+	}
+	names = append(names, fmt.Sprintf("matmul %s %s[%d, %d]", m.Arg.Value, m.Weight.DType, m.Weight.N, m.Weight.K))
+	for _, o := range behind {
+		names = append(names, o.Def.Name)
+	}
+	return strings.Join(names, " → ")
+}

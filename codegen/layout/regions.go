@@ -1,0 +1,151 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir"
+)
+
+// A Region is what one function of the step computes, for all rows of a role.
+type Region struct {
+	Number int    // in order of execution
+	Name   string // "wqkv", "attention"
+	Doc    string // its ops in order
+	Role   string // of its rows: "tokens", "wanted" or "sequences"
+	Graph  *Graph
+	Loop   *Loop // around it, or nil
+	Work   Work
+}
+
+// Function is the region's name in C.
+func (r *Region) Function() string { return fmt.Sprintf("r%d_%s", r.Number, CName(r.Name)) }
+
+// Work is what a region does: a *[Rows], *[Matmul], *[Attention], *[Experts],
+// *[Exchange] or *[Copy].
+type Work interface{ work() }
+
+func (*Rows) work()      {}
+func (*Matmul) work()    {}
+func (*Attention) work() {}
+func (*Experts) work()   {}
+func (*Exchange) work()  {}
+func (*Copy) work()      {}
+
+// Rows are ops that go row by row.
+type Rows struct {
+	Ops  []*ir.Op
+	Keep map[*ir.Value]bool // values that outlive the region
+}
+
+// A Copy copies the rows of a value to another place.
+type Copy struct {
+	From, To Place
+	Value    *ir.Value
+}
+
+// An Exchange is data to or from other ranks. The sum of an all_reduce and the
+// rows of an all_gather are made by Rows, which begin with that op.
+type Exchange struct {
+	Op      string // send, recv, all_reduce, all_gather
+	Peer    int    // rank, of send and recv
+	Members int    // ranks of the tensor-parallel group, of the others
+	Value   *ir.Value
+	Place   Place // of Value; a buffer
+	Rows    *Rows // behind the exchange, or nil
+}
+
+// rowCalls are the ops besides elementwise ones that go row by row.
+var rowCalls = []string{"rmsnorm", "layernorm", "l2norm", "rope", "rope_table", "split", "concat", "kv_append", "embed", "rows", "route", "join_heads", "head_cols", "sinusoid"}
+
+// isRowOp says whether an op is computed row by row.
+func isRowOp(op *ir.Op) bool {
+	return op.Def.Is(ir.Elementwise) || slices.Contains(rowCalls, op.Def.Name)
+}
+
+func opNames(ops []*ir.Op) string {
+	var names []string
+	for _, op := range ops {
+		names = append(names, op.Def.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (s *scheduler) rows(ops []*ir.Op) error {
+	work, err := s.rowsOf(ops)
+	if err != nil {
+		return err
+	}
+	s.add(&Region{Name: ops[len(ops)-1].Def.Name, Doc: "Row by row: " + opNames(ops), Role: firstRow(ops[0]).Role(), Work: work})
+	return nil
+}
+
+// rowsOf finds which results of row ops outlive them, and where their inputs of
+// floats lie.
+func (s *scheduler) rowsOf(ops []*ir.Op) (*Rows, error) {
+	work := &Rows{Ops: ops, Keep: map[*ir.Value]bool{}}
+	for _, op := range ops {
+		if op.Def.Name == "rows" {
+			if err := s.picked(op.Args[0].Value); err != nil {
+				return nil, fmt.Errorf("%s: %w", Position(op), err)
+			}
+		}
+		for _, r := range op.Results {
+			outside := func(u ir.Use) bool { return u.Op == nil || !slices.Contains(ops, u.Op) }
+			if slices.ContainsFunc(s.uses[r], outside) {
+				work.Keep[r] = true
+				s.l.keep(r)
+			}
+		}
+	}
+	return work, nil
+}
+
+// picked sees that rows can be taken out of a value: it lies in memory.
+func (s *scheduler) picked(x *ir.Value) error {
+	if x.Kind == ir.Input {
+		return s.l.placeInput(s.graph, x)
+	}
+	if _, ok := s.l.places[x]; !ok {
+		return fmt.Errorf("rows of a value without a buffer")
+	}
+	return nil
+}
+
+// exchange is a region of its own, with the row ops behind it.
+func (s *scheduler) exchange(op *ir.Op, behind []*ir.Op) error {
+	x := &Exchange{Op: op.Def.Name}
+	doc := ""
+	switch x.Op {
+	case "send":
+		x.Value, x.Peer = op.Args[0].Value, op.Int("to")
+		doc = fmt.Sprintf("send %s to rank %d", x.Value, x.Peer)
+	case "recv":
+		x.Value, x.Peer = op.Results[0], op.Int("from")
+		s.l.keep(x.Value)
+		doc = fmt.Sprintf("recv %s from rank %d", x.Value, x.Peer)
+	default:
+		x.Value, x.Members = op.Args[0].Value, op.Int("members")
+		doc = fmt.Sprintf("%s of %d members: %s", x.Op, x.Members, x.Value)
+	}
+	for _, o := range behind {
+		doc += ", " + o.Def.Name
+	}
+	if x.Members > 0 {
+		behind = append([]*ir.Op{op}, behind...)
+	}
+	place, ok := s.l.places[x.Value]
+	if !ok || place.Buffer == nil {
+		return fmt.Errorf("%s: %s has no buffer of its own that could be sent", Position(op), x.Value)
+	}
+	x.Place = place
+	if len(behind) > 0 {
+		var err error
+		if x.Rows, err = s.rowsOf(behind); err != nil {
+			return err
+		}
+	}
+	s.add(&Region{Name: x.Op, Doc: doc, Role: x.Value.Role(), Work: x})
+	return nil
+}

@@ -1,0 +1,78 @@
+package layout
+
+import (
+	"fmt"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// A State is where the KV cache of one attention lies. Its pages stand element
+// by element: those of element i begin at (At + (i−Lo)·Page) · pages.
+type State struct {
+	Name    string // in the module
+	Symbol  string // in C
+	Elem    tensor.DType
+	KVHeads int
+	Dim     int   // numbers of a key
+	VDim    int   // numbers of a value
+	Count   int   // elements: layers
+	Lo      int   // index of the first
+	Page    int64 // bytes of a page of one element
+	At      int64
+	array   bool
+}
+
+// ElementBytes is the size of a stored number; 0: q8_b32t2, whose blocks have
+// scales.
+func (s *State) ElementBytes() int {
+	if s.Elem == tensor.Q8B32T2 {
+		return 0
+	}
+	return s.Elem.BlockBytes()
+}
+
+// Index is the index of the element that an argument reads in a region, as
+// [Weight.Index] has it.
+func (s *State) Index(a ir.Arg, in *Loop) (index int, loop bool, err error) {
+	switch {
+	case !s.array:
+		return s.Lo, false, nil
+	case a.Index != nil:
+		return a.Index[0], false, nil
+	case in == nil:
+		return 0, false, fmt.Errorf("%s is an array: outside a repeat it needs an index", a.Value)
+	}
+	return 0, true, nil
+}
+
+// placeStates lays the pages out: all pages of element 0, of element 1, …
+func (l *Layout) placeStates() error {
+	at := int64(0)
+	for _, v := range l.Module.States {
+		if len(v.State.Fields) != 2 || v.State.Fields[0].Elem != v.State.Fields[1].Elem ||
+			len(v.State.Fields[0].Shape) != 2 || len(v.State.Fields[1].Shape) != 2 {
+			return fmt.Errorf("state %s: a state has a key and a value row of one type per head", v.Name)
+		}
+		key, val := v.State.Fields[0], v.State.Fields[1]
+		s := &State{Name: v.Name, Symbol: l.symbols.of("STATE_", v.Name), Elem: key.Elem, KVHeads: key.Shape[0], Dim: key.Shape[1], VDim: val.Shape[1], Count: 1, At: at}
+		s.Page = PageRows * int64(s.KVHeads) * s.rowBytes()
+		if len(v.Count) == 1 {
+			s.array, s.Count, s.Lo = true, v.Count[0].Len(), v.Count[0].Lo
+		}
+		at += s.Page * int64(s.Count)
+		l.states[v] = s
+		l.States = append(l.States, s)
+	}
+	return nil
+}
+
+// rowBytes is the size of one row of one head: keys and values padded to 16
+// elements, and for q8_b32t2 a 16-bit scale for each 32 of them (ifl_kv.h).
+func (s *State) rowBytes() int64 {
+	elems := int64(Round16(s.Dim) + Round16(s.VDim))
+	if s.Elem == tensor.Q8B32T2 {
+		return elems + 2*int64((s.Dim+31)/32+(s.VDim+31)/32)
+	}
+	return elems * int64(s.Elem.BlockBytes())
+}

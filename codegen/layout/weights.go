@@ -1,0 +1,271 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/iflowc/iflowc/codegen/pack"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
+)
+
+// A Weight is where a weight lies in the packed file: element i of an array
+// begins at At + (i−Lo)·Stride.
+type Weight struct {
+	Name   string // in the module
+	Symbol string // in C
+	Matrix bool   // in panels of 16 rows, to multiply by; else rows of floats
+	DType  tensor.DType
+	N, K   int       // rows and columns; a vector has one row
+	Layers *ir.Range // what the index runs over that a repeat supplies, or nil
+	Count  int       // experts: matrices side by side in each element, or 0
+	Sparse int       // outlier entries of a matrix that lie behind its panels, at most
+	Table  bool      // read by nothing but embed: rows of it are looked up
+	Lo     int       // first index of an array
+	At     int64     // in bytes
+	Stride int64     // in bytes; 0: not an array
+	value  *ir.Value
+	placed bool
+}
+
+// Layout is the packing's name in the manifest.
+func (w *Weight) Layout() string {
+	if w.Matrix {
+		return "panel16"
+	}
+	return "row"
+}
+
+// Bytes is the packed size of one matrix or vector.
+func (w *Weight) Bytes() int64 {
+	if !w.Matrix {
+		return round64(int64(w.N) * int64(Round16(w.K)) * 4)
+	}
+	return w.PanelsBytes() + packed.DeltaBytes(w.N, w.Sparse)
+}
+
+// PanelsBytes is the size of the panels of a matrix; its sparse outliers lie
+// behind them.
+func (w *Weight) PanelsBytes() int64 { return round64(int64(w.Panels()) * w.PanelBytes()) }
+
+// PanelBytes is the size of a panel of 16 rows. Packing moves the bits of
+// blocks about but neither adds nor drops any.
+func (w *Weight) PanelBytes() int64 {
+	b := w.DType.Block()
+	return int64((w.K+b-1)/b) * 16 * int64(w.DType.BlockBytes())
+}
+
+// Panels is the number of panels of a matrix.
+func (w *Weight) Panels() int { return Round16(w.N) / 16 }
+
+// element is the size of one element of an array: a matrix, or those of all
+// experts.
+func (w *Weight) element() int64 { return w.Bytes() * int64(max(w.Count, 1)) }
+
+// Index is the index of the element that an argument reads in a region: fixed
+// by hand, that of the enclosing loop (loop is true), or none at all.
+func (w *Weight) Index(a ir.Arg, in *Loop) (index int, loop bool, err error) {
+	switch {
+	case w.Layers == nil:
+		return 0, false, nil
+	case a.Index != nil:
+		return a.Index[0], false, nil
+	case in == nil:
+		return 0, false, fmt.Errorf("%s is an array: outside a repeat it needs an index", a.Value)
+	}
+	return 0, true, nil
+}
+
+// planWeights finds how each weight is used: as a matrix in panels, or as rows.
+func (l *Layout) planWeights(b *ir.Block) error {
+	for _, op := range b.Ops {
+		if op.Body != nil {
+			if op.Def.Name == "par" {
+				return fmt.Errorf("%s: tensor groups run in the interpreter only; compile with one device", Position(op))
+			}
+			if err := l.planWeights(op.Body); err != nil {
+				return err
+			}
+		}
+		for i, a := range op.Args {
+			if a.Kind != ir.Weight {
+				continue
+			}
+			if w := l.Weights[a.Value]; w != nil {
+				if w.Matrix != isMatrix(op, i) {
+					return fmt.Errorf("%s: %s is used both as a matrix and as a row", Position(op), a.Value)
+				}
+				w.Table = w.Table && op.Def.Name == "embed"
+				continue
+			}
+			w, err := l.newWeight(op, i)
+			if err != nil {
+				return err
+			}
+			l.Weights[a.Value] = w
+		}
+	}
+	return nil
+}
+
+// newWeight is the weight that argument i of an op is, as the op uses it.
+func (l *Layout) newWeight(op *ir.Op, i int) (*Weight, error) {
+	a := op.Args[i]
+	w := &Weight{Name: a.Name, Symbol: l.symbols.of("W_", a.Name), DType: tensor.F32, N: 1, K: a.Type.Cols(), Table: op.Def.Name == "embed", value: a.Value}
+	if len(a.Type.Shape) == 2 {
+		w.N = a.Type.Shape[0].N
+	}
+	if op.Def.Name == "experts" {
+		w.Count = a.Count[len(a.Count)-1].Len()
+	}
+	if isMatrix(op, i) {
+		w.Matrix, w.DType, w.Sparse = true, a.Type.Elem, l.sparseEntries(a.Value)
+	}
+	if len(a.Count) > 2 || len(a.Count) == 2 && w.Count == 0 {
+		return nil, fmt.Errorf("%s: no target can index %s by %d indices", Position(op), a.Value, len(a.Count))
+	}
+	// The index that a repeat supplies is the first, but for the experts of a
+	// layer that stands alone.
+	if len(a.Count) == 2 || len(a.Count) == 1 && w.Count == 0 {
+		w.Layers, w.Lo = &a.Count[0], a.Count[0].Lo
+	}
+	return w, nil
+}
+
+// isMatrix says whether argument i of an op is multiplied by (or looked up in),
+// and so packed in panels.
+func isMatrix(op *ir.Op, i int) bool {
+	switch op.Def.Name {
+	case "matmul", "embed":
+		return i == 1
+	case "experts":
+		return len(op.Args[i].Type.Shape) == 2
+	}
+	return false
+}
+
+// sparseEntries is how many outlier entries a weight's transform keeps apart, at
+// most: its own, or those of the weights that it stacks.
+func (l *Layout) sparseEntries(v *ir.Value) int {
+	switch r := v.Recipe; {
+	case r == nil:
+		return 0
+	case r.Op == "quantize_delta":
+		return tensor.DeltaCount(v.Type.Shape[0].N, v.Type.Cols(), r.Nums[0])
+	default:
+		n := 0
+		for _, name := range ir.RecipeRefs(r) {
+			n += l.sparseEntries(l.Module.Weight(name))
+		}
+		return n
+	}
+}
+
+// placeWeights gives every used weight its place: those of a repeat layer by
+// layer, so that a step reads the file once from front to back.
+func (l *Layout) placeWeights() {
+	p := &packer{l: l}
+	var walk func(b *ir.Block)
+	walk = func(b *ir.Block) {
+		for _, op := range b.Ops {
+			if op.Def.Name == "repeat" {
+				p.layers(op)
+				walk(op.Body)
+				continue
+			}
+			for _, a := range op.Args {
+				if a.Kind == ir.Weight {
+					p.whole(l.Weights[a.Value])
+				}
+			}
+			if op.Body != nil {
+				walk(op.Body)
+			}
+		}
+	}
+	for _, gr := range l.Module.Graphs {
+		walk(gr.Body)
+	}
+}
+
+// A packer places weights one behind the other.
+type packer struct {
+	l  *Layout
+	at int64
+}
+
+// put places one element of a weight: the matrices of all its experts.
+func (p *packer) put(w *Weight, index []int) {
+	if w.Count == 0 {
+		p.one(w, index)
+	}
+	for e := range w.Count {
+		p.one(w, append(slices.Clone(index), w.value.Count[len(w.value.Count)-1].Lo+e))
+	}
+}
+
+func (p *packer) one(w *Weight, index []int) {
+	item := pack.Item{Name: w.Name, Index: index, Recipe: p.l.resolve(w.value.Recipe), DType: w.DType, Rows: w.N, Cols: w.K, Layout: w.Layout(), Deltas: w.Sparse}
+	m := manifest.Weight{Name: w.Name, Index: index, DType: w.DType, Sources: item.Sources(),
+		Rows: w.N, Cols: w.K, Layout: w.Layout(), Offset: p.at, Bytes: w.Bytes(), Deltas: w.Sparse}
+	p.l.Packed, p.l.Pack = append(p.l.Packed, m), append(p.l.Pack, item)
+	p.l.Params += int64(w.N) * int64(w.K)
+	p.at += m.Bytes
+}
+
+// whole places a weight, or all elements of one that is indexed by hand.
+func (p *packer) whole(w *Weight) {
+	if w.placed {
+		return
+	}
+	w.At, w.placed = p.at, true
+	if w.Layers == nil {
+		p.put(w, nil)
+		return
+	}
+	w.Stride = w.element()
+	for i := w.Layers.Lo; i < w.Layers.Hi; i++ {
+		p.put(w, []int{i})
+	}
+}
+
+// layers places the arrays that the body of a repeat uses, element by element,
+// where the repeat covers whole arrays.
+func (p *packer) layers(rep *ir.Op) {
+	span := ir.Range{Lo: rep.Int("lo"), Hi: rep.Int("hi")}
+	var list []*Weight
+	stride := int64(0)
+	for op := range rep.Body.All() {
+		for _, a := range op.Args {
+			w := p.l.Weights[a.Value]
+			if a.Kind != ir.Weight || w.placed || w.Layers == nil || a.Index != nil || *w.Layers != span {
+				continue
+			}
+			w.At, w.placed = p.at+stride, true
+			stride += w.element()
+			list = append(list, w)
+		}
+	}
+	for i := span.Lo; i < span.Hi; i++ {
+		for _, w := range list {
+			w.Stride = stride
+			p.put(w, []int{i})
+		}
+	}
+}
+
+// resolve replaces references to other weights of the module by their
+// transforms.
+func (l *Layout) resolve(r *tensor.Recipe) *tensor.Recipe {
+	if r.Op == "weight" {
+		return l.resolve(l.Module.Weight(r.Name).Recipe)
+	}
+	c := *r
+	c.Args = nil
+	for _, a := range r.Args {
+		c.Args = append(c.Args, l.resolve(a))
+	}
+	return &c
+}

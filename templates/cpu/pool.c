@@ -1,0 +1,354 @@
+/* The thread pool: see ifl_pool.h. Linux sleeps on futexes; elsewhere a condition variable takes their place. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* processor affinity */
+#endif
+#include "ifl_pool.h"
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
+
+/* A word that workers wait on: its value grows by one at each release. Alone on its cache line pair, so that the
+ * spinning of some workers does not slow the arrival of others. */
+typedef struct {
+  _Alignas(128) _Atomic uint32_t value;
+  _Atomic uint32_t sleepers;
+} wait_word;
+
+typedef struct {
+  ifl_pool *pool;
+  int tid;
+  pthread_t thread;
+  _Alignas(64) _Atomic int cpu; /* where it last was seen to run, or -1 */
+} worker;
+
+struct ifl_pool {
+  wait_word epoch; /* one release per run */
+  wait_word phase; /* one release per barrier */
+  _Alignas(128) _Atomic uint32_t arrived;
+  _Alignas(128) _Atomic int64_t spin_ns; /* how long a barrier spins now */
+  _Atomic int64_t long_ns;               /* what workers waited in sleep since the last look */
+  _Alignas(128) int threads;
+  int active;  /* workers that take part in a run */
+  int adaptive;
+  int64_t run_ns, lost_ns, apart_ns, retry_ns; /* of adapt */
+  int closing;
+  int64_t max_spin_ns;
+  int32_t cpu0;
+  int pinned;
+  ifl_pool_fn fn;
+  void *arg;
+  worker *workers; /* [threads]; 0 is the caller and has no thread of its own */
+#ifndef __linux__
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+#endif
+};
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Sleeps until w->value may differ from old; wakes early are allowed. */
+static void sleep_on(ifl_pool *t, wait_word *w, uint32_t old) {
+  atomic_fetch_add(&w->sleepers, 1);
+#ifdef __linux__
+  (void)t;
+  syscall(SYS_futex, &w->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
+#else
+  pthread_mutex_lock(&t->lock);
+  while (atomic_load(&w->value) == old) pthread_cond_wait(&t->changed, &t->lock);
+  pthread_mutex_unlock(&t->lock);
+#endif
+  atomic_fetch_sub(&w->sleepers, 1);
+}
+
+/* The release and the look at sleepers are both sequentially consistent, as are a sleeper's count and its check of the
+ * value: one of the two sees the other, so no wake is lost. */
+static void release_at(ifl_pool *t, wait_word *w, uint32_t value) {
+  atomic_store(&w->value, value);
+  if (atomic_load(&w->sleepers) == 0) return;
+#ifdef __linux__
+  (void)t;
+  syscall(SYS_futex, &w->value, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+#else
+  pthread_mutex_lock(&t->lock);
+  pthread_cond_broadcast(&t->changed);
+  pthread_mutex_unlock(&t->lock);
+#endif
+}
+
+static void release(ifl_pool *t, wait_word *w) { release_at(t, w, atomic_load(&w->value) + 1); }
+
+/* The epoch's value is a count of runs above the number of workers that take part: a worker that is left out of a run
+ * learns so from the one word that wakes it, however late it looks. */
+#define WORKER_BITS 11
+static void start_run(ifl_pool *t, int active) {
+  uint32_t runs = atomic_load(&t->epoch.value) >> WORKER_BITS;
+  release_at(t, &t->epoch, (runs + 1) << WORKER_BITS | (uint32_t)active);
+}
+
+#ifdef __linux__
+typedef cpu_set_t cpu_mask;
+static int keep_mask(cpu_mask *m) { return sched_getaffinity(0, sizeof *m, m) == 0; }
+static void set_mask(const cpu_mask *m) { (void)sched_setaffinity(0, sizeof *m, m); }
+
+/* Schedulers wake a thread where its waker runs. Two workers on one core take twice as long, and the balancing of loads
+ * notices too late for a step of milliseconds: so a worker that finds an earlier one on its processor goes elsewhere, and
+ * is then free again to be moved by the system. */
+static void settle(ifl_pool *t, int tid) {
+  if (t->pinned) return;
+  cpu_mask own, free_ones;
+  int crowded = 0;
+  const int here = sched_getcpu();
+  for (int i = 0; i < tid && !crowded; i++) crowded = here >= 0 && atomic_load_explicit(&t->workers[i].cpu, memory_order_relaxed) == here;
+  if (crowded && keep_mask(&own)) {
+    free_ones = own;
+    for (int i = 0; i < t->threads; i++) {
+      const int cpu = atomic_load_explicit(&t->workers[i].cpu, memory_order_relaxed);
+      if (i != tid && cpu >= 0 && cpu < CPU_SETSIZE) CPU_CLR(cpu, &free_ones);
+    }
+    if (CPU_COUNT(&free_ones) > 0) {
+      set_mask(&free_ones);
+      set_mask(&own);
+    }
+  }
+  atomic_store_explicit(&t->workers[tid].cpu, sched_getcpu(), memory_order_relaxed);
+}
+#else
+static void settle(ifl_pool *t, int tid) { (void)t, (void)tid; }
+#endif
+
+/* Waits until w->value is no longer old: spins for spin_ns, then sleeps. Returns how long it took if it slept, else 0. The clock is read
+ * once in 16 pauses: reading it costs as much as a barrier. */
+static int64_t wait_for(ifl_pool *t, wait_word *w, uint32_t old, int64_t spin_ns) {
+  int64_t end = 0;
+  int slept = 0;
+  for (uint32_t n = 1; atomic_load_explicit(&w->value, memory_order_acquire) == old; n++) {
+    relax();
+    if (n % 16) continue;
+    int64_t now = now_ns();
+    if (!end) end = now + spin_ns;
+    if (now < end) continue;
+    sleep_on(t, w, old);
+    slept = 1;
+  }
+  return slept ? now_ns() - (end - spin_ns) : 0;
+}
+
+/* Spins less after a wait that was too long and more after one that was not. Where two workers share a core, a spinning
+ * one keeps off the one that it waits for: each barrier would cost the whole spin. Never less than a quarter, though: a
+ * spin shorter than the usual wait would end in sleep every time and never grow again, and a wake-up costs more than
+ * such a wait. */
+static void wait_phase(ifl_pool *t, uint32_t phase) {
+  int64_t spin = atomic_load_explicit(&t->spin_ns, memory_order_relaxed), next = spin;
+  int64_t waited = wait_for(t, &t->phase, phase, spin);
+  if (waited > 0) {
+    atomic_fetch_add_explicit(&t->long_ns, waited, memory_order_relaxed);
+    next = spin / 2 > t->max_spin_ns / 4 ? spin / 2 : t->max_spin_ns / 4;
+  } else if (spin < t->max_spin_ns) {
+    next = spin + spin / 8 + 1;
+  }
+  if (next > t->max_spin_ns) next = t->max_spin_ns;
+  if (next != spin) atomic_store_explicit(&t->spin_ns, next, memory_order_relaxed);
+}
+
+void ifl_barrier(ifl_pool *t) {
+  const uint32_t active = (uint32_t)t->active; /* before arriving: the last one to arrive may change it when all have left */
+  if (active == 1) return;
+  uint32_t phase = atomic_load_explicit(&t->phase.value, memory_order_relaxed);
+  if (atomic_fetch_add(&t->arrived, 1) + 1 == active) {
+    atomic_store_explicit(&t->arrived, 0, memory_order_relaxed); /* nobody arrives again before the release below */
+    release(t, &t->phase);
+  } else {
+    wait_phase(t, phase);
+  }
+}
+
+static void *worker_main(void *p) {
+  worker *m = p;
+  ifl_pool *t = m->pool;
+  int64_t spin = t->max_spin_ns;
+  for (uint32_t seen = 0;;) {
+    const int64_t slept = wait_for(t, &t->epoch, seen, spin);
+    seen = atomic_load(&t->epoch.value);
+    if (t->closing) return NULL;
+    const int active = (int)(seen & ((1u << WORKER_BITS) - 1));
+    /* One that is left out leaves its core alone, and so does one that waited longer than a spin: what the caller does between
+     * two runs it will do again, and may need the core for it. */
+    spin = m->tid < active && slept <= t->max_spin_ns ? t->max_spin_ns : 0;
+    if (m->tid >= active) continue;
+    /* Who is woken goes before those that were at work there. They came meanwhile and are done soon, but would wait for a tick
+     * now: 4 ms where the clock has 250 a second. */
+    if (slept) sched_yield();
+    settle(t, m->tid);
+    t->fn(t->arg, m->tid, active);
+    ifl_barrier(t);
+  }
+}
+
+/* A worker whose core other programs use holds all up, for shares are equal: then fewer workers are faster. Looks at
+ * what a window of runs lost to long waits; when that is more than the worker's own share of the work, at least a third of
+ * the time, one worker is left out for a while, and for twice as long each time that trying again shows no change. A window
+ * is longer than what a service's own other work takes at once: with one of 100 ms and a third of the time, requests
+ * arriving together left a server of SmolLM2 on one of two cores for 300 ms, a tenth of its tokens a second. */
+static void adapt(ifl_pool *t, int64_t took) {
+  enum { WINDOW = 500000000, FIRST = 300000000, MOST = 8 };
+  t->run_ns += took;
+  t->lost_ns += atomic_exchange(&t->long_ns, 0);
+  if (t->active < t->threads) {
+    t->apart_ns += took;
+    if (t->apart_ns >= t->retry_ns) {
+      t->active = t->threads;
+      t->apart_ns = t->run_ns = t->lost_ns = 0;
+      return;
+    }
+  }
+  if (t->run_ns < WINDOW || t->active == 1) return;
+  if (t->lost_ns / (t->active - 1) > t->run_ns / (t->active < 3 ? t->active : 3)) {
+    if (t->active == t->threads) {
+      t->retry_ns = t->retry_ns < FIRST ? FIRST : t->retry_ns < (int64_t)MOST * FIRST ? 2 * t->retry_ns : t->retry_ns;
+    }
+    t->active--;
+    t->apart_ns = 0;
+  } else if (t->active == t->threads) {
+    t->retry_ns = 0;
+  }
+  t->run_ns = t->lost_ns = 0;
+}
+
+#ifdef __linux__
+static int pinned_mask(int32_t cpu, cpu_mask *m) {
+  if (cpu < 0 || cpu >= CPU_SETSIZE) return 0;
+  CPU_ZERO(m);
+  CPU_SET(cpu, m);
+  return 1;
+}
+static int usable_cpus(void) {
+  cpu_mask m;
+  return keep_mask(&m) ? CPU_COUNT(&m) : 1;
+}
+static int start_thread(worker *m, int32_t cpu) {
+  pthread_attr_t attr;
+  cpu_mask mask;
+  if (pthread_attr_init(&attr)) return -1;
+  if (pinned_mask(cpu, &mask)) pthread_attr_setaffinity_np(&attr, sizeof mask, &mask);
+  int rc = pthread_create(&m->thread, &attr, worker_main, m);
+  pthread_attr_destroy(&attr);
+  return rc ? pthread_create(&m->thread, NULL, worker_main, m) : 0; /* a processor that is not ours: run unpinned */
+}
+#else
+typedef int cpu_mask;
+static int keep_mask(cpu_mask *m) { (void)m; return 0; }
+static void set_mask(const cpu_mask *m) { (void)m; }
+static int pinned_mask(int32_t cpu, cpu_mask *m) { (void)cpu; (void)m; return 0; }
+static int usable_cpus(void) {
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n > 0 ? (int)n : 1;
+}
+static int start_thread(worker *m, int32_t cpu) { (void)cpu; return pthread_create(&m->thread, NULL, worker_main, m); }
+#endif
+
+/* Starts workers 1…threads-1 with all signals blocked: a signal must reach a thread that the caller's runtime knows.
+ * Returns how many workers there are then, the caller included. */
+static int start_workers(ifl_pool *t, const int32_t *cpus) {
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  int n = 1;
+  for (; n < t->threads; n++) {
+    t->workers[n].pool = t;
+    t->workers[n].tid = n;
+    if (start_thread(&t->workers[n], cpus ? cpus[n] : -1)) break;
+  }
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  return n;
+}
+
+static void stop(ifl_pool *t, int started) {
+  t->closing = 1;
+  start_run(t, 0);
+  for (int i = 1; i < started; i++) pthread_join(t->workers[i].thread, NULL);
+#ifndef __linux__
+  pthread_cond_destroy(&t->changed);
+  pthread_mutex_destroy(&t->lock);
+#endif
+  free(t->workers);
+  free(t);
+}
+
+ifl_pool *ifl_pool_open(int threads, const int32_t *cpus) {
+  if (threads < 1 || threads > IFL_MAX_THREADS) return NULL;
+  ifl_pool *t = aligned_alloc(128, sizeof *t);
+  if (!t) return NULL;
+  memset(t, 0, sizeof *t);
+  t->threads = t->active = threads;
+  t->cpu0 = cpus ? cpus[0] : -1;
+  t->pinned = t->cpu0 >= 0;
+  /* With more workers than processors a spinning one keeps a needed one off its core. */
+  t->max_spin_ns = threads <= usable_cpus() ? IFL_SPIN_NS : 0;
+  t->spin_ns = t->max_spin_ns;
+  t->workers = aligned_alloc(64, (size_t)threads * sizeof *t->workers);
+  if (!t->workers) {
+    free(t);
+    return NULL;
+  }
+  memset(t->workers, 0, (size_t)threads * sizeof *t->workers);
+  for (int i = 0; i < threads; i++) t->workers[i].cpu = -1;
+#ifndef __linux__
+  pthread_mutex_init(&t->lock, NULL);
+  pthread_cond_init(&t->changed, NULL);
+#endif
+  int started = start_workers(t, cpus);
+  if (started == threads) return t;
+  stop(t, started);
+  return NULL;
+}
+
+void ifl_pool_run(ifl_pool *t, ifl_pool_fn fn, void *arg) {
+  if (t->threads == 1 && t->cpu0 < 0) {
+    fn(arg, 0, 1);
+    return;
+  }
+  cpu_mask own, pinned;
+  int pin = pinned_mask(t->cpu0, &pinned) && keep_mask(&own);
+  if (pin) set_mask(&pinned);
+  t->fn = fn;
+  t->arg = arg;
+  const int64_t start = t->adaptive ? now_ns() : 0;
+  if (t->active > 1) {
+    settle(t, 0);
+    start_run(t, t->active);
+  }
+  fn(arg, 0, t->active);
+  ifl_barrier(t);
+  if (t->adaptive) adapt(t, now_ns() - start);
+  if (pin) set_mask(&own);
+}
+
+int ifl_pool_active(const ifl_pool *t) { return t->active; }
+
+void ifl_pool_adapt(ifl_pool *t) { t->adaptive = t->threads > 1; }
+
+void ifl_pool_close(ifl_pool *t) {
+  if (t) stop(t, t->threads);
+}

@@ -1,0 +1,228 @@
+/* The functions of the step ABI (ifl_step.h). The generated file includes this at its end, with tables of what its model is:
+ * ifl_graphs, ifl_buffers, ifl_states, ifl_lookups, ifl_acts and ifl_mixtures, each where there is any. */
+#pragma once
+#include "ifl_tables.h"
+
+/* Lays the arena out; with base NULL only counts. Returns its size in bytes. */
+static int64_t ifl_layout(ifl_ctx *c, uint8_t *base, int threads, int tokens, int wanted, int seqs) {
+  int64_t at = 0;
+#define IFL_TAKE(field, type, bytes) do { if (base) (field) = (type)(base + at); at += ifl_round64(bytes); } while (0)
+#define IFL_COUNT(list) (sizeof(list) / sizeof *(list))
+  const int rows = ifl_max_int(tokens, wanted);
+  (void)rows, (void)tokens, (void)seqs;
+#ifdef IFL_BUFFERS
+  const int count[] = {tokens, wanted, seqs};
+  for (int i = 0; i < IFL_BUFFERS; i++) IFL_TAKE(c->buffer[i], float *, (int64_t)ifl_buffers[i].cols * count[ifl_buffers[i].rows] * 4);
+#endif
+#ifdef IFL_PACKED
+  int64_t act = 64;
+  for (size_t i = 0; i < IFL_COUNT(ifl_acts); i++) {
+    const int64_t n = ifl_tile_bytes(ifl_acts[i].kind, ifl_acts[i].k, 1);
+    act = n > act ? n : act;
+  }
+  IFL_TAKE(c->act, uint8_t *, act * rows);
+#endif
+#ifdef IFL_SPARSE_K
+  IFL_TAKE(c->sparse, float *, ((int64_t)rows + 15) / 16 * 16 * IFL_SPARSE_K * 4);
+#endif
+#ifdef IFL_ATTENTION
+  const int64_t attention = ifl_attention_scratch(threads, tokens, IFL_ATTENTION);
+  if (base) c->attention_bytes = attention;
+  IFL_TAKE(c->attention, uint8_t *, attention);
+#endif
+#ifdef IFL_EXPERTS
+  int64_t experts = 0;
+  for (size_t i = 0; i < IFL_COUNT(ifl_mixtures); i++) {
+    const ifl_mixture *m = ifl_mixtures + i;
+    const int64_t n = ifl_experts_bytes(rows, m->experts, m->top_k, m->cols, m->hidden, m->act_in, m->act_hidden);
+    experts = n > experts ? n : experts;
+  }
+  IFL_TAKE(c->experts, uint8_t *, experts);
+#endif
+#ifdef IFL_CROSS
+  IFL_TAKE(c->zeros, int32_t *, (int64_t)tokens * 4);
+#endif
+  IFL_TAKE(c->own, struct ifl_own *, threads * (int64_t)sizeof(struct ifl_own));
+  for (int i = 0; i < threads; i++) {
+#ifdef IFL_PACKED
+    IFL_TAKE(c->own[i].act, uint8_t *, act * IFL_PRIVATE_ROWS);
+#endif
+#ifdef IFL_SPARSE_K
+    IFL_TAKE(c->own[i].sparse, float *, (int64_t)IFL_PRIVATE_ROWS * IFL_SPARSE_K * 4);
+#endif
+#ifdef IFL_PRODUCT_K
+    const int64_t y = (int64_t)rows * IFL_GROUP > IFL_CALL ? (int64_t)rows * IFL_GROUP : IFL_CALL;
+    IFL_TAKE(c->own[i].y, float *, (y + 16) * 4);
+    IFL_TAKE(c->own[i].mm, uint8_t *, (int64_t)IFL_PRODUCT_K * IFL_MM_SCRATCH_PER_K + 4096);
+#endif
+#ifdef IFL_ROW
+    IFL_TAKE(c->own[i].row, float *, (int64_t)IFL_SCRATCH_ROWS * IFL_ROW * 4);
+#endif
+  }
+#undef IFL_TAKE
+  return at;
+}
+
+static void ifl_thread(void *arg, int tid, int threads) {
+  ifl_ctx *c = arg;
+  (void)threads;
+#ifdef IFL_PACKED
+  c->own[tid].claimed = 0;
+#endif
+  ifl_graphs[c->step->entry](c, c->step, tid);
+  if (c->marks) ifl_note(c, tid, IFL_DONE, 0);
+}
+
+/* Checks the pages of sequence q, and that they hold `rows` rows. */
+static inline __attribute__((unused)) int ifl_check_pages(const ifl_ctx *c, const int32_t *at, const int32_t *page, int q, int64_t rows) {
+  if (at[q] < 0 || at[q + 1] < at[q] || (rows + 63) / 64 > at[q + 1] - at[q]) return 0;
+  for (int i = at[q]; i < at[q + 1]; i++)
+    if (page[i] < 0 || page[i] >= c->pages) return 0;
+  return 1;
+}
+
+/* Checks everything in a step that would make a region read or write out of bounds. (*model).check of runtime/device/cuda is its
+ * twin: what one of them refuses the other does too. */
+static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
+  if (s->abi != IFL_ABI || s->entry < 0 || s->entry >= (int)IFL_COUNT(ifl_graphs)) return -1;
+  if (s->tokens < 0 || s->tokens > c->max_tokens || s->wanted < 0 || s->wanted > c->max_wanted) return -2;
+  if (s->seqs < 0 || s->seqs > c->max_seqs || s->mask_words < 0) return -2;
+  for (int q = 0; q < s->seqs; q++) {
+    if (s->first[q] < 0 || s->first[q + 1] < s->first[q] || s->past[q] < 0) return -3;
+#ifdef IFL_STATES
+    if (!ifl_check_pages(c, s->page_at, s->page, q, s->past[q])) return -3;
+#endif
+#ifdef IFL_CROSS
+    if (s->entry == IFL_CROSS && (!s->xrows || s->xrows[q] < 1 || !ifl_check_pages(c, s->xpage_at, s->xpage, q, s->xrows[q]))) return -3;
+#endif
+  }
+  for (int t = 0; t < s->tokens; t++) {
+    const int q = s->seq[t];
+    if (s->id[t] < 0 || s->pos[t] < 0 || s->slot[t] < 0) return -3;
+    if (q < 0 || q >= s->seqs || t < s->first[q] || t >= s->first[q + 1]) return -3;
+#ifdef IFL_STATES
+    const int32_t last = s->mask && s->pos[t] > s->slot[t] ? s->pos[t] : s->slot[t]; /* in a tree a token sees rows up to its position */
+    if (last / 64 >= s->page_at[q + 1] - s->page_at[q]) return -3;
+#endif
+  }
+#ifdef IFL_LOOKUPS
+  for (size_t i = 0; i < IFL_COUNT(ifl_lookups); i++) {
+    const int32_t *list = *(const int32_t *const *)(const void *)((const char *)s + ifl_lookups[i].field);
+    if (s->entry != ifl_lookups[i].entry) continue;
+    for (int t = 0; t < s->tokens; t++)
+      if (!list || list[t] < 0 || list[t] >= ifl_lookups[i].below) return -3;
+  }
+#endif
+  for (int r = 0; r < s->wanted; r++)
+    if (s->want[r] < 0 || s->want[r] >= s->tokens) return -3;
+  return 0;
+}
+
+int32_t ifl_abi(void) { return IFL_ABI; }
+
+int64_t ifl_state_bytes(int32_t pages) {
+  int64_t n = 0;
+#ifdef IFL_STATES
+  for (size_t i = 0; i < IFL_COUNT(ifl_states); i++) n += ifl_states[i].page * ifl_states[i].elements;
+#endif
+  return n * pages;
+}
+
+int64_t ifl_arena_bytes(int32_t threads, int32_t max_tokens, int32_t max_wanted, int32_t max_seqs) {
+  return ifl_round64(sizeof(ifl_ctx)) + ifl_layout(NULL, NULL, threads, max_tokens, max_wanted, max_seqs);
+}
+
+ifl_ctx *ifl_open(const ifl_config *f) {
+  if (f->abi != IFL_ABI || f->threads < 1) return NULL;
+#ifdef IFL_RANKS
+  if (!f->comm) return NULL;
+#endif
+  ifl_ctx *c = (ifl_ctx *)f->arena;
+  memset(c, 0, sizeof *c);
+  ifl_layout(c, f->arena + ifl_round64(sizeof *c), f->threads, f->max_tokens, f->max_wanted, f->max_seqs);
+  c->threads = f->threads;
+  c->pages = f->pages;
+  c->max_tokens = f->max_tokens;
+  c->max_wanted = f->max_wanted;
+  c->max_seqs = f->max_seqs;
+  c->weights = f->weights;
+  c->dispatch = f->dispatch;
+  c->state = f->state;
+#ifdef IFL_RANKS
+  c->comm = f->comm;
+#endif
+#ifdef IFL_CROSS
+  memset(c->zeros, 0, (size_t)f->max_tokens * 4);
+#endif
+  c->pool = ifl_pool_open(f->threads, f->cpus);
+  if (c->pool) ifl_pool_adapt(c->pool);
+  return c->pool ? c : NULL;
+}
+
+int32_t ifl_run(ifl_ctx *c, const ifl_step *step) {
+  const int32_t bad = ifl_check(c, step);
+  if (bad) return bad;
+  if (step->tokens == 0) return 0;
+  c->step = step;
+  c->threads = ifl_pool_active(c->pool); /* of any number of threads the results are the same bits */
+#ifdef IFL_PACKED
+  atomic_store_explicit(&c->claimed, 0, memory_order_relaxed);
+#endif
+  ifl_pool_run(c->pool, ifl_thread, c);
+#ifdef IFL_RANKS
+  if (c->failed) return -4;
+#endif
+  return 0;
+}
+
+#ifndef IFL_CALIB_SUMS
+#define IFL_CALIB_SUMS 0
+#define IFL_CALIB_NOTHING
+#endif
+#ifndef IFL_CALIB_MOMENTS
+#define IFL_CALIB_MOMENTS 0
+#define IFL_CALIB_ROW 0
+#define IFL_CALIB_NO_MOMENTS
+#endif
+
+int64_t ifl_seen(void) { return IFL_CALIB_SUMS; }
+
+void ifl_see(ifl_ctx *c, double *sums) {
+#ifdef IFL_CALIB_NOTHING
+  (void)c, (void)sums;
+#else
+  c->calib = sums;
+#endif
+}
+
+int64_t ifl_moments(void) { return IFL_CALIB_MOMENTS; }
+
+int64_t ifl_moment_row(void) { return IFL_CALIB_ROW; }
+
+void ifl_see_products(ifl_ctx *c, float *moments, float *rows) {
+#ifdef IFL_CALIB_NO_MOMENTS
+  (void)c, (void)moments, (void)rows;
+#else
+  c->moments = moments, c->moments_rows = rows;
+#endif
+}
+
+void ifl_trace(ifl_ctx *c, ifl_mark *marks, int64_t capacity) {
+  c->marks = capacity > 1 ? marks : NULL;
+  c->marks_room = capacity;
+}
+
+void ifl_move(ifl_ctx *c, int32_t to_page, int32_t to, int32_t from_page, int32_t from) {
+#ifdef IFL_STATES
+  uint8_t *base = c->state;
+  for (size_t i = 0; i < IFL_COUNT(ifl_states); i++) {
+    const ifl_state *x = ifl_states + i;
+    for (int e = 0; e < x->elements; e++, base += x->page * c->pages)
+      ifl_kv_move(base + to_page * x->page, to, base + from_page * x->page, from, x->kv_heads, x->dim, x->vdim, x->elem_bytes);
+  }
+#else
+  (void)c, (void)to_page, (void)to, (void)from_page, (void)from;
+#endif
+}
+
+void ifl_close(ifl_ctx *c) { ifl_pool_close(c->pool); }
