@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/engine"
@@ -49,7 +50,9 @@ func TestCompanyOnStages(t *testing.T) {
 		s, _, p := onStages(t, stages, engine.Options{MaxTokens: 20 + r.IntN(40), MaxSeqs: 6, Pages: 14, Context: 300, Prefix: stages > 2, Draft: 6})
 		stem := prompt(r, 130)
 		var wg sync.WaitGroup
-		for i := range 40 {
+		const clients = 40
+		holdUp(t, s, &wg, clients) // so that there is enough for all stages at once
+		for i := range clients {
 			q := append(slices.Clone(stem[:r.IntN(len(stem))]), prompt(r, 1+r.IntN(60))...)
 			n, limit, leaves := 1+r.IntN(2), 1+r.IntN(40), r.IntN(5) == 0
 			set := decode.Settings{Options: decode.Options{Temperature: float64(r.IntN(2)), Seed: uint64(stages*1000 + i*10)}}
@@ -82,4 +85,23 @@ func TestCompanyOnStages(t *testing.T) {
 			t.Errorf("%d steps at once on %d stages", p.Most(), stages)
 		}
 	}
+}
+
+// holdUp keeps the scheduler from making steps until so many jobs wait.
+func holdUp(t *testing.T, s *scheduler.Scheduler, wg *sync.WaitGroup, jobs int) {
+	t.Helper()
+	begun := make(chan struct{})
+	wg.Go(func() {
+		err := s.Rows(t.Context(), scheduler.Job{}, engine.Query{Tokens: []int32{9}}, func(engine.Result) error {
+			close(begun)
+			for waiting := 0; waiting < jobs; waiting, _ = s.Load() {
+				time.Sleep(100 * time.Microsecond)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-begun
 }
