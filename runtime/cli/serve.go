@@ -79,7 +79,8 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	opt := eng.Options()
 	registry := &metrics.Registry{}
 	m.measureRanks(registry)
-	queue := scheduler.Options{Queue: c.Queue, QueueTime: c.Wait, Vocab: m.manifest.Vocab, Metrics: scheduler.NewMetrics(registry)}
+	log := c.logger(m)
+	queue := scheduler.Options{Queue: c.Queue, QueueTime: c.Wait, Vocab: m.manifest.Vocab, Metrics: scheduler.NewMetrics(registry), Log: log}
 	if m.trace != nil {
 		queue.Decided = m.trace.Decision
 	}
@@ -87,7 +88,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	defer s.Close()
 	cfg := server.Config{
 		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.Name, Context: opt.Context, Sequences: opt.MaxSeqs,
-		Defaults: defaults, Keys: keys, Origins: c.CORS, Body: c.Body, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: c.logger(m), Drafter: drafts.maker,
+		Defaults: defaults, Keys: keys, Origins: c.CORS, Body: c.Body, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
 		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Device().Info().Name},
 	}
 	if err := c.answers(m, eng, s, &cfg); err != nil {

@@ -18,7 +18,7 @@ type servingFlags struct {
 	Context     int           `placeholder:"N" help:"Most tokens of a sequence (default: the model's)."`
 	Pages       int           `placeholder:"N" help:"State pages of 64 rows, of all sequences together (default: as many as they need, or as memory allows)."`
 	BatchTokens int           `name:"batch-tokens" default:"512" placeholder:"512" help:"Most tokens of a step."`
-	StepTime    time.Duration `name:"step-time" default:"11ms" placeholder:"11ms" help:"Cut prompts so that a step takes about so long, at most twice as long as without them, or half as long again where that is longer; longer where more wait than are being answered; 0s: by --batch-tokens alone."`
+	StepTime    time.Duration `name:"step-time" default:"11ms" placeholder:"11ms" help:"Target step latency for chunked prefill; 0s: limited by --batch-tokens alone."`
 	NoPrefix    bool          `name:"no-prefix-cache" help:"Compute equal beginnings of prompts again."`
 	MaxTokens   int           `name:"max-tokens" placeholder:"N" help:"Most tokens of an answer that does not ask for a number (default: the context's end)."`
 	Strategy    string        `placeholder:"NAME" help:"Named strategy of requests that say nothing: ${strategies}."`

@@ -127,7 +127,7 @@ func (d *drafting) auto() speculate.Drafter {
 			list = append(list, make())
 		}
 	}
-	return speculate.First(list...)
+	return speculate.Fallback(list...)
 }
 
 // maker gives what makes a method's drafters: nil for none.
@@ -213,7 +213,7 @@ type single struct {
 // many more the caller wants after those of this step. ErrFull: the context is.
 func (s *single) take(r engine.Result, pick chooser, left func() int, more func(token int32) (bool, error)) (ended bool, err error) {
 	s.step = s.step[:0]
-	r = r.Prefer(s.logits, s.vocab, pick.Path)
+	r = r.SelectPath(s.logits, s.vocab, pick.Path)
 	path, err := r.Walk(s.logits, s.draft.From, func(node int, row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
 		token, err := pick.JudgeBest(r.Best(node, s.vocab), row[:s.vocab], s.history, drafted, from)
 		if err != nil {

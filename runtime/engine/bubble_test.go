@@ -13,18 +13,18 @@ import (
 func TestBubble(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1000, 0)
-	f := flights{idle: []*flight{{}, {}}}
+	f := pipeline{idle: []*inFlightStep{{}, {}}}
 	bubble := func(busy ...time.Duration) float64 {
 		return Stats{Stages: f.stages(), Active: f.active, Worked: f.worked(busy)}.Bubble()
 	}
 	if b := bubble(); b != 0 {
 		t.Errorf("nothing was computed: bubble %v", b)
 	}
-	move := func(seconds, flying int) { // time passes, then so many are under way
+	move := func(seconds, inFlight int) { // time passes, then so many are under way
 		at = at.Add(time.Duration(seconds) * time.Second)
 		f.count(at)
-		all := append(f.idle, f.flying...)
-		f.flying, f.idle = all[:flying:flying], all[flying:]
+		all := append(f.idle, f.inFlight...)
+		f.inFlight, f.idle = all[:inFlight:inFlight], all[inFlight:]
 	}
 	move(0, 1)
 	move(2, 2) // two seconds with one step

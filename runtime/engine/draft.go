@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/engine/policy"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
@@ -54,7 +55,7 @@ func (e *Engine) Accept(id ID, path []int) error {
 	}
 	s.done += len(path)
 	s.want = max(s.want, s.done)
-	e.remember(s, from)
+	e.cachePages(s, from)
 	e.forget(s)
 	e.stats.Accepted += int64(len(path))
 	return nil
@@ -66,48 +67,6 @@ func (e *Engine) forget(s *sequence) {
 	if n := pagesFor(max(len(s.tokens), s.done+1)); len(s.pages) > n {
 		e.pages.free(s.pages[n:])
 		s.pages = s.pages[:n]
-	}
-}
-
-// draftRoom is how many drafted tokens a step may take. Where its time is
-// limited they must not prolong it by more than prompts may, and take nothing
-// while prompts wait, whose tokens all count; else prompts keep half.
-func (e *Engine) draftRoom(b *budget, prompts bool) int {
-	switch {
-	case prompts && e.opt.StepTime > 0:
-		return 0
-	case prompts:
-		return b.tokens / 2
-	}
-	return e.pace.room(e.opt.StepTime, e.opt.MaxTokens-b.tokens, len(e.seqs))
-}
-
-// planDrafts gives the drafts of the planned sequences so many tokens, as far as
-// the step has them left, to each the same: none takes a token, a row or a page
-// from a sequence that is waiting for one.
-func (e *Engine) planDrafts(b *budget, most int, pages bool) {
-	left := 0
-	for _, p := range e.parts {
-		if p.seq.draft.Len() > 0 {
-			left++
-		}
-	}
-	tokens := min(b.tokens, most)
-	for i := range e.parts {
-		p := &e.parts[i]
-		s := p.seq
-		if s.draft.Len() == 0 {
-			continue
-		}
-		n := min(s.draft.Len(), tokens/left, b.wanted/left)
-		left--
-		if need := pagesFor(s.done+1+n) - len(s.pages); need > 0 && pages && need <= e.pages.unused() {
-			s.pages, _ = e.pages.take(s.pages, need)
-		}
-		p.drafted = max(0, min(n, len(s.pages)*pageRows-s.done-1))
-		tokens -= p.drafted
-		b.tokens -= p.drafted
-		b.wanted -= p.drafted
 	}
 }
 
@@ -179,19 +138,15 @@ func (e *Engine) room(id ID, limit, least int) speculate.Room {
 		}
 	}
 	alike = max(alike, least)
-	base := 1 + max(others, tokens)
-	return speculate.Room{
-		Nodes: max(0, min(limit, e.opt.Draft)), Others: float64(base - 1), Alike: float64(alike),
-		Time:    func(nodes int) float64 { return e.times.step(base + alike*nodes) },
-		Untried: func(nodes int) bool { return e.times.untried(base + alike*nodes) },
-		Read:    e.heads.each(),
-		Rests:   e.draftless || !e.watch.open(len(e.parts)) || e.brief(),
-	}
+	room := policy.Room(&e.times, min(limit, e.opt.Draft), others, tokens, alike)
+	room.Read = e.heads.each()
+	room.Rests = e.draftless || !e.gain.Open(len(e.parts)) || e.brief()
+	return room
 }
 
 // brief says whether plain steps are over before drafting has begun to pay.
 func (e *Engine) brief() bool {
-	plain := e.times.step(max(1, len(e.parts)))
+	plain := e.times.Step(max(1, len(e.parts)))
 	return plain > 0 && plain < e.opt.Brief.Seconds()
 }
 

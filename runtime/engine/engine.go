@@ -4,12 +4,12 @@
 // step over whatever is live), Commit (the caller picked a token), Fork,
 // Remove.
 //
-// A step takes tokens of several sequences up to a budget: first the one
-// token of each sequence that is being decoded, then chunks of prompts, the
-// shortest rest first. The budget follows from the measured time of steps, so
-// that nobody waits long for somebody else's prompt. What a sequence gets does not depend on its company: the
-// kernels sum in one order whatever the rows, and the engine only decides
-// when a token is computed, never how.
+// A step takes tokens of several sequences: one of each that is being decoded, and
+// chunks of prompts. Which, decides package policy by the states of the sequences
+// and the measured time of steps; the engine gathers these and carries out the
+// batch. What a sequence gets does not depend on its company: the kernels sum in
+// one order whatever the rows, so the policy only decides when a token is
+// computed, never how.
 //
 // A model with an encoder has a graph "encode", which gets a sequence whole: it
 // is the only graph of an encoder, and comes before the graph "decode" of an
@@ -25,6 +25,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
 // Defaults of Options.
@@ -83,20 +84,19 @@ type Engine struct {
 	pages  pageList
 	seqs   []*sequence // alive, oldest first
 	nextID ID
-	pace   pace
-	watch  watch
-	times  times
+	gain   draftSteps
+	times  policy.StepTimes
 	stats  Stats
 	vocab  int
 
-	together  bool // prompts are read of sequences that begin together
+	input     policy.Input
+	batch     policy.Batch
 	draftless bool // the last step had no time for drafts
 
-	fly     flights
-	parts   []part      // scratch of plan; after Infer: those of the step that it shows
-	queue   []*sequence // scratch of plan
-	batch   []*source   // scratch of encode
-	results []Result    // scratch of Infer
+	pipe    pipeline
+	parts   []part    // scratch of plan; after Infer: those of the step that it shows
+	sources []*source // scratch of encode
+	results []Result  // scratch of Infer
 }
 
 // Open starts a model's threads and maps its memory.
@@ -116,7 +116,7 @@ func Open(m Model, opt Options) (*Engine, error) {
 	if e.ctx, err = m.Device.Start(cfg); err != nil {
 		return nil, err
 	}
-	if err := e.openFlights(cfg); err != nil {
+	if err := e.openPipeline(cfg); err != nil {
 		e.Close()
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func prepare(m Model, opt Options) (*Engine, []device.Array, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	e := &Engine{entry: entry, source: -1, graph: m.Manifest.Graphs[entry], dev: m.Device, vocab: m.Manifest.Vocab, watch: watch{now: time.Now}}
+	e := &Engine{entry: entry, source: -1, graph: m.Manifest.Graphs[entry], dev: m.Device, vocab: m.Manifest.Vocab}
 	e.whole = e.graph.Name == encodeGraph
 	graphs := []manifest.Graph{e.graph}
 	if m.Manifest.Network == "encoder_decoder" && !e.whole {
@@ -160,7 +160,7 @@ func (e *Engine) Close() {
 	e.drain()
 	e.recycle()
 	e.ctx.Close()
-	for _, f := range e.fly.idle {
+	for _, f := range e.pipe.idle {
 		f.step.Free()
 	}
 }
@@ -285,7 +285,7 @@ func (o *Options) rows(out manifest.Output) (int, error) {
 	case "sequences":
 		return o.MaxSeqs, nil
 	}
-	return 0, fmt.Errorf("output %q of the model counts its rows by %q; this runtime knows tokens, wanted and sequences", out.Name, out.Rows)
+	return 0, fmt.Errorf("output %q of the model counts its rows by %q; this runtime knows tokens, outRows and sequences", out.Name, out.Rows)
 }
 
 // Infer runs one step over the live sequences and returns what it gave each
@@ -299,7 +299,7 @@ func (e *Engine) Infer(ctx context.Context) ([]Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	e.watch.end(e.stats.Accepted)
+	e.gain.end(time.Now(), e.stats.Accepted)
 	if err := e.encode(); err != nil {
 		return nil, err
 	}

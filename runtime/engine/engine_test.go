@@ -96,8 +96,8 @@ func TestWantedRows(t *testing.T) {
 	t.Parallel()
 	m := fake(t)
 	p := prompt(rand.New(rand.NewPCG(5, 6)), 100)
-	for _, c := range []struct{ last, first, tokens, wanted int }{{-1, 0, 16, 8}, {200, 0, 512, 64}, {3, 97, 512, 64}, {1, 99, 13, 1}, {0, 99, 99, 2}} {
-		e := open(t, m, engine.Options{MaxTokens: c.tokens, MaxWanted: c.wanted})
+	for _, c := range []struct{ last, first, tokens, outRows int }{{-1, 0, 16, 8}, {200, 0, 512, 64}, {3, 97, 512, 64}, {1, 99, 13, 1}, {0, 99, 99, 2}} {
+		e := open(t, m, engine.Options{MaxTokens: c.tokens, MaxWanted: c.outRows})
 		if _, err := e.AddQuery(engine.Query{Tokens: p, Last: c.last}); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
 // headRows is the role of the rows that the heads' graph gives.
@@ -51,7 +52,7 @@ func (e *Engine) findHeads(m *manifest.Manifest) *manifest.Graph {
 	return &g
 }
 
-// headsLater marks the one result of a step whose heads are wanted: only the row
+// headsLater marks the one result of a step whose heads are outRows: only the row
 // that is asked for is computed, when it is.
 const headsLater = -2
 
@@ -69,7 +70,7 @@ func (e *Engine) planHeads(results []Result) error {
 		}
 		return nil
 	}
-	c := e.fly.shown.step
+	c := e.pipe.shown.step
 	n, last := 0, -1
 	for i := range results {
 		r := &results[i]
@@ -130,7 +131,7 @@ func (h *heads) each() float64 {
 }
 
 // measure takes a run into account, as times do.
-func (h *heads) measure(d time.Duration) { h.seconds = blend(h.seconds, d.Seconds()) }
+func (h *heads) measure(d time.Duration) { h.seconds = policy.Blend(h.seconds, d.Seconds()) }
 
 // headRow is the row of the heads of a drafted node, or of the sequence's last
 // token for -1; nil: they were not computed.

@@ -10,15 +10,15 @@ const pageRows = device.PageRows
 func pagesFor(rows int) int { return (rows + pageRows - 1) / pageRows }
 
 // A pageList knows which state pages are free, and how many sequences share
-// each of the others: full pages never change, so forks and equal beginnings
+// each of the others: full pages never change, so forks and equal prefixes
 // share them. The last page given back is the first taken, while it is warm in
-// the caches; full pages that are remembered are taken last, the longest unused
+// the caches; full pages in the prefix cache are taken last, the longest unused
 // first.
 type pageList struct {
-	idle []int32
-	refs []int32
-	kept prefixes
-	last int32 // the highest page that ever was in use
+	idle  []int32
+	refs  []int32
+	cache prefixCache
+	last  int32 // the highest page that ever was in use
 }
 
 func newPageList(n int) pageList {
@@ -26,11 +26,11 @@ func newPageList(n int) pageList {
 	for i := range idle {
 		idle[i] = int32(n - 1 - i) // page 0 first: memory is touched from its start
 	}
-	return pageList{idle: idle, refs: make([]int32, n), kept: newPrefixes(n)}
+	return pageList{idle: idle, refs: make([]int32, n), cache: newPrefixCache(n)}
 }
 
-// unused is how many pages nobody uses, remembered ones among them.
-func (p *pageList) unused() int { return len(p.idle) + p.kept.idle }
+// unused is how many pages nobody uses, cached ones among them.
+func (p *pageList) unused() int { return len(p.idle) + p.cache.idle }
 
 // take moves n pages to list, or reports that there are not enough.
 func (p *pageList) take(list []int32, n int) ([]int32, bool) {
@@ -42,7 +42,7 @@ func (p *pageList) take(list []int32, n int) ([]int32, bool) {
 		if last := len(p.idle) - 1; last >= 0 {
 			page, p.idle = p.idle[last], p.idle[:last]
 		} else {
-			page = p.kept.evict()
+			page = p.cache.evict()
 		}
 		p.refs[page] = 1
 		p.last = max(p.last, page)
@@ -51,11 +51,11 @@ func (p *pageList) take(list []int32, n int) ([]int32, bool) {
 	return list, true
 }
 
-// share adds pages to list that others use, or that are remembered.
+// share adds pages to list that others use, or that are cached.
 func (p *pageList) share(list, pages []int32) []int32 {
 	for _, page := range pages {
 		if p.refs[page] == 0 {
-			p.kept.revive(page)
+			p.cache.reuse(page)
 		}
 		p.refs[page]++
 	}
@@ -63,14 +63,14 @@ func (p *pageList) share(list, pages []int32) []int32 {
 }
 
 // free takes pages back, once nobody shares them any more. The last go first,
-// so that of a remembered beginning its end is forgotten first.
+// so that of a cached prefix its end is evicted first.
 func (p *pageList) free(list []int32) {
 	for i := len(list) - 1; i >= 0; i-- {
 		page := list[i]
 		if p.refs[page]--; p.refs[page] > 0 {
 			continue
 		}
-		if !p.kept.rest(page) {
+		if !p.cache.release(page) {
 			p.idle = append(p.idle, page)
 		}
 	}

@@ -9,30 +9,31 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A flight is a step under way. On a model whose layers are spread over the
-// stages of a pipeline there are as many as stages, so that each stage works:
-// no sequence is in two of them. On any other model there is one.
-type flight struct {
+// An inFlightStep is a step that was submitted and not waited for yet. On a model
+// whose layers are spread over the stages of a pipeline there are as many as
+// stages, so that each stage works: no sequence is in two of them. On any other
+// model there is one.
+type inFlightStep struct {
 	step  *device.Step
 	parts []part
 	start time.Time
 	wait  func() error
 }
 
-// flights are the steps of an engine.
-type flights struct {
-	idle   []*flight
-	flying []*flight // oldest first
-	shown  *flight   // whose rows the caller may read, until the next Infer
+// A pipeline holds the steps of an engine.
+type pipeline struct {
+	idle     []*inFlightStep
+	inFlight []*inFlightStep // oldest first
+	shown    *inFlightStep   // whose rows the caller may read, until the next Infer
 
 	active time.Duration // in which steps were under way
 	filled time.Duration // over the steps, how long each was
 	since  time.Time     // when active and filled were brought up to date
 }
 
-// openFlights makes a set of arrays for each step that can be under way. Sources
+// openPipeline makes a set of arrays for each step that can be under way. Sources
 // are read between steps, so encoder-decoders have one step at a time.
-func (e *Engine) openFlights(cfg *device.Config) error {
+func (e *Engine) openPipeline(cfg *device.Config) error {
 	n := e.dev.Info().InFlight
 	if e.source >= 0 {
 		n = 1
@@ -42,15 +43,15 @@ func (e *Engine) openFlights(cfg *device.Config) error {
 		if err != nil {
 			return err
 		}
-		e.fly.idle = append(e.fly.idle, &flight{step: s})
+		e.pipe.idle = append(e.pipe.idle, &inFlightStep{step: s})
 	}
-	e.step = e.fly.idle[0].step
+	e.step = e.pipe.idle[0].step
 	return nil
 }
 
 // stages is how many steps can be under way.
-func (f *flights) stages() int {
-	n := len(f.idle) + len(f.flying)
+func (f *pipeline) stages() int {
+	n := len(f.idle) + len(f.inFlight)
 	if f.shown != nil {
 		n++
 	}
@@ -59,8 +60,8 @@ func (f *flights) stages() int {
 
 // count brings the times of steps under way up to date, before their number
 // changes.
-func (f *flights) count(now time.Time) {
-	if n := len(f.flying); n > 0 {
+func (f *pipeline) count(now time.Time) {
+	if n := len(f.inFlight); n > 0 {
 		d := now.Sub(f.since)
 		f.active += d
 		f.filled += d * time.Duration(n)
@@ -70,7 +71,7 @@ func (f *flights) count(now time.Time) {
 
 // worked is how long the stages computed, all together: by their own clocks
 // where they have some, else by the number of steps under way.
-func (f *flights) worked(busy []time.Duration) time.Duration {
+func (f *pipeline) worked(busy []time.Duration) time.Duration {
 	if len(busy) == 0 {
 		return f.filled
 	}
@@ -93,17 +94,17 @@ func (s Stats) Bubble() float64 {
 
 // recycle makes the arrays whose rows were shown free for another step.
 func (e *Engine) recycle() {
-	if f := e.fly.shown; f != nil {
-		e.fly.shown = nil
-		e.fly.idle = append(e.fly.idle, f)
+	if f := e.pipe.shown; f != nil {
+		e.pipe.shown = nil
+		e.pipe.idle = append(e.pipe.idle, f)
 	}
 }
 
-// launch starts a step with a fair part of the sequences that can go on; false:
+// submit starts a step with a fair part of the sequences that can go on; false:
 // none can.
-func (e *Engine) launch() (bool, error) {
-	last := len(e.fly.idle) - 1
-	f := e.fly.idle[last]
+func (e *Engine) submit() (bool, error) {
+	last := len(e.pipe.idle) - 1
+	f := e.pipe.idle[last]
 	parts, err := e.plan()
 	if err != nil || len(parts) == 0 {
 		return false, err
@@ -111,26 +112,26 @@ func (e *Engine) launch() (bool, error) {
 	f.parts = append(f.parts[:0], parts...)
 	e.fillStep(f.step, f.parts)
 	f.start = time.Now()
-	e.fly.count(f.start)
-	e.fly.idle = e.fly.idle[:last]
-	e.fly.flying = append(e.fly.flying, f)
+	e.pipe.count(f.start)
+	e.pipe.idle = e.pipe.idle[:last]
+	e.pipe.inFlight = append(e.pipe.inFlight, f)
 	for _, p := range f.parts {
-		p.seq.flying = true
+		p.seq.inFlight = true
 	}
 	f.wait = e.ctx.Submit(f.step)
 	return true, nil
 }
 
-// land waits for the oldest step under way and takes it out of the air.
-func (e *Engine) land() (*flight, error) {
-	f := e.fly.flying[0]
+// waitOldest waits for the oldest step in flight.
+func (e *Engine) waitOldest() (*inFlightStep, error) {
+	f := e.pipe.inFlight[0]
 	err := f.wait()
 	now := time.Now()
-	e.fly.count(now)
-	e.fly.flying = append(e.fly.flying[:0], e.fly.flying[1:]...)
-	e.fly.shown = f
+	e.pipe.count(now)
+	e.pipe.inFlight = append(e.pipe.inFlight[:0], e.pipe.inFlight[1:]...)
+	e.pipe.shown = f
 	for _, p := range f.parts {
-		p.seq.flying = false
+		p.seq.inFlight = false
 		if p.seq.removed {
 			e.pages.free(p.seq.pages)
 			p.seq.pages = nil
@@ -139,20 +140,19 @@ func (e *Engine) land() (*flight, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.pace.measure(f.step.Tokens, now.Sub(f.start))
-	e.times.measure(f.step.Tokens, now.Sub(f.start))
+	e.times.Measure(f.step.Tokens, now.Sub(f.start))
 	return f, nil
 }
 
-// Settle waits for the steps under way and drops what they give. It is for
+// Drain waits for the steps under way and drops what they give. It is for
 // callers that have removed every sequence: their pages come back.
-func (e *Engine) Settle() { e.drain() }
+func (e *Engine) Drain() { e.drain() }
 
 // drain waits for all steps under way and drops what they give: the rows are
 // computed again by steps that the sequences are in later.
 func (e *Engine) drain() {
-	for len(e.fly.flying) > 0 {
-		e.land() // its error is the one that is told already, or nobody asks
+	for len(e.pipe.inFlight) > 0 {
+		e.waitOldest() // its error is the one that is told already, or nobody asks
 		e.recycle()
 	}
 }
@@ -165,18 +165,18 @@ func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e.watch.start()
-		for more := true; more && len(e.fly.idle) > 0; {
+		e.gain.since = time.Now()
+		for more := true; more && len(e.pipe.idle) > 0; {
 			var err error
-			if more, err = e.launch(); err != nil {
+			if more, err = e.submit(); err != nil {
 				e.drain()
 				return nil, err
 			}
 		}
-		if len(e.fly.flying) == 0 {
+		if len(e.pipe.inFlight) == 0 {
 			return nil, nil
 		}
-		f, err := e.land()
+		f, err := e.waitOldest()
 		if err != nil {
 			e.drain()
 			return nil, err
@@ -184,19 +184,12 @@ func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 		e.stats.Steps++
 		e.stats.Tokens += int64(f.step.Tokens)
 		e.parts = append(e.parts[:0], f.parts...)
-		if e.fly.stages() == 1 {
-			e.watch.took(e.parts, e.stats.Accepted)
+		if e.pipe.stages() == 1 {
+			e.gain.took(e.parts, e.stats.Accepted)
 		}
 		if results := e.collect(f); len(results) > 0 {
 			return results, e.planHeads(results)
 		}
 		e.recycle() // all its sequences are gone
 	}
-}
-
-// fair is how many sequences a step takes, so that as many are left for each of
-// the other stages.
-func (e *Engine) fair() int {
-	n := e.fly.stages()
-	return (len(e.seqs) + n - 1) / n
 }

@@ -12,41 +12,41 @@ type prefixKey struct {
 	tokens [pageRows]int32
 }
 
-// A remembered page has a number that stands for all tokens up to its end.
-// Numbers are not used again: what followed a forgotten page is never found.
-type remembered struct {
+// A cachedPage has a number that stands for all tokens up to its end. Numbers are
+// not used again: what followed an evicted page is never found.
+type cachedPage struct {
 	key    prefixKey
-	number uint64 // 0: the page is not remembered
+	number uint64 // 0: the page is not cached
 	older  int32  // among those that nobody uses; -1: none
 	newer  int32
 }
 
-// prefixes remembers full pages by what they hold. Those that nobody uses form
+// A prefixCache finds full pages by what they hold. Those that nobody uses form
 // a list by their last use.
-type prefixes struct {
-	pages  []remembered
+type prefixCache struct {
+	pages  []cachedPage
 	find   map[prefixKey]int32 // page
 	last   uint64              // the highest number given
-	idle   int                 // remembered pages that nobody uses
+	idle   int                 // cached pages that nobody uses
 	oldest int32               // of them; -1: none
 	newest int32
 }
 
-func newPrefixes(n int) prefixes {
-	return prefixes{pages: make([]remembered, n), find: map[prefixKey]int32{}, oldest: -1, newest: -1}
+func newPrefixCache(n int) prefixCache {
+	return prefixCache{pages: make([]cachedPage, n), find: map[prefixKey]int32{}, oldest: -1, newest: -1}
 }
 
-// add remembers a page that has just become full and returns its number.
-func (p *prefixes) add(page int32, key prefixKey) uint64 {
+// add caches a page that has just become full and returns its number.
+func (p *prefixCache) add(page int32, key prefixKey) uint64 {
 	p.last++
-	p.pages[page] = remembered{key: key, number: p.last}
+	p.pages[page] = cachedPage{key: key, number: p.last}
 	p.find[key] = page
 	return p.last
 }
 
-// rest puts a page that nobody uses any more into the list; false: it is not
-// remembered.
-func (p *prefixes) rest(page int32) bool {
+// release puts a page that nobody uses any more into the list of those that may be
+// evicted; false: it is not cached.
+func (p *prefixCache) release(page int32) bool {
 	r := &p.pages[page]
 	if r.number == 0 {
 		return false
@@ -62,8 +62,8 @@ func (p *prefixes) rest(page int32) bool {
 	return true
 }
 
-// revive takes a page out of the list: somebody uses it again.
-func (p *prefixes) revive(page int32) {
+// reuse takes a page out of the list: somebody uses it again.
+func (p *prefixCache) reuse(page int32) {
 	r := &p.pages[page]
 	if r.older >= 0 {
 		p.pages[r.older].newer = r.newer
@@ -78,10 +78,10 @@ func (p *prefixes) revive(page int32) {
 	p.idle--
 }
 
-// evict forgets the page that was unused for longest and returns it.
-func (p *prefixes) evict() int32 {
+// evict drops the least recently used page and returns it.
+func (p *prefixCache) evict() int32 {
 	page := p.oldest
-	p.revive(page)
+	p.reuse(page)
 	delete(p.find, p.pages[page].key)
 	p.pages[page].number = 0
 	return page
@@ -94,48 +94,60 @@ func (s *sequence) key(i int, before uint64) (k prefixKey) {
 	return k
 }
 
-// reuse gives a sequence that has computed nothing the remembered pages with
-// which its tokens begin, up to the first wanted row. It reports whether it
-// gave any.
-func (e *Engine) reuse(s *sequence) bool {
+// cachedPrefix is how many rows the prefix cache has for a sequence that has
+// computed nothing, up to the first output row, and how many of their pages
+// nobody uses.
+func (e *Engine) cachedPrefix(s *sequence) (rows, unused int) {
 	if !e.opt.Prefix || s.done > 0 || len(s.pages) > 0 {
-		return false
+		return 0, 0
 	}
-	for i := 0; (i+1)*pageRows <= min(s.want, len(s.tokens)-1); i++ {
-		page, ok := e.pages.kept.find[s.key(i, s.prefix)]
+	for before := s.prefix; rows+pageRows <= min(s.want, len(s.tokens)-1); rows += pageRows {
+		page, ok := e.pages.cache.find[s.key(rows/pageRows, before)]
 		if !ok {
 			break
 		}
-		s.pages = e.pages.share(s.pages, []int32{page})
-		s.prefix = e.pages.kept.pages[page].number
-		s.done += pageRows
+		before = e.pages.cache.pages[page].number
+		if e.pages.refs[page] == 0 {
+			unused++
+		}
 	}
-	if !s.tried {
+	return rows, unused
+}
+
+// reuse gives a sequence that has computed nothing what cachedPrefix found.
+func (e *Engine) reuse(s *sequence) {
+	rows, _ := e.cachedPrefix(s)
+	for i := range rows / pageRows {
+		page := e.pages.cache.find[s.key(i, s.prefix)]
+		s.pages = e.pages.share(s.pages, []int32{page})
+		s.prefix = e.pages.cache.pages[page].number
+	}
+	s.done += rows
+	if e.opt.Prefix && !s.tried {
 		s.tried, s.cached = true, s.done
 		e.stats.Prompts += int64(len(s.tokens))
 		e.stats.PromptsReused += int64(s.done)
 	}
-	return s.done > 0
 }
 
-// remember notes the pages that a sequence has filled since it had computed
-// from tokens. Where another sequence filled a page with the same meanwhile, it
-// is used in place of the sequence's own.
-func (e *Engine) remember(s *sequence, from int) {
+// cachePages adds the pages to the prefix cache that a sequence has filled since
+// it had computed from tokens. Where another sequence filled a page with the same
+// meanwhile, it is used in place of the sequence's own.
+func (e *Engine) cachePages(s *sequence, from int) {
 	if !e.opt.Prefix {
 		return
 	}
 	for i := from / pageRows; i < s.done/pageRows; i++ {
 		key := s.key(i, s.prefix)
-		if page, ok := e.pages.kept.find[key]; ok {
+		if page, ok := e.pages.cache.find[key]; ok {
 			own := s.pages[i]
 			e.pages.share(nil, []int32{page})
 			s.pages[i] = page
 			e.pages.free([]int32{own})
-			s.prefix = e.pages.kept.pages[page].number
+			s.prefix = e.pages.cache.pages[page].number
 			continue
 		}
-		s.prefix = e.pages.kept.add(s.pages[i], key)
+		s.prefix = e.pages.cache.add(s.pages[i], key)
 	}
 }
 
@@ -149,7 +161,7 @@ type Stats struct {
 	Accepted int64 // of them, accepted
 
 	Prompts       int64 // tokens of queries
-	PromptsReused int64 // of them, found remembered when they first came up
+	PromptsReused int64 // of them, found in the prefix cache when they first came up
 
 	Stages int             // of the pipeline; 1: the model is none
 	Active time.Duration   // in which steps were under way
@@ -161,7 +173,7 @@ type Stats struct {
 
 	Pages int // of the state
 	Used  int // by sequences
-	Kept  int // by nobody, but remembered
+	Kept  int // by nobody, but in the prefix cache
 }
 
 // Stats returns the counts.
@@ -169,8 +181,8 @@ func (e *Engine) Stats() Stats {
 	s := e.stats
 	n := e.ctx.Counters()
 	s.Busy, s.Graphs, s.GraphSteps = n.Busy, n.Graphs, n.GraphSteps
-	s.Stages, s.Active, s.Worked = e.fly.stages(), e.fly.active, e.fly.worked(s.Busy)
-	s.Pages, s.Kept = e.opt.Pages, e.pages.kept.idle
+	s.Stages, s.Active, s.Worked = e.pipe.stages(), e.pipe.active, e.pipe.worked(s.Busy)
+	s.Pages, s.Kept = e.opt.Pages, e.pages.cache.idle
 	s.Used = s.Pages - e.pages.unused()
 	return s
 }

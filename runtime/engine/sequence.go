@@ -17,8 +17,8 @@ type ID int
 // A Query is a sequence to be computed.
 type Query struct {
 	Tokens []int32 // the prompt: at least one
-	Last   int     // of how many of its last tokens rows are wanted; 0: one; -1: all
-	Rows   []int   // in graph "encode": the tokens whose rows are wanted, in place of Last
+	Last   int     // how many of its last tokens give output rows; 0: one; -1: all
+	Rows   []int   // in graph "encode": the tokens whose output rows are asked for, in place of Last
 	Types  []int32 // in graph "encode": a token's type; nil: 0
 
 	Source []int32 // of an encoder-decoder: what the encoder reads, at least one token
@@ -26,20 +26,20 @@ type Query struct {
 	Priority int // smaller is more urgent: computed first, and its pages taken last
 }
 
-// A Result is what a step gave one sequence: rows for those of its wanted
-// tokens that the step computed. Rows are views of memory that the next Infer
+// A Result is what a step gave one sequence: the output rows of those of
+// its tokens that the step computed. Rows are views of memory that the next Infer
 // overwrites.
 type Result struct {
 	ID    ID
 	First int  // index in the sequence of the first row's token
-	Rows  int  // wanted rows given
+	Rows  int  // output rows given
 	Ready bool // every token is computed: Commit the next one, or Remove
 
 	Cached int // tokens of the prompt whose rows were there already when it was added
 
 	Drafted int // nodes of the sequence's draft that the step computed, from the first on; see Node
 
-	at    int // first wanted row in the step
+	at    int // first output row in the step
 	from  int // first token in the step
 	n     int // tokens of the sequence in the step
 	seq   int // index of the sequence in the step
@@ -47,11 +47,11 @@ type Result struct {
 	e     *Engine
 	step  *device.Step // whose rows these are
 
-	draft     speculate.Tree // its first Drafted nodes
-	preferred []int          // the way through it that Walk tries; nil: each first child
+	draft    speculate.Tree // its first Drafted nodes
+	selected []int          // the way through it that Walk tries; nil: each first child
 }
 
-// Row returns wanted row i of an output: the columns that mean something.
+// Row returns output row i of an output: the columns that mean something.
 func (r Result) Row(output, i int) []float32 {
 	o := r.e.graph.Outputs[output]
 	at := r.at + i
@@ -66,11 +66,11 @@ func (r Result) Row(output, i int) []float32 {
 	return r.step.Out[output][at*o.Cols:][:o.Used:o.Used]
 }
 
-// Prefer is the result with the path of its draft that a chooser takes, by the
+// SelectPath is the result with the path of its draft that a selector takes, by the
 // first columns of an output.
-func (r Result) Prefer(output, columns int, choose speculate.Chooser) Result {
+func (r Result) SelectPath(output, columns int, choose speculate.PathSelector) Result {
 	if r.draft.Len() > 0 {
-		r.preferred = choose(r.draft.Parent, r.draft.Tokens, func(node int) []float32 { return r.Node(output, node)[:columns] })
+		r.selected = choose(r.draft.Parent, r.draft.Tokens, func(node int) []float32 { return r.Node(output, node)[:columns] })
 	}
 	return r
 }
@@ -80,7 +80,7 @@ func (r Result) Prefer(output, columns int, choose speculate.Chooser) Result {
 // drafted in its place, and from has the distributions of the draft, as
 // speculate.Draft has. It returns the accepted nodes; see speculate.Walk.
 func (r Result) Walk(output int, from [][]decode.Chance, pick func(node int, row []float32, drafted int32, from []decode.Chance) (token int32, more bool, err error)) (path []int, err error) {
-	return speculate.WalkAlong(speculate.Draft{Tree: r.draft, From: from}, r.preferred, func(node int, drafted int32, from []decode.Chance) (int32, bool, error) {
+	return speculate.WalkAlong(speculate.Draft{Tree: r.draft, From: from}, r.selected, func(node int, drafted int32, from []decode.Chance) (int32, bool, error) {
 		return pick(node, r.Node(output, node), drafted, from)
 	})
 }
@@ -103,7 +103,7 @@ func (r Result) Node(output, n int) []float32 {
 	return r.step.Out[output][at*o.Cols:][:o.Used:o.Used]
 }
 
-// Best is the likeliest token of Node's row of logits, if the step has found it
+// Best is the argmax of Node's row of logits, if the step has found it
 // and it is below vocab; else −1.
 func (r Result) Best(n, vocab int) int32 {
 	if !r.e.graph.Best {
@@ -137,7 +137,7 @@ type sequence struct {
 	done   int     // state rows written: tokens[:done] are computed
 	want   int     // rows from this token on are still to be given
 	pages  []int32 // its state pages, in order
-	rows   []int   // in a graph that gets sequences whole: the tokens whose rows are wanted
+	rows   []int   // in a graph that gets sequences whole: the tokens whose output rows are asked for
 	types  []int32 // token types there, or nil
 	source *source // nil: no encoder-decoder
 
@@ -145,16 +145,14 @@ type sequence struct {
 	drafted int            // nodes that the last step computed, in the rows behind done
 
 	priority int
-	passed   int    // steps in a row in which it could go on and got nothing
+	last     int64  // how many steps the engine had made when it was last in one, or came
 	prefix   uint64 // what its full pages hold, see prefix.go
 	cached   int    // rows that reuse gave it first
 	reads    bool   // its drafter reads the heads' rows of the next step
 	tried    bool   // reuse has looked for the first time
-	flying   bool   // it is in a step under way
+	inFlight bool   // it is in a step under way
 	removed  bool   // while it was: its pages go when the step has ended
-	born     int64  // how many steps the engine had made when it came
-	begun    bool   // its prompt is read: it is in decoding
-	held     bool   // its prompt's last token waits for others, see gather
+	decoding bool   // its prompt is computed: a client waits for its next token
 }
 
 // pending is how many of its tokens are still to be computed.
@@ -169,7 +167,7 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 		return 0, ErrBusy
 	}
 	n := len(q.Tokens)
-	s := &sequence{want: n - 1, priority: q.Priority, born: e.stats.Steps}
+	s := &sequence{want: n - 1, priority: q.Priority, last: e.stats.Steps}
 	if q.Last < 0 || q.Last > n {
 		s.want = 0
 	} else if q.Last > 0 {
@@ -178,9 +176,9 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 	s.tokens = append(make([]int32, 0, n+64), q.Tokens...)
 	if e.whole {
 		s.types = slices.Clone(q.Types)
-		s.rows = wantedRows(&q, s.want)
+		s.rows = outputRows(&q, s.want)
 		if len(s.rows) > e.opt.MaxWanted {
-			return 0, fmt.Errorf("%d rows are wanted, a step of this engine gives at most %d", len(s.rows), e.opt.MaxWanted)
+			return 0, fmt.Errorf("%d output rows are asked for, a step of this engine gives at most %d", len(s.rows), e.opt.MaxWanted)
 		}
 	}
 	if e.source >= 0 {
@@ -197,8 +195,8 @@ func (e *Engine) admit(s *sequence) ID {
 	return s.id
 }
 
-// wantedRows lists the tokens of a whole sequence whose rows are wanted.
-func wantedRows(q *Query, from int) []int {
+// outputRows lists the tokens of a whole sequence that give output rows.
+func outputRows(q *Query, from int) []int {
 	if q.Rows != nil {
 		return slices.Clone(q.Rows)
 	}
@@ -264,7 +262,7 @@ func (e *Engine) Commit(id ID, token int32) error {
 	if e.whole {
 		return fmt.Errorf("bug: commit to query %d of an encoder", id)
 	}
-	if s.flying {
+	if s.inFlight {
 		return fmt.Errorf("bug: commit to query %d, which is being computed", id)
 	}
 	pages := pagesFor(len(s.tokens) + 1)
@@ -283,7 +281,7 @@ func (e *Engine) Commit(id ID, token int32) error {
 func (e *Engine) Remove(id ID) {
 	for i, s := range e.seqs {
 		if s.id == id {
-			if s.removed = true; !s.flying {
+			if s.removed = true; !s.inFlight {
 				e.pages.free(s.pages)
 			}
 			e.release(s.source)
@@ -302,13 +300,13 @@ func (e *Engine) Fork(id ID) (ID, error) {
 	if s == nil {
 		return 0, fmt.Errorf("bug: fork of query %d, which is not alive", id)
 	}
-	if s.flying {
+	if s.inFlight {
 		return 0, fmt.Errorf("bug: fork of query %d, which is being computed", id)
 	}
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return 0, ErrBusy
 	}
-	c := &sequence{done: s.done, want: s.want, rows: s.rows, types: s.types, source: s.source, priority: s.priority, prefix: s.prefix, cached: s.cached, tried: true, begun: s.begun}
+	c := &sequence{done: s.done, want: s.want, rows: s.rows, types: s.types, source: s.source, priority: s.priority, prefix: s.prefix, cached: s.cached, tried: true, decoding: s.decoding, last: e.stats.Steps}
 	c.tokens = append(make([]int32, 0, len(s.tokens)+64), s.tokens...)
 	full := s.done / pageRows
 	c.pages = e.pages.share(nil, s.pages[:full])

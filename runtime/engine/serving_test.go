@@ -153,7 +153,7 @@ type served struct {
 }
 
 // serveOne checks a result's row and goes on with its query: ends it, forks it,
-// lets its client go, or commits the likeliest token.
+// lets its client go, or commits the most likely token.
 func serveOne(t *testing.T, e *engine.Engine, r *rand.Rand, res engine.Result, live map[engine.ID]*served) (finished bool) {
 	q := live[res.ID]
 	if !res.Ready {

@@ -40,7 +40,7 @@ func (e *Engine) encode() error {
 		return nil
 	}
 	for {
-		e.batch = e.batch[:0]
+		e.sources = e.sources[:0]
 		w := stepWriter{step: e.step}
 		for _, s := range e.seqs {
 			x := s.source
@@ -51,16 +51,16 @@ func (e *Engine) encode() error {
 			if x.pages, ok = e.pages.take(x.pages, pagesFor(len(x.tokens))); !ok {
 				continue
 			}
-			e.batch = append(e.batch, x)
+			e.sources = append(e.sources, x)
 			w.add(x.tokens, nil, 0, x.pages)
 		}
-		if len(e.batch) == 0 {
+		if len(e.sources) == 0 {
 			return nil
 		}
 		e.step.Graph, e.step.Typed, e.step.Masked = e.source, true, false
 		e.step.Tokens, e.step.OutRows, e.step.Seqs = w.tokens, 0, w.seqs
 		err := e.ctx.Submit(e.step)()
-		for _, x := range e.batch {
+		for _, x := range e.sources {
 			if x.encoded = err == nil; !x.encoded {
 				e.pages.free(x.pages)
 				x.pages = x.pages[:0]

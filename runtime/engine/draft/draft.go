@@ -56,10 +56,10 @@ func (m *Model) Stats() engine.Stats {
 
 // Drafter makes the drafter of one sequence.
 func (m *Model) Drafter() speculate.Drafter {
-	return &drafter{m: m, id: -1, wait: pause}
+	return &drafter{m: m, id: -1}
 }
 
-// margins sort guesses by how far the likeliest logit is above the second, and
+// margins sort guesses by how far the largest logit is above the second, and
 // marginPriors are how often they are right before anything is known.
 var (
 	margins      = [...]float32{0.25, 0.5, 1, 1.5, 2.5, 4, 6}
@@ -69,12 +69,11 @@ var (
 // pause is how many tokens of a sequence go by, where drafting does not seem to
 // pay, before it is considered again; hope is what the time of a draft's token
 // counts then, because it is measured only when something is drafted. Drafts that
-// lost time double the pause up to longest.
+// lost time rest longer each time (speculate.Backoff).
 const (
-	pause   = 8
-	longest = 256
+	pause = 8
 
-	patience = 2 // plain steps that drafts may lose before a pause
+	patience = 2 // plain steps that drafts may lose before a rest
 
 	hope = 0.97
 )
@@ -86,12 +85,11 @@ type drafter struct {
 	tokens []int32   // of the sequence
 	row    []float32 // scratch
 
-	draw func(logits []float32) (int32, []decode.Chance, error) // nil: the likeliest token
+	draw func(logits []float32) (int32, []decode.Chance, error) // nil: the argmax
 
-	guess []int32 // drafted last
-	class []int   // of each
-	rest  int     // tokens until the next try
-	wait  int     // the next pause
+	guess []int32           // drafted last
+	class []int             // of each
+	rest  speculate.Backoff // counts tokens
 
 	cost  float64 // of the last step with its draft, in plain steps; 0: nothing was drafted
 	saved float64 // plain steps that drafts saved of late
@@ -99,7 +97,9 @@ type drafter struct {
 
 // Observe implements speculate.Drafter.
 func (d *drafter) Observe(tokens []int32) {
-	d.rest = max(0, d.rest-len(tokens))
+	for range tokens {
+		d.rest.Step()
+	}
 	d.m.mu.Lock()
 	defer d.m.mu.Unlock()
 	for i := 0; i < min(len(tokens), len(d.guess)); i++ {
@@ -120,13 +120,13 @@ func (d *drafter) settle(tokens int) {
 	d.saved = d.saved*3/4 + float64(tokens) - d.cost
 	d.cost = 0
 	if d.saved >= 0 {
-		d.wait = pause
+		d.rest.Paid()
 	}
 	if d.saved >= -patience {
 		return
 	}
-	d.saved, d.rest = 0, d.wait
-	d.wait = min(2*d.wait, longest)
+	d.saved = 0
+	d.rest.Rest()
 }
 
 // DrawBy implements speculate.Drawer.
@@ -138,7 +138,7 @@ func (d *drafter) DrawBy(draw func(logits []float32) (int32, []decode.Chance, er
 func (d *drafter) Propose(history []int32, room speculate.Room) speculate.Draft {
 	d.guess, d.class = d.guess[:0], d.class[:0]
 	var from [][]decode.Chance
-	if d.rest > 0 || room.Open().Nodes < 1 {
+	if d.rest.Resting() || room.Open().Nodes < 1 {
 		return speculate.Draft{}
 	}
 	d.m.mu.Lock()
@@ -146,7 +146,8 @@ func (d *drafter) Propose(history []int32, room speculate.Room) speculate.Draft 
 	begin := time.Now()
 	each := d.m.each * max(1, room.Alike) // sequences take turns
 	if d.most(room, each) == 0 {
-		d.rest, d.m.each = pause, hope*d.m.each
+		d.rest.Pause(pause)
+		d.m.each *= hope
 		return speculate.Draft{}
 	}
 	fresh := d.id < 0

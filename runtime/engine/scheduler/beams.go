@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// A Search asks for the likeliest continuations of a prompt.
+// A Search asks for the most likely continuations of a prompt.
 type Search struct {
 	Job
 	Prompt  []int32
@@ -89,7 +89,7 @@ func (b *beams) apply(x *access) (done bool, err error) {
 		return false, err
 	}
 	if branches == nil {
-		b.box.put(b.s.delivery, b.search.Best(b.Best)...)
+		b.box.put(b.s.flush, b.search.Best(b.Best)...)
 		return true, nil
 	}
 	return false, b.follow(x, branches)

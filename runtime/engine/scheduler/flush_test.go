@@ -27,7 +27,7 @@ func (m *mailbox[T]) settled() {
 	}
 }
 
-func TestDelivery(t *testing.T) {
+func TestFlush(t *testing.T) {
 	t.Parallel()
 	const clients, steps = 5, 100
 	ctx, cancel := context.WithCancel(t.Context())
@@ -50,7 +50,7 @@ func TestDelivery(t *testing.T) {
 		boxes[i].settled()
 	}
 	for step := range steps {
-		d := newDelivery(math.MaxInt)
+		d := newFlush(math.MaxInt)
 		for _, b := range boxes {
 			b.put(d, step)
 		}
@@ -63,12 +63,12 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// TestDeliverySlow sees that nobody waits for a client that is still at what it
+// TestFlushSlow sees that nobody waits for a client that is still at what it
 // got before, and that one which got stuck in between costs a share of a step.
-func TestDeliverySlow(t *testing.T) {
+func TestFlushSlow(t *testing.T) {
 	t.Parallel()
 	b := newMailbox[int]()
-	d := newDelivery(math.MaxInt)
+	d := newFlush(math.MaxInt)
 	b.put(d, 1) // its client has not asked yet
 	d.wait(forever)
 
@@ -81,22 +81,22 @@ func TestDeliverySlow(t *testing.T) {
 		got <- err
 	}()
 	b.settled()
-	d = newDelivery(math.MaxInt)
+	d = newFlush(math.MaxInt)
 	b.put(d, 2)
 	if err := <-got; err != nil { // it has taken the event, and does not come back
 		t.Fatal(err)
 	}
 	d.wait(time.Nanosecond)
 
-	d = newDelivery(math.MaxInt)
+	d = newFlush(math.MaxInt)
 	b.put(d, 3)
 	d.wait(forever)
 }
 
-// TestDeliveryFree sees that nobody is waited for where processors are left.
-func TestDeliveryFree(t *testing.T) {
+// TestFlushFree sees that nobody is waited for where processors are left.
+func TestFlushFree(t *testing.T) {
 	t.Parallel()
-	d := newDelivery(0)
+	d := newFlush(0)
 	if d != nil {
 		t.Fatal("with processors to spare a step waits for clients")
 	}

@@ -28,7 +28,7 @@ type Generation struct {
 	Choosers []*decode.Chooser // one a continuation
 	Max      int               // most tokens of each; 0: only the prompt is computed
 	EOS      []int32           // tokens that end a continuation
-	Logprobs int               // -1: none; else so many of the likeliest with each token
+	Logprobs int               // -1: none; else so many of the most likely with each token
 	Echo     bool              // the log-probabilities of the prompt's tokens too
 
 	Drafter func() speculate.Drafter // makes one for a continuation; nil: nothing is drafted
@@ -42,7 +42,7 @@ type Event struct {
 	End    bool   // the token is one of EOS
 
 	Logprob float64         // where they were asked for
-	Top     []decode.Ranked // likeliest first
+	Top     []decode.Ranked // most likely first
 	First   bool            // of a prompt: its first token, which nothing predicts
 	Cached  int             // with the first event: tokens of the prompt that were not computed
 
@@ -195,7 +195,7 @@ func (g *generate) echo(r engine.Result) error {
 
 // follow picks a branch's next tokens, as far as its draft goes the same way.
 func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
-	r = r.Prefer(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Choosers[i].Path)
+	r = r.SelectPath(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Choosers[i].Path)
 	b.path, err = r.Walk(g.s.out, b.draft.From, func(node int, row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
 		row = g.cut(row)
 		err := g.choose(i, b, row, r.Best(node, len(row)), drafted, from)
@@ -337,6 +337,6 @@ func (g *generate) publish() {
 	if !g.told {
 		g.told, g.events[0].Cached = true, g.cached
 	}
-	g.box.put(g.s.delivery, g.events...)
+	g.box.put(g.s.flush, g.events...)
 	g.events = g.events[:0]
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Rank gives the log-probabilities of tokens[from:], each after all before it,
-// and the top likeliest in its place, as a Generation with Logprobs does. from is
+// and the most likely in its place, as a Generation with Logprobs does. from is
 // at least 1: nothing predicts a first token.
 func (s *Scheduler) Rank(ctx context.Context, j Job, tokens []int32, from, top int) ([]Event, error) {
 	if s.out < 0 {
@@ -33,7 +33,7 @@ func (s *Scheduler) Rank(ctx context.Context, j Job, tokens []int32, from, top i
 	return events, err
 }
 
-// rank fills in an event's log-probabilities, and those of the top likeliest.
+// rank fills in an event's log-probabilities, and those of the most likely.
 func (e *Event) rank(row []float32, top int) (err error) {
 	total, err := decode.LogSumExp(row)
 	if err != nil {

@@ -14,24 +14,20 @@ type mailbox[T any] struct {
 	err    error
 	news   chan struct{}
 
-	begun    bool      // there were events
-	idle     bool      // the client has everything and waits
-	delivery *delivery // that waits for the client to be idle again
+	idle  bool   // the client has everything and waits
+	flush *flush // that waits for the client to be idle again
 }
 
 func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{news: make(chan struct{}, 1)} }
 
 // put adds events, which d waits to be delivered where their client waits for
 // them; nil: nobody does.
-func (m *mailbox[T]) put(d *delivery, v ...T) {
+func (m *mailbox[T]) put(d *flush, v ...T) {
 	m.mu.Lock()
 	if m.idle && d.add() {
-		m.delivery = d
-		if !m.begun {
-			d.firsts++
-		}
+		m.flush = d
 	}
-	m.idle, m.begun = false, true
+	m.idle = false
 	m.list = append(m.list, v...)
 	m.mu.Unlock()
 	m.signal()
@@ -61,8 +57,8 @@ func (m *mailbox[T]) get(ctx context.Context) ([]T, error) {
 		list, closed, err := m.list, m.closed, m.err
 		m.list = nil
 		if m.idle = len(list) == 0; m.idle {
-			m.delivery.done()
-			m.delivery = nil
+			m.flush.done()
+			m.flush = nil
 		}
 		m.mu.Unlock()
 		if len(list) > 0 || closed && err == nil {

@@ -6,15 +6,11 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/device"
+	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
-// patience is after how long a waiting job counts as one step more urgent, so
-// that no flow of urgent jobs keeps another waiting for ever.
-const patience = 5 * time.Second
-
-// admit starts waiting jobs as long as sequences and pages suffice. The next
-// one is always the one that should have its turn: a large job at the front is
-// not overtaken by smaller ones behind it until it never fits.
+// admit starts waiting jobs as long as sequences and pages suffice, in the
+// policy's order.
 func (s *Scheduler) admit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,13 +19,12 @@ func (s *Scheduler) admit() {
 		slots -= e.slots()
 		pages -= e.slots() // each may need one more any moment
 	}
-	for len(s.waiting) > 0 {
-		at := s.next()
-		e := s.waiting[at]
-		need := (e.tokens()+device.PageRows-1)/device.PageRows + e.slots()
-		if len(s.live) > 0 && (e.slots() > slots || need > pages) {
+	for {
+		at := policy.Admit(s.queued(), slots, pages, len(s.live) == 0, 0)
+		if at < 0 {
 			return
 		}
+		e := s.waiting[at]
 		s.waiting = append(s.waiting[:at], s.waiting[at+1:]...)
 		s.opt.Metrics.observeQueue(time.Since(e.arrived))
 		if err := e.start(&access{s, e}); err != nil {
@@ -39,28 +34,30 @@ func (s *Scheduler) admit() {
 		}
 		s.decided("admitted", e, nil)
 		slots -= e.slots()
-		pages -= need
+		pages -= e.pages()
 		s.live = append(s.live, e)
 		s.running = len(s.live)
 	}
 }
 
-// next is the index of the waiting job whose turn it is: the most urgent, then
-// one of the client with the fewest sequences at work, then the oldest.
-func (s *Scheduler) next() int {
-	busy := map[string]int{}
+// queued is what the policy knows of the waiting jobs.
+func (s *Scheduler) queued() (list []policy.Waiting) {
+	if len(s.waiting) == 0 {
+		return nil
+	}
+	load := map[string]int{}
 	for _, e := range s.live {
-		busy[e.Client] += e.slots()
+		load[e.Client] += e.slots()
 	}
 	now := time.Now()
-	urgency := func(e *entry) int { return e.Priority - int(now.Sub(e.arrived)/patience) }
-	best := 0
-	for i, e := range s.waiting[1:] {
-		b := s.waiting[best]
-		ue, ub := urgency(e), urgency(b)
-		if ue < ub || ue == ub && busy[e.Client] < busy[b.Client] {
-			best = i + 1
-		}
+	for _, e := range s.waiting {
+		list = append(list, policy.Waiting{Priority: e.Priority, Waited: now.Sub(e.arrived), ClientLoad: load[e.Client], Sequences: e.slots(), Pages: e.pages()})
 	}
-	return best
+	return list
+}
+
+// pages is how many KV-cache pages a job takes at its start, and one more for
+// each of its sequences.
+func (e *entry) pages() int {
+	return (e.tokens()+device.PageRows-1)/device.PageRows + e.slots()
 }

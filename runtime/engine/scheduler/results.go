@@ -3,8 +3,10 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -148,15 +150,34 @@ func (e *entry) takeSafely() {
 	})
 }
 
-// safely turns a panic of one job into its error, so that one request never ends
-// the others.
+// safely turns a panic of one job into its error, with the stack, so that one
+// request never ends the others.
 func safely(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("bug: %v", r)
+			err = &panicError{r, debug.Stack()}
 		}
 	}()
 	return f()
+}
+
+// A panicError is a bug of this program that ended one job. Clients are told what
+// it was; logs have the stack.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("bug: %v", e.value) }
+
+// Stack is where the job panicked.
+func (e *panicError) Stack() []byte { return e.stack }
+
+// logPanic tells the log of a job's panic, if that is what ended it.
+func (s *Scheduler) logPanic(err error) {
+	if p := (*panicError)(nil); errors.As(err, &p) && s.opt.Log != nil {
+		s.opt.Log.Error("panic", "panic", fmt.Sprint(p.value), "stack", string(p.stack))
+	}
 }
 
 // An access is what a job may do with the engine: the sequences it makes are

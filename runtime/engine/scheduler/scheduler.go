@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ type Options struct {
 	QueueTime time.Duration // how long a job may wait; 0: a minute
 	Vocab     int           // logits of a row that mean a token
 	Metrics   *Metrics      // nil: not measured
+	Log       *slog.Logger  // hears of bugs, with their stacks; nil: nobody does
 
 	Decided func(what string, args map[string]any) // hears of decisions, for traces; nil: nobody does
 }
@@ -53,9 +55,8 @@ type Scheduler struct {
 	draining bool
 	stopped  bool
 
-	delivery *delivery // of the step whose results are being handed on
+	flush *flush // of the step whose results are being handed on
 
-	crowd  int      // most jobs that were live at once since nothing was
 	lost   int64    // sequences that were preempted, as far as the trace knows
 	live   []*entry // of the loop alone
 	owners map[engine.ID]*entry
@@ -116,12 +117,12 @@ func (s *Scheduler) submit(ctx context.Context, j Job, t task) error {
 		return ErrFull
 	}
 	s.waiting = append(s.waiting, &entry{Job: j, task: t, ctx: ctx, arrived: time.Now()})
-	s.poke()
+	s.notify()
 	return nil
 }
 
-// poke lets the loop look again.
-func (s *Scheduler) poke() {
+// notify lets the loop look again.
+func (s *Scheduler) notify() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -152,7 +153,7 @@ func (s *Scheduler) Close() {
 	s.mu.Lock()
 	s.stopped = true
 	s.mu.Unlock()
-	s.poke()
+	s.notify()
 	<-s.done
 }
 
@@ -171,23 +172,21 @@ func (s *Scheduler) loop() {
 	runtime.LockOSThread()
 	for {
 		if s.closing() {
-			s.eng.Settle()
+			s.eng.Drain()
 			return
 		}
-		s.sweep()
+		s.reapExpired()
 		if len(s.live) == 0 {
 			if waiting, _ := s.Load(); waiting == 0 {
-				s.eng.Settle()
+				s.eng.Drain()
 				<-s.wake
 			}
-			s.await()
-			s.sweep()
+			s.reapExpired()
 		}
 		s.admit()
 		if len(s.live) == 0 {
 			continue
 		}
-		s.crowd = max(s.crowd, len(s.live))
 		begun := time.Now()
 		results, err := s.eng.Infer(context.Background())
 		took := time.Since(begun)
@@ -201,49 +200,10 @@ func (s *Scheduler) loop() {
 			continue
 		}
 		s.opt.Metrics.observeEngine(s.eng.Stats()) // before a client hears of the step
-		s.delivery = newDelivery(s.eng.Options().Threads)
+		s.flush = newFlush(s.eng.Options().Threads)
 		s.step(results)
 		s.opt.Metrics.observeEngine(s.eng.Stats())
-		s.delivery.wait(took)
-	}
-}
-
-// Where nothing runs, a first request waits for others until none has come for
-// a moment, or as many are there as can run, and no longer than a few moments:
-// requests that come together are read together, and while steps run their threads
-// keep the others from arriving. The moment is longer while fewer are there than
-// ran at once before, without which one wave in five of 16 clients on two
-// processors began with those of them that were first, and short when all are.
-const (
-	moment      = 2 * time.Millisecond
-	crowdMoment = 5 * time.Millisecond
-	lastMoment  = 1 * time.Millisecond
-	moments     = 4
-)
-
-// await lets those arrive that come together with the first one.
-func (s *Scheduler) await() {
-	expected := s.crowd // 0: nobody knows
-	s.crowd = 0
-	end := time.After(moments * crowdMoment)
-	for {
-		waiting, _ := s.Load()
-		wait := moment
-		switch {
-		case waiting >= s.eng.Options().MaxSeqs:
-			return
-		case waiting < expected:
-			wait = crowdMoment
-		case expected > 0:
-			wait = lastMoment
-		}
-		select {
-		case <-s.wake:
-		case <-time.After(wait):
-			return
-		case <-end:
-			return
-		}
+		s.flush.wait(took)
 	}
 }
 
@@ -266,8 +226,8 @@ func (s *Scheduler) closing() bool {
 	return true
 }
 
-// sweep ends jobs whose clients have gone, and those that waited too long.
-func (s *Scheduler) sweep() {
+// reapExpired ends jobs whose clients have gone, and those that waited too long.
+func (s *Scheduler) reapExpired() {
 	for _, e := range s.live {
 		if e.err == nil {
 			e.err = e.ctx.Err()
@@ -305,6 +265,7 @@ func (s *Scheduler) retire() {
 			s.decided("finished", e, nil)
 			e.end(nil)
 		} else {
+			s.logPanic(e.err)
 			s.decided("ended", e, e.err)
 			e.end(e.err)
 		}

@@ -30,7 +30,7 @@ const (
 	chainMemory = 64
 )
 
-// Guesses are sorted by how far the likeliest logit is above the second;
+// Guesses are sorted by how far the largest logit is above the second;
 // chainPriors are how often those of a class are right before anything is known:
 // what SmolLM2's head does on texts that it was not trained on.
 var (
@@ -42,7 +42,7 @@ var (
 // chainLate is how often a first guess is right, before anything is known.
 const chainLate = 0.46
 
-// A Chain drafts with a model's chained head: a path of its likeliest tokens, as
+// A Chain drafts with a model's chained head: its greedy path, as
 // far as the next is expected to pay for its run of the head, and beside it
 // those second and third guesses that pay for their place in the step.
 type Chain struct {
@@ -57,7 +57,7 @@ type Chain struct {
 	tree   Tree
 	places []int32 // scratch: node of each guess
 
-	rest naps
+	backoff Backoff
 }
 
 // A chainLevel holds the guesses of one run of the head.
@@ -69,7 +69,7 @@ type chainLevel struct {
 
 // NewChain makes the drafter of one sequence.
 func NewChain(m *manifest.Medusa) *Chain {
-	d := &Chain{columns: m.Columns, most: m.Heads, tokens: m.Tokens, rest: newNaps(), late: Rate{chainLate, chainPrior}}
+	d := &Chain{columns: m.Columns, most: m.Heads, tokens: m.Tokens, late: Rate{chainLate, chainPrior}}
 	for i, p := range chainPriors {
 		d.record[i][0] = Rate{p, chainPrior}
 		for r := 1; r < chainRanks; r++ {
@@ -89,24 +89,25 @@ func (d *Chain) Propose(history []int32, room Room) Draft {
 	if room = room.Open(); run == nil || room.Nodes < 1 {
 		return Draft{}
 	}
-	if d.rest.sleeps(room.Time != nil) {
+	if d.backoff.Resting() && room.Time != nil { // where steps cost nothing it does not rest
+		d.backoff.Step()
 		return Draft{}
 	}
 	each := room.Read // a run is for all sequences that draft
 	late := d.late.Value
 	if room.Length(func(int) float64 { return late }, d.most, each) == 0 {
-		d.rest.tire()
+		d.backoff.Failed()
 		return Draft{}
 	}
 	d.grow(history[len(history)-1], run, room, each, late)
 	d.pick(room, each)
 	if d.tree.Len() > 0 {
-		d.rest.pays()
+		d.backoff.Paid()
 	}
 	return Draft{Tree: d.tree}
 }
 
-// grow runs the head along its likeliest tokens, as long as one more is expected
+// grow runs the head along its greedy path, as long as one more is expected
 // to pay; late is how often guesses are right that were not made yet.
 func (d *Chain) grow(token int32, run ChainRun, room Room, each, late float64) {
 	accepted, reach := 0.0, 1.0
@@ -149,7 +150,7 @@ func (d *Chain) level(row []float32) chainLevel {
 	return l
 }
 
-// pick makes the tree of the guesses that pay: the likeliest of all, as many as
+// pick makes the tree of the guesses that pay: the most likely of all, as many as
 // give the most tokens a unit of time.
 func (d *Chain) pick(room Room, each float64) {
 	var all []chainGuess

@@ -107,7 +107,7 @@ func TestRests(t *testing.T) {
 	for _, rests := range []bool{false, true} {
 		room := free(8)
 		room.Rests = rests
-		heads, chain := still(&manifest.Medusa{Heads: 2, Columns: 8}), NewChain(&manifest.Medusa{Heads: 2, Columns: 8})
+		heads, chain := newMedusa(&manifest.Medusa{Heads: 2, Columns: 8}), NewChain(&manifest.Medusa{Heads: 2, Columns: 8})
 		for _, d := range []Drafter{NewLookup(), heads, chain} {
 			heads.ReadRows(headsRow(8, []int32{5, 3}, []int32{7, 6, 4}))
 			chain.Chain(chainModel(&runs, 8))

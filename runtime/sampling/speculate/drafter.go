@@ -16,10 +16,10 @@ type Draft struct {
 	From [][]decode.Chance
 }
 
-// A Chooser of a way through a tree, before its tokens are judged one by one: the
+// A PathSelector selects a path of a tree before its tokens are judged one by one: the
 // nodes of a path by the model's logits behind each node (-1: behind the
 // sequence's last token); nil: none is preferred.
-type Chooser func(parent, tokens []int32, row func(node int) []float32) []int
+type PathSelector func(parent, tokens []int32, row func(node int) []float32) []int
 
 // A Drafter guesses for one sequence. It keeps what it measured. Not safe for
 // concurrent use.
@@ -87,9 +87,10 @@ func (r Room) Rate(accepted float64, nodes int, extra float64) float64 {
 	return gain / (r.Time(nodes) + extra)
 }
 
-// worth is how much faster a draft has to be than none: what is expected is not
-// known for certain.
-const worth = 1.03
+// Margin is how much faster than none a draft has to be expected to be, and how
+// much slower drafts have to be measured for them to rest: what is between is
+// noise.
+const Margin = 0.03
 
 // Length is how many tokens of a path to draft: p(i) is how likely token i is
 // accepted when all before it are, most how many there are, each the time to
@@ -98,7 +99,7 @@ func (r Room) Length(p func(i int) float64, most int, each float64) int {
 	if most = min(most, r.Nodes); r.Time == nil || most <= 0 {
 		return max(most, 0)
 	}
-	best, at := worth*r.Rate(0, 0, 0), 0
+	best, at := (1+Margin)*r.Rate(0, 0, 0), 0
 	accepted, reach := 0.0, 1.0
 	for n := 1; n <= most; n++ {
 		reach *= p(n - 1)

@@ -2,19 +2,19 @@ package speculate
 
 import "github.com/iflowc/iflowc/runtime/sampling/decode"
 
-// first asks drafters in turn.
-type first []Drafter
+// A fallback asks drafters in turn.
+type fallback []Drafter
 
-// First drafts what the first of some drafters does that has something to say.
-func First(list ...Drafter) Drafter {
+// Fallback drafts what the first of some drafters does that has something to say.
+func Fallback(list ...Drafter) Drafter {
 	if len(list) == 1 {
 		return list[0]
 	}
-	return first(list)
+	return fallback(list)
 }
 
 // Propose implements Drafter.
-func (f first) Propose(history []int32, room Room) (d Draft) {
+func (f fallback) Propose(history []int32, room Room) (d Draft) {
 	for _, one := range f {
 		if d = one.Propose(history, room); d.Len() > 0 {
 			break
@@ -24,14 +24,14 @@ func (f first) Propose(history []int32, room Room) (d Draft) {
 }
 
 // Observe implements Drafter.
-func (f first) Observe(tokens []int32) {
+func (f fallback) Observe(tokens []int32) {
 	for _, one := range f {
 		one.Observe(tokens)
 	}
 }
 
 // Reads implements RowReader.
-func (f first) Reads() bool {
+func (f fallback) Reads() bool {
 	for _, one := range f {
 		if r, ok := one.(RowReader); ok && r.Reads() {
 			return true
@@ -41,7 +41,7 @@ func (f first) Reads() bool {
 }
 
 // ReadRows implements RowReader.
-func (f first) ReadRows(row func(output int) []float32) {
+func (f fallback) ReadRows(row func(output int) []float32) {
 	for _, one := range f {
 		if r, ok := one.(RowReader); ok {
 			r.ReadRows(row)
@@ -50,7 +50,7 @@ func (f first) ReadRows(row func(output int) []float32) {
 }
 
 // Chain implements Chainer.
-func (f first) Chain(run ChainRun) {
+func (f fallback) Chain(run ChainRun) {
 	for _, one := range f {
 		if c, ok := one.(Chainer); ok {
 			c.Chain(run)
@@ -59,7 +59,7 @@ func (f first) Chain(run ChainRun) {
 }
 
 // DrawBy implements Drawer.
-func (f first) DrawBy(draw func(logits []float32) (int32, []decode.Chance, error)) {
+func (f fallback) DrawBy(draw func(logits []float32) (int32, []decode.Chance, error)) {
 	for _, one := range f {
 		DrawBy(one, draw)
 	}

@@ -1,8 +1,6 @@
 package speculate
 
 import (
-	"time"
-
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/artifact/medusa"
 )
@@ -14,9 +12,6 @@ const (
 	medusaPrior  = 32  // what the accuracies at the start weigh, in observations
 	medusaMemory = 256 // what the past weighs against one observation
 	medusaRetree = 8   // drafts from one choice of a tree to the next
-
-	medusaNap   = 32  // steps without heads after they did not pay
-	medusaSleep = 512 // the longest such time; it doubles from one to the next
 )
 
 // medusaFirst is how often a head's best guess is right where no trainer
@@ -35,7 +30,7 @@ type Medusa struct {
 	output         int
 	fixed          *medusa.Plan // the specification's tree, or nil
 	plan           *medusa.Plan // in use; nil: none pays
-	age, idle      int          // drafts since it was chosen; of them in a row without a tree
+	age            int          // drafts since it was chosen
 	accuracy       medusa.Accuracy
 	weight         []float64 // of each head's record
 
@@ -44,9 +39,8 @@ type Medusa struct {
 	known bool      // tops are those of the last Propose
 	rows  []float32 // scratch: logits of tops
 
-	nap, asleep int
-	tree        Tree
-	speed       speeds
+	backoff Backoff
+	tree    Tree
 }
 
 // NewHeads makes the drafter of one sequence for the heads that a model has;
@@ -61,7 +55,7 @@ func NewHeads(m *manifest.Medusa, output int) Drafter {
 // NewMedusa makes the drafter of one sequence; output is the index of the heads'
 // results among the engine's.
 func NewMedusa(m *manifest.Medusa, output int) *Medusa {
-	d := &Medusa{heads: m.Heads, columns: m.Columns, output: output, fixed: m.Tree, nap: medusaNap, asleep: speedSamples, speed: speeds{now: time.Now}}
+	d := &Medusa{heads: m.Heads, columns: m.Columns, output: output, fixed: m.Tree}
 	p := medusaFirst
 	for i := range m.Heads {
 		ranks := make([]float64, min(medusaRanks, m.Columns))
@@ -81,7 +75,7 @@ func NewMedusa(m *manifest.Medusa, output int) *Medusa {
 }
 
 // Reads implements RowReader.
-func (d *Medusa) Reads() bool { return d.asleep == 0 }
+func (d *Medusa) Reads() bool { return !d.backoff.Resting() }
 
 // ReadRows implements RowReader.
 func (d *Medusa) ReadRows(row func(output int) []float32) { d.row = row(d.output) }
@@ -91,37 +85,23 @@ func (d *Medusa) Propose(_ []int32, room Room) Draft {
 	row := d.row
 	room = room.Open()
 	d.row, d.known = nil, row != nil
-	exploring := false
-	defer func() {
-		if !exploring {
-			d.speed.begin(d.known && d.plan != nil)
-		}
-	}()
-	priced := room.Time != nil
 	if row == nil {
-		if d.asleep = max(0, d.asleep-1); !priced {
-			d.asleep = 0
+		if d.backoff.Step(); room.Time == nil { // where steps cost nothing it does not rest
+			d.backoff.Wake()
 		}
 		return Draft{}
 	}
-	if exploring = d.explore(room); !exploring {
+	if !d.explore(room) {
 		d.choose(room)
 	}
 	d.rank(row)
-	if d.plan != nil && priced && !exploring && d.speed.slower() {
-		d.plan, d.idle = nil, medusaRetree
-	}
 	if d.plan == nil {
-		d.tire()
+		if d.backoff.Failed() {
+			d.age = 0
+		}
 		return Draft{}
 	}
-	d.idle = 0
-	if d.speed.faster() {
-		d.nap = medusaNap
-	}
-	if priced && d.speed.stale() {
-		d.asleep = speedSamples / 2
-	}
+	d.backoff.Paid()
 	d.tree.Tokens, d.tree.Parent = d.tree.Tokens[:0], d.tree.Parent[:0]
 	for i, parent := range d.plan.Parent {
 		if i == room.Nodes {
@@ -131,16 +111,6 @@ func (d *Medusa) Propose(_ []int32, room Room) Draft {
 		d.tree.Parent = append(d.tree.Parent, parent)
 	}
 	return Draft{Tree: d.tree}
-}
-
-// tire counts a step whose heads led to nothing.
-func (d *Medusa) tire() {
-	if d.idle++; d.idle < medusaRetree {
-		return
-	}
-	d.idle, d.age, d.asleep = 0, 0, d.nap
-	d.speed.again()
-	d.nap = min(2*d.nap, medusaSleep)
 }
 
 // medusaSizes are tried a few times where an engine has not timed such steps yet,
@@ -239,7 +209,6 @@ func largest(top []int32, values []float32, row []float32, n int) ([]int32, []fl
 
 // Observe implements Drafter.
 func (d *Medusa) Observe(tokens []int32) {
-	d.speed.end(len(tokens))
 	if !d.known {
 		return
 	}

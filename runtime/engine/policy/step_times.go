@@ -1,6 +1,4 @@
-//go:build unix
-
-package engine
+package policy
 
 import (
 	"math"
@@ -10,49 +8,58 @@ import (
 // timed is up to how many tokens steps are timed one count at a time.
 const timed = 128
 
-// firstSlope is what a further token of a small step is taken to cost, in steps
-// of one, before anything is known.
-const firstSlope = 0.12
+// StepTimes are how long steps take, by what was measured. They are the policy's
+// memory between steps.
+type StepTimes struct {
+	line  line
+	table table
+}
 
-// times are how long steps of 1…timed tokens take.
-type times [timed + 1]struct {
+// Measure takes a step of so many tokens into account.
+func (s *StepTimes) Measure(tokens int, d time.Duration) {
+	s.line.measure(tokens, d)
+	s.table.measure(tokens, d)
+}
+
+// Step estimates how many seconds an undisturbed step of so many tokens takes; 0:
+// nothing was measured.
+func (s *StepTimes) Step(tokens int) float64 { return s.table.step(tokens) }
+
+// Untried says that steps of so many tokens were not measured often enough to be
+// judged.
+func (s *StepTimes) Untried(tokens int) bool { return s.table.untried(tokens) }
+
+// A table is how long steps of 1…timed tokens take, each measured by itself: the
+// first few further tokens of a step often cost nothing.
+type table [timed + 1]struct {
 	seconds float64
 	n       int
 }
 
 // measure takes a step into account: other programs make steps slower, never
 // faster.
-func (t *times) measure(tokens int, d time.Duration) {
+func (t *table) measure(tokens int, d time.Duration) {
 	if tokens > timed {
 		return
 	}
 	m := &t[tokens]
-	m.seconds = blend(m.seconds, d.Seconds())
+	m.seconds = Blend(m.seconds, d.Seconds())
 	m.n++
 }
 
-// slowest is how many times as long as before something may have taken to be
-// taken for what it takes: what is above was a wait for somebody else.
-const slowest = 2
-
-// blend takes a new time into account. A faster one counts at once, a slower one
+// Blend takes a new time into account. A faster one counts at once, a slower one
 // by and by.
-func blend(before, now float64) float64 {
+func Blend(before, now float64) float64 {
 	if before == 0 || now < before {
 		return now
 	}
-	return before + (min(now, slowest*before)-before)/10
+	return before + (min(now, outlier*before)-before)/10
 }
-
-// sure is how many steps of a count must have been timed before they are
-// believed to be as slow as they were: single ones stood still for somebody
-// else, or touched memory for the first time.
-const sure = 3
 
 // step estimates the seconds of a step of n tokens: as measured, between what
 // was measured on a line, beyond it on the same. A step takes no longer than a
 // larger one that was measured.
-func (t *times) step(n int) float64 {
+func (t *table) step(n int) float64 {
 	below, above := 0, 0
 	least := math.Inf(1) // of the steps of n tokens and more
 	first := 0
@@ -67,7 +74,7 @@ func (t *times) step(n int) float64 {
 			least = min(least, t[i].seconds)
 		}
 		switch {
-		case t[i].n < sure && i != first:
+		case t[i].n < enough && i != first:
 		case i <= n:
 			below = i
 		case above == 0:
@@ -88,26 +95,22 @@ func (t *times) step(n int) float64 {
 }
 
 // untried says that steps of n tokens were not timed often enough to be judged.
-func (t *times) untried(n int) bool { return n <= timed && t[n].n < sure }
+func (t *table) untried(n int) bool { return n <= timed && t[n].n < enough }
 
 // beyond is a step of n tokens where below is the most that were measured: as
 // much for each further token as those up to there took, where that is known.
 // Larger steps may cost more; trying them tells.
-func (t *times) beyond(n, first, below int) float64 {
+func (t *table) beyond(n, first, below int) float64 {
 	low, high := t.quickest(first), t.quickest(below)
 	if below == first {
 		return high * guess(n) / guess(below)
 	}
-	slope := max((high-low)/float64(below-first), leastSlope*low)
+	slope := max(0, (high-low)/float64(below-first))
 	return high + slope*float64(n-below)
 }
 
-// leastSlope bounds from below what a further token is taken to cost, in steps of
-// the fewest.
-const leastSlope = 0.01
-
 // quickest is the least time that a step of n tokens or more took.
-func (t *times) quickest(n int) float64 {
+func (t *table) quickest(n int) float64 {
 	least := math.Inf(1)
 	for i := n; i <= timed; i++ {
 		if t[i].n > 0 {
@@ -119,7 +122,3 @@ func (t *times) quickest(n int) float64 {
 
 // guess is a step of n tokens in steps of one, before anything is known.
 func guess(n int) float64 { return 1 + firstSlope*float64(n-1) }
-
-// StepTime estimates how many seconds a step of so many tokens takes, from the
-// steps that this engine has made; 0: from none.
-func (e *Engine) StepTime(tokens int) float64 { return e.times.step(tokens) }

@@ -1,6 +1,4 @@
-//go:build unix
-
-package engine
+package policy
 
 import (
 	"math"
@@ -11,7 +9,7 @@ import (
 // TestTimes: estimates follow what was timed often, and neither a prompt's cold
 // step nor a slow first one bends them.
 func TestTimes(t *testing.T) {
-	var e times
+	var e table
 	if e.step(1) != 0 {
 		t.Error("an estimate from nothing")
 	}
@@ -39,7 +37,7 @@ func TestTimes(t *testing.T) {
 	ms(8, 3.5, 3) // larger and no slower
 	near(4, 3.5)
 	near(6, 3.5)
-	var slow times
+	var slow table
 	e = slow
 	ms(1, 10, 1)
 	ms(4, 3.5, 20)

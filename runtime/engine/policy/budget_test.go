@@ -1,0 +1,62 @@
+package policy
+
+import (
+	"testing"
+	"time"
+)
+
+// measured is an input after 400 steps of 2 ms and 0.4 ms a token, however often
+// something else held one up.
+func measured(live int) *Input {
+	in := &Input{Requests: make([]Request, live), Times: new(StepTimes)}
+	for i := range 400 {
+		n := 1 + i*7%60
+		d := time.Duration(2e6 + 4e5*float64(n))
+		if i%50 == 49 {
+			d *= 40
+		}
+		in.Times.Measure(n, d)
+	}
+	return in
+}
+
+// TestPromptBudget: steps last about as long as they may, and end with a full
+// tile.
+func TestPromptBudget(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		time        time.Duration
+		taken, live int
+		idle        bool
+		least, most int
+	}{
+		{20 * time.Millisecond, 0, 1, true, 350, 410},  // 160 ms: 395 tokens
+		{20 * time.Millisecond, 8, 8, false, 24, 40},   // 20 ms: 45 tokens
+		{20 * time.Millisecond, 20, 20, false, 12, 44}, // twice the 10 ms that all 20 take
+		{20 * time.Millisecond, 4, 40, false, 76, 92},  // twice the 18 ms that all 40 will take
+		{time.Millisecond, 1, 1, false, 15, 15},
+		{0, 5, 5, false, 1 << 30, 1 << 30},
+	} {
+		in := measured(c.live)
+		in.Requests[0].Decoding, in.Objective.StepTime = !c.idle, c.time
+		got := in.promptBudget(c.taken)
+		if got < c.least || got > c.most {
+			t.Errorf("%v beside %d of %d: %d tokens, expected %d to %d", c.time, c.taken, c.live, got, c.least, c.most)
+		}
+		if c.time > 0 && (c.taken+got)%tileRows != 0 {
+			t.Errorf("%v beside %d of %d: %d tokens do not fill a tile", c.time, c.taken, c.live, got)
+		}
+	}
+}
+
+// TestLeastBudget: however many generate, a prompt gets something.
+func TestLeastBudget(t *testing.T) {
+	t.Parallel()
+	for taken := range 64 {
+		in := measured(taken + 1)
+		in.Requests[0].Decoding, in.Objective.StepTime = true, time.Microsecond
+		if got := in.promptBudget(taken); got < tileRows/2 {
+			t.Errorf("%d tokens beside %d that generate, expected %d at least", got, taken, tileRows/2)
+		}
+	}
+}
