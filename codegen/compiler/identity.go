@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/cli"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
@@ -94,7 +93,7 @@ func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	man.BOS, man.Pad = -1, -1
 	man.Generation = m.generation()
 	if man.Network == "encoder_decoder" {
-		for _, line := range cli.Unfollowed(man.Generation) {
+		for _, line := range ignored(man.Generation) {
 			m.opt.notice("%s", line)
 		}
 	}

@@ -16,8 +16,7 @@ type Rank struct {
 	CPU          *codegen.CPUModel  // C of its step
 	CUDA         *codegen.CUDAModel // nil: the CPU computes it
 
-	libs   []library // compiled, one for each instruction set
-	packed string    // path of its packed weights
+	packed string // path of its packed weights
 }
 
 // Partitioned says whether the model is to run on more than one device.

@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/device"
@@ -88,15 +89,18 @@ func TestBadSteps(t *testing.T) {
 			s.Graph, s.Tokens, s.OutRows, s.Seqs = graph, tokens, rows, seqs
 			return c.Submit(s)()
 		}
-		goodStep(s)
-		if err := run(0, 3, 1, 2); err != nil {
-			t.Fatalf("%s refuses a good step: %v", name, err)
+		// Other tests compute good steps on the emulation, whose stacks stay mapped for the life of the process.
+		if name == "cpu" {
+			goodStep(s)
+			if err := run(0, 3, 1, 2); err != nil {
+				t.Fatalf("refuses a good step: %v", err)
+			}
 		}
 		for _, bad := range badSteps {
 			goodStep(s)
 			bad.edit(s)
-			if run(0, 3, 1, 2) == nil {
-				t.Errorf("%s takes %s", name, bad.name)
+			if err := run(0, 3, 1, 2); err == nil || !strings.Contains(err.Error(), "out of range") {
+				t.Errorf("%s with %s: error %v", name, bad.name, err)
 			}
 		}
 		for _, n := range [][4]int{{-1, 3, 1, 2}, {len(m.Manifest.Graphs), 3, 1, 2}, {0, 9, 1, 2}, {0, -1, 1, 2}, {0, 3, 5, 2}, {0, 3, -1, 2}, {0, 3, 1, 3}, {0, 3, 1, -1}} {

@@ -56,15 +56,15 @@ func (s *scheduler) call(op *ir.Op, w *Weight) Call {
 }
 
 // Defaults gives from how many rows on each implementation is used where
-// nothing was measured: −1 for never. Without a note the flat kernel does it
-// all.
+// nothing was measured: −1 for never. Without a note the second one, which is
+// slow for no number of rows, does it all.
 func (c Call) Defaults(impls []string) []int {
 	rows := make([]int, len(impls))
 	for i := range rows {
 		rows[i] = -1
 	}
 	if c.kernel == nil {
-		rows[max(slices.Index(impls, "flat_gemm"), 0)] = 1
+		rows[min(1, len(impls)-1)] = 1
 		return rows
 	}
 	for _, a := range c.kernel {

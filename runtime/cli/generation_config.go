@@ -63,27 +63,3 @@ func (g generationConfig) biases(r *decode.Rules, vocab int) error {
 	}
 	return nil
 }
-
-// Unfollowed describes settings of generation_config.json that change what
-// transformers generates and that translate does not know, one line each.
-func Unfollowed(generation map[string]any) (out []string) {
-	g := generationConfig(generation)
-	say := func(yes bool, key, instead string) {
-		if yes {
-			out = append(out, fmt.Sprintf("generation_config.json: %s %v is not followed: %s", key, g[key], instead))
-		}
-	}
-	say(g["do_sample"] == true, "do_sample", "translate searches for the likeliest tokens and draws none")
-	say(g.number("num_beam_groups", 1) > 1, "num_beam_groups", "all beams are one group")
-	say(g.number("diversity_penalty", 0) != 0, "diversity_penalty", "all beams are one group")
-	say(g["constraints"] != nil, "constraints", "no words are forced into the text")
-	say(g["force_words_ids"] != nil, "force_words_ids", "no words are forced into the text")
-	say(g.number("guidance_scale", 1) != 1, "guidance_scale", "no second text guides the first")
-	say(g.number("penalty_alpha", 0) > 0 && g.number("top_k", 50) > 1, "penalty_alpha", "there is no contrastive search")
-	say(g["dola_layers"] != nil, "dola_layers", "logits are those of the last layer")
-	say(g["watermarking_config"] != nil, "watermarking_config", "texts have no watermark")
-	say(g["stop_strings"] != nil, "stop_strings", "a translation ends with an end token or at its length")
-	say(g["max_time"] != nil, "max_time", "a translation ends with an end token or at its length")
-	say(g["token_healing"] == true, "token_healing", "the last token of a prompt stays")
-	return out
-}

@@ -49,7 +49,7 @@ var Groups = []Group{
 	{"codegen/cpu", "emits C", []string{"runtime/artifact", "ir/tensor", "ir", "templates", "codegen/pack", "codegen/layout", "codegen/ctext"}},
 	{"codegen/cuda", "emits CUDA C", []string{"runtime/artifact", "ir/tensor", "ir", "templates", "codegen/layout", "codegen/ctext"}},
 	{"codegen", "the Go module of a binary", []string{"runtime", "runtime/artifact", "ir", "templates", "codegen/toolchain", "codegen/cpu", "codegen/cuda"}},
-	{"codegen/compiler", "the whole way from a spec to a program,\nto import", []string{"runtime/artifact", "runtime/text", "runtime/device", "runtime/binary", "runtime/cli",
+	{"codegen/compiler", "the whole way from a spec to a program,\nto import", []string{"runtime/artifact", "runtime/text", "runtime/device", "runtime/binary",
 		"models", "ir/spelling", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec/tokenizerfile", "spec", "passes",
 		"codegen/toolchain", "codegen/pack", "codegen"}},
 	{"cmd/hub", "", nil},
