@@ -49,8 +49,8 @@ func (c *cloner) op(o *Op) *Op {
 	for _, a := range o.Attrs {
 		out.Attrs = append(out.Attrs, Attr{a.Name, cloneAttr(a.Val)})
 	}
-	for _, n := range o.Notes {
-		out.Notes = append(out.Notes, Note{n.Name, slices.Clone(n.Args)})
+	for _, n := range o.Annotations {
+		out.Annotations = append(out.Annotations, Annotation{n.Name, slices.Clone(n.Args)})
 	}
 	if o.Body != nil {
 		out.Body = c.block(o.Body)
@@ -94,7 +94,7 @@ func (c *cloner) value(v *Value) *Value {
 		out.Type.Shape = append(out.Type.Shape, s)
 	}
 	out.Count = slices.Clone(v.Count)
-	out.Recipe = CloneRecipe(v.Recipe)
+	out.Transform = CloneRecipe(v.Transform)
 	if v.State != nil {
 		st := *v.State
 		st.Fields = nil
@@ -109,7 +109,7 @@ func (c *cloner) value(v *Value) *Value {
 }
 
 // CloneRecipe copies a recipe; nil stays nil.
-func CloneRecipe(r *tensor.Recipe) *tensor.Recipe {
+func CloneRecipe(r *tensor.Transform) *tensor.Transform {
 	if r == nil {
 		return nil
 	}

@@ -126,7 +126,7 @@ func dropUnreferenced(m *Module) bool {
 	mark := func(v *Value) {
 		if v != nil && !used[v] {
 			used[v] = true
-			for _, ref := range RecipeRefs(v.Recipe) {
+			for _, ref := range RecipeRefs(v.Transform) {
 				byName(ref)
 			}
 		}

@@ -122,9 +122,9 @@ func TestPerLayer(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	t.Parallel()
-	var ns ir.Notes
+	var ns ir.Annotations
 	ns.Set(ir.Words("slot", "2"))
-	ns.Set(ir.Note{Name: "kernel", Args: []ir.NoteArg{{Val: "gemv"}, {Of: "rows", From: 3, Val: "flat"}, {Of: "rows", From: 96, Val: "gemm"}}})
+	ns.Set(ir.Annotation{Name: "kernel", Args: []ir.AnnotationArg{{Val: "gemv"}, {Of: "rows", From: 3, Val: "flat"}, {Of: "rows", From: 96, Val: "gemm"}}})
 	ns.Set(ir.Words("slot", "a b"))
 	if got, want := ns[0].String()+" "+ns[1].String(), `!slot("a b") !kernel(gemv, rows>=3: flat, rows>=96: gemm)`; got != want {
 		t.Errorf("notes are %s, expected %s", got, want)
@@ -154,11 +154,11 @@ func TestNames(t *testing.T) {
 func TestCloneIsDeep(t *testing.T) {
 	t.Parallel()
 	m := parse(t, good)
-	m.Weights[1].Recipe = &tensor.Recipe{Op: "scale", Args: []*tensor.Recipe{tensor.Source("w")}, Nums: []float64{2}}
+	m.Weights[1].Transform = &tensor.Transform{Op: "scale", Args: []*tensor.Transform{tensor.Source("w")}, Nums: []float64{2}}
 	before := m.String()
 	c := m.Clone()
-	c.Weights[1].Recipe.Args[0].Name = "other"
-	c.Weights[1].Recipe.Nums[0] = 3
+	c.Weights[1].Transform.Args[0].Name = "other"
+	c.Weights[1].Transform.Nums[0] = 3
 	c.Weights[3].Count[0].Hi = 9
 	c.States[0].State.Fields[0].Shape[0] = 7
 	g := c.Graphs[0]
@@ -167,7 +167,7 @@ func TestCloneIsDeep(t *testing.T) {
 	g.FindOp("attention").Ints("window")[0] = 5
 	g.FindOp("matmul").Args[1].Index = []int{1}
 	g.FindOp("matmul").Result().Type.Shape[1].N = 3
-	g.FindOp("add").Notes.Set(ir.Words("k"))
+	g.FindOp("add").Annotations.Set(ir.Words("k"))
 	g.Body.Remove(0)
 	if d := ir.Diff(before, m.String()); d != "" {
 		t.Errorf("the module changed with its clone:\n%s", d)

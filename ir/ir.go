@@ -50,13 +50,13 @@ type Block struct {
 
 // An Op applies its definition to arguments.
 type Op struct {
-	Def     *OpDef
-	Args    []Arg
-	Results []*Value // Kind Result; Value.Op points back
-	Attrs   Attrs    // part of the meaning
-	Notes   Notes    // decisions only
-	Body    *Block   // repeat, fuse, par
-	Pos     Pos
+	Def         *OpDef
+	Args        []Arg
+	Results     []*Value    // Kind Result; Value.Op points back
+	Attrs       Attrs       // part of the meaning
+	Annotations Annotations // decisions only
+	Body        *Block      // repeat, fuse, par
+	Pos         Pos
 }
 
 // An Arg is a use of a value. Index picks one element of an array weight or
@@ -81,14 +81,14 @@ const (
 
 // A Value has exactly one definition.
 type Value struct {
-	Name   string // without its sigil
-	Kind   Kind
-	Type   Type           // of one element, for array weights; unused for states
-	Count  []Range        // array weights and states: one range per index
-	Recipe *tensor.Recipe // Weight: how its values come from stored tensors; Op "weight" refers to another weight of the module by Name
-	State  *StateType     // State only
-	Op     *Op            // definer, for a Result
-	Pos    Pos
+	Name      string // without its sigil
+	Kind      Kind
+	Type      Type              // of one element, for array weights; unused for states
+	Count     []Range           // array weights and states: one range per index
+	Transform *tensor.Transform // Weight: how its values come from stored tensors; Op "weight" refers to another weight of the module by Name
+	State     *StateType        // State only
+	Op        *Op               // definer, for a Result
+	Pos       Pos
 }
 
 // A Range is the half-open index range lo..hi.
@@ -211,18 +211,18 @@ type Attr struct {
 // Attrs are in the order of the OpDef.
 type Attrs []Attr
 
-// A Note is a decision: !kernel(gemv, rows>=3: flat_gemm), !on(dev0, layer>=15: dev1), !slot(2).
-type Note struct {
+// An Annotation is a decision: !kernel(gemv, rows>=3: flat_gemm), !on(dev0, layer>=15: dev1), !slot(2).
+type Annotation struct {
 	Name string
-	Args []NoteArg
+	Args []AnnotationArg
 }
 
-// A NoteArg is a word, with the least row count (or layer) from which it holds.
-type NoteArg struct {
+// An AnnotationArg is a word, with the least row count (or layer) from which it holds.
+type AnnotationArg struct {
 	Of   string // "rows" or "layer"; "" for the unconditional first case
 	From int
 	Val  string
 }
 
-// Notes are in order of printing.
-type Notes []Note
+// Annotations are in order of printing.
+type Annotations []Annotation

@@ -3,7 +3,7 @@ package ir
 import "slices"
 
 // Get finds a note by name, or gives nil.
-func (ns Notes) Get(name string) *Note {
+func (ns Annotations) Get(name string) *Annotation {
 	for i := range ns {
 		if ns[i].Name == name {
 			return &ns[i]
@@ -13,7 +13,7 @@ func (ns Notes) Get(name string) *Note {
 }
 
 // Set puts a note, replacing an earlier one of the same name.
-func (ns *Notes) Set(n Note) {
+func (ns *Annotations) Set(n Annotation) {
 	if old := ns.Get(n.Name); old != nil {
 		*old = n
 		return
@@ -22,22 +22,22 @@ func (ns *Notes) Set(n Note) {
 }
 
 // Delete removes the note of the given name if it is there.
-func (ns *Notes) Delete(name string) {
-	*ns = slices.DeleteFunc(*ns, func(n Note) bool { return n.Name == name })
+func (ns *Annotations) Delete(name string) {
+	*ns = slices.DeleteFunc(*ns, func(n Annotation) bool { return n.Name == name })
 }
 
 // Words makes a note of unconditional words: Words("slot", "2") is !slot(2).
-func Words(name string, words ...string) Note {
-	n := Note{Name: name}
+func Words(name string, words ...string) Annotation {
+	n := Annotation{Name: name}
 	for _, w := range words {
-		n.Args = append(n.Args, NoteArg{Val: w})
+		n.Args = append(n.Args, AnnotationArg{Val: w})
 	}
 	return n
 }
 
 // Word is the note's value for the given count of rows (or layer, by what the
 // note's bounds are on): the last case whose bound is not above n, or "".
-func (n *Note) Word(count int) string {
+func (n *Annotation) Word(count int) string {
 	val := ""
 	for _, a := range n.Args {
 		if a.Of == "" || count >= a.From {
@@ -51,7 +51,7 @@ func (n *Note) Word(count int) string {
 func DropNotes(m *Module) {
 	for _, g := range m.Graphs {
 		for o := range g.All() {
-			o.Notes = nil
+			o.Annotations = nil
 		}
 	}
 }

@@ -156,12 +156,12 @@ func (p *parser) attrVal(d *AttrDef, g *gAttr, at Pos) any {
 	return nil
 }
 
-func (p *parser) note(g *gNote) Note {
-	n := Note{Name: g.Name[1:]}
+func (p *parser) note(g *gNote) Annotation {
+	n := Annotation{Name: g.Name[1:]}
 	for _, a := range g.Args {
-		arg := NoteArg{Val: p.noteWord(a, a.First)}
+		arg := AnnotationArg{Val: p.noteWord(a, a.First)}
 		if a.From != "" {
-			arg = NoteArg{Of: a.First, From: p.int(pos(a.Pos), a.From), Val: p.noteWord(a, a.Val)}
+			arg = AnnotationArg{Of: a.First, From: p.int(pos(a.Pos), a.From), Val: p.noteWord(a, a.Val)}
 			if arg.Of != "rows" && arg.Of != "layer" {
 				p.errs.addf(pos(a.Pos), "note !%s: bound on %s, expected rows or layer", n.Name, arg.Of)
 			}
@@ -182,10 +182,10 @@ func (p *parser) noteWord(g *gNoteArg, text string) string {
 	return s
 }
 
-func (p *parser) recipe(g *gRecipe) *tensor.Recipe {
+func (p *parser) recipe(g *gRecipe) *tensor.Transform {
 	switch {
 	case g.Weight != "":
-		return &tensor.Recipe{Op: "weight", Name: g.Weight[1:]}
+		return &tensor.Transform{Op: "weight", Name: g.Weight[1:]}
 	case g.Source != "":
 		name, err := strconv.Unquote(g.Source)
 		if err != nil {
@@ -193,7 +193,7 @@ func (p *parser) recipe(g *gRecipe) *tensor.Recipe {
 		}
 		return tensor.Source(name)
 	}
-	r := &tensor.Recipe{Op: g.Name}
+	r := &tensor.Transform{Op: g.Name}
 	for _, a := range g.Args {
 		p.recipeArg(r, a)
 	}
@@ -205,7 +205,7 @@ func (p *parser) recipe(g *gRecipe) *tensor.Recipe {
 
 // recipeArg sorts an argument into its place: operands first, then numbers,
 // then an element type, then a word, as Recipe.String writes them.
-func (p *parser) recipeArg(r *tensor.Recipe, g *gRecArg) {
+func (p *parser) recipeArg(r *tensor.Transform, g *gRecArg) {
 	at := pos(g.Pos)
 	switch {
 	case g.Num != "":

@@ -73,7 +73,7 @@ func (p *parser) op(g *gOp) *Op {
 		p.plain(o, g.Plain)
 	}
 	for _, n := range g.Notes {
-		o.Notes = append(o.Notes, p.note(n))
+		o.Annotations = append(o.Annotations, p.note(n))
 	}
 	var types []Type
 	if len(p.errs) == before && !poisoned(o) {

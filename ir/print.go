@@ -63,8 +63,8 @@ func (p *printer) module(m *Module) {
 	p.indent++
 	for _, w := range m.Weights {
 		tail := w.Type.String()
-		if w.Recipe != nil {
-			tail += " from " + w.Recipe.String()
+		if w.Transform != nil {
+			tail += " from " + w.Transform.String()
 		}
 		p.decl("weight "+w.String()+countText(w.Count), tail)
 	}
@@ -129,7 +129,7 @@ func (p *printer) op(o *Op) {
 		head = strings.Join(valueNames(o.Results), ", ") + " = "
 		tail = " : " + strings.Join(types, ", ")
 	}
-	for _, n := range o.Notes {
+	for _, n := range o.Annotations {
 		tail += " " + n.String()
 	}
 	if o.Body == nil {
@@ -213,7 +213,7 @@ func floatText(f float64) string {
 var plainNoteWord = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*|[0-9]+)$`)
 
 // String is the note as it stands in the IR.
-func (n Note) String() string {
+func (n Annotation) String() string {
 	var parts []string
 	for _, a := range n.Args {
 		val := a.Val

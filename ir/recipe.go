@@ -41,7 +41,7 @@ var recipeForms = []recipeForm{
 }
 
 // checkRecipe checks one level of a recipe: the function and what it takes.
-func checkRecipe(r *tensor.Recipe) error {
+func checkRecipe(r *tensor.Transform) error {
 	if r.Op == "source" || r.Op == "weight" {
 		return nil
 	}
@@ -55,7 +55,7 @@ func checkRecipe(r *tensor.Recipe) error {
 	return fmt.Errorf("unknown recipe function %s%s", r.Op, didYouMean(r.Op, names))
 }
 
-func (f recipeForm) check(r *tensor.Recipe) error {
+func (f recipeForm) check(r *tensor.Transform) error {
 	switch {
 	case f.args >= 0 && len(r.Args) != f.args, f.args < 0 && len(r.Args) == 0:
 		return fmt.Errorf("recipe %s has %d operands, expected %s", r.Op, len(r.Args), howMany(f.args))
@@ -85,10 +85,10 @@ func howMany(n int) string {
 }
 
 // RefRecipe is the recipe of another weight of the module.
-func RefRecipe(w *Value) *tensor.Recipe { return &tensor.Recipe{Op: "weight", Name: w.Name} }
+func RefRecipe(w *Value) *tensor.Transform { return &tensor.Transform{Op: "weight", Name: w.Name} }
 
 // RecipeRefs lists the names of the weights that a recipe reads, in order.
-func RecipeRefs(r *tensor.Recipe) []string {
+func RecipeRefs(r *tensor.Transform) []string {
 	if r == nil {
 		return nil
 	}

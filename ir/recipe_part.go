@@ -16,7 +16,7 @@ import (
 
 // PartBounds gives the rows, columns or experts lo ≤ i < hi of one member. size
 // is that of the largest part.
-func PartBounds(r *tensor.Recipe, size, member int) (lo, hi int) {
+func PartBounds(r *tensor.Transform, size, member int) (lo, hi int) {
 	if len(r.Nums) == 1 {
 		return member * size, (member + 1) * size
 	}
@@ -24,7 +24,7 @@ func PartBounds(r *tensor.Recipe, size, member int) (lo, hi int) {
 }
 
 // PartOf is PartBounds for the member in an index.
-func PartOf(r *tensor.Recipe, size int, index []int) (lo, hi int, err error) {
+func PartOf(r *tensor.Transform, size int, index []int) (lo, hi int, err error) {
 	at := len(index) - 1
 	if isExpertPart(r) {
 		at--
@@ -38,7 +38,7 @@ func PartOf(r *tensor.Recipe, size int, index []int) (lo, hi int, err error) {
 
 // PartIndex is the index by which a recipe's operands are read; zero says that a
 // member has fewer experts than this one's number.
-func PartIndex(r *tensor.Recipe, index []int) (inner []int, zero bool, err error) {
+func PartIndex(r *tensor.Transform, index []int) (inner []int, zero bool, err error) {
 	if !isExpertPart(r) {
 		return index, false, nil
 	}
@@ -56,11 +56,11 @@ func PartIndex(r *tensor.Recipe, index []int) (inner []int, zero bool, err error
 	return inner, zero, nil
 }
 
-func isExpertPart(r *tensor.Recipe) bool {
+func isExpertPart(r *tensor.Transform) bool {
 	return r.Op == "part_experts" || r.Op == "expert_rows" || r.Op == "expert_cols"
 }
 
-func partMembers(r *tensor.Recipe) int {
+func partMembers(r *tensor.Transform) int {
 	if len(r.Nums) == 1 {
 		return int(r.Nums[0])
 	}
@@ -68,7 +68,7 @@ func partMembers(r *tensor.Recipe) int {
 }
 
 // partShape is the shape of the largest part.
-func partShape(r *tensor.Recipe, whole []int) ([]int, error) {
+func partShape(r *tensor.Transform, whole []int) ([]int, error) {
 	out := slices.Clone(whole)
 	cols := r.Op == "part_cols" || r.Op == "expert_cols"
 	axis := 0
@@ -101,8 +101,8 @@ func partShape(r *tensor.Recipe, whole []int) ([]int, error) {
 
 // expertPart checks the part of an array of experts: its operand is that array,
 // with one index less.
-func (v *verifier) expertPart(w *Value, r *tensor.Recipe) {
-	if r != w.Recipe || len(r.Args) != 1 || r.Args[0].Op != "weight" {
+func (v *verifier) expertPart(w *Value, r *tensor.Transform) {
+	if r != w.Transform || len(r.Args) != 1 || r.Args[0].Op != "weight" {
 		v.errs.addf(w.Pos, "%s: recipe %s stands around one weight and nothing else", w, r.Op)
 		return
 	}

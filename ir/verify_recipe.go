@@ -12,30 +12,30 @@ import (
 // and shapes as far as they follow from declared types.
 func (v *verifier) recipes() {
 	for _, w := range v.mod.Weights {
-		if w.Recipe == nil {
+		if w.Transform == nil {
 			continue
 		}
 		before := len(v.errs)
-		v.recipeForms(w, w.Recipe)
+		v.recipeForms(w, w.Transform)
 		if v.cyclic(w, nil) {
 			v.errs.addf(w.Pos, "%s: its recipe reads itself", w)
 		}
 		if len(v.errs) > before {
 			continue
 		}
-		shape, err := recipeShape(v.mod, w.Recipe)
+		shape, err := recipeShape(v.mod, w.Transform)
 		if err != nil {
 			v.errs.addf(w.Pos, "%s: %v", w, err)
 		} else if shape != nil && !slices.Equal(shape, constShape(w.Type)) {
 			v.errs.addf(w.Pos, "%s is %s but its recipe gives %s", w, w.Type, intList(shape))
 		}
-		if r := w.Recipe; (r.Op == "quantize" || r.Op == "quantize_delta") && r.Type != w.Type.Elem {
+		if r := w.Transform; (r.Op == "quantize" || r.Op == "quantize_delta") && r.Type != w.Type.Elem {
 			v.errs.addf(w.Pos, "%s is %s but its recipe quantizes to %s", w, w.Type, r.Type)
 		}
 	}
 }
 
-func (v *verifier) recipeForms(w *Value, r *tensor.Recipe) {
+func (v *verifier) recipeForms(w *Value, r *tensor.Transform) {
 	if err := checkRecipe(r); err != nil {
 		v.errs.addf(w.Pos, "%s: %v", w, err)
 		return
@@ -49,7 +49,7 @@ func (v *verifier) recipeForms(w *Value, r *tensor.Recipe) {
 	if isExpertPart(r) {
 		v.expertPart(w, r)
 	}
-	if r.Op != "weight" || w.Recipe != nil && isExpertPart(w.Recipe) {
+	if r.Op != "weight" || w.Transform != nil && isExpertPart(w.Transform) {
 		return
 	}
 	ref := v.mod.Weight(r.Name)
@@ -75,7 +75,7 @@ func (v *verifier) cyclic(w *Value, seen map[*Value]bool) bool {
 	}
 	var visit func(u *Value) bool
 	visit = func(u *Value) bool {
-		for _, name := range RecipeRefs(u.Recipe) {
+		for _, name := range RecipeRefs(u.Transform) {
 			ref := v.mod.Weight(name)
 			if ref == w {
 				return true
@@ -102,7 +102,7 @@ func constShape(t Type) []int {
 
 // recipeShape gives the shape a recipe yields, or nil when it hangs on stored
 // tensors that the module says nothing of.
-func recipeShape(m *Module, r *tensor.Recipe) ([]int, error) {
+func recipeShape(m *Module, r *tensor.Transform) ([]int, error) {
 	if r.Op == "source" {
 		return nil, nil
 	}
@@ -128,7 +128,7 @@ func recipeShape(m *Module, r *tensor.Recipe) ([]int, error) {
 
 // RecipeShape gives the shape one recipe function yields from operands of the
 // given shapes.
-func RecipeShape(r *tensor.Recipe, in [][]int) ([]int, error) {
+func RecipeShape(r *tensor.Transform, in [][]int) ([]int, error) {
 	out := slices.Clone(in[0])
 	num := func(i int) int { return int(r.Nums[i]) }
 	misfit := func() ([]int, error) { return nil, fmt.Errorf("recipe %s does not fit shape %s", r, intList(in[0])) }
@@ -177,7 +177,7 @@ func RecipeShape(r *tensor.Recipe, in [][]int) ([]int, error) {
 
 // joined is the shape of operands put together by rows; interleave fills each
 // up to whole runs of 16 rows.
-func joined(r *tensor.Recipe, in [][]int) ([]int, error) {
+func joined(r *tensor.Transform, in [][]int) ([]int, error) {
 	for _, s := range in[1:] {
 		if !slices.Equal(s[1:], in[0][1:]) {
 			return nil, fmt.Errorf("recipe %s: operands %s and %s differ in more than rows", r, intList(in[0]), intList(s))
@@ -200,7 +200,7 @@ func joined(r *tensor.Recipe, in [][]int) ([]int, error) {
 
 // reshaped is the shape that a reshape names, checked against the operand's
 // where that is known.
-func reshaped(r *tensor.Recipe, in []int) ([]int, error) {
+func reshaped(r *tensor.Transform, in []int) ([]int, error) {
 	var out []int
 	n, was := 1, 1
 	for _, d := range r.Nums {

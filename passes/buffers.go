@@ -74,7 +74,7 @@ func (p *bufferPlan) note(op *ir.Op) {
 		words = append(words, strconv.Itoa(s))
 	}
 	if len(words) > 0 {
-		op.Notes.Set(ir.Words("slot", words...))
+		op.Annotations.Set(ir.Words("slot", words...))
 	}
 }
 

@@ -20,7 +20,7 @@ func placeLayers(groups [][]Device, m *ir.Module) error {
 			most = max(most, hi-lo)
 			firsts := borders(groups, lo, hi)
 			for _, rep := range run {
-				rep.Notes.Set(placement(groups, firsts, rep.Int("lo"), rep.Int("hi")))
+				rep.Annotations.Set(placement(groups, firsts, rep.Int("lo"), rep.Int("hi")))
 			}
 			run = nil
 			return nil
@@ -72,8 +72,8 @@ func borders(groups [][]Device, lo, hi int) []int {
 
 // placement is the note of the layers lo up to hi of a run whose groups begin at
 // the layers given.
-func placement(groups [][]Device, firsts []int, lo, hi int) ir.Note {
-	note := ir.Note{Name: "on"}
+func placement(groups [][]Device, firsts []int, lo, hi int) ir.Annotation {
+	note := ir.Annotation{Name: "on"}
 	for i, first := range firsts {
 		next := hi
 		if i+1 < len(firsts) {
@@ -82,7 +82,7 @@ func placement(groups [][]Device, firsts []int, lo, hi int) ir.Note {
 		if next <= lo || first >= hi {
 			continue
 		}
-		a := ir.NoteArg{Val: groupName(groups[i])}
+		a := ir.AnnotationArg{Val: groupName(groups[i])}
 		if len(note.Args) > 0 {
 			a.Of, a.From = "layer", first
 		}

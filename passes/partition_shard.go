@@ -365,7 +365,7 @@ func (s *sharder) part(a ir.Arg, how string, c cut) (ir.Arg, error) {
 	}
 	shape := slices.Clone(t.Shape)
 	shape[axis] = ir.N(c.width())
-	r := &tensor.Recipe{Op: how, Args: []*tensor.Recipe{ir.RefRecipe(a.Value)}, Nums: c.nums(t.Shape[axis].N)}
+	r := &tensor.Transform{Op: how, Args: []*tensor.Transform{ir.RefRecipe(a.Value)}, Nums: c.nums(t.Shape[axis].N)}
 	count := slices.Clone(a.Count)
 	if len(count) == 0 && s.layers.Len() > 0 { // one for all layers: the member's index stands behind theirs
 		count = []ir.Range{s.layers}
@@ -375,10 +375,10 @@ func (s *sharder) part(a ir.Arg, how string, c cut) (ir.Arg, error) {
 }
 
 // partAs is a weight with the recipe of a part, made once.
-func (s *sharder) partAs(a ir.Arg, r *tensor.Recipe, t ir.Type, count []ir.Range) ir.Arg {
+func (s *sharder) partAs(a ir.Arg, r *tensor.Transform, t ir.Type, count []ir.Range) ir.Arg {
 	id := fmt.Sprint(r, count)
 	if s.weights[id] == nil {
-		w := &ir.Value{Name: s.names.Fresh(a.Name + "_part"), Kind: ir.Weight, Type: t, Count: count, Recipe: r}
+		w := &ir.Value{Name: s.names.Fresh(a.Name + "_part"), Kind: ir.Weight, Type: t, Count: count, Transform: r}
 		s.mod.Weights = append(s.mod.Weights, w)
 		s.weights[id] = w
 	}

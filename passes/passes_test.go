@@ -213,7 +213,7 @@ func checkPipeline(t *testing.T, seed uint64) {
 func checkPitch(t *testing.T, seed uint64, b *ir.Block, slots map[string]rows) {
 	t.Helper()
 	for _, op := range b.Ops {
-		if note := op.Notes.Get("slot"); note != nil {
+		if note := op.Annotations.Get("slot"); note != nil {
 			for i, r := range op.Results {
 				slot := note.Args[i].Val
 				if have, ok := slots[slot]; ok && have != rowsOf(r) {

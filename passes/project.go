@@ -237,7 +237,7 @@ func (p *projector) stageOf(op *ir.Op, layer int) (int, error) {
 	if len(p.stages) == 1 {
 		return 0, nil
 	}
-	n := op.Notes.Get("on")
+	n := op.Annotations.Get("on")
 	if n == nil {
 		return 0, fmt.Errorf("layers %d..%d have no place on %d device groups", op.Int("lo"), op.Int("hi"), len(p.stages))
 	}

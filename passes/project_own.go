@@ -17,13 +17,13 @@ func (s *stage) weight(v *ir.Value, mine bool, indices int) (*ir.Value, error) {
 		return w, nil
 	}
 	w := &ir.Value{Name: v.Name, Kind: ir.Weight, Type: ir.T(v.Type.Elem, v.Type.Shape...), Count: slices.Clone(v.Count), Pos: v.Pos,
-		Recipe: s.inline(v.Recipe)}
+		Transform: s.inline(v.Transform)}
 	of := v.Name
 	if mine {
-		if v.Recipe.Args[0].Op != "weight" {
-			return nil, fmt.Errorf("%s: its recipe %s is no part of another weight", v, v.Recipe)
+		if v.Transform.Args[0].Op != "weight" {
+			return nil, fmt.Errorf("%s: its recipe %s is no part of another weight", v, v.Transform)
 		}
-		of = v.Recipe.Args[0].Name
+		of = v.Transform.Args[0].Name
 		if err := s.part(w, indices-1); err != nil {
 			return nil, fmt.Errorf("%s: %w", v, err)
 		}
@@ -41,12 +41,12 @@ func (s *stage) weight(v *ir.Value, mine bool, indices int) (*ir.Value, error) {
 }
 
 // inline replaces references to other weights by their recipes.
-func (s *stage) inline(r *tensor.Recipe) *tensor.Recipe {
+func (s *stage) inline(r *tensor.Transform) *tensor.Transform {
 	if r == nil {
 		return nil
 	}
 	if r.Op == "weight" {
-		return s.inline(s.p.src.Weight(r.Name).Recipe)
+		return s.inline(s.p.src.Weight(r.Name).Transform)
 	}
 	out := *r
 	out.Nums = slices.Clone(r.Nums)
@@ -60,12 +60,12 @@ func (s *stage) inline(r *tensor.Recipe) *tensor.Recipe {
 // part makes a weight with one index for the member, at place at, this
 // member's.
 func (s *stage) part(w *ir.Value, at int) error {
-	r := w.Recipe
+	r := w.Transform
 	axis := 0
 	switch r.Op {
 	case "part_experts":
 		lo, hi := ir.PartBounds(r, 0, s.p.member)
-		w.Recipe = r.Args[0]
+		w.Transform = r.Args[0]
 		w.Count = slices.Delete(w.Count, at, at+1)
 		w.Count[at] = ir.Range{Lo: lo, Hi: hi}
 		return nil

@@ -167,7 +167,7 @@ func (s *stage) clone(b *ir.Block, op *ir.Op, sc scope) error {
 	case op.Def == ops.MemberCols:
 		return s.columns(b, op)
 	}
-	out := &ir.Op{Def: op.Def, Pos: op.Pos, Notes: slices.Clone(op.Notes)}
+	out := &ir.Op{Def: op.Def, Pos: op.Pos, Annotations: slices.Clone(op.Annotations)}
 	for _, a := range op.Attrs {
 		out.Attrs = append(out.Attrs, ir.Attr{Name: a.Name, Val: ofLayers(op, a, sc)})
 	}

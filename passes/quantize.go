@@ -165,10 +165,10 @@ func setType(w *ir.Value, t tensor.DType) {
 	if w.Type.Elem == t {
 		return
 	}
-	if w.Recipe.Op == "quantize" {
-		w.Recipe = w.Recipe.Args[0]
+	if w.Transform.Op == "quantize" {
+		w.Transform = w.Transform.Args[0]
 	}
-	w.Recipe = &tensor.Recipe{Op: "quantize", Args: []*tensor.Recipe{w.Recipe}, Type: t}
+	w.Transform = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{w.Transform}, Type: t}
 	w.Type.Elem = t
 }
 
@@ -229,10 +229,10 @@ func onlyProducts(m *ir.Module) map[*ir.Value]bool {
 func keepDeltas(env *Env, w *ir.Value, stored tensor.DType) {
 	t := w.Type.Elem
 	n, k := w.Type.Shape[0].N, w.Type.Cols()
-	if !coarse(t) || w.Recipe.Op != "quantize" || tensor.Lossless(t, stored) || k > tensor.MaxDeltaCols || tensor.DeltaCount(n, k, env.Types.Deltas) == 0 {
+	if !coarse(t) || w.Transform.Op != "quantize" || tensor.Lossless(t, stored) || k > tensor.MaxDeltaCols || tensor.DeltaCount(n, k, env.Types.Deltas) == 0 {
 		return
 	}
-	w.Recipe = &tensor.Recipe{Op: "quantize_delta", Args: w.Recipe.Args, Nums: []float64{env.Types.Deltas}, Type: t}
+	w.Transform = &tensor.Transform{Op: "quantize_delta", Args: w.Transform.Args, Nums: []float64{env.Types.Deltas}, Type: t}
 }
 
 // coarse says whether a type has fewer than eight bits a weight.

@@ -19,7 +19,7 @@ func selectKernels(env *Env, m *ir.Module) error {
 		for _, b := range g.Blocks() {
 			for _, op := range b.Ops {
 				if root := rootOf(op); root != nil && root.Def.Name == "matmul" && b != bodyOfFuse(g, root) {
-					op.Notes.Set(kernelNote(env, root))
+					op.Annotations.Set(kernelNote(env, root))
 				}
 			}
 		}
@@ -54,7 +54,7 @@ func bodyOfFuse(g *ir.Graph, root *ir.Op) *ir.Block {
 	return nil
 }
 
-func kernelNote(env *Env, root *ir.Op) ir.Note {
+func kernelNote(env *Env, root *ir.Op) ir.Annotation {
 	w := root.Args[1]
 	n, k, dt := w.Type.Shape[0].N, w.Type.Cols(), w.Type.Elem
 	kernels := env.Kernels.CandidatesFor("matmul", dt, root.Args[0].Type.Elem.String())
@@ -73,9 +73,9 @@ func kernelNote(env *Env, root *ir.Op) ir.Note {
 	if !ok {
 		cases = roofline(dt, kernels)
 	}
-	note := ir.Note{Name: "kernel"}
+	note := ir.Annotation{Name: "kernel"}
 	for i, c := range cases {
-		a := ir.NoteArg{Val: c.Impl}
+		a := ir.AnnotationArg{Val: c.Impl}
 		if i > 0 {
 			a.Of, a.From = "rows", c.Rows
 		}

@@ -80,10 +80,10 @@ func (m *Model) resolveGraph(h Headers) error {
 	m.graph = src
 	used := map[string]bool{}
 	for _, w := range mod.Weights {
-		if w.Recipe == nil {
+		if w.Transform == nil {
 			return errAt(m.Spec.Pos("graph"), "graph: weight %s: no recipe; want from \"NAME\"", w)
 		}
-		for _, pattern := range w.Recipe.Sources() {
+		for _, pattern := range w.Transform.Sources() {
 			for _, name := range storedNames(pattern, w.Count) {
 				if _, _, ok := h.Lookup(name); !ok {
 					return errAt(m.Spec.Pos("graph"), "graph: weight %s: the files have no tensor %q%s", w, name, suggestOnlyOf(name, h.Names()))

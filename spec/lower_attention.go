@@ -175,7 +175,7 @@ func (l *lowerer) weightOfHeads(name, std string, heads int) string {
 	if l.decls["@"+d.name] {
 		return "@" + d.name
 	}
-	var parts []*tensor.Recipe
+	var parts []*tensor.Transform
 	typ := tensor.Invalid
 	for j := range heads {
 		t, ok := l.tensors[fmt.Sprintf("%s.%d.weight", layerName(std, l.at), j)]
@@ -187,6 +187,6 @@ func (l *lowerer) weightOfHeads(name, std string, heads int) string {
 		parts = append(parts, tensor.Source(strings.ReplaceAll(t.Pattern, "{j}", fmt.Sprint(j))))
 	}
 	d.std = std + ".weight"
-	l.declare(d, typ, []int{heads * l.Hyper.HeadDim}, &tensor.Recipe{Op: "concat", Args: parts})
+	l.declare(d, typ, []int{heads * l.Hyper.HeadDim}, &tensor.Transform{Op: "concat", Args: parts})
 	return "@" + d.name
 }

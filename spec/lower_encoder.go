@@ -123,7 +123,7 @@ func (l *lowerer) typeEmbeddings(x string) string {
 // addFirstRow adds the first row of a table to every token.
 func (l *lowerer) addFirstRow(x, name, std string) string {
 	one, vector := rowsCut(0, 1), rowVector(l.tensors[std].Shape[1])
-	first := &cut{rows: vector.rows, vector: true, apply: func(r *tensor.Recipe) *tensor.Recipe { return vector.apply(one.apply(r)) }}
+	first := &cut{rows: vector.rows, vector: true, apply: func(r *tensor.Transform) *tensor.Transform { return vector.apply(one.apply(r)) }}
 	if l.tensors[std].Shape[0] == 1 {
 		first = vector
 	}

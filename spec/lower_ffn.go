@@ -76,17 +76,17 @@ const xieluBeta = 0.5
 // β·elu(x) + αp·relu(x)² + (αn − β)·(elu(x) − x). transformers computes both in
 // bf16, and so do the recipes.
 func (l *lowerer) xielu(x string) string {
-	bf16 := func(r *tensor.Recipe) *tensor.Recipe {
-		return &tensor.Recipe{Op: "quantize", Args: []*tensor.Recipe{r}, Type: tensor.BF16}
+	bf16 := func(r *tensor.Transform) *tensor.Transform {
+		return &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{r}, Type: tensor.BF16}
 	}
-	shifted := func(r *tensor.Recipe, by float64) *tensor.Recipe {
-		return &tensor.Recipe{Op: "add", Args: []*tensor.Recipe{r}, Nums: []float64{by}}
+	shifted := func(r *tensor.Transform, by float64) *tensor.Transform {
+		return &tensor.Transform{Op: "add", Args: []*tensor.Transform{r}, Nums: []float64{by}}
 	}
 	factor := func(name string, shift float64) string {
 		std := l.s.in("feed_forward." + name + ".weight")
-		return l.weight(name, std, &cut{rows: l.Hyper.FFN, wide: true, apply: func(r *tensor.Recipe) *tensor.Recipe {
-			r = &tensor.Recipe{Op: "fill", Args: []*tensor.Recipe{bf16(r)}, Nums: []float64{float64(l.Hyper.FFN)}}
-			r = bf16(&tensor.Recipe{Op: "softplus", Args: []*tensor.Recipe{r}})
+		return l.weight(name, std, &cut{rows: l.Hyper.FFN, wide: true, apply: func(r *tensor.Transform) *tensor.Transform {
+			r = &tensor.Transform{Op: "fill", Args: []*tensor.Transform{bf16(r)}, Nums: []float64{float64(l.Hyper.FFN)}}
+			r = bf16(&tensor.Transform{Op: "softplus", Args: []*tensor.Transform{r}})
 			if shift == 0 {
 				return r
 			}

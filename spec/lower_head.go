@@ -101,7 +101,7 @@ func (l *lowerer) biasCut() *cut {
 		return all
 	}
 	rows := rowsCut(0, l.Hyper.Vocab)
-	return &cut{rows: l.Hyper.Vocab, vector: true, apply: func(r *tensor.Recipe) *tensor.Recipe { return rows.apply(all.apply(r)) }}
+	return &cut{rows: l.Hyper.Vocab, vector: true, apply: func(r *tensor.Transform) *tensor.Transform { return rows.apply(all.apply(r)) }}
 }
 
 // headCut drops padding rows, which must never be sampled, and normalises rows.
@@ -110,12 +110,12 @@ func (l *lowerer) headCut() *cut {
 	if !padded && !unit {
 		return nil
 	}
-	return &cut{rows: l.Hyper.Vocab, apply: func(r *tensor.Recipe) *tensor.Recipe {
+	return &cut{rows: l.Hyper.Vocab, apply: func(r *tensor.Transform) *tensor.Transform {
 		if padded {
 			r = rowsCut(0, l.Hyper.Vocab).apply(r)
 		}
 		if unit {
-			r = &tensor.Recipe{Op: "l2norm_rows", Args: []*tensor.Recipe{r}}
+			r = &tensor.Transform{Op: "l2norm_rows", Args: []*tensor.Transform{r}}
 		}
 		return r
 	}}

@@ -107,6 +107,6 @@ func (l *lowerer) sharedHead() string {
 	if all == nil {
 		return l.weight("medusa_vocab", std, first)
 	}
-	c := &cut{rows: first.rows, apply: func(r *tensor.Recipe) *tensor.Recipe { return first.apply(all.apply(r)) }}
+	c := &cut{rows: first.rows, apply: func(r *tensor.Transform) *tensor.Transform { return first.apply(all.apply(r)) }}
 	return l.weight("medusa_vocab", std, c)
 }

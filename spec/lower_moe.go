@@ -35,7 +35,7 @@ func (l *lowerer) scoreBiasCut() *cut {
 	if l.expertRows() == nil {
 		return all
 	}
-	return &cut{rows: rows.rows, vector: true, apply: func(r *tensor.Recipe) *tensor.Recipe { return rows.apply(all.apply(r)) }}
+	return &cut{rows: rows.rows, vector: true, apply: func(r *tensor.Transform) *tensor.Transform { return rows.apply(all.apply(r)) }}
 }
 
 // expertRows cuts the gate to the experts in use; nil where all are.
@@ -140,7 +140,7 @@ func (l *lowerer) expertWeight(name, part, kind string) string {
 	recipe := tensor.Source(first.Pattern)
 	if mixed {
 		typ = l.wide(block)
-		recipe = &tensor.Recipe{Op: "quantize", Args: []*tensor.Recipe{recipe}, Type: typ}
+		recipe = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{recipe}, Type: typ}
 	}
 	l.declare(d, typ, first.Shape, recipe)
 	return "@" + d.name
@@ -207,7 +207,7 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 	for _, n := range t.Shape {
 		size *= n
 	}
-	r := &tensor.Recipe{Op: "part_rows", Args: []*tensor.Recipe{tensor.Source(t.Pattern)}, Nums: []float64{float64(e)}}
+	r := &tensor.Transform{Op: "part_rows", Args: []*tensor.Transform{tensor.Source(t.Pattern)}, Nums: []float64{float64(e)}}
 	shape := append([]int(nil), t.Shape...)
 	if shape[0]%e != 0 || kind == ".weight" && len(shape) < 2 || len(shape) > 3 {
 		l.fail("tensor %q: shape %v, want %d experts' matrices", t.File, t.Shape, e)
@@ -218,10 +218,10 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 		shape[0] /= e
 	default:
 		shape = shape[1:]
-		r = &tensor.Recipe{Op: "reshape", Args: []*tensor.Recipe{r}, Nums: numbers(shape)}
+		r = &tensor.Transform{Op: "reshape", Args: []*tensor.Transform{r}, Nums: numbers(shape)}
 	}
 	if kind == ".weight" && l.Net.MoELayout == "in_out" {
-		r = &tensor.Recipe{Op: "transpose", Args: []*tensor.Recipe{r}}
+		r = &tensor.Transform{Op: "transpose", Args: []*tensor.Transform{r}}
 		shape = []int{shape[1], shape[0]}
 	}
 	if both {
@@ -232,7 +232,7 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 }
 
 // halfOfGateUp takes gate (w1) or up (w3) from the rows of both.
-func (l *lowerer) halfOfGateUp(part string, r *tensor.Recipe, shape []int) (*tensor.Recipe, []int) {
+func (l *lowerer) halfOfGateUp(part string, r *tensor.Transform, shape []int) (*tensor.Transform, []int) {
 	f, at := shape[0]/2, 0
 	if part == "w3" {
 		at = 1

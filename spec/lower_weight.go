@@ -12,7 +12,7 @@ type cut struct {
 	rows   int  // rows of the result
 	vector bool // the result is a vector of that many elements
 	wide   bool // the result is computed, so that its type is not the stored one
-	apply  func(*tensor.Recipe) *tensor.Recipe
+	apply  func(*tensor.Transform) *tensor.Transform
 }
 
 // weight declares `@name` for a standard tensor, of all layers that have it
@@ -41,7 +41,7 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 		if typ.IsBlock() {
 			mixed = true
 		}
-		recipe = &tensor.Recipe{Op: "transpose", Args: []*tensor.Recipe{recipe}}
+		recipe = &tensor.Transform{Op: "transpose", Args: []*tensor.Transform{recipe}}
 		shape[0], shape[1] = shape[1], shape[0]
 	}
 	if c != nil {
@@ -54,7 +54,7 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 	}
 	if mixed {
 		typ = l.wide(block)
-		recipe = &tensor.Recipe{Op: "quantize", Args: []*tensor.Recipe{recipe}, Type: typ}
+		recipe = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{recipe}, Type: typ}
 	}
 	l.declare(d, typ, shape, recipe)
 	return "@" + d.name
@@ -108,7 +108,7 @@ func (l *lowerer) declaration(name, std string) declaration {
 	return d
 }
 
-func (l *lowerer) declare(d declaration, typ tensor.DType, shape []int, recipe *tensor.Recipe) {
+func (l *lowerer) declare(d declaration, typ tensor.DType, shape []int, recipe *tensor.Transform) {
 	var counts []string
 	if d.layered {
 		counts = append(counts, fmt.Sprint(d.hi))
@@ -153,21 +153,21 @@ func (l *lowerer) affine(hint, name, std, x string) string {
 
 // rowsCut is the contiguous rows lo..hi.
 func rowsCut(lo, hi int) *cut {
-	return &cut{rows: hi - lo, apply: func(r *tensor.Recipe) *tensor.Recipe {
-		return &tensor.Recipe{Op: "rows", Args: []*tensor.Recipe{r}, Nums: []float64{float64(lo), float64(hi)}}
+	return &cut{rows: hi - lo, apply: func(r *tensor.Transform) *tensor.Transform {
+		return &tensor.Transform{Op: "rows", Args: []*tensor.Transform{r}, Nums: []float64{float64(lo), float64(hi)}}
 	}}
 }
 
 // groupCut is rows lo..hi of each of the groups.
 func groupCut(groups, group, lo, hi int) *cut {
-	return &cut{rows: groups * (hi - lo), apply: func(r *tensor.Recipe) *tensor.Recipe {
-		return &tensor.Recipe{Op: "group_rows", Args: []*tensor.Recipe{r}, Nums: []float64{float64(groups), float64(group), float64(lo), float64(hi)}}
+	return &cut{rows: groups * (hi - lo), apply: func(r *tensor.Transform) *tensor.Transform {
+		return &tensor.Transform{Op: "group_rows", Args: []*tensor.Transform{r}, Nums: []float64{float64(groups), float64(group), float64(lo), float64(hi)}}
 	}}
 }
 
 // rowVector reshapes [1, n] or [heads, head_dim] parameters to one row of n.
 func rowVector(n int) *cut {
-	return &cut{rows: n, vector: true, apply: func(r *tensor.Recipe) *tensor.Recipe {
-		return &tensor.Recipe{Op: "reshape", Args: []*tensor.Recipe{r}, Nums: []float64{float64(n)}}
+	return &cut{rows: n, vector: true, apply: func(r *tensor.Transform) *tensor.Transform {
+		return &tensor.Transform{Op: "reshape", Args: []*tensor.Transform{r}, Nums: []float64{float64(n)}}
 	}}
 }

@@ -46,12 +46,12 @@ func (c *explainCmd) Run() error {
 			}
 		}
 	}
-	return explain(os.Stdout, cpu.Manifest.Sites, cat, p, origin)
+	return explain(os.Stdout, cpu.Manifest.Matmuls, cat, p, origin)
 }
 
 // explain writes the explanation of dispatch sites. Sites of one shape are told
 // of once. p is nil when nothing was measured.
-func explain(w io.Writer, sites []manifest.Site, cat *templates.Catalog, p *dispatch.Profile, origin string) error {
+func explain(w io.Writer, sites []manifest.Matmul, cat *templates.Catalog, p *dispatch.Profile, origin string) error {
 	if p == nil {
 		fmt.Fprintln(w, "no profile of this machine: every choice is a roofline estimate; iflowc profile measures")
 	} else {
@@ -60,7 +60,7 @@ func explain(w io.Writer, sites []manifest.Site, cat *templates.Catalog, p *disp
 	}
 	for len(sites) > 0 {
 		first := sites[0]
-		same := func(s manifest.Site) bool { return s.N == first.N && s.K == first.K && s.DType == first.DType }
+		same := func(s manifest.Matmul) bool { return s.N == first.N && s.K == first.K && s.DType == first.DType }
 		var names []string
 		for _, s := range sites {
 			if same(s) {
@@ -76,8 +76,8 @@ func explain(w io.Writer, sites []manifest.Site, cat *templates.Catalog, p *disp
 }
 
 // explainSite tells of one shape.
-func explainSite(w io.Writer, names string, s manifest.Site, cat *templates.Catalog, p *dispatch.Profile) error {
-	table, err := dispatch.Table([]manifest.Site{s}, p)
+func explainSite(w io.Writer, names string, s manifest.Matmul, cat *templates.Catalog, p *dispatch.Profile) error {
+	table, err := dispatch.Table([]manifest.Matmul{s}, p)
 	if err != nil {
 		return usageError{err}
 	}
@@ -108,7 +108,7 @@ func printTimes(w io.Writer, m *dispatch.Measurement) {
 
 // explainKernels tells what each candidate does and whether the order of
 // summation keeps any of them from being mixed.
-func explainKernels(w io.Writer, s manifest.Site, cat *templates.Catalog) {
+func explainKernels(w io.Writer, s manifest.Matmul, cat *templates.Catalog) {
 	dt, _ := tensor.ParseDType(s.DType)
 	var classes []string
 	for _, k := range cat.Candidates("matmul", dt) {
@@ -125,7 +125,7 @@ func explainKernels(w io.Writer, s manifest.Site, cat *templates.Catalog) {
 }
 
 // measuredShape is the profile's entry of a site that decides its rules.
-func measuredShape(p *dispatch.Profile, s manifest.Site) *dispatch.Shape {
+func measuredShape(p *dispatch.Profile, s manifest.Matmul) *dispatch.Shape {
 	if p == nil {
 		return nil
 	}

@@ -70,7 +70,7 @@ func (c *profileCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	shapes, kernels, err := probeShapes(cat, cpu.Manifest.Sites, c.Types)
+	shapes, kernels, err := probeShapes(cat, cpu.Manifest.Matmuls, c.Types)
 	if err != nil {
 		return usageError{err}
 	}
@@ -178,7 +178,7 @@ type probeKernel struct {
 
 // probeShapes lists the distinct shapes of the sites, in the given types when
 // there are any, and the kernels that they need.
-func probeShapes(cat *templates.Catalog, sites []manifest.Site, list string) ([]tune.Shape, []probeKernel, error) {
+func probeShapes(cat *templates.Catalog, sites []manifest.Matmul, list string) ([]tune.Shape, []probeKernel, error) {
 	var shapes []tune.Shape
 	var kernels []probeKernel
 	seen, have := map[string]bool{}, map[tensor.DType]bool{}
@@ -211,7 +211,7 @@ func probeShapes(cat *templates.Catalog, sites []manifest.Site, list string) ([]
 
 // typeLists are the types of the sites, once for each type of a list, or once
 // as they are.
-func typeLists(sites []manifest.Site, list string) [][]string {
+func typeLists(sites []manifest.Matmul, list string) [][]string {
 	var out [][]string
 	if list == "" {
 		var own []string

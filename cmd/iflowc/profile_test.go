@@ -86,7 +86,7 @@ func TestExplainText(t *testing.T) {
 		t.Fatal(err)
 	}
 	impls := []string{"gemv", "flat_gemm", "gemm"}
-	sites := []manifest.Site{
+	sites := []manifest.Matmul{
 		{Name: "decode.wqkv", N: 960, K: 576, DType: "q4_b64", Impls: impls, Rows: []int{1, 2, 128}},
 		{Name: "decode.wo", N: 576, K: 576, DType: "f16", Impls: impls, Rows: []int{1, 2, -1}},
 		{Name: "verify.wqkv", N: 960, K: 576, DType: "q4_b64", Impls: impls, Rows: []int{1, 2, 128}},

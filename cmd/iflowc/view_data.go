@@ -102,7 +102,7 @@ type viewKernel struct {
 }
 
 type viewSite struct {
-	manifest.Site
+	manifest.Matmul
 	Chosen   string                `json:"chosen"`
 	Measured *dispatch.Measurement `json:"measured,omitempty"`
 }
@@ -147,8 +147,8 @@ func (c *viewCmd) viewOf() (*viewData, error) {
 func (d *viewData) weights(mod *ir.Module) {
 	for _, w := range mod.Weights {
 		recipe := ""
-		if w.Recipe != nil {
-			recipe = w.Recipe.String()
+		if w.Transform != nil {
+			recipe = w.Transform.String()
 		}
 		d.Weights = append(d.Weights, viewWeight{Name: w.Name, Type: w.Type.String(), Count: elements(w), Recipe: recipe})
 	}
@@ -184,12 +184,12 @@ func (d *viewData) sites(m *compiler.Model, cpu *codegen.CPUModel) error {
 	if d.Origin = origin; p == nil {
 		d.Origin = "no profile of this machine: every choice is a roofline estimate; iflowc profile measures"
 	}
-	table, err := dispatch.Table(cpu.Manifest.Sites, p)
+	table, err := dispatch.Table(cpu.Manifest.Matmuls, p)
 	if err != nil {
 		return usageError{err}
 	}
-	for i, s := range cpu.Manifest.Sites {
-		v := viewSite{Site: s, Chosen: dispatch.Describe(s, table[i*dispatch.Rows:][:dispatch.Rows])}
+	for i, s := range cpu.Manifest.Matmuls {
+		v := viewSite{Matmul: s, Chosen: dispatch.Describe(s, table[i*dispatch.Rows:][:dispatch.Rows])}
 		if shape := measuredShape(p, s); shape != nil {
 			v.Measured = shape.Measured
 		}

@@ -171,7 +171,7 @@ func (w *viewWalk) uses(op *ir.Op) {
 // hold notes the buffers of an op's results.
 func (w *viewWalk) hold(op *ir.Op) {
 	k := 0
-	for _, n := range op.Notes {
+	for _, n := range op.Annotations {
 		if n.Name != "slot" {
 			continue
 		}

@@ -179,7 +179,7 @@ func (p *Program) describe(context.Context) error {
 	ir, steps := p.Module, ""
 	if p.ranks != nil {
 		ir = p.partitioned
-		man.Weights, man.Sites, man.Regions, man.Libs = nil, nil, nil, nil
+		man.Weights, man.Matmuls, man.Regions, man.Libs = nil, nil, nil, nil
 	}
 	p.files["model.ir"] = []byte(ir.String())
 	for _, r := range p.parts() {

@@ -182,7 +182,7 @@ func (m *madeUpModel) compare(t *testing.T, ids []int32, budget int, tolerance f
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.Open(m.model, engine.Options{MaxTokens: budget, MaxWanted: 64, Context: 64, Threads: 1})
+	e, err := engine.Open(m.model, engine.Options{MaxTokens: budget, MaxOutRows: 64, Context: 64, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

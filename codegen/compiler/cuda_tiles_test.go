@@ -129,7 +129,7 @@ func attended(t *testing.T, p *Program, scores *codegen.ScoreRange, ids []int32)
 	if p.whole.CUDA, err = codegen.CUDA(p.Module, cat, p.Context, scores); err != nil {
 		t.Fatal(err)
 	}
-	return allRows(t, emulatedModel(t, p), ids, engine.Options{MaxTokens: 5, MaxWanted: 5, Context: 64, Threads: 1})
+	return allRows(t, emulatedModel(t, p), ids, engine.Options{MaxTokens: 5, MaxOutRows: 5, Context: 64, Threads: 1})
 }
 
 // TestEmulatedTrees: the nodes of trees, of two sequences in a step beside a
@@ -142,7 +142,7 @@ func TestEmulatedTrees(t *testing.T) {
 	}
 	defer p.Close()
 	m := emulatedModel(t, p)
-	opt := engine.Options{MaxTokens: 128, MaxWanted: 128, MaxSeqs: 3, Context: 64, Threads: 1, Draft: 24}
+	opt := engine.Options{MaxTokens: 128, MaxOutRows: 128, MaxSeqs: 3, Context: 64, Threads: 1, Draft: 24}
 	e, err := engine.Open(m, opt)
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func likeInterpreter(t *testing.T, path, target string, load func(*testing.T, *P
 		ids, source = in.DecoderIDs, in.IDs
 	}
 	want := interpreted(t, p.Model, ids, source, in.Types)
-	e, err := engine.Open(load(t, p), engine.Options{MaxWanted: 64, Context: 64, MaxTokens: 64, Threads: 1})
+	e, err := engine.Open(load(t, p), engine.Options{MaxOutRows: 64, Context: 64, MaxTokens: 64, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func loadedRanks(t *testing.T, p *Program) device.Device {
 	for _, r := range p.ranks {
 		man := &r.CPU.Manifest
 		lib, mem := loadedCode(t, p, r.CPU)
-		out.ranks = append(out.ranks, loadedRank{ranks.Rank{Manifest: man, Device: lib, Library: lib, Dispatch: tableOf(t, man.Sites, nil)}, mem})
+		out.ranks = append(out.ranks, loadedRank{ranks.Rank{Manifest: man, Device: lib, Library: lib, Dispatch: tableOf(t, man.Matmuls, nil)}, mem})
 		out.manifest.Partition.Ranks = append(out.manifest.Partition.Ranks, manifest.Rank{
 			Device: r.Device, Stage: r.Stage, Member: r.Member, Members: r.Members, Lo: r.Lo, Hi: r.Hi})
 	}

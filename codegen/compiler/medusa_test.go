@@ -81,7 +81,7 @@ func TestCompiledMedusa(t *testing.T) {
 
 func openMedusa(t *testing.T, m engine.Model, seqs int) *engine.Engine {
 	t.Helper()
-	e, err := engine.Open(m, engine.Options{MaxSeqs: seqs, MaxWanted: 128, MaxTokens: 128, Context: 64, Threads: 1, Draft: 40})
+	e, err := engine.Open(m, engine.Options{MaxSeqs: seqs, MaxOutRows: 128, MaxTokens: 128, Context: 64, Threads: 1, Draft: 40})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestDemoMedusa(t *testing.T) {
 		prompts = append(prompts, tok.Encode(text, true))
 	}
 	open := func() *engine.Engine {
-		e, err := engine.Open(m, engine.Options{MaxSeqs: len(prompts), MaxTokens: 128, MaxWanted: 128, Context: 128, Draft: 15})
+		e, err := engine.Open(m, engine.Options{MaxSeqs: len(prompts), MaxTokens: 128, MaxOutRows: 128, Context: 128, Draft: 15})
 		if err != nil {
 			t.Fatal(err)
 		}

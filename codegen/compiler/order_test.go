@@ -63,7 +63,7 @@ func loaded(t *testing.T, p *Program) engine.Model {
 		return engine.Model{Manifest: man, Device: loadedRanks(t, p)}
 	}
 	lib, mem := loadedCode(t, p, p.whole.CPU)
-	return engine.Model{Manifest: man, Device: lib, Weights: mem, Dispatch: tableOf(t, man.Sites, nil)}
+	return engine.Model{Manifest: man, Device: lib, Weights: mem, Dispatch: tableOf(t, man.Matmuls, nil)}
 }
 
 // loadedCode is loaded for one rank.
@@ -106,7 +106,7 @@ func loadedCode(t *testing.T, p *Program, code *codegen.CPUModel) (*cpu.Library,
 	return lib, mem
 }
 
-func tableOf(t *testing.T, sites []manifest.Site, p *dispatch.Profile) []byte {
+func tableOf(t *testing.T, sites []manifest.Matmul, p *dispatch.Profile) []byte {
 	t.Helper()
 	table, err := dispatch.Table(sites, p)
 	if err != nil {
@@ -139,7 +139,7 @@ func prompt(n, seed int) []int32 {
 func logitsOf(t *testing.T, m engine.Model, opt engine.Options, seqs [][]int32) [][]float32 {
 	t.Helper()
 	opt.MaxSeqs = len(seqs)
-	opt.MaxWanted = 512
+	opt.MaxOutRows = 512
 	e, err := engine.Open(m, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -217,11 +217,11 @@ func TestOneOrderOfSummation(t *testing.T) {
 			sameBits(t, "in a batch of 32", together[0], want)
 			sameBits(t, "last of a batch of 32", together[31], logitsOf(t, m, engine.Options{Threads: 1}, batch[31:])[0])
 			for _, impl := range []string{"gemv", "flat_gemm", "gemm"} {
-				if !slices.Contains(m.Manifest.Sites[0].Impls, impl) {
+				if !slices.Contains(m.Manifest.Matmuls[0].Impls, impl) {
 					continue // for one code a byte, unpacking a panel gains nothing
 				}
 				one := m
-				one.Dispatch = onlyImpl(t, m.Manifest.Sites, impl)
+				one.Dispatch = onlyImpl(t, m.Manifest.Matmuls, impl)
 				got := logitsOf(t, one, engine.Options{Threads: 1, MaxTokens: 64}, [][]int32{long})[0]
 				sameBits(t, "all by "+impl, got, want)
 			}
@@ -230,7 +230,7 @@ func TestOneOrderOfSummation(t *testing.T) {
 }
 
 // onlyImpl is the table of a profile that uses one implementation everywhere.
-func onlyImpl(t *testing.T, sites []manifest.Site, impl string) []byte {
+func onlyImpl(t *testing.T, sites []manifest.Matmul, impl string) []byte {
 	t.Helper()
 	p := &dispatch.Profile{Format: dispatch.Format}
 	for _, s := range sites {

@@ -124,11 +124,11 @@ func (m *Model) Step() (*codegen.CPUModel, error) {
 	}
 	all := *ranks[0].CPU
 	for _, r := range ranks[1:] {
-		for _, site := range r.CPU.Manifest.Sites {
-			if !slices.ContainsFunc(all.Manifest.Sites, func(s manifest.Site) bool {
+		for _, site := range r.CPU.Manifest.Matmuls {
+			if !slices.ContainsFunc(all.Manifest.Matmuls, func(s manifest.Matmul) bool {
 				return s.Name == site.Name && s.N == site.N && s.K == site.K && s.DType == site.DType
 			}) {
-				all.Manifest.Sites = append(slices.Clip(all.Manifest.Sites), site)
+				all.Manifest.Matmuls = append(slices.Clip(all.Manifest.Matmuls), site)
 			}
 		}
 		for _, k := range r.CPU.Kernels {

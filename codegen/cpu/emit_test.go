@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-var updateC = flag.Bool("update-c", false, "rewrite the golden C; read the difference before you commit it")
+var update = flag.Bool("update", false, "rewrite the golden C; read the difference before you commit it")
 
 // emit reads a module of testdata and emits its step.
 func emit(t *testing.T, file string, edit func(*ir.Module)) *Model {
@@ -52,7 +52,7 @@ func TestStepGolden(t *testing.T) {
 		t.Error("two emissions differ")
 	}
 	const golden = "testdata/llama.step.c"
-	if *updateC {
+	if *update {
 		if err := os.WriteFile(golden, []byte(got.Step), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestStepGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.Step, "\n")); d != "" {
-		t.Errorf("the emitted step changed; if that is meant, -update-c (-want +got):\n%s", d)
+		t.Errorf("the emitted step changed; if that is meant, -update (-want +got):\n%s", d)
 	}
 }
 
@@ -96,10 +96,10 @@ func TestManifest(t *testing.T) {
 	if s := m.States[0]; s.Count != 2 || s.PageBytes != 64*2*(16+16)*2 {
 		t.Errorf("state %+v", s)
 	}
-	if s := m.Sites[0]; s.Name != "decode.wqkv" || len(s.Impls) != 3 || s.Rows[0] != 1 || s.Rows[1] != 2 || s.Rows[2] != 128 {
+	if s := m.Matmuls[0]; s.Name != "decode.wqkv" || len(s.Impls) != 3 || s.Rows[0] != 1 || s.Rows[1] != 2 || s.Rows[2] != 128 {
 		t.Errorf("site %+v", s)
 	}
-	if s := m.Sites[1]; s.Rows[2] != -1 {
+	if s := m.Matmuls[1]; s.Rows[2] != -1 {
 		t.Errorf("a kernel that no note names is a default: %+v", s)
 	}
 	if o := m.Graphs[0].Outputs[0]; o.Name != "logits" || o.Rows != "wanted" || o.Used != 96 {

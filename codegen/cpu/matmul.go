@@ -19,7 +19,7 @@ type matmul struct {
 	e      *emitter
 	w      *ctext.Writer
 	region *layout.Region
-	site   *manifest.Site
+	site   *manifest.Matmul
 }
 
 func (e *emitter) matmul(r *layout.Region, work *layout.Matmul) error {
@@ -27,7 +27,7 @@ func (e *emitter) matmul(r *layout.Region, work *layout.Matmul) error {
 	if err != nil {
 		return err
 	}
-	m := &matmul{Matmul: work, e: e, w: e.w, region: r, site: &e.out.Manifest.Sites[call]}
+	m := &matmul{Matmul: work, e: e, w: e.w, region: r, site: &e.out.Manifest.Matmuls[call]}
 	m.site.Outliers = work.Outliers
 	reads := &e.out.Manifest.Regions[r.Number]
 	reads.Weight, reads.Site = work.Weight.Name, call
@@ -67,7 +67,7 @@ func (e *emitter) call(call layout.Call, act string) (number int, impls string, 
 	if len(kernels) == 0 {
 		return 0, "", fmt.Errorf("%s: the cpu target has no matmul for weights of type %s and %s activations", call.Name, w.DType, act)
 	}
-	site := manifest.Site{Name: call.Name, N: w.N, K: w.K, DType: w.DType.String(), Act: act}
+	site := manifest.Matmul{Name: call.Name, N: w.N, K: w.K, DType: w.DType.String(), Act: act}
 	var rows []string
 	for _, k := range kernels {
 		sym := e.use(k, w.DType, "void %s(const uint8_t *, int, int, const uint8_t *, int, float *, int64_t, uint8_t *);")
@@ -75,8 +75,8 @@ func (e *emitter) call(call layout.Call, act string) (number int, impls string, 
 		rows = append(rows, fmt.Sprintf("{%s, %d}", sym, k.Tile))
 	}
 	site.Rows = call.Defaults(site.Impls)
-	e.out.Manifest.Sites = append(e.out.Manifest.Sites, site)
-	return len(e.out.Manifest.Sites) - 1, e.implTable("matmul_"+w.DType.String()+"_"+act, strings.Join(rows, ", ")), nil
+	e.out.Manifest.Matmuls = append(e.out.Manifest.Matmuls, site)
+	return len(e.out.Manifest.Matmuls) - 1, e.implTable("matmul_"+w.DType.String()+"_"+act, strings.Join(rows, ", ")), nil
 }
 
 // implTable names a table of kernels, which is defined once.

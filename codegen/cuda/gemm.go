@@ -37,7 +37,7 @@ func (m *matmul) choices() []impl {
 // site lists the product among those whose kernel the number of rows chooses.
 func (m *matmul) site() int {
 	p := &m.u.e.out.Plan
-	s := manifest.Site{Name: m.Call.Name, N: m.Weight.N, K: m.Weight.K, DType: m.Weight.DType.String()}
+	s := manifest.Matmul{Name: m.Call.Name, N: m.Weight.N, K: m.Weight.K, DType: m.Weight.DType.String()}
 	for _, c := range m.impls {
 		s.Impls, s.Rows = append(s.Impls, c.name), append(s.Rows, c.from)
 	}

@@ -115,7 +115,7 @@ func Manifest() *manifest.Manifest {
 		}}},
 		Weights: []manifest.Weight{{Name: "w", DType: tensor.F32, Rows: 16, Cols: 16, Layout: "panel16", Bytes: 1024}},
 		States:  []manifest.State{{Name: "kv", Count: 1, PageRows: 64, PageBytes: 512, Type: "f16"}},
-		Sites:   []manifest.Site{{Name: "decode.w", N: 16, K: 16, DType: "f32", Impls: []string{"gemv", "gemm"}, Rows: []int{1, 8}}},
+		Matmuls: []manifest.Matmul{{Name: "decode.w", N: 16, K: 16, DType: "f32", Impls: []string{"gemv", "gemm"}, Rows: []int{1, 8}}},
 		Libs:    []manifest.Lib{{ISA: "portable", File: "lib-portable.so"}},
 	}
 }

@@ -23,7 +23,7 @@ func Open(t testing.TB, m *manifest.Manifest, salt byte) (lib *cpu.Library, weig
 	}
 	t.Cleanup(w.Free)
 	w.Bytes[0] = salt
-	table, err = dispatch.Table(m.Sites, nil)
+	table, err = dispatch.Table(m.Matmuls, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func (l *Layout) reserve(b *ir.Block) {
 
 // slotNotes are the numbers of an op's !slot notes; -1 for what is no number.
 func slotNotes(op *ir.Op) (slots []int) {
-	for _, n := range op.Notes {
+	for _, n := range op.Annotations {
 		if n.Name != "slot" {
 			continue
 		}

@@ -40,15 +40,15 @@ func (m *Matmul) Pitch() int { return Round16(m.Weight.N) }
 type Call struct {
 	Name   string // "decode.wqkv"
 	Weight *Weight
-	kernel []ir.NoteArg // of the !kernel note; nil: there is none
+	kernel []ir.AnnotationArg // of the !kernel note; nil: there is none
 }
 
 // call names the use of a weight by an op.
 func (s *scheduler) call(op *ir.Op, w *Weight) Call {
 	c := Call{Name: s.graph.Name + "." + w.Name, Weight: w}
-	for _, n := range op.Notes {
+	for _, n := range op.Annotations {
 		if n.Name == "kernel" {
-			c.kernel = append([]ir.NoteArg{}, n.Args...)
+			c.kernel = append([]ir.AnnotationArg{}, n.Args...)
 			break
 		}
 	}

@@ -149,7 +149,7 @@ func isMatrix(op *ir.Op, i int) bool {
 // sparseEntries is how many outlier entries a weight's transform keeps apart, at
 // most: its own, or those of the weights that it stacks.
 func (l *Layout) sparseEntries(v *ir.Value) int {
-	switch r := v.Recipe; {
+	switch r := v.Transform; {
 	case r == nil:
 		return 0
 	case r.Op == "quantize_delta":
@@ -207,7 +207,7 @@ func (p *packer) put(w *Weight, index []int) {
 }
 
 func (p *packer) one(w *Weight, index []int) {
-	item := pack.Item{Name: w.Name, Index: index, Recipe: p.l.resolve(w.value.Recipe), DType: w.DType, Rows: w.N, Cols: w.K, Layout: w.Layout(), Deltas: w.Sparse}
+	item := pack.Item{Name: w.Name, Index: index, Transform: p.l.resolve(w.value.Transform), DType: w.DType, Rows: w.N, Cols: w.K, Layout: w.Layout(), Deltas: w.Sparse}
 	m := manifest.Weight{Name: w.Name, Index: index, DType: w.DType, Sources: item.Sources(),
 		Rows: w.N, Cols: w.K, Layout: w.Layout(), Offset: p.at, Bytes: w.Bytes(), Deltas: w.Sparse}
 	p.l.Packed, p.l.Pack = append(p.l.Packed, m), append(p.l.Pack, item)
@@ -258,9 +258,9 @@ func (p *packer) layers(rep *ir.Op) {
 
 // resolve replaces references to other weights of the module by their
 // transforms.
-func (l *Layout) resolve(r *tensor.Recipe) *tensor.Recipe {
+func (l *Layout) resolve(r *tensor.Transform) *tensor.Transform {
 	if r.Op == "weight" {
-		return l.resolve(l.Module.Weight(r.Name).Recipe)
+		return l.resolve(l.Module.Weight(r.Name).Transform)
 	}
 	c := *r
 	c.Args = nil

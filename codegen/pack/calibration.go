@@ -133,7 +133,7 @@ func digestOf(path string) (string, error) {
 // importanceOf is the importance of a recipe's columns, or nil. Of a recipe with
 // several sources the first that is known decides; one whose columns are not
 // the source's is encoded evenly.
-func (e *evaluator) importanceOf(r *tensor.Recipe, cols int) []float32 {
+func (e *evaluator) importanceOf(r *tensor.Transform, cols int) []float32 {
 	if e.src.Calibration == nil {
 		return nil
 	}

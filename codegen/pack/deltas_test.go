@@ -28,8 +28,8 @@ func uneven(name string, seed int64, rows, cols int) checkpointtest.Fixture {
 	return f
 }
 
-func keep(share float64, dt tensor.DType, a *tensor.Recipe) *tensor.Recipe {
-	return &tensor.Recipe{Op: "quantize_delta", Type: dt, Nums: []float64{share}, Args: []*tensor.Recipe{a}}
+func keep(share float64, dt tensor.DType, a *tensor.Transform) *tensor.Transform {
+	return &tensor.Transform{Op: "quantize_delta", Type: dt, Nums: []float64{share}, Args: []*tensor.Transform{a}}
 }
 
 // unpackDeltas lists what a kernel finds behind the panels.
@@ -53,7 +53,7 @@ func TestDeltasOfStackedMatrices(t *testing.T) {
 	t.Parallel()
 	s := openSource(t, uneven("a", 1, 40, 64), uneven("b", 2, 40, 64))
 	a, b := keep(0.02, tensor.Q4B64, tensor.Source("a")), keep(0.05, tensor.Q4B64, tensor.Source("b"))
-	for name, r := range map[string]*tensor.Recipe{
+	for name, r := range map[string]*tensor.Transform{
 		"concat": op("concat", nil, a, b), "interleave": op("interleave", nil, a, b), "rows": op("rows", []float64{7, 39}, b), "one": a,
 		"rows of both": op("rows", []float64{30, 60}, op("concat", nil, a, b)), "in part": op("concat", nil, quantizeTo(tensor.Q4B64, tensor.Source("a")), b),
 	} {
@@ -62,7 +62,7 @@ func TestDeltasOfStackedMatrices(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		n := tensor.DeltaCount(80, 64, 0.05)
-		items := []Item{{Name: "w", Recipe: r, DType: tensor.Q4B64, Rows: d.Rows, Cols: 64, Layout: packed.LayoutPanel16, Deltas: min(n, d.Rows*64/20)}, {Name: "n", Recipe: op("rows", []float64{0, 16}, tensor.Source("a")), DType: tensor.F32, Rows: 16, Cols: 64, Layout: packed.LayoutRow}}
+		items := []Item{{Name: "w", Transform: r, DType: tensor.Q4B64, Rows: d.Rows, Cols: 64, Layout: packed.LayoutPanel16, Deltas: min(n, d.Rows*64/20)}, {Name: "n", Transform: op("rows", []float64{0, 16}, tensor.Source("a")), DType: tensor.F32, Rows: 16, Cols: 64, Layout: packed.LayoutRow}}
 		path := filepath.Join(t.TempDir(), "w")
 		if err := Pack(context.Background(), s, items, path, Options{}); err != nil {
 			t.Fatal(name, err)
@@ -100,7 +100,7 @@ func TestDeltasAreBounded(t *testing.T) {
 	t.Parallel()
 	s := openSource(t, uneven("a", 1, 40, 64), uneven("b", 2, 40, 64))
 	a := keep(0.05, tensor.Q4B64, tensor.Source("a"))
-	for want, r := range map[string]*tensor.Recipe{
+	for want, r := range map[string]*tensor.Transform{
 		"entries are kept aside":    op("transpose", nil, a),
 		"only concat, interleave":   op("scale", []float64{2}, a),
 		"and entries kept aside":    op("concat", nil, a, quantizeTo(tensor.Q8B64, tensor.Source("b"))),
@@ -115,7 +115,7 @@ func TestDeltasAreBounded(t *testing.T) {
 		}
 	}
 	for want, deltas := range map[string]int{"no room": 0, "more than the 3": 3, "4000 entries": 4000} {
-		items := []Item{{Name: "w", Recipe: a, DType: tensor.Q4B64, Rows: 40, Cols: 64, Layout: packed.LayoutPanel16, Deltas: deltas}}
+		items := []Item{{Name: "w", Transform: a, DType: tensor.Q4B64, Rows: 40, Cols: 64, Layout: packed.LayoutPanel16, Deltas: deltas}}
 		if err := Pack(context.Background(), s, items, filepath.Join(t.TempDir(), "w"), Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("packed with room for %d: error %v, want %q in it", deltas, err, want)
 		}

@@ -72,7 +72,7 @@ func (h *hessians) sums(stored string) ([]float32, error) {
 }
 
 // feedbackOf is the feedback of a recipe's columns, or nil.
-func (e *evaluator) feedbackOf(r *tensor.Recipe, cols int) (*tensor.Feedback, error) {
+func (e *evaluator) feedbackOf(r *tensor.Transform, cols int) (*tensor.Feedback, error) {
 	if e.src.Calibration == nil || e.src.Calibration.hessians == nil {
 		return nil, nil
 	}

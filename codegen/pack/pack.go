@@ -26,7 +26,7 @@ import (
 type Item struct {
 	Name       string
 	Index      []int
-	Recipe     *tensor.Recipe
+	Transform  *tensor.Transform
 	DType      tensor.DType
 	Rows, Cols int
 	Layout     string // LayoutPanel16 or LayoutRow
@@ -36,7 +36,7 @@ type Item struct {
 // Sources lists the stored tensors that the item is made of.
 func (it *Item) Sources() []string {
 	var out []string
-	for _, name := range it.Recipe.Sources() {
+	for _, name := range it.Transform.Sources() {
 		out = append(out, tensor.SourceName(name, it.Index))
 	}
 	return out
@@ -245,7 +245,7 @@ func (p *packer) split(ctx context.Context, chunks chan<- chunk) error {
 }
 
 func evalItem(src Source, it Item) (*Dense, error) {
-	d, err := Eval(src, it.Recipe, it.Index)
+	d, err := Eval(src, it.Transform, it.Index)
 	if err != nil {
 		return nil, fmt.Errorf("weight %s%v: %w", it.Name, it.Index, err)
 	}
@@ -262,7 +262,7 @@ func evalItem(src Source, it Item) (*Dense, error) {
 		return nil, fmt.Errorf("weight %s%v: %s cannot be made from %s", it.Name, it.Index, it.DType, d.DType)
 	}
 	e := &evaluator{src: src, index: it.Index}
-	v, err := e.quantizeBy(value{dt: d.DType, rows: d.Rows, cols: d.Cols, inner: 1, rank: 2, row: d.row}, it.DType, it.Recipe)
+	v, err := e.quantizeBy(value{dt: d.DType, rows: d.Rows, cols: d.Cols, inner: 1, rank: 2, row: d.row}, it.DType, it.Transform)
 	if err != nil {
 		return nil, fmt.Errorf("weight %s%v: %w", it.Name, it.Index, err)
 	}

@@ -17,11 +17,11 @@ import (
 // smallPlan has every layout, indices, a quantised and a plain matrix.
 func smallPlan() []Item {
 	return []Item{
-		{Name: "wq", Index: []int{0}, Recipe: tensor.Source("l.{i}.q"), DType: tensor.Q4B32, Rows: 40, Cols: 96, Layout: packed.LayoutPanel16},
-		{Name: "norm", Recipe: tensor.Source("norm"), DType: tensor.F32, Rows: 1, Cols: 21, Layout: packed.LayoutRow},
-		{Name: "wq", Index: []int{1}, Recipe: tensor.Source("l.{i}.q"), DType: tensor.Q8B32T2, Rows: 40, Cols: 96, Layout: packed.LayoutPanel16},
-		{Name: "emb", Recipe: tensor.Source("emb"), DType: tensor.F16, Rows: 5, Cols: 21, Layout: packed.LayoutRow},
-		{Name: "out", Recipe: op("transpose", nil, tensor.Source("emb")), DType: tensor.F32, Rows: 21, Cols: 5, Layout: packed.LayoutPanel16},
+		{Name: "wq", Index: []int{0}, Transform: tensor.Source("l.{i}.q"), DType: tensor.Q4B32, Rows: 40, Cols: 96, Layout: packed.LayoutPanel16},
+		{Name: "norm", Transform: tensor.Source("norm"), DType: tensor.F32, Rows: 1, Cols: 21, Layout: packed.LayoutRow},
+		{Name: "wq", Index: []int{1}, Transform: tensor.Source("l.{i}.q"), DType: tensor.Q8B32T2, Rows: 40, Cols: 96, Layout: packed.LayoutPanel16},
+		{Name: "emb", Transform: tensor.Source("emb"), DType: tensor.F16, Rows: 5, Cols: 21, Layout: packed.LayoutRow},
+		{Name: "out", Transform: op("transpose", nil, tensor.Source("emb")), DType: tensor.F32, Rows: 21, Cols: 5, Layout: packed.LayoutPanel16},
 	}
 }
 
@@ -109,7 +109,7 @@ func TestPackLeavesNothingBehind(t *testing.T) {
 	cancel()
 	wrongShape, missing := smallPlan(), smallPlan()
 	wrongShape[4].Rows = 22
-	missing[3].Recipe = tensor.Source("nope")
+	missing[3].Transform = tensor.Source("nope")
 	for name, c := range map[string]struct {
 		ctx  context.Context
 		plan []Item
@@ -163,8 +163,8 @@ func TestPackOfShrinkingFile(t *testing.T) {
 	if err := os.Truncate(src, 4096); err != nil {
 		t.Fatal(err)
 	}
-	for _, recipe := range []*tensor.Recipe{tensor.Source("w"), op("transpose", nil, tensor.Source("w"))} {
-		plan := []Item{{Name: "w", Recipe: recipe, DType: tensor.Q4B32, Rows: 256, Cols: 256, Layout: packed.LayoutPanel16}}
+	for _, recipe := range []*tensor.Transform{tensor.Source("w"), op("transpose", nil, tensor.Source("w"))} {
+		plan := []Item{{Name: "w", Transform: recipe, DType: tensor.Q4B32, Rows: 256, Cols: 256, Layout: packed.LayoutPanel16}}
 		err := Pack(context.Background(), Source{Set: s}, plan, filepath.Join(dir, "w.iflw"), Options{})
 		if err == nil || !strings.Contains(err.Error(), "changed or vanished") {
 			t.Errorf("%s: error %v", recipe, err)

@@ -72,7 +72,7 @@ func (d *Dense) Float32() []float32 {
 // values is computed in float32. Rows of matrices are axis 0; for vectors the
 // row operations take elements. Only transpose and reshape hold a weight in
 // memory.
-func Eval(src Source, r *tensor.Recipe, index []int) (*Dense, error) {
+func Eval(src Source, r *tensor.Transform, index []int) (*Dense, error) {
 	e := evaluator{src: src, index: index}
 	v, err := e.eval(r)
 	if err != nil {
@@ -181,7 +181,7 @@ type evaluator struct {
 // A recipeOp evaluates one operation on evaluated arguments.
 type operation struct {
 	args, nums int // how many; -1 for one or more
-	eval       func(r *tensor.Recipe, args []value, index []int) (value, error)
+	eval       func(r *tensor.Transform, args []value, index []int) (value, error)
 }
 
 var operations = map[string]operation{
@@ -205,7 +205,7 @@ var operations = map[string]operation{
 	"quantize_delta": {1, 1, nil}, // evaluator.quantizeDelta
 }
 
-func (e *evaluator) eval(r *tensor.Recipe) (value, error) {
+func (e *evaluator) eval(r *tensor.Transform) (value, error) {
 	if r.Op == "source" {
 		return e.source(r.Name)
 	}

@@ -14,7 +14,7 @@ import (
 var stackable = map[string]bool{"concat": true, "interleave": true, "rows": true}
 
 // checkStackable says why an operation cannot take values that have deltas.
-func checkStackable(r *tensor.Recipe, args []value) error {
+func checkStackable(r *tensor.Transform, args []value) error {
 	for _, a := range args {
 		switch {
 		case a.deltas == nil:
@@ -48,7 +48,7 @@ func deltasOf(args []value, which func(r int) (arg, row int)) func(r int) []tens
 
 // quantizeDelta evaluates quantize_delta(a, ratio, type). The whole matrix is
 // encoded at once and held: which entries are kept depends on all of them.
-func (e *evaluator) quantizeDelta(r *tensor.Recipe) (value, error) {
+func (e *evaluator) quantizeDelta(r *tensor.Transform) (value, error) {
 	if !tensor.CanEncode(r.Type) || r.Type.IsActivation() || !r.Type.IsBlock() {
 		return value{}, fmt.Errorf("weights cannot be quantised to %s with entries kept aside", r.Type)
 	}

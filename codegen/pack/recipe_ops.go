@@ -29,7 +29,7 @@ func common(args []value) ([]value, error) {
 	return out, nil
 }
 
-func evalConcat(_ *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalConcat(_ *tensor.Transform, args []value, _ []int) (value, error) {
 	args, err := common(args)
 	if err != nil {
 		return value{}, err
@@ -59,7 +59,7 @@ func evalConcat(_ *tensor.Recipe, args []value, _ []int) (value, error) {
 	return out, nil
 }
 
-func evalInterleave(_ *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalInterleave(_ *tensor.Transform, args []value, _ []int) (value, error) {
 	args, err := common(args)
 	if err != nil {
 		return value{}, err
@@ -92,7 +92,7 @@ func evalInterleave(_ *tensor.Recipe, args []value, _ []int) (value, error) {
 	return out, nil
 }
 
-func evalRows(r *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalRows(r *tensor.Transform, args []value, _ []int) (value, error) {
 	v := args[0]
 	lo, hi, err := interval(r.Nums[0], r.Nums[1], v.rows/v.inner)
 	if err != nil {
@@ -115,7 +115,7 @@ func (v value) rowRange(lo, hi int) value {
 
 // evalPartRows takes the part of rows that the last index chooses of Nums[0]
 // equal ones.
-func evalPartRows(r *tensor.Recipe, args []value, index []int) (value, error) {
+func evalPartRows(r *tensor.Transform, args []value, index []int) (value, error) {
 	v := args[0]
 	lo, hi, err := part(r, v.rows/v.inner, index)
 	if err != nil {
@@ -125,7 +125,7 @@ func evalPartRows(r *tensor.Recipe, args []value, index []int) (value, error) {
 }
 
 // evalPartCols does so for columns of a matrix.
-func evalPartCols(r *tensor.Recipe, args []value, index []int) (value, error) {
+func evalPartCols(r *tensor.Transform, args []value, index []int) (value, error) {
 	lo, hi, err := part(r, args[0].cols, index)
 	if err != nil {
 		return value{}, err
@@ -133,7 +133,7 @@ func evalPartCols(r *tensor.Recipe, args []value, index []int) (value, error) {
 	return args[0].colRange(lo, hi)
 }
 
-func part(r *tensor.Recipe, n int, index []int) (lo, hi int, err error) {
+func part(r *tensor.Transform, n int, index []int) (lo, hi int, err error) {
 	parts := int(r.Nums[0])
 	if float64(parts) != r.Nums[0] || parts < 1 || n%parts != 0 {
 		return 0, 0, fmt.Errorf("%d rows or columns are not %v equal parts", n, r.Nums[0])
@@ -145,7 +145,7 @@ func part(r *tensor.Recipe, n int, index []int) (lo, hi int, err error) {
 	return lo, lo + n/parts, nil
 }
 
-func evalCols(r *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalCols(r *tensor.Transform, args []value, _ []int) (value, error) {
 	lo, hi, err := interval(r.Nums[0], r.Nums[1], args[0].cols)
 	if err != nil {
 		return value{}, err
@@ -177,7 +177,7 @@ func interval(a, b float64, n int) (lo, hi int, err error) {
 	return lo, hi, nil
 }
 
-func evalTranspose(_ *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalTranspose(_ *tensor.Transform, args []value, _ []int) (value, error) {
 	v := args[0]
 	if v.rank != 2 {
 		return value{}, fmt.Errorf("a tensor of %d dimensions; expected a matrix", v.rank)
@@ -198,7 +198,7 @@ func evalTranspose(_ *tensor.Recipe, args []value, _ []int) (value, error) {
 	return fromRaw(v.dt, v.cols, v.rows, 2, out), nil
 }
 
-func evalReshape(r *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalReshape(r *tensor.Transform, args []value, _ []int) (value, error) {
 	v := args[0]
 	n, rows, cols := 1, 1, 1
 	for i, d := range r.Nums {
@@ -232,7 +232,7 @@ func evalReshape(r *tensor.Recipe, args []value, _ []int) (value, error) {
 // the llama family store the rows of a query or key head so that rotary pairs
 // are neighbours, (0, d/2, 1, d/2+1, …) of the half-split order; row t·d/2+i of
 // a head is stored row 2i+t.
-func evalPermuteRows(r *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalPermuteRows(r *tensor.Transform, args []value, _ []int) (value, error) {
 	v := args[0]
 	n := v.rows / v.inner
 	if r.Word != "gguf_rope" {
@@ -250,7 +250,7 @@ func evalPermuteRows(r *tensor.Recipe, args []value, _ []int) (value, error) {
 }
 
 // evalGroupRows takes rows lo…hi of each of `groups` runs of `group` rows.
-func evalGroupRows(r *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalGroupRows(r *tensor.Transform, args []value, _ []int) (value, error) {
 	v := args[0]
 	n := v.rows / v.inner
 	groups, group := int(r.Nums[0]), int(r.Nums[1])
@@ -265,7 +265,7 @@ func evalGroupRows(r *tensor.Recipe, args []value, _ []int) (value, error) {
 	return v.remap(groups*take, func(r int) int { return r/take*group + lo + r%take }), nil
 }
 
-func evalScale(r *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalScale(r *tensor.Transform, args []value, _ []int) (value, error) {
 	by := float32(r.Nums[0])
 	return args[0].mapFloats(func(x []float32) {
 		for i := range x {
@@ -274,7 +274,7 @@ func evalScale(r *tensor.Recipe, args []value, _ []int) (value, error) {
 	}), nil
 }
 
-func evalAdd(r *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalAdd(r *tensor.Transform, args []value, _ []int) (value, error) {
 	by := float32(r.Nums[0])
 	return args[0].mapFloats(func(x []float32) {
 		for i := range x {
@@ -283,7 +283,7 @@ func evalAdd(r *tensor.Recipe, args []value, _ []int) (value, error) {
 	}), nil
 }
 
-func evalSoftplus(_ *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalSoftplus(_ *tensor.Transform, args []value, _ []int) (value, error) {
 	return args[0].mapFloats(func(x []float32) {
 		for i, v := range x {
 			x[i] = float32(tensor.Softplus(float64(v)))
@@ -292,7 +292,7 @@ func evalSoftplus(_ *tensor.Recipe, args []value, _ []int) (value, error) {
 }
 
 // evalFill repeats the only element of a vector.
-func evalFill(r *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalFill(r *tensor.Transform, args []value, _ []int) (value, error) {
 	v, n := args[0], int(r.Nums[0])
 	if v.rank > 1 || v.rows != 1 || n < 1 {
 		return value{}, fmt.Errorf("%d of %d rows; want some of a vector of one element", n, v.rows)
@@ -301,7 +301,7 @@ func evalFill(r *tensor.Recipe, args []value, _ []int) (value, error) {
 }
 
 // evalL2NormRows divides by max(‖row‖₂, 10⁻¹²), as torch's normalize does.
-func evalL2NormRows(_ *tensor.Recipe, args []value, _ []int) (value, error) {
+func evalL2NormRows(_ *tensor.Transform, args []value, _ []int) (value, error) {
 	if args[0].rank != 2 {
 		return value{}, errors.New("rows of a tensor that is no matrix")
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // quantize evaluates quantize(a, type).
-func (e *evaluator) quantize(r *tensor.Recipe) (value, error) {
+func (e *evaluator) quantize(r *tensor.Transform) (value, error) {
 	if !tensor.CanEncode(r.Type) || r.Type.IsActivation() {
 		return value{}, fmt.Errorf("weights cannot be quantised to %s", r.Type)
 	}
@@ -23,7 +23,7 @@ func (e *evaluator) quantize(r *tensor.Recipe) (value, error) {
 }
 
 // quantizeBy transcodes a value by what is known of the inputs of r's sources.
-func (e *evaluator) quantizeBy(v value, dt tensor.DType, r *tensor.Recipe) (value, error) {
+func (e *evaluator) quantizeBy(v value, dt tensor.DType, r *tensor.Transform) (value, error) {
 	if v.dt == dt {
 		return v, nil
 	}

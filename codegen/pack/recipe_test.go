@@ -12,16 +12,16 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
 )
 
-func op(name string, nums []float64, args ...*tensor.Recipe) *tensor.Recipe {
-	return &tensor.Recipe{Op: name, Nums: nums, Args: args}
+func op(name string, nums []float64, args ...*tensor.Transform) *tensor.Transform {
+	return &tensor.Transform{Op: name, Nums: nums, Args: args}
 }
 
-func quantizeTo(dt tensor.DType, a *tensor.Recipe) *tensor.Recipe {
-	return &tensor.Recipe{Op: "quantize", Type: dt, Args: []*tensor.Recipe{a}}
+func quantizeTo(dt tensor.DType, a *tensor.Transform) *tensor.Transform {
+	return &tensor.Transform{Op: "quantize", Type: dt, Args: []*tensor.Transform{a}}
 }
 
-func permute(heads float64, a *tensor.Recipe) *tensor.Recipe {
-	return &tensor.Recipe{Op: "permute_rows", Word: "gguf_rope", Nums: []float64{heads}, Args: []*tensor.Recipe{a}}
+func permute(heads float64, a *tensor.Transform) *tensor.Transform {
+	return &tensor.Transform{Op: "permute_rows", Word: "gguf_rope", Nums: []float64{heads}, Args: []*tensor.Transform{a}}
 }
 
 func TestRecipeOperations(t *testing.T) {
@@ -29,7 +29,7 @@ func TestRecipeOperations(t *testing.T) {
 	s := openSource(t, checkpointtest.Ramp("a", 0, 2, 3), checkpointtest.Ramp("b", 10, 1, 3), checkpointtest.Ramp("v", 0, 4), checkpointtest.Ramp("w", 4, 2), checkpointtest.Ramp("h", 0, 8, 1), checkpointtest.Ramp("layer.7.x.2", 5, 1, 2), checkpointtest.Ramp("e", 0, 4, 2, 1))
 	a, b, v, w, h := tensor.Source("a"), tensor.Source("b"), tensor.Source("v"), tensor.Source("w"), tensor.Source("h")
 	for _, c := range []struct {
-		recipe     *tensor.Recipe
+		recipe     *tensor.Transform
 		rows, cols int
 		want       []float32
 	}{
@@ -188,7 +188,7 @@ func TestRecipeErrors(t *testing.T) {
 	s := openSource(t, checkpointtest.Ramp("model.a", 0, 2, 3), checkpointtest.Ramp("b", 0, 1, 2), checkpointtest.Ramp("v", 0, 4), checkpointtest.Ramp("c", 0, 2, 2, 2), checkpointtest.Ramp("e", 0, 1<<60, 0))
 	a, v, c := tensor.Source("model.a"), tensor.Source("v"), tensor.Source("c")
 	nan := math.NaN()
-	for want, r := range map[string]*tensor.Recipe{
+	for want, r := range map[string]*tensor.Transform{
 		`did you mean "model.a"?`: tensor.Source("model.x"),
 		"is empty":                tensor.Source("e"),
 		"no index for {j}":        tensor.Source("m.{i}.{j}"),
@@ -211,7 +211,7 @@ func TestRecipeErrors(t *testing.T) {
 		"not 3 equal parts":       op("part_rows", []float64{3}, a),
 		"no part of 2":            op("part_rows", []float64{2}, op("rows", []float64{0, 2}, v)),
 		"2 rows and 1 rows":       op("interleave", nil, op("cols", []float64{0, 2}, a), tensor.Source("b")),
-		"unknown permutation":     {Op: "permute_rows", Word: "x", Nums: []float64{1}, Args: []*tensor.Recipe{a}},
+		"unknown permutation":     {Op: "permute_rows", Word: "x", Nums: []float64{1}, Args: []*tensor.Transform{a}},
 	} {
 		_, err := Eval(s, r, []int{4})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -102,7 +102,7 @@ func nextIndex(index []int, count []ir.Range) bool {
 
 // push says that a recipe must give the wanted shape, or, when not exact, at
 // least that many rows and columns.
-func (s *shapes) push(r *tensor.Recipe, index []int, want []int, exact bool) error {
+func (s *shapes) push(r *tensor.Transform, index []int, want []int, exact bool) error {
 	num := func(i int) int { return int(r.Nums[i]) }
 	switch r.Op {
 	case "weight":
@@ -135,7 +135,7 @@ func (s *shapes) push(r *tensor.Recipe, index []int, want []int, exact bool) err
 
 // pushPart says what a part asks of the whole: all of it where the parts are
 // equal, else what reaches furthest.
-func (s *shapes) pushPart(r *tensor.Recipe, index []int, want []int, exact bool) error {
+func (s *shapes) pushPart(r *tensor.Transform, index []int, want []int, exact bool) error {
 	inner, _, err := ir.PartIndex(r, index)
 	if err != nil || r.Op == "part_experts" {
 		return errors.Join(err, s.push(r.Args[0], inner, want, exact))
@@ -159,7 +159,7 @@ func (s *shapes) pushPart(r *tensor.Recipe, index []int, want []int, exact bool)
 
 // pushJoined shares the rows of concat or interleave out: what other weights
 // and rows recipes say is known, the rest is split evenly.
-func (s *shapes) pushJoined(r *tensor.Recipe, index []int, want []int, exact bool) error {
+func (s *shapes) pushJoined(r *tensor.Transform, index []int, want []int, exact bool) error {
 	rows, open := want[0], 0
 	known := make([]int, len(r.Args))
 	for i, a := range r.Args {
@@ -186,7 +186,7 @@ func (s *shapes) pushJoined(r *tensor.Recipe, index []int, want []int, exact boo
 
 // rowsKnown is the row count of a recipe's result where it does not hang on a
 // stored tensor; else 0.
-func (s *shapes) rowsKnown(r *tensor.Recipe) int {
+func (s *shapes) rowsKnown(r *tensor.Transform) int {
 	switch r.Op {
 	case "weight":
 		if w := s.mod.Weight(r.Name); w != nil {

@@ -13,7 +13,7 @@ import (
 const panelRows = 16
 
 // eval evaluates a recipe for one index of the weight that it belongs to.
-func (w *Recipes) eval(r *tensor.Recipe, index []int) (*tensor.Tensor, error) {
+func (w *Recipes) eval(r *tensor.Transform, index []int) (*tensor.Tensor, error) {
 	switch r.Op {
 	case "source":
 		return w.src(storedName(r.Name, index))
@@ -55,7 +55,7 @@ func (w *Recipes) eval(r *tensor.Recipe, index []int) (*tensor.Tensor, error) {
 }
 
 // apply evaluates one recipe function; shape is that of its result.
-func apply(r *tensor.Recipe, in []*tensor.Tensor, shape []int) (*tensor.Tensor, error) {
+func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tensor, error) {
 	x := in[0]
 	num := func(i int) int { return int(r.Nums[i]) }
 	switch r.Op {
@@ -140,7 +140,7 @@ func withDeltas(x *tensor.Tensor, dt tensor.DType, ratio float64) (*tensor.Tenso
 
 // part takes the part of rows or columns that an index chooses; zeros follow
 // where the widest part is wider.
-func part(r *tensor.Recipe, x *tensor.Tensor, shape, index []int) (*tensor.Tensor, error) {
+func part(r *tensor.Transform, x *tensor.Tensor, shape, index []int) (*tensor.Tensor, error) {
 	axis := 0
 	if strings.HasSuffix(r.Op, "_cols") {
 		axis = 1

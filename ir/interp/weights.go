@@ -61,9 +61,9 @@ func (w *Recipes) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
 }
 
 // RecipeOf is the weight's recipe; that of its own name when it has none.
-func RecipeOf(v *ir.Value) *tensor.Recipe {
-	if v.Recipe != nil {
-		return v.Recipe
+func RecipeOf(v *ir.Value) *tensor.Transform {
+	if v.Transform != nil {
+		return v.Transform
 	}
 	name := v.Name
 	for i := range v.Count {

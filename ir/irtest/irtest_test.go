@@ -60,7 +60,7 @@ func TestCompareFindsChanges(t *testing.T) {
 	t.Parallel()
 	m := Random(3)
 	changes := map[string]func(*ir.Op) bool{
-		"matmul":    func(o *ir.Op) bool { o.Args[1].Value.Recipe.Name += "x"; return true },
+		"matmul":    func(o *ir.Op) bool { o.Args[1].Value.Transform.Name += "x"; return true },
 		"attention": func(o *ir.Op) bool { o.SetAttr("scale", 0.1); return true },
 	}
 	for name, change := range changes {

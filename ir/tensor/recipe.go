@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Recipe says how a weight's values come from stored tensors. It is a small
+// A Transform says how a weight's values come from stored tensors. It is a small
 // expression; the loader and the interpreter obey the same one.
 //
 //	"model.layers.{i}.mlp.up_proj.weight"       a stored tensor (Op "source")
@@ -29,20 +29,20 @@ import (
 //	@name                                       another weight of the module (Op "weight"; the IR only)
 //	quantize(a, type)                           to a block or float type, by its rounding rule
 //	quantize_delta(a, ratio, type)              to a block type, with this share of the entries kept aside in float32 (EncodeDelta)
-type Recipe struct {
-	Op   string    `json:"op"`
-	Name string    `json:"name,omitempty"` // source: tensor name; {i}, {j} are the weight's own indices
-	Args []*Recipe `json:"args,omitempty"`
-	Nums []float64 `json:"nums,omitempty"` // the numbers of rows, cols, reshape, scale…
-	Type DType     `json:"type,omitempty"` // quantize: the target
-	Word string    `json:"word,omitempty"` // permute_rows: which permutation
+type Transform struct {
+	Op   string       `json:"op"`
+	Name string       `json:"name,omitempty"` // source: tensor name; {i}, {j} are the weight's own indices
+	Args []*Transform `json:"args,omitempty"`
+	Nums []float64    `json:"nums,omitempty"` // the numbers of rows, cols, reshape, scale…
+	Type DType        `json:"type,omitempty"` // quantize: the target
+	Word string       `json:"word,omitempty"` // permute_rows: which permutation
 }
 
 // Source is the recipe of a stored tensor.
-func Source(name string) *Recipe { return &Recipe{Op: "source", Name: name} }
+func Source(name string) *Transform { return &Transform{Op: "source", Name: name} }
 
 // String prints the recipe as it stands in the IR.
-func (r *Recipe) String() string {
+func (r *Transform) String() string {
 	switch r.Op {
 	case "source":
 		return strconv.Quote(r.Name)
@@ -66,7 +66,7 @@ func (r *Recipe) String() string {
 }
 
 // Sources lists the stored tensors the recipe reads, in order, with repeats.
-func (r *Recipe) Sources() []string {
+func (r *Transform) Sources() []string {
 	if r.Op == "source" {
 		return []string{r.Name}
 	}

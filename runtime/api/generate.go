@@ -91,7 +91,7 @@ func (m *Model) run(ctx context.Context, ids, ends []int32, o Sampling, yield fu
 	if slices.Contains(o.Stop, "") {
 		return binary.Blame(fmt.Errorf("an empty text among those to stop at"))
 	}
-	chooser, err := m.chooser(o, ends)
+	sampler, err := m.sampler(o, ends)
 	if err != nil {
 		return binary.Blame(err)
 	}
@@ -101,7 +101,7 @@ func (m *Model) run(ctx context.Context, ids, ends []int32, o Sampling, yield fu
 	if o.MaxTokens > 0 {
 		limit = min(limit, o.MaxTokens)
 	}
-	stream, err := m.s.Generate(ctx, scheduler.Generation{Prompt: ids, Choosers: []*decode.Chooser{chooser}, Max: limit, EOS: ends, Logprobs: -1})
+	stream, err := m.s.Generate(ctx, scheduler.Generation{Prompt: ids, Choosers: []*decode.Sampler{sampler}, Max: limit, EOS: ends, Logprobs: -1})
 	if err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func (m *Model) read(ctx context.Context, events *scheduler.Stream, prompt []int
 	}
 }
 
-// chooser picks tokens as the options say.
-func (m *Model) chooser(o Sampling, ends []int32) (*decode.Chooser, error) {
+// sampler picks tokens as the options say.
+func (m *Model) sampler(o Sampling, ends []int32) (*decode.Sampler, error) {
 	set := decode.Settings{Options: decode.Options{
 		Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: o.MinP, Penalty: o.RepetitionPenalty, Seed: o.Seed,
 	}}
@@ -153,7 +153,7 @@ func (m *Model) chooser(o Sampling, ends []int32) (*decode.Chooser, error) {
 			return nil, err
 		}
 	}
-	return decode.NewChooser(set, -1)
+	return decode.NewSampler(set, -1)
 }
 
 // maker makes the masks of texts that end with one of these tokens. Making one

@@ -178,7 +178,7 @@ func (b *Binary) Dispatch(profile string) ([]byte, error) {
 	if err != nil {
 		return nil, Fault{err}
 	}
-	table, err := dispatch.Table(b.Manifest.Sites, p)
+	table, err := dispatch.Table(b.Manifest.Matmuls, p)
 	return table, Blame(err)
 }
 

@@ -145,7 +145,7 @@ func (r *rankProgram) Rank(rank int, s *ranks.Settings) (*ranks.Rank, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.Dispatch, err = dispatch.Table(own.Manifest.Sites, profile)
+	k.Dispatch, err = dispatch.Table(own.Manifest.Matmuls, profile)
 	return k, err
 }
 

@@ -126,7 +126,7 @@ func (c *benchCmd) ablations(m *model, whole *engine.Engine, opt engine.Options)
 	}
 	opt.Threads, opt.Pin = whole.Options().Threads, c.Pin
 	var impls []string
-	for _, s := range m.manifest.Sites {
+	for _, s := range m.manifest.Matmuls {
 		for _, impl := range s.Impls {
 			if !slices.Contains(impls, impl) {
 				impls = append(impls, impl)
@@ -134,7 +134,7 @@ func (c *benchCmd) ablations(m *model, whole *engine.Engine, opt engine.Options)
 		}
 	}
 	for _, impl := range impls {
-		if err := add("choice of kernels: only "+impl, opt, onlyTable(m.manifest.Sites, table, impl), nil); err != nil {
+		if err := add("choice of kernels: only "+impl, opt, onlyTable(m.manifest.Matmuls, table, impl), nil); err != nil {
 			return list, err
 		}
 	}
@@ -161,7 +161,7 @@ func (c *benchCmd) ablations(m *model, whole *engine.Engine, opt engine.Options)
 
 // onlyTable is a dispatch table that uses one implementation wherever a site
 // has it.
-func onlyTable(sites []manifest.Site, table []byte, impl string) []byte {
+func onlyTable(sites []manifest.Matmul, table []byte, impl string) []byte {
 	out := slices.Clone(table)
 	for i, s := range sites {
 		if j := slices.Index(s.Impls, impl); j >= 0 {

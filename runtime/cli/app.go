@@ -137,13 +137,13 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 	if err != nil {
 		return wrong(err)
 	}
-	if c, ok := k.Selected().Target.Addr().Interface().(verb); ok {
+	if c, ok := k.Selected().Target.Addr().Interface().(subcommand); ok {
 		return c.Run(ctx, m) // and the tree of flags, 0.4 MB, is garbage meanwhile
 	}
 	return k.Run()
 }
 
-// A verb that works with the model, maybe for long.
-type verb interface {
+// A subcommand that works with the model, maybe for long.
+type subcommand interface {
 	Run(ctx context.Context, m *model) error
 }

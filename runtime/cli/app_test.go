@@ -102,7 +102,7 @@ func writeWeights(t *testing.T, path string, m *manifest.Manifest) byte {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	items := []pack.Item{{Name: "w", Recipe: tensor.Source("w"), DType: tensor.F32, Rows: 16, Cols: 16, Layout: packed.LayoutPanel16}}
+	items := []pack.Item{{Name: "w", Transform: tensor.Source("w"), DType: tensor.F32, Rows: 16, Cols: 16, Layout: packed.LayoutPanel16}}
 	if err := pack.Pack(t.Context(), pack.Source{Set: set}, items, path, pack.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -259,7 +259,7 @@ func (b *draftBench) text(ctx context.Context, t draftText) error {
 
 // generate continues a text greedily and returns its tokens and their speed.
 func (b *draftBench) generate(ctx context.Context, t draftText, method string, row *draftRow) (tokens []int32, speed float64, err error) {
-	pick, err := decode.NewChooser(decode.Settings{}, -1)
+	pick, err := decode.NewSampler(decode.Settings{}, -1)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -51,7 +51,7 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: c.Context, MaxWanted: min(perplexityRows, c.Context)})
+	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: c.Context, MaxOutRows: min(perplexityRows, c.Context)})
 	if err != nil {
 		return err
 	}
@@ -117,10 +117,10 @@ func (c *calibrateCmd) windows(m *model) ([]window, error) {
 // eachSeen calls f for each stored matrix that an element of a site's weight comes
 // from, in the order in which calibration keeps the elements; a matrix that two
 // sites read is the first one's. Elements of graphs that did not run are left out.
-func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manifest.Site, element int)) {
+func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manifest.Matmul, element int)) {
 	done := map[string]bool{}
-	for i := range m.Sites {
-		s, element := &m.Sites[i], 0
+	for i := range m.Matmuls {
+		s, element := &m.Matmuls[i], 0
 		if s.Weight == "" {
 			continue
 		}
@@ -155,14 +155,14 @@ func scores(m *manifest.Manifest, seen []float64) (out []float32) {
 }
 
 // rowsAt is where the number of rows of a site's element stands.
-func rowsAt(s *manifest.Site, element int) int64 {
+func rowsAt(s *manifest.Matmul, element int) int64 {
 	return s.Seen + int64(element)*int64(s.K+1) + int64(s.K)
 }
 
 // importance gives the means of the sites' squares to the stored matrices.
 func importance(m *manifest.Manifest, seen []float64) map[string][]float32 {
 	imp := map[string][]float32{}
-	eachSeen(m, seen, func(name string, s *manifest.Site, element int) {
+	eachSeen(m, seen, func(name string, s *manifest.Matmul, element int) {
 		end := rowsAt(s, element)
 		mean := make([]float32, s.K)
 		for i, x := range seen[end-int64(s.K) : end] {
@@ -176,7 +176,7 @@ func importance(m *manifest.Manifest, seen []float64) map[string][]float32 {
 // hessians gives the sites' products of columns to the stored matrices.
 func hessians(m *manifest.Manifest, seen []float64, moments []float32) map[string]calibration.Hessian {
 	out := map[string]calibration.Hessian{}
-	eachSeen(m, seen, func(name string, s *manifest.Site, element int) {
+	eachSeen(m, seen, func(name string, s *manifest.Matmul, element int) {
 		if s.Square == 0 {
 			return
 		}

@@ -63,7 +63,7 @@ func (c *chatCmd) Run(ctx context.Context, m *model) error {
 
 // session prepares a conversation.
 func (c *chatCmd) session(m *model) (*chatSession, error) {
-	sampler, err := c.chooser(m)
+	sampler, err := c.sampler(m)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type chatSession struct {
 	tok      *tokenizer.Tokenizer
 	template *chat.Template
 	stops    []int32
-	sampler  chooser
+	sampler  sampler
 	most     int  // tokens of an answer; 0: no limit
 	terminal bool // somebody types and reads
 	eng      *engine.Engine

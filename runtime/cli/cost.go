@@ -49,7 +49,7 @@ func costOf(m *manifest.Manifest, shares []*manifest.Manifest) cost {
 // member's part of them.
 func (c *cost) add(m *manifest.Manifest, head int) (blocks float64) {
 	multiplied := map[string]bool{}
-	for _, s := range m.Sites {
+	for _, s := range m.Matmuls {
 		_, weight, _ := strings.Cut(s.Name, ".")
 		multiplied[weight] = true
 	}

@@ -58,7 +58,7 @@ func (c *fillCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: len(ids), MaxWanted: len(masks)})
+	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: len(ids), MaxOutRows: len(masks)})
 	if err != nil {
 		return err
 	}

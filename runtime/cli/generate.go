@@ -61,10 +61,10 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 	if slices.Contains(c.Stop, "") {
 		return wrong(errors.New("--stop: expected a text"))
 	}
-	var sampler chooser
+	var sampler sampler
 	if c.plain() {
 		var err error
-		if sampler, err = c.chooser(m); err != nil {
+		if sampler, err = c.sampler(m); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 }
 
 // one generates a single continuation, shown as it comes.
-func (c *generateCmd) one(ctx context.Context, m *model, ids []int32, sampler chooser) error {
+func (c *generateCmd) one(ctx context.Context, m *model, ids []int32, sampler sampler) error {
 	drafts, err := c.drafting(ctx, m)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (m *model) room(prompt, n int) int {
 type generation struct {
 	m       *model
 	cmd     *generateCmd
-	sampler chooser
+	sampler sampler
 	eng     *engine.Engine
 	drafter speculate.Drafter
 	stream  *tokenizer.Stream // nil: the model has no tokenizer

@@ -191,12 +191,12 @@ func (c *generateCmd) draw(ctx context.Context, m *model, s *scheduler.Scheduler
 		return nil, wrong(err)
 	}
 	for i := range list {
-		chooser, err := decode.NewChooser(set, len(ids))
+		sampler, err := decode.NewSampler(set, len(ids))
 		if err != nil {
 			return nil, wrong(err)
 		}
 		set.Seed++
-		g.Choosers = append(g.Choosers, chooser)
+		g.Choosers = append(g.Choosers, sampler)
 		list[i] = &generatedChoice{stop: decode.Stopper{Words: c.Stop}}
 		if texts[i], err = m.textStream(ids); err != nil {
 			return nil, err

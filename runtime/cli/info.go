@@ -45,7 +45,7 @@ type choice struct {
 }
 
 // activations says how a site's input is rounded.
-func activations(s *manifest.Site) string {
+func activations(s *manifest.Matmul) string {
 	if s.Outliers == 0 {
 		return s.Act
 	}
@@ -92,7 +92,7 @@ func (c *infoCmd) collect(m *model) (*information, error) {
 	if err := info.ranks(m); err != nil {
 		return nil, err
 	}
-	for i, s := range m.manifest.Sites {
+	for i, s := range m.manifest.Matmuls {
 		info.Dispatch = append(info.Dispatch, choice{s.Name, s.N, s.K, s.DType, activations(&s), dispatch.Describe(s, table[i*dispatch.Rows:][:dispatch.Rows])})
 	}
 	if c.IR {

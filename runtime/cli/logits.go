@@ -41,7 +41,7 @@ func (c *logitsCmd) Run(ctx context.Context, m *model) error {
 	}
 	opt := engine.Options{Graph: graph, Context: max(len(ids), len(query.Source))}
 	if graph == encodeGraph {
-		opt.MaxWanted = query.Last
+		opt.MaxOutRows = query.Last
 	}
 	if err := m.fits(ids); err != nil {
 		return err

@@ -50,7 +50,7 @@ func (c *perplexityCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	if _, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: c.Context, MaxWanted: min(perplexityRows, c.Context)}); err != nil {
+	if _, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: c.Context, MaxOutRows: min(perplexityRows, c.Context)}); err != nil {
 		return err
 	}
 	cut := cutWindows

@@ -36,21 +36,21 @@ type samplingFlags struct {
 	Seed      *uint64           `placeholder:"S" help:"Start of the random numbers (default: 0)."`
 }
 
-// A chooser picks the next token from logits and the tokens before it.
-type chooser interface {
+// A sampler picks the next token from logits and the tokens before it.
+type sampler interface {
 	Next(logits []float32, history []int32) (int32, error)
-	JudgeBest(best int32, logits []float32, history []int32, drafted int32, from []decode.Chance) (int32, error)
-	Draws() func(logits []float32) (int32, []decode.Chance, error)
+	JudgeBest(best int32, logits []float32, history []int32, drafted int32, from []decode.TokenProb) (int32, error)
+	Draws() func(logits []float32) (int32, []decode.TokenProb, error)
 	Path(parent, tokens []int32, row func(node int) []float32) []int
 }
 
-// chooser makes what the flags describe.
-func (f *samplingFlags) chooser(m *model) (chooser, error) {
+// sampler makes what the flags describe.
+func (f *samplingFlags) sampler(m *model) (sampler, error) {
 	set, err := f.settings(m)
 	if err != nil {
 		return nil, wrong(err)
 	}
-	c, err := decode.NewChooser(set, -1)
+	c, err := decode.NewSampler(set, -1)
 	return c, wrong(err)
 }
 

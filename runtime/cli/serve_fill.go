@@ -22,7 +22,7 @@ func filler(m *model, eng *engine.Engine, s *scheduler.Scheduler) func(context.C
 		if err != nil {
 			return nil, server.RequestError{Err: err}
 		}
-		if n := eng.Options().MaxWanted; len(masks) > n {
+		if n := eng.Options().MaxOutRows; len(masks) > n {
 			masks = masks[:n]
 		}
 		var out []server.Mask

@@ -85,12 +85,12 @@ func translateOne(ctx context.Context, m *model, s *scheduler.Scheduler, j sched
 func translateGreedily(ctx context.Context, s *scheduler.Scheduler, j scheduler.Job, set *settings, source []int32, drafter func() speculate.Drafter) ([]translation, error) {
 	rules := set.options.Rules
 	rules.MaxLength = set.options.MaxLength
-	c, err := decode.NewChooser(decode.Settings{Options: decode.Options{Penalty: rules.Penalty}, Rules: rules}, 1)
+	c, err := decode.NewSampler(decode.Settings{Options: decode.Options{Penalty: rules.Penalty}, Rules: rules}, 1)
 	if err != nil {
 		return nil, server.RequestError{Err: err}
 	}
 	g := scheduler.Generation{
-		Job: j, Prompt: []int32{set.start}, Source: source, Choosers: []*decode.Chooser{c}, Max: set.options.MaxLength - 1, EOS: rules.EOS, Logprobs: 0,
+		Job: j, Prompt: []int32{set.start}, Source: source, Choosers: []*decode.Sampler{c}, Max: set.options.MaxLength - 1, EOS: rules.EOS, Logprobs: 0,
 	}
 	if drafter != nil {
 		g.Drafter = func() speculate.Drafter { return speculate.Behind(source, drafter()) }

@@ -157,7 +157,7 @@ func (d *drafting) maker(method string) (func() speculate.Drafter, error) {
 
 // drafter makes a drafter of the method that the flags say, for what picks the
 // tokens; nil: none.
-func (d *drafting) drafter(pick chooser) speculate.Drafter {
+func (d *drafting) drafter(pick sampler) speculate.Drafter {
 	make, err := d.maker("")
 	if err != nil || make == nil {
 		return nil
@@ -211,10 +211,10 @@ type single struct {
 // take picks tokens from a result that is ready, as long as the draft goes the
 // same way and more says so, and gives the engine the next ones; left is how
 // many more the caller wants after those of this step. ErrFull: the context is.
-func (s *single) take(r engine.Result, pick chooser, left func() int, more func(token int32) (bool, error)) (ended bool, err error) {
+func (s *single) take(r engine.Result, pick sampler, left func() int, more func(token int32) (bool, error)) (ended bool, err error) {
 	s.step = s.step[:0]
 	r = r.SelectPath(s.logits, s.vocab, pick.Path)
-	path, err := r.Walk(s.logits, s.draft.From, func(node int, row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
+	path, err := r.Walk(s.logits, s.draft.From, func(node int, row []float32, drafted int32, from []decode.TokenProb) (int32, bool, error) {
 		token, err := pick.JudgeBest(r.Best(node, s.vocab), row[:s.vocab], s.history, drafted, from)
 		if err != nil {
 			return 0, false, err

@@ -177,7 +177,7 @@ type greedyText struct {
 // take goes on as far as the text's draft does, and drafts again.
 func (g *greedyText) take(r engine.Result) error {
 	begun := len(g.tokens)
-	path, err := r.Walk(g.output, nil, func(_ int, row []float32, _ int32, _ []decode.Chance) (int32, bool, error) {
+	path, err := r.Walk(g.output, nil, func(_ int, row []float32, _ int32, _ []decode.TokenProb) (int32, bool, error) {
 		g.row = append(g.row[:0], row[:min(g.m.manifest.Vocab, len(row))]...)
 		token, err := g.next()
 		return token, !g.ended, err

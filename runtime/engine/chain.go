@@ -107,7 +107,7 @@ func (e *Engine) takeTurn(t *turn) []float32 {
 func (e *Engine) runTurns() {
 	h := &e.heads
 	list := h.chain.waiting
-	if len(list) == 0 || len(list) < min(h.chain.drafting, e.opt.MaxWanted, e.opt.MaxTokens) {
+	if len(list) == 0 || len(list) < min(h.chain.drafting, e.opt.MaxOutRows, e.opt.MaxTokens) {
 		return
 	}
 	c, o := list[0].step, e.graph.Outputs[h.output]

@@ -61,7 +61,7 @@ func (s *speculator) take(t *testing.T, r *rand.Rand, e *engine.Engine, res engi
 			t.Errorf("node %d: the row of another token", n)
 		}
 	}
-	path, err := res.Walk(0, nil, func(_ int, row []float32, _ int32, _ []decode.Chance) (int32, bool, error) {
+	path, err := res.Walk(0, nil, func(_ int, row []float32, _ int32, _ []decode.TokenProb) (int32, bool, error) {
 		token = argmax(row)
 		s.got = append(s.got, token)
 		return token, len(s.got) < len(s.want), nil
@@ -102,7 +102,7 @@ func TestDrafts(t *testing.T) {
 		{MaxSeqs: 6, Draft: 5, MaxTokens: 40},
 		{MaxSeqs: 6, Draft: 100, MaxTokens: 300, Prefix: true},
 		{MaxSeqs: 8, Draft: 9, Pages: 7, Prefix: true},
-		{MaxSeqs: 8, Draft: 9, MaxTokens: 9, MaxWanted: 12, Pages: 9, Context: 220},
+		{MaxSeqs: 8, Draft: 9, MaxTokens: 9, MaxOutRows: 12, Pages: 9, Context: 220},
 	} {
 		r := rand.New(rand.NewPCG(uint64(i), 8))
 		e := open(t, m, opt)

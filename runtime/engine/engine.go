@@ -30,9 +30,9 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultMaxTokens = 512
-	DefaultMaxWanted = 64
-	mostDraft        = 255
+	DefaultMaxTokens  = 512
+	DefaultMaxOutRows = 64
+	mostDraft         = 255
 )
 
 // ErrBusy says that every sequence slot is taken: call Remove, or wait.
@@ -51,12 +51,12 @@ type Model struct {
 
 // Options fix the shape of an engine. Zero values choose.
 type Options struct {
-	Graph     string // which graph of the model gives the results; "": its last
-	Threads   int    // 0: one a physical core
-	MaxTokens int    // budget of a step; 0: 512, and at least Context where an encoder reads sequences whole
-	MaxWanted int    // most rows of results in a step; 0: 64, at least MaxSeqs
-	MaxSeqs   int    // sequences alive at once; 0: 1
-	Draft     int    // most drafted tokens of a sequence in a step; 0: it takes no drafts
+	Graph      string // which graph of the model gives the results; "": its last
+	Threads    int    // 0: one a physical core
+	MaxTokens  int    // budget of a step; 0: 512, and at least Context where an encoder reads sequences whole
+	MaxOutRows int    // most rows of results in a step; 0: 64, at least MaxSeqs
+	MaxSeqs    int    // sequences alive at once; 0: 1
+	Draft      int    // most drafted tokens of a sequence in a step; 0: it takes no drafts
 	// A plain step that takes less leaves no time to draft in; 0: drafts are judged
 	// by what they gain alone.
 	Brief   time.Duration
@@ -228,13 +228,13 @@ func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 		return fmt.Errorf("drafts of %d tokens: expected at most %d, and none of an encoder", o.Draft, mostDraft)
 	}
 	o.MaxTokens = max(o.MaxTokens, o.MaxSeqs)
-	if o.MaxWanted == 0 {
-		o.MaxWanted = DefaultMaxWanted
+	if o.MaxOutRows == 0 {
+		o.MaxOutRows = DefaultMaxOutRows
 	}
 	// Rows of large vocabularies take memory, and where many sequences run drafts
 	// are short: there is room for one long draft, or some short ones.
-	drafted := min(o.MaxSeqs*o.Draft, max(DefaultMaxWanted, o.Draft))
-	o.MaxWanted = max(o.MaxWanted, min(o.MaxTokens, o.MaxSeqs+drafted))
+	drafted := min(o.MaxSeqs*o.Draft, max(DefaultMaxOutRows, o.Draft))
+	o.MaxOutRows = max(o.MaxOutRows, min(o.MaxTokens, o.MaxSeqs+drafted))
 	if o.Pages == 0 {
 		o.Pages = o.MaxSeqs * pagesFor(o.Context)
 		if sources {
@@ -250,7 +250,7 @@ func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 // shapes are those of the options.
 func (o *Options) shapes() *device.Config {
 	return &device.Config{
-		Threads: o.Threads, Pages: o.Pages, MaxTokens: o.MaxTokens, MaxOutRows: o.MaxWanted, MaxSeqs: o.MaxSeqs,
+		Threads: o.Threads, Pages: o.Pages, MaxTokens: o.MaxTokens, MaxOutRows: o.MaxOutRows, MaxSeqs: o.MaxSeqs,
 		MaskWords: (o.Draft + 64) / 64, MaxPages: o.MaxSeqs * pagesFor(o.Context),
 	}
 }
@@ -281,7 +281,7 @@ func (o *Options) rows(out manifest.Output) (int, error) {
 	case "tokens":
 		return o.MaxTokens, nil
 	case "wanted":
-		return o.MaxWanted, nil
+		return o.MaxOutRows, nil
 	case "sequences":
 		return o.MaxSeqs, nil
 	}

@@ -57,7 +57,7 @@ func argmax(row []float32) int32 {
 func TestGreedyAlone(t *testing.T) {
 	t.Parallel()
 	m := fake(t)
-	for _, opt := range []engine.Options{{}, {MaxTokens: 1}, {MaxTokens: 7}, {MaxTokens: 64, MaxWanted: 1}} {
+	for _, opt := range []engine.Options{{}, {MaxTokens: 1}, {MaxTokens: 7}, {MaxTokens: 64, MaxOutRows: 1}} {
 		e := open(t, m, opt)
 		p := prompt(rand.New(rand.NewPCG(1, 2)), 150)
 		id, err := e.AddQuery(engine.Query{Tokens: p})
@@ -97,7 +97,7 @@ func TestWantedRows(t *testing.T) {
 	m := fake(t)
 	p := prompt(rand.New(rand.NewPCG(5, 6)), 100)
 	for _, c := range []struct{ last, first, tokens, outRows int }{{-1, 0, 16, 8}, {200, 0, 512, 64}, {3, 97, 512, 64}, {1, 99, 13, 1}, {0, 99, 99, 2}} {
-		e := open(t, m, engine.Options{MaxTokens: c.tokens, MaxWanted: c.outRows})
+		e := open(t, m, engine.Options{MaxTokens: c.tokens, MaxOutRows: c.outRows})
 		if _, err := e.AddQuery(engine.Query{Tokens: p, Last: c.last}); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestRandomArrivals(t *testing.T) {
 	m := fake(t)
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 77))
-		opt := engine.Options{MaxTokens: 1 + r.IntN(40), MaxSeqs: 1 + r.IntN(5), MaxWanted: 1 + r.IntN(4), Pages: 4 + r.IntN(5), Context: 256}
+		opt := engine.Options{MaxTokens: 1 + r.IntN(40), MaxSeqs: 1 + r.IntN(5), MaxOutRows: 1 + r.IntN(4), Pages: 4 + r.IntN(5), Context: 256}
 		e := open(t, m, opt)
 		type query struct {
 			prompt, got []int32

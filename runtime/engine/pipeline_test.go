@@ -95,7 +95,7 @@ func TestPipelineArrivals(t *testing.T) {
 	for seed := range uint64(16) {
 		r := rand.New(rand.NewPCG(seed, 79))
 		m, p := onPipeline(t, whole, 1+r.IntN(4), nil)
-		opt := engine.Options{MaxTokens: 8 + r.IntN(40), MaxSeqs: 8, MaxWanted: 8 + r.IntN(4), Pages: 4 + r.IntN(15), Context: 256, Prefix: r.IntN(2) == 0}
+		opt := engine.Options{MaxTokens: 8 + r.IntN(40), MaxSeqs: 8, MaxOutRows: 8 + r.IntN(4), Pages: 4 + r.IntN(15), Context: 256, Prefix: r.IntN(2) == 0}
 		t.Logf("seed %d: %d stages, %+v", seed, p.Depth, opt)
 		c := &crowd{r: r, e: open(t, m, opt), shared: prompt(r, 80), live: map[engine.ID]*member{}}
 		for c.finished < 25 {

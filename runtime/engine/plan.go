@@ -67,7 +67,7 @@ func (e *Engine) gather() {
 	}
 	e.input.Times = &e.times
 	e.input.Limits = policy.Limits{
-		Tokens: e.opt.MaxTokens, Rows: e.opt.MaxWanted, Requests: (len(e.seqs) + stages - 1) / stages, // as many are left for each other stage
+		Tokens: e.opt.MaxTokens, Rows: e.opt.MaxOutRows, Requests: (len(e.seqs) + stages - 1) / stages, // as many are left for each other stage
 		Pages: e.pages.unused(), PageRows: pageRows, Whole: e.whole,
 	}
 	e.input.Objective.StepTime = e.opt.StepTime

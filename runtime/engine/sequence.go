@@ -79,8 +79,8 @@ func (r Result) SelectPath(output, columns int, choose speculate.PathSelector) R
 // row of an output, first from that of the sequence's last token; drafted was
 // drafted in its place, and from has the distributions of the draft, as
 // speculate.Draft has. It returns the accepted nodes; see speculate.Walk.
-func (r Result) Walk(output int, from [][]decode.Chance, pick func(node int, row []float32, drafted int32, from []decode.Chance) (token int32, more bool, err error)) (path []int, err error) {
-	return speculate.WalkAlong(speculate.Draft{Tree: r.draft, From: from}, r.selected, func(node int, drafted int32, from []decode.Chance) (int32, bool, error) {
+func (r Result) Walk(output int, from [][]decode.TokenProb, pick func(node int, row []float32, drafted int32, from []decode.TokenProb) (token int32, more bool, err error)) (path []int, err error) {
+	return speculate.WalkAlong(speculate.Draft{Tree: r.draft, From: from}, r.selected, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
 		return pick(node, r.Node(output, node), drafted, from)
 	})
 }
@@ -177,8 +177,8 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 	if e.whole {
 		s.types = slices.Clone(q.Types)
 		s.rows = outputRows(&q, s.want)
-		if len(s.rows) > e.opt.MaxWanted {
-			return 0, fmt.Errorf("%d output rows are asked for, a step of this engine gives at most %d", len(s.rows), e.opt.MaxWanted)
+		if len(s.rows) > e.opt.MaxOutRows {
+			return 0, fmt.Errorf("%d output rows are asked for, a step of this engine gives at most %d", len(s.rows), e.opt.MaxOutRows)
 		}
 	}
 	if e.source >= 0 {

@@ -109,7 +109,7 @@ func TestServing(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 99))
 		opt := engine.Options{
-			MaxTokens: 1 + r.IntN(60), MaxSeqs: 1 + r.IntN(6), MaxWanted: 1 + r.IntN(4), Pages: 5 + r.IntN(8), Context: 300,
+			MaxTokens: 1 + r.IntN(60), MaxSeqs: 1 + r.IntN(6), MaxOutRows: 1 + r.IntN(4), Pages: 5 + r.IntN(8), Context: 300,
 			Prefix: r.IntN(4) > 0, StepTime: []time.Duration{0, time.Microsecond, time.Hour}[r.IntN(3)],
 		}
 		e := open(t, m, opt)

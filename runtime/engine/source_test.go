@@ -28,7 +28,7 @@ func fakeTranslator(t testing.TB) engine.Model {
 // TestEncoder runs several texts in one step, which never cuts one.
 func TestEncoder(t *testing.T) {
 	t.Parallel()
-	e := open(t, fakeEncoder(t), engine.Options{Context: 100, MaxSeqs: 3, MaxTokens: 100, MaxWanted: 80})
+	e := open(t, fakeEncoder(t), engine.Options{Context: 100, MaxSeqs: 3, MaxTokens: 100, MaxOutRows: 80})
 	r := rand.New(rand.NewPCG(4, 4))
 	texts := map[engine.ID][]int32{}
 	types := make([]int32, 70)
@@ -90,7 +90,7 @@ func TestEncoder(t *testing.T) {
 
 func TestEncoderErrors(t *testing.T) {
 	t.Parallel()
-	e := open(t, fakeEncoder(t), engine.Options{MaxTokens: 50, MaxWanted: 10})
+	e := open(t, fakeEncoder(t), engine.Options{MaxTokens: 50, MaxOutRows: 10})
 	for want, q := range map[string]engine.Query{
 		"at most 50":   {Tokens: make([]int32, 51)},
 		"at most 10":   {Tokens: make([]int32, 20), Last: 11},
@@ -121,7 +121,7 @@ func TestTranslations(t *testing.T) {
 	m := fakeTranslator(t)
 	for seed := range uint64(16) {
 		r := rand.New(rand.NewPCG(seed, 78))
-		opt := engine.Options{MaxTokens: 130 + r.IntN(100), MaxSeqs: 2 + r.IntN(5), MaxWanted: 1 + r.IntN(4), Pages: 7 + r.IntN(8), Context: 200}
+		opt := engine.Options{MaxTokens: 130 + r.IntN(100), MaxSeqs: 2 + r.IntN(5), MaxOutRows: 1 + r.IntN(4), Pages: 7 + r.IntN(8), Context: 200}
 		e := open(t, m, opt)
 		type query struct {
 			source, tokens []int32

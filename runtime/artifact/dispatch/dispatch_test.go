@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-var sites = []manifest.Site{
+var sites = []manifest.Matmul{
 	{Name: "decode.wqkv", N: 960, K: 576, DType: "q8_b32t2", Impls: []string{"gemv", "flat_gemm", "gemm"}, Rows: []int{1, 3, 96}},
 	{Name: "decode.head", N: 49152, K: 576, DType: "q8_b32t2", Impls: []string{"gemv"}, Rows: []int{1}},
 	{Name: "decode.wo", N: 576, K: 576, DType: "q4_b64", Impls: []string{"gemv", "gemm"}, Rows: []int{1, 2}},
@@ -99,8 +99,8 @@ func TestBadProfiles(t *testing.T) {
 
 func TestDefaultsInAnyOrder(t *testing.T) {
 	t.Parallel()
-	site := manifest.Site{Name: "x", N: 1, K: 1, DType: "f32", Impls: []string{"a", "b", "c"}, Rows: []int{9, -1, 1}}
-	table, err := Table([]manifest.Site{site}, nil)
+	site := manifest.Matmul{Name: "x", N: 1, K: 1, DType: "f32", Impls: []string{"a", "b", "c"}, Rows: []int{9, -1, 1}}
+	table, err := Table([]manifest.Matmul{site}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestDefaultsInAnyOrder(t *testing.T) {
 
 func TestDamagedSite(t *testing.T) {
 	t.Parallel()
-	if _, err := Table([]manifest.Site{{Name: "x", Impls: []string{"a"}}}, nil); err == nil {
+	if _, err := Table([]manifest.Matmul{{Name: "x", Impls: []string{"a"}}}, nil); err == nil {
 		t.Error("a site without bounds was taken")
 	}
 }

@@ -19,7 +19,7 @@ const Rows = 513
 // each site's defaults, or the profile's rules for its shape. A nil profile
 // changes nothing. A rule that names an implementation which the site lacks
 // is an error: the profile was made for another version or --order.
-func Table(sites []manifest.Site, p *Profile) ([]byte, error) {
+func Table(sites []manifest.Matmul, p *Profile) ([]byte, error) {
 	table := make([]byte, len(sites)*Rows)
 	for i := range sites {
 		s := &sites[i]
@@ -65,7 +65,7 @@ func fill(row []byte, from int, impl byte) {
 }
 
 // check guards the table against a manifest that was damaged.
-func check(s *manifest.Site) error {
+func check(s *manifest.Matmul) error {
 	if len(s.Impls) == 0 || len(s.Impls) > 256 || len(s.Rows) != len(s.Impls) {
 		return fmt.Errorf("site %s: %d implementations with %d bounds; compile the model again", s.Name, len(s.Impls), len(s.Rows))
 	}
@@ -73,7 +73,7 @@ func check(s *manifest.Site) error {
 }
 
 // Describe spells a site's part of a table: "gemv, rows>=3: flat_gemm".
-func Describe(s manifest.Site, row []byte) string {
+func Describe(s manifest.Matmul, row []byte) string {
 	text := ""
 	for r := 1; r < Rows; r++ {
 		if r > 1 && row[r] == row[r-1] {

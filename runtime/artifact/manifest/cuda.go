@@ -13,9 +13,9 @@ type CUDA struct {
 	Moves  []CUDALaunch `json:"moves"`
 	Images []CUDAImage  `json:"images"`
 	Read   *int         `json:"read,omitempty"` // the kernel that measures how fast memory is read
-	// Sites are the products whose kernels the number of rows chooses; the last
+	// Matmuls are the products whose kernels the number of rows chooses; the last
 	// of them are those of a 16-bit product (CUDAGemm).
-	Sites []Site `json:"sites,omitempty"`
+	Sites []Matmul `json:"sites,omitempty"`
 
 	ActBytes  int64           `json:"act_bytes"` // packed rows: bytes a row
 	Attention []CUDAAttention `json:"attention,omitempty"`

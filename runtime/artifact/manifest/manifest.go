@@ -30,7 +30,7 @@ type Manifest struct {
 	Graphs  []Graph  `json:"graphs"`
 	Weights []Weight `json:"weights"` // in packed order
 	States  []State  `json:"states"`
-	Sites   []Site   `json:"sites"`             // order of the dispatch table
+	Matmuls []Matmul `json:"sites"`             // order of the dispatch table
 	Scores  []Scores `json:"scores,omitempty"`  // of attentions, in order
 	Regions []Region `json:"regions,omitempty"` // what a trace's marks number
 	Libs    []Lib    `json:"libs"`              // best first
@@ -112,8 +112,8 @@ type State struct {
 	Type      string `json:"type"`       // f16
 }
 
-// A Site is one matmul whose implementation the dispatch table chooses.
-type Site struct {
+// A Matmul is one matmul whose implementation the dispatch table chooses.
+type Matmul struct {
 	Name  string   `json:"name"` // "decode.wqkv"
 	N     int      `json:"n"`
 	K     int      `json:"k"`

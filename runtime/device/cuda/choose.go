@@ -32,7 +32,7 @@ func (d *Device) chosen() (*choice, error) {
 func (d *Device) choose() (*choice, error) {
 	c := &choice{}
 	var missing error
-	if slices.ContainsFunc(d.Plan.Sites, func(s manifest.Site) bool { return slices.Contains(s.Impls, implCublas) }) {
+	if slices.ContainsFunc(d.Plan.Sites, func(s manifest.Matmul) bool { return slices.Contains(s.Impls, implCublas) }) {
 		c.blas, missing = openBLAS(d.GPU.Driver, d.BLAS)
 	}
 	sites := slices.Clone(d.Plan.Sites)
@@ -58,7 +58,7 @@ func (d *Device) choose() (*choice, error) {
 
 // without puts the model's own kernel in the place of cuBLASLt; false: there was
 // nothing to do.
-func (c *choice) without(sites []manifest.Site) (changed bool) {
+func (c *choice) without(sites []manifest.Matmul) (changed bool) {
 	for i := range sites {
 		own, blas := slices.Index(sites[i].Impls, implGemm), slices.Index(sites[i].Impls, implCublas)
 		row := c.row(i)

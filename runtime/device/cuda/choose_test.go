@@ -23,7 +23,7 @@ func hopper() *GPU {
 // weights, a few to tensor cores, many to matrices of 16 bits, in this order.
 func TestEstimate(t *testing.T) {
 	for _, dt := range []string{"f16", "bf16", "q8_b64", "q4_b64"} {
-		s := &manifest.Site{N: 12288, K: 4096, DType: dt, Impls: allImpls}
+		s := &manifest.Matmul{N: 12288, K: 4096, DType: dt, Impls: allImpls}
 		from := hopper().estimate(s, true)
 		if from[0] != 1 || from[5] < 16 || from[5] > 512 || from[2] < 2 && from[3] < 2 {
 			t.Errorf("%s: from %v rows on", dt, from)
@@ -50,7 +50,7 @@ func TestChoice(t *testing.T) {
 		{measured, missing, "the profile of NVIDIA H100 was measured with cuBLASLt, which is missing here"},
 	} {
 		var told []string
-		d := &Device{GPU: hopper(), Profile: c.profile, BLAS: c.blas, Plan: &manifest.CUDA{Sites: []manifest.Site{{Name: "decode.w", N: 64, K: 128, DType: "f16", Impls: allImpls}}},
+		d := &Device{GPU: hopper(), Profile: c.profile, BLAS: c.blas, Plan: &manifest.CUDA{Sites: []manifest.Matmul{{Name: "decode.w", N: 64, K: 128, DType: "f16", Impls: allImpls}}},
 			Notice: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
 		choice, err := d.chosen()
 		if err != nil {
@@ -71,7 +71,7 @@ func TestChoice(t *testing.T) {
 // TestChoiceRefused: a profile of another kind of device is an error that names
 // what there is.
 func TestChoiceRefused(t *testing.T) {
-	d := &Device{GPU: hopper(), BLAS: noBLAS, Plan: &manifest.CUDA{Sites: []manifest.Site{{Name: "decode.w", N: 64, K: 128, DType: "f32", Impls: allImpls[:2]}}},
+	d := &Device{GPU: hopper(), BLAS: noBLAS, Plan: &manifest.CUDA{Sites: []manifest.Matmul{{Name: "decode.w", N: 64, K: 128, DType: "f32", Impls: allImpls[:2]}}},
 		Profile: &dispatch.Profile{Shapes: []dispatch.Shape{{N: 64, K: 128, DType: "f32", Rules: []dispatch.Rule{{Rows: 1, Impl: "avx"}}}}}}
 	if _, err := d.chosen(); err == nil || !strings.Contains(err.Error(), `no implementation "avx"; site decode.w has gemv, gemv4`) {
 		t.Errorf("got %v", err)

@@ -51,7 +51,7 @@ const launchTime = 2e-6
 
 // estimate gives from how many rows on each implementation of a site is the
 // fastest by a roofline model; −1: nowhere. It is a guess: profiles are measured.
-func (g *GPU) estimate(s *manifest.Site, blas bool) []int {
+func (g *GPU) estimate(s *manifest.Matmul, blas bool) []int {
 	from := make([]int, len(s.Impls))
 	for i := range from {
 		from[i] = -1
@@ -76,7 +76,7 @@ func (g *GPU) estimate(s *manifest.Site, blas bool) []int {
 }
 
 // time is how long an implementation takes at best, in seconds.
-func (r roof) time(s *manifest.Site, impl string, rows int) float64 {
+func (r roof) time(s *manifest.Matmul, impl string, rows int) float64 {
 	weights := float64(s.N) * float64(s.K)
 	dt, ok := dtype.Parse(s.DType)
 	if !ok {

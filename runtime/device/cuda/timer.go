@@ -134,7 +134,7 @@ func (t *Timer) Time(s tune.Shape, rows, blocks int, which []int) ([][]float64, 
 		return nil, false, err
 	}
 	defer g.leave()
-	site := slices.IndexFunc(t.m.Plan.Sites, func(o manifest.Site) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType })
+	site := slices.IndexFunc(t.m.Plan.Sites, func(o manifest.Matmul) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType })
 	at := t.sites[site]
 	if err := t.send(t.step, rows, at.entry); err != nil {
 		return nil, false, err

@@ -12,7 +12,7 @@ import (
 var actKinds = []string{"f32", "a8_b32", "a8_b64"}
 
 // SiteShapes lists the distinct shapes of a compiled model's dispatch sites.
-func SiteShapes(sites []manifest.Site) ([]Shape, error) {
+func SiteShapes(sites []manifest.Matmul) ([]Shape, error) {
 	var shapes []Shape
 	for _, s := range sites {
 		dt, ok := dtype.Parse(s.DType)

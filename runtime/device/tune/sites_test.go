@@ -10,11 +10,11 @@ import (
 
 func TestSiteShapes(t *testing.T) {
 	t.Parallel()
-	site := manifest.Site{Name: "decode.wo", N: 48, K: 100, DType: "q4_b64", Act: "a8_b64",
+	site := manifest.Matmul{Name: "decode.wo", N: 48, K: 100, DType: "q4_b64", Act: "a8_b64",
 		Impls: []string{"gemv", "gemm"}, Symbols: []string{"a", "b"}, Tiles: []int{1, 16}}
 	again := site
 	again.Name = "decode.wq"
-	shapes, err := tune.SiteShapes([]manifest.Site{site, again})
+	shapes, err := tune.SiteShapes([]manifest.Matmul{site, again})
 	if err != nil || len(shapes) != 1 {
 		t.Fatalf("%d shapes, %v, expected one", len(shapes), err)
 	}
@@ -26,7 +26,7 @@ func TestSiteShapes(t *testing.T) {
 		t.Errorf("a slab of %d bytes", got)
 	}
 	site.Symbols = nil
-	if _, err := tune.SiteShapes([]manifest.Site{site}); err == nil || !strings.Contains(err.Error(), "decode.wo") {
+	if _, err := tune.SiteShapes([]manifest.Matmul{site}); err == nil || !strings.Contains(err.Error(), "decode.wo") {
 		t.Errorf("error %v", err)
 	}
 }

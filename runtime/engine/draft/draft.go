@@ -85,7 +85,7 @@ type drafter struct {
 	tokens []int32   // of the sequence
 	row    []float32 // scratch
 
-	draw func(logits []float32) (int32, []decode.Chance, error) // nil: the argmax
+	draw func(logits []float32) (int32, []decode.TokenProb, error) // nil: the argmax
 
 	guess []int32           // drafted last
 	class []int             // of each
@@ -130,14 +130,16 @@ func (d *drafter) settle(tokens int) {
 }
 
 // DrawBy implements speculate.Drawer.
-func (d *drafter) DrawBy(draw func(logits []float32) (int32, []decode.Chance, error)) { d.draw = draw }
+func (d *drafter) DrawBy(draw func(logits []float32) (int32, []decode.TokenProb, error)) {
+	d.draw = draw
+}
 
 // Propose implements speculate.Drafter: the model's likeliest tokens, one after
 // the other, as long as the next one is expected to pay for its own step and for
 // its place in the step that verifies it.
 func (d *drafter) Propose(history []int32, room speculate.Room) speculate.Draft {
 	d.guess, d.class = d.guess[:0], d.class[:0]
-	var from [][]decode.Chance
+	var from [][]decode.TokenProb
 	if d.rest.Resting() || room.Open().Nodes < 1 {
 		return speculate.Draft{}
 	}

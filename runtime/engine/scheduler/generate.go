@@ -25,7 +25,7 @@ type Generation struct {
 	Job
 	Prompt   []int32
 	Source   []int32           // of an encoder-decoder
-	Choosers []*decode.Chooser // one a continuation
+	Choosers []*decode.Sampler // one a continuation
 	Max      int               // most tokens of each; 0: only the prompt is computed
 	EOS      []int32           // tokens that end a continuation
 	Logprobs int               // -1: none; else so many of the most likely with each token
@@ -196,7 +196,7 @@ func (g *generate) echo(r engine.Result) error {
 // follow picks a branch's next tokens, as far as its draft goes the same way.
 func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 	r = r.SelectPath(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Choosers[i].Path)
-	b.path, err = r.Walk(g.s.out, b.draft.From, func(node int, row []float32, drafted int32, from []decode.Chance) (int32, bool, error) {
+	b.path, err = r.Walk(g.s.out, b.draft.From, func(node int, row []float32, drafted int32, from []decode.TokenProb) (int32, bool, error) {
 		row = g.cut(row)
 		err := g.choose(i, b, row, r.Best(node, len(row)), drafted, from)
 		return b.history[len(b.history)-1], !b.ended, err
@@ -231,7 +231,7 @@ func (g *generate) draft() {
 }
 
 // choose picks a branch's next token.
-func (g *generate) choose(i int, b *branch, row []float32, best, drafted int32, from []decode.Chance) error {
+func (g *generate) choose(i int, b *branch, row []float32, best, drafted int32, from []decode.TokenProb) error {
 	token, err := g.Choosers[i].JudgeBest(best, row, b.history, drafted, from)
 	if err != nil {
 		return err

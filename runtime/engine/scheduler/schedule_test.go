@@ -50,13 +50,13 @@ func prompt(r *rand.Rand, n int) []int32 {
 	return ids
 }
 
-func choosers(t testing.TB, n int, set decode.Settings, prompt int) []*decode.Chooser {
+func choosers(t testing.TB, n int, set decode.Settings, prompt int) []*decode.Sampler {
 	t.Helper()
-	list := make([]*decode.Chooser, n)
+	list := make([]*decode.Sampler, n)
 	for i := range list {
 		set.Seed++
 		var err error
-		if list[i], err = decode.NewChooser(set, prompt); err != nil {
+		if list[i], err = decode.NewSampler(set, prompt); err != nil {
 			t.Fatal(err)
 		}
 	}

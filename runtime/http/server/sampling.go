@@ -231,8 +231,8 @@ func (s *Server) bias(m map[string]float64) (map[int32]float32, error) {
 	return out, nil
 }
 
-// choosers makes one chooser a choice; prompt is the prompt's length.
-func (s *Server) choosers(p *sampling, c *Constraint, eos []int32, prompt int) ([]*decode.Chooser, error) {
+// choosers makes one sampler a choice; prompt is the prompt's length.
+func (s *Server) choosers(p *sampling, c *Constraint, eos []int32, prompt int) ([]*decode.Sampler, error) {
 	set, err := s.settings(p, eos)
 	if err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func (s *Server) choosers(p *sampling, c *Constraint, eos []int32, prompt int) (
 	if p.Seed != nil {
 		seed = uint64(*p.Seed)
 	}
-	list := make([]*decode.Chooser, p.choices())
+	list := make([]*decode.Sampler, p.choices())
 	for i := range list {
 		set.Seed = seed + uint64(i)
 		if c != nil {
@@ -252,7 +252,7 @@ func (s *Server) choosers(p *sampling, c *Constraint, eos []int32, prompt int) (
 				return nil, invalid("response_format", "%v", err)
 			}
 		}
-		if list[i], err = decode.NewChooser(set, prompt); err != nil {
+		if list[i], err = decode.NewSampler(set, prompt); err != nil {
 			return nil, invalid("", "%v", err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // bash writes one function: it finds the verb among the words so far, then
 // offers values after a flag that has some, flags after a dash, verbs or names
 // elsewhere, and leaves files to the shell.
-func bash(name string, verbs []verb) string {
+func bash(name string, verbs []subcommand) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("# bash completion for %s. Load it with: source <(%s completion bash)", name, name)

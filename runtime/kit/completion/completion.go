@@ -16,7 +16,7 @@ var Shells = []string{"bash", "zsh", "fish"}
 // Script is the completion script of a command line whose program is called
 // name. words gives what an argument of a name may be, besides a file.
 func Script(shell, name string, app *kong.Application, words map[string][]string) (string, error) {
-	var verbs []verb
+	var verbs []subcommand
 	collect(app.Node, nil, words, &verbs)
 	switch shell {
 	case "bash":
@@ -29,19 +29,19 @@ func Script(shell, name string, app *kong.Application, words map[string][]string
 	return "", fmt.Errorf("no completion for shell %q; there is one for %s", shell, strings.Join(Shells, ", "))
 }
 
-// A verb is one node of the command line: the program itself, a verb, or a verb
-// of a verb.
-type verb struct {
+// A subcommand is one node of the command line: the program itself, a subcommand, or a subcommand
+// of a subcommand.
+type subcommand struct {
 	path  []string
 	help  string
-	subs  []verb // their flags are left out
+	subs  []subcommand // their flags are left out
 	flags []flag
 	words []string // what its first argument may be
 }
 
 // at is how scripts spell where a verb stands on the command line: " bench
 // serve"; "" is the program itself.
-func (v *verb) at() string {
+func (v *subcommand) at() string {
 	if len(v.path) == 0 {
 		return ""
 	}
@@ -56,8 +56,8 @@ type flag struct {
 }
 
 // collect lists a node and those below it.
-func collect(n *kong.Node, path []string, words map[string][]string, out *[]verb) {
-	v := verb{path: path, help: n.Help}
+func collect(n *kong.Node, path []string, words map[string][]string, out *[]subcommand) {
+	v := subcommand{path: path, help: n.Help}
 	for _, p := range n.Positional {
 		v.words = append(v.words, words[p.Name]...)
 	}
@@ -78,7 +78,7 @@ func collect(n *kong.Node, path []string, words map[string][]string, out *[]verb
 			continue
 		}
 		at := append(slices.Clone(path), c.Name)
-		v.subs = append(v.subs, verb{path: at, help: c.Help})
+		v.subs = append(v.subs, subcommand{path: at, help: c.Help})
 	}
 	*out = append(*out, v)
 	for _, c := range n.Children {
@@ -120,7 +120,7 @@ func function(name string) string {
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // names are the words that complete a verb.
-func (v *verb) names() []string {
+func (v *subcommand) names() []string {
 	var out []string
 	for _, s := range v.subs {
 		out = append(out, s.path[len(s.path)-1])

@@ -7,7 +7,7 @@ import (
 
 // fish writes one line for each verb and flag. Verbs of verbs need the outer
 // one's condition too.
-func fish(name string, verbs []verb) string {
+func fish(name string, verbs []subcommand) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("# fish completion for %s. Load it with: %s completion fish | source", name, name)
@@ -37,7 +37,7 @@ func fish(name string, verbs []verb) string {
 }
 
 // fishWhen is true behind a verb and none of those below it.
-func fishWhen(v *verb) string {
+func fishWhen(v *subcommand) string {
 	if len(v.path) == 0 {
 		return "__fish_use_subcommand"
 	}

@@ -7,7 +7,7 @@ import (
 
 // zsh writes a function that describes verbs and hands the flags of one to
 // _arguments.
-func zsh(name string, verbs []verb) string {
+func zsh(name string, verbs []subcommand) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("#compdef %s", name)
@@ -41,7 +41,7 @@ func zsh(name string, verbs []verb) string {
 }
 
 // described are verbs and names with what they are.
-func described(v *verb) []string {
+func described(v *subcommand) []string {
 	var out []string
 	for _, s := range v.subs {
 		out = append(out, quote(s.path[len(s.path)-1]+":"+strings.ReplaceAll(firstSentence(s.help), ":", " ")))

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-func sampler(t *testing.T, opt Options) *Sampler {
+func sampler(t *testing.T, opt Options) *StandardSampler {
 	t.Helper()
-	s, err := New(opt)
+	s, err := NewStandardSampler(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestNotNumbers(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []Options{{Temperature: -1}, {Temperature: math.NaN()}, {TopK: -1}, {TopP: 1.5}, {MinP: -0.1}, {Penalty: -1}, {Temperature: math.Inf(1)}} {
-		if _, err := New(opt); err == nil {
+		if _, err := NewStandardSampler(opt); err == nil {
 			t.Errorf("%+v was taken", opt)
 		}
 	}
@@ -203,7 +203,7 @@ func BenchmarkSample(b *testing.B) {
 	}
 	for name, opt := range map[string]Options{"greedy": {}, "top-p": {Temperature: 0.8, TopP: 0.9}, "top-k": {Temperature: 0.8, TopK: 40}} {
 		b.Run(name, func(b *testing.B) {
-			s, _ := New(opt)
+			s, _ := NewStandardSampler(opt)
 			for b.Loop() {
 				s.Next(logits, nil)
 			}

@@ -30,16 +30,16 @@ func ParseRule(name string) (Rule, error) {
 	return r, nil
 }
 
-// A Chance is how likely a token is.
-type Chance struct {
+// A TokenProb is how likely a token is.
+type TokenProb struct {
 	ID int32
 	P  float64
 }
 
 // Judge is Next where a token was drafted in its place: drafted, -1 for none,
 // drawn from the distribution from, nil for a guess without randomness.
-func (c *Chooser) Judge(logits []float32, history []int32, drafted int32, from []Chance) (int32, error) {
-	s, ok := c.draw.(*Sampler)
+func (c *Sampler) Judge(logits []float32, history []int32, drafted int32, from []TokenProb) (int32, error) {
+	s, ok := c.draw.(*StandardSampler)
 	if c.set.Rule == Match || drafted < 0 || !ok || c.set.Rule == Rejection && from == nil {
 		return c.Next(logits, history)
 	}
@@ -62,8 +62,8 @@ func (c *Chooser) Judge(logits []float32, history []int32, drafted int32, from [
 
 // JudgeBest is Judge where the likeliest token of the logits may be known: best;
 // −1: it is not.
-func (c *Chooser) JudgeBest(best int32, logits []float32, history []int32, drafted int32, from []Chance) (int32, error) {
-	s, ok := c.draw.(*Sampler)
+func (c *Sampler) JudgeBest(best int32, logits []float32, history []int32, drafted int32, from []TokenProb) (int32, error) {
+	s, ok := c.draw.(*StandardSampler)
 	if best < 0 || !ok || !c.plain || s.opt.Temperature != 0 || c.set.Rule != Match && drafted >= 0 {
 		return c.Judge(logits, history, drafted, from)
 	}
@@ -74,7 +74,7 @@ func (c *Chooser) JudgeBest(best int32, logits []float32, history []int32, draft
 }
 
 // distribution is what Next draws from; the probabilities add up to 1.
-func (s *Sampler) distribution(logits []float32) ([]candidate, error) {
+func (s *StandardSampler) distribution(logits []float32) ([]candidate, error) {
 	top, ok := argmax(logits)
 	if !ok {
 		return nil, ErrNaN
@@ -95,7 +95,7 @@ func (s *Sampler) distribution(logits []float32) ([]candidate, error) {
 
 // judge accepts a drafted token or draws another one from what the model wants
 // beyond the draft's distribution.
-func (s *Sampler) judge(pool []candidate, drafted int32, from []Chance, rule Rule) int32 {
+func (s *StandardSampler) judge(pool []candidate, drafted int32, from []TokenProb, rule Rule) int32 {
 	p, q := 0.0, 1.0
 	for _, c := range pool {
 		if c.id == drafted {
@@ -127,23 +127,23 @@ func (s *Sampler) judge(pool []candidate, drafted int32, from []Chance, rule Rul
 	return weighted(pool, s.rng)
 }
 
-// Draws makes what draws a draft's tokens for this chooser to judge: from the
+// Draws makes what draws a draft's tokens for this sampler to judge: from the
 // same distribution of another model's logits, but without rules, penalties and
 // masks. nil: drafts without randomness serve it best.
-func (c *Chooser) Draws() func(logits []float32) (int32, []Chance, error) {
-	s, ok := c.draw.(*Sampler)
+func (c *Sampler) Draws() func(logits []float32) (int32, []TokenProb, error) {
+	s, ok := c.draw.(*StandardSampler)
 	if !ok || c.set.Rule == Match || s.opt.Temperature == 0 {
 		return nil
 	}
-	d := &Sampler{opt: s.opt, rng: rand.New(rand.NewPCG(s.opt.Seed, 0x6a09e667f3bcc909)), seen: map[int32]struct{}{}}
-	return func(logits []float32) (int32, []Chance, error) {
+	d := &StandardSampler{opt: s.opt, rng: rand.New(rand.NewPCG(s.opt.Seed, 0x6a09e667f3bcc909)), seen: map[int32]struct{}{}}
+	return func(logits []float32) (int32, []TokenProb, error) {
 		pool, err := d.distribution(logits)
 		if err != nil {
 			return 0, nil, err
 		}
-		from := make([]Chance, len(pool))
+		from := make([]TokenProb, len(pool))
 		for i, c := range pool {
-			from[i] = Chance{c.id, c.p}
+			from[i] = TokenProb{c.id, c.p}
 		}
 		return weighted(pool, d.rng), from, nil
 	}

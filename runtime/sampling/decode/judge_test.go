@@ -46,13 +46,13 @@ func TestJudgeDistribution(t *testing.T) {
 			target[j], draft[j] = float32(2*r.NormFloat64()), float32(2*r.NormFloat64())
 		}
 		opt.Seed = uint64(i)
-		c, err := NewChooser(Settings{Options: opt, Rule: Rejection}, 0)
+		c, err := NewSampler(Settings{Options: opt, Rule: Rejection}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		other := opt
 		other.Seed, other.Temperature = 99, 1 // drawn from another distribution than its like
-		d, err := NewChooser(Settings{Options: other, Rule: Rejection}, 0)
+		d, err := NewSampler(Settings{Options: other, Rule: Rejection}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestJudgeDistribution(t *testing.T) {
 // draws' formula: a softmax over what its strategies leave.
 func distributionOf(t *testing.T, logits []float32, opt Options) []float64 {
 	t.Helper()
-	s, err := New(opt)
+	s, err := NewStandardSampler(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestDistribution(t *testing.T) {
 	t.Parallel()
 	logits := []float32{1, -0.5, 2, 0, 0.25, -3}
 	for _, opt := range []Options{{Temperature: 1}, {Temperature: 0.8, TopK: 3}, {Temperature: 1, TopP: 0.7}, {Temperature: 1.3, MinP: 0.2}} {
-		s, err := New(opt)
+		s, err := NewStandardSampler(opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,10 +133,10 @@ func TestDistribution(t *testing.T) {
 // the rule is refused without a pool.
 func TestTopSampling(t *testing.T) {
 	t.Parallel()
-	if _, err := NewChooser(Settings{Options: Options{Temperature: 1}, Rule: TopSampling}, 0); err == nil {
+	if _, err := NewSampler(Settings{Options: Options{Temperature: 1}, Rule: TopSampling}, 0); err == nil {
 		t.Error("top sampling without top_k, top_p or min_p was taken")
 	}
-	c, err := NewChooser(Settings{Options: Options{Temperature: 1, TopK: 2}, Rule: TopSampling}, 0)
+	c, err := NewSampler(Settings{Options: Options{Temperature: 1, TopK: 2}, Rule: TopSampling}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestTopSampling(t *testing.T) {
 		if token, err := c.Judge(logits, nil, 1, nil); err != nil || token != 1 {
 			t.Fatal(token, err)
 		}
-		if token, err := c.Judge(logits, nil, 3, []Chance{{3, 1}}); err != nil || token > 1 {
+		if token, err := c.Judge(logits, nil, 3, []TokenProb{{3, 1}}); err != nil || token > 1 {
 			t.Fatal(token, err)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-func typicalChooser(t *testing.T, temperature float64) *Chooser {
+func typicalChooser(t *testing.T, temperature float64) *Sampler {
 	t.Helper()
-	c, err := NewChooser(Settings{Options: Options{Temperature: temperature}, Rule: TypicalAcceptance}, 0)
+	c, err := NewSampler(Settings{Options: Options{Temperature: temperature}, Rule: TypicalAcceptance}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestTypicalPath(t *testing.T) {
 	if got := typicalChooser(t, 0).Path(parent, tokens, row); got != nil {
 		t.Errorf("%v at temperature 0, want none", got)
 	}
-	match, err := NewChooser(Settings{Options: Options{Temperature: 1}}, 0)
+	match, err := NewSampler(Settings{Options: Options{Temperature: 1}}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

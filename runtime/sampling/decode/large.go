@@ -4,7 +4,7 @@ package decode
 // where there are no more than k, all as they are.
 // Hardly any of a vocabulary is above the k-th largest so far: groups of eight
 // are passed over with one look.
-func (s *Sampler) largest(logits []float32, k int, floor float32) []candidate {
+func (s *StandardSampler) largest(logits []float32, k int, floor float32) []candidate {
 	bound, full := floor, false // full: only what is above bound counts, else also what equals it
 	pool := s.pool[:0]
 	add := func(i int, l float32) {
@@ -40,7 +40,7 @@ func (s *Sampler) largest(logits []float32, k int, floor float32) []candidate {
 
 // nucleus is what top-p keeps of all logits: their shares are of the whole, but
 // few have to be listed.
-func (s *Sampler) nucleus(logits []float32, top, floor float32) []candidate {
+func (s *StandardSampler) nucleus(logits []float32, top, floor float32) []candidate {
 	total := s.masses(logits, top, floor)
 	for k := 64; ; k *= 8 {
 		c := s.largest(logits, k, floor)
@@ -61,13 +61,13 @@ func (s *Sampler) nucleus(logits []float32, top, floor float32) []candidate {
 // massBlock is how many logits have one entry in s.sums.
 const massBlock = 64
 
-func (s *Sampler) mass(logit, top float32) float64 {
+func (s *StandardSampler) mass(logit, top float32) float64 {
 	return exp((float64(logit) - float64(top)) / s.opt.Temperature)
 }
 
 // masses adds up e^((logit − top)/temperature) of the logits from floor on, and
 // keeps the sum of each block.
-func (s *Sampler) masses(logits []float32, top, floor float32) (total float64) {
+func (s *StandardSampler) masses(logits []float32, top, floor float32) (total float64) {
 	s.sums = s.sums[:0]
 	scale, high := 1/s.opt.Temperature, float64(top)
 	for ; len(logits) > 0; logits = logits[min(massBlock, len(logits)):] {
@@ -85,7 +85,7 @@ func (s *Sampler) masses(logits []float32, top, floor float32) (total float64) {
 
 // drawAny draws from all logits that are not below floor: first the block, then
 // the token in it.
-func (s *Sampler) drawAny(logits []float32, top, floor float32) int32 {
+func (s *StandardSampler) drawAny(logits []float32, top, floor float32) int32 {
 	r := s.rng.Float64() * s.masses(logits, top, floor)
 	block := 0
 	for last := len(s.sums) - 1; block < last && r >= s.sums[block]; block++ {

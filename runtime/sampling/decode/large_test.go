@@ -54,11 +54,11 @@ func TestPick(t *testing.T) {
 		if r.IntN(4) == 0 {
 			opt.Typical = 0.1 + 0.8*r.Float64()
 		}
-		fast, err := New(opt)
+		fast, err := NewStandardSampler(opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		slow, _ := New(opt)
+		slow, _ := NewStandardSampler(opt)
 		top, _ := argmax(logits)
 		for range 4 {
 			got, want := fast.pick(logits, logits[top]), slow.draw(slow.candidates(logits, logits[top]))
@@ -89,7 +89,7 @@ func BenchmarkNext(b *testing.B) {
 		{"min_p", Options{Temperature: 1, MinP: 0.05}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			s, err := New(c.opt)
+			s, err := NewStandardSampler(c.opt)
 			if err != nil {
 				b.Fatal(err)
 			}

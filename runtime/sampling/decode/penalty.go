@@ -3,7 +3,7 @@ package decode
 // fromPenalised draws after the repetition penalty (Keskar et al. 2019, CTRL,
 // section 4.1; negative logits are multiplied, as transformers does): logits
 // of tokens in history are moved down once, however often they stand there.
-func (s *Sampler) fromPenalised(logits []float32, history []int32) (int32, error) {
+func (s *StandardSampler) fromPenalised(logits []float32, history []int32) (int32, error) {
 	s.row = append(s.row[:0], logits...)
 	clear(s.seen)
 	for _, id := range history {

@@ -1,141 +1,178 @@
-// Package decode picks the next token from a row of logits. A strategy is a
-// small function over the candidates, one a file; a Sampler runs them in the
-// order that Hugging Face transformers uses: repetition penalty, temperature,
-// top-k, typical, tail-free, top-p, min-p, draw.
 package decode
 
 import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 )
 
-// Options choose the strategies. The zero value is greedy.
-type Options struct {
-	Temperature float64 // 0: greedy
-	TopK        int     // keep the k largest; 0: all
-	TopP        float64 // keep the fewest whose probability reaches p; 0 or 1: all
-	MinP        float64 // keep those with at least p times the largest probability; 0: all
-	Penalty     float64 // divides positive and multiplies negative logits of earlier tokens; 0 or 1: none
-	Typical     float64 // keep the most typical that hold p; 0 or 1: all
-	TailFree    float64 // cut the tail behind z of the curve's bends; 0 or 1: none
-	Seed        uint64
+// Settings are all that a request may say about how its tokens are picked. The
+// zero value picks the likeliest.
+type Settings struct {
+	Options           // Penalty counts the prompt's tokens too
+	Strategy  string  // a named strategy with its parameters, in place of Options but for Temperature, Penalty and Seed
+	Frequency float64 // taken from a token's logit for each time that it was generated
+	Presence  float64 // taken once from the logits of tokens that were generated
+	Bias      map[int32]float32
+	Rules     Rules // Prompt and Penalty are set by NewSampler
+	Exclude   []int32
+	Mask      Mask // nil: none
+	Rule      Rule // when drafted tokens are accepted
+
+	Epsilon, Alpha float64 // of typical acceptance; 0: 0.09 and 0.3
 }
 
-// ErrNaN says that a row of logits held something that is not a number.
-var ErrNaN = errors.New("the model's logits are not numbers (NaN); its weights or its input are damaged")
-
-// A candidate is a token that may be drawn. After softmax p is its
-// probability.
-type candidate struct {
-	id    int32
-	logit float32
-	p     float64
+// A Mask says which tokens may come next, for output that must have a form.
+type Mask interface {
+	// Mask has a bit for each token that may come next, those that end the text
+	// among them where it may end. It must not be changed.
+	Mask() ([]uint64, error)
+	// Accept takes the token that was picked, and begins to find the next mask
+	// beside the model's step.
+	Accept(token int32) error
+	// Done says that nothing but the end may come.
+	Done() bool
 }
 
-// A Sampler draws tokens. The same options and rows give the same tokens on
-// every machine. Not safe for concurrent use.
+// ErrForbidden says that no token may come next.
+var ErrForbidden = errors.New("every token is forbidden by the request's own settings")
+
+// A picker of tokens after everything else has changed their logits.
+type next interface {
+	Next(logits []float32, history []int32) (int32, error)
+}
+
+// A Sampler picks the tokens of one sequence: it changes the logits as its
+// settings say, in the order rules, penalties, bias, mask, and lets a strategy
+// draw. Not safe for concurrent use.
 type Sampler struct {
-	opt  Options
-	rng  *rand.Rand
-	pool []candidate // scratch
-	sums []float64   // scratch: the masses of blocks of logits
-	seen map[int32]struct{}
-	row  []float32 // scratch: penalised logits
+	set     Settings
+	draw    next
+	plain   bool // logits are used as they are
+	counts  map[int32]int
+	scratch []float32
 }
 
-// New checks options and returns a sampler.
-func New(opt Options) (*Sampler, error) {
-	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-	switch {
-	case !finite(opt.Temperature) || opt.Temperature < 0:
-		return nil, fmt.Errorf("temperature %v: expected a number of 0 (greedy) or more", opt.Temperature)
-	case opt.TopK < 0:
-		return nil, fmt.Errorf("top-k %d: expected 0 (all) or more", opt.TopK)
-	case !finite(opt.TopP) || opt.TopP < 0 || opt.TopP > 1:
-		return nil, fmt.Errorf("top-p %v: expected a number between 0 and 1", opt.TopP)
-	case !finite(opt.MinP) || opt.MinP < 0 || opt.MinP > 1:
-		return nil, fmt.Errorf("min-p %v: expected a number between 0 and 1", opt.MinP)
-	case !finite(opt.Typical) || opt.Typical < 0 || opt.Typical > 1:
-		return nil, fmt.Errorf("typical-p %v: expected a number between 0 and 1", opt.Typical)
-	case !finite(opt.TailFree) || opt.TailFree < 0 || opt.TailFree > 1:
-		return nil, fmt.Errorf("tail-free z %v: expected a number between 0 and 1", opt.TailFree)
-	case !finite(opt.Penalty) || opt.Penalty < 0:
-		return nil, fmt.Errorf("repetition penalty %v: expected a positive number", opt.Penalty)
-	}
-	return &Sampler{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 0x9e3779b97f4a7c15)), seen: map[int32]struct{}{}}, nil
-}
-
-// Next draws a token from logits, one for each token that may be drawn.
-// history holds the sequence's earlier tokens; only the repetition penalty
-// reads it.
-func (s *Sampler) Next(logits []float32, history []int32) (int32, error) {
-	if len(logits) == 0 {
-		return 0, errors.New("bug: a row of no logits")
-	}
-	top, ok := argmax(logits)
-	if !ok {
-		return 0, ErrNaN
-	}
-	penalised := s.opt.Penalty != 0 && s.opt.Penalty != 1 && len(history) > 0
-	if s.opt.Temperature == 0 && !penalised {
-		return int32(top), nil
-	}
-	if penalised {
-		return s.fromPenalised(logits, history)
-	}
-	return s.pick(logits, logits[top]), nil
-}
-
-// pick draws from a row whose largest logit is top. Where a strategy says so
-// beforehand, most of the vocabulary is never listed.
-func (s *Sampler) pick(logits []float32, top float32) int32 {
-	floor := float64(top) - 30*s.opt.Temperature
-	shares := s.opt.TopP > 0 && s.opt.TopP < 1
-	switch curved := s.opt.Typical > 0 && s.opt.Typical < 1 || s.opt.TailFree > 0 && s.opt.TailFree < 1; {
-	case math.IsInf(float64(top), 1), s.opt.TopK == 0 && curved:
-		return s.draw(s.candidates(logits, top))
-	case s.opt.TopK > 0:
-		return s.draw(s.largest(logits, s.opt.TopK, float32(floor)))
-	case shares:
-		return weighted(minP(s.nucleus(logits, top, float32(floor)), s.opt.MinP), s.rng)
-	case s.opt.MinP > 0:
-		floor = max(floor, float64(top)+s.opt.Temperature*math.Log(s.opt.MinP))
-	}
-	return s.drawAny(logits, top, float32(floor))
-}
-
-// candidates lists the tokens worth considering: at the given temperature a
-// token that far below the largest has less than 1e-13 of its probability,
-// less than the rounding of the sum over a vocabulary.
-func (s *Sampler) candidates(logits []float32, top float32) []candidate {
-	floor := float64(top) - 30*s.opt.Temperature
-	s.pool = s.pool[:0]
-	for i, l := range logits {
-		if float64(l) >= floor {
-			s.pool = append(s.pool, candidate{id: int32(i), logit: l})
+// NewSampler checks settings; prompt is how many tokens the text begins with,
+// -1: those before the first that is picked.
+func NewSampler(set Settings, prompt int) (*Sampler, error) {
+	for _, v := range []struct {
+		name  string
+		value float64
+	}{{"frequency penalty", set.Frequency}, {"presence penalty", set.Presence}} {
+		if math.IsNaN(v.value) || math.Abs(v.value) > 100 {
+			return nil, fmt.Errorf("%s %v: expected a number between -100 and 100", v.name, v.value)
 		}
 	}
-	return s.pool
+	for id, b := range set.Bias {
+		if b != b {
+			return nil, fmt.Errorf("bias of token %d is not a number", id)
+		}
+	}
+	c := &Sampler{set: set, counts: map[int32]int{}}
+	c.set.Rules.Prompt, c.set.Rules.Penalty = prompt, set.Penalty
+	opt := set.Options
+	opt.Penalty = 0 // the rules apply it
+	var err error
+	if set.Strategy == "" {
+		c.draw, err = NewStandardSampler(opt)
+	} else {
+		if opt.TopK != 0 || opt.TopP != 0 && opt.TopP != 1 || opt.MinP != 0 || opt.Typical != 0 || opt.TailFree != 0 {
+			return nil, fmt.Errorf("strategy %s has parameters of its own, in place of top_k, top_p, min_p, typical_p and tfs_z", set.Strategy)
+		}
+		c.draw, err = NewStrategy(StrategyOptions{Name: set.Strategy, Temperature: opt.Temperature, Seed: opt.Seed, EOS: set.Rules.EOS, Exclude: set.Exclude})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := NewStandardSampler(set.Options); err != nil { // the penalty's range
+		return nil, err
+	}
+	if set.Rule == TopSampling && set.Temperature > 0 && set.TopK == 0 && (set.TopP == 0 || set.TopP == 1) && set.MinP == 0 {
+		return nil, errors.New("acceptance by top sampling needs top_k, top_p or min_p, which say what the top is")
+	}
+	c.plain = c.set.Rules.plain() && set.Frequency == 0 && set.Presence == 0 && len(set.Bias) == 0 && set.Mask == nil
+	return c, nil
 }
 
-// draw draws from what the strategies leave.
-func (s *Sampler) draw(c []candidate) int32 { return weighted(s.keep(c), s.rng) }
+// Next picks the token after history, which holds the prompt and what was
+// picked so far. It leaves logits as they are.
+func (c *Sampler) Next(logits []float32, history []int32) (int32, error) {
+	row, err := c.prepare(logits, history)
+	if err != nil {
+		return 0, err
+	}
+	token, err := c.draw.Next(row, history)
+	if err != nil {
+		return 0, err
+	}
+	return c.note(token)
+}
 
-// keep runs the strategies over the candidates.
-func (s *Sampler) keep(c []candidate) []candidate {
-	c = topK(c, s.opt.TopK)
-	softmax(c, s.opt.Temperature)
-	if t := s.opt.Typical; t > 0 && t < 1 {
-		c = typical(c, t)
-		softmax(c, s.opt.Temperature) // shares of what is left
+// prepare changes logits as the settings say.
+func (c *Sampler) prepare(logits []float32, history []int32) ([]float32, error) {
+	if c.set.Rules.Prompt < 0 {
+		c.set.Rules.Prompt = len(history)
 	}
-	if z := s.opt.TailFree; z > 0 && z < 1 {
-		front(c, len(c))
-		c = c[:beforeTail(c, z)]
-		softmax(c, s.opt.Temperature)
+	if c.plain {
+		return logits, nil
 	}
-	c = topP(c, s.opt.TopP)
-	return minP(c, s.opt.MinP)
+	return c.change(logits, history)
+}
+
+// note takes a picked token into account.
+func (c *Sampler) note(token int32) (int32, error) {
+	c.counts[token]++
+	if m := c.set.Mask; m != nil {
+		if err := m.Accept(token); err != nil {
+			return 0, err
+		}
+	}
+	return token, nil
+}
+
+// Done says that the form that a mask asks for is complete.
+func (c *Sampler) Done() bool { return c.set.Mask != nil && c.set.Mask.Done() }
+
+// change applies everything to a copy of the logits.
+func (c *Sampler) change(logits []float32, history []int32) ([]float32, error) {
+	if _, ok := argmax(logits); !ok {
+		return nil, ErrNaN
+	}
+	c.scratch = append(c.scratch[:0], logits...)
+	row := c.scratch
+	c.set.Rules.Apply(row, history)
+	if c.set.Frequency != 0 || c.set.Presence != 0 {
+		for id, n := range c.counts {
+			row[id] -= float32(c.set.Frequency*float64(n) + c.set.Presence)
+		}
+	}
+	for id, b := range c.set.Bias {
+		if id >= 0 && int(id) < len(row) {
+			row[id] += b
+		}
+	}
+	if c.set.Mask != nil {
+		if err := c.forbidMasked(row); err != nil {
+			return nil, err
+		}
+	}
+	if _, ok := argmax(row); !ok {
+		return nil, ErrForbidden
+	}
+	return row, nil
+}
+
+// forbidMasked leaves the tokens that the mask allows.
+func (c *Sampler) forbidMasked(row []float32) error {
+	bits, err := c.set.Mask.Mask()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	for i := range row {
+		if bits[i>>6]>>(i&63)&1 == 0 {
+			row[i] = never
+		}
+	}
+	return nil
 }

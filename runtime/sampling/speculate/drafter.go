@@ -13,7 +13,7 @@ type Draft struct {
 	Tree
 	// From has for each node the distribution that its token was drawn from; nil:
 	// the drafter has no randomness. Such a draft is a path.
-	From [][]decode.Chance
+	From [][]decode.TokenProb
 }
 
 // A PathSelector selects a path of a tree before its tokens are judged one by one: the
@@ -37,7 +37,7 @@ type Drafter interface {
 // acceptance that ask for it. It is told once, before the first Propose.
 type Drawer interface {
 	Drafter
-	DrawBy(draw func(logits []float32) (int32, []decode.Chance, error))
+	DrawBy(draw func(logits []float32) (int32, []decode.TokenProb, error))
 }
 
 // A RowReader is a Drafter that guesses from further outputs of the model's own

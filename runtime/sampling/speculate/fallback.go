@@ -59,14 +59,14 @@ func (f fallback) Chain(run ChainRun) {
 }
 
 // DrawBy implements Drawer.
-func (f fallback) DrawBy(draw func(logits []float32) (int32, []decode.Chance, error)) {
+func (f fallback) DrawBy(draw func(logits []float32) (int32, []decode.TokenProb, error)) {
 	for _, one := range f {
 		DrawBy(one, draw)
 	}
 }
 
 // DrawBy tells a drafter how to draw its tokens, if it can.
-func DrawBy(d Drafter, draw func(logits []float32) (int32, []decode.Chance, error)) {
+func DrawBy(d Drafter, draw func(logits []float32) (int32, []decode.TokenProb, error)) {
 	if one, ok := d.(Drawer); ok {
 		one.DrawBy(draw)
 	}

@@ -9,7 +9,7 @@ import (
 // A Judge picks the token behind a node of a draft (-1: behind the sequence's
 // last token), where drafted was drafted, -1 for nothing, from a distribution,
 // nil for no randomness; it says whether the text goes on.
-type Judge func(node int, drafted int32, from []decode.Chance) (token int32, more bool, err error)
+type Judge func(node int, drafted int32, from []decode.TokenProb) (token int32, more bool, err error)
 
 // Walk follows a draft as far as the picked tokens go its way. It returns the
 // nodes that were accepted, from the first on; one more token was picked behind
@@ -25,7 +25,7 @@ func Walk(d Draft, judge Judge) (path []int, err error) { return WalkAlong(d, ni
 // drafted, and behind them nothing was.
 func WalkAlong(d Draft, preferred []int, judge Judge) (path []int, err error) {
 	for node := -1; ; {
-		drafted, from := int32(-1), []decode.Chance(nil)
+		drafted, from := int32(-1), []decode.TokenProb(nil)
 		if n := len(path); n < len(preferred) && slices.Equal(path, preferred[:n]) {
 			drafted = d.Tokens[preferred[n]]
 		}

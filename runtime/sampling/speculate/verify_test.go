@@ -38,9 +38,9 @@ func chanceOf(model uint64, text []int32) float64 {
 	return p
 }
 
-func newChooser(t *testing.T, rule decode.Rule, seed uint64) *decode.Chooser {
+func newChooser(t *testing.T, rule decode.Rule, seed uint64) *decode.Sampler {
 	t.Helper()
-	c, err := decode.NewChooser(decode.Settings{Options: decode.Options{Temperature: 1, Seed: seed}, Rule: rule}, 0)
+	c, err := decode.NewSampler(decode.Settings{Options: decode.Options{Temperature: 1, Seed: seed}, Rule: rule}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +50,11 @@ func newChooser(t *testing.T, rule decode.Rule, seed uint64) *decode.Chooser {
 // write makes a text of n tokens with drafts, as decoding does: each step
 // verifies what draft gives behind the text so far. It says how many steps it
 // took.
-func write(t *testing.T, c *decode.Chooser, n int, draft func(text []int32) speculate.Draft) (text []int32, steps int) {
+func write(t *testing.T, c *decode.Sampler, n int, draft func(text []int32) speculate.Draft) (text []int32, steps int) {
 	t.Helper()
 	for ; len(text) < n; steps++ {
 		d, start := draft(text), len(text)
-		_, err := speculate.Walk(d, func(node int, drafted int32, from []decode.Chance) (int32, bool, error) {
+		_, err := speculate.Walk(d, func(node int, drafted int32, from []decode.TokenProb) (int32, bool, error) {
 			line := []int32{}
 			for at := node; at >= 0; at = int(d.Parent[at]) {
 				line = append(line, d.Tokens[at])
@@ -75,7 +75,7 @@ func write(t *testing.T, c *decode.Chooser, n int, draft func(text []int32) spec
 }
 
 // drawn drafts k tokens of the model 2, drawn from its distribution.
-func drawn(t *testing.T, draw func([]float32) (int32, []decode.Chance, error), k int) func([]int32) speculate.Draft {
+func drawn(t *testing.T, draw func([]float32) (int32, []decode.TokenProb, error), k int) func([]int32) speculate.Draft {
 	return func(text []int32) (d speculate.Draft) {
 		var path []int32
 		for range k {
@@ -110,7 +110,7 @@ func TestTextDistribution(t *testing.T) {
 	rejection, match := newChooser(t, decode.Rejection, 1), newChooser(t, decode.Match, 2)
 	for _, method := range []struct {
 		name    string
-		chooser *decode.Chooser
+		sampler *decode.Sampler
 		draft   func([]int32) speculate.Draft
 	}{
 		{"rejection", rejection, drawn(t, newChooser(t, decode.Rejection, 3).Draws(), 3)},
@@ -120,7 +120,7 @@ func TestTextDistribution(t *testing.T) {
 		const length, texts = 3, 40000
 		counts, total := map[[length]int32]int{}, 0
 		for range texts {
-			text, steps := write(t, method.chooser, length, method.draft)
+			text, steps := write(t, method.sampler, length, method.draft)
 			counts[[length]int32(text)]++
 			total += steps
 		}

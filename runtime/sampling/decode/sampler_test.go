@@ -114,7 +114,7 @@ func TestChooserDistributions(t *testing.T) {
 		for i := range draws {
 			set := c.set
 			set.Seed = uint64(i)
-			ch, err := NewChooser(set, len(drawHistory))
+			ch, err := NewSampler(set, len(drawHistory))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +168,7 @@ func topKP(dist []float64, k int, p float64) []float64 {
 // the prompt not.
 func TestChooserPenalties(t *testing.T) {
 	t.Parallel()
-	c, err := NewChooser(Settings{Frequency: 1, Presence: 0.5}, 2)
+	c, err := NewSampler(Settings{Frequency: 1, Presence: 0.5}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestChooserMask(t *testing.T) {
 	t.Parallel()
 	row := []float32{0, 5, 1, 9, 0.5}
 	for _, strategy := range []string{"", "fsd", "greedy", "mirostat1", "typical"} {
-		c, err := NewChooser(Settings{Strategy: strategy, Mask: &evens{}, Options: Options{Temperature: 1}}, 1)
+		c, err := NewSampler(Settings{Strategy: strategy, Mask: &evens{}, Options: Options{Temperature: 1}}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestChooserMask(t *testing.T) {
 			}
 		}
 	}
-	c, err := NewChooser(Settings{Mask: &evens{}, Bias: map[int32]float32{0: never, 2: never, 4: never}}, 1)
+	c, err := NewSampler(Settings{Mask: &evens{}, Bias: map[int32]float32{0: never, 2: never, 4: never}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,11 +239,11 @@ func TestChooserErrors(t *testing.T) {
 		"of its own":         {Options: Options{TopK: 3}, Strategy: "greedy"},
 		"not known":          {Strategy: "best"},
 	} {
-		if _, err := NewChooser(set, 1); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewSampler(set, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, expected %q", set, err, want)
 		}
 	}
-	c, err := NewChooser(Settings{Bias: map[int32]float32{0: 1}}, 1)
+	c, err := NewSampler(Settings{Bias: map[int32]float32{0: 1}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

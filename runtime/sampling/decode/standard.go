@@ -1,0 +1,141 @@
+// Package decode picks the next token from a row of logits. A strategy is a
+// small function over the candidates, one a file; a Sampler runs them in the
+// order that Hugging Face transformers uses: repetition penalty, temperature,
+// top-k, typical, tail-free, top-p, min-p, draw.
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// Options choose the strategies. The zero value is greedy.
+type Options struct {
+	Temperature float64 // 0: greedy
+	TopK        int     // keep the k largest; 0: all
+	TopP        float64 // keep the fewest whose probability reaches p; 0 or 1: all
+	MinP        float64 // keep those with at least p times the largest probability; 0: all
+	Penalty     float64 // divides positive and multiplies negative logits of earlier tokens; 0 or 1: none
+	Typical     float64 // keep the most typical that hold p; 0 or 1: all
+	TailFree    float64 // cut the tail behind z of the curve's bends; 0 or 1: none
+	Seed        uint64
+}
+
+// ErrNaN says that a row of logits held something that is not a number.
+var ErrNaN = errors.New("the model's logits are not numbers (NaN); its weights or its input are damaged")
+
+// A candidate is a token that may be drawn. After softmax p is its
+// probability.
+type candidate struct {
+	id    int32
+	logit float32
+	p     float64
+}
+
+// A StandardSampler draws tokens. The same options and rows give the same tokens on
+// every machine. Not safe for concurrent use.
+type StandardSampler struct {
+	opt  Options
+	rng  *rand.Rand
+	pool []candidate // scratch
+	sums []float64   // scratch: the masses of blocks of logits
+	seen map[int32]struct{}
+	row  []float32 // scratch: penalised logits
+}
+
+// NewStandardSampler checks options and returns a sampler.
+func NewStandardSampler(opt Options) (*StandardSampler, error) {
+	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+	switch {
+	case !finite(opt.Temperature) || opt.Temperature < 0:
+		return nil, fmt.Errorf("temperature %v: expected a number of 0 (greedy) or more", opt.Temperature)
+	case opt.TopK < 0:
+		return nil, fmt.Errorf("top-k %d: expected 0 (all) or more", opt.TopK)
+	case !finite(opt.TopP) || opt.TopP < 0 || opt.TopP > 1:
+		return nil, fmt.Errorf("top-p %v: expected a number between 0 and 1", opt.TopP)
+	case !finite(opt.MinP) || opt.MinP < 0 || opt.MinP > 1:
+		return nil, fmt.Errorf("min-p %v: expected a number between 0 and 1", opt.MinP)
+	case !finite(opt.Typical) || opt.Typical < 0 || opt.Typical > 1:
+		return nil, fmt.Errorf("typical-p %v: expected a number between 0 and 1", opt.Typical)
+	case !finite(opt.TailFree) || opt.TailFree < 0 || opt.TailFree > 1:
+		return nil, fmt.Errorf("tail-free z %v: expected a number between 0 and 1", opt.TailFree)
+	case !finite(opt.Penalty) || opt.Penalty < 0:
+		return nil, fmt.Errorf("repetition penalty %v: expected a positive number", opt.Penalty)
+	}
+	return &StandardSampler{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 0x9e3779b97f4a7c15)), seen: map[int32]struct{}{}}, nil
+}
+
+// Next draws a token from logits, one for each token that may be drawn.
+// history holds the sequence's earlier tokens; only the repetition penalty
+// reads it.
+func (s *StandardSampler) Next(logits []float32, history []int32) (int32, error) {
+	if len(logits) == 0 {
+		return 0, errors.New("bug: a row of no logits")
+	}
+	top, ok := argmax(logits)
+	if !ok {
+		return 0, ErrNaN
+	}
+	penalised := s.opt.Penalty != 0 && s.opt.Penalty != 1 && len(history) > 0
+	if s.opt.Temperature == 0 && !penalised {
+		return int32(top), nil
+	}
+	if penalised {
+		return s.fromPenalised(logits, history)
+	}
+	return s.pick(logits, logits[top]), nil
+}
+
+// pick draws from a row whose largest logit is top. Where a strategy says so
+// beforehand, most of the vocabulary is never listed.
+func (s *StandardSampler) pick(logits []float32, top float32) int32 {
+	floor := float64(top) - 30*s.opt.Temperature
+	shares := s.opt.TopP > 0 && s.opt.TopP < 1
+	switch curved := s.opt.Typical > 0 && s.opt.Typical < 1 || s.opt.TailFree > 0 && s.opt.TailFree < 1; {
+	case math.IsInf(float64(top), 1), s.opt.TopK == 0 && curved:
+		return s.draw(s.candidates(logits, top))
+	case s.opt.TopK > 0:
+		return s.draw(s.largest(logits, s.opt.TopK, float32(floor)))
+	case shares:
+		return weighted(minP(s.nucleus(logits, top, float32(floor)), s.opt.MinP), s.rng)
+	case s.opt.MinP > 0:
+		floor = max(floor, float64(top)+s.opt.Temperature*math.Log(s.opt.MinP))
+	}
+	return s.drawAny(logits, top, float32(floor))
+}
+
+// candidates lists the tokens worth considering: at the given temperature a
+// token that far below the largest has less than 1e-13 of its probability,
+// less than the rounding of the sum over a vocabulary.
+func (s *StandardSampler) candidates(logits []float32, top float32) []candidate {
+	floor := float64(top) - 30*s.opt.Temperature
+	s.pool = s.pool[:0]
+	for i, l := range logits {
+		if float64(l) >= floor {
+			s.pool = append(s.pool, candidate{id: int32(i), logit: l})
+		}
+	}
+	return s.pool
+}
+
+// draw draws from what the strategies leave.
+func (s *StandardSampler) draw(c []candidate) int32 { return weighted(s.keep(c), s.rng) }
+
+// keep runs the strategies over the candidates.
+func (s *StandardSampler) keep(c []candidate) []candidate {
+	c = topK(c, s.opt.TopK)
+	softmax(c, s.opt.Temperature)
+	if t := s.opt.Typical; t > 0 && t < 1 {
+		c = typical(c, t)
+		softmax(c, s.opt.Temperature) // shares of what is left
+	}
+	if z := s.opt.TailFree; z > 0 && z < 1 {
+		front(c, len(c))
+		c = c[:beforeTail(c, z)]
+		softmax(c, s.opt.Temperature)
+	}
+	c = topP(c, s.opt.TopP)
+	return minP(c, s.opt.MinP)
+}
