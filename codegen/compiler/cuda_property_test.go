@@ -31,6 +31,7 @@ import (
 // does, with rows and columns that no tile divides, one row to several tiles of
 // them, and every way to round activations.
 func TestEmulatedProducts(t *testing.T) {
+	t.Parallel()
 	needEmulation(t)
 	seed := irtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -94,6 +95,7 @@ func products(rng *rand.Rand, dt tensor.DType) string {
 // TestEmulatedModules: made-up decoders, with mixtures of experts too, give what
 // the interpreter does, read token by token, a few at a time and at once.
 func TestEmulatedModules(t *testing.T) {
+	t.Parallel()
 	needEmulation(t)
 	n, first := uint64(1), 10*irtest.Seed(t)
 	if irtest.All() {

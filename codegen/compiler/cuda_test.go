@@ -21,6 +21,7 @@ import (
 // TestEmulatedFamilies: the CUDA target computes what the interpreter does,
 // under emulation, for the tiny models of spec/testdata and their variants.
 func TestEmulatedFamilies(t *testing.T) {
+	t.Parallel()
 	needEmulation(t)
 	models := familyModels(t)
 	for _, name := range irtest.Sample(t, 2, slices.Sorted(maps.Keys(models))) {

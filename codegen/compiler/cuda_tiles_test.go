@@ -28,6 +28,7 @@ var tiledModels = []struct{ spec, kv string }{
 // interpreter gives over the same rounded keys and values: for a few
 // tokens at a time and for a tile and more of them.
 func TestEmulatedTiles(t *testing.T) {
+	t.Parallel()
 	needEmulation(t)
 	for _, c := range irtest.Sample(t, 3, tiledModels) {
 		t.Run(filepath.Base(c.spec)+"-"+c.kv, func(t *testing.T) {
@@ -85,6 +86,7 @@ func likeModule(t *testing.T, spec string, opt Options) {
 // to the largest score give, whatever the scores: far above the constant, far
 // below, and on all sides of what its numbers hold.
 func TestUnifiedSoftmax(t *testing.T) {
+	t.Parallel()
 	needEmulation(t)
 	for _, kv := range irtest.Sample(t, 1, []string{"f16", "bf16"}) {
 		t.Run(kv, func(t *testing.T) {
@@ -135,6 +137,7 @@ func attended(t *testing.T, p *Program, scores *codegen.ScoreRange, ids []int32)
 // TestEmulatedTrees: the nodes of trees, of two sequences in a step beside a
 // third without, get the logits that their paths get token by token.
 func TestEmulatedTrees(t *testing.T) {
+	t.Parallel()
 	needEmulation(t)
 	p, err := generate("../../spec/testdata/families/qwen2", Options{Quant: "f32", KV: "f16", Target: "cuda-emu"})
 	if err != nil {

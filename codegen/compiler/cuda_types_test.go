@@ -18,6 +18,7 @@ import (
 // kernel of a product runs. The tolerance is for numbers that round the other way
 // to eight bits, which the CPU target has too: it agrees to 2e-6.
 func TestEmulatedTypes(t *testing.T) {
+	t.Parallel()
 	needEmulation(t)
 	ids := prompt(21, 3)
 	cases := []struct {

@@ -20,6 +20,7 @@ import (
 // for the tiny models of spec/testdata, whose results its tests compare with
 // transformers, and for their variants.
 func TestCompiledFamilies(t *testing.T) {
+	t.Parallel()
 	needCompiler(t)
 	models := familyModels(t)
 	for _, name := range irtest.Sample(t, 4, slices.Sorted(maps.Keys(models))) {

@@ -38,12 +38,14 @@ func (c *chainOf) Propose([]int32, speculate.Room) speculate.Draft {
 // TestCompiledChain: the compiled chained head gives what torch computes, and
 // sequences that it drafts for, together or alone, go on as without.
 func TestCompiledChain(t *testing.T) {
+	t.Parallel()
 	needCompiler(t)
 	chainLikeTorch(t, loaded(t, medusaModel(t, headKinds["chain"], "")))
 }
 
 // TestChainTogether: one run of the head drafts for all sequences of a step.
 func TestChainTogether(t *testing.T) {
+	t.Parallel()
 	needCompiler(t)
 	m := loaded(t, medusaModel(t, headKinds["chain"], ""))
 	prompts := [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}}
@@ -63,6 +65,7 @@ func TestChainTogether(t *testing.T) {
 
 // TestEmulatedChain: so does the CUDA target's.
 func TestEmulatedChain(t *testing.T) {
+	t.Parallel()
 	needEmulation(t)
 	chainLikeTorch(t, emulatedModel(t, medusaModel(t, headKinds["chain"], "cuda-emu")))
 }

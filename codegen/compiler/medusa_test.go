@@ -26,6 +26,7 @@ func medusaModel(t *testing.T, section, target string) *Program {
 // TestEmulatedMedusa: the CUDA target's heads give what torch computes, also those
 // that share the vocabulary's matrix.
 func TestEmulatedMedusa(t *testing.T) {
+	t.Parallel()
 	needEmulation(t)
 	raw, err := os.ReadFile("../../spec/testdata/medusa/expected.json")
 	if err != nil {
@@ -46,6 +47,7 @@ func TestEmulatedMedusa(t *testing.T) {
 // their own and of slices behind the model's; several sequences with trees of
 // guesses, together in a step, go on as each does alone and without.
 func TestCompiledMedusa(t *testing.T) {
+	t.Parallel()
 	needCompiler(t)
 	raw, err := os.ReadFile("../../spec/testdata/medusa/expected.json")
 	if err != nil {
@@ -224,6 +226,7 @@ func demoMedusa(t *testing.T) string {
 // TestDemoMedusa: with its heads the demo model writes the
 // same, and at least 1.8 tokens a step.
 func TestDemoMedusa(t *testing.T) {
+	t.Parallel()
 	needCompiler(t)
 	p, err := generate(demoMedusa(t), Options{Quant: "q8_b32t2"})
 	if err != nil {
