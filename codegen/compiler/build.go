@@ -38,6 +38,13 @@ type Result struct {
 func (p *Program) Build(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	defer p.finish()
+	if p.opt.Out == "" {
+		p.opt.Out = defaultOut(p.Spec.Name, p.opt.Emit)
+	}
+	p.result = Result{Binary: p.opt.Out}
+	if p.opt.Emit == "sources" {
+		return &p.result, p.writeSources(p.opt.Out)
+	}
 	if err := p.run(ctx, backEnd); err != nil {
 		return nil, err
 	}
@@ -55,13 +62,7 @@ func (p *Program) finish() {
 
 // prepare checks where the result goes, and opens the cache and the compiler.
 func (p *Program) prepare(ctx context.Context) (err error) {
-	if p.opt.Out == "" {
-		p.opt.Out = defaultOut(p.Spec.Name, p.opt.Emit)
-	}
-	p.result, p.files = Result{Binary: p.opt.Out}, map[string][]byte{}
-	if p.opt.Emit == "sources" {
-		return nil
-	}
+	p.files = map[string][]byte{}
 	if err := checkOut(p.opt.Out, p.opt.Emit); err != nil {
 		return InputError{err}
 	}
@@ -80,7 +81,10 @@ func (p *Program) prepare(ctx context.Context) (err error) {
 
 // checkOut says why a result cannot be put at out, before the work.
 func checkOut(out, emit string) error {
-	if st, err := os.Stat(out); err == nil && st.IsDir() && emit != "package" {
+	if emit == "package" { // a folder, made with those above it
+		return nil
+	}
+	if st, err := os.Stat(out); err == nil && st.IsDir() {
 		return fmt.Errorf("-o %s: is a folder; name the file to make", out)
 	}
 	if st, err := os.Stat(filepath.Dir(out)); err != nil || !st.IsDir() {
@@ -94,9 +98,6 @@ func checkOut(out, emit string) error {
 func (p *Program) compileC(ctx context.Context) error {
 	for i, r := range p.parts() {
 		p.result.Regions = max(p.result.Regions, r.CPU.Regions)
-		if p.opt.Emit == "sources" {
-			continue
-		}
 		libs, err := libraries(ctx, p.cc, r.CPU, p.isas)
 		if err != nil {
 			return err
@@ -116,7 +117,7 @@ func (p *Program) compileC(ctx context.Context) error {
 // compileCUDA compiles the code for GPUs of those parts that have any.
 func (p *Program) compileCUDA(ctx context.Context) error {
 	for i, r := range p.parts() {
-		if r.CUDA == nil || p.opt.Emit == "sources" {
+		if r.CUDA == nil {
 			continue
 		}
 		if err := p.gpuFiles(ctx, r, func(name, ext string, data []byte) string { return p.addFile(i, name, ext, data) }); err != nil {
@@ -129,9 +130,6 @@ func (p *Program) compileCUDA(ctx context.Context) error {
 // packWeights packs each part's weights.
 func (p *Program) packWeights(ctx context.Context) (err error) {
 	for _, r := range p.parts() {
-		if p.opt.Emit == "sources" {
-			return nil
-		}
 		if r.packed, err = packWeights(ctx, p.cache, p.source(), r.CPU.Pack, func(done, total int64) {
 			p.opt.progress(Progress{Stage: "packing weights", Done: done, Total: total, Unit: "bytes"})
 		}); err != nil {
@@ -163,9 +161,6 @@ func (p *Program) addFile(part int, stem, ext string, data []byte) string {
 // a partitioned model the model's own manifest says what users see, each rank's
 // what it runs.
 func (p *Program) describe(context.Context) error {
-	if p.opt.Emit == "sources" {
-		return nil
-	}
 	man := &p.whole.CPU.Manifest
 	tok, data, err := p.tokenizer()
 	if err != nil {
@@ -250,9 +245,6 @@ func (p *Program) hash(steps string) string {
 
 // keepSources writes what was generated where the options ask for it.
 func (p *Program) keepSources(context.Context) error {
-	if p.opt.Emit == "sources" {
-		return p.writeSources(p.opt.Out)
-	}
 	if p.opt.KeepSources == "" {
 		return nil
 	}

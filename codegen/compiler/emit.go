@@ -29,8 +29,6 @@ func defaultOut(name, emit string) string {
 // beside it.
 func (p *Program) emit(ctx context.Context) error {
 	switch p.opt.Emit {
-	case "sources":
-		return nil
 	case "lib":
 		return p.emitLibrary(ctx)
 	case "package":

@@ -1,41 +1,37 @@
 package compiler
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
-// ignoredSettings are settings of generation_config.json that change what
-// transformers generates and that translate does not know, with the values that
-// change nothing and what happens instead.
-var ignoredSettings = []struct {
-	key     string
-	neutral []any // besides null
-	instead string
-}{
-	{"do_sample", []any{false}, "translate searches for the likeliest tokens and draws none"},
-	{"num_beam_groups", []any{1.0}, "all beams are one group"},
-	{"diversity_penalty", []any{0.0}, "all beams are one group"},
-	{"constraints", nil, "no words are forced into the text"},
-	{"force_words_ids", nil, "no words are forced into the text"},
-	{"guidance_scale", []any{1.0}, "no second text guides the first"},
-	{"penalty_alpha", []any{0.0}, "there is no contrastive search"},
-	{"dola_layers", nil, "logits are those of the last layer"},
-	{"watermarking_config", nil, "texts have no watermark"},
-	{"stop_strings", nil, "a translation ends with an end token or at its length"},
-	{"max_time", nil, "a translation ends with an end token or at its length"},
-	{"token_healing", []any{false}, "the last token of a prompt stays"},
-}
-
-// ignored describes the settings of a generation_config.json that translate
-// ignores, one line each.
+// ignored describes the settings of a generation_config.json that change what
+// transformers generates and that translate does not know, one line each.
 func ignored(generation map[string]any) (out []string) {
-	for _, s := range ignoredSettings {
-		v := generation[s.key]
-		if v == nil || slices.Contains(s.neutral, v) || s.key == "penalty_alpha" && generation["top_k"] == 1.0 {
-			continue
+	number := func(key string, usual float64) float64 {
+		if x, ok := generation[key].(float64); ok {
+			return x
 		}
-		out = append(out, fmt.Sprintf("generation_config.json: %s %v is not followed: %s", s.key, v, s.instead))
+		return usual
+	}
+	set := func(key string) bool { return generation[key] != nil }
+	for _, s := range []struct {
+		changes      bool
+		key, instead string
+	}{
+		{generation["do_sample"] == true, "do_sample", "translate searches for the likeliest tokens and draws none"},
+		{number("num_beam_groups", 1) > 1, "num_beam_groups", "all beams are one group"},
+		{number("diversity_penalty", 0) != 0, "diversity_penalty", "all beams are one group"},
+		{set("constraints"), "constraints", "no words are forced into the text"},
+		{set("force_words_ids"), "force_words_ids", "no words are forced into the text"},
+		{number("guidance_scale", 1) != 1, "guidance_scale", "no second text guides the first"},
+		{number("penalty_alpha", 0) > 0 && number("top_k", 50) > 1, "penalty_alpha", "there is no contrastive search"},
+		{set("dola_layers"), "dola_layers", "logits are those of the last layer"},
+		{set("watermarking_config"), "watermarking_config", "texts have no watermark"},
+		{set("stop_strings"), "stop_strings", "a translation ends with an end token or at its length"},
+		{set("max_time"), "max_time", "a translation ends with an end token or at its length"},
+		{generation["token_healing"] == true, "token_healing", "the last token of a prompt stays"},
+	} {
+		if s.changes {
+			out = append(out, fmt.Sprintf("generation_config.json: %s %v is not followed: %s", s.key, generation[s.key], s.instead))
+		}
 	}
 	return out
 }

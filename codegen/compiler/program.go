@@ -25,6 +25,7 @@ type Program struct {
 	ranks       []*Rank    // of a partitioned model: the program of each device
 	partitioned *ir.Module // what the ranks were cut from
 	isas        []templates.ISA
+	skip        map[string]bool // passes to leave out
 
 	// While it is built.
 	cache  *toolchain.Cache
@@ -103,16 +104,15 @@ func (p *Program) check(context.Context) error {
 	if err != nil {
 		return InputError{err}
 	}
-	_, err = gpuArchs(o.Arch)
+	if _, err = gpuArchs(o.Arch); err != nil {
+		return err
+	}
+	p.skip, err = SkipPasses(o.Skip)
 	return err
 }
 
 func (p *Program) optimize(context.Context) (err error) {
-	skip, err := SkipPasses(p.opt.Skip)
-	if err != nil {
-		return err
-	}
-	p.Module, err = p.OneDevice(passes.Options{Limit: -1, Skip: skip})
+	p.Module, err = p.OneDevice(passes.Options{Limit: -1, Skip: p.skip})
 	return err
 }
 
@@ -120,11 +120,7 @@ func (p *Program) partition(context.Context) (err error) {
 	if !p.Partitioned() {
 		return nil
 	}
-	skip, err := SkipPasses(p.opt.Skip)
-	if err != nil {
-		return err
-	}
-	p.ranks, p.partitioned, err = p.Ranks(p.Module, passes.Options{Limit: -1, Skip: skip})
+	p.ranks, p.partitioned, err = p.Ranks(p.Module, passes.Options{Limit: -1, Skip: p.skip})
 	return err
 }
 
