@@ -35,8 +35,9 @@ func TestCandidates(t *testing.T) {
 				t.Errorf("%s: doc %q, sum %q, tile %d", k.Name, k.Doc, k.Sum, k.Tile)
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("matmul candidates of %s are %v, want %v", dt, got, want)
+		// Others may follow: a kernel is a file, and no list names them all.
+		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) || slices.Contains(got, "gemm") && !slices.Contains(want, "gemm") {
+			t.Errorf("matmul candidates of %s are %v, want %v first", dt, got, want)
 		}
 		if len(sums) != 1 {
 			t.Errorf("matmul candidates of %s differ in their order of summation: %v", dt, slices.Collect(maps.Keys(sums)))
