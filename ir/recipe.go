@@ -37,7 +37,7 @@ var recipeForms = []recipeForm{
 	{name: "softplus", args: 1},
 	{name: "fill", args: 1, nums: 1, whole: true},
 	{name: "quantize", args: 1, typ: true},
-	{name: "quantize_delta", args: 1, nums: 1, typ: true},
+	{name: "quantize_sparse", args: 1, nums: 1, typ: true},
 }
 
 // checkRecipe checks one level of a recipe: the function and what it takes.
@@ -66,8 +66,8 @@ func (f recipeForm) check(r *tensor.Transform) error {
 	case f.words != (r.Word != ""):
 		return fmt.Errorf("recipe %s: a quoted word is missing or has no place here", r.Op)
 	}
-	if r.Op == "quantize_delta" && !(r.Nums[0] > 0 && r.Nums[0] <= tensor.MaxDeltaRatio) {
-		return fmt.Errorf("recipe %s keeps a share of %g of the entries, expected more than 0 and %g at most", r.Op, r.Nums[0], tensor.MaxDeltaRatio)
+	if r.Op == "quantize_sparse" && !(r.Nums[0] > 0 && r.Nums[0] <= tensor.MaxSparseRatio) {
+		return fmt.Errorf("recipe %s keeps a fraction of %g of the entries, expected more than 0 and %g at most", r.Op, r.Nums[0], tensor.MaxSparseRatio)
 	}
 	for _, n := range r.Nums {
 		if f.whole && (n != math.Trunc(n) || n < 0 || n > maxSize) {

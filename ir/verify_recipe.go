@@ -29,7 +29,7 @@ func (v *verifier) recipes() {
 		} else if shape != nil && !slices.Equal(shape, constShape(w.Type)) {
 			v.errs.addf(w.Pos, "%s is %s but its recipe gives %s", w, w.Type, intList(shape))
 		}
-		if r := w.Transform; (r.Op == "quantize" || r.Op == "quantize_delta") && r.Type != w.Type.Elem {
+		if r := w.Transform; (r.Op == "quantize" || r.Op == "quantize_sparse") && r.Type != w.Type.Elem {
 			v.errs.addf(w.Pos, "%s is %s but its recipe quantizes to %s", w, w.Type, r.Type)
 		}
 	}

@@ -14,17 +14,17 @@ import (
 // TypeRules choose element types. The zero value keeps every weight in the
 // type it is stored in, or the nearest one that kernels read.
 type TypeRules struct {
-	Default   tensor.DType // of matrices; Invalid: as stored
-	Weights   []TypeRule   // exceptions; the last one that matches wins
-	Threshold int          // matrices of fewer elements stay float (Inferflow's tensor_quant_threshold)
-	Deltas    float64      // share of the entries of coarse matrices that are kept aside (Inferflow's delta_tensor_ratio)
-	KV        tensor.DType // of states; Invalid: as lowered
+	Default        tensor.DType // of matrices; Invalid: as stored
+	Weights        []TypeRule   // exceptions; the last one that matches wins
+	Threshold      int          // matrices of fewer elements stay float (Inferflow's tensor_quant_threshold)
+	SparseOutliers float64      // fraction of the entries of coarse matrices kept as sparse outliers (Inferflow's delta_tensor_ratio)
+	KV             tensor.DType // of states; Invalid: as lowered
 
 	// Activations is the type to which inputs of matmuls are rounded where
 	// kernels for it exist; Invalid: what the kernels of the weights' type want.
 	Activations tensor.DType
 
-	// Outliers is how many groups of columns are taken out of each row that
+	// Outliers is how many groups of outlier columns are taken out of each row that
 	// comes from a norm and is rounded to int8 blocks (see quantize_act); 0: by
 	// the weights' type, negative: none.
 	Outliers int
@@ -62,12 +62,12 @@ func (r *TypeRules) SetActivations(s string) error {
 	return nil
 }
 
-// SetDeltas checks a share of entries to keep aside.
-func (r *TypeRules) SetDeltas(ratio float64) error {
-	if !(ratio >= 0 && ratio <= tensor.MaxDeltaRatio) {
-		return fmt.Errorf("delta_tensor_ratio: have %v, want a share from 0 to %v of the entries", ratio, tensor.MaxDeltaRatio)
+// SetSparseOutliers sets the fraction of entries kept as sparse outliers.
+func (r *TypeRules) SetSparseOutliers(ratio float64) error {
+	if !(ratio >= 0 && ratio <= tensor.MaxSparseRatio) {
+		return fmt.Errorf("delta_tensor_ratio: have %v, want a fraction from 0 to %v of the entries", ratio, tensor.MaxSparseRatio)
 	}
-	r.Deltas = ratio
+	r.SparseOutliers = ratio
 	return nil
 }
 
@@ -109,7 +109,7 @@ func quantize(env *Env, m *ir.Module) error {
 					return err
 				}
 				if products[w] {
-					keepDeltas(env, w, stored)
+					keepSparse(env, w, stored)
 				}
 			}
 			if op.Def.Name == "experts" {
@@ -207,7 +207,7 @@ func draftWeights(m *ir.Module) map[*ir.Value]bool {
 }
 
 // onlyProducts finds the matrices that whole rows are multiplied by, and nothing
-// else reads: the ones that kernels can add deltas to.
+// else reads: the ones that kernels can add sparse outliers to.
 func onlyProducts(m *ir.Module) map[*ir.Value]bool {
 	ok := map[*ir.Value]bool{}
 	for _, g := range m.Graphs {
@@ -224,15 +224,15 @@ func onlyProducts(m *ir.Module) map[*ir.Value]bool {
 	return ok
 }
 
-// keepDeltas keeps a share of the entries of a coarse matrix aside, unless its
-// type holds exactly what is stored.
-func keepDeltas(env *Env, w *ir.Value, stored tensor.DType) {
+// keepSparse keeps a fraction of the entries of a coarse matrix as sparse
+// outliers, unless its type holds exactly what is stored.
+func keepSparse(env *Env, w *ir.Value, stored tensor.DType) {
 	t := w.Type.Elem
 	n, k := w.Type.Shape[0].N, w.Type.Cols()
-	if !coarse(t) || w.Transform.Op != "quantize" || tensor.Lossless(t, stored) || k > tensor.MaxDeltaCols || tensor.DeltaCount(n, k, env.Types.Deltas) == 0 {
+	if !coarse(t) || w.Transform.Op != "quantize" || tensor.Lossless(t, stored) || k > tensor.MaxSparseCols || tensor.SparseCount(n, k, env.Types.SparseOutliers) == 0 {
 		return
 	}
-	w.Transform = &tensor.Transform{Op: "quantize_delta", Args: w.Transform.Args, Nums: []float64{env.Types.Deltas}, Type: t}
+	w.Transform = &tensor.Transform{Op: "quantize_sparse", Args: w.Transform.Args, Nums: []float64{env.Types.SparseOutliers}, Type: t}
 }
 
 // coarse says whether a type has fewer than eight bits a weight.

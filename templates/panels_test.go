@@ -179,10 +179,10 @@ func outliersOf(act string) (kind string, count int) {
 
 // packOutliers takes the outliers out of row m of a tile and stores them as the
 // tile does; it gives what remains. value[c] gets what they stand for.
-func packOutliers(count, block int, tile []byte, x []float32, value []float64, m int) (rest []float32, taken []tensor.Outlier) {
+func packOutliers(count, block int, tile []byte, x []float32, value []float64, m int) (rest []float32, taken []tensor.OutlierColumns) {
 	rest = append(append([]float32(nil), x...), 0, 0, 0)
 	rest = rest[:len(rest)/4*4]
-	taken = tensor.TakeOutliers(rest, count)
+	taken = tensor.TakeOutlierColumns(rest, count)
 	binary.LittleEndian.PutUint64(tile, uint64(count))
 	for i, o := range taken {
 		at := tile[8+outlierBytes*(count*m+i):]
@@ -200,7 +200,7 @@ func packOutliers(count, block int, tile []byte, x []float32, value []float64, m
 	return rest[:len(x)], taken
 }
 
-func codeSum(o tensor.Outlier) (sum int32) {
+func codeSum(o tensor.OutlierColumns) (sum int32) {
 	for _, q := range o.Codes {
 		sum += int32(q)
 	}
@@ -268,7 +268,7 @@ func packRow(act string, tile []byte, x []float32, value []float64, mt, m int) {
 	scales := tile[round64(nb*bs*mt):]
 	sums := scales[round64(nb*mt*4):]
 	corrs := sums[round64(nb*mt*4):]
-	var taken []tensor.Outlier
+	var taken []tensor.OutlierColumns
 	if _, n := outliersOf(act); n > 0 {
 		x, taken = packOutliers(n, bs, corrs[round64(nb*mt*4):], x, value, m)
 	}

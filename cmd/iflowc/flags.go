@@ -26,14 +26,14 @@ type modelFlags struct {
 	Order       string `help:"Order of summation: class (same tokens whatever the batch) or any." enum:"class,any" default:"class"`
 	Context     int    `help:"Most positions of a sequence (default: the model's, at most 4096)." placeholder:"N"`
 
-	Delta float64 `help:"Share of the entries of matrices of fewer than eight bits that are kept aside in float32, at most 0.05: where that lowers the error most." placeholder:"SHARE"`
+	SparseOutliers float64 `help:"Fraction of the entries of matrices of fewer than 8 bits that are kept as sparse float32 outliers, at most 0.05 (default 0)." placeholder:"FRACTION"`
 }
 
 // options are the compiler's for these flags.
 func (f *modelFlags) options() compiler.Options {
 	return compiler.Options{
 		ModelDir: f.ModelDir, Quant: f.Quant, KV: f.KV, Activations: f.Activations, Devices: f.Devices, Profile: f.Profile,
-		Importance: f.Importance, Context: f.Context, Delta: f.Delta, Notice: func(line string) { notice("%s", line) },
+		Importance: f.Importance, Context: f.Context, SparseOutliers: f.SparseOutliers, Notice: func(line string) { notice("%s", line) },
 	}
 }
 

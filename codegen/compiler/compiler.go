@@ -20,15 +20,15 @@ import (
 // machine's CPU, with the weight types that the spec or the files name, to a
 // binary named after the model in the working folder.
 type Options struct {
-	ModelDir    string  // folder of the model's files; "": the spec says, or its own folder
-	Quant       string  // weight type, such as q4_b64; "": the spec's
-	KV          string  // type of the KV cache; "": f16, for f32 weights f32
-	Activations string  // how inputs of matmuls are rounded: f32, bf16, int8, int8+N; "": the spec's
-	Devices     string  // device string, such as 0;1 or 0&1, or auto[:machine]; "": the spec's
-	Profile     string  // file with measured kernel times; "": a shipped profile of this machine, if any
-	Importance  string  // file with an importance matrix
-	Context     int     // most positions of a sequence; 0: the model's, at most 8192
-	Delta       float64 // fraction of a matrix's entries kept as sparse outliers in f32, at most 0.05
+	ModelDir       string  // folder of the model's files; "": the spec says, or its own folder
+	Quant          string  // weight type, such as q4_b64; "": the spec's
+	KV             string  // type of the KV cache; "": f16, for f32 weights f32
+	Activations    string  // how inputs of matmuls are rounded: f32, bf16, int8, int8+N; "": the spec's
+	Devices        string  // device string, such as 0;1 or 0&1, or auto[:machine]; "": the spec's
+	Profile        string  // file with measured kernel times; "": a shipped profile of this machine, if any
+	Importance     string  // file with an importance matrix
+	Context        int     // most positions of a sequence; 0: the model's, at most 8192
+	SparseOutliers float64 // fraction of a matrix's entries kept as sparse outliers in f32, at most 0.05
 
 	Target         string   // cpu (or ""), cuda, cuda-emu
 	Arch           string   // GPU architectures, comma-separated; "": all

@@ -25,7 +25,7 @@ var gates = flag.String("gates", "", "hold the kernels of published models' shap
 // A gated model is compiled in some types, for some GPUs.
 type gated struct {
 	model, quant, kv, act string
-	deltas                float64
+	outliers              float64
 	only                  string // which units are compiled, by a regular expression; empty: all
 	archs                 []string
 }
@@ -40,10 +40,10 @@ var weightTypes = strings.Fields("f32 f16 bf16 q8_b32 q8_b64 q8_b32t2 q6_b64 q5_
 func gatedModels() []gated {
 	list := []gated{
 		{model: "llama2-7b", quant: "q4_b64"}, {model: "llama2-7b", quant: "f16"},
-		{model: "mistral-7b", quant: "q4_b32", kv: "q8_b32t2", deltas: 0.01}, {model: "mistral-7b", quant: "bf16", act: "bf16"},
+		{model: "mistral-7b", quant: "q4_b32", kv: "q8_b32t2", outliers: 0.01}, {model: "mistral-7b", quant: "bf16", act: "bf16"},
 		{model: "m2m100-418m", quant: "q8_b32"}, {model: "m2m100-418m", quant: "f16"},
 		{model: "roberta-base", quant: "q3h_b64"}, {model: "roberta-base", quant: "f16"},
-		{model: "smollm2-135m-instruct", quant: "q4_b64", act: "f32", deltas: 0.01},
+		{model: "smollm2-135m-instruct", quant: "q4_b64", act: "f32", outliers: 0.01},
 	}
 	for _, kv := range []string{"f32", "bf16", "q8_b32t2"} { // f16 is what the others have
 		list = append(list, gated{model: "smollm2-135m-instruct", quant: "q8_b32t2", kv: kv, only: "attention|move"})
@@ -103,7 +103,7 @@ func (g *gated) cuda(t *testing.T) *codegen.CUDAModel {
 	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: t.Logf}
 	env.Types.Default, _ = tensor.ParseDType(g.quant)
 	env.Types.KV, _ = tensor.ParseDType(g.kv)
-	env.Types.Deltas = g.deltas
+	env.Types.SparseOutliers = g.outliers
 	if err := env.Types.SetActivations(g.act); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // TestEmulatedTypes: the demo model in every weight type, with every type of keys
-// and values, every rounding of activations and entries kept aside, gives under
+// and values, every rounding of activations and sparse outliers, gives under
 // emulation what the interpreter gives for the same module; read token by token,
 // a few tokens a step (several rows a block), and all at once, so that every
 // kernel of a product runs. The tolerance is for numbers that round the other way
@@ -23,10 +23,10 @@ func TestEmulatedTypes(t *testing.T) {
 	ids := prompt(21, 3)
 	cases := []struct {
 		quant, kv, act string
-		deltas         float64
+		outliers       float64
 	}{
 		{quant: "f32", kv: "f32"}, {quant: "f16", kv: "f16"}, {quant: "bf16", act: "bf16"}, {quant: "q8_b32t2", kv: "q8_b32t2"},
-		{quant: "q4_b64", kv: "q8_b32t2", act: "int8+1"}, {quant: "q4_b32", deltas: 0.03}, {quant: "q3h_b64", act: "f32", deltas: 0.03},
+		{quant: "q4_b64", kv: "q8_b32t2", act: "int8+1"}, {quant: "q4_b32", outliers: 0.03}, {quant: "q3h_b64", act: "f32", outliers: 0.03},
 		{quant: "bf16", kv: "bf16"}, {quant: "q8_b32"}, {quant: "q8_b64"}, {quant: "q6_b64"}, {quant: "q5_b64"}, {quant: "q5_b32"},
 		{quant: "q4_b32", act: "int8"}, {quant: "q4_b64", act: "f32"}, {quant: "q3_b32", act: "int8+4"}, {quant: "q2_b32"},
 	}
@@ -34,7 +34,7 @@ func TestEmulatedTypes(t *testing.T) {
 
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()
-			p, err := generate("../../models/demo.yaml", Options{Quant: c.quant, KV: c.kv, Activations: c.act, Delta: c.deltas, Target: "cuda-emu"})
+			p, err := generate("../../models/demo.yaml", Options{Quant: c.quant, KV: c.kv, Activations: c.act, SparseOutliers: c.outliers, Target: "cuda-emu"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -65,7 +65,7 @@ func (m *Model) env() (*passes.Env, error) {
 		return nil, InputError{err}
 	}
 	env.Types.Threshold = s.TensorQuantThreshold
-	if err := env.Types.SetDeltas(cmp.Or(m.opt.Delta, s.DeltaTensorRatio)); err != nil {
+	if err := env.Types.SetSparseOutliers(cmp.Or(m.opt.SparseOutliers, s.DeltaTensorRatio)); err != nil {
 		return nil, InputError{err}
 	}
 	types, err := m.WeightTypes()

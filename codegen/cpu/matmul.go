@@ -125,7 +125,7 @@ func (m *matmul) pack() error {
 		w.P("ifl_pack_%s(tile, %s, K, mt, m);", actName(m.Act), source)
 	}
 	w.P("}")
-	if m.Weight.Sparse > 0 { // when all rows are there: the last one completes the tile
+	if m.Weight.SparseOutliers > 0 { // when all rows are there: the last one completes the tile
 		m.e.need.sparse = max(m.e.need.sparse, m.Weight.K)
 		w.P("for (int m = 0; m < mt; m++) ifl_unpack_row(%s, tile, %s, K, mt, m, i * p.tile + m, rows);", actKind(m.Act), sparseRows)
 	}
@@ -158,8 +158,8 @@ func (m *matmul) product() error {
 		y = fmt.Sprintf("%s, %d", ctext.Plus(m.e.names.Rows(p), "n0"), m.Pitch())
 	}
 	w.P("p.run(w + n0 / 16 * %s, K, cols / 16, p.act, rows, %s, own->mm);", ctext.Wide(m.Weight.PanelBytes()), y)
-	if m.Weight.Sparse > 0 {
-		w.P("ifl_add_deltas(w + %s, PANELS, n0 / 16, cols / 16, %s, K, rows, %s);", ctext.Wide(m.Weight.PanelsBytes()), sparseRows, y)
+	if m.Weight.SparseOutliers > 0 {
+		w.P("ifl_add_sparse(w + %s, PANELS, n0 / 16, cols / 16, %s, K, rows, %s);", ctext.Wide(m.Weight.PanelsBytes()), sparseRows, y)
 	}
 	switch {
 	case m.Direct:

@@ -54,7 +54,7 @@ func (e *emitter) defines() (list []templates.Define) {
 // headerUses are the headers that not every model needs, by a function or a
 // type of theirs.
 var headerUses = []struct{ header, use string }{
-	{"ifl_delta.h", "ifl_add_deltas("},
+	{"ifl_sparse.h", "ifl_add_sparse("},
 	{"ifl_heads.h", "ifl_row_join_heads("},
 	{"ifl_heads.h", "ifl_row_head_cols("},
 	{"ifl_heads.h", "ifl_row_sinusoid("},

@@ -50,8 +50,8 @@ func (e *emitter) matmul(s *schedule, r *layout.Region, work *layout.Matmul) err
 		m.count += fmt.Sprintf(" * %d", m.Slices)
 	}
 	m.u.decodes(work.Weight.DType)
-	if work.Weight.Sparse > 0 {
-		m.u.include("ifl_delta.cuh")
+	if work.Weight.SparseOutliers > 0 {
+		m.u.include("ifl_sparse.cuh")
 	}
 	var err error
 	if m.weights, err = m.u.names.Weight(work.Arg, r.Loop); err != nil {
@@ -192,14 +192,14 @@ func (m *matmul) variant(c impl) (*manifest.CUDALaunch, error) {
 	holes := map[string]any{
 		"Doc": fmt.Sprintf("%s for up to %d rows a block", m.region.Doc, nt), "K": m.Weight.K, "Panels": panels, "Cols": m.cols, "NT": nt,
 		"Panel": m.act.panel(m.Weight.DType, "NT"), "Red": red, "Count": m.count, "W": m.weights, "Alone": c.alone, "Act": m.act.name,
-		"Tail": u.name + "_tail", "Source": m.source, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "Deltas": int64(0),
+		"Tail": u.name + "_tail", "Source": m.source, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "SparseOutliers": int64(0),
 	}
 	if c.alone {
 		floats = max(floats, m.front.floats())
 		shared += nt * int(m.bytes)
 	}
-	if m.Weight.Sparse > 0 {
-		holes["Deltas"] = m.Weight.PanelsBytes()
+	if m.Weight.SparseOutliers > 0 {
+		holes["SparseOutliers"] = m.Weight.PanelsBytes()
 	}
 	switch c.template {
 	case "flat_gemm":

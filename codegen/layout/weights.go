@@ -14,20 +14,20 @@ import (
 // A Weight is where a weight lies in the packed file: element i of an array
 // begins at At + (i−Lo)·Stride.
 type Weight struct {
-	Name   string // in the module
-	Symbol string // in C
-	Matrix bool   // in panels of 16 rows, to multiply by; else rows of floats
-	DType  tensor.DType
-	N, K   int       // rows and columns; a vector has one row
-	Layers *ir.Range // what the index runs over that a repeat supplies, or nil
-	Count  int       // experts: matrices side by side in each element, or 0
-	Sparse int       // outlier entries of a matrix that lie behind its panels, at most
-	Table  bool      // read by nothing but embed: rows of it are looked up
-	Lo     int       // first index of an array
-	At     int64     // in bytes
-	Stride int64     // in bytes; 0: not an array
-	value  *ir.Value
-	placed bool
+	Name           string // in the module
+	Symbol         string // in C
+	Matrix         bool   // in panels of 16 rows, to multiply by; else rows of floats
+	DType          tensor.DType
+	N, K           int       // rows and columns; a vector has one row
+	Layers         *ir.Range // what the index runs over that a repeat supplies, or nil
+	Count          int       // experts: matrices side by side in each element, or 0
+	SparseOutliers int       // of a matrix, behind its panels, at most
+	Table          bool      // read by nothing but embed: rows of it are looked up
+	Lo             int       // first index of an array
+	At             int64     // in bytes
+	Stride         int64     // in bytes; 0: not an array
+	value          *ir.Value
+	placed         bool
 }
 
 // Layout is the packing's name in the manifest.
@@ -43,7 +43,7 @@ func (w *Weight) Bytes() int64 {
 	if !w.Matrix {
 		return round64(int64(w.N) * int64(Round16(w.K)) * 4)
 	}
-	return w.PanelsBytes() + packed.DeltaBytes(w.N, w.Sparse)
+	return w.PanelsBytes() + packed.SparseBytes(w.N, w.SparseOutliers)
 }
 
 // PanelsBytes is the size of the panels of a matrix; its sparse outliers lie
@@ -121,7 +121,7 @@ func (l *Layout) newWeight(op *ir.Op, i int) (*Weight, error) {
 		w.Count = a.Count[len(a.Count)-1].Len()
 	}
 	if isMatrix(op, i) {
-		w.Matrix, w.DType, w.Sparse = true, a.Type.Elem, l.sparseEntries(a.Value)
+		w.Matrix, w.DType, w.SparseOutliers = true, a.Type.Elem, l.sparseEntries(a.Value)
 	}
 	if len(a.Count) > 2 || len(a.Count) == 2 && w.Count == 0 {
 		return nil, fmt.Errorf("%s: no target can index %s by %d indices", Position(op), a.Value, len(a.Count))
@@ -146,14 +146,14 @@ func isMatrix(op *ir.Op, i int) bool {
 	return false
 }
 
-// sparseEntries is how many outlier entries a weight's transform keeps apart, at
+// sparseEntries is how many sparse outliers a weight's transform keeps, at
 // most: its own, or those of the weights that it stacks.
 func (l *Layout) sparseEntries(v *ir.Value) int {
 	switch r := v.Transform; {
 	case r == nil:
 		return 0
-	case r.Op == "quantize_delta":
-		return tensor.DeltaCount(v.Type.Shape[0].N, v.Type.Cols(), r.Nums[0])
+	case r.Op == "quantize_sparse":
+		return tensor.SparseCount(v.Type.Shape[0].N, v.Type.Cols(), r.Nums[0])
 	default:
 		n := 0
 		for _, name := range ir.RecipeRefs(r) {
@@ -207,9 +207,9 @@ func (p *packer) put(w *Weight, index []int) {
 }
 
 func (p *packer) one(w *Weight, index []int) {
-	item := pack.Item{Name: w.Name, Index: index, Transform: p.l.resolve(w.value.Transform), DType: w.DType, Rows: w.N, Cols: w.K, Layout: w.Layout(), Deltas: w.Sparse}
+	item := pack.Item{Name: w.Name, Index: index, Transform: p.l.resolve(w.value.Transform), DType: w.DType, Rows: w.N, Cols: w.K, Layout: w.Layout(), SparseOutliers: w.SparseOutliers}
 	m := manifest.Weight{Name: w.Name, Index: index, DType: w.DType, Sources: item.Sources(),
-		Rows: w.N, Cols: w.K, Layout: w.Layout(), Offset: p.at, Bytes: w.Bytes(), Deltas: w.Sparse}
+		Rows: w.N, Cols: w.K, Layout: w.Layout(), Offset: p.at, Bytes: w.Bytes(), SparseOutliers: w.SparseOutliers}
 	p.l.Packed, p.l.Pack = append(p.l.Packed, m), append(p.l.Pack, item)
 	p.l.Params += int64(w.N) * int64(w.K)
 	p.at += m.Bytes

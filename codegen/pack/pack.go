@@ -24,13 +24,13 @@ import (
 // and what must come out. A vector has Rows 1. When the recipe yields another
 // type than DType it is quantised to it.
 type Item struct {
-	Name       string
-	Index      []int
-	Transform  *tensor.Transform
-	DType      tensor.DType
-	Rows, Cols int
-	Layout     string // LayoutPanel16 or LayoutRow
-	Deltas     int    // entries of a matrix in panels that the recipe keeps aside, at most
+	Name           string
+	Index          []int
+	Transform      *tensor.Transform
+	DType          tensor.DType
+	Rows, Cols     int
+	Layout         string // LayoutPanel16 or LayoutRow
+	SparseOutliers int    // sparse outliers of a matrix in panels, at most
 }
 
 // Sources lists the stored tensors that the item is made of.
@@ -103,7 +103,7 @@ func place(plan []Item) (items []packed.Item, size int64, err error) {
 			return nil, 0, fmt.Errorf("packing: weight %s is in the plan twice", key)
 		}
 		seen[key] = true
-		items = append(items, packed.Item{Name: it.Name, Index: it.Index, DType: it.DType, Rows: it.Rows, Cols: it.Cols, Layout: it.Layout, Deltas: it.Deltas})
+		items = append(items, packed.Item{Name: it.Name, Index: it.Index, DType: it.DType, Rows: it.Rows, Cols: it.Cols, Layout: it.Layout, SparseOutliers: it.SparseOutliers})
 	}
 	if size, err = packed.Place(items); err != nil {
 		return nil, 0, fmt.Errorf("packing %w", err)
@@ -175,7 +175,7 @@ func (c contextReader) Read(b []byte) (int, error) {
 type chunk struct {
 	dense    *Dense
 	item     int
-	from, to int // rows; from is a multiple of 16 for panels; none: the item's deltas
+	from, to int // rows; from is a multiple of 16 for panels; none: the item's outliers
 }
 
 // chunkBytes is about how much a worker packs before it writes.
@@ -230,7 +230,7 @@ func (p *packer) split(ctx context.Context, chunks chan<- chunk) error {
 		for from := 0; from < it.Rows; from += step {
 			parts = append(parts, chunk{d, i, from, min(it.Rows, from+step)})
 		}
-		if it.Deltas > 0 {
+		if it.SparseOutliers > 0 {
 			parts = append(parts, chunk{d, i, it.Rows, it.Rows})
 		}
 		for _, c := range parts {
@@ -252,8 +252,8 @@ func evalItem(src Source, it Item) (*Dense, error) {
 	if d.Rows != it.Rows || d.Cols != it.Cols {
 		return nil, fmt.Errorf("weight %s%v: the files give [%d, %d], the model needs [%d, %d]; check the configuration", it.Name, it.Index, d.Rows, d.Cols, it.Rows, it.Cols)
 	}
-	if d.deltas != nil && it.Deltas == 0 {
-		return nil, fmt.Errorf("weight %s%v: entries are kept aside and there is no room for them", it.Name, it.Index)
+	if d.outliers != nil && it.SparseOutliers == 0 {
+		return nil, fmt.Errorf("weight %s%v: there is no room for its sparse outliers", it.Name, it.Index)
 	}
 	if d.DType == it.DType {
 		return d, nil
@@ -281,7 +281,7 @@ func (w *packWorker) pack(c chunk) error {
 	var size, at int64
 	switch {
 	case c.from == c.to:
-		size, at = packed.DeltaBytes(it.Rows, it.Deltas), e.Bytes-packed.DeltaBytes(it.Rows, it.Deltas)
+		size, at = packed.SparseBytes(it.Rows, it.SparseOutliers), e.Bytes-packed.SparseBytes(it.Rows, it.SparseOutliers)
 	case it.Layout == packed.LayoutPanel16:
 		size = packed.PanelBytes(it.DType, c.to-c.from, it.Cols)
 		at = packed.PanelBytes(it.DType, c.from, it.Cols)
@@ -301,7 +301,7 @@ func (w *packWorker) pack(c chunk) error {
 	}
 	switch {
 	case c.from == c.to:
-		if err := packDeltas(out, it.Rows, it.Deltas, c.dense.Deltas); err != nil {
+		if err := packSparse(out, it.Rows, it.SparseOutliers, c.dense.SparseOutliers); err != nil {
 			return fmt.Errorf("weight %s%v: %w", it.Name, it.Index, err)
 		}
 	case it.Layout == packed.LayoutPanel16:

@@ -19,7 +19,7 @@ type Dense struct {
 	DType      tensor.DType
 	Rows, Cols int
 	row        rowFunc
-	deltas     func(r int) []tensor.Delta // beside the rows; nil: none
+	outliers   func(r int) []tensor.SparseOutlier // beside the rows; nil: none
 }
 
 // A rowFunc gives the bytes of a row: a view of the file, or memory of s that
@@ -32,15 +32,15 @@ func (d *Dense) RowBytes() int { return rowBytes(d.DType, d.Cols) }
 // Row returns the bytes of row r; they must not be written to.
 func (d *Dense) Row(r int) []byte { return d.row(r, &scratch{}) }
 
-// Deltas lists what is added to entries of row r; nil for most matrices.
-func (d *Dense) Deltas(r int) []tensor.Delta {
-	if d.deltas == nil {
+// SparseOutliers lists what is added to entries of row r; nil for most matrices.
+func (d *Dense) SparseOutliers(r int) []tensor.SparseOutlier {
+	if d.outliers == nil {
 		return nil
 	}
-	return d.deltas(r)
+	return d.outliers(r)
 }
 
-// Bytes collects all rows, without their deltas.
+// Bytes collects all rows, without their outliers.
 func (d *Dense) Bytes() []byte {
 	out := make([]byte, 0, d.Rows*d.RowBytes())
 	var s scratch
@@ -51,14 +51,14 @@ func (d *Dense) Bytes() []byte {
 	return out
 }
 
-// Float32 decodes all rows, row-major, Rows·Cols values, with their deltas.
+// Float32 decodes all rows, row-major, Rows·Cols values, with their outliers.
 func (d *Dense) Float32() []float32 {
 	out := make([]float32, d.Rows*d.Cols)
 	var s scratch
 	for r := range d.Rows {
 		s.reset()
 		copy(out[r*d.Cols:(r+1)*d.Cols], decodeRow(d.DType, d.Cols, d.row(r, &s), &s))
-		for _, x := range d.Deltas(r) {
+		for _, x := range d.SparseOutliers(r) {
 			out[r*d.Cols+x.Col] += x.Value
 		}
 	}
@@ -81,7 +81,7 @@ func Eval(src Source, r *tensor.Transform, index []int) (*Dense, error) {
 	if v.rank < 2 {
 		v = v.asRow()
 	}
-	return &Dense{DType: v.dt, Rows: v.rows, Cols: v.cols, row: v.row, deltas: v.deltas}, nil
+	return &Dense{DType: v.dt, Rows: v.rows, Cols: v.cols, row: v.row, outliers: v.outliers}, nil
 }
 
 // A value is an intermediate result. Vectors are columns: rows elements, one
@@ -94,8 +94,8 @@ type value struct {
 	inner      int
 	rank       int
 	row        rowFunc
-	raw        []byte                     // all rows, when they are one run of bytes
-	deltas     func(r int) []tensor.Delta // of row r; nil: none
+	raw        []byte                             // all rows, when they are one run of bytes
+	outliers   func(r int) []tensor.SparseOutlier // of row r; nil: none
 }
 
 func rowBytes(dt tensor.DType, cols int) int {
@@ -161,8 +161,8 @@ func (v value) mapFloats(f func(x []float32)) value {
 // remap is v with other rows along axis 0: n of them, row r being v's from(r).
 func (v value) remap(n int, from func(r int) int) value {
 	row, inner := v.row, v.inner
-	deltas := deltasOf([]value{v}, func(r int) (int, int) { return 0, from(r/inner)*inner + r%inner })
-	return value{dt: v.dt, rows: n * inner, cols: v.cols, inner: inner, rank: v.rank, deltas: deltas, row: func(r int, s *scratch) []byte {
+	outliers := outliersOf([]value{v}, func(r int) (int, int) { return 0, from(r/inner)*inner + r%inner })
+	return value{dt: v.dt, rows: n * inner, cols: v.cols, inner: inner, rank: v.rank, outliers: outliers, row: func(r int, s *scratch) []byte {
 		return row(from(r/inner)*inner+r%inner, s)
 	}}
 }
@@ -202,7 +202,7 @@ var operations = map[string]operation{
 	"fill":         {1, 1, evalFill},
 	"quantize":     {1, 0, nil}, // evaluator.quantize
 
-	"quantize_delta": {1, 1, nil}, // evaluator.quantizeDelta
+	"quantize_sparse": {1, 1, nil}, // evaluator.quantizeSparse
 }
 
 func (e *evaluator) eval(r *tensor.Transform) (value, error) {
@@ -219,8 +219,8 @@ func (e *evaluator) eval(r *tensor.Transform) (value, error) {
 	switch r.Op {
 	case "quantize":
 		return e.quantize(r)
-	case "quantize_delta":
-		return e.quantizeDelta(r)
+	case "quantize_sparse":
+		return e.quantizeSparse(r)
 	}
 	args := make([]value, len(r.Args))
 	for i, a := range r.Args {

@@ -55,7 +55,7 @@ func evalConcat(_ *tensor.Transform, args []value, _ []int) (value, error) {
 		i, at := which(r)
 		return args[i].row(at, s)
 	}
-	out.deltas = deltasOf(args, which)
+	out.outliers = outliersOf(args, which)
 	return out, nil
 }
 
@@ -88,7 +88,7 @@ func evalInterleave(_ *tensor.Transform, args []value, _ []int) (value, error) {
 		}
 		return args[i].row(at, s)
 	}
-	out.deltas = deltasOf(args, which)
+	out.outliers = outliersOf(args, which)
 	return out, nil
 }
 
@@ -109,7 +109,7 @@ func (v value) rowRange(lo, hi int) value {
 	size := v.inner * rowBytes(v.dt, v.cols)
 	out := fromRaw(v.dt, (hi-lo)*v.inner, v.cols, v.rank, v.raw[lo*size:hi*size])
 	out.inner = v.inner
-	out.deltas = deltasOf([]value{v}, func(r int) (int, int) { return 0, lo*v.inner + r })
+	out.outliers = outliersOf([]value{v}, func(r int) (int, int) { return 0, lo*v.inner + r })
 	return out
 }
 

@@ -27,8 +27,8 @@ func (e *evaluator) quantizeBy(v value, dt tensor.DType, r *tensor.Transform) (v
 	if v.dt == dt {
 		return v, nil
 	}
-	if v.deltas != nil {
-		return value{}, fmt.Errorf("recipe %s: %s with entries kept aside cannot become %s", r, v.dt, dt)
+	if v.outliers != nil {
+		return value{}, fmt.Errorf("recipe %s: %s with sparse outliers cannot become %s", r, v.dt, dt)
 	}
 	if dt.IsBlock() && v.cols%dt.Block() == 0 && !tensor.Lossless(dt, v.dt) {
 		f, err := e.feedbackOf(r, v.cols)

@@ -203,7 +203,7 @@ func (s *shapes) rowsKnown(r *tensor.Transform) int {
 		return s.rowsKnown(r.Args[0]) / int(r.Nums[0])
 	case "reshape":
 		return int(r.Nums[0])
-	case "cols", "part_cols", "scale", "add", "l2norm_rows", "softplus", "quantize", "quantize_delta", "permute_rows":
+	case "cols", "part_cols", "scale", "add", "l2norm_rows", "softplus", "quantize", "quantize_sparse", "permute_rows":
 		return s.rowsKnown(r.Args[0])
 	}
 	return 0

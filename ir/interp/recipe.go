@@ -61,8 +61,8 @@ func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tenso
 	switch r.Op {
 	case "quantize":
 		return rounded(x, r.Type)
-	case "quantize_delta":
-		return withDeltas(x, r.Type, r.Nums[0])
+	case "quantize_sparse":
+		return withSparse(x, r.Type, r.Nums[0])
 	case "scale":
 		return mapped(x, func(v float32) float32 { return v * float32(r.Nums[0]) }), nil
 	case "add":
@@ -110,17 +110,18 @@ func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tenso
 	return nil, fmt.Errorf("unknown recipe function %s", r.Op)
 }
 
-// withDeltas rounds a matrix to a block type and keeps a share of its entries.
-func withDeltas(x *tensor.Tensor, dt tensor.DType, ratio float64) (*tensor.Tensor, error) {
+// withSparse rounds a matrix to a block type and keeps a fraction of its entries
+// as sparse outliers.
+func withSparse(x *tensor.Tensor, dt tensor.DType, ratio float64) (*tensor.Tensor, error) {
 	if len(x.Shape) != 2 {
-		return nil, fmt.Errorf("recipe quantize_delta: shape %v is no matrix", x.Shape)
+		return nil, fmt.Errorf("recipe quantize_sparse: shape %v is no matrix", x.Shape)
 	}
 	rows, cols := x.Shape[0], x.Shape[1]
-	raw, deltas, err := tensor.EncodeDelta(dt, tensor.Matrix{Rows: rows, Cols: cols, Row: func(r int, to []float32) {
+	raw, outliers, err := tensor.EncodeSparse(dt, tensor.Matrix{Rows: rows, Cols: cols, Row: func(r int, to []float32) {
 		for c, v := range x.F[r*cols : (r+1)*cols] {
 			to[c] = float32(v)
 		}
-	}}, tensor.DeltaCount(rows, cols, ratio), nil)
+	}}, tensor.SparseCount(rows, cols, ratio), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func withDeltas(x *tensor.Tensor, dt tensor.DType, ratio float64) (*tensor.Tenso
 	for i, v := range values {
 		out.F[i] = float64(v)
 	}
-	for _, d := range deltas {
+	for _, d := range outliers {
 		out.F[d.Row*cols+d.Col] += float64(d.Value)
 	}
 	return out, nil

@@ -66,7 +66,7 @@ func roundActivation(dt tensor.DType, x []float64, n int) error {
 	for i, v := range x {
 		f[i] = float32(v)
 	}
-	taken := tensor.TakeOutliers(f, n)
+	taken := tensor.TakeOutlierColumns(f, n)
 	for i, v := range f {
 		x[i] = float64(v)
 	}

@@ -28,7 +28,7 @@ import (
 //	fill(a, n)                                  the one element of a, n times
 //	@name                                       another weight of the module (Op "weight"; the IR only)
 //	quantize(a, type)                           to a block or float type, by its rounding rule
-//	quantize_delta(a, ratio, type)              to a block type, with this share of the entries kept aside in float32 (EncodeDelta)
+//	quantize_sparse(a, ratio, type)             to a block type, with this fraction of the entries as sparse float32 outliers (EncodeSparse)
 type Transform struct {
 	Op   string       `json:"op"`
 	Name string       `json:"name,omitempty"` // source: tensor name; {i}, {j} are the weight's own indices

@@ -226,7 +226,7 @@ func (b *Binary) check(p *Weights) error {
 	for i, w := range b.Manifest.Weights {
 		it := items[i]
 		if it.Name != w.Name || !slices.Equal(it.Index, w.Index) || it.DType != w.DType || it.Layout != w.Layout ||
-			it.Rows != w.Rows || it.Cols != w.Cols || it.Offset != w.Offset || it.Bytes != w.Bytes || it.Deltas != w.Deltas {
+			it.Rows != w.Rows || it.Cols != w.Cols || it.Offset != w.Offset || it.Bytes != w.Bytes || it.SparseOutliers != w.SparseOutliers {
 			return fmt.Errorf("%s: weight %d is %s %s[%d, %d], the model needs %s %s[%d, %d]; it belongs to another model",
 				p.Name(), i, it.Name, it.DType, it.Rows, it.Cols, w.Name, w.DType, w.Rows, w.Cols)
 		}

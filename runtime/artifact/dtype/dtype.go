@@ -135,10 +135,10 @@ func lower(s string) string {
 	return string(b)
 }
 
-// Limits of the entries of a block type's matrix that are kept aside in float32:
-// their columns are stored in 16 bits, and at this share of all entries they
+// Limits of the sparse float32 outliers of a block type's matrix:
+// their columns are stored in 16 bits, and at this fraction of all entries they
 // take as much memory as another three bits a weight.
 const (
-	MaxDeltaCols  = 1 << 16
-	MaxDeltaRatio = 0.05
+	MaxSparseCols  = 1 << 16
+	MaxSparseRatio = 0.05
 )

@@ -91,16 +91,16 @@ type Output struct {
 
 // A Weight is one packed matrix or vector.
 type Weight struct {
-	Name    string     `json:"name"`
-	Sources []string   `json:"sources,omitempty"` // the stored tensors that it is made of, by which calibration names it
-	Index   []int      `json:"index,omitempty"`
-	DType   dtype.Type `json:"dtype"`
-	Rows    int        `json:"rows"`
-	Cols    int        `json:"cols"`
-	Layout  string     `json:"layout"` // "panel16" or "row"
-	Offset  int64      `json:"offset"` // in the packed region
-	Bytes   int64      `json:"bytes"`
-	Deltas  int        `json:"deltas,omitempty"` // entries kept aside, at most; they lie behind the panels
+	Name           string     `json:"name"`
+	Sources        []string   `json:"sources,omitempty"` // the stored tensors that it is made of, by which calibration names it
+	Index          []int      `json:"index,omitempty"`
+	DType          dtype.Type `json:"dtype"`
+	Rows           int        `json:"rows"`
+	Cols           int        `json:"cols"`
+	Layout         string     `json:"layout"` // "panel16" or "row"
+	Offset         int64      `json:"offset"` // in the packed region
+	Bytes          int64      `json:"bytes"`
+	SparseOutliers int        `json:"sparse_outliers,omitempty"` // at most; they lie behind the panels
 }
 
 // A State is a paged record.

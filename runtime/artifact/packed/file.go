@@ -133,7 +133,7 @@ func (p *File) Load(verify bool) (mem []byte, err error) {
 				return nil, fmt.Errorf("%s: %w", p.name, err)
 			}
 		}
-		if err := errors.Join(p.read(mem[:p.index.Bytes]), p.checkDeltas(mem)); err != nil {
+		if err := errors.Join(p.read(mem[:p.index.Bytes]), p.checkSparse(mem)); err != nil {
 			unix.Munmap(region)
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -150,14 +150,14 @@ func (p *File) Load(verify bool) (mem []byte, err error) {
 	return mem, nil
 }
 
-// checkDeltas checks the places of entries kept aside, which kernels follow.
-func (p *File) checkDeltas(mem []byte) error {
+// checkSparse checks the places of sparse outliers, which kernels follow.
+func (p *File) checkSparse(mem []byte) error {
 	for _, it := range p.items {
-		if it.Deltas == 0 {
+		if it.SparseOutliers == 0 {
 			continue
 		}
 		end := it.Offset + it.Bytes
-		if err := checkDeltas(mem[end-DeltaBytes(it.Rows, it.Deltas):end], it.Rows, it.Cols, it.Deltas); err != nil {
+		if err := checkSparse(mem[end-SparseBytes(it.Rows, it.SparseOutliers):end], it.Rows, it.Cols, it.SparseOutliers); err != nil {
 			return fmt.Errorf("packed weights are damaged: %s%v: %w; delete the file and compile again", it.Name, it.Index, err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // of 64 bytes, so that offsets follow from the list.
 const (
 	magic         = "IFLW"
-	version       = 1
+	version       = 2
 	headBytes     = 16   // bytes before the index
 	page          = 4096 // the data starts at a multiple of it
 	itemAlign     = 64
@@ -38,15 +38,15 @@ const (
 // An Item is one weight in a packed file. Offset is from the start of the
 // data, that is, into the memory that Load returns. A vector has Rows 1.
 type Item struct {
-	Name   string
-	Index  []int
-	DType  dtype.Type
-	Rows   int
-	Cols   int
-	Layout string
-	Offset int64
-	Bytes  int64
-	Deltas int // entries kept aside for which there is room behind the panels
+	Name           string
+	Index          []int
+	DType          dtype.Type
+	Rows           int
+	Cols           int
+	Layout         string
+	Offset         int64
+	Bytes          int64
+	SparseOutliers int // for which there is room behind the panels
 }
 
 // index is the JSON index.
@@ -58,24 +58,24 @@ type index struct {
 }
 
 type entry struct {
-	Name   string `json:"name"`
-	Index  []int  `json:"index,omitempty"`
-	DType  string `json:"dtype"`
-	Rows   int    `json:"rows"`
-	Cols   int    `json:"cols"`
-	Layout string `json:"layout"`
-	Offset int64  `json:"offset"`
-	Bytes  int64  `json:"bytes"`
-	Deltas int    `json:"deltas,omitempty"`
+	Name           string `json:"name"`
+	Index          []int  `json:"index,omitempty"`
+	DType          string `json:"dtype"`
+	Rows           int    `json:"rows"`
+	Cols           int    `json:"cols"`
+	Layout         string `json:"layout"`
+	Offset         int64  `json:"offset"`
+	Bytes          int64  `json:"bytes"`
+	SparseOutliers int    `json:"sparse_outliers,omitempty"`
 }
 
 // itemBytes is the size of an item's data.
-func itemBytes(dt dtype.Type, rows, cols int, layout string, deltas int) (int64, error) {
+func itemBytes(dt dtype.Type, rows, cols int, layout string, outliers int) (int64, error) {
 	if rows < 1 || cols < 1 || rows > math.MaxInt32 || cols > math.MaxInt32 {
 		return 0, fmt.Errorf("shape [%d, %d]", rows, cols)
 	}
-	if deltas != 0 && (layout != LayoutPanel16 || cols > dtype.MaxDeltaCols || deltas < 0 || float64(deltas) > dtype.MaxDeltaRatio*float64(rows)*float64(cols)) {
-		return 0, fmt.Errorf("%d entries kept aside of [%d, %d] in layout %s", deltas, rows, cols, layout)
+	if outliers != 0 && (layout != LayoutPanel16 || cols > dtype.MaxSparseCols || outliers < 0 || float64(outliers) > dtype.MaxSparseRatio*float64(rows)*float64(cols)) {
+		return 0, fmt.Errorf("%d sparse outliers of [%d, %d] in layout %s", outliers, rows, cols, layout)
 	}
 	switch layout {
 	case LayoutPanel16:
@@ -85,8 +85,8 @@ func itemBytes(dt dtype.Type, rows, cols int, layout string, deltas int) (int64,
 		if float64(rows)*float64(cols) > 1<<50 {
 			return 0, fmt.Errorf("shape [%d, %d]", rows, cols)
 		}
-		if deltas > 0 {
-			return alignUp(PanelBytes(dt, rows, cols), itemAlign) + DeltaBytes(rows, deltas), nil
+		if outliers > 0 {
+			return alignUp(PanelBytes(dt, rows, cols), itemAlign) + SparseBytes(rows, outliers), nil
 		}
 		return PanelBytes(dt, rows, cols), nil
 	case LayoutRow:
@@ -111,7 +111,7 @@ func Place(items []Item) (size int64, err error) {
 	at := int64(0)
 	for i := range items {
 		it := &items[i]
-		if it.Bytes, err = itemBytes(it.DType, it.Rows, it.Cols, it.Layout, it.Deltas); err != nil {
+		if it.Bytes, err = itemBytes(it.DType, it.Rows, it.Cols, it.Layout, it.SparseOutliers); err != nil {
 			return 0, fmt.Errorf("%s%v: %w", it.Name, it.Index, err)
 		}
 		it.Offset = alignUp(at, itemAlign)
@@ -127,7 +127,7 @@ func Place(items []Item) (size int64, err error) {
 func Header(source, sum string, size int64, items []Item) ([]byte, error) {
 	x := index{Source: source, SHA256: sum, Bytes: size}
 	for _, it := range items {
-		x.Items = append(x.Items, entry{it.Name, it.Index, it.DType.String(), it.Rows, it.Cols, it.Layout, it.Offset, it.Bytes, it.Deltas})
+		x.Items = append(x.Items, entry{it.Name, it.Index, it.DType.String(), it.Rows, it.Cols, it.Layout, it.Offset, it.Bytes, it.SparseOutliers})
 	}
 	text, err := json.Marshal(x)
 	if err != nil {
@@ -157,7 +157,7 @@ func (x *index) items(room int64) ([]Item, error) {
 		if !ok || dt.String() != e.DType {
 			return nil, fmt.Errorf("item %d (%q): unknown type %q", i, e.Name, e.DType)
 		}
-		size, err := itemBytes(dt, e.Rows, e.Cols, e.Layout, e.Deltas)
+		size, err := itemBytes(dt, e.Rows, e.Cols, e.Layout, e.SparseOutliers)
 		if err != nil {
 			return nil, fmt.Errorf("item %d (%q): %w", i, e.Name, err)
 		}
@@ -166,7 +166,7 @@ func (x *index) items(room int64) ([]Item, error) {
 			return nil, fmt.Errorf("item %d (%q): %d bytes at %d, expected %d at %d of %d", i, e.Name, e.Bytes, e.Offset, size, at, room)
 		}
 		at += size
-		out[i] = Item{e.Name, e.Index, dt, e.Rows, e.Cols, e.Layout, e.Offset, e.Bytes, e.Deltas}
+		out[i] = Item{e.Name, e.Index, dt, e.Rows, e.Cols, e.Layout, e.Offset, e.Bytes, e.SparseOutliers}
 	}
 	if alignUp(at, itemAlign) != room {
 		return nil, fmt.Errorf("items end at %d of %d bytes", at, room)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,17 +17,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
-// smallItems have every layout, indices, a block type, a plain one and deltas.
+// smallItems have every layout, indices, a block type, a plain one and outliers.
 func smallItems() []Item {
 	return []Item{
-		{Name: "wq", Index: []int{0}, DType: dtype.Q4B32, Rows: 40, Cols: 96, Layout: LayoutPanel16, Deltas: 20},
+		{Name: "wq", Index: []int{0}, DType: dtype.Q4B32, Rows: 40, Cols: 96, Layout: LayoutPanel16, SparseOutliers: 20},
 		{Name: "norm", DType: dtype.F32, Rows: 1, Cols: 21, Layout: LayoutRow},
 		{Name: "wq", Index: []int{1}, DType: dtype.Q8B32T2, Rows: 40, Cols: 96, Layout: LayoutPanel16},
 		{Name: "emb", DType: dtype.F16, Rows: 5, Cols: 21, Layout: LayoutRow},
 	}
 }
 
-// build makes a packed file of numbered bytes, with no deltas in the room for
+// build makes a packed file of numbered bytes, with no outliers in the room for
 // them.
 func build(t testing.TB) []byte {
 	t.Helper()
@@ -40,7 +41,7 @@ func build(t testing.TB) []byte {
 		data[i] = byte(i * 7)
 	}
 	for _, it := range items {
-		clear(data[it.Offset+it.Bytes-DeltaBytes(it.Rows, it.Deltas) : it.Offset+it.Bytes])
+		clear(data[it.Offset+it.Bytes-SparseBytes(it.Rows, it.SparseOutliers) : it.Offset+it.Bytes])
 	}
 	sum := sha256.Sum256(data)
 	head, err := Header("print", hex.EncodeToString(sum[:]), size, items)
@@ -85,7 +86,7 @@ func TestOpen(t *testing.T) {
 	at := int64(0)
 	for i, want := range smallItems() {
 		got := p.Items()[i]
-		if got.Offset != at || got.Name != want.Name || !slices.Equal(got.Index, want.Index) || got.DType != want.DType || got.Deltas != want.Deltas {
+		if got.Offset != at || got.Name != want.Name || !slices.Equal(got.Index, want.Index) || got.DType != want.DType || got.SparseOutliers != want.SparseOutliers {
 			t.Errorf("item %d: %+v at %d, expected %+v", i, got, at, want)
 		}
 		at = alignUp(at+got.Bytes, 64)
@@ -119,7 +120,7 @@ func TestOtherVersion(t *testing.T) {
 			t.Errorf("version %d was read", v)
 			continue
 		}
-		for _, want := range []string{"x: packed weights: format version ", "expected 1", "compile again"} {
+		for _, want := range []string{"x: packed weights: format version ", fmt.Sprintf("expected %d", version), "compile again"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("version %d: error %q, expected %q in it", v, err, want)
 			}
@@ -164,7 +165,7 @@ func harmless(text []byte) bool {
 	}
 	for i, it := range smallItems() {
 		e := x.Items[i]
-		if e.DType != it.DType.String() || e.Rows != it.Rows || e.Cols != it.Cols || e.Layout != it.Layout || e.Deltas != it.Deltas {
+		if e.DType != it.DType.String() || e.Rows != it.Rows || e.Cols != it.Cols || e.Layout != it.Layout || e.SparseOutliers != it.SparseOutliers {
 			return false
 		}
 	}
@@ -174,12 +175,12 @@ func harmless(text []byte) bool {
 func TestItemsAreBounded(t *testing.T) {
 	t.Parallel()
 	for want, it := range map[string]Item{
-		"shape [0, 4]":                  {DType: dtype.F32, Rows: 0, Cols: 4, Layout: LayoutRow},
-		`unknown layout "col"`:          {DType: dtype.F32, Rows: 1, Cols: 4, Layout: "col"},
-		"does not hold i64":             {DType: dtype.I64, Rows: 1, Cols: 4, Layout: LayoutPanel16},
-		"4000 entries kept aside":       {DType: dtype.Q4B64, Rows: 40, Cols: 64, Layout: LayoutPanel16, Deltas: 4000},
-		"1 entries kept aside of":       {DType: dtype.Q4B64, Rows: 40, Cols: 64, Layout: LayoutRow, Deltas: 1},
-		"-1 entries kept aside of [40,": {DType: dtype.Q4B64, Rows: 40, Cols: 64, Layout: LayoutPanel16, Deltas: -1},
+		"shape [0, 4]":               {DType: dtype.F32, Rows: 0, Cols: 4, Layout: LayoutRow},
+		`unknown layout "col"`:       {DType: dtype.F32, Rows: 1, Cols: 4, Layout: "col"},
+		"does not hold i64":          {DType: dtype.I64, Rows: 1, Cols: 4, Layout: LayoutPanel16},
+		"4000 sparse outliers":       {DType: dtype.Q4B64, Rows: 40, Cols: 64, Layout: LayoutPanel16, SparseOutliers: 4000},
+		"1 sparse outliers of":       {DType: dtype.Q4B64, Rows: 40, Cols: 64, Layout: LayoutRow, SparseOutliers: 1},
+		"-1 sparse outliers of [40,": {DType: dtype.Q4B64, Rows: 40, Cols: 64, Layout: LayoutPanel16, SparseOutliers: -1},
 	} {
 		if _, err := Place([]Item{it}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want %q in it", it, err, want)
@@ -187,27 +188,27 @@ func TestItemsAreBounded(t *testing.T) {
 	}
 }
 
-// Kernels follow the rows and columns of deltas, so damaged ones are refused
+// Kernels follow the rows and columns of outliers, so damaged ones are refused
 // although the hash may not have been asked for.
-func TestDamagedDeltas(t *testing.T) {
+func TestDamagedSparseOutliers(t *testing.T) {
 	t.Parallel()
 	const rows, cols, n = 40, 64, 20
-	good := make([]byte, DeltaBytes(rows, n))
+	good := make([]byte, SparseBytes(rows, n))
 	for p, at := range []uint32{0, 8, 16, 20} {
 		binary.LittleEndian.PutUint32(good[4*p:], at)
 	}
 	for i := range n {
-		e := good[int(DeltaHead(rows))+i*DeltaEntry:]
+		e := good[int(SparseHead(rows))+i*SparseEntry:]
 		binary.LittleEndian.PutUint16(e, uint16(i%8*2+1))
 		binary.LittleEndian.PutUint16(e[2:], cols-1)
 	}
-	if err := checkDeltas(good, rows, cols, n); err != nil {
+	if err := checkSparse(good, rows, cols, n); err != nil {
 		t.Fatal(err)
 	}
-	for at, want := range map[int]string{2: "panel 0", 5: "panel 1", int(DeltaHead(rows)): "row 255", int(DeltaHead(rows)) + 3: "column 65343"} {
+	for at, want := range map[int]string{2: "panel 0", 5: "panel 1", int(SparseHead(rows)): "row 255", int(SparseHead(rows)) + 3: "column 65343"} {
 		bad := bytes.Clone(good)
 		bad[at] = 0xff
-		if err := checkDeltas(bad, rows, cols, n); err == nil || !strings.Contains(err.Error(), want) {
+		if err := checkSparse(bad, rows, cols, n); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("byte %d damaged: error %v, want %q in it", at, err, want)
 		}
 	}

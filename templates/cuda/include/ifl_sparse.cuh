@@ -1,19 +1,19 @@
-/* Entries of a matrix that its block type holds too coarsely (see ifl_delta.h of the CPU target): behind the panels stand, at
+/* Sparse outliers of a matrix (see ifl_sparse.h of the CPU target): behind the panels stand, at
  * multiples of 64 bytes, the first entry of each panel and the number of all, u32 each, and the entries, in the order of
  * panels. They multiply the activations as they were packed. */
 #pragma once
 #include "ifl_gemv.cuh"
 
-struct ifl_delta {
+struct ifl_sparse_outlier {
   uint16_t row, col; /* row of the panel */
   float value;
 };
 
-/* Adds the deltas of `panels` panels from p0 on, of `all`, to y as a product wrote it; A is how rows are packed. A warp takes
+/* Adds the sparse outliers of `panels` panels from p0 on, of `all`, to y as a matmul wrote it; A is how rows are packed. A warp takes
  * a panel and a row; its threads share the entries out and add up in the order of threads. Ends with the block in step. */
-template <class A> IFL_DEVICE void ifl_add_deltas(const uint8_t *deltas, int all, int p0, int panels, const ifl_rows_in &x, int k, float *y, int ldy) {
-  const uint32_t *starts = reinterpret_cast<const uint32_t *>(deltas);
-  const ifl_delta *entries = reinterpret_cast<const ifl_delta *>(deltas + ifl_round64(4 * ((int64_t)all + 1)));
+template <class A> IFL_DEVICE void ifl_add_sparse(const uint8_t *outliers, int all, int p0, int panels, const ifl_rows_in &x, int k, float *y, int ldy) {
+  const uint32_t *starts = reinterpret_cast<const uint32_t *>(outliers);
+  const ifl_sparse_outlier *entries = reinterpret_cast<const ifl_sparse_outlier *>(outliers + ifl_round64(4 * ((int64_t)all + 1)));
   const int lane = threadIdx.x & 31;
   for (int item = threadIdx.x >> 5; item < panels * x.rows; item += IFL_WARPS) {
     const int p = item % panels, t = item / panels;
@@ -21,7 +21,7 @@ template <class A> IFL_DEVICE void ifl_add_deltas(const uint8_t *deltas, int all
     const uint32_t last = starts[p0 + p + 1];
     float sum[16] = {};
     for (uint32_t i = starts[p0 + p] + lane; i < last; i += 32) {
-      const ifl_delta e = entries[i];
+      const ifl_sparse_outlier e = entries[i];
       const float product = e.value * A::value(row, k, e.col);
 #pragma unroll
       for (int r = 0; r < 16; r++)

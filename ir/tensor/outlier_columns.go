@@ -6,15 +6,15 @@ import "math"
 // together: what one dot product of bytes covers.
 const OutlierGroup = 4
 
-// An Outlier is a group of columns of a row whose largest part is stored beside
-// the row's blocks: Scale·Codes[i] belongs to column OutlierGroup·Group + i.
-type Outlier struct {
+// OutlierColumns are a group of columns of a row whose largest part is stored
+// beside the row's blocks: Scale·Codes[i] belongs to column OutlierGroup·Group + i.
+type OutlierColumns struct {
 	Group int
 	Scale float32
 	Codes [OutlierGroup]int8
 }
 
-// TakeOutliers does n times: of the group with the largest magnitude, the first
+// TakeOutlierColumns does n times: of the group with the largest magnitude, the first
 // of equals, it takes the part that eight bits of its own hold, scale =
 // absmax/127 and codes = round-to-even(x · (127/absmax)), and leaves the
 // remainder in x. All in float32 and in this order, so that a kernel can give
@@ -24,8 +24,8 @@ type Outlier struct {
 // 127/absmax is not finite, are left as they are with codes 0.
 //
 // len(x) is whole groups. Values are finite; n is at least 0.
-func TakeOutliers(x []float32, n int) []Outlier {
-	out := make([]Outlier, n)
+func TakeOutlierColumns(x []float32, n int) []OutlierColumns {
+	out := make([]OutlierColumns, n)
 	for i := range out {
 		top := float32(0)
 		for c, v := range x {

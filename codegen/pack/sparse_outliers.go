@@ -9,13 +9,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
-// packDeltas writes the deltas of rows; row gives those of each, by columns.
-func packDeltas(dst []byte, rows, n int, row func(r int) []tensor.Delta) error {
+// packSparse writes the sparse outliers of rows; row gives those of each, by
+// columns.
+func packSparse(dst []byte, rows, n int, row func(r int) []tensor.SparseOutlier) error {
 	clear(dst)
-	entries := dst[packed.DeltaHead(rows):]
+	entries := dst[packed.SparseHead(rows):]
 	count := 0
 	var at [packed.PanelRows]int
-	var of [packed.PanelRows][]tensor.Delta
+	var of [packed.PanelRows][]tensor.SparseOutlier
 	for r := 0; r < rows; r += packed.PanelRows {
 		binary.LittleEndian.PutUint32(dst[r/packed.PanelRows*4:], uint32(count))
 		for i := range packed.PanelRows {
@@ -35,9 +36,9 @@ func packDeltas(dst []byte, rows, n int, row func(r int) []tensor.Delta) error {
 				break
 			}
 			if count == n {
-				return fmt.Errorf("more than the %d entries kept aside that there is room for", n)
+				return fmt.Errorf("more than the %d sparse outliers that there is room for", n)
 			}
-			e := entries[count*packed.DeltaEntry:]
+			e := entries[count*packed.SparseEntry:]
 			binary.LittleEndian.PutUint16(e, uint16(next))
 			binary.LittleEndian.PutUint16(e[2:], uint16(col))
 			binary.LittleEndian.PutUint32(e[4:], math.Float32bits(of[next][at[next]].Value))

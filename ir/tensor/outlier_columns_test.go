@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestTakeOutliers checks that what is taken and what remains give the row
+// TestTakeOutlierColumns checks that what is taken and what remains give the row
 // again, that the largest groups are taken, and how much finer a block becomes.
-func TestTakeOutliers(t *testing.T) {
+func TestTakeOutlierColumns(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	x := make([]float32, 256)
@@ -17,7 +17,7 @@ func TestTakeOutliers(t *testing.T) {
 	}
 	x[70], x[201] = 40, -90
 	rest := append([]float32(nil), x...)
-	taken := TakeOutliers(rest, 2)
+	taken := TakeOutlierColumns(rest, 2)
 	if taken[0].Group != 201/4 || taken[1].Group != 70/4 {
 		t.Fatalf("took groups %d and %d, expected %d and %d", taken[0].Group, taken[1].Group, 201/4, 70/4)
 	}
@@ -39,12 +39,12 @@ func TestTakeOutliers(t *testing.T) {
 	}
 }
 
-func TestTakeOutliersDegenerate(t *testing.T) {
+func TestTakeOutlierColumnsDegenerate(t *testing.T) {
 	t.Parallel()
 	for _, v := range []float32{0, 1e-44, 1e38} {
 		x := []float32{v, 0, 0, 0, -v, 0, 0, 0}
 		want := append([]float32(nil), x...)
-		for _, o := range TakeOutliers(x, 3) {
+		for _, o := range TakeOutlierColumns(x, 3) {
 			for i, q := range o.Codes {
 				x[o.Group*OutlierGroup+i] += o.Scale * float32(q)
 			}

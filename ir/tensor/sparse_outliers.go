@@ -13,21 +13,24 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
-// A Delta is what is added to an entry of a matrix that a block type holds
-// too coarsely.
-type Delta struct {
+// A SparseOutlier is what is added to an entry of a matrix that a block type
+// holds too coarsely.
+type SparseOutlier struct {
 	Row, Col int
 	Value    float32
 }
 
-// Limits of deltas; see package dtype.
+// Limits of sparse outliers; see package dtype.
 const (
-	MaxDeltaCols  = dtype.MaxDeltaCols
-	MaxDeltaRatio = dtype.MaxDeltaRatio
+	MaxSparseCols  = dtype.MaxSparseCols
+	MaxSparseRatio = dtype.MaxSparseRatio
 )
 
-// DeltaCount is the number of deltas of a matrix for a share of its entries.
-func DeltaCount(rows, cols int, ratio float64) int { return int(float64(rows) * float64(cols) * ratio) }
+// SparseCount is the number of sparse outliers of a matrix for a fraction of its
+// entries.
+func SparseCount(rows, cols int, ratio float64) int {
+	return int(float64(rows) * float64(cols) * ratio)
+}
 
 // A Matrix gives the rows of a matrix: row fills x with row r. It may be called
 // by several goroutines at once.
@@ -36,27 +39,27 @@ type Matrix struct {
 	Row        func(r int, x []float32)
 }
 
-// EncodeDelta encodes a matrix whose columns are whole blocks of dt, row by
-// row, with n entries kept aside: sparse deltas by which the stored blocks miss
-// them (the dense and sparse decomposition; Kim et al. 2023, SqueezeLLM, §4.2).
+// EncodeSparse encodes a matrix whose columns are whole blocks of dt, row by
+// row, with n sparse outliers: entries kept in float32, as differences to what
+// the stored blocks hold there (the dense and sparse decomposition; Kim et al. 2023, SqueezeLLM, §4.2).
 // An entry is kept where that lowers the squared error most, importance (one a
 // column, or nil) counted: one by one, the entry farthest from its block's mean
 // leaves the block that gains most, which is then encoded for the others. So
-// the error falls with n, block by block and in sum. The deltas are in the
+// the error falls with n, block by block and in sum. The outliers are in the
 // order of rows and columns; there are fewer than n where no block gains from
 // more.
-func EncodeDelta(dt DType, m Matrix, n int, importance []float32) ([]byte, []Delta, error) {
+func EncodeSparse(dt DType, m Matrix, n int, importance []float32) ([]byte, []SparseOutlier, error) {
 	if !dt.IsBlock() || blockEncoders[dt] == nil || dt.IsActivation() || m.Rows < 1 || m.Cols < 1 || m.Cols%dt.Block() != 0 {
-		return nil, nil, fmt.Errorf("encode %s with deltas: [%d, %d] is no matrix of whole blocks of a type of weights", dt, m.Rows, m.Cols)
+		return nil, nil, fmt.Errorf("encode %s with sparse outliers: [%d, %d] is no matrix of whole blocks of a type of weights", dt, m.Rows, m.Cols)
 	}
-	if m.Cols > MaxDeltaCols {
-		return nil, nil, fmt.Errorf("encode %s with deltas: %d columns, at most %d can have deltas", dt, m.Cols, MaxDeltaCols)
+	if m.Cols > MaxSparseCols {
+		return nil, nil, fmt.Errorf("encode %s with sparse outliers: %d columns, at most %d can have them", dt, m.Cols, MaxSparseCols)
 	}
 	if importance != nil && len(importance) != m.Cols {
-		return nil, nil, fmt.Errorf("encode %s with deltas: importance of %d columns for %d", dt, len(importance), m.Cols)
+		return nil, nil, fmt.Errorf("encode %s with sparse outliers: importance of %d columns for %d", dt, len(importance), m.Cols)
 	}
-	e := &deltaEncoder{dt: dt, m: m, importance: importance, out: make([]byte, m.Rows*dt.RowBytes(m.Cols))}
-	e.blocks = make([]deltaBlock, m.Rows*(m.Cols/dt.Block()))
+	e := &sparseEncoder{dt: dt, m: m, importance: importance, out: make([]byte, m.Rows*dt.RowBytes(m.Cols))}
+	e.blocks = make([]sparseBlock, m.Rows*(m.Cols/dt.Block()))
 	if n > 0 {
 		e.ahead = make([]byte, len(e.out))
 	}
@@ -67,21 +70,21 @@ func EncodeDelta(dt DType, m Matrix, n int, importance []float32) ([]byte, []Del
 	return e.out, e.keep(n), nil
 }
 
-// A deltaBlock is a block and what keeping one more of its entries would gain.
-type deltaBlock struct {
-	kept []uint8 // entries kept aside, in the order they left
+// A sparseBlock is a block and what keeping one more of its entries would gain.
+type sparseBlock struct {
+	kept []uint8 // outliers, in the order they left
 	err  float64 // squared error of the others
 	left float64 // what it falls to when next leaves; err if it does not fall
 	next uint8
 }
 
-type deltaEncoder struct {
+type sparseEncoder struct {
 	dt         DType
 	m          Matrix
 	importance []float32
 	out        []byte
 	ahead      []byte // each block without its next entry, nil where nothing is kept
-	blocks     []deltaBlock
+	blocks     []sparseBlock
 	queue      []int // blocks that gain, the one that gains most first: a heap
 	row        []float32
 	at         int // which row that is
@@ -89,7 +92,7 @@ type deltaEncoder struct {
 
 // encodeAll encodes every block as it is, and measures what the first entry
 // kept would gain.
-func (e *deltaEncoder) encodeAll() {
+func (e *sparseEncoder) encodeAll() {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	per := e.m.Cols / e.dt.Block()
@@ -116,13 +119,13 @@ func (e *deltaEncoder) encodeAll() {
 }
 
 // block is where block i lies in out or ahead.
-func (e *deltaEncoder) block(of []byte, i int) []byte {
+func (e *sparseEncoder) block(of []byte, i int) []byte {
 	size := e.dt.BlockBytes()
 	return of[i*size : (i+1)*size]
 }
 
 // values gives block i of the row x that it lies in.
-func (e *deltaEncoder) values(i int, x []float32) (src, importance []float32) {
+func (e *sparseEncoder) values(i int, x []float32) (src, importance []float32) {
 	b := e.dt.Block()
 	at := i % (e.m.Cols / b) * b
 	if e.importance != nil {
@@ -133,7 +136,7 @@ func (e *deltaEncoder) values(i int, x []float32) (src, importance []float32) {
 
 // encode writes block i without what is kept of it to dst, and gives the
 // squared error of the rest.
-func (e *deltaEncoder) encode(i int, x []float32, dst []byte) float64 {
+func (e *sparseEncoder) encode(i int, x []float32, dst []byte) float64 {
 	src, importance := e.values(i, x)
 	kept := e.blocks[i].kept
 	var rest, back [64]float32
@@ -177,7 +180,7 @@ func restMean(src []float32, kept []uint8) float64 {
 }
 
 // look finds the entry of block i that would leave next, and what is left then.
-func (e *deltaEncoder) look(i int, x []float32) {
+func (e *sparseEncoder) look(i int, x []float32) {
 	b := &e.blocks[i]
 	src, _ := e.values(i, x)
 	b.left = b.err
@@ -199,10 +202,10 @@ func (e *deltaEncoder) look(i int, x []float32) {
 }
 
 // gain is by how much the squared error falls when the next entry leaves.
-func (b *deltaBlock) gain() float64 { return b.err - b.left }
+func (b *sparseBlock) gain() float64 { return b.err - b.left }
 
 // keep takes n entries out, the one that gains most first.
-func (e *deltaEncoder) keep(n int) []Delta {
+func (e *sparseEncoder) keep(n int) []SparseOutlier {
 	for i := range e.blocks {
 		if e.blocks[i].gain() > 0 {
 			e.queue = append(e.queue, i)
@@ -226,19 +229,19 @@ func (e *deltaEncoder) keep(n int) []Delta {
 			heap.Pop(e)
 		}
 	}
-	return e.deltas(touched)
+	return e.outliers(touched)
 }
 
-func (e *deltaEncoder) load(r int) {
+func (e *sparseEncoder) load(r int) {
 	if e.at != r {
 		e.m.Row(r, e.row)
 		e.at = r
 	}
 }
 
-// deltas are the differences of what was kept to what the blocks hold there.
-func (e *deltaEncoder) deltas(touched map[int]bool) []Delta {
-	var out []Delta
+// outliers are the differences of what was kept to what the blocks hold there.
+func (e *sparseEncoder) outliers(touched map[int]bool) []SparseOutlier {
+	var out []SparseOutlier
 	var back [64]float32
 	block := e.dt.Block()
 	per := e.m.Cols / block
@@ -247,10 +250,10 @@ func (e *deltaEncoder) deltas(touched map[int]bool) []Delta {
 			panic("bug: " + err.Error())
 		}
 		for _, c := range e.blocks[i].kept {
-			out = append(out, Delta{Row: i / per, Col: i%per*block + int(c), Value: back[c]})
+			out = append(out, SparseOutlier{Row: i / per, Col: i%per*block + int(c), Value: back[c]})
 		}
 	}
-	slices.SortFunc(out, func(a, b Delta) int {
+	slices.SortFunc(out, func(a, b SparseOutlier) int {
 		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Col, b.Col))
 	})
 	for i := range out {
@@ -272,18 +275,18 @@ func finite32(x float32) float32 {
 // The queue is a heap of blocks by gain; equals in the order of the matrix, so
 // that the result does not hang on chance.
 
-func (e *deltaEncoder) Len() int      { return len(e.queue) }
-func (e *deltaEncoder) Swap(i, j int) { e.queue[i], e.queue[j] = e.queue[j], e.queue[i] }
-func (e *deltaEncoder) Less(i, j int) bool {
+func (e *sparseEncoder) Len() int      { return len(e.queue) }
+func (e *sparseEncoder) Swap(i, j int) { e.queue[i], e.queue[j] = e.queue[j], e.queue[i] }
+func (e *sparseEncoder) Less(i, j int) bool {
 	a, b := e.queue[i], e.queue[j]
 	return cmp.Or(cmp.Compare(e.blocks[b].gain(), e.blocks[a].gain()), cmp.Compare(a, b)) < 0
 }
 
 // Push is never called: blocks only leave.
-func (e *deltaEncoder) Push(any) { panic("bug: a block joins the queue") }
+func (e *sparseEncoder) Push(any) { panic("bug: a block joins the queue") }
 
 // Pop removes the last block.
-func (e *deltaEncoder) Pop() any {
+func (e *sparseEncoder) Pop() any {
 	e.queue = e.queue[:len(e.queue)-1]
 	return nil
 }

@@ -1,4 +1,4 @@
-/* Entries of a matrix that its block type holds too coarsely: what they lack is added behind the product.
+/* Sparse outliers: entries of a matrix that its block type holds too coarsely. What they lack is added behind the matmul.
  *
  * Behind the panels stand, at multiples of 64 bytes, the first entry of each panel and the number of all, u32 each, and the
  * entries: in the order of panels, in a panel in that of columns. Every output adds the products of its entries in the order
@@ -13,7 +13,7 @@
 typedef struct {
   uint16_t row, col; /* row of the panel */
   float value;
-} ifl_delta;
+} ifl_sparse_outlier;
 
 /* Row m of a packed tile of mt rows, as floats with a stride. */
 IFL_INLINE void ifl_unpack_a8_(const uint8_t *tile, float *x, int stride, int k, int mt, int m, const int block) {
@@ -46,23 +46,23 @@ static __attribute__((noinline, unused)) void ifl_unpack_row(ifl_act_kind kind, 
   }
 }
 
-/* Adds the deltas of `panels` panels from p0 on, of `all`, to y as a matmul wrote it. */
-static __attribute__((noinline, unused)) void ifl_add_deltas(const uint8_t *deltas, int all, int p0, int panels, const float *x, int k, int rows, float *y, int64_t ldy) {
-  const uint32_t *starts = (const uint32_t *)(const void *)deltas;
-  const ifl_delta *entries = (const ifl_delta *)(const void *)(deltas + ifl_round64(4 * ((int64_t)all + 1)));
+/* Adds the sparse outliers of `panels` panels from p0 on, of `all`, to y as a matmul wrote it. */
+static __attribute__((noinline, unused)) void ifl_add_sparse(const uint8_t *outliers, int all, int p0, int panels, const float *x, int k, int rows, float *y, int64_t ldy) {
+  const uint32_t *starts = (const uint32_t *)(const void *)outliers;
+  const ifl_sparse_outlier *entries = (const ifl_sparse_outlier *)(const void *)(outliers + ifl_round64(4 * ((int64_t)all + 1)));
   for (int p = 0; p < panels; p++, y += 16) {
-    const ifl_delta *from = entries + starts[p0 + p], *to = entries + starts[p0 + p + 1];
+    const ifl_sparse_outlier *from = entries + starts[p0 + p], *to = entries + starts[p0 + p + 1];
     if (from == to) continue;
     if (rows == 1) {
       float sum[16] = {0};
-      for (const ifl_delta *e = from; e < to; e++) sum[e->row] += e->value * x[e->col];
+      for (const ifl_sparse_outlier *e = from; e < to; e++) sum[e->row] += e->value * x[e->col];
       for (int r = 0; r < 16; r++) y[r] += sum[r];
       continue;
     }
     for (int t = 0; t < rows; t += 16) {
       const float *at = x + (int64_t)t * k;
       ifl_v16 sum[16] = {0};
-      for (const ifl_delta *e = from; e < to; e++) sum[e->row] += ifl_set1(e->value) * ifl_load(at + e->col * 16);
+      for (const ifl_sparse_outlier *e = from; e < to; e++) sum[e->row] += ifl_set1(e->value) * ifl_load(at + e->col * 16);
       const int n = rows - t < 16 ? rows - t : 16;
       for (int r = 0; r < 16; r++)
         for (int m = 0; m < n; m++) y[(t + m) * ldy + r] += sum[r][m];

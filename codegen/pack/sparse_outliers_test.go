@@ -29,17 +29,17 @@ func uneven(name string, seed int64, rows, cols int) checkpointtest.Fixture {
 }
 
 func keep(share float64, dt tensor.DType, a *tensor.Transform) *tensor.Transform {
-	return &tensor.Transform{Op: "quantize_delta", Type: dt, Nums: []float64{share}, Args: []*tensor.Transform{a}}
+	return &tensor.Transform{Op: "quantize_sparse", Type: dt, Nums: []float64{share}, Args: []*tensor.Transform{a}}
 }
 
-// unpackDeltas lists what a kernel finds behind the panels.
-func unpackDeltas(src []byte, rows int) []tensor.Delta {
-	var out []tensor.Delta
-	entries := src[packed.DeltaHead(rows):]
+// unpackSparse lists what a kernel finds behind the panels.
+func unpackSparse(src []byte, rows int) []tensor.SparseOutlier {
+	var out []tensor.SparseOutlier
+	entries := src[packed.SparseHead(rows):]
 	for p := range (rows + packed.PanelRows - 1) / packed.PanelRows {
 		for i := binary.LittleEndian.Uint32(src[4*p:]); i < binary.LittleEndian.Uint32(src[4*p+4:]); i++ {
-			e := entries[packed.DeltaEntry*i:]
-			out = append(out, tensor.Delta{
+			e := entries[packed.SparseEntry*i:]
+			out = append(out, tensor.SparseOutlier{
 				Row: p*packed.PanelRows + int(binary.LittleEndian.Uint16(e)), Col: int(binary.LittleEndian.Uint16(e[2:])),
 				Value: math.Float32frombits(binary.LittleEndian.Uint32(e[4:]))})
 		}
@@ -47,9 +47,9 @@ func unpackDeltas(src []byte, rows int) []tensor.Delta {
 	return out
 }
 
-// Deltas follow their rows through concat, interleave and rows, into the packed
+// Sparse outliers follow their rows through concat, interleave and rows, into the packed
 // file and out of it.
-func TestDeltasOfStackedMatrices(t *testing.T) {
+func TestSparseOutliersOfStackedMatrices(t *testing.T) {
 	t.Parallel()
 	s := openSource(t, uneven("a", 1, 40, 64), uneven("b", 2, 40, 64))
 	a, b := keep(0.02, tensor.Q4B64, tensor.Source("a")), keep(0.05, tensor.Q4B64, tensor.Source("b"))
@@ -61,8 +61,8 @@ func TestDeltasOfStackedMatrices(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		n := tensor.DeltaCount(80, 64, 0.05)
-		items := []Item{{Name: "w", Transform: r, DType: tensor.Q4B64, Rows: d.Rows, Cols: 64, Layout: packed.LayoutPanel16, Deltas: min(n, d.Rows*64/20)}, {Name: "n", Transform: op("rows", []float64{0, 16}, tensor.Source("a")), DType: tensor.F32, Rows: 16, Cols: 64, Layout: packed.LayoutRow}}
+		n := tensor.SparseCount(80, 64, 0.05)
+		items := []Item{{Name: "w", Transform: r, DType: tensor.Q4B64, Rows: d.Rows, Cols: 64, Layout: packed.LayoutPanel16, SparseOutliers: min(n, d.Rows*64/20)}, {Name: "n", Transform: op("rows", []float64{0, 16}, tensor.Source("a")), DType: tensor.F32, Rows: 16, Cols: 64, Layout: packed.LayoutRow}}
 		path := filepath.Join(t.TempDir(), "w")
 		if err := Pack(context.Background(), s, items, path, Options{}); err != nil {
 			t.Fatal(name, err)
@@ -77,10 +77,10 @@ func TestDeltasOfStackedMatrices(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		it := p.Items()[0]
-		if it.Deltas != items[0].Deltas || it.Bytes != (packed.PanelBytes(it.DType, it.Rows, 64)+63)/64*64+packed.DeltaBytes(it.Rows, it.Deltas) {
+		if it.SparseOutliers != items[0].SparseOutliers || it.Bytes != (packed.PanelBytes(it.DType, it.Rows, 64)+63)/64*64+packed.SparseBytes(it.Rows, it.SparseOutliers) {
 			t.Fatalf("%s: item %+v", name, it)
 		}
-		found := unpackDeltas(mem[it.Offset+it.Bytes-packed.DeltaBytes(it.Rows, it.Deltas):it.Offset+it.Bytes], it.Rows)
+		found := unpackSparse(mem[it.Offset+it.Bytes-packed.SparseBytes(it.Rows, it.SparseOutliers):it.Offset+it.Bytes], it.Rows)
 		got := (&Dense{DType: d.DType, Rows: d.Rows, Cols: d.Cols, row: d.row}).Float32()
 		for _, x := range found {
 			got[x.Row*64+x.Col] += x.Value
@@ -96,28 +96,28 @@ func TestDeltasOfStackedMatrices(t *testing.T) {
 	}
 }
 
-func TestDeltasAreBounded(t *testing.T) {
+func TestSparseOutliersAreBounded(t *testing.T) {
 	t.Parallel()
 	s := openSource(t, uneven("a", 1, 40, 64), uneven("b", 2, 40, 64))
 	a := keep(0.05, tensor.Q4B64, tensor.Source("a"))
 	for want, r := range map[string]*tensor.Transform{
-		"entries are kept aside":    op("transpose", nil, a),
-		"only concat, interleave":   op("scale", []float64{2}, a),
-		"and entries kept aside":    op("concat", nil, a, quantizeTo(tensor.Q8B64, tensor.Source("b"))),
-		"cannot become f32":         quantizeTo(tensor.F32, a),
-		"0.05 at most":              keep(0.06, tensor.Q4B64, tensor.Source("a")),
-		"weights cannot be":         keep(0.05, tensor.F16, tensor.Source("a")),
-		"of matrices only":          keep(0.05, tensor.Q4B64, a),
-		"no matrix of whole blocks": keep(0.05, tensor.Q4B64, op("cols", []float64{0, 32}, tensor.Source("a"))),
+		"of a matrix with sparse outliers": op("transpose", nil, a),
+		"only concat, interleave":          op("scale", []float64{2}, a),
+		"and sparse outliers":              op("concat", nil, a, quantizeTo(tensor.Q8B64, tensor.Source("b"))),
+		"cannot become f32":                quantizeTo(tensor.F32, a),
+		"0.05 at most":                     keep(0.06, tensor.Q4B64, tensor.Source("a")),
+		"weights cannot be":                keep(0.05, tensor.F16, tensor.Source("a")),
+		"only matrices have":               keep(0.05, tensor.Q4B64, a),
+		"no matrix of whole blocks":        keep(0.05, tensor.Q4B64, op("cols", []float64{0, 32}, tensor.Source("a"))),
 	} {
 		if _, err := Eval(s, r, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q in it", r, err, want)
 		}
 	}
-	for want, deltas := range map[string]int{"no room": 0, "more than the 3": 3, "4000 entries": 4000} {
-		items := []Item{{Name: "w", Transform: a, DType: tensor.Q4B64, Rows: 40, Cols: 64, Layout: packed.LayoutPanel16, Deltas: deltas}}
+	for want, outliers := range map[string]int{"no room": 0, "more than the 3": 3, "4000 sparse outliers": 4000} {
+		items := []Item{{Name: "w", Transform: a, DType: tensor.Q4B64, Rows: 40, Cols: 64, Layout: packed.LayoutPanel16, SparseOutliers: outliers}}
 		if err := Pack(context.Background(), s, items, filepath.Join(t.TempDir(), "w"), Options{}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("packed with room for %d: error %v, want %q in it", deltas, err, want)
+			t.Errorf("packed with room for %d: error %v, want %q in it", outliers, err, want)
 		}
 	}
 }

@@ -10,61 +10,61 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// stackable are the operations that keep the deltas of rows which they move.
+// stackable are the operations that keep the outliers of rows which they move.
 var stackable = map[string]bool{"concat": true, "interleave": true, "rows": true}
 
-// checkStackable says why an operation cannot take values that have deltas.
+// checkStackable says why an operation cannot take values that have outliers.
 func checkStackable(r *tensor.Transform, args []value) error {
 	for _, a := range args {
 		switch {
-		case a.deltas == nil:
+		case a.outliers == nil:
 		case !stackable[r.Op]:
-			return fmt.Errorf("recipe %s: %s of a matrix of which entries are kept aside; only concat, interleave and rows move such rows", r, r.Op)
+			return fmt.Errorf("recipe %s: %s of a matrix with sparse outliers; only concat, interleave and rows move such rows", r, r.Op)
 		case slices.ContainsFunc(args, func(b value) bool { return b.dt != a.dt }):
-			return fmt.Errorf("recipe %s: rows of several types, and entries kept aside", r)
+			return fmt.Errorf("recipe %s: rows of several types, and sparse outliers", r)
 		}
 	}
 	return nil
 }
 
-// deltasOf gives the deltas of a row of one of several values; nil where none
+// outliersOf gives the outliers of a row of one of several values; nil where none
 // of them has any.
-func deltasOf(args []value, which func(r int) (arg, row int)) func(r int) []tensor.Delta {
+func outliersOf(args []value, which func(r int) (arg, row int)) func(r int) []tensor.SparseOutlier {
 	none := true
 	for _, a := range args {
-		none = none && a.deltas == nil
+		none = none && a.outliers == nil
 	}
 	if none {
 		return nil
 	}
-	return func(r int) []tensor.Delta {
+	return func(r int) []tensor.SparseOutlier {
 		i, at := which(r)
-		if i < 0 || args[i].deltas == nil {
+		if i < 0 || args[i].outliers == nil {
 			return nil
 		}
-		return args[i].deltas(at)
+		return args[i].outliers(at)
 	}
 }
 
-// quantizeDelta evaluates quantize_delta(a, ratio, type). The whole matrix is
+// quantizeSparse evaluates quantize_sparse(a, ratio, type). The whole matrix is
 // encoded at once and held: which entries are kept depends on all of them.
-func (e *evaluator) quantizeDelta(r *tensor.Transform) (value, error) {
+func (e *evaluator) quantizeSparse(r *tensor.Transform) (value, error) {
 	if !tensor.CanEncode(r.Type) || r.Type.IsActivation() || !r.Type.IsBlock() {
-		return value{}, fmt.Errorf("weights cannot be quantised to %s with entries kept aside", r.Type)
+		return value{}, fmt.Errorf("weights cannot be quantised to %s with sparse outliers", r.Type)
 	}
-	if !(r.Nums[0] > 0 && r.Nums[0] <= tensor.MaxDeltaRatio) {
-		return value{}, fmt.Errorf("recipe %s: a share of %v of the entries; expected more than 0 and %v at most", r, r.Nums[0], tensor.MaxDeltaRatio)
+	if !(r.Nums[0] > 0 && r.Nums[0] <= tensor.MaxSparseRatio) {
+		return value{}, fmt.Errorf("recipe %s: a fraction of %v of the entries; expected more than 0 and %v at most", r, r.Nums[0], tensor.MaxSparseRatio)
 	}
 	v, err := e.eval(r.Args[0])
 	if err != nil {
 		return value{}, err
 	}
-	if v.rank != 2 || v.deltas != nil {
-		return value{}, fmt.Errorf("recipe %s: entries are kept of matrices only, once", r)
+	if v.rank != 2 || v.outliers != nil {
+		return value{}, fmt.Errorf("recipe %s: only matrices have sparse outliers, and only once", r)
 	}
 	m := &faultyMatrix{set: e.src.Set, v: v}
-	n := tensor.DeltaCount(v.rows, v.cols, r.Nums[0])
-	raw, all, err := tensor.EncodeDelta(r.Type, tensor.Matrix{Rows: v.rows, Cols: v.cols, Row: m.row}, n, e.importanceOf(r, v.cols))
+	n := tensor.SparseCount(v.rows, v.cols, r.Nums[0])
+	raw, all, err := tensor.EncodeSparse(r.Type, tensor.Matrix{Rows: v.rows, Cols: v.cols, Row: m.row}, n, e.importanceOf(r, v.cols))
 	if err := errors.Join(err, m.err); err != nil {
 		return value{}, fmt.Errorf("recipe %s: %w", r, err)
 	}
@@ -76,7 +76,7 @@ func (e *evaluator) quantizeDelta(r *tensor.Transform) (value, error) {
 	for i := range v.rows {
 		starts[i+1] += starts[i]
 	}
-	out.deltas = func(r int) []tensor.Delta { return all[starts[r]:starts[r+1]] }
+	out.outliers = func(r int) []tensor.SparseOutlier { return all[starts[r]:starts[r+1]] }
 	return out, nil
 }
 

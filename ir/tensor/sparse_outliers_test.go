@@ -11,8 +11,8 @@ func matrixOf(x []float32, cols int) Matrix {
 	return Matrix{Rows: len(x) / cols, Cols: cols, Row: func(r int, to []float32) { copy(to, x[r*cols:]) }}
 }
 
-// withDeltas is what blocks and deltas give back.
-func withDeltas(t *testing.T, dt DType, cols int, raw []byte, ds []Delta) []float32 {
+// withSparse is what blocks and sparse outliers give back.
+func withSparse(t *testing.T, dt DType, cols int, raw []byte, ds []SparseOutlier) []float32 {
 	t.Helper()
 	out := decode(t, dt, raw)
 	for _, d := range ds {
@@ -21,8 +21,8 @@ func withDeltas(t *testing.T, dt DType, cols int, raw []byte, ds []Delta) []floa
 	return out
 }
 
-// More deltas never lose, and the kept entries come back to the last bits.
-func TestDeltaErrorFalls(t *testing.T) {
+// More outliers never lose, and the kept entries come back to the last bits.
+func TestSparseErrorFalls(t *testing.T) {
 	t.Parallel()
 	const rows, cols = 24, 256
 	for name, shape := range map[string]func(*rand.Rand) float32{"gaussian": shapes["gaussian"], "outliers": withOutliers, "constant": shapes["constant"]} {
@@ -40,15 +40,15 @@ func TestDeltaErrorFalls(t *testing.T) {
 			last, plain := squaredError(src, decode(t, dt, encode(t, dt, src)), nil), 0.0
 			plain = last
 			for _, ratio := range []float64{0, 0.001, 0.005, 0.01, 0.05} {
-				n := DeltaCount(rows, cols, ratio)
-				raw, ds, err := EncodeDelta(dt, matrixOf(src, cols), n, nil)
+				n := SparseCount(rows, cols, ratio)
+				raw, ds, err := EncodeSparse(dt, matrixOf(src, cols), n, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if len(ds) > n {
-					t.Fatalf("%s, %s: %d deltas, want %d at most", name, dt, len(ds), n)
+					t.Fatalf("%s, %s: %d outliers, want %d at most", name, dt, len(ds), n)
 				}
-				got := withDeltas(t, dt, cols, raw, ds)
+				got := withSparse(t, dt, cols, raw, ds)
 				e := squaredError(src, got, nil)
 				if e > last*(1+1e-9) {
 					t.Errorf("%s, %s: squared error %g with %v of the entries kept, %g with fewer", name, dt, e, ratio, last)
@@ -60,7 +60,7 @@ func TestDeltaErrorFalls(t *testing.T) {
 						t.Errorf("%s, %s: kept entry %d,%d is %v, want %v", name, dt, d.Row, d.Col, got[at], src[at])
 					}
 					if i > 0 && (ds[i-1].Row > d.Row || ds[i-1].Row == d.Row && ds[i-1].Col >= d.Col) {
-						t.Fatalf("%s, %s: deltas %v and %v are out of order", name, dt, ds[i-1], d)
+						t.Fatalf("%s, %s: outliers %v and %v are out of order", name, dt, ds[i-1], d)
 					}
 				}
 			}
@@ -69,14 +69,14 @@ func TestDeltaErrorFalls(t *testing.T) {
 				t.Errorf("%s: a twentieth of the entries kept leaves %.2f of the squared error", dt, last/plain)
 			}
 			weighted := func(n int) float64 {
-				raw, ds, err := EncodeDelta(dt, matrixOf(src, cols), n, importance)
+				raw, ds, err := EncodeSparse(dt, matrixOf(src, cols), n, importance)
 				if err != nil {
 					t.Fatal(err)
 				}
-				return squaredError(src, withDeltas(t, dt, cols, raw, ds), everywhere)
+				return squaredError(src, withSparse(t, dt, cols, raw, ds), everywhere)
 			}
 			if a, b := weighted(0), weighted(64); b > a*(1+1e-9) {
-				t.Errorf("%s, %s: weighted squared error %g with deltas, %g without", name, dt, b, a)
+				t.Errorf("%s, %s: weighted squared error %g with outliers, %g without", name, dt, b, a)
 			}
 		}
 	}
@@ -84,32 +84,32 @@ func TestDeltaErrorFalls(t *testing.T) {
 
 // The same bytes whatever the goroutines do, and numbers that are none do no
 // harm.
-func TestDeltaIsDeterministic(t *testing.T) {
+func TestSparseIsDeterministic(t *testing.T) {
 	t.Parallel()
 	src := gaussian(64*128, 8)
 	src[5], src[700] = float32(nan()), 3e38
-	a, da, err := EncodeDelta(Q4B64, matrixOf(src, 128), 40, nil)
+	a, da, err := EncodeSparse(Q4B64, matrixOf(src, 128), 40, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		b, db, err := EncodeDelta(Q4B64, matrixOf(src, 128), 40, nil)
+		b, db, err := EncodeSparse(Q4B64, matrixOf(src, 128), 40, nil)
 		if err != nil || !slices.Equal(a, b) || !slices.Equal(da, db) {
-			t.Fatalf("encoded anew, the blocks or deltas differ (%v)", err)
+			t.Fatalf("encoded anew, the blocks or outliers differ (%v)", err)
 		}
 	}
 }
 
 func nan() float64 { zero := 0.0; return zero / zero }
 
-func TestDeltaRefuses(t *testing.T) {
+func TestSparseRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		dt         DType
 		cols       int
 		importance []float32
-	}{{F16, 64, nil}, {A8B32, 64, nil}, {Q4B64, 96, nil}, {Q4B32, MaxDeltaCols + 32, nil}, {Q4B32, 64, make([]float32, 32)}} {
-		if _, _, err := EncodeDelta(c.dt, Matrix{Rows: 1, Cols: c.cols, Row: func(int, []float32) {}}, 1, c.importance); err == nil {
+	}{{F16, 64, nil}, {A8B32, 64, nil}, {Q4B64, 96, nil}, {Q4B32, MaxSparseCols + 32, nil}, {Q4B32, 64, make([]float32, 32)}} {
+		if _, _, err := EncodeSparse(c.dt, Matrix{Rows: 1, Cols: c.cols, Row: func(int, []float32) {}}, 1, c.importance); err == nil {
 			t.Errorf("%s with %d columns was encoded", c.dt, c.cols)
 		}
 	}
