@@ -49,34 +49,34 @@ func (c *explainCmd) Run() error {
 	return explain(os.Stdout, cpu.Manifest.Matmuls, cat, p, origin)
 }
 
-// explain writes the explanation of dispatch sites. Sites of one shape are told
+// explain writes the explanation of dispatch matmuls. Matmuls of one shape are told
 // of once. p is nil when nothing was measured.
-func explain(w io.Writer, sites []manifest.Matmul, cat *templates.Catalog, p *dispatch.Profile, origin string) error {
+func explain(w io.Writer, matmuls []manifest.Matmul, cat *templates.Catalog, p *dispatch.Profile, origin string) error {
 	if p == nil {
 		fmt.Fprintln(w, "no profile of this machine: every choice is a roofline estimate; iflowc profile measures")
 	} else {
 		fmt.Fprintln(w, origin)
 		fmt.Fprintln(w, bandwidthText(p.Machine))
 	}
-	for len(sites) > 0 {
-		first := sites[0]
+	for len(matmuls) > 0 {
+		first := matmuls[0]
 		same := func(s manifest.Matmul) bool { return s.N == first.N && s.K == first.K && s.DType == first.DType }
 		var names []string
-		for _, s := range sites {
+		for _, s := range matmuls {
 			if same(s) {
 				names = append(names, s.Name)
 			}
 		}
-		sites = slices.DeleteFunc(slices.Clone(sites), same)
-		if err := explainSite(w, strings.Join(names, ", "), first, cat, p); err != nil {
+		matmuls = slices.DeleteFunc(slices.Clone(matmuls), same)
+		if err := explainMatmul(w, strings.Join(names, ", "), first, cat, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// explainSite tells of one shape.
-func explainSite(w io.Writer, names string, s manifest.Matmul, cat *templates.Catalog, p *dispatch.Profile) error {
+// explainMatmul tells of one shape.
+func explainMatmul(w io.Writer, names string, s manifest.Matmul, cat *templates.Catalog, p *dispatch.Profile) error {
 	table, err := dispatch.Table([]manifest.Matmul{s}, p)
 	if err != nil {
 		return usageError{err}
@@ -124,7 +124,7 @@ func explainKernels(w io.Writer, s manifest.Matmul, cat *templates.Catalog) {
 	fmt.Fprintf(w, "  sums        differ (%s): --order any would mix them, and tokens would depend on the batch\n", strings.Join(classes, "; "))
 }
 
-// measuredShape is the profile's entry of a site that decides its rules.
+// measuredShape is the profile's entry of a matmul that decides its rules.
 func measuredShape(p *dispatch.Profile, s manifest.Matmul) *dispatch.Shape {
 	if p == nil {
 		return nil

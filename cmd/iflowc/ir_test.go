@@ -110,7 +110,7 @@ func TestImport(t *testing.T) {
 	iflowc(t, "check", filepath.Join(copied, "model.yaml")).succeed(t)
 }
 
-// TestExplain: explain names each site's candidates and where the choice is
+// TestExplain: explain names each matmul's candidates and where the choice is
 // from.
 func TestExplain(t *testing.T) {
 	t.Parallel()

@@ -176,14 +176,14 @@ type probeKernel struct {
 	dtype tensor.DType
 }
 
-// probeShapes lists the distinct shapes of the sites, in the given types when
+// probeShapes lists the distinct shapes of the matmuls, in the given types when
 // there are any, and the kernels that they need.
-func probeShapes(cat *templates.Catalog, sites []manifest.Matmul, list string) ([]tune.Shape, []probeKernel, error) {
+func probeShapes(cat *templates.Catalog, matmuls []manifest.Matmul, list string) ([]tune.Shape, []probeKernel, error) {
 	var shapes []tune.Shape
 	var kernels []probeKernel
 	seen, have := map[string]bool{}, map[tensor.DType]bool{}
-	for _, types := range typeLists(sites, list) {
-		for i, s := range sites {
+	for _, types := range typeLists(matmuls, list) {
+		for i, s := range matmuls {
 			dt, ok := tensor.ParseDType(types[i])
 			if !ok {
 				return nil, nil, fmt.Errorf("--types: %q is no weight type", types[i])
@@ -209,19 +209,19 @@ func probeShapes(cat *templates.Catalog, sites []manifest.Matmul, list string) (
 	return shapes, kernels, nil
 }
 
-// typeLists are the types of the sites, once for each type of a list, or once
+// typeLists are the types of the matmuls, once for each type of a list, or once
 // as they are.
-func typeLists(sites []manifest.Matmul, list string) [][]string {
+func typeLists(matmuls []manifest.Matmul, list string) [][]string {
 	var out [][]string
 	if list == "" {
 		var own []string
-		for _, s := range sites {
+		for _, s := range matmuls {
 			own = append(own, s.DType)
 		}
 		return [][]string{own}
 	}
 	for _, t := range strings.Split(list, ",") {
-		out = append(out, slices.Repeat([]string{strings.TrimSpace(t)}, len(sites)))
+		out = append(out, slices.Repeat([]string{strings.TrimSpace(t)}, len(matmuls)))
 	}
 	return out
 }

@@ -78,7 +78,7 @@ func TestProfileErrors(t *testing.T) {
 }
 
 // TestExplainText is the text of explain for a measured shape, one that was
-// not, and two sites of one shape.
+// not, and two matmuls of one shape.
 func TestExplainText(t *testing.T) {
 	t.Parallel()
 	cat, err := templates.Load()
@@ -86,7 +86,7 @@ func TestExplainText(t *testing.T) {
 		t.Fatal(err)
 	}
 	impls := []string{"gemv", "flat_gemm", "gemm"}
-	sites := []manifest.Matmul{
+	matmuls := []manifest.Matmul{
 		{Name: "decode.wqkv", N: 960, K: 576, DType: "q4_b64", Impls: impls, Rows: []int{1, 2, 128}},
 		{Name: "decode.wo", N: 576, K: 576, DType: "f16", Impls: impls, Rows: []int{1, 2, -1}},
 		{Name: "verify.wqkv", N: 960, K: 576, DType: "q4_b64", Impls: impls, Rows: []int{1, 2, 128}},
@@ -100,12 +100,12 @@ func TestExplainText(t *testing.T) {
 		}},
 	}}}
 	var got bytes.Buffer
-	if err := explain(&got, sites, cat, p, "profile here.json"); err != nil {
+	if err := explain(&got, matmuls, cat, p, "profile here.json"); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "explain.txt", got.String())
 	var without bytes.Buffer
-	if err := explain(&without, sites[1:2], cat, nil, ""); err != nil {
+	if err := explain(&without, matmuls[1:2], cat, nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(without.String(), "roofline") || strings.Contains(without.String(), "µs") {

@@ -29,7 +29,7 @@ type viewData struct {
 	Slots    []viewSlot   `json:"slots"`
 	Regions  []viewRegion `json:"regions"`
 	Kernels  []viewKernel `json:"kernels"`
-	Sites    []viewSite   `json:"sites"`
+	Matmuls  []viewMatmul `json:"matmuls"`
 	Trace    *viewTrace   `json:"trace,omitempty"`
 }
 
@@ -101,7 +101,7 @@ type viewKernel struct {
 	Source string `json:"source"`
 }
 
-type viewSite struct {
+type viewMatmul struct {
 	manifest.Matmul
 	Chosen   string                `json:"chosen"`
 	Measured *dispatch.Measurement `json:"measured,omitempty"`
@@ -140,7 +140,7 @@ func (c *viewCmd) viewOf() (*viewData, error) {
 	if err := d.kernels(cpu); err != nil {
 		return nil, err
 	}
-	return d, d.sites(m, cpu)
+	return d, d.matmuls(m, cpu)
 }
 
 // weights lists weights and states with their recipes.
@@ -175,8 +175,8 @@ func (d *viewData) bytes(m *manifest.Manifest) {
 	}
 }
 
-// sites adds how each matmul is computed, and what was measured of it.
-func (d *viewData) sites(m *compiler.Model, cpu *codegen.CPUModel) error {
+// matmuls adds how each matmul is computed, and what was measured of it.
+func (d *viewData) matmuls(m *compiler.Model, cpu *codegen.CPUModel) error {
 	p, origin, err := m.Measurements()
 	if err != nil {
 		return err
@@ -189,11 +189,11 @@ func (d *viewData) sites(m *compiler.Model, cpu *codegen.CPUModel) error {
 		return usageError{err}
 	}
 	for i, s := range cpu.Manifest.Matmuls {
-		v := viewSite{Matmul: s, Chosen: dispatch.Describe(s, table[i*dispatch.Rows:][:dispatch.Rows])}
+		v := viewMatmul{Matmul: s, Chosen: dispatch.Describe(s, table[i*dispatch.Rows:][:dispatch.Rows])}
 		if shape := measuredShape(p, s); shape != nil {
 			v.Measured = shape.Measured
 		}
-		d.Sites = append(d.Sites, v)
+		d.Matmuls = append(d.Matmuls, v)
 	}
 	return nil
 }

@@ -79,10 +79,10 @@ func TestView(t *testing.T) {
 			}
 		}
 	}
-	for _, site := range d.Sites {
-		for _, f := range site.Symbols {
+	for _, matmul := range d.Matmuls {
+		for _, f := range matmul.Symbols {
 			if !slices.ContainsFunc(d.Kernels, func(k viewKernel) bool { return k.Symbol == f && strings.Contains(k.Source, f) }) {
-				t.Errorf("site %s: no source of kernel %s", site.Name, f)
+				t.Errorf("matmul %s: no source of kernel %s", matmul.Name, f)
 			}
 		}
 	}

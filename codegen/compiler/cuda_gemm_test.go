@@ -13,7 +13,7 @@ import (
 func using(impl string) func(d *cuda.Device) {
 	return func(d *cuda.Device) {
 		d.Profile = &dispatch.Profile{Format: dispatch.Format}
-		for _, s := range d.Plan.Sites {
+		for _, s := range d.Plan.Matmuls {
 			same := func(o dispatch.Shape) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType }
 			if slices.Contains(s.Impls, impl) && !slices.ContainsFunc(d.Profile.Shapes, same) {
 				d.Profile.Shapes = append(d.Profile.Shapes, dispatch.Shape{N: s.N, K: s.K, DType: s.DType, Rules: []dispatch.Rule{{Rows: 1, Impl: impl}}})
@@ -35,7 +35,7 @@ func tolerance(impl string) float64 {
 
 // implsOf lists the implementations of the products of a plan.
 func implsOf(plan *manifest.CUDA) (impls []string) {
-	for _, s := range plan.Sites {
+	for _, s := range plan.Matmuls {
 		for _, impl := range s.Impls {
 			if !slices.Contains(impls, impl) {
 				impls = append(impls, impl)
@@ -55,13 +55,13 @@ func TestCUDAImpls(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.set.Close()
-		for _, s := range p.whole.CUDA.Plan.Sites {
+		for _, s := range p.whole.CUDA.Plan.Matmuls {
 			if !slices.Equal(s.Impls, want) {
 				t.Errorf("%s: %s has %v, want %v", quant, s.Name, s.Impls, want)
 			}
 		}
-		if len(p.whole.CUDA.Plan.Sites) != 5 {
-			t.Errorf("%s: %d sites", quant, len(p.whole.CUDA.Plan.Sites))
+		if len(p.whole.CUDA.Plan.Matmuls) != 5 {
+			t.Errorf("%s: %d matmuls", quant, len(p.whole.CUDA.Plan.Matmuls))
 		}
 	}
 }

@@ -106,9 +106,9 @@ func loadedCode(t *testing.T, p *Program, code *codegen.CPUModel) (*cpu.Library,
 	return lib, mem
 }
 
-func tableOf(t *testing.T, sites []manifest.Matmul, p *dispatch.Profile) []byte {
+func tableOf(t *testing.T, matmuls []manifest.Matmul, p *dispatch.Profile) []byte {
 	t.Helper()
-	table, err := dispatch.Table(sites, p)
+	table, err := dispatch.Table(matmuls, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,17 +230,17 @@ func TestOneOrderOfSummation(t *testing.T) {
 }
 
 // onlyImpl is the table of a profile that uses one implementation everywhere.
-func onlyImpl(t *testing.T, sites []manifest.Matmul, impl string) []byte {
+func onlyImpl(t *testing.T, matmuls []manifest.Matmul, impl string) []byte {
 	t.Helper()
 	p := &dispatch.Profile{Format: dispatch.Format}
-	for _, s := range sites {
+	for _, s := range matmuls {
 		if !slices.Contains(s.Impls, impl) {
 			continue
 		}
 		p.Shapes = append(p.Shapes, dispatch.Shape{N: s.N, K: s.K, DType: s.DType, Rules: []dispatch.Rule{{Rows: 1, Impl: impl}}})
 	}
-	table := tableOf(t, sites, p)
-	if slices.Equal(table, tableOf(t, sites, nil)) {
+	table := tableOf(t, matmuls, p)
+	if slices.Equal(table, tableOf(t, matmuls, nil)) {
 		t.Fatalf("a profile that says %s everywhere leaves the table as it is", impl)
 	}
 	return table

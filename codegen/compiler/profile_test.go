@@ -39,11 +39,11 @@ func TestShippedProfiles(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s: type %q", name, s.DType)
 			}
-			site := manifest.Matmul{Name: "shape", N: s.N, K: s.K, DType: s.DType}
+			matmul := manifest.Matmul{Name: "shape", N: s.N, K: s.K, DType: s.DType}
 			for _, k := range cat.Candidates("matmul", dt) {
-				site.Impls, site.Rows = append(site.Impls, k.Impl), append(site.Rows, -1)
+				matmul.Impls, matmul.Rows = append(matmul.Impls, k.Impl), append(matmul.Rows, -1)
 			}
-			if _, err := dispatch.Table([]manifest.Matmul{site}, p); err != nil {
+			if _, err := dispatch.Table([]manifest.Matmul{matmul}, p); err != nil {
 				t.Error(err)
 			}
 		}

@@ -124,11 +124,11 @@ func (m *Model) Step() (*codegen.CPUModel, error) {
 	}
 	all := *ranks[0].CPU
 	for _, r := range ranks[1:] {
-		for _, site := range r.CPU.Manifest.Matmuls {
+		for _, matmul := range r.CPU.Manifest.Matmuls {
 			if !slices.ContainsFunc(all.Manifest.Matmuls, func(s manifest.Matmul) bool {
-				return s.Name == site.Name && s.N == site.N && s.K == site.K && s.DType == site.DType
+				return s.Name == matmul.Name && s.N == matmul.N && s.K == matmul.K && s.DType == matmul.DType
 			}) {
-				all.Manifest.Matmuls = append(slices.Clip(all.Manifest.Matmuls), site)
+				all.Manifest.Matmuls = append(slices.Clip(all.Manifest.Matmuls), matmul)
 			}
 		}
 		for _, k := range r.CPU.Kernels {

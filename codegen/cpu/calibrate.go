@@ -30,7 +30,7 @@ func (m *matmul) calibrate(row string) (moments string) {
 	if m.Weight.Layers != nil {
 		over, layers = m.region.Loop, m.Weight.Layers.Len()
 	}
-	m.site.Weight, m.site.Seen = m.Weight.Name, c.sums
+	m.entry.Weight, m.entry.Seen = m.Weight.Name, c.sums
 	sums := offset(c.sums, over, m.Weight.Lo, int64(k+1))
 	c.sums += int64(layers) * int64(k+1)
 	if m.Slices > 1 { // more rows than tokens
@@ -40,7 +40,7 @@ func (m *matmul) calibrate(row string) (moments string) {
 	m.w.P("ifl_calib_row(c, &p, tid, %s, t, %s, K);", sums, row)
 	width := momentSquare(k)
 	parts := (k + width - 1) / width
-	m.site.Moments, m.site.Square = c.moments, width
+	m.entry.Moments, m.entry.Square = c.moments, width
 	at := offset(c.moments, over, m.Weight.Lo, int64(parts*width*width))
 	c.moments += int64(layers) * int64(parts*width*width)
 	c.row = max(c.row, parts*width)

@@ -97,7 +97,7 @@ func TestManifest(t *testing.T) {
 		t.Errorf("state %+v", s)
 	}
 	if s := m.Matmuls[0]; s.Name != "decode.wqkv" || len(s.Impls) != 3 || s.Rows[0] != 1 || s.Rows[1] != 2 || s.Rows[2] != 128 {
-		t.Errorf("site %+v", s)
+		t.Errorf("matmul %+v", s)
 	}
 	if s := m.Matmuls[1]; s.Rows[2] != -1 {
 		t.Errorf("a kernel that no note names is a default: %+v", s)

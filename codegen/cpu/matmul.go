@@ -19,7 +19,7 @@ type matmul struct {
 	e      *emitter
 	w      *ctext.Writer
 	region *layout.Region
-	site   *manifest.Matmul
+	entry  *manifest.Matmul
 }
 
 func (e *emitter) matmul(r *layout.Region, work *layout.Matmul) error {
@@ -27,10 +27,10 @@ func (e *emitter) matmul(r *layout.Region, work *layout.Matmul) error {
 	if err != nil {
 		return err
 	}
-	m := &matmul{Matmul: work, e: e, w: e.w, region: r, site: &e.out.Manifest.Matmuls[call]}
-	m.site.Outliers = work.Outliers
+	m := &matmul{Matmul: work, e: e, w: e.w, region: r, entry: &e.out.Manifest.Matmuls[call]}
+	m.entry.Outliers = work.Outliers
 	reads := &e.out.Manifest.Regions[r.Number]
-	reads.Weight, reads.Site = work.Weight.Name, call
+	reads.Weight, reads.Matmul = work.Weight.Name, call
 	e.need.k = max(e.need.k, work.Weight.K)
 	e.need.group = max(e.need.group, work.Tail.Group)
 	e.acts[work.Act] = max(e.acts[work.Act], work.Weight.K*work.Slices)
@@ -67,15 +67,15 @@ func (e *emitter) call(call layout.Call, act string) (number int, impls string, 
 	if len(kernels) == 0 {
 		return 0, "", fmt.Errorf("%s: the cpu target has no matmul for weights of type %s and %s activations", call.Name, w.DType, act)
 	}
-	site := manifest.Matmul{Name: call.Name, N: w.N, K: w.K, DType: w.DType.String(), Act: act}
+	entry := manifest.Matmul{Name: call.Name, N: w.N, K: w.K, DType: w.DType.String(), Act: act}
 	var rows []string
 	for _, k := range kernels {
 		sym := e.use(k, w.DType, "void %s(const uint8_t *, int, int, const uint8_t *, int, float *, int64_t, uint8_t *);")
-		site.Symbols, site.Tiles, site.Impls = append(site.Symbols, sym), append(site.Tiles, k.Tile), append(site.Impls, k.Impl)
+		entry.Symbols, entry.Tiles, entry.Impls = append(entry.Symbols, sym), append(entry.Tiles, k.Tile), append(entry.Impls, k.Impl)
 		rows = append(rows, fmt.Sprintf("{%s, %d}", sym, k.Tile))
 	}
-	site.Rows = call.Defaults(site.Impls)
-	e.out.Manifest.Matmuls = append(e.out.Manifest.Matmuls, site)
+	entry.Rows = call.Defaults(entry.Impls)
+	e.out.Manifest.Matmuls = append(e.out.Manifest.Matmuls, entry)
 	return len(e.out.Manifest.Matmuls) - 1, e.implTable("matmul_"+w.DType.String()+"_"+act, strings.Join(rows, ", ")), nil
 }
 

@@ -51,7 +51,7 @@ func TestUnits(t *testing.T) {
 			t.Errorf("unit %s has no kernel %s", k.Unit, k.Name)
 		}
 	}
-	if len(out.Plan.Graphs) != 1 || len(out.Plan.Slots) != 5 || len(out.Plan.Sites) != 5 {
-		t.Errorf("%d graphs, %d buffers and %d sites", len(out.Plan.Graphs), len(out.Plan.Slots), len(out.Plan.Sites))
+	if len(out.Plan.Graphs) != 1 || len(out.Plan.Slots) != 5 || len(out.Plan.Matmuls) != 5 {
+		t.Errorf("%d graphs, %d buffers and %d matmuls", len(out.Plan.Graphs), len(out.Plan.Slots), len(out.Plan.Matmuls))
 	}
 }

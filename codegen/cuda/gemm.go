@@ -34,21 +34,21 @@ func (m *matmul) choices() []impl {
 	return list
 }
 
-// site lists the product among those whose kernel the number of rows chooses.
-func (m *matmul) site() int {
+// dispatched lists the matmul among those whose kernel the number of rows chooses.
+func (m *matmul) dispatched() int {
 	p := &m.u.e.out.Plan
 	s := manifest.Matmul{Name: m.Call.Name, N: m.Weight.N, K: m.Weight.K, DType: m.Weight.DType.String()}
 	for _, c := range m.impls {
 		s.Impls, s.Rows = append(s.Impls, c.name), append(s.Rows, c.from)
 	}
-	p.Sites = append(p.Sites, s)
-	return len(p.Sites) - 1
+	p.Matmuls = append(p.Matmuls, s)
+	return len(p.Matmuls) - 1
 }
 
 // when makes a launch one of those implementations of the product that are as
 // wanted.
 func (m *matmul) when(l *manifest.CUDALaunch, wanted func(c impl) bool) {
-	l.Choice = &manifest.CUDAChoice{Site: m.at}
+	l.Choice = &manifest.CUDAChoice{Matmul: m.at}
 	for i, c := range m.impls {
 		if wanted(c) {
 			l.Choice.Impls = append(l.Choice.Impls, i)

@@ -30,7 +30,7 @@ type matmul struct {
 	front   scratch
 	tail    scratch
 	impls   []impl
-	at      int // of its site in the plan
+	at      int // of its matmul in the plan
 	group   int // columns that the ops behind treat at once
 	cols    int // columns of a block
 }
@@ -156,7 +156,7 @@ func (m *matmul) emit() error {
 		m.alone = false
 	}
 	m.impls = m.choices()
-	m.at = m.site()
+	m.at = m.dispatched()
 	if !m.ready {
 		k, err := u.kernel("pack", u.name+"_pack", rowThreads, m.front.floats()*4, map[string]any{
 			"Doc": "rows of " + u.name, "K": m.Weight.K, "Count": m.count, "Slices": m.Slices, "Act": m.act.name, "Rows": m.rows, "Source": m.source})

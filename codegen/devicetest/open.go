@@ -10,7 +10,7 @@ import (
 )
 
 // Open loads the fake model: its library, weights whose first byte is salt, on
-// which every token depends, and the table of implementations of m's sites.
+// which every token depends, and the table of implementations of m's matmuls.
 func Open(t testing.TB, m *manifest.Manifest, salt byte) (lib *cpu.Library, weights, table []byte) {
 	t.Helper()
 	lib, err := cpu.OpenFile("portable", Build(t))

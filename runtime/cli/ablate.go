@@ -159,11 +159,11 @@ func (c *benchCmd) ablations(m *model, whole *engine.Engine, opt engine.Options)
 	return list, add("huge pages", opt, table, region)
 }
 
-// onlyTable is a dispatch table that uses one implementation wherever a site
+// onlyTable is a dispatch table that uses one implementation wherever a matmul
 // has it.
-func onlyTable(sites []manifest.Matmul, table []byte, impl string) []byte {
+func onlyTable(matmuls []manifest.Matmul, table []byte, impl string) []byte {
 	out := slices.Clone(table)
-	for i, s := range sites {
+	for i, s := range matmuls {
 		if j := slices.Index(s.Impls, impl); j >= 0 {
 			row := out[i*dispatch.Rows:][:dispatch.Rows]
 			for r := range row {

@@ -114,9 +114,9 @@ func (c *calibrateCmd) windows(m *model) ([]window, error) {
 	return list, nil
 }
 
-// eachSeen calls f for each stored matrix that an element of a site's weight comes
+// eachSeen calls f for each stored matrix that an element of a matmul's weight comes
 // from, in the order in which calibration keeps the elements; a matrix that two
-// sites read is the first one's. Elements of graphs that did not run are left out.
+// matmuls read is the first one's. Elements of graphs that did not run are left out.
 func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manifest.Matmul, element int)) {
 	done := map[string]bool{}
 	for i := range m.Matmuls {
@@ -154,12 +154,12 @@ func scores(m *manifest.Manifest, seen []float64) (out []float32) {
 	return out
 }
 
-// rowsAt is where the number of rows of a site's element stands.
+// rowsAt is where the number of rows of a matmul's element stands.
 func rowsAt(s *manifest.Matmul, element int) int64 {
 	return s.Seen + int64(element)*int64(s.K+1) + int64(s.K)
 }
 
-// importance gives the means of the sites' squares to the stored matrices.
+// importance gives the means of the matmuls' squares to the stored matrices.
 func importance(m *manifest.Manifest, seen []float64) map[string][]float32 {
 	imp := map[string][]float32{}
 	eachSeen(m, seen, func(name string, s *manifest.Matmul, element int) {
@@ -173,7 +173,7 @@ func importance(m *manifest.Manifest, seen []float64) map[string][]float32 {
 	return imp
 }
 
-// hessians gives the sites' products of columns to the stored matrices.
+// hessians gives the matmuls' products of columns to the stored matrices.
 func hessians(m *manifest.Manifest, seen []float64, moments []float32) map[string]calibration.Hessian {
 	out := map[string]calibration.Hessian{}
 	eachSeen(m, seen, func(name string, s *manifest.Matmul, element int) {

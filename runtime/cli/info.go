@@ -34,17 +34,17 @@ type information struct {
 	Ranks []rankInfo `json:"ranks,omitempty"` // of a partitioned model
 }
 
-// A choice is one site's dispatch, spelled as in the IR.
+// A choice is one matmul's dispatch, spelled as in the IR.
 type choice struct {
-	Site  string `json:"site"`
-	N     int    `json:"n"`
-	K     int    `json:"k"`
-	DType string `json:"dtype"`
-	Act   string `json:"activations"` // a8_b64, or with outliers a8_b64+2
-	Use   string `json:"use"`
+	Matmul string `json:"matmul"`
+	N      int    `json:"n"`
+	K      int    `json:"k"`
+	DType  string `json:"dtype"`
+	Act    string `json:"activations"` // a8_b64, or with outliers a8_b64+2
+	Use    string `json:"use"`
 }
 
-// activations says how a site's input is rounded.
+// activations says how a matmul's input is rounded.
 func activations(s *manifest.Matmul) string {
 	if s.Outliers == 0 {
 		return s.Act
@@ -153,7 +153,7 @@ func (i *information) print(m *model) error {
 		line("engine", "%s", e)
 	}
 	for _, c := range i.Dispatch {
-		line("dispatch", "%s [%d, %d] %s × %s: %s", c.Site, c.N, c.K, c.DType, c.Act, c.Use)
+		line("dispatch", "%s [%d, %d] %s × %s: %s", c.Matmul, c.N, c.K, c.DType, c.Act, c.Use)
 	}
 	for _, k := range slices.Sorted(maps.Keys(i.Inputs)) {
 		line("input", "%s  %s", i.Inputs[k], k)

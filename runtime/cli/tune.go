@@ -66,7 +66,7 @@ func (c *tuneCmd) measure(ctx context.Context, m *model, rows []int) (*dispatch.
 	if err != nil {
 		return nil, err
 	}
-	shapes, err := tune.SiteShapes(m.manifest.Matmuls)
+	shapes, err := tune.MatmulShapes(m.manifest.Matmuls)
 	if err != nil {
 		return nil, err
 	}

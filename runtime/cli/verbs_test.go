@@ -266,7 +266,7 @@ func TestInfo(t *testing.T) {
 	var out struct {
 		Name     string
 		ISA      string
-		Dispatch []struct{ Site, Use string }
+		Dispatch []struct{ Matmul, Use string }
 	}
 	b.must(t, &out, "info", "--json")
 	if out.Name != "fake" || out.ISA != "portable" || len(out.Dispatch) != 1 || out.Dispatch[0].Use != "gemv, rows>=8: gemm" {

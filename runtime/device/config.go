@@ -25,7 +25,7 @@ type Config struct {
 	MaskWords                      int // of a token; 0: no trees
 	MaxPages                       int // most page ids of a step, shared pages counted each time; 0: Pages
 
-	Dispatch []byte  // [sites][DispatchRows]
+	Dispatch []byte  // [matmuls][DispatchRows]
 	Outputs  []Array // the largest shape of each output of any graph that will run
 
 	Comm unsafe.Pointer // a C ifl_comm, how one rank of a partitioned model reaches the others; nil: the model is whole

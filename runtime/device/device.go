@@ -87,7 +87,7 @@ type Row struct{ Page, Row int32 }
 // RowOf finds row i of a sequence by its pages.
 func RowOf(pages []int32, i int) Row { return Row{pages[i/PageRows], int32(i % PageRows)} }
 
-// A Calibration is what the matmuls of a model have read; manifest.Site says
+// A Calibration is what the matmuls of a model have read; manifest.Matmul says
 // what stands where.
 type Calibration struct {
 	Squares  []float64 // sums of squares of columns, and counts

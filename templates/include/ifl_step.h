@@ -57,7 +57,7 @@ typedef struct ifl_config {
   int32_t pages;
   int32_t max_tokens, max_wanted, max_seqs;
   uint8_t *arena;          /* ifl_arena_bytes(…) bytes, 64-byte aligned */
-  const uint8_t *dispatch; /* [sites][IFL_ROWS] index of the implementation to use */
+  const uint8_t *dispatch; /* [matmuls][IFL_ROWS] index of the implementation to use */
   const struct ifl_comm *comm; /* the other ranks of a partitioned model (ifl_comm.h); NULL: the model is whole */
 } ifl_config;
 

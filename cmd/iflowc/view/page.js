@@ -66,12 +66,12 @@ function showMemory() {
 }
 
 function showChoices(what) {
-  main.append(h('p', {}, data.origin), h('div', { class: 'cards' }, (data.sites || []).map(site => h('section', { class: 'card', id: 'site-' + site.name },
-    h('h2', { style: 'margin-top:0' }, site.name), h('div', { class: 'mono' }, `[${site.n}, ${site.k}] ${site.dtype}, ${site.chosen}`),
-    site.measured ? [drawCurves(site.measured), h('div', {}, `flat GEMM wins ${site.measured.m1 ? `from ${site.measured.m1} rows on` : 'nowhere'} (M1), GEMM ${site.measured.m2 ? `from ${site.measured.m2}` : 'nowhere'} (M2); the rules cost at most ${(100 * site.measured.regret).toFixed(1)} %.`)]
+  main.append(h('p', {}, data.origin), h('div', { class: 'cards' }, (data.matmuls || []).map(matmul => h('section', { class: 'card', id: 'matmul-' + matmul.name },
+    h('h2', { style: 'margin-top:0' }, matmul.name), h('div', { class: 'mono' }, `[${matmul.n}, ${matmul.k}] ${matmul.dtype}, ${matmul.chosen}`),
+    matmul.measured ? [drawCurves(matmul.measured), h('div', {}, `flat GEMM wins ${matmul.measured.m1 ? `from ${matmul.measured.m1} rows on` : 'nowhere'} (M1), GEMM ${matmul.measured.m2 ? `from ${matmul.measured.m2}` : 'nowhere'} (M2); the rules cost at most ${(100 * matmul.measured.regret).toFixed(1)} %.`)]
       : h('p', {}, 'A roofline estimate: this shape was not measured. iflowc profile measures it.'),
-    h('div', {}, (site.symbols || []).map(f => [h('a', { href: ref('source', f) }, f), ' ']))))));
-  const target = what && document.getElementById('site-' + what);
+    h('div', {}, (matmul.symbols || []).map(f => [h('a', { href: ref('source', f) }, f), ' ']))))));
+  const target = what && document.getElementById('matmul-' + what);
   if (target) { target.scrollIntoView(); target.style.outline = '2px solid var(--accent)'; }
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-var sites = []manifest.Matmul{
+var matmuls = []manifest.Matmul{
 	{Name: "decode.wqkv", N: 960, K: 576, DType: "q8_b32t2", Impls: []string{"gemv", "flat_gemm", "gemm"}, Rows: []int{1, 3, 96}},
 	{Name: "decode.head", N: 49152, K: 576, DType: "q8_b32t2", Impls: []string{"gemv"}, Rows: []int{1}},
 	{Name: "decode.wo", N: 576, K: 576, DType: "q4_b64", Impls: []string{"gemv", "gemm"}, Rows: []int{1, 2}},
@@ -17,7 +17,7 @@ var sites = []manifest.Matmul{
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	table, err := Table(sites, nil)
+	table, err := Table(matmuls, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,10 +29,10 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%d rows: implementation %d, expected %d", rows, table[rows], want)
 		}
 	}
-	if got := Describe(sites[0], table[:Rows]); got != "gemv, rows>=3: flat_gemm, rows>=96: gemm" {
+	if got := Describe(matmuls[0], table[:Rows]); got != "gemv, rows>=3: flat_gemm, rows>=96: gemm" {
 		t.Errorf("described as %q", got)
 	}
-	if got := Describe(sites[1], table[Rows:]); got != "gemv" {
+	if got := Describe(matmuls[1], table[Rows:]); got != "gemv" {
 		t.Errorf("described as %q", got)
 	}
 }
@@ -51,7 +51,7 @@ func TestProfileReplacesDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := Table(sites, read)
+	table, err := Table(matmuls, read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestProfileReplacesDefaults(t *testing.T) {
 func TestUnknownImplementation(t *testing.T) {
 	t.Parallel()
 	p := &Profile{Format: Format, Shapes: []Shape{{N: 576, K: 576, DType: "q4_b64", Rules: []Rule{{1, "flat_gemm"}}}}}
-	_, err := Table(sites, p)
+	_, err := Table(matmuls, p)
 	if err == nil || !strings.Contains(err.Error(), `"flat_gemm"`) || !strings.Contains(err.Error(), "gemv, gemm") {
 		t.Errorf("error %v, expected the name and the choices", err)
 	}
@@ -99,20 +99,20 @@ func TestBadProfiles(t *testing.T) {
 
 func TestDefaultsInAnyOrder(t *testing.T) {
 	t.Parallel()
-	site := manifest.Matmul{Name: "x", N: 1, K: 1, DType: "f32", Impls: []string{"a", "b", "c"}, Rows: []int{9, -1, 1}}
-	table, err := Table([]manifest.Matmul{site}, nil)
+	matmul := manifest.Matmul{Name: "x", N: 1, K: 1, DType: "f32", Impls: []string{"a", "b", "c"}, Rows: []int{9, -1, 1}}
+	table, err := Table([]manifest.Matmul{matmul}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := Describe(site, table); got != "c, rows>=9: a" {
+	if got := Describe(matmul, table); got != "c, rows>=9: a" {
 		t.Errorf("described as %q", got)
 	}
 }
 
-func TestDamagedSite(t *testing.T) {
+func TestDamagedMatmul(t *testing.T) {
 	t.Parallel()
 	if _, err := Table([]manifest.Matmul{{Name: "x", Impls: []string{"a"}}}, nil); err == nil {
-		t.Error("a site without bounds was taken")
+		t.Error("a matmul without bounds was taken")
 	}
 }
 
@@ -127,14 +127,14 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		table, err := Table(sites, p)
+		table, err := Table(matmuls, p)
 		if err != nil {
 			return
 		}
-		for i, s := range sites {
+		for i, s := range matmuls {
 			for _, impl := range table[i*Rows:][:Rows] {
 				if int(impl) >= len(s.Impls) {
-					t.Fatalf("site %d: implementation %d", i, impl)
+					t.Fatalf("matmul %d: implementation %d", i, impl)
 				}
 			}
 		}

@@ -11,18 +11,18 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// Rows is the number of entries a site has in a table: 0 … 511 rows, and one
+// Rows is the number of entries a matmul has in a table: 0 … 511 rows, and one
 // that serves every larger count. It is IFL_ROWS of the step ABI.
 const Rows = 513
 
-// Table makes the dispatch table [sites][Rows] of implementation indices:
-// each site's defaults, or the profile's rules for its shape. A nil profile
-// changes nothing. A rule that names an implementation which the site lacks
+// Table makes the dispatch table [matmuls][Rows] of implementation indices:
+// each matmul's defaults, or the profile's rules for its shape. A nil profile
+// changes nothing. A rule that names an implementation which the matmul lacks
 // is an error: the profile was made for another version or --order.
-func Table(sites []manifest.Matmul, p *Profile) ([]byte, error) {
-	table := make([]byte, len(sites)*Rows)
-	for i := range sites {
-		s := &sites[i]
+func Table(matmuls []manifest.Matmul, p *Profile) ([]byte, error) {
+	table := make([]byte, len(matmuls)*Rows)
+	for i := range matmuls {
+		s := &matmuls[i]
 		if err := check(s); err != nil {
 			return nil, err
 		}
@@ -36,7 +36,7 @@ func Table(sites []manifest.Matmul, p *Profile) ([]byte, error) {
 		for _, rule := range p.find(s.N, s.K, s.DType) {
 			j := slices.Index(s.Impls, rule.Impl)
 			if j < 0 {
-				return nil, fmt.Errorf("%s: shape [%d, %d, %s] from %d rows: no implementation %q; site %s has %s",
+				return nil, fmt.Errorf("%s: shape [%d, %d, %s] from %d rows: no implementation %q; matmul %s has %s",
 					p.name(), s.N, s.K, s.DType, rule.Rows, rule.Impl, s.Name, strings.Join(s.Impls, ", "))
 			}
 			fill(row, rule.Rows, byte(j))
@@ -45,7 +45,7 @@ func Table(sites []manifest.Matmul, p *Profile) ([]byte, error) {
 	return table, nil
 }
 
-// byRows orders a site's implementations by where they begin, because each
+// byRows orders a matmul's implementations by where they begin, because each
 // serves until the next does; those with −1 are not used by default.
 func byRows(rows []int) (order []int) {
 	for j, from := range rows {
@@ -67,12 +67,12 @@ func fill(row []byte, from int, impl byte) {
 // check guards the table against a manifest that was damaged.
 func check(s *manifest.Matmul) error {
 	if len(s.Impls) == 0 || len(s.Impls) > 256 || len(s.Rows) != len(s.Impls) {
-		return fmt.Errorf("site %s: %d implementations with %d bounds; compile the model again", s.Name, len(s.Impls), len(s.Rows))
+		return fmt.Errorf("matmul %s: %d implementations with %d bounds; compile the model again", s.Name, len(s.Impls), len(s.Rows))
 	}
 	return nil
 }
 
-// Describe spells a site's part of a table: "gemv, rows>=3: flat_gemm".
+// Describe spells a matmul's part of a table: "gemv, rows>=3: flat_gemm".
 func Describe(s manifest.Matmul, row []byte) string {
 	text := ""
 	for r := 1; r < Rows; r++ {

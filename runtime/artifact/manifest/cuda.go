@@ -15,7 +15,7 @@ type CUDA struct {
 	Read   *int         `json:"read,omitempty"` // the kernel that measures how fast memory is read
 	// Matmuls are the products whose kernels the number of rows chooses; the last
 	// of them are those of a 16-bit product (CUDAGemm).
-	Sites []Matmul `json:"sites,omitempty"`
+	Matmuls []Matmul `json:"matmuls,omitempty"`
 
 	ActBytes  int64           `json:"act_bytes"` // packed rows: bytes a row
 	Attention []CUDAAttention `json:"attention,omitempty"`
@@ -68,10 +68,10 @@ type CUDALaunch struct {
 	Body   []CUDALaunch `json:"body,omitempty"`
 }
 
-// A CUDAChoice says for which implementations of a site a launch is.
+// A CUDAChoice says for which implementations of a matmul a launch is.
 type CUDAChoice struct {
-	Site  int   `json:"site"`
-	Impls []int `json:"impls"` // of the site's
+	Matmul int   `json:"matmul"`
+	Impls  []int `json:"impls"` // of the matmul's
 }
 
 // A CUDAGemm multiplies rows that lie in the context's wide buffer by a matrix

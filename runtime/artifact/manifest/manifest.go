@@ -30,12 +30,12 @@ type Manifest struct {
 	Graphs  []Graph  `json:"graphs"`
 	Weights []Weight `json:"weights"` // in packed order
 	States  []State  `json:"states"`
-	Matmuls []Matmul `json:"sites"`             // order of the dispatch table
+	Matmuls []Matmul `json:"matmuls"`           // order of the dispatch table
 	Scores  []Scores `json:"scores,omitempty"`  // of attentions, in order
 	Regions []Region `json:"regions,omitempty"` // what a trace's marks number
 	Libs    []Lib    `json:"libs"`              // best first
 	// Of a model that is spread over devices: its ranks, whose manifests hold
-	// what Weights, Sites, Regions and Libs hold of a whole model.
+	// what Weights, Matmuls, Regions and Libs hold of a whole model.
 	Partition *Partition `json:"partition,omitempty"`
 	// Where there is code for GPUs: the file with its CUDA, and the files of
 	// its images; in a test of that code also the driver that stands in.
@@ -120,7 +120,7 @@ type Matmul struct {
 	DType string   `json:"dtype"`
 	Impls []string `json:"impls"` // "gemv", "flat_gemm", "gemm": indices of the table
 	Rows  []int    `json:"rows"`  // default: Impls[i] from Rows[i] rows on; -1: not
-	// What measuring the site takes: how activations are packed ("f32",
+	// What measuring the matmul takes: how activations are packed ("f32",
 	// "a8_b64"), and of each implementation its C function and the rows of a tile.
 	Act string `json:"act,omitempty"`
 	// Groups of columns taken out of each row before it is rounded.
@@ -154,7 +154,7 @@ type Region struct {
 	Name   string `json:"name"`             // "wqkv", "attention"
 	Doc    string `json:"doc"`              // its ops in order
 	Weight string `json:"weight,omitempty"` // the matrix that it reads
-	Site   int    `json:"site,omitempty"`   // of Sites, where it reads one
+	Matmul int    `json:"matmul,omitempty"` // of Matmuls, where it reads one
 }
 
 // A Lib is the model compiled for one instruction set.

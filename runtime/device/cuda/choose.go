@@ -10,7 +10,7 @@ import (
 )
 
 // A choice says which implementation computes each matmul at each number of
-// rows: [site][dispatch.Rows] indices of the site's implementations.
+// rows: [matmul][dispatch.Rows] indices of the matmul's implementations.
 type choice struct {
 	table []byte
 	blas  *blas // nil: there is no cuBLASLt
@@ -32,21 +32,21 @@ func (d *Device) chosen() (*choice, error) {
 func (d *Device) choose() (*choice, error) {
 	c := &choice{}
 	var missing error
-	if slices.ContainsFunc(d.Plan.Sites, func(s manifest.Matmul) bool { return slices.Contains(s.Impls, implCublas) }) {
+	if slices.ContainsFunc(d.Plan.Matmuls, func(s manifest.Matmul) bool { return slices.Contains(s.Impls, implCublas) }) {
 		c.blas, missing = openBLAS(d.GPU.Driver, d.BLAS)
 	}
-	sites := slices.Clone(d.Plan.Sites)
-	for i := range sites {
-		sites[i].Rows = d.GPU.estimate(&sites[i], c.blas != nil)
+	matmuls := slices.Clone(d.Plan.Matmuls)
+	for i := range matmuls {
+		matmuls[i].Rows = d.GPU.estimate(&matmuls[i], c.blas != nil)
 	}
 	var err error
-	if c.table, err = dispatch.Table(sites, d.Profile); err != nil {
+	if c.table, err = dispatch.Table(matmuls, d.Profile); err != nil {
 		return nil, err
 	}
 	if g := d.Profile; g.OfGPU() && g.Machine.GPU.Name != d.GPU.Name {
 		d.notify("the profile was measured on another GPU, %s: measure this one, %s, with the verb tune", g.Machine.GPU.Name, d.GPU.Name)
 	}
-	if c.blas == nil && c.without(sites) {
+	if c.blas == nil && c.without(matmuls) {
 		missing = nil // the profile wanted it: say so
 		d.notify("the profile of %s was measured with cuBLASLt, which is missing here: the model's own kernels compute those matmuls", d.GPU.Name)
 	}
@@ -58,9 +58,9 @@ func (d *Device) choose() (*choice, error) {
 
 // without puts the model's own kernel in the place of cuBLASLt; false: there was
 // nothing to do.
-func (c *choice) without(sites []manifest.Matmul) (changed bool) {
-	for i := range sites {
-		own, blas := slices.Index(sites[i].Impls, implGemm), slices.Index(sites[i].Impls, implCublas)
+func (c *choice) without(matmuls []manifest.Matmul) (changed bool) {
+	for i := range matmuls {
+		own, blas := slices.Index(matmuls[i].Impls, implGemm), slices.Index(matmuls[i].Impls, implCublas)
 		row := c.row(i)
 		for r := range row {
 			if blas >= 0 && row[r] == byte(blas) {
@@ -71,15 +71,15 @@ func (c *choice) without(sites []manifest.Matmul) (changed bool) {
 	return changed
 }
 
-func (c *choice) row(site int) []byte { return c.table[site*dispatch.Rows:][:dispatch.Rows] }
+func (c *choice) row(matmul int) []byte { return c.table[matmul*dispatch.Rows:][:dispatch.Rows] }
 
-// of is the implementation of a site for so many rows.
-func (c *choice) of(site, rows int) int { return int(c.row(site)[min(rows, dispatch.Rows-1)]) }
+// of is the implementation of a matmul for so many rows.
+func (c *choice) of(matmul, rows int) int { return int(c.row(matmul)[min(rows, dispatch.Rows-1)]) }
 
 // ever says whether a launch may run with up to so many rows.
 func (c *choice) ever(l *manifest.CUDALaunch, rows int) bool {
 	for r := 1; r <= min(rows, dispatch.Rows-1); r++ {
-		if slices.Contains(l.Choice.Impls, c.of(l.Choice.Site, r)) {
+		if slices.Contains(l.Choice.Impls, c.of(l.Choice.Matmul, r)) {
 			return true
 		}
 	}

@@ -50,7 +50,7 @@ func TestChoice(t *testing.T) {
 		{measured, missing, "the profile of NVIDIA H100 was measured with cuBLASLt, which is missing here"},
 	} {
 		var told []string
-		d := &Device{GPU: hopper(), Profile: c.profile, BLAS: c.blas, Plan: &manifest.CUDA{Sites: []manifest.Matmul{{Name: "decode.w", N: 64, K: 128, DType: "f16", Impls: allImpls}}},
+		d := &Device{GPU: hopper(), Profile: c.profile, BLAS: c.blas, Plan: &manifest.CUDA{Matmuls: []manifest.Matmul{{Name: "decode.w", N: 64, K: 128, DType: "f16", Impls: allImpls}}},
 			Notice: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
 		choice, err := d.chosen()
 		if err != nil {
@@ -63,7 +63,7 @@ func TestChoice(t *testing.T) {
 			t.Errorf("cuBLASLt is chosen where there is none: %v", choice.row(0))
 		}
 		if c.profile != nil && (choice.of(0, 2) != 0 || choice.of(0, 39) != 2 || choice.of(0, 4000) != 4) {
-			t.Errorf("the profile's rules became %s", dispatch.Describe(d.Plan.Sites[0], choice.row(0)))
+			t.Errorf("the profile's rules became %s", dispatch.Describe(d.Plan.Matmuls[0], choice.row(0)))
 		}
 	}
 }
@@ -71,9 +71,9 @@ func TestChoice(t *testing.T) {
 // TestChoiceRefused: a profile of another kind of device is an error that names
 // what there is.
 func TestChoiceRefused(t *testing.T) {
-	d := &Device{GPU: hopper(), BLAS: noBLAS, Plan: &manifest.CUDA{Sites: []manifest.Matmul{{Name: "decode.w", N: 64, K: 128, DType: "f32", Impls: allImpls[:2]}}},
+	d := &Device{GPU: hopper(), BLAS: noBLAS, Plan: &manifest.CUDA{Matmuls: []manifest.Matmul{{Name: "decode.w", N: 64, K: 128, DType: "f32", Impls: allImpls[:2]}}},
 		Profile: &dispatch.Profile{Shapes: []dispatch.Shape{{N: 64, K: 128, DType: "f32", Rules: []dispatch.Rule{{Rows: 1, Impl: "avx"}}}}}}
-	if _, err := d.chosen(); err == nil || !strings.Contains(err.Error(), `no implementation "avx"; site decode.w has gemv, gemv4`) {
+	if _, err := d.chosen(); err == nil || !strings.Contains(err.Error(), `no implementation "avx"; matmul decode.w has gemv, gemv4`) {
 		t.Errorf("got %v", err)
 	}
 }

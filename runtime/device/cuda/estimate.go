@@ -49,7 +49,7 @@ const (
 // launchTime is what one more kernel costs inside a graph, in seconds.
 const launchTime = 2e-6
 
-// estimate gives from how many rows on each implementation of a site is the
+// estimate gives from how many rows on each implementation of a matmul is the
 // fastest by a roofline model; −1: nowhere. It is a guess: profiles are measured.
 func (g *GPU) estimate(s *manifest.Matmul, blas bool) []int {
 	from := make([]int, len(s.Impls))

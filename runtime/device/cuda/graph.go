@@ -193,7 +193,7 @@ func (m *model) launch(l *manifest.CUDALaunch, s shape, layer int) error {
 	}
 	impl := 0
 	if l.Choice != nil {
-		if impl = m.choice.of(l.Choice.Site, m.rows(l, s)); !slices.Contains(l.Choice.Impls, impl) {
+		if impl = m.choice.of(l.Choice.Matmul, m.rows(l, s)); !slices.Contains(l.Choice.Impls, impl) {
 			return nil
 		}
 	}
@@ -201,10 +201,10 @@ func (m *model) launch(l *manifest.CUDALaunch, s shape, layer int) error {
 }
 
 // launchOne puts a kernel, or a matmul of 16-bit matrices by an implementation
-// of its site, into the stream.
+// of its matmul, into the stream.
 func (m *model) launchOne(l *manifest.CUDALaunch, s shape, layer, impl int) error {
 	if l.Gemm != nil {
-		return m.gemm(l, s, layer, m.Plan.Sites[l.Choice.Site].Impls[impl] == implCublas)
+		return m.gemm(l, s, layer, m.Plan.Matmuls[l.Choice.Matmul].Impls[impl] == implCublas)
 	}
 	g := m.grid(l, s)
 	if g[0]*g[1]*g[2] == 0 {

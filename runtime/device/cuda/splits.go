@@ -61,7 +61,7 @@ func (d *Device) pages() int {
 // none.
 func (t *Timer) Splits() (list []dispatch.Splits, err error) {
 	m := t.m
-	site, l := m.findAttention()
+	matmul, l := m.findAttention()
 	if l == nil {
 		return nil, nil
 	}
@@ -74,7 +74,7 @@ func (t *Timer) Splits() (list []dispatch.Splits, err error) {
 		return nil, err
 	}
 	for _, rows := range m.contexts() {
-		s, err := t.splitsAt(site, l, rows)
+		s, err := t.splitsAt(matmul, l, rows)
 		if err != nil {
 			return nil, fmt.Errorf("measuring attention over %d rows: %w", rows, err)
 		}
@@ -85,8 +85,8 @@ func (t *Timer) Splits() (list []dispatch.Splits, err error) {
 
 // findAttention is the first launch for one token that cuts the context up, of
 // the decoder where there is one.
-func (m *model) findAttention() (matmulSite, *manifest.CUDALaunch) {
-	p := matmulSite{entry: max(m.Plan.Cross, 0)}
+func (m *model) findAttention() (matmulLaunches, *manifest.CUDALaunch) {
+	p := matmulLaunches{entry: max(m.Plan.Cross, 0)}
 	var walk func(list []manifest.CUDALaunch, lo, hi int) *manifest.CUDALaunch
 	walk = func(list []manifest.CUDALaunch, lo, hi int) *manifest.CUDALaunch {
 		for i := range list {
@@ -109,14 +109,14 @@ func (m *model) findAttention() (matmulSite, *manifest.CUDALaunch) {
 }
 
 // splitsAt measures one length of the context.
-func (t *Timer) splitsAt(site matmulSite, l *manifest.CUDALaunch, rows int) (dispatch.Splits, error) {
+func (t *Timer) splitsAt(matmul matmulLaunches, l *manifest.CUDALaunch, rows int) (dispatch.Splits, error) {
 	const rounds = 6
 	m, s := t.m, dispatch.Splits{Context: rows}
-	if err := t.send(oneOf(rows), 1, site.entry); err != nil {
+	if err := t.send(oneOf(rows), 1, matmul.entry); err != nil {
 		return s, err
 	}
-	grid, at := m.grid(l, shape{site.entry, 1, 1, 1, 0}), slices.IndexFunc(l.Grid[:], func(d manifest.CUDADim) bool { return d.Splits })
-	blocks := (shape{site.entry, 1, 1, 1, 0}).blocks(l.Grid[at])
+	grid, at := m.grid(l, shape{matmul.entry, 1, 1, 1, 0}), slices.IndexFunc(l.Grid[:], func(d manifest.CUDADim) bool { return d.Splits })
+	blocks := (shape{matmul.entry, 1, 1, 1, 0}).blocks(l.Grid[at])
 	most := min(max(m.attentionBlocks()/max(blocks, 1), 1), dispatch.MaxSplits)
 	for n := 1; n < most; n *= 2 {
 		s.Tried = append(s.Tried, n)
@@ -125,7 +125,7 @@ func (t *Timer) splitsAt(site matmulSite, l *manifest.CUDALaunch, rows int) (dis
 	order := tune.Interleave(indices(len(s.Tried)), rounds)
 	for i, c := range order {
 		grid[at] = s.Tried[c]
-		layer := site.lo + t.next%(site.hi-site.lo)
+		layer := matmul.lo + t.next%(matmul.hi-matmul.lo)
 		t.next++
 		if err := t.timed(i, func() error { return m.start(l, grid, layer) }); err != nil {
 			return s, err

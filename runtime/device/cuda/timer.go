@@ -18,18 +18,18 @@ import (
 // the ops in front and behind, weights not in any cache, each run between two
 // events of the stream. It is a tune.Timer, not safe for concurrent use.
 type Timer struct {
-	m      *model
-	sites  []matmulSite
-	step   *device.Step // the arrays of a step of as many sequences as rows
-	events []event
-	flush  pointer // what is overwritten in front of each run
-	next   int     // layer that is measured next
+	m       *model
+	matmuls []matmulLaunches
+	step    *device.Step // the arrays of a step of as many sequences as rows
+	events  []event
+	flush   pointer // what is overwritten in front of each run
+	next    int     // layer that is measured next
 }
 
 var _ tune.Timer = (*Timer)(nil)
 
-// A matmulSite is where a matmul site's launches stand.
-type matmulSite struct {
+// matmulLaunches are the launches of a matmul.
+type matmulLaunches struct {
 	entry    int
 	launches []manifest.CUDALaunch
 	lo, hi   int // layers
@@ -50,8 +50,8 @@ func (d *Device) Timer(weights []byte, rows int) (*Timer, error) {
 		return nil, err
 	}
 	t := &Timer{m: m, step: stepOf(rows)}
-	for site := range d.Plan.Sites {
-		t.sites = append(t.sites, m.find(site))
+	for matmul := range d.Plan.Matmuls {
+		t.matmuls = append(t.matmuls, m.find(matmul))
 	}
 	if err := d.GPU.enter(); err != nil {
 		m.Close()
@@ -86,15 +86,15 @@ func stepOf(n int) *device.Step {
 	}
 }
 
-// find lists a site's launches.
-func (m *model) find(site int) (p matmulSite) {
+// find lists a matmul's launches.
+func (m *model) find(matmul int) (p matmulLaunches) {
 	var walk func(list []manifest.CUDALaunch, lo, hi int) bool
 	walk = func(list []manifest.CUDALaunch, lo, hi int) bool {
 		for _, l := range list {
 			if l.Body != nil && walk(l.Body, l.Lo, l.Hi) {
 				return true
 			}
-			if l.Choice != nil && l.Choice.Site == site {
+			if l.Choice != nil && l.Choice.Matmul == matmul {
 				p.launches, p.lo, p.hi = append(p.launches, l), lo, hi
 			}
 		}
@@ -111,7 +111,7 @@ func (m *model) find(site int) (p matmulSite) {
 // Shapes lists what there is to measure.
 func (t *Timer) Shapes() []tune.Shape {
 	var shapes []tune.Shape
-	for _, s := range t.m.Plan.Sites {
+	for _, s := range t.m.Plan.Matmuls {
 		if slices.ContainsFunc(shapes, func(o tune.Shape) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType }) {
 			continue
 		}
@@ -134,14 +134,14 @@ func (t *Timer) Time(s tune.Shape, rows, blocks int, which []int) ([][]float64, 
 		return nil, false, err
 	}
 	defer g.leave()
-	site := slices.IndexFunc(t.m.Plan.Sites, func(o manifest.Matmul) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType })
-	at := t.sites[site]
+	matmul := slices.IndexFunc(t.m.Plan.Matmuls, func(o manifest.Matmul) bool { return o.N == s.N && o.K == s.K && o.DType == s.DType })
+	at := t.matmuls[matmul]
 	if err := t.send(t.step, rows, at.entry); err != nil {
 		return nil, false, err
 	}
 	order := tune.Interleave(which, blocks)
 	for i, c := range order {
-		impl := slices.Index(t.m.Plan.Sites[site].Impls, s.Candidates[c].Impl)
+		impl := slices.Index(t.m.Plan.Matmuls[matmul].Impls, s.Candidates[c].Impl)
 		if err := t.once(i, at, impl, rows); err != nil {
 			return nil, false, fmt.Errorf("measuring %s for [%d, %d] %s, %d rows: %w", s.Candidates[c].Impl, s.N, s.K, s.DType, rows, err)
 		}
@@ -171,8 +171,8 @@ func (t *Timer) send(s *device.Step, rows, graph int) error {
 	return m.GPU.wait(m.stream)
 }
 
-// once runs an implementation of a site, as run i.
-func (t *Timer) once(i int, at matmulSite, impl, rows int) error {
+// once runs an implementation of a matmul, as run i.
+func (t *Timer) once(i int, at matmulLaunches, impl, rows int) error {
 	layer := at.lo + t.next%(at.hi-at.lo)
 	t.next++
 	return t.timed(i, func() error {

@@ -11,14 +11,14 @@ import (
 // actKinds are the kinds of packed activations in the order of ifl_act_kind.
 var actKinds = []string{"f32", "a8_b32", "a8_b64"}
 
-// SiteShapes lists the distinct shapes of a compiled model's dispatch sites.
-func SiteShapes(sites []manifest.Matmul) ([]Shape, error) {
+// MatmulShapes lists the distinct shapes of a compiled model's dispatch matmuls.
+func MatmulShapes(matmuls []manifest.Matmul) ([]Shape, error) {
 	var shapes []Shape
-	for _, s := range sites {
+	for _, s := range matmuls {
 		dt, ok := dtype.Parse(s.DType)
 		kind := slices.Index(actKinds, s.Act)
 		if !ok || kind < 0 || len(s.Symbols) != len(s.Impls) || len(s.Tiles) != len(s.Impls) {
-			return nil, fmt.Errorf("site %s: %s weights with %q activations cannot be measured; compile the model again", s.Name, s.DType, s.Act)
+			return nil, fmt.Errorf("matmul %s: %s weights with %q activations cannot be measured; compile the model again", s.Name, s.DType, s.Act)
 		}
 		b := dt.Block()
 		shape := Shape{N: s.N, K: s.K, DType: s.DType, Act: kind, PanelBytes: int64((s.K+b-1)/b) * 16 * int64(dt.BlockBytes())}

@@ -8,13 +8,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/tune"
 )
 
-func TestSiteShapes(t *testing.T) {
+func TestMatmulShapes(t *testing.T) {
 	t.Parallel()
-	site := manifest.Matmul{Name: "decode.wo", N: 48, K: 100, DType: "q4_b64", Act: "a8_b64",
+	matmul := manifest.Matmul{Name: "decode.wo", N: 48, K: 100, DType: "q4_b64", Act: "a8_b64",
 		Impls: []string{"gemv", "gemm"}, Symbols: []string{"a", "b"}, Tiles: []int{1, 16}}
-	again := site
+	again := matmul
 	again.Name = "decode.wq"
-	shapes, err := tune.SiteShapes([]manifest.Matmul{site, again})
+	shapes, err := tune.MatmulShapes([]manifest.Matmul{matmul, again})
 	if err != nil || len(shapes) != 1 {
 		t.Fatalf("%d shapes, %v, expected one", len(shapes), err)
 	}
@@ -25,8 +25,8 @@ func TestSiteShapes(t *testing.T) {
 	if got := tune.Slab(shapes, 1<<20); got != 4<<20 {
 		t.Errorf("a slab of %d bytes", got)
 	}
-	site.Symbols = nil
-	if _, err := tune.SiteShapes([]manifest.Matmul{site}); err == nil || !strings.Contains(err.Error(), "decode.wo") {
+	matmul.Symbols = nil
+	if _, err := tune.MatmulShapes([]manifest.Matmul{matmul}); err == nil || !strings.Contains(err.Error(), "decode.wo") {
 		t.Errorf("error %v", err)
 	}
 }
