@@ -94,7 +94,7 @@ func (c *cloner) value(v *Value) *Value {
 		out.Type.Shape = append(out.Type.Shape, s)
 	}
 	out.Count = slices.Clone(v.Count)
-	out.Transform = CloneRecipe(v.Transform)
+	out.Transform = CloneTransform(v.Transform)
 	if v.State != nil {
 		st := *v.State
 		st.Fields = nil
@@ -108,8 +108,8 @@ func (c *cloner) value(v *Value) *Value {
 	return out
 }
 
-// CloneRecipe copies a recipe; nil stays nil.
-func CloneRecipe(r *tensor.Transform) *tensor.Transform {
+// CloneTransform copies a transform; nil stays nil.
+func CloneTransform(r *tensor.Transform) *tensor.Transform {
 	if r == nil {
 		return nil
 	}
@@ -117,7 +117,7 @@ func CloneRecipe(r *tensor.Transform) *tensor.Transform {
 	out.Nums = slices.Clone(r.Nums)
 	out.Args = nil
 	for _, a := range r.Args {
-		out.Args = append(out.Args, CloneRecipe(a))
+		out.Args = append(out.Args, CloneTransform(a))
 	}
 	return &out
 }

@@ -5,7 +5,7 @@ import "slices"
 // DCE removes what no output needs: ops whose results nobody uses (ops that
 // write states, and regions holding one, stay), carried values that only feed
 // themselves, yields of fuse and par regions that nobody uses, and
-// then weights and states that no op and no recipe refers to. It says whether
+// then weights and states that no op and no transform refers to. It says whether
 // anything changed.
 func DCE(m *Module) bool {
 	changed := false
@@ -126,7 +126,7 @@ func dropUnreferenced(m *Module) bool {
 	mark := func(v *Value) {
 		if v != nil && !used[v] {
 			used[v] = true
-			for _, ref := range RecipeRefs(v.Transform) {
+			for _, ref := range TransformRefs(v.Transform) {
 				byName(ref)
 			}
 		}

@@ -38,11 +38,11 @@ type gDecl struct {
 }
 
 type gWeight struct {
-	Pos    lexer.Position
-	Name   string    `parser:"'weight' @Weight"`
-	Count  []*gCount `parser:"('[' @@ (',' @@)* ']')?"`
-	Type   *gType    `parser:"':' @@"`
-	Recipe *gRecipe  `parser:"('from' @@)?"`
+	Pos       lexer.Position
+	Name      string      `parser:"'weight' @Weight"`
+	Count     []*gCount   `parser:"('[' @@ (',' @@)* ']')?"`
+	Type      *gType      `parser:"':' @@"`
+	Transform *gTransform `parser:"('from' @@)?"`
 }
 
 type gCount struct {
@@ -57,7 +57,7 @@ type gType struct {
 	Sizes []string `parser:"'[' (@(Ident|Number) (',' @(Ident|Number))*)? ']'"`
 }
 
-type gRecipe struct {
+type gTransform struct {
 	Pos    lexer.Position
 	Source string     `parser:"@String"`
 	Weight string     `parser:"| @Weight"`
@@ -68,9 +68,9 @@ type gRecipe struct {
 
 // A gRecArg that is a name without brackets is a word, such as an element type.
 type gRecArg struct {
-	Pos    lexer.Position
-	Num    string   `parser:"@Number"`
-	Recipe *gRecipe `parser:"| @@"`
+	Pos       lexer.Position
+	Num       string      `parser:"@Number"`
+	Transform *gTransform `parser:"| @@"`
 }
 
 type gState struct {

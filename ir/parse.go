@@ -123,8 +123,8 @@ func (p *parser) module(g *gModule) {
 
 func (p *parser) weight(g *gWeight) {
 	v := &Value{Name: g.Name[1:], Kind: Weight, Count: p.counts(g.Count), Type: p.typ(g.Type), Pos: pos(g.Pos)}
-	if g.Recipe != nil {
-		v.Transform = p.recipe(g.Recipe)
+	if g.Transform != nil {
+		v.Transform = p.transform(g.Transform)
 	}
 	if p.mod.Weight(v.Name) != nil {
 		p.errs.addf(v.Pos, "weight %s is declared twice", v)

@@ -182,7 +182,7 @@ func (p *parser) noteWord(g *gNoteArg, text string) string {
 	return s
 }
 
-func (p *parser) recipe(g *gRecipe) *tensor.Transform {
+func (p *parser) transform(g *gTransform) *tensor.Transform {
 	switch {
 	case g.Weight != "":
 		return &tensor.Transform{Op: "weight", Name: g.Weight[1:]}
@@ -195,37 +195,37 @@ func (p *parser) recipe(g *gRecipe) *tensor.Transform {
 	}
 	r := &tensor.Transform{Op: g.Name}
 	for _, a := range g.Args {
-		p.recipeArg(r, a)
+		p.transformArg(r, a)
 	}
-	if err := checkRecipe(r); err != nil {
+	if err := checkTransform(r); err != nil {
 		p.errs.addf(pos(g.Pos), "%v", err)
 	}
 	return r
 }
 
-// recipeArg sorts an argument into its place: operands first, then numbers,
-// then an element type, then a word, as Recipe.String writes them.
-func (p *parser) recipeArg(r *tensor.Transform, g *gRecArg) {
+// transformArg sorts an argument into its place: operands first, then numbers,
+// then an element type, then a word, as Transform.String writes them.
+func (p *parser) transformArg(r *tensor.Transform, g *gRecArg) {
 	at := pos(g.Pos)
 	switch {
 	case g.Num != "":
 		f := p.float(at, g.Num)
 		if math.IsInf(f, 0) {
-			p.errs.addf(at, "recipe %s: %s is not a finite number", r.Op, g.Num)
+			p.errs.addf(at, "transform %s: %s is not a finite number", r.Op, g.Num)
 		}
 		r.Nums = append(r.Nums, f)
-	case g.Recipe.Name != "" && !g.Recipe.Call:
-		t, ok := tensor.ParseDType(g.Recipe.Name)
+	case g.Transform.Name != "" && !g.Transform.Call:
+		t, ok := tensor.ParseDType(g.Transform.Name)
 		if !ok {
-			p.errs.addf(at, "recipe %s: unknown element type %s", r.Op, g.Recipe.Name)
+			p.errs.addf(at, "transform %s: unknown element type %s", r.Op, g.Transform.Name)
 		}
 		r.Type = t
-	case r.Op == "permute_rows" && g.Recipe.Source != "" && len(r.Args) > 0:
-		r.Word = p.recipe(g.Recipe).Name
+	case r.Op == "permute_rows" && g.Transform.Source != "" && len(r.Args) > 0:
+		r.Word = p.transform(g.Transform).Name
 	default:
 		if r.Nums != nil || r.Type != tensor.Invalid || r.Word != "" {
-			p.errs.addf(at, "recipe %s: operands come before numbers and words", r.Op)
+			p.errs.addf(at, "transform %s: operands come before numbers and words", r.Op)
 		}
-		r.Args = append(r.Args, p.recipe(g.Recipe))
+		r.Args = append(r.Args, p.transform(g.Transform))
 	}
 }

@@ -24,7 +24,7 @@ func (v *verifier) declarations() {
 		v.declaration(st, State, names)
 		v.stateType(st)
 	}
-	v.recipes()
+	v.transforms()
 }
 
 func (v *verifier) declaration(d *Value, kind Kind, names map[string]bool) {

@@ -30,7 +30,7 @@ type merger struct {
 	env   *Env
 	mod   *ir.Module
 	names *ir.Names
-	made  map[string]*ir.Value // joint weights by recipe
+	made  map[string]*ir.Value // joint weights by transform
 }
 
 // block merges within one block: first pairs that meet in a product, then what
@@ -201,19 +201,19 @@ func (mg *merger) merge(g *ir.Graph, b *ir.Block, ops []*ir.Op, how, name string
 // each: one for all layers, also where each is a loop of its own.
 func (mg *merger) joint(ops []*ir.Op, how, name string) (w *ir.Value, sizes []int) {
 	like := ops[0].Args[1]
-	recipe := &tensor.Transform{Op: how}
+	transform := &tensor.Transform{Op: how}
 	rows := 0
 	for _, op := range ops {
 		n := op.Args[1].Type.Shape[0].N
 		rows += n
 		sizes = append(sizes, n)
-		recipe.Args = append(recipe.Args, &tensor.Transform{Op: "weight", Name: op.Args[1].Name})
+		transform.Args = append(transform.Args, &tensor.Transform{Op: "weight", Name: op.Args[1].Name})
 	}
-	if w := mg.made[recipe.String()]; w != nil {
+	if w := mg.made[transform.String()]; w != nil {
 		return w, sizes
 	}
-	w = &ir.Value{Name: mg.names.Fresh(name), Kind: ir.Weight, Count: like.Count, Transform: recipe, Type: ir.T(like.Type.Elem, ir.N(rows), like.Type.Shape[1])}
-	mg.made[recipe.String()] = w
+	w = &ir.Value{Name: mg.names.Fresh(name), Kind: ir.Weight, Count: like.Count, Transform: transform, Type: ir.T(like.Type.Elem, ir.N(rows), like.Type.Shape[1])}
+	mg.made[transform.String()] = w
 	mg.mod.Weights = append(mg.mod.Weights, w)
 	return w, sizes
 }

@@ -48,7 +48,7 @@ func (c cut) whole(size int) bool {
 	return true
 }
 
-// nums are the numbers of a recipe of parts.
+// nums are the numbers of a transform of parts.
 func (c cut) nums(size int) []float64 {
 	if c.equal(size) {
 		return []float64{float64(len(c))}

@@ -19,7 +19,7 @@ type sharder struct {
 	names   *ir.Names
 	uses    map[*ir.Value][]ir.Use
 	geo     map[*ir.Value]*geometry // of states that are split by heads
-	weights map[string]*ir.Value    // parts already made, by recipe
+	weights map[string]*ir.Value    // parts already made, by transform
 	split   map[*ir.Value]bool      // states that have their member's index
 
 	// Of the layer in the making:
@@ -365,7 +365,7 @@ func (s *sharder) part(a ir.Arg, how string, c cut) (ir.Arg, error) {
 	}
 	shape := slices.Clone(t.Shape)
 	shape[axis] = ir.N(c.width())
-	r := &tensor.Transform{Op: how, Args: []*tensor.Transform{ir.RefRecipe(a.Value)}, Nums: c.nums(t.Shape[axis].N)}
+	r := &tensor.Transform{Op: how, Args: []*tensor.Transform{ir.RefTransform(a.Value)}, Nums: c.nums(t.Shape[axis].N)}
 	count := slices.Clone(a.Count)
 	if len(count) == 0 && s.layers.Len() > 0 { // one for all layers: the member's index stands behind theirs
 		count = []ir.Range{s.layers}
@@ -374,7 +374,7 @@ func (s *sharder) part(a ir.Arg, how string, c cut) (ir.Arg, error) {
 	return s.partAs(a, r, ir.T(t.Elem, shape...), count), nil
 }
 
-// partAs is a weight with the recipe of a part, made once.
+// partAs is a weight with the transform of a part, made once.
 func (s *sharder) partAs(a ir.Arg, r *tensor.Transform, t ir.Type, count []ir.Range) ir.Arg {
 	id := fmt.Sprint(r, count)
 	if s.weights[id] == nil {

@@ -162,7 +162,7 @@ func (s *sharder) expertPart(a ir.Arg, how string, c cut, t ir.Type, experts int
 	for _, n := range c.bounds() {
 		nums = append(nums, float64(n))
 	}
-	r := &tensor.Transform{Op: how, Args: []*tensor.Transform{ir.RefRecipe(a.Value)}, Nums: nums}
+	r := &tensor.Transform{Op: how, Args: []*tensor.Transform{ir.RefTransform(a.Value)}, Nums: nums}
 	last := len(a.Count) - 1
 	count := append(slices.Clone(a.Count[:last]), ir.Range{Lo: 0, Hi: s.n}, ir.Range{Lo: 0, Hi: experts})
 	return s.partAs(a, r, t, count)

@@ -10,7 +10,7 @@ import (
 )
 
 // weight is a weight of the source on this rank: whole, or the member's part.
-// Its recipe reads stored tensors only. indices is how many numbers choose one
+// Its transform reads stored tensors only. indices is how many numbers choose one
 // of its elements where it is used, the member's included.
 func (s *stage) weight(v *ir.Value, mine bool, indices int) (*ir.Value, error) {
 	if w := s.weights[v]; w != nil {
@@ -21,7 +21,7 @@ func (s *stage) weight(v *ir.Value, mine bool, indices int) (*ir.Value, error) {
 	of := v.Name
 	if mine {
 		if v.Transform.Args[0].Op != "weight" {
-			return nil, fmt.Errorf("%s: its recipe %s is no part of another weight", v, v.Transform)
+			return nil, fmt.Errorf("%s: its transform %s is no part of another weight", v, v.Transform)
 		}
 		of = v.Transform.Args[0].Name
 		if err := s.part(w, indices-1); err != nil {
@@ -40,7 +40,7 @@ func (s *stage) weight(v *ir.Value, mine bool, indices int) (*ir.Value, error) {
 	return w, nil
 }
 
-// inline replaces references to other weights by their recipes.
+// inline replaces references to other weights by their transforms.
 func (s *stage) inline(r *tensor.Transform) *tensor.Transform {
 	if r == nil {
 		return nil
@@ -78,7 +78,7 @@ func (s *stage) part(w *ir.Value, at int) error {
 	case "part_cols":
 		r.Op, axis = "cols", len(w.Type.Shape)-1
 	default:
-		return fmt.Errorf("recipe %s is no part", r.Op)
+		return fmt.Errorf("transform %s is no part", r.Op)
 	}
 	lo, hi := ir.PartBounds(r, w.Type.Shape[axis].N, s.p.member)
 	r.Nums = []float64{float64(lo), float64(hi)}

@@ -77,11 +77,11 @@ type TypeRule struct {
 	Type    tensor.DType
 }
 
-// Quantize gives matrices their compute types, as recipes, and rounds
+// Quantize gives matrices their compute types, as transforms, and rounds
 // activations where the kernels of a type want them rounded.
 var Quantize = &Pass{
 	Name:      "quantize",
-	Doc:       "Gives each matrix the element type asked for, as a recipe the loader obeys, and puts quantize_act before matmuls whose kernels compute on int8 activations, or on bf16 ones where that is asked for; the largest columns of what a norm yields are rounded apart (outliers). Weights that no rule names keep the type they are stored in where a kernel reads it; a head that no rule names keeps eight bits.",
+	Doc:       "Gives each matrix the element type asked for, as a transform the loader obeys, and puts quantize_act before matmuls whose kernels compute on int8 activations, or on bf16 ones where that is asked for; the largest columns of what a norm yields are rounded apart (outliers). Weights that no rule names keep the type they are stored in where a kernel reads it; a head that no rule names keeps eight bits.",
 	Tolerance: 0.2,
 	Run:       quantize,
 }
@@ -160,7 +160,7 @@ func sameType(env *Env, ws []*ir.Value) {
 	}
 }
 
-// setType makes the weight's recipe end in the given type.
+// setType makes the weight's transform end in the given type.
 func setType(w *ir.Value, t tensor.DType) {
 	if w.Type.Elem == t {
 		return

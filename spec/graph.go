@@ -53,7 +53,7 @@ func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 }
 
 // resolveGraph reads the specification's graph and checks that the files have
-// the tensors of its recipes, and no others.
+// the tensors of its transforms, and no others.
 func (m *Model) resolveGraph(h Headers) error {
 	largest, typ := 0, tensor.F32
 	for _, name := range h.Names() {
@@ -81,7 +81,7 @@ func (m *Model) resolveGraph(h Headers) error {
 	used := map[string]bool{}
 	for _, w := range mod.Weights {
 		if w.Transform == nil {
-			return errAt(m.Spec.Pos("graph"), "graph: weight %s: no recipe; want from \"NAME\"", w)
+			return errAt(m.Spec.Pos("graph"), "graph: weight %s: no transform; want from \"NAME\"", w)
 		}
 		for _, pattern := range w.Transform.Sources() {
 			for _, name := range storedNames(pattern, w.Count) {

@@ -74,7 +74,7 @@ const xieluBeta = 0.5
 // own αp and αn, which are stored through softplus' inverse: αp·x² + β·x above
 // 0, αn·(eˣ − 1 − x) + β·x below, where αn is β and a softplus. With elu that is
 // β·elu(x) + αp·relu(x)² + (αn − β)·(elu(x) − x). transformers computes both in
-// bf16, and so do the recipes.
+// bf16, and so do the transforms.
 func (l *lowerer) xielu(x string) string {
 	bf16 := func(r *tensor.Transform) *tensor.Transform {
 		return &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{r}, Type: tensor.BF16}

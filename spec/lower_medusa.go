@@ -56,12 +56,12 @@ func (l *lowerer) medusaBlock(head, layer int, x string) string {
 // medusaWeight declares a stored tensor of the heads, or its first rows.
 func (l *lowerer) medusaWeight(name, stored string, rows int) string {
 	t := l.Medusa.tensors[stored]
-	recipe, shape := tensor.Source(stored), append([]int(nil), t.Shape...)
+	transform, shape := tensor.Source(stored), append([]int(nil), t.Shape...)
 	if rows > 0 && rows < shape[0] {
 		c := rowsCut(0, rows)
-		recipe, shape[0] = c.apply(recipe), rows
+		transform, shape[0] = c.apply(transform), rows
 	}
-	l.declare(declaration{name: name, std: stored}, t.DType, shape, recipe)
+	l.declare(declaration{name: name, std: stored}, t.DType, shape, transform)
 	return "@" + name
 }
 

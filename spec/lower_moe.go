@@ -137,12 +137,12 @@ func (l *lowerer) expertWeight(name, part, kind string) string {
 			mixed, block = mixed || t.DType != typ, block || t.DType.IsBlock()
 		}
 	}
-	recipe := tensor.Source(first.Pattern)
+	transform := tensor.Source(first.Pattern)
 	if mixed {
 		typ = l.wide(block)
-		recipe = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{recipe}, Type: typ}
+		transform = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{transform}, Type: typ}
 	}
-	l.declare(d, typ, first.Shape, recipe)
+	l.declare(d, typ, first.Shape, transform)
 	return "@" + d.name
 }
 

@@ -35,17 +35,17 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 		}
 		mixed, block = mixed || t.DType != typ, block || t.DType.IsBlock()
 	}
-	recipe := tensor.Source(first.Pattern)
+	transform := tensor.Source(first.Pattern)
 	shape := append([]int(nil), first.Shape...)
 	if l.Net.WeightLayout == "in_out" && transposes(std) && len(shape) == 2 {
 		if typ.IsBlock() {
 			mixed = true
 		}
-		recipe = &tensor.Transform{Op: "transpose", Args: []*tensor.Transform{recipe}}
+		transform = &tensor.Transform{Op: "transpose", Args: []*tensor.Transform{transform}}
 		shape[0], shape[1] = shape[1], shape[0]
 	}
 	if c != nil {
-		recipe = c.apply(recipe)
+		transform = c.apply(transform)
 		shape[0] = c.rows
 		if c.vector {
 			shape = []int{c.rows}
@@ -54,9 +54,9 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 	}
 	if mixed {
 		typ = l.wide(block)
-		recipe = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{recipe}, Type: typ}
+		transform = &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{transform}, Type: typ}
 	}
-	l.declare(d, typ, shape, recipe)
+	l.declare(d, typ, shape, transform)
 	return "@" + d.name
 }
 
@@ -108,7 +108,7 @@ func (l *lowerer) declaration(name, std string) declaration {
 	return d
 }
 
-func (l *lowerer) declare(d declaration, typ tensor.DType, shape []int, recipe *tensor.Transform) {
+func (l *lowerer) declare(d declaration, typ tensor.DType, shape []int, transform *tensor.Transform) {
 	var counts []string
 	if d.layered {
 		counts = append(counts, fmt.Sprint(d.hi))
@@ -127,7 +127,7 @@ func (l *lowerer) declare(d declaration, typ tensor.DType, shape []int, recipe *
 	for _, d := range shape {
 		dims = append(dims, fmt.Sprint(d))
 	}
-	l.weights = append(l.weights, fmt.Sprintf("weight @%s%s : %s[%s] from %s", d.name, n, typ, strings.Join(dims, ", "), recipe))
+	l.weights = append(l.weights, fmt.Sprintf("weight @%s%s : %s[%s] from %s", d.name, n, typ, strings.Join(dims, ", "), transform))
 	l.decls["@"+d.name] = true
 	l.standard[d.name] = d.std
 }

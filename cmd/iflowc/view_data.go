@@ -60,11 +60,11 @@ type viewOp struct {
 }
 
 type viewWeight struct {
-	Name   string `json:"name"`
-	Type   string `json:"type"`
-	Count  int    `json:"count"`
-	Recipe string `json:"recipe"`
-	Bytes  int64  `json:"bytes"` // of all, packed; 0: not read by the step
+	Name      string `json:"name"`
+	Type      string `json:"type"`
+	Count     int    `json:"count"`
+	Transform string `json:"transform"`
+	Bytes     int64  `json:"bytes"` // of all, packed; 0: not read by the step
 }
 
 type viewState struct {
@@ -143,14 +143,14 @@ func (c *viewCmd) viewOf() (*viewData, error) {
 	return d, d.matmuls(m, cpu)
 }
 
-// weights lists weights and states with their recipes.
+// weights lists weights and states with their transforms.
 func (d *viewData) weights(mod *ir.Module) {
 	for _, w := range mod.Weights {
-		recipe := ""
+		transform := ""
 		if w.Transform != nil {
-			recipe = w.Transform.String()
+			transform = w.Transform.String()
 		}
-		d.Weights = append(d.Weights, viewWeight{Name: w.Name, Type: w.Type.String(), Count: elements(w), Recipe: recipe})
+		d.Weights = append(d.Weights, viewWeight{Name: w.Name, Type: w.Type.String(), Count: elements(w), Transform: transform})
 	}
 }
 

@@ -72,11 +72,11 @@ func products(rng *rand.Rand, dt tensor.DType) string {
 		if rng.IntN(2) == 0 {
 			n = 16*(1+rng.IntN(8)) + []int{-1, 0, 1}[rng.IntN(3)]
 		}
-		recipe := fmt.Sprintf("\"w%d\"", i)
+		transform := fmt.Sprintf("\"w%d\"", i)
 		if dt.IsBlock() {
-			recipe = fmt.Sprintf("quantize(%s, %s)", recipe, dt)
+			transform = fmt.Sprintf("quantize(%s, %s)", transform, dt)
 		}
-		fmt.Fprintf(&decls, "weight @e%d : f32[40, %d] from \"e%d\"\nweight @w%d : %s[%d, %d] from %s\n", i, k, i, i, dt, n, k, recipe)
+		fmt.Fprintf(&decls, "weight @e%d : f32[40, %d] from \"e%d\"\nweight @w%d : %s[%d, %d] from %s\n", i, k, i, i, dt, n, k, transform)
 		fmt.Fprintf(&body, "%%x%d = embed %%ids, @e%d\n", i, i)
 		x := fmt.Sprintf("%%x%d", i)
 		if dt.IsBlock() && i != 0 { // the first one stays as it is
@@ -221,7 +221,7 @@ func sameRow(t *testing.T, what string, got []float32, want []float64, tolerance
 	}
 }
 
-// storedIn writes the tensors that a module's recipes name to a file, and opens it.
+// storedIn writes the tensors that a module's transforms name to a file, and opens it.
 func storedIn(t *testing.T, mod *ir.Module, src interp.Source) *checkpoint.Set {
 	t.Helper()
 	header, data := map[string]any{}, []byte(nil)

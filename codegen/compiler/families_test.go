@@ -120,7 +120,7 @@ func interpreted(t *testing.T, m *Model, ids, source, types []int) map[string][]
 		t.Fatal(err)
 	}
 	for _, w := range mod.Weights {
-		w.Type.Elem = tensor.F32 // as --quant f32 has it: what a recipe computes is not rounded to the stored type
+		w.Type.Elem = tensor.F32 // as --quant f32 has it: what a transform computes is not rounded to the stored type
 	}
 	values, states := interp.NewWeights(mod, valuesOf(m.set)), interp.NewStates()
 	out := map[string][]float64{}

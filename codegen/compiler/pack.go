@@ -12,7 +12,7 @@ import (
 )
 
 // packWeights writes the packed weights into the cache, or finds them there,
-// and gives their path. The key is what decides the bytes: the recipes, and
+// and gives their path. The key is what decides the bytes: the transforms, and
 // the files they read.
 func packWeights(ctx context.Context, cache *toolchain.Cache, src pack.Source, items []pack.Item, progress func(done, total int64)) (string, error) {
 	print, err := checkpoint.Fingerprint(src.Set.Files())

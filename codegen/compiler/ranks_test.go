@@ -24,7 +24,7 @@ var spreads = []string{"0&1", "0;1", "0&1;2&3", "0&1&2&3", "0*2;1", "0&1&2", "cp
 func TestSpreadFamilies(t *testing.T) {
 	t.Parallel()
 	models := familyModels(t)
-	delete(models, "ernie") // the shape of a stored tensor of its does not follow from the recipe, so none can be made up
+	delete(models, "ernie") // the shape of a stored tensor of its does not follow from the transform, so none can be made up
 	for i, name := range slices.Sorted(maps.Keys(models)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -156,7 +156,7 @@ func (l *Layout) sparseEntries(v *ir.Value) int {
 		return tensor.SparseCount(v.Type.Shape[0].N, v.Type.Cols(), r.Nums[0])
 	default:
 		n := 0
-		for _, name := range ir.RecipeRefs(r) {
+		for _, name := range ir.TransformRefs(r) {
 			n += l.sparseEntries(l.Module.Weight(name))
 		}
 		return n

@@ -130,7 +130,7 @@ func digestOf(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// importanceOf is the importance of a recipe's columns, or nil. Of a recipe with
+// importanceOf is the importance of a transform's columns, or nil. Of a transform with
 // several sources the first that is known decides; one whose columns are not
 // the source's is encoded evenly.
 func (e *evaluator) importanceOf(r *tensor.Transform, cols int) []float32 {

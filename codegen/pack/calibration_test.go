@@ -98,7 +98,7 @@ func TestCalibrationRefused(t *testing.T) {
 	}
 }
 
-// TestHessians: recipes over a calibrated set encode as tensor.EncodeFeedback
+// TestHessians: transforms over a calibrated set encode as tensor.EncodeFeedback
 // does; types that hold the stored values stay as they were.
 func TestHessians(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-// Package pack turns stored tensors by recipe into what a compiled model
+// Package pack turns stored tensors by transform into what a compiled model
 // computes with, and writes them to the packed file that a model binary runs
 // from (package packed).
 package pack

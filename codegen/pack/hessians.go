@@ -38,7 +38,7 @@ func (h *hessians) feedback(name string, cols int) (*tensor.Feedback, error) {
 		return nil, nil
 	}
 	if parts, width := shape[0], shape[1]; parts*width < cols || (parts-1)*width >= cols {
-		return nil, nil // the recipe's columns are not the stored ones
+		return nil, nil // the transform's columns are not the stored ones
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +71,7 @@ func (h *hessians) sums(stored string) ([]float32, error) {
 	return set.Float32(stored)
 }
 
-// feedbackOf is the feedback of a recipe's columns, or nil.
+// feedbackOf is the feedback of a transform's columns, or nil.
 func (e *evaluator) feedbackOf(r *tensor.Transform, cols int) (*tensor.Feedback, error) {
 	if e.src.Calibration == nil || e.src.Calibration.hessians == nil {
 		return nil, nil

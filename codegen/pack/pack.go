@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Item is one weight to pack: the recipe, the values of {i} and {j} in it,
-// and what must come out. A vector has Rows 1. When the recipe yields another
+// An Item is one weight to pack: the transform, the values of {i} and {j} in it,
+// and what must come out. A vector has Rows 1. When the transform yields another
 // type than DType it is quantised to it.
 type Item struct {
 	Name           string
@@ -52,11 +52,11 @@ type Options struct {
 	Progress func(done, total int64)
 }
 
-// Pack evaluates the items' recipes and writes them, in the order given, to a
+// Pack evaluates the items' transforms and writes them, in the order given, to a
 // packed file at path. The file appears complete or not at all: it is written
 // beside path under another name, synced and renamed; after an error or a
 // cancelled context nothing is left. Memory stays near a few rows a worker,
-// but for recipes with transpose or reshape, which hold their weight.
+// but for transforms with transpose or reshape, which hold their weight.
 func Pack(ctx context.Context, src Source, plan []Item, path string, opt Options) error {
 	items, size, err := place(plan)
 	if err != nil {
@@ -217,7 +217,7 @@ func (p *packer) writeItems() error {
 	return err
 }
 
-// split evaluates the recipes and hands out chunks of rows.
+// split evaluates the transforms and hands out chunks of rows.
 func (p *packer) split(ctx context.Context, chunks chan<- chunk) error {
 	for i, it := range p.plan {
 		d, err := evalItem(p.src, it)

@@ -83,7 +83,7 @@ func TestPackAndLoad(t *testing.T) {
 			}
 		}
 		if !bytes.Equal(mem[got.Offset:got.Offset+got.Bytes], want) {
-			t.Errorf("item %d differs from its recipe", i)
+			t.Errorf("item %d differs from its transform", i)
 		}
 	}
 	if norm := checkpointtest.DecodeAll(t, tensor.F32, mem[items[1].Offset:][:items[1].Bytes]); len(norm) != 32 || norm[20] != 21 || norm[21] != 0 {
@@ -163,11 +163,11 @@ func TestPackOfShrinkingFile(t *testing.T) {
 	if err := os.Truncate(src, 4096); err != nil {
 		t.Fatal(err)
 	}
-	for _, recipe := range []*tensor.Transform{tensor.Source("w"), op("transpose", nil, tensor.Source("w"))} {
-		plan := []Item{{Name: "w", Transform: recipe, DType: tensor.Q4B32, Rows: 256, Cols: 256, Layout: packed.LayoutPanel16}}
+	for _, transform := range []*tensor.Transform{tensor.Source("w"), op("transpose", nil, tensor.Source("w"))} {
+		plan := []Item{{Name: "w", Transform: transform, DType: tensor.Q4B32, Rows: 256, Cols: 256, Layout: packed.LayoutPanel16}}
 		err := Pack(context.Background(), Source{Set: s}, plan, filepath.Join(dir, "w.iflw"), Options{})
 		if err == nil || !strings.Contains(err.Error(), "changed or vanished") {
-			t.Errorf("%s: error %v", recipe, err)
+			t.Errorf("%s: error %v", transform, err)
 		}
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {

@@ -87,7 +87,7 @@ func TestSparseOutliersOfStackedMatrices(t *testing.T) {
 		}
 		for i, x := range d.Float32() {
 			if got[i] != x {
-				t.Fatalf("%s: entry %d is %v with what the file holds, %v with what the recipe gives", name, i, got[i], x)
+				t.Fatalf("%s: entry %d is %v with what the file holds, %v with what the transform gives", name, i, got[i], x)
 			}
 		}
 		if len(found) < 16 {

@@ -19,9 +19,9 @@ func checkStackable(r *tensor.Transform, args []value) error {
 		switch {
 		case a.outliers == nil:
 		case !stackable[r.Op]:
-			return fmt.Errorf("recipe %s: %s of a matrix with sparse outliers; only concat, interleave and rows move such rows", r, r.Op)
+			return fmt.Errorf("transform %s: %s of a matrix with sparse outliers; only concat, interleave and rows move such rows", r, r.Op)
 		case slices.ContainsFunc(args, func(b value) bool { return b.dt != a.dt }):
-			return fmt.Errorf("recipe %s: rows of several types, and sparse outliers", r)
+			return fmt.Errorf("transform %s: rows of several types, and sparse outliers", r)
 		}
 	}
 	return nil
@@ -53,20 +53,20 @@ func (e *evaluator) quantizeSparse(r *tensor.Transform) (value, error) {
 		return value{}, fmt.Errorf("weights cannot be quantised to %s with sparse outliers", r.Type)
 	}
 	if !(r.Nums[0] > 0 && r.Nums[0] <= tensor.MaxSparseRatio) {
-		return value{}, fmt.Errorf("recipe %s: a fraction of %v of the entries; expected more than 0 and %v at most", r, r.Nums[0], tensor.MaxSparseRatio)
+		return value{}, fmt.Errorf("transform %s: a fraction of %v of the entries; expected more than 0 and %v at most", r, r.Nums[0], tensor.MaxSparseRatio)
 	}
 	v, err := e.eval(r.Args[0])
 	if err != nil {
 		return value{}, err
 	}
 	if v.rank != 2 || v.outliers != nil {
-		return value{}, fmt.Errorf("recipe %s: only matrices have sparse outliers, and only once", r)
+		return value{}, fmt.Errorf("transform %s: only matrices have sparse outliers, and only once", r)
 	}
 	m := &faultyMatrix{set: e.src.Set, v: v}
 	n := tensor.SparseCount(v.rows, v.cols, r.Nums[0])
 	raw, all, err := tensor.EncodeSparse(r.Type, tensor.Matrix{Rows: v.rows, Cols: v.cols, Row: m.row}, n, e.importanceOf(r, v.cols))
 	if err := errors.Join(err, m.err); err != nil {
-		return value{}, fmt.Errorf("recipe %s: %w", r, err)
+		return value{}, fmt.Errorf("transform %s: %w", r, err)
 	}
 	out := fromRaw(r.Type, v.rows, v.cols, 2, raw)
 	starts := make([]int, v.rows+1)

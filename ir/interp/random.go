@@ -17,8 +17,8 @@ import (
 const maxStored = 1 << 20
 
 // Random is a Source of made-up stored tensors for tests: every stored tensor
-// that a module's recipes name, with the shape that the declared types and the
-// recipes ask for. Values hang on the seed and the tensor's name alone, so
+// that a module's transforms name, with the shape that the declared types and the
+// transforms ask for. Values hang on the seed and the tensor's name alone, so
 // that a module and what a pass made of it see the same ones: entries of
 // matrices are normal with variance 1/columns, of vectors uniform in
 // 0.5…1.5.
@@ -38,7 +38,7 @@ func Random(seed uint64, ms ...*ir.Module) (Source, error) {
 	return func(name string) (*tensor.Tensor, error) {
 		st := s.found[name]
 		if st == nil {
-			return nil, fmt.Errorf("no recipe names the stored tensor %q", name)
+			return nil, fmt.Errorf("no transform names the stored tensor %q", name)
 		}
 		return randomTensor(seed, name, st.shape), nil
 	}, nil
@@ -59,7 +59,7 @@ func randomTensor(seed uint64, name string, shape []int) *tensor.Tensor {
 	return t
 }
 
-// shapes finds the shapes of stored tensors from what recipes make of them.
+// shapes finds the shapes of stored tensors from what transforms make of them.
 type shapes struct {
 	mod   *ir.Module
 	found map[string]*storedShape
@@ -80,7 +80,7 @@ func (s *shapes) weight(w *ir.Value) error {
 		index[i] = c.Lo
 	}
 	for {
-		if err := s.push(RecipeOf(w), index, want, true); err != nil {
+		if err := s.push(TransformOf(w), index, want, true); err != nil {
 			return fmt.Errorf("weight %s: %w", w, err)
 		}
 		if !nextIndex(index, w.Count) {
@@ -100,7 +100,7 @@ func nextIndex(index []int, count []ir.Range) bool {
 	return false
 }
 
-// push says that a recipe must give the wanted shape, or, when not exact, at
+// push says that a transform must give the wanted shape, or, when not exact, at
 // least that many rows and columns.
 func (s *shapes) push(r *tensor.Transform, index []int, want []int, exact bool) error {
 	num := func(i int) int { return int(r.Nums[i]) }
@@ -158,7 +158,7 @@ func (s *shapes) pushPart(r *tensor.Transform, index []int, want []int, exact bo
 }
 
 // pushJoined shares the rows of concat or interleave out: what other weights
-// and rows recipes say is known, the rest is split evenly.
+// and rows transforms say is known, the rest is split evenly.
 func (s *shapes) pushJoined(r *tensor.Transform, index []int, want []int, exact bool) error {
 	rows, open := want[0], 0
 	known := make([]int, len(r.Args))
@@ -184,7 +184,7 @@ func (s *shapes) pushJoined(r *tensor.Transform, index []int, want []int, exact 
 	return nil
 }
 
-// rowsKnown is the row count of a recipe's result where it does not hang on a
+// rowsKnown is the row count of a transform's result where it does not hang on a
 // stored tensor; else 0.
 func (s *shapes) rowsKnown(r *tensor.Transform) int {
 	switch r.Op {

@@ -21,28 +21,28 @@ type Weights interface {
 // values already have.
 type Source func(name string) (*tensor.Tensor, error)
 
-// Recipes are Weights by the module's recipes over stored tensors. A weight
-// without a recipe is the stored tensor of its own name, with its indices
+// Transforms are Weights by the module's transforms over stored tensors. A weight
+// without a transform is the stored tensor of its own name, with its indices
 // behind it: w.0.3 for @w[0, 3].
-type Recipes struct {
+type Transforms struct {
 	mod   *ir.Module
 	src   Source
 	cache map[string]*tensor.Tensor
 }
 
-// NewWeights evaluates the recipes of m over src, each element once.
-func NewWeights(m *ir.Module, src Source) *Recipes {
-	return &Recipes{mod: m, src: src, cache: map[string]*tensor.Tensor{}}
+// NewWeights evaluates the transforms of m over src, each element once.
+func NewWeights(m *ir.Module, src Source) *Transforms {
+	return &Transforms{mod: m, src: src, cache: map[string]*tensor.Tensor{}}
 }
 
-// Weight evaluates the recipe for one index, checks the shape against the
+// Weight evaluates the transform for one index, checks the shape against the
 // declared type and rounds to its element type.
-func (w *Recipes) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
+func (w *Transforms) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
 	key := ir.Arg{Value: v, Index: index}.String()
 	if t := w.cache[key]; t != nil {
 		return t, nil
 	}
-	t, err := w.eval(RecipeOf(v), index)
+	t, err := w.eval(TransformOf(v), index)
 	if err != nil {
 		return nil, fmt.Errorf("weight %s: %w", key, err)
 	}
@@ -51,7 +51,7 @@ func (w *Recipes) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
 		want = append(want, s.N)
 	}
 	if !slices.Equal(t.Shape, want) {
-		return nil, fmt.Errorf("weight %s: its recipe gives shape %v, its type is %s", key, t.Shape, v.Type)
+		return nil, fmt.Errorf("weight %s: its transform gives shape %v, its type is %s", key, t.Shape, v.Type)
 	}
 	if t, err = rounded(t, v.Type.Elem); err != nil {
 		return nil, fmt.Errorf("weight %s: %w", key, err)
@@ -60,8 +60,8 @@ func (w *Recipes) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// RecipeOf is the weight's recipe; that of its own name when it has none.
-func RecipeOf(v *ir.Value) *tensor.Transform {
+// TransformOf is the weight's transform; that of its own name when it has none.
+func TransformOf(v *ir.Value) *tensor.Transform {
 	if v.Transform != nil {
 		return v.Transform
 	}

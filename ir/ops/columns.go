@@ -11,7 +11,7 @@ import (
 var Split = &ir.OpDef{
 	Name: "split",
 	Doc: "Cuts the columns into runs of the given sizes, one result each. With panel=n the columns come in turns instead: n of the " +
-		"first result, n of the second, and so on, each result padded to whole turns (the order that the recipe interleave gives, with n = 16).",
+		"first result, n of the second, and so on, each result padded to whole turns (the order that the transform interleave gives, with n = 16).",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
 	Attrs: []ir.AttrDef{
 		{Name: "sizes", Kind: ir.IntsAttr, Required: true, Doc: "columns of each result"},

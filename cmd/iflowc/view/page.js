@@ -52,9 +52,9 @@ function table(heads, rows) {
 
 function showWeights() {
   const total = data.weights.reduce((n, w) => n + w.bytes, 0), list = data.weights.slice().sort((a, b) => b.bytes - a.bytes);
-  main.append(h('p', {}, `Packed: ${megabytes(total)}. A recipe says how a weight is made of the file's tensors.`),
-    table(['weight', '#of them', 'type', '#packed', 'share', 'recipe'], list.map(w => [h('code', {}, '@' + w.name), w.count, h('code', {}, w.type), w.bytes ? megabytes(w.bytes) : '–',
-      h('span', { class: 'bar', style: `width:${(120 * w.bytes / (total || 1)).toFixed(1)}px` }), h('code', {}, w.recipe)])),
+  main.append(h('p', {}, `Packed: ${megabytes(total)}. A transform says how a weight is made of the file's tensors.`),
+    table(['weight', '#of them', 'type', '#packed', 'share', 'transform'], list.map(w => [h('code', {}, '@' + w.name), w.count, h('code', {}, w.type), w.bytes ? megabytes(w.bytes) : '–',
+      h('span', { class: 'bar', style: `width:${(120 * w.bytes / (total || 1)).toFixed(1)}px` }), h('code', {}, w.transform)])),
     h('h2', {}, 'States'), table(['state', '#of them', '#bytes a token, all of them'], (data.states || []).map(x => [h('code', {}, '%' + x.name), x.count, x.bytes])));
 }
 

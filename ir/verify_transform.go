@@ -8,43 +8,43 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// recipes checks the recipes of all weights: functions, references, cycles,
+// transforms checks the transforms of all weights: functions, references, cycles,
 // and shapes as far as they follow from declared types.
-func (v *verifier) recipes() {
+func (v *verifier) transforms() {
 	for _, w := range v.mod.Weights {
 		if w.Transform == nil {
 			continue
 		}
 		before := len(v.errs)
-		v.recipeForms(w, w.Transform)
+		v.transformForms(w, w.Transform)
 		if v.cyclic(w, nil) {
-			v.errs.addf(w.Pos, "%s: its recipe reads itself", w)
+			v.errs.addf(w.Pos, "%s: its transform reads itself", w)
 		}
 		if len(v.errs) > before {
 			continue
 		}
-		shape, err := recipeShape(v.mod, w.Transform)
+		shape, err := transformShape(v.mod, w.Transform)
 		if err != nil {
 			v.errs.addf(w.Pos, "%s: %v", w, err)
 		} else if shape != nil && !slices.Equal(shape, constShape(w.Type)) {
-			v.errs.addf(w.Pos, "%s is %s but its recipe gives %s", w, w.Type, intList(shape))
+			v.errs.addf(w.Pos, "%s is %s but its transform gives %s", w, w.Type, intList(shape))
 		}
 		if r := w.Transform; (r.Op == "quantize" || r.Op == "quantize_sparse") && r.Type != w.Type.Elem {
-			v.errs.addf(w.Pos, "%s is %s but its recipe quantizes to %s", w, w.Type, r.Type)
+			v.errs.addf(w.Pos, "%s is %s but its transform quantizes to %s", w, w.Type, r.Type)
 		}
 	}
 }
 
-func (v *verifier) recipeForms(w *Value, r *tensor.Transform) {
-	if err := checkRecipe(r); err != nil {
+func (v *verifier) transformForms(w *Value, r *tensor.Transform) {
+	if err := checkTransform(r); err != nil {
 		v.errs.addf(w.Pos, "%s: %v", w, err)
 		return
 	}
 	for _, a := range r.Args {
-		v.recipeForms(w, a)
+		v.transformForms(w, a)
 	}
 	if strings.HasPrefix(r.Op, "part_") && len(w.Count) == 0 {
-		v.errs.addf(w.Pos, "%s: recipe %s chooses by the last index, but the weight has none", w, r.Op)
+		v.errs.addf(w.Pos, "%s: transform %s chooses by the last index, but the weight has none", w, r.Op)
 	}
 	if isExpertPart(r) {
 		v.expertPart(w, r)
@@ -54,11 +54,11 @@ func (v *verifier) recipeForms(w *Value, r *tensor.Transform) {
 	}
 	ref := v.mod.Weight(r.Name)
 	if ref == nil {
-		v.errs.addf(w.Pos, "%s: recipe refers to unknown weight @%s%s", w, r.Name, didYouMean("@"+r.Name, valueNames(v.mod.Weights)))
+		v.errs.addf(w.Pos, "%s: transform refers to unknown weight @%s%s", w, r.Name, didYouMean("@"+r.Name, valueNames(v.mod.Weights)))
 		return
 	}
 	if len(ref.Count) > len(w.Count) {
-		v.errs.addf(w.Pos, "%s has %d indices but its recipe reads %s, which has %d", w, len(w.Count), ref, len(ref.Count))
+		v.errs.addf(w.Pos, "%s has %d indices but its transform reads %s, which has %d", w, len(w.Count), ref, len(ref.Count))
 		return
 	}
 	for i, c := range ref.Count {
@@ -75,7 +75,7 @@ func (v *verifier) cyclic(w *Value, seen map[*Value]bool) bool {
 	}
 	var visit func(u *Value) bool
 	visit = func(u *Value) bool {
-		for _, name := range RecipeRefs(u.Transform) {
+		for _, name := range TransformRefs(u.Transform) {
 			ref := v.mod.Weight(name)
 			if ref == w {
 				return true
@@ -100,9 +100,9 @@ func constShape(t Type) []int {
 	return out
 }
 
-// recipeShape gives the shape a recipe yields, or nil when it hangs on stored
+// transformShape gives the shape a transform yields, or nil when it hangs on stored
 // tensors that the module says nothing of.
-func recipeShape(m *Module, r *tensor.Transform) ([]int, error) {
+func transformShape(m *Module, r *tensor.Transform) ([]int, error) {
 	if r.Op == "source" {
 		return nil, nil
 	}
@@ -111,7 +111,7 @@ func recipeShape(m *Module, r *tensor.Transform) ([]int, error) {
 	}
 	var in [][]int
 	for _, a := range r.Args {
-		s, err := recipeShape(m, a)
+		s, err := transformShape(m, a)
 		if err != nil {
 			return nil, err
 		}
@@ -123,15 +123,15 @@ func recipeShape(m *Module, r *tensor.Transform) ([]int, error) {
 	if slices.ContainsFunc(in, func(s []int) bool { return s == nil }) {
 		return nil, nil
 	}
-	return RecipeShape(r, in)
+	return TransformShape(r, in)
 }
 
-// RecipeShape gives the shape one recipe function yields from operands of the
+// TransformShape gives the shape one transform function yields from operands of the
 // given shapes.
-func RecipeShape(r *tensor.Transform, in [][]int) ([]int, error) {
+func TransformShape(r *tensor.Transform, in [][]int) ([]int, error) {
 	out := slices.Clone(in[0])
 	num := func(i int) int { return int(r.Nums[i]) }
-	misfit := func() ([]int, error) { return nil, fmt.Errorf("recipe %s does not fit shape %s", r, intList(in[0])) }
+	misfit := func() ([]int, error) { return nil, fmt.Errorf("transform %s does not fit shape %s", r, intList(in[0])) }
 	if len(out) == 0 {
 		return misfit()
 	}
@@ -180,11 +180,11 @@ func RecipeShape(r *tensor.Transform, in [][]int) ([]int, error) {
 func joined(r *tensor.Transform, in [][]int) ([]int, error) {
 	for _, s := range in[1:] {
 		if !slices.Equal(s[1:], in[0][1:]) {
-			return nil, fmt.Errorf("recipe %s: operands %s and %s differ in more than rows", r, intList(in[0]), intList(s))
+			return nil, fmt.Errorf("transform %s: operands %s and %s differ in more than rows", r, intList(in[0]), intList(s))
 		}
 	}
 	if r.Op == "interleave" && in[0][0] != in[1][0] {
-		return nil, fmt.Errorf("recipe %s: operands have %d and %d rows, expected as many", r, in[0][0], in[1][0])
+		return nil, fmt.Errorf("transform %s: operands have %d and %d rows, expected as many", r, in[0][0], in[1][0])
 	}
 	out := slices.Clone(in[0])
 	out[0] = 0
@@ -206,7 +206,7 @@ func reshaped(r *tensor.Transform, in []int) ([]int, error) {
 	for _, d := range r.Nums {
 		out = append(out, int(d))
 		if int(d) < 1 || n > maxElems/int(d) {
-			return nil, fmt.Errorf("recipe %s: sizes are positive numbers", r)
+			return nil, fmt.Errorf("transform %s: sizes are positive numbers", r)
 		}
 		n *= int(d)
 	}
@@ -214,7 +214,7 @@ func reshaped(r *tensor.Transform, in []int) ([]int, error) {
 		was *= d
 	}
 	if in != nil && n != was {
-		return nil, fmt.Errorf("recipe %s: %d elements cannot become %d", r, was, n)
+		return nil, fmt.Errorf("transform %s: %d elements cannot become %d", r, was, n)
 	}
 	return out, nil
 }

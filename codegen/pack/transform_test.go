@@ -24,12 +24,12 @@ func permute(heads float64, a *tensor.Transform) *tensor.Transform {
 	return &tensor.Transform{Op: "permute_rows", Word: "gguf_rope", Nums: []float64{heads}, Args: []*tensor.Transform{a}}
 }
 
-func TestRecipeOperations(t *testing.T) {
+func TestTransformOperations(t *testing.T) {
 	t.Parallel()
 	s := openSource(t, checkpointtest.Ramp("a", 0, 2, 3), checkpointtest.Ramp("b", 10, 1, 3), checkpointtest.Ramp("v", 0, 4), checkpointtest.Ramp("w", 4, 2), checkpointtest.Ramp("h", 0, 8, 1), checkpointtest.Ramp("layer.7.x.2", 5, 1, 2), checkpointtest.Ramp("e", 0, 4, 2, 1))
 	a, b, v, w, h := tensor.Source("a"), tensor.Source("b"), tensor.Source("v"), tensor.Source("w"), tensor.Source("h")
 	for _, c := range []struct {
-		recipe     *tensor.Transform
+		transform  *tensor.Transform
 		rows, cols int
 		want       []float32
 	}{
@@ -59,13 +59,13 @@ func TestRecipeOperations(t *testing.T) {
 		{op("rows", []float64{1, 2}, op("reshape", []float64{2, 2, 2}, h)), 2, 2, []float32{4, 5, 6, 7}},
 		{tensor.Source("layer.{i}.x.{j}"), 1, 2, []float32{5, 6}},
 	} {
-		d, err := Eval(s, c.recipe, []int{7, 2})
+		d, err := Eval(s, c.transform, []int{7, 2})
 		if err != nil {
-			t.Errorf("%s: %v", c.recipe, err)
+			t.Errorf("%s: %v", c.transform, err)
 			continue
 		}
 		if got := d.Float32(); d.Rows != c.rows || d.Cols != c.cols || !slices.Equal(got, c.want) {
-			t.Errorf("%s: [%d, %d] %v, want [%d, %d] %v", c.recipe, d.Rows, d.Cols, got, c.rows, c.cols, c.want)
+			t.Errorf("%s: [%d, %d] %v, want [%d, %d] %v", c.transform, d.Rows, d.Cols, got, c.rows, c.cols, c.want)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestQuantizePartialBlock(t *testing.T) {
 	}
 }
 
-func TestRecipeErrors(t *testing.T) {
+func TestTransformErrors(t *testing.T) {
 	t.Parallel()
 	s := openSource(t, checkpointtest.Ramp("model.a", 0, 2, 3), checkpointtest.Ramp("b", 0, 1, 2), checkpointtest.Ramp("v", 0, 4), checkpointtest.Ramp("c", 0, 2, 2, 2), checkpointtest.Ramp("e", 0, 1<<60, 0))
 	a, v, c := tensor.Source("model.a"), tensor.Source("v"), tensor.Source("c")

@@ -28,7 +28,7 @@ func (e *evaluator) quantizeBy(v value, dt tensor.DType, r *tensor.Transform) (v
 		return v, nil
 	}
 	if v.outliers != nil {
-		return value{}, fmt.Errorf("recipe %s: %s with sparse outliers cannot become %s", r, v.dt, dt)
+		return value{}, fmt.Errorf("transform %s: %s with sparse outliers cannot become %s", r, v.dt, dt)
 	}
 	if dt.IsBlock() && v.cols%dt.Block() == 0 && !tensor.Lossless(dt, v.dt) {
 		f, err := e.feedbackOf(r, v.cols)

@@ -30,11 +30,11 @@ func counting(name string) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-func TestRecipes(t *testing.T) {
+func TestTransforms(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		typ, recipe string
-		want        []float64
+		typ, transform string
+		want           []float64
 	}{
 		{"f32[4, 2]", `"a"`, []float64{0, 1, 2, 3, 4, 5, 6, 7}},
 		{"f32[8, 2]", `concat("b", "a")`, []float64{10, 11, 12, 13, 14, 15, 16, 17, 0, 1, 2, 3, 4, 5, 6, 7}},
@@ -49,13 +49,13 @@ func TestRecipes(t *testing.T) {
 		{"f32[1, 2]", `l2norm_rows(add(scale(rows("a", 1, 2), 0), 3))`, []float64{0.7071067690849304, 0.7071067690849304}},
 		{"f16[3]", `scale("v", 0.1)`, []float64{0.0999755859375, 0.199951171875, 0.300048828125}},
 	} {
-		m := parse(t, "module m {\nweight @w : "+c.typ+" from "+c.recipe+"\n}\n")
+		m := parse(t, "module m {\nweight @w : "+c.typ+" from "+c.transform+"\n}\n")
 		got, err := interp.NewWeights(m, counting).Weight(m.Weight("w"), nil)
 		if err != nil {
-			t.Errorf("%s: %v", c.recipe, err)
+			t.Errorf("%s: %v", c.transform, err)
 			continue
 		}
-		same(t, c.recipe, got.F, c.want, 0)
+		same(t, c.transform, got.F, c.want, 0)
 	}
 }
 

@@ -38,10 +38,10 @@ type Transform struct {
 	Word string       `json:"word,omitempty"` // permute_rows: which permutation
 }
 
-// Source is the recipe of a stored tensor.
+// Source is the transform of a stored tensor.
 func Source(name string) *Transform { return &Transform{Op: "source", Name: name} }
 
-// String prints the recipe as it stands in the IR.
+// String prints the transform as it stands in the IR.
 func (r *Transform) String() string {
 	switch r.Op {
 	case "source":
@@ -65,7 +65,7 @@ func (r *Transform) String() string {
 	return fmt.Sprintf("%s(%s)", r.Op, strings.Join(parts, ", "))
 }
 
-// Sources lists the stored tensors the recipe reads, in order, with repeats.
+// Sources lists the stored tensors the transform reads, in order, with repeats.
 func (r *Transform) Sources() []string {
 	if r.Op == "source" {
 		return []string{r.Name}
@@ -77,7 +77,7 @@ func (r *Transform) Sources() []string {
 	return out
 }
 
-// SourceName is the stored tensor that a source of a recipe names for an element
+// SourceName is the stored tensor that a source of a transform names for an element
 // of a weight: {i} and {j} stand for the element's indices.
 func SourceName(pattern string, index []int) string {
 	for i, mark := range IndexMarks {

@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// A Dense is an evaluated recipe: Rows × Cols elements whose rows are made on
+// A Dense is an evaluated transform: Rows × Cols elements whose rows are made on
 // demand, so that a weight larger than memory can pass through row by row. A
 // vector (rank 1 or 0) has one row. It is safe for concurrent use, and valid
 // until the set is closed.
@@ -65,7 +65,7 @@ func (d *Dense) Float32() []float32 {
 	return out
 }
 
-// Eval evaluates a recipe over the stored tensors. "{i}" and "{j}" in source
+// Eval evaluates a transform over the stored tensors. "{i}" and "{j}" in source
 // names stand for index[0] and index[1]. Reordering rows keeps stored blocks as
 // they are, so that a quantised matrix stays exact through concat, interleave,
 // rows, group_rows and permute_rows and is transcoded at quantize; what needs
@@ -178,7 +178,7 @@ type evaluator struct {
 	index []int
 }
 
-// A recipeOp evaluates one operation on evaluated arguments.
+// A transformOp evaluates one operation on evaluated arguments.
 type operation struct {
 	args, nums int // how many; -1 for one or more
 	eval       func(r *tensor.Transform, args []value, index []int) (value, error)
@@ -211,10 +211,10 @@ func (e *evaluator) eval(r *tensor.Transform) (value, error) {
 	}
 	op, ok := operations[r.Op]
 	if !ok {
-		return value{}, fmt.Errorf("recipe %s: unknown operation %q", r, r.Op)
+		return value{}, fmt.Errorf("transform %s: unknown operation %q", r, r.Op)
 	}
 	if !fits(op.args, len(r.Args)) || !fits(op.nums, len(r.Nums)) {
-		return value{}, fmt.Errorf("recipe %s: %s with %d arguments and %d numbers", r, r.Op, len(r.Args), len(r.Nums))
+		return value{}, fmt.Errorf("transform %s: %s with %d arguments and %d numbers", r, r.Op, len(r.Args), len(r.Nums))
 	}
 	switch r.Op {
 	case "quantize":
@@ -235,7 +235,7 @@ func (e *evaluator) eval(r *tensor.Transform) (value, error) {
 	}
 	v, err := op.eval(r, args, e.index)
 	if err != nil {
-		return value{}, fmt.Errorf("recipe %s: %w", r, err)
+		return value{}, fmt.Errorf("transform %s: %w", r, err)
 	}
 	return v, nil
 }

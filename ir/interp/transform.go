@@ -12,15 +12,15 @@ import (
 // panelRows is how many rows interleave takes in turn.
 const panelRows = 16
 
-// eval evaluates a recipe for one index of the weight that it belongs to.
-func (w *Recipes) eval(r *tensor.Transform, index []int) (*tensor.Tensor, error) {
+// eval evaluates a transform for one index of the weight that it belongs to.
+func (w *Transforms) eval(r *tensor.Transform, index []int) (*tensor.Tensor, error) {
 	switch r.Op {
 	case "source":
 		return w.src(storedName(r.Name, index))
 	case "weight":
 		ref := w.mod.Weight(r.Name)
 		if ref == nil || len(ref.Count) > len(index) {
-			return nil, fmt.Errorf("recipe refers to @%s, which is missing or has more indices", r.Name)
+			return nil, fmt.Errorf("transform refers to @%s, which is missing or has more indices", r.Name)
 		}
 		return w.Weight(ref, index[:len(ref.Count)])
 	}
@@ -38,7 +38,7 @@ func (w *Recipes) eval(r *tensor.Transform, index []int) (*tensor.Tensor, error)
 		in = append(in, t)
 		shapes = append(shapes, t.Shape)
 	}
-	shape, err := ir.RecipeShape(r, shapes)
+	shape, err := ir.TransformShape(r, shapes)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (w *Recipes) eval(r *tensor.Transform, index []int) (*tensor.Tensor, error)
 	return apply(r, in, shape)
 }
 
-// apply evaluates one recipe function; shape is that of its result.
+// apply evaluates one transform function; shape is that of its result.
 func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tensor, error) {
 	x := in[0]
 	num := func(i int) int { return int(r.Nums[i]) }
@@ -98,7 +98,7 @@ func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tenso
 		return rowsOf(in, shape, func(row int) (int, int) { return 0, row/take*num(1) + num(2) + row%take }), nil
 	case "permute_rows":
 		if r.Word != "gguf_rope" {
-			return nil, fmt.Errorf("recipe permute_rows: unknown order %q, expected gguf_rope", r.Word)
+			return nil, fmt.Errorf("transform permute_rows: unknown order %q, expected gguf_rope", r.Word)
 		}
 		// GGUF stores the rows of a head as (0, d/2, 1, d/2+1, …).
 		d := x.Shape[0] / num(0)
@@ -107,14 +107,14 @@ func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tenso
 			return 0, row/d*d + 2*i + half
 		}), nil
 	}
-	return nil, fmt.Errorf("unknown recipe function %s", r.Op)
+	return nil, fmt.Errorf("unknown transform function %s", r.Op)
 }
 
 // withSparse rounds a matrix to a block type and keeps a fraction of its entries
 // as sparse outliers.
 func withSparse(x *tensor.Tensor, dt tensor.DType, ratio float64) (*tensor.Tensor, error) {
 	if len(x.Shape) != 2 {
-		return nil, fmt.Errorf("recipe quantize_sparse: shape %v is no matrix", x.Shape)
+		return nil, fmt.Errorf("transform quantize_sparse: shape %v is no matrix", x.Shape)
 	}
 	rows, cols := x.Shape[0], x.Shape[1]
 	raw, outliers, err := tensor.EncodeSparse(dt, tensor.Matrix{Rows: rows, Cols: cols, Row: func(r int, to []float32) {
@@ -148,7 +148,7 @@ func part(r *tensor.Transform, x *tensor.Tensor, shape, index []int) (*tensor.Te
 	}
 	lo, hi, err := ir.PartOf(r, shape[axis], index)
 	if err != nil || hi > x.Shape[axis] {
-		return nil, fmt.Errorf("recipe %s: no part for index %v", r, index)
+		return nil, fmt.Errorf("transform %s: no part for index %v", r, index)
 	}
 	if axis == 0 && hi-lo == shape[0] {
 		return rowsOf([]*tensor.Tensor{x}, shape, func(row int) (int, int) { return 0, lo + row }), nil

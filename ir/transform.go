@@ -7,8 +7,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A recipeForm says what a recipe function takes.
-type recipeForm struct {
+// A transformForm says what a transform function takes.
+type transformForm struct {
 	name       string
 	args       int // operands; -1 is one or more
 	nums       int // numbers; -1 is one or more
@@ -16,8 +16,8 @@ type recipeForm struct {
 	typ, words bool
 }
 
-// recipeForms lists the recipe functions; docs/ir.md explains them.
-var recipeForms = []recipeForm{
+// transformForms lists the transform functions; docs/ir.md explains them.
+var transformForms = []transformForm{
 	{name: "concat", args: -1},
 	{name: "interleave", args: 2},
 	{name: "rows", args: 1, nums: 2, whole: true},
@@ -40,38 +40,38 @@ var recipeForms = []recipeForm{
 	{name: "quantize_sparse", args: 1, nums: 1, typ: true},
 }
 
-// checkRecipe checks one level of a recipe: the function and what it takes.
-func checkRecipe(r *tensor.Transform) error {
+// checkTransform checks one level of a transform: the function and what it takes.
+func checkTransform(r *tensor.Transform) error {
 	if r.Op == "source" || r.Op == "weight" {
 		return nil
 	}
 	var names []string
-	for _, f := range recipeForms {
+	for _, f := range transformForms {
 		if f.name == r.Op {
 			return f.check(r)
 		}
 		names = append(names, f.name)
 	}
-	return fmt.Errorf("unknown recipe function %s%s", r.Op, didYouMean(r.Op, names))
+	return fmt.Errorf("unknown transform function %s%s", r.Op, didYouMean(r.Op, names))
 }
 
-func (f recipeForm) check(r *tensor.Transform) error {
+func (f transformForm) check(r *tensor.Transform) error {
 	switch {
 	case f.args >= 0 && len(r.Args) != f.args, f.args < 0 && len(r.Args) == 0:
-		return fmt.Errorf("recipe %s has %d operands, expected %s", r.Op, len(r.Args), howMany(f.args))
+		return fmt.Errorf("transform %s has %d operands, expected %s", r.Op, len(r.Args), howMany(f.args))
 	case f.nums >= 0 && len(r.Nums) != f.nums, f.nums < 0 && len(r.Nums) == 0:
-		return fmt.Errorf("recipe %s has %d numbers, expected %s", r.Op, len(r.Nums), howMany(f.nums))
+		return fmt.Errorf("transform %s has %d numbers, expected %s", r.Op, len(r.Nums), howMany(f.nums))
 	case f.typ != (r.Type != tensor.Invalid):
-		return fmt.Errorf("recipe %s: an element type is missing or has no place here", r.Op)
+		return fmt.Errorf("transform %s: an element type is missing or has no place here", r.Op)
 	case f.words != (r.Word != ""):
-		return fmt.Errorf("recipe %s: a quoted word is missing or has no place here", r.Op)
+		return fmt.Errorf("transform %s: a quoted word is missing or has no place here", r.Op)
 	}
 	if r.Op == "quantize_sparse" && !(r.Nums[0] > 0 && r.Nums[0] <= tensor.MaxSparseRatio) {
-		return fmt.Errorf("recipe %s keeps a fraction of %g of the entries, expected more than 0 and %g at most", r.Op, r.Nums[0], tensor.MaxSparseRatio)
+		return fmt.Errorf("transform %s keeps a fraction of %g of the entries, expected more than 0 and %g at most", r.Op, r.Nums[0], tensor.MaxSparseRatio)
 	}
 	for _, n := range r.Nums {
 		if f.whole && (n != math.Trunc(n) || n < 0 || n > maxSize) {
-			return fmt.Errorf("recipe %s: %g is not a whole number from 0", r.Op, n)
+			return fmt.Errorf("transform %s: %g is not a whole number from 0", r.Op, n)
 		}
 	}
 	return nil
@@ -84,11 +84,11 @@ func howMany(n int) string {
 	return fmt.Sprint(n)
 }
 
-// RefRecipe is the recipe of another weight of the module.
-func RefRecipe(w *Value) *tensor.Transform { return &tensor.Transform{Op: "weight", Name: w.Name} }
+// RefTransform is the transform of another weight of the module.
+func RefTransform(w *Value) *tensor.Transform { return &tensor.Transform{Op: "weight", Name: w.Name} }
 
-// RecipeRefs lists the names of the weights that a recipe reads, in order.
-func RecipeRefs(r *tensor.Transform) []string {
+// TransformRefs lists the names of the weights that a transform reads, in order.
+func TransformRefs(r *tensor.Transform) []string {
 	if r == nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func RecipeRefs(r *tensor.Transform) []string {
 	}
 	var out []string
 	for _, a := range r.Args {
-		out = append(out, RecipeRefs(a)...)
+		out = append(out, TransformRefs(a)...)
 	}
 	return out
 }

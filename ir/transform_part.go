@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// The recipes of parts give each member of a tensor group its part of a weight:
+// The transforms of parts give each member of a tensor group its part of a weight:
 // part_rows and part_cols choose it by the weight's last index; expert_rows,
 // expert_cols and part_experts by the one before, because the last one is the
 // expert's. With one number n the parts are n equal ones; else the numbers are
@@ -30,13 +30,13 @@ func PartOf(r *tensor.Transform, size int, index []int) (lo, hi int, err error) 
 		at--
 	}
 	if at < 0 || index[at] >= partMembers(r) {
-		return 0, 0, fmt.Errorf("recipe %s: no part for index %v", r, index)
+		return 0, 0, fmt.Errorf("transform %s: no part for index %v", r, index)
 	}
 	lo, hi = PartBounds(r, size, index[at])
 	return lo, hi, nil
 }
 
-// PartIndex is the index by which a recipe's operands are read; zero says that a
+// PartIndex is the index by which a transform's operands are read; zero says that a
 // member has fewer experts than this one's number.
 func PartIndex(r *tensor.Transform, index []int) (inner []int, zero bool, err error) {
 	if !isExpertPart(r) {
@@ -44,7 +44,7 @@ func PartIndex(r *tensor.Transform, index []int) (inner []int, zero bool, err er
 	}
 	at := len(index) - 2
 	if at < 0 || index[at] >= partMembers(r) {
-		return nil, false, fmt.Errorf("recipe %s: no part for index %v", r, index)
+		return nil, false, fmt.Errorf("transform %s: no part for index %v", r, index)
 	}
 	inner = append(slices.Clone(index[:at]), index[at+1])
 	if r.Op == "part_experts" {
@@ -75,7 +75,7 @@ func partShape(r *tensor.Transform, whole []int) ([]int, error) {
 	if cols {
 		axis = len(out) - 1
 	}
-	misfit := fmt.Errorf("recipe %s does not fit shape %s", r, intList(whole))
+	misfit := fmt.Errorf("transform %s does not fit shape %s", r, intList(whole))
 	if cols && len(out) != 2 || len(r.Nums) > 1 && len(r.Nums)%2 != 0 {
 		return nil, misfit
 	}
@@ -103,22 +103,22 @@ func partShape(r *tensor.Transform, whole []int) ([]int, error) {
 // with one index less.
 func (v *verifier) expertPart(w *Value, r *tensor.Transform) {
 	if r != w.Transform || len(r.Args) != 1 || r.Args[0].Op != "weight" {
-		v.errs.addf(w.Pos, "%s: recipe %s stands around one weight and nothing else", w, r.Op)
+		v.errs.addf(w.Pos, "%s: transform %s stands around one weight and nothing else", w, r.Op)
 		return
 	}
 	ref := v.mod.Weight(r.Args[0].Name)
 	n := len(w.Count)
 	switch {
 	case ref == nil:
-		v.errs.addf(w.Pos, "%s: recipe refers to unknown weight @%s", w, r.Args[0].Name)
+		v.errs.addf(w.Pos, "%s: transform refers to unknown weight @%s", w, r.Args[0].Name)
 	case n < 2 || len(ref.Count) != n-1:
 		v.errs.addf(w.Pos, "%s has %d indices, expected one more than the %d of %s", w, n, len(ref.Count), ref)
 	case r.Op == "part_experts" && len(r.Nums)%2 != 0:
-		v.errs.addf(w.Pos, "%s: recipe %s needs lo and hi of each member", w, r)
+		v.errs.addf(w.Pos, "%s: transform %s needs lo and hi of each member", w, r)
 	case r.Op == "part_experts" && int(slices.Max(r.Nums)) > ref.Count[n-2].Hi:
-		v.errs.addf(w.Pos, "%s: recipe %s takes more experts than the %d of %s", w, r, ref.Count[n-2].Hi, ref)
+		v.errs.addf(w.Pos, "%s: transform %s takes more experts than the %d of %s", w, r, ref.Count[n-2].Hi, ref)
 	case w.Count[n-2] != Range{0, partMembers(r)}:
-		v.errs.addf(w.Pos, "%s: recipe %s tells of %d members", w, r, partMembers(r))
+		v.errs.addf(w.Pos, "%s: transform %s tells of %d members", w, r, partMembers(r))
 	case n > 2 && (w.Count[0].Lo < ref.Count[0].Lo || w.Count[0].Hi > ref.Count[0].Hi):
 		v.errs.addf(w.Pos, "%s: its indices are outside those of %s", w, ref)
 	}
