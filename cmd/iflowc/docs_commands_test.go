@@ -51,29 +51,29 @@ var notRun = []struct{ command, why string }{
 
 // A pageCommand is a command that a page shows.
 type pageCommand struct {
-	page    string
-	text    string // as it stands there
-	program string // iflowc, BIN, a script's path, the name of another program
-	verb    string // of iflowc, a compiled model or go; "bench serve" and "run ./cmd/iflowc" are such
-	flags   []string
-	block   string // the kind of block: "sh", "sh STAGE"; "" when it is not run
+	page       string
+	text       string // as it stands there
+	program    string // iflowc, BIN, a script's path, the name of another program
+	subcommand string // of iflowc, a compiled model or go; "bench serve" and "run ./cmd/iflowc" are such
+	flags      []string
+	block      string // the kind of block: "sh", "sh STAGE"; "" when it is not run
 }
 
 // covers tells whether running c shows that form works, of which the page gives
-// the usage: the same verb, with its flags.
+// the usage: the same subcommand, with its flags.
 func (c pageCommand) covers(form pageCommand) bool {
-	return c.program == form.program && (form.verb == "" || c.verb == form.verb) &&
+	return c.program == form.program && (form.subcommand == "" || c.subcommand == form.subcommand) &&
 		!slices.ContainsFunc(form.flags, func(f string) bool { return !slices.Contains(c.flags, f) })
 }
 
 // starts tells whether the command begins with the words of a table's row: its
-// program, or a folder of programs, its verb, and flags that it must have.
+// program, or a folder of programs, its subcommand, and flags that it must have.
 func (c pageCommand) starts(row string) bool {
 	words := strings.Fields(row)
 	if !strings.HasPrefix(c.program, words[0]) || c.program != words[0] && !strings.HasSuffix(words[0], "/") {
 		return false
 	}
-	have := append(strings.Fields(c.text), c.verb)
+	have := append(strings.Fields(c.text), c.subcommand)
 	for _, w := range words[1:] {
 		if !slices.Contains(have, w) && !slices.Contains(c.flags, w) {
 			return false
@@ -150,7 +150,7 @@ func splitShell(line string) (parts []string) {
 }
 
 // newPageCommand reads one command; ok is false when it is none, or only the
-// name of a program that has verbs.
+// name of a program that has subcommands.
 func newPageCommand(text string) (c pageCommand, ok bool) {
 	words := strings.Fields(text)
 	for len(words) > 1 && (assignment.MatchString(words[0]) || words[0] == "/usr/bin/time" || words[0] == "-v" ||
@@ -180,11 +180,11 @@ func newPageCommand(text string) (c pageCommand, ok bool) {
 		return c, false
 	}
 	if c.program == "iflowc" || c.program == "BIN" || c.program == "go" {
-		if c.verb = words[1]; c.verb[0] == '-' {
-			c.verb = ""
+		if c.subcommand = words[1]; c.subcommand[0] == '-' {
+			c.subcommand = ""
 		}
-		if len(words) > 2 && (c.verb == "bench" && (words[2] == "serve" || words[2] == "model") || c.program == "go" && c.verb == "run") {
-			c.verb += " " + words[2]
+		if len(words) > 2 && (c.subcommand == "bench" && (words[2] == "serve" || words[2] == "model") || c.program == "go" && c.subcommand == "run") {
+			c.subcommand += " " + words[2]
 		}
 	}
 	return c, true

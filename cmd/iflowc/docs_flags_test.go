@@ -10,23 +10,23 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/completion"
 )
 
-var scriptVerb = regexp.MustCompile(`(?m)^  '([^']*)'\) names='([^']*)' flags='([^']*)' ;;$`)
+var scriptSubcommand = regexp.MustCompile(`(?m)^  '([^']*)'\) names='([^']*)' flags='([^']*)' ;;$`)
 
-// flagsOf reads a completion script for bash: each verb's flags.
+// flagsOf reads a completion script for bash: each subcommand's flags.
 func flagsOf(t *testing.T, script string) map[string]string {
 	t.Helper()
 	flags := map[string]string{}
-	for _, m := range scriptVerb.FindAllStringSubmatch(script, -1) {
-		verb, _, _ := strings.Cut(strings.TrimSpace(m[1]), " ")
-		flags[verb] += " " + m[3] + " "
+	for _, m := range scriptSubcommand.FindAllStringSubmatch(script, -1) {
+		subcommand, _, _ := strings.Cut(strings.TrimSpace(m[1]), " ")
+		flags[subcommand] += " " + m[3] + " "
 	}
 	if len(flags) < 5 {
-		t.Fatalf("%d verbs in the script:\n%.2000s", len(flags), script)
+		t.Fatalf("%d subcommands in the script:\n%.2000s", len(flags), script)
 	}
 	return flags
 }
 
-// TestDocsFlags: the verbs and flags of every call in the documentation, and in
+// TestDocsFlags: the subcommands and flags of every call in the documentation, and in
 // the examples that --help shows, exist.
 func TestDocsFlags(t *testing.T) {
 	t.Parallel()
@@ -47,27 +47,27 @@ func TestDocsFlags(t *testing.T) {
 	for _, leaf := range parser.Model.Leaves(true) {
 		pages["iflowc "+leaf.Name+" --help"] = strings.ReplaceAll(leaf.Detail, "\n", "\n  ")
 	}
-	for verb := range have["BIN"] { // the examples of models leave the program out
-		pages["BIN "+verb+" --help"] = strings.ReplaceAll(call(t, nil, demo(t), verb, "--help").stdout, "\n    "+verb+" ", "\n    BIN "+verb+" ")
+	for subcommand := range have["BIN"] { // the examples of models leave the program out
+		pages["BIN "+subcommand+" --help"] = strings.ReplaceAll(call(t, nil, demo(t), subcommand, "--help").stdout, "\n    "+subcommand+" ", "\n    BIN "+subcommand+" ")
 	}
 	seen := 0
 	for page, text := range pages {
 		for _, c := range pageCommands(page, text) {
-			if have[c.program] == nil || c.verb == "" {
+			if have[c.program] == nil || c.subcommand == "" {
 				continue
 			}
-			verb, _, _ := strings.Cut(c.verb, " ")
-			flags, known := have[c.program][verb]
+			subcommand, _, _ := strings.Cut(c.subcommand, " ")
+			flags, known := have[c.program][subcommand]
 			if !known {
 				if c.program == "iflowc" {
-					t.Errorf("%s: iflowc has no verb %s: %s", page, c.verb, c.text)
+					t.Errorf("%s: iflowc has no subcommand %s: %s", page, c.subcommand, c.text)
 				}
-				continue // a program of the page, or a verb of models of another kind
+				continue // a program of the page, or a subcommand of models of another kind
 			}
 			seen++
 			for _, flag := range c.flags {
 				if !strings.Contains(flags, " "+flag+" ") && flag != "--help" {
-					t.Errorf("%s: %s %s has no %s: %s", page, c.program, c.verb, flag, c.text)
+					t.Errorf("%s: %s %s has no %s: %s", page, c.program, c.subcommand, flag, c.text)
 				}
 			}
 		}

@@ -22,7 +22,7 @@ type modelFlags struct {
 	Activations string `help:"How inputs of matmuls are rounded: f32 (not at all; with quantised weights slower), bf16 (with bf16 weights, which doubles the speed of prefill on processors with AVX512-BF16), int8 (plain blocks, with quantised weights) or int8+N (the N largest groups of columns of each row apart, which loses less; the default, N by the weights)." placeholder:"TYPE"`
 	Devices     string `help:"Device string, such as 0;1 or 0&1; auto chooses by memory and speed, auto:8xh100 for another machine." placeholder:"STR"`
 	Profile     string `help:"Measured profile of the device." type:"path" placeholder:"FILE"`
-	Importance  string `help:"Importance matrix, as a model's verb calibrate or llama.cpp writes it: quantising spares the columns that matter." type:"path" placeholder:"FILE"`
+	Importance  string `help:"Importance matrix, as a model's subcommand calibrate or llama.cpp writes it: quantising spares the columns that matter." type:"path" placeholder:"FILE"`
 	Order       string `help:"Order of summation: class (same tokens whatever the batch) or any." enum:"class,any" default:"class"`
 	Context     int    `help:"Most positions of a sequence (default: the model's, at most 4096)." placeholder:"N"`
 

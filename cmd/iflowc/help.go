@@ -1,6 +1,6 @@
 package main
 
-// Examples that --help shows below a verb's flags.
+// Examples that --help shows below a subcommand's flags.
 
 // Help shows how models are compiled.
 func (compileCmd) Help() string {

@@ -61,8 +61,8 @@ func TestOptRoundTrip(t *testing.T) {
 	}
 }
 
-// TestCheckVerb: check answers from the headers, for people and for scripts.
-func TestCheckVerb(t *testing.T) {
+// TestCheckSubcommand: check answers from the headers, for people and for scripts.
+func TestCheckSubcommand(t *testing.T) {
 	t.Parallel()
 	var v verdict
 	decode(t, iflowc(t, "check", demoSpec, "--json").succeed(t), &v)

@@ -1,5 +1,5 @@
 // Command iflowc compiles a model specification into a binary that runs the
-// model. Each verb is one file here; docs/architecture.md is the map.
+// model. Each subcommand is one file here; docs/architecture.md is the map.
 package main
 
 import (
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "iflowc:", err)
 		return exitUsage
 	}
-	err = runVerb(k)
+	err = runSubcommand(k)
 	switch {
 	case err == nil:
 		return 0
@@ -82,9 +82,9 @@ func run(ctx context.Context, args []string) int {
 	return exitFailed
 }
 
-// runVerb turns a panic into an error: whatever a file holds, the answer is one
+// runSubcommand turns a panic into an error: whatever a file holds, the answer is one
 // line, not a trace.
-func runVerb(k *kong.Context) (err error) {
+func runSubcommand(k *kong.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("bug in iflowc %s: %v (IFLOWC_TRACE=1 shows where); please report it with the specification", compiler.Version(), r)

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestSpreadVerbs: what the verbs say of a model on several devices, and what
+// TestSpreadSubcommands: what the subcommands say of a model on several devices, and what
 // they refuse.
-func TestSpreadVerbs(t *testing.T) {
+func TestSpreadSubcommands(t *testing.T) {
 	t.Parallel()
 	text := iflowc(t, "ir", demoSpec, "--devices", "0&1;2&3", "--rank", "2", "--after", "partition").succeed(t)
 	for _, want := range []string{"recv %ids {from=0, cols=128}", "repeat 4..7", "all_reduce %o {members=2}", "@wq[4..7]", "all_gather"} {

@@ -20,7 +20,7 @@ type pullCmd struct {
 	JSON    bool     `name:"json" help:"Print one JSON document."`
 }
 
-// Help describes the verb further.
+// Help describes the subcommand further.
 func (pullCmd) Help() string {
 	return `The model's folder is printed, so that a compile may follow:
 
@@ -78,7 +78,7 @@ func (c *pullCmd) Run(ctx context.Context) error {
 	return c.print(out)
 }
 
-// pulled is what the verb prints.
+// pulled is what the subcommand prints.
 type pulled struct {
 	Path   string       `json:"path"`
 	Commit string       `json:"commit,omitempty"`

@@ -89,7 +89,7 @@ type ranked struct {
 	front []string
 }
 
-// call runs a verb on all ranks; a loaded machine is no silent rank.
+// call runs a subcommand on all ranks; a loaded machine is no silent rank.
 func (r *ranked) call(t *testing.T, args []string) string {
 	t.Helper()
 	env := []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"}

@@ -59,7 +59,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 	return syscall.Exec(bin, args, os.Environ())
 }
 
-// arguments are those of the binary's verb generate.
+// arguments are those of the binary's subcommand generate.
 func (c *runCmd) arguments() []string {
 	args := append([]string{"-n", strconv.Itoa(c.N)}, c.sampling()...)
 	add := func(ok bool, words ...string) {
@@ -79,7 +79,7 @@ func (c *runCmd) arguments() []string {
 // answer of a chat is then as long as it gets.
 const defaultLength = 128
 
-// chatArguments are those of the binary's verb chat.
+// chatArguments are those of the binary's subcommand chat.
 func (c *runCmd) chatArguments() []string {
 	args := c.sampling()
 	if c.N != defaultLength {
@@ -94,7 +94,7 @@ func (c *runCmd) chatArguments() []string {
 	return args
 }
 
-// sampling are the arguments that both verbs have.
+// sampling are the arguments that both subcommands have.
 func (c *runCmd) sampling() (args []string) {
 	add := func(ok bool, words ...string) {
 		if ok {

@@ -28,15 +28,15 @@ func Decode(dst []float32, dt DType, src []byte) error {
 	return nil
 }
 
-func checkSizes(verb string, dt DType, n, bytes int) error {
+func checkSizes(what string, dt DType, n, bytes int) error {
 	if dt == Invalid || dt >= dtype.Count {
-		return fmt.Errorf("%s: %s is not a stored type", verb, dt)
+		return fmt.Errorf("%s: %s is not a stored type", what, dt)
 	}
 	if n%dt.Block() != 0 {
-		return fmt.Errorf("%s %s: %d elements are not whole blocks of %d", verb, dt, n, dt.Block())
+		return fmt.Errorf("%s %s: %d elements are not whole blocks of %d", what, dt, n, dt.Block())
 	}
 	if want := dt.RowBytes(n); want != bytes {
-		return fmt.Errorf("%s %s: %d elements take %d bytes, found %d", verb, dt, n, want, bytes)
+		return fmt.Errorf("%s %s: %d elements take %d bytes, found %d", what, dt, n, want, bytes)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package cli is the command line of a per-model binary: one file a verb, over
+// Package cli is the command line of a per-model binary: one file a subcommand, over
 // runtime/engine. The binary's main package embeds the model and calls Main.
 package cli
 

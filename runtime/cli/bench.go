@@ -27,7 +27,7 @@ type benchCmd struct {
 	JSON                bool   `name:"json" help:"Print one JSON document."`
 }
 
-// benchRow is one row of the verb's JSON array. A share is the median over the
+// benchRow is one row of the subcommand's JSON array. A share is the median over the
 // repetitions, each against what the machine reads before and after it; null
 // where this build cannot measure its limit.
 type benchRow struct {
@@ -180,7 +180,7 @@ type benchTest struct {
 	once func(b *bench, ctx context.Context, n, batch int) (time.Duration, error)
 }
 
-// A bench is the verb's state.
+// A bench is the subcommand's state.
 type bench struct {
 	m         *model
 	eng       *engine.Engine

@@ -25,7 +25,7 @@ type calibrateCmd struct {
 	JSON        bool   `name:"json" help:"Print one JSON document."`
 }
 
-// calibrateReport is the verb's JSON document.
+// calibrateReport is the subcommand's JSON document.
 type calibrateReport struct {
 	File     string `json:"file"`
 	Tokens   int    `json:"tokens"`

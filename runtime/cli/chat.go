@@ -31,7 +31,7 @@ func (c *chatCmd) Run(ctx context.Context, m *model) error {
 	if c.N < 0 {
 		return wrong(fmt.Errorf("-n %d: expected 0 (no limit) or more", c.N))
 	}
-	if err := m.mustBe(decoderOnly, "chat", "an encoder-decoder has the verb translate, an encoder embed and hidden"); err != nil {
+	if err := m.mustBe(decoderOnly, "chat", "an encoder-decoder has the subcommand translate, an encoder embed and hidden"); err != nil {
 		return err
 	}
 	s, err := c.session(m)

@@ -17,7 +17,7 @@ import (
 // lettersTemplate uses only letters that the fake tokenizer knows.
 const lettersTemplate = "{% for m in messages %}{{ m.role[0] ~ m.content ~ '.' }}{% endfor %}{% if add_generation_prompt %}a{% endif %}"
 
-// chat gives lines to the verb chat.
+// chat gives lines to the subcommand chat.
 func (b *fakeBinary) chat(t *testing.T, input string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer

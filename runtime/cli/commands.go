@@ -32,7 +32,7 @@ type commands struct {
 	Embedded   embeddedCmd   `cmd:"" hidden:""`
 }
 
-// engineFlags are the flags of every verb that runs the model.
+// engineFlags are the flags of every subcommand that runs the model.
 type engineFlags struct {
 	Threads  int           `placeholder:"N" help:"Threads (default: one a physical core)."`
 	Weights  string        `placeholder:"FILE" type:"path" help:"Packed weights (default: this program's name with .weights)."`

@@ -21,14 +21,14 @@ type embeddedCmd struct{}
 // Run writes binary.Embedded, as gob.
 func (embeddedCmd) Run(m *model) error { return gob.NewEncoder(m.Stdout).Encode(m.embedded) }
 
-// embeddedVerb is the name of embeddedCmd.
-const embeddedVerb = "embedded"
+// embeddedName is the name of embeddedCmd.
+const embeddedName = "embedded"
 
 // openDraft reads what is inside another compiled model, and checks that it
 // speaks of the same tokens.
 func (m *model) openDraft(ctx context.Context, path string) (*binary.Binary, error) {
 	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, path, embeddedVerb)
+	cmd := exec.CommandContext(ctx, path, embeddedName)
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {

@@ -154,7 +154,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestWrongNetwork: verbs that a model cannot do say in one line what it is.
+// TestWrongNetwork: subcommands that a model cannot do say in one line what it is.
 func TestWrongNetwork(t *testing.T) {
 	t.Parallel()
 	encoder, both, decoder := newEncoder(t), newTranslator(t, nil), newBinary(t, nil)

@@ -33,8 +33,8 @@ func TestErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{"no verb", b, "", 2, "expected one of"},
-		{"unknown verb", b, "dance", 2, "dance"},
+		{"no subcommand", b, "", 2, "expected one of"},
+		{"unknown subcommand", b, "dance", 2, "dance"},
 		{"unknown flag", b, "generate --nope", 2, "nope"},
 		{"no prompt", b, "generate", 2, "exactly one of"},
 		{"two prompts", b, "generate -p a --ids 1", 2, "exactly one of"},

@@ -68,7 +68,7 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 			return err
 		}
 	}
-	if err := m.mustBe(decoderOnly, "generate", "an encoder-decoder has the verb translate, an encoder embed and hidden"); err != nil {
+	if err := m.mustBe(decoderOnly, "generate", "an encoder-decoder has the subcommand translate, an encoder embed and hidden"); err != nil {
 		return err
 	}
 	m.prefetch(&c.engineFlags)

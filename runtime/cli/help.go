@@ -2,7 +2,7 @@
 
 package cli
 
-// Examples that --help shows below a verb's flags.
+// Examples that --help shows below a subcommand's flags.
 
 // Help shows the usual calls.
 func (generateCmd) Help() string {

@@ -21,7 +21,7 @@ type infoCmd struct {
 	JSON        bool `name:"json" help:"Print one JSON document."`
 }
 
-// information is the verb's JSON document.
+// information is the subcommand's JSON document.
 type information struct {
 	*manifest.Manifest
 	Bytes    int64    `json:"weight_bytes"`

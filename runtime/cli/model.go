@@ -14,14 +14,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// A model is the binary's model, opened as far as a verb needs it.
+// A model is the binary's model, opened as far as a subcommand needs it.
 type model struct {
 	*Process
 	bin      *binary.Binary
 	embedded Embedded           // of bin
 	manifest *manifest.Manifest // of bin
 
-	tok     *tokenizer.Tokenizer // once a verb has asked for it
+	tok     *tokenizer.Tokenizer // once a subcommand has asked for it
 	loading chan loaded          // gets the weights, once prefetch was called
 	packed  *binary.Weights
 	eng     *engine.Engine
@@ -29,7 +29,7 @@ type model struct {
 	leave   func(error) // ends the membership in a job of ranks
 }
 
-// openModel reads the manifest; everything else waits until a verb asks.
+// openModel reads the manifest; everything else waits until a subcommand asks.
 func openModel(e Embedded, p *Process) (*model, error) {
 	b, err := binary.Open(e, p.Program)
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 	encodeGraph    = "encode"
 )
 
-// encoderFlags are the flags of verbs that an encoder answers.
+// encoderFlags are the flags of subcommands that an encoder answers.
 type encoderFlags struct {
 	TokenTypes string `name:"token-type-ids" placeholder:"0,0,1" help:"Types of the tokens, for encoders that have them (default: 0)."`
 }
@@ -55,8 +55,8 @@ func (m *model) tokenTypes() int {
 	return 1
 }
 
-// graphWith names the first graph that has an output, which a verb needs.
-func (m *model) graphWith(verb, output string) (string, error) {
+// graphWith names the first graph that has an output, which a subcommand needs.
+func (m *model) graphWith(subcommand, output string) (string, error) {
 	var all []string
 	for _, g := range m.manifest.Graphs {
 		for _, o := range g.Outputs {
@@ -69,13 +69,13 @@ func (m *model) graphWith(verb, output string) (string, error) {
 		}
 	}
 	return "", wrong(fmt.Errorf("%s is %s that gives %s: %s needs a model that gives %s",
-		m.manifest.Name, article(m.manifest.Network), strings.Join(all, " and "), verb, output))
+		m.manifest.Name, article(m.manifest.Network), strings.Join(all, " and "), subcommand, output))
 }
 
-// mustBe refuses a verb that other kinds of network answer.
-func (m *model) mustBe(network, verb, instead string) error {
+// mustBe refuses a subcommand that other kinds of network answer.
+func (m *model) mustBe(network, subcommand, instead string) error {
 	if m.manifest.Network == network {
 		return nil
 	}
-	return wrong(fmt.Errorf("%s is %s, %s needs %s; %s", m.manifest.Name, article(m.manifest.Network), verb, article(network), instead))
+	return wrong(fmt.Errorf("%s is %s, %s needs %s; %s", m.manifest.Name, article(m.manifest.Network), subcommand, article(network), instead))
 }

@@ -23,7 +23,7 @@ type perplexityCmd struct {
 	JSON        bool   `name:"json" help:"Print one JSON document."`
 }
 
-// perplexity is the verb's JSON document.
+// perplexity is the subcommand's JSON document.
 type perplexity struct {
 	Perplexity float64 `json:"perplexity"`
 	StdErr     float64 `json:"stderr"`

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A progress reports how far a long verb is: a bar on a terminal, else a line
+// A progress reports how far a long subcommand is: a bar on a terminal, else a line
 // every ten seconds.
 type progress struct {
 	w        io.Writer

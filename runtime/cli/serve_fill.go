@@ -10,7 +10,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/server"
 )
 
-// filler answers /fill as the verb fill does; nil where the engine has no
+// filler answers /fill as the subcommand fill does; nil where the engine has no
 // masked-LM head.
 func filler(m *model, eng *engine.Engine, s *scheduler.Scheduler) func(context.Context, scheduler.Job, string, int) ([]server.Mask, error) {
 	at := eng.Output("logits")

@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// translations answers /translate as the verb translate does, with drafts of the
+// translations answers /translate as the subcommand translate does, with drafts of the
 // method that maker gives for ""; nil where the model is no encoder-decoder.
 func translations(m *model, s *scheduler.Scheduler, maker func(string) (func() speculate.Drafter, error)) func(context.Context, scheduler.Job, server.Translation) ([][]server.Translated, error) {
 	if m.manifest.Network != encoderDecoder {

@@ -51,7 +51,7 @@ type drafting struct {
 }
 
 // drafting reads the flags, and the specification where they say nothing; it
-// loads what the methods need. Verbs that print the same with and without do
+// loads what the methods need. Subcommands that print the same with and without do
 // not ask.
 func (f *speculateFlags) drafting(ctx context.Context, m *model) (*drafting, error) {
 	e := &m.manifest.Engine

@@ -44,7 +44,7 @@ func (d *Device) choose() (*choice, error) {
 		return nil, err
 	}
 	if g := d.Profile; g.OfGPU() && g.Machine.GPU.Name != d.GPU.Name {
-		d.notify("the profile was measured on another GPU, %s: measure this one, %s, with the verb tune", g.Machine.GPU.Name, d.GPU.Name)
+		d.notify("the profile was measured on another GPU, %s: measure this one, %s, with the subcommand tune", g.Machine.GPU.Name, d.GPU.Name)
 	}
 	if c.blas == nil && c.without(matmuls) {
 		missing = nil // the profile wanted it: say so

@@ -58,7 +58,7 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return callersFault(err)
 	}
-	var flat []Translated // in the order of the sources, as the verb translate has it
+	var flat []Translated // in the order of the sources, as the subcommand translate has it
 	for _, list := range found {
 		flat = append(flat, list...)
 	}

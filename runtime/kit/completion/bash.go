@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// bash writes one function: it finds the verb among the words so far, then
-// offers values after a flag that has some, flags after a dash, verbs or names
+// bash writes one function: it finds the subcommand among the words so far, then
+// offers values after a flag that has some, flags after a dash, subcommands or names
 // elsewhere, and leaves files to the shell.
-func bash(name string, verbs []subcommand) string {
+func bash(name string, subcommands []subcommand) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("# bash completion for %s. Load it with: source <(%s completion bash)", name, name)
@@ -16,13 +16,13 @@ func bash(name string, verbs []subcommand) string {
 	p("  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path= i names= flags=")
 	p("  for ((i = 1; i < COMP_CWORD; i++)); do")
 	p("    case \"$path ${COMP_WORDS[i]}\" in")
-	for _, v := range verbs[1:] {
+	for _, v := range subcommands[1:] {
 		p("    %s) path=%s ;;", quote(v.at()), quote(v.at()))
 	}
 	p("    esac")
 	p("  done")
 	p("  case \"$path|$prev\" in")
-	for _, v := range verbs {
+	for _, v := range subcommands {
 		for _, f := range v.flags {
 			if len(f.values) > 0 {
 				p("  %s) COMPREPLY=($(compgen -W %s -- \"$cur\")); return ;;", quote(v.at()+"|--"+f.name), quote(strings.Join(f.values, " ")))
@@ -33,7 +33,7 @@ func bash(name string, verbs []subcommand) string {
 	}
 	p("  esac")
 	p("  case \"$path\" in")
-	for _, v := range verbs {
+	for _, v := range subcommands {
 		var flags []string
 		for _, f := range v.flags {
 			flags = append(flags, "--"+f.name)

@@ -1,5 +1,5 @@
 // Package completion writes shell completion scripts for a command line: its
-// verbs, each verb's flags, and the values of flags that have few.
+// subcommands, each subcommand's flags, and the values of flags that have few.
 package completion
 
 import (
@@ -16,15 +16,15 @@ var Shells = []string{"bash", "zsh", "fish"}
 // Script is the completion script of a command line whose program is called
 // name. words gives what an argument of a name may be, besides a file.
 func Script(shell, name string, app *kong.Application, words map[string][]string) (string, error) {
-	var verbs []subcommand
-	collect(app.Node, nil, words, &verbs)
+	var subcommands []subcommand
+	collect(app.Node, nil, words, &subcommands)
 	switch shell {
 	case "bash":
-		return bash(name, verbs), nil
+		return bash(name, subcommands), nil
 	case "zsh":
-		return zsh(name, verbs), nil
+		return zsh(name, subcommands), nil
 	case "fish":
-		return fish(name, verbs), nil
+		return fish(name, subcommands), nil
 	}
 	return "", fmt.Errorf("no completion for shell %q; there is one for %s", shell, strings.Join(Shells, ", "))
 }
@@ -39,7 +39,7 @@ type subcommand struct {
 	words []string // what its first argument may be
 }
 
-// at is how scripts spell where a verb stands on the command line: " bench
+// at is how scripts spell where a subcommand stands on the command line: " bench
 // serve"; "" is the program itself.
 func (v *subcommand) at() string {
 	if len(v.path) == 0 {
@@ -119,7 +119,7 @@ func function(name string) string {
 // quote is a word in single quotes, for any of the shells.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// names are the words that complete a verb.
+// names are the words that complete a subcommand.
 func (v *subcommand) names() []string {
 	var out []string
 	for _, s := range v.subs {

@@ -92,7 +92,7 @@ func TestOthers(t *testing.T) {
 			}
 		}
 		if strings.Contains(s, "secret") {
-			t.Errorf("%s offers a hidden verb", shell)
+			t.Errorf("%s offers a hidden subcommand", shell)
 		}
 		path, err := exec.LookPath(shell)
 		if err != nil {

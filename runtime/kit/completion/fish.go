@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// fish writes one line for each verb and flag. Verbs of verbs need the outer
+// fish writes one line for each subcommand and flag. Subcommands of subcommands need the outer
 // one's condition too.
-func fish(name string, verbs []subcommand) string {
+func fish(name string, subcommands []subcommand) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("# fish completion for %s. Load it with: %s completion fish | source", name, name)
-	for _, v := range verbs {
+	for _, v := range subcommands {
 		when := fishWhen(&v)
 		for _, s := range v.subs {
 			p("complete -c %s -n %s -a %s -d %s", name, quote(when), s.path[len(s.path)-1], quote(firstSentence(s.help)))
@@ -36,7 +36,7 @@ func fish(name string, verbs []subcommand) string {
 	return b.String()
 }
 
-// fishWhen is true behind a verb and none of those below it.
+// fishWhen is true behind a subcommand and none of those below it.
 func fishWhen(v *subcommand) string {
 	if len(v.path) == 0 {
 		return "__fish_use_subcommand"

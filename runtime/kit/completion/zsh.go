@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// zsh writes a function that describes verbs and hands the flags of one to
+// zsh writes a function that describes subcommands and hands the flags of one to
 // _arguments.
-func zsh(name string, verbs []subcommand) string {
+func zsh(name string, subcommands []subcommand) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("#compdef %s", name)
@@ -17,13 +17,13 @@ func zsh(name string, verbs []subcommand) string {
 	p("  local -a list")
 	p("  for ((i = 2; i < CURRENT; i++)); do")
 	p("    case \"$at ${words[i]}\" in")
-	for _, v := range verbs[1:] {
+	for _, v := range subcommands[1:] {
 		p("      (%s) at=%s ;;", quote(v.at()), quote(v.at()))
 	}
 	p("    esac")
 	p("  done")
 	p("  case \"$at\" in")
-	for _, v := range verbs {
+	for _, v := range subcommands {
 		p("    (%s)", quote(v.at()))
 		p("      list=(%s)", strings.Join(described(&v), " "))
 		p("      [[ ${words[CURRENT]} != -* && ${#list} -gt 0 ]] && _describe 'what' list")
@@ -40,7 +40,7 @@ func zsh(name string, verbs []subcommand) string {
 	return b.String()
 }
 
-// described are verbs and names with what they are.
+// described are subcommands and names with what they are.
 func described(v *subcommand) []string {
 	var out []string
 	for _, s := range v.subs {

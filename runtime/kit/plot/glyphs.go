@@ -59,18 +59,18 @@ func parseGlyph(words []string) (r rune, g glyph, err error) {
 	at := func() point { x := number(); return point{x, number()} }
 	r, g.advance = rune(number()), number()
 	for len(words) > 0 && err == nil {
-		verb := words[0]
+		command := words[0]
 		words = words[1:]
 		last := len(g.outlines) - 1
 		switch {
-		case verb == "M":
+		case command == "M":
 			g.outlines = append(g.outlines, stroke{{to: at()}})
-		case verb == "L" && last >= 0:
+		case command == "L" && last >= 0:
 			g.outlines[last] = append(g.outlines[last], segment{to: at()})
-		case verb == "Q" && last >= 0:
+		case command == "Q" && last >= 0:
 			g.outlines[last] = append(g.outlines[last], segment{control: at(), to: at(), curved: true})
 		default:
-			return r, g, fmt.Errorf("%q where a path's M, L or Q is expected", verb)
+			return r, g, fmt.Errorf("%q where a path's M, L or Q is expected", command)
 		}
 	}
 	return r, g, err

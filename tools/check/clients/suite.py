@@ -4,7 +4,7 @@
 
 Prints one line a check and exits 1 if any failed. The checks look at shapes and at what must agree with itself, so that
 any decoder with a chat template will do. With --perplexity, the log-likelihoods of echo are compared with what the
-model's own verb perplexity printed for the text."""
+model's own subcommand perplexity printed for the text."""
 
 import argparse
 import base64

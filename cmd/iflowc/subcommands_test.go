@@ -33,7 +33,7 @@ func has(t *testing.T, what string, object json.RawMessage, names ...string) {
 	}
 }
 
-// TestJSONKeys holds the binary's verbs to the documents that scripts rely on.
+// TestJSONKeys holds the binary's subcommands to the documents that scripts rely on.
 func TestJSONKeys(t *testing.T) {
 	t.Parallel()
 	bin := demo(t)
