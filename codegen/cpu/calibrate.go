@@ -12,15 +12,15 @@ import (
 // calibration counts what a thread, and all threads together, add up while a
 // model is calibrated. It costs a branch a row where nobody calibrates.
 type calibration struct {
-	sums    int64 // of a thread: squares of columns, and rows by their largest score
-	moments int64 // products of columns
-	row     int   // floats of one of the rows that they are made of
+	sums     int64 // of a thread: squares of columns, and rows by their largest score
+	hessians int64 // products of columns
+	row      int   // floats of one of the rows that they are made of
 }
 
 // calibrate emits what adds up the squares of a row by column. The result is
 // what adds up products of columns, when all rows are there; few rows are left
 // out.
-func (m *matmul) calibrate(row string) (moments string) {
+func (m *matmul) calibrate(row string) (hessians string) {
 	if m.Arg.Index != nil {
 		return "" // one element of many by itself
 	}
@@ -30,7 +30,7 @@ func (m *matmul) calibrate(row string) (moments string) {
 	if m.Weight.Layers != nil {
 		over, layers = m.region.Loop, m.Weight.Layers.Len()
 	}
-	m.entry.Weight, m.entry.Seen = m.Weight.Name, c.sums
+	m.entry.Weight, m.entry.Calib = m.Weight.Name, c.sums
 	sums := offset(c.sums, over, m.Weight.Lo, int64(k+1))
 	c.sums += int64(layers) * int64(k+1)
 	if m.Slices > 1 { // more rows than tokens
@@ -38,13 +38,13 @@ func (m *matmul) calibrate(row string) (moments string) {
 		return ""
 	}
 	m.w.P("ifl_calib_row(c, &p, tid, %s, t, %s, K);", sums, row)
-	width := momentSquare(k)
+	width := hessianSquare(k)
 	parts := (k + width - 1) / width
-	m.entry.Moments, m.entry.Square = c.moments, width
-	at := offset(c.moments, over, m.Weight.Lo, int64(parts*width*width))
-	c.moments += int64(layers) * int64(parts*width*width)
+	m.entry.Hessians, m.entry.Square = c.hessians, width
+	at := offset(c.hessians, over, m.Weight.Lo, int64(parts*width*width))
+	c.hessians += int64(layers) * int64(parts*width*width)
 	c.row = max(c.row, parts*width)
-	return fmt.Sprintf("ifl_calib_moments(c, &p, tid, %s, K, %d);", at, width)
+	return fmt.Sprintf("ifl_calib_products(c, &p, tid, %s, K, %d);", at, width)
 }
 
 // offset is where the sums of a layer are, in C.
@@ -60,9 +60,9 @@ func offset(at int64, in *layout.Loop, lo int, stride int64) string {
 // products: memory and the time to factor them grow with it.
 const mostSquare = 768
 
-// momentSquare divides k columns into squares of equal width, whole blocks of
+// hessianSquare divides k columns into squares of equal width, whole blocks of
 // any type.
-func momentSquare(k int) int {
+func hessianSquare(k int) int {
 	parts := (k + mostSquare - 1) / mostSquare
 	return ((k+parts-1)/parts + 63) / 64 * 64
 }
@@ -75,7 +75,7 @@ func (e *emitter) scores(r *layout.Region) string {
 	if r.Loop != nil {
 		at = offset(c.sums, r.Loop, r.Loop.Lo, manifest.ScoreBins)
 	}
-	e.out.Manifest.Scores = append(e.out.Manifest.Scores, manifest.Scores{Seen: c.sums, Layers: layers})
+	e.out.Manifest.Scores = append(e.out.Manifest.Scores, manifest.Scores{Calib: c.sums, Layers: layers})
 	c.sums += int64(layers) * manifest.ScoreBins
 	return fmt.Sprintf("c->calib ? c->calib + tid * IFL_CALIB_SUMS + %s : NULL", at)
 }

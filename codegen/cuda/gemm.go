@@ -13,7 +13,7 @@ type impl struct {
 	name, template string
 	nt             int  // rows of a block of threads
 	from           int  // used from so many rows on where nothing else is known; −1: not
-	alone          bool // blocks with one row pack it themselves
+	packPrivate    bool // blocks with one row pack it themselves
 }
 
 // A product of 16-bit matrices, by the kernel that comes along or by cuBLASLt.
@@ -24,7 +24,7 @@ const (
 
 // choices lists the product's implementations.
 func (m *matmul) choices() []impl {
-	list := []impl{{name: "gemv", template: "gemv", nt: 1, from: 1, alone: m.alone}, {name: "gemv4", template: "gemv", nt: 4, from: 2}}
+	list := []impl{{name: "gemv", template: "gemv", nt: 1, from: 1, packPrivate: m.packPrivate}, {name: "gemv4", template: "gemv", nt: 4, from: 2}}
 	if m.u.e.cat.Kernel("flat_gemm").Takes(m.Weight.DType) && m.act.flat(m.Weight.DType) != "" {
 		list = append(list, impl{name: "flat_gemm", template: "flat_gemm", nt: 8, from: 5}, impl{name: "flat_gemm32", template: "flat_gemm", nt: 32, from: 9})
 	}

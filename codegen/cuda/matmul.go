@@ -16,23 +16,23 @@ const warps = 8
 // A matmul is one matmul region in emission.
 type matmul struct {
 	*layout.Matmul
-	u       *unit
-	s       *schedule
-	region  *layout.Region
-	count   string // C expression of the rows of the product
-	weights string // address of the matrix
-	act     act
-	bytes   int64  // of a packed row
-	rows    string // where the packed rows lie
-	ready   bool   // they need no packing: they are rows of floats
-	alone   bool   // blocks with one row pack it themselves
-	source  string // address of row t in front of packing
-	front   scratch
-	tail    scratch
-	impls   []impl
-	at      int // of its matmul in the plan
-	group   int // columns that the ops behind treat at once
-	cols    int // columns of a block
+	u           *unit
+	s           *schedule
+	region      *layout.Region
+	count       string // C expression of the rows of the product
+	weights     string // address of the matrix
+	act         act
+	bytes       int64  // of a packed row
+	rows        string // where the packed rows lie
+	ready       bool   // they need no packing: they are rows of floats
+	packPrivate bool   // blocks with one row pack it themselves
+	source      string // address of row t in front of packing
+	front       scratch
+	tail        scratch
+	impls       []impl
+	at          int // of its matmul in the plan
+	group       int // columns that the ops behind treat at once
+	cols        int // columns of a block
 }
 
 // scratch is what the ops in front of a product, or behind it, need of a row's
@@ -78,7 +78,7 @@ func (m *matmul) writeFront() error {
 			m.rows, m.bytes = m.u.names.Rows(place), int64(place.Cols)*4/int64(m.Slices)
 			return nil
 		}
-		m.alone = m.Slices == 1
+		m.packPrivate = m.Slices == 1
 		return nil
 	}
 	var text *ctext.Rows
@@ -97,7 +97,7 @@ func (m *matmul) writeFront() error {
 	kept := slices.ContainsFunc(m.Before, func(op *ir.Op) bool {
 		return slices.ContainsFunc(op.Results, func(v *ir.Value) bool { return m.Keep[v] })
 	})
-	m.alone = !kept && m.Slices == 1
+	m.packPrivate = !kept && m.Slices == 1
 	name := m.u.name + "_row"
 	m.source = name + "(c, s, l, g, own, t)"
 	return m.u.render("row", name, map[string]any{"Row": m.front.row, "Body": body, "Source": source})
@@ -153,7 +153,7 @@ func (m *matmul) emit() error {
 	p := &u.e.out.Plan
 	p.ActBytes = max(p.ActBytes, m.bytes*int64(m.Slices))
 	if m.front.floats()*4+int(m.bytes) > 40<<10 {
-		m.alone = false
+		m.packPrivate = false
 	}
 	m.impls = m.choices()
 	m.at = m.dispatched()
@@ -163,7 +163,7 @@ func (m *matmul) emit() error {
 		if err != nil {
 			return err
 		}
-		m.when(m.s.launch(k, m.blocks(1)), func(c impl) bool { return !c.alone })
+		m.when(m.s.launch(k, m.blocks(1)), func(c impl) bool { return !c.packPrivate })
 	}
 	for _, c := range m.impls {
 		if c.template == "" {
@@ -191,10 +191,10 @@ func (m *matmul) variant(c impl) (*manifest.CUDALaunch, error) {
 	shared := 4 * (red + nt*m.cols)
 	holes := map[string]any{
 		"Doc": fmt.Sprintf("%s for up to %d rows a block", m.region.Doc, nt), "K": m.Weight.K, "Panels": panels, "Cols": m.cols, "NT": nt,
-		"Panel": m.act.panel(m.Weight.DType, "NT"), "Red": red, "Count": m.count, "W": m.weights, "Alone": c.alone, "Act": m.act.name,
+		"Panel": m.act.panel(m.Weight.DType, "NT"), "Red": red, "Count": m.count, "W": m.weights, "PackPrivate": c.packPrivate, "Act": m.act.name,
 		"Tail": u.name + "_tail", "Source": m.source, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "SparseOutliers": int64(0),
 	}
-	if c.alone {
+	if c.packPrivate {
 		floats = max(floats, m.front.floats())
 		shared += nt * int(m.bytes)
 	}

@@ -41,7 +41,7 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if c.Context < 2 || c.Context > m.manifest.Context || c.Chunks < 0 {
 		return wrong(fmt.Errorf("--context %d --chunks %d: expected 2 to %d tokens and 0 or more windows", c.Context, c.Chunks, m.manifest.Context))
 	}
-	c.Device = cmp.Or(c.Device, "cpu") // which alone keeps what is seen
+	c.Device = cmp.Or(c.Device, "cpu") // which alone keeps what it reads
 	m.prefetch(&c.engineFlags)
 	list, err := c.windows(m)
 	if err != nil {
@@ -114,10 +114,10 @@ func (c *calibrateCmd) windows(m *model) ([]window, error) {
 	return list, nil
 }
 
-// eachSeen calls f for each stored matrix that an element of a matmul's weight comes
+// eachCalibrated calls f for each stored matrix that an element of a matmul's weight comes
 // from, in the order in which calibration keeps the elements; a matrix that two
 // matmuls read is the first one's. Elements of graphs that did not run are left out.
-func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manifest.Matmul, element int)) {
+func eachCalibrated(m *manifest.Manifest, sums []float64, f func(name string, s *manifest.Matmul, element int)) {
 	done := map[string]bool{}
 	for i := range m.Matmuls {
 		s, element := &m.Matmuls[i], 0
@@ -130,7 +130,7 @@ func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manif
 			}
 			at := element
 			element++
-			if seen[rowsAt(s, at)] == 0 {
+			if sums[rowsAt(s, at)] == 0 {
 				continue
 			}
 			for _, name := range w.Sources {
@@ -145,9 +145,9 @@ func eachSeen(m *manifest.Manifest, seen []float64, f func(name string, s *manif
 
 // scores are the counts of rows by their largest attention score, a layer after
 // the other.
-func scores(m *manifest.Manifest, seen []float64) (out []float32) {
+func scores(m *manifest.Manifest, sums []float64) (out []float32) {
 	for _, s := range m.Scores {
-		for _, n := range seen[s.Seen : s.Seen+int64(s.Layers)*manifest.ScoreBins] {
+		for _, n := range sums[s.Calib : s.Calib+int64(s.Layers)*manifest.ScoreBins] {
 			out = append(out, float32(n))
 		}
 	}
@@ -156,17 +156,17 @@ func scores(m *manifest.Manifest, seen []float64) (out []float32) {
 
 // rowsAt is where the number of rows of a matmul's element stands.
 func rowsAt(s *manifest.Matmul, element int) int64 {
-	return s.Seen + int64(element)*int64(s.K+1) + int64(s.K)
+	return s.Calib + int64(element)*int64(s.K+1) + int64(s.K)
 }
 
 // importance gives the means of the matmuls' squares to the stored matrices.
-func importance(m *manifest.Manifest, seen []float64) map[string][]float32 {
+func importance(m *manifest.Manifest, sums []float64) map[string][]float32 {
 	imp := map[string][]float32{}
-	eachSeen(m, seen, func(name string, s *manifest.Matmul, element int) {
+	eachCalibrated(m, sums, func(name string, s *manifest.Matmul, element int) {
 		end := rowsAt(s, element)
 		mean := make([]float32, s.K)
-		for i, x := range seen[end-int64(s.K) : end] {
-			mean[i] = float32(x / seen[end])
+		for i, x := range sums[end-int64(s.K) : end] {
+			mean[i] = float32(x / sums[end])
 		}
 		imp[name] = mean
 	})
@@ -174,16 +174,16 @@ func importance(m *manifest.Manifest, seen []float64) map[string][]float32 {
 }
 
 // hessians gives the matmuls' products of columns to the stored matrices.
-func hessians(m *manifest.Manifest, seen []float64, moments []float32) map[string]calibration.Hessian {
+func hessians(m *manifest.Manifest, sums []float64, products []float32) map[string]calibration.Hessian {
 	out := map[string]calibration.Hessian{}
-	eachSeen(m, seen, func(name string, s *manifest.Matmul, element int) {
+	eachCalibrated(m, sums, func(name string, s *manifest.Matmul, element int) {
 		if s.Square == 0 {
 			return
 		}
 		size := int64((s.K+s.Square-1)/s.Square) * int64(s.Square) * int64(s.Square)
-		at := s.Moments + int64(element)*size
-		if sums := moments[at : at+size]; slices.ContainsFunc(sums, func(x float32) bool { return x > 0 }) {
-			out[name] = calibration.Hessian{Width: s.Square, Sums: sums}
+		at := s.Hessians + int64(element)*size
+		if h := products[at : at+size]; slices.ContainsFunc(h, func(x float32) bool { return x > 0 }) {
+			out[name] = calibration.Hessian{Width: s.Square, Sums: h}
 		}
 	})
 	return out

@@ -177,33 +177,33 @@ int32_t ifl_run(ifl_ctx *c, const ifl_step *step) {
 
 #ifndef IFL_CALIB_SUMS
 #define IFL_CALIB_SUMS 0
-#define IFL_CALIB_NOTHING
+#define IFL_CALIB_NO_SUMS
 #endif
-#ifndef IFL_CALIB_MOMENTS
-#define IFL_CALIB_MOMENTS 0
+#ifndef IFL_CALIB_HESSIANS
+#define IFL_CALIB_HESSIANS 0
 #define IFL_CALIB_ROW 0
-#define IFL_CALIB_NO_MOMENTS
+#define IFL_CALIB_NO_HESSIANS
 #endif
 
-int64_t ifl_seen(void) { return IFL_CALIB_SUMS; }
+int64_t ifl_calib_sums(void) { return IFL_CALIB_SUMS; }
 
-void ifl_see(ifl_ctx *c, double *sums) {
-#ifdef IFL_CALIB_NOTHING
+void ifl_calib_set_sums(ifl_ctx *c, double *sums) {
+#ifdef IFL_CALIB_NO_SUMS
   (void)c, (void)sums;
 #else
   c->calib = sums;
 #endif
 }
 
-int64_t ifl_moments(void) { return IFL_CALIB_MOMENTS; }
+int64_t ifl_calib_hessians(void) { return IFL_CALIB_HESSIANS; }
 
-int64_t ifl_moment_row(void) { return IFL_CALIB_ROW; }
+int64_t ifl_calib_row_len(void) { return IFL_CALIB_ROW; }
 
-void ifl_see_products(ifl_ctx *c, float *moments, float *rows) {
-#ifdef IFL_CALIB_NO_MOMENTS
-  (void)c, (void)moments, (void)rows;
+void ifl_calib_set_hessians(ifl_ctx *c, float *hessians, float *rows) {
+#ifdef IFL_CALIB_NO_HESSIANS
+  (void)c, (void)hessians, (void)rows;
 #else
-  c->moments = moments, c->moments_rows = rows;
+  c->hessians = hessians, c->calib_rows = rows;
 #endif
 }
 

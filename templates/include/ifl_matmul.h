@@ -51,16 +51,16 @@ static inline __attribute__((unused)) void ifl_calib_squares(const ifl_ctx *c, c
 }
 #endif
 
-#ifdef IFL_CALIB_MOMENTS
-/* The same, and keeps row t for ifl_calib_moments. */
+#ifdef IFL_CALIB_HESSIANS
+/* The same, and keeps row t for ifl_calib_products. */
 static inline __attribute__((unused)) void ifl_calib_row(const ifl_ctx *c, const ifl_packing *p, int tid, int64_t at, int t, const float *x, int k) {
   ifl_calib_squares(c, p, tid, at, x, k);
-  if (c->moments && !p->pack_private) memcpy(c->moments_rows + (int64_t)t * IFL_CALIB_ROW, x, (size_t)k * sizeof(float));
+  if (c->hessians && !p->pack_private) memcpy(c->calib_rows + (int64_t)t * IFL_CALIB_ROW, x, (size_t)k * sizeof(float));
 }
 
 /* Adds, in each diagonal square of width columns, a multiple of 64, the products of columns i ≤ j over the rows. Each thread
  * does some i. */
-static __attribute__((noinline, unused)) void ifl_add_moments(float *to, const float *x, int rows, int k, int width, int tid, int threads) {
+static __attribute__((noinline, unused)) void ifl_add_products(float *to, const float *x, int rows, int k, int width, int tid, int threads) {
   for (int c = 0; c < k; c += width, to += (int64_t)width * width, x += width)
     for (int i = tid; i < width && c + i < k; i += threads)
       for (int j = i & ~63; j < width && c + j < k; j += 64) {
@@ -77,7 +77,7 @@ static __attribute__((noinline, unused)) void ifl_add_moments(float *to, const f
 }
 
 /* Calibration: adds the products of columns of the rows that were packed to the squares from `at` on. Few rows are left out. */
-static inline __attribute__((unused)) void ifl_calib_moments(const ifl_ctx *c, const ifl_packing *p, int tid, int64_t at, int k, int width) {
-  if (c->moments && !p->pack_private) ifl_add_moments(c->moments + at, c->moments_rows, p->rows, k, width, tid, c->threads);
+static inline __attribute__((unused)) void ifl_calib_products(const ifl_ctx *c, const ifl_packing *p, int tid, int64_t at, int k, int width) {
+  if (c->hessians && !p->pack_private) ifl_add_products(c->hessians + at, c->calib_rows, p->rows, k, width, tid, c->threads);
 }
 #endif

@@ -8,7 +8,7 @@
  *   IFL_PRODUCT_K     columns of the widest product, and IFL_GROUP those of the widest group of its output
  *   IFL_PACKED        matmuls pack activations
  *   IFL_SPARSE_K      columns of the widest matrix with sparse outliers
- *   IFL_CALIB_SUMS    sums of a thread in calibration; IFL_CALIB_MOMENTS products of columns, of rows of IFL_CALIB_ROW floats
+ *   IFL_CALIB_SUMS    sums of a thread in calibration; IFL_CALIB_HESSIANS products of columns, of rows of IFL_CALIB_ROW floats
  *   IFL_ATTENTION     the scratch of attention: query heads, width of a key, width of a value, pages of a sequence
  *   IFL_EXPERTS       there are mixtures of experts
  *   IFL_CROSS         the number of the graph whose attention reads the source's state
@@ -65,9 +65,9 @@ struct ifl_ctx {
 #ifdef IFL_CALIB_SUMS
   double *calib; /* [threads][IFL_CALIB_SUMS], where calibration adds up; else NULL */
 #endif
-#ifdef IFL_CALIB_MOMENTS
-  float *moments;      /* [IFL_CALIB_MOMENTS], where calibration adds up products of columns; else NULL */
-  float *moments_rows; /* [tokens][IFL_CALIB_ROW], the rows of one region meanwhile */
+#ifdef IFL_CALIB_HESSIANS
+  float *hessians;      /* [IFL_CALIB_HESSIANS], where calibration adds up products of columns; else NULL */
+  float *calib_rows;    /* [tokens][IFL_CALIB_ROW], the rows of one region meanwhile */
 #endif
 #ifdef IFL_ATTENTION
   uint8_t *attention;

@@ -83,6 +83,6 @@ typedef struct ifl_mark {
 } ifl_mark;
 enum { IFL_WAIT = -1, IFL_DONE = -2 };
 void ifl_trace(ifl_ctx *ctx, ifl_mark *marks, int64_t capacity);
-/* Calibration: from here on every matmul adds the squares of the rows it reads to sums[threads][ifl_seen()], by column. */
-int64_t ifl_seen(void);
-void ifl_see(ifl_ctx *ctx, double *sums);
+/* Calibration: from here on every matmul adds the squares of the rows it reads to sums[threads][ifl_calib_sums()], by column. */
+int64_t ifl_calib_sums(void);
+void ifl_calib_set_sums(ifl_ctx *ctx, double *sums);

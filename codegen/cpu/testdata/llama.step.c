@@ -8,7 +8,7 @@
 #define IFL_GROUP 32
 #define IFL_PACKED 1
 #define IFL_CALIB_SUMS INT64_C(1225)
-#define IFL_CALIB_MOMENTS INT64_C(61440)
+#define IFL_CALIB_HESSIANS INT64_C(61440)
 #define IFL_CALIB_ROW 128
 #define IFL_ATTENTION 4, 16, 16, 16
 #define IFL_STATES 1
@@ -84,7 +84,7 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     }
   }
   ifl_packed(c, &p);
-  ifl_calib_moments(c, &p, tid, l * INT64_C(4096), K, 64);
+  ifl_calib_products(c, &p, tid, l * INT64_C(4096), K, 64);
   const uint8_t *w = W_WQKV(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {
@@ -152,7 +152,7 @@ static void r3_wo(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     }
   }
   ifl_packed(c, &p);
-  ifl_calib_moments(c, &p, tid, 8192 + l * INT64_C(4096), K, 64);
+  ifl_calib_products(c, &p, tid, 8192 + l * INT64_C(4096), K, 64);
   const uint8_t *w = W_WO(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {
@@ -188,7 +188,7 @@ static void r4_w_gate_up(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     }
   }
   ifl_packed(c, &p);
-  ifl_calib_moments(c, &p, tid, 16384 + l * INT64_C(4096), K, 64);
+  ifl_calib_products(c, &p, tid, 16384 + l * INT64_C(4096), K, 64);
   const uint8_t *w = W_W_GATE_UP(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {
@@ -224,7 +224,7 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
     }
   }
   ifl_packed(c, &p);
-  ifl_calib_moments(c, &p, tid, 24576 + l * INT64_C(16384), K, 128);
+  ifl_calib_products(c, &p, tid, 24576 + l * INT64_C(16384), K, 128);
   const uint8_t *w = W_W_DOWN(l);
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {
@@ -268,7 +268,7 @@ static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
     }
   }
   ifl_packed(c, &p);
-  ifl_calib_moments(c, &p, tid, 57344, K, 64);
+  ifl_calib_products(c, &p, tid, 57344, K, 64);
   const uint8_t *w = W_EMBED;
   ifl_columns part = ifl_columns_of_thread(c, tid, rows, GROUPS, GROUP);
   while (ifl_more_columns(&part, &c->claimed)) {

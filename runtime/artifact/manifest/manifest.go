@@ -128,19 +128,19 @@ type Matmul struct {
 	Symbols  []string `json:"symbols,omitempty"`
 	Tiles    []int    `json:"tiles,omitempty"`
 	// What calibration adds up here: for each element of the weight, in the order
-	// of Weights, K sums and the number of rows, from sum Seen on. "": nothing.
+	// of Weights, K sums and the number of rows, from sum Calib on. "": nothing.
 	Weight string `json:"weight,omitempty"`
-	Seen   int64  `json:"seen,omitempty"`
+	Calib  int64  `json:"calib,omitempty"`
 	// And products of columns, where there are any: for each element as many
-	// squares of Square columns as cover K, from float Moments on.
-	Moments int64 `json:"moments,omitempty"`
-	Square  int   `json:"square,omitempty"`
+	// squares of Square columns as cover K, from float Hessians on.
+	Hessians int64 `json:"hessians,omitempty"`
+	Square   int   `json:"square,omitempty"`
 }
 
 // Scores is where calibration counts the rows of an attention by their largest
-// score: for each layer ScoreBins counts, from sum Seen on.
+// score: for each layer ScoreBins counts, from sum Calib on.
 type Scores struct {
-	Seen   int64 `json:"seen"`
+	Calib  int64 `json:"calib"`
 	Layers int   `json:"layers"`
 }
 

@@ -14,8 +14,8 @@ import (
 // A calibration is where the threads add up what the matmuls read.
 type calibration struct {
 	rows     int            // of the largest matmul
-	sums     *device.Region // [threads][ifl_seen] sums of squares
-	products *device.Region // [ifl_moments]
+	sums     *device.Region // [threads][ifl_calib_sums] sums of squares
+	products *device.Region // [ifl_calib_hessians]
 	inputs   *device.Region // the rows that products are made of
 }
 
@@ -65,7 +65,7 @@ func (m *model) startProducts() error {
 	return nil
 }
 
-// Calibration adds up what the threads have seen.
+// Calibration adds up what the threads have summed.
 func (m *model) Calibration() (out device.Calibration) {
 	c := &m.calibration
 	if c.sums != nil {

@@ -69,12 +69,12 @@ func bind(isa string, handle uintptr) (*Library, error) {
 		}
 		*s.at = address
 	}
-	if at, err := purego.Dlsym(handle, "ifl_seen"); err == nil {
+	if at, err := purego.Dlsym(handle, "ifl_calib_sums"); err == nil {
 		l.sumsLen = at
-		l.setSums, _ = purego.Dlsym(handle, "ifl_see")
-		l.productsLen, _ = purego.Dlsym(handle, "ifl_moments")
-		l.inputLen, _ = purego.Dlsym(handle, "ifl_moment_row")
-		l.setProducts, _ = purego.Dlsym(handle, "ifl_see_products")
+		l.setSums, _ = purego.Dlsym(handle, "ifl_calib_set_sums")
+		l.productsLen, _ = purego.Dlsym(handle, "ifl_calib_hessians")
+		l.inputLen, _ = purego.Dlsym(handle, "ifl_calib_row_len")
+		l.setProducts, _ = purego.Dlsym(handle, "ifl_calib_set_hessians")
 	}
 	l.trace, _ = purego.Dlsym(handle, "ifl_trace")
 	if got, _, _ := purego.SyscallN(abi); int32(got) != device.ABI {
