@@ -17,10 +17,10 @@ type runCmd struct {
 	File      string   `short:"f" help:"File with the text to continue." type:"path" placeholder:"FILE"`
 	IDs       string   `name:"ids" help:"Token ids to continue." placeholder:"1,2,3"`
 	N         int      `short:"n" help:"Most tokens to generate." default:"128"`
-	Temp      *float64 `help:"Temperature; 0 always takes the likeliest token." placeholder:"T"`
-	TopK      *int     `help:"Sample from the K likeliest tokens." placeholder:"K"`
-	TopP      *float64 `help:"Sample from the likeliest tokens that make up this probability." placeholder:"P"`
-	MinP      *float64 `help:"Leave out tokens below this share of the likeliest one's probability." placeholder:"P"`
+	Temp      *float64 `help:"Temperature; 0 is greedy decoding." placeholder:"T"`
+	TopK      *int     `help:"Sample from the K most probable tokens." placeholder:"K"`
+	TopP      *float64 `help:"Nucleus sampling: sample from the most probable tokens that make up this probability." placeholder:"P"`
+	MinP      *float64 `help:"Leave out tokens below this fraction of the most probable one's probability." placeholder:"P"`
 	Seed      *uint64  `help:"Seed of the sampler." placeholder:"S"`
 	IgnoreEOS bool     `name:"ignore-eos" help:"Do not stop at the end token."`
 	System    string   `help:"What the model is told before a chat." placeholder:"TEXT"`

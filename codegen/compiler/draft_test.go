@@ -110,7 +110,7 @@ func draftLikePlain(t *testing.T, m engine.Model, opt engine.Options) {
 	compareDrafted(t, m, texts, sides, sideRows)
 }
 
-// checkBest compares the likeliest tokens that the step found with the logits.
+// checkBest compares the argmax tokens that the step found with the logits.
 func checkBest(t *testing.T, m engine.Model, res engine.Result) {
 	t.Helper()
 	graph := m.Manifest.Graphs[slices.IndexFunc(m.Manifest.Graphs, func(g manifest.Graph) bool { return g.Name == "decode" })]
@@ -118,13 +118,13 @@ func checkBest(t *testing.T, m engine.Model, res engine.Result) {
 		row := res.Node(0, n)
 		want := int32(-1)
 		if graph.Best {
-			want = likeliest(row)
+			want = argmax(row)
 		}
 		if got := res.Best(n, len(row)); got != want {
-			t.Errorf("node %d: the step found %d to be the likeliest, expected %d", n, got, want)
+			t.Errorf("node %d: the step found argmax %d, expected %d", n, got, want)
 		}
 		if got := res.Best(n, int(max(want, 0))); got != -1 {
-			t.Errorf("node %d: of a vocabulary that ends before %d the likeliest is %d", n, want, got)
+			t.Errorf("node %d: of a vocabulary that ends before %d the argmax is %d", n, want, got)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func ignored(generation map[string]any) (out []string) {
 		changes      bool
 		key, instead string
 	}{
-		{generation["do_sample"] == true, "do_sample", "translate searches for the likeliest tokens and draws none"},
+		{generation["do_sample"] == true, "do_sample", "translate searches for the most probable tokens and samples none"},
 		{number("num_beam_groups", 1) > 1, "num_beam_groups", "all beams are one group"},
 		{number("diversity_penalty", 0) != 0, "diversity_penalty", "all beams are one group"},
 		{set("constraints"), "constraints", "no words are forced into the text"},

@@ -172,7 +172,7 @@ func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32
 			var step []int32
 			var path []int
 			for node := -1; len(histories[i]) < len(prompts[i])+n; path = append(path, node) {
-				best := likeliest(r.Node(0, node)[:m.Manifest.Vocab])
+				best := argmax(r.Node(0, node)[:m.Manifest.Vocab])
 				histories[i], step = append(histories[i], best), append(step, best)
 				if node = trees[i].Cut(r.Drafted).Child(node, best); node < 0 {
 					break
@@ -202,7 +202,7 @@ func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32
 	return histories
 }
 
-func likeliest(row []float32) int32 {
+func argmax(row []float32) int32 {
 	best := 0
 	for k, x := range row {
 		if x > row[best] {

@@ -174,7 +174,7 @@ func (m *matmul) product() error {
 	return err
 }
 
-// findBest lets the head look for each row's likeliest token while the logits are
+// findBest lets the head look for the argmax of each row while the logits are
 // in the thread's cache: nobody need read them all again who wants no other.
 func (m *matmul) findBest() {
 	p, _ := m.e.layout.Place(m.Out)

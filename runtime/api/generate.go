@@ -16,14 +16,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/grammar"
 )
 
-// Sampling says how a text goes on. The zero value picks the likeliest token
+// Sampling says how a text goes on. The zero value decodes greedily:
 // until the model ends the text or the context is full.
 type Sampling struct {
 	MaxTokens         int             // 0: to the context's end
-	Temperature       float64         // 0: the likeliest token
-	TopK              int             // draw from the K likeliest; 0: all
+	Temperature       float64         // 0: greedy
+	TopK              int             // draw from the K most probable; 0: all
 	TopP              float64         // draw from the fewest that hold P; 0: all
-	MinP              float64         // draw from those at least P times as likely as the likeliest; 0: all
+	MinP              float64         // draw from those at least P times as probable as the most probable; 0: all
 	RepetitionPenalty float64         // above 1 makes earlier tokens less likely; 0: none
 	Seed              uint64          // of the random numbers
 	Stop              []string        // end before one of these comes

@@ -21,7 +21,7 @@ type classifyCmd struct {
 
 // A verdict is how likely each label of a text is.
 type verdict struct {
-	Label  string    `json:"label"` // the likeliest
+	Label  string    `json:"label"` // the most probable
 	Scores []float64 `json:"scores"`
 	Logits []float32 `json:"logits"`
 }

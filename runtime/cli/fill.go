@@ -37,7 +37,7 @@ type candidate struct {
 	Probability float64 `json:"probability"`
 }
 
-// Run prints the likeliest tokens of each mask, likeliest first.
+// Run prints the most probable tokens of each mask, most probable first.
 func (c *fillCmd) Run(ctx context.Context, m *model) error {
 	if c.TopK < 1 {
 		return wrong(fmt.Errorf("--top-k %d: expected 1 or more", c.TopK))
@@ -67,7 +67,7 @@ func (c *fillCmd) Run(ctx context.Context, m *model) error {
 	err = m.each(ctx, engine.Query{Tokens: ids, Rows: masks}, func(r engine.Result) error {
 		for i, mask := range masks {
 			row := r.Row(at, i)
-			list, err := likeliest(t, row[:min(m.manifest.Vocab, len(row))], c.TopK)
+			list, err := mostProbable(t, row[:min(m.manifest.Vocab, len(row))], c.TopK)
 			if err != nil {
 				return err
 			}
@@ -118,8 +118,8 @@ func (m *model) masked(t *tokenizer.Tokenizer, text string) (ids []int32, masks 
 	return ids, masks, m.fits(ids)
 }
 
-// likeliest lists the k largest of a row of logits with their probabilities.
-func likeliest(t *tokenizer.Tokenizer, logits []float32, k int) ([]candidate, error) {
+// mostProbable lists the k largest of a row of logits with their probabilities.
+func mostProbable(t *tokenizer.Tokenizer, logits []float32, k int) ([]candidate, error) {
 	logs, err := decode.LogSoftmax(nil, logits)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 // choiceFlags ask generate for more than one plain continuation.
 type choiceFlags struct {
 	Choices  int `default:"1" placeholder:"1" help:"Continuations of the prompt, each drawn with a seed of its own; of a beam search the best ones."`
-	Logprobs int `default:"-1" placeholder:"K" help:"Give each token's log-probability and the K likeliest in its place; with --json."`
+	Logprobs int `default:"-1" placeholder:"K" help:"Give each token's log-probability and the K most probable in its place; with --json."`
 }
 
 // The most of each.
@@ -252,7 +252,7 @@ func (g *generatedChoice) take(e scheduler.Event, text *tokenizer.Stream, name f
 	}
 }
 
-// rankedToken is an event's token with the likeliest ones.
+// rankedToken is an event's token with the most probable ones.
 func rankedToken(e scheduler.Event, name func(int32) string) tokenLogprob {
 	t := tokenLogprob{ID: e.Token, Token: name(e.Token), Logprob: max(e.Logprob, -math.MaxFloat32)}
 	for _, r := range e.Top {

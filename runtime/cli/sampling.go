@@ -16,10 +16,10 @@ import (
 
 // samplingFlags choose how tokens are picked.
 type samplingFlags struct {
-	Temp      *float64          `placeholder:"T" help:"Temperature; 0 picks the likeliest (default: 0, or 1 when another sampling flag is given)."`
-	TopK      int               `placeholder:"K" help:"Draw from the K likeliest."`
+	Temp      *float64          `placeholder:"T" help:"Temperature; 0 is greedy decoding (default: 0, or 1 when another sampling flag is given)."`
+	TopK      int               `placeholder:"K" help:"Draw from the K most probable tokens."`
 	TopP      float64           `placeholder:"P" help:"Draw from the fewest that hold P of the probability."`
-	MinP      float64           `placeholder:"P" help:"Draw from those at least P times as likely as the likeliest."`
+	MinP      float64           `placeholder:"P" help:"Draw from those at least P times as probable as the most probable."`
 	Typical   float64           `placeholder:"P" help:"Draw from the most typical that hold P of the probability."`
 	TFS       float64           `name:"tfs" placeholder:"Z" help:"Cut the tail off behind Z of the curve's bends."`
 	Mirostat  int               `enum:"0,1,2" default:"0" help:"Keep the surprise even, by version 1 or 2 of Mirostat."`

@@ -29,7 +29,7 @@ func filler(m *model, eng *engine.Engine, s *scheduler.Scheduler) func(context.C
 		err = s.Rows(ctx, j, engine.Query{Tokens: ids, Rows: masks}, func(r engine.Result) error {
 			for i, mask := range masks {
 				row := r.Row(at, i)
-				list, err := likeliest(m.tok, row[:min(m.manifest.Vocab, len(row))], best)
+				list, err := mostProbable(m.tok, row[:min(m.manifest.Vocab, len(row))], best)
 				if err != nil {
 					return err
 				}

@@ -81,7 +81,7 @@ func translateOne(ctx context.Context, m *model, s *scheduler.Scheduler, j sched
 	return out, nil
 }
 
-// translateGreedily takes the likeliest token that the rules allow, each time.
+// translateGreedily takes the argmax of the tokens that the rules allow, each time.
 func translateGreedily(ctx context.Context, s *scheduler.Scheduler, j scheduler.Job, set *settings, source []int32, drafter func() speculate.Drafter) ([]translation, error) {
 	rules := set.options.Rules
 	rules.MaxLength = set.options.MaxLength

@@ -19,7 +19,7 @@ type translateCmd struct {
 	EncoderIDs     []string `name:"encoder-ids" sep:"none" placeholder:"1,2,3" help:"A source as token ids; may be repeated."`
 	Src            string   `placeholder:"LANG" help:"Language of the texts, as the tokenizer spells it."`
 	Tgt            string   `placeholder:"LANG" help:"Language to translate into."`
-	Beams          int      `placeholder:"B" help:"Beams of the search; 1: the likeliest token each time (default: as generation_config.json says)."`
+	Beams          int      `placeholder:"B" help:"Beams of the search; 1: greedy decoding (default: as generation_config.json says)."`
 	Best           int      `placeholder:"K" help:"How many results of each source (default: as generation_config.json says)."`
 	ForcedBOS      *int32   `name:"forced-bos" placeholder:"ID" help:"The token after the start token."`
 	Start          *int32   `placeholder:"ID" help:"The start token (default: as generation_config.json says)."`

@@ -137,7 +137,7 @@ func (t *translator) follow(live []engine.ID, branches []decode.Branch) ([]engin
 	return next, nil
 }
 
-// greedy takes the likeliest token that the rules allow, until an end or the
+// greedy takes the argmax of the tokens that the rules allow, until an end or the
 // length.
 func (t *translator) greedy(ctx context.Context, source []int32) ([]translation, error) {
 	s := t.settings
@@ -199,7 +199,7 @@ func (g *greedyText) take(r engine.Result) error {
 	return eng.Propose(r.ID, draft.Tree)
 }
 
-// next takes the likeliest token of a row.
+// next takes the argmax of a row.
 func (g *greedyText) next() (best int32, err error) {
 	if g.logs, err = decode.LogSoftmax(g.logs, g.row); err != nil {
 		return 0, err

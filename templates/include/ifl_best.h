@@ -1,4 +1,4 @@
-/* The likeliest token, found while the head's logits are in the cache of the worker that computes them. */
+/* The argmax of the logits, found while the head's logits are in the cache of the worker that computes them. */
 #pragma once
 #include "ifl_step.h"
 #include "ifl_vec.h"

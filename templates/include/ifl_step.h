@@ -9,7 +9,7 @@
 #define IFL_MAX_OUT 8
 #define IFL_ROWS 513 /* dispatch tables have an entry for 0…511 rows; the last one serves every larger count */
 
-/* The likeliest of some logits, the first of equals. at is IFL_NONE before any was looked at, and IFL_UNSURE where one was no
+/* The argmax of some logits, the first of equals. at is IFL_NONE before any was looked at, and IFL_UNSURE where one was no
  * finite number. */
 typedef struct ifl_best {
   float value;

@@ -72,7 +72,7 @@ type Graph struct {
 	Outputs []Output `json:"outputs"`
 	At      int      `json:"at,omitempty"` // place of the first output among the arrays of the step: behind those of the graph that Reads are of
 	Reads   []Read   `json:"reads,omitempty"`
-	Best    bool     `json:"best,omitempty"` // the step finds the likeliest of each row of logits
+	Best    bool     `json:"best,omitempty"` // the step finds the argmax of each row of logits
 }
 
 // A Read is rows of tokens that an earlier step gave and a graph reads.

@@ -50,7 +50,7 @@ func softmax(to []float64, logits []float32, temperature float64) []float64 {
 }
 
 // Walk gives the longest path of a tree of which every node is accepted, the
-// likeliest among equals, as nodes from the first on. parent lists the nodes'
+// most probable among equals, as nodes from the first on. parent lists the nodes'
 // parents (-1: the root), which come first, tokens their tokens; row gives the
 // model's logits behind a node (-1: behind the root).
 func (r Typical) Walk(parent, tokens []int32, row func(node int) []float32) []int {

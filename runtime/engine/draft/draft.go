@@ -134,7 +134,7 @@ func (d *drafter) DrawBy(draw func(logits []float32) (int32, []decode.TokenProb,
 	d.draw = draw
 }
 
-// Propose implements speculate.Drafter: the model's likeliest tokens, one after
+// Propose implements speculate.Drafter: the model's greedy tokens, one after
 // the other, as long as the next one is expected to pay for its own step and for
 // its place in the step that verifies it.
 func (d *drafter) Propose(history []int32, room speculate.Room) speculate.Draft {
@@ -311,7 +311,7 @@ func Options(target engine.Options) engine.Options {
 	return engine.Options{Threads: target.Threads, MaxSeqs: target.MaxSeqs, Context: target.Context, MaxTokens: chunk}
 }
 
-// top is the likeliest token, and how far its logit is above the second.
+// top is the argmax, and how far its logit is above the second.
 func top(row []float32) (token int32, margin float32) {
 	first, second := float32(math.Inf(-1)), float32(math.Inf(-1))
 	for i, l := range row {

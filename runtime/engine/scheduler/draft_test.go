@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// A guesser drafts trees whose nodes are often the fake model's likeliest token,
+// A guesser drafts trees whose nodes are often the fake model's greedy token,
 // and often not.
 type guesser struct{ r *rand.Rand }
 

@@ -25,7 +25,7 @@ type search struct {
 	eos   []int32
 	done  bool
 
-	logprobs int  // -1: none; else so many of the likeliest with each token
+	logprobs int  // -1: none; else so many of the most probable with each token
 	echo     bool // those of the prompt too
 }
 

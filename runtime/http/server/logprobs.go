@@ -92,7 +92,7 @@ func (s *Server) textLogprobs(events []scheduler.Event, offset int) *textLogprob
 		top := map[string]float64{}
 		for _, r := range e.Top {
 			text, _ := s.spell(r.ID)
-			if _, ok := top[text]; !ok { // likeliest first
+			if _, ok := top[text]; !ok { // most probable first
 				top[text] = max(r.Logprob, leastLogprob)
 			}
 		}

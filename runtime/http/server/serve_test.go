@@ -294,7 +294,7 @@ func TestChat(t *testing.T) {
 		t.Errorf("%+v, expected %q", c, want)
 	}
 	if top := choice.Logprobs.Content[0]; top.Top[0].Token != top.Token || top.Top[0].Logprob != top.Logprob || len(top.Bytes) == 0 {
-		t.Errorf("greedy token and likeliest differ: %+v", top)
+		t.Errorf("greedy token and argmax differ: %+v", top)
 	}
 	list := s.events(t, "/v1/chat/completions", `{`+messages+`,"stream":true,"stream_options":{"include_usage":true},"n":2}`)
 	text, finish := [2]string{}, [2]string{}

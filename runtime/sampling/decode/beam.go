@@ -42,7 +42,7 @@ type Hypothesis struct {
 // that of forbidden tokens is lower.
 const hopeless = float32(-1e9)
 
-// A BeamSearch finds likely sequences: it keeps the likeliest beams, a step
+// A BeamSearch finds likely sequences: it keeps the most probable beams, a step
 // extends each by every token, and hypotheses compete by their probability a
 // token. It follows transformers' generate, whose results it must reproduce:
 // sums in float32, candidates (1 + end tokens) times the beams, and only

@@ -149,7 +149,7 @@ func TestBeamsLikeTransformers(t *testing.T) {
 	}
 }
 
-// greedy takes the likeliest token that the rules allow.
+// greedy takes the argmax of the tokens that the rules allow.
 func greedy(opt BeamOptions, prompt []int32, row func([]int32) []float32) []int32 {
 	s := slices.Clone(prompt)
 	for len(s) < opt.MaxLength {

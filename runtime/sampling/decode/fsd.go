@@ -6,7 +6,7 @@ import (
 )
 
 // pickFSD is Frustratingly Simple Decoding (Yang et al. 2024, section 3): the
-// k likeliest are judged by (1-alpha) times their probability minus alpha
+// k most probable are judged by (1-alpha) times their probability minus alpha
 // times the probability that a language model of n-grams, counted in the text
 // so far, gives them.
 func pickFSD(p params, _ *rand.Rand) picker {

@@ -60,7 +60,7 @@ func (c *Sampler) Judge(logits []float32, history []int32, drafted int32, from [
 	return c.note(s.judge(pool, drafted, from, c.set.Rule))
 }
 
-// JudgeBest is Judge where the likeliest token of the logits may be known: best;
+// JudgeBest is Judge where the argmax of the logits may be known: best;
 // −1: it is not.
 func (c *Sampler) JudgeBest(best int32, logits []float32, history []int32, drafted int32, from []TokenProb) (int32, error) {
 	s, ok := c.draw.(*StandardSampler)

@@ -15,7 +15,7 @@ func (c *Sampler) typicalRule() medusa.Typical {
 }
 
 // typical says whether the rule accepts a token. At temperature 0 only the
-// likeliest is.
+// most probable is.
 func (c *Sampler) typical(logits []float32, drafted int32) bool {
 	if c.set.Temperature == 0 {
 		top, ok := argmax(logits)
@@ -26,7 +26,7 @@ func (c *Sampler) typical(logits []float32, drafted int32) bool {
 }
 
 // Path is the way through a draft that the sampler's rule prefers: with typical
-// acceptance the longest of which every node is accepted, the likeliest among
+// acceptance the longest of which every node is accepted, the most probable among
 // equals. parent and tokens are the draft's nodes, row gives the logits behind
 // one (-1: behind the text's last token). nil: the rule goes from node to node.
 func (c *Sampler) Path(parent, tokens []int32, row func(node int) []float32) []int {

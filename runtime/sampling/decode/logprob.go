@@ -26,7 +26,7 @@ func LogSumExp(logits []float32) (float64, error) {
 	return math.Log(sum) + float64(logits[top]), nil
 }
 
-// Top lists the k likeliest tokens of a row of logits, likeliest first, among
+// Top lists the k most probable tokens of a row of logits, most probable first, among
 // equals the smaller id.
 func Top(logits []float32, k int) ([]Ranked, error) {
 	total, err := LogSumExp(logits)

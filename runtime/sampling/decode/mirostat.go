@@ -6,8 +6,8 @@ import (
 )
 
 // pickMirostat1 keeps the surprise of the tokens near tau bits (Basu et al.
-// 2021, Mirostat, algorithm 1): it estimates from the m likeliest how steeply
-// probabilities fall (Zipf's law, equation 30), draws from the k likeliest that
+// 2021, Mirostat, algorithm 1): it estimates from the m most probable how steeply
+// probabilities fall (Zipf's law, equation 30), draws from the k most probable that
 // then have a surprise of mu on average (equation 24), and moves mu by eta times
 // the error. The vocabulary is the pool.
 func pickMirostat1(p params, rng *rand.Rand) picker {
@@ -25,7 +25,7 @@ func pickMirostat1(p params, rng *rand.Rand) picker {
 	}
 }
 
-// zipfExponent is the exponent s of p(rank) ~ rank^-s that fits the m likeliest
+// zipfExponent is the exponent s of p(rank) ~ rank^-s that fits the m most probable
 // with the least squares of logarithms of their ratios.
 func zipfExponent(pool []candidate, m int) float64 {
 	up, down := 0.0, 0.0

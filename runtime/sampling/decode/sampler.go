@@ -7,7 +7,7 @@ import (
 )
 
 // Settings are all that a request may say about how its tokens are picked. The
-// zero value picks the likeliest.
+// zero value is greedy.
 type Settings struct {
 	Options           // Penalty counts the prompt's tokens too
 	Strategy  string  // a named strategy with its parameters, in place of Options but for Temperature, Penalty and Seed

@@ -26,12 +26,12 @@ func head(pool []candidate, share float64, k int) []candidate {
 	return pool
 }
 
-// pickGreedy takes the likeliest.
+// pickGreedy takes the argmax.
 func pickGreedy(params, *rand.Rand) picker {
 	return func([]candidate, []int32) int { return 0 }
 }
 
-// pickMinP draws from those at least min_p times as likely as the likeliest.
+// pickMinP draws from those at least min_p times as probable as the most probable.
 func pickMinP(p params, rng *rand.Rand) picker {
 	return func(pool []candidate, _ []int32) int { return drawIndex(minP(pool, p["min_p"]), rng) }
 }

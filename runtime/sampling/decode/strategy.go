@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// DefaultPool is how many of the likeliest tokens a strategy looks at unless
+// DefaultPool is how many of the most probable tokens a strategy looks at unless
 // its pool_size says otherwise.
 const DefaultPool = 50
 
@@ -26,7 +26,7 @@ type StrategyOptions struct {
 	Exclude     []int32 // never chosen: the unknown token
 }
 
-// A Strategy picks tokens from the pool of the likeliest ones, whose
+// A Strategy picks tokens from the pool of the most probable ones, whose
 // probabilities are a softmax over the pool alone. The same options and rows
 // give the same tokens. Not safe for concurrent use.
 type Strategy struct {

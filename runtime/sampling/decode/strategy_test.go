@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// pooled is a pool computed apart from the code under test: the n likeliest
-// tokens, likeliest first, and their probabilities at a temperature.
+// pooled is a pool computed apart from the code under test: the n most probable
+// tokens, most probable first, and their probabilities at a temperature.
 func pooled(logits []float32, n int, temperature float64) (ids []int, p []float64) {
 	for i := range logits {
 		ids = append(ids, i)

@@ -105,7 +105,7 @@ class Suite:
         assert len(content) == answer.usage.completion_tokens
         for token in content:
             assert len(token.top_logprobs) == 4 and token.logprob <= 0
-            assert abs(token.top_logprobs[0].logprob - token.logprob) < 1e-9  # greedy takes the likeliest
+            assert abs(token.top_logprobs[0].logprob - token.logprob) < 1e-9  # greedy takes the argmax
         stream = [c for chunk in self.chat(logprobs=True, stream=True) for c in chunk.choices if c.logprobs]
         assert sum(len(c.logprobs.content) for c in stream) == len(content)
 

@@ -84,7 +84,7 @@ class Chain(torch.nn.Module):
 @torch.no_grad()
 def measure(chain: Chain, texts: train.Texts, embedding, matrix, full, args):
     """Of each step, given that those before it were right: how often the guess of rank 0 … 4 is what the model says
-    (its likeliest token); and the tokens a step that drafts of so many tokens give."""
+    (its argmax); and the tokens a step that drafts of so many tokens give."""
     hits, seen, length = torch.zeros(args.steps, 5), torch.zeros(args.steps), 0.0
     for rows in texts.rows.split(args.batch):
         z, right = texts.hidden[rows].float(), torch.ones(len(rows), dtype=torch.bool)
@@ -204,7 +204,7 @@ def main() -> None:
     p.add_argument("--lr", type=float, default=1e-3)
     p.add_argument("--weight-decay", type=float, default=0.01)
     p.add_argument("--bf16", action="store_true", help="multiply in bfloat16")
-    p.add_argument("--fast", action="store_true", help="when measuring, look for the model's likeliest token among the proposed ones only")
+    p.add_argument("--fast", action="store_true", help="when measuring, look for the model's greedy token among the proposed ones only")
     p.add_argument("--hold", type=int, default=20, help="hold out every so manyth text")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--seed", type=int, default=1)
