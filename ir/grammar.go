@@ -174,8 +174,8 @@ type gCarry struct {
 }
 
 type gPar struct {
-	Members string `parser:"@Number"`
-	Body    *gBody `parser:"@@"`
+	TPSize string `parser:"@Number"`
+	Body   *gBody `parser:"@@"`
 }
 
 type gBody struct {

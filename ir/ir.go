@@ -139,7 +139,7 @@ const (
 	Writes                        // changes a state: order matters, never dropped
 	Reads                         // reads a state: order against Writes matters
 	Root                          // may be the one root of a fuse region
-	Collective                    // an exchange between members of a par region
+	Collective                    // an exchange between ranks of a par region
 	TileLocal                     // may follow the root of a fuse region: needs only the root's output tile
 	PerHead                       // with heads above 1, each head's columns depend on that head's columns only
 )

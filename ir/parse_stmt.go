@@ -67,7 +67,7 @@ func (p *parser) op(g *gOp) *Op {
 		o.Body = p.body(g.Fuse, nil)
 	case g.Par != nil:
 		o.Def = Par
-		o.Attrs.Set("members", p.int(o.Pos, g.Par.Members))
+		o.Attrs.Set("ranks", p.int(o.Pos, g.Par.TPSize))
 		o.Body = p.body(g.Par.Body, nil)
 	default:
 		p.plain(o, g.Plain)

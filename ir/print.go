@@ -161,7 +161,7 @@ func (o *Op) regionText() string {
 		}
 		return fmt.Sprintf("repeat %d..%d (%s)", o.Int("lo"), o.Int("hi"), strings.Join(carry, ", "))
 	case Par:
-		return fmt.Sprintf("par %d", o.Int("members"))
+		return fmt.Sprintf("par %d", o.Int("ranks"))
 	}
 	return o.Def.Name
 }

@@ -26,11 +26,11 @@ var Fuse = &OpDef{
 	Infer:  inferYields,
 }
 
-// Par is a tensor group: each value in it is one tensor per member.
+// Par is a tensor group: each value in it is one tensor per rank.
 var Par = &OpDef{
 	Name:   "par",
-	Doc:    "A tensor group: every value inside is one tensor per member; array weights and states take the member as one more index; collectives exchange. Its results are member 0's yields. Written `par N { … }`.",
-	Attrs:  []AttrDef{{Name: "members", Kind: IntAttr, Required: true, Doc: "how many members"}},
+	Doc:    "A tensor group: every value inside is one tensor per rank; array weights and states take the rank as one more index; collectives exchange. Its results are rank 0's yields. Written `par N { … }`.",
+	Attrs:  []AttrDef{{Name: "ranks", Kind: IntAttr, Required: true, Doc: "how many ranks"}},
 	Traits: HasBody,
 	Infer:  inferYields,
 }

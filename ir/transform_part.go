@@ -7,29 +7,29 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// The transforms of parts give each member of a tensor group its part of a weight:
+// The transforms of parts give each rank of a tensor group its part of a weight:
 // part_rows and part_cols choose it by the weight's last index; expert_rows,
 // expert_cols and part_experts by the one before, because the last one is the
 // expert's. With one number n the parts are n equal ones; else the numbers are
-// lo and hi of each member in turn, and zeros follow where another member's part
+// lo and hi of each rank in turn, and zeros follow where another rank's part
 // is larger.
 
-// PartBounds gives the rows, columns or experts lo ≤ i < hi of one member. size
+// PartBounds gives the rows, columns or experts lo ≤ i < hi of one rank. size
 // is that of the largest part.
-func PartBounds(r *tensor.Transform, size, member int) (lo, hi int) {
+func PartBounds(r *tensor.Transform, size, tpRank int) (lo, hi int) {
 	if len(r.Nums) == 1 {
-		return member * size, (member + 1) * size
+		return tpRank * size, (tpRank + 1) * size
 	}
-	return int(r.Nums[2*member]), int(r.Nums[2*member+1])
+	return int(r.Nums[2*tpRank]), int(r.Nums[2*tpRank+1])
 }
 
-// PartOf is PartBounds for the member in an index.
+// PartOf is PartBounds for the rank in an index.
 func PartOf(r *tensor.Transform, size int, index []int) (lo, hi int, err error) {
 	at := len(index) - 1
 	if isExpertPart(r) {
 		at--
 	}
-	if at < 0 || index[at] >= partMembers(r) {
+	if at < 0 || index[at] >= partRanks(r) {
 		return 0, 0, fmt.Errorf("transform %s: no part for index %v", r, index)
 	}
 	lo, hi = PartBounds(r, size, index[at])
@@ -37,13 +37,13 @@ func PartOf(r *tensor.Transform, size int, index []int) (lo, hi int, err error) 
 }
 
 // PartIndex is the index by which a transform's operands are read; zero says that a
-// member has fewer experts than this one's number.
+// rank has fewer experts than this one's number.
 func PartIndex(r *tensor.Transform, index []int) (inner []int, zero bool, err error) {
 	if !isExpertPart(r) {
 		return index, false, nil
 	}
 	at := len(index) - 2
-	if at < 0 || index[at] >= partMembers(r) {
+	if at < 0 || index[at] >= partRanks(r) {
 		return nil, false, fmt.Errorf("transform %s: no part for index %v", r, index)
 	}
 	inner = append(slices.Clone(index[:at]), index[at+1])
@@ -60,7 +60,7 @@ func isExpertPart(r *tensor.Transform) bool {
 	return r.Op == "part_experts" || r.Op == "expert_rows" || r.Op == "expert_cols"
 }
 
-func partMembers(r *tensor.Transform) int {
+func partRanks(r *tensor.Transform) int {
 	if len(r.Nums) == 1 {
 		return int(r.Nums[0])
 	}
@@ -114,11 +114,11 @@ func (v *verifier) expertPart(w *Value, r *tensor.Transform) {
 	case n < 2 || len(ref.Count) != n-1:
 		v.errs.addf(w.Pos, "%s has %d indices, expected one more than the %d of %s", w, n, len(ref.Count), ref)
 	case r.Op == "part_experts" && len(r.Nums)%2 != 0:
-		v.errs.addf(w.Pos, "%s: transform %s needs lo and hi of each member", w, r)
+		v.errs.addf(w.Pos, "%s: transform %s needs lo and hi of each rank", w, r)
 	case r.Op == "part_experts" && int(slices.Max(r.Nums)) > ref.Count[n-2].Hi:
 		v.errs.addf(w.Pos, "%s: transform %s takes more experts than the %d of %s", w, r, ref.Count[n-2].Hi, ref)
-	case w.Count[n-2] != Range{0, partMembers(r)}:
-		v.errs.addf(w.Pos, "%s: transform %s tells of %d members", w, r, partMembers(r))
+	case w.Count[n-2] != Range{0, partRanks(r)}:
+		v.errs.addf(w.Pos, "%s: transform %s tells of %d ranks", w, r, partRanks(r))
 	case n > 2 && (w.Count[0].Lo < ref.Count[0].Lo || w.Count[0].Hi > ref.Count[0].Hi):
 		v.errs.addf(w.Pos, "%s: its indices are outside those of %s", w, ref)
 	}

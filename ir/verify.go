@@ -271,7 +271,7 @@ func (s *scope) indexRanges() []Range {
 		case Repeat:
 			out = append(out, Range{r.Int("lo"), r.Int("hi")})
 		case Par:
-			out = append(out, Range{0, r.Int("members")})
+			out = append(out, Range{0, r.Int("ranks")})
 		}
 	}
 	return out

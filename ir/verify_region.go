@@ -19,22 +19,22 @@ func (s *scope) placement(o *Op) {
 	}
 	par := s.inside(Par)
 	switch {
-	case o.Def.Is(Collective) && par == nil && o.Def.Attr("members") != nil && !o.Has("members"):
-		s.complain(o, "an exchange stands outside a par region and does not say how many members there are")
-	case o.Def.Is(Collective) && par != nil && o.Def.Attr("members") == nil:
+	case o.Def.Is(Collective) && par == nil && o.Def.Attr("ranks") != nil && !o.Has("ranks"):
+		s.complain(o, "an exchange stands outside a par region and does not say how many ranks there are")
+	case o.Def.Is(Collective) && par != nil && o.Def.Attr("ranks") == nil:
 		s.complain(o, "stands in a par region: ranks send and receive outside of them")
-	case par != nil && o.Def.Is(Collective) && o.Def.Attr("members") != nil && o.Has("members") && o.Int("members") != par.Int("members"):
-		s.complain(o, "members=%d in a par region of %d", o.Int("members"), par.Int("members"))
-	case o.Def.Name == "member_cols" && par == nil:
+	case par != nil && o.Def.Is(Collective) && o.Def.Attr("ranks") != nil && o.Has("ranks") && o.Int("ranks") != par.Int("ranks"):
+		s.complain(o, "ranks=%d in a par region of %d", o.Int("ranks"), par.Int("ranks"))
+	case o.Def.Name == "rank_cols" && par == nil:
 		s.complain(o, "stands outside a par region")
-	case o.Def.Name == "member_cols" && o.Has("bounds") && len(o.Ints("bounds")) != 2*par.Int("members"):
-		s.complain(o, "bounds has %d numbers for %d members", len(o.Ints("bounds")), par.Int("members"))
+	case o.Def.Name == "rank_cols" && o.Has("bounds") && len(o.Ints("bounds")) != 2*par.Int("ranks"):
+		s.complain(o, "bounds has %d numbers for %d ranks", len(o.Ints("bounds")), par.Int("ranks"))
 	case o.Def.Name == "attention" && o.Has("alibi") && o.Has("heads") && !slopesFit(o, par):
 		s.complain(o, "alibi has %d slopes for %d heads", len(o.Floats("alibi")), o.Int("heads"))
 	case o.Def == Par && par != nil:
 		s.complain(o, "a par region stands inside another")
-	case o.Def == Par && o.Has("members") && (o.Int("members") < 1 || o.Int("members") > 1024):
-		s.complain(o, "%d members, expected 1 to 1024", o.Int("members"))
+	case o.Def == Par && o.Has("ranks") && (o.Int("ranks") < 1 || o.Int("ranks") > 1024):
+		s.complain(o, "%d ranks, expected 1 to 1024", o.Int("ranks"))
 	}
 	if o.Def == Fuse && o.Body != nil {
 		s.fuse(o)
@@ -42,10 +42,10 @@ func (s *scope) placement(o *Op) {
 }
 
 // slopesFit says whether attention has a slope for each head, or in a tensor
-// group for each head of every member.
+// group for each head of every rank.
 func slopesFit(o, par *Op) bool {
 	n := len(o.Floats("alibi"))
-	return n == o.Int("heads") || par != nil && n == o.Int("heads")*par.Int("members")
+	return n == o.Int("heads") || par != nil && n == o.Int("heads")*par.Int("ranks")
 }
 
 // fuse checks the shape of a fuse region: row ops, one root, ops local to the

@@ -43,15 +43,15 @@ func TestVerifyRejectsParts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
 		{"send in par", wrap("%p = par 2 {\nsend %x {to=1}\nyield %x\n}"), "stands in a par region: ranks send and receive outside of them"},
-		{"member outside par", wrap("%s = member_cols %x {bounds=[0, 4, 4, 8]}"), "stands outside a par region"},
-		{"member bounds", wrap("%p = par 2 {\n%s = member_cols %x {bounds=[0, 4]}\nyield %s\n}"), "bounds has 2 numbers for 2 members"},
+		{"rank outside par", wrap("%s = rank_cols %x {bounds=[0, 4, 4, 8]}"), "stands outside a par region"},
+		{"rank bounds", wrap("%p = par 2 {\n%s = rank_cols %x {bounds=[0, 4]}\nyield %s\n}"), "bounds has 2 numbers for 2 ranks"},
 		{"slopes", wrap("%p = par 2 {\nkv_append %one, %x, %x\n%a = attention %x, %one {heads=2, kv_heads=2, alibi=[1, 1, 1, 1, 1, 1]}\nyield %a\n}"), "alibi has 6 slopes for 2 heads"},
 		{"part misfit", module("weight @a : f32[8, 2]\nweight @b[2] : f32[6, 2] from part_rows(@a, 0, 6, 6, 9)"), "transform part_rows(@a, 0, 6, 6, 9) does not fit shape [8, 2]"},
 		{"part of odd numbers", module("weight @a : f32[8, 2]\nweight @b[2] : f32[6, 2] from part_rows(@a, 0, 6, 8)"), "does not fit shape"},
 		{"experts around what", module("weight @a[4] : f32[8, 2]\nweight @b[2, 2] : f32[8, 2] from part_experts(scale(@a, 2), 0, 2, 2, 4)"), "stands around one weight and nothing else"},
 		{"experts too many", module("weight @a[4] : f32[8, 2]\nweight @b[2, 2] : f32[8, 2] from part_experts(@a, 0, 2, 2, 5)"), "takes more experts than the 4 of @a"},
-		{"experts without bounds", module("weight @a[4] : f32[8, 2]\nweight @b[2, 2] : f32[8, 2] from part_experts(@a, 2, 2, 4)"), "needs lo and hi of each member"},
-		{"experts members", module("weight @a[4] : f32[8, 2]\nweight @b[3, 2] : f32[8, 2] from part_experts(@a, 0, 2, 2, 4)"), "tells of 2 members"},
+		{"experts without bounds", module("weight @a[4] : f32[8, 2]\nweight @b[2, 2] : f32[8, 2] from part_experts(@a, 2, 2, 4)"), "needs lo and hi of each rank"},
+		{"experts ranks", module("weight @a[4] : f32[8, 2]\nweight @b[3, 2] : f32[8, 2] from part_experts(@a, 0, 2, 2, 4)"), "tells of 2 ranks"},
 		{"experts indices", module("weight @a[4] : f32[8, 2]\nweight @b[2] : f32[8, 2] from expert_rows(@a, 2)"), "has 1 indices, expected one more than the 1 of @a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestVerifyRejectsText(t *testing.T) {
 		{"norm behind", wrap("%f = fuse {\n%a = matmul %x, @w\n%n = rmsnorm %a {eps=1e-5}\nyield %n\n}"), "%n = rmsnorm: stands after the root of a fuse region but needs more than"},
 		{"exchange in fuse", wrap("%p = par 2 {\n%f = fuse {\n%a = matmul %x, @w\n%s = all_reduce %a\nyield %s\n}\nyield %f\n}"), "%s = all_reduce: cannot stand inside a fuse region"},
 		{"region in fuse", wrap("%f = fuse {\n%a = matmul %x, @w\n%r = repeat 0..2 (%c = %a) {\nyield %c\n}\nyield %r\n}"), "%r = repeat: cannot stand inside a fuse region"},
-		{"exchange outside par", wrap("%s = all_reduce %x"), "an exchange stands outside a par region and does not say how many members there are"},
-		{"members", wrap("%p = par 2 {\n%s = all_gather %x {members=3}\nyield %s\n}"), "members=3 in a par region of 2"},
+		{"exchange outside par", wrap("%s = all_reduce %x"), "an exchange stands outside a par region and does not say how many ranks there are"},
+		{"ranks", wrap("%p = par 2 {\n%s = all_gather %x {ranks=3}\nyield %s\n}"), "ranks=3 in a par region of 2"},
 		{"par in par", wrap("%p = par 2 {\n%q = par 2 {\n%s = silu %x\nyield %s\n}\nyield %q\n}"), "a par region stands inside another"},
 		{"list outside repeat", wrap("kv_append %one, %x, %x\n%a = attention %x, %one {heads=2, kv_heads=2, window=[1, 2]}"), "attribute window is a list, which belongs inside a repeat"},
 		{"list length", wrap("%r = repeat 0..4 (%c = %x) {\nkv_append %kv, %c, %c\n%a = attention %c, %kv {heads=2, kv_heads=2, window=[1, 2]}\nyield %a\n}"), "attribute window has 2 entries for 4 iterations"},

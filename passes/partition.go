@@ -9,8 +9,8 @@ import (
 // Partition places layers on devices and splits them over tensor groups.
 var Partition = &Pass{
 	Name: "partition",
-	Doc: "Places layers on the groups of the device string (a note), and splits the layers of a group with several members: query, key, value, gate and up projections by rows, so that each member has whole heads and its share of the hidden columns; output and down projections by columns, and their sums in parts are added over the members by one all_reduce before the residual, or one for both where they meet in one sum (Megatron-LM, §3; Inferflow report, Table 4). " +
-		"Keys and values are split by heads, and stand on several members where there are more of them than key heads; experts are split among members. A head as wide as the vocabulary is split by rows and gathered. What cannot be split is computed by every member.",
+	Doc: "Places layers on the groups of the device string (a note), and splits the layers of a group with several ranks: query, key, value, gate and up projections by rows, so that each rank has whole heads and its share of the hidden columns; output and down projections by columns, and their sums in parts are added over the ranks by one all_reduce before the residual, or one for both where they meet in one sum (Megatron-LM, §3; Inferflow report, Table 4). " +
+		"Keys and values are split by heads, and stand on several ranks where there are more of them than key heads; experts are split among ranks. A head as wide as the vocabulary is split by rows and gathered. What cannot be split is computed by every rank.",
 	Tolerance: 1e-9, // a sum in parts
 	Run:       partition,
 }
@@ -19,10 +19,10 @@ func partition(env *Env, m *ir.Module) error {
 	if len(env.Devices) == 0 || len(env.Devices) == 1 && len(env.Devices[0]) == 1 {
 		return nil
 	}
-	members := len(env.Devices[0])
+	tpSize := len(env.Devices[0])
 	for _, g := range env.Devices {
-		if len(g) != members {
-			return fmt.Errorf("device groups of %d and %d members: groups of one size are needed, because the layers of all groups are one loop; name as many devices in each group, or all in one, and let shares say which group gets more layers", members, len(g))
+		if len(g) != tpSize {
+			return fmt.Errorf("device groups of %d and %d ranks: groups of one size are needed, because the layers of all groups are one loop; name as many devices in each group, or all in one, and let shares say which group gets more layers", tpSize, len(g))
 		}
 	}
 	if len(env.Devices) > 1 {
@@ -30,10 +30,10 @@ func partition(env *Env, m *ir.Module) error {
 			return err
 		}
 	}
-	if members == 1 {
+	if tpSize == 1 {
 		return nil
 	}
-	geo, err := geometries(m, members)
+	geo, err := geometries(m, tpSize)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func partition(env *Env, m *ir.Module) error {
 			env.notice("the heads of %s are not shared by the devices of a group: what attention gives is needed whole", st)
 		}
 	}
-	s := &sharder{env: env, mod: m, n: members, names: ir.NewNames(m), geo: geo, weights: map[string]*ir.Value{}, split: map[*ir.Value]bool{}}
+	s := &sharder{env: env, mod: m, n: tpSize, names: ir.NewNames(m), geo: geo, weights: map[string]*ir.Value{}, split: map[*ir.Value]bool{}}
 	for _, g := range m.Graphs {
 		if g.Name == ir.DraftGraph { // one rank runs it, see projector.draft
 			continue
@@ -50,11 +50,11 @@ func partition(env *Env, m *ir.Module) error {
 		s.uses = ir.Uses(g)
 		for _, rep := range g.FindOps("repeat") {
 			if err := s.layer(rep); err != nil {
-				return fmt.Errorf("splitting a layer over %d devices: %w", members, err)
+				return fmt.Errorf("splitting a layer over %d devices: %w", tpSize, err)
 			}
 		}
 		if err := s.heads(g); err != nil {
-			return fmt.Errorf("splitting the head over %d devices: %w", members, err)
+			return fmt.Errorf("splitting the head over %d devices: %w", tpSize, err)
 		}
 	}
 	return nil

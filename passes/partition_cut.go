@@ -6,8 +6,8 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// A cut says which run of columns (or rows, or experts) each member has. Runs
-// may overlap where members share one, and differ in length.
+// A cut says which run of columns (or rows, or experts) each rank has. Runs
+// may overlap where ranks share one, and differ in length.
 type cut []ir.Range
 
 // width is the length of the longest run.
@@ -38,7 +38,7 @@ func (c cut) equal(size int) bool {
 	return true
 }
 
-// whole says whether every member has all of size.
+// whole says whether every rank has all of size.
 func (c cut) whole(size int) bool {
 	for _, r := range c {
 		if r.Lo != 0 || r.Hi != size {
@@ -111,14 +111,14 @@ func byShares(size, unit int, shares []float64) cut {
 }
 
 // A geometry says which heads of an attention's queries, and of its keys and
-// values, each member has.
+// values, each rank has.
 type geometry struct {
 	heads, kvHeads int
 	q, kv          cut
 }
 
-// headsOver shares heads out among n members: whole groups of queries with their
-// key head where there are enough of these, else several members share a key head and
+// headsOver shares heads out among n ranks: whole groups of queries with their
+// key head where there are enough of these, else several ranks share a key head and
 // divide its queries.
 func headsOver(n, heads, kvHeads int) (*geometry, error) {
 	if heads < n {
@@ -131,7 +131,7 @@ func headsOver(n, heads, kvHeads int) (*geometry, error) {
 		g.q = g.kv.times(each)
 		return g, nil
 	}
-	for i, r := range evenly(n, kvHeads) { // the members of key head i
+	for i, r := range evenly(n, kvHeads) { // the ranks of key head i
 		for _, q := range evenly(each, r.Len()) {
 			g.kv = append(g.kv, ir.Range{Lo: i, Hi: i + 1})
 			g.q = append(g.q, ir.Range{Lo: i*each + q.Lo, Hi: i*each + q.Hi})
@@ -141,7 +141,7 @@ func headsOver(n, heads, kvHeads int) (*geometry, error) {
 }
 
 // geometries gives the heads of each state's keys and values. A state is missing
-// where what attention gives of it is needed whole: every member then has all of
+// where what attention gives of it is needed whole: every rank then has all of
 // its heads.
 func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {
 	out := map[*ir.Value]*geometry{}

@@ -9,7 +9,7 @@ import (
 
 // heads splits the matmuls behind the layers that are wider than what they read,
 // by rows, and gathers their columns. Where the rows cannot be shared evenly some
-// are computed by two members, so that all exchange as many.
+// are computed by two ranks, so that all exchange as many.
 func (s *sharder) heads(g *ir.Graph) error {
 	s.layers = ir.Range{}
 	s.cuts, s.sums, s.now = map[*ir.Value]cut{}, map[*ir.Value]*sum{}, map[*ir.Value]*ir.Value{}
@@ -18,7 +18,7 @@ func (s *sharder) heads(g *ir.Graph) error {
 			continue
 		}
 		n, k := op.Args[1].Type.Shape[0].N, op.Args[1].Type.Cols()
-		if n <= k || n < s.n*s.n { // with fewer rows the last member would have none of its own
+		if n <= k || n < s.n*s.n { // with fewer rows the last rank would have none of its own
 			continue
 		}
 		s.out = &ir.Block{}
@@ -32,7 +32,7 @@ func (s *sharder) heads(g *ir.Graph) error {
 			return err
 		}
 		var as ir.Attrs
-		as.Set("members", s.n)
+		as.Set("ranks", s.n)
 		gather := slices.Clone(as)
 		if !c.equal(n) {
 			gather.Set("bounds", c.bounds())

@@ -2,7 +2,7 @@ package passes
 
 import "github.com/iflowc/iflowc/ir"
 
-// A role is what a projection's columns are to the work that members share.
+// A role is what a projection's columns are to the work that ranks share.
 type role struct {
 	kind roleKind
 	geo  *geometry // of query and key

@@ -10,7 +10,7 @@ import (
 )
 
 // A sharder splits the bodies of repeats. A value in one is whole on every
-// member, in parts by columns (cuts), or a sum in parts that the members have
+// rank, in parts by columns (cuts), or a sum in parts that the ranks have
 // yet to add up (sums).
 type sharder struct {
 	env     *Env
@@ -20,7 +20,7 @@ type sharder struct {
 	uses    map[*ir.Value][]ir.Use
 	geo     map[*ir.Value]*geometry // of states that are split by heads
 	weights map[string]*ir.Value    // parts already made, by transform
-	split   map[*ir.Value]bool      // states that have their member's index
+	split   map[*ir.Value]bool      // states that have their rank's index
 
 	// Of the layer in the making:
 	out    *ir.Block
@@ -50,7 +50,7 @@ func (s *sharder) layer(rep *ir.Op) error {
 		names = append(names, s.names.Fresh(v.Name))
 	}
 	var as ir.Attrs
-	as.Set("members", s.n)
+	as.Set("ranks", s.n)
 	par, err := ir.NewRegion(ir.Par, nil, as, s.out, names...)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *sharder) add(def *ir.OpDef, name string, as ir.Attrs, args ...ir.Arg) (
 }
 
 // matmul is split by columns where its input is in parts, which leaves a sum in
-// parts, and by rows where all that reads its result is work that members share.
+// parts, and by rows where all that reads its result is work that ranks share.
 func (s *sharder) matmul(op *ir.Op) error {
 	w := op.Args[1]
 	if c := s.cuts[op.Args[0].Value]; c != nil {
@@ -153,7 +153,7 @@ func (s *sharder) matmul(op *ir.Op) error {
 	return s.emit(op)
 }
 
-// rows is the cut of a projection's rows; nil where every member needs all.
+// rows is the cut of a projection's rows; nil where every rank needs all.
 func (s *sharder) rows(op *ir.Op) cut {
 	if op.Int("slices") > 1 || op.Args[1].Index != nil {
 		return nil
@@ -170,7 +170,7 @@ func (s *sharder) rows(op *ir.Op) cut {
 	return nil
 }
 
-// append writes each member's heads of a state.
+// append writes each rank's heads of a state.
 func (s *sharder) append(op *ir.Op) error {
 	st := op.Args[0].Value
 	geo := s.geo[st]
@@ -194,7 +194,7 @@ func (s *sharder) append(op *ir.Op) error {
 	return nil
 }
 
-// state gives each member its heads of a state, once.
+// state gives each rank its heads of a state, once.
 func (s *sharder) state(v *ir.Value, geo *geometry) {
 	if s.split[v] {
 		return
@@ -239,7 +239,7 @@ func (s *sharder) attention(op *ir.Op) error {
 	return nil
 }
 
-// slopesOf lists the slopes of each member's heads in turn.
+// slopesOf lists the slopes of each rank's heads in turn.
 func slopesOf(slopes []float64, q cut) []float64 {
 	var out []float64
 	for _, r := range q {
@@ -283,7 +283,7 @@ func (s *sharder) elementwise(op *ir.Op) error {
 	return nil
 }
 
-// perHead goes on with each member's heads.
+// perHead goes on with each rank's heads.
 func (s *sharder) perHead(op *ir.Op) error {
 	heads := op.Int("heads")
 	each := cols(op.Args[0].Value, s.cuts[op.Args[0].Value]) / heads
@@ -318,7 +318,7 @@ func (c cut) over(n int) cut {
 	return out
 }
 
-// cols is the number of columns that a value has over all members.
+// cols is the number of columns that a value has over all ranks.
 func cols(v *ir.Value, c cut) int {
 	n := v.Type.Cols()
 	if c != nil {
@@ -330,7 +330,7 @@ func cols(v *ir.Value, c cut) int {
 	return n
 }
 
-// inPart is each member's part of a value.
+// inPart is each rank's part of a value.
 func (s *sharder) inPart(v *ir.Value, c cut) (*ir.Value, error) {
 	if have := s.cuts[v]; have != nil {
 		if !have.same(c) {
@@ -343,14 +343,14 @@ func (s *sharder) inPart(v *ir.Value, c cut) (*ir.Value, error) {
 	}
 	var as ir.Attrs
 	as.Set("bounds", c.bounds())
-	p, err := s.add(ops.MemberCols, v.Name+"_part", as, ir.A(v))
+	p, err := s.add(ops.RankCols, v.Name+"_part", as, ir.A(v))
 	if err == nil {
 		s.cuts[p] = c
 	}
 	return p, err
 }
 
-// part is the weight of which each member holds one part.
+// part is the weight of which each rank holds one part.
 func (s *sharder) part(a ir.Arg, how string, c cut) (ir.Arg, error) {
 	if a.Index != nil {
 		return a, fmt.Errorf("%s is indexed by hand", a.Value)
@@ -367,7 +367,7 @@ func (s *sharder) part(a ir.Arg, how string, c cut) (ir.Arg, error) {
 	shape[axis] = ir.N(c.width())
 	r := &tensor.Transform{Op: how, Args: []*tensor.Transform{ir.RefTransform(a.Value)}, Nums: c.nums(t.Shape[axis].N)}
 	count := slices.Clone(a.Count)
-	if len(count) == 0 && s.layers.Len() > 0 { // one for all layers: the member's index stands behind theirs
+	if len(count) == 0 && s.layers.Len() > 0 { // one for all layers: the rank's index stands behind theirs
 		count = []ir.Range{s.layers}
 	}
 	count = append(count, ir.Range{Lo: 0, Hi: s.n})

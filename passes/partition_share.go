@@ -23,9 +23,9 @@ func (s *sharder) blockOf(b *ir.Block) int {
 	return unit
 }
 
-// balance gives each member a share of the hidden columns: equal ones, because
-// members meet behind attention and behind the hidden columns. Where both are
-// side by side, and members meet once, those that have fewer heads get more
+// balance gives each rank a share of the hidden columns: equal ones, because
+// ranks meet behind attention and behind the hidden columns. Where both are
+// side by side, and ranks meet once, those that have fewer heads get more
 // columns, so that all have as much to multiply.
 func (s *sharder) balance(b *ir.Block) []float64 {
 	shares := make([]float64, s.n)
@@ -69,7 +69,7 @@ func inTurn(b *ir.Block) bool {
 	return false
 }
 
-// work counts the entries of a layer's matrices: those of each member's heads,
+// work counts the entries of a layer's matrices: those of each rank's heads,
 // all of them, and those along hidden columns.
 func (s *sharder) work(b *ir.Block) (heads []float64, all, wide float64) {
 	heads = make([]float64, s.n)
@@ -119,8 +119,8 @@ func (s *sharder) hidden(size int) cut {
 	return byShares(size, 1, s.shares)
 }
 
-// experts are shared out: each member has some of them, and computes what the
-// router sends to these; of fewer experts than members each has a part of the
+// experts are shared out: each rank has some of them, and computes what the
+// router sends to these; of fewer experts than ranks each has a part of the
 // hidden columns of all. The results are sums in parts.
 func (s *sharder) experts(op *ir.Op) error {
 	shape := ops.ExpertsShapeOf(op)
@@ -155,7 +155,7 @@ func (s *sharder) experts(op *ir.Op) error {
 	return s.emit(op)
 }
 
-// expertPart is the weight of which each member holds one part, experts being
+// expertPart is the weight of which each rank holds one part, experts being
 // its last index.
 func (s *sharder) expertPart(a ir.Arg, how string, c cut, t ir.Type, experts int) ir.Arg {
 	var nums []float64

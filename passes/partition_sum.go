@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// A sum is a value that members have yet to add up: what each of them has
+// A sum is a value that ranks have yet to add up: what each of them has
 // (leaves), and whole terms besides. It stays so through additions, so that
 // two sublayers that meet in one sum, as in a layer with parallel attention,
 // need one exchange.
@@ -72,7 +72,7 @@ func (s *sharder) whole(v *ir.Value) (*ir.Value, error) {
 	return v, err
 }
 
-// total adds a sum up over the members: the members' parts by one exchange, then
+// total adds a sum up over the ranks: the ranks' parts by one exchange, then
 // the whole terms.
 func (s *sharder) total(v *ir.Value, sm *sum) (*ir.Value, error) {
 	if sm.op == nil {

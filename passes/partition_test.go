@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// TestHeadsOver: every query head is on one member, which has its key head.
+// TestHeadsOver: every query head is on one rank, which has its key head.
 func TestHeadsOver(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ n, heads, kvHeads int }{
@@ -22,15 +22,15 @@ func TestHeadsOver(t *testing.T) {
 		for m := range c.n {
 			q, kv := g.q[m], g.kv[m]
 			if q.Lo != at || q.Len() < 1 || kv.Lo != q.Lo/each || kv.Hi != (q.Hi+each-1)/each {
-				t.Errorf("%+v: member %d has queries %v and keys %v", c, m, q, kv)
+				t.Errorf("%+v: rank %d has queries %v and keys %v", c, m, q, kv)
 			}
 			at = q.Hi
 		}
 		if at != c.heads {
-			t.Errorf("%+v: %d heads are on members", c, at)
+			t.Errorf("%+v: %d heads are on ranks", c, at)
 		}
 		if g.q.width()%g.kv.width() != 0 {
-			t.Errorf("%+v: members have up to %d queries on %d keys", c, g.q.width(), g.kv.width())
+			t.Errorf("%+v: ranks have up to %d queries on %d keys", c, g.q.width(), g.kv.width())
 		}
 	}
 	if _, err := headsOver(5, 4, 2); err == nil || !strings.Contains(err.Error(), "4 heads cannot be shared by 5 devices") {
@@ -70,7 +70,7 @@ func TestAlike(t *testing.T) {
 			c, end := alike(size, n), 0
 			for i, r := range c {
 				if r.Len() != c[0].Len() || r.Lo > end || r.Hi <= end {
-					t.Errorf("%d over %d: member %d has %v behind %d", size, n, i, r, end)
+					t.Errorf("%d over %d: rank %d has %v behind %d", size, n, i, r, end)
 				}
 				end = r.Hi
 			}

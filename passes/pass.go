@@ -24,11 +24,11 @@ type Env struct {
 	Kernels *templates.Catalog
 	Profile Profile                          // nil: the roofline default
 	Types   TypeRules                        // weight and state types
-	Devices [][]Device                       // groups of layers, each a list of members; nil: one device
+	Devices [][]Device                       // groups of layers, each a list of ranks; nil: one device
 	Notice  func(format string, args ...any) // tells the user of a choice; may be nil
 }
 
-// A Device is one member of a device group.
+// A Device is one rank of a device group.
 type Device struct {
 	Name  string
 	Share int // relative share of layers; 0 means 1

@@ -9,31 +9,31 @@ import (
 )
 
 // A Rank is the program of one device of a partitioned module: an ordinary
-// module without regions of members, in which exchanges stand free and values
+// module without regions of ranks, in which exchanges stand free and values
 // that cross the border of two groups of layers are sent and received.
 type Rank struct {
-	Module  *ir.Module
-	Device  string
-	Stage   int // group of layers
-	Member  int // of the group's tensor group
-	Members int
-	Lo, Hi  int               // decoder layers lo ≤ l < hi
-	Of      map[string]string // weight of Module → weight of the whole module that it is, or is a part of
+	Module *ir.Module
+	Device string
+	Stage  int // group of layers
+	TPRank int // of the group's tensor group
+	TPSize int
+	Lo, Hi int               // decoder layers lo ≤ l < hi
+	Of     map[string]string // weight of Module → weight of the whole module that it is, or is a part of
 }
 
 // Project gives the program of each rank of a module that the pass partition
-// has spread over the groups. Ranks are numbered stage by stage, and by member
+// has spread over the groups. Ranks are numbered stage by stage, and by TP rank
 // in each. A value that does not depend on any layer, such as a table of
 // rotations, is computed wherever it is needed; any other one is sent to the
 // stages that need it and do not have it.
 func Project(m *ir.Module, groups [][]Device) ([]*Rank, error) {
-	members := len(groups[0])
-	ranks := make([]*Rank, len(groups)*members)
-	for member := range members {
-		p := &projector{src: m, member: member, members: members, home: map[*ir.Value]int{}}
+	tpSize := len(groups[0])
+	ranks := make([]*Rank, len(groups)*tpSize)
+	for tpRank := range tpSize {
+		p := &projector{src: m, tpRank: tpRank, tpSize: tpSize, home: map[*ir.Value]int{}}
 		for i, g := range groups {
-			if len(g) != members {
-				return nil, fmt.Errorf("device groups of %d and %d members: groups of one size are needed", members, len(g))
+			if len(g) != tpSize {
+				return nil, fmt.Errorf("device groups of %d and %d ranks: groups of one size are needed", tpSize, len(g))
 			}
 			p.stages = append(p.stages, newStage(p, i, g))
 		}
@@ -47,20 +47,20 @@ func Project(m *ir.Module, groups [][]Device) ([]*Rank, error) {
 			if err != nil {
 				return nil, fmt.Errorf("rank %d: %w", s.rank, err)
 			}
-			ranks[i*members+member] = r
+			ranks[i*tpSize+tpRank] = r
 		}
 	}
 	return ranks, nil
 }
 
-// A projector makes the programs of one member of every stage at once, op by
+// A projector makes the programs of one rank of every stage at once, op by
 // op, so that a send and its recv are made together.
 type projector struct {
-	src     *ir.Module
-	member  int
-	members int
-	stages  []*stage
-	home    map[*ir.Value]int // stage that computes a value; anywhere for those without an entry
+	src    *ir.Module
+	tpRank int
+	tpSize int
+	stages []*stage
+	home   map[*ir.Value]int // stage that computes a value; anywhere for those without an entry
 }
 
 // anywhere is the home of values that depend on no layer.

@@ -11,9 +11,9 @@ import (
 // since. In the programs of the other ranks the graph is empty.
 func (p *projector) draft(g *ir.Graph) error {
 	for i, s := range p.stages {
-		s.open(g, i == 0 && p.member == 0)
+		s.open(g, i == 0 && p.tpRank == 0)
 	}
-	if p.member > 0 {
+	if p.tpRank > 0 {
 		return nil
 	}
 	s := p.stages[0]

@@ -9,9 +9,9 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// weight is a weight of the source on this rank: whole, or the member's part.
+// weight is a weight of the source on this rank: whole, or the rank's part.
 // Its transform reads stored tensors only. indices is how many numbers choose one
-// of its elements where it is used, the member's included.
+// of its elements where it is used, the rank's included.
 func (s *stage) weight(v *ir.Value, mine bool, indices int) (*ir.Value, error) {
 	if w := s.weights[v]; w != nil {
 		return w, nil
@@ -57,14 +57,14 @@ func (s *stage) inline(r *tensor.Transform) *tensor.Transform {
 	return &out
 }
 
-// part makes a weight with one index for the member, at place at, this
-// member's.
+// part makes a weight with one index for the rank, at place at, this
+// rank's.
 func (s *stage) part(w *ir.Value, at int) error {
 	r := w.Transform
 	axis := 0
 	switch r.Op {
 	case "part_experts":
-		lo, hi := ir.PartBounds(r, 0, s.p.member)
+		lo, hi := ir.PartBounds(r, 0, s.p.tpRank)
 		w.Transform = r.Args[0]
 		w.Count = slices.Delete(w.Count, at, at+1)
 		w.Count[at] = ir.Range{Lo: lo, Hi: hi}
@@ -80,7 +80,7 @@ func (s *stage) part(w *ir.Value, at int) error {
 	default:
 		return fmt.Errorf("transform %s is no part", r.Op)
 	}
-	lo, hi := ir.PartBounds(r, w.Type.Shape[axis].N, s.p.member)
+	lo, hi := ir.PartBounds(r, w.Type.Shape[axis].N, s.p.tpRank)
 	r.Nums = []float64{float64(lo), float64(hi)}
 	w.Type.Shape = slices.Clone(w.Type.Shape)
 	w.Type.Shape[axis] = ir.N(hi - lo)
@@ -108,9 +108,9 @@ func (s *stage) state(v *ir.Value, mine bool) *ir.Value {
 	return w
 }
 
-// columns takes this member's columns.
+// columns takes this rank's columns.
 func (s *stage) columns(b *ir.Block, op *ir.Op) error {
-	bounds := op.Ints("bounds")[2*s.p.member:]
+	bounds := op.Ints("bounds")[2*s.p.tpRank:]
 	as := ir.Attrs{{Name: "heads", Val: 1}, {Name: "lo", Val: bounds[0]}, {Name: "hi", Val: bounds[1]}}
 	if err := s.add(b, ops.HeadCols, []ir.Arg{ir.A(s.vals[op.Args[0].Value])}, as, op.Result().Name); err != nil {
 		return err
@@ -119,12 +119,12 @@ func (s *stage) columns(b *ir.Block, op *ir.Op) error {
 	return nil
 }
 
-// own makes of an op in a par region what it is on this member alone. Parts of
-// fewer heads than the widest member's are as wide as they are.
+// own makes of an op in a par region what it is on this rank alone. Parts of
+// fewer heads than the widest rank's are as wide as they are.
 func (s *stage) own(op, out *ir.Op) error {
 	switch {
 	case op.Def.Name == "all_reduce":
-		out.SetAttr("members", s.p.members)
+		out.SetAttr("ranks", s.p.tpSize)
 	case op.Def.Name == "kv_append":
 		for i := range out.Args[0].State.Fields {
 			f := &out.Args[0].State.Fields[i]
@@ -140,8 +140,8 @@ func (s *stage) own(op, out *ir.Op) error {
 		out.SetAttr("heads", own)
 		k, _ := out.Args[1].State.Field("k")
 		out.SetAttr("kv_heads", k.Shape[0])
-		if slopes := op.Floats("alibi"); len(slopes) > heads { // those of all members
-			out.SetAttr("alibi", slices.Clone(slopes[s.p.member*heads:][:own]))
+		if slopes := op.Floats("alibi"); len(slopes) > heads { // those of all ranks
+			out.SetAttr("alibi", slices.Clone(slopes[s.p.tpRank*heads:][:own]))
 		}
 	case op.Def.Attr("heads") != nil && op.Int("heads") > 1:
 		out.SetAttr("heads", out.Args[0].Type.Cols()/(op.Args[0].Type.Cols()/op.Int("heads")))

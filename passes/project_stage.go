@@ -33,7 +33,7 @@ type stage struct {
 }
 
 func newStage(p *projector, number int, g []Device) *stage {
-	return &stage{p: p, number: number, rank: number*p.members + p.member, group: groupName(g), device: g[p.member].Name,
+	return &stage{p: p, number: number, rank: number*p.tpSize + p.tpRank, group: groupName(g), device: g[p.tpRank].Name,
 		mod: &ir.Module{Name: p.src.Name, Pos: p.src.Pos}, names: ir.NewNames(p.src),
 		weights: map[*ir.Value]*ir.Value{}, of: map[string]string{}, states: map[*ir.Value]*ir.Value{}, used: map[*ir.Value]ir.Range{}}
 }
@@ -164,7 +164,7 @@ func (s *stage) clone(b *ir.Block, op *ir.Op, sc scope) error {
 	switch {
 	case op.Def == ir.Par:
 		return s.unwrap(b, op, sc)
-	case op.Def == ops.MemberCols:
+	case op.Def == ops.RankCols:
 		return s.columns(b, op)
 	}
 	out := &ir.Op{Def: op.Def, Pos: op.Pos, Annotations: slices.Clone(op.Annotations)}
@@ -236,7 +236,7 @@ func ofLayers(op *ir.Op, a ir.Attr, sc scope) any {
 // arg is argument i of an op on this rank.
 func (s *stage) arg(op *ir.Op, i int, sc scope) (ir.Arg, error) {
 	a := op.Args[i]
-	mine := sc.par && a.Index == nil && op.IndexCount(i) == sc.depth() // one more index chooses the member
+	mine := sc.par && a.Index == nil && op.IndexCount(i) == sc.depth() // one more index chooses the rank
 	out := ir.Arg{Index: slices.Clone(a.Index)}
 	switch a.Kind {
 	case ir.Weight:
@@ -281,5 +281,5 @@ func (s *stage) finish() (*Rank, error) {
 	if err := ir.Verify(s.mod); err != nil {
 		return nil, fmt.Errorf("bug: the program is broken: %w", err)
 	}
-	return &Rank{Module: s.mod, Device: s.device, Stage: s.number, Member: s.p.member, Members: s.p.members, Lo: s.lo, Hi: s.hi, Of: s.of}, nil
+	return &Rank{Module: s.mod, Device: s.device, Stage: s.number, TPRank: s.p.tpRank, TPSize: s.p.tpSize, Lo: s.lo, Hi: s.hi, Of: s.of}, nil
 }

@@ -85,10 +85,10 @@ func ranksAgree(t *testing.T, whole *ir.Module, devices string) {
 		mods = append(mods, r.Module)
 	}
 	tol := 0.0
-	if ranks[0].Members > 1 {
+	if ranks[0].TPSize > 1 {
 		tol = Partition.Tolerance
 	}
-	if err := irtest.CompareRanks(whole, mods, ranks[0].Members, 1, tol); err != nil {
+	if err := irtest.CompareRanks(whole, mods, ranks[0].TPSize, 1, tol); err != nil {
 		t.Errorf("%s: %v\n%s", devices, err, mods[0])
 	}
 }

@@ -33,11 +33,11 @@ type devString struct {
 }
 
 type devGroup struct {
-	Devices []*devMember `parser:"@@ (('&' | '|') @@)*"`
-	Share   *int         `parser:"('*' @Number)?"`
+	Devices []*devRank `parser:"@@ (('&' | '|') @@)*"`
+	Share   *int       `parser:"('*' @Number)?"`
 }
 
-type devMember struct {
+type devRank struct {
 	Pos lexer.Position
 	CPU bool `parser:"  @'cpu'"`
 	N   *int `parser:"| @Number"`

@@ -11,13 +11,13 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// attentionShim calls a kernel on every member of a pool, and the inline
+// attentionShim calls a kernel on every worker of a pool, and the inline
 // functions of ifl_kv.h and ifl_attn.h.
 const attentionShim = `
 #include "ifl_attn.h"
 #include "ifl_pool.h"
 typedef struct { const ifl_attention *a; void (*kernel)(const ifl_attention *); } job;
-static void member(void *p, int tid, int threads) {
+static void worker(void *p, int tid, int threads) {
   job *j = p;
   ifl_attention a = *j->a;
   a.tid = tid, a.threads = threads;
@@ -26,7 +26,7 @@ static void member(void *p, int tid, int threads) {
 void shim_run(ifl_pool *pool, void (*kernel)(const ifl_attention *), const ifl_attention *a);
 void shim_run(ifl_pool *pool, void (*kernel)(const ifl_attention *), const ifl_attention *a) {
   job j = {a, kernel};
-  ifl_pool_run(pool, member, &j);
+  ifl_pool_run(pool, worker, &j);
 }
 int64_t shim_scratch(int threads, int tokens, int heads, int dim, int vdim, int pages);
 int64_t shim_scratch(int threads, int tokens, int heads, int dim, int vdim, int pages) {

@@ -50,7 +50,7 @@ static int intact(const uint8_t *p, int64_t n) {
   for (int64_t i = n; i < n + GUARD; i++) if (p[i] != 0xff) return 0;
   return 1;
 }
-static void member(void *arg, int tid, int threads) {
+static void worker(void *arg, int tid, int threads) {
   run *r = arg;
   const job *j = r->j;
   const int64_t y = (int64_t)2 * j->rows * 64 * 4, mm = (int64_t)(j->d > j->f ? j->d : j->f) * IFL_MM_SCRATCH_PER_K + 4096;
@@ -68,7 +68,7 @@ void shim_experts(job *j) {
   const int64_t n = ifl_experts_bytes(j->rows, j->experts, j->top_k, j->d, j->f, (ifl_act_kind)j->in, (ifl_act_kind)j->hidden);
   int bad = 0;
   run r = {j, room(n), &bad};
-  ifl_pool_run(j->pool, member, &r);
+  ifl_pool_run(j->pool, worker, &r);
   j->bad = bad | !intact(r.shared, n);
   free(r.shared);
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/iflowc/iflowc/ir/irtest"
 )
 
-// TestEmulatedRanks: layers on the processor and others on a GPU, members of a
+// TestEmulatedRanks: layers on the processor and others on a GPU, ranks of a
 // tensor group on several GPUs, and keys, values and the table of tokens in the
 // host's memory give the CPU target's tokens.
 func TestEmulatedRanks(t *testing.T) {

@@ -78,8 +78,8 @@ func finalValue(g *ir.Graph, at int) *ir.Value {
 }
 
 // see keeps the values of the places as the interpreter comes by.
-func (p *places) see(v *ir.Value, index []int, member int, t *tensor.Tensor) {
-	if member != 0 {
+func (p *places) see(v *ir.Value, index []int, tpRank int, t *tensor.Tensor) {
+	if tpRank != 0 {
 		return
 	}
 	for i := range p.list {

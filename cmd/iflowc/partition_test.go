@@ -10,7 +10,7 @@ import (
 func TestSpreadSubcommands(t *testing.T) {
 	t.Parallel()
 	text := iflowc(t, "ir", demoSpec, "--devices", "0&1;2&3", "--rank", "2", "--after", "partition").succeed(t)
-	for _, want := range []string{"recv %ids {from=0, cols=128}", "repeat 4..7", "all_reduce %o {members=2}", "@wq[4..7]", "all_gather"} {
+	for _, want := range []string{"recv %ids {from=0, cols=128}", "repeat 4..7", "all_reduce %o {ranks=2}", "@wq[4..7]", "all_gather"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("rank 2's program lacks %s:\n%s", want, text)
 		}

@@ -24,7 +24,7 @@ func TestRanks(t *testing.T) {
 	decode(t, call(t, nil, whole, story...).succeed(t), &known)
 
 	// The demo model has 7 layers of 128 columns and 1536 tokens. A layer by
-	// tensor adds up twice; its members have half of the rows of the head each.
+	// tensor adds up twice; its ranks have half of the rows of the head each.
 	const layers, hidden, vocab = 7, 128, 1536
 	tokens, wanted := int64(5+more-1), int64(more)
 	for _, c := range []struct {

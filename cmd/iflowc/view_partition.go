@@ -16,8 +16,8 @@ import (
 type viewRank struct {
 	Device  string        `json:"device"`
 	Stage   int           `json:"stage"`
-	Member  int           `json:"member"`
-	Members int           `json:"members"`
+	TPRank  int           `json:"tp_rank"`
+	TPSize  int           `json:"tp_size"`
 	Lo      int           `json:"lo"` // decoder layers lo ≤ l < hi
 	Hi      int           `json:"hi"`
 	Bytes   int64         `json:"bytes"` // of its packed weights
@@ -85,7 +85,7 @@ func (d *viewData) ofRank(c *viewCmd, m *compiler.Model, docs map[string]string)
 
 // rankOf sums a rank up.
 func rankOf(r *compiler.Rank) viewRank {
-	v := viewRank{Device: strings.TrimPrefix(r.Device, "dev"), Stage: r.Stage, Member: r.Member, Members: r.Members, Lo: r.Lo, Hi: r.Hi}
+	v := viewRank{Device: strings.TrimPrefix(r.Device, "dev"), Stage: r.Stage, TPRank: r.TPRank, TPSize: r.TPSize, Lo: r.Lo, Hi: r.Hi}
 	for _, w := range r.CPU.Manifest.Weights {
 		v.Bytes += w.Bytes
 		i := slices.IndexFunc(v.Shards, func(s viewShard) bool { return s.Name == w.Name })

@@ -136,13 +136,13 @@ func TestViewPartition(t *testing.T) {
 	}
 	layers, tokens := 0, int64(0)
 	for i, r := range d.Ranks {
-		if r.Stage != i/2 || r.Member != i%2 || r.Members != 2 || r.Bytes <= 0 || len(r.Shards) == 0 || len(r.Traffic) == 0 || r.Traffic[0].Exchanges == 0 {
+		if r.Stage != i/2 || r.TPRank != i%2 || r.TPSize != 2 || r.Bytes <= 0 || len(r.Shards) == 0 || len(r.Traffic) == 0 || r.Traffic[0].Exchanges == 0 {
 			t.Errorf("rank %d: %+v", i, r)
 		}
 		if sent := r.Traffic[0].Sends; (sent > 0) != (r.Stage == 0) {
 			t.Errorf("rank %d sends %d times", i, sent)
 		}
-		if r.Member == 0 {
+		if r.TPRank == 0 {
 			layers += r.Hi - r.Lo
 		}
 		tokens += r.State

@@ -214,7 +214,7 @@ func (p *Program) describeRanks(man *manifest.Manifest) error {
 		p.files[file] = data
 		man.Partition.Files = append(man.Partition.Files, file)
 		man.Partition.Ranks = append(man.Partition.Ranks, manifest.Rank{
-			Device: strings.TrimPrefix(r.Device, "dev"), Stage: r.Stage, Member: r.Member, Members: r.Members, Lo: r.Lo, Hi: r.Hi,
+			Device: strings.TrimPrefix(r.Device, "dev"), Stage: r.Stage, TPRank: r.TPRank, TPSize: r.TPSize, Lo: r.Lo, Hi: r.Hi,
 			Manifest: file, Weights: p.ending(i), Traffic: r.CPU.Traffic})
 	}
 	slices.Sort(man.Partition.Files)

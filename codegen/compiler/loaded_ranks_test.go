@@ -42,7 +42,7 @@ func loadedRanks(t *testing.T, p *Program) device.Device {
 		lib, mem := loadedCode(t, p, r.CPU)
 		out.ranks = append(out.ranks, loadedRank{ranks.Rank{Manifest: man, Device: lib, Library: lib, Dispatch: tableOf(t, man.Matmuls, nil)}, mem})
 		out.manifest.Partition.Ranks = append(out.manifest.Partition.Ranks, manifest.Rank{
-			Device: r.Device, Stage: r.Stage, Member: r.Member, Members: r.Members, Lo: r.Lo, Hi: r.Hi})
+			Device: r.Device, Stage: r.Stage, TPRank: r.TPRank, TPSize: r.TPSize, Lo: r.Lo, Hi: r.Hi})
 	}
 	e, err := ranks.Threads(out, ranks.Settings{Timeout: time.Hour}) // a loaded machine is no silent rank
 	if err != nil {

@@ -33,7 +33,7 @@ func (m *Model) place() error {
 	if err != nil {
 		return InputError{err}
 	}
-	if n := len(choice.Plan); n > 1 || len(choice.Plan[0].Members) > 1 {
+	if n := len(choice.Plan); n > 1 || len(choice.Plan[0].Ranks) > 1 {
 		m.Spec.Devices = choice.Plan.String()
 	}
 	m.Placement = choice.Explain(load)

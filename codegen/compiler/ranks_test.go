@@ -68,13 +68,13 @@ func spreadModel(t *testing.T, path, devices string) {
 		mods = append(mods, r.Module)
 	}
 	tolerance := 0.0
-	if ranks[0].Members > 1 {
+	if ranks[0].TPSize > 1 {
 		tolerance = passes.Partition.Tolerance
 		if err := irtest.Compare(whole, part, 1, tolerance); err != nil && !strings.Contains(path, "longrope_long") { // whose rotations hang on the chunks
-			t.Errorf("%s: in regions of members: %v", devices, err)
+			t.Errorf("%s: in regions of ranks: %v", devices, err)
 		}
 	}
-	if err := irtest.CompareRanks(whole, mods, ranks[0].Members, 1, tolerance); err != nil {
+	if err := irtest.CompareRanks(whole, mods, ranks[0].TPSize, 1, tolerance); err != nil {
 		t.Errorf("%s: %v", devices, err)
 	}
 }

@@ -33,7 +33,7 @@ func (e *emitter) exchange(r *layout.Region, x *layout.Exchange) error {
 
 // traffic counts what an exchange sends to other ranks.
 func (e *emitter) traffic(r *layout.Region, x *layout.Exchange) {
-	e.need.ranks = max(e.need.ranks, x.Members, 1)
+	e.need.ranks = max(e.need.ranks, x.TPSize, 1)
 	if e.out.Traffic == nil {
 		e.out.Traffic = make([]manifest.Traffic, len(e.layout.Graphs))
 	}

@@ -22,7 +22,7 @@ const oneRank = `module m {
     %x0 = recv %ids {from=1, cols=40}
     %xn = repeat 2..5 (%x = %x0) {
       %o = matmul %x, @wo
-      %s = all_reduce %o {members=2}
+      %s = all_reduce %o {ranks=2}
       %b = add %s, @bo
       %y = add %x, %b
       yield %y
@@ -30,7 +30,7 @@ const oneRank = `module m {
     send %xn {to=5}
     %last = rows %xn, %wanted
     %part = matmul %last, @head
-    %logits = all_gather %part {members=2, bounds=[0, 50, 43, 93]}
+    %logits = all_gather %part {ranks=2, bounds=[0, 50, 43, 93]}
     %scaled = scale %logits {by=2}
     yield %scaled
   }
@@ -38,7 +38,7 @@ const oneRank = `module m {
 `
 
 // TestCommRegions: exchanges are regions whose rows are summed in the order of
-// members together with what follows, and what they tell others is counted.
+// ranks together with what follows, and what they tell others is counted.
 func TestCommRegions(t *testing.T) {
 	t.Parallel()
 	m, err := ir.Parse("rank.ir", []byte(oneRank), ops.Table)
@@ -85,9 +85,9 @@ func TestNoCommInWholeModels(t *testing.T) {
 	t.Parallel()
 	m, err := ir.Parse("whole.ir", []byte(strings.NewReplacer(
 		"%x0 = recv %ids {from=1, cols=40}", "%x0 = embed %ids, @head",
-		"%s = all_reduce %o {members=2}", "%s = scale %o {by=1}",
+		"%s = all_reduce %o {ranks=2}", "%s = scale %o {by=1}",
 		"    send %xn {to=5}\n", "",
-		"%logits = all_gather %part {members=2, bounds=[0, 50, 43, 93]}", "%logits = scale %part {by=1}").Replace(oneRank)), ops.Table)
+		"%logits = all_gather %part {ranks=2, bounds=[0, 50, 43, 93]}", "%logits = scale %part {by=1}").Replace(oneRank)), ops.Table)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func (r *Rows) part(rank int, x *ir.Value) string {
 // same bits on every one.
 func (r *Rows) sum(op *ir.Op) string {
 	sum := ""
-	for m := range op.Int("members") {
+	for m := range op.Int("ranks") {
 		p := r.Backend.Load(Plus(r.part(m, op.Args[0].Value), "j"))
 		if m == 0 {
 			sum = p
@@ -126,7 +126,7 @@ func (r *Rows) gather(list []*ir.Op, at int) error {
 	if err != nil {
 		return err
 	}
-	for m := range op.Int("members") {
+	for m := range op.Int("ranks") {
 		r.w.P("%s", r.Backend.Copy(Plus(dst.ptr, strconv.Itoa(ops.GatherAt(op, m))), r.part(m, x), x.Type.Cols()))
 	}
 	r.where[out] = dst

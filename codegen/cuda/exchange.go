@@ -9,10 +9,10 @@ import (
 // the row ops behind it.
 func (e *emitter) exchange(s *schedule, r *layout.Region, x *layout.Exchange) error {
 	talk := manifest.CUDAComm{Op: x.Op, Peer: x.Peer, Cols: x.Place.Pitch, Slot: x.Place.Buffer.Number}
-	if x.Members > 0 {
+	if x.TPSize > 0 {
 		talk.Op = "exchange"
 		p := &e.out.Plan
-		p.Members, p.PartCols = max(p.Members, x.Members), max(p.PartCols, x.Place.Pitch)
+		p.TPSize, p.PartCols = max(p.TPSize, x.TPSize), max(p.PartCols, x.Place.Pitch)
 	}
 	s.launches = append(s.launches, manifest.CUDALaunch{Kernel: -1, Rows: r.Role, Comm: &talk})
 	if x.Rows == nil {

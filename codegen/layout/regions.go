@@ -48,12 +48,12 @@ type Copy struct {
 // An Exchange is data to or from other ranks. The sum of an all_reduce and the
 // rows of an all_gather are made by Rows, which begin with that op.
 type Exchange struct {
-	Op      string // send, recv, all_reduce, all_gather
-	Peer    int    // rank, of send and recv
-	Members int    // ranks of the tensor-parallel group, of the others
-	Value   *ir.Value
-	Place   Place // of Value; a buffer
-	Rows    *Rows // behind the exchange, or nil
+	Op     string // send, recv, all_reduce, all_gather
+	Peer   int    // rank, of send and recv
+	TPSize int    // ranks of the tensor-parallel group, of the others
+	Value  *ir.Value
+	Place  Place // of Value; a buffer
+	Rows   *Rows // behind the exchange, or nil
 }
 
 // rowCalls are the ops besides elementwise ones that go row by row.
@@ -126,13 +126,13 @@ func (s *scheduler) exchange(op *ir.Op, behind []*ir.Op) error {
 		s.l.keep(x.Value)
 		doc = fmt.Sprintf("recv %s from rank %d", x.Value, x.Peer)
 	default:
-		x.Value, x.Members = op.Args[0].Value, op.Int("members")
-		doc = fmt.Sprintf("%s of %d members: %s", x.Op, x.Members, x.Value)
+		x.Value, x.TPSize = op.Args[0].Value, op.Int("ranks")
+		doc = fmt.Sprintf("%s of %d ranks: %s", x.Op, x.TPSize, x.Value)
 	}
 	for _, o := range behind {
 		doc += ", " + o.Def.Name
 	}
-	if x.Members > 0 {
+	if x.TPSize > 0 {
 		behind = append([]*ir.Op{op}, behind...)
 	}
 	place, ok := s.l.places[x.Value]

@@ -29,7 +29,7 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 			for _, row := range rows {
 				key := row.fields[ki][group*shape.HeadDim:][:shape.HeadDim]
 				distance := row.pos - r.step.Pos[t]
-				s := score(o, shape, query, key, r.member, h, distance)
+				s := score(o, shape, query, key, r.tpRank, h, distance)
 				if shape.Rel > 0 {
 					s += args[shape.Rel].At(relBucket(o, distance), h)
 				}
@@ -52,7 +52,7 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 
 // score is one entry of the attention matrix before the softmax; distance is
 // the row's position less the token's.
-func score(o *ir.Op, shape ops.AttentionShape, q, k []float64, member, head, distance int) float64 {
+func score(o *ir.Op, shape ops.AttentionShape, q, k []float64, tpRank, head, distance int) float64 {
 	s := 0.0
 	for i := range q {
 		s += q[i] * k[i]
@@ -62,7 +62,7 @@ func score(o *ir.Op, shape ops.AttentionShape, q, k []float64, member, head, dis
 		s = c * math.Tanh(s/c)
 	}
 	if slopes := o.Floats("alibi"); slopes != nil {
-		s += slopes[(member*shape.Heads+head)%len(slopes)] * float64(distance) // of all members, or of this one
+		s += slopes[(tpRank*shape.Heads+head)%len(slopes)] * float64(distance) // of all ranks, or of this one
 	}
 	return s
 }

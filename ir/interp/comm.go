@@ -10,19 +10,19 @@ import (
 
 // A Comm is how the program of one rank reaches the other ranks of its model.
 type Comm interface {
-	// Exchange gives the tensors of all members of the rank's tensor group, in
+	// Exchange gives the tensors of all ranks of the rank's tensor group, in
 	// order, its own included.
 	Exchange(mine *tensor.Tensor) ([]*tensor.Tensor, error)
 	Send(to int, x *tensor.Tensor) error
 	Recv(from int) (*tensor.Tensor, error)
 }
 
-// exchange runs a collective: inside a par region on the members' tensors, in
+// exchange runs a collective: inside a par region on the ranks' tensors, in
 // the program of one rank by the step's Comm.
 func (r *run) exchange(o *ir.Op, own []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	comm := r.step.Comm
 	if comm == nil {
-		if o.Def.Attr("members") == nil || o.Has("members") && o.Int("members") != len(own) {
+		if o.Def.Attr("ranks") == nil || o.Has("ranks") && o.Int("ranks") != len(own) {
 			return nil, fmt.Errorf("the program of one rank of several: the step says nothing of how to reach the others")
 		}
 		return o.Def.Eval(o, own)
@@ -35,8 +35,8 @@ func (r *run) exchange(o *ir.Op, own []*tensor.Tensor) ([]*tensor.Tensor, error)
 		return []*tensor.Tensor{t}, err
 	}
 	parts, err := comm.Exchange(own[0])
-	if err == nil && len(parts) != o.Int("members") {
-		err = fmt.Errorf("%d members exchanged, expected %d", len(parts), o.Int("members"))
+	if err == nil && len(parts) != o.Int("ranks") {
+		err = fmt.Errorf("%d ranks exchanged, expected %d", len(parts), o.Int("ranks"))
 	}
 	if err != nil {
 		return nil, err

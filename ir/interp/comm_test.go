@@ -15,23 +15,23 @@ graph g (T tokens) {
 input %ids : i32[T]
 %x = recv %ids {from=2, cols=4}
 %y = matmul %x, @w
-%s = all_reduce %y {members=3}
+%s = all_reduce %y {ranks=3}
 send %s {to=7}
-%g = all_gather %s {members=3, bounds=[0, 4, 3, 7, 7, 11]}
+%g = all_gather %s {ranks=3, bounds=[0, 4, 3, 7, 7, 11]}
 yield %g
 }
 }
 `
 
-// fakeComm is two other members that give what this one gives, once and twice.
+// fakeComm is two other ranks that give what this one gives, once and twice.
 type fakeComm struct {
-	got     *tensor.Tensor
-	to      int
-	members int
+	got    *tensor.Tensor
+	to     int
+	tpSize int
 }
 
 func (f *fakeComm) Exchange(mine *tensor.Tensor) ([]*tensor.Tensor, error) {
-	return []*tensor.Tensor{mine, mine, mine}[:f.members], nil
+	return []*tensor.Tensor{mine, mine, mine}[:f.tpSize], nil
 }
 
 func (f *fakeComm) Send(to int, x *tensor.Tensor) error {
@@ -61,7 +61,7 @@ func TestProgramOfOneRank(t *testing.T) {
 		}
 		return w, nil
 	})
-	f := &fakeComm{members: 3}
+	f := &fakeComm{tpSize: 3}
 	out, err := interp.Run(m, "g", &interp.Step{IDs: []int{5, 6}, Comm: f}, unit, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +71,8 @@ func TestProgramOfOneRank(t *testing.T) {
 		t.Errorf("sent to rank %d", f.to)
 	}
 	same(t, "gathered", out[0].F[:11], []float64{0, 3, 6, 0, 3, 6, 9, 0, 3, 6, 9}, 0)
-	f.members = 2
-	if _, err := interp.Run(m, "g", &interp.Step{IDs: []int{5, 6}, Comm: f}, unit, nil); err == nil || !strings.Contains(err.Error(), "2 members exchanged, expected 3") {
+	f.tpSize = 2
+	if _, err := interp.Run(m, "g", &interp.Step{IDs: []int{5, 6}, Comm: f}, unit, nil); err == nil || !strings.Contains(err.Error(), "2 ranks exchanged, expected 3") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := interp.Run(m, "g", &interp.Step{IDs: []int{5, 6}}, unit, nil); err == nil || !strings.Contains(err.Error(), "nothing of how to reach the others") {

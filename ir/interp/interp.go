@@ -25,7 +25,7 @@ func Run(m *ir.Module, graph string, step *Step, w Weights, st *States) ([]*tens
 	if err != nil {
 		return nil, err
 	}
-	r := &run{step: s, weights: w, states: st, onSources: onSources, vals: map[*ir.Value][]*tensor.Tensor{}, members: 1}
+	r := &run{step: s, weights: w, states: st, onSources: onSources, vals: map[*ir.Value][]*tensor.Tensor{}, tpSize: 1}
 	for _, in := range g.Inputs {
 		t, err := s.input(in)
 		if err != nil {
@@ -52,11 +52,11 @@ type run struct {
 	weights   Weights
 	states    *States
 	onSources bool                           // the tokens are those of sources
-	vals      map[*ir.Value][]*tensor.Tensor // one tensor, or one per member of the par region that defines it
-	index     []int                          // indices of the enclosing repeat and par regions; a par's is set member by member
+	vals      map[*ir.Value][]*tensor.Tensor // one tensor, or one per rank of the par region that defines it
+	index     []int                          // indices of the enclosing repeat and par regions; a par's is set rank by rank
 	par       int                            // place of the par region in index
-	members   int                            // of the enclosing par region; 1 outside
-	member    int                            // the one that an op is run for
+	tpSize    int                            // of the enclosing par region; 1 outside
+	tpRank    int                            // the one that an op is run for
 	iter      int                            // iteration of the innermost repeat, from 0
 }
 
@@ -70,12 +70,12 @@ func (r *run) bind(v *ir.Value, ts []*tensor.Tensor) error {
 			want = append(want, s.N)
 		}
 	}
-	for member, t := range ts {
+	for tpRank, t := range ts {
 		if !slices.Equal(t.Shape, want) {
 			return fmt.Errorf("%s has shape %v, its type %s says %v", v, t.Shape, v.Type, want)
 		}
 		if r.step.Trace != nil {
-			r.step.Trace(v, r.index, member, t)
+			r.step.Trace(v, r.index, tpRank, t)
 		}
 	}
 	r.vals[v] = ts
@@ -156,14 +156,14 @@ func (r *run) repeat(o *ir.Op) error {
 	return r.results(o, o.Body.Yield)
 }
 
-// parRegion runs the members in lockstep, op by op; the results are member 0's.
+// parRegion runs the ranks in lockstep, op by op; the results are rank 0's.
 func (r *run) parRegion(o *ir.Op) error {
-	r.par, r.members = len(r.index), o.Int("members")
+	r.par, r.tpSize = len(r.index), o.Int("ranks")
 	r.index = append(r.index, 0)
 	if err := r.block(o.Body); err != nil {
 		return err
 	}
-	r.index, r.members = r.index[:len(r.index)-1], 1
+	r.index, r.tpSize = r.index[:len(r.index)-1], 1
 	for i, v := range o.Results {
 		if err := r.bind(v, r.vals[o.Body.Yield[i]][:1]); err != nil {
 			return err
@@ -172,16 +172,16 @@ func (r *run) parRegion(o *ir.Op) error {
 	return nil
 }
 
-// lockstep runs one op for every member and gives each result's tensors.
+// lockstep runs one op for every rank and gives each result's tensors.
 func (r *run) lockstep(o *ir.Op) ([][]*tensor.Tensor, error) {
 	out := make([][]*tensor.Tensor, len(o.Results))
 	var exchanged []*tensor.Tensor
-	for member := range r.members {
-		r.member = member
-		if r.members > 1 {
-			r.index[r.par] = member
+	for tpRank := range r.tpSize {
+		r.tpRank = tpRank
+		if r.tpSize > 1 {
+			r.index[r.par] = tpRank
 		}
-		args, err := r.args(o, member)
+		args, err := r.args(o, tpRank)
 		if err != nil {
 			return nil, err
 		}
@@ -203,14 +203,14 @@ func (r *run) lockstep(o *ir.Op) ([][]*tensor.Tensor, error) {
 			return nil, err
 		}
 		for i, t := range ts {
-			out[i] = slices.Repeat([]*tensor.Tensor{t}, r.members)
+			out[i] = slices.Repeat([]*tensor.Tensor{t}, r.tpSize)
 		}
 	}
 	return out, nil
 }
 
-// args gives the tensors of an op's arguments for one member; nil for states.
-func (r *run) args(o *ir.Op, member int) ([]*tensor.Tensor, error) {
+// args gives the tensors of an op's arguments for one rank; nil for states.
+func (r *run) args(o *ir.Op, tpRank int) ([]*tensor.Tensor, error) {
 	var out []*tensor.Tensor
 	for i, a := range o.Args {
 		switch a.Kind {
@@ -224,7 +224,7 @@ func (r *run) args(o *ir.Op, member int) ([]*tensor.Tensor, error) {
 			out = append(out, t)
 		default:
 			ts := r.vals[a.Value]
-			out = append(out, ts[min(member, len(ts)-1)])
+			out = append(out, ts[min(tpRank, len(ts)-1)])
 		}
 	}
 	return out, nil
@@ -261,7 +261,7 @@ func (r *run) indexOf(a ir.Arg, count int) []int {
 	return slices.Clone(r.index[:count])
 }
 
-// eval runs one op for one member.
+// eval runs one op for one rank.
 func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	switch o.Def {
 	case ops.KVAppend:
@@ -269,8 +269,8 @@ func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	case ops.Attention:
 		t, err := r.attention(o, r.stateName(o.Args[1]), args)
 		return []*tensor.Tensor{t}, err
-	case ops.MemberCols:
-		return []*tensor.Tensor{ops.MemberPart(o, args[0], r.member)}, nil
+	case ops.RankCols:
+		return []*tensor.Tensor{ops.RankPart(o, args[0], r.tpRank)}, nil
 	case ops.RopeTable:
 		return r.ropeTable(o, args[0])
 	}

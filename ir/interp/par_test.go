@@ -71,7 +71,7 @@ input %ids : i32[T]
 %y = repeat 0..2 (%c = %x) {
 %p = par 2 {
 %o = matmul %c, @wop2
-%s = all_gather %o {members=2}
+%s = all_gather %o {ranks=2}
 yield %s
 }
 yield %p
@@ -93,7 +93,7 @@ yield %y
 }
 `
 
-// A layer split over two members by heads, with its residual behind the
+// A layer split over two ranks by heads, with its residual behind the
 // exchange, is the whole layer.
 func TestParEqualsWhole(t *testing.T) {
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestParEqualsWhole(t *testing.T) {
 	for _, ids := range [][]int{{3, 1, 4}, {1}, {5, 9}} {
 		want := run(t, whole, interp.Step{IDs: ids}, w, sw)
 		got := run(t, split, interp.Step{IDs: ids}, random(t, split), ss)
-		same(t, "two members", got.F, want.F, 1e-12)
+		same(t, "two ranks", got.F, want.F, 1e-12)
 	}
 	want := run(t, plain, interp.Step{IDs: []int{1, 2}}, random(t, plain), nil)
 	same(t, "gathered columns", run(t, gathered, interp.Step{IDs: []int{1, 2}}, random(t, gathered), nil).F, want.F, 1e-12)

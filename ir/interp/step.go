@@ -19,7 +19,7 @@ type Step struct {
 	Mask   [][]bool                  // Mask[t][u]: may token t see the row that token u writes in this step? nil: as position and sequence allow
 	Extra  map[string]*tensor.Tensor // values of inputs other than ids, pos, wanted and types, by name
 	Comm   Comm                      // of the program of one rank: how it reaches the others
-	Trace  func(v *ir.Value, index []int, member int, t *tensor.Tensor)
+	Trace  func(v *ir.Value, index []int, tpRank int, t *tensor.Tensor)
 }
 
 // filled gives the step with every default written out and its lengths

@@ -12,10 +12,10 @@ import (
 
 // CompareRanks runs a whole module, and the programs of its ranks side by side,
 // on the same made-up stored tensors and the steps of Compare, and compares the
-// outputs of the last group's first member with the whole module's, of
+// outputs of the last group's first rank with the whole module's, of
 // ir.DraftGraph those of rank 0. Ranks are numbered group by group, each of that
-// many members.
-func CompareRanks(whole *ir.Module, ranks []*ir.Module, members int, seed uint64, tol float64) error {
+// many ranks.
+func CompareRanks(whole *ir.Module, ranks []*ir.Module, tpSize int, seed uint64, tol float64) error {
 	src, err := interp.Random(seed, append([]*ir.Module{whole}, ranks...)...)
 	if err != nil {
 		return err
@@ -41,11 +41,11 @@ func CompareRanks(whole *ir.Module, ranks []*ir.Module, members int, seed uint64
 				if own := ranks[0].Graph(g.Name); own != nil {
 					step = withExtra(*step, own, seed) // of results that it does not read
 				}
-				got, err := runRanks(ranks, g.Name, *step, &network{members: members}, ws, sts)
+				got, err := runRanks(ranks, g.Name, *step, &network{tpSize: tpSize}, ws, sts)
 				if err != nil {
 					return fmt.Errorf("%s, step %d, graph %s: %w", sc.name, i, g.Name, err)
 				}
-				out := len(ranks) - members
+				out := len(ranks) - tpSize
 				if g.Name == ir.DraftGraph {
 					out = 0
 				}
@@ -102,10 +102,10 @@ var errStopped = errors.New("another rank stopped")
 
 // A network joins the ranks of a test.
 type network struct {
-	members int
-	links   map[[2]int]chan *tensor.Tensor
-	stop    chan struct{}
-	once    sync.Once
+	tpSize int
+	links  map[[2]int]chan *tensor.Tensor
+	stop   chan struct{}
+	once   sync.Once
 }
 
 // A link is a network as one rank sees it.
@@ -116,13 +116,13 @@ type link struct {
 
 // Exchange implements interp.Comm.
 func (l link) Exchange(mine *tensor.Tensor) ([]*tensor.Tensor, error) {
-	first := l.rank / l.members * l.members
-	for m := range l.members {
+	first := l.rank / l.tpSize * l.tpSize
+	for m := range l.tpSize {
 		if err := l.Send(first+m, mine); err != nil {
 			return nil, err
 		}
 	}
-	parts := make([]*tensor.Tensor, l.members)
+	parts := make([]*tensor.Tensor, l.tpSize)
 	for m := range parts {
 		var err error
 		if parts[m], err = l.Recv(first + m); err != nil {

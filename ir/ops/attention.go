@@ -59,7 +59,7 @@ var Attention = &ir.OpDef{
 		{Name: "scale", Kind: ir.FloatAttr, Doc: "factor on scores; 1/√head_dim when absent"},
 		{Name: "window", Kind: ir.PerLayerInt, Default: 0, Doc: "causal: how many positions, its own included, a token sees; else how far it sees on either side; 0 is all"},
 		{Name: "softcap", Kind: ir.FloatAttr, Default: 0.0, Doc: "bound on scores; 0 is none"},
-		{Name: "alibi", Kind: ir.FloatsAttr, Doc: "slope of each head; in a par region of each member's heads in turn"},
+		{Name: "alibi", Kind: ir.FloatsAttr, Doc: "slope of each head; in a par region of each rank's heads in turn"},
 		{Name: "rel_buckets", Kind: ir.IntAttr, Default: 0, Doc: "rows of the argument rel; 0: there is none"},
 		{Name: "rel_max", Kind: ir.IntAttr, Default: 128, Doc: "distance from which on all share the last bucket"},
 		{Name: "rel_bidirectional", Kind: ir.BoolAttr, Doc: "later positions have the upper half of the buckets"},

@@ -7,13 +7,13 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// AllReduce sums over the members of a par region. Its Eval takes one tensor
-// per member and gives what every member gets.
+// AllReduce sums over the ranks of a par region. Its Eval takes one tensor
+// per rank and gives what every rank gets.
 var AllReduce = &ir.OpDef{
 	Name:   "all_reduce",
-	Doc:    "The sum of x over the members of the enclosing par region; every member gets it. In the program of one rank, which has no regions, it says how many members there are.",
+	Doc:    "The sum of x over the ranks of the enclosing par region; every rank gets it. In the program of one rank, which has no regions, it says how many ranks there are.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
-	Attrs:  []ir.AttrDef{{Name: "members", Kind: ir.IntAttr, Default: 0, Doc: "outside a par region: how many members there are"}},
+	Attrs:  []ir.AttrDef{{Name: "ranks", Kind: ir.IntAttr, Default: 0, Doc: "outside a par region: how many ranks there are"}},
 	Traits: ir.Collective,
 	Infer:  func(o *ir.Op) ([]ir.Type, error) { return one(matrix(o.Args[0])) },
 	Eval: func(_ *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
@@ -27,17 +27,17 @@ var AllReduce = &ir.OpDef{
 	},
 }
 
-// AllGather joins the members' columns. Its Eval takes one tensor per member
-// and gives what every member gets.
+// AllGather joins the ranks' columns. Its Eval takes one tensor per rank
+// and gives what every rank gets.
 var AllGather = &ir.OpDef{
 	Name: "all_gather",
-	Doc: "The columns of x of all members of the enclosing par region side by side, in order of members; every member gets them. " +
-		"With bounds each member's columns stand at its own, and those that several members have are the same. " +
+	Doc: "The columns of x of all ranks of the enclosing par region side by side, in order of ranks; every rank gets them. " +
+		"With bounds each rank's columns stand at its own, and those that several ranks have are the same. " +
 		"It may stand in the program of one rank, which has no regions.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
 	Attrs: []ir.AttrDef{
-		{Name: "members", Kind: ir.IntAttr, Required: true, Doc: "how many members there are"},
-		{Name: "bounds", Kind: ir.IntsAttr, Doc: "first column of each member in the result, and one past its last, in turn"},
+		{Name: "ranks", Kind: ir.IntAttr, Required: true, Doc: "how many ranks there are"},
+		{Name: "bounds", Kind: ir.IntsAttr, Doc: "first column of each rank in the result, and one past its last, in turn"},
 	},
 	Traits: ir.Collective,
 	Infer:  inferGather,
@@ -55,12 +55,12 @@ var AllGather = &ir.OpDef{
 	},
 }
 
-// GatherAt is the column of the result at which a member's columns begin.
-func GatherAt(o *ir.Op, member int) int {
+// GatherAt is the column of the result at which a rank's columns begin.
+func GatherAt(o *ir.Op, tpRank int) int {
 	if o.Has("bounds") {
-		return o.Ints("bounds")[2*member]
+		return o.Ints("bounds")[2*tpRank]
 	}
-	return member * o.Args[0].Type.Cols()
+	return tpRank * o.Args[0].Type.Cols()
 }
 
 func inferGather(o *ir.Op) ([]ir.Type, error) {
@@ -68,21 +68,21 @@ func inferGather(o *ir.Op) ([]ir.Type, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := o.Int("members")
+	n := o.Int("ranks")
 	if n < 1 || n > 1<<16 {
-		return nil, fmt.Errorf("members=%d, expected 1 to %d", n, 1<<16)
+		return nil, fmt.Errorf("ranks=%d, expected 1 to %d", n, 1<<16)
 	}
 	if !o.Has("bounds") {
 		return one(f32(x.Rows(), ir.N(x.Cols()*n)), nil)
 	}
 	bounds, end := o.Ints("bounds"), 0
 	if len(bounds) != 2*n {
-		return nil, fmt.Errorf("bounds has %d numbers for %d members", len(bounds), n)
+		return nil, fmt.Errorf("bounds has %d numbers for %d ranks", len(bounds), n)
 	}
 	for i := 0; i < len(bounds); i += 2 {
 		lo, hi := bounds[i], bounds[i+1]
 		if lo < 0 || lo > end || hi <= end || hi-lo != x.Cols() {
-			return nil, fmt.Errorf("columns %d..%d of member %d, whose %s has %d, behind column %d", lo, hi, i/2, o.Args[0], x.Cols(), end)
+			return nil, fmt.Errorf("columns %d..%d of rank %d, whose %s has %d, behind column %d", lo, hi, i/2, o.Args[0], x.Cols(), end)
 		}
 		end = hi
 	}

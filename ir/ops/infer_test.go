@@ -114,14 +114,14 @@ var misfits = []struct{ stmt, want string }{
 	{"%y = sinusoid %x {dim=4}", "%x is f32[T, 8], expected i32[rows]"},
 	{"%y = quantize_act %x {type=a8_b32}", "8 columns, which are not whole blocks of 32"},
 	{"%y = quantize_act %x {type=q4_b32}", "type=q4_b32, expected a8_b32, a8_b64 or bf16"},
-	{"%y = all_gather %x {members=2, bounds=[0, 8]}", "bounds has 2 numbers for 2 members"},
-	{"%y = all_gather %x {members=2, bounds=[0, 8, 9, 17]}", "columns 9..17 of member 1"},
-	{"%y = all_gather %x {members=2, bounds=[0, 8, 0, 8]}", "columns 0..8 of member 1"},
+	{"%y = all_gather %x {ranks=2, bounds=[0, 8]}", "bounds has 2 numbers for 2 ranks"},
+	{"%y = all_gather %x {ranks=2, bounds=[0, 8, 9, 17]}", "columns 9..17 of rank 1"},
+	{"%y = all_gather %x {ranks=2, bounds=[0, 8, 0, 8]}", "columns 0..8 of rank 1"},
 	{"%y = recv %x {from=1, cols=0}", "cols=0, expected 1"},
 	{"send %ids {to=1}", "expected f32[rows, columns]"},
-	{"%y = member_cols %x {bounds=[0, 4, 4]}", "bounds has 3 numbers"},
-	{"%y = member_cols %x {bounds=[0, 4, 4, 9]}", "columns 4..9 of %x, which has 8"},
-	{"%y = all_gather %x {members=0}", "members=0, expected 1"},
+	{"%y = rank_cols %x {bounds=[0, 4, 4]}", "bounds has 3 numbers"},
+	{"%y = rank_cols %x {bounds=[0, 4, 4, 9]}", "columns 4..9 of %x, which has 8"},
+	{"%y = all_gather %x {ranks=0}", "ranks=0, expected 1"},
 }
 
 // Each statement does not fit; the message must say why.

@@ -20,6 +20,6 @@ var Table = ir.OpSet{
 	KVAppend, Attention,
 	Route, Experts,
 	QuantizeAct,
-	AllReduce, AllGather, Send, Recv, MemberCols,
+	AllReduce, AllGather, Send, Recv, RankCols,
 	Argmax, Softmax,
 }

@@ -3,8 +3,8 @@ package cost
 // Balance is Spread with the layers shared out so that the slowest stage is as
 // fast as can be: the last one has the head too, which takes as long as many
 // layers.
-func (c *Model) Balance(m *Machine, stages, members int, load Load) Plan {
-	p := Spread(len(c.Layers), stages, members)
+func (c *Model) Balance(m *Machine, stages, tpSize int, load Load) Plan {
+	p := Spread(len(c.Layers), stages, tpSize)
 	rows := float64(max(1, (load.Sequences+stages-1)/stages))
 	b := balance{head: c.Layer(m, p[0], c.Head, rows, 0, 0)}
 	high := b.head
@@ -42,7 +42,7 @@ func (b *balance) pack(like Plan, limit float64) Plan {
 	at := 0
 	p := make(Plan, len(like))
 	for i := range p {
-		p[i] = Stage{Members: like[i].Members, Lo: at}
+		p[i] = Stage{Ranks: like[i].Ranks, Lo: at}
 		left := len(p) - 1 - i
 		for sum := 0.0; at < len(b.layers)-left; at++ {
 			sum += b.layers[at]

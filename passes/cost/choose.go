@@ -17,7 +17,7 @@ type Choice struct {
 const enough = 0.97
 
 // Choose takes, of all arrangements of the machine's devices in equal groups with
-// balanced layers whose members hold what they must, the one that gives the most: tokens a second
+// balanced layers whose ranks hold what they must, the one that gives the most: tokens a second
 // of one sequence where the load is one, else of all together. Of those that give
 // about as much it takes the one with the fewest devices.
 func (c *Model) Choose(m *Machine, load Load) (*Choice, error) {
@@ -25,15 +25,15 @@ func (c *Model) Choose(m *Machine, load Load) (*Choice, error) {
 	var best *Prediction
 	least := int64(-1)
 	var tightest Plan
-	for members := 1; members <= len(m.Devices); members++ {
-		if members > 1 {
-			if err := c.splits(members); err != nil {
-				out.No = append(out.No, fmt.Sprintf("groups of %d: %v", members, err))
+	for tpSize := 1; tpSize <= len(m.Devices); tpSize++ {
+		if tpSize > 1 {
+			if err := c.splits(tpSize); err != nil {
+				out.No = append(out.No, fmt.Sprintf("groups of %d: %v", tpSize, err))
 				continue
 			}
 		}
-		for stages := 1; stages*members <= len(m.Devices) && stages <= len(c.Layers); stages++ {
-			r := c.Predict(m, c.Balance(m, stages, members, load), load)
+		for stages := 1; stages*tpSize <= len(m.Devices) && stages <= len(c.Layers); stages++ {
+			r := c.Predict(m, c.Balance(m, stages, tpSize, load), load)
 			out.Tried = append(out.Tried, r)
 			if r.Missing > 0 {
 				if least < 0 || r.Missing < least {
@@ -54,7 +54,7 @@ func (c *Model) Choose(m *Machine, load Load) (*Choice, error) {
 	return &out, nil
 }
 
-// splits says why a layer cannot be shared by n members.
+// splits says why a layer cannot be shared by n ranks.
 func (c *Model) splits(n int) error {
 	if c.Split == nil {
 		return fmt.Errorf("the layers are not split")
@@ -72,7 +72,7 @@ func (r *Prediction) gives(load Load) float64 {
 
 func (r *Prediction) devices() (n int) {
 	for _, s := range r.Plan {
-		n += len(s.Members)
+		n += len(s.Ranks)
 	}
 	return n
 }
@@ -123,7 +123,7 @@ func (p Plan) brief() string {
 	if text := p.String(); len(text) <= 18 {
 		return text
 	}
-	return fmt.Sprintf("%d stages of %d", len(p), len(p[0].Members))
+	return fmt.Sprintf("%d stages of %d", len(p), len(p[0].Ranks))
 }
 
 func (r *Prediction) most() (n int64) {

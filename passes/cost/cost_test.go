@@ -87,7 +87,7 @@ func TestReport(t *testing.T) {
 	c := modelOf(t, "falcon-40b-instruct").ReportExchanges()
 	got := map[string]cost.Prediction{}
 	for _, row := range cost.ReportRows {
-		p := c.Predict(cost.Report(), cost.Spread(60, row.Stages, row.Members), cost.Load{Sequences: row.Stages, Context: 128})
+		p := c.Predict(cost.Report(), cost.Spread(60, row.Stages, row.TPSize), cost.Load{Sequences: row.Stages, Context: 128})
 		t.Logf("%-7s %.1f tok/s of one, %.1f of %d sequences; report %.0f, %.0f", row.Name, p.Decode.Mid, p.Throughput.Mid, row.Stages, row.Decode, row.Throughput)
 		if math.Abs(p.Decode.Mid/row.Decode-1) > 0.15 || math.Abs(p.Throughput.Mid/row.Throughput-1) > 0.15 {
 			t.Errorf("%s: decode %v, throughput %v; the report has %v and %v", row.Name, p.Decode, p.Throughput, row.Decode, row.Throughput)
@@ -112,8 +112,8 @@ func TestPredict(t *testing.T) {
 	m := &cost.Machine{Devices: []cost.Device{dev, dev, dev, dev}, Group: cost.Link{Latency: cost.Sure(1), Bandwidth: 40, Float: 4}}
 	m.Border = m.Group
 	for _, x := range []struct {
-		stages, members, sequences int
-		decode, throughput, sends  float64
+		stages, tpSize, sequences int
+		decode, throughput, sends float64
 	}{
 		{1, 1, 1, 1 / 8.0, 1 / 8.0, 0},                          // 4 layers of 2 s
 		{2, 1, 2, 1 / 10.0, 2 / 12.0, 40},                       // and one message of 1 + 1 s: stages of 6 and 4 s
@@ -121,7 +121,7 @@ func TestPredict(t *testing.T) {
 		{2, 2, 2, 1 / 22.0, 2 / 24.0, 4*40 + 40},                // stages of 12 and 10 s
 		{1, 4, 1, 1 / (2 + 8*4.0), 1 / (2 + 8*4.0), 8 * 3 * 40}, // ½ s, exchanges of 1 + 3 s
 	} {
-		p := c.Predict(m, cost.Spread(4, x.stages, x.members), cost.Load{Sequences: x.sequences})
+		p := c.Predict(m, cost.Spread(4, x.stages, x.tpSize), cost.Load{Sequences: x.sequences})
 		if math.Abs(p.Decode.Mid/x.decode-1) > 1e-9 || math.Abs(p.Throughput.Mid/x.throughput-1) > 1e-9 || p.Sends != x.sends {
 			t.Errorf("%s: decode %v, throughput %v, %v bytes sent; expected %v, %v, %v", p.Plan, p.Decode.Mid, p.Throughput.Mid, p.Sends, x.decode, x.throughput, x.sends)
 		}

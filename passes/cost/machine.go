@@ -29,10 +29,10 @@ type Device struct {
 	Fixed  float64 // seconds a layer beside its work: launches, barriers
 }
 
-// A Style is how members of a tensor group exchange partial sums.
+// A Style is how ranks of a tensor group exchange partial sums.
 type Style int
 
-// The styles. Direct: each member reads what all others give, at once, as
+// The styles. Direct: each rank reads what all others give, at once, as
 // threads of a process and iflowc's MPI transport do. Ring: NCCL's all-reduce
 // (2·(n−1) messages one after the other, each of an n-th). Hub: the first device
 // collects and distributes, one message after the other, as Inferflow does.
@@ -56,7 +56,7 @@ func (l Link) message(bytes float64, luck int) float64 {
 	return l.Latency.at(luck) + bytes/l.Bandwidth
 }
 
-// exchange is the time of an exchange in which each of n members gives so many
+// exchange is the time of an exchange in which each of n ranks gives so many
 // numbers.
 func (l Link) exchange(n int, floats float64, luck int) float64 {
 	if n < 2 {
@@ -72,7 +72,7 @@ func (l Link) exchange(n int, floats float64, luck int) float64 {
 	return l.Latency.at(luck) + others*bytes/l.Bandwidth
 }
 
-// sends is how many bytes a member puts on the wire in an exchange.
+// sends is how many bytes a rank puts on the wire in an exchange.
 func (l Link) sends(n int, floats float64) float64 {
 	bytes, others := floats*float64(l.Float), float64(n-1)
 	switch l.Style {
@@ -87,7 +87,7 @@ func (l Link) sends(n int, floats float64) float64 {
 // A Machine is devices of one kind and what joins them.
 type Machine struct {
 	Devices []Device
-	Group   Link // between members of a tensor group
+	Group   Link // between ranks of a tensor group
 	Border  Link // between stages
 }
 

@@ -17,8 +17,8 @@ type Part struct {
 	MACs     float64 // multiply-adds a row, those of chosen experts among them
 	RowBytes int64   // of keys and values a token
 	Attend   float64 // multiply-adds a row and token of its context
-	Heads    int     // of keys and values, which members of a tensor group share whole; 0: any part will do
-	Gives    []int   // floats a row that each member of a tensor group gives at each exchange
+	Heads    int     // of keys and values, which ranks of a tensor group share whole; 0: any part will do
+	Gives    []int   // floats a row that each rank of a tensor group gives at each exchange
 }
 
 // Experts are the alternatives of a mixture, of which each token reads some.
@@ -168,7 +168,7 @@ func (p *Part) addExperts(op *ir.Op) {
 	p.Experts = append(p.Experts, x)
 }
 
-// portion is the part of a layer that the busiest of n members has: where they
+// portion is the part of a layer that the busiest of n ranks has: where they
 // do not share the heads evenly, the one with one head more.
 func (p *Part) portion(n int) float64 {
 	if p.Heads == 0 || n >= p.Heads || p.Heads%n == 0 {
@@ -187,7 +187,7 @@ func (p *Part) read(n float64) float64 {
 	return sum
 }
 
-// countExchanges reads from the split module what members give each other.
+// countExchanges reads from the split module what ranks give each other.
 func (c *Model) countExchanges(split *ir.Module) {
 	at := 0
 	for _, op := range mainGraph(split).Body.Ops {

@@ -5,10 +5,10 @@ import "fmt"
 // A Plan spreads the layers over stages, in order.
 type Plan []Stage
 
-// A Stage holds layers lo … hi−1, shared by its members.
+// A Stage holds layers lo … hi−1, shared by its ranks.
 type Stage struct {
-	Members []int // numbers of devices
-	Lo, Hi  int
+	Ranks  []int // numbers of devices
+	Lo, Hi int
 }
 
 // String spells the plan as a device string.
@@ -18,7 +18,7 @@ func (p Plan) String() string {
 		if i > 0 {
 			text += ";"
 		}
-		for j, d := range s.Members {
+		for j, d := range s.Ranks {
 			if j > 0 {
 				text += "&"
 			}
@@ -42,15 +42,15 @@ func (s Stage) share(p Plan) int {
 	return 0
 }
 
-// Spread spreads layers over stages of so many members each, by ceiling
+// Spread spreads layers over stages of so many ranks each, by ceiling
 // division as the pass partition does.
-func Spread(layers, stages, members int) Plan {
+func Spread(layers, stages, tpSize int) Plan {
 	each := (layers + stages - 1) / stages
 	var p Plan
 	for i := range stages {
 		s := Stage{Lo: min(i*each, layers-(stages-i)), Hi: min((i+1)*each, layers-(stages-1-i))}
-		for j := range members {
-			s.Members = append(s.Members, i*members+j)
+		for j := range tpSize {
+			s.Ranks = append(s.Ranks, i*tpSize+j)
 		}
 		p = append(p, s)
 	}
@@ -66,12 +66,12 @@ type Load struct {
 // A Prediction is what a plan gives under a load.
 type Prediction struct {
 	Plan       Plan
-	Need       []int64 // bytes on each member of each stage
+	Need       []int64 // bytes on each rank of each stage
 	Missing    int64   // bytes that the fullest device lacks; 0: all fit
 	Decode     Range   // tokens a second of one sequence alone
 	Throughput Range   // of all sequences
 	Together   int     // sequences in a step of a stage
-	Sends      float64 // bytes that a member of the first stage sends for a token
+	Sends      float64 // bytes that a rank of the first stage sends for a token
 }
 
 // Scratch is what a device is taken to need beside weights, keys and values.
@@ -84,7 +84,7 @@ func (c *Model) Predict(m *Machine, p Plan, load Load) Prediction {
 	for i, s := range p {
 		need := c.need(p, i, load)
 		r.Need = append(r.Need, need)
-		for _, d := range s.Members {
+		for _, d := range s.Ranks {
 			r.Missing = max(r.Missing, need-m.Devices[d].Memory)
 		}
 	}
@@ -103,7 +103,7 @@ func (c *Model) Predict(m *Machine, p Plan, load Load) Prediction {
 	r.Decode.High, r.Throughput.High = at(1)
 	for _, l := range c.Layers[p[0].Lo:p[0].Hi] {
 		for _, floats := range l.Gives {
-			r.Sends += m.Group.sends(len(p[0].Members), float64(floats))
+			r.Sends += m.Group.sends(len(p[0].Ranks), float64(floats))
 		}
 	}
 	if len(p) > 1 {
@@ -112,9 +112,9 @@ func (c *Model) Predict(m *Machine, p Plan, load Load) Prediction {
 	return r
 }
 
-// need is what each member of a stage holds.
+// need is what each rank of a stage holds.
 func (c *Model) need(p Plan, i int, load Load) int64 {
-	n, sum := len(p[i].Members), int64(0)
+	n, sum := len(p[i].Ranks), int64(0)
 	for _, l := range c.Layers[p[i].Lo:p[i].Hi] {
 		sum += int64(float64(l.Bytes+l.RowBytes*int64(load.Sequences)*int64(load.Context)) * l.portion(n))
 	}
@@ -143,21 +143,21 @@ func (c *Model) stage(m *Machine, p Plan, i int, rows float64, context, luck int
 	return t
 }
 
-// Layer is the time of a layer on the members of a stage, exchanges included.
+// Layer is the time of a layer on the ranks of a stage, exchanges included.
 func (c *Model) Layer(m *Machine, s Stage, l Part, rows float64, context, luck int) float64 {
 	past := rows * float64(context)
 	t := c.work(m, s, &l, l.read(rows)+past*float64(l.RowBytes), rows*l.MACs+past*l.Attend, luck)
 	for _, floats := range l.Gives {
-		t += m.Group.exchange(len(s.Members), rows*float64(floats), luck)
+		t += m.Group.exchange(len(s.Ranks), rows*float64(floats), luck)
 	}
 	return t
 }
 
-// work is the time in which the slowest member reads its part of so many bytes
+// work is the time in which the slowest rank reads its part of so many bytes
 // and does its part of the multiply-adds.
 func (c *Model) work(m *Machine, s Stage, l *Part, bytes, macs float64, luck int) float64 {
-	worst, part := 0.0, l.portion(len(s.Members))
-	for _, i := range s.Members {
+	worst, part := 0.0, l.portion(len(s.Ranks))
+	for _, i := range s.Ranks {
 		d := m.Devices[i]
 		reach := d.Reach.at(luck)
 		worst = max(worst, d.Fixed+max(bytes*part/(d.Read*reach), 2*macs*part/(d.Peak*reach)))

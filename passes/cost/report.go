@@ -37,7 +37,7 @@ func (c *Model) ReportExchanges() *Model {
 // are groups, and of one.
 type ReportRow struct {
 	Name               string
-	Stages, Members    int
+	Stages, TPSize     int
 	Throughput, Decode float64
 }
 

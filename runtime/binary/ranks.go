@@ -186,7 +186,7 @@ func (b *Binary) connectByNCCL(rank int, d *cuda.Device, l *comm.Launch, open fu
 		file = ""
 	}
 	own := part.Ranks[rank]
-	d.Group = cuda.Group{First: rank - own.Member, Members: own.Members}
+	d.Group = cuda.Group{First: rank - own.TPRank, TPSize: own.TPSize}
 	d.OpenLink = func() (cuda.Link, error) { return open(file) }
 }
 

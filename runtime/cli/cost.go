@@ -35,7 +35,7 @@ func costOf(m *manifest.Manifest, shares []*manifest.Manifest) cost {
 	for r, share := range shares {
 		part := head
 		if m.Partition != nil {
-			part = (head + m.Partition.Ranks[r].Members - 1) / m.Partition.Ranks[r].Members
+			part = (head + m.Partition.Ranks[r].TPSize - 1) / m.Partition.Ranks[r].TPSize
 		}
 		blocks += c.add(share, part)
 	}
@@ -46,7 +46,7 @@ func costOf(m *manifest.Manifest, shares []*manifest.Manifest) cost {
 // add adds what a manifest holds, and returns how many of its multiply-adds are of
 // block-quantised weights. A table that no matmul names is looked up, not read
 // through. The head is the matrix whose rows are the columns of the logits, or a
-// member's part of them.
+// rank's part of them.
 func (c *cost) add(m *manifest.Manifest, head int) (blocks float64) {
 	multiplied := map[string]bool{}
 	for _, s := range m.Matmuls {

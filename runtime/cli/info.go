@@ -119,7 +119,7 @@ func (i *information) print(m *model) error {
 		line("weights", "%.1f MB in %d tensors", float64(i.Bytes)/1e6, len(i.Weights))
 	}
 	for r, k := range i.Ranks {
-		line("rank", "%d on device %s: layers %d to %d, part %d of %d, weights %.1f MB", r, k.Device, k.Lo, k.Hi-1, k.Member+1, k.Members, float64(k.Bytes)/1e6)
+		line("rank", "%d on device %s: layers %d to %d, part %d of %d, weights %.1f MB", r, k.Device, k.Lo, k.Hi-1, k.TPRank+1, k.TPSize, float64(k.Bytes)/1e6)
 	}
 	for _, k := range slices.Sorted(maps.Keys(i.Types)) {
 		line("  "+k, "%s", i.Types[k])

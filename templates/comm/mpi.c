@@ -25,7 +25,7 @@ typedef struct ifl_mpi_calls {
 /* Tags of messages; the runtime's own (steps, results) begin at IFL_TAG_OWN. */
 enum { IFL_TAG_PART = 1, IFL_TAG_STAGE = 2, IFL_TAG_NEWS = 3, IFL_TAG_OWN = 16 };
 
-enum { MOST_MEMBERS = 64 };
+enum { MAX_TP_SIZE = 64 };
 typedef struct {
   _Alignas(16) uint8_t bytes[64]; /* more than any library's MPI_Status */
 } status;
@@ -66,7 +66,7 @@ typedef struct ifl_mpi {
   ifl_endpoint end; /* first: the table's self is this struct */
   ifl_mpi_calls mpi;
   uint32_t calls;
-  buffer *slots;      /* [IFL_SLOTS][members] */
+  buffer *slots;      /* [IFL_SLOTS][tp_size] */
   outbox *outboxes;   /* [ranks] */
   int32_t *waits_for; /* [ranks] what the others said last, or -1 */
   int64_t *said_ns;   /* [ranks] when */
@@ -293,10 +293,10 @@ void ifl_mpi_fail(const ifl_comm *comm, int32_t rank) {
 static int32_t exchange(void *self, const void *mine, int64_t bytes, const void **parts) {
   ifl_mpi *m = self;
   const ifl_place *p = &m->end.place;
-  request in[MOST_MEMBERS], out[MOST_MEMBERS];
-  buffer *slots = m->slots + (int64_t)(m->calls++ % IFL_SLOTS) * p->members;
+  request in[MAX_TP_SIZE], out[MAX_TP_SIZE];
+  buffer *slots = m->slots + (int64_t)(m->calls++ % IFL_SLOTS) * p->tp_size;
   if (bytes > INT_MAX || atomic_load(&m->end.failed) >= 0) return -1;
-  for (int32_t i = 0; i < p->members; i++) {
+  for (int32_t i = 0; i < p->tp_size; i++) {
     const int32_t r = p->first + i;
     in[i].word = 0;
     if (!(parts[i] = room(&slots[i], bytes))) return give_up(m, p->rank);
@@ -304,12 +304,12 @@ static int32_t exchange(void *self, const void *mine, int64_t bytes, const void 
     else if (m->mpi.irecv(slots[i].data, (int)bytes, m->mpi.byte, r, IFL_TAG_PART, m->mpi.comm, &in[i])) return give_up(m, r);
   }
   const void *own = parts[p->rank - p->first];
-  for (int32_t i = 0; i < p->members; i++) {
+  for (int32_t i = 0; i < p->tp_size; i++) {
     const int32_t r = p->first + i;
     out[i].word = 0;
     if (r != p->rank && m->mpi.isend(own, (int)bytes, m->mpi.byte, r, IFL_TAG_PART, m->mpi.comm, &out[i])) return give_up(m, r);
   }
-  for (int32_t i = 0; i < p->members; i++) {
+  for (int32_t i = 0; i < p->tp_size; i++) {
     const int32_t r = p->first + i;
     if (r != p->rank && (finish(m, &in[i], r) || finish(m, &out[i], r))) return -1;
   }
@@ -334,7 +334,7 @@ static int32_t recv_from(void *self, int32_t from, void *data, int64_t bytes) {
 
 void ifl_mpi_close(ifl_mpi *m) {
   if (!m) return;
-  for (int32_t i = 0; m->slots && i < IFL_SLOTS * m->end.place.members; i++) free(m->slots[i].data);
+  for (int32_t i = 0; m->slots && i < IFL_SLOTS * m->end.place.tp_size; i++) free(m->slots[i].data);
   for (int32_t r = 0; m->outboxes && r < m->end.place.ranks; r++)
     for (int i = 0; i < QUEUE; i++) free(m->outboxes[r].data[i].data);
   free(m->outboxes);
@@ -345,14 +345,14 @@ void ifl_mpi_close(ifl_mpi *m) {
   free(m);
 }
 
-/* Opens the end of this process. NULL: no memory, or more members than MOST_MEMBERS. */
+/* Opens the end of this process. NULL: no memory, or more ranks than MAX_TP_SIZE. */
 ifl_mpi *ifl_mpi_open(const ifl_mpi_calls *calls, const ifl_place *place, int64_t spin_ns, int64_t timeout_ns) {
-  if (place->members < 1 || place->members > MOST_MEMBERS || place->ranks < 1) return NULL;
+  if (place->tp_size < 1 || place->tp_size > MAX_TP_SIZE || place->ranks < 1) return NULL;
   ifl_mpi *m = calloc(1, sizeof *m);
   if (!m) return NULL;
   m->mpi = *calls;
   m->end = (ifl_endpoint){.table = {m, exchange, send_to, recv_from}, .place = *place, .spin_ns = spin_ns, .timeout_ns = timeout_ns, .failed = -1};
-  m->slots = calloc((size_t)(IFL_SLOTS * place->members), sizeof *m->slots);
+  m->slots = calloc((size_t)(IFL_SLOTS * place->tp_size), sizeof *m->slots);
   m->outboxes = calloc((size_t)place->ranks, sizeof *m->outboxes);
   m->notices = calloc((size_t)place->ranks * 2, sizeof *m->notices);
   m->waits_for = malloc((size_t)place->ranks * sizeof *m->waits_for);

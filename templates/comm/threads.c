@@ -136,7 +136,7 @@ static int32_t fill(slot *s, const void *data, int64_t bytes) {
   return 0;
 }
 
-/* A slot is filled again four calls later: then every member has begun the call before, so none reads these parts any more. */
+/* A slot is filled again four calls later: then every rank has begun the call before, so none reads these parts any more. */
 static int32_t exchange(void *self, const void *mine, int64_t bytes, const void **parts) {
   hub_end *e = self;
   const ifl_place *p = &e->end.place;
@@ -148,7 +148,7 @@ static int32_t exchange(void *self, const void *mine, int64_t bytes, const void 
     return -1;
   }
   publish(&e->calls, call + 1);
-  for (int32_t m = 0; m < p->members; m++) {
+  for (int32_t m = 0; m < p->tp_size; m++) {
     hub_end *other = &e->hub->ends[p->first + m];
     if (other != e && wait_for(e, &other->calls, call + 1, p->first + m)) return -1;
     if (other->slots[at].bytes != bytes) {

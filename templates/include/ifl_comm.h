@@ -7,7 +7,7 @@
 
 typedef struct ifl_comm {
   void *self;
-  /* Tensor group: every member calls with equal sizes, in the same order. On return parts[m] is member m's bytes (own
+  /* Tensor group: every rank calls with equal sizes, in the same order. On return parts[m] is rank m's bytes (own
    * ones included), readable until the call after the next. mine is copied: it may be written as soon as the call returns. */
   int32_t (*exchange)(void *self, const void *mine, int64_t bytes, const void **parts);
   int32_t (*send)(void *self, int32_t to_rank, const void *data, int64_t bytes);

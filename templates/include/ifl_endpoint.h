@@ -7,10 +7,10 @@
 
 enum { IFL_SLOTS = 4 }; /* parts of a call are read until the call after the next: three calls' parts; counts wrap at a power of two */
 
-/* Where a rank stands. Ranks of a tensor group follow each other: first … first + members - 1. */
+/* Where a rank stands. Ranks of a tensor group follow each other: first … first + tp_size - 1. */
 typedef struct ifl_place {
   int32_t rank, ranks;
-  int32_t first, members;
+  int32_t first, tp_size;
 } ifl_place;
 
 /* What a rank has said so far: its own parts of exchanges, and what it sent to a next stage. */

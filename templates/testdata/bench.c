@@ -25,7 +25,7 @@ typedef struct {
 typedef struct {
   job *j;
   int tid;
-} member;
+} worker;
 
 static double now(void) {
   struct timespec t;
@@ -56,7 +56,7 @@ static uint64_t read_all(const uint8_t *p, int64_t n) {
 }
 
 static void *work(void *arg) {
-  const member *me = arg;
+  const worker *me = arg;
   job *j = me->j;
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -86,10 +86,10 @@ int bench_run(ifl_mm mm, const uint8_t *weights, int64_t copy_bytes, int copies,
   job j = {.mm = mm, .weights = weights, .copy_bytes = copy_bytes, .copies = copies, .k = k, .panels = panels, .rows = rows,
            .act = act, .y = y, .threads = threads, .reps = reps, .seconds = seconds};
   pthread_t t[MAX_THREADS];
-  member m[MAX_THREADS];
+  worker m[MAX_THREADS];
   if (threads > MAX_THREADS) return -1;
   for (int i = 0; i < threads; i++) {
-    m[i] = (member){&j, i};
+    m[i] = (worker){&j, i};
     if (pthread_create(&t[i], NULL, work, &m[i])) return -1;
   }
   for (int i = 0; i < threads; i++) pthread_join(t[i], NULL);

@@ -17,7 +17,7 @@ import (
 // libraryDir holds the IR of the model library at its real sizes.
 const libraryDir = "models/testdata/library"
 
-// costsOf reads a model of the library, and what its members exchange.
+// costsOf reads a model of the library, and what its ranks exchange.
 func costsOf(dir, name string) (*cost.Model, error) {
 	path := filepath.Join(dir, name+".txtar")
 	data, err := os.ReadFile(path)

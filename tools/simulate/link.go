@@ -34,7 +34,7 @@ func (c *clock) spend(seconds float64) {
 // wait sleeps until the machine's time is the rank's.
 func (c *clock) wait() { time.Sleep(time.Until(c.at)) }
 
-// A group is what joins the members of a stage: mail[i] is what member i gets,
+// A group is what joins the ranks of a stage: mail[i] is what rank i gets,
 // the time at which it was sent.
 type group struct {
 	link cost.Link
@@ -52,7 +52,7 @@ func newGroup(link cost.Link, n int) *group {
 // message is the time of one message.
 func (g *group) message(bytes float64) float64 { return g.link.Latency.Mid + bytes/g.link.Bandwidth }
 
-// exchange is what member i does in an exchange of so many bytes from each.
+// exchange is what rank i does in an exchange of so many bytes from each.
 func (g *group) exchange(i int, c *clock, bytes float64) {
 	n := len(g.mail)
 	if n < 2 {
@@ -80,7 +80,7 @@ func (g *group) exchange(i int, c *clock, bytes float64) {
 	}
 }
 
-// hub: the first member takes each message after the other, then sends the sum
+// hub: the first rank takes each message after the other, then sends the sum
 // to each after the other.
 func (g *group) hub(i int, c *clock, bytes float64) {
 	if i > 0 {

@@ -78,7 +78,7 @@ func table(name string, tokens int) error {
 			return err
 		}
 		for _, r := range rows {
-			p := how.model.Predict(cost.Report(), cost.Spread(len(c.Layers), r.Stages, r.Members), cost.Load{Sequences: r.Stages})
+			p := how.model.Predict(cost.Report(), cost.Spread(len(c.Layers), r.Stages, r.TPSize), cost.Load{Sequences: r.Stages})
 			fmt.Printf("%-8s %24s %24s %24s %7.1f%%\n", r.Name, pair(r.Throughput, r.Decode), pair(p.Throughput.Mid, p.Decode.Mid), pair(r.All.Speed, r.One.Speed), 100*r.All.Bubble)
 		}
 	}

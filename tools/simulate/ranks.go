@@ -29,23 +29,23 @@ func (r *ranks) ScratchBytes(*device.Config) int64 { return 64 }
 
 func (r *ranks) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 }
 
-// Start starts the members of all stages.
+// Start starts the ranks of all stages.
 func (r *ranks) Start(*device.Config) (device.Context, error) {
 	m := &running{ranks: r, busy: make([]time.Duration, len(r.plan))}
 	for range len(r.plan) {
 		m.queues = append(m.queues, make(chan *step, len(r.plan)))
 	}
 	for i, s := range r.plan {
-		g := newGroup(r.machine.Group, len(s.Members))
+		g := newGroup(r.machine.Group, len(s.Ranks))
 		var others []chan *step
-		for j := range s.Members[1:] {
+		for j := range s.Ranks[1:] {
 			ch := make(chan *step, 1)
 			others = append(others, ch)
 			m.ended.Go(func() {
 				var c clock
 				for s := range ch {
-					m.member(i, j+1, &c, g, s)
-					s.members.Done()
+					m.rank(i, j+1, &c, g, s)
+					s.ranks.Done()
 				}
 			})
 		}
@@ -68,24 +68,24 @@ type running struct {
 
 // A step is on its way through the stages.
 type step struct {
-	s       *device.Step
-	at      time.Time // when it comes to the next stage
-	members sync.WaitGroup
-	done    chan struct{}
+	s     *device.Step
+	at    time.Time // when it comes to the next stage
+	ranks sync.WaitGroup
+	done  chan struct{}
 }
 
-// stage is the first member of a stage, which takes steps and hands them on.
+// stage is the first rank of a stage, which takes steps and hands them on.
 func (m *running) stage(i int, g *group, others []chan *step) {
 	var c clock
 	for s := range m.queues[i] {
 		c.meet(s.at)
 		begun := c.at
-		s.members.Add(len(others))
+		s.ranks.Add(len(others))
 		for _, ch := range others {
 			ch <- s
 		}
-		m.member(i, 0, &c, g, s)
-		s.members.Wait()
+		m.rank(i, 0, &c, g, s)
+		s.ranks.Wait()
 		m.mu.Lock()
 		m.busy[i] += c.at.Sub(begun)
 		m.mu.Unlock()
@@ -106,8 +106,8 @@ func (m *running) stage(i int, g *group, others []chan *step) {
 	}
 }
 
-// member passes the time of a step's layers on one member.
-func (m *running) member(i, j int, c *clock, g *group, s *step) {
+// rank passes the time of a step's layers on one rank.
+func (m *running) rank(i, j int, c *clock, g *group, s *step) {
 	c.meet(s.at)
 	st, rows := m.plan[i], float64(s.s.Tokens)
 	for _, l := range m.model.Layers[st.Lo:st.Hi] {

@@ -76,7 +76,7 @@ type schedule struct {
 func schedules(ctx context.Context, model *cost.Model, machine *cost.Machine, tokens int) ([]schedule, error) {
 	var out []schedule
 	for _, row := range cost.ReportRows {
-		r := &ranks{model: model, machine: machine, plan: cost.Spread(len(model.Layers), row.Stages, row.Members)}
+		r := &ranks{model: model, machine: machine, plan: cost.Spread(len(model.Layers), row.Stages, row.TPSize)}
 		one, err := measure(ctx, r, 1, tokens)
 		if err != nil {
 			return nil, err

@@ -30,7 +30,7 @@ func TestSchedules(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range rows {
-			p := c.Predict(cost.Report(), cost.Spread(len(c.Layers), r.Stages, r.Members), cost.Load{Sequences: r.Stages})
+			p := c.Predict(cost.Report(), cost.Spread(len(c.Layers), r.Stages, r.TPSize), cost.Load{Sequences: r.Stages})
 			t.Logf("%s: %.1f of one, %.1f of %d, bubble %.2f; estimated %.1f, %.1f", r.Name, r.One.Speed, r.All.Speed, r.Stages, r.All.Bubble, p.Decode.Mid, p.Throughput.Mid)
 			if math.Abs(r.One.Speed/p.Decode.Mid-1) > 0.03 || math.Abs(r.All.Speed/p.Throughput.Mid-1) > 0.08 {
 				t.Errorf("%s: not what was estimated", r.Name)
@@ -46,7 +46,7 @@ func TestSchedules(t *testing.T) {
 	})
 }
 
-// TestStyles: what members exchange takes as long as the cost model says, in each
+// TestStyles: what ranks exchange takes as long as the cost model says, in each
 // of the ways.
 func TestStyles(t *testing.T) {
 	t.Parallel()

@@ -21,9 +21,9 @@ type CUDA struct {
 	Attention []CUDAAttention `json:"attention,omitempty"`
 	Experts   []CUDAExperts   `json:"experts,omitempty"`
 	Cross     int             `json:"cross"` // the graph that reads source states from outside, or -1
-	// Of a rank of a partitioned model whose tensor group has several members:
+	// Of a rank of a partitioned model whose tensor group has several ranks:
 	// how many, and the floats of the widest row that they exchange.
-	Members  int `json:"members,omitempty"`
+	TPSize   int `json:"tp_size,omitempty"`
 	PartCols int `json:"part_cols,omitempty"`
 	// HostBytes is how much of the weights, from their start, is tables that rows
 	// are looked up in and nothing else, which may stay in the host's memory.

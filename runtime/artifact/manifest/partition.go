@@ -19,12 +19,12 @@ func (m *Manifest) PartitionFiles() []string {
 }
 
 // A Rank is what one device of a partitioned model does. Ranks are numbered
-// stage by stage, and by member in each.
+// stage by stage, and by TP rank in each.
 type Rank struct {
-	Device  string `json:"device"`  // "0", "cpu"
-	Stage   int    `json:"stage"`   // group of layers
-	Member  int    `json:"member"`  // of the group's tensor group
-	Members int    `json:"members"` // how many it has
+	Device string `json:"device"`  // "0", "cpu"
+	Stage  int    `json:"stage"`   // group of layers
+	TPRank int    `json:"tp_rank"` // of the group's tensor group
+	TPSize int    `json:"tp_size"` // how many it has
 
 	Lo int `json:"lo"` // its decoder layers are lo ≤ l < hi
 	Hi int `json:"hi"`
@@ -36,9 +36,9 @@ type Rank struct {
 
 // Traffic is what a rank tells others in one step of a graph. Bytes are those it
 // hands to the transport itself: what it contributes to an exchange counts once,
-// whatever the number of members.
+// whatever the number of ranks.
 type Traffic struct {
-	Exchanges       int   `json:"exchanges,omitempty"`        // with the members of its group, in a step with tokens
+	Exchanges       int   `json:"exchanges,omitempty"`        // with the ranks of its group, in a step with tokens
 	WantedExchanges int   `json:"wanted_exchanges,omitempty"` // further ones in a step with wanted rows
 	ExchangedToken  int64 `json:"exchanged_token,omitempty"`  // bytes a token
 	ExchangedWanted int64 `json:"exchanged_wanted,omitempty"` // bytes a wanted row
@@ -65,7 +65,7 @@ func (p *Partition) Stages() int {
 	return n
 }
 
-// Output is the rank that has a step's results: the first member of the last
+// Output is the rank that has a step's results: the first rank of the last
 // group.
 func (p *Partition) Output() int {
 	for i, r := range p.Ranks {

@@ -27,7 +27,7 @@ const shortTimeout = 1500 * time.Millisecond
 
 // A Place is where a rank stands (ifl_place). The ranks of a tensor group follow
 // each other from First on.
-type Place struct{ Rank, Ranks, First, Members int32 }
+type Place struct{ Rank, Ranks, First, TPSize int32 }
 
 // Counts are what a rank has said so far (ifl_counts): its own parts of
 // exchanges with its tensor group, and what it sent to the next stage.

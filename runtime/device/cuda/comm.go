@@ -26,7 +26,7 @@ type Link interface {
 }
 
 // A Group is where a rank stands among those that share its layers.
-type Group struct{ First, Members int }
+type Group struct{ First, TPSize int }
 
 // A commTable is struct ifl_comm of ifl_comm.h: how the rank reaches the others.
 type commTable struct{ self, exchange, send, recv uintptr }
@@ -126,7 +126,7 @@ func (t hostTransport) communicate(m *model, c *manifest.CUDAComm, bytes int64) 
 
 // exchange brings the parts of all ranks of the tensor-parallel group to the GPU.
 func (t hostTransport) exchange(m *model, mine uintptr, bytes int64) error {
-	parts := make([]unsafe.Pointer, m.Plan.Members)
+	parts := make([]unsafe.Pointer, m.Plan.TPSize)
 	if err := commError(purego.SyscallN(t.table.exchange, t.table.self, mine, uintptr(bytes), uintptr(unsafe.Pointer(&parts[0])))); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (t linkTransport) communicate(m *model, c *manifest.CUDAComm, bytes int64) 
 		return t.link.Recv(slot, c.Peer, int(bytes), on)
 	}
 	return t.link.Together(func() error {
-		for i := range t.group.Members { // also to and from itself: the part lies where the others' do
+		for i := range t.group.TPSize { // also to and from itself: the part lies where the others' do
 			if err := t.link.Send(t.group.First+i, slot, int(bytes), on); err != nil {
 				return err
 			}

@@ -101,7 +101,7 @@ func TestGraphPieces(t *testing.T) {
 	}
 	layers.Body, layers.Hi = append(layers.Body, talk), 4+maxGraphs+1
 	if p := piecesOf([]manifest.CUDALaunch{layers}); p != nil {
-		t.Errorf("%d pieces of a member of a group", len(p))
+		t.Errorf("%d pieces of a rank of a group", len(p))
 	}
 }
 

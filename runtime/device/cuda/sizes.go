@@ -42,7 +42,7 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 		s.attention = max(s.attention, parts)
 	}
 	s.part = round64(rows * int64(d.Plan.PartCols) * 4)
-	s.parts = int64(d.Plan.Members) * s.part
+	s.parts = int64(d.Plan.TPSize) * s.part
 	for _, list := range d.Plan.Graphs {
 		s.comm = max(s.comm, rows*int64(widest(list))*4)
 		s.gemm.need(d, list, func(l *manifest.CUDALaunch) int { return count[l.Rows] * max(l.Times, 1) })

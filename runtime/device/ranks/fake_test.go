@@ -25,7 +25,7 @@ const (
 	cols  = 64
 )
 
-// A program is the fake model for groups of members.
+// A program is the fake model for groups of ranks.
 type program struct {
 	t        testing.TB
 	lib      string
@@ -37,13 +37,13 @@ type program struct {
 	hash     string
 }
 
-// newProgram is the model on stages of as many members each.
+// newProgram is the model on stages of as many ranks each.
 func newProgram(t testing.TB, lib string, groups ...int) *program {
 	p := &program{t: t, lib: lib, fault: -1, hash: "same"}
 	part := &manifest.Partition{Devices: fmt.Sprint(groups)}
-	for stage, members := range groups {
-		for m := range members {
-			part.Ranks = append(part.Ranks, manifest.Rank{Device: fmt.Sprint(len(part.Ranks)), Stage: stage, Member: m, Members: members})
+	for stage, tpSize := range groups {
+		for m := range tpSize {
+			part.Ranks = append(part.Ranks, manifest.Rank{Device: fmt.Sprint(len(part.Ranks)), Stage: stage, TPRank: m, TPSize: tpSize})
 			p.salt, p.source = append(p.salt, 5), append(p.source, "files")
 		}
 	}
@@ -75,7 +75,7 @@ func (p *program) Weights(rank int, s *ranks.Settings) ([]byte, string, error) {
 		return nil, "", err
 	}
 	k := p.manifest.Partition.Ranks[rank]
-	copy(w.Bytes, []byte{p.salt[rank], byte(rank), byte(rank - k.Member), byte(k.Members), byte(p.manifest.Partition.Stages() - 1 - k.Stage)})
+	copy(w.Bytes, []byte{p.salt[rank], byte(rank), byte(rank - k.TPRank), byte(k.TPSize), byte(p.manifest.Partition.Stages() - 1 - k.Stage)})
 	if rank == p.fault {
 		w.Bytes[5] = p.how
 	}
@@ -105,9 +105,9 @@ func (p *program) logits(prefix []int32) []float32 {
 		x[i] = float64(id)
 	}
 	ranks := p.manifest.Partition.Ranks
-	for first := 0; first < len(ranks); first += ranks[first].Members {
+	for first := 0; first < len(ranks); first += ranks[first].TPSize {
 		next := make([]float64, len(x))
-		for r := first; r < first+ranks[first].Members; r++ {
+		for r := first; r < first+ranks[first].TPSize; r++ {
 			sum := 0.0
 			for i := range x {
 				sum += math.Mod(x[i]*31+float64(r*7+int(p.salt[r])), 997)

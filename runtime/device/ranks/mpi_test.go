@@ -22,7 +22,7 @@ import (
 // variables say.
 const (
 	envLibrary = "IFLOWC_TEST_LIBRARY" // the fake model's file: be a rank
-	envGroups  = "IFLOWC_TEST_GROUPS"  // members of each stage: "2,2"
+	envGroups  = "IFLOWC_TEST_GROUPS"  // ranks of each stage: "2,2"
 	envFault   = "IFLOWC_TEST_FAULT"   // "dies 1", "hangs 1", "idle 1", "hash 1", "weights 1"
 )
 

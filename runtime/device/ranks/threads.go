@@ -229,7 +229,7 @@ func deviceNumber(device string) int {
 // places says where each rank stands.
 func places(p *manifest.Partition) (list []comm.Place) {
 	for r, k := range p.Ranks {
-		list = append(list, comm.Place{Rank: int32(r), Ranks: int32(len(p.Ranks)), First: int32(r - k.Member), Members: int32(k.Members)})
+		list = append(list, comm.Place{Rank: int32(r), Ranks: int32(len(p.Ranks)), First: int32(r - k.TPRank), TPSize: int32(k.TPSize)})
 	}
 	return list
 }

@@ -55,7 +55,7 @@ func (l *threadModel) MoveRow(to, from device.Row) {
 func (l *threadModel) Counters() device.Counters {
 	busy := make([]time.Duration, l.part.Stages())
 	for _, m := range l.runners {
-		if r := l.part.Ranks[m.rank]; r.Member == 0 {
+		if r := l.part.Ranks[m.rank]; r.TPRank == 0 {
 			busy[r.Stage] = time.Duration(m.busy.Load())
 		}
 	}

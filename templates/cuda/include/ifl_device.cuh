@@ -21,7 +21,7 @@ struct ifl_ctx {
   uint8_t *attention;   /* partial results of splits, and their counters */
   uint8_t *experts;     /* rows sorted by expert, and their hidden rows */
   const int32_t *zeros; /* [max_tokens] */
-  const uint8_t *parts; /* what the members of the tensor group said, part_bytes each */
+  const uint8_t *parts; /* what the ranks of the tensor group said, part_bytes each */
   int64_t part_bytes;
   /* Of a product of many rows: its rows as f16, a piece of its weights likewise, and what it gives, [row][columns rounded up
    * to 16], times a factor of each row. */

@@ -1,6 +1,6 @@
 /* One rank of a model small enough to know by heart. Each of its stages is one layer: a token's value and its rank make a
- * row of the state, the members' sums over the rows of the prefix are added up, and the sum, cut to four digits, is the next
- * stage's value. weights: salt, rank, first rank of the group, members, stages behind this one, what goes wrong. */
+ * row of the state, the ranks' sums over the rows of the prefix are added up, and the sum, cut to four digits, is the next
+ * stage's value. weights: salt, rank, first rank of the group, its size, stages behind this one, what goes wrong. */
 #include "ifl_comm.h"
 #include "ifl_step.h"
 #include <math.h>
@@ -42,7 +42,7 @@ static float *row(const ifl_ctx *x, const ifl_step *s, int q, int slot) {
 
 int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
   const ifl_comm *comm = x->c.comm;
-  const int rank = x->c.weights[1], first = x->c.weights[2], members = x->c.weights[3], behind = x->c.weights[4];
+  const int rank = x->c.weights[1], first = x->c.weights[2], tp_size = x->c.weights[3], behind = x->c.weights[4];
   const int64_t bytes = (int64_t)s->tokens * 4;
   const void *parts[64];
   if (s->abi != IFL_ABI) return -1;
@@ -53,7 +53,7 @@ int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
     if (s->id[t] == 57 && x->c.weights[5] == HANGS) sleep(60);
     x->x[t] = (float)s->id[t];
   }
-  if (first > 0 && comm->recv(comm->self, rank - members, x->x, bytes)) return -4;
+  if (first > 0 && comm->recv(comm->self, rank - tp_size, x->x, bytes)) return -4;
   for (int t = 0; t < s->tokens; t++) *row(x, s, s->seq[t], s->slot[t]) = fmodf(x->x[t] * 31 + (float)(rank * 7 + x->c.weights[0]), 997);
   for (int t = 0; t < s->tokens; t++) {
     x->part[t] = 0;
@@ -62,10 +62,10 @@ int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
   if (comm->exchange(comm->self, x->part, bytes, parts)) return -4;
   for (int t = 0; t < s->tokens; t++) {
     float sum = 0;
-    for (int m = 0; m < members; m++) sum += ((const float *)parts[m])[t];
+    for (int m = 0; m < tp_size; m++) sum += ((const float *)parts[m])[t];
     x->x[t] = fmodf(sum, 1009);
   }
-  if (behind > 0) return comm->send(comm->self, rank + members, x->x, bytes) ? -4 : 0;
+  if (behind > 0) return comm->send(comm->self, rank + tp_size, x->x, bytes) ? -4 : 0;
   for (int r = 0; r < s->wanted; r++)
     for (int v = 0; v < COLS; v++) s->out[0][(int64_t)r * COLS + v] = fmodf(x->x[s->want[r]] * (float)(v + 3), 101);
   return 0;

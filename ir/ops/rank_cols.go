@@ -7,14 +7,14 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// MemberCols takes each member's columns of a value that all members have. The
-// interpreter knows which member it runs.
-var MemberCols = &ir.OpDef{
-	Name: "member_cols",
-	Doc: "Each member's own columns of a value that is the same on all members of the enclosing par region: columns lo up to, not including, hi, " +
-		"and zeros behind them where another member takes more.",
+// RankCols takes each rank's columns of a value that all ranks have. The
+// interpreter knows which rank it runs.
+var RankCols = &ir.OpDef{
+	Name: "rank_cols",
+	Doc: "Each rank's own columns of a value that is the same on all ranks of the enclosing par region: columns lo up to, not including, hi, " +
+		"and zeros behind them where another rank takes more.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
-	Attrs:  []ir.AttrDef{{Name: "bounds", Kind: ir.IntsAttr, Required: true, Doc: "lo and hi of each member in turn"}},
+	Attrs:  []ir.AttrDef{{Name: "bounds", Kind: ir.IntsAttr, Required: true, Doc: "lo and hi of each rank in turn"}},
 	Traits: ir.RowWise,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		x, err := matrix(o.Args[0])
@@ -23,7 +23,7 @@ var MemberCols = &ir.OpDef{
 		}
 		bounds, most := o.Ints("bounds"), 0
 		if len(bounds) == 0 || len(bounds)%2 != 0 {
-			return nil, fmt.Errorf("bounds has %d numbers, expected lo and hi of each member", len(bounds))
+			return nil, fmt.Errorf("bounds has %d numbers, expected lo and hi of each rank", len(bounds))
 		}
 		for i := 0; i < len(bounds); i += 2 {
 			lo, hi := bounds[i], bounds[i+1]
@@ -35,13 +35,13 @@ var MemberCols = &ir.OpDef{
 		return one(f32(x.Rows(), ir.N(most)), nil)
 	},
 	Eval: func(*ir.Op, []*tensor.Tensor) ([]*tensor.Tensor, error) {
-		return nil, fmt.Errorf("what member_cols gives hangs on the member: see MemberPart")
+		return nil, fmt.Errorf("what rank_cols gives hangs on the rank: see RankPart")
 	},
 }
 
-// MemberPart is what member_cols gives one member.
-func MemberPart(o *ir.Op, x *tensor.Tensor, member int) *tensor.Tensor {
-	lo, hi := o.Ints("bounds")[2*member], o.Ints("bounds")[2*member+1]
+// RankPart is what rank_cols gives one rank.
+func RankPart(o *ir.Op, x *tensor.Tensor, tpRank int) *tensor.Tensor {
+	lo, hi := o.Ints("bounds")[2*tpRank], o.Ints("bounds")[2*tpRank+1]
 	out := tensor.New(tensor.F32, x.Shape[0], o.Results[0].Type.Cols())
 	for t := range x.Shape[0] {
 		copy(row(out, t), row(x, t)[lo:hi])
