@@ -37,7 +37,7 @@ var notRun = []struct{ command, why string }{
 	{"python -m venv", "goes with pip install"},
 	{"sbatch", "needs a cluster with Slurm; tools/check/deploycheck runs the job's script with a stand-in"},
 	{"scp", "needs a second machine"},
-	{"script/bench-peers", "needs other runtimes, which take minutes to install, and a quiet machine"},
+	{"script/bench-baselines", "needs other runtimes, which take minutes to install, and a quiet machine"},
 	{"script/bench-serve", "needs llama.cpp's server and a quiet machine"},
 	{"script/check-lost-rank", "kills ranks of a service for minutes, under two families of MPI"},
 	{"script/gpu-check", "needs a GPU"},

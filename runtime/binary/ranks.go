@@ -51,7 +51,7 @@ func (b *Binary) Join(ctx context.Context) (job *ranks.Job, joined bool, err err
 	if job, err = ranks.Join(ctx, p, l); err != nil {
 		return nil, false, Blame(err)
 	}
-	b.open = func(s ranks.Settings) (ranks.Group, error) { return job.Lead(s) }
+	b.open = func(s ranks.Settings) (ranks.Group, error) { return job.Leader(s) }
 	return job, true, nil
 }
 

@@ -24,7 +24,7 @@ type embedCmd struct {
 
 // Run prints {"embeddings":[[…],…]}, the texts first, then those given as ids.
 func (c *embedCmd) Run(ctx context.Context, m *model) error {
-	if err := c.settle(m); err != nil {
+	if err := c.resolve(m); err != nil {
 		return err
 	}
 	output := "hidden"
@@ -95,8 +95,8 @@ func (m *model) queries(f *encoderFlags, texts [][]int32) (queries []engine.Quer
 	return queries, nil
 }
 
-// settle takes what the call leaves open from the model's files.
-func (c *embedCmd) settle(m *model) error {
+// resolve takes what the call leaves open from the model's files.
+func (c *embedCmd) resolve(m *model) error {
 	if c.Pooling != "" {
 		return nil
 	}

@@ -1,7 +1,7 @@
 /* The transport between processes: MPI's point-to-point calls, so that a rank that says nothing is known by its number. The
  * library is not linked: the runtime gives the addresses of its functions. All calls come from one thread of the process.
  *
- * A rank that waits spins on MPI_Test, then yields its processor, then naps. One that has waited for a while tells the
+ * A rank that waits spins on MPI_Test, then yields its processor, then sleeps. One that has waited for a while tells the
  * others for whom, so that in the end all name the rank that is silent and not one that waits for it in its turn. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -74,7 +74,7 @@ typedef struct ifl_mpi {
 } ifl_mpi;
 
 #define NEWS_NS 1000000000 /* how often a waiting rank tells so */
-#define YIELD_NS 5000000   /* how long it yields before it naps */
+#define YIELD_NS 5000000   /* how long it yields before it sleeps */
 
 static int32_t give_up(ifl_mpi *m, int32_t rank);
 

@@ -49,16 +49,16 @@ struct ifl_hub {
 };
 
 /* Long enough that waking up for it costs nothing, short enough that a failure is seen soon. */
-#define NAP_NS 20000000
+#define SLEEP_NS 20000000
 
-static void nap(counter *c, uint32_t seen) {
+static void sleep_on(counter *c, uint32_t last) {
 #ifdef __linux__
-  const struct timespec t = {0, NAP_NS};
+  const struct timespec t = {0, SLEEP_NS};
   atomic_fetch_add(&c->sleepers, 1);
-  syscall(SYS_futex, &c->value, FUTEX_WAIT_PRIVATE, seen, &t, NULL, 0);
+  syscall(SYS_futex, &c->value, FUTEX_WAIT_PRIVATE, last, &t, NULL, 0);
   atomic_fetch_sub(&c->sleepers, 1);
 #else
-  (void)c, (void)seen;
+  (void)c, (void)last;
   const struct timespec t = {0, 50000};
   nanosleep(&t, NULL);
 #endif
@@ -104,8 +104,8 @@ static int32_t wait_for(hub_end *e, counter *c, uint32_t value, int32_t whom) {
   const _Atomic int32_t *failed = &e->end.failed;
   ifl_wait w = {0, 0};
   for (uint32_t n = 1;; n++) {
-    const uint32_t seen = atomic_load_explicit(&c->value, memory_order_acquire);
-    if ((int32_t)(seen - value) >= 0) break;
+    const uint32_t last = atomic_load_explicit(&c->value, memory_order_acquire);
+    if ((int32_t)(last - value) >= 0) break;
     if (atomic_load_explicit(failed, memory_order_relaxed) >= 0) return -1;
     ifl_relax();
     if (n % 16) continue;
@@ -116,7 +116,7 @@ static int32_t wait_for(hub_end *e, counter *c, uint32_t value, int32_t whom) {
       ifl_hub_fail(e->hub, blame(e->hub, whom));
       return -1;
     }
-    nap(c, seen);
+    sleep_on(c, last);
   }
   if (w.last) atomic_store(&e->waits_for, -1);
   return 0;

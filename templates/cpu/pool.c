@@ -115,7 +115,7 @@ static void set_mask(const cpu_mask *m) { (void)sched_setaffinity(0, sizeof *m, 
 /* Schedulers wake a thread where its waker runs. Two workers on one core take twice as long, and the balancing of loads
  * notices too late for a step of milliseconds: so a worker that finds an earlier one on its processor goes elsewhere, and
  * is then free again to be moved by the system. */
-static void settle(ifl_pool *t, int tid) {
+static void leave_shared_core(ifl_pool *t, int tid) {
   if (t->pinned) return;
   cpu_mask own, free_ones;
   int crowded = 0;
@@ -135,7 +135,7 @@ static void settle(ifl_pool *t, int tid) {
   atomic_store_explicit(&t->workers[tid].cpu, sched_getcpu(), memory_order_relaxed);
 }
 #else
-static void settle(ifl_pool *t, int tid) { (void)t, (void)tid; }
+static void leave_shared_core(ifl_pool *t, int tid) { (void)t, (void)tid; }
 #endif
 
 /* Waits until w->value is no longer old: spins for spin_ns, then sleeps. Returns how long it took if it slept, else 0. The clock is read
@@ -200,7 +200,7 @@ static void *worker_main(void *p) {
     /* Who is woken goes before those that were at work there. They came meanwhile and are done soon, but would wait for a tick
      * now: 4 ms where the clock has 250 a second. */
     if (slept) sched_yield();
-    settle(t, m->tid);
+    leave_shared_core(t, m->tid);
     t->fn(t->arg, m->tid, active);
     ifl_barrier(t);
   }
@@ -336,7 +336,7 @@ void ifl_pool_run(ifl_pool *t, ifl_pool_fn fn, void *arg) {
   t->arg = arg;
   const int64_t start = t->adaptive ? now_ns() : 0;
   if (t->active > 1) {
-    settle(t, 0);
+    leave_shared_core(t, 0);
     start_run(t, t->active);
   }
   fn(arg, 0, t->active);

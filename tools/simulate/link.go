@@ -16,8 +16,8 @@ type clock struct{ at time.Time }
 // fine is by how much a clock may be ahead of the machine's.
 const fine = 500 * time.Microsecond
 
-// meet waits for another rank's time.
-func (c *clock) meet(t time.Time) {
+// waitFor waits for another rank's time.
+func (c *clock) waitFor(t time.Time) {
 	if t.After(c.at) {
 		c.at = t
 	}
@@ -62,7 +62,7 @@ func (g *group) exchange(i int, c *clock, bytes float64) {
 	case cost.Ring:
 		for range 2 * (n - 1) {
 			g.mail[(i+1)%n] <- c.at
-			c.meet(<-g.mail[i])
+			c.waitFor(<-g.mail[i])
 			c.spend(g.message(bytes / float64(n)))
 		}
 	case cost.Hub:
@@ -74,7 +74,7 @@ func (g *group) exchange(i int, c *clock, bytes float64) {
 			}
 		}
 		for range n - 1 {
-			c.meet(<-g.mail[i])
+			c.waitFor(<-g.mail[i])
 		}
 		c.spend(g.link.Latency.Mid + float64(n-1)*bytes/g.link.Bandwidth)
 	}
@@ -85,11 +85,11 @@ func (g *group) exchange(i int, c *clock, bytes float64) {
 func (g *group) hub(i int, c *clock, bytes float64) {
 	if i > 0 {
 		g.mail[0] <- c.at
-		c.meet(<-g.mail[i])
+		c.waitFor(<-g.mail[i])
 		return
 	}
 	for range len(g.mail) - 1 {
-		c.meet(<-g.mail[0])
+		c.waitFor(<-g.mail[0])
 		c.spend(g.message(bytes))
 	}
 	for j := 1; j < len(g.mail); j++ {

@@ -78,7 +78,7 @@ type step struct {
 func (m *running) stage(i int, g *group, others []chan *step) {
 	var c clock
 	for s := range m.queues[i] {
-		c.meet(s.at)
+		c.waitFor(s.at)
 		begun := c.at
 		s.ranks.Add(len(others))
 		for _, ch := range others {
@@ -108,7 +108,7 @@ func (m *running) stage(i int, g *group, others []chan *step) {
 
 // rank passes the time of a step's layers on one rank.
 func (m *running) rank(i, j int, c *clock, g *group, s *step) {
-	c.meet(s.at)
+	c.waitFor(s.at)
 	st, rows := m.plan[i], float64(s.s.Tokens)
 	for _, l := range m.model.Layers[st.Lo:st.Hi] {
 		gives := l.Gives

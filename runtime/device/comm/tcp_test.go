@@ -25,8 +25,8 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// meet brings ranks of this process together; each is changed before it starts.
-func meet(t *testing.T, ranks int, change func(l *Launch, program *string)) ([]*TCP, []error) {
+// rendezvous brings ranks of this process together; each is changed before it starts.
+func rendezvous(t *testing.T, ranks int, change func(l *Launch, program *string)) ([]*TCP, []error) {
 	t.Helper()
 	at := freePort(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -57,7 +57,7 @@ func meet(t *testing.T, ranks int, change func(l *Launch, program *string)) ([]*
 // ranks leave without anybody being lost.
 func TestLink(t *testing.T) {
 	t.Parallel()
-	links, errs := meet(t, 3, nil)
+	links, errs := rendezvous(t, 3, nil)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestLink(t *testing.T) {
 // TestLinkLost: a connection that ends is a lost rank, of which all others hear.
 func TestLinkLost(t *testing.T) {
 	t.Parallel()
-	links, errs := meet(t, 3, nil)
+	links, errs := rendezvous(t, 3, nil)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +157,8 @@ func TestLinkSilent(t *testing.T) {
 	}
 }
 
-// TestMeetRefuses: ranks that do not belong together hear why.
-func TestMeetRefuses(t *testing.T) {
+// TestRendezvousRefuses: ranks that do not belong together hear why.
+func TestRendezvousRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(l *Launch, program *string)
@@ -175,7 +175,7 @@ func TestMeetRefuses(t *testing.T) {
 			if name == "twice" {
 				ranks = 3
 			}
-			_, errs := meet(t, ranks, c.change)
+			_, errs := rendezvous(t, ranks, c.change)
 			all := fmt.Sprint(errs)
 			for _, want := range c.want {
 				if !strings.Contains(all, want) {
@@ -186,8 +186,8 @@ func TestMeetRefuses(t *testing.T) {
 	}
 }
 
-// TestMeetAlone: the error of who waits in vain names whom and where.
-func TestMeetAlone(t *testing.T) {
+// TestRendezvousAlone: the error of who waits in vain names whom and where.
+func TestRendezvousAlone(t *testing.T) {
 	t.Parallel()
 	at := freePort(t)
 	for rank, want := range []string{"these have not come: [1 2] (200ms have passed)", "rank 1 does not reach rank 0 at " + at} {
@@ -203,9 +203,9 @@ func TestMeetAlone(t *testing.T) {
 	}
 }
 
-// TestMeetStrangers: what is no rank neither joins nor keeps others off, and a
+// TestRendezvousStrangers: what is no rank neither joins nor keeps others off, and a
 // rank that finds something else in rank 0's place says so.
-func TestMeetStrangers(t *testing.T) {
+func TestRendezvousStrangers(t *testing.T) {
 	t.Parallel()
 	at := freePort(t)
 	var all sync.WaitGroup

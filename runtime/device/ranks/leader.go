@@ -26,8 +26,8 @@ type Leader struct {
 
 var _ Group = (*Leader)(nil)
 
-// Lead opens the code of rank 0.
-func (j *Job) Lead(s Settings) (*Leader, error) {
+// Leader opens the code of rank 0.
+func (j *Job) Leader(s Settings) (*Leader, error) {
 	k, err := j.open(&s)
 	if err != nil {
 		return nil, fmt.Errorf("rank 0: %w", err)

@@ -75,19 +75,19 @@ func rank() error {
 		job.Leave(err)
 		return err
 	}
-	err = lead(job, p, fault)
+	err = runLeader(job, p, fault)
 	job.Leave(err)
 	return err
 }
 
-// lead runs queries twice, for a model can be opened again.
-func lead(job *ranks.Job, p *program, fault string) error {
+// runLeader runs queries twice, for a model can be opened again.
+func runLeader(job *ranks.Job, p *program, fault string) error {
 	patience := time.Minute // a loaded machine is not a fault
 	if fault == "hangs" || fault == "dies" {
 		patience = 5 * time.Second
 	}
 	for seed := range uint64(2) {
-		d, err := job.Lead(ranks.Settings{Threads: 1, Timeout: patience})
+		d, err := job.Leader(ranks.Settings{Threads: 1, Timeout: patience})
 		if err != nil {
 			return err
 		}

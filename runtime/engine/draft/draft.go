@@ -109,11 +109,11 @@ func (d *drafter) Observe(tokens []int32) {
 			break
 		}
 	}
-	d.settle(len(tokens))
+	d.evaluate(len(tokens))
 }
 
-// settle compares what the last draft cost with what it gave.
-func (d *drafter) settle(tokens int) {
+// evaluate compares what the last draft cost with what it gave.
+func (d *drafter) evaluate(tokens int) {
 	if d.cost == 0 {
 		return
 	}

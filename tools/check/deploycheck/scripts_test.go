@@ -22,7 +22,7 @@ func read(t *testing.T, path string) string {
 // TestShells parses every script with its shell.
 func TestShells(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"slurm/serve.sbatch", "container/lead", "container/follow", "container/keys"} {
+	for _, path := range []string{"slurm/serve.sbatch", "container/leader", "container/worker", "container/keys"} {
 		shell, _, _ := strings.Cut(strings.TrimPrefix(read(t, path), "#!/bin/"), "\n")
 		bin, err := exec.LookPath(shell)
 		if err != nil {
@@ -112,8 +112,8 @@ func TestLead(t *testing.T) {
 		"sleep":  "true",
 		"keys":   "touch " + dir + "/keyed",
 	})
-	script := strings.ReplaceAll(read(t, "container/lead"), "/opt/iflowc/keys", filepath.Join(dir, "keys"))
-	cmd := exec.Command("sh", "-c", script, "lead", "serve", "--port", "8080")
+	script := strings.ReplaceAll(read(t, "container/leader"), "/opt/iflowc/keys", filepath.Join(dir, "keys"))
+	cmd := exec.Command("sh", "-c", script, "leader", "serve", "--port", "8080")
 	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "LWS_LEADER_ADDRESS=iflowc-0.iflowc.prod", "LWS_GROUP_SIZE=3", "TMPDIR="+dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

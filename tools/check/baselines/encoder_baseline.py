@@ -1,12 +1,12 @@
-"""Encoders in other runtimes: encoder_peer.py onnxruntime|openvino|ctranslate2|transformers MODEL THREADS [TYPE]. Sentences of a batch are
-padded to the longest, as these runtimes need it, after sorting by length, which loses the least. See bench-peers for the protocol."""
+"""Encoders in other runtimes: encoder_baseline.py onnxruntime|openvino|ctranslate2|transformers MODEL THREADS [TYPE]. Sentences of a batch are
+padded to the longest, as these runtimes need it, after sorting by length, which loses the least. See bench-baselines for the protocol."""
 
 import sys
 import time
 
 import numpy as np
 
-from peer import serve, token
+from baseline import serve, token
 
 VOCAB = 30522
 

@@ -1,4 +1,4 @@
-"""llama.cpp through llama-cpp-python's low-level API: see bench-peers for the protocol of a peer."""
+"""llama.cpp through llama-cpp-python's low-level API: see bench-baselines for the protocol of a baseline."""
 
 import ctypes
 import pathlib
@@ -7,7 +7,7 @@ import time
 
 import llama_cpp as ll
 
-from peer import serve, token
+from baseline import serve, token
 
 QUIET = ll.llama_log_callback(lambda level, text, data: None)
 

@@ -1,5 +1,5 @@
-"""Decoders in the generation libraries of two runtimes: genai_peer.py onnxruntime|openvino FOLDER THREADS, the folder made by
-onnxruntime-genai's model builder or by optimum-intel. See bench-peers for the protocol."""
+"""Decoders in the generation libraries of two runtimes: genai_baseline.py onnxruntime|openvino FOLDER THREADS, the folder made by
+onnxruntime-genai's model builder or by optimum-intel. See bench-baselines for the protocol."""
 
 import json
 import pathlib
@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from peer import serve, token
+from baseline import serve, token
 
 
 def prompts(n: int, batch: int, vocab: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""CTranslate2 as a decoder: ctranslate2_peer.py MODEL THREADS TYPE, MODEL made by its converter for transformers. See bench-peers
+"""CTranslate2 as a decoder: ctranslate2_baseline.py MODEL THREADS TYPE, MODEL made by its converter for transformers. See bench-baselines
 for the protocol."""
 
 import json
@@ -8,7 +8,7 @@ import time
 
 import ctranslate2
 
-from peer import serve, token
+from baseline import serve, token
 
 
 class Decoder:
@@ -17,7 +17,7 @@ class Decoder:
         self.words = json.loads((pathlib.Path(path) / "vocabulary.json").read_text())
 
     def prefill(self, n: int, batch: int) -> float:
-        """Its forward pass gives logits of every token, which other peers leave out."""
+        """Its forward pass gives logits of every token, which other baselines leave out."""
         ids = [[token(s, i, len(self.words)) for i in range(n)] for s in range(batch)]
         start = time.perf_counter()
         self.generator.forward_batch(ids)

@@ -1,4 +1,4 @@
-"""transformers (PyTorch): a decoder from a GGUF file, or an encoder from a folder. See bench-peers for the protocol."""
+"""transformers (PyTorch): a decoder from a GGUF file, or an encoder from a folder. See bench-baselines for the protocol."""
 
 import pathlib
 import sys
@@ -7,7 +7,7 @@ import time
 import torch
 from transformers import AutoModel, AutoModelForCausalLM
 
-from peer import serve, token
+from baseline import serve, token
 
 
 class Decoder:

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// peerValues are the numbers of tools/gen/reference/block_errors.py.
-func peerValues(outliers bool) []float32 {
+// baselineValues are the numbers of tools/gen/reference/block_errors.py.
+func baselineValues(outliers bool) []float32 {
 	out := make([]float32, 1<<14)
 	state := uint64(12345)
 	for i := range out {
@@ -28,7 +28,7 @@ func peerValues(outliers bool) []float32 {
 // At equal bytes no type errs more than llama.cpp's by gguf-py's reference
 // encoders, whose errors tools/gen/reference/block_errors.py wrote down; and the
 // plain rule on q4_b32 and q8_b32t2 is theirs of q4_1 and q8_0.
-func TestNoWorseThanPeers(t *testing.T) {
+func TestNoWorseThanBaselines(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/ggml_errors.json")
 	if err != nil {
@@ -39,7 +39,7 @@ func TestNoWorseThanPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, set := range []string{"gaussian", "outliers"} {
-		src := peerValues(set == "outliers")
+		src := baselineValues(set == "outliers")
 		rms := func(back []float32) float64 { return math.Sqrt(squaredError(src, back, nil) / float64(len(src))) }
 		for _, c := range []struct {
 			ours   DType
@@ -48,17 +48,17 @@ func TestNoWorseThanPeers(t *testing.T) {
 		}{
 			{Q8B32T2, "q8_0", true}, {Q5B64, "q5_0", false}, {Q4B32, "q4_1", true}, {Q4B64, "q4_0", false},
 		} {
-			peer, ok := recorded[set][c.theirs]
+			baseline, ok := recorded[set][c.theirs]
 			if !ok {
 				t.Fatalf("testdata has no %s of %s", c.theirs, set)
 			}
 			got := rms(decode(t, c.ours, encode(t, c.ours, src)))
-			t.Logf("%s: %s %.4g, %s %.4g: %.3f", set, c.ours, got, c.theirs, peer, got/peer)
-			if got > peer {
-				t.Errorf("%s: %s errs by %.5g, %s of the same size by %.5g", set, c.ours, got, c.theirs, peer)
+			t.Logf("%s: %s %.4g, %s %.4g: %.3f", set, c.ours, got, c.theirs, baseline, got/baseline)
+			if got > baseline {
+				t.Errorf("%s: %s errs by %.5g, %s of the same size by %.5g", set, c.ours, got, c.theirs, baseline)
 			}
-			if plain := rms(decode(t, c.ours, encodePlain(t, c.ours, src))); c.same && math.Abs(plain/peer-1) > 2e-3 {
-				t.Errorf("%s: plain %s errs by %.5g, %s by %.5g", set, c.ours, plain, c.theirs, peer)
+			if plain := rms(decode(t, c.ours, encodePlain(t, c.ours, src))); c.same && math.Abs(plain/baseline-1) > 2e-3 {
+				t.Errorf("%s: plain %s errs by %.5g, %s by %.5g", set, c.ours, plain, c.theirs, baseline)
 			}
 		}
 	}

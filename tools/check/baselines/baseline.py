@@ -1,4 +1,4 @@
-"""What peers share. A peer is a process that loads one model, then answers lines of JSON on its standard input, each a test,
+"""What baselines share. A baseline is a process that loads one model, then answers lines of JSON on its standard input, each a test,
 with lines of JSON: {"test": "pp", "n": 512, "batch": 1} → {"speed": tokens a second}."""
 
 import json
