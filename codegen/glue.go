@@ -18,7 +18,7 @@ const runtimeCLI = "github.com/iflowc/iflowc/runtime/cli"
 // The files of a generated module that its main package embeds, with the names
 // of their variables. Libraries follow from the manifest.
 var embedded = []struct{ file, variable, doc string }{
-	{"model.json", "description", "says what the model is: sizes, weights, dispatch matmuls, libraries."},
+	{"model.json", "description", "says what the model is: sizes, weights, dispatched matmuls, libraries."},
 	{"tokenizer.bin", "vocabulary", "is the tokenizer, in the runtime's own form."},
 	{"model.ir", "program", "is the module that the libraries were compiled from."},
 	{"model.yaml", "specification", "is what the module was made from."},

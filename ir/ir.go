@@ -38,7 +38,7 @@ type Graph struct {
 // A Dim is a row count known only at run time.
 type Dim struct {
 	Name string // "T"
-	Role string // "tokens", "wanted" or "sequences"
+	Role string // "tokens", "out_rows" or "sequences"
 }
 
 // A Block lists ops in execution order and yields values.

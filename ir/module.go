@@ -21,7 +21,7 @@ func (m *Module) Graph(name string) *Graph {
 // Input finds an input by name, or gives nil.
 func (g *Graph) Input(name string) *Value { return find(g.Inputs, name) }
 
-// Dim finds a dim by role ("tokens", "wanted", "sequences"), or gives nil.
+// Dim finds a dim by role ("tokens", "out_rows", "sequences"), or gives nil.
 func (g *Graph) Dim(role string) *Dim {
 	for _, d := range g.Dims {
 		if d.Role == role {

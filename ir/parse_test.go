@@ -19,10 +19,10 @@ func wrap(stmts string) string {
   weight @wl2[4, 2] : f32[8, 8]
   state %kv[4] : rows {k: f32[2, 4], v: f32[2, 4]} paged 64
   state %one : rows {k: f32[2, 4], v: f32[2, 4]} paged 64
-  graph g (T tokens, R wanted, S sequences) {
+  graph g (T tokens, R out_rows, S sequences) {
     input %ids : i32[T]
     input %pos : i32[T]
-    input %wanted : i32[R]
+    input %out_rows : i32[R]
     %x = embed %ids, @e
 ` + stmts + `
   }
@@ -116,7 +116,7 @@ func TestPrintKeeps(t *testing.T) {
   weight @p              : f32[8, 4] from permute_rows("p", 2, "gguf_rope")
   state %kv[2]           : rows {k: f16[1, 8], v: q8_b32[1, 32]} paged 64 window 128
   state %source          : rows {k: f16[1, 8]} paged 16 source
-  graph g (T tokens, R wanted) {
+  graph g (T tokens, R out_rows) {
     input %x             : f32[T, 8]
     input %window        : i32[T]
     %y = clamp %x {lo=-inf, hi=1e-300} : f32[T, 8] !kernel(gemv, rows>=3: flat_gemm) !on("dev 0", layer>=15: dev1) !slot(2) !inplace

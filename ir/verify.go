@@ -72,9 +72,9 @@ func (v *verifier) graph(g *Graph) {
 func (s *scope) dims() {
 	for i, d := range s.graph.Dims {
 		switch d.Role {
-		case "tokens", "wanted", "sequences":
+		case "tokens", "out_rows", "sequences":
 		default:
-			s.errs.addf(s.graph.Pos, "graph %s: dim %s has role %q, expected tokens, wanted or sequences", s.graph.Name, d.Name, d.Role)
+			s.errs.addf(s.graph.Pos, "graph %s: dim %s has role %q, expected tokens, out_rows or sequences", s.graph.Name, d.Name, d.Role)
 		}
 		if !goodWord.MatchString(d.Name) {
 			s.errs.addf(s.graph.Pos, "graph %s: dim name %q is not a word", s.graph.Name, d.Name)

@@ -26,7 +26,7 @@ yield %ps
 }
 yield %p
 }
-%last = rows %r, %wanted
+%last = rows %r, %out_rows
 yield %last`)
 
 func TestVerifyAccepts(t *testing.T) {
@@ -79,7 +79,7 @@ func TestVerifyRejectsText(t *testing.T) {
 		{"two roots", wrap("%f = fuse {\n%a = matmul %x, @w\n%b = matmul %x, @w\nyield %a, %b\n}"), "a second root in a fuse region, after %a = matmul"},
 		{"two roots, two results", wrap("%f, %g = fuse {\n%a = matmul %x, @w\n%b = matmul %x, @w\nyield %a, %b\n}"), "t.ir:16:1: graph g: %b = matmul: a second root"},
 		{"no root", wrap("%f = fuse {\n%a = silu %x\nyield %a\n}"), "a fuse region without a root"},
-		{"rows in front", wrap("%f = fuse {\n%l = rows %x, %wanted\n%a = matmul %l, @w\nyield %a\n}"), "%l = rows: stands before the root of a fuse region but does not work row by row"},
+		{"rows in front", wrap("%f = fuse {\n%l = rows %x, %out_rows\n%a = matmul %l, @w\nyield %a\n}"), "%l = rows: stands before the root of a fuse region but does not work row by row"},
 		{"norm behind", wrap("%f = fuse {\n%a = matmul %x, @w\n%n = rmsnorm %a {eps=1e-5}\nyield %n\n}"), "%n = rmsnorm: stands after the root of a fuse region but needs more than"},
 		{"exchange in fuse", wrap("%p = par 2 {\n%f = fuse {\n%a = matmul %x, @w\n%s = all_reduce %a\nyield %s\n}\nyield %f\n}"), "%s = all_reduce: cannot stand inside a fuse region"},
 		{"region in fuse", wrap("%f = fuse {\n%a = matmul %x, @w\n%r = repeat 0..2 (%c = %a) {\nyield %c\n}\nyield %r\n}"), "%r = repeat: cannot stand inside a fuse region"},
@@ -92,8 +92,8 @@ func TestVerifyRejectsText(t *testing.T) {
 		{"read another", wrap("kv_append %kv[0], %x, %x\n%a = attention %x, %kv[1] {heads=2, kv_heads=2}\nkv_append %kv[1], %x, %x"), "reads %kv[1] before it is written"},
 		{"never written", wrap("%a = attention %x, %one {heads=2, kv_heads=2}"), "reads %one, which nothing writes"},
 		{"graph twice", module("graph g () {\n}\ngraph g () {\n}"), "t.ir:4:1: graph g is declared twice"},
-		{"role", module("graph g (T tikens) {\n}"), `dim T has role "tikens", expected tokens, wanted or sequences`},
-		{"dim twice", module("graph g (T tokens, T wanted) {\n}"), "share a name or a role"},
+		{"role", module("graph g (T tikens) {\n}"), `dim T has role "tikens", expected tokens, out_rows or sequences`},
+		{"dim twice", module("graph g (T tokens, T out_rows) {\n}"), "share a name or a role"},
 		{"transform reference", module("weight @a : f32[8] from scale(@b, 2)"), "t.ir:2:1: @a: transform refers to unknown weight @b"},
 		{"transform cycle", module("weight @a : f32[8] from scale(@b, 2)\nweight @b : f32[8] from scale(@a, 2)"), "@a: its transform reads itself"},
 		{"transform shape", module("weight @a : f32[8, 2]\nweight @b : f32[12, 2] from concat(@a, rows(@a, 0, 2))"), "@b is f32[12, 2] but its transform gives [10, 2]"},

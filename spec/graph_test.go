@@ -12,15 +12,15 @@ network_structure: {type: decoder_only}
 graph: |
   weight @embed : $weight_type[$vocab_size, ${$hidden_size * 1}] from "embed"
   weight @w[$num_hidden_layers] : $weight_type[$hidden_size, $hidden_size] from "l.{i}.w"
-  graph decode (T tokens, R wanted) {
+  graph decode (T tokens, R out_rows) {
     input %ids : i32[T]
-    input %wanted : i32[R]
+    input %out_rows : i32[R]
     %x0 = embed %ids, @embed
     %xn = repeat 0..$num_hidden_layers (%x = %x0) {
       %y = matmul %x, @w
       yield %y
     }
-    %last = rows %xn, %wanted
+    %last = rows %xn, %out_rows
     %logits = matmul %last, @embed
     yield %logits
   }

@@ -105,7 +105,7 @@ func (l *lowerer) fail(format string, args ...any) {
 
 // decode writes the decoder's graph: inputs, embedding, layers and head.
 func (l *lowerer) decode() {
-	l.inputs("ids", "pos", "wanted")
+	l.inputs("ids", "pos", "out_rows")
 	l.ropeTables()
 	x := l.layers("xn", l.embedding())
 	logits, hidden := l.head(x)
@@ -121,7 +121,7 @@ func (l *lowerer) decode() {
 func (l *lowerer) inputs(names ...string) {
 	for _, n := range names {
 		dim := "T"
-		if n == "wanted" {
+		if n == "out_rows" {
 			dim = "R"
 		}
 		l.t.line("input %%%s : i32[%s]", n, dim)
@@ -141,7 +141,7 @@ func (l *lowerer) yield(values map[string]string, order ...string) {
 }
 
 func (l *lowerer) graph(name string) {
-	l.graphs = append(l.graphs, fmt.Sprintf("  graph %s (T tokens, R wanted, S sequences) {\n%s  }\n", name, l.t.b.String()))
+	l.graphs = append(l.graphs, fmt.Sprintf("  graph %s (T tokens, R out_rows, S sequences) {\n%s  }\n", name, l.t.b.String()))
 }
 
 // state declares keys and values of the stack's layers; suffix is "source" or "".

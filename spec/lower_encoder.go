@@ -4,7 +4,7 @@ import "github.com/iflowc/iflowc/ir/tensor"
 
 // encode writes the encoder's graph. Its result is the last hidden state of
 // every token; an encoder without a decoder has the heads of its checkpoint
-// besides, on wanted rows.
+// besides, on output rows.
 func (l *lowerer) encode() {
 	alone := !l.Net.decodes()
 	l.inputs("ids", "pos")
@@ -13,7 +13,7 @@ func (l *lowerer) encode() {
 	}
 	out := map[string]string{}
 	if alone && (l.maskedHead() || l.has("pooler.weight") || l.has("classifier.weight")) {
-		l.inputs("wanted")
+		l.inputs("out_rows")
 	}
 	l.ropeTables()
 	x := l.layers("xn", l.embedding())
@@ -33,19 +33,19 @@ func (l *lowerer) encode() {
 // maskedHead says whether the checkpoint has a masked-LM head.
 func (l *lowerer) maskedHead() bool { return l.has("output.bias") || l.has("output.weight") }
 
-// heads writes what runs on wanted rows: the masked-LM head on masked tokens,
+// heads writes what runs on output rows: the masked-LM head on masked tokens,
 // pooler and classifier on each sequence's first token.
 func (l *lowerer) heads(x string, out map[string]string) {
 	pooled, classes := l.has("pooler.weight"), l.has("classifier.weight")
 	if !l.maskedHead() && !pooled && !classes {
 		return
 	}
-	last := l.t.op("last", "rows", []string{x, "%wanted"}, nil)
+	last := l.t.op("last", "rows", []string{x, "%out_rows"}, nil)
 	if l.maskedHead() {
 		out["logits"] = l.maskedLogits(last)
 	}
 	if classes && l.Net.ClassPooling == "mean" {
-		last = l.t.op("last", "rows", []string{l.meanOfTokens(x), "%wanted"}, nil)
+		last = l.t.op("last", "rows", []string{l.meanOfTokens(x), "%out_rows"}, nil)
 	}
 	p := last
 	if pooled {

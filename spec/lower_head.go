@@ -61,10 +61,10 @@ func (l *lowerer) projectsLate() bool {
 	return ok && len(norm.Shape) == 1 && norm.Shape[0] == l.Hyper.Embed && (l.Hyper.Embed != l.Hyper.Hidden || l.s.std == "enc")
 }
 
-// head writes what runs on wanted rows only: the final norm and the
+// head writes what runs on output rows only: the final norm and the
 // projection to the vocabulary.
 func (l *lowerer) head(x string) (logits, hidden string) {
-	last := l.t.op("last", "rows", []string{x, "%wanted"}, nil)
+	last := l.t.op("last", "rows", []string{x, "%out_rows"}, nil)
 	n := l.scaled("last", last, l.Net.OutScale)
 	n, _ = l.norm("n", "out_norm", l.s.std+".output_norm", n, l.Net.OutputNormBase)
 	hidden = n

@@ -20,7 +20,7 @@ func (l *lowerer) medusa() {
 	l.graphs = append(l.graphs, decode) // the last graph is the one that gives the model's results
 }
 
-// medusaHeads begins with the wanted rows of the states that `decode` yielded as
+// medusaHeads begins with the output rows of the states that `decode` yielded as
 // %hidden, takes them through each head's residual blocks x + silu(W·x + b), and
 // projects them to the vocabulary. The columns of %medusa are those of head 0, of
 // head 1, …
@@ -28,8 +28,8 @@ func (l *lowerer) medusaHeads() {
 	d := l.Medusa
 	l.t = newText()
 	l.t.line("input %%hidden : f32[T, %d]", l.Hyper.Hidden)
-	l.inputs("wanted")
-	h := l.t.op("h", "rows", []string{"%hidden", "%wanted"}, nil)
+	l.inputs("out_rows")
+	h := l.t.op("h", "rows", []string{"%hidden", "%out_rows"}, nil)
 	var states []string
 	for i := range d.Heads {
 		x := h

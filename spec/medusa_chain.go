@@ -78,7 +78,7 @@ func (m *Model) findTokens(h Headers, tokens []int32, shape []int) error {
 	return m.checkMedusaTensor(h, d.behind(), 0, shape[0], m.Hyper.Hidden)
 }
 
-// chain writes the graph of a chained head: from the wanted rows of %hidden, z,
+// chain writes the graph of a chained head: from the output rows of %hidden, z,
 // and the embeddings e of the tokens in the same rows,
 //
 //	x = In·[z, e] + b; x = x + SiLU(W·x + b) of each block; z' = Out·x
@@ -88,10 +88,10 @@ func (l *lowerer) chain() {
 	d := l.Medusa
 	l.t = newText()
 	l.t.line("input %%hidden : f32[T, %d]", l.Hyper.Hidden)
-	l.inputs("ids", "wanted")
-	z := l.t.op("h", "rows", []string{"%hidden", "%wanted"}, nil)
+	l.inputs("ids", "out_rows")
+	z := l.t.op("h", "rows", []string{"%hidden", "%out_rows"}, nil)
 	e := l.t.op("e", "embed", []string{"%ids", l.weight("embed", l.embedStd(), nil)}, nil)
-	e = l.t.op("e", "rows", []string{e, "%wanted"}, nil)
+	e = l.t.op("e", "rows", []string{e, "%out_rows"}, nil)
 	x := l.t.op("c", "concat", []string{z, e}, nil)
 	x = l.t.op("x", "matmul", []string{x, l.medusaWeight("medusa_in", d.enter()+".weight", 0)}, nil)
 	x = l.t.op("x", "add", []string{x, l.medusaWeight("medusa_in_bias", d.enter()+".bias", 0)}, nil)

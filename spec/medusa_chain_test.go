@@ -43,7 +43,7 @@ func TestMedusaChain(t *testing.T) {
 	for i, token := range []int{7, 11} {
 		ids := make([]int, n)
 		ids[n-1] = token
-		out, err := interp.Run(mod, "medusa", &interp.Step{IDs: ids, Pos: make([]int, n), Wanted: []int{n - 1}, Extra: map[string]*tensor.Tensor{"hidden": hidden}}, w, nil)
+		out, err := interp.Run(mod, "medusa", &interp.Step{IDs: ids, Pos: make([]int, n), OutRows: []int{n - 1}, Extra: map[string]*tensor.Tensor{"hidden": hidden}}, w, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

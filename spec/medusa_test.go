@@ -100,7 +100,7 @@ func TestMedusaHeads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			step := &interp.Step{Pos: make([]int, n), Wanted: []int{n - 2, n - 1}, Extra: map[string]*tensor.Tensor{"hidden": decoded[1]}}
+			step := &interp.Step{Pos: make([]int, n), OutRows: []int{n - 2, n - 1}, Extra: map[string]*tensor.Tensor{"hidden": decoded[1]}}
 			out, err := interp.Run(mod, "medusa", step, w, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -24,7 +24,7 @@ type expected struct {
 	Types      []int       // their types
 	Wanted     []int       // tokens of logits, pooled and classes of an encoder
 	DecoderIDs []int       `json:"decoder_ids"`
-	Logits     [][]float64 // of the last tokens; of an encoder of the wanted ones
+	Logits     [][]float64 // of the last tokens; of an encoder of its output rows
 	Hidden     [][]float64 // of an encoder's last tokens
 	Pooled     [][]float64
 	Classes    [][]float64
@@ -127,14 +127,14 @@ func (r *runner) decoder(ids []int, want expected) {
 	if want.Whole {
 		half = 0
 	}
-	wanted := make([]int, last)
-	for i := range wanted {
-		wanted[i] = len(ids) - half - last + i
+	outRows := make([]int, last)
+	for i := range outRows {
+		outRows[i] = len(ids) - half - last + i
 	}
 	if half > 0 {
 		r.run("decode", &interp.Step{IDs: ids[:half]})
 	}
-	out := r.run("decode", &interp.Step{IDs: ids[half:], Wanted: wanted})["logits"]
+	out := r.run("decode", &interp.Step{IDs: ids[half:], OutRows: outRows})["logits"]
 	compare(r.t, "logits", out, want.Logits)
 	if len(want.Greedy) == 0 || len(want.Logits) == 0 {
 		return
@@ -151,7 +151,7 @@ func (r *runner) decoder(ids []int, want expected) {
 
 func (r *runner) encoder(want expected) {
 	r.t.Helper()
-	out := r.run("encode", &interp.Step{IDs: want.IDs, Types: want.Types, Wanted: want.Wanted})
+	out := r.run("encode", &interp.Step{IDs: want.IDs, Types: want.Types, OutRows: want.Wanted})
 	if want.Hidden != nil {
 		n := len(want.Hidden) * len(want.Hidden[0])
 		compare(r.t, "hidden", out["hidden"][max(0, len(out["hidden"])-n):], want.Hidden)

@@ -146,7 +146,7 @@ func pooledWith(act func(float64) float64) func(t *testing.T, r *runner, want *e
 func headWith(act func(float64) float64) func(t *testing.T, r *runner, want *expected) {
 	return func(t *testing.T, r *runner, want *expected) {
 		ref := newReference(t, r.dir)
-		hidden := r.run("encode", &interp.Step{IDs: want.IDs, Types: want.Types, Wanted: want.Wanted})["hidden"]
+		hidden := r.run("encode", &interp.Step{IDs: want.IDs, Types: want.Types, OutRows: want.Wanted})["hidden"]
 		width := len(hidden) / len(want.IDs)
 		for i, at := range want.Wanted {
 			y := times(ref.tensors("cls.predictions.transform.dense.weight"), hidden[at*width:][:width])

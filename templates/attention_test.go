@@ -75,12 +75,12 @@ func sampleStates(isa ISA) []tensor.DType {
 
 // cStep, cAttention and cPut are ifl_step, ifl_attention and the shim's put.
 type cStep struct {
-	abi, entry, tokens, wanted, seqs, maskWords                int32
-	id, pos, seq, slot, types, want, first, past, pageAt, page *int32
-	mask                                                       *uint64
-	adapter                                                    *int32
-	out                                                        [8]*float32
-	xpageAt, xpage, xrows                                      *int32
+	abi, entry, tokens, outRows, seqs, maskWords                 int32
+	id, pos, seq, slot, types, outRow, first, past, pageAt, page *int32
+	mask                                                         *uint64
+	adapter                                                      *int32
+	out                                                          [8]*float32
+	xpageAt, xpage, xrows                                        *int32
 }
 
 type cAttention struct {

@@ -26,7 +26,7 @@ func TestRanks(t *testing.T) {
 	// The demo model has 7 layers of 128 columns and 1536 tokens. A layer by
 	// tensor adds up twice; its ranks have half of the rows of the head each.
 	const layers, hidden, vocab = 7, 128, 1536
-	tokens, wanted := int64(5+more-1), int64(more)
+	tokens, outRows := int64(5+more-1), int64(more)
 	for _, c := range []struct {
 		devices   string
 		ranks     int
@@ -34,7 +34,7 @@ func TestRanks(t *testing.T) {
 		told      []told // by each rank
 	}{
 		{"0;1", 2, 0, []told{{0, tokens * hidden * 4}, {0, 0}}},
-		{"0&1", 2, 1e-4, slices.Repeat([]told{{tokens*layers*2*hidden*4 + wanted*vocab/2*4, 0}}, 2)},
+		{"0&1", 2, 1e-4, slices.Repeat([]told{{tokens*layers*2*hidden*4 + outRows*vocab/2*4, 0}}, 2)},
 	} {
 		bin := filepath.Join(t.TempDir(), "model")
 		iflowc(t, "compile", demoSpec, "--quant", "f32", "--devices", c.devices, "-o", bin).succeed(t)

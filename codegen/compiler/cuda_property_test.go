@@ -178,7 +178,7 @@ func (m *madeUpModel) compare(t *testing.T, ids []int32, budget int, tolerance f
 	step := &interp.Step{}
 	for i := range ids {
 		ids[i] %= 40
-		step.IDs, step.Wanted = append(step.IDs, int(ids[i])), append(step.Wanted, i)
+		step.IDs, step.OutRows = append(step.IDs, int(ids[i])), append(step.OutRows, i)
 	}
 	want, err := interp.Run(m.mod, m.mod.Graphs[0].Name, step, m.weights, interp.NewStates())
 	if err != nil {

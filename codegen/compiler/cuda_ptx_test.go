@@ -81,7 +81,7 @@ func allLogits(t *testing.T, p *Program, ids []int32) []float64 {
 	t.Helper()
 	step := &interp.Step{}
 	for i, id := range ids {
-		step.IDs, step.Wanted = append(step.IDs, int(id)), append(step.Wanted, i)
+		step.IDs, step.OutRows = append(step.IDs, int(id)), append(step.OutRows, i)
 	}
 	results, err := interp.Run(p.Module, p.Module.Graphs[0].Name, step, interp.NewWeights(p.Module, valuesOf(p.set)), interp.NewStates())
 	if err != nil {

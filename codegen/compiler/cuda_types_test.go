@@ -83,7 +83,7 @@ func TestCUDALaunches(t *testing.T) {
 // lastLogits are the interpreter's for the last of some ids.
 func lastLogits(t *testing.T, p *Program, ids []int32) []float64 {
 	t.Helper()
-	step := &interp.Step{Wanted: []int{len(ids) - 1}}
+	step := &interp.Step{OutRows: []int{len(ids) - 1}}
 	for _, id := range ids {
 		step.IDs = append(step.IDs, int(id))
 	}

@@ -8,8 +8,8 @@ import (
 // Shape of the step that check counts activations for: what an engine takes
 // when nobody says otherwise.
 const (
-	checkTokens = 512
-	checkWanted = 64
+	checkTokens  = 512
+	checkOutRows = 64
 )
 
 // A Need is the memory that a device must have for one sequence of the whole
@@ -28,7 +28,7 @@ func (m *Model) need(r *Rank) Need {
 	if r.Rank != nil {
 		device = r.Device
 	}
-	n := Need{Device: device, ActivationBytes: r.CPU.ActivationBytes(checkTokens, checkWanted, 1)}
+	n := Need{Device: device, ActivationBytes: r.CPU.ActivationBytes(checkTokens, checkOutRows, 1)}
 	for _, w := range r.CPU.Manifest.Weights {
 		n.WeightBytes += w.Bytes
 	}

@@ -112,7 +112,7 @@ func likeInterpreter(t *testing.T, path, target string, load func(*testing.T, *P
 }
 
 // interpreted gives the results of the lowered module, before all passes, with
-// every token wanted.
+// every token an output row.
 func interpreted(t *testing.T, m *Model, ids, source, types []int) map[string][]float64 {
 	t.Helper()
 	mod, err := spec.Lower(m.Model)
@@ -132,7 +132,7 @@ func interpreted(t *testing.T, m *Model, ids, source, types []int) map[string][]
 			step.Types = nil
 		}
 		for i := range step.IDs {
-			step.Wanted = append(step.Wanted, i)
+			step.OutRows = append(step.OutRows, i)
 		}
 		results, err := interp.Run(mod, g.Name, step, values, states)
 		if err != nil {

@@ -102,7 +102,7 @@ func TestManifest(t *testing.T) {
 	if s := m.Matmuls[1]; s.Rows[2] != -1 {
 		t.Errorf("a kernel that no note names is a default: %+v", s)
 	}
-	if o := m.Graphs[0].Outputs[0]; o.Name != "logits" || o.Rows != "wanted" || o.Used != 96 {
+	if o := m.Graphs[0].Outputs[0]; o.Name != "logits" || o.Rows != "out_rows" || o.Used != 96 {
 		t.Errorf("output %+v", o)
 	}
 }

@@ -44,8 +44,8 @@ func (e *emitter) traffic(r *layout.Region, x *layout.Exchange) {
 		t.Sends, t.SentToken = t.Sends+times, t.SentToken+bytes
 	case x.Op == "recv":
 		t.Receives, t.ReceivedToken = t.Receives+times, t.ReceivedToken+bytes
-	case r.Role == "wanted":
-		t.WantedExchanges, t.ExchangedWanted = t.WantedExchanges+times, t.ExchangedWanted+bytes
+	case r.Role == "out_rows":
+		t.OutRowExchanges, t.ExchangedOutRow = t.OutRowExchanges+times, t.ExchangedOutRow+bytes
 	default:
 		t.Exchanges, t.ExchangedToken = t.Exchanges+times, t.ExchangedToken+bytes
 	}

@@ -16,9 +16,9 @@ const oneRank = `module m {
   weight @wo[2..5] : f32[40, 40] from "o.{i}"
   weight @bo[2..5] : f32[40] from "b.{i}"
   weight @head : f32[50, 40] from "head"
-  graph decode (T tokens, R wanted) {
+  graph decode (T tokens, R out_rows) {
     input %ids : i32[T]
-    input %wanted : i32[R]
+    input %out_rows : i32[R]
     %x0 = recv %ids {from=1, cols=40}
     %xn = repeat 2..5 (%x = %x0) {
       %o = matmul %x, @wo
@@ -28,7 +28,7 @@ const oneRank = `module m {
       yield %y
     }
     send %xn {to=5}
-    %last = rows %xn, %wanted
+    %last = rows %xn, %out_rows
     %part = matmul %last, @head
     %logits = all_gather %part {ranks=2, bounds=[0, 50, 43, 93]}
     %scaled = scale %logits {by=2}
@@ -57,7 +57,7 @@ func TestCommRegions(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []manifest.Traffic{{
-		Exchanges: 3, ExchangedToken: 3 * 48 * 4, WantedExchanges: 1, ExchangedWanted: 64 * 4, // rows are whole vectors of 16
+		Exchanges: 3, ExchangedToken: 3 * 48 * 4, OutRowExchanges: 1, ExchangedOutRow: 64 * 4, // rows are whole vectors of 16
 		Sends: 1, SentToken: 48 * 4, Receives: 1, ReceivedToken: 48 * 4,
 	}}
 	if !slices.Equal(cpu.Traffic, want) {

@@ -178,7 +178,7 @@ func (m *matmul) product() error {
 // in the thread's cache: nobody need read them all again who wants no other.
 func (m *matmul) findBest() {
 	p, _ := m.e.layout.Place(m.Out)
-	if p.Buffer != nil || m.region.Role != "wanted" || m.Slices > 1 || m.Weight.N%16 != 0 {
+	if p.Buffer != nil || m.region.Role != "out_rows" || m.Slices > 1 || m.Weight.N%16 != 0 {
 		return
 	}
 	g := &m.e.out.Manifest.Graphs[m.region.Graph.Entry]

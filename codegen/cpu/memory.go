@@ -4,8 +4,8 @@ package cpu
 // for at most so many tokens, output rows and sequences. The scratch of kernels
 // and of threads comes on top; it does not grow with the model's width times
 // the tokens.
-func (m *Model) ActivationBytes(tokens, wanted, seqs int) int64 {
-	rows := map[string]int{"tokens": tokens, "wanted": wanted, "sequences": seqs}
+func (m *Model) ActivationBytes(tokens, outRows, seqs int) int64 {
+	rows := map[string]int{"tokens": tokens, "out_rows": outRows, "sequences": seqs}
 	n := int64(0)
 	for _, b := range m.buffers {
 		n += int64(b.Cols) * int64(rows[b.Role]) * 4

@@ -101,7 +101,7 @@ func (e *emitter) body(r *layout.Region) error {
 
 // rowCount is the C expression of the number of rows of a role.
 func rowCount(role string) string {
-	return map[string]string{"tokens": "s->tokens", "wanted": "s->wanted", "sequences": "s->seqs"}[role]
+	return map[string]string{"tokens": "s->tokens", "out_rows": "s->out_rows", "sequences": "s->seqs"}[role]
 }
 
 // eachRow opens a loop over this thread's rows of a role.

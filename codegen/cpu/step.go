@@ -94,7 +94,7 @@ func (e *emitter) modelTables() (list []templates.Table) {
 		graphs = append(graphs, "graph_"+layout.CName(g.Name))
 	}
 	for _, b := range e.layout.Buffers {
-		rows := map[string]string{"tokens": "IFL_TOKENS", "wanted": "IFL_WANTED", "sequences": "IFL_SEQS"}[b.Role]
+		rows := map[string]string{"tokens": "IFL_TOKENS", "out_rows": "IFL_OUT_ROWS", "sequences": "IFL_SEQS"}[b.Role]
 		buffers = append(buffers, fmt.Sprintf("{%d, %s}", b.Cols, rows))
 	}
 	for _, s := range e.layout.States {

@@ -174,7 +174,7 @@ func blocksPer(role string, per int) manifest.CUDADim {
 
 // rowCount is the C expression of the number of rows of a role.
 func rowCount(role string) string {
-	return map[string]string{"tokens": "s->tokens", "wanted": "s->wanted", "sequences": "s->seqs"}[role]
+	return map[string]string{"tokens": "s->tokens", "out_rows": "s->out_rows", "sequences": "s->seqs"}[role]
 }
 
 // written is the text that f writes.

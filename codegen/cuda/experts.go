@@ -18,8 +18,8 @@ func (e *emitter) experts(s *schedule, r *layout.Region, x *layout.Experts) erro
 	u.include("ifl_experts.cuh")
 	in, hidden, cols := actOf(x.Act, x.Outliers), actOf(x.HiddenAct, 0), x.X.Cols
 	limit := "c->max_tokens"
-	if r.Role == "wanted" {
-		limit = "c->max_wanted"
+	if r.Role == "out_rows" {
+		limit = "c->max_out_rows"
 	}
 	holes := map[string]any{
 		"Experts": x.Count, "Max": limit, "TopK": x.TopK, "D": cols, "F": x.Hidden, "NT": 4, "Count": rowCount(r.Role),

@@ -110,7 +110,7 @@ func Manifest() *manifest.Manifest {
 		Format: manifest.Format, Compiler: "test", Name: "fake", Network: "decoder_only",
 		Vocab: Vocab, Context: Context, Params: 1000, BOS: 1, EOS: []int32{EOS}, Pad: -1,
 		Graphs: []manifest.Graph{{Name: "decode", Outputs: []manifest.Output{
-			{Name: "logits", Rows: "wanted", Cols: Cols, Used: Vocab},
+			{Name: "logits", Rows: "out_rows", Cols: Cols, Used: Vocab},
 			{Name: "hidden", Rows: "tokens", Cols: Hidden, Used: 4},
 		}}},
 		Weights: []manifest.Weight{{Name: "w", DType: tensor.F32, Rows: 16, Cols: 16, Layout: "panel16", Bytes: 1024}},
@@ -126,8 +126,8 @@ func Encoder() *manifest.Manifest {
 	m.Network = "encoder_only"
 	m.Graphs = append(m.Graphs, manifest.Graph{Name: "encode", Outputs: []manifest.Output{
 		{Name: "hidden", Rows: "tokens", Cols: Hidden, Used: 4},
-		{Name: "logits", Rows: "wanted", Cols: Cols, Used: Vocab},
-		{Name: "classes", Rows: "wanted", Cols: Hidden, Used: 3},
+		{Name: "logits", Rows: "out_rows", Cols: Cols, Used: Vocab},
+		{Name: "classes", Rows: "out_rows", Cols: Hidden, Used: 3},
 	}})
 	m.Graphs[0].Name, m.Graphs[0].Outputs = "unused", nil // the library's first graph
 	return m
@@ -139,7 +139,7 @@ func EncoderDecoder() *manifest.Manifest {
 	m.Network = "encoder_decoder"
 	m.Graphs[1].Outputs = m.Graphs[1].Outputs[:1]
 	m.Graphs = append(m.Graphs, manifest.Graph{Name: "decode", Outputs: []manifest.Output{
-		{Name: "logits", Rows: "wanted", Cols: Cols, Used: Vocab},
+		{Name: "logits", Rows: "out_rows", Cols: Cols, Used: Vocab},
 	}})
 	return m
 }

@@ -11,7 +11,7 @@ import (
 // A Buffer is memory that values share in turn.
 type Buffer struct {
 	Number int
-	Role   string // of its rows: "tokens", "wanted" or "sequences"
+	Role   string // of its rows: "tokens", "out_rows" or "sequences"
 	Cols   int    // floats a row of the widest value, whole vectors of 16
 	slot   int    // of the !slot notes; -1: of one value only
 	used   bool

@@ -48,7 +48,7 @@ func (l *Loop) Layers() int {
 }
 
 // InputFields are the arrays of a step behind a graph's inputs.
-var InputFields = map[string]string{"ids": "id", "pos": "pos", "wanted": "want", "types": "types"}
+var InputFields = map[string]string{"ids": "id", "pos": "pos", "out_rows": "out_row", "types": "types"}
 
 // isIDs says whether an input is numbers rather than rows of floats.
 func isIDs(in *ir.Value) bool { return in.Type.Elem == tensor.I32 }

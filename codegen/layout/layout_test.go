@@ -54,7 +54,7 @@ func TestSchedule(t *testing.T) {
 	}
 	want := []string{
 		"Rows tokens", "Matmul tokens in the loop", "Attention tokens in the loop", "Matmul tokens in the loop",
-		"Matmul tokens in the loop", "Matmul tokens in the loop", "Rows wanted", "Matmul wanted",
+		"Matmul tokens in the loop", "Matmul tokens in the loop", "Rows out_rows", "Matmul out_rows",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("regions %q, expected %q", got, want)

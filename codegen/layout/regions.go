@@ -13,7 +13,7 @@ type Region struct {
 	Number int    // in order of execution
 	Name   string // "wqkv", "attention"
 	Doc    string // its ops in order
-	Role   string // of its rows: "tokens", "wanted" or "sequences"
+	Role   string // of its rows: "tokens", "out_rows" or "sequences"
 	Graph  *Graph
 	Loop   *Loop // around it, or nil
 	Work   Work

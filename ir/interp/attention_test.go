@@ -173,7 +173,7 @@ func TestRunErrors(t *testing.T) {
 		{interp.Step{IDs: []int{32}}, "index 32 of row 0 is outside the 32 rows of @embed"},
 		{interp.Step{IDs: []int{1, 2}, Pos: []int{0}}, "1 positions for 2 tokens"},
 		{interp.Step{IDs: []int{1}, Seq: []int{0, 1}}, "2 sequences for 1 tokens"},
-		{interp.Step{IDs: []int{1}, Wanted: []int{1}}, "index 1 of row 0 is outside the 1 rows of %xn"},
+		{interp.Step{IDs: []int{1}, OutRows: []int{1}}, "index 1 of row 0 is outside the 1 rows of %xn"},
 		{interp.Step{IDs: []int{1}, Slot: []int{1 << 40}}, "slot 1099511627776"},
 		{interp.Step{IDs: []int{1}, Mask: [][]bool{{}}}, "mask row 0 has 0 entries for 1 tokens"},
 		{interp.Step{IDs: []int{1}, Mask: [][]bool{{false}}}, "sees no row of %kv[0]"},

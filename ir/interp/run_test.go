@@ -60,10 +60,10 @@ const llama = `module llama {
   weight @wv[2] : f32[4, 8] from "l.{i}.v"
   weight @wo[2] : f32[8, 8] from "l.{i}.o"
   state %kv[2] : rows {k: f16[1, 4], v: f16[1, 4]} paged 64
-  graph decode (T tokens, R wanted, S sequences) {
+  graph decode (T tokens, R out_rows, S sequences) {
     input %ids : i32[T]
     input %pos : i32[T]
-    input %wanted : i32[R]
+    input %out_rows : i32[R]
     %cs = rope_table %pos {dim=4}
     %x0 = embed %ids, @embed
     %xn = repeat 0..2 (%x = %x0) {
@@ -79,7 +79,7 @@ const llama = `module llama {
       %x1 = add %x, %o
       yield %x1
     }
-    %last = rows %xn, %wanted
+    %last = rows %xn, %out_rows
     %logits = matmul %last, @embed
     yield %logits
   }
@@ -99,12 +99,12 @@ func TestChunksAndBatches(t *testing.T) {
 		same(t, "one token", one.F, whole.F[i*32:(i+1)*32], 1e-12)
 	}
 	st.Truncate(0, 2)
-	tail := run(t, m, interp.Step{IDs: ids[2:], Wanted: []int{3}}, w, st)
+	tail := run(t, m, interp.Step{IDs: ids[2:], OutRows: []int{3}}, w, st)
 	same(t, "after truncation", tail.F, whole.F[5*32:], 1e-12)
 
 	st = interp.NewStates()
 	run(t, m, interp.Step{IDs: []int{3, 7, 1, 7}, Seq: []int{5, 8, 5, 8}}, w, st)
-	mixed := run(t, m, interp.Step{IDs: []int{7, 4, 1}, Seq: []int{8, 5, 5}, Wanted: []int{2}}, w, st)
+	mixed := run(t, m, interp.Step{IDs: []int{7, 4, 1}, Seq: []int{8, 5, 5}, OutRows: []int{2}}, w, st)
 	same(t, "beside another", mixed.F, whole.F[3*32:4*32], 1e-12)
 }
 

@@ -8,18 +8,18 @@ import (
 )
 
 // A Step is the ragged input of one run: T tokens of any mix of sequences.
-// All slices but Wanted have one entry per token, or are nil.
+// All slices but OutRows have one entry per token, or are nil.
 type Step struct {
-	IDs    []int                     // token ids
-	Pos    []int                     // position of each token; nil: counting on from the rows its sequence holds, in a graph on sources from 0
-	Seq    []int                     // sequence of each token; nil: all 0
-	Slot   []int                     // state row that each token writes; nil: Pos
-	Types  []int                     // token types; nil: all 0
-	Wanted []int                     // tokens whose output is asked for; nil: all
-	Mask   [][]bool                  // Mask[t][u]: may token t see the row that token u writes in this step? nil: as position and sequence allow
-	Extra  map[string]*tensor.Tensor // values of inputs other than ids, pos, wanted and types, by name
-	Comm   Comm                      // of the program of one rank: how it reaches the others
-	Trace  func(v *ir.Value, index []int, tpRank int, t *tensor.Tensor)
+	IDs     []int                     // token ids
+	Pos     []int                     // position of each token; nil: counting on from the rows its sequence holds, in a graph on sources from 0
+	Seq     []int                     // sequence of each token; nil: all 0
+	Slot    []int                     // state row that each token writes; nil: Pos
+	Types   []int                     // token types; nil: all 0
+	OutRows []int                     // tokens whose output is asked for; nil: all
+	Mask    [][]bool                  // Mask[t][u]: may token t see the row that token u writes in this step? nil: as position and sequence allow
+	Extra   map[string]*tensor.Tensor // values of inputs other than ids, pos, out_rows and types, by name
+	Comm    Comm                      // of the program of one rank: how it reaches the others
+	Trace   func(v *ir.Value, index []int, tpRank int, t *tensor.Tensor)
 }
 
 // filled gives the step with every default written out and its lengths
@@ -51,9 +51,9 @@ func (s *Step) filled(st *States, onSources bool) (*Step, error) {
 	if f.Types == nil {
 		f.Types = make([]int, n)
 	}
-	if f.Wanted == nil {
+	if f.OutRows == nil {
 		for t := range n {
-			f.Wanted = append(f.Wanted, t)
+			f.OutRows = append(f.OutRows, t)
 		}
 	}
 	for _, c := range []struct {
@@ -83,8 +83,8 @@ func (s *Step) filled(st *States, onSources bool) (*Step, error) {
 // dim is the row count that a dim stands for in this step.
 func (s *Step) dim(d *ir.Dim) int {
 	switch d.Role {
-	case "wanted":
-		return len(s.Wanted)
+	case "out_rows":
+		return len(s.OutRows)
 	case "sequences":
 		seen := map[int]bool{}
 		for _, q := range s.Seq {
@@ -100,7 +100,7 @@ func (s *Step) input(v *ir.Value) (*tensor.Tensor, error) {
 	if t := s.Extra[v.Name]; t != nil {
 		return t, nil
 	}
-	ints, ok := map[string][]int{"ids": s.IDs, "pos": s.Pos, "wanted": s.Wanted, "types": s.Types}[v.Name]
+	ints, ok := map[string][]int{"ids": s.IDs, "pos": s.Pos, "out_rows": s.OutRows, "types": s.Types}[v.Name]
 	if !ok {
 		return nil, fmt.Errorf("step: no value for input %s", v)
 	}

@@ -91,10 +91,10 @@ func scenarios(m *ir.Module, seed uint64) []scenario {
 	return []scenario{
 		{"one token", []interp.Step{{IDs: ids[:1]}}},
 		{"two tokens", []interp.Step{{IDs: ids[:2]}}},
-		{"five tokens", []interp.Step{{IDs: ids[:5], Wanted: []int{4, 1}}}},
-		{"chunks of 3, 1 and 1", []interp.Step{{IDs: ids[:3], Wanted: []int{2}}, {IDs: ids[3:4]}, {IDs: ids[4:5]}}},
+		{"five tokens", []interp.Step{{IDs: ids[:5], OutRows: []int{4, 1}}}},
+		{"chunks of 3, 1 and 1", []interp.Step{{IDs: ids[:3], OutRows: []int{2}}, {IDs: ids[3:4]}, {IDs: ids[4:5]}}},
 		{"three sequences", []interp.Step{
-			{IDs: ids[:6], Seq: []int{0, 0, 1, 2, 1, 0}, Wanted: []int{3, 4, 5}},
+			{IDs: ids[:6], Seq: []int{0, 0, 1, 2, 1, 0}, OutRows: []int{3, 4, 5}},
 			{IDs: ids[5:8], Seq: []int{2, 0, 1}},
 		}},
 	}
@@ -121,7 +121,7 @@ func tokens(m *ir.Module, seed uint64, n int) []int {
 // withExtra adds made-up values for inputs that are not the step's own and have
 // none.
 func withExtra(s interp.Step, g *ir.Graph, seed uint64) *interp.Step {
-	known := map[string]bool{"ids": true, "pos": true, "wanted": true, "types": true}
+	known := map[string]bool{"ids": true, "pos": true, "out_rows": true, "types": true}
 	if s.Extra = maps.Clone(s.Extra); s.Extra == nil {
 		s.Extra = map[string]*tensor.Tensor{}
 	}
@@ -135,8 +135,8 @@ func withExtra(s interp.Step, g *ir.Graph, seed uint64) *interp.Step {
 			switch {
 			case size.Dim == nil:
 				shape = append(shape, size.N)
-			case size.Dim.Role == "wanted" && s.Wanted != nil:
-				shape = append(shape, len(s.Wanted))
+			case size.Dim.Role == "out_rows" && s.OutRows != nil:
+				shape = append(shape, len(s.OutRows))
 			default:
 				shape = append(shape, len(s.IDs))
 			}
@@ -165,13 +165,13 @@ func causal(g *ir.Graph) bool {
 func chunked(m *ir.Module, w interp.Weights, seed uint64) error {
 	ids := tokens(m, seed, 5)
 	for _, g := range m.Graphs {
-		if !causal(g) || g.Dim("wanted") == nil || len(withExtra(interp.Step{IDs: ids}, g, seed).Extra) > 0 {
+		if !causal(g) || g.Dim("out_rows") == nil || len(withExtra(interp.Step{IDs: ids}, g, seed).Extra) > 0 {
 			continue
 		}
 		var last [2][]*tensor.Tensor
 		for i, steps := range [][]*interp.Step{
-			{{IDs: ids, Wanted: []int{4}}},
-			{{IDs: ids[:3]}, {IDs: ids[3:], Wanted: []int{1}}},
+			{{IDs: ids, OutRows: []int{4}}},
+			{{IDs: ids[:3]}, {IDs: ids[3:], OutRows: []int{1}}},
 		} {
 			st := interp.NewStates()
 			if err := runSources(m, &interp.Step{IDs: ids[1:4]}, w, st); err != nil {

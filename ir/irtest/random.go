@@ -110,7 +110,7 @@ func (r *maker) module() string {
 	}
 	fmt.Fprintf(&r.decls, "weight @out_norm : f32[%d] from \"out_norm\"\n", r.width)
 	fmt.Fprintf(&r.decls, "state %%kv[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged 64\n", r.layers, r.kv, r.kvHeads, r.dim, r.kv, r.kvHeads, r.dim)
-	r.body.WriteString("input %ids : i32[T]\ninput %pos : i32[T]\ninput %wanted : i32[R]\n")
+	r.body.WriteString("input %ids : i32[T]\ninput %pos : i32[T]\ninput %out_rows : i32[R]\n")
 	if r.rope {
 		fmt.Fprintf(&r.body, "%%cs = rope_table %%pos {dim=%d, theta=%d}\n", r.ropeDim, 100+r.rng.IntN(10000))
 	}
@@ -122,13 +122,13 @@ func (r *maker) module() string {
 	window := r.window
 	fmt.Fprintf(&r.body, "%%end = repeat %d..%d (%%in = %s) {\n", first, r.layers, x)
 	r.body.WriteString("yield " + r.layer("%in", "", window) + "\n}\n")
-	last := r.op("last", "rows %%end, %%wanted")
+	last := r.op("last", "rows %%end, %%out_rows")
 	n := r.op("n", "%s %s, @out_norm {eps=1e-05}", r.norm, last)
 	logits := r.op("logits", "matmul %s, %s", n, head)
 	if r.softcap {
 		logits = r.op("logits", "softcap %s {cap=30}", logits)
 	}
-	return fmt.Sprintf("module random {\n%sgraph decode (T tokens, R wanted, S sequences) {\n%syield %s\n}\n}\n", r.decls.String(), r.body.String(), logits)
+	return fmt.Sprintf("module random {\n%sgraph decode (T tokens, R out_rows, S sequences) {\n%syield %s\n}\n}\n", r.decls.String(), r.body.String(), logits)
 }
 
 // layer writes one decoder layer on x, with index behind each weight, and

@@ -114,9 +114,9 @@ func (r *maker) seq2seq() string {
 	r.body.Reset()
 
 	r.state, r.crossing = "kv", true
-	last := r.op("last", "rows %s, %%wanted", r.stack())
+	last := r.op("last", "rows %s, %%out_rows", r.stack())
 	logits := r.op("logits", "matmul %s, @embed", last)
-	return fmt.Sprintf("module random {\n%sgraph encode (T tokens, R wanted, S sequences) {\ninput %%ids : i32[T]\ninput %%pos : i32[T]\n%syield %%hidden\n}\n"+
-		"graph decode (T tokens, R wanted, S sequences) {\ninput %%ids : i32[T]\ninput %%pos : i32[T]\ninput %%wanted : i32[R]\n%syield %s\n}\n}\n",
+	return fmt.Sprintf("module random {\n%sgraph encode (T tokens, R out_rows, S sequences) {\ninput %%ids : i32[T]\ninput %%pos : i32[T]\n%syield %%hidden\n}\n"+
+		"graph decode (T tokens, R out_rows, S sequences) {\ninput %%ids : i32[T]\ninput %%pos : i32[T]\ninput %%out_rows : i32[R]\n%syield %s\n}\n}\n",
 		r.decls.String(), encode, r.body.String(), logits)
 }

@@ -26,13 +26,13 @@ weight @rel : f32[8, 2]
 state %kv : rows {k: f32[2, 4], v: f32[2, 3]} paged 64
 state %c : rows {c: f32[8]} paged 64
 state %src : rows {k: f32[2, 4], v: f32[2, 3]} paged 64 source
-graph g (T tokens, R wanted) {
+graph g (T tokens, R out_rows) {
 input %ids : i32[T]
 input %pos : i32[T]
-input %wanted : i32[R]
+input %out_rows : i32[R]
 input %act : a8_b32[T, 32]
 %x = embed %ids, @e
-%r = rows %x, %wanted
+%r = rows %x, %out_rows
 %v3, %v5 = split %x {sizes=[3, 5]}
 %v6 = concat %v3, %v3
 %x4, %y4 = split %x {sizes=[4, 4]}
@@ -43,7 +43,7 @@ var misfits = []struct{ stmt, want string }{
 	{"%y = embed %x, @e", "%x is f32[T, 8], expected i32[rows]"},
 	{"%y = embed %ids, @v", "@v is f32[8], expected [ids, columns]"},
 	{"%y = rows %x, %x", "%x is f32[T, 8], expected i32[rows]"},
-	{"%y = rows %ids, %wanted", "%ids is i32[T], expected f32[rows, columns]"},
+	{"%y = rows %ids, %out_rows", "%ids is i32[T], expected f32[rows, columns]"},
 	{"%y = matmul %x, @w", "the last sizes must agree"},
 	{"%y = matmul %ids, @e", "expected f32, a8_b32, a8_b64 or bf16"},
 	{"%y = matmul %x, @cube", "the last sizes must agree"},

@@ -16,10 +16,10 @@ const small = `module small {
   weight @wqkv[2]        : f32[16, 8] from concat(@wq, @wk, @wv)
   weight @pair[2]        : f32[8, 8] from permute_rows(rows("x.{i}", 0, 8), 2, "gguf_rope")
   state %kv[2]           : rows {k: f16[1, 4], v: f16[1, 4]} paged 64
-  graph decode (T tokens, R wanted, S sequences) {
+  graph decode (T tokens, R out_rows, S sequences) {
     input %ids           : i32[T]
     input %pos           : i32[T]
-    input %wanted        : i32[R]
+    input %out_rows      : i32[R]
     %cs = rope_table %pos {dim=4, theta=100000} : f32[T, 4]
     %x0 = embed %ids, @embed : f32[T, 8]
     %xn = repeat 0..2 (%x = %x0) {
@@ -37,7 +37,7 @@ const small = `module small {
       } : f32[T, 8] !slot(2)
       yield %x1
     } : f32[T, 8] !on(dev0, layer>=1: dev1)
-    %last = rows %xn, %wanted : f32[R, 8]
+    %last = rows %xn, %out_rows : f32[R, 8]
     %logits = matmul %last, @embed : f32[R, 32]
     yield %logits
   }

@@ -33,7 +33,7 @@ type Model struct {
 	Embed  int64 // bytes of the table of tokens
 	Tied   bool  // it is the head's matrix
 	Layers []Part
-	Head   Part // for a wanted row
+	Head   Part // for an output row
 	Hidden int  // floats a row that a stage sends to the next
 
 	// Split says whether the layers can be shared by n devices; nil: they cannot.

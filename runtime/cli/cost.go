@@ -12,9 +12,9 @@ import (
 // compares with (bytes over bandwidth, multiply-adds over peak).
 type cost struct {
 	weightBytes float64 // read by every step
-	headBytes   float64 // of them, read only for wanted rows
+	headBytes   float64 // of them, read only for output rows
 	macs        float64 // multiply-adds a token, the head's left out
-	headMACs    float64 // multiply-adds a wanted row
+	headMACs    float64 // multiply-adds an output row
 	rowBytes    float64 // of state a token
 	int8        bool    // most multiply-adds are of 8-bit integers
 }

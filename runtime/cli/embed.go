@@ -49,19 +49,19 @@ func (c *embedCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	at := eng.Output(output)
-	wanted := eng.Graph().Outputs[at].Rows == "wanted"
+	outRows := eng.Graph().Outputs[at].Rows == "out_rows"
 	for i := range queries {
 		switch {
 		case c.Pooling == "pooler":
 			queries[i].Rows = []int{0}
-		case wanted && c.Pooling != "last":
+		case outRows && c.Pooling != "last":
 			queries[i].Last = -1
 		}
 	}
 	pools := make([]pooling.Pool, len(texts))
 	err = m.batch(ctx, queries, func(i int, r engine.Result) error {
 		rows := r.Tokens()
-		if wanted {
+		if outRows {
 			rows = r.Rows
 		}
 		for k := range rows {

@@ -40,7 +40,7 @@ func (c *hiddenCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	rows := engine.Result.Tokens
-	if eng.Graph().Outputs[at].Rows == "wanted" {
+	if eng.Graph().Outputs[at].Rows == "out_rows" {
 		query.Last = -1
 		rows = func(r engine.Result) int { return r.Rows }
 	}

@@ -280,7 +280,7 @@ func (o *Options) rows(out manifest.Output) (int, error) {
 	switch out.Rows {
 	case "tokens":
 		return o.MaxTokens, nil
-	case "wanted":
+	case "out_rows":
 		return o.MaxOutRows, nil
 	case "sequences":
 		return o.MaxSeqs, nil

@@ -91,8 +91,8 @@ func TestGreedyAlone(t *testing.T) {
 	}
 }
 
-// TestWantedRows asks for all rows of a prompt in chunks smaller than it.
-func TestWantedRows(t *testing.T) {
+// TestOutputRows asks for all rows of a prompt in chunks smaller than it.
+func TestOutputRows(t *testing.T) {
 	t.Parallel()
 	m := fake(t)
 	p := prompt(rand.New(rand.NewPCG(5, 6)), 100)

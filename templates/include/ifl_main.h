@@ -4,14 +4,14 @@
 #include "ifl_tables.h"
 
 /* Lays the arena out; with base NULL only counts. Returns its size in bytes. */
-static int64_t ifl_layout(ifl_ctx *c, uint8_t *base, int threads, int tokens, int wanted, int seqs) {
+static int64_t ifl_layout(ifl_ctx *c, uint8_t *base, int threads, int tokens, int out_rows, int seqs) {
   int64_t at = 0;
 #define IFL_TAKE(field, type, bytes) do { if (base) (field) = (type)(base + at); at += ifl_round64(bytes); } while (0)
 #define IFL_COUNT(list) (sizeof(list) / sizeof *(list))
-  const int rows = ifl_max_int(tokens, wanted);
+  const int rows = ifl_max_int(tokens, out_rows);
   (void)rows, (void)tokens, (void)seqs;
 #ifdef IFL_BUFFERS
-  const int count[] = {tokens, wanted, seqs};
+  const int count[] = {tokens, out_rows, seqs};
   for (int i = 0; i < IFL_BUFFERS; i++) IFL_TAKE(c->buffer[i], float *, (int64_t)ifl_buffers[i].cols * count[ifl_buffers[i].rows] * 4);
 #endif
 #ifdef IFL_PACKED
@@ -85,7 +85,7 @@ static inline __attribute__((unused)) int ifl_check_pages(const ifl_ctx *c, cons
  * twin: what one of them refuses the other does too. */
 static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
   if (s->abi != IFL_ABI || s->entry < 0 || s->entry >= (int)IFL_COUNT(ifl_graphs)) return -1;
-  if (s->tokens < 0 || s->tokens > c->max_tokens || s->wanted < 0 || s->wanted > c->max_wanted) return -2;
+  if (s->tokens < 0 || s->tokens > c->max_tokens || s->out_rows < 0 || s->out_rows > c->max_out_rows) return -2;
   if (s->seqs < 0 || s->seqs > c->max_seqs || s->mask_words < 0) return -2;
   for (int q = 0; q < s->seqs; q++) {
     if (s->first[q] < 0 || s->first[q + 1] < s->first[q] || s->past[q] < 0) return -3;
@@ -113,8 +113,8 @@ static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
       if (!list || list[t] < 0 || list[t] >= ifl_lookups[i].below) return -3;
   }
 #endif
-  for (int r = 0; r < s->wanted; r++)
-    if (s->want[r] < 0 || s->want[r] >= s->tokens) return -3;
+  for (int r = 0; r < s->out_rows; r++)
+    if (s->out_row[r] < 0 || s->out_row[r] >= s->tokens) return -3;
   return 0;
 }
 
@@ -128,8 +128,8 @@ int64_t ifl_state_bytes(int32_t pages) {
   return n * pages;
 }
 
-int64_t ifl_arena_bytes(int32_t threads, int32_t max_tokens, int32_t max_wanted, int32_t max_seqs) {
-  return ifl_round64(sizeof(ifl_ctx)) + ifl_layout(NULL, NULL, threads, max_tokens, max_wanted, max_seqs);
+int64_t ifl_arena_bytes(int32_t threads, int32_t max_tokens, int32_t max_out_rows, int32_t max_seqs) {
+  return ifl_round64(sizeof(ifl_ctx)) + ifl_layout(NULL, NULL, threads, max_tokens, max_out_rows, max_seqs);
 }
 
 ifl_ctx *ifl_open(const ifl_config *f) {
@@ -139,11 +139,11 @@ ifl_ctx *ifl_open(const ifl_config *f) {
 #endif
   ifl_ctx *c = (ifl_ctx *)f->arena;
   memset(c, 0, sizeof *c);
-  ifl_layout(c, f->arena + ifl_round64(sizeof *c), f->threads, f->max_tokens, f->max_wanted, f->max_seqs);
+  ifl_layout(c, f->arena + ifl_round64(sizeof *c), f->threads, f->max_tokens, f->max_out_rows, f->max_seqs);
   c->threads = f->threads;
   c->pages = f->pages;
   c->max_tokens = f->max_tokens;
-  c->max_wanted = f->max_wanted;
+  c->max_out_rows = f->max_out_rows;
   c->max_seqs = f->max_seqs;
   c->weights = f->weights;
   c->dispatch = f->dispatch;

@@ -49,7 +49,7 @@ struct ifl_own {
 
 struct ifl_ctx {
   ifl_pool *pool;
-  int threads, pages, max_tokens, max_wanted, max_seqs;
+  int threads, pages, max_tokens, max_out_rows, max_seqs;
   const uint8_t *weights, *dispatch;
   uint8_t *state;
   const ifl_step *step;

@@ -20,14 +20,14 @@ enum { IFL_NONE = -1, IFL_UNSURE = -2 };
 typedef struct ifl_step {
   int32_t abi;   /* IFL_ABI */
   int32_t entry; /* which graph of the module, in its order */
-  int32_t tokens, wanted, seqs;
+  int32_t tokens, out_rows, seqs;
   int32_t mask_words; /* words a token in mask; 0: no tree */
   const int32_t *id;    /* [T] token ids */
   const int32_t *pos;   /* [T] positions, for rope and masks */
   const int32_t *seq;   /* [T] sequence of each token, 0…S-1 */
   const int32_t *slot;  /* [T] the state row each token writes (= pos outside speculation trees) */
   const int32_t *types; /* [T] token types, or NULL */
-  const int32_t *want;  /* [R] token index of each wanted row */
+  const int32_t *out_row; /* [R] token index of each output row */
   const int32_t *first; /* [S+1] first token of each sequence in this step */
   const int32_t *past;  /* [S] state rows written before this step */
   const int32_t *page_at; /* [S+1] where each sequence's pages begin in page */
@@ -55,7 +55,7 @@ typedef struct ifl_config {
   int64_t weights_bytes;
   uint8_t *state;          /* ifl_state_bytes(pages) bytes, 64-byte aligned, zeroed */
   int32_t pages;
-  int32_t max_tokens, max_wanted, max_seqs;
+  int32_t max_tokens, max_out_rows, max_seqs;
   uint8_t *arena;          /* ifl_arena_bytes(…) bytes, 64-byte aligned */
   const uint8_t *dispatch; /* [matmuls][IFL_ROWS] index of the implementation to use */
   const struct ifl_comm *comm; /* the other ranks of a partitioned model (ifl_comm.h); NULL: the model is whole */
@@ -67,7 +67,7 @@ typedef struct ifl_config {
 typedef struct ifl_ctx ifl_ctx;
 int32_t ifl_abi(void);
 int64_t ifl_state_bytes(int32_t pages);
-int64_t ifl_arena_bytes(int32_t threads, int32_t max_tokens, int32_t max_wanted, int32_t max_seqs);
+int64_t ifl_arena_bytes(int32_t threads, int32_t max_tokens, int32_t max_out_rows, int32_t max_seqs);
 ifl_ctx *ifl_open(const ifl_config *config); /* NULL: wrong abi, or threads could not be started */
 int32_t ifl_run(ifl_ctx *ctx, const ifl_step *step);
 void ifl_close(ifl_ctx *ctx);

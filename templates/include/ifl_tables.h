@@ -6,7 +6,7 @@
 typedef void (*ifl_graph)(ifl_ctx *c, const ifl_step *s, int tid);
 
 /* A buffer that values share in turn: floats a row, and which count of the step gives the rows. */
-enum { IFL_TOKENS, IFL_WANTED, IFL_SEQS };
+enum { IFL_TOKENS, IFL_OUT_ROWS, IFL_SEQS };
 typedef struct {
   int cols, rows;
 } ifl_buffer;

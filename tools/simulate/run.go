@@ -27,7 +27,7 @@ func measure(ctx context.Context, r *ranks, sequences, tokens int) (measured, er
 	r.vocab = vocab
 	man := &manifest.Manifest{
 		Format: manifest.Format, Name: r.model.Name, Network: "decoder_only", Vocab: vocab, Context: 4096,
-		Graphs: []manifest.Graph{{Name: "decode", Outputs: []manifest.Output{{Name: "logits", Rows: "wanted", Cols: vocab, Used: vocab}}}},
+		Graphs: []manifest.Graph{{Name: "decode", Outputs: []manifest.Output{{Name: "logits", Rows: "out_rows", Cols: vocab, Used: vocab}}}},
 	}
 	e, err := engine.Open(engine.Model{Manifest: man, Device: r}, engine.Options{Threads: 1, MaxSeqs: sequences, Context: tokens + 1})
 	if err != nil {

@@ -2,8 +2,8 @@
  * lines between ranks say how many bytes they tell one another for one token. */
 const sum = (list, f) => list.reduce((n, x) => n + (f(x) || 0), 0);
 const layersOf = r => r.hi > r.lo ? `layers ${r.lo} to ${r.hi - 1}` : 'no layer';
-/* What a rank tells others in a step of the first graph with one token that is wanted: a step of generation. */
-const told = r => { const t = r.traffic[0] || {}; return { exchanges: (t.exchanges || 0) + (t.wanted_exchanges || 0), exchanged: (t.exchanged_token || 0) + (t.exchanged_wanted || 0), sends: t.sends || 0, sent: t.sent_token || 0 }; };
+/* What a rank tells others in a step of the first graph with one output row: a step of generation. */
+const told = r => { const t = r.traffic[0] || {}; return { exchanges: (t.exchanges || 0) + (t.out_row_exchanges || 0), exchanged: (t.exchanged_token || 0) + (t.exchanged_out_row || 0), sends: t.sends || 0, sent: t.sent_token || 0 }; };
 
 function drawPartition(ranks) {
   const W = 210, H = 96, GX = 120, GY = 34, T = 26, stages = Math.max(...ranks.map(r => r.stage)) + 1, tp_size = Math.max(...ranks.map(r => r.tp_size));
@@ -25,8 +25,8 @@ function showPartition(what) {
   const ranks = data.ranks, at = ranks[+what] ? +what : data.rank || 0, whole = sum(ranks, r => r.bytes);
   main.append(h('p', {}, h('code', {}, data.devices), `: ${ranks.length} ranks, ${megabytes(whole)} of weights together, and what a step of generation, one token of one sequence, makes them tell one another. ` +
     `The other tabs show the program of rank ${data.rank || 0}; iflowc view --rank N shows another one's.`), drawPartition(ranks));
-  main.append(h('h2', {}, 'Traffic of a step'), table(['rank', 'graph', '#exchanges', '#bytes a token', '#bytes a wanted row', '#sends', '#bytes a token sent', '#receives', '#bytes a token received'],
-    ranks.flatMap((r, i) => r.traffic.map(t => [i, t.graph, `${t.exchanges || 0}` + (t.wanted_exchanges ? ` + ${t.wanted_exchanges}` : ''), t.exchanged_token || 0, t.exchanged_wanted || 0, t.sends || 0, t.sent_token || 0, t.receives || 0, t.received_token || 0]))));
+  main.append(h('h2', {}, 'Traffic of a step'), table(['rank', 'graph', '#exchanges', '#bytes a token', '#bytes an output row', '#sends', '#bytes a token sent', '#receives', '#bytes a token received'],
+    ranks.flatMap((r, i) => r.traffic.map(t => [i, t.graph, `${t.exchanges || 0}` + (t.out_row_exchanges ? ` + ${t.out_row_exchanges}` : ''), t.exchanged_token || 0, t.exchanged_out_row || 0, t.sends || 0, t.sent_token || 0, t.receives || 0, t.received_token || 0]))));
   main.append(h('h2', {}, 'Shards'), h('div', { role: 'group', 'aria-label': 'Ranks' }, ranks.map((r, i) => h('button', { 'aria-pressed': i === at, onclick: () => go('partition', i) }, 'rank ' + i))),
     h('p', {}, `Rank ${at} of ${ranks.length}, on device ${ranks[at].device}: ${layersOf(ranks[at])}; ${megabytes(ranks[at].bytes)}, ${(100 * ranks[at].bytes / (whole || 1)).toFixed(1)} % of all.`),
     table(['weight', '#of them', 'each', '#bytes', 'share'], ranks[at].shards.slice().sort((a, b) => b.bytes - a.bytes).map(w => [h('code', {}, '@' + w.name), w.count, h('code', {}, w.type), megabytes(w.bytes),

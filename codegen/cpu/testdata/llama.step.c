@@ -245,9 +245,9 @@ static void r5_w_down(ifl_ctx *c, const ifl_step *s, int tid, int l) {
 
 /* Row by row: rows. */
 static void r6_rows(ifl_ctx *c, const ifl_step *s, int tid) {
-  const ifl_rows rows = ifl_rows_of_thread(c, tid, s->wanted);
+  const ifl_rows rows = ifl_rows_of_thread(c, tid, s->out_rows);
   for (int t = rows.first; t < rows.last; t++) {
-    for (int j = 0; j < 64; j += 16) ifl_store(ROW_LAST(t) + j, ifl_load(ROW_XN(s->want[t]) + j));
+    for (int j = 0; j < 64; j += 16) ifl_store(ROW_LAST(t) + j, ifl_load(ROW_XN(s->out_row[t]) + j));
   }
 }
 
@@ -255,7 +255,7 @@ static void r6_rows(ifl_ctx *c, const ifl_step *s, int tid) {
 static void r7_embed(ifl_ctx *c, const ifl_step *s, int tid) {
   struct ifl_own *own = &c->own[tid];
   enum { K = 64, PANELS = 6, GROUP = 16, GROUPS = 6 };
-  const int rows = s->wanted;
+  const int rows = s->out_rows;
   const ifl_packing p = ifl_packing_of(c, tid, matmul_f16_f32, 4, rows);
   for (int i = p.first; i < p.tiles; i += p.step) {
     uint8_t *tile = p.act + i * ifl_tile_bytes(IFL_F32, K, p.tile);
@@ -303,7 +303,7 @@ static const ifl_buffer ifl_buffers[] = {
   {64, IFL_TOKENS},
   {128, IFL_TOKENS},
   {64, IFL_TOKENS},
-  {64, IFL_WANTED},
+  {64, IFL_OUT_ROWS},
 };
 static const ifl_state ifl_states[] = {
   {2, PAGE_OF_KV, HEADS_OF_KV, DIM_OF_KV, VDIM_OF_KV, 2},

@@ -1,5 +1,5 @@
 /* Models small enough to know by heart, one a graph. Graph 0 is a decoder: its logits are a hash of the whole prefix, read back through the pages, so
- * any mistake in ids, positions, slots, page tables, wanted rows or chunking changes them. Graph 1 is an encoder: every
+ * any mistake in ids, positions, slots, page tables, output rows or chunking changes them. Graph 1 is an encoder: every
  * row it gives depends on all rows of the sequence. Graph 2 is a decoder whose logits depend on the source's rows too. */
 #include <math.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static uint64_t mix(uint64_t x) {
 
 EXPORT int32_t ifl_abi(void) { return IFL_ABI; }
 EXPORT int64_t ifl_state_bytes(int32_t pages) { return (int64_t)pages * 64 * 8; }
-EXPORT int64_t ifl_arena_bytes(int32_t threads, int32_t tokens, int32_t wanted, int32_t seqs) {
-  return 64 * ((int64_t)threads + tokens + wanted + seqs);
+EXPORT int64_t ifl_arena_bytes(int32_t threads, int32_t tokens, int32_t out_rows, int32_t seqs) {
+  return 64 * ((int64_t)threads + tokens + out_rows + seqs);
 }
 
 EXPORT ifl_ctx *ifl_open(const ifl_config *c) {
@@ -47,7 +47,7 @@ static int ancestors(const ifl_step *s, int t) {
 
 static int check(const ifl_ctx *x, const ifl_step *s) {
   if (s->abi != IFL_ABI) return -1;
-  if (s->tokens < 1 || s->tokens > x->c.max_tokens || s->wanted > x->c.max_wanted || s->seqs > x->c.max_seqs) return -2;
+  if (s->tokens < 1 || s->tokens > x->c.max_tokens || s->out_rows > x->c.max_out_rows || s->seqs > x->c.max_seqs) return -2;
   if (s->first[0] != 0 || s->first[s->seqs] != s->tokens || s->entry < 0 || s->entry > 2 || s->adapter) return -3;
   for (int q = 0; q < s->seqs; q++) {
     int n = s->first[q + 1] - s->first[q], rows = s->past[q] + n, pages = s->page_at[q + 1] - s->page_at[q];
@@ -60,8 +60,8 @@ static int check(const ifl_ctx *x, const ifl_step *s) {
       if (s->pos[t] != (tree(s, q) ? s->past[q] + ancestors(s, t) : at)) return -3;
     }
   }
-  for (int r = 0; r < s->wanted; r++)
-    if (s->want[r] < 0 || s->want[r] >= s->tokens) return -3;
+  for (int r = 0; r < s->out_rows; r++)
+    if (s->out_row[r] < 0 || s->out_row[r] >= s->tokens) return -3;
   return 0;
 }
 
@@ -103,8 +103,8 @@ static int encode(ifl_ctx *x, const ifl_step *s) {
     h[0] = (float)s->id[t]; h[1] = (float)s->pos[t]; h[2] = (float)s->types[t];
     h[3] = unit(hash(x, s->page_at, s->page, q, s->first[q + 1] - s->first[q]));
   }
-  for (int r = 0; s->out[1] && r < s->wanted; r++) {
-    const int t = s->want[r], q = s->seq[t];
+  for (int r = 0; s->out[1] && r < s->out_rows; r++) {
+    const int t = s->out_row[r], q = s->seq[t];
     const uint64_t sum = hash(x, s->page_at, s->page, q, s->first[q + 1] - s->first[q]) + (uint64_t)s->slot[t];
     for (int v = 0; v < COLS; v++) s->out[1][(int64_t)r * COLS + v] = v < VOCAB ? unit(sum + (uint64_t)v) * 8 : 1e9f;
     for (int v = 0; v < HIDDEN; v++) s->out[2][(int64_t)r * HIDDEN + v] = v < 3 ? unit(sum * 7 + (uint64_t)v) : 1e9f;
@@ -126,8 +126,8 @@ EXPORT int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
     for (int i = 0; i < HIDDEN; i++) h[i] = -1;
     h[0] = (float)s->id[t]; h[1] = (float)s->pos[t]; h[2] = (float)s->tokens; h[3] = x->c.dispatch[s->tokens < 512 ? s->tokens : 512];
   }
-  for (int r = 0; r < s->wanted; r++) {
-    int t = s->want[r], q = s->seq[t];
+  for (int r = 0; r < s->out_rows; r++) {
+    int t = s->out_row[r], q = s->seq[t];
     uint64_t sum = seen(x, s, t);
     if (s->entry == 2) sum += mix(hash(x, s->xpage_at, s->xpage, q, s->xrows[q]));
     float *o = s->out[0] + (int64_t)r * COLS;

@@ -84,7 +84,7 @@ type Read struct {
 // An Output is one array a step fills.
 type Output struct {
 	Name string `json:"name"` // "logits", "hidden"
-	Rows string `json:"rows"` // role of its rows: "tokens", "wanted", "sequences"
+	Rows string `json:"rows"` // role of its rows: "tokens", "out_rows", "sequences"
 	Cols int    `json:"cols"` // floats a row, as stored (padded to 16)
 	Used int    `json:"used"` // floats a row that mean something
 }

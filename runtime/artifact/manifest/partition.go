@@ -38,19 +38,19 @@ type Rank struct {
 // hands to the transport itself: what it contributes to an exchange counts once,
 // whatever the number of ranks.
 type Traffic struct {
-	Exchanges       int   `json:"exchanges,omitempty"`        // with the ranks of its group, in a step with tokens
-	WantedExchanges int   `json:"wanted_exchanges,omitempty"` // further ones in a step with wanted rows
-	ExchangedToken  int64 `json:"exchanged_token,omitempty"`  // bytes a token
-	ExchangedWanted int64 `json:"exchanged_wanted,omitempty"` // bytes a wanted row
-	Sends           int   `json:"sends,omitempty"`            // in a step with tokens
+	Exchanges       int   `json:"exchanges,omitempty"`         // with the ranks of its group, in a step with tokens
+	OutRowExchanges int   `json:"out_row_exchanges,omitempty"` // further ones in a step with output rows
+	ExchangedToken  int64 `json:"exchanged_token,omitempty"`   // bytes a token
+	ExchangedOutRow int64 `json:"exchanged_out_row,omitempty"` // bytes an output row
+	Sends           int   `json:"sends,omitempty"`             // in a step with tokens
 	Receives        int   `json:"receives,omitempty"`
 	SentToken       int64 `json:"sent_token,omitempty"` // bytes a token
 	ReceivedToken   int64 `json:"received_token,omitempty"`
 }
 
 // Exchanged is the bytes that the rank contributes to the exchanges of a step.
-func (t Traffic) Exchanged(tokens, wanted int) int64 {
-	return int64(tokens)*t.ExchangedToken + int64(wanted)*t.ExchangedWanted
+func (t Traffic) Exchanged(tokens, outRows int) int64 {
+	return int64(tokens)*t.ExchangedToken + int64(outRows)*t.ExchangedOutRow
 }
 
 // Sent is the bytes that the rank sends to other groups in a step.

@@ -10,19 +10,19 @@ import (
 
 // stepHeader is struct ifl_step. Its pointers lead out of Go's heap.
 type stepHeader struct {
-	abi, entry           int32
-	tokens, wanted, seqs int32
-	maskWords            int32
-	id, pos, seq, slot   unsafe.Pointer
-	types                unsafe.Pointer
-	want, first, past    unsafe.Pointer
-	pageAt, page         unsafe.Pointer
-	mask                 unsafe.Pointer
-	adapter              unsafe.Pointer
-	out                  [device.MaxOut]unsafe.Pointer
-	xpageAt, xpage       unsafe.Pointer
-	xrows                unsafe.Pointer
-	best                 unsafe.Pointer
+	abi, entry            int32
+	tokens, outRows, seqs int32
+	maskWords             int32
+	id, pos, seq, slot    unsafe.Pointer
+	types                 unsafe.Pointer
+	outRow, first, past   unsafe.Pointer
+	pageAt, page          unsafe.Pointer
+	mask                  unsafe.Pointer
+	adapter               unsafe.Pointer
+	out                   [device.MaxOut]unsafe.Pointer
+	xpageAt, xpage        unsafe.Pointer
+	xrows                 unsafe.Pointer
+	best                  unsafe.Pointer
 }
 
 // maximum is struct ifl_best; unsure and none are IFL_UNSURE and IFL_NONE.
@@ -38,14 +38,14 @@ const (
 
 // configHeader is struct ifl_config.
 type configHeader struct {
-	abi, threads                  int32
-	cpus                          unsafe.Pointer
-	weights                       unsafe.Pointer
-	weightsBytes                  int64
-	state                         unsafe.Pointer
-	pages                         int32
-	maxTokens, maxWanted, maxSeqs int32
-	arena                         unsafe.Pointer
-	dispatch                      unsafe.Pointer
-	comm                          unsafe.Pointer
+	abi, threads                   int32
+	cpus                           unsafe.Pointer
+	weights                        unsafe.Pointer
+	weightsBytes                   int64
+	state                          unsafe.Pointer
+	pages                          int32
+	maxTokens, maxOutRows, maxSeqs int32
+	arena                          unsafe.Pointer
+	dispatch                       unsafe.Pointer
+	comm                           unsafe.Pointer
 }

@@ -100,7 +100,7 @@ func (m *model) place(s *device.Slab, cfg *device.Config) *configHeader {
 		abi: device.ABI, threads: int32(cfg.Threads), cpus: device.Pointer(cpus),
 		weights: device.Pointer(cfg.Weights), weightsBytes: int64(len(cfg.Weights)),
 		state: device.Pointer(m.kv.Bytes), pages: int32(cfg.Pages),
-		maxTokens: int32(cfg.MaxTokens), maxWanted: int32(cfg.MaxOutRows), maxSeqs: int32(cfg.MaxSeqs),
+		maxTokens: int32(cfg.MaxTokens), maxOutRows: int32(cfg.MaxOutRows), maxSeqs: int32(cfg.MaxSeqs),
 		arena: device.Pointer(m.arena.Bytes), dispatch: device.Pointer(dispatch), comm: cfg.Comm,
 	}
 	return &config[0]

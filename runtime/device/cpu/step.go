@@ -44,9 +44,9 @@ func (m *model) run(s *device.Step) error {
 func (m *model) fill(s *device.Step) {
 	h := m.header
 	*h = stepHeader{
-		abi: device.ABI, entry: int32(s.Graph), tokens: int32(s.Tokens), wanted: int32(s.OutRows), seqs: int32(s.Seqs),
+		abi: device.ABI, entry: int32(s.Graph), tokens: int32(s.Tokens), outRows: int32(s.OutRows), seqs: int32(s.Seqs),
 		id: device.Pointer(s.ID), pos: device.Pointer(s.Pos), seq: device.Pointer(s.Seq), slot: device.Pointer(s.Slot),
-		want: device.Pointer(s.OutRow), first: device.Pointer(s.First), past: device.Pointer(s.Past),
+		outRow: device.Pointer(s.OutRow), first: device.Pointer(s.First), past: device.Pointer(s.Past),
 		pageAt: device.Pointer(s.PageAt), page: device.Pointer(s.Page),
 		xpageAt: device.Pointer(s.XPageAt), xpage: device.Pointer(s.XPage), xrows: device.Pointer(s.XRows),
 		best: device.Pointer(m.maxima),

@@ -46,7 +46,7 @@ func TestBucket(t *testing.T) {
 func TestSizes(t *testing.T) {
 	d := &Device{GPU: &GPU{Processors: 132}, Manifest: &manifest.Manifest{}, Plan: &manifest.CUDA{
 		Attention: []manifest.CUDAAttention{{Counters: 8, Blocks: 8, Floats: 520}},
-		Slots:     []manifest.CUDASlot{{Cols: 64, Rows: "tokens"}, {Cols: 32, Rows: "wanted"}},
+		Slots:     []manifest.CUDASlot{{Cols: 64, Rows: "tokens"}, {Cols: 32, Rows: "out_rows"}},
 	}}
 	s := d.sizes(&device.Config{MaxTokens: 512, MaxOutRows: 4, MaxSeqs: 4})
 	if s.slots[0] != 64*512*4 || s.slots[1] != 32*4*4 {

@@ -14,14 +14,14 @@ const maxSlots = 240
 
 // contextHeader is struct ifl_ctx of ifl_device.cuh.
 type contextHeader struct {
-	weights, tables, state, hostState    pointer
-	stateSplit                           int64
-	act, attention, experts, zeros       pointer
-	parts                                pointer
-	partBytes                            int64
-	wide, panels, product, factor        pointer
-	pages, maxTokens, maxWanted, maxSeqs int32
-	slot                                 [maxSlots]pointer
+	weights, tables, state, hostState     pointer
+	stateSplit                            int64
+	act, attention, experts, zeros        pointer
+	parts                                 pointer
+	partBytes                             int64
+	wide, panels, product, factor         pointer
+	pages, maxTokens, maxOutRows, maxSeqs int32
+	slot                                  [maxSlots]pointer
 }
 
 // memory is what a model takes on the GPU.
@@ -60,7 +60,7 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 		parts: take(s.parts, "what the other ranks of the group said"), partBytes: s.part,
 		wide: take(s.gemm.wide, "rows of 16-bit matmuls"), panels: take(s.gemm.panels, "weights of 16-bit matmuls"),
 		product: take(s.gemm.product, "results of 16-bit matmuls"), factor: take(s.gemm.factor, "factors of 16-bit matmuls"),
-		pages: int32(cfg.Pages), maxTokens: int32(cfg.MaxTokens), maxWanted: int32(cfg.MaxOutRows), maxSeqs: int32(cfg.MaxSeqs),
+		pages: int32(cfg.Pages), maxTokens: int32(cfg.MaxTokens), maxOutRows: int32(cfg.MaxOutRows), maxSeqs: int32(cfg.MaxSeqs),
 	}
 	if s.gemm.blas > 0 {
 		m.memory.blas = take(s.gemm.blas, "scratch of cuBLASLt")

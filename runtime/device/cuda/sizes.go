@@ -29,7 +29,7 @@ func (s *sizes) step() int64 {
 }
 
 func (d *Device) sizes(cfg *device.Config) sizes {
-	count := map[string]int{"tokens": cfg.MaxTokens, "wanted": cfg.MaxOutRows, "sequences": cfg.MaxSeqs}
+	count := map[string]int{"tokens": cfg.MaxTokens, "out_rows": cfg.MaxOutRows, "sequences": cfg.MaxSeqs}
 	rows := int64(max(cfg.MaxTokens, cfg.MaxOutRows))
 	s := sizes{act: d.Plan.ActBytes * rows, zeros: int64(cfg.MaxTokens) * 4}
 	for _, slot := range d.Plan.Slots {

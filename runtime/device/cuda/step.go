@@ -13,18 +13,18 @@ import (
 
 // stepHeader is struct ifl_step of ifl_step.h, with addresses of the GPU.
 type stepHeader struct {
-	abi, entry           int32
-	tokens, wanted, seqs int32
-	maskWords            int32
-	id, pos, seq, slot   pointer
-	types                pointer
-	want, first, past    pointer
-	pageAt, page         pointer
-	mask, adapter        pointer
-	out                  [device.MaxOut]pointer
-	xpageAt, xpage       pointer
-	xrows                pointer
-	best                 pointer // nil: the logits go to the host
+	abi, entry            int32
+	tokens, outRows, seqs int32
+	maskWords             int32
+	id, pos, seq, slot    pointer
+	types                 pointer
+	outRow, first, past   pointer
+	pageAt, page          pointer
+	mask, adapter         pointer
+	out                   [device.MaxOut]pointer
+	xpageAt, xpage        pointer
+	xrows                 pointer
+	best                  pointer // nil: the logits go to the host
 }
 
 // stepBytes is room for the header and the arrays of the largest step, each
@@ -55,9 +55,9 @@ func put[T int32 | uint64](p *packer, list []T) pointer {
 func (m *model) stage(s *device.Step) int64 {
 	p := &packer{to: m.staging.step.Bytes, base: m.memory.step, at: int64(unsafe.Sizeof(stepHeader{}))}
 	h := stepHeader{
-		abi: device.ABI, entry: int32(s.Graph), tokens: int32(s.Tokens), wanted: int32(s.OutRows), seqs: int32(s.Seqs),
+		abi: device.ABI, entry: int32(s.Graph), tokens: int32(s.Tokens), outRows: int32(s.OutRows), seqs: int32(s.Seqs),
 		id: put(p, s.ID[:s.Tokens]), pos: put(p, s.Pos[:s.Tokens]), seq: put(p, s.Seq[:s.Tokens]), slot: put(p, s.Slot[:s.Tokens]),
-		want: put(p, s.OutRow[:s.OutRows]), first: put(p, s.First[:s.Seqs+1]), past: put(p, s.Past[:s.Seqs]),
+		outRow: put(p, s.OutRow[:s.OutRows]), first: put(p, s.First[:s.Seqs+1]), past: put(p, s.Past[:s.Seqs]),
 		pageAt: put(p, s.PageAt[:s.Seqs+1]), page: put(p, s.Page[:s.PageAt[s.Seqs]]),
 	}
 	if s.Typed {
@@ -113,7 +113,7 @@ func (m *model) run(s *device.Step) error {
 		return err
 	}
 	first := m.Manifest.Graphs[s.Graph].At
-	at, rows := int64(0), map[string]int{"tokens": s.Tokens, "wanted": s.OutRows, "sequences": s.Seqs}
+	at, rows := int64(0), map[string]int{"tokens": s.Tokens, "out_rows": s.OutRows, "sequences": s.Seqs}
 	for i, o := range m.outputs(s.Graph) {
 		bytes := int64(rows[o.Rows]) * int64(o.Cols) * 4
 		if err := m.GPU.toHost(m.staging.results.Bytes[at:at+bytes], m.memory.out[first+i], m.stream); err != nil {
@@ -215,7 +215,7 @@ func (s shape) rowsOf(role string) int {
 	switch role {
 	case "tokens":
 		return s.tokens
-	case "wanted":
+	case "out_rows":
 		return s.outRows
 	case "sequences":
 		return s.seqs

@@ -49,7 +49,7 @@ func newProgram(t testing.TB, lib string, groups ...int) *program {
 	}
 	p.manifest = &manifest.Manifest{
 		Format: manifest.Format, Compiler: "test", Name: "fake", Network: "decoder_only", Vocab: vocab, Context: 512, BOS: 1, EOS: []int32{2}, Pad: -1,
-		Graphs:    []manifest.Graph{{Name: "decode", Outputs: []manifest.Output{{Name: "logits", Rows: "wanted", Cols: cols, Used: vocab}}}},
+		Graphs:    []manifest.Graph{{Name: "decode", Outputs: []manifest.Output{{Name: "logits", Rows: "out_rows", Cols: cols, Used: vocab}}}},
 		Weights:   []manifest.Weight{{Name: "w", DType: dtype.F32, Rows: 16, Cols: 16, Layout: "panel16", Bytes: 1024}},
 		States:    []manifest.State{{Name: "kv", Count: 1, PageRows: 64, PageBytes: 256, Type: "f16"}},
 		Partition: part,

@@ -82,7 +82,7 @@ func wordsOf(data []byte) ([]int32, error) {
 func results(m *manifest.Manifest, s *device.Step) (list [][]float32) {
 	g := &m.Graphs[s.Graph]
 	for i, o := range g.Outputs {
-		rows := map[string]int{"tokens": s.Tokens, "wanted": s.OutRows, "sequences": s.Seqs}[o.Rows]
+		rows := map[string]int{"tokens": s.Tokens, "out_rows": s.OutRows, "sequences": s.Seqs}[o.Rows]
 		if at := g.At + i; at < len(s.Out) && rows > 0 {
 			list = append(list, s.Out[at][:rows*o.Cols])
 		}

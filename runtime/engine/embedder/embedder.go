@@ -24,7 +24,7 @@ type Embedder struct {
 	pooling string
 	output  int
 	query   engine.Query // what every query wants
-	wanted  bool         // the output counts wanted rows
+	outRows bool         // the output counts output rows
 }
 
 // New gives nil where the engine has no hidden states to make vectors of. encode
@@ -42,11 +42,11 @@ func New(m *manifest.Manifest, encode func(text string) ([]int32, error), eng *e
 	if e.output = eng.Output(name); e.output < 0 {
 		return nil
 	}
-	e.wanted = eng.Graph().Outputs[e.output].Rows == "wanted"
+	e.outRows = eng.Graph().Outputs[e.output].Rows == "out_rows"
 	switch {
 	case how == "pooler":
 		e.query.Rows = []int{0}
-	case e.wanted && how != "last":
+	case e.outRows && how != "last":
 		e.query.Last = -1
 	}
 	return e
@@ -78,7 +78,7 @@ func (e *Embedder) Embed(ctx context.Context, j scheduler.Job, tokens []int32) (
 	q.Tokens = tokens
 	err := e.s.Rows(ctx, j, q, func(r engine.Result) error {
 		rows := r.Tokens()
-		if e.wanted {
+		if e.outRows {
 			rows = r.Rows
 		}
 		for k := range rows {

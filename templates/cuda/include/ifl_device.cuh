@@ -27,7 +27,7 @@ struct ifl_ctx {
    * to 16], times a factor of each row. */
   uint16_t *wide, *panels;
   float *product, *factor;
-  int32_t pages, max_tokens, max_wanted, max_seqs;
+  int32_t pages, max_tokens, max_out_rows, max_seqs;
   float *buffer[IFL_SLOTS];
 };
 

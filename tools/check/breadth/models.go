@@ -65,7 +65,7 @@ func (m *interpreted) logits(ids []int, last int) ([][]float64, error) {
 func (m *interpreted) step(st *interp.States, ids []int, last int) ([][]float64, error) {
 	s := &interp.Step{IDs: ids}
 	for i := range last {
-		s.Wanted = append(s.Wanted, len(ids)-last+i)
+		s.OutRows = append(s.OutRows, len(ids)-last+i)
 	}
 	out, err := interp.Run(m.mod, "decode", s, m.values, st)
 	if err != nil {

@@ -15,7 +15,7 @@ struct ifl_ctx { ifl_config c; float *x, *part; };
 
 int32_t ifl_abi(void) { return IFL_ABI; }
 int64_t ifl_state_bytes(int32_t pages) { return (int64_t)pages * 64 * 4; }
-int64_t ifl_arena_bytes(int32_t threads, int32_t tokens, int32_t wanted, int32_t seqs) { return 64 * ((int64_t)threads + tokens + wanted + seqs); }
+int64_t ifl_arena_bytes(int32_t threads, int32_t tokens, int32_t out_rows, int32_t seqs) { return 64 * ((int64_t)threads + tokens + out_rows + seqs); }
 
 ifl_ctx *ifl_open(const ifl_config *c) {
   if (c->abi != IFL_ABI || !c->comm) return 0;
@@ -66,7 +66,7 @@ int32_t ifl_run(ifl_ctx *x, const ifl_step *s) {
     x->x[t] = fmodf(sum, 1009);
   }
   if (behind > 0) return comm->send(comm->self, rank + tp_size, x->x, bytes) ? -4 : 0;
-  for (int r = 0; r < s->wanted; r++)
-    for (int v = 0; v < COLS; v++) s->out[0][(int64_t)r * COLS + v] = fmodf(x->x[s->want[r]] * (float)(v + 3), 101);
+  for (int r = 0; r < s->out_rows; r++)
+    for (int v = 0; v < COLS; v++) s->out[0][(int64_t)r * COLS + v] = fmodf(x->x[s->out_row[r]] * (float)(v + 3), 101);
   return 0;
 }
