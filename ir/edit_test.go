@@ -120,14 +120,14 @@ func TestPerLayer(t *testing.T) {
 	}
 }
 
-func TestNotes(t *testing.T) {
+func TestAnnotations(t *testing.T) {
 	t.Parallel()
 	var ns ir.Annotations
 	ns.Set(ir.Words("slot", "2"))
 	ns.Set(ir.Annotation{Name: "kernel", Args: []ir.AnnotationArg{{Val: "gemv"}, {Of: "rows", From: 3, Val: "flat"}, {Of: "rows", From: 96, Val: "gemm"}}})
 	ns.Set(ir.Words("slot", "a b"))
 	if got, want := ns[0].String()+" "+ns[1].String(), `!slot("a b") !kernel(gemv, rows>=3: flat, rows>=96: gemm)`; got != want {
-		t.Errorf("notes are %s, expected %s", got, want)
+		t.Errorf("annotations are %s, expected %s", got, want)
 	}
 	for rows, want := range map[int]string{1: "gemv", 2: "gemv", 3: "flat", 95: "flat", 96: "gemm"} {
 		if got := ns.Get("kernel").Word(rows); got != want {
@@ -136,7 +136,7 @@ func TestNotes(t *testing.T) {
 	}
 	ns.Delete("slot")
 	if ns.Get("slot") != nil || len(ns) != 1 {
-		t.Error("note is not deleted")
+		t.Error("annotation is not deleted")
 	}
 }
 

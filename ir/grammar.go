@@ -16,7 +16,7 @@ var irLexer = lexer.MustSimple([]lexer.SimpleRule{
 	{Name: "Keyword", Pattern: `\b(module|weight|state|graph|input|yield|from|repeat|fuse|par)\b`},
 	{Name: "Value", Pattern: `%[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*`},
 	{Name: "Weight", Pattern: `@[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*`},
-	{Name: "Note", Pattern: `![A-Za-z_][A-Za-z0-9_]*`},
+	{Name: "Annotation", Pattern: `![A-Za-z_][A-Za-z0-9_]*`},
 	{Name: "Number", Pattern: `[-+]?([0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?|inf\b)`},
 	{Name: "Ident", Pattern: `[A-Za-z_][A-Za-z0-9_]*`},
 	{Name: "Punct", Pattern: `\.\.|>=|[][(){}=:,]`},
@@ -119,14 +119,14 @@ type gYield struct {
 }
 
 type gOp struct {
-	Pos     lexer.Position
-	Results []*gName `parser:"(@@ (',' @@)* '=')?"`
-	Repeat  *gRepeat `parser:"( 'repeat' @@"`
-	Fuse    *gBody   `parser:"| 'fuse' @@"`
-	Par     *gPar    `parser:"| 'par' @@"`
-	Plain   *gPlain  `parser:"| @@ )"`
-	Types   []*gType `parser:"(':' @@ (',' @@)*)?"`
-	Notes   []*gNote `parser:"@@*"`
+	Pos         lexer.Position
+	Results     []*gName       `parser:"(@@ (',' @@)* '=')?"`
+	Repeat      *gRepeat       `parser:"( 'repeat' @@"`
+	Fuse        *gBody         `parser:"| 'fuse' @@"`
+	Par         *gPar          `parser:"| 'par' @@"`
+	Plain       *gPlain        `parser:"| @@ )"`
+	Types       []*gType       `parser:"(':' @@ (',' @@)*)?"`
+	Annotations []*gAnnotation `parser:"@@*"`
 }
 
 type gName struct {
@@ -182,12 +182,12 @@ type gBody struct {
 	Stmts []*gStmt `parser:"'{' EOL+ (@@ EOL+)* '}'"`
 }
 
-type gNote struct {
-	Name string      `parser:"@Note"`
-	Args []*gNoteArg `parser:"('(' @@ (',' @@)* ')')?"`
+type gAnnotation struct {
+	Name string            `parser:"@Annotation"`
+	Args []*gAnnotationArg `parser:"('(' @@ (',' @@)* ')')?"`
 }
 
-type gNoteArg struct {
+type gAnnotationArg struct {
 	Pos   lexer.Position
 	First string `parser:"@(Ident|Keyword|Number|String)"`
 	From  string `parser:"('>=' @Number"`

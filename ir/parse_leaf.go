@@ -156,14 +156,14 @@ func (p *parser) attrVal(d *AttrDef, g *gAttr, at Pos) any {
 	return nil
 }
 
-func (p *parser) note(g *gNote) Annotation {
+func (p *parser) annotation(g *gAnnotation) Annotation {
 	n := Annotation{Name: g.Name[1:]}
 	for _, a := range g.Args {
-		arg := AnnotationArg{Val: p.noteWord(a, a.First)}
+		arg := AnnotationArg{Val: p.annotationWord(a, a.First)}
 		if a.From != "" {
-			arg = AnnotationArg{Of: a.First, From: p.int(pos(a.Pos), a.From), Val: p.noteWord(a, a.Val)}
+			arg = AnnotationArg{Of: a.First, From: p.int(pos(a.Pos), a.From), Val: p.annotationWord(a, a.Val)}
 			if arg.Of != "rows" && arg.Of != "layer" {
-				p.errs.addf(pos(a.Pos), "note !%s: bound on %s, expected rows or layer", n.Name, arg.Of)
+				p.errs.addf(pos(a.Pos), "annotation !%s: bound on %s, expected rows or layer", n.Name, arg.Of)
 			}
 		}
 		n.Args = append(n.Args, arg)
@@ -171,7 +171,7 @@ func (p *parser) note(g *gNote) Annotation {
 	return n
 }
 
-func (p *parser) noteWord(g *gNoteArg, text string) string {
+func (p *parser) annotationWord(g *gAnnotationArg, text string) string {
 	if !strings.HasPrefix(text, `"`) {
 		return text
 	}

@@ -72,8 +72,8 @@ func (p *parser) op(g *gOp) *Op {
 	default:
 		p.plain(o, g.Plain)
 	}
-	for _, n := range g.Notes {
-		o.Annotations = append(o.Annotations, p.note(n))
+	for _, n := range g.Annotations {
+		o.Annotations = append(o.Annotations, p.annotation(n))
 	}
 	var types []Type
 	if len(p.errs) == before && !poisoned(o) {

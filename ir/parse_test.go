@@ -79,7 +79,7 @@ func TestParseErrors(t *testing.T) {
 		{"bad count", "module m {\nweight @a[3..3] : f32[8]\n}", "index range 3..3 is empty"},
 		{"bad size", "module m {\nweight @a : f32[0]\n}", "size 0 is not positive"},
 		{"huge size", "module m {\nweight @a : f32[99999999999999999999]\n}", "is not a whole number up to"},
-		{"note bound", wrap("%y = silu %x !k(a, cols>=3: b)"), "note !k: bound on cols, expected rows or layer"},
+		{"annotation bound", wrap("%y = silu %x !k(a, cols>=3: b)"), "annotation !k: bound on cols, expected rows or layer"},
 		{"nesting", "module m {\ngraph g () {\n" + strings.Repeat("fuse {\n", 100), "t.ir:65:6: brackets nest deeper than 64"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -182,6 +182,6 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("the clone differs: %s", ir.Diff(printed, c))
 		}
 		ir.DCE(m)
-		ir.DropNotes(m)
+		ir.DropAnnotations(m)
 	})
 }

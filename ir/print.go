@@ -209,15 +209,15 @@ func floatText(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// plainNoteWord is what a note's word may be without quotes.
-var plainNoteWord = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*|[0-9]+)$`)
+// plainAnnotationWord is what an annotation's word may be without quotes.
+var plainAnnotationWord = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*|[0-9]+)$`)
 
-// String is the note as it stands in the IR.
+// String is the annotation as it stands in the IR.
 func (n Annotation) String() string {
 	var parts []string
 	for _, a := range n.Args {
 		val := a.Val
-		if !plainNoteWord.MatchString(val) {
+		if !plainAnnotationWord.MatchString(val) {
 			val = strconv.Quote(val)
 		}
 		if a.Of != "" {

@@ -70,10 +70,10 @@ func borders(groups [][]Device, lo, hi int) []int {
 	return firsts
 }
 
-// placement is the note of the layers lo up to hi of a run whose groups begin at
+// placement is the annotation of the layers lo up to hi of a run whose groups begin at
 // the layers given.
 func placement(groups [][]Device, firsts []int, lo, hi int) ir.Annotation {
-	note := ir.Annotation{Name: "on"}
+	annotation := ir.Annotation{Name: "on"}
 	for i, first := range firsts {
 		next := hi
 		if i+1 < len(firsts) {
@@ -83,10 +83,10 @@ func placement(groups [][]Device, firsts []int, lo, hi int) ir.Annotation {
 			continue
 		}
 		a := ir.AnnotationArg{Val: groupName(groups[i])}
-		if len(note.Args) > 0 {
+		if len(annotation.Args) > 0 {
 			a.Of, a.From = "layer", first
 		}
-		note.Args = append(note.Args, a)
+		annotation.Args = append(annotation.Args, a)
 	}
-	return note
+	return annotation
 }

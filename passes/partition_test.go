@@ -86,7 +86,7 @@ func TestAlike(t *testing.T) {
 func TestTable4(t *testing.T) {
 	t.Parallel()
 	groups := [][]Device{{{Name: "dev0"}, {Name: "dev1"}}, {{Name: "dev2"}, {Name: "dev3"}}}
-	note := placement(groups, borders(groups, 0, 40), 0, 40)
+	annotation := placement(groups, borders(groups, 0, 40), 0, 40)
 	g, err := headsOver(2, 32, 32)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestTable4(t *testing.T) {
 		{"dev2", ir.Range{Lo: 21, Hi: 40}, ir.Range{Lo: 1, Hi: 16}}, {"dev3", ir.Range{Lo: 21, Hi: 40}, ir.Range{Lo: 17, Hi: 32}},
 	} {
 		for layer := range 40 {
-			here := slices.Contains(strings.Split(note.Word(layer), "&"), c.device)
+			here := slices.Contains(strings.Split(annotation.Word(layer), "&"), c.device)
 			if here != (layer+1 >= c.layers.Lo && layer+1 <= c.layers.Hi) {
 				t.Errorf("layer %d on %s: %v", layer+1, c.device, here)
 			}

@@ -232,7 +232,7 @@ func bodyReads(op *ir.Op, v *ir.Value) bool {
 	return slices.Contains(op.Body.Yield, v)
 }
 
-// stageOf reads from the note of a repeat where a layer lies.
+// stageOf reads from the annotation of a repeat where a layer lies.
 func (p *projector) stageOf(op *ir.Op, layer int) (int, error) {
 	if len(p.stages) == 1 {
 		return 0, nil
@@ -290,7 +290,7 @@ func captures(op *ir.Op) []*ir.Value {
 	return out
 }
 
-// groupName is what the note !on calls a group.
+// groupName is what the annotation !on calls a group.
 func groupName(g []Device) string {
 	var names []string
 	for _, d := range g {

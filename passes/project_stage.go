@@ -18,7 +18,7 @@ type stage struct {
 	p       *projector
 	number  int
 	rank    int
-	group   string // as the notes call it
+	group   string // as the annotations call it
 	device  string
 	mod     *ir.Module
 	names   *ir.Names

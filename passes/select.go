@@ -10,7 +10,7 @@ import (
 // count (FlashDecoding++ §5).
 var SelectKernels = &Pass{
 	Name: "select-kernels",
-	Doc:  "Notes on each matmul which implementation computes it from how many rows on: GEMV, flat GEMM or GEMM, by the measured profile of the device, or by a roofline estimate where there is none. Every legal candidate is emitted; the note is only the default of the dispatch table.",
+	Doc:  "Notes on each matmul which implementation computes it from how many rows on: GEMV, flat GEMM or GEMM, by the measured profile of the device, or by a roofline estimate where there is none. Every legal candidate is emitted; the annotation is only the default of the dispatch table.",
 	Run:  selectKernels,
 }
 
@@ -19,7 +19,7 @@ func selectKernels(env *Env, m *ir.Module) error {
 		for _, b := range g.Blocks() {
 			for _, op := range b.Ops {
 				if root := rootOf(op); root != nil && root.Def.Name == "matmul" && b != bodyOfFuse(g, root) {
-					op.Annotations.Set(kernelNote(env, root))
+					op.Annotations.Set(kernelAnnotation(env, root))
 				}
 			}
 		}
@@ -44,7 +44,7 @@ func rootOf(op *ir.Op) *ir.Op {
 }
 
 // bodyOfFuse is the body of the region that holds the op, if any does: the
-// note stands on the region, not on the op inside.
+// annotation stands on the region, not on the op inside.
 func bodyOfFuse(g *ir.Graph, root *ir.Op) *ir.Block {
 	for _, f := range g.FindOps("fuse") {
 		if f.Body.Index(root) >= 0 {
@@ -54,7 +54,7 @@ func bodyOfFuse(g *ir.Graph, root *ir.Op) *ir.Block {
 	return nil
 }
 
-func kernelNote(env *Env, root *ir.Op) ir.Annotation {
+func kernelAnnotation(env *Env, root *ir.Op) ir.Annotation {
 	w := root.Args[1]
 	n, k, dt := w.Type.Shape[0].N, w.Type.Cols(), w.Type.Elem
 	kernels := env.Kernels.CandidatesFor("matmul", dt, root.Args[0].Type.Elem.String())
@@ -73,15 +73,15 @@ func kernelNote(env *Env, root *ir.Op) ir.Annotation {
 	if !ok {
 		cases = roofline(dt, kernels)
 	}
-	note := ir.Annotation{Name: "kernel"}
+	annotation := ir.Annotation{Name: "kernel"}
 	for i, c := range cases {
 		a := ir.AnnotationArg{Val: c.Impl}
 		if i > 0 {
 			a.Of, a.From = "rows", c.Rows
 		}
-		note.Args = append(note.Args, a)
+		annotation.Args = append(annotation.Args, a)
 	}
-	return note
+	return annotation
 }
 
 // roofline is the choice without a measurement: each kernel from the rows that

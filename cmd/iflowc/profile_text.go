@@ -93,7 +93,7 @@ func rowsText(rows int) string {
 	return fmt.Sprintf("at %d rows", rows)
 }
 
-// rulesText spells rules as notes do: "gemv, rows>=3: flat_gemm".
+// rulesText spells rules as annotations do: "gemv, rows>=3: flat_gemm".
 func rulesText(rules []dispatch.Rule) string {
 	var parts []string
 	for i, r := range rules {

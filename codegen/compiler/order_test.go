@@ -21,7 +21,7 @@ import (
 )
 
 // demoModel compiles the demo model's library for this processor, with the
-// notes edited, and loads it. quant is a weight type, and behind a slash how
+// annotations edited, and loads it. quant is a weight type, and behind a slash how
 // activations are rounded.
 func demoModel(t *testing.T, quant string, edit func(*ir.Module)) engine.Model {
 	t.Helper()
@@ -195,7 +195,7 @@ func sameBits(t *testing.T, what string, got, want []float32) {
 
 // TestOneOrderOfSummation: the logits of a token are the same bits whatever
 // the chunking of its prompt, the batch, the threads, the implementations the
-// dispatch table names, and the notes.
+// dispatch table names, and the annotations.
 func TestOneOrderOfSummation(t *testing.T) {
 	t.Parallel()
 	for _, quant := range irtest.Sample(t, 4, []string{"f32", "f16", "q8_b32", "q8_b32t2", "q4_b32", "q4_b64", "q6_b64/int8+1", "q4_b64/int8", "q4_b64/f32", "bf16/bf16"}) {
@@ -246,15 +246,15 @@ func onlyImpl(t *testing.T, matmuls []manifest.Matmul, impl string) []byte {
 	return table
 }
 
-// TestNotesChangeNothing: without notes (and so with buffers of their own for
+// TestAnnotationsChangeNothing: without annotations (and so with buffers of their own for
 // all values and one kernel for all rows) a module gives the same bits.
-func TestNotesChangeNothing(t *testing.T) {
+func TestAnnotationsChangeNothing(t *testing.T) {
 	t.Parallel()
 	long := prompt(70, 3)
 	m := demoModel(t, "q4_b32", nil)
 	want := logitsOf(t, m, engine.Options{Threads: 2}, [][]int32{long})[0]
-	bare := demoModel(t, "q4_b32", ir.DropNotes)
-	sameBits(t, "without notes", logitsOf(t, bare, engine.Options{Threads: 2}, [][]int32{long})[0], want)
+	bare := demoModel(t, "q4_b32", ir.DropAnnotations)
+	sameBits(t, "without annotations", logitsOf(t, bare, engine.Options{Threads: 2}, [][]int32{long})[0], want)
 }
 
 // TestUnoptimised: the module as lowered, with no pass but quantize, builds,

@@ -115,7 +115,7 @@ func devices(text string) ([][]passes.Device, error) {
 // measured lets the passes read a profile file.
 type measured struct{ *dispatch.Profile }
 
-// Choose gives the rules of a shape as far as a note can hold them: each
+// Choose gives the rules of a shape as far as an annotation can hold them: each
 // implementation once, from where it first wins. A profile that a binary reads
 // at its start is followed exactly.
 func (p measured) Choose(n, k int, dt tensor.DType, impls []string) ([]passes.Case, bool) {

@@ -50,8 +50,8 @@ func TestShippedProfiles(t *testing.T) {
 	}
 }
 
-// TestRulesOfANote: a note names each implementation once.
-func TestRulesOfANote(t *testing.T) {
+// TestRulesOfAnAnnotation: an annotation names each implementation once.
+func TestRulesOfAnAnnotation(t *testing.T) {
 	t.Parallel()
 	p := measured{&dispatch.Profile{Shapes: []dispatch.Shape{{N: 16, K: 32, DType: "f16", Rules: []dispatch.Rule{
 		{Rows: 1, Impl: "gemv"}, {Rows: 3, Impl: "flat_gemm"}, {Rows: 64, Impl: "gemm"}, {Rows: 96, Impl: "flat_gemm"}}}}}}

@@ -100,7 +100,7 @@ func TestManifest(t *testing.T) {
 		t.Errorf("matmul %+v", s)
 	}
 	if s := m.Matmuls[1]; s.Rows[2] != -1 {
-		t.Errorf("a kernel that no note names is a default: %+v", s)
+		t.Errorf("a kernel that no annotation names is a default: %+v", s)
 	}
 	if o := m.Graphs[0].Outputs[0]; o.Name != "logits" || o.Rows != "out_rows" || o.Used != 96 {
 		t.Errorf("output %+v", o)

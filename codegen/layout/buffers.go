@@ -13,7 +13,7 @@ type Buffer struct {
 	Number int
 	Role   string // of its rows: "tokens", "out_rows" or "sequences"
 	Cols   int    // floats a row of the widest value, whole vectors of 16
-	slot   int    // of the !slot notes; -1: of one value only
+	slot   int    // of the !slot annotations; -1: of one value only
 	used   bool
 }
 
@@ -35,11 +35,11 @@ func (l *Layout) Place(v *ir.Value) (Place, bool) {
 }
 
 // reserve chooses a buffer for each value of a block that may outlive its
-// region: the one of its !slot note, or one of its own. A buffer gets its
+// region: the one of its !slot annotation, or one of its own. A buffer gets its
 // number when the first region keeps a value in it.
 func (l *Layout) reserve(b *ir.Block) {
 	for _, op := range b.Ops {
-		slots := slotNotes(op)
+		slots := slotAnnotations(op)
 		for i, r := range op.Results {
 			slot := -1
 			if len(slots) == len(op.Results) {
@@ -61,8 +61,8 @@ func (l *Layout) reserve(b *ir.Block) {
 	}
 }
 
-// slotNotes are the numbers of an op's !slot notes; -1 for what is no number.
-func slotNotes(op *ir.Op) (slots []int) {
+// slotAnnotations are the numbers of an op's !slot annotations; -1 for what is no number.
+func slotAnnotations(op *ir.Op) (slots []int) {
 	for _, n := range op.Annotations {
 		if n.Name != "slot" {
 			continue

@@ -8,7 +8,7 @@
 //     which a step reads them.
 //   - States: the paged records that sequences keep between steps.
 //   - Buffers: memory for values that outlive their region. Values whose lives
-//     do not overlap share one, as the module's !slot notes say.
+//     do not overlap share one, as the module's !slot annotations say.
 //   - Graphs: for each graph its inputs, its outputs among the arrays of a
 //     step, and its schedule: regions and loops over regions.
 //

@@ -40,7 +40,7 @@ func (m *Matmul) Pitch() int { return Round16(m.Weight.N) }
 type Call struct {
 	Name   string // "decode.wqkv"
 	Weight *Weight
-	kernel []ir.AnnotationArg // of the !kernel note; nil: there is none
+	kernel []ir.AnnotationArg // of the !kernel annotation; nil: there is none
 }
 
 // call names the use of a weight by an op.
@@ -56,7 +56,7 @@ func (s *scheduler) call(op *ir.Op, w *Weight) Call {
 }
 
 // Defaults gives from how many rows on each implementation is used where
-// nothing was measured: −1 for never. Without a note the second one, which is
+// nothing was measured: −1 for never. Without an annotation the second one, which is
 // slow for no number of rows, does it all.
 func (c Call) Defaults(impls []string) []int {
 	rows := make([]int, len(impls))

@@ -101,7 +101,7 @@ func (m *Model) run(ctx context.Context, ids, ends []int32, o Sampling, yield fu
 	if o.MaxTokens > 0 {
 		limit = min(limit, o.MaxTokens)
 	}
-	stream, err := m.s.Generate(ctx, scheduler.Generation{Prompt: ids, Choosers: []*decode.Sampler{sampler}, Max: limit, EOS: ends, Logprobs: -1})
+	stream, err := m.s.Generate(ctx, scheduler.Generation{Prompt: ids, Samplers: []*decode.Sampler{sampler}, Max: limit, EOS: ends, Logprobs: -1})
 	if err != nil {
 		return err
 	}

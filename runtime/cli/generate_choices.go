@@ -196,7 +196,7 @@ func (c *generateCmd) draw(ctx context.Context, m *model, s *scheduler.Scheduler
 			return nil, wrong(err)
 		}
 		set.Seed++
-		g.Choosers = append(g.Choosers, sampler)
+		g.Samplers = append(g.Samplers, sampler)
 		list[i] = &generatedChoice{stop: decode.Stopper{Words: c.Stop}}
 		if texts[i], err = m.textStream(ids); err != nil {
 			return nil, err

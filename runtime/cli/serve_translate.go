@@ -90,7 +90,7 @@ func translateGreedily(ctx context.Context, s *scheduler.Scheduler, j scheduler.
 		return nil, server.RequestError{Err: err}
 	}
 	g := scheduler.Generation{
-		Job: j, Prompt: []int32{set.start}, Source: source, Choosers: []*decode.Sampler{c}, Max: set.options.MaxLength - 1, EOS: rules.EOS, Logprobs: 0,
+		Job: j, Prompt: []int32{set.start}, Source: source, Samplers: []*decode.Sampler{c}, Max: set.options.MaxLength - 1, EOS: rules.EOS, Logprobs: 0,
 	}
 	if drafter != nil {
 		g.Drafter = func() speculate.Drafter { return speculate.Behind(source, drafter()) }

@@ -93,7 +93,7 @@ func (s *speculator) take(t *testing.T, r *rand.Rand, e *engine.Engine, res engi
 }
 
 // TestDrafts decodes many queries side by side with drafts, with few pages,
-// few tokens a step and remembered prefixes: each gives what it gives alone.
+// few tokens a step and cached prefixes: each gives what it gives alone.
 func TestDrafts(t *testing.T) {
 	t.Parallel()
 	m := fake(t)

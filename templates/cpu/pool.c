@@ -118,10 +118,10 @@ static void set_mask(const cpu_mask *m) { (void)sched_setaffinity(0, sizeof *m, 
 static void leave_shared_core(ifl_pool *t, int tid) {
   if (t->pinned) return;
   cpu_mask own, free_ones;
-  int crowded = 0;
+  int shared = 0;
   const int here = sched_getcpu();
-  for (int i = 0; i < tid && !crowded; i++) crowded = here >= 0 && atomic_load_explicit(&t->workers[i].cpu, memory_order_relaxed) == here;
-  if (crowded && keep_mask(&own)) {
+  for (int i = 0; i < tid && !shared; i++) shared = here >= 0 && atomic_load_explicit(&t->workers[i].cpu, memory_order_relaxed) == here;
+  if (shared && keep_mask(&own)) {
     free_ones = own;
     for (int i = 0; i < t->threads; i++) {
       const int cpu = atomic_load_explicit(&t->workers[i].cpu, memory_order_relaxed);

@@ -127,13 +127,13 @@ func (w *MPI) open() (uintptr, error) {
 }
 
 // Open opens the process's end with the C of its library.
-func (w *MPI) Open(lib *cpu.Library, place Place, crowded bool, timeout time.Duration) (*Endpoint, error) {
+func (w *MPI) Open(lib *cpu.Library, place Place, oversubscribed bool, timeout time.Duration) (*Endpoint, error) {
 	f, err := bind(lib)
 	if err != nil {
 		return nil, err
 	}
 	wait := spin
-	if crowded {
+	if oversubscribed {
 		wait = 0
 	}
 	calls := w.calls

@@ -27,14 +27,14 @@ type Hub struct {
 // OpenHub opens the ends of all ranks with the C of a library. With more threads
 // than processors nobody spins: it would keep off the processor the one that is
 // waited for.
-func OpenHub(lib *cpu.Library, places []Place, crowded bool, timeout time.Duration) (*Hub, error) {
+func OpenHub(lib *cpu.Library, places []Place, oversubscribed bool, timeout time.Duration) (*Hub, error) {
 	f, err := bind(lib)
 	if err != nil {
 		return nil, err
 	}
 	h := &Hub{f: f}
 	wait := spin
-	if crowded {
+	if oversubscribed {
 		wait = 0
 	}
 	h.hub, _, _ = purego.SyscallN(f.hubOpen, uintptr(len(places)), uintptr(unsafe.Pointer(unsafe.SliceData(places))),

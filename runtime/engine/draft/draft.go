@@ -39,7 +39,7 @@ type Model struct {
 func New(eng *engine.Engine, vocab int) (*Model, error) {
 	m := &Model{eng: eng, logits: eng.Output("logits"), vocab: vocab}
 	if m.logits < 0 || eng.Options().Prefix {
-		return nil, fmt.Errorf("bug: an engine without logits, or with remembered prefixes, cannot draft")
+		return nil, fmt.Errorf("bug: an engine without logits, or with cached prefixes, cannot draft")
 	}
 	for i := range m.record {
 		m.record[i] = speculate.NewRate(marginPriors[i])
@@ -177,11 +177,11 @@ func (d *drafter) Propose(history []int32, room speculate.Room) speculate.Draft 
 		}
 		rate = max(rate, next)
 		if d.draw != nil {
-			drawn, chances, err := d.draw(d.row)
+			drawn, probs, err := d.draw(d.row)
 			if err != nil {
 				break
 			}
-			token, from = drawn, append(from, chances)
+			token, from = drawn, append(from, probs)
 		}
 		d.guess, d.class = append(d.guess, token), append(d.class, class)
 		if n == room.Nodes || d.m.commit(d, token) != nil {

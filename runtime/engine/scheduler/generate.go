@@ -25,7 +25,7 @@ type Generation struct {
 	Job
 	Prompt   []int32
 	Source   []int32           // of an encoder-decoder
-	Choosers []*decode.Sampler // one a continuation
+	Samplers []*decode.Sampler // one a continuation
 	Max      int               // most tokens of each; 0: only the prompt is computed
 	EOS      []int32           // tokens that end a continuation
 	Logprobs int               // -1: none; else so many of the most likely with each token
@@ -58,7 +58,7 @@ type Stream struct {
 
 // Generate starts a generation. It ends when ctx does.
 func (s *Scheduler) Generate(ctx context.Context, g Generation) (*Stream, error) {
-	t := &generate{Generation: g, s: s, box: newMailbox[Event](), arrived: time.Now(), stops: make([]atomic.Bool, len(g.Choosers))}
+	t := &generate{Generation: g, s: s, box: newMailbox[Event](), arrived: time.Now(), stops: make([]atomic.Bool, len(g.Samplers))}
 	if s.out < 0 {
 		return nil, errors.New("the model gives no logits; it cannot generate")
 	}
@@ -105,7 +105,7 @@ type branch struct {
 	behind  *engine.Result    // what it is drafted from; nil: nothing is to be drafted
 }
 
-func (g *generate) slots() int  { return max(1, len(g.Choosers)) }
+func (g *generate) slots() int  { return max(1, len(g.Samplers)) }
 func (g *generate) tokens() int { return len(g.Prompt) + len(g.Source) }
 
 func (g *generate) start(x *access) (err error) {
@@ -149,7 +149,7 @@ func (g *generate) takePrompt(r engine.Result) error {
 		return nil
 	}
 	g.fresh = true
-	g.branches = make([]branch, len(g.Choosers))
+	g.branches = make([]branch, len(g.Samplers))
 	now := time.Now()
 	g.s.opt.Metrics.observeFirst(now.Sub(g.arrived), len(g.Prompt))
 	g.last = now
@@ -163,7 +163,7 @@ func (g *generate) takePrompt(r engine.Result) error {
 		}
 		if g.Drafter != nil {
 			b.drafter, b.told = g.Drafter(), len(g.Prompt)
-			if draw := g.Choosers[i].Draws(); draw != nil {
+			if draw := g.Samplers[i].Draws(); draw != nil {
 				speculate.DrawBy(b.drafter, draw)
 			}
 		}
@@ -195,7 +195,7 @@ func (g *generate) echo(r engine.Result) error {
 
 // follow picks a branch's next tokens, as far as its draft goes the same way.
 func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
-	r = r.SelectPath(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Choosers[i].Path)
+	r = r.SelectPath(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Samplers[i].Path)
 	b.path, err = r.Walk(g.s.out, b.draft.From, func(node int, row []float32, drafted int32, from []decode.TokenProb) (int32, bool, error) {
 		row = g.cut(row)
 		err := g.choose(i, b, row, r.Best(node, len(row)), drafted, from)
@@ -232,7 +232,7 @@ func (g *generate) draft() {
 
 // choose picks a branch's next token.
 func (g *generate) choose(i int, b *branch, row []float32, best, drafted int32, from []decode.TokenProb) error {
-	token, err := g.Choosers[i].JudgeBest(best, row, b.history, drafted, from)
+	token, err := g.Samplers[i].JudgeBest(best, row, b.history, drafted, from)
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (g *generate) choose(i int, b *branch, row []float32, best, drafted int32, 
 		}
 	}
 	switch {
-	case e.End || g.Choosers[i].Done():
+	case e.End || g.Samplers[i].Done():
 		e.Finish = FinishStop
 	case b.count == g.Max || len(b.history) > g.s.eng.Options().Context:
 		e.Finish = FinishLength

@@ -59,7 +59,7 @@ func TestCompanyOnStages(t *testing.T) {
 			wg.Go(func() {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				stream, err := s.Generate(ctx, scheduler.Generation{Prompt: q, Choosers: choosers(t, n, set, len(q)), Max: limit, EOS: []int32{devicetest.EOS}, Logprobs: -1, Drafter: drafters(i)})
+				stream, err := s.Generate(ctx, scheduler.Generation{Prompt: q, Samplers: samplers(t, n, set, len(q)), Max: limit, EOS: []int32{devicetest.EOS}, Logprobs: -1, Drafter: drafters(i)})
 				if err != nil {
 					t.Error(err)
 					return

@@ -50,7 +50,7 @@ func prompt(r *rand.Rand, n int) []int32 {
 	return ids
 }
 
-func choosers(t testing.TB, n int, set decode.Settings, prompt int) []*decode.Sampler {
+func samplers(t testing.TB, n int, set decode.Settings, prompt int) []*decode.Sampler {
 	t.Helper()
 	list := make([]*decode.Sampler, n)
 	for i := range list {
@@ -79,12 +79,12 @@ func collect(ctx context.Context, s *scheduler.Stream, n int) ([][]int32, error)
 	}
 }
 
-// sampled is what a query gives alone: rows of the fake model, and choosers of
+// sampled is what a query gives alone: rows of the fake model, and samplers of
 // its own.
 func sampled(t testing.TB, prompt []int32, n, max int, set decode.Settings) [][]int32 {
 	t.Helper()
 	out := make([][]int32, n)
-	for i, c := range choosers(t, n, set, len(prompt)) {
+	for i, c := range samplers(t, n, set, len(prompt)) {
 		history := slices.Clone(prompt)
 		for range max {
 			token, err := c.Next(devicetest.Logits(history, salt), history)
@@ -130,7 +130,7 @@ func TestCompany(t *testing.T) {
 					time.AfterFunc(time.Duration(i%7)*time.Millisecond, cancel)
 				}
 				stream, err := s.Generate(ctx, scheduler.Generation{
-					Job: scheduler.Job{Client: client, Priority: i % 4}, Prompt: q, Choosers: choosers(t, n, set, len(q)), Max: limit, EOS: []int32{devicetest.EOS}, Logprobs: -1,
+					Job: scheduler.Job{Client: client, Priority: i % 4}, Prompt: q, Samplers: samplers(t, n, set, len(q)), Max: limit, EOS: []int32{devicetest.EOS}, Logprobs: -1,
 					Drafter: drafters(i),
 				})
 				if err != nil {
@@ -191,7 +191,7 @@ func TestTurns(t *testing.T) {
 		})
 		p := prompt(r, 100)
 		set := decode.Settings{Mask: gate{asked, begin}}
-		stream, err := s.Generate(t.Context(), scheduler.Generation{Job: scheduler.Job{Client: client, Priority: priority}, Prompt: p, Choosers: choosers(t, 1, set, 100), Max: 150, Logprobs: -1})
+		stream, err := s.Generate(t.Context(), scheduler.Generation{Job: scheduler.Job{Client: client, Priority: priority}, Prompt: p, Samplers: samplers(t, 1, set, 100), Max: 150, Logprobs: -1})
 		if err != nil {
 			t.Error(err)
 			return
@@ -274,11 +274,11 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, devicetest.Manifest(), engine.Options{MaxSeqs: 2, Context: 100}, scheduler.Options{})
 	g := scheduler.Generation{Prompt: []int32{9}, Max: 3, Logprobs: -1}
-	g.Choosers = choosers(t, 3, decode.Settings{}, 1)
+	g.Samplers = samplers(t, 3, decode.Settings{}, 1)
 	if _, err := s.Generate(t.Context(), g); err == nil {
 		t.Error("three sequences at once of at most two were taken")
 	}
-	g.Choosers = choosers(t, 1, decode.Settings{}, 1)
+	g.Samplers = samplers(t, 1, decode.Settings{}, 1)
 	g.Prompt = make([]int32, 101)
 	stream, err := s.Generate(t.Context(), g)
 	if err != nil {

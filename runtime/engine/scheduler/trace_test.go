@@ -26,7 +26,7 @@ func TestDecided(t *testing.T) {
 		},
 	})
 	for _, prompt := range [][]int32{{9, 10}, {devicetest.NaNID}} { // the second one's row holds a NaN
-		stream, err := s.Generate(t.Context(), scheduler.Generation{Prompt: prompt, Choosers: choosers(t, 1, decode.Settings{}, len(prompt)), Max: 3, Logprobs: -1})
+		stream, err := s.Generate(t.Context(), scheduler.Generation{Prompt: prompt, Samplers: samplers(t, 1, decode.Settings{}, len(prompt)), Max: 3, Logprobs: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

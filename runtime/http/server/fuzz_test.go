@@ -33,8 +33,8 @@ func FuzzRequests(f *testing.F) {
 		if readJSON(httptest.NewRequest("POST", "/", strings.NewReader(body)), &p) != nil || s.checkCompletion(&p) != nil {
 			return
 		}
-		if list, err := s.choosers(&p.sampling, nil, nil, 1); err == nil && len(list) != p.choices() {
-			t.Errorf("%d choosers for %d choices", len(list), p.choices())
+		if list, err := s.samplers(&p.sampling, nil, nil, 1); err == nil && len(list) != p.choices() {
+			t.Errorf("%d samplers for %d choices", len(list), p.choices())
 		}
 		for _, in := range p.Prompt {
 			s.promptIDs(in)

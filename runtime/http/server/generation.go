@@ -63,7 +63,7 @@ func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (
 	} else if ok {
 		return s.beams(r, p, g, opt, limit)
 	}
-	choosers, err := s.choosers(p, g.form, g.eos, len(g.ids))
+	samplers, err := s.samplers(p, g.form, g.eos, len(g.ids))
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (
 	}
 	return s.cfg.Scheduler.Generate(r.Context(), scheduler.Generation{
 		Job:    scheduler.Job{Client: client(r) + "\x00" + p.User, Priority: p.Priority},
-		Prompt: g.ids, Choosers: choosers, Max: limit, EOS: g.eos, Logprobs: g.logprobs, Echo: g.echo, Drafter: drafter,
+		Prompt: g.ids, Samplers: samplers, Max: limit, EOS: g.eos, Logprobs: g.logprobs, Echo: g.echo, Drafter: drafter,
 	})
 }
 

@@ -131,7 +131,7 @@ func (p *sampling) eos(own []int32) []int32 {
 	return list
 }
 
-// settings are what the choosers of a request have in common.
+// settings are what the samplers of a request have in common.
 func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
 	d := &s.cfg.Defaults
 	set := decode.Settings{
@@ -231,8 +231,8 @@ func (s *Server) bias(m map[string]float64) (map[int32]float32, error) {
 	return out, nil
 }
 
-// choosers makes one sampler a choice; prompt is the prompt's length.
-func (s *Server) choosers(p *sampling, c *Constraint, eos []int32, prompt int) ([]*decode.Sampler, error) {
+// samplers makes one sampler a choice; prompt is the prompt's length.
+func (s *Server) samplers(p *sampling, c *Constraint, eos []int32, prompt int) ([]*decode.Sampler, error) {
 	set, err := s.settings(p, eos)
 	if err != nil {
 		return nil, err

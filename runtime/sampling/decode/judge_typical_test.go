@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func typicalChooser(t *testing.T, temperature float64) *Sampler {
+func typicalSampler(t *testing.T, temperature float64) *Sampler {
 	t.Helper()
 	c, err := NewSampler(Settings{Options: Options{Temperature: temperature}, Rule: TypicalAcceptance}, 0)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestTypicalAcceptance(t *testing.T) {
 		}
 		drafted := rng.Int32N(8)
 		p := math.Exp(float64(row[drafted])/temperature) / sum
-		c := typicalChooser(t, temperature)
+		c := typicalSampler(t, temperature)
 		same := 0
 		for range 20 {
 			token, err := c.Judge(row, nil, drafted, nil)
@@ -66,13 +66,13 @@ func TestTypicalPath(t *testing.T) {
 	rows := map[int][]float32{-1: {3, 2.5, 0, 0}, 0: {0, 0, 0, 9}, 1: {0, 0, 5, 0}}
 	row := func(node int) []float32 { return rows[node] }
 	parent, tokens := []int32{-1, -1, 0, 1}, []int32{0, 1, 1, 2} // node 2 is refused, node 3 accepted
-	if got := typicalChooser(t, 1).Path(parent, tokens, row); !slices.Equal(got, []int{1, 3}) {
+	if got := typicalSampler(t, 1).Path(parent, tokens, row); !slices.Equal(got, []int{1, 3}) {
 		t.Errorf("%v, want the longer way by the second child", got)
 	}
-	if got := typicalChooser(t, 1).Path([]int32{-1}, []int32{3}, func(int) []float32 { return []float32{9, 0, 0, 0} }); got == nil || len(got) > 0 {
+	if got := typicalSampler(t, 1).Path([]int32{-1}, []int32{3}, func(int) []float32 { return []float32{9, 0, 0, 0} }); got == nil || len(got) > 0 {
 		t.Errorf("%v where nothing is accepted, want an empty path", got)
 	}
-	if got := typicalChooser(t, 0).Path(parent, tokens, row); got != nil {
+	if got := typicalSampler(t, 0).Path(parent, tokens, row); got != nil {
 		t.Errorf("%v at temperature 0, want none", got)
 	}
 	match, err := NewSampler(Settings{Options: Options{Temperature: 1}}, 0)

@@ -103,9 +103,9 @@ func drawCases(row []float32) map[string]drawCase {
 	}
 }
 
-// TestChooserDistributions draws with settings and compares with their
+// TestSamplerDistributions draws with settings and compares with their
 // definitions, by the χ² statistic.
-func TestChooserDistributions(t *testing.T) {
+func TestSamplerDistributions(t *testing.T) {
 	t.Parallel()
 	const vocab, draws = 40, 20000
 	row := rowOf(rand.New(rand.NewPCG(5, 9)), vocab)
@@ -164,9 +164,9 @@ func topKP(dist []float64, k int, p float64) []float64 {
 	return out
 }
 
-// TestChooserPenalties: frequency and presence count what was generated, and
+// TestSamplerPenalties: frequency and presence count what was generated, and
 // the prompt not.
-func TestChooserPenalties(t *testing.T) {
+func TestSamplerPenalties(t *testing.T) {
 	t.Parallel()
 	c, err := NewSampler(Settings{Frequency: 1, Presence: 0.5}, 2)
 	if err != nil {
@@ -199,7 +199,7 @@ func (e *evens) Mask() ([]uint64, error)  { return []uint64{0x5555555555555555},
 func (e *evens) Accept(token int32) error { e.n++; return nil }
 func (e *evens) Done() bool               { return e.n == 3 }
 
-func TestChooserMask(t *testing.T) {
+func TestSamplerMask(t *testing.T) {
 	t.Parallel()
 	row := []float32{0, 5, 1, 9, 0.5}
 	for _, strategy := range []string{"", "fsd", "greedy", "mirostat1", "typical"} {
@@ -226,7 +226,7 @@ func TestChooserMask(t *testing.T) {
 	}
 }
 
-func TestChooserErrors(t *testing.T) {
+func TestSamplerErrors(t *testing.T) {
 	t.Parallel()
 	nan := math.NaN()
 	for want, set := range map[string]Settings{

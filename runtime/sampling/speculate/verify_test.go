@@ -38,7 +38,7 @@ func chanceOf(model uint64, text []int32) float64 {
 	return p
 }
 
-func newChooser(t *testing.T, rule decode.Rule, seed uint64) *decode.Sampler {
+func newSampler(t *testing.T, rule decode.Rule, seed uint64) *decode.Sampler {
 	t.Helper()
 	c, err := decode.NewSampler(decode.Settings{Options: decode.Options{Temperature: 1, Seed: seed}, Rule: rule}, 0)
 	if err != nil {
@@ -107,15 +107,15 @@ func bushy([]int32) (d speculate.Draft) {
 // guesses.
 func TestTextDistribution(t *testing.T) {
 	t.Parallel()
-	rejection, match := newChooser(t, decode.Rejection, 1), newChooser(t, decode.Match, 2)
+	rejection, match := newSampler(t, decode.Rejection, 1), newSampler(t, decode.Match, 2)
 	for _, method := range []struct {
 		name    string
 		sampler *decode.Sampler
 		draft   func([]int32) speculate.Draft
 	}{
-		{"rejection", rejection, drawn(t, newChooser(t, decode.Rejection, 3).Draws(), 3)},
+		{"rejection", rejection, drawn(t, newSampler(t, decode.Rejection, 3).Draws(), 3)},
 		{"a tree, match", match, bushy},
-		{"a tree, rejection", newChooser(t, decode.Rejection, 4), bushy},
+		{"a tree, rejection", newSampler(t, decode.Rejection, 4), bushy},
 	} {
 		const length, texts = 3, 40000
 		counts, total := map[[length]int32]int{}, 0
@@ -145,9 +145,9 @@ func TestTextDistribution(t *testing.T) {
 func TestSameTokens(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		plain, _ := write(t, newChooser(t, decode.Match, seed), 20, func([]int32) speculate.Draft { return speculate.Draft{} })
-		for _, draft := range []func([]int32) speculate.Draft{bushy, drawn(t, newChooser(t, decode.Rejection, seed+1).Draws(), 4)} {
-			if got, _ := write(t, newChooser(t, decode.Match, seed), 20, draft); !slices.Equal(got, plain) {
+		plain, _ := write(t, newSampler(t, decode.Match, seed), 20, func([]int32) speculate.Draft { return speculate.Draft{} })
+		for _, draft := range []func([]int32) speculate.Draft{bushy, drawn(t, newSampler(t, decode.Rejection, seed+1).Draws(), 4)} {
+			if got, _ := write(t, newSampler(t, decode.Match, seed), 20, draft); !slices.Equal(got, plain) {
 				t.Fatalf("seed %d: %v, without drafts %v", seed, got, plain)
 			}
 		}

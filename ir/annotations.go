@@ -2,7 +2,7 @@ package ir
 
 import "slices"
 
-// Get finds a note by name, or gives nil.
+// Get finds an annotation by name, or gives nil.
 func (ns Annotations) Get(name string) *Annotation {
 	for i := range ns {
 		if ns[i].Name == name {
@@ -12,7 +12,7 @@ func (ns Annotations) Get(name string) *Annotation {
 	return nil
 }
 
-// Set puts a note, replacing an earlier one of the same name.
+// Set puts an annotation, replacing an earlier one of the same name.
 func (ns *Annotations) Set(n Annotation) {
 	if old := ns.Get(n.Name); old != nil {
 		*old = n
@@ -21,12 +21,12 @@ func (ns *Annotations) Set(n Annotation) {
 	*ns = append(*ns, n)
 }
 
-// Delete removes the note of the given name if it is there.
+// Delete removes the annotation of the given name if it is there.
 func (ns *Annotations) Delete(name string) {
 	*ns = slices.DeleteFunc(*ns, func(n Annotation) bool { return n.Name == name })
 }
 
-// Words makes a note of unconditional words: Words("slot", "2") is !slot(2).
+// Words makes an annotation of unconditional words: Words("slot", "2") is !slot(2).
 func Words(name string, words ...string) Annotation {
 	n := Annotation{Name: name}
 	for _, w := range words {
@@ -35,8 +35,8 @@ func Words(name string, words ...string) Annotation {
 	return n
 }
 
-// Word is the note's value for the given count of rows (or layer, by what the
-// note's bounds are on): the last case whose bound is not above n, or "".
+// Word is the annotation's value for the given count of rows (or layer, by what the
+// annotation's bounds are on): the last case whose bound is not above n, or "".
 func (n *Annotation) Word(count int) string {
 	val := ""
 	for _, a := range n.Args {
@@ -47,8 +47,8 @@ func (n *Annotation) Word(count int) string {
 	return val
 }
 
-// DropNotes removes every note of the module.
-func DropNotes(m *Module) {
+// DropAnnotations removes every annotation of the module.
+func DropAnnotations(m *Module) {
 	for _, g := range m.Graphs {
 		for o := range g.All() {
 			o.Annotations = nil
