@@ -8,7 +8,7 @@ import (
 )
 
 type cleanCmd struct {
-	To     string        `help:"Keep so much, and remove what was used longest ago." placeholder:"20G"`
+	To     string        `help:"Maximum size to keep; least-recently-used entries are removed." placeholder:"20G"`
 	Unused time.Duration `help:"Remove only what was not used for so long." placeholder:"168h"`
 	DryRun bool          `short:"n" help:"Only say what the cache holds."`
 }
@@ -54,12 +54,12 @@ func (c *cleanCmd) Run() error {
 
 // Help shows how to keep some of it.
 func (cleanCmd) Help() string {
-	return `The cache bounds itself: after a compile, what was used longest ago goes until a tenth of the disk, at most
-20 GB, is left; IFLOWC_CACHE_SIZE says otherwise (50G; 0: no bound). Models that were fetched stay.
+	return `The cache bounds itself: after a compile, least-recently-used entries are removed until the cache is below a tenth
+of the disk, at most 20 GB; IFLOWC_CACHE_SIZE says otherwise (50G; 0: no bound). Models that were fetched stay.
 
 Examples:
 
   iflowc clean                                all that can be made again
   iflowc clean --unused 168h                  what was not used for a week
-  iflowc clean --to 5G                        what was used longest ago, until 5 GB are left`
+  iflowc clean --to 5G                        least-recently-used entries, until 5 GB are left`
 }

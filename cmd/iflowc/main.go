@@ -34,7 +34,7 @@ type commands struct {
 	Profile    profileCmd    `cmd:"" help:"Measure the implementations of a model's matmuls on this machine and write its profile."`
 	Diff       diffCmd       `cmd:"" help:"Compare a model with hidden states of transformers, layer by layer."`
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the specification, for editors."`
-	View       viewCmd       `cmd:"" help:"Show a model's way through the compiler as a page: IR, graph, weights, memory, choices, source, time."`
+	View       viewCmd       `cmd:"" help:"Open an HTML report of the compilation: IR, graph, weights, memory plan, kernel choices, source, profile."`
 	Doctor     doctorCmd     `cmd:"" help:"Say which tools were found, what is missing and how to get it."`
 	Clean      cleanCmd      `cmd:"" help:"Remove from the build cache what can be made again."`
 	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete this command line: bash, zsh or fish."`

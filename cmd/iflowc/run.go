@@ -16,7 +16,7 @@ type runCmd struct {
 	Prompt    string   `short:"p" help:"Text to continue."`
 	File      string   `short:"f" help:"File with the text to continue." type:"path" placeholder:"FILE"`
 	IDs       string   `name:"ids" help:"Token ids to continue." placeholder:"1,2,3"`
-	N         int      `short:"n" help:"Most tokens to generate." default:"128"`
+	N         int      `short:"n" help:"Maximum tokens to generate." default:"128"`
 	Temp      *float64 `help:"Temperature; 0 is greedy decoding." placeholder:"T"`
 	TopK      *int     `help:"Sample from the K most probable tokens." placeholder:"K"`
 	TopP      *float64 `help:"Nucleus sampling: sample from the most probable tokens that make up this probability." placeholder:"P"`

@@ -28,7 +28,7 @@ type viewCmd struct {
 	Trace string `help:"A trace that the model's binary wrote with --trace: the page shows where the time went." type:"path" placeholder:"FILE"`
 }
 
-// Run shows a model's way through the compiler as a page.
+// Run serves an HTML report of a model's compilation.
 func (c *viewCmd) Run(ctx context.Context) error {
 	if c.Port < 0 || c.Port > 65535 {
 		return usageError{fmt.Errorf("--port %d: expected a number up to 65535", c.Port)}

@@ -20,7 +20,7 @@ type benchCmd struct {
 	Lengths             []int    `placeholder:"16,24,32" help:"Of an encoder: tokens of each sentence (default: 64 sentences of 16 to 48)."`
 	Batch               []int    `default:"1,4,16" placeholder:"1,4,16" help:"Sequences at once."`
 	Ablate              bool     `help:"Say instead what each choice gains: kernels by row count, threads, huge pages."`
-	Against             []string `placeholder:"BIN" help:"Say instead how much longer other binaries take, run in turns: what a choice of the compiler gains (iflowc compile --skip PASS, --activations)."`
+	Against             []string `placeholder:"BIN" help:"Compare with other binaries, interleaved: what a choice of the compiler gains (iflowc compile --skip PASS, --activations)."`
 	benchSpeculateFlags `embed:""`
 	Reps                int    `default:"5" placeholder:"5" help:"Repetitions of each test, after one that does not count."`
 	Plot                string `placeholder:"FILE.svg|.png" type:"path" help:"Also draw tokens a second and shares of what the machine can do, over the sequences at once."`

@@ -26,7 +26,7 @@ type benchServeCmd struct {
 	Key         string        `name:"api-key" env:"IFLOWC_API_KEY" placeholder:"KEY" help:"Key to send."`
 	Name        string        `placeholder:"NAME" help:"Model to ask for."`
 	Requests    int           `default:"64" placeholder:"64" help:"How many requests."`
-	Concurrency int           `default:"8" placeholder:"8" help:"Most at once; 0: no limit."`
+	Concurrency int           `default:"8" placeholder:"8" help:"Maximum concurrent requests; 0: no limit."`
 	Rate        float64       `placeholder:"R" help:"Requests a second, arriving at random (default: each client asks again at once)."`
 	Prompt      int           `default:"32" placeholder:"32" help:"Words of a prompt."`
 	Gen         int           `default:"64" placeholder:"64" help:"Tokens of an answer."`

@@ -21,7 +21,7 @@ import (
 type benchSpeculateFlags struct {
 	Speculate bool   `help:"Say instead what drafting tokens gains: times of steps by their tokens, and each method on texts."`
 	Draft     string `placeholder:"BIN" type:"path" help:"With --speculate: compiled model that drafts."`
-	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"With --speculate: most drafted tokens (default: 15)."`
+	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"With --speculate: maximum drafted tokens (default: 15)."`
 	Text      string `placeholder:"FILE" type:"path" help:"With --speculate: a prompt of your own, besides one whose answer repeats it and one whose answer does not."`
 }
 

@@ -20,7 +20,7 @@ type calibrateCmd struct {
 	engineFlags `embed:""`
 	Out         string `short:"o" type:"path" placeholder:"FILE" help:"The importance matrix to write (default: this program's name with .importance)."`
 	Context     int    `default:"512" placeholder:"512" help:"Tokens a window."`
-	Chunks      int    `default:"128" placeholder:"128" help:"Most windows; 0: the whole file."`
+	Chunks      int    `default:"128" placeholder:"128" help:"Maximum windows; 0: the whole file."`
 	Feedback    bool   `help:"Also keep the products of columns, with which iflowc compile lets later columns make up for the error of earlier ones: a file several times the model's size."`
 	JSON        bool   `name:"json" help:"Print one JSON document."`
 }

@@ -23,7 +23,7 @@ type chatCmd struct {
 
 	System   string `placeholder:"TEXT" help:"What the model is told before the conversation."`
 	Template string `placeholder:"NAME|FILE|TEXT" help:"Chat template (default: the model's own): ${templates}, a file, or a template's text."`
-	N        int    `short:"n" default:"0" placeholder:"N" help:"Most tokens of an answer (default: as many as the context holds)."`
+	N        int    `short:"n" default:"0" placeholder:"N" help:"Maximum tokens of an answer (default: as many as the context holds)."`
 }
 
 // Run talks with the user until the input ends.

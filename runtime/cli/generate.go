@@ -24,7 +24,7 @@ type generateCmd struct {
 	speculateFlags `embed:""`
 	choiceFlags    `embed:""`
 
-	N         int      `short:"n" default:"128" placeholder:"128" help:"Most tokens to generate."`
+	N         int      `short:"n" default:"128" placeholder:"128" help:"Maximum tokens to generate."`
 	IgnoreEOS bool     `name:"ignore-eos" help:"Go on after the end-of-text token."`
 	Stop      []string `sep:"none" placeholder:"TEXT" help:"End before this text comes; may be repeated."`
 	StopIDs   []int32  `name:"stop-ids" placeholder:"1,2" help:"End with one of these tokens too."`

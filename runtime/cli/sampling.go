@@ -18,11 +18,11 @@ import (
 type samplingFlags struct {
 	Temp      *float64          `placeholder:"T" help:"Temperature; 0 is greedy decoding (default: 0, or 1 when another sampling flag is given)."`
 	TopK      int               `placeholder:"K" help:"Draw from the K most probable tokens."`
-	TopP      float64           `placeholder:"P" help:"Draw from the fewest that hold P of the probability."`
+	TopP      float64           `placeholder:"P" help:"Nucleus sampling: the fewest tokens with P of the probability."`
 	MinP      float64           `placeholder:"P" help:"Draw from those at least P times as probable as the most probable."`
-	Typical   float64           `placeholder:"P" help:"Draw from the most typical that hold P of the probability."`
-	TFS       float64           `name:"tfs" placeholder:"Z" help:"Cut the tail off behind Z of the curve's bends."`
-	Mirostat  int               `enum:"0,1,2" default:"0" help:"Keep the surprise even, by version 1 or 2 of Mirostat."`
+	Typical   float64           `placeholder:"P" help:"Locally typical sampling: the most typical tokens with P of the probability."`
+	TFS       float64           `name:"tfs" placeholder:"Z" help:"Tail-free sampling parameter z."`
+	Mirostat  int               `enum:"0,1,2" default:"0" help:"Mirostat version (0 = off)."`
 	Tau       *float64          `name:"mirostat-tau" placeholder:"BITS" help:"Mirostat's target (default: 5)."`
 	Eta       *float64          `name:"mirostat-eta" placeholder:"R" help:"Mirostat's rate (default: 0.1)."`
 	Penalty   float64           `name:"repeat-penalty" placeholder:"R" help:"Make earlier tokens less likely (above 1)."`

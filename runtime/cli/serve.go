@@ -39,9 +39,9 @@ type serveCmd struct {
 	TLSKey  string        `name:"tls-key" placeholder:"FILE" type:"path" help:"Key of the certificate."`
 	CORS    []string      `name:"cors" placeholder:"ORIGIN" help:"Origins whose pages may ask; * for all."`
 	Body    int64         `name:"max-body" default:"4194304" placeholder:"BYTES" help:"Largest request."`
-	Queue   int           `default:"128" placeholder:"128" help:"Most requests that wait; more get status 429."`
-	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"How long a request may wait; then it gets status 503."`
-	Timeout time.Duration `default:"10m" placeholder:"10m" help:"Most time for an answer."`
+	Queue   int           `default:"128" placeholder:"128" help:"Maximum queued requests; more get status 429."`
+	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"Maximum queueing time of a request; then it gets status 503."`
+	Timeout time.Duration `default:"10m" placeholder:"10m" help:"Maximum time for an answer."`
 	Grace   time.Duration `default:"30s" placeholder:"30s" help:"How long answers may go on after the service is told to end."`
 	Prompts bool          `name:"log-prompts" help:"Log the texts of prompts."`
 	Log     string        `enum:"text,json,none" default:"text" help:"Form of the log on standard error (${enum})."`

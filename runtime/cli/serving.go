@@ -15,12 +15,12 @@ import (
 // servingFlags are those of many sequences at once.
 type servingFlags struct {
 	Parallel    int           `placeholder:"N" help:"Sequences at once (default: 16)."`
-	Context     int           `placeholder:"N" help:"Most tokens of a sequence (default: the model's)."`
+	Context     int           `placeholder:"N" help:"Maximum tokens of a sequence (default: the model's)."`
 	Pages       int           `placeholder:"N" help:"State pages of 64 rows, of all sequences together (default: as many as they need, or as memory allows)."`
-	BatchTokens int           `name:"batch-tokens" default:"512" placeholder:"512" help:"Most tokens of a step."`
+	BatchTokens int           `name:"batch-tokens" default:"512" placeholder:"512" help:"Maximum tokens of a step."`
 	StepTime    time.Duration `name:"step-time" default:"11ms" placeholder:"11ms" help:"Target step latency for chunked prefill; 0s: limited by --batch-tokens alone."`
-	NoPrefix    bool          `name:"no-prefix-cache" help:"Compute equal beginnings of prompts again."`
-	MaxTokens   int           `name:"max-tokens" placeholder:"N" help:"Most tokens of an answer that does not ask for a number (default: the context's end)."`
+	NoPrefix    bool          `name:"no-prefix-cache" help:"Disable prefix caching."`
+	MaxTokens   int           `name:"max-tokens" placeholder:"N" help:"Maximum tokens of an answer whose request sets no limit (default: the context's end)."`
 	Strategy    string        `placeholder:"NAME" help:"Named strategy of requests that say nothing: ${strategies}."`
 	Template    string        `name:"chat-template" placeholder:"NAME" help:"Chat template: a file, a built-in name or the text (default: the model's)."`
 }

@@ -21,7 +21,7 @@ import (
 type speculateFlags struct {
 	Speculate string `placeholder:"METHOD" help:"Draft tokens and verify several in a step: none, lookup (what followed before), draft (another model), medusa (the model's own heads) or auto, which drafts where it pays (default: auto)."`
 	Draft     string `placeholder:"BIN" type:"path" help:"Compiled model with the same vocabulary that drafts."`
-	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"Most drafted tokens of a sequence in a step (default: 15)."`
+	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"Maximum drafted tokens of a sequence in a step (default: 15)."`
 }
 
 // The methods by name, and how many tokens they draft unless a flag says.

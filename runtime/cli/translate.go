@@ -23,7 +23,7 @@ type translateCmd struct {
 	Best           int      `placeholder:"K" help:"How many results of each source (default: as generation_config.json says)."`
 	ForcedBOS      *int32   `name:"forced-bos" placeholder:"ID" help:"The token after the start token."`
 	Start          *int32   `placeholder:"ID" help:"The start token (default: as generation_config.json says)."`
-	N              int      `short:"n" placeholder:"N" help:"Most tokens after the start token (default: as generation_config.json says)."`
+	N              int      `short:"n" placeholder:"N" help:"Maximum tokens after the start token (default: as generation_config.json says)."`
 	JSON           bool     `name:"json" help:"Print JSON."`
 }
 

@@ -19,7 +19,7 @@ type Options struct {
 	MinP        float64 // keep those with at least p times the largest probability; 0: all
 	Penalty     float64 // divides positive and multiplies negative logits of earlier tokens; 0 or 1: none
 	Typical     float64 // keep the most typical that hold p; 0 or 1: all
-	TailFree    float64 // cut the tail behind z of the curve's bends; 0 or 1: none
+	TailFree    float64 // tail-free sampling parameter z; 0 or 1: none
 	Seed        uint64
 }
 
