@@ -44,7 +44,7 @@ type serveCmd struct {
 	Timeout time.Duration `default:"10m" placeholder:"10m" help:"Maximum time for an answer."`
 	Grace   time.Duration `default:"30s" placeholder:"30s" help:"How long answers may go on after the service is told to end."`
 	Prompts bool          `name:"log-prompts" help:"Log the texts of prompts."`
-	Log     string        `enum:"text,json,none" default:"text" help:"Form of the log on standard error (${enum})."`
+	Log     string        `enum:"text,json,none" default:"text" help:"Format of the log on standard error (${enum})."`
 }
 
 // Run serves the model over HTTP until it is told to end.
@@ -115,7 +115,7 @@ func (c *serveCmd) port(m *model) int {
 	return cmp.Or(m.manifest.Engine.Port, 8080)
 }
 
-// answers adds what the model can do: texts, chats, forms, vectors,
+// answers adds what the model can do: texts, chats, structured output, vectors,
 // translations, masks.
 func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler, cfg *server.Config) (err error) {
 	cfg.Page = page.Handler()
@@ -137,12 +137,12 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 				fmt.Fprintf(m.Stderr, "note: no chats: %v\n", err)
 			}
 		}
-		eos, form := cfg.Defaults.EOS, grammar.CallForm{}
+		eos, format := cfg.Defaults.EOS, grammar.CallFormat{}
 		if cfg.Template != nil {
 			eos = cfg.Template.Stops(cfg.Tokenizer, eos)
-			form.Open, form.Shut, form.Name, form.Arguments = cfg.Template.CallForm()
+			format.Open, format.Shut, format.Name, format.Arguments = cfg.Template.CallFormat()
 		}
-		cfg.Constrain = constrain(m.manifest.Vocab, cfg.Tokenizer, eos, form)
+		cfg.Constrain = constrain(m.manifest.Vocab, cfg.Tokenizer, eos, format)
 	}
 	if e := embedder.New(m.manifest, m.bin.EncodeWhole, eng, s); e != nil {
 		cfg.Embedder = e

@@ -32,8 +32,8 @@ type search struct {
 // beams starts a beam search in place of sampling.
 func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.BeamOptions, limit int) (eventSource, error) {
 	switch {
-	case g.form != nil:
-		return nil, invalid("response_format", "response_format, tools that must be called, guided_regex and grammar do not go with strategy beam: the beams would each need a place in the form; use another strategy")
+	case g.constraint != nil:
+		return nil, invalid("response_format", "response_format, tools that must be called, guided_regex and grammar do not go with strategy beam: the beams would each need a place in the constraint; use another strategy")
 	case p.choices() > opt.Beams:
 		return nil, invalid("n", "n: %d beams give at most as many answers", opt.Beams)
 	case opt.Beams > s.cfg.Sequences:

@@ -140,7 +140,7 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 	if err != nil {
 		return nil, err
 	}
-	form, err := responseForm(req, choice)
+	constraint, err := responseConstraint(req, choice)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 	if req.Logprobs {
 		logprobs = req.TopLogprobs
 	}
-	a, err := s.generate(r, &req.sampling, generation{ids: prompt.IDs, text: prompt.Text, param: "messages", limit: limit, eos: eos, form: form, logprobs: logprobs})
+	a, err := s.generate(r, &req.sampling, generation{ids: prompt.IDs, text: prompt.Text, param: "messages", limit: limit, eos: eos, constraint: constraint, logprobs: logprobs})
 	if err != nil {
 		return nil, err
 	}

@@ -127,12 +127,12 @@ func (s *Server) startCompletions(r *http.Request, req *completionRequest) (*com
 	if err := s.checkCompletion(req); err != nil {
 		return nil, err
 	}
-	form, err := readFormat(req.ResponseFormat)
+	constraint, err := readFormat(req.ResponseFormat)
 	if err != nil {
 		return nil, err
 	}
-	if form == nil {
-		form = req.form()
+	if constraint == nil {
+		constraint = req.constraint()
 	}
 	run := &completionRun{s: s, req: req, head: completionAnswer{
 		ID: newID("cmpl-"), Object: "text_completion", Created: time.Now().Unix(), Model: s.cfg.Model, Fingerprint: s.fingerprint(),
@@ -152,7 +152,7 @@ func (s *Server) startCompletions(r *http.Request, req *completionRequest) (*com
 			return nil, err
 		}
 		a, err := s.generate(r, &req.sampling, generation{
-			ids: ids, text: p.text, param: "prompt", limit: limit, eos: req.eos(s.cfg.Defaults.EOS), form: form, logprobs: logprobs, echo: req.Echo && logprobs >= 0,
+			ids: ids, text: p.text, param: "prompt", limit: limit, eos: req.eos(s.cfg.Defaults.EOS), constraint: constraint, logprobs: logprobs, echo: req.Echo && logprobs >= 0,
 		})
 		if err != nil {
 			return nil, err

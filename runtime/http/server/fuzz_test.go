@@ -26,7 +26,7 @@ func FuzzRequests(f *testing.F) {
 		var c chatRequest
 		if readJSON(httptest.NewRequest("POST", "/", strings.NewReader(body)), &c) == nil && s.checkChat(&c) == nil {
 			if use, err := s.toolChoice(&c); err == nil {
-				responseForm(&c, use)
+				responseConstraint(&c, use)
 			}
 		}
 		var p completionRequest

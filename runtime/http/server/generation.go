@@ -11,14 +11,14 @@ import (
 
 // generation is what generate needs besides the sampling.
 type generation struct {
-	ids      []int32
-	text     string // for the log
-	param    string // where the request has it
-	limit    *int
-	eos      []int32
-	form     *Constraint
-	logprobs int
-	echo     bool
+	ids        []int32
+	text       string // for the log
+	param      string // where the request has it
+	limit      *int
+	eos        []int32
+	constraint *Constraint
+	logprobs   int
+	echo       bool
 }
 
 // generate starts the choices of a request.
@@ -63,7 +63,7 @@ func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (
 	} else if ok {
 		return s.beams(r, p, g, opt, limit)
 	}
-	samplers, err := s.samplers(p, g.form, g.eos, len(g.ids))
+	samplers, err := s.samplers(p, g.constraint, g.eos, len(g.ids))
 	if err != nil {
 		return nil, err
 	}

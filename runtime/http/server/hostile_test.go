@@ -36,8 +36,8 @@ func nested(n int, open, inner, shut string) string {
 	return strings.Repeat(open, n) + inner + strings.Repeat(shut, n)
 }
 
-// hostileForms are forms made to take for ever, as keys of a request.
-func hostileForms(t *testing.T) map[string]string {
+// hostileConstraints are constraints made to take for ever, as keys of a request.
+func hostileConstraints(t *testing.T) map[string]string {
 	schema := func(text string) string {
 		return `"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":` + text + `}}`
 	}
@@ -93,17 +93,17 @@ func constrainLetters(t *testing.T) func(server.Constraint) (decode.Mask, error)
 	}
 }
 
-// TestHostileForms: such forms get an answer or a refusal soon, and take
+// TestHostileConstraints: such constraints get an answer or a refusal soon, and take
 // little memory.
-func TestHostileForms(t *testing.T) {
+func TestHostileConstraints(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) { c.Constrain = constrainLetters(t) })
-	for name, form := range hostileForms(t) {
+	for name, constraint := range hostileConstraints(t) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		begun := time.Now()
 		var c completion
-		status, _ := s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":4,`+form+`}`, &c)
+		status, _ := s.post(t, "/v1/completions", `{"prompt":"a","max_tokens":4,`+constraint+`}`, &c)
 		runtime.ReadMemStats(&after)
 		if status != 200 && status != 400 {
 			t.Errorf("%s: status %d, %+v", name, status, c.Error)

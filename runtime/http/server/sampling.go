@@ -246,7 +246,7 @@ func (s *Server) samplers(p *sampling, c *Constraint, eos []int32, prompt int) (
 		set.Seed = seed + uint64(i)
 		if c != nil {
 			if s.cfg.Constrain == nil {
-				return nil, invalid("response_format", "answers of a given form (%s) are not supported by this service", c.Kind)
+				return nil, invalid("response_format", "structured output (%s) is not supported by this service", c.Kind)
 			}
 			if set.Mask, err = s.cfg.Constrain(*c); err != nil {
 				return nil, invalid("response_format", "%v", err)

@@ -36,7 +36,7 @@ type Config struct {
 	Translate func(context.Context, scheduler.Job, Translation) ([][]Translated, error)         // nil: no encoder-decoder
 	Fill      func(ctx context.Context, j scheduler.Job, text string, best int) ([]Mask, error) // nil: no masked-LM head
 
-	// Constrain makes the mask of an answer that must have a form; nil: such
+	// Constrain makes the mask of structured output; nil: such
 	// requests are refused.
 	Constrain func(Constraint) (decode.Mask, error)
 
@@ -54,7 +54,7 @@ type Config struct {
 	Props      map[string]any
 }
 
-// A Constraint is the form that an answer must have.
+// A Constraint is what structured output must match.
 type Constraint struct {
 	Kind   string // "json_object", "json_schema", "regex", "grammar", "tool"
 	Schema []byte // of json_schema: the JSON Schema

@@ -76,22 +76,22 @@ func readToolChoice(data json.RawMessage) (word, name string, err error) {
 	return "", "", invalid("tool_choice", "tool_choice: expected auto, none, required or a function's name")
 }
 
-// responseForm is the form that a chat's answer must have; nil: any.
-func responseForm(req *chatRequest, use toolUse) (*Constraint, error) {
-	form, err := readFormat(req.ResponseFormat)
+// responseConstraint is the constraint of a chat's answer; nil: any.
+func responseConstraint(req *chatRequest, use toolUse) (*Constraint, error) {
+	constraint, err := readFormat(req.ResponseFormat)
 	if err != nil {
 		return nil, err
 	}
-	if form == nil {
-		form = req.form()
+	if constraint == nil {
+		constraint = req.constraint()
 	}
 	if len(use.forced) > 0 {
-		if form != nil {
-			return nil, invalid("response_format", "an answer cannot have a form of its own and be a call of a tool")
+		if constraint != nil {
+			return nil, invalid("response_format", "an answer cannot be structured output and a call of a tool")
 		}
-		form = &Constraint{Kind: "tool", Tools: use.forced}
+		constraint = &Constraint{Kind: "tool", Tools: use.forced}
 	}
-	return form, nil
+	return constraint, nil
 }
 
 // readFormat reads response_format.
@@ -122,8 +122,8 @@ func readFormat(data json.RawMessage) (*Constraint, error) {
 	return nil, invalid("response_format", "response_format: type %.40q is not known; there are text, json_object and json_schema", f.Type)
 }
 
-// form is the form that a request names by a pattern or a grammar.
-func (p *sampling) form() *Constraint {
+// constraint is what a request names by a pattern or a grammar.
+func (p *sampling) constraint() *Constraint {
 	switch {
 	case p.Regex != "":
 		return &Constraint{Kind: "regex", Text: p.Regex}

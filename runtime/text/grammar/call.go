@@ -9,18 +9,18 @@ type Tool struct {
 	Parameters json.RawMessage
 }
 
-// A CallForm is how a model writes a call: what stands before the JSON and
+// A CallFormat is how a model writes a call: what stands before the JSON and
 // behind it, and the keys of the name and the arguments in it. An empty Name
 // means that the name stands before the arguments as text, and Between after
 // it.
-type CallForm struct {
+type CallFormat struct {
 	Open, Shut      string
 	Name, Arguments string
 	Between         string
 }
 
 // parseCall gives the grammar of a call of one of the tools.
-func parseCall(form CallForm, tools []Tool) (*Grammar, error) {
+func parseCall(format CallFormat, tools []Tool) (*Grammar, error) {
 	w := newSchemaWriter(nil, SchemaOptions{})
 	var calls []part
 	for _, t := range tools {
@@ -29,16 +29,16 @@ func parseCall(form CallForm, tools []Tool) (*Grammar, error) {
 			return nil, err
 		}
 		b := w.b
-		if form.Name == "" {
-			calls = append(calls, b.seq(b.literal(t.Name+form.Between), arguments))
+		if format.Name == "" {
+			calls = append(calls, b.seq(b.literal(t.Name+format.Between), arguments))
 			continue
 		}
-		name := w.member(b.literal(writeJSON(form.Name)), b.literal(writeJSON(t.Name)))
-		rest := w.member(b.literal(writeJSON(form.Arguments)), arguments)
+		name := w.member(b.literal(writeJSON(format.Name)), b.literal(writeJSON(t.Name)))
+		rest := w.member(b.literal(writeJSON(format.Arguments)), arguments)
 		calls = append(calls, w.enclosed("{", "}", b.seq(name, w.comma(), rest)))
 	}
 	b := w.b
-	return w.finish(b.seq(b.literal(form.Open), b.alt(calls...), b.literal(form.Shut)))
+	return w.finish(b.seq(b.literal(format.Open), b.alt(calls...), b.literal(format.Shut)))
 }
 
 // arguments writes the arguments of a tool. Its schema is a document of its

@@ -59,15 +59,15 @@ func (m *Maker) GBNF(text string) (*Matcher, error) {
 }
 
 // Call starts a text that calls one of the tools.
-func (m *Maker) Call(form CallForm, tools []Tool) (*Matcher, error) {
+func (m *Maker) Call(format CallFormat, tools []Tool) (*Matcher, error) {
 	key, err := json.Marshal(struct {
-		Form  CallForm
-		Tools []Tool
-	}{form, tools})
+		Format CallFormat
+		Tools  []Tool
+	}{format, tools})
 	if err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
 	}
-	return m.start(source{"call", string(key)}, func() (*Grammar, error) { return parseCall(form, tools) })
+	return m.start(source{"call", string(key)}, func() (*Grammar, error) { return parseCall(format, tools) })
 }
 
 func (m *Maker) start(s source, parse func() (*Grammar, error)) (*Matcher, error) {

@@ -35,7 +35,7 @@ func TestCalls(t *testing.T) {
 		{"now", nil},
 		{"say", json.RawMessage(`{"properties":{"a":{"$ref":"#/$defs/n"}},"required":["a"],"$defs":{"n":{"type":"string"}}}`)},
 	}
-	tagged := CallForm{Open: "<tool_call>\n", Shut: "\n</tool_call>", Name: "name", Arguments: "arguments"}
+	tagged := CallFormat{Open: "<tool_call>\n", Shut: "\n</tool_call>", Name: "name", Arguments: "arguments"}
 	for text, want := range map[string]bool{
 		"<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>": true,
 		"<tool_call>\n{\"name\":\"now\",\"arguments\":{}}\n</tool_call>":            true,
@@ -52,7 +52,7 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-	matcher, err := m.Call(CallForm{Open: "[TOOL_CALLS]", Between: "[ARGS]"}, tools)
+	matcher, err := m.Call(CallFormat{Open: "[TOOL_CALLS]", Between: "[ARGS]"}, tools)
 	if err != nil {
 		t.Fatal(err)
 	}

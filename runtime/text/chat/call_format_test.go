@@ -2,15 +2,15 @@ package chat
 
 import "testing"
 
-// TestCallForm: what a form writes is what a reader takes for a call.
-func TestCallForm(t *testing.T) {
+// TestCallFormat: what a call format writes is what a reader takes for a call.
+func TestCallFormat(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{"{{ tools }}<tool_call>", "{{ '[TOOL_CALLS]' }}", "{{ '<|python_tag|>' }}", "{{ '<|START_ACTION|>' }}", "{query}"} {
 		tp, err := Parse(source, SpecialTokens{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		open, shut, name, arguments := tp.CallForm()
+		open, shut, name, arguments := tp.CallFormat()
 		p := newAnswerParser(tp.callFormat(), ReaderOptions{Tools: true})
 		if tp.callFormat() == nil {
 			continue

@@ -12,11 +12,11 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// constrain makes the masks of answers that must have a form. eos are the
-// tokens that end an answer; form is how the model writes calls of tools.
-func constrain(vocab int, t *tokenizer.Tokenizer, eos []int32, form grammar.CallForm) func(server.Constraint) (decode.Mask, error) {
+// constrain makes the masks of structured output. eos are the
+// tokens that end an answer; format is how the model writes calls of tools.
+func constrain(vocab int, t *tokenizer.Tokenizer, eos []int32, format grammar.CallFormat) func(server.Constraint) (decode.Mask, error) {
 	maker := grammar.NewMaker(vocab, t.Bytes, eos)
-	calls := grammar.NewMaker(vocab, withMarks(t, form), eos)
+	calls := grammar.NewMaker(vocab, withMarks(t, format), eos)
 	return func(c server.Constraint) (decode.Mask, error) {
 		switch c.Kind {
 		case "json_object":
@@ -32,22 +32,22 @@ func constrain(vocab int, t *tokenizer.Tokenizer, eos []int32, form grammar.Call
 			for i, t := range c.Tools {
 				tools[i] = grammar.Tool{Name: t.Name, Parameters: t.Parameters}
 			}
-			return maskOf(calls.Call(form, tools))
+			return maskOf(calls.Call(format, tools))
 		}
-		return nil, fmt.Errorf("a form of kind %q is not known", c.Kind)
+		return nil, fmt.Errorf("unknown constraint kind %q", c.Kind)
 	}
 }
 
 // withMarks gives the bytes of tokens, also of the special ones that a call is
 // marked with: a model that learned to write "<|python_tag|>" as one token is
 // not to spell it out.
-func withMarks(t *tokenizer.Tokenizer, form grammar.CallForm) func(id int32) []byte {
+func withMarks(t *tokenizer.Tokenizer, format grammar.CallFormat) func(id int32) []byte {
 	return func(id int32) []byte {
 		if b := t.Bytes(id); len(b) > 0 || !t.IsSpecial(id) {
 			return b
 		}
 		name := t.Token(id)
-		if name != "" && (strings.HasPrefix(form.Open, name) || strings.Contains(form.Shut, name)) {
+		if name != "" && (strings.HasPrefix(format.Open, name) || strings.Contains(format.Shut, name)) {
 			return []byte(name)
 		}
 		return nil

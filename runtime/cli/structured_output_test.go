@@ -38,7 +38,7 @@ func TestForcedCallMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	make := constrain(len(vocab), tok, []int32{1}, grammar.CallForm{Open: "<|python_tag|>", Name: "name", Arguments: "parameters"})
+	make := constrain(len(vocab), tok, []int32{1}, grammar.CallFormat{Open: "<|python_tag|>", Name: "name", Arguments: "parameters"})
 	allowed := func(bits []uint64, id int32) bool { return bits[id/64]>>(id%64)&1 == 1 }
 	call, err := make(server.Constraint{Kind: "tool", Tools: []server.Tool{{Name: "f", Parameters: []byte(`{"type":"object","properties":{}}`)}}})
 	if err != nil {

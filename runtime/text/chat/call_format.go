@@ -1,8 +1,8 @@
 package chat
 
-// CallForm is how the model writes one call of a tool: what stands before and
+// CallFormat is how the model writes one call of a tool: what stands before and
 // behind the JSON object, and the object's keys of the name and the arguments.
-func (t *Template) CallForm() (open, shut, name, arguments string) {
+func (t *Template) CallFormat() (open, shut, name, arguments string) {
 	f := t.callFormat()
 	if f == nil { // templates in the brace language say nothing of calls
 		f = &callFormats[0].format
