@@ -23,26 +23,26 @@ func onPipeline(t testing.TB, m engine.Model, depth int, stage func(int, *device
 	return m, p
 }
 
-// A crowd is queries that come and go at random.
-type crowd struct {
+// A burst is queries that come and go at random.
+type burst struct {
 	r        *rand.Rand
 	e        *engine.Engine
 	shared   []int32 // with which prompts begin
-	live     map[engine.ID]*member
+	live     map[engine.ID]*request
 	ids      []engine.ID
 	finished int
 }
 
-// A member is a query of a crowd.
-type member struct {
+// A request is a query of a burst.
+type request struct {
 	prompt, got []int32
 	n           int
 }
 
 // come adds queries until one is refused, or chance ends it.
-func (c *crowd) come(t *testing.T) {
+func (c *burst) come(t *testing.T) {
 	for c.r.IntN(3) > 0 {
-		q := &member{prompt: append(slices.Clone(c.shared[:c.r.IntN(80)]), prompt(c.r, 1+c.r.IntN(90))...), n: 1 + c.r.IntN(30)}
+		q := &request{prompt: append(slices.Clone(c.shared[:c.r.IntN(80)]), prompt(c.r, 1+c.r.IntN(90))...), n: 1 + c.r.IntN(30)}
 		id, err := c.e.AddQuery(engine.Query{Tokens: q.prompt})
 		if errors.Is(err, engine.ErrBusy) {
 			return
@@ -56,7 +56,7 @@ func (c *crowd) come(t *testing.T) {
 }
 
 // step checks what one step gave.
-func (c *crowd) step(t *testing.T) {
+func (c *burst) step(t *testing.T) {
 	results, err := c.e.Infer(t.Context())
 	if err != nil || len(results) == 0 && len(c.live) > 0 {
 		t.Fatalf("%d results, %v", len(results), err)
@@ -82,7 +82,7 @@ func (c *crowd) step(t *testing.T) {
 	}
 }
 
-func (c *crowd) leave(id engine.ID) {
+func (c *burst) leave(id engine.ID) {
 	c.e.Remove(id)
 	delete(c.live, id)
 }
@@ -97,7 +97,7 @@ func TestPipelineArrivals(t *testing.T) {
 		m, p := onPipeline(t, whole, 1+r.IntN(4), nil)
 		opt := engine.Options{MaxTokens: 8 + r.IntN(40), MaxSeqs: 8, MaxOutRows: 8 + r.IntN(4), Pages: 4 + r.IntN(15), Context: 256, Prefix: r.IntN(2) == 0}
 		t.Logf("seed %d: %d stages, %+v", seed, p.Depth, opt)
-		c := &crowd{r: r, e: open(t, m, opt), shared: prompt(r, 80), live: map[engine.ID]*member{}}
+		c := &burst{r: r, e: open(t, m, opt), shared: prompt(r, 80), live: map[engine.ID]*request{}}
 		for c.finished < 25 {
 			c.come(t)
 			c.step(t)
