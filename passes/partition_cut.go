@@ -154,7 +154,7 @@ func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", where(op), err)
 			}
-			if old := out[st]; old != nil && old.heads != geo.heads || !(&reach{uses: uses}).endsInMatmul(op.Result()) || op.Args[1].Index != nil {
+			if old := out[st]; old != nil && old.heads != geo.heads || !(&readers{uses: uses}).endsInMatmul(op.Result()) || op.Args[1].Index != nil {
 				whole[st] = true
 			}
 			out[st] = geo

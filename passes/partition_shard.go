@@ -159,7 +159,7 @@ func (s *sharder) rows(op *ir.Op) cut {
 		return nil
 	}
 	n := op.Args[1].Type.Shape[0].N
-	switch r := (&reach{s.uses, s.geo}).role(op.Result(), 0); {
+	switch r := (&readers{s.uses, s.geo}).role(op.Result(), 0); {
 	case r.kind == hidden && n >= s.n:
 		return s.hidden(n)
 	case r.kind == query && n%r.geo.heads == 0:

@@ -74,7 +74,7 @@ func inTurn(b *ir.Block) bool {
 func (s *sharder) work(b *ir.Block) (heads []float64, all, wide float64) {
 	heads = make([]float64, s.n)
 	hiddens := map[int]bool{}
-	r := &reach{s.uses, s.geo}
+	r := &readers{s.uses, s.geo}
 	share := func(c cut, each int) {
 		for i, m := range c {
 			heads[i] += float64(m.Len() * each)

@@ -96,7 +96,7 @@ func quantize(env *Env, m *ir.Module) error {
 		}
 	}
 	done := map[*ir.Value]bool{}
-	heads, drafts, products := headWeights(m), draftWeights(m), onlyProducts(m)
+	heads, drafts, onlyMatmuls := headWeights(m), draftWeights(m), matmulWeights(m)
 	for _, g := range m.Graphs {
 		for op := range g.All() {
 			for _, w := range matrices(op) {
@@ -108,7 +108,7 @@ func quantize(env *Env, m *ir.Module) error {
 				if err := quantizeWeight(env, w, heads[w], drafts[w]); err != nil {
 					return err
 				}
-				if products[w] {
+				if onlyMatmuls[w] {
 					keepSparse(env, w, stored)
 				}
 			}
@@ -206,18 +206,18 @@ func draftWeights(m *ir.Module) map[*ir.Value]bool {
 	return drafts
 }
 
-// onlyProducts finds the matrices that whole rows are multiplied by, and nothing
+// matmulWeights finds the matrices that whole rows are multiplied by, and nothing
 // else reads: the ones that kernels can add sparse outliers to.
-func onlyProducts(m *ir.Module) map[*ir.Value]bool {
+func matmulWeights(m *ir.Module) map[*ir.Value]bool {
 	ok := map[*ir.Value]bool{}
 	for _, g := range m.Graphs {
 		for op := range g.All() {
 			for _, w := range matrices(op) {
-				product := op.Def.Name == "matmul" && op.Int("slices") == 1
+				matmul := op.Def.Name == "matmul" && op.Int("slices") == 1
 				if before, seen := ok[w]; seen {
-					product = product && before
+					matmul = matmul && before
 				}
-				ok[w] = product
+				ok[w] = matmul
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// tolerance bounds the error of a product, as a share of Σ|w|·|x| where a
+// tolerance bounds the error of a matmul, as a share of Σ|w|·|x| where a
 // quantised weight counts as |scale·code| + |base|: float32 sums of at most
 // 600 terms (plain types, activations that are not rounded) or 36 (blocks,
 // exact inside).
@@ -92,7 +92,7 @@ func TestMatmul(t *testing.T) {
 				}
 				for _, width := range widths(dt) {
 					if ks := impls[operands{dt, kind}]; len(ks) > 0 && (outliers == 0 || dt.IsBlock()) {
-						t.Run(fmt.Sprintf("%s·%s/%d", dt, act, width), func(t *testing.T) { newProduct(dt, act, 5, width).check(t, lib, ks) })
+						t.Run(fmt.Sprintf("%s·%s/%d", dt, act, width), func(t *testing.T) { newMatmulCase(dt, act, 5, width).check(t, lib, ks) })
 					}
 				}
 			}
@@ -100,8 +100,8 @@ func TestMatmul(t *testing.T) {
 	})
 }
 
-// A product is a test case: weights, activations, and y = x·wᵀ in float64.
-type product struct {
+// A matmulCase is a test case: weights, activations, and y = x·wᵀ in float64.
+type matmulCase struct {
 	dt     tensor.DType
 	act    string
 	panels int
@@ -112,13 +112,13 @@ type product struct {
 	bound  []float64
 }
 
-func newProduct(dt tensor.DType, act string, panels, k int) *product {
+func newMatmulCase(dt tensor.DType, act string, panels, k int) *matmulCase {
 	r := rand.New(rand.NewPCG(7, uint64(k)))
 	rows := slices.Max(rowCounts)
 	if !irtest.All() {
 		rows = 33
 	}
-	p := &product{dt: dt, act: act, panels: panels, rows: rows, w: randomMatrix(r, dt, 16*panels, k), x: make([]float32, rows*k)}
+	p := &matmulCase{dt: dt, act: act, panels: panels, rows: rows, w: randomMatrix(r, dt, 16*panels, k), x: make([]float32, rows*k)}
 	for i := range p.x {
 		p.x[i] = float32(r.NormFloat64())
 	}
@@ -143,7 +143,7 @@ func newProduct(dt tensor.DType, act string, panels, k int) *product {
 
 // check runs every implementation. The first row count of the first one is
 // compared with the reference and everything else, bit by bit, with that.
-func (p *product) check(t *testing.T, lib uintptr, impls []*Kernel) {
+func (p *matmulCase) check(t *testing.T, lib uintptr, impls []*Kernel) {
 	t.Helper()
 	var first []float32
 	for _, k := range impls {
@@ -169,7 +169,7 @@ func (p *product) check(t *testing.T, lib uintptr, impls []*Kernel) {
 
 // run computes `rows` rows, `together` panels a call, and checks that nothing
 // else is written.
-func (p *product) run(t *testing.T, f uintptr, k *Kernel, rows, together int) []float32 {
+func (p *matmulCase) run(t *testing.T, f uintptr, k *Kernel, rows, together int) []float32 {
 	t.Helper()
 	const guard = float32(-12345)
 	n := p.w.rows
@@ -197,7 +197,7 @@ func (p *product) run(t *testing.T, f uintptr, k *Kernel, rows, together int) []
 	return out
 }
 
-func (p *product) compare(t *testing.T, y []float32) {
+func (p *matmulCase) compare(t *testing.T, y []float32) {
 	t.Helper()
 	for i, v := range y {
 		if d := math.Abs(float64(v) - p.want[i]); !(d <= tolerance(p.dt, p.act)*p.bound[i]) {
@@ -206,7 +206,7 @@ func (p *product) compare(t *testing.T, y []float32) {
 	}
 }
 
-func (p *product) same(t *testing.T, k *Kernel, rows int, how string, y, want []float32) {
+func (p *matmulCase) same(t *testing.T, k *Kernel, rows int, how string, y, want []float32) {
 	t.Helper()
 	for i, v := range y {
 		if math.Float32bits(v) != math.Float32bits(want[i]) {
@@ -216,7 +216,7 @@ func (p *product) same(t *testing.T, k *Kernel, rows int, how string, y, want []
 }
 
 // checkEmbed compares every dequantised row with the exact values, rounded.
-func (p *product) checkEmbed(t *testing.T, f uintptr, k *Kernel) {
+func (p *matmulCase) checkEmbed(t *testing.T, f uintptr, k *Kernel) {
 	t.Helper()
 	out := make([]float32, p.w.k+1)
 	for row := range p.w.rows {

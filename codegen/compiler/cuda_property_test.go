@@ -27,10 +27,10 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// TestEmulatedProducts: every kernel of a product gives what the interpreter
+// TestEmulatedMatmuls: every kernel of a matmul gives what the interpreter
 // does, with rows and columns that no tile divides, one row to several tiles of
 // them, and every way to round activations.
-func TestEmulatedProducts(t *testing.T) {
+func TestEmulatedMatmuls(t *testing.T) {
 	t.Parallel()
 	needEmulation(t)
 	seed := irtest.Seed(t)

@@ -70,8 +70,8 @@ func TestFeedback(t *testing.T) {
 			if err := EncodeFeedback(two, dt, append([]float32(nil), w...), f); err != nil {
 				t.Fatal(err)
 			}
-			plain += productError(t, dt, one, w, other)
-			fed += productError(t, dt, two, w, other)
+			plain += matmulError(t, dt, one, w, other)
+			fed += matmulError(t, dt, two, w, other)
 		}
 		t.Logf("%s: squared error of products %.3f of that without feedback", dt, fed/plain)
 		if !(fed < 0.6*plain) {
@@ -80,7 +80,7 @@ func TestFeedback(t *testing.T) {
 	}
 }
 
-func productError(t *testing.T, dt DType, stored []byte, w []float32, xs [][]float32) float64 {
+func matmulError(t *testing.T, dt DType, stored []byte, w []float32, xs [][]float32) float64 {
 	t.Helper()
 	back := make([]float32, len(w))
 	if err := Decode(back, dt, stored); err != nil {

@@ -78,7 +78,7 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	file := calibration.File{Importance: imp, Scores: scores(m.manifest, read.Squares),
 		Meta: map[string]string{"model": m.manifest.Name, "text": filepath.Base(c.File), "tokens": strconv.Itoa(out.Tokens)}}
 	if c.Feedback {
-		file.Hessians = hessians(m.manifest, read.Squares, read.Products)
+		file.Hessians = hessians(m.manifest, read.Squares, read.Hessians)
 	}
 	if err := file.Write(out.File); err != nil {
 		return err

@@ -91,7 +91,7 @@ func RowOf(pages []int32, i int) Row { return Row{pages[i/PageRows], int32(i % P
 // what stands where.
 type Calibration struct {
 	Squares  []float64 // sums of squares of columns, and counts
-	Products []float32 // sums of products of columns, without rows of steps of few tokens; valid until the context is closed
+	Hessians []float32 // sums of products of columns, without rows of steps of few tokens; valid until the context is closed
 }
 
 // Counters are what a context has counted since it was started.

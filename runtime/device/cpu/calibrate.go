@@ -15,14 +15,14 @@ import (
 type calibration struct {
 	rows     int            // of the largest matmul
 	sums     *device.Region // [threads][ifl_calib_sums] sums of squares
-	products *device.Region // [ifl_calib_hessians]
+	hessians *device.Region // [ifl_calib_hessians]
 	inputs   *device.Region // the rows that products are made of
 }
 
 var errNoMatmul = errors.New("the model has no matmul to calibrate")
 
 // StartCalibration gives the threads room for their sums.
-func (m *model) StartCalibration(products bool) error {
+func (m *model) StartCalibration(hessians bool) error {
 	if m.lib.sumsLen == 0 || m.lib.setSums == 0 {
 		return errors.New("the model's library cannot calibrate; compile the model again")
 	}
@@ -36,32 +36,32 @@ func (m *model) StartCalibration(products bool) error {
 		return err
 	}
 	purego.SyscallN(m.lib.setSums, m.handle, uintptr(unsafe.Pointer(&c.sums.Bytes[0])))
-	if products {
-		return m.startProducts()
+	if hessians {
+		return m.startHessians()
 	}
 	return nil
 }
 
-// startProducts is the second half of calibration. Rows of steps of few tokens
+// startHessians is the second half of calibration. Rows of steps of few tokens
 // are left out.
-func (m *model) startProducts() error {
-	if m.lib.productsLen == 0 || m.lib.inputLen == 0 || m.lib.setProducts == 0 {
+func (m *model) startHessians() error {
+	if m.lib.hessiansLen == 0 || m.lib.inputLen == 0 || m.lib.setHessians == 0 {
 		return errors.New("the model's library keeps no products of columns; compile the model again")
 	}
-	n, _, _ := purego.SyscallN(m.lib.productsLen)
+	n, _, _ := purego.SyscallN(m.lib.hessiansLen)
 	row, _, _ := purego.SyscallN(m.lib.inputLen)
 	if n == 0 {
 		return errNoMatmul
 	}
 	var err error
 	c := &m.calibration
-	if c.products, err = device.Map(int64(n)*4, "products of columns"); err != nil {
+	if c.hessians, err = device.Map(int64(n)*4, "products of columns"); err != nil {
 		return err
 	}
 	if c.inputs, err = device.Map(int64(row)*4*int64(c.rows), "rows of calibration"); err != nil {
 		return err
 	}
-	purego.SyscallN(m.lib.setProducts, m.handle, uintptr(unsafe.Pointer(&c.products.Bytes[0])), uintptr(unsafe.Pointer(&c.inputs.Bytes[0])))
+	purego.SyscallN(m.lib.setHessians, m.handle, uintptr(unsafe.Pointer(&c.hessians.Bytes[0])), uintptr(unsafe.Pointer(&c.inputs.Bytes[0])))
 	return nil
 }
 
@@ -75,8 +75,8 @@ func (m *model) Calibration() (out device.Calibration) {
 			out.Squares[i%len(out.Squares)] += x
 		}
 	}
-	if c.products != nil {
-		out.Products = unsafe.Slice((*float32)(unsafe.Pointer(&c.products.Bytes[0])), len(c.products.Bytes)/4)
+	if c.hessians != nil {
+		out.Hessians = unsafe.Slice((*float32)(unsafe.Pointer(&c.hessians.Bytes[0])), len(c.hessians.Bytes)/4)
 	}
 	return out
 }

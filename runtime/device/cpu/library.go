@@ -26,7 +26,7 @@ type Library struct {
 
 	stateBytes, arenaBytes, open, run, move, close uintptr
 	sumsLen, setSums                               uintptr // of libraries that can calibrate
-	productsLen, inputLen, setProducts             uintptr // the same
+	hessiansLen, inputLen, setHessians             uintptr // the same
 	trace                                          uintptr // of libraries that can trace
 }
 
@@ -72,9 +72,9 @@ func bind(isa string, handle uintptr) (*Library, error) {
 	if at, err := purego.Dlsym(handle, "ifl_calib_sums"); err == nil {
 		l.sumsLen = at
 		l.setSums, _ = purego.Dlsym(handle, "ifl_calib_set_sums")
-		l.productsLen, _ = purego.Dlsym(handle, "ifl_calib_hessians")
+		l.hessiansLen, _ = purego.Dlsym(handle, "ifl_calib_hessians")
 		l.inputLen, _ = purego.Dlsym(handle, "ifl_calib_row_len")
-		l.setProducts, _ = purego.Dlsym(handle, "ifl_calib_set_hessians")
+		l.setHessians, _ = purego.Dlsym(handle, "ifl_calib_set_hessians")
 	}
 	l.trace, _ = purego.Dlsym(handle, "ifl_trace")
 	if got, _, _ := purego.SyscallN(abi); int32(got) != device.ABI {

@@ -137,7 +137,7 @@ func (m *model) Close() {
 		purego.SyscallN(m.lib.close, m.handle)
 		m.handle = 0
 	}
-	for _, r := range []*device.Region{m.kv, m.arena, m.slab, m.calibration.sums, m.calibration.products, m.calibration.inputs, m.tracer.marks} {
+	for _, r := range []*device.Region{m.kv, m.arena, m.slab, m.calibration.sums, m.calibration.hessians, m.calibration.inputs, m.tracer.marks} {
 		r.Free()
 	}
 }

@@ -17,14 +17,14 @@ const (
 	key                    // heads of its keys or values
 )
 
-// A reach follows values to what reads them.
-type reach struct {
+// readers follow values to what reads them.
+type readers struct {
 	uses map[*ir.Value][]ir.Use
 	geo  map[*ir.Value]*geometry
 }
 
 // role says what all readers of a value make of its columns.
-func (r *reach) role(v *ir.Value, depth int) role {
+func (r *readers) role(v *ir.Value, depth int) role {
 	us := r.uses[v]
 	if len(us) == 0 || depth > 12 {
 		return role{}
@@ -40,7 +40,7 @@ func (r *reach) role(v *ir.Value, depth int) role {
 	return out
 }
 
-func (r *reach) use(v *ir.Value, u ir.Use, depth int) role {
+func (r *readers) use(v *ir.Value, u ir.Use, depth int) role {
 	if u.Op == nil {
 		return role{}
 	}
@@ -65,4 +65,4 @@ func (r *reach) use(v *ir.Value, u ir.Use, depth int) role {
 }
 
 // endsInMatmul says whether a value's columns go, each by itself, into matmuls.
-func (r *reach) endsInMatmul(v *ir.Value) bool { return r.role(v, 0).kind == hidden }
+func (r *readers) endsInMatmul(v *ir.Value) bool { return r.role(v, 0).kind == hidden }
