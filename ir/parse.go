@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -151,10 +152,15 @@ func (p *parser) state(g *gState) {
 	p.mod.States = append(p.mod.States, v)
 }
 
+// formerNames are words of graphs that users wrote before they were renamed.
+var formerNames = map[string]string{"wanted": "out_rows"}
+
+func current(name string) string { return cmp.Or(formerNames[name], name) }
+
 func (p *parser) parseGraph(g *gGraph) {
 	p.graph = &Graph{Name: g.Name, Pos: pos(g.Pos)}
 	for _, d := range g.Dims {
-		p.graph.Dims = append(p.graph.Dims, &Dim{Name: d.Name, Role: d.Role})
+		p.graph.Dims = append(p.graph.Dims, &Dim{Name: d.Name, Role: current(d.Role)})
 	}
 	p.scope = append(p.scope[:1:1], map[string]*Value{})
 	p.graph.Body = &Block{}

@@ -46,11 +46,13 @@ func (p *parser) stmts(b *Block, gs []*gStmt) {
 }
 
 func (p *parser) input(b *Block, g *gStmt) {
-	v := &Value{Name: g.Input.Name[1:], Kind: Input, Type: p.typ(g.Input.Type), Pos: pos(g.Pos)}
+	name := g.Input.Name[1:]
+	v := &Value{Name: current(name), Kind: Input, Type: p.typ(g.Input.Type), Pos: pos(g.Pos)}
 	if b != p.graph.Body || len(b.Ops) > 0 {
 		p.errs.addf(v.Pos, "input %s stands inside a region or after an op; inputs come first in their graph", v)
 	}
 	p.define(v)
+	p.scope[len(p.scope)-1][name] = v
 	p.graph.Inputs = append(p.graph.Inputs, v)
 }
 

@@ -30,6 +30,15 @@ func wrap(stmts string) string {
 `
 }
 
+// TestFormerNames: a graph with words that have been renamed reads as one with
+// the new words.
+func TestFormerNames(t *testing.T) {
+	text := wrap("%l = rows %x, %out_rows\nyield %l")
+	if d := ir.Diff(parse(t, text).String(), parse(t, strings.ReplaceAll(text, "out_rows", "wanted")).String()); d != "" {
+		t.Error(d)
+	}
+}
+
 func parse(t *testing.T, text string) *ir.Module {
 	t.Helper()
 	m, err := ir.Parse("t.ir", []byte(text), ops.Table)
