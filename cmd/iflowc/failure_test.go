@@ -155,7 +155,7 @@ func TestBrokenModels(t *testing.T) {
 // text.
 func TestNoTokenizer(t *testing.T) {
 	t.Parallel()
-	needCompiler(t)
+	whole := demo(t)
 	dir := copyModel(t, func(name string, data []byte) []byte {
 		if strings.HasPrefix(name, "tokenizer") || strings.HasPrefix(name, "special") {
 			return nil
@@ -163,13 +163,13 @@ func TestNoTokenizer(t *testing.T) {
 		return data
 	})
 	out := filepath.Join(t.TempDir(), "mute")
-	o := iflowc(t, "compile", dir, "--quant", "f32", "-o", out)
+	o := iflowc(t, "compile", demoSpec, "--model-dir", dir, "--quant", "f32", "-o", out)
 	o.succeed(t)
 	if !strings.Contains(o.stderr, "no tokenizer") {
 		t.Errorf("no notice: %q", o.stderr)
 	}
 	wantError(t, call(t, nil, out, "generate", "-p", "Once"), exitUsage, "tokenizer", "--ids")
-	if a, b := call(t, nil, out, "logits", "--ids", "1,2").succeed(t), call(t, nil, demo(t), "logits", "--ids", "1,2").succeed(t); a != b {
+	if a, b := call(t, nil, out, "logits", "--ids", "1,2").succeed(t), call(t, nil, whole, "logits", "--ids", "1,2").succeed(t); a != b {
 		t.Error("other logits than the model with a tokenizer")
 	}
 }
@@ -209,9 +209,7 @@ func TestBrokenPackedWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := filepath.Join(dir, "other")
-	iflowc(t, "compile", demoSpec, "--quant", "q8_b32", "-o", other).succeed(t)
-	foreign, err := os.ReadFile(other + ".weights")
+	foreign, err := os.ReadFile(emulatedDemo(t) + ".weights")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,15 +11,15 @@ import (
 // TestRanks: the demo model on several devices gives the whole model's logits
 // (the same bits where only layers are apart), and its ranks say as many bytes as
 // the formula has it: by threads of one process, and as processes under each
-// mpirun that is here.
+// mpirun that is here. One instruction set is enough for that.
 func TestRanks(t *testing.T) {
 	t.Parallel()
 	whole := demo(t)
 	const prompt, more = "400,401,402,403,404", 12
-	ask := []string{"logits", "--ids", prompt, "--last", "3", "--json"}
+	ask := []string{"logits", "--ids", prompt, "--last", "3", "--isa", "portable", "--json"}
 	var want struct{ Logits [][]float64 }
 	decode(t, call(t, nil, whole, ask...).succeed(t), &want)
-	story := []string{"generate", "--ids", prompt, "-n", itoa(more), "--temp", "0", "--ignore-eos", "--speculate", "none", "--json"}
+	story := []string{"generate", "--ids", prompt, "-n", itoa(more), "--temp", "0", "--ignore-eos", "--speculate", "none", "--isa", "portable", "--json"}
 	var known struct{ Tokens []int }
 	decode(t, call(t, nil, whole, story...).succeed(t), &known)
 
@@ -37,7 +37,7 @@ func TestRanks(t *testing.T) {
 		{"0&1", 2, 1e-4, slices.Repeat([]told{{tokens*layers*2*hidden*4 + outRows*vocab/2*4, 0}}, 2)},
 	} {
 		bin := filepath.Join(t.TempDir(), "model")
-		iflowc(t, "compile", demoSpec, "--quant", "f32", "--devices", c.devices, "-o", bin).succeed(t)
+		iflowc(t, "compile", demoSpec, "--quant", "f32", "--isa", "portable", "--devices", c.devices, "-o", bin).succeed(t)
 		for _, front := range fronts(c.ranks) {
 			r := &ranked{bin: bin, front: front}
 			var got struct{ Logits [][]float64 }
