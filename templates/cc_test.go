@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -21,6 +22,21 @@ var (
 	useCC  = flag.String("use-cc", "", "C compiler that the tests run, instead of gcc or clang")
 	useISA = flag.String("only", "", "instruction set to test, instead of all that the processor has")
 )
+
+// scratch holds what the tests share.
+var scratch string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "iflowc-templates-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	scratch = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
 
 // compilers are the C compilers this machine has; the first one alone unless
 // all cases are asked for.
@@ -71,10 +87,7 @@ func supported(needs []string) bool {
 func library(t testing.TB, cc string, isa ISA, sources map[string]string) uintptr {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range Headers() {
-		writeFile(t, filepath.Join(dir, name), text)
-	}
-	flags := append([]string{"-fPIC", "-Wall", "-Wextra", "-Werror", "-I" + dir}, isa.Flags...)
+	flags := append([]string{"-fPIC", "-Wall", "-Wextra", "-Werror"}, isa.Flags...)
 	var wg sync.WaitGroup
 	slots := make(chan bool, runtime.GOMAXPROCS(0))
 	errs := make(chan error, len(sources))
@@ -83,10 +96,11 @@ func library(t testing.TB, cc string, isa ISA, sources map[string]string) uintpt
 		src, obj := filepath.Join(dir, name+".c"), filepath.Join(dir, name+".o")
 		writeFile(t, src, text)
 		objects = append(objects, obj)
+		args := append(slices.Concat(flags, headers(t, cc, flags, text)), "-c", src, "-o", obj)
 		wg.Go(func() {
 			slots <- true
 			defer func() { <-slots }()
-			if out, err := exec.Command(cc, append(slices.Clone(flags), "-c", src, "-o", obj)...).CombinedOutput(); err != nil || len(out) > 0 {
+			if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil || len(out) > 0 {
 				errs <- fmt.Errorf("%s %s for %s: %v\n%s", cc, name, isa.Name, err, out)
 			}
 		})
@@ -109,6 +123,47 @@ func library(t testing.TB, cc string, isa ISA, sources map[string]string) uintpt
 		t.Fatal(err)
 	}
 	return h
+}
+
+// precompiled are the folders of headers, by the flags that gcc read them with.
+var precompiled = struct {
+	sync.Mutex
+	dirs map[string]string
+}{dirs: map[string]string{}}
+
+// headers gives the flags that let a source text include the headers. The vectors'
+// header is read once for all sources where the compiler is gcc: it includes every
+// intrinsic function that there is, and most kernels are compiled in less time than
+// those are read in. What gcc reads so loses the pragma that has it silent on how
+// vectors are passed.
+func headers(t testing.TB, cc string, flags []string, text string) []string {
+	t.Helper()
+	precompiled.Lock()
+	defer precompiled.Unlock()
+	key := cc + " " + strings.Join(flags, " ")
+	dir, ok := precompiled.dirs[key]
+	if !ok {
+		var err error
+		if dir, err = os.MkdirTemp(scratch, ""); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range Headers() {
+			writeFile(t, filepath.Join(dir, name), text)
+		}
+		precompiled.dirs[key] = dir
+		if cc == "gcc" {
+			all := filepath.Join(dir, "all.h")
+			writeFile(t, all, "#include \"ifl_vec.h\"\n")
+			args := append(slices.Clone(flags), "-Wno-psabi", "-x", "c-header", all, "-o", all+".gch")
+			if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		}
+	}
+	if cc != "gcc" || strings.Contains(text, "#define _GNU_SOURCE") { // which says what the system's headers are to declare
+		return []string{"-I" + dir}
+	}
+	return []string{"-I" + dir, "-Wno-psabi", "-include", "all.h"}
 }
 
 func writeFile(t testing.TB, name, text string) {
