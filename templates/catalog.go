@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"text/template"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -31,9 +32,11 @@ type Catalog struct {
 
 var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// Load reads the catalogue that is part of the program. An error names the
-// template and what is wrong with it.
-func Load() (*Catalog, error) { return load(files) }
+// Load gives the catalogue that is part of the program, which is read once; no
+// caller may change it. An error names the template and what is wrong with it.
+func Load() (*Catalog, error) { return embedded() }
+
+var embedded = sync.OnceValues(func() (*Catalog, error) { return load(files) })
 
 func load(fsys fs.FS) (*Catalog, error) {
 	formats, err := loadFormats(fsys)
