@@ -45,7 +45,7 @@ var compiledEmulatedDemo = sync.OnceValues(func() (string, error) {
 func TestEmulatedFailures(t *testing.T) {
 	t.Parallel()
 	bin := emulatedDemo(t)
-	story := []string{"generate", "-p", "Once upon a time", "-n", "6", "--temp", "0"}
+	story := []string{"generate", "-p", "Once", "-n", "6", "--temp", "0"}
 	for _, c := range []struct {
 		env, want string
 		code      int
