@@ -30,7 +30,7 @@ var tiledModels = []struct{ spec, kv string }{
 func TestEmulatedTiles(t *testing.T) {
 	t.Parallel()
 	needEmulation(t)
-	for _, c := range irtest.Sample(t, 3, tiledModels) {
+	for _, c := range irtest.Sample(t, 2, tiledModels) {
 		t.Run(filepath.Base(c.spec)+"-"+c.kv, func(t *testing.T) {
 			t.Parallel()
 			likeModule(t, c.spec, Options{Quant: "f32", KV: c.kv})
@@ -55,7 +55,7 @@ func likeModule(t *testing.T, spec string, opt Options) {
 	if tiles == 0 {
 		t.Fatal("no attention on tensor cores")
 	}
-	ids := prompt(min(p.Context, 64+48), 7)
+	ids := prompt(min(p.Context, 64+9), 7) // a tile and some rows of another
 	for _, l := range p.whole.CUDA.Plan.Lookups {
 		for i := range ids {
 			if l.Input == "id" {
@@ -110,7 +110,7 @@ func TestUnifiedSoftmax(t *testing.T) {
 			for _, x := range safe {
 				largest = math.Max(largest, math.Abs(float64(x)))
 			}
-			for _, middle := range []float64{-300, 0, 300} {
+			for _, middle := range irtest.Sample(t, 1, []float64{-300, 0, 300}) {
 				for i, x := range attended(t, p, &codegen.ScoreRange{Lo: middle, Hi: middle, Always: true}, ids) {
 					if d := math.Abs(float64(x - safe[i])); !(d <= 1e-4*largest) {
 						t.Fatalf("scores around %v: logit %d is %v, expected %v", middle, i, x, safe[i])
@@ -161,7 +161,7 @@ func TestEmulatedTrees(t *testing.T) {
 		if res.Drafted != tree.Len() {
 			t.Fatalf("%d nodes computed, expected %d", res.Drafted, tree.Len())
 		}
-		for n := -1; n < tree.Len(); n++ {
+		for _, n := range irtest.Sample(t, 6, nodesOf(tree)) {
 			path := read[res.ID]
 			got := res.Row(0, 0)
 			if n >= 0 {
@@ -176,6 +176,15 @@ func TestEmulatedTrees(t *testing.T) {
 			}
 		}
 	}
+}
+
+// nodesOf are the numbers of a tree's nodes, with -1 for the token that it hangs on.
+func nodesOf(tree speculate.Tree) []int {
+	nodes := []int{-1}
+	for n := range tree.Len() {
+		nodes = append(nodes, n)
+	}
+	return nodes
 }
 
 // drafting lets three sequences read their prompts and proposes trees to two of

@@ -23,7 +23,7 @@ func TestCompiledFamilies(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
 	models := familyModels(t)
-	for _, name := range irtest.Sample(t, 4, slices.Sorted(maps.Keys(models))) {
+	for _, name := range irtest.Sample(t, 2, slices.Sorted(maps.Keys(models))) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			likeInterpreter(t, models[name], "cpu", loaded)

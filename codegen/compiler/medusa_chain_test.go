@@ -35,12 +35,17 @@ func (c *chainOf) Propose([]int32, speculate.Room) speculate.Draft {
 	return speculate.Draft{}
 }
 
+// chainPrompts are continued with and without the chained head.
+var chainPrompts = [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}}
+
 // TestCompiledChain: the compiled chained head gives what torch computes, and
 // sequences that it drafts for, together or alone, go on as without.
 func TestCompiledChain(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	chainLikeTorch(t, loaded(t, medusaModel(t, headKinds["chain"], "")))
+	m := loaded(t, medusaModel(t, headKinds["chain"], ""))
+	chainLikeTorch(t, m)
+	chainChangesNothing(t, m, chainPrompts, draftedTokens)
 }
 
 // TestChainTogether: one run of the head drafts for all sequences of a step.
@@ -48,8 +53,7 @@ func TestChainTogether(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
 	m := loaded(t, medusaModel(t, headKinds["chain"], ""))
-	prompts := [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}}
-	e, most := openMedusa(t, m, len(prompts)), 0
+	e, most := openMedusa(t, m, len(chainPrompts)), 0
 	err := e.Trace(func(s device.StepTrace) {
 		if m.Manifest.Graphs[s.Graph].Follows() {
 			most = max(most, s.OutRows)
@@ -58,8 +62,8 @@ func TestChainTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if decodeAll(t, e, m, prompts, true); most != len(prompts) {
-		t.Errorf("a run drafted for %d sequences at most, want %d", most, len(prompts))
+	if decodeAll(t, e, m, chainPrompts, draftedTokens, true); most != len(chainPrompts) {
+		t.Errorf("a run drafted for %d sequences at most, want %d", most, len(chainPrompts))
 	}
 }
 
@@ -67,9 +71,12 @@ func TestChainTogether(t *testing.T) {
 func TestEmulatedChain(t *testing.T) {
 	t.Parallel()
 	needEmulation(t)
-	chainLikeTorch(t, emulatedModel(t, medusaModel(t, headKinds["chain"], "cuda-emu")))
+	m := emulatedModel(t, medusaModel(t, headKinds["chain"], "cuda-emu"))
+	chainLikeTorch(t, m)
+	chainChangesNothing(t, m, chainPrompts[:2], 12)
 }
 
+// chainLikeTorch compares the chained head's rows with torch's.
 func chainLikeTorch(t *testing.T, m engine.Model) {
 	t.Helper()
 	raw, err := os.ReadFile("../../spec/testdata/medusa/expected.json")
@@ -110,13 +117,18 @@ func chainLikeTorch(t *testing.T, m engine.Model) {
 			t.Fatal(err)
 		}
 	}
-	prompts := [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}}
-	plain := decodeAll(t, openMedusa(t, m, 4), m, prompts, false)
-	if got := decodeAll(t, openMedusa(t, m, 4), m, prompts, true); !slices.EqualFunc(got, plain, slices.Equal) {
+}
+
+// chainChangesNothing: sequences that the chained head drafts for, together or
+// alone, are continued by n tokens as without it.
+func chainChangesNothing(t *testing.T, m engine.Model, prompts [][]int32, n int) {
+	t.Helper()
+	plain := decodeAll(t, openMedusa(t, m, len(prompts)), m, prompts, n, false)
+	if got := decodeAll(t, openMedusa(t, m, len(prompts)), m, prompts, n, true); !slices.EqualFunc(got, plain, slices.Equal) {
 		t.Errorf("with the head %v, without %v", got, plain)
 	}
 	for i, prompt := range prompts {
-		if got := decodeAll(t, openMedusa(t, m, 1), m, [][]int32{prompt}, true)[0]; !slices.Equal(got, plain[i]) {
+		if got := decodeAll(t, openMedusa(t, m, 1), m, [][]int32{prompt}, n, true)[0]; !slices.Equal(got, plain[i]) {
 			t.Errorf("prompt %d: alone %v, without the head %v", i, got, plain[i])
 		}
 	}

@@ -68,12 +68,12 @@ func TestCompiledMedusa(t *testing.T) {
 			e := openMedusa(t, m, 1)
 			likeTorch(t, e, m, want.IDs, heads)
 			prompts := [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}}
-			plain := decodeAll(t, openMedusa(t, m, 4), m, prompts, false)
-			if got := decodeAll(t, openMedusa(t, m, 4), m, prompts, true); !slices.EqualFunc(got, plain, slices.Equal) {
+			plain := decodeAll(t, openMedusa(t, m, 4), m, prompts, draftedTokens, false)
+			if got := decodeAll(t, openMedusa(t, m, 4), m, prompts, draftedTokens, true); !slices.EqualFunc(got, plain, slices.Equal) {
 				t.Errorf("with heads %v, without %v", got, plain)
 			}
 			for i, prompt := range prompts {
-				if got := decodeAll(t, openMedusa(t, m, 1), m, [][]int32{prompt}, true)[0]; !slices.Equal(got, plain[i]) {
+				if got := decodeAll(t, openMedusa(t, m, 1), m, [][]int32{prompt}, draftedTokens, true)[0]; !slices.Equal(got, plain[i]) {
 					t.Errorf("prompt %d: alone %v, without heads %v", i, got, plain[i])
 				}
 			}
@@ -136,14 +136,13 @@ func likeTorch(t *testing.T, e *engine.Engine, m engine.Model, ids []int, want [
 	}
 }
 
-// draftedTokens is how many tokens decodeAll writes to each prompt.
+// draftedTokens is how many tokens most tests continue a prompt by.
 const draftedTokens = 40
 
-// decodeAll continues prompts greedily, all in one engine, with drafts of the
-// heads or without.
-func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32, draft bool) [][]int32 {
+// decodeAll continues prompts by n tokens greedily, all in one engine, with
+// drafts of the heads or without.
+func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32, n int, draft bool) [][]int32 {
 	t.Helper()
-	const n = draftedTokens
 	index := map[engine.ID]int{}
 	histories := make([][]int32, len(prompts))
 	drafters := make([]speculate.Drafter, len(prompts))
@@ -250,8 +249,8 @@ func TestDemoMedusa(t *testing.T) {
 		t.Cleanup(e.Close)
 		return e
 	}
-	want, with := decodeAll(t, open(), m, prompts, false), open()
-	if got := decodeAll(t, with, m, prompts, true); !slices.EqualFunc(got, want, slices.Equal) {
+	want, with := decodeAll(t, open(), m, prompts, draftedTokens, false), open()
+	if got := decodeAll(t, with, m, prompts, draftedTokens, true); !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("with heads %v, without %v", got, want)
 	}
 	tokens := int64(len(prompts) * (draftedTokens - 1)) // behind the first, which the prompt's step gives

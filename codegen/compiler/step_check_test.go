@@ -61,7 +61,7 @@ func goodStep(s *device.Step) {
 func TestBadSteps(t *testing.T) {
 	t.Parallel()
 	needEmulation(t)
-	p, err := generate(demoSpec, Options{Quant: "q8_b32t2", Target: "cuda-emu"})
+	p, err := generate("../../spec/testdata/families/qwen2", Options{Quant: "f32", KV: "f16", Target: "cuda-emu"})
 	if err != nil {
 		t.Fatal(err)
 	}
