@@ -186,7 +186,7 @@ func CUDAHeaders() map[string]string {
 }
 
 // CUDAEmulation are the files of the emulation: the header that makes CUDA C a
-// C++ program, and the stand-in driver.
+// C++ program, what runs its threads, and the stand-in driver.
 func CUDAEmulation() map[string]string { return readAll("cuda/emu/*") }
 
 func readAll(patterns ...string) map[string]string {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/iflowc/iflowc/codegen"
@@ -152,28 +154,29 @@ func (p *Program) cudaSources() map[string]string {
 	return out
 }
 
-// emulated compiles every unit, as one C++ file, and the stand-in driver with its
-// cuBLASLt.
+// emulated compiles every unit, as one C++ file, with what runs their threads,
+// and the stand-in driver with its cuBLASLt.
 func emulated(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel) (images map[string]string, driver string, err error) {
-	headers := map[string][]byte{}
+	emulation := templates.CUDAEmulation()
+	headers := map[string][]byte{"cuda_emu.hpp": []byte(emulation["cuda_emu.hpp"])}
 	for name, text := range templates.CUDAHeaders() {
 		headers[name] = []byte(text)
 	}
-	emulation := templates.CUDAEmulation()
-	headers["cuda_emu.hpp"] = []byte(emulation["cuda_emu.hpp"])
+	own := maps.Clone(headers)
 	var unity strings.Builder
 	unity.WriteString("#include \"cuda_emu.hpp\"\n")
 	for _, u := range m.Units {
 		fmt.Fprintf(&unity, "#include %q\n", u.Name+".cu")
-		headers[u.Name+".cu"] = []byte(u.Source)
+		own[u.Name+".cu"] = []byte(u.Source)
 	}
-	flags := []string{"-std=c++20", "-O1", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-w"}
+	flags := []string{"-std=c++20", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-w"}
 	if runtime.GOARCH == "amd64" {
 		flags = append(flags, "-mavx2", "-mfma", "-mf16c")
 	}
 	standIn := []string{"-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden"}
 	objects, err := b.Objects(ctx, []toolchain.Unit{
-		{Name: "kernels.cpp", Source: []byte(unity.String()), Headers: headers, Flags: flags},
+		{Name: "kernels.cpp", Source: []byte(unity.String()), Headers: own, Flags: append(slices.Clone(flags), "-O1")},
+		{Name: "fibers.cpp", Source: []byte(emulation["fibers.cpp"]), Headers: headers, Flags: append(slices.Clone(flags), "-O2", "-fvisibility=hidden")},
 		{Name: "driver.cpp", Source: []byte(emulation["driver.cpp"]), Flags: standIn},
 		{Name: "cublaslt.cpp", Source: []byte(emulation["cublaslt.cpp"]), Flags: standIn},
 	})
@@ -181,10 +184,10 @@ func emulated(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel) (
 		return nil, "", err
 	}
 	libs := []string{"-lstdc++", "-lm", "-lpthread", "-ldl"}
-	kernels, err := b.Shared(ctx, objects[:1], libs)
+	kernels, err := b.Shared(ctx, objects[:2], libs)
 	if err != nil {
 		return nil, "", err
 	}
-	driver, err = b.Shared(ctx, objects[1:], libs)
+	driver, err = b.Shared(ctx, objects[2:], libs)
 	return map[string]string{"": kernels}, driver, err
 }

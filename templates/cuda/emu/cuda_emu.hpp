@@ -1,40 +1,19 @@
-// cuda_emu.hpp - run CUDA-C kernels on the CPU for correctness tests.
-//   g++ -std=c++20 -O2 -march=native -x c++ -include cuda_emu.hpp kernel.cu
-// One fiber per CUDA thread, hand-switched; blocks are spread over OS threads.
-// A fiber runs uninterrupted between synchronisation points, so each order of
-// EMU_ORDER=fwd|rev|rand:<seed> is one legal interleaving; results must not depend on it.
-// EMU_CPASYNC=lazy|eager: lazy completes a cp.async only when wait_group forces it.
-// Env EMU_THREADS=n.  Build flags: -fsanitize=thread (race check), address, undefined.
+// cuda_emu.hpp - run CUDA-C kernels on the CPU for correctness tests: what kernels see.
+//   g++ -std=c++20 -O2 -march=native -x c++ -include cuda_emu.hpp kernel.cu fibers.cpp
+// fibers.cpp, compiled once for all kernels, runs the threads. Few headers are included here, because every model's
+// kernels read this one.
+// Build flags: -fsanitize=thread (race check), address, undefined.
 #pragma once
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <algorithm>
-#include <atomic>
-#include <mutex>
 #include <bit>
-#include <new>
-#include <thread>
-#include <tuple>
+#include <type_traits>
 #include <utility>
-#include <vector>
-#include <string>
-#include <sys/mman.h>
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
 #if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#define EMU_TSAN 1
 #define EMU_NOTSAN __attribute__((no_sanitize("thread")))
 #else
 #define EMU_NOTSAN
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#define EMU_ASAN 1
 #endif
 
 #define __global__
@@ -81,11 +60,15 @@ inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z,
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 
-namespace emu {
 // ---------------------------------------------------------------- fp16 / bf16
+namespace emu {
+#if defined(__F16C__)
+typedef short v8hi __attribute__((vector_size(16)));
+typedef float v4sf __attribute__((vector_size(16)));
+#endif
 inline float h2f(uint16_t h) {
 #if defined(__F16C__)
-  return _cvtsh_ss(h);
+  return __builtin_ia32_vcvtph2ps(v8hi{(short)h})[0];
 #else
   uint32_t s = (h & 0x8000u) << 16, e = (h >> 10) & 31, m = h & 1023;
   if (e == 31)
@@ -98,7 +81,7 @@ inline float h2f(uint16_t h) {
 }
 inline uint16_t f2h(float f) { // round to nearest even
 #if defined(__F16C__)
-  return _cvtss_sh(f, 0);
+  return __builtin_ia32_vcvtps2ph(v4sf{f}, 0)[0];
 #else
   uint32_t u = std::bit_cast<uint32_t>(f), s = (u >> 16) & 0x8000u;
   u &= 0x7fffffffu;
@@ -153,114 +136,24 @@ inline __nv_bfloat16 __float2bfloat16(float f) { return __nv_bfloat16(f); }
 inline float2 __bfloat1622float2(__nv_bfloat162 h) { return {(float)h.x, (float)h.y}; }
 inline __nv_bfloat162 __floats2bfloat162_rn(float a, float b) { return {__nv_bfloat16(a), __nv_bfloat16(b)}; }
 
-// ---------------------------------------------------------------- fibers
+// ---------------------------------------------------------------- threads
+#pragma GCC visibility push(hidden)
 namespace emu {
-[[noreturn]] inline void die(const char *fmt, auto... a) {
-  fprintf(stderr, "cuda_emu: ");
-  fprintf(stderr, fmt, a...);
-  fputc('\n', stderr);
-  fflush(stderr);
-  abort();
-}
-
-extern "C" void emu_swap(void **save_sp, void *load_sp);
-#if defined(__x86_64__)
-asm(R"(
-.pushsection .text
-.weak emu_swap
-.type emu_swap,@function
-emu_swap:
-  pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15
-  movq %rsp,(%rdi)
-  movq %rsi,%rsp
-  popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp
-  ret
-.size emu_swap,.-emu_swap
-.popsection
-)");
-inline void *seed_stack(char *top, void (*fn)()) {
-  void **p = (void **)((uintptr_t)top & ~15ull);
-  *--p = nullptr;
-  *--p = (void *)fn;
-  for (int i = 0; i < 6; i++)
-    *--p = nullptr;
-  return p;
-}
-#elif defined(__aarch64__)
-asm(R"(
-.pushsection .text
-.weak emu_swap
-.type emu_swap,%function
-emu_swap:
-  sub sp,sp,#176
-  stp x19,x20,[sp,#0]
-  stp x21,x22,[sp,#16]
-  stp x23,x24,[sp,#32]
-  stp x25,x26,[sp,#48]
-  stp x27,x28,[sp,#64]
-  stp x29,x30,[sp,#80]
-  stp d8,d9,[sp,#96]
-  stp d10,d11,[sp,#112]
-  stp d12,d13,[sp,#128]
-  stp d14,d15,[sp,#144]
-  mov x9,sp
-  str x9,[x0]
-  mov sp,x1
-  ldp x19,x20,[sp,#0]
-  ldp x21,x22,[sp,#16]
-  ldp x23,x24,[sp,#32]
-  ldp x25,x26,[sp,#48]
-  ldp x27,x28,[sp,#64]
-  ldp x29,x30,[sp,#80]
-  ldp d8,d9,[sp,#96]
-  ldp d10,d11,[sp,#112]
-  ldp d12,d13,[sp,#128]
-  ldp d14,d15,[sp,#144]
-  add sp,sp,#176
-  ret
-.popsection
-)");
-inline void *seed_stack(char *top, void (*fn)()) {
-  uint64_t *p = (uint64_t *)((uintptr_t)top & ~15ull) - 22;
-  memset(p, 0, 176);
-  p[11] = (uint64_t)fn;
-  return p;
-}
-#else
-#error "add emu_swap for this CPU"
-#endif
-
-constexpr size_t STACK = 128 << 10;
-constexpr int MAXT = 1024;
-enum State : uint8_t { READY, WAIT_WARP, WAIT_BLOCK, DONE };
 union Slot {
   uint64_t q[3];
   const void *p;
   uint32_t w[6];
 };
-
-struct Copy {
-  void *d;
-  const void *s;
-  int n;
-};
 struct Thread {
-  void *sp = nullptr;
   dim3 tid;
   int lin = 0, lane = 0, warp = 0;
-  State st = DONE;
-  uint32_t wmask = 0;
-  const char *where = "";
-  std::vector<Copy> cur;
-  std::vector<std::vector<Copy>> groups;
-#ifdef EMU_TSAN
-  void *fiber = nullptr;
-#endif
-#ifdef EMU_ASAN
-  void *fake = nullptr;
-  char *stk = nullptr;
-#endif
 };
+struct Block {
+  dim3 bidx, bdim, gdim;
+  char *smem = nullptr;
+  int n = 0; // threads
+};
+// A collective of lanes of a warp: what each brings, and what they take.
 struct Coll {
   uint32_t mask = 0, arrived = 0, gen = 0, pending = 0;
   const char *op = nullptr;
@@ -268,424 +161,26 @@ struct Coll {
   Slot out[2][32];
   char hb;
 };
-struct Warp {
-  uint32_t ready = 0, alive = 0;
-  int ncoll = 0;
-  Coll coll[8];
-};
-
-struct Opts {
-  int order = 0;
-  uint64_t seed = 1;
-  bool lazy = true;
-  int nthr = 0;
-};
-inline Opts opts_from_env() {
-  Opts o;
-  if (const char *e = getenv("EMU_ORDER")) {
-    if (!strcmp(e, "rev"))
-      o.order = 1;
-    else if (!strncmp(e, "rand", 4)) {
-      o.order = 2;
-      o.seed = e[4] ? atoll(e + 5) : 1;
-    }
-  }
-  if (const char *e = getenv("EMU_CPASYNC"))
-    o.lazy = strcmp(e, "eager");
-  if (const char *e = getenv("EMU_THREADS"))
-    o.nthr = atoi(e);
-  else
-    o.nthr = (int)std::thread::hardware_concurrency();
-  return o;
-}
-
-struct Block { // per OS thread executor, reused for all blocks it runs
-  Thread th[MAXT];
-  Warp wp[32];
-  int n = 0, nw = 0, nwait = 0, nalive = 0;
-  void *main_sp = nullptr;
-  char *stacks = nullptr;
-  char *smem_map = nullptr;
-  char *smem = nullptr;
-  size_t smem_cap = 0;
-  dim3 bidx, bdim, gdim;
-  void (*fn)(void *) = nullptr;
-  void *arg = nullptr;
-  Opts o;
-  uint64_t rng = 1;
-  int cur = 0;
-  uint64_t switches = 0;
-  char *st_map = nullptr;
-  size_t st_used = 0;
-  int nsites = 0;
-  struct {
-    const void *first;
-    void *second;
-  } sites[64];
-  int vote_or = 0, vote_and = 1, vote_cnt = 0, vote_gen = 0, vote_res[2][3] = {};
-  char hb_block;
-#ifdef EMU_TSAN
-  void *main_fiber = nullptr;
-#endif
-#ifdef EMU_ASAN
-  void *main_fake = nullptr;
-  const void *main_stk = nullptr;
-  size_t main_sz = 0;
-#endif
-};
 // initial-exec: no __tls_get_addr, and the address is never cached across a switch
-static thread_local Block *B __attribute__((tls_model("initial-exec"))) = nullptr;
-static thread_local Thread *T __attribute__((tls_model("initial-exec"))) = nullptr;
+extern thread_local Block *B __attribute__((tls_model("initial-exec")));
+extern thread_local Thread *T __attribute__((tls_model("initial-exec")));
 
-EMU_NOTSAN inline void switch_to(Thread *from, Thread *to) { // from/to null = scheduler
-  Block *b = B;
-  T = to;
-  b->switches++;
-#ifdef EMU_TSAN
-  __tsan_switch_to_fiber(to ? to->fiber : b->main_fiber, 1 /*no implied sync*/);
-#endif
-#ifdef EMU_ASAN
-  if (to)
-    __sanitizer_start_switch_fiber(from ? &from->fake : &b->main_fake, to->stk, STACK);
-  else
-    __sanitizer_start_switch_fiber(from ? &from->fake : &b->main_fake, b->main_stk, b->main_sz);
-#endif
-  emu_swap(from ? &from->sp : &b->main_sp, to ? to->sp : b->main_sp);
-#ifdef EMU_ASAN
-  const void *ob;
-  size_t os;
-  __sanitizer_finish_switch_fiber(from ? from->fake : b->main_fake, &ob, &os);
-  if (!b->main_stk) {
-    b->main_stk = ob;
-    b->main_sz = os;
-  }
-#endif
-}
-inline int pick(uint32_t m, Block *b) {
-  if (b->o.order == 0)
-    return std::countr_zero(m);
-  if (b->o.order == 1)
-    return 31 - std::countl_zero(m);
-  b->rng ^= b->rng << 13;
-  b->rng ^= b->rng >> 7;
-  b->rng ^= b->rng << 17;
-  int k = (int)((b->rng >> 33) % (unsigned)std::popcount(m));
-  while (k--)
-    m &= m - 1;
-  return std::countr_zero(m);
-}
-EMU_NOTSAN inline Thread *next_ready(int warp) { // same warp first (or random), then the others
-  Block *b = B;
-  if (b->o.order == 2) {
-    int s = (int)((b->rng >> 13) % (unsigned)b->nw);
-    warp = s;
-  }
-  for (int i = 0, w = warp; i < b->nw; i++) {
-    if (b->wp[w].ready)
-      return &b->th[w * 32 + pick(b->wp[w].ready, b)];
-    if (b->o.order == 1)
-      w = w ? w - 1 : b->nw - 1;
-    else
-      w = w + 1 == b->nw ? 0 : w + 1;
-  }
-  return nullptr;
-}
-EMU_NOTSAN inline void deadlock() {
-  Block *b = B;
-  fprintf(stderr, "cuda_emu: DEADLOCK in block (%u,%u,%u): divergent or missing synchronisation\n", b->bidx.x, b->bidx.y,
-          b->bidx.z);
-  for (int i = 0, shown = 0; i < b->n && shown < 40; i++)
-    if (i == 0 || b->th[i].st != b->th[i - 1].st || b->th[i].where != b->th[i - 1].where) {
-      shown++;
-      const char *s[] = {"ready", "waits in warp op", "waits in block op", "exited"};
-      fprintf(stderr, "  thread %d.. : %s %s mask=%08x\n", i, s[b->th[i].st], b->th[i].where, b->th[i].wmask);
-    }
-  abort();
-}
-EMU_NOTSAN inline void block_release() {
-  Block *b = B;
-  b->vote_res[b->vote_gen & 1][0] = b->vote_or;
-  b->vote_res[b->vote_gen & 1][1] = b->vote_and;
-  b->vote_res[b->vote_gen & 1][2] = b->vote_cnt;
-  b->vote_or = 0;
-  b->vote_and = 1;
-  b->vote_cnt = 0;
-  b->vote_gen++;
-  b->nwait = 0;
-  for (int i = 0; i < b->n; i++)
-    if (b->th[i].st == WAIT_BLOCK) {
-      b->th[i].st = READY;
-      b->wp[i >> 5].ready |= 1u << (i & 31);
-    }
-}
-EMU_NOTSAN inline void park(Thread *t) {
-  Thread *nx = next_ready(t->warp);
-  if (nx == t) {
-    T = t;
-    return;
-  }
-  if (!nx)
-    deadlock();
-  switch_to(t, nx);
-}
-
-EMU_NOTSAN inline int block_sync(const char *where, int pred, int kind) {
-  Block *b = B;
-  Thread *t = T;
-#ifdef EMU_TSAN
-  __tsan_release(&b->hb_block);
-#endif
-  b->vote_or |= pred != 0;
-  b->vote_and &= pred != 0;
-  b->vote_cnt += pred != 0;
-  int g = b->vote_gen;
-  b->nwait++;
-  t->st = WAIT_BLOCK;
-  t->where = where;
-  b->wp[t->warp].ready &= ~(1u << t->lane);
-  if (b->nwait == b->nalive)
-    block_release(); // exited threads do not count, as on sm_70+
-  park(t);
-#ifdef EMU_TSAN
-  __tsan_acquire(&b->hb_block);
-#endif
-  return b->vote_res[g & 1][kind];
-}
+[[noreturn]] void die(const char *fmt, ...);
+int block_sync(const char *where, int pred, int kind);
 // Warp collective. `in`: this lane's input. `last` runs once, by the last lane to arrive, and may fill out[].
 // `hb`: the op orders memory among its lanes (__syncwarp); shuffles do not.
-template <class F> EMU_NOTSAN inline Coll *warp_coll(uint32_t mask, const char *op, const Slot *in, int &par, bool hb, F &&last) {
-  Thread *t = T;
-  Warp &w = B->wp[t->warp];
-  if (!(mask >> t->lane & 1))
-    die("%s: lane %d calls with a mask %08x that omits it", op, t->lane, mask);
-  Coll *c = nullptr;
-  for (int i = 0; i < w.ncoll; i++)
-    if (w.coll[i].mask == mask) {
-      c = &w.coll[i];
-      break;
-    }
-  if (!c) {
-    if (w.ncoll == 8)
-      for (int i = 0; i < 8; i++)
-        if (!w.coll[i].arrived && !w.coll[i].pending) {
-          c = &w.coll[i];
-          break;
-        } // reuse an idle one
-    if (!c) {
-      if (w.ncoll == 8)
-        die("too many live warp masks");
-      c = &w.coll[w.ncoll++];
-    }
-    c->mask = mask;
-    c->arrived = 0;
-  }
-  if (!c->arrived)
-    c->op = op;
-  else if (strcmp(c->op, op))
-    die("warp %d lane %d does %s while its peers do %s", t->warp, t->lane, op, c->op);
-  par = c->gen & 1;
-  if (in)
-    c->in[par][t->lane] = *in;
-#ifdef EMU_TSAN
-  if (hb)
-    __tsan_release(&c->hb);
-#endif
-  c->arrived |= 1u << t->lane;
-  if (c->arrived == mask) {
-    last(c->in[par], c->out[par]);
-    c->arrived = 0;
-    c->gen++;
-    c->pending = std::popcount(mask);
-    for (uint32_t m = mask & ~(1u << t->lane); m; m &= m - 1) {
-      int l = std::countr_zero(m);
-      B->th[t->warp * 32 + l].st = READY;
-    }
-    w.ready |= mask;
-  } else {
-    t->st = WAIT_WARP;
-    t->where = op;
-    t->wmask = mask;
-    w.ready &= ~(1u << t->lane);
-    park(t);
-  }
-#ifdef EMU_TSAN
-  if (hb)
-    __tsan_acquire(&c->hb);
-#endif
-  c->pending--;
-  return c;
-}
-inline void nolast(Slot *, Slot *) {}
+Coll *warp_coll(uint32_t mask, const char *op, const Slot *in, int &par, bool hb, void (*last)(uint32_t, Slot *, Slot *));
+inline void nolast(uint32_t, Slot *, Slot *) {}
+uint32_t alive(); // lanes of this thread's warp
+void *static_smem(const void *site, size_t n, size_t al);
+void copy_async(void *d, const void *s); // 16 bytes
+void copy_commit();
+void copy_wait(size_t left); // until so many groups are left
+void launch_raw(dim3 g, dim3 bd, size_t smem, void (*fn)(void *), void *arg);
+} // namespace emu
+#pragma GCC visibility pop
 
-EMU_NOTSAN inline void fiber_main() {
-#ifdef EMU_ASAN
-  __sanitizer_finish_switch_fiber(nullptr, &B->main_stk, &B->main_sz);
-#endif
-  for (;;) {
-    Block *b = B;
-    Thread *t = T;
-    b->fn(b->arg);
-    t = T;
-    t->st = DONE;
-    t->where = "";
-    b->nalive--;
-    b->wp[t->warp].ready &= ~(1u << t->lane);
-    b->wp[t->warp].alive &= ~(1u << t->lane);
-    if (b->nalive && b->nwait == b->nalive)
-      block_release();
-    Thread *nx = next_ready(t->warp);
-    if (!nx && b->nalive)
-      deadlock();
-    switch_to(t, nx);
-  }
-}
-struct Pool {
-  std::mutex mu;
-  std::vector<Block *> free;
-};
-static Pool &pool = *new Pool; // of this module: its fibers hold its thread-local variables; never destroyed
-EMU_NOTSAN inline Block *executor(const Opts &o) {
-  Block *mine = nullptr;
-  {
-    std::lock_guard l(pool.mu);
-    if (!pool.free.empty()) {
-      mine = pool.free.back();
-      pool.free.pop_back();
-    }
-  }
-  if (!mine) {
-    mine = new Block;
-    mine->stacks =
-        (char *)mmap(nullptr, (STACK + 4096) * MAXT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mine->stacks == MAP_FAILED)
-      die("mmap stacks");
-  }
-  mine->o = o;
-  mine->rng = o.seed * 0x9E3779B97F4A7C15ull | 1;
-  return mine;
-}
-EMU_NOTSAN inline void run_block(Block *b, dim3 bi) {
-  B = b;
-  b->bidx = bi;
-  b->nwait = 0;
-  b->nalive = b->n;
-  if (b->smem)
-    memset(b->smem_map, 0xFF, b->smem_cap); // poison: fp16/fp32 NaN
-  b->nsites = 0;
-  if (!b->st_map)
-    b->st_map = (char *)mmap(nullptr, 256 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  b->st_used = 0;
-#ifdef EMU_TSAN
-  if (!b->main_fiber)
-    b->main_fiber = __tsan_get_current_fiber();
-#endif
-  for (int w = 0; w < b->nw; w++) {
-    int c = std::min(32, b->n - w * 32);
-    b->wp[w].ready = b->wp[w].alive = c == 32 ? ~0u : (1u << c) - 1;
-    for (int k = 0; k < b->wp[w].ncoll; k++)
-      b->wp[w].coll[k].arrived = b->wp[w].coll[k].pending = 0;
-    b->wp[w].ncoll = 0;
-  }
-  for (int i = 0; i < b->n; i++) {
-    Thread &t = b->th[i];
-    if (!t.sp) {
-      char *lo = b->stacks + (STACK + 4096) * i;
-      mprotect(lo, 4096, PROT_NONE);
-      t.sp = seed_stack(lo + 4096 + STACK, fiber_main);
-#ifdef EMU_ASAN
-      t.stk = lo + 4096;
-#endif
-#ifdef EMU_TSAN
-      t.fiber = __tsan_create_fiber(0);
-#endif
-    }
-    t.lin = i;
-    t.lane = i & 31;
-    t.warp = i >> 5;
-    t.st = READY;
-    t.cur.clear();
-    t.groups.clear();
-    t.tid = dim3(i % b->bdim.x, i / b->bdim.x % b->bdim.y, i / (b->bdim.x * b->bdim.y));
-#ifdef EMU_TSAN
-    __tsan_release(&b->hb_block);
-    __tsan_switch_to_fiber(t.fiber, 1);
-    __tsan_acquire(&b->hb_block);
-    __tsan_switch_to_fiber(b->main_fiber, 1);
-#endif
-  }
-  switch_to(nullptr, next_ready(0));
-#ifdef EMU_TSAN
-  for (int i = 0; i < b->n; i++) {
-    __tsan_switch_to_fiber(b->th[i].fiber, 1);
-    __tsan_release(&b->hb_block);
-    __tsan_switch_to_fiber(b->main_fiber, 1);
-  }
-  __tsan_acquire(&b->hb_block);
-#endif
-}
-inline uint64_t g_switches = 0;
-inline void launch_raw(dim3 g, dim3 bd, size_t smem, void (*fn)(void *), void *arg) {
-  static Opts o0 = opts_from_env();
-  Opts o = o0;
-  size_t n = (size_t)bd.x * bd.y * bd.z, nb = (size_t)g.x * g.y * g.z;
-  if (!n || n > MAXT)
-    die("bad block size %zu", n);
-  if (smem > 227 * 1024)
-    die("dynamic shared memory %zu > 227 KiB", smem);
-  std::atomic<size_t> next{0};
-  std::atomic<uint64_t> sw{0};
-  auto work = [&] {
-    Block *b = executor(o);
-    b->n = (int)n;
-    b->nw = (int)((n + 31) / 32);
-    b->bdim = bd;
-    b->gdim = g;
-    b->fn = fn;
-    b->arg = arg;
-    b->switches = 0;
-    if (smem) {
-      size_t cap = (smem + 4095) & ~4095ull;
-      if (cap != b->smem_cap) {
-        if (b->smem_map)
-          munmap(b->smem_map, b->smem_cap + 4096);
-        b->smem_map = (char *)mmap(nullptr, cap + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        mprotect(b->smem_map + cap, 4096, PROT_NONE);
-        b->smem_cap = cap;
-      }
-      b->smem = b->smem_map + cap - ((smem + 15) & ~15ull);
-    } else
-      b->smem = nullptr; // its end touches a guard page
-    for (size_t i; (i = next.fetch_add(1)) < nb;) {
-      if (o.order == 1)
-        i = nb - 1 - i;
-      run_block(b, dim3(i % g.x, i / g.x % g.y, i / ((size_t)g.x * g.y)));
-    }
-    sw += b->switches;
-    std::lock_guard l(pool.mu);
-    pool.free.push_back(b);
-  };
-  int nt = nb < 64 ? 1 : (int)std::min<size_t>(std::max(1, o.nthr), nb);
-  if (nt <= 1)
-    work();
-  else {
-    std::vector<std::thread> v;
-    for (int i = 0; i < nt; i++)
-      v.emplace_back(work);
-    for (auto &t : v)
-      t.join();
-  }
-  g_switches = sw;
-}
-template <class... P, class... A> void launch(dim3 g, dim3 b, size_t smem, void (*k)(P...), A &&...a) {
-  std::tuple<void (*)(P...), P...> pk(k, static_cast<P>(a)...);
-  launch_raw(
-      g, b, smem,
-      [](void *q) {
-        auto &t = *(decltype(pk) *)q;
-        std::apply([](auto f, auto &...x) { f(x...); }, t);
-      },
-      &pk);
-}
+namespace emu {
 // cuLaunchKernel's convention: params[i] points at argument i.
 template <class... P, size_t... I> void call_params(void (*k)(P...), void **p, std::index_sequence<I...>) {
   k(*(std::remove_cvref_t<P> *)p[I]...);
@@ -714,24 +209,6 @@ template <class... P> int arg_size(void (*)(P...), int i) {
 #define IFL_EXPORT(name)                                                                                                         \
   extern "C" int name##__arg(int i) { return emu::arg_size(name, i); }                                                           \
   extern "C" void name##__emu(dim3 g, dim3 b, size_t smem, void **params) { emu::launch_params(g, b, smem, name, params); }
-namespace emu {
-EMU_NOTSAN inline void *static_smem(const void *site, size_t n, size_t al) {
-  Block *b = B;
-  for (int i = 0; i < b->nsites; i++)
-    if (b->sites[i].first == site)
-      return b->sites[i].second;
-  size_t o = (b->st_used + al - 1) / al * al;
-  b->st_used = o + n;
-  if (b->st_used > 48 * 1024)
-    die("static shared memory > 48 KiB");
-  for (size_t i = 0; i < n; i++)
-    ((volatile char *)b->st_map)[o + i] = (char)0xFF; // poison (NaN)
-  if (b->nsites == 64)
-    die("too many shared arrays");
-  b->sites[b->nsites++] = {site, b->st_map + o};
-  return b->st_map + o;
-}
-} // namespace emu
 #define IFL_SHARED(TY, name, ...)                                                                                                \
   static const char name##_site = 0;                                                                                             \
   typedef TY name##_ty __VA_ARGS__;                                                                                              \
@@ -750,8 +227,8 @@ constexpr int warpSize = 32;
 #define __syncthreads_or(p) emu::block_sync("__syncthreads_or", p, 0)
 #define __syncthreads_and(p) emu::block_sync("__syncthreads_and", p, 1)
 #define __syncthreads_count(p) emu::block_sync("__syncthreads_count", p, 2)
-inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-inline void __threadfence_block() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __syncwarp(unsigned mask = ~0u) {
   int p;
   emu::warp_coll(mask, "__syncwarp", nullptr, p, true, emu::nolast);
@@ -775,7 +252,8 @@ template <class V> EMU_NOTSAN inline V shfl(unsigned mask, const char *op, V v, 
 }
 inline int active_lanes() {
   Block *b = B;
-  return std::min(32, b->n - T->warp * 32);
+  const int n = b->n - T->warp * 32;
+  return n < 32 ? n : 32;
 }
 } // namespace emu
 template <class V> inline V __shfl_sync(unsigned m, V v, int s, int w = 32) {
@@ -798,7 +276,7 @@ EMU_NOTSAN inline unsigned __ballot_sync(unsigned m, int pred) {
   emu::Slot s;
   s.q[0] = pred != 0;
   int p;
-  auto *c = emu::warp_coll(m, "__ballot_sync", &s, p, false, [m](emu::Slot *in, emu::Slot *out) EMU_NOTSAN {
+  auto *c = emu::warp_coll(m, "__ballot_sync", &s, p, false, [](uint32_t m, emu::Slot *in, emu::Slot *out) EMU_NOTSAN {
     unsigned r = 0;
     for (unsigned k = m; k; k &= k - 1) {
       int l = std::countr_zero(k);
@@ -810,12 +288,12 @@ EMU_NOTSAN inline unsigned __ballot_sync(unsigned m, int pred) {
 }
 inline int __any_sync(unsigned m, int p) { return __ballot_sync(m, p) != 0; }
 inline int __all_sync(unsigned m, int p) { return __ballot_sync(m, p) == m; }
-inline unsigned __activemask() { return emu::B->wp[emu::T->warp].alive; }
+inline unsigned __activemask() { return emu::alive(); }
 EMU_NOTSAN inline int __reduce_add_sync(unsigned m, int v) {
   emu::Slot s;
   s.q[0] = (unsigned)v;
   int p;
-  auto *c = emu::warp_coll(m, "__reduce_add_sync", &s, p, false, [m](emu::Slot *in, emu::Slot *out) EMU_NOTSAN {
+  auto *c = emu::warp_coll(m, "__reduce_add_sync", &s, p, false, [](uint32_t m, emu::Slot *in, emu::Slot *out) EMU_NOTSAN {
     unsigned r = 0;
     for (unsigned k = m; k; k &= k - 1)
       r += (unsigned)in[std::countr_zero(k)].q[0];
@@ -828,8 +306,14 @@ EMU_NOTSAN inline int __reduce_add_sync(unsigned m, int v) {
 template <class V> inline V atomicAdd(V *a, V v) {
   if constexpr (std::is_integral_v<V>)
     return __atomic_fetch_add(a, v, __ATOMIC_RELAXED);
-  else
-    return std::atomic_ref<V>(*a).fetch_add(v, std::memory_order_relaxed);
+  else {
+    V o, sum;
+    __atomic_load(a, &o, __ATOMIC_RELAXED);
+    do
+      sum = o + v;
+    while (!__atomic_compare_exchange(a, &o, &sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return o;
+  }
 }
 template <class V> inline V atomicMax(V *a, V v) {
   V o = __atomic_load_n(a, __ATOMIC_RELAXED);
@@ -880,8 +364,8 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s) {
   }
   return r;
 }
-using std::max;
-using std::min;
+template <class V> constexpr const V &max(const V &a, const V &b) { return a < b ? b : a; }
+template <class V> constexpr const V &min(const V &a, const V &b) { return b < a ? b : a; }
 
 // ---------------------------------------------------------------- tensor-core and async-copy wrappers
 #include "ifl_intrin.cuh"

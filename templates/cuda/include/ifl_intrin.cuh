@@ -19,7 +19,7 @@ EMU_NOTSAN inline void mma16816(float (&d)[4], const uint32_t (&a)[4], const uin
   Slot s;
   s.p = &me;
   int p;
-  warp_coll(~0u, op, &s, p, false, [](Slot *in, Slot *) EMU_NOTSAN {
+  warp_coll(~0u, op, &s, p, false, [](uint32_t, Slot *in, Slot *) EMU_NOTSAN {
     float A[16][16], Bt[16][8], D[16][8];
     for (int l = 0; l < 32; l++) {
       const P *q = (const P *)in[l].p;
@@ -69,7 +69,7 @@ template <bool U> EMU_NOTSAN inline void mma16832(int (&d)[4], const uint32_t (&
   Slot s;
   s.p = &me;
   int p;
-  warp_coll(~0u, U ? "mma.m16n8k32.u8.s8" : "mma.m16n8k32.s8", &s, p, false, [](Slot *in, Slot *) EMU_NOTSAN {
+  warp_coll(~0u, U ? "mma.m16n8k32.u8.s8" : "mma.m16n8k32.s8", &s, p, false, [](uint32_t, Slot *in, Slot *) EMU_NOTSAN {
     int A[16][32], Bt[32][8], D[16][8];
     for (int l = 0; l < 32; l++) {
       const P *q = (const P *)in[l].p;
@@ -129,27 +129,9 @@ template <bool TR> inline void emu_ldmatrix_x4(uint32_t (&r)[4], const void *row
 }
 inline void ifl_ldmatrix_x4(uint32_t (&r)[4], const void *row) { emu_ldmatrix_x4<false>(r, row); }
 inline void ifl_ldmatrix_x4_trans(uint32_t (&r)[4], const void *row) { emu_ldmatrix_x4<true>(r, row); }
-inline void ifl_cp_async16(void *d, const void *s) {
-  if (((uintptr_t)d | (uintptr_t)s) & 15)
-    emu::die("cp.async 16: misaligned, lane %d", emu::T->lane);
-  if (emu::B->o.lazy) {
-    emu::T->cur.push_back({d, s, 16});
-  } else {
-    ((uint4 *)d)[0] = ((const uint4 *)s)[0];
-  }
-}
-inline void ifl_cp_async_commit() {
-  emu::T->groups.push_back(std::move(emu::T->cur));
-  emu::T->cur.clear();
-}
-template <int N> inline void ifl_cp_async_wait() {
-  auto &g = emu::T->groups;
-  while (g.size() > N) {
-    for (auto &c : g[0])
-      *(uint4 *)c.d = *(const uint4 *)c.s;
-    g.erase(g.begin());
-  }
-}
+inline void ifl_cp_async16(void *d, const void *s) { emu::copy_async(d, s); }
+inline void ifl_cp_async_commit() { emu::copy_commit(); }
+template <int N> inline void ifl_cp_async_wait() { emu::copy_wait(N); }
 #else
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>
