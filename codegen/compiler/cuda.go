@@ -175,7 +175,7 @@ func emulated(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel) (
 	}
 	standIn := []string{"-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden"}
 	objects, err := b.Objects(ctx, []toolchain.Unit{
-		{Name: "kernels.cpp", Source: []byte(unity.String()), Headers: own, Flags: append(slices.Clone(flags), "-O1")},
+		{Name: "kernels.cpp", Source: []byte(unity.String()), Headers: own, Flags: append(slices.Clone(flags), "-Og")},
 		{Name: "fibers.cpp", Source: []byte(emulation["fibers.cpp"]), Headers: headers, Flags: append(slices.Clone(flags), "-O2", "-fvisibility=hidden")},
 		{Name: "driver.cpp", Source: []byte(emulation["driver.cpp"]), Flags: standIn},
 		{Name: "cublaslt.cpp", Source: []byte(emulation["cublaslt.cpp"]), Flags: standIn},

@@ -65,7 +65,7 @@ func likeModule(t *testing.T, spec string, opt Options) {
 	}
 	want := lastLogits(t, p, ids)
 	m := emulatedModel(t, p)
-	for _, budget := range []int{5, len(ids)} {
+	for _, budget := range []int{7, len(ids)} {
 		got := lastRow(t, m, ids, engine.Options{MaxTokens: budget, Context: len(ids), Threads: 1})
 		worst, largest := 0.0, 0.0
 		for i, w := range want {

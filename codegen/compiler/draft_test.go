@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
@@ -20,12 +19,13 @@ func TestDraftsChangeNothing(t *testing.T) {
 	needCompiler(t)
 	t.Parallel()
 	models := familyModels(t)
-	cases := []struct{ model, quant, kv string }{
+	type draftCase struct{ model, quant, kv string }
+	cases := []draftCase{
 		{"", "q8_b32t2", "f16"}, {"", "q4_b64", "q8_b32t2"}, {"", "f16", "bf16"}, {"", "f32", "f32"}, {"", "q3h_b64", "f16"},
 		{models["deepseek_v2"], "f32", "f16"}, {models["gemma2"], "f32", "f16"}, {models["bloom"], "f32", "f16"},
 		{models["gpt_oss"], "f32", "bf16"}, {models["mixtral"], "f16", "f32"}, {models["t5"], "f32", "f16"}, {models["bart"], "q8_b32t2", "bf16"},
 	}
-	for _, c := range irtest.Sample(t, 2, cases) {
+	for _, c := range sampleTypes(t, cases, func(c draftCase) string { return c.quant }) {
 		t.Run(fmt.Sprint(c.model, " ", c.quant, " ", c.kv), func(t *testing.T) {
 			p, err := generate(cmp.Or(c.model, "../../models/demo.yaml"), Options{Quant: c.quant, KV: c.kv})
 			if err != nil {

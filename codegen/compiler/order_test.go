@@ -201,7 +201,7 @@ func sameBits(t *testing.T, what string, got, want []float32) {
 // dispatch table names, and the annotations.
 func TestOneOrderOfSummation(t *testing.T) {
 	t.Parallel()
-	for _, quant := range sampleTypes(t, []string{"f32", "f16", "q8_b32", "q8_b32t2", "q4_b32", "q4_b64", "q6_b64/int8+1", "q4_b64/int8", "q4_b64/f32", "bf16/bf16"}) {
+	for _, quant := range sampleTypes(t, []string{"f32", "f16", "q8_b32", "q8_b32t2", "q4_b32", "q4_b64", "q6_b64/int8+1", "q4_b64/int8", "q4_b64/f32", "bf16/bf16"}, plainType) {
 		t.Run(quant, func(t *testing.T) {
 			m := demoModel(t, quant, nil)
 			long := prompt(100, 1)
@@ -236,10 +236,10 @@ func TestOneOrderOfSummation(t *testing.T) {
 	}
 }
 
-// sampleTypes gives all cases, each of which begins with a weight type, where
-// irtest.All says so; else one of a float type and one of a block type. All tests
-// prefer the same types, drawn by the seed, so that they share compiled kernels.
-func sampleTypes(t *testing.T, cases []string) []string {
+// sampleTypes gives all cases, typeOf which is a weight type, where irtest.All
+// says so; else one of a float type and one of a block type. All tests prefer the
+// same types, drawn by the seed, so that they share compiled kernels.
+func sampleTypes[T any](t *testing.T, cases []T, typeOf func(T) string) (out []T) {
 	t.Helper()
 	if irtest.All() {
 		return cases
@@ -248,19 +248,28 @@ func sampleTypes(t *testing.T, cases []string) []string {
 	t.Logf("some of %d cases, IFLOWC_TEST_SEED=%d", len(cases), seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	preference := rng.Perm(len(weightTypes))
-	rank, drawn := map[bool]int{}, map[bool]string{} // by whether it is a block type
+	rank, drawn := map[bool]int{}, map[bool]int{} // by whether it is a block type
 	for _, i := range rng.Perm(len(cases)) {
-		name, _, _ := strings.Cut(cases[i], "/")
+		name := typeOf(cases[i])
 		dt, ok := tensor.ParseDType(name)
 		at := slices.Index(weightTypes, name)
 		if !ok || at < 0 {
 			t.Fatalf("no weight type %q", name)
 		}
 		if best, ok := rank[dt.IsBlock()]; !ok || preference[at] < best {
-			rank[dt.IsBlock()], drawn[dt.IsBlock()] = preference[at], cases[i]
+			rank[dt.IsBlock()], drawn[dt.IsBlock()] = preference[at], i
 		}
 	}
-	return slices.Sorted(maps.Values(drawn))
+	for _, i := range slices.Sorted(maps.Values(drawn)) {
+		out = append(out, cases[i])
+	}
+	return out
+}
+
+// plainType is the weight type of a quant, before how activations are rounded.
+func plainType(quant string) string {
+	name, _, _ := strings.Cut(quant, "/")
+	return name
 }
 
 // onlyImpl is the table of a profile that uses one implementation everywhere.

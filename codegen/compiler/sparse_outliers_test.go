@@ -23,7 +23,7 @@ func TestSparseOutliers(t *testing.T) {
 	t.Parallel()
 	long := prompt(70, 1)
 	exact := logitsOf(t, demoModel(t, "f32", nil), engine.Options{Threads: 1}, [][]int32{long})[0]
-	for _, quant := range sampleTypes(t, []string{"q4_b64", "q3h_b64", "q4_b32"}) {
+	for _, quant := range sampleTypes(t, []string{"q4_b64", "q3h_b64", "q4_b32"}, plainType) {
 		t.Run(quant, func(t *testing.T) {
 			p, err := sparseProgram(t, quant, 0.03, "cpu")
 			if err != nil {
