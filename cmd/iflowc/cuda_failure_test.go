@@ -182,12 +182,3 @@ func TestEmulatedProfile(t *testing.T) {
 	wantError(t, call(t, nil, bin, append(story, "--device", "cuda", "--profile", file)...), 1, file, `no implementation "avx"`, "gemv, gemv4, flat_gemm")
 	wantError(t, iflowc(t, "compile", demoSpec, "--profile", file, "-o", filepath.Join(t.TempDir(), "x")), exitUsage, file, "measured on a GPU", ".cuda.profile")
 }
-
-// needEmulation skips where CUDA cannot be emulated.
-func needEmulation(t *testing.T) {
-	t.Helper()
-	needCompiler(t)
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("g++ is not on the path: the emulation of CUDA is C++")
-	}
-}

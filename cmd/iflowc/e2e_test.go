@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/iflowc/iflowc/codegen/devicetest"
 )
 
 // scratch holds the compiler and the models that the tests of this package
@@ -79,16 +81,9 @@ func (o outcome) succeed(t testing.TB) string {
 	return o.stdout
 }
 
-// needCompiler skips where a model cannot be compiled at all.
-func needCompiler(t testing.TB) {
-	t.Helper()
-	for _, cc := range []string{"cc", "gcc", "clang"} {
-		if _, err := exec.LookPath(cc); err == nil {
-			return
-		}
-	}
-	t.Skip("needs a C compiler: cc, gcc or clang")
-}
+// These skip tests where a model cannot be compiled, or CUDA not be emulated.
+func needCompiler(t testing.TB)  { devicetest.NeedCompiler(t) }
+func needEmulation(t testing.TB) { devicetest.NeedEmulation(t) }
 
 const demoSpec = "../../models/demo.yaml"
 

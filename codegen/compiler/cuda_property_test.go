@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
@@ -32,7 +33,7 @@ import (
 // them, and every way to round activations.
 func TestEmulatedMatmuls(t *testing.T) {
 	t.Parallel()
-	needEmulation(t)
+	devicetest.NeedEmulation(t)
 	seed := irtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for i, name := range sampleTypes(t, weightTypes, plainType) {
@@ -96,7 +97,7 @@ func products(rng *rand.Rand, dt tensor.DType) string {
 // the interpreter does, read token by token, a few at a time and at once.
 func TestEmulatedModules(t *testing.T) {
 	t.Parallel()
-	needEmulation(t)
+	devicetest.NeedEmulation(t)
 	n, first := uint64(1), 10*irtest.Seed(t)
 	if irtest.All() {
 		n = 12

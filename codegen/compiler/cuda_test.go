@@ -1,15 +1,14 @@
 package compiler
 
 import (
-	"context"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
@@ -22,22 +21,13 @@ import (
 // under emulation, for the tiny models of spec/testdata and their variants.
 func TestEmulatedFamilies(t *testing.T) {
 	t.Parallel()
-	needEmulation(t)
+	devicetest.NeedEmulation(t)
 	models := familyModels(t)
 	for _, name := range irtest.Sample(t, 1, slices.Sorted(maps.Keys(models))) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			likeInterpreter(t, models[name], "cuda-emu", emulatedModel)
 		})
-	}
-}
-
-// needEmulation skips where there is no C++ compiler, which the emulation needs.
-func needEmulation(t *testing.T) {
-	t.Helper()
-	needCompiler(t)
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("g++ is not on the path: the emulation of CUDA is C++")
 	}
 }
 
@@ -92,10 +82,7 @@ func packedRegion(t *testing.T, path string) []byte {
 
 func emulatedDevice(t *testing.T, cache *toolchain.Cache, man *manifest.Manifest, m *codegen.CUDAModel, change func(*cuda.Device)) *cuda.Device {
 	t.Helper()
-	cc, err := toolchain.FindCompiler(context.Background(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cc := devicetest.NeedCompiler(t)
 	images, path, err := emulated(t.Context(), &toolchain.Builder{Cache: cache, CC: cc}, m)
 	if err != nil {
 		t.Fatal(err)

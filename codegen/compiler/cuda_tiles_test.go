@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
@@ -29,7 +30,7 @@ var tiledModels = []struct{ spec, kv string }{
 // tokens at a time and for a tile and more of them.
 func TestEmulatedTiles(t *testing.T) {
 	t.Parallel()
-	needEmulation(t)
+	devicetest.NeedEmulation(t)
 	for _, c := range irtest.Sample(t, 2, tiledModels) {
 		t.Run(filepath.Base(c.spec)+"-"+c.kv, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +88,7 @@ func likeModule(t *testing.T, spec string, opt Options) {
 // below, and on all sides of what its numbers hold.
 func TestUnifiedSoftmax(t *testing.T) {
 	t.Parallel()
-	needEmulation(t)
+	devicetest.NeedEmulation(t)
 	for _, kv := range irtest.Sample(t, 1, []string{"f16", "bf16"}) {
 		t.Run(kv, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +139,7 @@ func attended(t *testing.T, p *Program, scores *codegen.ScoreRange, ids []int32)
 // third without, get the logits that their paths get token by token.
 func TestEmulatedTrees(t *testing.T) {
 	t.Parallel()
-	needEmulation(t)
+	devicetest.NeedEmulation(t)
 	p, err := generate("../../spec/testdata/families/qwen2", Options{Quant: "f32", KV: "f16", Target: "cuda-emu"})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/engine"
@@ -19,7 +20,7 @@ import (
 // to eight bits, which the CPU target has too: it agrees to 2e-6.
 func TestEmulatedTypes(t *testing.T) {
 	t.Parallel()
-	needEmulation(t)
+	devicetest.NeedEmulation(t)
 	ids := prompt(21, 3)
 	cases := []struct {
 		quant, kv, act string

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
@@ -16,7 +17,7 @@ import (
 // follow accepted ones, are the bits of plain decoding, for every kind of
 // attention and type of state.
 func TestDraftsChangeNothing(t *testing.T) {
-	needCompiler(t)
+	devicetest.NeedCompiler(t)
 	t.Parallel()
 	models := familyModels(t)
 	type draftCase struct{ model, quant, kv string }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -21,7 +22,7 @@ import (
 // transformers, and for their variants.
 func TestCompiledFamilies(t *testing.T) {
 	t.Parallel()
-	needCompiler(t)
+	devicetest.NeedCompiler(t)
 	models := familyModels(t)
 	for _, name := range irtest.Sample(t, 2, slices.Sorted(maps.Keys(models))) {
 		t.Run(name, func(t *testing.T) {

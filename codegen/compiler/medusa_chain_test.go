@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
@@ -42,7 +43,7 @@ var chainPrompts = [][]int32{{1, 2, 3}, {4, 5}, {9, 8, 7, 6}, {11}}
 // sequences that it drafts for, together or alone, go on as without.
 func TestCompiledChain(t *testing.T) {
 	t.Parallel()
-	needCompiler(t)
+	devicetest.NeedCompiler(t)
 	m := loaded(t, medusaModel(t, headKinds["chain"], ""))
 	chainLikeTorch(t, m)
 	chainChangesNothing(t, m, chainPrompts, draftedTokens)
@@ -51,7 +52,7 @@ func TestCompiledChain(t *testing.T) {
 // TestChainTogether: one run of the head drafts for all sequences of a step.
 func TestChainTogether(t *testing.T) {
 	t.Parallel()
-	needCompiler(t)
+	devicetest.NeedCompiler(t)
 	m := loaded(t, medusaModel(t, headKinds["chain"], ""))
 	e, most := openMedusa(t, m, len(chainPrompts)), 0
 	err := e.Trace(func(s device.StepTrace) {
@@ -70,7 +71,7 @@ func TestChainTogether(t *testing.T) {
 // TestEmulatedChain: so does the CUDA target's.
 func TestEmulatedChain(t *testing.T) {
 	t.Parallel()
-	needEmulation(t)
+	devicetest.NeedEmulation(t)
 	m := emulatedModel(t, medusaModel(t, headKinds["chain"], "cuda-emu"))
 	chainLikeTorch(t, m)
 	chainChangesNothing(t, m, chainPrompts[:2], 12)

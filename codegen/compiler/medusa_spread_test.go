@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
@@ -103,7 +104,7 @@ func headCases(seed uint64) (list []headCase) {
 // what it writes without, for all types of weights and states, and where only
 // layers are apart accepts what it accepts on one device.
 func TestDemoMedusaSpread(t *testing.T) {
-	needCompiler(t)
+	devicetest.NeedCompiler(t)
 	t.Parallel()
 	file := demoMedusa(t)
 	for _, c := range irtest.Sample(t, 1, headCases(irtest.Seed(t))) {
@@ -150,7 +151,7 @@ func writeHeads(t *testing.T, m engine.Model, prompts [][]int32, draft bool) ([]
 // TestChainSpread: a chained head says on several devices what it says on one, and
 // sequences that it drafts for go on as without.
 func TestChainSpread(t *testing.T) {
-	needCompiler(t)
+	devicetest.NeedCompiler(t)
 	t.Parallel()
 	file := tinyMedusa(t, headKinds["chain"])
 	for _, devices := range irtest.Sample(t, 1, []string{"0;1", "0&1", "0&1;2&3"}) {

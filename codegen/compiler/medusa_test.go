@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
@@ -27,7 +28,7 @@ func medusaModel(t *testing.T, section, target string) *Program {
 // that share the vocabulary's matrix.
 func TestEmulatedMedusa(t *testing.T) {
 	t.Parallel()
-	needEmulation(t)
+	devicetest.NeedEmulation(t)
 	raw, err := os.ReadFile("../../spec/testdata/medusa/expected.json")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestEmulatedMedusa(t *testing.T) {
 // guesses, together in a step, go on as each does alone and without.
 func TestCompiledMedusa(t *testing.T) {
 	t.Parallel()
-	needCompiler(t)
+	devicetest.NeedCompiler(t)
 	raw, err := os.ReadFile("../../spec/testdata/medusa/expected.json")
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +227,7 @@ func demoMedusa(t *testing.T) string {
 // same, and at least 1.8 tokens a step.
 func TestDemoMedusa(t *testing.T) {
 	t.Parallel()
-	needCompiler(t)
+	devicetest.NeedCompiler(t)
 	p, err := generate(demoMedusa(t), Options{Quant: "q8_b32t2"})
 	if err != nil {
 		t.Fatal(err)

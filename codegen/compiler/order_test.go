@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/irtest"
@@ -73,10 +74,7 @@ func loaded(t *testing.T, p *Program) engine.Model {
 func loadedCode(t *testing.T, p *Program, code *codegen.CPUModel) (*cpu.Library, []byte) {
 	t.Helper()
 	ctx := context.Background()
-	cc, err := toolchain.FindCompiler(ctx, "")
-	if err != nil {
-		t.Skip("needs a C compiler: ", err)
-	}
+	cc := devicetest.NeedCompiler(t)
 	cache, err := toolchain.OpenCache(testCache(t))
 	if err != nil {
 		t.Fatal(err)

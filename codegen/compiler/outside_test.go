@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/codegen/devicetest"
 )
 
 // outsider is a program of another module that compiles the demo model and runs it.
@@ -40,7 +42,7 @@ func main() {
 // builds a model that runs, without the network.
 func TestOutsideModule(t *testing.T) {
 	t.Parallel()
-	needCompiler(t)
+	devicetest.NeedCompiler(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

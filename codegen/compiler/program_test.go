@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/passes"
@@ -18,7 +19,7 @@ import (
 // the default compiler: the tests of templates compile the kernels.
 func TestGeneratedC(t *testing.T) {
 	t.Parallel()
-	needCompiler(t)
+	devicetest.NeedCompiler(t)
 	compilers, quants := []string{""}, []string{"q4_b32"}
 	if irtest.All() {
 		compilers, quants = []string{"gcc", "clang"}, weightTypes
@@ -105,11 +106,3 @@ func TestSkippingPasses(t *testing.T) {
 }
 
 const demoSpec = "../../models/demo.yaml"
-
-// needCompiler skips where a model cannot be compiled at all.
-func needCompiler(t testing.TB) {
-	t.Helper()
-	if _, err := toolchain.FindCompiler(context.Background(), ""); err != nil {
-		t.Skip("needs a C compiler: ", err)
-	}
-}

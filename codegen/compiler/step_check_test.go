@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/device"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
@@ -60,7 +61,7 @@ func goodStep(s *device.Step) {
 // the same steps.
 func TestBadSteps(t *testing.T) {
 	t.Parallel()
-	needEmulation(t)
+	devicetest.NeedEmulation(t)
 	p, err := generate("../../spec/testdata/families/qwen2", Options{Quant: "f32", KV: "f16", Target: "cuda-emu"})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ package devicetest
 import (
 	_ "embed"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -50,12 +51,29 @@ func Build(t testing.TB) string {
 	return path
 }
 
-func compile(t testing.TB) []byte {
+// NeedCompiler gives the C compiler, and skips the test where there is none.
+func NeedCompiler(t testing.TB) *toolchain.Compiler {
 	t.Helper()
 	cc, err := toolchain.FindCompiler(t.Context(), "")
 	if err != nil {
-		t.Skipf("no C compiler: %v", err)
+		t.Skip("needs a C compiler: ", err)
 	}
+	return cc
+}
+
+// NeedEmulation skips the test where CUDA cannot be emulated, which needs a C++
+// compiler too.
+func NeedEmulation(t testing.TB) {
+	t.Helper()
+	NeedCompiler(t)
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skip("needs a C++ compiler: g++ is not on the path")
+	}
+}
+
+func compile(t testing.TB) []byte {
+	t.Helper()
+	cc := NeedCompiler(t)
 	cache, err := toolchain.OpenCache(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
