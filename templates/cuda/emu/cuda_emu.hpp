@@ -162,8 +162,8 @@ struct Coll {
   char hb;
 };
 // initial-exec: no __tls_get_addr, and the address is never cached across a switch
-extern thread_local Block *B __attribute__((tls_model("initial-exec")));
-extern thread_local Thread *T __attribute__((tls_model("initial-exec")));
+extern constinit thread_local Block *B __attribute__((tls_model("initial-exec")));
+extern constinit thread_local Thread *T __attribute__((tls_model("initial-exec")));
 
 [[noreturn]] void die(const char *fmt, ...);
 int block_sync(const char *where, int pred, int kind);

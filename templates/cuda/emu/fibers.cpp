@@ -24,8 +24,8 @@
 #endif
 
 namespace emu {
-thread_local Block *B = nullptr;
-thread_local Thread *T = nullptr;
+constinit thread_local Block *B = nullptr;
+constinit thread_local Thread *T = nullptr;
 
 void die(const char *fmt, ...) {
   va_list a;
