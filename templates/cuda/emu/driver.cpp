@@ -232,22 +232,29 @@ API Result cuEventElapsedTime(float *ms, Event *a, Event *b) {
 }
 API Result cuEventElapsedTime_v2(float *ms, Event *a, Event *b) { return cuEventElapsedTime(ms, a, b); }
 
+// An image is loaded once: the stacks of its fibers stay mapped for the life of the process. Kernels have no variables.
 API Result cuModuleLoadData(void **m, const void *image) {
   MAY_FAIL("cuModuleLoadData");
+  static std::mutex one;
+  static std::map<std::string, void *> loaded; // by the image's bytes
   const size_t n = elf_size(image);
   if (!n)
     return INVALID_IMAGE;
+  std::lock_guard lock(one);
+  void *&known = loaded[std::string((const char *)image, n)];
+  if (known)
+    return *m = known, OK;
   char path[] = "/tmp/ifl-emu-XXXXXX";
   const int fd = mkstemp(path);
   if (fd < 0)
     return INVALID_IMAGE;
   const bool whole = write(fd, image, n) == (ssize_t)n;
   close(fd);
-  *m = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (!*m)
+  *m = known = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (!known)
     fprintf(stderr, "cuda_emu: %s\n", dlerror());
   unlink(path);
-  return *m ? OK : INVALID_IMAGE;
+  return known ? OK : INVALID_IMAGE;
 }
 API Result cuModuleUnload(void *) { return OK; } // kernels may still be queued
 API Result cuModuleGetFunction(void **f, void *m, const char *name) {
