@@ -227,8 +227,8 @@ func TestOneOrderOfSummation(t *testing.T) {
 				sameBits(t, "all by "+impl, got, want)
 			}
 			if strings.HasPrefix(quant, "q") { // buffers of their own for all values, and one kernel for all rows
-				bare := demoModel(t, quant, ir.DropNotes)
-				sameBits(t, "without notes", logitsOf(t, bare, engine.Options{Threads: 2}, [][]int32{long})[0], want)
+				bare := demoModel(t, quant, ir.DropAnnotations)
+				sameBits(t, "without annotations", logitsOf(t, bare, engine.Options{Threads: 2}, [][]int32{long})[0], want)
 			}
 		})
 	}
