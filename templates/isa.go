@@ -73,7 +73,8 @@ var isas = []ISA{
 		Needs: []string{"ASIMD", "ASIMDDP"},
 		parts: 4, vectors: 1, widths: []int{1, 2, 3, 4}, rows: []int{1, 2, 4, 8, 16}, byLane: true,
 	},
-	{Name: "portable", Flags: common, parts: 4, vectors: 1, widths: []int{1, 2}, rows: []int{1, 4}},
+	// The compiler may be told to use more of the processor; kernels and headers must agree on what there is.
+	{Name: "portable", Flags: append([]string{"-DIFL_PORTABLE"}, common...), parts: 4, vectors: 1, widths: []int{1, 2}, rows: []int{1, 4}},
 }
 
 // ISAs lists the instruction sets, the best first; "portable" runs anywhere.
