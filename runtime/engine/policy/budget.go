@@ -1,6 +1,9 @@
 package policy
 
-import "sort"
+import (
+	"math"
+	"sort"
+)
 
 // unlimited is more tokens than any step has.
 const unlimited = 1 << 30
@@ -16,13 +19,18 @@ func (in *Input) promptBudget(taken int) int {
 	if perToken <= 0 {
 		return tileRows
 	}
-	switch {
-	case !in.generating():
+	waiting := in.waitingEach()
+	if math.IsInf(waiting, 1) {
 		if !in.off(IdleStretch) {
 			limit *= idleStretch
 		}
-	case !in.off(DecodeStretch):
-		limit = max(limit, stretch*(fixed+perToken*float64(len(in.Requests))))
+	} else {
+		if !in.off(DecodeStretch) {
+			limit = max(limit, stretch*(fixed+perToken*float64(len(in.Requests))))
+		}
+		if waiting >= fewDecoding && !in.off(BurstStretch) {
+			limit = max(limit, min(waiting*limit, burstStretch*in.Objective.StepTime.Seconds()))
+		}
 	}
 	room := max(1, int(min((limit-fixed)/perToken-float64(taken), unlimited)))
 	if in.off(TileRounding) {
@@ -33,16 +41,6 @@ func (in *Input) promptBudget(taken int) int {
 		total += tileRows
 	}
 	return total - taken
-}
-
-// generating says whether a client waits for its next token.
-func (in *Input) generating() bool {
-	for i := range in.Requests {
-		if in.Requests[i].Decoding {
-			return true
-		}
-	}
-	return false
 }
 
 // draftLimit is how many drafted tokens a step may take beside those of decoding

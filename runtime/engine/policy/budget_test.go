@@ -21,30 +21,34 @@ func measured(live int) *Input {
 }
 
 // TestPromptBudget: steps last about as long as they may, and end with a full
-// tile.
+// tile. Each request that generates has one token in the step.
 func TestPromptBudget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		time        time.Duration
-		taken, live int
-		idle        bool
-		least, most int
+		time           time.Duration
+		decoding, live int
+		least, most    int
 	}{
-		{20 * time.Millisecond, 0, 1, true, 350, 410},  // 160 ms: 395 tokens
-		{20 * time.Millisecond, 8, 8, false, 24, 40},   // 20 ms: 45 tokens
-		{20 * time.Millisecond, 20, 20, false, 12, 44}, // twice the 10 ms that all 20 take
-		{20 * time.Millisecond, 4, 40, false, 76, 92},  // twice the 18 ms that all 40 will take
-		{time.Millisecond, 1, 1, false, 15, 15},
-		{0, 5, 5, false, 1 << 30, 1 << 30},
+		{20 * time.Millisecond, 0, 1, 350, 410},  // 160 ms: 395 tokens
+		{20 * time.Millisecond, 8, 8, 24, 40},    // 20 ms: 45 tokens
+		{20 * time.Millisecond, 20, 20, 12, 44},  // twice the 10 ms that all 20 take
+		{20 * time.Millisecond, 20, 40, 60, 76},  // twice the 18 ms that all 40 will take
+		{20 * time.Millisecond, 4, 40, 156, 190}, // four times 20 ms: nine wait for each
+		{20 * time.Millisecond, 1, 3, 76, 108},   // 40 ms: two wait for one
+		{time.Millisecond, 1, 1, 15, 15},
+		{0, 5, 5, 1 << 30, 1 << 30},
 	} {
 		in := measured(c.live)
-		in.Requests[0].Decoding, in.Objective.StepTime = !c.idle, c.time
-		got := in.promptBudget(c.taken)
-		if got < c.least || got > c.most {
-			t.Errorf("%v beside %d of %d: %d tokens, expected %d to %d", c.time, c.taken, c.live, got, c.least, c.most)
+		for i := range c.decoding {
+			in.Requests[i].Decoding = true
 		}
-		if c.time > 0 && (c.taken+got)%tileRows != 0 {
-			t.Errorf("%v beside %d of %d: %d tokens do not fill a tile", c.time, c.taken, c.live, got)
+		in.Objective.StepTime = c.time
+		got := in.promptBudget(c.decoding)
+		if got < c.least || got > c.most {
+			t.Errorf("%v beside %d of %d: %d tokens, expected %d to %d", c.time, c.decoding, c.live, got, c.least, c.most)
+		}
+		if c.time > 0 && (c.decoding+got)%tileRows != 0 {
+			t.Errorf("%v beside %d of %d: %d tokens do not fill a tile", c.time, c.decoding, c.live, got)
 		}
 	}
 }

@@ -11,7 +11,8 @@
 //
 //   - inter-token latency (ITL): a step that generates tokens takes no longer
 //     than Objective.StepTime, or than a fixed multiple of a step without
-//     prompts, whichever is longer;
+//     prompts, whichever is longer; a fixed multiple of Objective.StepTime while
+//     many wait for their first token and few generate;
 //   - time to first token (TTFT): a short prompt does not wait for a long one;
 //   - no starvation: no request is overtaken forever, by shorter ones or by
 //     more urgent ones;

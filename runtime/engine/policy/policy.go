@@ -71,16 +71,19 @@ type Batch struct {
 	Short    int  // the first request that found no KV-cache page; -1: none
 	NoDrafts bool // a step has no time for drafts
 
-	order []int // scratch
+	order   []int // scratch
+	barrier bool  // requests wait for others' prompts
 }
 
 // Next decides the next step's batch, in place of what out held. Requests that
 // generate come first, so that a prompt delays them by at most one step; then
-// prompts, as many of their tokens as the step has time for. No parts: nothing
-// can be computed, for want of pages if out.Short is not -1.
+// prompts, as many of their tokens as the step has time for. Those of a burst
+// begin to generate together. No parts: nothing can be computed, for want of pages
+// if out.Short is not -1.
 func Next(in *Input, out *Batch) {
 	out.Parts, out.Short, out.NoDrafts = out.Parts[:0], -1, false
 	left := in.Limits
+	out.barrier = in.barrier()
 	in.schedule(out, &left, in.decoding(out))
 	prompts := in.prompts(out)
 	if !left.Whole {
@@ -100,7 +103,7 @@ func Next(in *Input, out *Batch) {
 func (in *Input) decoding(out *Batch) []int {
 	out.order = out.order[:0]
 	for i := range in.Requests {
-		if r := &in.Requests[i]; r.Pending() == 1 && !r.Blocked {
+		if r := &in.Requests[i]; r.Pending() == 1 && !r.Blocked && !(out.barrier && in.holds(r)) {
 			out.order = append(out.order, i)
 		}
 	}
@@ -148,6 +151,9 @@ func (in *Input) schedule(out *Batch, left *Limits, list []int) {
 		}
 		r := &in.Requests[i]
 		n, rows := left.fit(r)
+		if n == r.Pending() && out.barrier && in.holds(r) {
+			n, rows = n-1, max(0, rows-1)
+		}
 		if n == 0 {
 			continue
 		}

@@ -12,6 +12,8 @@ const (
 	OvertakeLimit                   // a prompt is overtaken at most maxOvertaken times in a row
 	IdleStretch                     // steps may be longer while nobody generates
 	DecodeStretch                   // steps with prompts may take a multiple of those without
+	BurstStretch                    // steps may be longer still where many wait and few generate
+	PrefillBarrier                  // requests of a burst begin to generate together
 	TileRounding                    // a step ends with a full tile of rows
 	DraftLimit                      // drafts make a step at most stretch times as long
 	Aging                           // waiting requests become more urgent
@@ -27,8 +29,8 @@ type RuleName struct {
 // Rules lists all rules.
 var Rules = []RuleName{
 	{ShortestFirst, "shortest-first"}, {OvertakeLimit, "overtake-limit"}, {IdleStretch, "idle-stretch"},
-	{DecodeStretch, "decode-stretch"}, {TileRounding, "tile-rounding"}, {DraftLimit, "draft-limit"},
-	{Aging, "aging"}, {ClientFairness, "client-fairness"},
+	{DecodeStretch, "decode-stretch"}, {BurstStretch, "burst-stretch"}, {PrefillBarrier, "prefill-barrier"},
+	{TileRounding, "tile-rounding"}, {DraftLimit, "draft-limit"}, {Aging, "aging"}, {ClientFairness, "client-fairness"},
 }
 
 // FindRule is the rule of a name.
