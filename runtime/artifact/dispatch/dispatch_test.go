@@ -63,6 +63,24 @@ func TestProfileReplacesDefaults(t *testing.T) {
 	}
 }
 
+// TestSameShape: of two matmuls of one shape, one with float activations lacks
+// kernels that the other has; rules for these leave it as it was.
+func TestSameShape(t *testing.T) {
+	t.Parallel()
+	float := manifest.Matmul{Name: "decode.float", N: 960, K: 576, DType: "q8_b32t2", Impls: []string{"gemv", "gemm"}, Rows: []int{1, 64}}
+	p := &Profile{Format: Format, Shapes: []Shape{{N: 960, K: 576, DType: "q8_b32t2", Rules: []Rule{{1, "flat_gemm"}, {8, "gemm"}}}}}
+	table, err := Table([]manifest.Matmul{matmuls[0], float}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Describe(matmuls[0], table[:Rows]); got != "flat_gemm, rows>=8: gemm" {
+		t.Errorf("with quantized activations: %s", got)
+	}
+	if got := Describe(float, table[Rows:]); got != "gemv, rows>=8: gemm" {
+		t.Errorf("with float activations: %s", got)
+	}
+}
+
 func TestUnknownImplementation(t *testing.T) {
 	t.Parallel()
 	p := &Profile{Format: Format, Shapes: []Shape{{N: 576, K: 576, DType: "q4_b64", Rules: []Rule{{1, "flat_gemm"}}}}}

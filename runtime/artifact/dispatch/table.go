@@ -17,8 +17,9 @@ const Rows = 513
 
 // Table makes the dispatch table [matmuls][Rows] of implementation indices:
 // each matmul's defaults, or the profile's rules for its shape. A nil profile
-// changes nothing. A rule that names an implementation which the matmul lacks
-// is an error: the profile was made for another version or --order.
+// changes nothing. A rule holds for the matmuls of its shape that have its
+// implementation: what there is depends on the type of the activations too. That
+// none has it is an error: the profile was made for another version or --order.
 func Table(matmuls []manifest.Matmul, p *Profile) ([]byte, error) {
 	table := make([]byte, len(matmuls)*Rows)
 	for i := range matmuls {
@@ -35,6 +36,9 @@ func Table(matmuls []manifest.Matmul, p *Profile) ([]byte, error) {
 		}
 		for _, rule := range p.find(s.N, s.K, s.DType) {
 			j := slices.Index(s.Impls, rule.Impl)
+			if j < 0 && anyHas(matmuls, s, rule.Impl) {
+				continue
+			}
 			if j < 0 {
 				return nil, fmt.Errorf("%s: shape [%d, %d, %s] from %d rows: no implementation %q; matmul %s has %s",
 					p.name(), s.N, s.K, s.DType, rule.Rows, rule.Impl, s.Name, strings.Join(s.Impls, ", "))
@@ -43,6 +47,13 @@ func Table(matmuls []manifest.Matmul, p *Profile) ([]byte, error) {
 		}
 	}
 	return table, nil
+}
+
+// anyHas says whether a matmul of s's shape has an implementation.
+func anyHas(matmuls []manifest.Matmul, s *manifest.Matmul, impl string) bool {
+	return slices.ContainsFunc(matmuls, func(o manifest.Matmul) bool {
+		return o.N == s.N && o.K == s.K && o.DType == s.DType && slices.Contains(o.Impls, impl)
+	})
 }
 
 // byRows orders a matmul's implementations by where they begin, because each
