@@ -259,6 +259,9 @@ func (r *Rows) kvAppend(ops []*ir.Op, at int) error {
 				r.Size(st, KVHeads), r.Size(st, KeyDim), r.Size(st, ValueDim), k, v)
 		})
 	}
+	if at+1 < len(ops) && ops[at+1].Def.Name != "kv_append" { // which may write where the rows were
+		r.Backend.Sync(r.w)
+	}
 	return nil
 }
 
