@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
@@ -64,4 +65,27 @@ func TestCUDAImpls(t *testing.T) {
 			t.Errorf("%s: %d matmuls", quant, len(p.whole.CUDA.Plan.Matmuls))
 		}
 	}
+}
+
+// TestKVAppendSync: all threads have stored a row in the KV cache before an op
+// behind kv_append writes where the row was, here a scale in place.
+func TestKVAppendSync(t *testing.T) {
+	t.Parallel()
+	p, err := generate("../../spec/testdata/families/modernbert_classes_mean", Options{Quant: "f32", Target: "cuda"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	for _, u := range p.whole.CUDA.Units {
+		_, behind, found := strings.Cut(u.Source, "* 0.0f;") // the scale
+		if !found {
+			continue
+		}
+		puts := strings.Split(u.Source[:len(u.Source)-len(behind)], "ifl_kv_put_f32(")
+		if n := len(puts) - 1; n != 2 || !strings.Contains(puts[n], "g.sync();") {
+			t.Errorf("%s: %d rows are stored, expected 2 and a barrier behind them:\n%s", u.Name, n, u.Source)
+		}
+		return
+	}
+	t.Error("no unit stores rows and scales them")
 }
