@@ -59,6 +59,13 @@ func TestBurst(t *testing.T) {
 	if want := []int{16, 20, 20, 20, 17, 3}; !slices.Equal(tokens, want) || len(ready[4]) != 3 {
 		t.Errorf("steps of %v tokens, ready %v; expected %v", tokens, ready, want)
 	}
+	for i := range ready[1:] {
+		for _, id := range ready[i] {
+			if !slices.Contains(ready[i+1], id) {
+				t.Errorf("ready after the steps: %v; %d stopped", ready, id)
+			}
+		}
+	}
 	late := add(t, e, 30, 30)
 	tokens, ready = readies(t, e, 3)
 	if tokens[0] < 16 || len(ready[0]) < 2 {

@@ -36,10 +36,10 @@ func Table(matmuls []manifest.Matmul, p *Profile) ([]byte, error) {
 		}
 		for _, rule := range p.find(s.N, s.K, s.DType) {
 			j := slices.Index(s.Impls, rule.Impl)
-			if j < 0 && anyHas(matmuls, s, rule.Impl) {
-				continue
-			}
 			if j < 0 {
+				if anyHas(matmuls, s, rule.Impl) {
+					continue
+				}
 				return nil, fmt.Errorf("%s: shape [%d, %d, %s] from %d rows: no implementation %q; matmul %s has %s",
 					p.name(), s.N, s.K, s.DType, rule.Rows, rule.Impl, s.Name, strings.Join(s.Impls, ", "))
 			}

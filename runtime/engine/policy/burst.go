@@ -25,7 +25,7 @@ func (in *Input) waitingEach() float64 {
 // began first would generate beside the prompts of all others, in many small
 // steps, and end before them, which leaves small steps at the end too. Together
 // they generate in full steps. There is no barrier where many generate, where the
-// prompts take longer than holdTime or find no pages, where the next step computes
+// prompts take longer than barrierTime or find no pages, where the next step computes
 // all of them, or while another step is under way.
 func (in *Input) barrier() bool {
 	if in.Objective.StepTime <= 0 || in.Limits.Whole || in.off(PrefillBarrier) || in.waitingEach() < fewDecoding {
@@ -42,12 +42,12 @@ func (in *Input) barrier() bool {
 	}
 	_, perToken := in.Times.line.estimate()
 	wait := time.Duration(float64(pending) * perToken * float64(time.Second))
-	return pages >= 0 && wait <= holdTime && pending > min(in.Limits.Tokens, in.promptBudget(0))
+	return pages >= 0 && wait <= barrierTime && pending > min(in.Limits.Tokens, in.promptBudget(0))
 }
 
-// holds says whether r waits behind the barrier: for a prompt at least as urgent as
+// behindBarrier says whether r waits behind the barrier: for a prompt at least as urgent as
 // its own and at most twice as long.
-func (in *Input) holds(r *Request) bool {
+func (in *Input) behindBarrier(r *Request) bool {
 	if r.Decoding || r.Waited >= maxOvertaken {
 		return false
 	}

@@ -6,7 +6,7 @@ import "time"
 // is `script/simulate serving --seeds 10` with the constant changed. What else
 // steers serving lies where it is used: how much drafts must gain and how long
 // they rest (speculate.Margin, backoffFirst), how long a step waits for the events
-// of the last one and a first request for others (flushShare and gatherTime in the
+// of the last one and a first request for others (flushShare and batchingWindow in the
 // scheduler).
 const (
 	// stretch is how many times as long as without them a step with prompts may
@@ -34,13 +34,13 @@ const (
 	// it 0.975 times the tokens/s.
 	burstStretch = 4
 
-	// holdTime is how long the prompts of a burst may take for its requests to wait
+	// barrierTime is how long the prompts of a burst may take for its requests to wait
 	// for each other. Simulated: with 1 s 4.0 % of the first tokens of "waves-16" are late,
 	// with 0.7 s 1.5 %; with 0.5 s "agents" has 3 % fewer tokens/s and "waves-16" 1 %.
-	holdTime = 700 * time.Millisecond
+	barrierTime = 700 * time.Millisecond
 
 	// tileRows are the rows that most kernels compute together. A step's tokens are
-	// rounded to whole tiles; without that 2.2 % of the tokens/s are lost on average of
+	// rounded to whole tiles; without that 1.7 % of the tokens/s are lost on average of
 	// all loads (--ablate). Measured: a tile costs 1.5 ms beside 0.36 ms for each of its
 	// tokens (latency.json).
 	tileRows = 16

@@ -103,7 +103,7 @@ func Next(in *Input, out *Batch) {
 func (in *Input) decoding(out *Batch) []int {
 	out.order = out.order[:0]
 	for i := range in.Requests {
-		if r := &in.Requests[i]; r.Pending() == 1 && !r.Blocked && !(out.barrier && in.holds(r)) {
+		if r := &in.Requests[i]; r.Pending() == 1 && !r.Blocked {
 			out.order = append(out.order, i)
 		}
 	}
@@ -151,7 +151,7 @@ func (in *Input) schedule(out *Batch, left *Limits, list []int) {
 		}
 		r := &in.Requests[i]
 		n, rows := left.fit(r)
-		if n == r.Pending() && out.barrier && in.holds(r) {
+		if n == r.Pending() && out.barrier && in.behindBarrier(r) { // its last token comes later
 			n, rows = n-1, max(0, rows-1)
 		}
 		if n == 0 {

@@ -181,7 +181,7 @@ func (s *Scheduler) loop() {
 				s.eng.Drain()
 				<-s.wake
 				if s.out >= 0 { // an encoder generates nothing
-					s.gather(s.eng.Options().MaxSeqs, time.Sleep)
+					s.awaitBatch(s.eng.Options().MaxSeqs, time.Sleep)
 				}
 			}
 			s.reapExpired()
@@ -210,23 +210,23 @@ func (s *Scheduler) loop() {
 	}
 }
 
-// gatherTime is how long a request that comes after a pause waits for others to
-// come. Measured on SmolLM2, 16 clients that ask in waves, 25 interleaved pairs:
-// without it 0.98 times the tokens/s, and the p99 of ITL is 17 instead of 11 ms;
-// one client's TTFT stays 26 ms.
-const gatherTime = time.Millisecond
+// batchingWindow is how long a request waits for others while nothing runs.
+// Measured on SmolLM2, 16 clients that ask in waves, 25 interleaved pairs: without
+// it 0.98 times the tokens/s, and the p99 of ITL is 17 instead of 11 ms; one
+// client's TTFT stays 26 ms.
+const batchingWindow = time.Millisecond
 
-// gather waits for requests that come together with the first one after a pause,
-// until a gatherTime passes without any, or as many as can run have come. One that
-// begins ahead of the others generates beside their prompts, and ends before them.
-func (s *Scheduler) gather(most int, wait func(time.Duration)) {
+// awaitBatch waits, while nothing runs, for more requests of a burst, until a
+// batching window passes without any or as many as can run have come. One that
+// starts ahead of the others generates beside their prompts, and ends before them.
+func (s *Scheduler) awaitBatch(most int, wait func(time.Duration)) {
 	for last := 0; ; {
 		waiting, _ := s.Load()
 		if waiting == last || waiting >= most {
 			return
 		}
 		last = waiting
-		wait(gatherTime)
+		wait(batchingWindow)
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestGather: a first request waits as long as others come, and for no more than
+// TestBatchingWindow: a first request waits as long as others come, and for no more than
 // can run.
-func TestGather(t *testing.T) {
+func TestBatchingWindow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ come, most, waits, got int }{{1, 8, 1, 1}, {4, 8, 4, 4}, {20, 8, 7, 8}, {0, 8, 0, 0}} {
 		s, waits := new(Scheduler), 0
@@ -19,8 +19,8 @@ func TestGather(t *testing.T) {
 			}
 		}
 		come()
-		s.gather(c.most, func(d time.Duration) {
-			if waits++; d != gatherTime || waits > 20 {
+		s.awaitBatch(c.most, func(d time.Duration) {
+			if waits++; d != batchingWindow || waits > 20 {
 				t.Fatalf("waits %v, %d times", d, waits)
 			}
 			come()
