@@ -236,6 +236,7 @@ func (r *Rows) kvAppend(ops []*ir.Op, at int) error {
 	if err != nil {
 		return err
 	}
+	r.w.P("{") // a layer may append to several states
 	r.w.P("uint8_t *page = %s + ifl_kv_page(s, s->seq[t], s->slot[t]) * %s;", base, r.Size(st, PageBytes))
 	for i, a := range op.Args[1:] {
 		if !r.holds(a.Value) {
@@ -259,6 +260,7 @@ func (r *Rows) kvAppend(ops []*ir.Op, at int) error {
 				r.Size(st, KVHeads), r.Size(st, KeyDim), r.Size(st, ValueDim), k, v)
 		})
 	}
+	r.w.P("}")
 	if at+1 < len(ops) && ops[at+1].Def.Name != "kv_append" { // which may write where the rows were
 		r.Backend.Sync(r.w)
 	}

@@ -102,19 +102,23 @@ static void r1_wqkv(ifl_ctx *c, const ifl_step *s, int tid, int l) {
         for (int t = 0; t < rows; t++) {
           float *y = own->y + (int64_t)t * cols + (n - n0);
           ifl_row_rope(y, ROW_CS(t), 1, 16, 16, 0, 0);
-          uint8_t *page = STATE_KV(l) + ifl_kv_page(s, s->seq[t], s->slot[t]) * PAGE_OF_KV;
-          if (t + 2 < s->tokens && s->seq[t + 2] != s->seq[t]) {
-            const uint8_t *next = STATE_KV(l) + ifl_kv_page(s, s->seq[t + 2], s->slot[t + 2]) * PAGE_OF_KV;
-            ifl_kv_expect(next, s->slot[t + 2] % IFL_PAGE_ROWS, (n - 64) / 16, DIM_OF_KV, 2);
+          {
+            uint8_t *page = STATE_KV(l) + ifl_kv_page(s, s->seq[t], s->slot[t]) * PAGE_OF_KV;
+            if (t + 2 < s->tokens && s->seq[t + 2] != s->seq[t]) {
+              const uint8_t *next = STATE_KV(l) + ifl_kv_page(s, s->seq[t + 2], s->slot[t + 2]) * PAGE_OF_KV;
+              ifl_kv_expect(next, s->slot[t + 2] % IFL_PAGE_ROWS, (n - 64) / 16, DIM_OF_KV, 2);
+            }
+            ifl_kv_put_f16(page, s->slot[t] % IFL_PAGE_ROWS, (n - 64) / 16, HEADS_OF_KV, DIM_OF_KV, VDIM_OF_KV, y, NULL);
           }
-          ifl_kv_put_f16(page, s->slot[t] % IFL_PAGE_ROWS, (n - 64) / 16, HEADS_OF_KV, DIM_OF_KV, VDIM_OF_KV, y, NULL);
         }
       }
       else {
         for (int t = 0; t < rows; t++) {
           float *y = own->y + (int64_t)t * cols + (n - n0);
-          uint8_t *page = STATE_KV(l) + ifl_kv_page(s, s->seq[t], s->slot[t]) * PAGE_OF_KV;
-          ifl_kv_put_f16(page, s->slot[t] % IFL_PAGE_ROWS, (n - 96) / 16, HEADS_OF_KV, DIM_OF_KV, VDIM_OF_KV, NULL, y);
+          {
+            uint8_t *page = STATE_KV(l) + ifl_kv_page(s, s->seq[t], s->slot[t]) * PAGE_OF_KV;
+            ifl_kv_put_f16(page, s->slot[t] % IFL_PAGE_ROWS, (n - 96) / 16, HEADS_OF_KV, DIM_OF_KV, VDIM_OF_KV, NULL, y);
+          }
         }
       }
     }
