@@ -30,7 +30,7 @@ func (s *sharder) postpone(op *ir.Op) bool {
 			v = n
 		}
 		switch {
-		case s.cuts[v] != nil:
+		case s.cuts[v] != nil || v.Type.Cols() != op.Result().Type.Cols():
 			return false
 		case s.sums[v] != nil:
 			sm.leaves = append(sm.leaves, s.sums[v].leaves...)

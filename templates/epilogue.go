@@ -82,20 +82,22 @@ func (t *Tail) split(op *ir.Op, at int) error {
 	return nil
 }
 
+// holds is the segment that an argument lives in; nil: it comes from outside.
+func (t *Tail) holds(a ir.Arg) *Segment {
+	for _, s := range t.Segments {
+		if s.In[a.Value] {
+			return s
+		}
+	}
+	return nil
+}
+
 // add puts an op into the segment of its arguments.
 func (t *Tail) add(op *ir.Op) error {
 	var segs []*Segment
-	inside := func(a ir.Arg) *Segment {
-		for _, s := range t.Segments {
-			if s.In[a.Value] {
-				return s
-			}
-		}
-		return nil
-	}
 	halves := 0
 	for _, a := range op.Args {
-		if s := inside(a); s != nil {
+		if s := t.holds(a); s != nil {
 			if len(segs) == 0 || segs[len(segs)-1] != s {
 				segs = append(segs, s)
 			}
@@ -108,24 +110,18 @@ func (t *Tail) add(op *ir.Op) error {
 	switch {
 	case op.Def.Is(ir.Elementwise):
 		for _, a := range op.Args {
-			if inside(a) != nil && t.Halves[a.Value] != halves {
+			switch {
+			case t.holds(a) == nil:
+			case t.Halves[a.Value] != halves:
 				return fmt.Errorf("op %s mixes an interleaved part with the whole", op.Def.Name)
+			case a.Type.Cols() != op.Results[0].Type.Cols():
+				return fmt.Errorf("op %s spreads a column of the output over others", op.Def.Name)
 			}
 		}
 	case op.Def.Name == "kv_append":
-		for _, a := range op.Args[1:] {
-			if inside(a) == nil {
-				return fmt.Errorf("op kv_append: %s is not part of the output", a.Value)
-			}
-		}
-		for i, f := range op.Args[0].State.Fields {
-			t.align(f.Shape[len(f.Shape)-1])
-			s := inside(op.Args[1+i])
-			s.Ops = append(s.Ops, op)
-		}
-		return nil
+		return t.appendRows(op)
 	case op.Def.Name == "rope" || op.Def.Is(ir.PerHead) && op.Int("heads") > 1:
-		if inside(op.Args[0]) == nil || halves > 0 {
+		if t.holds(op.Args[0]) == nil || halves > 0 {
 			return fmt.Errorf("op %s needs whole heads of the output", op.Def.Name)
 		}
 		t.align(op.Args[0].Type.Cols() / op.Int("heads"))
@@ -142,6 +138,22 @@ func (t *Tail) add(op *ir.Op) error {
 		}
 	}
 	segs[0].Ops = append(segs[0].Ops, op)
+	return nil
+}
+
+// appendRows puts kv_append into the segments of its rows.
+func (t *Tail) appendRows(op *ir.Op) error {
+	for _, a := range op.Args[1:] {
+		if t.holds(a) == nil {
+			return fmt.Errorf("op kv_append: %s is not part of the output", a.Value)
+		}
+	}
+	for i, f := range op.Args[0].State.Fields {
+		t.align(f.Shape[len(f.Shape)-1])
+		if s := t.holds(op.Args[1+i]); len(s.Ops) == 0 || s.Ops[len(s.Ops)-1] != op {
+			s.Ops = append(s.Ops, op)
+		}
+	}
 	return nil
 }
 

@@ -202,13 +202,17 @@ func (r *Rows) load(a ir.Arg, out *ir.Value, body *[]string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if a.Type.Cols() == 1 && out.Type.Cols() != 1 {
+		if spreads(a, out) {
 			return "(*" + ptr + ")", nil
 		}
 		return r.Backend.Load(Plus(ptr, r.base(out), "j")), nil
 	}
 	if a.Kind == ir.State || a.Type.Elem != tensor.F32 {
 		return "", fmt.Errorf("%s is not a row of f32", a.Value)
+	}
+	if spreads(a, out) {
+		l, err := r.find(a.Value, "0")
+		return "(*(" + l.ptr + "))", err
 	}
 	l, err := r.find(a.Value, r.base(out))
 	if err != nil {
@@ -219,6 +223,9 @@ func (r *Rows) load(a ir.Arg, out *ir.Value, body *[]string) (string, error) {
 	r.reg[a.Value] = name
 	return name, nil
 }
+
+// spreads says whether an argument is one number for all columns.
+func spreads(a ir.Arg, out *ir.Value) bool { return a.Type.Cols() == 1 && out.Type.Cols() != 1 }
 
 // find is where an argument's slice, from column base on, lies: in the region,
 // or in its place.

@@ -8,7 +8,8 @@ import (
 )
 
 // Elementwise ops of two arguments. The second may be a weight vector, which
-// is then the same for every row.
+// is then the same for every row, or have one column, which is then the same for
+// every column.
 var (
 	Add = binary("add", "y = a + b", "{0} + {1}", ir.Commutative, func(a, b float64) float64 { return a + b })
 	Sub = binary("sub", "y = a − b", "{0} - {1}", 0, func(a, b float64) float64 { return a - b })
@@ -21,13 +22,14 @@ func binary(name, doc, expr string, traits ir.Trait, f func(a, b float64) float6
 		Name: name, Doc: doc, Expr: expr, Traits: pointwise | traits,
 		Params: []ir.ParamDef{
 			param("a", "f32[T, D]", value),
-			param("b", "f32[T, D], or a weight [D] that is the same for every row", either),
+			param("b", "f32[T, D], f32[T, 1], or a weight [D] or [1]; one number stands for a row of it, a weight for every row", either),
 		},
 		Infer: inferBinary,
 		Eval: func(_ *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
-			out, b := in[0].Clone(), in[1].F
+			out, b, cols := in[0].Clone(), in[1].F, in[0].Shape[1]
+			each := cols / in[1].Shape[len(in[1].Shape)-1] // columns that one number stands for
 			for i, x := range out.F {
-				out.F[i] = f(x, b[i%len(b)])
+				out.F[i] = f(x, b[i/each%len(b)])
 			}
 			return []*tensor.Tensor{out}, nil
 		},
@@ -41,10 +43,20 @@ func inferBinary(o *ir.Op) ([]ir.Type, error) {
 		return nil, err
 	}
 	if b.Kind == ir.Weight {
+		if vector(b, 1) == nil {
+			return one(t, nil)
+		}
 		return one(t, vector(b, t.Cols()))
 	}
+	if column, err := matrix(b); err == nil && column.Cols() == 1 {
+		return one(t, sameRows(a, b))
+	}
 	if !b.Type.Equal(t) {
-		return nil, fmt.Errorf("%s is %s but %s is %s; they must be alike", a, a.Type, b, b.Type)
+		hint := ""
+		if t.Cols() == 1 {
+			hint = "; what has one column comes second"
+		}
+		return nil, fmt.Errorf("%s is %s but %s is %s; they must be alike%s", a, a.Type, b, b.Type, hint)
 	}
 	return one(t, nil)
 }

@@ -129,6 +129,10 @@ func TestBinary(t *testing.T) {
 	near(t, "sub", apply(t, ops.Sub, nil, a, b)[0], -4, -5, -6, -7)
 	near(t, "mul", apply(t, ops.Mul, nil, a, w)[0], 10, 200, 30, 400)
 	near(t, "div", apply(t, ops.Div, nil, a, w)[0], 0.1, 0.02, 0.3, 0.04)
+	near(t, "mul by a weight of one element", apply(t, ops.Mul, nil, a, weight{vec(3)})[0], 3, 6, 9, 12)
+	near(t, "sub of a weight of one element", apply(t, ops.Sub, nil, a, weight{vec(3)})[0], -2, -1, 0, 1)
+	near(t, "div by a column", apply(t, ops.Div, nil, a, f32(1, 2, 4))[0], 0.5, 1, 0.75, 1)
+	near(t, "add of columns", apply(t, ops.Add, nil, f32(1, 1, 2), f32(1, 2, 4))[0], 3, 6)
 }
 
 func TestNorms(t *testing.T) {

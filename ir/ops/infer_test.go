@@ -35,6 +35,8 @@ input %act : a8_b32[T, 32]
 %r = rows %x, %out_rows
 %v3, %v5 = split %x {sizes=[3, 5]}
 %v6 = concat %v3, %v3
+%v1, %v7 = split %x {sizes=[1, 7]}
+%r1, %r7 = split %r {sizes=[1, 7]}
 %x4, %y4 = split %x {sizes=[4, 4]}
 %t = rope_table %pos {dim=4}
 `
@@ -50,6 +52,8 @@ var misfits = []struct{ stmt, want string }{
 	{"%y = silu %act", "%act is a8_b32[T, 32], expected f32[rows, columns]"},
 	{"%y = add %x, @v4", "@v4 is f32[4], expected 8 elements"},
 	{"%y = add %x, %r", "they must be alike"},
+	{"%y = add %v1, %x", "they must be alike; what has one column comes second"},
+	{"%y = add %x, %r1", "%x has T rows but %r1 has R"},
 	{"%y = add %x, %v3", "they must be alike"},
 	{"%y = rmsnorm %x, @v4 {eps=1}", "@v4 is f32[4], expected 8 elements"},
 	{"%y = rmsnorm %x, @v {eps=1, heads=2}", "@v is f32[8], expected 4 elements"},
@@ -129,8 +133,8 @@ func TestInferErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range misfits {
 		_, err := ir.Parse("t.ir", []byte(misfitHead+c.stmt+"\n}\n}\n"), ops.Table)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "t.ir:29:1: op ") {
-			t.Errorf("%s\n\terror is %v\n\texpected t.ir:29:1: op …%s…", c.stmt, err, c.want)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "t.ir:31:1: op ") {
+			t.Errorf("%s\n\terror is %v\n\texpected t.ir:31:1: op …%s…", c.stmt, err, c.want)
 		}
 	}
 	if _, err := ir.Parse("t.ir", []byte(misfitHead+"%y = attention %x, %kv {heads=2, kv_heads=2} : f32[T, 6]\n%z = matmul %act, @q : f32[T, 8]\n}\n}\n"), ops.Table); err != nil {

@@ -35,13 +35,16 @@ func number(name, doc string) ir.AttrDef {
 	return ir.AttrDef{Name: name, Kind: ir.FloatAttr, Required: true, Doc: doc}
 }
 
+// perLayer lets a number be a list, one for each iteration of a repeat.
+func perLayer(d ir.AttrDef) ir.AttrDef { d.Kind = ir.PerLayerFloat; return d }
+
 // Elementwise ops of one argument with attributes.
 var (
 	Scale = unaryAttr("scale", "y = x · by", "{0} * {by}",
-		[]ir.AttrDef{number("by", "factor")},
+		[]ir.AttrDef{perLayer(number("by", "factor"))},
 		func(o *ir.Op, x float64) float64 { return x * o.Float("by") })
 	Shift = unaryAttr("shift", "y = x + by", "{0} + {by}",
-		[]ir.AttrDef{number("by", "summand")},
+		[]ir.AttrDef{perLayer(number("by", "summand"))},
 		func(o *ir.Op, x float64) float64 { return x + o.Float("by") })
 	Softcap = unaryAttr("softcap", "y = cap · tanh(x / cap) (Gemma 2, §2)", "{cap} * ifl_tanh({0} / {cap})",
 		[]ir.AttrDef{number("cap", "bound, not 0")},

@@ -19,7 +19,6 @@ var (
 		"ir/interp/attention_test.go TestAttention":      66,
 		"runtime/engine/source_test.go TestEncoder":      61,
 		"runtime/engine/source_test.go TestTranslations": 62,
-		"templates/epilogue.go add":                      61,
 	}
 )
 
