@@ -165,7 +165,7 @@ func TestCloneIsDeep(t *testing.T) {
 	g.Dims[0].Name = "Q"
 	g.FindOp("attention").Attrs.Set("heads", 1)
 	g.FindOp("attention").Ints("window")[0] = 5
-	g.FindOp("matmul").Args[1].Index = []int{1}
+	g.FindOp("matmul").Args[1].Index = []ir.Index{ir.ConstIndex(1)}
 	g.FindOp("matmul").Result().Type.Shape[1].N = 3
 	g.FindOp("add").Annotations.Set(ir.Words("k"))
 	g.Body.Remove(0)

@@ -8,18 +8,35 @@ import (
 // The tokens of the text form. Keywords stand before identifiers, or the
 // lexer would hand them out as op names; the end of a line is a token, because
 // it ends a statement.
-var irLexer = lexer.MustSimple([]lexer.SimpleRule{
-	{Name: "Comment", Pattern: `#[^\n]*`},
-	{Name: "Space", Pattern: `[ \t\r]+`},
-	{Name: "EOL", Pattern: `\n`},
-	{Name: "String", Pattern: `"(\\.|[^"\\\n])*"`},
-	{Name: "Keyword", Pattern: `\b(module|weight|state|graph|input|yield|from|repeat|fuse|par)\b`},
-	{Name: "Value", Pattern: `%[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*`},
-	{Name: "Weight", Pattern: `@[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*`},
-	{Name: "Annotation", Pattern: `![A-Za-z_][A-Za-z0-9_]*`},
-	{Name: "Number", Pattern: `[-+]?([0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?|inf\b)`},
-	{Name: "Ident", Pattern: `[A-Za-z_][A-Za-z0-9_]*`},
-	{Name: "Punct", Pattern: `\.\.|>=|[][(){}=:,]`},
+//
+// Square brackets have tokens of their own: in an index, % is an operator.
+var irLexer = lexer.MustStateful(lexer.Rules{
+	"Common": {
+		{Name: "Comment", Pattern: `#[^\n]*`},
+		{Name: "Space", Pattern: `[ \t\r]+`},
+		{Name: "EOL", Pattern: `\n`},
+	},
+	"Words": {
+		{Name: "Number", Pattern: `[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?|inf\b`},
+		{Name: "Ident", Pattern: `[A-Za-z_][A-Za-z0-9_]*`},
+	},
+	"Root": {
+		lexer.Include("Common"),
+		{Name: "String", Pattern: `"(\\.|[^"\\\n])*"`},
+		{Name: "Keyword", Pattern: `\b(module|weight|state|graph|input|yield|from|repeat|fuse|par)\b`},
+		{Name: "Value", Pattern: `%[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*`},
+		{Name: "Weight", Pattern: `@[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*`},
+		{Name: "Annotation", Pattern: `![A-Za-z_][A-Za-z0-9_]*`},
+		lexer.Include("Words"),
+		{Name: "Open", Pattern: `\[`, Action: lexer.Push("Brackets")},
+		{Name: "Punct", Pattern: `\.\.|>=|[-+(){}=:,]`},
+	},
+	"Brackets": {
+		lexer.Include("Common"),
+		lexer.Include("Words"),
+		{Name: "Close", Pattern: `\]`, Action: lexer.Pop()},
+		{Name: "Operator", Pattern: `\.\.|[-+*/%(),]`},
+	},
 })
 
 // The structs below are the grammar; they are turned into the module's own
@@ -47,14 +64,19 @@ type gWeight struct {
 
 type gCount struct {
 	Pos lexer.Position
-	N   string `parser:"@Number"`
-	Hi  string `parser:"('..' @Number)?"`
+	N   string `parser:"@(('-'|'+')? Number)"`
+	Hi  string `parser:"('..' @(('-'|'+')? Number))?"`
 }
 
 type gType struct {
 	Pos   lexer.Position
 	Elem  string   `parser:"@Ident"`
-	Sizes []string `parser:"'[' (@(Ident|Number) (',' @(Ident|Number))*)? ']'"`
+	Sizes []*gSize `parser:"'[' (@@ (',' @@)*)? ']'"`
+}
+
+// A gSize is a signed number, or a word, within square brackets.
+type gSize struct {
+	Text string `parser:"@(Ident | ('-'|'+')? Number)"`
 }
 
 type gTransform struct {
@@ -69,7 +91,7 @@ type gTransform struct {
 // A gRecArg that is a name without brackets is a word, such as an element type.
 type gRecArg struct {
 	Pos       lexer.Position
-	Num       string      `parser:"@Number"`
+	Num       string      `parser:"@(('-'|'+')? Number)"`
 	Transform *gTransform `parser:"| @@"`
 }
 
@@ -143,8 +165,14 @@ type gPlain struct {
 
 type gArg struct {
 	Pos   lexer.Position
-	Name  string   `parser:"@(Value|Weight)"`
-	Index []string `parser:"('[' @Number (',' @Number)* ']')?"`
+	Name  string    `parser:"@(Value|Weight)"`
+	Index []*gIndex `parser:"('[' @@ (',' @@)* ']')?"`
+}
+
+// A gIndex is the words and signs of an index, which tensor.ParseIndex reads.
+type gIndex struct {
+	Pos   lexer.Position
+	Words []string `parser:"@(Number|Ident|'+'|'-'|'*'|'/'|'%'|'('|')')+"`
 }
 
 type gAttr struct {
@@ -154,15 +182,15 @@ type gAttr struct {
 }
 
 type gVal struct {
-	Num  string   `parser:"@Number"`
+	Num  string   `parser:"@(('-'|'+')? Number)"`
 	Word string   `parser:"| @(Ident|Keyword)"`
-	List []string `parser:"| '[' (@Number (',' @Number)*)?"`
+	List []*gSize `parser:"| '[' (@@ (',' @@)*)?"`
 	End  bool     `parser:"@']'"`
 }
 
 type gRepeat struct {
-	Lo    string    `parser:"@Number '..'"`
-	Hi    string    `parser:"@Number"`
+	Lo    string    `parser:"@(('-'|'+')? Number) '..'"`
+	Hi    string    `parser:"@(('-'|'+')? Number)"`
 	Carry []*gCarry `parser:"'(' (@@ (',' @@)*)? ')'"`
 	Body  *gBody    `parser:"@@"`
 }
@@ -174,7 +202,7 @@ type gCarry struct {
 }
 
 type gPar struct {
-	TPSize string `parser:"@Number"`
+	TPSize string `parser:"@(('-'|'+')? Number)"`
 	Body   *gBody `parser:"@@"`
 }
 

@@ -64,7 +64,7 @@ type Op struct {
 // outermost first.
 type Arg struct {
 	*Value
-	Index []int
+	Index []Index
 }
 
 // Kind says how a value comes to be.

@@ -53,7 +53,7 @@ func (p *parser) typ(g *gType) Type {
 	}
 	t := Type{Elem: elem}
 	for _, s := range g.Sizes {
-		t.Shape = append(t.Shape, p.size(pos(g.Pos), s))
+		t.Shape = append(t.Shape, p.size(pos(g.Pos), s.Text))
 	}
 	return t
 }
@@ -143,13 +143,13 @@ func (p *parser) attrVal(d *AttrDef, g *gAttr, at Pos) any {
 	case IntsAttr, PerLayerInt:
 		list := make([]int, 0, len(v.List))
 		for _, s := range v.List {
-			list = append(list, p.int(at, s))
+			list = append(list, p.int(at, s.Text))
 		}
 		return list
 	case FloatsAttr, PerLayerFloat:
 		list := make([]float64, 0, len(v.List))
 		for _, s := range v.List {
-			list = append(list, p.float(at, s))
+			list = append(list, p.float(at, s.Text))
 		}
 		return list
 	}
@@ -191,7 +191,11 @@ func (p *parser) transform(g *gTransform) *tensor.Transform {
 		if err != nil {
 			p.errs.addf(pos(g.Pos), "bad string %s", g.Source)
 		}
-		return tensor.Source(name)
+		r := tensor.Source(name)
+		if err := checkTransform(r); err != nil {
+			p.errs.addf(pos(g.Pos), "%v", err)
+		}
+		return r
 	}
 	r := &tensor.Transform{Op: g.Name}
 	for _, a := range g.Args {

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 )
@@ -163,6 +164,11 @@ func (p *parser) plain(o *Op, g *gPlain) {
 			o.Args = append(o.Args, arg)
 		}
 	}
+	for i, a := range o.Args {
+		if isCurrent(a.Index) && len(a.Index) == o.IndexCount(i) {
+			o.Args[i].Index = nil
+		}
+	}
 	for _, a := range g.Attrs {
 		p.attr(o, a)
 	}
@@ -175,8 +181,12 @@ func (p *parser) arg(g *gArg) (Arg, bool) {
 		return Arg{}, false
 	}
 	a := Arg{Value: v}
-	for _, n := range g.Index {
-		a.Index = append(a.Index, p.int(pos(g.Pos), n))
+	for _, x := range g.Index {
+		index, err := tensor.ParseIndex(strings.Join(x.Words, " "))
+		if err != nil {
+			p.errs.addf(pos(x.Pos), "%v", err)
+		}
+		a.Index = append(a.Index, index)
 	}
 	return a, true
 }

@@ -163,6 +163,9 @@ func FuzzParse(f *testing.F) {
 		"module m {\n}\n",
 		wrap("yield %x"),
 		wrap("%r = repeat 0..4 (%c = %x) {\n%f = fuse {\n%n = rmsnorm %c {eps=1e-5}\n%m = matmul %n, @wl\nyield %m\n} !slot(1)\nkv_append %kv, %f, %f\n%a = attention %c, %kv {heads=2, kv_heads=2, causal, window=[0, 1, 2, 3]}\nyield %a\n} : f32[T, 8] !on(a, layer>=2: b)\nyield %r"),
+		wrap("%r = repeat 0..2 (%c = %x) {\nkv_append %kv[2*i], %c, %c\n%a = attention %c, %kv[(i+1)*2 - 2] {heads=2, kv_heads=2}\n%m = matmul %a, @wl[3-i%2]\nyield %m\n}\nyield %r"),
+		wrap("%m = matmul %x, @wl[((((1))))*2/(i%0)-99999999999]\nyield %m"),
+		"module m {\nweight @a[2, 3] : f32[1] from sub(exp(dot(\"x.{2*i+1}\", \"y.{j}\")), \"z\")\n}",
 		wrap("%p = par 2 {\n%m = matmul %x, @wl2[1, 0]\n%s = all_reduce %m\nyield %s\n}\nyield %p"),
 		"module m {\nweight @a : q4_b32[2, 32] from quantize(concat(\"x\", scale(@b, -1e-3)), q4_b32)\nweight @b : f32[1, 32]\n}",
 		"module m {\nweight @w[2, 3] : f32[8, 8]\nstate %s[2] : rows {k: f32[2, 4], v: f32[2, 4]} paged 64 source\ngraph g (T tokens) {\ninput %x : f32[T, 8]\ninput %r : f32[T, 3]\n" +

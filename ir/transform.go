@@ -35,6 +35,9 @@ var transformForms = []transformForm{
 	{name: "add", args: 1, nums: 1},
 	{name: "l2norm_rows", args: 1},
 	{name: "softplus", args: 1},
+	{name: "exp", args: 1},
+	{name: "sub", args: 2},
+	{name: "dot", args: 2},
 	{name: "fill", args: 1, nums: 1, whole: true},
 	{name: "quantize", args: 1, typ: true},
 	{name: "quantize_sparse", args: 1, nums: 1, typ: true},
@@ -42,8 +45,12 @@ var transformForms = []transformForm{
 
 // checkTransform checks one level of a transform: the function and what it takes.
 func checkTransform(r *tensor.Transform) error {
-	if r.Op == "source" || r.Op == "weight" {
+	switch r.Op {
+	case "weight":
 		return nil
+	case "source":
+		_, err := tensor.SourceIndices(r.Name)
+		return err
 	}
 	var names []string
 	for _, f := range transformForms {

@@ -132,7 +132,11 @@ func (a Arg) String() string {
 	if a.Index == nil {
 		return a.Value.String()
 	}
-	return a.Value.String() + intList(a.Index)
+	var parts []string
+	for _, x := range a.Index {
+		parts = append(parts, x.String())
+	}
+	return a.Value.String() + "[" + strings.Join(parts, ", ") + "]"
 }
 
 func intList(ns []int) string {

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+
+	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // Verify checks everything that must hold of a module between passes and
@@ -237,20 +240,27 @@ func (s *scope) checkUse(a Arg, count func() int) error {
 }
 
 // checkIndex checks an explicit index against the declared ranges that it
-// chooses from, and the ranges of the enclosing regions where it is left out.
+// chooses from, in every iteration of the enclosing regions, and the ranges of
+// these where it is left out.
 func (s *scope) checkIndex(a Arg, count []Range) error {
+	around := s.indexRanges()
 	if a.Index != nil {
 		if len(a.Index) != len(count) {
 			return fmt.Errorf("%s has %d indices, expected %d", a, len(a.Index), len(count))
 		}
-		for i, n := range a.Index {
-			if n < count[i].Lo || n >= count[i].Hi {
-				return fmt.Errorf("%s: index %d is outside %d..%d", a, n, count[i].Lo, count[i].Hi)
+		for i, x := range a.Index {
+			err := eachIndex(x, around, func(regions []int, n int) error {
+				if n < count[i].Lo || n >= count[i].Hi {
+					return fmt.Errorf("index %s is outside %d..%d", indexText(x, regions, n), count[i].Lo, count[i].Hi)
+				}
+				return nil
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", a, err)
 			}
 		}
 		return nil
 	}
-	around := s.indexRanges()
 	if len(count) > len(around) {
 		return fmt.Errorf("%s has %d indices but stands in %d repeat and par regions; write the index", a, len(count), len(around))
 	}
@@ -260,6 +270,21 @@ func (s *scope) checkIndex(a Arg, count []Range) error {
 		}
 	}
 	return nil
+}
+
+// indexText shows a computed index with its number in one iteration: 2*i (8
+// where i is 4).
+func indexText(x Index, regions []int, n int) string {
+	var where []string
+	for k, at := range regions {
+		if x.Reads(k) {
+			where = append(where, fmt.Sprintf("%s is %d", tensor.IndexName(k), at))
+		}
+	}
+	if where == nil {
+		return x.String()
+	}
+	return fmt.Sprintf("%s (%d where %s)", x, n, strings.Join(where, ", "))
 }
 
 // indexRanges lists the index ranges of the enclosing repeat and par regions,

@@ -49,6 +49,9 @@ func (v *verifier) transformForms(w *Value, r *tensor.Transform) {
 	if isExpertPart(r) {
 		v.expertPart(w, r)
 	}
+	if r.Op == "source" {
+		v.sourceIndices(w, r)
+	}
 	if r.Op != "weight" || w.Transform != nil && isExpertPart(w.Transform) {
 		return
 	}
@@ -65,6 +68,25 @@ func (v *verifier) transformForms(w *Value, r *tensor.Transform) {
 		if w.Count[i].Lo < c.Lo || w.Count[i].Hi > c.Hi {
 			v.errs.addf(w.Pos, "%s: indices %d..%d are outside those of %s, %d..%d", w, w.Count[i].Lo, w.Count[i].Hi, ref, c.Lo, c.Hi)
 		}
+	}
+}
+
+// sourceIndices checks that the indices in the name of a stored tensor are those
+// of the weight, and numbers from 0 on for all of its elements.
+func (v *verifier) sourceIndices(w *Value, r *tensor.Transform) {
+	indices, err := tensor.SourceIndices(r.Name)
+	for _, x := range indices {
+		if err == nil {
+			err = eachIndex(x, w.Count, func(_ []int, n int) error {
+				if n < 0 {
+					return fmt.Errorf("%s is negative", x)
+				}
+				return nil
+			})
+		}
+	}
+	if err != nil {
+		v.errs.addf(w.Pos, "%s: tensor %q: %v", w, r.Name, err)
 	}
 }
 
@@ -150,6 +172,15 @@ func TransformShape(r *tensor.Transform, in [][]int) ([]int, error) {
 		out[1] = num(1) - num(0)
 	case "part_rows", "part_cols", "expert_rows", "expert_cols":
 		return partShape(r, out)
+	case "sub":
+		if !slices.Equal(out, in[1]) {
+			return nil, fmt.Errorf("transform %s: operands %s and %s differ", r, intList(out), intList(in[1]))
+		}
+	case "dot":
+		if len(out) != 1 || !slices.Equal(out, in[1]) {
+			return nil, fmt.Errorf("transform %s: operands %s and %s, expected two vectors of one length", r, intList(out), intList(in[1]))
+		}
+		return []int{1}, nil
 	case "transpose":
 		if len(out) != 2 {
 			return misfit()

@@ -199,7 +199,7 @@ func epilogue(b *ir.Block, root *ir.Op) []*ir.Op {
 		if !readsAny(op, inside) || !ready(b, op, inside, at) {
 			continue
 		}
-		if op.Def.Is(ir.Writes) && crossesState(b.Ops[at+1:], op) {
+		if op.Def.Is(ir.Writes) && crossesState(b.Ops[at+1:], op, tail) {
 			continue
 		}
 		grown := append(slices.Clone(tail), op)
@@ -232,14 +232,14 @@ func ready(b *ir.Block, op *ir.Op, inside map[*ir.Value]bool, at int) bool {
 	return true
 }
 
-// crossesState says whether moving a write up would pass another op on the
-// same state.
-func crossesState(between []*ir.Op, write *ir.Op) bool {
+// crossesState says whether moving a write up, behind the tail, would pass
+// another op on the same state.
+func crossesState(between []*ir.Op, write *ir.Op, tail []*ir.Op) bool {
 	for _, op := range between {
 		if op == write {
 			return false
 		}
-		if (op.Def.Is(ir.Reads) || op.Def.Is(ir.Writes)) && slices.ContainsFunc(op.Args, func(a ir.Arg) bool { return a.Value == write.Args[0].Value }) {
+		if !slices.Contains(tail, op) && (op.Def.Is(ir.Reads) || op.Def.Is(ir.Writes)) && slices.ContainsFunc(op.Args, func(a ir.Arg) bool { return a.Value == write.Args[0].Value }) {
 			return true
 		}
 	}

@@ -89,7 +89,7 @@ func sameKind(a, b ir.Arg) bool {
 		}
 	}
 	for i := range a.Index {
-		if a.Index[i] != b.Index[i] {
+		if a.Index[i].String() != b.Index[i].String() {
 			return false
 		}
 	}

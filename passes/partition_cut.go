@@ -154,10 +154,17 @@ func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", where(op), err)
 			}
-			if old := out[st]; old != nil && old.heads != geo.heads || !(&readers{uses: uses}).endsInMatmul(op.Result()) || op.Args[1].Index != nil {
+			if old := out[st]; old != nil && old.heads != geo.heads || !(&readers{uses: uses}).endsInMatmul(op.Result()) {
 				whole[st] = true
 			}
 			out[st] = geo
+		}
+	}
+	for _, g := range m.Graphs {
+		for _, op := range g.Body.Ops { // which every rank runs as it is
+			for _, a := range op.Args {
+				whole[a.Value] = true
+			}
 		}
 	}
 	for st := range whole {

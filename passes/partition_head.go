@@ -14,7 +14,7 @@ func (s *sharder) heads(g *ir.Graph) error {
 	s.layers = ir.Range{}
 	s.cuts, s.sums, s.now = map[*ir.Value]cut{}, map[*ir.Value]*sum{}, map[*ir.Value]*ir.Value{}
 	for i, op := range g.Body.Ops {
-		if op.Def.Name != "matmul" || op.Int("slices") > 1 || op.Args[1].Index != nil || len(op.Args[1].Count) > 0 {
+		if op.Def.Name != "matmul" || op.Int("slices") > 1 || len(op.Args[1].Count) > 0 {
 			continue
 		}
 		n, k := op.Args[1].Type.Shape[0].N, op.Args[1].Type.Cols()

@@ -155,7 +155,7 @@ func (s *sharder) matmul(op *ir.Op) error {
 
 // rows is the cut of a projection's rows; nil where every rank needs all.
 func (s *sharder) rows(op *ir.Op) cut {
-	if op.Int("slices") > 1 || op.Args[1].Index != nil {
+	if op.Int("slices") > 1 {
 		return nil
 	}
 	n := op.Args[1].Type.Shape[0].N
@@ -190,12 +190,18 @@ func (s *sharder) append(op *ir.Op) error {
 		}
 		op.Args[i+1].Value = v
 	}
-	s.state(st, geo)
+	s.state(op, 0, geo)
 	return nil
 }
 
-// state gives each rank its heads of a state, once.
-func (s *sharder) state(v *ir.Value, geo *geometry) {
+// state gives each rank its heads of the state that argument i of an op is, once.
+func (s *sharder) state(op *ir.Op, i int, geo *geometry) {
+	a := &op.Args[i]
+	v := a.Value
+	if a.Index == nil && (len(v.Count) == 0 || s.split[v] && len(v.Count) == 1) {
+		a.Index = []ir.Index{} // one for all layers
+	}
+	a.Index = s.ofRank(a.Index)
 	if s.split[v] {
 		return
 	}
@@ -210,9 +216,7 @@ func (s *sharder) state(v *ir.Value, geo *geometry) {
 
 func (s *sharder) attention(op *ir.Op) error {
 	geo := s.geo[op.Args[1].Value]
-	if !s.split[op.Args[1].Value] {
-		s.state(op.Args[1].Value, geo)
-	}
+	s.state(op, 1, geo)
 	shape := ops.AttentionShapeOf(op)
 	q, err := s.inPart(op.Args[0].Value, geo.q.times(shape.HeadDim))
 	if err != nil {
@@ -352,9 +356,6 @@ func (s *sharder) inPart(v *ir.Value, c cut) (*ir.Value, error) {
 
 // part is the weight of which each rank holds one part.
 func (s *sharder) part(a ir.Arg, how string, c cut) (ir.Arg, error) {
-	if a.Index != nil {
-		return a, fmt.Errorf("%s is indexed by hand", a.Value)
-	}
 	t := a.Type
 	axis := 0
 	if how == "part_cols" {
@@ -382,5 +383,17 @@ func (s *sharder) partAs(a ir.Arg, r *tensor.Transform, t ir.Type, count []ir.Ra
 		s.mod.Weights = append(s.mod.Weights, w)
 		s.weights[id] = w
 	}
-	return ir.A(s.weights[id])
+	return ir.Arg{Value: s.weights[id], Index: s.ofRank(a.Index)}
+}
+
+// ofRank is a written index with the rank's own behind it.
+func (s *sharder) ofRank(index []ir.Index) []ir.Index {
+	if index == nil {
+		return nil
+	}
+	depth := 0
+	if s.layers.Len() > 0 {
+		depth = 1
+	}
+	return append(slices.Clone(index), ir.RegionIndex(depth))
 }

@@ -125,8 +125,6 @@ func (s *sharder) hidden(size int) cut {
 func (s *sharder) experts(op *ir.Op) error {
 	shape := ops.ExpertsShapeOf(op)
 	switch {
-	case slices.ContainsFunc(op.Args[2:], func(a ir.Arg) bool { return a.Index != nil }):
-		return s.emit(op)
 	case shape.Experts >= s.n:
 		c := evenly(shape.Experts, s.n)
 		r, err := s.inPart(op.Args[1].Value, c)

@@ -191,6 +191,9 @@ func FuzzPasses(f *testing.F) {
 func checkPipeline(t *testing.T, seed uint64) {
 	t.Helper()
 	in := irtest.Random(seed)
+	if seed%4 == 3 {
+		irtest.WriteIndices(in, seed)
+	}
 	out := in.Clone()
 	e := env(t, nil)
 	stages := []*ir.Module{}

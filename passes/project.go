@@ -42,6 +42,9 @@ func Project(m *ir.Module, groups [][]Device) ([]*Rank, error) {
 				return nil, fmt.Errorf("graph %s: %w", g.Name, err)
 			}
 		}
+		if err := p.together(); err != nil {
+			return nil, err
+		}
 		for i, s := range p.stages {
 			r, err := s.finish()
 			if err != nil {

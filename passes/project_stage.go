@@ -28,6 +28,8 @@ type stage struct {
 	weights map[*ir.Value]*ir.Value
 	of      map[string]string
 	states  map[*ir.Value]*ir.Value
+	reads   map[element]int        // elements of states that are read → a layer that does so
+	writes  map[element]bool       // and those that are written
 	used    map[*ir.Value]ir.Range // elements of weights and states that are used
 	lo, hi  int                    // layers of the graph in the making
 }
@@ -35,7 +37,7 @@ type stage struct {
 func newStage(p *projector, number int, g []Device) *stage {
 	return &stage{p: p, number: number, rank: number*p.tpSize + p.tpRank, group: groupName(g), device: g[p.tpRank].Name,
 		mod: &ir.Module{Name: p.src.Name, Pos: p.src.Pos}, names: ir.NewNames(p.src),
-		weights: map[*ir.Value]*ir.Value{}, of: map[string]string{}, states: map[*ir.Value]*ir.Value{}, used: map[*ir.Value]ir.Range{}}
+		weights: map[*ir.Value]*ir.Value{}, of: map[string]string{}, states: map[*ir.Value]*ir.Value{}, reads: map[element]int{}, writes: map[element]bool{}, used: map[*ir.Value]ir.Range{}}
 }
 
 // A scope is where an op stands.
@@ -55,6 +57,16 @@ func (sc scope) depth() int {
 		n++
 	}
 	return n
+}
+
+// ranges are those of the indices of the regions around, as far as the rank
+// runs them.
+func (sc scope) ranges() []ir.Range {
+	var out []ir.Range
+	if sc.repeat != nil {
+		out = append(out, ir.Range{Lo: sc.lo, Hi: sc.hi})
+	}
+	return out
 }
 
 // open begins a graph. What other graphs yield is an input of one stage only,
@@ -236,8 +248,16 @@ func ofLayers(op *ir.Op, a ir.Attr, sc scope) any {
 // arg is argument i of an op on this rank.
 func (s *stage) arg(op *ir.Op, i int, sc scope) (ir.Arg, error) {
 	a := op.Args[i]
-	mine := sc.par && a.Index == nil && op.IndexCount(i) == sc.depth() // one more index chooses the rank
+	// One more index chooses the rank: that of the region of ranks, the innermost.
+	last := len(a.Index) - 1
+	mine := sc.par && (a.Index == nil && op.IndexCount(i) == sc.depth() || last >= 0 && a.Index[last] == ir.RegionIndex(sc.depth()-1))
 	out := ir.Arg{Index: slices.Clone(a.Index)}
+	if mine && last >= 0 {
+		out.Index = slices.Clip(out.Index[:last])
+	}
+	if len(out.Index) == 0 {
+		out.Index = nil
+	}
 	switch a.Kind {
 	case ir.Weight:
 		w, err := s.weight(a.Value, mine, op.IndexCount(i))
@@ -247,6 +267,9 @@ func (s *stage) arg(op *ir.Op, i int, sc scope) (ir.Arg, error) {
 		out.Value = w
 	case ir.State:
 		out.Value = s.state(a.Value, mine)
+		if err := s.touches(op, out, sc); err != nil {
+			return out, err
+		}
 	default:
 		if out.Value = s.vals[a.Value]; out.Value == nil {
 			return out, fmt.Errorf("bug: %s is not known here", a.Value)
@@ -255,8 +278,12 @@ func (s *stage) arg(op *ir.Op, i int, sc scope) (ir.Arg, error) {
 	}
 	switch {
 	case len(out.Value.Count) == 0:
-	case a.Index != nil:
-		s.uses(out.Value, ir.Range{Lo: a.Index[0], Hi: a.Index[0] + 1})
+	case out.Index != nil:
+		r, err := ir.IndexRange(out.Index[0], sc.ranges())
+		if err != nil {
+			return out, err
+		}
+		s.uses(out.Value, r)
 	case sc.repeat != nil && op.IndexCount(i) > 0:
 		s.uses(out.Value, ir.Range{Lo: sc.lo, Hi: sc.hi})
 	}

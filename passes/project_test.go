@@ -36,6 +36,51 @@ func TestRanksOfFamilies(t *testing.T) {
 	}
 }
 
+// TestRanksOfIndices does so for modules whose indices are computed, over every
+// arrangement.
+func TestRanksOfIndices(t *testing.T) {
+	t.Parallel()
+	for name, arrangements := range map[string][]string{
+		"pairs": {"0;1", "0&1", "0&1;2&3", "0*2;1"}, "two_states": {"0;1", "0&1", "0&1;2&3", "0*2;1"}, "one_state": {"0&1"},
+	} {
+		for _, devices := range arrangements {
+			t.Run(name+" "+devices, func(t *testing.T) {
+				t.Parallel()
+				ranksAgree(t, moduleOf(t, name), devices)
+			})
+		}
+	}
+}
+
+// TestSharedKVStaysTogether: layers that share a KV cache are not spread over
+// device groups.
+func TestSharedKVStaysTogether(t *testing.T) {
+	t.Parallel()
+	e, m := env(t, []byte("devices 0;1")), moduleOf(t, "one_state")
+	if err := Run(e, m, []*Pass{Partition}, Options{Limit: -1}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "layer 2, on dev1, reads %kv, which dev0 writes; layers that share a KV cache stand on one device group"
+	if _, err := Project(m, e.Devices); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// moduleOf reads a module of testdata.
+func moduleOf(t *testing.T, name string) *ir.Module {
+	t.Helper()
+	file := filepath.Join("testdata", "partition", name+".ir")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ir.Parse(file, data, ops.Table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // loweredModel is the IR of an archive of the model library.
 func loweredModel(t *testing.T, file string) *ir.Module {
 	t.Helper()

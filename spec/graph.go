@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -84,7 +85,11 @@ func (m *Model) resolveGraph(h Headers) error {
 			return errAt(m.Spec.Pos("graph"), "graph: weight %s: no transform; want from \"NAME\"", w)
 		}
 		for _, pattern := range w.Transform.Sources() {
-			for _, name := range storedNames(pattern, w.Count) {
+			names, err := storedNames(pattern, w.Count)
+			if err != nil {
+				return errAt(m.Spec.Pos("graph"), "graph: weight %s: %v", w, err)
+			}
+			for _, name := range names {
 				if _, _, ok := h.Lookup(name); !ok {
 					return errAt(m.Spec.Pos("graph"), "graph: weight %s: the files have no tensor %q%s", w, name, suggestOnlyOf(name, h.Names()))
 				}
@@ -114,24 +119,38 @@ func suggestOnlyOf(name string, names []string) string {
 // maxGraphTensors bounds the tensors that one weight of a graph may name.
 const maxGraphTensors = 1 << 20
 
-// storedNames fills a weight's indices into a pattern: {i} the first, {j} the
-// second.
-func storedNames(pattern string, counts []ir.Range) []string {
-	names := []string{pattern}
+// storedNames lists the names that a pattern stands for, for all indices of the
+// weight.
+func storedNames(pattern string, counts []ir.Range) ([]string, error) {
+	indices, err := tensor.SourceIndices(pattern)
+	if err != nil {
+		return nil, err
+	}
+	all := [][]int{{}} // elements of the weight, by the indices that the pattern reads
 	for k, c := range counts {
-		hole := "{" + string(rune('i'+k)) + "}"
-		if !strings.Contains(pattern, hole) || len(names)*(c.Hi-c.Lo) > maxGraphTensors {
-			continue
+		if !slices.ContainsFunc(indices, func(x tensor.Index) bool { return x.Reads(k) }) {
+			c.Hi = c.Lo + 1
 		}
-		var next []string
-		for _, n := range names {
-			for i := c.Lo; i < c.Hi; i++ {
-				next = append(next, strings.ReplaceAll(n, hole, strconv.Itoa(i)))
+		if len(all)*c.Len() > maxGraphTensors {
+			return nil, fmt.Errorf("tensor %q: more than %d names", pattern, maxGraphTensors)
+		}
+		var next [][]int
+		for _, index := range all {
+			for n := c.Lo; n < c.Hi; n++ {
+				next = append(next, append(slices.Clip(index), n))
 			}
 		}
-		names = next
+		all = next
 	}
-	return names
+	var names []string
+	for _, index := range all {
+		name, err := tensor.SourceName(pattern, index)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
 }
 
 // lowerGraph is Lower's text for a specification with a graph.

@@ -21,17 +21,15 @@ type calibration struct {
 // what adds up products of columns, when all rows are there; few rows are left
 // out.
 func (m *matmul) calibrate(row string) (hessians string) {
-	if m.Arg.Index != nil {
-		return "" // one element of many by itself
-	}
 	c, k := &m.e.calib, m.Weight.K
-	var over *layout.Loop // what the sums are indexed by
-	layers := 1
-	if m.Weight.Layers != nil {
-		over, layers = m.region.Loop, m.Weight.Layers.Len()
+	element, layers := "", 1 // what the sums are indexed by
+	if index, array, err := m.Weight.Index(m.Arg, m.region.Loop); err != nil || array && index.Constant() {
+		return "" // one element of many by itself
+	} else if array {
+		element, layers = ctext.Index(index), m.Weight.Layers.Len()
 	}
 	m.entry.Weight, m.entry.Calib = m.Weight.Name, c.sums
-	sums := offset(c.sums, over, m.Weight.Lo, int64(k+1))
+	sums := offset(c.sums, element, m.Weight.Lo, int64(k+1))
 	c.sums += int64(layers) * int64(k+1)
 	if m.Slices > 1 { // more rows than tokens
 		m.w.P("ifl_calib_squares(c, &p, tid, %s, %s, K);", sums, row)
@@ -41,19 +39,22 @@ func (m *matmul) calibrate(row string) (hessians string) {
 	width := hessianSquare(k)
 	parts := (k + width - 1) / width
 	m.entry.Hessians, m.entry.Square = c.hessians, width
-	at := offset(c.hessians, over, m.Weight.Lo, int64(parts*width*width))
+	at := offset(c.hessians, element, m.Weight.Lo, int64(parts*width*width))
 	c.hessians += int64(layers) * int64(parts*width*width)
 	c.row = max(c.row, parts*width)
 	return fmt.Sprintf("ifl_calib_products(c, &p, tid, %s, K, %d);", at, width)
 }
 
-// offset is where the sums of a layer are, in C.
-func offset(at int64, in *layout.Loop, lo int, stride int64) string {
+// offset is where the sums of an element are, in C; "" stands for the only one.
+func offset(at int64, element string, lo int, stride int64) string {
 	first := strconv.FormatInt(at, 10)
-	if in == nil {
+	if element == "" {
 		return first
 	}
-	return ctext.Plus(first, ctext.Times(ctext.Minus(ctext.LayerIndex, lo), stride))
+	if element != ctext.LayerIndex {
+		element = "(" + element + ")"
+	}
+	return ctext.Plus(first, ctext.Times(ctext.Minus(element, lo), stride))
 }
 
 // mostSquare bounds the squares of columns between which calibration keeps
@@ -73,7 +74,7 @@ func (e *emitter) scores(r *layout.Region) string {
 	c, layers := &e.calib, r.Loop.Layers()
 	at := strconv.FormatInt(c.sums, 10)
 	if r.Loop != nil {
-		at = offset(c.sums, r.Loop, r.Loop.Lo, manifest.ScoreBins)
+		at = offset(c.sums, ctext.LayerIndex, r.Loop.Lo, manifest.ScoreBins)
 	}
 	e.out.Manifest.Scores = append(e.out.Manifest.Scores, manifest.Scores{Calib: c.sums, Layers: layers})
 	c.sums += int64(layers) * manifest.ScoreBins

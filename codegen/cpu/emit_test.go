@@ -66,6 +66,27 @@ func TestStepGolden(t *testing.T) {
 	}
 }
 
+// TestComputedIndex: weights, states and the sums of calibration are those of the
+// element that the index names.
+func TestComputedIndex(t *testing.T) {
+	t.Parallel()
+	one, i := ir.ConstIndex(1), ir.RegionIndex(0)
+	got := emit(t, "llama.ir", func(m *ir.Module) {
+		for op := range m.Graphs[0].All() {
+			for k, a := range op.Args {
+				if a.Name == "wo" || a.Name == "kv" {
+					op.Args[k].Index = []ir.Index{{Op: '-', X: &one, Y: &i}}
+				}
+			}
+		}
+	})
+	for _, want := range []string{`W_WO\(1-l\)`, `page = STATE_KV\(1-l\)`, `\.state = STATE_KV\(1-l\)`, `ifl_calib_row\(.* \(1-l\) \* INT64_C\(65\), .*\);`} {
+		if !regexp.MustCompile(want).MatchString(got.Step) {
+			t.Errorf("no %s in the step:\n%s", want, got.Step)
+		}
+	}
+}
+
 // TestFiveRegions counts, in the C itself, what a layer runs between barriers.
 func TestFiveRegions(t *testing.T) {
 	t.Parallel()

@@ -43,30 +43,29 @@ func (s *Symbols) Rows(p layout.Place) string { return s.Row(p, "0") }
 // floats where the weight is rows.
 func (s *Symbols) Weight(a ir.Arg, in *layout.Loop) (string, error) {
 	w := s.Layout.Weights[a.Value]
-	i, loop, err := w.Index(a, in)
+	i, array, err := w.Index(a, in)
 	if err != nil {
 		return "", err
 	}
-	at := Plus(s.Backend.Weights(w), wide(w.At), layer(w.Layers != nil, w.Lo, w.Stride))
+	at := Plus(s.Backend.Weights(w), wide(w.At), layer(array, w.Lo, w.Stride))
 	if !w.Matrix {
 		at = "(const float *)(" + at + ")"
 	}
-	return s.element(w.Symbol, "("+at+")", w.Layers != nil, i, loop), nil
+	return s.element(w.Symbol, "("+at+")", array, i), nil
 }
 
 // State is the address of the first page of the element that an argument reads.
 func (s *Symbols) State(a ir.Arg, in *layout.Loop) (string, error) {
 	st := s.Layout.State(a.Value)
-	i, loop, err := st.Index(a, in)
+	i, array, err := st.Index(a, in)
 	if err != nil {
 		return "", err
 	}
-	array := loop || a.Index != nil
 	at := Plus(wide(st.At), layer(array, st.Lo, st.Page))
 	if strings.Contains(at, " ") {
 		at = "(" + at + ")"
 	}
-	return s.element(st.Symbol, "("+s.Backend.State(at)+")", array, i, loop), nil
+	return s.element(st.Symbol, "("+s.Backend.State(at)+")", array, i), nil
 }
 
 // A StateSize is a size of a state by name.
@@ -90,17 +89,18 @@ func (s *Symbols) Size(st *layout.State, size StateSize) string {
 }
 
 // element names one element of an array, or what is no array.
-func (s *Symbols) element(name, text string, array bool, index int, loop bool) string {
+func (s *Symbols) element(name, text string, array bool, index ir.Index) string {
 	if !array {
 		s.defined[name] = text
 		return name
 	}
 	s.defined[name+"("+LayerIndex+")"] = text
-	if loop {
-		return name + "(" + LayerIndex + ")"
-	}
-	return name + "(" + strconv.Itoa(index) + ")"
+	return name + "(" + Index(index) + ")"
 }
+
+// Index is the C of an element's index, in the loop over layers if it depends on
+// that.
+func Index(x ir.Index) string { return x.Text(func(int) string { return LayerIndex }) }
 
 // layer is the offset of a layer's element in the text of a macro.
 func layer(array bool, lo int, stride int64) string {

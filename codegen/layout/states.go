@@ -34,16 +34,8 @@ func (s *State) ElementBytes() int {
 
 // Index is the index of the element that an argument reads in a region, as
 // [Weight.Index] has it.
-func (s *State) Index(a ir.Arg, in *Loop) (index int, loop bool, err error) {
-	switch {
-	case !s.array:
-		return s.Lo, false, nil
-	case a.Index != nil:
-		return a.Index[0], false, nil
-	case in == nil:
-		return 0, false, fmt.Errorf("%s is an array: outside a repeat it needs an index", a.Value)
-	}
-	return 0, true, nil
+func (s *State) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err error) {
+	return elementIndex(a, in, s.array)
 }
 
 // placeStates lays the pages out: all pages of element 0, of element 1, …

@@ -64,18 +64,24 @@ func (w *Weight) Panels() int { return Round16(w.N) / 16 }
 // experts.
 func (w *Weight) element() int64 { return w.Bytes() * int64(max(w.Count, 1)) }
 
-// Index is the index of the element that an argument reads in a region: fixed
-// by hand, that of the enclosing loop (loop is true), or none at all.
-func (w *Weight) Index(a ir.Arg, in *Loop) (index int, loop bool, err error) {
+// Index is the index of the element that an argument reads in a region; array
+// is false for what is no array.
+func (w *Weight) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err error) {
+	return elementIndex(a, in, w.Layers != nil)
+}
+
+// elementIndex is the index that an argument is written with, or that of the
+// loop around it.
+func elementIndex(a ir.Arg, in *Loop, array bool) (ir.Index, bool, error) {
 	switch {
-	case w.Layers == nil:
-		return 0, false, nil
+	case !array:
+		return ir.Index{}, false, nil
 	case a.Index != nil:
-		return a.Index[0], false, nil
+		return a.Index[0], true, nil
 	case in == nil:
-		return 0, false, fmt.Errorf("%s is an array: outside a repeat it needs an index", a.Value)
+		return ir.Index{}, true, fmt.Errorf("%s is an array: outside a repeat it needs an index", a.Value)
 	}
-	return 0, true, nil
+	return ir.RegionIndex(0), true, nil
 }
 
 // planWeights finds how each weight is used: as a matrix in panels, or as rows.

@@ -138,7 +138,8 @@ func (e *evaluator) importanceOf(r *tensor.Transform, cols int) []float32 {
 		return nil
 	}
 	for _, name := range r.Sources() {
-		if imp := e.src.Calibration.Importance[tensor.SourceName(name, e.index)]; len(imp) == cols {
+		source, err := tensor.SourceName(name, e.index)
+		if imp := e.src.Calibration.Importance[source]; err == nil && len(imp) == cols {
 			return imp
 		}
 	}

@@ -77,7 +77,11 @@ func (e *evaluator) feedbackOf(r *tensor.Transform, cols int) (*tensor.Feedback,
 		return nil, nil
 	}
 	for _, name := range r.Sources() {
-		if f, err := e.src.Calibration.hessians.feedback(tensor.SourceName(name, e.index), cols); f != nil || err != nil {
+		source, err := tensor.SourceName(name, e.index)
+		if err != nil {
+			return nil, err
+		}
+		if f, err := e.src.Calibration.hessians.feedback(source, cols); f != nil || err != nil {
 			return f, err
 		}
 	}

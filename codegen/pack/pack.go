@@ -37,7 +37,9 @@ type Item struct {
 func (it *Item) Sources() []string {
 	var out []string
 	for _, name := range it.Transform.Sources() {
-		out = append(out, tensor.SourceName(name, it.Index))
+		if source, err := tensor.SourceName(name, it.Index); err == nil { // else evaluating it fails
+			out = append(out, source)
+		}
 	}
 	return out
 }

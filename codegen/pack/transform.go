@@ -2,7 +2,6 @@ package pack
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/spec/checkpoint"
@@ -150,11 +149,7 @@ func (v value) mapFloats(f func(x []float32)) value {
 	return value{dt: tensor.F32, rows: v.rows, cols: cols, inner: v.inner, rank: v.rank, row: func(r int, s *scratch) []byte {
 		x := decodeRow(dt, cols, row(r, s), s)
 		f(x)
-		out := s.bytes(4 * cols)
-		if err := tensor.Encode(out, tensor.F32, x); err != nil {
-			panic("bug: " + err.Error())
-		}
-		return out
+		return encodeFloats(x, s)
 	}}
 }
 
@@ -199,6 +194,9 @@ var operations = map[string]operation{
 	"add":          {1, 1, evalAdd},
 	"l2norm_rows":  {1, 0, evalL2NormRows},
 	"softplus":     {1, 0, evalSoftplus},
+	"exp":          {1, 0, evalExp},
+	"sub":          {2, 0, evalSub},
+	"dot":          {2, 0, evalDot},
 	"fill":         {1, 1, evalFill},
 	"quantize":     {1, 0, nil}, // evaluator.quantize
 
@@ -243,11 +241,9 @@ func (e *evaluator) eval(r *tensor.Transform) (value, error) {
 func fits(want, got int) bool { return want == got || want < 0 && got > 0 }
 
 func (e *evaluator) source(pattern string) (value, error) {
-	name := tensor.SourceName(pattern, e.index)
-	for i, mark := range tensor.IndexMarks {
-		if i >= len(e.index) && strings.Contains(name, mark) {
-			return value{}, fmt.Errorf("tensor %q: the weight has no index for %s", pattern, mark)
-		}
+	name, err := tensor.SourceName(pattern, e.index)
+	if err != nil {
+		return value{}, err
 	}
 	info, _ := e.src.Set.Lookup(name)
 	if decode := e.src.Set.RowDecoder(name); decode != nil {

@@ -265,32 +265,6 @@ func evalGroupRows(r *tensor.Transform, args []value, _ []int) (value, error) {
 	return v.remap(groups*take, func(r int) int { return r/take*group + lo + r%take }), nil
 }
 
-func evalScale(r *tensor.Transform, args []value, _ []int) (value, error) {
-	by := float32(r.Nums[0])
-	return args[0].mapFloats(func(x []float32) {
-		for i := range x {
-			x[i] *= by
-		}
-	}), nil
-}
-
-func evalAdd(r *tensor.Transform, args []value, _ []int) (value, error) {
-	by := float32(r.Nums[0])
-	return args[0].mapFloats(func(x []float32) {
-		for i := range x {
-			x[i] += by
-		}
-	}), nil
-}
-
-func evalSoftplus(_ *tensor.Transform, args []value, _ []int) (value, error) {
-	return args[0].mapFloats(func(x []float32) {
-		for i, v := range x {
-			x[i] = float32(tensor.Softplus(float64(v)))
-		}
-	}), nil
-}
-
 // evalFill repeats the only element of a vector.
 func evalFill(r *tensor.Transform, args []value, _ []int) (value, error) {
 	v, n := args[0], int(r.Nums[0])

@@ -234,7 +234,10 @@ func (r *run) args(o *ir.Op, tpRank int) ([]*tensor.Tensor, error) {
 // tensor where the op takes each.
 func (r *run) weight(o *ir.Op, i int) (*tensor.Tensor, error) {
 	a := o.Args[i]
-	index := r.indexOf(a, o.IndexCount(i))
+	index, err := a.At(r.index, o.IndexCount(i))
+	if err != nil {
+		return nil, err
+	}
 	if len(index) == len(a.Count) {
 		return r.weights.Weight(a.Value, index)
 	}
@@ -253,21 +256,17 @@ func (r *run) weight(o *ir.Op, i int) (*tensor.Tensor, error) {
 	return out, nil
 }
 
-// indexOf is the index of an array weight or state here, of count numbers.
-func (r *run) indexOf(a ir.Arg, count int) []int {
-	if a.Index != nil {
-		return a.Index
-	}
-	return slices.Clone(r.index[:count])
-}
-
 // eval runs one op for one rank.
 func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	switch o.Def {
 	case ops.KVAppend:
 		return nil, r.kvAppend(o, args[1:])
 	case ops.Attention:
-		t, err := r.attention(o, r.stateName(o.Args[1]), args)
+		name, err := r.stateName(o.Args[1])
+		if err != nil {
+			return nil, err
+		}
+		t, err := r.attention(o, name, args)
 		return []*tensor.Tensor{t}, err
 	case ops.RankCols:
 		return []*tensor.Tensor{ops.RankPart(o, args[0], r.tpRank)}, nil
@@ -278,12 +277,25 @@ func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 }
 
 // stateName names one element of an array state.
-func (r *run) stateName(a ir.Arg) string {
-	return ir.Arg{Value: a.Value, Index: r.indexOf(a, len(a.Count))}.String()
+func (r *run) stateName(a ir.Arg) (string, error) {
+	index, err := a.At(r.index, len(a.Count))
+	return elementName(a.Value, index), err
+}
+
+// elementName names one element of an array weight or state: @w[3].
+func elementName(v *ir.Value, index []int) string {
+	a := ir.A(v)
+	for _, n := range index {
+		a.Index = append(a.Index, ir.ConstIndex(n))
+	}
+	return a.String()
 }
 
 func (r *run) kvAppend(o *ir.Op, vals []*tensor.Tensor) error {
-	name := r.stateName(o.Args[0])
+	name, err := r.stateName(o.Args[0])
+	if err != nil {
+		return err
+	}
 	for t := range vals[0].Shape[0] {
 		var fields [][]float64
 		for _, v := range vals {

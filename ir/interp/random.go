@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -15,6 +16,10 @@ import (
 
 // maxStored bounds the stored tensors that Random makes up.
 const maxStored = 1 << 20
+
+// dotLength is the length of vectors of which a module says no more than that
+// their dot product is taken.
+const dotLength = 8
 
 // Random is a Source of made-up stored tensors for tests: every stored tensor
 // that a module's transforms name, with the shape that the declared types and the
@@ -108,7 +113,13 @@ func (s *shapes) push(r *tensor.Transform, index []int, want []int, exact bool) 
 	case "weight":
 		return nil
 	case "source":
-		return s.note(storedName(r.Name, index), want, exact)
+		name, err := tensor.SourceName(r.Name, index)
+		return errors.Join(err, s.note(name, want, exact))
+	case "sub":
+		return errors.Join(s.push(r.Args[0], index, want, exact), s.push(r.Args[1], index, want, exact))
+	case "dot":
+		n := cmp.Or(s.rowsKnown(r.Args[0]), s.rowsKnown(r.Args[1]), dotLength)
+		return errors.Join(s.push(r.Args[0], index, []int{n}, exact), s.push(r.Args[1], index, []int{n}, exact))
 	case "concat", "interleave":
 		return s.pushJoined(r, index, want, exact)
 	case "rows":
@@ -203,7 +214,7 @@ func (s *shapes) rowsKnown(r *tensor.Transform) int {
 		return s.rowsKnown(r.Args[0]) / int(r.Nums[0])
 	case "reshape":
 		return int(r.Nums[0])
-	case "cols", "part_cols", "scale", "add", "l2norm_rows", "softplus", "quantize", "quantize_sparse", "permute_rows":
+	case "cols", "part_cols", "scale", "add", "l2norm_rows", "softplus", "exp", "sub", "quantize", "quantize_sparse", "permute_rows":
 		return s.rowsKnown(r.Args[0])
 	}
 	return 0

@@ -16,7 +16,15 @@ const panelRows = 16
 func (w *Transforms) eval(r *tensor.Transform, index []int) (*tensor.Tensor, error) {
 	switch r.Op {
 	case "source":
-		return w.src(storedName(r.Name, index))
+		name, err := tensor.SourceName(r.Name, index)
+		if err != nil {
+			return nil, err
+		}
+		t, err := w.src(name)
+		if err == nil && len(t.Shape) == 0 { // a number by itself
+			t = &tensor.Tensor{DType: t.DType, Shape: []int{1}, F: t.F}
+		}
+		return t, err
 	case "weight":
 		ref := w.mod.Weight(r.Name)
 		if ref == nil || len(ref.Count) > len(index) {
@@ -63,12 +71,8 @@ func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tenso
 		return rounded(x, r.Type)
 	case "quantize_sparse":
 		return withSparse(x, r.Type, r.Nums[0])
-	case "scale":
-		return mapped(x, func(v float32) float32 { return v * float32(r.Nums[0]) }), nil
-	case "add":
-		return mapped(x, func(v float32) float32 { return v + float32(r.Nums[0]) }), nil
-	case "softplus":
-		return mapped(x, func(v float32) float32 { return float32(tensor.Softplus(float64(v))) }), nil
+	case "scale", "add", "softplus", "exp", "sub", "dot":
+		return computed(r, in), nil
 	case "fill":
 		return rowsOf(in, shape, func(int) (int, int) { return 0, 0 }), nil
 	case "reshape":
@@ -108,6 +112,32 @@ func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tenso
 		}), nil
 	}
 	return nil, fmt.Errorf("unknown transform function %s", r.Op)
+}
+
+// computed evaluates the functions that compute numbers, in float32.
+func computed(r *tensor.Transform, in []*tensor.Tensor) *tensor.Tensor {
+	x := in[0]
+	switch r.Op {
+	case "scale":
+		return mapped(x, func(v float32) float32 { return v * float32(r.Nums[0]) })
+	case "add":
+		return mapped(x, func(v float32) float32 { return v + float32(r.Nums[0]) })
+	case "softplus":
+		return mapped(x, func(v float32) float32 { return float32(tensor.Softplus(float64(v))) })
+	case "exp":
+		return mapped(x, func(v float32) float32 { return float32(math.Exp(float64(v))) })
+	case "sub":
+		out := tensor.New(tensor.F32, x.Shape...)
+		for i, v := range x.F {
+			out.F[i] = float64(float32(v) - float32(in[1].F[i]))
+		}
+		return out
+	}
+	sum := 0.0
+	for i, v := range x.F {
+		sum += v * in[1].F[i]
+	}
+	return &tensor.Tensor{DType: tensor.F32, Shape: []int{1}, F: []float64{float64(float32(sum))}}
 }
 
 // withSparse rounds a matrix to a block type and keeps a fraction of its entries

@@ -3,8 +3,6 @@ package interp
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
@@ -38,7 +36,7 @@ func NewWeights(m *ir.Module, src Source) *Transforms {
 // Weight evaluates the transform for one index, checks the shape against the
 // declared type and rounds to its element type.
 func (w *Transforms) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
-	key := ir.Arg{Value: v, Index: index}.String()
+	key := elementName(v, index)
 	if t := w.cache[key]; t != nil {
 		return t, nil
 	}
@@ -70,14 +68,6 @@ func TransformOf(v *ir.Value) *tensor.Transform {
 		name += ".{" + string(rune('i'+i)) + "}"
 	}
 	return tensor.Source(name)
-}
-
-// storedName puts indices in place of {i}, {j}, ….
-func storedName(pattern string, index []int) string {
-	for i, n := range index {
-		pattern = strings.ReplaceAll(pattern, "{"+string(rune('i'+i))+"}", strconv.Itoa(n))
-	}
-	return pattern
 }
 
 // rounded gives the values the precision of an element type. Values that have

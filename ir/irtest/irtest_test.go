@@ -31,6 +31,24 @@ func TestRandomModules(t *testing.T) {
 	}
 }
 
+// TestWriteIndices: written indices change nothing.
+func TestWriteIndices(t *testing.T) {
+	t.Parallel()
+	for name, random := range map[string]func(uint64) *ir.Module{"Random": Random, "RandomMoE": RandomMoE, "RandomSeq2Seq": RandomSeq2Seq} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(6) {
+				m := random(seed)
+				WriteIndices(m, seed)
+				checkRandom(t, m, seed)
+				if err := Compare(random(seed), m, seed, 0); err != nil {
+					t.Errorf("seed %d: %v\n%s", seed, err, m)
+				}
+			}
+		})
+	}
+}
+
 // checkRandom demands that a module is sound, is read back as printed, has
 // nothing dead and runs.
 func checkRandom(t *testing.T, m *ir.Module, seed uint64) {

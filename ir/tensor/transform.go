@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -25,13 +26,15 @@ import (
 //	scale(a, s)  add(a, s)                      elementwise, in float32
 //	l2norm_rows(a)                              each row divided by its L2 norm
 //	softplus(a)                                 log(1 + exp(x)) of each element
+//	exp(a)  sub(a, b)                           e to each element; a − b, element by element, in float32
+//	dot(a, b)                                   one element: the sum of the products of two vectors' elements
 //	fill(a, n)                                  the one element of a, n times
 //	@name                                       another weight of the module (Op "weight"; the IR only)
 //	quantize(a, type)                           to a block or float type, by its rounding rule
 //	quantize_sparse(a, ratio, type)             to a block type, with this fraction of the entries as sparse float32 outliers (EncodeSparse)
 type Transform struct {
 	Op   string       `json:"op"`
-	Name string       `json:"name,omitempty"` // source: tensor name; {i}, {j} are the weight's own indices
+	Name string       `json:"name,omitempty"` // source: tensor name; {i}, {j}, {2*i+1} are of the weight's own indices
 	Args []*Transform `json:"args,omitempty"`
 	Nums []float64    `json:"nums,omitempty"` // the numbers of rows, cols, reshape, scale…
 	Type DType        `json:"type,omitempty"` // quantize: the target
@@ -78,18 +81,58 @@ func (r *Transform) Sources() []string {
 }
 
 // SourceName is the stored tensor that a source of a transform names for an element
-// of a weight: {i} and {j} stand for the element's indices.
-func SourceName(pattern string, index []int) string {
-	for i, mark := range IndexMarks {
-		if i < len(index) {
-			pattern = strings.ReplaceAll(pattern, mark, strconv.Itoa(index[i]))
-		}
+// of a weight: {i}, {j}, {2*i+1} stand for numbers that follow from the element's
+// indices.
+func SourceName(pattern string, index []int) (string, error) {
+	var b strings.Builder
+	err := eachHole(pattern, func(before string, x Index) error {
+		n, err := x.At(index)
+		b.WriteString(before)
+		b.WriteString(strconv.Itoa(n))
+		return err
+	}, func(rest string) { b.WriteString(rest) })
+	if err != nil {
+		return "", fmt.Errorf("tensor %q: %w", pattern, err)
 	}
-	return pattern
+	return b.String(), nil
 }
 
-// IndexMarks stand for the indices of a weight's element in names of sources.
-var IndexMarks = [...]string{"{i}", "{j}"}
+// SourceIndices lists the indices that stand in the name of a source.
+func SourceIndices(pattern string) ([]Index, error) {
+	var out []Index
+	err := eachHole(pattern, func(_ string, x Index) error {
+		out = append(out, x)
+		return nil
+	}, func(string) {})
+	if err != nil {
+		return nil, fmt.Errorf("tensor %q: %w", pattern, err)
+	}
+	return out, nil
+}
+
+// eachHole calls f for each index in braces, with the text between it and the
+// one before, then rest with what follows the last.
+func eachHole(pattern string, f func(before string, x Index) error, rest func(text string)) error {
+	for {
+		before, after, found := strings.Cut(pattern, "{")
+		if !found {
+			rest(pattern)
+			return nil
+		}
+		text, after, closed := strings.Cut(after, "}")
+		if !closed {
+			return errors.New("a closing } is missing")
+		}
+		x, err := ParseIndex(text)
+		if err == nil {
+			err = f(before, x)
+		}
+		if err != nil {
+			return err
+		}
+		pattern = after
+	}
+}
 
 // Softplus is log(1 + exp(x)), without overflow.
 func Softplus(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

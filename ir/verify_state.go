@@ -1,0 +1,141 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+)
+
+// stateOrder checks the uses of states. A graph that writes a state writes each
+// of its elements before it reads it, and no element twice: a later step would
+// see the rows of the last write only, and so give other results for a prompt in
+// chunks.
+func (v *verifier) stateOrder() {
+	writers := map[*Value]map[*Graph]bool{}
+	eachStateUse(v.mod, func(g *Graph, o *Op, a Arg) {
+		if o.Def.Is(Writes) {
+			if writers[a.Value] == nil {
+				writers[a.Value] = map[*Graph]bool{}
+			}
+			writers[a.Value][g] = true
+		}
+	})
+	eachStateUse(v.mod, func(g *Graph, o *Op, a Arg) {
+		if o.Def.Is(Reads) && writers[a.Value] == nil {
+			v.errs.addf(o.Pos, "graph %s: %s: reads %s, which nothing writes", g.Name, opName(o), a)
+		}
+	})
+	if len(v.errs) > 0 {
+		return // indices and ranges may be anything
+	}
+	for _, g := range v.mod.Graphs {
+		s := &stateRun{verifier: v, graph: g, left: maxStateOps, written: map[string]bool{}, own: func(st *Value) bool { return writers[st][g] }}
+		s.block(g.Body)
+	}
+}
+
+func eachStateUse(m *Module, f func(g *Graph, o *Op, a Arg)) {
+	for _, g := range m.Graphs {
+		if g.Body == nil {
+			continue
+		}
+		for o := range g.All() {
+			for _, a := range o.Args {
+				if o.Def != nil && a.Value != nil && a.Kind == State {
+					f(g, o, a)
+				}
+			}
+		}
+	}
+}
+
+// maxStateOps bounds the ops that a stateRun goes through, in all iterations.
+const maxStateOps = 1 << 18
+
+// A stateRun goes through a graph as a step does, iteration by iteration, and
+// notes which elements of states are written.
+type stateRun struct {
+	*verifier
+	graph   *Graph
+	own     func(st *Value) bool // the graph writes the state
+	regions []int                // indices of the regions around
+	left    int
+	written map[string]bool // elements, by the state's name and their indices
+}
+
+// block goes through the ops of a block; false: there is a complaint.
+func (s *stateRun) block(b *Block) bool {
+	for _, o := range b.Ops {
+		if s.left--; s.left < 0 {
+			s.errs.addf(o.Pos, "graph %s: a step of more than %d ops", s.graph.Name, maxStateOps)
+			return false
+		}
+		if !s.op(o) || o.Body != nil && usesState(o.Body) && !s.region(o) {
+			return false
+		}
+	}
+	return true
+}
+
+// op notes what an op writes, and checks what it reads.
+func (s *stateRun) op(o *Op) bool {
+	for i, a := range o.Args {
+		if a.Kind != State || !s.own(a.Value) {
+			continue
+		}
+		index, err := a.At(s.regions, o.IndexCount(i))
+		element := a.Name + intList(index)
+		switch {
+		case err != nil:
+			s.errs.addf(o.Pos, "graph %s: %s: %v", s.graph.Name, opName(o), err)
+			return false
+		case o.Def.Is(Writes) && s.written[element]:
+			s.errs.addf(o.Pos, "graph %s: %s: writes %s twice in a step; give each layer that appends an element of its own", s.graph.Name, opName(o), elementText(a, index))
+			return false
+		case o.Def.Is(Writes):
+			s.written[element] = true
+		case o.Def.Is(Reads) && !s.written[element]:
+			s.errs.addf(o.Pos, "graph %s: %s: reads %s before it is written", s.graph.Name, opName(o), elementText(a, index))
+			return false
+		}
+	}
+	return true
+}
+
+// elementText shows an argument with the element that it is in one iteration.
+func elementText(a Arg, index []int) string {
+	if text := a.String(); len(index) > 0 && text != a.Value.String()+intList(index) {
+		return fmt.Sprintf("%s (element %s)", text, intList(index))
+	}
+	return a.String()
+}
+
+// region goes through the iterations of an op with a body, and through one rank:
+// the others do the same.
+func (s *stateRun) region(o *Op) bool {
+	lo, hi := 0, 1
+	switch o.Def {
+	case Fuse:
+		return s.block(o.Body)
+	case Repeat:
+		lo, hi = o.Int("lo"), o.Int("hi")
+	}
+	depth := len(s.regions)
+	defer func() { s.regions = s.regions[:depth] }()
+	for n := lo; n < hi; n++ {
+		s.regions = append(s.regions[:depth], n)
+		if !s.block(o.Body) {
+			return false
+		}
+	}
+	return true
+}
+
+// usesState says whether an op of a block, or of one inside it, uses a state.
+func usesState(b *Block) bool {
+	for o := range b.All() {
+		if slices.ContainsFunc(o.Args, func(a Arg) bool { return a.Kind == State }) {
+			return true
+		}
+	}
+	return false
+}
