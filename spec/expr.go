@@ -149,19 +149,22 @@ func (k *exprCall) eval(c map[string]any) (any, error) {
 		return nil, err
 	}
 	switch k.Name {
-	case "sqrt", "int":
+	case "sqrt", "int", "exp":
 		f, ok := number(x)
-		if !ok || f < 0 {
+		if !ok || f < 0 && k.Name != "exp" {
 			return nil, fmt.Errorf("%s of %v: want a number", k.Name, x)
 		}
-		if k.Name == "int" {
+		switch k.Name {
+		case "int":
 			return math.Trunc(f), nil
+		case "exp":
+			return math.Exp(f), nil
 		}
 		return math.Sqrt(f), nil
 	case "act":
 		return activationName(x)
 	}
-	return nil, fmt.Errorf("unknown function %q%s", k.Name, suggest(k.Name, []string{"sqrt", "int", "act"}))
+	return nil, fmt.Errorf("unknown function %q%s", k.Name, suggest(k.Name, []string{"sqrt", "int", "exp", "act"}))
 }
 
 func arith(op string, x, y any) (any, error) {

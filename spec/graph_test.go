@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -25,6 +27,32 @@ graph: |
     yield %logits
   }
 `
+
+// TestGraphsInDocs: the pieces of specifications that a page shows are in them.
+func TestGraphsInDocs(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/add-a-model.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```ir (\\S+)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) == 0 {
+		t.Fatal("no pieces of specifications")
+	}
+	for _, b := range blocks {
+		text, err := os.ReadFile("../" + b[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for l := range strings.Lines(string(text)) {
+			lines = append(lines, strings.TrimSpace(l))
+		}
+		if !strings.Contains(strings.Join(lines, "\n"), strings.TrimSpace(b[2])) {
+			t.Errorf("%s does not have\n%s", b[1], b[2])
+		}
+	}
+}
 
 // TestGraph reads a specification with a graph and holds the messages for
 // what does not fit.

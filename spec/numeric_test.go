@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,6 +54,22 @@ func TestFamilies(t *testing.T) {
 			if want.DecoderIDs != nil {
 				r.decoder(want.DecoderIDs, want)
 			}
+		})
+	}
+}
+
+// TestGraphs does so for models whose specification carries a graph.
+func TestGraphs(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/graphs/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no specifications: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			want := readExpected(t, strings.TrimSuffix(file, ".yaml"))
+			newRunner(t, file).decoder(want.IDs, want)
 		})
 	}
 }

@@ -217,8 +217,8 @@ def rows(x):
     return [[round(float(v), 6) for v in row] for row in x]
 
 
-def save(name, model, expected):
-    out = os.path.join(HERE, name)
+def save(name, model, expected, folder=HERE):
+    out = os.path.join(folder, name)
     shutil.rmtree(out, ignore_errors=True)
     model.half().save_pretrained(out)
     generation = os.path.join(out, "generation_config.json")
@@ -282,9 +282,10 @@ def make_translator(name):
     save(name, model, {"ids": ids, "decoder_ids": decoder_ids, "hidden": rows(hidden[0, -2:]), "logits": rows(out.logits[0, -2:])})
 
 
-tf.logging.set_verbosity_error()
-MAKERS = [(MODELS, make), (ENCODERS, make_encoder), (TRANSLATORS, make_translator)]
-for table, maker in MAKERS:
-    for n in table:
-        if n in sys.argv[1:] or len(sys.argv) == 1:
-            maker(n)
+if __name__ == "__main__":
+    tf.logging.set_verbosity_error()
+    MAKERS = [(MODELS, make), (ENCODERS, make_encoder), (TRANSLATORS, make_translator)]
+    for table, maker in MAKERS:
+        for n in table:
+            if n in sys.argv[1:] or len(sys.argv) == 1:
+                maker(n)
