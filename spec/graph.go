@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,6 +47,9 @@ func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 			failed = errAt(m.Spec.Pos("graph"), "graph: %s: %v", ref, err)
 		}
 		if f, ok := number(x); ok {
+			if math.Abs(f) < 1<<53 && f == math.Trunc(f) { // sizes are written without exponents
+				return strconv.FormatInt(int64(f), 10)
+			}
 			return strconv.FormatFloat(f, 'g', -1, 64)
 		}
 		return fmt.Sprint(x)
