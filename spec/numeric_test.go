@@ -29,8 +29,9 @@ type expected struct {
 	Hidden     [][]float64 // of an encoder's last tokens
 	Pooled     [][]float64
 	Classes    [][]float64
-	Greedy     []int // the tokens that follow the ids
-	Whole      bool  // the ids are to be read in one step
+	Greedy     []int  // the tokens that follow the ids
+	Whole      bool   // the ids are to be read in one step
+	Attention  string // of transformers: sdpa or eager
 }
 
 // TestFamilies lowers tiny models of each family and compares the

@@ -1,5 +1,6 @@
 """Makes the folders beside it: tiny models of many families with random weights, and the logits that Hugging Face
-transformers computes from them in float32 with eager attention (DEFAULT lists the exceptions).
+transformers computes from them in float32 with its default attention (DIFFERS lists the exceptions). expected.json names
+the implementation that ran; docs/benchmarks/attention.md compares the two.
 
     python make.py [NAME…]        needs torch 2.9, transformers 4.57, safetensors
 
@@ -138,8 +139,13 @@ MODELS = {  # name: (class, configuration class, parameters)
     "mpt": ("MptForCausalLM", "MptConfig", dict(d_model=16, n_layers=2, n_heads=4, max_seq_len=64, expansion_ratio=2)),
 }
 
-# Models recorded with transformers' default attention (sdpa): Falcon's eager attention adds ALiBi twice.
-DEFAULT = {"falcon_rw"}
+# Where transformers' two paths differ: the one that is recorded, which computes what the model was trained with, and what
+# the other does.
+DIFFERS = {
+    "gemma2": ("eager", "sdpa leaves out the soft cap of the attention scores"),
+    "gpt2_inverse_layer": ("eager", "sdpa leaves out the division of the scores by the layer's number"),
+    "falcon_rw": ("sdpa", "eager adds ALiBi twice"),
+}
 
 ENCODERS = {  # the same, and which of transformers' results are which of ours
     "bert": ("BertModel", "BertConfig", enc(hidden_act="gelu_new"), dict(pooled="pooler_output")),
@@ -199,12 +205,10 @@ def randomize(model):
         p.data = x.half().float() if p.dtype != torch.bfloat16 else x.to(p.dtype)  # xIELU keeps its factors in bf16
 
 
-def build(name, cls, config_cls, params):
+def build(cls, config_cls, params, attention=None):
+    """A model with random weights; attention None is transformers' choice."""
     config = getattr(tf, config_cls)(vocab_size=VOCAB, **{"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, **params})
-    try:
-        model = getattr(tf, cls)._from_config(config, attn_implementation="sdpa" if name in DEFAULT else "eager").eval()
-    except ValueError:
-        model = getattr(tf, cls)(config).eval()
+    model = getattr(tf, cls)._from_config(config, **({"attn_implementation": attention} if attention else {})).eval()
     randomize(model)
     for n, b in model.named_buffers():
         if n.endswith("correction_bias") and b.ndim == 1:
@@ -217,6 +221,11 @@ def rows(x):
     return [[round(float(v), 6) for v in row] for row in x]
 
 
+def wanted(config, class_default):
+    """What config.json keeps: null only where it overrides a default."""
+    return {k: v for k, v in config.items() if k not in NOISE and (v is not None or class_default.get(k) is not None)}
+
+
 def save(name, model, expected, folder=HERE):
     out = os.path.join(folder, name)
     shutil.rmtree(out, ignore_errors=True)
@@ -226,7 +235,7 @@ def save(name, model, expected, folder=HERE):
         os.remove(generation)
     path = os.path.join(out, "config.json")
     with open(path) as f:
-        c = {k: v for k, v in json.load(f).items() if k not in NOISE and v is not None}
+        c = wanted(json.load(f), type(model.config)().to_dict())
     with open(path, "w") as f:
         json.dump(c, f, indent=1, sort_keys=True)
         f.write("\n")
@@ -236,30 +245,26 @@ def save(name, model, expected, folder=HERE):
     print(name, {k: "%.2f" % max(abs(v) for row in x for v in row) for k, x in expected.items() if k != "whole" and isinstance(x[0], list)})
 
 
-def make(name):
-    model = build(name, *MODELS[name])
+@torch.no_grad()
+def decoder_outputs(model):
     ids = [(7 * i * i + 3 * i + 5) % VOCAB for i in range(LENGTH)]
-    with torch.no_grad():
-        logits = model(torch.tensor([ids])).logits[0, -2:]
-    expected = {"ids": ids, "logits": rows(logits)}
+    expected = {"ids": ids, "logits": rows(model(torch.tensor([ids])).logits[0, -2:])}
     if (getattr(model.config, "rope_scaling", None) or {}).get("rope_type") == "dynamic":
         expected["whole"] = True  # angles depend on the length of what is read at once
-    save(name, model, expected)
+    return expected
 
 
-def make_encoder(name):
-    *what, results = ENCODERS[name]
-    model = build(name, *what)
+@torch.no_grad()
+def encoder_outputs(model, results):
     ids = [(7 * i * i + 3 * i + 5) % (VOCAB - 2) + 2 for i in range(LENGTH)]  # without padding's id
     kw = {}
     if getattr(model.config, "type_vocab_size", 0) > 1:
         kw["token_type_ids"] = torch.tensor([[int(i > 9) for i in range(LENGTH)]])
-    with torch.no_grad():
-        out = model(torch.tensor([ids]), output_hidden_states=True, **kw)
+    out = model(torch.tensor([ids]), output_hidden_states=True, **kw)
     expected = {"ids": ids, "wanted": [0]}
     if kw:
         expected["types"] = kw["token_type_ids"][0].tolist()
-    if not what[0].startswith(("ModernBert", "RobertaPreLayerNorm")):  # their hidden states are those in front of the last norm
+    if not type(model).__name__.startswith(("ModernBert", "RobertaPreLayerNorm")):  # their hidden states are those in front of the last norm
         expected["hidden"] = rows(out.hidden_states[-1][0, -2:])
     for ours, theirs in results.items():
         x = getattr(out, theirs)
@@ -267,25 +272,40 @@ def make_encoder(name):
             expected["wanted"] = [3, 20]
             x = x[0, expected["wanted"]]
         expected[ours] = rows(x)
-    save(name, model, expected)
+    return expected
 
 
-def make_translator(name):
-    model = build(name, *TRANSLATORS[name])
+@torch.no_grad()
+def translator_outputs(model):
     if hasattr(model, "final_logits_bias"):
         model.final_logits_bias = torch.linspace(-1, 1, model.final_logits_bias.shape[1]).half().float()[None]
     ids = [(7 * i * i + 3 * i + 5) % (VOCAB - 2) + 2 for i in range(LENGTH)]
     decoder_ids = [(5 * i * i + 11 * i + 3) % 30 for i in range(12)]
-    with torch.no_grad():
-        out = model(torch.tensor([ids]), decoder_input_ids=torch.tensor([decoder_ids]))
+    out = model(torch.tensor([ids]), decoder_input_ids=torch.tensor([decoder_ids]))
     hidden = out.encoder_last_hidden_state
-    save(name, model, {"ids": ids, "decoder_ids": decoder_ids, "hidden": rows(hidden[0, -2:]), "logits": rows(out.logits[0, -2:])})
+    return {"ids": ids, "decoder_ids": decoder_ids, "hidden": rows(hidden[0, -2:]), "logits": rows(out.logits[0, -2:])}
+
+
+TABLES = [(MODELS, decoder_outputs), (ENCODERS, encoder_outputs), (TRANSLATORS, translator_outputs)]
+NAMES = [name for table, _ in TABLES for name in table]
+
+
+def run(name, attention=None):
+    """The model of a name and what it computes, with the implementation of attention that ran under "attention"."""
+    for table, outputs in TABLES:
+        if name in table:
+            cls, config_cls, params, *rest = table[name]
+            model = build(cls, config_cls, params, attention)
+            return model, {"attention": model.config._attn_implementation, **outputs(model, *rest)}
+    raise SystemExit(f"{name}: no such model; there are {', '.join(NAMES)}")
+
+
+def main():
+    tf.logging.set_verbosity_error()
+    for name in sys.argv[1:] or NAMES:
+        attention, _ = DIFFERS.get(name, (None, ""))
+        save(name, *run(name, attention))
 
 
 if __name__ == "__main__":
-    tf.logging.set_verbosity_error()
-    MAKERS = [(MODELS, make), (ENCODERS, make_encoder), (TRANSLATORS, make_translator)]
-    for table, maker in MAKERS:
-        for n in table:
-            if n in sys.argv[1:] or len(sys.argv) == 1:
-                maker(n)
+    main()

@@ -50,19 +50,20 @@ MODELS = {  # name: (class, configuration class, parameters, what changes the mo
 }
 
 
+@torch.no_grad()
 def make(name):
     *what, change = MODELS[name]
-    model = build(name, *what)
+    model = build(*what)
     if change:
         change(model)
     ids = [(7 * i * i + 3 * i + 5) % VOCAB for i in range(LENGTH)]
-    with torch.no_grad():
-        logits = model(torch.tensor([ids]), use_cache=False).logits[0, -2:]
-        text, greedy = list(ids), []
-        for _ in range(6):
-            greedy.append(int(model(torch.tensor([text]), use_cache=False).logits[0, -1].argmax()))
-            text.append(greedy[-1])
-    save(name, model, {"ids": ids, "logits": rows(logits), "greedy": greedy}, HERE)
+    logits = model(torch.tensor([ids]), use_cache=False).logits[0, -2:]
+    text, greedy = list(ids), []
+    for _ in range(6):
+        greedy.append(int(model(torch.tensor([text]), use_cache=False).logits[0, -1].argmax()))
+        text.append(greedy[-1])
+    expected = {"attention": model.config._attn_implementation, "ids": ids, "logits": rows(logits), "greedy": greedy}
+    save(name, model, expected, HERE)
 
 
 tf.logging.set_verbosity_error()

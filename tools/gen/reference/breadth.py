@@ -60,9 +60,11 @@ def randomize(model, seed: int) -> None:
     model.tie_weights()
 
 
-def new_model(v, seed: int):
+def new_model(v, seed: int, attention: str | None = None):
+    """The variant with random weights; attention None is transformers' choice."""
     params = {"vocab_size": VOCAB, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, **v.params}
     config = getattr(tf, v.config)(**params)
+    config._attn_implementation = attention
     cls = getattr(tf, v.model)
     try:
         model = cls(config)
@@ -87,19 +89,25 @@ def edit_config(out: pathlib.Path, change: dict) -> None:
 
 
 def load(v, out: pathlib.Path):
-    model, info = getattr(tf, v.model).from_pretrained(out, dtype=torch.float32, attn_implementation=v.attention, output_loading_info=True)
+    path = {"attn_implementation": v.attention} if v.attention else {}
+    model, info = getattr(tf, v.model).from_pretrained(out, dtype=torch.float32, output_loading_info=True, **path)
     wrong = {k: x for k, x in info.items() if x}
     if wrong:
         raise RuntimeError(f"{out} does not load cleanly: {wrong}")
     return model.eval()
 
 
+def prompt(v, state: torch.Generator) -> tuple[int, list[int]]:
+    """The number of ids that prompts are drawn from, and the long prompt."""
+    top = min(VOCAB, v.params.get("vocab_size", VOCAB))
+    return top, torch.randint(3, top, (v.prompt or PROMPT,), generator=state).tolist()
+
+
 @torch.no_grad()
 def record(v, model, seed: int, fmt: str, dtype: str) -> tuple[Record, float]:
     rec = Record(family=v.family, variant=v.name, task="causal-lm", seed=seed, weights={"format": fmt, "dtype": dtype}, model_class=v.model)
     state = torch.Generator().manual_seed(seed)
-    top = min(VOCAB, v.params.get("vocab_size", VOCAB))
-    ids = torch.randint(3, top, (v.prompt or PROMPT,), generator=state).tolist()
+    top, ids = prompt(v, state)
     batch = [torch.randint(3, top, (n,), generator=state).tolist() for n in (12, 19, 31)] if not v.prompt else []
     logits = model(torch.tensor([ids]), use_cache=False).logits[0]
     rec.doc["inputs"]["prompt"] = {"ids": ids, "logits_positions": list(range(len(ids) - LAST, len(ids)))}

@@ -7,6 +7,11 @@ import mxfp4
 
 FULL, SLIDE = "full_attention", "sliding_attention"
 
+# Where transformers' two paths differ.
+CAPPED = dict(_attention="eager", _note="sdpa leaves out the soft cap of the attention scores")
+SCALED = dict(_attention="eager", _note="sdpa always divides the scores by the root of the head's size, and by nothing else")
+TWICE = dict(_note="eager adds ALiBi twice")
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -19,7 +24,7 @@ class Variant:
     edit: dict = field(default_factory=dict)  # keys of config.json to change when all is recorded; None takes one out
     prompt: int = 0  # length of the prompt where it is not the common one; such a folder has no batch
     steps: int = 24
-    attention: str = "eager"
+    attention: str | None = None  # the path of transformers to record where its default leaves something out
     before_save: Callable | None = None
     reference: Callable | None = None  # makes the model that is recorded of the one that is saved
     after: Callable | None = None  # edits the folder when all is recorded
@@ -35,9 +40,9 @@ VARIANTS: list[Variant] = []
 def family(name, model, config, base, /, **variants):
     """Each variant is base with its own parameters over it; None takes one out. Keys with _ in front are Variant's."""
     for v, params in variants.items():
-        own = {k[1:]: x for k, x in params.items() if k.startswith("_")}
-        merged = {**base, **{k: x for k, x in params.items() if not k.startswith("_")}}
-        VARIANTS.append(Variant(name, v, model, config, {k: x for k, x in merged.items() if x is not None}, **own))
+        merged = {**base, **params}
+        own = {k[1:]: x for k, x in merged.items() if k.startswith("_")}
+        VARIANTS.append(Variant(name, v, model, config, {k: x for k, x in merged.items() if x is not None and not k.startswith("_")}, **own))
 
 
 def llm(**kw):
@@ -85,8 +90,8 @@ family("qwen3", "Qwen3ForCausalLM", "Qwen3Config", llm(num_hidden_layers=3, head
 family("qwen3_moe", "Qwen3MoeForCausalLM", "Qwen3MoeConfig", llm(num_hidden_layers=4, head_dim=16, moe_intermediate_size=24, num_experts=6, num_experts_per_tok=2),
        plain={}, norm=dict(norm_topk_prob=True), step=dict(decoder_sparse_step=2, norm_topk_prob=True), dense=dict(mlp_only_layers=[1]), bias=dict(attention_bias=True, tie_word_embeddings=True), window=dict(use_sliding_window=True, sliding_window=8, max_window_layers=2), window2=dict(use_sliding_window=True, sliding_window=8, max_window_layers=0))
 family("gemma", "GemmaForCausalLM", "GemmaConfig", llm(head_dim=16), mqa=dict(num_key_value_heads=1), gqa={}, untied=dict(tie_word_embeddings=False), gelu=dict(hidden_act="gelu"), activation=dict(hidden_act="gelu_pytorch_tanh", hidden_activation="gelu"), bias=dict(attention_bias=True))
-family("gemma2", "Gemma2ForCausalLM", "Gemma2Config", llm(num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=24),
-       caps=dict(attn_logit_softcapping=2.0, final_logit_softcapping=5.0), nocaps=dict(_edit=dict()) , types=dict(layer_types=[FULL, SLIDE, SLIDE, FULL]), old=dict(_edit=dict(layer_types=None)), untied=dict(tie_word_embeddings=False), act=dict(hidden_activation="gelu"))
+family("gemma2", "Gemma2ForCausalLM", "Gemma2Config", llm(num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=24, **CAPPED),
+       caps=dict(attn_logit_softcapping=2.0, final_logit_softcapping=5.0), defaults={}, types=dict(layer_types=[FULL, SLIDE, SLIDE, FULL]), old=dict(_edit=dict(layer_types=None)), untied=dict(tie_word_embeddings=False), act=dict(hidden_activation="gelu"))
 family("gemma3_text", "Gemma3ForCausalLM", "Gemma3TextConfig", llm(num_hidden_layers=6, head_dim=16, sliding_window=8, query_pre_attn_scalar=20),
        pattern=dict(sliding_window_pattern=3), types=dict(layer_types=[SLIDE, FULL, SLIDE, FULL, SLIDE, FULL]), scaled=dict(rope_scaling=dict(rope_type="linear", factor=8.0)), caps=dict(attn_logit_softcapping=3.0, final_logit_softcapping=4.0), untied=dict(tie_word_embeddings=False), old=dict(_edit=dict(layer_types=None)), yarn=dict(rope_scaling=YARN))
 family("phi", "PhiForCausalLM", "PhiConfig", llm(), gqa={}, mha=dict(num_key_value_heads=4, partial_rotary_factor=0.5), full=dict(partial_rotary_factor=1.0), qk_norm=dict(qk_layernorm=True), relu=dict(hidden_act="relu"), tied=dict(tie_word_embeddings=True), linear=dict(rope_scaling=LINEAR), dynamic=dict(rope_scaling=DYNAMIC, max_position_embeddings=32))
@@ -111,7 +116,7 @@ family("flex_olmo", "FlexOlmoForCausalLM", "FlexOlmoConfig", llm(num_experts=6, 
 family("stablelm", "StableLmForCausalLM", "StableLmConfig", llm(hidden_size=64), plain={}, bias=dict(use_qkv_bias=True, partial_rotary_factor=0.5), parallel=dict(use_parallel_residual=True), qk_norm=dict(qk_layernorm=True), both=dict(qk_layernorm=True, use_parallel_residual=True, partial_rotary_factor=1.0), tied=dict(tie_word_embeddings=True), dynamic=dict(rope_scaling=DYNAMIC, max_position_embeddings=32), mha=dict(num_key_value_heads=4))
 family("starcoder2", "Starcoder2ForCausalLM", "Starcoder2Config", llm(), window=dict(sliding_window=8), none=dict(sliding_window=None), nobias=dict(use_bias=False), untied=dict(tie_word_embeddings=False), linear=dict(rope_scaling=LINEAR))
 gpt2 = dict(n_embd=48, n_layer=2, n_head=4, n_positions=128)
-family("gpt2", "GPT2LMHeadModel", "GPT2Config", gpt2, plain={}, inner=dict(n_inner=80), inverse=dict(scale_attn_by_inverse_layer_idx=True), unscaled=dict(scale_attn_weights=False), untied=dict(tie_word_embeddings=False), relu=dict(activation_function="relu"), reorder=dict(reorder_and_upcast_attn=True), silu=dict(activation_function="silu"), gelu=dict(activation_function="gelu"))
+family("gpt2", "GPT2LMHeadModel", "GPT2Config", gpt2, plain={}, inner=dict(n_inner=80), inverse=dict(scale_attn_by_inverse_layer_idx=True, **SCALED), unscaled=dict(scale_attn_weights=False, **SCALED), untied=dict(tie_word_embeddings=False), relu=dict(activation_function="relu"), reorder=dict(reorder_and_upcast_attn=True), silu=dict(activation_function="silu"), gelu=dict(activation_function="gelu"))
 family("gpt_bigcode", "GPTBigCodeForCausalLM", "GPTBigCodeConfig", gpt2, mqa={}, mha=dict(multi_query=False), inner=dict(n_inner=80), unscaled=dict(scale_attn_weights=False), gelu=dict(activation_function="gelu"))
 family("gpt_neo", "GPTNeoForCausalLM", "GPTNeoConfig", dict(hidden_size=48, num_layers=4, num_heads=4, max_position_embeddings=128, window_size=8), local=dict(attention_types=[[["global", "local"], 2]]), globals=dict(attention_types=[[["global"], 4]]), inner=dict(attention_types=[[["local", "global"], 2]], intermediate_size=80), mixed=dict(attention_types=[[["global", "local", "local"], 1], [["global"], 1]]))
 family("gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", llm(num_key_value_heads=None, hidden_size=64), plain={}, sequential=dict(use_parallel_residual=False), full=dict(rotary_pct=1.0), nobias=dict(attention_bias=False), gelu=dict(hidden_act="gelu_fast"), linear=dict(rope_scaling=LINEAR), dynamic=dict(rope_scaling=DYNAMIC, max_position_embeddings=32), tied=dict(tie_word_embeddings=True), base=dict(rotary_emb_base=5000))
@@ -119,8 +124,8 @@ family("gpt_neox_japanese", "GPTNeoXJapaneseForCausalLM", "GPTNeoXJapaneseConfig
 family("gptj", "GPTJForCausalLM", "GPTJConfig", gpt2, plain=dict(rotary_dim=8), full=dict(rotary_dim=12), inner=dict(n_inner=80, rotary_dim=4), tied=dict(tie_word_embeddings=True, rotary_dim=8))
 family("codegen", "CodeGenForCausalLM", "CodeGenConfig", dict(n_embd=64, n_layer=2, n_head=4, n_positions=128, n_ctx=128), plain=dict(rotary_dim=8), inner=dict(n_inner=80, rotary_dim=16), heads=dict(n_head=8, rotary_dim=4))
 falcon = dict(hidden_size=48, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=128)
-family("falcon", "FalconForCausalLM", "FalconConfig", falcon, b7=dict(multi_query=True, parallel_attn=True, bias=False), b40=dict(new_decoder_architecture=True, num_kv_heads=2, bias=False), b11=dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1), rw=dict(multi_query=False, parallel_attn=False, bias=True, alibi=True, _attention="sdpa"),  # eager attention adds ALiBi twice
-       rope_seq=dict(multi_query=False, parallel_attn=False), alibi_mqa=dict(multi_query=True, parallel_attn=True, alibi=True, num_attention_heads=6, _attention="sdpa"), mqa_seq=dict(multi_query=True, parallel_attn=False), alibi_new=dict(new_decoder_architecture=True, num_kv_heads=2, alibi=True, bias=True, _attention="sdpa"), untied=dict(tie_word_embeddings=False, ffn_hidden_size=80), dynamic=dict(rope_scaling=DYNAMIC, max_position_embeddings=32), mha=dict(multi_query=False, parallel_attn=True), post=dict(multi_query=False, parallel_attn=False, apply_residual_connection_post_layernorm=True), relu=dict(activation="relu"))
+family("falcon", "FalconForCausalLM", "FalconConfig", falcon, b7=dict(multi_query=True, parallel_attn=True, bias=False), b40=dict(new_decoder_architecture=True, num_kv_heads=2, bias=False), b11=dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1), rw=dict(multi_query=False, parallel_attn=False, bias=True, alibi=True, **TWICE),
+       rope_seq=dict(multi_query=False, parallel_attn=False), alibi_mqa=dict(multi_query=True, parallel_attn=True, alibi=True, num_attention_heads=6, **TWICE), mqa_seq=dict(multi_query=True, parallel_attn=False), alibi_new=dict(new_decoder_architecture=True, num_kv_heads=2, alibi=True, bias=True, **TWICE), untied=dict(tie_word_embeddings=False, ffn_hidden_size=80), dynamic=dict(rope_scaling=DYNAMIC, max_position_embeddings=32), mha=dict(multi_query=False, parallel_attn=True), post=dict(multi_query=False, parallel_attn=False, apply_residual_connection_post_layernorm=True), relu=dict(activation="relu"))
 family("bloom", "BloomForCausalLM", "BloomConfig", dict(hidden_size=48, n_layer=2, n_head=4), plain={}, heads=dict(n_head=6), post=dict(apply_residual_connection_post_layernorm=True), untied=dict(tie_word_embeddings=False))
 opt = dict(hidden_size=48, ffn_dim=80, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=128, word_embed_proj_dim=48)
 family("opt", "OPTForCausalLM", "OPTConfig", opt, plain={}, m350=dict(do_layer_norm_before=False, word_embed_proj_dim=24), post=dict(do_layer_norm_before=False), proj=dict(word_embed_proj_dim=32), nobias=dict(enable_bias=False), noaffine=dict(layer_norm_elementwise_affine=False), untied=dict(tie_word_embeddings=False), gelu=dict(activation_function="gelu"))
@@ -158,7 +163,7 @@ family("ctrl", "CTRLLMHeadModel", "CTRLConfig", dict(n_embd=48, n_layer=2, n_hea
 family("openai-gpt", "OpenAIGPTLMHeadModel", "OpenAIGPTConfig", dict(n_embd=48, n_layer=2, n_head=4, n_positions=128), plain={}, relu=dict(afn="relu"), silu=dict(afn="silu"))
 family("bitnet", "BitNetForCausalLM", "BitNetConfig", llm(), untied={}, tied=dict(tie_word_embeddings=True))
 family("doge", "DogeForCausalLM", "DogeConfig", llm(), plain={})
-family("vaultgemma", "VaultGemmaForCausalLM", "VaultGemmaConfig", llm(num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20), plain={}, caps=dict(attn_logit_softcapping=2.0, final_logit_softcapping=4.0), types=dict(layer_types=[FULL, SLIDE, FULL, SLIDE]))
+family("vaultgemma", "VaultGemmaForCausalLM", "VaultGemmaConfig", llm(num_hidden_layers=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20, **CAPPED), plain={}, caps=dict(attn_logit_softcapping=2.0, final_logit_softcapping=4.0), types=dict(layer_types=[FULL, SLIDE, FULL, SLIDE]))
 l4 = llm(num_hidden_layers=4, intermediate_size=40, intermediate_size_mlp=80, head_dim=12, num_local_experts=4, num_experts_per_tok=1, attention_chunk_size=1024, rope_scaling=None)
 family("llama4_text", "Llama4ForCausalLM", "Llama4TextConfig", l4, plain={}, step=dict(interleave_moe_layer_step=2), norm=dict(use_qk_norm=False), tuned=dict(attn_temperature_tuning=True, floor_scale=8), chunk=dict(attention_chunk_size=16), two=dict(num_experts_per_tok=2))
 family("lfm2", "Lfm2ForCausalLM", "Lfm2Config", llm(layer_types=[FULL, FULL]), full={}, conv=dict(layer_types=["conv", FULL]))

@@ -32,7 +32,7 @@ def _halves(w: np.ndarray, heads: int) -> np.ndarray:
 
 
 def load(path: str) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
-    """The model (float32, eager attention) and its tokenizer."""
+    """The model (float32) and its tokenizer."""
     reader = GGUFReader(path)
     field = lambda key: reader.fields[key].contents()
     config = LlamaConfig(
@@ -51,7 +51,7 @@ def load(path: str) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
             w = _halves(w, config.num_key_value_heads)
         state[_name(t.name)] = torch.from_numpy(np.ascontiguousarray(w))
     with torch.device("meta"):
-        model = LlamaForCausalLM._from_config(config, attn_implementation="eager")
+        model = LlamaForCausalLM._from_config(config)
     model = model.to_empty(device="cpu")
     model.model.rotary_emb.__init__(config)  # to_empty dropped its frequencies
     missing, unexpected = model.load_state_dict(state, strict=False)

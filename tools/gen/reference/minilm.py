@@ -34,7 +34,7 @@ def texts(count: int) -> list[str]:
 @torch.no_grad()
 def reference(folder: pathlib.Path, batch: list[str]) -> torch.Tensor:
     tok = transformers.AutoTokenizer.from_pretrained(folder)
-    model = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    model = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
     limit = json.loads((folder / "sentence_bert_config.json").read_text())["max_seq_length"]
     rows = [model(**tok(t, truncation=True, max_length=limit, return_tensors="pt")).last_hidden_state[0].mean(0) for t in batch]
     return torch.nn.functional.normalize(torch.stack(rows), dim=-1)

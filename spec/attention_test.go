@@ -1,0 +1,71 @@
+package spec
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const attentionPage = "../docs/benchmarks/attention.md"
+
+// TestAttentionPaths: the page that compares transformers' two paths of
+// attention names the models of testdata/families and no others; references
+// are recorded by the default path, unless the two differ and the page says how.
+func TestAttentionPaths(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(attentionPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders, err := filepath.Glob("testdata/families/*/expected.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var models []string
+	for _, file := range folders {
+		models = append(models, filepath.Base(filepath.Dir(file)))
+	}
+	_, section, _ := strings.Cut(string(raw), "\n## Models of spec/testdata/families\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var named []string
+	for line := range strings.Lines(section) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if len(cells) < 6 || strings.HasPrefix(line, "| model") {
+			continue
+		}
+		name := strings.TrimPrefix(cells[0], "| ")
+		named = append(named, name)
+		checkAttentionRow(t, name, cells)
+	}
+	slices.Sort(models)
+	slices.Sort(named)
+	if !slices.Equal(models, named) {
+		t.Errorf("%s is stale: run tools/gen/reference/attention.py --write\nfolders: %v\npage: %v", attentionPage, models, named)
+	}
+}
+
+// checkAttentionRow checks "| model | default | difference | largest | recorded | what differs |".
+func checkAttentionRow(t *testing.T, name string, cells []string) {
+	t.Helper()
+	standard, recorded, why := cells[1], cells[4], strings.Trim(cells[5], " |")
+	difference, err := strconv.ParseFloat(cells[2], 64)
+	if err != nil {
+		t.Fatalf("%s: difference: %v", name, err)
+	}
+	largest, err := strconv.ParseFloat(cells[3], 64)
+	if err != nil {
+		t.Fatalf("%s: largest: %v", name, err)
+	}
+	if differs := difference > 1e-4*largest; differs != (why != "") {
+		t.Errorf("%s: the paths differ by %g of %g, and what differs is %q", name, difference, largest, why)
+	}
+	if recorded != standard && why == "" {
+		t.Errorf("%s: recorded with %s, not by the default path %s, and no reason is given", name, recorded, standard)
+	}
+	if got := readExpected(t, filepath.Join("testdata/families", name)).Attention; got != recorded {
+		t.Errorf("%s: expected.json was recorded with %q, the page says %q", name, got, recorded)
+	}
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Compares what transformers computes with eager attention and by its default path, for every model that is recorded.
+
+    python attention.py [--write]
+
+Prints the page docs/benchmarks/attention.md, or writes it: the families of spec/testdata/families, then those variants of
+breadth.py that differ. Exits 1 where two paths differ and nothing says why, or where a reason is given and they do not.
+"""
+
+import argparse
+import pathlib
+import sys
+
+import torch
+import transformers as tf
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "spec/testdata/families"))
+
+import breadth  # noqa: E402
+import make  # noqa: E402
+from breadth_variants import VARIANTS  # noqa: E402
+
+PAGE = ROOT / "docs/benchmarks/attention.md"
+LIMIT = 1e-4  # of the largest value; float32's rounding stays two orders below it
+HEAD = """# References: eager attention and transformers' default
+
+`tools/gen/reference/attention.py --write` made this page with transformers {version} and torch {torch} in float32. Transformers
+has several implementations of attention; its default is `sdpa` (PyTorch's scaled_dot_product_attention) where a model supports
+it, and `eager` elsewhere. References are recorded by the default, except where it leaves out what the configuration asks
+for; [decisions.md](../decisions.md#references) says which path is right and why.
+
+"Difference" is the largest between eager attention and the default over all recorded values, "largest" the largest value.
+"""
+FAMILIES = """
+## Models of spec/testdata/families
+
+| model | default | difference | largest | recorded | what differs |
+|---|---|---|---|---|---|
+"""
+BREADTH = """
+## Variants of breadth.py
+
+Of {count} variants, those whose two paths differ by more than {limit:g} of the largest logit:
+
+| variant | default | difference | largest | recorded | what differs |
+|---|---|---|---|---|---|
+"""
+
+
+def values(outputs: dict) -> list[float]:
+    """All recorded numbers of a model's outputs, in order."""
+    return [x for key, rows in outputs.items() if rows and isinstance(rows, list) and isinstance(rows[0], list) and key != "types" for row in rows for x in row]
+
+
+def row(name: str, default: str, a: list[float], b: list[float], recorded: str, why: str) -> tuple[str, bool, bool]:
+    """The table's row, whether the two lists differ, and whether that agrees with what is said about them."""
+    difference, largest = max(abs(x - y) for x, y in zip(a, b, strict=True)), max(map(abs, b))
+    differs = difference > LIMIT * largest
+    return f"| {name} | {default} | {difference:.1e} | {largest:.2f} | {recorded} | {why} |\n", differs, differs == bool(why)
+
+
+def families() -> tuple[str, list[str]]:
+    text, wrong = FAMILIES, []
+    for name in sorted(make.NAMES):
+        default, eager = make.run(name)[1], make.run(name, "eager")[1]
+        recorded, why = make.DIFFERS.get(name, (default["attention"], ""))
+        line, _, agrees = row(name, default["attention"], values(default), values(eager), recorded, why)
+        text += line
+        if not agrees:
+            wrong.append(line)
+    return text, wrong
+
+
+@torch.no_grad()
+def logits(v, attention: str | None) -> tuple[str, list[float]]:
+    model = breadth.new_model(v, 1, attention)
+    _, ids = breadth.prompt(v, torch.Generator().manual_seed(1))
+    return model.config._attn_implementation, model(torch.tensor([ids]), use_cache=False).logits[0].flatten().tolist()
+
+
+def variants() -> tuple[str, list[str]]:
+    text, wrong = BREADTH.format(count=len(VARIANTS), limit=LIMIT), []
+    for v in VARIANTS:
+        (default, a), (_, b) = logits(v, None), logits(v, "eager")
+        line, differs, agrees = row(v.key, default, a, b, v.attention or default, v.note if v.attention or "eager" in v.note else "")
+        if differs:
+            text += line
+        if not agrees:
+            wrong.append(line)
+    return text, wrong
+
+
+def main() -> int:
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--write", action="store_true")
+    args = ap.parse_args()
+    torch.set_num_threads(1)
+    tf.logging.set_verbosity_error()
+    a, wrong = families()
+    b, more = variants()
+    page = HEAD.format(version=tf.__version__, torch=torch.__version__.split("+")[0]) + a + b
+    if args.write:
+        PAGE.write_text(page, encoding="utf-8")
+    else:
+        print(page, end="")
+    for line in wrong + more:
+        print("not as make.py or breadth_variants.py says:", line, end="", file=sys.stderr)
+    return 1 if wrong + more else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
