@@ -147,3 +147,25 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
+
+// TestExampleTokens: the tokenizer that docs/examples writes for a published
+// model gives the ids of that model's own code.
+func TestExampleTokens(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../../models/testdata/published/annalog.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want expectedFile
+	if err := json.Unmarshal(data, &want); err != nil {
+		t.Fatal(err)
+	}
+	tok, err := Load(readFolder(t, "../../docs/examples/annalog"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(want.Tokenizer.Cases) == 0 {
+		t.Fatal("no cases")
+	}
+	checkCases(t, tok, want.Tokenizer.Cases)
+}
