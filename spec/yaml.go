@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"maps"
 	"reflect"
+	"regexp"
+	"slices"
 	"sort"
 
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -66,7 +68,7 @@ func (s *Spec) baseline() (*Network, map[string]any, error) {
 		return nil, nil, err
 	}
 	hyper := map[string]any{}
-	for _, name := range hyperNames {
+	for _, name := range slices.Concat(hyperNames, s.graphNames()) {
 		if have := s.Config[name]; have != nil && !sameValue(have, config[name]) {
 			hyper[name] = have
 		}
@@ -75,6 +77,16 @@ func (s *Spec) baseline() (*Network, map[string]any, error) {
 		hyper[name] = v
 	}
 	return &n, hyper, nil
+}
+
+var graphName = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+
+// graphNames are the hyper-parameters that the graph refers to.
+func (s *Spec) graphNames() (names []string) {
+	for _, m := range graphName.FindAllStringSubmatch(s.Graph, -1) {
+		names = append(names, m[1])
+	}
+	return names
 }
 
 // ownIgnores leaves out the generic family's patterns.

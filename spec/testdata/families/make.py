@@ -116,6 +116,7 @@ MODELS = {  # name: (class, configuration class, parameters)
     "gptj": ("GPTJForCausalLM", "GPTJConfig", gpt2(rotary_dim=4)),
     "gpt_neo": ("GPTNeoForCausalLM", "GPTNeoConfig", dict(hidden_size=16, intermediate_size=24, num_layers=2, num_heads=2, max_position_embeddings=64, attention_types=[[["global", "local"], 1]], window_size=6)),
     "bitnet": ("BitNetForCausalLM", "BitNetConfig", llm(tie_word_embeddings=True)),
+    "bitnet_untied": ("BitNetForCausalLM", "BitNetConfig", llm()),
     "mixtral": ("MixtralForCausalLM", "MixtralConfig", llm(num_local_experts=4, sliding_window=6)),
     "qwen2_moe": ("Qwen2MoeForCausalLM", "Qwen2MoeConfig", llm(num_hidden_layers=4, decoder_sparse_step=2, mlp_only_layers=[3], num_experts=4, num_experts_per_tok=2, moe_intermediate_size=8, shared_expert_intermediate_size=12)),
     "qwen3_moe": ("Qwen3MoeForCausalLM", "Qwen3MoeConfig", llm(head_dim=12, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=8, norm_topk_prob=True, mlp_only_layers=[0])),
