@@ -176,6 +176,10 @@ var otherValues = []moduleValue{
 	{"latent attention", func(m *Model) bool { return m.Net.LatentAttention }},
 	{"attention sinks", func(m *Model) bool { return m.Net.AttentionSinks }},
 	{"attention: window", func(m *Model) bool { return m.Net.SlidingWindow > 0 }},
+	{"weight_groups", func(m *Model) bool {
+		return m.Net.WeightGroups > 1 && m.Net.WeightGroupLayers == 1 && m.Hyper.Layers%m.Net.WeightGroups > 0
+	}},
+	{"weight_group_layers", func(m *Model) bool { return m.Net.WeightGroups > 1 && m.Net.WeightGroupLayers > 1 }},
 	{"attn_softcap", func(m *Model) bool { return m.Net.AttnSoftcap > 0 }},
 	{"attn_scale", func(m *Model) bool { return m.Net.AttnScale != 0 }},
 	{"qkv_clamp", func(m *Model) bool { return m.Net.QKVClamp > 0 }},

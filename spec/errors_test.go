@@ -26,6 +26,18 @@ model.layers.{0..2}.mlp.down_proj.weight f32 64 160
 model.norm.weight f32 64
 `
 
+// grouped is a specification of three layers, the first two of which share the
+// weights of group 0.
+const grouped = `iflow: 1
+hyper: {hidden_size: 64, num_hidden_layers: 3, num_attention_heads: 4, vocab_size: 100}
+network_structure:
+  type: llama
+  weight_groups: 2
+  tensor_name_mapping: {"group.{i}.norm.weight": "dec.{i}.self_attn.pre_norm.weight"}
+`
+
+var groupedHeaders = strings.Replace(smallHeaders, "model.layers.{0..2}.input_layernorm.weight", "group.{0..2}.norm.weight", 1)
+
 // TestParseErrors holds the messages for wrong specifications: place, what is
 // there, what was expected, and the nearest valid name.
 func TestParseErrors(t *testing.T) {
@@ -49,6 +61,7 @@ func TestParseErrors(t *testing.T) {
 		{"no norm", "network_structure: {type: decoder_only}", "normalization_function: missing; want std, rms or linear"},
 		{"contradiction", small + "  is_parallel_attn: true\n  mlp_attn_share_input: true", "bad.yaml:7:3: network_structure.mlp_attn_share_input: is_parallel_attn is set too"},
 		{"pattern without window", small + "  attention_pattern: [sliding, full]", "bad.yaml:6:3: network_structure.attention_pattern: has sliding layers, but sliding_window is 0"},
+		{"no groups", small + "  weight_group_layers: 2", "bad.yaml:6:3: network_structure.weight_group_layers: have 2, want 1 or more, and 1 without weight_groups"},
 		{"padding", small + "padded_vocab_size: 10\nvocab_size: 20", "bad.yaml:6:1: padded_vocab_size: have 10, less than vocab_size 20"},
 		{"mapping target", small + "  tensor_name_mapping: {a.weight: tok_embeddings.weight}", `"tok_embeddings.weight" is no standard tensor name`},
 		{"mapping target near", small + "  tensor_name_mapping:\n    a.weight: \"dec.{i}.self_attn.pre_nrom.weight\"", `bad.yaml:7:5: tensor_name_mapping: "dec.{i}.self_attn.pre_nrom.weight" is no standard tensor name; did you mean dec.{i}.self_attn.pre_norm.weight?`},
@@ -77,10 +90,12 @@ func TestResolveErrors(t *testing.T) {
 		{"missing in one layer", small, strings.Replace(smallHeaders, "{0..2}.mlp.up_proj", "{0..1}.mlp.up_proj", 1), "tensor dec.1.feed_forward.w3.weight: missing"},
 		{"missing norm", small, strings.Replace(smallHeaders, "model.norm.weight f32 64\n", "", 1), "tensor dec.output_norm.weight: missing"},
 		{"too many layers", small, smallHeaders + "model.layers.2.input_layernorm.weight f32 64\n", `tensor "model.layers.2.input_layernorm.weight" is of layer 2, but num_hidden_layers is 2`},
-		{"unused", small, smallHeaders + "model.layers.0.self_attn.gate.weight f32 64 64\n", `tensor "model.layers.0.self_attn.gate.weight": no module uses it`},
+		{"unused", small, smallHeaders + "model.layers.0.self_attn.gate.weight f32 64 64\n", `tensor "model.layers.0.self_attn.gate.weight": no module uses it; the model probably computes with it: map it in tensor_name_mapping`},
+		{"group too large", grouped, groupedHeaders + "group.2.norm.weight f32 64\n", `tensor "group.2.norm.weight" is of layer 0 of weight group 2; want groups below weight_groups 2 of weight_group_layers 1`},
+		{"group missing", grouped, strings.Replace(groupedHeaders, "group.{0..2}.norm.weight", "group.0.norm.weight", 1), "tensor dec.2.self_attn.pre_norm.weight: missing; want it stored as group.1.norm.weight"},
 		{"shape", small, strings.Replace(smallHeaders, "v_proj.weight f32 64 64", "v_proj.weight f32 32 64", 1), `spec.yaml:3:9: tensor "model.layers.0.self_attn.v_proj.weight" (dec.0.self_attn.wv.weight): shape [32 64], want [64 64] (num_attention_heads 4, num_key_value_heads 4, head_dim 16, hidden_size 64)`},
 		{"integers", small, strings.Replace(smallHeaders, "model.norm.weight f32", "model.norm.weight i32", 1), `tensor "model.norm.weight" (dec.output_norm.weight): type i32, want a floating-point or block type`},
-		{"twice", small, smallHeaders + "tok_embeddings.weight f32 100 64\n", "both stand for dec.token_embeddings.weight"},
+		{"twice", small, smallHeaders + "tok_embeddings.weight f32 100 64\n", "both stand for dec.token_embeddings.weight; if they differ, only one is right"},
 		{"rope width", small + "  rope_dim: 20\n", smallHeaders, "spec.yaml:6:3: 20 rotated channels from 0 in heads of 16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,7 +161,7 @@ func TestUnreadTensor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `tensor "model.layers.0.extra.weight" stands for dec.0.cross_attn.pre_norm.weight, which no module of this network reads`
+	want := `tensor "model.layers.0.extra.weight" stands for dec.0.cross_attn.pre_norm.weight, which no module of this network reads; the model probably computes with it`
 	if _, err := Lower(m); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("have error %v, want %s", err, want)
 	}

@@ -41,7 +41,7 @@ func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 		}
 		x, err := evalExpr(src, values)
 		if err == nil && x == nil {
-			err = fmt.Errorf("missing in %s; give it under hyper:", m.Spec.configName())
+			err = fmt.Errorf("missing in %s; give the value that the model was trained with under hyper:", m.Spec.configName())
 		}
 		if err != nil && failed == nil {
 			failed = errAt(m.Spec.Pos("graph"), "graph: %s: %v", ref, err)

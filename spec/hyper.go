@@ -33,7 +33,7 @@ func (s *Spec) config(name string, required bool) (int, error) {
 	v, ok := s.Config[name]
 	if !ok || v == nil {
 		if required {
-			return 0, errAt(Pos{File: s.File}, "hyper-parameter %s: missing in %s; give it under hyper:", name, s.configName())
+			return 0, errAt(Pos{File: s.File}, "hyper-parameter %s: missing in %s; give the value that the model was trained with under hyper:", name, s.configName())
 		}
 		return 0, nil
 	}
@@ -75,6 +75,7 @@ func (s *Spec) hyperparameters() (Hyper, error) {
 	if err := s.headSizes(&h); err != nil {
 		return h, err
 	}
+	h.Layers *= s.Network.WeightGroupLayers
 	s.vocabulary(&h)
 	h.Embed = h.Hidden
 	return h, s.ropeDim(&h)
@@ -196,6 +197,10 @@ func (s *Spec) checkConsistency() error {
 		return at("kq_scale", "have %g, want more than 0", n.KQScale)
 	case n.SlidingWindow < 0:
 		return at("sliding_window", "have %d, want 0 (none) or more", n.SlidingWindow)
+	case n.WeightGroups < 0 || n.WeightGroups > maxLayers:
+		return at("weight_groups", "have %d, want 0 (none) to %d", n.WeightGroups, maxLayers)
+	case n.WeightGroupLayers < 1 || n.WeightGroupLayers > maxLayers || n.WeightGroupLayers > 1 && n.WeightGroups == 0:
+		return at("weight_group_layers", "have %d, want 1 or more, and 1 without weight_groups", n.WeightGroupLayers)
 	case n.HeadDim < 0 || n.HeadDim > maxWidth:
 		return at("head_dim", "have %d, want 0 (derived) or more", n.HeadDim)
 	case n.AttnSoftcap < 0 || n.LogitSoftcap < 0:

@@ -195,7 +195,7 @@ func (l *lowerer) checkAllUsed() {
 		if used[form] || used[alike] || std == "output.weight" && l.Net.TiedEmbeddings {
 			continue
 		}
-		l.fail("tensor %q stands for %s, which no module of this network reads; list it in ignore_tensors if it is no part of the model", l.tensors[std].File, std)
+		l.fail("tensor %q stands for %s, which no module of this network reads%s", l.tensors[std].File, std, unreadHint)
 		return
 	}
 }

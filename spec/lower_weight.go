@@ -89,6 +89,16 @@ func (l *lowerer) declaration(name, std string) declaration {
 	if !strings.Contains(std, "{i}") {
 		return d
 	}
+	if l.Net.WeightGroups > 0 { // one tensor for all layers of its group, named by the first of them
+		own := l.weightGroup(l.Hyper.Layers, l.at)
+		for l.weightGroup(l.Hyper.Layers, d.lo) != own {
+			d.lo++
+		}
+		if d.hi = d.lo + 1; d.lo > 0 {
+			d.name += fmt.Sprintf("_%d", d.lo)
+		}
+		return d
+	}
 	has := func(i int) bool { _, ok := l.tensors[layerName(std, i)]; return ok }
 	first := 0
 	for !has(first) {

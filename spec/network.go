@@ -86,6 +86,10 @@ type Network struct {
 	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"` // layer 0 has no norm in front of attention (ModernBERT)
 	RelMaxDistance   int      `yaml:"relative_max_distance"`
 
+	// Layers that share weights (Lan et al. 2020, ALBERT, §3.1).
+	WeightGroups      int `yaml:"weight_groups"`       // layer L of N reads the weights of group int(L / (N / weight_groups)); 0: each layer its own
+	WeightGroupLayers int `yaml:"weight_group_layers"` // layers that a group stores; they run in sequence in the place of each layer
+
 	// Mixtures of experts.
 	MoEScore       string  `yaml:"moe_score" words:"softmax|sigmoid|softmax_topk|sparsemixer"`
 	MoEScale       float64 `yaml:"moe_scale"` // factor on the routed weights
@@ -145,7 +149,7 @@ func newNetwork() Network {
 		AttnOutScale: 1, FFNOutScale: 1, OutScale: 1,
 		MoENormTopKProb: true, MoELayerEnd: -1, HasCrossAttnKVCache: true,
 		NormEps: 1e-5, NormParameters: true, QKNorm: "auto", QKNormPosition: "before_rope",
-		AlibiSlopeScale: 1, WeightLayout: "out_in", LogitScale: 1,
+		AlibiSlopeScale: 1, WeightGroupLayers: 1, WeightLayout: "out_in", LogitScale: 1,
 		MoEScore: "softmax", MoEScale: 1, MoEGroupScore: "max", MoELayerStep: 1, MoELayout: "out_in", MoEGateUp: "halves", MoELimit: 7, MoEJitter: 0.01,
 		RelMaxDistance: 128, PoolerActivation: "tanh", ClassPooling: "first", SharedEmbeddings: true,
 	}

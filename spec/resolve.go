@@ -101,7 +101,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		if r, ok := pre[name]; ok {
 			seen, renamed = r, true
 		}
-		std, rule, ok := match(rules, seen)
+		rule, i, j, ok := match(rules, seen)
 		if !ok {
 			unused = append(unused, name)
 			continue
@@ -110,36 +110,27 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		if !found {
 			panic("bug: headers list " + name + " but do not have it")
 		}
-		t := Tensor{File: name, Pattern: rule.stored.String(), DType: dtype, Shape: shape, Pos: rule.pos}
+		t := Tensor{File: name, Pattern: m.storedPattern(rule, i, j), DType: dtype, Shape: shape, Pos: rule.pos}
 		if renamed {
 			t.Pattern = name
 		}
-		if strings.Contains(std, "{i}") { // one tensor for all layers
-			m.shareLayers(std, t)
+		if m.sharesLayers(rule, i) {
+			if err := m.shareLayers(rule, i, j, t); err != nil {
+				return nil, err
+			}
 			continue
 		}
+		std := rule.standard.Name(i, j)
 		if other, twice := m.tensors[std]; twice {
 			if std == "dec.token_embeddings.weight" && m.Net.encodes() && slices.Equal(other.Shape, t.Shape) {
 				m.Unused = append(m.Unused, name)
 				continue // stored under each name that it has in the network
 			}
-			return nil, errAt(m.at(t), "tensors %q and %q both stand for %s; leave one out with ignore_tensors", other.File, name, std)
+			return nil, errAt(m.at(t), "tensors %q and %q both stand for %s; if they differ, only one is right: map the other to what it is in tensor_name_mapping, or list the one that the model does not read in ignore_tensors", other.File, name, std)
 		}
 		m.tensors[std] = t
 	}
 	return unused, nil
-}
-
-// shareLayers gives every layer of a stack the same tensor.
-func (m *Model) shareLayers(std string, t Tensor) {
-	for _, s := range m.stacks() {
-		if !strings.HasPrefix(std, s.std+".") {
-			continue
-		}
-		for i := range s.hyper.Layers {
-			m.tensors[layerName(std, i)] = t
-		}
-	}
 }
 
 // shareEmbeddings leaves one table of token embeddings where encoder and
@@ -169,16 +160,14 @@ func (m *Model) shareEmbeddings() {
 	delete(m.tensors, enc)
 }
 
-func match(rules []nameRule, name string) (string, nameRule, bool) {
+// match finds the first rule for a stored name, and the indices in it.
+func match(rules []nameRule, name string) (r nameRule, i, j int, ok bool) {
 	for _, r := range rules {
 		if i, j, ok := r.stored.Match(name); ok {
-			if i < 0 && strings.Contains(r.standard.String(), "{i}") {
-				return r.standard.String(), r, true
-			}
-			return r.standard.Name(i, j), r, true
+			return r, i, j, true
 		}
 	}
-	return "", nameRule{}, false
+	return nameRule{}, -1, -1, false
 }
 
 // at is the position to blame for a tensor: the line that maps it, or the file.
@@ -214,6 +203,11 @@ func (m *Model) Tensors() []string {
 	return out
 }
 
+// unreadHint says what to do about a stored tensor that nothing reads. The safe
+// course comes first: leaving out a bias, a norm or an adapter gives wrong
+// numbers without another word.
+const unreadHint = "; the model probably computes with it: map it in tensor_name_mapping, and set the keys of network_structure that say how it is used. ignore_tensors drops it from the computation: list it there only if it is a buffer or a part that does not count, such as a training head"
+
 // checkUnused refuses stored tensors that nothing uses: leaving out a bias
 // silently would give wrong numbers.
 func (m *Model) checkUnused(unused []string) error {
@@ -224,7 +218,7 @@ func (m *Model) checkUnused(unused []string) error {
 	if len(unused) > 1 {
 		more = fmt.Sprintf(" and %d more (such as %q)", len(unused)-1, unused[len(unused)-1])
 	}
-	return errAt(Pos{File: m.Spec.File}, "tensor %q%s: no module uses it; map it in tensor_name_mapping, or list it in ignore_tensors", unused[0], more)
+	return errAt(Pos{File: m.Spec.File}, "tensor %q%s: no module uses it%s", unused[0], more, unreadHint)
 }
 
 // missing makes the error for a tensor that the specification needs.
@@ -243,7 +237,7 @@ func (m *Model) missing(std string, unused []string) error {
 		if r.pos != (Pos{}) && len(want) == 0 {
 			pos = r.pos
 		}
-		if name := r.stored.Name(i, j); !slices.Contains(want, name) {
+		if name := m.storedName(r, i, j); !slices.Contains(want, name) {
 			want = append(want, name)
 		}
 	}

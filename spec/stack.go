@@ -75,7 +75,7 @@ func (m *Model) missingForm(s *stack, form string, layer int) bool {
 
 // kind names what a layer consists of, so that runs of equal layers are found.
 func (m *Model) kind(s *stack, layer int) string {
-	kind := fmt.Sprintf("experts=%t norm=%t", m.hasExperts(layer), !m.Net.SkipFirstPreNorm || layer > 0)
+	kind := fmt.Sprintf("experts=%t norm=%t weights=%v", m.hasExperts(layer), !m.Net.SkipFirstPreNorm || layer > 0, m.weightGroup(s.hyper.Layers, layer))
 	for _, name := range m.Net.UnevenTensors {
 		kind += fmt.Sprintf(" %s=%t", name, !m.missingForm(s, s.in(name), layer))
 	}

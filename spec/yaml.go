@@ -134,20 +134,22 @@ func (n *Network) node(baseline *Network) *yaml.Node {
 	return root
 }
 
-// mappingNode prints tensor names; those of another layer's prefix in full.
+// mappingNode prints tensor names; those of another layer's prefix with it and
+// without, as rulesOf reads them.
 func (n *Network) mappingNode() *yaml.Node {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	seen := map[string]bool{}
 	for _, e := range n.TensorNameMapping {
-		key := e.Key
+		keys := []string{e.Key}
 		if e.Prefix != n.TensorNamePrefix {
-			key = e.Prefix + e.Key
+			keys = []string{e.Prefix + e.Key, e.Key}
 		}
-		if seen[key] {
-			continue
+		for _, key := range keys {
+			if !seen[key] {
+				seen[key] = true
+				put(root, key, scalarNode(e.Val))
+			}
 		}
-		seen[key] = true
-		put(root, key, scalarNode(e.Val))
 	}
 	return root
 }

@@ -171,6 +171,9 @@ ENCODERS = {  # the same, and which of transformers' results are which of ours
     "ernie": ("ErnieForMaskedLM", "ErnieConfig", enc(use_task_id=True, task_type_vocab_size=3), dict(logits="logits")),
     "big_bird": ("BigBirdForMaskedLM", "BigBirdConfig", enc(attention_type="original_full", rescale_embeddings=True), dict(logits="logits")),
     "albert_wide": ("AlbertForMaskedLM", "AlbertConfig", enc(embedding_size=16), dict(logits="logits")),
+    "albert_groups": ("AlbertForMaskedLM", "AlbertConfig", enc(embedding_size=12, num_hidden_layers=5, num_hidden_groups=2), dict(logits="logits")),
+    "albert_inner": ("AlbertModel", "AlbertConfig", enc(embedding_size=12, num_hidden_layers=4, num_hidden_groups=2, inner_group_num=2), dict(pooled="pooler_output")),
+    "albert_one_group": ("AlbertForSequenceClassification", "AlbertConfig", enc(embedding_size=12, num_hidden_layers=3, inner_group_num=2, num_labels=3), dict(classes="logits")),
     "modernbert_classes": ("ModernBertForSequenceClassification", "ModernBertConfig", enc(global_attn_every_n_layers=2, local_attention=6, norm_bias=True, mlp_bias=True, attention_bias=True, num_labels=3), dict(classes="logits")),
 }
 
