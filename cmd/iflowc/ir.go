@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"unicode"
 
 	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/codegen/toolchain"
@@ -86,9 +88,9 @@ func (s *stages) see(stage int, name string, m *ir.Module) {
 }
 
 type optCmd struct {
-	File   string   `arg:"" help:"IR text." type:"existingfile"`
-	Passes []string `help:"Passes to run, in order (default: all)." placeholder:"a,b"`
-	Quant  string   `help:"Weight type." placeholder:"TYPE"`
+	File   string  `arg:"" help:"IR text." type:"existingfile"`
+	Passes *string `help:"Passes to run, in order (default: all; an empty list runs none)." placeholder:"a,b"`
+	Quant  string  `help:"Weight type." placeholder:"TYPE"`
 }
 
 // Run applies passes to IR text and prints the result.
@@ -102,9 +104,9 @@ func (c *optCmd) Run() error {
 		return usageError{err}
 	}
 	list := passes.Pipeline
-	if len(c.Passes) > 0 {
-		if list, err = passes.Named(c.Passes); err != nil {
-			return usageError{err}
+	if c.Passes != nil {
+		if list, err = passes.Named(listOf(*c.Passes)); err != nil {
+			return usageError{fmt.Errorf("--passes: %w", err)}
 		}
 	}
 	env, err := optEnv(c.Quant)
@@ -115,4 +117,9 @@ func (c *optCmd) Run() error {
 		return err
 	}
 	return m.Fprint(os.Stdout)
+}
+
+// listOf reads a list with commas; an empty text is an empty list.
+func listOf(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }

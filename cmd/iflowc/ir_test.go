@@ -61,6 +61,29 @@ func TestOptRoundTrip(t *testing.T) {
 	}
 }
 
+// TestOptNoPasses: an empty list of passes runs none; without the flag all run.
+func TestOptNoPasses(t *testing.T) {
+	t.Parallel()
+	text := iflowc(t, "ir", demoSpec).succeed(t)
+	file := filepath.Join(t.TempDir(), "demo.ir")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, none := range []string{"--passes=", "--passes= ,"} {
+		if got := iflowc(t, "opt", file, none).succeed(t); got != text {
+			t.Errorf("%q changes the module:\n%.1500s", none, lineDiff(text, got))
+		}
+	}
+	if got := iflowc(t, "opt", file).succeed(t); got == text {
+		t.Error("without --passes the module stays as it was")
+	}
+	for _, args := range [][]string{{"ir", demoSpec, "--skip="}, {"compile", demoSpec, "--isa="}, {"profile", demoSpec, "--rows="}} {
+		if got := iflowc(t, args...); got.code != 2 || !strings.Contains(got.stderr, "the list is empty") {
+			t.Errorf("%v: exit %d, %s", args, got.code, got.stderr)
+		}
+	}
+}
+
 // TestCheckSubcommand: check answers from the headers, for people and for scripts.
 func TestCheckSubcommand(t *testing.T) {
 	t.Parallel()

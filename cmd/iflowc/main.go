@@ -7,19 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 	"github.com/iflowc/iflowc/codegen/compiler"
+	"github.com/iflowc/iflowc/runtime/kit/interrupt"
+	"github.com/iflowc/iflowc/runtime/kit/lists"
 )
 
 // Exit codes, as users rely on them.
 const (
-	exitFailed      = 1 // the work failed
-	exitUsage       = 2 // the call or a file was wrong
-	exitInterrupted = 130
+	exitFailed = 1 // the work failed
+	exitUsage  = 2 // the call or a file was wrong
 )
 
 type commands struct {
@@ -42,7 +41,7 @@ type commands struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interrupt.Context(context.Background())
 	code := run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -66,13 +65,18 @@ func run(ctx context.Context, args []string) int {
 		fmt.Fprintln(os.Stderr, "iflowc:", err)
 		return exitUsage
 	}
-	err = runSubcommand(k)
+	if err = lists.Check(k); err != nil {
+		err = usageError{err}
+	} else {
+		err = runSubcommand(k)
+	}
 	switch {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "iflowc: interrupted")
-		return exitInterrupted
+		stopped := interrupt.Cause(ctx)
+		fmt.Fprintln(os.Stderr, "iflowc:", stopped)
+		return stopped.ExitCode()
 	}
 	fmt.Fprintln(os.Stderr, "iflowc:", err)
 	fmt.Fprint(os.Stderr, caret(err.Error()))

@@ -157,7 +157,7 @@ func TestProfileInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+	if code := cmd.ProcessState.ExitCode(); code != 130 {
 		t.Errorf("exit %d", code)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

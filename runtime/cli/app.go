@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -19,6 +18,8 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
+	"github.com/iflowc/iflowc/runtime/kit/interrupt"
+	"github.com/iflowc/iflowc/runtime/kit/lists"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
@@ -28,16 +29,15 @@ type Embedded = binary.Embedded
 
 // Exit codes of the command line's contract.
 const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitWrong       = 2 // the call or a file was wrong
-	exitInterrupted = 130
+	exitOK     = 0
+	exitFailed = 1
+	exitWrong  = 2 // the call or a file was wrong
 )
 
 // Main runs the process's command line and exits.
 func Main(e Embedded) {
 	start := time.Now()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interrupt.Context(context.Background())
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	program, err := os.Executable()
 	if err != nil {
@@ -65,14 +65,18 @@ func Run(ctx context.Context, e Embedded, p Process) int {
 	err := run(ctx, e, &p)
 	var done exited
 	var wrong wrongError
+	var stopped interrupt.Stopped
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = interrupt.Cause(ctx)
+	}
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &done):
 		return int(done)
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintln(p.Stderr, "interrupted")
-		return exitInterrupted
+	case errors.As(err, &stopped):
+		fmt.Fprintln(p.Stderr, stopped)
+		return stopped.ExitCode()
 	case errors.Is(err, syscall.EPIPE): // the reader of a pipe has gone: nobody is left to tell
 		return exitFailed
 	}
@@ -133,8 +137,12 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 	if err != nil {
 		return err
 	}
+	m.hideUnsuited(parser.Model.Node)
 	k, err := parser.Parse(p.Args)
 	if err != nil {
+		return wrong(err)
+	}
+	if err := errors.Join(lists.Check(k), m.suited(k.Selected())); err != nil {
 		return wrong(err)
 	}
 	if c, ok := k.Selected().Target.Addr().Interface().(subcommand); ok {

@@ -134,9 +134,6 @@ func (c *benchCmd) plan(m *model, b *bench) ([]benchTest, engine.Options, error)
 	if err := c.validate(m, rows); err != nil {
 		return nil, opt, err
 	}
-	if err := m.mustBe(decoderOnly, "bench", "there is no benchmark of encoder-decoders"); err != nil {
-		return nil, opt, err
-	}
 	var err error
 	opt.Graph, err = m.graphWith("bench", "logits")
 	opt.MaxSeqs = slices.Max(c.Batch)

@@ -35,9 +35,6 @@ type calibrateReport struct {
 // Run reads the file in windows and writes, for each stored matrix, the mean
 // squares of what its columns were multiplied by.
 func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
-	if err := m.mustBe(decoderOnly, "calibrate", "others are quantised without"); err != nil {
-		return err
-	}
 	if c.Context < 2 || c.Context > m.manifest.Context || c.Chunks < 0 {
 		return wrong(fmt.Errorf("--context %d --chunks %d: expected 2 to %d tokens and 0 or more windows", c.Context, c.Chunks, m.manifest.Context))
 	}

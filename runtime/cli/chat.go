@@ -31,9 +31,6 @@ func (c *chatCmd) Run(ctx context.Context, m *model) error {
 	if c.N < 0 {
 		return wrong(fmt.Errorf("-n %d: expected 0 (no limit) or more", c.N))
 	}
-	if err := m.mustBe(decoderOnly, "chat", "an encoder-decoder has the subcommand translate, an encoder embed and hidden"); err != nil {
-		return err
-	}
 	s, err := c.session(m)
 	if err != nil {
 		return err
@@ -54,7 +51,7 @@ func (c *chatCmd) Run(ctx context.Context, m *model) error {
 	if s.logits = s.eng.Output("logits"); s.logits < 0 {
 		return wrong(fmt.Errorf("%s gives no logits; it cannot chat", m.manifest.Name))
 	}
-	// The chat takes interrupts itself: the first stops an answer.
+	// The chat takes signals itself: the first Ctrl-C stops an answer.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/kit/interrupt"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
@@ -60,7 +61,7 @@ func (s *chatSession) run(ctx context.Context, signals <-chan os.Signal) error {
 	if s.terminal {
 		s.notice("%s. /help lists what can be typed besides messages.", s.m.manifest.Name)
 	}
-	interrupted := false
+	var last os.Signal // since the last line
 	for {
 		if s.terminal {
 			fmt.Fprint(s.m.Stderr, "> ")
@@ -70,27 +71,40 @@ func (s *chatSession) run(ctx context.Context, signals <-chan os.Signal) error {
 			if !ok {
 				return in.err
 			}
-			interrupted = false
-			if leave, err := s.take(ctx, line, signals, &interrupted); leave || err != nil {
+			leave := false
+			var err error
+			if last, leave, err = s.take(ctx, line, signals); leave || err != nil {
 				return err
 			}
-		case <-signals:
-			if interrupted || !s.terminal {
-				return exited(exitInterrupted)
+		case sig := <-signals:
+			if err := s.ended(sig, last); err != nil {
+				return err
 			}
-			interrupted = true
+			last = sig
 			s.notice("\nanother Ctrl-C or /quit leaves")
 		}
 	}
 }
 
-// take does what a line asks for.
-func (s *chatSession) take(ctx context.Context, line string, signals <-chan os.Signal, interrupted *bool) (leave bool, err error) {
+// ended says with which exit the conversation ends after a signal: on a terminal
+// only at the second Ctrl-C in a row, or at once when somebody else asks for it.
+func (s *chatSession) ended(sig, last os.Signal) error {
+	if s.terminal && sig == os.Interrupt && last == nil {
+		return nil
+	}
+	if s.terminal {
+		s.notice("")
+	}
+	return interrupt.Stopped{Signal: sig}
+}
+
+// take does what a line asks for, and says which signal stopped an answer.
+func (s *chatSession) take(ctx context.Context, line string, signals <-chan os.Signal) (stopped os.Signal, leave bool, err error) {
 	if line == "" {
-		return false, nil
+		return nil, false, nil
 	}
 	if leave, known := s.command(line); known {
-		return leave, nil
+		return nil, leave, nil
 	}
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -98,8 +112,7 @@ func (s *chatSession) take(ctx context.Context, line string, signals <-chan os.S
 	go func() {
 		defer close(ended)
 		select {
-		case <-signals:
-			*interrupted = true
+		case stopped = <-signals:
 			stop()
 		case <-done:
 		}
@@ -108,10 +121,10 @@ func (s *chatSession) take(ctx context.Context, line string, signals <-chan os.S
 	close(done)
 	<-ended
 	stop()
-	if *interrupted && !s.terminal {
-		return true, exited(exitInterrupted)
+	if stopped != nil && err == nil {
+		err = s.ended(stopped, nil)
 	}
-	return false, err
+	return stopped, false, err
 }
 
 // answer adds the user's message and the model's answer to the conversation.

@@ -32,9 +32,6 @@ func (c *classifyCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	if m.manifest.LabelsTokens {
-		return wrong(fmt.Errorf("%s labels tokens, classify labels texts", m.manifest.Name))
-	}
 	m.prefetch(&c.engineFlags)
 	queries, texts, err := c.queries(m)
 	if err != nil {

@@ -78,6 +78,62 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// TestEmptyLists: an empty list is no way to leave a flag out. An empty key in
+// particular must not make a service open to all.
+func TestEmptyLists(t *testing.T) {
+	t.Parallel()
+	b := newBinary(t, nil)
+	for _, args := range [][]string{{"serve", "--port=0", "--api-key="}, {"serve", "--port=0", "--cors="}, {"generate", "--ids=9", "--stop-ids="}, {"bench", "--lengths="}, {"tune", "--rows="}} {
+		code, stdout, stderr := b.run(t.Context(), args...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, "the list is empty; leave the flag out") {
+			t.Errorf("%v: exit %d, %q %q", args, code, stdout, stderr)
+		}
+	}
+}
+
+// TestEmptyKey: so does an empty variable.
+func TestEmptyKey(t *testing.T) {
+	t.Setenv("IFLOWC_API_KEY", "")
+	b := newBinary(t, nil)
+	code, _, stderr := b.run(t.Context(), "serve", "--port=0")
+	if code != 2 || !strings.Contains(stderr, "IFLOWC_API_KEY is set, but empty") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}
+
+// TestHelpListsWhatSuits: the help lists what the model can do; the rest is
+// refused with what the model is.
+func TestHelpListsWhatSuits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		bin  *fakeBinary
+		can  string
+		not  string
+	}{
+		{"decoder", newBinary(t, nil), "generate chat logits hidden embed tokenize detokenize perplexity calibrate serve", "translate fill classify"},
+		{"encoder", newEncoder(t), "logits hidden embed fill serve", "generate chat translate perplexity calibrate"},
+		{"encoder-decoder", newTranslator(t, nil), "logits hidden translate serve", "generate chat fill classify perplexity calibrate"},
+	} {
+		_, help, _ := c.bin.run(t.Context(), "--help")
+		lists := func(name string) bool { return strings.Contains(help, "\n  "+name+" ") }
+		for _, name := range strings.Fields(c.can) {
+			if !lists(name) {
+				t.Errorf("%s: the help lacks %s:\n%s", c.name, name, help)
+			}
+		}
+		for _, name := range strings.Fields(c.not) {
+			if lists(name) {
+				t.Errorf("%s: the help lists %s", c.name, name)
+			}
+			code, stdout, stderr := c.bin.run(t.Context(), append([]string{name}, map[string][]string{"fill": {"x"}, "perplexity": {"x"}, "calibrate": {"x"}}[name]...)...)
+			if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "error: fake is a") {
+				t.Errorf("%s: %s: exit %d, %q %q", c.name, name, code, stdout, stderr)
+			}
+		}
+	}
+}
+
 // A cancelWriter cancels on the first write.
 type cancelWriter struct {
 	once   sync.Once

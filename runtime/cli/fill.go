@@ -42,13 +42,6 @@ func (c *fillCmd) Run(ctx context.Context, m *model) error {
 	if c.TopK < 1 {
 		return wrong(fmt.Errorf("--top-k %d: expected 1 or more", c.TopK))
 	}
-	graph, err := m.graphWith("fill", "logits")
-	if err != nil {
-		return err
-	}
-	if graph != encodeGraph {
-		return wrong(fmt.Errorf("%s is %s: fill needs an encoder with a masked-LM head", m.manifest.Name, article(m.manifest.Network)))
-	}
 	m.prefetch(&c.engineFlags)
 	t, err := m.tokenizer()
 	if err != nil {
@@ -58,7 +51,7 @@ func (c *fillCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: graph, Context: len(ids), MaxOutRows: len(masks)})
+	eng, err := m.engine(ctx, &c.engineFlags, engine.Options{Graph: encodeGraph, Context: len(ids), MaxOutRows: len(masks)})
 	if err != nil {
 		return err
 	}

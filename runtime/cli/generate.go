@@ -68,9 +68,6 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 			return err
 		}
 	}
-	if err := m.mustBe(decoderOnly, "generate", "an encoder-decoder has the subcommand translate, an encoder embed and hidden"); err != nil {
-		return err
-	}
 	m.prefetch(&c.engineFlags)
 	ids, err := m.prompt(&c.promptFlags)
 	if err != nil {

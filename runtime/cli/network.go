@@ -71,11 +71,3 @@ func (m *model) graphWith(subcommand, output string) (string, error) {
 	return "", wrong(fmt.Errorf("%s is %s that gives %s: %s needs a model that gives %s",
 		m.manifest.Name, article(m.manifest.Network), strings.Join(all, " and "), subcommand, output))
 }
-
-// mustBe refuses a subcommand that other kinds of network answer.
-func (m *model) mustBe(network, subcommand, instead string) error {
-	if m.manifest.Network == network {
-		return nil
-	}
-	return wrong(fmt.Errorf("%s is %s, %s needs %s; %s", m.manifest.Name, article(m.manifest.Network), subcommand, article(network), instead))
-}

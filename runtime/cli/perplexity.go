@@ -38,9 +38,6 @@ const perplexityRows = 128
 // Run scores the file in windows of --context positions, by one of two
 // protocols.
 func (c *perplexityCmd) Run(ctx context.Context, m *model) error {
-	if err := m.mustBe(decoderOnly, "perplexity", "only a decoder predicts each next token of a text"); err != nil {
-		return err
-	}
 	m.prefetch(&c.engineFlags)
 	ids, err := c.read(m)
 	if err != nil {

@@ -44,9 +44,6 @@ type translationTimings struct {
 
 // Run prints the best results of each source, in order.
 func (c *translateCmd) Run(ctx context.Context, m *model) error {
-	if err := m.mustBe(encoderDecoder, "translate", "a decoder has the subcommand generate, an encoder embed and hidden"); err != nil {
-		return err
-	}
 	m.prefetch(&c.engineFlags)
 	s, err := c.settings(m)
 	if err != nil {

@@ -17,7 +17,7 @@ const sourcesFolder = "runtime"
 // Groups are all groups, lowest first. A row names what is used and nothing
 // else, so that a new arrow is a decision.
 var Groups = []Group{
-	{"runtime/kit", "metrics, plots, ordered JSON,\nshell completion", nil},
+	{"runtime/kit", "metrics, plots, ordered JSON,\nshell completion, signals", nil},
 	{"runtime/artifact", "manifest, packed weights,\nelement types, dispatch tables", nil},
 	{"runtime/text", "tokenizer, regexp, Jinja,\nchat templates, grammars", []string{"runtime/kit"}},
 	{"runtime/sampling", "decoding, speculation", []string{"runtime/artifact"}},

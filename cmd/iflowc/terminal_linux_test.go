@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A terminal is a pseudo-terminal on which a program runs as its session's
+// leader.
+type terminal struct {
+	t      *testing.T
+	master *os.File
+	cmd    *exec.Cmd
+	shown  strings.Builder
+}
+
+// onTerminal starts a program on a terminal of its own.
+func onTerminal(t *testing.T, program string, args ...string) *terminal {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	master := os.NewFile(uintptr(fd), "ptmx")
+	t.Cleanup(func() { master.Close() })
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slave.Close()
+	cmd := exec.Command(program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &terminal{t: t, master: master, cmd: cmd}
+}
+
+// await reads until the terminal has shown the text once more.
+func (c *terminal) await(text string) {
+	c.t.Helper()
+	if err := c.master.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		c.t.Fatal(err)
+	}
+	seen := c.shown.Len()
+	for b := make([]byte, 4096); !strings.Contains(c.shown.String()[seen:], text); {
+		n, err := c.master.Read(b)
+		c.shown.Write(b[:n])
+		if err != nil {
+			c.t.Fatalf("no %q on the terminal: %v, %q", text, err, c.shown.String())
+		}
+	}
+}
+
+func (c *terminal) enter(text string) {
+	c.t.Helper()
+	if _, err := c.master.WriteString(text); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *terminal) settings() *unix.Termios {
+	c.t.Helper()
+	s, err := unix.IoctlGetTermios(int(c.master.Fd()), unix.TCGETS)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return s
+}
+
+// ends waits for the program's end and checks its exit code.
+func (c *terminal) ends(want int) {
+	c.t.Helper()
+	late := time.AfterFunc(10*time.Second, func() { _ = c.cmd.Process.Kill() })
+	defer late.Stop()
+	_ = c.cmd.Wait() // its exit code is what counts
+	if got := c.cmd.ProcessState.ExitCode(); got != want {
+		c.t.Errorf("exit %d, want %d; the terminal shows %q", got, want, c.shown.String())
+	}
+}
+
+// TestChatSignals: a chat on a terminal ends at the first SIGTERM, at the prompt
+// and within an answer, and at the second Ctrl-C; the terminal is as it was.
+func TestChatSignals(t *testing.T) {
+	t.Parallel()
+	bin := demo(t)
+	for _, c := range []struct {
+		name   string
+		answer bool // in the middle of one
+		signal func(*terminal)
+		want   int
+	}{
+		{"SIGTERM at the prompt", false, terminate, 143},
+		{"SIGTERM within an answer", true, terminate, 143},
+		{"Ctrl-C twice at the prompt", false, func(c *terminal) {
+			c.enter("\x03")
+			c.await("another Ctrl-C or /quit leaves")
+			c.enter("\x03")
+		}, 130},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			term := onTerminal(t, bin, "chat", "--temp", "5", "--seed", "1")
+			before := term.settings()
+			term.await("> ")
+			if c.answer {
+				term.enter("hello\r")
+				term.await("hello\r\n")
+			}
+			c.signal(term)
+			term.ends(c.want)
+			if after := term.settings(); !reflect.DeepEqual(after, before) {
+				t.Errorf("the terminal's settings were %+v and are %+v", before, after)
+			}
+		})
+	}
+}
+
+func terminate(c *terminal) {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestTerminated: SIGTERM ends a subcommand's work with 143, Ctrl-C with 130.
+func TestTerminated(t *testing.T) {
+	t.Parallel()
+	bin := demo(t)
+	for sig, want := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(bin, "bench", "--reps", "1000")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(300 * time.Millisecond)
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // its exit code is what counts
+			if got := cmd.ProcessState.ExitCode(); got != want {
+				t.Errorf("exit %d, want %d", got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+//go:build unix
+
+package cli
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/alecthomas/kong"
+)
+
+// A limited subcommand is one that only some models can do. Where suits gives
+// an error, the help leaves the subcommand out and a call ends with the error.
+type limited interface {
+	suits(m *model) error
+}
+
+// suited says why the model cannot do what was called; nil: it can.
+func (m *model) suited(n *kong.Node) error {
+	if n.Target.Kind() != reflect.Struct || !n.Target.CanAddr() {
+		return nil
+	}
+	if c, ok := n.Target.Addr().Interface().(limited); ok {
+		return c.suits(m)
+	}
+	return nil
+}
+
+// hideUnsuited leaves what the model cannot do out of help and completion.
+func (m *model) hideUnsuited(n *kong.Node) {
+	for _, c := range n.Children {
+		c.Hidden = c.Hidden || m.suited(c) != nil
+		m.hideUnsuited(c)
+	}
+}
+
+const notDecoder = "an encoder-decoder has the subcommand translate, an encoder embed and hidden"
+
+func (*generateCmd) suits(m *model) error { return m.mustBe(decoderOnly, "generate", notDecoder) }
+
+func (*chatCmd) suits(m *model) error { return m.mustBe(decoderOnly, "chat", notDecoder) }
+
+func (*translateCmd) suits(m *model) error {
+	return m.mustBe(encoderDecoder, "translate", "a decoder has the subcommand generate, an encoder embed and hidden")
+}
+
+func (*perplexityCmd) suits(m *model) error {
+	return m.mustBe(decoderOnly, "perplexity", "only a decoder predicts each next token of a text")
+}
+
+func (*calibrateCmd) suits(m *model) error {
+	return m.mustBe(decoderOnly, "calibrate", "others are quantised without")
+}
+
+func (*benchCmd) suits(m *model) error {
+	if m.manifest.Network == encoderOnly {
+		return nil
+	}
+	return m.mustBe(decoderOnly, "bench", "there is no benchmark of encoder-decoders")
+}
+
+func (*logitsCmd) suits(m *model) error { return m.mustGive("logits", "logits") }
+
+func (*hiddenCmd) suits(m *model) error { return m.mustGive("hidden", "hidden") }
+
+func (*embedCmd) suits(m *model) error { return m.mustGive("embed", "hidden") }
+
+func (*fillCmd) suits(m *model) error {
+	graph, err := m.graphWith("fill", "logits")
+	if err == nil && graph != encodeGraph {
+		err = wrong(fmt.Errorf("%s is %s: fill needs an encoder with a masked-LM head", m.manifest.Name, article(m.manifest.Network)))
+	}
+	return err
+}
+
+func (*classifyCmd) suits(m *model) error {
+	if err := m.mustGive("classify", "classes"); err != nil {
+		return err
+	}
+	if m.manifest.LabelsTokens {
+		return wrong(fmt.Errorf("%s labels tokens, classify labels texts", m.manifest.Name))
+	}
+	return nil
+}
+
+func (*tokenizeCmd) suits(m *model) error { return m.mustHaveTokenizer() }
+
+func (*detokenizeCmd) suits(m *model) error { return m.mustHaveTokenizer() }
+
+// mustHaveTokenizer gives the error of opening what is not there.
+func (m *model) mustHaveTokenizer() error {
+	if len(m.embedded.Tokenizer) > 0 {
+		return nil
+	}
+	_, err := m.tokenizer()
+	return err
+}
+
+// mustGive refuses a subcommand that needs another output than the model has.
+func (m *model) mustGive(subcommand, output string) error {
+	_, err := m.graphWith(subcommand, output)
+	return err
+}
+
+// mustBe refuses a subcommand that other kinds of network answer.
+func (m *model) mustBe(network, subcommand, instead string) error {
+	if m.manifest.Network == network {
+		return nil
+	}
+	return wrong(fmt.Errorf("%s is %s, %s needs %s; %s", m.manifest.Name, article(m.manifest.Network), subcommand, article(network), instead))
+}
