@@ -12,6 +12,7 @@ import (
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
 type irCmd struct {
@@ -29,6 +30,11 @@ func (c *irCmd) Run() error {
 	if c.After != "" {
 		if err := compiler.KnownPass(c.After, "lower"); err != nil {
 			return usageError{fmt.Errorf("--after %s: %w", c.After, err)}
+		}
+	}
+	if c.All != "" {
+		if err := destination.CheckFolder("--all", c.All); err != nil {
+			return usageError{err}
 		}
 	}
 	m, err := c.open()
@@ -82,9 +88,7 @@ func (s *stages) see(stage int, name string, m *ir.Module) {
 	if s.dir == "" || s.err != nil {
 		return
 	}
-	if s.err = os.MkdirAll(s.dir, 0o755); s.err == nil {
-		s.err = toolchain.WriteFile(filepath.Join(s.dir, fmt.Sprintf("%02d-%s.ir", stage, name)), []byte(text), 0o644)
-	}
+	s.err = toolchain.WriteFile(filepath.Join(s.dir, fmt.Sprintf("%02d-%s.ir", stage, name)), []byte(text), 0o644)
 }
 
 type optCmd struct {

@@ -61,6 +61,26 @@ func TestOptRoundTrip(t *testing.T) {
 	}
 }
 
+// TestDestinations: a result that cannot be written is an error before the work,
+// which the missing specification stands for.
+func TestDestinations(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	below := filepath.Join(file, "x.svg")
+	for _, args := range [][]string{
+		{"compile", demoSpec, "-o", below}, {"compile", demoSpec, "-o", filepath.Dir(file)}, {"compile", demoSpec, "-o", file, "--keep-sources", below},
+		{"profile", "no such model", "--plot", below}, {"profile", demoSpec, "-o", below}, {"ir", "no such model", "--all", below}, {"view", "no such model", "-o", below},
+	} {
+		flag := args[len(args)-2]
+		if got := iflowc(t, args...); got.code != 2 || !strings.HasPrefix(got.stderr, "iflowc: "+flag+" ") {
+			t.Errorf("%v: exit %d, %s", args, got.code, got.stderr)
+		}
+	}
+}
+
 // TestOptNoPasses: an empty list of passes runs none; without the flag all run.
 func TestOptNoPasses(t *testing.T) {
 	t.Parallel()

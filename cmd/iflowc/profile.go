@@ -15,6 +15,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/tune"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 	"github.com/iflowc/iflowc/templates"
 )
@@ -44,6 +45,9 @@ func (c *profileCmd) Run(ctx context.Context) error {
 		if err := plot.Check(c.Plot); err != nil {
 			return usageError{fmt.Errorf("--plot %w", err)}
 		}
+		if err := destination.Check("--plot", c.Plot); err != nil {
+			return usageError{err}
+		}
 	}
 	if c.Target == "cuda" || c.Target == "cuda-emu" {
 		return c.runOnGPU(ctx)
@@ -61,6 +65,9 @@ func (c *profileCmd) Run(ctx context.Context) error {
 	defer m.Close()
 	if c.Out == "" {
 		c.Out = m.Spec.Name + ".profile"
+	}
+	if err := destination.Check("-o", c.Out); err != nil {
+		return usageError{err}
 	}
 	cpu, err := m.Step()
 	if err != nil {

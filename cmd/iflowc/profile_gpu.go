@@ -10,6 +10,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/binary"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
 // runOnGPU compiles the model for GPUs, lets the binary measure its products on
@@ -35,6 +36,9 @@ func (c *profileCmd) runOnGPU(ctx context.Context) error {
 	defer m.Close()
 	if c.Out == "" {
 		c.Out = m.Spec.Name + binary.GPUProfile
+	}
+	if err := destination.Check("-o", c.Out); err != nil {
+		return usageError{err}
 	}
 	p, err := m.Generate(ctx)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
 // The page's parts: page.html has a place for each of the others.
@@ -32,6 +33,11 @@ type viewCmd struct {
 func (c *viewCmd) Run(ctx context.Context) error {
 	if c.Port < 0 || c.Port > 65535 {
 		return usageError{fmt.Errorf("--port %d: expected a number up to 65535", c.Port)}
+	}
+	if c.Out != "" {
+		if err := destination.Check("-o", c.Out); err != nil {
+			return usageError{err}
+		}
 	}
 	d, err := c.viewOf()
 	if err != nil {

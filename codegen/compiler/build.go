@@ -15,6 +15,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/templates"
 )
@@ -66,6 +67,11 @@ func (p *Program) prepare(ctx context.Context) (err error) {
 	if err := checkOut(p.opt.Out, p.opt.Emit); err != nil {
 		return InputError{err}
 	}
+	if p.opt.KeepSources != "" {
+		if err := destination.CheckFolder("--keep-sources", p.opt.KeepSources); err != nil {
+			return InputError{err}
+		}
+	}
 	if p.cache, err = toolchain.OpenCache(""); err != nil {
 		return err
 	}
@@ -84,13 +90,7 @@ func checkOut(out, emit string) error {
 	if emit == "package" { // a folder, made with those above it
 		return nil
 	}
-	if st, err := os.Stat(out); err == nil && st.IsDir() {
-		return fmt.Errorf("-o %s: is a folder; name the file to make", out)
-	}
-	if st, err := os.Stat(filepath.Dir(out)); err != nil || !st.IsDir() {
-		return fmt.Errorf("-o %s: the folder %s does not exist; make it first", out, filepath.Dir(out))
-	}
-	return nil
+	return destination.Check("-o", out)
 }
 
 // compileC compiles and links each part's step and kernels, for each

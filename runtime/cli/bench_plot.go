@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 )
 
@@ -18,7 +19,7 @@ func checkPlot(path string) error {
 	if err := plot.Check(path); err != nil {
 		return wrong(fmt.Errorf("--plot %w", err))
 	}
-	return nil
+	return wrong(destination.Check("--plot", path))
 }
 
 // benchFigure draws a table of bench: tokens a second of each test over the

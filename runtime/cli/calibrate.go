@@ -13,6 +13,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/calibration"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
 type calibrateCmd struct {
@@ -37,6 +38,10 @@ type calibrateReport struct {
 func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if c.Context < 2 || c.Context > m.manifest.Context || c.Chunks < 0 {
 		return wrong(fmt.Errorf("--context %d --chunks %d: expected 2 to %d tokens and 0 or more windows", c.Context, c.Chunks, m.manifest.Context))
+	}
+	c.Out = cmp.Or(c.Out, m.Program+".importance")
+	if err := destination.Check("-o", c.Out); err != nil {
+		return wrong(err)
 	}
 	c.Device = cmp.Or(c.Device, "cpu") // which alone keeps what it reads
 	m.prefetch(&c.engineFlags)
@@ -69,9 +74,6 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	read := eng.Calibration()
 	imp := importance(m.manifest, read.Squares)
 	out.Matrices = len(imp)
-	if out.File == "" {
-		out.File = m.Program + ".importance"
-	}
 	file := calibration.File{Importance: imp, Scores: scores(m.manifest, read.Squares),
 		Meta: map[string]string{"model": m.manifest.Name, "text": filepath.Base(c.File), "tokens": strconv.Itoa(out.Tokens)}}
 	if c.Feedback {

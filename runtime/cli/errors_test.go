@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -73,6 +74,19 @@ func TestHelp(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"generate", "--help"}} {
 		code, stdout, stderr := b.run(t.Context(), args...)
 		if code != 0 || !strings.Contains(stdout, "Usage") || stderr != "" {
+			t.Errorf("%v: exit %d, %q %q", args, code, stdout, stderr)
+		}
+	}
+}
+
+// TestDestinations: where a result cannot be written, nothing is measured for it.
+func TestDestinations(t *testing.T) {
+	t.Parallel()
+	b := newBinary(t, nil)
+	missing := filepath.Join(t.TempDir(), "missing", "x.svg")
+	for _, args := range [][]string{{"calibrate", "nothing.txt", "-o", missing}, {"tune", "-o", missing}, {"bench", "--plot", missing}, {"bench", "serve", "--plot", missing}} {
+		code, stdout, stderr := b.run(t.Context(), args...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, filepath.Dir(missing)+" does not exist; make it first") {
 			t.Errorf("%v: exit %d, %q %q", args, code, stdout, stderr)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/tune"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
 type tuneCmd struct {
@@ -35,6 +36,10 @@ func (c *tuneCmd) Run(ctx context.Context, m *model) error {
 	if c.Device == "cpu" {
 		c.Device = ""
 	}
+	out := c.place(m.Program)
+	if err := destination.Check("-o", out); err != nil {
+		return wrong(err)
+	}
 	measure := c.measure
 	if c.Device != "" {
 		measure = c.measureGPU
@@ -43,7 +48,6 @@ func (c *tuneCmd) Run(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	out := c.place(m.Program)
 	if err := p.Write(out); err != nil {
 		return wrong(err)
 	}

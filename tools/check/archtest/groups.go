@@ -17,7 +17,7 @@ const sourcesFolder = "runtime"
 // Groups are all groups, lowest first. A row names what is used and nothing
 // else, so that a new arrow is a decision.
 var Groups = []Group{
-	{"runtime/kit", "metrics, plots, ordered JSON,\nshell completion, signals", nil},
+	{"runtime/kit", "metrics, plots, ordered JSON,\nwhat command lines share", nil},
 	{"runtime/artifact", "manifest, packed weights,\nelement types, dispatch tables", nil},
 	{"runtime/text", "tokenizer, regexp, Jinja,\nchat templates, grammars", []string{"runtime/kit"}},
 	{"runtime/sampling", "decoding, speculation", []string{"runtime/artifact"}},
@@ -49,7 +49,7 @@ var Groups = []Group{
 	{"codegen/cpu", "emits C", []string{"runtime/artifact", "ir/tensor", "ir", "templates", "codegen/pack", "codegen/layout", "codegen/ctext"}},
 	{"codegen/cuda", "emits CUDA C", []string{"runtime/artifact", "ir/tensor", "ir", "templates", "codegen/layout", "codegen/ctext"}},
 	{"codegen", "the Go module of a binary", []string{"runtime", "runtime/artifact", "ir", "templates", "codegen/toolchain", "codegen/cpu", "codegen/cuda"}},
-	{"codegen/compiler", "the whole way from a spec to a program,\nto import", []string{"runtime/artifact", "runtime/text", "runtime/device", "runtime/binary",
+	{"codegen/compiler", "the whole way from a spec to a program,\nto import", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/binary",
 		"models", "ir/spelling", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec/tokenizerfile", "spec", "passes",
 		"codegen/toolchain", "codegen/pack", "codegen"}},
 	{"cmd/hub", "", nil},
