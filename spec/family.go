@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sort"
@@ -23,16 +25,25 @@ type family struct {
 	Network       yaml.Node    `yaml:"network_structure"`
 	Graph         string       `yaml:"graph"`
 	Ignore        []string     `yaml:"ignore_tensors"`
+	Only          only         `yaml:"only"`
 	When          []familyWhen `yaml:"when"`
 }
 
 // A familyWhen adds to a family where config.json has the given values; an
-// absent parameter equals null and false.
+// absent parameter equals null and false. Where the difference counts, absent
+// names parameters of which config.json has none, not even as null.
 type familyWhen struct {
 	If      map[string]any `yaml:"if"`
+	Absent  []string       `yaml:"absent"`
+	Only    only           `yaml:"only"`
 	Hyper   yaml.Node      `yaml:"hyper"`
 	Network yaml.Node      `yaml:"network_structure"`
 }
+
+// only lists parameters of config.json that change what transformers computes,
+// with the values that the family follows; null and absence are always fine. A
+// model with another value is refused: its numbers would be wrong.
+type only map[string][]any
 
 // families reads the embedded family files once.
 var families = sync.OnceValue(func() map[string]*family {
@@ -92,13 +103,19 @@ func (f *family) chain() []*family {
 // apply sets what the family says of hyper-parameters (into config) and of
 // modules (into n), the most general file first.
 func (f *family) apply(config map[string]any, n *Network, ignore *[]string) error {
-	chain := f.chain()
+	chain, stated := f.chain(), maps.Clone(config)
 	for _, g := range chain {
+		if err := g.Only.check(g.path(), stated); err != nil {
+			return err
+		}
 		if err := g.hyper(&g.Hyper, config); err != nil {
 			return err
 		}
 		for i := range g.When {
-			if w := &g.When[i]; w.holds(config) {
+			if w := &g.When[i]; w.holds(config, stated) {
+				if err := w.Only.check(g.path(), stated); err != nil {
+					return err
+				}
 				if err := g.hyper(&w.Hyper, config); err != nil {
 					return err
 				}
@@ -111,7 +128,7 @@ func (f *family) apply(config map[string]any, n *Network, ignore *[]string) erro
 			return err
 		}
 		for i := range g.When {
-			if w := &g.When[i]; w.holds(config) {
+			if w := &g.When[i]; w.holds(config, stated) {
 				if err := g.network(&w.Network, config, n); err != nil {
 					return err
 				}
@@ -169,7 +186,14 @@ func (d *decoder) layer(node *yaml.Node, n *Network) error {
 	return nil
 }
 
-func (w *familyWhen) holds(config map[string]any) bool {
+// holds says whether the condition does. Hyper-parameters that families add to
+// config count, but not as stated.
+func (w *familyWhen) holds(config, stated map[string]any) bool {
+	for _, key := range w.Absent {
+		if _, present := stated[key]; present {
+			return false
+		}
+	}
 	for key, want := range w.If {
 		if !sameValue(config[key], want) {
 			return false
@@ -190,4 +214,28 @@ func sameValue(have, want any) bool {
 		return ok && a == b
 	}
 	return reflect.DeepEqual(have, want)
+}
+
+// check refuses the first parameter with a value that the family does not follow.
+func (o only) check(family string, config map[string]any) error {
+	for _, key := range slices.Sorted(maps.Keys(o)) {
+		have := config[key]
+		if have == nil || slices.ContainsFunc(o[key], func(x any) bool { return sameValue(have, x) }) {
+			continue
+		}
+		want := "none"
+		if len(o[key]) > 0 {
+			want = plainJSON(o[key])
+		}
+		return fmt.Errorf("config.json: %s: have %s, which changes what the model computes in a way that %s does not follow; it follows %s", key, plainJSON(have), family, want)
+	}
+	return nil
+}
+
+func plainJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
 }

@@ -84,10 +84,11 @@ func (s *Spec) hyperparameters() (Hyper, error) {
 // encoderHyper gives the sizes of the encoder in front of a decoder of sizes h.
 func (s *Spec) encoderHyper(h Hyper) (Hyper, error) {
 	for _, f := range []struct {
-		name string
-		to   *int
-	}{{"encoder_layers", &h.Layers}, {"encoder_attention_heads", &h.Heads}, {"encoder_ffn_dim", &h.FFN}} {
-		n, err := s.config(f.name, false)
+		name     string
+		to       *int
+		required bool
+	}{{"encoder_layers", &h.Layers, true}, {"encoder_attention_heads", &h.Heads, true}, {"encoder_ffn_dim", &h.FFN, false}} {
+		n, err := s.config(f.name, f.required)
 		if err != nil {
 			return h, err
 		}
@@ -107,12 +108,16 @@ func (s *Spec) headSizes(h *Hyper) error {
 	if h.KVHeads == 0 {
 		h.KVHeads = h.Heads
 	}
-	if h.Heads%h.KVHeads != 0 {
+	if h.Heads%h.KVHeads != 0 && !s.Network.LatentAttention {
 		return errAt(s.Pos("hyper.num_key_value_heads"), "num_key_value_heads: have %d, want a divisor of num_attention_heads %d", h.KVHeads, h.Heads)
 	}
 	n := &s.Network
 	h.HeadDim = n.HeadDim
 	if n.LatentAttention {
+		h.KVHeads = h.Heads
+		if d := n.HeadDim; d != 0 && d != n.QKRopeHeadDim && d != n.QKNopeHeadDim+n.QKRopeHeadDim {
+			return errAt(s.Pos("network_structure.head_dim"), "head_dim: have %d, want qk_rope_head_dim %d or that and qk_nope_head_dim %d", d, n.QKRopeHeadDim, n.QKNopeHeadDim)
+		}
 		h.HeadDim = n.QKNopeHeadDim + n.QKRopeHeadDim
 		if n.QKNopeHeadDim <= 0 || n.QKRopeHeadDim <= 0 || n.VHeadDim <= 0 || n.KVLoraRank <= 0 {
 			return errAt(s.Pos("network_structure.latent_attention"), "network_structure.latent_attention: qk_nope_head_dim %d, qk_rope_head_dim %d, v_head_dim %d, kv_lora_rank %d; want all above 0", n.QKNopeHeadDim, n.QKRopeHeadDim, n.VHeadDim, n.KVLoraRank)
@@ -147,7 +152,9 @@ func (s *Spec) ropeDim(h *Hyper) error {
 		return nil
 	}
 	if n.LatentAttention {
-		h.RopeDim = n.QKRopeHeadDim
+		if h.RopeDim = n.QKRopeHeadDim; h.RopeDim%2 != 0 {
+			return errAt(s.Pos("network_structure.qk_rope_head_dim"), "network_structure.qk_rope_head_dim: have %d, want an even number", h.RopeDim)
+		}
 		return nil
 	}
 	h.RopeDim = h.HeadDim
@@ -205,6 +212,8 @@ func (s *Spec) checkConsistency() error {
 		return at("head_dim", "have %d, want 0 (derived) or more", n.HeadDim)
 	case n.AttnSoftcap < 0 || n.LogitSoftcap < 0:
 		return at("attn_softcap", "a soft cap is negative; want 0 (none) or more")
+	case n.FullAttnStep > 0 && n.SlidingWindow == 0:
+		return at("full_attention_step", "the layers between have a window, but sliding_window is 0; want its width")
 	case len(n.AttentionPattern) > 0 && contains(n.AttentionPattern, "sliding") && n.SlidingWindow == 0:
 		return at("attention_pattern", "has sliding layers, but sliding_window is 0; want its width")
 	case n.MoEGroups > 0 && (n.ExpertCount%n.MoEGroups != 0 || n.MoETopGroups < 1 || n.MoETopGroups > n.MoEGroups):
@@ -213,6 +222,8 @@ func (s *Spec) checkConsistency() error {
 		return at("moe_layer_step", "moe_layer_step %d, full_attention_step %d, relative_max_distance %d; want them above 0 (full_attention_step: 0 or more)", n.MoELayerStep, n.FullAttnStep, n.RelMaxDistance)
 	case n.ExpertCount < 0 || n.ExpertCount > maxExperts || n.ExpertCount > 0 && n.MoETopK < 1:
 		return at("expert_count", "%d experts, of which a token uses moe_top_k %d; want at most %d experts, and some of them used", n.ExpertCount, n.MoETopK, maxExperts)
+	case n.MoEGroups > 1 && n.MoETopK > n.ExpertCount/n.MoEGroups*n.MoETopGroups:
+		return at("moe_top_k", "have %d, more than the experts in moe_top_groups %d of moe_groups %d of %d experts", n.MoETopK, n.MoETopGroups, n.MoEGroups, n.ExpertCount)
 	case n.UsingExpertCount > n.ExpertCount:
 		return at("using_expert_count", "have %d of %d experts", n.UsingExpertCount, n.ExpertCount)
 	case n.MoETopK > n.ExpertCount:

@@ -38,7 +38,9 @@ func (l *lowerer) attend(qkv [3]string, run layerRun) string {
 	a := l.attentionAttrs(run)
 	if std := l.s.in("self_attn.relative_bias.weight"); l.has(std) {
 		args = append(args, l.weight("rel", std, nil))
-		a = a.int("rel_buckets", l.tensors[layerName(std, l.at)].Shape[0]).int("rel_max", l.Net.RelMaxDistance)
+		buckets := l.tensors[layerName(std, l.at)].Shape[0]
+		a = a.int("rel_buckets", buckets).int("rel_max", l.Net.RelMaxDistance)
+		l.checkBuckets(buckets)
 		if l.s.std == "enc" {
 			a = a.flag("rel_bidirectional")
 		}
@@ -189,4 +191,16 @@ func (l *lowerer) weightOfHeads(name, std string, heads int) string {
 	d.std = std + ".weight"
 	l.declare(d, typ, []int{heads * l.Hyper.HeadDim}, &tensor.Transform{Op: "concat", Args: parts})
 	return "@" + d.name
+}
+
+// checkBuckets refuses buckets of relative positions whose widths do not grow
+// (Raffel et al. 2020, §2.1): half of those of a direction are one position each.
+func (l *lowerer) checkBuckets(buckets int) {
+	n := buckets
+	if l.s.std == "enc" {
+		n /= 2
+	}
+	if l.s.std == "enc" && buckets%2 != 0 || n < 2 || l.Net.RelMaxDistance <= n/2 {
+		l.fail("relative positions: %d buckets up to a distance of %d; want an even number of buckets (4 or more in an encoder), and a distance above half of those of a direction", buckets, l.Net.RelMaxDistance)
+	}
 }

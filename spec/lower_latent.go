@@ -1,5 +1,7 @@
 package spec
 
+import "cmp"
+
 // latentQueryKeyValue writes multi-head latent attention's projections
 // (DeepSeek-V2, §2.1.2 and 2.1.3): keys and values come from a common low-rank
 // vector of each token; the rotary part of keys, one head of it, is beside
@@ -10,7 +12,7 @@ func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
 	var q string
 	if l.has(sa + "wq_a.weight") {
 		c := l.affine("qa", "wq_a", sa+"wq_a", x)
-		c, _ = l.norm("qa", "q_a_norm", sa+"q_a_norm", c, 0)
+		c = l.latentNorm("qa", "q_a_norm", c)
 		q = l.affine("q", "wq_b", sa+"wq_b", c)
 	} else {
 		q = l.affine("q", "wq", sa+"wq", x)
@@ -20,7 +22,7 @@ func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
 	kv := l.affine("ckv", "wkv_a", sa+"wkv_a", x)
 	c, shared := l.t.fresh("c"), l.t.fresh("kpe")
 	l.t.line("%s, %s = split %s {sizes=[%d, %d]}", c, shared, kv, n.KVLoraRank, n.QKRopeHeadDim)
-	c, _ = l.norm("c", "kv_a_norm", sa+"kv_a_norm", c, 0)
+	c = l.latentNorm("c", "kv_a_norm", c)
 	kv = l.affine("kvb", "wkv_b", sa+"wkv_b", c)
 	shared = l.t.op("kr", "rope", []string{shared, l.cs[rope]}, l.latentRope(1))
 	cols := func(hint string, lo, hi int) string {
@@ -37,4 +39,11 @@ func (l *lowerer) latentRope(heads int) attrs {
 		a = a.word("pairs", "adjacent")
 	}
 	return a
+}
+
+// latentNorm normalises a low-rank vector.
+func (l *lowerer) latentNorm(hint, name, x string) string {
+	eps := cmp.Or(l.Net.LatentNormEps, l.Net.NormEps)
+	std := l.s.in("self_attn." + name)
+	return l.normWith(hint, l.normFunction(std), x, l.weight(name, std+".weight", nil), l.weight(name+"_bias", std+".bias", nil), eps, 0, 1)
 }

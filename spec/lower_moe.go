@@ -2,8 +2,10 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -98,7 +100,11 @@ func (l *lowerer) expertAttrs(gated bool) attrs {
 	if n.MoEActivation == "swiglu_oai" {
 		a = a.word("act", n.MoEActivation).num("limit", n.MoELimit)
 	} else {
-		a = a.word("act", activations[strings.TrimPrefix(n.ActivationFunction, "glu_")])
+		act := activations[strings.TrimPrefix(n.ActivationFunction, "glu_")]
+		if d := ops.Experts.Attr("act"); !slices.Contains(d.Words, act) {
+			l.fail("network_structure.activation_function: %s is not available in experts; there are %s", n.ActivationFunction, strings.Join(d.Words, ", "))
+		}
+		a = a.word("act", act)
 	}
 	if gated {
 		a = a.flag("gated")

@@ -16,6 +16,11 @@ func (l *lowerer) norm(hint, weight, std, x string, base float64) (string, bool)
 // normOp writes one normalisation op; w and b may be "". A linear norm is a
 // factor, the root of the width (Inferflow, TensorOpr::LinearNorm).
 func (l *lowerer) normOp(hint, function, x, w, b string, base float64, heads int) string {
+	return l.normWith(hint, function, x, w, b, l.Net.NormEps, base, heads)
+}
+
+// normWith is normOp with an epsilon of its own.
+func (l *lowerer) normWith(hint, function, x, w, b string, eps, base float64, heads int) string {
 	if function == "linear" {
 		return l.scaled(hint, x, math.Sqrt(float64(l.Hyper.Hidden)))
 	}
@@ -25,7 +30,7 @@ func (l *lowerer) normOp(hint, function, x, w, b string, base float64, heads int
 			args = append(args, p)
 		}
 	}
-	a := attrs{}.num("eps", l.Net.NormEps)
+	a := attrs{}.num("eps", eps)
 	if base != 0 {
 		a = a.num("base", base)
 	}

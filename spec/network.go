@@ -81,6 +81,7 @@ type Network struct {
 	QKRopeHeadDim    int      `yaml:"qk_rope_head_dim"`    // of latent attention: channels of a head that rope turns
 	VHeadDim         int      `yaml:"v_head_dim"`          // channels of a value head; 0: as head_dim
 	KVLoraRank       int      `yaml:"kv_lora_rank"`        // width of the low-rank projection
+	LatentNormEps    float64  `yaml:"latent_norm_eps"`     // of the norms inside latent attention; 0: norm_eps
 	AttnScaleYarn    bool     `yaml:"attn_scale_yarn"`     // scores times the square of YaRN's factor for mscale_all_dim (DeepSeek-V3)
 	AttnInverseLayer bool     `yaml:"attn_scale_by_inverse_layer"`
 	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"` // layer 0 has no norm in front of attention (ModernBERT)

@@ -25,6 +25,9 @@ func (m *Model) checkTensors(unused []string) error {
 		if !t.DType.IsFloat() && !t.DType.IsBlock() {
 			return errAt(m.at(t), "tensor %q (%s): type %s, want a floating-point or block type", t.File, std, t.DType)
 		}
+		if slices.Contains(t.Shape, 0) {
+			return errAt(m.at(t), "tensor %q (%s): shape %v holds nothing", t.File, std, t.Shape)
+		}
 		form, _ := layerForm(std)
 		want, ok := shapes[form]
 		if !ok {

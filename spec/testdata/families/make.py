@@ -129,6 +129,7 @@ MODELS = {  # name: (class, configuration class, parameters)
     "deepseek_v2_q_lora": ("DeepseekV2ForCausalLM", "DeepseekV2Config", latent(topk_method="greedy", q_lora_rank=10, rope_scaling=YARN, attention_bias=True)),
     "deepseek_v3": ("DeepseekV3ForCausalLM", "DeepseekV3Config", latent(q_lora_rank=10, routed_scaling_factor=2.0, rope_scaling=dict(YARN, mscale=0.7, mscale_all_dim=0.9))),
     "deepseek_v3_halves": ("DeepseekV3ForCausalLM", "DeepseekV3Config", latent(q_lora_rank=None, rope_interleave=False, norm_topk_prob=False)),
+    "deepseek_v3_eps": ("DeepseekV3ForCausalLM", "DeepseekV3Config", latent(num_attention_heads=4, q_lora_rank=10, rms_norm_eps=0.1)),
     "llama_dynamic": ("LlamaForCausalLM", "LlamaConfig", llm(max_position_embeddings=8, rope_scaling=dict(rope_type="dynamic", factor=2.0))),
     "apertus": ("ApertusForCausalLM", "ApertusConfig", llm(rope_scaling=None)),
     "phimoe": ("PhimoeForCausalLM", "PhimoeConfig", llm(head_dim=8, num_local_experts=4, router_jitter_noise=0.2)),
@@ -180,6 +181,7 @@ ENCODERS = {  # the same, and which of transformers' results are which of ours
 TRANSLATORS = {
     "t5": ("T5ForConditionalGeneration", "T5Config", t5()),
     "t5_gated": ("T5ForConditionalGeneration", "T5Config", t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False, num_decoder_layers=3)),
+    "t5_act": ("T5ForConditionalGeneration", "T5Config", t5(feed_forward_proj="gated-gelu", dense_act_fn="silu")),
     "umt5": ("UMT5ForConditionalGeneration", "UMT5Config", t5(feed_forward_proj="gated-gelu")),
     "bart": ("BartForConditionalGeneration", "BartConfig", bart(decoder_layers=1)),
     "mbart": ("MBartForConditionalGeneration", "MBartConfig", bart(scale_embedding=True)),

@@ -1,0 +1,164 @@
+package spec
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// absent takes a parameter out of config.json.
+var absent = new(int)
+
+// changedConfig is the config.json of a tiny model with parameters changed.
+func changedConfig(t *testing.T, model string, change map[string]any) map[string]any {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata/families", model, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(raw, &config); err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(config, change)
+	maps.DeleteFunc(config, func(_ string, v any) bool { return v == absent })
+	return config
+}
+
+// TestParameterDefaults: what config.json leaves out is what transformers takes
+// then, which null may not be. tools/gen/reference/perturb.py finds such
+// parameters.
+func TestParameterDefaults(t *testing.T) {
+	t.Parallel()
+	type keys = map[string]any
+	for _, c := range []struct {
+		model  string
+		change keys
+		field  string
+		want   any
+	}{
+		{"llama", keys{"rms_norm_eps": absent}, "NormEps", 1e-6},
+		{"mistral", keys{"rms_norm_eps": absent}, "NormEps", 1e-6},
+		{"mixtral", keys{"rms_norm_eps": absent}, "NormEps", 1e-5},
+		{"mixtral", keys{"rope_theta": absent}, "RopeTheta", 1e6},
+		{"helium", keys{"rope_theta": absent}, "RopeTheta", 1e5},
+		{"smollm3", keys{"rope_theta": absent}, "RopeTheta", 2e6},
+		{"persimmon", keys{"rope_theta": absent}, "RopeTheta", 25000.0},
+		{"phimoe", keys{"rope_theta": absent}, "RopeTheta", 1e6},
+		{"ernie4_5_moe", keys{"rope_theta": absent}, "RopeTheta", 5e5},
+		{"granite", keys{"attention_multiplier": absent}, "AttnScale", 1.0},
+		{"granite", keys{"attention_multiplier": absent, "model_file_format": "gguf"}, "AttnScale", 0.0},
+		{"dots1", keys{"norm_topk_prob": absent}, "MoENormTopKProb", false},
+		{"glm4_moe", keys{"norm_topk_prob": absent}, "MoENormTopKProb", true},
+		{"deepseek_v3_halves", keys{"rope_interleave": absent}, "QKColumnOrder", 1},
+		{"deepseek_v3_halves", keys{"rope_interleave": false}, "QKColumnOrder", 2},
+		{"gemma2", keys{"attn_logit_softcapping": absent}, "AttnSoftcap", 50.0},
+		{"gemma2", keys{"attn_logit_softcapping": nil}, "AttnSoftcap", 0.0},
+		{"gemma2", keys{"final_logit_softcapping": absent}, "LogitSoftcap", 30.0},
+		{"gemma2", keys{"final_logit_softcapping": nil}, "LogitSoftcap", 0.0},
+		{"gemma3", keys{"final_logit_softcapping": absent}, "LogitSoftcap", 0.0},
+		{"modernbert", keys{"local_rope_theta": absent}, "RopeLocalTheta", 10000.0},
+		{"modernbert", keys{"local_rope_theta": nil}, "RopeLocalTheta", 160000.0},
+		{"exaone4", keys{"layer_types": absent}, "AttentionPattern", []string{"sliding", "sliding", "sliding", "full"}},
+		{"gpt_neo", keys{"attention_layers": absent, "attention_types": absent}, "AttentionPattern", []string{"full", "sliding"}},
+		{"t5_gated", keys{"dense_act_fn": absent}, "ActivationFunction", "gelu"},
+		{"t5_gated", keys{"dense_act_fn": "relu"}, "ActivationFunction", "relu"},
+	} {
+		s, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, c.model, c.change), Options{})
+		if err != nil {
+			t.Errorf("%s %v: %v", c.model, c.change, err)
+			continue
+		}
+		if have := reflect.ValueOf(s.Network).FieldByName(c.field).Interface(); !reflect.DeepEqual(have, c.want) {
+			t.Errorf("%s %v: %s is %v, want %v", c.model, c.change, c.field, have, c.want)
+		}
+	}
+	s, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, "gpt_oss", keys{"rope_scaling": absent}), Options{})
+	if err != nil || s.Network.RopeScaling == nil || s.Network.RopeScaling.Factor != 32 {
+		t.Errorf("gpt_oss without rope_scaling: %+v, %v", s, err)
+	}
+	s, err = Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, "apertus", keys{"rope_scaling": nil}), Options{})
+	if err != nil || s.Network.RopeScaling != nil {
+		t.Errorf("apertus with rope_scaling null: %+v, %v", s, err)
+	}
+}
+
+// TestParametersRefused: a parameter that changes what transformers computes, and
+// that no module value follows, is an error and not left out.
+func TestParametersRefused(t *testing.T) {
+	t.Parallel()
+	type keys = map[string]any
+	for _, c := range []struct {
+		model  string
+		change keys
+		want   string
+	}{
+		{"gemma3", keys{"use_bidirectional_attention": true}, "config.json: use_bidirectional_attention: have true, which changes what the model computes in a way that models/families/gemma3_text.yaml does not follow; it follows [false]"},
+		{"bitnet", keys{"hidden_act": "silu"}, `hidden_act: have "silu"`},
+		{"bitnet", keys{"rope_scaling": map[string]any{"rope_type": "linear", "factor": 2.0}}, `rope_scaling: have {"factor":2,"rope_type":"linear"}`},
+		{"modernbert", keys{"rope_scaling": map[string]any{"rope_type": "linear", "factor": 2.0}}, "rope_scaling: have"},
+		{"modernbert", keys{"local_attention": 1.0}, "full_attention_step: the layers between have a window, but sliding_window is 0"},
+		{"ernie4_5_moe", keys{"moe_norm_min": 1.0}, "moe_norm_min: have 1"},
+		{"exaone4", keys{"layer_types": absent, "sliding_window_pattern": 3.0}, "sliding_window_pattern: have 3"},
+		{"gpt_neo", keys{"attention_layers": absent}, "attention_types: have"},
+		{"t5", keys{"dense_act_fn": absent, "feed_forward_proj": "gelu"}, `feed_forward_proj: have "gelu"`},
+		{"dots1", keys{"num_experts_per_tok": 3.0}, "moe_top_k: have 3, more than the experts in moe_top_groups 1 of moe_groups 2 of 4 experts"},
+		{"bert", keys{"position_embedding_type": "relative_key"}, "position_embedding: relative_key is not available"},
+	} {
+		_, err := Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, c.model, c.change), Options{})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %v: have error %v\nwant %s", c.model, c.change, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		model  string
+		change keys
+		want   string
+	}{
+		{"mixtral", keys{"hidden_act": "tanh"}, "activation_function: tanh is not available in experts; there are silu, gelu"},
+		{"deepseek_v3", keys{"head_dim": 3.0}, "head_dim: have 3, want qk_rope_head_dim 4"},
+		{"deepseek_v3", keys{"qk_rope_head_dim": 3.0, "head_dim": absent}, "qk_rope_head_dim: have 3, want an even number"},
+		{"bart", keys{"encoder_attention_heads": absent}, "hyper-parameter encoder_attention_heads: missing"},
+	} {
+		dir := t.TempDir()
+		raw, err := json.Marshal(changedConfig(t, c.model, c.change))
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights, err := os.ReadFile(filepath.Join("testdata/families", c.model, "model.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range map[string][]byte{"config.json": raw, "model.safetensors": weights} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := lowers(dir); err == nil || strings.Contains(err.Error(), "bug") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %v: have error %v\nwant %s", c.model, c.change, err, c.want)
+		}
+	}
+}
+
+// lowers says why a folder's model cannot be lowered.
+func lowers(dir string) error {
+	s, err := Load(dir, Options{})
+	if err != nil {
+		return err
+	}
+	set, err := s.OpenWeights()
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	m, err := Resolve(s, HeadersOf(set))
+	if err != nil {
+		return err
+	}
+	_, err = Lower(m)
+	return err
+}
