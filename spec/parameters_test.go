@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/iflowc/iflowc/ir/tensor"
 )
 
 // absent takes a parameter out of config.json.
@@ -84,6 +87,46 @@ func TestParameterDefaults(t *testing.T) {
 	s, err = Parse("config.json", []byte("iflow: 1\n"), changedConfig(t, "apertus", keys{"rope_scaling": nil}), Options{})
 	if err != nil || s.Network.RopeScaling != nil {
 		t.Errorf("apertus with rope_scaling null: %+v, %v", s, err)
+	}
+}
+
+// TestHeadBiasNames: the bias of a masked-LM head may be stored under its own
+// name, under that of the projection, or under both; it is never left out.
+func TestHeadBiasNames(t *testing.T) {
+	t.Parallel()
+	for model, names := range map[string][2]string{"bert_mlm": {"cls.predictions.bias", "cls.predictions.decoder.bias"},
+		"roberta": {"lm_head.bias", "lm_head.decoder.bias"}, "albert": {"predictions.bias", "predictions.decoder.bias"}} {
+		s, err := Load("testdata/families/"+model, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := s.OpenWeights()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer set.Close()
+		for _, stored := range [][]string{names[:1], names[1:], names[:]} {
+			h := &fakeHeaders{map[string]tensor.DType{}, map[string][]int{}}
+			for _, name := range HeadersOf(set).Names() {
+				dtype, shape, _ := HeadersOf(set).Lookup(name)
+				as := []string{name}
+				if name == names[0] {
+					as = stored
+				}
+				for _, n := range as {
+					h.dtypes[n], h.shapes[n] = dtype, shape
+				}
+			}
+			m, err := Resolve(s, h)
+			if err != nil {
+				t.Errorf("%s with %v: %v", model, stored, err)
+				continue
+			}
+			text, err := m.LowerText()
+			if err != nil || !strings.Contains(string(text), "from "+strconv.Quote(stored[0])) {
+				t.Errorf("%s with %v: no bias of the head (%v)", model, stored, err)
+			}
+		}
 	}
 }
 

@@ -122,7 +122,7 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		}
 		std := rule.standard.Name(i, j)
 		if other, twice := m.tensors[std]; twice {
-			if std == "dec.token_embeddings.weight" && m.Net.encodes() && slices.Equal(other.Shape, t.Shape) {
+			if (std == "dec.token_embeddings.weight" || std == "output.bias") && m.Net.encodes() && slices.Equal(other.Shape, t.Shape) {
 				m.Unused = append(m.Unused, name)
 				continue // stored under each name that it has in the network
 			}
