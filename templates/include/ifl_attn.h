@@ -246,9 +246,9 @@ static inline void ifl_attn_positions(int chunk, float *pos) {
 #ifdef IFL_AVX2
 IFL_INLINE __m256 ifl_attn_exp2_8_(__m256 y) {
 #define SET(c) _mm256_set1_ps(c)
-  const __m256 dead = _mm256_cmp_ps(y, SET(-126.0f), _CMP_LT_OQ), magic = SET(12582912.0f);
+  const __m256 dead = _mm256_cmp_ps(y, SET(-126.0f), _CMP_LT_OQ);
   y = _mm256_andnot_ps(dead, y);
-  const __m256 n = _mm256_sub_ps(_mm256_add_ps(_mm256_sub_ps(y, SET(0.5f)), magic), magic), r = _mm256_sub_ps(y, n);
+  const __m256 n = _mm256_round_ps(y, 0x09), r = _mm256_sub_ps(y, n);
   __m256 p = _mm256_fmadd_ps(SET(1.86713005e-3f), r, SET(9.01703071e-3f));
   p = _mm256_fmadd_ps(p, r, SET(5.57999127e-2f));
   p = _mm256_fmadd_ps(p, r, SET(2.40164444e-1f));
@@ -264,11 +264,15 @@ IFL_INLINE ifl_v16 ifl_attn_exp2(ifl_v16 y) {
   return ifl_both_(ifl_attn_exp2_8_(ifl_low_(y)), ifl_attn_exp2_8_(ifl_high_(y)));
 #else
 #ifdef IFL_AVX512
-  const ifl_v16 r = (ifl_v16)_mm512_reduce_ps((__m512)y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  const ifl_v16 r = y - ifl_floor(y); /* _mm512_reduce_ps rounds the difference down, too */
 #else
   const ifl_v16i dead = ifl_less(y, ifl_set1(-126.0f));
   y = ifl_select(dead, ifl_set1(0.0f), y);
-  const ifl_v16 n = ifl_nearest(y - 0.5f), r = y - n;
+#ifdef IFL_NEON
+  const ifl_v16 n = ifl_floor(y), r = y - n;
+#else
+  const ifl_v16 n = ifl_nearest(y - 0.5f), r = y - n; /* 1 for odd numbers */
+#endif
 #endif
   ifl_v16 p = ifl_fma(ifl_set1(1.86713005e-3f), r, ifl_set1(9.01703071e-3f));
   p = ifl_fma(p, r, ifl_set1(5.57999127e-2f));
