@@ -82,12 +82,15 @@ func (s *Spec) hyperparameters() (Hyper, error) {
 }
 
 // encoderHyper gives the sizes of the encoder in front of a decoder of sizes h.
+// A specification that stands alone may leave them out where they are the
+// decoder's; what config.json leaves out has the default of a class of
+// transformers, which is another.
 func (s *Spec) encoderHyper(h Hyper) (Hyper, error) {
 	for _, f := range []struct {
 		name     string
 		to       *int
 		required bool
-	}{{"encoder_layers", &h.Layers, true}, {"encoder_attention_heads", &h.Heads, true}, {"encoder_ffn_dim", &h.FFN, false}} {
+	}{{"encoder_layers", &h.Layers, s.ConfigFile != ""}, {"encoder_attention_heads", &h.Heads, s.ConfigFile != ""}, {"encoder_ffn_dim", &h.FFN, false}} {
 		n, err := s.config(f.name, f.required)
 		if err != nil {
 			return h, err
