@@ -13,6 +13,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/device/tune"
 	"github.com/iflowc/iflowc/runtime/kit/destination"
@@ -234,8 +235,7 @@ func typeLists(matmuls []manifest.Matmul, list string) [][]string {
 }
 
 func probeShape(cands []*templates.Kernel, n, k int, dt tensor.DType) tune.Shape {
-	b := dt.Block()
-	s := tune.Shape{N: n, K: k, DType: dt.String(), PanelBytes: int64((k+b-1)/b) * 16 * int64(dt.BlockBytes())}
+	s := tune.Shape{N: n, K: k, DType: dt.String(), PanelBytes: packed.PanelStride(dt, k)}
 	s.Act = slices.Index([]string{tensor.F32.String(), tensor.A8B32.String(), tensor.A8B64.String()}, templates.Act(dt))
 	for _, c := range cands {
 		s.Candidates = append(s.Candidates, tune.Candidate{Impl: c.Impl, Symbol: c.Symbol(dt), Tile: c.Tile})

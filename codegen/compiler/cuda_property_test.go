@@ -169,7 +169,7 @@ func madeUp(t *testing.T, text string, seed uint64) *madeUpModel {
 		t.Fatal(err)
 	}
 	m := &madeUpModel{mod: mod, weights: interp.NewWeights(mod, src), plan: &gpu.Plan}
-	data := packedRegion(t, path)
+	data := opened(t, &cpu.Manifest, path)
 	m.on = func(change func(*cuda.Device)) engine.Model {
 		return engine.Model{Manifest: &cpu.Manifest, Weights: data, Device: emulatedDevice(t, cache, &cpu.Manifest, gpu, change)}
 	}

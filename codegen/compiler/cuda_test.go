@@ -12,7 +12,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/artifact/packed"
+	"github.com/iflowc/iflowc/runtime/binary"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
@@ -26,7 +26,7 @@ func TestEmulatedFamilies(t *testing.T) {
 	for _, name := range irtest.Sample(t, 1, slices.Sorted(maps.Keys(models))) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			likeInterpreter(t, models[name], "cuda-emu", emulatedModel)
+			likeInterpreter(t, models[name], Options{Quant: "f32", Target: "cuda-emu"}, 1e-4, emulatedModel)
 		})
 	}
 }
@@ -62,18 +62,17 @@ func emulatedWeights(t *testing.T, p *Program) engine.Model {
 		t.Fatal(err)
 	}
 	p.Model.identify(&p.whole.CPU.Manifest, nil)
-	return engine.Model{Manifest: &p.whole.CPU.Manifest, Weights: packedRegion(t, path)}
+	return engine.Model{Manifest: &p.whole.CPU.Manifest, Weights: opened(t, &p.whole.CPU.Manifest, path)}
 }
 
-// packedRegion is what a file of packed weights holds.
-func packedRegion(t *testing.T, path string) []byte {
+// opened is what a file of packed weights holds, after the check that a binary
+// makes: that it is the file that the manifest describes.
+func opened(t *testing.T, man *manifest.Manifest, path string) []byte {
 	t.Helper()
-	packed, err := packed.Open(path)
-	if err != nil {
-		t.Fatal(err)
+	file, data, err := (&binary.Binary{Manifest: man}).Weights(path)
+	if file != nil {
+		t.Cleanup(func() { file.Close() })
 	}
-	t.Cleanup(func() { packed.Close() })
-	data, err := packed.Load(false)
 	if err != nil {
 		t.Fatal(err)
 	}

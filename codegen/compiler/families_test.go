@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -27,7 +28,7 @@ func TestCompiledFamilies(t *testing.T) {
 	for _, name := range irtest.Sample(t, 2, slices.Sorted(maps.Keys(models))) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			likeInterpreter(t, models[name], "cpu", loaded)
+			likeInterpreter(t, models[name], Options{Quant: "f32"}, 1e-4, loaded)
 		})
 	}
 }
@@ -62,10 +63,11 @@ type inputs struct {
 	DecoderIDs []int `json:"decoder_ids"`
 }
 
-// likeInterpreter compares a model's results with the interpreter's; load makes
-// it ready to run on a target.
-func likeInterpreter(t *testing.T, path, target string, load func(*testing.T, *Program) engine.Model) {
-	p, err := generate(path, Options{Quant: "f32", Target: target})
+// likeInterpreter compares a model's results with the interpreter's, to a
+// tolerance relative to 1 and the largest; load makes it ready to run on a target.
+func likeInterpreter(t *testing.T, path string, opt Options, tolerance float64, load func(*testing.T, *Program) engine.Model) {
+	t.Helper()
+	p, err := generate(path, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +84,11 @@ func likeInterpreter(t *testing.T, path, target string, load func(*testing.T, *P
 	if in.DecoderIDs != nil {
 		ids, source = in.DecoderIDs, in.IDs
 	}
-	want := interpreted(t, p.Model, ids, source, in.Types)
+	mod := p.Module
+	if opt.Quant == "f32" {
+		mod = lowered(t, p.Model)
+	}
+	want := interpreted(t, mod, p.Model, ids, source, in.Types)
 	e, err := engine.Open(load(t, p), engine.Options{MaxOutRows: 64, Context: 64, MaxTokens: 64, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +107,7 @@ func likeInterpreter(t *testing.T, path, target string, load func(*testing.T, *P
 			t.Fatal(err)
 		}
 		if len(results) > 0 && results[0].Rows > 0 {
-			sameResults(t, e, results[0], want, len(ids))
+			sameResults(t, e, results[0], want, len(ids), tolerance)
 			return
 		}
 	}
@@ -109,12 +115,11 @@ func likeInterpreter(t *testing.T, path, target string, load func(*testing.T, *P
 	if err != nil || len(results) != 1 {
 		t.Fatal(results, err)
 	}
-	sameResults(t, e, results[0], want, len(ids))
+	sameResults(t, e, results[0], want, len(ids), tolerance)
 }
 
-// interpreted gives the results of the lowered module, before all passes, with
-// every token an output row.
-func interpreted(t *testing.T, m *Model, ids, source, types []int) map[string][]float64 {
+// lowered is the module before all passes, of weights in float32.
+func lowered(t *testing.T, m *Model) *ir.Module {
 	t.Helper()
 	mod, err := spec.Lower(m.Model)
 	if err != nil {
@@ -123,6 +128,13 @@ func interpreted(t *testing.T, m *Model, ids, source, types []int) map[string][]
 	for _, w := range mod.Weights {
 		w.Type.Elem = tensor.F32 // as --quant f32 has it: what a transform computes is not rounded to the stored type
 	}
+	return mod
+}
+
+// interpreted gives the results of a model's module with every token an output
+// row.
+func interpreted(t *testing.T, mod *ir.Module, m *Model, ids, source, types []int) map[string][]float64 {
+	t.Helper()
 	values, states := interp.NewWeights(mod, valuesOf(m.set)), interp.NewStates()
 	out := map[string][]float64{}
 	for _, g := range mod.Graphs {
@@ -140,14 +152,14 @@ func interpreted(t *testing.T, m *Model, ids, source, types []int) map[string][]
 			t.Fatal(err)
 		}
 		for i, v := range g.Body.Yield {
-			out[v.Name] = results[i].F
+			out[v.OutputName()] = results[i].F
 		}
 	}
 	return out
 }
 
 // sameResults compares each output of the graph, all of a token's rows.
-func sameResults(t *testing.T, e *engine.Engine, r engine.Result, want map[string][]float64, tokens int) {
+func sameResults(t *testing.T, e *engine.Engine, r engine.Result, want map[string][]float64, tokens int, tolerance float64) {
 	t.Helper()
 	for o, out := range e.Graph().Outputs {
 		expected, ok := want[out.Name]
@@ -165,7 +177,7 @@ func sameResults(t *testing.T, e *engine.Engine, r engine.Result, want map[strin
 				worst, largest = math.Max(worst, math.Abs(float64(x)-w)), math.Max(largest, math.Abs(w))
 			}
 		}
-		if limit := 1e-4 + 1e-4*largest; !(worst <= limit) {
+		if limit := tolerance * (1 + largest); !(worst <= limit) {
 			t.Errorf("output %s: differs by %.2e from the interpreter, want at most %.2e", out.Name, worst, limit)
 		}
 	}

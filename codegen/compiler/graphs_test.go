@@ -28,7 +28,7 @@ func TestCompiledGraphs(t *testing.T) {
 	for _, file := range graphSpecs(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			t.Parallel()
-			likeInterpreter(t, file, "cpu", loaded)
+			likeInterpreter(t, file, Options{Quant: "f32"}, 1e-4, loaded)
 		})
 	}
 }
@@ -40,7 +40,7 @@ func TestEmulatedGraphs(t *testing.T) {
 	for _, file := range irtest.Sample(t, 1, graphSpecs(t)) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			t.Parallel()
-			likeInterpreter(t, file, "cuda-emu", emulatedModel)
+			likeInterpreter(t, file, Options{Quant: "f32", Target: "cuda-emu"}, 1e-4, emulatedModel)
 		})
 	}
 }

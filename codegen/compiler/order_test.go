@@ -19,7 +19,6 @@ import (
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
-	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/engine"
 )
@@ -91,20 +90,11 @@ func loadedCode(t *testing.T, p *Program, code *codegen.CPUModel) (*cpu.Library,
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed, err := packed.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { packed.Close() })
-	mem, err := packed.Load(false)
-	if err != nil {
-		t.Fatal(err)
-	}
 	lib, err := cpu.OpenFile(libs[0].isa.Name, libs[0].path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lib, mem
+	return lib, opened(t, &code.Manifest, path)
 }
 
 func tableOf(t *testing.T, matmuls []manifest.Matmul, p *dispatch.Profile) []byte {

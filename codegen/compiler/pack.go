@@ -23,7 +23,7 @@ func packWeights(ctx context.Context, cache *toolchain.Cache, src pack.Source, i
 	if err != nil {
 		return "", err
 	}
-	return cache.Make("weights", toolchain.Key("weights 5", print, string(plan), src.Calibration.Digest()), ".weights", func(dir, out string) error {
+	return cache.Make("weights", toolchain.Key("weights 6", print, string(plan), src.Calibration.Digest()), ".weights", func(dir, out string) error {
 		return pack.Pack(ctx, src, items, out, pack.Options{Source: print, Progress: progress})
 	})
 }

@@ -24,6 +24,13 @@ func (m *Model) Lower() (*ir.Module, error) {
 	if err != nil {
 		return nil, InputError{err}
 	}
+	for _, v := range mod.States {
+		for _, f := range v.State.Fields {
+			if width := f.Shape[len(f.Shape)-1]; width%f.Elem.Block() != 0 {
+				return nil, InputError{fmt.Errorf("the KV cache cannot be of type %s: heads of %d numbers are not whole blocks of %d; --kv f16 takes any", f.Elem, width, f.Elem.Block())}
+			}
+		}
+	}
 	return mod, nil
 }
 

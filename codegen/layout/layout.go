@@ -117,5 +117,3 @@ func Position(op *ir.Op) string {
 
 // Round16 is n rounded up to whole vectors of 16 numbers.
 func Round16(n int) int { return (n + 15) &^ 15 }
-
-func round64(n int64) int64 { return (n + 63) &^ 63 }

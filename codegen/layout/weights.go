@@ -30,35 +30,33 @@ type Weight struct {
 	placed         bool
 }
 
-// Layout is the packing's name in the manifest.
-func (w *Weight) Layout() string {
+// item is one matrix or vector as the packed file describes it.
+func (w *Weight) item() packed.Item {
+	it := packed.Item{Name: w.Name, DType: w.DType, Rows: w.N, Cols: w.K, Layout: packed.LayoutRow, SparseOutliers: w.SparseOutliers}
 	if w.Matrix {
-		return "panel16"
+		it.Layout = packed.LayoutPanel16
 	}
-	return "row"
+	return it
 }
 
-// Bytes is the packed size of one matrix or vector.
+// Bytes is the packed size of one matrix or vector, and so the distance between
+// those of an array.
 func (w *Weight) Bytes() int64 {
-	if !w.Matrix {
-		return round64(int64(w.N) * int64(Round16(w.K)) * 4)
-	}
-	return w.PanelsBytes() + packed.SparseBytes(w.N, w.SparseOutliers)
+	it := w.item()
+	return it.Size()
 }
 
 // PanelsBytes is the size of the panels of a matrix; its sparse outliers lie
 // behind them.
-func (w *Weight) PanelsBytes() int64 { return round64(int64(w.Panels()) * w.PanelBytes()) }
-
-// PanelBytes is the size of a panel of 16 rows. Packing moves the bits of
-// blocks about but neither adds nor drops any.
-func (w *Weight) PanelBytes() int64 {
-	b := w.DType.Block()
-	return int64((w.K+b-1)/b) * 16 * int64(w.DType.BlockBytes())
+func (w *Weight) PanelsBytes() int64 {
+	return w.Bytes() - packed.SparseBytes(w.N, w.SparseOutliers)
 }
 
+// PanelBytes is the size of a panel of 16 rows.
+func (w *Weight) PanelBytes() int64 { return packed.PanelStride(w.DType, w.K) }
+
 // Panels is the number of panels of a matrix.
-func (w *Weight) Panels() int { return Round16(w.N) / 16 }
+func (w *Weight) Panels() int { return Round16(w.N) / packed.PanelRows }
 
 // element is the size of one element of an array: a matrix, or those of all
 // experts.
@@ -213,9 +211,10 @@ func (p *packer) put(w *Weight, index []int) {
 }
 
 func (p *packer) one(w *Weight, index []int) {
-	item := pack.Item{Name: w.Name, Index: index, Transform: p.l.resolve(w.value.Transform), DType: w.DType, Rows: w.N, Cols: w.K, Layout: w.Layout(), SparseOutliers: w.SparseOutliers}
+	it := w.item()
+	item := pack.Item{Name: w.Name, Index: index, Transform: p.l.resolve(w.value.Transform), DType: w.DType, Rows: w.N, Cols: w.K, Layout: it.Layout, SparseOutliers: w.SparseOutliers}
 	m := manifest.Weight{Name: w.Name, Index: index, DType: w.DType, Sources: item.Sources(),
-		Rows: w.N, Cols: w.K, Layout: w.Layout(), Offset: p.at, Bytes: w.Bytes(), SparseOutliers: w.SparseOutliers}
+		Rows: w.N, Cols: w.K, Layout: it.Layout, Offset: p.at, Bytes: it.Size(), SparseOutliers: w.SparseOutliers}
 	p.l.Packed, p.l.Pack = append(p.l.Packed, m), append(p.l.Pack, item)
 	p.l.Params += int64(w.N) * int64(w.K)
 	p.at += m.Bytes

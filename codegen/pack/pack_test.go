@@ -67,7 +67,7 @@ func TestPackAndLoad(t *testing.T) {
 	}
 	for i, it := range smallPlan() {
 		got := items[i]
-		if got.Offset%64 != 0 || got.DType != it.DType || got.Rows != it.Rows || got.Cols != it.Cols || got.Layout != it.Layout {
+		if got.Offset%64 != 0 || got.Bytes%64 != 0 || got.DType != it.DType || got.Rows != it.Rows || got.Cols != it.Cols || got.Layout != it.Layout {
 			t.Errorf("item %d: %+v", i, got)
 		}
 		d, err := evalItem(s, it)
@@ -76,7 +76,7 @@ func TestPackAndLoad(t *testing.T) {
 		}
 		want := make([]byte, got.Bytes)
 		if it.Layout == packed.LayoutPanel16 {
-			PackPanels(want, it.DType, it.Rows, it.Cols, d.Row)
+			PackPanels(want[:packed.PanelBytes(it.DType, it.Rows, it.Cols)], it.DType, it.Rows, it.Cols, d.Row)
 		} else {
 			for r := range it.Rows {
 				copy(want[r*packed.RowStride(it.DType, it.Cols):], d.Row(r))

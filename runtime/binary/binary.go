@@ -227,8 +227,8 @@ func (b *Binary) check(p *Weights) error {
 		it := items[i]
 		if it.Name != w.Name || !slices.Equal(it.Index, w.Index) || it.DType != w.DType || it.Layout != w.Layout ||
 			it.Rows != w.Rows || it.Cols != w.Cols || it.Offset != w.Offset || it.Bytes != w.Bytes || it.SparseOutliers != w.SparseOutliers {
-			return fmt.Errorf("%s: weight %d is %s %s[%d, %d], the model needs %s %s[%d, %d]; it belongs to another model",
-				p.Name(), i, it.Name, it.DType, it.Rows, it.Cols, w.Name, w.DType, w.Rows, w.Cols)
+			return fmt.Errorf("%s: weight %d is %s%v %s[%d, %d] of %d bytes at %d, the model needs %s%v %s[%d, %d] of %d bytes at %d; it belongs to another model",
+				p.Name(), i, it.Name, it.Index, it.DType, it.Rows, it.Cols, it.Bytes, it.Offset, w.Name, w.Index, w.DType, w.Rows, w.Cols, w.Bytes, w.Offset)
 		}
 	}
 	return nil

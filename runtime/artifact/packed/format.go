@@ -13,8 +13,8 @@ import (
 
 // The packed file: "IFLW", u32 format version, u64 length of the index, the
 // index as JSON, zeros to a multiple of 4096 bytes, then the data. All numbers
-// are little-endian. Items lie in the order of the index at the next multiple
-// of 64 bytes, so that offsets follow from the list.
+// are little-endian. Items lie in the order of the index, each filled with zeros
+// to a multiple of 64 bytes, so that offsets follow from the list.
 const (
 	magic         = "IFLW"
 	version       = 2
@@ -69,30 +69,32 @@ type entry struct {
 	SparseOutliers int    `json:"sparse_outliers,omitempty"`
 }
 
-// itemBytes is the size of an item's data.
-func itemBytes(dt dtype.Type, rows, cols int, layout string, outliers int) (int64, error) {
-	if rows < 1 || cols < 1 || rows > math.MaxInt32 || cols > math.MaxInt32 {
-		return 0, fmt.Errorf("shape [%d, %d]", rows, cols)
+// check says what is wrong with an item's shape.
+func (it *Item) check() error {
+	if it.Rows < 1 || it.Cols < 1 || it.Rows > math.MaxInt32 || it.Cols > math.MaxInt32 || float64(it.Rows)*float64(it.Cols) > 1<<50 {
+		return fmt.Errorf("shape [%d, %d]", it.Rows, it.Cols)
 	}
-	if outliers != 0 && (layout != LayoutPanel16 || cols > dtype.MaxSparseCols || outliers < 0 || float64(outliers) > dtype.MaxSparseRatio*float64(rows)*float64(cols)) {
-		return 0, fmt.Errorf("%d sparse outliers of [%d, %d] in layout %s", outliers, rows, cols, layout)
+	n := it.SparseOutliers
+	if n != 0 && (it.Layout != LayoutPanel16 || it.Cols > dtype.MaxSparseCols || n < 0 || float64(n) > dtype.MaxSparseRatio*float64(it.Rows)*float64(it.Cols)) {
+		return fmt.Errorf("%d sparse outliers of [%d, %d] in layout %s", n, it.Rows, it.Cols, it.Layout)
 	}
-	switch layout {
-	case LayoutPanel16:
-		if !CanPanel(dt) {
-			return 0, fmt.Errorf("layout panel16 does not hold %s", dt)
-		}
-		if float64(rows)*float64(cols) > 1<<50 {
-			return 0, fmt.Errorf("shape [%d, %d]", rows, cols)
-		}
-		if outliers > 0 {
-			return alignUp(PanelBytes(dt, rows, cols), itemAlign) + SparseBytes(rows, outliers), nil
-		}
-		return PanelBytes(dt, rows, cols), nil
-	case LayoutRow:
-		return int64(rows) * int64(RowStride(dt, cols)), nil
+	switch {
+	case it.Layout != LayoutPanel16 && it.Layout != LayoutRow:
+		return fmt.Errorf("unknown layout %q; panel16 and row are known", it.Layout)
+	case it.Layout == LayoutPanel16 && !CanPanel(it.DType):
+		return fmt.Errorf("layout panel16 does not hold %s", it.DType)
 	}
-	return 0, fmt.Errorf("unknown layout %q; panel16 and row are known", layout)
+	return nil
+}
+
+// Size is the size of the item's data in bytes, a multiple of 64, so that items
+// lie one behind the other. It needs all but Offset and Bytes. Who plans where
+// weights lie asks here too.
+func (it *Item) Size() int64 {
+	if it.Layout == LayoutRow {
+		return alignUp(int64(it.Rows)*int64(RowStride(it.DType, it.Cols)), itemAlign)
+	}
+	return alignUp(PanelBytes(it.DType, it.Rows, it.Cols), itemAlign) + SparseBytes(it.Rows, it.SparseOutliers)
 }
 
 // RowStride is the distance of rows in LayoutRow.
@@ -108,16 +110,15 @@ func alignUp(n, to int64) int64 { return (n + to - 1) / to * to }
 // Place gives items their places, in their order: Offset and Bytes. It returns
 // the size of the data.
 func Place(items []Item) (size int64, err error) {
-	at := int64(0)
 	for i := range items {
 		it := &items[i]
-		if it.Bytes, err = itemBytes(it.DType, it.Rows, it.Cols, it.Layout, it.SparseOutliers); err != nil {
+		if err := it.check(); err != nil {
 			return 0, fmt.Errorf("%s%v: %w", it.Name, it.Index, err)
 		}
-		it.Offset = alignUp(at, itemAlign)
-		at = it.Offset + it.Bytes
+		it.Offset, it.Bytes = size, it.Size()
+		size += it.Bytes
 	}
-	return alignUp(at, itemAlign), nil
+	return size, nil
 }
 
 // Header makes what stands before the data: the head and the index, up to the
@@ -157,18 +158,17 @@ func (x *index) items(room int64) ([]Item, error) {
 		if !ok || dt.String() != e.DType {
 			return nil, fmt.Errorf("item %d (%q): unknown type %q", i, e.Name, e.DType)
 		}
-		size, err := itemBytes(dt, e.Rows, e.Cols, e.Layout, e.SparseOutliers)
-		if err != nil {
+		it := Item{e.Name, e.Index, dt, e.Rows, e.Cols, e.Layout, e.Offset, e.Bytes, e.SparseOutliers}
+		if err := it.check(); err != nil {
 			return nil, fmt.Errorf("item %d (%q): %w", i, e.Name, err)
 		}
-		at = alignUp(at, itemAlign)
-		if e.Offset != at || e.Bytes != size || size > room-at {
+		if size := it.Size(); e.Offset != at || e.Bytes != size || size > room-at {
 			return nil, fmt.Errorf("item %d (%q): %d bytes at %d, expected %d at %d of %d", i, e.Name, e.Bytes, e.Offset, size, at, room)
 		}
-		at += size
-		out[i] = Item{e.Name, e.Index, dt, e.Rows, e.Cols, e.Layout, e.Offset, e.Bytes, e.SparseOutliers}
+		at += e.Bytes
+		out[i] = it
 	}
-	if alignUp(at, itemAlign) != room {
+	if at != room {
 		return nil, fmt.Errorf("items end at %d of %d bytes", at, room)
 	}
 	return out, nil

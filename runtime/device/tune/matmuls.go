@@ -6,6 +6,7 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
 // actKinds are the kinds of packed activations in the order of ifl_act_kind.
@@ -20,8 +21,7 @@ func MatmulShapes(matmuls []manifest.Matmul) ([]Shape, error) {
 		if !ok || kind < 0 || len(s.Symbols) != len(s.Impls) || len(s.Tiles) != len(s.Impls) {
 			return nil, fmt.Errorf("matmul %s: %s weights with %q activations cannot be measured; compile the model again", s.Name, s.DType, s.Act)
 		}
-		b := dt.Block()
-		shape := Shape{N: s.N, K: s.K, DType: s.DType, Act: kind, PanelBytes: int64((s.K+b-1)/b) * 16 * int64(dt.BlockBytes())}
+		shape := Shape{N: s.N, K: s.K, DType: s.DType, Act: kind, PanelBytes: packed.PanelStride(dt, s.K)}
 		for i, impl := range s.Impls {
 			shape.Candidates = append(shape.Candidates, Candidate{Impl: impl, Symbol: s.Symbols[i], Tile: s.Tiles[i]})
 		}
