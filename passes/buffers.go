@@ -126,7 +126,7 @@ func (p *bufferPlan) free(want rows, at int) int {
 
 // inPlace says whether the result may overwrite the one value in slot s: it is
 // of the same type, dies here, and the op reads it only column by column
-// behind its root (or is elementwise itself).
+// behind its root (or is elementwise itself), on the way to the result.
 func (p *bufferPlan) inPlace(op *ir.Op, r *ir.Value, s int) bool {
 	at := p.life.at[op]
 	live := p.live(s, at)
@@ -140,19 +140,22 @@ func (p *bufferPlan) inPlace(op *ir.Op, r *ir.Value, s int) bool {
 	if op.Def.Name != "fuse" {
 		return op.Def.Is(ir.Elementwise) && reads(op, held)
 	}
-	behind, found := false, false
+	behind := false
+	from := map[*ir.Value]bool{} // made from what the last op that reads it gives: not before
 	for _, o := range op.Body.Ops {
-		if reads(o, held) {
-			if !behind || !o.Def.Is(ir.Elementwise) {
-				return false
+		switch {
+		case reads(o, held) && (!behind || !o.Def.Is(ir.Elementwise)):
+			return false
+		case reads(o, held):
+			from = map[*ir.Value]bool{o.Result(): true}
+		case slices.ContainsFunc(o.Args, func(a ir.Arg) bool { return from[a.Value] }):
+			for _, v := range o.Results {
+				from[v] = true
 			}
-			found = true
 		}
-		if o.Def.Is(ir.Root) {
-			behind = true
-		}
+		behind = behind || o.Def.Is(ir.Root)
 	}
-	return found
+	return from[op.Body.Yield[slices.Index(op.Results, r)]]
 }
 
 func reads(op *ir.Op, v *ir.Value) bool {

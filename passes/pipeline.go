@@ -8,6 +8,7 @@ import (
 // Pipeline is every pass, in order.
 var Pipeline = []*Pass{
 	Partition,        // first: what a device computes fixes N and K, on which all later choices depend
+	ExpandSlices,     // before rounding, which is then of each slice
 	Quantize,         // before merging: only projections of one type can be merged
 	MergeProjections, // before fusing: a merged matmul has one tail
 	FuseRegions,      // fixes the regions, which are what kernels implement
@@ -18,6 +19,7 @@ var Pipeline = []*Pass{
 // order states what must stand before what; a test holds Pipeline to it.
 var order = []struct{ before, after, why string }{
 	{"partition", "quantize", "a shard's columns must be whole blocks of its type"},
+	{"expand-slices", "quantize", "the outliers of a rounded row are those of one matmul"},
 	{"quantize", "merge-projections", "projections of different types cannot share a matmul"},
 	{"merge-projections", "fuse-regions", "a merged matmul has one tail"},
 	{"fuse-regions", "select-kernels", "kernels implement regions"},

@@ -295,7 +295,7 @@ func quantizeActivations(env *Env, b *ir.Block, names *ir.Names) error {
 		if t == tensor.F32 {
 			continue
 		}
-		k := key{op.Args[0].Value, t, outliers(env, op.Args[0].Value, t, w.Type.Elem)}
+		k := key{op.Args[0].Value, t, outliers(env, op, t, w.Type.Elem)}
 		if made[k] == nil {
 			var as ir.Attrs
 			as.Set("type", t)
@@ -319,14 +319,15 @@ func quantizeActivations(env *Env, b *ir.Block, names *ir.Names) error {
 	return nil
 }
 
-// outliers is how many groups of columns are taken out of the rows of a matmul's
-// input that is rounded to type t, for weights of type w.
-func outliers(env *Env, x *ir.Value, t, w tensor.DType) int {
-	n := env.Types.Outliers
+// outliers is how many groups of columns are taken out of the rows of an op's
+// input that is rounded to type t, for weights of type w; none where parts of
+// rows are multiplied.
+func outliers(env *Env, op *ir.Op, t, w tensor.DType) int {
+	x, n := op.Args[0].Value, env.Types.Outliers
 	if n == 0 {
 		n = usualOutliers(w)
 	}
-	if n < 0 || !t.IsActivation() || x.Op == nil || x.Type.Cols() > ops.MaxOutlierCols {
+	if n < 0 || op.Def.Attr("slices") != nil && op.Int("slices") > 1 || !t.IsActivation() || x.Op == nil || x.Type.Cols() > ops.MaxOutlierCols {
 		return 0
 	}
 	switch x.Op.Def.Name {

@@ -18,14 +18,11 @@ import (
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/interp"
 	"github.com/iflowc/iflowc/ir/irtest"
-	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
-	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/spec/checkpoint"
-	"github.com/iflowc/iflowc/templates"
 )
 
 // TestEmulatedMatmuls: every kernel of a matmul gives what the interpreter
@@ -42,12 +39,13 @@ func TestEmulatedMatmuls(t *testing.T) {
 		t.Run(fmt.Sprint(name, " ", i), func(t *testing.T) {
 			t.Parallel()
 			m := madeUp(t, text, seed)
+			m.emulated(t)
 			t.Logf("IFLOWC_TEST_SEED=%d:\n%s", seed, text)
 			for _, rows := range irtest.Sample(t, 4, []int{1, 2, 4, 5, 8, 9, 31, 33, 40}) {
 				m.compare(t, prompt(rows, rows), 64, 2e-3) // whichever is chosen
 			}
 			for _, impl := range implsOf(m.plan) {
-				m.model = m.on(using(impl))
+				m.change(t, using(impl))
 				tolerance := 2e-4
 				if impl == "gemm" || impl == "cublaslt" { // activations of 11 bits
 					tolerance = 2e-3
@@ -111,6 +109,7 @@ func TestEmulatedModules(t *testing.T) {
 					irtest.WriteIndices(mod, seed)
 				}
 				m := madeUp(t, mod.String(), seed)
+				m.emulated(t)
 				for _, budget := range []int{1, 3, 64} {
 					m.compare(t, prompt(11, 3), budget, 1e-2)
 				}
@@ -120,61 +119,61 @@ func TestEmulatedModules(t *testing.T) {
 }
 
 // A madeUpModel is a module with made-up weights, as the interpreter runs it and
-// as the emulation does.
+// as a target does.
 type madeUpModel struct {
 	mod     *ir.Module
 	weights interp.Weights
+	code    *codegen.CPUModel
+	gpu     *codegen.CUDAModel
 	plan    *manifest.CUDA
-	on      func(change func(*cuda.Device)) engine.Model // a device that the test changes
-	model   engine.Model
+	cache   *toolchain.Cache
+	model   engine.Model // without a device
 }
 
-// madeUp compiles a module for the emulation, without its text being anybody's
+// madeUp generates a module's code, without its text being anybody's
 // specification.
 func madeUp(t *testing.T, text string, seed uint64) *madeUpModel {
 	t.Helper()
-	mod, err := ir.Parse("made-up.ir", []byte(text), ops.Table)
+	mod, code, gpu, err := generated(text)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
-	}
-	cat, err := templates.Load()
-	if err != nil {
-		t.Fatal(err)
 	}
 	src, err := interp.Random(seed, mod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := storedIn(t, mod, src)
-	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: t.Logf}
-	env.Types.Activations = tensor.F32 // but where the text rounds them
-	if err := passes.Run(env, mod, passes.Pipeline, passes.Options{Limit: -1}); err != nil {
-		t.Fatal(err)
-	}
-	cpu, err := codegen.CPU(mod, cat, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gpu, err := cudaModel(mod, 64, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cpu.Manifest.Vocab, cpu.Manifest.Context, cpu.Manifest.BOS, cpu.Manifest.Pad = 40, 64, -1, -1
 	cache, err := toolchain.OpenCache(testCache(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := packWeights(t.Context(), cache, pack.Source{Set: set}, cpu.Pack, nil)
+	man := &code.Manifest
+	man.Vocab, man.Context, man.BOS, man.Pad = 40, 64, -1, -1
+	path, err := packWeights(t.Context(), cache, pack.Source{Set: storedIn(t, mod, src)}, code.Pack, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &madeUpModel{mod: mod, weights: interp.NewWeights(mod, src), plan: &gpu.Plan}
-	data := opened(t, &cpu.Manifest, path)
-	m.on = func(change func(*cuda.Device)) engine.Model {
-		return engine.Model{Manifest: &cpu.Manifest, Weights: data, Device: emulatedDevice(t, cache, &cpu.Manifest, gpu, change)}
+	return &madeUpModel{mod: mod, weights: interp.NewWeights(mod, src), code: code, gpu: gpu, plan: &gpu.Plan, cache: cache,
+		model: engine.Model{Manifest: man, Weights: opened(t, man, path)}}
+}
+
+// emulated gives the model a device of the emulation.
+func (m *madeUpModel) emulated(t *testing.T) { m.change(t, func(*cuda.Device) {}) }
+
+// change is emulated on a device that the test changes.
+func (m *madeUpModel) change(t *testing.T, change func(*cuda.Device)) {
+	t.Helper()
+	m.model.Device = emulatedDevice(t, m.cache, m.model.Manifest, m.gpu, change)
+}
+
+// onCPU gives the model this processor.
+func (m *madeUpModel) onCPU(t *testing.T) {
+	t.Helper()
+	isas, err := pickISAs("", "")
+	if err != nil {
+		t.Fatal(err)
 	}
-	m.model = m.on(func(*cuda.Device) {})
-	return m
+	m.model.Device = loadedLibrary(t, m.cache, m.code, isas)
+	m.model.Dispatch = tableOf(t, m.model.Manifest.Matmuls, nil)
 }
 
 // compare reads ids, so many a step, and compares all rows.
@@ -206,7 +205,7 @@ func (m *madeUpModel) compare(t *testing.T, ids []int32, budget int, tolerance f
 			for o, out := range want {
 				cols := len(out.F) / len(ids)
 				for i := range r.Rows {
-					sameRow(t, fmt.Sprintf("%d tokens, %d a step: output %d, row %d", len(ids), budget, o, row+i), r.Row(o, i), out.F[(row+i)*cols:][:cols], tolerance)
+					sameRow(t, fmt.Sprintf("%d tokens, %d a step: output %d (%s), row %d", len(ids), budget, o, m.mod.Graphs[0].Body.Yield[o].OutputName(), row+i), r.Row(o, i), out.F[(row+i)*cols:][:cols], tolerance)
 				}
 			}
 			row += r.Rows

@@ -21,6 +21,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/templates"
 )
 
 // demoModel compiles the demo model's library for this processor, with the
@@ -72,21 +73,28 @@ func loaded(t *testing.T, p *Program) engine.Model {
 // loadedCode is loaded for one rank.
 func loadedCode(t *testing.T, p *Program, code *codegen.CPUModel) (*cpu.Library, []byte) {
 	t.Helper()
-	ctx := context.Background()
-	cc := devicetest.NeedCompiler(t)
 	cache, err := toolchain.OpenCache(testCache(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	isas := p.isas[len(p.isas)-1:]
-	if len(cpu.Missing(p.isas[0].Needs)) == 0 {
-		isas = p.isas[:1]
-	}
-	libs, err := libraries(ctx, &toolchain.Builder{Cache: cache, CC: cc}, code, isas)
+	path, err := packWeights(t.Context(), cache, p.source(), code.Pack, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := packWeights(ctx, cache, p.source(), code.Pack, nil)
+	return loadedLibrary(t, cache, code, p.isas), opened(t, &code.Manifest, path)
+}
+
+// loadedLibrary compiles a module's code for this processor, or for any, and
+// loads it.
+func loadedLibrary(t *testing.T, cache *toolchain.Cache, code *codegen.CPUModel, isas []templates.ISA) *cpu.Library {
+	t.Helper()
+	cc := devicetest.NeedCompiler(t)
+	if len(cpu.Missing(isas[0].Needs)) == 0 {
+		isas = isas[:1]
+	} else {
+		isas = isas[len(isas)-1:]
+	}
+	libs, err := libraries(t.Context(), &toolchain.Builder{Cache: cache, CC: cc}, code, isas)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +102,7 @@ func loadedCode(t *testing.T, p *Program, code *codegen.CPUModel) (*cpu.Library,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lib, opened(t, &code.Manifest, path)
+	return lib
 }
 
 func tableOf(t *testing.T, matmuls []manifest.Matmul, p *dispatch.Profile) []byte {

@@ -3,7 +3,6 @@ package compiler
 import (
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -43,7 +42,7 @@ func TestOddSizes(t *testing.T) {
 		}
 	}
 	for _, c := range irtest.Sample(t, 3, cases) {
-		t.Run(fmt.Sprintf("%s %s", c.family, c.Quant), func(t *testing.T) {
+		t.Run(c.family+"/"+c.Quant, func(t *testing.T) {
 			t.Parallel()
 			t.Logf("%d times as wide, %s", c.factor, c.KV)
 			likeInterpreter(t, wider(t, c.family, c.factor), c.Options, 4e-2, loaded)

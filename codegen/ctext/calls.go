@@ -15,6 +15,7 @@ var rowCalls = map[string]func(r *Rows, ops []*ir.Op, at int) error{
 	"rmsnorm":    (*Rows).norm,
 	"layernorm":  (*Rows).norm,
 	"l2norm":     (*Rows).norm,
+	"softmax":    (*Rows).softmax,
 	"rope":       (*Rows).rope,
 	"rope_table": (*Rows).ropeTable,
 	"split":      (*Rows).split,
@@ -158,11 +159,10 @@ func ropeFreqs(op *ir.Op) []float64 {
 	return fs
 }
 
-// split names the parts; nothing is moved.
+// split names the parts; nothing is moved but a part that lies in turns itself.
 func (r *Rows) split(ops []*ir.Op, at int) error {
 	op := ops[at]
-	x := op.Args[0].Value
-	l, err := r.find(x, r.base(x))
+	l, err := r.contiguous(op.Args[0].Value)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,22 @@ func (r *Rows) route(ops []*ir.Op, at int) error {
 	return nil
 }
 
+// softmax emits the normalised exponential of a row.
+func (r *Rows) softmax(ops []*ir.Op, at int) error {
+	op := ops[at]
+	src, err := r.contiguous(op.Args[0].Value)
+	if err != nil {
+		return err
+	}
+	dst, err := r.place(op.Results[0], at)
+	if err != nil {
+		return err
+	}
+	r.w.P("ifl_row_softmax(%s, %s, %s);", dst.ptr, src.ptr, r.Width(op.Args[0].Type.Cols()))
+	r.where[op.Results[0]] = dst
+	return nil
+}
+
 func (r *Rows) joinHeads(ops []*ir.Op, at int) error {
 	op := ops[at]
 	a, err := r.contiguous(op.Args[0].Value)

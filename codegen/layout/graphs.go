@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -147,20 +148,20 @@ func (s *scheduler) repeat(op *ir.Op) error {
 	if s.loop != nil {
 		return fmt.Errorf("%s: a repeat inside a repeat", Position(op))
 	}
-	for i, a := range op.Args {
-		if err := s.carry(a.Value, op.Body.Params[i]); err != nil {
-			return fmt.Errorf("%s: %w", Position(op), err)
-		}
+	var first []*ir.Value
+	for _, a := range op.Args {
+		first = append(first, a.Value)
+	}
+	if err := s.carry(op, first); err != nil {
+		return err
 	}
 	s.loop = &Loop{Lo: op.Int("lo"), Hi: op.Int("hi")}
 	s.graph.Schedule = append(s.graph.Schedule, Node{Loop: s.loop})
 	if err := s.block(op.Body); err != nil {
 		return err
 	}
-	for i, y := range op.Body.Yield {
-		if err := s.carry(y, op.Body.Params[i]); err != nil {
-			return fmt.Errorf("%s: %w", Position(op), err)
-		}
+	if err := s.carry(op, op.Body.Yield); err != nil {
+		return err
 	}
 	s.loop = nil
 	for _, r := range op.Results {
@@ -169,17 +170,50 @@ func (s *scheduler) repeat(op *ir.Op) error {
 	return nil
 }
 
-// carry copies a value to the place of a carried one, unless they share it.
-func (s *scheduler) carry(from, to *ir.Value) error {
-	s.l.keep(to)
-	have, ok := s.l.places[from]
-	if !ok {
-		return fmt.Errorf("%s is carried, but no region computes it", from)
+// A move is the copy of a value to the place of a carried one.
+type move struct {
+	value, carried *ir.Value
+	from, to       Place
+}
+
+// carry copies values to the places of those that a repeat carries, unless they
+// share them: all at once, so that none is overwritten before it is copied.
+func (s *scheduler) carry(rep *ir.Op, values []*ir.Value) error {
+	var moves []move
+	for i, v := range values {
+		to := rep.Body.Params[i]
+		s.l.keep(to)
+		from, ok := s.l.places[v]
+		if !ok {
+			return fmt.Errorf("%s: %s is carried, but no region computes it", Position(rep), v)
+		}
+		if from.Buffer == nil || from.Buffer != s.l.places[to].Buffer {
+			moves = append(moves, move{v, to, from, s.l.places[to]})
+		}
 	}
-	if have.Buffer == nil || have.Buffer != s.l.places[to].Buffer {
-		s.copy("carry_"+to.Name, fmt.Sprintf("Carry %s to %s", from, to), from, s.l.places[to])
+	for len(moves) > 0 {
+		free := slices.IndexFunc(moves, func(m move) bool {
+			return !slices.ContainsFunc(moves, func(o move) bool { return o.from.Buffer == m.to.Buffer })
+		})
+		if free < 0 { // they go round: one waits aside
+			moves[0].from = s.aside(moves[0])
+			continue
+		}
+		m := moves[free]
+		s.copy("carry_"+m.carried.Name, fmt.Sprintf("Carry %s to %s", m.value, m.carried), m.value, m.from, m.to)
+		moves = slices.Delete(moves, free, free+1)
 	}
 	return nil
+}
+
+// aside copies a value to a buffer that nothing else uses.
+func (s *scheduler) aside(m move) Place {
+	to := m.from
+	to.Symbol = s.l.symbols.of("ASIDE_", m.value.Name)
+	to.Buffer = &Buffer{Number: len(s.l.Buffers), Role: m.value.Role(), Cols: m.from.Pitch, slot: -1, used: true}
+	s.l.Buffers = append(s.l.Buffers, to.Buffer)
+	s.copy("aside_"+m.value.Name, fmt.Sprintf("Set %s aside", m.value), m.value, m.from, to)
+	return to
 }
 
 // outputs copies what the graph yields and no region writes to the caller.
@@ -194,13 +228,13 @@ func (s *scheduler) outputs() error {
 		}
 		to := s.l.place("OUT_", y)
 		to.Output = s.graph.At + i
-		s.copy("output_"+y.Name, fmt.Sprintf("Output %s", y), y, to)
+		s.copy("output_"+y.Name, fmt.Sprintf("Output %s", y), y, have, to)
 	}
 	return nil
 }
 
-func (s *scheduler) copy(name, doc string, from *ir.Value, to Place) {
-	s.add(&Region{Name: name, Doc: doc, Role: from.Role(), Work: &Copy{From: s.l.places[from], To: to, Value: from}})
+func (s *scheduler) copy(name, doc string, v *ir.Value, from, to Place) {
+	s.add(&Region{Name: name, Doc: doc, Role: v.Role(), Work: &Copy{From: from, To: to, Value: v}})
 }
 
 // add appends a region to the schedule.

@@ -57,7 +57,7 @@ type Exchange struct {
 }
 
 // rowCalls are the ops besides elementwise ones that go row by row.
-var rowCalls = []string{"rmsnorm", "layernorm", "l2norm", "rope", "rope_table", "split", "concat", "kv_append", "embed", "rows", "route", "join_heads", "head_cols", "sinusoid"}
+var rowCalls = []string{"rmsnorm", "layernorm", "l2norm", "softmax", "rope", "rope_table", "split", "concat", "kv_append", "embed", "rows", "route", "join_heads", "head_cols", "sinusoid"}
 
 // isRowOp says whether an op is computed row by row.
 func isRowOp(op *ir.Op) bool {

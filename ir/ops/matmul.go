@@ -30,6 +30,9 @@ var Matmul = &ir.OpDef{
 		if w.Type.Cols()*slices != x.Type.Cols() {
 			return nil, fmt.Errorf("%s has %d columns, which are not %d slices of the %d of %s", x, x.Type.Cols(), slices, w.Type.Cols(), w)
 		}
+		if slices > 1 && x.Op != nil && x.Op.Def == QuantizeAct && x.Op.Int("outliers") > 0 {
+			return nil, fmt.Errorf("%s is rounded with outliers, which are those of whole rows; slices=%d multiplies parts of them: round without outliers", x, slices)
+		}
 		if slices > 1 {
 			return one(f32(x.Type.Rows(), ir.N(slices*w.Type.Rows().N)), nil)
 		}

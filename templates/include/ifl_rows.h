@@ -64,15 +64,34 @@ static __attribute__((unused)) void ifl_row_layernorm(float *y, const float *x, 
 #undef STEP
 }
 
-/* y = x / max(‖x‖₂, eps). y may be x. */
+/* y = x / sqrt(Σx² + eps). y may be x. */
 static __attribute__((unused)) void ifl_row_l2norm(float *y, const float *x, int n, float eps) {
   float ss;
 #define SQUARE(v, s) ifl_fma(v, v, s)
   IFL_ROW_SUM_(ss, x, n, SQUARE);
 #undef SQUARE
-  const float norm = sqrtf(ss);
-  const ifl_v16 inv = ifl_set1(1.0f / (norm > eps ? norm : eps));
+  const ifl_v16 inv = ifl_set1(1.0f / sqrtf(ss + eps));
 #define STEP(LOAD, STORE) STORE(y + i, LOAD(x + i) * inv)
+  IFL_ROW_EACH_(n, STEP);
+#undef STEP
+}
+
+/* y = exp(x − max x) / Σ exp(x − max x). y may be x. */
+static __attribute__((unused)) void ifl_row_softmax(float *y, const float *x, int n) {
+  ifl_v16 most = ifl_set1(-INFINITY);
+  int from = 0;
+  for (; from + 16 <= n; from += 16) most = ifl_max(most, ifl_load(x + from));
+  if (from < n) most = ifl_select(ifl_first(n - from), ifl_max(most, ifl_load_n(x + from, n - from)), most);
+  const ifl_v16 top = ifl_set1(ifl_max_of(most));
+#define STEP(LOAD, STORE) STORE(y + i, ifl_exp(LOAD(x + i) - top))
+  IFL_ROW_EACH_(n, STEP);
+#undef STEP
+  float sum;
+#define TERM(v, s) (s + v)
+  IFL_ROW_SUM_(sum, y, n, TERM);
+#undef TERM
+  const ifl_v16 inv = ifl_set1(1.0f / sum);
+#define STEP(LOAD, STORE) STORE(y + i, LOAD(y + i) * inv)
   IFL_ROW_EACH_(n, STEP);
 #undef STEP
 }

@@ -39,9 +39,22 @@ template <class G> IFL_DEVICE void ifl_row_l2norm_(const G &g, float *y, const f
   float ss = 0;
   for (int i = g.lane; i < n; i += g.lanes)
     ss = fmaf(x[i], x[i], ss);
-  const float norm = sqrtf(ifl_sum_of(g, ss)), inv = 1.0f / (norm > eps ? norm : eps);
+  const float inv = 1.0f / sqrtf(ifl_sum_of(g, ss) + eps);
   for (int i = g.lane; i < n; i += g.lanes)
     y[i] = x[i] * inv;
+  g.sync();
+}
+
+template <class G> IFL_DEVICE void ifl_row_softmax_(const G &g, float *y, const float *x, int n) {
+  float most = -INFINITY, sum = 0;
+  for (int i = g.lane; i < n; i += g.lanes)
+    most = fmaxf(most, x[i]);
+  most = ifl_max_over(g, most);
+  for (int i = g.lane; i < n; i += g.lanes)
+    sum += y[i] = expf(x[i] - most);
+  const float inv = 1.0f / ifl_sum_of(g, sum);
+  for (int i = g.lane; i < n; i += g.lanes)
+    y[i] *= inv;
   g.sync();
 }
 
@@ -119,6 +132,7 @@ IFL_DEVICE void ifl_row_sinusoid_(const G &g, float *out, int pos, const double 
 #define ifl_row_rmsnorm(...) ifl_row_rmsnorm_(g, __VA_ARGS__)
 #define ifl_row_layernorm(...) ifl_row_layernorm_(g, __VA_ARGS__)
 #define ifl_row_l2norm(...) ifl_row_l2norm_(g, __VA_ARGS__)
+#define ifl_row_softmax(...) ifl_row_softmax_(g, __VA_ARGS__)
 #define ifl_rope_table(...) ifl_rope_table_(g, __VA_ARGS__)
 #define ifl_rope_table_dynamic(...) ifl_rope_table_dynamic_(g, __VA_ARGS__)
 #define ifl_row_rope(...) ifl_row_rope_(g, __VA_ARGS__)

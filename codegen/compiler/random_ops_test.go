@@ -1,0 +1,122 @@
+package compiler
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/iflowc/iflowc/codegen"
+	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/ir/ops"
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/templates"
+)
+
+// FuzzGenerate: whatever the verifier takes, both targets have code for.
+func FuzzGenerate(f *testing.F) {
+	for seed := range uint64(40) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		text := irtest.RandomOpsText(seed)
+		if _, _, _, err := generated(text); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	})
+}
+
+// generated is a module after all passes, and its code for both targets.
+func generated(text string) (mod *ir.Module, cpu *codegen.CPUModel, gpu *codegen.CUDAModel, err error) {
+	cat, err := templates.Load()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if mod, err = ir.Parse("made-up.ir", []byte(text), ops.Table); err != nil {
+		return nil, nil, nil, err
+	}
+	env := &passes.Env{Ops: ops.Table, Kernels: cat}
+	env.Types.Activations = tensor.F32 // but where the text rounds them
+	if err = passes.Run(env, mod, passes.Pipeline, passes.Options{Limit: -1}); err != nil {
+		return nil, nil, nil, err
+	}
+	if cpu, err = codegen.CPU(mod, cat, 64); err != nil {
+		return nil, nil, nil, err
+	}
+	gpu, err = cudaModel(mod, 64, nil)
+	return mod, cpu, gpu, err
+}
+
+// TestOps: modules that were compiled to wrong results once.
+func TestOps(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	opsCases(t, 100, (*madeUpModel).onCPU)
+}
+
+// TestEmulatedOpsCases is TestOps under emulation.
+func TestEmulatedOpsCases(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedEmulation(t)
+	opsCases(t, 1, (*madeUpModel).emulated)
+}
+
+func opsCases(t *testing.T, sample int, load func(*madeUpModel, *testing.T)) {
+	files, err := filepath.Glob("testdata/ops/*.ir")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no modules: %v", err)
+	}
+	for _, file := range irtest.Sample(t, sample, files) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameAsInterpreter(t, string(text), 1, load)
+		})
+	}
+}
+
+// sameAsInterpreter reads ids all at once, one by one and three a step.
+func sameAsInterpreter(t *testing.T, text string, seed uint64, load func(*madeUpModel, *testing.T)) {
+	t.Helper()
+	m := madeUp(t, text, seed)
+	load(m, t)
+	for _, budget := range []int{64, 1, 3} {
+		m.compare(t, prompt(11, 3), budget, 1e-2)
+	}
+}
+
+// TestRandomOps: modules of any ops give on the CPU what the interpreter does,
+// read token by token, a few at a time and at once.
+func TestRandomOps(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedCompiler(t)
+	randomOps(t, 4, (*madeUpModel).onCPU)
+}
+
+// TestEmulatedOps is TestRandomOps under emulation.
+func TestEmulatedOps(t *testing.T) {
+	t.Parallel()
+	devicetest.NeedEmulation(t)
+	randomOps(t, 1, (*madeUpModel).emulated)
+}
+
+func randomOps(t *testing.T, sample uint64, load func(*madeUpModel, *testing.T)) {
+	first := 50 * irtest.Seed(t)
+	if irtest.All() {
+		sample = 50
+	}
+	for seed := first; seed < first+sample; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			text := irtest.RandomOpsText(seed)
+			t.Logf("IFLOWC_TEST_SEED=%d:\n%s", irtest.Seed(t), text)
+			sameAsInterpreter(t, text, seed, load)
+		})
+	}
+}

@@ -1,0 +1,30 @@
+package irtest
+
+import (
+	"testing"
+
+	"github.com/iflowc/iflowc/ir"
+)
+
+// TestRandomOps: every module is one that the verifier takes, and a seed's
+// module is always the same.
+func TestRandomOps(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for seed := range uint64(300) {
+		text := RandomOpsText(seed)
+		m := RandomOps(seed)
+		if err := ir.Verify(m); err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		if again := RandomOpsText(seed); again != text {
+			t.Fatalf("seed %d gives two modules:\n%s\n%s", seed, text, again)
+		}
+		for _, g := range m.Graphs {
+			for o := range g.All() {
+				used[o.Def.Name] = true
+			}
+		}
+	}
+	t.Log(len(used), used)
+}

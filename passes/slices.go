@@ -1,0 +1,87 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/iflowc/iflowc/ir"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// ExpandSlices writes a matmul of slices whose results no kernel can put side
+// by side as one matmul a slice.
+var ExpandSlices = &Pass{
+	Name: "expand-slices",
+	Doc:  "Writes a matmul of slices whose weight has no whole panels of 16 rows as a matmul of each slice, and puts the results side by side: kernels write whole panels.",
+	Run:  expandSlices,
+}
+
+func expandSlices(env *Env, m *ir.Module) error {
+	names := ir.NewNames(m)
+	for _, g := range m.Graphs {
+		for _, b := range g.Blocks() {
+			for _, op := range slices.Clone(b.Ops) {
+				if op.Def.Name != "matmul" || op.Int("slices") < 2 || op.Args[1].Type.Shape[0].N%16 == 0 {
+					continue
+				}
+				if err := expand(env, g, b, op, names); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// expand replaces one matmul of slices.
+func expand(env *Env, g *ir.Graph, b *ir.Block, op *ir.Op, names *ir.Names) error {
+	var made []*ir.Op
+	add := func(name string, args []ir.Arg, attrs ir.Attrs, results ...string) ([]*ir.Value, error) {
+		o, err := ir.NewOp(env.Ops.Lookup(name), args, attrs, results...)
+		if err != nil {
+			return nil, err
+		}
+		o.Pos = op.Pos
+		made = append(made, o)
+		return o.Results, nil
+	}
+	x, w, n := op.Args[0].Value, op.Args[1], op.Int("slices")
+	var rounding ir.Attrs
+	if x.Type.Elem != tensor.F32 {
+		x, rounding = x.Op.Args[0].Value, x.Op.Attrs
+	}
+	var parts, sizes = make([]string, n), make([]int, n)
+	for i := range n {
+		parts[i], sizes[i] = names.Fresh(x.Name+"_slice"), w.Type.Cols()
+	}
+	var cut ir.Attrs
+	cut.Set("sizes", sizes)
+	cuts, err := add("split", []ir.Arg{ir.A(x)}, cut, parts...)
+	if err != nil {
+		return err
+	}
+	var columns []ir.Arg
+	for _, part := range cuts {
+		if rounding != nil {
+			q, err := add("quantize_act", []ir.Arg{ir.A(part)}, slices.Clone(rounding), names.Fresh(part.Name+"_q"))
+			if err != nil {
+				return err
+			}
+			part = q[0]
+		}
+		y, err := add("matmul", []ir.Arg{ir.A(part), w}, nil, names.Fresh(op.Result().Name+"_slice"))
+		if err != nil {
+			return err
+		}
+		columns = append(columns, ir.A(y[0]))
+	}
+	whole, err := add("concat", columns, nil, names.Fresh(op.Result().Name))
+	if err != nil {
+		return err
+	}
+	at := b.Index(op)
+	b.Remove(at)
+	b.Insert(at, made...)
+	g.ReplaceUses(op.Result(), whole[0])
+	whole[0].Name = op.Result().Name
+	return nil
+}
