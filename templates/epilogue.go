@@ -144,8 +144,8 @@ func (t *Tail) add(op *ir.Op) error {
 // appendRows puts kv_append into the segments of its rows.
 func (t *Tail) appendRows(op *ir.Op) error {
 	for _, a := range op.Args[1:] {
-		if t.holds(a) == nil {
-			return fmt.Errorf("op kv_append: %s is not part of the output", a.Value)
+		if t.holds(a) == nil || t.Halves[a.Value] > 0 {
+			return fmt.Errorf("op kv_append: %s is not a run of columns of the output", a.Value)
 		}
 	}
 	for i, f := range op.Args[0].State.Fields {

@@ -14,34 +14,43 @@ import (
 type slice struct {
 	segment *templates.Segment
 	tail    *templates.Tail
-	base    string // C expression of its first column in the segment
-	width   string // C expression of its columns
-	cols    int    // columns of the segment
+	out     *ir.Value // the whole product
+	base    string    // C expression of its first column in the segment
+	width   string    // C expression of its columns
+	cols    int       // columns of the segment
 }
 
 // Slice is code for the ops of a segment behind a matmul, on the slice of row t
 // that lies at y.
 func (s *Symbols) Slice(w *Writer, in *layout.Loop, m *layout.Matmul, seg *templates.Segment, base, width string) *Rows {
 	r := s.NewRows(w, in, m.Keep)
-	r.slice = &slice{segment: seg, tail: m.Tail, base: base, width: width, cols: seg.Hi - seg.Lo}
+	r.slice = &slice{segment: seg, tail: m.Tail, out: m.Out, base: base, width: width, cols: seg.Hi - seg.Lo}
 	r.where[seg.Value] = loc{ptr: "y", step: 16, own: true}
 	return r
 }
 
-// Finish emits the slice's ops, and keeps its value where that outlives them.
+// Finish keeps the slice's value, and that of the whole product, where they
+// outlive the ops, and emits the ops, which may overwrite it.
 func (r *Rows) Finish() error {
-	seg := r.slice.segment
-	if err := r.Run(seg.Ops); err != nil {
+	seg, out := r.slice.segment, r.slice.out
+	keep := func(v *ir.Value, base string) error {
+		to, err := r.stored(v, base)
+		if err == nil {
+			r.copyTo(seg.Value, r.where[seg.Value], to)
+		}
 		return err
 	}
 	if r.keep[seg.Value] {
-		to, err := r.stored(seg.Value, r.base(seg.Value))
-		if err != nil {
+		if err := keep(seg.Value, r.base(seg.Value)); err != nil {
 			return err
 		}
-		r.copyTo(seg.Value, r.where[seg.Value], to)
 	}
-	return nil
+	if out != seg.Value && r.keep[out] { // it was split, and is read whole too
+		if err := keep(out, Plus(strconv.Itoa(seg.Lo), r.slice.base)); err != nil {
+			return err
+		}
+	}
+	return r.Run(seg.Ops)
 }
 
 // base is the first column of a value that the code is for.
