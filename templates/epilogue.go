@@ -71,6 +71,9 @@ func (t *Tail) split(op *ir.Op, at int) error {
 		t.Segments[0].Ops = append(t.Segments[0].Ops, op)
 		return nil
 	}
+	if op.Int("panel") > 0 {
+		return fmt.Errorf("op split: turns of %d columns are no panels of 16", op.Int("panel"))
+	}
 	t.Whole = false
 	t.Segments = nil
 	lo := 0

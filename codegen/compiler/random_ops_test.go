@@ -81,7 +81,8 @@ func opsCases(t *testing.T, sample int, load func(*madeUpModel, *testing.T)) {
 	}
 }
 
-// sameAsInterpreter reads ids all at once, one by one and three a step.
+// sameAsInterpreter reads ids all at once, one by one and three a step, and with
+// output rows for the last two.
 func sameAsInterpreter(t *testing.T, text string, seed uint64, load func(*madeUpModel, *testing.T)) {
 	t.Helper()
 	m := madeUp(t, text, seed)
@@ -89,6 +90,7 @@ func sameAsInterpreter(t *testing.T, text string, seed uint64, load func(*madeUp
 	for _, budget := range []int{64, 1, 3} {
 		m.compare(t, prompt(11, 3), budget, 1e-2)
 	}
+	m.compareLast(t, prompt(11, 3), 2, 64, 1e-2)
 }
 
 // TestRandomOps: modules of any ops give on the CPU what the interpreter does,

@@ -25,7 +25,7 @@ type matmul struct {
 func (e *emitter) matmul(r *layout.Region, work *layout.Matmul) error {
 	call, impls, err := e.call(work.Call, actName(work.Act))
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", layout.Position(work.Root), err)
 	}
 	m := &matmul{Matmul: work, e: e, w: e.w, region: r, entry: &e.out.Manifest.Matmuls[call]}
 	m.entry.Outliers = work.Outliers
@@ -65,7 +65,7 @@ func (e *emitter) call(call layout.Call, act string) (number int, impls string, 
 	w := call.Weight
 	kernels := e.cat.CandidatesFor("matmul", w.DType, act)
 	if len(kernels) == 0 {
-		return 0, "", fmt.Errorf("%s: the cpu target has no matmul for weights of type %s and %s activations", call.Name, w.DType, act)
+		return 0, "", fmt.Errorf("%s: the cpu target has no matmul for weights of type %s and %s activations; %s is what they take", call.Name, w.DType, act, templates.Act(w.DType))
 	}
 	entry := manifest.Matmul{Name: call.Name, N: w.N, K: w.K, DType: w.DType.String(), Act: act}
 	var rows []string

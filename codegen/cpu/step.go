@@ -64,6 +64,7 @@ var headerUses = []struct{ header, use string }{
 	{"ifl_pack.h", "ifl_pack_"},
 	{"ifl_rows.h", "ifl_row_"},
 	{"ifl_rows.h", "ifl_rope_table"},
+	{"ifl_rows.h", "INFINITY"},
 }
 
 // includes are the headers of what the regions call.

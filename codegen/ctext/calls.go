@@ -166,16 +166,22 @@ func (r *Rows) split(ops []*ir.Op, at int) error {
 	if err != nil {
 		return err
 	}
-	off := 0
+	off, turn := 0, op.Int("panel")
 	for i, out := range op.Results {
 		part := loc{ptr: l.ptr, step: l.step, own: l.own}
 		switch {
-		case op.Int("panel") == 16:
+		case turn == 16:
 			part.ptr, part.step = Plus(l.ptr, strconv.Itoa(16*i)), 16*len(op.Results)
+		case turn > 0:
+			dst, err := r.place(out, at)
+			if err != nil {
+				return err
+			}
+			part = r.turns(l, dst, i, len(op.Results), turn, out.Type.Cols())
 		default:
 			part.ptr = Plus(l.ptr, strconv.Itoa(off))
 		}
-		if r.keep[out] {
+		if r.keep[out] && (turn == 0 || turn == 16) {
 			dst, err := r.place(out, at)
 			if err != nil {
 				return err
@@ -187,6 +193,22 @@ func (r *Rows) split(ops []*ir.Op, at int) error {
 		off += out.Type.Cols()
 	}
 	return nil
+}
+
+// turns copies the columns of one of several parts that come in turns of so many.
+func (r *Rows) turns(from, to loc, part, parts, turn, cols int) loc {
+	copied := func(n int, k string) {
+		r.w.P("%s", r.Backend.Copy(Plus(to.ptr, k+" * "+strconv.Itoa(turn)), Plus(from.ptr, fmt.Sprintf("(%s * %d + %d) * %d", k, parts, part, turn)), n))
+	}
+	if whole := cols / turn; whole > 0 {
+		r.w.P("for (int k = 0; k < %d; k++) {", whole)
+		copied(turn, "k")
+		r.w.P("}")
+	}
+	if cols%turn > 0 {
+		copied(cols%turn, strconv.Itoa(cols/turn))
+	}
+	return to
 }
 
 func (r *Rows) concat(ops []*ir.Op, at int) error {
@@ -246,14 +268,17 @@ func (r *Rows) kvAppend(ops []*ir.Op, at int) error {
 		if err != nil {
 			return err
 		}
-		width := []int{st.Dim, st.VDim}[i]
+		isKey, width := op.Args[0].State.Fields[i].Name == "k", st.VDim
+		if isKey {
+			width = st.Dim
+		}
 		first, count := r.heads(a.Value, width)
-		if i == 0 && r.Backend.Prefetches() {
+		if isKey && r.Backend.Prefetches() {
 			r.prefetchState(st, base, first, count)
 		}
 		r.eachHead(count, func(h string) {
 			k, v := Plus(l.ptr, headAt(h, width)), "NULL"
-			if i == 1 {
+			if !isKey {
 				k, v = v, k
 			}
 			r.w.P("ifl_kv_put_%s(page, s->slot[t] %% IFL_PAGE_ROWS, %s, %s, %s, %s, %s, %s);", st.Elem, Plus(first, h),

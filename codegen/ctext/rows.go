@@ -104,7 +104,7 @@ func (r *Rows) columns(ops []*ir.Op, i, j int) error {
 		if err != nil {
 			return err
 		}
-		name := "v_" + layout.CName(res.Name)
+		name := r.register(res)
 		body = append(body, fmt.Sprintf("const %s %s = %s;", r.Backend.Vector(), name, expr))
 		r.reg[res] = name
 		last, here := r.last[res]
@@ -218,7 +218,7 @@ func (r *Rows) load(a ir.Arg, out *ir.Value, body *[]string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := "v_" + layout.CName(a.Name)
+	name := r.register(a.Value)
 	*body = append(*body, fmt.Sprintf("const %s %s = %s;", r.Backend.Vector(), name, r.Backend.Load(r.at(l))))
 	r.reg[a.Value] = name
 	return name, nil
@@ -226,6 +226,18 @@ func (r *Rows) load(a ir.Arg, out *ir.Value, body *[]string) (string, error) {
 
 // spreads says whether an argument is one number for all columns.
 func spreads(a ir.Arg, out *ir.Value) bool { return a.Type.Cols() == 1 && out.Type.Cols() != 1 }
+
+// register names a register of the loop after a value. Names that are one in C
+// are told apart by a number.
+func (r *Rows) register(v *ir.Value) string {
+	name := "v_" + layout.CName(v.Name)
+	for _, other := range r.reg {
+		if other == name {
+			return fmt.Sprintf("%s_r%d", name, len(r.reg))
+		}
+	}
+	return name
+}
 
 // find is where an argument's slice, from column base on, lies: in the region,
 // or in its place.

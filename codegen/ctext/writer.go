@@ -40,8 +40,11 @@ func (w *Writer) P(format string, args ...any) {
 func (w *Writer) Raw(text string) { w.text.WriteString(text) }
 
 // Table defines an array of constants in front of everything, and gives its
-// name.
+// name: the one proposed, or that with a number where another array has it.
 func (w *Writer) Table(ctype, name, body string) string {
+	for base, i := name, 2; strings.Contains(w.tables.String(), " "+name+"[]"); i++ {
+		name = fmt.Sprintf("%s_%d", base, i)
+	}
 	indent(&w.tables, w.base, fmt.Sprintf("static const %s %s[] = %s;", ctype, name, body))
 	return name
 }

@@ -72,8 +72,11 @@ func (s *scheduler) expert(op *ir.Op, at, bias int) *Expert {
 // routed is the most experts that a row goes to, of those there are here: of
 // experts that are shared out among ranks, each has its columns of the routes.
 func routed(route *ir.Value, experts int) int {
-	for route.Op.Def.Name == "head_cols" {
+	for route.Op != nil && route.Op.Def.Name == "head_cols" {
 		route = route.Op.Args[0].Value
+	}
+	if route.Op == nil || route.Op.Def.Name != "route" {
+		return experts // by weights that are made in another way
 	}
 	return min(route.Op.Int("top_k"), experts)
 }

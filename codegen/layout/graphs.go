@@ -66,6 +66,9 @@ func (l *Layout) addGraph(entry int, gr *ir.Graph) error {
 			g.Reads = append(g.Reads, manifest.Read{At: i, Cols: Round16(in.Type.Cols())})
 		}
 	}
+	if err := g.check(uses); err != nil {
+		return err
+	}
 	l.Graphs = append(l.Graphs, g)
 	l.reserve(gr.Body)
 	l.placeOutputs(g)
@@ -146,7 +149,7 @@ func firstRow(op *ir.Op) *ir.Value {
 // iterations; where a value does not lie there it is copied.
 func (s *scheduler) repeat(op *ir.Op) error {
 	if s.loop != nil {
-		return fmt.Errorf("%s: a repeat inside a repeat", Position(op))
+		return fmt.Errorf("%s: a repeat inside a repeat; write the ops of one of them out", Position(op))
 	}
 	var first []*ir.Value
 	for _, a := range op.Args {

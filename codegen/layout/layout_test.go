@@ -148,7 +148,21 @@ func TestErrors(t *testing.T) {
     %x = embed %ids, @w
     yield %x
   }
-}`, "state s: a state has a key and a value row of one type"},
+}`, "state.ir:2:3: state %s: it is {k: f16[1, 16], v: f32[1, 16]} paged 64; targets keep k and v as TYPE[heads, width], of one type"},
+		{"input.ir", small("input %my : i32[T]", "%y = embed %my, @w\nyield %y"), "input %my counts tokens: a step gives ids, pos and types"},
+		{"sequences.ir", small("input %q : i32[S]", "%y = rows %x, %q\nyield %y"), "input %q counts sequences"},
+		{"floats.ir", small("input %h : f32[T, 16]", "%y = add %x, %h\nyield %y"), "input %h, of an earlier step, has that step's rows"},
+		{"ids.ir", small("", "yield %x, %ids"), "yield of %ids, which is i32[T]: a graph yields rows of f32"},
+		{"rounded.ir", small("", "%y = quantize_act %x {type=bf16}\nyield %y"), "yield of %y, which is bf16[T, 16]"},
+		{"many.ir", small("", "yield "+strings.Repeat("%x, ", 8)+"%x"), "9 outputs; a step has room for 8"},
+		{"asked.ir", small("", "%y = rows %x, %out_rows\n%a = attention %y, %s {heads=1, kv_heads=1}\nyield %a"), "asked.ir:10:1: attention: %y counts out_rows"},
+		{"append.ir", small("", "%y = rows %x, %out_rows\nkv_append %s, %y, %y\nyield %y"), "append.ir:10:1: kv_append: %y counts out_rows"},
+		{"twice.ir", small("", "%y = rows %x, %out_rows\n%z = rows %y, %out_rows\nyield %z"), "twice.ir:10:1: rows: %y counts out_rows"},
+		{"pick.ir", small("", "%y = rows %x, %ids\nyield %y"), "pick.ir:9:1: rows: %ids does not count rows of tokens; out_rows does"},
+		{"place.ir", small("", "%c = rope_table %out_rows {dim=4}\nyield %c"), "place.ir:9:1: rope_table: %out_rows counts out_rows"},
+		{"best.ir", small("", "%i = argmax %x\n%y = embed %i, @w\nyield %y"), "best.ir:10:1: embed: %i is computed"},
+		{"carry.ir", small("", "%y, %z = repeat 0..2 (%a = %x, %b = %ids) {\nyield %a, %b\n}\nyield %y"), "carry.ir:9:1: repeat: %ids is i32[T]; a repeat carries rows of f32"},
+		{"nested.ir", small("", "%y = repeat 0..2 (%a = %x) {\n%b = repeat 0..2 (%c = %a) {\n%d = tanh %c\nyield %d\n}\nyield %b\n}\nyield %y"), "nested.ir:10:1: repeat: a repeat inside a repeat"},
 	} {
 		m, err := ir.Parse(c.name, []byte(c.text), ops.Table)
 		if err == nil {
@@ -161,4 +175,14 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: error %v, expected %q in it", c.name, err, c.want)
 		}
 	}
+}
+
+// small is a module with one more input and the rest of a graph's body.
+func small(input, body string) string {
+	if input == "" {
+		input = "input %pos : i32[T]"
+	}
+	return "module m {\nweight @w : f32[16, 16] from \"w\"\nstate %s : rows {k: f32[1, 16], v: f32[1, 16]} paged 64\n" +
+		"graph g (T tokens, R out_rows, S sequences) {\ninput %ids : i32[T]\ninput %out_rows : i32[R]\n" + input + "\n%x = embed %ids, @w\n" +
+		body + "\n}\ngraph w (T tokens, S sequences) {\ninput %ids : i32[T]\n%k = embed %ids, @w\nkv_append %s, %k, %k\nyield %k\n}\n}"
 }

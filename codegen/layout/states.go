@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/tensor"
@@ -42,11 +43,10 @@ func (s *State) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err error
 func (l *Layout) placeStates() error {
 	at := int64(0)
 	for _, v := range l.Module.States {
-		if len(v.State.Fields) != 2 || v.State.Fields[0].Elem != v.State.Fields[1].Elem ||
-			len(v.State.Fields[0].Shape) != 2 || len(v.State.Fields[1].Shape) != 2 {
-			return fmt.Errorf("state %s: a state has a key and a value row of one type per head", v.Name)
+		key, val, err := fields(v)
+		if err != nil {
+			return fmt.Errorf("%s: state %s: %w", v.Pos, v, err)
 		}
-		key, val := v.State.Fields[0], v.State.Fields[1]
 		s := &State{Name: v.Name, Symbol: l.symbols.of("STATE_", v.Name), Elem: key.Elem, KVHeads: key.Shape[0], Dim: key.Shape[1], VDim: val.Shape[1], Count: 1, At: at}
 		s.Page = PageRows * int64(s.KVHeads) * s.rowBytes()
 		if len(v.Count) == 1 {
@@ -57,6 +57,21 @@ func (l *Layout) placeStates() error {
 		l.States = append(l.States, s)
 	}
 	return nil
+}
+
+// fields are the two that a state has: keys and values, in either order.
+func fields(v *ir.Value) (key, val ir.Field, err error) {
+	key, isKey := v.State.Field("k")
+	val, isVal := v.State.Field("v")
+	switch {
+	case len(v.State.Fields) != 2 || !isKey || !isVal:
+		err = fmt.Errorf("it is %s; targets keep two fields, k and v", v.State)
+	case key.Elem != val.Elem || len(key.Shape) != 2 || len(val.Shape) != 2 || key.Shape[0] != val.Shape[0]:
+		err = fmt.Errorf("it is %s; targets keep k and v as TYPE[heads, width], of one type and as many heads", v.State)
+	case !slices.Contains([]tensor.DType{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8B32T2}, key.Elem):
+		err = fmt.Errorf("it is of %s; targets keep keys and values as f32, f16, bf16 or q8_b32t2", key.Elem)
+	}
+	return key, val, err
 }
 
 // rowBytes is the size of one row of one head: keys and values padded to 16

@@ -99,7 +99,7 @@ func (l *Layout) planWeights(b *ir.Block) error {
 			}
 			if w := l.Weights[a.Value]; w != nil {
 				if w.Matrix != isMatrix(op, i) {
-					return fmt.Errorf("%s: %s is used both as a matrix and as a row", Position(op), a.Value)
+					return fmt.Errorf("%s: %s is used both as a matrix and as a row, which are packed in two ways: declare a second weight from the same tensor", Position(op), a.Value)
 				}
 				w.Table = w.Table && op.Def.Name == "embed"
 				continue

@@ -169,7 +169,7 @@ func (d *dag) split() {
 // panels takes the parts of a product apart that come in turns.
 func (d *dag) panels() {
 	x := d.tame(nil)
-	n, turn := 2+d.rng.IntN(2), 16
+	n, turn := 2+d.rng.IntN(2), draw(d, 16, 16, 8, 5)
 	each := draw(d, 16*d.upTo(3), d.upTo(40))
 	whole := n * ((each + turn - 1) / turn * turn)
 	elem := d.matrix(x.cols)

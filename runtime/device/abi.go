@@ -1,10 +1,12 @@
 package device
 
+import "github.com/iflowc/iflowc/runtime/artifact/manifest"
+
 // Constants of the step ABI, templates/include/ifl_step.h, which every target
 // shares.
 const (
-	ABI          = 4   // IFL_ABI
-	MaxOut       = 8   // IFL_MAX_OUT
-	DispatchRows = 513 // IFL_ROWS
-	PageRows     = 64  // rows of a KV-cache page
+	ABI          = 4                   // IFL_ABI
+	MaxOut       = manifest.MaxOutputs // IFL_MAX_OUT
+	DispatchRows = 513                 // IFL_ROWS
+	PageRows     = 64                  // rows of a KV-cache page
 )

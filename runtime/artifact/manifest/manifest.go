@@ -66,6 +66,10 @@ type Embedding struct {
 	Missing   string `json:"missing,omitempty"`    // a module that is not available
 }
 
+// MaxOutputs is how many arrays a step has room for: those that its graph
+// yields, and those of the earlier step that it reads.
+const MaxOutputs = 8
+
 // A Graph is one entry of the step function.
 type Graph struct {
 	Name    string   `json:"name"`
