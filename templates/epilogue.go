@@ -25,6 +25,10 @@ type Segment struct {
 	In     map[*ir.Value]bool // values that live in this segment
 }
 
+// maxGroup is how many columns a group may have, so that some rows of it fit into
+// a GPU's shared memory.
+const maxGroup = 1024
+
 // PlanTail plans the ops behind a matmul, in order, or says which one is not
 // local to a tile of the output and why.
 func PlanTail(root *ir.Op, ops []*ir.Op) (*Tail, error) {
@@ -44,6 +48,9 @@ func PlanTail(root *ir.Op, ops []*ir.Op) (*Tail, error) {
 		if err := t.add(op); err != nil {
 			return nil, err
 		}
+	}
+	if t.Group > maxGroup {
+		return nil, fmt.Errorf("groups of %d columns; a tile has at most %d", t.Group, maxGroup)
 	}
 	for i, s := range t.Segments {
 		if s.Lo%t.Group != 0 || i+1 < len(t.Segments) && s.Hi%t.Group != 0 {

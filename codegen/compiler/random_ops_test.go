@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/iflowc/iflowc/codegen"
@@ -57,11 +58,12 @@ func TestOps(t *testing.T) {
 	opsCases(t, 100, (*madeUpModel).onCPU)
 }
 
-// TestEmulatedOpsCases is TestOps under emulation.
+// TestEmulatedOpsCases is TestOps under emulation: a layer with two states, and
+// two more.
 func TestEmulatedOpsCases(t *testing.T) {
 	t.Parallel()
 	devicetest.NeedEmulation(t)
-	opsCases(t, 1, (*madeUpModel).emulated)
+	opsCases(t, 2, (*madeUpModel).emulated)
 }
 
 func opsCases(t *testing.T, sample int, load func(*madeUpModel, *testing.T)) {
@@ -69,7 +71,9 @@ func opsCases(t *testing.T, sample int, load func(*madeUpModel, *testing.T)) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no modules: %v", err)
 	}
-	for _, file := range irtest.Sample(t, sample, files) {
+	two := "testdata/ops/two_states.ir"
+	files = slices.DeleteFunc(files, func(f string) bool { return f == two })
+	for _, file := range append(irtest.Sample(t, sample, files), two) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(file)

@@ -168,7 +168,7 @@ func (r *Rows) split(ops []*ir.Op, at int) error {
 	}
 	off, turn := 0, op.Int("panel")
 	for i, out := range op.Results {
-		part := loc{ptr: l.ptr, step: l.step, own: l.own}
+		part := loc{ptr: l.ptr, step: l.step, own: l.own && r.reads[op.Args[0].Value] == 1}
 		switch {
 		case turn == 16:
 			part.ptr, part.step = Plus(l.ptr, strconv.Itoa(16*i)), 16*len(op.Results)

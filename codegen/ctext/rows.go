@@ -2,6 +2,7 @@ package ctext
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,8 @@ type Rows struct {
 	slice *slice               // nil: whole rows
 	where map[*ir.Value]loc    // values of the region so far
 	reg   map[*ir.Value]string // values in registers of the current loop
-	last  map[*ir.Value]int    // index of the last op that uses a value
+	last  map[*ir.Value]int    // index of the last op that uses a value, or a part of it
+	reads map[*ir.Value]int    // how many arguments it is
 }
 
 // NewRows is code for whole rows; it keeps the values that outlive the region.
@@ -58,10 +60,19 @@ func (r *Rows) Source(v *ir.Value) (string, error) {
 // Run emits the ops in order: runs of elementwise ops become one loop, the
 // others calls.
 func (r *Rows) Run(ops []*ir.Op) error {
-	r.last = map[*ir.Value]int{}
+	r.last, r.reads = map[*ir.Value]int{}, map[*ir.Value]int{}
 	for i, op := range ops {
 		for _, a := range op.Args {
 			r.last[a.Value] = i
+			r.reads[a.Value]++
+		}
+	}
+	for _, op := range slices.Backward(ops) {
+		if op.Def.Name == "split" { // its parts lie in what it cuts
+			for _, part := range op.Results {
+				x := op.Args[0].Value
+				r.last[x] = max(r.last[x], r.last[part])
+			}
 		}
 	}
 	for i := 0; i < len(ops); {

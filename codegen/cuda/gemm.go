@@ -22,16 +22,25 @@ const (
 	implCublas = "cublaslt"
 )
 
-// choices lists the product's implementations.
-func (m *matmul) choices() []impl {
+// choices lists the product's implementations: those whose blocks fit, where
+// what stands behind the product needs wide groups of columns.
+func (m *matmul) choices() ([]impl, error) {
 	list := []impl{{name: "gemv", template: "gemv", nt: 1, from: 1, packPrivate: m.packPrivate}, {name: "gemv4", template: "gemv", nt: 4, from: 2}}
 	if m.u.e.cat.Kernel("flat_gemm").Takes(m.Weight.DType) && m.act.flat(m.Weight.DType) != "" {
-		list = append(list, impl{name: "flat_gemm", template: "flat_gemm", nt: 8, from: 5}, impl{name: "flat_gemm32", template: "flat_gemm", nt: 32, from: 9})
+		for _, c := range []impl{{name: "flat_gemm", template: "flat_gemm", nt: 8, from: 5}, {name: "flat_gemm32", template: "flat_gemm", nt: 32, from: 9}} {
+			_, _, shared, err := m.memory(c)
+			if err != nil {
+				return nil, err
+			}
+			if shared <= maxShared {
+				list = append(list, c)
+			}
+		}
 	}
 	if m.u.e.cat.Kernel("unpack").Takes(m.Weight.DType) {
 		list = append(list, impl{name: implGemm, from: -1}, impl{name: implCublas, from: -1})
 	}
-	return list
+	return list, nil
 }
 
 // dispatched lists the matmul among those whose kernel the number of rows chooses.

@@ -155,7 +155,10 @@ func (m *matmul) emit() error {
 	if m.front.floats()*4+int(m.bytes) > 40<<10 {
 		m.packPrivate = false
 	}
-	m.impls = m.choices()
+	var err error
+	if m.impls, err = m.choices(); err != nil {
+		return err
+	}
 	m.at = m.dispatched()
 	if !m.ready {
 		k, err := u.kernel("pack", u.name+"_pack", rowThreads, m.front.floats()*4, map[string]any{
@@ -186,41 +189,52 @@ func (m *matmul) emit() error {
 // variant writes an implementation's kernel and launches it.
 func (m *matmul) variant(c impl) (*manifest.CUDALaunch, error) {
 	u, nt, panels := m.u, c.nt, m.Weight.Panels()
-	red := max(m.cols/16, warps) * nt * 16 // the last block may have fewer panels, and so more parts of K
-	floats := warps * m.tail.floats()
-	shared := 4 * (red + nt*m.cols)
+	red, floats, shared, err := m.memory(c)
+	if err != nil {
+		return nil, err
+	}
 	holes := map[string]any{
 		"Doc": fmt.Sprintf("%s for up to %d rows a block", m.region.Doc, nt), "K": m.Weight.K, "Panels": panels, "Cols": m.cols, "NT": nt,
 		"Panel": m.act.panel(m.Weight.DType, "NT"), "Red": red, "Count": m.count, "W": m.weights, "PackPrivate": c.packPrivate, "Act": m.act.name,
 		"Tail": u.name + "_tail", "Source": m.source, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "SparseOutliers": int64(0),
 	}
-	if c.packPrivate {
-		floats = max(floats, m.front.floats())
-		shared += nt * int(m.bytes)
-	}
 	if m.Weight.SparseOutliers > 0 {
 		holes["SparseOutliers"] = m.Weight.PanelsBytes()
 	}
-	switch c.template {
-	case "flat_gemm":
-		warp, err := u.e.cat.FlatBytes(m.Weight.DType)
-		if err != nil {
-			return nil, err
-		}
-		shared += warps * warp
+	if c.template == "flat_gemm" {
 		holes["Panel"] = m.act.flat(m.Weight.DType)
 		u.include("ifl_flat.cuh")
-	case "finish":
-		shared -= 4 * red
 	}
-	floats = (floats + 3) &^ 3
 	holes["RowScratch"] = floats
-	shared += 4 * floats
 	k, err := u.kernel(c.template, fmt.Sprintf("%s_%s%d", u.name, c.template, nt), 32*warps, shared, holes)
 	if err != nil {
 		return nil, err
 	}
 	return m.s.launch(k, blocksOf((panels*16+m.cols-1)/m.cols), m.blocks(nt)), nil
+}
+
+// memory is what a block of an implementation has of shared memory: floats for
+// parts of sums, floats of scratch, and bytes in all.
+func (m *matmul) memory(c impl) (red, floats, shared int, err error) {
+	red = max(m.cols/16, warps) * c.nt * 16 // the last block may have fewer panels, and so more parts of K
+	floats = warps * m.tail.floats()
+	shared = 4 * (red + c.nt*m.cols)
+	if c.packPrivate {
+		floats = max(floats, m.front.floats())
+		shared += c.nt * int(m.bytes)
+	}
+	switch c.template {
+	case "flat_gemm":
+		warp, err := m.u.e.cat.FlatBytes(m.Weight.DType)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		shared += warps * warp
+	case "finish":
+		shared -= 4 * red
+	}
+	floats = (floats + 3) &^ 3
+	return red, floats, shared + 4*floats, nil
 }
 
 // blocks is a block for every `per` rows of the product.
