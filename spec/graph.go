@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"regexp"
@@ -54,7 +55,15 @@ func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 		}
 		return fmt.Sprint(x)
 	})
-	return []byte("module " + identifier(m.Spec.Name) + " {\n" + text + "\n}\n"), failed
+	text = strings.ReplaceAll("\n"+text, "\n", "\n  ") // as in a specification
+	return []byte("module " + identifier(m.Spec.Name) + " {" + text + "\n}\n"), failed
+}
+
+// parseGraph reads the text of a graph. It begins on the line of the key, so
+// that errors name places of the specification.
+func (m *Model) parseGraph(src []byte) (*ir.Module, error) {
+	at := m.Spec.Pos("graph")
+	return ir.Parse(at.File, append(bytes.Repeat([]byte{'\n'}, max(at.Line-1, 0)), src...), ops.Table)
 }
 
 // resolveGraph reads the specification's graph and checks that the files have
@@ -75,12 +84,12 @@ func (m *Model) resolveGraph(h Headers) error {
 	if err != nil {
 		return err
 	}
-	mod, err := ir.Parse("graph", src, ops.Table)
+	mod, err := m.parseGraph(src)
 	if err != nil {
-		return errAt(m.Spec.Pos("graph"), "graph: %v", err)
+		return err
 	}
 	if err := ir.Verify(mod); err != nil {
-		return errAt(m.Spec.Pos("graph"), "graph: %v", err)
+		return err
 	}
 	m.graph = src
 	used := map[string]bool{}
@@ -160,7 +169,7 @@ func storedNames(pattern string, counts []ir.Range) ([]string, error) {
 // lowerGraph is Lower's text for a specification with a graph.
 func (m *Model) lowerGraph() []byte {
 	m.standard = map[string]string{}
-	mod, err := ir.Parse("graph", m.graph, ops.Table)
+	mod, err := m.parseGraph(m.graph)
 	if err != nil {
 		panic("bug: a graph that was read cannot be read: " + err.Error())
 	}

@@ -20,6 +20,9 @@ func Lower(m *Model) (*ir.Module, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.graph != nil {
+		return m.parseGraph(src)
+	}
 	mod, err := ir.Parse(m.Spec.Name+".ir", src, ops.Table)
 	if err != nil {
 		return nil, fmt.Errorf("bug: lowering wrote IR that does not parse: %w", err)

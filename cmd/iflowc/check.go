@@ -17,7 +17,8 @@ import (
 
 type checkCmd struct {
 	modelFlags
-	JSON bool `name:"json" help:"Print JSON."`
+	Target string `help:"Target: cpu, or with the code for GPUs beside it cuda." enum:"cpu,cuda,cuda-emu" default:"cpu"`
+	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
 // A verdict is what check says.
@@ -36,9 +37,12 @@ type verdict struct {
 }
 
 // Run answers from the specification, the configuration and the headers of the
-// weight files.
+// weight files: it does all that compile does before it calls a C compiler and
+// reads a weight.
 func (c *checkCmd) Run() error {
-	m, err := c.open()
+	opt := c.options()
+	opt.Target = c.Target
+	m, err := compiler.Open(c.Spec, opt)
 	if err != nil {
 		return err
 	}

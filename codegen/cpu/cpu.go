@@ -52,7 +52,7 @@ func Emit(m *ir.Module, cat *templates.Catalog, context int) (*Model, error) {
 	e.describe()
 	for _, g := range l.Graphs {
 		if err := e.graph(g); err != nil {
-			return nil, fmt.Errorf("%s: graph %s: %w", m.Name, g.Name, err)
+			return nil, fmt.Errorf("%w (graph %s)", err, g.Name)
 		}
 	}
 	e.out.Step, err = e.step()

@@ -53,7 +53,7 @@ func Emit(m *ir.Module, cat *templates.CUDACatalog, context int, scores *ScoreRa
 	e.describe()
 	for _, g := range l.Graphs {
 		if err := e.graph(g); err != nil {
-			return nil, fmt.Errorf("%s: graph %s: %w", m.Name, g.Name, err)
+			return nil, fmt.Errorf("%w (graph %s)", err, g.Name)
 		}
 	}
 	if err := e.moves(); err != nil {

@@ -16,23 +16,23 @@ func (g *Graph) check(uses map[*ir.Value][]ir.Use) error {
 	for _, in := range g.Inputs {
 		if isIDs(in) {
 			if role := inputRoles[in.Name]; role == "" || role != in.Role() {
-				return fmt.Errorf("input %s counts %s: a step gives ids, pos and types of its tokens, and out_rows of its out_rows", in, in.Role())
+				return fmt.Errorf("%s: input %s counts %s: a step gives ids, pos and types of its tokens, and out_rows of its out_rows", in.Pos, in, in.Role())
 			}
 			continue
 		}
 		for _, u := range uses[in] {
 			if u.Op == nil || u.Op.Def.Name != "rows" {
-				return fmt.Errorf("input %s, of an earlier step, has that step's rows: only rows picks some of them", in)
+				return fmt.Errorf("%s: input %s, of an earlier step, has that step's rows: only rows picks some of them", in.Pos, in)
 			}
 		}
 	}
 	for _, y := range g.Body.Yield {
 		if y.Type.Elem != tensor.F32 || len(y.Type.Shape) != 2 {
-			return fmt.Errorf("yield of %s, which is %s: a graph yields rows of f32", y, y.Type)
+			return fmt.Errorf("%s: yield of %s, which is %s: a graph yields rows of f32", y.Pos, y, y.Type)
 		}
 	}
 	if n := g.At + len(g.Body.Yield); n > manifest.MaxOutputs {
-		return fmt.Errorf("%d outputs; a step has room for %d: concat puts values side by side", n, manifest.MaxOutputs)
+		return fmt.Errorf("%s: %d outputs; a step has room for %d: concat puts values side by side", g.Pos, n, manifest.MaxOutputs)
 	}
 	for op := range g.Body.All() {
 		if err := checkRows(op); err != nil {

@@ -73,7 +73,7 @@ func New(m *ir.Module, context int) (*Layout, error) {
 	}
 	for i, gr := range m.Graphs {
 		if err := l.addGraph(i, gr); err != nil {
-			return nil, fmt.Errorf("%s: graph %s: %w", m.Name, gr.Name, err)
+			return nil, fmt.Errorf("%w (graph %s)", err, gr.Name)
 		}
 	}
 	return l, nil
