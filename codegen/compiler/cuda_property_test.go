@@ -176,14 +176,15 @@ func (m *madeUpModel) onCPU(t *testing.T) {
 	m.model.Dispatch = tableOf(t, m.model.Manifest.Matmuls, nil)
 }
 
-// compare reads ids, so many a step, and compares all rows.
-func (m *madeUpModel) compare(t *testing.T, ids []int32, budget int, tolerance float64) {
+// compare reads ids, so many a step, and compares all rows, which it gives,
+// output by output.
+func (m *madeUpModel) compare(t *testing.T, ids []int32, budget int, tolerance float64) [][]float32 {
 	t.Helper()
-	m.compareLast(t, ids, len(ids), budget, tolerance)
+	return m.compareLast(t, ids, len(ids), budget, tolerance)
 }
 
 // compareLast is compare with output rows for the last few tokens alone.
-func (m *madeUpModel) compareLast(t *testing.T, ids []int32, last, budget int, tolerance float64) {
+func (m *madeUpModel) compareLast(t *testing.T, ids []int32, last, budget int, tolerance float64) [][]float32 {
 	t.Helper()
 	step := &interp.Step{}
 	for i := range ids {
@@ -205,6 +206,7 @@ func (m *madeUpModel) compareLast(t *testing.T, ids []int32, last, budget int, t
 	if _, err := e.AddQuery(engine.Query{Tokens: ids, Last: last}); err != nil {
 		t.Fatal(err)
 	}
+	got := make([][]float32, len(want))
 	for row := 0; row < last; {
 		results, err := e.Infer(t.Context())
 		if err != nil {
@@ -218,12 +220,14 @@ func (m *madeUpModel) compareLast(t *testing.T, ids []int32, last, budget int, t
 				}
 				cols := y.Type.Cols()
 				for i := range r.Rows {
+					got[o] = append(got[o], r.Row(o, i)...)
 					sameRow(t, fmt.Sprintf("last %d of %d tokens, %d a step: output %d (%s), row %d", last, len(ids), budget, o, y.OutputName(), row+i), r.Row(o, i), out.F[(row+i)*cols:][:cols], tolerance)
 				}
 			}
 			row += r.Rows
 		}
 	}
+	return got
 }
 
 // sameRow compares numbers, by their largest.
