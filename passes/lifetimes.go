@@ -1,6 +1,10 @@
 package passes
 
-import "github.com/iflowc/iflowc/ir"
+import (
+	"slices"
+
+	"github.com/iflowc/iflowc/ir"
+)
 
 // lifetimes says when each value of a graph is read last. Ops are numbered in
 // order of execution; what a region inside an op reads, the op reads, but the
@@ -15,6 +19,14 @@ type lifetimes struct {
 func lifetimesOf(g *ir.Graph) *lifetimes {
 	l := &lifetimes{at: map[*ir.Op]int{}, end: map[*ir.Block]int{}, last: map[*ir.Value]int{}}
 	l.block(g.Body)
+	for _, op := range slices.Backward(slices.Collect(g.All())) {
+		if op.Def.Name == "split" { // its parts may lie in what it cuts
+			for _, part := range op.Results {
+				x := op.Args[0].Value
+				l.last[x] = max(l.last[x], l.last[part])
+			}
+		}
+	}
 	return l
 }
 
