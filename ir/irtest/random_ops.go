@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/ops"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
@@ -22,7 +21,13 @@ func RandomOps(seed uint64) *ir.Module { return mustParse(RandomOpsText(seed)) }
 // RandomOpsText is the text of RandomOps.
 func RandomOpsText(seed uint64) string {
 	d := &dag{rng: rand.New(rand.NewPCG(seed, 0x6f7073)), states: map[string]bool{}}
-	return d.module()
+	text := d.module()
+	if seed%2 == 0 {
+		return text
+	}
+	m := mustParse(text)
+	WriteIndices(m, seed)
+	return m.String()
 }
 
 // A dag is a graph in the making.
@@ -97,7 +102,7 @@ func (d *dag) outputs() (yields []string) {
 // finds no values that fit writes nothing.
 func (d *dag) step() {
 	kinds := []func(){
-		d.unary, d.unary, d.unary, d.binary, d.binary, d.binary, d.constants, d.norm, d.norm, d.rope, d.sinusoid, d.embed, d.softmax, d.matmul,
+		d.unary, d.unary, d.unary, d.binary, d.binary, d.binary, d.constants, d.spread, d.norm, d.norm, d.rope, d.sinusoid, d.embed, d.softmax, d.matmul,
 		d.matmul, d.matmul, d.projections, d.gated, d.slices, d.experts, d.split, d.panels, d.concat, d.joinHeads, d.headCols, d.attention, d.attention, d.rows, d.repeat,
 	}
 	draw(d, kinds...)()
@@ -144,6 +149,8 @@ func (d *dag) weight(elem string, shape ...int) string { return d.array(elem, ""
 func (d *dag) array(elem, each, hole string, shape []int) string {
 	name, count, index := d.name("w"), "", ""
 	switch {
+	case d.hi > 0 && d.rng.IntN(6) == 0:
+		count, index = fmt.Sprint(2*d.hi), draw(d, "[2*i]", "[2*i+1]", "[i/2]", "[i%2+1]")
 	case d.hi > 0 && d.rng.IntN(4) != 0:
 		count = fmt.Sprintf("%d..%d", d.rng.IntN(d.lo+1), d.hi+d.rng.IntN(2))
 	case d.rng.IntN(4) == 0:
@@ -179,68 +186,6 @@ func (d *dag) maybe(arg func() string) string {
 
 // number is one number, or in a repeat perhaps one for each iteration. None is 0.
 func (d *dag) number() string { return fmt.Sprint(draw(d, 0.5, 1.5, -0.75, 2)) }
-
-// unary writes an elementwise op of one argument, any of the table.
-func (d *dag) unary() {
-	x := d.any(nil)
-	var defs []*ir.OpDef
-	for _, def := range ops.Table {
-		if def.Is(ir.Elementwise) && len(def.Params) == 1 {
-			defs = append(defs, def)
-		}
-	}
-	def := draw(d, defs...)
-	if x.size > 4 {
-		x = d.tame(func(v *node) bool { return v == x })
-	}
-	var attrs []string
-	for _, a := range def.Attrs {
-		v := d.number()
-		if a.Name == "lo" || a.Name == "hi" {
-			v = map[string]string{"lo": "-0.5", "hi": "1.25"}[a.Name]
-		}
-		attrs = append(attrs, a.Name+"="+v)
-	}
-	tail := ""
-	if len(attrs) > 0 {
-		tail = " {" + strings.Join(attrs, ", ") + "}"
-	}
-	size := 2 * x.size
-	if def == ops.Relu2 {
-		size = x.size * x.size * 2
-	}
-	d.op(like(x, x.cols, size), "%s %s%s", def.Name, x.name, tail)
-}
-
-// binary writes an elementwise op of two values.
-func (d *dag) binary() {
-	x := d.any(nil)
-	y := d.any(func(v *node) bool { return v.cols == x.cols && v.rows == x.rows })
-	if x.size > 4 || y.size > 4 {
-		return
-	}
-	if d.rng.IntN(4) == 0 { // by numbers that are not near 0
-		y = d.op(like(y, y.cols, 2), "clamp %s {lo=0.5, hi=2}", y.name)
-		y.used = true
-		d.op(like(x, x.cols, 2*x.size), "div %s, %s", x.name, y.name)
-		return
-	}
-	switch draw(d, "add", "sub", "mul") {
-	case "add":
-		d.op(like(x, x.cols, x.size+y.size), "add %s, %s", x.name, y.name)
-	case "sub":
-		d.op(like(x, x.cols, x.size+y.size), "sub %s, %s", x.name, y.name)
-	default:
-		d.op(like(x, x.cols, x.size*y.size), "mul %s, %s", x.name, y.name)
-	}
-}
-
-// constants writes an elementwise op with a weight; those of one dimension are
-// between 0.5 and 1.5.
-func (d *dag) constants() {
-	x := d.any(nil)
-	d.op(like(x, x.cols, 2*x.size), "%s %s, %s", draw(d, "add", "sub", "mul", "div"), x.name, d.weight("f32", x.cols))
-}
 
 // divisor draws one of the ways to cut columns into equal heads.
 func (d *dag) divisor(cols int) int {
