@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -25,9 +26,28 @@ func Lower(m *Model) (*ir.Module, error) {
 	}
 	mod, err := ir.Parse(m.Spec.Name+".ir", src, ops.Table)
 	if err != nil {
-		return nil, fmt.Errorf("bug: lowering wrote IR that does not parse: %w", err)
+		return nil, m.misfit(err)
 	}
 	return mod, nil
+}
+
+var weightReference = regexp.MustCompile(`@[A-Za-z0-9_]+`)
+
+// misfit is the error for a graph that ops refuse: the shape of a stored tensor,
+// where no rule of shapes says what it must be.
+func (m *Model) misfit(err error) error {
+	what, pos := err.Error(), Pos{File: m.Spec.File}
+	if first := (*ir.Error)(nil); errors.As(err, &first) {
+		what = first.Msg
+	}
+	name := strings.TrimPrefix(weightReference.FindString(what), "@")
+	for _, std := range m.Tensors() {
+		if form, _ := layerForm(std); form == m.standard[name] {
+			t := m.tensors[std]
+			return errAt(m.at(t), "tensor %q (%s): shape %v does not fit the configuration: %s", t.File, std, t.Shape, what)
+		}
+	}
+	return errAt(pos, "the stored tensors do not fit the configuration: %s", what)
 }
 
 // LowerText is Lower's text, in which the types of ops are left out.

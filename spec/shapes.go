@@ -20,6 +20,7 @@ func (m *Model) checkTensors(unused []string) error {
 		return err
 	}
 	shapes := m.shapes()
+	first := map[string]Tensor{} // of a form whose shape no hyper-parameter implies, that of the first layer
 	for _, std := range m.Tensors() {
 		t := m.tensors[std]
 		if !t.DType.IsFloat() && !t.DType.IsBlock() {
@@ -31,6 +32,12 @@ func (m *Model) checkTensors(unused []string) error {
 		form, _ := layerForm(std)
 		want, ok := shapes[form]
 		if !ok {
+			if _, seen := first[form]; !seen {
+				first[form] = t
+			}
+			if one := first[form]; !slices.Equal(t.Shape, one.Shape) {
+				return errAt(m.at(t), "tensor %q (%s): shape %v, want %v (that of %q)", t.File, std, t.Shape, one.Shape, one.File)
+			}
 			continue
 		}
 		if m.Net.WeightLayout == "in_out" && transposes(form) && len(want.dims) == 2 {
@@ -161,9 +168,21 @@ func (m *Model) shapes() map[string]shape {
 			rows = t.Shape[0] // a source vocabulary of its own
 		}
 		out[s.std+".token_embeddings.weight"] = shape{dims: []int{rows, h.Embed}, why: vocab}
+		for _, name := range []string{".pos_embeddings.weight", ".token_type_embeddings.weight", ".task_type_embeddings.weight"} {
+			rows := m.storedRows(s.std + name)
+			out[s.std+name] = shape{dims: []int{rows, h.Embed}, why: fmt.Sprintf("width of embeddings %d", h.Embed), alt: [][]int{{rows, h.Hidden}}}
+		}
 		m.stackShapes(&s, out)
 	}
 	return out
+}
+
+// storedRows is the number of rows of a table that only its tensor states.
+func (m *Model) storedRows(std string) int {
+	if t := m.tensors[std]; len(t.Shape) == 2 {
+		return t.Shape[0]
+	}
+	return 1
 }
 
 // headWidth is the width of the head's matrix: that of the embeddings, but where
@@ -211,7 +230,10 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 	linear("feed_forward.w1n3", 2*h.FFN, h.Hidden, ffn)
 	linear("feed_forward.w2", h.Hidden, h.FFN, ffn)
 	linear("moe.gate", m.Net.ExpertCount, h.Hidden, fmt.Sprintf("expert_count %d, hidden_size %d", m.Net.ExpertCount, h.Hidden))
+	out[s.in("moe.gate_score.bias")] = shape{dims: []int{m.Net.ExpertCount}, why: fmt.Sprintf("expert_count %d", m.Net.ExpertCount), alt: [][]int{{1, m.Net.ExpertCount}}}
 	m.normShapes(s, out)
+	bias := s.in("self_attn.relative_bias.weight")
+	out[bias] = shape{dims: []int{m.storedRows(layerName(bias, 0)), h.Heads}, why: heads}
 	out[s.in("self_attn.sinks.weight")] = shape{dims: []int{h.Heads}, why: heads}
 	for name, n := range map[string]int{"q_norm": h.Heads, "k_norm": h.KVHeads} {
 		s2 := shape{dims: []int{h.HeadDim}, why: heads, alt: [][]int{{n * h.HeadDim}, {n, h.HeadDim}}}

@@ -11,10 +11,7 @@ default, which config.json then does not state.
 """
 
 import argparse
-import contextlib
-import importlib.util
 import inspect
-import io
 import json
 import pathlib
 import re
@@ -27,7 +24,10 @@ import torch
 import transformers as tf
 
 HERE = pathlib.Path(__file__).resolve().parent
-FAMILIES = HERE.parents[2] / "spec/testdata/families/make.py"
+sys.path.insert(0, str(HERE.parents[2] / "spec/testdata/families"))
+
+import make  # noqa: E402
+
 ACTIVATIONS = ["relu", "gelu", "gelu_new", "silu", "quick_gelu", "relu2", "tanh"]
 ROPES = [
     dict(rope_type="linear", factor=4.0),
@@ -45,21 +45,6 @@ SKIP = {  # what says how to run or to train and not what to compute, sizes of i
 }
 
 
-def load_make():
-    """The tables and makers of make.py, which makes its models when it is run without names."""
-    keep, sys.argv = sys.argv, ["make.py", "-"]
-    spec = importlib.util.spec_from_file_location("make", FAMILIES)
-    make = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(make)
-    sys.argv = keep
-    return make
-
-
-make = load_make()
-EAGER = {"gemma2", "vaultgemma-plain", "gpt2_inverse_layer"}  # whose default attention leaves out what the configuration says
-TABLES = [(make.MODELS, make.make), (make.ENCODERS, make.make_encoder), (make.TRANSLATORS, make.make_translator)]
-
-
 def add_breadth() -> None:
     from breadth_variants import VARIANTS
 
@@ -68,22 +53,19 @@ def add_breadth() -> None:
         if v.config not in have and v.before_save is None:
             have.add(v.config)
             make.MODELS[v.key] = (v.model, v.config, v.params)
+            if v.attention:
+                make.DIFFERS[v.key] = (v.attention, v.note)
 
 
-def compute(table, maker, what, eager):
-    """The model and what is expected of it, without writing a folder."""
-    box = []
-    make.save = lambda name, model, expected: box.append((model, expected))
-    make.DEFAULT = {"perturbed"} if getattr(tf, what[0])._supports_sdpa and not eager else set()  # transformers' own choice
-    table["perturbed"] = what
+def compute(outputs, what, attention):
+    """The model and what is expected of it, by a path of transformers' attention (None: its own choice)."""
+    cls, config_cls, params, *rest = what
     signal.alarm(LIMIT)
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            maker("perturbed")
+        model = make.build(cls, config_cls, params, attention)
+        return model, outputs(model, *rest)
     finally:
         signal.alarm(0)
-        del table["perturbed"]
-    return box[0]
 
 
 def differs(a, b) -> bool:
@@ -157,9 +139,10 @@ def write(out, name, model, expected, drop=None) -> None:
     (folder / "expected.json").write_text(json.dumps(expected) + "\n")
 
 
-def perturb(name, table, maker, out, only_list) -> tuple[int, int]:
+def perturb(name, table, outputs, out, only_list) -> tuple[int, int]:
     cls, config_cls, params, *rest = table[name]
-    base_model, base = compute(table, maker, (cls, config_cls, params, *rest), name in EAGER)
+    attention, _ = make.DIFFERS.get(name, (None, ""))
+    base_model, base = compute(outputs, table[name], attention)
     tried = kept = 0
     for key in keys_of(cls, config_cls, base_model.config):
         have = getattr(base_model.config, key, None)
@@ -177,7 +160,7 @@ def perturb(name, table, maker, out, only_list) -> tuple[int, int]:
             tried += 1
             new = {k: v for k, v in params.items() if k != key} if drop else {**params, key: value}
             try:
-                model, expected = compute(table, maker, (cls, config_cls, new, *rest), name in EAGER)
+                model, expected = compute(outputs, (cls, config_cls, new, *rest), attention)
                 if not sane(expected) or drop is None and not differs(base, expected):
                     continue
             except (Exception, KeyboardInterrupt):  # transformers refuses it too
@@ -206,12 +189,12 @@ def main() -> int:
     signal.signal(signal.SIGALRM, signal.default_int_handler)  # becomes a KeyboardInterrupt
     tf.logging.set_verbosity_error()
     add_breadth()
-    for table, maker in TABLES:
+    for table, outputs in make.TABLES:
         for name in list(table):
             if a.names and name not in a.names:
                 continue
             try:
-                tried, kept = perturb(name, table, maker, a.out, a.list)
+                tried, kept = perturb(name, table, outputs, a.out, a.list)
             except Exception as e:  # one model must not hide the others
                 print(f"{name:28s} FAIL {type(e).__name__}: {str(e)[:200]}", flush=True)
                 continue

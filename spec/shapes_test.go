@@ -1,0 +1,110 @@
+package spec
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/ir/irtest"
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// reshaped are headers in which one tensor has another shape.
+type reshaped struct {
+	Headers
+	name  string
+	shape []int
+}
+
+func (h reshaped) Lookup(name string) (tensor.DType, []int, bool) {
+	dt, shape, ok := h.Headers.Lookup(name)
+	if name == h.name {
+		shape = h.shape
+	}
+	return dt, shape, ok
+}
+
+// TestWrongShapes gives each tensor of the tiny models' first layers other shapes
+// of as many elements, which a file may state: the error names it, or
+// one that no longer fits it.
+// Shapes that only a dimension of 1 tells apart hold the same vector.
+func TestWrongShapes(t *testing.T) {
+	t.Parallel()
+	dirs, err := filepath.Glob("testdata/families/*/expected.json")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no tiny models: %v", err)
+	}
+	for _, file := range irtest.Sample(t, 8, dirs) {
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			s, err := Load(dir, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Graph != "" {
+				t.Skip("a graph states its shapes itself; packing compares them with the files'")
+			}
+			set, err := s.OpenWeights()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer set.Close()
+			h := HeadersOf(set)
+			m, err := Resolve(s, h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, std := range m.Tensors() {
+				if _, layer := layerForm(std); layer > 1 {
+					continue
+				}
+				have := m.tensors[std]
+				if strings.HasSuffix(std, "_norm.weight") && len(have.Shape) == 2 {
+					continue // of heads, which other models store as a vector
+				}
+				for _, shape := range otherShapes(have.Shape) {
+					err := lowersWith(dir, reshaped{h, have.File, shape})
+					if err == nil || !strings.Contains(err.Error(), "tensor \"") || strings.Contains(err.Error(), "bug") {
+						t.Errorf("%s of shape %v in place of %v: error %v, want one that names a tensor", have.File, shape, have.Shape, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// otherShapes are shapes of a matrix of as many elements, and of a vector those
+// that make it a matrix of two columns.
+func otherShapes(shape []int) (out [][]int) {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	if slices.Max(append([]int{1}, shape...)) == n { // a vector
+		if n%2 == 0 && n > 2 {
+			out = append(out, []int{n / 2, 2})
+		}
+		return out
+	}
+	out = [][]int{{n}, {n, 1}}
+	if len(shape) == 2 && shape[0] != shape[1] {
+		out = append(out, []int{shape[1], shape[0]})
+	}
+	return out
+}
+
+// lowersWith lowers a folder's model with other headers.
+func lowersWith(dir string, h Headers) error {
+	s, err := Load(dir, Options{})
+	if err != nil {
+		return err
+	}
+	m, err := Resolve(s, h)
+	if err != nil {
+		return err
+	}
+	_, err = Lower(m)
+	return err
+}
