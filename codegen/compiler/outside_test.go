@@ -1,7 +1,6 @@
 package compiler
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,8 +51,8 @@ func TestOutsideModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, requires, _ := strings.Cut(string(own), "\nrequire")
-	mod := fmt.Sprintf("module outsider\n\ngo 1.26\n\nrequire github.com/iflowc/iflowc v0.0.0\n\nreplace github.com/iflowc/iflowc => %s\n\nrequire%s", root, requires)
+	head, requires, _ := strings.Cut(strings.Replace(string(own), "module github.com/iflowc/iflowc", "module outsider", 1), "\nrequire")
+	mod := head + "\nrequire github.com/iflowc/iflowc v0.0.0\n\nreplace github.com/iflowc/iflowc => " + root + "\n\nrequire" + requires
 	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +64,7 @@ func TestOutsideModule(t *testing.T) {
 	}
 	program := filepath.Join(dir, "outsider")
 	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir, build.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	build.Dir, build.Env = dir, append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
