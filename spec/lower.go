@@ -218,7 +218,7 @@ func (l *lowerer) checkAllUsed() {
 		if used[form] || used[alike] || std == "output.weight" && l.Net.TiedEmbeddings {
 			continue
 		}
-		l.fail("tensor %q stands for %s, which no module of this network reads%s", l.tensors[std].File, std, unreadHint)
+		l.fail("tensor %q stands for %s, which no module of this network reads%s", l.tensors[std].File, std, l.Spec.unreadHint())
 		return
 	}
 }

@@ -206,7 +206,13 @@ func (m *Model) Tensors() []string {
 // unreadHint says what to do about a stored tensor that nothing reads. The safe
 // course comes first: leaving out a bias, a norm or an adapter gives wrong
 // numbers without another word.
-const unreadHint = "; the model probably computes with it: map it in tensor_name_mapping, and set the keys of network_structure that say how it is used. ignore_tensors drops it from the computation: list it there only if it is a buffer or a part that does not count, such as a training head"
+func (s *Spec) unreadHint() string {
+	course := "map it in tensor_name_mapping, and set the keys of network_structure that say how it is used"
+	if s.Graph != "" {
+		course = "declare a weight from it in graph:, and use that"
+	}
+	return "; the model probably computes with it: " + course + ". ignore_tensors drops it from the computation: list it there only if it is a buffer or a part that does not count, such as a training head"
+}
 
 // checkUnused refuses stored tensors that nothing uses: leaving out a bias
 // silently would give wrong numbers.
@@ -218,7 +224,7 @@ func (m *Model) checkUnused(unused []string) error {
 	if len(unused) > 1 {
 		more = fmt.Sprintf(" and %d more (such as %q)", len(unused)-1, unused[len(unused)-1])
 	}
-	return errAt(Pos{File: m.Spec.File}, "tensor %q%s: no module uses it%s", unused[0], more, unreadHint)
+	return errAt(Pos{File: m.Spec.File}, "tensor %q%s: no module uses it%s", unused[0], more, m.Spec.unreadHint())
 }
 
 // missing makes the error for a tensor that the specification needs.
