@@ -140,7 +140,9 @@ type unit struct {
 	Parts            int    // registers that a vector of 16 takes
 	Rows             []int  // matmul: the same, on vectors of IFL_LANES
 	MaxRows          int    // the largest of Rows
-	Chains           int    // plain types: chains of multiply-adds that a sum is made of
+	Chains           int    // chains of multiply-adds that a sum is made of
+	Stream           int    // plain types: rows whose chains have registers
+	Ahead            int    // plain types: how far ahead lines of weights are asked for, in bytes; 0: not at all
 	Pair             int    // plain types: rows that a function of two panels computes; 0 where there is none
 	Accs             int    // accumulators: at least MaxRows; more where several may share a row
 
@@ -197,8 +199,11 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 		u.Max, u.MaxRows = slices.Max(u.Widths), slices.Max(u.Rows)
 		u.Accs = max(u.MaxRows, 4)
 	}
-	if u.Chains = 1; set.parts == 1 && !dt.IsBlock() && k.act == "" {
-		u.Chains, u.Accs, u.Pair = 2, 12, 8
+	if u.Chains = 1; !dt.IsBlock() && k.act == "" {
+		u.Chains, u.Stream, u.Ahead = 2, set.stream, set.ahead
+		if set.parts == 1 {
+			u.Pair = 8
+		}
 	}
 	if u.Block == 1 {
 		return u, nil
