@@ -143,9 +143,10 @@ func TestConfigWordings(t *testing.T) {
 func TestOutsideArchitectures(t *testing.T) {
 	t.Parallel()
 	for arch, want := range map[string][]string{
-		"mamba":  {"state-space layers", "the ops of a graph: block have none either", "full, sliding or latent"},
-		"dbrx":   {"experts stored", "a graph: block could write it"},
-		"nosuch": {`"nosuch" is not known`, "network_structure", "graph: block"},
+		"mamba":     {"state-space layers", "the ops of a graph: block have none either", "full, sliding or latent"},
+		"dbrx":      {"experts stored", "a graph: block could write it"},
+		"diffllama": {"differential attention", "a graph: block could write it"},
+		"nosuch":    {`"nosuch" is not known`, "network_structure", "graph: block"},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "`+arch+`", "hidden_size": 8}`), 0o600); err != nil {

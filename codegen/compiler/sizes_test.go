@@ -91,10 +91,12 @@ var widths = regexp.MustCompile(`^(hidden_size|intermediate_size|head_dim|d_mode
 const vocabulary = 40
 
 // constant are the tensors of experts, heads and buckets alone; of tallTables
-// the rows are positions, token types, experts, heads or classes.
+// the rows are positions, token types, experts, heads or classes; vocabularyRows
+// are as many as the vocabulary only by chance: two matrices of 20, four heads of 10.
 var (
-	constant   = regexp.MustCompile(`relative_attention_bias|e_score_correction_bias|sinks`)
-	tallTables = regexp.MustCompile(`position|_type_|wpe|experts\.[a-z_]+_bias$|router|\.(gate|wg)\.weight$|^classifier\.(out_proj\.)?(weight|bias)$`)
+	constant       = regexp.MustCompile(`relative_attention_bias|e_score_correction_bias|sinks`)
+	tallTables     = regexp.MustCompile(`position|_type_|wpe|experts\.[a-z_]+_bias$|router|\.(gate|wg)\.weight$|^classifier\.(out_proj\.)?(weight|bias)$`)
+	vocabularyRows = regexp.MustCompile(`shared_mlp|q_b_proj`)
 )
 
 // grows says whether dimension i of a tensor grows with the width.
@@ -104,7 +106,7 @@ func grows(x checkpoint.Info, i int) bool {
 	case x.Shape[i] == 1 || constant.MatchString(x.Name):
 		return false
 	case x.Shape[i] == vocabulary:
-		return strings.Contains(x.Name, "shared_mlp") // two matrices of 20 rows
+		return vocabularyRows.MatchString(x.Name)
 	}
 	return i > 0 || !stacked && !tallTables.MatchString(x.Name)
 }
