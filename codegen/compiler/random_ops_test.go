@@ -9,6 +9,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/codegen/devicetest"
+	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/irtest"
 	"github.com/iflowc/iflowc/ir/ops"
@@ -129,5 +130,31 @@ func randomOps(t *testing.T, sample uint64, load func(*madeUpModel, *testing.T))
 			t.Logf("IFLOWC_TEST_SEED=%d:\n%s", irtest.Seed(t), text)
 			sameAsInterpreter(t, text, seed, load)
 		})
+	}
+}
+
+// TestPTXOps: nvcc takes the kernels of such modules. What they compute is
+// TestEmulatedOps' part.
+func TestPTXOps(t *testing.T) {
+	t.Parallel()
+	nvcc, err := toolchain.FindNVCC(t.Context())
+	if err != nil {
+		t.Skip(err)
+	}
+	first, sample := 50*irtest.Seed(t), uint64(1)
+	if irtest.All() {
+		sample = 20
+	}
+	for seed := first; seed < first+sample; seed++ {
+		text := irtest.RandomOpsText(seed)
+		_, _, gpu, err := generated(text)
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		for _, u := range gpu.Units {
+			if len(ptxOf(t, nvcc.Path, u)) == 0 {
+				t.Fatalf("seed %d: no PTX of\n%s", seed, text)
+			}
+		}
 	}
 }
