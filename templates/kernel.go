@@ -142,7 +142,7 @@ type unit struct {
 	MaxRows          int    // the largest of Rows
 	Chains           int    // chains of multiply-adds that a sum is made of
 	Stream           int    // plain types: rows whose chains have registers
-	Ahead            int    // plain types: how far ahead lines of weights are asked for, in bytes; 0: not at all
+	Ahead            int    // plain types: prefetch distance of weights, in bytes; 0: no prefetch
 	Pair             int    // plain types: rows that a function of two panels computes; 0 where there is none
 	Accs             int    // accumulators: at least MaxRows; more where several may share a row
 
@@ -193,14 +193,14 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	u := &unit{
 		Vectors16: set.vectors, Parts: set.parts, Symbol: k.Symbol(dt), Doc: k.Doc, Sum: k.Sum, Type: dt.String(), Tile: k.Tile, ISA: set.Name,
 		Act: "IFL_" + strings.ToUpper(k.Act(dt)), Block: dt.Block(),
-		Widths: upTo(set.widths, k.Tile), Rows: k.tileRows(set), Signed: dt.IsBlock() && !tensor.HasBase(dt), ByLane: set.byLane,
+		Widths: upTo(set.widths, k.Tile), Rows: k.tileRows(set), Signed: dt.IsBlock() && !tensor.HasBase(dt), ByLane: set.byLane, Ahead: set.ahead,
 	}
 	if k.Tile > 0 {
 		u.Max, u.MaxRows = slices.Max(u.Widths), slices.Max(u.Rows)
 		u.Accs = max(u.MaxRows, 4)
 	}
 	if u.Chains = 1; !dt.IsBlock() && k.act == "" {
-		u.Chains, u.Stream, u.Ahead = 2, set.stream, set.ahead
+		u.Chains, u.Stream = 2, set.stream
 		if set.parts == 1 {
 			u.Pair = 8
 		}
