@@ -38,7 +38,9 @@ type Options struct {
 // A Job says who asks and how urgent it is.
 type Job struct {
 	Client   string // jobs of one client share what a client may get
+	User     string // of the client: its jobs share what a user of the client may get
 	Priority int    // smaller is more urgent
+	Prefixes string // whose prefixes may be reused: those of jobs with the same
 }
 
 // A Scheduler runs jobs on an engine.

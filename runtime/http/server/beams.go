@@ -43,6 +43,10 @@ func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.Be
 	case p.Speculate != "" && p.Speculate != "none":
 		return nil, invalid("speculate", "speculate: a beam search drafts nothing; leave it out, or use another strategy")
 	}
+	job, err := s.job(r, p.shared)
+	if err != nil {
+		return nil, err
+	}
 	set, err := s.settings(p, g.eos)
 	if err != nil {
 		return nil, err
@@ -53,7 +57,7 @@ func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.Be
 	opt.Rules, opt.MaxLength = set.Rules, len(g.ids)+limit
 	opt.Rules.Penalty, opt.Rules.SequenceBias = set.Penalty, decode.SingleBiases(set.Bias)
 	return &search{s: s.cfg.Scheduler, eos: g.eos, logprobs: g.logprobs, echo: g.echo, query: scheduler.Search{
-		Job: scheduler.Job{Client: client(r) + "\x00" + p.User, Priority: p.Priority}, Prompt: g.ids, Options: opt, Best: p.choices(),
+		Job: job, Prompt: g.ids, Options: opt, Best: p.choices(),
 	}}, nil
 }
 

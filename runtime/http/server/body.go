@@ -64,7 +64,10 @@ func wrongKind(e *json.UnmarshalTypeError) error {
 		reflect.String: "a text", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Map: "an object", reflect.Struct: "an object",
 		reflect.Int: "a whole number", reflect.Int32: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number",
 	}[e.Type.Kind()]
-	field := strings.TrimPrefix(e.Field, "sampling.") // the keys that requests have in common
+	field := e.Field
+	for _, common := range []string{"sampling.", "shared."} { // the keys that requests have in common
+		field = strings.TrimPrefix(field, common)
+	}
 	if field == "" {
 		return invalid("", "the request's body: expected %s, found %s", want, e.Value)
 	}

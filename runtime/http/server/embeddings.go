@@ -22,12 +22,11 @@ type Embedder interface {
 
 // embeddingRequest is the body of /v1/embeddings.
 type embeddingRequest struct {
+	shared
 	Model      string  `json:"model"`
 	Input      prompts `json:"input"`
 	Encoding   string  `json:"encoding_format"`
 	Dimensions *int    `json:"dimensions"`
-	User       string  `json:"user"`
-	Priority   int     `json:"priority"`
 }
 
 type embeddingObject struct {
@@ -57,7 +56,10 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	job := scheduler.Job{Client: client(r) + "\x00" + req.User, Priority: req.Priority}
+	job, err := s.job(r, req.shared)
+	if err != nil {
+		return err
+	}
 	vectors, err := s.embedAll(r.Context(), job, tokens)
 	if err != nil {
 		return err

@@ -63,6 +63,10 @@ func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (
 	} else if ok {
 		return s.beams(r, p, g, opt, limit)
 	}
+	job, err := s.job(r, p.shared)
+	if err != nil {
+		return nil, err
+	}
 	samplers, err := s.samplers(p, g.constraint, g.eos, len(g.ids))
 	if err != nil {
 		return nil, err
@@ -72,8 +76,7 @@ func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (
 		return nil, err
 	}
 	return s.cfg.Scheduler.Generate(r.Context(), scheduler.Generation{
-		Job:    scheduler.Job{Client: client(r) + "\x00" + p.User, Priority: p.Priority},
-		Prompt: g.ids, Samplers: samplers, Max: limit, EOS: g.eos, Logprobs: g.logprobs, Echo: g.echo, Drafter: drafter,
+		Job: job, Prompt: g.ids, Samplers: samplers, Max: limit, EOS: g.eos, Logprobs: g.logprobs, Echo: g.echo, Drafter: drafter,
 	})
 }
 

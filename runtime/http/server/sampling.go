@@ -30,6 +30,7 @@ type Defaults struct {
 // sampling are the keys of a request that say how tokens are picked: those of
 // the OpenAI interface, and those that other services have beside them.
 type sampling struct {
+	shared
 	Temperature       *float64           `json:"temperature"`
 	TopP              *float64           `json:"top_p"`
 	TopK              *int               `json:"top_k"`
@@ -53,8 +54,6 @@ type sampling struct {
 	IgnoreEOS         bool               `json:"ignore_eos"`
 	MinTokens         int                `json:"min_tokens"`
 	N                 *int               `json:"n"`
-	Priority          int                `json:"priority"`
-	User              string             `json:"user"`
 	Speculate         string             `json:"speculate"`    // how tokens are drafted: "none", "lookup", …
 	DraftAccept       string             `json:"draft_accept"` // when they are accepted: "match", "rejection", "top"
 
@@ -109,8 +108,6 @@ func (p *sampling) check() error {
 		return invalid("frequency_penalty", "frequency_penalty: expected a number between -2 and 2")
 	case p.PresencePenalty < -2 || p.PresencePenalty > 2:
 		return invalid("presence_penalty", "presence_penalty: expected a number between -2 and 2")
-	case p.Priority < -100 || p.Priority > 100:
-		return invalid("priority", "priority: expected a number between -100 and 100, smaller is more urgent")
 	}
 	return nil
 }

@@ -4,8 +4,6 @@ package server
 
 import (
 	"net/http"
-
-	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 )
 
 // A Translation is what is asked of an encoder-decoder: texts, or sources as
@@ -38,7 +36,7 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 		Best      int       `json:"best"`
 		MaxTokens int       `json:"max_tokens"`
 		ForcedBOS *int32    `json:"forced_bos"`
-		Priority  int       `json:"priority"`
+		shared
 	}
 	if err := readJSON(r, &req); err != nil {
 		return err
@@ -52,7 +50,11 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 	if req.Beams < 0 || req.Beams > s.cfg.Sequences {
 		return invalid("beams", "beams: this service computes at most %d sequences at once", s.cfg.Sequences)
 	}
-	found, err := s.cfg.Translate(r.Context(), scheduler.Job{Client: client(r), Priority: req.Priority}, Translation{
+	job, err := s.job(r, req.shared)
+	if err != nil {
+		return err
+	}
+	found, err := s.cfg.Translate(r.Context(), job, Translation{
 		req.Text, req.IDs, req.Src, req.Tgt, req.Beams, req.Best, req.MaxTokens, req.ForcedBOS,
 	})
 	if err != nil {
@@ -83,9 +85,9 @@ type Candidate struct {
 // fill answers /fill.
 func (s *Server) fill(w http.ResponseWriter, r *http.Request) error {
 	req := struct {
-		Text     string `json:"text"`
-		TopK     int    `json:"top_k"`
-		Priority int    `json:"priority"`
+		Text string `json:"text"`
+		TopK int    `json:"top_k"`
+		shared
 	}{TopK: 5}
 	if err := readJSON(r, &req); err != nil {
 		return err
@@ -96,7 +98,11 @@ func (s *Server) fill(w http.ResponseWriter, r *http.Request) error {
 	if req.TopK < 1 || req.TopK > 1000 {
 		return invalid("top_k", "top_k: expected a number between 1 and 1000")
 	}
-	masks, err := s.cfg.Fill(r.Context(), scheduler.Job{Client: client(r), Priority: req.Priority}, req.Text, req.TopK)
+	job, err := s.job(r, req.shared)
+	if err != nil {
+		return err
+	}
+	masks, err := s.cfg.Fill(r.Context(), job, req.Text, req.TopK)
 	if err != nil {
 		return callersFault(err)
 	}
