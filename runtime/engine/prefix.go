@@ -2,13 +2,17 @@
 
 package engine
 
-import "time"
+import (
+	"crypto/sha256"
+	"time"
+)
 
 // A prefixKey is what a full page holds: its tokens, behind those that an
 // earlier page's number stands for. The tokens themselves are the key, not a
 // hash of them, so that no two prompts are ever taken for each other.
 type prefixKey struct {
-	before uint64 // number of the pages before it; 0: none
+	before uint64            // number of the pages before it; 0: none
+	space  [sha256.Size]byte // of a first page: whose it is, as Query.Prefixes says
 	tokens [pageRows]int32
 }
 
@@ -89,7 +93,9 @@ func (p *prefixCache) evict() int32 {
 
 // key is what page i of a sequence holds when it is full.
 func (s *sequence) key(i int, before uint64) (k prefixKey) {
-	k.before = before
+	if k.before = before; before == 0 {
+		k.space = s.space
+	}
 	copy(k.tokens[:], s.tokens[i*pageRows:])
 	return k
 }

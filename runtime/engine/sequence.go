@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -23,7 +24,8 @@ type Query struct {
 
 	Source []int32 // of an encoder-decoder: what the encoder reads, at least one token
 
-	Priority int // smaller is more urgent: computed first, and its pages taken last
+	Priority int    // smaller is more urgent: computed first, and its pages taken last
+	Prefixes string // the prefix cache gives it pages of queries with the same alone
 }
 
 // A Result is what a step gave one sequence: the output rows of those of
@@ -145,14 +147,15 @@ type sequence struct {
 	drafted int            // nodes that the last step computed, in the rows behind done
 
 	priority int
-	last     int64  // how many steps the engine had made when it was last in one, or came
-	prefix   uint64 // what its full pages hold, see prefix.go
-	cached   int    // rows that reuse gave it first
-	reads    bool   // its drafter reads the heads' rows of the next step
-	tried    bool   // reuse has looked for the first time
-	inFlight bool   // it is in a step under way
-	removed  bool   // while it was: its pages go when the step has ended
-	decoding bool   // its prompt is computed: a client waits for its next token
+	space    [sha256.Size]byte // of Query.Prefixes
+	last     int64             // how many steps the engine had made when it was last in one, or came
+	prefix   uint64            // what its full pages hold, see prefix.go
+	cached   int               // rows that reuse gave it first
+	reads    bool              // its drafter reads the heads' rows of the next step
+	tried    bool              // reuse has looked for the first time
+	inFlight bool              // it is in a step under way
+	removed  bool              // while it was: its pages go when the step has ended
+	decoding bool              // its prompt is computed: a client waits for its next token
 }
 
 // pending is how many of its tokens are still to be computed.
@@ -167,7 +170,7 @@ func (e *Engine) AddQuery(q Query) (ID, error) {
 		return 0, ErrBusy
 	}
 	n := len(q.Tokens)
-	s := &sequence{want: n - 1, priority: q.Priority, last: e.stats.Steps}
+	s := &sequence{want: n - 1, priority: q.Priority, last: e.stats.Steps, space: sha256.Sum256([]byte(q.Prefixes))}
 	if q.Last < 0 || q.Last > n {
 		s.want = 0
 	} else if q.Last > 0 {
@@ -306,7 +309,7 @@ func (e *Engine) Fork(id ID) (ID, error) {
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return 0, ErrBusy
 	}
-	c := &sequence{done: s.done, want: s.want, rows: s.rows, types: s.types, source: s.source, priority: s.priority, prefix: s.prefix, cached: s.cached, tried: true, decoding: s.decoding, last: e.stats.Steps}
+	c := &sequence{done: s.done, want: s.want, rows: s.rows, types: s.types, source: s.source, priority: s.priority, space: s.space, prefix: s.prefix, cached: s.cached, tried: true, decoding: s.decoding, last: e.stats.Steps}
 	c.tokens = append(make([]int32, 0, len(s.tokens)+64), s.tokens...)
 	full := s.done / pageRows
 	c.pages = e.pages.share(nil, s.pages[:full])

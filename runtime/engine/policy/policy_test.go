@@ -130,6 +130,24 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+func TestMakeWay(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		live []Live
+		want int
+	}{
+		{"the last of those with the most", []Live{{Load: 2}, {Load: 3}, {Load: 3}, {Load: 2}}, 2},
+		{"nobody with as many as both then have", []Live{{Load: 1}, {Load: 2, Own: 1}}, -1},
+		{"nobody who cannot", []Live{{Load: 3, Fixed: true}, {Load: 2}}, 1},
+		{"nobody who is more urgent", []Live{{Load: 3, Priority: -1}}, -1},
+	} {
+		if got := MakeWay(c.live, &Waiting{Sequences: 1}); got != c.want {
+			t.Errorf("%s: %d, expected %d", c.name, got, c.want)
+		}
+	}
+}
+
 func TestVictim(t *testing.T) {
 	t.Parallel()
 	list := []Request{{Pages: 1}, {Pages: 1, Priority: 1}, {Pages: 2, Priority: 1}, {Priority: 2}, {Pages: 1, Priority: 2, Blocked: true}}

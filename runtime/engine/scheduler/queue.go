@@ -3,6 +3,7 @@
 package scheduler
 
 import (
+	"slices"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/device"
@@ -20,13 +21,22 @@ func (s *Scheduler) admit() {
 		pages -= e.slots() // each may need one more any moment
 	}
 	for {
-		at := policy.Admit(s.queued(), slots, pages, len(s.live) == 0, 0)
+		queued := s.queued()
+		at := policy.Admit(queued, slots, pages, len(s.live) == 0, 0)
 		if at < 0 {
+			if n := s.makeWay(queued); n > 0 {
+				slots += n
+				pages = s.eng.Unused() - (s.eng.Options().MaxSeqs - slots)
+				continue
+			}
 			return
 		}
 		e := s.waiting[at]
 		s.waiting = append(s.waiting[:at], s.waiting[at+1:]...)
-		s.opt.Metrics.observeQueue(time.Since(e.arrived))
+		if !e.begun {
+			s.opt.Metrics.observeQueue(time.Since(e.arrived))
+		}
+		e.since, e.begun = time.Now(), true
 		if err := e.start(&access{s, e}); err != nil {
 			s.release(e)
 			e.end(err)
@@ -45,15 +55,100 @@ func (s *Scheduler) queued() (list []policy.Waiting) {
 	if len(s.waiting) == 0 {
 		return nil
 	}
-	load := map[string]int{}
-	for _, e := range s.live {
-		load[e.Client] += e.slots()
-	}
+	load := s.load()
 	now := time.Now()
 	for _, e := range s.waiting {
-		list = append(list, policy.Waiting{Priority: e.Priority, Waited: now.Sub(e.arrived), ClientLoad: load[e.Client], Sequences: e.slots(), Pages: e.pages()})
+		list = append(list, policy.Waiting{
+			Priority: e.Priority, Waited: now.Sub(e.since), ClientLoad: load[e.client()], UserLoad: load[e.user()], Sequences: e.slots(), Pages: e.pages(),
+		})
 	}
 	return list
+}
+
+// An owner is a client as a whole, or one of its users.
+type owner struct {
+	client, user string
+	whole        bool
+}
+
+func (e *entry) client() owner { return owner{client: e.Client, whole: true} }
+func (e *entry) user() owner   { return owner{client: e.Client, user: e.User} }
+
+// load is how many sequences each client has, and each of its users.
+func (s *Scheduler) load() map[owner]int {
+	load := map[owner]int{}
+	for _, e := range s.live {
+		load[e.client()] += e.slots()
+		load[e.user()] += e.slots()
+	}
+	return load
+}
+
+// makeWay lets a live job wait for the one whose turn it is, as the policy says,
+// and is how many sequences that frees; 0: none makes way.
+func (s *Scheduler) makeWay(queued []policy.Waiting) int {
+	first := policy.Turn(queued, 0)
+	if first < 0 {
+		return 0
+	}
+	next, load, now := s.waiting[first], s.load(), time.Now()
+	list := make([]policy.Live, len(s.live))
+	for i, e := range s.live {
+		a, b := e.client(), next.client()
+		if a == b {
+			a, b = e.user(), next.user()
+		}
+		p, ok := e.task.(pausable)
+		list[i] = policy.Live{Priority: e.Priority, Load: load[a], Own: load[b], Fixed: a == b || now.Sub(e.since) < s.opt.Turn || !ok || !p.mayPause()}
+	}
+	at := policy.MakeWay(list, &queued[first])
+	if at < 0 {
+		return 0
+	}
+	e := s.live[at]
+	e.task.(pausable).pause()
+	s.release(e)
+	e.since = now
+	s.live = slices.Delete(s.live, at, at+1)
+	s.running = len(s.live)
+	s.waiting = append(s.waiting, e)
+	s.decided("made way", e, nil)
+	return e.slots()
+}
+
+// A pausable task can give its sequences back and start again from where it was.
+type pausable interface {
+	mayPause() bool
+	pause()
+}
+
+// room says whether the queue takes another job of a client. Where it is full, a
+// client with at least two jobs more than this one loses its last: a client that
+// fills the queue is refused, others are not. s.mu is held.
+func (s *Scheduler) room(client string) bool {
+	count := map[string]int{}
+	waiting := 0
+	for _, e := range s.waiting {
+		if !e.begun {
+			count[e.Client]++
+			waiting++
+		}
+	}
+	if waiting < s.opt.Queue {
+		return true
+	}
+	last := -1
+	for i, e := range s.waiting {
+		if !e.begun && count[e.Client] > count[client]+1 && (last < 0 || count[e.Client] >= count[s.waiting[last].Client]) {
+			last = i
+		}
+	}
+	if last < 0 {
+		return false
+	}
+	s.waiting[last].end(ErrFull)
+	s.waiting = slices.Delete(s.waiting, last, last+1)
+	return true
 }
 
 // pages is how many KV-cache pages a job takes at its start, and one more for

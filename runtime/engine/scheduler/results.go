@@ -188,7 +188,7 @@ type access struct {
 }
 
 func (x *access) add(q engine.Query) (engine.ID, error) {
-	q.Priority = x.e.Priority
+	q.Priority, q.Prefixes = x.e.Priority, x.e.Prefixes
 	id, err := x.s.eng.AddQuery(q)
 	return x.own(id, err)
 }

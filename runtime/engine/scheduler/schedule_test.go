@@ -112,7 +112,9 @@ func TestCompany(t *testing.T) {
 		if eo.Draft = 6 * int(seed%2); seed == 2 {
 			eo.MaxTokens, eo.Draft = 200, 100
 		}
-		s, eng := start(t, devicetest.Manifest(), eo, scheduler.Options{Queue: 1000, Metrics: scheduler.NewMetrics(&metrics.Registry{})})
+		s, eng := start(t, devicetest.Manifest(), eo, scheduler.Options{
+			Queue: 1000, Metrics: scheduler.NewMetrics(&metrics.Registry{}), Turn: time.Duration(1 + seed/2*uint64(time.Millisecond)), // jobs make way all the time
+		})
 		stem := prompt(r, 130)
 		var wg sync.WaitGroup
 		for i := range 60 {
@@ -122,7 +124,7 @@ func TestCompany(t *testing.T) {
 			if r.IntN(3) == 0 {
 				set.Frequency, set.Penalty = 0.5, 1.1
 			}
-			client := string(rune('a' + i%3))
+			client, user := string(rune('a'+i%3)), string(rune('a'+i%2))
 			wg.Go(func() {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -130,7 +132,7 @@ func TestCompany(t *testing.T) {
 					time.AfterFunc(time.Duration(i%7)*time.Millisecond, cancel)
 				}
 				stream, err := s.Generate(ctx, scheduler.Generation{
-					Job: scheduler.Job{Client: client, Priority: i % 4}, Prompt: q, Samplers: samplers(t, n, set, len(q)), Max: limit, EOS: []int32{devicetest.EOS}, Logprobs: -1,
+					Job: scheduler.Job{Client: client, User: user, Priority: i % 4}, Prompt: q, Samplers: samplers(t, n, set, len(q)), Max: limit, EOS: []int32{devicetest.EOS}, Logprobs: -1,
 					Drafter: drafters(i),
 				})
 				if err != nil {
@@ -216,18 +218,74 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// slow allows every token, after a while.
+type slow struct{}
+
+func (slow) Mask() ([]uint64, error) {
+	time.Sleep(100 * time.Microsecond)
+	return slices.Repeat([]uint64{math.MaxUint64}, 64), nil
+}
+
+func (slow) Accept(int32) error { return nil }
+
+func (slow) Done() bool { return false }
+
+// TestMakeWay: where one client's jobs take every sequence, another one's does
+// not wait for their end; and the queue, which they fill, has room for it.
+func TestMakeWay(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, devicetest.Manifest(), engine.Options{MaxSeqs: 2}, scheduler.Options{Turn: 1, Queue: 3})
+	long := func(client string, n, limit int) (*scheduler.Stream, error) {
+		return s.Generate(t.Context(), scheduler.Generation{
+			Job: scheduler.Job{Client: client}, Prompt: []int32{9, 10}, Samplers: samplers(t, n, decode.Settings{Bias: map[int32]float32{devicetest.EOS: -1e9}, Mask: slow{}}, 2), Max: limit, Logprobs: -1,
+		})
+	}
+	for _, n := range []int{1, 2} { // sequences of a job
+		var busy []*scheduler.Stream
+		for range 8 {
+			stream, err := long("busy", n, 100)
+			if err == nil {
+				busy = append(busy, stream)
+			} else if !errors.Is(err, scheduler.ErrFull) {
+				t.Fatal(err)
+			}
+		}
+		stream, err := long("other", 1, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := collect(t.Context(), stream, 1); err != nil || len(got[0]) != 5 {
+			t.Errorf("jobs of %d sequences: the other client got %v (%v)", n, got, err)
+		}
+		if waiting, running := s.Load(); waiting+running < 2 {
+			t.Errorf("jobs of %d sequences: the other client waited for the busy one", n)
+		}
+		for _, b := range busy {
+			got, err := collect(t.Context(), b, n)
+			if errors.Is(err, scheduler.ErrFull) { // it gave its place in the queue up
+				continue
+			}
+			for _, ids := range got {
+				if err != nil || len(ids) != 100 {
+					t.Errorf("jobs of %d sequences: the busy client got %d tokens (%v)", n, len(ids), err)
+				}
+			}
+		}
+	}
+}
+
 // TestSearch compares beams through the scheduler with a search over the fake
 // model's rows.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	s, _ := start(t, devicetest.EncoderDecoder(), engine.Options{Graph: "decode", MaxSeqs: 8, Context: 100, MaxTokens: 120}, scheduler.Options{})
+	s, _ := start(t, devicetest.EncoderDecoder(), engine.Options{Graph: "decode", MaxSeqs: 8, Context: 100, MaxTokens: 120}, scheduler.Options{Turn: 1})
 	r := rand.New(rand.NewPCG(4, 2))
 	var wg sync.WaitGroup
-	for range 10 {
+	for i := range 10 {
 		source := prompt(r, 1+r.IntN(80))
 		opt := decode.BeamOptions{Beams: 1 + r.IntN(4), LengthPenalty: 1, MaxLength: 30, Rules: decode.Rules{EOS: []int32{devicetest.EOS}}}
 		wg.Go(func() {
-			got, err := s.Beams(t.Context(), scheduler.Search{Prompt: []int32{1}, Source: source, Options: opt, Best: opt.Beams})
+			got, err := s.Beams(t.Context(), scheduler.Search{Job: scheduler.Job{Client: string(rune('a' + i%4))}, Prompt: []int32{1}, Source: source, Options: opt, Best: opt.Beams})
 			if err != nil {
 				t.Error(err)
 				return

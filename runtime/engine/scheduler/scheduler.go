@@ -28,6 +28,7 @@ var (
 type Options struct {
 	Queue     int           // most jobs that wait; 0: 128
 	QueueTime time.Duration // how long a job may wait; 0: a minute
+	Turn      time.Duration // how long a job runs at least before it makes way for one of another client; 0: 100 ms
 	Vocab     int           // logits of a row that mean a token
 	Metrics   *Metrics      // nil: not measured
 	Log       *slog.Logger  // hears of bugs, with their stacks; nil: nobody does
@@ -84,6 +85,8 @@ type entry struct {
 	task
 	ctx     context.Context
 	arrived time.Time
+	since   time.Time       // when it came, became live, or made way
+	begun   bool            // it was live before
 	ids     []engine.ID     // its sequences
 	results []engine.Result // of this step
 	err     error
@@ -96,6 +99,9 @@ func New(eng *engine.Engine, opt Options) *Scheduler {
 	}
 	if opt.QueueTime == 0 {
 		opt.QueueTime = time.Minute
+	}
+	if opt.Turn == 0 {
+		opt.Turn = 100 * time.Millisecond
 	}
 	s := &Scheduler{
 		opt: opt, eng: eng, out: eng.Output("logits"), wake: make(chan struct{}, 1), done: make(chan struct{}),
@@ -115,10 +121,11 @@ func (s *Scheduler) submit(ctx context.Context, j Job, t task) error {
 	switch {
 	case s.draining || s.stopped:
 		return ErrClosed
-	case len(s.waiting) >= s.opt.Queue:
+	case !s.room(j.Client):
 		return ErrFull
 	}
-	s.waiting = append(s.waiting, &entry{Job: j, task: t, ctx: ctx, arrived: time.Now()})
+	now := time.Now()
+	s.waiting = append(s.waiting, &entry{Job: j, task: t, ctx: ctx, arrived: now, since: now})
 	s.notify()
 	return nil
 }
@@ -266,7 +273,7 @@ func (s *Scheduler) reapExpired() {
 		switch {
 		case e.ctx.Err() != nil:
 			e.end(e.ctx.Err())
-		case time.Since(e.arrived) > s.opt.QueueTime:
+		case !e.begun && time.Since(e.arrived) > s.opt.QueueTime:
 			s.decided("waited too long", e, nil)
 			e.end(ErrWaited)
 		default:
