@@ -21,7 +21,7 @@ type CallFormat struct {
 
 // parseCall gives the grammar of a call of one of the tools.
 func parseCall(format CallFormat, tools []Tool) (*Grammar, error) {
-	w := newSchemaWriter(nil, SchemaOptions{})
+	w := newSchemaWriter(nil)
 	var calls []part
 	for _, t := range tools {
 		arguments, err := w.arguments(t)

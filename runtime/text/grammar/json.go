@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/iflowc/iflowc/runtime/kit/orderedjson"
 )
@@ -60,6 +64,9 @@ func readJSON(data []byte) (any, error) {
 	if len(data) > maxSource {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(data), maxSource)
 	}
+	if !utf8.Valid(data) || loneSurrogate(data) {
+		return nil, errors.New("the JSON holds text that is not Unicode: bytes that are not UTF-8, or half of a surrogate pair")
+	}
 	v, err := orderedjson.Read(data, maxDepth, values)
 	if errors.Is(err, orderedjson.ErrDeep) {
 		return nil, fmt.Errorf("%w: %w", ErrTooLarge, err)
@@ -77,6 +84,77 @@ var values = orderedjson.Maker[any]{
 	},
 	List:  func(items []any) any { return items },
 	Other: func(v any) any { return v },
+}
+
+// loneSurrogate tells whether JSON has an escape \uD800 to \uDFFF that is not a
+// half of a pair. Go reads it as U+FFFD, others keep it.
+func loneSurrogate(data []byte) bool {
+	code := func(i int) uint64 { // of the escape at i, 0 for anything else
+		if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
+			return 0
+		}
+		c, _ := strconv.ParseUint(string(data[i+2:i+6]), 16, 16)
+		return c
+	}
+	for i := 0; i < len(data); i++ {
+		if data[i] != '\\' {
+			continue
+		}
+		switch c := code(i); {
+		case c >= 0xD800 && c <= 0xDBFF:
+			if low := code(i + 6); low < 0xDC00 || low > 0xDFFF {
+				return true
+			}
+			i += 11
+		case c >= 0xDC00 && c <= 0xDFFF:
+			return true
+		default:
+			i++
+		}
+	}
+	return false
+}
+
+// keyOf gives a text that two values share exactly where JSON schema calls them
+// equal: numbers by their value, objects whatever the order of their keys.
+func keyOf(v any) string {
+	switch v := v.(type) {
+	case json.Number:
+		return numberText(v)
+	case []any:
+		parts := make([]string, len(v))
+		for i, x := range v {
+			parts[i] = keyOf(x)
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	case *object:
+		parts := make([]string, 0, len(v.keys))
+		for _, k := range slices.Sorted(slices.Values(v.keys)) {
+			parts = append(parts, writeJSON(k)+":"+keyOf(v.values[k]))
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	return writeJSON(v)
+}
+
+// numberText spells whole numbers without point and exponent, so that 1, 1.0
+// and 1e0 are one text. Others are spelled as the nearest double.
+func numberText(n json.Number) string {
+	text := n.String()
+	if !strings.ContainsAny(text, ".eE") {
+		if text == "-0" {
+			return "0"
+		}
+		return text
+	}
+	if r, ok := rational(n); ok && r.IsInt() {
+		return r.Num().String()
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return text
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
 // writeJSON gives the compact text of a value, without HTML escapes.

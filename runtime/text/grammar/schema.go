@@ -3,34 +3,35 @@ package grammar
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// SchemaOptions say how the JSON of a schema is written.
-type SchemaOptions struct {
-	// Compact allows no blanks between the parts of a value. Otherwise one
-	// blank, or a line end with an indent, may stand there.
-	Compact bool
-}
+// SchemaOptions say how the JSON of a schema is written. There is one form.
+type SchemaOptions struct{}
 
-// ParseSchema reads a JSON schema (draft 2020-12 and what is common of older
-// ones). The texts are values that meet it, with the properties of objects in
-// the order of the schema. Keywords that change what is valid and are not
-// known here are an error, never ignored; format is a hint where its name is
-// not known.
-func ParseSchema(schema []byte, opt SchemaOptions) (*Grammar, error) {
+// ParseSchema reads a JSON schema: draft 2020-12, and what older drafts wrote
+// in another way. The grammar's texts are JSON that is valid against it, with
+// the properties of objects in the order of the schema. White space is a single
+// optional space behind a colon or a comma and nothing else, so that it can
+// neither run away nor keep a model from its habits.
+//
+// A schema is never weakened: a keyword that is not known or cannot be kept
+// exactly beside the others is an error that names it. Known formats are kept;
+// the name of another is a hint.
+func ParseSchema(schema []byte, _ SchemaOptions) (*Grammar, error) {
 	root, err := readJSON(schema)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	w := newSchemaWriter(root, opt)
+	w := newSchemaWriter(root)
 	return w.finish(w.value(root, ""))
 }
 
 // AnyObject gives the grammar of all JSON objects.
-func AnyObject(opt SchemaOptions) *Grammar {
-	w := newSchemaWriter(nil, opt)
+func AnyObject(SchemaOptions) *Grammar {
+	w := newSchemaWriter(nil)
 	g, err := w.finish(w.freeObject())
 	if err != nil {
 		panic("bug: " + err.Error())
@@ -52,18 +53,34 @@ func ParseRegex(pattern string) (*Grammar, error) {
 
 // schemaWriter writes the network of a schema.
 type schemaWriter struct {
-	b      *builder
-	root   any
-	opt    SchemaOptions
-	refs   map[string]int32 // rules of the schemas that $ref names
-	named  map[string]int32 // rules of this package: white space, strings, any value
-	depth  int
-	joined int // keys that merge has gone through
-	err    error
+	b       *builder
+	root    any
+	refs    map[string]int32 // rules of the schemas that $ref names
+	named   map[string]int32 // rules of this package: strings, any value
+	checked map[*object]bool // schemas whose keywords have been looked at
+	regexes map[string]*regexp.Regexp
+	enums   map[*object]map[string]bool // the keys of enum's values
+	depth   int
+	work    int // see spend
+	err     error
 }
 
-func newSchemaWriter(root any, opt SchemaOptions) *schemaWriter {
-	return &schemaWriter{b: &builder{}, root: root, opt: opt, refs: map[string]int32{}, named: map[string]int32{}}
+func newSchemaWriter(root any) *schemaWriter {
+	return &schemaWriter{b: &builder{}, root: root, refs: map[string]int32{}, named: map[string]int32{}, checked: map[*object]bool{},
+		regexes: map[string]*regexp.Regexp{}, enums: map[*object]map[string]bool{}}
+}
+
+// maxWork bounds what joining and comparing schemas takes: references to
+// references, each twice, would be joined for ever, and each constant may be
+// held to each alternative. A unit is about a tenth of a microsecond.
+const maxWork = 400_000
+
+// spend counts work; false, and an error, when there has been too much.
+func (w *schemaWriter) spend(units int, path string) bool {
+	if w.work += units; w.work > maxWork {
+		w.fail(path, "joining and comparing the schemas of allOf, anyOf, oneOf, enum and $ref takes more than %d steps; write it with fewer or smaller ones", maxWork)
+	}
+	return w.err == nil
 }
 
 func (w *schemaWriter) finish(p part) (*Grammar, error) {
@@ -100,16 +117,53 @@ var (
 	harmless = map[string]string{"uniqueItems": "false", "unevaluatedProperties": "true", "unevaluatedItems": "true"}
 )
 
-func (w *schemaWriter) checkWords(o *object, path string) bool {
-	known := slices.Concat(stringWords, numberWords, arrayWords, objectWords, otherWords, annotations)
-	for _, k := range o.keys {
-		if slices.Contains(known, k) || strings.HasPrefix(k, "x-") || harmless[k] != "" && harmless[k] == writeJSON(o.values[k]) {
-			continue
-		}
-		w.fail(path, "keyword %q is not supported; supported are %s", k, strings.Join(slices.Concat(otherWords, stringWords, numberWords, arrayWords, objectWords), ", "))
-		return false
+var knownWords = func() map[string]bool {
+	known := map[string]bool{}
+	for _, k := range slices.Concat(stringWords, numberWords, arrayWords, objectWords, otherWords, annotations) {
+		known[k] = true
 	}
-	return true
+	return known
+}()
+
+// instead says what to write where a keyword is not supported.
+var instead = map[string]string{
+	"uniqueItems":           "leave it out and drop what is there twice afterwards",
+	"not":                   "say what is allowed, by type, enum or pattern",
+	"if":                    "write anyOf of the two cases, or oneOf with a property of a different const in each",
+	"patternProperties":     "name the properties, or give additionalProperties a schema",
+	"propertyNames":         "name the properties and set additionalProperties to false",
+	"unevaluatedProperties": "set additionalProperties to false where the properties are",
+	"unevaluatedItems":      "set items to false beside prefixItems",
+	"dependentRequired":     "write anyOf with the properties of each case",
+	"dependencies":          "write anyOf with the properties of each case",
+	"contains":              "describe all items by items or prefixItems",
+	"$dynamicRef":           "write $ref",
+	"$recursiveRef":         "write $ref",
+}
+
+// checkWords refuses keywords that change what is valid and are not written.
+func (w *schemaWriter) checkWords(o *object, path string) bool {
+	if w.checked[o] {
+		return w.err == nil
+	}
+	w.checked[o] = true
+	for _, k := range o.keys {
+		switch {
+		case knownWords[k] || strings.HasPrefix(k, "x-") || harmless[k] != "" && harmless[k] == writeJSON(o.values[k]):
+		case instead[k] != "":
+			w.fail(path, "keyword %q is not supported; %s", k, instead[k])
+		default:
+			w.fail(path, "keyword %.40q is not supported; supported are %s", k, strings.Join(slices.Concat(otherWords, stringWords, numberWords, arrayWords, objectWords), ", "))
+		}
+	}
+	id, isText := o.values["$id"].(string)
+	if isText && any(o) != w.root && !strings.HasPrefix(id, "#") {
+		w.fail(path, "a $id within the schema changes what $ref points to; leave it out")
+	}
+	if n, _ := o.get("nullable"); n == true && o.has("type") && !slices.Contains(w.types(o, path), "null") {
+		w.fail(path, `nullable is not a keyword of JSON schema, by which null is not valid here; write "type": [%s, "null"]`, strings.Trim(writeJSON(o.values["type"]), "[]"))
+	}
+	return w.err == nil
 }
 
 // value writes the values that meet a schema.
@@ -137,59 +191,84 @@ func (w *schemaWriter) object(o *object, path string) part {
 	if !w.checkWords(o, path) {
 		return w.b.nothing()
 	}
+	if o.has("enum", "const") {
+		return w.constants(w.finite(o, path), path)
+	}
 	if ref, ok := o.get("$ref"); ok {
 		return w.reference(o, ref, path)
 	}
-	if _, ok := o.get("allOf"); ok {
+	if o.has("allOf") {
 		return w.value(w.mergeAll(o, path), path)
 	}
 	for _, word := range []string{"anyOf", "oneOf"} {
-		if list, ok := o.get(word); ok {
-			return w.alternatives(o, word, list, path)
+		if o.has(word) {
+			return w.alternatives(o, word, path)
 		}
-	}
-	if c, ok := o.get("const"); ok {
-		return w.constants([]any{c}, o, path)
-	}
-	if e, ok := o.get("enum"); ok {
-		list, isList := e.([]any)
-		if !isList || len(list) == 0 {
-			return w.fail(path+"/enum", "expected a list of values")
-		}
-		return w.constants(list, o, path)
 	}
 	return w.typed(o, path)
 }
 
-// constants writes values literally: those of the list that the rest of the
-// schema's types allow.
-func (w *schemaWriter) constants(list []any, o *object, path string) part {
-	types := w.types(o, path)
+// constants writes values literally.
+func (w *schemaWriter) constants(list []any, path string) part {
 	var parts []part
 	for _, v := range list {
-		if slices.ContainsFunc(types, func(t string) bool { return hasType(v, t) }) {
-			parts = append(parts, w.b.literal(writeJSON(v)))
+		if w.b.err != nil {
+			break
 		}
+		parts = append(parts, w.constant(v))
 	}
 	return w.b.alt(parts...)
 }
 
-func hasType(v any, name string) bool {
+func (w *schemaWriter) constant(v any) part {
+	b := w.b
+	var parts []part
 	switch v := v.(type) {
-	case nil:
-		return name == "null"
-	case bool:
-		return name == "boolean"
-	case string:
-		return name == "string"
-	case []any:
-		return name == "array"
-	case *object:
-		return name == "object"
 	case json.Number:
-		return name == "number" || name == "integer" && !strings.ContainsAny(v.String(), ".eE")
+		return w.text(plainNumber(v))
+	case []any:
+		for i, x := range v {
+			if i > 0 {
+				parts = append(parts, w.comma())
+			}
+			parts = append(parts, w.constant(x))
+		}
+		return w.enclosed("[", "]", b.seq(parts...))
+	case *object:
+		for i, k := range v.keys {
+			if i > 0 {
+				parts = append(parts, w.comma())
+			}
+			parts = append(parts, w.member(w.text(writeJSON(k)), w.constant(v.values[k])))
+		}
+		return w.enclosed("{", "}", b.seq(parts...))
 	}
-	return false
+	return w.text(writeJSON(v))
+}
+
+// text writes a text literally, with one state a byte.
+func (w *schemaWriter) text(text string) part {
+	b := w.b
+	if len(b.states)+len(text) >= maxStates {
+		b.fail(fmt.Errorf("%w: over %d states", ErrTooLarge, maxStates))
+		return b.nothing()
+	}
+	p := b.empty()
+	for i := range len(text) {
+		to := b.state()
+		b.states[p.out].edges = append(b.states[p.out].edges, edge{text[i], text[i], to})
+		p.out = to
+	}
+	return p
+}
+
+// plainNumber spells a constant as the schema does, whole numbers without point
+// and exponent: then they are integers for every reader.
+func plainNumber(n json.Number) string {
+	if text := numberText(n); !strings.ContainsAny(text, ".eE") && text != "" {
+		return text
+	}
+	return n.String()
 }
 
 var typeNames = []string{"object", "array", "string", "number", "boolean", "null"}
@@ -211,9 +290,6 @@ func (w *schemaWriter) types(o *object, path string) []string {
 			w.fail(path+"/type", "type %s is not known; there are %s, integer", writeJSON(e), strings.Join(typeNames, ", "))
 		}
 		out = append(out, name)
-	}
-	if n, _ := o.get("nullable"); n == true && !slices.Contains(out, "null") {
-		out = append(out, "null")
 	}
 	return out
 }
@@ -240,21 +316,30 @@ func (w *schemaWriter) typed(o *object, path string) part {
 	return w.b.alt(parts...)
 }
 
-// alternatives writes anyOf and oneOf alike: of the alternatives that hold at
-// once, the text is of one.
-func (w *schemaWriter) alternatives(o *object, word string, list any, path string) part {
-	subs, ok := list.([]any)
+// alternatives writes anyOf, and oneOf where no value meets two of its schemas.
+func (w *schemaWriter) alternatives(o *object, word, path string) part {
+	subs, ok := o.values[word].([]any)
 	if !ok || len(subs) == 0 {
 		return w.fail(path+"/"+word, "expected a list of schemas")
 	}
 	rest := o.clone(append([]string{word}, annotations...)...)
+	at := func(i int) string { return fmt.Sprintf("%s/%s/%d", path, word, i) }
+	if len(rest.keys) > 0 {
+		joined := make([]any, len(subs))
+		for i, sub := range subs {
+			joined[i] = w.merge(rest, sub, at(i))
+		}
+		subs = joined
+	}
+	if word == "oneOf" {
+		subs = w.exclusive(subs, path+"/oneOf")
+	}
 	var parts []part
 	for i, sub := range subs {
-		at := fmt.Sprintf("%s/%s/%d", path, word, i)
-		if len(rest.keys) > 0 {
-			sub = w.merge(rest, sub, at)
+		if w.err != nil || w.b.err != nil {
+			break
 		}
-		parts = append(parts, w.value(sub, at))
+		parts = append(parts, w.value(sub, at(i)))
 	}
 	return w.b.alt(parts...)
 }

@@ -6,28 +6,81 @@ import (
 	"slices"
 )
 
+// normal gives a schema in the form that merge joins: const as an enum of one,
+// draft 4's flags as the limits that they make exclusive.
+func (w *schemaWriter) normal(o *object, path string) *object {
+	out := o.clone("const", "nullable")
+	if o.has("const") {
+		out.set("enum", w.candidates(o, path))
+	}
+	for word, exclusive := range map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"} {
+		flag, isFlag := o.values[exclusive].(bool)
+		if !isFlag || !w.drafts("draft-03", "draft-04") {
+			continue
+		}
+		out = out.clone(exclusive)
+		if limit, ok := o.get(word); ok && flag {
+			out = out.clone(word)
+			out.set(exclusive, limit)
+		}
+	}
+	return out
+}
+
 // mergeWord joins two values of one keyword.
 func (w *schemaWriter) mergeWord(word string, a, b any, path string) any {
 	switch word {
+	case "properties":
+		return w.mergeProperties(a, b, path)
+	case "additionalProperties":
+		return both(a, b)
+	}
+	if !w.spend((weight(a)+weight(b))/4, path) || keyOf(a) == keyOf(b) {
+		return a
+	}
+	switch word {
 	case "type":
 		return mergeTypes(a, b)
-	case "enum":
-		return common(asList(a), asList(b))
-	case "required":
-		return union(asList(a), asList(b))
-	case "properties":
-		return mergeProperties(a, b)
-	case "additionalProperties", "items", "additionalItems":
-		return both(a, b)
-	case "anyOf", "oneOf":
-		return w.product(asList(a), asList(b), path)
+	case "enum", "required", "anyOf", "oneOf":
+		x, xok := a.([]any)
+		y, yok := b.([]any)
+		switch {
+		case !xok || !yok:
+			w.fail(path+"/"+word, "expected a list")
+			return a
+		case word == "enum":
+			return common(x, y)
+		case word == "required":
+			return union(x, y)
+		}
+		return w.product(x, y, path)
 	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties":
-		return pick(a, b, 1)
+		return w.pick(a, b, 1, path+"/"+word)
 	case "maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties":
-		return pick(a, b, -1)
+		return w.pick(a, b, -1, path+"/"+word)
 	}
-	w.fail(path, "two different values of %q hold at once, %.40s and %.40s; this is not supported", word, writeJSON(a), writeJSON(b))
+	w.fail(path, "two different values of %q hold at once, %.40s and %.40s; this is not supported, write one that says both", word, writeJSON(a), writeJSON(b))
 	return a
+}
+
+// weight is about how long the JSON of a value is.
+func weight(v any) int {
+	n := 2
+	switch v := v.(type) {
+	case *object:
+		for _, k := range v.keys {
+			n += len(k) + weight(v.values[k])
+		}
+	case []any:
+		for _, x := range v {
+			n += weight(x)
+		}
+	case string:
+		n += len(v)
+	case json.Number:
+		n += len(v)
+	}
+	return n
 }
 
 func asList(v any) []any {
@@ -37,25 +90,25 @@ func asList(v any) []any {
 	return []any{v}
 }
 
-// textsOf gives the values of a list as JSON, by which they compare.
-func textsOf(list []any) map[string]bool {
+// keysOf gives the values of a list as texts by which they compare.
+func keysOf(list []any) map[string]bool {
 	set := make(map[string]bool, len(list))
 	for _, v := range list {
-		set[writeJSON(v)] = true
+		set[keyOf(v)] = true
 	}
 	return set
 }
 
 func common(a, b []any) []any {
-	inB := textsOf(b)
-	return slices.DeleteFunc(slices.Clone(a), func(v any) bool { return !inB[writeJSON(v)] })
+	inB := keysOf(b)
+	return slices.DeleteFunc(slices.Clone(a), func(v any) bool { return !inB[keyOf(v)] })
 }
 
 func union(a, b []any) []any {
-	out, seen := slices.Clone(a), textsOf(a)
+	out, seen := slices.Clone(a), keysOf(a)
 	for _, v := range b {
-		if text := writeJSON(v); !seen[text] {
-			seen[text] = true
+		if key := keyOf(v); !seen[key] {
+			seen[key] = true
 			out = append(out, v)
 		}
 	}
@@ -65,8 +118,10 @@ func union(a, b []any) []any {
 // mergeTypes gives the types of both; integers are numbers.
 func mergeTypes(a, b any) any {
 	var out []any
-	for _, x := range asList(a) {
-		for _, y := range asList(b) {
+	for _, i := range asList(a) {
+		for _, j := range asList(b) {
+			x, _ := i.(string)
+			y, _ := j.(string)
 			switch {
 			case x == y || x == "integer" && y == "number":
 				out = append(out, x)
@@ -78,10 +133,11 @@ func mergeTypes(a, b any) any {
 	return out
 }
 
-func mergeProperties(a, b any) any {
+func (w *schemaWriter) mergeProperties(a, b any, path string) any {
 	x, xok := a.(*object)
 	y, yok := b.(*object)
 	if !xok || !yok {
+		w.fail(path+"/properties", "expected an object of schemas")
 		return a
 	}
 	out := x.clone()
@@ -112,13 +168,50 @@ func (w *schemaWriter) product(a, b []any, path string) any {
 }
 
 // pick gives the larger (sign 1) or smaller (-1) of two numbers.
-func pick(a, b any, sign int) any {
+func (w *schemaWriter) pick(a, b any, sign int, path string) any {
 	x, xok := rational(a)
 	y, yok := rational(b)
-	if xok && yok && x.Cmp(y)*sign < 0 {
+	if !xok || !yok {
+		w.fail(path, "have %.40s and %.40s, expected numbers within 1e60", writeJSON(a), writeJSON(b))
+		return a
+	}
+	if x.Cmp(y)*sign < 0 {
 		return b
 	}
 	return a
+}
+
+// mergeItems gives the array keywords of two schemas that both have some: each
+// place of an array meets what either says of it.
+func (w *schemaWriter) mergeItems(out, x, y *object, path string) *object {
+	words := []string{"prefixItems", "items", "additionalItems"}
+	if !x.has(words...) || !y.has(words...) {
+		return out
+	}
+	px, restX := w.itemsOf(x, path)
+	py, restY := w.itemsOf(y, path)
+	out = out.clone(words...)
+	var prefix []any
+	for i := range max(len(px), len(py)) {
+		a, b := restX, restY
+		if i < len(px) {
+			a = px[i]
+		}
+		if i < len(py) {
+			b = py[i]
+		}
+		prefix = append(prefix, both(a, b))
+	}
+	if rest := both(restX, restY); len(prefix) == 0 {
+		out.set("items", rest)
+	} else if w.drafts("2020-12") {
+		out.set("prefixItems", prefix)
+		out.set("items", rest)
+	} else {
+		out.set("items", prefix)
+		out.set("additionalItems", rest)
+	}
+	return out
 }
 
 // rational reads a number of JSON exactly; one with a huge exponent is none.

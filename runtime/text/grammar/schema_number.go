@@ -5,15 +5,30 @@ import (
 	"strings"
 )
 
+// Numbers have an end too: 32 digits before and behind the point, and
+// exponents to 199, which every reader's doubles hold.
 const (
-	integers = `-?(0|[1-9][0-9]*)`
-	numbers  = integers + `(\.[0-9]+)?([eE][+-]?[0-9]+)?`
+	integers = `-?(0|[1-9][0-9]{0,31})`
+	numbers  = integers + `(\.[0-9]{1,32})?([eE][+-]?[01]?[0-9]{1,2})?`
+)
+
+// longest is the number of digits of whole numbers without limits. Where a
+// range has fractions all digits together are precise: two decimal numbers of
+// so many digits are different as doubles too, so that a reader who compares
+// these finds a number on the same side of a limit.
+const (
+	longest = 32
+	precise = 15
 )
 
 // number writes the numbers of a schema. Those with limits have no exponent.
 func (w *schemaWriter) number(o *object, integer bool, path string) part {
-	lo := w.limit(o, "minimum", "exclusiveMinimum", 1, path)
-	hi := w.limit(o, "maximum", "exclusiveMaximum", -1, path)
+	lo, hi := w.limits(o, path)
+	for _, l := range []*limit{lo, hi} {
+		if l != nil && l.open && !integer && l.fraction != "" && len(l.whole)+len(l.fraction) > precise {
+			w.fail(path, "an exclusive limit with a fraction has at most %d digits, or doubles do not tell it from its neighbours", precise)
+		}
+	}
 	if w.err != nil {
 		return w.b.nothing()
 	}
@@ -50,6 +65,11 @@ type limit struct {
 
 const maxDigits = 64
 
+// limits gives the ends of a schema's range; nil is no limit.
+func (w *schemaWriter) limits(o *object, path string) (lo, hi *limit) {
+	return w.limit(o, "minimum", "exclusiveMinimum", 1, path), w.limit(o, "maximum", "exclusiveMaximum", -1, path)
+}
+
 // limit reads an inclusive and an exclusive keyword; the tighter one counts.
 func (w *schemaWriter) limit(o *object, word, exclusive string, sign int, path string) *limit {
 	var out *limit
@@ -58,7 +78,7 @@ func (w *schemaWriter) limit(o *object, word, exclusive string, sign int, path s
 		if !ok {
 			continue
 		}
-		if flag, isFlag := v.(bool); isFlag && k == exclusive { // draft 4: a flag
+		if flag, isFlag := v.(bool); isFlag && k == exclusive && w.drafts("draft-03", "draft-04") { // older drafts: a flag
 			if out != nil {
 				out.open = flag
 			}
@@ -142,25 +162,39 @@ func (w *schemaWriter) magnitudes(lo, hi *limit, integer bool) part {
 		d := &digits{b: b, lo: lo, hi: hi, integer: integer, out: p.out, states: map[place]int32{}, length: n}
 		b.eps(p.in, d.state(place{lo: n == len(lo.whole), hi: hi != nil && n == len(hi.whole)}))
 	}
-	if hi == nil { // more digits than lo has
-		longer := b.seq(b.bytes('1', '9'), b.repeat(len(lo.whole), -1, func() part { return b.bytes('0', '9') }))
-		if !integer {
-			longer = b.seq(longer, b.optional(b.seq(b.literal("."), b.repeat(1, -1, func() part { return b.bytes('0', '9') }))))
-		}
-		b.eps(p.in, longer.in)
-		b.eps(longer.out, p.out)
+	if hi == nil {
+		w.longer(p, len(lo.whole), integer)
 	}
 	return p
 }
 
+// longer adds to p the numbers of more than n digits before the point.
+func (w *schemaWriter) longer(p part, n int, integer bool) {
+	b := w.b
+	fractions := []int32{p.out} // states with at most so many digits to come
+	for i := 1; !integer && i < precise; i++ {
+		s := b.state()
+		b.states[s].edges = append(b.states[s].edges, edge{'0', '9', fractions[i-1]})
+		b.eps(s, p.out)
+		fractions = append(fractions, s)
+	}
+	at := b.bytes('1', '9')
+	b.eps(p.in, at.in)
+	for i := 1; i <= max(longest, n+1); i++ {
+		if i > n {
+			b.eps(at.out, p.out)
+			if left := precise - i; !integer && left > 0 {
+				first := b.seq(b.literal("."), b.bytes('0', '9'))
+				b.eps(at.out, first.in)
+				b.eps(first.out, fractions[left-1])
+			}
+		}
+		at = b.seq(at, b.bytes('0', '9'))
+	}
+}
+
 // state gives the state of a place, with all that follows it.
 func (d *digits) state(at place) int32 {
-	if at.behind && at.n > 0 && !at.lo && !at.hi {
-		at.n = 1 // nothing depends on the place any more
-	}
-	if at.behind && at.n > 0 {
-		at.n = min(at.n, max(len(d.lo.fraction), d.hiDigits())+1)
-	}
 	if s, ok := d.states[at]; ok {
 		return s
 	}
@@ -173,11 +207,14 @@ func (d *digits) state(at place) int32 {
 		d.b.eps(s, d.out)
 	}
 	if !at.behind && at.n == d.length {
-		if !d.integer {
+		if !d.integer && d.length < precise {
 			point := d.b.literal(".")
 			d.b.eps(s, point.in)
 			d.b.eps(point.out, d.state(place{behind: true, lo: at.lo, hi: at.hi}))
 		}
+		return s
+	}
+	if at.behind && at.n == precise-d.length {
 		return s
 	}
 	for c := byte('0'); c <= '9'; c++ {
@@ -187,13 +224,6 @@ func (d *digits) state(at place) int32 {
 		}
 	}
 	return s
-}
-
-func (d *digits) hiDigits() int {
-	if d.hi == nil {
-		return 0
-	}
-	return len(d.hi.fraction)
 }
 
 // digit is the digit of a limit at a place.
@@ -253,11 +283,14 @@ func (w *schemaWriter) multiple(step any, integer, limited bool, path string) pa
 		return w.fail(path, "have %.40s, expected a number above 0", writeJSON(step))
 	}
 	if limited {
-		return w.fail(path, "multipleOf beside minimum or maximum is not supported")
+		return w.fail(path, "multipleOf beside minimum or maximum is not supported; write one of them, or an enum")
 	}
 	one := big.NewInt(1)
+	if integer { // the whole multiples of p/q are those of p
+		r = new(big.Rat).SetInt(r.Num())
+	}
 	switch {
-	case r.Num().Cmp(one) == 0 && integer:
+	case r.IsInt() && r.Num().Cmp(one) == 0:
 		return w.pattern(integers)
 	case r.IsInt() && r.Num().IsInt64() && r.Num().Int64() <= most:
 		return w.remainders(int(r.Num().Int64()))

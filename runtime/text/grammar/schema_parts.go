@@ -1,6 +1,9 @@
 package grammar
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // any writes any JSON value.
 func (w *schemaWriter) any() part {
@@ -16,26 +19,51 @@ func (w *schemaWriter) any() part {
 // freeObject writes any JSON object.
 func (w *schemaWriter) freeObject() part { return w.properties(newObject(), "") }
 
-// between writes open, the inside with space around it, and shut.
 func (w *schemaWriter) enclosed(open, shut string, inside part) part {
-	b := w.b
-	return b.seq(b.literal(open), w.space(), inside, w.space(), b.literal(shut))
+	return w.b.seq(w.b.literal(open), inside, w.b.literal(shut))
 }
 
-func (w *schemaWriter) comma() part { return w.b.seq(w.space(), w.b.literal(","), w.space()) }
+func (w *schemaWriter) comma() part { return w.b.seq(w.b.literal(","), w.space()) }
 
-// array writes the arrays of a schema: prefixItems by place, then items.
-func (w *schemaWriter) array(o *object, path string) part {
-	b := w.b
-	prefix, _ := o.values["prefixItems"].([]any)
+// itemsOf gives the schemas of an array's first places and of those that follow.
+func (w *schemaWriter) itemsOf(o *object, path string) (prefix []any, rest any) {
 	rest, hasRest := o.get("items")
-	if list, ok := rest.([]any); ok { // the older way to write prefixItems
+	list, older := rest.([]any)
+	switch given, has := o.get("prefixItems"); {
+	case older && has, older && !w.drafts("draft-0", "2019-09"):
+		w.fail(path+"/items", "a list of schemas is prefixItems in draft 2020-12; write prefixItems")
+	case older: // the way to write prefixItems before draft 2020-12
 		prefix = list
 		rest, hasRest = o.get("additionalItems")
+	case has && !w.drafts("2020-12"):
+		w.fail(path+"/prefixItems", "the $schema is of a draft that does not know prefixItems; write items with a list of schemas")
+	case has:
+		var isList bool
+		if prefix, isList = given.([]any); !isList {
+			w.fail(path+"/prefixItems", "expected a list of schemas")
+		}
 	}
 	if !hasRest {
 		rest = true
 	}
+	return prefix, rest
+}
+
+// drafts tells whether the schema may be of one of these drafts: it names one
+// of them, or none.
+func (w *schemaWriter) drafts(names ...string) bool {
+	root, _ := w.root.(*object)
+	if root == nil || !root.has("$schema") {
+		return true
+	}
+	uri, _ := root.values["$schema"].(string)
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(uri, name) })
+}
+
+// array writes the arrays of a schema: prefixItems by place, then items.
+func (w *schemaWriter) array(o *object, path string) part {
+	b := w.b
+	prefix, rest := w.itemsOf(o, path)
 	lo, hi := w.count(o, "minItems", path), w.count(o, "maxItems", path)
 	if hi >= 0 && hi < lo {
 		return w.fail(path, "minItems %d is more than maxItems %d", lo, hi)
@@ -96,16 +124,9 @@ func (w *schemaWriter) items(schema any, lo, hi int, first bool, path string) pa
 // those that are required and not named, then any others that may come.
 func (w *schemaWriter) properties(o *object, path string) part {
 	b := w.b
-	props, _ := o.values["properties"].(*object)
-	if props == nil {
-		props = newObject()
-	}
-	extra, ok := o.get("additionalProperties")
-	if !ok {
-		extra = true
-	}
-	required, ok := w.required(o, path)
-	if !ok {
+	props, extra := w.propertiesOf(o, path)
+	required := w.required(o, path)
+	if w.err != nil {
 		return b.nothing()
 	}
 	names := slices.Clone(props.keys)
@@ -115,38 +136,65 @@ func (w *schemaWriter) properties(o *object, path string) part {
 		}
 	}
 	lo, hi := w.count(o, "minProperties", path), w.count(o, "maxProperties", path)
-	if (lo > 0 || hi >= 0) && len(names) > 0 {
-		if lo > len(required) || hi >= 0 && hi < len(names) {
-			return w.fail(path, "minProperties and maxProperties beside properties are not supported")
-		}
-		lo, hi = 0, -1
-	}
-	if len(names) == 0 {
+	switch {
+	case hi >= 0 && hi < max(lo, len(required)):
+		return w.fail(path, "minProperties or required wants more properties than maxProperties %d", hi)
+	case lo > max(1, len(required)):
+		return w.fail(path, "minProperties %d: above 1 it is supported up to the number of required properties; make more of them required", lo)
+	case len(names) == 0:
 		return w.enclosed("{", "}", w.free(extra, nil, lo, hi, path))
+	case hi >= 0 && (hi < len(names) || extra != false):
+		return w.fail(path, "maxProperties beside properties is supported where additionalProperties is false and all may come; leave it out or name the properties in an anyOf")
 	}
-	return w.enclosed("{", "}", w.members(names, required, props, extra, path))
+	return w.enclosed("{", "}", w.members(names, required, o, lo > 0, path))
 }
 
-func (w *schemaWriter) required(o *object, path string) (names []string, ok bool) {
-	list, isList := o.values["required"].([]any)
-	if !isList && o.has("required") {
-		w.fail(path+"/required", "expected a list of names")
-		return nil, false
+// propertiesOf gives the properties and the schema of others.
+func (w *schemaWriter) propertiesOf(o *object, path string) (props *object, extra any) {
+	props, isObject := o.values["properties"].(*object)
+	if !isObject {
+		if o.has("properties") {
+			w.fail(path+"/properties", "expected an object of schemas")
+		}
+		props = newObject()
 	}
+	extra, ok := o.get("additionalProperties")
+	if !ok {
+		extra = true
+	}
+	return props, extra
+}
+
+// required gives the names that must be there, each once.
+func (w *schemaWriter) required(o *object, path string) []string {
+	v, ok := o.get("required")
+	if !ok {
+		return nil
+	}
+	list, isList := v.([]any)
+	if !isList {
+		w.fail(path+"/required", "expected a list of names")
+	}
+	var names []string
+	seen := map[string]bool{}
 	for _, v := range list {
 		name, isText := v.(string)
 		if !isText {
 			w.fail(path+"/required", "expected a list of names")
-			return nil, false
 		}
-		names = append(names, name)
+		if !seen[name] {
+			names = append(names, name)
+		}
+		seen[name] = true
 	}
-	return names, true
+	return names
 }
 
 // members runs over the properties on two rails: on the first nothing has been
-// written yet, on the second a comma must stand before the next.
-func (w *schemaWriter) members(names, required []string, props *object, extra any, path string) part {
+// written yet, on the second a comma must stand before the next. atLeastOne says
+// that an object without members is not enough.
+func (w *schemaWriter) members(names, required []string, o *object, atLeastOne bool, path string) part {
+	props, extra := w.propertiesOf(o, path)
 	b := w.b
 	in := b.state()
 	none, some := in, b.state()
@@ -155,12 +203,15 @@ func (w *schemaWriter) members(names, required []string, props *object, extra an
 		must[name] = true
 	}
 	for _, name := range names {
+		if w.err != nil || b.err != nil {
+			return b.nothing()
+		}
 		schema, named := props.get(name)
 		if !named {
 			schema = extra
 		}
 		rule := b.rule("property " + name)
-		b.define(rule, w.member(b.literal(writeJSON(name)), w.value(schema, path+"/properties/"+name)))
+		b.define(rule, w.member(w.text(writeJSON(name)), w.value(schema, path+"/properties/"+name)))
 		nextNone, nextSome := b.state(), b.state()
 		first, later := b.call(rule), b.seq(w.comma(), b.call(rule))
 		b.eps(none, first.in)
@@ -174,12 +225,18 @@ func (w *schemaWriter) members(names, required []string, props *object, extra an
 		none, some = nextNone, nextSome
 	}
 	out := b.state()
+	least := 0
+	if atLeastOne {
+		least = 1
+	}
 	if extra == false {
-		b.eps(none, out)
+		if least == 0 {
+			b.eps(none, out)
+		}
 		b.eps(some, out)
 		return part{in, out}
 	}
-	first := w.free(extra, names, 0, -1, path)
+	first := w.free(extra, names, least, -1, path)
 	b.eps(none, first.in)
 	b.eps(first.out, out)
 	later := b.star(b.seq(w.comma(), w.freeMember(extra, names, path)))
@@ -189,7 +246,21 @@ func (w *schemaWriter) members(names, required []string, props *object, extra an
 }
 
 func (w *schemaWriter) member(key, value part) part {
-	return w.b.seq(key, w.space(), w.b.literal(":"), w.space(), value)
+	return w.b.seq(key, w.b.literal(":"), w.space(), value)
+}
+
+// outside gives anyRune less the ranges, which may overlap.
+func outside(ranges []runeRange) []runeRange {
+	slices.SortFunc(ranges, func(a, b runeRange) int { return int(a.lo - b.lo) })
+	var out []runeRange
+	from := rune(0)
+	for _, r := range ranges {
+		if r.lo > from {
+			out = append(out, runeRange{from, r.lo - 1})
+		}
+		from = max(from, r.hi+1)
+	}
+	return append(out, runeRange{from, maxRune})
 }
 
 // free writes lo to hi members whose names are not among those taken.
@@ -254,8 +325,7 @@ func (w *schemaWriter) otherKey(taken []string) part {
 		for r := range next[at] {
 			used = append(used, runeRange{r, r})
 		}
-		slices.SortFunc(used, func(a, b runeRange) int { return int(a.lo - b.lo) })
-		leave := b.runes(without(used...))
+		leave := b.runes(outside(used))
 		b.eps(at, leave.in)
 		b.eps(leave.out, rest.in)
 		if !taking[at] {

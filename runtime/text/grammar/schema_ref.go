@@ -32,16 +32,16 @@ func (w *schemaWriter) reference(o *object, ref any, path string) part {
 func (w *schemaWriter) lookup(ref any, path string) (target any, name string) {
 	text, ok := ref.(string)
 	if !ok || !strings.HasPrefix(text, "#") {
-		w.fail(path+"/$ref", "have %s; only references within the schema (#/…) are followed", writeJSON(ref))
+		w.fail(path+"/$ref", "have %.80s; only references within the schema (#/…) are followed", writeJSON(ref))
 		return nil, ""
 	}
 	name = strings.TrimPrefix(text, "#")
 	at := w.root
+	if plain, err := url.PathUnescape(name); err == nil {
+		name = plain
+	}
 	for _, step := range strings.Split(name, "/")[1:] {
 		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
-		if plain, err := url.PathUnescape(step); err == nil {
-			step = plain
-		}
 		found := false
 		switch v := at.(type) {
 		case *object:
@@ -52,19 +52,15 @@ func (w *schemaWriter) lookup(ref any, path string) (target any, name string) {
 			}
 		}
 		if !found {
-			w.fail(path+"/$ref", "%q points to nothing", text)
+			w.fail(path+"/$ref", "%.80q points to nothing", text)
 			return nil, ""
 		}
 	}
 	if name != "" && !strings.HasPrefix(name, "/") {
-		w.fail(path+"/$ref", "%q: anchors are not followed; write #/…", text)
+		w.fail(path+"/$ref", "%.80q: anchors are not followed; write #/…", text)
 	}
 	return at, name
 }
-
-// maxJoined bounds the keys of joined schemas: references to references, each
-// twice, would be joined for ever.
-const maxJoined = 50_000
 
 // size is how many keys and properties a schema has.
 func (o *object) size() int {
@@ -110,21 +106,26 @@ func (w *schemaWriter) merge(a, b any, path string) any {
 		w.fail(path, "expected schemas to join")
 		return false
 	}
-	if w.joined += x.size() + y.size(); w.joined > maxJoined {
-		w.fail(path, "joining the schemas of allOf and $ref takes more than %d steps", maxJoined)
+	if !w.spend(8*(x.size()+y.size()), path) || !w.checkWords(x, path) || !w.checkWords(y, path) {
 		return false
 	}
-	out, y := x.clone(), y.clone()
+	x, y = w.normal(x, path), w.normal(y, path)
+	out := x.clone()
+	y = y.clone()
 	closeOver(out, y)
 	for _, k := range y.keys {
 		old, both := out.get(k)
 		switch {
 		case !both:
 			out.set(k, y.values[k])
-		case slices.Contains(annotations, k) || writeJSON(old) == writeJSON(y.values[k]):
+		case slices.Contains(annotations, k) || slices.Contains([]string{"prefixItems", "items", "additionalItems"}, k):
 		default:
 			out.set(k, w.mergeWord(k, old, y.values[k], path))
 		}
+	}
+	out = w.mergeItems(out, x, y, path)
+	if list, ok := out.values["enum"].([]any); ok && len(list) == 0 {
+		return false
 	}
 	return out
 }
@@ -187,6 +188,9 @@ func closeOne(o, own, named, other *object) {
 func both(a, b any) any {
 	if a == false || b == false {
 		return false
+	}
+	if a == true {
+		return b
 	}
 	if b == true {
 		return a

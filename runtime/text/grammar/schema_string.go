@@ -1,8 +1,6 @@
 package grammar
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // rule gives a rule of this package, made when it is first used.
 func (w *schemaWriter) rule(name string, make func() part) part {
@@ -15,17 +13,13 @@ func (w *schemaWriter) rule(name string, make func() part) part {
 	return w.b.call(r)
 }
 
-// space may stand between the parts of a value: nothing, a blank, or a line
-// end with an indent. It has an end, or a model may fall into writing blanks.
+// space may stand behind a colon and a comma: one blank, which most of what
+// models have read has there. Nowhere else is any white space.
 func (w *schemaWriter) space() part {
-	if w.opt.Compact {
-		return w.b.empty()
-	}
-	return w.rule("space", func() part {
-		b := w.b
-		indent := b.repeat(0, 64, func() part { return b.alt(b.literal(" "), b.literal("\t")) })
-		return b.optional(b.alt(b.literal(" "), b.seq(b.literal("\n"), indent)))
-	})
+	p := w.b.nothing()
+	w.b.eps(p.in, p.out)
+	w.b.states[p.in].edges = append(w.b.states[p.in].edges, edge{' ', ' ', p.out})
+	return p
 }
 
 // escaped are the characters that a JSON string may not hold as they are.
@@ -69,9 +63,8 @@ func (w *schemaWriter) character() part {
 func (w *schemaWriter) string(o *object, path string) part {
 	b := w.b
 	quoted := func(p part) part { return b.seq(b.literal(`"`), p, b.literal(`"`)) }
-	pattern, hasPattern := o.get("pattern")
-	format, _ := o.values["format"].(string)
-	known := formats[format]
+	pattern, hasPattern := w.patternOf(o, path)
+	known := w.formatOf(o, path)
 	lo, hi := w.count(o, "minLength", path), w.count(o, "maxLength", path)
 	bounded := lo > 0 || hi >= 0
 	if hasPattern && known != "" || (hasPattern || known != "") && bounded {
@@ -79,11 +72,7 @@ func (w *schemaWriter) string(o *object, path string) part {
 	}
 	switch {
 	case hasPattern:
-		text, ok := pattern.(string)
-		if !ok {
-			return w.fail(path+"/pattern", "expected a string")
-		}
-		p, err := b.regex(text, jsonText, false)
+		p, err := b.regex(pattern, jsonText, false)
 		if err != nil {
 			return w.fail(path+"/pattern", "%v", err)
 		}
@@ -91,13 +80,40 @@ func (w *schemaWriter) string(o *object, path string) part {
 	case known != "":
 		p, err := b.regex(known, jsonText, true)
 		if err != nil {
-			panic(fmt.Sprintf("bug: format %s: %v", format, err))
+			panic(fmt.Sprintf("bug: format %v: %v", o.values["format"], err))
 		}
 		return quoted(p)
 	case bounded:
 		return w.limited(lo, hi, path, quoted)
 	}
 	return w.rule("string", func() part { return quoted(b.star(w.character())) })
+}
+
+// patternOf gives the pattern in the syntax of Go.
+func (w *schemaWriter) patternOf(o *object, path string) (pattern string, ok bool) {
+	v, ok := o.get("pattern")
+	if !ok {
+		return "", false
+	}
+	text, isText := v.(string)
+	if !isText {
+		w.fail(path+"/pattern", "expected a string")
+		return "", false
+	}
+	pattern, err := portable(text)
+	if err != nil {
+		w.fail(path+"/pattern", "%v", err)
+	}
+	return pattern, err == nil
+}
+
+// formatOf gives the pattern of a format that is known, "" for a hint.
+func (w *schemaWriter) formatOf(o *object, path string) string {
+	name, isText := o.values["format"].(string)
+	if !isText && o.has("format") {
+		w.fail(path+"/format", "expected the name of a format")
+	}
+	return formats[name]
 }
 
 func (w *schemaWriter) limited(lo, hi int, path string, quoted func(part) part) part {
@@ -125,27 +141,3 @@ func (w *schemaWriter) count(o *object, word, path string) int {
 	}
 	return int(r.Num().Int64())
 }
-
-// formats are the patterns of the formats that are known, after RFC 3339, 4122,
-// 5321, 1123, 2673, 4291 and 3986, in the part of each that is regular.
-var formats = map[string]string{
-	"date":      date,
-	"time":      clock,
-	"date-time": date + `T` + clock,
-	"duration":  `P(\d+W|(\d+Y(\d+M)?(\d+D)?|\d+M(\d+D)?|\d+D)(T(\d+H(\d+M)?(\d+S)?|\d+M(\d+S)?|\d+S))?|T(\d+H(\d+M)?(\d+S)?|\d+M(\d+S)?|\d+S))`,
-	"uuid":      `[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`,
-	"email":     `[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+)*@` + host,
-	"hostname":  host,
-	"ipv4":      `(` + octet + `\.){3}` + octet,
-	"ipv6": `(([0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}|([0-9a-fA-F]{1,4}:){1,7}:|([0-9a-fA-F]{1,4}:){1,6}:[0-9a-fA-F]{1,4}` +
-		`|([0-9a-fA-F]{1,4}:){1,5}(:[0-9a-fA-F]{1,4}){1,2}|([0-9a-fA-F]{1,4}:){1,4}(:[0-9a-fA-F]{1,4}){1,3}|([0-9a-fA-F]{1,4}:){1,3}(:[0-9a-fA-F]{1,4}){1,4}` +
-		`|([0-9a-fA-F]{1,4}:){1,2}(:[0-9a-fA-F]{1,4}){1,5}|[0-9a-fA-F]{1,4}:(:[0-9a-fA-F]{1,4}){1,6}|:((:[0-9a-fA-F]{1,4}){1,7}|:))`,
-	"uri": `[A-Za-z][A-Za-z0-9+.-]*:(//[A-Za-z0-9._~%!$&'()*+,;=:@\[\]-]*)?[A-Za-z0-9._~%!$&'()*+,;=:@/-]*(\?[A-Za-z0-9._~%!$&'()*+,;=:@/?-]*)?(#[A-Za-z0-9._~%!$&'()*+,;=:@/?-]*)?`,
-}
-
-const (
-	date  = `\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|[12]\d))`
-	clock = `([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)`
-	octet = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
-	host  = `[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*`
-)

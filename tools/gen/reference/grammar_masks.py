@@ -30,7 +30,7 @@ class Vocabulary:
 
 def grammar(case):
     if case["kind"] == "schema":
-        options = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
+        options = {"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"}
         return LLMatcher.grammar_from_json_schema(case["source"], defaults=options)
     if case["kind"] == "regex":
         return LLMatcher.grammar_from_regex(case["source"])

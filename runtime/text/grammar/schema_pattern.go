@@ -1,0 +1,236 @@
+package grammar
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// A schema's patterns are ECMA-262's; validators in Python read them as Python
+// does. portable rewrites one for Go such that what it matches is matched in
+// both: where a class like \w has more characters in one than in the other,
+// those of both are taken, and what only one of them knows is refused.
+func portable(pattern string) (string, error) {
+	r := patternReader{text: pattern}
+	for r.text != "" && r.err == nil {
+		if r.out.Len() > maxSource {
+			return "", fmt.Errorf("%w: pattern", ErrTooLarge)
+		}
+		r.next()
+	}
+	if r.err != nil {
+		return "", fmt.Errorf("pattern %.80q: %w", pattern, r.err)
+	}
+	return r.out.String(), nil
+}
+
+type patternReader struct {
+	text string // what is left
+	out  strings.Builder
+	err  error
+}
+
+func (r *patternReader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+// take gives the next character; 0 at the end, which is an error.
+func (r *patternReader) take() rune {
+	c, n := utf8.DecodeRuneInString(r.text)
+	if n == 0 {
+		r.fail("it ends too early")
+		return 0
+	}
+	r.text = r.text[n:]
+	return c
+}
+
+func (r *patternReader) character(c rune) { fmt.Fprintf(&r.out, `\x{%x}`, c) }
+
+var quantifier = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
+
+func (r *patternReader) next() {
+	switch c := r.take(); c {
+	case '\\':
+		if set := r.escape(&single); set != "" {
+			r.out.WriteString("[" + set + "]")
+		}
+	case '[':
+		r.class()
+	case '.':
+		r.out.WriteString(`[^\n\r\x{2028}\x{2029}]`)
+	case '(':
+		if strings.HasPrefix(r.text, "?") && !strings.HasPrefix(r.text, "?:") {
+			r.fail("there are no look-arounds, flags and named groups; write (?:…)")
+		}
+		r.out.WriteByte('(')
+	case '{':
+		if q := quantifier.FindString("{" + r.text[:min(len(r.text), 32)]); q != "" {
+			r.out.WriteString(q)
+			r.text = r.text[len(q)-1:]
+			return
+		}
+		if strings.HasPrefix(r.text, ",") {
+			r.fail("{,n} is a repetition in Python alone; write {0,n}")
+		}
+		r.character(c)
+	case '}', ']':
+		r.character(c)
+	case '*', '+', '?', '|', ')', '^', '$':
+		r.out.WriteRune(c)
+	default:
+		r.character(c)
+	}
+}
+
+// sets are what class escapes stand for, as the inside of a class of Go.
+type sets map[rune]string
+
+// In a class, what may come is in both dialects; in a class that is negated,
+// what may not come is in either.
+const (
+	eitherDigit = `\p{Nd}`
+	eitherWord  = `\p{L}\p{N}_`
+	bothSpace   = `\t\n\v\f\r `
+	eitherSpace = `\t-\r\x{1c}-\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
+)
+
+var (
+	single  = sets{'d': `0-9`, 'D': `^` + eitherDigit, 'w': `0-9A-Za-z_`, 'W': `^` + eitherWord, 's': bothSpace, 'S': `^` + eitherSpace}
+	within  = sets{'d': `0-9`, 'D': `\P{Nd}`, 'w': `0-9A-Za-z_`, 'W': "", 's': bothSpace, 'S': ""} // see inClass
+	negated = sets{'d': eitherDigit, 'D': `\D`, 'w': eitherWord, 'W': `\W`, 's': eitherSpace, 'S': `\S`}
+)
+
+// inClass gives the sets that are the rest of another, spelled out: a class has
+// no class in it.
+var inClass = sync.OnceValue(func() sets {
+	rest := func(set string) string {
+		re, err := syntax.Parse("[^"+set+"]", syntax.Perl)
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		var out strings.Builder
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			fmt.Fprintf(&out, `\x{%x}-\x{%x}`, re.Rune[i], re.Rune[i+1])
+		}
+		return out.String()
+	}
+	all := sets{'W': rest(eitherWord), 'S': rest(eitherSpace)}
+	for k, v := range within {
+		if v != "" {
+			all[k] = v
+		}
+	}
+	return all
+})
+
+// escape reads what follows a backslash. It gives the inside of a class, or ""
+// for one character, which it writes.
+func (r *patternReader) escape(known *sets) string {
+	c := r.take()
+	if set := (*known)[c]; set != "" {
+		return set
+	}
+	if c == 'p' || c == 'P' {
+		name, rest, ok := strings.Cut(r.text, "}")
+		if !ok || !strings.HasPrefix(name, "{") || len(name) > 40 {
+			r.fail(`\%c has no {name}`, c)
+			return ""
+		}
+		r.text = rest
+		return `\` + string(c) + name + "}"
+	}
+	if code, ok := r.escaped(c); ok {
+		r.character(code)
+	}
+	return ""
+}
+
+var oneCharacter = map[rune]rune{'t': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r', '0': 0}
+
+// escaped gives the character of an escape that means one.
+func (r *patternReader) escaped(c rune) (rune, bool) {
+	if code, ok := oneCharacter[c]; ok {
+		if c == '0' && r.text != "" && r.text[0] >= '0' && r.text[0] <= '9' {
+			r.fail(`octal numbers are not supported; write \x..`)
+		}
+		return code, true
+	}
+	digits := map[rune]int{'x': 2, 'u': 4}[c]
+	switch {
+	case digits > 0:
+		var code rune
+		for range digits {
+			d := strings.IndexRune("0123456789abcdefABCDEF", r.take())
+			if d < 0 {
+				r.fail(`\%c has not %d hexadecimal digits`, c, digits)
+				return 0, false
+			}
+			if d > 15 {
+				d -= 6
+			}
+			code = code<<4 | rune(d)
+		}
+		if code >= 0xD800 && code <= 0xDFFF {
+			r.fail(`\u%x is half of a character; write the character itself`, code)
+		}
+		return code, true
+	case c > 0x20 && c < 0x7F && !strings.ContainsRune("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", c):
+		return c, true
+	}
+	r.fail(`\%c is not supported; there are no back-references and no word boundaries`, c)
+	return 0, false
+}
+
+// class reads a class in brackets, of which the first is taken.
+func (r *patternReader) class() {
+	known := inClass()
+	r.out.WriteByte('[')
+	if strings.HasPrefix(r.text, "^") {
+		r.text, known = r.text[1:], negated
+		r.out.WriteByte('^')
+	}
+	if strings.HasPrefix(r.text, "]") {
+		r.fail(`a class begins with ], which is written \]`)
+	}
+	for r.err == nil && !strings.HasPrefix(r.text, "]") {
+		if r.out.Len() > maxSource {
+			r.fail("%w", ErrTooLarge)
+		}
+		isSet := r.member(known)
+		if len(r.text) < 2 || r.text[0] != '-' || r.text[1] == ']' {
+			continue
+		}
+		r.text = r.text[1:]
+		r.out.WriteByte('-')
+		if isSet || r.member(known) {
+			r.fail(`a class escape is not the end of a range; write \- for the character`)
+		}
+	}
+	r.take()
+	r.out.WriteByte(']')
+}
+
+// member writes one character or class escape of a class; isSet tells which.
+func (r *patternReader) member(known sets) (isSet bool) {
+	c := r.take()
+	switch {
+	case c == '\\' && strings.HasPrefix(r.text, "b"): // a backspace, in a class
+		r.text = r.text[1:]
+		r.character('\b')
+	case c == '\\':
+		set := r.escape(&known)
+		r.out.WriteString(set)
+		return set != ""
+	case c == '[' && strings.HasPrefix(r.text, ":"):
+		r.fail(`there are no [:classes:]; write \[ for the character`)
+	default:
+		r.character(c)
+	}
+	return false
+}
