@@ -44,6 +44,7 @@ var exactCases = []struct {
 	{`{"type":"string","pattern":"^\\w\\W[^\\w][\\W]$"}`, []string{`"a-- "`}, []string{`"é---"`, `"aé--"`, `"a-é-"`, `"a--é"`}},
 	{`{"type":"string","pattern":"^\\s\\S[^\\s]$"}`, []string{`" ab"`, `"\u000bab"`, `"\tab"`}, []string{"\"\u00a0ab\"", "\" \u00a0b\"", "\" a\u00a0\"", `"abc"`}},
 	{`{"type":"string","pattern":"^[\\w.-]+[\\]\\b]\\u0041\\x42\\/{$"}`, []string{`"a-.]AB/{"`, `"a\bAB/{"`}, []string{`"]AB/{"`}},
+	{`{"type":"string","pattern":"^(?:ab|c)*?d{1,2}$"}`, []string{`"abcdd"`}, []string{`"ab"`}},
 	{`{"type":"string","pattern":"^\\\\u0041$"}`, []string{`"\\u0041"`}, []string{`"A"`}},
 	{`{"type":"string","pattern":"^a|b$"}`, []string{`"ax"`, `"xb"`}, []string{`"xa"`, `"b\n"`}},
 	{`{"type":"number","minimum":0,"exclusiveMaximum":0.1}`, []string{`0`, `0.09999999999999`}, []string{`0.1`, `0.0999999999999999999999`, `-0`}},

@@ -69,6 +69,10 @@ func (r *patternReader) next() {
 			r.fail("there are no look-arounds, flags and named groups; write (?:…)")
 		}
 		r.out.WriteByte('(')
+		if rest, ok := strings.CutPrefix(r.text, "?:"); ok {
+			r.text = rest
+			r.out.WriteString("?:")
+		}
 	case '{':
 		if q := quantifier.FindString("{" + r.text[:min(len(r.text), 32)]); q != "" {
 			r.out.WriteString(q)

@@ -1,0 +1,426 @@
+"""Draws random JSON schemas and holds what the grammars of runtime/text/grammar write to jsonschema.
+
+    check.py WALK [--schemas N] [--seed N]     WALK is the built program of this folder
+
+Every text that ended must be strict JSON, without a declared property twice, and valid. Random instances of the
+schemas that jsonschema accepts must be matched. Prints the counts; the exit code is 1 where anything was wrong.
+"""
+
+import argparse
+import collections
+import fractions
+import json
+import random
+import re
+import subprocess
+import sys
+
+import jsonschema
+
+STYLES = ["uniform", "long", "end", "odd", "parts"]
+NAMES = ["id", "name", "größe", "a b", 'x"y', "idx", "nam", "naïve\u2028", "$ref", "type", "漢字", "back\\slash", "n\n"]
+# Patterns with texts that they match in full.
+PATTERNS = {
+    "^[A-Z]{2}-\\d+$": ["AB-1", "XY-007"],
+    "b+": ["abba", "b", "\nb"],
+    "^a|z$": ["ax", "xz", "a\nb"],
+    "^\\w+\\s\\S+$": ["ab cd", "x_1\té"],
+    "^[^\\d\\s]*$": ["", "ab", "é-"],
+    "^.{1,3}$": ["abc", "😀"],
+    "^\\W\\D$": ["-a", " é"],
+    "[\\u00e9x]": ["é", "axa"],
+    '^"\\\\/$': ['"\\/'],
+    "^(?:ab|c)*?d?$": ["abcd", ""],
+    "^[\\w.-]+@[\\w.-]+$": ["a@b.c"],
+    "": ["", "x"],
+}
+FORMATS = {
+    "date": ["2024-02-29", "1999-12-31"],
+    "date-time": ["2024-02-29T23:59:59Z", "2024-12-31T00:00:00.5+01:00"],
+    "time": ["12:00:00Z"],
+    "duration": ["P1Y2M3DT4H5M6S", "PT5M", "P2W"],
+    "email": ["a.b@example.com"],
+    "hostname": ["example.com", "a-1.b"],
+    "ipv4": ["192.168.0.1"],
+    "ipv6": ["::1", "2001:db8::ff00:42:8329"],
+    "uuid": ["123e4567-e89b-12d3-a456-426614174000"],
+    "uri": ["http://a.b/c?d#e", "urn:x:y"],
+    "color": ["any text"],
+}
+TEXTS = ["", "a", "ab", "abc", "é", "😀", "漢字", 'q"\\\n', "\u2028", "x" * 7, "red", "AB-1"]
+
+
+class Drawer:
+    """Draws one schema."""
+
+    def __init__(self, rng, old):
+        self.rng, self.old, self.defs = rng, old, {}
+
+    def schema(self):
+        for i in range(self.rng.randrange(3)):
+            self.defs[f"d{i}"] = True  # may be referred to before it is drawn
+        names = list(self.defs)
+        root = self.value(0)
+        for name in names:
+            self.defs[name] = self.value(2)
+        if not isinstance(root, dict):
+            root = {"allOf": [root]}
+        if self.defs:
+            root = {**root, "$defs": self.defs}
+        if self.old:
+            root = {"$schema": "http://json-schema.org/draft-07/schema#", **root}
+        return root
+
+    def value(self, depth):
+        rng = self.rng
+        p = rng.random()
+        if depth > 3:
+            return self.scalar()
+        if p < 0.03:
+            return True
+        if p < 0.10 and self.defs:
+            s = {"$ref": "#/$defs/" + rng.choice(list(self.defs))}
+            if not self.old and rng.random() < 0.3:
+                s.update(self.scalar())
+            return s
+        if p < 0.20:
+            return self.constants(depth)
+        if p < 0.28:
+            s = {"anyOf": [self.value(depth + 1) for _ in range(rng.randint(1, 3))]}
+            if rng.random() < 0.3:
+                s.update(rng.choice([{"type": ["string", "integer", "object"]}, {"minimum": 2}, {"required": [rng.choice(NAMES)]}, {"maxLength": 4}]))
+            return s
+        if p < 0.38:
+            return {"oneOf": self.exclusive(depth)}
+        if p < 0.46:
+            s = self.typed(depth)
+            extra = [self.typed(depth, s.get("type")) for _ in range(rng.randint(1, 2))]
+            return {"allOf": [s] + extra} if rng.random() < 0.5 else {**s, "allOf": extra}
+        if p < 0.52:
+            return {**self.number(), **self.string(), **rng.choice([{}, {"required": [rng.choice(NAMES)]}, {"minItems": 1}])}
+        return self.typed(depth)
+
+    def typed(self, depth, kind=None):
+        rng = self.rng
+        kind = kind or rng.choice(["object", "object", "object", "array", "string", "number", "integer", "boolean", "null"])
+        if not isinstance(kind, str):
+            kind = kind[0]
+        keywords = {"object": self.object, "array": self.array}.get(kind)
+        if keywords:
+            s = keywords(depth)
+        else:
+            s = {"string": self.string, "number": self.number, "integer": self.number}.get(kind, dict)()
+        if rng.random() < 0.1:
+            kind = [kind, rng.choice([k for k in ["null", "boolean", "string"] if k != kind])]
+        return {"type": kind, **s}
+
+    def scalar(self):
+        return self.typed(9, self.rng.choice(["string", "number", "integer", "boolean", "null"]))
+
+    def string(self):
+        p = self.rng.random()
+        if p < 0.3:
+            return {}
+        if p < 0.5:
+            return {"pattern": self.rng.choice(list(PATTERNS))}
+        if p < 0.7:
+            return {"format": self.rng.choice(list(FORMATS))}
+        lo = self.rng.randrange(4)
+        return self.rng.choice([{"minLength": lo}, {"maxLength": lo + 2}, {"minLength": lo, "maxLength": lo + self.rng.randrange(4)}])
+
+    def limit(self):
+        rng = self.rng
+        return rng.choice([rng.randint(-20, 20), round(rng.uniform(-5, 5), rng.randint(1, 3)), rng.choice([0, 0.1, 1e3, -2.50, 255, 10**12])])
+
+    def number(self):
+        rng = self.rng
+        p = rng.random()
+        if p < 0.25:
+            return {}
+        if p < 0.35:
+            return {"multipleOf": rng.choice([1, 2, 3, 7, 10, 97, 0.1, 0.01, 1.0])}
+        lo, hi = sorted([self.limit(), self.limit()])
+        s = {}
+        if rng.random() < 0.7:
+            s[rng.choice(["minimum", "exclusiveMinimum"])] = lo
+        if rng.random() < 0.7:
+            s[rng.choice(["maximum", "exclusiveMaximum"])] = hi
+        return s
+
+    def array(self, depth):
+        rng = self.rng
+        s = {}
+        p = rng.random()
+        if p < 0.6:
+            s["items"] = self.value(depth + 1)
+        elif p < 0.85:
+            prefix = [self.value(depth + 1) for _ in range(rng.randint(1, 3))]
+            rest = rng.choice([False, True, self.scalar()])
+            s.update({"items": prefix, "additionalItems": rest} if self.old else {"prefixItems": prefix, "items": rest})
+        if rng.random() < 0.3:
+            s["minItems"] = rng.randrange(3)
+        if rng.random() < 0.3:
+            s["maxItems"] = rng.randrange(2, 5)
+        return s
+
+    def object(self, depth):
+        rng = self.rng
+        names = rng.sample(NAMES, rng.randrange(5))
+        s = {"properties": {n: self.value(depth + 1) for n in names}} if names else {}
+        if rng.random() < 0.6:
+            s["required"] = [n for n in names if rng.random() < 0.6] + ([rng.choice(NAMES)] if rng.random() < 0.15 else [])
+            s["required"] = list(dict.fromkeys(s["required"]))
+        if rng.random() < 0.7:
+            s["additionalProperties"] = rng.choice([False, False, False, True, self.scalar()])
+        if rng.random() < 0.1:
+            s["minProperties"] = rng.choice([0, 1, 1, 2])
+        if rng.random() < 0.1:
+            s["maxProperties"] = rng.choice([1, 3, 6])
+        return s
+
+    def constant(self, depth=0):
+        rng = self.rng
+        kinds = [None, True, False, 0, 1, -7, 2.5, 1.0, 1e2, 12345678901234567890, *rng.sample(TEXTS, 3), "2024-02-29", "2023-02-29"]
+        if depth < 2:
+            kinds += [[self.constant(depth + 1) for _ in range(rng.randrange(3))], {n: self.constant(depth + 1) for n in rng.sample(NAMES, rng.randrange(3))}]
+        return rng.choice(kinds)
+
+    def constants(self, depth):
+        rng = self.rng
+        s = {"const": self.constant()} if rng.random() < 0.3 else {"enum": [self.constant() for _ in range(rng.randint(1, 8))]}
+        if rng.random() < 0.6:
+            s.update(rng.choice([{"type": ["integer", "string"]}, {"type": "number"}, self.number(), self.string(), self.object(depth + 1), self.array(depth + 1),
+                                 {"anyOf": [self.scalar(), self.typed(depth + 1)]}, {"oneOf": [self.scalar(), self.scalar()]}, {"allOf": [self.string(), self.number()]}]))
+        return s
+
+    def exclusive(self, depth):
+        """Schemas for oneOf, most of which no value meets at once."""
+        rng = self.rng
+        p = rng.random()
+        if p < 0.35:
+            key = rng.choice(NAMES)
+            out = []
+            for tag in rng.sample(["cat", "dog", "größe", 1, 2.0, None], rng.randint(1, 3)):
+                s = {"type": "object", **self.object(depth + 1)}
+                s["properties"] = {key: rng.choice([{"const": tag}, {"enum": [tag]}]), **{k: v for k, v in s.get("properties", {}).items() if k != key}}
+                s["required"] = list(dict.fromkeys([key] + s.get("required", [])))
+                out.append(s)
+            return out
+        if p < 0.6:
+            return [self.typed(depth + 1, k) for k in rng.sample(["object", "array", "string", "number", "boolean", "null"], rng.randint(1, 3))]
+        if p < 0.75:
+            cut = self.limit()
+            return [{"type": "number", "maximum": cut}, {"type": "number", rng.choice(["exclusiveMinimum", "exclusiveMinimum", "minimum"]): cut}]
+        if p < 0.9:
+            return [self.constants(9), self.constants(9), {"type": "object", "maxProperties": 0}]
+        return [self.value(depth + 1) for _ in range(2)]
+
+
+class Instances:
+    """Draws values that may meet a schema, with properties in its order."""
+
+    def __init__(self, rng, root):
+        self.rng, self.root = rng, root
+
+    def value(self, s, depth=0):
+        rng = self.rng
+        if s is True or s == {}:
+            return rng.choice([None, 1, "x", [], {"k": 1}])
+        if s is False or depth > 8:
+            return None
+        if "const" in s:
+            return s["const"]
+        if "enum" in s:
+            return rng.choice(s["enum"])
+        if "$ref" in s:
+            return self.value(self.root["$defs"][s["$ref"].split("/")[-1]], depth + 1)
+        for word in ("anyOf", "oneOf"):
+            if word in s:
+                return self.value(rng.choice(s[word]), depth + 1)
+        kind = s.get("type") or rng.choice(["object", "array", "string", "number", "boolean", "null"])
+        kind = kind if isinstance(kind, str) else rng.choice(kind)
+        return getattr(self, kind)(s, depth)
+
+    def null(self, s, depth):
+        return None
+
+    def boolean(self, s, depth):
+        return self.rng.random() < 0.5
+
+    def string(self, s, depth):
+        return self.rng.choice(PATTERNS.get(s.get("pattern"), TEXTS) if "pattern" in s else FORMATS.get(s.get("format"), TEXTS))
+
+    def integer(self, s, depth):
+        return self.rng.choice([0, 1, -1, 7, 21, 97, 255, -20, self.rng.randint(-30, 30), self.rng.randint(-(10**12), 10**12)])
+
+    def number(self, s, depth):
+        return self.rng.choice([self.integer(s, depth), round(self.rng.uniform(-6, 6), self.rng.randint(1, 4))])
+
+    def array(self, s, depth):
+        prefix, rest = s.get("prefixItems", []), s.get("items", True)
+        if isinstance(rest, list):
+            prefix, rest = rest, s.get("additionalItems", True)
+        n = self.rng.randint(s.get("minItems", 0), max(s.get("maxItems", 3), s.get("minItems", 0)))
+        return [self.value(prefix[i] if i < len(prefix) else rest, depth + 1) for i in range(n)]
+
+    def object(self, s, depth):
+        required, out = s.get("required", []), {}
+        for name, sub in s.get("properties", {}).items():
+            if name in required or self.rng.random() < 0.5:
+                out[name] = self.value(sub, depth + 1)
+        for name in required:
+            if name not in out:
+                out[name] = self.value(s.get("additionalProperties", True), depth + 1)
+        if s.get("additionalProperties", True) is not False and self.rng.random() < 0.3:
+            out["other"] = self.value(s.get("additionalProperties", True), depth + 1)
+        return out
+
+
+def whole(v):
+    """Whole numbers without a point, as they are written."""
+    if isinstance(v, float) and v.is_integer():
+        return int(v)
+    if isinstance(v, list):
+        return [whole(x) for x in v]
+    return {k: whole(x) for k, x in v.items()} if isinstance(v, dict) else v
+
+
+def simple(s):
+    """Whether the order of the properties that are written is plain: nothing joins schemas."""
+    if isinstance(s, list):
+        return all(map(simple, s))
+    if not isinstance(s, dict):
+        return True
+    joins = "allOf" in s or any(w in s for w in ("anyOf", "oneOf", "$ref")) and not set(s) <= {"anyOf", "oneOf", "$ref", "$defs", "$schema"}
+    return not joins and all(simple(v) for k, v in s.items() if k not in ("const", "enum"))
+
+
+def multiple_of(validator, step, instance, schema):
+    """Exactly, by the decimals that were written: in doubles 0.07 is no multiple of 0.01."""
+    if validator.is_type(instance, "number") and fractions.Fraction(repr(instance)) % fractions.Fraction(repr(step)):
+        yield jsonschema.ValidationError(f"{instance} is no multiple of {step}")
+
+
+def validator_of(schema):
+    base = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+    base.check_schema(schema)
+    return jsonschema.validators.extend(base, {"multipleOf": multiple_of})(schema, format_checker=base.FORMAT_CHECKER)
+
+
+def accepts(validator, value):
+    try:
+        return validator.is_valid(value)
+    except RecursionError:  # a $ref that comes back to itself
+        return False
+
+
+def strict(text, repeated):
+    def pairs(items):
+        out = {}
+        for k, v in items:
+            if k in out:
+                repeated.append(k)
+            out[k] = v
+        return out
+
+    def refuse(name):
+        raise ValueError(f"{name} is not JSON")
+
+    return json.loads(text, object_pairs_hook=pairs, parse_constant=refuse)
+
+
+def outside_space(text):
+    """The white space of a text that is not in its strings."""
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
+    return re.sub(r"([:,]) (?! )", r"\1", bare)
+
+
+def draw(args):
+    tasks = []
+    for i in range(args.schemas):
+        rng = random.Random(f"{args.seed} {i}")
+        schema = Drawer(rng, rng.random() < 0.15).schema()
+        validator = validator_of(schema)
+        texts = []
+        if simple(schema):
+            for _ in range(8):
+                value = Instances(rng, schema).value(schema)
+                if accepts(validator, value) and "e" not in repr(value if isinstance(value, float) else 0):
+                    compact = rng.random() < 0.5
+                    texts.append(json.dumps(whole(value), ensure_ascii=False, separators=(",", ":") if compact else (", ", ": ")).replace("\u2028", "\\u2028"))
+        tasks.append({"schema": schema, "seed": rng.getrandbits(60), "styles": STYLES, "tokens": 160, "texts": list(dict.fromkeys(texts))})
+    return tasks
+
+
+def examine(task, result, counts, reasons, wrong):
+    schema = task["schema"]
+    if "refused" in result:
+        counts["schemas refused"] += 1
+        reasons[re.sub(r"^schema at \S+: |[0-9.]+|\"[^\"]*\"", "", result["refused"])[:70]] += 1
+        if re.search("nothing matches", result["refused"]) and task["texts"]:
+            wrong.append((schema, "refused as empty", task["texts"][0]))
+        return
+    validator = validator_of(schema)
+    for t in result["texts"]:
+        counts["pairs"] += 1
+        if t.get("error"):
+            counts["dead ends"] += 1
+            wrong.append((schema, t["style"] + ": " + t["error"], t["text"]))
+        if not t["ended"]:
+            continue
+        counts["ended"] += 1
+        try:
+            repeated = []
+            value = strict(t["text"], repeated)
+            error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+            names = set(re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(schema)))
+            if any(json.dumps(k)[1:-1] in names for k in repeated):
+                error = f"{repeated} twice"
+            elif re.search(r"\s", outside_space(t["text"])):
+                error = "white space"
+            counts["undeclared names twice"] += bool(repeated)
+        except (ValueError, RecursionError) as e:
+            error = e
+        if error is None:
+            counts["valid"] += 1
+        else:
+            wrong.append((schema, f"{t['style']}: {str(error)[:200]}", t["text"]))
+    for text, ok in zip(task["texts"], result["matches"] or []):
+        counts["instances"] += 1
+        counts["matched"] += ok
+        if not ok:
+            wrong.append((schema, "not matched", text))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("walk")
+    parser.add_argument("--schemas", type=int, default=800)
+    parser.add_argument("--seed", default="1")
+    args = parser.parse_args()
+    tasks = draw(args)
+    lines = "".join(json.dumps(t) + "\n" for t in tasks)
+    out = subprocess.run([args.walk], input=lines, capture_output=True, text=True, check=False)
+    if out.returncode:
+        sys.exit(out.stderr[-2000:])
+    counts, reasons, wrong = collections.Counter(), collections.Counter(), []
+    for task, line in zip(tasks, out.stdout.splitlines(), strict=True):
+        examine(task, json.loads(line), counts, reasons, wrong)
+    print(f"seed {args.seed}: {len(tasks)} schemas")
+    for name in ("schemas refused", "pairs", "ended", "valid", "dead ends", "undeclared names twice", "instances", "matched"):
+        print(f"  {name}: {counts[name]}")
+    for reason, n in reasons.most_common(25):
+        print(f"  refused {n}: {reason}")
+    for schema, what, text in wrong[:20]:
+        print(f"WRONG {what}\n  schema {json.dumps(schema, ensure_ascii=False)}\n  text {text!r}")
+    if counts["schemas refused"] > len(tasks) * 0.5:
+        wrong.append("refused")
+        print("WRONG more than half of the schemas were refused")
+    if counts["pairs"] >= 500 and counts["ended"] < counts["pairs"] * 0.7:
+        wrong.append("ended")
+        print("WRONG fewer than 7 of 10 texts ended")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
