@@ -177,3 +177,40 @@ func TestHostileSchemas(t *testing.T) {
 		}
 	}
 }
+
+// FuzzExactSchema: what a grammar matches is valid for the validator of
+// constants, which reads the same keywords in another way.
+func FuzzExactSchema(f *testing.F) {
+	for _, c := range exactCases {
+		f.Add(c.schema, c.good[0])
+	}
+	for _, c := range schemaCases {
+		f.Add(c.schema, c.good[0])
+	}
+	for _, schema := range hostileSchemas() {
+		if len(schema) < 4000 {
+			f.Add(schema, "1")
+		}
+	}
+	f.Fuzz(func(t *testing.T, schema, text string) {
+		g, err := ParseSchema([]byte(schema), SchemaOptions{})
+		if err != nil || len(text) > 200 {
+			return
+		}
+		if ok, err := g.Match(text); !ok || err != nil {
+			return
+		}
+		v, err := readJSON([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %s: %v", schema, text, err)
+		}
+		root, err := readJSON([]byte(schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newSchemaWriter(root)
+		if !w.valid(v, root, "") && w.err == nil {
+			t.Errorf("%s: %s is matched and not valid", schema, text)
+		}
+	})
+}

@@ -373,8 +373,7 @@ def examine(task, result, counts, reasons, wrong):
             repeated = []
             value = strict(t["text"], repeated)
             error = jsonschema.exceptions.best_match(validator.iter_errors(value))
-            names = set(re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(schema)))
-            if any(json.dumps(k)[1:-1] in names for k in repeated):
+            if any(k in NAMES for k in repeated):
                 error = f"{repeated} twice"
             elif re.search(r"\s", outside_space(t["text"])):
                 error = "white space"
@@ -406,7 +405,8 @@ def main():
     counts, reasons, wrong = collections.Counter(), collections.Counter(), []
     for task, line in zip(tasks, out.stdout.splitlines(), strict=True):
         examine(task, json.loads(line), counts, reasons, wrong)
-    print(f"seed {args.seed}: {len(tasks)} schemas")
+    checked = sorted(set(FORMATS) & set(jsonschema.Draft202012Validator.FORMAT_CHECKER.checkers))
+    print(f"seed {args.seed}: {len(tasks)} schemas; formats that are checked: {', '.join(checked)}")
     for name in ("schemas refused", "pairs", "ended", "valid", "dead ends", "undeclared names twice", "instances", "matched"):
         print(f"  {name}: {counts[name]}")
     for reason, n in reasons.most_common(25):
