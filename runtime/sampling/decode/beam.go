@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -129,31 +130,46 @@ func (b *BeamSearch) propose(logits [][]float32) error {
 		if b.scratch, err = LogSoftmax(b.scratch, row); err != nil {
 			return err
 		}
-		rules := b.opt.Rules
+		rules := &b.opt.Rules
+		penalty := rules.SourcePenalty
 		if i > 0 { // transformers has one row of source tokens, which it pairs with the first beam alone
 			rules.SourcePenalty = 0
 		}
 		rules.Apply(b.scratch, b.running[i].tokens)
-		for id, s := range b.scratch {
-			s += b.running[i].score
-			if n := len(b.candidates); n < keep || s > b.candidates[n-1].score {
-				b.insert(candidateBeam{Branch: Branch{i, int32(id)}, score: s}, keep)
-			}
-		}
+		rules.SourcePenalty = penalty
+		b.take(i, keep)
 	}
+	b.cut(keep)
 	return nil
 }
 
-// insert puts a candidate behind those that are not worse.
-func (b *BeamSearch) insert(c candidateBeam, keep int) {
-	at := len(b.candidates)
-	for at > 0 && b.candidates[at-1].score < c.score {
-		at--
+// take makes candidates of a beam's continuations, whose scores are in scratch.
+// They are sorted when there are twice as many as are kept: insertion one by one
+// takes seconds where a request names many end tokens.
+func (b *BeamSearch) take(parent, keep int) {
+	least, full := float32(0), false
+	if len(b.candidates) >= keep {
+		b.cut(keep)
+		least, full = b.candidates[keep-1].score, true
 	}
-	if len(b.candidates) == keep {
-		b.candidates = b.candidates[:keep-1]
+	for id, s := range b.scratch {
+		s += b.running[parent].score
+		if full && !(s > least) {
+			continue
+		}
+		b.candidates = append(b.candidates, candidateBeam{Branch: Branch{parent, int32(id)}, score: s})
+		if len(b.candidates) == 2*keep {
+			b.cut(keep)
+			least, full = b.candidates[keep-1].score, true
+		}
 	}
-	b.candidates = slices.Insert(b.candidates, at, c)
+}
+
+// cut sorts the candidates and keeps the best; among equals those that came
+// first.
+func (b *BeamSearch) cut(keep int) {
+	slices.SortStableFunc(b.candidates, func(x, y candidateBeam) int { return cmp.Compare(y.score, x.score) })
+	b.candidates = b.candidates[:min(keep, len(b.candidates))]
 }
 
 // finish makes hypotheses of those that ended among the first candidates.

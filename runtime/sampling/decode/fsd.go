@@ -1,25 +1,27 @@
 package decode
 
-import (
-	"encoding/binary"
-	"math/rand/v2"
-)
+import "math/rand/v2"
+
+// maxOrder is the largest n of FSD's n-grams; its authors use 2 to 5.
+const maxOrder = 8
 
 // pickFSD is Frustratingly Simple Decoding (Yang et al. 2024, section 3): the
 // k most probable are judged by (1-alpha) times their probability minus alpha
 // times the probability that a language model of n-grams, counted in the text
 // so far, gives them.
 func pickFSD(p params, _ *rand.Rand) picker {
-	m := &ngrams{n: p.whole("n"), beta: p["beta"], counts: map[string]map[int32]int{}, totals: map[string]int{}}
+	m := &ngrams{n: p.whole("n"), beta: p["beta"], tokens: map[int32]occurrences{}, index: map[int32]int{}}
 	k, alpha := p.whole("k"), p["alpha"]
 	return func(pool []candidate, history []int32) int {
 		m.learn(history)
 		if len(history) < m.n-1 {
 			return 0
 		}
+		pool = pool[:min(k, len(pool))]
+		m.look(history, pool)
 		best, top := 0, 0.0
-		for i, c := range pool[:min(k, len(pool))] {
-			score := (1-alpha)*c.p - alpha*m.penalty(history, c.id)
+		for i, c := range pool {
+			score := (1-alpha)*c.p - alpha*m.penalty(i, c.id)
 			if i == 0 || score > top {
 				best, top = i, score
 			}
@@ -46,52 +48,75 @@ func pickRandomFSD(p params, rng *rand.Rand) picker {
 	}
 }
 
-// ngrams counts which tokens followed which contexts of up to n-1 tokens.
+// ngrams says which tokens followed the contexts of up to n-1 tokens that end
+// a text. It stores no contexts, only where each token occurs, so that its
+// memory is linear in the text whatever n is. The occurrences of the last token
+// are where the contexts may have been before.
 type ngrams struct {
 	n      int
 	beta   float64
-	seen   int // tokens of the text that are counted
-	counts map[string]map[int32]int
-	totals map[string]int
-	key    []byte
+	tokens map[int32]occurrences
+	before []int32 // of each position: the one before it with the same token; -1: none
+
+	index  map[int32]int     // of the candidates, by token
+	after  [][maxOrder]int32 // how often each candidate followed the last 1, 2, … tokens
+	totals [maxOrder]int32   // how often anything did
 }
 
-// context spells tokens as a key.
-func (m *ngrams) context(tokens []int32) string {
-	m.key = m.key[:0]
-	for _, t := range tokens {
-		m.key = binary.LittleEndian.AppendUint32(m.key, uint32(t))
-	}
-	return string(m.key)
-}
+// occurrences are how often a token is in the text, and where last.
+type occurrences struct{ last, count int32 }
 
-// learn counts the tokens that the text has gained.
+// learn takes the tokens that the text has gained.
 func (m *ngrams) learn(text []int32) {
-	for ; m.seen < len(text); m.seen++ {
-		for i := 0; i < m.n && i <= m.seen; i++ {
-			c := m.context(text[m.seen-i : m.seen])
-			if m.counts[c] == nil {
-				m.counts[c] = map[int32]int{}
+	for i := len(m.before); i < len(text); i++ {
+		seen, ok := m.tokens[text[i]]
+		if !ok {
+			seen.last = -1
+		}
+		m.before = append(m.before, seen.last)
+		m.tokens[text[i]] = occurrences{int32(i), seen.count + 1}
+	}
+}
+
+// look counts what followed the last tokens of the text.
+func (m *ngrams) look(text []int32, pool []candidate) {
+	clear(m.index)
+	for i, c := range pool {
+		m.index[c.id] = i
+	}
+	m.after = append(m.after[:0], make([][maxOrder]int32, len(pool))...)
+	m.totals = [maxOrder]int32{}
+	last := len(text) - 1
+	if last < 0 || m.n < 2 {
+		return
+	}
+	for p := int(m.before[last]); p >= 0; p = int(m.before[p]) {
+		common := 1
+		for common < m.n-1 && common <= p && text[p-common] == text[last-common] {
+			common++
+		}
+		i, ok := m.index[text[p+1]]
+		for k := range common {
+			m.totals[k]++
+			if ok {
+				m.after[i][k]++
 			}
-			m.counts[c][text[m.seen]]++
-			m.totals[c]++
 		}
 	}
 }
 
-// penalty is the n-gram model's probability of a token: longer contexts take
-// beta of what is left, orders in which the token did not follow none.
-func (m *ngrams) penalty(text []int32, token int32) float64 {
+// penalty is the n-gram model's probability of a candidate: longer contexts
+// take beta of what is left, orders in which the token did not follow none.
+func (m *ngrams) penalty(candidate int, token int32) float64 {
 	left, sum := 1.0, 0.0
-	for i := m.n - 1; i > 0; i-- {
-		c := m.context(text[len(text)-i:])
-		if count := m.counts[c][token]; count > 0 {
-			sum += left * m.beta * float64(count) / float64(m.totals[c]+1)
+	for i := m.n - 2; i >= 0; i-- {
+		if count := m.after[candidate][i]; count > 0 {
+			sum += left * m.beta * float64(count) / float64(m.totals[i]+1)
 			left *= 1 - m.beta
 		}
 	}
-	if total := m.totals[""]; total > 0 {
-		sum += left * float64(m.counts[""][token]) / float64(total)
+	if total := len(m.before); total > 0 {
+		sum += left * float64(m.tokens[token].count) / float64(total)
 	}
 	return sum
 }

@@ -1,18 +1,23 @@
 package decode
 
-// largest fills s.pool with the k largest logits, in order, none below floor;
-// where there are no more than k, all as they are.
+// largest is the package's largest with the sampler's scratch.
+func (s *StandardSampler) largest(logits []float32, k int, floor float32) []candidate {
+	s.pool = largest(s.pool[:0], logits, k, floor)
+	return s.pool
+}
+
+// largest fills pool, which is empty, with the k largest logits, in order, none
+// below floor; where there are no more than k, all in the order of their ids.
 // Hardly any of a vocabulary is above the k-th largest so far: groups of eight
 // are passed over with one look.
-func (s *StandardSampler) largest(logits []float32, k int, floor float32) []candidate {
+func largest(pool []candidate, logits []float32, k int, floor float32) []candidate {
 	bound, full := floor, false // full: only what is above bound counts, else also what equals it
-	pool := s.pool[:0]
 	add := func(i int, l float32) {
 		if l < bound || full && l == bound {
 			return
 		}
 		pool = append(pool, candidate{id: int32(i), logit: l})
-		if len(pool) >= 4*k && len(pool) >= 256 {
+		if len(pool)/4 >= k && len(pool) >= 256 {
 			front(pool, k)
 			pool = pool[:k]
 			bound, full = pool[k-1].logit, true
@@ -31,10 +36,9 @@ func (s *StandardSampler) largest(logits []float32, k int, floor float32) []cand
 	for j, l := range x {
 		add(i+j, l)
 	}
-	if len(pool) > k {
+	if full || len(pool) > k {
 		front(pool, k)
 	}
-	s.pool = pool
 	return pool[:min(k, len(pool))]
 }
 

@@ -21,7 +21,7 @@ func LogSumExp(logits []float32) (float64, error) {
 	}
 	sum := 0.0
 	for _, l := range logits {
-		sum += math.Exp(float64(l) - float64(logits[top]))
+		sum += exp(float64(l) - float64(logits[top]))
 	}
 	return math.Log(sum) + float64(logits[top]), nil
 }
@@ -40,14 +40,20 @@ func Top(logits []float32, k int) ([]Ranked, error) {
 		return cmp.Compare(a.ID, b.ID)
 	}
 	top := make([]Ranked, 0, k+1)
+	least := math.Inf(-1) // below it nothing gets in
 	for i, l := range logits {
+		if k == 0 || float64(l)-total < least {
+			continue
+		}
 		r := Ranked{int32(i), float64(l) - total}
-		if len(top) == k && (k == 0 || better(r, top[k-1]) > 0) {
+		if len(top) == k && better(r, top[k-1]) > 0 {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(top, r, better)
 		top = slices.Insert(top, at, r)
-		top = top[:min(len(top), k)]
+		if top = top[:min(len(top), k)]; len(top) == k {
+			least = top[k-1].Logprob
+		}
 	}
 	return top, nil
 }

@@ -14,7 +14,9 @@ func pickMirostat1(p params, rng *rand.Rand) picker {
 	tau, eta, m := p["tau"], p["eta"], p.whole("m")
 	mu := 2 * tau
 	return func(pool []candidate, _ []int32) int {
+		front(pool, m)
 		k := zipfFront(zipfExponent(pool, m), mu, len(pool))
+		selectFront(pool, k) // a draw needs no order, and sorting a vocabulary takes longer than a step
 		sum := 0.0
 		for _, c := range pool[:k] {
 			sum += c.p

@@ -49,9 +49,24 @@ type Sampler struct {
 	set     Settings
 	draw    next
 	plain   bool // logits are used as they are
-	counts  map[int32]int
+	bias    []tokenBias
+	counts  []tokenCount  // of the tokens that were picked
+	index   map[int32]int // where they are in counts
 	scratch []float32
 }
+
+// A tokenBias and a tokenCount are entries of maps, in lists because each token
+// goes through all of them.
+type (
+	tokenBias struct {
+		id    int32
+		value float32
+	}
+	tokenCount struct {
+		id int32
+		n  int
+	}
+)
 
 // NewSampler checks settings; prompt is how many tokens the text begins with,
 // -1: those before the first that is picked.
@@ -69,7 +84,13 @@ func NewSampler(set Settings, prompt int) (*Sampler, error) {
 			return nil, fmt.Errorf("bias of token %d is not a number", id)
 		}
 	}
-	c := &Sampler{set: set, counts: map[int32]int{}}
+	if set.Temperature >= 0 && set.Temperature < minSampling {
+		set.Temperature = 0
+	}
+	c := &Sampler{set: set, index: map[int32]int{}}
+	for id, b := range set.Bias {
+		c.bias = append(c.bias, tokenBias{id, b})
+	}
 	c.set.Rules.Prompt, c.set.Rules.Penalty = prompt, set.Penalty
 	opt := set.Options
 	opt.Penalty = 0 // the rules apply it
@@ -122,7 +143,12 @@ func (c *Sampler) prepare(logits []float32, history []int32) ([]float32, error) 
 
 // note takes a picked token into account.
 func (c *Sampler) note(token int32) (int32, error) {
-	c.counts[token]++
+	at, seen := c.index[token]
+	if !seen {
+		at = len(c.counts)
+		c.counts, c.index[token] = append(c.counts, tokenCount{id: token}), at
+	}
+	c.counts[at].n++
 	if m := c.set.Mask; m != nil {
 		if err := m.Accept(token); err != nil {
 			return 0, err
@@ -143,13 +169,13 @@ func (c *Sampler) change(logits []float32, history []int32) ([]float32, error) {
 	row := c.scratch
 	c.set.Rules.Apply(row, history)
 	if c.set.Frequency != 0 || c.set.Presence != 0 {
-		for id, n := range c.counts {
-			row[id] -= float32(c.set.Frequency*float64(n) + c.set.Presence)
+		for _, t := range c.counts {
+			row[t.id] -= float32(c.set.Frequency*float64(t.n) + c.set.Presence)
 		}
 	}
-	for id, b := range c.set.Bias {
-		if id >= 0 && int(id) < len(row) {
-			row[id] += b
+	for _, b := range c.bias {
+		if b.id >= 0 && int(b.id) < len(row) {
+			row[b.id] += b.value
 		}
 	}
 	if c.set.Mask != nil {

@@ -23,6 +23,17 @@ type Options struct {
 	Seed        uint64
 }
 
+// minSampling is the lowest temperature that is not greedy: below it everything
+// but the largest logit has no probability left, and 1/temperature overflows.
+const minSampling = 1e-5
+
+// maxSampling is the highest temperature that makes a difference to float32.
+const maxSampling = 1e12
+
+// maxPenalty is the largest repetition penalty, and its inverse the smallest:
+// no logit overflows by it.
+const maxPenalty = 1000
+
 // ErrNaN says that a row of logits held something that is not a number.
 var ErrNaN = errors.New("the model's logits are not numbers (NaN); its weights or its input are damaged")
 
@@ -61,9 +72,13 @@ func NewStandardSampler(opt Options) (*StandardSampler, error) {
 		return nil, fmt.Errorf("typical-p %v: expected a number between 0 and 1", opt.Typical)
 	case !finite(opt.TailFree) || opt.TailFree < 0 || opt.TailFree > 1:
 		return nil, fmt.Errorf("tail-free z %v: expected a number between 0 and 1", opt.TailFree)
-	case !finite(opt.Penalty) || opt.Penalty < 0:
-		return nil, fmt.Errorf("repetition penalty %v: expected a positive number", opt.Penalty)
+	case opt.Penalty != 0 && !(opt.Penalty >= 1.0/maxPenalty && opt.Penalty <= maxPenalty):
+		return nil, fmt.Errorf("repetition penalty %v: expected 0 (none), or a number between %v and %v", opt.Penalty, 1.0/maxPenalty, maxPenalty)
 	}
+	if opt.Temperature < minSampling {
+		opt.Temperature = 0
+	}
+	opt.Temperature = min(opt.Temperature, maxSampling)
 	return &StandardSampler{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 0x9e3779b97f4a7c15)), seen: map[int32]struct{}{}}, nil
 }
 
@@ -97,7 +112,7 @@ func (s *StandardSampler) pick(logits []float32, top float32) int32 {
 	case math.IsInf(float64(top), 1), s.opt.TopK == 0 && curved:
 		return s.draw(s.candidates(logits, top))
 	case s.opt.TopK > 0:
-		return s.draw(s.largest(logits, s.opt.TopK, float32(floor)))
+		return s.draw(s.largest(logits, min(s.opt.TopK, len(logits)), float32(floor)))
 	case shares:
 		return weighted(minP(s.nucleus(logits, top, float32(floor)), s.opt.MinP), s.rng)
 	case s.opt.MinP > 0:

@@ -3,6 +3,7 @@ package decode
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,13 @@ import (
 // DefaultPool is how many of the most probable tokens a strategy looks at unless
 // its pool_size says otherwise.
 const DefaultPool = 50
+
+// Largest values of pool_size: strategies sort their pool for each token, but
+// for mirostat1, which looks at the whole vocabulary.
+const (
+	maxPool = 1024
+	anyPool = 1_000_000
+)
 
 // minTemperature keeps a temperature of 0 from dividing by it.
 const minTemperature = 0.001
@@ -34,11 +42,12 @@ type Strategy struct {
 	pool   int
 	bypass int // how often an end token is still replaced
 	pick   picker
+	whole  bool
 	all    []candidate // scratch
 }
 
-// A picker chooses a candidate of the pool, which is sorted by probability.
-// history holds the tokens so far.
+// A picker chooses a candidate of the pool, which is sorted by probability
+// unless the strategy's row says otherwise. history holds the tokens so far.
 type picker func(pool []candidate, history []int32) int
 
 // params are a strategy's parameters by name.
@@ -50,21 +59,22 @@ type strategyRow struct {
 	names  []string
 	params params
 	make   func(p params, rng *rand.Rand) picker
+	whole  bool // the pool may be the vocabulary, and is in no order
 }
 
 // strategies are all of them. Every one also knows pool_size and
 // eos_bypassing_max.
 var strategies = []strategyRow{
-	{[]string{"sample.std", "std", "top_p", "sample.top_p"}, params{"min_k": 1, "max_k": 8, "top_p": 0.9}, pickStd},
-	{[]string{"top_k", "sample.top_k"}, params{"max_k": 8}, pickStd},
-	{[]string{"greedy", "sample.greedy"}, params{}, pickGreedy},
-	{[]string{"min_p"}, params{"min_p": 0.05}, pickMinP},
-	{[]string{"typical"}, params{"p": 0.95}, pickTypical},
-	{[]string{"tfs"}, params{"z": 0.95}, pickTailFree},
-	{[]string{"mirostat", "mirostat2"}, params{"tau": 5, "eta": 0.1}, pickMirostat},
-	{[]string{"mirostat1"}, params{"tau": 5, "eta": 0.1, "m": 100, "pool_size": 1e6}, pickMirostat1},
-	{[]string{"fsd", "sample.fsd"}, params{"k": 6, "alpha": 0.5, "n": 3, "beta": 0.9}, pickFSD},
-	{[]string{"random_fsd", "sample.random_fsd"}, params{"k": 6, "alpha": 0.5, "n": 3, "beta": 0.9, "top_p": 0.93, "max_k": 8}, pickRandomFSD},
+	{[]string{"sample.std", "std", "top_p", "sample.top_p"}, params{"min_k": 1, "max_k": 8, "top_p": 0.9}, pickStd, false},
+	{[]string{"top_k", "sample.top_k"}, params{"max_k": 8}, pickStd, false},
+	{[]string{"greedy", "sample.greedy"}, params{}, pickGreedy, false},
+	{[]string{"min_p"}, params{"min_p": 0.05}, pickMinP, false},
+	{[]string{"typical"}, params{"p": 0.95}, pickTypical, false},
+	{[]string{"tfs"}, params{"z": 0.95}, pickTailFree, false},
+	{[]string{"mirostat", "mirostat2"}, params{"tau": 5, "eta": 0.1}, pickMirostat, false},
+	{[]string{"mirostat1"}, params{"tau": 5, "eta": 0.1, "m": 100, "pool_size": anyPool}, pickMirostat1, true},
+	{[]string{"fsd", "sample.fsd"}, params{"k": 6, "alpha": 0.5, "n": 3, "beta": 0.9}, pickFSD, false},
+	{[]string{"random_fsd", "sample.random_fsd"}, params{"k": 6, "alpha": 0.5, "n": 3, "beta": 0.9, "top_p": 0.93, "max_k": 8}, pickRandomFSD, false},
 }
 
 // Strategies lists the names of all strategies.
@@ -92,11 +102,29 @@ func NewStrategy(opt StrategyOptions) (*Strategy, error) {
 		if err := p.read(name, list); err != nil {
 			return nil, err
 		}
+		if size := p["pool_size"]; size > maxPool && !row.whole {
+			return nil, fmt.Errorf("strategy %s: pool_size=%v: expected a whole number from 1 to %d", name, size, maxPool)
+		}
 		rng := rand.New(rand.NewPCG(opt.Seed, 0x9e3779b97f4a7c15))
 		opt.Temperature = max(opt.Temperature, minTemperature)
-		return &Strategy{opt: opt, pool: p.whole("pool_size"), bypass: p.whole("eos_bypassing_max"), pick: row.make(p, rng)}, nil
+		return &Strategy{opt: opt, pool: p.whole("pool_size"), bypass: p.whole("eos_bypassing_max"), pick: row.make(p, rng), whole: row.whole}, nil
 	}
-	return nil, fmt.Errorf("strategy %q is not known; there are %s", name, strings.Join(Strategies(), ", "))
+	return nil, fmt.Errorf("strategy %.40q is not known; there are %s", name, strings.Join(Strategies(), ", "))
+}
+
+// A paramRange is what values a parameter may have.
+type paramRange struct {
+	from, to float64
+	whole    bool
+}
+
+// paramRanges are those of all strategies' parameters.
+var paramRanges = map[string]paramRange{
+	"pool_size": {1, anyPool, true}, "eos_bypassing_max": {0, 1e6, true},
+	"min_k": {0, 1e6, true}, "max_k": {1, 1e6, true}, "k": {1, 1e6, true}, "m": {1, 1e6, true}, "n": {1, maxOrder, true},
+	"top_p": {0, 1, false}, "min_p": {0, 1, false}, "p": {0, 1, false}, "z": {0, 1, false}, "alpha": {0, 1, false}, "beta": {0, 1, false},
+	"tau": {0, 100, false}, "eta": {0, 100, false},
+	"beams": {1, maxBeams, true}, "length_penalty": {0, 100, false}, "early_stopping": {0, float64(StopNever), true},
 }
 
 // read sets parameters from a list like "tau=3,eta=0.2".
@@ -107,23 +135,17 @@ func (p params) read(strategy, list string) error {
 	for item := range strings.SplitSeq(list, ",") {
 		key, text, _ := strings.Cut(item, "=")
 		if _, ok := p[key]; !ok {
-			known := make([]string, 0, len(p))
-			for k := range p {
-				known = append(known, k)
-			}
-			slices.Sort(known)
-			return fmt.Errorf("strategy %s has no parameter %q; it has %s", strategy, key, strings.Join(known, ", "))
+			return fmt.Errorf("strategy %s has no parameter %.40q; it has %s", strategy, key, strings.Join(slices.Sorted(maps.Keys(p)), ", "))
 		}
 		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsNaN(v) || v < 0 || v > 1e6 {
-			return fmt.Errorf("strategy %s: %s=%s: expected a number from 0 to 1000000", strategy, key, text)
+		if r := paramRanges[key]; err != nil || !(v >= r.from && v <= r.to) || r.whole && v != math.Trunc(v) {
+			kind := "number"
+			if r.whole {
+				kind = "whole number"
+			}
+			return fmt.Errorf("strategy %s: %s=%.40s: expected a %s from %.0f to %.0f", strategy, key, text, kind, r.from, r.to)
 		}
 		p[key] = v
-	}
-	for _, key := range []string{"pool_size", "max_k", "k", "n", "m"} {
-		if v, ok := p[key]; ok && (v < 1 || v != math.Trunc(v)) {
-			return fmt.Errorf("strategy %s: %s=%v: expected a whole number of 1 or more", strategy, key, v)
-		}
 	}
 	return nil
 }
@@ -139,28 +161,39 @@ func (s *Strategy) Next(logits []float32, history []int32) (int32, error) {
 	if _, ok := argmax(logits); !ok {
 		return 0, ErrNaN
 	}
-	s.all = s.all[:0]
-	for i, l := range logits {
-		if l >= -math.MaxFloat32 && !slices.Contains(s.opt.Exclude, int32(i)) {
-			s.all = append(s.all, candidate{id: int32(i), logit: l})
-		}
+	pool := s.candidates(logits)
+	if len(pool) == 0 {
+		return 0, ErrForbidden
 	}
-	if len(s.all) == 0 {
-		return 0, errors.New("every token is excluded")
-	}
-	front(s.all, s.pool)
-	pool := s.all[:min(s.pool, len(s.all))]
 	softmax(pool, s.opt.Temperature)
 	token := pool[s.pick(pool, history)].id
 	if s.bypass > 0 && slices.Contains(s.opt.EOS, token) {
-		for _, c := range pool {
-			if !slices.Contains(s.opt.EOS, c.id) {
-				s.bypass--
-				return c.id, nil
+		best := -1
+		for i, c := range pool {
+			if !slices.Contains(s.opt.EOS, c.id) && (best < 0 || order(c, pool[best]) < 0) {
+				best = i
 			}
+		}
+		if best >= 0 {
+			s.bypass--
+			return pool[best].id, nil
 		}
 	}
 	return token, nil
+}
+
+// candidates fills the pool.
+func (s *Strategy) candidates(logits []float32) []candidate {
+	more := s.pool + len(s.opt.Exclude)
+	s.all = largest(s.all[:0], logits, more, -math.MaxFloat32)
+	pool := s.all
+	if !s.whole {
+		front(pool, len(pool)) // they may be in the order of their ids
+	}
+	if len(s.opt.Exclude) > 0 {
+		pool = slices.DeleteFunc(pool, func(c candidate) bool { return slices.Contains(s.opt.Exclude, c.id) })
+	}
+	return pool[:min(s.pool, len(pool))]
 }
 
 // drawIndex draws an index by probability; they need not add up to 1.

@@ -239,7 +239,7 @@ func TestFSD(t *testing.T) {
 		name        string
 		k, n        int
 		alpha, beta float64
-	}{{"fsd", 6, 3, 0.5, 0.9}, {"sample.fsd:k=10,n=4,alpha=0.7,beta=0.6", 10, 4, 0.7, 0.6}, {"fsd:n=1", 6, 1, 0.5, 0.9}} {
+	}{{"fsd", 6, 3, 0.5, 0.9}, {"sample.fsd:k=10,n=4,alpha=0.7,beta=0.6", 10, 4, 0.7, 0.6}, {"fsd:n=1", 6, 1, 0.5, 0.9}, {"fsd:n=8,k=50,beta=0.3", 50, 8, 0.5, 0.3}} {
 		r := rand.New(rand.NewPCG(5, 5))
 		s, err := NewStrategy(StrategyOptions{Name: c.name, Temperature: 1})
 		if err != nil {
@@ -315,13 +315,22 @@ func TestStrategyEOSAndUnknown(t *testing.T) {
 func TestStrategyErrors(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"magic":             "mirostat",
-		"mirostat:k=3":      "eta",
-		"top_k:max_k=0":     "whole number",
-		"top_k:max_k=1.5":   "whole number",
-		"tfs:z=nan":         "number",
-		"fsd:n=":            "number",
-		"sample.std:top_p=": "number",
+		"magic":                             "mirostat",
+		"mirostat:k=3":                      "eta",
+		"top_k:max_k=0":                     "whole number",
+		"top_k:max_k=1.5":                   "whole number",
+		"tfs:z=nan":                         "number",
+		"fsd:n=":                            "number",
+		"fsd:n=9":                           "n=9: expected a whole number from 1 to 8",
+		"fsd:n=1000000":                     "from 1 to 8",
+		"fsd:alpha=2":                       "from 0 to 1",
+		"typical:p=-0.1":                    "from 0 to 1",
+		"mirostat:tau=1e9":                  "from 0 to 100",
+		"mirostat1:m=1e300":                 "from 1 to 1000000",
+		"top_k:pool_size=2000":              "pool_size=2000: expected a whole number from 1 to 1024",
+		"greedy:pool_size=nan":              "whole number",
+		"magic" + strings.Repeat("!", 1000): "magic!",
+		"sample.std:top_p=":                 "number",
 	} {
 		if _, err := NewStrategy(StrategyOptions{Name: name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, expected %q", name, err, want)

@@ -27,18 +27,29 @@ func topK(c []candidate, k int) []candidate {
 // selection, then a sort of k. Sorting a whole vocabulary takes longer than a
 // small model's step.
 func front(c []candidate, k int) {
-	if k < len(c) {
-		lo, hi := 0, len(c)
-		for hi-lo > 1 {
-			cut := partition(c[lo:hi]) + lo
-			if cut < k {
-				lo = cut + 1
-			} else {
-				hi = cut
-			}
+	selectFront(c, k)
+	c = c[:min(k, len(c))]
+	if len(c) < radixFrom {
+		slices.SortFunc(c, order)
+	} else {
+		radixSort(c)
+	}
+}
+
+// selectFront is front without the order.
+func selectFront(c []candidate, k int) {
+	if k >= len(c) {
+		return
+	}
+	lo, hi := 0, len(c)
+	for hi-lo > 1 {
+		cut := partition(c[lo:hi]) + lo
+		if cut < k {
+			lo = cut + 1
+		} else {
+			hi = cut
 		}
 	}
-	slices.SortFunc(c[:min(k, len(c))], order)
 }
 
 // partition moves what comes before some pivot to its left and returns the

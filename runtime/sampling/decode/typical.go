@@ -1,10 +1,9 @@
 package decode
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
-	"slices"
+	"sort"
 )
 
 // pickTypical draws from the candidates whose information is nearest to the
@@ -12,26 +11,48 @@ import (
 // Locally Typical Sampling, equation 9).
 func pickTypical(p params, rng *rand.Rand) picker {
 	return func(pool []candidate, _ []int32) int {
-		chosen := weighted(typical(slices.Clone(pool), p["p"]), rng)
-		return slices.IndexFunc(pool, func(c candidate) bool { return c.id == chosen })
+		from, to := typicalRange(pool, p["p"])
+		return from + drawIndex(pool[from:to], rng)
 	}
 }
 
 // typical keeps the candidates nearest to the entropy that hold a share of the
-// probability, nearest first, among equals the likelier.
+// probability.
 func typical(c []candidate, share float64) []candidate {
+	front(c, len(c))
+	from, to := typicalRange(c, share)
+	return c[from:to]
+}
+
+// typicalRange is where the typical ones among sorted candidates stand. The
+// distance to the entropy falls and then rises in them, so that they follow each
+// other; between two equal distances the more probable candidate comes first.
+func typicalRange(c []candidate, share float64) (from, to int) {
 	entropy := 0.0
 	for _, x := range c {
 		if x.p > 0 {
 			entropy -= x.p * math.Log(x.p)
 		}
 	}
-	distance := func(x candidate) float64 { return math.Abs(-math.Log(x.p) - entropy) }
-	slices.SortFunc(c, func(a, b candidate) int {
-		if d := cmp.Compare(distance(a), distance(b)); d != 0 {
-			return d
+	distance := func(i int) float64 {
+		if i < 0 || i >= len(c) {
+			return 0
 		}
-		return order(a, b)
-	})
-	return head(c, share, len(c))
+		return math.Abs(-math.Log(c[i].p) - entropy)
+	}
+	to = sort.Search(len(c), func(i int) bool { return -math.Log(c[i].p) >= entropy })
+	from = to
+	before, behind := distance(from-1), distance(to)
+	for sum := 0.0; sum < share && (from > 0 || to < len(c)) || from == to; {
+		if from > 0 && (to == len(c) || before <= behind) {
+			from--
+			sum += c[from].p
+			before = distance(from - 1)
+		} else {
+			sum += c[to].p
+			to++
+			behind = distance(to)
+		}
+	}
+	return from, to
 }
