@@ -65,7 +65,7 @@ func wrongKind(e *json.UnmarshalTypeError) error {
 		reflect.Int: "a whole number", reflect.Int32: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number",
 	}[e.Type.Kind()]
 	field := e.Field
-	for _, common := range []string{"sampling.", "shared."} { // the keys that requests have in common
+	for _, common := range []string{"sampling.", "structured.", "shared."} { // the keys that requests have in common
 		field = strings.TrimPrefix(field, common)
 	}
 	if field == "" {

@@ -4,6 +4,7 @@ package server
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -14,23 +15,27 @@ import (
 // chatRequest is the body of /v1/chat/completions.
 type chatRequest struct {
 	sampling
-	Model          string            `json:"model"`
-	Messages       []chat.Message    `json:"messages"`
-	MaxTokens      *int              `json:"max_tokens"`
-	MaxCompletion  *int              `json:"max_completion_tokens"`
-	Stream         bool              `json:"stream"`
-	StreamOptions  *streamOptions    `json:"stream_options"`
-	Logprobs       bool              `json:"logprobs"`
-	TopLogprobs    int               `json:"top_logprobs"`
-	Tools          []json.RawMessage `json:"tools"`
-	ToolChoice     json.RawMessage   `json:"tool_choice"`
-	Functions      []json.RawMessage `json:"functions"` // what tools were called once
-	Parallel       *bool             `json:"parallel_tool_calls"`
-	ResponseFormat json.RawMessage   `json:"response_format"`
+	Model         string            `json:"model"`
+	Messages      []chat.Message    `json:"messages"`
+	MaxTokens     *int              `json:"max_tokens"`
+	MaxCompletion *int              `json:"max_completion_tokens"`
+	Stream        bool              `json:"stream"`
+	StreamOptions *streamOptions    `json:"stream_options"`
+	Logprobs      bool              `json:"logprobs"`
+	TopLogprobs   int               `json:"top_logprobs"`
+	Tools         []json.RawMessage `json:"tools"`
+	ToolChoice    json.RawMessage   `json:"tool_choice"`
+	Functions     []json.RawMessage `json:"functions"` // what tools were called once
+	Parallel      *bool             `json:"parallel_tool_calls"`
 
-	Template  map[string]any `json:"chat_template_kwargs"`
-	Continue  bool           `json:"continue_final_message"`
-	AddPrompt *bool          `json:"add_generation_prompt"`
+	Template  variables         `json:"chat_template_kwargs"`
+	Effort    *string           `json:"reasoning_effort"` // a variable of the template
+	Documents []json.RawMessage `json:"documents"`        // for the template
+	Continue  bool              `json:"continue_final_message"`
+	AddPrompt *bool             `json:"add_generation_prompt"`
+
+	unsupported
+	unsupportedChat
 }
 
 type streamOptions struct {
@@ -145,15 +150,12 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 		return nil, err
 	}
 	prompt, err := s.render(req.Messages, chat.RenderOptions{
-		Tools: choice.tools, AddGenerationPrompt: or(req.AddPrompt, !req.Continue), ContinueFinal: req.Continue, Variables: req.Template,
+		Tools: choice.tools, Documents: req.Documents, AddGenerationPrompt: or(req.AddPrompt, !req.Continue), ContinueFinal: req.Continue, Variables: req.variables(),
 	})
 	if err != nil {
 		return nil, invalid("messages", "%v", err)
 	}
-	limit := req.MaxTokens
-	if req.MaxCompletion != nil {
-		limit = req.MaxCompletion
-	}
+	limit := req.limit()
 	eos := req.eos(s.cfg.Template.Stops(s.cfg.Tokenizer, s.cfg.Defaults.EOS))
 	logprobs := -1
 	if req.Logprobs {
@@ -175,6 +177,10 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 // render makes a prompt of messages. Templates that know nothing of messages
 // without content, which calls of tools are, get them with an empty one.
 func (s *Server) render(messages []chat.Message, opt chat.RenderOptions) (*chat.Prompt, error) {
+	messages, opt, err := s.cfg.Template.DescribeTools(messages, opt)
+	if err != nil {
+		return nil, err
+	}
 	prompt, err := s.cfg.Template.Encode(s.cfg.Tokenizer, messages, opt)
 	if err == nil || !slices.ContainsFunc(messages, func(m chat.Message) bool { return m.Content == nil }) {
 		return prompt, err
@@ -192,11 +198,12 @@ func (s *Server) checkChat(req *chatRequest) error {
 	if err := s.checkModel(req.Model); err != nil {
 		return err
 	}
+	if err := refuseUnsupported(req.unsupported, req.unsupportedChat); err != nil {
+		return err
+	}
 	switch {
 	case s.cfg.Template == nil || s.cfg.Tokenizer == nil:
 		return invalid("", "%s has no chat template; use /v1/completions", s.cfg.Model)
-	case len(req.Messages) == 0:
-		return invalid("messages", "messages: expected at least one message")
 	case req.TopLogprobs < 0 || req.TopLogprobs > mostRanked:
 		return invalid("top_logprobs", "top_logprobs: expected a number between 0 and %d", mostRanked)
 	case req.TopLogprobs > 0 && !req.Logprobs:
@@ -205,36 +212,41 @@ func (s *Server) checkChat(req *chatRequest) error {
 		return invalid("stream_options", "stream_options needs stream: true")
 	case len(req.Functions) > 0:
 		return invalid("functions", "functions are not taken any more; write them as tools")
+	case len(or(req.Effort, "")) > mostRole:
+		return invalid("reasoning_effort", "reasoning_effort: expected at most %d bytes", mostRole)
+	case len(req.Documents) > mostMessages:
+		return invalid("documents", "documents: expected at most %d documents", mostMessages)
 	}
-	for i := range req.Messages {
-		if err := checkMessage(&req.Messages[i], i); err != nil {
-			return err
-		}
+	if err := checkMessages(req.Messages); err != nil {
+		return err
+	}
+	if err := req.checkMinTokens(req.limit()); err != nil {
+		return err
 	}
 	return req.check()
 }
 
-// checkMessage refuses what the model cannot read, and makes one text of a list
-// of texts: few templates know lists.
-func checkMessage(m *chat.Message, i int) error {
-	if m.Role == "" {
-		return invalid("messages", "messages[%d] has no role", i)
+// limit is the most tokens of the answer that the request asks for.
+func (r *chatRequest) limit() *int {
+	if r.MaxCompletion != nil {
+		return r.MaxCompletion
 	}
-	parts, ok := m.Content.([]chat.Part)
-	if !ok {
-		return nil
+	return r.MaxTokens
+}
+
+// variables are those that the request sets in the template.
+func (r *chatRequest) variables() map[string]any {
+	if r.Effort == nil {
+		return r.Template
 	}
-	for k, data := range parts {
-		var part struct {
-			Type string  `json:"type"`
-			Text *string `json:"text"`
-		}
-		if err := json.Unmarshal(data, &part); err != nil || part.Type != "text" || part.Text == nil {
-			return invalid("messages", "messages[%d].content[%d]: type %.40q; this model reads parts of type \"text\" alone", i, k, part.Type)
-		}
+	all := maps.Clone(r.Template)
+	if all == nil {
+		all = variables{}
 	}
-	m.Content = m.Text()
-	return nil
+	if _, ok := all["reasoning_effort"]; !ok {
+		all["reasoning_effort"] = *r.Effort
+	}
+	return all
 }
 
 // whole is a finished choice.

@@ -15,16 +15,18 @@ import (
 // completionRequest is the body of /v1/completions.
 type completionRequest struct {
 	sampling
-	Model          string          `json:"model"`
-	Prompt         prompts         `json:"prompt"`
-	Suffix         *string         `json:"suffix"`
-	MaxTokens      *int            `json:"max_tokens"`
-	Stream         bool            `json:"stream"`
-	StreamOptions  *streamOptions  `json:"stream_options"`
-	Logprobs       *int            `json:"logprobs"`
-	Echo           bool            `json:"echo"`
-	BestOf         *int            `json:"best_of"`
-	ResponseFormat json.RawMessage `json:"response_format"`
+	Model         string         `json:"model"`
+	Prompt        prompts        `json:"prompt"`
+	Suffix        *string        `json:"suffix"`
+	MaxTokens     *int           `json:"max_tokens"`
+	Stream        bool           `json:"stream"`
+	StreamOptions *streamOptions `json:"stream_options"`
+	Logprobs      *int           `json:"logprobs"`
+	Echo          bool           `json:"echo"`
+	BestOf        *int           `json:"best_of"`
+
+	unsupported
+	unsupportedText
 }
 
 // A prompts value is what "prompt" may be: a text, a list of ids, or a list of
@@ -127,12 +129,9 @@ func (s *Server) startCompletions(r *http.Request, req *completionRequest) (*com
 	if err := s.checkCompletion(req); err != nil {
 		return nil, err
 	}
-	constraint, err := readFormat(req.ResponseFormat)
+	constraint, err := req.constraint()
 	if err != nil {
 		return nil, err
-	}
-	if constraint == nil {
-		constraint = req.constraint()
 	}
 	run := &completionRun{s: s, req: req, head: completionAnswer{
 		ID: newID("cmpl-"), Object: "text_completion", Created: time.Now().Unix(), Model: s.cfg.Model, Fingerprint: s.fingerprint(),
@@ -170,6 +169,12 @@ func (s *Server) startCompletions(r *http.Request, req *completionRequest) (*com
 
 func (s *Server) checkCompletion(req *completionRequest) error {
 	if err := s.checkModel(req.Model); err != nil {
+		return err
+	}
+	if err := refuseUnsupported(req.unsupported, req.unsupportedText); err != nil {
+		return err
+	}
+	if err := req.checkMinTokens(req.MaxTokens); err != nil {
 		return err
 	}
 	switch {

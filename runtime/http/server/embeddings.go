@@ -20,6 +20,9 @@ type Embedder interface {
 	Embed(ctx context.Context, j scheduler.Job, tokens []int32) ([]float32, error)
 }
 
+// mostInputs is how many texts a request may have, as OpenAI has it.
+const mostInputs = 2048
+
 // embeddingRequest is the body of /v1/embeddings.
 type embeddingRequest struct {
 	shared
@@ -47,8 +50,10 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case s.cfg.Embedder == nil:
 		return invalid("model", "%s gives no embeddings", s.cfg.Model)
-	case len(req.Input) == 0 || len(req.Input) > 2048:
-		return invalid("input", "input: expected between 1 and 2048 texts")
+	case len(req.Input) == 0 || len(req.Input) > mostInputs:
+		return invalid("input", "input: expected between 1 and %d texts", mostInputs)
+	case req.Dimensions != nil && *req.Dimensions < 1:
+		return invalid("dimensions", "dimensions: expected 1 or more")
 	case req.Encoding != "" && req.Encoding != "float" && req.Encoding != "base64":
 		return invalid("encoding_format", "encoding_format: expected float or base64")
 	}

@@ -11,13 +11,12 @@ import (
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/text/chat"
+	"github.com/iflowc/iflowc/runtime/text/jinja"
 )
 
 // nativeRequest is Inferflow's own.
 type nativeRequest struct {
-	Header struct {
-		Fn string `json:"fn"` // process_query (also where it is empty) or get_stat
-	} `json:"header"`
+	Header        nativeHeader    `json:"header"`
 	Text          string          `json:"text"`
 	SystemPrompt  string          `json:"system_prompt"`
 	Prefix        string          `json:"res_prefix"` // what the answer begins with
@@ -30,6 +29,11 @@ type nativeRequest struct {
 	MaxNew        *int            `json:"max_new_tokens"`
 	Streaming     bool            `json:"is_streaming_mode"`
 	StreamingWord bool            `json:"stream"`
+}
+
+// nativeHeader says what is asked for.
+type nativeHeader struct {
+	Fn string `json:"fn"` // process_query (also where it is empty) or get_stat
 }
 
 // nativeAnswer is Inferflow's answer, or a piece of one.
@@ -121,6 +125,9 @@ func (s *Server) startNative(r *http.Request, req *nativeRequest) (*answer, erro
 		limit = or(n, limit)
 	}
 	p := sampling{Temperature: req.Temperature, Seed: req.Seed, Strategy: req.DecodingAlg}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
 	if p.Seed == nil {
 		zero := int64(0)
 		p.Seed = &zero
@@ -136,6 +143,10 @@ func (s *Server) startNative(r *http.Request, req *nativeRequest) (*answer, erro
 	return a, err
 }
 
+// clientLimits bound each render of a template that a client sends: some 20 ms
+// and a few MB.
+var clientLimits = jinja.Limits{Steps: 100_000, Bytes: 1 << 20, Depth: 50}
+
 // nativePrompt renders a request with its own template, else the model's;
 // without one the text is the prompt.
 func (s *Server) nativePrompt(req *nativeRequest) (*chat.Prompt, *chat.Template, error) {
@@ -143,9 +154,15 @@ func (s *Server) nativePrompt(req *nativeRequest) (*chat.Prompt, *chat.Template,
 		return nil, nil, invalid("encoder_input_template", "an encoder-decoder answers at /translate")
 	}
 	template := s.cfg.Template
+	if s.cfg.Tokenizer == nil {
+		return nil, nil, invalid("text", "%s has no tokenizer; use /v1/completions with token ids", s.cfg.Model)
+	}
 	if req.DecoderInput != "" {
+		if len(req.DecoderInput) > mostTemplate {
+			return nil, nil, invalid("decoder_input_template", "decoder_input_template: expected at most %d bytes", mostTemplate)
+		}
 		var err error
-		if template, err = chat.Parse(req.DecoderInput, chat.TokensOf(s.cfg.Tokenizer)); err != nil {
+		if template, err = chat.ParseBounded(req.DecoderInput, chat.TokensOf(s.cfg.Tokenizer), clientLimits); err != nil {
 			return nil, nil, invalid("decoder_input_template", "%v", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -31,12 +32,14 @@ type Defaults struct {
 // the OpenAI interface, and those that other services have beside them.
 type sampling struct {
 	shared
+	structured
 	Temperature       *float64           `json:"temperature"`
 	TopP              *float64           `json:"top_p"`
 	TopK              *int               `json:"top_k"`
 	MinP              *float64           `json:"min_p"`
 	TypicalP          float64            `json:"typical_p"`
 	TfsZ              float64            `json:"tfs_z"`
+	RepeatLastN       *int               `json:"repeat_last_n"`
 	Mirostat          int                `json:"mirostat"`
 	MirostatTau       *float64           `json:"mirostat_tau"`
 	MirostatEta       *float64           `json:"mirostat_eta"`
@@ -56,9 +59,6 @@ type sampling struct {
 	N                 *int               `json:"n"`
 	Speculate         string             `json:"speculate"`    // how tokens are drafted: "none", "lookup", …
 	DraftAccept       string             `json:"draft_accept"` // when they are accepted: "match", "rejection", "top"
-
-	Regex   string `json:"guided_regex"`
-	Grammar string `json:"grammar"`
 }
 
 // stops are one text or a list of them.
@@ -78,37 +78,6 @@ func (s *stops) UnmarshalJSON(data []byte) error {
 		return invalid("stop", "stop: expected a string or a list of strings")
 	}
 	*s = many
-	return nil
-}
-
-// Most values of lists in a request.
-const (
-	mostStops   = 16
-	mostChoices = 128
-	mostBiases  = 4096
-	mostRanked  = 20 // top_logprobs
-)
-
-// check refuses what no strategy looks at.
-func (p *sampling) check() error {
-	switch {
-	case len(p.Stop) > mostStops || slices.Contains(p.Stop, ""):
-		return invalid("stop", "stop: expected at most %d texts, none of them empty", mostStops)
-	case p.choices() < 1 || p.choices() > mostChoices:
-		return invalid("n", "n: expected a number between 1 and %d", mostChoices)
-	case len(p.LogitBias) > mostBiases:
-		return invalid("logit_bias", "logit_bias: expected at most %d tokens", mostBiases)
-	case p.MinTokens < 0:
-		return invalid("min_tokens", "min_tokens: expected 0 or more")
-	case p.Temperature != nil && (*p.Temperature < 0 || *p.Temperature > 100):
-		return invalid("temperature", "temperature: expected a number between 0 and 100")
-	case p.NoRepeatNgram < 0:
-		return invalid("no_repeat_ngram_size", "no_repeat_ngram_size: expected 0 or more")
-	case p.FrequencyPenalty < -2 || p.FrequencyPenalty > 2:
-		return invalid("frequency_penalty", "frequency_penalty: expected a number between -2 and 2")
-	case p.PresencePenalty < -2 || p.PresencePenalty > 2:
-		return invalid("presence_penalty", "presence_penalty: expected a number between -2 and 2")
-	}
 	return nil
 }
 
@@ -141,6 +110,9 @@ func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
 		Exclude: d.Exclude,
 	}
 	set.TopK = max(set.TopK, 0) // -1 means all, as elsewhere
+	if p.TopP != nil && *p.TopP == 0 {
+		set.TopP = math.SmallestNonzeroFloat64 // to the sampler 0 is all; of a request it is the argmax
+	}
 	var err error
 	if set.Bias, err = s.bias(p.LogitBias); err != nil {
 		return set, err
@@ -250,10 +222,21 @@ func (s *Server) samplers(p *sampling, c *Constraint, eos []int32, prompt int) (
 			}
 		}
 		if list[i], err = decode.NewSampler(set, prompt); err != nil {
-			return nil, invalid("", "%v", err)
+			return nil, invalid(samplerParam(set), "%v", err)
 		}
 	}
 	return list, nil
+}
+
+// samplerParam is the key whose value a sampler refuses.
+func samplerParam(set decode.Settings) string {
+	if set.Strategy != "" {
+		return "strategy"
+	}
+	if set.Rule != decode.Match {
+		return "draft_accept"
+	}
+	return ""
 }
 
 // or is what v points to, or another value.

@@ -25,30 +25,57 @@ type Translated struct {
 	Score  float32 `json:"score"`
 }
 
+// translateRequest is the body of /translate.
+type translateRequest struct {
+	Text      stops     `json:"text"` // one or a list
+	IDs       [][]int32 `json:"encoder_ids"`
+	Src       string    `json:"src"`
+	Tgt       string    `json:"tgt"`
+	Beams     int       `json:"beams"`
+	Best      int       `json:"best"`
+	MaxTokens int       `json:"max_tokens"`
+	ForcedBOS *int32    `json:"forced_bos"`
+	shared
+}
+
+// checkTranslate bounds a request.
+func (s *Server) checkTranslate(req *translateRequest) error {
+	switch n := len(req.Text) + len(req.IDs); {
+	case n == 0 || n > mostPrompts:
+		return invalid("text", "text: expected between 1 and %d texts", mostPrompts)
+	case req.Beams < 0 || req.Beams > s.cfg.Sequences:
+		return invalid("beams", "beams: this service computes at most %d sequences at once", s.cfg.Sequences)
+	case req.Best < 0 || req.Best > max(req.Beams, s.cfg.Sequences):
+		return invalid("best", "best: expected a number between 0 and the number of beams")
+	case req.MaxTokens < 0 || req.MaxTokens > mostTokens:
+		return invalid("max_tokens", "max_tokens: expected a number between 1 and %d, or 0 for the model's own", mostTokens)
+	case len(req.Src) > mostRole:
+		return invalid("src", "src: expected at most %d bytes", mostRole)
+	case len(req.Tgt) > mostRole:
+		return invalid("tgt", "tgt: expected at most %d bytes", mostRole)
+	}
+	for _, ids := range req.IDs {
+		if err := s.checkIDs("encoder_ids", ids); err != nil {
+			return err
+		}
+	}
+	if req.ForcedBOS != nil {
+		return s.checkIDs("forced_bos", []int32{*req.ForcedBOS})
+	}
+	return nil
+}
+
 // translate answers /translate.
 func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
-	var req struct {
-		Text      stops     `json:"text"` // one or a list
-		IDs       [][]int32 `json:"encoder_ids"`
-		Src       string    `json:"src"`
-		Tgt       string    `json:"tgt"`
-		Beams     int       `json:"beams"`
-		Best      int       `json:"best"`
-		MaxTokens int       `json:"max_tokens"`
-		ForcedBOS *int32    `json:"forced_bos"`
-		shared
-	}
+	var req translateRequest
 	if err := readJSON(r, &req); err != nil {
 		return err
 	}
 	if s.cfg.Translate == nil {
 		return invalid("", "%s is no encoder-decoder; it does not translate", s.cfg.Model)
 	}
-	if n := len(req.Text) + len(req.IDs); n == 0 || n > mostPrompts {
-		return invalid("text", "text: expected between 1 and %d texts", mostPrompts)
-	}
-	if req.Beams < 0 || req.Beams > s.cfg.Sequences {
-		return invalid("beams", "beams: this service computes at most %d sequences at once", s.cfg.Sequences)
+	if err := s.checkTranslate(&req); err != nil {
+		return err
 	}
 	job, err := s.job(r, req.shared)
 	if err != nil {
@@ -82,13 +109,16 @@ type Candidate struct {
 	Probability float64 `json:"probability"`
 }
 
+// fillRequest is the body of /fill.
+type fillRequest struct {
+	Text string `json:"text"`
+	TopK int    `json:"top_k"`
+	shared
+}
+
 // fill answers /fill.
 func (s *Server) fill(w http.ResponseWriter, r *http.Request) error {
-	req := struct {
-		Text string `json:"text"`
-		TopK int    `json:"top_k"`
-		shared
-	}{TopK: 5}
+	req := fillRequest{TopK: 5}
 	if err := readJSON(r, &req); err != nil {
 		return err
 	}

@@ -47,13 +47,16 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// detokenizeRequest is the body of /detokenize.
+type detokenizeRequest struct {
+	Tokens      []int32 `json:"tokens"`
+	IDs         []int32 `json:"ids"` // another name of it
+	SkipSpecial bool    `json:"skip_special"`
+}
+
 // detokenize answers /detokenize.
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) error {
-	var req struct {
-		Tokens      []int32 `json:"tokens"`
-		IDs         []int32 `json:"ids"` // another name of it
-		SkipSpecial bool    `json:"skip_special"`
-	}
+	var req detokenizeRequest
 	if err := readJSON(r, &req); err != nil {
 		return err
 	}

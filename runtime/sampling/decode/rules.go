@@ -30,8 +30,6 @@ type Rules struct {
 	Prompt    int     // tokens of the prompt
 	MaxLength int     // for ForcedEOS
 	EOS       []int32 // the tokens that end a sequence
-
-	seen []uint64 // scratch of penaliseAll
 }
 
 // A Bias is added to the score of the last of its tokens after the others.
@@ -65,10 +63,10 @@ func (r *Rules) Apply(scores []float32, sequence []int32) {
 		b.add(scores, sequence)
 	}
 	if r.SourcePenalty != 0 && r.SourcePenalty != 1 {
-		r.penaliseAll(scores, r.Source, float32(1/r.SourcePenalty))
+		penaliseAll(scores, r.Source, float32(1/r.SourcePenalty))
 	}
 	if r.Penalty != 0 && r.Penalty != 1 {
-		r.penaliseAll(scores, sequence, float32(r.Penalty))
+		penaliseAll(scores, sequence, float32(r.Penalty))
 	}
 	if r.NoRepeat > 0 {
 		forbidRepeats(scores, sequence, sequence, r.NoRepeat)
@@ -169,17 +167,13 @@ func force(scores []float32, ids []int32) {
 }
 
 // penaliseAll moves down the scores of the tokens of a sequence, once each.
-func (r *Rules) penaliseAll(scores []float32, sequence []int32, penalty float32) {
-	if words := (len(scores) + 63) / 64; len(r.seen) < words {
-		r.seen = make([]uint64, words)
-	} else {
-		clear(r.seen)
-	}
+func penaliseAll(scores []float32, sequence []int32, penalty float32) {
+	seen := make([]uint64, (len(scores)+63)/64)
 	for _, id := range sequence {
-		if id < 0 || int(id) >= len(scores) || r.seen[id>>6]>>(id&63)&1 != 0 {
+		if id < 0 || int(id) >= len(scores) || seen[id>>6]>>(id&63)&1 != 0 {
 			continue
 		}
-		r.seen[id>>6] |= 1 << (id & 63)
+		seen[id>>6] |= 1 << (id & 63)
 		scores[id] = penalise(scores[id], penalty)
 	}
 }

@@ -43,7 +43,11 @@ type Reader struct {
 // because a prompt may already have opened the thinking.
 func (t *Template) NewReader(tok *tokenizer.Tokenizer, prompt []int32, opts ReaderOptions) *Reader {
 	r := &Reader{tok: tok, stream: tok.NewStream(false)}
-	if f := t.callFormat(); f != nil {
+	f := t.callFormat()
+	if f == nil && opts.Tools {
+		f = formatOf("") // a template in the brace language, to which tools were described
+	}
+	if f != nil {
 		r.parser = newAnswerParser(f, opts)
 		for _, m := range []string{f.open, f.close, f.think[0], f.think[1]} {
 			if m != "" {

@@ -15,14 +15,15 @@ type jinjaTemplate struct {
 	tokens SpecialTokens
 	parts  bool // it knows contents that are lists of parts
 	text   bool // it knows contents that are strings
+	limits jinja.Limits
 }
 
-func parseJinja(source string, tokens SpecialTokens) (*jinjaTemplate, error) {
+func parseJinja(source string, tokens SpecialTokens, limits jinja.Limits) (*jinjaTemplate, error) {
 	tmpl, err := jinja.Parse(strings.ToValidUTF8(source, "\uFFFD"))
 	if err != nil {
 		return nil, fmt.Errorf("chat template: %w", err)
 	}
-	t := &jinjaTemplate{tmpl: tmpl, tokens: tokens, parts: true, text: true}
+	t := &jinjaTemplate{tmpl: tmpl, tokens: tokens, parts: true, text: true, limits: limits}
 	t.probe()
 	return t, nil
 }
@@ -32,7 +33,7 @@ func parseJinja(source string, tokens SpecialTokens) (*jinjaTemplate, error) {
 func (t *jinjaTemplate) probe() {
 	const needle = "needle-7f3a"
 	has := func(content any) bool {
-		out, err := t.render([]Message{{Role: "user", Content: content}}, RenderOptions{AddGenerationPrompt: true}, renderAs{limits: probeLimits})
+		out, err := t.render([]Message{{Role: "user", Content: content}}, RenderOptions{AddGenerationPrompt: true}, renderAs{probe: true})
 		text := out.String()
 		return err == nil && strings.Contains(text, needle) && !strings.Contains(text, "'type'") && !strings.Contains(text, `"type"`)
 	}
@@ -80,7 +81,7 @@ func (t *jinjaTemplate) adapt(m Message) Message {
 // renderAs says how messages are shown to a template.
 type renderAs struct {
 	argumentText bool // arguments of calls as text, not as objects
-	limits       jinja.Limits
+	probe        bool // within probeLimits, unless the template has limits of its own
 }
 
 // probeLimits keep a hostile template from holding up whoever opens a model.
@@ -116,7 +117,11 @@ func (t *jinjaTemplate) render(messages []Message, opts RenderOptions, as render
 		}
 		vars.Set(name, value)
 	}
-	out, err := t.tmpl.Render(vars, jinja.Options{Now: opts.Now, Limits: as.limits})
+	limits := t.limits
+	if as.probe && limits.Steps == 0 {
+		limits = probeLimits
+	}
+	out, err := t.tmpl.Render(vars, jinja.Options{Now: opts.Now, Limits: limits})
 	if err != nil {
 		return jinja.Str{}, fmt.Errorf("chat template: %w", err)
 	}

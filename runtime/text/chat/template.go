@@ -21,12 +21,21 @@ type Template struct {
 	braces *braceTemplate
 	tools  *Template // for conversations with tools; nil: this one
 	format *callFormat
+
+	generic bool // it knows no tools, which are described as text
+	system  bool // of a generic one: it knows the role system
 }
 
 // Parse reads a template in Jinja or in the brace language; which one it is
 // shows in the text: only Jinja has {{ and {%. A text without braces is the
 // name of a built-in template, see Names.
 func Parse(source string, tokens SpecialTokens) (*Template, error) {
+	return ParseBounded(source, tokens, jinja.Limits{})
+}
+
+// ParseBounded is Parse with limits of each render, for templates that come from
+// whoever asks. Reading one and finding its stops renders it a few times.
+func ParseBounded(source string, tokens SpecialTokens, limits jinja.Limits) (*Template, error) {
 	if source == "" {
 		return nil, errors.New("the chat template is empty")
 	}
@@ -40,13 +49,16 @@ func Parse(source string, tokens SpecialTokens) (*Template, error) {
 	t := &Template{source: source, tokens: tokens}
 	var err error
 	if strings.Contains(source, "{%") || strings.Contains(source, "{{") {
-		t.jinja, err = parseJinja(source, tokens)
+		t.jinja, err = parseJinja(source, tokens, limits)
 		t.format = formatOf(source)
 	} else {
 		t.braces, err = parseBraces(source)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if isGeneric(source) {
+		t.generic, t.system = true, t.takesSystem()
 	}
 	return t, nil
 }

@@ -1,0 +1,314 @@
+//go:build unix
+
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Most bytes of a constraint, and most texts to choose from.
+const (
+	mostSchema  = 256 << 10
+	mostPattern = 64 << 10
+	mostOptions = 1024
+)
+
+// structured are the keys of a request that constrain its answer, as OpenAI's
+// interface, vLLM's in its old and its new form, and llama.cpp's have them.
+type structured struct {
+	ResponseFormat json.RawMessage    `json:"response_format"`
+	Outputs        *structuredOutputs `json:"structured_outputs"`
+	GuidedJSON     json.RawMessage    `json:"guided_json"` // a schema, or its text
+	GuidedRegex    string             `json:"guided_regex"`
+	GuidedChoice   []string           `json:"guided_choice"`
+	GuidedGrammar  string             `json:"guided_grammar"`
+	GuidedTag      json.RawMessage    `json:"structural_tag"`
+	GuidedSpace    *string            `json:"guided_whitespace_pattern"`
+	GuidedBackend  *string            `json:"guided_decoding_backend"` // there is one
+	Grammar        string             `json:"grammar"`
+	JSONSchema     json.RawMessage    `json:"json_schema"`
+}
+
+// structuredOutputs are the keys of structured_outputs.
+type structuredOutputs struct {
+	JSON         json.RawMessage `json:"json"`
+	Regex        string          `json:"regex"`
+	Choice       []string        `json:"choice"`
+	Grammar      string          `json:"grammar"`
+	JSONObject   bool            `json:"json_object"`
+	Tag          json.RawMessage `json:"structural_tag"`
+	Space        *string         `json:"whitespace_pattern"`
+	NoSpace      bool            `json:"disable_any_whitespace"`
+	NoAdditional bool            `json:"disable_additional_properties"`
+}
+
+// A namedConstraint is a constraint and the key that it comes from.
+type namedConstraint struct {
+	key string
+	*Constraint
+}
+
+// constraint is what the answer must match; nil: anything. A request may have
+// one.
+func (p *structured) constraint() (*Constraint, error) {
+	list, err := p.constraints()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(list) > 1:
+		return nil, invalid(list[1].key, "%s and %s each say what the answer must match; leave one out", list[0].key, list[1].key)
+	case len(list) == 1:
+		return list[0].Constraint, nil
+	}
+	return nil, nil
+}
+
+// constraints lists those that the keys ask for.
+func (p *structured) constraints() (list []namedConstraint, err error) {
+	add := func(key string, c *Constraint, e error) {
+		if err == nil {
+			err = e
+		}
+		if c != nil {
+			list = append(list, namedConstraint{key, c})
+		}
+	}
+	read := func(key string, made func(key string) (*Constraint, error)) {
+		c, e := made(key)
+		add(key, c, e)
+	}
+	read("response_format", func(string) (*Constraint, error) { return readFormat(p.ResponseFormat) })
+	if o := p.Outputs; o != nil {
+		const in = "structured_outputs."
+		read(in+"json", schemaOf(o.JSON))
+		read(in+"regex", textOf("regex", o.Regex))
+		read(in+"choice", choiceOf(o.Choice))
+		read(in+"grammar", textOf("grammar", o.Grammar))
+		if o.JSONObject {
+			add(in+"json_object", &Constraint{Kind: "json_object"}, nil)
+		}
+		add("", nil, refuseOption(in+"structural_tag", isNeutral(o.Tag, "")))
+		add("", nil, refuseOption(in+"whitespace_pattern", o.Space == nil))
+		add("", nil, refuseOption(in+"disable_any_whitespace", !o.NoSpace))
+		add("", nil, refuseOption(in+"disable_additional_properties", !o.NoAdditional))
+	}
+	read("guided_json", schemaOf(p.GuidedJSON))
+	read("guided_regex", textOf("regex", p.GuidedRegex))
+	read("guided_choice", choiceOf(p.GuidedChoice))
+	read("guided_grammar", textOf("grammar", p.GuidedGrammar))
+	read("grammar", textOf("grammar", p.Grammar))
+	read("json_schema", schemaOf(p.JSONSchema))
+	add("", nil, refuseOption("structural_tag", isNeutral(p.GuidedTag, "")))
+	add("", nil, refuseOption("guided_whitespace_pattern", p.GuidedSpace == nil))
+	return list, err
+}
+
+// refuseOption refuses an option of a constraint that has no effect here.
+func refuseOption(key string, neutral bool) error {
+	if neutral {
+		return nil
+	}
+	return invalid(key, "%s is not supported by this service; leave it out, or write what you need as a schema or a grammar", key)
+}
+
+// schemaOf reads a JSON schema, or the text of one.
+func schemaOf(data json.RawMessage) func(key string) (*Constraint, error) {
+	return func(key string) (*Constraint, error) {
+		if data = bytes.TrimSpace(data); len(data) == 0 || string(data) == "null" {
+			return nil, nil
+		}
+		if data[0] == '"' {
+			var text string
+			if json.Unmarshal(data, &text) != nil || !json.Valid([]byte(text)) || depth([]byte(text)) > deepest {
+				return nil, invalid(key, "%s: the text is no JSON schema", key)
+			}
+			data = []byte(text)
+		}
+		if len(data) > mostSchema {
+			return nil, invalid(key, "%s: expected a schema of at most %d bytes", key, mostSchema)
+		}
+		return &Constraint{Kind: "json_schema", Schema: data}, nil
+	}
+}
+
+// textOf reads a pattern or a grammar.
+func textOf(kind, text string) func(key string) (*Constraint, error) {
+	return func(key string) (*Constraint, error) {
+		switch {
+		case text == "":
+			return nil, nil
+		case len(text) > mostPattern:
+			return nil, invalid(key, "%s: expected at most %d bytes", key, mostPattern)
+		}
+		return &Constraint{Kind: kind, Text: text}, nil
+	}
+}
+
+// choiceOf makes a grammar of texts of which the answer is one.
+func choiceOf(list []string) func(key string) (*Constraint, error) {
+	return func(key string) (*Constraint, error) {
+		if list == nil {
+			return nil, nil
+		}
+		bytes := 0
+		quoted := make([]string, len(list))
+		for i, text := range list {
+			bytes += len(text)
+			quoted[i] = `"` + grammarEscapes.Replace(text) + `"`
+		}
+		if len(list) == 0 || len(list) > mostOptions || bytes > mostPattern {
+			return nil, invalid(key, "%s: expected between 1 and %d texts of at most %d bytes together", key, mostOptions, mostPattern)
+		}
+		return &Constraint{Kind: "grammar", Text: "root ::= " + strings.Join(quoted, " | ")}, nil
+	}
+}
+
+// grammarEscapes writes a text as a literal of a grammar.
+var grammarEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
+
+// A toolUse is which tools the model is told of, and which it must call.
+type toolUse struct {
+	tools  []json.RawMessage
+	forced []Tool // one of them must be called; none: the model decides
+}
+
+// A toolDefinition is an entry of tools; templates get all of its keys.
+type toolDefinition struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name       string          `json:"name"`
+		Parameters json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// toolChoice reads tools and tool_choice.
+func (s *Server) toolChoice(req *chatRequest) (toolUse, error) {
+	if len(req.Tools) > mostTools {
+		return toolUse{}, invalid("tools", "tools: expected at most %d", mostTools)
+	}
+	list, bytes := make([]Tool, len(req.Tools)), 0
+	for i, data := range req.Tools {
+		if bytes += len(data); bytes > mostToolBytes {
+			return toolUse{}, invalid("tools", "tools: expected at most %d bytes", mostToolBytes)
+		}
+		var t toolDefinition
+		if err := json.Unmarshal(data, &t); err != nil || t.Function.Name == "" || t.Type != "" && t.Type != "function" {
+			return toolUse{}, invalid("tools", "tools[%d]: expected {\"type\": \"function\", \"function\": {\"name\": …, \"parameters\": …}}", i)
+		}
+		if err := checkToolName("tools", fmt.Sprintf("tools[%d]", i), t.Function.Name); err != nil {
+			return toolUse{}, err
+		}
+		list[i] = Tool{t.Function.Name, t.Function.Parameters}
+	}
+	word, name, err := readToolChoice(req.ToolChoice)
+	if err != nil {
+		return toolUse{}, err
+	}
+	if len(list) == 0 {
+		if word == "required" || name != "" {
+			return toolUse{}, invalid("tool_choice", "tool_choice: there are no tools")
+		}
+		return toolUse{}, nil
+	}
+	switch {
+	case name != "":
+		for i, t := range list {
+			if t.Name == name {
+				return toolUse{req.Tools[i : i+1], list[i : i+1]}, nil
+			}
+		}
+		return toolUse{}, invalid("tool_choice", "tool_choice: there is no tool %q", name)
+	case word == "none":
+		return toolUse{}, nil
+	case word == "required":
+		return toolUse{req.Tools, list}, nil
+	}
+	return toolUse{tools: req.Tools}, nil
+}
+
+// readToolChoice reads "auto", "none", "required" or the name of a function.
+func readToolChoice(data json.RawMessage) (word, name string, err error) {
+	switch {
+	case len(data) == 0 || string(data) == "null":
+		return "auto", "", nil
+	case len(data) > mostStrategy:
+		return "", "", invalid("tool_choice", "tool_choice: expected at most %d bytes", mostStrategy)
+	}
+	if json.Unmarshal(data, &word) == nil {
+		if word == "auto" || word == "none" || word == "required" {
+			return word, "", nil
+		}
+	} else {
+		var object struct {
+			Function struct {
+				Name string `json:"name"`
+			} `json:"function"`
+		}
+		if json.Unmarshal(data, &object) == nil && object.Function.Name != "" {
+			return "", object.Function.Name, nil
+		}
+	}
+	return "", "", invalid("tool_choice", "tool_choice: expected auto, none, required or a function's name")
+}
+
+// responseConstraint is the constraint of a chat's answer; nil: any.
+func responseConstraint(req *chatRequest, use toolUse) (*Constraint, error) {
+	constraint, err := req.constraint()
+	if err != nil {
+		return nil, err
+	}
+	if len(use.forced) > 0 {
+		if constraint != nil {
+			return nil, invalid("response_format", "an answer cannot be structured output and a call of a tool")
+		}
+		constraint = &Constraint{Kind: "tool", Tools: use.forced}
+	}
+	return constraint, nil
+}
+
+// readFormat reads response_format.
+func readFormat(data json.RawMessage) (*Constraint, error) {
+	if len(data) == 0 || string(data) == "null" {
+		return nil, nil
+	}
+	if len(data) > mostSchema {
+		return nil, invalid("response_format", "response_format: expected at most %d bytes", mostSchema)
+	}
+	var f responseFormat
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, invalid("response_format", "response_format: expected an object with a type")
+	}
+	schema := f.Schema
+	switch f.Type {
+	case "text":
+		return nil, nil
+	case "json_object":
+		if isNeutral(schema, "{}") {
+			return &Constraint{Kind: f.Type}, nil
+		}
+	case "json_schema":
+		if f.JSONSchema != nil && !isNeutral(f.JSONSchema.Schema, "") {
+			schema = f.JSONSchema.Schema
+		}
+		if isNeutral(schema, "") {
+			return nil, invalid("response_format", "response_format: json_schema has no schema")
+		}
+	default:
+		return nil, invalid("response_format", "response_format: type %.40q is not known; there are text, json_object and json_schema", f.Type)
+	}
+	return schemaOf(schema)("response_format")
+}
+
+// A responseFormat is response_format. A schema beside the type is llama.cpp's
+// form. A schema is always followed strictly, so that "strict" says nothing.
+type responseFormat struct {
+	Type       string          `json:"type"`
+	Schema     json.RawMessage `json:"schema"`
+	JSONSchema *struct {
+		Schema json.RawMessage `json:"schema"`
+	} `json:"json_schema"`
+}

@@ -1,0 +1,120 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Models whose template does not know of tools are told of them by a text, in
+// the format that most models with tools were trained on (Hermes', which Qwen's
+// templates have too). docs/serving.md shows it.
+const (
+	toolsBefore = "You may call one or more functions to answer the user. The functions are, one a line:\n<tools>\n"
+	toolsBehind = "</tools>\nTo call a function, write a JSON object with its name and its arguments like this:\n"
+)
+
+// call writes a call as the template's model does.
+func (t *Template) call(name, arguments string) string {
+	open, shut, nameKey, argumentsKey := t.CallFormat()
+	return fmt.Sprintf("%s{%q: %s, %q: %s}%s", open, nameKey, name, argumentsKey, arguments, shut)
+}
+
+// isGeneric says that a template does not mention tools.
+func isGeneric(source string) bool { return !strings.Contains(source, "tools") }
+
+// takesSystem says whether a message of the role system gets into a prompt.
+func (t *Template) takesSystem() bool {
+	const needle = "needle-7f3a"
+	text, err := t.Render([]Message{{Role: "system", Content: needle}, {Role: "user", Content: "a"}}, RenderOptions{AddGenerationPrompt: true})
+	return err == nil && strings.Contains(text, needle)
+}
+
+// DescribeTools writes tools, calls and their results as texts where the
+// template knows none of them; else it changes nothing. The tools stand in the
+// system's message, or in the user's first one where the template leaves out what
+// the system says.
+func (t *Template) DescribeTools(messages []Message, opts RenderOptions) ([]Message, RenderOptions, error) {
+	if !t.generic || t.tools != nil && len(opts.Tools) > 0 || len(opts.Tools) == 0 && !slices.ContainsFunc(messages, usesTools) {
+		return messages, opts, nil
+	}
+	list := make([]Message, len(messages))
+	for i := range messages {
+		var err error
+		if list[i], err = t.asText(messages[i]); err != nil {
+			return nil, opts, fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	if len(opts.Tools) == 0 {
+		return list, opts, nil
+	}
+	text, err := t.describe(opts.Tools)
+	if err != nil {
+		return nil, opts, err
+	}
+	opts.Tools = nil
+	switch {
+	case t.system && list[0].Role == "system":
+		list[0] = Message{Role: "system", Content: list[0].Text() + "\n\n" + text}
+	case t.system:
+		list = slices.Insert(list, 0, Message{Role: "system", Content: text})
+	default:
+		at := slices.IndexFunc(list, func(m Message) bool { return m.Role == "user" })
+		if at < 0 {
+			return nil, opts, errors.New("the chat template knows neither tools nor a system message, and there is no message of the user to describe the tools in")
+		}
+		list[at] = Message{Role: "user", Content: text + "\n\n" + list[at].Text()}
+	}
+	return list, opts, nil
+}
+
+// usesTools says that a message calls tools, or is a result.
+func usesTools(m Message) bool { return len(m.ToolCalls) > 0 || m.Role == "tool" }
+
+// asText writes calls and results into the content.
+func (t *Template) asText(m Message) (Message, error) {
+	switch {
+	case m.Role == "tool":
+		return Message{Role: "user", Content: "<tool_response>\n" + m.Text() + "\n</tool_response>"}, nil
+	case len(m.ToolCalls) == 0:
+		return m, nil
+	}
+	parts := []string{m.Text()}
+	if parts[0] == "" {
+		parts = nil
+	}
+	for i := range m.ToolCalls {
+		f := &m.ToolCalls[i].Function
+		name, err := json.Marshal(f.Name)
+		if err != nil {
+			return m, err
+		}
+		arguments := bytes.TrimSpace(f.Arguments)
+		var text string
+		if len(arguments) > 0 && arguments[0] == '"' && json.Unmarshal(arguments, &text) == nil {
+			arguments = []byte(text)
+		}
+		if len(arguments) == 0 {
+			arguments = []byte("{}")
+		}
+		parts = append(parts, t.call(string(name), string(arguments)))
+	}
+	return Message{Role: m.Role, Content: strings.Join(parts, "\n")}, nil
+}
+
+// describe lists the tools.
+func (t *Template) describe(tools []json.RawMessage) (string, error) {
+	var b bytes.Buffer
+	b.WriteString(toolsBefore)
+	for _, t := range tools {
+		if err := json.Compact(&b, t); err != nil {
+			return "", err
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString(toolsBehind + t.call("<the function's name>", "<an object>"))
+	return b.String(), nil
+}
