@@ -1,0 +1,261 @@
+package access
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// A Key is one caller of a service that asks for keys.
+type Key struct {
+	Name        string              // what logs, metrics and errors call it
+	Hashes      [][sha256.Size]byte // SHA-256 of each key that belongs to it
+	MaxPriority int                 // the most urgent priority it may ask for
+	Limits
+}
+
+// Limits bound what a caller may do; 0 is no limit.
+type Limits struct {
+	Requests    int // per minute
+	Tokens      int // per minute, of prompts and answers together
+	Concurrency int // requests at once
+}
+
+// Bounds of a file of keys.
+const (
+	maxFile  = 16 << 20
+	maxName  = 64
+	maxLimit = 1_000_000_000
+	// MostUrgent and LeastUrgent are the bounds of a priority.
+	MostUrgent, LeastUrgent = -100, 100
+)
+
+// Plain makes keys of texts that have neither names nor limits. They are called
+// api-key-1, api-key-2, and so on. A text that is there twice counts once.
+func Plain(texts []string) ([]Key, error) {
+	var keys []Key
+	seen := map[string]bool{}
+	for _, text := range texts {
+		if text == "" {
+			return nil, errors.New("an API key is empty")
+		}
+		if !seen[text] {
+			seen[text] = true
+			keys = append(keys, Key{Name: fmt.Sprintf("api-key-%d", len(keys)+1), Hashes: [][sha256.Size]byte{sha256.Sum256([]byte(text))}})
+		}
+	}
+	return keys, nil
+}
+
+// ReadFile reads a file of keys. The warning is not empty where others than its
+// owner can read it.
+func ReadFile(path string) (keys []Key, warning string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, "", err
+	}
+	if info.Size() > maxFile {
+		return nil, "", fmt.Errorf("%s: %d bytes; a file of keys may have %d", path, info.Size(), maxFile)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", err
+	}
+	keys, err = Parse(path, text)
+	return keys, Exposed(path, info), err
+}
+
+// Exposed is a sentence where others than a file's owner can read it, else "".
+func Exposed(path string, info os.FileInfo) string {
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s holds keys and has mode %04o: other users can read it; chmod 600 %s", path, info.Mode().Perm(), path)
+}
+
+// Parse reads a file of keys: a YAML list whose entries have the keys of
+// fields. Anything that is not known is an error, with its line.
+func Parse(name string, text []byte) ([]Key, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	p := &parser{name: name, names: map[string]int{}, hashes: map[[sha256.Size]byte]int{}}
+	if len(doc.Content) == 0 {
+		return nil, fmt.Errorf("%s holds no keys; expected a list of \"- name: …\" with \"key: …\"", name)
+	}
+	list := doc.Content[0]
+	if list.Kind != yaml.SequenceNode || len(list.Content) == 0 {
+		return nil, p.fail(list, "expected a list of keys, each beginning with \"- name: …\"")
+	}
+	var keys []Key
+	for _, n := range list.Content {
+		k, err := p.key(n)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}
+
+// A parser reads a file of keys, and remembers on which lines names and keys
+// stood, because no two may be equal.
+type parser struct {
+	name   string
+	names  map[string]int
+	hashes map[[sha256.Size]byte]int
+}
+
+func (p *parser) fail(at *yaml.Node, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %s", p.name, at.Line, fmt.Sprintf(format, args...))
+}
+
+// fields are the keys of an entry, and what reads each.
+var fields = []struct {
+	name string
+	read func(p *parser, k *Key, at *yaml.Node) error
+}{
+	{"name", (*parser).readName},
+	{"key", (*parser).readKeys},
+	{"max_priority", func(p *parser, k *Key, at *yaml.Node) error {
+		return p.number(at, "max_priority", MostUrgent, LeastUrgent, &k.MaxPriority)
+	}},
+	{"requests_per_minute", func(p *parser, k *Key, at *yaml.Node) error {
+		return p.number(at, "requests_per_minute", 0, maxLimit, &k.Requests)
+	}},
+	{"tokens_per_minute", func(p *parser, k *Key, at *yaml.Node) error {
+		return p.number(at, "tokens_per_minute", 0, maxLimit, &k.Tokens)
+	}},
+	{"max_concurrency", func(p *parser, k *Key, at *yaml.Node) error {
+		return p.number(at, "max_concurrency", 0, maxLimit, &k.Concurrency)
+	}},
+}
+
+// key reads one entry of the list.
+func (p *parser) key(n *yaml.Node) (k Key, err error) {
+	if n.Kind != yaml.MappingNode {
+		return k, p.fail(n, "expected \"name: …\" and \"key: …\"")
+	}
+	seen := map[string]bool{}
+	for i := 0; i < len(n.Content); i += 2 {
+		at, value := n.Content[i], n.Content[i+1]
+		if seen[at.Value] {
+			return k, p.fail(at, "%q is given twice", clip(at.Value))
+		}
+		seen[at.Value] = true
+		if err := p.field(&k, at, value); err != nil {
+			return k, err
+		}
+	}
+	switch {
+	case k.Name == "":
+		return k, p.fail(n, "the key has no name; add \"name: …\"")
+	case len(k.Hashes) == 0:
+		return k, p.fail(n, "%s has no key; add \"key: …\"", k.Name)
+	}
+	return k, nil
+}
+
+func (p *parser) field(k *Key, at, value *yaml.Node) error {
+	var known []string
+	for _, f := range fields {
+		if f.name == at.Value {
+			return f.read(p, k, value)
+		}
+		known = append(known, f.name)
+	}
+	hint := ""
+	if w := meant(at.Value, known); w != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", w)
+	}
+	return p.fail(at, "unknown key %q%s; known are %s", clip(at.Value), hint, strings.Join(known, ", "))
+}
+
+// meant is the word of which most agrees with have at both ends: slips of the
+// pen are mostly one letter, or an end that was left out.
+func meant(have string, words []string) (best string) {
+	most := 0
+	for _, w := range words {
+		n, head := min(len(have), len(w)), 0
+		for head < n && have[head] == w[head] {
+			head++
+		}
+		tail := 0
+		for tail < n-head && have[len(have)-1-tail] == w[len(w)-1-tail] {
+			tail++
+		}
+		if same := head + tail; same > most && 2*same > len(w) && 2*same > len(have) {
+			most, best = same, w
+		}
+	}
+	return best
+}
+
+// clip shortens a text of the file for a message.
+func clip(s string) string {
+	if len(s) > 40 {
+		return s[:40] + "…"
+	}
+	return s
+}
+
+func (p *parser) readName(k *Key, at *yaml.Node) error {
+	plain := func(c rune) bool {
+		return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune("-_.@", c)
+	}
+	k.Name = at.Value
+	if at.Kind != yaml.ScalarNode || k.Name == "" || len(k.Name) > maxName || strings.IndexFunc(k.Name, func(c rune) bool { return !plain(c) }) >= 0 {
+		return p.fail(at, "name: expected 1 to %d letters, digits and -_.@", maxName)
+	}
+	if line, ok := p.names[k.Name]; ok {
+		return p.fail(at, "the name %s is taken on line %d; several keys of one name are a list: \"key: [OLD, NEW]\"", k.Name, line)
+	}
+	p.names[k.Name] = at.Line
+	return nil
+}
+
+// readKeys reads a key or a list of them. Messages never hold a key.
+func (p *parser) readKeys(k *Key, at *yaml.Node) error {
+	list := []*yaml.Node{at}
+	if at.Kind == yaml.SequenceNode {
+		list = at.Content
+	}
+	for _, n := range list {
+		if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" {
+			return p.fail(n, "key: expected a key, \"sha256:\" and its hash in hexadecimal, or a list of them")
+		}
+		if strings.ContainsFunc(n.Value, func(c rune) bool { return c <= ' ' || c > '~' }) {
+			return p.fail(n, "key: a key has no spaces and no other characters than those of ASCII")
+		}
+		h := sha256.Sum256([]byte(n.Value))
+		if digits, ok := strings.CutPrefix(n.Value, "sha256:"); ok {
+			b, err := hex.DecodeString(digits)
+			if err != nil || len(b) != sha256.Size {
+				return p.fail(n, "key: expected 64 hexadecimal digits behind sha256:, as printf %%s KEY | sha256sum prints them")
+			}
+			h = [sha256.Size]byte(b)
+		}
+		if line, ok := p.hashes[h]; ok {
+			return p.fail(n, "key: the same key is on line %d; each belongs to one name", line)
+		}
+		p.hashes[h] = n.Line
+		k.Hashes = append(k.Hashes, h)
+	}
+	return nil
+}
+
+func (p *parser) number(at *yaml.Node, name string, least, most int, to *int) error {
+	v, err := strconv.Atoi(at.Value)
+	if at.Kind != yaml.ScalarNode || err != nil || v < least || v > most {
+		return p.fail(at, "%s: expected a whole number from %d to %d, found %q", name, least, most, clip(at.Value))
+	}
+	*to = v
+	return nil
+}
