@@ -5,10 +5,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -30,14 +30,13 @@ type serveCmd struct {
 
 	speculateFlags `embed:""`
 
+	accessFlags `embed:""`
+
 	Host    string        `default:"127.0.0.1" placeholder:"127.0.0.1" help:"Address to listen at; 0.0.0.0 lets other machines in."`
 	Port    *int          `placeholder:"8080" help:"Port; 0 takes a free one (default: as the specification says, else 8080)."`
 	Name    string        `placeholder:"NAME" help:"The model's name in answers."`
-	APIKey  []string      `name:"api-key" env:"IFLOWC_API_KEY" placeholder:"KEY" help:"Ask clients for one of these keys."`
-	KeyFile string        `name:"api-key-file" placeholder:"FILE" type:"path" help:"File of keys, one a line."`
 	TLSCert string        `name:"tls-cert" placeholder:"FILE" type:"path" help:"Certificate of HTTPS."`
 	TLSKey  string        `name:"tls-key" placeholder:"FILE" type:"path" help:"Key of the certificate."`
-	CORS    []string      `name:"cors" placeholder:"ORIGIN" help:"Origins whose pages may ask; * for all."`
 	Body    int64         `name:"max-body" default:"4194304" placeholder:"BYTES" help:"Largest request."`
 	Queue   int           `default:"128" placeholder:"128" help:"Maximum queued requests; more get status 429."`
 	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"Maximum queueing time of a request; then it gets status 503."`
@@ -49,16 +48,17 @@ type serveCmd struct {
 
 // Run serves the model over HTTP until it is told to end.
 func (c *serveCmd) Run(ctx context.Context, m *model) error {
-	keys, err := c.keys()
+	registry, log := &metrics.Registry{}, c.logger(m)
+	control, err := c.control(registry, log)
 	if err != nil {
 		return err
 	}
+	defer reloading(control, log)()
 	defaults, err := c.defaults(m)
 	if err != nil {
 		return err
 	}
-	l := server.Listening{Address: net.JoinHostPort(c.Host, strconv.Itoa(c.port(m))), Cert: c.TLSCert, Key: c.TLSKey, Grace: c.Grace}
-	listener, err := l.Listen(ctx)
+	l, listener, err := c.listen(ctx, m)
 	if err != nil {
 		return wrong(err)
 	}
@@ -77,9 +77,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	opt := eng.Options()
-	registry := &metrics.Registry{}
 	m.measureRanks(registry)
-	log := c.logger(m)
 	queue := scheduler.Options{Queue: c.Queue, QueueTime: c.Wait, Vocab: m.manifest.Vocab, Metrics: scheduler.NewMetrics(registry), Log: log}
 	if m.trace != nil {
 		queue.Decided = m.trace.Decision
@@ -88,7 +86,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	defer s.Close()
 	cfg := server.Config{
 		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.Name, Context: opt.Context, Sequences: opt.MaxSeqs,
-		Defaults: defaults, Keys: keys, Origins: c.CORS, Body: c.Body, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
+		Defaults: defaults, Access: control, SharePrefixes: c.SharePrefixes, Origins: c.CORS, Hosts: c.Hosts, Body: c.Body, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
 		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Device().Info().Name},
 	}
 	if err := c.answers(m, eng, s, &cfg); err != nil {
@@ -105,6 +103,16 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	}
 	fmt.Fprintf(m.Stderr, "%s\nlistening at %s://%s (ready after %.2f s)\n", describePlan(plan, opt), scheme, listener.Addr(), time.Since(m.Start).Seconds())
 	return m.untilBroken(ctx, func(ctx context.Context) error { return server.New(cfg).Run(ctx, listener, l) })
+}
+
+// listen opens the address.
+func (c *serveCmd) listen(ctx context.Context, m *model) (l server.Listening, listener net.Listener, err error) {
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return l, nil, errors.New("--tls-cert and --tls-key go together")
+	}
+	l = server.Listening{Address: net.JoinHostPort(c.Host, strconv.Itoa(c.port(m))), Cert: c.TLSCert, Key: c.TLSKey, Grace: c.Grace}
+	listener, err = l.Listen(ctx)
+	return l, listener, err
 }
 
 // port is the flag's, the specification's, or 8080.
@@ -185,25 +193,6 @@ func describePlan(p engine.Memory, opt engine.Options) string {
 	mb := func(n int64) float64 { return float64(n) / 1e6 }
 	return fmt.Sprintf("memory: weights %.1f MB, keys and values %.1f MB (%d pages of 64 rows), steps %.1f MB; %.1f of %.1f MB available\n%d sequences at once, context %d, %d threads",
 		mb(p.Weights), mb(p.State), opt.Pages, mb(p.Scratch+p.Results), mb(p.Total()), mb(p.Available), opt.MaxSeqs, opt.Context, opt.Threads)
-}
-
-// keys are those of the flags and of the file.
-func (c *serveCmd) keys() ([]string, error) {
-	keys := c.APIKey
-	if c.KeyFile != "" {
-		text, err := os.ReadFile(c.KeyFile)
-		if err != nil {
-			return nil, wrong(err)
-		}
-		keys = append(keys, strings.Fields(string(text))...)
-		if len(keys) == 0 {
-			return nil, wrong(fmt.Errorf("%s holds no key", c.KeyFile))
-		}
-	}
-	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return nil, wrong(fmt.Errorf("--tls-cert and --tls-key go together"))
-	}
-	return keys, nil
 }
 
 // logger writes where the flags say.

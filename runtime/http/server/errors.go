@@ -48,6 +48,9 @@ func (e *apiError) withCode(code string) *apiError {
 	return e
 }
 
+// errEnding refuses what comes while the service ends.
+var errEnding = errors.New("the service is shutting down")
+
 // failure makes an apiError of any error.
 func failure(err error) *apiError {
 	var e *apiError
@@ -65,7 +68,7 @@ func failure(err error) *apiError {
 		return (&apiError{status: http.StatusTooManyRequests, Message: "too many requests are waiting; try again later", Type: "rate_limit_error", retry: 1}).withCode("queue_full")
 	case errors.Is(err, scheduler.ErrWaited):
 		return (&apiError{status: http.StatusServiceUnavailable, Message: "the request waited too long for its turn; try again later", Type: serverError, retry: 5}).withCode("queue_timeout")
-	case errors.Is(err, scheduler.ErrClosed):
+	case errors.Is(err, scheduler.ErrClosed), errors.Is(err, errEnding):
 		return (&apiError{status: http.StatusServiceUnavailable, Message: "the service is shutting down", Type: serverError, retry: 5}).withCode("shutting_down")
 	case errors.As(err, &lost):
 		return (&apiError{status: http.StatusServiceUnavailable, Message: lost.Error(), Type: serverError, retry: 10}).withCode("rank_lost")

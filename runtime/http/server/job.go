@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/http/access"
 )
 
 // mostUser is how many bytes user and cache_salt may have.
@@ -21,13 +22,30 @@ type shared struct {
 // job says for whom a request is computed, and how urgent it is.
 func (s *Server) job(r *http.Request, p shared) (scheduler.Job, error) {
 	switch {
-	case p.Priority < -100 || p.Priority > 100:
-		return scheduler.Job{}, invalid("priority", "priority: expected a number between -100 and 100, smaller is more urgent")
+	case p.Priority < access.MostUrgent || p.Priority > access.LeastUrgent:
+		return scheduler.Job{}, invalid("priority", "priority: expected a number between %d and %d, smaller is more urgent", access.MostUrgent, access.LeastUrgent)
 	case len(p.User) > mostUser:
 		return scheduler.Job{}, invalid("user", "user: expected at most %d bytes", mostUser)
 	case len(p.CacheSalt) > mostUser:
 		return scheduler.Job{}, invalid("cache_salt", "cache_salt: expected at most %d bytes", mostUser)
 	}
-	c := client(r)
-	return scheduler.Job{Client: c, User: p.User, Priority: p.Priority, Prefixes: c + "\x00" + p.CacheSalt}, nil
+	c := callerOf(r)
+	if p.Priority < c.MaxPriority {
+		return scheduler.Job{}, tooUrgent(c, p.Priority)
+	}
+	j := scheduler.Job{Client: c.Name, User: p.User, Priority: p.Priority, Prefixes: c.Name + "\x00" + p.CacheSalt}
+	if s.cfg.SharePrefixes {
+		j.Prefixes = "\x00" + p.CacheSalt
+	}
+	return j, nil
+}
+
+// tooUrgent refuses a priority that the operator does not allow.
+func tooUrgent(c *access.Caller, asked int) *apiError {
+	e := invalid("priority", "priority %d: the key %s may ask for %d or more; smaller is more urgent", asked, c.Name, c.MaxPriority)
+	if !c.Keyed {
+		e = invalid("priority", "priority %d: without a key, a request may ask for 0 or more; smaller is more urgent", asked)
+	}
+	e.status = http.StatusForbidden
+	return e.withCode("priority_not_allowed")
 }

@@ -55,6 +55,7 @@ func (l *Listening) Listen(ctx context.Context) (net.Listener, error) {
 // reports what it had to cut off when Grace is over.
 func (s *Server) Run(ctx context.Context, listener net.Listener, l Listening) error {
 	l.fill()
+	s.local = loopback(listener.Addr())
 	h := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: min(l.Requests, 10*time.Second), ReadTimeout: l.Requests, IdleTimeout: l.Idle,
 		WriteTimeout: s.cfg.Timeout + l.Requests, MaxHeaderBytes: 32 << 10, ErrorLog: log.New(io.Discard, "", 0),

@@ -5,22 +5,18 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 )
 
-// around adds what every request gets: an id, CORS, a check of the key, a limit
-// of its size, a log line.
+// around adds what every request gets: an id, CORS, checks of who asks and from
+// which page, limits, a log line.
 func (s *Server) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -40,13 +36,15 @@ func (s *Server) around(next http.Handler) http.Handler {
 		if s.cors(x, r) {
 			return
 		}
-		if e := s.authorise(r); e != nil {
-			h.Set("WWW-Authenticate", "Bearer")
+		caller, e := s.admit(x, r)
+		defer caller.End()
+		if e != nil {
 			writeError(x, e)
 			return
 		}
+		x.client = caller.Name
 		r.Body = http.MaxBytesReader(x, r.Body, s.cfg.Body)
-		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), idKey{}, x.id), s.cfg.Timeout)
+		ctx, cancel := context.WithTimeout(context.WithValue(withCaller(r.Context(), caller), idKey{}, x.id), s.cfg.Timeout)
 		defer cancel()
 		next.ServeHTTP(x, r.WithContext(ctx))
 	})
@@ -64,7 +62,7 @@ func (s *Server) finish(x *exchange, r *http.Request, start time.Time) {
 		level = slog.LevelWarn
 	}
 	s.cfg.Log.Log(context.Background(), level, "request", "request", x.id, "method", r.Method, "path", r.URL.Path,
-		"status", status, "ms", time.Since(start).Milliseconds(), "bytes", x.bytes, "client", r.RemoteAddr)
+		"status", status, "ms", time.Since(start).Milliseconds(), "bytes", x.bytes, "client", r.RemoteAddr, "caller", x.client)
 }
 
 // answer turns a handler's error into an answer.
@@ -89,6 +87,7 @@ var errStarted = errors.New("the answer had begun")
 type exchange struct {
 	http.ResponseWriter
 	id     string
+	client string // the name of the caller, once it is known
 	status int
 	bytes  int64
 }
@@ -137,66 +136,4 @@ func newID(prefix string) string {
 	var b [12]byte
 	rand.Read(b[:]) // never fails
 	return prefix + hex.EncodeToString(b[:])
-}
-
-// authorise checks the key, in a time that does not depend on which or how
-// much of one is right. Health is for everybody.
-func (s *Server) authorise(r *http.Request) *apiError {
-	if len(s.cfg.Keys) == 0 || r.URL.Path == "/health" || r.URL.Path == "/" && r.Method == http.MethodGet {
-		return nil
-	}
-	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		key = r.Header.Get("X-Api-Key")
-	}
-	given, right := sha256.Sum256([]byte(key)), 0
-	for _, k := range s.cfg.Keys {
-		want := sha256.Sum256([]byte(k))
-		right |= subtle.ConstantTimeCompare(given[:], want[:])
-	}
-	if right == 1 {
-		return nil
-	}
-	e := &apiError{status: http.StatusUnauthorized, Message: "incorrect or missing API key; send it as \"Authorization: Bearer KEY\"", Type: invalidRequest}
-	return e.withCode("invalid_api_key")
-}
-
-// client is for whom a request counts: its key, else its address.
-func client(r *http.Request) string {
-	if key := r.Header.Get("Authorization"); key != "" {
-		return key
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
-// cors answers what browsers ask before a request from another origin, and
-// lets them read the answer; done: nothing else is to be answered.
-func (s *Server) cors(w http.ResponseWriter, r *http.Request) (done bool) {
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return false
-	}
-	h := w.Header()
-	h.Add("Vary", "Origin")
-	all := slices.Contains(s.cfg.Origins, "*")
-	if !all && !slices.Contains(s.cfg.Origins, origin) {
-		return false
-	}
-	if all {
-		origin = "*"
-	}
-	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
-	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-		return false
-	}
-	h.Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, X-Request-Id, X-Stainless-*, "+r.Header.Get("Access-Control-Request-Headers"))
-	h.Set("Access-Control-Max-Age", "600")
-	w.WriteHeader(http.StatusNoContent)
-	return true
 }

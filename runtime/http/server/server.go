@@ -9,10 +9,12 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/http/access"
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
@@ -44,8 +46,11 @@ type Config struct {
 	// nil where nothing is drafted. A nil function: requests cannot ask.
 	Drafter func(method string) (func() speculate.Drafter, error)
 
-	Keys       []string      // API keys; none: everybody may ask
-	Origins    []string      // origins that browsers may ask from: "*" for all
+	Access        *access.Control // who may ask, and how much; nil: everybody, without limits
+	SharePrefixes bool            // requests of all callers may reuse each other's prefixes
+	Origins       []string        // origins that browsers may ask from: "*" for all
+	Hosts         []string        // names that the service answers to besides those of its own machine
+
 	Body       int64         // most bytes of a request; 0: 4 MiB
 	Timeout    time.Duration // most time for an answer; 0: 10 minutes
 	LogPrompts bool          // log prompts and answers too
@@ -74,6 +79,9 @@ type Server struct {
 	mux     *http.ServeMux
 	started time.Time
 	counts  counts
+
+	local  bool        // only the machine itself can reach the service
+	ending atomic.Bool // no new work
 }
 
 // New makes a server.
@@ -92,6 +100,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Access == nil {
+		cfg.Access, _ = access.New(access.Options{Registry: cfg.Registry}) // nothing is loaded: it cannot fail
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), started: time.Now()}
 	s.counts.register(cfg.Registry, cfg.Scheduler)

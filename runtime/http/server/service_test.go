@@ -19,6 +19,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/devicetest"
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/http/access"
 	"github.com/iflowc/iflowc/runtime/http/server"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
@@ -26,8 +27,10 @@ import (
 // TestKeys lets nobody in without one.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) { c.Keys = []string{"one", "two"} })
-	for key, want := range map[string]int{"": 401, "Bearer ": 401, "Bearer on": 401, "Bearer one": 200, "Bearer two": 200, "two": 401} {
+	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
+		c.Access = keyed(t, access.Options{}, "one", "two")
+	})
+	for key, want := range map[string]int{"": 401, "Bearer ": 401, "Bearer on": 401, "Bearer one": 200, "bearer two": 200, "BEARER  one": 200, "two": 401, "Basic one": 401} {
 		req, err := http.NewRequest("GET", s.URL+"/v1/models", nil)
 		if err != nil {
 			t.Fatal(err)

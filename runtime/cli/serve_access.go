@@ -1,0 +1,123 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/iflowc/iflowc/runtime/http/access"
+	"github.com/iflowc/iflowc/runtime/kit/metrics"
+)
+
+// accessFlags say who may use a service, and how much.
+type accessFlags struct {
+	Keys          string   `placeholder:"FILE" type:"path" help:"YAML file of API keys with names and limits; SIGHUP reads it again."`
+	APIKey        []string `name:"api-key" env:"IFLOWC_API_KEY" placeholder:"KEY" help:"Ask clients for one of these keys."`
+	KeyFile       string   `name:"api-key-file" placeholder:"FILE" type:"path" help:"File of keys, one a line; SIGHUP reads it again."`
+	Requests      int      `name:"requests-per-minute" placeholder:"N" help:"Requests per minute of a caller without limits of its own (default: no limit)."`
+	Tokens        int      `name:"tokens-per-minute" placeholder:"N" help:"Tokens per minute of a caller without limits of its own (default: no limit)."`
+	Concurrency   int      `name:"max-concurrency" placeholder:"N" help:"Concurrent requests of a caller without limits of its own (default: no limit)."`
+	Proxies       []string `name:"trusted-proxy" placeholder:"CIDR" help:"Proxies whose X-Forwarded-For or Forwarded gives the client's address."`
+	Hosts         []string `name:"allowed-host" placeholder:"NAME" help:"Host names to answer under, besides localhost."`
+	CORS          []string `name:"cors" placeholder:"ORIGIN" help:"Origins whose pages may ask; * for all."`
+	SharePrefixes bool     `name:"share-prefix-cache" help:"Share the prefix cache among all callers: faster, but answer times tell who sent which prefix."`
+}
+
+// control makes what decides who may ask.
+func (f *accessFlags) control(registry *metrics.Registry, log *slog.Logger) (*access.Control, error) {
+	opt := access.Options{Limits: access.Limits{Requests: f.Requests, Tokens: f.Tokens, Concurrency: f.Concurrency}, Registry: registry}
+	for _, l := range []struct {
+		name string
+		n    int
+	}{{"requests-per-minute", f.Requests}, {"tokens-per-minute", f.Tokens}, {"max-concurrency", f.Concurrency}} {
+		if l.n < 0 {
+			return nil, wrong(fmt.Errorf("--%s %d: expected a number from 0 on; 0 is no limit", l.name, l.n))
+		}
+	}
+	for _, text := range f.Proxies {
+		p, err := access.ParseProxy(text)
+		if err != nil {
+			return nil, wrong(fmt.Errorf("--trusted-proxy %s: expected an address or a range such as 10.0.0.0/8", text))
+		}
+		opt.Proxies = append(opt.Proxies, p)
+	}
+	for _, h := range f.Hosts {
+		if _, err := netip.ParseAddrPort(h); h == "" || err == nil || strings.ContainsAny(h, "/ *") {
+			return nil, wrong(fmt.Errorf("--allowed-host %q: expected a host name such as chat.example.org", h))
+		}
+	}
+	switch plain := len(f.APIKey) > 0 || f.KeyFile != ""; {
+	case f.Keys != "" && plain:
+		return nil, wrong(errors.New("--keys and --api-key, --api-key-file or IFLOWC_API_KEY exclude each other: put all keys into the file of --keys"))
+	case f.Keys != "":
+		opt.Load = func() ([]access.Key, error) {
+			keys, warning, err := access.ReadFile(f.Keys)
+			warn(log, warning)
+			return keys, err
+		}
+	case plain:
+		opt.Load = func() ([]access.Key, error) { return f.plain(log) }
+	}
+	c, err := access.New(opt)
+	return c, wrong(err)
+}
+
+// plain are the keys that have neither names nor limits.
+func (f *accessFlags) plain(log *slog.Logger) ([]access.Key, error) {
+	keys := append([]string(nil), f.APIKey...)
+	if f.KeyFile != "" {
+		text, err := os.ReadFile(f.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		if info, err := os.Stat(f.KeyFile); err == nil {
+			warn(log, access.Exposed(f.KeyFile, info))
+		}
+		keys = append(keys, strings.Fields(string(text))...)
+		if len(keys) == 0 {
+			return nil, fmt.Errorf("%s holds no key", f.KeyFile)
+		}
+	}
+	return access.Plain(keys)
+}
+
+func warn(log *slog.Logger, text string) {
+	if text != "" {
+		log.Warn(text)
+	}
+}
+
+// reloading reads the keys again on each SIGHUP, until stop is called. A
+// service without keys ends by SIGHUP, as programs do.
+func reloading(c *access.Control, log *slog.Logger) (stop func()) {
+	if c.Open() {
+		return func() {}
+	}
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGHUP)
+	go func() {
+		for {
+			select {
+			case <-signals:
+			case <-done:
+				return
+			}
+			if err := c.Reload(); err != nil {
+				log.Error("keys were not read again; the old ones hold", "error", err.Error())
+			} else {
+				log.Info("keys were read again")
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
+}

@@ -1,0 +1,148 @@
+//go:build unix
+
+package server_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/runtime/engine"
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/http/access"
+	"github.com/iflowc/iflowc/runtime/http/server"
+)
+
+// keyed is a control with keys that have no names.
+func keyed(t testing.TB, opt access.Options, keys ...string) *access.Control {
+	t.Helper()
+	opt.Load = func() ([]access.Key, error) { return access.Plain(keys) }
+	return controlled(t, opt)
+}
+
+func controlled(t testing.TB, opt access.Options) *access.Control {
+	t.Helper()
+	c, err := access.New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// ask sends a request with headers, of which Host is one, and gives the status,
+// the error's code and the answer's headers.
+func (s *service) ask(t testing.TB, method, path, body string, headers ...string) (int, string, http.Header) {
+	t.Helper()
+	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		}
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed struct {
+		Error struct{ Code, Message string }
+	}
+	if resp.StatusCode >= 400 {
+		if err := json.Unmarshal(data, &failed); err != nil || failed.Error.Message == "" {
+			t.Errorf("%s %s: %v in %s", method, path, err, data)
+		}
+	}
+	return resp.StatusCode, failed.Error.Code, resp.Header
+}
+
+// TestLimits: what is over a limit is refused with the time to come back, and
+// each answer says what is left.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
+		c.Access = controlled(t, access.Options{Registry: c.Registry, Load: func() ([]access.Key, error) {
+			return access.Parse("keys", []byte("- {name: small, key: K, requests_per_minute: 2}\n- {name: urgent, key: U, max_priority: -5}\n"))
+		}})
+	})
+	const body = `{"prompt":"a","max_tokens":1}`
+	for i, left := range []string{"1", "0"} {
+		status, _, h := s.ask(t, "POST", "/v1/completions", body, "Authorization", "Bearer K")
+		if status != 200 || h.Get("x-ratelimit-limit-requests") != "2" || h.Get("x-ratelimit-remaining-requests") != left || h.Get("x-ratelimit-reset-requests") == "" {
+			t.Errorf("request %d: status %d, %v", i, status, h)
+		}
+	}
+	status, code, h := s.ask(t, "POST", "/v1/completions", body, "Authorization", "Bearer K")
+	if retry := h.Get("Retry-After"); status != 429 || code != "rate_limit_exceeded" || retry != "30" && retry != "29" {
+		t.Errorf("a third request: %d %s, Retry-After %s", status, code, retry)
+	}
+	if status, _, _ := s.ask(t, "GET", "/v1/models", "", "Authorization", "Bearer K"); status != 200 {
+		t.Errorf("a request that computes nothing: %d", status)
+	}
+	for body, want := range map[string]int{`{"prompt":"a","max_tokens":1,"priority":-5}`: 200, `{"prompt":"a","max_tokens":1,"priority":-6}`: 403} {
+		if status, code, _ := s.ask(t, "POST", "/v1/completions", body, "Authorization", "Bearer U"); status != want || want == 403 && code != "priority_not_allowed" {
+			t.Errorf("%s: %d %s", body, status, code)
+		}
+	}
+}
+
+// TestPriorityWithoutKey: nobody is more urgent than others by asking for it.
+func TestPriorityWithoutKey(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for priority, want := range map[string]int{"-1": 403, "0": 200, "7": 200} {
+		if status, _, _ := s.ask(t, "POST", "/v1/completions", `{"prompt":"a","max_tokens":1,"priority":`+priority+`}`); status != want {
+			t.Errorf("priority %s: %d", priority, status)
+		}
+	}
+}
+
+// TestBrowsers: pages of other origins get nothing computed, and the service's
+// own and those that may do.
+func TestBrowsers(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
+		c.Origins, c.Hosts = []string{"https://a.example"}, []string{"chat.example"}
+	})
+	const body, kind, plain = `{"prompt":"a","max_tokens":1}`, "Content-Type", "text/plain"
+	jsonType := "application/json; charset=utf-8"
+	for _, c := range []struct {
+		want    int
+		headers []string
+	}{
+		{200, nil}, // curl
+		{200, []string{kind, "application/x-www-form-urlencoded"}},
+		{403, []string{kind, plain, "Origin", "https://evil.example"}},
+		{403, []string{kind, jsonType, "Origin", "https://evil.example"}},
+		{403, []string{kind, jsonType, "Origin", "null"}},
+		{403, []string{kind, jsonType, "Sec-Fetch-Site", "cross-site"}},
+		{200, []string{kind, jsonType, "Origin", "https://a.example", "Sec-Fetch-Site", "cross-site"}},
+		{415, []string{kind, plain, "Origin", "https://a.example"}},
+		{200, []string{kind, jsonType, "Origin", s.URL}},
+		{200, []string{kind, jsonType, "Origin", "https://chat.example", "Host", "chat.example"}}, // through a proxy with HTTPS
+		{415, []string{kind, plain, "Origin", s.URL}},
+		{403, []string{kind, jsonType, "Host", "rebound.example"}},
+		{403, []string{kind, jsonType, "Origin", "http://rebound.example", "Host", "rebound.example"}},
+	} {
+		if status, code, _ := s.ask(t, "POST", "/v1/completions", body, c.headers...); status != c.want {
+			t.Errorf("%v: %d %s, want %d", c.headers, status, code, c.want)
+		}
+	}
+	for path, want := range map[string]int{"/": 200, "/health": 200, "/v1/models": 200} { // by a link of another page
+		if status, _, _ := s.ask(t, "GET", path, "", "Sec-Fetch-Site", "cross-site"); status != want {
+			t.Errorf("GET %s: %d", path, status)
+		}
+	}
+	if status, _, _ := s.ask(t, "GET", "/props", "", "Host", "rebound.example"); status != 403 {
+		t.Errorf("a GET under another name: %d", status)
+	}
+}
