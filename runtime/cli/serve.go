@@ -37,6 +37,7 @@ type serveCmd struct {
 	Name    string        `placeholder:"NAME" help:"The model's name in answers."`
 	TLSCert string        `name:"tls-cert" placeholder:"FILE" type:"path" help:"Certificate of HTTPS."`
 	TLSKey  string        `name:"tls-key" placeholder:"FILE" type:"path" help:"Key of the certificate."`
+	Most    int           `name:"max-connections" default:"4096" placeholder:"4096" help:"Maximum open connections; beyond it the longest idle one of the address with the most is closed."`
 	Body    int64         `name:"max-body" default:"4194304" placeholder:"BYTES" help:"Largest request."`
 	Queue   int           `default:"128" placeholder:"128" help:"Maximum queued requests; more get status 429."`
 	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"Maximum queueing time of a request; then it gets status 503."`
@@ -110,8 +111,13 @@ func (c *serveCmd) listen(ctx context.Context, m *model) (l server.Listening, li
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return l, nil, errors.New("--tls-cert and --tls-key go together")
 	}
-	l = server.Listening{Address: net.JoinHostPort(c.Host, strconv.Itoa(c.port(m))), Cert: c.TLSCert, Key: c.TLSKey, Grace: c.Grace}
-	listener, err = l.Listen(ctx)
+	if c.Most < 1 || c.Most > 1<<20 {
+		return l, nil, fmt.Errorf("--max-connections %d: expected a number between 1 and %d", c.Most, 1<<20)
+	}
+	l = server.Listening{Address: net.JoinHostPort(c.Host, strconv.Itoa(c.port(m))), Cert: c.TLSCert, Key: c.TLSKey, Grace: c.Grace, Most: c.Most}
+	if listener, err = l.Listen(ctx); err == nil && l.Most < c.Most {
+		fmt.Fprintf(m.Stderr, "note: at most %d connections: the limit of open files (ulimit -n) allows no more\n", l.Most)
+	}
 	return l, listener, err
 }
 

@@ -3,16 +3,23 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine"
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/http/access"
 	"github.com/iflowc/iflowc/runtime/http/server"
+	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
 // keyed is a control with keys that have no names.
@@ -144,5 +151,114 @@ func TestBrowsers(t *testing.T) {
 	}
 	if status, _, _ := s.ask(t, "GET", "/props", "", "Host", "rebound.example"); status != 403 {
 		t.Errorf("a GET under another name: %d", status)
+	}
+}
+
+// run serves at an address of its own until stop.
+func (s *service) run(t testing.TB, l server.Listening) (address string, stop func()) {
+	t.Helper()
+	l.Address = "127.0.0.1:0"
+	listener, err := l.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.New(withoutCounts(s.cfg)).Run(ctx, listener, l) }()
+	return listener.Addr().String(), sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestRebinding: at a loopback address without keys, names that a page may make
+// mean that address get nothing.
+func TestRebinding(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	address, stop := s.run(t, server.Listening{})
+	defer stop()
+	own := &service{Server: &httptest.Server{URL: "http://" + address}}
+	_, port, _ := net.SplitHostPort(address)
+	for host, want := range map[string]int{address: 200, "localhost:" + port: 200, "A.localhost.": 200, "127.9.9.9": 200, "[::1]:80": 200, "evil.example": 403, "10.0.0.1": 403, "127.0.0.1.evil.example": 403} {
+		for _, path := range []string{"/", "/health", "/v1/models"} {
+			if status, _, _ := own.ask(t, "GET", path, "", "Host", host); status != want {
+				t.Errorf("%s at %s: %d", path, host, status)
+			}
+		}
+	}
+}
+
+// TestIdleConnections: thousands of idle connections keep nobody from being
+// answered.
+func TestIdleConnections(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	address, stop := s.run(t, server.Listening{Most: 300})
+	defer stop()
+	for i := range 1000 {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		defer c.Close()
+		if i%3 == 1 {
+			fmt.Fprint(c, "GET /health HTTP/1.1\r\nHost: loc")
+		} else if i%3 == 2 {
+			fmt.Fprint(c, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+		}
+		if i%100 == 99 {
+			begun := time.Now()
+			resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + address + "/health")
+			if err != nil || resp.StatusCode != 200 {
+				t.Fatal(i, resp, err)
+			}
+			resp.Body.Close()
+			if took := time.Since(begun); took > 2*time.Second { // a millisecond, but on a busy machine
+				t.Errorf("after %d connections: %v", i+1, took)
+			}
+		}
+	}
+}
+
+// TestEnding: while its last answers are computed a service that ends tells
+// everybody to go elsewhere, also on new connections.
+func TestEnding(t *testing.T) {
+	t.Parallel()
+	g := gate{make(chan struct{})}
+	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
+		c.Constrain = func(server.Constraint) (decode.Mask, error) { return g, nil }
+	})
+	address, stop := s.run(t, server.Listening{})
+	own := &service{Server: &httptest.Server{URL: "http://" + address}}
+	last := make(chan int, 1)
+	go func() {
+		status, _, _ := own.ask(t, "POST", "/v1/completions", `{"prompt":"a","max_tokens":2,"guided_regex":"a"}`)
+		last <- status
+	}()
+	for running := 0; running == 0; time.Sleep(time.Millisecond) {
+		_, running = s.cfg.Scheduler.Load()
+	}
+	ended := make(chan struct{})
+	go func() { stop(); close(ended) }()
+	status, code, h := 200, "", http.Header(nil)
+	for status == 200 {
+		status, code, h = own.ask(t, "GET", "/health", "")
+	}
+	if status != 503 || code != "shutting_down" || h.Get("Retry-After") == "" {
+		t.Errorf("while it ends: %d %s %v", status, code, h)
+	}
+	if status, _, _ := own.ask(t, "POST", "/v1/completions", `{"prompt":"a"}`); status != 503 {
+		t.Errorf("while it ends: %d", status)
+	}
+	close(g.open)
+	if status := <-last; status != 200 {
+		t.Errorf("what ran: %d", status)
+	}
+	<-ended
+	if _, err := net.Dial("tcp", address); err == nil {
+		t.Error("still listening")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
@@ -90,6 +91,10 @@ func writeError(w http.ResponseWriter, e *apiError) {
 	}{e})
 }
 
+// slowestAnswer is how long a client may take to receive an answer that is no
+// stream.
+const slowestAnswer = time.Minute
+
 // writeJSON answers with a JSON document.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	data, err := marshal(v)
@@ -98,6 +103,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slowestAnswer)) // without one the server's own holds
 	w.WriteHeader(status)
 	w.Write(data) // nobody is left to tell
 }

@@ -33,6 +33,7 @@ func (s *Server) around(next http.Handler) http.Handler {
 			}
 			s.finish(x, r, start)
 		}()
+		defer working(r)()
 		if s.cors(x, r) {
 			return
 		}

@@ -285,8 +285,12 @@ func TestShutdown(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("grace %v: %v", grace, err)
 		}
-		if text := <-body; grace > time.Second && !strings.HasSuffix(text, "data: [DONE]\n\n") {
+		text := <-body
+		if grace > time.Second && !strings.HasSuffix(text, "data: [DONE]\n\n") {
 			t.Errorf("cut off within the grace: …%s", text[max(0, len(text)-200):])
+		}
+		if grace < time.Second && !strings.Contains(text, "shutting down") && !strings.HasSuffix(text, "data: [DONE]\n\n") {
+			t.Errorf("cut off without an error: …%s", text[max(0, len(text)-200):])
 		}
 		if _, err := net.Dial("tcp", listener.Addr().String()); err == nil {
 			t.Error("still listening")

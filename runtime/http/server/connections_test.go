@@ -1,0 +1,138 @@
+//go:build unix
+
+package server
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fakeListener gives connections and errors that a test sends.
+type fakeListener struct {
+	net.Listener
+	next chan any
+}
+
+func (l fakeListener) Accept() (net.Conn, error) {
+	switch v := (<-l.next).(type) {
+	case net.Conn:
+		return v, nil
+	case error:
+		return nil, v
+	}
+	return nil, net.ErrClosed
+}
+
+// fakeConn comes from an address.
+type fakeConn struct {
+	net.Conn
+	from   string
+	closed bool
+}
+
+func (c *fakeConn) Close() error { c.closed = true; return nil }
+
+func (c *fakeConn) RemoteAddr() net.Addr { return fakeAddr(c.from) }
+
+type fakeAddr string
+
+func (fakeAddr) Network() string  { return "tcp" }
+func (a fakeAddr) String() string { return string(a) }
+
+// A gateTest opens connections one by one.
+type gateTest struct {
+	*gate
+	t    *testing.T
+	next chan any
+}
+
+func newGateTest(t *testing.T) *gateTest {
+	l := fakeListener{next: make(chan any, 3)}
+	return &gateTest{newGate(l, 6), t, l.next}
+}
+
+// dial opens a connection; the second is nil where it was refused.
+func (g *gateTest) dial(from string) (*fakeConn, *connection) {
+	g.t.Helper()
+	f := &fakeConn{from: from}
+	g.next <- syscall.ECONNABORTED // ends nothing
+	g.next <- f
+	g.next <- net.ErrClosed // heard where the connection is refused
+	c, err := g.Accept()
+	if err != nil {
+		return f, nil
+	}
+	<-g.next
+	return f, c.(*connection)
+}
+
+func (g *gateTest) has(open, peers int) {
+	g.t.Helper()
+	if g.open != open || len(g.peers) != peers {
+		g.t.Errorf("%d connections of %d addresses, want %d of %d", g.open, len(g.peers), open, peers)
+	}
+}
+
+// TestGate: the address with the most connections loses its oldest spare one,
+// and work is never cut off.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	g := newGateTest(t)
+	var many []*fakeConn
+	for i := range 3 {
+		f, _ := g.dial(fmt.Sprintf("1.1.1.1:%d", i))
+		many = append(many, f)
+	}
+	one, oneC := g.dial("2.2.2.2:1")
+	oneC.begin()
+	g.dial("3.3.3.3:1")
+	g.dial("3.3.3.3:2")
+	g.has(6, 3)
+	g.dial("4.4.4.4:1")
+	if !many[0].closed || many[1].closed {
+		t.Error("the oldest of the largest address was not the one")
+	}
+	g.dial("1.1.1.1:4")
+	g.dial("1.1.1.1:5")
+	if !many[1].closed {
+		t.Error("the address with the most kept its oldest connection")
+	}
+	if f, c := g.dial("2.2.2.2:2"); c == nil || f.closed || one.closed {
+		t.Error("a connection with work was closed, or a new one refused")
+	}
+	g.has(6, 4)
+	oneC.done()
+	oneC.Close()
+	oneC.Close() // counts once
+	g.has(5, 4)
+	g.closeSpare(time.Hour)
+	g.has(5, 4)
+	g.closeSpare(0)
+	g.has(0, 0)
+}
+
+// TestGateFull: where all of an address's connections are at work, it gets no
+// more; too many open files cost a spare connection, not the service.
+func TestGateFull(t *testing.T) {
+	t.Parallel()
+	g := newGateTest(t)
+	spare, _ := g.dial("6.6.6.6:1")
+	for i := range 4 {
+		f, c := g.dial(fmt.Sprintf("5.5.5.5:%d", i))
+		if (c != nil) != (i < 3) || f.closed != (c == nil) {
+			t.Errorf("connection %d with all others at work: %v", i, c)
+		}
+		if c != nil {
+			c.begin()
+		}
+	}
+	g.next <- syscall.EMFILE
+	g.next <- &fakeConn{from: "6.6.6.6:2"}
+	if _, err := g.Accept(); err != nil || !spare.closed {
+		t.Errorf("too many files: %v, %v", err, spare.closed)
+	}
+	g.has(4, 2)
+}
