@@ -127,12 +127,16 @@ func (p *Program) compileCUDA(ctx context.Context) error {
 	return nil
 }
 
-// packWeights packs each part's weights.
+// packWeights packs each part's weights. A program takes the file that it was
+// compiled with and no other.
 func (p *Program) packWeights(ctx context.Context) (err error) {
 	for _, r := range p.parts() {
 		if r.packed, err = packWeights(ctx, p.cache, p.source(), r.CPU.Pack, func(done, total int64) {
 			p.opt.progress(Progress{Stage: "packing weights", Done: done, Total: total, Unit: "bytes"})
 		}); err != nil {
+			return err
+		}
+		if r.CPU.Manifest.WeightsID, err = weightsID(r.packed); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/pack"
 	"github.com/iflowc/iflowc/codegen/toolchain"
+	"github.com/iflowc/iflowc/runtime/artifact/packed"
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
@@ -23,9 +24,18 @@ func packWeights(ctx context.Context, cache *toolchain.Cache, src pack.Source, i
 	if err != nil {
 		return "", err
 	}
-	return cache.Make("weights", toolchain.Key("weights 6", print, string(plan), src.Calibration.Digest()), ".weights", func(dir, out string) error {
+	return cache.Make("weights", toolchain.Key("weights 7", print, string(plan), src.Calibration.Digest()), ".weights", func(dir, out string) error {
 		return pack.Pack(ctx, src, items, out, pack.Options{Source: print, Progress: progress})
 	})
+}
+
+// weightsID names what a file of packed weights holds.
+func weightsID(path string) (string, error) {
+	f, err := packed.Open(path)
+	if err != nil {
+		return "", err
+	}
+	return f.ID(), f.Close()
 }
 
 // placeFile puts a file of the cache at a path, whole or not at all: by a

@@ -224,8 +224,7 @@ func (r *rankProgram) Weights(rank int, s *ranks.Settings) (data []byte, source 
 	if err != nil {
 		return nil, "", err
 	}
-	ending := r.b.Manifest.Partition.Ranks[rank].Weights
-	path := cmp.Or(strings.TrimSuffix(s.Weights, ".weights"), r.b.Program) + "." + ending
+	path := r.b.shardPath(rank, s.Weights)
 	if w := r.b.kept(path); w != nil {
 		return w.data, w.file.Source(), nil
 	}
@@ -245,6 +244,12 @@ func (r *rankProgram) Weights(rank int, s *ranks.Settings) (data []byte, source 
 	}
 	r.b.keep(path, shard{p, data})
 	return data, p.Source(), nil
+}
+
+// shardPath is where a rank's weights lie; named is the file of --weights, if
+// any.
+func (b *Binary) shardPath(rank int, named string) string {
+	return cmp.Or(strings.TrimSuffix(named, ".weights"), b.Program) + "." + b.Manifest.Partition.Ranks[rank].Weights
 }
 
 // keep closes weights with the binary; a model that is opened again has them.

@@ -28,6 +28,7 @@ type commands struct {
 	Serve      serveCmd      `cmd:"" help:"Serve the model over HTTP, as OpenAI's interface has it."`
 	Tune       tuneCmd       `cmd:"" help:"Measure which implementations are fastest here; used from the next start on."`
 	Info       infoCmd       `cmd:"" help:"Say what is inside this binary."`
+	Verify     verifyCmd     `cmd:"" help:"Check the weights against the hash that they were packed with."`
 	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete this command line."`
 	Embedded   embeddedCmd   `cmd:"" hidden:""`
 }

@@ -25,6 +25,7 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := newBinary(t, func(m *manifest.Manifest) { m.Weights[0].Rows = 32 })
+	swapped := newBinary(t, func(m *manifest.Manifest) { m.WeightsID = "abc" })
 	blank := newBinary(t, nil)
 	blank.Embedded.Tokenizer = ""
 	for _, c := range []struct {
@@ -51,6 +52,13 @@ func TestErrors(t *testing.T) {
 		{"unknown instruction set", b, "logits --ids 1 --isa z80", 2, "portable"},
 		{"no weights", empty, "logits --ids 1", 2, "--weights"},
 		{"other weights", other, "logits --ids 1", 2, "another model"},
+		{"weights of another compile", swapped, "logits --ids 1", 2, "the program was compiled with abc"},
+		{"no keys", b, "serve --port 0 --keys /nonexistent/keys", 2, "/nonexistent/keys"},
+		{"two sources of keys", b, "serve --port 0 --keys x --api-key y", 2, "exclude each other"},
+		{"no proxy", b, "serve --port 0 --trusted-proxy 10.0.0.0/99", 2, "--trusted-proxy 10.0.0.0/99"},
+		{"no host", b, "serve --port 0 --allowed-host http://a", 2, "--allowed-host"},
+		{"negative limit", b, "serve --port 0 --tokens-per-minute=-1", 2, "--tokens-per-minute"},
+		{"no connections", b, "serve --port 0 --max-connections 0", 2, "--max-connections"},
 		{"no tokenizer", blank, "generate -p a", 2, "--ids"},
 		{"context over the model's", b, "perplexity x --context 513", 2, "513"},
 		{"batch", b, "bench --batch 0", 2, "--batch"},

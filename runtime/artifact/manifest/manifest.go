@@ -29,11 +29,13 @@ type Manifest struct {
 
 	Graphs  []Graph  `json:"graphs"`
 	Weights []Weight `json:"weights"` // in packed order
-	States  []State  `json:"states"`
-	Matmuls []Matmul `json:"matmuls"`           // order of the dispatch table
-	Scores  []Scores `json:"scores,omitempty"`  // of attentions, in order
-	Regions []Region `json:"regions,omitempty"` // what a trace's marks number
-	Libs    []Lib    `json:"libs"`              // best first
+	// WeightsID is packed.File.ID of the weights; "": any with the right shapes.
+	WeightsID string   `json:"weights_id,omitempty"`
+	States    []State  `json:"states"`
+	Matmuls   []Matmul `json:"matmuls"`           // order of the dispatch table
+	Scores    []Scores `json:"scores,omitempty"`  // of attentions, in order
+	Regions   []Region `json:"regions,omitempty"` // what a trace's marks number
+	Libs      []Lib    `json:"libs"`              // best first
 	// Of a model that is spread over devices: its ranks, whose manifests hold
 	// what Weights, Matmuls, Regions and Libs hold of a whole model.
 	Partition *Partition `json:"partition,omitempty"`

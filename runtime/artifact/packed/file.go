@@ -25,9 +25,14 @@ type File struct {
 	closer io.Closer
 	start  int64 // of the data, in r
 	index  *index
+	id     string // SHA-256 of the index, in hexadecimal
 	items  []Item
 	region []byte // the whole anonymous mapping, nil until Load
 }
+
+// again is what to do about a damaged file. The cache holds it too, and may
+// hold the very same file, by a link.
+const again = "copy it here again, or run iflowc clean and compile again"
 
 // Open opens and checks a packed file: its header, index and size, not
 // yet its data (see Load).
@@ -54,7 +59,7 @@ func Open(path string) (*File, error) {
 // name is what errors call it. r must stay open until Close.
 func OpenAt(r io.ReaderAt, name string, offset, size int64) (*File, error) {
 	fail := func(err error) (*File, error) {
-		return nil, fmt.Errorf("%s: packed weights: %w; delete the file and compile again", name, err)
+		return nil, fmt.Errorf("%s: packed weights: %w; "+again, name, err)
 	}
 	var head [headBytes]byte
 	if size < headBytes {
@@ -73,23 +78,31 @@ func OpenAt(r io.ReaderAt, name string, offset, size int64) (*File, error) {
 	if n > maxIndexBytes || int64(n) > size-headBytes {
 		return fail(fmt.Errorf("index of %d bytes in a file of %d: %w", n, size, errShort))
 	}
-	text := make([]byte, n)
-	if _, err := r.ReadAt(text, offset+headBytes); err != nil {
+	start := alignUp(headBytes+int64(n), page)
+	if start > size {
+		return fail(errShort)
+	}
+	rest := make([]byte, start-headBytes)
+	if _, err := r.ReadAt(rest, offset+headBytes); err != nil {
 		return fail(err)
+	}
+	text, zeros := rest[:n], rest[n:]
+	sum := sha256.Sum256(text)
+	if !bytes.Equal(sum[:], head[sumAt:]) {
+		return fail(fmt.Errorf("the index is damaged: sha256 is %x, expected %x", sum, head[sumAt:]))
+	}
+	if i := bytes.IndexFunc(zeros, func(c rune) bool { return c != 0 }); i >= 0 {
+		return fail(fmt.Errorf("byte %d behind the index is damaged: expected 0", i))
 	}
 	index, err := decodeIndex(text)
 	if err != nil {
 		return fail(fmt.Errorf("index: %w", err))
 	}
-	start := alignUp(headBytes+int64(n), page)
-	if start > size {
-		return fail(errShort)
-	}
 	items, err := index.items(size - start)
 	if err != nil {
 		return fail(fmt.Errorf("index: %w", err))
 	}
-	return &File{name: name, r: r, start: offset + start, index: index, items: items}, nil
+	return &File{name: name, r: r, start: offset + start, index: index, id: hex.EncodeToString(sum[:]), items: items}, nil
 }
 
 // Name is what errors call the file.
@@ -103,6 +116,10 @@ func (p *File) Source() string { return p.index.Source }
 
 // SHA256 is the hash of the data, in hexadecimal; it names the contents.
 func (p *File) SHA256() string { return p.index.SHA256 }
+
+// ID is the hash of the index, in hexadecimal. The index has the hash of the
+// data, so it names the whole file.
+func (p *File) ID() string { return p.id }
 
 // Bytes is the size of the data.
 func (p *File) Bytes() int64 { return p.index.Bytes }
@@ -142,9 +159,8 @@ func (p *File) Load(verify bool) (mem []byte, err error) {
 	mem = alignedPart(p.region)[:p.index.Bytes:p.index.Bytes]
 	if verify {
 		sum := sha256.Sum256(mem)
-		want, err := hex.DecodeString(p.index.SHA256)
-		if err != nil || !bytes.Equal(sum[:], want) {
-			return nil, fmt.Errorf("%s: packed weights are damaged: sha256 is %x, expected %s; delete the file and compile again", p.name, sum, p.index.SHA256)
+		if found := hex.EncodeToString(sum[:]); found != p.index.SHA256 {
+			return nil, &DamagedError{p.name, found, p.index.SHA256}
 		}
 	}
 	return mem, nil
@@ -158,7 +174,7 @@ func (p *File) checkSparse(mem []byte) error {
 		}
 		end := it.Offset + it.Bytes
 		if err := checkSparse(mem[end-SparseBytes(it.Rows, it.SparseOutliers):end], it.Rows, it.Cols, it.SparseOutliers); err != nil {
-			return fmt.Errorf("packed weights are damaged: %s%v: %w; delete the file and compile again", it.Name, it.Index, err)
+			return fmt.Errorf("packed weights are damaged: %s%v: %w; "+again, it.Name, it.Index, err)
 		}
 	}
 	return nil

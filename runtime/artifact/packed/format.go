@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -12,13 +13,14 @@ import (
 )
 
 // The packed file: "IFLW", u32 format version, u64 length of the index, the
-// index as JSON, zeros to a multiple of 4096 bytes, then the data. All numbers
-// are little-endian. Items lie in the order of the index, each filled with zeros
+// index's SHA-256, the index as JSON, zeros to a multiple of 4096 bytes, then
+// the data, whose SHA-256 is in the index. All numbers are little-endian. Items lie in the order of the index, each filled with zeros
 // to a multiple of 64 bytes, so that offsets follow from the list.
 const (
 	magic         = "IFLW"
-	version       = 2
-	headBytes     = 16   // bytes before the index
+	version       = 3
+	sumAt         = 16   // of the index's SHA-256
+	headBytes     = 48   // bytes before the index
 	page          = 4096 // the data starts at a multiple of it
 	itemAlign     = 64
 	maxIndexBytes = 256 << 20
@@ -138,6 +140,8 @@ func Header(source, sum string, size int64, items []Item) ([]byte, error) {
 	copy(out, magic)
 	binary.LittleEndian.PutUint32(out[4:], version)
 	binary.LittleEndian.PutUint64(out[8:], uint64(len(text)))
+	sum256 := sha256.Sum256(text)
+	copy(out[sumAt:], sum256[:])
 	copy(out[headBytes:], text)
 	return out, nil
 }
@@ -174,7 +178,7 @@ func (x *index) items(room int64) ([]Item, error) {
 	return out, nil
 }
 
-// decodeIndex reads the index from the bytes after the first 16.
+// decodeIndex reads the index.
 func decodeIndex(text []byte) (*index, error) {
 	x := &index{}
 	if err := json.Unmarshal(text, x); err != nil {
