@@ -24,6 +24,7 @@ var elsewhere = []struct{ command, by string }{
 	{"BIN hidden", "runtime/cli TestEncoderHidden"},
 	{"BIN translate", "runtime/cli TestSpeculateSources"},
 	{"BIN tune --device", "cmd/iflowc TestEmulatedProfile"},
+	{"BIN verify", "runtime/cli TestVerify"},
 	{"mpirun", "stage partition"},
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
