@@ -104,6 +104,9 @@ type branch struct {
 	draft   speculate.Draft   // for the next step
 	told    int               // tokens of history that the drafter has seen
 	behind  *engine.Result    // what it is drafted from; nil: nothing is to be drafted
+	row     []float32         // of its last token, while the mask for the next is on its way
+	best    int32             // the row's argmax, or -1
+	late    bool              // it is
 }
 
 func (g *generate) slots() int  { return max(1, len(g.Samplers)) }
@@ -144,7 +147,8 @@ func (g *generate) mayPause() bool { return !g.paused && (!g.Echo || len(g.branc
 func (g *generate) pause() {
 	g.paused = true
 	for i := range g.branches {
-		g.branches[i].id, g.branches[i].draft, g.branches[i].behind = -1, speculate.Draft{}, nil
+		b := &g.branches[i]
+		b.id, b.draft, b.behind, b.late = -1, speculate.Draft{}, nil, false
 	}
 }
 
@@ -157,7 +161,7 @@ func (g *generate) take(r engine.Result) error {
 	}
 	for i := range g.branches {
 		b := &g.branches[i]
-		if b.id == r.ID && !b.ended && r.Ready {
+		if b.id == r.ID && !b.ended && r.Ready && r.Rows > 0 {
 			return g.follow(i, b, r)
 		}
 	}
@@ -224,16 +228,31 @@ func (g *generate) echo(r engine.Result) error {
 	return nil
 }
 
-// follow picks a branch's next tokens, as far as its draft goes the same way.
+// follow picks a branch's next tokens, as far as its draft goes the same way. A
+// branch whose next mask is on its way sits the next steps out: behind its last
+// token with the row that the step gave; behind a drafted token, which the next step
+// computes again, without.
 func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 	r = r.SelectPath(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Samplers[i].Path)
+	b.late = false
+	parked := -2 // a node behind which the next mask is on its way; -2: none
 	b.path, err = r.Walk(g.s.out, b.draft.From, func(node int, row []float32, drafted int32, from []decode.TokenProb) (int32, bool, error) {
 		row = g.cut(row)
+		if !g.Samplers[i].Ready(g.s.notify) {
+			if parked = node; node < 0 {
+				b.row, b.best, b.late = append(b.row[:0], row...), r.Best(node, len(row)), true
+			}
+			return -1, false, nil
+		}
 		err := g.choose(i, b, row, r.Best(node, len(row)), drafted, from)
 		return b.history[len(b.history)-1], !b.ended, err
 	})
 	if n := len(g.events); n > 0 && err == nil {
 		g.events[n-1].Drafted, g.events[n-1].Accepted = r.Drafted, len(b.path)
+	}
+	if parked != -2 {
+		b.path, b.draft = b.path[:max(0, len(b.path)-1)], speculate.Draft{}
+		return err
 	}
 	if err != nil || b.ended || b.drafter == nil {
 		return err
@@ -242,6 +261,33 @@ func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 		b.draft = speculate.Draft{}
 	} else {
 		b.behind = &r
+	}
+	return nil
+}
+
+// late says whether branches wait for their masks, and whether one of these has
+// come.
+func (g *generate) late() (waits, ready bool) {
+	for i := range g.branches {
+		if b := &g.branches[i]; b.late && !b.ended {
+			waits = true
+			ready = ready || g.Samplers[i].Ready(g.s.notify)
+		}
+	}
+	return waits, ready
+}
+
+// catchUp picks the next tokens of the branches whose masks have come.
+func (g *generate) catchUp() error {
+	for i := range g.branches {
+		b := &g.branches[i]
+		if !b.late || b.ended || !g.Samplers[i].Ready(g.s.notify) {
+			continue
+		}
+		b.late, b.path, b.draft = false, nil, speculate.Draft{}
+		if err := g.choose(i, b, b.row, b.best, -1, nil); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -38,6 +38,42 @@ func (s *Scheduler) step(results []engine.Result) {
 	s.retire()
 }
 
+// A constrained task has sequences that sit steps out, because what they need
+// beside the model is late.
+type constrained interface {
+	late() (waits, ready bool)
+	catchUp() error
+}
+
+// catchUp lets jobs go on for which what was late has come.
+func (s *Scheduler) catchUp() {
+	s.flush = nil // the last step's is over
+	for _, e := range s.live {
+		t, ok := e.task.(constrained)
+		if !ok || e.err != nil {
+			continue
+		}
+		if _, ready := t.late(); ready {
+			if e.err = safely(t.catchUp); e.err == nil {
+				s.apply(e)
+			}
+		}
+	}
+	s.retire()
+}
+
+// allLate says that nothing can be computed until something comes.
+func (s *Scheduler) allLate() bool {
+	return !slices.ContainsFunc(s.live, func(e *entry) bool {
+		t, ok := e.task.(constrained)
+		if !ok {
+			return true
+		}
+		waits, _ := t.late()
+		return !waits
+	})
+}
+
 // received gives the results to their jobs and lists these.
 func (s *Scheduler) received(results []engine.Result) (list []*entry) {
 	for _, r := range results {

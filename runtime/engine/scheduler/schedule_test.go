@@ -124,6 +124,9 @@ func TestCompany(t *testing.T) {
 			if r.IntN(3) == 0 {
 				set.Frequency, set.Penalty = 0.5, 1.1
 			}
+			if i%4 == 1 {
+				set.Mask = tardy{}
+			}
 			client, user := string(rune('a'+i%3)), string(rune('a'+i%2))
 			wg.Go(func() {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -158,6 +161,23 @@ func TestCompany(t *testing.T) {
 	}
 }
 
+// tardy allows every token, and often says so late.
+type tardy struct{}
+
+func (tardy) Mask() ([]uint64, error) { return slices.Repeat([]uint64{math.MaxUint64}, 64), nil }
+
+func (tardy) Accept(int32) error { return nil }
+
+func (tardy) Done() bool { return false }
+
+func (tardy) Ready(notify func()) bool {
+	if rand.IntN(2) == 0 {
+		return true
+	}
+	time.AfterFunc(time.Duration(rand.IntN(100))*time.Microsecond, notify)
+	return false
+}
+
 // A gate allows every token, once it is open: no answer ends before. It tells
 // when its answer begins.
 type gate struct {
@@ -174,6 +194,8 @@ func (g gate) Mask() ([]uint64, error) {
 func (gate) Accept(int32) error { return nil }
 
 func (gate) Done() bool { return false }
+
+func (gate) Ready(func()) bool { return true }
 
 // TestTurns: a client with many requests does not keep another one waiting
 // until all of its own are done.
@@ -229,6 +251,8 @@ func (slow) Mask() ([]uint64, error) {
 func (slow) Accept(int32) error { return nil }
 
 func (slow) Done() bool { return false }
+
+func (slow) Ready(func()) bool { return true }
 
 // TestMakeWay: where one client's jobs take every sequence, another one's does
 // not wait for their end; and the queue, which they fill, has room for it.

@@ -60,6 +60,8 @@ type Scheduler struct {
 
 	flush *flush // of the step whose results are being handed on
 
+	work *work
+
 	lost   int64    // sequences that were preempted, as far as the trace knows
 	live   []*entry // of the loop alone
 	owners map[engine.ID]*entry
@@ -105,7 +107,7 @@ func New(eng *engine.Engine, opt Options) *Scheduler {
 	}
 	s := &Scheduler{
 		opt: opt, eng: eng, out: eng.Output("logits"), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		owners: map[engine.ID]*entry{},
+		owners: map[engine.ID]*entry{}, work: newWork(eng.Options().Threads),
 	}
 	go s.loop()
 	return s
@@ -188,6 +190,7 @@ func (s *Scheduler) loop() {
 		if len(s.live) == 0 {
 			if waiting, _ := s.Load(); waiting == 0 {
 				s.eng.Drain()
+				s.work.setBusy(false)
 				<-s.wake
 				if s.out >= 0 { // an encoder generates nothing
 					s.awaitBatch(s.eng.Options().MaxSeqs, time.Sleep)
@@ -195,16 +198,23 @@ func (s *Scheduler) loop() {
 			}
 			s.reapExpired()
 		}
+		s.catchUp()
 		s.admit()
 		if len(s.live) == 0 {
 			continue
 		}
+		s.work.setBusy(true)
 		begun := time.Now()
 		results, err := s.eng.Infer(context.Background())
 		took := time.Since(begun)
 		s.preempted()
 		if err != nil {
 			s.endAll(err)
+			continue
+		}
+		if len(results) == 0 && s.allLate() {
+			s.work.setBusy(false)
+			<-s.wake
 			continue
 		}
 		if len(results) == 0 {

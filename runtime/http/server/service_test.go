@@ -84,6 +84,8 @@ func (g gate) Mask() ([]uint64, error) {
 func (g gate) Accept(int32) error { return nil }
 func (g gate) Done() bool         { return false }
 
+func (gate) Ready(func()) bool { return true }
+
 // TestQueue: what does not fit into the queue is refused with a time to come
 // back, and who goes away makes room.
 func TestQueue(t *testing.T) {

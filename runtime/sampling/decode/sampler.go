@@ -27,6 +27,9 @@ type Mask interface {
 	// Mask has a bit for each token that may come next, those that end the text
 	// among them where it may end. It must not be changed.
 	Mask() ([]uint64, error)
+	// Ready says whether Mask would return at once; if not, notify is called when
+	// it would.
+	Ready(notify func()) bool
 	// Accept takes the token that was picked, and begins to find the next mask
 	// beside the model's step.
 	Accept(token int32) error
@@ -115,6 +118,10 @@ func NewSampler(set Settings, prompt int) (*Sampler, error) {
 	c.plain = c.set.Rules.plain() && set.Frequency == 0 && set.Presence == 0 && len(set.Bias) == 0 && set.Mask == nil
 	return c, nil
 }
+
+// Ready says whether the next token can be picked at once; if not, its mask is
+// on its way, and notify is called when it is there.
+func (c *Sampler) Ready(notify func()) bool { return c.set.Mask == nil || c.set.Mask.Ready(notify) }
 
 // Next picks the token after history, which holds the prompt and what was
 // picked so far. It leaves logits as they are.

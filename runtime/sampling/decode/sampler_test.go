@@ -195,6 +195,7 @@ func TestSamplerPenalties(t *testing.T) {
 // evens allows even tokens, three of them.
 type evens struct{ n int }
 
+func (e *evens) Ready(func()) bool        { return true }
 func (e *evens) Mask() ([]uint64, error)  { return []uint64{0x5555555555555555}, nil }
 func (e *evens) Accept(token int32) error { e.n++; return nil }
 func (e *evens) Done() bool               { return e.n == 3 }

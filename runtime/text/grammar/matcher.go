@@ -4,21 +4,43 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 )
+
+// A Run does work beside the caller's other work, now or later, and calls tick
+// often meanwhile: work ends early with the error of tick.
+type Run func(work func(tick func() error) error) error
 
 // A Matcher follows one text through a grammar, and finds each mask beside the
 // caller's other work. Not safe for concurrent use.
 type Matcher struct {
 	g    *Grammar
 	v    *Vocabulary
+	run  Run
 	at   *position
 	done bool
-	work chan prepared // the mask on its way, nil when none is
+	work *finding // the mask on its way, nil when none is
 }
 
-type prepared struct {
-	mask []uint64
+// A finding is a mask on its way.
+type finding struct {
+	mu     sync.Mutex
+	ready  chan struct{} // closed when it is there
+	notify func()        // to be called then; nil: nobody asked
+
+	mask []uint64 // set before ready is closed, as err is
 	err  error
+}
+
+func (f *finding) end(mask []uint64, err error) {
+	f.mask, f.err = mask, err
+	f.mu.Lock()
+	close(f.ready)
+	notify := f.notify
+	f.mu.Unlock()
+	if notify != nil {
+		notify()
+	}
 }
 
 // ErrNoToken is the error of a position that no token of the vocabulary can
@@ -34,26 +56,56 @@ func NewMatcher(g *Grammar, v *Vocabulary) (*Matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Matcher{g: g, v: v, at: at}
-	m.prepare()
-	return m, nil
+	return &Matcher{g: g, v: v, at: at, run: func(work func(func() error) error) error {
+		return work(func() error { return nil })
+	}}, nil
 }
 
-// prepare begins to find the next mask, in the background: a step of the model
-// takes longer than that.
+// FindBy begins to find the first mask, and lets run find it and all others.
+func (m *Matcher) FindBy(run Run) {
+	m.run = run
+	m.prepare()
+}
+
+// prepare begins to find the next mask, if it is not known.
 func (m *Matcher) prepare() {
 	if m.work != nil || m.done {
 		return
 	}
-	work := make(chan prepared, 1)
-	m.work = work
+	f := &finding{ready: make(chan struct{})}
+	m.work = f
+	if mask := m.at.mask.Load(); mask != nil {
+		f.end(*mask, nil)
+		return
+	}
 	at := m.at
 	go func() {
-		m.g.mu.Lock()
-		defer m.g.mu.Unlock()
-		mask, err := m.g.mask(m.v, at)
-		work <- prepared{mask, err}
+		var mask []uint64
+		err := m.run(func(tick func() error) (err error) {
+			mask, err = m.g.mask(m.v, at, tick)
+			return err
+		})
+		f.end(mask, err)
 	}()
+}
+
+// Ready says whether Mask would return at once; if not, notify is called when it
+// would.
+func (m *Matcher) Ready(notify func()) bool {
+	m.prepare()
+	f := m.work
+	if f == nil {
+		return true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	select {
+	case <-f.ready:
+		return true
+	default:
+		f.notify = notify
+		return false
+	}
 }
 
 // Mask gives the tokens that may come next, one bit each in words of 64; the
@@ -64,15 +116,15 @@ func (m *Matcher) Mask() ([]uint64, error) {
 	if m.done {
 		return nil, errors.New("bug: the text has ended")
 	}
-	got := <-m.work
-	m.work = nil
-	if got.err != nil {
-		return nil, got.err
+	f := m.work
+	<-f.ready
+	if f.err != nil {
+		return nil, f.err
 	}
-	if !slices.ContainsFunc(got.mask, func(w uint64) bool { return w != 0 }) {
+	if !slices.ContainsFunc(f.mask, func(w uint64) bool { return w != 0 }) {
 		return nil, ErrNoToken
 	}
-	return got.mask, nil
+	return f.mask, nil
 }
 
 // Done tells whether nothing but the end of the text may come.
@@ -92,12 +144,10 @@ func (m *Matcher) Accept(token int32) error {
 		m.done = true
 		return nil
 	}
-	m.g.mu.Lock()
-	defer m.g.mu.Unlock()
 	at := m.at
 	for _, c := range m.v.text[token] {
 		var err error
-		if at, err = m.g.step(at, c); err != nil {
+		if at, err = m.g.follow(at, c); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync/atomic"
 )
 
 // A frame is a call that waits: where it returns to, and the call below it.
@@ -30,9 +31,14 @@ type config struct {
 type position struct {
 	configs []config // those that a byte can lead on from
 	accept  bool     // the text may end here
-	next    []*position
-	mask    []uint64
+	next    atomic.Pointer[transitions]
+	mask    atomic.Pointer[[]uint64]
 }
+
+// transitions are the positions behind one byte of each class; nil: not found.
+// They are read without the grammar's lock, which others may hold while they find
+// masks.
+type transitions []atomic.Pointer[position]
 
 // dead is the position after a byte that the grammar does not allow.
 var dead = &position{}
@@ -55,12 +61,17 @@ func (g *Grammar) step(p *position, c byte) (*position, error) {
 		return dead, nil
 	}
 	class := g.classes[c]
-	if p.next == nil {
-		p.next = make([]*position, len(g.samples))
+	next := p.next.Load()
+	if next == nil {
+		list := make(transitions, len(g.samples))
+		next = &list
+		p.next.Store(next)
+		g.memory.add(8 * len(list))
 	}
-	if q := p.next[class]; q != nil {
+	if q := (*next)[class].Load(); q != nil {
 		return q, nil
 	}
+	g.visits += len(p.configs)
 	sample := g.samples[class]
 	var after []config
 	for _, at := range p.configs {
@@ -74,8 +85,21 @@ func (g *Grammar) step(p *position, c byte) (*position, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.next[class] = q
+	(*next)[class].Store(q)
 	return q, nil
+}
+
+// follow is step for callers without the lock: a mask has found where its tokens
+// lead.
+func (g *Grammar) follow(p *position, c byte) (*position, error) {
+	if next := p.next.Load(); next != nil {
+		if q := (*next)[g.classes[c]].Load(); q != nil {
+			return q, nil
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.step(p, c)
 }
 
 // close follows everything that needs no byte (eps, calls and returns) and
@@ -120,11 +144,18 @@ func (g *Grammar) close(list []config) (*position, error) {
 			p.configs = append(p.configs, c)
 		}
 	}
+	g.visits += len(list)
 	if len(p.configs) == 0 && !p.accept {
 		return dead, nil
 	}
 	return g.intern(p), nil
 }
+
+// What a position and a frame take besides their lists, in their maps too.
+const (
+	positionBytes = 160
+	frameBytes    = 96
+)
 
 // frame gives the one frame of its kind, so that frames compare as pointers.
 func (g *Grammar) frame(ret int32, up *frame) *frame {
@@ -134,6 +165,7 @@ func (g *Grammar) frame(ret int32, up *frame) *frame {
 		g.lastFrame++
 		f = &frame{key, g.lastFrame}
 		g.frames[key] = f
+		g.memory.add(frameBytes)
 	}
 	return f
 }
@@ -157,9 +189,10 @@ func (g *Grammar) intern(p *position) *position {
 	if known := g.positions[string(key)]; known != nil {
 		return known
 	}
-	if len(g.positions) >= maxPositions {
+	if g.memory.full() {
 		g.forget()
 	}
 	g.positions[string(key)] = p
+	g.memory.add(positionBytes + 16*cap(p.configs) + len(key))
 	return p
 }

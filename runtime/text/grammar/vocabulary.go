@@ -83,14 +83,41 @@ func (v *Vocabulary) build(order []int32) {
 // Words is the length of a mask: one bit a token, 64 a word.
 func (v *Vocabulary) Words() int { return (v.size + 63) / 64 }
 
-// mask gives the tokens that may come at p. The caller holds g.mu.
-func (g *Grammar) mask(v *Vocabulary, p *position) ([]uint64, error) {
-	if p.mask != nil {
-		return p.mask, nil
+// Limits of the search for a mask. A JSON string's takes 0.2 million visits with
+// 49,152 tokens, 2 ms; the most 0.2 s.
+const (
+	mostVisits = 4 << 20 // places in the network looked at, and nodes of the vocabulary
+	tickVisits = 4 << 10 // after how many others come in between
+)
+
+// ErrCostly is the error of a position whose mask takes too long to find.
+var ErrCostly = fmt.Errorf("%w: which tokens may come next here takes over %d steps to find; name fewer alternatives and shorter repetitions", ErrTooLarge, mostVisits)
+
+// mask gives the tokens that may come at p, and lets others use the grammar
+// whenever it calls tick.
+func (g *Grammar) mask(v *Vocabulary, p *position, tick func() error) ([]uint64, error) {
+	if known := p.mask.Load(); known != nil {
+		return *known, nil
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	mask := make([]uint64, v.Words())
 	at := []*position{p}
-	for i := 0; i < len(v.nodes); {
+	visits, since := 0, 0
+	for i, before := 0, g.visits; i < len(v.nodes); {
+		if since += 1 + g.visits - before; since > tickVisits {
+			if visits += since; visits > mostVisits {
+				return nil, ErrCostly
+			}
+			since = 0
+			g.mu.Unlock()
+			err := tick()
+			g.mu.Lock()
+			if err != nil {
+				return nil, err
+			}
+		}
+		before = g.visits
 		n := &v.nodes[i]
 		q, err := g.step(at[n.depth-1], n.b)
 		if err != nil {
@@ -113,6 +140,8 @@ func (g *Grammar) mask(v *Vocabulary, p *position) ([]uint64, error) {
 			}
 		}
 	}
-	p.mask = mask
+	if p.mask.CompareAndSwap(nil, &mask) {
+		g.memory.add(8 * len(mask))
+	}
 	return mask, nil
 }
