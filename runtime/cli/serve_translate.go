@@ -39,9 +39,14 @@ func translations(m *model, s *scheduler.Scheduler, maker func(string) (func() s
 		}
 		out := make([][]server.Translated, len(sources))
 		failed := make([]error, len(sources))
+		slots := make(chan struct{}, max(1, m.eng.Options().MaxSeqs)) // a request with many texts leaves the queue to others
 		var wg sync.WaitGroup
 		for i, ids := range sources {
-			wg.Go(func() { out[i], failed[i] = translateOne(ctx, m, s, j, set, ids, drafter) })
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				out[i], failed[i] = translateOne(ctx, m, s, j, set, ids, drafter)
+			})
 		}
 		wg.Wait()
 		for _, err := range failed {

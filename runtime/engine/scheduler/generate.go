@@ -31,6 +31,7 @@ type Generation struct {
 	Logprobs int               // -1: none; else so many of the most likely with each token
 	Echo     bool              // the log-probabilities of the prompt's tokens too
 
+	Ended   func()                   // called when nothing follows, from the scheduler: it must not wait; nil: nothing is called
 	Drafter func() speculate.Drafter // makes one for a continuation; nil: nothing is drafted
 }
 
@@ -152,7 +153,12 @@ func (g *generate) pause() {
 	}
 }
 
-func (g *generate) end(err error) { g.box.close(err) }
+func (g *generate) end(err error) {
+	g.box.close(err)
+	if g.Ended != nil {
+		g.Ended()
+	}
+}
 
 // take chooses the next tokens of the branch that a result is about.
 func (g *generate) take(r engine.Result) error {

@@ -44,6 +44,8 @@ type answer struct {
 
 	drafted, accepted int // tokens of drafts
 
+	charge func(tokens int) // counts tokens against the caller's limit
+
 	prompt []scheduler.Event // of echo
 }
 
@@ -54,6 +56,7 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 		if err != nil || len(events) == 0 {
 			return nil, err
 		}
+		a.charge(len(events))
 		var pieces []piece
 		for _, e := range events {
 			a.cached = max(a.cached, e.Cached)

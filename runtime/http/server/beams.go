@@ -24,6 +24,7 @@ type search struct {
 	query scheduler.Search
 	eos   []int32
 	done  bool
+	ended func() // called at the end; nil: nothing is called
 
 	logprobs int  // -1: none; else so many of the most probable with each token
 	echo     bool // those of the prompt too
@@ -56,7 +57,7 @@ func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.Be
 	}
 	opt.Rules, opt.MaxLength = set.Rules, len(g.ids)+limit
 	opt.Rules.Penalty, opt.Rules.SequenceBias = set.Penalty, decode.SingleBiases(set.Bias)
-	return &search{s: s.cfg.Scheduler, eos: g.eos, logprobs: g.logprobs, echo: g.echo, query: scheduler.Search{
+	return &search{s: s.cfg.Scheduler, eos: g.eos, ended: g.ended, logprobs: g.logprobs, echo: g.echo, query: scheduler.Search{
 		Job: job, Prompt: g.ids, Options: opt, Best: p.choices(),
 	}}, nil
 }
@@ -67,6 +68,9 @@ func (b *search) Next(ctx context.Context) (events []scheduler.Event, err error)
 		return nil, nil
 	}
 	b.done = true
+	if b.ended != nil {
+		defer b.ended()
+	}
 	found, err := b.s.Beams(ctx, b.query)
 	if err != nil {
 		return nil, err

@@ -17,29 +17,66 @@ import (
 // schema, far less than what exhausts a stack.
 const deepest = 100
 
+// What the JSON of a request takes when it is decoded, in bytes: for each of its
+// own, and for each value. A message, {}, takes most of all.
+const (
+	bytesOfByte  = 3
+	bytesOfValue = 160
+)
+
 // readJSON reads a request's body into v.
-func readJSON(r *http.Request, v any) error {
-	data, err := io.ReadAll(r.Body)
+func (s *Server) readJSON(r *http.Request, v any) error {
+	data, err := s.readBody(r)
 	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		return err
+	}
+	return s.work(r, func(func() error) error {
+		if len(bytes.TrimSpace(data)) == 0 {
+			return invalid("", "the request's body is empty; expected a JSON object")
+		}
+		if !utf8.Valid(data) {
+			return invalid("", "the request's body is not valid UTF-8")
+		}
+		depth, values := measure(data)
+		if depth > deepest {
+			return invalid("", "the request's JSON is nested more than %d deep", deepest)
+		}
+		if err := s.take(r, "", int64(bytesOfByte*len(data)+bytesOfValue*values)); err != nil {
 			return err
 		}
-		return invalid("", "the request's body cannot be read: %v", err)
+		if err := json.Unmarshal(data, v); err != nil {
+			return badJSON(err)
+		}
+		return nil
+	})
+}
+
+// readBody reads a request's body. It takes memory for what has come, not for what
+// a client says will.
+func (s *Server) readBody(r *http.Request) ([]byte, error) {
+	const piece = 32 << 10
+	var data []byte
+	for {
+		if cap(data)-len(data) < piece/8 {
+			grown := max(piece, 2*cap(data))
+			if err := s.take(r, "", int64(grown)); err != nil {
+				return nil, err
+			}
+			data = append(make([]byte, 0, grown), data...)
+		}
+		n, err := r.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if err == io.EOF {
+			return data, nil
+		}
+		if err != nil {
+			var large *http.MaxBytesError
+			if errors.As(err, &large) {
+				return nil, err
+			}
+			return nil, invalid("", "the request's body cannot be read: %v", err)
+		}
 	}
-	if len(bytes.TrimSpace(data)) == 0 {
-		return invalid("", "the request's body is empty; expected a JSON object")
-	}
-	if !utf8.Valid(data) {
-		return invalid("", "the request's body is not valid UTF-8")
-	}
-	if depth(data) > deepest {
-		return invalid("", "the request's JSON is nested more than %d deep", deepest)
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return badJSON(err)
-	}
-	return nil
 }
 
 // badJSON says what is wrong with a body.
@@ -74,8 +111,9 @@ func wrongKind(e *json.UnmarshalTypeError) error {
 	return invalid(field, "%s: expected %s, found %s", field, want, e.Value)
 }
 
-// depth is how far arrays and objects of a JSON text are nested.
-func depth(data []byte) (deepest int) {
+// measure is how far arrays and objects of a JSON text are nested, and how many
+// values it has at most.
+func measure(data []byte) (deepest, values int) {
 	level, inString := 0, false
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
@@ -86,10 +124,19 @@ func depth(data []byte) (deepest int) {
 		case inString:
 		case c == '[' || c == '{':
 			level++
+			values++
 			deepest = max(deepest, level)
+		case c == ',':
+			values++
 		case c == ']' || c == '}':
 			level--
 		}
 	}
+	return deepest, values
+}
+
+// depth is how far arrays and objects of a JSON text are nested.
+func depth(data []byte) int {
+	deepest, _ := measure(data)
 	return deepest
 }

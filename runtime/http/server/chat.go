@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/text/chat"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // chatRequest is the body of /v1/chat/completions.
@@ -114,7 +115,7 @@ type chatRun struct {
 // chat answers /v1/chat/completions.
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	var req chatRequest
-	if err := readJSON(r, &req); err != nil {
+	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
 	run, err := s.startChat(r, &req)
@@ -149,11 +150,14 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 	if err != nil {
 		return nil, err
 	}
-	prompt, err := s.render(req.Messages, chat.RenderOptions{
-		Tools: choice.tools, Documents: req.Documents, AddGenerationPrompt: or(req.AddPrompt, !req.Continue), ContinueFinal: req.Continue, Variables: req.variables(),
-	})
-	if err != nil {
-		return nil, invalid("messages", "%v", err)
+	var prompt *chat.Prompt
+	if err := s.tokenizing(r, "messages", textBytes(req.Messages), func(within tokenizer.Limit) (err error) {
+		prompt, err = s.render(req.Messages, chat.RenderOptions{
+			Tools: choice.tools, Documents: req.Documents, AddGenerationPrompt: or(req.AddPrompt, !req.Continue), ContinueFinal: req.Continue, Variables: req.variables(), Limit: within,
+		})
+		return err
+	}); err != nil {
+		return nil, err
 	}
 	limit := req.limit()
 	eos := req.eos(s.cfg.Template.Stops(s.cfg.Tokenizer, s.cfg.Defaults.EOS))
@@ -172,6 +176,14 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 	return &chatRun{s: s, req: req, answer: a, prompt: len(prompt.IDs), head: chatAnswer{
 		ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: s.cfg.Model, Fingerprint: s.fingerprint(),
 	}}, nil
+}
+
+// textBytes is how many bytes of text messages have.
+func textBytes(messages []chat.Message) (n int) {
+	for i := range messages {
+		n += len(messages[i].Text())
+	}
+	return n
 }
 
 // render makes a prompt of messages. Templates that know nothing of messages

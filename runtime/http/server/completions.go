@@ -92,7 +92,9 @@ type completionChoice struct {
 type completionRun struct {
 	s       *Server
 	req     *completionRequest
-	answers []*answer
+	prompts []generation
+	answers []*answer    // of each prompt, once begun gives nil
+	begun   []chan error // why it could not begin; none comes behind an error
 	texts   []string
 	tokens  []int // of each prompt
 	head    completionAnswer
@@ -101,7 +103,7 @@ type completionRun struct {
 // completions answers /v1/completions.
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
 	var req completionRequest
-	if err := readJSON(r, &req); err != nil {
+	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
 	run, err := s.startCompletions(r, &req)
@@ -111,7 +113,11 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) error {
 	if req.Stream {
 		return run.stream(w, r)
 	}
-	for at, a := range run.answers {
+	for at := range run.prompts {
+		a, err := run.answer(at)
+		if err != nil {
+			return err
+		}
 		pieces, err := a.all(r.Context())
 		if err != nil {
 			return err
@@ -146,25 +152,66 @@ func (s *Server) startCompletions(r *http.Request, req *completionRequest) (*com
 		logprobs = *req.Logprobs
 	}
 	for _, p := range req.Prompt {
-		ids, err := s.promptIDs(p)
+		ids, err := s.promptIDs(r, "prompt", p)
 		if err != nil {
 			return nil, err
 		}
-		a, err := s.generate(r, &req.sampling, generation{
+		g := generation{
 			ids: ids, text: p.text, param: "prompt", limit: limit, eos: req.eos(s.cfg.Defaults.EOS), constraint: constraint, logprobs: logprobs, echo: req.Echo && logprobs >= 0,
-		})
-		if err != nil {
-			return nil, err
 		}
-		for _, c := range a.choices {
-			c.reader = s.textReader(ids)
+		if _, err := s.limit(g); err != nil {
+			return nil, err
 		}
 		if p.ids != nil && s.cfg.Tokenizer != nil {
 			p.text = s.cfg.Tokenizer.Decode(ids, false)
 		}
-		run.answers, run.texts, run.tokens = append(run.answers, a), append(run.texts, p.text), append(run.tokens, len(ids))
+		run.prompts, run.texts, run.tokens = append(run.prompts, g), append(run.texts, p.text), append(run.tokens, len(ids))
 	}
+	run.start(r)
 	return run, nil
+}
+
+// start starts the generations of all prompts, no more at once than there are
+// sequences for: a request with many prompts is to leave the queue to others.
+func (c *completionRun) start(r *http.Request) {
+	c.answers, c.begun = make([]*answer, len(c.prompts)), make([]chan error, len(c.prompts))
+	for i := range c.begun {
+		c.begun[i] = make(chan error, 1)
+	}
+	slots := make(chan struct{}, max(1, c.s.cfg.Sequences/c.req.choices()))
+	begin := func(i int) (err error) {
+		g := c.prompts[i]
+		g.ended = func() { <-slots }
+		if c.answers[i], err = c.s.generate(r, &c.req.sampling, g); err != nil {
+			return err
+		}
+		for _, choice := range c.answers[i].choices {
+			choice.reader = c.s.textReader(g.ids)
+		}
+		return nil
+	}
+	go func() {
+		for i := range c.prompts {
+			select {
+			case slots <- struct{}{}:
+			case <-r.Context().Done():
+				c.begun[i] <- r.Context().Err()
+				return
+			}
+			err := begin(i)
+			if c.begun[i] <- err; err != nil {
+				return
+			}
+		}
+	}()
+}
+
+// answer is that to a prompt, once its generation has begun.
+func (c *completionRun) answer(i int) (*answer, error) {
+	if err := <-c.begun[i]; err != nil {
+		return nil, err
+	}
+	return c.answers[i], nil
 }
 
 func (s *Server) checkCompletion(req *completionRequest) error {
@@ -192,22 +239,6 @@ func (s *Server) checkCompletion(req *completionRequest) error {
 		return invalid("stream_options", "stream_options needs stream: true")
 	}
 	return req.check()
-}
-
-// promptIDs gives the tokens of a prompt, as the model wants them.
-func (s *Server) promptIDs(p promptInput) ([]int32, error) {
-	m := s.cfg.Manifest
-	if p.ids != nil {
-		return p.ids, s.checkIDs("prompt", p.ids)
-	}
-	if s.cfg.Tokenizer == nil {
-		return nil, invalid("prompt", "%s has no tokenizer; give token ids", s.cfg.Model)
-	}
-	ids := s.cfg.Tokenizer.Encode(p.text, true)
-	if bos := int32(m.BOS); m.AddBOS && bos >= 0 && (len(ids) == 0 || ids[0] != bos) {
-		ids = append([]int32{bos}, ids...)
-	}
-	return ids, nil
 }
 
 // checkIDs refuses ids of tokens that the vocabulary does not have; param is
@@ -275,7 +306,11 @@ func (c *completionRun) usage() *usage {
 // stream sends the answers as they come, those of one prompt after another's.
 func (c *completionRun) stream(w http.ResponseWriter, r *http.Request) error {
 	out := newSender(w)
-	for at, a := range c.answers {
+	for at := range c.prompts {
+		a, err := c.answer(at)
+		if err != nil {
+			return out.fail(err)
+		}
 		begun := map[int]bool{} // choices, whose first chunk has the prompt with echo
 		for {
 			pieces, err := a.next(r.Context())

@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"net/http"
 
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // An Embedder makes vectors of texts.
@@ -38,10 +40,13 @@ type embeddingObject struct {
 	Embedding any    `json:"embedding"` // numbers, or base64 of little-endian float32
 }
 
+// bytesOfNumber is what an element of a vector takes, as JSON too.
+const bytesOfNumber = 24
+
 // embeddings answers /v1/embeddings.
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	var req embeddingRequest
-	if err := readJSON(r, &req); err != nil {
+	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
 	if err := s.checkModel(req.Model); err != nil {
@@ -57,7 +62,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	case req.Encoding != "" && req.Encoding != "float" && req.Encoding != "base64":
 		return invalid("encoding_format", "encoding_format: expected float or base64")
 	}
-	tokens, total, err := s.embeddingTokens(req.Input)
+	tokens, total, err := s.embeddingTokens(r, req.Input)
 	if err != nil {
 		return err
 	}
@@ -67,6 +72,10 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	}
 	vectors, err := s.embedAll(r.Context(), job, tokens)
 	if err != nil {
+		return err
+	}
+	charge(r, total)
+	if err := s.take(r, "input", int64(len(vectors)*len(vectors[0])*bytesOfNumber)); err != nil {
 		return err
 	}
 	data := make([]embeddingObject, len(vectors))
@@ -88,11 +97,16 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 }
 
 // embeddingTokens are those of every input, and how many there are.
-func (s *Server) embeddingTokens(input prompts) (all [][]int32, total int, err error) {
+func (s *Server) embeddingTokens(r *http.Request, input prompts) (all [][]int32, total int, err error) {
 	for i, p := range input {
-		ids, err := s.cfg.Embedder.Tokens(p.text, p.ids)
-		if err != nil {
-			return nil, 0, invalid("input", "input %d: %v", i, err)
+		var ids []int32
+		if err := s.tokenizing(r, "input", len(p.text), func(tokenizer.Limit) (err error) {
+			if ids, err = s.cfg.Embedder.Tokens(p.text, p.ids); err != nil {
+				return fmt.Errorf("input %d: %w", i, err)
+			}
+			return nil
+		}); err != nil {
+			return nil, 0, err
 		}
 		if len(ids) == 0 {
 			return nil, 0, invalid("input", "input %d is empty", i)

@@ -19,6 +19,7 @@ type generation struct {
 	constraint *Constraint
 	logprobs   int
 	echo       bool
+	ended      func() // called when everything is generated; nil: nothing
 }
 
 // generate starts the choices of a request.
@@ -41,15 +42,34 @@ func (s *Server) generate(r *http.Request, p *sampling, g generation) (*answer, 
 	if s.cfg.LogPrompts {
 		s.cfg.Log.Info("prompt", "request", id(r), "tokens", len(g.ids), "text", g.text)
 	}
+	if err := s.take(r, "max_tokens", answerBytes(p.choices(), len(g.ids), limit, g.logprobs, g.echo)); err != nil {
+		return nil, err
+	}
+	charge(r, len(g.ids))
 	stream, err := s.source(r, p, g, limit)
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{stream: stream}
+	a := &answer{stream: stream, charge: func(tokens int) { charge(r, tokens) }}
 	for i := range p.choices() {
 		a.choices = append(a.choices, &choice{index: i, stop: decode.Stopper{Words: p.Stop}})
 	}
 	return a, nil
+}
+
+// answerBytes is about what the answers of a request may take until they are sent,
+// for a client that reads slowly: each token with its text, its event and its
+// log-probabilities.
+func answerBytes(choices, prompt, limit, logprobs int, echo bool) int64 {
+	const token, logprob, ranked = 96, 256, 160
+	one, tokens := token, choices*limit
+	if logprobs >= 0 {
+		one += logprob + ranked*logprobs
+		if echo {
+			tokens += prompt
+		}
+	}
+	return int64(choices*prompt*4) + int64(one)*int64(tokens)
 }
 
 // source starts a search or sampling, as the strategy says.
@@ -67,7 +87,7 @@ func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (
 	if err != nil {
 		return nil, err
 	}
-	samplers, err := s.samplers(p, g.constraint, g.eos, len(g.ids))
+	samplers, err := s.samplers(r, p, g.constraint, g.eos, len(g.ids))
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +96,7 @@ func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (
 		return nil, err
 	}
 	return s.cfg.Scheduler.Generate(r.Context(), scheduler.Generation{
-		Job: job, Prompt: g.ids, Samplers: samplers, Max: limit, EOS: g.eos, Logprobs: g.logprobs, Echo: g.echo, Drafter: drafter,
+		Job: job, Prompt: g.ids, Samplers: samplers, Max: limit, EOS: g.eos, Logprobs: g.logprobs, Echo: g.echo, Drafter: drafter, Ended: g.ended,
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 	"github.com/iflowc/iflowc/runtime/text/jinja"
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
 // nativeRequest is Inferflow's own.
@@ -55,7 +56,7 @@ const nativePiece = 16
 func (s *Server) native(w http.ResponseWriter, r *http.Request) error {
 	start := time.Now()
 	var req nativeRequest
-	if err := readJSON(r, &req); err != nil {
+	if err := s.readJSON(r, &req); err != nil {
 		return s.nativeError(w, start, err, "error.invalid_request_format")
 	}
 	switch req.Header.Fn {
@@ -116,7 +117,7 @@ func (s *Server) nativeError(w http.ResponseWriter, start time.Time, err error, 
 
 // startNative starts the generation of a request.
 func (s *Server) startNative(r *http.Request, req *nativeRequest) (*answer, error) {
-	prompt, template, err := s.nativePrompt(req)
+	prompt, template, err := s.nativePrompt(r, req)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ var clientLimits = jinja.Limits{Steps: 100_000, Bytes: 1 << 20, Depth: 50}
 
 // nativePrompt renders a request with its own template, else the model's;
 // without one the text is the prompt.
-func (s *Server) nativePrompt(req *nativeRequest) (*chat.Prompt, *chat.Template, error) {
+func (s *Server) nativePrompt(r *http.Request, req *nativeRequest) (*chat.Prompt, *chat.Template, error) {
 	if req.EncoderInput != "" || s.cfg.Translate != nil {
 		return nil, nil, invalid("encoder_input_template", "an encoder-decoder answers at /translate")
 	}
@@ -167,7 +168,7 @@ func (s *Server) nativePrompt(req *nativeRequest) (*chat.Prompt, *chat.Template,
 		}
 	}
 	if template == nil {
-		ids, err := s.promptIDs(promptInput{text: req.Text + req.Prefix})
+		ids, err := s.promptIDs(r, "text", promptInput{text: req.Text + req.Prefix})
 		return &chat.Prompt{Text: req.Text + req.Prefix, IDs: ids}, nil, err
 	}
 	var messages []chat.Message
@@ -178,11 +179,12 @@ func (s *Server) nativePrompt(req *nativeRequest) (*chat.Prompt, *chat.Template,
 	if req.Prefix != "" {
 		messages = append(messages, chat.Message{Role: "assistant", Content: req.Prefix})
 	}
-	prompt, err := template.Encode(s.cfg.Tokenizer, messages, chat.RenderOptions{AddGenerationPrompt: req.Prefix == "", ContinueFinal: req.Prefix != ""})
-	if err != nil {
-		return nil, nil, invalid("text", "%v", err)
-	}
-	return prompt, template, nil
+	var prompt *chat.Prompt
+	err := s.tokenizing(r, "text", len(req.Text)+len(req.Prefix)+len(req.SystemPrompt), func(within tokenizer.Limit) (err error) {
+		prompt, err = template.Encode(s.cfg.Tokenizer, messages, chat.RenderOptions{AddGenerationPrompt: req.Prefix == "", ContinueFinal: req.Prefix != "", Limit: within})
+		return err
+	})
+	return prompt, template, err
 }
 
 // streamNative sends pieces of at least nativePiece bytes, one JSON document a

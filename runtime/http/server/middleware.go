@@ -47,6 +47,8 @@ func (s *Server) around(next http.Handler) http.Handler {
 		r.Body = http.MaxBytesReader(x, r.Body, s.cfg.Body)
 		ctx, cancel := context.WithTimeout(context.WithValue(withCaller(r.Context(), caller), idKey{}, x.id), s.cfg.Timeout)
 		defer cancel()
+		ctx, held := s.reserve(ctx, caller.Name)
+		defer held.end()
 		next.ServeHTTP(x, r.WithContext(ctx))
 	})
 }

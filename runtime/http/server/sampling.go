@@ -8,12 +8,14 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
+	"github.com/iflowc/iflowc/runtime/text/grammar"
 )
 
 // Defaults are what requests get where they do not say.
@@ -201,7 +203,7 @@ func (s *Server) bias(m map[string]float64) (map[int32]float32, error) {
 }
 
 // samplers makes one sampler a choice; prompt is the prompt's length.
-func (s *Server) samplers(p *sampling, c *Constraint, eos []int32, prompt int) ([]*decode.Sampler, error) {
+func (s *Server) samplers(r *http.Request, p *sampling, c *Constraint, eos []int32, prompt int) ([]*decode.Sampler, error) {
 	set, err := s.settings(p, eos)
 	if err != nil {
 		return nil, err
@@ -217,8 +219,8 @@ func (s *Server) samplers(p *sampling, c *Constraint, eos []int32, prompt int) (
 			if s.cfg.Constrain == nil {
 				return nil, invalid("response_format", "structured output (%s) is not supported by this service", c.Kind)
 			}
-			if set.Mask, err = s.cfg.Constrain(*c); err != nil {
-				return nil, invalid("response_format", "%v", err)
+			if set.Mask, err = s.constrain(r, *c); err != nil {
+				return nil, err
 			}
 		}
 		if list[i], err = decode.NewSampler(set, prompt); err != nil {
@@ -226,6 +228,26 @@ func (s *Server) samplers(p *sampling, c *Constraint, eos []int32, prompt int) (
 		}
 	}
 	return list, nil
+}
+
+// constrain makes the mask of one choice.
+func (s *Server) constrain(r *http.Request, c Constraint) (m decode.Mask, err error) {
+	if err := s.work(r, func(func() error) error {
+		m, err = s.cfg.Constrain(c)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, invalid("response_format", "%v", err)
+	}
+	if g, ok := m.(*grammar.Matcher); ok {
+		if err := s.take(r, "response_format", g.Size()); err != nil {
+			return nil, err
+		}
+		g.FindBy(func(work func(tick func() error) error) error { return s.work(r, work) })
+	}
+	return m, nil
 }
 
 // samplerParam is the key whose value a sampler refuses.

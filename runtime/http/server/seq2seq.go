@@ -68,7 +68,7 @@ func (s *Server) checkTranslate(req *translateRequest) error {
 // translate answers /translate.
 func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 	var req translateRequest
-	if err := readJSON(r, &req); err != nil {
+	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
 	if s.cfg.Translate == nil {
@@ -81,6 +81,11 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	for _, text := range req.Text {
+		if err := s.checkText("text", len(text)); err != nil {
+			return err
+		}
+	}
 	found, err := s.cfg.Translate(r.Context(), job, Translation{
 		req.Text, req.IDs, req.Src, req.Tgt, req.Beams, req.Best, req.MaxTokens, req.ForcedBOS,
 	})
@@ -90,6 +95,9 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 	var flat []Translated // in the order of the sources, as the subcommand translate has it
 	for _, list := range found {
 		flat = append(flat, list...)
+	}
+	for i := range flat {
+		charge(r, len(flat[i].Tokens))
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"outputs": flat, "model": s.cfg.Model})
 	return nil
@@ -119,7 +127,7 @@ type fillRequest struct {
 // fill answers /fill.
 func (s *Server) fill(w http.ResponseWriter, r *http.Request) error {
 	req := fillRequest{TopK: 5}
-	if err := readJSON(r, &req); err != nil {
+	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
 	if s.cfg.Fill == nil {
@@ -130,6 +138,9 @@ func (s *Server) fill(w http.ResponseWriter, r *http.Request) error {
 	}
 	job, err := s.job(r, req.shared)
 	if err != nil {
+		return err
+	}
+	if err := s.checkText("text", len(req.Text)); err != nil {
 		return err
 	}
 	masks, err := s.cfg.Fill(r.Context(), job, req.Text, req.TopK)

@@ -38,8 +38,8 @@ type Config struct {
 	Translate func(context.Context, scheduler.Job, Translation) ([][]Translated, error)         // nil: no encoder-decoder
 	Fill      func(ctx context.Context, j scheduler.Job, text string, best int) ([]Mask, error) // nil: no masked-LM head
 
-	// Constrain makes the mask of structured output; nil: such
-	// requests are refused.
+	// Constrain makes the matcher of structured output; nil: such requests are
+	// refused.
 	Constrain func(Constraint) (decode.Mask, error)
 
 	// Drafter gives what makes the drafters of a method, "" for the service's own;
@@ -52,6 +52,7 @@ type Config struct {
 	Hosts         []string        // names that the service answers to besides those of its own machine
 
 	Body       int64         // most bytes of a request; 0: 4 MiB
+	Memory     int64         // most bytes that all requests take together, beside the model; 0: 512 MiB
 	Timeout    time.Duration // most time for an answer; 0: 10 minutes
 	LogPrompts bool          // log prompts and answers too
 	Log        *slog.Logger  // nil: no log
@@ -79,6 +80,8 @@ type Server struct {
 	mux     *http.ServeMux
 	started time.Time
 	counts  counts
+	memory  *memory
+	longest int // bytes of a text that a token stands for at most
 
 	local  bool        // only the machine itself can reach the service
 	ending atomic.Bool // no new work
@@ -92,6 +95,9 @@ func New(cfg Config) *Server {
 	if cfg.Body == 0 {
 		cfg.Body = 4 << 20
 	}
+	if cfg.Memory == 0 {
+		cfg.Memory = 512 << 20
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Minute
 	}
@@ -104,7 +110,10 @@ func New(cfg Config) *Server {
 	if cfg.Access == nil {
 		cfg.Access, _ = access.New(access.Options{Registry: cfg.Registry}) // nothing is loaded: it cannot fail
 	}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), started: time.Now()}
+	s := &Server{cfg: cfg, mux: http.NewServeMux(), started: time.Now(), memory: newMemory(cfg.Memory)}
+	if cfg.Tokenizer != nil {
+		s.longest = cfg.Tokenizer.Longest()
+	}
 	s.counts.register(cfg.Registry, cfg.Scheduler)
 	s.routes()
 	return s

@@ -2,7 +2,11 @@
 
 package server
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/iflowc/iflowc/runtime/text/tokenizer"
+)
 
 // tokenizeRequest is the body of /tokenize.
 type tokenizeRequest struct {
@@ -12,10 +16,13 @@ type tokenizeRequest struct {
 	WithPieces bool    `json:"with_pieces"`
 }
 
+// bytesOfToken is what a token takes in an answer of /tokenize.
+const bytesOfToken = 512
+
 // tokenize answers /tokenize.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 	var req tokenizeRequest
-	if err := readJSON(r, &req); err != nil {
+	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
 	text := req.Content
@@ -29,7 +36,19 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 	if t == nil {
 		return invalid("", "%s has no tokenizer", s.cfg.Model)
 	}
-	ids := t.Encode(*text, or(req.AddSpecial, true))
+	if len(*text) > mostTokenized {
+		return invalid("content", "content: expected at most %d bytes", mostTokenized)
+	}
+	if err := s.take(r, "content", int64(bytesOfToken*len(*text))); err != nil {
+		return err
+	}
+	var ids []int32
+	if err := s.work(r, func(tick func() error) (err error) {
+		ids, err = t.EncodeWithin(*text, or(req.AddSpecial, true), tokenizer.Limit{Tick: tick})
+		return err
+	}); err != nil {
+		return err
+	}
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = t.Token(id)
@@ -57,7 +76,7 @@ type detokenizeRequest struct {
 // detokenize answers /detokenize.
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) error {
 	var req detokenizeRequest
-	if err := readJSON(r, &req); err != nil {
+	if err := s.readJSON(r, &req); err != nil {
 		return err
 	}
 	if s.cfg.Tokenizer == nil {

@@ -204,18 +204,25 @@ func (t *braceTemplate) encode(tok *tokenizer.Tokenizer, messages []Message, opt
 	}
 	var text strings.Builder
 	var user [][2]int
-	flush := func() {
+	flush := func() error {
 		if text.Len() > 0 {
-			prompt.IDs = append(prompt.IDs, tok.EncodeGuarded(text.String(), func(start, end int) bool {
+			ids, err := tok.EncodeGuarded(text.String(), func(start, end int) bool {
 				return slices.ContainsFunc(user, func(u [2]int) bool { return u[0] < end && u[1] > start })
-			})...)
+			}, opts.Limit)
+			if err != nil {
+				return err
+			}
+			prompt.IDs = append(prompt.IDs, ids...)
 		}
 		text.Reset()
 		user = nil
+		return nil
 	}
 	for _, p := range pieces {
 		if p.id >= 0 {
-			flush()
+			if err := flush(); err != nil {
+				return nil, err
+			}
 			prompt.IDs = append(prompt.IDs, p.id)
 			continue
 		}
@@ -225,7 +232,9 @@ func (t *braceTemplate) encode(tok *tokenizer.Tokenizer, messages []Message, opt
 			user = append(user, [2]int{at, text.Len()})
 		}
 	}
-	flush()
+	if err := flush(); err != nil {
+		return nil, err
+	}
 	return prompt, nil
 }
 

@@ -75,10 +75,11 @@ func (t *Template) WithTools(tools *Template) *Template {
 type RenderOptions struct {
 	Tools               []json.RawMessage // {"type": "function", "function": {…}}, as the template's author expects them
 	Documents           []json.RawMessage
-	AddGenerationPrompt bool           // end with what opens the model's answer
-	ContinueFinal       bool           // end inside the last message, which the model continues
-	Variables           map[string]any // more variables of the template: Go values as of encoding/json, or json.RawMessage
-	Now                 time.Time      // for strftime_now; zero: the current time
+	AddGenerationPrompt bool            // end with what opens the model's answer
+	ContinueFinal       bool            // end inside the last message, which the model continues
+	Variables           map[string]any  // more variables of the template: Go values as of encoding/json, or json.RawMessage
+	Limit               tokenizer.Limit // of the prompt
+	Now                 time.Time       // for strftime_now; zero: the current time
 }
 
 // A Prompt is what the model gets.
@@ -137,5 +138,9 @@ func (t *Template) Encode(tok *tokenizer.Tokenizer, messages []Message, opts Ren
 		i := sort.Search(len(user), func(i int) bool { return user[i].To > start })
 		return i < len(user) && user[i].From < end
 	}
-	return &Prompt{Text: out.String(), IDs: tok.EncodeGuarded(out.String(), refuse)}, nil
+	ids, err := tok.EncodeGuarded(out.String(), refuse, opts.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return &Prompt{Text: out.String(), IDs: ids}, nil
 }

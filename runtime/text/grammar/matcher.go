@@ -61,6 +61,9 @@ func NewMatcher(g *Grammar, v *Vocabulary) (*Matcher, error) {
 	}}, nil
 }
 
+// Size is about how many bytes the text's grammar takes.
+func (m *Matcher) Size() int64 { return m.g.Size() }
+
 // FindBy begins to find the first mask, and lets run find it and all others.
 func (m *Matcher) FindBy(run Run) {
 	m.run = run

@@ -71,7 +71,7 @@ func (t *Tokenizer) EncodePair(a, b string) (ids, typeIDs []int32) {
 	if template == nil {
 		template = pairTemplate{{sequence: 'A'}, {sequence: 'B', typeID: 1}}
 	}
-	texts := map[byte][]int32{'A': t.encode(validUTF8(a)), 'B': t.encode(validUTF8(b))}
+	texts := map[byte][]int32{'A': t.Encode(a, false), 'B': t.Encode(b, false)}
 	for _, p := range template {
 		part := p.ids
 		if p.sequence != 0 {

@@ -71,10 +71,7 @@ func assemble(d *Definition) (*Tokenizer, error) {
 // recognised; special adds those that the post-processor puts around a text
 // (such as BOS). Invalid UTF-8 counts as U+FFFD.
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
-	ids := t.encode(validUTF8(text))
-	if special {
-		ids = t.post.apply(ids)
-	}
+	ids, _ := t.EncodeWithin(text, special, Limit{}) // without a limit there is no error
 	return ids
 }
 
@@ -82,19 +79,24 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 // ids are kept, so that there are at most n with the special ones; n <= 0 keeps
 // all.
 func (t *Tokenizer) EncodeAtMost(text string, n int) []int32 {
-	ids := t.encode(validUTF8(text))
+	ids, _ := t.encode(validUTF8(text), Limit{}) // without a limit there is no error
 	if room := n - len(t.post.apply(nil)); n > 0 && len(ids) > room {
 		ids = ids[:max(room, 0)]
 	}
 	return t.post.apply(ids)
 }
 
-func (t *Tokenizer) encode(text string) []int32 {
+func (t *Tokenizer) encode(text string, l Limit) ([]int32, error) {
 	ids := make([]int32, 0, len(text)/3+4)
 	var pieces []piece
+	n := 0
 	for _, raw := range t.added.split(nil, t.added.raw, text, true) {
 		if raw.token >= 0 {
 			ids = append(ids, t.added.tokens[raw.token].ID)
+			n++
+			if err := l.passed(n, len(ids)); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		normal := t.norm.normalize(raw.text)
@@ -107,10 +109,14 @@ func (t *Tokenizer) encode(text string) []int32 {
 			pieces = t.pre.split(pieces[:0], piece{seg.text, seg.first})
 			for _, p := range pieces {
 				ids = t.model.tokenize(ids, p.text)
+				n++
+				if err := l.passed(n, len(ids)); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
-	return ids
+	return ids, nil
 }
 
 func (t *Tokenizer) lookup(id int32) (string, bool) {
