@@ -3,8 +3,10 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,20 @@ func TestTinyTemperature(t *testing.T) {
 	}
 }
 
+// lengths embed a text as its length.
+type lengths struct{}
+
+func (lengths) Tokens(text string, ids []int32) ([]int32, error) {
+	if ids != nil {
+		return ids, nil
+	}
+	return make([]int32, len(text)), nil
+}
+
+func (lengths) Embed(_ context.Context, _ scheduler.Job, tokens []int32) ([]float32, error) {
+	return []float32{float32(len(tokens)), 1, 0, 0}, nil
+}
+
 // constrained starts a service whose tokens spell JSON, with masks.
 func constrained(t testing.TB, source string) *service {
 	tok := tokensOf(t, "abcdefghijklmnoprstuvwxyz{}[]\":,<>_/ĠĊ-")
@@ -89,7 +105,8 @@ func constrained(t testing.TB, source string) *service {
 	open, shut, name, arguments := template.CallFormat()
 	format := grammar.CallFormat{Open: open, Shut: shut, Name: name, Arguments: arguments}
 	return start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
-		c.Tokenizer, c.Template = tok, template
+		c.Tokenizer, c.Template, c.Embedder = tok, template, lengths{}
+		c.Fill = func(context.Context, scheduler.Job, string, int) ([]server.Mask, error) { return nil, nil }
 		c.Constrain = func(f server.Constraint) (m decode.Mask, err error) {
 			switch f.Kind {
 			case "json_object":
@@ -109,6 +126,24 @@ func constrained(t testing.TB, source string) *service {
 			return m, nil
 		}
 	})
+}
+
+// handlers give the service's handler for a path: an encoder-decoder's for
+// /translate.
+func (s *service) handlers() func(path string) http.Handler {
+	cfg := withoutCounts(s.cfg)
+	usual := server.New(cfg).Handler()
+	cfg = withoutCounts(s.cfg)
+	cfg.Translate = func(context.Context, scheduler.Job, server.Translation) ([][]server.Translated, error) {
+		return nil, nil
+	}
+	translating := server.New(cfg).Handler()
+	return func(path string) http.Handler {
+		if path == "/translate" {
+			return translating
+		}
+		return usual
+	}
 }
 
 const plainTemplate = "{% for m in messages %}{{ m.role[0] }}{{ m.content }}.{% endfor %}{% if add_generation_prompt %}a{% endif %}"
