@@ -101,7 +101,13 @@ func constrained(t testing.TB, source string) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	maker := grammar.NewMaker(devicetest.Vocab, tok.Bytes, []int32{devicetest.EOS})
+	bytes := func(id int32) []byte {
+		if id == devicetest.NaNID {
+			return nil // after it the model's logits are none, as in no real model
+		}
+		return tok.Bytes(id)
+	}
+	maker := grammar.NewMaker(devicetest.Vocab, bytes, []int32{devicetest.EOS})
 	open, shut, name, arguments := template.CallFormat()
 	format := grammar.CallFormat{Open: open, Shut: shut, Name: name, Arguments: arguments}
 	return start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
