@@ -39,6 +39,7 @@ type serveCmd struct {
 	TLSKey  string        `name:"tls-key" placeholder:"FILE" type:"path" help:"Key of the certificate."`
 	Most    int           `name:"max-connections" default:"4096" placeholder:"4096" help:"Maximum open connections; beyond it the longest idle one of the address with the most is closed."`
 	Body    int64         `name:"max-body" default:"4194304" placeholder:"BYTES" help:"Largest request."`
+	Memory  int64         `name:"request-memory" default:"536870912" placeholder:"BYTES" help:"Maximum memory of all requests together, beside the model; more get status 429."`
 	Queue   int           `default:"128" placeholder:"128" help:"Maximum queued requests; more get status 429."`
 	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"Maximum queueing time of a request; then it gets status 503."`
 	Timeout time.Duration `default:"10m" placeholder:"10m" help:"Maximum time for an answer."`
@@ -55,6 +56,9 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	defer reloading(control, log)()
+	if c.Memory < leastMemory || c.Body < 1 || c.Body > c.Memory/8 {
+		return wrong(fmt.Errorf("--request-memory %d: expected at least %d bytes, and 8 times --max-body (%d)", c.Memory, leastMemory, c.Body))
+	}
 	defaults, err := c.defaults(m)
 	if err != nil {
 		return err
@@ -87,12 +91,13 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	defer s.Close()
 	cfg := server.Config{
 		Scheduler: s, Registry: registry, Manifest: m.manifest, Model: c.Name, Context: opt.Context, Sequences: opt.MaxSeqs,
-		Defaults: defaults, Access: control, SharePrefixes: c.SharePrefixes, Origins: c.CORS, Hosts: c.Hosts, Body: c.Body, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
+		Defaults: defaults, Access: control, SharePrefixes: c.SharePrefixes, Origins: c.CORS, Hosts: c.Hosts, Body: c.Body, Memory: c.Memory, Timeout: c.Timeout, LogPrompts: c.Prompts, Log: log, Drafter: drafts.maker,
 		Props: map[string]any{"memory": plan, "pages": opt.Pages, "threads": opt.Threads, "isa": eng.Device().Info().Name},
 	}
 	if err := c.answers(m, eng, s, &cfg); err != nil {
 		return err
 	}
+	heap := c.limitHeap(opt.MaxSeqs * m.manifest.Vocab)
 	for _, line := range engineLines(&m.manifest.Engine) {
 		if strings.HasSuffix(line, hostNote) {
 			fmt.Fprintf(m.Stderr, "note: %s\n", line)
@@ -102,7 +107,7 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	if c.TLSCert != "" {
 		scheme = "https"
 	}
-	fmt.Fprintf(m.Stderr, "%s\nlistening at %s://%s (ready after %.2f s)\n", describePlan(plan, opt), scheme, listener.Addr(), time.Since(m.Start).Seconds())
+	fmt.Fprintf(m.Stderr, "%s\n%s\nlistening at %s://%s (ready after %.2f s)\n", describePlan(plan, opt), describeMost(plan, heap, c.Memory), scheme, listener.Addr(), time.Since(m.Start).Seconds())
 	return m.untilBroken(ctx, func(ctx context.Context) error { return server.New(cfg).Run(ctx, listener, l) })
 }
 
@@ -192,6 +197,28 @@ func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engin
 	}
 	eng, err := m.engine(ctx, &c.engineFlags, opt)
 	return eng, plan, err
+}
+
+// leastMemory is the least that --request-memory may be.
+const leastMemory = 16 << 20
+
+// ownHeap is what the service takes beside the model and the memory of requests:
+// the tokenizer, up to 4,096 connections, masks of grammars (grammar.mostOfAll) and
+// what the collector has not freed. Measured by script/attack.
+const ownHeap = 384 << 20
+
+// limitHeap makes the collector work harder near the most that Go's heap is to
+// take, and gives that. logits are what sequences keep of rows whose masks are
+// late.
+func (c *serveCmd) limitHeap(logits int) int64 {
+	most := c.Memory + ownHeap + 4*int64(logits)
+	debug.SetMemoryLimit(most)
+	return most
+}
+
+// describeMost is the most memory that the service takes.
+func describeMost(p engine.Memory, heap, requests int64) string {
+	return fmt.Sprintf("memory: at most %.0f MB in all, of which requests take at most %.0f MB", float64(p.Total()+heap)/1e6, float64(requests)/1e6)
 }
 
 // describePlan is what the engine takes, in a line.
