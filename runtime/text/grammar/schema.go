@@ -60,6 +60,7 @@ type schemaWriter struct {
 	checked map[*object]bool // schemas whose keywords have been looked at
 	regexes map[string]*regexp.Regexp
 	enums   map[*object]map[string]bool // the keys of enum's values
+	loose   bool                        // see valid
 	depth   int
 	work    int // see spend
 	err     error
@@ -284,12 +285,17 @@ func (w *schemaWriter) types(o *object, path string) []string {
 		list = []any{t}
 	}
 	var out []string
+	if !w.spend(len(list)/4, path) {
+		return nil
+	}
 	for _, e := range list {
 		name, _ := e.(string)
 		if !slices.Contains(typeNames, name) && name != "integer" {
 			w.fail(path+"/type", "type %s is not known; there are %s, integer", writeJSON(e), strings.Join(typeNames, ", "))
 		}
-		out = append(out, name)
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
 	}
 	return out
 }

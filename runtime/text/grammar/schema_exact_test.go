@@ -23,6 +23,8 @@ var exactCases = []struct {
 	{`{"enum":[3,6,7],"multipleOf":3,"allOf":[{"maximum":5}]}`, []string{`3`}, []string{`6`, `7`}},
 	{`{"enum":[1,2,3,4],"oneOf":[{"maximum":2},{"minimum":2}]}`, []string{`1`, `3`, `4`}, []string{`2`}},
 	{`{"oneOf":[{"enum":[1,2]},{"enum":[2,3]}]}`, []string{`1`, `3`}, []string{`2`}},
+	{`{"oneOf":[{"enum":["abc","P1D"],"oneOf":[{"type":["null","string"]},{"type":"string","format":"duration"}]},{"enum":[3]}]}`, []string{`3`}, []string{`"abc"`, `"P1D"`}},
+	{`{"enum":["٣","4","x"],"oneOf":[{"pattern":"\\d"},{"minLength":1}]}`, []string{`"x"`}, []string{`"٣"`, `"4"`}},
 	{`{"oneOf":[{"type":"integer","maximum":3},{"type":"integer","exclusiveMinimum":3},{"type":"null"}]}`, []string{`3`, `4`, `null`}, nil},
 	{`{"oneOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/b"}],"$defs":{"a":{"type":"object","properties":{"k":{"const":"a"},"n":{"type":"integer"}},"required":["k"],"additionalProperties":false},
 		"b":{"type":"object","properties":{"k":{"const":"b"},"s":{"oneOf":[{"$ref":"#/$defs/b"},{"type":"null"}]}},"required":["k"],"additionalProperties":false}}}`,
@@ -53,6 +55,7 @@ var exactCases = []struct {
 	{`{"type":["integer","null"],"nullable":true}`, []string{`1`, `null`}, nil},
 	{`{"allOf":[{"type":["integer","string"]},{"type":["number","null"]}],"minimum":1}`, []string{`1`}, []string{`1.5`, `"a"`, `null`, `0`}},
 	{`{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"null"}],"additionalItems":{"type":"integer"},"type":"array"}`, []string{`[null,1]`}, []string{`[1]`, `[null,null]`}},
+	{`{"allOf":[{"$ref":"#/$defs/t"},{"type":"null"},{"$ref":"#/$defs/t"}],"$defs":{"t":true}}`, []string{`null`}, []string{`1`}},
 	{`{"$ref":"#/$defs/a%25b~1c","$defs":{"a%b/c":{"type":"null"}},"description":"x"}`, []string{`null`}, []string{`1`}},
 }
 
@@ -80,6 +83,7 @@ func TestRefusedSchemas(t *testing.T) {
 	t.Parallel()
 	for schema, want := range map[string][]string{
 		`{"oneOf":[{"type":"integer"},{"type":"number"}]}`:                                          {"/oneOf", "schema 0 and schema 1", "anyOf"},
+		`{"oneOf":[{"const":"x"},{"type":"string","format":"uuid"}]}`:                               {"/oneOf"},
 		`{"oneOf":[{"type":"boolean"},{"const":true}]}`:                                             {"/oneOf"},
 		`{"properties":{"a":{"oneOf":[{"required":["a"]},{"required":["b"]}]}}}`:                    {"/properties/a/oneOf"},
 		`{"type":"string","nullable":true}`:                                                         {"nullable", `["string", "null"]`},
@@ -157,6 +161,11 @@ func hostileSchemas() map[string]string {
 		"counts":              strings.Repeat(`{"minItems":65000,"items":`, 100) + "true" + strings.Repeat("}", 100),
 		"references":          many(15000, `{"$defs":{%s},"anyOf":[{"$ref":"#/$defs/d1"}]}`, `"d%":{"anyOf":[{"$ref":"#/$defs/d1%"},{"$ref":"#/$defs/d2"}]}`),
 		"long pointer":        `{"$ref":"#` + strings.Repeat("/$defs", 150000) + `"}`,
+		"tiny numbers":        many(50000, `{"enum":[%s],"minimum":0}`, `1e-9%`),
+		"types":               fmt.Sprintf(`{"enum":[%s],"allOf":[{"type":[%s]}]}`, list(20000, `%`), list(50000, `"string"`)),
+		"pointers":            fmt.Sprintf(`{"allOf":[%s],"$defs":{"a":{"$ref":"#/$defs/%[2]s"},%[2]q:true}}`, list(10000, `{"$ref":"#/$defs/a"}`), strings.Repeat("x", 300000)),
+		"patterns of nothing": fmt.Sprintf(`{"type":"object","required":[%s],"additionalProperties":{"type":"string","pattern":%q}}`, list(20000, `"%"`), strings.Repeat("a{0}", 100000)),
+		"required of oneOf":   fmt.Sprintf(`{"required":[%s],"oneOf":[%s]}`, list(20000, `"%"`), list(3000, `{"properties":{"a%":{"const":1}},"minProperties":%}`)),
 		"long string":         `{"const":"` + strings.Repeat("a", 1000000) + `"}`,
 		"deep constants":      `{"enum":[` + strings.Repeat("[", 150) + strings.Repeat("]", 150) + `],"$ref":"#/$defs/a","$defs":{"a":{"items":{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]},"minItems":1}}}`,
 	}

@@ -3,6 +3,7 @@ package grammar
 import (
 	"encoding/json"
 	"math/big"
+	"regexp"
 	"slices"
 )
 
@@ -214,10 +215,13 @@ func (w *schemaWriter) mergeItems(out, x, y *object, path string) *object {
 	return out
 }
 
+// hugeExponent are numbers whose exact value would take a megabyte.
+var hugeExponent = regexp.MustCompile(`[eE][+-]?0*[1-9][0-9]{3}`)
+
 // rational reads a number of JSON exactly; one with a huge exponent is none.
 func rational(v any) (*big.Rat, bool) {
 	n, ok := v.(json.Number)
-	if !ok || len(n) > 400 {
+	if !ok || len(n) > 400 || hugeExponent.MatchString(n.String()) {
 		return nil, false
 	}
 	if f, err := n.Float64(); err != nil || f != 0 && (f > 1e60 || f < -1e60 || f < 1e-60 && f > -1e-60) {

@@ -84,6 +84,9 @@ func (w *schemaWriter) limit(o *object, word, exclusive string, sign int, path s
 			}
 			continue
 		}
+		if !w.spend(16, path) {
+			return nil
+		}
 		r, ok := rational(v)
 		l, exact := newLimit(r, k == exclusive)
 		if !ok || !exact {

@@ -21,9 +21,12 @@ func (w *schemaWriter) exclusive(subs []any, path string) []any {
 			continue
 		}
 		values[i] = append([]any{}, w.finite(o, path)...)
-		for _, v := range values[i] {
-			times[keyOf(v)]++
-		}
+		w.reading(true, func() bool {
+			for _, v := range w.finite(o, path) {
+				times[keyOf(v)]++
+			}
+			return true
+		})
 	}
 	for i, list := range values {
 		if list == nil {
@@ -42,7 +45,7 @@ func (w *schemaWriter) exclusive(subs []any, path string) []any {
 			if !w.spend(1, path) {
 				return out
 			}
-			if values[i] != nil && values[j] != nil || w.disjoint(whole[i], whole[j], 0, path) {
+			if values[i] != nil && values[j] != nil || w.reading(true, func() bool { return w.disjoint(whole[i], whole[j], 0, path) }) {
 				continue
 			}
 			w.fail(path, "a value could meet both schema %d and schema %d, and only such whose values clearly differ are supported; "+
@@ -56,7 +59,8 @@ func (w *schemaWriter) exclusive(subs []any, path string) []any {
 // maxProof bounds how deep disjoint looks into properties.
 const maxProof = 6
 
-// disjoint tells whether it is certain that no value meets both schemas.
+// disjoint tells whether it is certain that no value meets both schemas. The
+// caller has set w.loose.
 func (w *schemaWriter) disjoint(a, b any, depth int, path string) bool {
 	if depth > maxProof || !w.spend(16, path) {
 		return false

@@ -175,6 +175,9 @@ func (w *schemaWriter) required(o *object, path string) []string {
 	if !isList {
 		w.fail(path+"/required", "expected a list of names")
 	}
+	if !w.spend(len(list)/2, path) {
+		return nil
+	}
 	var names []string
 	seen := map[string]bool{}
 	for _, v := range list {

@@ -36,6 +36,9 @@ func (w *schemaWriter) lookup(ref any, path string) (target any, name string) {
 		return nil, ""
 	}
 	name = strings.TrimPrefix(text, "#")
+	if !w.spend(len(name)/16, path) {
+		return nil, ""
+	}
 	at := w.root
 	if plain, err := url.PathUnescape(name); err == nil {
 		name = plain
@@ -91,17 +94,17 @@ func (w *schemaWriter) merge(a, b any, path string) any {
 		w.fail(path, "schemas nest deeper than %d", maxDepth)
 	}
 	defer func() { w.depth-- }()
-	if w.err != nil || w.b.err != nil || a == false || b == false {
+	a, b = w.resolved(a, path), w.resolved(b, path)
+	switch {
+	case w.err != nil || w.b.err != nil || a == false || b == false:
 		return false
-	}
-	if a == true {
+	case a == true:
 		return b
-	}
-	if b == true {
+	case b == true:
 		return a
 	}
-	x, xok := w.resolved(a, path).(*object)
-	y, yok := w.resolved(b, path).(*object)
+	x, xok := a.(*object)
+	y, yok := b.(*object)
 	if !xok || !yok {
 		w.fail(path, "expected schemas to join")
 		return false

@@ -100,6 +100,9 @@ func (w *schemaWriter) patternOf(o *object, path string) (pattern string, ok boo
 		w.fail(path+"/pattern", "expected a string")
 		return "", false
 	}
+	if !w.spend(len(text)/8, path) {
+		return "", false
+	}
 	pattern, err := portable(text)
 	if err != nil {
 		w.fail(path+"/pattern", "%v", err)

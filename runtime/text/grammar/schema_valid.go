@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -43,7 +44,9 @@ func (w *schemaWriter) finite(o *object, path string) []any {
 }
 
 // valid tells whether a value meets a schema, by the same keywords as are
-// written. What it cannot tell is an error.
+// written. What it cannot tell is an error. Readers differ about formats, which
+// many ignore, and about some characters in patterns: valid is true where all
+// agree, or, while w.loose is set, where one of them may accept the value.
 func (w *schemaWriter) valid(v, schema any, path string) bool {
 	if w.depth++; w.depth > maxDepth {
 		w.fail(path, "schemas nest deeper than %d, or references run in a circle", maxDepth)
@@ -60,6 +63,14 @@ func (w *schemaWriter) valid(v, schema any, path string) bool {
 	}
 	w.fail(path, "expected an object, true or false, have %.40s", writeJSON(schema))
 	return false
+}
+
+// reading evaluates with w.loose set or not.
+func (w *schemaWriter) reading(loose bool, evaluate func() bool) bool {
+	before := w.loose
+	defer func() { w.loose = before }()
+	w.loose = loose
+	return evaluate()
 }
 
 func (w *schemaWriter) validType(v any, o *object, path string) bool {
@@ -118,17 +129,40 @@ func (w *schemaWriter) validJoined(v any, o *object, path string) bool {
 			w.fail(path+"/"+word, "expected a list of schemas")
 			return false
 		}
-		n := 0
-		for i, sub := range subs {
-			if w.valid(v, sub, fmt.Sprintf("%s/%s/%d", path, word, i)) {
-				n++
+		count := func() (n int) {
+			for i, sub := range subs {
+				if w.valid(v, sub, fmt.Sprintf("%s/%s/%d", path, word, i)) {
+					n++
+				}
 			}
+			return n
 		}
-		if word == "allOf" && n < len(subs) || word == "anyOf" && n == 0 || word == "oneOf" && n != 1 {
+		switch word {
+		case "allOf":
+			ok = count() == len(subs)
+		case "anyOf":
+			ok = count() > 0
+		case "oneOf":
+			ok = w.validOneOf(count)
+		}
+		if !ok {
 			return false
 		}
 	}
 	return true
+}
+
+// validOneOf takes a count of the schemas that a value meets. Surely one is met
+// where one is and no reader sees another; perhaps one is where some reader
+// sees one and not all see two.
+func (w *schemaWriter) validOneOf(count func() int) bool {
+	least, most := 0, 0
+	w.reading(false, func() bool { least = count(); return true })
+	w.reading(true, func() bool { most = count(); return true })
+	if w.loose {
+		return least <= 1 && most >= 1
+	}
+	return least == 1 && most == 1
 }
 
 func (w *schemaWriter) validValue(v any, o *object, path string) bool {
@@ -154,11 +188,12 @@ func (w *schemaWriter) validString(v string, o *object, path string) bool {
 	if !w.inCount(utf8.RuneCountInString(v), o, "minLength", "maxLength", path) {
 		return false
 	}
-	if format := w.formatOf(o, path); format != "" && !w.found("^(?:"+format+")$", v, path) {
+	if format := w.formatOf(o, path); format != "" && !w.loose && !w.found("^(?:"+format+")$", v, path) {
 		return false
 	}
 	if pattern, ok := w.patternOf(o, path); ok {
-		return w.found(pattern, v, path)
+		odd := strings.ContainsFunc(v, func(c rune) bool { return c < ' ' || c > '~' }) // characters that patterns are read differently for
+		return w.loose && odd || w.found(pattern, v, path)
 	}
 	return w.err == nil
 }
@@ -186,7 +221,7 @@ func (w *schemaWriter) validNumber(v json.Number, o *object, path string) bool {
 	}
 	r, ok := rational(v)
 	if !ok {
-		w.fail(path, "the constant %.40s is too large to be held to limits; leave it or them out", v)
+		w.fail(path, "the constant %.40s is too large or too small to be held to limits; leave it or them out", v)
 		return false
 	}
 	lo, hi := w.limits(o, path)
