@@ -301,10 +301,10 @@ def multiple_of(validator, step, instance, schema):
         yield jsonschema.ValidationError(f"{instance} is no multiple of {step}")
 
 
-def validator_of(schema):
+def validator_of(schema, formats=True):
     base = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
     base.check_schema(schema)
-    return jsonschema.validators.extend(base, {"multipleOf": multiple_of})(schema, format_checker=base.FORMAT_CHECKER)
+    return jsonschema.validators.extend(base, {"multipleOf": multiple_of})(schema, format_checker=base.FORMAT_CHECKER if formats else None)
 
 
 def accepts(validator, value):
@@ -361,7 +361,7 @@ def examine(task, result, counts, reasons, wrong):
         if "nothing matches" in result["refused"] and task["texts"] and '"format"' not in json.dumps(schema):
             wrong.append((schema, "refused as empty", task["texts"][0]))
         return
-    validator = validator_of(schema)
+    validators = [validator_of(schema, formats) for formats in (True, False)]
     for t in result["texts"]:
         counts["pairs"] += 1
         if t.get("error"):
@@ -373,7 +373,7 @@ def examine(task, result, counts, reasons, wrong):
         try:
             repeated = []
             value = strict(t["text"], repeated)
-            error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+            error = next((e for v in validators if (e := jsonschema.exceptions.best_match(v.iter_errors(value)))), None)
             if any(k in NAMES for k in repeated):
                 error = f"{repeated} twice"
             elif re.search(r"\s", outside_space(t["text"])):
