@@ -136,17 +136,23 @@ func (w *schemaWriter) properties(o *object, path string) part {
 		}
 	}
 	lo, hi := w.count(o, "minProperties", path), w.count(o, "maxProperties", path)
+	most := len(names) // that surely differ: of other names one may come twice
+	if extra != false {
+		most++
+	}
 	switch {
 	case hi >= 0 && hi < max(lo, len(required)):
 		return w.fail(path, "minProperties or required wants more properties than maxProperties %d", hi)
-	case lo > max(1, len(required)):
-		return w.fail(path, "minProperties %d: above 1 it is supported up to the number of required properties; make more of them required", lo)
+	case lo > most && extra != false:
+		return w.fail(path, "minProperties %d: other names than those of properties may come twice, so it is supported up to %d here; name more properties", lo, most)
 	case len(names) == 0:
 		return w.enclosed("{", "}", w.free(extra, nil, lo, hi, path))
-	case hi >= 0 && (hi < len(names) || extra != false):
-		return w.fail(path, "maxProperties beside properties is supported where additionalProperties is false and all may come; leave it out or name the properties in an anyOf")
 	}
-	return w.enclosed("{", "}", w.members(names, required, o, lo > 0, path))
+	if extra == false && hi >= len(names) {
+		hi = -1
+	}
+	m := &members{w: w, o: o, extra: extra, names: names, lo: lo, hi: hi, path: path}
+	return w.enclosed("{", "}", m.write(required))
 }
 
 // propertiesOf gives the properties and the schema of others.
@@ -191,61 +197,6 @@ func (w *schemaWriter) required(o *object, path string) []string {
 		seen[name] = true
 	}
 	return names
-}
-
-// members runs over the properties on two rails: on the first nothing has been
-// written yet, on the second a comma must stand before the next. atLeastOne says
-// that an object without members is not enough.
-func (w *schemaWriter) members(names, required []string, o *object, atLeastOne bool, path string) part {
-	props, extra := w.propertiesOf(o, path)
-	b := w.b
-	in := b.state()
-	none, some := in, b.state()
-	must := make(map[string]bool, len(required))
-	for _, name := range required {
-		must[name] = true
-	}
-	for _, name := range names {
-		if w.err != nil || b.err != nil {
-			return b.nothing()
-		}
-		schema, named := props.get(name)
-		if !named {
-			schema = extra
-		}
-		rule := b.rule("property " + name)
-		b.define(rule, w.member(w.text(writeJSON(name)), w.value(schema, path+"/properties/"+name)))
-		nextNone, nextSome := b.state(), b.state()
-		first, later := b.call(rule), b.seq(w.comma(), b.call(rule))
-		b.eps(none, first.in)
-		b.eps(first.out, nextSome)
-		b.eps(some, later.in)
-		b.eps(later.out, nextSome)
-		if !must[name] {
-			b.eps(none, nextNone)
-			b.eps(some, nextSome)
-		}
-		none, some = nextNone, nextSome
-	}
-	out := b.state()
-	least := 0
-	if atLeastOne {
-		least = 1
-	}
-	if extra == false {
-		if least == 0 {
-			b.eps(none, out)
-		}
-		b.eps(some, out)
-		return part{in, out}
-	}
-	first := w.free(extra, names, least, -1, path)
-	b.eps(none, first.in)
-	b.eps(first.out, out)
-	later := b.star(b.seq(w.comma(), w.freeMember(extra, names, path)))
-	b.eps(some, later.in)
-	b.eps(later.out, out)
-	return part{in, out}
 }
 
 func (w *schemaWriter) member(key, value part) part {
