@@ -56,6 +56,7 @@ type schemaWriter struct {
 	b       *builder
 	root    any
 	refs    map[string]int32 // rules of the schemas that $ref names
+	chain   []string         // references that are being written for the same value
 	named   map[string]int32 // rules of this package: strings, any value
 	checked map[*object]bool // schemas whose keywords have been looked at
 	regexes map[string]*regexp.Regexp

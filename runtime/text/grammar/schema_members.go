@@ -58,7 +58,7 @@ func (m *members) write(required []string) part {
 			return b.nothing()
 		}
 		rule := b.rule("property " + name)
-		b.define(rule, w.member(w.text(writeJSON(name)), w.value(w.property(m.o, name, m.path), m.path+"/properties/"+name)))
+		b.define(rule, w.member(w.text(writeJSON(name)), w.child(w.property(m.o, name, m.path), m.path+"/properties/"+name)))
 		next := m.states(len(rails))
 		for rail, from := range rails {
 			if !must[name] {

@@ -80,7 +80,7 @@ func (w *schemaWriter) array(o *object, path string) part {
 		if i > 0 {
 			at = b.seq(at, w.comma())
 		}
-		at = b.seq(at, w.value(item, path+"/prefixItems"))
+		at = b.seq(at, w.child(item, path+"/prefixItems"))
 	}
 	k := len(prefix)
 	more := func(n int) int { return max(n-k, 0) }
@@ -103,7 +103,7 @@ func (w *schemaWriter) items(schema any, lo, hi int, first bool, path string) pa
 		return b.empty()
 	}
 	rule := b.rule("item of " + path)
-	b.define(rule, w.value(schema, path))
+	b.define(rule, w.child(schema, path))
 	item := func() part { return b.call(rule) }
 	next := func() part { return b.seq(w.comma(), item()) }
 	if !first {
@@ -240,7 +240,7 @@ func (w *schemaWriter) free(schema any, taken []string, lo, hi int, path string)
 }
 
 func (w *schemaWriter) freeMember(schema any, taken []string, path string) part {
-	return w.member(w.otherKey(taken), w.value(schema, path+"/additionalProperties"))
+	return w.member(w.otherKey(taken), w.child(schema, path+"/additionalProperties"))
 }
 
 // otherKey writes the string of a key that is none of those taken: a trie of

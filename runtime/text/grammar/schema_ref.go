@@ -17,15 +17,26 @@ func (w *schemaWriter) reference(o *object, ref any, path string) part {
 	if len(rest.keys) > 0 {
 		return w.value(w.merge(target, rest, path), path)
 	}
+	if slices.Contains(w.chain, name) {
+		return w.fail(path+"/$ref", "%.80q comes back to itself without a property or an item between; no value can be told to meet it", "#"+name)
+	}
 	r, known := w.refs[name]
 	if !known {
 		r = w.b.rule("$ref " + name)
 		w.refs[name] = r
-		depth := w.depth
+		w.chain = append(w.chain, name)
 		w.b.define(r, w.value(target, name))
-		w.depth = depth
+		w.chain = w.chain[:len(w.chain)-1]
 	}
 	return w.b.call(r)
+}
+
+// child writes a value within another, where references may come back.
+func (w *schemaWriter) child(schema any, path string) part {
+	chain := w.chain
+	w.chain = nil
+	defer func() { w.chain = chain }()
+	return w.value(schema, path)
 }
 
 // lookup finds what a $ref points to in the same document.

@@ -304,7 +304,7 @@ def multiple_of(validator, step, instance, schema):
 def validator_of(schema, formats=True):
     base = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
     base.check_schema(schema)
-    return jsonschema.validators.extend(base, {"multipleOf": multiple_of})(schema, format_checker=base.FORMAT_CHECKER if formats else None)
+    return jsonschema.validators.extend(base, {"multipleOf": multiple_of})(schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER if formats else None)
 
 
 def accepts(validator, value):
@@ -379,7 +379,10 @@ def examine(task, result, counts, reasons, wrong):
             elif re.search(r"\s", outside_space(t["text"])):
                 error = "white space"
             counts["undeclared names twice"] += bool(repeated)
-        except (ValueError, RecursionError) as e:
+        except RecursionError:  # references in a circle, by which jsonschema says nothing
+            counts["circles"] += 1
+            continue
+        except ValueError as e:
             error = e
         if error is None:
             counts["valid"] += 1
@@ -408,7 +411,7 @@ def main():
         examine(task, json.loads(line), counts, reasons, wrong)
     checked = sorted(set(FORMATS) & set(jsonschema.Draft202012Validator.FORMAT_CHECKER.checkers))
     print(f"seed {args.seed}: {len(tasks)} schemas; formats that are checked: {', '.join(checked)}")
-    for name in ("schemas refused", "pairs", "ended", "valid", "dead ends", "undeclared names twice", "instances", "matched"):
+    for name in ("schemas refused", "pairs", "ended", "valid", "dead ends", "circles", "undeclared names twice", "instances", "matched"):
         print(f"  {name}: {counts[name]}")
     for reason, n in reasons.most_common(25):
         print(f"  refused {n}: {reason}")
