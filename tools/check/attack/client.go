@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+// frequent words that most vocabularies hold as one token.
+var frequent = strings.Fields("the of and to in is it that for was on with as be by at this have from or one had not but what all were when we there can")
+
+// words is a text of so many random words.
+func words(n int, seed uint64) string {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	list := make([]string, n)
+	for i := range list {
+		list[i] = frequent[rng.IntN(len(frequent))]
+	}
+	return strings.Join(list, " ")
+}
+
+// What the well-behaved client asks, over and over.
+const (
+	clientPrompt = 30 // words
+	clientTokens = 8
+	clientPause  = 50 * time.Millisecond
+)
+
+// seen is what the well-behaved client saw; times are in milliseconds.
+type seen struct {
+	Whole  []float64 `json:"whole"`  // time of each answer
+	First  []float64 `json:"first"`  // time to first token of every second one, which is streamed
+	Failed []string  `json:"failed"` // statuses other than 200, and broken connections
+}
+
+// runClient is the subcommand `client`: a process of its own, so that nothing
+// that the generator does delays its clock.
+func runClient(args []string) error {
+	f := flag.NewFlagSet("client", flag.ExitOnError)
+	addr := f.String("addr", "", "")
+	key := f.String("key", "", "")
+	seconds := f.Float64("seconds", 1, "")
+	least := f.Int("least", 1, "")
+	wait := f.Duration("wait", time.Minute, "")
+	f.Parse(args)
+	runtime.LockOSThread()
+	debug.SetGCPercent(1000)
+	var out seen
+	client := &http.Client{Timeout: *wait}
+	start := time.Now()
+	for i := uint64(0); ; i++ {
+		took := time.Since(start).Seconds()
+		if took > *seconds && (len(out.Whole)+len(out.Failed) >= *least || took > 3**seconds) {
+			break
+		}
+		out.one(client, *addr, *key, i)
+		time.Sleep(clientPause)
+	}
+	return json.NewEncoder(os.Stdout).Encode(out)
+}
+
+// one asks once and notes the times.
+func (s *seen) one(client *http.Client, addr, key string, i uint64) {
+	stream := i%2 == 1
+	body, _ := json.Marshal(map[string]any{"prompt": words(clientPrompt, i+uint64(time.Now().UnixNano())), "max_tokens": clientTokens, "temperature": 0, "ignore_eos": true, "stream": stream})
+	r, err := http.NewRequest(http.MethodPost, "http://"+addr+"/v1/completions", bytes.NewReader(body))
+	if err != nil {
+		s.Failed = append(s.Failed, err.Error())
+		return
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	begun := time.Now()
+	answer, err := client.Do(r)
+	if err != nil {
+		s.Failed = append(s.Failed, err.Error())
+		return
+	}
+	defer answer.Body.Close()
+	in := bufio.NewReader(answer.Body)
+	if stream {
+		in.ReadSlice('\n')
+		if answer.StatusCode == http.StatusOK {
+			s.First = append(s.First, ms(time.Since(begun)))
+		}
+	}
+	rest, err := io.ReadAll(in)
+	switch {
+	case err != nil:
+		s.Failed = append(s.Failed, err.Error())
+	case answer.StatusCode != http.StatusOK:
+		s.Failed = append(s.Failed, fmt.Sprintf("status %d: %.120s", answer.StatusCode, rest))
+	case stream && !bytes.Contains(rest, []byte("[DONE]")):
+		s.Failed = append(s.Failed, fmt.Sprintf("the stream has no end: %.120s", rest[max(0, len(rest)-120):]))
+	default:
+		s.Whole = append(s.Whole, ms(time.Since(begun)))
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// add joins what was seen in several rounds.
+func (s *seen) add(t seen) {
+	s.Whole, s.First, s.Failed = append(s.Whole, t.Whole...), append(s.First, t.First...), append(s.Failed, t.Failed...)
+}
+
+// behave runs the client's process beside a load.
+func (o *options) behave(s *service) (seen, error) {
+	key := goodKey
+	if s.keyless {
+		key = ""
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return seen{}, err
+	}
+	c := exec.Command(self, "client", "-addr", s.addr, "-key", key, "-seconds", fmt.Sprint(o.seconds), "-least", fmt.Sprint(o.least), "-wait", o.wait.String())
+	c.Stderr = os.Stderr
+	text, err := c.Output()
+	if err != nil {
+		return seen{}, err
+	}
+	var out seen
+	return out, json.Unmarshal(text, &out)
+}
+
+// at is a percentile by the nearest rank; 0 where there is nothing.
+func at(list []float64, p float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	list = slices.Sorted(slices.Values(list))
+	return list[min(len(list)-1, int(p*float64(len(list))))]
+}

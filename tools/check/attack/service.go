@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// The two identities. Each key has its own share of the service.
+const (
+	goodKey = "key-of-the-client"
+	evilKey = "key-of-the-attacker"
+)
+
+// A service is one `BIN serve` process.
+type service struct {
+	addr    string // host:port
+	info    info
+	most    float64 // MB that it says it takes at most; 0: it does not say
+	keyless bool
+
+	cmd     *exec.Cmd
+	log     string // file with what it wrote
+	exited  chan struct{}
+	killed  atomic.Bool // by the watchdog
+	resting int         // goroutines at rest
+}
+
+// info is what a client can know of a service.
+type info struct {
+	Model    string
+	Context  int
+	Vocab    int
+	LargestN int // of the strategy fsd; see largestN
+}
+
+// atMost is the line that bounds the memory of a whole service.
+var atMost = regexp.MustCompile(`memory: at most ([\d.]+) MB`)
+
+// start runs a fresh service and waits until it listens.
+func (o *options) start(keyless bool) (*service, error) {
+	s := &service{keyless: keyless, exited: make(chan struct{}), log: filepath.Join(o.scratch, "serve.log")}
+	args := []string{"serve", "--port", "0"}
+	if !keyless {
+		args = append(args, "--api-key", goodKey, "--api-key", evilKey)
+	}
+	s.cmd = exec.Command(o.bin, append(args, strings.Fields(o.flags)...)...)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := os.Create(s.log)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	s.cmd.Stderr = out
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		s.cmd.Wait()
+		close(s.exited)
+	}()
+	// The service is the first that the kernel should end when memory runs out.
+	os.WriteFile(s.proc("oom_score_adj"), []byte("1000"), 0)
+	go s.watch(o.kill)
+	listening := regexp.MustCompile(`(?m)^listening at https?://(\S+)`)
+	for range 1200 {
+		text, _ := os.ReadFile(s.log)
+		if m := listening.FindSubmatch(text); m != nil {
+			s.addr = string(m[1])
+			if m := atMost.FindSubmatch(text); m != nil {
+				s.most, _ = strconv.ParseFloat(string(m[1]), 64)
+			}
+			return s, s.learn()
+		}
+		select {
+		case <-s.exited:
+			return nil, fmt.Errorf("%s did not start: %s", o.bin, text)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	s.stop()
+	return nil, errors.New("the service is not ready after 12 s")
+}
+
+// watch kills the service before it takes the machine's memory.
+func (s *service) watch(limit float64) {
+	for {
+		select {
+		case <-s.exited:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		if s.memory("VmRSS") > limit {
+			s.killed.Store(true)
+			s.cmd.Process.Kill()
+			return
+		}
+	}
+}
+
+func (s *service) proc(file string) string {
+	return fmt.Sprintf("/proc/%d/%s", s.cmd.Process.Pid, file)
+}
+
+// memory reads a row of /proc/PID/status in MB.
+func (s *service) memory(row string) float64 {
+	f, err := os.Open(s.proc("status"))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), row+":"); ok {
+			kb, _ := strconv.ParseFloat(strings.Fields(text)[0], 64)
+			return kb * 1024 / 1e6
+		}
+	}
+	return 0
+}
+
+// resetPeak makes VmHWM start again.
+func (s *service) resetPeak() { os.WriteFile(s.proc("clear_refs"), []byte("5"), 0) }
+
+// alive says whether the process runs.
+func (s *service) alive() bool {
+	select {
+	case <-s.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+func (s *service) stop() {
+	s.cmd.Process.Kill()
+	<-s.exited
+}
+
+// get asks with the client's key.
+func (s *service) get(path string) ([]byte, error) {
+	return s.ask(http.MethodGet, path, goodKey, nil)
+}
+
+// ask sends one request on a connection of its own.
+func (s *service) ask(method, path, key string, body any) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var data []byte
+	if body != nil {
+		data, _ = json.Marshal(body)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.addr+path, strings.NewReader(string(data)))
+	if err != nil {
+		return nil, err
+	}
+	r.Close = true
+	if !s.keyless {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err == nil && a.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: status %d: %.200s", path, a.StatusCode, text)
+	}
+	return text, err
+}
+
+// learn reads what is served, and warms the model up.
+func (s *service) learn() error {
+	var models struct {
+		Data []struct {
+			ID  string
+			Len int `json:"max_model_len"`
+		}
+	}
+	text, err := s.get("/v1/models")
+	if err == nil {
+		err = json.Unmarshal(text, &models)
+	}
+	if err != nil || len(models.Data) == 0 {
+		return fmt.Errorf("/v1/models: %w", err)
+	}
+	s.info = info{Model: models.Data[0].ID, Context: models.Data[0].Len, Vocab: 256}
+	// The error for an id beyond the vocabulary says how large that is.
+	_, err = s.ask(http.MethodPost, "/detokenize", goodKey, map[string]any{"tokens": []int{1 << 30}})
+	if err != nil {
+		if m := regexp.MustCompile(`has (\d+) tokens`).FindStringSubmatch(err.Error()); m != nil {
+			s.info.Vocab, _ = strconv.Atoi(m[1])
+		}
+	}
+	for range 3 {
+		if _, err = s.ask(http.MethodPost, "/v1/completions", goodKey, map[string]any{"prompt": words(30, 0), "max_tokens": 8}); err != nil {
+			return err
+		}
+	}
+	time.Sleep(50 * time.Millisecond)
+	m, err := s.metrics()
+	s.resting = int(m["go_goroutines"])
+	return err
+}
+
+// metrics reads what /metrics says, without rows that have labels.
+func (s *service) metrics() (map[string]float64, error) {
+	text, err := s.get("/metrics")
+	m := map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			if v, err := strconv.ParseFloat(value, 64); err == nil {
+				m[name] = v
+			}
+		}
+	}
+	return m, err
+}
+
+// settle waits until nothing runs, and says what is left after the time.
+func (s *service) settle(limit time.Duration) error {
+	left := errors.New("not asked")
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if !s.alive() {
+			return nil // judged elsewhere
+		}
+		m, err := s.metrics()
+		running, waiting, routines := m["iflowc_requests_running"], m["iflowc_requests_waiting"], int(m["go_goroutines"])
+		switch {
+		case err != nil:
+			left = err
+		case running+waiting > 0:
+			left = fmt.Errorf("%v running, %v waiting", running, waiting)
+		case routines > s.resting+10:
+			left = fmt.Errorf("%d goroutines, %d before", routines, s.resting)
+		default:
+			return nil
+		}
+	}
+	return left
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An attack is a row of the table.
+type attack struct {
+	name    string
+	sends   string        // what, in a few words
+	workers int           // how many at once
+	pause   time.Duration // between two requests of a worker
+	like    ordinary      // the ordinary load of equal size
+	keyless bool          // the service has no keys, so that addresses tell clients apart
+	expect  []int         // statuses; nil: those of usual
+	must    int           // a status that has to be among the answers; 0: none
+	bare    bool          // a 400 may come without a sentence: the request was no HTTP
+	check   func(s *service) error
+	do      func(in info) act
+}
+
+// usual are the statuses that may answer a request that asks too much.
+var usual = []int{200, 400, 413, 429}
+
+func (a *attack) expected() []int {
+	if a.expect == nil {
+		return usual
+	}
+	return a.expect
+}
+
+func (a *attack) size() string {
+	text := fmt.Sprintf("%d at once", a.workers)
+	if a.pause > 0 {
+		text += fmt.Sprintf(", %v apart", a.pause)
+	}
+	return text
+}
+
+// attacks are all of them.
+func attacks() []attack {
+	return slices.Concat(samplingAttacks(), choiceAttacks(), textAttacks(), grammarAttacks(), schemaAttacks(), shareAttacks(), cacheAttacks(),
+		jsonAttacks(), listAttacks(), templateAttacks(), connectionAttacks(), bodyAttacks(), readerAttacks(), httpAttacks())
+}
+
+// Ordinary loads of the usual sizes.
+var (
+	one      = ordinary{1, 128, 32}
+	few      = ordinary{16, 128, 32}
+	fewLong  = ordinary{16, 128, 512}
+	fewRead  = ordinary{16, 2500, 1}
+	oneRead  = ordinary{1, 2500, 1}
+	many     = ordinary{64, 128, 32}
+	crowd    = ordinary{128, 64, 128}
+	fullHall = ordinary{200, 128, 128}
+)
+
+type obj = map[string]any
+
+// scale fits a number of tokens, meant for a context of 8,192, into another one.
+func (in info) scale(n int) int {
+	return min(n, max(n*in.Context/8192, in.Context/4))
+}
+
+// ids are random tokens.
+func (in info) ids(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = 16 + rand.IntN(max(in.Vocab-16, 1))
+	}
+	return list
+}
+
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	return data
+}
+
+const completions, conversations = "/v1/completions", "/v1/chat/completions"
+
+// fixed asks for one thing always.
+func fixed(path string, body obj) request { return same(post(path, encode(body))) }
+
+// fresh has another prompt of so many tokens each time, so that no cache knows
+// it.
+func (in info) fresh(tokens int, body obj) request {
+	rest := encode(body)
+	return func(*worker) []byte {
+		prompt := encode(obj{"prompt": in.ids(tokens)})
+		if len(body) > 0 {
+			prompt = append(append(prompt[:len(prompt)-1], ','), rest[1:]...)
+		}
+		return post(completions, prompt)
+	}
+}
+
+// act is the ordinary load.
+func (l ordinary) act(in info) act {
+	return ask(in.fresh(in.scale(l.prompt), obj{"max_tokens": in.scale(l.answer), "ignore_eos": true}))
+}
+
+// all runs what is asked for and prints a row each.
+func (o *options) all() (failed int, err error) {
+	bases := newBaselines(o)
+	first, ran := true, 0
+	for _, a := range attacks() {
+		if !o.only.MatchString(a.name) {
+			continue
+		}
+		r, err := o.one(bases, &a)
+		if err != nil {
+			return failed, fmt.Errorf("%s: %w", a.name, err)
+		}
+		ran++
+		if len(r.Wrong) > 0 {
+			failed++
+		}
+		if o.json {
+			line(r)
+			continue
+		}
+		if first {
+			o.head(r)
+			first = false
+		}
+		r.print()
+	}
+	if !o.json {
+		fmt.Printf("%d attacks, %d failed\n", ran, failed)
+	}
+	return failed, nil
+}
+
+// one measures an attack and its ordinary load in turns.
+func (o *options) one(bases *baselines, a *attack) (result, error) {
+	var base, under phase
+	last := -1
+	for range o.rounds {
+		at, p, err := bases.get(a.like, a.keyless)
+		if err != nil {
+			return result{}, err
+		}
+		if at != last {
+			base.join(p)
+			last = at
+		}
+		if p, err = o.measure(a.keyless, a.workers, a.pause, a.check, a.do); err != nil {
+			return result{}, err
+		}
+		under.join(p)
+	}
+	return o.judge(a, &base, &under), nil
+}
+
+// join adds another round.
+func (p *phase) join(q phase) {
+	p.seen.add(q.seen)
+	p.peak, p.most, p.health, p.cores = max(p.peak, q.peak), q.most, max(p.health, q.health), max(p.cores, q.cores)
+	if p.count == nil {
+		p.count, p.says = map[int]int{}, map[int]string{}
+	}
+	for status, n := range q.count {
+		if p.count[status] == 0 {
+			p.says[status] = q.says[status]
+		}
+		p.count[status] += n
+	}
+	p.wrong = append(p.wrong, q.wrong...)
+}
+
+// head says how to read the rows.
+func (o *options) head(r result) {
+	fmt.Printf("%.1f s an attack and round, %d rounds. The client asks for %d tokens after %d words, %v apart.\n", o.seconds, o.rounds, clientTokens, clientPrompt, clientPause)
+	fmt.Printf("Allowed: median %g times (or %g ms), p99 %g times (or %g ms) of the same beside the ordinary load", o.p50, o.floor50, o.p99, o.floor99)
+	if r.MostMB > 0 {
+		fmt.Printf("; %.0f MB.\n", r.MostMB)
+	} else {
+		fmt.Printf("; serve prints no bound of its memory, so that is not judged.\n")
+	}
+	fmt.Printf("Service, client and attacker share this machine.\n\n%-24s %8s  %-26s %-26s %s\n", "attack", "peak MB", "p50 ms (ordinary)", "p99 ms (ordinary)", "verdict")
+}
+
+// print writes the row at once.
+func (r *result) print() {
+	verdict := "passed"
+	if len(r.Wrong) > 0 {
+		verdict = "FAILED: " + strings.Join(r.Wrong, "; ")
+	}
+	pair := func(a, b float64) string {
+		if a == 0 || b == 0 {
+			return fmt.Sprintf("%.1f (%.1f)", a, b)
+		}
+		return fmt.Sprintf("%.1f (%.1f) %.1f×", a, b, a/b)
+	}
+	fmt.Printf("%-24s %8.0f  %-26s %-26s %s [%s]\n", r.Attack, r.PeakMB, pair(r.Under.P50, r.Base.P50), pair(r.Under.P99, r.Base.P99), verdict, r.Statuses)
+}
+
+// baselines are ordinary loads that were measured lately; attacks of equal
+// size share them.
+type baselines struct {
+	o    *options
+	last map[string]baseline
+	n    int
+}
+
+type baseline struct {
+	phase
+	n    int
+	when time.Time
+}
+
+func newBaselines(o *options) *baselines { return &baselines{o: o, last: map[string]baseline{}} }
+
+// get measures a load again when the last time is long ago: a machine's speed
+// drifts.
+func (b *baselines) get(l ordinary, keyless bool) (int, phase, error) {
+	key := fmt.Sprint(l, keyless)
+	if old, ok := b.last[key]; ok && time.Since(old.when) < b.o.fresh {
+		return old.n, old.phase, nil
+	}
+	p, err := b.o.measure(keyless, l.clients, 0, nil, l.act)
+	if err != nil {
+		return 0, p, err
+	}
+	b.n++
+	b.last[key] = baseline{p, b.n, time.Now()}
+	if len(p.wrong) > 0 || len(p.Failed) > 0 {
+		fmt.Fprintf(os.Stderr, "attack: the ordinary load of %v itself: %v %v\n", l, p.wrong, p.Failed[:min(1, len(p.Failed))])
+	}
+	return b.n, p, nil
+}
