@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -143,7 +145,7 @@ func (s *service) health() func() float64 {
 func (o *options) judge(a *attack, base, under *phase) result {
 	r := result{
 		Attack: a.name, Sends: a.sends, Size: a.size(), Like: a.like.String(), PeakMB: under.peak, MostMB: under.most, BasePeak: base.peak,
-		Base: base.times(), Under: under.times(), Health: under.health, Statuses: statuses(under.count), Attacker: under.cores, Wrong: slices.Clone(under.wrong),
+		Base: base.times(), Under: under.times(), Health: under.health, Statuses: statuses(under.count), Attacker: under.cores, Wrong: append([]string{}, under.wrong...),
 	}
 	wrong := func(format string, args ...any) { r.Wrong = append(r.Wrong, fmt.Sprintf(format, args...)) }
 	for status, n := range under.count {

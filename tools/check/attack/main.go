@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command attack runs a per-model binary's service under attack, beside a
 // client that behaves well, and says whether that client noticed:
 //
