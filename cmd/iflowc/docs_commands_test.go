@@ -26,6 +26,7 @@ var elsewhere = []struct{ command, by string }{
 	{"BIN tune --device", "cmd/iflowc TestEmulatedProfile"},
 	{"BIN verify", "runtime/cli TestVerify"},
 	{"mpirun", "stage partition"},
+	{"script/attack", "stage attack"},
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
 	{"script/check-all", "stage cuda"},
