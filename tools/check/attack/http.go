@@ -31,15 +31,15 @@ func connectionAttacks() []attack {
 		{name: "slow-body", sends: "a body, one byte a second", workers: 1000, like: one, expect: slowly, do: func(info) act {
 			return dribble(fixed(completions, obj{"prompt": words(100, 1)}), 250, 1, time.Second)
 		}},
-		{name: "dribbled-4mb", sends: "bodies of 4 MB of which the last bytes do not come", workers: 200, like: one, expect: slowly, do: func(info) act {
+		{name: "dribbled-4mb", sends: "bodies of 4 MB of which the last bytes do not come", workers: 200, like: many, expect: slowly, do: func(info) act {
 			data := post(completions, []byte(`{"prompt":"`+fill("a", largest)+`"}`))
 			return dribble(same(data), len(data)-600, 1, time.Second)
 		}},
-		{name: "half", sends: "half requests, then the client goes", workers: 64, pause: time.Millisecond, like: one, expect: slowly, do: func(info) act {
+		{name: "half", sends: "half requests, then the client goes", workers: 64, pause: refused, like: many, expect: slowly, do: func(info) act {
 			data := post(completions, encode(small))
 			return leave(same(data[:len(data)-10]), time.Millisecond)
 		}},
-		{name: "open-close", sends: "connections that open and close", workers: 64, pause: time.Millisecond, like: one, expect: slowly, do: func(info) act { return leave(same(nil), 0) }},
+		{name: "open-close", sends: "connections that open and close", workers: 64, pause: refused, like: many, expect: slowly, do: func(info) act { return leave(same(nil), 0) }},
 		{name: "no-body", sends: "Expect: 100-continue and no body", workers: 500, like: one, expect: slowly, do: func(info) act {
 			return ask(same(raw("POST "+completions+" HTTP/1.1", nil, "Content-Length: 4000000", "Expect: 100-continue")))
 		}},
