@@ -5,8 +5,10 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"time"
 )
@@ -138,11 +140,20 @@ func httpAttacks() []attack {
 		{name: "http-1.0", sends: "HTTP/1.0 without a Host", workers: 64, pause: refused, like: few, expect: []int{200, 400, 429, 505}, bare: true, do: func(info) act {
 			return ask(same([]byte("GET /v1/models HTTP/1.0\r\nAuthorization: Bearer " + evilKey + "\r\n\r\n")))
 		}},
-		{name: "log-injection", sends: "line ends in X-Request-Id and in the path", workers: 16, pause: refused, like: few, expect: []int{200, 400, 404, 429}, bare: true, do: func(info) act {
+		{name: "log-injection", sends: "line ends in X-Request-Id and in the path", workers: 16, pause: refused, like: few, expect: []int{200, 400, 404, 429}, bare: true, after: cleanLog, do: func(info) act {
 			return mixed(ask(get("/health%0aINJECTED", "X-Request-Id: a\x0bINJECTED")), ask(get("/health?a=%0d%0aINJECTED", "X-Request-Id: a\"\\nINJECTED=1 level=ERROR")))
 		}},
 		{name: "smuggling", sends: "two lengths of one body", workers: 16, pause: refused, like: few, expect: []int{0, 200, 400, 429, 501}, bare: true, do: func(info) act {
 			return ask(same(raw("POST "+completions+" HTTP/1.1", []byte("0\r\n\r\nGET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), "Transfer-Encoding: chunked, identity", "Content-Length: 4")))
 		}},
 	}
+}
+
+// cleanLog looks for lines that the attacker wrote into the service's log.
+func cleanLog(s *service) error {
+	text, err := os.ReadFile(s.log)
+	if err == nil && bytes.Contains(text, []byte("\nINJECTED")) {
+		err = errors.New("the attacker wrote lines into the log")
+	}
+	return err
 }

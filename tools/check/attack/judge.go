@@ -62,24 +62,24 @@ type phase struct {
 }
 
 // measure puts a fresh service under a load and lets the client ask beside it.
-func (o *options) measure(keyless bool, workers int, pause time.Duration, check func(*service) error, do func(in info) act) (p phase, err error) {
-	s, err := o.start(keyless)
+func (o *options) measure(a *attack) (p phase, err error) {
+	s, err := o.start(a.keyless)
 	if err != nil {
 		return p, err
 	}
 	defer s.stop()
 	p.most = s.most
-	if check != nil {
-		if err := check(s); err != nil {
+	if a.check != nil {
+		if err := a.check(s); err != nil {
 			p.wrong = append(p.wrong, err.Error())
 		}
 	}
-	what := do(s.info) // makes the bodies
+	what := a.do(s.info) // makes the bodies
 	s.resetPeak()
 	health := s.health()
 	cpu := used()
 	begun := time.Now()
-	l, end := run(s, workers, pause, what)
+	l, end := run(s, a.workers, a.pause, what)
 	time.Sleep(time.Duration(min(0.3, o.seconds/4) * float64(time.Second))) // the load is there before the client
 	p.seen, err = o.behave(s)
 	if err != nil {
@@ -99,6 +99,11 @@ func (o *options) measure(keyless bool, workers int, pause time.Duration, check 
 	default:
 		if err := s.settle(o.settle); err != nil {
 			p.wrong = append(p.wrong, fmt.Sprintf("not idle %v after it: %v", o.settle, err))
+		}
+	}
+	if a.after != nil {
+		if err := a.after(s); err != nil {
+			p.wrong = append(p.wrong, err.Error())
 		}
 	}
 	return p, nil

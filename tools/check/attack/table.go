@@ -15,15 +15,16 @@ import (
 // An attack is a row of the table.
 type attack struct {
 	name    string
-	sends   string        // what, in a few words
-	workers int           // how many at once
-	pause   time.Duration // between two requests of a worker
-	like    ordinary      // the ordinary load of equal size
-	keyless bool          // the service has no keys, so that addresses tell clients apart
-	expect  []int         // statuses; nil: those of usual
-	must    int           // a status that has to be among the answers; 0: none
-	bare    bool          // a 400 may come without a sentence: the request was no HTTP
-	check   func(s *service) error
+	sends   string                 // what, in a few words
+	workers int                    // how many at once
+	pause   time.Duration          // between two requests of a worker
+	like    ordinary               // the ordinary load of equal size
+	keyless bool                   // the service has no keys, so that addresses tell clients apart
+	expect  []int                  // statuses; nil: those of usual
+	must    int                    // a status that has to be among the answers; 0: none
+	bare    bool                   // a 400 may come without a sentence: the request was no HTTP
+	check   func(s *service) error // before the attack, on an idle service
+	after   func(s *service) error // behind it
 	do      func(in info) act
 }
 
@@ -155,7 +156,7 @@ func (o *options) one(bases *baselines, a *attack) (result, error) {
 			base.join(p)
 			last = at
 		}
-		if p, err = o.measure(a.keyless, a.workers, a.pause, a.check, a.do); err != nil {
+		if p, err = o.measure(a); err != nil {
 			return result{}, err
 		}
 		under.join(p)
@@ -229,7 +230,7 @@ func (b *baselines) get(l ordinary, keyless bool) (int, phase, error) {
 	if old, ok := b.last[key]; ok && time.Since(old.when) < b.o.fresh {
 		return old.n, old.phase, nil
 	}
-	p, err := b.o.measure(keyless, l.clients, 0, nil, l.act)
+	p, err := b.o.measure(&attack{keyless: keyless, workers: l.clients, do: l.act})
 	if err != nil {
 		return 0, p, err
 	}
