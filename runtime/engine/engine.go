@@ -83,6 +83,9 @@ type Engine struct {
 	heads  heads
 	pages  pageList
 	seqs   []*sequence // alive, oldest first
+
+	suspended []*sequence // alive, but in no step, the first to be suspended first
+
 	nextID ID
 	gain   draftSteps
 	times  policy.StepTimes

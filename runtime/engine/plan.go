@@ -23,6 +23,7 @@ type part struct {
 // plan carries out what the policy decides: it gives the rows of the next step's
 // tokens pages, taken from others where nothing could be computed else.
 func (e *Engine) plan() ([]part, error) {
+	e.makeRoom()
 	for {
 		e.gather()
 		policy.Next(&e.input, &e.batch)
@@ -96,6 +97,9 @@ func (e *Engine) admitParts() ([]part, error) {
 // when there is room, with the same results. When only sources hold pages, the
 // youngest goes. It reports false when there is nothing to take.
 func (e *Engine) preempt(needy *sequence) bool {
+	if e.dropSuspended() {
+		return true
+	}
 	if i := policy.Victim(e.input.Requests, slices.Index(e.seqs, needy)); i >= 0 {
 		e.drop(e.seqs[i])
 		e.stats.Preempted++
@@ -195,7 +199,7 @@ func (e *Engine) collect(f *inFlightStep) []Result {
 	token, row := 0, 0
 	for q, p := range f.parts {
 		s := p.seq
-		if s.removed {
+		if s.removed || s.suspended {
 			token += p.n + p.drafted
 			row += p.outRows + p.drafted
 			continue

@@ -194,4 +194,4 @@ func (e *Engine) Stats() Stats {
 }
 
 // Unused is how many state pages sequences may still take.
-func (e *Engine) Unused() int { return e.pages.unused() }
+func (e *Engine) Unused() int { return e.pages.unused() + e.suspendedPages() }

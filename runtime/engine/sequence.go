@@ -155,7 +155,10 @@ type sequence struct {
 	tried    bool              // reuse has looked for the first time
 	inFlight bool              // it is in a step under way
 	removed  bool              // while it was: its pages go when the step has ended
-	decoding bool              // its prompt is computed: a client waits for its next token
+
+	suspended bool // its rows of a step under way are computed again
+
+	decoding bool // its prompt is computed: a client waits for its next token
 }
 
 // pending is how many of its tokens are still to be computed.
@@ -289,6 +292,15 @@ func (e *Engine) Remove(id ID) {
 			}
 			e.release(s.source)
 			e.seqs = append(e.seqs[:i], e.seqs[i+1:]...)
+			return
+		}
+	}
+	for _, s := range e.suspended {
+		if s.id == id {
+			s.suspended = false
+			e.suspended = slices.DeleteFunc(e.suspended, func(o *sequence) bool { return o == s })
+			e.seqs = append(e.seqs, s)
+			e.Remove(id)
 			return
 		}
 	}

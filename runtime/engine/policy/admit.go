@@ -21,10 +21,16 @@ type Waiting struct {
 // however large.
 func Admit(waiting []Waiting, sequences, pages int, idle bool, without Rule) int {
 	best := Turn(waiting, without)
-	if best >= 0 && !idle && (waiting[best].Sequences > sequences || waiting[best].Pages > pages) {
+	if best >= 0 && !Fits(&waiting[best], sequences, pages, idle) {
 		return -1
 	}
 	return best
+}
+
+// Fits says whether a request can become live where so many sequences and pages
+// are free; idle: nothing is live.
+func Fits(w *Waiting, sequences, pages int, idle bool) bool {
+	return idle || w.Sequences <= sequences && w.Pages <= pages
 }
 
 // Turn is the index of the request whose turn it is, the first to come first in
@@ -72,7 +78,7 @@ type Live struct {
 // first to become live first in live; -1: none. It is the last of the client
 // with the most sequences, if that still has more than the other one's client
 // then gets, and if it is not more urgent. It waits, and goes on from where it
-// was: its pages are in the prefix cache.
+// was: it keeps its pages unless others need them.
 func MakeWay(live []Live, w *Waiting) int {
 	victim := -1
 	for i := range live {

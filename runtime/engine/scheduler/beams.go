@@ -53,8 +53,6 @@ type beams struct {
 	live  []engine.ID
 	rows  [][]float32 // of live, as far as given
 	given int
-
-	paused bool // it gave its sequences back, and no tokens came since
 }
 
 func (b *beams) slots() int    { return b.Options.Beams }
@@ -62,28 +60,10 @@ func (b *beams) tokens() int   { return len(b.Prompt) + len(b.Source) }
 func (b *beams) end(err error) { b.box.close(err) }
 
 func (b *beams) start(x *access) error {
-	if len(b.live) > 0 {
-		return b.resume(x)
-	}
 	id, err := x.add(engine.Query{Tokens: b.Prompt, Source: b.Source})
 	b.live = []engine.ID{id}
 	return err
 }
-
-// resume starts the running beams with all their tokens as prompts: they gave
-// their sequences back.
-func (b *beams) resume(x *access) (err error) {
-	for i := range b.live {
-		if b.live[i], err = x.add(engine.Query{Tokens: b.search.Running(i), Source: b.Source}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *beams) mayPause() bool { return !b.paused }
-
-func (b *beams) pause() { b.given, b.paused = 0, true }
 
 // take keeps a row until those of all beams are there, which need not be in one
 // step.
@@ -103,7 +83,7 @@ func (b *beams) apply(x *access) (done bool, err error) {
 	if b.given < len(b.live) {
 		return false, nil
 	}
-	b.given, b.paused = 0, false
+	b.given = 0
 	branches, err := b.search.Step(b.rows[:len(b.live)])
 	if err != nil {
 		return false, err

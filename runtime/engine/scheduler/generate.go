@@ -86,7 +86,6 @@ type generate struct {
 	first    engine.ID
 	branches []branch // empty until the prompt is computed
 	fresh    bool     // the branches have just been made
-	paused   bool     // it gave its sequences back, and no token came since
 	events   []Event
 	cached   int
 	told     bool // cached was told
@@ -114,43 +113,12 @@ func (g *generate) slots() int  { return max(1, len(g.Samplers)) }
 func (g *generate) tokens() int { return len(g.Prompt) + len(g.Source) }
 
 func (g *generate) start(x *access) (err error) {
-	if len(g.branches) > 0 {
-		return g.resume(x)
-	}
 	q := engine.Query{Tokens: g.Prompt, Source: g.Source}
 	if g.Echo {
 		q.Last = -1
 	}
 	g.first, err = x.add(q)
 	return err
-}
-
-// resume starts the branches that go on with all their tokens as prompts: they
-// gave their sequences back.
-func (g *generate) resume(x *access) (err error) {
-	for i := range g.branches {
-		b := &g.branches[i]
-		if b.ended {
-			continue
-		}
-		if b.id, err = x.add(engine.Query{Tokens: b.history, Source: g.Source}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mayPause says that the task can start again, and has gone on since it last did:
-// what it computes again may take as long as its turn. The rows of an echoed prompt
-// are given once.
-func (g *generate) mayPause() bool { return !g.paused && (!g.Echo || len(g.branches) > 0) }
-
-func (g *generate) pause() {
-	g.paused = true
-	for i := range g.branches {
-		b := &g.branches[i]
-		b.id, b.draft, b.behind, b.late = -1, speculate.Draft{}, nil, false
-	}
 }
 
 func (g *generate) end(err error) {
@@ -350,7 +318,6 @@ func (g *generate) apply(x *access) (done bool, err error) {
 	if len(g.branches) > 0 {
 		g.measure()
 	}
-	g.paused = g.paused && len(g.events) == 0
 	done = len(g.branches) > 0
 	for i := range g.branches {
 		b := &g.branches[i]

@@ -22,22 +22,21 @@ func (s *Scheduler) admit() {
 	}
 	for {
 		queued := s.queued()
-		at := policy.Admit(queued, slots, pages, len(s.live) == 0, 0)
+		at := policy.Turn(queued, 0)
 		if at < 0 {
-			if n := s.makeWay(queued); n > 0 {
-				slots += n
-				pages = s.eng.Unused() - (s.eng.Options().MaxSeqs - slots)
-				continue
-			}
 			return
+		}
+		for !policy.Fits(&queued[at], slots, pages, len(s.live) == 0) {
+			n := s.makeWay(s.waiting[at], &queued[at])
+			if n == 0 {
+				return
+			}
+			slots += n
+			pages = s.eng.Unused() - (s.eng.Options().MaxSeqs - slots)
 		}
 		e := s.waiting[at]
 		s.waiting = append(s.waiting[:at], s.waiting[at+1:]...)
-		if !e.begun {
-			s.opt.Metrics.observeQueue(time.Since(e.arrived))
-		}
-		e.since, e.begun = time.Now(), true
-		if err := e.start(&access{s, e}); err != nil {
+		if err := s.begin(e); err != nil {
 			s.release(e)
 			e.end(err)
 			continue
@@ -48,6 +47,23 @@ func (s *Scheduler) admit() {
 		s.live = append(s.live, e)
 		s.running = len(s.live)
 	}
+}
+
+// begin starts a job, or lets one go on that made way.
+func (s *Scheduler) begin(e *entry) error {
+	e.since = time.Now()
+	if !e.begun {
+		e.begun = true
+		s.opt.Metrics.observeQueue(e.since.Sub(e.arrived))
+		return e.start(&access{s, e})
+	}
+	e.resumed = true
+	for _, id := range e.ids {
+		if err := s.eng.Resume(id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // queued is what the policy knows of the waiting jobs.
@@ -86,40 +102,30 @@ func (s *Scheduler) load() map[owner]int {
 
 // makeWay lets a live job wait for the one whose turn it is, as the policy says,
 // and is how many sequences that frees; 0: none makes way.
-func (s *Scheduler) makeWay(queued []policy.Waiting) int {
-	first := policy.Turn(queued, 0)
-	if first < 0 {
-		return 0
-	}
-	next, load, now := s.waiting[first], s.load(), time.Now()
+func (s *Scheduler) makeWay(next *entry, w *policy.Waiting) int {
+	load, now := s.load(), time.Now()
 	list := make([]policy.Live, len(s.live))
 	for i, e := range s.live {
 		a, b := e.client(), next.client()
 		if a == b {
 			a, b = e.user(), next.user()
 		}
-		p, ok := e.task.(pausable)
-		list[i] = policy.Live{Priority: e.Priority, Load: load[a], Own: load[b], Fixed: a == b || now.Sub(e.since) < s.opt.Turn || !ok || !p.mayPause()}
+		list[i] = policy.Live{Priority: e.Priority, Load: load[a], Own: load[b], Fixed: a == b || now.Sub(e.since) < s.opt.Turn || e.resumed}
 	}
-	at := policy.MakeWay(list, &queued[first])
+	at := policy.MakeWay(list, w)
 	if at < 0 {
 		return 0
 	}
 	e := s.live[at]
-	e.task.(pausable).pause()
-	s.release(e)
+	for _, id := range e.ids {
+		s.eng.Suspend(id)
+	}
 	e.since = now
 	s.live = slices.Delete(s.live, at, at+1)
 	s.running = len(s.live)
 	s.waiting = append(s.waiting, e)
 	s.decided("made way", e, nil)
 	return e.slots()
-}
-
-// A pausable task can give its sequences back and start again from where it was.
-type pausable interface {
-	mayPause() bool
-	pause()
 }
 
 // room says whether the queue takes another job of a client. Where it is full, a

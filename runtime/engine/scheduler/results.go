@@ -85,6 +85,7 @@ func (s *Scheduler) received(results []engine.Result) (list []*entry) {
 			list = append(list, e)
 		}
 		e.results = append(e.results, r)
+		e.resumed = e.resumed && !r.Ready
 	}
 	return list
 }

@@ -89,6 +89,7 @@ type entry struct {
 	arrived time.Time
 	since   time.Time       // when it came, became live, or made way
 	begun   bool            // it was live before
+	resumed bool            // it made way, and has not gone on since: it may have to compute again what others needed the pages of
 	ids     []engine.ID     // its sequences
 	results []engine.Result // of this step
 	err     error
@@ -257,6 +258,7 @@ func (s *Scheduler) closing() bool {
 		return false
 	}
 	for _, e := range s.waiting {
+		s.release(e)
 		e.end(ErrClosed)
 	}
 	s.waiting = nil
@@ -282,6 +284,7 @@ func (s *Scheduler) reapExpired() {
 	for _, e := range s.waiting {
 		switch {
 		case e.ctx.Err() != nil:
+			s.release(e)
 			e.end(e.ctx.Err())
 		case !e.begun && time.Since(e.arrived) > s.opt.QueueTime:
 			s.decided("waited too long", e, nil)

@@ -105,7 +105,7 @@ func (w *work) charge(client string, used time.Duration) (time.Duration, <-chan 
 	w.all.fill(now, allShare)
 	b.left -= used
 	w.all.left -= used
-	if b.left > 0 && w.all.left > 0 {
+	if b.left > workBurst/2 || b.left > 0 && w.all.left > 0 { // who takes little does not wait for others
 		return 0, nil
 	}
 	return max(b.wait(workShare), w.all.wait(allShare)), w.idle

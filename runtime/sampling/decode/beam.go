@@ -221,9 +221,6 @@ func (b *BeamSearch) advance() []Branch {
 	return branches
 }
 
-// Running is the tokens of a running beam, the prompt included.
-func (b *BeamSearch) Running(i int) []int32 { return b.running[i].tokens }
-
 func (b *BeamSearch) extended(c candidateBeam) []int32 {
 	parent := b.running[c.Parent].tokens
 	return append(append(make([]int32, 0, len(parent)+1), parent...), c.Token)

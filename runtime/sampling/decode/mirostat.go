@@ -9,13 +9,14 @@ import (
 // 2021, Mirostat, algorithm 1): it estimates from the m most probable how steeply
 // probabilities fall (Zipf's law, equation 30), draws from the k most probable that
 // then have a surprise of mu on average (equation 24), and moves mu by eta times
-// the error. The vocabulary is the pool.
+// the error. The pool stands for the vocabulary, of which it has the most probable:
+// only ratios of probabilities matter, and the size of the vocabulary.
 func pickMirostat1(p params, rng *rand.Rand) picker {
 	tau, eta, m := p["tau"], p["eta"], p.whole("m")
 	mu := 2 * tau
 	return func(pool []candidate, _ []int32) int {
 		front(pool, m)
-		k := zipfFront(zipfExponent(pool, m), mu, len(pool))
+		k := min(len(pool), zipfFront(zipfExponent(pool, m), mu, p.whole(total)))
 		selectFront(pool, k) // a draw needs no order, and sorting a vocabulary takes longer than a step
 		sum := 0.0
 		for _, c := range pool[:k] {

@@ -43,6 +43,7 @@ type Strategy struct {
 	bypass int // how often an end token is still replaced
 	pick   picker
 	whole  bool
+	params params
 	all    []candidate // scratch
 }
 
@@ -59,7 +60,7 @@ type strategyRow struct {
 	names  []string
 	params params
 	make   func(p params, rng *rand.Rand) picker
-	whole  bool // the pool may be the vocabulary, and is in no order
+	whole  bool // the pool stands for the vocabulary, and is in no order
 }
 
 // strategies are all of them. Every one also knows pool_size and
@@ -107,7 +108,7 @@ func NewStrategy(opt StrategyOptions) (*Strategy, error) {
 		}
 		rng := rand.New(rand.NewPCG(opt.Seed, 0x9e3779b97f4a7c15))
 		opt.Temperature = max(opt.Temperature, minTemperature)
-		return &Strategy{opt: opt, pool: p.whole("pool_size"), bypass: p.whole("eos_bypassing_max"), pick: row.make(p, rng), whole: row.whole}, nil
+		return &Strategy{opt: opt, pool: p.whole("pool_size"), bypass: p.whole("eos_bypassing_max"), pick: row.make(p, rng), whole: row.whole, params: p}, nil
 	}
 	return nil, fmt.Errorf("strategy %.40q is not known; there are %s", name, strings.Join(Strategies(), ", "))
 }
@@ -184,7 +185,12 @@ func (s *Strategy) Next(logits []float32, history []int32) (int32, error) {
 
 // candidates fills the pool.
 func (s *Strategy) candidates(logits []float32) []candidate {
-	more := s.pool + len(s.opt.Exclude)
+	most := s.pool
+	if s.whole {
+		most = min(most, wholePool)
+		s.params[total] = float64(min(s.pool, countAllowed(logits)))
+	}
+	more := most + len(s.opt.Exclude)
 	s.all = largest(s.all[:0], logits, more, -math.MaxFloat32)
 	pool := s.all
 	if !s.whole {
@@ -193,7 +199,24 @@ func (s *Strategy) candidates(logits []float32) []candidate {
 	if len(s.opt.Exclude) > 0 {
 		pool = slices.DeleteFunc(pool, func(c candidate) bool { return slices.Contains(s.opt.Exclude, c.id) })
 	}
-	return pool[:min(s.pool, len(pool))]
+	return pool[:min(most, len(pool))]
+}
+
+// wholePool is how many tokens stand for the vocabulary: mirostat1 draws from no
+// more. Listing all 49,152 takes 1.5 ms a token, this many 0.2.
+const wholePool = 8192
+
+// total is the parameter that tells how many tokens the pool stands for.
+const total = "total"
+
+// countAllowed is how many tokens are not forbidden.
+func countAllowed(logits []float32) (n int) {
+	for _, l := range logits {
+		if l >= -math.MaxFloat32 {
+			n++
+		}
+	}
+	return n
 }
 
 // drawIndex draws an index by probability; they need not add up to 1.

@@ -25,7 +25,7 @@ func BenchmarkMask(b *testing.B) {
 	for _, c := range schemaCases[:1] {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				g, err := ParseSchema([]byte(c.schema), SchemaOptions{})
+				g, err := ParseSchema([]byte(c.schema))
 				if err != nil {
 					b.Fatal(err)
 				}

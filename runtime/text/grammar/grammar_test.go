@@ -108,7 +108,7 @@ func TestMask(t *testing.T) {
 	v := testVocabulary(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, c := range schemaCases {
-		g, err := ParseSchema([]byte(c.schema), SchemaOptions{})
+		g, err := ParseSchema([]byte(c.schema))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestMask(t *testing.T) {
 func TestMatcherErrors(t *testing.T) {
 	t.Parallel()
 	v := testVocabulary(t)
-	m, err := NewMatcher(AnyObject(SchemaOptions{}), v)
+	m, err := NewMatcher(AnyObject(), v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestMatcherErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err = NewMatcher(AnyObject(SchemaOptions{}), small); err != nil {
+	if m, err = NewMatcher(AnyObject(), small); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Mask(); err != ErrNoToken {
@@ -187,7 +187,7 @@ func FuzzSchema(f *testing.F) {
 		f.Add(c.schema, c.good[0])
 	}
 	f.Fuzz(func(t *testing.T, schema, text string) {
-		if g, err := ParseSchema([]byte(schema), SchemaOptions{}); err == nil {
+		if g, err := ParseSchema([]byte(schema)); err == nil {
 			g.Match(text[:min(len(text), 200)])
 		}
 	})

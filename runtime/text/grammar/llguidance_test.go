@@ -33,7 +33,7 @@ func readTestdata(t *testing.T, name string, to any) {
 func parse(kind, source string) (*Grammar, error) {
 	switch kind {
 	case "schema":
-		return ParseSchema([]byte(source), SchemaOptions{})
+		return ParseSchema([]byte(source))
 	case "regex":
 		return ParseRegex(source)
 	case "gbnf":

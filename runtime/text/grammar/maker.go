@@ -40,12 +40,12 @@ func NewMaker(size int, text func(id int32) []byte, eos []int32) *Maker {
 
 // Object starts a text that is any JSON object.
 func (m *Maker) Object() (*Matcher, error) {
-	return m.start(source{"object", ""}, func() (*Grammar, error) { return AnyObject(SchemaOptions{}), nil })
+	return m.start(source{"object", ""}, func() (*Grammar, error) { return AnyObject(), nil })
 }
 
 // Schema starts a text that is JSON of a schema.
 func (m *Maker) Schema(schema []byte) (*Matcher, error) {
-	return m.start(source{"schema", string(schema)}, func() (*Grammar, error) { return ParseSchema(schema, SchemaOptions{}) })
+	return m.start(source{"schema", string(schema)}, func() (*Grammar, error) { return ParseSchema(schema) })
 }
 
 // Regex starts a text that a pattern matches as a whole.

@@ -8,9 +8,6 @@ import (
 	"strings"
 )
 
-// SchemaOptions say how the JSON of a schema is written. There is one form.
-type SchemaOptions struct{}
-
 // ParseSchema reads a JSON schema: draft 2020-12, and what older drafts wrote
 // in another way. The grammar's texts are JSON that is valid against it, with
 // the properties of objects in the order of the schema. White space is a single
@@ -20,7 +17,7 @@ type SchemaOptions struct{}
 // A schema is never weakened: a keyword that is not known or cannot be kept
 // exactly beside the others is an error that names it. Known formats are kept;
 // the name of another is a hint.
-func ParseSchema(schema []byte, _ SchemaOptions) (*Grammar, error) {
+func ParseSchema(schema []byte) (*Grammar, error) {
 	root, err := readJSON(schema)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
@@ -30,7 +27,7 @@ func ParseSchema(schema []byte, _ SchemaOptions) (*Grammar, error) {
 }
 
 // AnyObject gives the grammar of all JSON objects.
-func AnyObject(SchemaOptions) *Grammar {
+func AnyObject() *Grammar {
 	w := newSchemaWriter(nil)
 	g, err := w.finish(w.freeObject())
 	if err != nil {

@@ -68,7 +68,7 @@ var exactCases = []struct {
 func TestExactSchemas(t *testing.T) {
 	t.Parallel()
 	for _, c := range exactCases {
-		g, err := ParseSchema([]byte(c.schema), SchemaOptions{})
+		g, err := ParseSchema([]byte(c.schema))
 		if err != nil {
 			t.Errorf("%s: %v", c.schema, err)
 			continue
@@ -120,7 +120,7 @@ func TestRefusedSchemas(t *testing.T) {
 		`{"type":"string","pattern":"\\ud83d"}`:                                                                                    {"half"},
 		`{"type":"string","pattern":"a","maxLength":3}`:                                                                            {"pattern"},
 	} {
-		_, err := ParseSchema([]byte(schema), SchemaOptions{})
+		_, err := ParseSchema([]byte(schema))
 		for _, part := range want {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: %v, want %s", schema, err, part)
@@ -184,7 +184,7 @@ func TestHostileSchemas(t *testing.T) {
 			t.Errorf("%s: %d bytes", name, len(schema))
 		}
 		start := time.Now()
-		_, err := ParseSchema([]byte(schema), SchemaOptions{})
+		_, err := ParseSchema([]byte(schema))
 		took := time.Since(start)
 		t.Logf("%s: %d KB: %v: %.150v", name, len(schema)/1024, took.Round(time.Millisecond), err)
 		if took > 10*time.Second { // far above what a busy machine needs
@@ -208,7 +208,7 @@ func FuzzExactSchema(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, schema, text string) {
-		g, err := ParseSchema([]byte(schema), SchemaOptions{})
+		g, err := ParseSchema([]byte(schema))
 		if err != nil || len(text) > 200 {
 			return
 		}

@@ -60,7 +60,7 @@ var schemaCases = []struct {
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	for _, c := range schemaCases {
-		g, err := ParseSchema([]byte(c.schema), SchemaOptions{})
+		g, err := ParseSchema([]byte(c.schema))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -85,7 +85,7 @@ func TestSchemas(t *testing.T) {
 func TestWhiteSpace(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{`true`, `{"const":[1,{"a":2}]}`, `{"type":"array","prefixItems":[{"type":"integer"},{"type":"object","properties":{"a":{"type":"integer"}}}]}`} {
-		g, err := ParseSchema([]byte(schema), SchemaOptions{})
+		g, err := ParseSchema([]byte(schema))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestSchemaErrors(t *testing.T) {
 		`{"allOf":[{"$ref":"#"}]}`:                      "",
 		`{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"allOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`: "circle",
 	} {
-		_, err := ParseSchema([]byte(schema), SchemaOptions{})
+		_, err := ParseSchema([]byte(schema))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %s", schema, err, want)
 		}
@@ -156,7 +156,7 @@ func TestNumberRanges(t *testing.T) {
 		integer := rng.IntN(2) == 0
 		name := map[bool]string{true: "integer", false: "number"}[integer]
 		schema := fmt.Sprintf(`{"type":%q,%q:%s,%q:%s}`, name, words[0], lo, words[1], hi)
-		g, err := ParseSchema([]byte(schema), SchemaOptions{})
+		g, err := ParseSchema([]byte(schema))
 		for i := range 60 {
 			text := random()
 			switch i {

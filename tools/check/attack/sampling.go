@@ -89,7 +89,7 @@ func choiceAttacks() []attack {
 // shareAttacks want more than their share.
 func shareAttacks() []attack {
 	return []attack{
-		{name: "priority", sends: "priority -100, long answers", workers: 64, like: many, do: func(in info) act {
+		{name: "priority", sends: "priority -100, long answers", workers: 64, pause: refused, like: many, expect: []int{403}, do: func(in info) act {
 			return ask(in.fresh(in.scale(128), obj{"max_tokens": in.scale(512), "priority": -100, "ignore_eos": true}))
 		}},
 		{name: "users", sends: "another user in each request", workers: 64, like: many, do: func(in info) act {
@@ -97,13 +97,13 @@ func shareAttacks() []attack {
 				return post(completions, encode(obj{"prompt": in.ids(in.scale(128)), "max_tokens": in.scale(32), "ignore_eos": true, "user": fmt.Sprint(w.n, "-", w.seq)}))
 			})
 		}},
-		{name: "users-salts-priority", sends: "another user and cache_salt in each request, priority -100", workers: 64, like: many, do: func(in info) act {
+		{name: "users-salts", sends: "another user and cache_salt in each request", workers: 64, like: many, do: func(in info) act {
 			return ask(func(w *worker) []byte {
 				name := fmt.Sprint(w.n, "-", w.seq)
-				return post(completions, encode(obj{"prompt": in.ids(in.scale(128)), "max_tokens": in.scale(32), "ignore_eos": true, "user": name, "cache_salt": name, "priority": -100}))
+				return post(completions, encode(obj{"prompt": in.ids(in.scale(128)), "max_tokens": in.scale(32), "ignore_eos": true, "user": name, "cache_salt": name}))
 			})
 		}},
-		{name: "full-queue", sends: "200 long requests at once: the client must not get 429", workers: 200, pause: refused, like: fullHall, do: func(in info) act {
+		{name: "full-queue", sends: "200 long requests at once: the client must not get 429", workers: 200, pause: refused, like: longHall, do: func(in info) act {
 			return ask(in.fresh(in.scale(1000), obj{"max_tokens": in.Context, "ignore_eos": true}))
 		}},
 		{name: "mass-leave", sends: "streams that are left after a moment", workers: 64, like: many, expect: []int{200, 429}, do: func(in info) act {
@@ -113,7 +113,7 @@ func shareAttacks() []attack {
 			return ask(in.fresh(in.Context*3/4, obj{"max_tokens": in.Context, "ignore_eos": true}))
 		}},
 		{name: "keyless-addresses", sends: "64 long requests of another address, without keys", workers: 64, keyless: true, like: many, do: func(in info) act {
-			return ask(in.fresh(in.scale(128), obj{"max_tokens": in.scale(512), "priority": -100, "ignore_eos": true}))
+			return ask(in.fresh(in.scale(128), obj{"max_tokens": in.scale(512), "ignore_eos": true}))
 		}},
 	}
 }

@@ -62,6 +62,7 @@ var (
 	many     = ordinary{64, 128, 32}
 	crowd    = ordinary{128, 64, 128}
 	fullHall = ordinary{200, 128, 128}
+	longHall = ordinary{200, 1000, 128}
 )
 
 type obj = map[string]any

@@ -66,7 +66,7 @@ func run(in io.Reader, out io.Writer) error {
 }
 
 func (t *task) run(v *grammar.Vocabulary, words [][]byte) result {
-	g, err := grammar.ParseSchema(t.Schema, grammar.SchemaOptions{})
+	g, err := grammar.ParseSchema(t.Schema)
 	if err != nil {
 		return result{Refused: err.Error()}
 	}
