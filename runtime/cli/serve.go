@@ -56,9 +56,6 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	defer reloading(control, log)()
-	if c.Memory < leastMemory || c.Body < 1 || c.Body > c.Memory/8 {
-		return wrong(fmt.Errorf("--request-memory %d: expected at least %d bytes, and 8 times --max-body (%d)", c.Memory, leastMemory, c.Body))
-	}
 	defaults, err := c.defaults(m)
 	if err != nil {
 		return err
@@ -115,6 +112,9 @@ func (c *serveCmd) Run(ctx context.Context, m *model) error {
 func (c *serveCmd) listen(ctx context.Context, m *model) (l server.Listening, listener net.Listener, err error) {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return l, nil, errors.New("--tls-cert and --tls-key go together")
+	}
+	if c.Memory < leastMemory || c.Body < 1 || c.Body > c.Memory/8 {
+		return l, nil, fmt.Errorf("--request-memory %d: expected at least %d bytes, and 8 times --max-body (%d)", c.Memory, leastMemory, c.Body)
 	}
 	if c.Most < 1 || c.Most > 1<<20 {
 		return l, nil, fmt.Errorf("--max-connections %d: expected a number between 1 and %d", c.Most, 1<<20)

@@ -29,6 +29,7 @@ type work struct {
 	idle    chan struct{} // closed when busy ends
 	all     bucket
 	clients map[string]*bucket
+	heavy   chan struct{} // a place for each processor, for clients that have used half of their burst
 }
 
 // A bucket is time that may be used.
@@ -48,7 +49,7 @@ func (b *bucket) wait(share float64) time.Duration {
 }
 
 func newWork(threads int) *work {
-	w := &work{spare: threads < runtime.GOMAXPROCS(0), idle: make(chan struct{}), clients: map[string]*bucket{}, all: bucket{workBurst, time.Now()}}
+	w := &work{spare: threads < runtime.GOMAXPROCS(0), idle: make(chan struct{}), clients: map[string]*bucket{}, heavy: make(chan struct{}, runtime.GOMAXPROCS(0)), all: bucket{workBurst, time.Now()}}
 	close(w.idle)
 	return w
 }
@@ -92,63 +93,102 @@ func (w *work) bucket(client string, now time.Time) *bucket {
 	return b
 }
 
-// charge takes time that a client has used from its bucket, and says how long it
-// has to wait until it may use more, and what ends the wait before.
-func (w *work) charge(client string, used time.Duration) (time.Duration, <-chan struct{}) {
+// charge takes time that a client has used from its bucket, and says whether it
+// has used much; if so, how long it has to wait until it may use more, and what ends
+// the wait before. While no step runs nobody waits, or gets into debt.
+func (w *work) charge(client string, used time.Duration) (heavy bool, wait time.Duration, idle <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.busy {
-		return 0, nil
-	}
 	now := time.Now()
 	b := w.bucket(client, now)
 	w.all.fill(now, allShare)
+	if !w.busy {
+		used = max(0, min(used, b.left, w.all.left))
+	}
 	b.left -= used
 	w.all.left -= used
-	if b.left > workBurst/2 || b.left > 0 && w.all.left > 0 { // who takes little does not wait for others
-		return 0, nil
+	if b.left > workBurst/2 { // who takes little does not wait for others
+		return false, 0, nil
 	}
-	return max(b.wait(workShare), w.all.wait(allShare)), w.idle
+	if !w.busy || b.left > 0 && w.all.left > 0 {
+		return true, 0, nil
+	}
+	return true, max(b.wait(workShare), w.all.wait(allShare)), w.idle
 }
 
 // Work does something for a client's request, beside steps and in slices: f calls
 // tick often, at least every 100 µs or so, and ends when that returns an error.
 // Where the client has used its share of time up Work waits first, and tick does
-// after each slice.
+// after each slice; also for those of others that take much, of whom no more go on
+// than there are processors.
 func (s *Scheduler) Work(ctx context.Context, client string, f func(tick func() error) error) error {
-	var begun time.Time
-	pause := func(used time.Duration) error {
-		for {
-			wait, idle := s.work.charge(client, used)
-			if wait == 0 {
-				begun = time.Now()
-				return ctx.Err()
-			}
-			timer := time.NewTimer(wait)
-			select {
-			case <-timer.C:
-			case <-idle:
-			case <-s.done:
-				timer.Stop()
-				return ErrClosed
-			case <-ctx.Done():
-			}
-			timer.Stop()
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			used = 0
-		}
-	}
-	if err := pause(0); err != nil {
+	w := &worker{s: s, ctx: ctx, client: client}
+	defer w.leave()
+	if err := w.pause(0); err != nil {
 		return err
 	}
 	err := f(func() error {
-		if used := time.Since(begun); used > workSlice {
-			return pause(used)
+		if used := time.Since(w.begun); used > workSlice {
+			return w.pause(used)
 		}
 		return nil
 	})
-	s.work.charge(client, time.Since(begun))
+	s.work.charge(client, time.Since(w.begun))
 	return err
+}
+
+// A worker is a call of Work.
+type worker struct {
+	s      *Scheduler
+	ctx    context.Context
+	client string
+	begun  time.Time // its slice
+	place  bool      // it has one of work.heavy
+}
+
+func (w *worker) leave() {
+	if w.place {
+		w.place = false
+		<-w.s.work.heavy
+	}
+}
+
+// pause charges the client for what it has used, and begins a slice when it may.
+func (w *worker) pause(used time.Duration) error {
+	w.leave()
+	for {
+		heavy, wait, idle := w.s.work.charge(w.client, used)
+		switch {
+		case wait > 0:
+			if err := w.rest(wait, idle); err != nil {
+				return err
+			}
+			used = 0
+			continue
+		case heavy:
+			select {
+			case w.s.work.heavy <- struct{}{}:
+				w.place = true
+			case <-w.s.done:
+				return ErrClosed
+			case <-w.ctx.Done():
+			}
+		}
+		w.begun = time.Now()
+		return w.ctx.Err()
+	}
+}
+
+// rest waits for a time, or until no step runs.
+func (w *worker) rest(d time.Duration, idle <-chan struct{}) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-idle:
+	case <-w.s.done:
+		return ErrClosed
+	case <-w.ctx.Done():
+	}
+	return w.ctx.Err()
 }

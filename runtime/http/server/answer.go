@@ -56,8 +56,8 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 		if err != nil || len(events) == 0 {
 			return nil, err
 		}
-		a.charge(len(events))
 		var pieces []piece
+		generated := 0
 		for _, e := range events {
 			a.cached = max(a.cached, e.Cached)
 			a.drafted += e.Drafted
@@ -66,6 +66,7 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 				a.prompt = append(a.prompt, e)
 				continue
 			}
+			generated++
 			c := a.choices[e.Index]
 			if c.finish != "" {
 				continue // a step that ran when its stop word was found
@@ -77,6 +78,7 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 				a.stream.Stop(e.Index)
 			}
 		}
+		a.charge(generated)
 		if len(pieces) > 0 {
 			return pieces, nil
 		}

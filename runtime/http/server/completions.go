@@ -4,10 +4,12 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 	"unicode/utf8"
 
+	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
@@ -178,10 +180,10 @@ func (c *completionRun) start(r *http.Request) {
 	for i := range c.begun {
 		c.begun[i] = make(chan error, 1)
 	}
-	slots := make(chan struct{}, max(1, c.s.cfg.Sequences/c.req.choices()))
+	ended := make(chan struct{}, len(c.prompts)) // the scheduler does not wait for whoever reads it
 	begin := func(i int) (err error) {
 		g := c.prompts[i]
-		g.ended = func() { <-slots }
+		g.ended = func() { ended <- struct{}{} }
 		if c.answers[i], err = c.s.generate(r, &c.req.sampling, g); err != nil {
 			return err
 		}
@@ -190,15 +192,27 @@ func (c *completionRun) start(r *http.Request) {
 		}
 		return nil
 	}
+	most, running := max(1, c.s.cfg.Sequences/c.req.choices()), 0
+	one := func(i int) error {
+		for {
+			if running < most {
+				err := begin(i)
+				if running == 0 || !errors.Is(err, scheduler.ErrFull) {
+					running++
+					return err
+				}
+			}
+			select { // the queue has room again for as many as end
+			case <-ended:
+				running--
+			case <-r.Context().Done():
+				return r.Context().Err()
+			}
+		}
+	}
 	go func() {
 		for i := range c.prompts {
-			select {
-			case slots <- struct{}{}:
-			case <-r.Context().Done():
-				c.begun[i] <- r.Context().Err()
-				return
-			}
-			err := begin(i)
+			err := one(i)
 			if c.begun[i] <- err; err != nil {
 				return
 			}

@@ -42,14 +42,16 @@ func (s *Server) generate(r *http.Request, p *sampling, g generation) (*answer, 
 	if s.cfg.LogPrompts {
 		s.cfg.Log.Info("prompt", "request", id(r), "tokens", len(g.ids), "text", g.text)
 	}
-	if err := s.take(r, "max_tokens", answerBytes(p.choices(), len(g.ids), limit, g.logprobs, g.echo)); err != nil {
+	bytes := answerBytes(p.choices(), len(g.ids), limit, g.logprobs, g.echo)
+	if err := s.take(r, "max_tokens", bytes); err != nil {
+		return nil, err
+	}
+	stream, err := s.source(r, p, g, limit)
+	if err != nil {
+		s.giveBack(r, bytes)
 		return nil, err
 	}
 	charge(r, len(g.ids))
-	stream, err := s.source(r, p, g, limit)
-	if err != nil {
-		return nil, err
-	}
 	a := &answer{stream: stream, charge: func(tokens int) { charge(r, tokens) }}
 	for i := range p.choices() {
 		a.choices = append(a.choices, &choice{index: i, stop: decode.Stopper{Words: p.Stop}})
