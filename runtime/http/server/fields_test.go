@@ -101,17 +101,14 @@ func constrained(t testing.TB, source string) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bytes := func(id int32) []byte {
-		if id == devicetest.NaNID {
-			return nil // after it the model's logits are none, as in no real model
-		}
-		return tok.Bytes(id)
-	}
-	maker := grammar.NewMaker(devicetest.Vocab, bytes, []int32{devicetest.EOS})
+	const vocab = devicetest.NaNID // without this one, after which the model's logits are none, as in no real model
+	maker := grammar.NewMaker(vocab, tok.Bytes, []int32{devicetest.EOS})
 	open, shut, name, arguments := template.CallFormat()
 	format := grammar.CallFormat{Open: open, Shut: shut, Name: name, Arguments: arguments}
-	return start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
-		c.Tokenizer, c.Template, c.Embedder = tok, template, lengths{}
+	return start(t, func(c *server.Config, o *scheduler.Options, _ *engine.Options) {
+		m := *c.Manifest
+		m.Vocab, o.Vocab = vocab, vocab
+		c.Manifest, c.Tokenizer, c.Template, c.Embedder = &m, tok, template, lengths{}
 		c.Fill = func(context.Context, scheduler.Job, string, int) ([]server.Mask, error) { return nil, nil }
 		c.Constrain = func(f server.Constraint) (m decode.Mask, err error) {
 			switch f.Kind {

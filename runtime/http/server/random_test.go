@@ -15,8 +15,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
 var (
@@ -126,9 +124,9 @@ func handleRequest(h http.Handler, path, body string) (status int, wrong string)
 	switch {
 	case took > slowest:
 		return w.Code, fmt.Sprintf("it took %v", took)
-	case w.Code == 200 && strings.Contains(strings.ReplaceAll(w.Body.String(), decode.ErrNaN.Error()+`","type":"server_error"`, ""), `"type":"server_error"`):
+	case w.Code == 200 && strings.Contains(w.Body.String(), `"type":"server_error"`):
 		return w.Code, "an error of the service in a stream"
-	case w.Code == 200, strings.Contains(w.Body.String(), decode.ErrNaN.Error()): // as the fake model has them after devicetest.NaNID
+	case w.Code == 200:
 		return w.Code, ""
 	case w.Code < 400 || w.Code >= 500:
 		return w.Code, w.Body.String()
