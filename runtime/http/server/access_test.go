@@ -102,6 +102,21 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestPatientKey: a key that may only ask for little urgency need not ask for it.
+func TestPatientKey(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
+		c.Access = controlled(t, access.Options{Registry: c.Registry, Load: func() ([]access.Key, error) {
+			return access.Parse("keys", []byte("- {name: patient, key: P, max_priority: 10}\n"))
+		}})
+	})
+	for body, want := range map[string]int{`{"prompt":"a","max_tokens":1}`: 200, `{"prompt":"a","max_tokens":1,"priority":9}`: 403} {
+		if status, code, _ := s.ask(t, "POST", "/v1/completions", body, "Authorization", "Bearer P"); status != want {
+			t.Errorf("%s: %d %s", body, status, code)
+		}
+	}
+}
+
 // TestPriorityWithoutKey: nobody is more urgent than others by asking for it.
 func TestPriorityWithoutKey(t *testing.T) {
 	t.Parallel()

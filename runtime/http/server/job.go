@@ -14,26 +14,27 @@ const mostUser = 256
 
 // shared are the keys of a request that say for whom it is computed.
 type shared struct {
-	Priority  int    `json:"priority"`   // smaller is more urgent
+	Priority  *int   `json:"priority"`   // smaller is more urgent
 	User      string `json:"user"`       // a part of the client's own share
 	CacheSalt string `json:"cache_salt"` // prefixes are reused among requests of one salt
 }
 
 // job says for whom a request is computed, and how urgent it is.
 func (s *Server) job(r *http.Request, p shared) (scheduler.Job, error) {
+	c := callerOf(r)
+	priority := or(p.Priority, max(0, c.MaxPriority))
 	switch {
-	case p.Priority < access.MostUrgent || p.Priority > access.LeastUrgent:
+	case priority < access.MostUrgent || priority > access.LeastUrgent:
 		return scheduler.Job{}, invalid("priority", "priority: expected a number between %d and %d, smaller is more urgent", access.MostUrgent, access.LeastUrgent)
 	case len(p.User) > mostUser:
 		return scheduler.Job{}, invalid("user", "user: expected at most %d bytes", mostUser)
 	case len(p.CacheSalt) > mostUser:
 		return scheduler.Job{}, invalid("cache_salt", "cache_salt: expected at most %d bytes", mostUser)
 	}
-	c := callerOf(r)
-	if p.Priority < c.MaxPriority {
-		return scheduler.Job{}, tooUrgent(c, p.Priority)
+	if priority < c.MaxPriority {
+		return scheduler.Job{}, tooUrgent(c, priority)
 	}
-	j := scheduler.Job{Client: c.Name, User: p.User, Priority: p.Priority, Prefixes: c.Name + "\x00" + p.CacheSalt}
+	j := scheduler.Job{Client: c.Name, User: p.User, Priority: priority, Prefixes: c.Name + "\x00" + p.CacheSalt}
 	if s.cfg.SharePrefixes {
 		j.Prefixes = "\x00" + p.CacheSalt
 	}
