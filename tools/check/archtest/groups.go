@@ -24,7 +24,7 @@ var Groups = []Group{
 	{"runtime/device", "CPU, CUDA, ranks,\ncommunication, tuning, traces", []string{"runtime/artifact"}},
 	{"runtime/binary", "opens what a binary carries", []string{"runtime/artifact", "runtime/text", "runtime/device"}},
 	{"runtime/engine", "core, scheduler, drafting,\nembedding", []string{"runtime/kit", "runtime/artifact", "runtime/sampling", "runtime/device"}},
-	{"runtime/http", "server, chat page, load generator", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/sampling", "runtime/engine"}},
+	{"runtime/http", "server, access, chat page,\nload generator", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/sampling", "runtime/engine"}},
 	{"runtime/api", "a model inside a Go program", []string{"runtime/text", "runtime/sampling", "runtime/binary", "runtime/engine"}},
 	{"runtime/cli", "the subcommands of a binary", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/sampling", "runtime/device", "runtime/binary", "runtime/engine", "runtime/http"}},
 	{sourcesFolder, "", nil}, // the sources, embedded
