@@ -13,8 +13,7 @@ import (
 // take them all. Measured by script/attack --only '^(regex-fresh|text-cjk)$' on two
 // processors: with a sixteenth, an eighth and a quarter the other client's median is
 // 0.5 and 0.3 times that beside ordinary requests; its p99 beside texts of 4 MB is
-// 209, 278 and 375 ms. A request of 64 words takes 0.1 ms, a schema or a
-// prompt of the whole context up to 20.
+// 209, 278 and 375 ms.
 const (
 	workSlice = 500 * time.Microsecond // after which work is charged
 	workBurst = 20 * time.Millisecond  // that a client may take at once

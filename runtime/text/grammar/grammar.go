@@ -27,8 +27,8 @@ type Grammar struct {
 
 // Memory of positions and masks, in bytes. A grammar that takes more than its own
 // most forgets what it met; those in use are found again. So does one that takes a
-// noticeable part of what all grammars take together, when that is too much. The
-// masks of a schema of 100 keys take 3 MB with 49,152 tokens.
+// noticeable part of what all grammars take together, when that is too much. A mask
+// of 49,152 tokens takes 6 KB, and the positions that it was found by 20.
 const (
 	mostOfOne = 16 << 20
 	mostOfAll = 128 << 20
