@@ -31,6 +31,7 @@ var elsewhere = []struct{ command, by string }{
 	{"script/compare-reference", "stage smollm2"},
 	{"script/check-all", "stage cuda"},
 	{"tools/check/clients/run", "stage clients"},
+	{"tools/check/schemas/run", "stage schemas"},
 }
 
 // notRun are commands that nothing runs here, with the reason.
