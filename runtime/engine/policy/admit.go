@@ -11,6 +11,8 @@ type Waiting struct {
 	Waited     time.Duration // since it came, or made way for another
 	ClientLoad int           // sequences of its client that are live
 	UserLoad   int           // of these, its user's
+	ClientRest time.Duration // since a request of its client became live last
+	UserRest   time.Duration // the same of its user
 	Sequences  int           // that it takes
 	Pages      int           // KV-cache pages that it takes
 }
@@ -35,8 +37,8 @@ func Fits(w *Waiting, sequences, pages int, idle bool) bool {
 
 // Turn is the index of the request whose turn it is, the first to come first in
 // waiting; -1: nothing waits. It is the most urgent, then one of the client with
-// the fewest live sequences, then of the client's user with the fewest, then the
-// first.
+// the fewest live sequences, then of the client's user with the fewest; among equals
+// one of the client, and of the user, that had its turn longest ago, then the first.
 func Turn(waiting []Waiting, without Rule) int {
 	if len(waiting) == 0 {
 		return -1
@@ -56,7 +58,7 @@ func Turn(waiting []Waiting, without Rule) int {
 		w, b := &waiting[i+1], &waiting[best]
 		c := cmp.Compare(urgency(w), urgency(b))
 		if without&ClientFairness == 0 {
-			c = cmp.Or(c, cmp.Compare(w.ClientLoad, b.ClientLoad), cmp.Compare(w.UserLoad, b.UserLoad))
+			c = cmp.Or(c, cmp.Compare(w.ClientLoad, b.ClientLoad), cmp.Compare(w.UserLoad, b.UserLoad), cmp.Compare(b.ClientRest, w.ClientRest), cmp.Compare(b.UserRest, w.UserRest))
 		}
 		if c < 0 {
 			best = i + 1

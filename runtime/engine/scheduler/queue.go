@@ -3,6 +3,7 @@
 package scheduler
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -52,6 +53,7 @@ func (s *Scheduler) admit() {
 // begin starts a job, or lets one go on that made way.
 func (s *Scheduler) begin(e *entry) error {
 	e.since = time.Now()
+	s.tookTurn(e)
 	if !e.begun {
 		e.begun = true
 		s.opt.Metrics.observeQueue(e.since.Sub(e.arrived))
@@ -75,7 +77,8 @@ func (s *Scheduler) queued() (list []policy.Waiting) {
 	now := time.Now()
 	for _, e := range s.waiting {
 		list = append(list, policy.Waiting{
-			Priority: e.Priority, Waited: now.Sub(e.since), ClientLoad: load[e.client()], UserLoad: load[e.user()], Sequences: e.slots(), Pages: e.pages(),
+			Priority: e.Priority, Waited: now.Sub(e.since), ClientLoad: load[e.client()], UserLoad: load[e.user()],
+			ClientRest: now.Sub(s.turns[e.client()]), UserRest: now.Sub(s.turns[e.user()]), Sequences: e.slots(), Pages: e.pages(),
 		})
 	}
 	return list
@@ -89,6 +92,19 @@ type owner struct {
 
 func (e *entry) client() owner { return owner{client: e.Client, whole: true} }
 func (e *entry) user() owner   { return owner{client: e.Client, user: e.User} }
+
+// mostTurns is how many clients and users are remembered before those are
+// forgotten whose last turn is long ago: they have none waiting, or all turns of
+// others come first.
+const mostTurns = 4096
+
+// tookTurn notes that a client and its user had a turn.
+func (s *Scheduler) tookTurn(e *entry) {
+	if len(s.turns) > mostTurns {
+		maps.DeleteFunc(s.turns, func(_ owner, at time.Time) bool { return e.since.Sub(at) > time.Second })
+	}
+	s.turns[e.client()], s.turns[e.user()] = e.since, e.since
+}
 
 // load is how many sequences each client has, and each of its users.
 func (s *Scheduler) load() map[owner]int {

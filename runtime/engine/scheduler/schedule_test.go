@@ -240,64 +240,6 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// slow allows every token, after a while.
-type slow struct{}
-
-func (slow) Mask() ([]uint64, error) {
-	time.Sleep(100 * time.Microsecond)
-	return slices.Repeat([]uint64{math.MaxUint64}, 64), nil
-}
-
-func (slow) Accept(int32) error { return nil }
-
-func (slow) Done() bool { return false }
-
-func (slow) Ready(func()) bool { return true }
-
-// TestMakeWay: where one client's jobs take every sequence, another one's does
-// not wait for their end; and the queue, which they fill, has room for it.
-func TestMakeWay(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t, devicetest.Manifest(), engine.Options{MaxSeqs: 2}, scheduler.Options{Turn: 1, Queue: 3})
-	long := func(client string, n, limit int) (*scheduler.Stream, error) {
-		return s.Generate(t.Context(), scheduler.Generation{
-			Job: scheduler.Job{Client: client}, Prompt: []int32{9, 10}, Samplers: samplers(t, n, decode.Settings{Bias: map[int32]float32{devicetest.EOS: -1e9}, Mask: slow{}}, 2), Max: limit, Logprobs: -1,
-		})
-	}
-	for _, n := range []int{1, 2} { // sequences of a job
-		var busy []*scheduler.Stream
-		for range 8 {
-			stream, err := long("busy", n, 100)
-			if err == nil {
-				busy = append(busy, stream)
-			} else if !errors.Is(err, scheduler.ErrFull) {
-				t.Fatal(err)
-			}
-		}
-		stream, err := long("other", 1, 5)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := collect(t.Context(), stream, 1); err != nil || len(got[0]) != 5 {
-			t.Errorf("jobs of %d sequences: the other client got %v (%v)", n, got, err)
-		}
-		if waiting, running := s.Load(); waiting+running < 2 {
-			t.Errorf("jobs of %d sequences: the other client waited for the busy one", n)
-		}
-		for _, b := range busy {
-			got, err := collect(t.Context(), b, n)
-			if errors.Is(err, scheduler.ErrFull) { // it gave its place in the queue up
-				continue
-			}
-			for _, ids := range got {
-				if err != nil || len(ids) != 100 {
-					t.Errorf("jobs of %d sequences: the busy client got %d tokens (%v)", n, len(ids), err)
-				}
-			}
-		}
-	}
-}
-
 // TestSearch compares beams through the scheduler with a search over the fake
 // model's rows.
 func TestSearch(t *testing.T) {

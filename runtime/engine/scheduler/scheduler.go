@@ -54,6 +54,7 @@ type Scheduler struct {
 
 	mu       sync.Mutex
 	waiting  []*entry
+	turns    map[owner]time.Time // when each had its last
 	running  int
 	draining bool
 	stopped  bool
@@ -108,7 +109,7 @@ func New(eng *engine.Engine, opt Options) *Scheduler {
 	}
 	s := &Scheduler{
 		opt: opt, eng: eng, out: eng.Output("logits"), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		owners: map[engine.ID]*entry{}, work: newWork(eng.Options().Threads),
+		owners: map[engine.ID]*entry{}, turns: map[owner]time.Time{}, work: newWork(eng.Options().Threads),
 	}
 	go s.loop()
 	return s
