@@ -72,7 +72,7 @@ func main() {
 	flag.Parse()
 	o.fresh = 2 * time.Minute
 	if *short {
-		o.seconds, o.least, o.p50, o.p99, o.floor50, o.floor99 = 0.25, 3, 20, 20, 500, 2000
+		o.seconds, o.least, o.p50, o.p99, o.floor50, o.floor99 = 0.25, 3, 20, 20, 2000, 4000
 		o.wait, o.settle, o.fresh = 10*time.Second, 5*time.Second, time.Hour
 	}
 	var err error
