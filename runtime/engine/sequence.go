@@ -285,25 +285,17 @@ func (e *Engine) Commit(id ID, token int32) error {
 
 // Remove ends a sequence and frees its pages; an unknown id is ignored.
 func (e *Engine) Remove(id ID) {
-	for i, s := range e.seqs {
-		if s.id == id {
-			if s.removed = true; !s.inFlight {
-				e.pages.free(s.pages)
-			}
-			e.release(s.source)
-			e.seqs = append(e.seqs[:i], e.seqs[i+1:]...)
-			return
-		}
+	s := cut(&e.seqs, id)
+	if s == nil {
+		s = cut(&e.suspended, id)
 	}
-	for _, s := range e.suspended {
-		if s.id == id {
-			s.suspended = false
-			e.suspended = slices.DeleteFunc(e.suspended, func(o *sequence) bool { return o == s })
-			e.seqs = append(e.seqs, s)
-			e.Remove(id)
-			return
-		}
+	if s == nil {
+		return
 	}
+	if s.removed = true; !s.inFlight {
+		e.pages.free(s.pages)
+	}
+	e.release(s.source)
 }
 
 // Fork makes a new sequence that has computed what another one has, and goes

@@ -2,17 +2,26 @@
 
 package engine
 
+import "slices"
+
 // Suspend lets a sequence wait: it is in no step, takes none of MaxSeqs, and keeps
 // its pages unless others need them.
 func (e *Engine) Suspend(id ID) {
-	for i, s := range e.seqs {
-		if s.id == id {
-			s.suspended = true
-			e.seqs = append(e.seqs[:i], e.seqs[i+1:]...)
-			e.suspended = append(e.suspended, s)
-			return
-		}
+	if s := cut(&e.seqs, id); s != nil {
+		s.suspended = true
+		e.suspended = append(e.suspended, s)
 	}
+}
+
+// cut takes a sequence out of a list; nil: it is not there.
+func cut(list *[]*sequence, id ID) *sequence {
+	i := slices.IndexFunc(*list, func(s *sequence) bool { return s.id == id })
+	if i < 0 {
+		return nil
+	}
+	s := (*list)[i]
+	*list = slices.Delete(*list, i, i+1)
+	return s
 }
 
 // Resume lets a suspended sequence go on. What it lost is computed again. ErrBusy:
@@ -21,13 +30,9 @@ func (e *Engine) Resume(id ID) error {
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return ErrBusy
 	}
-	for i, s := range e.suspended {
-		if s.id == id {
-			s.suspended = false
-			e.suspended = append(e.suspended[:i], e.suspended[i+1:]...)
-			e.seqs = append(e.seqs, s)
-			break
-		}
+	if s := cut(&e.suspended, id); s != nil {
+		s.suspended = false
+		e.seqs = append(e.seqs, s)
 	}
 	return nil
 }

@@ -239,31 +239,26 @@ func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 	return nil
 }
 
-// late says whether branches wait for their masks, and whether one of these has
-// come.
-func (g *generate) late() (waits, ready bool) {
-	for i := range g.branches {
-		if b := &g.branches[i]; b.late && !b.ended {
-			waits = true
-			ready = ready || g.Samplers[i].Ready(g.s.notify)
-		}
-	}
-	return waits, ready
+// late says whether branches wait for their masks.
+func (g *generate) late() bool {
+	return slices.ContainsFunc(g.branches, func(b branch) bool { return b.late && !b.ended })
 }
 
-// catchUp picks the next tokens of the branches whose masks have come.
-func (g *generate) catchUp() error {
+// catchUp picks the next tokens of the branches whose masks have come; picked:
+// there was one.
+func (g *generate) catchUp() (picked bool, err error) {
 	for i := range g.branches {
 		b := &g.branches[i]
 		if !b.late || b.ended || !g.Samplers[i].Ready(g.s.notify) {
 			continue
 		}
+		picked = true
 		b.late, b.path, b.draft = false, nil, speculate.Draft{}
 		if err := g.choose(i, b, b.row, b.best, -1, nil); err != nil {
-			return err
+			return picked, err
 		}
 	}
-	return nil
+	return picked, nil
 }
 
 // drafts says whether a branch goes on that has a drafter.

@@ -41,8 +41,8 @@ func (s *Scheduler) step(results []engine.Result) {
 // A constrained task has sequences that sit steps out, because what they need
 // beside the model is late.
 type constrained interface {
-	late() (waits, ready bool)
-	catchUp() error
+	late() bool
+	catchUp() (picked bool, err error)
 }
 
 // catchUp lets jobs go on for which what was late has come.
@@ -53,10 +53,10 @@ func (s *Scheduler) catchUp() {
 		if !ok || e.err != nil {
 			continue
 		}
-		if _, ready := t.late(); ready {
-			if e.err = safely(t.catchUp); e.err == nil {
-				s.apply(e)
-			}
+		picked := false
+		e.err = safely(func() (err error) { picked, err = t.catchUp(); return err })
+		if picked && e.err == nil {
+			s.apply(e)
 		}
 	}
 	s.retire()
@@ -66,11 +66,7 @@ func (s *Scheduler) catchUp() {
 func (s *Scheduler) allLate() bool {
 	return !slices.ContainsFunc(s.live, func(e *entry) bool {
 		t, ok := e.task.(constrained)
-		if !ok {
-			return true
-		}
-		waits, _ := t.late()
-		return !waits
+		return !ok || !t.late()
 	})
 }
 

@@ -19,12 +19,12 @@ const mostTokenized = 256 << 10
 
 // mostText is how many bytes a text may have that the context is to hold: more
 // cannot fit, whatever its tokens are.
-func (s *Server) mostText() int { return s.cfg.Context * max(1, s.longest) }
+func (s *Server) mostText() int { return s.cfg.Context * max(1, s.longest()) }
 
 // checkText refuses a text that the context cannot hold, before anything is done
 // with it.
 func (s *Server) checkText(param string, bytes int) error {
-	if s.longest > 0 && bytes > s.mostText() {
+	if s.longest() > 0 && bytes > s.mostText() {
 		return invalid(param, "this model's maximum context length is %d tokens, which is less than the %d bytes of the text; shorten it", s.cfg.Context, bytes).withCode("context_length_exceeded")
 	}
 	return nil

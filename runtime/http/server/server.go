@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -81,7 +82,7 @@ type Server struct {
 	started time.Time
 	counts  counts
 	memory  *memory
-	longest int // bytes of a text that a token stands for at most
+	longest func() int // bytes of a text that a token stands for at most; 0: there is no tokenizer
 
 	local  bool        // only the machine itself can reach the service
 	ending atomic.Bool // no new work
@@ -111,9 +112,13 @@ func New(cfg Config) *Server {
 		cfg.Access, _ = access.New(access.Options{Registry: cfg.Registry}) // nothing is loaded: it cannot fail
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), started: time.Now(), memory: newMemory(cfg.Memory)}
-	if cfg.Tokenizer != nil {
-		s.longest = cfg.Tokenizer.Longest()
-	}
+	s.longest = sync.OnceValue(func() int {
+		if cfg.Tokenizer == nil {
+			return 0
+		}
+		return cfg.Tokenizer.Longest()
+	})
+	go s.longest() // it spells the whole vocabulary: not while somebody waits for the start
 	s.counts.register(cfg.Registry, cfg.Scheduler)
 	s.routes()
 	return s

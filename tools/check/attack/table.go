@@ -144,7 +144,7 @@ func (o *options) all() (failed int, err error) {
 	return failed, nil
 }
 
-// one measures an attack and its ordinary load in turns.
+// one measures an attack and its ordinary load, interleaved.
 func (o *options) one(bases *baselines, a *attack) (result, error) {
 	var base, under phase
 	last := -1
