@@ -184,7 +184,7 @@ func TestArchiveVersions(t *testing.T) {
 			licensed = licensed || strings.HasPrefix(name, m.path) && (base == "LICENSE" || base == "COPYING")
 		}
 		if !licensed {
-			t.Errorf("deps.zip lacks the licence of %s", m.path)
+			t.Errorf("deps.zip lacks the license of %s", m.path)
 		}
 	}
 }

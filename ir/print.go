@@ -13,7 +13,7 @@ import (
 )
 
 // typeColumn is where the colon of a declaration stands. It is fixed, so that
-// one long name does not move its neighbours.
+// one long name does not move its neighbors.
 const typeColumn = 25
 
 // Fprint writes the module in its canonical form: two spaces of indent a

@@ -38,7 +38,7 @@ type slot struct {
 }
 
 // rows is what the values of one slot have in common: how many rows there are,
-// and how far apart. Neighbouring ops run together row by row, so that a row
+// and how far apart. Neighboring ops run together row by row, so that a row
 // may only be overwritten where the same row was read.
 type rows struct {
 	role  string

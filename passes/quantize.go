@@ -34,7 +34,7 @@ type TypeRules struct {
 // yields has a few columns that are many times larger than the others; two of
 // them cost 0.2 % of SmolLM2's perplexity, the next two 0.05 %, which can be
 // told from the weights' own error only where they have eight bits
-// (docs/quantisation.md, activations).
+// (docs/quantization.md, activations).
 func usualOutliers(t tensor.DType) int {
 	if tensor.MaxCode(t) == 255 {
 		return 4

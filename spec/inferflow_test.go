@@ -51,7 +51,7 @@ var inferflowModels = map[string]inferflowModel{
 	"llama2_7b_hf":                 {name: "llama2-7b", stored: invFreq},
 	"minicpm_2b_dpo_bf16":          {name: "minicpm-2b", differs: "residual factors 0.25 are near 1.4/√40; the head's factor stands in front of the norm"},
 	"mistral_7b_instruct_v0.2":     {name: "mistral-7b-instruct-v0.2"},
-	"mixtral_8x7b_instruct_v0.1":   {name: "mixtral-8x7b-instruct", differs: "softmax over all experts, renormalised, is the softmax over the chosen ones"},
+	"mixtral_8x7b_instruct_v0.1":   {name: "mixtral-8x7b-instruct", differs: "softmax over all experts, renormalized, is the softmax over the chosen ones"},
 	"open_llama_3b":                {name: "open-llama-3b"},
 	"opt_13b":                      {name: "opt-13b", renamed: []string{"model.decoder.", "decoder.", "decoder.final_layer_norm", "decoder.layer_norm"}},
 	"opt_350m":                     {name: "opt-350m", renamed: []string{"model.decoder.", "decoder."}},

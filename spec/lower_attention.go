@@ -125,7 +125,7 @@ func (l *lowerer) qkvCuts() []*cut {
 	return []*cut{rowsCut(0, all), rowsCut(all, all+kv*hd), rowsCut(all+kv*hd, all+2*kv*hd)}
 }
 
-// qkNorm normalises queries or keys ("q", "k"): each head with shared or own
+// qkNorm normalizes queries or keys ("q", "k"): each head with shared or own
 // weights, or all heads together. The weight's shape tells which, where the
 // specification does not.
 func (l *lowerer) qkNorm(x, which string, heads int) string {
@@ -164,7 +164,7 @@ func (l *lowerer) qkNorm(x, which string, heads int) string {
 	return l.normOp(hint, function, x, l.weight(name, std+".weight", nil), l.weight(name+"_bias", std+".bias", nil), n.QKNormBase, 1)
 }
 
-// perHeadNorm normalises each head alone and multiplies by a weight that
+// perHeadNorm normalizes each head alone and multiplies by a weight that
 // differs from head to head.
 func (l *lowerer) perHeadNorm(hint, function, x, w string, heads int) string {
 	return l.t.op(hint, "mul", []string{l.normOp(hint, function, x, "", "", 0, heads), w}, nil)

@@ -104,7 +104,7 @@ func (l *lowerer) biasCut() *cut {
 	return &cut{rows: l.Hyper.Vocab, vector: true, apply: func(r *tensor.Transform) *tensor.Transform { return rows.apply(all.apply(r)) }}
 }
 
-// headCut drops padding rows, which must never be sampled, and normalises rows.
+// headCut drops padding rows, which must never be sampled, and normalizes rows.
 func (l *lowerer) headCut() *cut {
 	padded, unit := l.Hyper.Rows > l.Hyper.Vocab, l.Net.NormalizeLMHead
 	if !padded && !unit {

@@ -41,7 +41,7 @@ func (l *lowerer) latentRope(heads int) attrs {
 	return a
 }
 
-// latentNorm normalises a low-rank vector.
+// latentNorm normalizes a low-rank vector.
 func (l *lowerer) latentNorm(hint, name, x string) string {
 	eps := cmp.Or(l.Net.LatentNormEps, l.Net.NormEps)
 	std := l.s.in("self_attn." + name)

@@ -2,7 +2,7 @@ package spec
 
 import "math"
 
-// norm writes a normalisation with the tensors std.weight and std.bias, where
+// norm writes a normalization with the tensors std.weight and std.bias, where
 // there are such tensors or norms have no parameters (no tensor tells of those:
 // they stand where a norm is common); it says whether it did.
 func (l *lowerer) norm(hint, weight, std, x string, base float64) (string, bool) {
@@ -13,7 +13,7 @@ func (l *lowerer) norm(hint, weight, std, x string, base float64) (string, bool)
 	return l.normOp(hint, l.normFunction(std), x, w, l.weight(weight+"_bias", std+".bias", nil), base, 1), true
 }
 
-// normOp writes one normalisation op; w and b may be "". A linear norm is a
+// normOp writes one normalization op; w and b may be "". A linear norm is a
 // factor, the root of the width (Inferflow, TensorOpr::LinearNorm).
 func (l *lowerer) normOp(hint, function, x, w, b string, base float64, heads int) string {
 	return l.normWith(hint, function, x, w, b, l.Net.NormEps, base, heads)

@@ -10,7 +10,7 @@ type Network struct {
 	PositionEmbedding     string `yaml:"position_embedding" words:"empty|rope|alibi|sinusoidal|sinusoidal2|relative_bias"`
 	PosEmbeddingOffset    int    `yaml:"pos_embedding_offset"`
 
-	QKColumnOrder       int     `yaml:"qk_column_order"` // 0, 1: rope turns neighbours; 2: halves
+	QKColumnOrder       int     `yaml:"qk_column_order"` // 0, 1: rope turns neighbors; 2: halves
 	RopeTheta           float64 `yaml:"rope_theta"`
 	RopeDim             int     `yaml:"rope_dim"` // rotated channels of a head; -1 and 0 mean all
 	PartialRotaryFactor float64 `yaml:"partial_rotary_factor"`

@@ -149,7 +149,7 @@ func (r *reference) attention(at string, x [][]float64) [][]float64 {
 	return out
 }
 
-// turn normalises where asked and applies the rotary embedding to halves.
+// turn normalizes where asked and applies the rotary embedding to halves.
 func (r *reference) turn(x []float64, dim, pos int) {
 	theta, _ := number(r.config["rope_theta"])
 	for h := 0; h < len(x); h += dim {
@@ -182,7 +182,7 @@ func (r *reference) ffn(gateUp, down, x []float64) []float64 {
 	return times(down, y[:half])
 }
 
-// mixture routes over the first experts, renormalises the best two.
+// mixture routes over the first experts, renormalizes the best two.
 func (r *reference) mixture(at string, x []float64) []float64 {
 	p := times(r.tensors(at+"gate.weight"), x)[:r.experts]
 	softmax(p)

@@ -1,4 +1,4 @@
-// Package templates is the kernel catalogue: C templates with a header that
+// Package templates is the kernel catalog: C templates with a header that
 // says which op they compute, for which types and how, and the C headers that
 // kernels and the emitted step share. Adding a file to cpu/ adds a kernel; the
 // conformance test and the profiler find it.
@@ -32,7 +32,7 @@ type Catalog struct {
 
 var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// Load gives the catalogue that is part of the program, which is read once; no
+// Load gives the catalog that is part of the program, which is read once; no
 // caller may change it. An error names the template and what is wrong with it.
 func Load() (*Catalog, error) { return embedded() }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // tolerance bounds the error of a matmul, as a share of Σ|w|·|x| where a
-// quantised weight counts as |scale·code| + |base|: float32 sums of at most
+// quantized weight counts as |scale·code| + |base|: float32 sums of at most
 // 600 terms (plain types, activations that are not rounded) or 36 (blocks,
 // exact inside).
 func tolerance(dt tensor.DType, act string) float64 {
@@ -215,7 +215,7 @@ func (p *matmulCase) same(t *testing.T, k *Kernel, rows int, how string, y, want
 	}
 }
 
-// checkEmbed compares every dequantised row with the exact values, rounded.
+// checkEmbed compares every dequantized row with the exact values, rounded.
 func (p *matmulCase) checkEmbed(t *testing.T, f uintptr, k *Kernel) {
 	t.Helper()
 	out := make([]float32, p.w.k+1)

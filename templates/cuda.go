@@ -54,7 +54,7 @@ type CUDACatalog struct {
 	formats map[tensor.DType]*format
 }
 
-// LoadCUDA reads the CUDA part of the catalogue that is part of the program.
+// LoadCUDA reads the CUDA part of the catalog that is part of the program.
 func LoadCUDA() (*CUDACatalog, error) {
 	formats, err := loadFormats(files)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A Kernel is one template of the catalogue: an implementation of an op for
+// A Kernel is one template of the catalog: an implementation of an op for
 // some weight types. At one type and instruction set it is one C translation
 // unit that defines one function, named by Symbol.
 type Kernel struct {
@@ -134,7 +134,7 @@ type unit struct {
 	ISA              string
 	Tile             int
 	Act              string // C name of the activation kind
-	Widths           []int  // attention: rows that one specialised function computes
+	Widths           []int  // attention: rows that one specialized function computes
 	Max              int    // the largest of Widths
 	Vectors16        int    // attention: vectors of 16 columns that it computes
 	Parts            int    // registers that a vector of 16 takes

@@ -182,7 +182,7 @@ func (c *moeCase) check(t *testing.T, m *moeLib) {
 	}
 	bound := 3e-6 * size
 	if Act(c.dt) != "f32" {
-		bound = 4e-3 * size // a hidden number may be rounded to a neighbouring code
+		bound = 4e-3 * size // a hidden number may be rounded to a neighboring code
 	}
 	for i, w := range want {
 		if !(math.Abs(float64(got[i])-w) <= bound) {

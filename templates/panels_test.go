@@ -235,7 +235,7 @@ func tileBytes(act string, k, mt int) int {
 }
 
 // packRows packs rows of activations into tiles of tm rows, one number after
-// the other, and gives the values they stand for after quantisation.
+// the other, and gives the values they stand for after quantization.
 func packRows(act string, x []float32, rows, k, tm int) (packed []byte, value []float64) {
 	size := tileBytes(act, k, tm)
 	packed = aligned((rows + tm - 1) / tm * size)

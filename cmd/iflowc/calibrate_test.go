@@ -12,7 +12,7 @@ import (
 )
 
 // TestCalibrate compares what calibration says of the first layer's projections
-// with their inputs' definition: the mean squares of the normalised embeddings
+// with their inputs' definition: the mean squares of the normalized embeddings
 // of the text's tokens.
 func TestCalibrate(t *testing.T) {
 	t.Parallel()

@@ -11,9 +11,9 @@ import (
 	"github.com/iflowc/iflowc/codegen/compiler"
 )
 
-// TestOlderArtefacts: what an older iflowc made, or a newer one, is either used
+// TestOlderArtifacts: what an older iflowc made, or a newer one, is either used
 // or refused with what to do; every one says which iflowc made it.
-func TestOlderArtefacts(t *testing.T) {
+func TestOlderArtifacts(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
 	made := demo(t)

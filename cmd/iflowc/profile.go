@@ -116,7 +116,7 @@ func (c *profileCmd) measure(ctx context.Context, cat *templates.Catalog, shapes
 	machine.ReadGBs = []float64{tenth(before), tenth(d.ReadGBs())}
 	p := &dispatch.Profile{Format: dispatch.Format, Device: tune.Describe(machine), Order: c.Order, Machine: &machine}
 	for i, s := range shapes {
-		p.Shapes = append(p.Shapes, tune.Summarise(s, cells[i]))
+		p.Shapes = append(p.Shapes, tune.Summarize(s, cells[i]))
 	}
 	return p, nil
 }

@@ -213,7 +213,7 @@ func (d *viewData) regions(cpu *codegen.CPUModel) {
 	}
 }
 
-// kernels renders the catalogue's kernels that the step calls, for the best
+// kernels renders the catalog's kernels that the step calls, for the best
 // instruction set of this machine.
 func (d *viewData) kernels(cpu *codegen.CPUModel) error {
 	isa, err := compiler.ISAHere("")

@@ -44,7 +44,7 @@ type viewHeld struct {
 	slot, from int
 }
 
-// block turns ops into boxes. Neighbouring row ops share a region, whose
+// block turns ops into boxes. Neighboring row ops share a region, whose
 // description lists them.
 func (w *viewWalk) block(b *ir.Block) []viewOp {
 	var out []viewOp

@@ -23,7 +23,7 @@ var tokenizerFiles = []string{
 // maxTokenizerFile bounds one of those files; the largest published are 35 MB.
 const maxTokenizerFile = 256 << 20
 
-// tokenizer reads the model's tokenizer and gives it with its serialised form.
+// tokenizer reads the model's tokenizer and gives it with its serialized form.
 // A model without one still computes on ids.
 func (m *Model) tokenizer() (*tokenizer.Tokenizer, []byte, error) {
 	t, err := m.loadTokenizer()

@@ -285,9 +285,9 @@ func onlyImpl(t *testing.T, matmuls []manifest.Matmul, impl string) []byte {
 	return table
 }
 
-// TestUnoptimised: the module as lowered, with no pass but quantize, builds,
+// TestUnoptimized: the module as lowered, with no pass but quantize, builds,
 // runs and gives the same numbers.
-func TestUnoptimised(t *testing.T) {
+func TestUnoptimized(t *testing.T) {
 	t.Parallel()
 	long := prompt(20, 4)
 	want := logitsOf(t, demoModel(t, "f32", nil), engine.Options{Threads: 2}, [][]int32{long})[0]

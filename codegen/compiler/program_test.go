@@ -75,7 +75,7 @@ func compileStrictly(ctx context.Context, b *toolchain.Builder, p *Program, isa 
 }
 
 // TestInstructionSets: every instruction set of this architecture can be asked
-// for by name, in the catalogue's order.
+// for by name, in the catalog's order.
 func TestInstructionSets(t *testing.T) {
 	t.Parallel()
 	for _, isa := range templates.ISAs() {

@@ -18,7 +18,7 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// A Kernel names a kernel of the catalogue at one type: one translation unit.
+// A Kernel names a kernel of the catalog at one type: one translation unit.
 type Kernel struct {
 	*templates.Kernel
 	Type tensor.DType

@@ -47,7 +47,7 @@ func (e *emitter) matmul(r *layout.Region, work *layout.Matmul) error {
 	return m.product()
 }
 
-// actName is how rows of a type are packed, in names of the catalogue.
+// actName is how rows of a type are packed, in names of the catalog.
 func actName(dt tensor.DType) string {
 	if dt.IsActivation() || dt == tensor.BF16 {
 		return dt.String()

@@ -303,7 +303,7 @@ func (r *Rows) prefetchState(st *layout.State, base, first, count string) {
 	r.w.P("}")
 }
 
-// embed dequantises the token's row of the table.
+// embed dequantizes the token's row of the table.
 func (r *Rows) embed(ops []*ir.Op, at int) error {
 	op := ops[at]
 	a := op.Args[1]

@@ -40,7 +40,7 @@ func (r *Rows) route(ops []*ir.Op, at int) error {
 	return nil
 }
 
-// softmax emits the normalised exponential of a row.
+// softmax emits the normalized exponential of a row.
 func (r *Rows) softmax(ops []*ir.Op, at int) error {
 	op := ops[at]
 	src, err := r.contiguous(op.Args[0].Value)

@@ -108,7 +108,7 @@ func Float(f float64) string {
 	return s + "f"
 }
 
-// Floats is the body of an array initialiser.
+// Floats is the body of an array initializer.
 func Floats(fs []float64) string {
 	var parts []string
 	for _, f := range fs {

@@ -18,7 +18,7 @@ import (
 )
 
 // A Calibration is what was measured of a model on calibration text, by which
-// quantising weighs errors. It is safe for concurrent use; a nil one knows nothing.
+// quantizing weighs errors. It is safe for concurrent use; a nil one knows nothing.
 type Calibration struct {
 	// Importance says how much an error in each column of a stored matrix
 	// matters: the mean square of what the column is multiplied by. Keys are
@@ -99,7 +99,7 @@ func readImportance(set *checkpoint.Set, path string) (map[string][]float32, err
 	return imp, nil
 }
 
-// Digest names the contents that quantising depends on; it is empty for none.
+// Digest names the contents that quantizing depends on; it is empty for none.
 func (c *Calibration) Digest() string {
 	switch {
 	case c == nil:

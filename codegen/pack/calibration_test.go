@@ -16,7 +16,7 @@ import (
 // wantSet opens a file with a matrix "want" of 128 columns.
 func wantSet(t *testing.T) *checkpoint.Set {
 	t.Helper()
-	set, err := checkpoint.Open(filepath.Join("..", "..", "spec", "checkpoint", "testdata", "quantised", "gptq4_desc"))
+	set, err := checkpoint.Open(filepath.Join("..", "..", "spec", "checkpoint", "testdata", "quantized", "gptq4_desc"))
 	if err != nil {
 		t.Fatal(err)
 	}

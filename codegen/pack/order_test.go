@@ -10,11 +10,11 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-var orderModel = flag.String("order-model", filepath.Join("..", "..", "models", "demo"), "model whose weights TestErrorOrder rounds; they must never have been quantised")
+var orderModel = flag.String("order-model", filepath.Join("..", "..", "models", "demo"), "model whose weights TestErrorOrder rounds; they must never have been quantized")
 
 // TestErrorOrder rounds a model's matrices to every block type: the more bits,
 // the smaller the error, in the order of the Inferflow report's Table 3. It logs
-// the table of docs/quantisation.md.
+// the table of docs/quantization.md.
 func TestErrorOrder(t *testing.T) {
 	t.Parallel()
 	set, err := checkpoint.Open(*orderModel)

@@ -22,7 +22,7 @@ import (
 
 // An Item is one weight to pack: the transform, the values of {i} and {j} in it,
 // and what must come out. A vector has Rows 1. When the transform yields another
-// type than DType it is quantised to it.
+// type than DType it is quantized to it.
 type Item struct {
 	Name           string
 	Index          []int
@@ -57,7 +57,7 @@ type Options struct {
 // Pack evaluates the items' transforms and writes them, in the order given, to a
 // packed file at path. The file appears complete or not at all: it is written
 // beside path under another name, synced and renamed; after an error or a
-// cancelled context nothing is left. Memory stays near a few rows a worker,
+// canceled context nothing is left. Memory stays near a few rows a worker,
 // but for transforms with transpose or reshape, which hold their weight.
 func Pack(ctx context.Context, src Source, plan []Item, path string, opt Options) error {
 	items, size, err := place(plan)

@@ -14,7 +14,7 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
 )
 
-// smallPlan has every layout, indices, a quantised and a plain matrix.
+// smallPlan has every layout, indices, a quantized and a plain matrix.
 func smallPlan() []Item {
 	return []Item{
 		{Name: "wq", Index: []int{0}, Transform: tensor.Source("l.{i}.q"), DType: tensor.Q4B32, Rows: 40, Cols: 96, Layout: packed.LayoutPanel16},
@@ -105,7 +105,7 @@ func TestPackIsReproducible(t *testing.T) {
 func TestPackLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := smallSet(t)
-	cancelled, cancel := context.WithCancel(context.Background())
+	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
 	wrongShape, missing := smallPlan(), smallPlan()
 	wrongShape[4].Rows = 22
@@ -115,7 +115,7 @@ func TestPackLeavesNothingBehind(t *testing.T) {
 		plan []Item
 		want string
 	}{
-		"cancelled":   {cancelled, smallPlan(), "context canceled"},
+		"canceled":    {canceled, smallPlan(), "context canceled"},
 		"wrong shape": {context.Background(), wrongShape, "the files give [21, 5], the model needs [22, 5]"},
 		"missing":     {context.Background(), missing, `no tensor "nope"`},
 		"twice":       {context.Background(), append(smallPlan(), smallPlan()...), "twice"},
@@ -133,7 +133,7 @@ func TestPackLeavesNothingBehind(t *testing.T) {
 }
 
 // Cancelling in the middle of the work, from the progress report.
-func TestPackCancelledMidway(t *testing.T) {
+func TestPackCanceledMidway(t *testing.T) {
 	t.Parallel()
 	s := smallSet(t)
 	dir := t.TempDir()

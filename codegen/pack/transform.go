@@ -66,7 +66,7 @@ func (d *Dense) Float32() []float32 {
 
 // Eval evaluates a transform over the stored tensors. "{i}" and "{j}" in source
 // names stand for index[0] and index[1]. Reordering rows keeps stored blocks as
-// they are, so that a quantised matrix stays exact through concat, interleave,
+// they are, so that a quantized matrix stays exact through concat, interleave,
 // rows, group_rows and permute_rows and is transcoded at quantize; what needs
 // values is computed in float32. Rows of matrices are axis 0; for vectors the
 // row operations take elements. Only transpose and reshape hold a weight in
@@ -165,7 +165,7 @@ func (v value) remap(n int, from func(r int) int) value {
 // A Source is what weights are made from.
 type Source struct {
 	Set         *checkpoint.Set // the stored tensors
-	Calibration *Calibration    // by which quantising weighs errors; may be nil
+	Calibration *Calibration    // by which quantizing weighs errors; may be nil
 }
 
 type evaluator struct {

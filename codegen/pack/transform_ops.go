@@ -230,7 +230,7 @@ func evalReshape(r *tensor.Transform, args []value, _ []int) (value, error) {
 
 // evalPermuteRows undoes a published order of rows. "gguf_rope": GGUF files of
 // the llama family store the rows of a query or key head so that rotary pairs
-// are neighbours, (0, d/2, 1, d/2+1, …) of the half-split order; row t·d/2+i of
+// are neighbors, (0, d/2, 1, d/2+1, …) of the half-split order; row t·d/2+i of
 // a head is stored row 2i+t.
 func evalPermuteRows(r *tensor.Transform, args []value, _ []int) (value, error) {
 	v := args[0]

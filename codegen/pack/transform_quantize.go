@@ -9,7 +9,7 @@ import (
 // quantize evaluates quantize(a, type).
 func (e *evaluator) quantize(r *tensor.Transform) (value, error) {
 	if !tensor.CanEncode(r.Type) || r.Type.IsActivation() {
-		return value{}, fmt.Errorf("weights cannot be quantised to %s", r.Type)
+		return value{}, fmt.Errorf("weights cannot be quantized to %s", r.Type)
 	}
 	v, err := e.eval(r.Args[0])
 	if err != nil {

@@ -50,7 +50,7 @@ func outliersOf(args []value, which func(r int) (arg, row int)) func(r int) []te
 // encoded at once and held: which entries are kept depends on all of them.
 func (e *evaluator) quantizeSparse(r *tensor.Transform) (value, error) {
 	if !tensor.CanEncode(r.Type) || r.Type.IsActivation() || !r.Type.IsBlock() {
-		return value{}, fmt.Errorf("weights cannot be quantised to %s with sparse outliers", r.Type)
+		return value{}, fmt.Errorf("weights cannot be quantized to %s with sparse outliers", r.Type)
 	}
 	if !(r.Nums[0] > 0 && r.Nums[0] <= tensor.MaxSparseRatio) {
 		return value{}, fmt.Errorf("transform %s: a fraction of %v of the entries; expected more than 0 and %v at most", r, r.Nums[0], tensor.MaxSparseRatio)

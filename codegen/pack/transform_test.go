@@ -120,14 +120,14 @@ func TestL2NormRows(t *testing.T) {
 	}
 }
 
-// Reordering rows of a stored quantised matrix and quantising to the lossless
+// Reordering rows of a stored quantized matrix and quantizing to the lossless
 // type keeps every value.
-func TestQuantisedRowsStayExact(t *testing.T) {
+func TestQuantizedRowsStayExact(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ stored, compute tensor.DType }{
 		{tensor.GQ4_1, tensor.Q4B32}, {tensor.GQ4_0, tensor.Q4B32}, {tensor.GQ8_0, tensor.Q8B32T2},
 	} {
-		q, k := checkpointtest.Quantised("q", c.stored, 32, 64), checkpointtest.Quantised("k", c.stored, 16, 64)
+		q, k := checkpointtest.Quantized("q", c.stored, 32, 64), checkpointtest.Quantized("k", c.stored, 16, 64)
 		s := sourceOf(t, "m.gguf", checkpointtest.GGUF(nil, q, k))
 		plain := op("concat", nil, permute(4, tensor.Source("q")), permute(2, tensor.Source("k")))
 		want, err := Eval(s, plain, nil)
@@ -153,7 +153,7 @@ func TestQuantisedRowsStayExact(t *testing.T) {
 
 func TestMixedTypesAreDecoded(t *testing.T) {
 	t.Parallel()
-	q, f := checkpointtest.Quantised("q", tensor.GQ4_0, 2, 32), checkpointtest.Ramp("f", 0, 1, 32)
+	q, f := checkpointtest.Quantized("q", tensor.GQ4_0, 2, 32), checkpointtest.Ramp("f", 0, 1, 32)
 	s := sourceOf(t, "m.gguf", checkpointtest.GGUF(nil, q, f))
 	d, err := Eval(s, op("concat", nil, tensor.Source("q"), tensor.Source("f")), nil)
 	if err != nil {
@@ -210,7 +210,7 @@ func TestTransformErrors(t *testing.T) {
 		"not 0 heads":         permute(0, v),
 		"not NaN heads":       permute(nan, v),
 		"not 3 groups of 1":   op("group_rows", []float64{3, 1, 0, 1}, v),
-		"cannot be quantised": quantizeTo(tensor.GQ4_0, a),
+		"cannot be quantized": quantizeTo(tensor.GQ4_0, a),
 		"with 0 arguments":    op("scale", []float64{1}),
 		"3 dimensions":        op("interleave", nil, c, c),
 		"not 3 equal parts":   op("part_rows", []float64{3}, a),

@@ -125,7 +125,7 @@ func TestTree(t *testing.T) {
 	same(t, "right branch", got.F[32:], right.F[2*32:], 1e-12)
 }
 
-// The length of a token's own sequence, not that of its neighbours in the
+// The length of a token's own sequence, not that of its neighbors in the
 // step, chooses between short and long rotary frequencies.
 func TestLongRopeBySequence(t *testing.T) {
 	t.Parallel()

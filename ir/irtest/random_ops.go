@@ -124,7 +124,7 @@ func (d *dag) any(fits func(*node) bool) *node {
 	return v
 }
 
-// tame draws a value of numbers near 1, normalised where it was larger.
+// tame draws a value of numbers near 1, normalized where it was larger.
 func (d *dag) tame(fits func(*node) bool) *node {
 	x := d.any(fits)
 	if x == nil || x.size < 2 {
@@ -248,7 +248,7 @@ func (d *dag) embed() {
 	d.op(&node{cols: cols, rows: "T", size: 1}, "embed %s, %s", draw(d, "%ids", "%pos"), d.weight(d.matrix(cols), 64, cols))
 }
 
-// softmax normalises a row.
+// softmax normalizes a row.
 func (d *dag) softmax() {
 	x := d.tame(nil)
 	d.op(like(x, x.cols, 1), "softmax %s", x.name)

@@ -11,11 +11,11 @@ func normAttrs(eps ir.AttrDef) []ir.AttrDef {
 	return []ir.AttrDef{
 		eps,
 		{Name: "base", Kind: ir.FloatAttr, Default: 0.0, Doc: "added to the weight (1 in Gemma)"},
-		{Name: "heads", Kind: ir.IntAttr, Default: 1, Doc: "the columns are this many slices, each normalised alone; the weight has one slice's entries"},
+		{Name: "heads", Kind: ir.IntAttr, Default: 1, Doc: "the columns are this many slices, each normalized alone; the weight has one slice's entries"},
 	}
 }
 
-// RMSNorm is root-mean-square normalisation.
+// RMSNorm is root-mean-square normalization.
 var RMSNorm = &ir.OpDef{
 	Name:   "rmsnorm",
 	Doc:    "y = x / √(mean(x²) + eps) · (w + base) (Zhang and Sennrich 2019, eq. 4)",
@@ -28,7 +28,7 @@ var RMSNorm = &ir.OpDef{
 	}),
 }
 
-// LayerNorm is layer normalisation.
+// LayerNorm is layer normalization.
 var LayerNorm = &ir.OpDef{
 	Name: "layernorm",
 	Doc:  "y = (x − mean(x)) / √(var(x) + eps) · (w + base) + b (Ba et al. 2016); var divides by the count",
@@ -59,7 +59,7 @@ var L2Norm = &ir.OpDef{
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
 	Attrs: []ir.AttrDef{
 		{Name: "eps", Kind: ir.FloatAttr, Default: 1e-12, Doc: "added to the sum of squares"},
-		{Name: "heads", Kind: ir.IntAttr, Default: 1, Doc: "the columns are this many slices, each normalised alone"},
+		{Name: "heads", Kind: ir.IntAttr, Default: 1, Doc: "the columns are this many slices, each normalized alone"},
 	},
 	Traits: ir.RowWise | ir.PerHead,
 	Infer:  inferNorm,
@@ -91,7 +91,7 @@ func inferNorm(o *ir.Op) ([]ir.Type, error) {
 	return one(x, nil)
 }
 
-// evalNorm normalises each slice of each row in place, then applies weight
+// evalNorm normalizes each slice of each row in place, then applies weight
 // and bias.
 func evalNorm(slice func(o *ir.Op, x []float64)) func(*ir.Op, []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	return func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Softmax is the normalised exponential of each row.
+// Softmax is the normalized exponential of each row.
 var Softmax = &ir.OpDef{
 	Name:   "softmax",
 	Doc:    "y = exp(x − max x) / Σ exp(x − max x), row by row",

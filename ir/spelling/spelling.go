@@ -21,7 +21,7 @@ func Nearest(have string, words []string) string {
 	return best
 }
 
-// distance counts insertions, deletions, replacements and swaps of neighbours
+// distance counts insertions, deletions, replacements and swaps of neighbors
 // (optimal string alignment) between byte strings; at least limit, it is limit.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {

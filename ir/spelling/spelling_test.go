@@ -9,7 +9,7 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	words := []string{"rms_norm", "layer_norm", "rope", "softmax"}
 	for have, want := range map[string]string{
-		"rms_nrom":                 "rms_norm",   // neighbours swapped
+		"rms_nrom":                 "rms_norm",   // neighbors swapped
 		"RMS_Norm":                 "rms_norm",   // case
 		"layernorm":                "layer_norm", // one left out
 		"rop":                      "rope",

@@ -17,7 +17,7 @@ type plane struct {
 // Stored as f16 base, f16 scale, then the planes, high bits first.
 type affineLayout struct {
 	maxCode int  // codes are 0…maxCode
-	cells   bool // rule B: codes are cells of the range, values their centres
+	cells   bool // rule B: codes are cells of the range, values their centers
 	paired  bool // a stored code is 11·q[2i] + q[2i+1] (report eq. 4)
 	planes  []plane
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Decode writes the float32 values of stored elements of any type: the exact
-// dequantisation of its published formula, evaluated in float32. len(dst) is
+// dequantization of its published formula, evaluated in float32. len(dst) is
 // the number of elements and must be whole blocks filling src exactly.
 func Decode(dst []float32, dt DType, src []byte) error {
 	if err := checkSizes("decode", dt, len(dst), len(src)); err != nil {

@@ -3,7 +3,7 @@ package tensor
 import "encoding/binary"
 
 // The k-quants of GGUF: super-blocks of 256 elements whose sub-blocks have
-// quantised scales (ggml's block_q2_K … block_q6_K).
+// quantized scales (ggml's block_q2_K … block_q6_K).
 
 // decodeQ2K: 16 B scale and minimum nibbles of 16 sub-blocks, 64 B of two-bit
 // codes, f16 d, f16 dmin; x = (d·scale)·q − dmin·min.

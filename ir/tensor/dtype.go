@@ -1,5 +1,5 @@
 // Package tensor holds what the compiler needs to know of data: the exact bytes
-// of block-quantised types, host tensors and weight transforms.
+// of block-quantized types, host tensors and weight transforms.
 package tensor
 
 import "github.com/iflowc/iflowc/runtime/artifact/dtype"

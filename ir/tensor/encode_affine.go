@@ -15,7 +15,7 @@ type blockFit struct {
 
 // encodeAffine starts from rule A (report eq. 1 and 3: scale =
 // (max−min)/maxCode, base = min) or rule B (scale = (max−min)/(maxCode+1),
-// base = min + scale/2, the centres of equal cells) and searches on.
+// base = min + scale/2, the centers of equal cells) and searches on.
 func encodeAffine(dst []byte, dt DType, src []float32, how rounding) {
 	l := affine[dt]
 	var clean [64]float32

@@ -6,7 +6,7 @@ import (
 )
 
 // signedTops are the codes that a block's largest magnitude may get; those
-// above 127 are cut to it. The first is the plain rule. Neighbouring scales
+// above 127 are cut to it. The first is the plain rule. Neighboring scales
 // are other phases of the grid, of which the luckiest is kept.
 var signedTops = [...]float64{127, 127.3, 126.6, 126.2, 125.8, 125.4, 125}
 

@@ -2,7 +2,7 @@ package tensor
 
 import "math"
 
-// OutlierGroup is the number of neighbouring columns that are taken out
+// OutlierGroup is the number of neighboring columns that are taken out
 // together: what one dot product of bytes covers.
 const OutlierGroup = 4
 
@@ -18,7 +18,7 @@ type OutlierColumns struct {
 // of equals, it takes the part that eight bits of its own hold, scale =
 // absmax/127 and codes = round-to-even(x · (127/absmax)), and leaves the
 // remainder in x. All in float32 and in this order, so that a kernel can give
-// the same bits. One column that is many times as large as its neighbours would
+// the same bits. One column that is many times as large as its neighbors would
 // else take the range of its whole block (Dettmers et al. 2022, §3, multiply
 // such columns apart for the same reason). Groups of zeros, and those whose
 // 127/absmax is not finite, are left as they are with codes 0.

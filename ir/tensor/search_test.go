@@ -156,7 +156,7 @@ func TestSearchGains(t *testing.T) {
 	}
 }
 
-// Weights that were quantised before, each 32 on 16 levels of their own, keep
+// Weights that were quantized before, each 32 on 16 levels of their own, keep
 // more in 64 columns than others: a third less squared error.
 func TestSearchOnLadders(t *testing.T) {
 	t.Parallel()

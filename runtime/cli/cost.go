@@ -44,7 +44,7 @@ func costOf(m *manifest.Manifest, shares []*manifest.Manifest) cost {
 }
 
 // add adds what a manifest holds, and returns how many of its multiply-adds are of
-// block-quantised weights. A table that no matmul names is looked up, not read
+// block-quantized weights. A table that no matmul names is looked up, not read
 // through. The head is the matrix whose rows are the columns of the logits, or a
 // rank's part of them.
 func (c *cost) add(m *manifest.Manifest, head int) (blocks float64) {

@@ -49,7 +49,7 @@ func (*perplexityCmd) suits(m *model) error {
 }
 
 func (*calibrateCmd) suits(m *model) error {
-	return m.mustBe(decoderOnly, "calibrate", "others are quantised without")
+	return m.mustBe(decoderOnly, "calibrate", "others are quantized without")
 }
 
 func (*benchCmd) suits(m *model) error {

@@ -97,7 +97,7 @@ func (c *tuneCmd) measure(ctx context.Context, m *model, rows []int) (*dispatch.
 	machine.ReadGBs = []float64{before, d.ReadGBs()}
 	p := &dispatch.Profile{Format: dispatch.Format, Device: tune.Describe(machine), Order: "class", Machine: &machine}
 	for i, s := range shapes {
-		p.Shapes = append(p.Shapes, tune.Summarise(s, cells[i]))
+		p.Shapes = append(p.Shapes, tune.Summarize(s, cells[i]))
 	}
 	return p, nil
 }

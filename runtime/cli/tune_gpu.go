@@ -64,7 +64,7 @@ func (c *tuneCmd) measureGPU(ctx context.Context, m *model, rows []int) (*dispat
 	}
 	p := &dispatch.Profile{Format: dispatch.Format, Device: tune.Describe(machine), Order: "any", Splits: splits, Machine: &machine}
 	for i, s := range shapes {
-		p.Shapes = append(p.Shapes, tune.Summarise(s, cells[i]))
+		p.Shapes = append(p.Shapes, tune.Summarize(s, cells[i]))
 	}
 	return p, nil
 }

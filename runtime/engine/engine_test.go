@@ -237,7 +237,7 @@ func TestErrors(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := e.Infer(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled step: %v", err)
+		t.Errorf("a canceled step: %v", err)
 	}
 	for _, opt := range []engine.Options{{Graph: "other"}, {Context: 1000}, {Threads: -1}} {
 		if _, err := engine.Open(m, opt); err == nil {

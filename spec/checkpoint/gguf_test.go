@@ -35,7 +35,7 @@ func sampleMeta() []checkpointtest.GGUFPair {
 
 func TestGGUF(t *testing.T) {
 	t.Parallel()
-	q := checkpointtest.Quantised("q", tensor.GQ4_1, 3, 64)
+	q := checkpointtest.Quantized("q", tensor.GQ4_1, 3, 64)
 	s := openBytes(t, "m.gguf", checkpointtest.GGUF(sampleMeta(), checkpointtest.Ramp("norm", 5, 3), q, checkpointtest.Ramp("m", 0, 2, 3)))
 	want := map[string]any{
 		"general.architecture": "llama", "llama.block_count": uint32(30), "llama.eps": float32(1e-5), "flag": true,
@@ -118,7 +118,7 @@ func TestBadGGUF(t *testing.T) {
 }
 
 func FuzzGGUF(f *testing.F) {
-	f.Add(checkpointtest.GGUF(sampleMeta(), checkpointtest.Ramp("norm", 5, 3), checkpointtest.Quantised("q", tensor.GQ4_1, 1, 64)))
+	f.Add(checkpointtest.GGUF(sampleMeta(), checkpointtest.Ramp("norm", 5, 3), checkpointtest.Quantized("q", tensor.GQ4_1, 1, 64)))
 	f.Add(checkpointtest.GGUF([]checkpointtest.GGUFPair{checkpointtest.Pair("general.alignment", 4, u32(32))}, checkpointtest.Ramp("w", 0, 2, 3), checkpointtest.Ramp("v", 0, 9)))
 	f.Add(checkpointtest.GGUF(nil, checkpointtest.New("k", tensor.GQ6K, []int{1, 256}, make([]byte, 210))))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -13,7 +13,7 @@ import (
 // llama2.c checkpoints, as written by its export.py. Version 0 has seven int32
 // and no magic number; versions 1 (float32) and 2 (Q8_0) a header of 256 bytes.
 // Tensors get the names of the original LLaMA files. Rotary pairs are
-// neighbours in wq and wk.
+// neighbors in wq and wk.
 const (
 	llama2cMagic     = 0x616b3432
 	llama2cHeader    = 256
@@ -141,7 +141,7 @@ func (f *llama2cFile) layoutV0() {
 }
 
 // layoutV1: the header, all norms as float32, then the matrices, which version
-// 2 quantises.
+// 2 quantizes.
 func (f *llama2cFile) layoutV1() {
 	f.at = llama2cHeader
 	f.layered(llama2cTensor{"attention_norm", 0, f.dim})
@@ -197,16 +197,16 @@ func (f *llama2cFile) add(name string, rows, cols int64) {
 			return
 		}
 		e.Offset = f.take(n + n/f.group*4)
-		e.collect = f.dequantise(e.Offset, n)
+		e.collect = f.dequantize(e.Offset, n)
 	} else {
 		e.Offset = f.take(4 * n)
 	}
 	f.entries = append(f.entries, e)
 }
 
-// dequantise makes float32 of a version 2 matrix: all int8 codes, then one
+// dequantize makes float32 of a version 2 matrix: all int8 codes, then one
 // float32 scale for each group; values are code · scale, exactly rounded.
-func (f *llama2cFile) dequantise(at, n int64) func() []byte {
+func (f *llama2cFile) dequantize(at, n int64) func() []byte {
 	data, group := f.m.data, f.group
 	return func() []byte {
 		codes, scales := data[at:at+n], data[at+n:]

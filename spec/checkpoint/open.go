@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A format recognises files by their first bytes and reads one file.
+// A format recognizes files by their first bytes and reads one file.
 type format struct {
 	name  string
 	match func(m *mapping) bool
@@ -67,7 +67,7 @@ func Open(paths ...string) (*Set, error) {
 		return nil, err
 	}
 	s.sort()
-	if err := s.adoptQuantised(); err != nil {
+	if err := s.adoptQuantized(); err != nil {
 		s.Close()
 		return nil, err
 	}

@@ -241,7 +241,7 @@ func (v *ggufVocab) special(d *tokenizer.Definition) {
 	d.Config.ChatTemplate = v.reader.text("tokenizer.chat_template")
 }
 
-// addTokens makes control and user-defined tokens recognisable in text. The
+// addTokens makes control and user-defined tokens recognizable in text. The
 // file does not say which of the former take spaces with them.
 func (v *ggufVocab) addTokens(d *tokenizer.Definition) {
 	named := map[string]bool{}

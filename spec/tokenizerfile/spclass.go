@@ -27,7 +27,7 @@ type spClass struct {
 	// form. joined: its decoding only joins the pieces.
 	library, joined bool
 	objects         bool     // the class says of every special token how it is matched
-	normalized      []string // roles whose tokens are looked for in normalised text
+	normalized      []string // roles whose tokens are looked for in normalized text
 	special         []string // user-defined pieces that are special
 	unused          []string // of the pieces in front, those that are special
 	// extraIDs: <extra_id_N> tokens behind the pieces, highest N first.

@@ -1,10 +1,10 @@
 /* Packing of activation rows into tiles (the layout is that of ifl_kernel.h).
  *
- * A block of B numbers is quantised with one scale: scale = max|x| / 127, code = x·(127 / max|x|) rounded to the nearest,
+ * A block of B numbers is quantized with one scale: scale = max|x| / 127, code = x·(127 / max|x|) rounded to the nearest,
  * ties to even. The codes' sum comes with it, because a kernel multiplies it with the weights' base; it is the sum of the
- * quantised numbers, so that the rounding errors of both parts cancel.
+ * quantized numbers, so that the rounding errors of both parts cancel.
  *
- * A column that is many times larger than its neighbours takes the range of its whole block. So the row's largest groups of
+ * A column that is many times larger than its neighbors takes the range of its whole block. So the row's largest groups of
  * four columns may be taken out first (ifl_outliers): eight bits of their own, and the remainder stays in the block. */
 #pragma once
 #include "ifl_kernel.h"

@@ -101,7 +101,7 @@ function drawGraph(ops, link) {
 
 /* Measured times a row of one shape's implementations, with their intervals, over rows; both axes logarithmic. */
 function drawCurves(m) {
-  const W = 410, H = 230, L = 48, R = 10, T = 10, B = 28, colours = ['#0072b2', '#d55e00', '#009e73', '#cc79a7'];
+  const W = 410, H = 230, L = 48, R = 10, T = 10, B = 28, colors = ['#0072b2', '#d55e00', '#009e73', '#cc79a7'];
   const pts = [];
   for (const impl of m.impls) m.rows.forEach((r, i) => { if (impl.us[i] > 0) pts.push(impl.us[i] / r); });
   const lo = Math.min(...pts) / 1.2, hi = Math.max(...pts) * 1.2, r0 = m.rows[0], r1 = m.rows[m.rows.length - 1];
@@ -115,7 +115,7 @@ function drawCurves(m) {
     out.push(s('line', { x1: x(r), x2: x(r), y1: T, y2: H - B, stroke: 'currentColor', 'stroke-dasharray': '4 3' }), s('text', { x: x(r) + 3, y: T + 11 }, `${name} ${r}`));
   out.push(s('text', { class: 'dim', x: L + 4, y: H - B - 5 }, 'µs a row'), s('text', { class: 'dim', x: W - R, y: H - 1, 'text-anchor': 'end' }, 'rows'));
   m.impls.forEach((impl, k) => {
-    const seen = m.rows.map((r, i) => [r, impl.us[i] / r, impl.lo[i] / r, impl.hi[i] / r]).filter(p => p[1] > 0), c = colours[k % 4];
+    const seen = m.rows.map((r, i) => [r, impl.us[i] / r, impl.lo[i] / r, impl.hi[i] / r]).filter(p => p[1] > 0), c = colors[k % 4];
     if (!seen.length) return;
     const band = seen.map(p => `${x(p[0])},${y(p[3])}`).concat(seen.slice().reverse().map(p => `${x(p[0])},${y(p[2])}`));
     out.push(s('polygon', { points: band.join(' '), fill: c, opacity: 0.18 }), s('polyline', { points: seen.map(p => `${x(p[0])},${y(p[1])}`).join(' '), fill: 'none', stroke: c, 'stroke-width': 1.6 }),

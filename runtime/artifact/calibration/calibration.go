@@ -1,5 +1,5 @@
 // Package calibration writes what a model's calibrate subcommand measured, in
-// the file that iflowc quantises by.
+// the file that iflowc quantizes by.
 package calibration
 
 import (

@@ -40,5 +40,5 @@ func loadMemory(data string) (uintptr, error) {
 	return handle, nil
 }
 
-// keepOpen holds the files behind loaded libraries against finalisers.
+// keepOpen holds the files behind loaded libraries against finalizers.
 var keepOpen []*os.File

@@ -87,7 +87,7 @@ const (
 	attrSharedOptIn     = 97
 )
 
-// A Driver is the CUDA driver's library, opened and initialised.
+// A Driver is the CUDA driver's library, opened and initialized.
 type Driver struct {
 	at      [functions]uintptr
 	handle  uintptr // of the library; 0: the functions are this program's

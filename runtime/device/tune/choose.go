@@ -165,8 +165,8 @@ func indexOf(names []string, name string) int {
 	return 0
 }
 
-// Summarise makes a shape's entry of a profile from its times.
-func Summarise(s Shape, cells []Cell) dispatch.Shape {
+// Summarize makes a shape's entry of a profile from its times.
+func Summarize(s Shape, cells []Cell) dispatch.Shape {
 	var names []string
 	for _, c := range s.Candidates {
 		names = append(names, c.Impl)

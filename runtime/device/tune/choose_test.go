@@ -126,7 +126,7 @@ func TestDroppedImplementations(t *testing.T) {
 	if want := []dispatch.Rule{{Rows: 1, Impl: "gemv"}, {Rows: 4, Impl: "flat_gemm"}}; !reflect.DeepEqual(rules, want) {
 		t.Errorf("rules %v", rules)
 	}
-	s := Summarise(Shape{N: 16, K: 16, DType: "f16", Candidates: []Candidate{{Impl: "gemv"}, {Impl: "flat_gemm"}, {Impl: "gemm"}}}, cells)
+	s := Summarize(Shape{N: 16, K: 16, DType: "f16", Candidates: []Candidate{{Impl: "gemv"}, {Impl: "flat_gemm"}, {Impl: "gemm"}}}, cells)
 	if s.Measured.M1 != 4 || s.Measured.M2 != 0 || s.Measured.Impls[0].Us[2] != 0 || s.Measured.Impls[0].Samples[3] != 0 {
 		t.Errorf("summary %+v", s.Measured)
 	}
@@ -158,7 +158,7 @@ func TestFamilies(t *testing.T) {
 		}
 		cells = append(cells, c)
 	}
-	m := Summarise(shape, cells).Measured
+	m := Summarize(shape, cells).Measured
 	if m.M1 != 3 || m.M2 != 5 {
 		t.Errorf("M1 %d, M2 %d; expected 3 and 5", m.M1, m.M2)
 	}

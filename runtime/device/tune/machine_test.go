@@ -109,7 +109,7 @@ func TestFileAndPlot(t *testing.T) {
 	t.Parallel()
 	cells := timings(DefaultRows(), 9, 0.01, model)
 	p := &dispatch.Profile{Device: "a <device>", Order: "class", Machine: &dispatch.Machine{Arch: "amd64", Threads: 2, ReadGBs: []float64{34.5, 35}},
-		Shapes: []dispatch.Shape{Summarise(simulatedShape, cells)}}
+		Shapes: []dispatch.Shape{Summarize(simulatedShape, cells)}}
 	path := filepath.Join(t.TempDir(), "a.profile")
 	if err := p.Write(path); err != nil {
 		t.Fatal(err)

@@ -27,6 +27,6 @@ func TestPool(t *testing.T) {
 	var p Pool
 	p.Add([]float32{3, 4}, "mean")
 	if v := p.Vector("mean", true); math.Abs(float64(v[0])-0.6) > 1e-6 || math.Abs(float64(v[1])-0.8) > 1e-6 {
-		t.Errorf("normalised: %v, want [0.6 0.8]", v)
+		t.Errorf("normalized: %v, want [0.6 0.8]", v)
 	}
 }

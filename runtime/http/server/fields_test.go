@@ -151,7 +151,7 @@ func (s *service) handlers() func(path string) http.Handler {
 
 const plainTemplate = "{% for m in messages %}{{ m.role[0] }}{{ m.content }}.{% endfor %}{% if add_generation_prompt %}a{% endif %}"
 
-// TestConstraintSpellings: every way to ask for a constraint is honoured, and two
+// TestConstraintSpellings: every way to ask for a constraint is honored, and two
 // of them are refused.
 func TestConstraintSpellings(t *testing.T) {
 	t.Parallel()

@@ -11,12 +11,12 @@ func TestExposition(t *testing.T) {
 	t.Parallel()
 	var r metrics.Registry
 	plain := r.Counter("a_total", "Plain.", "")
-	labelled := r.Counter("b_total", "By status.", "code")
+	labeled := r.Counter("b_total", "By status.", "code")
 	r.Func("gauge", "c", "A gauge.", func() float64 { return 2.5 })
 	h := r.Histogram("d_seconds", "Times.", []float64{0.1, 1})
 	plain.Add(3, "")
-	labelled.Add(1, "404")
-	labelled.Add(2, "2\"0\\0\n")
+	labeled.Add(1, "404")
+	labeled.Add(2, "2\"0\\0\n")
 	for _, v := range []float64{0.1, 0.11, 5} {
 		h.Observe(v)
 	}

@@ -80,10 +80,10 @@ func (l *layout) draw(c canvas) {
 	c.text(l.titleAt, l.Title, textStyle{size: 11.5, c: ink})
 	l.grid(c)
 	for i, s := range l.Series {
-		l.band(c, s, colourOf(i))
+		l.band(c, s, colorOf(i))
 	}
 	for i, s := range l.Series {
-		l.curve(c, s, colourOf(i))
+		l.curve(c, s, colorOf(i))
 	}
 	l.marks(c)
 	l.axes(c)
@@ -124,7 +124,7 @@ func (l *layout) legend(c canvas) {
 		if s.Name == "" {
 			continue
 		}
-		c.line([]point{{x, y - 3.5}, {x + 14, y - 3.5}}, colourOf(i), 2, false)
+		c.line([]point{{x, y - 3.5}, {x + 14, y - 3.5}}, colorOf(i), 2, false)
 		c.text(point{x + 18, y}, s.Name, textStyle{size: textSize, c: ink})
 		x += 18 + textWidth(s.Name, textSize) + 14
 	}
@@ -161,7 +161,7 @@ func (l *layout) places(s Series, values []float64) (points []point, at []int) {
 }
 
 // band fills the interval around a curve.
-func (l *layout) band(c canvas, s Series, colour color.NRGBA) {
+func (l *layout) band(c canvas, s Series, color color.NRGBA) {
 	if s.Low == nil || s.Points {
 		return
 	}
@@ -171,12 +171,12 @@ func (l *layout) band(c canvas, s Series, colour color.NRGBA) {
 		outline = append(outline, lower[len(lower)-1-i])
 	}
 	if len(lower) > 1 {
-		c.area(outline, faint(colour, 56))
+		c.area(outline, faint(color, 56))
 	}
 }
 
 // curve draws a curve, and its points where asked.
-func (l *layout) curve(c canvas, s Series, colour color.NRGBA) {
+func (l *layout) curve(c canvas, s Series, color color.NRGBA) {
 	points, at := l.places(s, s.Y)
 	line := points
 	if s.Steps {
@@ -189,7 +189,7 @@ func (l *layout) curve(c canvas, s Series, colour color.NRGBA) {
 		}
 	}
 	if len(line) > 1 {
-		c.line(line, colour, 1.6, false)
+		c.line(line, color, 1.6, false)
 	}
 	if !s.Points && len(points) > 1 {
 		return
@@ -198,10 +198,10 @@ func (l *layout) curve(c canvas, s Series, colour color.NRGBA) {
 		if i := at[k]; s.Low != nil && l.y.shows(s.Low[i]) {
 			low, high := l.y.at(s.Low[i]), l.y.at(s.High[i])
 			for _, bar := range [][]point{{{p.x, low}, {p.x, high}}, {{p.x - 3, low}, {p.x + 3, low}}, {{p.x - 3, high}, {p.x + 3, high}}} {
-				c.line(bar, colour, 1, false)
+				c.line(bar, color, 1, false)
 			}
 		}
-		c.area(disc(p, 2.8), colour)
+		c.area(disc(p, 2.8), color)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// TestPNG: curves are where the axes say, in their colours, and paper is white.
+// TestPNG: curves are where the axes say, in their colors, and paper is white.
 func TestPNG(t *testing.T) {
 	t.Parallel()
 	f := example()
@@ -88,14 +88,14 @@ func TestPNG(t *testing.T) {
 		return color.NRGBAModel.Convert(picture.At(int(p.x*scale), int(p.y*scale))).(color.NRGBA)
 	}
 	l := newLayout(&f.Panels[0], point{gap, gap/2 + titleH})
-	if got := at(point{l.x.at(3), l.y.at(10)}); got != colourOf(0) {
-		t.Errorf("on the first curve %v, want %v", got, colourOf(0))
+	if got := at(point{l.x.at(3), l.y.at(10)}); got != colorOf(0) {
+		t.Errorf("on the first curve %v, want %v", got, colorOf(0))
 	}
-	if got := at(point{l.x.at(1.4142135), l.y.at(28.2842712)}); got != colourOf(1) {
-		t.Errorf("on the second curve %v, want %v", got, colourOf(1))
+	if got := at(point{l.x.at(1.4142135), l.y.at(28.2842712)}); got != colorOf(1) {
+		t.Errorf("on the second curve %v, want %v", got, colorOf(1))
 	}
 	band := at(point{l.x.at(1.2), l.y.at(9.4)})
-	if band == white || band == colourOf(0) || band.B < band.R {
+	if band == white || band == colorOf(0) || band.B < band.R {
 		t.Errorf("in the band %v", band)
 	}
 	if got := at(point{w - 2, h - 2}); got != white {

@@ -32,7 +32,7 @@ type segment struct {
 }
 
 // paint fills what any of the outlines, which all turn the same way, encloses.
-func (c *rasterCanvas) paint(outlines []stroke, colour color.NRGBA) {
+func (c *rasterCanvas) paint(outlines []stroke, color color.NRGBA) {
 	box := c.box(outlines)
 	if box.Empty() {
 		return
@@ -56,7 +56,7 @@ func (c *rasterCanvas) paint(outlines []stroke, colour color.NRGBA) {
 		}
 		c.fill.ClosePath()
 	}
-	c.fill.Draw(c.image, box, image.NewUniform(colour), image.Point{})
+	c.fill.Draw(c.image, box, image.NewUniform(color), image.Point{})
 }
 
 // box is the part of the picture that outlines lie in.
@@ -82,8 +82,8 @@ func (c *rasterCanvas) box(outlines []stroke) image.Rectangle {
 		bound(math.Ceil(high.x)+1, size.X), bound(math.Ceil(high.y)+1, size.Y))
 }
 
-func (c *rasterCanvas) area(points []point, colour color.NRGBA) {
-	c.paint([]stroke{c.polygon(points)}, colour)
+func (c *rasterCanvas) area(points []point, color color.NRGBA) {
+	c.paint([]stroke{c.polygon(points)}, color)
 }
 
 // polygon is an outline in pixels.
@@ -94,7 +94,7 @@ func (c *rasterCanvas) polygon(points []point) (o stroke) {
 	return o
 }
 
-func (c *rasterCanvas) line(points []point, colour color.NRGBA, width float64, dashed bool) {
+func (c *rasterCanvas) line(points []point, color color.NRGBA, width float64, dashed bool) {
 	var outlines []stroke
 	draw := func(a, b point) {
 		if length := math.Hypot(b.x-a.x, b.y-a.y); length > 0 {
@@ -112,7 +112,7 @@ func (c *rasterCanvas) line(points []point, colour color.NRGBA, width float64, d
 			outlines = append(outlines, c.polygon(disc(points[i], width/2)))
 		}
 	}
-	c.paint(outlines, colour)
+	c.paint(outlines, color)
 }
 
 // dashes cuts a segment into pieces of 3 units with gaps of 3.

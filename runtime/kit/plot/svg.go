@@ -19,20 +19,20 @@ func newSVG(w, h float64) *svgCanvas {
 
 func (c *svgCanvas) bytes() []byte { return []byte(c.b.String() + "</svg>\n") }
 
-func (c *svgCanvas) line(points []point, colour color.NRGBA, width float64, dashed bool) {
+func (c *svgCanvas) line(points []point, color color.NRGBA, width float64, dashed bool) {
 	dash := ""
 	if dashed {
 		dash = ` stroke-dasharray="3 3"`
 	}
-	fmt.Fprintf(&c.b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s" stroke-linejoin="round"%s/>`+"\n", list(points), hex(colour), num(width), dash)
+	fmt.Fprintf(&c.b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s" stroke-linejoin="round"%s/>`+"\n", list(points), hex(color), num(width), dash)
 }
 
-func (c *svgCanvas) area(points []point, colour color.NRGBA) {
+func (c *svgCanvas) area(points []point, color color.NRGBA) {
 	opacity := ""
-	if colour.A < 255 {
-		opacity = fmt.Sprintf(` fill-opacity="%.2f"`, float64(colour.A)/255)
+	if color.A < 255 {
+		opacity = fmt.Sprintf(` fill-opacity="%.2f"`, float64(color.A)/255)
 	}
-	fmt.Fprintf(&c.b, `<polygon points="%s" fill="%s"%s/>`+"\n", list(points), hex(colour), opacity)
+	fmt.Fprintf(&c.b, `<polygon points="%s" fill="%s"%s/>`+"\n", list(points), hex(color), opacity)
 }
 
 func (c *svgCanvas) text(at point, s string, t textStyle) {

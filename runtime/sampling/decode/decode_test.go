@@ -161,7 +161,7 @@ func TestPenalty(t *testing.T) {
 	t.Parallel()
 	s := sampler(t, Options{Penalty: 2})
 	if id, _ := s.Next(row, []int32{3, 3, 7}); id != 1 {
-		t.Errorf("token %d, expected 1 after 3 and 7 are penalised", id)
+		t.Errorf("token %d, expected 1 after 3 and 7 are penalized", id)
 	}
 	if id, _ := s.Next([]float32{-1, -1.5}, []int32{0}); id != 1 {
 		t.Errorf("token %d, expected a negative logit to fall", id)

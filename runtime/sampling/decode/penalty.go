@@ -1,15 +1,15 @@
 package decode
 
-// fromPenalised draws after the repetition penalty (Keskar et al. 2019, CTRL,
+// fromPenalized draws after the repetition penalty (Keskar et al. 2019, CTRL,
 // section 4.1; negative logits are multiplied, as transformers does): logits
 // of tokens in history are moved down once, however often they stand there.
-func (s *StandardSampler) fromPenalised(logits []float32, history []int32) (int32, error) {
+func (s *StandardSampler) fromPenalized(logits []float32, history []int32) (int32, error) {
 	s.row = append(s.row[:0], logits...)
 	clear(s.seen)
 	for _, id := range history {
 		if _, again := s.seen[id]; !again && id >= 0 && int(id) < len(logits) {
 			s.seen[id] = struct{}{}
-			s.row[id] = penalise(logits[id], float32(s.opt.Penalty))
+			s.row[id] = penalize(logits[id], float32(s.opt.Penalty))
 		}
 	}
 	top, ok := argmax(s.row)
@@ -22,7 +22,7 @@ func (s *StandardSampler) fromPenalised(logits []float32, history []int32) (int3
 	return s.pick(s.row, s.row[top]), nil
 }
 
-func penalise(l, penalty float32) float32 {
+func penalize(l, penalty float32) float32 {
 	if l > 0 {
 		return l / penalty
 	}

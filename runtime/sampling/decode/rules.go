@@ -20,7 +20,7 @@ type Rules struct {
 	Suppress      []int32   // suppress_tokens: never come
 	BeginSuppress []int32   // begin_suppress_tokens: never come first
 	SequenceBias  []Bias    // sequence_bias
-	SourcePenalty float64   // encoder_repetition_penalty: above 1 favours the tokens of Source; 0 or 1: none
+	SourcePenalty float64   // encoder_repetition_penalty: above 1 favors the tokens of Source; 0 or 1: none
 	SourceRepeat  int       // encoder_no_repeat_ngram_size: no n-gram of Source comes; 0: may
 	Decay         Decay     // exponential_decay_length_penalty
 	Finite        bool      // remove_invalid_values: the lowest number in place of minus infinity
@@ -63,10 +63,10 @@ func (r *Rules) Apply(scores []float32, sequence []int32) {
 		b.add(scores, sequence)
 	}
 	if r.SourcePenalty != 0 && r.SourcePenalty != 1 {
-		penaliseAll(scores, r.Source, float32(1/r.SourcePenalty))
+		penalizeAll(scores, r.Source, float32(1/r.SourcePenalty))
 	}
 	if r.Penalty != 0 && r.Penalty != 1 {
-		penaliseAll(scores, sequence, float32(r.Penalty))
+		penalizeAll(scores, sequence, float32(r.Penalty))
 	}
 	if r.NoRepeat > 0 {
 		forbidRepeats(scores, sequence, sequence, r.NoRepeat)
@@ -166,15 +166,15 @@ func force(scores []float32, ids []int32) {
 	}
 }
 
-// penaliseAll moves down the scores of the tokens of a sequence, once each.
-func penaliseAll(scores []float32, sequence []int32, penalty float32) {
+// penalizeAll moves down the scores of the tokens of a sequence, once each.
+func penalizeAll(scores []float32, sequence []int32, penalty float32) {
 	seen := make([]uint64, (len(scores)+63)/64)
 	for _, id := range sequence {
 		if id < 0 || int(id) >= len(scores) || seen[id>>6]>>(id&63)&1 != 0 {
 			continue
 		}
 		seen[id>>6] |= 1 << (id & 63)
-		scores[id] = penalise(scores[id], penalty)
+		scores[id] = penalize(scores[id], penalty)
 	}
 }
 

@@ -53,7 +53,7 @@ type StandardSampler struct {
 	pool []candidate // scratch
 	sums []float64   // scratch: the masses of blocks of logits
 	seen map[int32]struct{}
-	row  []float32 // scratch: penalised logits
+	row  []float32 // scratch: penalized logits
 }
 
 // NewStandardSampler checks options and returns a sampler.
@@ -93,12 +93,12 @@ func (s *StandardSampler) Next(logits []float32, history []int32) (int32, error)
 	if !ok {
 		return 0, ErrNaN
 	}
-	penalised := s.opt.Penalty != 0 && s.opt.Penalty != 1 && len(history) > 0
-	if s.opt.Temperature == 0 && !penalised {
+	penalized := s.opt.Penalty != 0 && s.opt.Penalty != 1 && len(history) > 0
+	if s.opt.Temperature == 0 && !penalized {
 		return int32(top), nil
 	}
-	if penalised {
-		return s.fromPenalised(logits, history)
+	if penalized {
+		return s.fromPenalized(logits, history)
 	}
 	return s.pick(logits, logits[top]), nil
 }

@@ -129,7 +129,7 @@ func (d *Medusa) explore(room Room) bool {
 		if n > room.Nodes || !room.untried(n) {
 			continue
 		}
-		tree := medusa.Optimise(d.accuracy, n, func(_ float64, nodes int) float64 { return float64(nodes) })
+		tree := medusa.Optimize(d.accuracy, n, func(_ float64, nodes int) float64 { return float64(nodes) })
 		if (room.Others+1+d.accuracy.Expected(tree))/(room.Others+1) <= 1+medusaCheap*float64(n) {
 			continue
 		}
@@ -162,7 +162,7 @@ func (d *Medusa) choose(room Room) {
 		}
 		return
 	}
-	tree := medusa.Optimise(d.accuracy, min(room.Nodes, medusaNodes), rate)
+	tree := medusa.Optimize(d.accuracy, min(room.Nodes, medusaNodes), rate)
 	if len(tree) == 0 {
 		return
 	}

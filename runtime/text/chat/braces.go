@@ -19,7 +19,7 @@ import (
 //	{#12}                   a token by its id
 //	{<|im_start|>}          a token by its spelling
 //
-// Text outside of braces is tokenised as prompt text; \n in it is a line feed.
+// Text outside of braces is tokenized as prompt text; \n in it is a line feed.
 type braceTemplate struct{ parts []bracePart }
 
 // A bracePart is a text, a key, or a token's id.
@@ -188,8 +188,8 @@ func (t *braceTemplate) text(messages []Message, opts RenderOptions, tokens Spec
 	return b.String(), nil
 }
 
-// encode gives the prompt's tokens: pieces between ids are tokenised as one
-// text, in which tokens of the template are recognised and the user's are not.
+// encode gives the prompt's tokens: pieces between ids are tokenized as one
+// text, in which tokens of the template are recognized and the user's are not.
 func (t *braceTemplate) encode(tok *tokenizer.Tokenizer, messages []Message, opts RenderOptions, tokens SpecialTokens) (*Prompt, error) {
 	pieces, err := t.pieces(messages, opts, tokens)
 	if err != nil {

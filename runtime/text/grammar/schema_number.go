@@ -26,7 +26,7 @@ func (w *schemaWriter) number(o *object, integer bool, path string) part {
 	lo, hi := w.limits(o, path)
 	for _, l := range []*limit{lo, hi} {
 		if l != nil && l.open && !integer && l.fraction != "" && len(l.whole)+len(l.fraction) > precise {
-			w.fail(path, "an exclusive limit with a fraction has at most %d digits, or doubles do not tell it from its neighbours", precise)
+			w.fail(path, "an exclusive limit with a fraction has at most %d digits, or doubles do not tell it from its neighbors", precise)
 		}
 	}
 	if w.err != nil {

@@ -143,7 +143,7 @@ func (l *lexer) after(end int, sign byte, trim bool) int {
 	return end
 }
 
-// rawTag recognises the rest of {% raw %} and gives where its text begins, -1
+// rawTag recognizes the rest of {% raw %} and gives where its text begins, -1
 // when the tag is another one.
 func (l *lexer) rawTag(body int) int {
 	rest := strings.TrimLeftFunc(l.src[body:], isSpace)
@@ -190,7 +190,7 @@ func (l *lexer) raw(begin int) {
 	}
 }
 
-// closeBracket recognises a closing bracket with its sign and gives its size.
+// closeBracket recognizes a closing bracket with its sign and gives its size.
 func closeBracket(s, bracket string) (size int, ok bool) {
 	if strings.HasPrefix(s, bracket) {
 		return len(bracket), true

@@ -26,7 +26,7 @@ func (p *regexParser) class() (Set, error) {
 			break
 		}
 		if p.take("&&") {
-			right := normaliseSet(pairs)
+			right := normalizeSet(pairs)
 			if haveLeft {
 				right = left.Intersect(right)
 			}
@@ -39,7 +39,7 @@ func (p *regexParser) class() (Set, error) {
 		}
 		pairs = append(pairs, set...)
 	}
-	set := normaliseSet(pairs)
+	set := normalizeSet(pairs)
 	if haveLeft {
 		set = left.Intersect(set)
 	}

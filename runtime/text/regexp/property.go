@@ -37,7 +37,7 @@ func Category(names ...string) Set {
 			}
 		}
 	}
-	return normaliseSet(pairs)
+	return normalizeSet(pairs)
 }
 
 // propertySet resolves the name inside \p{…}: a general category, a script or

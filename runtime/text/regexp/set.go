@@ -8,8 +8,8 @@ import (
 // A Set is a set of code points: sorted, disjoint, inclusive lo,hi pairs.
 type Set []rune
 
-// normalise sorts and merges arbitrary lo,hi pairs into a Set.
-func normaliseSet(pairs []rune) Set {
+// normalize sorts and merges arbitrary lo,hi pairs into a Set.
+func normalizeSet(pairs []rune) Set {
 	type span struct{ lo, hi rune }
 	spans := make([]span, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -31,7 +31,7 @@ func normaliseSet(pairs []rune) Set {
 
 // Union holds what either holds.
 func (s Set) Union(o Set) Set {
-	return normaliseSet(append(slices.Clone(s), o...))
+	return normalizeSet(append(slices.Clone(s), o...))
 }
 
 // Negate holds all other code points.
@@ -68,7 +68,7 @@ func (s Set) fold() Set {
 			}
 		}
 	}
-	return normaliseSet(pairs)
+	return normalizeSet(pairs)
 }
 
 // Table lists the code points of Unicode tables.
@@ -82,7 +82,7 @@ func Table(tables ...*unicode.RangeTable) Set {
 			pairs = appendStride(pairs, rune(r.Lo), rune(r.Hi), rune(r.Stride))
 		}
 	}
-	return normaliseSet(pairs)
+	return normalizeSet(pairs)
 }
 
 func appendStride(pairs []rune, lo, hi, stride rune) []rune {

@@ -8,7 +8,7 @@ import (
 
 // addedVocabulary finds added and special tokens inside text before the model
 // sees it: first those matched in the raw text, then those matched in
-// normalised text.
+// normalized text.
 type addedVocabulary struct {
 	tokens  []AddedToken // in order of addition
 	byID    map[int32]int

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// charsmap is SentencePiece's precompiled normalisation: a darts-clone double
+// charsmap is SentencePiece's precompiled normalization: a darts-clone double
 // array that maps byte strings to offsets into a table of replacements.
 type charsmap struct {
 	trie   []uint32
 	values string
 }
 
-// newCharsmap makes a normaliser; an empty map changes nothing.
+// newCharsmap makes a normalizer; an empty map changes nothing.
 func newCharsmap(data []byte) (normalizer, error) {
 	m, err := parseCharsmap(data)
 	if m == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
-// Classes used by normalisers, pre-tokenizers and added tokens, built on first
+// Classes used by normalizers, pre-tokenizers and added tokens, built on first
 // use. Each follows the Unicode version of the library that Hugging Face asks;
 // see unicodedelta.go.
 var (

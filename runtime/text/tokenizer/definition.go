@@ -102,7 +102,7 @@ type AddedToken struct {
 	Special    bool   `json:"special,omitempty"`
 }
 
-// A Component is one normaliser, pre-tokenizer, post-processor or decoder with
+// A Component is one normalizer, pre-tokenizer, post-processor or decoder with
 // the union of their parameters, named as in tokenizer.json.
 type Component struct {
 	Type string `json:"type"`

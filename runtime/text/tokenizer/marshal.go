@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// The serialised form: magic, then five parts, each a uvarint count and its
+// The serialized form: magic, then five parts, each a uvarint count and its
 // elements. They are the definition as JSON (bytes); the vocabulary and the
 // inner vocabulary of a SentencePiece model: per token the distance of its id
 // from the one expected (varint) and its length (uvarint), then all texts; the
@@ -57,25 +57,25 @@ func appendVocab(out []byte, v *vocabulary) []byte {
 func Unmarshal(data string) (*Tokenizer, error) {
 	r := &binaryReader{data: data}
 	if r.bytes(uint64(len(magic))) != magic {
-		return nil, fmt.Errorf("serialised tokenizer: offset 0: expected %q; was it written by another version?", magic)
+		return nil, fmt.Errorf("serialized tokenizer: offset 0: expected %q; was it written by another version?", magic)
 	}
 	d := &Definition{}
 	if err := json.Unmarshal([]byte(r.bytes(r.uvarint())), d); err != nil && r.err == nil {
-		return nil, wrap("serialised tokenizer", err)
+		return nil, wrap("serialized tokenizer", err)
 	}
 	d.Model.Vocab = r.vocab()
 	d.Model.Inner = r.vocab()
 	r.scores(&d.Model)
 	r.merges(&d.Model)
 	if r.err == nil && r.pos != len(data) {
-		r.err = fmt.Errorf("serialised tokenizer: offset %d: %d bytes are left over", r.pos, len(data)-r.pos)
+		r.err = fmt.Errorf("serialized tokenizer: offset %d: %d bytes are left over", r.pos, len(data)-r.pos)
 	}
 	if r.err != nil {
 		return nil, r.err
 	}
 	t, err := New(d)
 	if err != nil {
-		return nil, wrap("serialised tokenizer", err)
+		return nil, wrap("serialized tokenizer", err)
 	}
 	return t, nil
 }
@@ -89,7 +89,7 @@ type binaryReader struct {
 
 func (r *binaryReader) fail(what string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("serialised tokenizer: offset %d: %s", r.pos, what)
+		r.err = fmt.Errorf("serialized tokenizer: offset %d: %s", r.pos, what)
 	}
 	r.pos = len(r.data)
 }

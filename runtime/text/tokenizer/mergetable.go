@@ -1,6 +1,6 @@
 package tokenizer
 
-// mergeTable finds the rule for a pair of neighbours. Beside the list of merges
+// mergeTable finds the rule for a pair of neighbors. Beside the list of merges
 // it takes eight to sixteen bytes a rule.
 type mergeTable struct {
 	merges []Merge

@@ -65,7 +65,7 @@ func (f filter) dropsHead(s string) bool {
 
 const maxComponentDepth = 16
 
-// buildNormalizer makes a normaliser; nil gives the identity.
+// buildNormalizer makes a normalizer; nil gives the identity.
 func buildNormalizer(c *Component, depth int) (normalizer, error) {
 	if c == nil {
 		return normalizerSequence{}, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
-// sentencePiece encodes as the SentencePiece library does (normalisation
+// sentencePiece encodes as the SentencePiece library does (normalization
 // included) and looks the pieces up in another vocabulary.
 type sentencePiece struct {
 	vocab    *vocabulary
@@ -107,7 +107,7 @@ func (m *sentencePiece) tokenize(ids []int32, text string) []int32 {
 		}
 	}
 	text = m.norm.normalize(text)
-	unknown := "" // neighbouring unknown pieces count as one
+	unknown := "" // neighboring unknown pieces count as one
 	flush := func() {
 		if unknown != "" {
 			ids = m.appendUnknown(ids, unknown)
@@ -143,7 +143,7 @@ func (m *sentencePiece) appendUnknown(ids []int32, text string) []int32 {
 	return ids
 }
 
-// segment gives the pieces of normalised text from left to right.
+// segment gives the pieces of normalized text from left to right.
 func (m *sentencePiece) segment(text string, emit func(piece string, known bool)) {
 	if m.def.BPE {
 		m.segmentBPE(text, emit)

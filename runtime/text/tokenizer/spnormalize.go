@@ -52,7 +52,7 @@ func (n *spNormalizer) normalize(s string) string {
 	return out
 }
 
-// prefix normalises the beginning of s and tells how much it used.
+// prefix normalizes the beginning of s and tells how much it used.
 func (n *spNormalizer) prefix(s string) (text string, used int) {
 	if end, index := n.userText.longestAt(s, 0); index >= 0 {
 		return s[:end], end

@@ -2,7 +2,7 @@ package tokenizer
 
 // Bytes gives what a token adds to a text in its middle, which may be a part
 // of a character; nil for special tokens and ids outside the vocabulary. Where
-// a decoder looks at neighbours (tidied blanks), it is the text without that.
+// a decoder looks at neighbors (tidied blanks), it is the text without that.
 func (t *Tokenizer) Bytes(id int32) []byte {
 	token, ok := t.decodeToken(id)
 	if !ok || t.added.special[token] {

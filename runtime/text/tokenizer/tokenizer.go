@@ -68,7 +68,7 @@ func assemble(d *Definition) (*Tokenizer, error) {
 }
 
 // Encode turns text into ids. Added and special tokens written in the text are
-// recognised; special adds those that the post-processor puts around a text
+// recognized; special adds those that the post-processor puts around a text
 // (such as BOS). Invalid UTF-8 counts as U+FFFD.
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	ids, _ := t.EncodeWithin(text, special, Limit{}) // without a limit there is no error

@@ -74,7 +74,7 @@ func (m *unigram) tokenize(ids []int32, piece string) []int32 {
 	return ids
 }
 
-// emit walks the best path backwards; neighbouring unknown characters become
+// emit walks the best path backwards; neighboring unknown characters become
 // one token, unknown text is spelled in byte tokens where that is asked for.
 func (m *unigram) emit(ids []int32, s string, best []bestPath) []int32 {
 	var path []regexp.Span

@@ -101,9 +101,9 @@ func GGUF(meta []GGUFPair, fixtures ...Fixture) []byte {
 	return append(out, data...)
 }
 
-// Quantised makes a fixture of a GGUF type with pseudo-random codes and
+// Quantized makes a fixture of a GGUF type with pseudo-random codes and
 // ordinary scales.
-func Quantised(name string, dt tensor.DType, rows, cols int) Fixture {
+func Quantized(name string, dt tensor.DType, rows, cols int) Fixture {
 	f := Fixture{name, dt, []int{rows, cols}, make([]byte, rows*dt.RowBytes(cols))}
 	x := uint32(1)
 	for i := range f.Raw {

@@ -1,6 +1,6 @@
 // fibers.cpp - runs the threads of emulated kernels (cuda_emu.hpp); a copy of it is linked to every model's kernels.
 // One fiber per CUDA thread, hand-switched; blocks are spread over OS threads.
-// A fiber runs uninterrupted between synchronisation points, so each order of
+// A fiber runs uninterrupted between synchronization points, so each order of
 // EMU_ORDER=fwd|rev|rand:<seed> is one legal interleaving; results must not depend on it.
 // EMU_CPASYNC=lazy|eager: lazy completes a cp.async only when wait_group forces it.
 // EMU_THREADS=n: OS threads.
@@ -246,7 +246,7 @@ EMU_NOTSAN static Fiber *next_ready(int warp) { // same warp first (or random), 
 }
 EMU_NOTSAN static void deadlock() {
   Executor *b = executing();
-  fprintf(stderr, "cuda_emu: DEADLOCK in block (%u,%u,%u): divergent or missing synchronisation\n", b->bidx.x, b->bidx.y,
+  fprintf(stderr, "cuda_emu: DEADLOCK in block (%u,%u,%u): divergent or missing synchronization\n", b->bidx.x, b->bidx.y,
           b->bidx.z);
   for (int i = 0, shown = 0; i < b->n && shown < 40; i++)
     if (i == 0 || b->th[i].st != b->th[i - 1].st || b->th[i].where != b->th[i - 1].where) {

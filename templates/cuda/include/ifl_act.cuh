@@ -41,7 +41,7 @@ IFL_DEVICE float ifl_top_of(const float (&v)[4]) {
 }
 
 /* Packs columns c0 … c0+n−1 of a row of k; load(i, v) gives the four of group i of them. c0 is a multiple of B, and n too
- * but at the row's end. A thread takes four numbers, B/4 neighbouring threads a block. g.lanes is a multiple of 32, so a
+ * but at the row's end. A thread takes four numbers, B/4 neighboring threads a block. g.lanes is a multiple of 32, so a
  * block's threads lie in one warp. */
 template <int B, class G, class L> IFL_DEVICE void ifl_pack_a8_part(const G &g, uint8_t *act, int k, int c0, int n, L load) {
   constexpr int PER = B / 4;

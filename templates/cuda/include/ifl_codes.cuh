@@ -56,7 +56,7 @@ IFL_DEVICE ifl_codes ifl_pair_second(ifl_codes v) {
   return v;
 }
 
-/* One row of a matrix of blocks, dequantised: element k of it by thread k. F is a format (ifl_format_*). */
+/* One row of a matrix of blocks, dequantized: element k of it by thread k. F is a format (ifl_format_*). */
 template <class F, class G> IFL_DEVICE void ifl_embed_block(const G &g, const uint8_t *w, int k, int row, float *out) {
   const int blocks = (k + F::BLOCK - 1) / F::BLOCK, r = row % 16;
   w += (int64_t)(row / 16) * blocks * F::STRIDE;

@@ -1,5 +1,5 @@
 """Writes an encoder for the baselines: export_encoder.py MODEL_DIR OUT_DIR. model.onnx (f32, by torch), model_int8.onnx
-(onnxruntime's dynamic quantisation), and what CTranslate2's converter needs. Run with a Python that has torch and transformers;
+(onnxruntime's dynamic quantization), and what CTranslate2's converter needs. Run with a Python that has torch and transformers;
 `export_encoder.py --int8 OUT_DIR` with one that has onnxruntime."""
 
 import pathlib

@@ -1,4 +1,4 @@
-"""Uses the chat page of a running service in a real Chromium, as people do: with the keyboard, in both colours, and with
+"""Uses the chat page of a running service in a real Chromium, as people do: with the keyboard, in both colors, and with
 nothing but the service to talk to. Exits 1 when anything is not as it should be.
 
     pip install -r tools/check/browser/requirements.txt      # the browser is the system's chromium

@@ -1,4 +1,4 @@
-"""Uses the page of iflowc view in a real Chromium: every tab, the keyboard, search, addresses, both colours.
+"""Uses the page of iflowc view in a real Chromium: every tab, the keyboard, search, addresses, both colors.
 
     pip install -r tools/check/browser/requirements.txt
     iflowc view SPEC -o page.html
@@ -106,14 +106,14 @@ def main():
     errors = []
     with sync_playwright() as p:
         browser = p.chromium.launch(executable_path=args.chromium, args=["--no-sandbox"])
-        for colour in ["light", "dark"]:
-            context = browser.new_context(color_scheme=colour, viewport={"width": 1400, "height": 900}, offline=True)
+        for color in ["light", "dark"]:
+            context = browser.new_context(color_scheme=color, viewport={"width": 1400, "height": 900}, offline=True)
             page = context.new_page()
             page.set_default_timeout(1000 * PATIENCE)
             page.on("pageerror", lambda e: errors.append(str(e)))
             page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
             page.goto(pathlib.Path(args.page).resolve().as_uri())
-            tabs(page, args.shots / colour if args.shots else None)
+            tabs(page, args.shots / color if args.shots else None)
             passes(page)
             find(page)
             links(page)

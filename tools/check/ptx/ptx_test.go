@@ -117,8 +117,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestUninitialised: shared memory that nobody wrote is not a number.
-func TestUninitialised(t *testing.T) {
+// TestUninitialized: shared memory that nobody wrote is not a number.
+func TestUninitialized(t *testing.T) {
 	t.Parallel()
 	got, err := ran(t, "ld.shared.f32 %f1, [sm]; st.global.f32 [%rd3], %f1;")
 	if err != nil || !math.IsNaN(float64(math.Float32frombits(got[0]))) {

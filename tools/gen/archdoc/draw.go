@@ -196,7 +196,7 @@ func (b *box) write(out *strings.Builder) {
 	}
 }
 
-// style colours the picture for light and dark pages.
+// style colors the picture for light and dark pages.
 const style = `<style>
 .page { fill: #ffffff } .panel { fill: #f6f8fa; stroke: #d0d7de } .box { fill: #ffffff; stroke: #8c959f }
 text { font-family: system-ui, sans-serif; fill: #1f2328 } .title { font-size: 14px } .name { font-size: 14px; font-weight: 600 }

@@ -1,4 +1,4 @@
-// Kerneldoc writes docs/kernels.md from the kernel catalogue.
+// Kerneldoc writes docs/kernels.md from the kernel catalog.
 package main
 
 import (

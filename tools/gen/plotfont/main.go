@@ -20,7 +20,7 @@ import (
 // others are the characters besides those of ASCII.
 const others = "µ·×–—…→≤≥±°²³éäöü"
 
-const head = `# Outlines of characters of Go Regular, by Bigelow & Holmes; licence: BSD-3-Clause, that of the Go project.
+const head = `# Outlines of characters of Go Regular, by Bigelow & Holmes; license: BSD-3-Clause, that of the Go project.
 # tools/gen/plotfont writes this file: code, advance, path.
 `
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What transformers computes as embeddings of 100 texts in float32: the reference of script/compare-reference.
 
-Usage: minilm.py FOLDER --out PATH. FOLDER is a model of mean pooling and normalisation, such as all-MiniLM-L6-v2. Of each
+Usage: minilm.py FOLDER --out PATH. FOLDER is a model of mean pooling and normalization, such as all-MiniLM-L6-v2. Of each
 embedding every eighth value is kept.
 """
 

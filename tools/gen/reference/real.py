@@ -27,7 +27,7 @@ PROMPTS = [
     "The capital of France is",
     "def fibonacci(n):\n    if n < 2:\n        return n\n    return",
     "Once upon a time, in a village near the sea, there lived an old clockmaker who",
-    "The three primary colours are red,",
+    "The three primary colors are red,",
     "1, 2, 3, 5, 8, 13, 21,",
     "Water boils at 100 degrees Celsius because the",
     "In 1987 the town had 12,450 people, three bakeries, two schools and one very old clock tower. Every morning the "

@@ -30,7 +30,7 @@ _PIECES = [
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "abababababababababababababab", "                                ", "\n\n\n\n\n\n\n\n\n\n", "................................",
     "The harbour was quiet before sunrise, and only the gulls were awake to see the boats come in.",
     "In 1987 the town had 12,450 people, three bakeries, two schools and one very old clock tower.",
-    "“What colour is the sky?” asked the fox. “The sky is blue,” said the owl.",
+    "“What color is the sky?” asked the fox. “The sky is blue,” said the owl.",
 ]
 
 

@@ -6,7 +6,7 @@
 //	go run ./tools/gen/vendordeps
 //
 // The archive holds only files that some supported system compiles, each
-// module's licence, and modules.txt in the form that go build -mod=vendor
+// module's license, and modules.txt in the form that go build -mod=vendor
 // checks. The same inputs give the same bytes.
 package main
 
@@ -43,8 +43,8 @@ var targets = []target{
 	{"linux", "amd64", true}, {"linux", "arm64", true}, {"darwin", "amd64", true}, {"darwin", "arm64", true},
 }
 
-// licences are the names of the files that must travel with the sources.
-var licences = []string{"LICENSE", "COPYING", "LICENSE.md", "LICENSE.txt", "PATENTS", "NOTICE"}
+// licenses are the names of the files that must travel with the sources.
+var licenses = []string{"LICENSE", "COPYING", "LICENSE.md", "LICENSE.txt", "PATENTS", "NOTICE"}
 
 // listed is the part of go list's answer that is used.
 type listed struct {
@@ -122,7 +122,7 @@ func goList(t target) ([]listed, error) {
 	}
 }
 
-// addPackage adds a package's files and its module's licences. Files for a
+// addPackage adds a package's files and its module's licenses. Files for a
 // later Go than this one (newer Unicode tables) are added too: the user's may be
 // later.
 func addPackage(files map[string][]byte, p listed, t target) error {
@@ -145,7 +145,7 @@ func addPackage(files map[string][]byte, p listed, t target) error {
 		files[path.Join(p.ImportPath, name)] = data
 	}
 	found := false
-	for _, name := range licences {
+	for _, name := range licenses {
 		data, err := os.ReadFile(filepath.Join(p.Module.Dir, name))
 		if err != nil {
 			continue
@@ -154,7 +154,7 @@ func addPackage(files map[string][]byte, p listed, t target) error {
 		files[path.Join(p.Module.Path, name)] = data
 	}
 	if !found {
-		return fmt.Errorf("%s: no licence file among %s", p.Module.Path, strings.Join(licences, ", "))
+		return fmt.Errorf("%s: no license file among %s", p.Module.Path, strings.Join(licenses, ", "))
 	}
 	return nil
 }

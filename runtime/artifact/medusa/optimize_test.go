@@ -27,9 +27,9 @@ func measured(rng *rand.Rand, heads int) Accuracy {
 	return a
 }
 
-// TestOptimise compares with the best of all trees of up to four nodes, each
+// TestOptimize compares with the best of all trees of up to four nodes, each
 // tried: the greedy tree has the most accepted tokens of its size.
-func TestOptimise(t *testing.T) {
+func TestOptimize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 40 {
 		a := measured(rng, 3)
@@ -38,7 +38,7 @@ func TestOptimise(t *testing.T) {
 			best[len(c)] = max(best[len(c)], a.Expected(c))
 		})
 		for n := 1; n <= 4; n++ {
-			tree := Optimise(a, n, func(accepted float64, _ int) float64 { return accepted })
+			tree := Optimize(a, n, func(accepted float64, _ int) float64 { return accepted })
 			if err := tree.Check(); err != nil {
 				t.Fatal(err)
 			}
@@ -85,23 +85,23 @@ func every(a Accuracy, tree, rest Choices, visit func(Choices)) {
 	}
 }
 
-// TestOptimiseDeclines: no tree where a step's time grows as fast as what it
+// TestOptimizeDeclines: no tree where a step's time grows as fast as what it
 // brings, a wide one where it does not grow.
-func TestOptimiseDeclines(t *testing.T) {
+func TestOptimizeDeclines(t *testing.T) {
 	a := Accuracy{{0.5, 0.2, 0.1}, {0.4, 0.2, 0.1}}
 	rate := func(slope float64) func(float64, int) float64 {
 		return func(accepted float64, nodes int) float64 { return (1 + accepted) / (1 + slope*float64(nodes)) }
 	}
-	if tree := Optimise(a, 63, rate(0.6)); len(tree) != 0 {
+	if tree := Optimize(a, 63, rate(0.6)); len(tree) != 0 {
 		t.Errorf("%v where each node costs more than it brings", tree)
 	}
-	if tree := Optimise(a, 63, rate(0.3)); len(tree) != 1 {
+	if tree := Optimize(a, 63, rate(0.3)); len(tree) != 1 {
 		t.Errorf("%v where the first node alone pays", tree)
 	}
-	if tree := Optimise(a, 63, rate(0)); len(tree) != 3+9 {
+	if tree := Optimize(a, 63, rate(0)); len(tree) != 3+9 {
 		t.Errorf("%d nodes where they are free, want all", len(tree))
 	}
-	if tree := Optimise(nil, 63, rate(0)); len(tree) != 0 {
+	if tree := Optimize(nil, 63, rate(0)); len(tree) != 0 {
 		t.Errorf("%v of no heads", tree)
 	}
 }

@@ -116,7 +116,7 @@ func (b *builder) reach(s int32) []int32 {
 	list := []int32{s}
 	for i := 0; i < len(list); i++ {
 		if b.steps++; b.steps > maxSteps {
-			b.fail(fmt.Errorf("%w: over %d steps to analyse it", ErrTooLarge, maxSteps))
+			b.fail(fmt.Errorf("%w: over %d steps to analyze it", ErrTooLarge, maxSteps))
 			return list
 		}
 		st := &b.states[list[i]]

@@ -45,12 +45,12 @@ func (a Accuracy) path(path []int) float64 {
 	return p
 }
 
-// Optimise grows the tree of which the most tokens a unit of time are expected:
+// Optimize grows the tree of which the most tokens a unit of time are expected:
 // rate says what a step brings that has so many nodes, of which so many are
 // accepted on average. The most probable node is added, as long as there are nodes,
 // and the best of the trees on the way is the result; where no tree is better
 // than none, it is empty. most bounds the nodes.
-func Optimise(a Accuracy, most int, rate func(accepted float64, nodes int) float64) Choices {
+func Optimize(a Accuracy, most int, rate func(accepted float64, nodes int) float64) Choices {
 	var tree Choices
 	var front []candidate
 	front = grow(front, a, nil, 1)

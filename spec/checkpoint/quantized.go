@@ -10,13 +10,13 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Safetensors that arrive quantised: the tensors that together are one matrix
+// Safetensors that arrive quantized: the tensors that together are one matrix
 // become one entry NAME.weight of [outputs, inputs], in a block type that keeps
 // the stored codes where one can, so that the rest of iflowc sees a matrix like
 // any other.
 
 // quantConfig is what config.json (quantization_config) or quantize_config.json
-// say of how the files beside them were quantised. Everything may be missing.
+// say of how the files beside them were quantized. Everything may be missing.
 type quantConfig struct {
 	Method     string `json:"quant_method"`
 	Version    string `json:"version"`           // AWQ: gemm, gemv …
@@ -56,11 +56,11 @@ var marks = []struct {
 
 func refuseBitsAndBytes(s *Set, base string, _ quantConfig) error {
 	i := s.entries[0].Info
-	return fmt.Errorf("%s: %s is quantised by bitsandbytes, whose types iflowc does not read; use the model's files from before, and --quant", i.File, base)
+	return fmt.Errorf("%s: %s is quantized by bitsandbytes, whose types iflowc does not read; use the model's files from before, and --quant", i.File, base)
 }
 
-// adoptQuantised replaces quantised matrices of a sorted set.
-func (s *Set) adoptQuantised() error {
+// adoptQuantized replaces quantized matrices of a sorted set.
+func (s *Set) adoptQuantized() error {
 	if s.format != "safetensors" || len(s.entries) == 0 {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (s *Set) compact() {
 	s.sort()
 }
 
-// take gives a tensor of a quantised matrix, and drops it from the set.
+// take gives a tensor of a quantized matrix, and drops it from the set.
 func (s *Set) take(name string) (entry, bool) {
 	i, ok := s.index[name]
 	if !ok {
@@ -119,7 +119,7 @@ func (s *Set) need(name, with string, types ...tensor.DType) (entry, error) {
 // adopted adds the entry of a whole matrix. collect gives its bytes.
 func (s *Set) adopted(like entry, name string, dt tensor.DType, out, in int, collect func() []byte) error {
 	if _, dup := s.index[name]; dup {
-		return fmt.Errorf("%s: tensor %q is stored beside its quantised parts; remove one of them", like.File, name)
+		return fmt.Errorf("%s: tensor %q is stored beside its quantized parts; remove one of them", like.File, name)
 	}
 	e := entry{Info: Info{Name: name, DType: dt, Shape: []int{out, in}, File: like.File, Offset: like.Offset, Bytes: int64(out * dt.RowBytes(in))}, file: like.file, collect: collect}
 	s.index[name] = len(s.entries)

@@ -11,10 +11,10 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// TestQuantised compares matrices that arrive quantised with what independent
-// unpackers give (tools/gen/reference/quantised.py). Where codes are kept only the
+// TestQuantized compares matrices that arrive quantized with what independent
+// unpackers give (tools/gen/reference/quantized.py). Where codes are kept only the
 // base, −scale·zero, is rounded to f16; those that are not say so.
-func TestQuantised(t *testing.T) {
+func TestQuantized(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		dir  string
@@ -36,7 +36,7 @@ func TestQuantised(t *testing.T) {
 		{"fp8_block", tensor.F16, 1.0 / 2048, "8-bit floats"},
 		{"fp8_e5m2", tensor.F16, 1.0 / 2048, "8-bit floats"},
 	} {
-		set, err := checkpoint.Open(filepath.Join("testdata", "quantised", c.dir))
+		set, err := checkpoint.Open(filepath.Join("testdata", "quantized", c.dir))
 		if err != nil {
 			t.Errorf("%s: %v", c.dir, err)
 			continue
@@ -73,10 +73,10 @@ func worst(got, want []float32) float64 {
 	return off / top
 }
 
-// TestQuantisedErrors: what is not read is refused in one line that says why.
-func TestQuantisedErrors(t *testing.T) {
+// TestQuantizedErrors: what is not read is refused in one line that says why.
+func TestQuantizedErrors(t *testing.T) {
 	t.Parallel()
-	whole, err := os.ReadFile(filepath.Join("testdata", "quantised", "gptq4", "model.safetensors"))
+	whole, err := os.ReadFile(filepath.Join("testdata", "quantized", "gptq4", "model.safetensors"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func adoptIntegers(s *Set, base string, c quantConfig) error {
 	if q.Shape[1]*8 == scales.Shape[1] && (c.Version == "" || c.Version == "gemm" || c.Version == "GEMM") {
 		return s.adoptAWQ(base, q, zeros, scales)
 	}
-	return fmt.Errorf("%s: %s of shape %v with scales %v is no layout of GPTQ, nor AWQ's \"gemm\"; quantise the model's own files instead", q.File, q.Name, q.Shape, scales.Shape)
+	return fmt.Errorf("%s: %s of shape %v with scales %v is no layout of GPTQ, nor AWQ's \"gemm\"; quantize the model's own files instead", q.File, q.Name, q.Shape, scales.Shape)
 }
 
 func (s *Set) adoptGPTQ(base string, q, zeros, scales entry, gidx *entry, c quantConfig) error {
@@ -98,7 +98,7 @@ func (s *Set) adoptGPTQ(base string, q, zeros, scales entry, gidx *entry, c quan
 	return s.adoptMatrix(base, q, m)
 }
 
-// awqPlace is where in a word AWQ puts the codes of eight neighbours.
+// awqPlace is where in a word AWQ puts the codes of eight neighbors.
 var awqPlace = [8]int{0, 4, 1, 5, 2, 6, 3, 7}
 
 func (s *Set) adoptAWQ(base string, q, zeros, scales entry) error {
@@ -227,8 +227,8 @@ var blockTypes = map[int][]tensor.DType{
 }
 
 // adoptMatrix adds NAME.weight. The codes stand as they are in blocks of base −scale·zero, which f16
-// holds exactly where the quantisation is symmetric and else to 2⁻¹¹; columns
-// whose neighbours are in other groups need values anew.
+// holds exactly where the quantization is symmetric and else to 2⁻¹¹; columns
+// whose neighbors are in other groups need values anew.
 func (s *Set) adoptMatrix(base string, like entry, m *integerMatrix) error {
 	for _, dt := range blockTypes[m.bits] {
 		if m.uniform(dt.Block()) {
@@ -239,7 +239,7 @@ func (s *Set) adoptMatrix(base string, like entry, m *integerMatrix) error {
 	if m.in%dt.Block() != 0 {
 		dt = tensor.F16
 	}
-	s.note("%s: neighbouring inputs of %d-bit matrices are in different groups (desc_act), or groups are no whole blocks: these become %s", like.File, m.bits, dt)
+	s.note("%s: neighboring inputs of %d-bit matrices are in different groups (desc_act), or groups are no whole blocks: these become %s", like.File, m.bits, dt)
 	return s.adopted(like, base+".weight", dt, m.out, m.in, func() []byte { return m.encode(dt) })
 }
 

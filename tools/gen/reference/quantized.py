@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Small quantised matrices in the layouts of GPTQ, AWQ, compressed-tensors and FP8 checkpoints, with what they decode to.
+"""Small quantized matrices in the layouts of GPTQ, AWQ, compressed-tensors and FP8 checkpoints, with what they decode to.
 
 Each file holds one matrix "l" and its float32 values as "want", decoded here with numpy alone by each
 project's own unpacking: AutoGPTQ's and GPTQModel's torch kernels, AutoAWQ's unpack_awq, compressed-tensors'
 unpack_from_int32, DeepSeek-V3's weight_dequant.
 
-    python tools/gen/reference/quantised.py spec/checkpoint/testdata/quantised
+    python tools/gen/reference/quantized.py spec/checkpoint/testdata/quantized
 """
 
 import json
