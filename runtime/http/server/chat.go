@@ -16,31 +16,31 @@ import (
 // chatRequest is the body of /v1/chat/completions.
 type chatRequest struct {
 	sampling
-	Model         string            `json:"model"`
-	Messages      []chat.Message    `json:"messages"`
-	MaxTokens     *int              `json:"max_tokens"`
-	MaxCompletion *int              `json:"max_completion_tokens"`
-	Stream        bool              `json:"stream"`
-	StreamOptions *streamOptions    `json:"stream_options"`
-	Logprobs      bool              `json:"logprobs"`
-	TopLogprobs   int               `json:"top_logprobs"`
-	Tools         []json.RawMessage `json:"tools"`
-	ToolChoice    json.RawMessage   `json:"tool_choice"`
-	Functions     []json.RawMessage `json:"functions"` // what tools were called once
-	Parallel      *bool             `json:"parallel_tool_calls"`
+	Model         string            `json:"model"`                 // name of the served model; may be left out
+	Messages      []chat.Message    `json:"messages"`              // the conversation, oldest message first
+	MaxTokens     *int              `json:"max_tokens"`            // maximum number of generated tokens; default: the rest of the context
+	MaxCompletion *int              `json:"max_completion_tokens"` // OpenAI's newer name of max_tokens
+	Stream        bool              `json:"stream"`                // send server-sent events, one per token
+	StreamOptions *streamOptions    `json:"stream_options"`        // options of a stream
+	Logprobs      bool              `json:"logprobs"`              // return the log-probability of each token
+	TopLogprobs   int               `json:"top_logprobs"`          // number of most probable tokens to return at each position, with their log-probabilities
+	Tools         []json.RawMessage `json:"tools"`                 // functions that the model may call
+	ToolChoice    json.RawMessage   `json:"tool_choice"`           // "none", "auto", "required", or the function that must be called
+	Functions     []json.RawMessage `json:"functions"`             // refused: use tools
+	Parallel      *bool             `json:"parallel_tool_calls"`   // false: at most one call per answer
 
-	Template  variables         `json:"chat_template_kwargs"`
-	Effort    *string           `json:"reasoning_effort"` // a variable of the template
-	Documents []json.RawMessage `json:"documents"`        // for the template
-	Continue  bool              `json:"continue_final_message"`
-	AddPrompt *bool             `json:"add_generation_prompt"`
+	Template  variables         `json:"chat_template_kwargs"`   // more variables of the chat template
+	Effort    *string           `json:"reasoning_effort"`       // variable of the chat template
+	Documents []json.RawMessage `json:"documents"`              // documents for the chat template
+	Continue  bool              `json:"continue_final_message"` // continue the last message instead of starting a new one
+	AddPrompt *bool             `json:"add_generation_prompt"`  // false: leave out the header of the assistant's message
 
 	unsupported
 	unsupportedChat
 }
 
 type streamOptions struct {
-	IncludeUsage bool `json:"include_usage"`
+	IncludeUsage bool `json:"include_usage"` // end the stream with a chunk that has the token counts
 }
 
 // UnmarshalJSON reads the parts of a message's options that clients send as

@@ -17,15 +17,15 @@ import (
 // completionRequest is the body of /v1/completions.
 type completionRequest struct {
 	sampling
-	Model         string         `json:"model"`
-	Prompt        prompts        `json:"prompt"`
-	Suffix        *string        `json:"suffix"`
-	MaxTokens     *int           `json:"max_tokens"`
-	Stream        bool           `json:"stream"`
-	StreamOptions *streamOptions `json:"stream_options"`
-	Logprobs      *int           `json:"logprobs"`
-	Echo          bool           `json:"echo"`
-	BestOf        *int           `json:"best_of"`
+	Model         string         `json:"model"`          // name of the served model; may be left out
+	Prompt        prompts        `json:"prompt"`         // a text, an array of texts, token ids, or an array of arrays of token ids
+	Suffix        *string        `json:"suffix"`         // refused unless empty
+	MaxTokens     *int           `json:"max_tokens"`     // maximum number of generated tokens; default: the rest of the context
+	Stream        bool           `json:"stream"`         // send server-sent events, one per token
+	StreamOptions *streamOptions `json:"stream_options"` // options of a stream
+	Logprobs      *int           `json:"logprobs"`       // number of most probable tokens to return at each position, with their log-probabilities
+	Echo          bool           `json:"echo"`           // return the prompt before the answer; with logprobs also its log-probabilities
+	BestOf        *int           `json:"best_of"`        // accepted only as n
 
 	unsupported
 	unsupportedText

@@ -19,30 +19,30 @@ const (
 // structured are the keys of a request that constrain its answer, as OpenAI's
 // interface, vLLM's in its old and its new form, and llama.cpp's have them.
 type structured struct {
-	ResponseFormat json.RawMessage    `json:"response_format"`
-	Outputs        *structuredOutputs `json:"structured_outputs"`
-	GuidedJSON     json.RawMessage    `json:"guided_json"` // a schema, or its text
-	GuidedRegex    string             `json:"guided_regex"`
-	GuidedChoice   []string           `json:"guided_choice"`
-	GuidedGrammar  string             `json:"guided_grammar"`
-	GuidedTag      json.RawMessage    `json:"structural_tag"`
-	GuidedSpace    *string            `json:"guided_whitespace_pattern"`
-	GuidedBackend  *string            `json:"guided_decoding_backend"` // there is one
-	Grammar        string             `json:"grammar"`
-	JSONSchema     json.RawMessage    `json:"json_schema"`
+	ResponseFormat json.RawMessage    `json:"response_format"`           // structured output: type "text", "json_object" or "json_schema"
+	Outputs        *structuredOutputs `json:"structured_outputs"`        // vLLM's structured output; one of its keys
+	GuidedJSON     json.RawMessage    `json:"guided_json"`               // JSON Schema as an object or as text
+	GuidedRegex    string             `json:"guided_regex"`              // regular expression that the whole answer matches
+	GuidedChoice   []string           `json:"guided_choice"`             // the answer is one of these texts
+	GuidedGrammar  string             `json:"guided_grammar"`            // grammar in GBNF
+	GuidedTag      json.RawMessage    `json:"structural_tag"`            // refused: not supported
+	GuidedSpace    *string            `json:"guided_whitespace_pattern"` // refused: not supported
+	GuidedBackend  *string            `json:"guided_decoding_backend"`   // accepted without effect
+	Grammar        string             `json:"grammar"`                   // grammar in GBNF (llama.cpp's name)
+	JSONSchema     json.RawMessage    `json:"json_schema"`               // JSON Schema (llama.cpp's name)
 }
 
 // structuredOutputs are the keys of structured_outputs.
 type structuredOutputs struct {
-	JSON         json.RawMessage `json:"json"`
-	Regex        string          `json:"regex"`
-	Choice       []string        `json:"choice"`
-	Grammar      string          `json:"grammar"`
-	JSONObject   bool            `json:"json_object"`
-	Tag          json.RawMessage `json:"structural_tag"`
-	Space        *string         `json:"whitespace_pattern"`
-	NoSpace      bool            `json:"disable_any_whitespace"`
-	NoAdditional bool            `json:"disable_additional_properties"`
+	JSON         json.RawMessage `json:"json"`                          // JSON Schema as an object or as text
+	Regex        string          `json:"regex"`                         // regular expression that the whole answer matches
+	Choice       []string        `json:"choice"`                        // the answer is one of these texts
+	Grammar      string          `json:"grammar"`                       // grammar in GBNF (llama.cpp's name)
+	JSONObject   bool            `json:"json_object"`                   // true: any JSON object
+	Tag          json.RawMessage `json:"structural_tag"`                // refused: not supported
+	Space        *string         `json:"whitespace_pattern"`            // refused: not supported
+	NoSpace      bool            `json:"disable_any_whitespace"`        // refused unless false
+	NoAdditional bool            `json:"disable_additional_properties"` // refused unless false
 }
 
 // A namedConstraint is a constraint and the key that it comes from.
@@ -178,11 +178,11 @@ type toolUse struct {
 
 // A toolDefinition is an entry of tools; templates get all of its keys.
 type toolDefinition struct {
-	Type     string `json:"type"`
+	Type     string `json:"type"` // "function"
 	Function struct {
-		Name       string          `json:"name"`
-		Parameters json.RawMessage `json:"parameters"`
-	} `json:"function"`
+		Name       string          `json:"name"`       // name of the function
+		Parameters json.RawMessage `json:"parameters"` // JSON Schema of the arguments
+	} `json:"function"` // name, description and parameters
 }
 
 // toolChoice reads tools and tool_choice.
@@ -306,9 +306,9 @@ func readFormat(data json.RawMessage) (*Constraint, error) {
 // A responseFormat is response_format. A schema beside the type is llama.cpp's
 // form. A schema is always followed strictly, so that "strict" says nothing.
 type responseFormat struct {
-	Type       string          `json:"type"`
-	Schema     json.RawMessage `json:"schema"`
+	Type       string          `json:"type"`   // "text", "json_object" or "json_schema"
+	Schema     json.RawMessage `json:"schema"` // JSON Schema of the answer
 	JSONSchema *struct {
-		Schema json.RawMessage `json:"schema"`
-	} `json:"json_schema"`
+		Schema json.RawMessage `json:"schema"` // JSON Schema of the answer
+	} `json:"json_schema"` // object with the key schema
 }

@@ -28,10 +28,10 @@ const mostInputs = 2048
 // embeddingRequest is the body of /v1/embeddings.
 type embeddingRequest struct {
 	shared
-	Model      string  `json:"model"`
-	Input      prompts `json:"input"`
-	Encoding   string  `json:"encoding_format"`
-	Dimensions *int    `json:"dimensions"`
+	Model      string  `json:"model"`           // name of the served model; may be left out
+	Input      prompts `json:"input"`           // a text, an array of texts, token ids, or an array of arrays of token ids
+	Encoding   string  `json:"encoding_format"` // "float" (default) or "base64"
+	Dimensions *int    `json:"dimensions"`      // length of the vectors; default: the model's
 }
 
 type embeddingObject struct {

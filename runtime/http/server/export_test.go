@@ -3,6 +3,7 @@
 package server
 
 import (
+	"encoding/json"
 	"reflect"
 	"regexp"
 	"slices"
@@ -11,41 +12,67 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
-// RequestFields lists the keys of each endpoint's requests, nested ones as
-// "header.fn" and "messages[].role".
-func RequestFields() map[string][]string {
+// A Field is a key of a request. Nested ones are named "header.fn" and
+// "messages[].role".
+type Field struct {
+	Name   string
+	Type   string // of JSON
+	Source string // Struct.Field, where its comment is
+	Tag    reflect.StructTag
+}
+
+// RequestFields lists the keys of each endpoint's requests by name. Keys that the
+// service refuses are among them.
+func RequestFields() map[string][]Field {
 	inner := map[string]reflect.Type{
 		"tools[]": reflect.TypeFor[toolDefinition](), "response_format": reflect.TypeFor[responseFormat](), "messages[]": reflect.TypeFor[chat.Message](),
 	}
-	all := map[string][]string{}
+	all := map[string][]Field{}
 	for endpoint, kind := range map[string]reflect.Type{
 		"chat": reflect.TypeFor[chatRequest](), "completions": reflect.TypeFor[completionRequest](), "embeddings": reflect.TypeFor[embeddingRequest](),
 		"tokenize": reflect.TypeFor[tokenizeRequest](), "detokenize": reflect.TypeFor[detokenizeRequest](), "translate": reflect.TypeFor[translateRequest](),
 		"fill": reflect.TypeFor[fillRequest](), "inferflow": reflect.TypeFor[nativeRequest](),
 	} {
 		list := fields(kind, "", inner)
-		slices.Sort(list)
-		all[endpoint] = slices.Compact(list)
+		slices.SortStableFunc(list, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+		all[endpoint] = slices.CompactFunc(list, func(a, b Field) bool { return a.Name == b.Name })
 	}
 	return all
 }
 
 // UnsupportedFields are the keys that are refused.
 func UnsupportedFields() (list []string) {
+	for _, f := range Unsupported() {
+		list = append(list, f.Name)
+	}
+	return list
+}
+
+// Unsupported are the keys that are refused, with their tags.
+func Unsupported() (list []Field) {
 	for _, kind := range []reflect.Type{reflect.TypeFor[unsupported](), reflect.TypeFor[unsupportedChat](), reflect.TypeFor[unsupportedText]()} {
 		list = append(list, fields(kind, "", nil)...)
 	}
 	return list
 }
 
-// fields lists the keys of a struct.
-func fields(kind reflect.Type, prefix string, inner map[string]reflect.Type) (list []string) {
+// Routes are the patterns of the endpoints, in their order.
+func Routes() (list []string) {
+	for _, r := range (&Server{}).routes() {
+		list = append(list, r.pattern)
+	}
+	return list
+}
+
+// fields lists the keys of a struct, its own before those of the structs that it
+// embeds, as JSON decoding prefers them.
+func fields(kind reflect.Type, prefix string, inner map[string]reflect.Type) (list []Field) {
 	for i := range kind.NumField() {
 		f := kind.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous:
-			list = append(list, fields(f.Type, prefix, inner)...)
+			defer func() { list = append(list, fields(f.Type, prefix, inner)...) }()
 			continue
 		case !f.IsExported() || f.Type == reflect.TypeFor[[]chat.Field]():
 			continue
@@ -53,7 +80,7 @@ func fields(kind reflect.Type, prefix string, inner map[string]reflect.Type) (li
 			name = strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(f.Name, "${1}_$2"))
 		}
 		name = prefix + name
-		list = append(list, name)
+		list = append(list, Field{name, jsonType(f.Type), kind.Name() + "." + f.Name, f.Tag})
 		t := f.Type
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
@@ -68,4 +95,33 @@ func fields(kind reflect.Type, prefix string, inner map[string]reflect.Type) (li
 		}
 	}
 	return list
+}
+
+// jsonType names what a field of a Go type is in JSON.
+func jsonType(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[stops]():
+		return "string or array"
+	case reflect.TypeFor[prompts]():
+		return "string or array"
+	case reflect.TypeFor[json.RawMessage]():
+		return "any"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return "integer"
+	case reflect.Float64:
+		return "number"
+	case reflect.Slice:
+		return "array"
+	case reflect.Map, reflect.Struct:
+		return "object"
+	}
+	return "any"
 }

@@ -17,24 +17,24 @@ import (
 
 // nativeRequest is Inferflow's own.
 type nativeRequest struct {
-	Header        nativeHeader    `json:"header"`
-	Text          string          `json:"text"`
-	SystemPrompt  string          `json:"system_prompt"`
-	Prefix        string          `json:"res_prefix"` // what the answer begins with
-	EncoderInput  string          `json:"encoder_input_template"`
-	DecoderInput  string          `json:"decoder_input_template"`
-	DecodingAlg   json.RawMessage `json:"decoding_alg"`
-	Seed          *int64          `json:"random_seed"`
-	Temperature   *float64        `json:"temperature"`
-	MaxOutput     *int            `json:"max_output_len"`
-	MaxNew        *int            `json:"max_new_tokens"`
-	Streaming     bool            `json:"is_streaming_mode"`
-	StreamingWord bool            `json:"stream"`
+	Header        nativeHeader    `json:"header"`                 // kind of request
+	Text          string          `json:"text"`                   // the user's text
+	SystemPrompt  string          `json:"system_prompt"`          // system prompt
+	Prefix        string          `json:"res_prefix"`             // text that the answer begins with
+	EncoderInput  string          `json:"encoder_input_template"` // refused unless empty
+	DecoderInput  string          `json:"decoder_input_template"` // prompt template
+	DecodingAlg   json.RawMessage `json:"decoding_alg"`           // sampling method, as strategy
+	Seed          *int64          `json:"random_seed"`            // seed of the random numbers
+	Temperature   *float64        `json:"temperature"`            // softmax temperature
+	MaxOutput     *int            `json:"max_output_len"`         // maximum number of generated tokens; default 1,024
+	MaxNew        *int            `json:"max_new_tokens"`         // another name of max_output_len
+	Streaming     bool            `json:"is_streaming_mode"`      // stream the answer
+	StreamingWord bool            `json:"stream"`                 // another name of is_streaming_mode
 }
 
 // nativeHeader says what is asked for.
 type nativeHeader struct {
-	Fn string `json:"fn"` // process_query (also where it is empty) or get_stat
+	Fn string `json:"fn"` // "process_query" (default) or "get_stat"
 }
 
 // nativeAnswer is Inferflow's answer, or a piece of one.

@@ -14,9 +14,9 @@ const mostUser = 256
 
 // shared are the keys of a request that say for whom it is computed.
 type shared struct {
-	Priority  *int   `json:"priority"`   // smaller is more urgent
-	User      string `json:"user"`       // a part of the client's own share
-	CacheSalt string `json:"cache_salt"` // prefixes are reused among requests of one salt
+	Priority  *int   `json:"priority"`   // scheduling priority; smaller is more urgent; default 0
+	User      string `json:"user"`       // end user of the client; the client's fair share is divided among its users
+	CacheSalt string `json:"cache_salt"` // requests share cached prefixes only with the same salt
 }
 
 // job says for whom a request is computed, and how urgent it is.

@@ -35,32 +35,32 @@ type Defaults struct {
 type sampling struct {
 	shared
 	structured
-	Temperature       *float64           `json:"temperature"`
-	TopP              *float64           `json:"top_p"`
-	TopK              *int               `json:"top_k"`
-	MinP              *float64           `json:"min_p"`
-	TypicalP          float64            `json:"typical_p"`
-	TfsZ              float64            `json:"tfs_z"`
-	RepeatLastN       *int               `json:"repeat_last_n"`
-	Mirostat          int                `json:"mirostat"`
-	MirostatTau       *float64           `json:"mirostat_tau"`
-	MirostatEta       *float64           `json:"mirostat_eta"`
-	Strategy          json.RawMessage    `json:"strategy"` // a name with parameters, or an object
-	FrequencyPenalty  float64            `json:"frequency_penalty"`
-	PresencePenalty   float64            `json:"presence_penalty"`
-	RepetitionPenalty *float64           `json:"repetition_penalty"`
-	RepeatPenalty     *float64           `json:"repeat_penalty"`
-	NoRepeatNgram     int                `json:"no_repeat_ngram_size"`
-	BadWords          [][]int32          `json:"bad_words_ids"`
-	LogitBias         map[string]float64 `json:"logit_bias"`
-	Seed              *int64             `json:"seed"`
-	Stop              stops              `json:"stop"`
-	StopIDs           []int32            `json:"stop_token_ids"`
-	IgnoreEOS         bool               `json:"ignore_eos"`
-	MinTokens         int                `json:"min_tokens"`
-	N                 *int               `json:"n"`
-	Speculate         string             `json:"speculate"`    // how tokens are drafted: "none", "lookup", …
-	DraftAccept       string             `json:"draft_accept"` // when they are accepted: "match", "rejection", "top"
+	Temperature       *float64           `json:"temperature"`          // softmax temperature; 0: greedy decoding; default 1
+	TopP              *float64           `json:"top_p"`                // nucleus sampling: keep the most probable tokens whose probabilities add up to this
+	TopK              *int               `json:"top_k"`                // keep the K most probable tokens; 0 or -1: all
+	MinP              *float64           `json:"min_p"`                // keep tokens at least this times as probable as the most probable one
+	TypicalP          float64            `json:"typical_p"`            // locally typical sampling: probability mass to keep; 0: off
+	TfsZ              float64            `json:"tfs_z"`                // tail-free sampling parameter z; 0: off
+	RepeatLastN       *int               `json:"repeat_last_n"`        // accepted only as -1: penalties count the whole text
+	Mirostat          int                `json:"mirostat"`             // Mirostat version, 1 or 2; 0: off
+	MirostatTau       *float64           `json:"mirostat_tau"`         // Mirostat target surprise, in bits
+	MirostatEta       *float64           `json:"mirostat_eta"`         // Mirostat learning rate
+	Strategy          json.RawMessage    `json:"strategy"`             // sampling method by name, with parameters after a colon or as an object: "fsd:k=4,alpha=0.4", "beam:beams=4"
+	FrequencyPenalty  float64            `json:"frequency_penalty"`    // subtracted from a logit for each time the token was generated
+	PresencePenalty   float64            `json:"presence_penalty"`     // subtracted from the logits of tokens that were generated
+	RepetitionPenalty *float64           `json:"repetition_penalty"`   // divides positive and multiplies negative logits of tokens in the text
+	RepeatPenalty     *float64           `json:"repeat_penalty"`       // llama.cpp's name of repetition_penalty
+	NoRepeatNgram     int                `json:"no_repeat_ngram_size"` // no sequence of this many tokens occurs twice; 0: off
+	BadWords          [][]int32          `json:"bad_words_ids"`        // token sequences that are never generated
+	LogitBias         map[string]float64 `json:"logit_bias"`           // token id to a number that is added to its logit
+	Seed              *int64             `json:"seed"`                 // seed of the random numbers; default: a random one per request
+	Stop              stops              `json:"stop"`                 // generation ends before one of these texts
+	StopIDs           []int32            `json:"stop_token_ids"`       // generation ends at one of these tokens
+	IgnoreEOS         bool               `json:"ignore_eos"`           // continue after the end-of-text token
+	MinTokens         int                `json:"min_tokens"`           // no end-of-text token before this many tokens
+	N                 *int               `json:"n"`                    // number of choices; default 1
+	Speculate         string             `json:"speculate"`            // drafting method: "none", "lookup", "draft", "medusa" or "auto"
+	DraftAccept       string             `json:"draft_accept"`         // acceptance rule for drafts: "match", "rejection", "top" or "typical"
 }
 
 // stops are one text or a list of them.

@@ -21,20 +21,20 @@ type Translation struct {
 // A Translated text is one result of a source.
 type Translated struct {
 	Tokens []int32 `json:"tokens"`
-	Text   string  `json:"text"`
+	Text   string  `json:"text"` // a text or an array of texts
 	Score  float32 `json:"score"`
 }
 
 // translateRequest is the body of /translate.
 type translateRequest struct {
-	Text      stops     `json:"text"` // one or a list
-	IDs       [][]int32 `json:"encoder_ids"`
-	Src       string    `json:"src"`
-	Tgt       string    `json:"tgt"`
-	Beams     int       `json:"beams"`
-	Best      int       `json:"best"`
-	MaxTokens int       `json:"max_tokens"`
-	ForcedBOS *int32    `json:"forced_bos"`
+	Text      stops     `json:"text"`        // a text or an array of texts
+	IDs       [][]int32 `json:"encoder_ids"` // source texts as token ids
+	Src       string    `json:"src"`         // source language, where the model has several
+	Tgt       string    `json:"tgt"`         // target language, where the model has several
+	Beams     int       `json:"beams"`       // beam width; default: that of generation_config.json
+	Best      int       `json:"best"`        // number of hypotheses to return for each text; default 1
+	MaxTokens int       `json:"max_tokens"`  // maximum number of generated tokens
+	ForcedBOS *int32    `json:"forced_bos"`  // id of the first generated token
 	shared
 }
 
@@ -113,14 +113,14 @@ type Mask struct {
 type Candidate struct {
 	ID          int32   `json:"id"`
 	Token       string  `json:"token"`
-	Text        string  `json:"text"`
+	Text        string  `json:"text"` // a text or an array of texts
 	Probability float64 `json:"probability"`
 }
 
 // fillRequest is the body of /fill.
 type fillRequest struct {
-	Text string `json:"text"`
-	TopK int    `json:"top_k"`
+	Text string `json:"text"`  // text with mask tokens
+	TopK int    `json:"top_k"` // number of candidates for each mask; default 5
 	shared
 }
 

@@ -120,19 +120,26 @@ func New(cfg Config) *Server {
 	})
 	go s.longest() // it spells the whole vocabulary: not while somebody waits for the start
 	s.counts.register(cfg.Registry, cfg.Scheduler)
-	s.routes()
+	for _, route := range s.routes() {
+		s.mux.Handle(route.pattern, s.answer(route.handler))
+	}
+	s.mux.Handle("/", s.answer(s.other))
 	return s
 }
 
 // A handler answers one request, or returns the error to answer with.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// routes lists everything that is served.
-func (s *Server) routes() {
-	for _, route := range []struct {
-		pattern string
-		handler handler
-	}{
+// A route is an endpoint of the service. docs/reference/http-api.md is generated
+// from the routes and the requests' types.
+type route struct {
+	pattern string
+	handler handler
+}
+
+// routes lists the endpoints. All other paths go to [Server.other].
+func (s *Server) routes() []route {
+	return []route{
 		{"POST /v1/chat/completions", s.chat},
 		{"POST /v1/completions", s.completions},
 		{"POST /v1/embeddings", s.embeddings},
@@ -146,10 +153,7 @@ func (s *Server) routes() {
 		{"GET /props", s.props},
 		{"GET /metrics", s.metrics},
 		{"GET /{$}", s.page},
-	} {
-		s.mux.Handle(route.pattern, s.answer(route.handler))
 	}
-	s.mux.Handle("/", s.answer(s.other))
 }
 
 // Handler is the service as a handler, with everything around the routes.

@@ -74,10 +74,10 @@ func TestFieldTable(t *testing.T) {
 	}
 	for e, list := range server.RequestFields() {
 		for _, f := range list {
-			if !listed[e+" "+f] {
-				t.Errorf("docs/security.md, Request fields: no row for %s of %s", f, e)
+			if !listed[e+" "+f.Name] {
+				t.Errorf("docs/security.md, Request fields: no row for %s of %s", f.Name, e)
 			}
-			delete(listed, e+" "+f)
+			delete(listed, e+" "+f.Name)
 		}
 	}
 	for f := range listed {

@@ -10,10 +10,10 @@ import (
 
 // tokenizeRequest is the body of /tokenize.
 type tokenizeRequest struct {
-	Content    *string `json:"content"`
-	Prompt     *string `json:"prompt"` // another name of it
-	AddSpecial *bool   `json:"add_special"`
-	WithPieces bool    `json:"with_pieces"`
+	Content    *string `json:"content"`     // text to tokenize
+	Prompt     *string `json:"prompt"`      // another name of content
+	AddSpecial *bool   `json:"add_special"` // false: add no special tokens
+	WithPieces bool    `json:"with_pieces"` // return the text of each token too
 }
 
 // bytesOfToken is what a token takes in an answer of /tokenize.
@@ -68,9 +68,9 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 
 // detokenizeRequest is the body of /detokenize.
 type detokenizeRequest struct {
-	Tokens      []int32 `json:"tokens"`
-	IDs         []int32 `json:"ids"` // another name of it
-	SkipSpecial bool    `json:"skip_special"`
+	Tokens      []int32 `json:"tokens"`       // token ids
+	IDs         []int32 `json:"ids"`          // another name of tokens
+	SkipSpecial bool    `json:"skip_special"` // leave special tokens out of the text
 }
 
 // detokenize answers /detokenize.

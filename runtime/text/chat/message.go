@@ -11,12 +11,12 @@ import (
 // interface. Decoded from JSON, it keeps every key and their order, because
 // templates may look at any of them.
 type Message struct {
-	Role       string
-	Content    any // a string, []Part, or nil: none
-	Name       string
-	ToolCalls  []ToolCall
-	ToolCallID string
-	Extra      []Field // further keys, in order
+	Role       string     // "system", "user", "assistant" or "tool"
+	Content    any        // a string, an array of parts of type text ([]Part), or nil
+	Name       string     // name of the participant
+	ToolCalls  []ToolCall // calls that the assistant made
+	ToolCallID string     // id of the call that the message answers
+	Extra      []Field    // further keys, in order
 
 	keys []string // as decoded; nil: made by hand
 }

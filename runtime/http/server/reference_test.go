@@ -1,0 +1,188 @@
+//go:build unix
+
+package server_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/iflowc/iflowc/runtime/http/server"
+)
+
+//go:generate go test . -run ^TestReference -update
+
+var update = flag.Bool("update", false, "rewrite docs/reference/http-api.md and metrics.md; read the difference")
+
+// endpoints say what the routes are for, and which requests they take.
+var endpoints = map[string]struct{ request, does string }{
+	"POST /v1/chat/completions":  {"chat", "Answers a conversation, formatted with the model's chat template."},
+	"POST /v1/completions":       {"completions", "Continues one or several texts."},
+	"POST /v1/embeddings":        {"embeddings", "Returns one vector of length 1 for each text."},
+	"POST /tokenize":             {"tokenize", "Returns the tokens of a text."},
+	"POST /detokenize":           {"detokenize", "Returns the text of tokens."},
+	"POST /translate":            {"translate", "Translates texts by beam search. For encoder-decoder models."},
+	"POST /fill":                 {"fill", "Returns candidates for masked tokens. For encoders with a masked-LM head."},
+	"GET /v1/models":             {"", "Lists the served model."},
+	"GET /v1/models/{id...}":     {"", "Describes the served model. Another id gets status 404."},
+	"GET /health":                {"", "Returns the numbers of running and waiting requests, with status 200, once the service is ready."},
+	"GET /props":                 {"", "Returns the properties of the model and the settings of the service."},
+	"GET /metrics":               {"", "Returns [metrics](metrics.md) in the text format of Prometheus."},
+	"GET /{$}":                   {"", "Returns the chat page."},
+	"POST / and POST /inferflow": {"inferflow", "Takes Inferflow's own requests. Errors are in `ret_code`."},
+}
+
+// TestReference compares docs/reference/http-api.md with the routes and the
+// requests' types.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("# HTTP API\n\nGenerated from the server's routes and request types by `go generate ./runtime/http/server`; do not edit.\n" +
+		"[Serving](../serving.md) explains the features, [Security](../security.md#request-fields) has the range of every field.\n" +
+		"Requests and responses of `/v1` are OpenAI's.\n\n| endpoint | does |\n|---|---|\n")
+	routes := append(server.Routes(), "POST / and POST /inferflow")
+	for _, pattern := range routes {
+		e, ok := endpoints[pattern]
+		if !ok {
+			t.Fatalf("%s: not described in this test", pattern)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", shown(pattern), e.does)
+	}
+	docs, refused := fieldComments(t, ".", "../../text/chat"), map[string]bool{}
+	for _, f := range server.Unsupported() {
+		refused[f.Source] = true
+	}
+	requests := server.RequestFields()
+	for _, pattern := range routes {
+		e := endpoints[pattern]
+		if e.request == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| field | type | meaning |\n|---|---|---|\n", shown(pattern), e.does)
+		for _, f := range requests[e.request] {
+			if refused[f.Source] {
+				continue
+			}
+			if docs[f.Source] == "" {
+				t.Errorf("%s has no comment", f.Source)
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, f.Type, strings.ReplaceAll(docs[f.Source], "|", "\\|"))
+		}
+	}
+	b.WriteString("\n## Refused fields\n\nThese fields of other services would change the answer and are not implemented. A request with one gets status 400, " +
+		"unless the field is null or has its neutral value.\n\n| field | neutral value | use instead |\n|---|---|---|\n")
+	seen := map[string]bool{}
+	for _, f := range server.Unsupported() {
+		if !seen[f.Name] {
+			neutral := strings.ReplaceAll(f.Tag.Get("neutral"), "|", " or ")
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, code(neutral), f.Tag.Get("use"))
+		}
+		seen[f.Name] = true
+	}
+	golden(t, "http-api.md", b.String())
+}
+
+// TestReferenceMetrics compares docs/reference/metrics.md with what /metrics shows.
+func TestReferenceMetrics(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	var b strings.Builder
+	b.WriteString("# Metrics\n\nGenerated from the answer of `GET /metrics` by `go generate ./runtime/http/server`; do not edit.\n" +
+		"The format is the text format of Prometheus.\n\n| metric | kind | meaning |\n|---|---|---|\n")
+	var text strings.Builder
+	if _, err := s.cfg.Registry.WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	help := ""
+	for line := range strings.SplitSeq(text.String(), "\n") {
+		if rest, ok := strings.CutPrefix(line, "# HELP "); ok {
+			_, help, _ = strings.Cut(rest, " ")
+		} else if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			name, kind, _ := strings.Cut(rest, " ")
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, kind, help)
+		}
+	}
+	golden(t, "metrics.md", b.String())
+}
+
+// shown is a route's pattern as a user reads it.
+func shown(pattern string) string {
+	return strings.NewReplacer("{$}", "", "{id...}", "ID").Replace(pattern)
+}
+
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}
+
+// golden compares a page of the reference with what it should be.
+func golden(t *testing.T, name, want string) {
+	t.Helper()
+	path := filepath.Join("..", "..", "..", "docs", "reference", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("docs/reference/%s is stale; run go generate ./runtime/http/server:\n%s", name, diff)
+	}
+}
+
+// fieldComments are the line comments of the fields of all structs in folders, as
+// "Struct.Field"; of structs without a name ".Field".
+func fieldComments(t *testing.T, folders ...string) map[string]string {
+	t.Helper()
+	docs := map[string]string{}
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if spec, ok := n.(*ast.TypeSpec); ok {
+					collectComments(docs, spec.Name.Name, spec.Type)
+				}
+				return true
+			})
+		}
+	}
+	return docs
+}
+
+func collectComments(docs map[string]string, name string, kind ast.Expr) {
+	structure, ok := kind.(*ast.StructType)
+	if !ok {
+		return
+	}
+	for _, f := range structure.Fields.List {
+		for _, n := range f.Names {
+			if text := strings.TrimSpace(f.Comment.Text()); text != "" {
+				docs[name+"."+n.Name] = text
+			}
+		}
+		inner := f.Type
+		if p, ok := inner.(*ast.StarExpr); ok {
+			inner = p.X
+		}
+		collectComments(docs, "", inner)
+	}
+}

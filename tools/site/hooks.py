@@ -1,0 +1,31 @@
+"""Hooks of the documentation site. Links from docs/ to files of the repository outside docs/ become links to the
+repository's page; one to a file that does not exist is a warning, which --strict turns into a failure."""
+
+import logging
+import pathlib
+import posixpath
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
+log = logging.getLogger("mkdocs.hooks.repository_links")
+
+
+def on_page_markdown(markdown, page, config, **_):
+    here = posixpath.join("docs", posixpath.dirname(page.file.src_uri))
+
+    def replace(match):
+        target = posixpath.normpath(posixpath.join(here, match[2]))
+        if target.startswith("docs/") and (ROOT / target).is_file():
+            return match[0]
+        if not (ROOT / target).exists():
+            log.warning("%s links to %s, which does not exist", page.file.src_uri, match[2])
+            return match[0]
+        kind = "tree" if (ROOT / target).is_dir() else "blob"
+        return f"{match[1]}{config.repo_url}/{kind}/main/{target}{match[3] or ''}{match[4]}"
+
+    lines, fenced = [], False
+    for line in markdown.split("\n"):
+        fenced ^= line.lstrip().startswith("```")
+        lines.append(line if fenced else LINK.sub(replace, line))
+    return "\n".join(lines)
