@@ -29,6 +29,7 @@ var elsewhere = []struct{ command, by string }{
 	{"script/attack", "stage attack"},
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
+	{"script/simulate serving --ablate", "tools/simulate/serving TestCommand"},
 	{"script/check-all", "stage cuda"},
 	{"tools/check/clients/run", "stage clients"},
 	{"tools/check/schemas/run", "stage schemas"},
@@ -196,12 +197,16 @@ func newPageCommand(text string) (c pageCommand, ok bool) {
 // documentation reads the pages by their names.
 func documentation(t *testing.T) map[string]string {
 	t.Helper()
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	pages := []string{"../../README.md", "../../CONTRIBUTING.md"}
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/benchmarks/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
 	}
 	out := map[string]string{}
-	for _, path := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+	for _, path := range pages {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

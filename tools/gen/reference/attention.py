@@ -24,14 +24,15 @@ from breadth_variants import VARIANTS  # noqa: E402
 
 PAGE = ROOT / "docs/benchmarks/attention.md"
 LIMIT = 1e-4  # of the largest value; float32's rounding stays two orders below it
-HEAD = """# References: eager attention and transformers' default
+HEAD = """# Reference outputs: eager attention and transformers' default
 
-`tools/gen/reference/attention.py --write` made this page with transformers {version} and torch {torch} in float32. Transformers
-has several implementations of attention; its default is `sdpa` (PyTorch's scaled_dot_product_attention) where a model supports
-it, and `eager` elsewhere. References are recorded by the default, except where it leaves out what the configuration asks
-for; [decisions.md](../decisions.md#references) says which path is right and why.
+This page shows for which models the two attention implementations of transformers differ, and which one the recorded reference outputs come from.
 
-"Difference" is the largest between eager attention and the default over all recorded values, "largest" the largest value.
+`tools/gen/reference/attention.py --write` generates it with transformers {version} and torch {torch} in float32. The default of transformers is `sdpa` (PyTorch's
+scaled_dot_product_attention) if a model supports it, and `eager` otherwise. Reference outputs are recorded with the default, unless it ignores
+a part of the configuration. [decisions.md](../decisions.md#references) gives the reasons.
+
+"Difference" is the maximum difference between eager attention and the default over all recorded values. "Largest" is the largest absolute value.
 """
 FAMILIES = """
 ## Models of spec/testdata/families
@@ -42,7 +43,7 @@ FAMILIES = """
 BREADTH = """
 ## Variants of breadth.py
 
-Of {count} variants, those whose two paths differ by more than {limit:g} of the largest logit:
+These of the {count} variants differ between the two implementations by more than {limit:g} of the largest logit:
 
 | variant | default | difference | largest | recorded | what differs |
 |---|---|---|---|---|---|
