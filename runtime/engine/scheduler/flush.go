@@ -13,7 +13,7 @@ import (
 // flushShare is how long the next step waits at most for the events of the
 // last one to be on their way, in steps. With it and two threads on two CPUs the
 // 90th percentile of the inter-token latency fell from 7.7 to 4.9 ms for one
-// client and from 23.8 to 21.4 for 16, in interleaved runs; see docs/serving.md.
+// client and from 23.8 to 21.4 for 16, in interleaved runs; see docs/benchmarks/serving.md.
 const flushShare = 1. / 8
 
 // A flush waits until the clients that a step gave events to have taken them,
