@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // fenced gives the code blocks of a page, by language and order.
@@ -16,13 +17,22 @@ func fenced(page, language string) []string {
 	return out
 }
 
-// TestReadme: the specification and the IR that README.md shows are those of
-// the demo model.
+// TestReadme compares the model spec and the IR in README.md with those of the
+// demo model, and the page with its limits: 120 lines of 120 characters.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(page), "\n"), "\n")
+	if len(lines) > 120 {
+		t.Errorf("README.md has %d lines", len(lines))
+	}
+	for i, line := range lines {
+		if n := utf8.RuneCountInString(line); n > 120 {
+			t.Errorf("README.md:%d has %d characters", i+1, n)
+		}
 	}
 	yaml, err := os.ReadFile(demoSpec)
 	if err != nil {
@@ -35,9 +45,9 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	if shown := fenced(string(page), "yaml"); len(shown) == 0 || shown[0] != strings.Join(spec, "\n") {
-		t.Errorf("README.md shows another specification than %s", demoSpec)
+		t.Errorf("README.md shows another model spec than %s", demoSpec)
 	}
-	_, rest, _ := strings.Cut(string(page), "Its IR,")
+	_, rest, _ := strings.Cut(string(page), "Its IR")
 	blocks := fenced(rest, "")
 	if len(blocks) == 0 {
 		t.Fatal("README.md shows no IR")
