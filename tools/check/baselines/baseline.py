@@ -1,5 +1,5 @@
 """What baselines share. A baseline is a process that loads one model, then answers lines of JSON on its standard input, each a test,
-with lines of JSON: {"test": "pp", "n": 512, "batch": 1} → {"speed": tokens a second}."""
+with lines of JSON: {"test": "pp", "n": 512, "batch": 1} → {"speed": tokens per second}."""
 
 import json
 import sys

@@ -16,7 +16,7 @@ class Encoder:
         self.run = run
 
     def encode(self, lengths: list, batch: int) -> float:
-        """Sentences a second, all of them, `batch` at a time."""
+        """Sentences per second, all of them, `batch` at a time."""
         if batch > 1:
             lengths = sorted(lengths)
         inputs = []

@@ -3,7 +3,7 @@
 
     annalog.py FOLDER --package WHEEL --out PATH
 
-FOLDER is that of the specification which script/fetch-annalog prints. Its Python code is what bentrevett's tutorial on
+FOLDER is that of the model spec which script/fetch-annalog prints. Its Python code is what bentrevett's tutorial on
 "Attention Is All You Need" builds: transformers' Marian, with learned positions in the place of sines. WHEEL is the unpacked
 Python package; both must give the same logits, and its tokenizer the same ids, before anything is written.
 """
