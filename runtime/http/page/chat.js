@@ -3,8 +3,8 @@ const $ = id => document.getElementById(id);
 const fields = ["system", "temperature", "top_p", "max_tokens", "seed", "theme"];
 const defaults = {max_tokens: "1024"};
 const examples = {
-  chat: ["What is the difference between a list and a tuple in Python?", "Give me three tips for learning a new language.",
-    "Write a short poem about the sea.", "Explain in simple words why the sky is blue."],
+  chat: ["Name three benefits of reading books.", "How do I reverse a string in Python?",
+    "Explain in simple words why the sky is blue.", "Write a short email that thanks a colleague for help."],
   text: ["Once upon a time, there was a little girl named Lily.", "The old lighthouse keeper opened the door and saw",
     "My favorite recipe is simple. First, you", "The three most important things to know about the moon are"],
 };
