@@ -9,7 +9,7 @@ const views = {
   profile: { title: 'Profile', show: showProfile }, spec: { title: 'Model spec', show: showSpec },
 };
 const earlier = { choices: 'kernels', time: 'profile' }; // addresses of earlier versions
-const go = (view, what) => { location.hash = view + (what === undefined ? '' : '/' + encodeURIComponent(what)); };
+const go = (view, what) => { location.hash = view + (what === undefined ? '' : '/' + encodeURIComponent(what)); show(); };
 const ref = (view, what) => '#' + view + '/' + encodeURIComponent(what);
 
 function showIR(what) {
@@ -44,7 +44,7 @@ function showIR(what) {
 function showGraph(what) {
   const at = Math.max(0, data.graphs.findIndex(g => g.name === what)), g = data.graphs[at];
   main.append(facts(), h('div', { class: 'pills', role: 'group', 'aria-label': 'Graphs' }, data.graphs.length > 1 && data.graphs.map((x, i) => h('button', { 'aria-pressed': i === at, onclick: () => go('graph', x.name) }, x.name))),
-    h('p', {}, 'Ops after the last pass, in order. A blue box is a fused region: one C function computes it. Arcs lead from a value to its later uses. Click a box for its C source.'),
+    h('p', {}, 'Ops after the last pass, in order. A blue box is a fused region: one C function. An arc leads to a later use. Click a box for its C source.'),
     drawGraph(g.ops, op => op.region >= 0 && data.regions && data.regions[op.region] ? ref('source', data.regions[op.region].function) : ref('ir', data.stages[data.stages.length - 1].name + ':' + op.line)));
 }
 
@@ -157,8 +157,10 @@ function nextChange() {
   rows[change].scrollIntoView({ block: 'center' });
 }
 
-let shown = '';
+let shown = '', address = null; // the view on the page, and the address that led to it
 function show() {
+  if (location.hash === address) return;
+  address = location.hash;
   const [view, ...rest] = location.hash.slice(1).split('/'), name = views[view] ? view : earlier[view] || 'graph';
   if (name !== shown) window.scrollTo(0, 0);
   shown = name;
@@ -199,6 +201,7 @@ window.addEventListener('resize', () => {
     if (window.innerWidth === width || !main.querySelector('svg')) return;
     width = window.innerWidth;
     const y = window.scrollY;
+    address = null;
     show();
     window.scrollTo(0, y);
   }, 100);
