@@ -14,5 +14,5 @@ const GoVersion = "1.26.0"
 // Their tests are among them, because patterns cannot leave files out; the code
 // generator does.
 //
-//go:embed */*.go */*/*.go http/page/page.html kit/plot/glyphs.txt
+//go:embed */*.go */*/*.go http/page/*.html http/page/*.css http/page/*.js kit/plot/glyphs.txt
 var Sources embed.FS

@@ -16,17 +16,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
-// The page's parts: page.html has a place for each of the others.
+// The parts of the report: page.html has a place for each of the others.
 //
 //go:embed view
 var viewFiles embed.FS
 
 type viewCmd struct {
 	modelFlags
-	Out   string `short:"o" help:"Write the page to this file in place of serving it." type:"path" placeholder:"FILE"`
-	Port  int    `help:"Port to serve the page at (default: a free one)." placeholder:"N"`
-	Rank  int    `help:"With --devices: the device whose program is shown." placeholder:"N"`
-	Trace string `help:"A trace that the model's binary wrote with --trace: the page shows where the time went." type:"path" placeholder:"FILE"`
+	Out   string `short:"o" help:"Write the report to this file instead of serving it." type:"path" placeholder:"FILE"`
+	Port  int    `help:"Port of the server (default: a free port)." placeholder:"N"`
+	Rank  int    `help:"Rank of the program to show, with --devices (default 0)." placeholder:"N"`
+	Trace string `help:"Trace file written by the binary's --trace, for the Profile tab." type:"path" placeholder:"FILE"`
 }
 
 // Run serves an HTML report of a model's compilation.
@@ -58,10 +58,9 @@ func (c *viewCmd) Run(ctx context.Context) error {
 	return c.serve(ctx, page)
 }
 
-// viewPage joins the page's parts and the data into one file that needs no
-// other.
+// viewPage joins the parts and the data into one file that loads nothing else.
 func viewPage(d *viewData) ([]byte, error) {
-	data, err := json.Marshal(d) // escapes <, so that no text of a model ends the script
+	data, err := json.Marshal(d) // escapes <: text of a model cannot end the script
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +78,7 @@ func viewPage(d *viewData) ([]byte, error) {
 	return bytes.Replace(page, []byte("{{data}}"), data, 1), nil
 }
 
-// serve hands the page out on this machine until it is interrupted.
+// serve serves the page on the loopback interface until ctx is canceled.
 func (c *viewCmd) serve(ctx context.Context, page []byte) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", c.Port))
 	if err != nil {
@@ -94,12 +93,12 @@ func (c *viewCmd) serve(ctx context.Context, page []byte) error {
 			}
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'")
-			_, _ = w.Write(page) // a browser that has gone does not matter
+			_, _ = w.Write(page) // the browser has disconnected: no error to report
 		}),
 	}
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
-	fmt.Fprintf(os.Stderr, "http://%s (Ctrl-C ends it)\n", l.Addr())
+	fmt.Fprintf(os.Stderr, "http://%s (press Ctrl-C to stop)\n", l.Addr())
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// viewData is all that the page of view shows, as its script reads it.
+// viewData is the data of the report, in the JSON form that its script reads.
 type viewData struct {
 	Name     string       `json:"name"`
 	Compiler string       `json:"compiler"`
 	Spec     string       `json:"spec"`
 	Devices  string       `json:"devices,omitempty"`
-	Origin   string       `json:"origin"`          // of the measurements
-	Ranks    []viewRank   `json:"ranks,omitempty"` // of a partitioned model; all else is of one of them
+	Origin   string       `json:"origin"`          // of the measurements; why there is no code, if Regions is empty
+	Ranks    []viewRank   `json:"ranks,omitempty"` // of a partitioned model; the other fields describe Rank
 	Rank     int          `json:"rank,omitempty"`
 	Stages   []viewStage  `json:"stages"`
 	Graphs   []viewGraph  `json:"graphs"` // of the last stage
@@ -40,20 +40,20 @@ type viewStage struct {
 	IR   string `json:"ir"`
 }
 
-// A viewGraph is one graph of the module, as boxes.
+// A viewGraph is a graph of the module.
 type viewGraph struct {
 	Name string   `json:"name"`
 	Ops  []viewOp `json:"ops"`
 }
 
-// A viewOp is a box: an op, or a repeat or region with boxes in it.
+// A viewOp is an op. The body of a repeat or of a fused region has further ops.
 type viewOp struct {
 	Op      string   `json:"op"`
 	Results []string `json:"results"`
 	Type    string   `json:"type,omitempty"`
 	Args    []string `json:"args"`             // values with their sigils
-	Line    int      `json:"line"`             // in the last stage's text, from 1 on
-	Region  int      `json:"region"`           // in Regions; -1: none of its own
+	Line    int      `json:"line"`             // in the text of the last stage, 1-based
+	Region  int      `json:"region"`           // index in Regions; -1: none
 	Rounds  int      `json:"rounds,omitempty"` // of a repeat
 	Params  []string `json:"params,omitempty"`
 	Body    []viewOp `json:"body,omitempty"`
@@ -64,17 +64,16 @@ type viewWeight struct {
 	Type      string `json:"type"`
 	Count     int    `json:"count"`
 	Transform string `json:"transform"`
-	Bytes     int64  `json:"bytes"` // of all, packed; 0: not read by the step
+	Bytes     int64  `json:"bytes"` // of all elements, packed; 0: the step does not read it
 }
 
 type viewState struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
-	Bytes int64  `json:"bytes"` // of a row of all elements
+	Bytes int64  `json:"bytes"` // per row, of all elements
 }
 
-// A viewSlot is a buffer and what it holds when: steps of time are the regions
-// of the schedule.
+// A viewSlot is a buffer with the values that it holds.
 type viewSlot struct {
 	Slot  int        `json:"slot"`
 	Cols  int        `json:"cols"`
@@ -82,6 +81,8 @@ type viewSlot struct {
 	Lives []viewLife `json:"lives"`
 }
 
+// A viewLife is the lifetime of a value, as indices in Regions: from the region
+// that computes it to the last region that reads it.
 type viewLife struct {
 	Value string `json:"value"`
 	From  int    `json:"from"`
@@ -107,7 +108,7 @@ type viewMatmul struct {
 	Measured *dispatch.Measurement `json:"measured,omitempty"`
 }
 
-// viewOf gathers everything about a model.
+// viewOf compiles the model and returns the data of its report.
 func (c *viewCmd) viewOf() (*viewData, error) {
 	m, err := c.open()
 	if err != nil {
@@ -125,7 +126,7 @@ func (c *viewCmd) viewOf() (*viewData, error) {
 	}
 	d.Spec = string(yaml)
 	d.weights(mod)
-	// The last stage is read again, for its ops to know their lines.
+	// Parse the printed last stage, so that its ops have line numbers.
 	last, err := ir.Parse("", []byte(d.Stages[len(d.Stages)-1].IR), ops.Table)
 	if err != nil {
 		return nil, fmt.Errorf("bug: the printed IR cannot be read: %w", err)
@@ -143,7 +144,7 @@ func (c *viewCmd) viewOf() (*viewData, error) {
 	return d, d.matmuls(m, cpu)
 }
 
-// weights lists weights and states with their transforms.
+// weights lists the weights with their transforms.
 func (d *viewData) weights(mod *ir.Module) {
 	for _, w := range mod.Weights {
 		transform := ""
@@ -154,7 +155,8 @@ func (d *viewData) weights(mod *ir.Module) {
 	}
 }
 
-// elements is how many there are of an array weight or state.
+// elements returns the number of elements of an array weight or state; 1 for
+// others.
 func elements(v *ir.Value) int {
 	n := 1
 	for _, r := range v.Count {
@@ -163,7 +165,7 @@ func elements(v *ir.Value) int {
 	return n
 }
 
-// bytes adds what the packed weights and the states take.
+// bytes adds the sizes of the packed weights and of the states.
 func (d *viewData) bytes(m *manifest.Manifest) {
 	for _, w := range m.Weights {
 		if i := slices.IndexFunc(d.Weights, func(v viewWeight) bool { return v.Name == w.Name }); i >= 0 {
@@ -175,14 +177,14 @@ func (d *viewData) bytes(m *manifest.Manifest) {
 	}
 }
 
-// matmuls adds how each matmul is computed, and what was measured of it.
+// matmuls adds the implementations of each matmul and their measurements.
 func (d *viewData) matmuls(m *compiler.Model, cpu *codegen.CPUModel) error {
 	p, origin, err := m.Measurements()
 	if err != nil {
 		return err
 	}
 	if d.Origin = origin; p == nil {
-		d.Origin = "no profile of this machine: every choice is a roofline estimate; iflowc profile measures"
+		d.Origin = "no profile of this machine, so kernels are chosen by roofline estimates; iflowc profile measures them"
 	}
 	table, err := dispatch.Table(cpu.Manifest.Matmuls, p)
 	if err != nil {
@@ -198,7 +200,7 @@ func (d *viewData) matmuls(m *compiler.Model, cpu *codegen.CPUModel) error {
 	return nil
 }
 
-// regions cuts the step's C into its functions.
+// regions splits the C code of the step into its functions.
 func (d *viewData) regions(cpu *codegen.CPUModel) {
 	for i, r := range cpu.Manifest.Regions {
 		v := viewRegion{Region: r, Function: fmt.Sprintf("r%d_", i)}
@@ -213,8 +215,8 @@ func (d *viewData) regions(cpu *codegen.CPUModel) {
 	}
 }
 
-// kernels renders the catalog's kernels that the step calls, for the best
-// instruction set of this machine.
+// kernels renders the kernels that the step calls, for the best instruction set
+// of this machine.
 func (d *viewData) kernels(cpu *codegen.CPUModel) error {
 	isa, err := compiler.ISAHere("")
 	if err != nil {

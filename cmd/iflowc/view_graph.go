@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// graphs turns the module's graphs into boxes, and notes for each the region
-// that computes it, and the life of each buffer's values in regions.
+// graphs adds the ops of the module's graphs with the regions that compute them,
+// and the lifetimes of the values in each buffer.
 func (d *viewData) graphs(mod *ir.Module, regions []manifest.Region) {
 	w := &viewWalk{regions: regions, slots: map[int]*viewSlot{}, last: map[*ir.Value]int{}}
 	for _, g := range mod.Graphs {
@@ -28,14 +28,14 @@ func (d *viewData) graphs(mod *ir.Module, regions []manifest.Region) {
 	}
 }
 
-// A viewWalk goes through the ops in the order in which the code generator does.
+// A viewWalk visits the ops in the order of the code generator.
 type viewWalk struct {
 	graph   string
 	regions []manifest.Region
 	at      int // the next region
 	slots   map[int]*viewSlot
 	held    []viewHeld
-	last    map[*ir.Value]int // region of the last use
+	last    map[*ir.Value]int // the region of the last use
 }
 
 // viewHeld is a value in a buffer.
@@ -44,11 +44,11 @@ type viewHeld struct {
 	slot, from int
 }
 
-// block turns ops into boxes. Neighboring row ops share a region, whose
+// block converts the ops of a block. Adjacent row ops share a region; its
 // description lists them.
 func (w *viewWalk) block(b *ir.Block) []viewOp {
 	var out []viewOp
-	left := 0 // ops that the region before still computes
+	left := 0 // ops that the current region still computes
 	for _, op := range b.Ops {
 		v := boxOf(op)
 		switch {
@@ -61,7 +61,7 @@ func (w *viewWalk) block(b *ir.Block) []viewOp {
 			}
 			first := w.at
 			v.Body = w.block(op.Body)
-			for i := range w.held { // what the body reads from outside lives for all its rounds
+			for i := range w.held { // values read from outside stay live for all iterations
 				if h := &w.held[i]; h.from < first && w.last[h.v] >= first {
 					w.last[h.v] = w.at - 1
 				}
@@ -94,6 +94,7 @@ func (w *viewWalk) block(b *ir.Block) []viewOp {
 	return out
 }
 
+// boxOf converts an op without its body.
 func boxOf(op *ir.Op) viewOp {
 	v := viewOp{Op: op.Def.Name, Line: op.Pos.Line, Region: -1, Results: []string{}, Args: []string{}}
 	for _, r := range op.Results {
@@ -109,7 +110,7 @@ func boxOf(op *ir.Op) viewOp {
 	return v
 }
 
-// captured are the values that a region reads from outside.
+// captured returns the values that a region reads from outside.
 func captured(b *ir.Block) []string {
 	inside, seen := map[*ir.Value]bool{}, map[*ir.Value]bool{}
 	var out []string
@@ -127,7 +128,8 @@ func captured(b *ir.Block) []string {
 	return out
 }
 
-// rowOps is how many ops the next region lists, if it goes row by row.
+// rowOps returns the number of ops that the next region lists, if it computes row
+// by row.
 func (w *viewWalk) rowOps() (int, bool) {
 	if w.at >= len(w.regions) {
 		return 0, false
@@ -136,7 +138,7 @@ func (w *viewWalk) rowOps() (int, bool) {
 	return strings.Count(list, ",") + 1, rows
 }
 
-// take is the next region of the graph, or -1.
+// take returns the next region of the graph, or -1.
 func (w *viewWalk) take() int {
 	if w.at >= len(w.regions) || w.regions[w.at].Graph != w.graph {
 		return -1
@@ -145,14 +147,14 @@ func (w *viewWalk) take() int {
 	return w.at - 1
 }
 
-// skip passes regions that only copy.
+// skip skips regions that only copy.
 func (w *viewWalk) skip(prefix string) {
 	for w.at < len(w.regions) && w.regions[w.at].Graph == w.graph && strings.HasPrefix(w.regions[w.at].Name, prefix) {
 		w.at++
 	}
 }
 
-// uses notes that the op's region reads its arguments.
+// uses records that the region of op reads the arguments of op.
 func (w *viewWalk) uses(op *ir.Op) {
 	at := max(w.at-1, 0)
 	for _, a := range op.Args {
@@ -168,7 +170,7 @@ func (w *viewWalk) uses(op *ir.Op) {
 	}
 }
 
-// hold notes the buffers of an op's results.
+// hold records the buffers of an op's results.
 func (w *viewWalk) hold(op *ir.Op) {
 	k := 0
 	for _, n := range op.Annotations {
@@ -190,7 +192,7 @@ func (w *viewWalk) hold(op *ir.Op) {
 	}
 }
 
-// close lists what a buffer held, each value to its last use.
+// close adds the lifetimes of a buffer's values.
 func (w *viewWalk) close(s *viewSlot) {
 	for _, h := range w.held {
 		if h.slot == s.Slot {

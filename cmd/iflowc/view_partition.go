@@ -12,7 +12,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// A viewRank is what one device of a partitioned model has and tells others.
+// A viewRank is one rank of a partitioned model: its layers, its weights and its
+// communication.
 type viewRank struct {
 	Device  string        `json:"device"`
 	Stage   int           `json:"stage"`
@@ -20,29 +21,29 @@ type viewRank struct {
 	TPSize  int           `json:"tp_size"`
 	Lo      int           `json:"lo"` // decoder layers lo ≤ l < hi
 	Hi      int           `json:"hi"`
-	Bytes   int64         `json:"bytes"` // of its packed weights
-	State   int64         `json:"state"` // bytes a token
+	Bytes   int64         `json:"bytes"` // of the packed weights
+	State   int64         `json:"state"` // KV cache bytes per token
 	Shards  []viewShard   `json:"shards"`
 	Traffic []viewTraffic `json:"traffic"`
 }
 
-// A viewShard is what a rank has of one of the model's weights.
+// A viewShard is a rank's part of a weight.
 type viewShard struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"`
-	Count int    `json:"count"` // of an array
+	Count int    `json:"count"` // elements of an array
 	Bytes int64  `json:"bytes"`
 }
 
-// viewTraffic is what a rank tells others in a step of a graph.
+// viewTraffic is the communication of a rank in a step of a graph.
 type viewTraffic struct {
 	Graph string `json:"graph"`
 	manifest.Traffic
 }
 
-// ofRank gathers what the page shows of a partitioned model: the stages until it
-// is cut, what each rank gets, and the way of one rank's program from there on.
-// It gives that rank's module and code.
+// ofRank adds a partitioned model: the stages up to the partition, the ranks, and
+// the later stages of the program of rank c.Rank. It returns the module and the
+// code of that rank.
 func (d *viewData) ofRank(c *viewCmd, m *compiler.Model, docs map[string]string) (*ir.Module, *codegen.CPUModel, error) {
 	lowered, err := m.Lower()
 	if err != nil {
@@ -56,7 +57,7 @@ func (d *viewData) ofRank(c *viewCmd, m *compiler.Model, docs map[string]string)
 	rank := -1
 	see := func(_ int, name string, mod *ir.Module) {
 		switch {
-		case name == "lower": // each rank's passes begin with it
+		case name == "lower": // the first pass of each rank
 			rank++
 			name = "project"
 		case name == passes.Partition.Name:
@@ -66,7 +67,7 @@ func (d *viewData) ofRank(c *viewCmd, m *compiler.Model, docs map[string]string)
 			stages = append(stages, viewStage{name, docs[name], mod.String()})
 		}
 	}
-	docs["project"] = fmt.Sprintf("The program of rank %d alone (view --rank N shows another one's).", c.Rank)
+	docs["project"] = fmt.Sprintf("The program of rank %d (iflowc view --rank N shows the program of rank N).", c.Rank)
 	ranks, part, err := m.Ranks(whole, passes.Options{Limit: -1, Dump: see})
 	if err != nil {
 		return nil, nil, err
@@ -83,7 +84,7 @@ func (d *viewData) ofRank(c *viewCmd, m *compiler.Model, docs map[string]string)
 	return ranks[c.Rank].Module, ranks[c.Rank].CPU, nil
 }
 
-// rankOf sums a rank up.
+// rankOf summarizes a rank.
 func rankOf(r *compiler.Rank) viewRank {
 	v := viewRank{Device: strings.TrimPrefix(r.Device, "dev"), Stage: r.Stage, TPRank: r.TPRank, TPSize: r.TPSize, Lo: r.Lo, Hi: r.Hi}
 	for _, w := range r.CPU.Manifest.Weights {
@@ -105,10 +106,10 @@ func rankOf(r *compiler.Rank) viewRank {
 	return v
 }
 
-// program is the module whose way the page shows, and its code; no code where it
-// cannot be generated, which Origin then says.
+// program returns the module after the last pass, and its code. The code is nil if
+// it cannot be generated; Origin then has the reason.
 func (d *viewData) program(c *viewCmd, m *compiler.Model) (*ir.Module, *codegen.CPUModel, error) {
-	docs := map[string]string{"lower": "The graph as the specification describes it."}
+	docs := map[string]string{"lower": "The graph of the model spec, before any pass."}
 	for _, p := range passes.Pipeline {
 		docs[p.Name] = p.Doc
 	}

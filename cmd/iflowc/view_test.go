@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/passes"
 )
 
-// viewedDemo is the page's data of the demo model, and the page.
+// viewedDemo returns the data of the demo model's report, and the report.
 func viewedDemo(t *testing.T, args ...string) (*viewData, string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "page.html")
@@ -29,8 +29,8 @@ func viewedDemo(t *testing.T, args ...string) (*viewData, string) {
 	return d, string(text)
 }
 
-// TestView: the page is one file, and every op of the last stage leads to the
-// region that computes it.
+// TestView checks that the report is one file, and that every op of the last stage
+// leads to the region that computes it.
 func TestView(t *testing.T) {
 	t.Parallel()
 	d, page := viewedDemo(t)
@@ -88,8 +88,8 @@ func TestView(t *testing.T) {
 	}
 }
 
-// TestViewTrace: what a binary traced is found again in the model's regions;
-// other files are refused with the file's name.
+// TestViewTrace checks that the regions of a trace are found in the model, and that
+// the error for another file has the name of the file.
 func TestViewTrace(t *testing.T) {
 	t.Parallel()
 	trace := filepath.Join(t.TempDir(), "trace.json")
@@ -114,8 +114,8 @@ func TestViewTrace(t *testing.T) {
 	}
 }
 
-// TestViewPartition: the page of a model on four devices says what each has and
-// tells the others, and shows one rank's program.
+// TestViewPartition checks the ranks, the communication and the program of one rank
+// for a model on four devices.
 func TestViewPartition(t *testing.T) {
 	t.Parallel()
 	whole, _ := viewedDemo(t)
@@ -127,7 +127,7 @@ func TestViewPartition(t *testing.T) {
 	for _, s := range d.Stages {
 		names = append(names, s.Name)
 	}
-	after := passes.Names()[1:] // partition stands before project
+	after := passes.Names()[1:] // partition comes before project
 	if want := append([]string{"lower", "partition", "project"}, after...); !slices.Equal(names, want) {
 		t.Errorf("stages %v, expected %v", names, want)
 	}

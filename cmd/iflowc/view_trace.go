@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// viewTrace is where the time of a trace's steps went.
+// viewTrace is a trace, summed over its steps.
 type viewTrace struct {
 	File  string         `json:"file"`
 	Steps int            `json:"steps"`
@@ -16,14 +16,14 @@ type viewTrace struct {
 	Rows  []viewTraceRow `json:"rows"`
 }
 
-// A viewTraceRow is one region's part, means over the threads.
+// A viewTraceRow is the time of one region, as means over the threads.
 type viewTraceRow struct {
-	Region int     `json:"region"` // in Regions
+	Region int     `json:"region"` // index in Regions
 	BusyUS float64 `json:"busy_us"`
 	WaitUS float64 `json:"wait_us"`
 }
 
-// traceEvent is what view reads of an event of --trace.
+// A traceEvent has the fields that view reads of an event.
 type traceEvent struct {
 	Name, Ph, Cat string
 	Dur           float64
@@ -31,7 +31,7 @@ type traceEvent struct {
 	Args          struct{ Ops string }
 }
 
-// trace adds up a file that a binary's --trace wrote.
+// trace sums the events of a file written by a binary's --trace.
 func (d *viewData) trace(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func (d *viewData) trace(path string) error {
 		}
 	})
 	if err == nil && t.Steps == 0 {
-		err = errors.New("no steps in it; a binary's --trace writes such files")
+		err = errors.New("the file has no steps; write it with the binary's --trace")
 	}
 	if err != nil {
 		return usageError{fmt.Errorf("--trace %s: %w", path, err)}
@@ -71,13 +71,13 @@ func (d *viewData) trace(path string) error {
 		}
 	}
 	if len(t.Rows) == 0 {
-		return usageError{fmt.Errorf("--trace %s: its regions are not those of %s; compile and trace the same model with the same flags", path, d.Name)}
+		return usageError{fmt.Errorf("--trace %s: the regions differ from those of %s; use the same model and flags for the binary and for view", path, d.Name)}
 	}
 	d.Trace = t
 	return nil
 }
 
-// regionNamed finds a region by its name and ops, -1 if this model has none.
+// regionNamed returns the index of the region with this name and these ops, or -1.
 func (d *viewData) regionNamed(name, ops string) int {
 	for i, r := range d.Regions {
 		if r.Name == name && strings.EqualFold(r.Doc, ops) {
@@ -87,7 +87,7 @@ func (d *viewData) regionNamed(name, ops string) int {
 	return -1
 }
 
-// eachEvent reads the events of a trace one by one.
+// eachEvent calls f with each event of a trace.
 func eachEvent(dec *json.Decoder, f func(*traceEvent)) error {
 	for {
 		tok, err := dec.Token()
@@ -99,7 +99,7 @@ func eachEvent(dec *json.Decoder, f func(*traceEvent)) error {
 		}
 	}
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('[') {
-		return errors.New("not a trace: traceEvents is no list")
+		return errors.New("not a trace: traceEvents is not a list")
 	}
 	for dec.More() {
 		var e traceEvent

@@ -1,23 +1,46 @@
-// Package page is the chat page of a service: one file without anything from
-// elsewhere, so that it works offline.
+// Package page serves the chat page of a per-model binary: one file that loads
+// nothing else, so that it works offline.
 package page
 
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/base64"
 	"fmt"
 	"net/http"
 )
 
-//go:embed page.html
-var html []byte
+// The parts of the page: page.html has a place for each of the others.
+//
+//go:embed page.html style.css markdown.js chat.js
+var files embed.FS
 
-// Handler answers with the page. Its policy lets the browser run the page's
-// own script and style and talk to this service, and nothing else.
+var html = join()
+
+// join puts the parts into page.html.
+func join() []byte {
+	page := part("page.html")
+	for _, name := range []string{"style.css", "markdown.js", "chat.js"} {
+		page = bytes.Replace(page, []byte("{{"+name+"}}"), part(name), 1)
+	}
+	return page
+}
+
+// part returns an embedded file.
+func part(name string) []byte {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	return text
+}
+
+// Handler serves the page. Its Content-Security-Policy allows the page's own
+// script and style and requests to this server, and nothing else; the script
+// cannot make HTML of text (Trusted Types).
 func Handler() http.Handler {
-	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
 		hash("script"), hash("style"))
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
@@ -26,11 +49,12 @@ func Handler() http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-cache")
-		_, _ = w.Write(html) // the browser went: nobody is left to tell
+		_, _ = w.Write(html) // the client has disconnected: no error to report
 	})
 }
 
-// hash is the hash of an element's text, as a policy names it.
+// hash returns the hash of an element's text as a Content-Security-Policy
+// source.
 func hash(element string) string {
 	_, rest, _ := bytes.Cut(html, []byte("<"+element+">"))
 	text, _, ok := bytes.Cut(rest, []byte("</"+element+">"))

@@ -1,26 +1,62 @@
-"""Uses the chat page of a running service in a real Chromium, as people do: with the keyboard, in both colors, and with
-nothing but the service to talk to. Exits 1 when anything is not as it should be.
+"""Uses the chat page of a running server in a real Chromium: example prompts, Markdown of hostile text, copying, stopping,
+settings, phones, both themes, and requests to nothing but the server. Exits 1 if a check fails.
 
     pip install -r tools/check/browser/requirements.txt      # the browser is the system's chromium
     BIN serve --port 8080 &
-    python tools/check/browser/chat_page.py http://127.0.0.1:8080 [--shots FOLDER] [--chromium /usr/bin/chromium]
+    python tools/check/browser/chat_page.py http://127.0.0.1:8080 [--plain] [--shots FOLDER] [--chromium /usr/bin/chromium]
+
+--plain is for a model without a chat template: it checks only what differs there.
 """
 
 import argparse
+import json
 import pathlib
 import re
 import shutil
 import sys
 
+from common import check, contrasts, failures, no_overflow, watch
 from playwright.sync_api import expect, sync_playwright
 
-failures = []
+HOSTILE = """# Heading <script>window.pwned = 1</script>
 
+Some **bold**, *italic*, `code <b>` and ~~old~~ text. <img src="http://evil.example/a.png" onerror="window.pwned = 2">
+![pixel](http://evil.example/b.png) [run](javascript:window.pwned=3) [data](data:text/html,<script>pwned=4</script>)
+[tab](java\tscript:window.pwned=5) [entity](javascript&colon;pwned=6) <svg onload="window.pwned=7"></svg> [good](https://example.com/a_(b))
 
-def check(name, good, found=""):
-    print(("ok   " if good else "FAIL ") + name + (f": {found}" if not good else ""))
-    if not good:
-        failures.append(name)
+1. first
+   - nested
+2. second
+
+> quoted
+> text
+
+| name | count |
+|:-----|------:|
+| `a`  | 1 |
+| <iframe src="//evil.example"></iframe> | 22 |
+
+```python
+print("<script>window.pwned = 8</script>")
+""" + "x = 1  # " + "wide " * 60 + "\n```\n\n" + "w" * 300 + "\n"
+
+# Answers the page's next request with events of these pieces; the last one ends the stream only if it is to end. A signal
+# that aborts ends it as the network does.
+ANSWER = """([pieces, ends]) => {
+  const real = window.fetch;
+  window.fetch = async (url, options) => {
+    window.fetch = real;
+    const body = new ReadableStream({async start(out) {
+      options.signal.addEventListener("abort", () => out.error(options.signal.reason));
+      for (const content of pieces) {
+        out.enqueue(new TextEncoder().encode("data: " + JSON.stringify({choices: [{delta: {content}}]}) + "\\n\\n"));
+        await new Promise(done => setTimeout(done, 4));
+      }
+      if (ends) out.close();
+    }});
+    return new Response(body);
+  };
+}"""
 
 
 def shot(page, folder, name):
@@ -28,105 +64,217 @@ def shot(page, folder, name):
         page.screenshot(path=str(folder / (name + ".png")))
 
 
-def contrast(page, selector):
-    """The contrast of a text with its background (WCAG 2.2, 1.4.3)."""
-    script = """s => {
-      const luminance = c => { const v = c.match(/[\\d.]+/g).slice(0, 3).map(x => x / 255).map(x => x <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4); return .2126 * v[0] + .7152 * v[1] + .0722 * v[2]; };
-      const e = document.querySelector(s);
-      let b = e; while (b && getComputedStyle(b).backgroundColor === "rgba(0, 0, 0, 0)") b = b.parentElement;
-      const [x, y] = [getComputedStyle(e).color, getComputedStyle(b).backgroundColor].map(luminance).sort((p, q) => q - p);
-      return (x + .05) / (y + .05); }"""
-    return page.evaluate(script, selector)
+def done(page):
+    expect(page.locator("#send")).to_be_visible(timeout=120_000)
 
 
-def talk(page, folder):
-    """One question and its answer, sent by the keyboard."""
-    page.keyboard.type("Write one short sentence about the sea.")
-    check("the focus is in the text field", page.evaluate("document.activeElement.id") == "text")
-    page.keyboard.press("Shift+Enter")
+def scripted(page, text, size=7, ends=True):
+    """Sends a message that text answers, in pieces."""
+    page.evaluate(ANSWER, [[text[i : i + size] for i in range(0, len(text), size)], ends])
+    page.fill("#text", "Go on.")
     page.keyboard.press("Enter")
-    answer = page.locator(".assistant div").first
-    expect(answer).not_to_be_empty(timeout=60_000)
-    expect(page.locator("#send")).to_be_enabled(timeout=120_000)
-    check("the answer has text", len(answer.inner_text().strip()) > 0)
-    facts = page.locator(".assistant .facts").first.inner_text()
-    check("the token speed is shown", re.search(r"\d+ tokens", facts) is not None, facts)
-    check("screen readers are told", "answer" in page.locator("#status").inner_text())
+
+
+def welcome(page, sent, folder):
+    """The empty page: its examples are sent by a click, with the default token limit."""
+    check("the input has the focus", page.evaluate("document.activeElement.id") == "text")
+    examples = page.locator("#examples button")
+    check("the empty page has examples", examples.count() >= 3 and page.locator("#welcome").is_visible())
+    shot(page, folder, "welcome")
+    text = examples.nth(1).inner_text()
+    examples.nth(1).click()
+    done(page)
+    check("an example is sent", page.locator(".user .body").inner_text() == text and sent[-1]["messages"][-1]["content"] == text)
+    check("the default token limit is sent", sent[-1]["max_tokens"] == 1024, sent[-1])
+    check("the examples go", page.locator("#welcome").is_hidden())
+    check("the answer has text", len(page.locator(".assistant .body").inner_text().strip()) > 0)
+    facts = page.locator(".assistant .facts").inner_text()
+    check("tokens per second are shown", re.search(r"^\d+ tokens · [\d.]+ tokens per second", facts) is not None, facts)
+    check("screen readers are told", page.locator("#status").inner_text().startswith("Answer: "))
     shot(page, folder, "answer")
 
 
-# The next answer has no end: its events are passed on, but neither [DONE] nor the end of the stream. A fast model would
-# otherwise have said everything before a key can be pressed.
-ENDLESS = """() => {
-  const real = window.fetch;
-  window.fetch = async (url, options) => {
-    window.fetch = real;
-    const reply = await real(url, options), reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
-    const body = new ReadableStream({async start(out) {
-      options.signal.addEventListener("abort", () => out.error(options.signal.reason));
-      let rest = "";
-      for (;;) {
-        const {value, done} = await reader.read();
-        if (done) return;
-        const events = (rest + value).split("\\n\\n");
-        rest = events.pop();
-        for (const e of events) if (e !== "data: [DONE]") out.enqueue(new TextEncoder().encode(e + "\\n\\n"));
-      }
-    }});
-    return new Response(body, {status: reply.status});
-  };
-}"""
-
-
-def stop(page):
-    """An answer that does not end, stopped by Escape."""
-    page.evaluate(ENDLESS)
-    page.fill("#text", "Count from one to one thousand in words, and then write a very long story.")
+def keyboard(page, sent):
+    page.focus("#text")
+    page.keyboard.type("one")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("two <b>")
+    check("Shift+Enter starts a line", page.input_value("#text") == "one\ntwo <b>")
     page.keyboard.press("Enter")
-    expect(page.locator(".assistant div").nth(2)).not_to_be_empty(timeout=60_000)
-    check("an answer can be stopped while it comes", page.locator("#stop").is_enabled() and page.locator("#send").is_disabled())
-    page.keyboard.press("Escape")
-    expect(page.locator("#send")).to_be_enabled(timeout=60_000)
-    facts = page.locator(".assistant .facts").last.inner_text()
-    check("Escape stops the answer", "stopped" in facts, facts)
+    done(page)
+    check("Enter sends", sent[-1]["messages"][-1]["content"] == "one\ntwo <b>" and page.input_value("#text") == "")
+    check("a message stays text", page.locator(".user .body").last.inner_text() == "one\ntwo <b>")
 
 
-def settings(page, folder):
+def markdown(page, folder):
+    """Markdown becomes elements, and hostile text runs and loads nothing. Finished blocks keep their nodes."""
+    scripted(page, HOSTILE)
+    body = page.locator(".assistant .md").last
+    expect(body.locator("p strong")).to_be_visible()
+    body.locator("h3").evaluate("e => { e.kept = true; }")
+    done(page)
+    check("finished blocks are not drawn again", body.locator("h3").evaluate("e => e.kept === true"))
+    for selector, count in {"h3": 1, "strong": 1, "em": 1, "del": 1, "ol > li": 2, "ol ul > li": 1, "blockquote": 1, "td": 4, "th.right": 1, ".code pre code": 1}.items():
+        check(f"Markdown makes {count} {selector}", body.locator(selector).count() == count, body.locator(selector).count())
+    check("HTML stays text", "<script>window.pwned = 1</script>" in body.locator("h3").inner_text() and "onerror=" in body.inner_text())
+    check("hostile elements are not made", body.locator("img, script, svg, iframe, object, [onerror], [onload]").count() == 0)
+    links = body.locator("a").evaluate_all("list => list.map(a => [a.getAttribute('href'), a.rel, a.target])")
+    check("links are safe", all(h.startswith(("http://", "https://", "mailto:")) and "noopener" in rel and target == "_blank" for h, rel, target in links), links)
+    check("a link keeps its parentheses", any(h == "https://example.com/a_(b)" for h, _, _ in links), links)
+    check("no text was run", page.evaluate("window.pwned === undefined"))
+    made = page.evaluate("(() => { try { document.createElement('div').innerHTML = '<b>x</b>'; return true; } catch { return false; } })()")
+    check("the policy refuses HTML of text", not made)
+    no_overflow(page, "wide code")
+    shot(page, folder, "markdown")
+
+
+def copies(page):
+    read = "navigator.clipboard.readText()"
+    button = page.locator(".assistant .code button").last
+    button.click()
+    expect(button).to_have_text("Copied")
+    check("a code block is copied", page.evaluate(read).startswith('print("<script>'), page.evaluate(read)[:80])
+    button = page.get_by_role("button", name="Copy message").last
+    button.click()
+    expect(button).to_have_text("Copied")
+    check("a message is copied as Markdown", page.evaluate(read) == HOSTILE)
+    expect(button).to_have_text("Copy", timeout=10_000)
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined, configurable: true})")
+    page.get_by_role("button", name="Copy message").first.click()
+    expect(page.get_by_role("button", name="Copy message").first).to_have_text("Copied")
+    page.evaluate("delete navigator.clipboard")
+    check("without a secure context it is copied too", page.evaluate(read) == page.locator(".user .body").first.inner_text())
+
+
+def stop(page, sent, folder):
+    """An answer without an end, stopped by Esc and by the button, and then written anew. In a new chat: the demo model has
+    a context of 512 tokens."""
+    page.keyboard.press("Alt+n")
+    for way in ("Esc", "the button"):
+        scripted(page, "And then he walked on. ", ends=False)
+        expect(page.locator(".assistant .body").last).to_contain_text("walked on.")
+        check("while it comes it can be stopped", page.locator("#stop").is_visible() and page.locator("#send").is_hidden())
+        shot(page, folder, "writing")
+        page.keyboard.press("Escape") if way == "Esc" else page.click("#stop")
+        done(page)
+        facts = page.locator(".assistant .facts").last.inner_text()
+        check(f"{way} stops the answer", "stopped" in facts, facts)
+    before, answers = page.locator(".assistant").count(), len(sent)
+    check("only the last answer can be written anew", page.get_by_role("button", name="Regenerate").count() == 1)
+    page.get_by_role("button", name="Regenerate").click()
+    done(page)
+    check("Regenerate replaces the answer", page.locator(".assistant").count() == before and "walked on" not in page.locator(".assistant .body").last.inner_text())
+    check("Regenerate asks the same", len(sent) == answers + 1 and sent[-1]["messages"][-1] == {"role": "user", "content": "Go on."})
+
+
+def settings(page, sent, folder):
     page.keyboard.press("Alt+s")
     check("Alt+S opens the settings", page.evaluate("document.getElementById('settings').open"))
+    labels = page.locator("#settings label").all_inner_texts()
+    check("settings have standard names", all(any(l.startswith(name) for l in labels) for name in ("System prompt", "Max tokens", "Temperature", "Top-p", "Seed")), labels)
     page.fill("#max_tokens", "5")
-    page.fill("#temperature", "0")
+    page.fill("#system", "Be brief.")
     page.select_option("#theme", "dark")
     shot(page, folder, "settings")
     page.keyboard.press("Escape")
     page.keyboard.press("Alt+n")
-    check("Alt+N begins anew", page.locator(".turn").count() == 0)
-    page.fill("#text", "Hello <b>there</b>")
+    check("Alt+N starts a new chat", page.locator(".turn").count() == 0 and page.locator("#welcome").is_visible())
+    page.fill("#text", "Hello")
     page.keyboard.press("Enter")
-    expect(page.locator("#send")).to_be_enabled(timeout=60_000)
-    check("text stays text", "<b>" in page.locator(".user div").first.inner_text())
+    done(page)
+    check("the settings are sent", sent[-1]["max_tokens"] == 5 and sent[-1]["messages"][0] == {"role": "system", "content": "Be brief."}, sent[-1])
     facts = page.locator(".assistant .facts").last.inner_text()
-    check("the most tokens are kept", re.match(r"[1-5] tokens", facts) is not None, facts)
-    for theme in ("light", "dark"):
-        page.evaluate("t => document.documentElement.dataset.theme = t", theme)
-        for selector in (".user div", ".assistant div", ".facts", "#send", "#open"):
-            ratio = contrast(page, selector)
-            check(f"contrast of {selector} in {theme}", ratio >= 4.5, f"{ratio:.2f}")
-        shot(page, folder, theme)
+    check("the token limit holds", re.match(r"[1-5] tokens?\b", facts) is not None, facts)
+    check("a chosen theme wins", page.evaluate("getComputedStyle(document.body).colorScheme") == "dark")
     page.reload()
     check("settings last", page.input_value("#max_tokens") == "5")
+    page.fill("#text", "Hello")
+    page.evaluate("document.getElementById('max_tokens').value = ''")
+    page.evaluate(ANSWER, [["x"], True])  # what an unlimited answer says does not matter
+    page.evaluate("() => { const f = window.fetch; window.fetch = (url, o) => { window.asked = o.body; return f(url, o); }; }")
+    page.keyboard.press("Enter")
+    done(page)
+    check("an empty limit is none", "max_tokens" not in json.loads(page.evaluate("window.asked")))
 
 
 def names(page):
-    """Every control has a name for those who do not see it."""
+    """Every control has a name for people who cannot see it."""
     for e in page.locator("button, input, select, textarea").all():
         name = e.evaluate("e => (e.labels?.[0]?.textContent || e.textContent || e.ariaLabel || '').trim()")
-        check("a name for #" + (e.get_attribute("id") or "close"), name != "")
+        check("a name for #" + (e.get_attribute("id") or name), name != "")
+
+
+def phones(browser, url, folder):
+    """Small screens: nothing is too wide or too small to touch, and the input stays above the keyboard."""
+    for width in (320, 360, 400):
+        page = browser.new_context(viewport={"width": width, "height": 640}, is_mobile=True, has_touch=True, color_scheme="dark").new_page()
+        page.goto(url)
+        expect(page.locator("#examples button").first).to_be_visible()
+        no_overflow(page, f"examples at {width} px")
+        scripted(page, HOSTILE, size=200)
+        done(page)
+        no_overflow(page, f"answer at {width} px")
+        sizes = page.locator("button >> visible=true").evaluate_all("list => list.map(e => [e.textContent, e.offsetWidth, e.offsetHeight])")
+        small = [s for s in sizes if s[1] < 44 or s[2] < 44]
+        check(f"buttons at {width} px are 44 px or more", len(sizes) > 4 and not small, small)
+        page.tap("#open")
+        no_overflow(page, f"settings at {width} px")
+        small = page.locator("#settings input, #settings select, #settings textarea").evaluate_all("list => list.map(e => [e.id, e.offsetHeight, e.getBoundingClientRect().right]).filter(e => e[1] < 44 || e[2] > innerWidth)")
+        check(f"settings at {width} px can be touched", not small, small)
+        page.keyboard.press("Escape")
+        page.set_viewport_size({"width": width, "height": 300})  # the on-screen keyboard leaves this much
+        bottom = page.locator("#text").bounding_box()
+        check(f"the input at {width} px stays above the keyboard", bottom["y"] >= 0 and bottom["y"] + bottom["height"] <= 300, bottom)
+        shot(page, folder, f"phone-{width}")
+        page.context.close()
+
+
+def themes(browser, url, folder):
+    """Both themes, as the system asks for them."""
+    for theme in ("light", "dark"):
+        page = browser.new_context(viewport={"width": 900, "height": 1200}, color_scheme=theme).new_page()
+        page.goto(url)
+        expect(page.locator("#examples button").first).to_be_visible()
+        contrasts(page, theme, ["#examples button", "#welcome p", "#open", "#send", "#keys"])
+        scripted(page, HOSTILE, size=200)
+        done(page)
+        contrasts(page, theme, [".user .body", ".md p", ".md p code", ".md a", ".md blockquote", ".md th", ".code code", ".code span", ".code button", ".facts", ".again"])
+        dark = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every(x => x < 64)")
+        check(f"{theme} is {theme}", dark == (theme == "dark"))
+        shot(page, folder, theme)
+        page.context.close()
+
+
+def plain(page, sent):
+    """A model without a chat template continues a text and shows it as it is."""
+    example = page.locator("#examples button").first
+    expect(example).to_be_visible()
+    text = example.inner_text()
+    check("the examples are beginnings of texts", not text.endswith("?"), text)
+    example.click()
+    done(page)
+    check("the example is continued", sent[-1].get("prompt") == text and sent[-1]["max_tokens"] == 1024, sent[-1])
+    body = page.locator(".assistant .body")
+    check("the continuation is plain text", body.evaluate("e => e.classList.contains('plain') && !e.children.length && e.textContent.length > 0"))
+
+
+def chat(browser, url, page, sent, shots):
+    expect(page.locator("#examples button").first).to_be_visible()
+    names(page)
+    welcome(page, sent, shots)
+    keyboard(page, sent)
+    markdown(page, shots)
+    copies(page)
+    stop(page, sent, shots)
+    settings(page, sent, shots)
+    phones(browser, url, shots)
+    themes(browser, url, shots)
 
 
 def main():
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("url")
+    args.add_argument("--plain", action="store_true")
     args.add_argument("--shots", type=pathlib.Path)
     args.add_argument("--chromium", default=shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"))
     given = args.parse_args()
@@ -134,26 +282,20 @@ def main():
         given.shots.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as p:
         browser = p.chromium.launch(executable_path=given.chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 900, "height": 700})
-        outside, wrong = [], []
-        page.on("request", lambda r: outside.append(r.url) if not r.url.startswith((given.url, "data:")) else None)
-        page.on("console", lambda m: wrong.append(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda e: wrong.append(str(e)))
+        context = browser.new_context(viewport={"width": 900, "height": 700}, color_scheme="light", permissions=["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        outside, wrong = watch(page, given.url)
+        sent = []
+        page.on("request", lambda r: sent.append(r.post_data_json) if "/v1/" in r.url else None)
+        page.add_init_script("localStorage.getItem('iflowc.temperature') ?? localStorage.setItem('iflowc.temperature', '0')")  # the same answers every time, and none of them empty
         page.goto(given.url)
-        expect(page.locator("#name")).not_to_have_text("Chat")
-        names(page)
-        page.evaluate("document.getElementById('temperature').value = 0")  # the same answers every time, and none of them empty
-        talk(page, given.shots)
-        page.fill("#text", "And one about hills.")
-        page.keyboard.press("Enter")
-        expect(page.locator("#send")).to_be_enabled(timeout=120_000)
-        stop(page)
-        settings(page, given.shots)
-        page.set_viewport_size({"width": 360, "height": 640})
-        check("nothing is wider than a phone", page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
-        shot(page, given.shots, "phone")
-        check("nothing but the service is asked", not outside, outside)
-        check("no errors in the console", not wrong, wrong)
+        if given.plain:
+            plain(page, sent)
+        else:
+            chat(browser, given.url, page, sent, given.shots)
+        check("nothing but the server is asked", not outside, outside)
+        refused = [w for w in wrong if "TrustedHTML" not in w]  # of the test's own attempt
+        check("no errors in the console", not refused, refused)
         browser.close()
     print(f"{len(failures)} failed")
     sys.exit(1 if failures else 0)

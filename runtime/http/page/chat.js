@@ -1,0 +1,245 @@
+
+const $ = id => document.getElementById(id);
+const fields = ["system", "temperature", "top_p", "max_tokens", "seed", "theme"];
+const defaults = {max_tokens: "1024"};
+const examples = {
+  chat: ["Name three benefits of reading books.", "How do I reverse a string in Python?",
+    "Explain in simple words why the sky is blue.", "Write a short email that thanks a colleague for help."],
+  text: ["Once upon a time, there was a little girl named Lily.", "The old lighthouse keeper opened the door and saw",
+    "My favorite recipe is simple. First, you", "The three most important things to know about the moon are"],
+};
+let turns = [];        // the conversation: {role, content}
+let chatting = true;   // false: the model has no chat template; it continues texts
+let run = null;        // the AbortController of the answer in progress
+
+// The browser stores the settings. It keeps the API key only until the page is closed.
+for (const id of fields) {
+  $(id).value = localStorage.getItem("iflowc." + id) ?? defaults[id] ?? "";
+  $(id).addEventListener("change", () => { localStorage.setItem("iflowc." + id, $(id).value); paint(); });
+}
+$("key").addEventListener("change", greet);
+function paint() { document.documentElement.dataset.theme = $("theme").value; }
+function headers() {
+  const h = {"Content-Type": "application/json"};
+  if ($("key").value) h.Authorization = "Bearer " + $("key").value;
+  return h;
+}
+function say(text) { $("status").textContent = text; }
+
+// greet shows the model's name and example prompts that fit it.
+async function greet() {
+  try {
+    const answer = await fetch("props", {headers: headers()});
+    if (answer.status === 401) { welcome("API key required", "Open Settings and enter the API key.", []); return; }
+    const props = await answer.json();
+    $("name").textContent = document.title = props.model.id;
+    chatting = "chat_template" in props;
+    $("text").placeholder = chatting ? "Send a message" : "Write the beginning of a text";
+    if (chatting) welcome("How can I help you?", "Ask a question, or start with one of these.", examples.chat);
+    else welcome("Start a text", "This model has no chat template: it continues your text.", examples.text);
+  } catch { welcome("The server does not answer", "Check that it is running, then reload this page.", []); }
+}
+function welcome(title, text, list) {
+  $("welcome-title").textContent = title;
+  $("welcome-text").textContent = text;
+  $("examples").replaceChildren(...list.map(example => {
+    const b = button("", example, () => { if (!run) ask(example); });
+    return el("li", {}, b);
+  }));
+  $("welcome").hidden = turns.length > 0;
+}
+function button(kind, text, act, label = "") {
+  const b = el("button", {type: "button", class: kind, "aria-label": label}, text);
+  b.addEventListener("click", act);
+  return b;
+}
+
+// copyText copies and says so on the button. Without a secure context (http from another host) the browser has no
+// clipboard interface; there the selection is copied.
+async function copyText(b, text) {
+  let good = true;
+  try { await navigator.clipboard.writeText(text); } catch {
+    const area = el("textarea", {class: "hidden", "aria-hidden": "true"});
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    good = document.execCommand("copy");
+    area.remove();
+    b.focus();
+  }
+  b.textContent = good ? "Copied" : "Copy failed";
+  say(b.textContent);
+  setTimeout(() => { b.textContent = "Copy"; }, 1500);
+}
+
+// show adds a message to the page.
+function show(role, label, source) {
+  const body = el("div", {class: "body"}), facts = el("span", {class: "facts"}), bar = el("div", {class: "bar"});
+  const copy = button("quiet", "Copy", () => copyText(copy, source()), "Copy message");
+  bar.append(copy, facts);
+  const box = el("article", {class: "turn " + role, "aria-label": label}, body, bar);
+  $("log").append(box);
+  $("welcome").hidden = true;
+  return {box, body, bar, facts};
+}
+function reason(box, text) {
+  let d = box.querySelector("details");
+  if (!d) {
+    d = el("details", {}, el("summary", {}, "Reasoning"), el("div", {}));
+    box.prepend(d);
+  }
+  d.lastChild.textContent = text;
+}
+
+function request() {
+  const body = {stream: true, stream_options: {include_usage: true}};
+  for (const id of ["temperature", "top_p", "max_tokens", "seed"]) if ($(id).value !== "") body[id] = Number($(id).value);
+  if (!chatting) return ["v1/completions", {...body, prompt: turns[turns.length - 1].content}];
+  const system = $("system").value.trim();
+  return ["v1/chat/completions", {...body, messages: [...(system ? [{role: "system", content: system}] : []), ...turns]}];
+}
+
+// events yields the JSON of a stream of server-sent events.
+async function* events(stream) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const {value, done} = await reader.read();
+    if (done) return;
+    rest += value;
+    const lines = rest.split("\n");
+    rest = lines.pop();
+    for (const line of lines) {
+      if (!line.startsWith("data: ")) continue;
+      if (line === "data: [DONE]") return;
+      yield JSON.parse(line.slice(6));
+    }
+  }
+}
+
+// summary is the line below an answer.
+function summary(a) {
+  const rate = (a.tokens - 1) / ((a.last - a.first) / 1000), parts = [];
+  if (a.tokens) parts.push(a.tokens + (a.tokens === 1 ? " token" : " tokens"));
+  if (a.tokens > 2 && a.last > a.first) parts.push(rate.toFixed(1) + " tokens per second");
+  if (a.finish === "length") parts.push("token limit reached");
+  if (a.failed === "stopped") parts.push("stopped");
+  return parts.join(" · ");
+}
+
+// receive reads an answer into a; draw shows what has come.
+async function receive(a, draw) {
+  const [url, body] = request();
+  const reply = await fetch(url, {method: "POST", headers: headers(), body: JSON.stringify(body), signal: run.signal});
+  if (!reply.ok) throw new Error((await reply.json().catch(() => null))?.error?.message ?? "status " + reply.status);
+  for await (const chunk of events(reply.body)) {
+    if (chunk.error) throw new Error(chunk.error.message);
+    const choice = chunk.choices?.[0], more = choice?.delta?.content ?? choice?.text ?? "", thinking = choice?.delta?.reasoning_content ?? "";
+    a.finish = choice?.finish_reason ?? a.finish;
+    if (chunk.usage) a.tokens = chunk.usage.completion_tokens;
+    if (!more && !thinking) continue;
+    a.content += more;
+    a.thought += thinking;
+    if (!chunk.usage) a.tokens++;
+    a.last = performance.now();
+    a.first ||= a.last;
+    draw();
+  }
+}
+
+async function answer() {
+  const mine = turns; // a new chat begins with another list
+  const a = {content: "", thought: "", tokens: 0, first: 0, last: 0, finish: "", failed: ""};
+  const {box, body, bar, facts} = show("assistant", chatting ? "Answer" : "Continuation", () => a.content);
+  let drawn = false;
+  const draw = () => {
+    drawn = false;
+    const low = nearEnd();
+    if (a.thought) reason(box, a.thought);
+    if (chatting) renderMarkdown(body, a.content);
+    else body.textContent = a.content;
+    if (low) scroll();
+  };
+  body.classList.add(chatting ? "md" : "plain");
+  box.classList.add("waiting");
+  for (const b of document.querySelectorAll(".again")) b.remove();
+  bar.hidden = true;
+  scroll();
+  run = new AbortController();
+  busy(true);
+  say("The model is answering.");
+  try { await receive(a, () => { if (!drawn) { drawn = true; requestAnimationFrame(draw); } }); } catch (e) { a.failed = e.name === "AbortError" ? "stopped" : e.message; }
+  draw();
+  box.classList.remove("waiting");
+  bar.hidden = false;
+  facts.textContent = summary(a);
+  if (a.failed && a.failed !== "stopped") facts.append(" ", el("span", {class: "bad"}, a.failed));
+  if (a.content || a.failed === "stopped") mine.push({role: "assistant", content: a.content});
+  bar.insertBefore(button("quiet again", "Regenerate", () => again(box), "Regenerate the answer"), facts);
+  say(a.failed && a.failed !== "stopped" ? "Failed: " + a.failed : "Answer: " + a.content);
+  run = null;
+  busy(false);
+  scroll();
+}
+
+// again replaces the last answer.
+function again(box) {
+  if (run || !box.isConnected) return;
+  if (turns[turns.length - 1].role === "assistant") turns.pop();
+  box.remove();
+  answer();
+}
+function busy(on) {
+  $("send").hidden = on;
+  $("stop").hidden = !on;
+}
+function nearEnd() { const m = $("main"); return m.scrollHeight - m.scrollTop - m.clientHeight < 80; }
+function scroll() { $("main").scrollTop = $("main").scrollHeight; }
+function grow() {
+  $("text").style.height = "auto";
+  $("text").style.height = $("text").scrollHeight + 2 + "px";
+}
+
+function ask(text) {
+  if (turns.length && turns[turns.length - 1].role === "user") turns.pop(); // its answer failed: ask this in its place
+  turns.push({role: "user", content: text});
+  show("user", chatting ? "Your message" : "Your text", () => text).body.textContent = text;
+  answer();
+}
+$("ask").addEventListener("submit", e => {
+  e.preventDefault();
+  const text = $("text").value;
+  if (run || !text.trim()) return;
+  $("text").value = "";
+  grow();
+  ask(text);
+});
+$("text").addEventListener("input", grow);
+$("text").addEventListener("keydown", e => {
+  if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); $("ask").requestSubmit(); }
+});
+$("stop").addEventListener("click", () => { run?.abort(); $("text").focus(); });
+$("fresh").addEventListener("click", () => {
+  run?.abort();
+  turns = [];
+  $("log").replaceChildren();
+  $("welcome").hidden = false;
+  say("New chat.");
+  $("text").focus();
+});
+$("open").addEventListener("click", () => $("settings").showModal());
+document.addEventListener("keydown", e => {
+  if (e.key === "Escape" && run && !$("settings").open) run.abort();
+  if (e.altKey && e.code === "KeyN") { e.preventDefault(); $("fresh").click(); }
+  if (e.altKey && e.code === "KeyS") { e.preventDefault(); $("open").click(); }
+});
+// Where the on-screen keyboard covers the page in place of making it smaller (iOS), the page follows the visible part.
+window.visualViewport?.addEventListener("resize", () => {
+  const v = window.visualViewport;
+  if (v.scale !== 1) return;
+  document.body.style.height = v.height + "px";
+  window.scrollTo(0, 0);
+  if (nearEnd()) scroll();
+});
+paint();
+greet();
