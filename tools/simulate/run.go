@@ -15,9 +15,9 @@ import (
 // vocab is how many tokens the simulated model knows.
 const vocab = 64
 
-// A measured is what a run gave.
+// A measured is the result of a run.
 type measured struct {
-	Speed  float64 // tokens a second, of all sequences together
+	Speed  float64 // tokens per second, of all sequences together
 	Bubble float64
 }
 

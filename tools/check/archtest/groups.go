@@ -29,7 +29,7 @@ var Groups = []Group{
 	{"runtime/cli", "the subcommands of a binary", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/sampling", "runtime/device", "runtime/binary", "runtime/engine", "runtime/http"}},
 	{sourcesFolder, "", nil}, // the sources, embedded
 
-	{"models", "the model library: specifications,\nfamilies, the demo model", nil},
+	{"models", "the model library: model specs,\nfamilies, the demo model", nil},
 	{"ir/spelling", "suggestions for names", nil},
 	{"ir/tensor", "blocks of quantized types,\nhost tensors, weight transforms", []string{"runtime/artifact"}},
 	{"ir", "modules, graphs, ops, types;\ntext form, verifier", []string{"ir/spelling", "ir/tensor"}},

@@ -115,7 +115,7 @@ func (s *seen) one(client *http.Client, addr, key string, i uint64) {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// add joins what was seen in several rounds.
+// add appends the observations of another round.
 func (s *seen) add(t seen) {
 	s.Whole, s.First, s.Failed = append(s.Whole, t.Whole...), append(s.First, t.First...), append(s.Failed, t.Failed...)
 }

@@ -109,7 +109,7 @@ func (o *options) measure(a *attack) (p phase, err error) {
 	return p, nil
 }
 
-// used is the processor time of this process.
+// used returns the CPU time of this process.
 func used() time.Duration {
 	var u syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &u)

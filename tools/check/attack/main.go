@@ -52,7 +52,7 @@ func main() {
 	}
 	// The kernel ends a service with the thread that started it.
 	runtime.LockOSThread()
-	// Bodies are made once and kept: collecting them costs the processors that are measured.
+	// Bodies are built once and kept: collecting them would cost the CPU that is measured.
 	debug.SetGCPercent(400)
 	o := options{}
 	only := flag.String("only", "", "run attacks whose names match this pattern")

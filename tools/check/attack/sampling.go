@@ -22,9 +22,9 @@ func samplingAttacks() []attack {
 	}
 	return []attack{
 		{name: "fsd-n-1e6", sends: "2,500 ids, strategy fsd:n=1000000", workers: 1, like: oneRead, do: fsd(1000000)},
-		{name: "fsd-n-1e6-leave", sends: "the same, and it goes at once or after 2 s", workers: 1, pause: refused, like: oneRead, do: func(in info) act {
+		{name: "fsd-n-1e6-leave", sends: "the same; disconnects at once or after 2 s", workers: 1, pause: refused, like: oneRead, do: func(in info) act {
 			r := in.fresh(in.scale(2500), obj{"max_tokens": 1, "strategy": "fsd:n=1000000"})
-			return mixed(leave(r, 5*time.Millisecond), leave(r, 2*time.Second)) // while the prompt is read, and while the token is picked
+			return mixed(leave(r, 5*time.Millisecond), leave(r, 2*time.Second)) // during prefill, and during sampling
 		}},
 		{name: "fsd-n-largest", sends: "2,500 ids, fsd with the largest n that is allowed", workers: 16, like: fewRead, check: largestN,
 			do: func(in info) act { return fsd(in.LargestN)(in) }},

@@ -12,9 +12,9 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// A Driver answers the calls of CUDA's driver API that runtime/device/cuda makes, on
-// this processor: its modules are PTX, its memory is the program's. Launches
-// happen at once; graphs are refused.
+// A Driver implements the calls of CUDA's driver API that runtime/device/cuda makes,
+// on the CPU. Its modules are PTX and its memory is the process's. Launches run
+// synchronously; graphs are refused.
 type Driver struct {
 	mu      sync.Mutex
 	Err     error // the first one of a kernel or a module

@@ -82,7 +82,7 @@ func newFrame(f *function) *frame {
 	return fr
 }
 
-// run lets threads go on in turns until all are done.
+// run runs the threads round-robin until all have finished.
 func (b *block) run() error {
 	for {
 		moved, alive := false, 0

@@ -62,7 +62,7 @@ func page(cat *templates.Catalog, gpu *templates.CUDACatalog) string {
 			row("rows of a packed tile", fmt.Sprint(k.Tile))
 		}
 	}
-	b.WriteString("\n## Instruction sets\n\nA binary holds the code of each; the first that the processor has is used, or the one that `--isa` names.\n\n" +
+	b.WriteString("\n## Instruction sets\n\nA binary contains the code of each. It uses the first one that the CPU supports, or the one that `--isa` names.\n\n" +
 		"| name | architecture | needs | compiler flags |\n|---|---|---|---|\n")
 	for _, s := range templates.ISAs() {
 		fmt.Fprintf(&b, "| %s | %s | %s | `%s` |\n", s.Name, or(s.Arch, "any"), or(strings.Join(s.Needs, " "), "nothing"), strings.Join(s.Flags, " "))

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Greedy texts with several methods of speculation in turns, as a table: tokens a step, drafted nodes a step, speed against the
-first method, and whether all methods wrote the same. Without --batches each text is a run of `BIN generate`; with it, as many
-texts at once as each number says are asked of a service for each method, the services taking turns, and the gain is the median of
-the rounds."""
+"""Compares methods of speculative decoding on greedy texts, interleaved. Prints a table: tokens per step, drafted tokens per step, speed
+relative to the first method, and whether all methods wrote the same text. Without --batches each text is one run of `BIN generate`.
+With --batches, each method has a server, which gets that many requests at once; the gain is the median of the rounds."""
 
 import argparse
 import concurrent.futures
@@ -41,7 +40,7 @@ def alone(args, methods: list, lines: list) -> None:
             x["drafted"] += t["drafted"]
             x["seconds"] += n / t["gen_tok_s"]
         differ += any(w != wrote[methods[0]] for w in wrote.values())
-    print("| method | tokens a step | drafted a step | tok/s | gain |\n|---|---|---|---|---|")
+    print("| method | tokens per step | drafted per step | tok/s | gain |\n|---|---|---|---|---|")
     for m, x in total.items():
         print(f"| {m} | {x['tokens'] / x['steps']:.2f} | {x['drafted'] / x['steps']:.1f} | {x['tokens'] / x['seconds']:.0f} | {total[methods[0]]['seconds'] / x['seconds']:.2f} |")
     print(f"texts that differ: {differ}")

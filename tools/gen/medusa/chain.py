@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains a chained head on the hidden states that collect.py kept: one head that is run once for every drafted token.
+"""Trains an autoregressive draft head (Hydra) on the hidden states that collect.py kept: one head, evaluated once per drafted token.
 
 From a state z and the embedding e of the token chosen behind it, it makes the state behind that token:
 
@@ -84,7 +84,7 @@ class Chain(torch.nn.Module):
 @torch.no_grad()
 def measure(chain: Chain, texts: train.Texts, embedding, matrix, full, args):
     """Of each step, given that those before it were right: how often the guess of rank 0 … 4 is what the model says
-    (its argmax); and the tokens a step that drafts of so many tokens give."""
+    (its argmax); and the tokens per step that drafts of so many tokens yield."""
     hits, seen, length = torch.zeros(args.steps, 5), torch.zeros(args.steps), 0.0
     for rows in texts.rows.split(args.batch):
         z, right = texts.hidden[rows].float(), torch.ones(len(rows), dtype=torch.bool)
@@ -162,7 +162,7 @@ def run(args) -> None:
             total, step = total * 0.98 + loss.item(), step + 1
             if time.time() - shown > args.show or done >= 1:
                 hits, length = measure(chain, test, embedding, matrix, full, args)
-                print(f"step {step} ({step / most * args.epochs:.2f} epochs), {time.time() - began:.0f} s: loss {total * 0.02 / (1 - 0.98**step):.3f}, {length:.3f} tokens a step; right: "
+                print(f"step {step} ({step / most * args.epochs:.2f} epochs), {time.time() - began:.0f} s: loss {total * 0.02 / (1 - 0.98**step):.3f}, {length:.3f} tokens per step; right: "
                       + "  ".join(f"{r[0]:.3f} (top-3 {r[:3].sum():.3f})" for r in hits.tolist() for r in [torch.tensor(r)]), flush=True)
                 save(chain, scale, full, matrix, hits, args)
                 shown = time.time()

@@ -71,7 +71,7 @@ def main() -> None:
     p.add_argument("--bin", required=True, help="the compiled model")
     p.add_argument("--out", required=True, type=pathlib.Path)
     p.add_argument("--texts", type=int, default=240)
-    p.add_argument("--tokens", type=int, default=256, help="most tokens of an answer")
+    p.add_argument("--tokens", type=int, default=256, help="maximum tokens of an answer")
     p.add_argument("--temp", type=float, default=0.7, help="temperature of every second text")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--at-once", type=int, default=48, help="texts that are written at once")

@@ -31,11 +31,11 @@ type Load struct {
 	Slow        float64 // steps take so many times as long as the measured model's; 0: once
 	Accept      float64 // probability that a drafted token is right; 0: nothing is drafted
 
-	TTFT    time.Duration // target of the time to the first token, of requests with prompts up to Short; 0: none, more comes than can be served
+	TTFT    time.Duration // target TTFT of requests with prompts up to Short; 0: none, because the load exceeds the capacity
 	Short   int           // 0: of all requests
-	Polite  string        // the targets of the first token count for requests of this class; "": for all
-	ITL     time.Duration // target of the time between two tokens of a request
-	Starved time.Duration // a request without a first token for so long is starved
+	Polite  string        // the TTFT target applies to requests of this class; "": to all
+	ITL     time.Duration // target inter-token latency of a request
+	Starved time.Duration // TTFT above which a request counts as starved
 }
 
 const (
