@@ -55,7 +55,7 @@ var Groups = []Group{
 	{"cmd/hub", "", nil},
 	{"cmd", "", []string{"runtime/kit", "runtime/artifact", "runtime/device", "runtime/binary",
 		"models", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec", "passes", "codegen/toolchain", "codegen", "codegen/compiler", "cmd/hub"}},
-	{"tools", "", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/engine", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec", "passes"}},
+	{"tools", "", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/engine", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec", "passes", "codegen"}},
 }
 
 // GroupOf is the place in Groups of a package's folder, -1 for none.
