@@ -21,6 +21,7 @@ type textStyle struct {
 	c      color.NRGBA
 	anchor float64 // which share of it is left of the point: 0, 0.5 or 1
 	turned bool    // reads upwards
+	bold   bool    // in themed pictures
 }
 
 // Colors of what is not data.

@@ -15,6 +15,9 @@ const (
 	marginT        = 50.0 // the panel's title and its legend
 	marginB        = 42.0
 	titleH         = 30.0
+	noteH          = 16.0
+	legendH        = 15.0 // a further line of a legend
+	untitled       = 18.0 // less above a panel without a title
 	gap            = 10.0
 	textSize       = 10.0
 	tickSize       = 4.0
@@ -28,26 +31,49 @@ func (f *Figure) columns() int {
 	return max(1, min(most, len(f.Panels)))
 }
 
+// panel is the size of each panel.
+func (f *Figure) panel() (w, h float64) {
+	w, h = f.PanelWidth, f.PanelHeight
+	if w == 0 {
+		w = panelW
+	}
+	if h == 0 {
+		h = panelH
+	}
+	return w, h
+}
+
+// top is where the first row of panels begins.
+func (f *Figure) top() float64 {
+	top := gap / 2
+	if f.Title != "" {
+		top += titleH
+	}
+	if f.Note != "" {
+		top += noteH
+	}
+	return top
+}
+
 // size is that of the whole figure.
 func (f *Figure) size() (w, h float64) {
 	rows := (len(f.Panels) + f.columns() - 1) / f.columns()
-	h = gap + panelH*float64(rows)
-	if f.Title != "" {
-		h += titleH
-	}
+	panelW, panelH := f.panel()
 	w = 2*gap + panelW*float64(f.columns())
-	return max(w, 2*gap+textWidth(f.Title, 13)), h
+	return max(w, 2*gap+textWidth(f.Title, 13)), f.top() + gap/2 + panelH*float64(rows)
 }
 
 func (f *Figure) draw(c canvas) {
-	top := gap / 2
 	if f.Title != "" {
-		c.text(point{gap + 4, 22}, f.Title, textStyle{size: 13, c: ink})
-		top += titleH
+		c.text(point{gap + 4, 22}, f.Title, textStyle{size: 13, c: ink, bold: true})
 	}
+	if f.Note != "" {
+		c.text(point{gap + 4, 38}, f.Note, textStyle{size: textSize, c: softInk})
+	}
+	panelW, panelH := f.panel()
 	for i := range f.Panels {
-		at := point{gap + panelW*float64(i%f.columns()), top + panelH*float64(i/f.columns())}
-		newLayout(&f.Panels[i], at).draw(c)
+		at := point{gap + panelW*float64(i%f.columns()), f.top() + panelH*float64(i/f.columns())}
+		newLayout(&f.Panels[i], at, panelW, panelH).draw(c)
 	}
 }
 
@@ -57,10 +83,15 @@ type layout struct {
 	x, y                     scale
 	left, right, top, bottom float64
 	titleAt                  point
+	keys                     []point // where the legend's entries begin
 }
 
-func newLayout(p *Panel, at point) *layout {
-	l := &layout{Panel: p, left: at.x + marginL, right: at.x + panelW - marginR, top: at.y + marginT, bottom: at.y + panelH - marginB, titleAt: point{at.x + marginL, at.y + 20}}
+func newLayout(p *Panel, at point, w, h float64) *layout {
+	l := &layout{Panel: p, left: at.x + marginL, right: at.x + w - marginR, top: at.y + marginT, bottom: at.y + h - marginB, titleAt: point{at.x + marginL, at.y + 20}}
+	if p.Title == "" {
+		l.top -= untitled
+	}
+	l.placeLegend()
 	var xs, ys []float64
 	for _, s := range p.Series {
 		xs = append(xs, s.X...)
@@ -77,13 +108,13 @@ func newLayout(p *Panel, at point) *layout {
 }
 
 func (l *layout) draw(c canvas) {
-	c.text(l.titleAt, l.Title, textStyle{size: 11.5, c: ink})
+	c.text(l.titleAt, l.Title, textStyle{size: 11.5, c: ink, bold: true})
 	l.grid(c)
 	for i, s := range l.Series {
-		l.band(c, s, colorOf(i))
+		l.band(c, s, l.color(i))
 	}
 	for i, s := range l.Series {
-		l.curve(c, s, colorOf(i))
+		l.curve(c, s, l.color(i))
 	}
 	l.marks(c)
 	l.axes(c)
@@ -117,17 +148,50 @@ func (l *layout) axes(c canvas) {
 	c.text(point{l.left - 40, (l.top + l.bottom) / 2}, l.Y.Label, textStyle{size: textSize, c: ink, anchor: 0.5, turned: true})
 }
 
+// placeLegend gives the curves' names their places above the axes, which move
+// down where the names need more than one line.
+func (l *layout) placeLegend() {
+	at := point{l.left, l.top - 9}
+	for _, s := range l.Series {
+		if s.Name == "" {
+			l.keys = append(l.keys, point{})
+			continue
+		}
+		width := 18 + textWidth(s.Name, textSize)
+		if at.x > l.left && at.x+width > l.right {
+			at = point{l.left, at.y + legendH}
+			l.top += legendH
+		}
+		l.keys = append(l.keys, at)
+		at.x += width + 14
+	}
+}
+
 // legend names the curves above the axes, from the left.
 func (l *layout) legend(c canvas) {
-	x, y := l.left, l.top-9
 	for i, s := range l.Series {
 		if s.Name == "" {
 			continue
 		}
-		c.line([]point{{x, y - 3.5}, {x + 14, y - 3.5}}, colorOf(i), 2, false)
-		c.text(point{x + 18, y}, s.Name, textStyle{size: textSize, c: ink})
-		x += 18 + textWidth(s.Name, textSize) + 14
+		at := l.keys[i]
+		if s.Bare {
+			c.area(s.Marker.shape(point{at.x + 9, at.y - 3.5}, 3.6), l.color(i))
+		} else {
+			c.line([]point{{at.x, at.y - 3.5}, {at.x + 14, at.y - 3.5}}, l.color(i), 2, s.Dashed)
+		}
+		c.text(point{at.x + 18, at.y}, s.Name, textStyle{size: textSize, c: ink})
 	}
+}
+
+// color is that of a curve.
+func (l *layout) color(i int) color.NRGBA {
+	switch n := l.Series[i].Color; {
+	case n < 0:
+		return softInk
+	case n > 0:
+		return colorOf(n - 1)
+	}
+	return colorOf(i)
 }
 
 // marks draws the lines that mean something, each named beside its head.
@@ -188,10 +252,16 @@ func (l *layout) curve(c canvas, s Series, color color.NRGBA) {
 			line = append(line, p)
 		}
 	}
-	if len(line) > 1 {
-		c.line(line, color, 1.6, false)
+	if len(line) > 1 && !s.Bare {
+		c.line(line, color, 1.6, s.Dashed)
 	}
-	if !s.Points && len(points) > 1 {
+	for k, p := range points {
+		if i := at[k]; i < len(s.Labels) {
+			t := s.Labels[i]
+			c.text(point{p.x + t.X, p.y + t.Y}, t.Text, textStyle{size: textSize, c: color, anchor: t.Anchor})
+		}
+	}
+	if !s.Points && !s.Bare && len(points) > 1 {
 		return
 	}
 	for k, p := range points {
@@ -201,8 +271,23 @@ func (l *layout) curve(c canvas, s Series, color color.NRGBA) {
 				c.line(bar, color, 1, false)
 			}
 		}
-		c.area(disc(p, 2.8), color)
+		r := 2.8
+		if s.Bare {
+			r = 3.4
+		}
+		c.area(s.Marker.shape(p, r), color)
 	}
+}
+
+// shape is the outline of a marker around a point.
+func (m Marker) shape(p point, r float64) []point {
+	switch m {
+	case Square:
+		return []point{{p.x - r, p.y - r}, {p.x + r, p.y - r}, {p.x + r, p.y + r}, {p.x - r, p.y + r}}
+	case Triangle:
+		return []point{{p.x, p.y - 1.3*r}, {p.x + 1.2*r, p.y + 0.9*r}, {p.x - 1.2*r, p.y + 0.9*r}}
+	}
+	return disc(p, r)
 }
 
 // number writes a tick.

@@ -16,8 +16,11 @@ import (
 // A Figure is a title over panels, which fill rows from the left.
 type Figure struct {
 	Title   string
+	Note    string // a line below the title
 	Panels  []Panel
 	Columns int // panels in a row; 0: three at most
+
+	PanelWidth, PanelHeight float64 // units of each panel; 0: 360 by 262
 }
 
 // A Panel is one pair of axes with its curves.
@@ -47,7 +50,29 @@ type Series struct {
 	Low, High []float64
 	Points    bool // mark each point, with its interval as a bar instead of a band
 	Steps     bool // constant from each point to the next
+	Dashed    bool
+	Bare      bool    // points without a line between them
+	Marker    Marker  // of its points
+	Color     int     // 1 + its place in the palette, negative: gray; 0: by the order of the series
+	Labels    []Label // beside the points, none or one for each
 }
+
+// A Label is a text beside a point, by so many units away from it.
+type Label struct {
+	Text   string
+	X, Y   float64
+	Anchor float64 // which share of it is left of its place: 0, 0.5 or 1
+}
+
+// A Marker is the shape of points.
+type Marker uint8
+
+// The markers.
+const (
+	Disc Marker = iota
+	Square
+	Triangle
+)
 
 // A Mark is a vertical line at an X that means something.
 type Mark struct {

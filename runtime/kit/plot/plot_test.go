@@ -87,7 +87,7 @@ func TestPNG(t *testing.T) {
 	at := func(p point) color.NRGBA {
 		return color.NRGBAModel.Convert(picture.At(int(p.x*scale), int(p.y*scale))).(color.NRGBA)
 	}
-	l := newLayout(&f.Panels[0], point{gap, gap/2 + titleH})
+	l := newLayout(&f.Panels[0], point{gap, gap/2 + titleH}, panelW, panelH)
 	if got := at(point{l.x.at(3), l.y.at(10)}); got != colorOf(0) {
 		t.Errorf("on the first curve %v, want %v", got, colorOf(0))
 	}

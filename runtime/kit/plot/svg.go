@@ -7,8 +7,11 @@ import (
 	"strings"
 )
 
-// An svgCanvas writes SVG.
-type svgCanvas struct{ b strings.Builder }
+// An svgCanvas writes SVG, with colors as they are or as classes of the theme.
+type svgCanvas struct {
+	b      strings.Builder
+	themed bool
+}
 
 func newSVG(w, h float64) *svgCanvas {
 	c := &svgCanvas{}
@@ -24,7 +27,11 @@ func (c *svgCanvas) line(points []point, color color.NRGBA, width float64, dashe
 	if dashed {
 		dash = ` stroke-dasharray="3 3"`
 	}
-	fmt.Fprintf(&c.b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s" stroke-linejoin="round"%s/>`+"\n", list(points), hex(color), num(width), dash)
+	paint := `fill="none" stroke="` + hex(color) + `"`
+	if c.themed {
+		paint = `class="s-` + tintOf(color) + `"`
+	}
+	fmt.Fprintf(&c.b, `<polyline points="%s" %s stroke-width="%s" stroke-linejoin="round"%s/>`+"\n", list(points), paint, num(width), dash)
 }
 
 func (c *svgCanvas) area(points []point, color color.NRGBA) {
@@ -32,7 +39,14 @@ func (c *svgCanvas) area(points []point, color color.NRGBA) {
 	if color.A < 255 {
 		opacity = fmt.Sprintf(` fill-opacity="%.2f"`, float64(color.A)/255)
 	}
-	fmt.Fprintf(&c.b, `<polygon points="%s" fill="%s"%s/>`+"\n", list(points), hex(color), opacity)
+	fmt.Fprintf(&c.b, `<polygon points="%s" %s%s/>`+"\n", list(points), c.fill(color), opacity)
+}
+
+func (c *svgCanvas) fill(color color.NRGBA) string {
+	if c.themed {
+		return `class="f-` + tintOf(color) + `"`
+	}
+	return `fill="` + hex(color) + `"`
 }
 
 func (c *svgCanvas) text(at point, s string, t textStyle) {
@@ -43,10 +57,14 @@ func (c *svgCanvas) text(at point, s string, t textStyle) {
 	case 1:
 		anchor = ` text-anchor="end"`
 	}
+	paint := c.fill(t.c)
+	if t.bold && c.themed {
+		paint = `class="f-` + tintOf(t.c) + ` bold"`
+	}
 	if t.turned {
 		turn = fmt.Sprintf(` transform="rotate(-90 %s %s)"`, num(at.x), num(at.y))
 	}
-	fmt.Fprintf(&c.b, `<text x="%s" y="%s" font-size="%s" fill="%s"%s%s>%s</text>`+"\n", num(at.x), num(at.y), num(t.size), hex(t.c), anchor, turn, html.EscapeString(s))
+	fmt.Fprintf(&c.b, `<text x="%s" y="%s" font-size="%s" %s%s%s>%s</text>`+"\n", num(at.x), num(at.y), num(t.size), paint, anchor, turn, html.EscapeString(s))
 }
 
 // num is a coordinate: a tenth of a unit is finer than print.

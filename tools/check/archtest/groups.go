@@ -49,13 +49,13 @@ var Groups = []Group{
 	{"codegen/cpu", "emits C", []string{"runtime/artifact", "ir/tensor", "ir", "templates", "codegen/pack", "codegen/layout", "codegen/ctext"}},
 	{"codegen/cuda", "emits CUDA C", []string{"runtime/artifact", "ir/tensor", "ir", "templates", "codegen/layout", "codegen/ctext"}},
 	{"codegen", "the Go module of a binary", []string{"runtime", "runtime/artifact", "ir", "templates", "codegen/toolchain", "codegen/cpu", "codegen/cuda"}},
-	{"codegen/compiler", "the whole way from a spec to a program,\nto import", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/binary",
+	{"codegen/compiler", "from a spec to a program,\nfor other programs to import", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/binary",
 		"models", "ir/spelling", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec/tokenizerfile", "spec", "passes",
 		"codegen/toolchain", "codegen/pack", "codegen"}},
 	{"cmd/hub", "", nil},
 	{"cmd", "", []string{"runtime/kit", "runtime/artifact", "runtime/device", "runtime/binary",
 		"models", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec", "passes", "codegen/toolchain", "codegen", "codegen/compiler", "cmd/hub"}},
-	{"tools", "", []string{"runtime/artifact", "runtime/text", "runtime/device", "runtime/engine", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec", "passes"}},
+	{"tools", "", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/engine", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec", "passes", "codegen"}},
 }
 
 // GroupOf is the place in Groups of a package's folder, -1 for none.

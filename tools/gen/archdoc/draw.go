@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/iflowc/iflowc/runtime/kit/plot"
 	"github.com/iflowc/iflowc/tools/check/archtest"
 )
 
@@ -39,7 +40,7 @@ type panel struct {
 // lower ones, and an arrow for each import between groups. Arrows that others
 // imply are faint.
 func draw() string {
-	compiler, runtime := &panel{title: "The compiler"}, &panel{title: "The runtime, of which a binary is made"}
+	compiler, runtime := &panel{title: "The compiler"}, &panel{title: "The runtime, linked into every binary"}
 	for _, g := range archtest.Groups {
 		switch {
 		case g.Holds == "":
@@ -62,8 +63,8 @@ func draw() string {
 	y := margin
 	for _, p := range panels {
 		height := heading + len(p.rows)*(boxHeight+gapY) - gapY + footing
-		fmt.Fprintf(&back, `<rect class="panel" x="%d" y="%d" width="%d" height="%d" rx="10"/>`+"\n", margin, y, width-2*margin, height)
-		fmt.Fprintf(&back, `<text class="title" x="%d" y="%d">%s: %s</text>`+"\n", 2*margin, y+28, html.EscapeString(p.title), p.count())
+		fmt.Fprintf(&back, `<rect class="panel" x="%d" y="%d" width="%d" height="%d" rx="8"/>`+"\n", margin, y, width-2*margin, height)
+		fmt.Fprintf(&front, `<text class="f-ink bold title" x="%d" y="%d" font-size="14">%s: %s</text>`+"\n", 2*margin, y+28, html.EscapeString(p.title), p.count())
 		p.place(width/2, y+heading)
 		for _, b := range p.boxes {
 			b.write(&front)
@@ -71,8 +72,8 @@ func draw() string {
 		y += height + margin
 	}
 	arrows(&back, slices.Concat(compiler.boxes, runtime.boxes))
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Groups of packages and their imports">`+"\n", width, y, width, y) +
-		style + fmt.Sprintf(`<rect class="page" width="%d" height="%d"/>`+"\n", width, y) + back.String() + front.String() + "</svg>\n"
+	desc := fmt.Sprintf("Packages import downward only. %s: %s. %s: %s. Faint arrows are implied by others.", compiler.title, compiler.count(), runtime.title, runtime.count())
+	return plot.Head(float64(width), float64(y), "Groups of packages and their imports", desc) + style + back.String() + front.String() + "</svg>\n"
 }
 
 // layOut gives the boxes their layers within the panel. Those that may stand
@@ -179,33 +180,27 @@ func reaches(boxes []*box, from, to *box) bool {
 }
 
 func arrow(out *strings.Builder, from, to *box, implied bool) {
-	class := "arrow"
+	class, head := "s-c1 arrow", "head"
 	if implied {
-		class = "arrow implied"
+		class, head = "s-border", "faint"
 	}
 	x0, y0, x1, y1 := from.x+boxWidth/2, from.y+boxHeight, to.x+boxWidth/2, to.y-6
 	bend := max((y1-y0)/2, 30)
-	fmt.Fprintf(out, `<path class="%s" marker-end="url(#head)" d="M%d %d C%d %d %d %d %d %d"/>`+"\n", class, x0, y0, x0, y0+bend, x1, y1-bend, x1, y1)
+	fmt.Fprintf(out, `<path class="%s" marker-end="url(#%s)" d="M%d %d C%d %d %d %d %d %d"/>`+"\n", class, head, x0, y0, x0, y0+bend, x1, y1-bend, x1, y1)
 }
 
 func (b *box) write(out *strings.Builder) {
-	fmt.Fprintf(out, `<rect class="box" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n", b.x, b.y, boxWidth, boxHeight)
-	fmt.Fprintf(out, `<text class="name" x="%d" y="%d">%s</text>`+"\n", b.x+12, b.y+20, html.EscapeString(b.Folder))
+	fmt.Fprintf(out, `<rect class="box edge" x="%d" y="%d" width="%d" height="%d" rx="6"/>`+"\n", b.x, b.y, boxWidth, boxHeight)
+	fmt.Fprintf(out, `<text class="f-ink bold" x="%d" y="%d" font-size="14">%s</text>`+"\n", b.x+12, b.y+20, html.EscapeString(b.Folder))
 	for i, line := range strings.Split(b.Holds, "\n") {
-		fmt.Fprintf(out, `<text class="holds" x="%d" y="%d">%s</text>`+"\n", b.x+12, b.y+37+15*i, html.EscapeString(line))
+		fmt.Fprintf(out, `<text class="f-soft" x="%d" y="%d" font-size="11.5">%s</text>`+"\n", b.x+12, b.y+37+15*i, html.EscapeString(line))
 	}
 }
 
-// style colors the picture for light and dark pages.
-const style = `<style>
-.page { fill: #ffffff } .panel { fill: #f6f8fa; stroke: #d0d7de } .box { fill: #ffffff; stroke: #8c959f }
-text { font-family: system-ui, sans-serif; fill: #1f2328 } .title { font-size: 14px } .name { font-size: 14px; font-weight: 600 }
-.holds { font-size: 11.5px; fill: #59636e } .arrow { fill: none; stroke: #0969da; stroke-width: 1.5 } .implied { stroke: #b6c4d4; stroke-width: 1 }
-.head { fill: #0969da }
-@media (prefers-color-scheme: dark) {
-.page { fill: #0d1117 } .panel { fill: #151b23; stroke: #3d444d } .box { fill: #212830; stroke: #656c76 }
-text { fill: #f0f6fc } .holds { fill: #9198a1 } .arrow { stroke: #4493f8 } .implied { stroke: #3d4a5c } .head { fill: #4493f8 }
-}
-</style>
-<defs><marker id="head" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path class="head" d="M0 0 L8 4 L0 8 z"/></marker></defs>
+// style is what the picture has beside the theme: titles stand out from the arrows
+// behind them.
+const style = `<style>.arrow { stroke-width: 1.5 } .title { paint-order: stroke; stroke: #f6f8fa; stroke: var(--panel); stroke-width: 6px; stroke-linejoin: round }
+.edge { stroke: #59636e; stroke: var(--soft) }</style>
+<defs><marker id="head" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path class="f-c1" d="M0 0 L8 4 L0 8 z"/></marker>
+<marker id="faint" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path class="f-border" d="M0 0 L8 4 L0 8 z"/></marker></defs>
 `

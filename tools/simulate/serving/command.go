@@ -16,7 +16,7 @@ import (
 // flags are those of the command.
 type flags struct {
 	loads, policies, rules, without string
-	fit, held, about                string
+	fit, held, about, timeline      string
 	seeds                           int
 	ablate, each, json              bool
 }
@@ -43,6 +43,7 @@ func run(args []string, out io.Writer) error {
 	f.StringVar(&c.fit, "fit", "", "print a step-time model fitted to these files of serve --trace")
 	f.StringVar(&c.held, "held-out", "", "test the model of --fit on these")
 	f.StringVar(&c.about, "about", "", "how the files of --fit were made")
+	f.StringVar(&c.timeline, "timeline", "", "write the steps of a small load to this JSON file, for docs/images/serving.svg")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -55,6 +56,13 @@ func run(args []string, out io.Writer) error {
 			return err
 		}
 		return printJSON(out, fitted)
+	}
+	if c.timeline != "" {
+		model, err := Measured()
+		if err != nil {
+			return err
+		}
+		return writeTimeline(c.timeline, timeline(&model.Latency))
 	}
 	return c.replay(out)
 }

@@ -66,6 +66,7 @@ type simulation struct {
 
 	outcome []outcome
 	noted   note
+	watch   func(TimelineStep) // hears of every step; may be nil
 }
 
 // A note sums a run's steps.
@@ -81,6 +82,13 @@ type outcome struct {
 
 // Run replays a load's traffic of a seed.
 func Run(load Load, p Policy, latency *Latency, seed uint64) Result {
+	s := newSimulation(load, p, latency, seed)
+	s.all()
+	return s.result()
+}
+
+// newSimulation is a run of which nothing has happened.
+func newSimulation(load Load, p Policy, latency *Latency, seed uint64) *simulation {
 	s := &simulation{
 		load: &load, policy: p, latency: latency, rng: rand.New(rand.NewPCG(seed, 2)),
 		trace: load.Requests(rand.New(rand.NewPCG(seed, 1))), cache: newPageCache(load.Pages),
@@ -93,10 +101,14 @@ func Run(load Load, p Policy, latency *Latency, seed uint64) Result {
 			s.follow[q.After-1] = append(s.follow[q.After-1], i)
 		}
 	}
+	return s
+}
+
+// all runs every step.
+func (s *simulation) all() {
 	for len(s.coming)+len(s.waiting)+len(s.live) > 0 {
 		s.step()
 	}
-	return s.result()
 }
 
 // arrive lets a request come at a time.
@@ -213,6 +225,10 @@ func (s *simulation) cached(q *live) (rows, unused int) {
 func (s *simulation) run() {
 	tokens := 0
 	s.others, s.drafting = 0, 0
+	var seen TimelineStep
+	if s.watch != nil {
+		seen = s.note()
+	}
 	for _, p := range s.batch.Parts { // cached pages first, so that none is evicted
 		q := s.live[p.Request]
 		if q.done == 0 {
@@ -236,6 +252,12 @@ func (s *simulation) run() {
 	took := s.latency.Draw(s.rng, tokens)
 	if s.load.Slow > 0 {
 		took = time.Duration(float64(took) * s.load.Slow)
+	}
+	if s.watch != nil {
+		seen.Took = float64(took.Microseconds()) / 1e3
+		seen.Kept = s.cache.unused.Len()
+		seen.Used = s.cache.private + len(s.cache.full) - seen.Kept
+		s.watch(seen)
 	}
 	s.times.Measure(tokens, took)
 	s.now += took + seconds(s.latency.Gap)
