@@ -39,6 +39,9 @@ var figures = []figure{
 	{"throughput", throughput},
 	{"bars", bars},
 	{"recording", recording},
+	{"badge-license", badgeLicense},
+	{"badge-go", badgeGo},
+	{"badge-conformance", badgeConformance},
 }
 
 func main() {

@@ -76,7 +76,7 @@ func check(t *testing.T, data []byte) {
 			}
 		}
 	}
-	for _, name := range []string{"title", "desc", "style", "text"} {
+	for _, name := range []string{"title", "desc", "text"} {
 		if !open[name] {
 			t.Errorf("no <%s>", name)
 		}

@@ -144,7 +144,7 @@ func (p *picture) layout(at int, x, y float64, lists [][]share) {
 		if s.sends > 0 {
 			p.arrow(left+30, top+rankHeight, left+30, top+rankHeight+rankGapY, "c2")
 			p.text(left+42, top+rankHeight+23, 12, "f-c2 bold", "send")
-			p.text(left+42, top+rankHeight+38, 12, "f-soft", fmt.Sprintf("%d floats a token", s.sends))
+			p.text(left+42, top+rankHeight+38, 12, "f-soft", fmt.Sprintf("%d floats per token", s.sends))
 		}
 	}
 }
@@ -185,10 +185,10 @@ func (p *picture) exchange(x, y float64, s share) {
 	p.arrow(x+rankGapX/2, y, x, y, "c2")
 	p.arrow(x+rankGapX/2, y, x+rankGapX, y, "c2")
 	p.middle(x+rankGapX/2, y-22, 12, "f-c2 bold", "all_reduce")
-	p.middle(x+rankGapX/2, y-8, 12, "f-soft", fmt.Sprintf("%d a layer", s.reduces))
+	p.middle(x+rankGapX/2, y-8, 12, "f-soft", fmt.Sprintf("%d per layer", s.reduces))
 	if s.gathers > 0 {
 		p.middle(x+rankGapX/2, y+18, 12, "f-c2 bold", "all_gather")
-		p.middle(x+rankGapX/2, y+32, 12, "f-soft", fmt.Sprintf("%d a step", s.gathers))
+		p.middle(x+rankGapX/2, y+32, 12, "f-soft", fmt.Sprintf("%d per step", s.gathers))
 	}
 }
 

@@ -63,7 +63,7 @@ func gguf(name string) string {
 
 func lossPanel(q *qualityData) (plot.Panel, string) {
 	p := plot.Panel{
-		Title: "Increase of perplexity against f16 (0.1 % and less: chance)", X: plot.Axis{Label: "bits per weight, whole model", Min: 4, Max: 9.5, Ticks: []float64{4, 5, 6, 7, 8, 9}},
+		Title: "Perplexity increase over f16 (0.1 % and less is noise)", X: plot.Axis{Label: "bits per weight, whole model", Min: 4, Max: 9.5, Ticks: []float64{4, 5, 6, 7, 8, 9}},
 		Y: plot.Axis{Label: "increase", Log: true, Percent: true, Min: leastLoss, Max: mostLoss, Ticks: []float64{0.001, 0.01, 0.1, 1}},
 	}
 	ours, theirs := scatter("iflowc", 1), scatter("llama.cpp", 2)
@@ -87,7 +87,7 @@ func lossPanel(q *qualityData) (plot.Panel, string) {
 func errorPanel(e *errorData) (plot.Panel, string) {
 	p := plot.Panel{
 		Title: "Root mean square error of the weights", X: plot.Axis{Label: "bits per weight, one matrix", Min: 2.3, Max: 9.3, Ticks: []float64{3, 4, 5, 6, 7, 8, 9}},
-		Y: plot.Axis{Label: "share of the weights", Log: true, Percent: true, Min: 0.004, Max: 0.4, Ticks: []float64{0.005, 0.01, 0.02, 0.05, 0.1, 0.2}},
+		Y: plot.Axis{Label: "error relative to the weights", Log: true, Percent: true, Min: 0.004, Max: 0.4, Ticks: []float64{0.005, 0.01, 0.02, 0.05, 0.1, 0.2}},
 	}
 	ours, theirs := scatter("iflowc", 1), scatter("llama.cpp", 2)
 	desc := " Error of weights:"
