@@ -5,7 +5,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/iflowc/iflowc/ir/spelling"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // A Pos is a place in a specification; the zero Pos is "derived".

@@ -11,7 +11,7 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
-	"github.com/iflowc/iflowc/ir/spelling"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 

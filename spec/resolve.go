@@ -6,7 +6,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/iflowc/iflowc/ir/spelling"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/iflowc/iflowc/ir/spelling"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
