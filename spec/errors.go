@@ -26,6 +26,7 @@ func (p Pos) String() string {
 type Error struct {
 	Pos  Pos
 	What string
+	Pull []string // if files are missing that a hub repository holds: the arguments of iflowc pull
 }
 
 // Error gives "file:line:col: what".

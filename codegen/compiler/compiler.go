@@ -45,8 +45,9 @@ type Options struct {
 	EmbedWeights bool   // put the weights into the binary
 	KeepSources  string // folder to write the generated sources to as well
 
-	Notice   func(line string) // hears of choices made for the user; may be nil
-	Progress func(Progress)    // hears of slow work, one call at a time; may be nil
+	Pulled   func(repository string) (dir string, ok bool) // finds a pulled hub repository, for specs that name one; may be nil
+	Notice   func(line string)                             // hears of choices made for the user; may be nil
+	Progress func(Progress)                                // hears of slow work, one call at a time; may be nil
 }
 
 // Progress says how far a stage of a build is.

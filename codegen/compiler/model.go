@@ -33,9 +33,12 @@ func Open(path string, opt Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := spec.Load(path, spec.Options{ModelDir: opt.ModelDir, Quant: opt.Quant, KV: opt.KV, Devices: opt.Devices, MaxContext: opt.Context})
+	s, err := spec.Load(path, spec.Options{ModelDir: opt.ModelDir, Quant: opt.Quant, KV: opt.KV, Devices: opt.Devices, MaxContext: opt.Context, Pulled: opt.Pulled})
 	if err != nil {
 		return nil, InputError{err}
+	}
+	if s.Pulled {
+		opt.notice("using %s, pulled to %s", s.Repository, s.ModelDir)
 	}
 	set, err := s.OpenWeights()
 	if err != nil {

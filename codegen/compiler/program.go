@@ -10,9 +10,9 @@ import (
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/runtime/kit/spelling"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 	"github.com/iflowc/iflowc/templates"
 )
 
