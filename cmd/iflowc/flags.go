@@ -33,7 +33,8 @@ type modelFlags struct {
 func (f *modelFlags) options() compiler.Options {
 	return compiler.Options{
 		ModelDir: f.ModelDir, Quant: f.Quant, KV: f.KV, Activations: f.Activations, Devices: f.Devices, Profile: f.Profile,
-		Importance: f.Importance, Context: f.Context, SparseOutliers: f.SparseOutliers, Notice: func(line string) { notice("%s", line) },
+		Importance: f.Importance, Context: f.Context, SparseOutliers: f.SparseOutliers, Pulled: pulled,
+		Notice: func(line string) { notice("%s", line) },
 	}
 }
 

@@ -14,14 +14,6 @@ func (compileCmd) Help() string {
   GOARCH=arm64 iflowc compile demo --cc aarch64-linux-gnu-gcc  for another machine`
 }
 
-// Help shows the short way.
-func (runCmd) Help() string {
-	return `Examples:
-
-  iflowc run demo -p "Once upon a time"
-  iflowc run model.gguf -p "The capital of France is" -n 16 --temp 0`
-}
-
 // Help shows ways to look at the IR.
 func (irCmd) Help() string {
 	return `Examples:

@@ -47,7 +47,7 @@ func (c *pullCmd) Run(ctx context.Context) error {
 		if !ok {
 			return fmt.Errorf("%s is not in %s; leave --offline out to fetch it", ref, client.Cache)
 		}
-		return c.print(pulled{Path: dir})
+		return c.print(pulledModel{Path: dir})
 	}
 	bar := newProgress()
 	defer bar.done()
@@ -71,15 +71,15 @@ func (c *pullCmd) Run(ctx context.Context) error {
 	for _, n := range notices {
 		client.Notice(n)
 	}
-	out := pulled{Path: dir, Commit: list.Commit}
+	out := pulledModel{Path: dir, Commit: list.Commit}
 	for _, f := range files {
 		out.Files = append(out.Files, pulledFile{f.Name, f.Size})
 	}
 	return c.print(out)
 }
 
-// pulled is what the subcommand prints.
-type pulled struct {
+// A pulledModel is what the subcommand prints.
+type pulledModel struct {
 	Path   string       `json:"path"`
 	Commit string       `json:"commit,omitempty"`
 	Files  []pulledFile `json:"files,omitempty"`
@@ -90,7 +90,7 @@ type pulledFile struct {
 	Size int64  `json:"size"`
 }
 
-func (c *pullCmd) print(p pulled) error {
+func (c *pullCmd) print(p pulledModel) error {
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(p)
 	}

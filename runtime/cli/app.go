@@ -20,6 +20,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/kit/interrupt"
 	"github.com/iflowc/iflowc/runtime/kit/lists"
+	"github.com/iflowc/iflowc/runtime/kit/usage"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
@@ -124,13 +125,11 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 		}
 	}()
 	var c commands
-	parser, err := kong.New(&c,
-		kong.Name(m.manifest.Name),
+	parser, err := newParser(&c, m.manifest.Name,
 		kong.Description(describe(m.manifest)),
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.Vars{"strategies": strings.Join(decode.Strategies(), ", "), "templates": strings.Join(chat.Names(), ", ")},
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"version": version(m.manifest)},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(m),
 	)
@@ -140,7 +139,10 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 	m.hideUnsuited(parser.Model.Node)
 	k, err := parser.Parse(p.Args)
 	if err != nil {
-		return wrong(err)
+		if parse := (*kong.ParseError)(nil); errors.As(err, &parse) && len(p.Args) == 0 {
+			_ = parse.Context.PrintUsage(false) // the error below counts
+		}
+		return wrong(usage.Explain(err))
 	}
 	if err := errors.Join(lists.Check(k), m.suited(k.Selected())); err != nil {
 		return wrong(err)
@@ -150,6 +152,19 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 	}
 	return k.Run()
 }
+
+// newParser returns the parser of a command line.
+func newParser(c *commands, name string, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(c, append([]kong.Option{
+		kong.Name(name),
+		kong.Vars{"version": "", "strategies": strings.Join(decode.Strategies(), ", "), "templates": strings.Join(chat.Names(), ", ")},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	}, options...)...)
+}
+
+// Grammar returns the parser of the command line that all per-model binaries
+// share, for a program that checks a call before it makes the binary.
+func Grammar() (*kong.Kong, error) { return newParser(&commands{}, "BIN") }
 
 // A subcommand that works with the model, maybe for long.
 type subcommand interface {

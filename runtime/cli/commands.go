@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
@@ -30,7 +32,10 @@ type commands struct {
 	Info       infoCmd       `cmd:"" help:"Say what is inside this binary."`
 	Verify     verifyCmd     `cmd:"" help:"Check the weights against the hash that they were packed with."`
 	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete this command line."`
+	Version    versionCmd    `cmd:"" help:"Print the model's and the compiler's version."`
 	Embedded   embeddedCmd   `cmd:"" hidden:""`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the model's and the compiler's version."`
 }
 
 // engineFlags are the flags of every subcommand that runs the model.

@@ -35,9 +35,10 @@ func TestErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{"no subcommand", b, "", 2, "expected one of"},
-		{"unknown subcommand", b, "dance", 2, "dance"},
-		{"unknown flag", b, "generate --nope", 2, "nope"},
+		{"no subcommand", b, "", 2, "no subcommand given"},
+		{"unknown subcommand", b, "dance", 2, "unknown subcommand dance"},
+		{"unknown flag", b, "generate --nope", 2, "unknown flag --nope; "},
+		{"misspelled flag", b, "serve --prot 8081", 2, "unknown flag --prot; did you mean --port?"},
 		{"no prompt", b, "generate", 2, "exactly one of"},
 		{"two prompts", b, "generate -p a --ids 1", 2, "exactly one of"},
 		{"not a number", b, "logits --ids 1,x", 2, `"x"`},
@@ -79,6 +80,12 @@ func TestErrors(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	b := newBinary(t, nil)
+	for _, args := range [][]string{{"version"}, {"--version"}} {
+		code, stdout, stderr := b.run(t.Context(), args...)
+		if code != 0 || !strings.Contains(stdout, ", compiled by iflowc ") || stderr != "" {
+			t.Errorf("%v: exit %d, %q %q", args, code, stdout, stderr)
+		}
+	}
 	for _, args := range [][]string{{"--help"}, {"generate", "--help"}} {
 		code, stdout, stderr := b.run(t.Context(), args...)
 		if code != 0 || !strings.Contains(stdout, "Usage") || stderr != "" {

@@ -52,7 +52,7 @@ var Groups = []Group{
 		"models", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec/tokenizerfile", "spec", "passes",
 		"codegen/toolchain", "codegen/pack", "codegen"}},
 	{"cmd/hub", "", nil},
-	{"cmd", "", []string{"runtime/kit", "runtime/artifact", "runtime/device", "runtime/binary",
+	{"cmd", "", []string{"runtime/kit", "runtime/artifact", "runtime/device", "runtime/binary", "runtime/cli",
 		"models", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec", "passes", "codegen/toolchain", "codegen", "codegen/compiler", "cmd/hub"}},
 	{"tools", "", []string{"runtime/artifact", "runtime/text", "runtime/device", "runtime/engine", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec", "passes"}},
 }
