@@ -17,7 +17,7 @@ func (e usageError) Unwrap() error { return e.error }
 type modelFlags struct {
 	Spec        string `arg:"" help:"Specification, model_spec.json, model folder, .gguf or llama2.c file, or a name of the model library."`
 	ModelDir    string `help:"Folder of the model's files." type:"path" placeholder:"DIR"`
-	Quant       string `help:"Weight type: f32 f16 bf16 q8_b32t2 (or q8) q8_b32 q8_b64 q6_b64 q5_b64 q5_b32 q4_b64 q4_b32 q3h_b64 q3_b32 q2_b32." placeholder:"TYPE"`
+	Quant       string `help:"Weight size (${sizes}) or type (${types}); default: as stored." placeholder:"q4|TYPE"`
 	KV          string `name:"kv" help:"KV cache type: f32, f16, bf16 or q8_b32t2 (default f16; f32 for f32 weights)." placeholder:"TYPE"`
 	Activations string `help:"How inputs of matmuls are rounded: f32 (not at all; with quantized weights slower), bf16 (with bf16 weights, which doubles the speed of prefill on processors with AVX512-BF16), int8 (plain blocks, with quantized weights) or int8+N (the N largest groups of columns of each row apart, which loses less; the default, N by the weights)." placeholder:"TYPE"`
 	Devices     string `help:"Device string, such as 0;1 or 0&1; auto chooses by memory and speed, auto:8xh100 for another machine." placeholder:"STR"`

@@ -118,7 +118,7 @@ func newParser(options ...kong.Option) (*kong.Kong, error) {
 		kong.Name("iflowc"),
 		kong.Description("A compiler for transformer inference: ten lines of YAML in, one binary out."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"version": version()},
+		kong.Vars{"version": version(), "sizes": strings.Join(spec.SizeNames(), " "), "types": strings.Join(spec.TypeNames(), " ")},
 	}, options...)...)
 	if err != nil {
 		return nil, err

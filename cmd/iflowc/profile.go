@@ -18,6 +18,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/tune"
 	"github.com/iflowc/iflowc/runtime/kit/destination"
 	"github.com/iflowc/iflowc/runtime/kit/plot"
+	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -192,9 +193,9 @@ func probeShapes(cat *templates.Catalog, matmuls []manifest.Matmul, list string)
 	seen, have := map[string]bool{}, map[tensor.DType]bool{}
 	for _, types := range typeLists(matmuls, list) {
 		for i, s := range matmuls {
-			dt, ok := tensor.ParseDType(types[i])
-			if !ok {
-				return nil, nil, fmt.Errorf("--types: %q is no weight type", types[i])
+			dt, err := spec.ParseType(types[i])
+			if err != nil {
+				return nil, nil, fmt.Errorf("--types: %w", err)
 			}
 			cands := cat.Candidates("matmul", dt)
 			if len(cands) == 0 {
