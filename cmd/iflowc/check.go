@@ -12,6 +12,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 	"gopkg.in/yaml.v3"
 )
 
@@ -89,6 +90,11 @@ type importCmd struct {
 
 // Run prints the specification that is derived from a folder or file.
 func (c *importCmd) Run() error {
+	if c.Out != "" {
+		if err := destination.Check("-o", c.Out); err != nil {
+			return usageError{err}
+		}
+	}
 	m, err := c.open()
 	if err != nil {
 		return err

@@ -42,6 +42,11 @@ func (c *irCmd) Run() error {
 		return err
 	}
 	defer m.Close()
+	if c.All != "" {
+		if err := os.MkdirAll(c.All, 0o755); err != nil {
+			return err
+		}
+	}
 	skip, err := compiler.SkipPasses(c.Skip)
 	if err != nil {
 		return err

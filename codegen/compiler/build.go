@@ -44,6 +44,9 @@ func (p *Program) Build(ctx context.Context) (*Result, error) {
 	}
 	p.result = Result{Binary: p.opt.Out}
 	if p.opt.Emit == "sources" {
+		if err := p.opt.checkOutputs(p.opt.Out); err != nil {
+			return nil, err
+		}
 		return &p.result, p.writeSources(p.opt.Out)
 	}
 	if err := p.run(ctx, backEnd); err != nil {
@@ -64,13 +67,8 @@ func (p *Program) finish() {
 // prepare checks where the result goes, and opens the cache and the compiler.
 func (p *Program) prepare(ctx context.Context) (err error) {
 	p.files = map[string][]byte{}
-	if err := checkOut(p.opt.Out, p.opt.Emit); err != nil {
-		return InputError{err}
-	}
-	if p.opt.KeepSources != "" {
-		if err := destination.CheckFolder("--keep-sources", p.opt.KeepSources); err != nil {
-			return InputError{err}
-		}
+	if err := p.opt.checkOutputs(p.opt.Out); err != nil {
+		return err
 	}
 	if p.cache, err = toolchain.OpenCache(""); err != nil {
 		return err
@@ -85,12 +83,29 @@ func (p *Program) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// checkOut says why a result cannot be put at out, before the work.
-func checkOut(out, emit string) error {
-	if emit == "package" { // a folder, made with those above it
-		return nil
+// checkOutputs says why a result cannot be put at out, or the sources where the
+// options want them, before the work.
+func (o *Options) checkOutputs(out string) error {
+	var err error
+	switch o.Emit {
+	case "package":
+		err = checkPackage(out)
+	case "sources":
+		err = destination.CheckFolder("-o", out)
+	case "lib":
+		if err = destination.Check("-o", out); err == nil {
+			err = destination.Check("-o", libraryHeader(out))
+		}
+	default:
+		err = destination.Check("-o", out)
 	}
-	return destination.Check("-o", out)
+	if err == nil && o.KeepSources != "" {
+		err = destination.CheckFolder("--keep-sources", o.KeepSources)
+	}
+	if err != nil {
+		return InputError{err}
+	}
+	return nil
 }
 
 // compileC compiles and links each part's step and kernels, for each

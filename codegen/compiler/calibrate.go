@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -19,7 +20,7 @@ func calibrated(ctx context.Context, spec string, opt Options) (Options, error) 
 		return opt, nil
 	}
 	if opt.Importance != "" {
-		return opt, InputError{fmt.Errorf("--calibrate and --importance: give one of them")}
+		return opt, InputError{fmt.Errorf("--calibrate and --importance exclude each other")}
 	}
 	data, err := os.ReadFile(text)
 	if err != nil {
@@ -32,6 +33,9 @@ func calibrated(ctx context.Context, spec string, opt Options) (Options, error) 
 		return opt, err
 	}
 	defer m.Close()
+	if err := opt.checkOutputs(cmp.Or(opt.Out, defaultOut(m.Spec.Name, opt.Emit))); err != nil {
+		return opt, err // before the minutes that calibration takes
+	}
 	p, err := m.Generate(ctx)
 	if err != nil {
 		return opt, err

@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
 // commands is the grammar of the command line.
@@ -56,6 +57,9 @@ func (f *engineFlags) check() error {
 	}
 	if f.Profile.Ops {
 		return wrong(errors.New("--profile: expected the name of a dispatch profile (bench --profile alone says where the time goes)"))
+	}
+	if f.Trace != "" {
+		return wrong(destination.Check("--trace", f.Trace))
 	}
 	return nil
 }

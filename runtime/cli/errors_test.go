@@ -140,7 +140,8 @@ func TestHelpListsWhatSuits(t *testing.T) {
 		can  string
 		not  string
 	}{
-		{"decoder", newBinary(t, nil), "generate chat logits hidden embed tokenize detokenize perplexity calibrate serve", "translate fill classify"},
+		{"chat model", newBinary(t, func(m *manifest.Manifest) { m.Template = lettersTemplate }), "generate chat", "translate"},
+		{"decoder", newBinary(t, nil), "generate logits hidden embed tokenize detokenize perplexity calibrate serve", "translate fill classify"},
 		{"encoder", newEncoder(t), "logits hidden embed fill serve", "generate chat translate perplexity calibrate"},
 		{"encoder-decoder", newTranslator(t, nil), "logits hidden translate serve", "generate chat fill classify perplexity calibrate"},
 	} {
@@ -160,6 +161,20 @@ func TestHelpListsWhatSuits(t *testing.T) {
 				t.Errorf("%s: %s: exit %d, %q %q", c.name, name, code, stdout, stderr)
 			}
 		}
+	}
+}
+
+// TestHelpOfPlainModel: without a chat template of the model's own, the help
+// leaves chat out; --template runs it all the same.
+func TestHelpOfPlainModel(t *testing.T) {
+	t.Parallel()
+	b := newBinary(t, nil)
+	if _, help, _ := b.run(t.Context(), "--help"); strings.Contains(help, "\n  chat ") {
+		t.Errorf("the help lists chat:\n%s", help)
+	}
+	code, _, stderr := b.run(t.Context(), "chat")
+	if code != 2 || !strings.Contains(stderr, "no chat template") || !strings.Contains(stderr, "--template") {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 

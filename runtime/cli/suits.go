@@ -9,10 +9,16 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// A limited subcommand is one that only some models can do. Where suits gives
-// an error, the help leaves the subcommand out and a call ends with the error.
+// A limited subcommand is one that only some models can run. If suits returns
+// an error, the help leaves the subcommand out and a call fails with the error.
 type limited interface {
 	suits(m *model) error
+}
+
+// A special subcommand is one that the help leaves out for models that can run
+// it only with a flag.
+type special interface {
+	unlisted(m *model) bool
 }
 
 // suited says why the model cannot do what was called; nil: it can.
@@ -26,12 +32,21 @@ func (m *model) suited(n *kong.Node) error {
 	return nil
 }
 
-// hideUnsuited leaves what the model cannot do out of help and completion.
+// hideUnsuited leaves what the model cannot run out of help and completion.
 func (m *model) hideUnsuited(n *kong.Node) {
 	for _, c := range n.Children {
-		c.Hidden = c.Hidden || m.suited(c) != nil
+		c.Hidden = c.Hidden || m.suited(c) != nil || m.unlisted(c)
 		m.hideUnsuited(c)
 	}
+}
+
+// unlisted says whether the help leaves out a subcommand that can be run.
+func (m *model) unlisted(n *kong.Node) bool {
+	if n.Target.Kind() != reflect.Struct || !n.Target.CanAddr() {
+		return false
+	}
+	c, ok := n.Target.Addr().Interface().(special)
+	return ok && c.unlisted(m)
 }
 
 const notDecoder = "an encoder-decoder has the subcommand translate, an encoder embed and hidden"
@@ -39,6 +54,11 @@ const notDecoder = "an encoder-decoder has the subcommand translate, an encoder 
 func (*generateCmd) suits(m *model) error { return m.mustBe(decoderOnly, "generate", notDecoder) }
 
 func (*chatCmd) suits(m *model) error { return m.mustBe(decoderOnly, "chat", notDecoder) }
+
+// unlisted: a chat without a template of the model's own needs --template.
+func (*chatCmd) unlisted(m *model) bool {
+	return m.manifest.Template == "" || len(m.embedded.Tokenizer) == 0
+}
 
 func (*translateCmd) suits(m *model) error {
 	return m.mustBe(encoderDecoder, "translate", "a decoder has the subcommand generate, an encoder embed and hidden")
