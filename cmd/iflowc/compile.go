@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/iflowc/iflowc/codegen/compiler"
 )
@@ -33,18 +32,6 @@ func (c *compileCmd) Run(ctx context.Context) error {
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(r)
 	}
-	_, err = fmt.Print(describe(r))
+	_, err = fmt.Print(describe(r, c.Emit))
 	return err
-}
-
-// describe is a result for people.
-func describe(s *compiler.Result) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %.1f MB, weights %.1f MB, %d regions a layer, %.1f s\n", s.Binary, float64(s.BinaryBytes)/1e6, float64(s.WeightBytes)/1e6, s.Regions, s.Seconds)
-	fmt.Fprintf(&b, "memory for one sequence of the whole context: %.1f MB", float64(s.MemoryBytes)/1e6)
-	if s.BoundTokS > 0 {
-		fmt.Fprintf(&b, "; at most %.0f tokens/s one by one, by the %.0f GB/s of this machine's profile", s.BoundTokS, s.BoundGBS)
-	}
-	b.WriteByte('\n')
-	return b.String()
 }

@@ -175,8 +175,10 @@ func sizeText(n int64) string {
 	switch {
 	case n >= 1e9:
 		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
-	case n >= 1e6:
+	case n >= 1e8:
 		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 	}
 	return fmt.Sprintf("%.0f kB", float64(n)/1e3)
 }

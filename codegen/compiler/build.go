@@ -29,9 +29,19 @@ type Result struct {
 	Regions     int     `json:"regions_per_layer"`
 	Seconds     float64 `json:"seconds"`
 
+	Name          string  `json:"name"`
+	Network       string  `json:"network"`                 // decoder_only, encoder_only, encoder_decoder
+	ChatTemplate  bool    `json:"chat_template,omitempty"` // whether the model has one
+	WeightType    string  `json:"weight_type"`             // of most of the weights
+	BitsPerWeight float64 `json:"bits_per_weight"`         // of all weights
+	Context       int     `json:"context"`                 // most positions of a sequence
+	StateBytes    int64   `json:"state_bytes"`             // KV cache of a sequence of the whole context
+
 	MemoryBytes int64   `json:"memory_bytes"`              // of one sequence of the whole context
 	BoundTokS   float64 `json:"bound_tok_s,omitempty"`     // what the bandwidth allows at batch 1
 	BoundGBS    float64 `json:"bound_read_gb_s,omitempty"` // that bandwidth, as the machine's profile has it
+
+	Smaller []SmallerWeights `json:"smaller,omitempty"` // what a size would take; none if the weights are quantized
 }
 
 // Build compiles, packs and links the program, and puts the results where the
