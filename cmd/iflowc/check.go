@@ -18,8 +18,8 @@ import (
 
 type checkCmd struct {
 	modelFlags
-	Target string `help:"Target: cpu, or with the code for GPUs beside it cuda." enum:"cpu,cuda,cuda-emu" default:"cpu"`
-	JSON   bool   `name:"json" help:"Print JSON."`
+	Target string `help:"Target: cpu, or cuda for CPU and GPU code." enum:"cpu,cuda,cuda-emu" default:"cpu"`
+	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
 // A verdict is what check says.
@@ -85,7 +85,7 @@ func (v *verdict) print(w io.Writer) {
 
 type importCmd struct {
 	modelFlags
-	Out string `short:"o" help:"File to write (default: standard output)." type:"path" placeholder:"FILE"`
+	Out string `short:"o" help:"Output file (default: standard output)." type:"path" placeholder:"FILE"`
 }
 
 // Run prints the specification that is derived from a folder or file.

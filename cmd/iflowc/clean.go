@@ -8,9 +8,9 @@ import (
 )
 
 type cleanCmd struct {
-	To     string        `help:"Maximum size to keep; least-recently-used entries are removed." placeholder:"20G"`
-	Unused time.Duration `help:"Remove only what was not used for so long." placeholder:"168h"`
-	DryRun bool          `short:"n" help:"Only say what the cache holds."`
+	To     string        `help:"Maximum size of the cache; removes least-recently-used entries beyond it." placeholder:"20G"`
+	Unused time.Duration `help:"Remove only entries that were not used for this long." placeholder:"168h"`
+	DryRun bool          `short:"n" help:"Print the cache's size and remove nothing."`
 }
 
 // Run removes from the build cache what can be made again.

@@ -11,11 +11,11 @@ import (
 
 type compileCmd struct {
 	compileFlags
-	Calibrate string `help:"Text to calibrate on first: quantizing then spares the columns that matter to it." type:"path" placeholder:"TEXT"`
-	Feedback  bool   `help:"With --calibrate: let later columns of a row make up for the rounding of earlier ones (GPTQ); takes minutes and the memory of products of columns."`
-	Out       string `short:"o" help:"The binary to make (default: the model's name)." type:"path" placeholder:"BIN"`
-	Emit      string `help:"What to make: a binary, a shared library with a C header (lib), a Go package to import, or the generated C and IR (sources)." enum:"binary,lib,package,sources" default:"binary"`
-	JSON      bool   `name:"json" help:"Print the summary as JSON."`
+	Calibrate string `help:"Text file to calibrate the quantization on, before compiling." type:"path" placeholder:"TEXT"`
+	Feedback  bool   `help:"With --calibrate: GPTQ error compensation; takes minutes and more memory."`
+	Out       string `short:"o" help:"Output file (default: the model's name)." type:"path" placeholder:"BIN"`
+	Emit      string `help:"Output: a binary, a shared library with a C header (lib), a Go package, or the generated C and IR (sources)." enum:"binary,lib,package,sources" default:"binary"`
+	JSON      bool   `name:"json" help:"Print the summary as one JSON document."`
 }
 
 // Run compiles a model.

@@ -19,13 +19,13 @@ import (
 )
 
 type diffCmd struct {
-	Spec       string  `arg:"" help:"Specification, model_spec.json, model folder, .gguf or llama2.c file, or a name of the model library."`
-	ModelDir   string  `help:"Folder of the model's files." type:"path" placeholder:"DIR"`
-	Ref        string  `required:"" help:"Hidden states of transformers: hidden.N or prompt.hidden.N (encoder.hidden.N and decoder.hidden.N), N = 0 the embeddings, N after layer N, the last after the final norm; token ids as ids." type:"path" placeholder:"DUMP.npz"`
-	IDs        []int   `name:"ids" help:"Token ids of the prompt (default: the dump's array ids)." placeholder:"1,2,3"`
-	EncoderIDs []int   `name:"encoder-ids" help:"Token ids of the source, for an encoder-decoder." placeholder:"1,2,3"`
-	Tol        float64 `help:"How far a value may be off: TOL, and TOL of the layer's largest value besides." default:"0.001"`
-	JSON       bool    `name:"json" help:"Print JSON."`
+	Spec       string  `arg:"" help:"Model spec (YAML), model_spec.json, model folder, .gguf or llama2.c file, or a library name (iflowc list)."`
+	ModelDir   string  `help:"Folder with the model's files (default: as the spec says, else its own folder)." type:"path" placeholder:"DIR"`
+	Ref        string  `required:"" help:"Hidden states from transformers: arrays hidden.N, prompt.hidden.N, encoder.hidden.N or decoder.hidden.N (0: embeddings, N: after layer N, the last: after the final norm), and token ids as ids." type:"path" placeholder:"DUMP.npz"`
+	IDs        []int   `name:"ids" help:"Prompt as token ids (default: the dump's array ids)." placeholder:"1,2,3"`
+	EncoderIDs []int   `name:"encoder-ids" help:"Source as token ids, for an encoder-decoder." placeholder:"1,2,3"`
+	Tol        float64 `help:"Tolerance: a value may differ by TOL plus TOL times the layer's largest value." default:"0.001"`
+	JSON       bool    `name:"json" help:"Print one JSON document."`
 }
 
 // A layerDiff compares one array of the reference with the model's values.

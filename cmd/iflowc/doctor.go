@@ -9,7 +9,7 @@ import (
 )
 
 type doctorCmd struct {
-	JSON bool `name:"json" help:"Print what was found as JSON."`
+	JSON bool `name:"json" help:"Print one JSON document."`
 }
 
 // States of a finding.

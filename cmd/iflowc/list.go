@@ -14,7 +14,7 @@ import (
 )
 
 type listCmd struct {
-	Local bool `help:"List only models whose weights are on this machine."`
+	Local bool `help:"List only models with weights on this machine."`
 	JSON  bool `name:"json" help:"Print one JSON document."`
 }
 

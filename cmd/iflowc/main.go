@@ -25,24 +25,24 @@ const (
 )
 
 type commands struct {
-	Compile    compileCmd    `cmd:"" help:"Make the per-model binary."`
+	Compile    compileCmd    `cmd:"" help:"Compile a model into a binary."`
 	Run        runCmd        `cmd:"" help:"Compile (cached), then generate text or chat."`
 	Chat       chatCmd       `cmd:"" help:"Compile (cached), then chat in the terminal."`
 	Serve      serveCmd      `cmd:"" help:"Compile (cached), then serve an OpenAI-compatible HTTP API."`
-	List       listCmd       `cmd:"" help:"List the model library, with which weights are on this machine."`
-	IR         irCmd         `cmd:"" name:"ir" help:"Print the IR: as lowered, after a pass, or all stages."`
+	List       listCmd       `cmd:"" help:"List the model library and which weights are on this machine."`
+	IR         irCmd         `cmd:"" name:"ir" help:"Print the IR: as lowered, after a pass, or at all stages."`
 	Opt        optCmd        `cmd:"" help:"Run passes on IR text."`
-	Check      checkCmd      `cmd:"" help:"Say whether a model is supported, and the memory it needs; reads no weights."`
-	Import     importCmd     `cmd:"" help:"Write a specification for a model folder or GGUF file."`
-	Explain    explainCmd    `cmd:"" help:"Say, for each matmul, which implementations there are and which is chosen."`
-	Pull       pullCmd       `cmd:"" help:"Fetch a model folder from the Hugging Face hub or one like it."`
-	Profile    profileCmd    `cmd:"" help:"Measure the implementations of a model's matmuls on this machine and write its profile."`
-	Diff       diffCmd       `cmd:"" help:"Compare a model with hidden states of transformers, layer by layer."`
-	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the specification, for editors."`
+	Check      checkCmd      `cmd:"" help:"Check whether a model is supported and how much memory it needs; reads no weights."`
+	Import     importCmd     `cmd:"" help:"Write a model spec for a model folder or GGUF file."`
+	Explain    explainCmd    `cmd:"" help:"Explain which implementation is chosen for each matmul, and why."`
+	Pull       pullCmd       `cmd:"" help:"Fetch a model from the Hugging Face hub."`
+	Profile    profileCmd    `cmd:"" help:"Measure a model's matmuls on this machine and write a device profile."`
+	Diff       diffCmd       `cmd:"" help:"Compare a model with hidden states from transformers, layer by layer."`
+	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of model specs, for editors."`
 	View       viewCmd       `cmd:"" help:"Open an HTML report of the compilation: IR, graph, weights, memory plan, kernel choices, source, profile."`
-	Doctor     doctorCmd     `cmd:"" help:"Say which tools were found, what is missing and how to get it."`
-	Clean      cleanCmd      `cmd:"" help:"Remove from the build cache what can be made again."`
-	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete this command line: bash, zsh or fish."`
+	Doctor     doctorCmd     `cmd:"" help:"Check for compilers, GPUs and libraries, and say how to get what is missing."`
+	Clean      cleanCmd      `cmd:"" help:"Remove entries from the build cache."`
+	Completion completionCmd `cmd:"" help:"Print a shell completion script: bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`

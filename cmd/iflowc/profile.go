@@ -24,16 +24,16 @@ import (
 
 type profileCmd struct {
 	modelFlags
-	Target  string        `help:"What to measure: the processor (cpu), a GPU (cuda), or its emulation (cuda-emu), whose times mean nothing." enum:"cpu,cuda,cuda-emu" default:"cpu"`
-	Out     string        `short:"o" help:"File to write (default: the model's name and .profile, for GPUs .cuda.profile, which a binary of that name uses)." type:"path" placeholder:"FILE"`
-	Plot    string        `help:"Also draw the times and crossings." type:"path" placeholder:"FILE.svg|.png"`
+	Target  string        `help:"Device to measure: cpu, cuda, or cuda-emu (emulated GPU, for tests)." enum:"cpu,cuda,cuda-emu" default:"cpu"`
+	Out     string        `short:"o" help:"Output file (default: the model's name with .profile, or .cuda.profile for a GPU)." type:"path" placeholder:"FILE"`
+	Plot    string        `help:"Also plot the times and crossover points." type:"path" placeholder:"FILE.svg|.png"`
 	Rows    string        `help:"Row counts and ranges to measure, such as 1-16,32 (default: 1-64,96,128,192,256,384,512)." placeholder:"LIST"`
-	Types   string        `help:"Measure the model's shapes in these weight types instead of its own." placeholder:"LIST"`
-	Budget  time.Duration `help:"Time for samples; the first round always ends." default:"60s"`
-	Threads int           `help:"Threads to measure with (default: as many as the model will use)." placeholder:"N"`
-	ISA     string        `name:"isa" help:"Instruction set to measure (default: the best of this processor)." placeholder:"NAME"`
-	CC      string        `name:"cc" help:"C compiler." placeholder:"PATH"`
-	JSON    bool          `name:"json" help:"Print the profile as JSON."`
+	Types   string        `help:"Weight types to measure (default: the model's own)." placeholder:"LIST"`
+	Budget  time.Duration `help:"Time to spend on samples; the first round always completes." default:"60s"`
+	Threads int           `help:"Threads (default: one per physical core)." placeholder:"N"`
+	ISA     string        `name:"isa" help:"Instruction set (default: the best of this CPU)." placeholder:"NAME"`
+	CC      string        `name:"cc" help:"C compiler (default: the first of cc, gcc, clang)." placeholder:"PATH"`
+	JSON    bool          `name:"json" help:"Print the profile as one JSON document."`
 }
 
 // Run measures the implementations of the model's matmuls and writes the

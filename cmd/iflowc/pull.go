@@ -11,12 +11,12 @@ import (
 )
 
 type pullCmd struct {
-	Ref     string   `arg:"" help:"OWNER/NAME or OWNER/NAME@REVISION."`
-	Quant   string   `help:"Of several GGUF files, the one whose name has this."`
-	Include []string `help:"Fetch files that match these patterns too." placeholder:"PATTERN"`
-	Pickle  bool     `help:"Fetch pickle files even where safetensors exist."`
-	Jobs    int      `short:"j" help:"Files at once." default:"4"`
-	Offline bool     `help:"Ask nobody: give the folder if the model was fetched before."`
+	Ref     string   `arg:"" help:"Repository: OWNER/NAME or OWNER/NAME@REVISION."`
+	Quant   string   `help:"Fetch the GGUF file whose name contains this."`
+	Include []string `help:"Also fetch files that match these patterns." placeholder:"PATTERN"`
+	Pickle  bool     `help:"Fetch pickle files even if safetensors exist."`
+	Jobs    int      `short:"j" help:"Files to fetch at once." default:"4"`
+	Offline bool     `help:"Use no network: print the folder of a model that was pulled before."`
 	JSON    bool     `name:"json" help:"Print one JSON document."`
 }
 

@@ -23,10 +23,10 @@ var viewFiles embed.FS
 
 type viewCmd struct {
 	modelFlags
-	Out   string `short:"o" help:"Write the page to this file in place of serving it." type:"path" placeholder:"FILE"`
-	Port  int    `help:"Port to serve the page at (default: a free one)." placeholder:"N"`
-	Rank  int    `help:"With --devices: the device whose program is shown." placeholder:"N"`
-	Trace string `help:"A trace that the model's binary wrote with --trace: the page shows where the time went." type:"path" placeholder:"FILE"`
+	Out   string `short:"o" help:"Write the report to this file instead of serving it." type:"path" placeholder:"FILE"`
+	Port  int    `help:"Port to serve the report on (default: a free one)." placeholder:"N"`
+	Rank  int    `help:"With --devices: the device to show." placeholder:"N"`
+	Trace string `help:"Trace from the binary's --trace, to show where the time goes." type:"path" placeholder:"FILE"`
 }
 
 // Run serves an HTML report of a model's compilation.

@@ -14,16 +14,16 @@ import (
 
 type benchCmd struct {
 	engineFlags         `embed:""`
-	Prompt              int      `default:"512" placeholder:"512" help:"Tokens of each prompt; 0 leaves the test out."`
-	Gen                 int      `default:"128" placeholder:"128" help:"Tokens to generate in each sequence; 0 leaves the test out."`
-	Depth               int      `default:"0" placeholder:"0" help:"Tokens that each sequence already holds before it generates."`
-	Lengths             []int    `placeholder:"16,24,32" help:"Of an encoder: tokens of each sentence (default: 64 sentences of 16 to 48)."`
-	Batch               []int    `default:"1,4,16" placeholder:"1,4,16" help:"Sequences at once."`
-	Ablate              bool     `help:"Say instead what each choice gains: kernels by row count, threads, huge pages."`
-	Against             []string `placeholder:"BIN" help:"Compare with other binaries, interleaved: what a choice of the compiler gains (iflowc compile --skip PASS, --activations)."`
+	Prompt              int      `default:"512" placeholder:"512" help:"Tokens of each prompt; 0 skips the prefill test."`
+	Gen                 int      `default:"128" placeholder:"128" help:"Tokens to generate per sequence; 0 skips the decode test."`
+	Depth               int      `default:"0" placeholder:"0" help:"Tokens in the KV cache before decoding starts."`
+	Lengths             []int    `placeholder:"16,24,32" help:"Encoders: tokens of each sentence (default: 64 sentences of 16 to 48)."`
+	Batch               []int    `default:"1,4,16" placeholder:"1,4,16" help:"Batch sizes to measure."`
+	Ablate              bool     `help:"Measure what each choice gains instead: kernels by row count, threads, huge pages."`
+	Against             []string `placeholder:"BIN" help:"Compare with other binaries in interleaved runs."`
 	benchSpeculateFlags `embed:""`
-	Reps                int    `default:"5" placeholder:"5" help:"Repetitions of each test, after one that does not count."`
-	Plot                string `placeholder:"FILE.svg|.png" type:"path" help:"Also draw tokens a second and shares of what the machine can do, over the sequences at once."`
+	Reps                int    `default:"5" placeholder:"5" help:"Repetitions of each test, after one warm-up run."`
+	Plot                string `placeholder:"FILE.svg|.png" type:"path" help:"Also plot tok/s and utilization over the batch size."`
 	JSON                bool   `name:"json" help:"Print one JSON document."`
 }
 

@@ -19,10 +19,10 @@ import (
 
 // benchSpeculateFlags are those of bench --speculate.
 type benchSpeculateFlags struct {
-	Speculate bool   `help:"Say instead what drafting tokens gains: times of steps by their tokens, and each method on texts."`
-	Draft     string `placeholder:"BIN" type:"path" help:"With --speculate: compiled model that drafts."`
-	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"With --speculate: maximum drafted tokens (default: 15)."`
-	Text      string `placeholder:"FILE" type:"path" help:"With --speculate: a prompt of your own, besides one whose answer repeats it and one whose answer does not."`
+	Speculate bool   `help:"Measure speculative decoding instead: step times by tokens, and each method on texts."`
+	Draft     string `placeholder:"BIN" type:"path" help:"With --speculate: compiled draft model."`
+	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"With --speculate: maximum draft tokens (default: 15)."`
+	Text      string `placeholder:"FILE" type:"path" help:"With --speculate: another prompt to measure, besides the two built-in ones."`
 }
 
 // A verifyTime is how long a step takes that computes the last token of a

@@ -21,9 +21,9 @@ type chatCmd struct {
 
 	speculateFlags `embed:""`
 
-	System   string `placeholder:"TEXT" help:"What the model is told before the conversation."`
-	Template string `placeholder:"NAME|FILE|TEXT" help:"Chat template (default: the model's own): ${templates}, a file, or a template's text."`
-	N        int    `short:"n" default:"0" placeholder:"N" help:"Maximum tokens of an answer (default: as many as the context holds)."`
+	System   string `placeholder:"TEXT" help:"System message."`
+	Template string `placeholder:"NAME|FILE|TEXT" help:"Chat template: ${templates}, a file, or the template's text (default: the model's own)."`
+	N        int    `short:"n" default:"0" placeholder:"N" help:"Maximum tokens of a response; 0 is no limit."`
 }
 
 // Run talks with the user until the input ends.

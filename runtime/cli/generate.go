@@ -25,10 +25,10 @@ type generateCmd struct {
 	choiceFlags    `embed:""`
 
 	N         int      `short:"n" default:"128" placeholder:"128" help:"Maximum tokens to generate."`
-	IgnoreEOS bool     `name:"ignore-eos" help:"Go on after the end-of-text token."`
-	Stop      []string `sep:"none" placeholder:"TEXT" help:"End before this text comes; may be repeated."`
-	StopIDs   []int32  `name:"stop-ids" placeholder:"1,2" help:"End with one of these tokens too."`
-	JSON      bool     `name:"json" help:"Print one JSON document at the end instead of text as it comes."`
+	IgnoreEOS bool     `name:"ignore-eos" help:"Continue after the end-of-text token."`
+	Stop      []string `sep:"none" placeholder:"TEXT" help:"Stop before this text; may be repeated."`
+	StopIDs   []int32  `name:"stop-ids" placeholder:"1,2" help:"Also stop after one of these tokens."`
+	JSON      bool     `name:"json" help:"Print one JSON document at the end instead of streaming text."`
 }
 
 // generated is generate's JSON document.

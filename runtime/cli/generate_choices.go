@@ -18,8 +18,8 @@ import (
 
 // choiceFlags ask generate for more than one plain continuation.
 type choiceFlags struct {
-	Choices  int `default:"1" placeholder:"1" help:"Continuations of the prompt, each drawn with a seed of its own; of a beam search the best ones."`
-	Logprobs int `default:"-1" placeholder:"K" help:"Give each token's log-probability and the K most probable in its place; with --json."`
+	Choices  int `default:"1" placeholder:"1" help:"Number of continuations; of a beam search, the best ones."`
+	Logprobs int `default:"-1" placeholder:"K" help:"With --json: print each token's log-probability and those of the K most probable tokens."`
 }
 
 // The most of each.

@@ -17,7 +17,7 @@ import (
 type infoCmd struct {
 	engineFlags `embed:""`
 	IR          bool `name:"ir" help:"Print the compiled module's IR."`
-	Spec        bool `help:"Print the specification."`
+	Spec        bool `help:"Print the model spec."`
 	JSON        bool `name:"json" help:"Print one JSON document."`
 }
 

@@ -12,9 +12,9 @@ import (
 
 // promptFlags say what the model starts from: exactly one of them.
 type promptFlags struct {
-	Prompt string `short:"p" placeholder:"TEXT" help:"The prompt."`
-	File   string `short:"f" placeholder:"FILE" type:"path" help:"A file with the prompt, byte for byte."`
-	IDs    string `name:"ids" placeholder:"1,2,3" help:"The prompt as token ids."`
+	Prompt string `short:"p" placeholder:"TEXT" help:"Prompt."`
+	File   string `short:"f" placeholder:"FILE" type:"path" help:"File with the prompt; its bytes are taken as they are."`
+	IDs    string `name:"ids" placeholder:"1,2,3" help:"Prompt as token ids."`
 }
 
 // prompt returns the ids of the prompt, with the start token where the model

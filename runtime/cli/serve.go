@@ -32,20 +32,20 @@ type serveCmd struct {
 
 	accessFlags `embed:""`
 
-	Host    string        `default:"127.0.0.1" placeholder:"127.0.0.1" help:"Address to listen at; 0.0.0.0 lets other machines in."`
-	Port    *int          `placeholder:"8080" help:"Port; 0 takes a free one (default: as the specification says, else 8080)."`
-	Name    string        `placeholder:"NAME" help:"The model's name in answers."`
-	TLSCert string        `name:"tls-cert" placeholder:"FILE" type:"path" help:"Certificate of HTTPS."`
-	TLSKey  string        `name:"tls-key" placeholder:"FILE" type:"path" help:"Key of the certificate."`
-	Most    int           `name:"max-connections" default:"4096" placeholder:"4096" help:"Maximum open connections; beyond it the longest idle one of the address with the most is closed."`
-	Body    int64         `name:"max-body" default:"4194304" placeholder:"BYTES" help:"Largest request."`
-	Memory  int64         `name:"request-memory" default:"536870912" placeholder:"BYTES" help:"Maximum memory of all requests together, beside the model; more get status 429."`
+	Host    string        `default:"127.0.0.1" placeholder:"127.0.0.1" help:"Address to listen on; 0.0.0.0 accepts other machines."`
+	Port    *int          `placeholder:"8080" help:"Port; 0 picks a free one (default: the model spec's, else 8080)."`
+	Name    string        `placeholder:"NAME" help:"Model name in responses (default: the model's)."`
+	TLSCert string        `name:"tls-cert" placeholder:"FILE" type:"path" help:"TLS certificate, for HTTPS."`
+	TLSKey  string        `name:"tls-key" placeholder:"FILE" type:"path" help:"Private key of the TLS certificate."`
+	Most    int           `name:"max-connections" default:"4096" placeholder:"4096" help:"Maximum open connections; at the limit, idle ones of the busiest address are closed."`
+	Body    int64         `name:"max-body" default:"4194304" placeholder:"BYTES" help:"Maximum request body, in bytes."`
+	Memory  int64         `name:"request-memory" default:"536870912" placeholder:"BYTES" help:"Maximum memory of all requests, in bytes; more get status 429."`
 	Queue   int           `default:"128" placeholder:"128" help:"Maximum queued requests; more get status 429."`
-	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"Maximum queueing time of a request; then it gets status 503."`
-	Timeout time.Duration `default:"10m" placeholder:"10m" help:"Maximum time for an answer."`
-	Grace   time.Duration `default:"30s" placeholder:"30s" help:"How long answers may go on after the service is told to end."`
-	Prompts bool          `name:"log-prompts" help:"Log the texts of prompts."`
-	Log     string        `enum:"text,json,none" default:"text" help:"Format of the log on standard error (${enum})."`
+	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"Maximum queueing time of a request; later ones get status 503."`
+	Timeout time.Duration `default:"10m" placeholder:"10m" help:"Maximum time per request."`
+	Grace   time.Duration `default:"30s" placeholder:"30s" help:"Time for running requests to complete at shutdown."`
+	Prompts bool          `name:"log-prompts" help:"Log prompt texts."`
+	Log     string        `enum:"text,json,none" default:"text" help:"Log format on standard error: ${enum}."`
 }
 
 // Run serves the model over HTTP until it is told to end.

@@ -19,9 +19,9 @@ import (
 
 // speculateFlags choose how tokens are drafted.
 type speculateFlags struct {
-	Speculate string `placeholder:"METHOD" help:"Draft tokens and verify several in a step: none, lookup (what followed before), draft (another model), medusa (the model's own heads) or auto, which drafts where it pays (default: auto)."`
-	Draft     string `placeholder:"BIN" type:"path" help:"Compiled model with the same vocabulary that drafts."`
-	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"Maximum drafted tokens of a sequence in a step (default: 15)."`
+	Speculate string `placeholder:"METHOD" help:"Speculative decoding: none, lookup (prompt lookup), draft (draft model), medusa (the model's heads) or auto (default: auto)."`
+	Draft     string `placeholder:"BIN" type:"path" help:"Compiled draft model with the same vocabulary."`
+	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"Maximum draft tokens per sequence and step (default: 15)."`
 }
 
 // The methods by name, and how many tokens they draft unless a flag says.

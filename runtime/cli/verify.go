@@ -12,7 +12,7 @@ import (
 )
 
 type verifyCmd struct {
-	Weights string `placeholder:"FILE" type:"path" help:"Packed weights (default: this program's own, or its name with .weights)."`
+	Weights string `placeholder:"FILE" type:"path" help:"Weights file (default: the embedded weights, or this program's name with .weights)."`
 	JSON    bool   `name:"json" help:"Print one JSON document."`
 }
 
