@@ -103,6 +103,9 @@ func SizeNames() (names []string) {
 // TypeNames are the types that weights can be computed in.
 func TypeNames() []string { return typeNames(computeType) }
 
+// KVTypeNames are the types that the KV cache can have.
+func KVTypeNames() []string { return typeNames(KVType) }
+
 // typeNames are the names of all types for which ok holds.
 func typeNames(ok func(tensor.DType) bool) (names []string) {
 	for d := tensor.F32; d <= tensor.Q2B32; d++ {

@@ -46,7 +46,7 @@ type layerDiff struct {
 	layers         int    // of the graph
 }
 
-// errLeaves says that the work is done and the answer is no.
+// errLeaves is the error of a model whose values differ from the reference.
 var errLeaves = errors.New("the model leaves the reference")
 
 // Run compares the model with the reference, layer by layer.
@@ -102,7 +102,7 @@ func loweredAsPrinted(m *compiler.Model) (*ir.Module, error) {
 	return ir.Parse(m.Spec.Name+".ir", text.Bytes(), ops.Table)
 }
 
-// compare runs the graphs for whose layers the reference has arrays.
+// compare runs the graphs that have arrays in the reference.
 func (c *diffCmd) compare(mod *ir.Module, m *compiler.Model, ref *npz.Archive) ([]layerDiff, error) {
 	values, states := interp.NewWeights(mod, m.Values()), interp.NewStates()
 	both := mod.Graph("encode") != nil && mod.Graph("decode") != nil
@@ -137,7 +137,7 @@ func (c *diffCmd) compare(mod *ir.Module, m *compiler.Model, ref *npz.Archive) (
 	return out, nil
 }
 
-// promptIDs gives the token ids of the call, or those of the reference.
+// promptIDs returns the token ids of the call, else those of the reference.
 func promptIDs(ref *npz.Archive, kinds []string, given []int, vocab int) ([]int, error) {
 	ids, from := given, "--ids"
 	if ids == nil {
@@ -172,7 +172,7 @@ func named(kinds []string, name string) []string {
 	return out
 }
 
-// place says where a comparison was made and what was found there.
+// place describes the place of a comparison and its worst value.
 func (d *layerDiff) place() string {
 	where := fmt.Sprintf("layer %d", d.N-1)
 	switch {
@@ -185,7 +185,7 @@ func (d *layerDiff) place() string {
 		d.Graph, where, d.N, d.Value, d.Op, d.Pos, d.from.Line, d.token, d.channel, d.have, d.want)
 }
 
-// printDiff prints a line a layer.
+// printDiff prints a line per layer.
 func printDiff(w io.Writer, rows []layerDiff) {
 	fmt.Fprintf(w, "%-7s %7s  %-10s %-22s %11s %11s %11s\n", "graph", "hidden", "value", "position", "largest", "difference", "limit")
 	for _, r := range rows {

@@ -13,12 +13,12 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// modelFlags say which model, in which types.
+// modelFlags name a model and its types.
 type modelFlags struct {
 	Spec        string `arg:"" help:"Model spec (YAML), model_spec.json, model folder, .gguf or llama2.c file, or a library name (iflowc list)."`
 	ModelDir    string `help:"Folder with the model's files (default: as the spec says, else its own folder)." type:"path" placeholder:"DIR"`
 	Quant       string `help:"Weight size (${sizes}) or type (${types}); default: as stored." placeholder:"q4|TYPE"`
-	KV          string `name:"kv" help:"KV cache type: f32, f16, bf16 or q8_b32t2 (default f16; f32 for f32 weights)." placeholder:"TYPE"`
+	KV          string `name:"kv" help:"KV cache type: f32, f16, bf16 or q8_b32t2 (default: f16, or f32 for f32 weights)." placeholder:"f16|TYPE"`
 	Activations string `help:"Type of matmul inputs: f32, bf16 (for bf16 weights, on CPUs with AVX512-BF16), int8, or int8+N with N outlier groups per row (default for quantized weights: int8+N, N by the weight type)." placeholder:"TYPE"`
 	Devices     string `help:"Devices: 0&1 is tensor parallel, 0;1 pipeline parallel, auto chooses for this machine, auto:8xh100 for a known one." placeholder:"STR"`
 	Profile     string `help:"Measured device profile, from iflowc profile (default: a shipped one that matches this machine)." type:"path" placeholder:"FILE"`
@@ -29,7 +29,7 @@ type modelFlags struct {
 	SparseOutliers float64 `help:"Fraction of the weights below 8 bits that are kept as sparse f32 outliers, at most 0.05 (default: 0)." placeholder:"FRACTION"`
 }
 
-// options are the compiler's for these flags.
+// options returns the compiler's options for these flags.
 func (f *modelFlags) options() compiler.Options {
 	return compiler.Options{
 		ModelDir: f.ModelDir, Quant: f.Quant, KV: f.KV, Activations: f.Activations, Devices: f.Devices, Profile: f.Profile,
@@ -41,7 +41,7 @@ func (f *modelFlags) options() compiler.Options {
 // open opens the model; the caller closes it.
 func (f *modelFlags) open() (*compiler.Model, error) { return compiler.Open(f.Spec, f.options()) }
 
-// notice tells the user of a choice made for them.
+// notice reports a choice that was made for the user.
 func notice(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "note: "+format+"\n", args...)
 }
@@ -59,7 +59,7 @@ type compileFlags struct {
 	Jobs           int      `short:"j" help:"C compilers to run at once (default: one per CPU)." placeholder:"N"`
 }
 
-// options are the compiler's for these flags.
+// options returns the compiler's options for these flags.
 func (f *compileFlags) options() compiler.Options {
 	o := f.modelFlags.options()
 	o.Target, o.Arch, o.UnifiedSoftmax, o.ISA, o.CC = f.Target, f.Arch, f.UnifiedSoftmax, f.ISA, f.CC

@@ -99,7 +99,7 @@ func (s *stages) see(stage int, name string, m *ir.Module) {
 type optCmd struct {
 	File   string  `arg:"" help:"File with IR text." type:"existingfile"`
 	Passes *string `help:"Passes to run, in order; an empty list runs none (default: all)." placeholder:"a,b"`
-	Quant  string  `help:"Weight size (${sizes}) or type." placeholder:"TYPE"`
+	Quant  string  `help:"Weight size (${sizes}) or type." placeholder:"q4|TYPE"`
 }
 
 // Run applies passes to IR text and prints the result.

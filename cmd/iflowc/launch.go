@@ -161,7 +161,7 @@ func binaryWords(k *kong.Context, subcommand string) (words []string, err error)
 			continue
 		}
 		if !slices.ContainsFunc(takes, func(t *kong.Flag) bool { return t.Name == f.Name }) {
-			return nil, fmt.Errorf("%s: not a flag of %s, which is what %s starts here", strings.SplitN(word, "=", 2)[0], subcommand, node.Name)
+			return nil, fmt.Errorf("%s: not a flag of the binary's %s, which %s starts here", strings.SplitN(word, "=", 2)[0], subcommand, node.Name)
 		}
 		if f.Name == "file" { // before compiling
 			if _, err := os.Stat(f.Target.String()); err != nil {

@@ -85,7 +85,7 @@ func TestWrongLaunches(t *testing.T) {
 		"serve demo --port many":        "--port: ;many",
 		"serve":                         "missing argument <spec>",
 		"serve demo demo":               `unexpected argument "demo"`,
-		"run demo -p x --system y":      "--system: not a flag of generate",
+		"run demo -p x --system y":      "--system: not a flag of the binary's generate",
 		"run demo -f no-such.txt":       "-f: ;no-such.txt",
 		"bench demo":                    "bench is a subcommand of compiled models: iflowc compile SPEC -o BIN, then ./BIN bench",
 		"servee demo":                   "unknown subcommand servee; did you mean serve?",

@@ -74,7 +74,7 @@ func parametersOf(name string) (int64, error) {
 	return m.Parameters(), nil
 }
 
-// printList prints a table, and what can be done with its rows.
+// printList prints a table, and the commands for its rows.
 func printList(list []listed) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tFAMILY\tNETWORK\tPARAMETERS\tWEIGHTS\tREPOSITORY")

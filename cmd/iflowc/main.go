@@ -1,5 +1,5 @@
-// Command iflowc compiles a model specification into a binary that runs the
-// model. Each subcommand is one file here; docs/architecture.md is the map.
+// Command iflowc compiles a model spec into a binary that runs the model. Each
+// subcommand is one file here; docs/architecture.md is the map.
 package main
 
 import (
@@ -126,8 +126,8 @@ func newParser(options ...kong.Option) (*kong.Kong, error) {
 	return parser, graft(parser.Model)
 }
 
-// runSubcommand turns a panic into an error: whatever a file holds, the answer is one
-// line, not a trace.
+// runSubcommand runs a subcommand and returns a panic as an error: a broken file
+// gives one line, not a stack trace.
 func runSubcommand(k *kong.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

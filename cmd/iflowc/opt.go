@@ -10,7 +10,7 @@ import (
 	"github.com/iflowc/iflowc/spec"
 )
 
-// optEnv is what passes consult when there is no specification.
+// optEnv returns what passes consult without a model spec.
 func optEnv(quant string) (*passes.Env, error) {
 	cat, err := compiler.Kernels()
 	if err != nil {

@@ -122,9 +122,9 @@ func (c *profileCmd) measure(ctx context.Context, cat *templates.Catalog, shapes
 	return p, nil
 }
 
-// joined is the profile with the shapes of an older file of that name that
-// were not measured now, when it was made on such a machine from the same
-// kernels: one file may serve several models.
+// joined returns the profile with the other shapes of an older file of that name,
+// if it was measured on such a machine with the same kernels: one file may serve
+// several models.
 func (c *profileCmd) joined(p *dispatch.Profile) (*dispatch.Profile, error) {
 	old, err := dispatch.ReadBeside(c.Out)
 	if err != nil {
@@ -185,8 +185,8 @@ type probeKernel struct {
 	dtype tensor.DType
 }
 
-// probeShapes lists the distinct shapes of the matmuls, in the given types when
-// there are any, and the kernels that they need.
+// probeShapes lists the distinct shapes of the matmuls, in the given types if there
+// are any, and their kernels.
 func probeShapes(cat *templates.Catalog, matmuls []manifest.Matmul, list string) ([]tune.Shape, []probeKernel, error) {
 	var shapes []tune.Shape
 	var kernels []probeKernel

@@ -20,18 +20,22 @@ type pullCmd struct {
 	JSON    bool     `name:"json" help:"Print one JSON document."`
 }
 
-// Help describes the subcommand further.
+// Help describes the cache.
 func (pullCmd) Help() string {
-	return `The model's folder is printed, so that a compile may follow:
+	return `Prints the model's folder, for a compile to follow:
 
   iflowc compile $(iflowc pull HuggingFaceTB/SmolLM2-135M-Instruct)
 
-The cache is that of the hub's Python client; HF_HOME, HF_HUB_CACHE, HF_ENDPOINT
-and HF_TOKEN count. A broken transfer goes on where it stopped; every file is
+Models of the library find their pulled folder by themselves:
+
+  iflowc pull Qwen/Qwen3-0.6B && iflowc compile qwen3-0.6b
+
+The cache is shared with the hub's Python client; set it with HF_HOME,
+HF_HUB_CACHE, HF_ENDPOINT and HF_TOKEN. Broken transfers resume; every file is
 checked against its hash.`
 }
 
-// Run fetches a model's folder.
+// Run fetches a model and prints its folder.
 func (c *pullCmd) Run(ctx context.Context) error {
 	ref, err := hub.ParseRef(c.Ref)
 	if err != nil {
@@ -45,7 +49,7 @@ func (c *pullCmd) Run(ctx context.Context) error {
 	if c.Offline {
 		dir, ok := client.Cached(ref)
 		if !ok {
-			return fmt.Errorf("%s is not in %s; leave --offline out to fetch it", ref, client.Cache)
+			return fmt.Errorf("%s is not in %s; omit --offline to fetch it", ref, client.Cache)
 		}
 		return c.print(pulledModel{Path: dir})
 	}

@@ -79,7 +79,7 @@ func viewPage(d *viewData) ([]byte, error) {
 	return bytes.Replace(page, []byte("{{data}}"), data, 1), nil
 }
 
-// serve hands the page out on this machine until it is interrupted.
+// serve serves the report on this machine until it is interrupted.
 func (c *viewCmd) serve(ctx context.Context, page []byte) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", c.Port))
 	if err != nil {

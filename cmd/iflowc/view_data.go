@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// viewData is all that the page of view shows, as its script reads it.
+// viewData is the data of the report, as the page's script reads it.
 type viewData struct {
 	Name     string       `json:"name"`
 	Compiler string       `json:"compiler"`
@@ -154,7 +154,7 @@ func (d *viewData) weights(mod *ir.Module) {
 	}
 }
 
-// elements is how many there are of an array weight or state.
+// elements is the number of elements of an array weight or state.
 func elements(v *ir.Value) int {
 	n := 1
 	for _, r := range v.Count {
@@ -163,7 +163,7 @@ func elements(v *ir.Value) int {
 	return n
 }
 
-// bytes adds what the packed weights and the states take.
+// bytes adds the sizes of the packed weights and the states.
 func (d *viewData) bytes(m *manifest.Manifest) {
 	for _, w := range m.Weights {
 		if i := slices.IndexFunc(d.Weights, func(v viewWeight) bool { return v.Name == w.Name }); i >= 0 {
@@ -175,7 +175,7 @@ func (d *viewData) bytes(m *manifest.Manifest) {
 	}
 }
 
-// matmuls adds how each matmul is computed, and what was measured of it.
+// matmuls adds the implementations of each matmul and their measured times.
 func (d *viewData) matmuls(m *compiler.Model, cpu *codegen.CPUModel) error {
 	p, origin, err := m.Measurements()
 	if err != nil {

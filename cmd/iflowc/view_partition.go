@@ -12,7 +12,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// A viewRank is what one device of a partitioned model has and tells others.
+// A viewRank is one rank of a partitioned model: its weights and communication.
 type viewRank struct {
 	Device  string        `json:"device"`
 	Stage   int           `json:"stage"`
@@ -26,7 +26,7 @@ type viewRank struct {
 	Traffic []viewTraffic `json:"traffic"`
 }
 
-// A viewShard is what a rank has of one of the model's weights.
+// A viewShard is a rank's part of a weight.
 type viewShard struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"`
@@ -34,15 +34,15 @@ type viewShard struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// viewTraffic is what a rank tells others in a step of a graph.
+// viewTraffic is the communication of a rank in a step of a graph.
 type viewTraffic struct {
 	Graph string `json:"graph"`
 	manifest.Traffic
 }
 
-// ofRank gathers what the page shows of a partitioned model: the stages until it
-// is cut, what each rank gets, and the way of one rank's program from there on.
-// It gives that rank's module and code.
+// ofRank adds the data of a partitioned model: the stages before the partition,
+// the ranks, and the later stages of one rank's program. It returns that rank's
+// module and code.
 func (d *viewData) ofRank(c *viewCmd, m *compiler.Model, docs map[string]string) (*ir.Module, *codegen.CPUModel, error) {
 	lowered, err := m.Lower()
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *viewData) ofRank(c *viewCmd, m *compiler.Model, docs map[string]string)
 	return ranks[c.Rank].Module, ranks[c.Rank].CPU, nil
 }
 
-// rankOf sums a rank up.
+// rankOf describes a rank.
 func rankOf(r *compiler.Rank) viewRank {
 	v := viewRank{Device: strings.TrimPrefix(r.Device, "dev"), Stage: r.Stage, TPRank: r.TPRank, TPSize: r.TPSize, Lo: r.Lo, Hi: r.Hi}
 	for _, w := range r.CPU.Manifest.Weights {
@@ -105,10 +105,10 @@ func rankOf(r *compiler.Rank) viewRank {
 	return v
 }
 
-// program is the module whose way the page shows, and its code; no code where it
-// cannot be generated, which Origin then says.
+// program returns the module that the report follows, and its code. If the code
+// cannot be generated, it returns none and Origin says why.
 func (d *viewData) program(c *viewCmd, m *compiler.Model) (*ir.Module, *codegen.CPUModel, error) {
-	docs := map[string]string{"lower": "The graph as the specification describes it."}
+	docs := map[string]string{"lower": "The graph as lowered from the model spec."}
 	for _, p := range passes.Pipeline {
 		docs[p.Name] = p.Doc
 	}

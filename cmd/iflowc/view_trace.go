@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// viewTrace is where the time of a trace's steps went.
+// viewTrace is the time of a trace's steps by region.
 type viewTrace struct {
 	File  string         `json:"file"`
 	Steps int            `json:"steps"`
@@ -16,14 +16,14 @@ type viewTrace struct {
 	Rows  []viewTraceRow `json:"rows"`
 }
 
-// A viewTraceRow is one region's part, means over the threads.
+// A viewTraceRow is the time of one region, the mean over the threads.
 type viewTraceRow struct {
 	Region int     `json:"region"` // in Regions
 	BusyUS float64 `json:"busy_us"`
 	WaitUS float64 `json:"wait_us"`
 }
 
-// traceEvent is what view reads of an event of --trace.
+// traceEvent holds the fields of a trace event that view reads.
 type traceEvent struct {
 	Name, Ph, Cat string
 	Dur           float64

@@ -11,9 +11,9 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
-// calibrated compiles the model in the types it is stored in, lets that binary
-// read the text to calibrate on, and names the importance matrix it wrote in the
-// options. The matrix stays in the cache. Without such a text the options stay.
+// calibrated compiles the model in its stored types, runs that binary's calibrate
+// on opt.Calibrate, and returns options that name the importance matrix, which
+// stays in the cache. Without a text it returns opt unchanged.
 func calibrated(ctx context.Context, spec string, opt Options) (Options, error) {
 	text, feedback := opt.Calibrate, opt.Feedback
 	if text == "" {
@@ -40,13 +40,13 @@ func calibrated(ctx context.Context, spec string, opt Options) (Options, error) 
 	if err != nil {
 		return opt, err
 	}
-	p.ranks = nil // calibrating is for one device, whatever the model is compiled for
+	p.ranks = nil // calibrate on one device
 	opt.Importance, err = p.importance(ctx, text, data, feedback)
 	return opt, err
 }
 
-// importance builds the program and lets it write the importance matrix of a
-// text, unless the cache has it.
+// importance builds the program and runs its calibrate on a text, unless the cache
+// has the result. It returns the importance matrix's path.
 func (p *Program) importance(ctx context.Context, text string, data []byte, feedback bool) (string, error) {
 	cache, err := toolchain.OpenCache("")
 	if err != nil {

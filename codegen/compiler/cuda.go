@@ -82,7 +82,7 @@ func (m *Model) leadingOnCPU() error {
 	case !m.opt.forGPU() || n == 0 || m.Spec.Devices != "":
 		return nil
 	case n < 0 || n >= layers:
-		return InputError{fmt.Errorf("engine.%s: %d of %d layers on the processor leave none to the GPU; lower it, or compile with --target cpu", key, n, layers)}
+		return InputError{fmt.Errorf("engine.%s: %d of %d layers on the CPU leave none to the GPU; lower it, or compile with --target cpu", key, n, layers)}
 	}
 	m.Spec.Devices = fmt.Sprintf("cpu*%d;0*%d", n, layers-n)
 	return nil

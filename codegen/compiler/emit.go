@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
-// defaultOut is what a build calls its result unless the options say.
+// defaultOut is the name of a result that the options do not name.
 func defaultOut(name, emit string) string {
 	switch emit {
 	case "lib":
@@ -26,7 +26,7 @@ func defaultOut(name, emit string) string {
 	return name
 }
 
-// emit links what the options ask for and puts it where they say, the weights
+// emit links the result and puts it where the options say, with the weights
 // beside it.
 func (p *Program) emit(ctx context.Context) error {
 	switch p.opt.Emit {

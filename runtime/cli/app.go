@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package cli is the command line of a per-model binary: one file a subcommand, over
-// runtime/engine. The binary's main package embeds the model and calls Main.
+// Package cli is the command line of a per-model binary, with one file per
+// subcommand, over runtime/engine. The binary's main package embeds the model and calls Main.
 package cli
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
-// Embedded is what the compiler put into the binary.
+// Embedded holds the files that the compiler put into the binary.
 type Embedded = binary.Embedded
 
 // Exit codes of the command line's contract.
@@ -51,7 +51,7 @@ func Main(e Embedded) {
 	os.Exit(code)
 }
 
-// A Process is what a command line gets from the system.
+// A Process holds the arguments, files and start time of a command line.
 type Process struct {
 	Args           []string
 	Program        string    // path of the binary, beside which its weights lie
@@ -95,7 +95,7 @@ type wrongError = binary.Fault
 // wrong marks an error as the call's fault; nil stays nil.
 func wrong(err error) error { return binary.Blame(err) }
 
-// exited is how kong's own exits (--help) travel up.
+// exited carries kong's own exits (--help) up the stack.
 type exited int
 
 func (e exited) Error() string { return fmt.Sprintf("exit %d", int(e)) }
@@ -166,7 +166,7 @@ func newParser(c *commands, name string, options ...kong.Option) (*kong.Kong, er
 // share, for a program that checks a call before it makes the binary.
 func Grammar() (*kong.Kong, error) { return newParser(&commands{}, "BIN") }
 
-// A subcommand that works with the model, maybe for long.
+// A subcommand runs the model, perhaps for long.
 type subcommand interface {
 	Run(ctx context.Context, m *model) error
 }

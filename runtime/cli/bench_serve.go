@@ -14,8 +14,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/loadgen"
 )
 
-// benchCmds are the benchmarks: of the model without anything else, and of a
-// service.
+// benchCmds are the benchmarks of the model and of a server.
 type benchCmds struct {
 	Model benchCmd      `cmd:"" default:"withargs" help:"Measure the model's speed and its bandwidth and compute utilization."`
 	Serve benchServeCmd `cmd:"" help:"Measure a running server: TTFT, ITL, throughput and goodput."`
@@ -38,7 +37,7 @@ type benchServeCmd struct {
 	JSON        bool          `name:"json" help:"Print one JSON document."`
 }
 
-// Run asks the service and prints what its clients saw.
+// Run sends requests to the server and prints what its clients measure.
 func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 	if c.Requests < 1 || c.Requests > 1_000_000 || c.Concurrency < 0 || c.Rate < 0 || c.Prompt < 1 || c.Gen < 1 {
 		return wrong(fmt.Errorf("--requests %d --concurrency %d --rate %v --prompt %d --gen %d: expected positive numbers", c.Requests, c.Concurrency, c.Rate, c.Prompt, c.Gen))
@@ -57,8 +56,8 @@ func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 		}
 		cfg.Concurrency = 0
 	}
-	// The service may be on this machine: clients that wake each other on all of its
-	// processors hold it up. On two, one for them gave 16 clients 2 % more tokens.
+	// The server may be on this machine: clients that wake each other on all of its
+	// cores slow it down. Of two cores, one for clients gave 16 of them 2 % more tok/s.
 	runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/4))
 	report, err := loadgen.Run(ctx, cfg)
 	if err != nil {

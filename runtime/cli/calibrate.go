@@ -172,7 +172,7 @@ func importance(m *manifest.Manifest, sums []float64) map[string][]float32 {
 	return imp
 }
 
-// hessians gives the matmuls' products of columns to the stored matrices.
+// hessians assigns the matmuls' Hessians to the stored matrices.
 func hessians(m *manifest.Manifest, sums []float64, products []float32) map[string]calibration.Hessian {
 	out := map[string]calibration.Hessian{}
 	eachCalibrated(m, sums, func(name string, s *manifest.Matmul, element int) {

@@ -19,7 +19,7 @@ type classifyCmd struct {
 	JSON        bool `name:"json" help:"Print one JSON document."`
 }
 
-// A verdict is how likely each label of a text is.
+// A verdict holds the scores of a text's labels.
 type verdict struct {
 	Label  string    `json:"label"` // the most probable
 	Scores []float64 `json:"scores"`

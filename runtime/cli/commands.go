@@ -56,7 +56,7 @@ func (f *engineFlags) check() error {
 		return wrong(fmt.Errorf("--threads %d: expected a number between 1 and 4096", f.Threads))
 	}
 	if f.Profile.Ops {
-		return wrong(errors.New("--profile: expected the name of a dispatch profile (bench --profile alone says where the time goes)"))
+		return wrong(errors.New("--profile: expected a dispatch profile (only bench takes --profile alone, for times per op)"))
 	}
 	if f.Trace != "" {
 		return wrong(destination.Check("--trace", f.Trace))
@@ -64,7 +64,7 @@ func (f *engineFlags) check() error {
 	return nil
 }
 
-// describe is the first line of the help.
+// describe returns the first line of the help.
 func describe(m *manifest.Manifest) string {
 	return fmt.Sprintf("%s: %s with %s parameters, compiled by iflowc %s.", m.Name, article(m.Network), count(m.Params), m.Compiler)
 }

@@ -95,7 +95,7 @@ func (m *model) queries(f *encoderFlags, texts [][]int32) (queries []engine.Quer
 	return queries, nil
 }
 
-// resolve takes what the call leaves open from the model's files.
+// resolve takes settings that the call does not give from the model's files.
 func (c *embedCmd) resolve(m *model) error {
 	if c.Pooling != "" {
 		return nil

@@ -23,13 +23,13 @@ type fillCmd struct {
 	JSON        bool `name:"json" help:"Print one JSON document."`
 }
 
-// A guess is what may stand at one mask.
+// A guess holds the candidates for one mask.
 type guess struct {
 	Position   int         `json:"position"` // index of the mask among the tokens
 	Candidates []candidate `json:"candidates"`
 }
 
-// A candidate is a token and how likely it is.
+// A candidate is a token with its probability.
 type candidate struct {
 	ID          int32   `json:"id"`
 	Token       string  `json:"token"`

@@ -82,7 +82,7 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 	return c.one(ctx, m, ids, sampler)
 }
 
-// one generates a single continuation, shown as it comes.
+// one streams a single continuation.
 func (c *generateCmd) one(ctx context.Context, m *model, ids []int32, sampler sampler) error {
 	drafts, err := c.drafting(ctx, m)
 	if err != nil {
@@ -147,7 +147,7 @@ func (g *generation) run(ctx context.Context) error {
 	begin := time.Now()
 	s := &single{eng: g.eng, logits: g.eng.Output("logits"), vocab: g.m.manifest.Vocab, drafter: g.drafter, history: slices.Clone(g.out.PromptTokens)}
 	if s.logits < 0 {
-		return wrong(fmt.Errorf("%s gives no logits; it cannot generate", g.m.manifest.Name))
+		return wrong(fmt.Errorf("%s has no output logits; it cannot generate", g.m.manifest.Name))
 	}
 	var err error
 	if s.id, err = g.eng.AddQuery(engine.Query{Tokens: s.history}); err != nil {
@@ -260,7 +260,7 @@ func (g *generation) show(text string) error {
 	return g.text.Flush()
 }
 
-// endText hands out what the stream held back, and ends the line.
+// endText writes what the stream held back, and ends the line.
 func (g *generation) endText() error {
 	if g.stream != nil {
 		if err := g.show(g.stop.Push(g.stream.Flush()) + g.stop.Flush()); err != nil {

@@ -116,11 +116,11 @@ func (c *generateCmd) checkChoices(beams decode.BeamOptions, search bool) error 
 	case c.Logprobs > mostLogprobs:
 		return fmt.Errorf("--logprobs %d: expected at most %d", c.Logprobs, mostLogprobs)
 	case c.Logprobs >= 0 && !c.JSON:
-		return errors.New("--logprobs are printed with --json")
+		return errors.New("--logprobs needs --json")
 	case c.N == 0:
 		return errors.New("-n 0: choices, log-probabilities and beams need a number of tokens")
 	case search && c.Logprobs >= 0:
-		return errors.New("--logprobs and --strategy beam: a beam search gives the score of a whole text, not of its tokens")
+		return errors.New("--logprobs and --strategy beam exclude each other: a beam search scores whole texts, not tokens")
 	case search && c.Choices > beams.Beams:
 		return fmt.Errorf("--choices %d: %d beams give at most as many", c.Choices, beams.Beams)
 	case search && (c.Frequency != 0 || c.Presence != 0):

@@ -25,7 +25,7 @@ type infoCmd struct {
 type information struct {
 	*manifest.Manifest
 	Bytes    int64    `json:"weight_bytes"`
-	ISA      string   `json:"isa"` // chosen for this processor; "": none fits
+	ISA      string   `json:"isa"` // chosen for this CPU; "": none fits
 	Threads  int      `json:"threads"`
 	Dispatch []choice `json:"dispatch"`
 	IR       string   `json:"ir,omitempty"`

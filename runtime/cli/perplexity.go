@@ -77,7 +77,7 @@ func (c *perplexityCmd) Run(ctx context.Context, m *model) error {
 	if c.JSON {
 		return writeJSON(m.Stdout, out)
 	}
-	_, err = fmt.Fprintf(m.Stdout, "perplexity %.4f ± %.4f over %d tokens (%.5f nats a token)\n", out.Perplexity, out.StdErr, out.Tokens, out.NLL)
+	_, err = fmt.Fprintf(m.Stdout, "perplexity %.4f ± %.4f over %d tokens (%.5f nats per token)\n", out.Perplexity, out.StdErr, out.Tokens, out.NLL)
 	return err
 }
 
@@ -124,7 +124,7 @@ func (s *score) window(ctx context.Context, m *model, w window) error {
 }
 
 // add scores a step's rows: row i predicts the token after its own. Rows are
-// shared out to processors, sums are taken in order.
+// computed in parallel and summed in order.
 func (s *score) add(r engine.Result, output int, tokens []int32, vocab int) error {
 	n := min(r.Rows, len(tokens)-1-r.First)
 	if n <= 0 {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// promptFlags say what the model starts from: exactly one of them.
+// promptFlags give the prompt; exactly one of them is set.
 type promptFlags struct {
 	Prompt string `short:"p" placeholder:"TEXT" help:"Prompt."`
 	File   string `short:"f" placeholder:"FILE" type:"path" help:"File with the prompt; its bytes are taken as they are."`
@@ -39,7 +39,7 @@ func (m *model) prompt(f *promptFlags) ([]int32, error) {
 	return m.encode(text)
 }
 
-// encode gives the ids of a text as the model wants it.
+// encode tokenizes a text as the model expects it.
 func (m *model) encode(text string) ([]int32, error) { return m.bin.Encode(text) }
 
 // ids parses a list of token ids and checks them against the vocabulary.

@@ -44,7 +44,7 @@ type sampler interface {
 	Path(parent, tokens []int32, row func(node int) []float32) []int
 }
 
-// sampler makes what the flags describe.
+// sampler returns the sampler that the flags describe.
 func (f *samplingFlags) sampler(m *model) (sampler, error) {
 	set, err := f.settings(m)
 	if err != nil {
@@ -103,7 +103,7 @@ func (f *samplingFlags) strategy() (string, error) {
 	name := f.Strategy
 	if f.Mirostat > 0 {
 		if name != "" {
-			return "", errors.New("--mirostat and --strategy do not go together")
+			return "", errors.New("--mirostat and --strategy exclude each other")
 		}
 		name = fmt.Sprintf("mirostat%d", f.Mirostat)
 		sep := ":"

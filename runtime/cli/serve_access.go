@@ -16,7 +16,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
-// accessFlags say who may use a service, and how much.
+// accessFlags control who may use a server, and how much.
 type accessFlags struct {
 	Keys          string   `placeholder:"FILE" type:"path" help:"YAML file with API keys, names and limits; SIGHUP reloads it."`
 	APIKey        []string `name:"api-key" env:"IFLOWC_API_KEY" placeholder:"KEY" help:"API keys that clients must send one of."`
@@ -30,7 +30,7 @@ type accessFlags struct {
 	SharePrefixes bool     `name:"share-prefix-cache" help:"Share the prefix cache among all clients; faster, but response times reveal other clients' prefixes."`
 }
 
-// control makes what decides who may ask.
+// control returns the access control that the flags describe.
 func (f *accessFlags) control(registry *metrics.Registry, log *slog.Logger) (*access.Control, error) {
 	opt := access.Options{Limits: access.Limits{Requests: f.Requests, Tokens: f.Tokens, Concurrency: f.Concurrency}, Registry: registry}
 	for _, l := range []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/server"
 )
 
-// servingFlags are those of many sequences at once.
+// servingFlags are the flags of continuous batching.
 type servingFlags struct {
 	Parallel    int           `placeholder:"N" help:"Maximum concurrent sequences (default: 16)."`
 	Context     int           `placeholder:"N" help:"Maximum tokens of a sequence (default: the model's)."`
@@ -25,10 +25,10 @@ type servingFlags struct {
 	Template    string        `name:"chat-template" placeholder:"NAME" help:"Chat template: a built-in name, a file, or the template's text (default: the model's own)."`
 }
 
-// defaultParallel is how many sequences run at once unless a flag says.
+// defaultParallel is the default of --parallel.
 const defaultParallel = 16
 
-// options are those of the engine.
+// options returns the engine's options.
 func (f *servingFlags) options(m *model) (engine.Options, error) {
 	for _, v := range []struct {
 		name     string
@@ -53,8 +53,8 @@ func (f *servingFlags) options(m *model) (engine.Options, error) {
 	return opt, nil
 }
 
-// defaults are what requests get that do not say: the flags', then those of
-// generation_config.json.
+// defaults returns the default settings of requests: those of the flags, then
+// those of generation_config.json.
 func (f *servingFlags) defaults(m *model) (server.Defaults, error) {
 	g := generationConfig(m.manifest.Generation)
 	e := &m.manifest.Engine

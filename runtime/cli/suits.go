@@ -21,7 +21,7 @@ type special interface {
 	unlisted(m *model) bool
 }
 
-// suited says why the model cannot do what was called; nil: it can.
+// suited says why the model cannot run a subcommand; nil if it can.
 func (m *model) suited(n *kong.Node) error {
 	if n.Target.Kind() != reflect.Struct || !n.Target.CanAddr() {
 		return nil
@@ -49,7 +49,7 @@ func (m *model) unlisted(n *kong.Node) bool {
 	return ok && c.unlisted(m)
 }
 
-const notDecoder = "an encoder-decoder has the subcommand translate, an encoder embed and hidden"
+const notDecoder = "use translate for an encoder-decoder, embed or hidden for an encoder"
 
 func (*generateCmd) suits(m *model) error { return m.mustBe(decoderOnly, "generate", notDecoder) }
 
@@ -61,22 +61,22 @@ func (*chatCmd) unlisted(m *model) bool {
 }
 
 func (*translateCmd) suits(m *model) error {
-	return m.mustBe(encoderDecoder, "translate", "a decoder has the subcommand generate, an encoder embed and hidden")
+	return m.mustBe(encoderDecoder, "translate", "use generate for a decoder, embed or hidden for an encoder")
 }
 
 func (*perplexityCmd) suits(m *model) error {
-	return m.mustBe(decoderOnly, "perplexity", "only a decoder predicts each next token of a text")
+	return m.mustBe(decoderOnly, "perplexity", "only a decoder predicts the next token")
 }
 
 func (*calibrateCmd) suits(m *model) error {
-	return m.mustBe(decoderOnly, "calibrate", "others are quantized without")
+	return m.mustBe(decoderOnly, "calibrate", "other models are quantized without calibration")
 }
 
 func (*benchCmd) suits(m *model) error {
 	if m.manifest.Network == encoderOnly {
 		return nil
 	}
-	return m.mustBe(decoderOnly, "bench", "there is no benchmark of encoder-decoders")
+	return m.mustBe(decoderOnly, "bench", "encoder-decoders have no benchmark yet")
 }
 
 func (*logitsCmd) suits(m *model) error { return m.mustGive("logits", "logits") }
@@ -107,7 +107,7 @@ func (*tokenizeCmd) suits(m *model) error { return m.mustHaveTokenizer() }
 
 func (*detokenizeCmd) suits(m *model) error { return m.mustHaveTokenizer() }
 
-// mustHaveTokenizer gives the error of opening what is not there.
+// mustHaveTokenizer returns an error if the model has no tokenizer.
 func (m *model) mustHaveTokenizer() error {
 	if len(m.embedded.Tokenizer) > 0 {
 		return nil
@@ -116,13 +116,13 @@ func (m *model) mustHaveTokenizer() error {
 	return err
 }
 
-// mustGive refuses a subcommand that needs another output than the model has.
+// mustGive returns an error if the model lacks the output that a subcommand needs.
 func (m *model) mustGive(subcommand, output string) error {
 	_, err := m.graphWith(subcommand, output)
 	return err
 }
 
-// mustBe refuses a subcommand that other kinds of network answer.
+// mustBe returns an error if the model is another kind of network.
 func (m *model) mustBe(network, subcommand, instead string) error {
 	if m.manifest.Network == network {
 		return nil

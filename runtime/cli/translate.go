@@ -166,7 +166,7 @@ func (c *translateCmd) settings(m *model) (*settings, error) {
 	return s, nil
 }
 
-// sources encodes what is to be translated and sets the target language.
+// sources encodes the texts to translate and sets the target language.
 func (c *translateCmd) sources(m *model, s *settings) ([][]int32, error) {
 	texts := slices.Clone(c.Text)
 	if c.Tgt != "" {

@@ -25,7 +25,7 @@ type verifiedFile struct {
 	OK       bool   `json:"ok"`
 }
 
-// Run compares the weights with the hash that they were packed with.
+// Run compares the weights with their hash.
 func (c *verifyCmd) Run(ctx context.Context, m *model) error {
 	files, err := m.bin.OpenWeights(c.Weights)
 	if err != nil {

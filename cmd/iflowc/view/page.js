@@ -6,7 +6,7 @@ const views = {
   ir: { title: 'IR', show: showIR }, graph: { title: 'Graph', show: showGraph }, weights: { title: 'Weights', show: showWeights },
   memory: { title: 'Memory', show: showMemory }, choices: { title: 'Choices', show: showChoices }, source: { title: 'Source', show: showSource },
   ...(data.ranks ? { partition: { title: 'Partition', show: showPartition } } : {}),
-  time: { title: 'Time', show: showTime }, spec: { title: 'Specification', show: showSpec },
+  time: { title: 'Time', show: showTime }, spec: { title: 'Model spec', show: showSpec },
 };
 const go = (view, what) => { location.hash = view + (what === undefined ? '' : '/' + encodeURIComponent(what)); };
 const ref = (view, what) => '#' + view + '/' + encodeURIComponent(what);
