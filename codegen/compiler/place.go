@@ -95,8 +95,7 @@ func (o *Options) machineNamed(name string) (*cost.Machine, error) {
 	return cost.Known(name)
 }
 
-// gpusHere asks the driver which GPUs there are; what they can do stands in the
-// data sheets of their kind.
+// gpusHere asks the driver for the GPUs; their speeds come from data sheets.
 func gpusHere() (*cost.Machine, error) {
 	driver, err := cuda.OpenDriver("")
 	if err != nil {

@@ -217,7 +217,7 @@ func (c *serveCmd) limitHeap(logits int) int64 {
 
 // describeMost returns the memory limit of the server as text.
 func describeMost(p engine.Memory, heap, requests int64) string {
-	return fmt.Sprintf("memory limit: %.0f MB in all, %.0f MB of it for requests", float64(p.Total()+heap)/1e6, float64(requests)/1e6)
+	return fmt.Sprintf("memory: at most %.0f MB in all, %.0f MB of it for requests", float64(p.Total()+heap)/1e6, float64(requests)/1e6)
 }
 
 // describePlan returns the engine's memory and limits as text.
