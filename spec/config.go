@@ -22,10 +22,10 @@ func readConfig(path string) (map[string]any, error) {
 	}
 	var c map[string]any
 	if err := json.Unmarshal(b, &c); err != nil {
-		return nil, &Error{Pos{File: path}, "not a JSON object: " + err.Error()}
+		return nil, &Error{Pos: Pos{File: path}, What: "not a JSON object: " + err.Error()}
 	}
 	if c == nil {
-		return nil, &Error{Pos{File: path}, "have null, want a JSON object"}
+		return nil, &Error{Pos: Pos{File: path}, What: "have null, want a JSON object"}
 	}
 	return textConfig(c), nil
 }
@@ -49,7 +49,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if st.Size() > maxConfig {
-		return nil, &Error{Pos{File: path}, fmt.Sprintf("%d bytes; a configuration has at most %d", st.Size(), maxConfig)}
+		return nil, &Error{Pos: Pos{File: path}, What: fmt.Sprintf("%d bytes; a configuration has at most %d", st.Size(), maxConfig)}
 	}
 	return os.ReadFile(path)
 }

@@ -323,25 +323,6 @@ func orTop(path string) string {
 	return path
 }
 
-// ParseType reads a type that weights can be computed in, by any of its names.
-func ParseType(s string) (tensor.DType, error) {
-	t, ok := tensor.ParseDType(s)
-	if ok && computeType(t) {
-		return t, nil
-	}
-	return tensor.Invalid, &Error{What: "have " + strconv.Quote(s) + ", no type to compute in" + suggest(s, typeNames(computeType))}
-}
-
-// typeNames are the names of all types for which ok holds.
-func typeNames(ok func(tensor.DType) bool) (names []string) {
-	for d := tensor.F32; d <= tensor.Q2B32; d++ {
-		if ok(d) {
-			names = append(names, d.String())
-		}
-	}
-	return names
-}
-
 // KVType tells whether attention reads keys and values of type t.
 func KVType(t tensor.DType) bool {
 	return t == tensor.F32 || t == tensor.F16 || t == tensor.BF16 || t == tensor.Q8B32T2

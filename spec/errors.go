@@ -5,7 +5,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/iflowc/iflowc/ir/spelling"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // A Pos is a place in a specification; the zero Pos is "derived".
@@ -26,6 +26,7 @@ func (p Pos) String() string {
 type Error struct {
 	Pos  Pos
 	What string
+	Pull []string // if files are missing that a hub repository holds: the arguments of iflowc pull
 }
 
 // Error gives "file:line:col: what".

@@ -11,8 +11,8 @@ import (
 
 	"github.com/iflowc/iflowc/ir"
 	"github.com/iflowc/iflowc/ir/ops"
-	"github.com/iflowc/iflowc/ir/spelling"
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // A specification's `graph` is a module in the IR language in place of the one

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,7 +51,10 @@ func (h setHeaders) Names() []string {
 func (s *Spec) OpenWeights() (*checkpoint.Set, error) {
 	set, err := s.openFiles()
 	if _, e := os.Stat(s.ModelDir); err != nil && errors.Is(e, fs.ErrNotExist) {
-		return nil, errAt(s.Pos("model_dir"), "model_dir: no folder %s; give the model's folder with model_dir or --model-dir", s.ModelDir)
+		return nil, s.noFiles("model_dir", fmt.Sprintf("no folder %s", s.ModelDir))
+	}
+	if errors.Is(err, checkpoint.ErrNoWeights) && s.Repository != "" {
+		return nil, s.noFiles("model_dir", err.Error())
 	}
 	if err != nil {
 		return nil, err
@@ -85,7 +89,7 @@ func (s *Spec) openFiles() (*checkpoint.Set, error) {
 	}
 	set, err := checkpoint.Open(paths...)
 	if errors.Is(err, fs.ErrNotExist) && s.Set("model_files") {
-		return nil, errAt(s.Pos("model_files"), "model_files: %v; give the model's folder with model_dir or --model-dir", err)
+		return nil, s.noFiles("model_files", err.Error())
 	}
 	if err != nil && s.Set("model_files") {
 		return nil, errAt(s.Pos("model_files"), "%v", err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -93,6 +92,9 @@ func TestLibraryModels(t *testing.T) {
 					t.Errorf("lowered IR (-want +got); -update rewrites it:\n%s", d)
 				}
 			}
+			if n := m.Parameters(); n != int64(s.Parameters) {
+				t.Errorf("models/%s.yaml: parameters: have %d, want %d, the elements of the tensors that the model uses", name, s.Parameters, n)
+			}
 			if parameters != "" {
 				checkParameters(t, m, parameters)
 			}
@@ -136,27 +138,9 @@ func checkParameters(t *testing.T, m *Model, text string) {
 	if f[1] != "" {
 		slack = want / 100
 	}
-	if have := countParameters(m, f[4]); math.Abs(float64(have)-want) > slack {
+	if have := m.countParameters(f[4]); math.Abs(float64(have)-want) > slack {
 		t.Errorf("%d parameters, published: %s", have, text)
 	}
-}
-
-// countParameters counts the elements of the tensors that the model uses.
-func countParameters(m *Model, pattern string) int {
-	n, seen := 0, map[string]bool{}
-	for _, std := range m.Tensors() {
-		file := m.tensors[std].File
-		if ok, err := path.Match(pattern, file); err != nil || pattern != "" && !ok || seen[file] {
-			continue
-		}
-		seen[file] = true
-		elements := 1
-		for _, d := range m.tensors[std].Shape {
-			elements *= d
-		}
-		n += elements
-	}
-	return n
 }
 
 // TestGoldensHaveModels: every file of testdata/library is of a model.

@@ -64,6 +64,8 @@ func load(file, base string, src []byte, opt Options) (*Spec, error) {
 	}
 	if opt.ModelDir != "" {
 		s.ModelDir = opt.ModelDir
+	} else {
+		s.findPulled(opt.Pulled)
 	}
 	if err := s.readConfig(); err != nil {
 		return nil, err
@@ -178,6 +180,9 @@ func parse(file string, src []byte) (*Spec, *yaml.Node, error) {
 	if s.Set("iflow") && s.Version != Version {
 		return nil, nil, errAt(s.Pos("iflow"), "iflow: have version %d, want %d; this iflowc reads no other", s.Version, Version)
 	}
+	if err := s.checkRepository(); err != nil {
+		return nil, nil, err
+	}
 	s.Version = Version
 	if s.Name == "" {
 		s.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
@@ -196,7 +201,7 @@ func yamlError(file string, err error) error {
 	if strings.Contains(msg, "control characters") {
 		msg += "; a specification is text: is this another kind of file?"
 	}
-	return &Error{p, "not YAML: " + msg}
+	return &Error{Pos: p, What: "not YAML: " + msg}
 }
 
 // readConfig fills Config from config.json or from the weight file's metadata.
@@ -209,7 +214,7 @@ func (s *Spec) readConfig() error {
 	if s.ConfigFile != "" {
 		c, err := readConfig(filepath.Join(s.ModelDir, s.ConfigFile))
 		if errors.Is(err, fs.ErrNotExist) {
-			return errAt(s.Pos("config_file"), "config_file: no %s; give the model's folder with model_dir or --model-dir", filepath.Join(s.ModelDir, s.ConfigFile))
+			return s.noFiles("config_file", fmt.Sprintf("no %s", filepath.Join(s.ModelDir, s.ConfigFile)))
 		}
 		s.Config = c
 		return err

@@ -9,7 +9,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/iflowc/iflowc/ir/spelling"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // A nameRule says which standard tensor name a stored name stands for.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/iflowc/iflowc/ir/spelling"
 	"github.com/iflowc/iflowc/runtime/artifact/medusa"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // treeNames lists the published trees.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/iflowc/iflowc/ir/spelling"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 	"gopkg.in/yaml.v3"
 )
 

@@ -6,8 +6,8 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/iflowc/iflowc/ir/spelling"
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // A Model is a specification whose sizes and tensors are known and fit.

@@ -85,12 +85,12 @@ func (s schemer) structure(v reflect.Value, expressions bool) schemaNode {
 func (s schemer) value(t reflect.Type, words, key string) schemaNode {
 	switch reflect.Zero(t).Interface().(type) {
 	case tensor.DType:
-		legal := computeType
+		legal := slices.Concat(SizeNames(), TypeNames())
 		if strings.Contains(key, "kv_") {
-			legal = KVType
+			legal = typeNames(KVType)
 		}
 		return schemaNode{"anyOf": []any{
-			schemaNode{"enum": typeNames(legal)},
+			schemaNode{"enum": legal},
 			schemaNode{"type": []any{"string", "null"}, "pattern": "^[A-Za-z][A-Za-z0-9_]*$"}, // aliases, in any case
 		}}
 	case OrderedMap:

@@ -12,6 +12,10 @@ type Options struct {
 	KV         string // KV cache type
 	Devices    string // device string
 	MaxContext int    // positions; 0 means the specification's
+
+	// Pulled finds the folder of a hub repository on this machine, for specs
+	// that name one and lie in no folder with their files; nil finds none.
+	Pulled func(repository string) (dir string, ok bool)
 }
 
 // A Spec is a specification as written or derived, with config.json (or the
@@ -22,6 +26,9 @@ type Spec struct {
 	Name     string `yaml:"name"`
 	Family   string `yaml:"family"` // which models/families file gives the defaults; "" means by config.json
 	ModelDir string `yaml:"model_dir"`
+
+	Repository string `yaml:"repository"` // hub repository of the model's files, OWNER/NAME, for iflowc pull
+	Parameters int    `yaml:"parameters"` // number of parameters, shown in lists
 
 	ConfigFile      string   `yaml:"config_file"`
 	ModelFiles      []string `yaml:"model_files"`
@@ -74,6 +81,8 @@ type Spec struct {
 	Config map[string]any `yaml:"-"`
 	// File is where the specification was read, or what it was derived from.
 	File string `yaml:"-"`
+	// Pulled says that ModelDir is the repository's folder as Options.Pulled found it.
+	Pulled bool `yaml:"-"`
 	// Overrides from the command line, already applied to the fields above.
 	Options Options `yaml:"-"`
 

@@ -1,11 +1,16 @@
 package spec
 
 import (
+	"fmt"
 	"path"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // A WeightType is the type that `types` wants for one weight of the module.
@@ -60,4 +65,82 @@ func (m *Model) namesWeight(key, weight string) bool {
 	}
 	ok, err := path.Match(key, weight)
 	return err == nil && ok
+}
+
+// ParseType reads a type that weights can be computed in: a size such as q4, a
+// type's name or one of its aliases, in any case. For the name of another
+// program's type, the error names the size that comes closest.
+func ParseType(s string) (tensor.DType, error) {
+	t, ok := tensor.ParseDType(s)
+	if ok && computeType(t) {
+		return t, nil
+	}
+	if size, from := sizeOf(s); size != nil {
+		return tensor.Invalid, &Error{What: fmt.Sprintf("%s is a type of %s; iflowc's type of about that size is %s (%s, %.1f bits)",
+			s, from, size.Name, size.Type, size.Type.Bits())}
+	}
+	return tensor.Invalid, &Error{What: fmt.Sprintf("have %q, which is no weight type%s", s, suggestType(s))}
+}
+
+// suggestType ends an error about an unknown type with the nearest name, or
+// with the sizes and the types.
+func suggestType(s string) string {
+	sizes, types := SizeNames(), TypeNames()
+	if n := spelling.Nearest(s, slices.Concat(sizes, types)); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return fmt.Sprintf("; want a size (%s) or a type (%s)", strings.Join(sizes, " "), strings.Join(types, " "))
+}
+
+// SizeNames are the sizes that a weight type is chosen by, such as q4.
+func SizeNames() (names []string) {
+	for _, size := range dtype.Sizes {
+		names = append(names, size.Name)
+	}
+	return names
+}
+
+// TypeNames are the types that weights can be computed in.
+func TypeNames() []string { return typeNames(computeType) }
+
+// KVTypeNames are the types that the KV cache can have.
+func KVTypeNames() []string { return typeNames(KVType) }
+
+// typeNames are the names of all types for which ok holds.
+func typeNames(ok func(tensor.DType) bool) (names []string) {
+	for d := tensor.F32; d <= tensor.Q2B32; d++ {
+		if ok(d) {
+			names = append(names, d.String())
+		}
+	}
+	return names
+}
+
+// Names of other programs' types, with the bits of their codes.
+var (
+	llamaCppType = regexp.MustCompile(`^(?:i?q|tq)([1-8])_(?:0|1|k|k_xl|k_[sml]|xxs|xs|s|m|nl)$`)
+	otherType    = regexp.MustCompile(`^(?:u?int|i|nf|fp|mxfp|nvfp|w)?([2-8])(?:-?bits?|a16|a8|_e[0-9]m[0-9])?$`)
+	fourBits     = []string{"awq", "gptq", "bnb"} // methods that have 4 bits as a rule
+)
+
+// sizeOf returns the size of about as many bits as another program's type, and
+// the program; nil for a name that is none.
+func sizeOf(name string) (size *dtype.Size, from string) {
+	name = strings.ToLower(name)
+	bits := ""
+	if m := llamaCppType.FindStringSubmatch(name); m != nil {
+		bits, from = m[1], "llama.cpp"
+	} else if m := otherType.FindStringSubmatch(name); m != nil {
+		bits, from = m[1], "other programs"
+	} else if slices.Contains(fourBits, name) {
+		bits, from = "4", "other programs"
+	} else {
+		return nil, ""
+	}
+	for i := range dtype.Sizes { // largest first: the smallest that has the bits
+		if s := &dtype.Sizes[i]; size == nil || s.Name >= "q"+bits {
+			size = s
+		}
+	}
+	return size, from
 }

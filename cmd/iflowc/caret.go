@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// placed is how errors name a place: FILE:LINE:COLUMN, in characters.
+// placed matches the place in an error: FILE:LINE:COLUMN, in characters.
 var placed = regexp.MustCompile(`^(.+?):(\d+):(\d+): `)
 
-// caret shows the line that an error is about, with a mark under the place;
-// "" where the error names none, or the file cannot be read again.
+// caret returns the line that an error is about, with a mark under the place; ""
+// if the error names no place or the file cannot be read.
 func caret(message string) string {
 	m := placed.FindStringSubmatch(message)
 	if m == nil {

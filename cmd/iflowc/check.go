@@ -12,16 +12,17 @@ import (
 	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 	"gopkg.in/yaml.v3"
 )
 
 type checkCmd struct {
 	modelFlags
-	Target string `help:"Target: cpu, or with the code for GPUs beside it cuda." enum:"cpu,cuda,cuda-emu" default:"cpu"`
-	JSON   bool   `name:"json" help:"Print JSON."`
+	Target string `help:"Target: cpu, or cuda for CPU and GPU code." enum:"cpu,cuda,cuda-emu" default:"cpu"`
+	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
-// A verdict is what check says.
+// A verdict is the result of check.
 type verdict struct {
 	Supported     bool            `json:"supported"`
 	Name          string          `json:"name"`
@@ -36,9 +37,9 @@ type verdict struct {
 	Medusa *manifest.Medusa `json:"medusa,omitempty"`
 }
 
-// Run answers from the specification, the configuration and the headers of the
-// weight files: it does all that compile does before it calls a C compiler and
-// reads a weight.
+// Run checks a model by its spec, its configuration and the headers of its weight
+// files: it does all that compile does before it calls a C compiler and reads a
+// weight.
 func (c *checkCmd) Run() error {
 	opt := c.options()
 	opt.Target = c.Target
@@ -69,9 +70,9 @@ func (v *verdict) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: supported (%s)\n", v.Name, v.Network)
 	fmt.Fprintf(w, "  parameters  %.1f M\n", float64(v.Parameters)/1e6)
 	fmt.Fprintf(w, "  weights     %.1f MB\n", float64(v.WeightBytes)/1e6)
-	fmt.Fprintf(w, "  keys/values %.1f MB for a sequence of %d tokens\n", float64(v.StateBytes)/1e6, v.Context)
+	fmt.Fprintf(w, "  KV cache    %.1f MB for a sequence of %d tokens\n", float64(v.StateBytes)/1e6, v.Context)
 	for _, d := range v.Devices {
-		fmt.Fprintf(w, "  on %-8s %.1f MB: weights %.1f, keys/values %.1f, activations %.1f\n", d.Device,
+		fmt.Fprintf(w, "  on %-8s %.1f MB: weights %.1f, KV cache %.1f, activations %.1f\n", d.Device,
 			float64(d.Bytes)/1e6, float64(d.WeightBytes)/1e6, float64(d.StateBytes)/1e6, float64(d.ActivationBytes)/1e6)
 	}
 	if v.Medusa != nil {
@@ -84,11 +85,16 @@ func (v *verdict) print(w io.Writer) {
 
 type importCmd struct {
 	modelFlags
-	Out string `short:"o" help:"File to write (default: standard output)." type:"path" placeholder:"FILE"`
+	Out string `short:"o" help:"Output file (default: standard output)." type:"path" placeholder:"FILE"`
 }
 
-// Run prints the specification that is derived from a folder or file.
+// Run prints the model spec that is derived from a folder or file.
 func (c *importCmd) Run() error {
+	if c.Out != "" {
+		if err := destination.Check("-o", c.Out); err != nil {
+			return usageError{err}
+		}
+	}
 	m, err := c.open()
 	if err != nil {
 		return err
@@ -110,8 +116,8 @@ func (c *importCmd) Run() error {
 	return toolchain.WriteFile(c.Out, text, 0o644)
 }
 
-// modelDirFrom is the line that leads from a specification at file (standard
-// output: the working folder) to the model's folder; nothing when both are one.
+// modelDirFrom returns the line that leads from a model spec at file (standard
+// output: the working folder) to the model's folder; nothing if both are one.
 func modelDirFrom(folder, file string) ([]byte, error) {
 	target, err := filepath.Abs(folder)
 	if err != nil {

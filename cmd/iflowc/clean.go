@@ -8,12 +8,12 @@ import (
 )
 
 type cleanCmd struct {
-	To     string        `help:"Maximum size to keep; least-recently-used entries are removed." placeholder:"20G"`
-	Unused time.Duration `help:"Remove only what was not used for so long." placeholder:"168h"`
-	DryRun bool          `short:"n" help:"Only say what the cache holds."`
+	To     string        `help:"Maximum size of the cache; removes least-recently-used entries beyond it." placeholder:"20G"`
+	Unused time.Duration `help:"Remove only entries that were not used for this long." placeholder:"168h"`
+	DryRun bool          `short:"n" help:"Print the cache's size and remove nothing."`
 }
 
-// Run removes from the build cache what can be made again.
+// Run removes entries from the build cache.
 func (c *cleanCmd) Run() error {
 	limit, unused := int64(-1), c.Unused
 	if c.To != "" {
@@ -52,14 +52,14 @@ func (c *cleanCmd) Run() error {
 	return nil
 }
 
-// Help shows how to keep some of it.
+// Help shows how to keep some entries.
 func (cleanCmd) Help() string {
-	return `The cache bounds itself: after a compile, least-recently-used entries are removed until the cache is below a tenth
-of the disk, at most 20 GB; IFLOWC_CACHE_SIZE says otherwise (50G; 0: no bound). Models that were fetched stay.
+	return `The cache bounds itself: after a compile, least-recently-used entries are removed until it is below a tenth of the
+disk, at most 20 GB. IFLOWC_CACHE_SIZE sets another bound (50G; 0: none). Pulled models stay.
 
 Examples:
 
-  iflowc clean                                all that can be made again
-  iflowc clean --unused 168h                  what was not used for a week
-  iflowc clean --to 5G                        least-recently-used entries, until 5 GB are left`
+  iflowc clean                                removes all entries
+  iflowc clean --unused 168h                  entries that were not used for a week
+  iflowc clean --to 5G                        least-recently-used entries, down to 5 GB`
 }

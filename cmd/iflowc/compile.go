@@ -5,18 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/iflowc/iflowc/codegen/compiler"
 )
 
 type compileCmd struct {
 	compileFlags
-	Calibrate string `help:"Text to calibrate on first: quantizing then spares the columns that matter to it." type:"path" placeholder:"TEXT"`
-	Feedback  bool   `help:"With --calibrate: let later columns of a row make up for the rounding of earlier ones (GPTQ); takes minutes and the memory of products of columns."`
-	Out       string `short:"o" help:"The binary to make (default: the model's name)." type:"path" placeholder:"BIN"`
-	Emit      string `help:"What to make: a binary, a shared library with a C header (lib), a Go package to import, or the generated C and IR (sources)." enum:"binary,lib,package,sources" default:"binary"`
-	JSON      bool   `name:"json" help:"Print the summary as JSON."`
+	Calibrate string `help:"Text file to calibrate the quantization on, before compiling." type:"path" placeholder:"TEXT"`
+	Feedback  bool   `help:"With --calibrate: GPTQ error compensation; takes minutes and more memory."`
+	Out       string `short:"o" help:"Output file (default: the model's name)." type:"path" placeholder:"BIN"`
+	Emit      string `help:"Output: a binary, a shared library with a C header (lib), a Go package, or the generated C and IR (sources)." enum:"binary,lib,package,sources" default:"binary"`
+	JSON      bool   `name:"json" help:"Print the summary as one JSON document."`
 }
 
 // Run compiles a model.
@@ -33,18 +32,6 @@ func (c *compileCmd) Run(ctx context.Context) error {
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(r)
 	}
-	_, err = fmt.Print(describe(r))
+	_, err = fmt.Print(describe(r, c.Emit))
 	return err
-}
-
-// describe is a result for people.
-func describe(s *compiler.Result) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %.1f MB, weights %.1f MB, %d regions a layer, %.1f s\n", s.Binary, float64(s.BinaryBytes)/1e6, float64(s.WeightBytes)/1e6, s.Regions, s.Seconds)
-	fmt.Fprintf(&b, "memory for one sequence of the whole context: %.1f MB", float64(s.MemoryBytes)/1e6)
-	if s.BoundTokS > 0 {
-		fmt.Fprintf(&b, "; at most %.0f tokens/s one by one, by the %.0f GB/s of this machine's profile", s.BoundTokS, s.BoundGBS)
-	}
-	b.WriteByte('\n')
-	return b.String()
 }

@@ -19,13 +19,13 @@ import (
 )
 
 type diffCmd struct {
-	Spec       string  `arg:"" help:"Specification, model_spec.json, model folder, .gguf or llama2.c file, or a name of the model library."`
-	ModelDir   string  `help:"Folder of the model's files." type:"path" placeholder:"DIR"`
-	Ref        string  `required:"" help:"Hidden states of transformers: hidden.N or prompt.hidden.N (encoder.hidden.N and decoder.hidden.N), N = 0 the embeddings, N after layer N, the last after the final norm; token ids as ids." type:"path" placeholder:"DUMP.npz"`
-	IDs        []int   `name:"ids" help:"Token ids of the prompt (default: the dump's array ids)." placeholder:"1,2,3"`
-	EncoderIDs []int   `name:"encoder-ids" help:"Token ids of the source, for an encoder-decoder." placeholder:"1,2,3"`
-	Tol        float64 `help:"How far a value may be off: TOL, and TOL of the layer's largest value besides." default:"0.001"`
-	JSON       bool    `name:"json" help:"Print JSON."`
+	Spec       string  `arg:"" help:"Model spec (YAML), model_spec.json, model folder, .gguf or llama2.c file, or a library name (iflowc list)."`
+	ModelDir   string  `help:"Folder with the model's files (default: as the spec says, else its own folder)." type:"path" placeholder:"DIR"`
+	Ref        string  `required:"" help:"Hidden states from transformers: arrays hidden.N, prompt.hidden.N, encoder.hidden.N or decoder.hidden.N (0: embeddings, N: after layer N, the last: after the final norm), and token ids as ids." type:"path" placeholder:"DUMP.npz"`
+	IDs        []int   `name:"ids" help:"Prompt as token ids (default: the dump's array ids)." placeholder:"1,2,3"`
+	EncoderIDs []int   `name:"encoder-ids" help:"Source as token ids, for an encoder-decoder." placeholder:"1,2,3"`
+	Tol        float64 `help:"Tolerance: a value may differ by TOL plus TOL times the layer's largest value." default:"0.001"`
+	JSON       bool    `name:"json" help:"Print one JSON document."`
 }
 
 // A layerDiff compares one array of the reference with the model's values.
@@ -46,7 +46,7 @@ type layerDiff struct {
 	layers         int    // of the graph
 }
 
-// errLeaves says that the work is done and the answer is no.
+// errLeaves is the error of a model whose values differ from the reference.
 var errLeaves = errors.New("the model leaves the reference")
 
 // Run compares the model with the reference, layer by layer.
@@ -102,7 +102,7 @@ func loweredAsPrinted(m *compiler.Model) (*ir.Module, error) {
 	return ir.Parse(m.Spec.Name+".ir", text.Bytes(), ops.Table)
 }
 
-// compare runs the graphs for whose layers the reference has arrays.
+// compare runs the graphs that have arrays in the reference.
 func (c *diffCmd) compare(mod *ir.Module, m *compiler.Model, ref *npz.Archive) ([]layerDiff, error) {
 	values, states := interp.NewWeights(mod, m.Values()), interp.NewStates()
 	both := mod.Graph("encode") != nil && mod.Graph("decode") != nil
@@ -137,7 +137,7 @@ func (c *diffCmd) compare(mod *ir.Module, m *compiler.Model, ref *npz.Archive) (
 	return out, nil
 }
 
-// promptIDs gives the token ids of the call, or those of the reference.
+// promptIDs returns the token ids of the call, else those of the reference.
 func promptIDs(ref *npz.Archive, kinds []string, given []int, vocab int) ([]int, error) {
 	ids, from := given, "--ids"
 	if ids == nil {
@@ -172,7 +172,7 @@ func named(kinds []string, name string) []string {
 	return out
 }
 
-// place says where a comparison was made and what was found there.
+// place describes the place of a comparison and its worst value.
 func (d *layerDiff) place() string {
 	where := fmt.Sprintf("layer %d", d.N-1)
 	switch {
@@ -185,7 +185,7 @@ func (d *layerDiff) place() string {
 		d.Graph, where, d.N, d.Value, d.Op, d.Pos, d.from.Line, d.token, d.channel, d.have, d.want)
 }
 
-// printDiff prints a line a layer.
+// printDiff prints a line per layer.
 func printDiff(w io.Writer, rows []layerDiff) {
 	fmt.Fprintf(w, "%-7s %7s  %-10s %-22s %11s %11s %11s\n", "graph", "hidden", "value", "position", "largest", "difference", "limit")
 	for _, r := range rows {

@@ -77,7 +77,7 @@ func finalValue(g *ir.Graph, at int) *ir.Value {
 	return g.Body.Ops[at].Results[0]
 }
 
-// see keeps the values of the places as the interpreter comes by.
+// see records the values of the places while the interpreter runs.
 func (p *places) see(v *ir.Value, index []int, tpRank int, t *tensor.Tensor) {
 	if tpRank != 0 {
 		return
@@ -91,8 +91,8 @@ func (p *places) see(v *ir.Value, index []int, tpRank int, t *tensor.Tensor) {
 	}
 }
 
-// compare compares the places with those arrays of the reference that there
-// are; kinds are the first parts of their names.
+// compare compares the places with the arrays of the reference; kinds are the
+// first parts of their names.
 func (p *places) compare(ref *npz.Archive, kinds []string, tokens int, tol float64) ([]layerDiff, error) {
 	if a, err := ref.First(named(kinds, fmt.Sprintf("hidden.%d", len(p.list)))...); err != nil || a != nil {
 		return nil, fmt.Errorf("%s: has hidden.%d, but graph %s has %d layers%s", ref.File, len(p.list), p.graph.Name, len(p.list)-1, because(err))
@@ -137,7 +137,7 @@ func because(err error) string {
 	return ": " + err.Error()
 }
 
-// against finds the value of a place that is farthest from the reference.
+// against returns the value of a place that differs most from the reference.
 func (h *hiddenPlace) against(want []float64, width int, tol float64) layerDiff {
 	d := layerDiff{Value: h.value.String(), Op: "input", Pos: position(h.value.Pos), from: h.from, Max: -1}
 	if h.value.Op != nil {

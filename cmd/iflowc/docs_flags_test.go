@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/iflowc/iflowc/runtime/kit/completion"
 )
 
@@ -31,7 +29,7 @@ func flagsOf(t *testing.T, script string) map[string]string {
 func TestDocsFlags(t *testing.T) {
 	t.Parallel()
 	needCompiler(t)
-	parser, err := kong.New(&commands{}, kong.Name("iflowc"))
+	parser, err := newParser()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 type doctorCmd struct {
-	JSON bool `name:"json" help:"Print what was found as JSON."`
+	JSON bool `name:"json" help:"Print one JSON document."`
 }
 
 // States of a finding.
@@ -29,7 +29,7 @@ type finding struct {
 	Remedy  string `json:"remedy,omitempty"` // a command, or what to do
 }
 
-// Run looks for what iflowc uses and says how to get what is missing.
+// Run looks for the tools that iflowc uses and says how to get missing ones.
 func (c *doctorCmd) Run(ctx context.Context) error {
 	var found []finding
 	for _, part := range []struct {
@@ -59,12 +59,12 @@ func (c *doctorCmd) Run(ctx context.Context) error {
 		}
 	}
 	if missing > 0 {
-		return fmt.Errorf("%d of the things that compiling needs are missing", missing)
+		return fmt.Errorf("%d requirements of compiling are missing", missing)
 	}
 	return nil
 }
 
-// printFindings is the text of findings, a section after another.
+// printFindings returns the findings as text, section by section.
 func printFindings(found []finding) string {
 	var b strings.Builder
 	last := ""

@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cuda"
 )
 
-// lookGPUs finds what --target cuda compiles with and what it runs on.
+// lookGPUs looks for the compiler of --target cuda and for GPUs.
 func lookGPUs(ctx context.Context) []finding {
 	var found []finding
 	if nvcc, err := toolchain.FindNVCC(ctx); err != nil {
@@ -32,7 +32,7 @@ func lookGPUs(ctx context.Context) []finding {
 		Remedy: "pip install nvidia-nccl-cu13, and the lib folder of that package on LD_LIBRARY_PATH"})
 }
 
-// lookDevices lists the GPUs that the driver has.
+// lookDevices lists the driver's GPUs.
 func lookDevices(driver *cuda.Driver) (found []finding) {
 	for i := 0; ; i++ {
 		gpu, err := driver.OpenGPU(i)

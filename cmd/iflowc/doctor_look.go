@@ -70,7 +70,7 @@ func olderGo(version string) bool {
 	return major < leastMajor || major == leastMajor && minor < leastMinor
 }
 
-// lookRunning says what compiled models will find on this machine.
+// lookRunning looks for what compiled models use on this machine.
 func lookRunning(context.Context) []finding {
 	var found []finding
 	m := tune.ThisMachine()
@@ -80,9 +80,9 @@ func lookRunning(context.Context) []finding {
 		if isa.Arch != "" && isa.Arch != runtime.GOARCH {
 			continue
 		}
-		detail := "this processor runs it"
+		detail := "this CPU runs it"
 		if lacks := cpu.Missing(isa.Needs); len(lacks) > 0 {
-			detail = fmt.Sprintf("this processor lacks %s (binaries may still contain it)", strings.Join(lacks, ", "))
+			detail = fmt.Sprintf("this CPU lacks %s (binaries may still contain it)", strings.Join(lacks, ", "))
 		}
 		found = append(found, finding{State: findingOK, What: "isa " + isa.Name, Detail: detail})
 	}
@@ -94,14 +94,14 @@ func lookRunning(context.Context) []finding {
 	case err != nil:
 		found = append(found, finding{State: findingNote, What: "profile", Detail: err.Error()})
 	case origin == "":
-		found = append(found, finding{State: findingNote, What: "profile", Detail: "none for this processor is part of iflowc; kernels are chosen by an estimate", Remedy: "iflowc profile MODEL, once a model (a minute)"})
+		found = append(found, finding{State: findingNote, What: "profile", Detail: "iflowc ships none for this CPU; kernels are chosen by an estimate", Remedy: "iflowc profile SPEC, once per model (1 minute)"})
 	default:
 		found = append(found, finding{State: findingOK, What: "profile", Detail: origin})
 	}
 	return found
 }
 
-// lookHugePages reads how the system gives large pages, on Linux.
+// lookHugePages reads the setting of transparent huge pages, on Linux.
 func lookHugePages(path string) (finding, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -144,7 +144,7 @@ func lookDisk(context.Context) []finding {
 	return found
 }
 
-// usageText says what a cache holds: "1.2 GB of at most 20.0 GB (weights 1.1
+// usageText describes the contents of a cache: "1.2 GB of at most 20.0 GB (weights 1.1
 // GB, obj 80 MB)".
 func usageText(u toolchain.Usage, limit int64) string {
 	text := sizeText(u.Bytes)
@@ -170,13 +170,15 @@ func usageText(u toolchain.Usage, limit int64) string {
 	return text
 }
 
-// sizeText is a number of bytes for people.
+// sizeText formats a number of bytes.
 func sizeText(n int64) string {
 	switch {
 	case n >= 1e9:
 		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
-	case n >= 1e6:
+	case n >= 1e8:
 		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 	}
 	return fmt.Sprintf("%.0f kB", float64(n)/1e3)
 }

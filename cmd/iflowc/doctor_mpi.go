@@ -27,7 +27,7 @@ var mpiPackages = []struct{ program, install string }{
 	{"brew", "brew install open-mpi"},
 }
 
-// lookMPI finds what a model in several processes talks through.
+// lookMPI looks for an MPI library, for models in several processes.
 func lookMPI(ctx context.Context) []finding {
 	var libraries []string
 	for _, l := range mpiLibraries {
@@ -58,8 +58,8 @@ func lookMPI(ctx context.Context) []finding {
 	return append(found, finding{State: findingAbsent, What: "mpirun", Detail: "a library of MPI is here, but nothing that launches processes", Remedy: remedy})
 }
 
-// loadable gives the name under which the system's loader finds a shared
-// library; "" when it does not.
+// loadable returns the name under which the system's loader finds a shared
+// library; "" if it finds none.
 func loadable(file string) string {
 	if runtime.GOOS == "darwin" {
 		stem, _, _ := strings.Cut(file, ".so")

@@ -49,8 +49,8 @@ func (c *explainCmd) Run() error {
 	return explain(os.Stdout, cpu.Manifest.Matmuls, cat, p, origin)
 }
 
-// explain writes the explanation of dispatch matmuls. Matmuls of one shape are told
-// of once. p is nil when nothing was measured.
+// explain explains the dispatch of matmuls, each shape once. p is nil if nothing
+// was measured.
 func explain(w io.Writer, matmuls []manifest.Matmul, cat *templates.Catalog, p *dispatch.Profile, origin string) error {
 	if p == nil {
 		fmt.Fprintln(w, "no profile of this machine: every choice is a roofline estimate; iflowc profile measures")
@@ -75,7 +75,7 @@ func explain(w io.Writer, matmuls []manifest.Matmul, cat *templates.Catalog, p *
 	return nil
 }
 
-// explainMatmul tells of one shape.
+// explainMatmul explains one shape.
 func explainMatmul(w io.Writer, names string, s manifest.Matmul, cat *templates.Catalog, p *dispatch.Profile) error {
 	table, err := dispatch.Table([]manifest.Matmul{s}, p)
 	if err != nil {
@@ -106,8 +106,8 @@ func printTimes(w io.Writer, m *dispatch.Measurement) {
 	fmt.Fprintln(w, "  (median ± half the 95 % interval; * fastest; – no longer measured)")
 }
 
-// explainKernels tells what each candidate does and whether the order of
-// summation keeps any of them from being mixed.
+// explainKernels describes each candidate, and says whether their orders of
+// summation differ, so that they cannot be mixed.
 func explainKernels(w io.Writer, s manifest.Matmul, cat *templates.Catalog) {
 	dt, _ := tensor.ParseDType(s.DType)
 	var classes []string

@@ -6,30 +6,22 @@ package main
 func (compileCmd) Help() string {
 	return `Examples:
 
-  iflowc compile demo -o demo                                  a model of the library, with its weights embedded in iflowc
-  iflowc compile Llama-3.2-1B/ --quant q4_b64 -o llama         a Hugging Face folder, in 4.5 bits
-  iflowc compile model.gguf --embed-weights -o model           a GGUF file, into one file that holds everything
-  iflowc compile model.yaml --target cuda -o model             with code for GPUs beside the processor's
+  iflowc compile demo -o demo                                  a library model with weights in iflowc itself
+  iflowc compile Llama-3.2-1B/ --quant q4 -o llama             a Hugging Face folder, 4-bit weights
+  iflowc compile model.gguf --embed-weights -o model           a GGUF file, into a single file
+  iflowc compile model.yaml --target cuda -o model             CPU and GPU code
   iflowc compile model.yaml --emit lib -o libmodel.so          a shared library with a C header
   GOARCH=arm64 iflowc compile demo --cc aarch64-linux-gnu-gcc  for another machine`
-}
-
-// Help shows the short way.
-func (runCmd) Help() string {
-	return `Examples:
-
-  iflowc run demo -p "Once upon a time"
-  iflowc run model.gguf -p "The capital of France is" -n 16 --temp 0`
 }
 
 // Help shows ways to look at the IR.
 func (irCmd) Help() string {
 	return `Examples:
 
-  iflowc ir demo                              as the specification describes it
+  iflowc ir demo                              as lowered from the model spec
   iflowc ir demo --after fuse-regions         after a pass
   iflowc ir demo --diff --quant q4_b64        what each pass changes
-  iflowc ir demo --all stages/                every stage, each valid input of iflowc opt`
+  iflowc ir demo --all stages/                all stages, as input for iflowc opt`
 }
 
 // Help shows how passes run on text.
@@ -40,7 +32,7 @@ func (optCmd) Help() string {
   iflowc opt stages/00-lower.ir --quant q4_b64`
 }
 
-// Help shows what may be asked before a compile.
+// Help shows checks before a compile.
 func (checkCmd) Help() string {
 	return `Examples:
 
@@ -48,21 +40,21 @@ func (checkCmd) Help() string {
   iflowc check model.yaml --devices '0&1'     the memory of each device`
 }
 
-// Help shows where a specification comes from.
+// Help shows how a model spec is derived.
 func (importCmd) Help() string {
 	return `Examples:
 
-  iflowc import Llama-3.2-1B/ -o llama.yaml   what compile derives by itself, to be read or changed
+  iflowc import Llama-3.2-1B/ -o llama.yaml   the spec that compile derives, to read or change
   iflowc import model.gguf -o model.yaml`
 }
 
-// Help shows whose choices are explained.
+// Help shows what can be explained.
 func (explainCmd) Help() string {
 	return `Examples:
 
   iflowc explain demo --quant q8
-  iflowc explain demo --profile demo.profile  with the measured times
-  iflowc explain llama/ --devices auto:8xh100   and why it is spread so over another machine`
+  iflowc explain demo --profile demo.profile  with measured times
+  iflowc explain llama/ --devices auto:8xh100 why it is partitioned like this`
 }
 
 // Help shows a comparison; tools/gen/reference makes such dumps.
@@ -72,13 +64,13 @@ func (diffCmd) Help() string {
   iflowc diff model.yaml --ref dump.npz       names the first op whose values leave the reference`
 }
 
-// Help shows how a trace gets into the page.
+// Help shows how a trace gets into the report.
 func (viewCmd) Help() string {
 	return `Examples:
 
-  iflowc view demo                            serves the page on this machine
-  iflowc view demo -o demo.html               writes it to one file
-  iflowc view demo --devices '0&1'            on several devices: shards, and the bytes that they exchange
+  iflowc view demo                            serves the report on this machine
+  iflowc view demo -o demo.html               writes it to a file
+  iflowc view demo --devices '0&1'            tensor parallel: shards and communication
   ./demo generate -p "Once" --trace t.json && iflowc view demo --trace t.json`
 }
 

@@ -17,12 +17,12 @@ import (
 
 type irCmd struct {
 	modelFlags
-	After string   `help:"Print the IR after this pass (lower: before any)." placeholder:"PASS"`
-	All   string   `help:"Write every stage to a file of this folder." type:"path" placeholder:"DIR"`
-	Diff  bool     `help:"Print what each pass changed."`
-	Skip  []string `help:"Leave passes out." placeholder:"PASS"`
-	Rank  *int     `help:"Of a model on several devices: the program of this rank." placeholder:"N"`
-	Limit int      `help:"Run only the first N passes, to find the one that breaks a model." default:"-1" placeholder:"N"`
+	After string   `help:"Print the IR after this pass; lower prints it before any." placeholder:"PASS"`
+	All   string   `help:"Write each stage to a file in this folder." type:"path" placeholder:"DIR"`
+	Diff  bool     `help:"Print what each pass changes."`
+	Skip  []string `help:"Passes to skip." placeholder:"PASS"`
+	Rank  *int     `help:"Print the IR of this rank of a partitioned model." placeholder:"N"`
+	Limit int      `help:"Run only the first N passes, to find one that breaks a model (default: all)." default:"-1" placeholder:"N"`
 }
 
 // Run prints the IR of a model.
@@ -42,6 +42,11 @@ func (c *irCmd) Run() error {
 		return err
 	}
 	defer m.Close()
+	if c.All != "" {
+		if err := os.MkdirAll(c.All, 0o755); err != nil {
+			return err
+		}
+	}
 	skip, err := compiler.SkipPasses(c.Skip)
 	if err != nil {
 		return err
@@ -92,9 +97,9 @@ func (s *stages) see(stage int, name string, m *ir.Module) {
 }
 
 type optCmd struct {
-	File   string  `arg:"" help:"IR text." type:"existingfile"`
-	Passes *string `help:"Passes to run, in order (default: all; an empty list runs none)." placeholder:"a,b"`
-	Quant  string  `help:"Weight type." placeholder:"TYPE"`
+	File   string  `arg:"" help:"File with IR text." type:"existingfile"`
+	Passes *string `help:"Passes to run, in order; an empty list runs none (default: all)." placeholder:"a,b"`
+	Quant  string  `help:"Weight size (${sizes}) or type." placeholder:"q4|TYPE"`
 }
 
 // Run applies passes to IR text and prints the result.

@@ -1,5 +1,5 @@
-// Command iflowc compiles a model specification into a binary that runs the
-// model. Each subcommand is one file here; docs/architecture.md is the map.
+// Command iflowc compiles a model spec into a binary that runs the model. Each
+// subcommand is one file here; docs/architecture.md is the map.
 package main
 
 import (
@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/runtime/kit/interrupt"
 	"github.com/iflowc/iflowc/runtime/kit/lists"
+	"github.com/iflowc/iflowc/spec"
 )
 
 // Exit codes, as users rely on them.
@@ -22,22 +25,27 @@ const (
 )
 
 type commands struct {
-	Compile    compileCmd    `cmd:"" help:"Make the per-model binary."`
-	Run        runCmd        `cmd:"" help:"Compile (cached), then generate text."`
-	IR         irCmd         `cmd:"" name:"ir" help:"Print the IR: as lowered, after a pass, or all stages."`
+	Compile    compileCmd    `cmd:"" help:"Compile a model into a binary."`
+	Run        runCmd        `cmd:"" help:"Compile (cached), then generate text or chat."`
+	Chat       chatCmd       `cmd:"" help:"Compile (cached), then chat in the terminal."`
+	Serve      serveCmd      `cmd:"" help:"Compile (cached), then serve an OpenAI-compatible HTTP API."`
+	List       listCmd       `cmd:"" help:"List the model library and which weights are on this machine."`
+	IR         irCmd         `cmd:"" name:"ir" help:"Print the IR: as lowered, after a pass, or at all stages."`
 	Opt        optCmd        `cmd:"" help:"Run passes on IR text."`
-	Check      checkCmd      `cmd:"" help:"Say whether a model is supported, and the memory it needs; reads no weights."`
-	Import     importCmd     `cmd:"" help:"Write a specification for a model folder or GGUF file."`
-	Explain    explainCmd    `cmd:"" help:"Say, for each matmul, which implementations there are and which is chosen."`
-	Pull       pullCmd       `cmd:"" help:"Fetch a model folder from the Hugging Face hub or one like it."`
-	Profile    profileCmd    `cmd:"" help:"Measure the implementations of a model's matmuls on this machine and write its profile."`
-	Diff       diffCmd       `cmd:"" help:"Compare a model with hidden states of transformers, layer by layer."`
-	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the specification, for editors."`
+	Check      checkCmd      `cmd:"" help:"Check whether a model is supported and how much memory it needs; reads no weights."`
+	Import     importCmd     `cmd:"" help:"Write a model spec for a model folder or GGUF file."`
+	Explain    explainCmd    `cmd:"" help:"Explain which implementation is chosen for each matmul, and why."`
+	Pull       pullCmd       `cmd:"" help:"Fetch a model from the Hugging Face hub."`
+	Profile    profileCmd    `cmd:"" help:"Measure a model's matmuls on this machine and write a device profile."`
+	Diff       diffCmd       `cmd:"" help:"Compare a model with hidden states from transformers, layer by layer."`
+	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of model specs, for editors."`
 	View       viewCmd       `cmd:"" help:"Open an HTML report of the compilation: IR, graph, weights, memory plan, kernel choices, source, profile."`
-	Doctor     doctorCmd     `cmd:"" help:"Say which tools were found, what is missing and how to get it."`
-	Clean      cleanCmd      `cmd:"" help:"Remove from the build cache what can be made again."`
-	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete this command line: bash, zsh or fish."`
+	Doctor     doctorCmd     `cmd:"" help:"Check for compilers, GPUs and libraries, and say how to get what is missing."`
+	Clean      cleanCmd      `cmd:"" help:"Remove entries from the build cache."`
+	Completion completionCmd `cmd:"" help:"Print a shell completion script: bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 func main() {
@@ -48,11 +56,8 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) int {
-	var c commands
-	parser, err := kong.New(&c, kong.Name("iflowc"),
-		kong.Description("A compiler for transformer inference: ten lines of YAML in, one binary out."),
-		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.BindTo(ctx, (*context.Context)(nil)))
+	args, after := cutRest(args)
+	parser, err := newParser(kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(after))
 	if err != nil {
 		panic("bug: " + err.Error())
 	}
@@ -62,7 +67,7 @@ func run(ctx context.Context, args []string) int {
 		if errors.As(err, &pe) && len(args) == 0 {
 			pe.Context.PrintUsage(false)
 		}
-		fmt.Fprintln(os.Stderr, "iflowc:", err)
+		fmt.Fprintln(os.Stderr, "iflowc:", explainCall(err))
 		return exitUsage
 	}
 	if err = lists.Check(k); err != nil {
@@ -79,19 +84,54 @@ func run(ctx context.Context, args []string) int {
 		return stopped.ExitCode()
 	}
 	fmt.Fprintln(os.Stderr, "iflowc:", err)
-	fmt.Fprint(os.Stderr, caret(err.Error()))
+	fmt.Fprint(os.Stderr, caret(err.Error()), afterPull(err, os.Args[1:]))
 	if errors.As(err, &usageError{}) || errors.As(err, &compiler.InputError{}) {
 		return exitUsage
 	}
 	return exitFailed
 }
 
-// runSubcommand turns a panic into an error: whatever a file holds, the answer is one
-// line, not a trace.
+// afterPull names the commands that go on where files of the model are missing:
+// the pull, and then the same call.
+func afterPull(err error, args []string) string {
+	var missing *spec.Error
+	if !errors.As(err, &missing) || missing.Pull == nil {
+		return ""
+	}
+	return fmt.Sprintf("\n  iflowc pull %s\n  iflowc %s\n", shellWords(missing.Pull), shellWords(args))
+}
+
+// shellWords joins words as a shell reads them.
+func shellWords(words []string) string {
+	quoted := slices.Clone(words)
+	for i, w := range quoted {
+		if w == "" || strings.ContainsAny(w, " \t\n\"'`$&|;()<>*?[]#~!{}\\") {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// newParser returns the parser of iflowc's command line.
+func newParser(options ...kong.Option) (*kong.Kong, error) {
+	parser, err := kong.New(&commands{}, append([]kong.Option{
+		kong.Name("iflowc"),
+		kong.Description("A compiler for transformer inference: ten lines of YAML in, one binary out."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"version": version(), "sizes": strings.Join(spec.SizeNames(), " "), "types": strings.Join(spec.TypeNames(), " ")},
+	}, options...)...)
+	if err != nil {
+		return nil, err
+	}
+	return parser, graft(parser.Model)
+}
+
+// runSubcommand runs a subcommand and returns a panic as an error: a broken file
+// gives one line, not a stack trace.
 func runSubcommand(k *kong.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("bug in iflowc %s: %v (IFLOWC_TRACE=1 shows where); please report it with the specification", compiler.Version(), r)
+			err = fmt.Errorf("bug in iflowc %s: %v (IFLOWC_TRACE=1 shows where); please report it with the model spec", compiler.Version(), r)
 			if os.Getenv("IFLOWC_TRACE") != "" {
 				debug.PrintStack()
 			}

@@ -6,11 +6,11 @@ import (
 
 	"github.com/iflowc/iflowc/codegen/compiler"
 	"github.com/iflowc/iflowc/ir/ops"
-	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/passes"
+	"github.com/iflowc/iflowc/spec"
 )
 
-// optEnv is what passes consult when there is no specification.
+// optEnv returns what passes consult without a model spec.
 func optEnv(quant string) (*passes.Env, error) {
 	cat, err := compiler.Kernels()
 	if err != nil {
@@ -18,9 +18,9 @@ func optEnv(quant string) (*passes.Env, error) {
 	}
 	env := &passes.Env{Ops: ops.Table, Kernels: cat, Notice: notice}
 	if quant != "" {
-		t, ok := tensor.ParseDType(quant)
-		if !ok {
-			return nil, usageError{fmt.Errorf("--quant %s: unknown type", quant)}
+		t, err := spec.ParseType(quant)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--quant: %w", err)}
 		}
 		env.Types.Default = t
 	}

@@ -18,21 +18,22 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/tune"
 	"github.com/iflowc/iflowc/runtime/kit/destination"
 	"github.com/iflowc/iflowc/runtime/kit/plot"
+	"github.com/iflowc/iflowc/spec"
 	"github.com/iflowc/iflowc/templates"
 )
 
 type profileCmd struct {
 	modelFlags
-	Target  string        `help:"What to measure: the processor (cpu), a GPU (cuda), or its emulation (cuda-emu), whose times mean nothing." enum:"cpu,cuda,cuda-emu" default:"cpu"`
-	Out     string        `short:"o" help:"File to write (default: the model's name and .profile, for GPUs .cuda.profile, which a binary of that name uses)." type:"path" placeholder:"FILE"`
-	Plot    string        `help:"Also draw the times and crossings." type:"path" placeholder:"FILE.svg|.png"`
+	Target  string        `help:"Device to measure: cpu, cuda, or cuda-emu (emulated GPU, for tests)." enum:"cpu,cuda,cuda-emu" default:"cpu"`
+	Out     string        `short:"o" help:"Output file (default: the model's name with .profile, or .cuda.profile for a GPU)." type:"path" placeholder:"FILE"`
+	Plot    string        `help:"Also plot the times and crossover points." type:"path" placeholder:"FILE.svg|.png"`
 	Rows    string        `help:"Row counts and ranges to measure, such as 1-16,32 (default: 1-64,96,128,192,256,384,512)." placeholder:"LIST"`
-	Types   string        `help:"Measure the model's shapes in these weight types instead of its own." placeholder:"LIST"`
-	Budget  time.Duration `help:"Time for samples; the first round always ends." default:"60s"`
-	Threads int           `help:"Threads to measure with (default: as many as the model will use)." placeholder:"N"`
-	ISA     string        `name:"isa" help:"Instruction set to measure (default: the best of this processor)." placeholder:"NAME"`
-	CC      string        `name:"cc" help:"C compiler." placeholder:"PATH"`
-	JSON    bool          `name:"json" help:"Print the profile as JSON."`
+	Types   string        `help:"Weight types to measure (default: the model's own)." placeholder:"LIST"`
+	Budget  time.Duration `help:"Time to spend on samples; the first round always completes." default:"60s"`
+	Threads int           `help:"Threads (default: one per physical core)." placeholder:"N"`
+	ISA     string        `name:"isa" help:"Instruction set (default: the best of this CPU)." placeholder:"NAME"`
+	CC      string        `name:"cc" help:"C compiler (default: the first of cc, gcc, clang)." placeholder:"PATH"`
+	JSON    bool          `name:"json" help:"Print the profile as one JSON document."`
 }
 
 // Run measures the implementations of the model's matmuls and writes the
@@ -121,9 +122,9 @@ func (c *profileCmd) measure(ctx context.Context, cat *templates.Catalog, shapes
 	return p, nil
 }
 
-// joined is the profile with the shapes of an older file of that name that
-// were not measured now, when it was made on such a machine from the same
-// kernels: one file may serve several models.
+// joined returns the profile with the other shapes of an older file of that name,
+// if it was measured on such a machine with the same kernels: one file may serve
+// several models.
 func (c *profileCmd) joined(p *dispatch.Profile) (*dispatch.Profile, error) {
 	old, err := dispatch.ReadBeside(c.Out)
 	if err != nil {
@@ -184,17 +185,17 @@ type probeKernel struct {
 	dtype tensor.DType
 }
 
-// probeShapes lists the distinct shapes of the matmuls, in the given types when
-// there are any, and the kernels that they need.
+// probeShapes lists the distinct shapes of the matmuls, in the given types if there
+// are any, and their kernels.
 func probeShapes(cat *templates.Catalog, matmuls []manifest.Matmul, list string) ([]tune.Shape, []probeKernel, error) {
 	var shapes []tune.Shape
 	var kernels []probeKernel
 	seen, have := map[string]bool{}, map[tensor.DType]bool{}
 	for _, types := range typeLists(matmuls, list) {
 		for i, s := range matmuls {
-			dt, ok := tensor.ParseDType(types[i])
-			if !ok {
-				return nil, nil, fmt.Errorf("--types: %q is no weight type", types[i])
+			dt, err := spec.ParseType(types[i])
+			if err != nil {
+				return nil, nil, fmt.Errorf("--types: %w", err)
 			}
 			cands := cat.Candidates("matmul", dt)
 			if len(cands) == 0 {

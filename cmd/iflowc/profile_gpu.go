@@ -13,11 +13,11 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
-// runOnGPU compiles the model for GPUs, lets the binary measure its products on
-// one, and writes the profile.
+// runOnGPU compiles the model for GPUs, runs the binary's tune, and writes the
+// profile.
 func (c *profileCmd) runOnGPU(ctx context.Context) error {
 	if c.Threads != 0 || c.ISA != "" || c.Types != "" {
-		return usageError{fmt.Errorf("--threads, --isa and --types are for processors: leave them out with --target %s", c.Target)}
+		return usageError{fmt.Errorf("--threads, --isa and --types are for CPUs; omit them with --target %s", c.Target)}
 	}
 	dir, err := os.MkdirTemp("", "iflowc-")
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *profileCmd) runOnGPU(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return usageError{fmt.Errorf("measuring on the GPU failed: %w; what is above says why", err)}
+		return usageError{fmt.Errorf("measuring on the GPU failed: %w; see the output above", err)}
 	}
 	measured, err := dispatch.Read(file)
 	if err != nil {

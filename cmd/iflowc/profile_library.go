@@ -64,8 +64,7 @@ func probeUnits(kernels []probeKernel, isa templates.ISA) ([]toolchain.Unit, err
 	return units, nil
 }
 
-// hashKernels names what may be measured: the sources of every matmul, the
-// headers and the flags.
+// hashKernels hashes the sources of all matmuls, the headers and the flags.
 func hashKernels(cat *templates.Catalog, isa templates.ISA) (string, error) {
 	parts := append(slices.Clone(compiler.CFlags), isa.Flags...)
 	headers := templates.Headers()

@@ -13,7 +13,7 @@ import (
 // tableRows are the row counts that the printed tables show.
 var tableRows = []int{1, 2, 4, 8, 16, 32, 64, 128, 512}
 
-// cells tells of measured cells.
+// cells says whether there are measured cells.
 func (p *progress) cells(done, total int, what string) {
 	p.show("measuring", fmt.Sprintf("measuring %d/%d %s", done, total, what), done == total)
 }
@@ -27,7 +27,7 @@ func printShape(w io.Writer, s *dispatch.Shape) {
 	fmt.Fprintf(w, "  M1 %s, M2 %s, regret %.1f %%\n", rowsText(m.M1), rowsText(m.M2), 100*m.Regret)
 }
 
-// bandwidthText tells of the read bandwidth before and after each run.
+// bandwidthText describes the read bandwidth before and after each run.
 func bandwidthText(m *dispatch.Machine) string {
 	if m == nil || len(m.ReadGBs) == 0 {
 		return "read bandwidth not measured"
@@ -80,7 +80,7 @@ func timeText(t dispatch.Time, i int, wins bool) string {
 	return text
 }
 
-// number has three digits or so.
+// number formats a number with about three digits.
 func number(x float64) string {
 	digits := 2 - int(math.Floor(math.Log10(math.Max(x, 0.1))))
 	return fmt.Sprintf("%.*f", min(max(digits, 0), 1), x)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A progress tells the user what takes time, on stderr: one line that is
-// rewritten on a terminal, a plain line a stage otherwise.
+// A progress reports slow work on stderr: one line that is rewritten on a
+// terminal, otherwise a plain line per stage.
 type progress struct {
 	tty   bool
 	timed string    // the stage whose time is counted
@@ -25,10 +25,10 @@ func newProgress() *progress {
 	return &progress{tty: term.IsTerminal(int(os.Stderr.Fd()))}
 }
 
-// stage begins a stage that has no measure.
+// stage begins a stage whose progress is not measured.
 func (p *progress) stage(name string) { p.show(name, name, true) }
 
-// build is told of a compilation's progress.
+// build reports a compilation's progress.
 func (p *progress) build(b compiler.Progress) {
 	switch {
 	case b.Total == 0:
@@ -40,13 +40,13 @@ func (p *progress) build(b compiler.Progress) {
 	}
 }
 
-// units is told of finished translation units.
+// units reports finished translation units.
 func (p *progress) units(done, total int, name string) {
 	left := p.left("compiling", int64(done), int64(total))
 	p.show("compiling", fmt.Sprintf("compiling %d/%d%s %s", done, total, left, name), done == total)
 }
 
-// bytes is told of packed weights.
+// bytes reports packed weights.
 func (p *progress) bytes(done, total int64) {
 	if total == 0 {
 		return
@@ -55,7 +55,7 @@ func (p *progress) bytes(done, total int64) {
 	p.show("packing", fmt.Sprintf("packing weights %3d %% of %.1f MB%s", done*100/total, float64(total)/1e6, left), done == total)
 }
 
-// left says how much longer a stage will take, going by how far it has come.
+// left estimates the remaining time of a stage from its progress.
 func (p *progress) left(stage string, done, total int64) string {
 	if p.timed != stage {
 		p.timed, p.since = stage, time.Now()
@@ -63,8 +63,8 @@ func (p *progress) left(stage string, done, total int64) string {
 	return timeLeft(time.Since(p.since), done, total)
 }
 
-// timeLeft is ", 12 s left"; nothing before a second has passed, which says
-// little, and at the end.
+// timeLeft returns text such as ", 12 s left"; nothing in the first second, which
+// says little, and at the end.
 func timeLeft(took time.Duration, done, total int64) string {
 	if took < time.Second || done <= 0 || done >= total {
 		return ""
@@ -76,8 +76,8 @@ func timeLeft(took time.Duration, done, total int64) string {
 	return fmt.Sprintf(", %d min left", int(left.Minutes())+1)
 }
 
-// fetched is told of bytes that came over the network; without a terminal, a
-// line every ten seconds says so.
+// fetched reports bytes that came over the network; without a terminal, every ten
+// seconds.
 func (p *progress) fetched(done, total int64) {
 	text := fmt.Sprintf("%.1f of %.1f MB%s", float64(done)/1e6, float64(total)/1e6, p.left("fetching", done, total))
 	stage := p.last

@@ -11,27 +11,31 @@ import (
 )
 
 type pullCmd struct {
-	Ref     string   `arg:"" help:"OWNER/NAME or OWNER/NAME@REVISION."`
-	Quant   string   `help:"Of several GGUF files, the one whose name has this."`
-	Include []string `help:"Fetch files that match these patterns too." placeholder:"PATTERN"`
-	Pickle  bool     `help:"Fetch pickle files even where safetensors exist."`
-	Jobs    int      `short:"j" help:"Files at once." default:"4"`
-	Offline bool     `help:"Ask nobody: give the folder if the model was fetched before."`
+	Ref     string   `arg:"" help:"Repository: OWNER/NAME or OWNER/NAME@REVISION."`
+	Quant   string   `help:"Fetch the GGUF file whose name contains this."`
+	Include []string `help:"Also fetch files that match these patterns." placeholder:"PATTERN"`
+	Pickle  bool     `help:"Fetch pickle files even if safetensors exist."`
+	Jobs    int      `short:"j" help:"Files to fetch at once." default:"4"`
+	Offline bool     `help:"Use no network: print the folder of a model that was pulled before."`
 	JSON    bool     `name:"json" help:"Print one JSON document."`
 }
 
-// Help describes the subcommand further.
+// Help describes the cache.
 func (pullCmd) Help() string {
-	return `The model's folder is printed, so that a compile may follow:
+	return `Prints the model's folder, for a compile to follow:
 
   iflowc compile $(iflowc pull HuggingFaceTB/SmolLM2-135M-Instruct)
 
-The cache is that of the hub's Python client; HF_HOME, HF_HUB_CACHE, HF_ENDPOINT
-and HF_TOKEN count. A broken transfer goes on where it stopped; every file is
+Models of the library find their pulled folder by themselves:
+
+  iflowc pull Qwen/Qwen3-0.6B && iflowc compile qwen3-0.6b
+
+The cache is shared with the hub's Python client; set it with HF_HOME,
+HF_HUB_CACHE, HF_ENDPOINT and HF_TOKEN. Broken transfers resume; every file is
 checked against its hash.`
 }
 
-// Run fetches a model's folder.
+// Run fetches a model and prints its folder.
 func (c *pullCmd) Run(ctx context.Context) error {
 	ref, err := hub.ParseRef(c.Ref)
 	if err != nil {
@@ -45,9 +49,9 @@ func (c *pullCmd) Run(ctx context.Context) error {
 	if c.Offline {
 		dir, ok := client.Cached(ref)
 		if !ok {
-			return fmt.Errorf("%s is not in %s; leave --offline out to fetch it", ref, client.Cache)
+			return fmt.Errorf("%s is not in %s; omit --offline to fetch it", ref, client.Cache)
 		}
-		return c.print(pulled{Path: dir})
+		return c.print(pulledModel{Path: dir})
 	}
 	bar := newProgress()
 	defer bar.done()
@@ -71,15 +75,15 @@ func (c *pullCmd) Run(ctx context.Context) error {
 	for _, n := range notices {
 		client.Notice(n)
 	}
-	out := pulled{Path: dir, Commit: list.Commit}
+	out := pulledModel{Path: dir, Commit: list.Commit}
 	for _, f := range files {
 		out.Files = append(out.Files, pulledFile{f.Name, f.Size})
 	}
 	return c.print(out)
 }
 
-// pulled is what the subcommand prints.
-type pulled struct {
+// A pulledModel is what the subcommand prints.
+type pulledModel struct {
 	Path   string       `json:"path"`
 	Commit string       `json:"commit,omitempty"`
 	Files  []pulledFile `json:"files,omitempty"`
@@ -90,7 +94,7 @@ type pulledFile struct {
 	Size int64  `json:"size"`
 }
 
-func (c *pullCmd) print(p pulled) error {
+func (c *pullCmd) print(p pulledModel) error {
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(p)
 	}

@@ -8,7 +8,7 @@ import (
 
 type schemaCmd struct{}
 
-// Run prints the JSON Schema of the specification.
+// Run prints the JSON Schema of model specs.
 func (schemaCmd) Run() error {
 	_, err := os.Stdout.Write(spec.Schema())
 	return err

@@ -11,6 +11,11 @@ type versionCmd struct{}
 
 // Run prints the version.
 func (versionCmd) Run() error {
-	fmt.Printf("iflowc %s %s/%s\n", compiler.Version(), runtime.GOOS, runtime.GOARCH)
-	return nil
+	_, err := fmt.Println(version())
+	return err
+}
+
+// version names this build and the system that it runs on.
+func version() string {
+	return fmt.Sprintf("iflowc %s %s/%s", compiler.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// A Result says what a build made.
+// A Result describes the files that a build made.
 type Result struct {
 	Binary      string  `json:"binary"` // the file or folder that was made
 	BinaryBytes int64   `json:"binary_bytes"`
@@ -29,9 +29,19 @@ type Result struct {
 	Regions     int     `json:"regions_per_layer"`
 	Seconds     float64 `json:"seconds"`
 
+	Name          string  `json:"name"`
+	Network       string  `json:"network"`                 // decoder_only, encoder_only, encoder_decoder
+	ChatTemplate  bool    `json:"chat_template,omitempty"` // whether the model has one
+	WeightType    string  `json:"weight_type"`             // of most of the weights
+	BitsPerWeight float64 `json:"bits_per_weight"`         // of all weights
+	Context       int     `json:"context"`                 // most positions of a sequence
+	StateBytes    int64   `json:"state_bytes"`             // KV cache of a sequence of the whole context
+
 	MemoryBytes int64   `json:"memory_bytes"`              // of one sequence of the whole context
 	BoundTokS   float64 `json:"bound_tok_s,omitempty"`     // what the bandwidth allows at batch 1
 	BoundGBS    float64 `json:"bound_read_gb_s,omitempty"` // that bandwidth, as the machine's profile has it
+
+	Smaller []SmallerWeights `json:"smaller,omitempty"` // what a size would take; none if the weights are quantized
 }
 
 // Build compiles, packs and links the program, and puts the results where the
@@ -44,6 +54,9 @@ func (p *Program) Build(ctx context.Context) (*Result, error) {
 	}
 	p.result = Result{Binary: p.opt.Out}
 	if p.opt.Emit == "sources" {
+		if err := p.opt.checkOutputs(p.opt.Out); err != nil {
+			return nil, err
+		}
 		return &p.result, p.writeSources(p.opt.Out)
 	}
 	if err := p.run(ctx, backEnd); err != nil {
@@ -53,7 +66,7 @@ func (p *Program) Build(ctx context.Context) (*Result, error) {
 	return &p.result, nil
 }
 
-// finish closes what a build had opened.
+// finish closes the build's cache.
 func (p *Program) finish() {
 	if p.cache != nil {
 		p.cache.Close()
@@ -64,13 +77,8 @@ func (p *Program) finish() {
 // prepare checks where the result goes, and opens the cache and the compiler.
 func (p *Program) prepare(ctx context.Context) (err error) {
 	p.files = map[string][]byte{}
-	if err := checkOut(p.opt.Out, p.opt.Emit); err != nil {
-		return InputError{err}
-	}
-	if p.opt.KeepSources != "" {
-		if err := destination.CheckFolder("--keep-sources", p.opt.KeepSources); err != nil {
-			return InputError{err}
-		}
+	if err := p.opt.checkOutputs(p.opt.Out); err != nil {
+		return err
 	}
 	if p.cache, err = toolchain.OpenCache(""); err != nil {
 		return err
@@ -85,12 +93,29 @@ func (p *Program) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// checkOut says why a result cannot be put at out, before the work.
-func checkOut(out, emit string) error {
-	if emit == "package" { // a folder, made with those above it
-		return nil
+// checkOutputs says why a result cannot be put at out, or the sources where the
+// options want them, before the work.
+func (o *Options) checkOutputs(out string) error {
+	var err error
+	switch o.Emit {
+	case "package":
+		err = checkPackage(out)
+	case "sources":
+		err = destination.CheckFolder("-o", out)
+	case "lib":
+		if err = destination.Check("-o", out); err == nil {
+			err = destination.Check("-o", libraryHeader(out))
+		}
+	default:
+		err = destination.Check("-o", out)
 	}
-	return destination.Check("-o", out)
+	if err == nil && o.KeepSources != "" {
+		err = destination.CheckFolder("--keep-sources", o.KeepSources)
+	}
+	if err != nil {
+		return InputError{err}
+	}
+	return nil
 }
 
 // compileC compiles and links each part's step and kernels, for each
@@ -114,7 +139,7 @@ func (p *Program) compileC(ctx context.Context) error {
 	return nil
 }
 
-// compileCUDA compiles the code for GPUs of those parts that have any.
+// compileCUDA compiles the GPU code of the parts that have some.
 func (p *Program) compileCUDA(ctx context.Context) error {
 	for i, r := range p.parts() {
 		if r.CUDA == nil {
@@ -127,8 +152,8 @@ func (p *Program) compileCUDA(ctx context.Context) error {
 	return nil
 }
 
-// packWeights packs each part's weights. A program takes the file that it was
-// compiled with and no other.
+// packWeights packs each part's weights. A program accepts only the weights file
+// that it was compiled with.
 func (p *Program) packWeights(ctx context.Context) (err error) {
 	for _, r := range p.parts() {
 		if r.packed, err = packWeights(ctx, p.cache, p.source(), r.CPU.Pack, func(done, total int64) {
@@ -143,8 +168,8 @@ func (p *Program) packWeights(ctx context.Context) (err error) {
 	return nil
 }
 
-// addFile puts a file of a part among the files of the Go module and gives its
-// name: of an equal file of a rank before it, where there is one.
+// addFile adds a part's file to the Go module and returns its name. If an earlier
+// rank has an equal file, it returns that one's.
 func (p *Program) addFile(part int, stem, ext string, data []byte) string {
 	name := func(rank int) string {
 		if p.ranks == nil {
@@ -161,9 +186,8 @@ func (p *Program) addFile(part int, stem, ext string, data []byte) string {
 	return name(part)
 }
 
-// describe completes the manifests and gathers the files of the Go module. Of
-// a partitioned model the model's own manifest says what users see, each rank's
-// what it runs.
+// describe completes the manifests and collects the files of the Go module. A
+// partitioned model has a manifest for users and one per rank for its program.
 func (p *Program) describe(context.Context) error {
 	man := &p.whole.CPU.Manifest
 	tok, data, err := p.tokenizer()
@@ -225,7 +249,7 @@ func (p *Program) describeRanks(man *manifest.Manifest) error {
 	return nil
 }
 
-// ending is how the name of a part's weights file ends.
+// ending is the suffix of a part's weights file.
 func (p *Program) ending(part int) string {
 	if p.ranks == nil {
 		return "weights"
@@ -233,7 +257,7 @@ func (p *Program) ending(part int) string {
 	return fmt.Sprintf("weights.%dof%d", part, len(p.ranks))
 }
 
-// hash names the program by everything that decides what it computes.
+// hash identifies the program by everything that decides its results.
 func (p *Program) hash(steps string) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(p.files)) {
@@ -247,7 +271,7 @@ func (p *Program) hash(steps string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// keepSources writes what was generated where the options ask for it.
+// keepSources writes the generated sources if the options name a folder.
 func (p *Program) keepSources(context.Context) error {
 	if p.opt.KeepSources == "" {
 		return nil
@@ -255,7 +279,7 @@ func (p *Program) keepSources(context.Context) error {
 	return p.writeSources(p.opt.KeepSources)
 }
 
-// writeSources writes everything that was generated, for people.
+// writeSources writes all generated sources to a folder.
 func (p *Program) writeSources(dir string) error {
 	files := map[string]string{"step.c": p.whole.CPU.Step, "pool.c": templates.ThreadPool(), "model.ir": p.Module.String()}
 	for name, text := range templates.Headers() {

@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
-// Cached is Compile to a binary in the build cache, and gives its path. What was
-// compiled before is found there.
+// Cached compiles to a binary in the build cache, unless it is there already, and
+// returns its path.
 func Cached(ctx context.Context, spec string, opt Options) (string, error) {
 	m, err := Open(spec, opt)
 	if err != nil {

@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,16 +11,16 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
-// calibrated compiles the model in the types it is stored in, lets that binary
-// read the text to calibrate on, and names the importance matrix it wrote in the
-// options. The matrix stays in the cache. Without such a text the options stay.
+// calibrated compiles the model in its stored types, runs that binary's calibrate
+// on opt.Calibrate, and returns options that name the importance matrix, which
+// stays in the cache. Without a text it returns opt unchanged.
 func calibrated(ctx context.Context, spec string, opt Options) (Options, error) {
 	text, feedback := opt.Calibrate, opt.Feedback
 	if text == "" {
 		return opt, nil
 	}
 	if opt.Importance != "" {
-		return opt, InputError{fmt.Errorf("--calibrate and --importance: give one of them")}
+		return opt, InputError{fmt.Errorf("--calibrate and --importance exclude each other")}
 	}
 	data, err := os.ReadFile(text)
 	if err != nil {
@@ -32,17 +33,20 @@ func calibrated(ctx context.Context, spec string, opt Options) (Options, error) 
 		return opt, err
 	}
 	defer m.Close()
+	if err := opt.checkOutputs(cmp.Or(opt.Out, defaultOut(m.Spec.Name, opt.Emit))); err != nil {
+		return opt, err // before the minutes that calibration takes
+	}
 	p, err := m.Generate(ctx)
 	if err != nil {
 		return opt, err
 	}
-	p.ranks = nil // calibrating is for one device, whatever the model is compiled for
+	p.ranks = nil // calibrate on one device
 	opt.Importance, err = p.importance(ctx, text, data, feedback)
 	return opt, err
 }
 
-// importance builds the program and lets it write the importance matrix of a
-// text, unless the cache has it.
+// importance builds the program and runs its calibrate on a text, unless the cache
+// has the result. It returns the importance matrix's path.
 func (p *Program) importance(ctx context.Context, text string, data []byte, feedback bool) (string, error) {
 	cache, err := toolchain.OpenCache("")
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// templates sets the chat templates: the specification's chat_template, else
-// those of the model's files, which know tools, else the specification's
-// prompt_template.
+// templates sets the chat templates: the model spec's chat_template, else those of
+// the model's files, which know tools, else the model spec's prompt_template.
 func (m *Model) templates(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	s := m.Spec
 	man.EncoderTemplate = s.EncoderInputTemplate

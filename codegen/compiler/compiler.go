@@ -27,7 +27,7 @@ type Options struct {
 	Devices        string  // device string, such as 0;1 or 0&1, or auto[:machine]; "": the spec's
 	Profile        string  // file with measured kernel times; "": a shipped profile of this machine, if any
 	Importance     string  // file with an importance matrix
-	Context        int     // most positions of a sequence; 0: the model's, at most 8192
+	Context        int     // maximum tokens of a sequence; 0: the model's, at most 8192
 	SparseOutliers float64 // fraction of a matrix's entries kept as sparse outliers in f32, at most 0.05
 
 	Target         string   // cpu (or ""), cuda, cuda-emu
@@ -45,8 +45,9 @@ type Options struct {
 	EmbedWeights bool   // put the weights into the binary
 	KeepSources  string // folder to write the generated sources to as well
 
-	Notice   func(line string) // hears of choices made for the user; may be nil
-	Progress func(Progress)    // hears of slow work, one call at a time; may be nil
+	Pulled   func(repository string) (dir string, ok bool) // finds a pulled hub repository, for specs that name one; may be nil
+	Notice   func(line string)                             // hears of choices made for the user; may be nil
+	Progress func(Progress)                                // hears of slow work, one call at a time; may be nil
 }
 
 // Progress says how far a stage of a build is.
@@ -62,10 +63,10 @@ type InputError struct{ Err error }
 func (e InputError) Error() string { return e.Err.Error() }
 func (e InputError) Unwrap() error { return e.Err }
 
-// Compile makes what opt.Emit names of a spec: the path of a YAML file, a model
-// folder, a GGUF or llama2.c file, or a name of the model library. Its errors
-// are an InputError where the call or a file is to blame. When it fails or ctx
-// ends, no half-written output is left.
+// Compile compiles a spec to what opt.Emit names. spec is the path of a YAML file,
+// a model folder, a GGUF or llama2.c file, or a name of the model library. If the
+// call or a file is to blame, the error is an InputError. If it fails or ctx ends,
+// it leaves no half-written output.
 func Compile(ctx context.Context, spec string, opt Options) (*Result, error) {
 	start := time.Now()
 	opt, err := calibrated(ctx, spec, opt)

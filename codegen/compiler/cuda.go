@@ -18,7 +18,7 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// cudaModel spells a module for the CUDA target.
+// cudaModel emits a module for the CUDA target.
 func cudaModel(mod *ir.Module, context int, scores *codegen.ScoreRange) (*codegen.CUDAModel, error) {
 	cat, err := templates.LoadCUDA()
 	if err != nil {
@@ -27,7 +27,8 @@ func cudaModel(mod *ir.Module, context int, scores *codegen.ScoreRange) (*codege
 	return codegen.CUDA(mod, cat, context, scores)
 }
 
-// scoreRange is what the softmax of decoding steps may count on.
+// scoreRange is the range of attention scores that the softmax of decode steps may
+// assume.
 func (m *Model) scoreRange() *codegen.ScoreRange {
 	if m.opt.UnifiedSoftmax == "off" {
 		return nil
@@ -70,8 +71,8 @@ func (p *Program) generateCUDA(context.Context) (err error) {
 }
 
 // leadingOnCPU turns the key cpu_layer_count or decoder_cpu_layer_count into a
-// device string, where there is none: so many layers on the CPU, the others on
-// a GPU.
+// device string, unless there is one: that many layers on the CPU, the others on a
+// GPU.
 func (m *Model) leadingOnCPU() error {
 	key, n := "cpu_layer_count", m.Spec.Engine.Layers
 	if m.Spec.Engine.DecoderCPU != 0 {
@@ -82,7 +83,7 @@ func (m *Model) leadingOnCPU() error {
 	case !m.opt.forGPU() || n == 0 || m.Spec.Devices != "":
 		return nil
 	case n < 0 || n >= layers:
-		return InputError{fmt.Errorf("engine.%s: %d of %d layers on the processor leave none to the GPU; lower it, or compile with --target cpu", key, n, layers)}
+		return InputError{fmt.Errorf("engine.%s: %d of %d layers on the CPU leave none to the GPU; lower it, or compile with --target cpu", key, n, layers)}
 	}
 	m.Spec.Devices = fmt.Sprintf("cpu*%d;0*%d", n, layers-n)
 	return nil
@@ -114,8 +115,8 @@ func (p *Program) gpuFiles(ctx context.Context, r *Rank, add func(stem, ext stri
 	return err
 }
 
-// gpuImages gives the file of each unit's image; that of "" is of all units.
-// Under emulation there is a driver too.
+// gpuImages returns the file of each unit's image; the one under "" is for all
+// units. Under emulation there is a driver too.
 func (p *Program) gpuImages(ctx context.Context, m *codegen.CUDAModel, man *manifest.Manifest, add func(stem, ext string, data []byte) string) (map[string]string, error) {
 	if p.opt.Target == "cuda-emu" {
 		images, driver, err := emulated(ctx, p.cc, m)
@@ -133,7 +134,7 @@ func (p *Program) gpuImages(ctx context.Context, m *codegen.CUDAModel, man *mani
 	return fatbins(ctx, p.cc, m, archs)
 }
 
-// cudaSources are the generated sources of the CUDA target, for people.
+// cudaSources returns the generated sources of the CUDA target.
 func (p *Program) cudaSources() map[string]string {
 	out := map[string]string{}
 	add := func(dir string, m *codegen.CUDAModel) {

@@ -11,8 +11,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// describe fills in what config.json and the files of sentence-transformers
-// say of an encoder's results: its labels, and how texts become vectors.
+// describe fills in an encoder's labels and the pooling of its embeddings, from
+// config.json and the files of sentence-transformers.
 func (m *Model) describe(man *manifest.Manifest) {
 	man.Labels = labels(m.Spec.Config["id2label"])
 	man.Problem, _ = m.Spec.Config["problem_type"].(string)
@@ -50,8 +50,8 @@ var poolings = []struct{ key, name string }{
 	{"pooling_mode_lasttoken", "last"}, {"pooling_mode_weightedmean_tokens", "weighted"}, {"pooling_mode_mean_sqrt_len_tokens", "sqrt"},
 }
 
-// embedding reads modules.json and what it names; nil where the folder says
-// nothing. A GGUF file has the pooling among its metadata.
+// embedding reads modules.json and the files that it names; nil if there are none.
+// A GGUF file has the pooling in its metadata.
 func (m *Model) embedding() (*manifest.Embedding, error) {
 	for key, v := range m.set.Meta() {
 		if n, ok := v.(uint32); ok && strings.HasSuffix(key, ".pooling_type") {

@@ -10,9 +10,10 @@ import (
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
-// defaultOut is what a build calls its result unless the options say.
+// defaultOut is the name of a result that the options do not name.
 func defaultOut(name, emit string) string {
 	switch emit {
 	case "lib":
@@ -25,7 +26,7 @@ func defaultOut(name, emit string) string {
 	return name
 }
 
-// emit links what the options ask for and puts it where they say, the weights
+// emit links the result and puts it where the options say, with the weights
 // beside it.
 func (p *Program) emit(ctx context.Context) error {
 	switch p.opt.Emit {
@@ -52,12 +53,14 @@ func (p *Program) emitLibrary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	header := filepath.Join(filepath.Dir(p.opt.Out), "iflowc.h")
-	if err := toolchain.WriteFile(header, codegen.Header, 0o644); err != nil {
+	if err := toolchain.WriteFile(libraryHeader(p.opt.Out), codegen.Header, 0o644); err != nil {
 		return err
 	}
 	return p.place(lib)
 }
+
+// libraryHeader is where the header of a library lies.
+func libraryHeader(out string) string { return filepath.Join(filepath.Dir(out), "iflowc.h") }
 
 // embed makes a binary with the weights in it.
 func (p *Program) embed(bin string) error {
@@ -92,23 +95,33 @@ func (p *Program) measure() error {
 	return err
 }
 
-// emitPackage writes the Go module to a folder, with the weights in it. A folder
-// that holds something else is left alone.
+// checkPackage says why no package can be written to a folder: one that holds
+// something else is left alone.
+func checkPackage(out string) error {
+	if err := destination.CheckFolder("-o", out); err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(out); err != nil || len(entries) == 0 {
+		return nil
+	}
+	old, err := os.ReadFile(filepath.Join(out, "model.json"))
+	if err != nil || !strings.Contains(string(old), `"compiler"`) {
+		return fmt.Errorf("-o %s: the folder holds something that is not a package of iflowc; name another one", out)
+	}
+	return nil
+}
+
+// emitPackage writes the Go module to a folder, with the weights in it.
+// prepare has checked that the folder holds nothing else.
 func (p *Program) emitPackage() error {
 	out := p.opt.Out
 	files, err := codegen.Package(p.files)
 	if err != nil {
 		return err
 	}
-	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
-		old, err := os.ReadFile(filepath.Join(out, "model.json"))
-		if err != nil || !strings.Contains(string(old), `"compiler"`) {
-			return InputError{fmt.Errorf("-o %s: the folder holds something that is not a package of iflowc; name another one", out)}
-		}
-		for _, name := range []string{"internal", "vendor"} {
-			if err := os.RemoveAll(filepath.Join(out, name)); err != nil {
-				return err
-			}
+	for _, name := range []string{"internal", "vendor"} { // of an earlier package
+		if err := os.RemoveAll(filepath.Join(out, name)); err != nil {
+			return err
 		}
 	}
 	if err := codegen.WriteModule(out, files); err != nil {

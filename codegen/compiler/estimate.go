@@ -3,10 +3,14 @@ package compiler
 import (
 	"context"
 	"slices"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/artifact/dtype"
+	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/spec"
 )
 
-// Shape of the step that check counts activations for: what an engine takes
-// when nobody says otherwise.
+// Shape of the step that check counts activations for: the defaults of an engine.
 const (
 	checkTokens  = 512
 	checkOutRows = 64
@@ -22,7 +26,7 @@ type Need struct {
 	Bytes           int64  `json:"bytes"`
 }
 
-// need is what the program of one device takes.
+// need returns the memory that the program of one device takes.
 func (m *Model) need(r *Rank) Need {
 	device := "cpu"
 	if r.Rank != nil {
@@ -40,7 +44,7 @@ func (m *Model) need(r *Rank) Need {
 	return n
 }
 
-// Needs are what the program's devices need.
+// Needs returns the memory that each device of the program takes.
 func (p *Program) Needs() []Need {
 	var out []Need
 	for _, r := range p.parts() {
@@ -49,25 +53,97 @@ func (p *Program) Needs() []Need {
 	return out
 }
 
-// estimate adds to the result what running the model will take and give: the
-// memory of one sequence of the whole context, and the tokens a second that the
-// bandwidth in this machine's profile allows.
+// SmallerWeights say what a model would take with its matrices in a smaller type.
+type SmallerWeights struct {
+	Quant       string  `json:"quant"` // the value of --quant
+	WeightBytes int64   `json:"weight_bytes"`
+	Speedup     float64 `json:"decode_speedup"` // bandwidth bound, against the weights as they are
+}
+
+// offered are the sizes that the result compares with.
+var offered = []string{"q8", "q4"}
+
+// estimate adds to the result what running the model takes and gives: the types
+// and bits of the weights, the memory of one sequence of the whole context, and
+// the decode speed that the bandwidth in this machine's profile allows.
 func (p *Program) estimate(context.Context) error {
-	var read int64
-	for _, r := range p.parts() {
-		p.result.MemoryBytes += p.need(r).Bytes
-		for _, w := range r.CPU.Manifest.Weights {
-			if w.Layout != "row" || w.Rows == 1 { // a table that is looked up is not read through
-				read += w.Bytes
-			}
+	r, man := &p.result, &p.whole.CPU.Manifest
+	r.Name, r.Network, r.ChatTemplate, r.Context = man.Name, man.Network, man.Template != "", p.Context
+	var weights []manifest.Weight
+	for _, part := range p.parts() {
+		n := p.need(part)
+		r.MemoryBytes += n.Bytes
+		r.StateBytes += n.StateBytes
+		weights = append(weights, part.CPU.Manifest.Weights...)
+	}
+	r.describeWeights(weights)
+	read := readBytes(weights)
+	if p.Spec.Quant == tensor.Invalid {
+		if err := p.compareSizes(read); err != nil {
+			return err
 		}
 	}
 	profile, _, err := p.opt.Measurements()
-	if err != nil || profile == nil || profile.Machine == nil || len(profile.Machine.ReadGBs) == 0 || p.whole.CPU.Manifest.Network != "decoder_only" {
-		return nil // the estimate is left out
+	if err != nil || profile == nil || profile.Machine == nil || len(profile.Machine.ReadGBs) == 0 || man.Network != "decoder_only" {
+		return nil // no bound
 	}
 	speeds := slices.Sorted(slices.Values(profile.Machine.ReadGBs))
-	p.result.BoundGBS = speeds[len(speeds)/2]
-	p.result.BoundTokS = p.result.BoundGBS * 1e9 / float64(max(read, 1))
+	r.BoundGBS = speeds[len(speeds)/2]
+	r.BoundTokS = r.BoundGBS * 1e9 / float64(max(read, 1))
 	return nil
+}
+
+// describeWeights finds the type of most of the bytes, and the bits per weight.
+func (r *Result) describeWeights(weights []manifest.Weight) {
+	bytes, elements, byType := int64(0), int64(0), map[dtype.Type]int64{}
+	for _, w := range weights {
+		bytes += w.Bytes
+		elements += int64(w.Rows) * int64(w.Cols)
+		byType[w.DType] += w.Bytes
+	}
+	var most dtype.Type
+	for t, n := range byType {
+		if n > byType[most] || n == byType[most] && t < most {
+			most = t
+		}
+	}
+	r.WeightType = most.String()
+	r.BitsPerWeight = 8 * float64(bytes) / float64(max(elements, 1))
+}
+
+// compareSizes adds what the offered sizes take, unless the weights are
+// quantized already.
+func (p *Program) compareSizes(read int64) error {
+	if t, ok := dtype.Parse(p.result.WeightType); !ok || !t.IsFloat() {
+		return nil
+	}
+	for _, name := range offered {
+		t, err := spec.ParseType(name)
+		if err != nil {
+			return err
+		}
+		one, r, s := *p.Model, *p.Model.Model, *p.Spec
+		s.Devices, s.Quant, r.Spec, one.Model, one.opt.Notice = "", t, &s, &r, nil
+		step, err := one.Step()
+		if err != nil {
+			return err
+		}
+		small := SmallerWeights{Quant: name, Speedup: float64(read) / float64(max(readBytes(step.Manifest.Weights), 1))}
+		for _, w := range step.Manifest.Weights {
+			small.WeightBytes += w.Bytes
+		}
+		p.result.Smaller = append(p.result.Smaller, small)
+	}
+	return nil
+}
+
+// readBytes is what a decode step reads of the weights. A table that is looked up
+// is not read through.
+func readBytes(weights []manifest.Weight) (n int64) {
+	for _, w := range weights {
+		if w.Layout != "row" || w.Rows == 1 {
+			n += w.Bytes
+		}
+	}
+	return n
 }

@@ -60,7 +60,7 @@ func (m *Model) loadTokenizer() (*tokenizer.Tokenizer, error) {
 		found = found || isVocabulary(n)
 	}
 	if n := m.Spec.TokenizerFile; n != "" && files[n] == nil {
-		return nil, fmt.Errorf("%s is not there", n)
+		return nil, fmt.Errorf("%s does not exist", n)
 	}
 	switch {
 	case m.set.Format() == "gguf" && m.set.Meta()["tokenizer.ggml.tokens"] != nil:
@@ -211,12 +211,12 @@ func (m *Model) medusa(man *manifest.Manifest) {
 	}
 }
 
-// engine fills in what the specification says of how the model is run.
+// engine fills in the engine settings of the model spec.
 func (m *Model) engine(man *manifest.Manifest) {
 	e := &m.Spec.Engine
 	strategy, err := m.Spec.Strategy()
 	if err != nil {
-		panic("bug: the specification was accepted: " + err.Error())
+		panic("bug: the model spec was accepted: " + err.Error())
 	}
 	man.Engine = manifest.Engine{
 		Sequences: e.Queries, Threads: e.Threads, Port: e.Port, MaxOutput: e.MaxOutput, Strategy: strategy, Devices: m.Spec.Devices, Speculate: e.Speculate, DraftTokens: e.DraftTokens,

@@ -116,5 +116,5 @@ func ISAHere(name string) (templates.ISA, error) {
 			return isa, nil
 		}
 	}
-	return templates.ISA{}, InputError{fmt.Errorf("--isa %s: this processor lacks %v", name, cpu.Missing(isas[0].Needs))}
+	return templates.ISA{}, InputError{fmt.Errorf("--isa %s: this CPU lacks %v", name, cpu.Missing(isas[0].Needs))}
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/iflowc/iflowc/passes/cost"
 )
 
-// What a processor is taken to do where no profile of this machine says it: GB/s
-// of a memory, and operations a second of a core in 8-bit integers.
+// Assumed speeds of a CPU without a profile of this machine: bytes/s of a memory,
+// and 8-bit integer operations per second of a core.
 const (
 	usualRead = 40e9
 	usualPeak = 200e9
 )
 
-// memoriesHere is this machine as devices: each memory with its processors, for
-// what one memory gives is shared by all that read it.
-// read is what one of them gives, in bytes a second; 0: not measured.
+// memoriesHere describes this machine as devices: each NUMA node with its cores,
+// because they share the bandwidth of its memory. read is that bandwidth in
+// bytes/s; 0 if it was not measured.
 func memoriesHere(read float64) (*cost.Machine, error) {
 	if read <= 0 {
 		read = usualRead
@@ -40,8 +40,8 @@ func memoriesHere(read float64) (*cost.Machine, error) {
 	return m, nil
 }
 
-// memories lists the sizes of the memories that have processors, in bytes; where
-// the system does not tell of nodes, all is one.
+// memories lists the sizes of the NUMA nodes that have cores, in bytes. If the
+// system does not list nodes, all memory is one.
 func memories(nodes string) (sizes []int64) {
 	for i := 0; ; i++ {
 		dir := filepath.Join(nodes, fmt.Sprintf("node%d", i))
@@ -66,7 +66,7 @@ func memories(nodes string) (sizes []int64) {
 	return sizes
 }
 
-// totalOf reads MemTotal.
+// totalOf reads MemTotal, in bytes.
 func totalOf(meminfo string) int64 {
 	for line := range strings.Lines(meminfo) {
 		_, rest, ok := strings.Cut(line, "MemTotal:")

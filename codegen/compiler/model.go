@@ -33,9 +33,12 @@ func Open(path string, opt Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := spec.Load(path, spec.Options{ModelDir: opt.ModelDir, Quant: opt.Quant, KV: opt.KV, Devices: opt.Devices, MaxContext: opt.Context})
+	s, err := spec.Load(path, spec.Options{ModelDir: opt.ModelDir, Quant: opt.Quant, KV: opt.KV, Devices: opt.Devices, MaxContext: opt.Context, Pulled: opt.Pulled})
 	if err != nil {
 		return nil, InputError{err}
+	}
+	if s.Pulled {
+		opt.notice("using %s, pulled to %s", s.Repository, s.ModelDir)
 	}
 	set, err := s.OpenWeights()
 	if err != nil {
@@ -98,10 +101,10 @@ func (m *Model) readCalibration() error {
 	}
 	n := len(c.Importance)
 	if known == 0 {
-		return fmt.Errorf("%s: none of its %d matrices is one of the model's; it was made of another model", path, n)
+		return fmt.Errorf("%s: none of its %d matrices belongs to this model; it was made for another one", path, n)
 	}
 	if known < n {
-		m.opt.notice("%s: %d of its %d matrices are none of the model's", path, n-known, n)
+		m.opt.notice("%s: %d of its %d matrices do not belong to this model", path, n-known, n)
 	}
 	m.calibration = c
 	return nil
@@ -137,7 +140,7 @@ func specPath(path string) (string, error) {
 		return path, nil // spec.Load says what is wrong with it
 	}
 	if _, err := fs.Stat(models.FS(), name); err != nil {
-		return name, nil // a specification alone: its files come by --model-dir
+		return name, nil // a spec alone: its files are pulled or given by --model-dir
 	}
 	return extract(name, src)
 }

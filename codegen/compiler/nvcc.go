@@ -14,8 +14,8 @@ import (
 // cudaFlags are nvcc's for every generated unit.
 var cudaFlags = []string{"-std=c++20", "-O3"}
 
-// fatbins compiles every unit for every GPU, each with an nvcc of its own, and
-// gives the fatbins' paths by unit.
+// fatbins compiles every unit for every GPU, each in its own nvcc, and returns the
+// fatbins' paths by unit.
 func fatbins(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel, archs []string) (map[string]string, error) {
 	nvcc, err := toolchain.FindNVCC(ctx)
 	if err != nil {

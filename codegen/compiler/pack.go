@@ -12,9 +12,8 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// packWeights writes the packed weights into the cache, or finds them there,
-// and gives their path. The key is what decides the bytes: the transforms, and
-// the files they read.
+// packWeights writes the packed weights into the cache, unless they are there, and
+// returns their path. The key consists of the transforms and the files they read.
 func packWeights(ctx context.Context, cache *toolchain.Cache, src pack.Source, items []pack.Item, progress func(done, total int64)) (string, error) {
 	print, err := checkpoint.Fingerprint(src.Set.Files())
 	if err != nil {
@@ -29,7 +28,7 @@ func packWeights(ctx context.Context, cache *toolchain.Cache, src pack.Source, i
 	})
 }
 
-// weightsID names what a file of packed weights holds.
+// weightsID identifies the contents of a file of packed weights.
 func weightsID(path string) (string, error) {
 	f, err := packed.Open(path)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/iflowc/iflowc/spec"
 )
 
-// place chooses the devices where the specification or the flag leaves it open,
-// by what the model takes and gives on the machine's arrangements, and keeps the
-// reasons for explain.
+// place chooses the devices if the model spec or the flag says auto, by the memory
+// and the speed of the model on the machine's arrangements. It keeps the reasons
+// for explain.
 func (m *Model) place() error {
 	name, ok := spec.AutoDevices(m.Spec.Devices)
 	if !ok {
@@ -95,8 +95,7 @@ func (o *Options) machineNamed(name string) (*cost.Machine, error) {
 	return cost.Known(name)
 }
 
-// gpusHere asks the driver which GPUs there are; what they can do stands in the
-// data sheets of their kind.
+// gpusHere asks the driver for the GPUs; their speeds come from data sheets.
 func gpusHere() (*cost.Machine, error) {
 	driver, err := cuda.OpenDriver("")
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// Measurements are the profile that decides which implementations are chosen,
-// with a word on where it is from: the one that was named, else one that is
-// part of the program and was measured on such a machine, else none.
+// Measurements returns the profile that decides which implementations are chosen,
+// and its origin: the named one, else a shipped one that was measured on such a
+// machine, else none.
 func (m *Model) Measurements() (p *dispatch.Profile, origin string, err error) {
 	return m.opt.Measurements()
 }
@@ -28,7 +28,7 @@ func (o *Options) Measurements() (p *dispatch.Profile, origin string, err error)
 			return nil, "", InputError{err}
 		}
 		if p.OfGPU() {
-			return nil, "", InputError{fmt.Errorf("%s was measured on a GPU, and what is compiled chooses by it when it starts: put it beside the binary as BIN%s, or name it there with --profile", o.Profile, binary.GPUProfile)}
+			return nil, "", InputError{fmt.Errorf("%s was measured on a GPU, and the binary reads such a profile at its start: put it beside the binary as BIN%s, or pass it to the binary with --profile", o.Profile, binary.GPUProfile)}
 		}
 		return p, "profile " + o.Profile, nil
 	}

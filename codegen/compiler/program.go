@@ -10,9 +10,9 @@ import (
 	"github.com/iflowc/iflowc/codegen"
 	"github.com/iflowc/iflowc/codegen/toolchain"
 	"github.com/iflowc/iflowc/ir"
-	"github.com/iflowc/iflowc/ir/spelling"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 	"github.com/iflowc/iflowc/templates"
 )
 
@@ -81,7 +81,8 @@ func (m *Model) Generate(ctx context.Context) (*Program, error) {
 	return p, nil
 }
 
-// parts are what has code and weights of its own: the ranks, or the whole model.
+// parts are the units with their own code and weights: the ranks, or the whole
+// model.
 func (p *Program) parts() []*Rank {
 	if p.ranks != nil {
 		return p.ranks
@@ -89,7 +90,7 @@ func (p *Program) parts() []*Rank {
 	return []*Rank{p.whole}
 }
 
-// check refuses options that do not go together.
+// check returns an error for options that exclude each other.
 func (p *Program) check(context.Context) error {
 	o := &p.opt
 	var err error
@@ -153,15 +154,14 @@ func SkipPasses(names []string) (map[string]bool, error) {
 	return skip, nil
 }
 
-// Manifest is what the program's binary will say of the model, as far as it is
-// known before it is built.
+// Manifest returns the binary's manifest as far as it is known before the build.
 func (p *Program) Manifest() *manifest.Manifest {
 	man := p.whole.CPU.Manifest
 	p.medusa(&man)
 	return &man
 }
 
-// KnownPass says which passes there are where name is none of them.
+// KnownPass returns an error that lists the passes if name is none of them.
 func KnownPass(name string, also ...string) error {
 	have := append(also, passes.Names()...)
 	if slices.Contains(have, name) {

@@ -25,9 +25,9 @@ func (m *Model) Partitioned() bool {
 	return err == nil && (len(groups) > 1 || len(groups) == 1 && len(groups[0]) > 1)
 }
 
-// project gives the program of each rank, with what the passes after partition
-// may consult of it. Weights have the types that they have in whole, the module
-// of the model on one device; nil: it is made here.
+// project returns the program of each rank and the environment of its later
+// passes. Weights keep the types of whole, the module of the model on one device;
+// if it is nil, project makes it.
 func (m *Model) project(whole *ir.Module) (list []*passes.Rank, envs []*passes.Env, partitioned *ir.Module, err error) {
 	if whole == nil {
 		if whole, err = m.OneDevice(passes.Options{Limit: -1, After: "quantize"}); err != nil {
@@ -68,9 +68,9 @@ func (m *Model) project(whole *ir.Module) (list []*passes.Rank, envs []*passes.E
 	return list, envs, partitioned, nil
 }
 
-// Ranks gives the program of each device of a partitioned model after the
-// passes that opt allows, with its C, and the module that they were cut from.
-// whole is the model's module on one device (see OneDevice), or nil.
+// Ranks returns the program of each device of a partitioned model after the passes
+// that opt allows, with its C, and the partitioned module. whole is the model's
+// module on one device (see OneDevice), or nil.
 func (m *Model) Ranks(whole *ir.Module, opt passes.Options) ([]*Rank, *ir.Module, error) {
 	list, envs, partitioned, err := m.project(whole)
 	if err != nil {

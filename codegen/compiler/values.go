@@ -6,7 +6,7 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// Values gives the reference interpreter the tensors of the model's files.
+// Values returns the tensors of the model's files for the reference interpreter.
 func (m *Model) Values() interp.Source { return valuesOf(m.set) }
 
 func valuesOf(set *checkpoint.Set) interp.Source {

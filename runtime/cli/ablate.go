@@ -22,9 +22,9 @@ type ablation struct {
 	weights *device.Region // its own copy of the weights, or nil
 }
 
-// ablationRow says what the choices gain in one test: time without over time
-// with, in percent above 100, the median of the paired repetitions and where
-// half of them lie.
+// ablationRow is the gain of the choices in one test: the time without a choice
+// over the time with it, in percent above 100. It holds the median and the
+// quartiles of the paired repetitions.
 type ablationRow struct {
 	Without string  `json:"without"`
 	Test    string  `json:"test"`
@@ -34,9 +34,9 @@ type ablationRow struct {
 	High    float64 `json:"high"`
 }
 
-// ablate runs every test with each choice undone, in turns, and prints what
-// the choice gains. What the compiler chose is compared between binaries: see
-// against.
+// ablate runs every test with and without each choice, interleaved, and prints
+// what the choice gains. Choices of the compiler are compared between binaries:
+// see against.
 func (c *benchCmd) ablate(ctx context.Context, m *model, b *bench, tests []benchTest, opt engine.Options) error {
 	list, err := c.ablations(m, b.eng, opt)
 	defer func() {
@@ -72,7 +72,7 @@ func (c *benchCmd) printAblation(m *model, rows []ablationRow) error {
 	return nil
 }
 
-// compare runs a test with everything and with each choice undone, in turns.
+// compare runs a test with all choices and without each one, interleaved.
 func (b *bench) compare(ctx context.Context, list []ablation, t benchTest, batch, reps int) ([]ablationRow, error) {
 	whole := b.eng
 	defer func() { b.eng = whole }()
@@ -159,8 +159,8 @@ func (c *benchCmd) ablations(m *model, whole *engine.Engine, opt engine.Options)
 	return list, add("huge pages", opt, table, region)
 }
 
-// onlyTable is a dispatch table that uses one implementation wherever a matmul
-// has it.
+// onlyTable returns a dispatch table that uses one implementation for all matmuls
+// that have it.
 func onlyTable(matmuls []manifest.Matmul, table []byte, impl string) []byte {
 	out := slices.Clone(table)
 	for i, s := range matmuls {

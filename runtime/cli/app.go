@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package cli is the command line of a per-model binary: one file a subcommand, over
-// runtime/engine. The binary's main package embeds the model and calls Main.
+// Package cli is the command line of a per-model binary, with one file per
+// subcommand, over runtime/engine. The binary's main package embeds the model and calls Main.
 package cli
 
 import (
@@ -20,11 +20,12 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 	"github.com/iflowc/iflowc/runtime/kit/interrupt"
 	"github.com/iflowc/iflowc/runtime/kit/lists"
+	"github.com/iflowc/iflowc/runtime/kit/usage"
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
-// Embedded is what the compiler put into the binary.
+// Embedded holds the files that the compiler put into the binary.
 type Embedded = binary.Embedded
 
 // Exit codes of the command line's contract.
@@ -50,7 +51,7 @@ func Main(e Embedded) {
 	os.Exit(code)
 }
 
-// A Process is what a command line gets from the system.
+// A Process holds the arguments, files and start time of a command line.
 type Process struct {
 	Args           []string
 	Program        string    // path of the binary, beside which its weights lie
@@ -94,7 +95,7 @@ type wrongError = binary.Fault
 // wrong marks an error as the call's fault; nil stays nil.
 func wrong(err error) error { return binary.Blame(err) }
 
-// exited is how kong's own exits (--help) travel up.
+// exited carries kong's own exits (--help) up the stack.
 type exited int
 
 func (e exited) Error() string { return fmt.Sprintf("exit %d", int(e)) }
@@ -124,13 +125,11 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 		}
 	}()
 	var c commands
-	parser, err := kong.New(&c,
-		kong.Name(m.manifest.Name),
+	parser, err := newParser(&c, m.manifest.Name,
 		kong.Description(describe(m.manifest)),
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.Vars{"strategies": strings.Join(decode.Strategies(), ", "), "templates": strings.Join(chat.Names(), ", ")},
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"version": version(m.manifest)},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(m),
 	)
@@ -140,7 +139,10 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 	m.hideUnsuited(parser.Model.Node)
 	k, err := parser.Parse(p.Args)
 	if err != nil {
-		return wrong(err)
+		if parse := (*kong.ParseError)(nil); errors.As(err, &parse) && len(p.Args) == 0 {
+			_ = parse.Context.PrintUsage(false) // the error below counts
+		}
+		return wrong(usage.Explain(err))
 	}
 	if err := errors.Join(lists.Check(k), m.suited(k.Selected())); err != nil {
 		return wrong(err)
@@ -151,7 +153,20 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 	return k.Run()
 }
 
-// A subcommand that works with the model, maybe for long.
+// newParser returns the parser of a command line.
+func newParser(c *commands, name string, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(c, append([]kong.Option{
+		kong.Name(name),
+		kong.Vars{"version": "", "strategies": strings.Join(decode.Strategies(), ", "), "templates": strings.Join(chat.Names(), ", ")},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	}, options...)...)
+}
+
+// Grammar returns the parser of the command line that all per-model binaries
+// share, for a program that checks a call before it makes the binary.
+func Grammar() (*kong.Kong, error) { return newParser(&commands{}, "BIN") }
+
+// A subcommand runs the model, perhaps for long.
 type subcommand interface {
 	Run(ctx context.Context, m *model) error
 }

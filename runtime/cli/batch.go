@@ -9,10 +9,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// batchSeqs is how many texts a step takes at most.
+// batchSeqs is the maximum number of texts per step.
 const batchSeqs = 16
 
-// batchOptions suit an engine for texts that run side by side.
+// batchOptions returns engine options for a batch of texts.
 func batchOptions(graph string, texts [][]int32) engine.Options {
 	opt := engine.Options{Graph: graph, MaxSeqs: min(len(texts), batchSeqs)}
 	for _, ids := range texts {
@@ -21,8 +21,8 @@ func batchOptions(graph string, texts [][]int32) engine.Options {
 	return opt
 }
 
-// batch runs queries to the end of their tokens, several at once, and hands
-// over what each step gave each, by the query's index.
+// batch runs queries to the end of their tokens, several at once, and calls back
+// with each step's results and the query's index.
 func (m *model) batch(ctx context.Context, queries []engine.Query, visit func(int, engine.Result) error) error {
 	index := map[engine.ID]int{}
 	next := 0

@@ -14,16 +14,16 @@ import (
 
 type benchCmd struct {
 	engineFlags         `embed:""`
-	Prompt              int      `default:"512" placeholder:"512" help:"Tokens of each prompt; 0 leaves the test out."`
-	Gen                 int      `default:"128" placeholder:"128" help:"Tokens to generate in each sequence; 0 leaves the test out."`
-	Depth               int      `default:"0" placeholder:"0" help:"Tokens that each sequence already holds before it generates."`
-	Lengths             []int    `placeholder:"16,24,32" help:"Of an encoder: tokens of each sentence (default: 64 sentences of 16 to 48)."`
-	Batch               []int    `default:"1,4,16" placeholder:"1,4,16" help:"Sequences at once."`
-	Ablate              bool     `help:"Say instead what each choice gains: kernels by row count, threads, huge pages."`
-	Against             []string `placeholder:"BIN" help:"Compare with other binaries, interleaved: what a choice of the compiler gains (iflowc compile --skip PASS, --activations)."`
+	Prompt              int      `default:"512" placeholder:"512" help:"Tokens of each prompt; 0 skips the prefill test."`
+	Gen                 int      `default:"128" placeholder:"128" help:"Tokens to generate per sequence; 0 skips the decode test."`
+	Depth               int      `default:"0" placeholder:"0" help:"Tokens in the KV cache before decoding starts."`
+	Lengths             []int    `placeholder:"16,24,32" help:"Encoders: tokens of each sentence (default: 64 sentences of 16 to 48)."`
+	Batch               []int    `default:"1,4,16" placeholder:"1,4,16" help:"Batch sizes to measure."`
+	Ablate              bool     `help:"Measure what each choice gains instead: kernels by row count, threads, huge pages."`
+	Against             []string `placeholder:"BIN" help:"Compare with other binaries in interleaved runs."`
 	benchSpeculateFlags `embed:""`
-	Reps                int    `default:"5" placeholder:"5" help:"Repetitions of each test, after one that does not count."`
-	Plot                string `placeholder:"FILE.svg|.png" type:"path" help:"Also draw tokens a second and shares of what the machine can do, over the sequences at once."`
+	Reps                int    `default:"5" placeholder:"5" help:"Repetitions of each test, after one warm-up run."`
+	Plot                string `placeholder:"FILE.svg|.png" type:"path" help:"Also plot tok/s and utilization over the batch size."`
 	JSON                bool   `name:"json" help:"Print one JSON document."`
 }
 
@@ -93,12 +93,12 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 		return c.profileOps(ctx, m, b, tests)
 	}
 	if b.cost.weightBytes < smallWeights {
-		fmt.Fprintf(m.Stderr, "note: weights of %.1f MB stay in the processor's caches; their share of memory bandwidth says little\n", b.cost.weightBytes/1e6)
+		fmt.Fprintf(m.Stderr, "note: weights of %.1f MB stay in the CPU's caches, so bandwidth utilization says little\n", b.cost.weightBytes/1e6)
 	}
 	return c.table(ctx, b, tests)
 }
 
-// table measures each test at each batch size and prints what came out.
+// table measures each test at each batch size and prints the results.
 func (c *benchCmd) table(ctx context.Context, b *bench, tests []benchTest) error {
 	var out []benchRow
 	for _, batch := range c.Batch {
@@ -124,7 +124,7 @@ func (c *benchCmd) table(ctx context.Context, b *bench, tests []benchTest) error
 	return nil
 }
 
-// plan lists the tests of this kind of model and the engine that they need.
+// plan returns the tests for this kind of model and the options of their engine.
 func (c *benchCmd) plan(m *model, b *bench) ([]benchTest, engine.Options, error) {
 	if m.manifest.Network == encoderOnly {
 		return c.planEncoder(m, b)
@@ -156,7 +156,7 @@ func (c *benchCmd) validate(m *model, rows int) error {
 	return c.validateRuns()
 }
 
-// validateRuns checks what every kind of model takes.
+// validateRuns checks the flags that all kinds of models share.
 func (c *benchCmd) validateRuns() error {
 	switch {
 	case c.Reps < 1 || c.Reps > 1000:
@@ -167,7 +167,7 @@ func (c *benchCmd) validateRuns() error {
 	return nil
 }
 
-// smallWeights is a size that large caches hold.
+// smallWeights is a size of weights that fits into large caches, in bytes.
 const smallWeights = 64e6
 
 // A benchTest is a kind of work: its name, its length, and how to do it once.
@@ -187,7 +187,7 @@ type bench struct {
 	sentences [][]int32 // of an encoder
 }
 
-// measure repeats a test and sums it up.
+// measure repeats a test and returns its row.
 func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benchRow, error) {
 	bytes, ops := b.floors(t, batch)
 	var speeds, shares []float64
@@ -225,7 +225,7 @@ func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benc
 	return row, nil
 }
 
-// tokens is how many tokens a test computes.
+// tokens is the number of tokens that a test computes.
 func (b *bench) tokens(t benchTest, batch int) int {
 	if t.name != "enc" {
 		return t.n * batch
@@ -255,7 +255,7 @@ func spreadOf(sorted []float64) spread {
 
 func (s spread) times(f float64) spread { return spread{s.Min * f, s.Median * f, s.Max * f} }
 
-// shareOf is part/limit, nil when the limit is not known.
+// shareOf returns part/limit, nil if the limit is not known.
 func shareOf(part, limit float64) *float64 {
 	if limit <= 0 {
 		return nil
@@ -321,8 +321,8 @@ func (b *bench) generate(ctx context.Context, n, batch int) (time.Duration, erro
 	return time.Since(start), nil
 }
 
-// fill computes what sequences hold before they generate; the last token of
-// each is left.
+// fill computes the tokens that sequences hold before they decode, except the last
+// of each.
 func (b *bench) fill(ctx context.Context, ids []engine.ID) error {
 	if b.depth == 0 {
 		return nil
@@ -346,8 +346,8 @@ func (b *bench) fill(ctx context.Context, ids []engine.ID) error {
 	return nil
 }
 
-// token is the pseudo-random token at a place of a sequence: speed does not
-// depend on which, but equal tokens would be kind to the caches.
+// token is the pseudo-random token at a position of a sequence. The speed does not
+// depend on the tokens, but equal ones would favor the caches.
 func (b *bench) token(seq, at int) int32 {
 	return int32(uint64(seq*7919+at+1) * 0x9e3779b97f4a7c15 >> 33 % uint64(b.m.manifest.Vocab))
 }

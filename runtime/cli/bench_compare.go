@@ -16,9 +16,9 @@ import (
 	"strings"
 )
 
-// against runs this binary's bench and those of others in turns, each a process
-// of its own, and prints how much longer the others take: what the compiler
-// chose, where they were made with a choice undone.
+// against runs bench of this binary and of others interleaved, each in its own
+// process, and prints how much longer the others take. Compiled without a choice
+// of the compiler, the others show what the choice gains.
 func (c *benchCmd) against(ctx context.Context, m *model) error {
 	if c.Reps < 1 {
 		return wrong(fmt.Errorf("--reps %d: expected 1 or more", c.Reps))
@@ -41,8 +41,7 @@ func (c *benchCmd) against(ctx context.Context, m *model) error {
 	return c.printAblation(m, rows)
 }
 
-// compareWith compares two binaries in pairs of runs, the first of which do not
-// count.
+// compareWith compares two binaries in pairs of runs; the first pair is a warm-up.
 func (c *benchCmd) compareWith(ctx context.Context, own, other string) ([]ablationRow, error) {
 	var first []benchRow
 	var logs [][]float64
@@ -96,13 +95,13 @@ func (c *benchCmd) child(ctx context.Context, program string) ([]benchRow, error
 	}
 	for _, r := range rows {
 		if !(r.TokS.Median > 0) {
-			return nil, fmt.Errorf("%s bench: %s says %v tokens a second", program, r.Test, r.TokS.Median)
+			return nil, fmt.Errorf("%s bench: %s reports %v tok/s", program, r.Test, r.TokS.Median)
 		}
 	}
 	return rows, nil
 }
 
-// ablationOf sums up paired runs, each the logarithm of a ratio of times.
+// ablationOf summarizes paired runs, each the logarithm of a ratio of times.
 func ablationOf(without, test string, batch int, logs []float64) ablationRow {
 	slices.Sort(logs)
 	percent := func(log float64) float64 { return 100 * (math.Exp(log) - 1) }

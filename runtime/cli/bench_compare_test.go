@@ -42,7 +42,7 @@ func TestAgainst(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ path, want string }{
-		{filepath.Join(t.TempDir(), "missing"), "missing"}, {broken, "no weights"}, {other, "0 tokens a second"},
+		{filepath.Join(t.TempDir(), "missing"), "missing"}, {broken, "no weights"}, {other, "0 tok/s"},
 	} {
 		code, _, stderr := b.run(t.Context(), "bench", "--against", c.path, "--reps", "1")
 		if code == 0 || !strings.Contains(stderr, c.want) {

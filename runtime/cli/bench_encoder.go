@@ -39,8 +39,8 @@ func (c *benchCmd) planEncoder(m *model, b *bench) ([]benchTest, engine.Options,
 	return []benchTest{{"enc", len(lengths), (*bench).encode}}, opt, nil
 }
 
-// encode reads all sentences, batch at a time, and pools nothing: what follows
-// the model is the same for everybody.
+// encode runs all sentences in batches, without pooling: work after the model is
+// the same for all implementations.
 func (b *bench) encode(ctx context.Context, _, batch int) (time.Duration, error) {
 	start := time.Now()
 	for lo := 0; lo < len(b.sentences); lo += batch {

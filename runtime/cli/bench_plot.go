@@ -10,8 +10,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 )
 
-// checkPlot refuses a file that no plot can be written to, before anything is
-// measured; "" asks for none.
+// checkPlot says why no plot can be written to path, before anything is measured;
+// "" asks for none.
 func checkPlot(path string) error {
 	if path == "" {
 		return nil
@@ -22,22 +22,21 @@ func checkPlot(path string) error {
 	return wrong(destination.Check("--plot", path))
 }
 
-// benchFigure draws a table of bench: tokens a second of each test over the
-// sequences at once, from the slowest repetition to the fastest, and the shares
-// of what the machine can do.
+// benchFigure plots a table of bench over the batch size: tok/s of each test, from
+// the slowest repetition to the fastest, and the utilization of the machine.
 func benchFigure(name string, rows []benchRow) *plot.Figure {
 	f := &plot.Figure{}
 	if len(rows) > 0 {
 		f.Title = fmt.Sprintf("%s, %s, %d threads, %.1f GB/s read", name, rows[0].ISA, rows[0].Threads, rows[0].Limits.ReadGBS)
 	}
 	batches := func() plot.Axis {
-		a := plot.Axis{Label: "sequences at once", Log: true}
+		a := plot.Axis{Label: "batch size", Log: true}
 		for _, r := range rows {
 			a.Ticks = append(a.Ticks, float64(r.Batch))
 		}
 		return a
 	}
-	shares := plot.Panel{Title: "Share of what the machine can do", X: batches(), Y: plot.Axis{Label: "share of the limit", Percent: true}}
+	shares := plot.Panel{Title: "Utilization", X: batches(), Y: plot.Axis{Label: "fraction of the limit", Percent: true}}
 	for _, test := range testsOf(rows) {
 		speed := plot.Series{Name: test, Points: true}
 		bandwidth, peak := plot.Series{Name: test + " of bandwidth", Points: true}, plot.Series{Name: test + " of peak", Points: true}
@@ -55,7 +54,7 @@ func benchFigure(name string, rows []benchRow) *plot.Figure {
 				peak.X, peak.Y = append(peak.X, x), append(peak.Y, *r.Peak)
 			}
 		}
-		f.Panels = append(f.Panels, plot.Panel{Title: test + ", tokens a second of all together", X: batches(), Y: plot.Axis{Label: "tok/s"}, Series: []plot.Series{speed}})
+		f.Panels = append(f.Panels, plot.Panel{Title: test + ", all sequences", X: batches(), Y: plot.Axis{Label: "tok/s"}, Series: []plot.Series{speed}})
 		for _, s := range []plot.Series{bandwidth, peak} {
 			if len(s.X) > 0 {
 				shares.Series = append(shares.Series, s)

@@ -20,8 +20,8 @@ type profileRow struct {
 	Regions []trace.Row `json:"regions"`
 }
 
-// profileOps says for every test where the time of its steps goes, region by
-// region, beside what the machine reads.
+// profileOps prints, for every test, the time of its steps by region, beside the
+// machine's read bandwidth.
 func (c *benchCmd) profileOps(ctx context.Context, m *model, b *bench, tests []benchTest) error {
 	var sum *trace.Summary
 	if err := b.eng.Trace(func(s device.StepTrace) { sum.Step(s) }); err != nil {

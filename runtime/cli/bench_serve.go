@@ -14,31 +14,30 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/loadgen"
 )
 
-// benchCmds are the benchmarks: of the model without anything else, and of a
-// service.
+// benchCmds are the benchmarks of the model and of a server.
 type benchCmds struct {
-	Model benchCmd      `cmd:"" default:"withargs" help:"Measure the model's speed, and its share of what this machine can do."`
-	Serve benchServeCmd `cmd:"" help:"Measure a running service: times to the first token and between tokens, goodput."`
+	Model benchCmd      `cmd:"" default:"withargs" help:"Measure the model's speed and its bandwidth and compute utilization."`
+	Serve benchServeCmd `cmd:"" help:"Measure a running server: TTFT, ITL, throughput and goodput."`
 }
 
 type benchServeCmd struct {
-	URL         string        `name:"url" default:"http://127.0.0.1:8080" placeholder:"http://127.0.0.1:8080" help:"The service: this program's or any other of OpenAI's interface."`
-	Key         string        `name:"api-key" env:"IFLOWC_API_KEY" placeholder:"KEY" help:"Key to send."`
-	Name        string        `placeholder:"NAME" help:"Model to ask for."`
-	Requests    int           `default:"64" placeholder:"64" help:"How many requests."`
-	Concurrency int           `default:"8" placeholder:"8" help:"Maximum concurrent requests; 0: no limit."`
-	Rate        float64       `placeholder:"R" help:"Requests a second, arriving at random (default: each client asks again at once)."`
-	Prompt      int           `default:"32" placeholder:"32" help:"Words of a prompt."`
-	Gen         int           `default:"64" placeholder:"64" help:"Tokens of an answer."`
-	Trace       string        `placeholder:"FILE" type:"path" help:"Requests of a file, one JSON object a line: at (seconds), prompt or prompt_words, max_tokens, class."`
-	Seed        uint64        `placeholder:"S" help:"Start of the random numbers."`
-	TTFT        time.Duration `name:"max-ttft" default:"1s" placeholder:"1s" help:"Goodput counts requests whose first token comes within it,"`
-	ITL         time.Duration `name:"max-itl" default:"100ms" placeholder:"100ms" help:"and whose tokens follow each other within it, on average."`
-	Plot        string        `placeholder:"FILE.svg|.png" type:"path" help:"Also draw the distributions."`
+	URL         string        `name:"url" default:"http://127.0.0.1:8080" placeholder:"http://127.0.0.1:8080" help:"Server with an OpenAI-compatible API."`
+	Key         string        `name:"api-key" env:"IFLOWC_API_KEY" placeholder:"KEY" help:"API key."`
+	Name        string        `placeholder:"NAME" help:"Model name in requests."`
+	Requests    int           `default:"64" placeholder:"64" help:"Number of requests."`
+	Concurrency int           `default:"8" placeholder:"8" help:"Maximum concurrent requests; 0 is no limit."`
+	Rate        float64       `placeholder:"R" help:"Requests per second, with random arrivals (default: closed loop)."`
+	Prompt      int           `default:"32" placeholder:"32" help:"Words per prompt."`
+	Gen         int           `default:"64" placeholder:"64" help:"Tokens per response."`
+	Trace       string        `placeholder:"FILE" type:"path" help:"Requests from a JSONL file with the keys at (seconds), prompt or prompt_words, max_tokens, class."`
+	Seed        uint64        `placeholder:"S" help:"Random seed."`
+	TTFT        time.Duration `name:"max-ttft" default:"1s" placeholder:"1s" help:"Goodput: maximum TTFT of a request."`
+	ITL         time.Duration `name:"max-itl" default:"100ms" placeholder:"100ms" help:"Goodput: maximum mean ITL of a request."`
+	Plot        string        `placeholder:"FILE.svg|.png" type:"path" help:"Also plot the distributions."`
 	JSON        bool          `name:"json" help:"Print one JSON document."`
 }
 
-// Run asks the service and prints what its clients saw.
+// Run sends requests to the server and prints what its clients measure.
 func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 	if c.Requests < 1 || c.Requests > 1_000_000 || c.Concurrency < 0 || c.Rate < 0 || c.Prompt < 1 || c.Gen < 1 {
 		return wrong(fmt.Errorf("--requests %d --concurrency %d --rate %v --prompt %d --gen %d: expected positive numbers", c.Requests, c.Concurrency, c.Rate, c.Prompt, c.Gen))
@@ -57,8 +56,8 @@ func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 		}
 		cfg.Concurrency = 0
 	}
-	// The service may be on this machine: clients that wake each other on all of its
-	// processors hold it up. On two, one for them gave 16 clients 2 % more tokens.
+	// The server may be on this machine: clients that wake each other on all of its
+	// cores slow it down. Of two cores, one for clients gave 16 of them 2 % more tok/s.
 	runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/4))
 	report, err := loadgen.Run(ctx, cfg)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 
 // benchSpeculateFlags are those of bench --speculate.
 type benchSpeculateFlags struct {
-	Speculate bool   `help:"Say instead what drafting tokens gains: times of steps by their tokens, and each method on texts."`
-	Draft     string `placeholder:"BIN" type:"path" help:"With --speculate: compiled model that drafts."`
-	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"With --speculate: maximum drafted tokens (default: 15)."`
-	Text      string `placeholder:"FILE" type:"path" help:"With --speculate: a prompt of your own, besides one whose answer repeats it and one whose answer does not."`
+	Speculate bool   `help:"Measure speculative decoding instead: step times by tokens, and each method on texts."`
+	Draft     string `placeholder:"BIN" type:"path" help:"With --speculate: compiled draft model."`
+	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"With --speculate: maximum draft tokens (default: 15)."`
+	Text      string `placeholder:"FILE" type:"path" help:"With --speculate: another prompt to measure, besides the two built-in ones."`
 }
 
-// A verifyTime is how long a step takes that computes the last token of a
-// sequence and drafted ones.
+// A verifyTime is the time of a step that computes a sequence's last token and
+// draft tokens.
 type verifyTime struct {
 	Tokens int     `json:"tokens"`
 	MS     float64 `json:"ms"`
@@ -34,7 +34,7 @@ type verifyTime struct {
 	Tree   float64 `json:"ratio_tree"` // the same of a tree with branches
 }
 
-// A draftRow is what a method gained on a text.
+// A draftRow is the gain of a method on a text.
 type draftRow struct {
 	Text          string  `json:"text"`
 	Method        string  `json:"method"`
@@ -66,7 +66,7 @@ type draftBench struct {
 // verified are the sizes of steps that are timed.
 var verified = []int{1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64}
 
-// speculate measures what drafts cost and gain.
+// speculate measures the cost and the gain of drafts.
 func (c *benchCmd) speculate(ctx context.Context, m *model) (err error) {
 	if err := m.mustBe(decoderOnly, "bench --speculate", "an encoder-decoder is not drafted for"); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (c *benchCmd) speculate(ctx context.Context, m *model) (err error) {
 	return nil
 }
 
-// steps times steps of paths and of trees, each next to one of one token,
-// because the machine's speed moves, and takes medians.
+// steps times steps of paths and of trees, each interleaved with a one-token step
+// because the machine's speed drifts, and returns medians.
 func (b *draftBench) steps(ctx context.Context) error {
 	plain := &bench{m: b.m, eng: b.eng, depth: b.c.Depth}
 	ids := plain.add(1, b.c.Depth+1)
@@ -224,8 +224,8 @@ func (b *bench) numbers(n int) []int32 {
 	return ids
 }
 
-// text measures every method on a text, in turns with plain decoding. All must
-// give the same tokens.
+// text measures every method on a text, interleaved with plain decoding. All must
+// produce the same tokens.
 func (b *draftBench) text(ctx context.Context, t draftText) error {
 	methods := []string{speculateLookup, speculateMedusa, speculateDraft, speculateAuto}
 	methods = slices.DeleteFunc(methods, func(name string) bool { return b.drafts.makers[name] == nil })

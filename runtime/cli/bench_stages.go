@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// stages are what the stages of a pipeline did while steps were under way.
+// stages is the utilization of the pipeline stages during steps.
 type stages struct {
 	Bubble float64   `json:"bubble"`         // share of their time in which they had nothing to compute
 	Busy   []float64 `json:"busy,omitempty"` // share of the time in which each computed, where that is known
@@ -33,7 +33,7 @@ func stagesSince(begun, now engine.Stats) *stages {
 	return s
 }
 
-// String is what the table has of it.
+// String formats it for the table.
 func (s *stages) String() string {
 	text := fmt.Sprintf("bubble %.0f %%", s.Bubble*100)
 	if len(s.Busy) == 0 {

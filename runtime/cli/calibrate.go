@@ -17,12 +17,12 @@ import (
 )
 
 type calibrateCmd struct {
-	File        string `arg:"" type:"path" help:"A text file like those the model will read."`
+	File        string `arg:"" type:"path" help:"Text file, of the kind that the model will read."`
 	engineFlags `embed:""`
-	Out         string `short:"o" type:"path" placeholder:"FILE" help:"The importance matrix to write (default: this program's name with .importance)."`
-	Context     int    `default:"512" placeholder:"512" help:"Tokens a window."`
-	Chunks      int    `default:"128" placeholder:"128" help:"Maximum windows; 0: the whole file."`
-	Feedback    bool   `help:"Also keep the products of columns, with which iflowc compile lets later columns make up for the error of earlier ones: a file several times the model's size."`
+	Out         string `short:"o" type:"path" placeholder:"FILE" help:"Output file (default: this program's name with .importance)."`
+	Context     int    `default:"512" placeholder:"512" help:"Tokens per window."`
+	Chunks      int    `default:"128" placeholder:"128" help:"Maximum windows; 0 is the whole file."`
+	Feedback    bool   `help:"Also collect the Hessians for GPTQ error compensation; the file is several times the model's size."`
 	JSON        bool   `name:"json" help:"Print one JSON document."`
 }
 
@@ -172,7 +172,7 @@ func importance(m *manifest.Manifest, sums []float64) map[string][]float32 {
 	return imp
 }
 
-// hessians gives the matmuls' products of columns to the stored matrices.
+// hessians assigns the matmuls' Hessians to the stored matrices.
 func hessians(m *manifest.Manifest, sums []float64, products []float32) map[string]calibration.Hessian {
 	out := map[string]calibration.Hessian{}
 	eachCalibrated(m, sums, func(name string, s *manifest.Matmul, element int) {

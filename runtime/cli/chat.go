@@ -21,12 +21,12 @@ type chatCmd struct {
 
 	speculateFlags `embed:""`
 
-	System   string `placeholder:"TEXT" help:"What the model is told before the conversation."`
-	Template string `placeholder:"NAME|FILE|TEXT" help:"Chat template (default: the model's own): ${templates}, a file, or a template's text."`
-	N        int    `short:"n" default:"0" placeholder:"N" help:"Maximum tokens of an answer (default: as many as the context holds)."`
+	System   string `placeholder:"TEXT" help:"System message."`
+	Template string `placeholder:"NAME|FILE|TEXT" help:"Chat template: ${templates}, a file, or the template's text (default: the model's own)."`
+	N        int    `short:"n" default:"0" placeholder:"N" help:"Maximum tokens of a response; 0 is no limit."`
 }
 
-// Run talks with the user until the input ends.
+// Run chats until the input ends.
 func (c *chatCmd) Run(ctx context.Context, m *model) error {
 	if c.N < 0 {
 		return wrong(fmt.Errorf("-n %d: expected 0 (no limit) or more", c.N))
@@ -49,9 +49,9 @@ func (c *chatCmd) Run(ctx context.Context, m *model) error {
 		return err
 	}
 	if s.logits = s.eng.Output("logits"); s.logits < 0 {
-		return wrong(fmt.Errorf("%s gives no logits; it cannot chat", m.manifest.Name))
+		return wrong(fmt.Errorf("%s has no output logits; it cannot chat", m.manifest.Name))
 	}
-	// The chat takes signals itself: the first Ctrl-C stops an answer.
+	// The chat handles signals itself: the first Ctrl-C stops a response.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -87,7 +87,7 @@ func (c *chatCmd) session(m *model) (*chatSession, error) {
 	return s, nil
 }
 
-// templateText is what --template means: a file's text, or itself.
+// templateText returns the text of --template: a file's, or the value itself.
 func templateText(choice string) (string, error) {
 	if choice == "" || strings.Contains(choice, "{") {
 		return choice, nil

@@ -58,12 +58,12 @@ func message(scan *bufio.Scanner) string {
 
 const chatHelp = `/help           this text
 /reset          forget the conversation
-/system TEXT    set what the model is told before the conversation; without TEXT, nothing
-/save FILE      write the conversation as JSON
-/load FILE      go on with a conversation that was saved
+/system TEXT    set the system message; without TEXT, remove it
+/save FILE      write the conversation to a JSON file
+/load FILE      continue a saved conversation
 /quit           leave
-A \ at the end of a line goes on in the next one; lines between two lines of """ are one message.
-Ctrl-C stops an answer.`
+A \ at the end of a line continues the message; lines between two lines of """ are one message.
+Ctrl-C stops a response.`
 
 // command runs a line that begins with a slash; other lines, and slashes that
 // begin no command, are messages.
@@ -89,10 +89,10 @@ func (s *chatSession) command(line string) (leave, known bool) {
 	return false, true
 }
 
-// file runs a command on a file and tells of errors, which end nothing.
+// file runs a command on a file and reports errors, which do not end the chat.
 func (s *chatSession) file(name string, do func(name string) error) {
 	if name == "" {
-		s.notice("expected a file's name behind the command")
+		s.notice("expected a file name after the command")
 		return
 	}
 	if err := do(name); err != nil {
@@ -125,7 +125,7 @@ func (s *chatSession) load(name string) error {
 	}
 	var list []savedMessage
 	if err := json.Unmarshal(data, &list); err != nil {
-		return fmt.Errorf("%s is no saved conversation: %w", name, err)
+		return fmt.Errorf("%s is not a saved conversation: %w", name, err)
 	}
 	s.messages = nil
 	for _, m := range list {

@@ -31,7 +31,7 @@ type chatSession struct {
 	messages []chat.Message
 }
 
-// notice tells the user something that is not the model's.
+// notice prints a message to the user.
 func (s *chatSession) notice(format string, args ...any) {
 	fmt.Fprintf(s.m.Stderr, format+"\n", args...)
 }
@@ -55,11 +55,11 @@ func (s *chatSession) reset() {
 	s.messages = nil
 }
 
-// run reads input and answers until it ends or the user leaves.
+// run reads messages and responds until the input ends or the user leaves.
 func (s *chatSession) run(ctx context.Context, signals <-chan os.Signal) error {
 	in := newChatInput(s.m.Stdin)
 	if s.terminal {
-		s.notice("%s. /help lists what can be typed besides messages.", s.m.manifest.Name)
+		s.notice("%s. Type a message, or /help for commands.", s.m.manifest.Name)
 	}
 	var last os.Signal // since the last line
 	for {
@@ -127,7 +127,7 @@ func (s *chatSession) take(ctx context.Context, line string, signals <-chan os.S
 	return stopped, false, err
 }
 
-// answer adds the user's message and the model's answer to the conversation.
+// answer adds the user's message and the model's response to the conversation.
 func (s *chatSession) answer(ctx context.Context, text string) error {
 	before := s.messages
 	s.messages = append(slices.Clone(s.messages), chat.Message{Role: "user", Content: text})
@@ -167,13 +167,13 @@ func (s *chatSession) prompt() ([]int32, error) {
 		}
 		if len(p.IDs)+reserve <= room {
 			if dropped > 0 {
-				s.notice("[the conversation is longer than the context of %d tokens: its oldest %d messages were left out]", room, dropped)
+				s.notice("[the conversation exceeds the context of %d tokens: dropped its oldest %d messages]", room, dropped)
 			}
 			return p.IDs, nil
 		}
 		n := s.oldestTurn()
 		if n == 0 {
-			return nil, fmt.Errorf("the message gives a prompt of %d tokens; the context holds %d, of which an answer needs %d: shorten the message", len(p.IDs), room, reserve)
+			return nil, fmt.Errorf("the prompt has %d tokens, the context %d, and a response needs %d: shorten the message", len(p.IDs), room, reserve)
 		}
 		dropped += n
 	}
@@ -197,7 +197,7 @@ func (s *chatSession) oldestTurn() int {
 	return next - first
 }
 
-// generate computes an answer and shows it as it comes.
+// generate streams a response.
 func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, err error) {
 	id, err := s.eng.AddQuery(engine.Query{Tokens: ids})
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, 
 			continue // another chunk of the prompt
 		}
 		if ended, err = one.take(results[0], s.sampler, func() int { return s.left(n) }, more); errors.Is(err, engine.ErrFull) {
-			s.notice("\n[the answer ends here: the context of %d tokens is full]", s.eng.Options().Context)
+			s.notice("\n[the response ends here: the context of %d tokens is full]", s.eng.Options().Context)
 			err = nil
 		}
 		if err != nil {
@@ -243,7 +243,7 @@ func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, 
 	return reply[:len(reply)-1], err
 }
 
-// left is how many tokens of an answer may follow the first n.
+// left is the number of tokens that may follow the first n of a response.
 func (s *chatSession) left(n int) int {
 	if s.most == 0 {
 		return s.eng.Options().Context

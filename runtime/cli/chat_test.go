@@ -81,7 +81,7 @@ func TestChatOverflow(t *testing.T) {
 	b := newBinary(t, nil)
 	long := strings.Repeat("x", 200)
 	code, stdout, stderr := b.chat(t, long+"\n"+long+"\n"+long+"\n", "--template", lettersTemplate, "-n", "4")
-	if code != 0 || strings.Count(stdout, "\n") != 3 || !strings.Contains(stderr, "its oldest 2 messages were left out") {
+	if code != 0 || strings.Count(stdout, "\n") != 3 || !strings.Contains(stderr, "dropped its oldest 2 messages") {
 		t.Errorf("exit %d, %q, %s", code, stdout, stderr)
 	}
 	code, _, stderr = b.chat(t, strings.Repeat("x", 600)+"\n", "--template", lettersTemplate)

@@ -12,14 +12,14 @@ import (
 )
 
 type classifyCmd struct {
-	Text        []string `arg:"" optional:"" help:"The texts."`
-	IDs         []string `name:"ids" sep:"none" placeholder:"1,2,3" help:"A text as token ids; may be repeated."`
-	Pair        string   `placeholder:"TEXT" help:"A second text that belongs to each text, for models that judge pairs."`
+	Text        []string `arg:"" optional:"" help:"Texts."`
+	IDs         []string `name:"ids" sep:"none" placeholder:"1,2,3" help:"Text as token ids; may be repeated."`
+	Pair        string   `placeholder:"TEXT" help:"Second text of each pair, for models that classify pairs."`
 	engineFlags `embed:""`
-	JSON        bool `name:"json" help:"Print JSON."`
+	JSON        bool `name:"json" help:"Print one JSON document."`
 }
 
-// A verdict is how likely each label of a text is.
+// A verdict holds the scores of a text's labels.
 type verdict struct {
 	Label  string    `json:"label"` // the most probable
 	Scores []float64 `json:"scores"`

@@ -7,42 +7,48 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
+	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
 // commands is the grammar of the command line.
 type commands struct {
 	Generate   generateCmd   `cmd:"" help:"Continue a text."`
-	Chat       chatCmd       `cmd:"" help:"Talk with the model."`
-	Logits     logitsCmd     `cmd:"" help:"Print the logits after a prompt's last tokens, as JSON."`
+	Chat       chatCmd       `cmd:"" help:"Chat in the terminal."`
+	Logits     logitsCmd     `cmd:"" help:"Print the logits of a prompt's last tokens, as JSON."`
 	Hidden     hiddenCmd     `cmd:"" help:"Print the final hidden states of a prompt, as JSON."`
-	Embed      embedCmd      `cmd:"" help:"Print texts as vectors, as JSON."`
-	Translate  translateCmd  `cmd:"" help:"Turn texts into others with an encoder-decoder."`
-	Fill       fillCmd       `cmd:"" help:"Guess the masked tokens of a text."`
-	Classify   classifyCmd   `cmd:"" help:"Print how likely each label of a text is."`
+	Embed      embedCmd      `cmd:"" help:"Print the embeddings of texts, as JSON."`
+	Translate  translateCmd  `cmd:"" help:"Translate or transform texts with an encoder-decoder."`
+	Fill       fillCmd       `cmd:"" help:"Predict the masked tokens of a text."`
+	Classify   classifyCmd   `cmd:"" help:"Print the probability of each label of a text."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Print a text's tokens, as JSON."`
 	Detokenize detokenizeCmd `cmd:"" help:"Print the text of tokens, as JSON."`
-	Perplexity perplexityCmd `cmd:"" help:"Measure how well the model predicts a text file."`
-	Calibrate  calibrateCmd  `cmd:"" help:"Find out on a text which columns of the weights matter most, for iflowc compile --importance."`
-	Bench      benchCmds     `cmd:"" help:"Measure speed: of the model, or of a running service."`
-	Serve      serveCmd      `cmd:"" help:"Serve the model over HTTP, as OpenAI's interface has it."`
-	Tune       tuneCmd       `cmd:"" help:"Measure which implementations are fastest here; used from the next start on."`
-	Info       infoCmd       `cmd:"" help:"Say what is inside this binary."`
-	Verify     verifyCmd     `cmd:"" help:"Check the weights against the hash that they were packed with."`
-	Completion completionCmd `cmd:"" help:"Print the script that makes a shell complete this command line."`
+	Perplexity perplexityCmd `cmd:"" help:"Measure the perplexity of a text file."`
+	Calibrate  calibrateCmd  `cmd:"" help:"Compute an importance matrix from a text, for iflowc compile --importance."`
+	Bench      benchCmds     `cmd:"" help:"Measure the speed of the model or of a running server."`
+	Serve      serveCmd      `cmd:"" help:"Serve an OpenAI-compatible HTTP API."`
+	Tune       tuneCmd       `cmd:"" help:"Measure the fastest implementations on this machine; later starts use them."`
+	Info       infoCmd       `cmd:"" help:"Print what this binary contains."`
+	Verify     verifyCmd     `cmd:"" help:"Check the weights against their hash."`
+	Completion completionCmd `cmd:"" help:"Print a shell completion script: bash, zsh or fish."`
+	Version    versionCmd    `cmd:"" help:"Print the model's and the compiler's version."`
 	Embedded   embeddedCmd   `cmd:"" hidden:""`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the model's and the compiler's version."`
 }
 
 // engineFlags are the flags of every subcommand that runs the model.
 type engineFlags struct {
-	Threads  int           `placeholder:"N" help:"Threads (default: one a physical core)."`
-	Weights  string        `placeholder:"FILE" type:"path" help:"Packed weights (default: this program's name with .weights)."`
-	Profile  profileFlag   `placeholder:"FILE" help:"Dispatch profile (default: this program's name with .profile, if it is there)."`
-	Trace    string        `placeholder:"FILE" type:"path" help:"Write what every thread did in every step, for Perfetto or chrome://tracing."`
-	Device   string        `placeholder:"NAME" help:"What computes: cpu, cuda or cuda:N (default: a GPU where the program has code for it)."`
-	Pin      bool          `help:"Pin threads to processors: faster only where nothing else runs."`
-	Patience time.Duration `name:"rank-timeout" placeholder:"6s" help:"How long a rank of a partitioned model may say nothing in a step before the others give it up."`
-	ISA      string        `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best for this processor)."`
+	Threads  int           `placeholder:"N" help:"Threads (default: one per physical core)."`
+	Weights  string        `placeholder:"FILE" type:"path" help:"Weights file (default: this program's name with .weights)."`
+	Profile  profileFlag   `placeholder:"FILE" help:"Dispatch profile (default: this program's name with .profile, if it exists)."`
+	Trace    string        `placeholder:"FILE" type:"path" help:"Write a trace of every thread and step, for Perfetto or chrome://tracing."`
+	Device   string        `placeholder:"NAME" help:"Device: cpu, cuda or cuda:N (default: a GPU if the binary has code for it)."`
+	Pin      bool          `help:"Pin threads to cores; faster only on an otherwise idle machine."`
+	Patience time.Duration `name:"rank-timeout" placeholder:"6s" help:"How long a rank may be silent in a step before the others give up."`
+	ISA      string        `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best of this CPU)."`
 }
 
 func (f *engineFlags) check() error {
@@ -50,12 +56,15 @@ func (f *engineFlags) check() error {
 		return wrong(fmt.Errorf("--threads %d: expected a number between 1 and 4096", f.Threads))
 	}
 	if f.Profile.Ops {
-		return wrong(errors.New("--profile: expected the name of a dispatch profile (bench --profile alone says where the time goes)"))
+		return wrong(errors.New("--profile: expected a dispatch profile (only bench takes --profile alone, for times per op)"))
+	}
+	if f.Trace != "" {
+		return wrong(destination.Check("--trace", f.Trace))
 	}
 	return nil
 }
 
-// describe is the first line of the help.
+// describe returns the first line of the help.
 func describe(m *manifest.Manifest) string {
 	return fmt.Sprintf("%s: %s with %s parameters, compiled by iflowc %s.", m.Name, article(m.Network), count(m.Params), m.Compiler)
 }

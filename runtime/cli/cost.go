@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// A cost is what the model's work takes at the least: the floors that bench
-// compares with (bytes over bandwidth, multiply-adds over peak).
+// A cost is the minimum work of a model, which bench compares with: bytes over
+// bandwidth, multiply-adds over peak.
 type cost struct {
 	weightBytes float64 // read by every step
 	headBytes   float64 // of them, read only for output rows

@@ -14,8 +14,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/draft"
 )
 
-// embeddedCmd hands out what another compiled model needs to run this one in its
-// own process.
+// embeddedCmd writes the files that another compiled model needs to run this one
+// in its own process.
 type embeddedCmd struct{}
 
 // Run writes binary.Embedded, as gob.
@@ -24,8 +24,8 @@ func (embeddedCmd) Run(m *model) error { return gob.NewEncoder(m.Stdout).Encode(
 // embeddedName is the name of embeddedCmd.
 const embeddedName = "embedded"
 
-// openDraft reads what is inside another compiled model, and checks that it
-// speaks of the same tokens.
+// openDraft reads the files of another compiled model and checks that it has the
+// same vocabulary.
 func (m *model) openDraft(ctx context.Context, path string) (*binary.Binary, error) {
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, embeddedName)
@@ -36,7 +36,7 @@ func (m *model) openDraft(ctx context.Context, path string) (*binary.Binary, err
 	}
 	var e binary.Embedded
 	if err := gob.NewDecoder(bytes.NewReader(out)).Decode(&e); err != nil {
-		return nil, wrong(fmt.Errorf("--draft %s: what it holds cannot be read: %w; compile it again", path, err))
+		return nil, wrong(fmt.Errorf("--draft %s: cannot be read: %w; compile it again", path, err))
 	}
 	b, err := binary.Open(e, path)
 	if err != nil {
@@ -46,19 +46,19 @@ func (m *model) openDraft(ctx context.Context, path string) (*binary.Binary, err
 	case d.Network != decoderOnly:
 		return nil, wrong(fmt.Errorf("--draft %s: it is %s; only a decoder can draft", path, article(d.Network)))
 	case d.Vocab != m.manifest.Vocab || e.Tokenizer != m.embedded.Tokenizer:
-		return nil, wrong(fmt.Errorf("--draft %s: its vocabulary (%d tokens) is not this model's (%d); a draft must speak of the same tokens", path, d.Vocab, m.manifest.Vocab))
+		return nil, wrong(fmt.Errorf("--draft %s: its vocabulary (%d tokens) is not this model's (%d); a draft model needs the same tokens", path, d.Vocab, m.manifest.Vocab))
 	}
 	return b, nil
 }
 
-// A draftModel is a drafting model with what it was opened from.
+// A draftModel is an open draft model with its files.
 type draftModel struct {
 	*draft.Model
 	eng     *engine.Engine
 	weights *binary.Weights
 }
 
-// startDraft starts a drafting model beside the target's engine.
+// startDraft starts a draft model beside the target's engine.
 func startDraft(b *binary.Binary, target engine.Options, isa string) (*draftModel, error) {
 	dev, err := b.CPU(isa)
 	if err != nil {

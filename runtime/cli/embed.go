@@ -13,13 +13,13 @@ import (
 )
 
 type embedCmd struct {
-	Text         []string `arg:"" optional:"" help:"The texts."`
-	IDs          []string `name:"ids" sep:"none" placeholder:"1,2,3" help:"A text as token ids; may be repeated."`
+	Text         []string `arg:"" optional:"" help:"Texts."`
+	IDs          []string `name:"ids" sep:"none" placeholder:"1,2,3" help:"Text as token ids; may be repeated."`
 	encoderFlags `embed:""`
 	engineFlags  `embed:""`
-	Pooling      string `enum:",mean,cls,last,max,weighted,sqrt,pooler" default:"" placeholder:"mean" help:"What stands for a text: the mean of its tokens, its first or last token, their maximum, their mean with weights that grow, their sum over the root of their number, or the model's pooler: mean, cls, last, max, weighted, sqrt, pooler (default: as the model's files say, else mean)."`
-	Normalize    bool   `help:"Scale vectors to length 1 (without --pooling also where the model's files say so)."`
-	JSON         bool   `name:"json" help:"Accepted for uniformity: the output is always JSON."`
+	Pooling      string `enum:",mean,cls,last,max,weighted,sqrt,pooler" default:"" placeholder:"mean" help:"Pooling: mean, cls (first token), last, max, weighted (position-weighted mean), sqrt (sum over the square root of the length) or pooler (default: as the model's files say, else mean)."`
+	Normalize    bool   `help:"Scale embeddings to length 1 (default: as the model's files say)."`
+	JSON         bool   `name:"json" help:"Accepted for uniformity; the output is always JSON."`
 }
 
 // Run prints {"embeddings":[[…],…]}, the texts first, then those given as ids.
@@ -95,7 +95,7 @@ func (m *model) queries(f *encoderFlags, texts [][]int32) (queries []engine.Quer
 	return queries, nil
 }
 
-// resolve takes what the call leaves open from the model's files.
+// resolve takes settings that the call does not give from the model's files.
 func (c *embedCmd) resolve(m *model) error {
 	if c.Pooling != "" {
 		return nil

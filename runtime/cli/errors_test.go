@@ -35,9 +35,10 @@ func TestErrors(t *testing.T) {
 		code int
 		want string
 	}{
-		{"no subcommand", b, "", 2, "expected one of"},
-		{"unknown subcommand", b, "dance", 2, "dance"},
-		{"unknown flag", b, "generate --nope", 2, "nope"},
+		{"no subcommand", b, "", 2, "no subcommand given"},
+		{"unknown subcommand", b, "dance", 2, "unknown subcommand dance"},
+		{"unknown flag", b, "generate --nope", 2, "unknown flag --nope; "},
+		{"misspelled flag", b, "serve --prot 8081", 2, "unknown flag --prot; did you mean --port?"},
 		{"no prompt", b, "generate", 2, "exactly one of"},
 		{"two prompts", b, "generate -p a --ids 1", 2, "exactly one of"},
 		{"not a number", b, "logits --ids 1,x", 2, `"x"`},
@@ -79,6 +80,12 @@ func TestErrors(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	b := newBinary(t, nil)
+	for _, args := range [][]string{{"version"}, {"--version"}} {
+		code, stdout, stderr := b.run(t.Context(), args...)
+		if code != 0 || !strings.Contains(stdout, ", compiled by iflowc ") || stderr != "" {
+			t.Errorf("%v: exit %d, %q %q", args, code, stdout, stderr)
+		}
+	}
 	for _, args := range [][]string{{"--help"}, {"generate", "--help"}} {
 		code, stdout, stderr := b.run(t.Context(), args...)
 		if code != 0 || !strings.Contains(stdout, "Usage") || stderr != "" {
@@ -133,7 +140,8 @@ func TestHelpListsWhatSuits(t *testing.T) {
 		can  string
 		not  string
 	}{
-		{"decoder", newBinary(t, nil), "generate chat logits hidden embed tokenize detokenize perplexity calibrate serve", "translate fill classify"},
+		{"chat model", newBinary(t, func(m *manifest.Manifest) { m.Template = lettersTemplate }), "generate chat", "translate"},
+		{"decoder", newBinary(t, nil), "generate logits hidden embed tokenize detokenize perplexity calibrate serve", "translate fill classify"},
 		{"encoder", newEncoder(t), "logits hidden embed fill serve", "generate chat translate perplexity calibrate"},
 		{"encoder-decoder", newTranslator(t, nil), "logits hidden translate serve", "generate chat fill classify perplexity calibrate"},
 	} {
@@ -153,6 +161,20 @@ func TestHelpListsWhatSuits(t *testing.T) {
 				t.Errorf("%s: %s: exit %d, %q %q", c.name, name, code, stdout, stderr)
 			}
 		}
+	}
+}
+
+// TestHelpOfPlainModel: without a chat template of the model's own, the help
+// leaves chat out; --template runs it all the same.
+func TestHelpOfPlainModel(t *testing.T) {
+	t.Parallel()
+	b := newBinary(t, nil)
+	if _, help, _ := b.run(t.Context(), "--help"); strings.Contains(help, "\n  chat ") {
+		t.Errorf("the help lists chat:\n%s", help)
+	}
+	code, _, stderr := b.run(t.Context(), "chat")
+	if code != 2 || !strings.Contains(stderr, "no chat template") || !strings.Contains(stderr, "--template") {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 

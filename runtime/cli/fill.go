@@ -17,19 +17,19 @@ import (
 )
 
 type fillCmd struct {
-	Text        string `arg:"" help:"The text, with the model's mask token, [MASK] or <mask> in place of what to guess."`
+	Text        string `arg:"" help:"Text with the model's mask token, [MASK] or <mask> for each token to predict."`
 	engineFlags `embed:""`
-	TopK        int  `default:"5" placeholder:"5" help:"Of how many tokens."`
-	JSON        bool `name:"json" help:"Print JSON."`
+	TopK        int  `default:"5" placeholder:"5" help:"Tokens to print for each mask."`
+	JSON        bool `name:"json" help:"Print one JSON document."`
 }
 
-// A guess is what may stand at one mask.
+// A guess holds the candidates for one mask.
 type guess struct {
 	Position   int         `json:"position"` // index of the mask among the tokens
 	Candidates []candidate `json:"candidates"`
 }
 
-// A candidate is a token and how likely it is.
+// A candidate is a token with its probability.
 type candidate struct {
 	ID          int32   `json:"id"`
 	Token       string  `json:"token"`

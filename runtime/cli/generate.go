@@ -25,10 +25,10 @@ type generateCmd struct {
 	choiceFlags    `embed:""`
 
 	N         int      `short:"n" default:"128" placeholder:"128" help:"Maximum tokens to generate."`
-	IgnoreEOS bool     `name:"ignore-eos" help:"Go on after the end-of-text token."`
-	Stop      []string `sep:"none" placeholder:"TEXT" help:"End before this text comes; may be repeated."`
-	StopIDs   []int32  `name:"stop-ids" placeholder:"1,2" help:"End with one of these tokens too."`
-	JSON      bool     `name:"json" help:"Print one JSON document at the end instead of text as it comes."`
+	IgnoreEOS bool     `name:"ignore-eos" help:"Continue after the end-of-text token."`
+	Stop      []string `sep:"none" placeholder:"TEXT" help:"Stop before this text; may be repeated."`
+	StopIDs   []int32  `name:"stop-ids" placeholder:"1,2" help:"Also stop after one of these tokens."`
+	JSON      bool     `name:"json" help:"Print one JSON document at the end instead of streaming text."`
 }
 
 // generated is generate's JSON document.
@@ -82,7 +82,7 @@ func (c *generateCmd) Run(ctx context.Context, m *model) error {
 	return c.one(ctx, m, ids, sampler)
 }
 
-// one generates a single continuation, shown as it comes.
+// one streams a single continuation.
 func (c *generateCmd) one(ctx context.Context, m *model, ids []int32, sampler sampler) error {
 	drafts, err := c.drafting(ctx, m)
 	if err != nil {
@@ -147,7 +147,7 @@ func (g *generation) run(ctx context.Context) error {
 	begin := time.Now()
 	s := &single{eng: g.eng, logits: g.eng.Output("logits"), vocab: g.m.manifest.Vocab, drafter: g.drafter, history: slices.Clone(g.out.PromptTokens)}
 	if s.logits < 0 {
-		return wrong(fmt.Errorf("%s gives no logits; it cannot generate", g.m.manifest.Name))
+		return wrong(fmt.Errorf("%s has no output logits; it cannot generate", g.m.manifest.Name))
 	}
 	var err error
 	if s.id, err = g.eng.AddQuery(engine.Query{Tokens: s.history}); err != nil {
@@ -260,7 +260,7 @@ func (g *generation) show(text string) error {
 	return g.text.Flush()
 }
 
-// endText hands out what the stream held back, and ends the line.
+// endText writes what the stream held back, and ends the line.
 func (g *generation) endText() error {
 	if g.stream != nil {
 		if err := g.show(g.stop.Push(g.stream.Flush()) + g.stop.Flush()); err != nil {

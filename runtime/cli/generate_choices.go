@@ -18,8 +18,8 @@ import (
 
 // choiceFlags ask generate for more than one plain continuation.
 type choiceFlags struct {
-	Choices  int `default:"1" placeholder:"1" help:"Continuations of the prompt, each drawn with a seed of its own; of a beam search the best ones."`
-	Logprobs int `default:"-1" placeholder:"K" help:"Give each token's log-probability and the K most probable in its place; with --json."`
+	Choices  int `default:"1" placeholder:"1" help:"Number of continuations; of a beam search, the best ones."`
+	Logprobs int `default:"-1" placeholder:"K" help:"With --json: print each token's log-probability and those of the K most probable tokens."`
 }
 
 // The most of each.
@@ -116,11 +116,11 @@ func (c *generateCmd) checkChoices(beams decode.BeamOptions, search bool) error 
 	case c.Logprobs > mostLogprobs:
 		return fmt.Errorf("--logprobs %d: expected at most %d", c.Logprobs, mostLogprobs)
 	case c.Logprobs >= 0 && !c.JSON:
-		return errors.New("--logprobs are printed with --json")
+		return errors.New("--logprobs needs --json")
 	case c.N == 0:
 		return errors.New("-n 0: choices, log-probabilities and beams need a number of tokens")
 	case search && c.Logprobs >= 0:
-		return errors.New("--logprobs and --strategy beam: a beam search gives the score of a whole text, not of its tokens")
+		return errors.New("--logprobs and --strategy beam exclude each other: a beam search scores whole texts, not tokens")
 	case search && c.Choices > beams.Beams:
 		return fmt.Errorf("--choices %d: %d beams give at most as many", c.Choices, beams.Beams)
 	case search && (c.Frequency != 0 || c.Presence != 0):

@@ -11,29 +11,29 @@ func (generateCmd) Help() string {
   generate -p "Once upon a time" -n 40
   generate -f prompt.txt --temp 0.8 --top-p 0.95 --seed 7
   generate -p "Once" -n 8 --json
-  generate -p "Once" --trace trace.json       what every thread did, for Perfetto`
+  generate -p "Once" --trace trace.json       a trace for Perfetto`
 }
 
-// Help shows that questions may come from a pipe.
+// Help shows that messages may come from a pipe.
 func (chatCmd) Help() string {
 	return `Examples:
 
-  chat                                        asks and answers until the input ends
+  chat                                        until the input ends or /quit
   chat --system "Answer in one sentence." --temp 0
   echo "Why is the sky blue?" | ./model chat`
 }
 
-// Help shows what is measured of a model.
+// Help shows measurements of a model.
 func (benchCmd) Help() string {
 	return `Examples:
 
-  bench                                       prompts of 512 tokens, answers of 128
-  bench --batch 1,8,32 --plot speed.svg       of several sequences at once
-  bench --profile --prompt 0                  where the time of a step goes
-  bench --against ./other                     another binary, in turns`
+  bench                                       prefill of 512 tokens, decode of 128
+  bench --batch 1,8,32 --plot speed.svg       at several batch sizes
+  bench --profile --prompt 0                  time per op of a decode step
+  bench --against ./other                     interleaved with another binary`
 }
 
-// Help shows what is measured of a service.
+// Help shows measurements of a server.
 func (benchServeCmd) Help() string {
 	return `Examples:
 
@@ -41,27 +41,27 @@ func (benchServeCmd) Help() string {
   bench serve --url http://host:8000 --name model --rate 4 --plot latency.svg`
 }
 
-// Help shows both uses of a text.
+// Help shows the two kinds of calibration.
 func (calibrateCmd) Help() string {
 	return `Examples:
 
-  calibrate text.txt -o model.importance      for iflowc compile and its flag of that name
-  calibrate text.txt --feedback               later columns make up for the rounding of earlier ones`
+  calibrate text.txt -o model.importance      for quantizing by iflowc compile
+  calibrate text.txt --feedback               with GPTQ error compensation`
 }
 
-// Help shows the short way and the slow one.
+// Help shows a whole and a short measurement.
 func (tuneCmd) Help() string {
 	return `Examples:
 
-  tune                                        a minute; the next start uses what it found
-  tune --rows 1-8 --budget 10s                for one sequence and its drafts`
+  tune                                        1 minute; later starts use the profile
+  tune --rows 1-8 --budget 10s                for one sequence with draft tokens`
 }
 
-// Help shows how a service is started and asked.
+// Help shows how a server is started and called.
 func (serveCmd) Help() string {
 	return `Examples:
 
-  serve                                       on this machine's port 8080; a chat page at /
-  serve --host 0.0.0.0 --api-key-file keys    for others, who need a key
+  serve                                       on 127.0.0.1:8080, with a chat page at /
+  serve --host 0.0.0.0 --api-key-file keys    for other machines, with API keys
   curl http://127.0.0.1:8080/v1/chat/completions -d '{"messages": [{"role": "user", "content": "Hello"}]}'`
 }

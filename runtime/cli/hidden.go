@@ -13,7 +13,7 @@ type hiddenCmd struct {
 	promptFlags  `embed:""`
 	encoderFlags `embed:""`
 	engineFlags  `embed:""`
-	JSON         bool `name:"json" help:"Accepted for uniformity: the output is always JSON."`
+	JSON         bool `name:"json" help:"Accepted for uniformity; the output is always JSON."`
 }
 
 // Run prints {"hidden":[[…],…]}, one row a token.

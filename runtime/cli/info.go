@@ -17,7 +17,7 @@ import (
 type infoCmd struct {
 	engineFlags `embed:""`
 	IR          bool `name:"ir" help:"Print the compiled module's IR."`
-	Spec        bool `help:"Print the specification."`
+	Spec        bool `help:"Print the model spec."`
 	JSON        bool `name:"json" help:"Print one JSON document."`
 }
 
@@ -25,7 +25,7 @@ type infoCmd struct {
 type information struct {
 	*manifest.Manifest
 	Bytes    int64    `json:"weight_bytes"`
-	ISA      string   `json:"isa"` // chosen for this processor; "": none fits
+	ISA      string   `json:"isa"` // chosen for this CPU; "": none fits
 	Threads  int      `json:"threads"`
 	Dispatch []choice `json:"dispatch"`
 	IR       string   `json:"ir,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// engineLines spell what the specification says of how the model is run.
+// engineLines returns the engine settings of the model spec as text.
 func engineLines(e *manifest.Engine) (lines []string) {
 	for _, v := range []struct {
 		name string
@@ -49,4 +49,4 @@ func templateLines(m *manifest.Manifest) (lines []string) {
 }
 
 // hostNote says what shares of the host mean for this target.
-const hostNote = " (on the processor everything is in the host's memory)"
+const hostNote = " (on the CPU everything is in host memory)"

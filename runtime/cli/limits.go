@@ -28,8 +28,8 @@ func (l *limits) peak(int8 bool) float64 {
 	return l.F32GOPS
 }
 
-// Sizes of the measurement: more memory than any cache holds, and for the
-// processor's peak enough rounds that one is undisturbed.
+// Sizes of the measurement: more memory than any cache holds, and for the CPU's
+// peak enough rounds that one is undisturbed.
 const (
 	probeBytes  = 192 << 20
 	probeRounds = 5

@@ -13,9 +13,9 @@ type logitsCmd struct {
 	promptFlags  `embed:""`
 	encoderFlags `embed:""`
 	engineFlags  `embed:""`
-	EncoderIDs   string `name:"encoder-ids" placeholder:"1,2,3" help:"What the encoder of an encoder-decoder reads."`
-	Last         int    `default:"1" placeholder:"1" help:"Of how many of the last tokens."`
-	JSON         bool   `name:"json" help:"Accepted for uniformity: the output is always JSON."`
+	EncoderIDs   string `name:"encoder-ids" placeholder:"1,2,3" help:"Encoder input as token ids, for an encoder-decoder."`
+	Last         int    `default:"1" placeholder:"1" help:"Number of last tokens to print."`
+	JSON         bool   `name:"json" help:"Accepted for uniformity; the output is always JSON."`
 }
 
 // Run prints {"ids":[…],"logits":[[…],…]}.

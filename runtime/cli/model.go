@@ -14,7 +14,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// A model is the binary's model, opened as far as a subcommand needs it.
+// A model is the binary's model, opened as far as a subcommand needs.
 type model struct {
 	*Process
 	bin      *binary.Binary
@@ -65,12 +65,12 @@ func (m *model) device(f *engineFlags) (device.Device, error) {
 	return m.bin.Device(f.Device, s, func(format string, args ...any) { fmt.Fprintf(m.Stderr, format+"\n", args...) })
 }
 
-// dispatchTable makes the table from a profile that was named or lies beside
-// the binary, else from the compiler's defaults.
+// dispatchTable returns the table of a profile that is named or lies beside the
+// binary, else the compiler's defaults.
 func (m *model) dispatchTable(f *engineFlags) ([]byte, error) { return m.bin.Dispatch(f.Profile.File) }
 
-// prefetch starts reading the weights while the caller reads its prompt: they
-// take most of the time before the first token.
+// prefetch starts loading the weights while the caller tokenizes its prompt:
+// loading takes most of the time before prefill.
 func (m *model) prefetch(f *engineFlags) {
 	m.loading = make(chan loaded, 1)
 	go func() {
@@ -79,7 +79,7 @@ func (m *model) prefetch(f *engineFlags) {
 	}()
 }
 
-// loaded is what reading the weights gave.
+// loaded is the result of loading the weights.
 type loaded struct {
 	file *binary.Weights
 	data []byte

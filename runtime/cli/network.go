@@ -16,9 +16,9 @@ const (
 	encodeGraph    = "encode"
 )
 
-// encoderFlags are the flags of subcommands that an encoder answers.
+// encoderFlags are the flags of subcommands that run an encoder.
 type encoderFlags struct {
-	TokenTypes string `name:"token-type-ids" placeholder:"0,0,1" help:"Types of the tokens, for encoders that have them (default: 0)."`
+	TokenTypes string `name:"token-type-ids" placeholder:"0,0,1" help:"Token type ids, for encoders that have them (default: 0)."`
 }
 
 // types reads the token types, nil when none are given.

@@ -19,8 +19,8 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// A rowWriter writes a JSON array of rows of numbers as they come: fifty
-// thousand logits a row are too many to collect first.
+// A rowWriter streams a JSON array of rows of numbers: with fifty thousand logits
+// per row, there are too many to collect first.
 type rowWriter struct {
 	w    *bufio.Writer
 	rows int
@@ -50,7 +50,7 @@ func (r *rowWriter) row(v []float32) error {
 	return err
 }
 
-// isTerminal says whether a writer is a terminal, where a bar may be drawn.
+// isTerminal says whether a writer is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -14,12 +14,12 @@ import (
 )
 
 type perplexityCmd struct {
-	File        string `arg:"" type:"path" help:"A text file."`
+	File        string `arg:"" type:"path" help:"Text file."`
 	engineFlags `embed:""`
-	Context     int    `default:"512" placeholder:"512" help:"Tokens a window."`
-	Stride      int    `default:"512" placeholder:"512" help:"Tokens from one window to the next; less than the context makes windows overlap, and only new tokens count."`
-	Protocol    string `default:"windows" enum:"windows,llama.cpp" placeholder:"NAME" help:"How windows are scored: windows, every token that no earlier window scored; llama.cpp, as its perplexity tool does, the second half of each whole chunk of the text."`
-	Chunks      int    `placeholder:"N" help:"Stop after N windows."`
+	Context     int    `default:"512" placeholder:"512" help:"Tokens per window."`
+	Stride      int    `default:"512" placeholder:"512" help:"Tokens from one window to the next; windows overlap if it is below --context."`
+	Protocol    string `default:"windows" enum:"windows,llama.cpp" placeholder:"NAME" help:"Scored tokens: windows (all that no earlier window scored) or llama.cpp (the second half of each chunk, as its perplexity tool does)."`
+	Chunks      int    `placeholder:"N" help:"Maximum windows; 0 is the whole file."`
 	JSON        bool   `name:"json" help:"Print one JSON document."`
 }
 
@@ -77,7 +77,7 @@ func (c *perplexityCmd) Run(ctx context.Context, m *model) error {
 	if c.JSON {
 		return writeJSON(m.Stdout, out)
 	}
-	_, err = fmt.Fprintf(m.Stdout, "perplexity %.4f ± %.4f over %d tokens (%.5f nats a token)\n", out.Perplexity, out.StdErr, out.Tokens, out.NLL)
+	_, err = fmt.Fprintf(m.Stdout, "perplexity %.4f ± %.4f over %d tokens (%.5f nats per token)\n", out.Perplexity, out.StdErr, out.Tokens, out.NLL)
 	return err
 }
 
@@ -124,7 +124,7 @@ func (s *score) window(ctx context.Context, m *model, w window) error {
 }
 
 // add scores a step's rows: row i predicts the token after its own. Rows are
-// shared out to processors, sums are taken in order.
+// computed in parallel and summed in order.
 func (s *score) add(r engine.Result, output int, tokens []int32, vocab int) error {
 	n := min(r.Rows, len(tokens)-1-r.First)
 	if n <= 0 {

@@ -43,10 +43,10 @@ func cutWindows(ids []int32, start, context, stride int) []window {
 	return list
 }
 
-// cutChunks is the protocol of llama.cpp's perplexity tool: the text with the
-// start token in front is cut into whole chunks of `context` tokens, the first
-// token of each is replaced by the start token where the model wants one, and
-// the tokens after the one at context/2 are scored. What is left over at the end
+// cutChunks follows the protocol of llama.cpp's perplexity tool. The text, with
+// the start token in front, is cut into whole chunks of `context` tokens. If the
+// model wants a start token, it replaces the first token of each chunk. The tokens
+// after the one at context/2 are scored. What is left over at the end
 // is not used, nor is the stride.
 func cutChunks(ids []int32, start, context, _ int) []window {
 	if start >= 0 {

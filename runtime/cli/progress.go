@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A progress reports how far a long subcommand is: a bar on a terminal, else a line
-// every ten seconds.
+// A progress reports the progress of a long subcommand: a bar on a terminal,
+// otherwise a line every ten seconds.
 type progress struct {
 	w        io.Writer
 	what     string
@@ -23,7 +23,7 @@ func newProgress(w io.Writer, what string, total int) *progress {
 	return &progress{w: w, what: what, total: total, terminal: isTerminal(w), last: time.Now()}
 }
 
-// step reports that done of the total are finished.
+// step reports that done of the total are complete.
 func (p *progress) step(done int) {
 	pause := 10 * time.Second
 	if p.terminal {

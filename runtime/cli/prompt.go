@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// promptFlags say what the model starts from: exactly one of them.
+// promptFlags give the prompt; exactly one of them is set.
 type promptFlags struct {
-	Prompt string `short:"p" placeholder:"TEXT" help:"The prompt."`
-	File   string `short:"f" placeholder:"FILE" type:"path" help:"A file with the prompt, byte for byte."`
-	IDs    string `name:"ids" placeholder:"1,2,3" help:"The prompt as token ids."`
+	Prompt string `short:"p" placeholder:"TEXT" help:"Prompt."`
+	File   string `short:"f" placeholder:"FILE" type:"path" help:"File with the prompt; its bytes are taken as they are."`
+	IDs    string `name:"ids" placeholder:"1,2,3" help:"Prompt as token ids."`
 }
 
 // prompt returns the ids of the prompt, with the start token where the model
@@ -39,7 +39,7 @@ func (m *model) prompt(f *promptFlags) ([]int32, error) {
 	return m.encode(text)
 }
 
-// encode gives the ids of a text as the model wants it.
+// encode tokenizes a text as the model expects it.
 func (m *model) encode(text string) ([]int32, error) { return m.bin.Encode(text) }
 
 // ids parses a list of token ids and checks them against the vocabulary.

@@ -85,8 +85,8 @@ func (m *model) untilBroken(ctx context.Context, service func(context.Context) e
 	return err
 }
 
-// said is what a rank of a partitioned model has told the others: its own parts
-// of exchanges in its tensor group, and what it sent to the next stage.
+// said is the communication volume of a rank: its part of the exchanges in its TP
+// group, and what it sent to the next PP stage.
 type said struct {
 	Exchanges int64   `json:"exchanges"`
 	Exchanged int64   `json:"exchanged_bytes"`
@@ -95,7 +95,7 @@ type said struct {
 	WaitedS   float64 `json:"waited_s"` // for earlier stages
 }
 
-// said lists the ranks of this process.
+// said returns the communication volume of the ranks of this process.
 func (m *model) said() (list []said) {
 	for _, c := range m.bin.Ranks().Counts() {
 		list = append(list, said{c.Exchanges, c.Exchanged, c.Sends, c.Sent, c.Waited().Seconds()})
@@ -103,7 +103,7 @@ func (m *model) said() (list []said) {
 	return list
 }
 
-// measureRanks registers what the ranks of this process have said.
+// measureRanks registers metrics of the communication of this process's ranks.
 func (m *model) measureRanks(r *metrics.Registry) {
 	if !m.bin.Partitioned() {
 		return
@@ -120,7 +120,7 @@ func (m *model) measureRanks(r *metrics.Registry) {
 	r.Func("counter", "iflowc_sent_bytes_total", "Bytes that the ranks of this process sent to the next stage.", total(func(c comm.Counts) int64 { return c.Sent }))
 }
 
-// rankInfo is what info says of a rank.
+// rankInfo is a rank in the output of info.
 type rankInfo struct {
 	manifest.Rank
 	Bytes int64 `json:"weight_bytes"`

@@ -16,24 +16,24 @@ import (
 
 // samplingFlags choose how tokens are picked.
 type samplingFlags struct {
-	Temp      *float64          `placeholder:"T" help:"Temperature; 0 is greedy decoding (default: 0, or 1 when another sampling flag is given)."`
-	TopK      int               `placeholder:"K" help:"Draw from the K most probable tokens."`
+	Temp      *float64          `placeholder:"T" help:"Temperature; 0 is greedy decoding (default: 0, or 1 if another sampling flag is given)."`
+	TopK      int               `placeholder:"K" help:"Top-k sampling: the K most probable tokens."`
 	TopP      float64           `placeholder:"P" help:"Nucleus sampling: the fewest tokens with P of the probability."`
-	MinP      float64           `placeholder:"P" help:"Draw from those at least P times as probable as the most probable."`
+	MinP      float64           `placeholder:"P" help:"Min-p sampling: tokens with at least P times the highest probability."`
 	Typical   float64           `placeholder:"P" help:"Locally typical sampling: the most typical tokens with P of the probability."`
 	TFS       float64           `name:"tfs" placeholder:"Z" help:"Tail-free sampling parameter z."`
 	Mirostat  int               `enum:"0,1,2" default:"0" help:"Mirostat version (0 = off)."`
-	Tau       *float64          `name:"mirostat-tau" placeholder:"BITS" help:"Mirostat's target (default: 5)."`
-	Eta       *float64          `name:"mirostat-eta" placeholder:"R" help:"Mirostat's rate (default: 0.1)."`
-	Penalty   float64           `name:"repeat-penalty" placeholder:"R" help:"Make earlier tokens less likely (above 1)."`
-	Frequency float64           `name:"frequency-penalty" placeholder:"F" help:"Take F from a token's logit for each time that it was generated."`
-	Presence  float64           `name:"presence-penalty" placeholder:"F" help:"Take F from the logits of tokens that were generated."`
-	NoRepeat  int               `name:"no-repeat-ngram" placeholder:"N" help:"Never repeat N tokens in a row."`
-	Bias      map[string]string `name:"logit-bias" placeholder:"ID=F" help:"Add F to a token's logit; may be repeated."`
-	MinTokens int               `name:"min-tokens" placeholder:"N" help:"No end before N tokens."`
-	Strategy  string            `placeholder:"NAME" help:"Pick by a named strategy, with parameters after a colon: ${strategies}; beam in generate."`
-	Accept    string            `name:"draft-accept" placeholder:"RULE" help:"When drafted tokens are accepted: match (the same text as without), rejection (the same distribution, more tokens of a --draft model) top (what top-k, top-p and min-p leave: another distribution) or typical (Medusa's rule: another distribution)."`
-	Seed      *uint64           `placeholder:"S" help:"Start of the random numbers (default: 0)."`
+	Tau       *float64          `name:"mirostat-tau" placeholder:"BITS" help:"Mirostat target surprise tau (default: 5)."`
+	Eta       *float64          `name:"mirostat-eta" placeholder:"R" help:"Mirostat learning rate eta (default: 0.1)."`
+	Penalty   float64           `name:"repeat-penalty" placeholder:"R" help:"Repetition penalty; above 1 makes earlier tokens less likely."`
+	Frequency float64           `name:"frequency-penalty" placeholder:"F" help:"Frequency penalty: subtract F from a token's logit for each time it was generated."`
+	Presence  float64           `name:"presence-penalty" placeholder:"F" help:"Presence penalty: subtract F from the logits of tokens that were generated."`
+	NoRepeat  int               `name:"no-repeat-ngram" placeholder:"N" help:"Never repeat an n-gram of N tokens."`
+	Bias      map[string]string `name:"logit-bias" placeholder:"ID=F" help:"Logit bias: add F to a token's logit; may be repeated."`
+	MinTokens int               `name:"min-tokens" placeholder:"N" help:"Minimum tokens before the end token."`
+	Strategy  string            `placeholder:"NAME" help:"Sampling method, with parameters after a colon: ${strategies}; also beam in generate."`
+	Accept    string            `name:"draft-accept" placeholder:"RULE" help:"Acceptance of draft tokens: match (same text), rejection (same distribution), top (within top-k, top-p and min-p) or typical (Medusa's rule)."`
+	Seed      *uint64           `placeholder:"S" help:"Random seed (default: 0)."`
 }
 
 // A sampler picks the next token from logits and the tokens before it.
@@ -44,7 +44,7 @@ type sampler interface {
 	Path(parent, tokens []int32, row func(node int) []float32) []int
 }
 
-// sampler makes what the flags describe.
+// sampler returns the sampler that the flags describe.
 func (f *samplingFlags) sampler(m *model) (sampler, error) {
 	set, err := f.settings(m)
 	if err != nil {
@@ -103,7 +103,7 @@ func (f *samplingFlags) strategy() (string, error) {
 	name := f.Strategy
 	if f.Mirostat > 0 {
 		if name != "" {
-			return "", errors.New("--mirostat and --strategy do not go together")
+			return "", errors.New("--mirostat and --strategy exclude each other")
 		}
 		name = fmt.Sprintf("mirostat%d", f.Mirostat)
 		sep := ":"

@@ -32,23 +32,23 @@ type serveCmd struct {
 
 	accessFlags `embed:""`
 
-	Host    string        `default:"127.0.0.1" placeholder:"127.0.0.1" help:"Address to listen at; 0.0.0.0 lets other machines in."`
-	Port    *int          `placeholder:"8080" help:"Port; 0 takes a free one (default: as the specification says, else 8080)."`
-	Name    string        `placeholder:"NAME" help:"The model's name in answers."`
-	TLSCert string        `name:"tls-cert" placeholder:"FILE" type:"path" help:"Certificate of HTTPS."`
-	TLSKey  string        `name:"tls-key" placeholder:"FILE" type:"path" help:"Key of the certificate."`
-	Most    int           `name:"max-connections" default:"4096" placeholder:"4096" help:"Maximum open connections; beyond it the longest idle one of the address with the most is closed."`
-	Body    int64         `name:"max-body" default:"4194304" placeholder:"BYTES" help:"Largest request."`
-	Memory  int64         `name:"request-memory" default:"536870912" placeholder:"BYTES" help:"Maximum memory of all requests together, beside the model; more get status 429."`
+	Host    string        `default:"127.0.0.1" placeholder:"127.0.0.1" help:"Address to listen on; 0.0.0.0 accepts other machines."`
+	Port    *int          `placeholder:"8080" help:"Port; 0 picks a free one (default: the model spec's, else 8080)."`
+	Name    string        `placeholder:"NAME" help:"Model name in responses (default: the model's)."`
+	TLSCert string        `name:"tls-cert" placeholder:"FILE" type:"path" help:"TLS certificate, for HTTPS."`
+	TLSKey  string        `name:"tls-key" placeholder:"FILE" type:"path" help:"Private key of the TLS certificate."`
+	Most    int           `name:"max-connections" default:"4096" placeholder:"4096" help:"Maximum open connections; at the limit, idle ones of the busiest address are closed."`
+	Body    int64         `name:"max-body" default:"4194304" placeholder:"BYTES" help:"Maximum request body, in bytes."`
+	Memory  int64         `name:"request-memory" default:"536870912" placeholder:"BYTES" help:"Maximum memory of all requests, in bytes; more get status 429."`
 	Queue   int           `default:"128" placeholder:"128" help:"Maximum queued requests; more get status 429."`
-	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"Maximum queueing time of a request; then it gets status 503."`
-	Timeout time.Duration `default:"10m" placeholder:"10m" help:"Maximum time for an answer."`
-	Grace   time.Duration `default:"30s" placeholder:"30s" help:"How long answers may go on after the service is told to end."`
-	Prompts bool          `name:"log-prompts" help:"Log the texts of prompts."`
-	Log     string        `enum:"text,json,none" default:"text" help:"Format of the log on standard error (${enum})."`
+	Wait    time.Duration `name:"queue-time" default:"1m" placeholder:"1m" help:"Maximum queueing time of a request; later ones get status 503."`
+	Timeout time.Duration `default:"10m" placeholder:"10m" help:"Maximum time per request."`
+	Grace   time.Duration `default:"30s" placeholder:"30s" help:"Time for running requests to complete at shutdown."`
+	Prompts bool          `name:"log-prompts" help:"Log prompt texts."`
+	Log     string        `enum:"text,json,none" default:"text" help:"Log format on standard error: ${enum}."`
 }
 
-// Run serves the model over HTTP until it is told to end.
+// Run serves the model over HTTP until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, m *model) error {
 	registry, log := &metrics.Registry{}, c.logger(m)
 	control, err := c.control(registry, log)
@@ -121,12 +121,12 @@ func (c *serveCmd) listen(ctx context.Context, m *model) (l server.Listening, li
 	}
 	l = server.Listening{Address: net.JoinHostPort(c.Host, strconv.Itoa(c.port(m))), Cert: c.TLSCert, Key: c.TLSKey, Grace: c.Grace, Most: c.Most}
 	if listener, err = l.Listen(ctx); err == nil && l.Most < c.Most {
-		fmt.Fprintf(m.Stderr, "note: at most %d connections: the limit of open files (ulimit -n) allows no more\n", l.Most)
+		fmt.Fprintf(m.Stderr, "note: at most %d connections, because of the limit on open files (ulimit -n)\n", l.Most)
 	}
 	return l, listener, err
 }
 
-// port is the flag's, the specification's, or 8080.
+// port is the flag's, the model spec's, or 8080.
 func (c *serveCmd) port(m *model) int {
 	if c.Port != nil {
 		return *c.Port
@@ -134,8 +134,8 @@ func (c *serveCmd) port(m *model) int {
 	return cmp.Or(m.manifest.Engine.Port, 8080)
 }
 
-// answers adds what the model can do: texts, chats, structured output, vectors,
-// translations, masks.
+// answers adds the endpoints that the model can serve: completions, chats,
+// structured output, embeddings, translations, mask filling.
 func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler, cfg *server.Config) (err error) {
 	cfg.Page = page.Handler()
 	if len(m.embedded.Tokenizer) > 0 {
@@ -153,7 +153,7 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 		case err != nil:
 			cfg.Template = nil
 			if m.manifest.Template != "" {
-				fmt.Fprintf(m.Stderr, "note: no chats: %v\n", err)
+				fmt.Fprintf(m.Stderr, "note: /v1/chat/completions is not served: %v\n", err)
 			}
 		}
 		eos, format := cfg.Defaults.EOS, grammar.CallFormat{}
@@ -170,9 +170,9 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 	return nil
 }
 
-// heapGrowth is by how much Go's heap grows before it is collected, in percent:
-// it is a few megabytes beside the model's memory, and the collector takes the
-// processors that compute.
+// heapGrowth is the growth of Go's heap before it is collected, in percent. The
+// heap is small beside the model's memory, and the collector takes cores from the
+// model's threads.
 const heapGrowth = 400
 
 // open plans the memory and starts the engine.
@@ -202,33 +202,32 @@ func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engin
 // leastMemory is the least that --request-memory may be.
 const leastMemory = 16 << 20
 
-// ownHeap is what the service takes beside the model and the memory of requests:
-// the tokenizer, up to 4,096 connections, masks of grammars (grammar.mostOfAll) and
-// what the collector has not freed. Measured by script/attack.
+// ownHeap is the server's memory besides the model and the requests: the
+// tokenizer, up to 4,096 connections, masks of grammars (grammar.mostOfAll) and
+// garbage that is not collected yet. script/attack measures it.
 const ownHeap = 384 << 20
 
-// limitHeap makes the collector work harder near the most that Go's heap is to
-// take, and gives that. logits are what sequences keep of rows whose masks are
-// late.
+// limitHeap sets a soft limit on Go's heap and returns it in bytes. logits is the
+// number of logits that sequences keep while their masks are computed.
 func (c *serveCmd) limitHeap(logits int) int64 {
 	most := c.Memory + ownHeap + 4*int64(logits)
 	debug.SetMemoryLimit(most)
 	return most
 }
 
-// describeMost is the most memory that the service takes.
+// describeMost returns the memory limit of the server as text.
 func describeMost(p engine.Memory, heap, requests int64) string {
-	return fmt.Sprintf("memory: at most %.0f MB in all, of which requests take at most %.0f MB", float64(p.Total()+heap)/1e6, float64(requests)/1e6)
+	return fmt.Sprintf("memory: at most %.0f MB in all, %.0f MB of it for requests", float64(p.Total()+heap)/1e6, float64(requests)/1e6)
 }
 
-// describePlan is what the engine takes, in a line.
+// describePlan returns the engine's memory and limits as text.
 func describePlan(p engine.Memory, opt engine.Options) string {
 	mb := func(n int64) float64 { return float64(n) / 1e6 }
-	return fmt.Sprintf("memory: weights %.1f MB, keys and values %.1f MB (%d pages of 64 rows), steps %.1f MB; %.1f of %.1f MB available\n%d sequences at once, context %d, %d threads",
+	return fmt.Sprintf("memory: weights %.1f MB, KV cache %.1f MB (%d pages of 64 tokens), activations %.1f MB; %.1f of %.1f MB available\nat most %d concurrent sequences, context %d, %d threads",
 		mb(p.Weights), mb(p.State), opt.Pages, mb(p.Scratch+p.Results), mb(p.Total()), mb(p.Available), opt.MaxSeqs, opt.Context, opt.Threads)
 }
 
-// logger writes where the flags say.
+// logger returns the logger that the flags describe.
 func (c *serveCmd) logger(m *model) *slog.Logger {
 	switch c.Log {
 	case "json":

@@ -16,21 +16,21 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
-// accessFlags say who may use a service, and how much.
+// accessFlags control who may use a server, and how much.
 type accessFlags struct {
-	Keys          string   `placeholder:"FILE" type:"path" help:"YAML file of API keys with names and limits; SIGHUP reads it again."`
-	APIKey        []string `name:"api-key" env:"IFLOWC_API_KEY" placeholder:"KEY" help:"Ask clients for one of these keys."`
-	KeyFile       string   `name:"api-key-file" placeholder:"FILE" type:"path" help:"File of keys, one a line; SIGHUP reads it again."`
-	Requests      int      `name:"requests-per-minute" placeholder:"N" help:"Requests per minute of a caller without limits of its own (default: no limit)."`
-	Tokens        int      `name:"tokens-per-minute" placeholder:"N" help:"Tokens per minute of a caller without limits of its own (default: no limit)."`
-	Concurrency   int      `name:"max-concurrency" placeholder:"N" help:"Concurrent requests of a caller without limits of its own (default: no limit)."`
-	Proxies       []string `name:"trusted-proxy" placeholder:"CIDR" help:"Proxies whose X-Forwarded-For or Forwarded gives the client's address."`
-	Hosts         []string `name:"allowed-host" placeholder:"NAME" help:"Host names to answer under, besides localhost."`
-	CORS          []string `name:"cors" placeholder:"ORIGIN" help:"Origins whose pages may ask; * for all."`
-	SharePrefixes bool     `name:"share-prefix-cache" help:"Share the prefix cache among all callers: faster, but answer times tell who sent which prefix."`
+	Keys          string   `placeholder:"FILE" type:"path" help:"YAML file with API keys, names and limits; SIGHUP reloads it."`
+	APIKey        []string `name:"api-key" env:"IFLOWC_API_KEY" placeholder:"KEY" help:"API keys that clients must send one of."`
+	KeyFile       string   `name:"api-key-file" placeholder:"FILE" type:"path" help:"File with one API key per line; SIGHUP reloads it."`
+	Requests      int      `name:"requests-per-minute" placeholder:"N" help:"Requests per minute and client, unless --keys limits it (default: no limit)."`
+	Tokens        int      `name:"tokens-per-minute" placeholder:"N" help:"Tokens per minute and client, unless --keys limits it (default: no limit)."`
+	Concurrency   int      `name:"max-concurrency" placeholder:"N" help:"Concurrent requests per client, unless --keys limits it (default: no limit)."`
+	Proxies       []string `name:"trusted-proxy" placeholder:"CIDR" help:"Trusted proxies: X-Forwarded-For and Forwarded name the client's address."`
+	Hosts         []string `name:"allowed-host" placeholder:"NAME" help:"Accepted Host headers, besides localhost."`
+	CORS          []string `name:"cors" placeholder:"ORIGIN" help:"Allowed CORS origins; * allows all."`
+	SharePrefixes bool     `name:"share-prefix-cache" help:"Share the prefix cache among all clients; faster, but response times reveal other clients' prefixes."`
 }
 
-// control makes what decides who may ask.
+// control returns the access control that the flags describe.
 func (f *accessFlags) control(registry *metrics.Registry, log *slog.Logger) (*access.Control, error) {
 	opt := access.Options{Limits: access.Limits{Requests: f.Requests, Tokens: f.Tokens, Concurrency: f.Concurrency}, Registry: registry}
 	for _, l := range []struct {

@@ -12,23 +12,23 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/server"
 )
 
-// servingFlags are those of many sequences at once.
+// servingFlags are the flags of continuous batching.
 type servingFlags struct {
-	Parallel    int           `placeholder:"N" help:"Sequences at once (default: 16)."`
+	Parallel    int           `placeholder:"N" help:"Maximum concurrent sequences (default: 16)."`
 	Context     int           `placeholder:"N" help:"Maximum tokens of a sequence (default: the model's)."`
-	Pages       int           `placeholder:"N" help:"State pages of 64 rows, of all sequences together (default: as many as they need, or as memory allows)."`
-	BatchTokens int           `name:"batch-tokens" default:"512" placeholder:"512" help:"Maximum tokens of a step."`
-	StepTime    time.Duration `name:"step-time" default:"11ms" placeholder:"11ms" help:"Target step latency for chunked prefill; 0s: limited by --batch-tokens alone."`
+	Pages       int           `placeholder:"N" help:"KV cache pages of 64 tokens (default: enough for all sequences, or what memory allows)."`
+	BatchTokens int           `name:"batch-tokens" default:"512" placeholder:"512" help:"Maximum tokens per step."`
+	StepTime    time.Duration `name:"step-time" default:"11ms" placeholder:"11ms" help:"Target step latency for chunked prefill; 0s limits by --batch-tokens alone."`
 	NoPrefix    bool          `name:"no-prefix-cache" help:"Disable prefix caching."`
-	MaxTokens   int           `name:"max-tokens" placeholder:"N" help:"Maximum tokens of an answer whose request sets no limit (default: the context's end)."`
-	Strategy    string        `placeholder:"NAME" help:"Named strategy of requests that say nothing: ${strategies}."`
-	Template    string        `name:"chat-template" placeholder:"NAME" help:"Chat template: a file, a built-in name or the text (default: the model's)."`
+	MaxTokens   int           `name:"max-tokens" placeholder:"N" help:"Default max_tokens of requests (default: the rest of the context)."`
+	Strategy    string        `placeholder:"NAME" help:"Default sampling method of requests: ${strategies}."`
+	Template    string        `name:"chat-template" placeholder:"NAME" help:"Chat template: a built-in name, a file, or the template's text (default: the model's own)."`
 }
 
-// defaultParallel is how many sequences run at once unless a flag says.
+// defaultParallel is the default of --parallel.
 const defaultParallel = 16
 
-// options are those of the engine.
+// options returns the engine's options.
 func (f *servingFlags) options(m *model) (engine.Options, error) {
 	for _, v := range []struct {
 		name     string
@@ -53,8 +53,8 @@ func (f *servingFlags) options(m *model) (engine.Options, error) {
 	return opt, nil
 }
 
-// defaults are what requests get that do not say: the flags', then those of
-// generation_config.json.
+// defaults returns the default settings of requests: those of the flags, then
+// those of generation_config.json.
 func (f *servingFlags) defaults(m *model) (server.Defaults, error) {
 	g := generationConfig(m.manifest.Generation)
 	e := &m.manifest.Engine

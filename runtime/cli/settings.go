@@ -14,7 +14,7 @@ import (
 // nor generation_config.json says.
 const defaultLength = 200
 
-// settings are what generation_config.json says, as translate uses it.
+// settings are the values of generation_config.json that translate uses.
 type settings struct {
 	start   int32
 	best    int

@@ -19,9 +19,9 @@ import (
 
 // speculateFlags choose how tokens are drafted.
 type speculateFlags struct {
-	Speculate string `placeholder:"METHOD" help:"Draft tokens and verify several in a step: none, lookup (what followed before), draft (another model), medusa (the model's own heads) or auto, which drafts where it pays (default: auto)."`
-	Draft     string `placeholder:"BIN" type:"path" help:"Compiled model with the same vocabulary that drafts."`
-	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"Maximum drafted tokens of a sequence in a step (default: 15)."`
+	Speculate string `placeholder:"METHOD" help:"Speculative decoding: none, lookup (prompt lookup), draft (draft model), medusa (the model's heads) or auto (default: auto)."`
+	Draft     string `placeholder:"BIN" type:"path" help:"Compiled draft model with the same vocabulary."`
+	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"Maximum draft tokens per sequence and step (default: 15)."`
 }
 
 // The methods by name, and how many tokens they draft unless a flag says.
@@ -36,8 +36,8 @@ const (
 	mostDrafted  = 255
 )
 
-// brief is how long a plain step must take for drafts to be made: the steps of
-// a tiny model are over before its heads have run.
+// brief is the minimum time of a plain step for speculative decoding: steps of a
+// tiny model take less time than a draft.
 const brief = 250 * time.Microsecond
 
 // A drafting makes drafters for sequences.
@@ -50,9 +50,7 @@ type drafting struct {
 	model *draftModel    // the same, running
 }
 
-// drafting reads the flags, and the specification where they say nothing; it
-// loads what the methods need. Subcommands that print the same with and without do
-// not ask.
+// drafting reads the flags, else the model spec, and loads what the methods need.
 func (f *speculateFlags) drafting(ctx context.Context, m *model) (*drafting, error) {
 	e := &m.manifest.Engine
 	d := &drafting{
@@ -93,7 +91,7 @@ func (f *speculateFlags) drafting(ctx context.Context, m *model) (*drafting, err
 	return d, nil
 }
 
-// ofSource says what cannot draft a text that is written from a source.
+// ofSource returns an error for methods that cannot draft in an encoder-decoder.
 func (f *speculateFlags) ofSource(method string) error {
 	switch {
 	case f.Draft != "":
@@ -104,13 +102,13 @@ func (f *speculateFlags) ofSource(method string) error {
 	return nil
 }
 
-// asked says whether the command line names a method.
+// asked says whether the flags name a method.
 func (f *speculateFlags) asked() bool {
 	return f.Draft != "" || f.Speculate != "" && f.Speculate != speculateNone
 }
 
-// errNoBeams says that a search over several texts drafts nothing: the rows of a
-// beam that ends are of no use to the others.
+// errNoBeams is the error of speculative decoding with beam search: a pruned beam
+// would discard its draft.
 func (f *speculateFlags) errNoBeams(search string) error {
 	said := "--speculate " + f.Speculate
 	if f.Draft != "" {
@@ -148,11 +146,11 @@ func (d *drafting) maker(method string) (func() speculate.Drafter, error) {
 	slices.Sort(known)
 	switch method {
 	case speculateDraft:
-		return nil, fmt.Errorf("%s: no model drafts; name one with --draft BIN", method)
+		return nil, fmt.Errorf("%s: no draft model; name one with --draft BIN", method)
 	case speculateMedusa:
-		return nil, fmt.Errorf("%s: the model has no such heads; its specification has no section medusa", method)
+		return nil, fmt.Errorf("%s: the model has no such heads; its model spec has no section medusa", method)
 	}
-	return nil, fmt.Errorf("%.40q is not known; there are none, %s", method, strings.Join(known, ", "))
+	return nil, fmt.Errorf("unknown method %.40q; want none, %s", method, strings.Join(known, ", "))
 }
 
 // drafter makes a drafter of the method that the flags say, for what picks the

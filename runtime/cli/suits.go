@@ -9,13 +9,19 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// A limited subcommand is one that only some models can do. Where suits gives
-// an error, the help leaves the subcommand out and a call ends with the error.
+// A limited subcommand is one that only some models can run. If suits returns
+// an error, the help leaves the subcommand out and a call fails with the error.
 type limited interface {
 	suits(m *model) error
 }
 
-// suited says why the model cannot do what was called; nil: it can.
+// A special subcommand is one that the help leaves out for models that can run
+// it only with a flag.
+type special interface {
+	unlisted(m *model) bool
+}
+
+// suited says why the model cannot run a subcommand; nil if it can.
 func (m *model) suited(n *kong.Node) error {
 	if n.Target.Kind() != reflect.Struct || !n.Target.CanAddr() {
 		return nil
@@ -26,37 +32,51 @@ func (m *model) suited(n *kong.Node) error {
 	return nil
 }
 
-// hideUnsuited leaves what the model cannot do out of help and completion.
+// hideUnsuited leaves what the model cannot run out of help and completion.
 func (m *model) hideUnsuited(n *kong.Node) {
 	for _, c := range n.Children {
-		c.Hidden = c.Hidden || m.suited(c) != nil
+		c.Hidden = c.Hidden || m.suited(c) != nil || m.unlisted(c)
 		m.hideUnsuited(c)
 	}
 }
 
-const notDecoder = "an encoder-decoder has the subcommand translate, an encoder embed and hidden"
+// unlisted says whether the help leaves out a subcommand that can be run.
+func (m *model) unlisted(n *kong.Node) bool {
+	if n.Target.Kind() != reflect.Struct || !n.Target.CanAddr() {
+		return false
+	}
+	c, ok := n.Target.Addr().Interface().(special)
+	return ok && c.unlisted(m)
+}
+
+const notDecoder = "use translate for an encoder-decoder, embed or hidden for an encoder"
 
 func (*generateCmd) suits(m *model) error { return m.mustBe(decoderOnly, "generate", notDecoder) }
 
 func (*chatCmd) suits(m *model) error { return m.mustBe(decoderOnly, "chat", notDecoder) }
 
+// unlisted: a chat without a template of the model's own needs --template.
+func (*chatCmd) unlisted(m *model) bool {
+	return m.manifest.Template == "" || len(m.embedded.Tokenizer) == 0
+}
+
 func (*translateCmd) suits(m *model) error {
-	return m.mustBe(encoderDecoder, "translate", "a decoder has the subcommand generate, an encoder embed and hidden")
+	return m.mustBe(encoderDecoder, "translate", "use generate for a decoder, embed or hidden for an encoder")
 }
 
 func (*perplexityCmd) suits(m *model) error {
-	return m.mustBe(decoderOnly, "perplexity", "only a decoder predicts each next token of a text")
+	return m.mustBe(decoderOnly, "perplexity", "only a decoder predicts the next token")
 }
 
 func (*calibrateCmd) suits(m *model) error {
-	return m.mustBe(decoderOnly, "calibrate", "others are quantized without")
+	return m.mustBe(decoderOnly, "calibrate", "other models are quantized without calibration")
 }
 
 func (*benchCmd) suits(m *model) error {
 	if m.manifest.Network == encoderOnly {
 		return nil
 	}
-	return m.mustBe(decoderOnly, "bench", "there is no benchmark of encoder-decoders")
+	return m.mustBe(decoderOnly, "bench", "encoder-decoders have no benchmark yet")
 }
 
 func (*logitsCmd) suits(m *model) error { return m.mustGive("logits", "logits") }
@@ -87,7 +107,7 @@ func (*tokenizeCmd) suits(m *model) error { return m.mustHaveTokenizer() }
 
 func (*detokenizeCmd) suits(m *model) error { return m.mustHaveTokenizer() }
 
-// mustHaveTokenizer gives the error of opening what is not there.
+// mustHaveTokenizer returns an error if the model has no tokenizer.
 func (m *model) mustHaveTokenizer() error {
 	if len(m.embedded.Tokenizer) > 0 {
 		return nil
@@ -96,13 +116,13 @@ func (m *model) mustHaveTokenizer() error {
 	return err
 }
 
-// mustGive refuses a subcommand that needs another output than the model has.
+// mustGive returns an error if the model lacks the output that a subcommand needs.
 func (m *model) mustGive(subcommand, output string) error {
 	_, err := m.graphWith(subcommand, output)
 	return err
 }
 
-// mustBe refuses a subcommand that other kinds of network answer.
+// mustBe returns an error if the model is another kind of network.
 func (m *model) mustBe(network, subcommand, instead string) error {
 	if m.manifest.Network == network {
 		return nil

@@ -9,11 +9,11 @@ import (
 )
 
 type tokenizeCmd struct {
-	Text      *string `arg:"" optional:"" help:"The text."`
-	File      string  `short:"f" placeholder:"FILE" type:"path" help:"A file with the text, byte for byte."`
-	Pair      *string `placeholder:"TEXT" help:"A second text: tokenize both as the model wants pairs, and print the tokens' types too."`
-	NoSpecial bool    `help:"Leave out the special tokens that the model puts around a text."`
-	JSON      bool    `name:"json" help:"Accepted for uniformity: the output is always JSON."`
+	Text      *string `arg:"" optional:"" help:"Text."`
+	File      string  `short:"f" placeholder:"FILE" type:"path" help:"File with the text; its bytes are taken as they are."`
+	Pair      *string `placeholder:"TEXT" help:"Second text of a pair; also prints token type ids."`
+	NoSpecial bool    `help:"Leave out the special tokens around a text."`
+	JSON      bool    `name:"json" help:"Accepted for uniformity; the output is always JSON."`
 }
 
 // Run prints {"ids":[…],"tokens":["…"]}, of pairs "token_type_ids" too.
@@ -50,9 +50,9 @@ func (c *tokenizeCmd) Run(m *model) error {
 }
 
 type detokenizeCmd struct {
-	IDs         []string `arg:"" name:"ids" sep:"none" help:"Token ids: 1,2,3."`
+	IDs         []string `arg:"" name:"ids" sep:"none" help:"Token ids, such as 1,2,3."`
 	SkipSpecial bool     `help:"Leave out special tokens."`
-	JSON        bool     `name:"json" help:"Accepted for uniformity: the output is always JSON."`
+	JSON        bool     `name:"json" help:"Accepted for uniformity; the output is always JSON."`
 }
 
 // Run prints {"text":"…"}.

@@ -13,18 +13,18 @@ import (
 )
 
 type translateCmd struct {
-	Text           []string `arg:"" optional:"" help:"The texts."`
+	Text           []string `arg:"" optional:"" help:"Texts."`
 	engineFlags    `embed:""`
 	speculateFlags `embed:""`
-	EncoderIDs     []string `name:"encoder-ids" sep:"none" placeholder:"1,2,3" help:"A source as token ids; may be repeated."`
-	Src            string   `placeholder:"LANG" help:"Language of the texts, as the tokenizer spells it."`
-	Tgt            string   `placeholder:"LANG" help:"Language to translate into."`
-	Beams          int      `placeholder:"B" help:"Beams of the search; 1: greedy decoding (default: as generation_config.json says)."`
-	Best           int      `placeholder:"K" help:"How many results of each source (default: as generation_config.json says)."`
-	ForcedBOS      *int32   `name:"forced-bos" placeholder:"ID" help:"The token after the start token."`
-	Start          *int32   `placeholder:"ID" help:"The start token (default: as generation_config.json says)."`
+	EncoderIDs     []string `name:"encoder-ids" sep:"none" placeholder:"1,2,3" help:"Source as token ids; may be repeated."`
+	Src            string   `placeholder:"LANG" help:"Source language, in the tokenizer's spelling."`
+	Tgt            string   `placeholder:"LANG" help:"Target language, in the tokenizer's spelling."`
+	Beams          int      `placeholder:"B" help:"Beams; 1 is greedy decoding (default: as generation_config.json says)."`
+	Best           int      `placeholder:"K" help:"Results per source (default: as generation_config.json says)."`
+	ForcedBOS      *int32   `name:"forced-bos" placeholder:"ID" help:"Token id after the start token."`
+	Start          *int32   `placeholder:"ID" help:"Start token id (default: as generation_config.json says)."`
 	N              int      `short:"n" placeholder:"N" help:"Maximum tokens after the start token (default: as generation_config.json says)."`
-	JSON           bool     `name:"json" help:"Print JSON."`
+	JSON           bool     `name:"json" help:"Print one JSON document."`
 }
 
 // A translation is one result.
@@ -166,7 +166,7 @@ func (c *translateCmd) settings(m *model) (*settings, error) {
 	return s, nil
 }
 
-// sources encodes what is to be translated and sets the target language.
+// sources encodes the texts to translate and sets the target language.
 func (c *translateCmd) sources(m *model, s *settings) ([][]int32, error) {
 	texts := slices.Clone(c.Text)
 	if c.Tgt != "" {

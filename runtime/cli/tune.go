@@ -14,13 +14,13 @@ import (
 )
 
 type tuneCmd struct {
-	Out     string        `short:"o" type:"path" placeholder:"FILE" help:"Profile to write (default: this program's name with .profile, or for a GPU with .cuda.profile, which it uses)."`
-	Budget  time.Duration `default:"60s" help:"Time for samples; the first round always ends."`
+	Out     string        `short:"o" type:"path" placeholder:"FILE" help:"Output file (default: this program's name with .profile, or .cuda.profile for a GPU)."`
+	Budget  time.Duration `default:"60s" help:"Time to spend on samples; the first round always completes."`
 	Rows    string        `placeholder:"LIST" help:"Row counts and ranges to measure, such as 1-16,32 (default: 1-64,96,128,192,256,384,512)."`
-	Device  string        `placeholder:"cuda" help:"Measure a GPU: cuda or cuda:N (default: the processor)."`
-	Threads int           `placeholder:"N" help:"Threads (default: one a physical core)."`
-	ISA     string        `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best for this processor)."`
-	JSON    bool          `name:"json" help:"Print the profile as JSON."`
+	Device  string        `placeholder:"cuda" help:"Measure a GPU: cuda or cuda:N (default: the CPU)."`
+	Threads int           `placeholder:"N" help:"Threads (default: one per physical core)."`
+	ISA     string        `name:"isa" placeholder:"NAME" help:"Instruction set (default: the best of this CPU)."`
+	JSON    bool          `name:"json" help:"Print the profile as one JSON document."`
 }
 
 // Run measures the binary's own kernels on its own shapes and writes the

@@ -11,10 +11,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/tune"
 )
 
-// measureGPU times the products and the attention of the model on a GPU.
+// measureGPU times the matmuls and the attention of the model on a GPU.
 func (c *tuneCmd) measureGPU(ctx context.Context, m *model, rows []int) (*dispatch.Profile, error) {
 	if c.Threads != 0 || c.ISA != "" {
-		return nil, wrong(fmt.Errorf("--threads and --isa are of processors: leave them out with --device %s", c.Device))
+		return nil, wrong(fmt.Errorf("--threads and --isa are for CPUs; omit them with --device %s", c.Device))
 	}
 	if rows == nil {
 		rows = tune.DefaultRows()
@@ -69,8 +69,7 @@ func (c *tuneCmd) measureGPU(ctx context.Context, m *model, rows []int) (*dispat
 	return p, nil
 }
 
-// place is where the profile goes unless -o says otherwise: where the next start
-// finds it.
+// place is the default of -o, where the next start finds the profile.
 func (c *tuneCmd) place(program string) string {
 	switch {
 	case c.Out != "":

@@ -12,7 +12,7 @@ import (
 )
 
 type verifyCmd struct {
-	Weights string `placeholder:"FILE" type:"path" help:"Packed weights (default: this program's own, or its name with .weights)."`
+	Weights string `placeholder:"FILE" type:"path" help:"Weights file (default: the embedded weights, or this program's name with .weights)."`
 	JSON    bool   `name:"json" help:"Print one JSON document."`
 }
 
@@ -25,7 +25,7 @@ type verifiedFile struct {
 	OK       bool   `json:"ok"`
 }
 
-// Run compares the weights with the hash that they were packed with.
+// Run compares the weights with their hash.
 func (c *verifyCmd) Run(ctx context.Context, m *model) error {
 	files, err := m.bin.OpenWeights(c.Weights)
 	if err != nil {

@@ -105,10 +105,13 @@ func OpenDir(dir string) (*Set, error) {
 	case err != nil:
 		return nil, err
 	case !at.IsDir():
-		return nil, fmt.Errorf("%s is a file, not a model's folder; name the folder, and the file in the specification's model_files", dir)
+		return nil, fmt.Errorf("%s is a file, not a model's folder; name the folder, and the file in the model spec's model_files", dir)
 	}
-	return nil, fmt.Errorf("%s: no weights; looked for %s", dir, strings.Join(candidates, ", "))
+	return nil, fmt.Errorf("%s: %w; looked for %s", dir, ErrNoWeights, strings.Join(candidates, ", "))
 }
+
+// ErrNoWeights is the error for a folder without a file of weights.
+var ErrNoWeights = errors.New("no weights")
 
 func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)

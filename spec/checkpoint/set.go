@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/iflowc/iflowc/ir/spelling"
 	"github.com/iflowc/iflowc/ir/tensor"
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // An Info describes one stored tensor. Shape is row-major, outermost dimension

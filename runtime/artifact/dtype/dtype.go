@@ -103,17 +103,39 @@ func (d Type) IsFloat() bool { return d == F32 || d == F16 || d == BF16 || d == 
 // IsActivation says whether the type is one that quantize_act yields.
 func (d Type) IsActivation() bool { return d == A8B32 || d == A8B64 }
 
-// aliases are Inferflow's other names of its types, in lower case.
-var aliases = map[string]Type{
-	"fp32": F32, "float32": F32, "fp16": F16, "float16": F16, "half": F16, "bfloat16": BF16,
-	"q8": Q8B32T2, "q8_b32t1": Q8B32, "q6": Q6B64, "q6_b64t1": Q6B64, "q5": Q5B64, "q5_b64t1": Q5B64, "q5_b32t1": Q5B32,
-	"q4": Q4B32, "q4_b32t1": Q4B32, "q4_b32t1a": Q4B32, "q4_b64t1": Q4B64, "q3h": Q3HB64, "q3h_b64t1": Q3HB64,
-	"q3": Q3B32, "q3_b32t1": Q3B32, "q3_b32t1b": Q3B32, "q2": Q2B32, "q2_b32t1": Q2B32, "q2_b32t1b": Q2B32,
+// A Size is a short name for a weight type: the best one of about so many bits
+// per weight.
+type Size struct {
+	Name string
+	Type Type
 }
 
-// Parse reads a type's name or one of its aliases, in any case.
+// Sizes are the names to choose a weight type by, largest first. A type that
+// becomes better than the one here takes its place; docs/quantization.md
+// measures them.
+var Sizes = []Size{{"q8", Q8B32T2}, {"q6", Q6B64}, {"q5", Q5B64}, {"q4", Q4B64}, {"q3", Q3HB64}, {"q2", Q2B32}}
+
+// Bits is the number of bits that an element takes, its share of the block's
+// scales included.
+func (d Type) Bits() float64 { return 8 * float64(d.BlockBytes()) / float64(d.Block()) }
+
+// aliases are other names of single types, in lower case: those of PyTorch, and
+// Inferflow's.
+var aliases = map[string]Type{
+	"fp32": F32, "float32": F32, "fp16": F16, "float16": F16, "half": F16, "bfloat16": BF16,
+	"q8_b32t1": Q8B32, "q6_b64t1": Q6B64, "q5_b64t1": Q5B64, "q5_b32t1": Q5B32,
+	"q4_b32t1": Q4B32, "q4_b32t1a": Q4B32, "q4_b64t1": Q4B64, "q3h": Q3HB64, "q3h_b64t1": Q3HB64,
+	"q3_b32t1": Q3B32, "q3_b32t1b": Q3B32, "q2_b32t1": Q2B32, "q2_b32t1b": Q2B32,
+}
+
+// Parse reads a type's name, a size or an alias, in any case.
 func Parse(s string) (Type, bool) {
 	s = lower(s)
+	for _, size := range Sizes {
+		if size.Name == s {
+			return size.Type, true
+		}
+	}
 	if d, ok := aliases[s]; ok {
 		return d, true
 	}

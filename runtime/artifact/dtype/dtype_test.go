@@ -27,6 +27,19 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: read as %s, %v; expected %s", alias, got, ok, d)
 		}
 	}
+	for i, size := range Sizes {
+		if got, ok := Parse(strings.ToUpper(size.Name)); !ok || got != size.Type {
+			t.Errorf("%s: read as %s, %v; expected %s", size.Name, got, ok, size.Type)
+		}
+		if i > 0 && size.Type.Bits() >= Sizes[i-1].Type.Bits() {
+			t.Errorf("%s takes %g bits, %s before it %g", size.Name, size.Type.Bits(), Sizes[i-1].Name, Sizes[i-1].Type.Bits())
+		}
+	}
+	for d, want := range map[Type]float64{F32: 32, BF16: 16, Q8B32T2: 8.5, Q4B64: 4.5} {
+		if d.Bits() != want {
+			t.Errorf("%s: %g bits, want %g", d, d.Bits(), want)
+		}
+	}
 	for _, unknown := range []string{"", "q9", "f32 ", "invalid", Type(200).String()} {
 		if d, ok := Parse(unknown); ok {
 			t.Errorf("%q: read as %s", unknown, d)

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
 // A Key is one caller of a service that asks for keys.
@@ -172,30 +174,10 @@ func (p *parser) field(k *Key, at, value *yaml.Node) error {
 		known = append(known, f.name)
 	}
 	hint := ""
-	if w := meant(at.Value, known); w != "" {
+	if w := spelling.Nearest(at.Value, known); w != "" {
 		hint = fmt.Sprintf(" (did you mean %q?)", w)
 	}
 	return p.fail(at, "unknown key %q%s; known are %s", clip(at.Value), hint, strings.Join(known, ", "))
-}
-
-// meant is the word of which most agrees with have at both ends: slips of the
-// pen are mostly one letter, or an end that was left out.
-func meant(have string, words []string) (best string) {
-	most := 0
-	for _, w := range words {
-		n, head := min(len(have), len(w)), 0
-		for head < n && have[head] == w[head] {
-			head++
-		}
-		tail := 0
-		for tail < n-head && have[len(have)-1-tail] == w[len(w)-1-tail] {
-			tail++
-		}
-		if same := head + tail; same > most && 2*same > len(w) && 2*same > len(have) {
-			most, best = same, w
-		}
-	}
-	return best
 }
 
 // clip shortens a text of the file for a message.

@@ -14,7 +14,8 @@ import (
 var Shells = []string{"bash", "zsh", "fish"}
 
 // Script is the completion script of a command line whose program is called
-// name. words gives what an argument of a name may be, besides a file.
+// name. words lists the values of an argument, by its name, besides files, and
+// those of a flag, by its placeholder.
 func Script(shell, name string, app *kong.Application, words map[string][]string) (string, error) {
 	var subcommands []subcommand
 	collect(app.Node, nil, words, &subcommands)
@@ -63,13 +64,13 @@ func collect(n *kong.Node, path []string, words map[string][]string, out *[]subc
 	}
 	for _, group := range n.AllFlags(true) {
 		for _, f := range group {
-			v.flags = append(v.flags, flagOf(f))
+			v.flags = append(v.flags, flagOf(f, words))
 		}
 	}
 	if n.DefaultCmd != nil { // its flags may follow at once
 		for _, f := range n.DefaultCmd.Flags {
 			if !f.Hidden {
-				v.flags = append(v.flags, flagOf(f))
+				v.flags = append(v.flags, flagOf(f, words))
 			}
 		}
 	}
@@ -88,12 +89,17 @@ func collect(n *kong.Node, path []string, words map[string][]string, out *[]subc
 	}
 }
 
-func flagOf(f *kong.Flag) flag {
+// flagOf describes a flag. Its values are those of its enum, else the words of its
+// placeholder.
+func flagOf(f *kong.Flag, words map[string][]string) flag {
 	out := flag{name: f.Name, help: firstSentence(f.Help), short: f.Short, takes: !f.IsBool() && !f.IsCounter()}
 	for _, v := range strings.Split(f.Enum, ",") {
 		if v != "" {
 			out.values = append(out.values, v)
 		}
+	}
+	if len(out.values) == 0 && out.takes {
+		out.values = words[f.PlaceHolder]
 	}
 	return out
 }

@@ -14,7 +14,7 @@ type line struct {
 	Make struct {
 		Spec   string `arg:"" help:"What to make."`
 		Target string `enum:"cpu,cuda" default:"cpu" help:"Target: which."`
-		Out    string `short:"o" help:"File (it's new)."`
+		Out    string `short:"o" placeholder:"PLACE" help:"File (it's new)."`
 		Fast   bool   `help:"Do it fast."`
 	} `cmd:"" help:"Make it: now."`
 	Bench struct {
@@ -34,7 +34,7 @@ func script(t *testing.T, shell string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Script(shell, "my.prog", k.Model, map[string][]string{"spec": {"llama", "qwen"}})
+	s, err := Script(shell, "my.prog", k.Model, map[string][]string{"spec": {"llama", "qwen"}, "PLACE": {"here", "there"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,8 @@ func TestBash(t *testing.T) {
 		{"make --target ", "cpu cuda"},
 		{"make --target cu", "cuda"},
 		{"make ", "llama qwen"},
-		{"make --out ", ""},
+		{"make --out ", "here there"},
+		{"bench serve --url ", ""},
 		{"bench ", "run serve"},
 		{"bench --r", "--reps"},
 		{"bench serve --", "--help --url"},

@@ -20,7 +20,7 @@ func TestCheck(t *testing.T) {
 		dir:                               "is a folder; name the file to make",
 		filepath.Join(dir, "none", "new"): "does not exist; make it first",
 		filepath.Join(file, "new"):        "does not exist; make it first",
-		"/proc/new":                       "nothing can be written to the folder /proc",
+		"/proc/new":                       "the folder /proc is not writable",
 	} {
 		err := destination.Check("-o", path)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -31,7 +31,13 @@ func TestCheck(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v (%v)", left, err)
 	}
-	if err := destination.CheckFolder("--all", filepath.Join(file, "x")); err == nil {
-		t.Error("a folder below a file")
+	for path, want := range map[string]string{
+		dir: "", filepath.Join(dir, "a", "b"): "", filepath.Join(file, "x"): file + " is a file; name a folder", file: "is a file; name a folder",
+		"/proc/a/b": "the folder /proc is not writable",
+	} {
+		err := destination.CheckFolder("--all", path)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
 	}
 }

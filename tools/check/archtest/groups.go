@@ -17,7 +17,7 @@ const sourcesFolder = "runtime"
 // Groups are all groups, lowest first. A row names what is used and nothing
 // else, so that a new arrow is a decision.
 var Groups = []Group{
-	{"runtime/kit", "metrics, plots, ordered JSON,\nwhat command lines share", nil},
+	{"runtime/kit", "metrics, plots, ordered JSON,\nspelling, command lines", nil},
 	{"runtime/artifact", "manifest, packed weights,\nelement types, dispatch tables", nil},
 	{"runtime/text", "tokenizer, regexp, Jinja,\nchat templates, grammars", []string{"runtime/kit"}},
 	{"runtime/sampling", "decoding, speculation", []string{"runtime/artifact"}},
@@ -30,16 +30,15 @@ var Groups = []Group{
 	{sourcesFolder, "", nil}, // the sources, embedded
 
 	{"models", "the model library: model specs,\nfamilies, the demo model", nil},
-	{"ir/spelling", "suggestions for names", nil},
 	{"ir/tensor", "blocks of quantized types,\nhost tensors, weight transforms", []string{"runtime/artifact"}},
-	{"ir", "modules, graphs, ops, types;\ntext form, verifier", []string{"ir/spelling", "ir/tensor"}},
+	{"ir", "modules, graphs, ops, types;\ntext form, verifier", []string{"runtime/kit", "ir/tensor"}},
 	{"ir/ops", "the table of ops", []string{"ir/tensor", "ir"}},
 	{"ir/interp", "runs any module, in float64", []string{"ir/tensor", "ir", "ir/ops"}},
 	{"ir/irtest", "", []string{"ir/tensor", "ir", "ir/ops", "ir/interp"}},
 	{"templates", "the kernel catalog", []string{"ir/tensor", "ir"}},
-	{"spec/checkpoint", "readers of stored weights", []string{"ir/spelling", "ir/tensor"}},
+	{"spec/checkpoint", "readers of stored weights", []string{"runtime/kit", "ir/tensor"}},
 	{"spec/tokenizerfile", "readers of tokenizer files", []string{"runtime/text"}},
-	{"spec", "YAML to IR", []string{"runtime/artifact", "models", "ir/spelling", "ir/tensor", "ir", "ir/ops", "spec/checkpoint"}},
+	{"spec", "YAML to IR", []string{"runtime/kit", "runtime/artifact", "models", "ir/tensor", "ir", "ir/ops", "spec/checkpoint"}},
 	{"passes", "IR to IR, and what it costs", []string{"ir/tensor", "ir", "ir/ops", "templates"}},
 	{"codegen/toolchain", "C compilers, Go, the cache", nil},
 	{"codegen/pack", "transforms and packs weights", []string{"runtime/artifact", "ir/tensor", "spec/checkpoint"}},
@@ -50,10 +49,10 @@ var Groups = []Group{
 	{"codegen/cuda", "emits CUDA C", []string{"runtime/artifact", "ir/tensor", "ir", "templates", "codegen/layout", "codegen/ctext"}},
 	{"codegen", "the Go module of a binary", []string{"runtime", "runtime/artifact", "ir", "templates", "codegen/toolchain", "codegen/cpu", "codegen/cuda"}},
 	{"codegen/compiler", "from a spec to a program,\nfor other programs to import", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/binary",
-		"models", "ir/spelling", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec/tokenizerfile", "spec", "passes",
+		"models", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec/tokenizerfile", "spec", "passes",
 		"codegen/toolchain", "codegen/pack", "codegen"}},
 	{"cmd/hub", "", nil},
-	{"cmd", "", []string{"runtime/kit", "runtime/artifact", "runtime/device", "runtime/binary",
+	{"cmd", "", []string{"runtime/kit", "runtime/artifact", "runtime/device", "runtime/binary", "runtime/cli",
 		"models", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec", "passes", "codegen/toolchain", "codegen", "codegen/compiler", "cmd/hub"}},
 	{"tools", "", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/engine", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec", "passes", "codegen"}},
 }

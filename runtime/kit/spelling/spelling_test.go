@@ -13,6 +13,8 @@ func TestNearest(t *testing.T) {
 		"RMS_Norm":                 "rms_norm",   // case
 		"layernorm":                "layer_norm", // one left out
 		"rop":                      "rope",
+		"soft":                     "softmax", // its end left out
+		"so":                       "",
 		"convolution":              "",
 		"":                         "",
 		strings.Repeat("x", 1<<20): "", // hostile: bounded work

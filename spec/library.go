@@ -1,0 +1,93 @@
+package spec
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/iflowc/iflowc/models"
+	"gopkg.in/yaml.v3"
+)
+
+// A LibraryModel is what the model library says of a model without its files.
+type LibraryModel struct {
+	Name       string
+	Family     string // "": the spec describes the network itself
+	Network    string // such as decoder_only, or decoder_only.sparse_moe
+	Parameters int    // 0: not known
+	Repository string // hub repository of the files; "": none
+	Embedded   bool   // the library holds the files itself
+	Spec       *Spec  // as written: no family, option or config.json is applied
+}
+
+// Library lists the models of the library by name.
+func Library() []LibraryModel {
+	var list []LibraryModel
+	for _, name := range models.Names() {
+		src, err := models.Lookup(name)
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		s, network, err := parse(name, src)
+		if err != nil {
+			panic("bug: " + err.Error())
+		}
+		_, err = fs.Stat(models.FS(), name)
+		list = append(list, LibraryModel{
+			Name: name, Family: s.Family, Network: networkType(s.Family, network), Parameters: s.Parameters,
+			Repository: s.Repository, Embedded: err == nil, Spec: s,
+		})
+	}
+	return list
+}
+
+// networkType is the type that a network_structure or else the family states.
+func networkType(name string, network *yaml.Node) string {
+	if t := statedType(network); t != "" {
+		return t
+	}
+	f, ok := findFamily(name)
+	if !ok {
+		return ""
+	}
+	for _, g := range slices.Backward(f.chain()) {
+		if t := statedType(&g.Network); t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// statedType is the value of the key type of a network_structure, "" for none.
+func statedType(network *yaml.Node) string {
+	if network == nil {
+		return ""
+	}
+	for i := 0; i+1 < len(network.Content); i += 2 {
+		if network.Content[i].Value == "type" {
+			return canonicalWord(deref(network.Content[i+1]).Value)
+		}
+	}
+	return ""
+}
+
+// Parameters counts the elements of the stored tensors that the model uses.
+func (m *Model) Parameters() int64 { return m.countParameters("") }
+
+// countParameters counts those of tensors whose names in the files match a
+// pattern; "" matches all.
+func (m *Model) countParameters(pattern string) (n int64) {
+	seen := map[string]bool{}
+	for _, t := range m.tensors {
+		if ok, err := path.Match(pattern, t.File); err != nil || pattern != "" && !ok || seen[t.File] {
+			continue
+		}
+		seen[t.File] = true
+		elements := int64(1)
+		for _, d := range t.Shape {
+			elements *= int64(d)
+		}
+		n += elements
+	}
+	return n
+}

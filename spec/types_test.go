@@ -1,0 +1,41 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/iflowc/iflowc/ir/tensor"
+)
+
+// TestTypeNames: sizes and types are read; another program's type gets the size
+// that comes closest.
+func TestTypeNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]tensor.DType{
+		"q8": tensor.Q8B32T2, "Q4": tensor.Q4B64, "q3": tensor.Q3HB64, "q4_b32": tensor.Q4B32, "q4_b32t1a": tensor.Q4B32, "fp16": tensor.F16, "bfloat16": tensor.BF16,
+	} {
+		if got, err := ParseType(name); err != nil || got != want {
+			t.Errorf("%s: read as %s (%v), want %s", name, got, err, want)
+		}
+	}
+	for names, want := range map[string]string{
+		"q4_k_m q4_0 q4_1 q4_k iq4_xs iq4_nl Q4_K_S": "is a type of llama.cpp; iflowc's type of about that size is q4 (q4_b64, 4.5 bits)",
+		"q8_0":                              "is a type of llama.cpp; iflowc's type of about that size is q8 (q8_b32t2, 8.5 bits)",
+		"q6_k":                              "iflowc's type of about that size is q6 (q6_b64, 6.5 bits)",
+		"q5_k_m q5_0":                       "iflowc's type of about that size is q5 (q5_b64, 5.5 bits)",
+		"q3_k_l iq3_xxs":                    "iflowc's type of about that size is q3 (q3h_b64, 4.0 bits)",
+		"q2_k iq1_s tq1_0 tq2_0":            "iflowc's type of about that size is q2 (q2_b32, 3.0 bits)",
+		"int4 4bit 4-bit nf4 w4a16 mxfp4 4": "is a type of other programs; iflowc's type of about that size is q4 ",
+		"int8 8bit fp8 fp8_e4m3 i8":         "iflowc's type of about that size is q8 ",
+		"awq gptq":                          "iflowc's type of about that size is q4 ",
+		"q4b64":                             `did you mean "q4_b64"?`,
+		"q9":                                `did you mean "q8"?`,
+		"exact":                             "want a size (q8 q6 q5 q4 q3 q2) or a type (f32 f16 bf16 q8_b32 ",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			if _, err := ParseType(name); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", name, err, want)
+			}
+		}
+	}
+}
