@@ -198,7 +198,7 @@ func newPageCommand(text string) (c pageCommand, ok bool) {
 func documentation(t *testing.T) map[string]string {
 	t.Helper()
 	pages := []string{"../../README.md", "../../CONTRIBUTING.md"}
-	for _, pattern := range []string{"../../docs/*.md", "../../docs/benchmarks/*.md"} {
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/benchmarks/*.md", "../../docs/decisions/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

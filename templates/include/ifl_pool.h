@@ -37,7 +37,7 @@ int ifl_pool_active(const ifl_pool *pool);
 
 /* A thread's columns of a matmul, in groups. Three quarters of an equal share are its own, so that it reads their weights as one
  * stream; the rest is claimed in pieces by whoever is done, so that a thread whose core is slower for a moment is not waited
- * for. (docs/decisions.md, "Most columns are a worker's own", has what other ways cost.) */
+ * for. (docs/decisions/031-claim-the-last-quarter.md has what other ways cost.) */
 typedef struct {
   int from, to;             /* what to do now */
   int own, rest;            /* where its own share ends, and where begins what is claimed */

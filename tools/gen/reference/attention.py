@@ -30,7 +30,7 @@ This page shows for which models the two attention implementations of transforme
 
 `tools/gen/reference/attention.py --write` generates it with transformers {version} and torch {torch} in float32. The default of transformers is `sdpa` (PyTorch's
 scaled_dot_product_attention) if a model supports it, and `eager` otherwise. Reference outputs are recorded with the default, unless it ignores
-a part of the configuration. [decisions.md](../decisions.md#references) gives the reasons.
+a part of the configuration. [Decision 070](../decisions/070-reference-attention.md) gives the reasons.
 
 "Difference" is the maximum difference between eager attention and the default over all recorded values. "Largest" is the largest absolute value.
 """

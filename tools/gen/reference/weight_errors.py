@@ -2,7 +2,7 @@
 """What llama.cpp's block types lose of a model's matrices: the root of the squared error over the sum of squares.
 
 The encoders are ggml's own, called in its shared library (libggml-base.so of any build of llama.cpp); those rows of
-docs/quantization.md that stand beside `go test ./codegen/pack -run TestErrorOrder -v` are made by
+docs/benchmarks/quantization.md that stand beside `go test ./codegen/pack -run TestErrorOrder -v` are made by
 
     python tools/gen/reference/weight_errors.py MODEL.safetensors LIBGGML_BASE
 """
