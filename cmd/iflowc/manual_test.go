@@ -5,7 +5,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 	"github.com/iflowc/iflowc/runtime/kit/manual"
 )
@@ -17,8 +16,7 @@ var updateManual = flag.Bool("update-manual", false, "rewrite docs/reference/ifl
 // TestManual compares docs/reference/iflowc.md with the command line.
 func TestManual(t *testing.T) {
 	t.Parallel()
-	var c commands
-	parser, err := kong.New(&c, kong.Name("iflowc"))
+	parser, err := newParser()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,14 +5,10 @@ package cli
 import (
 	"flag"
 	"os"
-	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 	"github.com/iflowc/iflowc/runtime/kit/manual"
-	"github.com/iflowc/iflowc/runtime/sampling/decode"
-	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
 //go:generate go test . -run ^TestManual$ -update-manual
@@ -22,9 +18,7 @@ var updateManual = flag.Bool("update-manual", false, "rewrite docs/reference/bin
 // TestManual compares docs/reference/binary.md with the command line of binaries.
 func TestManual(t *testing.T) {
 	t.Parallel()
-	var c commands
-	parser, err := kong.New(&c, kong.Name("BIN"),
-		kong.Vars{"strategies": strings.Join(decode.Strategies(), ", "), "templates": strings.Join(chat.Names(), ", ")})
+	parser, err := Grammar()
 	if err != nil {
 		t.Fatal(err)
 	}

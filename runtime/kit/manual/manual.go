@@ -31,7 +31,7 @@ func section(b *strings.Builder, app *kong.Application, n *kong.Node) {
 	var flags []*kong.Flag
 	for _, group := range n.AllFlags(true) {
 		for _, f := range group {
-			if f.Name != "help" {
+			if f.Name != "help" && f.Name != "version" {
 				flags = append(flags, f)
 			}
 		}
