@@ -14,14 +14,16 @@ import (
 // test by its folder.
 var elsewhere = []struct{ command, by string }{
 	{".ci/run", "stage test"}, // what runs all of this
-	{"go run ./cmd/iflowc ir", "cmd/iflowc TestReadme"},
 	{"go run ./tools/gen/vendordeps", "codegen TestVendoredSources"},
 	{"iflowc compile --target", "codegen/compiler TestCUDALaunches"},
 	{"iflowc compile --cc", "stage neon"},
 	{"iflowc diff", "cmd/iflowc TestDiffAgrees"},
+	{"iflowc compile models/smollm2-135m-instruct.yaml", "stage smollm2"},
+	{"iflowc list", "cmd/iflowc TestList"},
 	{"iflowc profile --target", "cmd/iflowc TestEmulatedProfile"},
 	{"iflowc pull", "cmd/hub TestPull"},
 	{"BIN hidden", "runtime/cli TestEncoderHidden"},
+	{"BIN info --json", "cmd/iflowc TestJSONKeys"},
 	{"BIN translate", "runtime/cli TestSpeculateSources"},
 	{"BIN tune --device", "cmd/iflowc TestEmulatedProfile"},
 	{"BIN verify", "runtime/cli TestVerify"},
@@ -29,6 +31,7 @@ var elsewhere = []struct{ command, by string }{
 	{"script/attack", "stage attack"},
 	{"script/check-partition", "stage partition"},
 	{"script/compare-reference", "stage smollm2"},
+	{"script/site", "stage site"},
 	{"script/simulate serving --ablate", "tools/simulate/serving TestCommand"},
 	{"script/check-all", "stage cuda"},
 	{"tools/check/clients/run", "stage clients"},
@@ -37,6 +40,8 @@ var elsewhere = []struct{ command, by string }{
 
 // notRun are commands that nothing runs here, with the reason.
 var notRun = []struct{ command, why string }{
+	{"go install github.com/iflowc/iflowc/cmd/iflowc@latest", "needs a published version"},
+	{"go install ./cmd/iflowc", "writes to the user's folder of programs; TestDocs and the stages build the same program"},
 	{"pip install", "fetches hundreds of megabytes; the stages of .ci/run that need packages install the same lists"},
 	{"python -m venv", "goes with pip install"},
 	{"sbatch", "needs a cluster with Slurm; tools/check/deploycheck runs the job's script with a stand-in"},

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/iflowc/iflowc/runtime/kit/manual"
+	"github.com/iflowc/iflowc/tools/gen/clidoc"
 )
 
 //go:generate go test . -run ^TestManual$ -update-manual
@@ -21,7 +21,7 @@ func TestManual(t *testing.T) {
 		t.Fatal(err)
 	}
 	const path = "../../docs/reference/iflowc.md"
-	want := "# iflowc\n\nGenerated from the command line by `go generate ./cmd/iflowc`; do not edit.\n" + manual.Markdown(parser.Model)
+	want := "# iflowc\n\nGenerated from the command line by `go generate ./cmd/iflowc`; do not edit.\n" + clidoc.Markdown(parser.Model)
 	if *updateManual {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

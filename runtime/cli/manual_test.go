@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/iflowc/iflowc/runtime/kit/manual"
+	"github.com/iflowc/iflowc/tools/gen/clidoc"
 )
 
 //go:generate go test . -run ^TestManual$ -update-manual
@@ -24,7 +24,7 @@ func TestManual(t *testing.T) {
 	}
 	const path = "../../docs/reference/binary.md"
 	want := "# Per-model binary\n\nGenerated from the command line by `go generate ./runtime/cli`; do not edit.\n\n" +
-		"`iflowc compile` makes a binary `BIN` with these subcommands. A binary offers those that its model can run.\n" + manual.Markdown(parser.Model)
+		"`iflowc compile` makes a binary `BIN` with these subcommands. A binary offers those that its model can run.\n" + clidoc.Markdown(parser.Model)
 	if *updateManual {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

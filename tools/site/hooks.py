@@ -22,7 +22,7 @@ def on_page_markdown(markdown, page, config, **_):
             log.warning("%s links to %s, which does not exist", page.file.src_uri, match[2])
             return match[0]
         kind = "tree" if (ROOT / target).is_dir() else "blob"
-        return f"{match[1]}{config.repo_url}/{kind}/main/{target}{match[3] or ''}{match[4]}"
+        return f"{match[1]}{config.extra['repository']}/{kind}/main/{target}{match[3] or ''}{match[4]}"
 
     lines, fenced = [], False
     for line in markdown.split("\n"):

@@ -1,11 +1,11 @@
-package manual_test
+package clidoc_test
 
 import (
 	"testing"
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
-	"github.com/iflowc/iflowc/runtime/kit/manual"
+	"github.com/iflowc/iflowc/tools/gen/clidoc"
 )
 
 type copyCmd struct {
@@ -48,7 +48,7 @@ Examples:
 
     tool copy a
 `
-	if diff := cmp.Diff(want, manual.Markdown(parser.Model)); diff != "" {
+	if diff := cmp.Diff(want, clidoc.Markdown(parser.Model)); diff != "" {
 		t.Error(diff)
 	}
 }

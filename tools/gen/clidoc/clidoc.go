@@ -1,6 +1,6 @@
-// Package manual writes the reference page of a command line as Markdown: its
+// Package clidoc writes the reference page of a command line as Markdown: its
 // subcommands with their arguments, flags and examples.
-package manual
+package clidoc
 
 import (
 	"fmt"
