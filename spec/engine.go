@@ -15,38 +15,38 @@ import (
 // specification itself means the same there, but that a template here is used
 // whatever the model's files have; flags of the command line win over both.
 type Engine struct {
-	WeightType   tensor.DType `yaml:"device_weight_data_type"` // as quant
-	WQ           string       `yaml:"device_weight_data_type.attn_wq"`
-	WK           string       `yaml:"device_weight_data_type.attn_wk"`
-	WV           string       `yaml:"device_weight_data_type.attn_wv"`
-	WO           string       `yaml:"device_weight_data_type.attn_wo"`
-	W1           string       `yaml:"device_weight_data_type.ffn_w1"`
-	W2           string       `yaml:"device_weight_data_type.ffn_w2"`
-	W3           string       `yaml:"device_weight_data_type.ffn_w3"`
-	KVType       tensor.DType `yaml:"device_kv_cache_data_type"` // as kv_type
-	HostWeight   tensor.DType `yaml:"host_weight_data_type"`     // of layers on the processor; here as device_weight_data_type
-	HostKV       tensor.DType `yaml:"host_kv_cache_data_type"`   // of layers on the processor; here as device_kv_cache_data_type
-	Threshold    int          `yaml:"tensor_quant_threshold"`
-	Delta        float64      `yaml:"delta_tensor_ratio"`
-	Devices      string       `yaml:"devices"`
-	MaxContext   int          `yaml:"max_context_len"` // -1: the model's
-	Strategy     any          `yaml:"decoding_strategy"`
-	EncoderInput string       `yaml:"encoder_input_template"`
-	DecoderInput string       `yaml:"decoder_input_template"`
-	Prompt       string       `yaml:"prompt_template"`
+	WeightType   tensor.DType `yaml:"device_weight_data_type"`         // same as quant
+	WQ           string       `yaml:"device_weight_data_type.attn_wq"` // type of the query projections; same as the entry attn_wq of types
+	WK           string       `yaml:"device_weight_data_type.attn_wk"` // type of the key projections; same as the entry attn_wk of types
+	WV           string       `yaml:"device_weight_data_type.attn_wv"` // type of the value projections; same as the entry attn_wv of types
+	WO           string       `yaml:"device_weight_data_type.attn_wo"` // type of the output projections of attention; same as the entry attn_wo of types
+	W1           string       `yaml:"device_weight_data_type.ffn_w1"`  // type of the first FFN matrices (the gate, in gated FFNs); same as the entry ffn_w1 of types
+	W2           string       `yaml:"device_weight_data_type.ffn_w2"`  // type of the last FFN matrices (down); same as the entry ffn_w2 of types
+	W3           string       `yaml:"device_weight_data_type.ffn_w3"`  // type of the up matrices of gated FFNs; same as the entry ffn_w3 of types
+	KVType       tensor.DType `yaml:"device_kv_cache_data_type"`       // same as kv_type
+	HostWeight   tensor.DType `yaml:"host_weight_data_type"`           // same as device_weight_data_type, which overrides it
+	HostKV       tensor.DType `yaml:"host_kv_cache_data_type"`         // same as device_kv_cache_data_type, which overrides it
+	Threshold    int          `yaml:"tensor_quant_threshold"`          // same as the key outside engine
+	Delta        float64      `yaml:"delta_tensor_ratio"`              // same as the key outside engine
+	Devices      string       `yaml:"devices"`                         // same as the key outside engine
+	MaxContext   int          `yaml:"max_context_len"`                 // same as the key outside engine; -1: the default
+	Strategy     any          `yaml:"decoding_strategy"`               // same as the key outside engine
+	EncoderInput string       `yaml:"encoder_input_template"`          // same as the key outside engine
+	DecoderInput string       `yaml:"decoder_input_template"`          // same as chat_template outside engine
+	Prompt       string       `yaml:"prompt_template"`                 // same as chat_template outside engine
 
-	Queries     int   `yaml:"max_concurrent_queries"` // sequences at once
-	Threads     int   `yaml:"cpu_threads"`
-	Port        int   `yaml:"http_port"`
-	MaxOutput   int   `yaml:"max_output_tokens"` // of an answer that does not say
-	Layers      int   `yaml:"cpu_layer_count"`   // layers on the processor; on the target cpu all are
-	EncoderCPU  int   `yaml:"encoder_cpu_layer_count"`
-	DecoderCPU  int   `yaml:"decoder_cpu_layer_count"`
-	HostKVShare int   `yaml:"host_kv_cache_percent"` // share of the layers whose keys and values stay in the host's memory
-	HostEmbed   *bool `yaml:"be_host_embeddings"`    // token table in the host's memory
+	Queries     int   `yaml:"max_concurrent_queries"`  // sequences that run at once, `--parallel`; default: 16
+	Threads     int   `yaml:"cpu_threads"`             // worker threads, `--threads`; 0: one per physical core
+	Port        int   `yaml:"http_port"`               // port of the service, `--port`; default: 8080
+	MaxOutput   int   `yaml:"max_output_tokens"`       // maximum tokens of an answer whose request sets no limit, `--max-tokens`; default: up to the end of the context
+	Layers      int   `yaml:"cpu_layer_count"`         // without devices, on GPU targets: the first so many layers run on the CPU
+	EncoderCPU  int   `yaml:"encoder_cpu_layer_count"` // recorded in `BIN info` only: an encoder runs on one device
+	DecoderCPU  int   `yaml:"decoder_cpu_layer_count"` // same as cpu_layer_count, which it overrides
+	HostKVShare int   `yaml:"host_kv_cache_percent"`   // on GPU targets: percentage of the layers, the last ones, with their KV cache in host memory; default: 0
+	HostEmbed   *bool `yaml:"be_host_embeddings"`      // on GPU targets: keep the embedding table in host memory; default: false
 
-	Speculate   string `yaml:"speculate" words:"none|lookup|draft|medusa|auto"` // how tokens are drafted, see docs/speculation.md
-	DraftTokens int    `yaml:"draft_tokens"`                                    // most drafted tokens of a sequence in a step
+	Speculate   string `yaml:"speculate" words:"none|lookup|draft|medusa|auto"` // default drafting method, see [speculation](../speculation.md)
+	DraftTokens int    `yaml:"draft_tokens"`                                    // maximum drafted tokens of a sequence in a step; default: 15
 }
 
 // applyEngine moves what the section says to the specification's own keys.

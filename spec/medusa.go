@@ -16,15 +16,15 @@ import (
 // arXiv:2401.10774), which propose the tokens after the next one. Head i, from
 // 0 on, guesses the token 2+i places behind the one whose state it reads.
 type Medusa struct {
-	File    string `yaml:"file"`                       // checkpoint of the heads, .safetensors or .pt, in model_dir; without it the model's own files have medusa_head.0.0.linear.weight …
-	Heads   int    `yaml:"heads"`                      // use the first so many; 0: all of the checkpoint; of a chained head: most tokens that it drafts one after the other
-	LMHead  string `yaml:"lm_head" words:"own|shared"` // the matrix behind each head: the checkpoint's, or the model's own, perhaps behind a square one of the checkpoint; default: the checkpoint's where they have a row a token
-	Vocab   int    `yaml:"vocab"`                      // with the model's own matrix: propose only the first so many tokens; 0: all
-	Choices any    `yaml:"choices"`                    // a tree's name, tokens a head as [1, 7, 6], or a list of paths; default: the tree that pays most
+	File    string `yaml:"file"`                       // checkpoint of the heads in model_dir, .safetensors or .pt; default: tensors medusa_head.0.0.linear.weight … of the model's files
+	Heads   int    `yaml:"heads"`                      // heads to use, from the first; of an autoregressive head (Hydra): maximum tokens that it drafts in a row; 0: all, or 6 tokens
+	LMHead  string `yaml:"lm_head" words:"own|shared"` // output matrix of the heads; own: the checkpoint's; shared: the model's, behind a square matrix of the checkpoint if there is one; default: own if the checkpoint has one row per token
+	Vocab   int    `yaml:"vocab"`                      // with lm_head shared: propose only the first so many tokens; 0: all
+	Choices any    `yaml:"choices"`                    // draft tree: a published tree's name, guesses per head as [1, 7, 6], or a list of paths; default: the tree with the greatest expected gain
 
-	Accept    string  `yaml:"accept" words:"exact|typical"` // of requests that do not say: exact keeps the model's distribution; typical is Medusa's rule, which does not
-	Threshold float64 `yaml:"posterior_threshold"`          // ε of typical acceptance; default 0.09
-	Alpha     float64 `yaml:"posterior_alpha"`              // α of typical acceptance; default 0.3
+	Accept    string  `yaml:"accept" words:"exact|typical"` // default acceptance rule; exact: keeps the model's distribution; typical: Medusa's rule, which does not
+	Threshold float64 `yaml:"posterior_threshold"`          // ε of typical acceptance; default: 0.09
+	Alpha     float64 `yaml:"posterior_alpha"`              // α of typical acceptance; default: 0.3
 }
 
 // medusaPrefixes are what stands before a head's number in the names of its

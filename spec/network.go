@@ -4,142 +4,142 @@ package spec
 // module choice. The keys up to TensorNamePreMapping are Inferflow's, with
 // their meaning; the rest are what today's families need besides.
 type Network struct {
-	Type                  string `yaml:"type" words:"decoder_only|encoder_only|encoder_decoder|decoder_only.sparse_moe|general|transformer|bert|llama|bloom"`
-	NormalizationFunction string `yaml:"normalization_function" words:"std|rms|linear"`
-	ActivationFunction    string `yaml:"activation_function" words:"sigmoid|elu|relu|gelu|silu|glu_sigmoid|glu_elu|glu_relu|glu_gelu|glu_silu|gelu_erf|quick_gelu|relu2|tanh|identity|glu_gelu_erf|glu_quick_gelu|glu_relu2|xielu"`
-	PositionEmbedding     string `yaml:"position_embedding" words:"empty|rope|alibi|sinusoidal|sinusoidal2|relative_bias"`
-	PosEmbeddingOffset    int    `yaml:"pos_embedding_offset"`
+	Type                  string `yaml:"type" words:"decoder_only|encoder_only|encoder_decoder|decoder_only.sparse_moe|general|transformer|bert|llama|bloom"`                                                                       // topology of the network; general, transformer, llama and bloom are decoders, bert is an encoder, and llama and bloom also preset norm, activation and positions
+	NormalizationFunction string `yaml:"normalization_function" words:"std|rms|linear"`                                                                                                                                             // std: LayerNorm; rms: RMSNorm; linear: multiplication by √hidden_size, without parameters
+	ActivationFunction    string `yaml:"activation_function" words:"sigmoid|elu|relu|gelu|silu|glu_sigmoid|glu_elu|glu_relu|glu_gelu|glu_silu|gelu_erf|quick_gelu|relu2|tanh|identity|glu_gelu_erf|glu_quick_gelu|glu_relu2|xielu"` // activation of the FFN; gelu is the tanh approximation; a glu_ name means that w1 stores gate and up in one matrix
+	PositionEmbedding     string `yaml:"position_embedding" words:"empty|rope|alibi|sinusoidal|sinusoidal2|relative_bias"`                                                                                                          // how positions enter; empty: by a learned table if the files have one; relative_bias: T5's biases of scores
+	PosEmbeddingOffset    int    `yaml:"pos_embedding_offset"`                                                                                                                                                                      // number added to the positions that index the position table or the sinusoid (OPT: 2)
 
-	QKColumnOrder       int     `yaml:"qk_column_order"` // 0, 1: rope turns neighbors; 2: halves
-	RopeTheta           float64 `yaml:"rope_theta"`
-	RopeDim             int     `yaml:"rope_dim"` // rotated channels of a head; -1 and 0 mean all
-	PartialRotaryFactor float64 `yaml:"partial_rotary_factor"`
+	QKColumnOrder       int     `yaml:"qk_column_order"`       // pairs of channels that rope rotates; 0, 1: neighbors; 2: channel i and i + half
+	RopeTheta           float64 `yaml:"rope_theta"`            // base of rope's frequencies
+	RopeDim             int     `yaml:"rope_dim"`              // rotated channels of a head; 0, -1: all, times partial_rotary_factor
+	PartialRotaryFactor float64 `yaml:"partial_rotary_factor"` // fraction of a head's channels that rope rotates, if rope_dim does not set their number
 
-	QKVFormat                int     `yaml:"qkv_format"` // 0: fused rows grouped by KV head; 1: all Q, all K, all V; 2: four blocks of Q, V, K (CodeGen)
-	KQScale                  float64 `yaml:"kq_scale"`   // an overflow guard; neutral
-	NormalizeLMHead          bool    `yaml:"normalize_lm_head"`
-	HasEmbeddingLinearNorm   bool    `yaml:"has_embedding_linear_norm"`
-	EmbeddingLinearScale     float64 `yaml:"embedding_linear_scale"` // up to 1e-4: √dim
-	LinearNormBeforeSinusoid bool    `yaml:"linear_norm_before_sinusoidal"`
-	UseSelfAttnPreNorm       bool    `yaml:"use_self_attn_pre_norm"`
-	IsAttnPostAsResidual     bool    `yaml:"is_attn_post_as_residual"`
-	IsParallelAttn           bool    `yaml:"is_parallel_attn"`
-	MLPAttnShareInput        bool    `yaml:"mlp_attn_share_input"`
-	AttnPreNormBase          float64 `yaml:"attn_pre_norm_base"`
-	FFNPreNormBase           float64 `yaml:"ffn_pre_norm_base"`
-	OutputNormBase           float64 `yaml:"output_norm_base"`
-	AttnOutScale             float64 `yaml:"attn_out_scale"`
-	FFNOutScale              float64 `yaml:"ffn_out_scale"`
-	OutScale                 float64 `yaml:"out_scale"`
-	ExpertCount              int     `yaml:"expert_count"`
-	UsingExpertCount         int     `yaml:"using_expert_count"`
-	MoETopK                  int     `yaml:"moe_top_k"`
-	MoENormTopKProb          bool    `yaml:"moe_norm_top_k_prob"`
-	MoELayerStart            int     `yaml:"moe_layer_start"`
-	MoELayerEnd              int     `yaml:"moe_layer_end"`
-	HasSharedExpert          bool    `yaml:"has_shared_expert"`
-	TransformQK              bool    `yaml:"transform_qk"`
-	MaskToken                string  `yaml:"mask_token"`
-	HasCrossAttnKVCache      bool    `yaml:"has_cross_attn_kv_cache"`
-	IsEagerDeviceBuilding    bool    `yaml:"is_eager_device_building"`
+	QKVFormat                int     `yaml:"qkv_format"`                    // order of rows in a fused Q, K, V matrix; 0: grouped by KV head; 1: all Q, all K, all V; 2: four blocks of Q, V, K (CodeGen)
+	KQScale                  float64 `yaml:"kq_scale"`                      // accepted and ignored: Inferflow's guard against fp16 overflow, which leaves the result unchanged
+	NormalizeLMHead          bool    `yaml:"normalize_lm_head"`             // scale each row of the output matrix to unit length (Baichuan 2)
+	HasEmbeddingLinearNorm   bool    `yaml:"has_embedding_linear_norm"`     // multiply the token embeddings by embedding_linear_scale
+	EmbeddingLinearScale     float64 `yaml:"embedding_linear_scale"`        // factor on the token embeddings; up to 1e-4: √hidden_size
+	LinearNormBeforeSinusoid bool    `yaml:"linear_norm_before_sinusoidal"` // multiply the token embeddings before positions are added, not after
+	UseSelfAttnPreNorm       bool    `yaml:"use_self_attn_pre_norm"`        // norm in front of self-attention
+	IsAttnPostAsResidual     bool    `yaml:"is_attn_post_as_residual"`      // the output of the norm behind attention is also the residual, not only the FFN's input
+	IsParallelAttn           bool    `yaml:"is_parallel_attn"`              // attention and FFN read the same normed input in parallel (GPT-J, Phi-2)
+	MLPAttnShareInput        bool    `yaml:"mlp_attn_share_input"`          // attention and FFN run in parallel and read the layer's input through norms of their own (GPT-NeoX)
+	AttnPreNormBase          float64 `yaml:"attn_pre_norm_base"`            // number added to the weight of the norm in front of attention (Gemma: 1)
+	FFNPreNormBase           float64 `yaml:"ffn_pre_norm_base"`             // number added to the weight of the norm in front of the FFN (Gemma: 1)
+	OutputNormBase           float64 `yaml:"output_norm_base"`              // number added to the weight of the final norm (Gemma: 1)
+	AttnOutScale             float64 `yaml:"attn_out_scale"`                // factor on the output of attention, before the residual addition (MiniCPM, Granite)
+	FFNOutScale              float64 `yaml:"ffn_out_scale"`                 // factor on the output of the FFN, before the residual addition (MiniCPM, Granite)
+	OutScale                 float64 `yaml:"out_scale"`                     // factor on the last layer's output, before the final norm
+	ExpertCount              int     `yaml:"expert_count"`                  // experts of a layer; 0: no mixture of experts
+	UsingExpertCount         int     `yaml:"using_expert_count"`            // route over the first so many experts only; 0: all
+	MoETopK                  int     `yaml:"moe_top_k"`                     // experts that a token is routed to
+	MoENormTopKProb          bool    `yaml:"moe_norm_top_k_prob"`           // divide the weights of the chosen experts by their sum
+	MoELayerStart            int     `yaml:"moe_layer_start"`               // first layer with experts
+	MoELayerEnd              int     `yaml:"moe_layer_end"`                 // first layer after those with experts; negative: all later layers have experts
+	HasSharedExpert          bool    `yaml:"has_shared_expert"`             // each layer with experts has one more expert that every token passes
+	TransformQK              bool    `yaml:"transform_qk"`                  // accepted only as false; Inferflow declares the key and does not read it
+	MaskToken                string  `yaml:"mask_token"`                    // accepted and ignored; Inferflow declares the key and does not read it
+	HasCrossAttnKVCache      bool    `yaml:"has_cross_attn_kv_cache"`       // accepted and ignored; Inferflow declares the key and does not read it
+	IsEagerDeviceBuilding    bool    `yaml:"is_eager_device_building"`      // accepted and ignored; Inferflow declares the key and does not read it
 
-	TensorNamePrefix     string     `yaml:"tensor_name_prefix"`
-	TensorNameMapping    OrderedMap `yaml:"tensor_name_mapping"`
-	TensorNamePreMapping OrderedMap `yaml:"tensor_name_pre_mapping"`
-	UnevenTensors        []string   `yaml:"uneven_tensors"` // tensors of a layer (self_attn.wo.bias) that only some layers have
+	TensorNamePrefix     string     `yaml:"tensor_name_prefix"`      // prefix of the stored names in tensor_name_mapping; names match with and without it
+	TensorNameMapping    OrderedMap `yaml:"tensor_name_mapping"`     // stored name → standard name of a tensor; {i} is the layer, {j} the expert; extends the built-in names
+	TensorNamePreMapping OrderedMap `yaml:"tensor_name_pre_mapping"` // stored name → name that tensor_name_mapping sees, for single tensors
+	UnevenTensors        []string   `yaml:"uneven_tensors"`          // tensors of a layer, such as self_attn.wo.bias, that only some layers have
 
 	// Norms.
-	NormEps        float64 `yaml:"norm_eps"`
-	NormParameters bool    `yaml:"norm_parameters"`                     // false: norms without weight and bias (OLMo)
-	SubNormBase    float64 `yaml:"sub_norm_base"`                       // (w + base) of the norms on sub-layer outputs (Gemma 2: 1)
-	QKNorm         string  `yaml:"qk_norm" words:"auto|none|head|full"` // auto: by the tensors' shapes
-	QKNormFunction string  `yaml:"qk_norm_function" words:"std|rms|l2"` // "": as normalization_function
-	QKNormBase     float64 `yaml:"qk_norm_base"`
-	QKNormPosition string  `yaml:"qk_norm_position" words:"before_rope|after_rope"`
-	ResidualNormed bool    `yaml:"residual_from_pre_norm"` // the residual is the pre-normed value (BLOOM's post-norm switch)
+	NormEps        float64 `yaml:"norm_eps"`                                        // ε of the norms
+	NormParameters bool    `yaml:"norm_parameters"`                                 // norms have a weight and perhaps a bias; false: they have neither (OLMo)
+	SubNormBase    float64 `yaml:"sub_norm_base"`                                   // number added to the weights of the norms on the outputs of attention and FFN (Gemma 2: 1)
+	QKNorm         string  `yaml:"qk_norm" words:"auto|none|head|full"`             // norm on queries and keys; head: with one weight for all heads, or one for each; full: over all heads together; auto: by the tensors' shapes
+	QKNormFunction string  `yaml:"qk_norm_function" words:"std|rms|l2"`             // function of the norm on queries and keys; default: normalization_function
+	QKNormBase     float64 `yaml:"qk_norm_base"`                                    // number added to the weights of the norms on queries and keys (Gemma 3: 1)
+	QKNormPosition string  `yaml:"qk_norm_position" words:"before_rope|after_rope"` // whether queries and keys are normed before or after rope
+	ResidualNormed bool    `yaml:"residual_from_pre_norm"`                          // the residual is the output of the pre-norm (BLOOM's apply_residual_connection_post_layernorm)
 
 	// Positions.
-	RopeScaling       *RopeScaling `yaml:"rope_scaling"`
-	RopeFactorsTensor string       `yaml:"rope_factors_tensor"`                         // a stored tensor of divisors of the frequencies, where the files have it (GGUF)
-	RopeLocalTheta    float64      `yaml:"rope_local_theta"`                            // of sliding layers, unscaled (Gemma 3)
-	RopePattern       []string     `yaml:"rope_pattern" words:"rope|none|sliding|full"` // per layer, repeated: sliding means rope, full none (SmolLM3, Cohere 2)
+	RopeScaling       *RopeScaling `yaml:"rope_scaling"`                                // scaling of rope's frequencies for long contexts, as in config.json
+	RopeFactorsTensor string       `yaml:"rope_factors_tensor"`                         // stored tensor with a divisor for each of rope's frequencies (GGUF's rope_freqs.weight)
+	RopeLocalTheta    float64      `yaml:"rope_local_theta"`                            // base of rope's frequencies on layers with a sliding window, unscaled (Gemma 3); 0: rope_theta
+	RopePattern       []string     `yaml:"rope_pattern" words:"rope|none|sliding|full"` // rope of each layer, repeated; rope, sliding: with rope; none, full: without (SmolLM3, Cohere 2)
 	RopeOffset        int          `yaml:"rope_offset"`                                 // first rotated channel of a head
-	AlibiSlopeScale   float64      `yaml:"alibi_slope_scale"`                           // Falcon scales its ALiBi by 1/√head_dim
+	AlibiSlopeScale   float64      `yaml:"alibi_slope_scale"`                           // factor on ALiBi's slopes (Falcon: 1/√head_dim)
 
 	// Attention.
-	HeadDim          int      `yaml:"head_dim"`
-	AttnScale        float64  `yaml:"attn_scale"` // 0: 1/√head_dim
-	AttnSoftcap      float64  `yaml:"attn_softcap"`
-	SlidingWindow    int      `yaml:"sliding_window"`
-	AttentionPattern []string `yaml:"attention_pattern" words:"full|sliding"` // per layer, repeated; empty: all sliding where there is a window
-	WindowLayerStart int      `yaml:"window_layer_start"`                     // first layer with a window (Qwen2)
-	QKVClamp         float64  `yaml:"qkv_clamp"`                              // clip q, k, v to ±value (OLMo, MPT); 0: none
-	AttentionSinks   bool     `yaml:"attention_sinks"`
-	FullAttnStep     int      `yaml:"full_attention_step"` // every so many layers, from layer 0 on, one without a window (ModernBERT); 0: see attention_pattern
-	LatentAttention  bool     `yaml:"latent_attention"`    // keys and values from a common low-rank projection (DeepSeek-V2, §2.1)
-	QKNopeHeadDim    int      `yaml:"qk_nope_head_dim"`    // of latent attention: channels of a head that rope leaves alone
-	QKRopeHeadDim    int      `yaml:"qk_rope_head_dim"`    // of latent attention: channels of a head that rope turns
-	VHeadDim         int      `yaml:"v_head_dim"`          // channels of a value head; 0: as head_dim
-	KVLoraRank       int      `yaml:"kv_lora_rank"`        // width of the low-rank projection
-	LatentNormEps    float64  `yaml:"latent_norm_eps"`     // of the norms inside latent attention; 0: norm_eps
-	AttnScaleYarn    bool     `yaml:"attn_scale_yarn"`     // scores times the square of YaRN's factor for mscale_all_dim (DeepSeek-V3)
-	AttnInverseLayer bool     `yaml:"attn_scale_by_inverse_layer"`
-	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"` // layer 0 has no norm in front of attention (ModernBERT)
-	RelMaxDistance   int      `yaml:"relative_max_distance"`
+	HeadDim          int      `yaml:"head_dim"`                               // channels of a query or key head; default: hidden_size / num_attention_heads
+	AttnScale        float64  `yaml:"attn_scale"`                             // factor on attention scores; 0: 1/√head_dim
+	AttnSoftcap      float64  `yaml:"attn_softcap"`                           // bound c on attention scores s, c·tanh(s/c) (Gemma 2: 50); 0: none
+	SlidingWindow    int      `yaml:"sliding_window"`                         // tokens that a token attends to, its own included; in an encoder, the distance to either side; 0: all
+	AttentionPattern []string `yaml:"attention_pattern" words:"full|sliding"` // attention of each layer, repeated; sliding: with sliding_window; default: sliding_window applies to all layers
+	WindowLayerStart int      `yaml:"window_layer_start"`                     // first layer with a sliding window (Qwen2)
+	QKVClamp         float64  `yaml:"qkv_clamp"`                              // bound on queries, keys and values, which are clipped to ±value (OLMo, MPT); 0: none
+	AttentionSinks   bool     `yaml:"attention_sinks"`                        // each head has a learned extra score that joins the softmax's denominator (gpt-oss)
+	FullAttnStep     int      `yaml:"full_attention_step"`                    // every so many layers, from layer 0 on, one has no sliding window (ModernBERT); 0: attention_pattern decides
+	LatentAttention  bool     `yaml:"latent_attention"`                       // multi-head latent attention: keys and values come from a shared low-rank projection (DeepSeek-V2, §2.1)
+	QKNopeHeadDim    int      `yaml:"qk_nope_head_dim"`                       // with latent_attention: channels of a query or key head without rope
+	QKRopeHeadDim    int      `yaml:"qk_rope_head_dim"`                       // with latent_attention: channels of a query or key head with rope
+	VHeadDim         int      `yaml:"v_head_dim"`                             // channels of a value head; 0: head_dim
+	KVLoraRank       int      `yaml:"kv_lora_rank"`                           // with latent_attention: width of the low-rank projection
+	LatentNormEps    float64  `yaml:"latent_norm_eps"`                        // with latent_attention: ε of the norms on low-rank vectors; 0: norm_eps
+	AttnScaleYarn    bool     `yaml:"attn_scale_yarn"`                        // multiply attention scores by (0.1·mscale_all_dim·ln(factor) + 1)², with the values of rope_scaling (DeepSeek-V3)
+	AttnInverseLayer bool     `yaml:"attn_scale_by_inverse_layer"`            // divide the attention scores of layer i, counted from 0, by i + 1 (GPT-2)
+	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"`                    // layer 0 has no norm in front of attention (ModernBERT)
+	RelMaxDistance   int      `yaml:"relative_max_distance"`                  // with relative_bias: distance from which on all positions share the last bucket (T5)
 
 	// Layers that share weights (Lan et al. 2020, ALBERT, §3.1).
-	WeightGroups      int `yaml:"weight_groups"`       // layer L of N reads the weights of group int(L / (N / weight_groups)); 0: each layer its own
-	WeightGroupLayers int `yaml:"weight_group_layers"` // layers that a group stores; they run in sequence in the place of each layer
+	WeightGroups      int `yaml:"weight_groups"`       // groups of layers that share weights: layer i of N reads group ⌊i / (N / weight_groups)⌋ (ALBERT); 0: no sharing
+	WeightGroupLayers int `yaml:"weight_group_layers"` // layers that each group stores; they run one after the other in place of each layer
 
 	// Mixtures of experts.
-	MoEScore       string  `yaml:"moe_score" words:"softmax|sigmoid|softmax_topk|sparsemixer"`
-	MoEScale       float64 `yaml:"moe_scale"` // factor on the routed weights
-	MoEGroups      int     `yaml:"moe_groups"`
-	MoETopGroups   int     `yaml:"moe_top_groups"`
-	MoEGroupScore  string  `yaml:"moe_group_score" words:"max|top2"`
-	MoELayerStep   int     `yaml:"moe_layer_step"`                          // experts in every so many layers, the last of each run
-	MoEDenseLayers []int   `yaml:"moe_dense_layers"`                        // layers without experts besides
-	MoEActivation  string  `yaml:"moe_activation" words:"swiglu_oai"`       // "": as activation_function
-	MoELayout      string  `yaml:"moe_weight_layout" words:"out_in|in_out"` // of tensors that hold all experts
-	MoEGateUp      string  `yaml:"moe_gate_up" words:"halves|interleaved"`  // rows of gate and up stored as one
-	MoEJitter      float64 `yaml:"moe_jitter"`                              // of sparsemixer: half the relative distance of what is near
-	MoELimit       float64 `yaml:"moe_limit"`                               // bound of swiglu_oai
+	MoEScore       string  `yaml:"moe_score" words:"softmax|sigmoid|softmax_topk|sparsemixer"` // how router logits become expert weights; softmax_topk: softmax over the chosen experts only; sparsemixer: Phi-3.5-MoE's
+	MoEScale       float64 `yaml:"moe_scale"`                                                  // factor on the weights of the chosen experts
+	MoEGroups      int     `yaml:"moe_groups"`                                                 // groups of experts, for routing to a few groups (DeepSeek-V2, V3); 0: none
+	MoETopGroups   int     `yaml:"moe_top_groups"`                                             // groups that the experts of a token are chosen from
+	MoEGroupScore  string  `yaml:"moe_group_score" words:"max|top2"`                           // score of a group: its greatest expert score, or the sum of its two greatest (DeepSeek-V3)
+	MoELayerStep   int     `yaml:"moe_layer_step"`                                             // distance of layers with experts: layer i has them if i + 1 is a multiple of it
+	MoEDenseLayers []int   `yaml:"moe_dense_layers"`                                           // layers without experts, in addition to those that moe_layer_start, _end and _step exclude
+	MoEActivation  string  `yaml:"moe_activation" words:"swiglu_oai"`                          // activation of the experts, if not activation_function; swiglu_oai: gpt-oss's clamped SwiGLU
+	MoELayout      string  `yaml:"moe_weight_layout" words:"out_in|in_out"`                    // layout of tensors that store all experts of a layer; in_out: transposed
+	MoEGateUp      string  `yaml:"moe_gate_up" words:"halves|interleaved"`                     // rows of gate and up in tensors that store both: first all of gate, or alternating
+	MoEJitter      float64 `yaml:"moe_jitter"`                                                 // with sparsemixer: experts compete if their logits differ by less than 2·moe_jitter, relatively
+	MoELimit       float64 `yaml:"moe_limit"`                                                  // with swiglu_oai: bound of the clamp
 
 	// Encoders.
-	PoolerActivation string `yaml:"pooler_activation" words:"tanh|relu|gelu|gelu_erf|silu"`
-	HeadActivation   string `yaml:"head_activation" words:"tanh|relu|gelu|gelu_erf|silu"` // of the masked-LM head; "": as activation_function
-	ClassPooling     string `yaml:"classifier_pooling" words:"first|mean"`                // which state a classifier reads
-	SharedEmbeddings bool   `yaml:"shared_embeddings"`                                    // encoder and decoder embed by one table
+	PoolerActivation string `yaml:"pooler_activation" words:"tanh|relu|gelu|gelu_erf|silu"` // activation of the pooler, on the first token's state
+	HeadActivation   string `yaml:"head_activation" words:"tanh|relu|gelu|gelu_erf|silu"`   // activation of the masked-LM head; default: activation_function
+	ClassPooling     string `yaml:"classifier_pooling" words:"first|mean"`                  // state that a classifier reads: the first token's, or the mean over the tokens
+	SharedEmbeddings bool   `yaml:"shared_embeddings"`                                      // encoder and decoder use one embedding table
 
 	// Projections and head.
-	WeightLayout   string  `yaml:"weight_layout" words:"out_in|in_out"` // in_out: Conv1D (GPT-2)
-	TiedEmbeddings bool    `yaml:"tied_embeddings"`
-	LogitScale     float64 `yaml:"logit_scale"`
-	LogitSoftcap   float64 `yaml:"logit_softcap"`
+	WeightLayout   string  `yaml:"weight_layout" words:"out_in|in_out"` // layout of stored projections; in_out: transposed, as Conv1D of GPT-2
+	TiedEmbeddings bool    `yaml:"tied_embeddings"`                     // the embedding table is also the output matrix
+	LogitScale     float64 `yaml:"logit_scale"`                         // factor on the logits (Cohere)
+	LogitSoftcap   float64 `yaml:"logit_softcap"`                       // bound c on logits x, c·tanh(x/c) (Gemma 2: 30); 0: none
 }
 
 // A RopeScaling is config.json's rope_scaling, whose names it keeps.
 type RopeScaling struct {
-	Type          string    `yaml:"type"`
-	RopeType      string    `yaml:"rope_type" words:"default|linear|dynamic|yarn|llama3|longrope|su|none"`
-	Factor        float64   `yaml:"factor"`
-	Alpha         float64   `yaml:"alpha"` // of dynamic: a constant factor on the base instead (Hunyuan)
-	Original      float64   `yaml:"original_max_position_embeddings"`
-	LowFreq       float64   `yaml:"low_freq_factor"`
-	HighFreq      float64   `yaml:"high_freq_factor"`
-	AttnFactor    float64   `yaml:"attention_factor"`
-	BetaFast      float64   `yaml:"beta_fast"`
-	BetaSlow      float64   `yaml:"beta_slow"`
-	MScale        float64   `yaml:"mscale"`
-	MScaleAllDim  float64   `yaml:"mscale_all_dim"`
-	Truncate      *bool     `yaml:"truncate"`
-	ShortFactor   []float64 `yaml:"short_factor"`
-	LongFactor    []float64 `yaml:"long_factor"`
-	ShortMScale   float64   `yaml:"short_mscale"`
-	LongMScale    float64   `yaml:"long_mscale"`
-	RopeTheta     float64   `yaml:"rope_theta"`
-	PartialRotary float64   `yaml:"partial_rotary_factor"`
-	MaxPos        float64   `yaml:"max_position_embeddings"`
+	Type          string    `yaml:"type"`                                                                  // older name of rope_type
+	RopeType      string    `yaml:"rope_type" words:"default|linear|dynamic|yarn|llama3|longrope|su|none"` // scaling method, as in transformers; default, none: no scaling; su: older name of longrope
+	Factor        float64   `yaml:"factor"`                                                                // factor by which the context is extended
+	Alpha         float64   `yaml:"alpha"`                                                                 // with dynamic: multiply rope_theta once, by alpha^(d/(d−2)) for d rotated channels (Hunyuan)
+	Original      float64   `yaml:"original_max_position_embeddings"`                                      // context in tokens that the model was trained for before its extension; default: config.json's original_max_position_embeddings, else its max_position_embeddings
+	LowFreq       float64   `yaml:"low_freq_factor"`                                                       // with llama3: frequencies with fewer rotations in the original context are divided by factor
+	HighFreq      float64   `yaml:"high_freq_factor"`                                                      // with llama3: frequencies with more rotations in the original context are kept; those between are blended
+	AttnFactor    float64   `yaml:"attention_factor"`                                                      // with yarn, longrope: factor on cosines and sines; default: by the method's formula
+	BetaFast      float64   `yaml:"beta_fast"`                                                             // with yarn: rotations in the original context from which on a frequency is kept; default: 32
+	BetaSlow      float64   `yaml:"beta_slow"`                                                             // with yarn: rotations in the original context up to which a frequency is divided by factor; default: 1
+	MScale        float64   `yaml:"mscale"`                                                                // with yarn and mscale_all_dim: numerator's coefficient in the default of attention_factor (DeepSeek-V2)
+	MScaleAllDim  float64   `yaml:"mscale_all_dim"`                                                        // with yarn and mscale: denominator's coefficient in the default of attention_factor; see attn_scale_yarn
+	Truncate      *bool     `yaml:"truncate"`                                                              // with yarn: round the bounds of the blended channels to integers; default: true
+	ShortFactor   []float64 `yaml:"short_factor"`                                                          // with longrope: divisor of each frequency, for sequences within the original context
+	LongFactor    []float64 `yaml:"long_factor"`                                                           // with longrope: divisor of each frequency, for longer sequences
+	ShortMScale   float64   `yaml:"short_mscale"`                                                          // with longrope: factor on cosines and sines within the original context; default: attention_factor
+	LongMScale    float64   `yaml:"long_mscale"`                                                           // with longrope: factor on cosines and sines of longer sequences; default: attention_factor
+	RopeTheta     float64   `yaml:"rope_theta"`                                                            // accepted and ignored here: the family copies it to network_structure
+	PartialRotary float64   `yaml:"partial_rotary_factor"`                                                 // accepted and ignored here: the family copies it to network_structure
+	MaxPos        float64   `yaml:"max_position_embeddings"`                                               // accepted and ignored
 }
 
 // newNetwork has the defaults of the keys.

@@ -39,7 +39,9 @@ func Schema() []byte {
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "iflowc model specification"
 	root["properties"].(schemaNode)["iflow"].(schemaNode)["enum"] = []any{Version, nil}
-	root["properties"].(schemaNode)["network_structure"] = s.structure(reflect.ValueOf(newNetwork()), true)
+	network := s.structure(reflect.ValueOf(newNetwork()), true)
+	network["description"] = s.docs["Spec.Network"]
+	root["properties"].(schemaNode)["network_structure"] = network
 	out, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		panic("bug: the schema is no JSON: " + err.Error())

@@ -239,7 +239,7 @@ func TestSchemaDescribes(t *testing.T) {
 			}
 		}
 	}
-	for key, want := range map[string]string{"rope_dim": "rotated channels of a head", "moe_limit": "bound of swiglu_oai"} {
+	for key, want := range map[string]string{"rope_dim": "rotated channels of a head", "moe_limit": "bound of the clamp"} {
 		if doc, _ := network[key].(map[string]any)["description"].(string); !strings.Contains(doc, want) {
 			t.Errorf("%s: described as %q, want %q", key, doc, want)
 		}

@@ -22,59 +22,59 @@ type Options struct {
 // file's metadata) beside it. Keys are those of Inferflow's model_spec.json
 // and engine configuration, and ours.
 type Spec struct {
-	Version  int    `yaml:"iflow"`
-	Name     string `yaml:"name"`
-	Family   string `yaml:"family"` // which models/families file gives the defaults; "" means by config.json
-	ModelDir string `yaml:"model_dir"`
+	Version  int    `yaml:"iflow"`     // version of the model spec language; 1 is the only one
+	Name     string `yaml:"name"`      // name of the model, shown in listings and used by the service; default: the file's name without its extension
+	Family   string `yaml:"family"`    // file of models/families that supplies the defaults; default: the one of config.json's model_type
+	ModelDir string `yaml:"model_dir"` // folder of the model's files, relative to the model spec's folder; --model-dir overrides it
 
-	Repository string `yaml:"repository"` // hub repository of the model's files, OWNER/NAME, for iflowc pull
-	Parameters int    `yaml:"parameters"` // number of parameters, shown in lists
+	Repository string `yaml:"repository"` // hub repository of the model's files, OWNER/NAME; `iflowc pull` fetches it
+	Parameters int    `yaml:"parameters"` // number of parameters, shown in listings
 
-	ConfigFile      string   `yaml:"config_file"`
-	ModelFiles      []string `yaml:"model_files"`
-	ModelFileFormat string   `yaml:"model_file_format" words:"std|pickle|safetensors|ggml|gguf|llama2.c"`
+	ConfigFile      string   `yaml:"config_file"`                                                         // hyper-parameter file in model_dir; default: config.json if there is one, else the metadata of the weight file
+	ModelFiles      []string `yaml:"model_files"`                                                         // weight files in model_dir; default: found by their format
+	ModelFileFormat string   `yaml:"model_file_format" words:"std|pickle|safetensors|ggml|gguf|llama2.c"` // format of the weight files; default: detected; std and ggml are Inferflow's formats
 
-	VocabSize       int `yaml:"vocab_size"`
-	InputVocabSize  int `yaml:"input_vocab_size"`
-	PaddedVocabSize int `yaml:"padded_vocab_size"` // rows of the embedding matrix, when more than the vocabulary
-	OutputVocabSize int `yaml:"output_vocab_size"`
+	VocabSize       int `yaml:"vocab_size"`        // number of token ids that may be sampled; default: config.json's vocab_size, else the rows of the embedding table
+	InputVocabSize  int `yaml:"input_vocab_size"`  // Inferflow's name for the same number; vocab_size overrides it
+	PaddedVocabSize int `yaml:"padded_vocab_size"` // rows of the embedding table, if it has more than vocab_size; the padding rows are never sampled
+	OutputVocabSize int `yaml:"output_vocab_size"` // accepted and ignored, as Inferflow's files contain it
 
-	UnkToken string `yaml:"unk_token"`
-	PadToken string `yaml:"pad_token"`
-	BosToken string `yaml:"bos_token"`
-	EosToken string `yaml:"eos_token"`
+	UnkToken string `yaml:"unk_token"` // accepted and ignored: the tokenizer files define the unknown token
+	PadToken string `yaml:"pad_token"` // accepted and ignored: the tokenizer files define the padding token
+	BosToken string `yaml:"bos_token"` // accepted and ignored: the tokenizer files and generation_config.json define the first token
+	EosToken string `yaml:"eos_token"` // accepted and ignored: the tokenizer files and generation_config.json define the tokens that end a text
 
-	TokenizerFile         string   `yaml:"tokenizer_file"`
-	TokenizerFiles        []string `yaml:"tokenizer_files"`
-	TokenBytesMapping     int      `yaml:"token_bytes_mapping"`
-	TokenRemapFile        string   `yaml:"token_remap_file"`
-	TokenizationAlgorithm string   `yaml:"tokenization_algorithm" words:"fmm|fmm2|bpe|ulm|std|auto"`
-	GenerationConfig      string   `yaml:"generation_config"`
+	TokenizerFile         string   `yaml:"tokenizer_file"`                                           // tokenizer file in model_dir; default: the usual names, such as tokenizer.json and tokenizer.model
+	TokenizerFiles        []string `yaml:"tokenizer_files"`                                          // tokenizer files in model_dir, read in addition to the usual names
+	TokenBytesMapping     int      `yaml:"token_bytes_mapping"`                                      // accepted and ignored (Inferflow: 1 if tokens are in GPT-2's printable byte alphabet)
+	TokenRemapFile        string   `yaml:"token_remap_file"`                                         // accepted and ignored (Inferflow: a pickled map from tokenizer ids to model ids)
+	TokenizationAlgorithm string   `yaml:"tokenization_algorithm" words:"fmm|fmm2|bpe|ulm|std|auto"` // accepted and ignored: the tokenizer files define the algorithm
+	GenerationConfig      string   `yaml:"generation_config"`                                        // file in model_dir with the defaults of sampling; default: generation_config.json
 
-	Hyper   map[string]any `yaml:"hyper"` // hyper-parameters by their config.json names; over config.json
-	Network Network        `yaml:"network_structure"`
-	Graph   string         `yaml:"graph"`          // IR in place of what network_structure gives; see graph.go
-	Ignore  []string       `yaml:"ignore_tensors"` // stored tensors that are no part of the model
+	Hyper   map[string]any `yaml:"hyper"`             // hyper-parameters under their names in config.json, which they override
+	Network Network        `yaml:"network_structure"` // modules of the network; the family sets the defaults
+	Graph   string         `yaml:"graph"`             // module in IR text, used in place of network_structure; $name inserts a hyper-parameter, ${…} an expression
+	Ignore  []string       `yaml:"ignore_tensors"`    // patterns of stored tensors that are not part of the computation, with * for any characters
 
-	Quant                tensor.DType `yaml:"quant"`
-	Types                OrderedMap   `yaml:"types"` // standard tensor name pattern → type
-	KVType               tensor.DType `yaml:"kv_type"`
-	Activations          string       `yaml:"activations"`            // f32, bf16, int8 or int8+N; see the flag --activations
-	Importance           string       `yaml:"importance"`             // importance matrix, a file of model_dir; see calibrate
-	TensorQuantThreshold int          `yaml:"tensor_quant_threshold"` // elements; smaller tensors stay as stored
-	DeltaTensorRatio     float64      `yaml:"delta_tensor_ratio"`
-	Devices              string       `yaml:"devices"`
-	PromptTemplate       string       `yaml:"prompt_template"` // in the brace language, a built-in template's name, or Jinja
-	ChatTemplate         string       `yaml:"chat_template"`   // the same; over prompt_template
-	EncoderInputTemplate string       `yaml:"encoder_input_template"`
+	Quant                tensor.DType `yaml:"quant"`                  // type of all matrices; default: the type that they are stored in
+	Types                OrderedMap   `yaml:"types"`                  // exceptions from quant: tensor name or pattern → type; the last match wins
+	KVType               tensor.DType `yaml:"kv_type"`                // type of the KV cache; default: f16, or f32 if quant is f32
+	Activations          string       `yaml:"activations"`            // type that the inputs of matmuls are rounded to: f32, bf16, int8 or int8+N with N outlier groups per row; default: by the weight type
+	Importance           string       `yaml:"importance"`             // importance matrix in model_dir, which weights the errors of quantization; `BIN calibrate` writes one
+	TensorQuantThreshold int          `yaml:"tensor_quant_threshold"` // number of elements; quant does not apply to smaller matrices; default: 0
+	DeltaTensorRatio     float64      `yaml:"delta_tensor_ratio"`     // fraction of the entries of a quantized matrix that are kept as sparse outliers, at most 0.05; default: 0
+	Devices              string       `yaml:"devices"`                // devices that share the model: `0;1` is a pipeline, `0&1` a tensor-parallel group, `auto` chooses; default: one device
+	PromptTemplate       string       `yaml:"prompt_template"`        // chat template, used if the model's files have none: a template in Inferflow's brace language or Jinja, or the name of a built-in one
+	ChatTemplate         string       `yaml:"chat_template"`          // chat template, used in place of that of the model's files; the same languages as prompt_template
+	EncoderInputTemplate string       `yaml:"encoder_input_template"` // template of the encoder's input, for encoder-decoder models
 	DecoderInputTemplate string       `yaml:"decoder_input_template"` // Inferflow's other name of prompt_template
-	DecodingStrategy     any          `yaml:"decoding_strategy"`      // a name, or a map with name and parameters
-	MaxContextLen        int          `yaml:"max_context_len"`
-	Engine               Engine       `yaml:"engine"` // how the model is run
-	Medusa               Medusa       `yaml:"medusa"` // heads that propose tokens
+	DecodingStrategy     any          `yaml:"decoding_strategy"`      // default sampling method: a name, or a map with a name and its parameters
+	MaxContextLen        int          `yaml:"max_context_len"`        // maximum tokens of a sequence; default: config.json's max_position_embeddings, at most 8192
+	Engine               Engine       `yaml:"engine"`                 // how the model is run, under the names of Inferflow's engine configuration
+	Medusa               Medusa       `yaml:"medusa"`                 // draft heads for speculative decoding
 
-	Comments any `yaml:"COMMENTS"`   // tolerated, as Inferflow does
-	TopQKV   any `yaml:"qkv_format"` // two of Inferflow's files have it here, where it means nothing
+	Comments any `yaml:"COMMENTS"`   // ignored, as in Inferflow
+	TopQKV   any `yaml:"qkv_format"` // ignored; two of Inferflow's files have the key at this place, too
 
 	// Config is config.json, or the metadata of a GGUF or llama2.c file under
 	// config.json's names, with `hyper` on top.
