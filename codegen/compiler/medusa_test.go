@@ -191,7 +191,7 @@ func decodeAll(t *testing.T, e *engine.Engine, m engine.Model, prompts [][]int32
 				}
 			})
 		}
-		e.Together(drafts)
+		e.DraftBatch(drafts)
 		for _, f := range after {
 			f()
 		}
@@ -264,7 +264,7 @@ func TestDemoMedusa(t *testing.T) {
 type unpriced struct{ speculate.Drafter }
 
 func (u *unpriced) Propose(history []int32, room speculate.Room) speculate.Draft {
-	room.Time, room.Read, room.Rests = nil, 0, false
+	room.Time, room.HeadTime, room.Paused = nil, 0, false
 	return u.Drafter.Propose(history, room)
 }
 

@@ -224,7 +224,7 @@ func describeMost(p engine.Memory, heap, requests int64) string {
 func describePlan(p engine.Memory, opt engine.Options) string {
 	mb := func(n int64) float64 { return float64(n) / 1e6 }
 	return fmt.Sprintf("memory: weights %.1f MB, KV cache %.1f MB (%d pages of 64 tokens), activations %.1f MB; %.1f of %.1f MB available\nat most %d concurrent sequences, context %d, %d threads",
-		mb(p.Weights), mb(p.State), opt.Pages, mb(p.Scratch+p.Results), mb(p.Total()), mb(p.Available), opt.MaxSeqs, opt.Context, opt.Threads)
+		mb(p.Weights), mb(p.KVCache), opt.Pages, mb(p.Scratch+p.Results), mb(p.Total()), mb(p.Available), opt.MaxSeqs, opt.Context, opt.Threads)
 }
 
 // logger returns the logger that the flags describe.

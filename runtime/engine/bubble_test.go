@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestBubble counts stages that stand still: by their own clocks where they have
-// some, else by the steps under way.
+// TestBubble checks the idle time of stages, by the time that each measured, or by the
+// number of steps in flight.
 func TestBubble(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1000, 0)
@@ -20,17 +20,17 @@ func TestBubble(t *testing.T) {
 	if b := bubble(); b != 0 {
 		t.Errorf("nothing was computed: bubble %v", b)
 	}
-	move := func(seconds, inFlight int) { // time passes, then so many are under way
+	move := func(seconds, inFlight int) { // advance the time, then set the number of steps in flight
 		at = at.Add(time.Duration(seconds) * time.Second)
 		f.count(at)
 		all := append(f.idle, f.inFlight...)
 		f.inFlight, f.idle = all[:inFlight:inFlight], all[inFlight:]
 	}
 	move(0, 1)
-	move(2, 2) // two seconds with one step
-	move(3, 1) // three with two
-	move(1, 0) // one with one
-	move(9, 0) // nothing to do does not count
+	move(2, 2) // 2 s with one step
+	move(3, 1) // 3 s with two
+	move(1, 0) // 1 s with one
+	move(9, 0) // idle time is not counted
 	if b := bubble(); math.Abs(b-3.0/12) > 1e-9 {
 		t.Errorf("bubble %v, expected 3 of 2·6 seconds", b)
 	}

@@ -9,45 +9,46 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// A chain brings drafters together that run the model's chained head: one run
-// takes a token of each.
-type chain struct {
-	rows     int       // of the states that the step gave
-	states   []float32 // these as they were; empty: not kept yet
-	drafting int       // drafters at work together that may want a run
-	waiting  []*turn
-	ready    sync.Cond // turns were taken
+// A headBatch batches the runs of an autoregressive draft head (Hydra): one run
+// computes one token for every drafter that waits.
+type headBatch struct {
+	rows     int       // rows of hidden states that the last step computed
+	states   []float32 // copy of these rows, because head runs overwrite them; empty: not copied yet
+	drafting int       // drafters of DraftBatch that may still request a run
+	waiting  []*headRequest
+	ready    sync.Cond // signaled when waiting requests are done
 }
 
-// A turn is what one drafter wants of the next run.
-type turn struct {
+// A headRequest asks for one token's row from the next run of the head.
+type headRequest struct {
 	step   *device.Step
 	state  []float32
 	token  int32
-	result []float32 // in place of what it held; nil after a failure
-	taken  bool
+	result []float32 // the buffer of the row; nil after a failed run
+	done   bool
 }
 
-// begin notes how many states a step gave.
-func (c *chain) begin(results []Result) {
+// begin records how many rows of hidden states a step computed.
+func (c *headBatch) begin(results []Result) {
 	c.rows, c.states = 0, c.states[:0]
 	for i := range results {
 		c.rows = max(c.rows, results[i].at+results[i].Rows+results[i].Drafted)
 	}
 }
 
-// DraftsTogether says whether what drafts runs once for all sequences that draft
-// by Together; else each may draft by itself.
-func (e *Engine) DraftsTogether() bool { return e.heads.chained }
+// BatchesDrafts reports whether drafters should run through DraftBatch, because the
+// model's draft head can compute the tokens of several sequences in one run. Otherwise
+// each drafter may run by itself.
+func (e *Engine) BatchesDrafts() bool { return e.heads.chained }
 
-// Together drafts for several sequences of a step at once, each waiting for the
-// others' turns: each call is Result.Draft for one or, one after the other, for
-// some that no other call drafts for. A chained head runs once for all that want
-// it.
-func (e *Engine) Together(drafts []func()) {
+// DraftBatch drafts for several sequences of a step concurrently. Each function calls
+// Result.Draft for one sequence, or for several in succession; no two functions draft
+// for the same sequence. Each run of an autoregressive draft head serves all functions
+// that have not finished.
+func (e *Engine) DraftBatch(drafts []func()) {
 	h := &e.heads
 	h.mu.Lock()
-	h.chain.drafting = len(drafts)
+	h.batch.drafting = len(drafts)
 	h.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, draft := range drafts {
@@ -56,20 +57,21 @@ func (e *Engine) Together(drafts []func()) {
 	wg.Wait()
 }
 
-// draftOne makes one draft, after which nobody waits for it.
+// draftOne runs one function of DraftBatch; later head runs do not wait for it.
 func (e *Engine) draftOne(draft func()) {
 	defer func() {
 		h := &e.heads
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.chain.drafting = max(0, h.chain.drafting-1)
-		e.runTurns()
+		h.batch.drafting = max(0, h.batch.drafting-1)
+		e.runPendingHeads()
 	}()
 	draft()
 }
 
-// chainOf gives a drafter the model's chained head, behind a result whose draft
-// was walked along a path.
+// chainOf returns the function that runs the model's autoregressive draft head for a
+// result of which the nodes on path were accepted. A nil state stands for the hidden
+// state of the last accepted token.
 func (r Result) chainOf(path []int) speculate.ChainRun {
 	e, row := r.e, r.at+r.Rows-1
 	if len(path) > 0 {
@@ -78,52 +80,53 @@ func (r Result) chainOf(path []int) speculate.ChainRun {
 	h := &e.heads
 	cols := e.graph.Outputs[h.hidden].Cols
 	h.mu.Lock()
-	if len(h.chain.states) == 0 { // runs will overwrite them
-		h.chain.states = append(h.chain.states, r.step.Out[h.hidden][:h.chain.rows*cols]...)
+	if len(h.batch.states) == 0 { // head runs overwrite the hidden states
+		h.batch.states = append(h.batch.states, r.step.Out[h.hidden][:h.batch.rows*cols]...)
 	}
 	h.mu.Unlock()
 	return func(dst, state []float32, token int32) []float32 {
 		if state == nil {
-			state = h.chain.states[row*cols:][:cols]
+			state = h.batch.states[row*cols:][:cols]
 		}
-		t := &turn{step: r.step, state: state, token: token, result: dst}
-		return e.takeTurn(t)
+		q := &headRequest{step: r.step, state: state, token: token, result: dst}
+		return e.awaitHead(q)
 	}
 }
 
-// takeTurn waits until the head has run on a turn's state and token.
-func (e *Engine) takeTurn(t *turn) []float32 {
+// awaitHead queues a request and waits until a run of the head has served it.
+func (e *Engine) awaitHead(q *headRequest) []float32 {
 	h := &e.heads
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.chain.waiting = append(h.chain.waiting, t)
-	for e.runTurns(); !t.taken; {
-		h.chain.ready.Wait()
+	h.batch.waiting = append(h.batch.waiting, q)
+	for e.runPendingHeads(); !q.done; {
+		h.batch.ready.Wait()
 	}
-	return t.result
+	return q.result
 }
 
-// runTurns runs the head for all that wait, once nobody is still thinking.
-func (e *Engine) runTurns() {
+// runPendingHeads runs the head for the waiting requests once every drafter of
+// DraftBatch waits, or as many as one run can serve.
+func (e *Engine) runPendingHeads() {
 	h := &e.heads
-	list := h.chain.waiting
-	if len(list) == 0 || len(list) < min(h.chain.drafting, e.opt.MaxOutRows, e.opt.MaxTokens) {
+	list := h.batch.waiting
+	if len(list) == 0 || len(list) < min(h.batch.drafting, e.opt.MaxOutRows, e.opt.MaxTokens) {
 		return
 	}
 	c, o := list[0].step, e.graph.Outputs[h.output]
 	cols := e.graph.Outputs[h.hidden].Cols
 	blank(c, len(list))
-	for i, t := range list {
-		copy(c.Out[h.hidden][i*cols:], t.state)
-		c.ID[i], c.OutRow[i] = t.token, int32(i)
+	for i, q := range list {
+		copy(c.Out[h.hidden][i*cols:], q.state)
+		c.ID[i], c.OutRow[i] = q.token, int32(i)
 	}
 	err := e.timeHeads(c, len(list), len(list))
-	for i, t := range list {
-		t.taken = true
-		if t.result = append(t.result[:0], c.Out[h.output][i*o.Cols:][:o.Used]...); err != nil {
-			t.result = nil // the next step fails with it
+	for i, q := range list {
+		q.done = true
+		if q.result = append(q.result[:0], c.Out[h.output][i*o.Cols:][:o.Used]...); err != nil {
+			q.result = nil // the next step returns the error
 		}
 	}
-	h.chain.waiting = list[:0]
-	h.chain.ready.Broadcast()
+	h.batch.waiting = list[:0]
+	h.batch.ready.Broadcast()
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// Propose gives a sequence tokens that may follow its last one, in place of
-// those proposed before. The next step that computes the last token computes as
-// many of them as it has room for, from the first on, and gives their rows
-// too; see Result.Drafted. They become tokens of the sequence by Accept alone:
-// whatever is not accepted leaves no trace.
+// Propose sets a sequence's draft, a tree of tokens that may follow its last one, in
+// place of an earlier draft. The next step that computes the last token also computes a
+// prefix of the draft's nodes, as many as the step has room for, and returns their
+// output rows; see Result.Drafted. Only Accept appends drafted tokens to the sequence;
+// rejected nodes leave no trace.
 func (e *Engine) Propose(id ID, t speculate.Tree) error {
 	s := e.find(id)
 	if s == nil {
-		return fmt.Errorf("bug: a draft for query %d, which is not alive", id)
+		return fmt.Errorf("bug: Propose for query %d, which is not live", id)
 	}
 	if e.whole {
-		return fmt.Errorf("bug: a draft for query %d of an encoder", id)
+		return fmt.Errorf("bug: Propose for query %d of an encoder", id)
 	}
 	if err := t.Check(e.vocab); err != nil {
 		return err
@@ -32,17 +32,18 @@ func (e *Engine) Propose(id ID, t speculate.Tree) error {
 	return nil
 }
 
-// Accept appends the tokens of drafted nodes to a sequence, whose rows the last
-// step computed: path leads from a child of the last token from node to node.
+// Accept appends drafted tokens to a sequence. path lists nodes of the draft that the
+// last step computed; the first is a child of the sequence's last token, each further
+// one a child of the node before it.
 func (e *Engine) Accept(id ID, path []int) error {
 	s := e.find(id)
 	if s == nil {
-		return fmt.Errorf("bug: query %d, of which a draft is accepted, is not alive", id)
+		return fmt.Errorf("bug: Accept for query %d, which is not live", id)
 	}
 	parent := -1
 	for _, n := range path {
 		if n <= parent || n >= s.drafted || int(s.draft.Parent[n]) != parent {
-			return fmt.Errorf("bug: path %v does not lead through the draft of query %d, of which %d nodes are computed", path, id, s.drafted)
+			return fmt.Errorf("bug: path %v does not follow the draft of query %d, which has %d computed nodes", path, id, s.drafted)
 		}
 		parent = n
 	}
@@ -54,15 +55,15 @@ func (e *Engine) Accept(id ID, path []int) error {
 		s.tokens = append(s.tokens, s.draft.Tokens[n])
 	}
 	s.done += len(path)
-	s.want = max(s.want, s.done)
+	s.outFrom = max(s.outFrom, s.done)
 	e.cachePages(s, from)
-	e.forget(s)
+	e.dropDraft(s)
 	e.stats.Accepted += int64(len(path))
 	return nil
 }
 
-// forget drops a sequence's draft, and the pages that only its rows took.
-func (e *Engine) forget(s *sequence) {
+// dropDraft discards a sequence's draft and frees the pages that only its nodes used.
+func (e *Engine) dropDraft(s *sequence) {
 	s.draft, s.drafted = s.draft.Cut(0), 0
 	if n := pagesFor(max(len(s.tokens), s.done+1)); len(s.pages) > n {
 		e.pages.free(s.pages[n:])
@@ -70,10 +71,10 @@ func (e *Engine) forget(s *sequence) {
 	}
 }
 
-// addDraft writes the first n nodes of a sequence's draft behind its tokens,
-// which end in a step at past. The nodes of a path are like any tokens; those of
-// a tree have their parents' position and one, lie one behind the other, and see
-// their ancestors alone.
+// addDraft writes the nodes of a sequence's draft after its other tokens of the step;
+// past is the sequence's length in KV cache rows. The nodes of a path are like any
+// tokens. Nodes of a tree occupy consecutive rows, but have the position of their
+// parent plus one and attend only to their ancestors (tree attention).
 func (w *stepWriter) addDraft(t speculate.Tree, past int) {
 	c, q := w.step, w.seqs-1
 	for i, id := range t.Tokens {
@@ -85,8 +86,8 @@ func (w *stepWriter) addDraft(t speculate.Tree, past int) {
 	c.First[q+1] = int32(w.tokens)
 }
 
-// draft sets the positions and masks of a tree's nodes behind the token at a
-// position, which is the only other one of its sequence in the step.
+// draft sets the positions and attention masks of a tree's nodes. The sequence has one
+// other token in the step, the tree's root, at position last.
 func (w *stepWriter) draft(t speculate.Tree, last int32) {
 	if t.Linear() {
 		return
@@ -109,8 +110,8 @@ func (w *stepWriter) draft(t speculate.Tree, last int32) {
 	}
 }
 
-// Advance accepts a path of a sequence's draft and commits the token that was
-// picked behind it. ErrFull: the context has no row for it.
+// Advance accepts a path of a sequence's draft and commits the token chosen after it.
+// It returns ErrFull if the context has no row for the token.
 func (e *Engine) Advance(id ID, path []int, token int32) error {
 	if err := e.Accept(id, path); err != nil {
 		return err
@@ -118,14 +119,14 @@ func (e *Engine) Advance(id ID, path []int, token int32) error {
 	return e.Commit(id, token)
 }
 
-// Room is what a draft for a sequence may take in the next step, when at most
-// limit tokens of it are of use, and what a step with it costs. Others are
-// taken to compute what they did in the last step, and those that drafted then
-// to decide as this sequence does: what pays for one alone may lose for all.
-// Tokens of prompts count like others: they are as much worth, and certain.
+// Room returns what a draft of at most limit tokens for a sequence costs in the next
+// step. It assumes that the other sequences compute as many tokens as in the last step,
+// prefill tokens included, and that those that drafted then draft as much as this one:
+// a draft that pays for one sequence alone may not pay for all.
 func (e *Engine) Room(id ID, limit int) speculate.Room { return e.room(id, limit, 1) }
 
-// room is Room where at least so many sequences decide alike.
+// room is Room with at least the given number of sequences that draft alike, this one
+// included.
 func (e *Engine) room(id ID, limit, least int) speculate.Room {
 	others, tokens, alike := len(e.seqs)-1, 0, 1
 	for _, p := range e.parts {
@@ -139,28 +140,29 @@ func (e *Engine) room(id ID, limit, least int) speculate.Room {
 	}
 	alike = max(alike, least)
 	room := policy.Room(&e.times, min(limit, e.opt.Draft), others, tokens, alike)
-	room.Read = e.heads.each()
-	room.Rests = e.draftless || !e.gain.Open(len(e.parts)) || e.brief()
+	room.HeadTime = e.heads.each()
+	room.Paused = e.draftless || !e.gain.Open(len(e.parts)) || e.tooShort()
 	return room
 }
 
-// brief says whether plain steps are over before drafting has begun to pay.
-func (e *Engine) brief() bool {
+// tooShort reports whether plain steps take less than Options.Brief.
+func (e *Engine) tooShort() bool {
 	plain := e.times.Step(max(1, len(e.parts)))
 	return plain > 0 && plain < e.opt.Brief.Seconds()
 }
 
-// Undrafted says that no draft is to be asked for: the steps have no time for any,
-// and the drafter guesses from the text alone, which it reads when they have.
+// Undrafted reports whether the caller should not ask d for a draft: the next step has
+// no time for drafts, and d needs only the text, which it can observe later.
 func (r Result) Undrafted(d speculate.Drafter) bool {
 	_, reads := d.(speculate.RowReader)
 	_, chained := d.(speculate.Chainer)
 	return r.e.draftless && !reads && !chained
 }
 
-// Draft asks for what may follow, after a result's draft was walked along a
-// path, which gave the tokens at the end of history; at most limit more are of
-// use. It may run beside others of the same step.
+// Draft observes the tokens that a result added to a sequence and proposes a draft of
+// at most limit tokens for the next step. path lists the accepted nodes of the result's
+// draft, tokens are those that d has not observed, and history ends with them. Draft
+// may run concurrently with those of other sequences of the step.
 func (r Result) Draft(d speculate.Drafter, path []int, tokens, history []int32, limit int) speculate.Draft {
 	d.Observe(tokens)
 	reader, ok := d.(speculate.RowReader)
@@ -174,29 +176,30 @@ func (r Result) Draft(d speculate.Drafter, path []int, tokens, history []int32, 
 	alike := 1
 	if chainer, ok := d.(speculate.Chainer); ok && r.e.heads.chained && r.heads == headsLater {
 		chainer.Chain(r.chainOf(path))
-		alike = len(r.e.parts) // a head always has something to say: the others will draft too
+		alike = len(r.e.parts) // the other sequences' heads always propose something too
 	}
 	limit = min(limit, r.e.opt.Context-len(history))
-	draft := d.Propose(history, r.e.room(r.ID, limit-1, alike)) // a step gives one token more than it accepts
+	draft := d.Propose(history, r.e.room(r.ID, limit-1, alike)) // a step adds one token more than it accepts
 	if s := r.e.find(r.ID); s != nil {
 		s.reads = ok && reader.Reads()
 	}
 	return draft
 }
 
-// Rewind makes a sequence forget its tokens from the n-th on, n at least 1. It
-// may not share its last pages: neither Fork nor Options.Prefix go with it.
+// Rewind removes a sequence's tokens from index n on; n is at least 1. The sequence
+// must not share the pages that it will write again, so Rewind cannot be combined with
+// Fork or Options.Prefix.
 func (e *Engine) Rewind(id ID, n int) error {
 	s := e.find(id)
 	if s == nil || n < 1 || n > len(s.tokens) {
-		return fmt.Errorf("bug: query %d, which is to have %d tokens, is not alive or has fewer", id, n)
+		return fmt.Errorf("bug: Rewind of query %d to %d tokens: it is not live or has fewer", id, n)
 	}
 	for _, page := range s.pages[min(n/pageRows, len(s.pages)):] {
 		if e.opt.Prefix || e.pages.refs[page] != 1 {
-			return fmt.Errorf("bug: query %d shares pages that it would write again", id)
+			return fmt.Errorf("bug: Rewind of query %d: it shares pages that it would write again", id)
 		}
 	}
-	s.tokens, s.done, s.want = s.tokens[:n], min(s.done, n), min(s.want, n)
-	e.forget(s)
+	s.tokens, s.done, s.outFrom = s.tokens[:n], min(s.done, n), min(s.outFrom, n)
+	e.dropDraft(s)
 	return nil
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
-// draftSteps time steps for the policy's DraftGain.
+// draftSteps measures steps for policy.DraftGain.
 type draftSteps struct {
 	policy.DraftGain
-	since    time.Time // when the step began; zero: it does not count
-	seqs     int       // in the step
-	accepted int64     // before it
+	since    time.Time // start of the step; zero: the step is not counted
+	seqs     int       // sequences in the step
+	accepted int64     // Stats.Accepted before the step
 	drafted  bool
 }
 
-// took tells what the step was of: sequences that generate, each its one token
-// besides the drafted ones; other steps do not count.
+// took records the parts of a step. Only steps in which every sequence decodes one
+// token, besides its draft, are counted.
 func (g *draftSteps) took(parts []part, accepted int64) {
 	g.seqs, g.drafted, g.accepted = len(parts), false, accepted
 	for _, p := range parts {
@@ -30,7 +30,7 @@ func (g *draftSteps) took(parts []part, accepted int64) {
 	g.Begin(g.seqs)
 }
 
-// end counts the step that began, when the next is about to.
+// end measures the last step; it is called when the next one is about to start.
 func (g *draftSteps) end(now time.Time, accepted int64) {
 	if !g.since.IsZero() && g.seqs > 0 {
 		g.Measure(g.seqs, g.drafted, accepted-g.accepted, now.Sub(g.since))
@@ -38,6 +38,5 @@ func (g *draftSteps) end(now time.Time, accepted int64) {
 	g.seqs = 0
 }
 
-// ForgetDrafts makes the engine forget what drafts gained so far, so that those
-// of other texts are judged by themselves.
+// ForgetDrafts discards the measured gain of drafts. Benchmarks call it between texts.
 func (e *Engine) ForgetDrafts() { e.gain = draftSteps{} }

@@ -14,20 +14,20 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// A speculator decodes one query greedily with random drafts, of which some
-// nodes are what follows.
+// A speculator decodes one query greedily with random drafts, some of which are
+// correct.
 type speculator struct {
 	id     engine.ID
 	prompt []int32
-	want   []int32 // what plain decoding gives
+	want   []int32 // result of plain decoding
 	got    []int32
 	draft  speculate.Tree
 }
 
-// randomTree is a draft of up to n nodes; right says how often a node goes on as
-// the text does.
+// randomTree returns a draft of up to n nodes; right is the probability that a node
+// continues the expected text.
 func randomTree(r *rand.Rand, next []int32, n int, right float64) (t speculate.Tree) {
-	on := []bool{} // whether the node is the text's
+	on := []bool{} // the node continues the expected text
 	linear := r.IntN(3) == 0
 	for i := range n {
 		p := r.IntN(i+1) - 1
@@ -51,7 +51,7 @@ func randomTree(r *rand.Rand, next []int32, n int, right float64) (t speculate.T
 	return t
 }
 
-// take reads a result, accepts what is right and proposes again.
+// take verifies a result's draft and proposes the next one.
 func (s *speculator) take(t *testing.T, r *rand.Rand, e *engine.Engine, res engine.Result, draft int) (done bool) {
 	t.Helper()
 	tree := s.draft.Cut(res.Drafted)
@@ -92,8 +92,8 @@ func (s *speculator) take(t *testing.T, r *rand.Rand, e *engine.Engine, res engi
 	return false
 }
 
-// TestDrafts decodes many queries side by side with drafts, with few pages,
-// few tokens a step and cached prefixes: each gives what it gives alone.
+// TestDrafts decodes many queries concurrently with drafts, few pages, small steps and
+// prefix caching. Each result must equal that of the query alone.
 func TestDrafts(t *testing.T) {
 	t.Parallel()
 	m := fake(t)

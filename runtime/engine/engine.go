@@ -1,19 +1,19 @@
 //go:build unix
 
-// Package engine runs many sequences through one model: AddQuery, Infer (one
-// step over whatever is live), Commit (the caller picked a token), Fork,
-// Remove.
+// Package engine runs many sequences through one model. AddQuery adds a sequence, Infer
+// runs one step over the live sequences, Commit appends the token that the caller
+// chose, Fork copies a sequence, and Remove ends it.
 //
-// A step takes tokens of several sequences: one of each that is being decoded, and
-// chunks of prompts. Which, decides package policy by the states of the sequences
-// and the measured time of steps; the engine gathers these and carries out the
-// batch. What a sequence gets does not depend on its company: the kernels sum in
-// one order whatever the rows, so the policy only decides when a token is
-// computed, never how.
+// A step computes tokens of several sequences: one of each that decodes, and chunks of
+// prompts (continuous batching with chunked prefill). Package policy decides which,
+// from the states of the sequences and the measured step times. The engine gathers this
+// input and executes the batch. The result of a sequence does not depend on the others:
+// the kernels add in one order for any number of rows, so the policy decides when a
+// token is computed, never how.
 //
-// A model with an encoder has a graph "encode", which gets a sequence whole: it
-// is the only graph of an encoder, and comes before the graph "decode" of an
-// encoder-decoder, whose queries have a source.
+// A model with an encoder has a graph "encode", which computes a whole sequence in one
+// step. It is the only graph of an encoder. In an encoder-decoder it runs on the source
+// of a query before the graph "decode" does.
 package engine
 
 import (
@@ -28,63 +28,63 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
-// Defaults of Options.
+// Defaults and limits of Options.
 const (
 	DefaultMaxTokens  = 512
 	DefaultMaxOutRows = 64
-	mostDraft         = 255
+	maxDraft          = 255
 )
 
-// ErrBusy says that every sequence slot is taken: call Remove, or wait.
-var ErrBusy = errors.New("every sequence of the engine is in use")
+// ErrBusy is returned when MaxSeqs sequences are live.
+var ErrBusy = errors.New("all sequence slots are in use")
 
-// ErrFull says that a sequence has as many tokens as the context has rows.
+// ErrFull is returned when a sequence fills its context.
 var ErrFull = errors.New("the context is full")
 
-// A Model is a compiled model, loaded.
+// A Model is a loaded compiled model.
 type Model struct {
 	Manifest *manifest.Manifest
 	Device   device.Device
-	Weights  []byte // the packed region
+	Weights  []byte // packed weights
 	Dispatch []byte // from dispatch.Table
 }
 
-// Options fix the shape of an engine. Zero values choose.
+// Options configure an engine. Zero values select defaults.
 type Options struct {
-	Graph      string // which graph of the model gives the results; "": its last
-	Threads    int    // 0: one a physical core
-	MaxTokens  int    // budget of a step; 0: 512, and at least Context where an encoder reads sequences whole
-	MaxOutRows int    // most rows of results in a step; 0: 64, at least MaxSeqs
-	MaxSeqs    int    // sequences alive at once; 0: 1
-	Draft      int    // most drafted tokens of a sequence in a step; 0: it takes no drafts
-	// A plain step that takes less leaves no time to draft in; 0: drafts are judged
-	// by what they gain alone.
+	Graph      string // graph that computes the results; "": the model's last
+	Threads    int    // 0: one per physical core
+	MaxTokens  int    // maximum tokens per step; 0: 512, and at least Context for a model with an encoder
+	MaxOutRows int    // maximum output rows per step; 0: 64, and at least MaxSeqs
+	MaxSeqs    int    // maximum live sequences; 0: 1
+	Draft      int    // maximum drafted tokens per sequence and step; 0: no drafts
+	// Nothing is drafted while plain steps take less than Brief, because drafting would
+	// cost more than it could save. 0: no minimum.
 	Brief   time.Duration
-	Context int  // most rows of a sequence, and of its source; 0: the model's
-	Pages   int  // state pages; 0: enough for every sequence's whole context
-	Pin     bool // pin threads to processors: only where nothing else runs
+	Context int  // maximum rows of a sequence, and of its source; 0: the model's
+	Pages   int  // KV cache pages; 0: enough for MaxSeqs full contexts
+	Pin     bool // pin threads to cores; use it only if nothing else runs on the machine
 
-	Populate bool          // take memory for state pages ahead of their use, beside the steps
-	Prefix   bool          // keep full pages of ended sequences for others that begin with the same tokens
-	StepTime time.Duration // cut prompts so that a step takes about so long, or twice a step without them; 0: by MaxTokens alone
+	Populate bool          // fault in KV cache pages ahead of use, concurrently with steps
+	Prefix   bool          // enable prefix caching
+	StepTime time.Duration // target step latency for chunked prefill; 0: no target, steps are bounded by MaxTokens
 }
 
 // An Engine holds the sequences of one graph of a model. Not safe for
 // concurrent use.
 type Engine struct {
 	opt    Options
-	entry  int            // the graph that gives results
-	source int            // the graph that takes sources, or -1
-	whole  bool           // entry gets sequences whole
-	graph  manifest.Graph // of entry
+	entry  int            // index of the graph that computes results
+	source int            // index of the encoder graph of an encoder-decoder, or -1
+	whole  bool           // entry computes whole sequences
+	graph  manifest.Graph // graph entry
 	dev    device.Device
 	ctx    device.Context
-	step   *device.Step // the arrays that sources are read with: the first of those in flight
+	step   *device.Step // arrays for encoding sources; they belong to the pipeline's first step
 	heads  heads
 	pages  pageList
-	seqs   []*sequence // alive, oldest first
+	seqs   []*sequence // live, oldest first
 
-	suspended []*sequence // alive, but in no step, the first to be suspended first
+	suspended []*sequence // live, but in no step; in order of suspension
 
 	nextID ID
 	gain   draftSteps
@@ -94,15 +94,15 @@ type Engine struct {
 
 	input     policy.Input
 	batch     policy.Batch
-	draftless bool // the last step had no time for drafts
+	draftless bool // the next step has no time for drafts
 
 	pipe    pipeline
-	parts   []part    // scratch of plan; after Infer: those of the step that it shows
+	parts   []part    // scratch of plan; after Infer: the parts of the step that it returned
 	sources []*source // scratch of encode
 	results []Result  // scratch of Infer
 }
 
-// Open starts a model's threads and maps its memory.
+// Open allocates an engine's memory and starts its threads.
 func Open(m Model, opt Options) (*Engine, error) {
 	e, outputs, err := prepare(m, opt)
 	if err != nil {
@@ -126,8 +126,7 @@ func Open(m Model, opt Options) (*Engine, error) {
 	return e, nil
 }
 
-// prepare makes every choice of the options and shapes the results, without
-// taking any memory.
+// prepare resolves the options and sizes the outputs. It allocates no memory.
 func prepare(m Model, opt Options) (*Engine, []device.Array, error) {
 	entry, err := findGraph(m.Manifest, opt.Graph)
 	if err != nil {
@@ -149,16 +148,16 @@ func prepare(m Model, opt Options) (*Engine, []device.Array, error) {
 		return nil, nil, err
 	}
 	outputs, err := opt.arrays(graphs)
-	opt.Prefix = opt.Prefix && !e.whole && e.source < 0 // rows of sources decide too
+	opt.Prefix = opt.Prefix && !e.whole && e.source < 0 // KV cache rows of a decoder depend on the source too
 	e.opt = opt
 	return e, outputs, err
 }
 
-// encodeGraph is the name of the graph that gets sequences whole.
+// encodeGraph is the name of the graph that computes whole sequences.
 const encodeGraph = "encode"
 
-// Close stops the model's threads and frees the engine's memory. Rows of
-// results must not be used after.
+// Close stops the model's threads and frees the engine's memory. Rows of results are
+// invalid afterwards.
 func (e *Engine) Close() {
 	e.drain()
 	e.recycle()
@@ -168,26 +167,26 @@ func (e *Engine) Close() {
 	}
 }
 
-// Options returns the options with every choice made.
+// Options returns the options with all defaults filled in.
 func (e *Engine) Options() Options { return e.opt }
 
-// StartCalibration makes every matmul add up what it reads
-// (device.Context.StartCalibration).
+// StartCalibration starts to collect statistics of every matmul's input; see
+// device.Context.StartCalibration.
 func (e *Engine) StartCalibration(products bool) error { return e.ctx.StartCalibration(products) }
 
-// Calibration gives the sums so far.
+// Calibration returns the statistics collected so far.
 func (e *Engine) Calibration() device.Calibration { return e.ctx.Calibration() }
 
-// Trace calls fn after every step from now on.
+// Trace sets fn to be called after every step.
 func (e *Engine) Trace(fn func(device.StepTrace)) error { return e.ctx.Trace(fn) }
 
-// Graph is the graph that the engine runs.
+// Graph returns the graph that the engine runs.
 func (e *Engine) Graph() manifest.Graph { return e.graph }
 
-// Device is what computes the engine's steps.
+// Device returns the device that computes the engine's steps.
 func (e *Engine) Device() device.Device { return e.dev }
 
-// findGraph gives the index of a graph; "" is the last one.
+// findGraph returns the index of a graph by name; "" selects the last one.
 func findGraph(m *manifest.Manifest, name string) (int, error) {
 	names := ""
 	for i, g := range m.Graphs {
@@ -199,7 +198,7 @@ func findGraph(m *manifest.Manifest, name string) (int, error) {
 	return 0, fmt.Errorf("the model has no graph %q; it has:%s", name, names)
 }
 
-// pageBytes lists the page size of every element of every state.
+// pageBytes lists the page size of every layer of every KV cache state, in bytes.
 func pageBytes(m *manifest.Manifest) (list []int64) {
 	for _, s := range m.States {
 		for range s.Count {
@@ -209,13 +208,13 @@ func pageBytes(m *manifest.Manifest) (list []int64) {
 	return list
 }
 
-// fill replaces zero values by what the model and the machine suggest.
+// fill replaces zero values by defaults and validates the options.
 func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 	if o.Context == 0 {
 		o.Context = m.Context
 	}
 	if o.Context > m.Context {
-		return fmt.Errorf("a context of %d tokens: the model was made for at most %d", o.Context, m.Context)
+		return fmt.Errorf("context of %d tokens: the model supports at most %d", o.Context, m.Context)
 	}
 	if o.Threads == 0 {
 		o.Threads = cpu.DefaultThreads()
@@ -227,15 +226,15 @@ func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 			o.MaxTokens = max(o.MaxTokens, o.Context)
 		}
 	}
-	if o.Draft < 0 || o.Draft > mostDraft || whole && o.Draft > 0 {
-		return fmt.Errorf("drafts of %d tokens: expected at most %d, and none of an encoder", o.Draft, mostDraft)
+	if o.Draft < 0 || o.Draft > maxDraft || whole && o.Draft > 0 {
+		return fmt.Errorf("drafts of %d tokens: expected at most %d, and 0 for an encoder", o.Draft, maxDraft)
 	}
 	o.MaxTokens = max(o.MaxTokens, o.MaxSeqs)
 	if o.MaxOutRows == 0 {
 		o.MaxOutRows = DefaultMaxOutRows
 	}
-	// Rows of large vocabularies take memory, and where many sequences run drafts
-	// are short: there is room for one long draft, or some short ones.
+	// Output rows of large vocabularies take much memory, and drafts are short when
+	// many sequences run: reserve rows for one long draft or several short ones.
 	drafted := min(o.MaxSeqs*o.Draft, max(DefaultMaxOutRows, o.Draft))
 	o.MaxOutRows = max(o.MaxOutRows, min(o.MaxTokens, o.MaxSeqs+drafted))
 	if o.Pages == 0 {
@@ -250,7 +249,7 @@ func (o *Options) fill(m *manifest.Manifest, whole, sources bool) error {
 	return nil
 }
 
-// shapes are those of the options.
+// shapes returns the device configuration that follows from the options.
 func (o *Options) shapes() *device.Config {
 	return &device.Config{
 		Threads: o.Threads, Pages: o.Pages, MaxTokens: o.MaxTokens, MaxOutRows: o.MaxOutRows, MaxSeqs: o.MaxSeqs,
@@ -258,7 +257,7 @@ func (o *Options) shapes() *device.Config {
 	}
 }
 
-// arrays shapes the outputs so that each has room for those of any graph.
+// arrays returns the size of each output array: the maximum over the graphs.
 func (o *Options) arrays(graphs []manifest.Graph) ([]device.Array, error) {
 	var out []device.Array
 	for _, g := range graphs {
@@ -278,7 +277,7 @@ func (o *Options) arrays(graphs []manifest.Graph) ([]device.Array, error) {
 	return out, nil
 }
 
-// rows is the most rows an output has in a step.
+// rows returns the maximum number of rows of an output in a step.
 func (o *Options) rows(out manifest.Output) (int, error) {
 	switch out.Rows {
 	case "tokens":
@@ -288,16 +287,15 @@ func (o *Options) rows(out manifest.Output) (int, error) {
 	case "sequences":
 		return o.MaxSeqs, nil
 	}
-	return 0, fmt.Errorf("output %q of the model counts its rows by %q; this runtime knows tokens, outRows and sequences", out.Name, out.Rows)
+	return 0, fmt.Errorf("output %q of the model has rows %q; expected tokens, out_rows or sequences", out.Name, out.Rows)
 }
 
-// Infer runs one step over the live sequences and returns what it gave each
-// sequence in it. With nothing to compute it returns no results. It
-// looks at ctx before the step, never in the middle of one.
+// Infer runs one step over the live sequences and returns a result for each sequence in
+// it; no results mean that there is nothing to compute. It checks ctx only before the
+// step.
 //
-// On a pipeline it starts as many steps as there are stages, each with its share
-// of the sequences, and returns what the oldest gave; the others go on
-// meanwhile, so that every stage works.
+// On a pipeline, Infer keeps as many steps in flight as there are stages, each with a
+// fraction of the sequences, and returns the results of the oldest one.
 func (e *Engine) Infer(ctx context.Context) ([]Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func open(t testing.TB, m engine.Model, opt engine.Options) *engine.Engine {
 	return e
 }
 
-// prompt gives n ids that the fake model treats as ordinary ones.
+// prompt returns n random ids that the fake model treats as ordinary tokens.
 func prompt(r *rand.Rand, n int) []int32 {
 	ids := make([]int32, n)
 	for i := range ids {
@@ -91,7 +91,7 @@ func TestGreedyAlone(t *testing.T) {
 	}
 }
 
-// TestOutputRows asks for all rows of a prompt in chunks smaller than it.
+// TestOutputRows requests all rows of a prompt that is prefilled in chunks.
 func TestOutputRows(t *testing.T) {
 	t.Parallel()
 	m := fake(t)
@@ -124,7 +124,7 @@ func TestOutputRows(t *testing.T) {
 	}
 }
 
-// TestHiddenRows reads an output that counts its rows by tokens.
+// TestHiddenRows checks an output with one row per token.
 func TestHiddenRows(t *testing.T) {
 	t.Parallel()
 	e := open(t, fake(t), engine.Options{MaxTokens: 16, MaxSeqs: 2})
@@ -151,8 +151,8 @@ func TestHiddenRows(t *testing.T) {
 	}
 }
 
-// TestRandomArrivals is the engine's contract: whatever arrives when, with
-// however few pages, every query gets what it gets alone.
+// TestRandomArrivals checks the engine's contract: with random arrivals and few pages,
+// every query gets the result that it gets alone.
 func TestRandomArrivals(t *testing.T) {
 	t.Parallel()
 	m := fake(t)
@@ -246,7 +246,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNoAllocation holds a decode step to no garbage.
+// TestNoAllocation checks that a decode step allocates nothing.
 func TestNoAllocation(t *testing.T) {
 	e := open(t, fake(t), engine.Options{})
 	id, err := e.AddQuery(engine.Query{Tokens: []int32{9}})
@@ -268,8 +268,8 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// BenchmarkStep is the engine's own cost of a decode step: the fake model
-// does next to nothing for short sequences.
+// BenchmarkStep measures the engine's overhead of a decode step: the fake model does
+// next to nothing for short sequences.
 func BenchmarkStep(b *testing.B) {
 	e := open(b, fake(b), engine.Options{})
 	for b.Loop() {

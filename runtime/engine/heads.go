@@ -12,25 +12,25 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
-// headRows is the role of the rows that the heads' graph gives.
+// headRows is Output.Rows of the output of the draft heads' graph.
 const headRows = "heads"
 
-// heads run the graph "medusa" behind steps whose sequences have drafters that
-// read its rows. It reads the hidden states that the step left.
+// heads run the graph "medusa" after steps that have sequences with drafters that read
+// its output. The graph's input is the hidden states that the step left in memory.
 type heads struct {
-	entry   int     // the graph; valid where the model has one
-	output  int     // the index of its result among the engine's outputs; 0: none
-	seconds float64 // a run's time of late
+	entry   int     // index of the graph, if the model has one
+	output  int     // index of its output among the engine's outputs; 0: none
+	seconds float64 // estimated duration of a run
 
-	chained bool // run by drafters, on tokens that were picked behind the states
-	hidden  int  // the index of the states among the outputs
-	chain   chain
+	chained bool // an autoregressive head: drafters run it on tokens chosen after the hidden states
+	hidden  int  // index of the hidden states among the outputs
+	batch   headBatch
 
-	mu sync.Mutex // of runs, and of seconds and chain
+	mu sync.Mutex // guards runs, seconds and batch
 }
 
-// findHeads adds the results of the heads' graph to those of the engine's graph,
-// which it reads; nil: there is none.
+// findHeads appends the output of the draft heads' graph to the engine's outputs and
+// returns the graph, or nil if the model has none that the engine's graph can feed.
 func (e *Engine) findHeads(m *manifest.Manifest) *manifest.Graph {
 	if m.Medusa == nil || e.graph.Name != "decode" {
 		return nil
@@ -47,24 +47,24 @@ func (e *Engine) findHeads(m *manifest.Manifest) *manifest.Graph {
 	out.Rows = headRows
 	e.heads.entry, e.heads.output = entry, g.At
 	e.heads.chained, e.heads.hidden = m.Medusa.Chained, e.Output("hidden")
-	e.heads.chain.ready.L = &e.heads.mu
+	e.heads.batch.ready.L = &e.heads.mu
 	e.graph.Outputs = append(slices.Clone(e.graph.Outputs), out)
 	return &g
 }
 
-// headsLater marks the one result of a step whose heads are outRows: only the row
-// that is asked for is computed, when it is.
+// headsLater marks a result with draft heads that are computed on demand, for the one
+// row that the drafter asks for.
 const headsLater = -2
 
-// planHeads computes the heads of the last token and of the drafted ones of every
-// result whose sequence has a drafter that reads them, all in one run; of a
-// single one later, because then the drafter is alone and knows which row.
+// planHeads computes the draft heads for the last token and the drafted tokens of every
+// result with a drafter that reads them, all in one run. For a single result the run is
+// deferred until the drafter knows which row it needs.
 func (e *Engine) planHeads(results []Result) error {
 	if e.heads.output == 0 {
 		return nil
 	}
 	if e.heads.chained {
-		e.heads.chain.begin(results)
+		e.heads.batch.begin(results)
 		for i := range results {
 			results[i].heads = headsLater
 		}
@@ -94,7 +94,7 @@ func (e *Engine) planHeads(results []Result) error {
 	return e.runHeads(c, n)
 }
 
-// runHeads computes the heads of the n rows in OutRow.
+// runHeads computes the draft heads of the n rows listed in OutRow.
 func (e *Engine) runHeads(c *device.Step, n int) error {
 	e.heads.mu.Lock()
 	defer e.heads.mu.Unlock()
@@ -103,7 +103,8 @@ func (e *Engine) runHeads(c *device.Step, n int) error {
 	return e.timeHeads(c, rows, n)
 }
 
-// blank fills in what a step of so many tokens needs that have no meaning.
+// blank sets the inputs of a run of the given number of rows that ignores tokens and
+// the KV cache.
 func blank(c *device.Step, rows int) {
 	for i := range rows {
 		c.ID[i], c.Pos[i], c.Slot[i], c.Seq[i] = 0, 0, 0, 0
@@ -123,25 +124,25 @@ func (e *Engine) timeHeads(c *device.Step, rows, n int) error {
 	return nil
 }
 
-// each is what a run took of late.
+// each returns the estimated duration of a run in seconds.
 func (h *heads) each() float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.seconds
 }
 
-// measure takes a run into account, as times do.
+// measure updates the estimate with the duration of a run.
 func (h *heads) measure(d time.Duration) { h.seconds = policy.Blend(h.seconds, d.Seconds()) }
 
-// headRow is the row of the heads of a drafted node, or of the sequence's last
-// token for -1; nil: they were not computed.
+// headRow returns the draft heads' row for a drafted node, or for the sequence's last
+// token if node is -1. It returns nil if the row was not computed.
 func (r Result) headRow(o manifest.Output, node int) []float32 {
 	at := r.heads + 1 + node
 	switch {
 	case r.heads == headsLater:
 		r.step.OutRow[0] = int32(r.at + r.Rows + node)
 		if err := r.e.runHeads(r.step, 1); err != nil {
-			return nil // the next step fails with it
+			return nil // the next step returns the error
 		}
 		at = 0
 	case r.heads < 0 || node < -1:

@@ -10,36 +10,37 @@ import (
 	"strings"
 )
 
-// Memory is what an engine takes, in bytes.
+// Memory is the memory that an engine needs, in bytes.
 type Memory struct {
 	Weights   int64 `json:"weights"`
-	State     int64 `json:"state"`      // keys and values of all pages
-	Scratch   int64 `json:"scratch"`    // of a step
-	Results   int64 `json:"results"`    // rows of a step
-	PageBytes int64 `json:"page_bytes"` // of State, a page
-	Available int64 `json:"available"`  // on this machine; 0: not known
+	KVCache   int64 `json:"kv_cache"`   // all pages
+	Scratch   int64 `json:"scratch"`    // working memory of a step
+	Results   int64 `json:"results"`    // output rows of a step
+	PageBytes int64 `json:"page_bytes"` // size of one KV cache page
+	Available int64 `json:"available"`  // on this machine; 0: unknown
 }
 
-// Total is all that the engine takes.
-func (m Memory) Total() int64 { return m.Weights + m.State + m.Scratch + m.Results }
+// Total returns the sum of all parts.
+func (m Memory) Total() int64 { return m.Weights + m.KVCache + m.Scratch + m.Results }
 
-// Check says by how much the engine is too large for the machine.
+// Check returns an error if the machine has less memory than the engine needs.
 func (m Memory) Check() error {
 	missing := m.Total() - m.Available
 	if m.Available == 0 || missing <= 0 {
 		return nil
 	}
-	return fmt.Errorf("%d MB are needed (weights %d, state %d, step %d), %d MB are available: %d MB are missing; lower the context, the concurrency or the state pages",
-		mega(m.Total()), mega(m.Weights), mega(m.State), mega(m.Scratch+m.Results), mega(m.Available), mega(missing))
+	return fmt.Errorf("%d MB are needed (weights %d, KV cache %d, step %d), but %d MB are available: %d MB are missing; lower the context, the concurrency or the KV cache pages",
+		mega(m.Total()), mega(m.Weights), mega(m.KVCache), mega(m.Scratch+m.Results), mega(m.Available), mega(missing))
 }
 
-// mega is a number of bytes in MB, rounded up.
+// mega converts bytes to MB, rounded up.
 func mega(bytes int64) int64 { return (bytes + 999_999) / 1_000_000 }
 
-// Plan says what an engine with these options would take, and the options with
-// every choice made. Where Pages is left open and enough for every sequence's
-// whole context would not fit into 4/5 of what is available, there are as many
-// pages as do, but at least one context's.
+// Plan returns the memory that an engine with these options needs, and the options with
+// all defaults filled in. If opt.Pages is 0 and full contexts for all sequences do not
+// fit into 4/5 of the available memory, Plan lowers the number of pages to what fits,
+// but not below one full context. The error is that of Memory.Check, or one of invalid
+// options.
 func Plan(m Model, opt Options) (Memory, Options, error) {
 	open := opt.Pages == 0
 	e, outputs, err := prepare(m, opt)
@@ -65,12 +66,12 @@ func Plan(m Model, opt Options) (Memory, Options, error) {
 		}
 		opt.Pages = min(opt.Pages, max(least, int(room/mem.PageBytes)))
 	}
-	mem.State = int64(opt.Pages) * mem.PageBytes
+	mem.KVCache = int64(opt.Pages) * mem.PageBytes
 	return mem, opt, mem.Check()
 }
 
-// available is the memory that the kernel can give this process without
-// swapping, within its control group's limit; 0 where that cannot be read.
+// available returns the memory that this process can allocate without swapping, within
+// the limit of its cgroup; 0: unknown.
 func available() int64 {
 	n := meminfo("/proc/meminfo")
 	limit, errLimit := number("/sys/fs/cgroup/memory.max")
@@ -81,7 +82,8 @@ func available() int64 {
 	return n
 }
 
-// meminfo reads MemAvailable.
+// meminfo returns MemAvailable of a file in the format of /proc/meminfo, in bytes; 0:
+// unknown.
 func meminfo(path string) int64 {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -98,7 +100,7 @@ func meminfo(path string) int64 {
 	return 0
 }
 
-// number reads a file that holds one number; "max" is an error.
+// number reads a file that contains one number. A cgroup's "max" is an error.
 func number(path string) (int64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -6,33 +6,32 @@ import "github.com/iflowc/iflowc/runtime/device"
 
 const pageRows = device.PageRows
 
-// pagesFor is the number of pages that a number of rows takes.
+// pagesFor returns the number of KV cache pages that hold the given number of rows.
 func pagesFor(rows int) int { return (rows + pageRows - 1) / pageRows }
 
-// A pageList knows which state pages are free, and how many sequences share
-// each of the others: full pages never change, so forks and equal prefixes
-// share them. The last page given back is the first taken, while it is warm in
-// the caches; full pages in the prefix cache are taken last, the longest unused
-// first.
+// A pageList tracks which KV cache pages are free, and how many sequences share each of
+// the others. Full pages never change, so forks and equal prefixes share them. The most
+// recently freed page is allocated first, while it is still in the CPU's caches. Full
+// pages of the prefix cache are evicted last, in LRU order.
 type pageList struct {
 	idle  []int32
 	refs  []int32
 	cache prefixCache
-	last  int32 // the highest page that ever was in use
+	last  int32 // the highest page that was ever in use
 }
 
 func newPageList(n int) pageList {
 	idle := make([]int32, n)
 	for i := range idle {
-		idle[i] = int32(n - 1 - i) // page 0 first: memory is touched from its start
+		idle[i] = int32(n - 1 - i) // page 0 first, so that memory is touched from its start
 	}
 	return pageList{idle: idle, refs: make([]int32, n), cache: newPrefixCache(n)}
 }
 
-// unused is how many pages nobody uses, cached ones among them.
+// unused returns the number of pages that no sequence uses, cached ones included.
 func (p *pageList) unused() int { return len(p.idle) + p.cache.idle }
 
-// take moves n pages to list, or reports that there are not enough.
+// take appends n free pages to list; it returns false if there are not enough.
 func (p *pageList) take(list []int32, n int) ([]int32, bool) {
 	if n > p.unused() {
 		return list, false
@@ -51,7 +50,7 @@ func (p *pageList) take(list []int32, n int) ([]int32, bool) {
 	return list, true
 }
 
-// share adds pages to list that others use, or that are cached.
+// share appends pages to list that other sequences use or the prefix cache holds.
 func (p *pageList) share(list, pages []int32) []int32 {
 	for _, page := range pages {
 		if p.refs[page] == 0 {
@@ -62,8 +61,8 @@ func (p *pageList) share(list, pages []int32) []int32 {
 	return append(list, pages...)
 }
 
-// free takes pages back, once nobody shares them any more. The last go first,
-// so that of a cached prefix its end is evicted first.
+// free releases one reference to each page. It starts at the end of the list, so that
+// the end of a cached prefix is evicted before its start.
 func (p *pageList) free(list []int32) {
 	for i := len(list) - 1; i >= 0; i-- {
 		page := list[i]

@@ -9,10 +9,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// An inFlightStep is a step that was submitted and not waited for yet. On a model
-// whose layers are spread over the stages of a pipeline there are as many as
-// stages, so that each stage works: no sequence is in two of them. On any other
-// model there is one.
+// An inFlightStep is a step that was submitted and not waited for yet. A model that is
+// split into pipeline stages has as many steps in flight as stages, and no sequence is
+// in two of them. Other models have one.
 type inFlightStep struct {
 	step  *device.Step
 	parts []part
@@ -20,19 +19,19 @@ type inFlightStep struct {
 	wait  func() error
 }
 
-// A pipeline holds the steps of an engine.
+// A pipeline holds an engine's steps.
 type pipeline struct {
 	idle     []*inFlightStep
 	inFlight []*inFlightStep // oldest first
-	shown    *inFlightStep   // whose rows the caller may read, until the next Infer
+	shown    *inFlightStep   // its rows are valid until the next Infer
 
-	active time.Duration // in which steps were under way
-	filled time.Duration // over the steps, how long each was
-	since  time.Time     // when active and filled were brought up to date
+	active time.Duration // time in which at least one step was in flight
+	filled time.Duration // sum of the time that each step was in flight
+	since  time.Time     // time of the last update of active and filled
 }
 
-// openPipeline makes a set of arrays for each step that can be under way. Sources
-// are read between steps, so encoder-decoders have one step at a time.
+// openPipeline allocates the arrays of each step that can be in flight.
+// Encoder-decoders have one, because their sources are encoded between steps.
 func (e *Engine) openPipeline(cfg *device.Config) error {
 	n := e.dev.Info().InFlight
 	if e.source >= 0 {
@@ -49,7 +48,7 @@ func (e *Engine) openPipeline(cfg *device.Config) error {
 	return nil
 }
 
-// stages is how many steps can be under way.
+// stages returns the number of steps that can be in flight.
 func (f *pipeline) stages() int {
 	n := len(f.idle) + len(f.inFlight)
 	if f.shown != nil {
@@ -58,7 +57,7 @@ func (f *pipeline) stages() int {
 	return n
 }
 
-// count brings the times of steps under way up to date, before their number
+// count updates active and filled. It is called before the number of steps in flight
 // changes.
 func (f *pipeline) count(now time.Time) {
 	if n := len(f.inFlight); n > 0 {
@@ -69,8 +68,9 @@ func (f *pipeline) count(now time.Time) {
 	f.since = now
 }
 
-// worked is how long the stages computed, all together: by their own clocks
-// where they have some, else by the number of steps under way.
+// worked returns the total time that the stages computed: the sum of busy, the time
+// that each stage measured, or the time that steps were in flight if stages measure
+// none.
 func (f *pipeline) worked(busy []time.Duration) time.Duration {
 	if len(busy) == 0 {
 		return f.filled
@@ -82,9 +82,8 @@ func (f *pipeline) worked(busy []time.Duration) time.Duration {
 	return sum
 }
 
-// Bubble is the share of the stages' time in which they had nothing to compute,
-// out of the time in which steps were under way; 0 of a model that is no
-// pipeline.
+// Bubble returns the fraction of the stages' time in which they were idle while steps
+// were in flight. It is 0 for a model without pipeline stages.
 func (s Stats) Bubble() float64 {
 	if s.Active <= 0 || s.Stages < 2 {
 		return 0
@@ -92,7 +91,7 @@ func (s Stats) Bubble() float64 {
 	return max(0, 1-float64(s.Worked)/(float64(s.Active)*float64(s.Stages)))
 }
 
-// recycle makes the arrays whose rows were shown free for another step.
+// recycle returns the arrays of the step that Infer returned to the idle ones.
 func (e *Engine) recycle() {
 	if f := e.pipe.shown; f != nil {
 		e.pipe.shown = nil
@@ -100,8 +99,8 @@ func (e *Engine) recycle() {
 	}
 }
 
-// submit starts a step with a fair part of the sequences that can go on; false:
-// none can.
+// submit starts a step with a fair fraction of the sequences that can continue; it
+// returns false if there are none.
 func (e *Engine) submit() (bool, error) {
 	last := len(e.pipe.idle) - 1
 	f := e.pipe.idle[last]
@@ -122,7 +121,7 @@ func (e *Engine) submit() (bool, error) {
 	return true, nil
 }
 
-// waitOldest waits for the oldest step in flight.
+// waitOldest waits for the oldest step in flight and makes it the shown one.
 func (e *Engine) waitOldest() (*inFlightStep, error) {
 	f := e.pipe.inFlight[0]
 	err := f.wait()
@@ -144,21 +143,21 @@ func (e *Engine) waitOldest() (*inFlightStep, error) {
 	return f, nil
 }
 
-// Drain waits for the steps under way and drops what they give. It is for
-// callers that have removed every sequence: their pages come back.
+// Drain waits for the steps in flight and discards their results. Callers that have
+// removed every sequence use it to free the pages.
 func (e *Engine) Drain() { e.drain() }
 
-// drain waits for all steps under way and drops what they give: the rows are
-// computed again by steps that the sequences are in later.
+// drain waits for all steps in flight and discards their results. Later steps compute
+// the rows again.
 func (e *Engine) drain() {
 	for len(e.pipe.inFlight) > 0 {
-		e.waitOldest() // its error is the one that is told already, or nobody asks
+		e.waitOldest() // the caller has an error already, or needs none
 		e.recycle()
 	}
 }
 
-// infer is Infer: it starts steps as long as sequences can go on and stages are
-// free, and shows what the oldest one gave.
+// infer submits steps while sequences can continue and stages are free, and returns the
+// results of the oldest step.
 func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 	e.recycle()
 	for {
@@ -190,6 +189,6 @@ func (e *Engine) infer(ctx context.Context) ([]Result, error) {
 		if results := e.collect(f); len(results) > 0 {
 			return results, e.planHeads(results)
 		}
-		e.recycle() // all its sequences are gone
+		e.recycle() // all sequences of the step were removed
 	}
 }

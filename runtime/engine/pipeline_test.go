@@ -15,7 +15,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// onPipeline puts the fake model's steps on a pipeline.
+// onPipeline runs the fake model's steps on a pipeline.
 func onPipeline(t testing.TB, m engine.Model, depth int, stage func(int, *device.Step) error) (engine.Model, *devicetest.Pipeline) {
 	t.Helper()
 	p := devicetest.OnPipeline(t, m.Device, depth, stage)
@@ -23,11 +23,11 @@ func onPipeline(t testing.TB, m engine.Model, depth int, stage func(int, *device
 	return m, p
 }
 
-// A burst is queries that come and go at random.
+// A burst adds and removes queries at random.
 type burst struct {
 	r        *rand.Rand
 	e        *engine.Engine
-	shared   []int32 // with which prompts begin
+	shared   []int32 // source of prompt prefixes
 	live     map[engine.ID]*request
 	ids      []engine.ID
 	finished int
@@ -39,7 +39,7 @@ type request struct {
 	n           int
 }
 
-// come adds queries until one is refused, or chance ends it.
+// come adds a random number of queries, until one is refused.
 func (c *burst) come(t *testing.T) {
 	for c.r.IntN(3) > 0 {
 		q := &request{prompt: append(slices.Clone(c.shared[:c.r.IntN(80)]), prompt(c.r, 1+c.r.IntN(90))...), n: 1 + c.r.IntN(30)}
@@ -55,7 +55,7 @@ func (c *burst) come(t *testing.T) {
 	}
 }
 
-// step checks what one step gave.
+// step checks the results of one step.
 func (c *burst) step(t *testing.T) {
 	results, err := c.e.Infer(t.Context())
 	if err != nil || len(results) == 0 && len(c.live) > 0 {
@@ -87,8 +87,9 @@ func (c *burst) leave(id engine.ID) {
 	delete(c.live, id)
 }
 
-// TestPipelineArrivals is the engine's contract on a pipeline: whatever arrives
-// and goes when, with however few pages, every query gets what it gets alone.
+// TestPipelineArrivals checks the engine's contract on a pipeline: with random
+// arrivals, cancellations and few pages, every query gets the result that it gets
+// alone.
 func TestPipelineArrivals(t *testing.T) {
 	t.Parallel()
 	whole := fake(t)
@@ -104,7 +105,7 @@ func TestPipelineArrivals(t *testing.T) {
 			if len(c.ids) == 0 || r.IntN(4) > 0 {
 				continue
 			}
-			if id := c.ids[r.IntN(len(c.ids))]; c.live[id] != nil { // a client goes, its step may be under way
+			if id := c.ids[r.IntN(len(c.ids))]; c.live[id] != nil { // cancel a query, perhaps one in a step in flight
 				c.leave(id)
 			}
 		}
@@ -118,8 +119,8 @@ func TestPipelineArrivals(t *testing.T) {
 	}
 }
 
-// TestPipelineFair shares eight sequences among the steps under way, and again
-// after some have gone.
+// TestPipelineFair checks that eight sequences are divided evenly among the steps in
+// flight, also after some are removed.
 func TestPipelineFair(t *testing.T) {
 	t.Parallel()
 	m, p := onPipeline(t, fake(t), 4, nil)
@@ -150,8 +151,8 @@ func TestPipelineFair(t *testing.T) {
 	}
 }
 
-// TestPipelineFails lets a stage fail once: Infer says it, and what was under
-// way is computed again.
+// TestPipelineFails checks that Infer returns the error of a stage that fails once, and
+// that steps in flight are computed again.
 func TestPipelineFails(t *testing.T) {
 	t.Parallel()
 	var steps atomic.Int64
@@ -198,8 +199,7 @@ func TestPipelineFails(t *testing.T) {
 	}
 }
 
-// TestPipelineBusyQuery refuses what would change a query that is being
-// computed.
+// TestPipelineBusyQuery checks that changes of a query in a step in flight are refused.
 func TestPipelineBusyQuery(t *testing.T) {
 	t.Parallel()
 	m, _ := onPipeline(t, fake(t), 2, nil)

@@ -10,18 +10,18 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
-// A part is what one sequence computes in a step: its tokens done … done+n-1,
-// of which the last outRows give output rows.
+// A part is what one sequence computes in a step: its tokens done … done+n-1, the last
+// outRows of which produce output rows.
 type part struct {
 	seq     *sequence
 	n       int
 	outRows int
 
-	drafted int // nodes of its draft, behind these tokens, which all give rows
+	drafted int // nodes of its draft, after these tokens; each produces an output row
 }
 
-// plan carries out what the policy decides: it gives the rows of the next step's
-// tokens pages, taken from others where nothing could be computed else.
+// plan executes the policy's decision and allocates pages for the next step's tokens.
+// If nothing can be computed for lack of pages, it preempts sequences.
 func (e *Engine) plan() ([]part, error) {
 	e.makeRoom()
 	for {
@@ -38,11 +38,11 @@ func (e *Engine) plan() ([]part, error) {
 		} else {
 			short = e.seqs[e.batch.Short]
 		}
-		if short == nil || len(e.pipe.inFlight) > 0 { // a step in flight gives pages back, or can go on itself
+		if short == nil || len(e.pipe.inFlight) > 0 { // a step in flight can continue, or will free pages
 			return nil, nil
 		}
 		if !e.preempt(short) {
-			return nil, fmt.Errorf("bug: %d sequences, none can go on with %d state pages", len(e.seqs), e.opt.Pages)
+			return nil, fmt.Errorf("bug: none of %d sequences can continue with %d KV cache pages", len(e.seqs), e.opt.Pages)
 		}
 		if encode {
 			if err := e.encode(); err != nil {
@@ -52,13 +52,13 @@ func (e *Engine) plan() ([]part, error) {
 	}
 }
 
-// gather writes down what the policy decides by.
+// gather writes the policy's input.
 func (e *Engine) gather() {
 	stages := e.pipe.stages()
 	e.input.Requests = e.input.Requests[:0]
 	for _, s := range e.seqs {
 		r := policy.Request{
-			Length: len(s.tokens), Done: s.done, Rows: len(s.rows), RowFrom: s.want, Pages: len(s.pages), Priority: s.priority,
+			Length: len(s.tokens), Done: s.done, Rows: len(s.rows), RowFrom: s.outFrom, Pages: len(s.pages), Priority: s.priority,
 			Decoding: s.decoding, Blocked: s.inFlight || !s.source.ready(), Waited: int(e.stats.Steps - s.last), Draft: s.draft.Len(),
 		}
 		if !r.Blocked {
@@ -68,14 +68,14 @@ func (e *Engine) gather() {
 	}
 	e.input.Times = &e.times
 	e.input.Limits = policy.Limits{
-		Tokens: e.opt.MaxTokens, Rows: e.opt.MaxOutRows, Requests: (len(e.seqs) + stages - 1) / stages, // as many are left for each other stage
+		Tokens: e.opt.MaxTokens, Rows: e.opt.MaxOutRows, Requests: (len(e.seqs) + stages - 1) / stages, // leave as many for each of the other stages
 		Pages: e.pages.unused(), PageRows: pageRows, Whole: e.whole,
 	}
 	e.input.Objective.StepTime = e.opt.StepTime
 }
 
-// admitParts gives the sequences of the batch their pages: first those of the
-// prefix cache, so that none of them is taken for another one.
+// admitParts allocates the pages of the batch's sequences. It takes those of the prefix
+// cache first, so that none of them is evicted for another sequence.
 func (e *Engine) admitParts() ([]part, error) {
 	e.parts = e.parts[:0]
 	for _, p := range e.batch.Parts {
@@ -87,15 +87,15 @@ func (e *Engine) admitParts() ([]part, error) {
 		s := e.parts[i].seq
 		var ok bool
 		if s.pages, ok = e.pages.take(s.pages, p.Pages-len(s.pages)); !ok {
-			return nil, fmt.Errorf("bug: a step takes more than the %d state pages", e.opt.Pages)
+			return nil, fmt.Errorf("bug: a step needs more than the %d KV cache pages", e.opt.Pages)
 		}
 	}
 	return e.parts, nil
 }
 
-// preempt takes the pages of the policy's victim; its tokens are computed again
-// when there is room, with the same results. When only sources hold pages, the
-// youngest goes. It reports false when there is nothing to take.
+// preempt frees the pages of the policy's victim, which are computed again later with
+// the same results. If only sources hold pages, it frees those of the youngest source.
+// It returns false if there is nothing to free.
 func (e *Engine) preempt(needy *sequence) bool {
 	if e.dropSuspended() {
 		return true
@@ -117,28 +117,28 @@ func (e *Engine) preempt(needy *sequence) bool {
 	return false
 }
 
-// drop takes a sequence's pages.
+// drop frees a sequence's pages and discards its draft.
 func (e *Engine) drop(s *sequence) {
 	e.pages.free(s.pages)
 	s.pages, s.done, s.prefix = s.pages[:0], 0, 0
 	s.draft, s.drafted = s.draft.Cut(0), 0
 }
 
-// fillStep writes the planned tokens into a step.
+// fillStep writes the planned tokens into a step's arrays.
 func (e *Engine) fillStep(step *device.Step, parts []part) {
 	w := stepWriter{step: step}
 	for _, p := range parts {
 		s := p.seq
 		if s.rows != nil {
 			for _, at := range s.rows {
-				w.want(at)
+				w.output(at)
 			}
 		} else {
 			for i := range p.outRows {
-				w.want(p.n - p.outRows + i)
+				w.output(p.n - p.outRows + i)
 			}
 			for i := range p.drafted {
-				w.want(p.n + i)
+				w.output(p.n + i)
 			}
 		}
 		if e.source >= 0 {
@@ -153,22 +153,22 @@ func (e *Engine) fillStep(step *device.Step, parts []part) {
 	step.Tokens, step.OutRows, step.Seqs = w.tokens, w.outRows, w.seqs
 }
 
-// A stepWriter fills the arrays of a step, sequence after sequence: what is
-// asked for and its source first, then its tokens.
+// A stepWriter fills the arrays of a step, one sequence after another. Output rows and
+// source of a sequence are written before its tokens.
 type stepWriter struct {
 	step                  *device.Step
 	seqs, tokens, outRows int
 	pages, sourcePages    int
-	masked                bool // a sequence has a tree
+	masked                bool // a sequence has a draft that is not a path
 }
 
-// want marks token i of the sequence that is added next.
-func (w *stepWriter) want(i int) {
+// output marks token i of the sequence added next as an output row.
+func (w *stepWriter) output(i int) {
 	w.step.OutRow[w.outRows] = int32(w.tokens + i)
 	w.outRows++
 }
 
-// source says which source the sequence has that is added next.
+// source sets the source of the sequence added next.
 func (w *stepWriter) source(x *source) {
 	w.step.XPageAt[w.seqs] = int32(w.sourcePages)
 	w.sourcePages += copy(w.step.XPage[w.sourcePages:], x.pages)
@@ -176,7 +176,7 @@ func (w *stepWriter) source(x *source) {
 	w.step.XRows[w.seqs] = int32(len(x.tokens))
 }
 
-// add adds tokens of a sequence from its row past on.
+// add appends tokens of a sequence; the first one has KV cache row past.
 func (w *stepWriter) add(ids, types []int32, past int, pages []int32) {
 	c, q := w.step, w.seqs
 	c.First[q], c.Past[q], c.PageAt[q] = int32(w.tokens), int32(past), int32(w.pages)
@@ -193,7 +193,7 @@ func (w *stepWriter) add(ids, types []int32, past int, pages []int32) {
 	c.First[q+1], c.PageAt[q+1] = int32(w.tokens), int32(w.pages)
 }
 
-// collect moves the sequences on that are still there and lists what each got.
+// collect updates the sequences of a finished step and lists their results.
 func (e *Engine) collect(f *inFlightStep) []Result {
 	e.results = e.results[:0]
 	token, row := 0, 0
@@ -216,7 +216,7 @@ func (e *Engine) collect(f *inFlightStep) []Result {
 		})
 		s.decoding = s.decoding || s.pending() == 0
 		if p.outRows > 0 {
-			s.want = s.done
+			s.outFrom = s.done
 		}
 		token += p.n + p.drafted
 		row += p.outRows + p.drafted

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// A prefixKey is what a full page holds: its tokens, behind those that an
-// earlier page's number stands for. The tokens themselves are the key, not a
-// hash of them, so that no two prompts are ever taken for each other.
+// A prefixKey identifies the contents of a full page: its tokens and the number of the
+// page before it. The key holds the tokens themselves, not a hash, so two prompts are
+// never confused.
 type prefixKey struct {
-	before uint64            // number of the pages before it; 0: none
-	space  [sha256.Size]byte // of a first page: whose it is, as Query.Prefixes says
+	before uint64            // number of the preceding page; 0: none
+	scope  [sha256.Size]byte // of a first page: hash of Query.PrefixScope
 	tokens [pageRows]int32
 }
 
-// A cachedPage has a number that stands for all tokens up to its end. Numbers are
-// not used again: what followed an evicted page is never found.
+// A cachedPage has a number that stands for all tokens up to its end. Numbers are not
+// reused, so pages that followed an evicted page are never found.
 type cachedPage struct {
 	key    prefixKey
 	number uint64 // 0: the page is not cached
-	older  int32  // among those that nobody uses; -1: none
+	older  int32  // neighbor in the list of unused pages; -1: none
 	newer  int32
 }
 
-// A prefixCache finds full pages by what they hold. Those that nobody uses form
-// a list by their last use.
+// A prefixCache finds full pages by their contents. Unused ones form a list in LRU
+// order.
 type prefixCache struct {
 	pages  []cachedPage
 	find   map[prefixKey]int32 // page
-	last   uint64              // the highest number given
-	idle   int                 // cached pages that nobody uses
-	oldest int32               // of them; -1: none
+	last   uint64              // the highest number assigned
+	idle   int                 // cached pages that no sequence uses
+	oldest int32               // unused page; -1: none
 	newest int32
 }
 
@@ -48,8 +48,8 @@ func (p *prefixCache) add(page int32, key prefixKey) uint64 {
 	return p.last
 }
 
-// release puts a page that nobody uses any more into the list of those that may be
-// evicted; false: it is not cached.
+// release marks a cached page as unused, so that it may be evicted. It returns false if
+// the page is not cached.
 func (p *prefixCache) release(page int32) bool {
 	r := &p.pages[page]
 	if r.number == 0 {
@@ -66,7 +66,7 @@ func (p *prefixCache) release(page int32) bool {
 	return true
 }
 
-// reuse takes a page out of the list: somebody uses it again.
+// reuse takes an unused page out of the LRU list, because a sequence uses it again.
 func (p *prefixCache) reuse(page int32) {
 	r := &p.pages[page]
 	if r.older >= 0 {
@@ -91,23 +91,24 @@ func (p *prefixCache) evict() int32 {
 	return page
 }
 
-// key is what page i of a sequence holds when it is full.
+// key returns the key of page i of a sequence; before is the number of the page before
+// it.
 func (s *sequence) key(i int, before uint64) (k prefixKey) {
 	if k.before = before; before == 0 {
-		k.space = s.space
+		k.scope = s.scope
 	}
 	copy(k.tokens[:], s.tokens[i*pageRows:])
 	return k
 }
 
-// cachedPrefix is how many rows the prefix cache has for a sequence that has
-// computed nothing, up to the first output row, and how many of their pages
-// nobody uses.
+// cachedPrefix returns how many rows, up to the first output row, the prefix cache
+// holds for a sequence that has computed nothing, and how many of their pages are
+// otherwise unused.
 func (e *Engine) cachedPrefix(s *sequence) (rows, unused int) {
 	if !e.opt.Prefix || s.done > 0 || len(s.pages) > 0 {
 		return 0, 0
 	}
-	for before := s.prefix; rows+pageRows <= min(s.want, len(s.tokens)-1); rows += pageRows {
+	for before := s.prefix; rows+pageRows <= min(s.outFrom, len(s.tokens)-1); rows += pageRows {
 		page, ok := e.pages.cache.find[s.key(rows/pageRows, before)]
 		if !ok {
 			break
@@ -120,7 +121,8 @@ func (e *Engine) cachedPrefix(s *sequence) (rows, unused int) {
 	return rows, unused
 }
 
-// reuse gives a sequence that has computed nothing what cachedPrefix found.
+// reuse assigns the pages that cachedPrefix finds to a sequence that has computed
+// nothing.
 func (e *Engine) reuse(s *sequence) {
 	rows, _ := e.cachedPrefix(s)
 	for i := range rows / pageRows {
@@ -136,9 +138,9 @@ func (e *Engine) reuse(s *sequence) {
 	}
 }
 
-// cachePages adds the pages to the prefix cache that a sequence has filled since
-// it had computed from tokens. Where another sequence filled a page with the same
-// meanwhile, it is used in place of the sequence's own.
+// cachePages adds the pages to the prefix cache that a sequence has filled since it had
+// computed from tokens. If the cache already holds a page with the same contents, the
+// sequence uses that page and frees its own.
 func (e *Engine) cachePages(s *sequence, from int) {
 	if !e.opt.Prefix {
 		return
@@ -157,32 +159,32 @@ func (e *Engine) cachePages(s *sequence, from int) {
 	}
 }
 
-// Stats count what an engine has done since it was opened.
+// Stats are an engine's counters since it was opened.
 type Stats struct {
 	Steps     int64
-	Tokens    int64 // computed
-	Preempted int64 // times that a sequence or a source lost its pages
+	Tokens    int64 // tokens computed
+	Preempted int64 // times a sequence or a source lost its pages
 
-	Drafted  int64 // tokens of drafts that were computed
-	Accepted int64 // of them, accepted
+	Drafted  int64 // drafted tokens computed
+	Accepted int64 // drafted tokens accepted
 
-	Prompts       int64 // tokens of queries
-	PromptsReused int64 // of them, found in the prefix cache when they first came up
+	Prompts       int64 // prompt tokens looked up in the prefix cache
+	PromptsReused int64 // prompt tokens found in the prefix cache
 
-	Stages int             // of the pipeline; 1: the model is none
-	Active time.Duration   // in which steps were under way
-	Worked time.Duration   // in which its stages computed, all together
-	Busy   []time.Duration // of Worked, each stage; nil: not known
+	Stages int             // pipeline stages; 1: no pipeline
+	Active time.Duration   // time in which at least one step was in flight
+	Worked time.Duration   // time that the stages computed, summed over the stages
+	Busy   []time.Duration // the same for each stage; nil: unknown
 
-	Graphs     int64 // of steps, that a GPU keeps
-	GraphSteps int64 // of Steps, run as one
+	Graphs     int64 // CUDA graphs of steps that the GPU holds
+	GraphSteps int64 // steps that ran as CUDA graphs
 
-	Pages int // of the state
-	Used  int // by sequences
-	Kept  int // by nobody, but in the prefix cache
+	Pages int // KV cache pages
+	Used  int // pages that sequences use
+	Kept  int // pages that only the prefix cache holds
 }
 
-// Stats returns the counts.
+// Stats returns the engine's counters.
 func (e *Engine) Stats() Stats {
 	s := e.stats
 	n := e.ctx.Counters()
@@ -193,5 +195,6 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Unused is how many state pages sequences may still take.
+// Unused returns how many KV cache pages new sequences may use, including those of
+// suspended sequences.
 func (e *Engine) Unused() int { return e.pages.unused() + e.suspendedPages() }

@@ -11,8 +11,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// readies runs steps until so many sequences are ready, and says how many tokens
-// each step had and which sequences were ready after it.
+// readies runs steps until n sequences are ready. It returns the number of tokens of
+// each step and the sequences that became ready in it.
 func readies(t *testing.T, e *engine.Engine, n int) (tokens []int, ready [][]engine.ID) {
 	t.Helper()
 	for n > 0 {
@@ -48,9 +48,9 @@ func add(t *testing.T, e *engine.Engine, lengths ...int) (ids []engine.ID) {
 	return ids
 }
 
-// TestBurst: prompts of a burst are computed in full steps and begin to generate
-// together, later ones do not stop those that generate, and nobody waits for a
-// prompt that is much longer.
+// TestBurst checks that the prompts of a burst are prefilled in full steps and start
+// decoding together, that later prompts do not stop decoding requests, and that no
+// request waits for a much longer prompt.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	e := open(t, fake(t), engine.Options{MaxTokens: 20, MaxSeqs: 6, StepTime: time.Hour})
@@ -79,8 +79,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestBurstFewPages: prompts of a burst that do not fit together are computed one
-// after another.
+// TestBurstFewPages checks that prompts of a burst that need more pages than there are
+// are computed one after another.
 func TestBurstFewPages(t *testing.T) {
 	t.Parallel()
 	e := open(t, fake(t), engine.Options{MaxTokens: 50, MaxSeqs: 3, Pages: 3, Context: 192, StepTime: time.Hour})

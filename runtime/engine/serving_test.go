@@ -14,8 +14,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// run computes a query to the end of its prompt and returns the last result's
-// row and how many tokens were computed.
+// run computes a query's prompt. It returns the last result's row and the number of
+// tokens computed.
 func run(t *testing.T, e *engine.Engine, q engine.Query) (engine.ID, []float32, engine.Result, int) {
 	t.Helper()
 	id, err := e.AddQuery(q)
@@ -35,7 +35,7 @@ func run(t *testing.T, e *engine.Engine, q engine.Query) (engine.ID, []float32, 
 	}
 }
 
-// TestPrefixReuse computes nothing twice of what full pages hold.
+// TestPrefixReuse checks that full pages of a prefix are computed once.
 func TestPrefixReuse(t *testing.T) {
 	t.Parallel()
 	e := open(t, fake(t), engine.Options{MaxTokens: 50, MaxSeqs: 2, Context: 400, Pages: 14, Prefix: true})
@@ -65,7 +65,7 @@ func TestPrefixReuse(t *testing.T) {
 	if s := e.Stats(); s.Used != 0 || s.Kept == 0 {
 		t.Errorf("after all are gone: %+v", s)
 	}
-	// Other texts push it out; then it is computed again.
+	// Other texts evict it; then it is computed again.
 	for range 10 {
 		id, _, _, _ := run(t, e, engine.Query{Tokens: prompt(r, 390)})
 		e.Remove(id)
@@ -75,8 +75,8 @@ func TestPrefixReuse(t *testing.T) {
 	}
 }
 
-// TestSameAtOnce lets two equal prompts run side by side: their full pages
-// become one.
+// TestSameAtOnce runs two equal prompts concurrently: they end with the same full
+// pages.
 func TestSameAtOnce(t *testing.T) {
 	t.Parallel()
 	e := open(t, fake(t), engine.Options{MaxSeqs: 2, Context: 200, Pages: 8, Prefix: true})
@@ -101,8 +101,8 @@ func TestSameAtOnce(t *testing.T) {
 	}
 }
 
-// TestServing is TestRandomArrivals with all that serving adds: remembered
-// prefixes, priorities, forks, cancellations, steps limited by time.
+// TestServing is TestRandomArrivals with the features of serving: prefix caching,
+// priorities, forks, cancellations and a step time.
 func TestServing(t *testing.T) {
 	t.Parallel()
 	m := fake(t)
@@ -146,18 +146,18 @@ func TestServing(t *testing.T) {
 	}
 }
 
-// A served query has the tokens so far and how many are to come.
+// A served query has its tokens so far and the number still to come.
 type served struct {
 	tokens []int32
 	n      int
 }
 
-// serveOne checks a result's row and goes on with its query: ends it, forks it,
-// lets its client go, or commits the most likely token.
+// serveOne checks a result's row and continues its query: it ends, forks or cancels it,
+// or commits the greedy token.
 func serveOne(t *testing.T, e *engine.Engine, r *rand.Rand, res engine.Result, live map[engine.ID]*served) (finished bool) {
 	q := live[res.ID]
 	if !res.Ready {
-		if r.IntN(30) == 0 { // the client has gone
+		if r.IntN(30) == 0 { // the client cancels
 			e.Remove(res.ID)
 			delete(live, res.ID)
 		}
@@ -187,7 +187,7 @@ func serveOne(t *testing.T, e *engine.Engine, r *rand.Rand, res engine.Result, l
 	return false
 }
 
-// TestNoLeak adds and removes 100,000 queries at random moments.
+// TestNoLeak adds and removes 100,000 queries at random times.
 func TestNoLeak(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(6, 6))
@@ -237,8 +237,8 @@ func TestNoLeak(t *testing.T) {
 	}
 }
 
-// TestShortFirst asks a short question while a long prompt is read: it is
-// answered in the next step, and the long one still ends.
+// TestShortFirst adds a short prompt during the prefill of a long one: it is ready in
+// the next step, and the long one still ends.
 func TestShortFirst(t *testing.T) {
 	t.Parallel()
 	e := open(t, fake(t), engine.Options{MaxTokens: 20, MaxSeqs: 3})
@@ -271,7 +271,7 @@ func TestShortFirst(t *testing.T) {
 	}
 }
 
-// TestUrgent puts a prompt of a smaller Priority first.
+// TestUrgent checks that a prompt of a smaller Priority comes first.
 func TestUrgent(t *testing.T) {
 	t.Parallel()
 	e := open(t, fake(t), engine.Options{MaxTokens: 10, MaxSeqs: 2})
@@ -294,7 +294,7 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opt.Pages != 6 || mem.PageBytes != 512 || mem.State != 6*512 || mem.Weights != 1024 || mem.Results != 4*(64*64+512*16) {
+	if opt.Pages != 6 || mem.PageBytes != 512 || mem.KVCache != 6*512 || mem.Weights != 1024 || mem.Results != 4*(64*64+512*16) {
 		t.Errorf("%+v %+v", mem, opt)
 	}
 	mem.Available = 1000

@@ -2,18 +2,18 @@
 
 package engine
 
-// A source is what the encoder of an encoder-decoder reads. Forks share it.
+// A source is the encoder's input of an encoder-decoder. Forks share it.
 type source struct {
 	tokens  []int32
-	pages   []int32 // its state pages, in order
-	encoded bool    // its rows are written
-	users   int     // live sequences
+	pages   []int32 // KV cache pages, in order
+	encoded bool    // its KV cache rows are written
+	users   int     // number of live sequences that use it
 }
 
-// ready says whether a sequence of this source can go on; without one it can.
+// ready reports whether a sequence of this source can decode. A nil source is ready.
 func (x *source) ready() bool { return x == nil || x.encoded }
 
-// release ends one use of a source.
+// release ends one sequence's use of a source.
 func (e *Engine) release(x *source) {
 	if x == nil {
 		return
@@ -24,7 +24,7 @@ func (e *Engine) release(x *source) {
 	}
 }
 
-// waiting is the oldest sequence whose source is still to be read.
+// waiting returns the oldest sequence with a source that is not encoded.
 func (e *Engine) waiting() *sequence {
 	for _, s := range e.seqs {
 		if !s.source.ready() {
@@ -34,7 +34,7 @@ func (e *Engine) waiting() *sequence {
 	return nil
 }
 
-// encode reads sources, several a step, as long as there are pages for them.
+// encode encodes sources, several per step, as long as there are pages for them.
 func (e *Engine) encode() error {
 	if e.source < 0 {
 		return nil

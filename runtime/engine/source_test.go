@@ -25,7 +25,7 @@ func fakeTranslator(t testing.TB) engine.Model {
 	return m
 }
 
-// TestEncoder runs several texts in one step, which never cuts one.
+// TestEncoder runs several texts in one step and splits none.
 func TestEncoder(t *testing.T) {
 	t.Parallel()
 	e := open(t, fakeEncoder(t), engine.Options{Context: 100, MaxSeqs: 3, MaxTokens: 100, MaxOutRows: 80})
@@ -94,9 +94,9 @@ func TestEncoderErrors(t *testing.T) {
 	for want, q := range map[string]engine.Query{
 		"at most 50":   {Tokens: make([]int32, 51)},
 		"at most 10":   {Tokens: make([]int32, 20), Last: 11},
-		"bug: row 20":  {Tokens: make([]int32, 20), Rows: []int{20}},
+		"bug: output row 20":  {Tokens: make([]int32, 20), Rows: []int{20}},
 		"token types":  {Tokens: make([]int32, 20), Types: make([]int32, 19)},
-		"no encoder-d": {Tokens: make([]int32, 20), Source: make([]int32, 19)},
+		"not an encoder-d": {Tokens: make([]int32, 20), Source: make([]int32, 19)},
 	} {
 		if _, err := e.AddQuery(q); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, expected %q", err, want)
@@ -114,8 +114,8 @@ func TestEncoderErrors(t *testing.T) {
 	}
 }
 
-// TestTranslations is TestRandomArrivals with sources, forks and few pages:
-// each query continues greedily, but a fork starts with a token of its own.
+// TestTranslations is TestRandomArrivals with sources, forks and few pages. Each query
+// continues greedily; a fork starts with a different token.
 func TestTranslations(t *testing.T) {
 	t.Parallel()
 	m := fakeTranslator(t)
@@ -179,8 +179,8 @@ func TestTranslations(t *testing.T) {
 	}
 }
 
-// TestForkShares forks a sequence into as many as there are slots with pages
-// for one copy each of the last page only.
+// TestForkShares forks a sequence into all slots, with only enough pages for copies of
+// the last page.
 func TestForkShares(t *testing.T) {
 	t.Parallel()
 	e := open(t, fakeTranslator(t), engine.Options{MaxSeqs: 4, Context: 200, Pages: 1 + 3 + 3})

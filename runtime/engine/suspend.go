@@ -4,8 +4,8 @@ package engine
 
 import "slices"
 
-// Suspend lets a sequence wait: it is in no step, takes none of MaxSeqs, and keeps
-// its pages unless others need them.
+// Suspend excludes a sequence from further steps. It no longer counts toward MaxSeqs,
+// and keeps its pages until others need them.
 func (e *Engine) Suspend(id ID) {
 	if s := cut(&e.seqs, id); s != nil {
 		s.suspended = true
@@ -13,7 +13,7 @@ func (e *Engine) Suspend(id ID) {
 	}
 }
 
-// cut takes a sequence out of a list; nil: it is not there.
+// cut removes a sequence from a list and returns it, or nil if it is not there.
 func cut(list *[]*sequence, id ID) *sequence {
 	i := slices.IndexFunc(*list, func(s *sequence) bool { return s.id == id })
 	if i < 0 {
@@ -24,8 +24,8 @@ func cut(list *[]*sequence, id ID) *sequence {
 	return s
 }
 
-// Resume lets a suspended sequence go on. What it lost is computed again. ErrBusy:
-// no slot is free.
+// Resume ends a sequence's suspension; pages that it lost are computed again. It
+// returns ErrBusy if no slot is free.
 func (e *Engine) Resume(id ID) error {
 	if len(e.seqs) == e.opt.MaxSeqs {
 		return ErrBusy
@@ -37,8 +37,8 @@ func (e *Engine) Resume(id ID) error {
 	return nil
 }
 
-// dropSuspended takes the pages of the sequence that was suspended last; false:
-// none has any.
+// dropSuspended frees the pages of the most recently suspended sequence that has any;
+// it returns false if there is none.
 func (e *Engine) dropSuspended() bool {
 	for i := len(e.suspended) - 1; i >= 0; i-- {
 		s := e.suspended[i]
@@ -56,7 +56,7 @@ func (e *Engine) dropSuspended() bool {
 	return false
 }
 
-// makeRoom takes pages of suspended sequences until a step's new rows have some.
+// makeRoom frees pages of suspended sequences until the next step has enough.
 func (e *Engine) makeRoom() {
 	if len(e.suspended) == 0 {
 		return
@@ -65,7 +65,7 @@ func (e *Engine) makeRoom() {
 	}
 }
 
-// suspendedPages is how many pages would be free without suspended sequences.
+// suspendedPages returns how many pages are used only by suspended sequences.
 func (e *Engine) suspendedPages() (n int) {
 	for _, s := range e.suspended {
 		for _, page := range s.pages {

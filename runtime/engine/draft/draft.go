@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package draft lets a small model guess what a larger one of the same
-// vocabulary says next: the draft model of speculative decoding (Leviathan et
-// al. 2023, arXiv:2211.17192; algorithm 1 of Inferflow's report).
+// Package draft implements speculative decoding with a draft model: a small model of
+// the same vocabulary drafts tokens for a larger one (Leviathan et al. 2023,
+// arXiv:2211.17192; algorithm 1 of Inferflow's report).
 package draft
 
 import (
@@ -17,29 +17,29 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// chunk is how many tokens of a prompt the model reads between two steps of
+// chunk is the number of prompt tokens that the model prefills between two steps of
 // other sequences.
 const chunk = 128
 
-// A Model drafts for the sequences of another one. Its drafters may be used by
-// several goroutines; they take turns.
+// A Model drafts for the sequences of another model. Its drafters may be used by
+// several goroutines; a mutex serializes them.
 type Model struct {
 	mu     sync.Mutex
-	eng    *engine.Engine
-	logits int // index of the output
+	eng    *engine.Engine // index of the logits among the outputs
+	logits int            // index of the output
 	vocab  int
-	users  []*drafter // those with a sequence, the latest used last
+	users  []*drafter // drafters with a sequence, most recently used last
 
-	each   float64 // seconds to draft one token; 0: not known
+	each   float64 // seconds to draft one token; 0: unknown
 	record [len(marginPriors)]speculate.Rate
 }
 
-// New makes a drafting model of an engine, which is its own from now on: one
-// that keeps no prefixes, with a vocabulary of so many tokens.
+// New returns a draft model that owns eng from now on. The engine must compute logits
+// and have no prefix cache; vocab is the size of its vocabulary.
 func New(eng *engine.Engine, vocab int) (*Model, error) {
 	m := &Model{eng: eng, logits: eng.Output("logits"), vocab: vocab}
 	if m.logits < 0 || eng.Options().Prefix {
-		return nil, fmt.Errorf("bug: an engine without logits, or with cached prefixes, cannot draft")
+		return nil, fmt.Errorf("bug: an engine without logits, or with prefix caching, cannot draft")
 	}
 	for i := range m.record {
 		m.record[i] = speculate.NewRate(marginPriors[i])
@@ -47,58 +47,59 @@ func New(eng *engine.Engine, vocab int) (*Model, error) {
 	return m, nil
 }
 
-// Stats are the engine's counts.
+// Stats returns the engine's counters.
 func (m *Model) Stats() engine.Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.eng.Stats()
 }
 
-// Drafter makes the drafter of one sequence.
+// Drafter returns a drafter for one sequence.
 func (m *Model) Drafter() speculate.Drafter {
 	return &drafter{m: m, id: -1}
 }
 
-// margins sort guesses by how far the largest logit is above the second, and
-// marginPriors are how often they are right before anything is known.
+// margins classify drafted tokens by the distance between their two largest logits;
+// marginPriors are the assumed acceptance rates of the classes before any are measured.
 var (
 	margins      = [...]float32{0.25, 0.5, 1, 1.5, 2.5, 4, 6}
 	marginPriors = [len(margins) + 1]float64{0.35, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95}
 )
 
-// pause is how many tokens of a sequence go by, where drafting does not seem to
-// pay, before it is considered again; hope is what the time of a draft's token
-// counts then, because it is measured only when something is drafted. Drafts that
-// lost time rest longer each time (speculate.Backoff).
+// Constants of the back-off. A draft that is not expected to pay is reconsidered after
+// pause tokens; then the measured time of a drafted token is multiplied by hope,
+// because it is measured only while drafting. Drafts that lost time back off
+// exponentially (speculate.Backoff).
 const (
 	pause = 8
 
-	patience = 2 // plain steps that drafts may lose before a rest
+	patience = 2 // plain steps that drafts may lose before they back off
 
 	hope = 0.97
 )
 
-// A drafter is a sequence of the model that follows another one.
+// A drafter drafts for one sequence of the target model. It mirrors it with a sequence
+// of the draft model.
 type drafter struct {
 	m      *Model
-	id     engine.ID // -1: it has no sequence
+	id     engine.ID // -1: no sequence
 	tokens []int32   // of the sequence
 	row    []float32 // scratch
 
-	draw func(logits []float32) (int32, []decode.TokenProb, error) // nil: the argmax
+	draw func(logits []float32) (int32, []decode.TokenProb, error) // samples a token; nil: argmax
 
-	guess []int32           // drafted last
-	class []int             // of each
-	rest  speculate.Backoff // counts tokens
+	guess   []int32           // last draft
+	class   []int             // margin class of each token
+	backoff speculate.Backoff // counts tokens
 
-	cost  float64 // of the last step with its draft, in plain steps; 0: nothing was drafted
-	saved float64 // plain steps that drafts saved of late
+	cost  float64 // duration of the last step with its draft, in plain steps; 0: nothing was drafted
+	saved float64 // plain steps that drafts saved, as a decaying sum
 }
 
 // Observe implements speculate.Drafter.
 func (d *drafter) Observe(tokens []int32) {
 	for range tokens {
-		d.rest.Step()
+		d.backoff.Step()
 	}
 	d.m.mu.Lock()
 	defer d.m.mu.Unlock()
@@ -112,7 +113,8 @@ func (d *drafter) Observe(tokens []int32) {
 	d.evaluate(len(tokens))
 }
 
-// evaluate compares what the last draft cost with what it gave.
+// evaluate compares the cost of the last draft with the number of tokens that the step
+// added.
 func (d *drafter) evaluate(tokens int) {
 	if d.cost == 0 {
 		return
@@ -120,13 +122,13 @@ func (d *drafter) evaluate(tokens int) {
 	d.saved = d.saved*3/4 + float64(tokens) - d.cost
 	d.cost = 0
 	if d.saved >= 0 {
-		d.rest.Paid()
+		d.backoff.Reset()
 	}
 	if d.saved >= -patience {
 		return
 	}
 	d.saved = 0
-	d.rest.Rest()
+	d.backoff.Start()
 }
 
 // DrawBy implements speculate.Drawer.
@@ -134,21 +136,21 @@ func (d *drafter) DrawBy(draw func(logits []float32) (int32, []decode.TokenProb,
 	d.draw = draw
 }
 
-// Propose implements speculate.Drafter: the model's greedy tokens, one after
-// the other, as long as the next one is expected to pay for its own step and for
-// its place in the step that verifies it.
+// Propose implements speculate.Drafter. It drafts the model's greedy or sampled tokens
+// as long as the next one is expected to pay for its own step and for its place in the
+// step that verifies it.
 func (d *drafter) Propose(history []int32, room speculate.Room) speculate.Draft {
 	d.guess, d.class = d.guess[:0], d.class[:0]
 	var from [][]decode.TokenProb
-	if d.rest.Resting() || room.Open().Nodes < 1 {
+	if d.backoff.Active() || room.Open().Nodes < 1 {
 		return speculate.Draft{}
 	}
 	d.m.mu.Lock()
 	defer d.m.mu.Unlock()
 	begin := time.Now()
-	each := d.m.each * max(1, room.Alike) // sequences take turns
-	if d.most(room, each) == 0 {
-		d.rest.Pause(pause)
+	each := d.m.each * max(1, room.Alike) // the drafters of a step run one after another
+	if d.worthwhile(room, each) == 0 {
+		d.backoff.Pause(pause)
 		d.m.each *= hope
 		return speculate.Draft{}
 	}
@@ -162,7 +164,7 @@ func (d *drafter) Propose(history []int32, room speculate.Room) speculate.Draft 
 		start := time.Now()
 		ready, err := d.step(room.Others == 0 && n == 1)
 		if err != nil || !ready {
-			break // a longer prompt: more of it the next time
+			break // a longer prompt: prefill continues with the next call
 		}
 		token, margin := top(d.row)
 		if n > 1 {
@@ -188,15 +190,14 @@ func (d *drafter) Propose(history []int32, room speculate.Room) speculate.Draft 
 			break
 		}
 	}
-	if n := len(d.guess); n > 0 && room.Time != nil && !fresh { // reading the prompt does not count
+	if n := len(d.guess); n > 0 && room.Time != nil && !fresh { // prefill does not count
 		d.cost = (room.Time(n) + time.Since(begin).Seconds()) / room.Time(0)
 	}
 	return speculate.Draft{Tree: speculate.Path(d.guess...), From: from}
 }
 
-// most is how many tokens are worth drafting if all are as sure as those of
-// late.
-func (d *drafter) most(room speculate.Room, each float64) int {
+// worthwhile returns how many tokens are worth drafting at the average acceptance rate.
+func (d *drafter) worthwhile(room speculate.Room, each float64) int {
 	p, weight := 0.0, 0.0
 	for i := range d.m.record {
 		p += d.m.record[i].Value * d.m.record[i].Weight
@@ -205,8 +206,7 @@ func (d *drafter) most(room speculate.Room, each float64) int {
 	return room.Length(func(int) float64 { return p / weight }, room.Nodes, each)
 }
 
-// follow gives the sequence the tokens of history: those that differ from its
-// own are forgotten.
+// follow makes the drafter's sequence equal to history; it rewinds tokens that differ.
 func (d *drafter) follow(history []int32) error {
 	same := 0
 	for same < min(len(d.tokens), len(history)-1) && d.tokens[same] == history[same] {
@@ -228,8 +228,9 @@ func (d *drafter) follow(history []int32) error {
 	return nil
 }
 
-// step computes the sequence's last tokens and keeps the last one's row; all:
-// however many there are. It reports whether they are computed.
+// step runs the engine until the sequence's last row of logits is computed, and copies
+// it to d.row. If all is false, it runs only one step. It reports whether the row is
+// computed.
 func (d *drafter) step(all bool) (ready bool, err error) {
 	for {
 		results, err := d.m.eng.Infer(context.Background())
@@ -248,8 +249,8 @@ func (d *drafter) step(all bool) (ready bool, err error) {
 	}
 }
 
-// enter gives a drafter a new sequence, in place of that of the one that was not
-// used for longest when there is no other.
+// enter adds a new sequence for a drafter. If the engine is full, it removes that of
+// the least recently used drafter.
 func (m *Model) enter(d *drafter, history []int32) error {
 	m.leave(d)
 	for {
@@ -266,7 +267,7 @@ func (m *Model) enter(d *drafter, history []int32) error {
 	}
 }
 
-// leave takes a drafter's sequence.
+// leave removes a drafter's sequence.
 func (m *Model) leave(d *drafter) {
 	for i, u := range m.users {
 		if u == d {
@@ -278,7 +279,7 @@ func (m *Model) leave(d *drafter) {
 	d.id, d.tokens = -1, d.tokens[:0]
 }
 
-// touch notes that a drafter's sequence is used.
+// touch marks a drafter as the most recently used.
 func (m *Model) touch(d *drafter) {
 	for i, u := range m.users {
 		if u == d {
@@ -288,8 +289,8 @@ func (m *Model) touch(d *drafter) {
 	}
 }
 
-// took notes how long it took to draft a token: a faster one counts at once,
-// slower ones by and by.
+// took updates the time to draft a token: a faster one replaces it, a slower one is
+// blended in.
 func (m *Model) took(t time.Duration) {
 	if s := t.Seconds(); m.each == 0 || s < m.each {
 		m.each = s
@@ -306,12 +307,12 @@ func (m *Model) commit(d *drafter, token int32) error {
 	return err
 }
 
-// Options are those of a drafting engine beside a target of some options.
+// Options returns the options of a draft model's engine for a target engine's options.
 func Options(target engine.Options) engine.Options {
 	return engine.Options{Threads: target.Threads, MaxSeqs: target.MaxSeqs, Context: target.Context, MaxTokens: chunk}
 }
 
-// top is the argmax, and how far its logit is above the second.
+// top returns the argmax and the distance of its logit to the second largest.
 func top(row []float32) (token int32, margin float32) {
 	first, second := float32(math.Inf(-1)), float32(math.Inf(-1))
 	for i, l := range row {

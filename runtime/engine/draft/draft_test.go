@@ -16,7 +16,7 @@ import (
 
 const salt = 9
 
-// model is a drafting model over the fake one.
+// model returns a draft model that runs the fake model.
 func model(t *testing.T, seqs int) (*draft.Model, *engine.Engine) {
 	t.Helper()
 	m := devicetest.Manifest()
@@ -33,9 +33,9 @@ func model(t *testing.T, seqs int) (*draft.Model, *engine.Engine) {
 	return d, eng
 }
 
-// TestDrafts follows texts that go on as the model says, or not: every draft is
-// the model's own greedy continuation, though more texts come in turn than it
-// has sequences for, and from several goroutines.
+// TestDrafts drafts for texts that follow the model or not. Every draft must be the
+// model's greedy continuation, with several goroutines and more texts than the model
+// has sequences.
 func TestDrafts(t *testing.T) {
 	t.Parallel()
 	m, eng := model(t, 3)
@@ -59,7 +59,7 @@ func TestDrafts(t *testing.T) {
 				more := slices.Concat(keep, []int32{8 + r.Int32N(50)})
 				history = append(history, more...)
 				d.Observe(more)
-				if r.IntN(10) == 0 { // another text
+				if r.IntN(10) == 0 { // start another text
 					history = slices.Clone(history[:1+r.IntN(len(history))])
 				}
 			}
@@ -74,8 +74,7 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestDeclines: a model as slow as the one it drafts for is asked once in a
-// while only.
+// TestDeclines checks that a draft model as slow as its target is rarely used.
 func TestDeclines(t *testing.T) {
 	t.Parallel()
 	m, _ := model(t, 1)

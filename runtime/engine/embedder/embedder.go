@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package embedder makes vectors of texts with a decoder or an encoder, for the
-// service and for programs that import a model.
+// Package embedder computes embeddings of texts with a decoder or an encoder, for the
+// HTTP server and for programs that import a model.
 package embedder
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 )
 
-// An Embedder makes vectors of texts as the model's files say, scaled to
-// length 1, each text by itself among whatever else the scheduler runs.
+// An Embedder computes embeddings as the model's files declare (pooling), scaled to
+// length 1. The scheduler batches its texts with other jobs.
 type Embedder struct {
 	encode  func(text string) ([]int32, error)
 	s       *scheduler.Scheduler
@@ -23,12 +23,12 @@ type Embedder struct {
 	context int
 	pooling string
 	output  int
-	query   engine.Query // what every query wants
-	outRows bool         // the output counts output rows
+	query   engine.Query // template of every query
+	outRows bool         // the output has one row per output row, not per token
 }
 
-// New gives nil where the engine has no hidden states to make vectors of. encode
-// is what the model reads of a text.
+// New returns an Embedder, or nil if the engine has no hidden states to pool. encode
+// tokenizes a text, special tokens included.
 func New(m *manifest.Manifest, encode func(text string) ([]int32, error), eng *engine.Engine, s *scheduler.Scheduler) *Embedder {
 	how, _, err := pooling.Of(m)
 	if err != nil || m.Network == "encoder_decoder" {
@@ -52,7 +52,8 @@ func New(m *manifest.Manifest, encode func(text string) ([]int32, error), eng *e
 	return e
 }
 
-// Tokens are what the model reads of a text; ids are taken as they are.
+// Tokens returns the tokens of a text, or ids if they are not nil. It checks them
+// against the vocabulary and the context.
 func (e *Embedder) Tokens(text string, ids []int32) ([]int32, error) {
 	if ids == nil {
 		var err error
@@ -71,7 +72,7 @@ func (e *Embedder) Tokens(text string, ids []int32) ([]int32, error) {
 	return ids, nil
 }
 
-// Embed computes the vector of a text's tokens.
+// Embed computes the embedding of a text's tokens.
 func (e *Embedder) Embed(ctx context.Context, j scheduler.Job, tokens []int32) ([]float32, error) {
 	var p pooling.Pool
 	q := e.query

@@ -5,11 +5,11 @@ import (
 	"sort"
 )
 
-// unlimited is more tokens than any step has.
+// unlimited is more tokens than any step computes.
 const unlimited = 1 << 30
 
-// promptBudget is how many tokens of prompts a step may take beside those that it
-// has already, so that it lasts about as long as it may.
+// promptBudget returns how many prompt tokens fit into a step that has already taken
+// tokens, so that it lasts about as long as its target.
 func (in *Input) promptBudget(taken int) int {
 	limit := in.Objective.StepTime.Seconds()
 	if limit <= 0 {
@@ -19,8 +19,8 @@ func (in *Input) promptBudget(taken int) int {
 	if perToken <= 0 {
 		return tileRows
 	}
-	waiting := in.waitingEach()
-	if math.IsInf(waiting, 1) {
+	ratio := in.waitingPerDecoding()
+	if math.IsInf(ratio, 1) {
 		if !in.off(IdleStretch) {
 			limit *= idleStretch
 		}
@@ -28,8 +28,8 @@ func (in *Input) promptBudget(taken int) int {
 		if !in.off(DecodeStretch) {
 			limit = max(limit, stretch*(fixed+perToken*float64(len(in.Requests))))
 		}
-		if waiting >= fewDecoding && !in.off(BurstStretch) {
-			limit = max(limit, min(waiting*limit, burstStretch*in.Objective.StepTime.Seconds()))
+		if ratio >= fewDecoding && !in.off(BurstStretch) {
+			limit = max(limit, min(ratio*limit, burstStretch*in.Objective.StepTime.Seconds()))
 		}
 	}
 	room := max(1, int(min((limit-fixed)/perToken-float64(taken), unlimited)))
@@ -37,30 +37,30 @@ func (in *Input) promptBudget(taken int) int {
 		return room
 	}
 	total := (taken + room + tileRows/2) / tileRows * tileRows
-	if total-taken < tileRows/2 { // a prompt gets something, however short the step
+	if total-taken < tileRows/2 { // prompts make progress in every step, however short it is
 		total += tileRows
 	}
 	return total - taken
 }
 
-// draftLimit is how many drafted tokens a step may take beside those of decoding
-// requests. With less than one for each there are none: who is ahead of the
-// others by one token asks again while they generate.
+// draftLimit returns the maximum drafted tokens of a step, besides the tokens of decoding
+// requests. It returns 0 if that is less than one for each. Drafts for a few requests
+// would end these earlier, and the next prompts of their clients would then be prefilled
+// while the others decode.
 func (in *Input) draftLimit(decoding int) int {
 	if in.Objective.StepTime <= 0 || in.off(DraftLimit) {
 		return unlimited
 	}
 	most := stretch * in.Times.Step(1)
-	n := sort.Search(timed-min(decoding, timed), func(n int) bool { return in.Times.Step(decoding+n+1) > most })
+	n := sort.Search(maxTimed-min(decoding, maxTimed), func(n int) bool { return in.Times.Step(decoding+n+1) > most })
 	if n < decoding {
 		return 0
 	}
 	return n
 }
 
-// drafts gives the drafts of the requests in a step so many tokens, as far as the
-// step has them left, to each the same: none takes a token, a row or a page from
-// a request that waits for one.
+// drafts divides at most the given number of drafted tokens evenly among the requests
+// in a step. Drafts use only tokens, rows and pages that no waiting request needs.
 func (in *Input) drafts(out *Batch, left *Limits, most int) {
 	drafting := 0
 	for _, p := range out.Parts {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// measured is an input after 400 steps of 2 ms and 0.4 ms a token, however often
-// something else held one up.
+// measured returns an input after 400 steps of 2 ms plus 0.4 ms per token, some of
+// which were disturbed.
 func measured(live int) *Input {
 	in := &Input{Requests: make([]Request, live), Times: new(StepTimes)}
 	for i := range 400 {
@@ -20,8 +20,8 @@ func measured(live int) *Input {
 	return in
 }
 
-// TestPromptBudget: steps last about as long as they may, and end with a full
-// tile. Each request that generates has one token in the step.
+// TestPromptBudget checks that steps last about as long as their target and end with a
+// full tile. Each decoding request has one token in the step.
 func TestPromptBudget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -33,7 +33,7 @@ func TestPromptBudget(t *testing.T) {
 		{20 * time.Millisecond, 8, 8, 24, 40},    // 20 ms: 45 tokens
 		{20 * time.Millisecond, 20, 20, 12, 44},  // twice the 10 ms that all 20 take
 		{20 * time.Millisecond, 20, 40, 60, 76},  // twice the 18 ms that all 40 will take
-		{20 * time.Millisecond, 4, 40, 156, 190}, // four times 20 ms: nine wait for each
+		{20 * time.Millisecond, 4, 40, 156, 190}, // four times 20 ms: nine wait per decoding request
 		{20 * time.Millisecond, 1, 3, 76, 108},   // 40 ms: two wait for one
 		{time.Millisecond, 1, 1, 15, 15},
 		{0, 5, 5, 1 << 30, 1 << 30},
@@ -53,7 +53,7 @@ func TestPromptBudget(t *testing.T) {
 	}
 }
 
-// TestLeastBudget: however many generate, a prompt gets something.
+// TestLeastBudget checks that a prompt makes progress however many requests decode.
 func TestLeastBudget(t *testing.T) {
 	t.Parallel()
 	for taken := range 64 {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// waitingEach is how many requests wait for their first token for each one that
-// generates; +Inf: none generates.
-func (in *Input) waitingEach() float64 {
+// waitingPerDecoding returns the number of requests that wait for their first token per
+// decoding request; +Inf if none decodes.
+func (in *Input) waitingPerDecoding() float64 {
 	decoding := 0
 	for i := range in.Requests {
 		if in.Requests[i].Decoding {
@@ -20,15 +20,14 @@ func (in *Input) waitingEach() float64 {
 	return float64(len(in.Requests)-decoding) / float64(decoding)
 }
 
-// barrier says whether requests wait with their last prompt token until those
-// that came with them have computed theirs too (a prefill barrier). Whoever
-// began first would generate beside the prompts of all others, in many small
-// steps, and end before them, which leaves small steps at the end too. Together
-// they generate in full steps. There is no barrier where many generate, where the
-// prompts take longer than barrierTime or find no pages, where the next step computes
-// all of them, or while another step is under way.
+// barrier reports whether requests hold back their last prompt token until the other
+// prompts of their burst are computed (a prefill barrier). Without it, the first
+// requests decode in many small steps beside the others' prefill and end before them,
+// so the last steps are small too; with it, they all decode in full batches. There is
+// no barrier if too many requests decode, the prompts take longer than barrierTime or
+// do not find pages, the next step computes all of them, or another step is in flight.
 func (in *Input) barrier() bool {
-	if in.Objective.StepTime <= 0 || in.Limits.Whole || in.off(PrefillBarrier) || in.waitingEach() < fewDecoding {
+	if in.Objective.StepTime <= 0 || in.Limits.Whole || in.off(PrefillBarrier) || in.waitingPerDecoding() < fewDecoding {
 		return false
 	}
 	pending, pages := 0, in.Limits.Pages
@@ -45,8 +44,8 @@ func (in *Input) barrier() bool {
 	return pages >= 0 && wait <= barrierTime && pending > min(in.Limits.Tokens, in.promptBudget(0))
 }
 
-// behindBarrier says whether r waits behind the barrier: for a prompt at least as urgent as
-// its own and at most twice as long.
+// behindBarrier reports whether r waits behind the barrier: for a prompt at least as
+// urgent as its own and at most twice as long.
 func (in *Input) behindBarrier(r *Request) bool {
 	if r.Decoding || r.Waited >= maxOvertaken {
 		return false

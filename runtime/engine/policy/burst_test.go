@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestBarrier: requests of a burst wait for each other with their last prompt
-// token, but for no prompt that is much longer, less urgent or without pages, and
-// not where many generate or after being overtaken too often.
+// TestBarrier checks which requests hold back their last prompt token: those of a
+// burst, but not for a prompt that is much longer, less urgent or without pages, not if
+// many requests decode, and not after being overtaken too often.
 func TestBarrier(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -48,7 +48,7 @@ func TestBarrier(t *testing.T) {
 	}
 }
 
-// fill gives all requests a prompt of 100 tokens that is not computed yet.
+// fill sets a prompt of 100 pending tokens for all requests.
 func fill(in *Input) {
 	for i := range in.Requests {
 		if r := &in.Requests[i]; r.Length == 0 {
@@ -57,7 +57,7 @@ func fill(in *Input) {
 	}
 }
 
-// decode lets the last n requests generate.
+// decode makes the last n requests decode.
 func decode(in *Input, n int) {
 	for i := len(in.Requests) - n; i < len(in.Requests); i++ {
 		r := &in.Requests[i]

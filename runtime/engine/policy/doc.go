@@ -1,11 +1,10 @@
 // Package policy decides what the next step of a model computes.
 //
-// Next maps the states of the live requests, a model of how long steps take and
-// an objective to a batch. It is a pure function: it reads no clock, waits for
-// nothing and touches no memory but its result's. What is kept between steps
-// (measured step times, how long each request has waited) is part of its input.
-// The engine gathers the input and carries out the batch; the simulator in
-// tools/simulate calls the same function in virtual time.
+// Next maps the states of the live requests, a model of how long steps take and an
+// objective to a batch. It is a pure function: it reads no clock, waits for nothing and
+// writes only its result. State kept between steps (measured step times, how long each
+// request has waited) is part of its input. The engine gathers the input and executes
+// the batch; the simulator in tools/simulate calls the same function in simulated time.
 //
 // The objective is to maximize tokens per second subject to
 //
@@ -19,6 +18,6 @@
 //   - fairness: Admit gives a free sequence slot to the client that uses the
 //     fewest.
 //
-// A request's result does not depend on the batches it is computed in: the
-// policy decides when a token is computed, never how.
+// The result of a request does not depend on the batches it is computed in: the policy
+// decides when a token is computed, never how.
 package policy

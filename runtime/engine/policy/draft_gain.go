@@ -7,46 +7,46 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// A DraftGain compares the tokens per second that steps with drafts give with
-// those of plain steps, as they were measured, everything between the steps
-// included; and lets no drafts through for a while where they lose. Drafters
-// expect; it knows. The zero value has measured nothing.
+// A DraftGain compares the measured tokens per second of steps with drafts and of plain
+// steps, the time between steps included. It disables drafts with exponential back-off
+// while they lose. Drafters estimate their gain; a DraftGain measures it. The zero
+// value has measured nothing.
 type DraftGain struct {
 	sizes [gainSizes]gainSize
 }
 
-// gainSizes are the classes of steps: of 1, 2, 3–4, 5–8, … sequences.
+// gainSizes is the number of classes of steps: 1, 2, 3–4, 5–8, … sequences.
 const gainSizes = 12
 
-// A gainSize is what is known of steps of about so many sequences.
+// A gainSize holds the measurements of one class.
 type gainSize struct {
 	plain, drafted rate
 	backoff        speculate.Backoff
 }
 
-// A rate sums the tokens and seconds of steps, the latest most.
+// A rate sums tokens and seconds of steps with decaying weights.
 type rate struct {
 	tokens, seconds, weight float64
 	n                       int
 }
 
-// How many steps of a kind are measured before they are judged, and after how
-// many with drafts a few plain ones are measured again.
+// Numbers of steps: plain ones and steps with drafts to measure before they are
+// compared, and steps with drafts after which plain ones are measured again.
 const (
-	gainPlain  = 2 * enough
-	gainDrafts = 5 * enough
+	gainPlain  = 2 * minSamples
+	gainDrafts = 5 * minSamples
 	gainAgain  = 16 * gainDrafts
 )
 
-// Begin counts a step of so many sequences that is about to be made.
+// Begin counts a step that is about to start toward the back-off of its class.
 func (g *DraftGain) Begin(seqs int) { g.size(seqs).backoff.Step() }
 
-// Open says whether steps of so many sequences take drafts.
-func (g *DraftGain) Open(seqs int) bool { return !g.size(seqs).backoff.Resting() }
+// Open reports whether steps with seqs sequences may have drafts.
+func (g *DraftGain) Open(seqs int) bool { return !g.size(seqs).backoff.Active() }
 
-// Measure takes a step into account in which every sequence generated: how long
-// it was until the next one began, and how many drafted tokens were accepted.
-// Steps of one class count alike, however many sequences they had.
+// Measure records a step in which every sequence decoded: the time until the next step
+// began, and the number of accepted drafted tokens. Both are divided by seqs, so steps
+// of one class are comparable.
 func (g *DraftGain) Measure(seqs int, drafted bool, accepted int64, took time.Duration) {
 	s := g.size(seqs)
 	r := &s.plain
@@ -54,19 +54,19 @@ func (g *DraftGain) Measure(seqs int, drafted bool, accepted int64, took time.Du
 		r = &s.drafted
 	}
 	each := took.Seconds() / float64(seqs)
-	if each <= 0 || r.n >= enough && each > outlier*r.seconds/r.weight {
+	if each <= 0 || r.n >= minSamples && each > outlier*r.seconds/r.weight {
 		return
 	}
-	r.tokens = r.tokens*memory + 1 + float64(accepted)/float64(seqs)
-	r.seconds = r.seconds*memory + each
-	r.weight, r.n = r.weight*memory+1, r.n+1
+	r.tokens = r.tokens*decay + 1 + float64(accepted)/float64(seqs)
+	r.seconds = r.seconds*decay + each
+	r.weight, r.n = r.weight*decay+1, r.n+1
 	if drafted {
 		s.judge(seqs > 1)
 	}
 }
 
-// judge looks at a size after a step with drafts. Where several sequences draft
-// there is hardly a plain step by itself.
+// judge updates the back-off of a class after a step with drafts. When several
+// sequences draft, plain steps hardly occur by themselves and are requested earlier.
 func (s *gainSize) judge(several bool) {
 	most := 4 * gainDrafts
 	if several {
@@ -80,21 +80,22 @@ func (s *gainSize) judge(several bool) {
 		}
 	case s.drafted.n < gainDrafts:
 	case s.gain() < 1-speculate.Margin:
-		s.backoff.Rest()
+		s.backoff.Start()
 		s.drafted = rate{}
 	case s.drafted.n%gainAgain == 0:
 		s.backoff.Pause(gainPlain / 2)
 	case s.gain() > 1+speculate.Margin:
-		s.backoff.Paid()
+		s.backoff.Reset()
 	}
 }
 
-// gain is how many times the tokens per second of plain steps those with drafts
-// give.
+// gain returns the tokens per second of steps with drafts divided by those of plain
+// steps.
 func (s *gainSize) gain() float64 {
 	return s.drafted.tokens / s.drafted.seconds * s.plain.seconds / s.plain.tokens
 }
 
+// size returns the class of steps with seqs sequences.
 func (g *DraftGain) size(seqs int) *gainSize {
 	return &g.sizes[min(bits.Len(uint(max(seqs, 1)-1)), gainSizes-1)]
 }

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// TestDraftGain: drafts that lose rest, for longer each time, and those that gain go
-// on; long breaks between steps do not count.
+// TestDraftGain checks that drafts that lose back off for ever longer times, that those
+// that gain continue, and that long gaps between steps are not counted.
 func TestDraftGain(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		seqs    int
 		plain   time.Duration
 		drafted time.Duration
-		accepts int64 // of all sequences, a step
+		accepts int64 // accepted tokens per step, of all sequences
 		most    float64
-		least   float64 // share of steps with drafts
+		least   float64 // fraction of steps with drafts
 	}{
 		{"never right", 1, 10, 11, 0, 0.12, 0.001},
 		{"half as fast, a token more", 1, 10, 21, 1, 0.12, 0.001},
@@ -36,7 +36,7 @@ func TestDraftGain(t *testing.T) {
 					drafts++
 				}
 				if i%300 == 299 {
-					step = 1e6 // somebody went for lunch
+					step = 1e6 // a gap between steps
 				}
 				g.Begin(c.seqs)
 				g.Measure(c.seqs, draft, accepts, step*time.Millisecond)
@@ -48,8 +48,8 @@ func TestDraftGain(t *testing.T) {
 	}
 }
 
-// TestDraftGainPlain: where every step has drafts some plain ones are asked for, so
-// that there is something to compare with.
+// TestDraftGainPlain checks that some plain steps are requested if every step has
+// drafts, to compare with.
 func TestDraftGainPlain(t *testing.T) {
 	var g DraftGain
 	drafts := 0

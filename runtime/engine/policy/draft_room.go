@@ -2,10 +2,10 @@ package policy
 
 import "github.com/iflowc/iflowc/runtime/sampling/speculate"
 
-// Room is what a draft of at most so many nodes costs in the next step. The others
-// of the step are taken to compute what they did in the last one: so many requests
-// or, if these are more, tokens, prompts among them; alike of the requests, this
-// one among them, to draft as much as it does.
+// Room returns the cost of a draft of at most nodes tokens in the next step. It assumes
+// that the rest of the step is like the last one: max(others, tokens) further tokens,
+// prefill tokens included. alike is the number of requests, this one included, that
+// draft as much as it does.
 func Room(times *StepTimes, nodes, others, tokens, alike int) speculate.Room {
 	base := 1 + max(others, tokens)
 	return speculate.Room{

@@ -9,55 +9,55 @@ import (
 
 // A Request is the state of a live sequence.
 type Request struct {
-	Length  int // tokens so far: the prompt, and those generated
-	Done    int // of them, computed: their KV-cache rows exist
-	Rows    int // whole sequences: output rows that it wants
-	RowFrom int // else: output rows are still due for tokens from this one on
+	Length  int // tokens so far: the prompt and the generated ones
+	Done    int // tokens that are computed: their KV cache rows exist
+	Rows    int // whole sequences: number of output rows
+	RowFrom int // other sequences: output rows are due for tokens from this index on
 
-	Pages       int // KV-cache pages that it holds
-	Cached      int // rows that it could reuse from the prefix cache; it holds no pages then
-	CachedPages int // of their pages, those that only the prefix cache holds
+	Pages       int // KV cache pages that it holds
+	Cached      int // rows that it can reuse from the prefix cache; 0 if it holds pages
+	CachedPages int // pages of the Cached rows that only the prefix cache holds
 
 	Priority int  // smaller is more urgent
-	Decoding bool // its prompt has been computed: a client waits for its next token
-	Blocked  bool // it is in a step under way, or waits for its encoder
+	Decoding bool // its prompt is computed
+	Blocked  bool // it is in a step in flight, or waits for its encoder
 	Waited   int  // steps since it was last in one
-	Draft    int  // drafted tokens that could be verified behind its last one
+	Draft    int  // drafted tokens to verify after its last token
 }
 
-// Pending is how many of its tokens are still to be computed.
+// Pending returns the number of tokens still to compute.
 func (r *Request) Pending() int { return r.Length - r.Done - r.Cached }
 
-// A Part is what one request computes in a step: its next Tokens tokens, of
-// which the last Rows give output rows, and behind them Draft drafted tokens,
-// which all give output rows.
+// A Part is what one request computes in a step: its next Tokens tokens, the last Rows
+// of which produce output rows, and Draft drafted tokens, each of which produces an
+// output row.
 type Part struct {
 	Request int // index in Input.Requests
 	Tokens  int
 	Rows    int
 	Draft   int
-	Pages   int // KV-cache pages that it holds then
+	Pages   int // KV cache pages that it holds after the step
 }
 
-// Limits are what a step can hold.
+// Limits are the limits of a step.
 type Limits struct {
 	Tokens   int
 	Rows     int  // output rows
-	Requests int  // of a pipeline with several steps under way: the share of one of them
-	Pages    int  // KV-cache pages that are free, those only the prefix cache holds among them
-	PageRows int  // rows of a page
+	Requests int  // of a pipeline with several steps in flight: the part of one step
+	Pages    int  // free KV cache pages, including those that only the prefix cache holds
+	PageRows int  // rows per page
 	Whole    bool // sequences are computed in one step each (encoders)
 }
 
-// An Objective is what a batch is to achieve.
+// An Objective is the objective of a batch.
 type Objective struct {
-	// StepTime is the latency that a step with prompts aims at; 0: steps are as
-	// large as Limits allow.
+	// StepTime is the target latency of a step with prompts; 0: steps are as large as
+	// Limits allow.
 	StepTime time.Duration
-	Without  Rule // rules that are switched off, for ablations
+	Without  Rule // rules that are disabled, for ablations
 }
 
-// An Input is all that Next decides by.
+// An Input is the input of Next.
 type Input struct {
 	Requests  []Request // oldest first
 	Times     *StepTimes
@@ -65,21 +65,21 @@ type Input struct {
 	Objective Objective
 }
 
-// A Batch is what a step computes.
+// A Batch is the result of Next.
 type Batch struct {
 	Parts    []Part
-	Short    int  // the first request that found no KV-cache page; -1: none
-	NoDrafts bool // a step has no time for drafts
+	Short    int  // the first request that found no KV cache page; -1: none
+	NoDrafts bool // the step has no time for drafts
 
 	order   []int // scratch
-	barrier bool  // requests wait for others' prompts
+	barrier bool  // a prefill barrier applies
 }
 
-// Next decides the next step's batch, in place of what out held. Requests that
-// generate come first, so that a prompt delays them by at most one step; then
-// prompts, as many of their tokens as the step has time for. Those of a burst
-// begin to generate together. No parts: nothing can be computed, for want of pages
-// if out.Short is not -1.
+// Next decides the next step's batch and stores it in out. Decoding requests come
+// first, so that a prompt delays them by at most one step. Prompt chunks fill the rest
+// of the step's time budget; prompts of a burst end their prefill together. If
+// out.Parts is empty, nothing can be computed; then out.Short is not -1 if pages are
+// missing.
 func Next(in *Input, out *Batch) {
 	out.Parts, out.Short, out.NoDrafts = out.Parts[:0], -1, false
 	left := in.Limits
@@ -99,7 +99,7 @@ func Next(in *Input, out *Batch) {
 	in.schedule(out, &left, prompts)
 }
 
-// decoding lists the requests with one token to compute, the most urgent first.
+// decoding lists the requests with one pending token, the most urgent first.
 func (in *Input) decoding(out *Batch) []int {
 	out.order = out.order[:0]
 	for i := range in.Requests {
@@ -113,9 +113,8 @@ func (in *Input) decoding(out *Batch) []int {
 	return out.order
 }
 
-// prompts lists the requests with more than one token to compute: first those
-// that were overtaken too often, then the more urgent ones, then those with the
-// fewest tokens left.
+// prompts lists the requests with several pending tokens: those that were overtaken too
+// often first, then by priority, then by the number of pending tokens.
 func (in *Input) prompts(out *Batch) []int {
 	out.order = out.order[:0]
 	for i := range in.Requests {
@@ -143,7 +142,7 @@ func (in *Input) prompts(out *Batch) []int {
 	return out.order
 }
 
-// schedule gives requests what is left of the step, in their order.
+// schedule adds requests to the batch in the order of list, up to the limits left.
 func (in *Input) schedule(out *Batch, left *Limits, list []int) {
 	for _, i := range list {
 		if left.Tokens == 0 || left.Requests == 0 {
@@ -151,7 +150,7 @@ func (in *Input) schedule(out *Batch, left *Limits, list []int) {
 		}
 		r := &in.Requests[i]
 		n, rows := left.fit(r)
-		if n == r.Pending() && out.barrier && in.behindBarrier(r) { // its last token comes later
+		if n == r.Pending() && out.barrier && in.behindBarrier(r) { // the last token waits behind the barrier
 			n, rows = n-1, max(0, rows-1)
 		}
 		if n == 0 {
@@ -173,10 +172,11 @@ func (in *Input) schedule(out *Batch, left *Limits, list []int) {
 	}
 }
 
+// pagesFor returns the number of pages that hold the given number of rows.
 func (l *Limits) pagesFor(rows int) int { return (rows + l.PageRows - 1) / l.PageRows }
 
-// fit is how many tokens of a request, and how many output rows among them, a
-// step has room for.
+// fit returns how many tokens of a request the step has room for, and how many of them
+// produce output rows.
 func (l *Limits) fit(r *Request) (n, rows int) {
 	pending := r.Pending()
 	n = min(pending, l.Tokens)
@@ -195,10 +195,9 @@ func (l *Limits) fit(r *Request) (n, rows int) {
 	return max(n, 0), rows
 }
 
-// Victim is the request that gives its pages up for another one, which found
-// none: the least urgent, among equals the youngest that holds some; -1: there
-// is none. Its tokens are computed again when there is room, with the same
-// results.
+// Victim returns the index of the request to preempt for another one that found no
+// page, or -1. It is the least urgent one that holds pages, the youngest among equals.
+// Its tokens are computed again later, with the same results.
 func Victim(requests []Request, needy int) int {
 	victim := -1
 	for i := range requests {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// random is an input of any kind.
+// random returns a random input.
 func random(r *rand.Rand) *Input {
 	in := &Input{Times: new(StepTimes)}
 	for range r.IntN(40) {
@@ -37,9 +37,9 @@ func random(r *rand.Rand) *Input {
 	return in
 }
 
-// TestNext: a batch keeps the limits, gives a request nothing that it has not, is
-// decided by the input alone, which it leaves as it was, and is empty only for
-// want of pages or rows.
+// TestNext checks that a batch keeps the limits, contains only pending tokens, depends
+// only on the input and leaves it unchanged, and is empty only for lack of pages or
+// rows.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	var reused Batch
@@ -75,8 +75,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestEnd: requests that come and go at random all end, none after more steps
-// than the limit on overtaking allows.
+// TestEnd checks that requests that come and go at random all end, none after more
+// steps than the limit on overtaking allows.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	in := measured(0)
@@ -85,7 +85,7 @@ func TestEnd(t *testing.T) {
 	in.Requests = []Request{{Length: 2000, RowFrom: 1999}}
 	var b Batch
 	for step := range 2000 * (maxOvertaken + 1) {
-		for len(in.Requests) < 4 { // short ones never end
+		for len(in.Requests) < 4 { // short prompts keep arriving
 			in.Requests = append(in.Requests, Request{Length: 40, RowFrom: 39})
 		}
 		Next(in, &b)
@@ -119,8 +119,8 @@ func TestAdmit(t *testing.T) {
 		{"the more urgent", []Waiting{{Priority: 1}, {}}, false, 1},
 		{"the client with less", []Waiting{{ClientLoad: 2}, {ClientLoad: 1}}, false, 1},
 		{"its user with less", []Waiting{{UserLoad: 2}, {UserLoad: 1}}, false, 1},
-		{"the client whose turn is longest ago", []Waiting{{}, {ClientRest: 1}}, false, 1},
-		{"and its user", []Waiting{{ClientRest: 1}, {ClientRest: 1, UserRest: 1}}, false, 1},
+		{"the client whose turn is longest ago", []Waiting{{}, {ClientSince: 1}}, false, 1},
+		{"and its user", []Waiting{{ClientSince: 1}, {ClientSince: 1, UserSince: 1}}, false, 1},
 		{"who waited long is as urgent", []Waiting{{Priority: 1, Waited: aging}, {}}, false, 0},
 		{"but not more", []Waiting{{Waited: 3 * aging, ClientLoad: 1}, {}}, false, 1},
 		{"who does not fit is not overtaken", []Waiting{{Sequences: 3}, {Sequences: 1}}, false, -1},
@@ -141,11 +141,11 @@ func TestMakeWay(t *testing.T) {
 		want int
 	}{
 		{"the last of those with the most", []Live{{Load: 2}, {Load: 3}, {Load: 3}, {Load: 2}}, 2},
-		{"nobody with as many as both then have", []Live{{Load: 1}, {Load: 2, Own: 1}}, -1},
+		{"nobody with as many as both then have", []Live{{Load: 1}, {Load: 2, WaitingLoad: 1}}, -1},
 		{"nobody who cannot", []Live{{Load: 3, Fixed: true}, {Load: 2}}, 1},
 		{"nobody who is more urgent", []Live{{Load: 3, Priority: -1}}, -1},
 	} {
-		if got := MakeWay(c.live, &Waiting{Sequences: 1}); got != c.want {
+		if got := SuspendFor(c.live, &Waiting{Sequences: 1}); got != c.want {
 			t.Errorf("%s: %d, expected %d", c.name, got, c.want)
 		}
 	}

@@ -2,25 +2,25 @@ package policy
 
 import "fmt"
 
-// A Rule is a part of the policy that can be switched off, so that the simulator
-// can measure what it is good for.
+// A Rule is a part of the policy that can be disabled, so that the simulator can
+// measure its effect.
 type Rule uint
 
 // The rules.
 const (
-	ShortestFirst  Rule = 1 << iota // prompts with the fewest tokens left first
-	OvertakeLimit                   // a prompt is overtaken at most maxOvertaken times in a row
-	IdleStretch                     // steps may be longer while nobody generates
-	DecodeStretch                   // steps with prompts may take a multiple of those without
-	BurstStretch                    // steps may be longer still where many wait and few generate
-	PrefillBarrier                  // requests of a burst begin to generate together
-	TileRounding                    // a step ends with a full tile of rows
-	DraftLimit                      // drafts make a step at most stretch times as long
+	ShortestFirst  Rule = 1 << iota // prompts with the fewest pending tokens first
+	OvertakeLimit                   // shorter prompts overtake a prompt in at most maxOvertaken consecutive steps
+	IdleStretch                     // steps may be longer while no request decodes
+	DecodeStretch                   // steps with prompts may last a multiple of a decode-only step
+	BurstStretch                    // steps may be longer while many requests wait and few decode
+	PrefillBarrier                  // requests of a burst start decoding together
+	TileRounding                    // steps are rounded to full tiles of rows
+	DraftLimit                      // drafts stretch a step at most stretch times
 	Aging                           // waiting requests become more urgent
 	ClientFairness                  // a free slot goes to the client with the fewest live sequences
 )
 
-// A RuleName is a rule and its name.
+// A RuleName is a rule with its name.
 type RuleName struct {
 	Rule Rule
 	Name string
@@ -33,7 +33,7 @@ var Rules = []RuleName{
 	{TileRounding, "tile-rounding"}, {DraftLimit, "draft-limit"}, {Aging, "aging"}, {ClientFairness, "client-fairness"},
 }
 
-// FindRule is the rule of a name.
+// FindRule returns the rule with the given name.
 func FindRule(name string) (RuleName, error) {
 	names := ""
 	for _, r := range Rules {

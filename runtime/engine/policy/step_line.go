@@ -2,30 +2,30 @@ package policy
 
 import "time"
 
-// A line estimates how long a step of n tokens takes as a + b·n, fitted to the
-// last steps by least squares with decaying weights.
+// A line estimates the duration of a step of n tokens as a + b·n, fitted to the last
+// steps by weighted least squares with decaying weights.
 type line struct {
 	w, n, nn, t, nt float64 // sums of weights, tokens, tokens², seconds, tokens·seconds
 }
 
-// measure takes a step into account. One that takes unusually long, because
-// something else ran meanwhile, counts as outlier times its size.
+// measure adds a step. Its duration is clipped at outlier times the estimate, because
+// the rest is time lost to other processes.
 func (l *line) measure(tokens int, d time.Duration) {
 	n, t := float64(tokens), d.Seconds()
-	if l.w > enough {
+	if l.w > minSamples {
 		fixed, perToken := l.estimate()
 		t = min(t, outlier*(fixed+perToken*n))
 	}
-	l.w = l.w*memory + 1
-	l.n = l.n*memory + n
-	l.nn = l.nn*memory + n*n
-	l.t = l.t*memory + t
-	l.nt = l.nt*memory + n*t
+	l.w = l.w*decay + 1
+	l.n = l.n*decay + n
+	l.nn = l.nn*decay + n*n
+	l.t = l.t*decay + t
+	l.nt = l.nt*decay + n*t
 }
 
-// estimate gives seconds of any step and seconds more for each token. Steps of
-// one size say nothing of the slope; then all time counts as the tokens', which
-// errs on the side of shorter steps.
+// estimate returns the seconds per step and the seconds per token. If all steps had
+// about the same size, the slope is unknown; then all time is attributed to the tokens,
+// which errs toward shorter steps.
 func (l *line) estimate() (fixed, perToken float64) {
 	if l.n == 0 {
 		return 0, 0

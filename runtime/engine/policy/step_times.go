@@ -5,41 +5,41 @@ import (
 	"time"
 )
 
-// timed is up to how many tokens steps are timed one count at a time.
-const timed = 128
+// maxTimed is the largest number of tokens with a separate estimate of the step's
+// duration.
+const maxTimed = 128
 
-// StepTimes are how long steps take, by what was measured. They are the policy's
-// memory between steps.
+// StepTimes estimate step durations from measurements. They are the policy's state
+// between steps.
 type StepTimes struct {
 	line  line
 	table table
 }
 
-// Measure takes a step of so many tokens into account.
+// Measure adds the duration of a step.
 func (s *StepTimes) Measure(tokens int, d time.Duration) {
 	s.line.measure(tokens, d)
 	s.table.measure(tokens, d)
 }
 
-// Step estimates how many seconds an undisturbed step of so many tokens takes; 0:
+// Step returns the estimated duration in seconds of a step without disturbance; 0:
 // nothing was measured.
 func (s *StepTimes) Step(tokens int) float64 { return s.table.step(tokens) }
 
-// Untried says that steps of so many tokens were not measured often enough to be
-// judged.
+// Untried reports whether too few steps of this size were measured for an estimate.
 func (s *StepTimes) Untried(tokens int) bool { return s.table.untried(tokens) }
 
-// A table is how long steps of 1…timed tokens take, each measured by itself: the
-// first few further tokens of a step often cost nothing.
-type table [timed + 1]struct {
+// A table has a separate estimate for each step size up to maxTimed, because the first
+// few additional tokens of a step often cost nothing.
+type table [maxTimed + 1]struct {
 	seconds float64
 	n       int
 }
 
-// measure takes a step into account: other programs make steps slower, never
-// faster.
+// measure adds a step. Other processes only make steps slower, so Blend weights fast
+// ones more.
 func (t *table) measure(tokens int, d time.Duration) {
-	if tokens > timed {
+	if tokens > maxTimed {
 		return
 	}
 	m := &t[tokens]
@@ -47,8 +47,8 @@ func (t *table) measure(tokens int, d time.Duration) {
 	m.n++
 }
 
-// Blend takes a new time into account. A faster one counts at once, a slower one
-// by and by.
+// Blend updates an estimate with a new time: a faster one replaces it, a slower one is
+// blended in with weight 1/10.
 func Blend(before, now float64) float64 {
 	if before == 0 || now < before {
 		return now
@@ -56,14 +56,14 @@ func Blend(before, now float64) float64 {
 	return before + (min(now, outlier*before)-before)/10
 }
 
-// step estimates the seconds of a step of n tokens: as measured, between what
-// was measured on a line, beyond it on the same. A step takes no longer than a
-// larger one that was measured.
+// step returns the estimated seconds of a step of n tokens. It interpolates linearly
+// between measured sizes and extrapolates beyond them. The estimate never exceeds that
+// of a larger measured step.
 func (t *table) step(n int) float64 {
 	below, above := 0, 0
-	least := math.Inf(1) // of the steps of n tokens and more
+	least := math.Inf(1) // minimum of the steps of at least n tokens
 	first := 0
-	for i := 1; i <= timed; i++ {
+	for i := 1; i <= maxTimed; i++ {
 		if t[i].n == 0 {
 			continue
 		}
@@ -74,7 +74,7 @@ func (t *table) step(n int) float64 {
 			least = min(least, t[i].seconds)
 		}
 		switch {
-		case t[i].n < enough && i != first:
+		case t[i].n < minSamples && i != first:
 		case i <= n:
 			below = i
 		case above == 0:
@@ -85,34 +85,34 @@ func (t *table) step(n int) float64 {
 	case first == 0:
 		return 0
 	case below == 0:
-		return min(least, t.quickest(first)*guess(n)/guess(first))
+		return min(least, t.fastest(first)*priorCost(n)/priorCost(first))
 	case above == 0:
-		return min(least, t.beyond(n, first, below))
+		return min(least, t.extrapolate(n, first, below))
 	}
 	f := float64(n-below) / float64(above-below)
-	low := t.quickest(below)
-	return min(least, low+f*max(0, t.quickest(above)-low))
+	low := t.fastest(below)
+	return min(least, low+f*max(0, t.fastest(above)-low))
 }
 
-// untried says that steps of n tokens were not timed often enough to be judged.
-func (t *table) untried(n int) bool { return n <= timed && t[n].n < enough }
+// untried reports whether too few steps of n tokens were measured for an estimate.
+func (t *table) untried(n int) bool { return n <= maxTimed && t[n].n < minSamples }
 
-// beyond is a step of n tokens where below is the most that were measured: as
-// much for each further token as those up to there took, where that is known.
-// Larger steps may cost more; trying them tells.
-func (t *table) beyond(n, first, below int) float64 {
-	low, high := t.quickest(first), t.quickest(below)
+// extrapolate returns the estimated seconds of a step of n tokens, more than the
+// largest measured size below. It uses the slope between first and below, or the prior
+// if they are equal. Larger steps may cost more, which only measuring them can show.
+func (t *table) extrapolate(n, first, below int) float64 {
+	low, high := t.fastest(first), t.fastest(below)
 	if below == first {
-		return high * guess(n) / guess(below)
+		return high * priorCost(n) / priorCost(below)
 	}
 	slope := max(0, (high-low)/float64(below-first))
 	return high + slope*float64(n-below)
 }
 
-// quickest is the least time that a step of n tokens or more took.
-func (t *table) quickest(n int) float64 {
+// fastest returns the least estimate of the steps of at least n tokens.
+func (t *table) fastest(n int) float64 {
 	least := math.Inf(1)
-	for i := n; i <= timed; i++ {
+	for i := n; i <= maxTimed; i++ {
 		if t[i].n > 0 {
 			least = min(least, t[i].seconds)
 		}
@@ -120,5 +120,6 @@ func (t *table) quickest(n int) float64 {
 	return least
 }
 
-// guess is a step of n tokens in steps of one, before anything is known.
-func guess(n int) float64 { return 1 + firstSlope*float64(n-1) }
+// priorCost returns the assumed duration of a step of n tokens in one-token steps,
+// before any is measured.
+func priorCost(n int) float64 { return 1 + firstSlope*float64(n-1) }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestTimes: estimates follow what was timed often, and neither a prompt's cold
-// step nor a slow first one bends them.
+// TestTimes checks that estimates follow steps that were measured often, and that
+// neither a cold prefill step nor a slow first step distorts them.
 func TestTimes(t *testing.T) {
 	var e table
 	if e.step(1) != 0 {
@@ -28,7 +28,7 @@ func TestTimes(t *testing.T) {
 	ms(1, 3, 10)
 	near(1, 3)
 	near(2, 3*1.12)
-	ms(4, 30, 1) // once, by chance
+	ms(4, 30, 1) // a single outlier
 	near(4, 3*1.36)
 	ms(4, 3.6, 5)
 	near(4, 3.6)

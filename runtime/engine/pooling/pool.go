@@ -1,4 +1,4 @@
-// Package pooling makes one vector of the states of a text's tokens.
+// Package pooling combines the hidden states of a text's tokens into one vector.
 package pooling
 
 import (
@@ -8,29 +8,29 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// Of is how a model's files make vectors: the pooling, and whether vectors are
-// scaled to length 1. Files that do not say: mean.
+// Of returns the pooling method that the model's files declare, and whether vectors are
+// scaled to length 1. The default is mean without scaling.
 func Of(m *manifest.Manifest) (pooling string, normalize bool, err error) {
 	e := m.Embedding
 	switch {
 	case e == nil:
 		return "mean", false, nil
 	case e.Missing != "":
-		return "", false, fmt.Errorf("the embeddings of %s take a module that is not available: %s; --pooling mean gives what it would read", m.Name, e.Missing)
+		return "", false, fmt.Errorf("embeddings of %s need a module that iflowc does not support: %s; --pooling mean returns the module's input", m.Name, e.Missing)
 	}
 	return e.Pooling, e.Normalize, nil
 }
 
-// A Pool gathers the rows of one text.
+// A Pool accumulates the rows of one text.
 type Pool struct {
 	first, last []float32
-	sum         []float64 // of rows, each times its weight
+	sum         []float64 // weighted sum of the rows
 	n           int
-	weight      float64 // of all rows
+	weight      float64 // sum of the rows' weights
 }
 
-// Add takes the next token's state; pooling is mean, cls, last, max, weighted, sqrt or pooler, the same for
-// all of a text.
+// Add adds the hidden state of the next token. pooling is mean, cls, last, max,
+// weighted, sqrt or pooler, and the same for all tokens of a text.
 func (p *Pool) Add(row []float32, pooling string) {
 	if p.n == 0 {
 		p.first = append(p.first, row...)
@@ -47,7 +47,7 @@ func (p *Pool) Add(row []float32, pooling string) {
 			p.first[i] = max(p.first[i], v)
 		}
 		return
-	case "weighted": // by position, from 1 on (Muennighoff 2022)
+	case "weighted": // weight by position, counted from 1 (SGPT, Muennighoff 2022)
 		weight = float64(p.n)
 	case "mean", "sqrt":
 	default:
@@ -59,7 +59,7 @@ func (p *Pool) Add(row []float32, pooling string) {
 	}
 }
 
-// Vector is the text's vector.
+// Vector returns the vector of the text, scaled to length 1 if normalize is set.
 func (p *Pool) Vector(pooling string, normalize bool) []float32 {
 	v, by := p.first, 0.0
 	switch pooling {

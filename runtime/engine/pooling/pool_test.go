@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPool: the vectors of three rows, by hand.
+// TestPool compares the vectors of three rows with values computed by hand.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	rows := [][]float32{{1, -4}, {2, 8}, {6, 2}}

@@ -11,19 +11,19 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// A Search asks for the most likely continuations of a prompt.
+// A Search requests the most probable continuations of a prompt, by beam search.
 type Search struct {
 	Job
 	Prompt  []int32
-	Source  []int32 // of an encoder-decoder
+	Source  []int32 // encoder-decoders only
 	Options decode.BeamOptions
-	Best    int // how many hypotheses
+	Best    int // maximum number of hypotheses to return
 }
 
-// Beams searches, and returns the best hypotheses, best first.
+// Beams runs a beam search and returns the best hypotheses, best first.
 func (s *Scheduler) Beams(ctx context.Context, q Search) ([]decode.Hypothesis, error) {
 	if s.out < 0 {
-		return nil, errors.New("the model gives no logits; it cannot generate")
+		return nil, errors.New("the model has no logits output, so it cannot generate")
 	}
 	search, err := decode.NewBeamSearch(q.Prompt, q.Options)
 	if err != nil {
@@ -51,8 +51,8 @@ type beams struct {
 	box    *mailbox[decode.Hypothesis]
 
 	live  []engine.ID
-	rows  [][]float32 // of live, as far as given
-	given int
+	rows  [][]float32 // logits of each live sequence
+	given int         // number of rows that are set
 }
 
 func (b *beams) slots() int    { return b.Options.Beams }
@@ -65,8 +65,7 @@ func (b *beams) start(x *access) error {
 	return err
 }
 
-// take keeps a row until those of all beams are there, which need not be in one
-// step.
+// take stores a row. The rows of all beams may take several steps.
 func (b *beams) take(r engine.Result) error {
 	if at := slices.Index(b.live, r.ID); r.Ready && at >= 0 {
 		for len(b.rows) < len(b.live) {
@@ -95,8 +94,8 @@ func (b *beams) apply(x *access) (done bool, err error) {
 	return false, b.follow(x, branches)
 }
 
-// follow makes the sequences of the next beams from those of the last: the
-// first branch of a beam goes on in its sequence, others in forks of it.
+// follow creates the sequences of the next beams: the first branch of a beam continues
+// its sequence, further ones continue forks of it.
 func (b *beams) follow(x *access, branches []decode.Branch) error {
 	used := make([]bool, len(b.live))
 	parent := func(br decode.Branch) int { return min(br.Parent, len(b.live)-1) }

@@ -9,8 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// A guesser drafts trees whose nodes are often the fake model's greedy token,
-// and often not.
+// A guesser drafts random trees; their nodes are often the fake model's greedy token.
 type guesser struct{ r *rand.Rand }
 
 func (g guesser) Observe([]int32) {}
@@ -32,7 +31,7 @@ func (g guesser) Propose(history []int32, room speculate.Room) (d speculate.Draf
 	return d
 }
 
-// drafters gives no drafter, a guesser, or prompt lookup.
+// drafters returns no drafter, a guesser, or prompt lookup.
 func drafters(i int) func() speculate.Drafter {
 	switch i % 3 {
 	case 1:

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// forever is a step of which no test lives to see the share.
+// forever is a step duration with a flush limit beyond the test's timeout.
 const forever = time.Duration(math.MaxInt64)
 
-// settled waits until a mailbox's client waits for events.
+// settled waits until a mailbox's client is idle.
 func (m *mailbox[T]) settled() {
 	for {
 		m.mu.Lock()
@@ -55,7 +55,7 @@ func TestFlush(t *testing.T) {
 			b.put(d, step)
 		}
 		d.wait(forever)
-		for i, n := range taken { // nobody reads any more
+		for i, n := range taken { // no client reads any more
 			if n != step+1 {
 				t.Fatalf("step %d: client %d has taken %d events", step, i, n)
 			}
@@ -63,13 +63,13 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestFlushSlow sees that nobody waits for a client that is still at what it
-// got before, and that one which got stuck in between costs a share of a step.
+// TestFlushSlow checks that a flush does not wait for a client that is still busy with
+// earlier events, and waits at most its limit for one that stops reading.
 func TestFlushSlow(t *testing.T) {
 	t.Parallel()
 	b := newMailbox[int]()
 	d := newFlush(math.MaxInt)
-	b.put(d, 1) // its client has not asked yet
+	b.put(d, 1) // its client is not idle
 	d.wait(forever)
 
 	got := make(chan error)
@@ -83,7 +83,7 @@ func TestFlushSlow(t *testing.T) {
 	b.settled()
 	d = newFlush(math.MaxInt)
 	b.put(d, 2)
-	if err := <-got; err != nil { // it has taken the event, and does not come back
+	if err := <-got; err != nil { // it received the event and does not become idle again
 		t.Fatal(err)
 	}
 	d.wait(time.Nanosecond)
@@ -93,7 +93,7 @@ func TestFlushSlow(t *testing.T) {
 	d.wait(forever)
 }
 
-// TestFlushFree sees that nobody is waited for where processors are left.
+// TestFlushFree checks that there is no flush if the threads leave a core free.
 func TestFlushFree(t *testing.T) {
 	t.Parallel()
 	d := newFlush(0)

@@ -14,54 +14,54 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// Why a sequence ended.
+// Reasons why a sequence ended (finish_reason).
 const (
-	FinishStop   = "stop"   // an end token, a complete form, or the caller's Stop
-	FinishLength = "length" // the most tokens, or the context
+	FinishStop   = "stop"   // an EOS token, complete structured output, or Stream.Stop
+	FinishLength = "length" // Generation.Max tokens, or the context is full
 )
 
-// A Generation asks for continuations of a prompt.
+// A Generation requests continuations of a prompt.
 type Generation struct {
 	Job
 	Prompt   []int32
-	Source   []int32           // of an encoder-decoder
-	Samplers []*decode.Sampler // one a continuation
-	Max      int               // most tokens of each; 0: only the prompt is computed
+	Source   []int32           // encoder-decoders only
+	Samplers []*decode.Sampler // one per continuation
+	Max      int               // maximum tokens of each continuation; 0: only the prompt is computed
 	EOS      []int32           // tokens that end a continuation
-	Logprobs int               // -1: none; else so many of the most likely with each token
-	Echo     bool              // the log-probabilities of the prompt's tokens too
+	Logprobs int               // number of most probable tokens to report with each token; -1: no log-probabilities
+	Echo     bool              // also report log-probabilities of the prompt's tokens
 
-	Ended   func()                   // called when nothing follows, from the scheduler: it must not wait; nil: nothing is called
-	Drafter func() speculate.Drafter // makes one for a continuation; nil: nothing is drafted
+	Ended   func()                   // called by the scheduler when the generation has ended; must not block; may be nil
+	Drafter func() speculate.Drafter // returns the drafter of a continuation; nil: no speculative decoding
 }
 
-// An Event is a token, or what came of the prompt.
+// An Event is a token of a continuation or of the prompt.
 type Event struct {
 	Index  int // of the continuation; -1: of the prompt
 	Token  int32
-	Finish string // "": more follows; else the continuation's last event
-	End    bool   // the token is one of EOS
+	Finish string // FinishStop or FinishLength in the last event of a continuation, else ""
+	End    bool   // the token is in EOS
 
-	Logprob float64         // where they were asked for
-	Top     []decode.Ranked // most likely first
-	First   bool            // of a prompt: its first token, which nothing predicts
-	Cached  int             // with the first event: tokens of the prompt that were not computed
+	Logprob float64         // if requested
+	Top     []decode.Ranked // most probable first
+	First   bool            // of the prompt: its first token, which has no probability
+	Cached  int             // with the first event: prompt tokens found in the prefix cache
 
-	Drafted, Accepted int // with a step's last event: tokens of its draft, and those of them that were accepted
+	Drafted, Accepted int // with the last event of a step: drafted tokens computed, and accepted
 }
 
-// A Stream gives the events of a generation.
+// A Stream receives the events of a generation.
 type Stream struct {
 	box  *mailbox[Event]
 	task *generate
 	s    *Scheduler
 }
 
-// Generate starts a generation. It ends when ctx does.
+// Generate starts a generation, which ends when ctx is done.
 func (s *Scheduler) Generate(ctx context.Context, g Generation) (*Stream, error) {
 	t := &generate{Generation: g, s: s, box: newMailbox[Event](), arrived: time.Now(), stops: make([]atomic.Bool, len(g.Samplers))}
 	if s.out < 0 {
-		return nil, errors.New("the model gives no logits; it cannot generate")
+		return nil, errors.New("the model has no logits output, so it cannot generate")
 	}
 	if err := s.submit(ctx, g.Job, t); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (s *Scheduler) Generate(ctx context.Context, g Generation) (*Stream, error)
 	return &Stream{t.box, t, s}, nil
 }
 
-// Next waits for events; none: the end.
+// Next waits for events and returns all that are there; none: the generation has ended.
 func (s *Stream) Next(ctx context.Context) ([]Event, error) { return s.box.get(ctx) }
 
 // Stop ends one continuation before its next token.
@@ -83,30 +83,30 @@ type generate struct {
 	arrived time.Time
 	stops   []atomic.Bool
 
-	first    engine.ID
-	branches []branch // empty until the prompt is computed
-	fresh    bool     // the branches have just been made
-	events   []Event
-	cached   int
-	told     bool // cached was told
-	last     time.Time
+	first      engine.ID
+	branches   []branch // empty until the prompt is computed
+	fresh      bool     // the branches were created in this step
+	events     []Event
+	cached     int
+	cachedSent bool // an event with cached was sent
+	last       time.Time
 }
 
-// A branch is one continuation.
+// A branch is a continuation.
 type branch struct {
-	id      engine.ID
-	history []int32 // prompt and continuation
-	step    []int32 // chosen in this step
-	path    []int   // of its draft, accepted in this step
-	ended   bool
-	count   int
-	drafter speculate.Drafter // or nil
-	draft   speculate.Draft   // for the next step
-	told    int               // tokens of history that the drafter has seen
-	behind  *engine.Result    // what it is drafted from; nil: nothing is to be drafted
-	row     []float32         // of its last token, while the mask for the next is on its way
-	best    int32             // the row's argmax, or -1
-	late    bool              // it is
+	id        engine.ID
+	history   []int32 // prompt and continuation
+	step      []int32 // tokens chosen in this step
+	path      []int   // accepted nodes of its draft in this step
+	ended     bool
+	count     int
+	drafter   speculate.Drafter // or nil
+	draft     speculate.Draft   // for the next step
+	observed  int               // tokens of history that the drafter has observed
+	draftFrom *engine.Result    // the result to draft from; nil: no draft
+	row       []float32         // logits of its last token, while it waits for a token mask
+	best      int32             // the row's argmax, or -1
+	late      bool              // it waits for a token mask
 }
 
 func (g *generate) slots() int  { return max(1, len(g.Samplers)) }
@@ -128,7 +128,7 @@ func (g *generate) end(err error) {
 	}
 }
 
-// take chooses the next tokens of the branch that a result is about.
+// take chooses the next tokens of the branch that a result belongs to.
 func (g *generate) take(r engine.Result) error {
 	if len(g.branches) == 0 {
 		return g.takePrompt(r)
@@ -144,9 +144,10 @@ func (g *generate) take(r engine.Result) error {
 
 func (g *generate) row(r engine.Result, i int) []float32 { return g.cut(r.Row(g.s.out, i)) }
 
+// cut removes logits that stand for no token.
 func (g *generate) cut(row []float32) []float32 { return row[:min(g.s.opt.Vocab, len(row))] }
 
-// takePrompt reads the prompt's rows and, after the last, starts the branches.
+// takePrompt reads results of the prompt and, after the last one, starts the branches.
 func (g *generate) takePrompt(r engine.Result) error {
 	g.cached = r.Cached
 	if g.Echo {
@@ -160,7 +161,7 @@ func (g *generate) takePrompt(r engine.Result) error {
 	g.fresh = true
 	g.branches = make([]branch, len(g.Samplers))
 	now := time.Now()
-	g.s.opt.Metrics.observeFirst(now.Sub(g.arrived), len(g.Prompt))
+	g.s.opt.Metrics.observeTTFT(now.Sub(g.arrived), len(g.Prompt))
 	g.last = now
 	for i := range g.branches {
 		b := &g.branches[i]
@@ -171,7 +172,7 @@ func (g *generate) takePrompt(r engine.Result) error {
 			continue
 		}
 		if g.Drafter != nil {
-			b.drafter, b.told = g.Drafter(), len(g.Prompt)
+			b.drafter, b.observed = g.Drafter(), len(g.Prompt)
 			if draw := g.Samplers[i].Draws(); draw != nil {
 				speculate.DrawBy(b.drafter, draw)
 			}
@@ -183,7 +184,7 @@ func (g *generate) takePrompt(r engine.Result) error {
 	return nil
 }
 
-// echo ranks the prompt's tokens that a result's rows predict.
+// echo adds events for the prompt's tokens that a result's rows predict.
 func (g *generate) echo(r engine.Result) error {
 	for i := range r.Rows {
 		at := r.First + i
@@ -202,14 +203,14 @@ func (g *generate) echo(r engine.Result) error {
 	return nil
 }
 
-// follow picks a branch's next tokens, as far as its draft goes the same way. A
-// branch whose next mask is on its way sits the next steps out: behind its last
-// token with the row that the step gave; behind a drafted token, which the next step
-// computes again, without.
+// follow chooses a branch's next tokens, along its draft as far as they agree. A branch
+// that waits for its next token mask skips steps. If the mask is for the token after
+// its last one, the branch keeps the row of logits. If it is for the token after a
+// drafted one, it drops the row, and the step that follows computes it again.
 func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 	r = r.SelectPath(g.s.out, min(g.s.opt.Vocab, len(r.Node(g.s.out, -1))), g.Samplers[i].Path)
 	b.late = false
-	parked := -2 // a node behind which the next mask is on its way; -2: none
+	parked := -2 // the node after which the mask is missing; -2: none
 	b.path, err = r.Walk(g.s.out, b.draft.From, func(node int, row []float32, drafted int32, from []decode.TokenProb) (int32, bool, error) {
 		row = g.cut(row)
 		if !g.Samplers[i].Ready(g.s.notify) {
@@ -234,18 +235,18 @@ func (g *generate) follow(i int, b *branch, r engine.Result) (err error) {
 	if r.Undrafted(b.drafter) {
 		b.draft = speculate.Draft{}
 	} else {
-		b.behind = &r
+		b.draftFrom = &r
 	}
 	return nil
 }
 
-// late says whether branches wait for their masks.
+// late reports whether a branch waits for its token mask.
 func (g *generate) late() bool {
 	return slices.ContainsFunc(g.branches, func(b branch) bool { return b.late && !b.ended })
 }
 
-// catchUp picks the next tokens of the branches whose masks have come; picked:
-// there was one.
+// catchUp chooses the next tokens of the branches with masks that have arrived; picked
+// reports whether there were any.
 func (g *generate) catchUp() (picked bool, err error) {
 	for i := range g.branches {
 		b := &g.branches[i]
@@ -261,22 +262,22 @@ func (g *generate) catchUp() (picked bool, err error) {
 	return picked, nil
 }
 
-// drafts says whether a branch goes on that has a drafter.
+// drafts reports whether a branch needs a draft.
 func (g *generate) drafts() bool {
-	return slices.ContainsFunc(g.branches, func(b branch) bool { return b.behind != nil })
+	return slices.ContainsFunc(g.branches, func(b branch) bool { return b.draftFrom != nil })
 }
 
-// draft drafts what may follow, branch after branch.
+// draft drafts for the branches, one after another.
 func (g *generate) draft() {
 	for i := range g.branches {
-		if b := &g.branches[i]; b.behind != nil {
-			b.draft = b.behind.Draft(b.drafter, b.path, b.history[b.told:], b.history, g.Max-b.count)
-			b.behind, b.told = nil, len(b.history)
+		if b := &g.branches[i]; b.draftFrom != nil {
+			b.draft = b.draftFrom.Draft(b.drafter, b.path, b.history[b.observed:], b.history, g.Max-b.count)
+			b.draftFrom, b.observed = nil, len(b.history)
 		}
 	}
 }
 
-// choose picks a branch's next token.
+// choose picks a branch's next token and adds its event.
 func (g *generate) choose(i int, b *branch, row []float32, best, drafted int32, from []decode.TokenProb) error {
 	token, err := g.Samplers[i].JudgeBest(best, row, b.history, drafted, from)
 	if err != nil {
@@ -302,8 +303,8 @@ func (g *generate) choose(i int, b *branch, row []float32, best, drafted int32, 
 	return nil
 }
 
-// apply commits what was chosen, forks the prompt for further continuations
-// and hands the events out.
+// apply commits the chosen tokens, forks the prompt for further continuations, and
+// sends the events.
 func (g *generate) apply(x *access) (done bool, err error) {
 	if g.fresh {
 		if err := g.fork(x); err != nil {
@@ -339,8 +340,8 @@ func (g *generate) apply(x *access) (done bool, err error) {
 	return done, nil
 }
 
-// fork gives every branch a sequence: the first has the prompt's, the others
-// share its pages.
+// fork assigns a sequence to every branch: the first continues the prompt's sequence,
+// the others are forks of it.
 func (g *generate) fork(x *access) (err error) {
 	g.fresh = false
 	g.branches[0].id = g.first
@@ -356,8 +357,8 @@ func (g *generate) fork(x *access) (err error) {
 	return nil
 }
 
-// measure notes the time since the step before, which the tokens of a step
-// share.
+// measure records the inter-token latency. Tokens of one step share the time since the
+// previous step.
 func (g *generate) measure() {
 	now := time.Now()
 	total := 0
@@ -366,22 +367,23 @@ func (g *generate) measure() {
 		n := len(b.step)
 		total += n
 		if b.count == n && n > 0 {
-			n-- // the first token has a time of its own
+			n-- // the first token counts as TTFT
 		}
 		for range n {
-			g.s.opt.Metrics.observeBetween(now.Sub(g.last) / time.Duration(len(b.step)))
+			g.s.opt.Metrics.observeITL(now.Sub(g.last) / time.Duration(len(b.step)))
 		}
 	}
 	g.last = now
 	g.s.opt.Metrics.observeTokens(total)
 }
 
+// publish sends the events of the step.
 func (g *generate) publish() {
 	if len(g.events) == 0 {
 		return
 	}
-	if !g.told {
-		g.told, g.events[0].Cached = true, g.cached
+	if !g.cachedSent {
+		g.cachedSent, g.events[0].Cached = true, g.cached
 	}
 	g.box.put(g.s.flush, g.events...)
 	g.events = g.events[:0]

@@ -10,15 +10,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// Rank gives the log-probabilities of tokens[from:], each after all before it,
-// and the most likely in its place, as a Generation with Logprobs does. from is
-// at least 1: nothing predicts a first token.
+// Rank returns the log-probabilities of tokens[from:], each given all tokens before it,
+// and the top most probable tokens in its place, in the form that Generation.Logprobs
+// produces. from is at least 1, because a first token has no probability.
 func (s *Scheduler) Rank(ctx context.Context, j Job, tokens []int32, from, top int) ([]Event, error) {
 	if s.out < 0 {
-		return nil, fmt.Errorf("the model gives no logits; it cannot rank tokens")
+		return nil, fmt.Errorf("the model has no logits output, so it cannot rank tokens")
 	}
 	events := make([]Event, 0, len(tokens)-from)
-	last := len(tokens) - 1 // its row predicts what is not there
+	last := len(tokens) - 1 // the last token's row predicts a token outside the list
 	err := s.Rows(ctx, j, engine.Query{Tokens: tokens[:last], Last: last - from + 1}, func(r engine.Result) error {
 		for i := range r.Rows {
 			row := r.Row(s.out, i)
@@ -33,7 +33,7 @@ func (s *Scheduler) Rank(ctx context.Context, j Job, tokens []int32, from, top i
 	return events, err
 }
 
-// rank fills in an event's log-probabilities, and those of the most likely.
+// rank sets an event's log-probability and the top most probable tokens.
 func (e *Event) rank(row []float32, top int) (err error) {
 	total, err := decode.LogSumExp(row)
 	if err != nil {

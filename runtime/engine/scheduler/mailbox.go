@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A mailbox hands events from the scheduler, which never waits, to a client,
-// which may be slow. What it holds is bounded by what the job may generate.
+// A mailbox passes events from the scheduler, which never blocks, to a client, which
+// may be slow. Its size is bounded by the tokens that the job may generate.
 type mailbox[T any] struct {
 	mu     sync.Mutex
 	list   []T
@@ -14,14 +14,14 @@ type mailbox[T any] struct {
 	err    error
 	news   chan struct{}
 
-	idle  bool   // the client has everything and waits
-	flush *flush // that waits for the client to be idle again
+	idle  bool   // the client has received everything and waits
+	flush *flush // waits until the client is idle again
 }
 
 func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{news: make(chan struct{}, 1)} }
 
-// put adds events, which d waits to be delivered where their client waits for
-// them; nil: nobody does.
+// put adds events. If the client is idle, the flush d waits until it has received them;
+// d may be nil.
 func (m *mailbox[T]) put(d *flush, v ...T) {
 	m.mu.Lock()
 	if m.idle && d.add() {
@@ -33,7 +33,7 @@ func (m *mailbox[T]) put(d *flush, v ...T) {
 	m.signal()
 }
 
-// close says that nothing follows; err tells why, nil that all is there.
+// close marks the end of the events; err is the reason, or nil after a complete result.
 func (m *mailbox[T]) close(err error) {
 	m.mu.Lock()
 	if !m.closed {

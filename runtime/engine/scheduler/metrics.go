@@ -7,25 +7,25 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
-// Metrics are what a scheduler measures. A nil one measures nothing.
+// Metrics are a scheduler's metrics. A nil one measures nothing.
 type Metrics struct {
-	queue, first, between *metrics.Histogram
-	prompt, generated     *metrics.Counter
+	queue, ttft, itl  *metrics.Histogram
+	prompt, generated *metrics.Counter
 
 	engine snapshot
 }
 
-// seconds are the bounds of histograms of times.
+// seconds are the bucket bounds of histograms of times.
 var seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 60}
 
 // NewMetrics registers a scheduler's metrics.
 func NewMetrics(r *metrics.Registry) *Metrics {
 	m := &Metrics{
-		queue:     r.Histogram("iflowc_queue_seconds", "Time that requests waited for their turn.", seconds),
-		first:     r.Histogram("iflowc_time_to_first_token_seconds", "Time from a request's arrival to its first token.", seconds),
-		between:   r.Histogram("iflowc_inter_token_seconds", "Time between two tokens of a sequence.", seconds),
-		prompt:    r.Counter("iflowc_prompt_tokens_total", "Tokens of prompts.", ""),
-		generated: r.Counter("iflowc_generated_tokens_total", "Tokens generated.", ""),
+		queue:     r.Histogram("iflowc_queue_seconds", "Queueing time of requests, in seconds.", seconds),
+		ttft:      r.Histogram("iflowc_time_to_first_token_seconds", "Time to first token (TTFT), queueing included, in seconds.", seconds),
+		itl:       r.Histogram("iflowc_inter_token_seconds", "Inter-token latency (ITL) of a sequence, in seconds.", seconds),
+		prompt:    r.Counter("iflowc_prompt_tokens_total", "Prompt tokens.", ""),
+		generated: r.Counter("iflowc_generated_tokens_total", "Generated tokens.", ""),
 	}
 	m.engine.register(r)
 	return m
@@ -37,16 +37,16 @@ func (m *Metrics) observeQueue(d time.Duration) {
 	}
 }
 
-func (m *Metrics) observeFirst(d time.Duration, prompt int) {
+func (m *Metrics) observeTTFT(d time.Duration, prompt int) {
 	if m != nil {
-		m.first.Observe(d.Seconds())
+		m.ttft.Observe(d.Seconds())
 		m.prompt.Add(float64(prompt), "")
 	}
 }
 
-func (m *Metrics) observeBetween(d time.Duration) {
+func (m *Metrics) observeITL(d time.Duration) {
 	if m != nil {
-		m.between.Observe(d.Seconds())
+		m.itl.Observe(d.Seconds())
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// onStages is start for the fake model on a pipeline.
+// onStages is start with the fake model on a pipeline.
 func onStages(t *testing.T, stages int, eo engine.Options) (*scheduler.Scheduler, *engine.Engine, *devicetest.Pipeline) {
 	t.Helper()
 	m := devicetest.Manifest()
@@ -40,9 +40,8 @@ func onStages(t *testing.T, stages int, eo engine.Options) (*scheduler.Scheduler
 	return s, eng, p
 }
 
-// TestCompanyOnStages is TestCompany on a pipeline: continuations of several
-// kinds, with and without drafts, some of whose clients go away, whatever steps
-// they are in.
+// TestCompanyOnStages is TestCompany on a pipeline: several kinds of continuations,
+// with and without drafts, some of them cancelled in any state.
 func TestCompanyOnStages(t *testing.T) {
 	t.Parallel()
 	for stages := 2; stages <= 4; stages++ {
@@ -51,7 +50,7 @@ func TestCompanyOnStages(t *testing.T) {
 		stem := prompt(r, 130)
 		var wg sync.WaitGroup
 		const clients = 40
-		holdUp(t, s, &wg, clients) // so that there is enough for all stages at once
+		holdUp(t, s, &wg, clients) // so that there are enough requests for all stages at once
 		for i := range clients {
 			q := append(slices.Clone(stem[:r.IntN(len(stem))]), prompt(r, 1+r.IntN(60))...)
 			n, limit, leaves := 1+r.IntN(2), 1+r.IntN(40), r.IntN(5) == 0
@@ -65,7 +64,7 @@ func TestCompanyOnStages(t *testing.T) {
 					return
 				}
 				if leaves {
-					stream.Next(ctx) // its answer has begun, or it has ended
+					stream.Next(ctx) // it started or ended
 					cancel()
 				}
 				got, err := collect(ctx, stream, n)
@@ -87,7 +86,7 @@ func TestCompanyOnStages(t *testing.T) {
 	}
 }
 
-// holdUp keeps the scheduler from making steps until so many jobs wait.
+// holdUp blocks the scheduler until the given number of jobs wait.
 func holdUp(t *testing.T, s *scheduler.Scheduler, wg *sync.WaitGroup, jobs int) {
 	t.Helper()
 	begun := make(chan struct{})

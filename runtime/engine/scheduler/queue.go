@@ -11,24 +11,24 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
-// admit starts waiting jobs as long as sequences and pages suffice, in the
-// policy's order.
+// admit starts waiting jobs in the policy's order, as long as there are sequences and
+// pages for them.
 func (s *Scheduler) admit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slots, pages := s.eng.Options().MaxSeqs, s.eng.Unused()
 	for _, e := range s.live {
 		slots -= e.slots()
-		pages -= e.slots() // each may need one more any moment
+		pages -= e.slots() // each may need another page at any time
 	}
 	for {
 		queued := s.queued()
-		at := policy.Turn(queued, 0)
+		at := policy.NextWaiting(queued, 0)
 		if at < 0 {
 			return
 		}
 		for !policy.Fits(&queued[at], slots, pages, len(s.live) == 0) {
-			n := s.makeWay(s.waiting[at], &queued[at])
+			n := s.suspendFor(s.waiting[at], &queued[at])
 			if n == 0 {
 				return
 			}
@@ -50,10 +50,10 @@ func (s *Scheduler) admit() {
 	}
 }
 
-// begin starts a job, or lets one go on that made way.
+// begin starts a job, or resumes a suspended one.
 func (s *Scheduler) begin(e *entry) error {
 	e.since = time.Now()
-	s.tookTurn(e)
+	s.recordAdmission(e)
 	if !e.begun {
 		e.begun = true
 		s.opt.Metrics.observeQueue(e.since.Sub(e.arrived))
@@ -68,7 +68,7 @@ func (s *Scheduler) begin(e *entry) error {
 	return nil
 }
 
-// queued is what the policy knows of the waiting jobs.
+// queued returns the waiting jobs in the policy's terms.
 func (s *Scheduler) queued() (list []policy.Waiting) {
 	if len(s.waiting) == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (s *Scheduler) queued() (list []policy.Waiting) {
 	for _, e := range s.waiting {
 		list = append(list, policy.Waiting{
 			Priority: e.Priority, Waited: now.Sub(e.since), ClientLoad: load[e.client()], UserLoad: load[e.user()],
-			ClientRest: now.Sub(s.turns[e.client()]), UserRest: now.Sub(s.turns[e.user()]), Sequences: e.slots(), Pages: e.pages(),
+			ClientSince: now.Sub(s.admitted[e.client()]), UserSince: now.Sub(s.admitted[e.user()]), Sequences: e.slots(), Pages: e.pages(),
 		})
 	}
 	return list
@@ -93,20 +93,20 @@ type owner struct {
 func (e *entry) client() owner { return owner{client: e.Client, whole: true} }
 func (e *entry) user() owner   { return owner{client: e.Client, user: e.User} }
 
-// mostTurns is how many clients and users are remembered before those are
-// forgotten whose last turn is long ago: they have none waiting, or all turns of
-// others come first.
-const mostTurns = 4096
+// maxAdmitted bounds the number of clients and users with a recorded admission. Beyond
+// it, admissions more than a second ago are dropped; owners without one are admitted
+// first.
+const maxAdmitted = 4096
 
-// tookTurn notes that a client and its user had a turn.
-func (s *Scheduler) tookTurn(e *entry) {
-	if len(s.turns) > mostTurns {
-		maps.DeleteFunc(s.turns, func(_ owner, at time.Time) bool { return e.since.Sub(at) > time.Second })
+// recordAdmission records the time at which a client and its user were last admitted.
+func (s *Scheduler) recordAdmission(e *entry) {
+	if len(s.admitted) > maxAdmitted {
+		maps.DeleteFunc(s.admitted, func(_ owner, at time.Time) bool { return e.since.Sub(at) > time.Second })
 	}
-	s.turns[e.client()], s.turns[e.user()] = e.since, e.since
+	s.admitted[e.client()], s.admitted[e.user()] = e.since, e.since
 }
 
-// load is how many sequences each client has, and each of its users.
+// load returns the number of live sequences of each client and user.
 func (s *Scheduler) load() map[owner]int {
 	load := map[owner]int{}
 	for _, e := range s.live {
@@ -116,9 +116,9 @@ func (s *Scheduler) load() map[owner]int {
 	return load
 }
 
-// makeWay lets a live job wait for the one whose turn it is, as the policy says,
-// and is how many sequences that frees; 0: none makes way.
-func (s *Scheduler) makeWay(next *entry, w *policy.Waiting) int {
+// suspendFor suspends the live job that the policy selects for a waiting one and
+// returns the number of sequences that this frees; 0: none is suspended.
+func (s *Scheduler) suspendFor(next *entry, w *policy.Waiting) int {
 	load, now := s.load(), time.Now()
 	list := make([]policy.Live, len(s.live))
 	for i, e := range s.live {
@@ -126,9 +126,9 @@ func (s *Scheduler) makeWay(next *entry, w *policy.Waiting) int {
 		if a == b {
 			a, b = e.user(), next.user()
 		}
-		list[i] = policy.Live{Priority: e.Priority, Load: load[a], Own: load[b], Fixed: a == b || now.Sub(e.since) < s.opt.Turn || e.resumed}
+		list[i] = policy.Live{Priority: e.Priority, Load: load[a], WaitingLoad: load[b], Fixed: a == b || now.Sub(e.since) < s.opt.MinRun || e.resumed}
 	}
-	at := policy.MakeWay(list, w)
+	at := policy.SuspendFor(list, w)
 	if at < 0 {
 		return 0
 	}
@@ -140,13 +140,13 @@ func (s *Scheduler) makeWay(next *entry, w *policy.Waiting) int {
 	s.live = slices.Delete(s.live, at, at+1)
 	s.running = len(s.live)
 	s.waiting = append(s.waiting, e)
-	s.decided("made way", e, nil)
+	s.decided("suspended", e, nil)
 	return e.slots()
 }
 
-// room says whether the queue takes another job of a client. Where it is full, a
-// client with at least two jobs more than this one loses its last: a client that
-// fills the queue is refused, others are not. s.mu is held.
+// room reports whether the queue accepts another job of a client. If the queue is full,
+// a client with at least two more waiting jobs than this one loses its last job, so
+// that only the client that fills the queue is refused. s.mu is held.
 func (s *Scheduler) room(client string) bool {
 	count := map[string]int{}
 	waiting := 0
@@ -173,7 +173,7 @@ func (s *Scheduler) room(client string) bool {
 	return true
 }
 
-// pages is how many KV-cache pages a job takes at its start, and one more for
+// pages returns the number of KV cache pages that a job needs to start, plus one for
 // each of its sequences.
 func (e *entry) pages() int {
 	return (e.tokens()+device.PageRows-1)/device.PageRows + e.slots()

@@ -16,19 +16,19 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// step hands the results to the jobs, and lets these change the engine: one job
-// after the other where that takes no time, so that the first clients' events are
-// on their way while others' tokens are chosen.
+// step passes the results to the jobs and applies their changes to the engine. While
+// reading results is cheap, it handles one job after another, so that the first
+// clients' events are sent while tokens of other jobs are chosen.
 func (s *Scheduler) step(results []engine.Result) {
 	list := s.received(results)
-	if s.eng.DraftsTogether() {
-		each(list, (*entry).takeSafely, func(*entry) {})
+	if s.eng.BatchesDrafts() {
+		forEach(list, (*entry).takeSafely, func(*entry) {})
 		s.draftAll(list)
 		for _, e := range list {
 			s.apply(e)
 		}
 	} else {
-		each(list, func(e *entry) {
+		forEach(list, func(e *entry) {
 			e.takeSafely()
 			if draft := e.drafting(); draft != nil {
 				draft()
@@ -38,16 +38,15 @@ func (s *Scheduler) step(results []engine.Result) {
 	s.retire()
 }
 
-// A constrained task has sequences that sit steps out, because what they need
-// beside the model is late.
+// A constrained task has sequences that skip steps while they wait for a token mask.
 type constrained interface {
 	late() bool
 	catchUp() (picked bool, err error)
 }
 
-// catchUp lets jobs go on for which what was late has come.
+// catchUp continues jobs with token masks that have arrived.
 func (s *Scheduler) catchUp() {
-	s.flush = nil // the last step's is over
+	s.flush = nil // the last step's flush is over
 	for _, e := range s.live {
 		t, ok := e.task.(constrained)
 		if !ok || e.err != nil {
@@ -62,7 +61,7 @@ func (s *Scheduler) catchUp() {
 	s.retire()
 }
 
-// allLate says that nothing can be computed until something comes.
+// allLate reports whether every live job waits for a token mask.
 func (s *Scheduler) allLate() bool {
 	return !slices.ContainsFunc(s.live, func(e *entry) bool {
 		t, ok := e.task.(constrained)
@@ -70,7 +69,7 @@ func (s *Scheduler) allLate() bool {
 	})
 }
 
-// received gives the results to their jobs and lists these.
+// received assigns the results to their jobs and lists these jobs.
 func (s *Scheduler) received(results []engine.Result) (list []*entry) {
 	for _, r := range results {
 		e := s.owners[r.ID]
@@ -86,7 +85,7 @@ func (s *Scheduler) received(results []engine.Result) (list []*entry) {
 	return list
 }
 
-// apply lets a job change the engine, as it found in its results.
+// apply applies a job's changes to the engine.
 func (s *Scheduler) apply(e *entry) {
 	e.results = e.results[:0]
 	if e.err != nil {
@@ -100,33 +99,33 @@ func (s *Scheduler) apply(e *entry) {
 	}
 }
 
-// sharing is how long it takes to wake others who help with the jobs.
-const sharing = 100 * time.Microsecond
+// wakeTime is about the time to wake other goroutines that help with the jobs.
+const wakeTime = 100 * time.Microsecond
 
-// each does something for every job, and behind it something else, which is done
-// for one at a time. The first is shared out to processors where it would take
-// longer than sharing out, by what it took for the first jobs: greedy choices are
-// read off, others look at fifty thousand tokens.
-func each(list []*entry, do, behind func(*entry)) {
+// forEach calls do for every job, and after it calls serial, for one job at a time. If
+// the calls of do for the remaining jobs are expected to take longer than wakeTime,
+// they run in parallel. The jobs handled so far predict it, because the cost varies:
+// greedy sampling reads one number, other methods scan the whole vocabulary.
+func forEach(list []*entry, do, serial func(*entry)) {
 	var spent time.Duration
 	for i, e := range list {
 		begun := time.Now()
 		do(e)
 		spent += time.Since(begun)
-		behind(e)
+		serial(e)
 		rest := list[i+1:]
-		if spent/time.Duration(i+1)*time.Duration(len(rest)) > sharing {
-			share(rest, do)
+		if spent/time.Duration(i+1)*time.Duration(len(rest)) > wakeTime {
+			parallel(rest, do)
 			for _, e := range rest {
-				behind(e)
+				serial(e)
 			}
 			return
 		}
 	}
 }
 
-// share does all on all processors.
-func share(list []*entry, do func(*entry)) {
+// parallel calls do for every job on all cores.
+func parallel(list []*entry, do func(*entry)) {
 	var at atomic.Int64
 	work := func() {
 		for i := at.Add(1) - 1; int(i) < len(list); i = at.Add(1) - 1 {
@@ -141,14 +140,14 @@ func share(list []*entry, do func(*entry)) {
 	wg.Wait()
 }
 
-// A drafting task drafts what may follow, once all tasks have read their results.
+// A drafting task drafts after all tasks have read their results.
 type drafting interface {
-	drafts() bool // there is something to draft
+	drafts() bool // reports whether draft has work
 	draft()
 }
 
-// drafting is what makes a job's draft, which may end in its error; nil: nothing
-// to draft.
+// drafting returns the function that makes a job's drafts, or nil if the job needs
+// none. A panic of the function becomes the job's error.
 func (e *entry) drafting() func() {
 	t, ok := e.task.(drafting)
 	if !ok || e.err != nil || !t.drafts() {
@@ -157,8 +156,7 @@ func (e *entry) drafting() func() {
 	return func() { e.err = safely(func() error { t.draft(); return nil }) }
 }
 
-// draftAll lets the jobs draft where step does not: what drafts runs once for all
-// of them.
+// draftAll makes the jobs' drafts with Engine.DraftBatch.
 func (s *Scheduler) draftAll(list []*entry) {
 	var drafts []func()
 	for _, e := range list {
@@ -167,11 +165,11 @@ func (s *Scheduler) draftAll(list []*entry) {
 		}
 	}
 	if len(drafts) > 0 {
-		s.eng.Together(drafts)
+		s.eng.DraftBatch(drafts)
 	}
 }
 
-// takeSafely gives a job its results.
+// takeSafely passes a job its results.
 func (e *entry) takeSafely() {
 	e.err = safely(func() error {
 		for _, r := range e.results {
@@ -183,8 +181,8 @@ func (e *entry) takeSafely() {
 	})
 }
 
-// safely turns a panic of one job into its error, with the stack, so that one
-// request never ends the others.
+// safely calls f and turns a panic into an error with the stack, so that one request
+// does not end the others.
 func safely(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -194,8 +192,8 @@ func safely(f func() error) (err error) {
 	return f()
 }
 
-// A panicError is a bug of this program that ended one job. Clients are told what
-// it was; logs have the stack.
+// A panicError is a panic that ended one job, which is a bug. Clients receive the
+// value, the log also the stack.
 type panicError struct {
 	value any
 	stack []byte
@@ -203,25 +201,25 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("bug: %v", e.value) }
 
-// Stack is where the job panicked.
+// Stack returns the stack of the goroutine that panicked.
 func (e *panicError) Stack() []byte { return e.stack }
 
-// logPanic tells the log of a job's panic, if that is what ended it.
+// logPanic logs a job's panic, if err is one.
 func (s *Scheduler) logPanic(err error) {
 	if p := (*panicError)(nil); errors.As(err, &p) && s.opt.Log != nil {
 		s.opt.Log.Error("panic", "panic", fmt.Sprint(p.value), "stack", string(p.stack))
 	}
 }
 
-// An access is what a job may do with the engine: the sequences it makes are
-// its own, and go when it ends.
+// An access is a job's interface to the engine. It records the job's sequences, which
+// are removed when the job ends.
 type access struct {
 	s *Scheduler
 	e *entry
 }
 
 func (x *access) add(q engine.Query) (engine.ID, error) {
-	q.Priority, q.Prefixes = x.e.Priority, x.e.Prefixes
+	q.Priority, q.PrefixScope = x.e.Priority, x.e.PrefixScope
 	id, err := x.s.eng.AddQuery(q)
 	return x.own(id, err)
 }
@@ -239,7 +237,7 @@ func (x *access) own(id engine.ID, err error) (engine.ID, error) {
 	return id, err
 }
 
-// advance accepts a path of a sequence's draft, commits the token behind it and
+// advance accepts a path of a sequence's draft, commits the token after it, and
 // proposes the next draft.
 func (x *access) advance(id engine.ID, path []int, token int32, draft speculate.Tree) error {
 	if err := x.s.eng.Advance(id, path, token); err != nil {

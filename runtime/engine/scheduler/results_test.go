@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPanicStack: a job's panic becomes an error that says what it was, and the
-// log has the place.
+// TestPanicStack checks that a job's panic becomes its error and that the log has the
+// stack.
 func TestPanicStack(t *testing.T) {
 	t.Parallel()
 	err := safely(func() error { panic("nobody expects it") })

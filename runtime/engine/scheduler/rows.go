@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// Rows computes a query to its end and hands over what each step gave. visit
-// runs while the engine waits: it copies what it needs.
+// Rows computes a query and calls visit with the result of each step. The engine waits
+// while visit runs; visit copies the rows it needs.
 func (s *Scheduler) Rows(ctx context.Context, j Job, q engine.Query, visit func(engine.Result) error) error {
 	t := &rows{query: q, visit: visit, box: newMailbox[struct{}]()}
 	if err := s.submit(ctx, j, t); err != nil {

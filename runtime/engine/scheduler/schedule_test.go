@@ -22,7 +22,7 @@ import (
 
 const salt = 3
 
-// start runs a scheduler of the fake model.
+// start runs a scheduler with the fake model.
 func start(t testing.TB, m *manifest.Manifest, eo engine.Options, opt scheduler.Options) (*scheduler.Scheduler, *engine.Engine) {
 	t.Helper()
 	lib, weights, table := devicetest.Open(t, m, salt)
@@ -79,8 +79,8 @@ func collect(ctx context.Context, s *scheduler.Stream, n int) ([][]int32, error)
 	}
 }
 
-// sampled is what a query gives alone: rows of the fake model, and samplers of
-// its own.
+// sampled returns the tokens of a query that runs alone, from the fake model's rows and
+// its own samplers.
 func sampled(t testing.TB, prompt []int32, n, max int, set decode.Settings) [][]int32 {
 	t.Helper()
 	out := make([][]int32, n)
@@ -101,9 +101,8 @@ func sampled(t testing.TB, prompt []int32, n, max int, set decode.Settings) [][]
 	return out
 }
 
-// TestCompany: many clients with requests of all kinds, some of which go away:
-// every other one gets, token by token, what it gets alone, though pages are
-// few.
+// TestCompany runs many clients with requests of all kinds and few pages, and cancels
+// some. Every other request must get, token by token, the result that it gets alone.
 func TestCompany(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -113,7 +112,7 @@ func TestCompany(t *testing.T) {
 			eo.MaxTokens, eo.Draft = 200, 100
 		}
 		s, eng := start(t, devicetest.Manifest(), eo, scheduler.Options{
-			Queue: 1000, Metrics: scheduler.NewMetrics(&metrics.Registry{}), Turn: time.Duration(1 + seed/2*uint64(time.Millisecond)), // jobs make way all the time
+			Queue: 1000, Metrics: scheduler.NewMetrics(&metrics.Registry{}), MinRun: time.Duration(1 + seed/2*uint64(time.Millisecond)), // jobs are suspended all the time
 		})
 		stem := prompt(r, 130)
 		var wg sync.WaitGroup
@@ -155,13 +154,13 @@ func TestCompany(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if st := eng.Stats(); eo.StepTime == 0 && (st.Accepted > 0) != (eo.Draft > 0) { // else the clock decides
+		if st := eng.Stats(); eo.StepTime == 0 && (st.Accepted > 0) != (eo.Draft > 0) { // otherwise it depends on timing
 			t.Errorf("seed %d: %d of %d drafted tokens were accepted", seed, st.Accepted, st.Drafted)
 		}
 	}
 }
 
-// tardy allows every token, and often says so late.
+// tardy allows every token, and its masks are often late.
 type tardy struct{}
 
 func (tardy) Mask() ([]uint64, error) { return slices.Repeat([]uint64{math.MaxUint64}, 64), nil }
@@ -178,8 +177,8 @@ func (tardy) Ready(notify func()) bool {
 	return false
 }
 
-// A gate allows every token, once it is open: no answer ends before. It tells
-// when its answer begins.
+// A gate allows every token once it is open, so no answer ends before. It signals the
+// start of its answer.
 type gate struct {
 	open  <-chan struct{}
 	begin func()
@@ -197,8 +196,8 @@ func (gate) Done() bool { return false }
 
 func (gate) Ready(func()) bool { return true }
 
-// TestTurns: a client with many requests does not keep another one waiting
-// until all of its own are done.
+// TestTurns checks that a client with many requests does not delay another client until
+// all of its own are done.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, devicetest.Manifest(), engine.Options{MaxSeqs: 2}, scheduler.Options{})
@@ -240,11 +239,11 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestSearch compares beams through the scheduler with a search over the fake
+// TestSearch compares beam search through the scheduler with a search over the fake
 // model's rows.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	s, _ := start(t, devicetest.EncoderDecoder(), engine.Options{Graph: "decode", MaxSeqs: 8, Context: 100, MaxTokens: 120}, scheduler.Options{Turn: 1})
+	s, _ := start(t, devicetest.EncoderDecoder(), engine.Options{Graph: "decode", MaxSeqs: 8, Context: 100, MaxTokens: 120}, scheduler.Options{MinRun: 1})
 	r := rand.New(rand.NewPCG(4, 2))
 	var wg sync.WaitGroup
 	for i := range 10 {
@@ -293,7 +292,7 @@ func TestSearch(t *testing.T) {
 	wg.Wait()
 }
 
-// TestRefusals: what never fits, what comes after the end, what waits too long.
+// TestRefusals checks jobs that never fit, come after Close, or wait too long.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, devicetest.Manifest(), engine.Options{MaxSeqs: 2, Context: 100}, scheduler.Options{})
@@ -311,7 +310,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := stream.Next(t.Context()); err == nil {
 		t.Error("a prompt longer than the context was taken")
 	}
-	g.Prompt = []int32{devicetest.NaNID} // its row holds a NaN
+	g.Prompt = []int32{devicetest.NaNID} // its row contains a NaN
 	if stream, err = s.Generate(t.Context(), g); err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +325,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPanic: a job that panics ends alone.
+// TestPanic checks that a panic ends only its own job.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, devicetest.Manifest(), engine.Options{MaxSeqs: 2}, scheduler.Options{})

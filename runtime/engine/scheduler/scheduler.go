@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package scheduler lets many clients share one engine: jobs wait in a bounded
-// queue, are admitted by urgency and fairness, and get what each step of the
-// engine gives them. One goroutine owns the engine.
+// Package scheduler runs the jobs of many clients on one engine. Jobs wait in a bounded
+// queue and are admitted in the order of package policy; after each step of the engine
+// they receive their results. One goroutine owns the engine.
 package scheduler
 
 import (
@@ -17,31 +17,31 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// Errors of jobs that were not done.
+// Errors of jobs that the scheduler did not run.
 var (
 	ErrFull   = errors.New("the queue is full")
 	ErrWaited = errors.New("the request waited too long in the queue")
 	ErrClosed = errors.New("the service is shutting down")
 )
 
-// Options of a scheduler.
+// Options configure a Scheduler.
 type Options struct {
-	Queue     int           // most jobs that wait; 0: 128
-	QueueTime time.Duration // how long a job may wait; 0: a minute
-	Turn      time.Duration // how long a job runs at least before it makes way for one of another client; 0: 100 ms
-	Vocab     int           // logits of a row that mean a token
-	Metrics   *Metrics      // nil: not measured
-	Log       *slog.Logger  // hears of bugs, with their stacks; nil: nobody does
+	Queue     int           // maximum waiting jobs; 0: 128
+	QueueTime time.Duration // maximum time that a job waits to be admitted; 0: 1 minute
+	MinRun    time.Duration // a job runs at least so long before it is suspended for one of another client; 0: 100 ms
+	Vocab     int           // number of logits that stand for a token; a row may have more
+	Metrics   *Metrics      // nil: no metrics
+	Log       *slog.Logger  // receives panics of jobs, with their stacks; nil: none are logged
 
-	Decided func(what string, args map[string]any) // hears of decisions, for traces; nil: nobody does
+	Decided func(what string, args map[string]any) // called with each scheduling decision, for traces; nil: none
 }
 
-// A Job says who asks and how urgent it is.
+// A Job identifies the client of a request and its priority.
 type Job struct {
-	Client   string // jobs of one client share what a client may get
-	User     string // of the client: its jobs share what a user of the client may get
-	Priority int    // smaller is more urgent
-	Prefixes string // whose prefixes may be reused: those of jobs with the same
+	Client      string // fair sharing is among clients, then among the users of a client
+	User        string // a user of the client
+	Priority    int    // smaller is more urgent
+	PrefixScope string // the prefix cache is shared only among jobs with the same PrefixScope
 }
 
 // A Scheduler runs jobs on an engine.
@@ -50,53 +50,54 @@ type Scheduler struct {
 	eng  *engine.Engine
 	out  int // index of the logits among the engine's outputs, or -1
 	wake chan struct{}
-	done chan struct{} // closed when the loop has ended
+	done chan struct{} // closed when the loop ends
 
 	mu       sync.Mutex
 	waiting  []*entry
-	turns    map[owner]time.Time // when each had its last
+	admitted map[owner]time.Time // time of the last admission of each
 	running  int
 	draining bool
 	stopped  bool
 
-	flush *flush // of the step whose results are being handed on
+	flush *flush // flush of the last step's events
 
 	work *work
 
-	lost   int64    // sequences that were preempted, as far as the trace knows
-	live   []*entry // of the loop alone
+	lost   int64    // Stats.Preempted as last reported to the trace
+	live   []*entry // used only by the loop
 	owners map[engine.ID]*entry
 }
 
-// A task is what a kind of job does with the engine.
+// A task is the part of a job that depends on its kind.
 type task interface {
-	slots() int  // most sequences at once
-	tokens() int // of the prompt
-	// start adds the first query.
+	slots() int  // maximum concurrent sequences
+	tokens() int // prompt tokens
+	// start adds the first query to the engine.
 	start(x *access) error
-	// take reads a result; tasks of one step run side by side.
+	// take reads a result; tasks of one step run concurrently.
 	take(r engine.Result) error
-	// apply changes the engine as take found; done: nothing is left to do.
+	// apply changes the engine according to the results that take has read; done means
+	// that the job is finished.
 	apply(x *access) (done bool, err error)
-	// end tells the client that nothing follows. err is nil when all was done.
+	// end sends the client the end of the job; err is nil if it finished.
 	end(err error)
 }
 
-// An entry is a task in the queue or at work.
+// An entry is a job in the queue or a live one.
 type entry struct {
 	Job
 	task
 	ctx     context.Context
 	arrived time.Time
-	since   time.Time       // when it came, became live, or made way
-	begun   bool            // it was live before
-	resumed bool            // it made way, and has not gone on since: it may have to compute again what others needed the pages of
+	since   time.Time       // when it arrived, was admitted or suspended
+	begun   bool            // it was admitted before
+	resumed bool            // it was resumed and has no result since; it may have to recompute evicted pages
 	ids     []engine.ID     // its sequences
 	results []engine.Result // of this step
 	err     error
 }
 
-// New starts a scheduler. The engine is its own from now on, until Close.
+// New starts a scheduler, which owns the engine until Close.
 func New(eng *engine.Engine, opt Options) *Scheduler {
 	if opt.Queue == 0 {
 		opt.Queue = 128
@@ -104,27 +105,27 @@ func New(eng *engine.Engine, opt Options) *Scheduler {
 	if opt.QueueTime == 0 {
 		opt.QueueTime = time.Minute
 	}
-	if opt.Turn == 0 {
-		opt.Turn = usualTurn
+	if opt.MinRun == 0 {
+		opt.MinRun = defaultMinRun
 	}
 	s := &Scheduler{
 		opt: opt, eng: eng, out: eng.Output("logits"), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		owners: map[engine.ID]*entry{}, turns: map[owner]time.Time{}, work: newWork(eng.Options().Threads),
+		owners: map[engine.ID]*entry{}, admitted: map[owner]time.Time{}, work: newWork(eng.Options().Threads),
 	}
 	go s.loop()
 	return s
 }
 
-// usualTurn is how long a job runs before it makes way. Measured on SmolLM2, a client
-// that asks for 8 tokens beside another one's jobs of 16 sequences, medians of two
-// rounds: with 25 ms its answers take 50 ms and all together get 614 tokens/s, with
-// 100 ms 95 and 680, with 400 ms 395 and 812.
-const usualTurn = 100 * time.Millisecond
+// defaultMinRun is the default of Options.MinRun. Measured on SmolLM2 with a client
+// that requests 8 tokens beside another client's jobs of 16 sequences, medians of two
+// rounds. With 25 ms, its answers take 50 ms and the total throughput is 614 tokens/s;
+// with 100 ms, 95 ms and 680; with 400 ms, 395 ms and 812.
+const defaultMinRun = 100 * time.Millisecond
 
-// submit puts a task into the queue.
+// submit queues a task.
 func (s *Scheduler) submit(ctx context.Context, j Job, t task) error {
 	if n := s.eng.Options().MaxSeqs; t.slots() > n {
-		return fmt.Errorf("%d sequences at once are asked for, this service runs at most %d", t.slots(), n)
+		return fmt.Errorf("the request needs %d concurrent sequences; this service runs at most %d", t.slots(), n)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +141,7 @@ func (s *Scheduler) submit(ctx context.Context, j Job, t task) error {
 	return nil
 }
 
-// notify lets the loop look again.
+// notify wakes the loop.
 func (s *Scheduler) notify() {
 	select {
 	case s.wake <- struct{}{}:
@@ -148,7 +149,7 @@ func (s *Scheduler) notify() {
 	}
 }
 
-// Drain refuses new jobs and waits until the others are done, or ctx ends.
+// Drain refuses new jobs and waits until all others have ended, or ctx is done.
 func (s *Scheduler) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
@@ -167,7 +168,7 @@ func (s *Scheduler) Drain(ctx context.Context) error {
 	}
 }
 
-// Close ends every job with ErrClosed and waits for the step that runs.
+// Close ends every job with ErrClosed and waits for the current step.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
 	s.stopped = true
@@ -176,16 +177,16 @@ func (s *Scheduler) Close() {
 	<-s.done
 }
 
-// Load is how many jobs wait and how many run.
+// Load returns the numbers of waiting and of running jobs.
 func (s *Scheduler) Load() (waiting, running int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waiting), s.running
 }
 
-// loop runs steps as long as there is something to do. It keeps its thread, which
-// is one of those that compute: another one might wake on the processor of a
-// third.
+// loop runs steps while there are live jobs. It locks its OS thread, which is a worker
+// thread of the model: a goroutine on another thread could wake up on the core of
+// another worker.
 func (s *Scheduler) loop() {
 	defer close(s.done)
 	runtime.LockOSThread()
@@ -200,7 +201,7 @@ func (s *Scheduler) loop() {
 				s.eng.Drain()
 				s.work.setBusy(false)
 				<-s.wake
-				if s.out >= 0 { // an encoder generates nothing
+				if s.out >= 0 { // encoders do not decode
 					s.awaitBatch(s.eng.Options().MaxSeqs, time.Sleep)
 				}
 			}
@@ -229,7 +230,7 @@ func (s *Scheduler) loop() {
 			s.endAll(errors.New("bug: jobs are live, but the engine has nothing to compute"))
 			continue
 		}
-		s.opt.Metrics.observeEngine(s.eng.Stats()) // before a client hears of the step
+		s.opt.Metrics.observeEngine(s.eng.Stats()) // before a client receives the step's events
 		s.flush = newFlush(s.eng.Options().Threads)
 		s.step(results)
 		s.opt.Metrics.observeEngine(s.eng.Stats())
@@ -237,19 +238,19 @@ func (s *Scheduler) loop() {
 	}
 }
 
-// batchingWindow is how long a request waits for others while nothing runs.
-// Measured on SmolLM2, 16 clients that ask in waves, 25 interleaved pairs: without
-// it 0.98 times the tokens/s, and the p99 of ITL is 17 instead of 11 ms; one
+// batchingWindow is the time that a request which arrives while nothing runs waits for
+// others. Measured on SmolLM2 with 16 clients that send bursts, 25 interleaved pairs:
+// without it, 0.98 times the tokens/s, and a p99 ITL of 17 instead of 11 ms. A single
 // client's TTFT stays 26 ms.
 const batchingWindow = time.Millisecond
 
-// awaitBatch waits, while nothing runs, for more requests of a burst, until a
-// batching window passes without any or as many as can run have come. One that
-// starts ahead of the others generates beside their prompts, and ends before them.
-func (s *Scheduler) awaitBatch(most int, wait func(time.Duration)) {
+// awaitBatch waits, while nothing runs, until no further request arrives within a
+// batching window, or as many wait as can run. A request that starts ahead of the
+// others of its burst decodes beside their prefill and ends before them.
+func (s *Scheduler) awaitBatch(limit int, wait func(time.Duration)) {
 	for last := 0; ; {
 		waiting, _ := s.Load()
-		if waiting == last || waiting >= most {
+		if waiting == last || waiting >= limit {
 			return
 		}
 		last = waiting
@@ -257,7 +258,7 @@ func (s *Scheduler) awaitBatch(most int, wait func(time.Duration)) {
 	}
 }
 
-// closing ends everything once Close was called.
+// closing ends all jobs once Close was called, and reports whether it was.
 func (s *Scheduler) closing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,7 +278,8 @@ func (s *Scheduler) closing() bool {
 	return true
 }
 
-// reapExpired ends jobs whose clients have gone, and those that waited too long.
+// reapExpired ends jobs with a done context, and those that waited longer than
+// QueueTime.
 func (s *Scheduler) reapExpired() {
 	for _, e := range s.live {
 		if e.err == nil {
@@ -304,7 +306,7 @@ func (s *Scheduler) reapExpired() {
 	s.waiting = kept
 }
 
-// retire ends the live jobs that have an error.
+// retire ends the live jobs that have an error, errFinished included.
 func (s *Scheduler) retire() {
 	kept := s.live[:0]
 	for _, e := range s.live {
@@ -329,7 +331,7 @@ func (s *Scheduler) retire() {
 	s.mu.Unlock()
 }
 
-// errFinished marks a job that is done.
+// errFinished marks a job that is finished.
 var errFinished = errors.New("finished")
 
 // release removes a job's sequences from the engine.
@@ -341,6 +343,7 @@ func (s *Scheduler) release(e *entry) {
 	e.ids = nil
 }
 
+// endAll ends all live jobs with an error.
 func (s *Scheduler) endAll(err error) {
 	for _, e := range s.live {
 		e.err = err

@@ -16,7 +16,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// slow allows every token, after a while.
+// slow allows every token, after a delay.
 type slow struct{}
 
 func (slow) Mask() ([]uint64, error) {
@@ -30,11 +30,11 @@ func (slow) Done() bool { return false }
 
 func (slow) Ready(func()) bool { return true }
 
-// TestMakeWay: where one client's jobs take every sequence, another one's does
-// not wait for their end; and the queue, which they fill, has room for it.
+// TestMakeWay checks that a client's job is admitted while another client's jobs use
+// every sequence, and that the queue, which they fill, accepts it.
 func TestMakeWay(t *testing.T) {
 	t.Parallel()
-	s, _ := start(t, devicetest.Manifest(), engine.Options{MaxSeqs: 2}, scheduler.Options{Turn: 1, Queue: 3})
+	s, _ := start(t, devicetest.Manifest(), engine.Options{MaxSeqs: 2}, scheduler.Options{MinRun: 1, Queue: 3})
 	long := func(client string, n, limit int) (*scheduler.Stream, error) {
 		return s.Generate(t.Context(), scheduler.Generation{
 			Job: scheduler.Job{Client: client}, Prompt: []int32{9, 10}, Samplers: samplers(t, n, decode.Settings{Bias: map[int32]float32{devicetest.EOS: -1e9}, Mask: slow{}}, 2), Max: limit, Logprobs: -1,
@@ -62,7 +62,7 @@ func TestMakeWay(t *testing.T) {
 		}
 		for _, b := range busy {
 			got, err := collect(t.Context(), b, n)
-			if errors.Is(err, scheduler.ErrFull) { // it gave its place in the queue up
+			if errors.Is(err, scheduler.ErrFull) { // its place in the queue was given to another client
 				continue
 			}
 			for _, ids := range got {
@@ -74,8 +74,8 @@ func TestMakeWay(t *testing.T) {
 	}
 }
 
-// TestShortJobs: jobs that end before they would make way take turns with those of
-// another client, which came behind all of them.
+// TestShortJobs checks that jobs too short to be suspended alternate with those of
+// another client that arrived later.
 func TestShortJobs(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, devicetest.Manifest(), engine.Options{MaxSeqs: 1}, scheduler.Options{})

@@ -7,8 +7,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
-// A snapshot is the engine's counts after the last step, for readers at any
-// time.
+// A snapshot holds the engine's counters after the last step, for concurrent readers.
 type snapshot struct {
 	mu    sync.Mutex
 	stats engine.Stats
@@ -26,28 +25,28 @@ func (s *snapshot) get() engine.Stats {
 	return s.stats
 }
 
-// register makes metrics of the counts.
+// register registers metrics of the counters.
 func (s *snapshot) register(r *metrics.Registry) {
 	for _, m := range []struct {
 		kind, name, help string
 		value            func(engine.Stats) float64
 	}{
-		{"counter", "iflowc_steps_total", "Steps of the model.", func(e engine.Stats) float64 { return float64(e.Steps) }},
-		{"counter", "iflowc_computed_tokens_total", "Tokens that steps computed, of prompts and generated.", func(e engine.Stats) float64 { return float64(e.Tokens) }},
-		{"counter", "iflowc_drafted_tokens_total", "Tokens of drafts that were computed.", func(e engine.Stats) float64 { return float64(e.Drafted) }},
-		{"counter", "iflowc_accepted_tokens_total", "Tokens of drafts that were accepted.", func(e engine.Stats) float64 { return float64(e.Accepted) }},
-		{"counter", "iflowc_preemptions_total", "Times that a sequence lost its state pages to another.", func(e engine.Stats) float64 { return float64(e.Preempted) }},
-		{"counter", "iflowc_prefix_queries_tokens_total", "Tokens of prompts that were looked up in the prefix cache.", func(e engine.Stats) float64 { return float64(e.Prompts) }},
-		{"counter", "iflowc_prefix_hits_tokens_total", "Tokens of prompts that did not have to be computed.", func(e engine.Stats) float64 { return float64(e.PromptsReused) }},
-		{"gauge", "iflowc_kv_pages", "State pages.", func(e engine.Stats) float64 { return float64(e.Pages) }},
-		{"gauge", "iflowc_kv_pages_used", "State pages that sequences use.", func(e engine.Stats) float64 { return float64(e.Used) }},
-		{"gauge", "iflowc_kv_pages_kept", "State pages that only the prefix cache holds.", func(e engine.Stats) float64 { return float64(e.Kept) }},
-		{"gauge", "iflowc_kv_usage_ratio", "Share of the state pages that sequences use.", func(e engine.Stats) float64 { return float64(e.Used) / float64(max(1, e.Pages)) }},
-		{"gauge", "iflowc_draft_acceptance_ratio", "Share of drafted tokens that were accepted; 0 without speculation.", func(e engine.Stats) float64 { return float64(e.Accepted) / float64(max(1, e.Drafted)) }},
-		{"gauge", "iflowc_gpu_graphs", "Graphs of steps that the GPU keeps.", func(e engine.Stats) float64 { return float64(e.Graphs) }},
-		{"counter", "iflowc_gpu_graph_steps_total", "Steps that ran as graphs on the GPU.", func(e engine.Stats) float64 { return float64(e.GraphSteps) }},
-		{"gauge", "iflowc_pipeline_stages", "Stages of the pipeline over which the layers are spread; 1: the model is none.", func(e engine.Stats) float64 { return float64(e.Stages) }},
-		{"gauge", "iflowc_pipeline_bubble_ratio", "Share of the stages' time in which they had nothing to compute while steps were under way.", func(e engine.Stats) float64 { return e.Bubble() }},
+		{"counter", "iflowc_steps_total", "Engine steps.", func(e engine.Stats) float64 { return float64(e.Steps) }},
+		{"counter", "iflowc_computed_tokens_total", "Computed tokens: prompt, generated and drafted.", func(e engine.Stats) float64 { return float64(e.Tokens) }},
+		{"counter", "iflowc_drafted_tokens_total", "Drafted tokens that were verified.", func(e engine.Stats) float64 { return float64(e.Drafted) }},
+		{"counter", "iflowc_accepted_tokens_total", "Drafted tokens that were accepted.", func(e engine.Stats) float64 { return float64(e.Accepted) }},
+		{"counter", "iflowc_preemptions_total", "Preemptions: sequences that lost their KV cache pages.", func(e engine.Stats) float64 { return float64(e.Preempted) }},
+		{"counter", "iflowc_prefix_queries_tokens_total", "Prompt tokens looked up in the prefix cache.", func(e engine.Stats) float64 { return float64(e.Prompts) }},
+		{"counter", "iflowc_prefix_hits_tokens_total", "Prompt tokens found in the prefix cache.", func(e engine.Stats) float64 { return float64(e.PromptsReused) }},
+		{"gauge", "iflowc_kv_pages", "KV cache pages.", func(e engine.Stats) float64 { return float64(e.Pages) }},
+		{"gauge", "iflowc_kv_pages_used", "KV cache pages that sequences use.", func(e engine.Stats) float64 { return float64(e.Used) }},
+		{"gauge", "iflowc_kv_pages_cached", "KV cache pages that only the prefix cache holds.", func(e engine.Stats) float64 { return float64(e.Kept) }},
+		{"gauge", "iflowc_kv_usage_ratio", "Fraction of the KV cache pages that sequences use.", func(e engine.Stats) float64 { return float64(e.Used) / float64(max(1, e.Pages)) }},
+		{"gauge", "iflowc_draft_acceptance_ratio", "Fraction of the drafted tokens that were accepted; 0 without speculative decoding.", func(e engine.Stats) float64 { return float64(e.Accepted) / float64(max(1, e.Drafted)) }},
+		{"gauge", "iflowc_gpu_graphs", "CUDA graphs of steps that the GPU holds.", func(e engine.Stats) float64 { return float64(e.Graphs) }},
+		{"counter", "iflowc_gpu_graph_steps_total", "Steps that ran as CUDA graphs.", func(e engine.Stats) float64 { return float64(e.GraphSteps) }},
+		{"gauge", "iflowc_pipeline_stages", "Pipeline parallel stages; 1 without pipeline parallelism.", func(e engine.Stats) float64 { return float64(e.Stages) }},
+		{"gauge", "iflowc_pipeline_bubble_ratio", "Pipeline bubble: fraction of the stages' time in which they were idle while steps were in flight.", func(e engine.Stats) float64 { return e.Bubble() }},
 	} {
 		r.Func(m.kind, m.name, m.help, func() float64 { return m.value(s.get()) })
 	}

@@ -4,14 +4,14 @@ package scheduler
 
 import "time"
 
-// decided tells the trace what happens to a job.
+// decided reports a scheduling decision about a job to Options.Decided.
 func (s *Scheduler) decided(what string, e *entry, err error) {
 	if s.opt.Decided == nil {
 		return
 	}
 	args := map[string]any{
 		"client": e.Client, "priority": e.Priority, "prompt tokens": e.tokens(), "sequences": e.slots(),
-		"ms since it came": float64(time.Since(e.arrived).Microseconds()) / 1e3,
+		"ms since arrival": float64(time.Since(e.arrived).Microseconds()) / 1e3,
 	}
 	if err != nil {
 		args["error"] = err.Error()
@@ -19,7 +19,7 @@ func (s *Scheduler) decided(what string, e *entry, err error) {
 	s.opt.Decided(what, args)
 }
 
-// preempted tells the trace how many sequences lost their pages in a step.
+// preempted reports the number of sequences that were preempted in a step.
 func (s *Scheduler) preempted() {
 	if s.opt.Decided == nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// TestDecided: a trace hears of every job once when it is admitted and once when
-// it ends, and why.
+// TestDecided checks that the trace contains the admission and the end of every job
+// once, with the reason.
 func TestDecided(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string, 100)
@@ -25,7 +25,7 @@ func TestDecided(t *testing.T) {
 			heard <- what
 		},
 	})
-	for _, prompt := range [][]int32{{9, 10}, {devicetest.NaNID}} { // the second one's row holds a NaN
+	for _, prompt := range [][]int32{{9, 10}, {devicetest.NaNID}} { // the second prompt's row contains a NaN
 		stream, err := s.Generate(t.Context(), scheduler.Generation{Prompt: prompt, Samplers: samplers(t, 1, decode.Settings{}, len(prompt)), Max: 3, Logprobs: -1})
 		if err != nil {
 			t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestBatchingWindow: a first request waits as long as others come, and for no more than
-// can run.
+// TestBatchingWindow checks that a first request waits while others arrive, but for no
+// more than can run.
 func TestBatchingWindow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ come, most, waits, got int }{{1, 8, 1, 1}, {4, 8, 4, 4}, {20, 8, 7, 8}, {0, 8, 0, 0}} {

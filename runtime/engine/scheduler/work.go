@@ -9,46 +9,45 @@ import (
 	"time"
 )
 
-// What a client may take of the processors for work on its requests while steps
-// take them all. Measured by script/attack --only '^(regex-fresh|text-cjk)$' on two
-// processors: with a sixteenth, an eighth and a quarter the other client's median is
-// 0.5 and 0.3 times that beside ordinary requests; its p99 beside texts of 4 MB is
-// 209, 278 and 375 ms.
+// Limits of a client's CPU time for work on its requests while steps use every core.
+// Measured by script/attack --only '^(regex-fresh|text-cjk)$' on two cores, for a
+// workFraction of 1/16, 1/8 and 1/4: the other client's median is 0.5 and 0.3 times
+// that beside ordinary requests; its p99 beside texts of 4 MB is 209, 278 and 375 ms.
 const (
-	workSlice = 500 * time.Microsecond // after which work is charged
-	workBurst = 20 * time.Millisecond  // that a client may take at once
-	workShare = 1. / 8                 // of one processor's time from then on
-	allShare  = 1. / 4                 // the same for all clients together
+	workSlice    = 500 * time.Microsecond // CPU time is charged in units of at least workSlice
+	workBurst    = 20 * time.Millisecond  // capacity of a client's bucket
+	workFraction = 1. / 8                 // refill rate of a client's bucket, in cores
+	allFraction  = 1. / 4                 // refill rate of the bucket of all clients
 )
 
-// work shares processor time among requests: reading prompts, making grammars,
-// finding masks. While steps compute on every processor each client has a bucket
-// of time, and so have all together; who has used its time up goes on when it has
-// some again, or when no step runs.
+// work limits the CPU time that requests spend outside the engine: tokenizing prompts,
+// compiling grammars, computing token masks. While steps use every core, each client
+// has a token bucket of CPU time, and all clients together have another. Work of a
+// client with an empty bucket waits until the bucket refills or no step runs.
 type work struct {
 	mu      sync.Mutex
-	spare   bool          // processors are left beside the steps
-	busy    bool          // a step runs, or soon will
+	spare   bool          // the model's threads leave a core free: no limits
+	busy    bool          // a step runs or is about to
 	idle    chan struct{} // closed when busy ends
 	all     bucket
 	clients map[string]*bucket
-	heavy   chan struct{} // a place for each processor, for clients that have used half of their burst
+	heavy   chan struct{} // one slot per core, for clients that have used half of their burst
 }
 
-// A bucket is time that may be used.
+// A bucket is a token bucket of CPU time.
 type bucket struct {
 	left time.Duration
-	at   time.Time // when left was right
+	at   time.Time // time of the last refill
 }
 
-func (b *bucket) fill(now time.Time, share float64) {
-	b.left = min(workBurst, b.left+time.Duration(share*float64(now.Sub(b.at))))
+func (b *bucket) fill(now time.Time, rate float64) {
+	b.left = min(workBurst, b.left+time.Duration(rate*float64(now.Sub(b.at))))
 	b.at = now
 }
 
-// wait is how long it takes until there is time again.
-func (b *bucket) wait(share float64) time.Duration {
-	return max(0, time.Duration(float64(workSlice-b.left)/share))
+// wait returns the time until the bucket holds a slice again.
+func (b *bucket) wait(rate float64) time.Duration {
+	return max(0, time.Duration(float64(workSlice-b.left)/rate))
 }
 
 func newWork(threads int) *work {
@@ -57,7 +56,7 @@ func newWork(threads int) *work {
 	return w
 }
 
-// setBusy says whether steps run from now on.
+// setBusy sets whether steps run from now on.
 func (w *work) setBusy(busy bool) {
 	if w.spare {
 		return
@@ -74,17 +73,17 @@ func (w *work) setBusy(busy bool) {
 	}
 }
 
-// mostBuckets is how many clients are remembered before those are forgotten that
-// have used nothing for long.
-const mostBuckets = 1024
+// maxBuckets bounds the number of clients with a bucket. Beyond it, full buckets are
+// dropped.
+const maxBuckets = 1024
 
-// bucket is a client's. w.mu is held.
+// bucket returns a client's bucket, refilled. w.mu is held.
 func (w *work) bucket(client string, now time.Time) *bucket {
 	b := w.clients[client]
 	if b == nil {
-		if len(w.clients) >= mostBuckets {
+		if len(w.clients) >= maxBuckets {
 			for name, b := range w.clients {
-				if b.fill(now, workShare); b.left == workBurst {
+				if b.fill(now, workFraction); b.left == workBurst {
 					delete(w.clients, name)
 				}
 			}
@@ -92,38 +91,38 @@ func (w *work) bucket(client string, now time.Time) *bucket {
 		b = &bucket{workBurst, now}
 		w.clients[client] = b
 	}
-	b.fill(now, workShare)
+	b.fill(now, workFraction)
 	return b
 }
 
-// charge takes time that a client has used from its bucket, and says whether it
-// has used much; if so, how long it has to wait until it may use more, and what ends
-// the wait before. While no step runs nobody waits, or gets into debt.
+// charge charges CPU time to a client. heavy reports whether the client has used more
+// than half of its burst. A positive wait is the time until the client may continue;
+// closing idle ends it early. While no step runs, no client waits, and buckets do not
+// go below zero.
 func (w *work) charge(client string, used time.Duration) (heavy bool, wait time.Duration, idle <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
 	b := w.bucket(client, now)
-	w.all.fill(now, allShare)
+	w.all.fill(now, allFraction)
 	if !w.busy {
 		used = max(0, min(used, b.left, w.all.left))
 	}
 	b.left -= used
 	w.all.left -= used
-	if b.left > workBurst/2 { // who takes little does not wait for others
+	if b.left > workBurst/2 { // clients with little work do not wait for others
 		return false, 0, nil
 	}
 	if !w.busy || b.left > 0 && w.all.left > 0 {
 		return true, 0, nil
 	}
-	return true, max(b.wait(workShare), w.all.wait(allShare)), w.idle
+	return true, max(b.wait(workFraction), w.all.wait(allFraction)), w.idle
 }
 
-// Work does something for a client's request, beside steps and in slices: f calls
-// tick often, at least every 100 µs or so, and ends when that returns an error.
-// Where the client has used its share of time up Work waits first, and tick does
-// after each slice; also for those of others that take much, of whom no more go on
-// than there are processors.
+// Work runs f, which does work for a client's request concurrently with steps. f must
+// call tick at least every 100 µs or so and return when tick returns an error. Work,
+// and tick after each slice, block while the client's CPU time is used up. Of the
+// clients with much work, at most one per core runs at a time.
 func (s *Scheduler) Work(ctx context.Context, client string, f func(tick func() error) error) error {
 	w := &worker{s: s, ctx: ctx, client: client}
 	defer w.leave()
@@ -145,8 +144,8 @@ type worker struct {
 	s      *Scheduler
 	ctx    context.Context
 	client string
-	begun  time.Time // its slice
-	place  bool      // it has one of work.heavy
+	begun  time.Time // start of the current slice
+	place  bool      // it holds a slot of work.heavy
 }
 
 func (w *worker) leave() {
@@ -156,7 +155,8 @@ func (w *worker) leave() {
 	}
 }
 
-// pause charges the client for what it has used, and begins a slice when it may.
+// pause charges the used time to the client and starts a new slice when the client may
+// continue.
 func (w *worker) pause(used time.Duration) error {
 	w.leave()
 	for {
@@ -182,7 +182,7 @@ func (w *worker) pause(used time.Duration) error {
 	}
 }
 
-// rest waits for a time, or until no step runs.
+// rest waits for d, or until no step runs.
 func (w *worker) rest(d time.Duration, idle <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// spin uses processor time in slices, and tells how much.
+// spin uses CPU time in slices and adds it up.
 func spin(d time.Duration, used *atomic.Int64) func(tick func() error) error {
 	return func(tick func() error) error {
 		for at := time.Now(); time.Duration(used.Load()) < d; {
@@ -26,8 +26,8 @@ func spin(d time.Duration, used *atomic.Int64) func(tick func() error) error {
 	}
 }
 
-// TestWork: while steps take every processor a client that has used its time up
-// waits for more, and one that asks for little does not wait for it.
+// TestWork checks that, while steps use every core, a client with an empty bucket waits
+// and one with little work does not.
 func TestWork(t *testing.T) {
 	t.Parallel()
 	s := &Scheduler{work: newWork(runtime.GOMAXPROCS(0)), done: make(chan struct{})}
@@ -47,7 +47,7 @@ func TestWork(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	got, most := time.Duration(heavy.Load()-before), time.Duration(allShare*float64(time.Since(begun)))+2*workBurst
+	got, most := time.Duration(heavy.Load()-before), time.Duration(allFraction*float64(time.Since(begun)))+2*workBurst
 	if got > most {
 		t.Errorf("in %v the heavy client got %v, more than %v", time.Since(begun), got, most)
 	}
@@ -56,7 +56,7 @@ func TestWork(t *testing.T) {
 	if err := s.Work(leaving, "heavy", spin(time.Hour, new(atomic.Int64))); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a client that leaves: %v", err)
 	}
-	s.work.setBusy(false) // now it may have all
+	s.work.setBusy(false) // no step runs: no limits
 	before = heavy.Load()
 	for deadline := time.Now().Add(10 * time.Second); time.Duration(heavy.Load()-before) < 3*workBurst; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -34,9 +34,9 @@ func (s *Server) job(r *http.Request, p shared) (scheduler.Job, error) {
 	if priority < c.MaxPriority {
 		return scheduler.Job{}, tooUrgent(c, priority)
 	}
-	j := scheduler.Job{Client: c.Name, User: p.User, Priority: priority, Prefixes: c.Name + "\x00" + p.CacheSalt}
+	j := scheduler.Job{Client: c.Name, User: p.User, Priority: priority, PrefixScope: c.Name + "\x00" + p.CacheSalt}
 	if s.cfg.SharePrefixes {
-		j.Prefixes = "\x00" + p.CacheSalt
+		j.PrefixScope = "\x00" + p.CacheSalt
 	}
 	return j, nil
 }

@@ -17,19 +17,19 @@ type Backoff struct {
 }
 
 // Resting says whether it rests.
-func (b *Backoff) Resting() bool { return b.left > 0 }
+func (b *Backoff) Active() bool { return b.left > 0 }
 
 // Step counts a step of a rest.
 func (b *Backoff) Step() { b.left = max(0, b.left-1) }
 
 // Wake ends a rest.
-func (b *Backoff) Wake() { b.left = 0 }
+func (b *Backoff) Stop() { b.left = 0 }
 
 // Pause rests for so many steps, and no longer the next time.
 func (b *Backoff) Pause(steps int) { b.left = steps }
 
 // Rest begins a rest, twice as long as the one before.
-func (b *Backoff) Rest() {
+func (b *Backoff) Start() {
 	b.left = max(b.next, backoffFirst)
 	b.failed, b.next = 0, min(2*b.left, backoffMost)
 }
@@ -40,9 +40,9 @@ func (b *Backoff) Failed() bool {
 	if b.failed++; b.failed < medusaRetree {
 		return false
 	}
-	b.Rest()
+	b.Start()
 	return true
 }
 
 // Paid counts a step that paid.
-func (b *Backoff) Paid() { b.failed, b.next = 0, 0 }
+func (b *Backoff) Reset() { b.failed, b.next = 0, 0 }

@@ -89,11 +89,11 @@ func (d *Chain) Propose(history []int32, room Room) Draft {
 	if room = room.Open(); run == nil || room.Nodes < 1 {
 		return Draft{}
 	}
-	if d.backoff.Resting() && room.Time != nil { // where steps cost nothing it does not rest
+	if d.backoff.Active() && room.Time != nil { // where steps cost nothing it does not rest
 		d.backoff.Step()
 		return Draft{}
 	}
-	each := room.Read // a run is for all sequences that draft
+	each := room.HeadTime // a run is for all sequences that draft
 	late := d.late.Value
 	if room.Length(func(int) float64 { return late }, d.most, each) == 0 {
 		d.backoff.Failed()
@@ -102,7 +102,7 @@ func (d *Chain) Propose(history []int32, room Room) Draft {
 	d.grow(history[len(history)-1], run, room, each, late)
 	d.pick(room, each)
 	if d.tree.Len() > 0 {
-		d.backoff.Paid()
+		d.backoff.Reset()
 	}
 	return Draft{Tree: d.tree}
 }

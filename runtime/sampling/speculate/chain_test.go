@@ -26,7 +26,7 @@ func chainModel(runs *int, margin float32) ChainRun {
 func TestChainDrafts(t *testing.T) {
 	runs := 0
 	d := NewChain(&manifest.Medusa{Heads: 4, Columns: 8})
-	room := Room{Nodes: 15, Time: func(n int) float64 { return 1 + 0.05*float64(n) }, Read: 0.02}
+	room := Room{Nodes: 15, Time: func(n int) float64 { return 1 + 0.05*float64(n) }, HeadTime: 0.02}
 	if got := d.Propose([]int32{3}, room); got.Len() != 0 {
 		t.Fatalf("%v without a head", got)
 	}
@@ -58,7 +58,7 @@ func TestChainDrafts(t *testing.T) {
 func TestChainUnsure(t *testing.T) {
 	runs := 0
 	d := NewChain(&manifest.Medusa{Heads: 2, Columns: 8, Tokens: []int32{10, 11, 12, 13, 14, 15, 16, 17}})
-	room := Room{Nodes: 15, Time: func(n int) float64 { return 1 + 0.02*float64(n) }, Read: 0.01}
+	room := Room{Nodes: 15, Time: func(n int) float64 { return 1 + 0.02*float64(n) }, HeadTime: 0.01}
 	head := chainModel(&runs, 0.1)
 	twist := func(row, state []float32, token int32) []float32 { return head(row, state, token%8) }
 	var got Draft
@@ -90,7 +90,7 @@ func TestChainRooms(t *testing.T) {
 			d := NewChain(&manifest.Medusa{Heads: 6, Columns: 8})
 			for range 20 {
 				d.Chain(chainModel(&runs, 3))
-				got := d.Propose([]int32{1}, Room{Nodes: nodes, Time: func(n int) float64 { return 1 + 0.01*float64(n) }, Read: each})
+				got := d.Propose([]int32{1}, Room{Nodes: nodes, Time: func(n int) float64 { return 1 + 0.01*float64(n) }, HeadTime: each})
 				if err := got.Check(8); err != nil || got.Len() > nodes {
 					t.Fatalf("%v of at most %d nodes: %v", got.Tree, nodes, err)
 				}
@@ -106,7 +106,7 @@ func TestRests(t *testing.T) {
 	history := []int32{1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5, 6, 7, 1, 2, 3}
 	for _, rests := range []bool{false, true} {
 		room := free(8)
-		room.Rests = rests
+		room.Paused = rests
 		heads, chain := newMedusa(&manifest.Medusa{Heads: 2, Columns: 8}), NewChain(&manifest.Medusa{Heads: 2, Columns: 8})
 		for _, d := range []Drafter{NewLookup(), heads, chain} {
 			heads.ReadRows(headsRow(8, []int32{5, 3}, []int32{7, 6, 4}))

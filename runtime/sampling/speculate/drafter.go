@@ -58,8 +58,8 @@ type Room struct {
 	// nil: drafts cost nothing.
 	Time    func(nodes int) float64
 	Untried func(nodes int) bool // such steps were not timed yet; nil: all were
-	Read    float64              // the same for the rows of a RowReader, computed of the tree's nodes besides
-	Rests   bool                 // steps with drafts gave fewer tokens a second than plain ones: drafters are to let one go by
+	HeadTime float64             // the same for the rows of a RowReader, computed of the tree's nodes besides
+	Paused   bool                 // steps with drafts gave fewer tokens a second than plain ones: drafters are to let one go by
 	// Tokens that other sequences get from the step, those of prompts among them.
 	Others float64
 	// Sequences that draft as much as this one, itself among them, all of whose
@@ -69,7 +69,7 @@ type Room struct {
 
 // Open is the room that a drafter has: none while it is to rest.
 func (r Room) Open() Room {
-	if r.Rests {
+	if r.Paused {
 		r.Nodes = 0
 	}
 	return r

@@ -75,7 +75,7 @@ func NewMedusa(m *manifest.Medusa, output int) *Medusa {
 }
 
 // Reads implements RowReader.
-func (d *Medusa) Reads() bool { return !d.backoff.Resting() }
+func (d *Medusa) Reads() bool { return !d.backoff.Active() }
 
 // ReadRows implements RowReader.
 func (d *Medusa) ReadRows(row func(output int) []float32) { d.row = row(d.output) }
@@ -87,7 +87,7 @@ func (d *Medusa) Propose(_ []int32, room Room) Draft {
 	d.row, d.known = nil, row != nil
 	if row == nil {
 		if d.backoff.Step(); room.Time == nil { // where steps cost nothing it does not rest
-			d.backoff.Wake()
+			d.backoff.Stop()
 		}
 		return Draft{}
 	}
@@ -101,7 +101,7 @@ func (d *Medusa) Propose(_ []int32, room Room) Draft {
 		}
 		return Draft{}
 	}
-	d.backoff.Paid()
+	d.backoff.Reset()
 	d.tree.Tokens, d.tree.Parent = d.tree.Tokens[:0], d.tree.Parent[:0]
 	for i, parent := range d.plan.Parent {
 		if i == room.Nodes {
@@ -153,7 +153,7 @@ func (d *Medusa) choose(room Room) {
 		if nodes == 0 {
 			return room.Rate(0, 0, 0)
 		}
-		return room.Rate(accepted, nodes, room.Read)
+		return room.Rate(accepted, nodes, room.HeadTime)
 	}
 	d.plan = nil
 	if d.fixed != nil {

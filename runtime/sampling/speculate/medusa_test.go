@@ -75,7 +75,7 @@ func TestMedusaTree(t *testing.T) {
 // each time.
 func TestMedusaAdapts(t *testing.T) {
 	d := newMedusa(&manifest.Medusa{Heads: 2, Columns: 32})
-	room := Room{Nodes: 15, Time: func(n int) float64 { return 1 + 0.15*float64(n) }, Read: 0.05}
+	room := Room{Nodes: 15, Time: func(n int) float64 { return 1 + 0.15*float64(n) }, HeadTime: 0.05}
 	d.Propose([]int32{1}, room)
 	for range 100 {
 		d.Observe([]int32{5, 7, 1})
