@@ -47,7 +47,7 @@ func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 	}
 	cfg := loadgen.Config{
 		URL: strings.TrimSuffix(strings.TrimSuffix(c.URL, "/"), "/v1"), Key: c.Key, Model: c.Name, Requests: c.Requests, Concurrency: c.Concurrency,
-		Rate: c.Rate, Prompt: c.Prompt, Output: c.Gen, Seed: c.Seed, FirstLimit: c.TTFT, BetweenLimit: c.ITL,
+		Rate: c.Rate, Prompt: c.Prompt, Output: c.Gen, Seed: c.Seed, MaxTTFT: c.TTFT, MaxITL: c.ITL,
 	}
 	if c.Trace != "" {
 		var err error

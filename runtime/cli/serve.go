@@ -119,9 +119,9 @@ func (c *serveCmd) listen(ctx context.Context, m *model) (l server.Listening, li
 	if c.Most < 1 || c.Most > 1<<20 {
 		return l, nil, fmt.Errorf("--max-connections %d: expected a number between 1 and %d", c.Most, 1<<20)
 	}
-	l = server.Listening{Address: net.JoinHostPort(c.Host, strconv.Itoa(c.port(m))), Cert: c.TLSCert, Key: c.TLSKey, Grace: c.Grace, Most: c.Most}
-	if listener, err = l.Listen(ctx); err == nil && l.Most < c.Most {
-		fmt.Fprintf(m.Stderr, "note: at most %d connections, because of the limit on open files (ulimit -n)\n", l.Most)
+	l = server.Listening{Address: net.JoinHostPort(c.Host, strconv.Itoa(c.port(m))), Cert: c.TLSCert, Key: c.TLSKey, Grace: c.Grace, Connections: c.Most}
+	if listener, err = l.Listen(ctx); err == nil && l.Connections < c.Most {
+		fmt.Fprintf(m.Stderr, "note: at most %d connections, because of the limit on open files (ulimit -n)\n", l.Connections)
 	}
 	return l, listener, err
 }

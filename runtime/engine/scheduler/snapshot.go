@@ -35,7 +35,7 @@ func (s *snapshot) register(r *metrics.Registry) {
 		{"counter", "iflowc_computed_tokens_total", "Computed tokens: prompt, generated and drafted.", func(e engine.Stats) float64 { return float64(e.Tokens) }},
 		{"counter", "iflowc_drafted_tokens_total", "Drafted tokens that were verified.", func(e engine.Stats) float64 { return float64(e.Drafted) }},
 		{"counter", "iflowc_accepted_tokens_total", "Drafted tokens that were accepted.", func(e engine.Stats) float64 { return float64(e.Accepted) }},
-		{"counter", "iflowc_preemptions_total", "Preemptions: sequences that lost their KV cache pages.", func(e engine.Stats) float64 { return float64(e.Preempted) }},
+		{"counter", "iflowc_preemptions_total", "Preemptions: times that a sequence lost its KV cache pages.", func(e engine.Stats) float64 { return float64(e.Preempted) }},
 		{"counter", "iflowc_prefix_queries_tokens_total", "Prompt tokens looked up in the prefix cache.", func(e engine.Stats) float64 { return float64(e.Prompts) }},
 		{"counter", "iflowc_prefix_hits_tokens_total", "Prompt tokens found in the prefix cache.", func(e engine.Stats) float64 { return float64(e.PromptsReused) }},
 		{"gauge", "iflowc_kv_pages", "KV cache pages.", func(e engine.Stats) float64 { return float64(e.Pages) }},

@@ -1,5 +1,5 @@
-// Package access says who may ask a service, how urgently, and how much: keys
-// with limits, or a group for each client address where no keys are asked for.
+// Package access authenticates clients by API key and limits their requests. A service
+// without keys distinguishes clients by address.
 package access
 
 import (
@@ -18,33 +18,33 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
-// Options of a Control.
+// Options configure a Control.
 type Options struct {
-	// Load reads the keys, at the start and in each Reload. A nil function: no
-	// keys are asked for, and callers are told apart by their addresses.
+	// Load returns the keys; it is called by New and Reload. nil: the service requires
+	// no keys, and clients are identified by address.
 	Load func() ([]Key, error)
 
-	Limits   Limits            // of callers that have none of their own
-	Proxies  []netip.Prefix    // whose headers say where a request comes from
-	Registry *metrics.Registry // nil: not measured
+	Limits   Limits            // of clients without limits of their own
+	Proxies  []netip.Prefix    // proxies with trusted X-Forwarded-For and Forwarded headers
+	Registry *metrics.Registry // nil: no metrics
 	Now      func() time.Time  // nil: time.Now
 }
 
-// A Control knows the callers of a service.
+// A Control authenticates and limits the clients of a service.
 type Control struct {
 	opt    Options
-	secret [sha256.Size]byte // makes tags of keys
+	secret [sha256.Size]byte // HMAC key of the tags
 	counts *counts
 
 	mu     sync.RWMutex
-	tags   map[tag]entry     // what a key's tag stands for
+	tags   map[tag]entry     // keys by tag
 	groups map[string]*group // by name
 
 	addresses addresses
 }
 
-// A tag stands for a key in the table of keys. It depends on a secret of the
-// process, so that how long a look-up takes says nothing about the keys.
+// A tag identifies a key in the table of keys. It is an HMAC with a secret of the
+// process, so that the time of a lookup reveals nothing about the keys.
 type tag [sha256.Size]byte
 
 type entry struct {
@@ -52,7 +52,7 @@ type entry struct {
 	group *group
 }
 
-// New makes a control and loads its keys.
+// New returns a control with its keys loaded.
 func New(opt Options) (*Control, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -66,11 +66,11 @@ func New(opt Options) (*Control, error) {
 	return c, c.Reload()
 }
 
-// Open says that no keys are asked for.
+// Open reports whether the service requires no keys.
 func (c *Control) Open() bool { return c.opt.Load == nil }
 
-// Reload reads the keys again. After an error the old ones hold. Requests that
-// run go on; a name that stays keeps what it has used of its limits.
+// Reload loads the keys again. After an error the old ones remain valid. Running
+// requests continue, and a name that is still listed keeps its used quota.
 func (c *Control) Reload() error {
 	if c.Open() {
 		return nil
@@ -111,7 +111,7 @@ func (c *Control) tag(hash [sha256.Size]byte) (t tag) {
 	return tag(m.Sum(nil))
 }
 
-// find is the group that a key belongs to, nil for none.
+// find returns the group of a key, or nil.
 func (c *Control) find(key string) *group {
 	hash := sha256.Sum256([]byte(key))
 	t := c.tag(hash)
@@ -124,22 +124,22 @@ func (c *Control) find(key string) *group {
 	return e.group
 }
 
-// ErrKey says that a request has no key that is known.
+// ErrKey is returned for a request without a valid key.
 var ErrKey = errors.New("incorrect or missing API key; send it as \"Authorization: Bearer KEY\"")
 
-// A Caller is who sent a request.
+// A Caller is the client that sent a request.
 type Caller struct {
-	Name        string // of the key, or the address
-	MaxPriority int    // the most urgent priority that it may ask for
-	Keyed       bool   // it has a key
+	Name        string // name of the key, or the address
+	MaxPriority int    // the most urgent priority that it may request
+	Keyed       bool   // identified by a key
 
 	control *Control
 	group   *group
 	begun   bool
 }
 
-// Identify says who sent a request: the owner of its key or, where no keys are
-// asked for, its address.
+// Identify returns the client that sent a request, identified by its key or, if the
+// service requires none, by its address. The error is ErrKey.
 func (c *Control) Identify(r *http.Request) (*Caller, error) {
 	if c.Open() {
 		name := groupOf(c.Address(r))
@@ -155,8 +155,8 @@ func (c *Control) Identify(r *http.Request) (*Caller, error) {
 	return &Caller{Name: g.name, MaxPriority: g.maxPriority, Keyed: true, control: c, group: g}, nil
 }
 
-// keyOf is the key of a request. The name of the scheme has no case (RFC 9110,
-// section 11.1).
+// keyOf returns the API key of a request. The authentication scheme is case-insensitive
+// (RFC 9110, section 11.1).
 func keyOf(r *http.Request) string {
 	scheme, key, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	if ok && strings.EqualFold(scheme, "Bearer") {
@@ -165,8 +165,8 @@ func keyOf(r *http.Request) string {
 	return r.Header.Get("X-Api-Key")
 }
 
-// Begin admits a request that computes, or says why it has to wait. End must
-// follow, whatever it says.
+// Begin admits a request that uses the model, or returns a refusal. The caller must
+// call End in either case.
 func (c *Caller) Begin() *Refusal {
 	if c.group == nil {
 		c.group = c.control.addresses.enter(c.Name)
@@ -184,7 +184,7 @@ func (c *Caller) Begin() *Refusal {
 	return nil
 }
 
-// End says that the request has ended.
+// End marks the end of the request.
 func (c *Caller) End() {
 	if c.begun {
 		c.begun = false
@@ -196,7 +196,7 @@ func (c *Caller) End() {
 	}
 }
 
-// Charge counts tokens that the caller has used.
+// Charge subtracts tokens from the client's quota.
 func (c *Caller) Charge(tokens int) {
 	c.control.counts.tokens(c.label(), tokens)
 	if c.group != nil {
@@ -204,7 +204,7 @@ func (c *Caller) Charge(tokens int) {
 	}
 }
 
-// Quotas are what is left of the caller's limits per minute.
+// Quotas returns the state of the client's limits per minute.
 func (c *Caller) Quotas() (requests, tokens Quota) {
 	if c.group == nil {
 		return Quota{}, Quota{}
@@ -212,8 +212,8 @@ func (c *Caller) Quotas() (requests, tokens Quota) {
 	return c.group.quotas(c.control.opt.Now())
 }
 
-// label is what metrics call the caller: addresses have one name together, so
-// that there are no more names than keys.
+// label returns the client's label in metrics. All addresses share one label, which
+// bounds the number of labels.
 func (c *Caller) label() string {
 	if c.Keyed {
 		return c.Name
@@ -221,37 +221,36 @@ func (c *Caller) label() string {
 	return noKey
 }
 
-// addresses are the groups of clients that need no key. A group that has nobody
-// running is forgotten when there are too many, the one that was idle longest
-// first.
+// addresses are the groups of clients without keys. Beyond max groups, those without
+// running requests are evicted in LRU order.
 type addresses struct {
 	limits Limits
 	now    func() time.Time
-	most   int
+	max    int
 
 	mu     sync.Mutex
 	groups map[string]*address
-	idle   list.List // of *address, the latest in front
+	idle   list.List // of *address, most recently used first
 }
 
-// mostAddresses bounds the memory of addresses: some 6 MB.
-const mostAddresses = 16384
+// maxAddresses bounds the memory of addresses to about 6 MB.
+const maxAddresses = 16384
 
 type address struct {
 	name  string
 	group *group
 	users int           // requests between enter and leave
-	at    *list.Element // in idle; nil while users
+	at    *list.Element // in idle; nil while users > 0
 }
 
 func (a *addresses) init(l Limits, now func() time.Time) {
-	a.limits, a.now, a.most, a.groups = l, now, mostAddresses, map[string]*address{}
+	a.limits, a.now, a.max, a.groups = l, now, maxAddresses, map[string]*address{}
 }
 
-// enter gives the group of an address and keeps it until leave.
+// enter returns the group of an address, which is not evicted before leave.
 func (a *addresses) enter(name string) *group {
 	if a.limits == (Limits{}) {
-		return newGroup(name) // nothing to remember
+		return newGroup(name) // no state to keep
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -285,7 +284,7 @@ func (a *addresses) leave(name string, g *group) {
 }
 
 func (a *addresses) shrink() {
-	for len(a.groups) > a.most && a.idle.Len() > 0 {
+	for len(a.groups) > a.max && a.idle.Len() > 0 {
 		x := a.idle.Remove(a.idle.Back()).(*address)
 		delete(a.groups, x.name)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
-// A clock is a time that tests move.
+// A clock is a time that tests set.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -50,7 +50,7 @@ func identify(t *testing.T, c *Control, r *http.Request) *Caller {
 	return who
 }
 
-// TestLimits: requests and tokens come back evenly, and a refusal says when.
+// TestLimits checks that quotas refill evenly and that a refusal has the time to wait.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	keys := []Key{{Name: "a", Hashes: [][32]byte{sha256.Sum256([]byte("A"))}, Limits: Limits{Requests: 2, Tokens: 60, Concurrency: 1}}}
@@ -82,7 +82,7 @@ func TestLimits(t *testing.T) {
 			t.Fatal(r)
 		}
 		who.End()
-		who.End() // counts once
+		who.End() // a second End has no effect
 	}
 	if _, r := ask(); r == nil || r.Limit != "requests" || r.Wait != 30*time.Second {
 		t.Errorf("a third request: %+v", r)
@@ -96,8 +96,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestReload: keys come and go, what runs and what was used stays, and a wrong
-// file changes nothing.
+// TestReload checks that keys are added and removed, that running requests and used
+// quotas are kept, and that an invalid file changes nothing.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.yaml")
@@ -134,7 +134,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestAddress: headers count where a trusted proxy sent them, and no further.
+// TestAddress checks that forwarding headers are used only from trusted proxies.
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	var proxies []netip.Prefix
@@ -171,11 +171,12 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestAddresses: limits hold for each address, and idle ones are forgotten.
+// TestAddresses checks that limits apply per address and that idle addresses are
+// evicted.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	c, _ := control(t, Options{Limits: Limits{Requests: 1}})
-	c.addresses.most = 10
+	c.addresses.max = 10
 	first := identify(t, c, from("9.9.9.9:1"))
 	if r := first.Begin(); r != nil {
 		t.Fatal(r)
@@ -195,7 +196,7 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("an address that is at work was forgotten: %+v", r)
 	}
 	again.End()
-	again.End() // counts once
+	again.End() // a second End has no effect
 	first.End()
 	if n := c.addresses.idle.Len(); n != 10 {
 		t.Errorf("%d addresses are idle", n)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ParseProxy reads an address or a CIDR range of trusted proxies.
+// ParseProxy parses an address or a CIDR range of trusted proxies.
 func ParseProxy(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		a = a.Unmap().WithZone("")
@@ -17,9 +17,9 @@ func ParseProxy(text string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
-// Address is where a request comes from: its peer or, where that is a trusted
-// proxy, the last address of X-Forwarded-For, else of Forwarded, that is not
-// one. It is not valid where the peer has no address.
+// Address returns the client address of a request: its peer or, if that is a trusted
+// proxy, the last address of X-Forwarded-For, else of Forwarded, that is not a trusted
+// proxy. It is invalid if the peer has no IP address.
 func (c *Control) Address(r *http.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Control) Address(r *http.Request) netip.Addr {
 	}
 	for _, hop := range slices.Backward(hops) {
 		a, ok := hopAddress(hop)
-		if !ok { // what stands further left is not to be believed either
+		if !ok { // addresses before an invalid one are not trustworthy
 			return at
 		}
 		if at = a; !c.proxy(at) {
@@ -49,7 +49,7 @@ func (c *Control) proxy(a netip.Addr) bool {
 	return slices.ContainsFunc(c.opt.Proxies, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) })
 }
 
-// listed are the elements of a header's comma-separated lists.
+// listed returns the elements of a header's comma-separated lists.
 func listed(values []string) []string {
 	var out []string
 	for _, v := range values {
@@ -62,8 +62,8 @@ func listed(values []string) []string {
 	return out
 }
 
-// forwarded are the values of "for" in a Forwarded header (RFC 7239). An
-// element without one is an unknown hop.
+// forwarded returns the "for" values of a Forwarded header (RFC 7239). An element
+// without one is the hop "unknown".
 func forwarded(values []string) []string {
 	var out []string
 	for _, e := range listed(values) {
@@ -79,7 +79,7 @@ func forwarded(values []string) []string {
 	return out
 }
 
-// hopAddress reads an address with or without brackets and port.
+// hopAddress parses an address with or without brackets and port.
 func hopAddress(s string) (netip.Addr, bool) {
 	if a, err := netip.ParseAddrPort(s); err == nil {
 		return a.Addr().Unmap(), true
@@ -91,8 +91,8 @@ func hopAddress(s string) (netip.Addr, bool) {
 	return a.Unmap(), err == nil
 }
 
-// groupOf is whom an address belongs to: an IPv4 address is one client's, of an
-// IPv6 address the first 64 bits are.
+// groupOf returns the name of the group that an address belongs to: the address itself
+// for IPv4, the /64 network for IPv6.
 func groupOf(a netip.Addr) string {
 	if a.Is6() {
 		p, err := a.WithZone("").Prefix(64)
@@ -103,7 +103,7 @@ func groupOf(a netip.Addr) string {
 	return a.String()
 }
 
-// PeerGroup is whom a connection's peer, as host:port, belongs to.
+// PeerGroup returns the group of a connection's peer, given as host:port.
 func PeerGroup(peer string) string {
 	a, err := netip.ParseAddrPort(peer)
 	if err != nil {

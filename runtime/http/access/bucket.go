@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// A bucket allows so much per minute: it holds at most a minute's worth, and
-// fills evenly. Its level may fall below zero, because what an answer takes is
-// known only when it ends.
+// A bucket is a token bucket with a limit per minute, which is also its capacity. Its
+// level may fall below zero, because the cost of an answer is known only when it ends.
 type bucket struct {
 	perMinute float64 // 0: no limit
 	level     float64
-	at        time.Time // of level
+	at        time.Time // time of the last refill
 }
 
-// set changes the limit. What was used up stays used up.
+// set changes the limit and keeps what was used.
 func (b *bucket) set(perMinute int, now time.Time) {
 	b.fill(now)
-	b.level += float64(perMinute) - b.perMinute // no limit has the level 0
+	b.level += float64(perMinute) - b.perMinute // without a limit, the level is 0
 	b.perMinute, b.at = float64(perMinute), now
 }
 
@@ -28,7 +27,7 @@ func (b *bucket) fill(now time.Time) {
 	}
 }
 
-// wait is how long until the level is at least need.
+// wait returns the time until the level is at least need.
 func (b *bucket) wait(need float64, now time.Time) time.Duration {
 	b.fill(now)
 	if b.perMinute == 0 || b.level >= need {
@@ -37,7 +36,7 @@ func (b *bucket) wait(need float64, now time.Time) time.Duration {
 	return time.Duration(math.Ceil((need - b.level) / b.perMinute * float64(time.Minute)))
 }
 
-// take lowers the level, also below zero.
+// take lowers the level, possibly below zero.
 func (b *bucket) take(n float64, now time.Time) {
 	if b.perMinute > 0 {
 		b.fill(now)
@@ -45,10 +44,10 @@ func (b *bucket) take(n float64, now time.Time) {
 	}
 }
 
-// A Quota is what is left of a limit per minute.
+// A Quota is the state of a limit per minute.
 type Quota struct {
-	Limit, Remaining int           // Limit 0: none
-	Reset            time.Duration // until all of it is there again
+	Limit, Remaining int           // Limit 0: no limit
+	Reset            time.Duration // time until the bucket is full
 }
 
 func (b *bucket) quota(now time.Time) Quota {

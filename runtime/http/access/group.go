@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A group is who shares limits: a key's owner, or an address.
+// A group shares limits: all requests of a key, or of an address.
 type group struct {
-	name string // what metrics call it
+	name string // label in metrics
 
 	mu          sync.Mutex
 	maxPriority int
@@ -20,7 +20,7 @@ type group struct {
 
 func newGroup(name string) *group { return &group{name: name} }
 
-// set changes what the group may do. What runs goes on.
+// set changes the limits. Running requests continue.
 func (g *group) set(maxPriority int, l Limits, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -29,33 +29,33 @@ func (g *group) set(maxPriority int, l Limits, now time.Time) {
 	g.tokens.set(l.Tokens, now)
 }
 
-// A Refusal says why a caller has to wait.
+// A Refusal is the reason why a client has to wait.
 type Refusal struct {
 	Limit string        // "requests", "tokens" or "concurrency"
-	Text  string        // a sentence
-	Wait  time.Duration // until it may ask again; 0: unknown
+	Text  string        // error message
+	Wait  time.Duration // until it may retry; 0: unknown
 }
 
-// begin admits a request, or says why not.
+// begin admits a request, or returns a refusal.
 func (g *group) begin(who string, now time.Time) *Refusal {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := &g.limits
 	if l.Concurrency > 0 && g.running >= l.Concurrency {
-		return &Refusal{"concurrency", fmt.Sprintf("%s may have %d requests at once, and has them; wait for one to end", who, l.Concurrency), 0}
+		return &Refusal{"concurrency", fmt.Sprintf("%s has reached its limit of %d concurrent requests; wait for one to end", who, l.Concurrency), 0}
 	}
 	if w := g.tokens.wait(0, now); w > 0 {
-		return &Refusal{"tokens", fmt.Sprintf("%s may use %d tokens per minute, and has used more", who, l.Tokens), w}
+		return &Refusal{"tokens", fmt.Sprintf("%s has exceeded its limit of %d tokens per minute", who, l.Tokens), w}
 	}
 	if w := g.requests.wait(1, now); w > 0 {
-		return &Refusal{"requests", fmt.Sprintf("%s may send %d requests per minute, and has sent them", who, l.Requests), w}
+		return &Refusal{"requests", fmt.Sprintf("%s has reached its limit of %d requests per minute", who, l.Requests), w}
 	}
 	g.requests.take(1, now)
 	g.running++
 	return nil
 }
 
-// end says that a request has ended.
+// end marks the end of a request.
 func (g *group) end() {
 	g.mu.Lock()
 	g.running--
@@ -68,7 +68,7 @@ func (g *group) charge(tokens int, now time.Time) {
 	g.mu.Unlock()
 }
 
-// quotas are what is left of the limits per minute.
+// quotas returns the state of the limits per minute.
 func (g *group) quotas(now time.Time) (requests, tokens Quota) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

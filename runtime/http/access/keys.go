@@ -14,32 +14,32 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// A Key is one caller of a service that asks for keys.
+// A Key is a client of a service that requires API keys.
 type Key struct {
-	Name        string              // what logs, metrics and errors call it
-	Hashes      [][sha256.Size]byte // SHA-256 of each key that belongs to it
-	MaxPriority int                 // the most urgent priority it may ask for
+	Name        string              // in logs, metrics and error messages
+	Hashes      [][sha256.Size]byte // SHA-256 of each of its API keys
+	MaxPriority int                 // the most urgent priority that it may request
 	Limits
 }
 
-// Limits bound what a caller may do; 0 is no limit.
+// Limits bound the use by a client; 0: no limit.
 type Limits struct {
 	Requests    int // per minute
-	Tokens      int // per minute, of prompts and answers together
-	Concurrency int // requests at once
+	Tokens      int // per minute, prompt and generated tokens
+	Concurrency int // concurrent requests
 }
 
-// Bounds of a file of keys.
+// Limits of a key file.
 const (
 	maxFile  = 16 << 20
 	maxName  = 64
 	maxLimit = 1_000_000_000
-	// MostUrgent and LeastUrgent are the bounds of a priority.
+	// MostUrgent and LeastUrgent bound the priority of a request.
 	MostUrgent, LeastUrgent = -100, 100
 )
 
-// Plain makes keys of texts that have neither names nor limits. They are called
-// api-key-1, api-key-2, and so on. A text that is there twice counts once.
+// Plain returns keys without limits, named api-key-1, api-key-2, and so on. Duplicates
+// are dropped.
 func Plain(texts []string) ([]Key, error) {
 	var keys []Key
 	seen := map[string]bool{}
@@ -55,15 +55,14 @@ func Plain(texts []string) ([]Key, error) {
 	return keys, nil
 }
 
-// ReadFile reads a file of keys. The warning is not empty where others than its
-// owner can read it.
+// ReadFile reads a key file. The warning is not empty if other users can read the file.
 func ReadFile(path string) (keys []Key, warning string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, "", err
 	}
 	if info.Size() > maxFile {
-		return nil, "", fmt.Errorf("%s: %d bytes; a file of keys may have %d", path, info.Size(), maxFile)
+		return nil, "", fmt.Errorf("%s: %d bytes; a key file may have at most %d", path, info.Size(), maxFile)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -73,16 +72,16 @@ func ReadFile(path string) (keys []Key, warning string, err error) {
 	return keys, Exposed(path, info), err
 }
 
-// Exposed is a sentence where others than a file's owner can read it, else "".
+// Exposed returns a warning if other users can read a file, else "".
 func Exposed(path string, info os.FileInfo) string {
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s holds keys and has mode %04o: other users can read it; chmod 600 %s", path, info.Mode().Perm(), path)
+	return fmt.Sprintf("%s contains keys and has mode %04o: other users can read it; chmod 600 %s", path, info.Mode().Perm(), path)
 }
 
-// Parse reads a file of keys: a YAML list whose entries have the keys of
-// fields. Anything that is not known is an error, with its line.
+// Parse parses a key file: a YAML list of mappings with the keys in fields. An unknown
+// key is an error. Errors contain the line.
 func Parse(name string, text []byte) ([]Key, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -90,7 +89,7 @@ func Parse(name string, text []byte) ([]Key, error) {
 	}
 	p := &parser{name: name, names: map[string]int{}, hashes: map[[sha256.Size]byte]int{}}
 	if len(doc.Content) == 0 {
-		return nil, fmt.Errorf("%s holds no keys; expected a list of \"- name: …\" with \"key: …\"", name)
+		return nil, fmt.Errorf("%s contains no keys; expected a list of \"- name: …\" with \"key: …\"", name)
 	}
 	list := doc.Content[0]
 	if list.Kind != yaml.SequenceNode || len(list.Content) == 0 {
@@ -107,8 +106,8 @@ func Parse(name string, text []byte) ([]Key, error) {
 	return keys, nil
 }
 
-// A parser reads a file of keys, and remembers on which lines names and keys
-// stood, because no two may be equal.
+// A parser parses a key file. It records the lines of names and keys, which must be
+// unique.
 type parser struct {
 	name   string
 	names  map[string]int
@@ -119,7 +118,7 @@ func (p *parser) fail(at *yaml.Node, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", p.name, at.Line, fmt.Sprintf(format, args...))
 }
 
-// fields are the keys of an entry, and what reads each.
+// fields are the keys of an entry with the functions that read their values.
 var fields = []struct {
 	name string
 	read func(p *parser, k *Key, at *yaml.Node) error
@@ -140,7 +139,7 @@ var fields = []struct {
 	}},
 }
 
-// key reads one entry of the list.
+// key parses an entry of the list.
 func (p *parser) key(n *yaml.Node) (k Key, err error) {
 	if n.Kind != yaml.MappingNode {
 		return k, p.fail(n, "expected \"name: …\" and \"key: …\"")
@@ -149,7 +148,7 @@ func (p *parser) key(n *yaml.Node) (k Key, err error) {
 	for i := 0; i < len(n.Content); i += 2 {
 		at, value := n.Content[i], n.Content[i+1]
 		if seen[at.Value] {
-			return k, p.fail(at, "%q is given twice", clip(at.Value))
+			return k, p.fail(at, "duplicate key %q", clip(at.Value))
 		}
 		seen[at.Value] = true
 		if err := p.field(&k, at, value); err != nil {
@@ -177,10 +176,10 @@ func (p *parser) field(k *Key, at, value *yaml.Node) error {
 	if w := spelling.Nearest(at.Value, known); w != "" {
 		hint = fmt.Sprintf(" (did you mean %q?)", w)
 	}
-	return p.fail(at, "unknown key %q%s; known are %s", clip(at.Value), hint, strings.Join(known, ", "))
+	return p.fail(at, "unknown key %q%s; expected one of %s", clip(at.Value), hint, strings.Join(known, ", "))
 }
 
-// clip shortens a text of the file for a message.
+// clip shortens a text of the file for an error message.
 func clip(s string) string {
 	if len(s) > 40 {
 		return s[:40] + "…"
@@ -197,13 +196,13 @@ func (p *parser) readName(k *Key, at *yaml.Node) error {
 		return p.fail(at, "name: expected 1 to %d letters, digits and -_.@", maxName)
 	}
 	if line, ok := p.names[k.Name]; ok {
-		return p.fail(at, "the name %s is taken on line %d; several keys of one name are a list: \"key: [OLD, NEW]\"", k.Name, line)
+		return p.fail(at, "the name %s is already used on line %d; write several keys of one name as a list: \"key: [OLD, NEW]\"", k.Name, line)
 	}
 	p.names[k.Name] = at.Line
 	return nil
 }
 
-// readKeys reads a key or a list of them. Messages never hold a key.
+// readKeys parses a key or a list of keys. Error messages never contain a key.
 func (p *parser) readKeys(k *Key, at *yaml.Node) error {
 	list := []*yaml.Node{at}
 	if at.Kind == yaml.SequenceNode {
@@ -211,21 +210,21 @@ func (p *parser) readKeys(k *Key, at *yaml.Node) error {
 	}
 	for _, n := range list {
 		if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" {
-			return p.fail(n, "key: expected a key, \"sha256:\" and its hash in hexadecimal, or a list of them")
+			return p.fail(n, "key: expected a key, \"sha256:\" followed by its hash in hexadecimal, or a list of these")
 		}
 		if strings.ContainsFunc(n.Value, func(c rune) bool { return c <= ' ' || c > '~' }) {
-			return p.fail(n, "key: a key has no spaces and no other characters than those of ASCII")
+			return p.fail(n, "key: expected printable ASCII characters without spaces")
 		}
 		h := sha256.Sum256([]byte(n.Value))
 		if digits, ok := strings.CutPrefix(n.Value, "sha256:"); ok {
 			b, err := hex.DecodeString(digits)
 			if err != nil || len(b) != sha256.Size {
-				return p.fail(n, "key: expected 64 hexadecimal digits behind sha256:, as printf %%s KEY | sha256sum prints them")
+				return p.fail(n, "key: expected 64 hexadecimal digits after sha256:, the output of printf %%s KEY | sha256sum")
 			}
 			h = [sha256.Size]byte(b)
 		}
 		if line, ok := p.hashes[h]; ok {
-			return p.fail(n, "key: the same key is on line %d; each belongs to one name", line)
+			return p.fail(n, "key: the same key is on line %d; a key belongs to one name", line)
 		}
 		p.hashes[h] = n.Line
 		k.Hashes = append(k.Hashes, h)

@@ -36,11 +36,11 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseErrors: each error has the line, and never a key.
+// TestParseErrors checks that each error contains the line and none contains a key.
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                       "holds no keys",
+		"":                       "contains no keys",
 		"[]":                     "f:1: expected a list of keys",
 		"name: a\nkey: secret\n": "f:1: expected a list of keys",
 		"- secret\n":             "f:1: expected \"name: …\" and \"key: …\"",
@@ -49,13 +49,13 @@ func TestParseErrors(t *testing.T) {
 		"- name: a b\n":          "f:1: name: expected",
 		"- name: a\n  key:\n":    "f:2: key: expected a key",
 		"- name: a\n  key: &x secret\n- name: b\n  key: *x\n":           "f:4: key: expected a key",
-		"- name: a\n  key: my secret\n":                                 "f:2: key: a key has no spaces",
+		"- name: a\n  key: my secret\n":                                 "f:2: key: expected printable ASCII",
 		"- name: a\n  key: sha256:secret\n":                             "f:2: key: expected 64 hexadecimal digits",
-		"- name: a\n  key: secret\n- name: a\n  key: other\n":           "f:3: the name a is taken on line 1",
+		"- name: a\n  key: secret\n- name: a\n  key: other\n":           "f:3: the name a is already used on line 1",
 		"- name: a\n  key: secret\n- name: b\n  key: [other, secret]\n": "f:4: key: the same key is on line 2",
-		"- name: a\n  name: b\n":                                        "f:2: \"name\" is given twice",
-		"- name: a\n  key: secret\n  max_prio: 1\n":                     "f:3: unknown key \"max_prio\" (did you mean \"max_priority\"?); known are name, key, max_priority",
-		"- name: a\n  key: secret\n  quota: 1\n":                        "f:3: unknown key \"quota\"; known are name",
+		"- name: a\n  name: b\n":                                        "f:2: duplicate key \"name\"",
+		"- name: a\n  key: secret\n  max_prio: 1\n":                     "f:3: unknown key \"max_prio\" (did you mean \"max_priority\"?); expected one of name, key, max_priority",
+		"- name: a\n  key: secret\n  quota: 1\n":                        "f:3: unknown key \"quota\"; expected one of name",
 		"- name: a\n  key: secret\n  max_priority: -101\n":              "f:3: max_priority: expected a whole number from -100 to 100, found \"-101\"",
 		"- name: a\n  key: secret\n  max_concurrency: lots\n":           "f:3: max_concurrency: expected a whole number from 0 to",
 		"- name: a\n  key: 'secret\n":                                   "f: yaml: ",
@@ -85,8 +85,8 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a file holds, reading it ends, and what it gives is in
-// bounds, with names and keys that differ.
+// FuzzParse checks that parsing any file ends, and that its result is within the
+// limits, with unique names and keys.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(example))
 	f.Add([]byte("- {name: a, key: b, tokens_per_minute: 1e9}\n"))

@@ -6,17 +6,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
-// Labels that are no key's name: names have no parentheses.
+// Labels for requests without a key's name. Names cannot contain parentheses.
 const (
-	noKey      = "(none)"    // callers of a service that asks for no keys
-	unknownKey = "(unknown)" // callers with a wrong key
-	otherKeys  = "(other)"   // names beyond mostLabels
+	noKey      = "(none)"    // clients of a service without keys
+	unknownKey = "(unknown)" // clients with a wrong key
+	otherKeys  = "(other)"   // names beyond maxLabels
 )
 
-// mostLabels bounds the labels that a long life with changing keys leaves.
-const mostLabels = 1000
+// maxLabels bounds the number of labels of a service that reloads changing keys.
+const maxLabels = 1000
 
-// counts are what keys did; nil counts nothing.
+// counts are the metrics by key; nil: none.
 type counts struct {
 	request, token, refuse *metrics.Counter
 
@@ -29,19 +29,19 @@ func newCounts(r *metrics.Registry) *counts {
 		return nil
 	}
 	return &counts{
-		request: r.Counter("iflowc_key_requests_total", "Requests that were admitted, by the name of their key.", "key"),
-		token:   r.Counter("iflowc_key_tokens_total", "Tokens of prompts and answers, by the name of their key.", "key"),
-		refuse:  r.Counter("iflowc_key_refused_total", "Requests over a limit or with a wrong key, by the name of their key.", "key"),
+		request: r.Counter("iflowc_key_requests_total", "Admitted requests, by key name.", "key"),
+		token:   r.Counter("iflowc_key_tokens_total", "Prompt and generated tokens, by key name.", "key"),
+		refuse:  r.Counter("iflowc_key_refused_total", "Requests over a limit or with a wrong key, by key name.", "key"),
 		seen:    map[string]bool{},
 	}
 }
 
-// label is the name, or another once there are too many.
+// label returns the name, or otherKeys if there are too many names.
 func (c *counts) label(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.seen[name] {
-		if len(c.seen) >= mostLabels {
+		if len(c.seen) >= maxLabels {
 			return otherKeys
 		}
 		c.seen[name] = true

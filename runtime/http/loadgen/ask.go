@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// words are frequent ones that most vocabularies hold as one token.
+// words are frequent English words; most vocabularies have a token for each.
 var words = strings.Fields(`the of and to in is it that for was on with as be by at this have from or one had not but what
 all were when we there can an your which their said if do will each about how up out them then she many some so these would
 other into has more her two like him see time could no make than first been its who now people my made over did down only
 way find use may water long little very after words called just where most know get through back much before go good new
 write our used me man too any day same right look think also around another came come work three must because does part`)
 
-// text is a prompt of random words: no two begin alike, so that nothing of one
-// serves another.
+// text returns a prompt of n random words. Prompts have no common prefix, so the prefix
+// cache has no effect.
 func text(n int, seed uint64) string {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	list := make([]string, n)
@@ -32,7 +32,7 @@ func text(n int, seed uint64) string {
 	return strings.Join(list, " ")
 }
 
-// body is a request as JSON. Keys that a service does not know do no harm.
+// body returns a request as JSON. Servers ignore keys that they do not know.
 func (c *Config) body(a Arrival, seed uint64) []byte {
 	prompt := a.Text
 	if prompt == "" {
@@ -72,7 +72,7 @@ func (c *Config) ask(ctx context.Context, client *http.Client, a Arrival, seed u
 		return r
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header["X-Idempotency-Key"] = nil // not sent; where the service has closed a kept connection, it is asked again over another
+	req.Header["X-Idempotency-Key"] = nil // not sent; it makes net/http retry when the server has closed a keep-alive connection
 	if c.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Key)
 	}
@@ -94,7 +94,7 @@ func (c *Config) ask(ctx context.Context, client *http.Client, a Arrival, seed u
 	return r
 }
 
-// A chunk is what of an event counts here.
+// A chunk has the parts of a streamed event that are measured.
 type chunk struct {
 	Choices []struct {
 		Text  string
@@ -106,9 +106,9 @@ type chunk struct {
 	Error *struct{ Message string }
 }
 
-// read follows the events of an answer. It notes when each came and looks into
-// them after the last: what the client computes meanwhile, the service's machine
-// often lacks.
+// read reads the events of an answer. It records their times and decodes them only
+// after the last one, because the client often runs on the server's machine and would
+// take CPU time from it.
 func (r *Result) read(body io.Reader, start time.Time) error {
 	type event struct {
 		at  time.Time
@@ -124,7 +124,7 @@ func (r *Result) read(body io.Reader, start time.Time) error {
 			events = append(events, event{time.Now(), len(texts)})
 		}
 	}
-	r.End = time.Since(start)
+	r.Latency = time.Since(start)
 	var last time.Time
 	from := 0
 	for _, e := range events {
@@ -137,9 +137,9 @@ func (r *Result) read(body io.Reader, start time.Time) error {
 		case !text:
 			continue
 		case last.IsZero():
-			r.First = e.at.Sub(start)
+			r.TTFT = e.at.Sub(start)
 		default:
-			r.Between = append(r.Between, e.at.Sub(last))
+			r.ITL = append(r.ITL, e.at.Sub(last))
 		}
 		last = e.at
 	}
@@ -152,7 +152,7 @@ func (r *Result) read(body io.Reader, start time.Time) error {
 	return nil
 }
 
-// event reads an event and says whether it has text.
+// event decodes an event and reports whether it contains text.
 func (r *Result) event(data []byte) (text bool, err error) {
 	if string(data) == "[DONE]" {
 		return false, nil

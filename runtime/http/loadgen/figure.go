@@ -8,19 +8,18 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 )
 
-// curvePoints bounds the points of a curve; more are not seen.
+// curvePoints bounds the points of a curve; more would not be visible.
 const curvePoints = 500
 
-// Figure draws the distributions of both times: which share of them (upwards)
-// is at most so long (to the right, logarithmic).
+// Figure draws the cumulative distributions of TTFT and ITL on a logarithmic time axis.
 func (r *Report) Figure() *plot.Figure {
-	var first, between []time.Duration
+	var ttft, itl []time.Duration
 	for _, x := range r.results {
 		if x.Err == nil {
-			first, between = append(first, x.First), append(between, x.Between...)
+			ttft, itl = append(ttft, x.TTFT), append(itl, x.ITL...)
 		}
 	}
-	title := fmt.Sprintf("%d requests, %.1f tok/s together", r.Answered, r.TokS)
+	title := fmt.Sprintf("%d requests, %.1f tok/s", r.Answered, r.TokS)
 	if r.Concurrency > 0 {
 		title += fmt.Sprintf(", %d clients", r.Concurrency)
 	}
@@ -28,13 +27,13 @@ func (r *Report) Figure() *plot.Figure {
 		title += fmt.Sprintf(", %g requests/s", r.Rate)
 	}
 	return &plot.Figure{Title: title, Panels: []plot.Panel{
-		distribution("Time to the first token", first, r.First),
-		distribution("Time between tokens", between, r.Between),
+		distribution("Time to first token (TTFT)", ttft, r.TTFT),
+		distribution("Inter-token latency (ITL)", itl, r.ITL),
 	}}
 }
 
-// distribution is the empirical distribution of times, with its percentiles
-// marked.
+// distribution returns the empirical cumulative distribution of times, with marks at
+// the median and the 99th percentile.
 func distribution(title string, list []time.Duration, s Spread) plot.Panel {
 	list = slices.Clone(list)
 	slices.Sort(list)
@@ -45,9 +44,9 @@ func distribution(title string, list []time.Duration, s Spread) plot.Panel {
 		curve.Y = append(curve.Y, float64(at)/float64(len(list)))
 	}
 	p := plot.Panel{Title: title, X: plot.Axis{Label: "ms", Log: true}, Series: []plot.Series{curve},
-		Y: plot.Axis{Label: "share that is at most so long", Min: 0, Max: 1, Percent: true, Ticks: []float64{0, 0.25, 0.5, 0.75, 1}}}
+		Y: plot.Axis{Label: "cumulative fraction", Min: 0, Max: 1, Percent: true, Ticks: []float64{0, 0.25, 0.5, 0.75, 1}}}
 	if len(list) > 0 {
-		p.Marks = []plot.Mark{{X: max(s.P50, 1e-3), Label: fmt.Sprintf("median %.1f", s.P50)}, {X: max(s.P99, 1e-3), Label: fmt.Sprintf("99 %% %.1f", s.P99)}}
+		p.Marks = []plot.Mark{{X: max(s.P50, 1e-3), Label: fmt.Sprintf("median %.1f", s.P50)}, {X: max(s.P99, 1e-3), Label: fmt.Sprintf("p99 %.1f", s.P99)}}
 	}
 	return p
 }

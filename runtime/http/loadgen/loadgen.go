@@ -1,6 +1,6 @@
-// Package loadgen asks a service of the OpenAI interface many things at once
-// and measures what clients see: time to the first token, time between tokens,
-// and how many requests keep given limits of these.
+// Package loadgen sends requests to an OpenAI-compatible server and measures what
+// clients observe: time to first token (TTFT), inter-token latency (ITL), and goodput
+// under limits on these.
 package loadgen
 
 import (
@@ -13,54 +13,54 @@ import (
 	"time"
 )
 
-// A Config says what to ask and how often.
+// A Config describes the load.
 type Config struct {
-	URL         string // of the service, without /v1
+	URL         string // of the server, without /v1
 	Key         string
 	Model       string
-	Requests    int     // how many; with a trace: its own
-	Concurrency int     // at once, with Rate at most; 0: as many as the rate brings
-	Rate        float64 // requests a second, arriving at random (Poisson); 0: each client asks again at once
-	Prompt      int     // words of a prompt
-	Output      int     // tokens of an answer
+	Requests    int     // number of requests; ignored with a trace
+	Concurrency int     // maximum concurrent requests; 0: unlimited
+	Rate        float64 // requests per second with Poisson arrivals; 0: each client sends its next request at once
+	Prompt      int     // words per prompt
+	Output      int     // tokens per answer
 	Seed        uint64
-	Trace       []Arrival // in place of all that
+	Trace       []Arrival // requests to send in place of random ones
 
-	FirstLimit   time.Duration // goodput counts requests whose first token comes within it …
-	BetweenLimit time.Duration // … and whose tokens follow each other within it, on average; 0: no limit
+	MaxTTFT time.Duration // goodput counts requests with at most this TTFT; 0: no limit
+	MaxITL  time.Duration // and at most this average ITL; 0: no limit
 }
 
 // An Arrival is a request of a trace.
 type Arrival struct {
-	At        float64 `json:"at"`             // seconds after the start
-	Text      string  `json:"prompt"`         // "": Words random ones
-	Words     int     `json:"prompt_words"`   //
-	MaxTokens int     `json:"max_tokens"`     //
-	Class     string  `json:"class"`          // results are also given for each
-	Stop      float64 `json:"disconnect_at"`  // seconds after which the client goes; 0: it stays
-	Chat      bool    `json:"chat,omitempty"` // as a conversation
+	At        float64 `json:"at"`     // seconds after the start of the run
+	Text      string  `json:"prompt"` // "": Words random words
+	Words     int     `json:"prompt_words"`
+	MaxTokens int     `json:"max_tokens"`
+	Class     string  `json:"class"`          // the report has a section per class
+	Stop      float64 `json:"disconnect_at"`  // seconds until the client disconnects; 0: never
+	Chat      bool    `json:"chat,omitempty"` // send it to /v1/chat/completions
 }
 
-// A Result is what one request saw.
+// A Result holds the measurements of one request.
 type Result struct {
 	Class   string
-	Start   time.Duration // after the run's start
-	First   time.Duration // to the first token
-	Between []time.Duration
-	End     time.Duration // of the whole answer
+	Start   time.Duration // after the start of the run
+	TTFT    time.Duration
+	ITL     []time.Duration
+	Latency time.Duration // until the end of the answer
 	Tokens  int
 	Status  int
 	Err     error
 }
 
-// Run asks everything and waits for the answers.
+// Run sends all requests and returns a report. It fails if no request succeeds.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	arrivals := c.Trace
 	if arrivals == nil {
 		arrivals = c.arrivals()
 	}
 	if len(arrivals) == 0 {
-		return nil, errors.New("there is nothing to ask")
+		return nil, errors.New("the load has no requests")
 	}
 	workers := c.Concurrency
 	if workers <= 0 || workers > len(arrivals) {
@@ -104,7 +104,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	return r, nil
 }
 
-// arrivals are those of the rate, or all at once.
+// arrivals returns the requests of a load without a trace.
 func (c *Config) arrivals() []Arrival {
 	rng := rand.New(rand.NewPCG(c.Seed, 1))
 	list := make([]Arrival, c.Requests)

@@ -15,7 +15,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/loadgen"
 )
 
-// service answers with so many tokens, one every pause.
+// service returns a server that streams tokens at intervals of pause.
 func service(t *testing.T, pause time.Duration, busy *atomic.Int64) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req struct {
@@ -43,11 +43,11 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	var busy atomic.Int64
 	s := service(t, 2*time.Millisecond, &busy)
-	r, err := loadgen.Run(t.Context(), loadgen.Config{URL: s.URL, Requests: 6, Concurrency: 3, Prompt: 5, Output: 10, FirstLimit: time.Second})
+	r, err := loadgen.Run(t.Context(), loadgen.Config{URL: s.URL, Requests: 6, Concurrency: 3, Prompt: 5, Output: 10, MaxTTFT: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Answered != 6 || r.Tokens != 60 || r.First.P50 < 2 || r.Whole.P50 < 20 || r.Between.P99 < r.Between.P50 || r.Goodput != r.RequestsS {
+	if r.Answered != 6 || r.Tokens != 60 || r.TTFT.P50 < 2 || r.Latency.P50 < 20 || r.ITL.P99 < r.ITL.P50 || r.Goodput != r.RequestsS {
 		t.Errorf("%+v", r)
 	}
 	r, err = loadgen.Run(t.Context(), loadgen.Config{URL: s.URL, Trace: []loadgen.Arrival{

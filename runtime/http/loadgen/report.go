@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Report sums a run up. Times are in milliseconds.
+// A Report summarizes a run. Times are in milliseconds.
 type Report struct {
 	URL         string  `json:"url"`
 	Concurrency int     `json:"concurrency,omitempty"`
@@ -18,19 +18,19 @@ type Report struct {
 	Failed      int     `json:"failed"`
 	Seconds     float64 `json:"seconds"`
 	Tokens      int     `json:"tokens"`
-	TokS        float64 `json:"tok_s"` // of all together
+	TokS        float64 `json:"tok_s"` // sum over all requests
 	RequestsS   float64 `json:"requests_s"`
-	Goodput     float64 `json:"goodput"` // requests a second within the limits
-	First       Spread  `json:"ttft_ms"`
-	Between     Spread  `json:"itl_ms"`
-	Whole       Spread  `json:"latency_ms"`
+	Goodput     float64 `json:"goodput"` // requests per second within the limits
+	TTFT        Spread  `json:"ttft_ms"`
+	ITL         Spread  `json:"itl_ms"`
+	Latency     Spread  `json:"latency_ms"`
 
 	Classes  map[string]*Report `json:"classes,omitempty"`
 	Statuses map[int]int        `json:"statuses,omitempty"`
 	results  []Result
 }
 
-// A Spread is percentiles of times.
+// A Spread holds percentiles of times, in milliseconds.
 type Spread struct {
 	P50 float64 `json:"p50"`
 	P90 float64 `json:"p90"`
@@ -39,7 +39,7 @@ type Spread struct {
 	Max float64 `json:"max"`
 }
 
-// spread computes percentiles by the nearest rank.
+// spread computes percentiles by the nearest-rank method.
 func spread(list []time.Duration) (s Spread) {
 	if len(list) == 0 {
 		return s
@@ -51,7 +51,7 @@ func spread(list []time.Duration) (s Spread) {
 	return Spread{at(.5), at(.9), at(.95), at(.99), at(1)}
 }
 
-// report sums results up, and those of each class.
+// report summarizes all results and those of each class.
 func (c *Config) report(results []Result, took time.Duration) *Report {
 	r := c.sum(results, took)
 	classes := map[string][]Result{}
@@ -71,7 +71,7 @@ func (c *Config) report(results []Result, took time.Duration) *Report {
 
 func (c *Config) sum(results []Result, took time.Duration) *Report {
 	r := &Report{URL: c.URL, Concurrency: c.Concurrency, Rate: c.Rate, Requests: len(results), Seconds: took.Seconds(), Statuses: map[int]int{}, results: results}
-	var first, between, whole []time.Duration
+	var ttft, itl, latency []time.Duration
 	good := 0
 	for _, x := range results {
 		r.Statuses[x.Status]++
@@ -81,28 +81,28 @@ func (c *Config) sum(results []Result, took time.Duration) *Report {
 			continue
 		}
 		r.Answered++
-		first, between, whole = append(first, x.First), append(between, x.Between...), append(whole, x.End)
+		ttft, itl, latency = append(ttft, x.TTFT), append(itl, x.ITL...), append(latency, x.Latency)
 		if c.within(x) {
 			good++
 		}
 	}
-	r.First, r.Between, r.Whole = spread(first), spread(between), spread(whole)
+	r.TTFT, r.ITL, r.Latency = spread(ttft), spread(itl), spread(latency)
 	r.TokS = float64(r.Tokens) / r.Seconds
 	r.RequestsS, r.Goodput = float64(r.Answered)/r.Seconds, float64(good)/r.Seconds
 	return r
 }
 
-// within says whether a request kept the limits.
+// within reports whether a request kept the limits.
 func (c *Config) within(x Result) bool {
-	if c.FirstLimit > 0 && x.First > c.FirstLimit {
+	if c.MaxTTFT > 0 && x.TTFT > c.MaxTTFT {
 		return false
 	}
-	if c.BetweenLimit > 0 && len(x.Between) > 0 {
+	if c.MaxITL > 0 && len(x.ITL) > 0 {
 		sum := time.Duration(0)
-		for _, d := range x.Between {
+		for _, d := range x.ITL {
 			sum += d
 		}
-		return sum <= c.BetweenLimit*time.Duration(len(x.Between))
+		return sum <= c.MaxITL*time.Duration(len(x.ITL))
 	}
 	return true
 }
@@ -115,7 +115,7 @@ func (r *Report) Print(w io.Writer) {
 	for _, line := range []struct {
 		name string
 		s    Spread
-	}{{"time to first token", r.First}, {"between tokens", r.Between}, {"whole answer", r.Whole}} {
+	}{{"TTFT", r.TTFT}, {"ITL", r.ITL}, {"latency", r.Latency}} {
 		fmt.Fprintf(w, "%-22s %9.1f %9.1f %9.1f %9.1f %9.1f\n", line.name, line.s.P50, line.s.P90, line.s.P95, line.s.P99, line.s.Max)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// keyed is a control with keys that have no names.
+// keyed returns a control with unnamed keys.
 func keyed(t testing.TB, opt access.Options, keys ...string) *access.Control {
 	t.Helper()
 	opt.Load = func() ([]access.Key, error) { return access.Plain(keys) }
@@ -38,8 +38,8 @@ func controlled(t testing.TB, opt access.Options) *access.Control {
 	return c
 }
 
-// ask sends a request with headers, of which Host is one, and gives the status,
-// the error's code and the answer's headers.
+// ask sends a request with headers, which may include Host. It returns the status, the
+// error code and the response headers.
 func (s *service) ask(t testing.TB, method, path, body string, headers ...string) (int, string, http.Header) {
 	t.Helper()
 	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
@@ -72,8 +72,8 @@ func (s *service) ask(t testing.TB, method, path, body string, headers ...string
 	return resp.StatusCode, failed.Error.Code, resp.Header
 }
 
-// TestLimits: what is over a limit is refused with the time to come back, and
-// each answer says what is left.
+// TestLimits checks that a request over a limit is refused with Retry-After and that
+// each response contains the remaining quota.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
@@ -102,7 +102,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestPatientKey: a key that may only ask for little urgency need not ask for it.
+// TestPatientKey checks that the default priority of a key is its most urgent allowed
+// one if that is above 0.
 func TestPatientKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
@@ -117,7 +118,8 @@ func TestPatientKey(t *testing.T) {
 	}
 }
 
-// TestPriorityWithoutKey: nobody is more urgent than others by asking for it.
+// TestPriorityWithoutKey checks that clients without a key cannot request an urgent
+// priority.
 func TestPriorityWithoutKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -128,8 +130,8 @@ func TestPriorityWithoutKey(t *testing.T) {
 	}
 }
 
-// TestBrowsers: pages of other origins get nothing computed, and the service's
-// own and those that may do.
+// TestBrowsers checks that pages of other origins are refused and that the service's
+// own and permitted ones are not.
 func TestBrowsers(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
@@ -141,7 +143,7 @@ func TestBrowsers(t *testing.T) {
 		want    int
 		headers []string
 	}{
-		{200, nil}, // curl
+		{200, nil}, // like curl
 		{200, []string{kind, "application/x-www-form-urlencoded"}},
 		{403, []string{kind, plain, "Origin", "https://evil.example"}},
 		{403, []string{kind, jsonType, "Origin", "https://evil.example"}},
@@ -159,7 +161,7 @@ func TestBrowsers(t *testing.T) {
 			t.Errorf("%v: %d %s, want %d", c.headers, status, code, c.want)
 		}
 	}
-	for path, want := range map[string]int{"/": 200, "/health": 200, "/v1/models": 200} { // by a link of another page
+	for path, want := range map[string]int{"/": 200, "/health": 200, "/v1/models": 200} { // links from other pages
 		if status, _, _ := s.ask(t, "GET", path, "", "Sec-Fetch-Site", "cross-site"); status != want {
 			t.Errorf("GET %s: %d", path, status)
 		}
@@ -169,7 +171,7 @@ func TestBrowsers(t *testing.T) {
 	}
 }
 
-// run serves at an address of its own until stop.
+// run starts a server on an address of its own and returns a function that stops it.
 func (s *service) run(t testing.TB, l server.Listening) (address string, stop func()) {
 	t.Helper()
 	l.Address = "127.0.0.1:0"
@@ -188,8 +190,7 @@ func (s *service) run(t testing.TB, l server.Listening) (address string, stop fu
 	})
 }
 
-// TestRebinding: at a loopback address without keys, names that a page may make
-// mean that address get nothing.
+// TestRebinding checks that a loopback address without keys refuses foreign host names.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -206,12 +207,12 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestIdleConnections: thousands of idle connections keep nobody from being
-// answered.
+// TestIdleConnections checks that thousands of idle connections do not block other
+// clients.
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	address, stop := s.run(t, server.Listening{Most: 300})
+	address, stop := s.run(t, server.Listening{Connections: 300})
 	defer stop()
 	for i := range 1000 {
 		c, err := net.Dial("tcp", address)
@@ -231,15 +232,15 @@ func TestIdleConnections(t *testing.T) {
 				t.Fatal(i, resp, err)
 			}
 			resp.Body.Close()
-			if took := time.Since(begun); took > 2*time.Second { // a millisecond, but on a busy machine
+			if took := time.Since(begun); took > 2*time.Second { // usually a millisecond, but more on a busy machine
 				t.Errorf("after %d connections: %v", i+1, took)
 			}
 		}
 	}
 }
 
-// TestEnding: while its last answers are computed a service that ends tells
-// everybody to go elsewhere, also on new connections.
+// TestEnding checks that a service that is shutting down refuses requests while its
+// last answers are computed, also on new connections.
 func TestEnding(t *testing.T) {
 	t.Parallel()
 	g := gate{make(chan struct{})}

@@ -10,13 +10,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
-// A reader turns tokens into text, and calls of tools into their parts.
+// A reader decodes tokens to text, reasoning and tool calls.
 type reader interface {
 	Push(id int32) chat.Delta
 	Flush() chat.Delta
 }
 
-// A choice is one answer as it grows.
+// A choice is the state of one choice of an answer.
 type choice struct {
 	index  int
 	reader reader
@@ -24,32 +24,32 @@ type choice struct {
 	tokens int
 	ids    []int32
 	finish string // "": not ended
-	calls  bool   // tools were called
-	single bool   // the answer ends before a second call
+	calls  bool   // it contains tool calls
+	single bool   // it ends before a second tool call
 }
 
-// A piece is what an event, or all of them, added to a choice.
+// A piece is the part of a choice that one event, or all events, add.
 type piece struct {
 	index  int
 	delta  chat.Delta
-	events []scheduler.Event // its tokens, end tokens among them
+	events []scheduler.Event // tokens of the piece, EOS tokens included
 	finish string
 }
 
-// An answer gathers the choices of a generation.
+// An answer collects the choices of a generation.
 type answer struct {
 	stream  eventSource
 	choices []*choice
 	cached  int
 
-	drafted, accepted int // tokens of drafts
+	drafted, accepted int // drafted and accepted tokens
 
-	charge func(tokens int) // counts tokens against the caller's limit
+	charge func(tokens int) // charges the client for generated tokens
 
-	prompt []scheduler.Event // of echo
+	prompt []scheduler.Event // log-probabilities of the prompt, with echo
 }
 
-// next waits for events and says what each adds to its choice; none: the end.
+// next waits for events and returns the piece that each adds; none: the end.
 func (a *answer) next(ctx context.Context) ([]piece, error) {
 	for {
 		events, err := a.stream.Next(ctx)
@@ -69,7 +69,7 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 			generated++
 			c := a.choices[e.Index]
 			if c.finish != "" {
-				continue // a step that ran when its stop word was found
+				continue // computed before the choice was stopped
 			}
 			p := piece{index: e.Index}
 			c.add(&p, e)
@@ -85,7 +85,7 @@ func (a *answer) next(ctx context.Context) ([]piece, error) {
 	}
 }
 
-// add puts an event into a piece.
+// add adds an event to a piece.
 func (c *choice) add(p *piece, e scheduler.Event) {
 	if e.Token >= 0 {
 		c.tokens++
@@ -130,7 +130,7 @@ func (c *choice) merge(p *piece, d chat.Delta) {
 	}
 }
 
-// generated is how many tokens all choices have.
+// generated returns the number of generated tokens of all choices.
 func (a *answer) generated() (n int) {
 	for _, c := range a.choices {
 		n += c.tokens
@@ -138,7 +138,7 @@ func (a *answer) generated() (n int) {
 	return n
 }
 
-// all gathers everything.
+// all waits for the end and returns one piece per choice.
 func (a *answer) all(ctx context.Context) ([]piece, error) {
 	whole := make([]piece, len(a.choices))
 	for {
@@ -161,27 +161,26 @@ func (a *answer) all(ctx context.Context) ([]piece, error) {
 	}
 }
 
-// usage is how many tokens a request took.
+// usage is the usage object of an answer.
 type usage struct {
 	PromptTokens     int           `json:"prompt_tokens"`
 	CompletionTokens int           `json:"completion_tokens"`
 	TotalTokens      int           `json:"total_tokens"`
 	Details          *usageDetails `json:"prompt_tokens_details,omitempty"`
-	Drafts           *usageDrafts  `json:"completion_tokens_details,omitempty"` // where anything was drafted
+	Drafts           *usageDrafts  `json:"completion_tokens_details,omitempty"` // if any token was drafted
 }
 
 type usageDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
-// usageDrafts are how many tokens were drafted and accepted, and how many were
-// not.
+// usageDrafts counts drafted tokens that were accepted and rejected.
 type usageDrafts struct {
 	Accepted int `json:"accepted_prediction_tokens"`
 	Rejected int `json:"rejected_prediction_tokens"`
 }
 
-// add counts drafted tokens, of which some were accepted.
+// add counts drafted tokens.
 func (u *usage) add(drafted, accepted int) {
 	if drafted == 0 {
 		return

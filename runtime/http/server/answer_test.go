@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
-// calling is a reader whose every token is a call.
+// calling is a reader that decodes every token as a tool call.
 type calling struct{ n int }
 
 func (c *calling) Push(int32) chat.Delta {
@@ -18,7 +18,7 @@ func (c *calling) Push(int32) chat.Delta {
 }
 func (c *calling) Flush() chat.Delta { return chat.Delta{} }
 
-// TestParallelCalls: without parallel_tool_calls an answer ends before the
+// TestParallelCalls checks that an answer without parallel_tool_calls ends before the
 // second call.
 func TestParallelCalls(t *testing.T) {
 	t.Parallel()

@@ -11,38 +11,38 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// An eventSource gives the events of a generation, as a scheduler.Stream does.
+// An eventSource returns the events of a generation, as a scheduler.Stream does.
 type eventSource interface {
 	Next(ctx context.Context) ([]scheduler.Event, error)
 	Stop(index int)
 }
 
-// A search is a beam search as a source: its events come all at once, when it
-// has ended.
+// A search is a beam search as an eventSource. It returns all events at once, at the
+// end of the search.
 type search struct {
 	s     *scheduler.Scheduler
 	query scheduler.Search
 	eos   []int32
 	done  bool
-	ended func() // called at the end; nil: nothing is called
+	ended func() // called at the end; may be nil
 
-	logprobs int  // -1: none; else so many of the most probable with each token
-	echo     bool // those of the prompt too
+	logprobs int  // number of most probable tokens to report with each token; -1: no log-probabilities
+	echo     bool // also report log-probabilities of the prompt's tokens
 }
 
-// beams starts a beam search in place of sampling.
+// beams starts a beam search.
 func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.BeamOptions, limit int) (eventSource, error) {
 	switch {
 	case g.constraint != nil:
-		return nil, invalid("response_format", "response_format, tools that must be called, guided_regex and grammar do not go with strategy beam: the beams would each need a place in the constraint; use another strategy")
+		return nil, invalid("response_format", "strategy beam does not support structured output (response_format, guided_regex, grammar) or required tool calls; use another strategy")
 	case p.choices() > opt.Beams:
-		return nil, invalid("n", "n: %d beams give at most as many answers", opt.Beams)
+		return nil, invalid("n", "n: expected at most the number of beams, %d", opt.Beams)
 	case opt.Beams > s.cfg.Sequences:
-		return nil, invalid("strategy", "strategy: this service computes at most %d sequences at once", s.cfg.Sequences)
+		return nil, invalid("strategy", "strategy: this service runs at most %d concurrent sequences", s.cfg.Sequences)
 	case limit == 0:
 		return nil, invalid("max_tokens", "max_tokens: expected 1 or more")
 	case p.Speculate != "" && p.Speculate != "none":
-		return nil, invalid("speculate", "speculate: a beam search drafts nothing; leave it out, or use another strategy")
+		return nil, invalid("speculate", "speculate: beam search does not support speculative decoding; leave it out, or use another strategy")
 	}
 	job, err := s.job(r, p.shared)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.Be
 		return nil, err
 	}
 	if set.Frequency != 0 || set.Presence != 0 {
-		return nil, invalid("frequency_penalty", "frequency_penalty and presence_penalty do not go with strategy beam; repetition_penalty does")
+		return nil, invalid("frequency_penalty", "strategy beam does not support frequency_penalty and presence_penalty; use repetition_penalty")
 	}
 	opt.Rules, opt.MaxLength = set.Rules, len(g.ids)+limit
 	opt.Rules.Penalty, opt.Rules.SequenceBias = set.Penalty, decode.SingleBiases(set.Bias)
@@ -62,7 +62,7 @@ func (s *Server) beams(r *http.Request, p *sampling, g generation, opt decode.Be
 	}}, nil
 }
 
-// Next searches, and gives the tokens of the best hypotheses.
+// Next runs the search and returns the tokens of the best hypotheses.
 func (b *search) Next(ctx context.Context) (events []scheduler.Event, err error) {
 	if b.done {
 		return nil, nil
@@ -98,10 +98,10 @@ func (b *search) Next(ctx context.Context) (events []scheduler.Event, err error)
 	return events, nil
 }
 
-// events are a hypothesis' tokens, for the first after the prompt's where these
-// are asked for too. Their log-probabilities are computed by another reading: a
-// row is the same, bit for bit, whatever is computed beside it, and few beams are
-// hypotheses in the end.
+// events returns the tokens of a hypothesis, after those of the prompt if first and
+// echo are set. Their log-probabilities are computed by a second pass over the
+// hypothesis, which returns bit-identical rows. That is cheaper than recording them for
+// all beams, because few beams become hypotheses.
 func (b *search) events(ctx context.Context, h decode.Hypothesis, first bool) (list []scheduler.Event, err error) {
 	from := len(b.query.Prompt)
 	if b.logprobs < 0 {
@@ -117,5 +117,5 @@ func (b *search) events(ctx context.Context, h decode.Hypothesis, first bool) (l
 	return append(list, ranked...), err
 }
 
-// Stop has nothing to stop: everything has come.
+// Stop does nothing: all events arrive at once.
 func (b *search) Stop(int) {}

@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// TestBeams compares a request with a search over the model's rows.
+// TestBeams compares a request with a beam search over the model's rows.
 func TestBeams(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -59,8 +59,8 @@ func TestBeams(t *testing.T) {
 	}
 }
 
-// checkBeamLogprobs asks for the log-probabilities of hypotheses and of their
-// prompt, which must be those of the model's rows.
+// checkBeamLogprobs compares the log-probabilities of hypotheses and their prompt with
+// the model's rows.
 func checkBeamLogprobs(t *testing.T, s *service, prompt []int32, best []decode.Hypothesis) {
 	t.Helper()
 	var c completion

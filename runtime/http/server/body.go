@@ -13,12 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// deepest is how far JSON of a request may be nested: far more than any tool's
-// schema, far less than what exhausts a stack.
-const deepest = 100
+// maxDepth bounds the nesting of a request's JSON: far more than any tool's schema
+// needs, far less than would exhaust a stack.
+const maxDepth = 100
 
-// What the JSON of a request takes when it is decoded, in bytes: for each of its
-// own, and for each value. A message, {}, takes most of all.
+// Memory of a request's decoded JSON: bytes per byte of text, and per value. The
+// largest value is an empty message, {}.
 const (
 	bytesOfByte  = 3
 	bytesOfValue = 160
@@ -38,8 +38,8 @@ func (s *Server) readJSON(r *http.Request, v any) error {
 			return invalid("", "the request's body is not valid UTF-8")
 		}
 		depth, values := measure(data)
-		if depth > deepest {
-			return invalid("", "the request's JSON is nested more than %d deep", deepest)
+		if depth > maxDepth {
+			return invalid("", "the request's JSON is nested more than %d levels deep", maxDepth)
 		}
 		if err := s.take(r, "", int64(bytesOfByte*len(data)+bytesOfValue*values)); err != nil {
 			return err
@@ -51,8 +51,8 @@ func (s *Server) readJSON(r *http.Request, v any) error {
 	})
 }
 
-// readBody reads a request's body. It takes memory for what has come, not for what
-// a client says will.
+// readBody reads a request's body. It reserves memory as data arrives, not by
+// Content-Length.
 func (s *Server) readBody(r *http.Request) ([]byte, error) {
 	const piece = 32 << 10
 	var data []byte
@@ -79,7 +79,7 @@ func (s *Server) readBody(r *http.Request) ([]byte, error) {
 	}
 }
 
-// badJSON says what is wrong with a body.
+// badJSON converts an error of json.Unmarshal.
 func badJSON(err error) error {
 	var e *apiError
 	var kind *json.UnmarshalTypeError
@@ -92,17 +92,17 @@ func badJSON(err error) error {
 	case errors.As(err, &syntax):
 		return invalid("", "the request's body is not valid JSON: %v at byte %d", syntax, syntax.Offset)
 	}
-	return invalid("", "the request's body is wrong: %v", err)
+	return invalid("", "invalid request body: %v", err)
 }
 
-// wrongKind says what a key holds and what it should, in JSON's words.
+// wrongKind returns the error for a value of the wrong JSON type.
 func wrongKind(e *json.UnmarshalTypeError) error {
 	want := map[reflect.Kind]string{
 		reflect.String: "a text", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Map: "an object", reflect.Struct: "an object",
 		reflect.Int: "a whole number", reflect.Int32: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number",
 	}[e.Type.Kind()]
 	field := e.Field
-	for _, common := range []string{"sampling.", "structured.", "shared."} { // the keys that requests have in common
+	for _, common := range []string{"sampling.", "structured.", "shared."} { // keys common to several requests
 		field = strings.TrimPrefix(field, common)
 	}
 	if field == "" {
@@ -111,8 +111,8 @@ func wrongKind(e *json.UnmarshalTypeError) error {
 	return invalid(field, "%s: expected %s, found %s", field, want, e.Value)
 }
 
-// measure is how far arrays and objects of a JSON text are nested, and how many
-// values it has at most.
+// measure returns the nesting depth of a JSON text and an upper bound of its number of
+// values.
 func measure(data []byte) (deepest, values int) {
 	level, inString := 0, false
 	for i := 0; i < len(data); i++ {
@@ -135,7 +135,7 @@ func measure(data []byte) (deepest, values int) {
 	return deepest, values
 }
 
-// depth is how far arrays and objects of a JSON text are nested.
+// depth returns the nesting depth of a JSON text.
 func depth(data []byte) int {
 	deepest, _ := measure(data)
 	return deepest

@@ -17,7 +17,7 @@ func withCaller(ctx context.Context, c *access.Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// callerOf is who sent a request.
+// callerOf returns the client that sent a request.
 func callerOf(r *http.Request) *access.Caller {
 	if c, ok := r.Context().Value(callerKey{}).(*access.Caller); ok {
 		return c
@@ -25,16 +25,16 @@ func callerOf(r *http.Request) *access.Caller {
 	return &access.Caller{}
 }
 
-// charge counts the tokens of a request's prompts and answers against its
-// caller's limit. It is called where an answer ends, also one that was cut off.
+// charge subtracts tokens from the quota of a request's client. It is called as tokens
+// are computed, also for answers that are cut off.
 func charge(r *http.Request, tokens int) {
 	if c, ok := r.Context().Value(callerKey{}).(*access.Caller); ok {
 		c.Charge(tokens)
 	}
 }
 
-// admit says who sent a request, or why it is refused. The caller's End must be
-// called either way.
+// admit identifies the client of a request and applies its limits. The client's End
+// must be called, even after an error.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*access.Caller, *apiError) {
 	none := &access.Caller{}
 	if s.ending.Load() {
@@ -44,7 +44,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*access.Caller, 
 	if e := s.foreign(r); e != nil {
 		return none, e
 	}
-	if harmless(r) {
+	if public(r) {
 		return none, nil
 	}
 	caller, err := s.cfg.Access.Identify(r)
@@ -53,7 +53,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*access.Caller, 
 		e := &apiError{status: http.StatusUnauthorized, Message: err.Error(), Type: invalidRequest}
 		return none, e.withCode("invalid_api_key")
 	}
-	if r.Method != http.MethodPost { // computes nothing
+	if r.Method != http.MethodPost { // other methods compute nothing
 		return caller, nil
 	}
 	refusal := caller.Begin()
@@ -64,13 +64,13 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*access.Caller, 
 	return caller, nil
 }
 
-// harmless are requests that everybody may send: is the service alive, and the
-// page, which asks for the key.
-func harmless(r *http.Request) bool {
+// public reports whether a request needs no key: the health check, and the chat page,
+// which asks the user for the key.
+func public(r *http.Request) bool {
 	return r.URL.Path == "/health" || r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
-// tooMany refuses what is over a limit.
+// tooMany converts a refusal to a response with status 429.
 func tooMany(r *access.Refusal) *apiError {
 	seconds := max(1, int((r.Wait+time.Second-1)/time.Second))
 	e := &apiError{status: http.StatusTooManyRequests, Message: r.Text, Type: "rate_limit_error", retry: seconds}
@@ -81,8 +81,7 @@ func tooMany(r *access.Refusal) *apiError {
 	return e.withCode("rate_limit_exceeded")
 }
 
-// quotaHeaders tells a caller what is left of its limits, as OpenAI's service
-// does.
+// quotaHeaders sets OpenAI's x-ratelimit-* headers.
 func quotaHeaders(h http.Header, c *access.Caller) {
 	requests, tokens := c.Quotas()
 	for _, q := range []struct {

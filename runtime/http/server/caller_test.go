@@ -10,7 +10,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
-// TestCharge: tokens count for who sent the request.
+// TestCharge checks that tokens are charged to the request's client.
 func TestCharge(t *testing.T) {
 	t.Parallel()
 	registry := &metrics.Registry{}
@@ -29,7 +29,7 @@ func TestCharge(t *testing.T) {
 			t.Errorf("headers %v", w.Header())
 		}
 		charge(r.WithContext(withCaller(r.Context(), caller)), tokens)
-		charge(r, 1000) // of nobody
+		charge(r, 1000) // a request without a client
 		return e
 	}
 	if e := ask("1.1.1.1:1", 20); e != nil {

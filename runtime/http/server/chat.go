@@ -43,8 +43,7 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"` // end the stream with a chunk that has the token counts
 }
 
-// UnmarshalJSON reads the parts of a message's options that clients send as
-// null where they mean nothing.
+// UnmarshalJSON accepts null values, which clients send for unset options.
 func (o *streamOptions) UnmarshalJSON(data []byte) error {
 	var v struct {
 		IncludeUsage *bool `json:"include_usage"`
@@ -56,7 +55,7 @@ func (o *streamOptions) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// chatAnswer is an answer, or a chunk of one.
+// chatAnswer is a response, or a chunk of a stream.
 type chatAnswer struct {
 	ID          string       `json:"id"`
 	Object      string       `json:"object"`
@@ -90,7 +89,7 @@ type chatDelta struct {
 	Calls     []toolCall `json:"tool_calls,omitempty"`
 }
 
-// A toolCall is a call of a function, or what a chunk adds to one.
+// A toolCall is a function call, or the part of one that a chunk adds.
 type toolCall struct {
 	Index    *int         `json:"index,omitempty"`
 	ID       string       `json:"id,omitempty"`
@@ -103,7 +102,7 @@ type toolFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// A chatRun is a chat that has been started.
+// A chatRun is a started chat completion.
 type chatRun struct {
 	s      *Server
 	req    *chatRequest
@@ -178,7 +177,7 @@ func (s *Server) startChat(r *http.Request, req *chatRequest) (*chatRun, error) 
 	}}, nil
 }
 
-// textBytes is how many bytes of text messages have.
+// textBytes returns the number of bytes of the messages' text.
 func textBytes(messages []chat.Message) (n int) {
 	for i := range messages {
 		n += len(messages[i].Text())
@@ -186,8 +185,8 @@ func textBytes(messages []chat.Message) (n int) {
 	return n
 }
 
-// render makes a prompt of messages. Templates that know nothing of messages
-// without content, which calls of tools are, get them with an empty one.
+// render renders messages with the chat template. If the template fails and there are
+// messages without content (tool calls), render tries again with empty content.
 func (s *Server) render(messages []chat.Message, opt chat.RenderOptions) (*chat.Prompt, error) {
 	messages, opt, err := s.cfg.Template.DescribeTools(messages, opt)
 	if err != nil {
@@ -216,18 +215,18 @@ func (s *Server) checkChat(req *chatRequest) error {
 	switch {
 	case s.cfg.Template == nil || s.cfg.Tokenizer == nil:
 		return invalid("", "%s has no chat template; use /v1/completions", s.cfg.Model)
-	case req.TopLogprobs < 0 || req.TopLogprobs > mostRanked:
-		return invalid("top_logprobs", "top_logprobs: expected a number between 0 and %d", mostRanked)
+	case req.TopLogprobs < 0 || req.TopLogprobs > maxRanked:
+		return invalid("top_logprobs", "top_logprobs: expected a number between 0 and %d", maxRanked)
 	case req.TopLogprobs > 0 && !req.Logprobs:
 		return invalid("top_logprobs", "top_logprobs needs logprobs: true")
 	case req.StreamOptions != nil && !req.Stream:
 		return invalid("stream_options", "stream_options needs stream: true")
 	case len(req.Functions) > 0:
-		return invalid("functions", "functions are not taken any more; write them as tools")
-	case len(or(req.Effort, "")) > mostRole:
-		return invalid("reasoning_effort", "reasoning_effort: expected at most %d bytes", mostRole)
-	case len(req.Documents) > mostMessages:
-		return invalid("documents", "documents: expected at most %d documents", mostMessages)
+		return invalid("functions", "functions is no longer supported; use tools")
+	case len(or(req.Effort, "")) > maxRole:
+		return invalid("reasoning_effort", "reasoning_effort: expected at most %d bytes", maxRole)
+	case len(req.Documents) > maxMessages:
+		return invalid("documents", "documents: expected at most %d documents", maxMessages)
 	}
 	if err := checkMessages(req.Messages); err != nil {
 		return err
@@ -238,7 +237,7 @@ func (s *Server) checkChat(req *chatRequest) error {
 	return req.check()
 }
 
-// limit is the most tokens of the answer that the request asks for.
+// limit returns the requested maximum of generated tokens, or nil.
 func (r *chatRequest) limit() *int {
 	if r.MaxCompletion != nil {
 		return r.MaxCompletion
@@ -246,7 +245,7 @@ func (r *chatRequest) limit() *int {
 	return r.MaxTokens
 }
 
-// variables are those that the request sets in the template.
+// variables returns the template variables that the request sets.
 func (r *chatRequest) variables() map[string]any {
 	if r.Effort == nil {
 		return r.Template
@@ -261,7 +260,7 @@ func (r *chatRequest) variables() map[string]any {
 	return all
 }
 
-// whole is a finished choice.
+// whole returns a finished choice.
 func (c *chatRun) whole(p piece) chatChoice {
 	m := &chatMessage{Role: "assistant", Reasoning: p.delta.Reasoning, Calls: joinCalls(p.delta.Calls)}
 	if p.delta.Content != "" || len(m.Calls) == 0 {
@@ -274,7 +273,7 @@ func (c *chatRun) whole(p piece) chatChoice {
 	return out
 }
 
-// joinCalls puts the pieces of calls together.
+// joinCalls joins the deltas of tool calls.
 func joinCalls(deltas []chat.CallDelta) (calls []toolCall) {
 	for _, d := range deltas {
 		for d.Index >= len(calls) {
@@ -289,7 +288,7 @@ func joinCalls(deltas []chat.CallDelta) (calls []toolCall) {
 	return calls
 }
 
-// stream sends the answer as it comes.
+// stream sends the answer as server-sent events.
 func (c *chatRun) stream(w http.ResponseWriter, r *http.Request) error {
 	out := newSender(w)
 	c.head.Object = "chat.completion.chunk"
@@ -299,7 +298,7 @@ func (c *chatRun) stream(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return out.fail(err)
 		}
-		if !begun { // after the first wait, so that a refusal still has its status
+		if !begun { // after the first wait, so that a refused request still gets its status
 			for i := range c.answer.choices {
 				if err := c.add(out, chatChoice{Index: i, Delta: &chatDelta{Role: "assistant", Content: &empty}}); err != nil {
 					return err
@@ -334,7 +333,7 @@ func (c *chatRun) add(out *sender, choice chatChoice) error {
 	return out.add(chunk)
 }
 
-// addPiece adds an event of what a piece adds, and one of its own for the end.
+// addPiece adds an event for a piece, and another one at the end of a choice.
 func (c *chatRun) addPiece(out *sender, p piece) error {
 	choice := chatChoice{Index: p.index, Delta: &chatDelta{Reasoning: p.delta.Reasoning}}
 	if p.delta.Content != "" {

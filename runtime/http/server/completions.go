@@ -31,19 +31,19 @@ type completionRequest struct {
 	unsupportedText
 }
 
-// A prompts value is what "prompt" may be: a text, a list of ids, or a list of
-// these.
+// prompts is the value of "prompt" or "input": a text, a list of texts, a list of token
+// ids, or a list of such lists.
 type prompts []promptInput
 
 type promptInput struct {
 	text string
-	ids  []int32 // nil: text
+	ids  []int32 // nil: text is set
 }
 
-// mostPrompts is how many prompts a request may have.
-const mostPrompts = 256
+// maxPrompts bounds the number of prompts of a request.
+const maxPrompts = 256
 
-// UnmarshalJSON reads any of the forms.
+// UnmarshalJSON accepts all forms of prompts.
 func (p *prompts) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
@@ -72,7 +72,7 @@ func (p *prompts) UnmarshalJSON(data []byte) error {
 	return invalid("prompt", "prompt: expected a text, a list of token ids, or a list of texts or of such lists")
 }
 
-// completionAnswer is an answer, or a chunk of one.
+// completionAnswer is a response, or a chunk of a stream.
 type completionAnswer struct {
 	ID          string             `json:"id"`
 	Object      string             `json:"object"`
@@ -90,15 +90,15 @@ type completionChoice struct {
 	Finish   *string       `json:"finish_reason"`
 }
 
-// A completionRun is the answers to all prompts of a request.
+// A completionRun holds the generations of all prompts of a request.
 type completionRun struct {
 	s       *Server
 	req     *completionRequest
 	prompts []generation
-	answers []*answer    // of each prompt, once begun gives nil
-	begun   []chan error // why it could not begin; none comes behind an error
+	answers []*answer    // by prompt; valid after a nil from begun
+	begun   []chan error // receive the start error of each prompt; none follows an error
 	texts   []string
-	tokens  []int // of each prompt
+	tokens  []int // prompt tokens by prompt
 	head    completionAnswer
 }
 
@@ -146,7 +146,7 @@ func (s *Server) startCompletions(r *http.Request, req *completionRequest) (*com
 	}}
 	limit := req.MaxTokens
 	if limit == nil && s.cfg.Defaults.MaxTokens == 0 {
-		n := 16 // as OpenAI has it
+		n := 16 // OpenAI's default
 		limit = &n
 	}
 	logprobs := -1
@@ -173,14 +173,14 @@ func (s *Server) startCompletions(r *http.Request, req *completionRequest) (*com
 	return run, nil
 }
 
-// start starts the generations of all prompts, no more at once than there are
-// sequences for: a request with many prompts is to leave the queue to others.
+// start starts the generations of all prompts, but no more at a time than the service
+// can run, so that a request with many prompts does not fill the queue.
 func (c *completionRun) start(r *http.Request) {
 	c.answers, c.begun = make([]*answer, len(c.prompts)), make([]chan error, len(c.prompts))
 	for i := range c.begun {
 		c.begun[i] = make(chan error, 1)
 	}
-	ended := make(chan struct{}, len(c.prompts)) // the scheduler does not wait for whoever reads it
+	ended := make(chan struct{}, len(c.prompts)) // buffered, because the scheduler must not block
 	begin := func(i int) (err error) {
 		g := c.prompts[i]
 		g.ended = func() { ended <- struct{}{} }
@@ -202,7 +202,7 @@ func (c *completionRun) start(r *http.Request) {
 					return err
 				}
 			}
-			select { // the queue has room again for as many as end
+			select { // each generation that ends makes room in the queue
 			case <-ended:
 				running--
 			case <-r.Context().Done():
@@ -220,7 +220,7 @@ func (c *completionRun) start(r *http.Request) {
 	}()
 }
 
-// answer is that to a prompt, once its generation has begun.
+// answer returns the answer to prompt i once its generation has started.
 func (c *completionRun) answer(i int) (*answer, error) {
 	if err := <-c.begun[i]; err != nil {
 		return nil, err
@@ -241,22 +241,22 @@ func (s *Server) checkCompletion(req *completionRequest) error {
 	switch {
 	case len(req.Prompt) == 0:
 		return invalid("prompt", "prompt: expected a text or token ids")
-	case len(req.Prompt) > mostPrompts:
-		return invalid("prompt", "prompt: expected at most %d prompts", mostPrompts)
+	case len(req.Prompt) > maxPrompts:
+		return invalid("prompt", "prompt: expected at most %d prompts", maxPrompts)
 	case req.Suffix != nil && *req.Suffix != "":
-		return invalid("suffix", "suffix: this model does not fill in the middle")
+		return invalid("suffix", "suffix: this service does not support fill-in-the-middle")
 	case req.BestOf != nil && *req.BestOf != req.choices():
-		return invalid("best_of", "best_of: only as many as n are computed")
-	case req.Logprobs != nil && (*req.Logprobs < 0 || *req.Logprobs > mostRanked):
-		return invalid("logprobs", "logprobs: expected a number between 0 and %d", mostRanked)
+		return invalid("best_of", "best_of: expected the value of n")
+	case req.Logprobs != nil && (*req.Logprobs < 0 || *req.Logprobs > maxRanked):
+		return invalid("logprobs", "logprobs: expected a number between 0 and %d", maxRanked)
 	case req.StreamOptions != nil && !req.Stream:
 		return invalid("stream_options", "stream_options needs stream: true")
 	}
 	return req.check()
 }
 
-// checkIDs refuses ids of tokens that the vocabulary does not have; param is
-// where they were given.
+// checkIDs returns an error for token ids outside the vocabulary; param is the key that
+// contains them.
 func (s *Server) checkIDs(param string, ids []int32) error {
 	for _, id := range ids {
 		if n := s.cfg.Manifest.Vocab; id < 0 || int(id) >= n {
@@ -266,13 +266,14 @@ func (s *Server) checkIDs(param string, ids []int32) error {
 	return nil
 }
 
-// A textReader reads tokens as plain text.
+// A textReader decodes tokens as plain text.
 type textReader struct{ *tokenizer.Stream }
 
 func (t textReader) Push(id int32) chat.Delta { return chat.Delta{Content: t.Stream.Push(id)} }
 func (t textReader) Flush() chat.Delta        { return chat.Delta{Content: t.Stream.Flush()} }
 
-// textReader reads what follows a prompt; nil: there is no tokenizer.
+// textReader returns a reader of the tokens after a prompt, or nil if there is no
+// tokenizer.
 func (s *Server) textReader(prompt []int32) reader {
 	if s.cfg.Tokenizer == nil {
 		return nil
@@ -284,8 +285,8 @@ func (s *Server) textReader(prompt []int32) reader {
 	return textReader{stream}
 }
 
-// choice is a choice of an answer, or what a chunk adds to it; the first one
-// has the prompt before it where echo asks for that.
+// choice returns a choice of an answer, or the part of one that a chunk adds. With
+// echo, the first one of each choice starts with the prompt.
 func (c *completionRun) choice(at int, p piece, first bool) completionChoice {
 	out := completionChoice{Text: p.delta.Content, Index: at*c.req.choices() + p.index}
 	if p.finish != "" {
@@ -317,7 +318,7 @@ func (c *completionRun) usage() *usage {
 	return sum
 }
 
-// stream sends the answers as they come, those of one prompt after another's.
+// stream sends the answers as server-sent events, one prompt after another.
 func (c *completionRun) stream(w http.ResponseWriter, r *http.Request) error {
 	out := newSender(w)
 	for at := range c.prompts {
@@ -325,7 +326,7 @@ func (c *completionRun) stream(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return out.fail(err)
 		}
-		begun := map[int]bool{} // choices, whose first chunk has the prompt with echo
+		begun := map[int]bool{} // choices with a first chunk, which contains the prompt with echo
 		for {
 			pieces, err := a.next(r.Context())
 			if err != nil {

@@ -17,13 +17,12 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/access"
 )
 
-// A gate is a listener that bounds the open connections. Beyond the bound it
-// closes one that has no request at work: of the address with the most
-// connections, the one that is idle longest. So a client that opens thousands
-// loses its own, and nobody waits for a place.
+// A gate is a listener that bounds the number of open connections. Beyond the bound it
+// closes the longest idle connection of the address with the most connections. A client
+// that opens thousands loses its own, and others are not blocked.
 type gate struct {
 	net.Listener
-	most, mostEach int // connections in all, and of an address
+	max, maxEach int // open connections in total, and per address
 
 	mu    sync.Mutex
 	open  int
@@ -34,36 +33,36 @@ type gate struct {
 type peer struct {
 	name  string
 	open  int
-	spare list.List // of *connection without a request at work, the latest in front
+	spare list.List // of *connection without a running request, most recently used first
 }
 
-// A connection knows whether a request of it is at work, which begins when the
-// request was read whole.
+// A connection tracks whether it has a running request. A request counts as running
+// once its body is read.
 type connection struct {
 	net.Conn
 	gate *gate
 	peer *peer
 
-	// Of the gate's lock:
-	work   int           // requests; HTTP/2 has several
-	at     *list.Element // in spare; nil while there is work
-	since  time.Time     // of at
+	// Guarded by gate.mu:
+	work   int           // running requests; HTTP/2 may have several
+	at     *list.Element // in spare; nil while work > 0
+	since  time.Time     // time of the last move into spare
 	closed bool
 }
 
-// newGate bounds a listener. One address has at most half of the connections.
-func newGate(l net.Listener, most int) *gate {
-	return &gate{Listener: l, most: most, mostEach: max(1, most/2), peers: map[string]*peer{}}
+// newGate returns a gate with the given maximum. One address may have half of the
+// connections.
+func newGate(l net.Listener, limit int) *gate {
+	return &gate{Listener: l, max: limit, maxEach: max(1, limit/2), peers: map[string]*peer{}}
 }
 
-// The times between two attempts to accept after an error.
-const leastPause, mostPause = 5 * time.Millisecond, time.Second
+// Minimum and maximum pause after a failed Accept.
+const minPause, maxPause = 5 * time.Millisecond, time.Second
 
-// Accept waits for a connection. An error other than that the listener is
-// closed, as one of too many open files, does not end the service: it tries
-// again after a pause.
+// Accept waits for a connection. It retries after a pause on errors such as too many
+// open files, and returns an error only if the listener is closed.
 func (g *gate) Accept() (net.Conn, error) {
-	pause := leastPause
+	pause := minPause
 	for {
 		conn, err := g.Listener.Accept()
 		switch {
@@ -79,11 +78,12 @@ func (g *gate) Accept() (net.Conn, error) {
 			g.spare().drop()
 		}
 		time.Sleep(pause)
-		pause = min(2*pause, mostPause)
+		pause = min(2*pause, maxPause)
 	}
 }
 
-// admit gives a connection a place, nil when all places have work.
+// admit registers a connection, or returns nil if the limit is reached and all
+// connections have running requests.
 func (g *gate) admit(conn net.Conn) *connection {
 	name := access.PeerGroup(conn.RemoteAddr().String())
 	g.mu.Lock()
@@ -97,9 +97,9 @@ func (g *gate) admit(conn net.Conn) *connection {
 	p.open++
 	var victim *connection
 	switch {
-	case p.open > g.mostEach:
+	case p.open > g.maxEach:
 		victim = p.oldest()
-	case g.open > g.most:
+	case g.open > g.max:
 		victim = g.largest().oldest()
 	default:
 		c.rest()
@@ -118,8 +118,8 @@ func (g *gate) admit(conn net.Conn) *connection {
 	return c
 }
 
-// largest is the address with the most connections that has a spare one, nil
-// for none.
+// largest returns the address with the most connections among those with a spare one,
+// or nil.
 func (g *gate) largest() (most *peer) {
 	for _, p := range g.peers {
 		if p.spare.Len() > 0 && (most == nil || p.open > most.open) {
@@ -129,7 +129,7 @@ func (g *gate) largest() (most *peer) {
 	return most
 }
 
-// spare takes out the connection that is to go first, nil for none.
+// spare unregisters and returns the connection to close first, or nil.
 func (g *gate) spare() *connection {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -147,7 +147,7 @@ func (p *peer) oldest() *connection {
 	return p.spare.Back().Value.(*connection)
 }
 
-// closeSpare closes the connections that had nothing at work for a time.
+// closeSpare closes the connections that have been spare for at least idle.
 func (g *gate) closeSpare(idle time.Duration) {
 	var all []*connection
 	g.mu.Lock()
@@ -167,7 +167,7 @@ func (g *gate) closeSpare(idle time.Duration) {
 	}
 }
 
-// forget takes a connection out of the gate's counts; the lock is held.
+// forget unregisters a connection. gate.mu is held.
 func (c *connection) forget() {
 	if c.closed {
 		return
@@ -184,20 +184,20 @@ func (c *connection) forget() {
 	}
 }
 
-// drop closes a connection that was forgotten; nil is none.
+// drop closes a connection that was unregistered; c may be nil.
 func (c *connection) drop() {
 	if c != nil {
-		c.Conn.Close() // nobody is left to tell
+		c.Conn.Close() // the peer is gone
 	}
 }
 
-// rest says that the connection has no work; the lock is held.
+// rest moves a connection without running requests to spare. gate.mu is held.
 func (c *connection) rest() {
 	c.since = time.Now()
 	c.at = c.peer.spare.PushFront(c)
 }
 
-// begin says that a request was read, and done that it is answered.
+// begin counts a request as running.
 func (c *connection) begin() {
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()
@@ -208,6 +208,7 @@ func (c *connection) begin() {
 	}
 }
 
+// done counts a request as ended.
 func (c *connection) done() {
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()
@@ -217,7 +218,7 @@ func (c *connection) done() {
 	}
 }
 
-// Close closes the connection and gives its place back.
+// Close closes and unregisters the connection.
 func (c *connection) Close() error {
 	c.gate.mu.Lock()
 	c.forget()
@@ -227,7 +228,7 @@ func (c *connection) Close() error {
 
 type connectionKey struct{}
 
-// withConnection tells a connection's requests which it is.
+// withConnection stores a connection in the context of its requests.
 func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
@@ -235,8 +236,8 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// working keeps a request's connection open from when the request was read
-// whole until done is called.
+// working marks a request's connection as working from the moment the body is read
+// until done is called.
 func working(r *http.Request) (done func()) {
 	c, ok := r.Context().Value(connectionKey{}).(*connection)
 	if !ok {
@@ -255,7 +256,7 @@ func working(r *http.Request) (done func()) {
 	}
 }
 
-// readWhole is a body that tells its connection when it was read to its end.
+// readWhole is a body that marks its connection as working when it is read to the end.
 type readWhole struct {
 	io.ReadCloser
 	connection *connection

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// fakeListener gives connections and errors that a test sends.
+// A fakeListener accepts connections and errors that a test sends.
 type fakeListener struct {
 	net.Listener
 	next chan any
@@ -26,7 +26,7 @@ func (l fakeListener) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-// fakeConn comes from an address.
+// A fakeConn is a connection from a given address.
 type fakeConn struct {
 	net.Conn
 	from   string
@@ -42,7 +42,7 @@ type fakeAddr string
 func (fakeAddr) Network() string  { return "tcp" }
 func (a fakeAddr) String() string { return string(a) }
 
-// A gateTest opens connections one by one.
+// A gateTest opens connections one at a time.
 type gateTest struct {
 	*gate
 	t    *testing.T
@@ -54,13 +54,13 @@ func newGateTest(t *testing.T) *gateTest {
 	return &gateTest{newGate(l, 6), t, l.next}
 }
 
-// dial opens a connection; the second is nil where it was refused.
+// dial opens a connection; the second result is nil if the gate refused it.
 func (g *gateTest) dial(from string) (*fakeConn, *connection) {
 	g.t.Helper()
 	f := &fakeConn{from: from}
-	g.next <- syscall.ECONNABORTED // ends nothing
+	g.next <- syscall.ECONNABORTED // the gate must continue after this error
 	g.next <- f
-	g.next <- net.ErrClosed // heard where the connection is refused
+	g.next <- net.ErrClosed // received only if the gate refused the connection
 	c, err := g.Accept()
 	if err != nil {
 		return f, nil
@@ -76,8 +76,8 @@ func (g *gateTest) has(open, peers int) {
 	}
 }
 
-// TestGate: the address with the most connections loses its oldest spare one,
-// and work is never cut off.
+// TestGate checks that the address with the most connections loses its longest spare
+// one, and that working connections are kept.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	g := newGateTest(t)
@@ -106,7 +106,7 @@ func TestGate(t *testing.T) {
 	g.has(6, 4)
 	oneC.done()
 	oneC.Close()
-	oneC.Close() // counts once
+	oneC.Close() // a second Close has no effect
 	g.has(5, 4)
 	g.closeSpare(time.Hour)
 	g.has(5, 4)
@@ -114,8 +114,8 @@ func TestGate(t *testing.T) {
 	g.has(0, 0)
 }
 
-// TestGateFull: where all of an address's connections are at work, it gets no
-// more; too many open files cost a spare connection, not the service.
+// TestGateFull checks that an address with only working connections gets no more, and
+// that too many open files close a spare connection.
 func TestGateFull(t *testing.T) {
 	t.Parallel()
 	g := newGateTest(t)

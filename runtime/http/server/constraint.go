@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Most bytes of a constraint, and most texts to choose from.
+// Limits of a constraint: bytes, and number of texts in a choice.
 const (
-	mostSchema  = 256 << 10
-	mostPattern = 64 << 10
-	mostOptions = 1024
+	maxSchema  = 256 << 10
+	maxPattern = 64 << 10
+	maxOptions = 1024
 )
 
-// structured are the keys of a request that constrain its answer, as OpenAI's
-// interface, vLLM's in its old and its new form, and llama.cpp's have them.
+// structured holds the keys of a request for structured output: OpenAI's, vLLM's in
+// both forms, and llama.cpp's.
 type structured struct {
 	ResponseFormat json.RawMessage    `json:"response_format"`           // structured output: type "text", "json_object" or "json_schema"
 	Outputs        *structuredOutputs `json:"structured_outputs"`        // vLLM's structured output; one of its keys
@@ -32,7 +32,7 @@ type structured struct {
 	JSONSchema     json.RawMessage    `json:"json_schema"`               // JSON Schema (llama.cpp's name)
 }
 
-// structuredOutputs are the keys of structured_outputs.
+// structuredOutputs is vLLM's structured_outputs object.
 type structuredOutputs struct {
 	JSON         json.RawMessage `json:"json"`                          // JSON Schema as an object or as text
 	Regex        string          `json:"regex"`                         // regular expression that the whole answer matches
@@ -45,14 +45,13 @@ type structuredOutputs struct {
 	NoAdditional bool            `json:"disable_additional_properties"` // refused unless false
 }
 
-// A namedConstraint is a constraint and the key that it comes from.
+// A namedConstraint is a constraint with its key in the request.
 type namedConstraint struct {
 	key string
 	*Constraint
 }
 
-// constraint is what the answer must match; nil: anything. A request may have
-// one.
+// constraint returns the constraint of the answer, or nil. A request may have one.
 func (p *structured) constraint() (*Constraint, error) {
 	list, err := p.constraints()
 	if err != nil {
@@ -60,14 +59,14 @@ func (p *structured) constraint() (*Constraint, error) {
 	}
 	switch {
 	case len(list) > 1:
-		return nil, invalid(list[1].key, "%s and %s each say what the answer must match; leave one out", list[0].key, list[1].key)
+		return nil, invalid(list[1].key, "%s and %s both constrain the answer; leave one out", list[0].key, list[1].key)
 	case len(list) == 1:
 		return list[0].Constraint, nil
 	}
 	return nil, nil
 }
 
-// constraints lists those that the keys ask for.
+// constraints lists the constraints of all keys.
 func (p *structured) constraints() (list []namedConstraint, err error) {
 	add := func(key string, c *Constraint, e error) {
 		if err == nil {
@@ -107,7 +106,8 @@ func (p *structured) constraints() (list []namedConstraint, err error) {
 	return list, err
 }
 
-// refuseOption refuses an option of a constraint that has no effect here.
+// refuseOption returns an error for an option that is not supported, unless it is
+// neutral.
 func refuseOption(key string, neutral bool) error {
 	if neutral {
 		return nil
@@ -115,7 +115,7 @@ func refuseOption(key string, neutral bool) error {
 	return invalid(key, "%s is not supported by this service; leave it out, or write what you need as a schema or a grammar", key)
 }
 
-// schemaOf reads a JSON schema, or the text of one.
+// schemaOf reads a JSON Schema, given as an object or as text.
 func schemaOf(data json.RawMessage) func(key string) (*Constraint, error) {
 	return func(key string) (*Constraint, error) {
 		if data = bytes.TrimSpace(data); len(data) == 0 || string(data) == "null" {
@@ -123,32 +123,32 @@ func schemaOf(data json.RawMessage) func(key string) (*Constraint, error) {
 		}
 		if data[0] == '"' {
 			var text string
-			if json.Unmarshal(data, &text) != nil || !json.Valid([]byte(text)) || depth([]byte(text)) > deepest {
-				return nil, invalid(key, "%s: the text is no JSON schema", key)
+			if json.Unmarshal(data, &text) != nil || !json.Valid([]byte(text)) || depth([]byte(text)) > maxDepth {
+				return nil, invalid(key, "%s: the text is not a JSON Schema", key)
 			}
 			data = []byte(text)
 		}
-		if len(data) > mostSchema {
-			return nil, invalid(key, "%s: expected a schema of at most %d bytes", key, mostSchema)
+		if len(data) > maxSchema {
+			return nil, invalid(key, "%s: expected a schema of at most %d bytes", key, maxSchema)
 		}
 		return &Constraint{Kind: "json_schema", Schema: data}, nil
 	}
 }
 
-// textOf reads a pattern or a grammar.
+// textOf reads a regular expression or a grammar.
 func textOf(kind, text string) func(key string) (*Constraint, error) {
 	return func(key string) (*Constraint, error) {
 		switch {
 		case text == "":
 			return nil, nil
-		case len(text) > mostPattern:
-			return nil, invalid(key, "%s: expected at most %d bytes", key, mostPattern)
+		case len(text) > maxPattern:
+			return nil, invalid(key, "%s: expected at most %d bytes", key, maxPattern)
 		}
 		return &Constraint{Kind: kind, Text: text}, nil
 	}
 }
 
-// choiceOf makes a grammar of texts of which the answer is one.
+// choiceOf returns a grammar that matches one of the texts in list.
 func choiceOf(list []string) func(key string) (*Constraint, error) {
 	return func(key string) (*Constraint, error) {
 		if list == nil {
@@ -160,23 +160,23 @@ func choiceOf(list []string) func(key string) (*Constraint, error) {
 			bytes += len(text)
 			quoted[i] = `"` + grammarEscapes.Replace(text) + `"`
 		}
-		if len(list) == 0 || len(list) > mostOptions || bytes > mostPattern {
-			return nil, invalid(key, "%s: expected between 1 and %d texts of at most %d bytes together", key, mostOptions, mostPattern)
+		if len(list) == 0 || len(list) > maxOptions || bytes > maxPattern {
+			return nil, invalid(key, "%s: expected between 1 and %d texts of at most %d bytes together", key, maxOptions, maxPattern)
 		}
 		return &Constraint{Kind: "grammar", Text: "root ::= " + strings.Join(quoted, " | ")}, nil
 	}
 }
 
-// grammarEscapes writes a text as a literal of a grammar.
+// grammarEscapes escapes a text for a literal of a grammar.
 var grammarEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
 
-// A toolUse is which tools the model is told of, and which it must call.
+// A toolUse is the result of tools and tool_choice.
 type toolUse struct {
-	tools  []json.RawMessage
-	forced []Tool // one of them must be called; none: the model decides
+	tools  []json.RawMessage // for the chat template
+	forced []Tool            // one of them must be called; empty: the model decides
 }
 
-// A toolDefinition is an entry of tools; templates get all of its keys.
+// A toolDefinition is an entry of tools; the chat template gets all its keys.
 type toolDefinition struct {
 	Type     string `json:"type"` // "function"
 	Function struct {
@@ -187,13 +187,13 @@ type toolDefinition struct {
 
 // toolChoice reads tools and tool_choice.
 func (s *Server) toolChoice(req *chatRequest) (toolUse, error) {
-	if len(req.Tools) > mostTools {
-		return toolUse{}, invalid("tools", "tools: expected at most %d", mostTools)
+	if len(req.Tools) > maxTools {
+		return toolUse{}, invalid("tools", "tools: expected at most %d", maxTools)
 	}
 	list, bytes := make([]Tool, len(req.Tools)), 0
 	for i, data := range req.Tools {
-		if bytes += len(data); bytes > mostToolBytes {
-			return toolUse{}, invalid("tools", "tools: expected at most %d bytes", mostToolBytes)
+		if bytes += len(data); bytes > maxToolBytes {
+			return toolUse{}, invalid("tools", "tools: expected at most %d bytes", maxToolBytes)
 		}
 		var t toolDefinition
 		if err := json.Unmarshal(data, &t); err != nil || t.Function.Name == "" || t.Type != "" && t.Type != "function" {
@@ -230,13 +230,14 @@ func (s *Server) toolChoice(req *chatRequest) (toolUse, error) {
 	return toolUse{tools: req.Tools}, nil
 }
 
-// readToolChoice reads "auto", "none", "required" or the name of a function.
+// readToolChoice reads tool_choice: "auto", "none", "required", or the name of a
+// function.
 func readToolChoice(data json.RawMessage) (word, name string, err error) {
 	switch {
 	case len(data) == 0 || string(data) == "null":
 		return "auto", "", nil
-	case len(data) > mostStrategy:
-		return "", "", invalid("tool_choice", "tool_choice: expected at most %d bytes", mostStrategy)
+	case len(data) > maxStrategy:
+		return "", "", invalid("tool_choice", "tool_choice: expected at most %d bytes", maxStrategy)
 	}
 	if json.Unmarshal(data, &word) == nil {
 		if word == "auto" || word == "none" || word == "required" {
@@ -255,7 +256,7 @@ func readToolChoice(data json.RawMessage) (word, name string, err error) {
 	return "", "", invalid("tool_choice", "tool_choice: expected auto, none, required or a function's name")
 }
 
-// responseConstraint is the constraint of a chat's answer; nil: any.
+// responseConstraint returns the constraint of a chat answer, or nil.
 func responseConstraint(req *chatRequest, use toolUse) (*Constraint, error) {
 	constraint, err := req.constraint()
 	if err != nil {
@@ -263,7 +264,7 @@ func responseConstraint(req *chatRequest, use toolUse) (*Constraint, error) {
 	}
 	if len(use.forced) > 0 {
 		if constraint != nil {
-			return nil, invalid("response_format", "an answer cannot be structured output and a call of a tool")
+			return nil, invalid("response_format", "structured output and a required tool call exclude each other")
 		}
 		constraint = &Constraint{Kind: "tool", Tools: use.forced}
 	}
@@ -275,8 +276,8 @@ func readFormat(data json.RawMessage) (*Constraint, error) {
 	if len(data) == 0 || string(data) == "null" {
 		return nil, nil
 	}
-	if len(data) > mostSchema {
-		return nil, invalid("response_format", "response_format: expected at most %d bytes", mostSchema)
+	if len(data) > maxSchema {
+		return nil, invalid("response_format", "response_format: expected at most %d bytes", maxSchema)
 	}
 	var f responseFormat
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -298,13 +299,13 @@ func readFormat(data json.RawMessage) (*Constraint, error) {
 			return nil, invalid("response_format", "response_format: json_schema has no schema")
 		}
 	default:
-		return nil, invalid("response_format", "response_format: type %.40q is not known; there are text, json_object and json_schema", f.Type)
+		return nil, invalid("response_format", "response_format: unknown type %.40q; expected text, json_object or json_schema", f.Type)
 	}
 	return schemaOf(schema)("response_format")
 }
 
-// A responseFormat is response_format. A schema beside the type is llama.cpp's
-// form. A schema is always followed strictly, so that "strict" says nothing.
+// A responseFormat is response_format. A schema next to the type is llama.cpp's form.
+// Schemas are always enforced strictly, so "strict" has no effect.
 type responseFormat struct {
 	Type       string          `json:"type"`   // "text", "json_object" or "json_schema"
 	Schema     json.RawMessage `json:"schema"` // JSON Schema of the answer

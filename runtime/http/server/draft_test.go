@@ -14,7 +14,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// A knower drafts what the fake model likes best, but for the third token.
+// A knower drafts the fake model's greedy tokens, except for the third.
 type knower struct{}
 
 func (knower) Observe([]int32) {}
@@ -27,8 +27,8 @@ func (knower) Propose(history []int32, room speculate.Room) speculate.Draft {
 	return speculate.Draft{Tree: speculate.Path(d...)}
 }
 
-// TestDrafts: a service gives the same answers with drafts and without, greedy
-// and sampled, and tells how many tokens of drafts were right.
+// TestDrafts checks that answers are the same with and without drafts, greedy and
+// sampled, and that usage counts accepted tokens.
 func TestDrafts(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *scheduler.Options, e *engine.Options) {

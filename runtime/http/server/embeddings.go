@@ -14,16 +14,16 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// An Embedder makes vectors of texts.
+// An Embedder computes embeddings.
 type Embedder interface {
-	// Tokens are those that the model reads of a text; ids nil: text.
+	// Tokens returns the tokens of a text, or ids if they are not nil.
 	Tokens(text string, ids []int32) ([]int32, error)
-	// Embed gives the vector of tokens.
+	// Embed returns the embedding of tokens.
 	Embed(ctx context.Context, j scheduler.Job, tokens []int32) ([]float32, error)
 }
 
-// mostInputs is how many texts a request may have, as OpenAI has it.
-const mostInputs = 2048
+// maxInputs bounds the texts of a request; it is OpenAI's limit.
+const maxInputs = 2048
 
 // embeddingRequest is the body of /v1/embeddings.
 type embeddingRequest struct {
@@ -40,7 +40,7 @@ type embeddingObject struct {
 	Embedding any    `json:"embedding"` // numbers, or base64 of little-endian float32
 }
 
-// bytesOfNumber is what an element of a vector takes, as JSON too.
+// bytesOfNumber is the memory of a vector element, JSON included.
 const bytesOfNumber = 24
 
 // embeddings answers /v1/embeddings.
@@ -54,9 +54,9 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case s.cfg.Embedder == nil:
-		return invalid("model", "%s gives no embeddings", s.cfg.Model)
-	case len(req.Input) == 0 || len(req.Input) > mostInputs:
-		return invalid("input", "input: expected between 1 and %d texts", mostInputs)
+		return invalid("model", "%s does not support embeddings", s.cfg.Model)
+	case len(req.Input) == 0 || len(req.Input) > maxInputs:
+		return invalid("input", "input: expected between 1 and %d texts", maxInputs)
 	case req.Dimensions != nil && *req.Dimensions < 1:
 		return invalid("dimensions", "dimensions: expected 1 or more")
 	case req.Encoding != "" && req.Encoding != "float" && req.Encoding != "base64":
@@ -96,7 +96,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// embeddingTokens are those of every input, and how many there are.
+// embeddingTokens returns the tokens of every input and their total number.
 func (s *Server) embeddingTokens(r *http.Request, input prompts) (all [][]int32, total int, err error) {
 	for i, p := range input {
 		var ids []int32
@@ -112,14 +112,14 @@ func (s *Server) embeddingTokens(r *http.Request, input prompts) (all [][]int32,
 			return nil, 0, invalid("input", "input %d is empty", i)
 		}
 		if len(ids) > s.cfg.Context {
-			return nil, 0, invalid("input", "input %d has %d tokens, this model's maximum context length is %d", i, len(ids), s.cfg.Context).withCode("context_length_exceeded")
+			return nil, 0, invalid("input", "input %d has %d tokens; this model's maximum context length is %d", i, len(ids), s.cfg.Context).withCode("context_length_exceeded")
 		}
 		all, total = append(all, ids), total+len(ids)
 	}
 	return all, total, nil
 }
 
-// embedAll keeps as many texts in flight as there are sequences, so that one
+// embedAll computes as many texts concurrently as there are sequences, so that one
 // request does not fill the queue.
 func (s *Server) embedAll(ctx context.Context, job scheduler.Job, tokens [][]int32) ([][]float32, error) {
 	out := make([][]float32, len(tokens))
@@ -142,7 +142,8 @@ func (s *Server) embedAll(ctx context.Context, job scheduler.Job, tokens [][]int
 	return out, firstError(failed)
 }
 
-// firstError is the cause: errors of the others follow from it.
+// firstError returns the first error that is not context.Canceled, which follows from
+// the other errors.
 func firstError(list []error) (first error) {
 	for _, err := range list {
 		if err != nil && (first == nil || first == context.Canceled) {
@@ -152,8 +153,8 @@ func firstError(list []error) (first error) {
 	return first
 }
 
-// shorten takes the first dimensions of a vector and scales it to length 1, as
-// models made for that expect (Kusupati et al. 2022, Matryoshka).
+// shorten returns the first n dimensions of a vector, scaled to length 1 (Matryoshka
+// embeddings; Kusupati et al. 2022).
 func shorten(v []float32, n int) ([]float32, error) {
 	if n < 1 || n > len(v) {
 		return nil, invalid("dimensions", "dimensions: expected a number between 1 and %d", len(v))

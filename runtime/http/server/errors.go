@@ -15,8 +15,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// An apiError is an answer other than the one that was asked for, in the shape
-// of the OpenAI interface.
+// An apiError is an error response in OpenAI's format.
 type apiError struct {
 	status  int
 	Message string  `json:"message"`
@@ -34,7 +33,7 @@ const (
 	serverError    = "server_error"
 )
 
-// invalid is a request that cannot be answered; param is what is wrong with it.
+// invalid returns an error with status 400; param is the invalid key of the request.
 func invalid(param, format string, args ...any) *apiError {
 	e := &apiError{status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: invalidRequest}
 	if param != "" {
@@ -43,20 +42,20 @@ func invalid(param, format string, args ...any) *apiError {
 	return e
 }
 
-// withCode adds the word that programs look for.
+// withCode sets the error code for programs.
 func (e *apiError) withCode(code string) *apiError {
 	e.Code = &code
 	return e
 }
 
-// errEnding refuses what comes while the service ends.
+// errEnding is the error of requests that arrive during shutdown.
 var errEnding = errors.New("the service is shutting down")
 
-// failure makes an apiError of any error.
+// failure converts any error to an apiError.
 func failure(err error) *apiError {
 	var e *apiError
 	var large *http.MaxBytesError
-	var lost interface { // a rank of the model that does not answer any more
+	var lost interface { // a rank of the model that no longer responds
 		error
 		LostRank() int
 	}
@@ -68,20 +67,20 @@ func failure(err error) *apiError {
 	case errors.Is(err, scheduler.ErrFull):
 		return (&apiError{status: http.StatusTooManyRequests, Message: "too many requests are waiting; try again later", Type: "rate_limit_error", retry: 1}).withCode("queue_full")
 	case errors.Is(err, scheduler.ErrWaited):
-		return (&apiError{status: http.StatusServiceUnavailable, Message: "the request waited too long for its turn; try again later", Type: serverError, retry: 5}).withCode("queue_timeout")
+		return (&apiError{status: http.StatusServiceUnavailable, Message: "the request waited too long in the queue; try again later", Type: serverError, retry: 5}).withCode("queue_timeout")
 	case errors.Is(err, scheduler.ErrClosed), errors.Is(err, errEnding):
 		return (&apiError{status: http.StatusServiceUnavailable, Message: "the service is shutting down", Type: serverError, retry: 5}).withCode("shutting_down")
 	case errors.As(err, &lost):
 		return (&apiError{status: http.StatusServiceUnavailable, Message: lost.Error(), Type: serverError, retry: 10}).withCode("rank_lost")
 	case errors.Is(err, context.DeadlineExceeded):
-		return (&apiError{status: http.StatusServiceUnavailable, Message: "the answer took longer than this service allows", Type: serverError, retry: 5}).withCode("timeout")
+		return (&apiError{status: http.StatusServiceUnavailable, Message: "the request exceeded the time limit of this service", Type: serverError, retry: 5}).withCode("timeout")
 	case errors.Is(err, decode.ErrForbidden):
 		return invalid("", "%v", err)
 	}
 	return &apiError{status: http.StatusInternalServerError, Message: err.Error(), Type: serverError}
 }
 
-// writeError answers with an error.
+// writeError writes an error response.
 func writeError(w http.ResponseWriter, e *apiError) {
 	if e.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
@@ -91,11 +90,11 @@ func writeError(w http.ResponseWriter, e *apiError) {
 	}{e})
 }
 
-// slowestAnswer is how long a client may take to receive an answer that is no
-// stream.
-const slowestAnswer = time.Minute
+// answerTimeout limits the time that a client takes to receive a response that is not
+// streamed.
+const answerTimeout = time.Minute
 
-// writeJSON answers with a JSON document.
+// writeJSON writes a JSON response.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	data, err := marshal(v)
 	if err != nil {
@@ -103,9 +102,9 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slowestAnswer)) // without one the server's own holds
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout)) // an error leaves the server's own deadline
 	w.WriteHeader(status)
-	w.Write(data) // nobody is left to tell
+	w.Write(data) // the client is gone
 }
 
 // marshal is json.Marshal without HTML escapes.
@@ -117,7 +116,7 @@ func marshal(v any) ([]byte, error) {
 	return b, err
 }
 
-// A bytesBuffer collects what is written.
+// A bytesBuffer is a byte slice with a Write method.
 type bytesBuffer []byte
 
 func (b *bytesBuffer) Write(p []byte) (int, error) {

@@ -15,8 +15,8 @@ const oneMessage = `{"messages":[{"role":"user","content":"a"}]`
 
 var deepJSON = strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 
-// wrongRequests are requests with the status and the parameter of their
-// refusal.
+// wrongRequests are invalid requests with the expected status and parameter of the
+// error.
 var wrongRequests = []struct {
 	path, body, param string
 	status            int
@@ -73,7 +73,7 @@ var wrongRequests = []struct {
 	{"/health", `{}`, "", 405},
 }
 
-// TestErrors: wrong requests get the status and the parameter that is wrong.
+// TestErrors checks the status and the parameter of the error for invalid requests.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) { c.Body = 20000 })

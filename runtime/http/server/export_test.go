@@ -12,17 +12,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
-// A Field is a key of a request. Nested ones are named "header.fn" and
+// A Field is a key of a request. Nested keys have names like "header.fn" and
 // "messages[].role".
 type Field struct {
 	Name   string
-	Type   string // of JSON
-	Source string // Struct.Field, where its comment is
+	Type   string // JSON type
+	Source string // Struct.Field with the comment
 	Tag    reflect.StructTag
 }
 
-// RequestFields lists the keys of each endpoint's requests by name. Keys that the
-// service refuses are among them.
+// RequestFields lists the keys of each endpoint's requests by name, including those
+// that are refused as unsupported.
 func RequestFields() map[string][]Field {
 	inner := map[string]reflect.Type{
 		"tools[]": reflect.TypeFor[toolDefinition](), "response_format": reflect.TypeFor[responseFormat](), "messages[]": reflect.TypeFor[chat.Message](),
@@ -31,7 +31,7 @@ func RequestFields() map[string][]Field {
 	for endpoint, kind := range map[string]reflect.Type{
 		"chat": reflect.TypeFor[chatRequest](), "completions": reflect.TypeFor[completionRequest](), "embeddings": reflect.TypeFor[embeddingRequest](),
 		"tokenize": reflect.TypeFor[tokenizeRequest](), "detokenize": reflect.TypeFor[detokenizeRequest](), "translate": reflect.TypeFor[translateRequest](),
-		"fill": reflect.TypeFor[fillRequest](), "inferflow": reflect.TypeFor[nativeRequest](),
+		"fill": reflect.TypeFor[fillRequest](), "inferflow": reflect.TypeFor[inferflowRequest](),
 	} {
 		list := fields(kind, "", inner)
 		slices.SortStableFunc(list, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
@@ -40,7 +40,7 @@ func RequestFields() map[string][]Field {
 	return all
 }
 
-// UnsupportedFields are the keys that are refused.
+// UnsupportedFields lists the keys that are refused as unsupported.
 func UnsupportedFields() (list []string) {
 	for _, f := range Unsupported() {
 		list = append(list, f.Name)
@@ -48,7 +48,7 @@ func UnsupportedFields() (list []string) {
 	return list
 }
 
-// Unsupported are the keys that are refused, with their tags.
+// Unsupported lists the keys that are refused as unsupported, with their tags.
 func Unsupported() (list []Field) {
 	for _, kind := range []reflect.Type{reflect.TypeFor[unsupported](), reflect.TypeFor[unsupportedChat](), reflect.TypeFor[unsupportedText]()} {
 		list = append(list, fields(kind, "", nil)...)
@@ -56,7 +56,7 @@ func Unsupported() (list []Field) {
 	return list
 }
 
-// Routes are the patterns of the endpoints, in their order.
+// Routes lists the patterns of the endpoints in order.
 func Routes() (list []string) {
 	for _, r := range (&Server{}).routes() {
 		list = append(list, r.pattern)
@@ -64,8 +64,8 @@ func Routes() (list []string) {
 	return list
 }
 
-// fields lists the keys of a struct, its own before those of the structs that it
-// embeds, as JSON decoding prefers them.
+// fields lists the keys of a struct before those of embedded structs, the order of
+// precedence in JSON decoding.
 func fields(kind reflect.Type, prefix string, inner map[string]reflect.Type) (list []Field) {
 	for i := range kind.NumField() {
 		f := kind.Field(i)
@@ -97,7 +97,7 @@ func fields(kind reflect.Type, prefix string, inner map[string]reflect.Type) (li
 	return list
 }
 
-// jsonType names what a field of a Go type is in JSON.
+// jsonType returns the JSON type of a Go type.
 func jsonType(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[stops]():

@@ -20,8 +20,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/grammar"
 )
 
-// TestExtremeFields: values at the end of a range compute, and those beyond it
-// are refused by a sentence that names them.
+// TestExtremeFields checks that values at the end of a range are accepted and that
+// those beyond it are refused with a message that names the key.
 func TestExtremeFields(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -58,7 +58,7 @@ func TestExtremeFields(t *testing.T) {
 			t.Errorf("%s took %v", c.keys, took)
 		}
 	}
-	bad := make([]string, devicetest.Vocab) // every token is forbidden
+	bad := make([]string, devicetest.Vocab) // all tokens are forbidden
 	for i := range bad {
 		bad[i] = fmt.Sprintf("[%d]", i)
 	}
@@ -68,7 +68,7 @@ func TestExtremeFields(t *testing.T) {
 	}
 }
 
-// TestTinyTemperature: below what makes a difference it is greedy.
+// TestTinyTemperature checks that a tiny temperature is greedy.
 func TestTinyTemperature(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -80,7 +80,7 @@ func TestTinyTemperature(t *testing.T) {
 	}
 }
 
-// lengths embed a text as its length.
+// lengths embeds a text as its length.
 type lengths struct{}
 
 func (lengths) Tokens(text string, ids []int32) ([]int32, error) {
@@ -94,14 +94,14 @@ func (lengths) Embed(_ context.Context, _ scheduler.Job, tokens []int32) ([]floa
 	return []float32{float32(len(tokens)), 1, 0, 0}, nil
 }
 
-// constrained starts a service whose tokens spell JSON, with masks.
+// constrained starts a service with tokens that spell JSON, and with token masks.
 func constrained(t testing.TB, source string) *service {
 	tok := tokensOf(t, "abcdefghijklmnoprstuvwxyz{}[]\":,<>_/ĠĊ-")
 	template, err := chat.Parse(source, chat.TokensOf(tok))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const vocab = devicetest.NaNID // without this one, after which the model's logits are none, as in no real model
+	const vocab = devicetest.NaNID // without the token that makes the fake model's logits NaN
 	maker := grammar.NewMaker(vocab, tok.Bytes, []int32{devicetest.EOS})
 	open, shut, name, arguments := template.CallFormat()
 	format := grammar.CallFormat{Open: open, Shut: shut, Name: name, Arguments: arguments}
@@ -131,8 +131,7 @@ func constrained(t testing.TB, source string) *service {
 	})
 }
 
-// handlers give the service's handler for a path: an encoder-decoder's for
-// /translate.
+// handlers returns the handler for a path: that of an encoder-decoder for /translate.
 func (s *service) handlers() func(path string) http.Handler {
 	cfg := withoutCounts(s.cfg)
 	usual := server.New(cfg).Handler()
@@ -151,8 +150,8 @@ func (s *service) handlers() func(path string) http.Handler {
 
 const plainTemplate = "{% for m in messages %}{{ m.role[0] }}{{ m.content }}.{% endfor %}{% if add_generation_prompt %}a{% endif %}"
 
-// TestConstraintSpellings: every way to ask for a constraint is honored, and two
-// of them are refused.
+// TestConstraintSpellings checks that every key for a constraint works and that two
+// constraints are refused.
 func TestConstraintSpellings(t *testing.T) {
 	t.Parallel()
 	s := constrained(t, plainTemplate)
@@ -207,8 +206,8 @@ func TestConstraintSpellings(t *testing.T) {
 	}
 }
 
-// TestUnsupported: keys that would change the answer are refused unless neutral;
-// others are ignored.
+// TestUnsupported checks that keys that would change the answer are refused unless
+// neutral, and that others are ignored.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -227,8 +226,8 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestGenericTools: where the template knows no tools they are described as text,
-// and calls are read and can be required.
+// TestGenericTools checks that tools are described in a message if the template does
+// not support them, and that calls are parsed and can be required.
 func TestGenericTools(t *testing.T) {
 	t.Parallel()
 	const tools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":{"enum":["a"]}},"required":["x"],"additionalProperties":false}}}]`
@@ -238,7 +237,7 @@ func TestGenericTools(t *testing.T) {
 	} {
 		s := constrained(t, source)
 		ids := s.tok.Encode(" \n", false)
-		noSpace := fmt.Sprintf(`"logit_bias":{"%d":-100,"%d":-100}`, ids[0], ids[1]) // but where a call must have it
+		noSpace := fmt.Sprintf(`"logit_bias":{"%d":-100,"%d":-100}`, ids[0], ids[1]) // except where a call must contain a space
 		ask := func(keys string) (c struct {
 			Choices []struct {
 				Finish  string `json:"finish_reason"`
@@ -276,8 +275,7 @@ func TestGenericTools(t *testing.T) {
 	}
 }
 
-// TestClientTemplates: a template that a client sends takes little time, whatever
-// it does.
+// TestClientTemplates checks that rendering a client's template takes little time.
 func TestClientTemplates(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -9,20 +9,20 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// generation is what generate needs besides the sampling.
+// A generation holds the parameters of generate besides those of sampling.
 type generation struct {
 	ids        []int32
 	text       string // for the log
-	param      string // where the request has it
+	param      string // key of the request that contains the prompt
 	limit      *int
 	eos        []int32
 	constraint *Constraint
 	logprobs   int
 	echo       bool
-	ended      func() // called when everything is generated; nil: nothing
+	ended      func() // called when the generation has ended; may be nil
 }
 
-// generate starts the choices of a request.
+// generate starts the generation of a request's choices.
 func (s *Server) generate(r *http.Request, p *sampling, g generation) (*answer, error) {
 	limit, err := s.limit(g)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) generate(r *http.Request, p *sampling, g generation) (*answer, 
 		}
 	}
 	if n := s.cfg.Sequences; p.choices() > n {
-		return nil, invalid("n", "n: this service computes at most %d sequences at once", n)
+		return nil, invalid("n", "n: this service runs at most %d concurrent sequences", n)
 	}
 	if s.cfg.LogPrompts {
 		s.cfg.Log.Info("prompt", "request", id(r), "tokens", len(g.ids), "text", g.text)
@@ -59,9 +59,8 @@ func (s *Server) generate(r *http.Request, p *sampling, g generation) (*answer, 
 	return a, nil
 }
 
-// answerBytes is about what the answers of a request may take until they are sent,
-// for a client that reads slowly: each token with its text, its event and its
-// log-probabilities.
+// answerBytes estimates the memory of a request's answers until they are sent to a slow
+// client: text, event and log-probabilities of each token.
 func answerBytes(choices, prompt, limit, logprobs int, echo bool) int64 {
 	const token, logprob, ranked = 96, 256, 160
 	one, tokens := token, choices*limit
@@ -74,7 +73,7 @@ func answerBytes(choices, prompt, limit, logprobs int, echo bool) int64 {
 	return int64(choices*prompt*4) + int64(one)*int64(tokens)
 }
 
-// source starts a search or sampling, as the strategy says.
+// source starts beam search or sampling, depending on the strategy.
 func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (eventSource, error) {
 	name, err := p.strategy()
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *Server) source(r *http.Request, p *sampling, g generation, limit int) (
 	})
 }
 
-// limit is the most tokens of an answer.
+// limit returns the maximum number of generated tokens.
 func (s *Server) limit(g generation) (int, error) {
 	prompt, asked := len(g.ids), g.limit
 	if prompt == 0 {
@@ -115,7 +114,7 @@ func (s *Server) limit(g generation) (int, error) {
 		return 0, invalid("max_tokens", "max_tokens: expected 0 or more")
 	}
 	if room < 0 || room == 0 && or(asked, 1) > 0 {
-		return 0, invalid(g.param, "this model's maximum context length is %d tokens, the prompt has %d; shorten it", s.cfg.Context, prompt).withCode("context_length_exceeded")
+		return 0, invalid(g.param, "this model's maximum context length is %d tokens; the prompt has %d; shorten it", s.cfg.Context, prompt).withCode("context_length_exceeded")
 	}
 	return min(or(asked, room), room), nil
 }

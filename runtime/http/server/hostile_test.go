@@ -31,12 +31,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/grammar"
 )
 
-// nested wraps a text so many times.
+// nested nests a text n times.
 func nested(n int, open, inner, shut string) string {
 	return strings.Repeat(open, n) + inner + strings.Repeat(shut, n)
 }
 
-// hostileConstraints are constraints made to take for ever, as keys of a request.
+// hostileConstraints are constraints that would take very long without limits, as keys
+// of a request.
 func hostileConstraints(t *testing.T) map[string]string {
 	schema := func(text string) string {
 		return `"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":` + text + `}}`
@@ -53,7 +54,7 @@ func hostileConstraints(t *testing.T) map[string]string {
 		wide[i] = fmt.Sprintf(`"k%d":{"type":"string","maxLength":1000}`, i)
 	}
 	refs := `"d0":{"type":"integer"}`
-	for i := 1; i < 40; i++ { // each twice the one before
+	for i := 1; i < 40; i++ { // each twice as large as the one before
 		refs += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i-1, i-1)
 	}
 	return map[string]string{
@@ -74,7 +75,7 @@ func hostileConstraints(t *testing.T) map[string]string {
 	}
 }
 
-// constrainLetters makes masks of the test's letters.
+// constrainLetters returns masks of the test's letters.
 func constrainLetters(t *testing.T) func(server.Constraint) (decode.Mask, error) {
 	maker := grammar.NewMaker(devicetest.Vocab, letters(t).Bytes, []int32{devicetest.EOS})
 	return func(f server.Constraint) (m decode.Mask, err error) {
@@ -93,8 +94,8 @@ func constrainLetters(t *testing.T) func(server.Constraint) (decode.Mask, error)
 	}
 }
 
-// TestHostileConstraints: such constraints get an answer or a refusal soon, and take
-// little memory.
+// TestHostileConstraints checks that such constraints are answered or refused quickly
+// and with little memory.
 func TestHostileConstraints(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) { c.Constrain = constrainLetters(t) })
@@ -108,7 +109,7 @@ func TestHostileConstraints(t *testing.T) {
 		if status != 200 && status != 400 {
 			t.Errorf("%s: status %d, %+v", name, status, c.Error)
 		}
-		if took := time.Since(begun); took > 2*time.Minute { // a second, but on a slow machine; without bounds, for ever
+		if took := time.Since(begun); took > 2*time.Minute { // usually a second, but more on a slow machine
 			t.Errorf("%s: took %v", name, took)
 		}
 		if used := after.TotalAlloc - before.TotalAlloc; used > 1<<30 {
@@ -117,7 +118,7 @@ func TestHostileConstraints(t *testing.T) {
 	}
 }
 
-// TestTLS: with a certificate the service speaks HTTPS, and nothing else.
+// TestTLS checks that a service with a certificate accepts only HTTPS.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -161,7 +162,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// certificate makes one for 127.0.0.1, as files and for clients.
+// certificate creates one for 127.0.0.1, as files and as a pool for clients.
 func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -15,9 +15,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// nativeRequest is Inferflow's own.
-type nativeRequest struct {
-	Header        nativeHeader    `json:"header"`                 // kind of request
+// inferflowRequest is an Inferflow request.
+type inferflowRequest struct {
+	Header        inferflowHeader `json:"header"`                 // kind of request
 	Text          string          `json:"text"`                   // the user's text
 	SystemPrompt  string          `json:"system_prompt"`          // system prompt
 	Prefix        string          `json:"res_prefix"`             // text that the answer begins with
@@ -32,32 +32,32 @@ type nativeRequest struct {
 	StreamingWord bool            `json:"stream"`                 // another name of is_streaming_mode
 }
 
-// nativeHeader says what is asked for.
-type nativeHeader struct {
+// inferflowHeader selects the function of a request.
+type inferflowHeader struct {
 	Fn string `json:"fn"` // "process_query" (default) or "get_stat"
 }
 
-// nativeAnswer is Inferflow's answer, or a piece of one.
-type nativeAnswer struct {
+// inferflowAnswer is Inferflow's response, or a part of a stream.
+type inferflowAnswer struct {
 	Code string  `json:"ret_code"`
 	Text string  `json:"text"`
 	Time float64 `json:"time_cost"` // seconds
 	End  bool    `json:"is_end"`
 }
 
-// nativeTokens is the most tokens of an answer that does not say.
-const nativeTokens = 1024
+// inferflowTokens is the default maximum of generated tokens.
+const inferflowTokens = 1024
 
-// nativePiece is how many bytes of text a piece of a stream has at least.
-const nativePiece = 16
+// inferflowPiece is the minimum bytes of text per part of a stream.
+const inferflowPiece = 16
 
-// native answers Inferflow's requests. Its errors are in ret_code, with the
-// status that says the same.
-func (s *Server) native(w http.ResponseWriter, r *http.Request) error {
+// inferflow answers Inferflow requests. Errors have a ret_code and the matching HTTP
+// status.
+func (s *Server) inferflow(w http.ResponseWriter, r *http.Request) error {
 	start := time.Now()
-	var req nativeRequest
+	var req inferflowRequest
 	if err := s.readJSON(r, &req); err != nil {
-		return s.nativeError(w, start, err, "error.invalid_request_format")
+		return s.inferflowError(w, start, err, "error.invalid_request_format")
 	}
 	switch req.Header.Fn {
 	case "", "process_query":
@@ -66,28 +66,28 @@ func (s *Server) native(w http.ResponseWriter, r *http.Request) error {
 		writeJSON(w, http.StatusOK, map[string]any{"ret_code": "succ", "running": running, "waiting": waiting})
 		return nil
 	default:
-		return s.nativeError(w, start, invalid("header", "header.fn: %.40q is not known", req.Header.Fn), "error.invalid_request_format")
+		return s.inferflowError(w, start, invalid("header", "header.fn: unknown function %.40q", req.Header.Fn), "error.invalid_request_format")
 	}
 	if req.Text == "" {
-		return s.nativeError(w, start, invalid("text", "the request has no text"), "error.empty_request")
+		return s.inferflowError(w, start, invalid("text", "the request has no text"), "error.empty_request")
 	}
-	a, err := s.startNative(r, &req)
+	a, err := s.startInferflow(r, &req)
 	if err != nil {
-		return s.nativeError(w, start, err, nativeCode(err))
+		return s.inferflowError(w, start, err, inferflowCode(err))
 	}
 	if req.Streaming || req.StreamingWord {
-		return s.streamNative(w, r, a, start)
+		return s.streamInferflow(w, r, a, start)
 	}
 	pieces, err := a.all(r.Context())
 	if err != nil {
-		return s.nativeError(w, start, err, nativeCode(err))
+		return s.inferflowError(w, start, err, inferflowCode(err))
 	}
-	writeJSON(w, http.StatusOK, nativeAnswer{"succ", req.Prefix + pieces[0].delta.Content, time.Since(start).Seconds(), true})
+	writeJSON(w, http.StatusOK, inferflowAnswer{"succ", req.Prefix + pieces[0].delta.Content, time.Since(start).Seconds(), true})
 	return nil
 }
 
-// nativeCode is Inferflow's word for an error.
-func nativeCode(err error) string {
+// inferflowCode returns Inferflow's ret_code of an error.
+func inferflowCode(err error) string {
 	e := failure(err)
 	switch {
 	case errors.Is(err, scheduler.ErrFull), errors.Is(err, scheduler.ErrWaited), errors.Is(err, scheduler.ErrClosed), errors.Is(err, context.DeadlineExceeded):
@@ -100,7 +100,7 @@ func nativeCode(err error) string {
 	return "error.internal"
 }
 
-func (s *Server) nativeError(w http.ResponseWriter, start time.Time, err error, code string) error {
+func (s *Server) inferflowError(w http.ResponseWriter, start time.Time, err error, code string) error {
 	e := failure(err)
 	if e.status == http.StatusRequestEntityTooLarge {
 		code = "error.too_long_request"
@@ -109,19 +109,19 @@ func (s *Server) nativeError(w http.ResponseWriter, start time.Time, err error, 
 		w.Header().Set("Retry-After", "1")
 	}
 	writeJSON(w, e.status, struct {
-		nativeAnswer
+		inferflowAnswer
 		Message string `json:"message"`
-	}{nativeAnswer{code, "", time.Since(start).Seconds(), true}, e.Message})
+	}{inferflowAnswer{code, "", time.Since(start).Seconds(), true}, e.Message})
 	return nil
 }
 
-// startNative starts the generation of a request.
-func (s *Server) startNative(r *http.Request, req *nativeRequest) (*answer, error) {
-	prompt, template, err := s.nativePrompt(r, req)
+// startInferflow starts the generation of a request.
+func (s *Server) startInferflow(r *http.Request, req *inferflowRequest) (*answer, error) {
+	prompt, template, err := s.inferflowPrompt(r, req)
 	if err != nil {
 		return nil, err
 	}
-	limit := nativeTokens
+	limit := inferflowTokens
 	for _, n := range []*int{req.MaxOutput, req.MaxNew} {
 		limit = or(n, limit)
 	}
@@ -144,23 +144,23 @@ func (s *Server) startNative(r *http.Request, req *nativeRequest) (*answer, erro
 	return a, err
 }
 
-// clientLimits bound each render of a template that a client sends: some 20 ms
+// clientLimits bound each rendering of a template that a client sends, to about 20 ms
 // and a few MB.
 var clientLimits = jinja.Limits{Steps: 100_000, Bytes: 1 << 20, Depth: 50}
 
-// nativePrompt renders a request with its own template, else the model's;
-// without one the text is the prompt.
-func (s *Server) nativePrompt(r *http.Request, req *nativeRequest) (*chat.Prompt, *chat.Template, error) {
+// inferflowPrompt renders a request with its own template or the model's. If there is
+// none, the text is the prompt.
+func (s *Server) inferflowPrompt(r *http.Request, req *inferflowRequest) (*chat.Prompt, *chat.Template, error) {
 	if req.EncoderInput != "" || s.cfg.Translate != nil {
-		return nil, nil, invalid("encoder_input_template", "an encoder-decoder answers at /translate")
+		return nil, nil, invalid("encoder_input_template", "use /translate for encoder-decoder models")
 	}
 	template := s.cfg.Template
 	if s.cfg.Tokenizer == nil {
 		return nil, nil, invalid("text", "%s has no tokenizer; use /v1/completions with token ids", s.cfg.Model)
 	}
 	if req.DecoderInput != "" {
-		if len(req.DecoderInput) > mostTemplate {
-			return nil, nil, invalid("decoder_input_template", "decoder_input_template: expected at most %d bytes", mostTemplate)
+		if len(req.DecoderInput) > maxTemplate {
+			return nil, nil, invalid("decoder_input_template", "decoder_input_template: expected at most %d bytes", maxTemplate)
 		}
 		var err error
 		if template, err = chat.ParseBounded(req.DecoderInput, chat.TokensOf(s.cfg.Tokenizer), clientLimits); err != nil {
@@ -187,13 +187,13 @@ func (s *Server) nativePrompt(r *http.Request, req *nativeRequest) (*chat.Prompt
 	return prompt, template, err
 }
 
-// streamNative sends pieces of at least nativePiece bytes, one JSON document a
-// line.
-func (s *Server) streamNative(w http.ResponseWriter, r *http.Request, a *answer, start time.Time) error {
+// streamInferflow sends the answer as one JSON object per line, each with at least
+// inferflowPiece bytes of text.
+func (s *Server) streamInferflow(w http.ResponseWriter, r *http.Request, a *answer, start time.Time) error {
 	out := newSender(w)
 	held := ""
 	send := func(code, text string, end bool) error {
-		data, err := marshal(nativeAnswer{code, text, time.Since(start).Seconds(), end})
+		data, err := marshal(inferflowAnswer{code, text, time.Since(start).Seconds(), end})
 		if err != nil {
 			return err
 		}
@@ -208,10 +208,10 @@ func (s *Server) streamNative(w http.ResponseWriter, r *http.Request, a *answer,
 	for {
 		pieces, err := a.next(r.Context())
 		if err != nil && !out.open {
-			return s.nativeError(w, start, err, nativeCode(err))
+			return s.inferflowError(w, start, err, inferflowCode(err))
 		}
 		if err != nil {
-			send(nativeCode(err), held, true)
+			send(inferflowCode(err), held, true)
 			return errStarted
 		}
 		for _, p := range pieces {
@@ -220,7 +220,7 @@ func (s *Server) streamNative(w http.ResponseWriter, r *http.Request, a *answer,
 		if len(pieces) == 0 {
 			return send("succ", held, true)
 		}
-		if len(held) >= nativePiece {
+		if len(held) >= inferflowPiece {
 			if err := send("succ", held, false); err != nil {
 				return err
 			}

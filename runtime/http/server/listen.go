@@ -15,41 +15,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Listening says where and how a service listens.
+// A Listening configures the listener of a service.
 type Listening struct {
-	Address  string // host:port
-	Cert     string // files of a TLS certificate and its key; "": no TLS
-	Key      string
-	Requests time.Duration // most time for a client to send its request; 0: 30 s
-	Idle     time.Duration // how long a connection may rest; 0: 2 minutes
-	Grace    time.Duration // how long work may go on after the end was asked for; 0: 30 s
-	Most     int           // most connections; 0: 4096. Fewer where the system allows fewer open files
+	Address     string // files of a TLS certificate and its private key; "": no TLS
+	Cert        string // files of a TLS certificate and its key; "": no TLS
+	Key         string
+	Requests    time.Duration // maximum time to receive a request; 0: 30 s
+	Idle        time.Duration // idle timeout of connections; 0: 2 minutes
+	Grace       time.Duration // time for running requests after a shutdown signal; 0: 30 s
+	Connections int           // maximum open connections; 0: 4096. Lowered to what RLIMIT_NOFILE allows
 }
 
 func (l *Listening) fill() {
 	for _, d := range []struct {
-		v       *time.Duration
-		usually time.Duration
+		v         *time.Duration
+		byDefault time.Duration
 	}{{&l.Requests, 30 * time.Second}, {&l.Idle, 2 * time.Minute}, {&l.Grace, 30 * time.Second}} {
 		if *d.v == 0 {
-			*d.v = d.usually
+			*d.v = d.byDefault
 		}
 	}
-	if l.Most == 0 {
-		l.Most = 4096
+	if l.Connections == 0 {
+		l.Connections = 4096
 	}
 	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil && files.Cur < uint64(l.Most+otherFiles) {
-		l.Most = max(1, int(files.Cur)-otherFiles)
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil && files.Cur < uint64(l.Connections+otherFiles) {
+		l.Connections = max(1, int(files.Cur)-otherFiles)
 	}
 }
 
-// otherFiles is how many files a service has open besides its connections, with
-// room to spare.
+// otherFiles is the number of open files reserved besides connections.
 const otherFiles = 64
 
-// Listen opens the address. It comes before the model is loaded, so that a
-// wrong one is told at once.
+// Listen opens the address. It is called before the model is loaded, so that an address
+// in use is reported at once.
 func (l *Listening) Listen(ctx context.Context) (net.Listener, error) {
 	l.fill()
 	var c net.ListenConfig
@@ -57,28 +56,27 @@ func (l *Listening) Listen(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newGate(listener, l.Most), nil
+	return newGate(listener, l.Connections), nil
 }
 
-// mostHeader is how long a client may take to send a request's header, or to
-// agree on a key with TLS.
-const mostHeader = 5 * time.Second
+// headerTimeout limits the time for a request's header and for a TLS handshake.
+const headerTimeout = 5 * time.Second
 
-// http is the HTTP server. What a connection may make it hold is bounded, so
-// that thousands of idle ones cost little.
+// http returns the HTTP server. Its buffers per connection are bounded, so that
+// thousands of idle connections cost little.
 func (s *Server) http(l *Listening) *http.Server {
-	const streams, window = 64, 256 << 10 // of an HTTP/2 connection
+	const streams, window = 64, 256 << 10 // per HTTP/2 connection
 	return &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: min(l.Requests, mostHeader), ReadTimeout: l.Requests, IdleTimeout: l.Idle,
+		Handler: s.Handler(), ReadHeaderTimeout: min(l.Requests, headerTimeout), ReadTimeout: l.Requests, IdleTimeout: l.Idle,
 		WriteTimeout: s.cfg.Timeout + l.Requests, MaxHeaderBytes: 32 << 10, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ConnContext: withConnection,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window},
 	}
 }
 
-// Run serves until ctx ends. Then it answers new requests with status 503, so
-// that clients go elsewhere, until what runs has ended or Grace is over; what
-// it has to cut off then it reports.
+// Run serves until ctx is done. Then it answers new requests with status 503 until
+// running requests have ended or Grace is over, and logs the number of requests that it
+// cuts off.
 func (s *Server) Run(ctx context.Context, listener net.Listener, l Listening) error {
 	l.fill()
 	s.local = loopback(listener.Addr())
@@ -106,19 +104,18 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, l Listening) er
 	if late != nil {
 		waiting, running = s.cfg.Scheduler.Load()
 		s.cfg.Log.Warn("cut off", "running", running, "waiting", waiting)
-		s.cfg.Scheduler.Close() // clients get an error rather than a broken connection
+		s.cfg.Scheduler.Close() // sends clients an error event instead of closing the connection
 	}
 	deadline, _ := end.Deadline()
 	return s.closeConnections(h, listener, max(lastWrite, time.Until(deadline)))
 }
 
-// The times for the last bytes of answers when the service ends: connections
-// without a request are closed after the first, all others after the second at
-// the earliest.
+// Times for the last bytes of responses at shutdown: connections without a request are
+// closed after lastIdle, others not before lastWrite.
 const lastIdle, lastWrite = 500 * time.Millisecond, 2 * time.Second
 
-// closeConnections ends the HTTP server when no request computes any more.
-// Clients have some time to receive the rest of their answers.
+// closeConnections stops the HTTP server after the last request has ended; clients have
+// at most the time last to receive their responses.
 func (s *Server) closeConnections(h *http.Server, listener net.Listener, last time.Duration) error {
 	if g, ok := listener.(*gate); ok {
 		defer time.AfterFunc(lastIdle, func() { g.closeSpare(lastIdle / 2) }).Stop()

@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/scheduler"
 )
 
-// A rankedToken is a token with its log-probability, in chat's shape.
+// A rankedToken is an entry of top_logprobs in chat completions.
 type rankedToken struct {
 	Token   string        `json:"token"`
 	Logprob float64       `json:"logprob"`
@@ -17,13 +17,13 @@ type rankedToken struct {
 	Top     []rankedToken `json:"top_logprobs,omitempty"`
 }
 
-// chatLogprobs are the logprobs of a chat's choice.
+// chatLogprobs is the logprobs object of a chat choice.
 type chatLogprobs struct {
 	Content []topped `json:"content"`
 	Refusal *string  `json:"refusal"`
 }
 
-// A topped token always has its list, if an empty one.
+// A topped token is an entry of content; its top_logprobs is present even if empty.
 type topped struct {
 	Token   string        `json:"token"`
 	Logprob float64       `json:"logprob"`
@@ -31,24 +31,24 @@ type topped struct {
 	Top     []rankedToken `json:"top_logprobs"`
 }
 
-// leastLogprob stands for minus infinity, which JSON cannot say.
-const leastLogprob = -9999.0
+// minLogprob replaces minus infinity, which JSON cannot represent.
+const minLogprob = -9999.0
 
 func (s *Server) chatLogprobs(events []scheduler.Event) *chatLogprobs {
 	out := &chatLogprobs{Content: []topped{}}
 	for _, e := range events {
 		text, bytes := s.spell(e.Token)
-		t := topped{Token: text, Logprob: max(e.Logprob, leastLogprob), Bytes: bytes, Top: []rankedToken{}}
+		t := topped{Token: text, Logprob: max(e.Logprob, minLogprob), Bytes: bytes, Top: []rankedToken{}}
 		for _, r := range e.Top {
 			text, bytes := s.spell(r.ID)
-			t.Top = append(t.Top, rankedToken{Token: text, Logprob: max(r.Logprob, leastLogprob), Bytes: bytes})
+			t.Top = append(t.Top, rankedToken{Token: text, Logprob: max(r.Logprob, minLogprob), Bytes: bytes})
 		}
 		out.Content = append(out.Content, t)
 	}
 	return out
 }
 
-// spell gives a token's text and its bytes, which may be part of a character.
+// spell returns a token's text and its bytes, which may be part of a UTF-8 character.
 func (s *Server) spell(id int32) (string, []int) {
 	t := s.cfg.Tokenizer
 	if t == nil {
@@ -65,7 +65,7 @@ func (s *Server) spell(id int32) (string, []int) {
 	return strings.ToValidUTF8(string(raw), "\ufffd"), bytes
 }
 
-// textLogprobs are the logprobs of a completion's choice.
+// textLogprobs is the logprobs object of a completion choice.
 type textLogprobs struct {
 	Tokens        []string              `json:"tokens"`
 	TokenLogprobs []*float64            `json:"token_logprobs"`
@@ -73,8 +73,8 @@ type textLogprobs struct {
 	TextOffset    []int                 `json:"text_offset"`
 }
 
-// textLogprobs describes tokens of a text that begins at an offset, in
-// characters, of the whole.
+// textLogprobs describes tokens; offset is the position of the first one in the text,
+// in characters.
 func (s *Server) textLogprobs(events []scheduler.Event, offset int) *textLogprobs {
 	out := &textLogprobs{Tokens: []string{}, TokenLogprobs: []*float64{}, TopLogprobs: []*map[string]float64{}, TextOffset: []int{}}
 	for _, e := range events {
@@ -87,13 +87,13 @@ func (s *Server) textLogprobs(events []scheduler.Event, offset int) *textLogprob
 			out.TopLogprobs = append(out.TopLogprobs, nil)
 			continue
 		}
-		logprob := max(e.Logprob, leastLogprob)
+		logprob := max(e.Logprob, minLogprob)
 		out.TokenLogprobs = append(out.TokenLogprobs, &logprob)
 		top := map[string]float64{}
 		for _, r := range e.Top {
 			text, _ := s.spell(r.ID)
-			if _, ok := top[text]; !ok { // most probable first
-				top[text] = max(r.Logprob, leastLogprob)
+			if _, ok := top[text]; !ok { // the most probable comes first
+				top[text] = max(r.Logprob, minLogprob)
 			}
 		}
 		out.TopLogprobs = append(out.TopLogprobs, &top)

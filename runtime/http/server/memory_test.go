@@ -15,8 +15,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/server"
 )
 
-// TestUnfinishedBodies: bodies that never end take half of the memory of requests
-// at most, and others are still answered.
+// TestUnfinishedBodies checks that bodies that never end use at most half of the
+// request memory and that other requests are still answered.
 func TestUnfinishedBodies(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) { c.Memory = 8 << 20 })

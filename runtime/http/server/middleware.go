@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// around adds what every request gets: an id, CORS, checks of who asks and from
-// which page, limits, a log line.
-func (s *Server) around(next http.Handler) http.Handler {
+// middleware wraps all handlers: request id, CORS, authentication, origin checks,
+// limits, and a log line per request.
+func (s *Server) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		x := &exchange{ResponseWriter: w, id: requestID(r)}
@@ -28,7 +28,7 @@ func (s *Server) around(next http.Handler) http.Handler {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				s.cfg.Log.Error("panic", "request", x.id, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				if x.status == 0 {
-					writeError(x, failure(errors.New("bug in the service; its log has more under the request's id")))
+					writeError(x, failure(errors.New("internal error (bug); see the service's log for this request id")))
 				}
 			}
 			s.finish(x, r, start)
@@ -53,11 +53,11 @@ func (s *Server) around(next http.Handler) http.Handler {
 	})
 }
 
-// finish counts and logs an answer.
+// finish counts and logs a request.
 func (s *Server) finish(x *exchange, r *http.Request, start time.Time) {
 	status := x.status
 	if status == 0 {
-		status = 499 // the client has gone before an answer began
+		status = 499 // the client disconnected before the response started
 	}
 	s.counts.requests.Add(1, fmt.Sprint(status))
 	level := slog.LevelInfo
@@ -68,7 +68,7 @@ func (s *Server) finish(x *exchange, r *http.Request, start time.Time) {
 		"status", status, "ms", time.Since(start).Milliseconds(), "bytes", x.bytes, "client", r.RemoteAddr, "caller", x.client)
 }
 
-// answer turns a handler's error into an answer.
+// answer converts a handler's error to a response.
 func (s *Server) answer(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := h(w, r)
@@ -83,14 +83,15 @@ func (s *Server) answer(h handler) http.Handler {
 	})
 }
 
-// errStarted says that the answer had begun, so that its error is in it.
-var errStarted = errors.New("the answer had begun")
+// errStarted is returned by handlers after the response has started; the error is part
+// of it.
+var errStarted = errors.New("the response has started")
 
-// An exchange is a response writer that knows what it wrote.
+// An exchange is a ResponseWriter that records the status and size of the response.
 type exchange struct {
 	http.ResponseWriter
 	id     string
-	client string // the name of the caller, once it is known
+	client string // name of the client, once it is identified
 	status int
 	bytes  int64
 }
@@ -111,18 +112,18 @@ func (x *exchange) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap returns the wrapped writer for http.ResponseController.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 type idKey struct{}
 
-// id is a request's id.
+// id returns a request's id.
 func id(r *http.Request) string {
 	v, _ := r.Context().Value(idKey{}).(string)
 	return v
 }
 
-// requestID takes the client's id where that is a plain word, else makes one.
+// requestID returns the client's X-Request-Id if it is a plain word, else a new id.
 func requestID(r *http.Request) string {
 	v := r.Header.Get("X-Request-Id")
 	plain := func(c rune) bool {
@@ -134,7 +135,7 @@ func requestID(r *http.Request) string {
 	return newID("req_")
 }
 
-// newID is a prefix and 96 random bits.
+// newID returns prefix and 96 random bits in hexadecimal.
 func newID(prefix string) string {
 	var b [12]byte
 	rand.Read(b[:]) // never fails

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// exposed are the headers of answers that pages of other origins may read.
+// exposed lists the response headers that pages of other origins may read.
 const exposed = "X-Request-Id, Retry-After, X-Ratelimit-Limit-Requests, X-Ratelimit-Remaining-Requests, X-Ratelimit-Reset-Requests, " +
 	"X-Ratelimit-Limit-Tokens, X-Ratelimit-Remaining-Tokens, X-Ratelimit-Reset-Tokens"
 
-// cors answers what browsers ask before a request from another origin, and
-// lets them read the answer; done: nothing else is to be answered.
+// cors answers preflight requests and sets the CORS headers; done reports whether the
+// response is complete.
 func (s *Server) cors(w http.ResponseWriter, r *http.Request) (done bool) {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -43,14 +43,14 @@ func (s *Server) cors(w http.ResponseWriter, r *http.Request) (done bool) {
 	return true
 }
 
-// permitted says whether --cors lets pages of an origin ask.
+// permitted reports whether --cors allows an origin.
 func (s *Server) permitted(origin string) bool {
 	return slices.Contains(s.cfg.Origins, "*") || slices.Contains(s.cfg.Origins, origin)
 }
 
-// foreign refuses requests that a browser sends for a page that has no business
-// here. A browser sends a POST of a text without asking first, from any page,
-// and with the rights that the user's address gives.
+// foreign refuses requests from pages of origins that are not permitted. Browsers send
+// simple POST requests from any page without a preflight, with the access rights of the
+// user's address.
 func (s *Server) foreign(r *http.Request) *apiError {
 	if e := s.foreignHost(r); e != nil {
 		return e
@@ -60,8 +60,8 @@ func (s *Server) foreign(r *http.Request) *apiError {
 	if safe || origin == "" && site != "cross-site" {
 		return nil
 	}
-	// Where there are keys, a page has to send one in a header, which browsers
-	// ask about first: without --cors it gets no further.
+	// With keys, a page must send the key in a header, which requires a preflight, so
+	// it needs --cors anyway.
 	if s.cfg.Access.Open() && !s.permitted(origin) && site != "same-origin" && !ownOrigin(origin, r.Host) {
 		e := invalid("", "pages of %s may not use this service; its operator can allow it with --cors", quoted(origin)).withCode("foreign_origin")
 		e.status = http.StatusForbidden
@@ -75,7 +75,7 @@ func (s *Server) foreign(r *http.Request) *apiError {
 	return nil
 }
 
-// quoted names an origin in a sentence.
+// quoted returns an origin for an error message.
 func quoted(origin string) string {
 	if origin == "" || origin == "null" {
 		return "an unknown origin"
@@ -83,16 +83,16 @@ func quoted(origin string) string {
 	return origin[:min(len(origin), 100)]
 }
 
-// ownOrigin says whether an origin is where the request went to. Schemes may
-// differ: a proxy in front may speak HTTPS.
+// ownOrigin reports whether an origin is the host that the request was sent to. Schemes
+// may differ, because a proxy may terminate TLS.
 func ownOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 }
 
-// foreignHost refuses requests under a name that is not the service's, where
-// only its own machine may ask and no key is needed: a page's name may come to
-// mean 127.0.0.1 after it was loaded (DNS rebinding).
+// foreignHost refuses requests for a host name that is not the service's, if the
+// service is on a loopback address or Hosts is set, and needs no key. It prevents DNS
+// rebinding, where a page's name resolves to 127.0.0.1 after it was loaded.
 func (s *Server) foreignHost(r *http.Request) *apiError {
 	if !s.local && len(s.cfg.Hosts) == 0 || !s.cfg.Access.Open() {
 		return nil
@@ -101,7 +101,7 @@ func (s *Server) foreignHost(r *http.Request) *apiError {
 	if loopbackName(host) || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(hostName(h), host) }) {
 		return nil
 	}
-	if _, err := netip.ParseAddr(host); err == nil && !s.local { // no name, so nobody can change what it means
+	if _, err := netip.ParseAddr(host); err == nil && !s.local { // an address cannot be rebound
 		return nil
 	}
 	e := invalid("", "this service does not answer under the name %.100q; its operator can allow it with --allowed-host", host).withCode("foreign_host")
@@ -109,7 +109,7 @@ func (s *Server) foreignHost(r *http.Request) *apiError {
 	return e
 }
 
-// hostName is a Host header without port, brackets and final dot.
+// hostName returns a Host header without port, brackets and final dot.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -118,8 +118,7 @@ func hostName(host string) string {
 	return strings.TrimSuffix(host, ".")
 }
 
-// loopbackName says whether a name or an address always means the machine
-// itself.
+// loopbackName reports whether a name or address always refers to the local machine.
 func loopbackName(host string) bool {
 	host = strings.ToLower(host)
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -129,7 +128,7 @@ func loopbackName(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// loopback says whether a listener can be reached from its own machine alone.
+// loopback reports whether a listener is reachable only from the local machine.
 func loopback(a net.Addr) bool {
 	t, ok := a.(*net.TCPAddr)
 	return ok && t.IP.IsLoopback()

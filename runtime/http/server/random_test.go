@@ -22,10 +22,10 @@ var (
 	randomSeed     = flag.Uint64("requests-seed", 1, "seed of its requests")
 )
 
-// slowest is how long a request may take, on a machine that does other things.
+// slowest is the maximum time of a request, on a busy machine.
 const slowest = 20 * time.Second
 
-// usualValues are what clients send under each key, as JSON.
+// usualValues are typical values of each key, as JSON.
 var usualValues = map[string][]string{
 	"prompt": {`"Hello"`, `["a","b"]`, `[5,6,7]`, `[[5],[6,7]]`, `""`}, "messages": {
 		`[{"role":"user","content":"hi"}]`, `[{"role":"system","content":"be"},{"role":"user","content":[{"type":"text","text":"hi"}]}]`,
@@ -49,21 +49,21 @@ var usualValues = map[string][]string{
 	"ids": {"[5,2]"}, "skip_special": {"true"}, "src": {`"en"`}, "tgt": {`"de"`}, "beams": {"2"}, "best": {"1"}, "forced_bos": {"5"}, "encoder_ids": {"[[5]]"}, "metadata": {`{"a":"b"}`}, "unheard_of": {"1"},
 }
 
-// nastyValues are sent under any key.
+// nastyValues are values for any key.
 var nastyValues = []string{
 	"null", "true", "0", "-0.0", "-1", "1e-320", "5e-324", "1e308", "1e999", "-1e308", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "2147483648", "0.1", "1000000",
 	`""`, `"\u0000"`, `"\ud800"`, `"é漢🙂\u202e"`, `"<|im_end|></s>"`, `[]`, `{}`, `[[]]`, `[null]`, `[""]`, `[-1]`, `[[1,-1]]`, `[1e9]`, `{"":null}`, `{"type":7}`, `{"name":"fsd","n":1e6}`,
 	`{"a":{"b":{"c":[[[{}]]]}}}`, `"` + strings.Repeat("x", 3000) + `"`, `[` + strings.Repeat("5,", 3000) + `5]`, nested(90, "[", "", "]"), nested(500, `{"a":`, "1", "}"), `{"5":1e308}`, `{"99999":1}`, `"beam:beams=64"`, `"fsd:n="`,
 }
 
-// usualKeys are the endpoints and the keys without which they refuse.
+// usualKeys are the endpoints with their required keys.
 var usualKeys = map[string][]string{
 	"/v1/chat/completions": {"messages"}, "/v1/completions": {"prompt"}, "/v1/embeddings": {"input"}, "/tokenize": {"content"}, "/detokenize": {"tokens"},
 	"/translate": {"text"}, "/fill": {"text"}, "/inferflow": {"text"}, "/": {"text"},
 }
 
-// randomRequest makes a request: mostly a valid one, with some values that are
-// not, and sometimes with bytes that are changed.
+// randomRequest returns a request that is mostly valid, with some invalid values and
+// sometimes with changed bytes.
 func randomRequest(r *rand.Rand) (path, body string) {
 	path = pick(r, slices.Sorted(maps.Keys(usualKeys)))
 	if r.IntN(2) == 0 {
@@ -110,8 +110,8 @@ func randomRequest(r *rand.Rand) (path, body string) {
 
 func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
-// handleRequest sends a request to a handler and says what is wrong with the
-// answer.
+// handleRequest sends a request to a handler and returns what is wrong with the
+// response.
 func handleRequest(h http.Handler, path, body string) (status int, wrong string) {
 	begun := time.Now()
 	w := httptest.NewRecorder()
@@ -136,8 +136,8 @@ func handleRequest(h http.Handler, path, body string) (status int, wrong string)
 	return w.Code, ""
 }
 
-// TestRandomRequests sends random requests: each is answered or refused, and
-// none is an error of the service. With -args -requests N it sends more.
+// TestRandomRequests sends random requests: each is answered or refused, without server
+// errors. Use -args -requests N to send more.
 func TestRandomRequests(t *testing.T) {
 	t.Parallel()
 	s := constrained(t, plainTemplate)
@@ -170,8 +170,8 @@ func TestRandomRequests(t *testing.T) {
 	}
 }
 
-// FuzzRequests sends any bytes to any endpoint: an answer or a refusal, never an
-// error of the service.
+// FuzzRequests sends any bytes to any endpoint and expects an answer or a refusal, but
+// no server error.
 func FuzzRequests(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 50 {

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/reference/http-api.md and metrics.md; read the difference")
 
-// endpoints say what the routes are for, and which requests they take.
+// endpoints describes the routes and the types of their requests.
 var endpoints = map[string]struct{ request, does string }{
 	"POST /v1/chat/completions":  {"chat", "Answers a conversation, formatted with the model's chat template."},
 	"POST /v1/completions":       {"completions", "Continues one or several texts."},
@@ -39,8 +39,8 @@ var endpoints = map[string]struct{ request, does string }{
 	"POST / and POST /inferflow": {"inferflow", "Takes Inferflow's own requests. Errors are in `ret_code`."},
 }
 
-// TestReference compares docs/reference/http-api.md with the routes and the
-// requests' types.
+// TestReference compares docs/reference/http-api.md with the routes and the types of
+// their requests.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -89,7 +89,7 @@ func TestReference(t *testing.T) {
 	golden(t, "http-api.md", b.String())
 }
 
-// TestReferenceMetrics compares docs/reference/metrics.md with what /metrics shows.
+// TestReferenceMetrics compares docs/reference/metrics.md with the output of /metrics.
 func TestReferenceMetrics(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -112,7 +112,7 @@ func TestReferenceMetrics(t *testing.T) {
 	golden(t, "metrics.md", b.String())
 }
 
-// shown is a route's pattern as a user reads it.
+// shown returns a route's pattern as the reference shows it.
 func shown(pattern string) string {
 	return strings.NewReplacer("{$}", "", "{id...}", "ID").Replace(pattern)
 }
@@ -124,7 +124,7 @@ func code(text string) string {
 	return "`" + text + "`"
 }
 
-// golden compares a page of the reference with what it should be.
+// golden compares a page of the reference with its expected text.
 func golden(t *testing.T, name, want string) {
 	t.Helper()
 	path := filepath.Join("..", "..", "..", "docs", "reference", name)
@@ -142,8 +142,8 @@ func golden(t *testing.T, name, want string) {
 	}
 }
 
-// fieldComments are the line comments of the fields of all structs in folders, as
-// "Struct.Field"; of structs without a name ".Field".
+// fieldComments returns the line comments of the fields of all structs in folders, by
+// "Struct.Field", or ".Field" for anonymous structs.
 func fieldComments(t *testing.T, folders ...string) map[string]string {
 	t.Helper()
 	docs := map[string]string{}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestContentParts: a list of texts is one text, other parts are refused.
+// TestContentParts checks that text parts are joined and other parts are refused.
 func TestContentParts(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -27,7 +27,7 @@ func TestContentParts(t *testing.T) {
 	}
 }
 
-// TestEchoStream: the prompt and its log-probabilities come first.
+// TestEchoStream checks that the prompt and its log-probabilities come first.
 func TestEchoStream(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

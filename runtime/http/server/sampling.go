@@ -18,20 +18,19 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/grammar"
 )
 
-// Defaults are what requests get where they do not say.
+// Defaults are the values of keys that a request leaves out.
 type Defaults struct {
-	Temperature       float64 // of sampling; OpenAI's is 1
+	Temperature       float64
 	TopK              int
 	TopP, MinP        float64
 	RepetitionPenalty float64
 	Strategy          string
-	MaxTokens         int // of an answer; 0: as many as the context has room for
+	MaxTokens         int // 0: the rest of the context
 	EOS               []int32
-	Exclude           []int32 // never drawn by a named strategy: the unknown token
+	Exclude           []int32 // tokens that named strategies never sample, such as the unknown token
 }
 
-// sampling are the keys of a request that say how tokens are picked: those of
-// the OpenAI interface, and those that other services have beside them.
+// sampling holds the sampling keys of a request: OpenAI's and those of other servers.
 type sampling struct {
 	shared
 	structured
@@ -63,10 +62,10 @@ type sampling struct {
 	DraftAccept       string             `json:"draft_accept"`         // acceptance rule for drafts: "match", "rejection", "top" or "typical"
 }
 
-// stops are one text or a list of them.
+// stops is a text or a list of texts.
 type stops []string
 
-// UnmarshalJSON reads null, a string or a list of strings.
+// UnmarshalJSON accepts null, a string or a list of strings.
 func (s *stops) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -90,7 +89,7 @@ func (p *sampling) choices() int {
 	return *p.N
 }
 
-// eos are the tokens that end an answer; stops are the model's own.
+// eos returns the tokens that end an answer; own are the model's.
 func (p *sampling) eos(own []int32) []int32 {
 	list := slices.Clone(p.StopIDs)
 	if !p.IgnoreEOS {
@@ -99,7 +98,7 @@ func (p *sampling) eos(own []int32) []int32 {
 	return list
 }
 
-// settings are what the samplers of a request have in common.
+// settings returns the settings that the samplers of a request share.
 func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
 	d := &s.cfg.Defaults
 	set := decode.Settings{
@@ -111,9 +110,9 @@ func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
 		Rules:   decode.Rules{NoRepeat: p.NoRepeatNgram, BadWords: p.BadWords, MinNew: p.MinTokens, EOS: eos},
 		Exclude: d.Exclude,
 	}
-	set.TopK = max(set.TopK, 0) // -1 means all, as elsewhere
+	set.TopK = max(set.TopK, 0) // -1 also means all tokens
 	if p.TopP != nil && *p.TopP == 0 {
-		set.TopP = math.SmallestNonzeroFloat64 // to the sampler 0 is all; of a request it is the argmax
+		set.TopP = math.SmallestNonzeroFloat64 // in a request, 0 means greedy; to the sampler, 0 means off
 	}
 	var err error
 	if set.Bias, err = s.bias(p.LogitBias); err != nil {
@@ -135,7 +134,8 @@ func (s *Server) settings(p *sampling, eos []int32) (decode.Settings, error) {
 	return set, nil
 }
 
-// strategy is the named strategy that a request asks for, with parameters.
+// strategy returns the request's strategy with its parameters, in the form that
+// decode.NewSampler parses.
 func (p *sampling) strategy() (string, error) {
 	switch p.Mirostat {
 	case 0:
@@ -154,7 +154,7 @@ func (p *sampling) strategy() (string, error) {
 	return strategyName(p.Strategy)
 }
 
-// strategyName reads "name:a=1,b=2" or {"name": …, "a": 1, "b": 2}.
+// strategyName parses "name:a=1,b=2" or {"name": …, "a": 1, "b": 2}.
 func strategyName(data json.RawMessage) (string, error) {
 	var name string
 	if len(data) == 0 || json.Unmarshal(data, &name) == nil {
@@ -183,7 +183,7 @@ func strategyName(data json.RawMessage) (string, error) {
 	return name, nil
 }
 
-// bias reads logit_bias, whose keys are token ids.
+// bias parses logit_bias, an object with token ids as keys.
 func (s *Server) bias(m map[string]float64) (map[int32]float32, error) {
 	if len(m) == 0 {
 		return nil, nil
@@ -192,7 +192,7 @@ func (s *Server) bias(m map[string]float64) (map[int32]float32, error) {
 	for key, v := range m {
 		id, err := strconv.Atoi(key)
 		if err != nil || id < 0 || id >= s.cfg.Manifest.Vocab {
-			return nil, invalid("logit_bias", "logit_bias: %.40q is no token id; the vocabulary has %d tokens", key, s.cfg.Manifest.Vocab)
+			return nil, invalid("logit_bias", "logit_bias: %.40q is not a token id; the vocabulary has %d tokens", key, s.cfg.Manifest.Vocab)
 		}
 		if v < -100 || v > 100 {
 			return nil, invalid("logit_bias", "logit_bias: %v: expected a number between -100 and 100", v)
@@ -202,7 +202,7 @@ func (s *Server) bias(m map[string]float64) (map[int32]float32, error) {
 	return out, nil
 }
 
-// samplers makes one sampler a choice; prompt is the prompt's length.
+// samplers returns one sampler per choice; prompt is the prompt's length.
 func (s *Server) samplers(r *http.Request, p *sampling, c *Constraint, eos []int32, prompt int) ([]*decode.Sampler, error) {
 	set, err := s.settings(p, eos)
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *Server) samplers(r *http.Request, p *sampling, c *Constraint, eos []int
 	return list, nil
 }
 
-// constrain makes the mask of one choice.
+// constrain returns the token mask of a choice.
 func (s *Server) constrain(r *http.Request, c Constraint) (m decode.Mask, err error) {
 	if err := s.work(r, func(func() error) error {
 		m, err = s.cfg.Constrain(c)
@@ -250,7 +250,7 @@ func (s *Server) constrain(r *http.Request, c Constraint) (m decode.Mask, err er
 	return m, nil
 }
 
-// samplerParam is the key whose value a sampler refuses.
+// samplerParam returns the key that an error of decode.NewSampler is about.
 func samplerParam(set decode.Settings) string {
 	if set.Strategy != "" {
 		return "strategy"
@@ -261,7 +261,7 @@ func samplerParam(set decode.Settings) string {
 	return ""
 }
 
-// or is what v points to, or another value.
+// or returns *v, or otherwise if v is nil.
 func or[T any](v *T, otherwise T) T {
 	if v == nil {
 		return otherwise
@@ -269,11 +269,12 @@ func or[T any](v *T, otherwise T) T {
 	return *v
 }
 
-// drafter makes the drafters of a request's continuations.
+// drafter returns the function that creates the drafters of a request's choices, or
+// nil.
 func (s *Server) drafter(p *sampling) (func() speculate.Drafter, error) {
 	if s.cfg.Drafter == nil {
 		if p.Speculate != "" && p.Speculate != "none" {
-			return nil, invalid("speculate", "speculate: this service drafts nothing")
+			return nil, invalid("speculate", "speculate: speculative decoding is disabled in this service")
 		}
 		return nil, nil
 	}

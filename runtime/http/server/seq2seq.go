@@ -6,22 +6,21 @@ import (
 	"net/http"
 )
 
-// A Translation is what is asked of an encoder-decoder: texts, or sources as
-// token ids.
+// A Translation is a request to an encoder-decoder: texts, or sources as token ids.
 type Translation struct {
 	Texts     []string
 	IDs       [][]int32
 	Src, Tgt  string
-	Beams     int // 0: as generation_config.json says, and so on
+	Beams     int // 0: the value of generation_config.json; also below
 	Best      int
 	MaxTokens int
 	ForcedBOS *int32
 }
 
-// A Translated text is one result of a source.
+// A Translated is one hypothesis of a source.
 type Translated struct {
 	Tokens []int32 `json:"tokens"`
-	Text   string  `json:"text"` // a text or an array of texts
+	Text   string  `json:"text"`
 	Score  float32 `json:"score"`
 }
 
@@ -38,21 +37,21 @@ type translateRequest struct {
 	shared
 }
 
-// checkTranslate bounds a request.
+// checkTranslate validates a request.
 func (s *Server) checkTranslate(req *translateRequest) error {
 	switch n := len(req.Text) + len(req.IDs); {
-	case n == 0 || n > mostPrompts:
-		return invalid("text", "text: expected between 1 and %d texts", mostPrompts)
+	case n == 0 || n > maxPrompts:
+		return invalid("text", "text: expected between 1 and %d texts", maxPrompts)
 	case req.Beams < 0 || req.Beams > s.cfg.Sequences:
-		return invalid("beams", "beams: this service computes at most %d sequences at once", s.cfg.Sequences)
+		return invalid("beams", "beams: this service runs at most %d concurrent sequences", s.cfg.Sequences)
 	case req.Best < 0 || req.Best > max(req.Beams, s.cfg.Sequences):
 		return invalid("best", "best: expected a number between 0 and the number of beams")
-	case req.MaxTokens < 0 || req.MaxTokens > mostTokens:
-		return invalid("max_tokens", "max_tokens: expected a number between 1 and %d, or 0 for the model's own", mostTokens)
-	case len(req.Src) > mostRole:
-		return invalid("src", "src: expected at most %d bytes", mostRole)
-	case len(req.Tgt) > mostRole:
-		return invalid("tgt", "tgt: expected at most %d bytes", mostRole)
+	case req.MaxTokens < 0 || req.MaxTokens > maxTokens:
+		return invalid("max_tokens", "max_tokens: expected a number between 1 and %d, or 0 for the model's own", maxTokens)
+	case len(req.Src) > maxRole:
+		return invalid("src", "src: expected at most %d bytes", maxRole)
+	case len(req.Tgt) > maxRole:
+		return invalid("tgt", "tgt: expected at most %d bytes", maxRole)
 	}
 	for _, ids := range req.IDs {
 		if err := s.checkIDs("encoder_ids", ids); err != nil {
@@ -72,7 +71,7 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if s.cfg.Translate == nil {
-		return invalid("", "%s is no encoder-decoder; it does not translate", s.cfg.Model)
+		return invalid("", "%s is not an encoder-decoder; it does not translate", s.cfg.Model)
 	}
 	if err := s.checkTranslate(&req); err != nil {
 		return err
@@ -92,7 +91,7 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return callersFault(err)
 	}
-	var flat []Translated // in the order of the sources, as the subcommand translate has it
+	var flat []Translated // in the order of the sources, as the subcommand translate prints them
 	for _, list := range found {
 		flat = append(flat, list...)
 	}
@@ -103,17 +102,17 @@ func (s *Server) translate(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// A Mask is what may stand in one place of a text.
+// A Mask lists the candidates for one mask token of a text.
 type Mask struct {
 	Position   int         `json:"position"`
 	Candidates []Candidate `json:"candidates"`
 }
 
-// A Candidate is a token and how likely it is.
+// A Candidate is a token with its probability.
 type Candidate struct {
 	ID          int32   `json:"id"`
 	Token       string  `json:"token"`
-	Text        string  `json:"text"` // a text or an array of texts
+	Text        string  `json:"text"`
 	Probability float64 `json:"probability"`
 }
 
@@ -131,7 +130,7 @@ func (s *Server) fill(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if s.cfg.Fill == nil {
-		return invalid("", "%s has no masked-LM head; it does not fill in", s.cfg.Model)
+		return invalid("", "%s has no masked-LM head; it does not fill masks", s.cfg.Model)
 	}
 	if req.TopK < 1 || req.TopK > 1000 {
 		return invalid("top_k", "top_k: expected a number between 1 and 1000")
@@ -151,13 +150,13 @@ func (s *Server) fill(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// A RequestError is a fault of the request, found outside this package.
+// A RequestError is an error in the request that was found outside this package.
 type RequestError struct{ Err error }
 
 func (e RequestError) Error() string { return e.Err.Error() }
 func (e RequestError) Unwrap() error { return e.Err }
 
-// callersFault makes a RequestError an answer of status 400.
+// callersFault converts a RequestError to a response with status 400.
 func callersFault(err error) error {
 	if e, ok := err.(RequestError); ok {
 		return invalid("", "%v", e.Err)

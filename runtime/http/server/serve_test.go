@@ -26,12 +26,12 @@ import (
 
 const salt = 3
 
-// letters has one token a letter: A is 5.
+// letters has one token per letter: A is 5.
 func letters(t testing.TB) *tokenizer.Tokenizer {
 	return tokensOf(t, "Ġ.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 }
 
-// tokensOf has one token a character, from 3 on.
+// tokensOf has one token per character, from id 3 on.
 func tokensOf(t testing.TB, alphabet string) *tokenizer.Tokenizer {
 	t.Helper()
 	vocab := map[string]int{"<unk>": 0, "<s>": 1, "</s>": 2}
@@ -99,7 +99,7 @@ func start(t testing.TB, edit func(*server.Config, *scheduler.Options, *engine.O
 	return s
 }
 
-// post sends JSON and decodes the answer.
+// post sends JSON and decodes the response.
 func (s *service) post(t testing.TB, path, body string, v any) (int, http.Header) {
 	t.Helper()
 	resp, err := http.Post(s.URL+path, "application/json", strings.NewReader(body))
@@ -119,7 +119,7 @@ func (s *service) post(t testing.TB, path, body string, v any) (int, http.Header
 	return resp.StatusCode, resp.Header
 }
 
-// events reads an answer's server-sent events.
+// events decodes a response's server-sent events.
 func (s *service) events(t testing.TB, path, body string) (list []map[string]any) {
 	t.Helper()
 	resp, err := http.Post(s.URL+path, "application/json", strings.NewReader(body))
@@ -154,7 +154,7 @@ func (s *service) events(t testing.TB, path, body string) (list []map[string]any
 	return list
 }
 
-// greedy is the text that the model gives after a prompt.
+// greedy returns the model's greedy continuation of a prompt.
 func (s *service) greedy(prompt string, n int) string {
 	return s.tok.Decode(devicetest.Greedy(s.tok.Encode(prompt, true), n, salt), true)
 }
@@ -212,7 +212,7 @@ func TestCompletions(t *testing.T) {
 	if c.Usage.Prompt != 5 || c.Usage.Completion != 9 || c.Usage.Total != 14 {
 		t.Errorf("usage %+v", c.Usage)
 	}
-	// Lists of prompts, as texts and as ids, several choices each.
+	// Lists of prompts, as texts and as ids, with several choices each.
 	for _, prompt := range []string{`["Hello","World"]`, `[[12,35,42,42,45],[27,45,48,42,34]]`} {
 		var c completion
 		s.post(t, "/v1/completions", `{"prompt":`+prompt+`,"max_tokens":4,"temperature":0,"n":2}`, &c)
@@ -227,7 +227,7 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// TestStop ends an answer before a word, wherever the tokens fall.
+// TestStop checks that an answer ends before a stop word, however tokens split it.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -248,7 +248,7 @@ func TestStop(t *testing.T) {
 			t.Errorf("streamed %q, expected %q", text.String(), want)
 		}
 	}
-	var c completion // a token
+	var c completion // one token
 	id := s.tok.Encode(all[5:6], false)[0]
 	s.post(t, "/v1/completions", fmt.Sprintf(`{"prompt":"Stop","max_tokens":30,"temperature":0,"stop_token_ids":[%d]}`, id), &c)
 	if want, _, _ := strings.Cut(all, all[5:6]); c.Choices[0].Text != want {
@@ -256,7 +256,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestEcho: the prompt's log-probabilities are those of the model's rows.
+// TestEcho compares the prompt's log-probabilities with the model's rows.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -328,7 +328,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// TestSeeds: equal seeds repeat, and each choice has its own.
+// TestSeeds checks that equal seeds repeat the result and that choices differ.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

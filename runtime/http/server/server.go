@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package server is the HTTP service of a per-model binary: the interface of
-// OpenAI, Inferflow's own, and what operators need. Handlers read a request,
-// let runtime/engine/scheduler compute, and write the answer whole or as it comes.
+// Package server implements the HTTP server of a per-model binary: OpenAI's API,
+// Inferflow's API, and endpoints for operators. Handlers decode a request, run it on
+// package scheduler, and write the response at once or as a stream.
 package server
 
 import (
@@ -23,50 +23,51 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// A Config is what a service is made of.
+// A Config configures a Server.
 type Config struct {
 	Scheduler *scheduler.Scheduler
-	Registry  *metrics.Registry // what /metrics shows; nil: an empty one
+	Registry  *metrics.Registry // metrics for /metrics; nil: an empty registry
 	Manifest  *manifest.Manifest
-	Tokenizer *tokenizer.Tokenizer // nil: the model has none, requests give ids
+	Tokenizer *tokenizer.Tokenizer // nil: the model has none, requests contain token ids
 	Template  *chat.Template       // nil: the model has none
-	Model     string               // the name that answers give; "": the manifest's
-	Context   int                  // rows of a sequence
-	Sequences int                  // at once
+	Model     string               // name of the served model; "": the manifest's
+	Context   int                  // maximum tokens of a sequence
+	Sequences int                  // maximum concurrent sequences
 	Defaults  Defaults
 
 	Embedder  Embedder                                                                          // nil: no embeddings
-	Translate func(context.Context, scheduler.Job, Translation) ([][]Translated, error)         // nil: no encoder-decoder
-	Fill      func(ctx context.Context, j scheduler.Job, text string, best int) ([]Mask, error) // nil: no masked-LM head
+	Translate func(context.Context, scheduler.Job, Translation) ([][]Translated, error)         // nil: the model is not an encoder-decoder
+	Fill      func(ctx context.Context, j scheduler.Job, text string, best int) ([]Mask, error) // nil: the model has no masked-LM head
 
-	// Constrain makes the matcher of structured output; nil: such requests are
+	// Constrain returns the token mask of structured output; nil: structured output is
 	// refused.
 	Constrain func(Constraint) (decode.Mask, error)
 
-	// Drafter gives what makes the drafters of a method, "" for the service's own;
-	// nil where nothing is drafted. A nil function: requests cannot ask.
+	// Drafter returns the function that creates drafters of a drafting method, or nil
+	// for no drafts. The method "" is the service's default. nil: requests cannot use
+	// speculative decoding.
 	Drafter func(method string) (func() speculate.Drafter, error)
 
-	Access        *access.Control // who may ask, and how much; nil: everybody, without limits
-	SharePrefixes bool            // requests of all callers may reuse each other's prefixes
-	Origins       []string        // origins that browsers may ask from: "*" for all
-	Hosts         []string        // names that the service answers to besides those of its own machine
+	Access        *access.Control // keys and limits; nil: none
+	SharePrefixes bool            // share the prefix cache among all clients
+	Origins       []string        // origins that may send requests from browsers; "*": all
+	Hosts         []string        // allowed host names on a loopback address, besides localhost
 
-	Body       int64         // most bytes of a request; 0: 4 MiB
-	Memory     int64         // most bytes that all requests take together, beside the model; 0: 512 MiB
-	Timeout    time.Duration // most time for an answer; 0: 10 minutes
-	LogPrompts bool          // log prompts and answers too
+	Body       int64         // maximum bytes of a request body; 0: 4 MiB
+	Memory     int64         // maximum bytes of memory of all requests, beside the model; 0: 512 MiB
+	Timeout    time.Duration // maximum time of a request; 0: 10 minutes
+	LogPrompts bool          // log prompts and answers
 	Log        *slog.Logger  // nil: no log
-	Page       http.Handler  // what / shows; nil: a line of text
+	Page       http.Handler  // handler of /; nil: a line of text
 	Props      map[string]any
 }
 
-// A Constraint is what structured output must match.
+// A Constraint is the constraint of structured output.
 type Constraint struct {
 	Kind   string // "json_object", "json_schema", "regex", "grammar", "tool"
 	Schema []byte // of json_schema: the JSON Schema
 	Text   string // of regex and grammar
-	Tools  []Tool // of tool: those that may be called, one of which must be
+	Tools  []Tool // of tool: the functions, one of which must be called
 }
 
 // A Tool is a function that the model may call.
@@ -75,20 +76,20 @@ type Tool struct {
 	Parameters []byte // JSON Schema
 }
 
-// A Server answers requests.
+// A Server handles HTTP requests.
 type Server struct {
 	cfg     Config
 	mux     *http.ServeMux
 	started time.Time
 	counts  counts
 	memory  *memory
-	longest func() int // bytes of a text that a token stands for at most; 0: there is no tokenizer
+	longest func() int // maximum bytes of text per token; 0: there is no tokenizer
 
-	local  bool        // only the machine itself can reach the service
-	ending atomic.Bool // no new work
+	local  bool        // the listener is on a loopback address
+	ending atomic.Bool // refuse new requests
 }
 
-// New makes a server.
+// New returns a server.
 func New(cfg Config) *Server {
 	if cfg.Model == "" {
 		cfg.Model = cfg.Manifest.Name
@@ -109,7 +110,7 @@ func New(cfg Config) *Server {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Access == nil {
-		cfg.Access, _ = access.New(access.Options{Registry: cfg.Registry}) // nothing is loaded: it cannot fail
+		cfg.Access, _ = access.New(access.Options{Registry: cfg.Registry}) // cannot fail, because no keys are loaded
 	}
 	s := &Server{cfg: cfg, mux: http.NewServeMux(), started: time.Now(), memory: newMemory(cfg.Memory)}
 	s.longest = sync.OnceValue(func() int {
@@ -118,7 +119,7 @@ func New(cfg Config) *Server {
 		}
 		return cfg.Tokenizer.Longest()
 	})
-	go s.longest() // it spells the whole vocabulary: not while somebody waits for the start
+	go s.longest() // decodes the whole vocabulary, so compute it ahead of the first request
 	s.counts.register(cfg.Registry, cfg.Scheduler)
 	for _, route := range s.routes() {
 		s.mux.Handle(route.pattern, s.answer(route.handler))
@@ -127,11 +128,11 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// A handler answers one request, or returns the error to answer with.
+// A handler answers a request. An error that it returns becomes the response.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// A route is an endpoint of the service. docs/reference/http-api.md is generated
-// from the routes and the requests' types.
+// A route is an endpoint of the service. docs/reference/http-api.md is generated from
+// the routes and the types of their requests.
 type route struct {
 	pattern string
 	handler handler
@@ -156,5 +157,5 @@ func (s *Server) routes() []route {
 	}
 }
 
-// Handler is the service as a handler, with everything around the routes.
-func (s *Server) Handler() http.Handler { return s.around(s.mux) }
+// Handler returns the HTTP handler of the service, with its middleware.
+func (s *Server) Handler() http.Handler { return s.middleware(s.mux) }

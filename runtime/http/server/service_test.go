@@ -24,7 +24,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// TestKeys lets nobody in without one.
+// TestKeys checks that requests without a valid key are refused.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
@@ -50,7 +50,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestOrigins: pages of listed origins may ask, others may not.
+// TestOrigins checks that only pages of listed origins may send requests.
 func TestOrigins(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
@@ -74,7 +74,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// A gate is a mask that lets nothing through until it is opened.
+// A gate is a mask that blocks until it is opened.
 type gate struct{ open chan struct{} }
 
 func (g gate) Mask() ([]uint64, error) {
@@ -86,8 +86,8 @@ func (g gate) Done() bool         { return false }
 
 func (gate) Ready(func()) bool { return true }
 
-// TestQueue: what does not fit into the queue is refused with a time to come
-// back, and who goes away makes room.
+// TestQueue checks that requests beyond the queue are refused with Retry-After, and
+// that a cancelled request frees its place.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	g := gate{make(chan struct{})}
@@ -136,7 +136,7 @@ func TestQueue(t *testing.T) {
 		t.Errorf("status %d, %+v", status, c.Error)
 	}
 	leave()
-	b := <-second // it has gone before there is an answer
+	b := <-second // it was cancelled before its answer
 	close(g.open)
 	if a, c := <-first, <-third; a != 200 || b != 0 || c != 200 {
 		t.Errorf("statuses %d, %d, %d", a, b, c)
@@ -144,7 +144,7 @@ func TestQueue(t *testing.T) {
 	until(0, 0)
 }
 
-// TestLog holds the log to requests' ids, without what was asked.
+// TestLog checks that the log contains request ids and no prompts.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -181,8 +181,8 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestNative: Inferflow's interface, its codes, its pieces.
-func TestNative(t *testing.T) {
+// TestInferflow checks Inferflow requests, their return codes and streams.
+func TestInferflow(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	var a struct {
@@ -223,7 +223,7 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// TestState: models, props, metrics, tokens.
+// TestState checks models, props, metrics and tokens.
 func TestState(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -251,8 +251,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestShutdown finishes what runs, refuses what comes, and ends what lasts too
-// long with an error that clients can read.
+// TestShutdown checks that running requests finish, that new ones are refused, and that
+// those over the grace period end with an error event.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	for _, grace := range []time.Duration{10 * time.Second, 20 * time.Millisecond} {
@@ -300,18 +300,19 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// withoutCounts keeps two servers of one scheduler from registering twice.
+// withoutCounts prevents two servers of one scheduler from registering metrics twice.
 func withoutCounts(c server.Config) server.Config {
 	c.Registry = nil
 	return c
 }
 
-// TestSlowClients: who does not send its request is let go, who sends rubbish
-// gets an answer or a closed connection, and others are served meanwhile.
+// TestSlowClients checks that clients that do not finish their request are
+// disconnected, that garbage gets an error or a closed connection, and that others are
+// served meanwhile.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	l := server.Listening{Address: "127.0.0.1:0", Requests: 200 * time.Millisecond, Most: 50}
+	l := server.Listening{Address: "127.0.0.1:0", Requests: 200 * time.Millisecond, Connections: 50}
 	listener, err := l.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -355,8 +356,8 @@ func TestSlowClients(t *testing.T) {
 	resp.Body.Close()
 }
 
-// TestLoglikelihood: what lm-eval computes from echo is what the rows say,
-// however the prompt is cut into steps.
+// TestLoglikelihood checks that the log-likelihoods of lm-eval, computed from echo, are
+// those of the model's rows, however the prompt is split into steps.
 func TestLoglikelihood(t *testing.T) {
 	t.Parallel()
 	const text = "TheQuickBrownFoxJumpsOverTheLazyDog"

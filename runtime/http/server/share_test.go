@@ -15,8 +15,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/server"
 )
 
-// TestManyPrompts: a request with more prompts than the queue has room for is
-// answered, in the prompts' order, also as a stream.
+// TestManyPrompts checks that a request with more prompts than the queue has room for
+// is answered in order, also as a stream.
 func TestManyPrompts(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(_ *server.Config, o *scheduler.Options, _ *engine.Options) { o.Queue = 2 })
@@ -54,8 +54,8 @@ func TestManyPrompts(t *testing.T) {
 	}
 }
 
-// TestPrefixesOfOthers: what a request says of reused tokens tells nothing of other
-// keys' prompts, nor of those of another salt.
+// TestPrefixesOfOthers checks that cached_tokens does not reveal prompts of other keys
+// or of another salt.
 func TestPrefixesOfOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config, _ *scheduler.Options, _ *engine.Options) {
@@ -87,7 +87,7 @@ func TestPrefixesOfOthers(t *testing.T) {
 	}
 }
 
-// TestLongPrompts: texts that the context cannot hold are refused by their length,
+// TestLongPrompts checks that texts that exceed the context are refused by their length
 // or at the first token too many.
 func TestLongPrompts(t *testing.T) {
 	t.Parallel()

@@ -15,14 +15,14 @@ type sender struct {
 	open bool
 }
 
-// slowest is how long a client may take to receive one event.
-const slowest = 30 * time.Second
+// eventTimeout limits the time that a client takes to receive one event.
+const eventTimeout = 30 * time.Second
 
 func newSender(w http.ResponseWriter) *sender {
 	return &sender{w: w, ctl: http.NewResponseController(w)}
 }
 
-// begin starts the answer: from now on errors are events.
+// begin writes the header. Later errors are sent as events.
 func (s *sender) begin() {
 	h := s.w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -32,9 +32,9 @@ func (s *sender) begin() {
 	s.open = true
 }
 
-// add puts an event behind those that the next flush writes.
+// add queues an event for the next flush.
 func (s *sender) add(v any) error {
-	data, err := marshal(v) // with a line end
+	data, err := marshal(v) // ends with a newline
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (s *sender) add(v any) error {
 	return nil
 }
 
-// flush writes the events that were added and lets them go at once.
+// flush writes the queued events to the connection.
 func (s *sender) flush() error {
 	if len(s.buf) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (s *sender) flush() error {
 		s.begin()
 	}
 	defer func() { s.buf = s.buf[:0] }()
-	s.ctl.SetWriteDeadline(time.Now().Add(slowest)) // without one the server's own holds
+	s.ctl.SetWriteDeadline(time.Now().Add(eventTimeout)) // an error leaves the server's own deadline
 	if _, err := s.w.Write(s.buf); err != nil {
 		return errStarted
 	}
@@ -61,13 +61,14 @@ func (s *sender) flush() error {
 	return nil
 }
 
-// end writes the mark that nothing follows.
+// end writes the event that ends the stream.
 func (s *sender) end() error {
 	s.buf = append(s.buf, "data: [DONE]\n\n"...)
 	return s.flush()
 }
 
-// fail ends the answer with an error: an event once it has begun.
+// fail ends the stream with an error event. If nothing was sent yet, it returns the
+// error, for an error status.
 func (s *sender) fail(err error) error {
 	if !s.open {
 		return err

@@ -14,24 +14,24 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
-// counts are the service's own metrics.
+// counts are the server's metrics.
 type counts struct{ requests *metrics.Counter }
 
 func (c *counts) register(r *metrics.Registry, s *scheduler.Scheduler) {
-	c.requests = r.Counter("iflowc_requests_total", "Requests answered, by status; 499: the client went first.", "code")
+	c.requests = r.Counter("iflowc_requests_total", "Requests by status; 499: the client disconnected before the response.", "code")
 	r.Func("gauge", "iflowc_requests_waiting", "Requests in the queue.", func() float64 {
 		waiting, _ := s.Load()
 		return float64(waiting)
 	})
-	r.Func("gauge", "iflowc_requests_running", "Requests at work.", func() float64 {
+	r.Func("gauge", "iflowc_requests_running", "Running requests.", func() float64 {
 		_, running := s.Load()
 		return float64(running)
 	})
 	r.Func("gauge", "go_goroutines", "Goroutines.", func() float64 { return float64(runtime.NumGoroutine()) })
-	r.Func("gauge", "process_resident_memory_bytes", "Memory in use; 0 where the system does not tell.", resident)
+	r.Func("gauge", "process_resident_memory_bytes", "Resident memory in bytes; 0 if unknown.", resident)
 }
 
-// resident is the process's resident memory in bytes.
+// resident returns the process's resident memory in bytes.
 func resident() float64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -54,11 +54,11 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 // metrics answers GET /metrics.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	s.cfg.Registry.WriteTo(w) // nobody is left to tell
+	s.cfg.Registry.WriteTo(w) // the client disconnected
 	return nil
 }
 
-// modelObject describes the model.
+// A modelObject describes the model.
 type modelObject struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -89,17 +89,18 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// checkModel refuses the name of another model; "" is this one.
+// checkModel returns an error for the name of another model; "" stands for the served
+// one.
 func (s *Server) checkModel(name string) error {
 	if name == "" || name == s.cfg.Model || name == s.cfg.Manifest.Name || name == "default" {
 		return nil
 	}
-	e := invalid("model", "the model %.80q does not exist; this service has %q", name, s.cfg.Model).withCode("model_not_found")
+	e := invalid("model", "the model %.80q does not exist; this service serves %q", name, s.cfg.Model).withCode("model_not_found")
 	e.status = http.StatusNotFound
 	return e
 }
 
-// props answers GET /props: what the service is made of.
+// props answers GET /props: model, template and the properties in Config.Props.
 func (s *Server) props(w http.ResponseWriter, _ *http.Request) error {
 	p := map[string]any{
 		"model": s.describe(), "hash": s.cfg.Manifest.Hash, "compiler": s.cfg.Manifest.Compiler,
@@ -113,7 +114,8 @@ func (s *Server) props(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// fingerprint names the model's build in answers.
+// fingerprint returns the system_fingerprint of answers, which identifies the model's
+// build.
 func (s *Server) fingerprint() string {
 	hash := s.cfg.Manifest.Hash
 	return "fp_" + hash[:min(12, len(hash))]
@@ -126,14 +128,14 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, err := w.Write([]byte(s.cfg.Model + " is served here; POST /v1/chat/completions, see /props\n"))
+	_, err := w.Write([]byte(s.cfg.Model + " is running; send requests to /v1/chat/completions, see /props\n"))
 	return err
 }
 
-// other answers everything else: Inferflow's interface takes any path.
+// other answers all other paths: Inferflow requests, else an error.
 func (s *Server) other(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path == "/" || r.URL.Path == "/inferflow" {
-		return s.native(w, r)
+		return s.inferflow(w, r)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		probe := r.Clone(r.Context())
@@ -145,7 +147,7 @@ func (s *Server) other(w http.ResponseWriter, r *http.Request) error {
 			return e
 		}
 	}
-	e := invalid("", "there is nothing at %.200s", r.URL.Path).withCode("unknown_url")
+	e := invalid("", "there is no endpoint %.200s", r.URL.Path).withCode("unknown_url")
 	e.status = http.StatusNotFound
 	return e
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/server"
 )
 
-// A fieldRow is a row of the table of docs/security.md.
+// A fieldRow is a row of the table in docs/security.md.
 type fieldRow struct {
 	endpoints, fields []string
-	status            int    // beyond the bound; 0: there is none
-	message           string // how the refusal begins; KEY stands for the field
+	status            int    // status beyond the bound; 0: there is no bound
+	message           string // prefix of the error message; KEY stands for the field
 }
 
-// fieldRows reads the table.
+// fieldRows parses the table.
 func fieldRows(t *testing.T) (rows []fieldRow) {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/security.md")
@@ -58,7 +58,7 @@ func fieldRows(t *testing.T) (rows []fieldRow) {
 	return rows
 }
 
-// TestFieldTable: the table has every field of every request, and no other.
+// TestFieldTable checks that the table contains exactly the fields of all requests.
 func TestFieldTable(t *testing.T) {
 	t.Parallel()
 	listed := map[string]bool{}
@@ -85,7 +85,7 @@ func TestFieldTable(t *testing.T) {
 	}
 }
 
-// endpointPaths are the endpoints with a request that is answered.
+// endpointPaths are the endpoints with a valid request.
 var endpointPaths = map[string]struct{ path, body string }{
 	"chat":        {"/v1/chat/completions", `"messages":[{"role":"user","content":"a"}],"max_tokens":1`},
 	"completions": {"/v1/completions", `"prompt":"a","max_tokens":1`},
@@ -97,16 +97,16 @@ var endpointPaths = map[string]struct{ path, body string }{
 	"inferflow":   {"/inferflow", `"text":"a","max_new_tokens":1`},
 }
 
-// list is a JSON list of n equal values.
+// list returns a JSON list of n equal values.
 func list(n int, value string) string {
 	return "[" + strings.Repeat(value+",", n-1) + value + "]"
 }
 
-// text is a JSON text of n bytes.
+// text returns a JSON string of n bytes.
 func text(n int) string { return `"` + strings.Repeat("x", n) + `"` }
 
-// overBounds are keys that are over the bound of a field, with the endpoint where
-// endpoints differ.
+// overBounds are values beyond the bound of a field, with the endpoint if endpoints
+// differ.
 var overBounds = map[string]string{
 	"priority": `"priority":101`, "user": `"user":` + text(257), "cache_salt": `"cache_salt":` + text(257), "model": `"model":"other"`,
 	"temperature": `"temperature":101`, "top_p": `"top_p":1.1`, "top_k": `"top_k":-2`, "fill top_k": `"top_k":1001`, "min_p": `"min_p":-1`, "typical_p": `"typical_p":2`, "tfs_z": `"tfs_z":2`,
@@ -142,7 +142,7 @@ var overBounds = map[string]string{
 	"decoder_input_template": `"decoder_input_template":` + text(17_000), "is_streaming_mode": `"is_streaming_mode":7`,
 }
 
-// TestFieldBounds: what is over a bound of the table is refused as it says.
+// TestFieldBounds checks that values beyond a bound are refused as the table says.
 func TestFieldBounds(t *testing.T) {
 	t.Parallel()
 	s := constrained(t, plainTemplate)

@@ -16,7 +16,7 @@ type tokenizeRequest struct {
 	WithPieces bool    `json:"with_pieces"` // return the text of each token too
 }
 
-// bytesOfToken is what a token takes in an answer of /tokenize.
+// bytesOfToken is the memory of a token in the response of /tokenize.
 const bytesOfToken = 512
 
 // tokenize answers /tokenize.
@@ -36,8 +36,8 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 	if t == nil {
 		return invalid("", "%s has no tokenizer", s.cfg.Model)
 	}
-	if len(*text) > mostTokenized {
-		return invalid("content", "content: expected at most %d bytes", mostTokenized)
+	if len(*text) > maxTokenized {
+		return invalid("content", "content: expected at most %d bytes", maxTokenized)
 	}
 	if err := s.take(r, "content", int64(bytesOfToken*len(*text))); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 		names[i] = t.Token(id)
 	}
 	out := map[string]any{"ids": ids, "tokens": ids, "pieces": names, "count": len(ids), "max_model_len": s.cfg.Context}
-	if req.WithPieces { // as llama.cpp's server has it
+	if req.WithPieces { // llama.cpp's form
 		list := make([]map[string]any, len(ids))
 		for i, id := range ids {
 			text, _ := s.spell(id)

@@ -11,13 +11,12 @@ import (
 	"strings"
 )
 
-// unsupported are keys of OpenAI's, vLLM's, llama.cpp's and others' requests
-// that would change the answer and that this service does not implement. They
-// are refused, because an answer that ignores them looks right and is not, unless
-// they have a neutral value: null, or one of those in the tag. The tag "use" says
-// what to do in place of it. Keys that are in no table are ignored.
+// unsupported lists keys of OpenAI, vLLM, llama.cpp and other servers that would change
+// the answer and that iflowc does not implement. A request that sets one is refused
+// unless the value is neutral: null, or one in the tag "neutral". The tag "use" names
+// an alternative. Keys in no table are ignored.
 //
-// A request that knows a key of this table shadows it by a field of its own.
+// A request type that supports a key of this table shadows it with a field of its own.
 type unsupported struct {
 	AdaptiveTarget   json.RawMessage `json:"adaptive_target" neutral:"-1"`
 	AllowedTokens    json.RawMessage `json:"allowed_token_ids" use:"guided_choice or guided_grammar"`
@@ -68,7 +67,7 @@ type unsupported struct {
 	XTCProbability   json.RawMessage `json:"xtc_probability" neutral:"0" use:"top_p, min_p or typical_p"`
 }
 
-// unsupportedChat are more of them, of chats.
+// unsupportedChat lists further unsupported keys of chat completions.
 type unsupportedChat struct {
 	AddSpecial       json.RawMessage `json:"add_special_tokens" neutral:"false"`
 	Audio            json.RawMessage `json:"audio"`
@@ -88,12 +87,13 @@ type unsupportedChat struct {
 	WebSearch        json.RawMessage `json:"web_search_options"`
 }
 
-// unsupportedText are more of them, of completions.
+// unsupportedText lists further unsupported keys of completions.
 type unsupportedText struct {
 	AddSpecial json.RawMessage `json:"add_special_tokens" neutral:"true"`
 }
 
-// refuseUnsupported refuses the keys of such tables that are not neutral.
+// refuseUnsupported returns an error for the first key in tables with a value that is
+// not neutral.
 func refuseUnsupported(tables ...any) error {
 	for _, table := range tables {
 		v := reflect.ValueOf(table)
@@ -112,8 +112,8 @@ func refuseUnsupported(tables ...any) error {
 	return nil
 }
 
-// isNeutral says whether a value is absent, null or one of a list of values that
-// are separated by "|".
+// isNeutral reports whether a value is absent, null, or one of the values in list,
+// separated by "|".
 func isNeutral(data []byte, list string) bool {
 	if len(data) == 0 || string(data) == "null" {
 		return true
