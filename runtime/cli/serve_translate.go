@@ -98,7 +98,7 @@ func translateGreedily(ctx context.Context, s *scheduler.Scheduler, j scheduler.
 		Job: j, Prompt: []int32{set.start}, Source: source, Samplers: []*decode.Sampler{c}, Max: set.options.MaxLength - 1, EOS: rules.EOS, Logprobs: 0,
 	}
 	if drafter != nil {
-		g.Drafter = func() speculate.Drafter { return speculate.Behind(source, drafter()) }
+		g.Drafter = func() speculate.Drafter { return speculate.WithSource(source, drafter()) }
 	}
 	tokens, sum := []int32{set.start}, 0.0
 	stream, err := s.Generate(ctx, g)

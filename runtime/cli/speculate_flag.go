@@ -176,7 +176,7 @@ func (d *drafting) behind(source []int32) speculate.Drafter {
 	if err != nil || make == nil {
 		return nil
 	}
-	return speculate.Behind(source, make())
+	return speculate.WithSource(source, make())
 }
 
 // start starts the model that drafts, if one does, beside the engine that

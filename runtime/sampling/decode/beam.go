@@ -7,23 +7,23 @@ import (
 	"slices"
 )
 
-// Stopping says when a beam search ends before its hypotheses are all longer
-// than allowed (early_stopping of generation_config.json).
+// Stopping is the condition that ends a beam search before MaxLength (early_stopping in
+// generation_config.json).
 type Stopping int
 
-// The ways to stop.
+// Values of Stopping.
 const (
-	StopHeuristic Stopping = iota // false: when the best running beam, if it ended here, would not get in
-	StopFull                      // true: as soon as there are enough hypotheses
-	StopNever                     // "never": when no running beam could still get in
+	StopHeuristic Stopping = iota // false: when the best running beam would not become a hypothesis if it ended now
+	StopFull                      // true: when there are Beams hypotheses
+	StopNever                     // "never": when no running beam can still become a hypothesis
 )
 
-// BeamOptions choose a beam search.
+// BeamOptions configure a beam search.
 type BeamOptions struct {
 	Beams         int
-	LengthPenalty float64 // a hypothesis' score is its log-probability over length^LengthPenalty
+	LengthPenalty float64 // a hypothesis' score is its log-probability divided by length^LengthPenalty
 	Stopping      Stopping
-	MaxLength     int // tokens of a sequence, the prompt included
+	MaxLength     int // maximum tokens of a sequence, prompt included
 	Rules         Rules
 }
 
@@ -33,34 +33,34 @@ type Branch struct {
 	Token  int32
 }
 
-// A Hypothesis is a finished sequence, its prompt included.
+// A Hypothesis is a finished sequence, prompt included.
 type Hypothesis struct {
 	Tokens []int32
 	Score  float32
 }
 
-// hopeless is the score of what must not be chosen. It is no infinity because
-// that of forbidden tokens is lower.
+// hopeless is the score of candidates that must not be chosen. It is finite, because
+// forbidden tokens must score lower.
 const hopeless = float32(-1e9)
 
-// A BeamSearch finds likely sequences: it keeps the most probable beams, a step
-// extends each by every token, and hypotheses compete by their probability a
-// token. It follows transformers' generate, whose results it must reproduce:
-// sums in float32, candidates (1 + end tokens) times the beams, and only
-// those among the first Beams candidates that ended become hypotheses.
+// A BeamSearch keeps the most probable beams, extends each by every token in a step,
+// and ranks finished hypotheses by length-normalized log-probability. It reproduces the
+// results of transformers' generate: sums in float32, (1 + number of EOS tokens) ×
+// Beams candidates per step, and only ended ones among the first Beams candidates
+// become hypotheses.
 type BeamSearch struct {
 	opt      BeamOptions
 	prompt   int
-	running  []beam // Beams of them, best first
+	running  []beam // Beams beams, best first
 	finished []beam // at most Beams, best first
-	improves bool   // a running beam may still become one of the results
+	improves bool   // a running beam may still become a hypothesis
 
 	scratch    []float32
 	candidates []candidateBeam
 }
 
-// A beam is a sequence with its score: the sum of log-probabilities while it
-// runs, and that over its length when it has finished.
+// A beam is a sequence with its score: the sum of log-probabilities while it runs,
+// divided by length^LengthPenalty once it has finished.
 type beam struct {
 	tokens []int32
 	score  float32
@@ -72,8 +72,7 @@ type candidateBeam struct {
 	ended bool
 }
 
-// NewBeamSearch starts with a prompt, which is the first (and so far only)
-// beam.
+// NewBeamSearch starts a search with a prompt, the only beam of the first step.
 func NewBeamSearch(prompt []int32, opt BeamOptions) (*BeamSearch, error) {
 	switch {
 	case opt.Beams < 1 || opt.Beams > 1<<10:
@@ -81,12 +80,12 @@ func NewBeamSearch(prompt []int32, opt BeamOptions) (*BeamSearch, error) {
 	case math.IsNaN(opt.LengthPenalty) || math.IsInf(opt.LengthPenalty, 0):
 		return nil, fmt.Errorf("length penalty %v: expected a number", opt.LengthPenalty)
 	case len(prompt) >= opt.MaxLength:
-		return nil, fmt.Errorf("a length of at most %d tokens leaves none to generate after %d", opt.MaxLength, len(prompt))
+		return nil, fmt.Errorf("a maximum length of %d tokens leaves none to generate after a prompt of %d", opt.MaxLength, len(prompt))
 	}
 	opt.Rules.Prompt, opt.Rules.MaxLength = len(prompt), opt.MaxLength
 	b := &BeamSearch{opt: opt, prompt: len(prompt), improves: true}
 	for i := range opt.Beams {
-		score := hopeless // a copy of the first, so that its tokens are not chosen twice
+		score := hopeless // a copy of the first beam, so that its tokens are not chosen twice
 		if i == 0 {
 			score = 0
 		}
@@ -95,9 +94,9 @@ func NewBeamSearch(prompt []int32, opt BeamOptions) (*BeamSearch, error) {
 	return b, nil
 }
 
-// Step takes the logits after each beam: one row in the first step, then one
-// for each branch that the step before returned. It returns the beams that go
-// on, or none when the search is over.
+// Step takes the logits after each beam: one row in the first step, then one for each
+// branch that the previous step returned. It returns the branches to continue, or none
+// when the search is over.
 func (b *BeamSearch) Step(logits [][]float32) ([]Branch, error) {
 	if err := b.propose(logits); err != nil {
 		return nil, err
@@ -119,8 +118,8 @@ func (b *BeamSearch) Step(logits [][]float32) ([]Branch, error) {
 	return branches, nil
 }
 
-// propose finds the best continuations of all beams; among equals that of the
-// earlier beam, then of the smaller id.
+// propose finds the best continuations of all beams; among equals, that of the earlier
+// beam, then of the smaller id.
 func (b *BeamSearch) propose(logits [][]float32) error {
 	keep := max(2, 1+len(b.opt.Rules.EOS)) * b.opt.Beams
 	b.candidates = b.candidates[:0]
@@ -132,7 +131,7 @@ func (b *BeamSearch) propose(logits [][]float32) error {
 		}
 		rules := &b.opt.Rules
 		penalty := rules.SourcePenalty
-		if i > 0 { // transformers has one row of source tokens, which it pairs with the first beam alone
+		if i > 0 { // transformers applies this penalty only to the first beam
 			rules.SourcePenalty = 0
 		}
 		rules.Apply(b.scratch, b.running[i].tokens)
@@ -143,9 +142,9 @@ func (b *BeamSearch) propose(logits [][]float32) error {
 	return nil
 }
 
-// take makes candidates of a beam's continuations, whose scores are in scratch.
-// They are sorted when there are twice as many as are kept: insertion one by one
-// takes seconds where a request names many end tokens.
+// take adds a beam's continuations, with scores in scratch, to the candidates. It sorts
+// them whenever there are twice as many as needed: inserting them one at a time takes
+// seconds for requests with many EOS tokens.
 func (b *BeamSearch) take(parent, keep int) {
 	least, full := float32(0), false
 	if len(b.candidates) >= keep {
@@ -165,14 +164,13 @@ func (b *BeamSearch) take(parent, keep int) {
 	}
 }
 
-// cut sorts the candidates and keeps the best; among equals those that came
-// first.
+// cut sorts the candidates and keeps the best; among equals, the first.
 func (b *BeamSearch) cut(keep int) {
 	slices.SortStableFunc(b.candidates, func(x, y candidateBeam) int { return cmp.Compare(y.score, x.score) })
 	b.candidates = b.candidates[:min(keep, len(b.candidates))]
 }
 
-// finish makes hypotheses of those that ended among the first candidates.
+// finish adds hypotheses for those of the first Beams candidates that ended.
 func (b *BeamSearch) finish(length int) {
 	if !b.improves || b.opt.Stopping == StopFull && len(b.finished) == b.opt.Beams {
 		return
@@ -192,8 +190,8 @@ func (b *BeamSearch) finish(length int) {
 	}
 }
 
-// advance makes the running beams of the best candidates; those that ended
-// only serve where there are no others.
+// advance makes the best candidates the running beams; ended ones are used only if
+// there are no others.
 func (b *BeamSearch) advance() []Branch {
 	next := make([]candidateBeam, len(b.candidates))
 	for i, c := range b.candidates {
@@ -221,16 +219,18 @@ func (b *BeamSearch) advance() []Branch {
 	return branches
 }
 
+// extended returns the tokens of a candidate.
 func (b *BeamSearch) extended(c candidateBeam) []int32 {
 	parent := b.running[c.Parent].tokens
 	return append(append(make([]int32, 0, len(parent)+1), parent...), c.Token)
 }
 
+// lengthFactor returns length^LengthPenalty.
 func (b *BeamSearch) lengthFactor(length int) float32 {
 	return float32(math.Pow(float64(length), b.opt.LengthPenalty))
 }
 
-// mayImprove compares the best running beam with the worst hypothesis.
+// mayImprove reports whether the best running beam may still beat the worst hypothesis.
 func (b *BeamSearch) mayImprove(length int) bool {
 	if b.opt.Stopping == StopNever && b.opt.LengthPenalty > 0 {
 		length = b.opt.MaxLength
@@ -242,7 +242,7 @@ func (b *BeamSearch) mayImprove(length int) bool {
 	return b.running[0].score/b.lengthFactor(length-b.prompt) > worst
 }
 
-// Best lists the hypotheses found, at most n, best first.
+// Best returns at most n hypotheses, best first.
 func (b *BeamSearch) Best(n int) []Hypothesis {
 	out := make([]Hypothesis, 0, n)
 	for _, f := range b.finished[:min(n, len(b.finished))] {

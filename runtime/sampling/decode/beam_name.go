@@ -2,16 +2,15 @@ package decode
 
 import "strings"
 
-// BeamStrategy is the name of beam search among the strategies. It looks at
-// several sequences at once, so that it is no Strategy but a BeamSearch.
+// BeamStrategy is the name of beam search among the strategies. It is implemented by
+// BeamSearch, not by a Strategy, because it ranks several sequences.
 const BeamStrategy = "beam"
 
-// maxBeams is how many beams a strategy's name may ask for.
+// maxBeams bounds the beams in a strategy's parameters.
 const maxBeams = 64
 
-// ParseBeams reads a strategy's name with its parameters; false: it is not beam
-// search. early_stopping 1 stops with enough hypotheses, 2 only when none can
-// get better, as "never" does.
+// ParseBeams parses a strategy's name with its parameters; ok is false if it is not
+// beam search. early_stopping is 0, 1 (true) or 2 ("never").
 func ParseBeams(text string) (opt BeamOptions, ok bool, err error) {
 	name, list, _ := strings.Cut(text, ":")
 	if name != BeamStrategy && name != "beam_search" {

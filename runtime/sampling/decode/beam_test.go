@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// recorded is testdata/beams.json: what transformers' generate did
-// (record_beams.py says how).
+// recorded is testdata/beams.json, the results of transformers' generate (see
+// record_beams.py).
 type recorded struct {
 	Tables [][]float32
 	Cases  []struct {
@@ -24,7 +24,7 @@ type recorded struct {
 
 const tableVocab, tablePeriod = 13, 5
 
-// tableRow is the row of logits after a sequence.
+// tableRow returns the row of logits after a sequence.
 func tableRow(table []float32, sequence []int32) []float32 {
 	at := ((len(sequence)-1)%tablePeriod*tableVocab + int(sequence[len(sequence)-1])) * tableVocab
 	return table[at : at+tableVocab]
@@ -49,7 +49,7 @@ func numbers(v any) (out []int32) {
 	return out
 }
 
-// options reads settings as generation_config.json spells them.
+// options converts settings with the names of generation_config.json.
 func options(s map[string]any, prompt int) BeamOptions {
 	o := BeamOptions{Beams: int(number(s["num_beams"], 1)), LengthPenalty: number(s["length_penalty"], 1), MaxLength: int(number(s["max_length"], 0))}
 	switch s["early_stopping"] {
@@ -85,7 +85,7 @@ func options(s map[string]any, prompt int) BeamOptions {
 	return o
 }
 
-// search runs a beam search over rows given by a function.
+// search runs a beam search over rows that a function returns.
 func search(t *testing.T, prompt []int32, opt BeamOptions, row func([]int32) []float32) []Hypothesis {
 	t.Helper()
 	b, err := NewBeamSearch(prompt, opt)
@@ -149,7 +149,7 @@ func TestBeamsLikeTransformers(t *testing.T) {
 	}
 }
 
-// greedy takes the argmax of the tokens that the rules allow.
+// greedy picks the argmax of the tokens that the rules allow.
 func greedy(opt BeamOptions, prompt []int32, row func([]int32) []float32) []int32 {
 	s := slices.Clone(prompt)
 	for len(s) < opt.MaxLength {
@@ -164,8 +164,8 @@ func greedy(opt BeamOptions, prompt []int32, row func([]int32) []float32) []int3
 	return s
 }
 
-// TestWideBeam compares a beam as wide as the space of sequences with the list
-// of all of them: then a beam search is exact.
+// TestWideBeam compares a beam search as wide as the space of sequences, which is
+// exact, with an enumeration.
 func TestWideBeam(t *testing.T) {
 	t.Parallel()
 	const vocab, length, eos = 4, 5, 0

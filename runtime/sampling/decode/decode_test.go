@@ -17,11 +17,11 @@ func sampler(t *testing.T, opt Options) *StandardSampler {
 	return s
 }
 
-// row holds logits whose order is not their index.
+// row contains logits in an order other than that of their indices.
 var row = []float32{0.5, 2.0, -1.0, 2.5, 0.0, 1.5, -3.0, 2.25}
 
-// expected computes the distribution of the options independently: straight
-// from the definitions, over every token.
+// expected computes the distribution of the options independently, from the
+// definitions, over every token.
 func expected(opt Options, logits []float32) []float64 {
 	p := make([]float64, len(logits))
 	order := make([]int, len(logits))
@@ -63,8 +63,8 @@ func expected(opt Options, logits []float32) []float64 {
 }
 
 // TestDistributions compares frequencies with the exact probabilities by the
-// chi-squared statistic. With at most 7 degrees of freedom a right sampler is
-// above 29 once in ten thousand runs; the seed is fixed, so never here.
+// chi-squared statistic. With at most 7 degrees of freedom, a correct sampler exceeds
+// 29 once in ten thousand runs. The seed is fixed.
 func TestDistributions(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []Options{
@@ -99,7 +99,7 @@ func TestDistributions(t *testing.T) {
 	}
 }
 
-// TestFront compares the selection with a sort, with many equal logits.
+// TestFront compares the selection with a sort, for many equal logits.
 func TestFront(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))

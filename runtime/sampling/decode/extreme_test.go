@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// randomRow is a row of logits of a vocabulary.
+// randomRow returns a row of random logits.
 func randomRow(vocab int) []float32 {
 	r := rand.New(rand.NewPCG(1, 2))
 	row := make([]float32, vocab)
@@ -19,7 +19,7 @@ func randomRow(vocab int) []float32 {
 	return row
 }
 
-// heaviest are settings that cost as much per token as a request can make them.
+// heaviest are the settings with the highest cost per token.
 func heaviest() map[string]Settings {
 	list := map[string]Settings{
 		"greedy":         {},
@@ -47,8 +47,8 @@ func heaviest() map[string]Settings {
 	return list
 }
 
-// BenchmarkHeaviest measures them over 250,000 tokens and a text of 8,192, in
-// which one token stands everywhere.
+// BenchmarkHeaviest measures them with 250,000 tokens and a text that repeats one token
+// 8,192 times.
 func BenchmarkHeaviest(b *testing.B) {
 	row, list := randomRow(250_000), heaviest()
 	for _, vocab := range []int{50_000, 250_000} {
@@ -70,7 +70,7 @@ func BenchmarkHeaviest(b *testing.B) {
 	}
 }
 
-// BenchmarkLearn is the first token after a prompt of 8,192.
+// BenchmarkLearn measures the first token after a prompt of 8,192.
 func BenchmarkLearn(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random, row := make([]int32, 8192), randomRow(50_000)
@@ -95,8 +95,8 @@ func BenchmarkLearn(b *testing.B) {
 	}
 }
 
-// TestExtremeSettings: whatever is in range draws a token that the model allows,
-// and the lowest temperatures are greedy.
+// TestExtremeSettings checks that all settings in range sample an allowed token, and
+// that the lowest temperatures are greedy.
 func TestExtremeSettings(t *testing.T) {
 	t.Parallel()
 	tiny, huge := math.SmallestNonzeroFloat64, math.MaxFloat64
@@ -138,7 +138,7 @@ func TestExtremeSettings(t *testing.T) {
 				if err != nil || row[id] < -math.MaxFloat32 {
 					t.Fatalf("%s, %s %+v: token %d, %v", name, set.Strategy, set.Options, id, err)
 				}
-				if best, _ := argmax(row); set.Temperature < minSampling && set.Strategy == "" && set.Penalty == 0 && row[id] != row[best] {
+				if best, _ := argmax(row); set.Temperature < greedyBelow && set.Strategy == "" && set.Penalty == 0 && row[id] != row[best] {
 					t.Errorf("%s, %+v: token %d, expected %d", name, set.Options, id, best)
 				}
 				text = append(text, id)
@@ -152,8 +152,8 @@ func TestExtremeSettings(t *testing.T) {
 	}
 }
 
-// TestLinearMemory: what FSD learns of a text is linear in its length, whatever n
-// is. A map of all contexts took 7.5 GB of 2,000 tokens.
+// TestLinearMemory checks that FSD's memory is linear in the text for any n. A map of
+// all contexts took 7.5 GB for 2,000 tokens.
 func TestLinearMemory(t *testing.T) {
 	s, err := NewStrategy(StrategyOptions{Name: "fsd:n=8", Temperature: 1})
 	if err != nil {
@@ -177,7 +177,7 @@ func TestLinearMemory(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestRadixSort: it is the same order as that of a comparison.
+// TestRadixSort compares it with a comparison sort.
 func TestRadixSort(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))

@@ -5,10 +5,9 @@ import "math/rand/v2"
 // maxOrder is the largest n of FSD's n-grams; its authors use 2 to 5.
 const maxOrder = 8
 
-// pickFSD is Frustratingly Simple Decoding (Yang et al. 2024, section 3): the
-// k most probable are judged by (1-alpha) times their probability minus alpha
-// times the probability that a language model of n-grams, counted in the text
-// so far, gives them.
+// pickFSD implements Frustratingly Simple Decoding (Yang et al. 2024, section 3). The
+// score of each of the k most probable tokens is (1-alpha) times its probability minus
+// alpha times its probability in an n-gram model of the text so far.
 func pickFSD(p params, _ *rand.Rand) picker {
 	m := &ngrams{n: p.whole("n"), beta: p["beta"], tokens: map[int32]occurrences{}, index: map[int32]int{}}
 	k, alpha := p.whole("k"), p["alpha"]
@@ -30,17 +29,17 @@ func pickFSD(p params, _ *rand.Rand) picker {
 	}
 }
 
-// randomStart is for how many tokens random_fsd may sample.
+// randomStart is the number of first tokens that random_fsd may sample.
 const randomStart = 10
 
-// pickRandomFSD is FSD, but each of the first tokens is sampled if a coin says
-// so.
+// pickRandomFSD is FSD, but samples each of the first randomStart tokens with
+// probability 1/2.
 func pickRandomFSD(p params, rng *rand.Rand) picker {
 	fsd, sample := pickFSD(p, rng), pickStd(p, rng)
 	tokens := 0
 	return func(pool []candidate, history []int32) int {
 		tokens++
-		at := fsd(pool, history) // it counts the text whoever chooses
+		at := fsd(pool, history) // always called, because it counts the text
 		if tokens <= randomStart && rng.Float64() < 0.5 {
 			return sample(pool, history)
 		}
@@ -48,25 +47,25 @@ func pickRandomFSD(p params, rng *rand.Rand) picker {
 	}
 }
 
-// ngrams says which tokens followed the contexts of up to n-1 tokens that end
-// a text. It stores no contexts, only where each token occurs, so that its
-// memory is linear in the text whatever n is. The occurrences of the last token
-// are where the contexts may have been before.
+// ngrams counts the tokens that followed the last 1 … n-1 tokens of a text at their
+// earlier occurrences. It stores only where each token occurs, not the contexts, so its
+// memory is linear in the text for any n.
 type ngrams struct {
 	n      int
 	beta   float64
 	tokens map[int32]occurrences
-	before []int32 // of each position: the one before it with the same token; -1: none
+	before []int32 // for each position, the previous one with the same token; -1: none
 
-	index  map[int32]int     // of the candidates, by token
+	index  map[int32]int     // token → index of the candidate
 	after  [][maxOrder]int32 // how often each candidate followed the last 1, 2, … tokens
-	totals [maxOrder]int32   // how often anything did
+	totals [maxOrder]int32   // how often any token did
 }
 
-// occurrences are how often a token is in the text, and where last.
+// occurrences are the number of occurrences of a token and the position of the last
+// one.
 type occurrences struct{ last, count int32 }
 
-// learn takes the tokens that the text has gained.
+// learn adds the new tokens of the text.
 func (m *ngrams) learn(text []int32) {
 	for i := len(m.before); i < len(text); i++ {
 		seen, ok := m.tokens[text[i]]
@@ -78,7 +77,7 @@ func (m *ngrams) learn(text []int32) {
 	}
 }
 
-// look counts what followed the last tokens of the text.
+// look counts the tokens that followed earlier occurrences of the last tokens.
 func (m *ngrams) look(text []int32, pool []candidate) {
 	clear(m.index)
 	for i, c := range pool {
@@ -105,8 +104,9 @@ func (m *ngrams) look(text []int32, pool []candidate) {
 	}
 }
 
-// penalty is the n-gram model's probability of a candidate: longer contexts
-// take beta of what is left, orders in which the token did not follow none.
+// penalty returns the n-gram model's probability of a candidate. From the longest
+// context to the shortest, each one in which the token occurred contributes beta of the
+// remaining weight.
 func (m *ngrams) penalty(candidate int, token int32) float64 {
 	left, sum := 1.0, 0.0
 	for i := m.n - 2; i >= 0; i-- {

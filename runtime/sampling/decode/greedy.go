@@ -2,11 +2,10 @@ package decode
 
 import "math"
 
-// argmax is the index of the largest logit, the first of equals; false when
-// one is NaN or none is above minus infinity. Every sequence of a step waits
-// for it, hence the groups of eight: nearly all hold nothing above the largest
-// so far, and cost a cycle a logit. A NaN is not at most anything, so its group
-// is looked through.
+// argmax returns the index of the largest logit, the first among equals, or false if a
+// logit is NaN or all are minus infinity. It is on the critical path of every step.
+// Groups of eight without a larger logit are skipped with one comparison each, about a
+// cycle per logit; a NaN fails the comparison, so its group is scanned.
 func argmax(logits []float32) (int, bool) {
 	at, top := 0, float32(math.Inf(-1))
 	x := logits

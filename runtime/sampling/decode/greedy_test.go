@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestArgmax compares with the plain loop: ties, infinities and NaN at every
-// place of a group, lengths around whole ones.
+// TestArgmax compares with a plain loop: ties, infinities and NaN at every position of
+// a group, and lengths around multiples of 8.
 func TestArgmax(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 5))
@@ -37,7 +37,7 @@ func TestArgmax(t *testing.T) {
 	}
 }
 
-// argmaxSlow is argmax as one would write it.
+// argmaxSlow is a plain argmax.
 func argmaxSlow(logits []float32) (int, bool) {
 	best, nan := 0, false
 	for i, l := range logits {

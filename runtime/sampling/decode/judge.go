@@ -5,23 +5,23 @@ import (
 	"math/rand/v2"
 )
 
-// A Rule says when a drafted token is accepted.
+// A Rule is an acceptance rule for drafted tokens.
 type Rule int
 
-// The rules. With Match the text is the same as without drafts, token by token;
-// with Rejection it has the same distribution; TopSampling and TypicalAcceptance
-// change that.
+// Acceptance rules. With Match the result is identical to that without drafts, with
+// Rejection it has the same distribution. TopSampling and TypicalAcceptance change the
+// distribution.
 const (
-	Match             Rule = iota // when the token that is drawn anyway is the drafted one
-	Rejection                     // with probability min(1, p/q) (Leviathan et al. 2023, arXiv:2211.17192, §2.3)
-	TopSampling                   // when it is among those that top-k, top-p, … leave; else as Rejection (Inferflow's report, algorithm 1)
-	TypicalAcceptance             // when its probability is over a threshold that falls with the entropy (Cai et al. 2024, arXiv:2401.10774, §2.3.1)
+	Match             Rule = iota // accept the drafted token if the sampler picks the same one
+	Rejection                     // accept with probability min(1, p/q) (Leviathan et al. 2023, arXiv:2211.17192, §2.3)
+	TopSampling                   // accept a token that top-k, top-p, … keep, else as Rejection (Inferflow's report, algorithm 1)
+	TypicalAcceptance             // accept a token with a probability over a threshold that falls with the entropy (Cai et al. 2024, arXiv:2401.10774, §2.3.1)
 )
 
-// rules are their names.
+// rules maps names to rules.
 var rules = map[string]Rule{"": Match, "match": Match, "rejection": Rejection, "top": TopSampling, "typical": TypicalAcceptance}
 
-// ParseRule reads a rule's name.
+// ParseRule parses a rule's name; "" is Match.
 func ParseRule(name string) (Rule, error) {
 	r, ok := rules[name]
 	if !ok {
@@ -30,14 +30,15 @@ func ParseRule(name string) (Rule, error) {
 	return r, nil
 }
 
-// A TokenProb is how likely a token is.
+// A TokenProb is a token with its probability.
 type TokenProb struct {
 	ID int32
 	P  float64
 }
 
-// Judge is Next where a token was drafted in its place: drafted, -1 for none,
-// drawn from the distribution from, nil for a guess without randomness.
+// Judge picks the token at a position where drafted was drafted (-1: none), sampled
+// from the distribution from (nil: not sampled), by the acceptance rule. Without a
+// draft it is Next.
 func (c *Sampler) Judge(logits []float32, history []int32, drafted int32, from []TokenProb) (int32, error) {
 	s, ok := c.draw.(*StandardSampler)
 	if c.set.Rule == Match || drafted < 0 || !ok || c.set.Rule == Rejection && from == nil {
@@ -60,8 +61,7 @@ func (c *Sampler) Judge(logits []float32, history []int32, drafted int32, from [
 	return c.note(s.judge(pool, drafted, from, c.set.Rule))
 }
 
-// JudgeBest is Judge where the argmax of the logits may be known: best;
-// −1: it is not.
+// JudgeBest is Judge with the argmax of the logits, or -1 if it is not known.
 func (c *Sampler) JudgeBest(best int32, logits []float32, history []int32, drafted int32, from []TokenProb) (int32, error) {
 	s, ok := c.draw.(*StandardSampler)
 	if best < 0 || !ok || !c.plain || s.opt.Temperature != 0 || c.set.Rule != Match && drafted >= 0 {
@@ -73,7 +73,8 @@ func (c *Sampler) JudgeBest(best int32, logits []float32, history []int32, draft
 	return c.note(best)
 }
 
-// distribution is what Next draws from; the probabilities add up to 1.
+// distribution returns the candidates that Next samples from; their probabilities sum
+// to 1.
 func (s *StandardSampler) distribution(logits []float32) ([]candidate, error) {
 	top, ok := argmax(logits)
 	if !ok {
@@ -93,8 +94,8 @@ func (s *StandardSampler) distribution(logits []float32) ([]candidate, error) {
 	return c, nil
 }
 
-// judge accepts a drafted token or draws another one from what the model wants
-// beyond the draft's distribution.
+// judge accepts a drafted token, or samples another one from the positive part of the
+// difference between the model's and the draft's distribution.
 func (s *StandardSampler) judge(pool []candidate, drafted int32, from []TokenProb, rule Rule) int32 {
 	p, q := 0.0, 1.0
 	for _, c := range pool {
@@ -121,15 +122,15 @@ func (s *StandardSampler) judge(pool []candidate, drafted int32, from []TokenPro
 		pool[i].p = max(0, pool[i].p-rest[pool[i].id])
 		sum += pool[i].p
 	}
-	if sum <= 0 { // the two are the same but for rounding
+	if sum <= 0 { // the distributions differ only by rounding
 		return drafted
 	}
 	return weighted(pool, s.rng)
 }
 
-// Draws makes what draws a draft's tokens for this sampler to judge: from the
-// same distribution of another model's logits, but without rules, penalties and
-// masks. nil: drafts without randomness serve it best.
+// Draws returns a function that samples drafted tokens for this sampler to judge, or
+// nil if deterministic drafts are better. It uses the sampler's options on a draft
+// model's logits, without rules, penalties and masks.
 func (c *Sampler) Draws() func(logits []float32) (int32, []TokenProb, error) {
 	s, ok := c.draw.(*StandardSampler)
 	if !ok || c.set.Rule == Match || s.opt.Temperature == 0 {

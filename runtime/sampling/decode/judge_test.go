@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// chiSquared is Pearson's statistic of counts against probabilities, and the
-// number of cells that may occur less one.
+// chiSquared returns Pearson's statistic of counts and probabilities, and the degrees
+// of freedom.
 func chiSquared(counts []int, p []float64) (x float64, free int) {
 	n := 0
 	for _, c := range counts {
@@ -27,16 +27,16 @@ func chiSquared(counts []int, p []float64) (x float64, free int) {
 	return x, free - 1
 }
 
-// unlikely says that a statistic is one that a true distribution exceeds less
-// than once in 10⁵ times (Wilson and Hilferty 1931).
+// unlikely reports whether a correct distribution exceeds the statistic less than once
+// in 10⁵ times (Wilson and Hilferty 1931).
 func unlikely(x float64, free int) bool {
 	k := float64(free)
 	z := (math.Cbrt(x/k) - (1 - 2/(9*k))) / math.Sqrt(2/(9*k))
 	return z > 4.26
 }
 
-// TestJudgeDistribution: with rejection the picked tokens are distributed as the
-// target wants, whatever the drafts are drawn from.
+// TestJudgeDistribution checks that with rejection the tokens have the target's
+// distribution, for any distribution of the drafts.
 func TestJudgeDistribution(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
@@ -51,7 +51,7 @@ func TestJudgeDistribution(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := opt
-		other.Seed, other.Temperature = 99, 1 // drawn from another distribution than its like
+		other.Seed, other.Temperature = 99, 1 // a distribution that differs from the target's
 		d, err := NewSampler(Settings{Options: other, Rule: Rejection}, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -86,8 +86,8 @@ func TestJudgeDistribution(t *testing.T) {
 	}
 }
 
-// distributionOf is what a sampler draws from, by a large number of its own
-// draws' formula: a softmax over what its strategies leave.
+// distributionOf returns the distribution that a sampler samples from, a softmax over
+// the candidates that remain.
 func distributionOf(t *testing.T, logits []float32, opt Options) []float64 {
 	t.Helper()
 	s, err := NewStandardSampler(opt)
@@ -105,8 +105,7 @@ func distributionOf(t *testing.T, logits []float32, opt Options) []float64 {
 	return p
 }
 
-// TestDistribution: what Judge takes for the distribution is what Next draws
-// from.
+// TestDistribution checks that Judge's distribution is the one that Next samples from.
 func TestDistribution(t *testing.T) {
 	t.Parallel()
 	logits := []float32{1, -0.5, 2, 0, 0.25, -3}
@@ -129,8 +128,8 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// TestTopSampling: what is in the pool is accepted whatever its probability, and
-// the rule is refused without a pool.
+// TestTopSampling checks that every token in the pool is accepted, and that the rule is
+// refused without a pool.
 func TestTopSampling(t *testing.T) {
 	t.Parallel()
 	if _, err := NewSampler(Settings{Options: Options{Temperature: 1}, Rule: TopSampling}, 0); err == nil {

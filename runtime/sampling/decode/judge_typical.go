@@ -6,7 +6,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/medusa"
 )
 
-// typicalRule is typical acceptance with the settings' numbers.
+// typicalRule returns the typical acceptance rule of the settings.
 func (c *Sampler) typicalRule() medusa.Typical {
 	return medusa.Typical{
 		Threshold: cmp.Or(c.set.Epsilon, medusa.DefaultThreshold), Alpha: cmp.Or(c.set.Alpha, medusa.DefaultAlpha),
@@ -14,8 +14,8 @@ func (c *Sampler) typicalRule() medusa.Typical {
 	}
 }
 
-// typical says whether the rule accepts a token. At temperature 0 only the
-// most probable is.
+// typical reports whether typical acceptance accepts a token. At temperature 0 it
+// accepts only the argmax.
 func (c *Sampler) typical(logits []float32, drafted int32) bool {
 	if c.set.Temperature == 0 {
 		top, ok := argmax(logits)
@@ -25,10 +25,10 @@ func (c *Sampler) typical(logits []float32, drafted int32) bool {
 	return p[drafted] > threshold
 }
 
-// Path is the way through a draft that the sampler's rule prefers: with typical
-// acceptance the longest of which every node is accepted, the most probable among
-// equals. parent and tokens are the draft's nodes, row gives the logits behind
-// one (-1: behind the text's last token). nil: the rule goes from node to node.
+// Path returns the path through a draft that the acceptance rule prefers. With typical
+// acceptance it is the longest accepted path, the most probable among equals. parent
+// and tokens are the draft's nodes, and row returns the logits after a node (-1: after
+// the last token). nil: the rule judges node by node.
 func (c *Sampler) Path(parent, tokens []int32, row func(node int) []float32) []int {
 	if _, ok := c.draw.(*StandardSampler); !ok || c.set.Rule != TypicalAcceptance || c.set.Temperature == 0 || !c.plain {
 		return nil

@@ -16,8 +16,8 @@ func typicalSampler(t *testing.T, temperature float64) *Sampler {
 	return c
 }
 
-// TestTypicalAcceptance: a drafted token is accepted exactly when the formula
-// says so; what is not is drawn from the model's own distribution.
+// TestTypicalAcceptance checks that a drafted token is accepted exactly when the
+// formula says so, and that others are sampled from the model's distribution.
 func TestTypicalAcceptance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const temperature = 0.8
@@ -52,7 +52,7 @@ func TestTypicalAcceptance(t *testing.T) {
 			if same != 20 {
 				t.Fatalf("a token of probability %g was refused %d times of 20", p, 20-same)
 			}
-		} else if refused++; same > 12 { // each time with probability p < 0.09
+		} else if refused++; same > 12 { // with probability p < 0.09 each time
 			t.Fatalf("a token of probability %g came %d times of 20", p, same)
 		}
 	}
@@ -61,11 +61,12 @@ func TestTypicalAcceptance(t *testing.T) {
 	}
 }
 
-// TestTypicalPath: the longest accepted path is preferred, and only by the rule.
+// TestTypicalPath checks that the longest accepted path is selected, and only with this
+// rule.
 func TestTypicalPath(t *testing.T) {
 	rows := map[int][]float32{-1: {3, 2.5, 0, 0}, 0: {0, 0, 0, 9}, 1: {0, 0, 5, 0}}
 	row := func(node int) []float32 { return rows[node] }
-	parent, tokens := []int32{-1, -1, 0, 1}, []int32{0, 1, 1, 2} // node 2 is refused, node 3 accepted
+	parent, tokens := []int32{-1, -1, 0, 1}, []int32{0, 1, 1, 2} // node 2 is rejected, node 3 accepted
 	if got := typicalSampler(t, 1).Path(parent, tokens, row); !slices.Equal(got, []int{1, 3}) {
 		t.Errorf("%v, want the longer way by the second child", got)
 	}

@@ -1,17 +1,17 @@
 package decode
 
-// largest is the package's largest with the sampler's scratch.
+// largest is the function largest with the sampler's buffer.
 func (s *StandardSampler) largest(logits []float32, k int, floor float32) []candidate {
 	s.pool = largest(s.pool[:0], logits, k, floor)
 	return s.pool
 }
 
-// largest fills pool, which is empty, with the k largest logits, in order, none
-// below floor; where there are no more than k, all in the order of their ids.
-// Hardly any of a vocabulary is above the k-th largest so far: groups of eight
-// are passed over with one look.
+// largest fills pool, which is empty, with the k largest logits that are at least
+// floor, in descending order. If there are no more than k, they are in the order of
+// their ids. Few logits of a vocabulary exceed the k-th largest so far, so groups of
+// eight are skipped with one comparison.
 func largest(pool []candidate, logits []float32, k int, floor float32) []candidate {
-	bound, full := floor, false // full: only what is above bound counts, else also what equals it
+	bound, full := floor, false // full: candidates must exceed bound, else they may equal it
 	add := func(i int, l float32) {
 		if l < bound || full && l == bound {
 			return
@@ -42,8 +42,8 @@ func largest(pool []candidate, logits []float32, k int, floor float32) []candida
 	return pool[:min(k, len(pool))]
 }
 
-// nucleus is what top-p keeps of all logits: their shares are of the whole, but
-// few have to be listed.
+// nucleus returns the candidates that top-p keeps of all logits. Probabilities are
+// relative to the whole vocabulary, but only few tokens are listed.
 func (s *StandardSampler) nucleus(logits []float32, top, floor float32) []candidate {
 	total := s.masses(logits, top, floor)
 	for k := 64; ; k *= 8 {
@@ -62,15 +62,16 @@ func (s *StandardSampler) nucleus(logits []float32, top, floor float32) []candid
 	}
 }
 
-// massBlock is how many logits have one entry in s.sums.
+// massBlock is the number of logits per entry of s.sums.
 const massBlock = 64
 
+// mass returns the unnormalized probability of a logit.
 func (s *StandardSampler) mass(logit, top float32) float64 {
 	return exp((float64(logit) - float64(top)) / s.opt.Temperature)
 }
 
-// masses adds up e^((logit − top)/temperature) of the logits from floor on, and
-// keeps the sum of each block.
+// masses returns the sum of e^((logit − top)/temperature) over the logits that are at
+// least floor, and stores the sum of each block in s.sums.
 func (s *StandardSampler) masses(logits []float32, top, floor float32) (total float64) {
 	s.sums = s.sums[:0]
 	scale, high := 1/s.opt.Temperature, float64(top)
@@ -87,15 +88,15 @@ func (s *StandardSampler) masses(logits []float32, top, floor float32) (total fl
 	return total
 }
 
-// drawAny draws from all logits that are not below floor: first the block, then
-// the token in it.
+// drawAny samples from all logits that are at least floor: first the block, then the
+// token in it.
 func (s *StandardSampler) drawAny(logits []float32, top, floor float32) int32 {
 	r := s.rng.Float64() * s.masses(logits, top, floor)
 	block := 0
 	for last := len(s.sums) - 1; block < last && r >= s.sums[block]; block++ {
 		r -= s.sums[block]
 	}
-	for s.sums[block] == 0 { // rounding carried r past the end
+	for s.sums[block] == 0 { // r exceeded the sum by rounding
 		block--
 	}
 	chosen, from := 0, block*massBlock

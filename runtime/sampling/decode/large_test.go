@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// TestExp: the table's exponential is that of package math to two roundings.
+// TestExp checks that exp equals math.Exp to two roundings.
 func TestExp(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range 200_000 {
 		x := -700 * math.Pow(r.Float64(), 3)
 		if i < 1000 {
-			x = -float64(i) * math.Ln2 / 256 // on the table's steps and between them
+			x = -float64(i) * math.Ln2 / 256 // at the table's arguments and halfway between them
 		}
 		got, want := exp(x), math.Exp(x)
 		if e := math.Abs(got-want) / want; !(e <= 0x1p-51) {
@@ -27,15 +27,15 @@ func TestExp(t *testing.T) {
 	}
 }
 
-// TestPick: what does without a list of the whole vocabulary draws the tokens
-// that the strategies draw from such a list.
+// TestPick checks that sampling without a list of the vocabulary picks the same tokens
+// as with it.
 func TestPick(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 3))
 	for range 3000 {
 		logits := make([]float32, 1+r.IntN(700))
 		for i := range logits {
-			logits[i] = float32(math.Round(r.NormFloat64()*40) / 10) // many equal ones
+			logits[i] = float32(math.Round(r.NormFloat64()*40) / 10) // many equal logits
 			if r.IntN(50) == 0 {
 				logits[i] = float32(math.Inf(-1))
 			}
@@ -69,7 +69,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// BenchmarkNext draws from 49,152 logits, spread as a language model's are.
+// BenchmarkNext samples from 49,152 logits with a distribution like a language model's.
 func BenchmarkNext(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	logits := make([]float32, 49152)

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// A Ranked token has the natural logarithm of its probability.
+// A Ranked is a token with its log-probability (natural logarithm).
 type Ranked struct {
 	ID      int32
 	Logprob float64
 }
 
-// LogSumExp is log Σ exp over a row of logits: a token's log-probability is
-// its logit less that. ErrNaN: the row is none.
+// LogSumExp returns log Σ exp over a row of logits. A token's log-probability is its
+// logit minus that. The error is ErrNaN.
 func LogSumExp(logits []float32) (float64, error) {
 	top, ok := argmax(logits)
 	if !ok {
@@ -26,8 +26,8 @@ func LogSumExp(logits []float32) (float64, error) {
 	return math.Log(sum) + float64(logits[top]), nil
 }
 
-// Top lists the k most probable tokens of a row of logits, most probable first, among
-// equals the smaller id.
+// Top returns the k most probable tokens of a row of logits in descending order, the
+// smaller id first among equals.
 func Top(logits []float32, k int) ([]Ranked, error) {
 	total, err := LogSumExp(logits)
 	if err != nil {
@@ -40,7 +40,7 @@ func Top(logits []float32, k int) ([]Ranked, error) {
 		return cmp.Compare(a.ID, b.ID)
 	}
 	top := make([]Ranked, 0, k+1)
-	least := math.Inf(-1) // below it nothing gets in
+	least := math.Inf(-1) // lower values are not in the top k
 	for i, l := range logits {
 		if k == 0 || float64(l)-total < least {
 			continue

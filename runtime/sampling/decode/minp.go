@@ -1,7 +1,7 @@
 package decode
 
-// minP keeps the candidates with at least p times the largest probability
-// (Nguyen et al. 2024, section 3); 0 keeps all.
+// minP keeps the candidates with at least p times the largest probability (min-p
+// sampling; Nguyen et al. 2024, section 3); 0 keeps all.
 func minP(c []candidate, p float64) []candidate {
 	if p <= 0 {
 		return c

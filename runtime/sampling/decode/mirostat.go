@@ -5,19 +5,19 @@ import (
 	"math/rand/v2"
 )
 
-// pickMirostat1 keeps the surprise of the tokens near tau bits (Basu et al.
-// 2021, Mirostat, algorithm 1): it estimates from the m most probable how steeply
-// probabilities fall (Zipf's law, equation 30), draws from the k most probable that
-// then have a surprise of mu on average (equation 24), and moves mu by eta times
-// the error. The pool stands for the vocabulary, of which it has the most probable:
-// only ratios of probabilities matter, and the size of the vocabulary.
+// pickMirostat1 implements Mirostat 1 (Basu et al. 2021, algorithm 1), which keeps the
+// surprise of the tokens near tau bits. It estimates the exponent of Zipf's law from
+// the m most probable tokens (equation 30), samples from the k most probable that then
+// have a surprise of mu (equation 24), and corrects mu by eta times the error. The pool
+// contains the most probable part of the vocabulary, which suffices because only ratios
+// of probabilities and the vocabulary's size matter.
 func pickMirostat1(p params, rng *rand.Rand) picker {
 	tau, eta, m := p["tau"], p["eta"], p.whole("m")
 	mu := 2 * tau
 	return func(pool []candidate, _ []int32) int {
 		front(pool, m)
 		k := min(len(pool), zipfFront(zipfExponent(pool, m), mu, p.whole(total)))
-		selectFront(pool, k) // a draw needs no order, and sorting a vocabulary takes longer than a step
+		selectFront(pool, k) // sampling needs no order, and sorting a vocabulary takes longer than a step
 		sum := 0.0
 		for _, c := range pool[:k] {
 			sum += c.p
@@ -28,8 +28,8 @@ func pickMirostat1(p params, rng *rand.Rand) picker {
 	}
 }
 
-// zipfExponent is the exponent s of p(rank) ~ rank^-s that fits the m most probable
-// with the least squares of logarithms of their ratios.
+// zipfExponent returns the exponent s of p(rank) ~ rank^-s, fitted to the m most
+// probable candidates by least squares of the logarithms of their ratios.
 func zipfExponent(pool []candidate, m int) float64 {
 	up, down := 0.0, 0.0
 	for i := 0; i+1 < min(m, len(pool)) && pool[i+1].p > 0; i++ {
@@ -43,11 +43,11 @@ func zipfExponent(pool []candidate, m int) float64 {
 	return up / down
 }
 
-// zipfFront is how many of n tokens, whose probabilities fall with exponent s,
-// surprise by mu bits.
+// zipfFront returns the number k of n tokens with Zipf exponent s for a surprise of mu
+// bits.
 func zipfFront(s, mu float64, n int) int {
 	epsilon := s - 1
-	if math.Abs(epsilon) < 1e-9 { // the limit, where the formula divides by 0
+	if math.Abs(epsilon) < 1e-9 { // the limit at which the formula divides by 0
 		epsilon = 1e-9
 	}
 	k := math.Pow(epsilon*math.Exp2(mu)/(1-math.Pow(float64(n), -epsilon)), 1/s)
@@ -57,10 +57,10 @@ func zipfFront(s, mu float64, n int) int {
 	return int(min(math.Round(k), float64(n)))
 }
 
-// pickMirostat keeps the surprise of the tokens near tau bits: it draws from
-// those that surprise by at most mu, which it moves by eta times the error
-// after each token (Basu et al. 2021, Mirostat, algorithm 2 as its authors
-// simplified it).
+// pickMirostat implements Mirostat 2 (Basu et al. 2021, algorithm 2, as simplified by
+// its authors), which keeps the surprise of the tokens near tau bits. It samples from
+// the tokens with a surprise of at most mu, which it corrects by eta times the error
+// after each token.
 func pickMirostat(p params, rng *rand.Rand) picker {
 	tau, eta := p["tau"], p["eta"]
 	mu := 2 * tau

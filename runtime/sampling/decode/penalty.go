@@ -1,8 +1,8 @@
 package decode
 
-// fromPenalized draws after the repetition penalty (Keskar et al. 2019, CTRL,
-// section 4.1; negative logits are multiplied, as transformers does): logits
-// of tokens in history are moved down once, however often they stand there.
+// fromPenalized samples after the repetition penalty (CTRL; Keskar et al. 2019, section
+// 4.1). Negative logits are multiplied, as in transformers. The penalty applies once to
+// each token in history.
 func (s *StandardSampler) fromPenalized(logits []float32, history []int32) (int32, error) {
 	s.row = append(s.row[:0], logits...)
 	clear(s.seen)
@@ -22,6 +22,7 @@ func (s *StandardSampler) fromPenalized(logits []float32, history []int32) (int3
 	return s.pick(s.row, s.row[top]), nil
 }
 
+// penalize returns a logit after the repetition penalty.
 func penalize(l, penalty float32) float32 {
 	if l > 0 {
 		return l / penalty

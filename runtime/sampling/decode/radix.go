@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// radixFrom is from how many candidates on a radix sort is faster. A flat
-// distribution over a vocabulary of 250,000 tokens, which any client can ask for
-// by a high temperature, takes it a tenth of the time.
+// radixFrom is the number of candidates from which a radix sort is faster. A flat
+// distribution over a vocabulary of 250,000 tokens, which any request can cause by a
+// high temperature, is sorted in a tenth of the time.
 const radixFrom = 2048
 
-// radixBits are how many bits of a key a pass sorts by.
+// radixBits is the number of key bits per pass.
 const radixBits = 11
 
-// radixScratch holds slices as long as the vocabulary, which samplers use for a
-// moment only.
+// radixScratch holds buffers of the size of the vocabulary, which samplers need only
+// briefly.
 var radixScratch = sync.Pool{New: func() any { return new([]candidate) }}
 
-// radixSort sorts by order: from the least significant digit of the id to the
-// most significant one of the logit, each pass keeping the order of the last.
+// radixSort sorts by order, from the least significant digit of the id to the most
+// significant one of the logit. Each pass is stable.
 func radixSort(c []candidate) {
 	scratch := radixScratch.Get().(*[]candidate)
 	defer radixScratch.Put(scratch)
@@ -57,13 +57,13 @@ func radixSort(c []candidate) {
 	}
 }
 
-// digit is a part of the key that order compares: three of the id, then three
-// of the logit, the largest of which comes first.
+// digit returns a digit of the sort key: passes 0–2 are of the id, passes 3–5 of the
+// logit, in descending order.
 func (c *candidate) digit(pass int) uint32 {
 	key := uint32(c.id)
 	if pass >= 3 {
 		pass -= 3
-		key = math.Float32bits(c.logit + 0) // no negative zero
+		key = math.Float32bits(c.logit + 0) // + 0 removes a negative zero
 		if key>>31 == 0 {
 			key = ^key & math.MaxInt32
 		}

@@ -6,39 +6,39 @@ import (
 	"slices"
 )
 
-// Rules forbid or force tokens, as the settings of the same names in
-// generation_config.json do. The zero value changes nothing. Lengths count the
-// whole sequence of the decoder, its start token included.
+// Rules forbid or force tokens, like the settings of the same names in
+// generation_config.json. The zero value changes nothing. Lengths count the whole
+// decoder sequence, start token included.
 type Rules struct {
 	Penalty       float64   // repetition_penalty; 0 or 1: none
-	NoRepeat      int       // no_repeat_ngram_size: no n-gram comes twice; 0: may
-	BadWords      [][]int32 // bad_words_ids: sequences that must not come
-	MinLength     int       // min_length: no end before it
-	MinNew        int       // min_new_tokens: no end before so many tokens after the prompt
-	ForcedBOS     []int32   // forced_bos_token_id: the token after the start token; empty: any
-	ForcedEOS     []int32   // forced_eos_token_id: the token at MaxLength; empty: any
-	Suppress      []int32   // suppress_tokens: never come
-	BeginSuppress []int32   // begin_suppress_tokens: never come first
+	NoRepeat      int       // no_repeat_ngram_size: n-grams of this length do not repeat; 0: off
+	BadWords      [][]int32 // bad_words_ids: token sequences that are never generated
+	MinLength     int       // min_length: no EOS before it
+	MinNew        int       // min_new_tokens: no EOS before so many tokens after the prompt
+	ForcedBOS     []int32   // forced_bos_token_id: the token after the start token; empty: none
+	ForcedEOS     []int32   // forced_eos_token_id: the token at MaxLength; empty: none
+	Suppress      []int32   // suppress_tokens: never generated
+	BeginSuppress []int32   // begin_suppress_tokens: never generated first
 	SequenceBias  []Bias    // sequence_bias
-	SourcePenalty float64   // encoder_repetition_penalty: above 1 favors the tokens of Source; 0 or 1: none
-	SourceRepeat  int       // encoder_no_repeat_ngram_size: no n-gram of Source comes; 0: may
+	SourcePenalty float64   // encoder_repetition_penalty: above 1 favors tokens of Source; 0 or 1: off
+	SourceRepeat  int       // encoder_no_repeat_ngram_size: no n-gram of Source is generated; 0: off
 	Decay         Decay     // exponential_decay_length_penalty
-	Finite        bool      // remove_invalid_values: the lowest number in place of minus infinity
-	Renormalize   bool      // renormalize_logits: log-probabilities again after all rules
+	Finite        bool      // remove_invalid_values: replace infinities by the largest finite numbers
+	Renormalize   bool      // renormalize_logits: log-softmax after all rules
 
-	Source    []int32 // what SourcePenalty and SourceRepeat look at: the encoder's tokens, or a decoder's prompt
-	Prompt    int     // tokens of the prompt
+	Source    []int32 // input of SourcePenalty and SourceRepeat: the encoder's tokens, or a decoder's prompt
+	Prompt    int     // length of the prompt
 	MaxLength int     // for ForcedEOS
-	EOS       []int32 // the tokens that end a sequence
+	EOS       []int32 // tokens that end a sequence
 }
 
-// A Bias is added to the score of the last of its tokens after the others.
+// A Bias is added to the score of the last of its tokens if the others precede it.
 type Bias struct {
 	Tokens []int32
 	Value  float64
 }
 
-// SingleBiases are biases of tokens by themselves, in the order of their ids.
+// SingleBiases converts biases of single tokens, in the order of their ids.
 func SingleBiases(of map[int32]float32) (list []Bias) {
 	for _, id := range slices.Sorted(maps.Keys(of)) {
 		list = append(list, Bias{[]int32{id}, float64(of[id])})
@@ -46,8 +46,8 @@ func SingleBiases(of map[int32]float32) (list []Bias) {
 	return list
 }
 
-// A Decay makes the end likelier, by Factor^k - 1 times the size of its score,
-// k tokens after the first Start that were generated. The zero value does not.
+// A Decay raises the scores of EOS tokens: k tokens after the first Start generated
+// ones, by Factor^k - 1 times their absolute value. The zero value has no effect.
 type Decay struct {
 	Start  int
 	Factor float64
@@ -55,8 +55,8 @@ type Decay struct {
 
 var never = float32(math.Inf(-1))
 
-// Apply changes the scores (logits or their log-probabilities) of the token
-// after a sequence, in the order in which transformers applies its processors.
+// Apply changes the scores (logits or log-probabilities) of the token after a sequence,
+// in the order in which transformers applies the settings.
 func (r *Rules) Apply(scores []float32, sequence []int32) {
 	n := len(sequence)
 	for _, b := range r.SequenceBias {
@@ -105,7 +105,7 @@ func (r *Rules) Apply(scores []float32, sequence []int32) {
 	}
 }
 
-// plain says that the rules change nothing, whatever the sequence.
+// plain reports whether the rules have no effect on any sequence.
 func (r *Rules) plain() bool {
 	return (r.Penalty == 0 || r.Penalty == 1) && r.NoRepeat == 0 && len(r.BadWords) == 0 && r.MinLength == 0 && r.MinNew == 0 &&
 		len(r.Suppress) == 0 && len(r.BeginSuppress) == 0 && len(r.ForcedBOS) == 0 && len(r.ForcedEOS) == 0 &&
@@ -113,8 +113,7 @@ func (r *Rules) plain() bool {
 		r.Decay.Factor == 0 && !r.Finite && !r.Renormalize
 }
 
-// add adds a bias where its tokens but the last end a sequence that is no
-// shorter than all of them.
+// add adds the bias if the sequence ends with all of its tokens but the last.
 func (b *Bias) add(scores []float32, sequence []int32) {
 	n := len(b.Tokens)
 	if n == 0 || n > 1 && (n > len(sequence) || !slices.Equal(sequence[len(sequence)-n+1:], b.Tokens[:n-1])) {
@@ -125,7 +124,7 @@ func (b *Bias) add(scores []float32, sequence []int32) {
 	}
 }
 
-// decay moves the scores of the ends up. One that is forbidden stays so.
+// decay applies Decay. Forbidden tokens remain forbidden.
 func (r *Rules) decay(scores []float32, n int) {
 	late := n - r.Prompt - r.Decay.Start
 	if r.Decay.Factor == 0 || late <= 0 {
@@ -139,13 +138,14 @@ func (r *Rules) decay(scores []float32, n int) {
 	}
 }
 
-// makeFinite replaces infinities by the largest numbers of their signs.
+// makeFinite replaces infinities by the largest finite numbers of the same sign.
 func makeFinite(scores []float32) {
 	for i, s := range scores {
 		scores[i] = min(max(s, -math.MaxFloat32), math.MaxFloat32)
 	}
 }
 
+// forbid forbids tokens.
 func forbid(scores []float32, ids []int32) {
 	for _, id := range ids {
 		if id >= 0 && int(id) < len(scores) {
@@ -154,7 +154,7 @@ func forbid(scores []float32, ids []int32) {
 	}
 }
 
-// force leaves only the given tokens, each certain.
+// force forbids all but the given tokens, which get the score 0.
 func force(scores []float32, ids []int32) {
 	for i := range scores {
 		scores[i] = never
@@ -166,7 +166,7 @@ func force(scores []float32, ids []int32) {
 	}
 }
 
-// penalizeAll moves down the scores of the tokens of a sequence, once each.
+// penalizeAll applies the repetition penalty once to each token of a sequence.
 func penalizeAll(scores []float32, sequence []int32, penalty float32) {
 	seen := make([]uint64, (len(scores)+63)/64)
 	for _, id := range sequence {
@@ -178,8 +178,8 @@ func penalizeAll(scores []float32, sequence []int32, penalty float32) {
 	}
 }
 
-// forbidRepeats forbids every token that would continue a sequence to an
-// n-gram of a text, which may be the sequence.
+// forbidRepeats forbids tokens that would complete an n-gram of text, which may be the
+// sequence itself.
 func forbidRepeats(scores []float32, text, sequence []int32, n int) {
 	if len(sequence)+1 < n {
 		return
@@ -192,8 +192,8 @@ func forbidRepeats(scores []float32, text, sequence []int32, n int) {
 	}
 }
 
-// forbidWord forbids the last token of a word after the others. A word that
-// only ends the sequence may always come.
+// forbidWord forbids the last token of a word if the sequence ends with the others. A
+// word that is a single EOS token is allowed.
 func (r *Rules) forbidWord(scores []float32, sequence, word []int32) {
 	n := len(word)
 	if n == 0 || n == 1 && slices.Contains(r.EOS, word[0]) {
@@ -204,8 +204,8 @@ func (r *Rules) forbidWord(scores []float32, sequence, word []int32) {
 	}
 }
 
-// LogSoftmax writes the natural logarithms of the probabilities of a row of
-// logits into to and returns it, or an error when one is NaN or none is finite.
+// LogSoftmax writes the log-probabilities of a row of logits into to and returns it.
+// The error is ErrNaN.
 func LogSoftmax(to, logits []float32) ([]float32, error) {
 	top, ok := argmax(logits)
 	if !ok {

@@ -6,60 +6,59 @@ import (
 	"math"
 )
 
-// Settings are all that a request may say about how its tokens are picked. The
-// zero value is greedy.
+// Settings are all sampling settings of a request. The zero value is greedy.
 type Settings struct {
-	Options           // Penalty counts the prompt's tokens too
-	Strategy  string  // a named strategy with its parameters, in place of Options but for Temperature, Penalty and Seed
-	Frequency float64 // taken from a token's logit for each time that it was generated
-	Presence  float64 // taken once from the logits of tokens that were generated
+	Options           // Penalty includes the prompt's tokens
+	Strategy  string  // named strategy with parameters; replaces Options except Temperature, Penalty and Seed
+	Frequency float64 // subtracted from a logit for each time the token was generated
+	Presence  float64 // subtracted from the logits of tokens that were generated
 	Bias      map[int32]float32
 	Rules     Rules // Prompt and Penalty are set by NewSampler
 	Exclude   []int32
 	Mask      Mask // nil: none
-	Rule      Rule // when drafted tokens are accepted
+	Rule      Rule // acceptance rule for drafted tokens
 
-	Epsilon, Alpha float64 // of typical acceptance; 0: 0.09 and 0.3
+	Epsilon, Alpha float64 // parameters of typical acceptance; 0: 0.09 and 0.3
 }
 
-// A Mask says which tokens may come next, for output that must have a form.
+// A Mask restricts the next token, for structured output.
 type Mask interface {
-	// Mask has a bit for each token that may come next, those that end the text
-	// among them where it may end. It must not be changed.
+	// Mask returns a bit for each token: 1 if it may come next. EOS tokens are allowed
+	// where the text may end. The caller must not change the result.
 	Mask() ([]uint64, error)
-	// Ready says whether Mask would return at once; if not, notify is called when
-	// it would.
+	// Ready reports whether Mask would return without blocking. If not, notify is
+	// called when it would.
 	Ready(notify func()) bool
-	// Accept takes the token that was picked, and begins to find the next mask
-	// beside the model's step.
+	// Accept adds the chosen token and starts to compute the next mask, concurrently
+	// with the model's step.
 	Accept(token int32) error
-	// Done says that nothing but the end may come.
+	// Done reports whether only the end may follow.
 	Done() bool
 }
 
-// ErrForbidden says that no token may come next.
+// ErrForbidden is returned if no token may come next.
 var ErrForbidden = errors.New("every token is forbidden by the request's own settings")
 
-// A picker of tokens after everything else has changed their logits.
+// next samples a token from logits after all other changes.
 type next interface {
 	Next(logits []float32, history []int32) (int32, error)
 }
 
-// A Sampler picks the tokens of one sequence: it changes the logits as its
-// settings say, in the order rules, penalties, bias, mask, and lets a strategy
-// draw. Not safe for concurrent use.
+// A Sampler picks the tokens of one sequence. It changes the logits by its settings, in
+// the order rules, penalties, bias and mask, and then samples. It is not safe for
+// concurrent use.
 type Sampler struct {
 	set     Settings
 	draw    next
-	plain   bool // logits are used as they are
+	plain   bool // logits are used unchanged
 	bias    []tokenBias
-	counts  []tokenCount  // of the tokens that were picked
-	index   map[int32]int // where they are in counts
+	counts  []tokenCount  // tokens that were picked
+	index   map[int32]int // token → index in counts
 	scratch []float32
 }
 
-// A tokenBias and a tokenCount are entries of maps, in lists because each token
-// goes through all of them.
+// tokenBias and tokenCount are entries of lists, because every token iterates over all
+// of them.
 type (
 	tokenBias struct {
 		id    int32
@@ -71,8 +70,8 @@ type (
 	}
 )
 
-// NewSampler checks settings; prompt is how many tokens the text begins with,
-// -1: those before the first that is picked.
+// NewSampler validates settings and returns a sampler. prompt is the number of prompt
+// tokens; -1: all tokens before the first call of Next.
 func NewSampler(set Settings, prompt int) (*Sampler, error) {
 	for _, v := range []struct {
 		name  string
@@ -87,7 +86,7 @@ func NewSampler(set Settings, prompt int) (*Sampler, error) {
 			return nil, fmt.Errorf("bias of token %d is not a number", id)
 		}
 	}
-	if set.Temperature >= 0 && set.Temperature < minSampling {
+	if set.Temperature >= 0 && set.Temperature < greedyBelow {
 		set.Temperature = 0
 	}
 	c := &Sampler{set: set, index: map[int32]int{}}
@@ -102,29 +101,29 @@ func NewSampler(set Settings, prompt int) (*Sampler, error) {
 		c.draw, err = NewStandardSampler(opt)
 	} else {
 		if opt.TopK != 0 || opt.TopP != 0 && opt.TopP != 1 || opt.MinP != 0 || opt.Typical != 0 || opt.TailFree != 0 {
-			return nil, fmt.Errorf("strategy %s has parameters of its own, in place of top_k, top_p, min_p, typical_p and tfs_z", set.Strategy)
+			return nil, fmt.Errorf("strategy %s cannot be combined with top_k, top_p, min_p, typical_p or tfs_z; use its own parameters", set.Strategy)
 		}
 		c.draw, err = NewStrategy(StrategyOptions{Name: set.Strategy, Temperature: opt.Temperature, Seed: opt.Seed, EOS: set.Rules.EOS, Exclude: set.Exclude})
 	}
 	if err != nil {
 		return nil, err
 	}
-	if _, err := NewStandardSampler(set.Options); err != nil { // the penalty's range
+	if _, err := NewStandardSampler(set.Options); err != nil { // validates the penalty
 		return nil, err
 	}
 	if set.Rule == TopSampling && set.Temperature > 0 && set.TopK == 0 && (set.TopP == 0 || set.TopP == 1) && set.MinP == 0 {
-		return nil, errors.New("acceptance by top sampling needs top_k, top_p or min_p, which say what the top is")
+		return nil, errors.New("acceptance by top sampling needs top_k, top_p or min_p")
 	}
 	c.plain = c.set.Rules.plain() && set.Frequency == 0 && set.Presence == 0 && len(set.Bias) == 0 && set.Mask == nil
 	return c, nil
 }
 
-// Ready says whether the next token can be picked at once; if not, its mask is
-// on its way, and notify is called when it is there.
+// Ready reports whether the next token can be picked without waiting for a mask. If
+// not, notify is called when it can.
 func (c *Sampler) Ready(notify func()) bool { return c.set.Mask == nil || c.set.Mask.Ready(notify) }
 
-// Next picks the token after history, which holds the prompt and what was
-// picked so far. It leaves logits as they are.
+// Next picks the token after history, which contains the prompt and the picked tokens.
+// It does not change logits.
 func (c *Sampler) Next(logits []float32, history []int32) (int32, error) {
 	row, err := c.prepare(logits, history)
 	if err != nil {
@@ -137,7 +136,7 @@ func (c *Sampler) Next(logits []float32, history []int32) (int32, error) {
 	return c.note(token)
 }
 
-// prepare changes logits as the settings say.
+// prepare returns the logits after the changes of the settings.
 func (c *Sampler) prepare(logits []float32, history []int32) ([]float32, error) {
 	if c.set.Rules.Prompt < 0 {
 		c.set.Rules.Prompt = len(history)
@@ -148,7 +147,7 @@ func (c *Sampler) prepare(logits []float32, history []int32) ([]float32, error) 
 	return c.change(logits, history)
 }
 
-// note takes a picked token into account.
+// note records a picked token.
 func (c *Sampler) note(token int32) (int32, error) {
 	at, seen := c.index[token]
 	if !seen {
@@ -164,10 +163,10 @@ func (c *Sampler) note(token int32) (int32, error) {
 	return token, nil
 }
 
-// Done says that the form that a mask asks for is complete.
+// Done reports whether the structured output is complete.
 func (c *Sampler) Done() bool { return c.set.Mask != nil && c.set.Mask.Done() }
 
-// change applies everything to a copy of the logits.
+// change returns a changed copy of the logits.
 func (c *Sampler) change(logits []float32, history []int32) ([]float32, error) {
 	if _, ok := argmax(logits); !ok {
 		return nil, ErrNaN
@@ -196,7 +195,7 @@ func (c *Sampler) change(logits []float32, history []int32) ([]float32, error) {
 	return row, nil
 }
 
-// forbidMasked leaves the tokens that the mask allows.
+// forbidMasked forbids the tokens that the mask excludes.
 func (c *Sampler) forbidMasked(row []float32) error {
 	bits, err := c.set.Mask.Mask()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// rowOf makes a row of n random logits.
+// rowOf returns a row of n random logits.
 func rowOf(r *rand.Rand, n int) []float32 {
 	row := make([]float32, n)
 	for i := range row {
@@ -18,7 +18,7 @@ func rowOf(r *rand.Rand, n int) []float32 {
 	return row
 }
 
-// distribution is softmax in float64.
+// distribution is a softmax in float64.
 func distribution(logits []float64, temperature float64) []float64 {
 	top, sum := slices.Max(logits), 0.0
 	p := make([]float64, len(logits))
@@ -32,8 +32,8 @@ func distribution(logits []float64, temperature float64) []float64 {
 	return p
 }
 
-// chiSquare compares counts with probabilities; it is about as large as the
-// number of kinds where they agree.
+// chiSquare compares counts with probabilities; it is about the number of cells if they
+// agree.
 func chiSquare(counts []int, p []float64) (x float64, kinds int) {
 	total := 0
 	for _, n := range counts {
@@ -50,13 +50,13 @@ func chiSquare(counts []int, p []float64) (x float64, kinds int) {
 	return x, kinds
 }
 
-// A drawCase is settings with the distribution that they mean.
+// A drawCase is settings with their expected distribution.
 type drawCase struct {
 	set  Settings
 	want []float64
 }
 
-// drawHistory is the text before what drawCases draw.
+// drawHistory is the text before the sampled tokens.
 var drawHistory = []int32{3, 4, 4, 5, 6}
 
 // drawCases are settings with their definitions in float64.
@@ -103,8 +103,7 @@ func drawCases(row []float32) map[string]drawCase {
 	}
 }
 
-// TestSamplerDistributions draws with settings and compares with their
-// definitions, by the χ² statistic.
+// TestSamplerDistributions compares samples with the definitions by the χ² statistic.
 func TestSamplerDistributions(t *testing.T) {
 	t.Parallel()
 	const vocab, draws = 40, 20000
@@ -135,7 +134,8 @@ func TestSamplerDistributions(t *testing.T) {
 	}
 }
 
-// topKP keeps the k largest, and of these the fewest that hold p.
+// topKP keeps the k most probable, and the fewest of these with a total probability of
+// p.
 func topKP(dist []float64, k int, p float64) []float64 {
 	order := make([]int, len(dist))
 	for i := range order {
@@ -164,8 +164,8 @@ func topKP(dist []float64, k int, p float64) []float64 {
 	return out
 }
 
-// TestSamplerPenalties: frequency and presence count what was generated, and
-// the prompt not.
+// TestSamplerPenalties checks that frequency and presence penalties count generated
+// tokens and not the prompt.
 func TestSamplerPenalties(t *testing.T) {
 	t.Parallel()
 	c, err := NewSampler(Settings{Frequency: 1, Presence: 0.5}, 2)
@@ -192,7 +192,7 @@ func TestSamplerPenalties(t *testing.T) {
 	}
 }
 
-// evens allows even tokens, three of them.
+// evens allows three even tokens.
 type evens struct{ n int }
 
 func (e *evens) Ready(func()) bool        { return true }
@@ -237,8 +237,8 @@ func TestSamplerErrors(t *testing.T) {
 		"repetition penalty": {Options: Options{Penalty: -1}, Strategy: "greedy"},
 		"typical":            {Options: Options{Typical: 2}},
 		"tail-free":          {Options: Options{TailFree: nan}},
-		"of its own":         {Options: Options{TopK: 3}, Strategy: "greedy"},
-		"not known":          {Strategy: "best"},
+		"cannot be combined":         {Options: Options{TopK: 3}, Strategy: "greedy"},
+		"unknown strategy":          {Strategy: "best"},
 	} {
 		if _, err := NewSampler(set, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, expected %q", set, err, want)
@@ -253,12 +253,12 @@ func TestSamplerErrors(t *testing.T) {
 	}
 }
 
-// TestTop compares with a sort of everything.
+// TestTop compares with a full sort.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 1))
 	row := rowOf(r, 300)
-	row[17] = row[203] // equals
+	row[17] = row[203] // equal logits
 	ids, p := pooled(row, 300, 1)
 	for _, k := range []int{0, 1, 5, 300, 400} {
 		top, err := Top(row, k)
@@ -273,11 +273,11 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// TestMirostat1 compares the kept tokens with the paper's formulas in
-// float64, and lets the surprise come near its target.
+// TestMirostat1 compares the kept tokens with the paper's formulas in float64 and
+// checks that the surprise approaches its target.
 func TestMirostat1(t *testing.T) {
 	t.Parallel()
-	// Probabilities of an exact Zipf law have its exponent.
+	// An exact Zipf law has its exponent.
 	pool := make([]candidate, 5000)
 	for i := range pool {
 		pool[i] = candidate{id: int32(i), logit: float32(-1.3 * math.Log(float64(i+1)))}

@@ -1,7 +1,7 @@
-// Package decode picks the next token from a row of logits. A strategy is a
-// small function over the candidates, one a file; a Sampler runs them in the
-// order that Hugging Face transformers uses: repetition penalty, temperature,
-// top-k, typical, tail-free, top-p, min-p, draw.
+// Package decode samples the next token from a row of logits. Each sampling method is a
+// small function over candidates in a file of its own. A StandardSampler applies them
+// in the order of Hugging Face transformers: repetition penalty, temperature, top-k,
+// typical, tail-free, top-p, min-p.
 package decode
 
 import (
@@ -11,52 +11,51 @@ import (
 	"math/rand/v2"
 )
 
-// Options choose the strategies. The zero value is greedy.
+// Options configure a StandardSampler. The zero value is greedy.
 type Options struct {
 	Temperature float64 // 0: greedy
-	TopK        int     // keep the k largest; 0: all
-	TopP        float64 // keep the fewest whose probability reaches p; 0 or 1: all
+	TopK        int     // keep the k most probable; 0: all
+	TopP        float64 // keep the fewest most probable with a total probability of at least p; 0 or 1: all
 	MinP        float64 // keep those with at least p times the largest probability; 0: all
-	Penalty     float64 // divides positive and multiplies negative logits of earlier tokens; 0 or 1: none
-	Typical     float64 // keep the most typical that hold p; 0 or 1: all
+	Penalty     float64 // repetition penalty: divides positive and multiplies negative logits of earlier tokens; 0 or 1: none
+	Typical     float64 // locally typical sampling: probability mass to keep; 0 or 1: all
 	TailFree    float64 // tail-free sampling parameter z; 0 or 1: none
 	Seed        uint64
 }
 
-// minSampling is the lowest temperature that is not greedy: below it everything
-// but the largest logit has no probability left, and 1/temperature overflows.
-const minSampling = 1e-5
+// greedyBelow is the temperature below which sampling is greedy: only the largest logit
+// has a probability above 0, and 1/temperature would overflow.
+const greedyBelow = 1e-5
 
-// maxSampling is the highest temperature that makes a difference to float32.
-const maxSampling = 1e12
+// maxTemperature is the highest temperature that makes a difference in float32.
+const maxTemperature = 1e12
 
-// maxPenalty is the largest repetition penalty, and its inverse the smallest:
-// no logit overflows by it.
+// maxPenalty bounds the repetition penalty, and its inverse from below, so that no
+// logit overflows.
 const maxPenalty = 1000
 
-// ErrNaN says that a row of logits held something that is not a number.
+// ErrNaN is returned if a row of logits contains NaN, or only minus infinity.
 var ErrNaN = errors.New("the model's logits are not numbers (NaN); its weights or its input are damaged")
 
-// A candidate is a token that may be drawn. After softmax p is its
-// probability.
+// A candidate is a token that may be sampled. p is its probability after softmax.
 type candidate struct {
 	id    int32
 	logit float32
 	p     float64
 }
 
-// A StandardSampler draws tokens. The same options and rows give the same tokens on
-// every machine. Not safe for concurrent use.
+// A StandardSampler samples tokens. The same options and rows produce the same tokens
+// on every machine. It is not safe for concurrent use.
 type StandardSampler struct {
 	opt  Options
 	rng  *rand.Rand
 	pool []candidate // scratch
-	sums []float64   // scratch: the masses of blocks of logits
+	sums []float64   // scratch: unnormalized probabilities of blocks of logits
 	seen map[int32]struct{}
 	row  []float32 // scratch: penalized logits
 }
 
-// NewStandardSampler checks options and returns a sampler.
+// NewStandardSampler validates options and returns a sampler.
 func NewStandardSampler(opt Options) (*StandardSampler, error) {
 	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 	switch {
@@ -75,19 +74,18 @@ func NewStandardSampler(opt Options) (*StandardSampler, error) {
 	case opt.Penalty != 0 && !(opt.Penalty >= 1.0/maxPenalty && opt.Penalty <= maxPenalty):
 		return nil, fmt.Errorf("repetition penalty %v: expected 0 (none), or a number between %v and %v", opt.Penalty, 1.0/maxPenalty, maxPenalty)
 	}
-	if opt.Temperature < minSampling {
+	if opt.Temperature < greedyBelow {
 		opt.Temperature = 0
 	}
-	opt.Temperature = min(opt.Temperature, maxSampling)
+	opt.Temperature = min(opt.Temperature, maxTemperature)
 	return &StandardSampler{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 0x9e3779b97f4a7c15)), seen: map[int32]struct{}{}}, nil
 }
 
-// Next draws a token from logits, one for each token that may be drawn.
-// history holds the sequence's earlier tokens; only the repetition penalty
-// reads it.
+// Next samples a token from logits. history contains the sequence's earlier tokens;
+// only the repetition penalty uses it.
 func (s *StandardSampler) Next(logits []float32, history []int32) (int32, error) {
 	if len(logits) == 0 {
-		return 0, errors.New("bug: a row of no logits")
+		return 0, errors.New("bug: an empty row of logits")
 	}
 	top, ok := argmax(logits)
 	if !ok {
@@ -103,8 +101,8 @@ func (s *StandardSampler) Next(logits []float32, history []int32) (int32, error)
 	return s.pick(logits, logits[top]), nil
 }
 
-// pick draws from a row whose largest logit is top. Where a strategy says so
-// beforehand, most of the vocabulary is never listed.
+// pick samples from a row with the largest logit top. If the options allow it, most of
+// the vocabulary is never listed.
 func (s *StandardSampler) pick(logits []float32, top float32) int32 {
 	floor := float64(top) - 30*s.opt.Temperature
 	shares := s.opt.TopP > 0 && s.opt.TopP < 1
@@ -121,9 +119,9 @@ func (s *StandardSampler) pick(logits []float32, top float32) int32 {
 	return s.drawAny(logits, top, float32(floor))
 }
 
-// candidates lists the tokens worth considering: at the given temperature a
-// token that far below the largest has less than 1e-13 of its probability,
-// less than the rounding of the sum over a vocabulary.
+// candidates lists the tokens that are at most 30 × temperature below the largest
+// logit. Others have less than 1e-13 of its probability, less than the rounding error
+// of the sum over a vocabulary.
 func (s *StandardSampler) candidates(logits []float32, top float32) []candidate {
 	floor := float64(top) - 30*s.opt.Temperature
 	s.pool = s.pool[:0]
@@ -135,16 +133,16 @@ func (s *StandardSampler) candidates(logits []float32, top float32) []candidate 
 	return s.pool
 }
 
-// draw draws from what the strategies leave.
+// draw samples from the candidates that remain after keep.
 func (s *StandardSampler) draw(c []candidate) int32 { return weighted(s.keep(c), s.rng) }
 
-// keep runs the strategies over the candidates.
+// keep applies the sampling methods to the candidates.
 func (s *StandardSampler) keep(c []candidate) []candidate {
 	c = topK(c, s.opt.TopK)
 	softmax(c, s.opt.Temperature)
 	if t := s.opt.Typical; t > 0 && t < 1 {
 		c = typical(c, t)
-		softmax(c, s.opt.Temperature) // shares of what is left
+		softmax(c, s.opt.Temperature) // renormalize what is left
 	}
 	if z := s.opt.TailFree; z > 0 && z < 1 {
 		front(c, len(c))

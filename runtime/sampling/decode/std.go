@@ -2,8 +2,8 @@ package decode
 
 import "math/rand/v2"
 
-// pickStd draws from the fewest candidates that hold top_p of the pool's
-// probability, at most max_k. top_k has no top_p.
+// pickStd implements sample.std and top_k: top-p sampling from at most max_k
+// candidates. top_k has no top_p.
 func pickStd(p params, rng *rand.Rand) picker {
 	share, ok := p["top_p"]
 	if !ok {
@@ -14,8 +14,8 @@ func pickStd(p params, rng *rand.Rand) picker {
 	}
 }
 
-// head is the candidates up to the one with which their sum reaches share, at
-// most k.
+// head returns the first candidates up to the one at which their total reaches share,
+// at most k.
 func head(pool []candidate, share float64, k int) []candidate {
 	sum := 0.0
 	for i, c := range pool {
@@ -26,12 +26,12 @@ func head(pool []candidate, share float64, k int) []candidate {
 	return pool
 }
 
-// pickGreedy takes the argmax.
+// pickGreedy picks the argmax.
 func pickGreedy(params, *rand.Rand) picker {
 	return func([]candidate, []int32) int { return 0 }
 }
 
-// pickMinP draws from those at least min_p times as probable as the most probable.
+// pickMinP implements min-p sampling.
 func pickMinP(p params, rng *rand.Rand) picker {
 	return func(pool []candidate, _ []int32) int { return drawIndex(minP(pool, p["min_p"]), rng) }
 }

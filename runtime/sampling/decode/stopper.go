@@ -2,15 +2,15 @@ package decode
 
 import "strings"
 
-// A Stopper lets text through until one of its words comes, and holds back
-// what may be the beginning of one.
+// A Stopper passes text through until a stop word, and holds back text that may be the
+// start of one.
 type Stopper struct {
 	Words []string
-	Done  bool // a word came: nothing follows
+	Done  bool // a stop word was found: nothing follows
 	held  string
 }
 
-// Push adds text and returns what is certain to stand before any stop word.
+// Push adds text and returns the part that certainly precedes any stop word.
 func (s *Stopper) Push(text string) string {
 	if s.Done {
 		return ""
@@ -41,7 +41,7 @@ func (s *Stopper) Push(text string) string {
 	return text[:len(text)-keep]
 }
 
-// Flush returns what was held back: no word came.
+// Flush returns the text held back, when the text ends without a stop word.
 func (s *Stopper) Flush() string {
 	text := s.held
 	s.held = ""

@@ -11,59 +11,58 @@ import (
 	"strings"
 )
 
-// DefaultPool is how many of the most probable tokens a strategy looks at unless
-// its pool_size says otherwise.
+// DefaultPool is the default of pool_size: the number of most probable tokens that a
+// strategy considers.
 const DefaultPool = 50
 
-// Largest values of pool_size: strategies sort their pool for each token, but
-// for mirostat1, which looks at the whole vocabulary.
+// Maximum pool_size: strategies sort their pool for each token. mirostat1 considers the
+// whole vocabulary.
 const (
 	maxPool = 1024
 	anyPool = 1_000_000
 )
 
-// minTemperature keeps a temperature of 0 from dividing by it.
+// minTemperature prevents a division by 0.
 const minTemperature = 0.001
 
-// StrategyOptions choose a named strategy.
+// StrategyOptions configure a named strategy.
 type StrategyOptions struct {
 	Name        string  // with parameters: "mirostat:tau=3,eta=0.2"
-	Temperature float64 // below 0.001 it counts as that
+	Temperature float64 // at least 0.001 is used
 	Seed        uint64
 	EOS         []int32 // for eos_bypassing_max
-	Exclude     []int32 // never chosen: the unknown token
+	Exclude     []int32 // tokens that are never sampled, such as the unknown token
 }
 
-// A Strategy picks tokens from the pool of the most probable ones, whose
-// probabilities are a softmax over the pool alone. The same options and rows
-// give the same tokens. Not safe for concurrent use.
+// A Strategy samples from a pool of the most probable tokens, with probabilities from a
+// softmax over the pool only. The same options and rows produce the same tokens. It is
+// not safe for concurrent use.
 type Strategy struct {
 	opt    StrategyOptions
 	pool   int
-	bypass int // how often an end token is still replaced
+	bypass int // how many more times an EOS token is replaced
 	pick   picker
-	whole  bool
+	whole  bool // see strategyRow
 	params params
 	all    []candidate // scratch
 }
 
-// A picker chooses a candidate of the pool, which is sorted by probability
-// unless the strategy's row says otherwise. history holds the tokens so far.
+// A picker returns the index of a candidate in the pool, which is sorted by probability
+// unless strategyRow.whole is set. history contains the tokens so far.
 type picker func(pool []candidate, history []int32) int
 
-// params are a strategy's parameters by name.
+// params maps parameter names to values.
 type params map[string]float64
 
-// A strategyRow is what names, parameters (with defaults) and picker belong
-// together.
+// A strategyRow defines a strategy: names, parameters with defaults, and picker.
 type strategyRow struct {
 	names  []string
 	params params
 	make   func(p params, rng *rand.Rand) picker
-	whole  bool // the pool stands for the vocabulary, and is in no order
+	whole  bool // the pool stands for the whole vocabulary and is not sorted
 }
 
-// strategies are all of them. Every one also knows pool_size and
+// strategies lists all strategies. Each also has the parameters pool_size and
 // eos_bypassing_max.
 var strategies = []strategyRow{
 	{[]string{"sample.std", "std", "top_p", "sample.top_p"}, params{"min_k": 1, "max_k": 8, "top_p": 0.9}, pickStd, false},
@@ -78,7 +77,7 @@ var strategies = []strategyRow{
 	{[]string{"random_fsd", "sample.random_fsd"}, params{"k": 6, "alpha": 0.5, "n": 3, "beta": 0.9, "top_p": 0.93, "max_k": 8}, pickRandomFSD, false},
 }
 
-// Strategies lists the names of all strategies.
+// Strategies returns the names of all strategies.
 func Strategies() (names []string) {
 	for _, s := range strategies {
 		names = append(names, s.names[0])
@@ -86,7 +85,7 @@ func Strategies() (names []string) {
 	return names
 }
 
-// NewStrategy reads a name with its parameters and returns the strategy.
+// NewStrategy parses a name with parameters and returns the strategy.
 func NewStrategy(opt StrategyOptions) (*Strategy, error) {
 	if math.IsNaN(opt.Temperature) || math.IsInf(opt.Temperature, 0) || opt.Temperature < 0 {
 		return nil, fmt.Errorf("temperature %v: expected a number of 0 or more", opt.Temperature)
@@ -110,16 +109,16 @@ func NewStrategy(opt StrategyOptions) (*Strategy, error) {
 		opt.Temperature = max(opt.Temperature, minTemperature)
 		return &Strategy{opt: opt, pool: p.whole("pool_size"), bypass: p.whole("eos_bypassing_max"), pick: row.make(p, rng), whole: row.whole, params: p}, nil
 	}
-	return nil, fmt.Errorf("strategy %.40q is not known; there are %s", name, strings.Join(Strategies(), ", "))
+	return nil, fmt.Errorf("unknown strategy %.40q; expected one of %s", name, strings.Join(Strategies(), ", "))
 }
 
-// A paramRange is what values a parameter may have.
+// A paramRange is the range of a parameter.
 type paramRange struct {
 	from, to float64
 	whole    bool
 }
 
-// paramRanges are those of all strategies' parameters.
+// paramRanges are the ranges of all strategies' parameters.
 var paramRanges = map[string]paramRange{
 	"pool_size": {1, anyPool, true}, "eos_bypassing_max": {0, 1e6, true},
 	"min_k": {0, 1e6, true}, "max_k": {1, 1e6, true}, "k": {1, 1e6, true}, "m": {1, 1e6, true}, "n": {1, maxOrder, true},
@@ -128,7 +127,7 @@ var paramRanges = map[string]paramRange{
 	"beams": {1, maxBeams, true}, "length_penalty": {0, 100, false}, "early_stopping": {0, float64(StopNever), true},
 }
 
-// read sets parameters from a list like "tau=3,eta=0.2".
+// read parses a parameter list such as "tau=3,eta=0.2".
 func (p params) read(strategy, list string) error {
 	if list == "" {
 		return nil
@@ -136,7 +135,7 @@ func (p params) read(strategy, list string) error {
 	for item := range strings.SplitSeq(list, ",") {
 		key, text, _ := strings.Cut(item, "=")
 		if _, ok := p[key]; !ok {
-			return fmt.Errorf("strategy %s has no parameter %.40q; it has %s", strategy, key, strings.Join(slices.Sorted(maps.Keys(p)), ", "))
+			return fmt.Errorf("strategy %s has no parameter %.40q; expected one of %s", strategy, key, strings.Join(slices.Sorted(maps.Keys(p)), ", "))
 		}
 		v, err := strconv.ParseFloat(text, 64)
 		if r := paramRanges[key]; err != nil || !(v >= r.from && v <= r.to) || r.whole && v != math.Trunc(v) {
@@ -153,11 +152,11 @@ func (p params) read(strategy, list string) error {
 
 func (p params) whole(key string) int { return int(p[key]) }
 
-// Next picks a token from logits, one for each token that may be picked.
-// history holds the tokens before it, the prompt included.
+// Next samples a token from logits. history contains the tokens before it, prompt
+// included.
 func (s *Strategy) Next(logits []float32, history []int32) (int32, error) {
 	if len(logits) == 0 {
-		return 0, errors.New("bug: a row of no logits")
+		return 0, errors.New("bug: an empty row of logits")
 	}
 	if _, ok := argmax(logits); !ok {
 		return 0, ErrNaN
@@ -183,33 +182,34 @@ func (s *Strategy) Next(logits []float32, history []int32) (int32, error) {
 	return token, nil
 }
 
-// candidates fills the pool.
+// candidates returns the pool, sorted unless s.whole is set.
 func (s *Strategy) candidates(logits []float32) []candidate {
-	most := s.pool
+	size := s.pool
 	if s.whole {
-		most = min(most, wholePool)
+		size = min(size, wholePool)
 		s.params[total] = float64(min(s.pool, countAllowed(logits)))
 	}
-	more := most + len(s.opt.Exclude)
+	more := size + len(s.opt.Exclude)
 	s.all = largest(s.all[:0], logits, more, -math.MaxFloat32)
 	pool := s.all
 	if !s.whole {
-		front(pool, len(pool)) // they may be in the order of their ids
+		front(pool, len(pool)) // largest may return them in the order of their ids
 	}
 	if len(s.opt.Exclude) > 0 {
 		pool = slices.DeleteFunc(pool, func(c candidate) bool { return slices.Contains(s.opt.Exclude, c.id) })
 	}
-	return pool[:min(most, len(pool))]
+	return pool[:min(size, len(pool))]
 }
 
-// wholePool is how many tokens stand for the vocabulary: mirostat1 draws from no
-// more. Listing all 49,152 takes 1.5 ms a token, this many 0.2.
+// wholePool is the number of tokens that stand for the vocabulary in mirostat1, which
+// samples from no more. Listing all 49,152 tokens takes 1.5 ms per token, listing 8,192
+// takes 0.2 ms.
 const wholePool = 8192
 
-// total is the parameter that tells how many tokens the pool stands for.
+// total is the parameter with the number of tokens that the pool stands for.
 const total = "total"
 
-// countAllowed is how many tokens are not forbidden.
+// countAllowed returns the number of tokens that are not forbidden.
 func countAllowed(logits []float32) (n int) {
 	for _, l := range logits {
 		if l >= -math.MaxFloat32 {
@@ -219,7 +219,7 @@ func countAllowed(logits []float32) (n int) {
 	return n
 }
 
-// drawIndex draws an index by probability; they need not add up to 1.
+// drawIndex samples an index by probability; the probabilities need not sum to 1.
 func drawIndex(c []candidate, rng *rand.Rand) int {
 	id := weighted(c, rng)
 	return slices.IndexFunc(c, func(x candidate) bool { return x.id == id })

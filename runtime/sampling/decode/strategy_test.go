@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// pooled is a pool computed apart from the code under test: the n most probable
-// tokens, most probable first, and their probabilities at a temperature.
+// pooled computes a pool independently: the n most probable tokens in descending order,
+// and their probabilities at a temperature.
 func pooled(logits []float32, n int, temperature float64) (ids []int, p []float64) {
 	for i := range logits {
 		ids = append(ids, i)
@@ -29,7 +29,7 @@ func pooled(logits []float32, n int, temperature float64) (ids []int, p []float6
 	return ids, p
 }
 
-// expectations give, for a sorted pool, which candidates a strategy may draw.
+// expectations return the candidates of a sorted pool that a strategy may sample.
 var expectations = map[string]func(p []float64) []bool{
 	"sample.std": func(p []float64) []bool { return upTo(p, 0.9, 8) },
 	"sample.std:top_p=0.5,max_k=5,pool_size=20": func(p []float64) []bool { return upTo(p, 0.5, 5) },
@@ -98,8 +98,8 @@ func upTo(p []float64, share float64, k int) []bool {
 	})
 }
 
-// TestStrategyDistributions compares what is drawn with what each strategy's
-// definition gives, by the χ² statistic.
+// TestStrategyDistributions compares samples with each strategy's definition by the χ²
+// statistic.
 func TestStrategyDistributions(t *testing.T) {
 	t.Parallel()
 	const draws = 8000
@@ -156,8 +156,7 @@ func TestStrategyDistributions(t *testing.T) {
 	}
 }
 
-// TestMirostatMu follows the bound on surprises: the mean surprise comes near
-// tau bits.
+// TestMirostatMu checks that the mean surprise approaches tau bits.
 func TestMirostatMu(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(2, 9))
@@ -188,7 +187,7 @@ func TestMirostatMu(t *testing.T) {
 				n += c
 			}
 		}
-		entropy := 0.0 // of the tokens drawn: about the mean surprise after the cut
+		entropy := 0.0 // of the sampled tokens: about the mean surprise after the cut
 		for _, c := range counts {
 			q := float64(c) / float64(n)
 			entropy -= q * math.Log2(q)
@@ -199,7 +198,7 @@ func TestMirostatMu(t *testing.T) {
 	}
 }
 
-// slowFSD is the rule by counting in the text.
+// slowFSD computes the rule by counting in the text.
 func slowFSD(ids []int, p []float64, text []int32, k, n int, alpha, beta float64) int32 {
 	if len(text) < n-1 {
 		return int32(ids[0])

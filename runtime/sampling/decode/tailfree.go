@@ -5,14 +5,14 @@ import (
 	"math/rand/v2"
 )
 
-// pickTailFree draws from the candidates before the tail, which begins where
-// the curve of probabilities has bent by z of all its bends (Phénix and Egan
-// 2019, Tail Free Sampling).
+// pickTailFree implements tail-free sampling (Phénix and Egan 2019): it samples from
+// the candidates before the tail, which begins where the normalized absolute second
+// derivatives of the sorted probabilities sum to more than z.
 func pickTailFree(p params, rng *rand.Rand) picker {
 	return func(pool []candidate, _ []int32) int { return drawIndex(pool[:beforeTail(pool, p["z"])], rng) }
 }
 
-// beforeTail counts the candidates before the tail, at least one.
+// beforeTail returns the number of candidates before the tail, at least 1.
 func beforeTail(pool []candidate, z float64) int {
 	n := len(pool)
 	if n < 3 {

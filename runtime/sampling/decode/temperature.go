@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 )
 
-// softmax gives each candidate its probability at a temperature.
+// softmax sets each candidate's probability at a temperature.
 func softmax(c []candidate, temperature float64) {
 	top := c[0].logit
 	for _, x := range c {
 		top = max(top, x.logit)
 	}
-	if math.IsInf(float64(top), 1) { // infinite logits share everything
+	if math.IsInf(float64(top), 1) { // infinite logits share the probability
 		for i := range c {
 			c[i].p = 0
 			if c[i].logit == top {
@@ -30,7 +30,7 @@ func softmax(c []candidate, temperature float64) {
 	}
 }
 
-// weighted draws a candidate by its probability; they need not add up to 1.
+// weighted samples a candidate by probability; the probabilities need not sum to 1.
 func weighted(c []candidate, rng *rand.Rand) int32 {
 	sum := 0.0
 	for _, x := range c {
@@ -43,7 +43,7 @@ func weighted(c []candidate, rng *rand.Rand) int32 {
 		}
 		r -= x.p
 	}
-	for i := len(c) - 1; i > 0; i-- { // rounding carried r past the end
+	for i := len(c) - 1; i > 0; i-- { // r exceeded the sum by rounding
 		if c[i].p > 0 {
 			return c[i].id
 		}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// order puts larger logits first and, among equals, smaller ids, so that a
-// cut among equals falls the same everywhere.
+// order sorts by descending logit and, among equals, ascending id, so that ties are cut
+// the same way everywhere.
 func order(a, b candidate) int {
 	if a.logit != b.logit {
 		return cmp.Compare(b.logit, a.logit)
@@ -14,7 +14,7 @@ func order(a, b candidate) int {
 	return cmp.Compare(a.id, b.id)
 }
 
-// topK keeps the k largest candidates, in order; 0 keeps all as they are.
+// topK keeps the k largest candidates, sorted; 0 keeps all, unsorted.
 func topK(c []candidate, k int) []candidate {
 	if k <= 0 || k >= len(c) {
 		return c
@@ -23,9 +23,8 @@ func topK(c []candidate, k int) []candidate {
 	return c[:k]
 }
 
-// front moves the k largest candidates, in order, before the others: Hoare's
-// selection, then a sort of k. Sorting a whole vocabulary takes longer than a
-// small model's step.
+// front moves the k largest candidates to the front, sorted: quickselect, then a sort
+// of k. Sorting a whole vocabulary takes longer than a small model's step.
 func front(c []candidate, k int) {
 	selectFront(c, k)
 	c = c[:min(k, len(c))]
@@ -36,7 +35,7 @@ func front(c []candidate, k int) {
 	}
 }
 
-// selectFront is front without the order.
+// selectFront is front without the sort.
 func selectFront(c []candidate, k int) {
 	if k >= len(c) {
 		return
@@ -52,8 +51,8 @@ func selectFront(c []candidate, k int) {
 	}
 }
 
-// partition moves what comes before some pivot to its left and returns the
-// pivot's place. The pivot is the middle of first, central and last.
+// partition moves the candidates that precede a pivot to its left and returns the
+// pivot's index. The pivot is the median of the first, middle and last candidate.
 func partition(c []candidate) int {
 	last := len(c) - 1
 	mid := last / 2

@@ -1,9 +1,9 @@
 package decode
 
-// topP keeps the fewest candidates whose probabilities add up to p, largest
-// first (nucleus sampling, Holtzman et al. 2020, section 3.1), at least one; 0
-// and 1 keep all. The nucleus is nearly always small, so it is looked for in
-// growing fronts rather than in a sorted vocabulary.
+// topP keeps the fewest most probable candidates with a total probability of at least p
+// (nucleus sampling; Holtzman et al. 2020, section 3.1), at least one; 0 and 1 keep
+// all. The nucleus is usually small, so topP sorts growing fronts rather than the whole
+// vocabulary.
 func topP(c []candidate, p float64) []candidate {
 	if p <= 0 || p >= 1 {
 		return c

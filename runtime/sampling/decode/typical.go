@@ -6,9 +6,9 @@ import (
 	"sort"
 )
 
-// pickTypical draws from the candidates whose information is nearest to the
-// pool's entropy, as few as hold p of the probability (Meister et al. 2023,
-// Locally Typical Sampling, equation 9).
+// pickTypical implements locally typical sampling (Meister et al. 2023, equation 9): it
+// samples from the fewest candidates with information nearest to the pool's entropy
+// that hold p of the probability.
 func pickTypical(p params, rng *rand.Rand) picker {
 	return func(pool []candidate, _ []int32) int {
 		from, to := typicalRange(pool, p["p"])
@@ -16,17 +16,17 @@ func pickTypical(p params, rng *rand.Rand) picker {
 	}
 }
 
-// typical keeps the candidates nearest to the entropy that hold a share of the
-// probability.
+// typical keeps the candidates with information nearest to the entropy that hold share
+// of the probability.
 func typical(c []candidate, share float64) []candidate {
 	front(c, len(c))
 	from, to := typicalRange(c, share)
 	return c[from:to]
 }
 
-// typicalRange is where the typical ones among sorted candidates stand. The
-// distance to the entropy falls and then rises in them, so that they follow each
-// other; between two equal distances the more probable candidate comes first.
+// typicalRange returns the range of the typical candidates among sorted ones. They are
+// contiguous, because the distance to the entropy falls and then rises. Of two equal
+// distances, the more probable candidate comes first.
 func typicalRange(c []candidate, share float64) (from, to int) {
 	entropy := 0.0
 	for _, x := range c {

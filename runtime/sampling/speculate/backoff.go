@@ -1,41 +1,41 @@
 package speculate
 
-// backoffFirst is the first rest of a Backoff, in steps; the longest is sixteen
-// times as long. With 32, drafts that are never right are in one step of 20
-// (TestDraftGain), and those that come to pay are found within 512.
+// backoffFirst is the length of a Backoff's first pause, in steps; backoffMax is that
+// of the longest. With 32, drafts that are never accepted are in one step of 20
+// (TestDraftGain), and drafts that begin to pay are noticed within 512 steps.
 const (
 	backoffFirst = 32
-	backoffMost  = 16 * backoffFirst
+	backoffMax   = 16 * backoffFirst
 )
 
-// A Backoff keeps something that does not pay still for ever longer times
-// (exponential back-off). The zero value does not rest.
+// A Backoff pauses something that does not pay, with exponential back-off. The zero
+// value is not pausing.
 type Backoff struct {
-	next   int // steps of the next rest; 0: of the first
-	left   int // steps left of this one
-	failed int // steps in a row that did not pay
+	next   int // length of the next pause in steps; 0: backoffFirst
+	left   int // remaining steps of the current pause
+	failed int // consecutive failures
 }
 
-// Resting says whether it rests.
+// Active reports whether a pause is in progress.
 func (b *Backoff) Active() bool { return b.left > 0 }
 
-// Step counts a step of a rest.
+// Step counts a step of a pause.
 func (b *Backoff) Step() { b.left = max(0, b.left-1) }
 
-// Wake ends a rest.
+// Stop ends a pause.
 func (b *Backoff) Stop() { b.left = 0 }
 
-// Pause rests for so many steps, and no longer the next time.
+// Pause starts a pause of the given number of steps, without lengthening the next one.
 func (b *Backoff) Pause(steps int) { b.left = steps }
 
-// Rest begins a rest, twice as long as the one before.
+// Start starts a pause, twice as long as the one before.
 func (b *Backoff) Start() {
 	b.left = max(b.next, backoffFirst)
-	b.failed, b.next = 0, min(2*b.left, backoffMost)
+	b.failed, b.next = 0, min(2*b.left, backoffMax)
 }
 
-// Failed counts a step in which nothing paid; after a few in a row, each with
-// another tree, it rests, and says so.
+// Failed counts a step that did not pay. After medusaRetree consecutive ones, each with
+// another tree, it starts a pause and returns true.
 func (b *Backoff) Failed() bool {
 	if b.failed++; b.failed < medusaRetree {
 		return false
@@ -44,5 +44,5 @@ func (b *Backoff) Failed() bool {
 	return true
 }
 
-// Paid counts a step that paid.
+// Reset records a step that paid: the next pause is the shortest.
 func (b *Backoff) Reset() { b.failed, b.next = 0, 0 }

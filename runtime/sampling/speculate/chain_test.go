@@ -7,8 +7,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// chainModel is a chained head of 8 columns that says token+1 first, token+2
-// second; its state counts the runs.
+// chainModel is an autoregressive draft head of 8 columns. Its best candidate is
+// token+1, the second token+2; its state counts the runs.
 func chainModel(runs *int, margin float32) ChainRun {
 	return func(row, state []float32, token int32) []float32 {
 		*runs++
@@ -21,8 +21,8 @@ func chainModel(runs *int, margin float32) ChainRun {
 	}
 }
 
-// TestChainDrafts: a head that is sure drafts a path of its best guesses, as long
-// as it may, and one that never is right lets it be.
+// TestChainDrafts checks that an accurate head drafts a path of its best candidates up
+// to the limit, and that a wrong one stops drafting.
 func TestChainDrafts(t *testing.T) {
 	runs := 0
 	d := NewChain(&manifest.Medusa{Heads: 4, Columns: 8})
@@ -53,8 +53,8 @@ func TestChainDrafts(t *testing.T) {
 	t.Error("a head that is never right drafts on")
 }
 
-// TestChainUnsure: a head whose second guess is right as often as its first
-// drafts both, and nothing behind the second.
+// TestChainUnsure checks that a head with equally accurate first and second candidates
+// drafts both, and nothing after the second.
 func TestChainUnsure(t *testing.T) {
 	runs := 0
 	d := NewChain(&manifest.Medusa{Heads: 2, Columns: 8, Tokens: []int32{10, 11, 12, 13, 14, 15, 16, 17}})
@@ -68,7 +68,7 @@ func TestChainUnsure(t *testing.T) {
 			t.Fatal("no draft")
 		}
 		if i%2 == 0 {
-			d.Observe([]int32{16}) // token 13 is 5 of 8: its best guess is column 6
+			d.Observe([]int32{16}) // token 13 is 5 modulo 8, so the best candidate is column 6
 		} else {
 			d.Observe([]int32{17, 1})
 		}
@@ -82,7 +82,7 @@ func TestChainUnsure(t *testing.T) {
 	}
 }
 
-// TestChainRooms: no more nodes than there is room for, whatever they cost.
+// TestChainRooms checks that drafts keep within the room at any cost.
 func TestChainRooms(t *testing.T) {
 	for nodes := range 6 {
 		for _, each := range []float64{0, 0.01, 0.3} {
@@ -100,7 +100,7 @@ func TestChainRooms(t *testing.T) {
 	}
 }
 
-// TestRests: no drafter drafts while drafts are to rest.
+// TestRests checks that no drafter drafts while drafting is paused.
 func TestRests(t *testing.T) {
 	runs := 0
 	history := []int32{1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5, 6, 7, 1, 2, 3}

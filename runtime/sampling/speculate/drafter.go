@@ -1,73 +1,72 @@
-// Package speculate guesses what a sequence goes on with, so that one step of
-// the model verifies several tokens. A Drafter makes a tree of tokens, the
-// engine computes rows for all of its nodes in one step, and Walk follows the
-// tree as far as the tokens agree that the request's own picker draws from
-// these rows. The result is what plain decoding gives, with the same bits and
-// the same random numbers.
+// Package speculate implements speculative decoding. A Drafter proposes a tree of
+// tokens, the engine computes rows of logits for all nodes in one step, and Walk
+// follows the tree as far as it agrees with the tokens that the request's own sampler
+// picks from these rows. With the default acceptance rule the result is that of plain
+// decoding, with the same bits and the same random numbers.
 package speculate
 
 import "github.com/iflowc/iflowc/runtime/sampling/decode"
 
-// A Draft is a tree and, where its tokens were drawn, from what.
+// A Draft is a tree of tokens and, if they were sampled, the distributions.
 type Draft struct {
 	Tree
-	// From has for each node the distribution that its token was drawn from; nil:
-	// the drafter has no randomness. Such a draft is a path.
+	// From holds the distribution from which each node's token was sampled; nil: the
+	// draft is deterministic. A draft with From is a path.
 	From [][]decode.TokenProb
 }
 
-// A PathSelector selects a path of a tree before its tokens are judged one by one: the
-// nodes of a path by the model's logits behind each node (-1: behind the
-// sequence's last token); nil: none is preferred.
+// A PathSelector selects a path through a tree, before its tokens are judged one by
+// one. row returns the logits after a node (-1: after the sequence's last token). The
+// result lists the path's nodes; nil means no selection.
 type PathSelector func(parent, tokens []int32, row func(node int) []float32) []int
 
-// A Drafter guesses for one sequence. It keeps what it measured. Not safe for
-// concurrent use.
+// A Drafter drafts for one sequence and adapts to measured acceptance. It is not safe
+// for concurrent use.
 type Drafter interface {
-	// Propose drafts what may follow history (the prompt and what was generated; at
-	// least one token), as much of it as pays, at most room.Nodes tokens. No tokens:
-	// nothing worth a try. What it returns holds until its next call.
+	// Propose returns a draft to follow history (the prompt and the generated tokens,
+	// at least one), at most room.Nodes tokens and as many as are expected to pay. An
+	// empty draft means that none does. The draft is valid until the next call.
 	Propose(history []int32, room Room) Draft
-	// Observe tells with which tokens the sequence went on since the last Propose,
-	// whether they were drafted or not: at least one.
+	// Observe receives the tokens that were added to the sequence since the last
+	// Propose, drafted or not; at least one.
 	Observe(tokens []int32)
 }
 
-// A Drawer is a Drafter that can draw its tokens at random, for rules of
-// acceptance that ask for it. It is told once, before the first Propose.
+// A Drawer is a Drafter that can sample its tokens, for acceptance rules that need it.
+// DrawBy is called once, before the first Propose.
 type Drawer interface {
 	Drafter
 	DrawBy(draw func(logits []float32) (int32, []decode.TokenProb, error))
 }
 
-// A RowReader is a Drafter that guesses from further outputs of the model's own
-// step. ReadRows is called before Propose with the rows of the last token that
-// the engine computed and Walk accepted; they are valid until Propose returns.
+// A RowReader is a Drafter that uses further outputs of the model's step. ReadRows is
+// called before Propose with the rows of the last accepted token; they are valid until
+// Propose returns.
 type RowReader interface {
 	Drafter
 	ReadRows(row func(output int) []float32)
-	// Reads says, after Propose, whether the rows of the next step are wanted: what
-	// is not read is not computed.
+	// Reads reports, after Propose, whether the drafter needs these rows of the next
+	// step. If not, they are not computed.
 	Reads() bool
 }
 
-// A Room is what a draft may take and what it costs.
+// A Room is the budget of a draft and its cost.
 type Room struct {
-	Nodes int // most tokens of the draft
-	// Time of a step that has so many drafted tokens of this sequence, in any unit;
-	// nil: drafts cost nothing.
-	Time    func(nodes int) float64
-	Untried func(nodes int) bool // such steps were not timed yet; nil: all were
-	HeadTime float64             // the same for the rows of a RowReader, computed of the tree's nodes besides
-	Paused   bool                 // steps with drafts gave fewer tokens a second than plain ones: drafters are to let one go by
-	// Tokens that other sequences get from the step, those of prompts among them.
+	Nodes int // maximum tokens of the draft
+	// Time returns the duration of a step with the given number of drafted tokens of
+	// this sequence, in any unit; nil: drafts cost nothing.
+	Time     func(nodes int) float64
+	Untried  func(nodes int) bool // reports whether such steps were not measured yet; nil: all were
+	HeadTime float64              // time of a run of the draft heads, in units of Time
+	Paused   bool                 // drafting is in back-off, because steps with drafts produced fewer tokens per second than plain ones
+	// Tokens of other sequences in the step, prompt tokens included.
 	Others float64
-	// Sequences that draft as much as this one, itself among them, all of whose
-	// tokens Time counts; 0: one.
+	// Number of sequences, this one included, that draft as much as this one. Time
+	// includes their tokens. 0 means 1.
 	Alike float64
 }
 
-// Open is the room that a drafter has: none while it is to rest.
+// Open returns the room, with no nodes while drafting is paused.
 func (r Room) Open() Room {
 	if r.Paused {
 		r.Nodes = 0
@@ -77,8 +76,9 @@ func (r Room) Open() Room {
 
 func (r Room) untried(nodes int) bool { return r.Untried != nil && r.Untried(nodes) }
 
-// Rate is the tokens a unit of time of a step with so many drafted tokens of
-// which some are expected to be accepted; extra is the time that drafting takes.
+// Rate returns the expected tokens per unit of time of a step with the given number of
+// drafted tokens; accepted is the expected number of accepted ones, extra the time to
+// draft them.
 func (r Room) Rate(accepted float64, nodes int, extra float64) float64 {
 	gain := r.Others + 1 + max(1, r.Alike)*accepted
 	if r.Time == nil {
@@ -87,21 +87,20 @@ func (r Room) Rate(accepted float64, nodes int, extra float64) float64 {
 	return gain / (r.Time(nodes) + extra)
 }
 
-// Margin is how much faster than none a draft has to be expected to be, and how
-// much slower drafts have to be measured for them to rest: what is between is
-// noise.
+// Margin is the minimum expected relative gain of a draft, and the minimum measured
+// relative loss of drafts that starts a back-off. Smaller differences are noise.
 const Margin = 0.03
 
-// Length is how many tokens of a path to draft: p(i) is how likely token i is
-// accepted when all before it are, most how many there are, each the time to
+// Length returns how many tokens of a path to draft. p(i) is the probability that token
+// i is accepted if all before it are, limit the available tokens, and each the time to
 // draft one, in units of Time.
-func (r Room) Length(p func(i int) float64, most int, each float64) int {
-	if most = min(most, r.Nodes); r.Time == nil || most <= 0 {
-		return max(most, 0)
+func (r Room) Length(p func(i int) float64, limit int, each float64) int {
+	if limit = min(limit, r.Nodes); r.Time == nil || limit <= 0 {
+		return max(limit, 0)
 	}
 	best, at := (1+Margin)*r.Rate(0, 0, 0), 0
 	accepted, reach := 0.0, 1.0
-	for n := 1; n <= most; n++ {
+	for n := 1; n <= limit; n++ {
 		reach *= p(n - 1)
 		accepted += reach
 		if rate := r.Rate(accepted, n, each*float64(n)); rate > best {

@@ -2,10 +2,10 @@ package speculate
 
 import "github.com/iflowc/iflowc/runtime/sampling/decode"
 
-// A fallback asks drafters in turn.
+// A fallback tries several drafters in order.
 type fallback []Drafter
 
-// Fallback drafts what the first of some drafters does that has something to say.
+// Fallback returns a drafter that uses the first non-empty draft of a list of drafters.
 func Fallback(list ...Drafter) Drafter {
 	if len(list) == 1 {
 		return list[0]
@@ -65,7 +65,7 @@ func (f fallback) DrawBy(draw func(logits []float32) (int32, []decode.TokenProb,
 	}
 }
 
-// DrawBy tells a drafter how to draw its tokens, if it can.
+// DrawBy sets the function that a drafter samples its tokens with, if it is a Drawer.
 func DrawBy(d Drafter, draw func(logits []float32) (int32, []decode.TokenProb, error)) {
 	if one, ok := d.(Drawer); ok {
 		one.DrawBy(draw)

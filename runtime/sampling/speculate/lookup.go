@@ -2,33 +2,33 @@ package speculate
 
 // Limits of prompt lookup.
 const (
-	lookupChain = 16 // places that are compared, the latest first
-	lookupMatch = 32 // tokens that are compared
-	lookupMost  = 32 // tokens of a draft
+	lookupChain = 16 // earlier occurrences that are compared, the latest first
+	lookupMatch = 32 // maximum tokens of a match
+	lookupMax   = 32 // maximum tokens of a draft
 )
 
-// A Lookup drafts what followed the last tokens where they stood before, in the
-// prompt or in what was generated (prompt lookup; Saxena 2023). Of all places it
-// takes the one with the longest match, of equals the latest. It drafts only as
-// many tokens as its own record says will pay: also what was not drafted is
-// compared with what came, so that a text that repeats nothing costs no step.
-// One token takes constant time.
+// A Lookup drafts the tokens that followed an earlier occurrence of the last tokens, in
+// the prompt or the generated text (prompt lookup decoding; Saxena 2023). It selects
+// the longest match, the latest among equals. Its measured acceptance rates limit the
+// draft's length. They include tokens that were not drafted, so that a text without
+// repetition costs no step. Each token takes constant time.
 type Lookup struct {
-	single map[int32]int32  // token → where it stood last
-	pair   map[uint64]int32 // two tokens → where the second stood last
-	before []int32          // for each place, where its pair stood before that; -1: nowhere
-	done   int              // tokens of history that are indexed
+	single map[int32]int32  // token → index of its last occurrence
+	pair   map[uint64]int32 // pair of tokens → index of the second token of its last occurrence
+	before []int32          // for each index, that of the previous occurrence of its pair; -1: none
+	done   int              // indexed tokens of history
 
-	ahead  []int32 // what would follow, as long as it goes
-	length int     // of the match behind it
+	ahead  []int32 // tokens after the match
+	length int     // of the match
 	record [len(lookupPriors)]Rate
 }
 
-// lookupPriors are how often a draft's token is right before anything is known,
-// by the class of its match; see lookupClass.
+// lookupPriors are the acceptance rates of drafted tokens before any are measured, by
+// class of match length; see lookupClass.
 var lookupPriors = [...]float64{0.05, 0.25, 0.5, 0.65, 0.75, 0.85, 0.92}
 
-// lookupClass sorts matches of 1, 2, 3, 4…5, 6…8, 9…16 and more tokens.
+// lookupClass returns the class of a match of n tokens: 1, 2, 3, 4–5, 6–8, 9–16, or
+// more.
 func lookupClass(n int) int {
 	for i, last := range [...]int{1, 2, 3, 5, 8, 16} {
 		if n <= last {
@@ -38,7 +38,7 @@ func lookupClass(n int) int {
 	return len(lookupPriors) - 1
 }
 
-// NewLookup makes the drafter of one sequence.
+// NewLookup returns the drafter of one sequence.
 func NewLookup() *Lookup {
 	l := &Lookup{single: map[int32]int32{}, pair: map[uint64]int32{}}
 	for i, p := range lookupPriors {
@@ -49,7 +49,7 @@ func NewLookup() *Lookup {
 
 // Propose implements Drafter.
 func (l *Lookup) Propose(history []int32, room Room) Draft {
-	if len(history) < l.done { // another text
+	if len(history) < l.done { // a different text
 		*l = *NewLookup()
 	}
 	l.find(history)
@@ -68,7 +68,7 @@ func (l *Lookup) Observe(tokens []int32) {
 	}
 }
 
-// find indexes what is new in history and looks up what followed its end.
+// find indexes the new tokens of history and looks up what followed its end earlier.
 func (l *Lookup) find(history []int32) {
 	best, length := -1, 0
 	for i := l.done; i < len(history); i++ {
@@ -96,12 +96,12 @@ func (l *Lookup) find(history []int32) {
 	l.done = len(history)
 	l.ahead, l.length = nil, length
 	if length > 0 {
-		l.ahead = history[best+1:][:min(lookupMost, len(history)-best-1)]
+		l.ahead = history[best+1:][:min(lookupMax, len(history)-best-1)]
 	}
 }
 
-// longest is the place before the end whose match with the end is longest,
-// among those of a chain of equal pairs.
+// longest returns the earlier occurrence with the longest match, among the latest of
+// the last pair.
 func (l *Lookup) longest(history []int32, at int) (best, length int) {
 	end := len(history) - 1
 	for range lookupChain {

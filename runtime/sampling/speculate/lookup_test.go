@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// longest is what prompt lookup looks for, by trying everything: the place with
-// the longest match of at most 32 tokens behind the end, of equals the latest.
+// longest finds prompt lookup's match by exhaustive search: the longest match of at
+// most 32 tokens, the latest among equals.
 func longest(history []int32) (at, length int) {
 	end := len(history) - 1
 	for i := range end {
@@ -24,7 +24,8 @@ func longest(history []int32) (at, length int) {
 	return at, length
 }
 
-// few says that the last two tokens stand in no more places than are compared.
+// few reports whether the last two tokens have no more occurrences than lookup
+// compares.
 func few(history []int32) bool {
 	places, end := 0, len(history)-1
 	for i := 1; i < end; i++ {
@@ -35,8 +36,8 @@ func few(history []int32) bool {
 	return places <= 16
 }
 
-// TestLookup compares drafts with an exhaustive search, on texts of few
-// different tokens, which grow by some tokens at a time.
+// TestLookup compares drafts with an exhaustive search, on growing texts with few
+// different tokens.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -66,8 +67,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestLookupLearns: on a text that repeats itself drafts grow to the full
-// length; where nothing repeats for long, they end, and cost no step meanwhile.
+// TestLookupLearns checks that drafts grow to the full length on a repetitive text, and
+// that they stop, at no cost, on one without repetition.
 func TestLookupLearns(t *testing.T) {
 	t.Parallel()
 	room := speculate.Room{Nodes: 15, Time: func(n int) float64 { return 1 + 0.1*float64(n) }}
@@ -96,7 +97,7 @@ func TestLookupLearns(t *testing.T) {
 	l = speculate.NewLookup()
 	history = []int32{0}
 	wrong := 0
-	for range 2000 { // pairs repeat, but what follows them differs
+	for range 2000 { // pairs repeat, but with different continuations
 		wrong += l.Propose(history, room).Len()
 		more := []int32{r.Int32N(30)}
 		l.Observe(more)
@@ -107,7 +108,7 @@ func TestLookupLearns(t *testing.T) {
 	}
 }
 
-// TestLength compares the length of a draft with the definition.
+// TestLength compares the length of a draft with its definition.
 func TestLength(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 3))
@@ -138,12 +139,12 @@ func TestLength(t *testing.T) {
 	}
 }
 
-// TestBehind: a drafter finds what follows in a source, whose tokens are none of
-// the sequence's.
-func TestBehind(t *testing.T) {
+// TestWithSource checks that a drafter finds continuations in a source that shares no
+// tokens with the sequence.
+func TestWithSource(t *testing.T) {
 	t.Parallel()
 	source := []int32{7, 20, 21, 22, 23, 8}
-	d := speculate.Behind(source, speculate.NewLookup())
+	d := speculate.WithSource(source, speculate.NewLookup())
 	room := speculate.Room{Nodes: 3}
 	for _, c := range []struct{ history, want []int32 }{{[]int32{1}, nil}, {[]int32{1, 20, 21}, []int32{22, 23, 8}}, {[]int32{1, 20, 21, 5}, nil}} {
 		if got := d.Propose(c.history, room).Tokens; !slices.Equal(got, c.want) {

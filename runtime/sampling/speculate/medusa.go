@@ -5,46 +5,46 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/medusa"
 )
 
-// Limits of Medusa drafts.
+// Constants of Medusa drafts.
 const (
-	medusaRanks  = 10  // guesses of a head that are ranked, as in the reference
-	medusaNodes  = 63  // most nodes of a tree that is not given
-	medusaPrior  = 32  // what the accuracies at the start weigh, in observations
-	medusaMemory = 256 // what the past weighs against one observation
-	medusaRetree = 8   // drafts from one choice of a tree to the next
+	medusaRanks  = 10  // ranked candidates per head, as in the reference implementation
+	medusaNodes  = 63  // maximum nodes of an automatically chosen tree
+	medusaPrior  = 32  // weight of the initial accuracies, in observations
+	medusaMemory = 256 // maximum weight of the past
+	medusaRetree = 8   // a tree is chosen every medusaRetree drafts
 )
 
-// medusaFirst is how often a head's best guess is right where no trainer
-// measured it, of head 0 and of later ones as a factor on the head before.
+// Assumed accuracies of heads without measured ones: that of head 0's best candidate,
+// and the factor from each head to the next.
 const (
 	medusaFirst = 0.5
 	medusaFall  = 0.7
 )
 
-// A Medusa drafts trees of the guesses of a model's Medusa heads. Where the
-// specification gives no tree, it takes the one that brings the most tokens a
-// unit of time by the accuracies seen so far and the times of steps; where no
-// tree pays, it drafts nothing and, after a few such steps, wants no heads.
+// A Medusa drafts trees of the candidates of a model's Medusa heads. If the model spec
+// has no tree, it chooses the tree with the most expected tokens per unit of time, from
+// measured accuracies and step times. If no tree pays, it drafts nothing and, after a
+// few such steps, skips the heads with exponential back-off.
 type Medusa struct {
 	heads, columns int
 	output         int
-	fixed          *medusa.Plan // the specification's tree, or nil
-	plan           *medusa.Plan // in use; nil: none pays
-	age            int          // drafts since it was chosen
+	fixed          *medusa.Plan // the model spec's tree, or nil
+	plan           *medusa.Plan // current tree; nil: none pays
+	age            int          // drafts since plan was chosen
 	accuracy       medusa.Accuracy
-	weight         []float64 // of each head's record
+	weight         []float64 // of each head's accuracies
 
-	row   []float32 // of the heads; nil: not computed
-	tops  [][]int32 // each head's guesses, best first
-	known bool      // tops are those of the last Propose
+	row   []float32 // output of the heads; nil: not computed
+	tops  [][]int32 // candidates of each head, best first
+	known bool      // tops belong to the last Propose
 	rows  []float32 // scratch: logits of tops
 
 	backoff Backoff
 	tree    Tree
 }
 
-// NewHeads makes the drafter of one sequence for the heads that a model has;
-// output is the index of the heads' results among the engine's.
+// NewHeads returns the drafter of one sequence for the model's draft heads; output is
+// the index of the heads' output in the engine's graph.
 func NewHeads(m *manifest.Medusa, output int) Drafter {
 	if m.Chained {
 		return NewChain(m)
@@ -52,8 +52,8 @@ func NewHeads(m *manifest.Medusa, output int) Drafter {
 	return NewMedusa(m, output)
 }
 
-// NewMedusa makes the drafter of one sequence; output is the index of the heads'
-// results among the engine's.
+// NewMedusa returns the drafter of one sequence; output is the index of the heads'
+// output in the engine's graph.
 func NewMedusa(m *manifest.Medusa, output int) *Medusa {
 	d := &Medusa{heads: m.Heads, columns: m.Columns, output: output, fixed: m.Tree}
 	p := medusaFirst
@@ -86,7 +86,7 @@ func (d *Medusa) Propose(_ []int32, room Room) Draft {
 	room = room.Open()
 	d.row, d.known = nil, row != nil
 	if row == nil {
-		if d.backoff.Step(); room.Time == nil { // where steps cost nothing it does not rest
+		if d.backoff.Step(); room.Time == nil { // no back-off if steps cost nothing
 			d.backoff.Stop()
 		}
 		return Draft{}
@@ -113,14 +113,15 @@ func (d *Medusa) Propose(_ []int32, room Room) Draft {
 	return Draft{Tree: d.tree}
 }
 
-// medusaSizes are tried a few times where an engine has not timed such steps yet,
-// if they would pay should a node cost medusaCheap of a step: steps of a few
-// tokens often cost the same, which those of two do not tell.
+// medusaSizes are tree sizes to try if the engine has not measured such steps, provided
+// they would pay at a cost of medusaCheap per node. Steps of a few tokens often cost
+// the same as one, which steps of two tokens do not show.
 var medusaSizes = [...]int{3, 5, 7}
 
 const medusaCheap = 0.03
 
-// explore drafts a tree of a size that was not timed.
+// explore drafts a tree of a size that was not measured. It returns false if there is
+// no such size to try.
 func (d *Medusa) explore(room Room) bool {
 	if d.fixed != nil {
 		return false
@@ -137,13 +138,13 @@ func (d *Medusa) explore(room Room) bool {
 		if err != nil {
 			panic("bug: " + err.Error())
 		}
-		d.plan, d.age = plan, 0 // judged anew at the next draft
+		d.plan, d.age = plan, 0 // choose decides again at the next draft
 		return true
 	}
 	return false
 }
 
-// choose takes the tree that pays most, anew every few drafts.
+// choose selects the tree that pays most, every medusaRetree drafts.
 func (d *Medusa) choose(room Room) {
 	d.age++
 	if d.age%medusaRetree != 1 {
@@ -173,7 +174,7 @@ func (d *Medusa) choose(room Room) {
 	d.plan = plan
 }
 
-// rank finds each head's best guesses.
+// rank finds the best candidates of each head.
 func (d *Medusa) rank(row []float32) {
 	n := medusaRanks
 	if d.fixed != nil {
@@ -187,8 +188,8 @@ func (d *Medusa) rank(row []float32) {
 	}
 }
 
-// largest appends the indices of the n largest values, the largest first, of
-// equals the first; values is scratch for theirs.
+// largest appends the indices of the n largest values of row in descending order, lower
+// indices first among equals, and their values to values.
 func largest(top []int32, values []float32, row []float32, n int) ([]int32, []float32) {
 	for i, v := range row {
 		if len(top) == n && v <= values[n-1] {

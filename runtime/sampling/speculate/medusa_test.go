@@ -10,7 +10,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/medusa"
 )
 
-// TestLargest compares with sorting.
+// TestLargest compares with a sort.
 func TestLargest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
@@ -31,7 +31,7 @@ func TestLargest(t *testing.T) {
 	}
 }
 
-// headsRow is a row of heads whose guesses are the given tokens, best first.
+// headsRow returns a row of the heads' output with the given candidates, best first.
 func headsRow(columns int, guesses ...[]int32) func(int) []float32 {
 	row := make([]float32, columns*len(guesses))
 	for h, list := range guesses {
@@ -46,7 +46,7 @@ func newMedusa(m *manifest.Medusa) *Medusa { return NewMedusa(m, 2) }
 
 func free(nodes int) Room { return Room{Nodes: nodes, Time: func(int) float64 { return 1 }} }
 
-// TestMedusaTree: a given tree holds the guesses of its paths.
+// TestMedusaTree checks that a given tree contains the candidates of its paths.
 func TestMedusaTree(t *testing.T) {
 	plan, err := medusa.NewPlan(medusa.Choices{{0}, {1}, {0, 2}, {1, 0}})
 	if err != nil {
@@ -70,9 +70,8 @@ func TestMedusaTree(t *testing.T) {
 	}
 }
 
-// TestMedusaAdapts: where heads are right and steps cost nothing more the tree
-// grows; where they are wrong it goes, and so do the heads, for a longer time
-// each time.
+// TestMedusaAdapts checks that the tree grows if heads are right and steps cost nothing
+// more, and that tree and heads pause for ever longer times if they are wrong.
 func TestMedusaAdapts(t *testing.T) {
 	d := newMedusa(&manifest.Medusa{Heads: 2, Columns: 32})
 	room := Room{Nodes: 15, Time: func(n int) float64 { return 1 + 0.15*float64(n) }, HeadTime: 0.05}
@@ -104,13 +103,13 @@ func TestMedusaAdapts(t *testing.T) {
 			t.Fatal("a draft without rows")
 		}
 	}
-	if len(asleep) < 4 || asleep[0] != backoffFirst || asleep[1] != 2*backoffFirst || slices.Max(asleep) > backoffMost {
+	if len(asleep) < 4 || asleep[0] != backoffFirst || asleep[1] != 2*backoffFirst || slices.Max(asleep) > backoffMax {
 		t.Errorf("asleep for %v steps", asleep)
 	}
 }
 
-// TestMedusaDeclines: trees that the trainer's numbers say will not pay are not
-// tried.
+// TestMedusaDeclines checks that trees that will not pay, by the measured accuracies,
+// are not tried.
 func TestMedusaDeclines(t *testing.T) {
 	d := newMedusa(&manifest.Medusa{Heads: 1, Columns: 8, Accuracy: medusa.Accuracy{{0.3, 0.1}}})
 	d.ReadRows(headsRow(8, []int32{5, 3}))
@@ -120,8 +119,8 @@ func TestMedusaDeclines(t *testing.T) {
 	}
 }
 
-// TestMedusaExplores: sizes that were not timed are tried where they could pay,
-// and no longer than that; a given tree too.
+// TestMedusaExplores checks that sizes without measurements, also of a given tree, are
+// tried if they could pay, and only as long as necessary.
 func TestMedusaExplores(t *testing.T) {
 	seen := map[int]int{}
 	room := Room{Nodes: 15, Time: func(n int) float64 { return 1 + float64(n) }}

@@ -1,21 +1,21 @@
 package speculate
 
-// A Rate is how often something is right of late.
+// A Rate is a running estimate of a probability.
 type Rate struct{ Value, Weight float64 }
 
-// What a prior weighs in observations, and what the past weighs against one.
+// Weights: the prior's, in observations, and the maximum weight of the past.
 const (
 	ratePrior  = 4
 	rateMemory = 24
 )
 
-// NewRate begins with what is expected before anything is known.
+// NewRate returns a rate with a prior estimate.
 func NewRate(prior float64) Rate { return Rate{prior, ratePrior} }
 
-// Observe takes an outcome into account.
+// Observe records an outcome.
 func (r *Rate) Observe(right bool) { r.observe(right, rateMemory) }
 
-// observe is Observe with another memory.
+// observe is Observe with the given maximum weight of the past.
 func (r *Rate) observe(right bool, memory float64) {
 	v := 0.0
 	if right {

@@ -1,15 +1,15 @@
 package speculate
 
-// sourced is a drafter that sees a source in front of every text.
+// sourced is a drafter that sees the source in front of the text.
 type sourced struct {
-	Drafter
-	source int     // tokens of it
-	text   []int32 // behind it, the sequence
+	Drafter         // length of the source
+	source  int     // tokens of it
+	text    []int32 // the source and the sequence
 }
 
-// Behind lets a drafter find what follows in what an encoder read, too: much of it
-// stands in a correction, a summary or an answer again.
-func Behind(source []int32, d Drafter) Drafter {
+// WithSource returns a drafter that also drafts from the tokens of an encoder's source,
+// which corrections, summaries and answers often repeat.
+func WithSource(source []int32, d Drafter) Drafter {
 	return &sourced{d, len(source), append([]int32(nil), source...)}
 }
 

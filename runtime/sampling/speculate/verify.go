@@ -6,23 +6,22 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// A Judge picks the token behind a node of a draft (-1: behind the sequence's
-// last token), where drafted was drafted, -1 for nothing, from a distribution,
-// nil for no randomness; it says whether the text goes on.
+// A Judge picks the token after a node of a draft (-1: after the sequence's last
+// token). drafted is the drafted token, -1 for none, and from the distribution from
+// which it was sampled, nil if it was not. more reports whether the sequence continues.
 type Judge func(node int, drafted int32, from []decode.TokenProb) (token int32, more bool, err error)
 
-// Walk follows a draft as far as the picked tokens go its way. It returns the
-// nodes that were accepted, from the first on; one more token was picked behind
-// the last of them.
+// Walk follows a draft as far as the picked tokens agree. It returns the accepted nodes
+// in order; judge has picked one more token after the last of them.
 //
-// A judge may leave aside what was drafted and draw from the model's own
-// distribution: the drafted token is accepted when it is the same, so that the
-// text is what it is without drafts, for every way of picking. From the
-// distribution of a draft that was drawn at random, it may accept more.
+// A judge may ignore the draft and sample from the model's distribution; a drafted
+// token is then accepted if it equals the sample, so the result is that of plain
+// decoding with any sampling method. For a sampled draft, a judge may accept more
+// tokens without changing the distribution.
 func Walk(d Draft, judge Judge) (path []int, err error) { return WalkAlong(d, nil, judge) }
 
-// WalkAlong is Walk with a preferred path, nil for none: its nodes are what was
-// drafted, and behind them nothing was.
+// WalkAlong is Walk along a selected path: judge is offered only the nodes of
+// preferred. If preferred is nil, it is offered the first child of each node.
 func WalkAlong(d Draft, preferred []int, judge Judge) (path []int, err error) {
 	for node := -1; ; {
 		drafted, from := int32(-1), []decode.TokenProb(nil)

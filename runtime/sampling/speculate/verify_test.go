@@ -10,9 +10,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-const words = 4 // of the vocabulary of the tables below
+const words = 4 // vocabulary size of the tables below
 
-// logitsOf is the row of a model, which a number names, behind some tokens.
+// logitsOf returns the row after some tokens of the model with a given number.
 func logitsOf(model uint64, text []int32) []float32 {
 	for _, token := range text {
 		model = model*31 + uint64(token) + 1
@@ -25,7 +25,7 @@ func logitsOf(model uint64, text []int32) []float32 {
 	return row
 }
 
-// chanceOf is the probability of a text of a model at temperature 1.
+// chanceOf returns the probability of a text of a model at temperature 1.
 func chanceOf(model uint64, text []int32) float64 {
 	p := 1.0
 	for i, token := range text {
@@ -47,9 +47,8 @@ func newSampler(t *testing.T, rule decode.Rule, seed uint64) *decode.Sampler {
 	return c
 }
 
-// write makes a text of n tokens with drafts, as decoding does: each step
-// verifies what draft gives behind the text so far. It says how many steps it
-// took.
+// write generates a text of n tokens with drafts, like decoding: each step verifies the
+// result of draft after the text so far. It returns the number of steps.
 func write(t *testing.T, c *decode.Sampler, n int, draft func(text []int32) speculate.Draft) (text []int32, steps int) {
 	t.Helper()
 	for ; len(text) < n; steps++ {
@@ -74,7 +73,7 @@ func write(t *testing.T, c *decode.Sampler, n int, draft func(text []int32) spec
 	return text, steps
 }
 
-// drawn drafts k tokens of the model 2, drawn from its distribution.
+// drawn drafts k tokens sampled from model 2.
 func drawn(t *testing.T, draw func([]float32) (int32, []decode.TokenProb, error), k int) func([]int32) speculate.Draft {
 	return func(text []int32) (d speculate.Draft) {
 		var path []int32
@@ -90,7 +89,7 @@ func drawn(t *testing.T, draw func([]float32) (int32, []decode.TokenProb, error)
 	}
 }
 
-// bushy drafts a tree of all texts of two tokens but some.
+// bushy drafts a tree of most texts of two tokens.
 func bushy([]int32) (d speculate.Draft) {
 	for i := range int32(words - 1) {
 		at := int32(d.Len())
@@ -102,9 +101,8 @@ func bushy([]int32) (d speculate.Draft) {
 	return d
 }
 
-// TestTextDistribution compares texts of three tokens with the enumeration of
-// all of them, for drafts drawn at random under rejection and for trees of
-// guesses.
+// TestTextDistribution compares texts of three tokens with an enumeration, for sampled
+// drafts with rejection and for deterministic trees.
 func TestTextDistribution(t *testing.T) {
 	t.Parallel()
 	rejection, match := newSampler(t, decode.Rejection, 1), newSampler(t, decode.Match, 2)
@@ -140,8 +138,8 @@ func TestTextDistribution(t *testing.T) {
 	}
 }
 
-// TestSameTokens: with the rule match a text is the one of plain decoding, token
-// by token, at any temperature.
+// TestSameTokens checks that with the rule match the text is that of plain decoding,
+// token by token, at any temperature.
 func TestSameTokens(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
