@@ -92,11 +92,11 @@ func TestEncoderErrors(t *testing.T) {
 	t.Parallel()
 	e := open(t, fakeEncoder(t), engine.Options{MaxTokens: 50, MaxOutRows: 10})
 	for want, q := range map[string]engine.Query{
-		"at most 50":   {Tokens: make([]int32, 51)},
-		"at most 10":   {Tokens: make([]int32, 20), Last: 11},
-		"bug: output row 20":  {Tokens: make([]int32, 20), Rows: []int{20}},
-		"token types":  {Tokens: make([]int32, 20), Types: make([]int32, 19)},
-		"not an encoder-d": {Tokens: make([]int32, 20), Source: make([]int32, 19)},
+		"at most 50":         {Tokens: make([]int32, 51)},
+		"at most 10":         {Tokens: make([]int32, 20), Last: 11},
+		"bug: output row 20": {Tokens: make([]int32, 20), Rows: []int{20}},
+		"token types":        {Tokens: make([]int32, 20), Types: make([]int32, 19)},
+		"not an encoder-d":   {Tokens: make([]int32, 20), Source: make([]int32, 19)},
 	} {
 		if _, err := e.AddQuery(q); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, expected %q", err, want)

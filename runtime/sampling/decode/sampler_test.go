@@ -237,8 +237,8 @@ func TestSamplerErrors(t *testing.T) {
 		"repetition penalty": {Options: Options{Penalty: -1}, Strategy: "greedy"},
 		"typical":            {Options: Options{Typical: 2}},
 		"tail-free":          {Options: Options{TailFree: nan}},
-		"cannot be combined":         {Options: Options{TopK: 3}, Strategy: "greedy"},
-		"unknown strategy":          {Strategy: "best"},
+		"cannot be combined": {Options: Options{TopK: 3}, Strategy: "greedy"},
+		"unknown strategy":   {Strategy: "best"},
 	} {
 		if _, err := NewSampler(set, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, expected %q", set, err, want)
