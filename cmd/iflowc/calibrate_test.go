@@ -80,7 +80,7 @@ func TestCalibrateFeedback(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	const name = "model.layers.0.self_attn.q_proj.weight.moments"
+	const name = "model.layers.0.self_attn.q_proj.weight.hessian"
 	info, _ := set.Lookup(name)
 	sums, err := set.Float32(name)
 	if err != nil || len(info.Shape) != 3 {

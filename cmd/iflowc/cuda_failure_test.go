@@ -41,7 +41,7 @@ var compiledEmulatedDemo = sync.OnceValues(func() (string, error) {
 })
 
 // TestEmulatedFailures: what goes wrong with a GPU ends in one line that says
-// what and what to do; where no device was asked for, the processor computes.
+// what and what to do; without --device, the CPU is used.
 func TestEmulatedFailures(t *testing.T) {
 	t.Parallel()
 	bin := emulatedDemo(t)
@@ -64,8 +64,8 @@ func TestEmulatedFailures(t *testing.T) {
 	}
 	want := call(t, nil, bin, append(story, "--device", "cpu")...).succeed(t)
 	instead := call(t, []string{"EMU_FAIL=cuModuleLoadData:209"}, bin, story...)
-	if got := instead.succeed(t); got != want || !strings.Contains(instead.stderr, "the processor computes instead") {
-		t.Errorf("%q, expected %q and a word that the processor computes:\n%s", got, want, instead.stderr)
+	if got := instead.succeed(t); got != want || !strings.Contains(instead.stderr, "using the CPU instead") {
+		t.Errorf("%q, expected %q and a note that the CPU is used:\n%s", got, want, instead.stderr)
 	}
 }
 

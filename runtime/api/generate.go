@@ -16,29 +16,28 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/grammar"
 )
 
-// Sampling says how a text goes on. The zero value decodes greedily:
-// until the model ends the text or the context is full.
+// Sampling configures a generation. The zero value decodes greedily until the model
+// ends the text or the context is full.
 type Sampling struct {
-	MaxTokens         int             // 0: to the context's end
+	MaxTokens         int             // maximum generated tokens; 0: the rest of the context
 	Temperature       float64         // 0: greedy
-	TopK              int             // draw from the K most probable; 0: all
-	TopP              float64         // draw from the fewest that hold P; 0: all
-	MinP              float64         // draw from those at least P times as probable as the most probable; 0: all
-	RepetitionPenalty float64         // above 1 makes earlier tokens less likely; 0: none
-	Seed              uint64          // of the random numbers
-	Stop              []string        // end before one of these comes
-	Schema            json.RawMessage // the text is JSON of this schema; nil: any text
+	TopK              int             // sample from the K most probable tokens; 0: all
+	TopP              float64         // nucleus sampling: sample from the fewest tokens with a total probability of P; 0: all
+	MinP              float64         // sample from tokens at least P times as probable as the most probable one; 0: all
+	RepetitionPenalty float64         // above 1 makes earlier tokens less probable; 0: none
+	Seed              uint64          // seed of the random numbers
+	Stop              []string        // end before one of these texts
+	Schema            json.RawMessage // JSON Schema of the text; nil: any text
 }
 
-// A Message is one turn of a conversation.
+// A Message is a message of a conversation.
 type Message struct {
 	Role    string // system, user or assistant
 	Content string
 }
 
-// Generate continues a prompt. Each piece is the text that one more token, or
-// several, made certain; an error is the last pair. Leaving the loop ends the
-// generation.
+// Generate continues a prompt. It yields pieces of text as tokens complete them; an
+// error is the last pair. Breaking the loop cancels the generation.
 func (m *Model) Generate(ctx context.Context, prompt string, o Sampling) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		ids, err := m.bin.Encode(prompt)
@@ -51,7 +50,7 @@ func (m *Model) Generate(ctx context.Context, prompt string, o Sampling) iter.Se
 	}
 }
 
-// Chat answers a conversation by the model's chat template.
+// Chat answers a conversation with the model's chat template.
 func (m *Model) Chat(ctx context.Context, messages []Message, o Sampling) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		err := m.chat(ctx, messages, o, yield)
@@ -80,16 +79,16 @@ func (m *Model) chat(ctx context.Context, messages []Message, o Sampling, yield 
 	return m.run(ctx, p.IDs, m.template.Stops(tok, m.bin.Manifest.EOS), o, yield)
 }
 
-// run generates and yields text until it ends or the caller leaves.
+// run generates and yields text until it ends or the caller breaks the loop.
 func (m *Model) run(ctx context.Context, ids, ends []int32, o Sampling, yield func(string, error) bool) error {
 	if m.bin.Manifest.Network != "decoder_only" {
-		return binary.Blame(fmt.Errorf("%s is no decoder; it does not continue texts", m.bin.Manifest.Name))
+		return binary.Blame(fmt.Errorf("%s is not a decoder and does not generate text", m.bin.Manifest.Name))
 	}
 	if len(ids) >= m.context {
 		return binary.Blame(fmt.Errorf("the prompt has %d tokens; the context holds %d", len(ids), m.context))
 	}
 	if slices.Contains(o.Stop, "") {
-		return binary.Blame(fmt.Errorf("an empty text among those to stop at"))
+		return binary.Blame(fmt.Errorf("a stop text is empty"))
 	}
 	sampler, err := m.sampler(o, ends)
 	if err != nil {
@@ -108,14 +107,14 @@ func (m *Model) run(ctx context.Context, ids, ends []int32, o Sampling, yield fu
 	return m.read(ctx, stream, ids, decode.Stopper{Words: o.Stop}, yield)
 }
 
-// read turns events into text.
+// read yields the text of events.
 func (m *Model) read(ctx context.Context, events *scheduler.Stream, prompt []int32, stop decode.Stopper, yield func(string, error) bool) error {
 	tok, err := m.bin.Tokenizer()
 	if err != nil {
 		return err
 	}
 	text := tok.NewStream(true)
-	for _, id := range prompt { // a token's text may depend on those before it
+	for _, id := range prompt { // a token's text may depend on the tokens before it
 		text.Push(id)
 	}
 	for {
@@ -138,7 +137,7 @@ func (m *Model) read(ctx context.Context, events *scheduler.Stream, prompt []int
 	}
 }
 
-// sampler picks tokens as the options say.
+// sampler returns the sampler of a generation.
 func (m *Model) sampler(o Sampling, ends []int32) (*decode.Sampler, error) {
 	set := decode.Settings{Options: decode.Options{
 		Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: o.MinP, Penalty: o.RepetitionPenalty, Seed: o.Seed,
@@ -156,9 +155,9 @@ func (m *Model) sampler(o Sampling, ends []int32) (*decode.Sampler, error) {
 	return decode.NewSampler(set, -1)
 }
 
-// maker makes the masks of texts that end with one of these tokens. Making one
-// reads the whole vocabulary, so each is kept: there are at most two, of
-// prompts and of chats.
+// maker returns the maker of token masks for texts that end with one of the given
+// tokens. A maker scans the whole vocabulary, so makers are kept: at most two, for
+// prompts and for chats.
 func (m *Model) maker(ends []int32) (*grammar.Maker, error) {
 	tok, err := m.bin.Tokenizer()
 	if err != nil {
@@ -176,7 +175,7 @@ func (m *Model) maker(ends []int32) (*grammar.Maker, error) {
 	return maker, nil
 }
 
-// A keptMaker makes masks of texts that end with one of the tokens.
+// A keptMaker is a maker with its EOS tokens.
 type keptMaker struct {
 	ends  []int32
 	maker *grammar.Maker

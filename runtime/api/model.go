@@ -1,12 +1,11 @@
 //go:build unix
 
-// Package api is a compiled model inside a Go program: Open it once, then
-// generate, chat and embed from as many goroutines as there are. What they ask
-// for at the same time shares the model's steps.
+// Package api runs a compiled model inside a Go program: Open it once, then generate,
+// chat and embed from any number of goroutines. Concurrent calls are batched
+// (continuous batching).
 //
-// The package that iflowc compile --emit package writes is this one under the
-// model's name, with the model's code inside and an Open that needs no more than
-// the options.
+// The package that iflowc compile --emit package writes is this one under the model's
+// name, with the model's code embedded and an Open that takes only the options.
 package api
 
 import (
@@ -22,18 +21,18 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
-// Options say how a model is run. The zero value runs four texts at once on
-// every physical core, with the model's whole context.
+// Options configure a Model. The zero value runs up to four concurrent texts on every
+// physical core, with the model's full context.
 type Options struct {
-	Weights  string // the packed weights; "": behind or beside the program
-	Profile  string // a dispatch profile; "": the one beside the program, if there is one
-	Threads  int    // 0: one a physical core
-	Parallel int    // texts at once; 0: 4
-	Context  int    // most tokens of a text with its continuation; 0: the model's
-	ISA      string // instruction set; "": the best for this processor
+	Weights  string // file of packed weights; "": embedded or beside the program
+	Profile  string // dispatch profile; "": the one beside the program, if any
+	Threads  int    // 0: one per physical core
+	Parallel int    // maximum concurrent texts; 0: 4
+	Context  int    // maximum tokens of a text with its continuation; 0: the model's
+	ISA      string // instruction set; "": the best for this CPU
 }
 
-// Info is what a model is.
+// Info describes a model.
 type Info struct {
 	Name       string
 	Network    string // decoder_only, encoder_only or encoder_decoder
@@ -42,23 +41,23 @@ type Info struct {
 	Context    int
 }
 
-// A Model is ready to be asked. Safe for concurrent use.
+// A Model is an open model. It is safe for concurrent use.
 type Model struct {
 	bin      *binary.Binary
 	weights  *binary.Weights
 	eng      *engine.Engine
 	s        *scheduler.Scheduler
-	template *chat.Template     // nil: it has none
-	why      error              // why there is no template
-	embedder *embedder.Embedder // nil: it makes no vectors
+	template *chat.Template     // nil: there is none
+	why      error              // reason for a nil template
+	embedder *embedder.Embedder // nil: the model has no embeddings
 	context  int
 
 	mu     sync.Mutex
-	makers []keptMaker // of masks, once somebody asked
+	makers []keptMaker // of structured output, created on demand
 }
 
-// Open reads the weights and starts the model's threads. Errors of the type
-// binary.Fault are the caller's or a file's.
+// Open loads the weights and starts the model's threads. Errors caused by the caller or
+// by a file are of type binary.Fault.
 func Open(e binary.Embedded, program string, o Options) (*Model, error) {
 	if o.Threads < 0 || o.Parallel < 0 || o.Context < 0 {
 		return nil, binary.Blame(fmt.Errorf("threads %d, parallel %d, context %d: expected 0 or more", o.Threads, o.Parallel, o.Context))
@@ -82,7 +81,7 @@ func Open(e binary.Embedded, program string, o Options) (*Model, error) {
 	return m, nil
 }
 
-// start loads code and weights and opens the engine.
+// start opens code, weights and engine.
 func (m *Model) start(o Options) error {
 	dev, err := m.bin.Device("cpu", binary.Settings{ISA: o.ISA, Weights: o.Weights, Profile: o.Profile}, nil)
 	if err != nil {
@@ -100,7 +99,7 @@ func (m *Model) start(o Options) error {
 	if opt.MaxSeqs == 0 {
 		opt.MaxSeqs = 4
 	}
-	if m.bin.Manifest.Network != "decoder_only" { // an encoder reads texts whole
+	if m.bin.Manifest.Network != "decoder_only" { // encoders compute a text in one step
 		opt.MaxTokens = max(engine.DefaultMaxTokens, m.bin.Manifest.Context)
 	}
 	full := engine.Model{Manifest: m.bin.Manifest, Device: dev, Weights: data, Dispatch: table}
@@ -116,7 +115,7 @@ func (m *Model) start(o Options) error {
 	return err
 }
 
-// Close stops the model. What still runs ends with an error.
+// Close stops the model. Running calls return an error.
 func (m *Model) Close() {
 	if m.s != nil {
 		m.s.Close()
@@ -131,19 +130,20 @@ func (m *Model) Close() {
 	m.s, m.eng, m.weights = nil, nil, nil
 }
 
-// Info says what the model is.
+// Info describes the model.
 func (m *Model) Info() Info {
 	f := m.bin.Manifest
 	return Info{Name: f.Name, Network: f.Network, Parameters: f.Params, Vocabulary: f.Vocab, Context: m.context}
 }
 
-// Tokens gives the token ids of a text, as a prompt has them.
+// Tokens returns the token ids of a text as a prompt, with the BOS token if the model
+// needs one.
 func (m *Model) Tokens(text string) ([]int32, error) { return m.bin.Encode(text) }
 
-// Embed gives one vector of length 1 a text, as the model's files say.
+// Embed returns an embedding of length 1 for each text, as the model's files declare.
 func (m *Model) Embed(ctx context.Context, texts ...string) ([][]float32, error) {
 	if m.embedder == nil {
-		return nil, binary.Blame(fmt.Errorf("%s makes no vectors of texts", m.bin.Manifest.Name))
+		return nil, binary.Blame(fmt.Errorf("%s does not support embeddings", m.bin.Manifest.Name))
 	}
 	out := make([][]float32, len(texts))
 	errs := make([]error, len(texts))
@@ -156,7 +156,7 @@ func (m *Model) Embed(ctx context.Context, texts ...string) ([][]float32, error)
 		go func() {
 			for i := range work {
 				if out[i], errs[i] = m.embed(ctx, texts[i]); errs[i] != nil {
-					cancel() // the others need not go on
+					cancel() // stop the others
 				}
 			}
 			done <- struct{}{}
@@ -184,7 +184,8 @@ func (m *Model) embed(ctx context.Context, text string) ([]float32, error) {
 	return m.embedder.Embed(ctx, scheduler.Job{}, tokens)
 }
 
-// firstCause is the first error that is not the echo of another one.
+// firstCause returns the first error that is not context.Canceled, which follows from
+// the other errors.
 func firstCause(errs []error) error {
 	var echo error
 	for _, err := range errs {

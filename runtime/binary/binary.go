@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package binary is what a compiled model carries and how it is opened: its
-// manifest, tokenizer, libraries, and the weights behind or beside it.
+// Package binary opens compiled models: the manifest, tokenizer and libraries embedded
+// in a per-model binary, and the weights embedded in it or beside it.
 package binary
 
 import (
@@ -22,22 +22,22 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// Embedded is what the compiler put into the binary.
+// Embedded is the data that the compiler embeds in a binary.
 type Embedded struct {
 	Manifest  string            // manifest.Manifest as JSON
-	Tokenizer string            // tokenizer.Marshal's bytes; empty: the model has none
-	IR        string            // the compiled module, as text
-	Spec      string            // the specification, as YAML
-	Libs      map[string]string // the model's code: manifest.Lib.File → shared library
+	Tokenizer string            // encoded by tokenizer.Marshal; empty: the model has none
+	IR        string            // the compiled module as text
+	Spec      string            // the model spec as YAML
+	Libs      map[string]string // manifest.Lib.File → shared library
 }
 
-// A Fault is an error that the call or a file is to blame for, not the work.
+// A Fault is an error caused by the call or by a file, not by the program.
 type Fault struct{ error }
 
-// Unwrap gives the error itself.
+// Unwrap returns the error itself.
 func (f Fault) Unwrap() error { return f.error }
 
-// Blame marks an error as the call's fault; nil stays nil.
+// Blame wraps an error in a Fault; nil remains nil.
 func Blame(err error) error {
 	if err == nil {
 		return nil
@@ -45,49 +45,48 @@ func Blame(err error) error {
 	return Fault{err}
 }
 
-// A Binary is a compiled model, opened as far as somebody asked.
+// A Binary is a compiled model. Its parts are opened on demand.
 type Binary struct {
 	Embedded Embedded
 	Manifest *manifest.Manifest
-	Program  string // what the weights lie behind or beside
+	Program  string // path of the program that the weights are embedded in or beside
 
 	tok *tokenizer.Tokenizer
 
-	// Of a partitioned model.
-	open   func(ranks.Settings) (ranks.Group, error) // its ranks: threads of this process, or those of the job that it joined
-	ranks  device.Device                             // once it was opened
+	// For a partitioned model:
+	open   func(ranks.Settings) (ranks.Group, error) // opens the ranks: threads of this process, or of the job that it joined
+	ranks  device.Device                             // nil before open
 	status ranks.Status
 	mu     sync.Mutex
 	shards map[string]shard // by path
 }
 
-// Close closes what the binary has opened for the ranks of a partitioned model;
-// its engine must have been closed before.
+// Close closes the resources of a partitioned model's ranks. The engine must be closed
+// before.
 func (b *Binary) Close() { b.closeRanks() }
 
-// Open reads the manifest; everything else waits until somebody asks. program
-// is the path of the file that the weights lie behind, or beside as
-// program.weights.
+// Open reads the manifest; other parts are opened on demand. program is the path of the
+// file that the weights are embedded in, or beside as program.weights.
 func Open(e Embedded, program string) (*Binary, error) {
 	m := &manifest.Manifest{}
 	if err := json.Unmarshal([]byte(e.Manifest), m); err != nil {
 		return nil, fmt.Errorf("the embedded manifest cannot be read: %w; compile the model again", err)
 	}
 	if m.Format != manifest.Format {
-		return nil, fmt.Errorf("the embedded manifest has format %d, this runtime reads %d; compile the model again", m.Format, manifest.Format)
+		return nil, fmt.Errorf("the embedded manifest has format %d, expected %d; compile the model again", m.Format, manifest.Format)
 	}
 	b := &Binary{Embedded: e, Manifest: m, Program: program, status: ranks.Alone{}}
 	b.open = b.threads
 	return b, nil
 }
 
-// Tokenizer returns the model's tokenizer, read on first use.
+// Tokenizer returns the model's tokenizer, decoded on first use.
 func (b *Binary) Tokenizer() (*tokenizer.Tokenizer, error) {
 	if b.tok != nil {
 		return b.tok, nil
 	}
 	if len(b.Embedded.Tokenizer) == 0 {
-		return nil, Fault{fmt.Errorf("%s was compiled without a tokenizer; give token ids with --ids", b.Manifest.Name)}
+		return nil, Fault{fmt.Errorf("%s was compiled without a tokenizer; pass token ids with --ids", b.Manifest.Name)}
 	}
 	t, err := tokenizer.Unmarshal(b.Embedded.Tokenizer)
 	if err != nil {
@@ -97,8 +96,7 @@ func (b *Binary) Tokenizer() (*tokenizer.Tokenizer, error) {
 	return t, nil
 }
 
-// Encode gives the ids of a text as the model wants it, with its start token
-// where it has one.
+// Encode returns the token ids of a text, with the BOS token if the model needs one.
 func (b *Binary) Encode(text string) ([]int32, error) {
 	t, err := b.Tokenizer()
 	if err != nil {
@@ -114,8 +112,8 @@ func (b *Binary) Encode(text string) ([]int32, error) {
 	return ids, nil
 }
 
-// EncodeWhole gives the ids of a text that a vector is made of: cut and made
-// lower-case as the model's files say.
+// EncodeWhole returns the token ids of a text for an embedding, truncated and in lower
+// case if the model's files say so.
 func (b *Binary) EncodeWhole(text string) ([]int32, error) {
 	how := b.Manifest.Embedding
 	if how == nil {
@@ -131,11 +129,10 @@ func (b *Binary) EncodeWhole(text string) ([]int32, error) {
 	return t.EncodeAtMost(text, how.MaxTokens), nil
 }
 
-// CPU loads the model's code for this processor, or for the instruction set
-// named.
+// CPU opens the model's code for this CPU, or for the named instruction set.
 func (b *Binary) CPU(isa string) (*cpu.Library, error) {
 	if b.Partitioned() {
-		return nil, Fault{fmt.Errorf("the model is compiled for the devices %s: no library of it is a whole model's", b.Manifest.Partition.Devices)}
+		return nil, Fault{fmt.Errorf("the model is compiled for the devices %s and has no library for the whole model", b.Manifest.Partition.Devices)}
 	}
 	i, err := cpu.ChooseISA(b.Manifest.Libs, isa)
 	if err != nil {
@@ -144,20 +141,19 @@ func (b *Binary) CPU(isa string) (*cpu.Library, error) {
 	l := b.Manifest.Libs[i]
 	data, ok := b.Embedded.Libs[l.File]
 	if !ok {
-		return nil, fmt.Errorf("bug: the binary names the library %s but does not hold it", l.File)
+		return nil, fmt.Errorf("bug: the binary does not contain the library %s of its manifest", l.File)
 	}
 	return cpu.Open(l.ISA, data)
 }
 
-// The endings of the profiles that are read beside the program: of the
-// processor, and of GPUs.
+// Suffixes of the profiles that are read beside the program, for CPUs and GPUs.
 const (
 	CPUProfile = ".profile"
 	GPUProfile = ".cuda.profile"
 )
 
-// profile reads the profile named, or the one beside the program of that
-// ending. One that was named for the other kind of device says nothing here.
+// profile reads the named profile, or the one beside the program with the given suffix.
+// It returns nil for a named profile of the other kind of device.
 func (b *Binary) profile(named, ending string, gpu bool) (p *dispatch.Profile, err error) {
 	if named == "" {
 		return dispatch.ReadBeside(b.Program + ending)
@@ -168,8 +164,8 @@ func (b *Binary) profile(named, ending string, gpu bool) (p *dispatch.Profile, e
 	return p, nil
 }
 
-// Dispatch makes the dispatch table from a profile that was named or lies
-// beside the program, else from the compiler's defaults.
+// Dispatch returns the dispatch table from the named profile or the one beside the
+// program, else from the compiler's defaults.
 func (b *Binary) Dispatch(profile string) ([]byte, error) {
 	if b.Partitioned() {
 		return nil, nil // each rank has its own
@@ -182,11 +178,11 @@ func (b *Binary) Dispatch(profile string) ([]byte, error) {
 	return table, Blame(err)
 }
 
-// Weights are an open file of packed weights.
+// Weights is an open file of packed weights.
 type Weights = packed.File
 
-// Weights opens the packed weights and reads them: the file named, else those
-// at the end of the program, else the file beside it. The caller closes them.
+// Weights opens and loads the packed weights: the named file, else those embedded in
+// the program, else the file beside it. The caller closes them.
 func (b *Binary) Weights(path string) (*Weights, []byte, error) {
 	if b.Partitioned() {
 		return nil, nil, nil // each rank has its own
@@ -212,27 +208,27 @@ func (b *Binary) find(path string) (*Weights, error) {
 	path = b.Program + ".weights"
 	p, err := packed.Open(path)
 	if os.IsNotExist(err) {
-		return nil, fmt.Errorf("%s is missing; it must lie beside the program, or be named with --weights FILE", path)
+		return nil, fmt.Errorf("%s is missing; put it beside the program, or set --weights FILE", path)
 	}
 	return p, err
 }
 
-// check compares the file's index with what the code was compiled for.
+// check compares the file's index with the manifest.
 func (b *Binary) check(p *Weights) error {
 	items := p.Items()
 	if len(items) != len(b.Manifest.Weights) {
-		return fmt.Errorf("%s holds %d weights, the model has %d; it belongs to another model", p.Name(), len(items), len(b.Manifest.Weights))
+		return fmt.Errorf("%s has %d weights, expected %d; it belongs to another model", p.Name(), len(items), len(b.Manifest.Weights))
 	}
 	for i, w := range b.Manifest.Weights {
 		it := items[i]
 		if it.Name != w.Name || !slices.Equal(it.Index, w.Index) || it.DType != w.DType || it.Layout != w.Layout ||
 			it.Rows != w.Rows || it.Cols != w.Cols || it.Offset != w.Offset || it.Bytes != w.Bytes || it.SparseOutliers != w.SparseOutliers {
-			return fmt.Errorf("%s: weight %d is %s%v %s[%d, %d] of %d bytes at %d, the model needs %s%v %s[%d, %d] of %d bytes at %d; it belongs to another model",
+			return fmt.Errorf("%s: weight %d is %s%v %s[%d, %d] of %d bytes at %d, expected %s%v %s[%d, %d] of %d bytes at %d; it belongs to another model",
 				p.Name(), i, it.Name, it.Index, it.DType, it.Rows, it.Cols, it.Bytes, it.Offset, w.Name, w.Index, w.DType, w.Rows, w.Cols, w.Bytes, w.Offset)
 		}
 	}
 	if want := b.Manifest.WeightsID; want != "" && p.ID() != want {
-		return fmt.Errorf("%s: the weights are %s, the program was compiled with %s; they belong to another model or another compile", p.Name(), p.ID(), want)
+		return fmt.Errorf("%s: the weights have ID %s, the program was compiled with %s; they belong to another model or another compile", p.Name(), p.ID(), want)
 	}
 	return nil
 }

@@ -17,12 +17,11 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 )
 
-// Device opens the model's code for a device: "cpu", "cuda" or "cuda:N"; "" is
-// $IFLOWC_DEVICE, else a GPU where the program has code for one and it can be
-// used, else the processor, and notice says why. An instruction set named means
-// the processor. The ranks of a partitioned model are on the devices that it was
-// compiled for; what the settings say beside the instruction set and the profile
-// is for them.
+// Device opens the model's code for a device: "cpu", "cuda" or "cuda:N". If name is "",
+// it is $IFLOWC_DEVICE, else a GPU if the program has code for GPUs and one is usable,
+// else the CPU; notice receives the reason. If s names an instruction set, the default
+// is the CPU. The ranks of a partitioned model run on the devices that the model was
+// compiled for; they use the other settings too.
 func (b *Binary) Device(name string, s ranks.Settings, notice func(format string, args ...any)) (device.Device, error) {
 	isa := s.ISA
 	if b.Partitioned() {
@@ -53,7 +52,7 @@ func (b *Binary) Device(name string, s ranks.Settings, notice func(format string
 	if kind != "" {
 		return nil, Fault{err}
 	}
-	notice("%v; the processor computes instead", err)
+	notice("%v; using the CPU instead", err)
 	return b.onCPU(isa)
 }
 
@@ -65,19 +64,19 @@ func (b *Binary) onCPU(isa string) (device.Device, error) {
 	return lib, nil
 }
 
-// numbered is gpu for what stands behind the colon of --device.
+// numbered parses the part of --device after the colon and opens the GPU.
 func (b *Binary) numbered(device, number, profile string, notice func(format string, args ...any)) (*cuda.Device, error) {
 	at := 0
 	if number != "" {
 		var err error
 		if at, err = strconv.Atoi(number); err != nil || at < 0 {
-			return nil, Fault{fmt.Errorf("--device %s: expected the GPU's number behind the colon", device)}
+			return nil, Fault{fmt.Errorf("--device %s: expected the GPU's number after the colon", device)}
 		}
 	}
 	return b.gpu(at, profile, notice)
 }
 
-// gpu opens the driver, takes a GPU and loads the model's kernels there.
+// gpu opens the CUDA driver and a GPU and loads the model's kernels.
 func (b *Binary) gpu(number int, profile string, notice func(format string, args ...any)) (*cuda.Device, error) {
 	plan := &manifest.CUDA{}
 	if err := json.Unmarshal([]byte(b.Embedded.Libs[b.Manifest.CUDAPlan]), plan); err != nil {
@@ -104,8 +103,8 @@ func (b *Binary) gpu(number int, profile string, notice func(format string, args
 	return d, d.Load()
 }
 
-// TimerOn opens the model on a GPU, "cuda" or "cuda:N", to measure its products
-// with up to so many rows.
+// TimerOn opens the model on a GPU, "cuda" or "cuda:N", to measure its matmuls with up
+// to the given number of rows.
 func (b *Binary) TimerOn(device string, weights []byte, rows int, notice func(format string, args ...any)) (*cuda.Device, *cuda.Timer, error) {
 	kind, number, _ := strings.Cut(device, ":")
 	if kind != "cuda" || b.Manifest.CUDAPlan == "" {
@@ -115,13 +114,12 @@ func (b *Binary) TimerOn(device string, weights []byte, rows int, notice func(fo
 	if err != nil {
 		return nil, nil, Fault{err}
 	}
-	d.Profile = nil // every implementation gets its room
+	d.Profile = nil // reserve memory for every implementation
 	t, err := d.Timer(weights, rows)
 	return d, t, err
 }
 
-// driver opens the CUDA driver, or, in a program for testing, the stand-in that
-// it holds.
+// driver opens the CUDA driver or, in test binaries, the embedded stand-in.
 func (b *Binary) driver() (*cuda.Driver, error) {
 	if b.Manifest.CUDADriver == "" {
 		return cuda.OpenDriver("")

@@ -25,13 +25,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 )
 
-// Partitioned says that the model is compiled for several devices: it has code
-// and weights for each rank, and none for all.
+// Partitioned reports whether the model is compiled for several devices. Then it has
+// code and weights per rank only.
 func (b *Binary) Partitioned() bool { return b.Manifest.Partition != nil }
 
-// Join makes the process a rank of the job that it was started in, where the
-// model is partitioned and it was; joined says so. Nobody but the leader gets
-// anything else to do than to work for it.
+// Join makes the process a rank of the job that it was started in. joined is false if
+// the model is not partitioned or the process was not started by a job launcher. Only
+// the leader returns before the job ends; other ranks work for it.
 func (b *Binary) Join(ctx context.Context) (job *ranks.Job, joined bool, err error) {
 	if !b.Partitioned() {
 		return nil, false, nil
@@ -46,7 +46,7 @@ func (b *Binary) Join(ctx context.Context) (job *ranks.Job, joined bool, err err
 		}
 	}
 	p := &rankProgram{b: b, launch: l, connect: func(rank int, d *cuda.Device) {
-		b.connectByNCCL(rank, d, &l, func(file string) (cuda.Link, error) { return job.OpenNCCL(file) }) // the job is known by then
+		b.connectByNCCL(rank, d, &l, func(file string) (cuda.Link, error) { return job.OpenNCCL(file) }) // job is set when this is called
 	}}
 	if job, err = ranks.Join(ctx, p, l); err != nil {
 		return nil, false, Blame(err)
@@ -55,7 +55,7 @@ func (b *Binary) Join(ctx context.Context) (job *ranks.Job, joined bool, err err
 	return job, true, nil
 }
 
-// onGPUs refuses a job without MPI of which a rank is on no GPU.
+// onGPUs returns an error for a job without MPI that has a rank on a CPU.
 func (b *Binary) onGPUs(l comm.Launch) error {
 	shares, err := b.Shares()
 	if err != nil {
@@ -69,12 +69,12 @@ func (b *Binary) onGPUs(l comm.Launch) error {
 	return nil
 }
 
-// threads opens the code of all ranks as threads of this process.
+// threads opens all ranks as threads of this process.
 func (b *Binary) threads(s ranks.Settings) (ranks.Group, error) {
 	return ranks.Threads(&rankProgram{b: b, connect: func(int, *cuda.Device) {}}, s)
 }
 
-// group opens the code of a partitioned model, once.
+// group opens the ranks of a partitioned model, once.
 func (b *Binary) group(s ranks.Settings) (device.Device, error) {
 	if b.ranks != nil {
 		return b.ranks, nil
@@ -87,10 +87,10 @@ func (b *Binary) group(s ranks.Settings) (device.Device, error) {
 	return g, nil
 }
 
-// Ranks says how the ranks of the model do that are in this process.
+// Ranks returns the status of the ranks in this process.
 func (b *Binary) Ranks() ranks.Status { return b.status }
 
-// A shard is a rank's weights, read.
+// A shard is a rank's loaded weights.
 type shard struct {
 	file *Weights
 	data []byte
@@ -104,17 +104,17 @@ func (b *Binary) closeRanks() {
 	b.shards = nil
 }
 
-// rankProgram is the program of a partitioned binary.
+// A rankProgram implements ranks.Program for a partitioned binary.
 type rankProgram struct {
 	b       *Binary
-	launch  comm.Launch                      // of the job whose processes they are; of threads the zero Launch
-	connect func(rank int, gpu *cuda.Device) // lets a rank's GPU reach the others
+	launch  comm.Launch                      // the job's launch; zero if ranks are threads
+	connect func(rank int, gpu *cuda.Device) // sets up direct communication of a rank's GPU
 }
 
-// Manifest is the whole model's.
+// Manifest returns the manifest of the whole model.
 func (r *rankProgram) Manifest() *manifest.Manifest { return r.b.Manifest }
 
-// Hash is over everything that decides what the ranks say to each other.
+// Hash returns a hash of everything that the communication of the ranks depends on.
 func (r *rankProgram) Hash() string {
 	h := sha256.New()
 	io.WriteString(h, r.b.Embedded.Manifest)
@@ -125,7 +125,7 @@ func (r *rankProgram) Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Rank reads a rank's manifest and opens its library.
+// Rank opens a rank's code.
 func (r *rankProgram) Rank(rank int, s *ranks.Settings) (*ranks.Rank, error) {
 	own, err := r.b.ofRank(rank)
 	if err != nil {
@@ -149,8 +149,8 @@ func (r *rankProgram) Rank(rank int, s *ranks.Settings) (*ranks.Rank, error) {
 	return k, err
 }
 
-// onGPU lets the GPU of the rank's number compute it, unless $IFLOWC_DEVICE says
-// cpu. A GPU that is missing is an error: the arrangement was made for it.
+// onGPU opens a rank on the GPU with its number, unless $IFLOWC_DEVICE is cpu. A
+// missing GPU is an error, because the model was partitioned for it.
 func (r *rankProgram) onGPU(rank int, own *Binary, k *ranks.Rank, profile string) error {
 	number, err := strconv.Atoi(r.b.Manifest.Partition.Ranks[rank].Device)
 	if err != nil {
@@ -159,27 +159,27 @@ func (r *rankProgram) onGPU(rank int, own *Binary, k *ranks.Rank, profile string
 	if device := os.Getenv("IFLOWC_DEVICE"); device == "cpu" {
 		return nil
 	}
-	if at, apart := r.launch.Apart(); apart { // the devices of several machines are numbered through
+	if at, apart := r.launch.Apart(); apart { // device numbers count over all machines
 		number = at
 	}
 	own.Manifest.Engine = r.b.Manifest.Engine
 	d, err := own.gpu(number, profile, nil)
 	if err != nil {
-		return fmt.Errorf("rank %d: %w; IFLOWC_DEVICE=cpu lets the processor compute all ranks", rank, err)
+		return fmt.Errorf("rank %d: %w; set IFLOWC_DEVICE=cpu to run all ranks on the CPU", rank, err)
 	}
 	r.connect(rank, d)
 	k.Device = d
 	return nil
 }
 
-// connectByNCCL lets the GPUs of a job reach each other without the host where the
-// job has no MPI, or $IFLOWC_NCCL is set on all ranks: 1, or the library's file. It
-// has not been tried on GPUs, so that under MPI nobody gets it unasked.
+// connectByNCCL makes the GPUs of a job communicate directly if the job has no MPI, or
+// if $IFLOWC_NCCL is set on all ranks, to 1 or to the library's file. It is untested on
+// GPUs, so it is not the default with MPI.
 func (b *Binary) connectByNCCL(rank int, d *cuda.Device, l *comm.Launch, open func(file string) (cuda.Link, error)) {
 	file, part := os.Getenv("IFLOWC_NCCL"), b.Manifest.Partition
 	onCPU := slices.ContainsFunc(part.Ranks, func(k manifest.Rank) bool { return k.Device == "cpu" })
-	unasked := file == "" || file == "0"
-	if onCPU || unasked && l.Master == "" {
+	unset := file == "" || file == "0"
+	if onCPU || unset && l.Master == "" {
 		return
 	}
 	if file == "1" || file == "0" {
@@ -190,7 +190,7 @@ func (b *Binary) connectByNCCL(rank int, d *cuda.Device, l *comm.Launch, open fu
 	d.OpenLink = func() (cuda.Link, error) { return open(file) }
 }
 
-// ofRank is the binary as if it held one rank alone.
+// ofRank returns a binary that contains one rank only.
 func (b *Binary) ofRank(rank int) (*Binary, error) {
 	file := b.Manifest.Partition.Ranks[rank].Manifest
 	own := &Binary{Embedded: b.Embedded, Manifest: &manifest.Manifest{}, Program: b.Program}
@@ -200,7 +200,7 @@ func (b *Binary) ofRank(rank int) (*Binary, error) {
 	return own, nil
 }
 
-// Shares are the manifests of what computes the model: its ranks' where it is
+// Shares returns the manifests of the code that computes the model: its ranks' if it is
 // partitioned, else its own.
 func (b *Binary) Shares() ([]*manifest.Manifest, error) {
 	if !b.Partitioned() {
@@ -217,8 +217,8 @@ func (b *Binary) Shares() ([]*manifest.Manifest, error) {
 	return list, nil
 }
 
-// Weights opens and reads a rank's shard: beside the program, or beside the
-// file named, with the rank's ending.
+// Weights loads a rank's weights: the file beside the program, or beside the named
+// file, with the rank's suffix.
 func (r *rankProgram) Weights(rank int, s *ranks.Settings) (data []byte, source string, err error) {
 	own, err := r.b.ofRank(rank)
 	if err != nil {
@@ -230,7 +230,7 @@ func (r *rankProgram) Weights(rank int, s *ranks.Settings) (data []byte, source 
 	}
 	p, err := packed.Open(path)
 	if os.IsNotExist(err) {
-		return nil, "", fmt.Errorf("%s is missing; every rank's weights must lie beside the program, or beside the FILE of --weights with the same ending", path)
+		return nil, "", fmt.Errorf("%s is missing; put every rank's weights beside the program, or beside the FILE of --weights with the same suffix", path)
 	}
 	if err != nil {
 		return nil, "", err
@@ -246,13 +246,14 @@ func (r *rankProgram) Weights(rank int, s *ranks.Settings) (data []byte, source 
 	return data, p.Source(), nil
 }
 
-// shardPath is where a rank's weights lie; named is the file of --weights, if
-// any.
+// shardPath returns the path of a rank's weights; named is the file of --weights, or
+// "".
 func (b *Binary) shardPath(rank int, named string) string {
 	return cmp.Or(strings.TrimSuffix(named, ".weights"), b.Program) + "." + b.Manifest.Partition.Ranks[rank].Weights
 }
 
-// keep closes weights with the binary; a model that is opened again has them.
+// keep stores loaded weights until the binary is closed, for models that are opened
+// again.
 func (b *Binary) keep(path string, s shard) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
-// Settings say what a model is opened with.
+// Settings are the settings for opening a model.
 type Settings = ranks.Settings
 
-// Templates are the model's chat templates.
+// Templates returns the model's chat templates.
 func (b *Binary) Templates() chat.Templates {
 	m := b.Manifest
 	return chat.Templates{Name: m.Name, Chat: m.Template, Tools: m.ToolTemplate, Generation: m.Generation}

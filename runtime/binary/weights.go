@@ -10,9 +10,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
-// OpenWeights opens every file of packed weights without reading the data: the
-// one that Weights would read or, of a partitioned model, the ranks' that are
-// on this machine. The caller closes them.
+// OpenWeights opens every file of packed weights without reading the data: the file
+// that Weights would open or, for a partitioned model, those of the ranks on this
+// machine. The caller closes them.
 func (b *Binary) OpenWeights(named string) (files []*Weights, err error) {
 	defer func() {
 		if err != nil {
@@ -49,7 +49,7 @@ func (b *Binary) OpenWeights(named string) (files []*Weights, err error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("no rank's weights are here: %w", missing)
+		return nil, fmt.Errorf("no rank's weights were found: %w", missing)
 	}
 	return files, nil
 }

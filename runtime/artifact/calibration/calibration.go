@@ -1,5 +1,5 @@
-// Package calibration writes what a model's calibrate subcommand measured, in
-// the file that iflowc quantizes by.
+// Package calibration writes the file with the results of a model's calibrate
+// subcommand, which iflowc reads for quantization.
 package calibration
 
 import (
@@ -14,26 +14,24 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// A File is what was measured on calibration text, keyed by the names of stored
-// tensors. On disk it is a safetensors file of f32 tensors: each importance
-// under its matrix's name, each Hessian under that name and HessianSuffix, the
-// scores under ScoresName.
+// A File holds statistics of calibration text by the names of stored tensors. On disk
+// it is a safetensors file of f32 tensors: each importance under its matrix's name,
+// each Hessian under that name plus HessianSuffix, and the scores under ScoresName.
 type File struct {
-	// Importance holds for each matrix the mean square of each input column.
+	// Importance is, for each matrix, the mean square of each input column.
 	Importance map[string][]float32
-	// Hessians hold for each matrix the sums of products of its input columns.
+	// Hessians are, for each matrix, XᵀX of its input columns.
 	Hessians map[string]Hessian
-	// Scores count rows by their largest attention score: for each layer
-	// manifest.ScoreBins counts.
+	// Scores count rows by their largest attention score: manifest.ScoreBins counts per
+	// layer.
 	Scores []float32
-	// Meta are notes for readers of the file.
+	// Meta is the file's metadata, for human readers.
 	Meta map[string]string
 }
 
-// A Hessian holds sums of products of a matrix's input columns, as GPTQ counts
-// errors by them (Frantar et al. 2023, arXiv:2210.17323): for each run of Width
-// columns a square of Width·Width numbers, row-major, of which the upper
-// triangle counts.
+// A Hessian is the block diagonal of XᵀX over a matrix's input columns, for GPTQ error
+// compensation (Frantar et al. 2023, arXiv:2210.17323). It has a row-major square of
+// Width·Width numbers for each run of Width columns; only the upper triangles are used.
 type Hessian struct {
 	Width int
 	Sums  []float32
@@ -41,7 +39,7 @@ type Hessian struct {
 
 // Names in the file.
 const (
-	HessianSuffix = ".moments"
+	HessianSuffix = ".hessian"
 	ScoresName    = "attention.scores"
 )
 
@@ -77,7 +75,7 @@ func (f *File) Write(path string) error {
 	return writeFloats(path, append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head...), parts)
 }
 
-// writeFloats writes a file of some bytes and then float32 numbers.
+// writeFloats writes a file of head followed by float32 numbers.
 func writeFloats(path string, head []byte, parts [][]float32) error {
 	f, err := os.Create(path)
 	if err != nil {

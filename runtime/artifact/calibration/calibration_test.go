@@ -12,7 +12,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// TestWrite reads a file as the format says: a length, a JSON header, numbers.
+// TestWrite reads a file by the definition of the format: a length, a JSON header,
+// numbers.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	f := File{

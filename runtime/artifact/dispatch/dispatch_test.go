@@ -63,8 +63,8 @@ func TestProfileReplacesDefaults(t *testing.T) {
 	}
 }
 
-// TestSameShape: of two matmuls of one shape, one with float activations lacks
-// kernels that the other has; rules for these leave it as it was.
+// TestSameShape checks that a matmul with float activations is unchanged by rules for
+// kernels that only another matmul of its shape has.
 func TestSameShape(t *testing.T) {
 	t.Parallel()
 	float := manifest.Matmul{Name: "decode.float", N: 960, K: 576, DType: "q8_b32t2", Impls: []string{"gemv", "gemm"}, Rows: []int{1, 64}}

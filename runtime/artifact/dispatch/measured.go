@@ -1,68 +1,67 @@
 package dispatch
 
-// A Machine is the fingerprint of the device that a profile was measured on:
-// what decides whether its rules hold elsewhere.
+// A Machine is the fingerprint of the device that a profile was measured on. It decides
+// whether the profile applies to another device.
 type Machine struct {
 	Arch    string  `json:"arch"`              // GOARCH
-	CPU     string  `json:"cpu,omitempty"`     // model name as the system gives it
+	CPU     string  `json:"cpu,omitempty"`     // model name as reported by the system
 	Vendor  string  `json:"vendor,omitempty"`  // AuthenticAMD, GenuineIntel, …
 	Family  int     `json:"family,omitempty"`  // CPUID family
 	Model   int     `json:"model,omitempty"`   // CPUID model
-	Cores   int     `json:"cores"`             // processors the program could use
-	Threads int     `json:"threads"`           // threads that measured
-	Caches  []Cache `json:"caches,omitempty"`  // of the first processor
-	ISA     string  `json:"isa,omitempty"`     // variant of the kernels
-	CC      string  `json:"cc,omitempty"`      // compiler's version line
+	Cores   int     `json:"cores"`             // CPUs available to the program
+	Threads int     `json:"threads"`           // threads that were measured
+	Caches  []Cache `json:"caches,omitempty"`  // of the first CPU
+	ISA     string  `json:"isa,omitempty"`     // kernel variant
+	CC      string  `json:"cc,omitempty"`      // version line of the compiler
 	Kernels string  `json:"kernels,omitempty"` // SHA-256 of the kernels' sources and flags
 
-	GPU *GPU `json:"gpu,omitempty"` // that was measured; nil: the processors were
+	GPU *GPU `json:"gpu,omitempty"` // nil: the profile was measured on CPUs
 
-	// ReadGBs is the read bandwidth of all threads in GB/s, before and after
-	// each run that measured.
+	// ReadGBs is the read bandwidth of all threads in GB/s, before and after each
+	// measurement.
 	ReadGBs []float64 `json:"read_gb_s,omitempty"`
 }
 
-// A GPU is a graphics processor with what decides its times.
+// A GPU is the fingerprint of a GPU.
 type GPU struct {
 	Name       string `json:"name"`
 	Compute    int    `json:"compute"`            // 90: compute capability 9.0
-	Processors int    `json:"processors"`         // multiprocessors
-	L2         int64  `json:"l2"`                 // bytes of the second cache
-	ClockMHz   int    `json:"clock_mhz"`          // highest of the multiprocessors
-	MemoryMHz  int    `json:"memory_mhz"`         // highest of the memory
-	BusBits    int    `json:"bus_bits"`           // of the memory
-	ECC        bool   `json:"ecc"`                // of the memory
+	Processors int    `json:"processors"`         // streaming multiprocessors
+	L2         int64  `json:"l2"`                 // bytes of the L2 cache
+	ClockMHz   int    `json:"clock_mhz"`          // maximum of the multiprocessors
+	MemoryMHz  int    `json:"memory_mhz"`         // maximum of the memory
+	BusBits    int    `json:"bus_bits"`           // width of the memory bus
+	ECC        bool   `json:"ecc"`                // ECC memory is enabled
 	Driver     int    `json:"driver"`             // 13000: CUDA 13.0
-	BLAS       string `json:"blas,omitempty"`     // library of cuBLASLt
-	Emulated   bool   `json:"emulated,omitempty"` // its times mean nothing
-	// As NVML told before and after measuring; none: it did not tell.
+	BLAS       string `json:"blas,omitempty"`     // version of cuBLASLt
+	Emulated   bool   `json:"emulated,omitempty"` // an emulator, so its times are meaningless
+	// Reported by NVML before and after the measurement; empty: not available.
 	RunningMHz      []int    `json:"running_mhz,omitempty"`      // of the multiprocessors
-	RunningMemory   []int    `json:"running_memory,omitempty"`   // MHz of the memory
-	ThrottleReasons []uint64 `json:"throttle_reasons,omitempty"` // NVML's bits
+	RunningMemory   []int    `json:"running_memory,omitempty"`   // of the memory, in MHz
+	ThrottleReasons []uint64 `json:"throttle_reasons,omitempty"` // bit sets of NVML
 }
 
-// A Cache is one data cache.
+// A Cache is a data cache.
 type Cache struct {
 	Level int   `json:"level"`
 	Bytes int64 `json:"bytes"`
 }
 
-// A Measurement is what the rules of a shape were chosen from.
+// A Measurement holds the data that the rules of a shape were derived from.
 type Measurement struct {
-	Rows  []int  `json:"rows"`         // row counts that were measured, ascending
-	M1    int    `json:"m1,omitempty"` // flat_gemm beats gemv from so many rows on; 0: nowhere
-	M2    int    `json:"m2,omitempty"` // gemm beats flat_gemm from so many rows on; 0: nowhere
+	Rows  []int  `json:"rows"`         // measured row counts, ascending
+	M1    int    `json:"m1,omitempty"` // flat_gemm is faster than gemv from this row count on; 0: never
+	M2    int    `json:"m2,omitempty"` // gemm is faster than flat_gemm from this row count on; 0: never
 	Impls []Time `json:"impls"`
-	// Winner is the fastest implementation at each of Rows, as an index of
-	// Impls.
+	// Winner is the index in Impls of the fastest implementation for each of Rows.
 	Winner []int `json:"winner"`
-	// Regret is how much slower than the fastest the rules are at their worst,
-	// as a share: 0.01 is one percent.
+	// Regret is the largest relative slowdown of the rules against the fastest
+	// implementation: 0.01 is one percent.
 	Regret float64 `json:"regret"`
 }
 
-// A Time is one implementation's times, an entry for each of the measurement's
-// rows; 0 where it was not measured because it had lost by far before.
+// A Time holds one implementation's times for each of the measurement's rows; 0 if it
+// was skipped because it was much slower before.
 type Time struct {
 	Impl    string    `json:"impl"`
 	Us      []float64 `json:"us"` // median, microseconds

@@ -15,42 +15,41 @@ import (
 // Format is the version of profile files.
 const Format = 1
 
-// A Profile says which implementation was fastest, by shape. It is a JSON
-// file, which a reader of YAML reads too.
+// A Profile holds the fastest implementations by shape. It is stored as JSON, which is
+// also valid YAML.
 type Profile struct {
 	Format int     `json:"format"`
 	Device string  `json:"device,omitempty"` // where it was measured
-	Order  string  `json:"order,omitempty"`  // "class" or "any": which implementations it may mix
+	Order  string  `json:"order,omitempty"`  // "class" or "any": the implementations that it may combine
 	Shapes []Shape `json:"shapes"`
 
-	Splits []Splits `json:"splits,omitempty"` // of a GPU's attention, by ascending context
+	Splits []Splits `json:"splits,omitempty"` // for attention on GPUs, by ascending context
 
 	Machine *Machine `json:"machine,omitempty"` // fingerprint of the device
 
 	path string
 }
 
-// OfGPU says whether the profile was measured on a GPU.
+// OfGPU reports whether the profile was measured on a GPU.
 func (p *Profile) OfGPU() bool { return p != nil && p.Machine != nil && p.Machine.GPU != nil }
 
-// A Shape is a matmul's [N, K] and weight type with its rules.
+// A Shape is a matmul's shape [N, K] and weight type with its rules.
 type Shape struct {
 	N     int    `json:"n"`
 	K     int    `json:"k"`
 	DType string `json:"dtype"`
 	Rules []Rule `json:"rules"`
 
-	Measured *Measurement `json:"measured,omitempty"` // what the rules are from
+	Measured *Measurement `json:"measured,omitempty"` // data that the rules were derived from
 }
 
-// A Rule says that from a number of rows on an implementation is used, until
-// the next rule.
+// A Rule selects an implementation from a number of rows on, up to the next rule.
 type Rule struct {
 	Rows int    `json:"rows"`
 	Impl string `json:"impl"`
 }
 
-// Choice spells the rules: "gemv, rows>=3: flat_gemm".
+// Choice returns the rules as text: "gemv, rows>=3: flat_gemm".
 func (s *Shape) Choice() string {
 	text := ""
 	for i, r := range s.Rules {
@@ -62,10 +61,10 @@ func (s *Shape) Choice() string {
 	return text
 }
 
-// maxProfile bounds a profile file: a thousand shapes are 100 KB.
+// maxProfile bounds the size of a profile file: a thousand shapes need 100 KB.
 const maxProfile = 16 << 20
 
-// Read reads and checks a profile.
+// Read reads and validates a profile.
 func Read(path string) (*Profile, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -82,19 +81,19 @@ func Read(path string) (*Profile, error) {
 	return Parse(path, data)
 }
 
-// Parse checks a profile that is in memory; path names it in errors.
+// Parse parses and validates a profile; path is its name in errors.
 func Parse(path string, data []byte) (*Profile, error) {
 	p := &Profile{}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(p); err != nil {
-		return nil, fmt.Errorf("%s: not a profile: %w; iflowc profile writes one", path, err)
+		return nil, fmt.Errorf("%s: not a profile: %w; create one with iflowc profile", path, err)
 	}
 	p.path = path
 	return p, p.check()
 }
 
-// ReadBeside reads a profile that may be absent: then it returns nil.
+// ReadBeside reads a profile, or returns nil if the file does not exist.
 func ReadBeside(path string) (*Profile, error) {
 	p, err := Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +102,7 @@ func ReadBeside(path string) (*Profile, error) {
 	return p, err
 }
 
-// Write writes the profile to a file, whole or not at all.
+// Write writes the profile to a file, atomically.
 func (p *Profile) Write(path string) error {
 	p.Format = Format
 	if err := p.check(); err != nil {
@@ -132,7 +131,7 @@ func (p *Profile) Write(path string) error {
 	return os.Rename(f.Name(), path)
 }
 
-// numberLists are lists of numbers, which indentation spreads over a line each.
+// numberLists matches lists of numbers, which MarshalIndent spreads over several lines.
 var numberLists = regexp.MustCompile(`\[[-0-9.,e\s]+\]`)
 
 func oneLine(list []byte) []byte {
@@ -148,7 +147,7 @@ func (p *Profile) name() string {
 
 func (p *Profile) check() error {
 	if p.Format != Format {
-		return fmt.Errorf("%s: format %d, this program reads %d; measure again", p.name(), p.Format, Format)
+		return fmt.Errorf("%s: format %d, expected %d; measure again", p.name(), p.Format, Format)
 	}
 	seen := map[shapeKey]bool{}
 	for _, s := range p.Shapes {
@@ -157,7 +156,7 @@ func (p *Profile) check() error {
 			return fmt.Errorf("%s: shape [%d, %d, %s]: n, k and dtype must be given", p.name(), s.N, s.K, s.DType)
 		}
 		if seen[key] {
-			return fmt.Errorf("%s: shape [%d, %d, %s] stands twice", p.name(), s.N, s.K, s.DType)
+			return fmt.Errorf("%s: shape [%d, %d, %s] is listed twice", p.name(), s.N, s.K, s.DType)
 		}
 		seen[key] = true
 		for i, r := range s.Rules {
@@ -172,7 +171,7 @@ func (p *Profile) check() error {
 	return p.checkSplits()
 }
 
-// find returns the rules of a shape, none when the profile lacks it.
+// find returns the rules of a shape, or nil.
 func (p *Profile) find(n, k int, dtype string) []Rule {
 	for _, s := range p.Shapes {
 		if s.N == n && s.K == k && s.DType == dtype {
@@ -182,7 +181,7 @@ func (p *Profile) find(n, k int, dtype string) []Rule {
 	return nil
 }
 
-// A shapeKey names a shape.
+// A shapeKey identifies a shape.
 type shapeKey struct {
 	n, k  int
 	dtype string

@@ -2,16 +2,17 @@ package dispatch
 
 import "fmt"
 
-// Splits says into how many parts an attention had best cut a context, as it was
-// measured with one sequence.
+// Splits is the best number of parts to split an attention's context into (flash
+// decoding), measured with one sequence.
 type Splits struct {
-	Context int       `json:"context"` // state rows
-	Parts   int       `json:"parts"`   // the fewest of Tried that are within 2 % of the fastest
+	Context int       `json:"context"` // KV cache rows
+	Parts   int       `json:"parts"`   // smallest number in Tried that is within 2 % of the fastest
 	Tried   []int     `json:"tried"`
 	Seconds []float64 `json:"seconds"` // medians
 }
 
-// String spells the choice: "attention over 1024 rows: 8 parts, of 16 at most".
+// String returns the choice, for example "attention over 1024 rows: 8 parts, of 16 at
+// most".
 func (s Splits) String() string {
 	most := s.Parts
 	for _, n := range s.Tried {
@@ -20,23 +21,23 @@ func (s Splits) String() string {
 	return fmt.Sprintf("attention over %d rows: %d parts, of %d at most", s.Context, s.Parts, most)
 }
 
-// MaxSplits is into how many parts a context is cut at most.
+// MaxSplits is the maximum number of parts.
 const MaxSplits = 64
 
 func (p *Profile) checkSplits() error {
 	for i, s := range p.Splits {
 		if s.Context < 1 || i > 0 && s.Context <= p.Splits[i-1].Context {
-			return fmt.Errorf("%s: splits: entry %d is of %d state rows; contexts must ascend from 1", p.name(), i+1, s.Context)
+			return fmt.Errorf("%s: splits: entry %d has %d KV cache rows; contexts must ascend from 1", p.name(), i+1, s.Context)
 		}
 		if s.Parts < 1 || s.Parts > MaxSplits {
-			return fmt.Errorf("%s: splits of %d state rows: %d parts; expected 1 to %d", p.name(), s.Context, s.Parts, MaxSplits)
+			return fmt.Errorf("%s: splits of %d KV cache rows: %d parts; expected 1 to %d", p.name(), s.Context, s.Parts, MaxSplits)
 		}
 	}
 	return nil
 }
 
-// SplitsAt is the place in Splits of the context that is nearest to so many state
-// rows, by their ratio; 0 where there is none.
+// SplitsAt returns the index in Splits of the context nearest to the given number of KV
+// cache rows, by ratio; 0 if there is none.
 func (p *Profile) SplitsAt(rows int) int {
 	if p == nil {
 		return 0

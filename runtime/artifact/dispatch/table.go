@@ -1,6 +1,6 @@
-// Package dispatch decides, for each matmul and each number of rows, which of
-// its implementations runs. The defaults are the compiler's; a profile that
-// was measured on the device replaces them without a rebuild.
+// Package dispatch selects the implementation of each matmul by the number of rows.
+// Defaults come from the compiler; a profile measured on the device overrides them
+// without recompilation.
 package dispatch
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// Rows is the number of entries a matmul has in a table: 0 … 511 rows, and one
-// that serves every larger count. It is IFL_ROWS of the step ABI.
+// Rows is the number of entries per matmul in a table: 0 … 511 rows, and one entry for
+// all larger counts. It equals IFL_ROWS of the step ABI.
 const Rows = 513
 
-// Table makes the dispatch table [matmuls][Rows] of implementation indices:
-// each matmul's defaults, or the profile's rules for its shape. A nil profile
-// changes nothing. A rule holds for the matmuls of its shape that have its
-// implementation: what there is depends on the type of the activations too. That
-// none has it is an error: the profile was made for another version or --order.
+// Table returns the dispatch table [matmuls][Rows] of implementation indices: each
+// matmul's defaults, overridden by the profile's rules for its shape. A nil profile has
+// no rules. A rule applies only to the matmuls of its shape with its implementation,
+// because implementations also depend on the type of the activations. If no matmul has
+// it, the profile was made for another version or --order, and Table returns an error.
 func Table(matmuls []manifest.Matmul, p *Profile) ([]byte, error) {
 	table := make([]byte, len(matmuls)*Rows)
 	for i := range matmuls {
@@ -49,15 +49,14 @@ func Table(matmuls []manifest.Matmul, p *Profile) ([]byte, error) {
 	return table, nil
 }
 
-// anyHas says whether a matmul of s's shape has an implementation.
+// anyHas reports whether any matmul of s's shape has an implementation.
 func anyHas(matmuls []manifest.Matmul, s *manifest.Matmul, impl string) bool {
 	return slices.ContainsFunc(matmuls, func(o manifest.Matmul) bool {
 		return o.N == s.N && o.K == s.K && o.DType == s.DType && slices.Contains(o.Impls, impl)
 	})
 }
 
-// byRows orders a matmul's implementations by where they begin, because each
-// serves until the next does; those with −1 are not used by default.
+// byRows returns the implementations used by default, ordered by their first row count.
 func byRows(rows []int) (order []int) {
 	for j, from := range rows {
 		if from >= 0 {
@@ -68,14 +67,14 @@ func byRows(rows []int) (order []int) {
 	return order
 }
 
-// fill sets the entries from a number of rows on.
+// fill sets the entries for at least the given number of rows.
 func fill(row []byte, from int, impl byte) {
 	for r := min(max(from, 0), Rows-1); r < Rows; r++ {
 		row[r] = impl
 	}
 }
 
-// check guards the table against a manifest that was damaged.
+// check validates a matmul of the manifest.
 func check(s *manifest.Matmul) error {
 	if len(s.Impls) == 0 || len(s.Impls) > 256 || len(s.Rows) != len(s.Impls) {
 		return fmt.Errorf("matmul %s: %d implementations with %d bounds; compile the model again", s.Name, len(s.Impls), len(s.Rows))
@@ -83,7 +82,7 @@ func check(s *manifest.Matmul) error {
 	return nil
 }
 
-// Describe spells a matmul's part of a table: "gemv, rows>=3: flat_gemm".
+// Describe returns a matmul's row of a table as text: "gemv, rows>=3: flat_gemm".
 func Describe(s manifest.Matmul, row []byte) string {
 	text := ""
 	for r := 1; r < Rows; r++ {

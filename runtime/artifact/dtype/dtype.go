@@ -1,16 +1,17 @@
-// Package dtype names the element types and says how they are stored: how many
-// elements share a block, and how many bytes a block takes. It is all that a
-// binary knows of them; ir/tensor reads and writes their blocks.
+// Package dtype defines the element types and their storage: elements and bytes per
+// block. It is the part of the types that binaries need; package ir/tensor reads and
+// writes blocks.
 package dtype
 
 import "fmt"
 
-// A Type is an element type, or a block type whose elements share scales.
+// A Type is an element type, or a block type with scales shared by the elements of a
+// block.
 type Type uint8
 
-// The types. The first group is plain; the second is what iflowc computes
-// with (Inferflow's block types, report Table 3); the third is read from GGUF
-// files and never computed with; the last is what quantize_act yields.
+// The types. The first group is plain. The second consists of the block types that
+// kernels compute with (those of Inferflow, report Table 3). The third is only read
+// from GGUF files. The last is the result of quantize_act.
 const (
 	Invalid Type = iota
 	F32
@@ -32,7 +33,7 @@ const (
 	Q5B32   // 24 B / 32
 	Q4B32   // 20 B / 32: f16 scale, f16 base, 16 B nibbles; rule A
 	Q4B64   // 36 B / 64: f16 scale, f16 base, 32 B nibbles; rule A
-	Q3HB64  // 32 B / 64: eleven levels, two weights in seven bits
+	Q3HB64  // 11 levels, two weights in 7 bits
 	Q3B32   // 16 B / 32; rule B
 	Q2B32   // 12 B / 32; rule B
 
@@ -52,16 +53,16 @@ const (
 	GTQ1   // 54 B / 256
 	GTQ2   // 66 B / 256
 
-	A8B32 // activations: 32 × i8 and one f32 scale (absmax/127) a block
+	A8B32 // activations: 32 × i8 and one f32 scale (absmax/127) per block
 	A8B64 // the same, blocks of 64
 
-	Count // the number of types
+	Count // number of types
 )
 
 type layout struct {
 	name       string
-	block      int // elements a block
-	blockBytes int // bytes a block, as stored
+	block      int // elements per block
+	blockBytes int // bytes per block, as stored
 }
 
 var layouts = [Count]layout{
@@ -77,7 +78,7 @@ var layouts = [Count]layout{
 	A8B32: {"a8_b32", 32, 36}, A8B64: {"a8_b64", 64, 68},
 }
 
-// String gives the type's name in the IR, on the command line and in files.
+// String returns the type's name in the IR, on the command line and in files.
 func (d Type) String() string {
 	if d >= Count {
 		return fmt.Sprintf("dtype(%d)", uint8(d))
@@ -85,42 +86,38 @@ func (d Type) String() string {
 	return layouts[d].name
 }
 
-// Block is the number of elements that share a block: 1 for plain types.
+// Block returns the number of elements per block, 1 for plain types.
 func (d Type) Block() int { return layouts[d].block }
 
-// BlockBytes is the size of one block as stored in files.
+// BlockBytes returns the size of a block as stored in files.
 func (d Type) BlockBytes() int { return layouts[d].blockBytes }
 
-// RowBytes is the size of a row of n elements; n must be whole blocks.
+// RowBytes returns the size in bytes of a row of n elements, a multiple of Block.
 func (d Type) RowBytes(n int) int { return n / layouts[d].block * layouts[d].blockBytes }
 
-// IsBlock says whether elements share block scales.
+// IsBlock reports whether the elements of a block share scales.
 func (d Type) IsBlock() bool { return layouts[d].block > 1 }
 
-// IsFloat says whether the type is a plain floating-point one.
+// IsFloat reports whether the type is a plain floating-point type.
 func (d Type) IsFloat() bool { return d == F32 || d == F16 || d == BF16 || d == F64 }
 
-// IsActivation says whether the type is one that quantize_act yields.
+// IsActivation reports whether the type is a result of quantize_act.
 func (d Type) IsActivation() bool { return d == A8B32 || d == A8B64 }
 
-// A Size is a short name for a weight type: the best one of about so many bits
-// per weight.
+// A Size is a short name for the best weight type of about that many bits per weight.
 type Size struct {
 	Name string
 	Type Type
 }
 
-// Sizes are the names to choose a weight type by, largest first. A type that
-// becomes better than the one here takes its place; docs/quantization.md
-// measures them.
+// Sizes lists the short names, largest first. A better type of the same size replaces
+// the one listed here; docs/quantization.md has measurements.
 var Sizes = []Size{{"q8", Q8B32T2}, {"q6", Q6B64}, {"q5", Q5B64}, {"q4", Q4B64}, {"q3", Q3HB64}, {"q2", Q2B32}}
 
-// Bits is the number of bits that an element takes, its share of the block's
-// scales included.
+// Bits returns the number of bits per element, block scales included.
 func (d Type) Bits() float64 { return 8 * float64(d.BlockBytes()) / float64(d.Block()) }
 
-// aliases are other names of single types, in lower case: those of PyTorch, and
-// Inferflow's.
+// aliases are other names of types in lower case: PyTorch's and Inferflow's.
 var aliases = map[string]Type{
 	"fp32": F32, "float32": F32, "fp16": F16, "float16": F16, "half": F16, "bfloat16": BF16,
 	"q8_b32t1": Q8B32, "q6_b64t1": Q6B64, "q5_b64t1": Q5B64, "q5_b32t1": Q5B32,
@@ -128,7 +125,7 @@ var aliases = map[string]Type{
 	"q3_b32t1": Q3B32, "q3_b32t1b": Q3B32, "q2_b32t1": Q2B32, "q2_b32t1b": Q2B32,
 }
 
-// Parse reads a type's name, a size or an alias, in any case.
+// Parse returns the type with the given name, size or alias, in any case.
 func Parse(s string) (Type, bool) {
 	s = lower(s)
 	for _, size := range Sizes {
@@ -157,9 +154,9 @@ func lower(s string) string {
 	return string(b)
 }
 
-// Limits of the sparse float32 outliers of a block type's matrix:
-// their columns are stored in 16 bits, and at this fraction of all entries they
-// take as much memory as another three bits a weight.
+// Limits of the sparse f32 outliers of a matrix of a block type. Column indices are
+// stored in 16 bits. At this fraction of all entries, outliers need as much memory as
+// three more bits per weight.
 const (
 	MaxSparseCols  = 1 << 16
 	MaxSparseRatio = 0.05

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNames: every type's name reads back in any case, and Inferflow's other
-// names mean types that there are.
+// TestNames checks that every type's name is parsed in any case and that aliases name
+// existing types.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for d := F32; d < Count; d++ {

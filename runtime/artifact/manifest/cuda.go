@@ -1,143 +1,144 @@
 package manifest
 
-// A CUDA says how the host runs a model's step on a GPU: which kernels, in
-// which order, on which grids. What they compute stands in the images. It is a
-// file of its own in the binary (cuda.json).
+// A CUDA describes the launches of a step on a GPU: kernels, order and grids. It is
+// stored in the binary as a file of its own (cuda.json); the images contain the
+// kernels' code.
 type CUDA struct {
 	Slots   []CUDASlot   `json:"slots"`
 	Kernels []CUDAKernel `json:"kernels"`
-	// Graphs hold the launches of each graph of the manifest.
+	// Graphs are the launches of each graph of the manifest.
 	Graphs [][]CUDALaunch `json:"graphs"`
-	// Moves copy a state row, each in one state; they take four numbers in
-	// place of a step: page and row to copy to, page and row to copy from.
+	// Moves copy a KV cache row, one launch per state. Their arguments replace the
+	// step: page and row to copy to, page and row to copy from.
 	Moves  []CUDALaunch `json:"moves"`
 	Images []CUDAImage  `json:"images"`
-	Read   *int         `json:"read,omitempty"` // the kernel that measures how fast memory is read
-	// Matmuls are the products whose kernels the number of rows chooses; the last
-	// of them are those of a 16-bit product (CUDAGemm).
+	Read   *int         `json:"read,omitempty"` // kernel that measures the memory's read bandwidth
+	// Matmuls are the matmuls with kernels selected by the number of rows; the last
+	// implementation of each is the 16-bit GEMM (CUDAGemm), if there is one.
 	Matmuls []Matmul `json:"matmuls,omitempty"`
 
-	ActBytes  int64           `json:"act_bytes"` // packed rows: bytes a row
+	ActBytes  int64           `json:"act_bytes"` // bytes per packed activation row
 	Attention []CUDAAttention `json:"attention,omitempty"`
 	Experts   []CUDAExperts   `json:"experts,omitempty"`
-	Cross     int             `json:"cross"` // the graph that reads source states from outside, or -1
-	// Of a rank of a partitioned model whose tensor group has several ranks:
-	// how many, and the floats of the widest row that they exchange.
+	Cross     int             `json:"cross"` // graph that reads the source's KV cache (cross-attention), or -1
+	// TPSize and PartCols belong to a rank of a TP group: the number of ranks, and the
+	// floats of the widest row that they exchange.
 	TPSize   int `json:"tp_size,omitempty"`
 	PartCols int `json:"part_cols,omitempty"`
-	// HostBytes is how much of the weights, from their start, is tables that rows
-	// are looked up in and nothing else, which may stay in the host's memory.
+	// HostBytes is the size of the lookup tables at the start of the weights, which may
+	// stay in host memory.
 	HostBytes int64 `json:"host_bytes,omitempty"`
-	// Lookups are tables that a graph looks inputs of every token up in.
+	// Lookups bound the inputs that index lookup tables.
 	Lookups []CUDALookup `json:"lookups"`
 }
 
-// A CUDASlot is a buffer that values share in turn.
+// A CUDASlot is a buffer that several values use one after another.
 type CUDASlot struct {
-	Cols int    `json:"cols"` // floats a row
+	Cols int    `json:"cols"` // floats per row
 	Rows string `json:"rows"` // role of its rows
 }
 
-// A CUDAKernel is a function of the images.
+// A CUDAKernel is a function in an image.
 type CUDAKernel struct {
 	Name    string `json:"name"`
-	Unit    string `json:"unit"`    // the image's part that it is in
-	Threads int    `json:"threads"` // of a block
+	Unit    string `json:"unit"`    // compilation unit of the images
+	Threads int    `json:"threads"` // threads per block
 	Shared  int    `json:"shared"`  // bytes of dynamic shared memory
 }
 
-// A CUDALaunch runs a kernel, or a body for each layer of a repeat. Every kernel
-// takes the context, the step and the layer.
+// A CUDALaunch launches a kernel, or runs Body for each layer of a repeat. Every kernel
+// takes the context, the step and the layer as arguments.
 type CUDALaunch struct {
 	Kernel int        `json:"kernel"`
 	Grid   [3]CUDADim `json:"grid"`
-	// Only where the table has one of these implementations for as many rows, and
-	// the rows of this role are From … To; To 0: no bound.
+	// The launch is skipped unless the dispatch table selects an implementation in
+	// Choice for the number of rows, and the number of rows with role Rows is in [From,
+	// To]; To 0: no upper bound.
 	Choice   *CUDAChoice `json:"choice,omitempty"`
 	Rows     string      `json:"rows,omitempty"`
 	From, To int         `json:",omitempty"`
-	Each     bool        `json:"each,omitempty"`  // of a sequence, on average, rounded up
-	Times    int         `json:"times,omitempty"` // that many rows for each of the role's; 0: one
+	Each     bool        `json:"each,omitempty"`  // compare the average rows per sequence, rounded up
+	Times    int         `json:"times,omitempty"` // compare this multiple of the rows; 0: 1
 
-	// Instead of a kernel: the host talks to the other ranks about Rows.
+	// Comm, if not nil, replaces the kernel: communication between ranks.
 	Comm *CUDAComm `json:"comm,omitempty"`
-	// Or: a product of 16-bit matrices.
+	// Gemm, if not nil, replaces the kernel: a GEMM of 16-bit matrices.
 	Gemm *CUDAGemm `json:"gemm,omitempty"`
 
-	Lo, Hi int          `json:",omitempty"` // layers of the body
+	Lo, Hi int          `json:",omitempty"` // layers of Body
 	Body   []CUDALaunch `json:"body,omitempty"`
 }
 
-// A CUDAChoice says for which implementations of a matmul a launch is.
+// A CUDAChoice selects implementations of a matmul.
 type CUDAChoice struct {
 	Matmul int   `json:"matmul"`
-	Impls  []int `json:"impls"` // of the matmul's
+	Impls  []int `json:"impls"` // indices in Matmul.Impls
 }
 
-// A CUDAGemm multiplies rows that lie in the context's wide buffer by a matrix
-// that Unpack brings there in pieces of whole panels, into its product buffer.
+// A CUDAGemm multiplies the rows in the context's wide buffer by a matrix, which Unpack
+// converts to 16 bits in chunks of whole panels, and writes to the product buffer.
 type CUDAGemm struct {
 	N      int `json:"n"`       // rows of the matrix, a multiple of 16
-	Ld     int `json:"ld"`      // 16-bit numbers from row to row of both factors
-	Unpack int `json:"unpack"`  // kernel; its fourth argument is the first panel
-	Kernel int `json:"product"` // kernel of the product, where cuBLASLt does not do it
+	Ld     int `json:"ld"`      // row stride of both factors, in elements
+	Unpack int `json:"unpack"`  // kernel that converts the matrix; its fourth argument is the first panel
+	Kernel int `json:"product"` // kernel of the GEMM if cuBLASLt is not used
 }
 
-// GemmTile is how many rows of either factor a block of CUDAGemm's kernel takes.
+// GemmTile is the number of rows of either factor per block of CUDAGemm's kernel.
 const GemmTile = 128
 
-// A CUDAComm is what a rank says to others, or hears from them, in the middle of
-// a step: the host brings it from the GPU and back.
+// A CUDAComm is a communication between ranks in a step. The host copies the rows from
+// and to the GPU.
 type CUDAComm struct {
 	Op   string `json:"op"`   // "send", "recv" or "exchange"
 	Slot int    `json:"slot"` // buffer of the rows
-	Cols int    `json:"cols"` // floats a row
-	Peer int    `json:"peer"` // rank to send to or to hear from
+	Cols int    `json:"cols"` // floats per row
+	Peer int    `json:"peer"` // rank to send to or receive from
 }
 
-// A CUDADim is N·⌈rows·Times/Per⌉ blocks, or N when Rows is "". Where each
-// sequence's rows begin a block (Ragged) there may be one less than sequences
-// more of the ⌈rows·Times/Per⌉.
+// A CUDADim is a grid dimension: N·⌈rows·Times/Per⌉ blocks, or N if Rows is "". If each
+// sequence's rows start a new block (Ragged), there may be sequences-1 more of the
+// ⌈rows·Times/Per⌉.
 type CUDADim struct {
 	N      int    `json:"n"`
 	Rows   string `json:"rows,omitempty"`
 	Per    int    `json:"per,omitempty"`
-	Times  int    `json:"times,omitempty"` // as the launch's
+	Times  int    `json:"times,omitempty"` // like CUDALaunch.Times
 	Ragged bool   `json:"ragged,omitempty"`
-	// Splits: instead, as many as the context is cut into with that many blocks
-	// for each part.
+	// Splits: the dimension is the number of parts that the context is split into
+	// (flash decoding).
 	Splits bool `json:"splits,omitempty"`
 }
 
-// A CUDAAttention is what one attention's scratch takes.
+// A CUDAAttention is the scratch memory of an attention.
 type CUDAAttention struct {
-	Counters int `json:"counters"` // for each token
-	Blocks   int `json:"blocks"`   // fewest of a part
-	Floats   int `json:"floats"`   // of the part of a block
+	Counters int `json:"counters"` // per token
+	Blocks   int `json:"blocks"`   // minimum blocks per part
+	Floats   int `json:"floats"`   // floats per block of a part
 }
 
-// A CUDAExperts is what one mixture's scratch takes for a number of rows.
+// A CUDAExperts is the scratch memory of a mixture of experts per row.
 type CUDAExperts struct {
 	Experts int   `json:"experts"`
 	TopK    int   `json:"top_k"`
-	In      int64 `json:"in"`     // bytes of a packed row
-	Hidden  int64 `json:"hidden"` // bytes of a packed hidden row
+	In      int64 `json:"in"`     // bytes per packed row
+	Hidden  int64 `json:"hidden"` // bytes per packed hidden row
 }
 
-// A CUDALookup says that entry's input must be below Below.
+// A CUDALookup requires an input of a graph (Entry) to be less than Below.
 type CUDALookup struct {
 	Entry int    `json:"entry"`
 	Input string `json:"input"` // "id", "pos", "types"
 	Below int    `json:"below"`
 }
 
-// A CUDAImage is the kernels compiled for some GPUs.
+// A CUDAImage is the kernels of a unit, compiled for some GPUs.
 type CUDAImage struct {
 	Unit string `json:"unit"`
 	File string `json:"file"`
 }
 
-// CUDAFiles are the files of the binary that hold its code for GPUs.
+// CUDAFiles lists the binary's files with code for GPUs.
 func (m *Manifest) CUDAFiles() []string {
 	if m.CUDAPlan == "" {
 		return nil

@@ -1,7 +1,6 @@
 package manifest
 
-// An Engine is how the specification wants its model to be run; zero values
-// leave it to flags and to the runtime.
+// An Engine holds the run-time defaults of a model spec; zero values are unset.
 type Engine struct {
 	Sequences int    `json:"max_concurrent_queries,omitempty"`
 	Threads   int    `json:"cpu_threads,omitempty"`
@@ -10,10 +9,10 @@ type Engine struct {
 	Strategy  string `json:"decoding_strategy,omitempty"` // with parameters: "fsd:k=4"
 	Devices   string `json:"devices,omitempty"`
 
-	Speculate   string `json:"speculate,omitempty"` // how tokens are drafted: none, lookup, …
+	Speculate   string `json:"speculate,omitempty"` // drafting method: none, lookup, …
 	DraftTokens int    `json:"draft_tokens,omitempty"`
 
-	// Shares that stay on the host. On the target cpu everything does.
+	// Parts of the model that stay on the host. On the target cpu they have no effect.
 	Layers         int   `json:"cpu_layer_count,omitempty"`
 	EncoderLayers  int   `json:"encoder_cpu_layer_count,omitempty"`
 	DecoderLayers  int   `json:"decoder_cpu_layer_count,omitempty"`

@@ -1,22 +1,21 @@
-// Package manifest is what a per-model binary knows of its model: written by
-// the code generator as JSON, read by the runtime. It holds no decisions of
-// the runtime and nothing of the compiler.
+// Package manifest defines the description of a model in a per-model binary. The code
+// generator writes it as JSON, the runtime reads it. It depends on neither of them.
 package manifest
 
 import "github.com/iflowc/iflowc/runtime/artifact/dtype"
 
-// Format is the version of this file; a binary refuses any other.
+// Format is the version of the manifest; a binary rejects any other.
 const Format = 1
 
 // A Manifest describes one compiled model.
 type Manifest struct {
 	Format   int    `json:"format"`
-	Compiler string `json:"compiler"` // version of iflowc that made it
+	Compiler string `json:"compiler"` // version of iflowc
 	Name     string `json:"name"`
 	Hash     string `json:"hash"`    // SHA-256 over IR, sources and tokenizer
 	Network  string `json:"network"` // decoder_only, encoder_only, encoder_decoder
-	Vocab    int    `json:"vocab"`   // rows of logits that may be sampled
-	Context  int    `json:"context"` // most rows of a sequence
+	Vocab    int    `json:"vocab"`   // rows of logits that stand for tokens
+	Context  int    `json:"context"` // maximum tokens of a sequence
 	Params   int64  `json:"params"`  // number of weights
 
 	BOS    int     `json:"bos"` // -1: none
@@ -24,148 +23,150 @@ type Manifest struct {
 	Pad    int     `json:"pad"`
 	AddBOS bool    `json:"add_bos"`
 
-	ToolTemplate    string `json:"tool_template,omitempty"`    // chat template of conversations with tools; "": Template
-	EncoderTemplate string `json:"encoder_template,omitempty"` // of what an encoder-decoder's encoder reads; Template is the decoder's then
+	ToolTemplate    string `json:"tool_template,omitempty"`    // chat template for conversations with tools; "": Template
+	EncoderTemplate string `json:"encoder_template,omitempty"` // template of an encoder-decoder's encoder input; then Template is the decoder's
 
 	Graphs  []Graph  `json:"graphs"`
 	Weights []Weight `json:"weights"` // in packed order
-	// WeightsID is packed.File.ID of the weights; "": any with the right shapes.
+	// WeightsID is packed.File.ID of the weights; "": any weights with the right
+	// shapes.
 	WeightsID string   `json:"weights_id,omitempty"`
 	States    []State  `json:"states"`
-	Matmuls   []Matmul `json:"matmuls"`           // order of the dispatch table
-	Scores    []Scores `json:"scores,omitempty"`  // of attentions, in order
-	Regions   []Region `json:"regions,omitempty"` // what a trace's marks number
+	Matmuls   []Matmul `json:"matmuls"`           // in the order of the dispatch table
+	Scores    []Scores `json:"scores,omitempty"`  // attention scores in calibration, in the order of the attentions
+	Regions   []Region `json:"regions,omitempty"` // numbered by the marks of a trace
 	Libs      []Lib    `json:"libs"`              // best first
-	// Of a model that is spread over devices: its ranks, whose manifests hold
-	// what Weights, Matmuls, Regions and Libs hold of a whole model.
+	// Partition lists the ranks of a model on several devices. Then Weights, Matmuls,
+	// Regions and Libs are in the ranks' manifests.
 	Partition *Partition `json:"partition,omitempty"`
-	// Where there is code for GPUs: the file with its CUDA, and the files of
-	// its images; in a test of that code also the driver that stands in.
+	// Code for GPUs, if any: the file of the CUDA plan, the files of the images, and in
+	// tests a stand-in for the driver.
 	CUDAPlan   string   `json:"cuda_plan,omitempty"`
 	CUDAImages []string `json:"cuda_images,omitempty"`
 	CUDADriver string   `json:"cuda_driver,omitempty"`
 
 	Generation   map[string]any `json:"generation,omitempty"`    // generation_config.json
 	Template     string         `json:"template,omitempty"`      // chat template
-	Labels       []string       `json:"labels,omitempty"`        // of classes, in order
-	LabelsTokens bool           `json:"labels_tokens,omitempty"` // each token has a class, not the text
-	Problem      string         `json:"problem,omitempty"`       // problem_type of config.json: what logits of classes mean
-	Embedding    *Embedding     `json:"embedding,omitempty"`     // how texts become vectors, where the files say
+	Labels       []string       `json:"labels,omitempty"`        // of the classes, in order
+	LabelsTokens bool           `json:"labels_tokens,omitempty"` // each token is classified, not the text
+	Problem      string         `json:"problem,omitempty"`       // problem_type of config.json: how to interpret the class logits
+	Embedding    *Embedding     `json:"embedding,omitempty"`     // from the files of sentence-transformers, if any
 
-	Medusa *Medusa           `json:"medusa,omitempty"` // nil: the model has no such heads
-	Engine Engine            `json:"engine,omitzero"`  // how the specification wants it to be run
-	Inputs map[string]string `json:"inputs,omitempty"` // SHA-256 of build inputs, for info
-	Types  map[string]string `json:"types,omitempty"`  // weight kinds → types, for info
+	Medusa *Medusa           `json:"medusa,omitempty"` // nil: the model has no draft heads
+	Engine Engine            `json:"engine,omitzero"`  // run-time defaults of the model spec
+	Inputs map[string]string `json:"inputs,omitempty"` // SHA-256 of build inputs, for the subcommand info
+	Types  map[string]string `json:"types,omitempty"`  // weight kind → type, for the subcommand info
 }
 
-// An Embedding is how the files of sentence-transformers make a text's vector of
-// its tokens' states.
+// An Embedding describes how sentence-transformers' files compute a text's embedding
+// from hidden states.
 type Embedding struct {
-	Pooling   string `json:"pooling"` // as embed's --pooling
+	Pooling   string `json:"pooling"` // value of embed --pooling
 	Normalize bool   `json:"normalize,omitempty"`
-	MaxTokens int    `json:"max_tokens,omitempty"` // longer texts are cut; 0: at the model's context
-	Lower     bool   `json:"lower,omitempty"`      // texts are made lower-case first
-	Missing   string `json:"missing,omitempty"`    // a module that is not available
+	MaxTokens int    `json:"max_tokens,omitempty"` // longer texts are truncated; 0: to the model's context
+	Lower     bool   `json:"lower,omitempty"`      // convert texts to lower case first
+	Missing   string `json:"missing,omitempty"`    // a module that iflowc does not support
 }
 
-// MaxOutputs is how many arrays a step has room for: those that its graph
-// yields, and those of the earlier step that it reads.
+// MaxOutputs is the maximum number of output arrays of a step, including those of an
+// earlier step that its graph reads.
 const MaxOutputs = 8
 
-// A Graph is one entry of the step function.
+// A Graph is an entry point of the step function.
 type Graph struct {
 	Name    string   `json:"name"`
 	Outputs []Output `json:"outputs"`
-	At      int      `json:"at,omitempty"` // place of the first output among the arrays of the step: behind those of the graph that Reads are of
+	At      int      `json:"at,omitempty"` // index of the first output among the step's arrays: after those of the graph that Reads refers to
 	Reads   []Read   `json:"reads,omitempty"`
-	Best    bool     `json:"best,omitempty"` // the step finds the argmax of each row of logits
+	Best    bool     `json:"best,omitempty"` // the step computes the argmax of each row of logits
 }
 
-// A Read is rows of tokens that an earlier step gave and a graph reads.
+// A Read is an output of an earlier step that a graph reads, with one row per token.
 type Read struct {
-	At   int `json:"at"`   // their place among the arrays of the step
-	Cols int `json:"cols"` // floats a row, as stored
+	At   int `json:"at"`   // index among the step's arrays
+	Cols int `json:"cols"` // floats per row, as stored
 }
 
-// An Output is one array a step fills.
+// An Output is an array that a step fills.
 type Output struct {
 	Name string `json:"name"` // "logits", "hidden"
 	Rows string `json:"rows"` // role of its rows: "tokens", "out_rows", "sequences"
-	Cols int    `json:"cols"` // floats a row, as stored (padded to 16)
-	Used int    `json:"used"` // floats a row that mean something
+	Cols int    `json:"cols"` // floats per row, as stored (padded to 16)
+	Used int    `json:"used"` // floats per row without padding
 }
 
 // A Weight is one packed matrix or vector.
 type Weight struct {
 	Name           string     `json:"name"`
-	Sources        []string   `json:"sources,omitempty"` // the stored tensors that it is made of, by which calibration names it
+	Sources        []string   `json:"sources,omitempty"` // stored tensors that it is computed from; calibration uses these names
 	Index          []int      `json:"index,omitempty"`
 	DType          dtype.Type `json:"dtype"`
 	Rows           int        `json:"rows"`
 	Cols           int        `json:"cols"`
 	Layout         string     `json:"layout"` // "panel16" or "row"
-	Offset         int64      `json:"offset"` // in the packed region
+	Offset         int64      `json:"offset"` // from the start of the packed data
 	Bytes          int64      `json:"bytes"`
-	SparseOutliers int        `json:"sparse_outliers,omitempty"` // at most; they lie behind the panels
+	SparseOutliers int        `json:"sparse_outliers,omitempty"` // capacity; they are stored after the panels
 }
 
-// A State is a paged record.
+// A State is a paged record, such as the KV cache.
 type State struct {
 	Name      string `json:"name"`
-	Count     int    `json:"count"`      // elements (layers)
+	Count     int    `json:"count"`      // number of elements (layers)
 	PageRows  int    `json:"page_rows"`  // 64
-	PageBytes int64  `json:"page_bytes"` // of one page of one element
+	PageBytes int64  `json:"page_bytes"` // size of a page of one element
 	Type      string `json:"type"`       // f16
 }
 
-// A Matmul is one matmul whose implementation the dispatch table chooses.
+// A Matmul is a matmul with an implementation selected by the dispatch table.
 type Matmul struct {
 	Name  string   `json:"name"` // "decode.wqkv"
 	N     int      `json:"n"`
 	K     int      `json:"k"`
 	DType string   `json:"dtype"`
-	Impls []string `json:"impls"` // "gemv", "flat_gemm", "gemm": indices of the table
-	Rows  []int    `json:"rows"`  // default: Impls[i] from Rows[i] rows on; -1: not
-	// What measuring the matmul takes: how activations are packed ("f32",
-	// "a8_b64"), and of each implementation its C function and the rows of a tile.
+	Impls []string `json:"impls"` // "gemv", "flat_gemm", "gemm"; the table contains indices of this list
+	Rows  []int    `json:"rows"`  // default: use Impls[i] from Rows[i] rows on; -1: never
+	// For measuring the matmul: packing of the activations ("f32", "a8_b64"), and for
+	// each implementation its C function and the rows of a tile.
 	Act string `json:"act,omitempty"`
-	// Groups of columns taken out of each row before it is rounded.
+	// Number of outlier columns per row that are rounded separately.
 	Outliers int      `json:"outliers,omitempty"`
 	Symbols  []string `json:"symbols,omitempty"`
 	Tiles    []int    `json:"tiles,omitempty"`
-	// What calibration adds up here: for each element of the weight, in the order
-	// of Weights, K sums and the number of rows, from sum Calib on. "": nothing.
+	// Calibration: for each element of the weight, in the order of Weights, K sums and
+	// the number of rows, starting at sum Calib. "": none.
 	Weight string `json:"weight,omitempty"`
 	Calib  int64  `json:"calib,omitempty"`
-	// And products of columns, where there are any: for each element as many
-	// squares of Square columns as cover K, from float Hessians on.
+	// GPTQ calibration, if any: for each element, the Hessian as squares of Square
+	// columns that cover K, starting at float Hessians.
 	Hessians int64 `json:"hessians,omitempty"`
 	Square   int   `json:"square,omitempty"`
 }
 
-// Scores is where calibration counts the rows of an attention by their largest
-// score: for each layer ScoreBins counts, from sum Calib on.
+// Scores is the location of an attention's calibration counts: for each layer ScoreBins
+// counts of rows by their largest score, starting at sum Calib.
 type Scores struct {
 	Calib  int64 `json:"calib"`
 	Layers int   `json:"layers"`
 }
 
-// ScoreBins are the counts of a layer: of rows whose largest score, times log₂e,
-// is from i − 128 to i − 127; the first and the last take all below and above.
+// ScoreBins is the number of counts per layer. Bin i counts rows with a largest score
+// times log₂e from i − 128 to i − 127; the first and the last bin include all values
+// below and above.
 const ScoreBins = 256
 
-// A Region is one function of the step, which all threads run.
+// A Region is a function of the step, which all threads run.
 type Region struct {
 	Graph  string `json:"graph"`
 	Name   string `json:"name"`             // "wqkv", "attention"
-	Doc    string `json:"doc"`              // its ops in order
+	Doc    string `json:"doc"`              // the ops in order
 	Weight string `json:"weight,omitempty"` // the matrix that it reads
-	Matmul int    `json:"matmul,omitempty"` // of Matmuls, where it reads one
+	Matmul int    `json:"matmul,omitempty"` // index in Matmuls, if it reads a matrix
 }
 
-// A Lib is the model compiled for one instruction set.
+// A Lib is the model's code, compiled for one instruction set.
 type Lib struct {
 	ISA   string   `json:"isa"`
 	File  string   `json:"file"`
-	Needs []string `json:"needs"` // processor features, as golang.org/x/sys/cpu names them: "AVX512VNNI"
+	Needs []string `json:"needs"` // CPU features by the names of golang.org/x/sys/cpu: "AVX512VNNI"
 }

@@ -6,24 +6,24 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/medusa"
 )
 
-// A Medusa tells of the heads that graph "medusa" computes from the rows that
-// graph "decode" gave as "hidden".
+// A Medusa describes the draft heads that graph "medusa" computes from the output
+// "hidden" of graph "decode".
 type Medusa struct {
 	Heads     int             `json:"heads"`
-	Layers    int             `json:"layers"`                        // residual blocks of a head
-	Columns   int             `json:"columns"`                       // tokens that a head chooses from, the first of the vocabulary or those of Tokens; the output has heads·columns
-	Tokens    []int32         `json:"tokens,omitempty"`              // the token of each column; nil: its number
-	Chained   bool            `json:"chained,omitempty"`             // one head, run again behind each token that it drafts, Heads times at most; the output has the columns and the state behind
-	Shared    bool            `json:"shared,omitempty"`              // behind the blocks stands the model's own head
-	Tree      *medusa.Plan    `json:"tree,omitempty"`                // the specification's; nil: the one that pays most
-	Accuracy  medusa.Accuracy `json:"accuracy,omitempty"`            // as the trainer measured it
-	Accept    string          `json:"accept,omitempty"`              // of requests that do not say: "typical"; "": the usual rule
+	Layers    int             `json:"layers"`                        // residual blocks per head
+	Columns   int             `json:"columns"`                       // tokens that a head predicts: the first of the vocabulary, or those of Tokens; the output has Heads·Columns floats
+	Tokens    []int32         `json:"tokens,omitempty"`              // token of each column; nil: the column's index
+	Chained   bool            `json:"chained,omitempty"`             // one autoregressive draft head (Hydra), run at most Heads times per draft; the output is its logits followed by its state
+	Shared    bool            `json:"shared,omitempty"`              // the heads share the model's LM head
+	Tree      *medusa.Plan    `json:"tree,omitempty"`                // the model spec's tree; nil: chosen at run time
+	Accuracy  medusa.Accuracy `json:"accuracy,omitempty"`            // as measured by the trainer
+	Accept    string          `json:"accept,omitempty"`              // default acceptance rule of requests: "typical"; "": match
 	Threshold float64         `json:"posterior_threshold,omitempty"` // of typical acceptance; 0: 0.09
 	Alpha     float64         `json:"posterior_alpha,omitempty"`     // of typical acceptance; 0: 0.3
 }
 
-// MedusaOutput is the index of the heads' results among those of a step; -1: the
-// model has no heads.
+// MedusaOutput returns the index of the heads' output among those of a step, or -1 if
+// the model has no heads.
 func (m *Manifest) MedusaOutput() int {
 	for _, g := range m.Graphs {
 		if g.Name == "medusa" && m.Medusa != nil {
@@ -33,8 +33,7 @@ func (m *Manifest) MedusaOutput() int {
 	return -1
 }
 
-// Accept is the rule by which drafted tokens are accepted unless a request says;
-// "": the usual one.
+// Accept returns the default acceptance rule of drafted tokens; "": match.
 func (m *Manifest) Accept() string {
 	if m.Medusa == nil {
 		return ""
@@ -42,18 +41,18 @@ func (m *Manifest) Accept() string {
 	return m.Medusa.Accept
 }
 
-// String says in one line what the heads are.
+// String returns a one-line description of the heads.
 func (d *Medusa) String() string {
-	behind := "a matrix of each"
+	lmHead := "own LM heads"
 	if d.Shared {
-		behind = "the model's own head"
+		lmHead = "shared LM head"
 	}
 	if d.Chained {
-		return fmt.Sprintf("a chained head of %d blocks, %d tokens; at most %d in a row", d.Layers, d.Columns, d.Heads)
+		return fmt.Sprintf("autoregressive draft head of %d blocks, %d tokens, drafts of at most %d", d.Layers, d.Columns, d.Heads)
 	}
-	tree := "the tree that pays most"
+	tree := "adaptive tree"
 	if d.Tree != nil {
-		tree = fmt.Sprintf("a tree of %d nodes", d.Tree.Nodes())
+		tree = fmt.Sprintf("tree of %d nodes", d.Tree.Nodes())
 	}
-	return fmt.Sprintf("%d heads of %d blocks, %s behind, %d tokens; %s", d.Heads, d.Layers, behind, d.Columns, tree)
+	return fmt.Sprintf("%d heads of %d blocks, %s, %d tokens, %s", d.Heads, d.Layers, lmHead, d.Columns, tree)
 }

@@ -1,8 +1,8 @@
 package manifest
 
-// A Partition says how a model is spread over devices: which ranks there are,
-// and what each of them runs. The manifest that holds it describes the model as
-// users see it, without code or weights; those are in the ranks' manifests.
+// A Partition describes how a model is divided among devices: its ranks, and the layers
+// and tensor parts of each. The manifest with the Partition describes the whole model,
+// without code and weights, which are in the ranks' manifests.
 type Partition struct {
 	Devices string `json:"devices"` // canonical device string
 	Ranks   []Rank `json:"ranks"`
@@ -10,7 +10,7 @@ type Partition struct {
 	Files []string `json:"files"`
 }
 
-// PartitionFiles are the files of the binary that hold its ranks' programs.
+// PartitionFiles lists the binary's files of its ranks.
 func (m *Manifest) PartitionFiles() []string {
 	if m.Partition == nil {
 		return nil
@@ -18,45 +18,45 @@ func (m *Manifest) PartitionFiles() []string {
 	return m.Partition.Files
 }
 
-// A Rank is what one device of a partitioned model does. Ranks are numbered
-// stage by stage, and by TP rank in each.
+// A Rank is the part of a model on one device. Ranks are ordered by stage, then by TP
+// rank.
 type Rank struct {
 	Device string `json:"device"`  // "0", "cpu"
-	Stage  int    `json:"stage"`   // group of layers
-	TPRank int    `json:"tp_rank"` // of the group's tensor group
-	TPSize int    `json:"tp_size"` // how many it has
+	Stage  int    `json:"stage"`   // pipeline stage
+	TPRank int    `json:"tp_rank"` // rank in the stage's TP group
+	TPSize int    `json:"tp_size"` // size of the TP group
 
-	Lo int `json:"lo"` // its decoder layers are lo ≤ l < hi
+	Lo int `json:"lo"` // decoder layers of the stage: Lo ≤ l < Hi
 	Hi int `json:"hi"`
 
-	Manifest string    `json:"manifest"` // embedded file: the Manifest of the rank's program, whose Libs are embedded files too
-	Weights  string    `json:"weights"`  // what stands behind the program's name in the name of its weights: "weights.0of2"
-	Traffic  []Traffic `json:"traffic"`  // of each graph of Manifest
+	Manifest string    `json:"manifest"` // embedded file: the rank's Manifest; its Libs are embedded files too
+	Weights  string    `json:"weights"`  // suffix of the program's name in the name of the weights file: "weights.0of2"
+	Traffic  []Traffic `json:"traffic"`  // communication of each graph of Manifest
 }
 
-// Traffic is what a rank tells others in one step of a graph. Bytes are those it
-// hands to the transport itself: what it contributes to an exchange counts once,
-// whatever the number of ranks.
+// Traffic is the communication of a rank in one step of a graph. Bytes are those that
+// the rank passes to the transport: its contribution to an exchange counts once, for
+// any number of ranks.
 type Traffic struct {
-	Exchanges       int   `json:"exchanges,omitempty"`         // with the ranks of its group, in a step with tokens
-	OutRowExchanges int   `json:"out_row_exchanges,omitempty"` // further ones in a step with output rows
-	ExchangedToken  int64 `json:"exchanged_token,omitempty"`   // bytes a token
-	ExchangedOutRow int64 `json:"exchanged_out_row,omitempty"` // bytes an output row
+	Exchanges       int   `json:"exchanges,omitempty"`         // with the TP group, in a step with tokens
+	OutRowExchanges int   `json:"out_row_exchanges,omitempty"` // additional ones in a step with output rows
+	ExchangedToken  int64 `json:"exchanged_token,omitempty"`   // bytes per token
+	ExchangedOutRow int64 `json:"exchanged_out_row,omitempty"` // bytes per output row
 	Sends           int   `json:"sends,omitempty"`             // in a step with tokens
 	Receives        int   `json:"receives,omitempty"`
-	SentToken       int64 `json:"sent_token,omitempty"` // bytes a token
+	SentToken       int64 `json:"sent_token,omitempty"` // bytes per token
 	ReceivedToken   int64 `json:"received_token,omitempty"`
 }
 
-// Exchanged is the bytes that the rank contributes to the exchanges of a step.
+// Exchanged returns the bytes that the rank contributes to the exchanges of a step.
 func (t Traffic) Exchanged(tokens, outRows int) int64 {
 	return int64(tokens)*t.ExchangedToken + int64(outRows)*t.ExchangedOutRow
 }
 
-// Sent is the bytes that the rank sends to other groups in a step.
+// Sent returns the bytes that the rank sends to other stages in a step.
 func (t Traffic) Sent(tokens int) int64 { return int64(tokens) * t.SentToken }
 
-// Stages is the number of groups of layers.
+// Stages returns the number of pipeline stages.
 func (p *Partition) Stages() int {
 	n := 0
 	for _, r := range p.Ranks {
@@ -65,8 +65,8 @@ func (p *Partition) Stages() int {
 	return n
 }
 
-// Output is the rank that has a step's results: the first rank of the last
-// group.
+// Output returns the rank that holds a step's results: the first rank of the last
+// stage.
 func (p *Partition) Output() int {
 	for i, r := range p.Ranks {
 		if r.Stage == p.Stages()-1 {
@@ -76,6 +76,6 @@ func (p *Partition) Output() int {
 	return 0
 }
 
-// Follows says whether a graph reads what an earlier step gave. Of a partitioned
-// model rank 0, which has got that, runs it alone.
+// Follows reports whether the graph reads outputs of an earlier step. In a partitioned
+// model only rank 0, which receives these, runs it.
 func (g *Graph) Follows() bool { return g.At > 0 }

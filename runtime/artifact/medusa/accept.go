@@ -2,26 +2,26 @@ package medusa
 
 import "math"
 
-// Defaults of acceptance, those of the reference.
+// Defaults of typical acceptance, from the reference implementation.
 const (
 	DefaultThreshold = 0.09 // ε
 	DefaultAlpha     = 0.3  // α, about √ε
 )
 
-// entropyFloor is what the reference adds inside the logarithm of the entropy.
+// entropyFloor is the constant that the reference adds inside the logarithm of the
+// entropy.
 const entropyFloor = 1e-5
 
-// A Typical is the rule of typical acceptance (arXiv:2401.10774, §2.3.1): a token
-// of probability p is accepted when p > min(ε, α·exp(−H)), where H is the
-// entropy of the model's distribution in nats. It changes the distribution of
-// the text.
+// A Typical is the typical acceptance rule (arXiv:2401.10774, §2.3.1): a token of
+// probability p is accepted if p > min(ε, α·exp(−H)), where H is the entropy of the
+// model's distribution in nats. It changes the distribution of the text.
 type Typical struct {
 	Threshold, Alpha float64 // ε, α
 	Temperature      float64 // of the model's distribution, above 0
 }
 
-// Distribution gives the probabilities of a row of logits, in work when that has
-// room, and the threshold above which the rule accepts a token.
+// Distribution returns the probabilities of a row of logits, in work's memory if it is
+// large enough, and the threshold above which a token is accepted.
 func (r Typical) Distribution(logits []float32, work []float64) (p []float64, threshold float64) {
 	p = softmax(work[:0], logits, r.Temperature)
 	entropy := 0.0
@@ -49,15 +49,15 @@ func softmax(to []float64, logits []float32, temperature float64) []float64 {
 	return to
 }
 
-// Walk gives the longest path of a tree of which every node is accepted, the
-// most probable among equals, as nodes from the first on. parent lists the nodes'
-// parents (-1: the root), which come first, tokens their tokens; row gives the
-// model's logits behind a node (-1: behind the root).
+// Walk returns the longest path with all nodes accepted, the most probable among
+// equals, or nil. parent lists the nodes' parents (-1: the root), which precede them,
+// tokens their tokens. row returns the model's logits after a node (-1: after the
+// root).
 func (r Typical) Walk(parent, tokens []int32, row func(node int) []float32) []int {
-	var probs []float64 // behind node last
+	var probs []float64 // after node last
 	var threshold float64
 	last := -2
-	depth := make([]int, len(parent)) // of accepted nodes; 0: refused
+	depth := make([]int, len(parent)) // of accepted nodes; 0: rejected
 	likelihood := make([]float64, len(parent))
 	best := -1
 	for i, from := range parent {

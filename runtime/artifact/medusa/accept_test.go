@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTypicalReference compares with what the reference's evaluate_posterior
-// accepts, computed in float64.
+// TestTypicalReference compares with the reference's evaluate_posterior, computed in
+// float64.
 func TestTypicalReference(t *testing.T) {
 	raw, err := os.ReadFile("testdata/acceptance.json")
 	if err != nil {
@@ -53,10 +53,10 @@ func TestTypicalReference(t *testing.T) {
 	}
 }
 
-// TestTypicalPaths compares with every path tried one by one.
+// TestTypicalPaths compares with a check of every path.
 func TestTypicalPaths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var c Choices // the best 3, 2 and 2 guesses of three heads
+	var c Choices // the best 3, 2 and 2 candidates of three heads
 	for i := range 3 {
 		c = append(c, []int{i})
 		for j := range 2 {
@@ -100,7 +100,7 @@ func TestTypicalPaths(t *testing.T) {
 	}
 }
 
-// alone judges the path to one node by the rule's formula.
+// alone checks the path to one node by the rule's formula.
 func alone(p *Plan, node int, tokens []int32, logits [][]float32) (path []int, likelihood float64, ok bool) {
 	for at := int32(node); at >= 0; at = p.Parent[at] {
 		path = append(path, int(at))

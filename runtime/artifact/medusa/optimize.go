@@ -1,13 +1,12 @@
 package medusa
 
-// An Accuracy tells how often the guess of rank r of head i is the token, given
-// that the guesses of the heads before it were: Accuracy[i][r]. Guesses of
-// different heads are taken as independent, as the reference does when it makes
-// its trees.
+// An Accuracy holds conditional probabilities: Accuracy[i][r] is the probability that
+// the candidate of rank r of head i is correct if those of the heads before it are.
+// Heads are treated as independent, as in the reference implementation.
 type Accuracy [][]float64
 
-// Expected is how many tokens of a tree are accepted on average: the sum over
-// its nodes of how likely their paths are.
+// Expected returns the expected number of accepted tokens: the sum over the nodes of
+// the probabilities of their paths.
 func (a Accuracy) Expected(c Choices) float64 {
 	sum := 0.0
 	for _, path := range c {
@@ -16,7 +15,7 @@ func (a Accuracy) Expected(c Choices) float64 {
 	return sum
 }
 
-// ExpectedOf is Expected of a tree that is laid out.
+// ExpectedOf is Expected for a Plan.
 func (a Accuracy) ExpectedOf(p *Plan) float64 {
 	sum := 0.0
 	reach := make([]float64, p.Nodes())
@@ -33,7 +32,7 @@ func (a Accuracy) ExpectedOf(p *Plan) float64 {
 	return sum
 }
 
-// path is how likely a path is accepted.
+// path returns the probability that a path is accepted.
 func (a Accuracy) path(path []int) float64 {
 	p := 1.0
 	for head, rank := range path {
@@ -45,17 +44,17 @@ func (a Accuracy) path(path []int) float64 {
 	return p
 }
 
-// Optimize grows the tree of which the most tokens a unit of time are expected:
-// rate says what a step brings that has so many nodes, of which so many are
-// accepted on average. The most probable node is added, as long as there are nodes,
-// and the best of the trees on the way is the result; where no tree is better
-// than none, it is empty. most bounds the nodes.
-func Optimize(a Accuracy, most int, rate func(accepted float64, nodes int) float64) Choices {
+// Optimize returns the tree that maximizes rate, with at most limit nodes. rate returns
+// the expected tokens per unit of time of a step with the given number of nodes, of
+// which the given number are accepted on average. Optimize adds the most probable node
+// repeatedly and returns the best of these trees, or an empty one if none is better
+// than no tree.
+func Optimize(a Accuracy, limit int, rate func(accepted float64, nodes int) float64) Choices {
 	var tree Choices
 	var front []candidate
 	front = grow(front, a, nil, 1)
 	best, at, accepted := rate(0, 0), 0, 0.0
-	for len(tree) < min(most, MaxNodes) && len(front) > 0 {
+	for len(tree) < min(limit, MaxNodes) && len(front) > 0 {
 		pick := 0
 		for i, c := range front {
 			if c.p > front[pick].p {
@@ -84,9 +83,8 @@ type candidate struct {
 	p    float64
 }
 
-// grow adds the best guess behind a path of probability p. Ranks are tried in
-// the order of the list: a head's guesses are sorted, so that a later one is not
-// more likely.
+// grow adds the best candidate after a path of probability p. A head's candidates are
+// sorted, so later ranks are not more probable.
 func grow(front []candidate, a Accuracy, path []int, p float64) []candidate {
 	head := len(path)
 	if head >= len(a) || len(a[head]) == 0 {
@@ -96,7 +94,7 @@ func grow(front []candidate, a Accuracy, path []int, p float64) []candidate {
 	return append(front, candidate{next, p * a[head][0]})
 }
 
-// sibling adds the next guess of the same head behind the same parent.
+// sibling adds the next candidate of the same head after the same parent.
 func sibling(front []candidate, a Accuracy, c candidate) []candidate {
 	head := len(c.path) - 1
 	rank := c.path[head] + 1

@@ -27,8 +27,8 @@ func measured(rng *rand.Rand, heads int) Accuracy {
 	return a
 }
 
-// TestOptimize compares with the best of all trees of up to four nodes, each
-// tried: the greedy tree has the most accepted tokens of its size.
+// TestOptimize compares with the best of all trees of up to four nodes: the greedy tree
+// has the most accepted tokens of its size.
 func TestOptimize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 40 {
@@ -56,7 +56,7 @@ func TestOptimize(t *testing.T) {
 	}
 }
 
-// candidates are all paths over the best three guesses of two heads.
+// candidates are all paths over the best three candidates of two heads.
 func candidates(a Accuracy) Choices {
 	var c Choices
 	for i := range 3 {
@@ -71,7 +71,7 @@ func candidates(a Accuracy) Choices {
 	return Sorted(c)
 }
 
-// every visits the trees of up to four nodes that go on from one.
+// every visits the trees of up to four nodes that extend a tree.
 func every(a Accuracy, tree, rest Choices, visit func(Choices)) {
 	visit(tree)
 	if len(tree) == 4 {
@@ -85,8 +85,8 @@ func every(a Accuracy, tree, rest Choices, visit func(Choices)) {
 	}
 }
 
-// TestOptimizeDeclines: no tree where a step's time grows as fast as what it
-// brings, a wide one where it does not grow.
+// TestOptimizeDeclines checks that there is no tree if a step's time grows as fast as
+// its gain, and a wide one if it does not grow.
 func TestOptimizeDeclines(t *testing.T) {
 	a := Accuracy{{0.5, 0.2, 0.1}, {0.4, 0.2, 0.1}}
 	rate := func(slope float64) func(float64, int) float64 {

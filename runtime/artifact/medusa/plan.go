@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// A Plan is a tree laid out for a step: node i stands for token i+1 of the step,
-// the root being token 0. It is computed when the model is compiled.
+// A Plan is the layout of a tree in a step: node i is token i+1 of the step, the root
+// is token 0. It is computed when the model is compiled.
 type Plan struct {
-	Parent []int32 `json:"parent"` // of each node; -1: the root
-	Rank   []int32 `json:"rank"`   // which guess of its head the node is, from 0
-	Depth  []int32 `json:"depth"`  // distance from the root, from 1: the node's position less the root's; its head's number plus 1
+	Parent []int32 `json:"parent"` // parent of each node; -1: the root
+	Rank   []int32 `json:"rank"`   // rank of the node among its head's candidates, from 0
+	Depth  []int32 `json:"depth"`  // distance from the root, from 1: the node's position minus the root's, and its head's index plus 1
 }
 
-// NewPlan lays a tree out, nodes in the order of Sorted.
+// NewPlan returns the layout of a tree, with nodes in the order of Sorted.
 func NewPlan(c Choices) (*Plan, error) {
 	if err := Sorted(c).Check(); err != nil {
 		return nil, err
@@ -29,19 +29,18 @@ func NewPlan(c Choices) (*Plan, error) {
 	return p, nil
 }
 
-// Nodes is the number of nodes without the root.
+// Nodes returns the number of nodes without the root.
 func (p *Plan) Nodes() int { return len(p.Parent) }
 
-// Mask says which tokens of the step each token sees: bit u of words
-// t·words … is whether token t sees token u. A token sees itself, its ancestors
-// and the root.
+// Mask returns the tree attention mask: bit u of the words from t·words on is set if
+// token t attends to token u. A token attends to itself, its ancestors and the root.
 func (p *Plan) Mask() (mask []uint64, words int) {
 	n := p.Nodes() + 1
 	words = (n + 63) / 64
 	mask = make([]uint64, n*words)
 	for t := range n {
 		row := mask[t*words:][:words]
-		if t > 0 { // the parent's row stands already
+		if t > 0 { // the parent's row is complete
 			copy(row, mask[(int(p.Parent[t-1])+1)*words:][:words])
 		}
 		row[t/64] |= 1 << (t % 64)
@@ -49,9 +48,9 @@ func (p *Plan) Mask() (mask []uint64, words int) {
 	return mask, words
 }
 
-// Retrieve lists the paths from the root to each leaf as tokens of the step, the
-// root's 0 first, padded with -1 to one length. The paths come in the order of
-// the reference: from the last leaf to the first.
+// Retrieve lists the paths from the root to each leaf as tokens of the step, starting
+// with 0 for the root and padded with -1 to equal length. The paths are in the order of
+// the reference implementation, from the last leaf to the first.
 func (p *Plan) Retrieve() [][]int32 {
 	inner := make([]bool, p.Nodes())
 	longest := int32(0)
@@ -80,8 +79,9 @@ func (p *Plan) Retrieve() [][]int32 {
 	return out
 }
 
-// Indices are the reference's tree_indices: where each token of the step stands
-// in the list of the root's token and then the best `top` guesses of each head.
+// Indices returns the reference implementation's tree_indices: for each token of the
+// step, its index in the list of the root's token followed by the top candidates of
+// each head.
 func (p *Plan) Indices(top int) []int32 {
 	out := []int32{0}
 	for i, rank := range p.Rank {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// seen lists what each token of a plan sees.
+// seen lists the tokens that each token of a plan attends to.
 func seen(p *Plan) [][]int {
 	mask, words := p.Mask()
 	out := make([][]int, p.Nodes()+1)
@@ -21,7 +21,7 @@ func seen(p *Plan) [][]int {
 	return out
 }
 
-// trees draws random trees of some hundred nodes, in random order.
+// trees returns random trees of some hundred nodes, in random order.
 func trees(t *rapid.T) Choices {
 	c := Choices{}
 	for range rapid.IntRange(1, 200).Draw(t, "nodes") {
@@ -37,8 +37,8 @@ func trees(t *rapid.T) Choices {
 	return c
 }
 
-// TestPlan compares plans of random trees with what their paths say: a node sees
-// exactly the nodes whose paths begin its own.
+// TestPlan compares plans of random trees with their paths: a node attends to exactly
+// the nodes with paths that are prefixes of its own.
 func TestPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := trees(t)
@@ -67,7 +67,7 @@ func TestPlan(t *testing.T) {
 	})
 }
 
-// checkRetrieve: every path to a leaf is there once, and nothing else.
+// checkRetrieve checks that every path to a leaf is listed once, and nothing else.
 func checkRetrieve(t *rapid.T, nodes Choices, got [][]int32) {
 	leaves := 0
 	for i, path := range nodes {

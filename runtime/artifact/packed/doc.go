@@ -1,6 +1,6 @@
-// Package packed is the file of packed weights that a model binary runs from:
-// its format, and how it is read into memory. Package codegen/pack writes it.
+// Package packed implements the file format of packed weights and loads them into
+// memory. Package codegen/pack writes the files.
 //
-// Every offset, size, count and name in a file is hostile until it was checked;
-// no more is allocated than the file's own size justifies.
+// Every offset, size, count and name in a file is untrusted until it is checked.
+// Allocations are bounded by the file's actual size.
 package packed

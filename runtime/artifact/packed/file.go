@@ -23,19 +23,19 @@ type File struct {
 	name   string
 	r      io.ReaderAt
 	closer io.Closer
-	start  int64 // of the data, in r
+	start  int64 // start of the data in r
 	index  *index
 	id     string // SHA-256 of the index, in hexadecimal
 	items  []Item
-	region []byte // the whole anonymous mapping, nil until Load
+	region []byte // anonymous mapping; nil before Load
 }
 
-// again is what to do about a damaged file. The cache holds it too, and may
-// hold the very same file, by a link.
+// again is the advice for a damaged file. The cache may contain a hard link to the same
+// file.
 const again = "copy it here again, or run iflowc clean and compile again"
 
-// Open opens and checks a packed file: its header, index and size, not
-// yet its data (see Load).
+// Open opens a packed file and checks its header, index and size, but not its data; see
+// Load.
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -55,8 +55,8 @@ func Open(path string) (*File, error) {
 	return p, nil
 }
 
-// OpenAt opens a packed file of `size` bytes that lies at `offset` of r;
-// name is what errors call it. r must stay open until Close.
+// OpenAt opens a packed file of size bytes at an offset of r; name is its name in
+// errors. r must stay open until Close.
 func OpenAt(r io.ReaderAt, name string, offset, size int64) (*File, error) {
 	fail := func(err error) (*File, error) {
 		return nil, fmt.Errorf("%s: packed weights: %w; "+again, name, err)
@@ -69,7 +69,7 @@ func OpenAt(r io.ReaderAt, name string, offset, size int64) (*File, error) {
 		return fail(err)
 	}
 	if string(head[:4]) != magic {
-		return fail(fmt.Errorf("the file begins with %q, expected %q", head[:4], magic))
+		return fail(fmt.Errorf("the file starts with %q, expected %q", head[:4], magic))
 	}
 	if v := binary.LittleEndian.Uint32(head[4:]); v != version {
 		return fail(fmt.Errorf("format version %d, expected %d", v, version))
@@ -92,7 +92,7 @@ func OpenAt(r io.ReaderAt, name string, offset, size int64) (*File, error) {
 		return fail(fmt.Errorf("the index is damaged: sha256 is %x, expected %x", sum, head[sumAt:]))
 	}
 	if i := bytes.IndexFunc(zeros, func(c rune) bool { return c != 0 }); i >= 0 {
-		return fail(fmt.Errorf("byte %d behind the index is damaged: expected 0", i))
+		return fail(fmt.Errorf("byte %d after the index is damaged: expected 0", i))
 	}
 	index, err := decodeIndex(text)
 	if err != nil {
@@ -105,23 +105,23 @@ func OpenAt(r io.ReaderAt, name string, offset, size int64) (*File, error) {
 	return &File{name: name, r: r, start: offset + start, index: index, id: hex.EncodeToString(sum[:]), items: items}, nil
 }
 
-// Name is what errors call the file.
+// Name returns the file's name in errors.
 func (p *File) Name() string { return p.name }
 
-// Items lists the weights in the order they were packed.
+// Items lists the weights in packing order.
 func (p *File) Items() []Item { return slices.Clone(p.items) }
 
-// Source is the fingerprint of the files that were packed.
+// Source returns the fingerprint of the files that were packed.
 func (p *File) Source() string { return p.index.Source }
 
-// SHA256 is the hash of the data, in hexadecimal; it names the contents.
+// SHA256 returns the hash of the data in hexadecimal.
 func (p *File) SHA256() string { return p.index.SHA256 }
 
-// ID is the hash of the index, in hexadecimal. The index has the hash of the
-// data, so it names the whole file.
+// ID returns the hash of the index in hexadecimal. The index contains the hash of the
+// data, so the ID identifies the whole file.
 func (p *File) ID() string { return p.id }
 
-// Bytes is the size of the data.
+// Bytes returns the size of the data.
 func (p *File) Bytes() int64 { return p.index.Bytes }
 
 const (
@@ -129,21 +129,20 @@ const (
 	readChunk = 4 << 20
 )
 
-// Load reads the data into one region of anonymous memory, aligned to 2 MB and
-// advised to be of huge pages, and returns it; item x lies at
-// [x.Offset, x.Offset+x.Bytes). With verify the data is checked against the
-// stored hash, which costs about as much again. The memory lives until Close;
-// a second Load returns the same.
+// Load reads the data into anonymous memory, aligned to 2 MB and advised to use huge
+// pages; item x is at [x.Offset, x.Offset+x.Bytes). If verify is set, it checks the
+// data's hash, which about doubles the time. The memory is valid until Close; a second
+// Load returns the same memory.
 func (p *File) Load(verify bool) (mem []byte, err error) {
 	if p.region == nil {
-		// Two more huge pages: one for alignment, one so that the last is whole.
+		// Two more huge pages: one for alignment, one so that the last is complete.
 		length := int(alignUp(p.index.Bytes, hugePage)) + hugePage
 		region, err := unix.Mmap(-1, 0, length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 		if err != nil {
 			return nil, fmt.Errorf("%s: no memory for %d MB of weights: %w", p.name, length>>20, err)
 		}
 		mem := alignedPart(region)
-		// A last page that would be less than half full is not worth a huge one.
+		// A last huge page that is less than half used would waste memory.
 		if huge := (p.index.Bytes + hugePage/2) / hugePage * hugePage; huge > 0 {
 			if err := adviseHuge(mem[:huge:cap(mem)]); err != nil {
 				unix.Munmap(region)
@@ -166,7 +165,8 @@ func (p *File) Load(verify bool) (mem []byte, err error) {
 	return mem, nil
 }
 
-// checkSparse checks the places of sparse outliers, which kernels follow.
+// checkSparse checks the rows and columns of sparse outliers, which kernels use without
+// checks.
 func (p *File) checkSparse(mem []byte) error {
 	for _, it := range p.items {
 		if it.SparseOutliers == 0 {
@@ -180,7 +180,7 @@ func (p *File) checkSparse(mem []byte) error {
 	return nil
 }
 
-// alignedPart is the part of a region between multiples of 2 MB.
+// alignedPart returns the part of a region between multiples of 2 MB.
 func alignedPart(region []byte) []byte {
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(region)))
 	skip := int(-at & (hugePage - 1))
@@ -188,7 +188,7 @@ func alignedPart(region []byte) []byte {
 	return region[skip : skip+n : skip+n]
 }
 
-// read fills mem with the data, several pieces at a time.
+// read reads the data into mem with several goroutines.
 func (p *File) read(mem []byte) error {
 	var next atomic.Int64
 	var failed atomic.Pointer[error]

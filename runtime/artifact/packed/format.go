@@ -12,16 +12,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
-// The packed file: "IFLW", u32 format version, u64 length of the index, the
-// index's SHA-256, the index as JSON, zeros to a multiple of 4096 bytes, then
-// the data, whose SHA-256 is in the index. All numbers are little-endian. Items lie in the order of the index, each filled with zeros
-// to a multiple of 64 bytes, so that offsets follow from the list.
+// The packed file: "IFLW", u32 format version, u64 length of the index, the index's
+// SHA-256, the index as JSON, zeros to a multiple of 4096 bytes, then the data. Numbers
+// are little-endian. The index contains the SHA-256 of the data. Items are in the order
+// of the index, each padded with zeros to a multiple of 64 bytes, so their offsets
+// follow from the list.
 const (
 	magic         = "IFLW"
 	version       = 3
-	sumAt         = 16   // of the index's SHA-256
+	sumAt         = 16   // offset of the index's SHA-256
 	headBytes     = 48   // bytes before the index
-	page          = 4096 // the data starts at a multiple of it
+	page          = 4096 // alignment of the data
 	itemAlign     = 64
 	maxIndexBytes = 256 << 20
 )
@@ -30,15 +31,15 @@ var errShort = errors.New("the file ends early; it is truncated")
 
 // Layouts of packed items.
 const (
-	// LayoutPanel16 is the layout of matrices that kernels multiply with.
+	// LayoutPanel16 is the layout of matrices for matmul kernels.
 	LayoutPanel16 = "panel16"
-	// LayoutRow keeps rows as they are, each padded with zeros: plain types to
-	// a multiple of 16 elements, block types to whole blocks.
+	// LayoutRow stores rows unchanged, each padded with zeros: plain types to a
+	// multiple of 16 elements, block types to whole blocks.
 	LayoutRow = "row"
 )
 
-// An Item is one weight in a packed file. Offset is from the start of the
-// data, that is, into the memory that Load returns. A vector has Rows 1.
+// An Item is a weight in a packed file. Offset is relative to the start of the data,
+// which is the start of Load's memory. A vector has Rows 1.
 type Item struct {
 	Name           string
 	Index          []int
@@ -48,7 +49,7 @@ type Item struct {
 	Layout         string
 	Offset         int64
 	Bytes          int64
-	SparseOutliers int // for which there is room behind the panels
+	SparseOutliers int // capacity after the panels
 }
 
 // index is the JSON index.
@@ -71,27 +72,27 @@ type entry struct {
 	SparseOutliers int    `json:"sparse_outliers,omitempty"`
 }
 
-// check says what is wrong with an item's shape.
+// check returns an error for an invalid item.
 func (it *Item) check() error {
 	if it.Rows < 1 || it.Cols < 1 || it.Rows > math.MaxInt32 || it.Cols > math.MaxInt32 || float64(it.Rows)*float64(it.Cols) > 1<<50 {
-		return fmt.Errorf("shape [%d, %d]", it.Rows, it.Cols)
+		return fmt.Errorf("invalid shape [%d, %d]", it.Rows, it.Cols)
 	}
 	n := it.SparseOutliers
 	if n != 0 && (it.Layout != LayoutPanel16 || it.Cols > dtype.MaxSparseCols || n < 0 || float64(n) > dtype.MaxSparseRatio*float64(it.Rows)*float64(it.Cols)) {
-		return fmt.Errorf("%d sparse outliers of [%d, %d] in layout %s", n, it.Rows, it.Cols, it.Layout)
+		return fmt.Errorf("%d sparse outliers of [%d, %d] in layout %s are not valid", n, it.Rows, it.Cols, it.Layout)
 	}
 	switch {
 	case it.Layout != LayoutPanel16 && it.Layout != LayoutRow:
-		return fmt.Errorf("unknown layout %q; panel16 and row are known", it.Layout)
+		return fmt.Errorf("unknown layout %q; expected panel16 or row", it.Layout)
 	case it.Layout == LayoutPanel16 && !CanPanel(it.DType):
-		return fmt.Errorf("layout panel16 does not hold %s", it.DType)
+		return fmt.Errorf("layout panel16 does not support %s", it.DType)
 	}
 	return nil
 }
 
-// Size is the size of the item's data in bytes, a multiple of 64, so that items
-// lie one behind the other. It needs all but Offset and Bytes. Who plans where
-// weights lie asks here too.
+// Size returns the size of the item's data in bytes, a multiple of 64, so that items
+// are contiguous. It does not use Offset and Bytes. The compiler plans offsets with it
+// too.
 func (it *Item) Size() int64 {
 	if it.Layout == LayoutRow {
 		return alignUp(int64(it.Rows)*int64(RowStride(it.DType, it.Cols)), itemAlign)
@@ -99,7 +100,7 @@ func (it *Item) Size() int64 {
 	return alignUp(PanelBytes(it.DType, it.Rows, it.Cols), itemAlign) + SparseBytes(it.Rows, it.SparseOutliers)
 }
 
-// RowStride is the distance of rows in LayoutRow.
+// RowStride returns the distance of rows in LayoutRow, in bytes.
 func RowStride(dt dtype.Type, cols int) int {
 	if b := dt.Block(); b > 1 {
 		return (cols + b - 1) / b * dt.BlockBytes()
@@ -109,8 +110,7 @@ func RowStride(dt dtype.Type, cols int) int {
 
 func alignUp(n, to int64) int64 { return (n + to - 1) / to * to }
 
-// Place gives items their places, in their order: Offset and Bytes. It returns
-// the size of the data.
+// Place sets Offset and Bytes of all items, in order, and returns the size of the data.
 func Place(items []Item) (size int64, err error) {
 	for i := range items {
 		it := &items[i]
@@ -123,10 +123,9 @@ func Place(items []Item) (size int64, err error) {
 	return size, nil
 }
 
-// Header makes what stands before the data: the head and the index, up to the
-// page where the data begins. Items are placed; source names the files that
-// were packed, and sum is the data's SHA-256 in hexadecimal, which takes the
-// same room whatever it is.
+// Header returns the bytes before the data: header and index, padded to a page. Items
+// must have their places; source is the fingerprint of the packed files, sum the data's
+// SHA-256 in hexadecimal. The length does not depend on sum.
 func Header(source, sum string, size int64, items []Item) ([]byte, error) {
 	x := index{Source: source, SHA256: sum, Bytes: size}
 	for _, it := range items {
@@ -146,14 +145,14 @@ func Header(source, sum string, size int64, items []Item) ([]byte, error) {
 	return out, nil
 }
 
-// items checks the index against itself and against the size of the data that
-// the file has room for.
+// items converts the index to items. It checks their consistency and the actual size of
+// the data.
 func (x *index) items(room int64) ([]Item, error) {
 	if len(x.SHA256) != 64 || strings.Trim(x.SHA256, "0123456789abcdef") != "" {
 		return nil, fmt.Errorf("sha256 %q", x.SHA256)
 	}
 	if x.Bytes != room {
-		return nil, fmt.Errorf("%d bytes of data, the index says %d: %w", room, x.Bytes, errShort)
+		return nil, fmt.Errorf("%d bytes of data, expected %d: %w", room, x.Bytes, errShort)
 	}
 	out := make([]Item, len(x.Items))
 	at := int64(0)
@@ -178,7 +177,7 @@ func (x *index) items(room int64) ([]Item, error) {
 	return out, nil
 }
 
-// decodeIndex reads the index.
+// decodeIndex decodes the JSON index.
 func decodeIndex(text []byte) (*index, error) {
 	x := &index{}
 	if err := json.Unmarshal(text, x); err != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adviseHuge asks for huge pages. A kernel without them only makes the model
+// adviseHuge requests huge pages. It ignores kernels without them, where the model is
 // slower.
 func adviseHuge(b []byte) error {
 	if err := unix.Madvise(b, unix.MADV_HUGEPAGE); err != nil && !errors.Is(err, unix.EINVAL) {

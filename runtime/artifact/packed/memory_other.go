@@ -2,5 +2,5 @@
 
 package packed
 
-// adviseHuge does nothing: these systems choose page sizes themselves.
+// adviseHuge does nothing on other systems.
 func adviseHuge([]byte) error { return nil }

@@ -17,7 +17,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
-// smallItems have every layout, indices, a block type, a plain one and outliers.
+// smallItems have every layout, indices, a block type, a plain one, and sparse
+// outliers.
 func smallItems() []Item {
 	return []Item{
 		{Name: "wq", Index: []int{0}, DType: dtype.Q4B32, Rows: 40, Cols: 96, Layout: LayoutPanel16, SparseOutliers: 20},
@@ -27,8 +28,7 @@ func smallItems() []Item {
 	}
 }
 
-// build makes a packed file of numbered bytes, with no outliers in the room for
-// them.
+// build returns a packed file of numbered bytes with no sparse outliers in their room.
 func build(t testing.TB) []byte {
 	t.Helper()
 	items := smallItems()
@@ -51,7 +51,7 @@ func build(t testing.TB) []byte {
 	return append(head, data...)
 }
 
-// load opens a file in memory and reads it.
+// load opens and loads a file in memory.
 func load(data []byte) error {
 	p, err := OpenAt(bytes.NewReader(data), "x", 0, int64(len(data)))
 	if err != nil {
@@ -128,8 +128,8 @@ func TestOtherVersion(t *testing.T) {
 	}
 }
 
-// Every prefix and every flipped header byte of a packed file is refused or
-// found out by the hash; nothing panics.
+// Every prefix and every flipped header byte of a packed file is rejected, or detected
+// by the hash; nothing panics.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
 	good := build(t)
@@ -147,7 +147,7 @@ func TestDamagedFiles(t *testing.T) {
 		t.Errorf("a flipped byte of data: %v", err)
 	}
 	start := alignUp(headBytes+int64(binary.LittleEndian.Uint64(good[8:])), page)
-	for i := range start { // of the header, the index and what fills the page
+	for i := range start { // of the header, the index and the padding
 		data := bytes.Clone(good)
 		data[i] ^= 0x10
 		if p, err := OpenAt(bytes.NewReader(data), "x", 0, int64(len(data))); err == nil {
@@ -157,7 +157,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestVerify finds a flipped byte of the data, wherever it is.
+// TestVerify checks that any flipped byte of the data is detected.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	good := build(t)
@@ -185,7 +185,7 @@ func TestItemsAreBounded(t *testing.T) {
 	for want, it := range map[string]Item{
 		"shape [0, 4]":               {DType: dtype.F32, Rows: 0, Cols: 4, Layout: LayoutRow},
 		`unknown layout "col"`:       {DType: dtype.F32, Rows: 1, Cols: 4, Layout: "col"},
-		"does not hold i64":          {DType: dtype.I64, Rows: 1, Cols: 4, Layout: LayoutPanel16},
+		"does not support i64":       {DType: dtype.I64, Rows: 1, Cols: 4, Layout: LayoutPanel16},
 		"4000 sparse outliers":       {DType: dtype.Q4B64, Rows: 40, Cols: 64, Layout: LayoutPanel16, SparseOutliers: 4000},
 		"1 sparse outliers of":       {DType: dtype.Q4B64, Rows: 40, Cols: 64, Layout: LayoutRow, SparseOutliers: 1},
 		"-1 sparse outliers of [40,": {DType: dtype.Q4B64, Rows: 40, Cols: 64, Layout: LayoutPanel16, SparseOutliers: -1},
@@ -196,8 +196,8 @@ func TestItemsAreBounded(t *testing.T) {
 	}
 }
 
-// Kernels follow the rows and columns of outliers, so damaged ones are refused
-// although the hash may not have been asked for.
+// Kernels use the rows and columns of sparse outliers without checks, so invalid ones
+// are rejected even if the hash is not verified.
 func TestDamagedSparseOutliers(t *testing.T) {
 	t.Parallel()
 	const rows, cols, n = 40, 64, 20

@@ -6,20 +6,20 @@ import (
 	"os"
 )
 
-// Weights embedded in a binary stand behind it, followed by a tail of 24
-// bytes: the magic word, and the offset and size of the weights, little endian.
-// Their offset is a multiple of 4096.
+// Embedded weights follow the binary's own bytes, at a multiple of 4096, and end with a
+// tail of 24 bytes: a magic word, and the offset and size of the weights, in
+// little-endian order.
 const (
 	tailMagic = "IFLOWCW1"
 	tailBytes = 24
 	tailAlign = 4096
 )
 
-// OpenBehind opens the weights embedded in a binary, nil when it has none.
+// OpenBehind opens the weights embedded in a binary. It returns nil if there are none.
 func OpenBehind(program string) (*File, error) {
 	f, err := os.Open(program)
 	if err != nil {
-		return nil, nil // a program may be executable but not readable: its weights lie beside it
+		return nil, nil // an executable may be unreadable; its weights are in a separate file then
 	}
 	offset, size, ok := readTail(f)
 	if !ok {
@@ -50,8 +50,8 @@ func readTail(f *os.File) (offset, size int64, ok bool) {
 	return offset, size, offset >= 0 && size >= 0 && offset <= end && size == end-offset
 }
 
-// Embed writes a copy of a binary with packed weights behind it. An interrupted
-// copy leaves nothing at out.
+// Embed writes a copy of a binary with embedded weights to out. If it fails or is
+// interrupted, out is not written.
 func Embed(program, weights, out string) error {
 	tmp := out + ".part"
 	defer os.Remove(tmp)

@@ -8,20 +8,19 @@ import (
 	"io"
 )
 
-// A DamagedError says that a file's data is not what was packed.
+// A DamagedError reports data with a wrong hash.
 type DamagedError struct {
 	File            string
 	Found, Expected string // SHA-256, in hexadecimal
 }
 
-// Error says what to do as well.
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s: packed weights are damaged: sha256 is %s, expected %s; %s", e.File, e.Found, e.Expected, again)
 }
 
-// Verify reads the data and compares its hash with the index's. It needs no
-// memory for the weights. The error is a *DamagedError where the hashes differ.
-// progress is told the bytes read so far.
+// Verify reads the data and compares its hash with the index. It does not load the
+// weights into memory. The error is a *DamagedError if the hashes differ. progress
+// receives the number of bytes read so far.
 func (p *File) Verify(ctx context.Context, progress func(done int64)) error {
 	h, buf := sha256.New(), make([]byte, readChunk)
 	r := io.NewSectionReader(p.r, p.start, p.index.Bytes)
