@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// bash writes one function: it finds the subcommand among the words so far, then
-// offers values after a flag that has some, flags after a dash, subcommands or names
-// elsewhere, and leaves files to the shell.
+// bash returns a function that finds the subcommand among the words so far. It
+// completes the values of the preceding flag, flags after a dash, and subcommands and
+// argument values elsewhere; files are completed by the shell.
 func bash(name string, subcommands []subcommand) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -1,5 +1,5 @@
-// Package completion writes shell completion scripts for a command line: its
-// subcommands, each subcommand's flags, and the values of flags that have few.
+// Package completion generates shell completion scripts for a command line:
+// subcommands, their flags, and the values of flags with few values.
 package completion
 
 import (
@@ -10,12 +10,11 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Shells are those that Script knows.
+// Shells lists the shells that Script supports.
 var Shells = []string{"bash", "zsh", "fish"}
 
-// Script is the completion script of a command line whose program is called
-// name. words lists the values of an argument, by its name, besides files, and
-// those of a flag, by its placeholder.
+// Script returns the completion script of the program name. words maps the names of
+// arguments, and the placeholders of flags, to their possible values other than files.
 func Script(shell, name string, app *kong.Application, words map[string][]string) (string, error) {
 	var subcommands []subcommand
 	collect(app.Node, nil, words, &subcommands)
@@ -27,21 +26,21 @@ func Script(shell, name string, app *kong.Application, words map[string][]string
 	case "fish":
 		return fish(name, subcommands), nil
 	}
-	return "", fmt.Errorf("no completion for shell %q; there is one for %s", shell, strings.Join(Shells, ", "))
+	return "", fmt.Errorf("no completion for shell %q; expected one of %s", shell, strings.Join(Shells, ", "))
 }
 
-// A subcommand is one node of the command line: the program itself, a subcommand, or a subcommand
-// of a subcommand.
+// A subcommand is a node of the command line: the program, a subcommand, or a
+// subcommand of a subcommand.
 type subcommand struct {
 	path  []string
 	help  string
-	subs  []subcommand // their flags are left out
+	subs  []subcommand // name and help only
 	flags []flag
-	words []string // what its first argument may be
+	words []string // possible values of the arguments
 }
 
-// at is how scripts spell where a subcommand stands on the command line: " bench
-// serve"; "" is the program itself.
+// at returns the subcommand's position in the scripts, for example " bench serve"; ""
+// for the program.
 func (v *subcommand) at() string {
 	if len(v.path) == 0 {
 		return ""
@@ -52,11 +51,11 @@ func (v *subcommand) at() string {
 type flag struct {
 	name, help string
 	short      rune
-	takes      bool // a value
+	takes      bool // it takes a value
 	values     []string
 }
 
-// collect lists a node and those below it.
+// collect appends a node and its descendants to out.
 func collect(n *kong.Node, path []string, words map[string][]string, out *[]subcommand) {
 	v := subcommand{path: path, help: n.Help}
 	for _, p := range n.Positional {
@@ -67,7 +66,7 @@ func collect(n *kong.Node, path []string, words map[string][]string, out *[]subc
 			v.flags = append(v.flags, flagOf(f, words))
 		}
 	}
-	if n.DefaultCmd != nil { // its flags may follow at once
+	if n.DefaultCmd != nil { // its flags may follow the node's name directly
 		for _, f := range n.DefaultCmd.Flags {
 			if !f.Hidden {
 				v.flags = append(v.flags, flagOf(f, words))
@@ -89,8 +88,8 @@ func collect(n *kong.Node, path []string, words map[string][]string, out *[]subc
 	}
 }
 
-// flagOf describes a flag. Its values are those of its enum, else the words of its
-// placeholder.
+// flagOf describes a flag. Its values are those of its enum, else those of its
+// placeholder in words.
 func flagOf(f *kong.Flag, words map[string][]string) flag {
 	out := flag{name: f.Name, help: firstSentence(f.Help), short: f.Short, takes: !f.IsBool() && !f.IsCounter()}
 	for _, v := range strings.Split(f.Enum, ",") {
@@ -104,7 +103,7 @@ func flagOf(f *kong.Flag, words map[string][]string) flag {
 	return out
 }
 
-// firstSentence keeps a list of flags readable.
+// firstSentence returns the help text up to the first colon, semicolon or parenthesis.
 func firstSentence(help string) string {
 	if i := strings.IndexAny(help, ":;("); i > 0 {
 		help = help[:i]
@@ -112,7 +111,7 @@ func firstSentence(help string) string {
 	return strings.TrimRight(strings.TrimSpace(help), ".")
 }
 
-// function makes a name that every shell takes for a function.
+// function returns a function name that is valid in every shell.
 func function(name string) string {
 	return "_" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -122,10 +121,10 @@ func function(name string) string {
 	}, name)
 }
 
-// quote is a word in single quotes, for any of the shells.
+// quote returns s in single quotes, for any of the shells.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// names are the words that complete a subcommand.
+// names returns the words that complete a subcommand.
 func (v *subcommand) names() []string {
 	var out []string
 	for _, s := range v.subs {

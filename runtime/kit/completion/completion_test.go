@@ -41,7 +41,7 @@ func script(t *testing.T, shell string) string {
 	return s
 }
 
-// TestBash asks a real bash what it offers.
+// TestBash checks the completions of a real bash.
 func TestBash(t *testing.T) {
 	t.Parallel()
 	shell, err := exec.LookPath("bash")
@@ -81,8 +81,8 @@ func TestBash(t *testing.T) {
 	}
 }
 
-// TestOthers: zsh and fish are asked whether they can read their scripts, where
-// they are installed; the words are looked for everywhere.
+// TestOthers checks the words in all scripts, and their syntax with zsh and fish if
+// these are installed.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"zsh", "fish"} {

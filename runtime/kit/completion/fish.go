@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// fish writes one line for each subcommand and flag. Subcommands of subcommands need the outer
-// one's condition too.
+// fish returns one line per subcommand and flag. Subcommands of subcommands also need
+// the condition of their parent.
 func fish(name string, subcommands []subcommand) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -36,7 +36,8 @@ func fish(name string, subcommands []subcommand) string {
 	return b.String()
 }
 
-// fishWhen is true behind a subcommand and none of those below it.
+// fishWhen returns the condition that the command line contains a subcommand but none
+// of its own subcommands.
 func fishWhen(v *subcommand) string {
 	if len(v.path) == 0 {
 		return "__fish_use_subcommand"

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// zsh writes a function that describes subcommands and hands the flags of one to
+// zsh returns a function that describes subcommands and passes a subcommand's flags to
 // _arguments.
 func zsh(name string, subcommands []subcommand) string {
 	var b strings.Builder
@@ -40,7 +40,7 @@ func zsh(name string, subcommands []subcommand) string {
 	return b.String()
 }
 
-// described are subcommands and names with what they are.
+// described lists subcommands and argument values with their descriptions.
 func described(v *subcommand) []string {
 	var out []string
 	for _, s := range v.subs {

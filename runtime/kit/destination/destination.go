@@ -1,4 +1,4 @@
-// Package destination checks, before long work, that its result can be written.
+// Package destination checks, before long computations, that the result can be written.
 package destination
 
 import (
@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// Check says why no file can be written to path; name is the flag that gives it.
-// A file that exists may be replaced. What is neither file nor folder, such as
-// /dev/stdout, is left for the writer to open.
+// Check returns an error if no file can be written to path; name is the flag with the
+// path. A regular file may be overwritten. Other files, such as /dev/stdout, are not
+// checked.
 func Check(name, path string) error {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		return fmt.Errorf("%s %s: is a folder; name the file to make", name, path)
@@ -23,8 +23,8 @@ func Check(name, path string) error {
 	return writable(name, path, dir)
 }
 
-// CheckFolder says why no folder can be made at path, with those above it, and
-// written to. It makes none.
+// CheckFolder returns an error if the folder path cannot be created, with its parents,
+// and written to. It does not create it.
 func CheckFolder(name, path string) error {
 	dir := filepath.Clean(path)
 	st, err := os.Stat(dir)
@@ -41,7 +41,7 @@ func CheckFolder(name, path string) error {
 	return writable(name, path, dir)
 }
 
-// writable says why nothing can be written to a folder.
+// writable returns an error if no file can be created in a folder.
 func writable(name, path, dir string) error {
 	f, err := os.CreateTemp(dir, ".iflowc-*")
 	if err != nil {

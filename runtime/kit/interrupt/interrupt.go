@@ -1,5 +1,5 @@
-// Package interrupt ends a program's work when a signal asks for it, and keeps
-// which signal it was for the exit code.
+// Package interrupt cancels a program's work on signals and records the signal for the
+// exit code.
 package interrupt
 
 import (
@@ -10,10 +10,9 @@ import (
 	"syscall"
 )
 
-// Stopped is the error of work that a signal ended.
+// Stopped is the error of work that a signal cancelled.
 type Stopped struct{ Signal os.Signal }
 
-// Error is what there is to say to the user.
 func (s Stopped) Error() string {
 	if s.Signal == syscall.SIGTERM {
 		return "terminated"
@@ -21,8 +20,8 @@ func (s Stopped) Error() string {
 	return "interrupted"
 }
 
-// ExitCode is what a shell gives for a process that the signal ended, 128 and
-// the signal's number: 130 for Ctrl-C, 143 for SIGTERM.
+// ExitCode returns the exit code that shells report for a process killed by the signal,
+// 128 plus its number: 130 for Ctrl-C, 143 for SIGTERM.
 func (s Stopped) ExitCode() int {
 	if s.Signal == syscall.SIGTERM {
 		return 128 + int(syscall.SIGTERM)
@@ -30,8 +29,8 @@ func (s Stopped) ExitCode() int {
 	return 128 + int(syscall.SIGINT)
 }
 
-// Context gives a context that Ctrl-C (SIGINT) or SIGTERM ends. Once stop was
-// called, these signals end the process at once.
+// Context returns a context that is cancelled by SIGINT (Ctrl-C) or SIGTERM. After
+// stop, these signals kill the process.
 func Context(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	c := make(chan os.Signal, 1)
@@ -49,8 +48,8 @@ func Context(parent context.Context) (ctx context.Context, stop func()) {
 	}
 }
 
-// Cause says which signal ended the context; one that ended otherwise counts as
-// interrupted.
+// Cause returns the signal that cancelled the context, or SIGINT if it was cancelled
+// otherwise.
 func Cause(ctx context.Context) Stopped {
 	s := Stopped{os.Interrupt}
 	errors.As(context.Cause(ctx), &s)

@@ -1,4 +1,4 @@
-// Package lists checks the flags of a command line that take lists.
+// Package lists checks the flags of a command line that have lists as values.
 package lists
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Check refuses lists that were given empty: --api-key "" is more probably a
-// variable that nobody set than the wish to serve everybody. A flag whose empty
-// list means something is a pointer, nil where the flag was left out. Lists are
-// slices, and texts with the placeholder LIST.
+// Check returns an error for lists that are set but empty: --api-key "" more likely
+// comes from an unset shell variable than from the wish to have no keys. A flag with a
+// meaningful empty list is a pointer, which is nil if the flag is absent. Lists are
+// slices, and strings with the placeholder LIST.
 func Check(k *kong.Context) error {
 	for _, p := range k.Path {
 		if p.Flag != nil && empty(p.Flag) {

@@ -1,6 +1,5 @@
-// Package metrics counts what a service does and writes it in the text format
-// of Prometheus (version 0.0.4): counters, gauges and histograms, each with at
-// most one label.
+// Package metrics implements counters, gauges and histograms with at most one label
+// each, and writes them in the Prometheus text format (version 0.0.4).
 package metrics
 
 import (
@@ -15,19 +14,19 @@ import (
 	"sync"
 )
 
-// A Registry holds metrics in the order in which they were made.
+// A Registry holds metrics in the order of their registration.
 type Registry struct{ list []metric }
 
 type metric interface{ write(w *bufio.Writer) }
 
-// head is what all metrics have.
+// head is the part that all metrics share.
 type head struct{ name, help, kind string }
 
 func (h head) write(w *bufio.Writer) {
 	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", h.name, escape(h.help), h.name, h.kind)
 }
 
-// WriteTo writes every metric.
+// WriteTo writes all metrics.
 func (r *Registry) WriteTo(w io.Writer) (int64, error) {
 	c := &countingWriter{w: w}
 	b := bufio.NewWriter(c)
@@ -49,7 +48,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// A Counter only grows. With a label it counts each of the label's values.
+// A Counter is a monotonic counter, or one per value of a label.
 type Counter struct {
 	head
 	label  string // "": none
@@ -57,7 +56,7 @@ type Counter struct {
 	values map[string]float64
 }
 
-// Counter makes a counter; its name ends in _total.
+// Counter registers a counter; its name ends in _total.
 func (r *Registry) Counter(name, help, label string) *Counter {
 	c := &Counter{head: head{name, help, "counter"}, label: label, values: map[string]float64{}}
 	if label == "" {
@@ -67,14 +66,14 @@ func (r *Registry) Counter(name, help, label string) *Counter {
 	return c
 }
 
-// Add counts n more; value is the label's, "" without one.
+// Add adds n; value is the label's value, "" without a label.
 func (c *Counter) Add(n float64, value string) {
 	c.mu.Lock()
 	c.values[value] += n
 	c.mu.Unlock()
 }
 
-// Value is the count so far.
+// Value returns the current count.
 func (c *Counter) Value(value string) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +93,8 @@ func (c *Counter) write(w *bufio.Writer) {
 	}
 }
 
-// Func makes a gauge or, with kind "counter", a counter whose value is asked
-// for when metrics are written.
+// Func registers a gauge or, if kind is "counter", a counter with a value that is
+// computed when metrics are written.
 func (r *Registry) Func(kind, name, help string, value func() float64) {
 	r.list = append(r.list, &function{head{name, help, kind}, value})
 }
@@ -110,23 +109,23 @@ func (f *function) write(w *bufio.Writer) {
 	fmt.Fprintf(w, "%s %s\n", f.name, number(f.value()))
 }
 
-// A Histogram counts values by size.
+// A Histogram counts values in buckets.
 type Histogram struct {
 	head
 	bounds []float64 // upper bounds, ascending
 	mu     sync.Mutex
-	counts []uint64 // one more than bounds
+	counts []uint64 // one more than bounds, for +Inf
 	sum    float64
 }
 
-// Histogram makes a histogram with upper bounds, to which +Inf is added.
+// Histogram registers a histogram with the given upper bounds and +Inf.
 func (r *Registry) Histogram(name, help string, bounds []float64) *Histogram {
 	h := &Histogram{head: head{name, help, "histogram"}, bounds: bounds, counts: make([]uint64, len(bounds)+1)}
 	r.list = append(r.list, h)
 	return h
 }
 
-// Observe counts a value: into the first bucket whose bound is not below it.
+// Observe counts a value in the first bucket with a bound of at least v.
 func (h *Histogram) Observe(v float64) {
 	i, _ := slices.BinarySearch(h.bounds, v)
 	h.mu.Lock()
@@ -135,7 +134,7 @@ func (h *Histogram) Observe(v float64) {
 	h.mu.Unlock()
 }
 
-// Count is how many values were observed.
+// Count returns the number of observed values.
 func (h *Histogram) Count() (n uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,7 +160,7 @@ func (h *Histogram) write(w *bufio.Writer) {
 	fmt.Fprintf(w, "%s_sum %s\n%s_count %d\n", h.name, number(h.sum), h.name, total)
 }
 
-// number spells a value as the format wants it.
+// number formats a value in Prometheus' format.
 func number(v float64) string {
 	if math.IsInf(v, 1) {
 		return "+Inf"
@@ -169,7 +168,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// escape spells a text of a help line or a label's value.
+// escape escapes a help text or a label value.
 func escape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(s)
 }

@@ -1,6 +1,6 @@
-// Package orderedjson reads JSON whose objects keep their keys in the order of
-// the text: the order of a schema's properties is that of the answer's, and the
-// order of a tool's arguments that of the prompt.
+// Package orderedjson reads JSON and keeps the order of object keys. A schema's
+// property order determines that of the answer, the order of tool call arguments that
+// of the prompt.
 package orderedjson
 
 import (
@@ -11,18 +11,18 @@ import (
 	"io"
 )
 
-// ErrDeep is the error of values that nest deeper than the reader allows.
-var ErrDeep = errors.New("values nest too deep")
+// ErrDeep is returned for values that are nested too deep.
+var ErrDeep = errors.New("values are nested too deep")
 
-// A Maker makes the reader's kind of values.
+// A Maker constructs the caller's representation of JSON values.
 type Maker[V any] struct {
-	Object func(keys []string, values []V) V // keys in order; one that is there twice comes twice
+	Object func(keys []string, values []V) V // keys in order, duplicates included
 	List   func(items []V) V
 	Other  func(v any) V // a string, a json.Number, a bool or nil
 }
 
-// Read reads the one value that data holds, nested deepest levels at most.
-// Errors name the byte at which they were found.
+// Read reads the single value in data, with at most deepest levels of nesting. Errors
+// contain the byte offset.
 func Read[V any](data []byte, deepest int, m Maker[V]) (V, error) {
 	r := reader[V]{d: json.NewDecoder(bytes.NewReader(data)), deepest: deepest, m: m}
 	r.d.UseNumber()
@@ -31,7 +31,7 @@ func Read[V any](data []byte, deepest int, m Maker[V]) (V, error) {
 		return v, err
 	}
 	if _, err := r.d.Token(); err != io.EOF {
-		return v, fmt.Errorf("more follows after the JSON value, at byte %d", r.d.InputOffset())
+		return v, fmt.Errorf("unexpected data after the JSON value, at byte %d", r.d.InputOffset())
 	}
 	return v, nil
 }
@@ -62,7 +62,7 @@ func (r *reader[V]) value(depth int) (v V, err error) {
 			if err != nil {
 				return v, err
 			}
-			keys = append(keys, key.(string)) // the decoder gives nothing else as a key
+			keys = append(keys, key.(string)) // the decoder returns only strings as keys
 		}
 		item, err := r.value(depth + 1)
 		if err != nil {
@@ -70,7 +70,7 @@ func (r *reader[V]) value(depth int) (v V, err error) {
 		}
 		items = append(items, item)
 	}
-	if _, err := r.token(); err != nil { // the bracket that closes
+	if _, err := r.token(); err != nil { // the closing bracket
 		return v, err
 	}
 	if bracket == '{' {

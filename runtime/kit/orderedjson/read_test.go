@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// text makes values that show what was read, and in which order.
+// text returns values that show what was read, in order.
 var text = Maker[string]{
 	Object: func(keys []string, values []string) string {
 		var out []string
@@ -51,7 +51,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// FuzzRead: what is read is valid JSON, and all valid JSON is read.
+// FuzzRead checks that Read accepts exactly valid JSON.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{`{"b":[1,{"a":null}],"c":"\u00e9"}`, "[[[", "1e9 2", `{"a":1,}`, "\xff"} {
 		f.Add([]byte(seed))

@@ -17,16 +17,16 @@ import (
 //go:embed glyphs.txt
 var glyphText string
 
-// emUnits is the height of the font in its own units.
+// emUnits is the em size of the font in font units.
 const emUnits = 2048
 
-// A glyph is a character's shape.
+// A glyph is the outline of a character.
 type glyph struct {
 	advance  float64
 	outlines []stroke
 }
 
-// glyphs reads the font's shapes, once.
+// glyphs returns the font's outlines, parsed once.
 var glyphs = sync.OnceValue(func() map[rune]glyph {
 	out := map[rune]glyph{}
 	for line := range strings.Lines(glyphText) {
@@ -42,11 +42,11 @@ var glyphs = sync.OnceValue(func() map[rune]glyph {
 	return out
 })
 
-// parseGlyph reads a line of the font.
+// parseGlyph parses a line of glyphText.
 func parseGlyph(words []string) (r rune, g glyph, err error) {
 	number := func() float64 {
 		if len(words) == 0 {
-			err = fmt.Errorf("a line ends early")
+			err = fmt.Errorf("unexpected end of line")
 			return 0
 		}
 		n, e := strconv.Atoi(words[0])
@@ -70,14 +70,14 @@ func parseGlyph(words []string) (r rune, g glyph, err error) {
 		case command == "Q" && last >= 0:
 			g.outlines[last] = append(g.outlines[last], segment{control: at(), to: at(), curved: true})
 		default:
-			return r, g, fmt.Errorf("%q where a path's M, L or Q is expected", command)
+			return r, g, fmt.Errorf("unexpected command %q; expected M, L or Q", command)
 		}
 	}
 	return r, g, err
 }
 
-// glyphOf is the shape of a character; those that the font's selection lacks
-// are drawn as a question mark.
+// glyphOf returns the outline of a character, or that of a question mark if the font's
+// subset lacks it.
 func glyphOf(r rune) glyph {
 	if g, ok := glyphs()[r]; ok {
 		return g
@@ -85,7 +85,7 @@ func glyphOf(r rune) glyph {
 	return glyphs()['?']
 }
 
-// textWidth is the length of a line of text in units.
+// textWidth returns the width of a line of text in units.
 func textWidth(s string, size float64) (w float64) {
 	for _, r := range s {
 		w += glyphOf(r).advance

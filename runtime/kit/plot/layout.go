@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Sizes in units; a panel is as wide as a column of a paper at 8 point text.
+// Sizes in units. A panel is as wide as a column of a paper, with text of 8 points.
 const (
 	panelW, panelH = 360.0, 262.0
 	marginL        = 54.0
@@ -16,8 +16,8 @@ const (
 	marginB        = 42.0
 	titleH         = 30.0
 	noteH          = 16.0
-	legendH        = 15.0 // a further line of a legend
-	untitled       = 18.0 // less above a panel without a title
+	legendH        = 15.0 // additional line of the legend
+	untitled       = 18.0 // reduction above a panel without a title
 	gap            = 10.0
 	textSize       = 10.0
 	tickSize       = 4.0
@@ -31,7 +31,7 @@ func (f *Figure) columns() int {
 	return max(1, min(most, len(f.Panels)))
 }
 
-// panel is the size of each panel.
+// panel returns the size of each panel.
 func (f *Figure) panel() (w, h float64) {
 	w, h = f.PanelWidth, f.PanelHeight
 	if w == 0 {
@@ -43,7 +43,7 @@ func (f *Figure) panel() (w, h float64) {
 	return w, h
 }
 
-// top is where the first row of panels begins.
+// top returns the position of the first row of panels.
 func (f *Figure) top() float64 {
 	top := gap / 2
 	if f.Title != "" {
@@ -55,7 +55,7 @@ func (f *Figure) top() float64 {
 	return top
 }
 
-// size is that of the whole figure.
+// size returns the size of the figure.
 func (f *Figure) size() (w, h float64) {
 	rows := (len(f.Panels) + f.columns() - 1) / f.columns()
 	panelW, panelH := f.panel()
@@ -83,7 +83,7 @@ type layout struct {
 	x, y                     scale
 	left, right, top, bottom float64
 	titleAt                  point
-	keys                     []point // where the legend's entries begin
+	keys                     []point // positions of the legend's entries
 }
 
 func newLayout(p *Panel, at point, w, h float64) *layout {
@@ -121,7 +121,7 @@ func (l *layout) draw(c canvas) {
 	l.legend(c)
 }
 
-// grid draws lines at the ticks, behind everything.
+// grid draws lines at the ticks, behind everything else.
 func (l *layout) grid(c canvas) {
 	for _, v := range l.x.ticks {
 		c.line([]point{{l.x.at(v), l.top}, {l.x.at(v), l.bottom}}, gridLine, 0.7, false)
@@ -131,7 +131,7 @@ func (l *layout) grid(c canvas) {
 	}
 }
 
-// axes draws the two axes, their ticks, numbers and names.
+// axes draws the axes, their ticks, numbers and labels.
 func (l *layout) axes(c canvas) {
 	c.line([]point{{l.left, l.top}, {l.left, l.bottom}, {l.right, l.bottom}}, ink, 0.9, false)
 	for _, v := range l.x.ticks {
@@ -148,8 +148,8 @@ func (l *layout) axes(c canvas) {
 	c.text(point{l.left - 40, (l.top + l.bottom) / 2}, l.Y.Label, textStyle{size: textSize, c: ink, anchor: 0.5, turned: true})
 }
 
-// placeLegend gives the curves' names their places above the axes, which move
-// down where the names need more than one line.
+// placeLegend computes the positions of the legend's entries. It moves the axes down if
+// the legend needs more than one line.
 func (l *layout) placeLegend() {
 	at := point{l.left, l.top - 9}
 	for _, s := range l.Series {
@@ -167,7 +167,7 @@ func (l *layout) placeLegend() {
 	}
 }
 
-// legend names the curves above the axes, from the left.
+// legend draws the curves' names above the axes.
 func (l *layout) legend(c canvas) {
 	for i, s := range l.Series {
 		if s.Name == "" {
@@ -183,7 +183,7 @@ func (l *layout) legend(c canvas) {
 	}
 }
 
-// color is that of a curve.
+// color returns the color of a curve.
 func (l *layout) color(i int) color.NRGBA {
 	switch n := l.Series[i].Color; {
 	case n < 0:
@@ -194,14 +194,14 @@ func (l *layout) color(i int) color.NRGBA {
 	return colorOf(i)
 }
 
-// marks draws the lines that mean something, each named beside its head.
+// marks draws the vertical marks with their labels.
 func (l *layout) marks(c canvas) {
 	var before float64
 	for i, m := range l.Marks {
 		x := l.x.at(m.X)
 		c.line([]point{{x, l.top}, {x, l.bottom}}, softInk, 0.9, true)
 		y := l.top + 11
-		if i > 0 && x < before { // the last one's name is there
+		if i > 0 && x < before { // avoid the previous mark's label
 			y += 12
 		}
 		style, at := textStyle{size: textSize, c: softInk}, x+3
@@ -214,7 +214,7 @@ func (l *layout) marks(c canvas) {
 	}
 }
 
-// places are the points of a curve that the axes can show, with their indices.
+// places returns the points of a curve that the axes can show, with their indices.
 func (l *layout) places(s Series, values []float64) (points []point, at []int) {
 	for i, v := range values {
 		if l.y.shows(s.Y[i]) && l.x.shows(s.X[i]) && l.y.shows(v) {
@@ -239,7 +239,7 @@ func (l *layout) band(c canvas, s Series, color color.NRGBA) {
 	}
 }
 
-// curve draws a curve, and its points where asked.
+// curve draws a curve and, if set, its points.
 func (l *layout) curve(c canvas, s Series, color color.NRGBA) {
 	points, at := l.places(s, s.Y)
 	line := points
@@ -279,7 +279,7 @@ func (l *layout) curve(c canvas, s Series, color color.NRGBA) {
 	}
 }
 
-// shape is the outline of a marker around a point.
+// shape returns the outline of a marker around a point.
 func (m Marker) shape(p point, r float64) []point {
 	switch m {
 	case Square:
@@ -290,7 +290,7 @@ func (m Marker) shape(p point, r float64) []point {
 	return disc(p, r)
 }
 
-// number writes a tick.
+// number formats the number of a tick.
 func (a *Axis) number(v float64) string {
 	if a.Percent {
 		return strconv.FormatFloat(math.Round(1e4*v)/1e2, 'f', -1, 64) + " %"

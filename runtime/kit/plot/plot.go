@@ -1,6 +1,5 @@
-// Package plot draws figures of measurements, as SVG and PNG: panels of curves
-// with the intervals they were measured in. Both forms are drawn by the same
-// layout, and the same figure gives the same bytes.
+// Package plot draws figures of measurements as SVG and PNG: panels of curves with
+// their intervals. Both formats use the same layout, and the output is deterministic.
 package plot
 
 import (
@@ -13,17 +12,17 @@ import (
 	"strings"
 )
 
-// A Figure is a title over panels, which fill rows from the left.
+// A Figure is a title above panels, which are arranged in rows from the left.
 type Figure struct {
 	Title   string
 	Note    string // a line below the title
 	Panels  []Panel
-	Columns int // panels in a row; 0: three at most
+	Columns int // panels per row; 0: up to three
 
-	PanelWidth, PanelHeight float64 // units of each panel; 0: 360 by 262
+	PanelWidth, PanelHeight float64 // size of each panel in units; 0: 360 by 262
 }
 
-// A Panel is one pair of axes with its curves.
+// A Panel is a pair of axes with curves.
 type Panel struct {
 	Title  string
 	X, Y   Axis
@@ -31,63 +30,60 @@ type Panel struct {
 	Marks  []Mark
 }
 
-// An Axis says what a direction means. Its ends come from the data unless Min
-// and Max say otherwise.
+// An Axis describes an axis. Its range is that of the data unless Min and Max are set.
 type Axis struct {
 	Label    string
 	Log      bool
-	Min, Max float64   // both 0: by the data; on a linear axis that has no negative values from 0
-	Ticks    []float64 // where to put numbers; nil: where they are round
-	Percent  bool      // numbers are shares, written in per cent
+	Min, Max float64   // both 0: the range of the data; a linear axis without negative values starts at 0
+	Ticks    []float64 // positions of the numbers; nil: round values
+	Percent  bool      // format numbers as percentages of 1
 }
 
-// A Series is a curve: Y over X, and for each point the interval from Low to
-// High, or none when they are nil. Points whose Y is not positive are left out
-// of logarithmic axes.
+// A Series is a curve: Y over X with the intervals from Low to High, or none if they
+// are nil. Logarithmic axes omit points with a Y that is not positive.
 type Series struct {
 	Name      string
 	X, Y      []float64
 	Low, High []float64
-	Points    bool // mark each point, with its interval as a bar instead of a band
+	Points    bool // draw points, with their intervals as bars instead of a band
 	Steps     bool // constant from each point to the next
 	Dashed    bool
-	Bare      bool    // points without a line between them
-	Marker    Marker  // of its points
-	Color     int     // 1 + its place in the palette, negative: gray; 0: by the order of the series
-	Labels    []Label // beside the points, none or one for each
+	Bare      bool    // no line between the points
+	Marker    Marker  // shape of the points
+	Color     int     // 1 + index in the palette; negative: gray; 0: by the order of the series
+	Labels    []Label // labels of the points; nil: none
 }
 
-// A Label is a text beside a point, by so many units away from it.
+// A Label is a text next to a point, with an offset in units.
 type Label struct {
 	Text   string
 	X, Y   float64
-	Anchor float64 // which share of it is left of its place: 0, 0.5 or 1
+	Anchor float64 // fraction of the text that is left of its position: 0, 0.5 or 1
 }
 
 // A Marker is the shape of points.
 type Marker uint8
 
-// The markers.
+// Markers.
 const (
 	Disc Marker = iota
 	Square
 	Triangle
 )
 
-// A Mark is a vertical line at an X that means something.
+// A Mark is a labeled vertical line at X.
 type Mark struct {
 	X     float64
 	Label string
 }
 
-// Formats are the endings of files that Write knows.
+// Formats lists the file formats of Write.
 const Formats = ".svg or .png"
 
-// ErrFormat is what Write and Check give for other endings.
-var ErrFormat = errors.New("a plot is a file that ends in " + Formats)
+// ErrFormat is returned by Write and Check for other file extensions.
+var ErrFormat = errors.New("the name of a plot must end in " + Formats)
 
-// Check says whether a plot can be written to a file of that name, before work
-// is done for it.
+// Check returns ErrFormat if path does not have the extension of a supported format.
 func Check(path string) error {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".svg", ".png":
@@ -96,7 +92,7 @@ func Check(path string) error {
 	return fmt.Errorf("%s: %w", path, ErrFormat)
 }
 
-// Write draws the figure into a file, in the format that its name ends in.
+// Write writes the figure to a file in the format of its extension.
 func (f *Figure) Write(path string) error {
 	if err := Check(path); err != nil {
 		return err
@@ -111,11 +107,11 @@ func (f *Figure) Write(path string) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// printScale is the pixels to a unit of files: a figure of one column of a
-// paper then has more than 300 dots to the inch.
+// printScale is the number of pixels per unit in PNG files: more than 300 dpi at the
+// width of a paper's column.
 const printScale = 3
 
-// SVG draws the figure as SVG.
+// SVG returns the figure as SVG.
 func (f *Figure) SVG() []byte {
 	w, h := f.size()
 	c := newSVG(w, h)
@@ -123,7 +119,7 @@ func (f *Figure) SVG() []byte {
 	return c.bytes()
 }
 
-// PNG draws the figure with so many pixels to a unit; a panel is 360 units wide.
+// PNG returns the figure as PNG with scale pixels per unit; a panel is 360 units wide.
 func (f *Figure) PNG(scale float64) ([]byte, error) {
 	w, h := f.size()
 	if pixels := w * h * scale * scale; !(pixels <= maxPixels) {
@@ -136,5 +132,5 @@ func (f *Figure) PNG(scale float64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// maxPixels bounds the memory of a picture: 4 bytes each.
+// maxPixels bounds the memory of an image, at 4 bytes per pixel.
 const maxPixels = 200e6

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// example is a figure with all that figures can have.
+// example is a figure with all features.
 func example() *Figure {
 	return &Figure{Title: "Time <of> a matmul", Panels: []Panel{
 		{
@@ -34,8 +34,8 @@ func example() *Figure {
 	}}
 }
 
-// TestSVG: it is XML, holds every label, escaped, and the same figure gives the
-// same bytes.
+// TestSVG checks that the SVG is valid XML, contains every label, escaped, and is
+// deterministic.
 func TestSVG(t *testing.T) {
 	t.Parallel()
 	data := example().SVG()
@@ -67,7 +67,8 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// TestPNG: curves are where the axes say, in their colors, and paper is white.
+// TestPNG checks that curves are at the positions of the axes, in their colors, on
+// white.
 func TestPNG(t *testing.T) {
 	t.Parallel()
 	f := example()
@@ -111,7 +112,7 @@ func TestPNG(t *testing.T) {
 	}
 }
 
-// TestText: letters put ink where they stand, and nowhere else.
+// TestText checks that glyphs leave ink at their positions and nowhere else.
 func TestText(t *testing.T) {
 	t.Parallel()
 	c := newRaster(60, 60, 1)
@@ -185,7 +186,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestGlyphs: every character of ASCII is there, with a width.
+// TestGlyphs checks that every ASCII character has an outline and a width.
 func TestGlyphs(t *testing.T) {
 	t.Parallel()
 	for r := ' '; r <= '~'; r++ {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/image/vector"
 )
 
-// A rasterCanvas draws pixels, with edges smoothed.
+// A rasterCanvas draws anti-aliased pixels.
 type rasterCanvas struct {
 	image *image.RGBA
 	scale float64
@@ -22,8 +22,8 @@ func newRaster(w, h, scale float64) *rasterCanvas {
 	return c
 }
 
-// A stroke is a closed outline in pixels; its segments are straight, or
-// quadratic curves where a control point is given.
+// A stroke is a closed outline in pixels. Its segments are straight lines, or quadratic
+// curves if they have a control point.
 type stroke []segment
 
 type segment struct {
@@ -31,7 +31,7 @@ type segment struct {
 	curved      bool
 }
 
-// paint fills what any of the outlines, which all turn the same way, encloses.
+// paint fills the union of outlines, which must have the same orientation.
 func (c *rasterCanvas) paint(outlines []stroke, color color.NRGBA) {
 	box := c.box(outlines)
 	if box.Empty() {
@@ -59,7 +59,7 @@ func (c *rasterCanvas) paint(outlines []stroke, color color.NRGBA) {
 	c.fill.Draw(c.image, box, image.NewUniform(color), image.Point{})
 }
 
-// box is the part of the picture that outlines lie in.
+// box returns the part of the image that contains outlines.
 func (c *rasterCanvas) box(outlines []stroke) image.Rectangle {
 	low, high := point{math.Inf(1), math.Inf(1)}, point{math.Inf(-1), math.Inf(-1)}
 	for _, o := range outlines {
@@ -86,7 +86,7 @@ func (c *rasterCanvas) area(points []point, color color.NRGBA) {
 	c.paint([]stroke{c.polygon(points)}, color)
 }
 
-// polygon is an outline in pixels.
+// polygon returns the outline of a polygon in pixels.
 func (c *rasterCanvas) polygon(points []point) (o stroke) {
 	for _, p := range points {
 		o = append(o, segment{to: point{p.x * c.scale, p.y * c.scale}})
@@ -115,7 +115,7 @@ func (c *rasterCanvas) line(points []point, color color.NRGBA, width float64, da
 	c.paint(outlines, color)
 }
 
-// dashes cuts a segment into pieces of 3 units with gaps of 3.
+// dashes splits a segment into dashes of 3 units with gaps of 3.
 func dashes(a, b point, draw func(a, b point)) {
 	length := math.Hypot(b.x-a.x, b.y-a.y)
 	at := func(d float64) point {
@@ -126,7 +126,7 @@ func dashes(a, b point, draw func(a, b point)) {
 	}
 }
 
-// disc is a circle as a polygon; it turns as the quads of lines do.
+// disc returns a circle as a polygon with the orientation of lines' quads.
 func disc(at point, r float64) (points []point) {
 	const corners = 24
 	for i := range corners {

@@ -2,7 +2,7 @@ package plot
 
 import "math"
 
-// A scale maps values of an axis to units.
+// A scale maps the values of an axis to units.
 type scale struct {
 	low, high float64 // values at the ends
 	from, to  float64 // units of the ends
@@ -10,7 +10,7 @@ type scale struct {
 	ticks     []float64
 }
 
-// newScale fits an axis to data.
+// newScale returns a scale that fits the data.
 func newScale(a *Axis, data []float64, from, to float64) scale {
 	s := scale{low: math.Inf(1), high: math.Inf(-1), from: from, to: to, log: a.Log}
 	for _, v := range data {
@@ -26,7 +26,7 @@ func newScale(a *Axis, data []float64, from, to float64) scale {
 	default:
 		s.widen(a)
 	}
-	if !(s.low < s.high) { // one value
+	if !(s.low < s.high) { // a single value
 		s.low, s.high = s.low-math.Abs(s.low)/2, s.high+math.Abs(s.high)/2+1
 		if s.log {
 			s.low = s.high / 4
@@ -43,8 +43,8 @@ func newScale(a *Axis, data []float64, from, to float64) scale {
 	return s
 }
 
-// widen leaves room around the data: a fifth on logarithmic axes that are not
-// given their ticks, from 0 to a twentieth above on linear ones.
+// widen adds a margin around the data: a fifth on logarithmic axes without given ticks;
+// on linear ones from 0 to a twentieth above.
 func (s *scale) widen(a *Axis) {
 	switch {
 	case a.Log && a.Ticks == nil:
@@ -60,12 +60,12 @@ func (s *scale) widen(a *Axis) {
 	}
 }
 
-// shows says whether a value has a place.
+// shows reports whether a value can be shown.
 func (s *scale) shows(v float64) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0) && (v > 0 || !s.log)
 }
 
-// at is the place of a value, on the axis.
+// at returns the position of a value on the axis.
 func (s *scale) at(v float64) float64 {
 	share := (v - s.low) / (s.high - s.low)
 	if s.log {
@@ -74,8 +74,8 @@ func (s *scale) at(v float64) float64 {
 	return s.from + min(max(share, 0), 1)*(s.to-s.from)
 }
 
-// round are values that are easily read: decades, with 2 and 5 where there are
-// few, or steps of 1, 2 or 5.
+// round returns round values for ticks: powers of ten, with 2 and 5 if there are few,
+// or steps of 1, 2 or 5.
 func (s *scale) round() (ticks []float64) {
 	if s.log {
 		factors := []float64{1}

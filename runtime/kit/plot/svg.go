@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An svgCanvas writes SVG, with colors as they are or as classes of the theme.
+// An svgCanvas writes SVG, with literal colors or with classes of the theme.
 type svgCanvas struct {
 	b      strings.Builder
 	themed bool
@@ -67,7 +67,7 @@ func (c *svgCanvas) text(at point, s string, t textStyle) {
 	fmt.Fprintf(&c.b, `<text x="%s" y="%s" font-size="%s" %s%s%s>%s</text>`+"\n", num(at.x), num(at.y), num(t.size), paint, anchor, turn, html.EscapeString(s))
 }
 
-// num is a coordinate: a tenth of a unit is finer than print.
+// num formats a coordinate; a tenth of a unit is finer than print.
 func num(x float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", x), ".0")
 }

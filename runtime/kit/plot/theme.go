@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// A Tint is a color of themed pictures: one for light pages, one for dark ones.
+// A Tint is a color of themed figures, for light and for dark pages.
 type Tint struct{ Name, Light, Dark string }
 
-// Tints are the colors of themed pictures. The numbered ones are Okabe and Ito's
-// hues, made darker or lighter until text in them is easy to read (contrast 4.5).
+// Tints lists the colors of themed figures. The numbered ones have Okabe and Ito's
+// hues, made darker or lighter for a text contrast of 4.5.
 var Tints = []Tint{
 	{"page", "#ffffff", "#0d1117"},
 	{"panel", "#f6f8fa", "#151b23"},
@@ -26,19 +26,19 @@ var Tints = []Tint{
 	{"c4", "#9c3f78", "#ee9fcb"},
 	{"c5", "#806000", "#e3c04f"},
 	{"c6", "#4b5fa5", "#9fd4f7"},
-	{"w1", "#d3e7f6", "#173a5e"}, // washes of the first ones, behind text in ink
+	{"w1", "#d3e7f6", "#173a5e"}, // light backgrounds in the first hues, for text in ink
 	{"w2", "#fbe1cf", "#56300f"},
 	{"w3", "#cdeadf", "#0f4434"},
 	{"w4", "#f6dcea", "#512642"},
 	{"w5", "#f2e7bd", "#4a3d0c"},
 }
 
-// Width is how wide themed pictures are drawn unless the page says otherwise.
+// Width is the default display width of themed figures, in pixels.
 const Width = 800
 
-// Style is the style sheet of themed pictures. Every tint is a variable, and has
-// a class for filling (f-NAME) and one for strokes (s-NAME). Programs that know
-// no variables draw the light colors.
+// Style returns the style sheet of themed figures. Every tint is a CSS variable with a
+// class for fills (f-NAME) and one for strokes (s-NAME). Renderers without CSS
+// variables use the light colors.
 func Style() string {
 	var b strings.Builder
 	b.WriteString("<style>\n:root {")
@@ -59,15 +59,15 @@ func Style() string {
 	return b.String() + "</style>\n"
 }
 
-// Head begins a themed picture of so many units: its name and description for
-// those who do not see it, the style sheet, and a page with round corners.
+// Head returns the start of a themed SVG of w by h units: title and description for
+// screen readers, the style sheet, and a page with round corners.
 func Head(w, h float64, title, desc string) string {
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%d" height="%s" role="img" aria-labelledby="title desc">`+"\n", num(w), num(h), Width, num(h*Width/w)) +
 		fmt.Sprintf("<title id=\"title\">%s</title>\n<desc id=\"desc\">%s</desc>\n", html.EscapeString(title), html.EscapeString(desc)) + Style() +
 		fmt.Sprintf(`<rect class="f-page" width="%s" height="%s" rx="10"/><rect class="s-border" x="0.5" y="0.5" width="%s" height="%s" rx="9.5"/>`+"\n", num(w), num(h), num(w-1), num(h-1))
 }
 
-// Themed draws the figure as a themed SVG, which follows the page's color scheme.
+// Themed returns the figure as an SVG that follows the page's color scheme.
 func (f *Figure) Themed(desc string) []byte {
 	w, h := f.size()
 	c := &svgCanvas{themed: true}
@@ -76,7 +76,7 @@ func (f *Figure) Themed(desc string) []byte {
 	return c.bytes()
 }
 
-// tintOf names the tint that stands for one of the colors of figures.
+// tintOf returns the tint that replaces a color of figures.
 func tintOf(c color.NRGBA) string {
 	c.A = 255
 	switch c {

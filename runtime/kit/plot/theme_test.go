@@ -31,8 +31,8 @@ func luminance(t *testing.T, hex string) float64 {
 	return sum
 }
 
-// TestContrast: text in every tint that is for text is easy to read on every
-// ground, in both themes.
+// TestContrast checks the contrast of text in every text tint on every background, in
+// both themes.
 func TestContrast(t *testing.T) {
 	t.Parallel()
 	grounds, washes := []string{"page", "panel", "box"}, []string{"w1", "w2", "w3", "w4", "w5"}
@@ -56,8 +56,8 @@ func TestContrast(t *testing.T) {
 	check("ink", washes)
 }
 
-// TestThemed: a themed figure is XML with a title and a description, and holds no
-// color outside its style sheet.
+// TestThemed checks that a themed figure is XML with a title and a description, and has
+// colors only in its style sheet.
 func TestThemed(t *testing.T) {
 	t.Parallel()
 	data := example().Themed("what <it> shows")

@@ -17,7 +17,7 @@ type copyCmd struct {
 // Help returns the examples.
 func (copyCmd) Help() string { return "Examples:\n\n  tool copy a" }
 
-// TestMarkdown compares a small command line's page with what it should be.
+// TestMarkdown compares the page of a small command line with the expected text.
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
 	var c struct {
