@@ -35,7 +35,7 @@ func Words(name string, words ...string) Annotation {
 	return n
 }
 
-// Word is the annotation's value for the given count of rows (or layer, by what the
+// Word returns the annotation's value for the given count of rows (or layer, by what the
 // annotation's bounds are on): the last case whose bound is not above n, or "".
 func (n *Annotation) Word(count int) string {
 	val := ""

@@ -18,7 +18,7 @@ func (as Attrs) Get(name string) (val any, ok bool) {
 	return nil, false
 }
 
-// Set gives an attribute a value, replacing an earlier one.
+// Set returns an attribute a value, replacing an earlier one.
 func (as *Attrs) Set(name string, val any) {
 	for i := range *as {
 		if (*as)[i].Name == name {
@@ -74,7 +74,7 @@ func (d *AttrDef) zero() any {
 	return []float64(nil)
 }
 
-// implied says whether val is what the absence of the attribute means, so
+// implied reports whether val is what the absence of the attribute means, so
 // that it need not be written. A number without a declared default is never
 // implied: absent then means "derived", as for attention's scale.
 func (d *AttrDef) implied(val any) bool {
@@ -105,7 +105,7 @@ func (as Attrs) normalize(def *OpDef) Attrs {
 	return out
 }
 
-// attr gives the attribute's value, or what its absence stands for. Asking
+// attr returns the attribute's value, or what its absence stands for. Asking
 // for an attribute that the op does not declare is a bug of the caller.
 func (o *Op) attr(name string) any {
 	if v, ok := o.Attrs.Get(name); ok {
@@ -126,10 +126,10 @@ func attrAs[V any](o *Op, name string) V {
 	return v
 }
 
-// Has says whether the attribute is written on the op.
+// Has reports whether the attribute is written on the op.
 func (o *Op) Has(name string) bool { _, ok := o.Attrs.Get(name); return ok }
 
-// SetAttr gives an attribute a value, keeping the canonical order.
+// SetAttr returns an attribute a value, keeping the canonical order.
 func (o *Op) SetAttr(name string, val any) {
 	o.Attrs.Set(name, val)
 	o.Attrs = o.Attrs.normalize(o.Def)
@@ -188,7 +188,7 @@ func (o *Op) FloatAt(name string, iter int) float64 {
 	return 0
 }
 
-// AtIteration is the op as it stands in one iteration (from 0) of its repeat:
+// AtIteration returns the op as it stands in one iteration (from 0) of its repeat:
 // lists of per-layer attributes are replaced by that iteration's entry. An op
 // without such lists is given back as it is.
 func (o *Op) AtIteration(iter int) *Op {

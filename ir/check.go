@@ -45,7 +45,7 @@ func (o *Op) checkArgs() error {
 	return nil
 }
 
-// Param is the declaration of argument i, or nil where the op takes none. The
+// Param returns the declaration of argument i, or nil where the op takes none. The
 // last parameter of a variadic op stands for all further arguments.
 func (d *OpDef) Param(i int) *ParamDef {
 	if n := len(d.Params); i >= n && n > 0 && d.Params[n-1].Variadic {
@@ -57,7 +57,7 @@ func (d *OpDef) Param(i int) *ParamDef {
 	return &d.Params[i]
 }
 
-// IndexCount is how many indices argument i is written with, or takes from the
+// IndexCount returns the number of indices argument i is written with, or takes from the
 // enclosing repeat and par regions: all of its value's, less the last one where
 // the op takes every element of that (ParamDef.Each).
 func (o *Op) IndexCount(i int) int {

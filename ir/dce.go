@@ -35,7 +35,7 @@ func dropDead(g *Graph) bool {
 	return changed
 }
 
-// keeps says whether the op has an effect beyond its results.
+// keeps reports whether the op has an effect beyond its results.
 func keeps(o *Op) bool {
 	if o.Body == nil {
 		return o.Def.Is(Writes)

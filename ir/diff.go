@@ -73,5 +73,5 @@ func nearChanges(lines []string, changed []bool) string {
 	return b.String()
 }
 
-// Equal says whether two modules print alike.
+// Equal reports whether two modules print alike.
 func Equal(a, b *Module) bool { return a.String() == b.String() }

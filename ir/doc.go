@@ -1,4 +1,4 @@
-// Package ir is the language between specification and code: modules of
+// Package ir is the language between model spec and code: modules of
 // graphs of ops over values. A module can be printed, read back, edited by
 // passes and run by the interpreter; docs/ir.md describes its text form.
 //

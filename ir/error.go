@@ -13,7 +13,7 @@ type Error struct {
 	Msg string
 }
 
-// Error gives "file:line:col: message"; the place is left out where a pass
+// Error returns "file:line:col: message"; the place is left out where a pass
 // made the thing.
 func (e *Error) Error() string {
 	if e.Pos == (Pos{}) {
@@ -22,7 +22,7 @@ func (e *Error) Error() string {
 	return e.Pos.String() + ": " + e.Msg
 }
 
-// String gives "file:line:col", or "-" for the zero Pos.
+// String returns "file:line:col", or "-" for the zero Pos.
 func (p Pos) String() string {
 	if p == (Pos{}) {
 		return "-"
@@ -48,7 +48,7 @@ func (l errorList) err() error {
 	return errors.Join(l...)
 }
 
-// didYouMean is the tail of an error about an unknown name.
+// didYouMean returns the tail of an error about an unknown name.
 func didYouMean(got string, names []string) string {
 	if n := spelling.Nearest(got, names); n != "" {
 		return fmt.Sprintf(" (did you mean %s?)", n)

@@ -12,14 +12,14 @@ import (
 // of the enclosing repeat and par regions, outermost first.
 type Index = tensor.Index
 
-// ConstIndex is the constant n.
+// ConstIndex returns the constant n.
 func ConstIndex(n int) Index { return tensor.ConstIndex(n) }
 
-// RegionIndex is the index of an enclosing repeat or par region, counted from 0
+// RegionIndex returns the index of an enclosing repeat or par region, counted from 0
 // for the outermost one.
 func RegionIndex(n int) Index { return tensor.VarIndex(n) }
 
-// isCurrent says whether a written index is i, j, … in order: what its absence
+// isCurrent reports whether a written index is i, j, … in order: what its absence
 // means.
 func isCurrent(index []Index) bool {
 	for k, x := range index {
@@ -77,7 +77,7 @@ func eachIndex(x Index, ranges []Range, f func(at []int, n int) error) error {
 	}
 }
 
-// IndexRange is the range that holds an index for all values of the indices that
+// IndexRange returns the range that holds an index for all values of the indices that
 // it reads, whose ranges are given.
 func IndexRange(x Index, ranges []Range) (Range, error) {
 	out := Range{math.MaxInt, math.MinInt}
@@ -88,7 +88,7 @@ func IndexRange(x Index, ranges []Range) (Range, error) {
 	return out, err
 }
 
-// At is the index of the element that the argument is where the enclosing
+// At returns the index of the element that the argument is where the enclosing
 // regions have the given indices: count numbers, those of the regions
 // themselves where none is written.
 func (a Arg) At(regions []int, count int) ([]int, error) {

@@ -94,7 +94,7 @@ type Value struct {
 // A Range is the half-open index range lo..hi.
 type Range struct{ Lo, Hi int }
 
-// Len is the number of indices in the range.
+// Len returns the number of indices in the range.
 func (r Range) Len() int { return r.Hi - r.Lo }
 
 // A Type is an element type and a shape.
@@ -198,7 +198,7 @@ type OpDef struct {
 	Expr string
 }
 
-// Is says whether the op has all the given traits.
+// Is reports whether the op has all the given traits.
 func (d *OpDef) Is(t Trait) bool { return d.Traits&t == t }
 
 // An Attr is one attribute. Val is int, float64, bool, string (a word),

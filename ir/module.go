@@ -43,11 +43,11 @@ func find(vs []*Value, name string) *Value {
 // unique is what makes the name of a value unique in its graph.
 var unique = regexp.MustCompile(`_[0-9]+$`)
 
-// OutputName is the name of a graph's result as users know it: that of %logits_2
+// OutputName returns the name of a graph's result as users know it: that of %logits_2
 // is "logits".
 func (v *Value) OutputName() string { return unique.ReplaceAllString(v.Name, "") }
 
-// Output is the place of a result of a name that users know among the graph's, or
+// Output returns the place of a result of a name that users know among the graph's, or
 // -1.
 func (g *Graph) Output(name string) int {
 	for i, y := range g.Body.Yield {

@@ -23,7 +23,7 @@ func NewNames(m *Module) *Names {
 	return n
 }
 
-// Fresh gives base when it is free, else base_1, base_2, …; the name is then
+// Fresh returns base when it is free, else base_1, base_2, …; the name is then
 // taken.
 func (n *Names) Fresh(base string) string {
 	name := base

@@ -96,7 +96,7 @@ func checkNesting(file string, src []byte) error {
 	return nil
 }
 
-// escaped says whether the byte at i follows an odd run of backslashes.
+// escaped reports whether the byte at i follows an odd run of backslashes.
 func escaped(src []byte, i int) bool {
 	n := 0
 	for i--; i >= 0 && src[i] == '\\'; i-- {

@@ -90,7 +90,7 @@ func (p *parser) op(g *gOp) *Op {
 	return o
 }
 
-// poisoned says whether an argument or a yield comes from an op that could
+// poisoned reports whether an argument or a yield comes from an op that could
 // not be understood; such an op has been complained of already.
 func poisoned(o *Op) bool {
 	bad := func(v *Value) bool { return v.Kind != State && v.Type.Elem == tensor.Invalid }

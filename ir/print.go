@@ -26,14 +26,14 @@ func (m *Module) Fprint(w io.Writer) error {
 	return err
 }
 
-// String is the module's canonical text.
+// String returns the module's canonical text.
 func (m *Module) String() string {
 	p := &printer{}
 	p.module(m)
 	return p.Buffer.String()
 }
 
-// String is the op's canonical text, with its body.
+// String returns the op's canonical text, with its body.
 func (o *Op) String() string {
 	p := &printer{}
 	p.op(o)
@@ -212,7 +212,7 @@ func floatText(f float64) string {
 // plainAnnotationWord is what an annotation's word may be without quotes.
 var plainAnnotationWord = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*|[0-9]+)$`)
 
-// String is the annotation as it stands in the IR.
+// String returns the annotation as it stands in the IR.
 func (n Annotation) String() string {
 	var parts []string
 	for _, a := range n.Args {

@@ -91,7 +91,7 @@ func howMany(n int) string {
 	return fmt.Sprint(n)
 }
 
-// RefTransform is the transform of another weight of the module.
+// RefTransform returns the transform of another weight of the module.
 func RefTransform(w *Value) *tensor.Transform { return &tensor.Transform{Op: "weight", Name: w.Name} }
 
 // TransformRefs lists the names of the weights that a transform reads, in order.

@@ -14,7 +14,7 @@ import (
 // lo and hi of each rank in turn, and zeros follow where another rank's part
 // is larger.
 
-// PartBounds gives the rows, columns or experts lo ≤ i < hi of one rank. size
+// PartBounds returns the rows, columns or experts lo ≤ i < hi of one rank. size
 // is that of the largest part.
 func PartBounds(r *tensor.Transform, size, tpRank int) (lo, hi int) {
 	if len(r.Nums) == 1 {
@@ -36,7 +36,7 @@ func PartOf(r *tensor.Transform, size int, index []int) (lo, hi int, err error) 
 	return lo, hi, nil
 }
 
-// PartIndex is the index by which a transform's operands are read; zero says that a
+// PartIndex returns the index by which a transform's operands are read; zero says that a
 // rank has fewer experts than this one's number.
 func PartIndex(r *tensor.Transform, index []int) (inner []int, zero bool, err error) {
 	if !isExpertPart(r) {
@@ -67,7 +67,7 @@ func partRanks(r *tensor.Transform) int {
 	return len(r.Nums) / 2
 }
 
-// partShape is the shape of the largest part.
+// partShape returns the shape of the largest part.
 func partShape(r *tensor.Transform, whole []int) ([]int, error) {
 	out := slices.Clone(whole)
 	cols := r.Op == "part_cols" || r.Op == "expert_cols"

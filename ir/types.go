@@ -14,7 +14,7 @@ func N(n int) Size { return Size{N: n} }
 // T makes a type: an element type and its sizes.
 func T(elem tensor.DType, shape ...Size) Type { return Type{Elem: elem, Shape: shape} }
 
-// String gives the number, or the dim's name.
+// String returns the number, or the dim's name.
 func (s Size) String() string {
 	if s.Dim != nil {
 		return s.Dim.Name
@@ -22,7 +22,7 @@ func (s Size) String() string {
 	return strconv.Itoa(s.N)
 }
 
-// String gives the type as it stands in the IR: f32[T, 576].
+// String returns the type as it stands in the IR: f32[T, 576].
 func (t Type) String() string {
 	var sizes []string
 	for _, s := range t.Shape {
@@ -31,11 +31,11 @@ func (t Type) String() string {
 	return t.Elem.String() + "[" + strings.Join(sizes, ", ") + "]"
 }
 
-// Equal says whether two types have the same element type and sizes; dims are
+// Equal reports whether two types have the same element type and sizes; dims are
 // the same when they are one Dim.
 func (t Type) Equal(u Type) bool { return t.Elem == u.Elem && t.SameShape(u) }
 
-// SameShape says whether two types have the same sizes.
+// SameShape reports whether two types have the same sizes.
 func (t Type) SameShape(u Type) bool {
 	if len(t.Shape) != len(u.Shape) {
 		return false
@@ -48,16 +48,16 @@ func (t Type) SameShape(u Type) bool {
 	return true
 }
 
-// Rows is the first size.
+// Rows returns the first size.
 func (t Type) Rows() Size { return t.Shape[0] }
 
-// Cols is the last size, which must be a constant.
+// Cols returns the last size, which must be a constant.
 func (t Type) Cols() int { return t.Shape[len(t.Shape)-1].N }
 
-// IsMatrix says whether the type is [rows, constant].
+// IsMatrix reports whether the type is [rows, constant].
 func (t Type) IsMatrix() bool { return len(t.Shape) == 2 && t.Shape[1].Dim == nil }
 
-// Elems is the number of elements; every size must be a constant.
+// Elems returns the number of elements; every size must be a constant.
 func (t Type) Elems() int {
 	n := 1
 	for _, s := range t.Shape {
@@ -66,7 +66,7 @@ func (t Type) Elems() int {
 	return n
 }
 
-// String gives the state's type as it stands in the IR, after "rows".
+// String returns the state's type as it stands in the IR, after "rows".
 func (s *StateType) String() string {
 	var fields []string
 	for _, f := range s.Fields {
@@ -82,7 +82,7 @@ func (s *StateType) String() string {
 	return text
 }
 
-// String gives the field as it stands in the IR: k: f16[3, 64].
+// String returns the field as it stands in the IR: k: f16[3, 64].
 func (f Field) String() string {
 	var sizes []string
 	for _, n := range f.Shape {
@@ -91,7 +91,7 @@ func (f Field) String() string {
 	return fmt.Sprintf("%s: %s[%s]", f.Name, f.Elem, strings.Join(sizes, ", "))
 }
 
-// Elems is the number of elements of one row.
+// Elems returns the number of elements of one row.
 func (f Field) Elems() int {
 	n := 1
 	for _, s := range f.Shape {
@@ -119,7 +119,7 @@ func (v *Value) Role() string {
 	return "tokens"
 }
 
-// String gives the value's name with its sigil: %x, @wq.
+// String returns the value's name with its sigil: %x, @wq.
 func (v *Value) String() string {
 	if v.Kind == Weight {
 		return "@" + v.Name
@@ -127,7 +127,7 @@ func (v *Value) String() string {
 	return "%" + v.Name
 }
 
-// String gives the argument as it stands in the IR: %x, @wq[3].
+// String returns the argument as it stands in the IR: %x, @wq[3].
 func (a Arg) String() string {
 	if a.Index == nil {
 		return a.Value.String()

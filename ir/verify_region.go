@@ -41,7 +41,7 @@ func (s *scope) placement(o *Op) {
 	}
 }
 
-// slopesFit says whether attention has a slope for each head, or in a tensor
+// slopesFit reports whether attention has a slope for each head, or in a tensor
 // group for each head of every rank.
 func slopesFit(o, par *Op) bool {
 	n := len(o.Floats("alibi"))
@@ -71,7 +71,7 @@ func (s *scope) fuse(o *Op) {
 	}
 }
 
-// FitsEpilogue says whether an op may follow the root of a fuse region: it is
+// FitsEpilogue reports whether an op may follow the root of a fuse region: it is
 // local to the output tile, or a norm of each head alone.
 func FitsEpilogue(o *Op) bool {
 	if o.Def.Is(TileLocal) {

@@ -37,7 +37,7 @@ func (v *verifier) sources() {
 	})
 }
 
-// WritesSource says whether the graph runs on the tokens of sources: whether
+// WritesSource reports whether the graph runs on the tokens of sources: whether
 // it writes a source state.
 func (g *Graph) WritesSource() bool {
 	for o := range g.All() {

@@ -130,7 +130,7 @@ func (s *stateRun) region(o *Op) bool {
 	return true
 }
 
-// usesState says whether an op of a block, or of one inside it, uses a state.
+// usesState reports whether an op of a block, or of one inside it, uses a state.
 func usesState(b *Block) bool {
 	for o := range b.All() {
 		if slices.ContainsFunc(o.Args, func(a Arg) bool { return a.Kind == State }) {

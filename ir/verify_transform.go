@@ -90,7 +90,7 @@ func (v *verifier) sourceIndices(w *Value, r *tensor.Transform) {
 	}
 }
 
-// cyclic says whether following references from w comes back to w.
+// cyclic reports whether following references from w comes back to w.
 func (v *verifier) cyclic(w *Value, seen map[*Value]bool) bool {
 	if seen == nil {
 		seen = map[*Value]bool{}
@@ -122,7 +122,7 @@ func constShape(t Type) []int {
 	return out
 }
 
-// transformShape gives the shape a transform yields, or nil when it hangs on stored
+// transformShape returns the shape a transform yields, or nil when it hangs on stored
 // tensors that the module says nothing of.
 func transformShape(m *Module, r *tensor.Transform) ([]int, error) {
 	if r.Op == "source" {
@@ -148,7 +148,7 @@ func transformShape(m *Module, r *tensor.Transform) ([]int, error) {
 	return TransformShape(r, in)
 }
 
-// TransformShape gives the shape one transform function yields from operands of the
+// TransformShape returns the shape one transform function yields from operands of the
 // given shapes.
 func TransformShape(r *tensor.Transform, in [][]int) ([]int, error) {
 	out := slices.Clone(in[0])
@@ -206,7 +206,7 @@ func TransformShape(r *tensor.Transform, in [][]int) ([]int, error) {
 	return out, nil
 }
 
-// joined is the shape of operands put together by rows; interleave fills each
+// joined returns the shape of operands put together by rows; interleave fills each
 // up to whole runs of 16 rows.
 func joined(r *tensor.Transform, in [][]int) ([]int, error) {
 	for _, s := range in[1:] {
@@ -229,7 +229,7 @@ func joined(r *tensor.Transform, in [][]int) ([]int, error) {
 	return out, nil
 }
 
-// reshaped is the shape that a reshape names, checked against the operand's
+// reshaped returns the shape that a reshape names, checked against the operand's
 // where that is known.
 func reshaped(r *tensor.Transform, in []int) ([]int, error) {
 	var out []int

@@ -58,7 +58,7 @@ func (g *Graph) FindOps(name string) []*Op {
 	return out
 }
 
-// FindOp is the first op of the given name, or nil.
+// FindOp returns the first op of the given name, or nil.
 func (g *Graph) FindOp(name string) *Op {
 	if ops := g.FindOps(name); ops != nil {
 		return ops[0]
@@ -66,7 +66,7 @@ func (g *Graph) FindOp(name string) *Op {
 	return nil
 }
 
-// Index is the place of the op in the block, or -1.
+// Index returns the place of the op in the block, or -1.
 func (b *Block) Index(op *Op) int { return slices.Index(b.Ops, op) }
 
 // Insert puts ops before place i.
@@ -75,7 +75,7 @@ func (b *Block) Insert(i int, ops ...*Op) { b.Ops = slices.Insert(b.Ops, i, ops.
 // Remove takes the op at place i out.
 func (b *Block) Remove(i int) { b.Ops = slices.Delete(b.Ops, i, i+1) }
 
-// Result is the op's only result.
+// Result returns the op's only result.
 func (o *Op) Result() *Value {
 	if len(o.Results) != 1 {
 		panic("bug: op " + o.Def.Name + " has not exactly one result")

@@ -1,4 +1,4 @@
-// Package models is the library: a specification per model, and what families
+// Package models is the library: a model spec per model, and what families
 // of models have in common (families), as data.
 package models
 
@@ -18,7 +18,7 @@ var files embed.FS
 // FS holds NAME.yaml, the folders they refer to, and families/FAMILY.yaml.
 func FS() fs.FS { return files }
 
-// Lookup gives the specification of a model of the library by its name.
+// Lookup returns the model spec of a model of the library by its name.
 func Lookup(name string) ([]byte, error) {
 	b, err := files.ReadFile(name + ".yaml")
 	if err != nil {
@@ -40,7 +40,7 @@ func Names() []string {
 	return names
 }
 
-// Families gives every family file by its name.
+// Families returns every family file by its name.
 func Families() map[string][]byte {
 	found, err := fs.Glob(files, "families/*.yaml")
 	if err != nil {

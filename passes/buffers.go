@@ -78,7 +78,7 @@ func (p *bufferPlan) note(op *ir.Op) {
 	}
 }
 
-// place gives a result its slot: that of the carried value it becomes, that of
+// place returns a result its slot: that of the carried value it becomes, that of
 // an argument that dies in this op and is read only where it is overwritten,
 // or a free one.
 func (p *bufferPlan) place(op *ir.Op, r *ir.Value, target map[*ir.Value]int) {
@@ -124,7 +124,7 @@ func (p *bufferPlan) free(want rows, at int) int {
 	return len(p.slots) - 1
 }
 
-// inPlace says whether the result may overwrite the one value in slot s: it is
+// inPlace reports whether the result may overwrite the one value in slot s: it is
 // of the same type, dies here, and the op reads it only column by column
 // behind its root (or is elementwise itself), on the way to the result.
 func (p *bufferPlan) inPlace(op *ir.Op, r *ir.Value, s int) bool {

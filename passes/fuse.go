@@ -125,7 +125,7 @@ func replaceOutside(g *ir.Graph, region *ir.Op, from, to *ir.Value) {
 	}
 }
 
-// prologue is the chain of row ops in front of the root, in order, that may be
+// prologue returns the chain of row ops in front of the root, in order, that may be
 // cloned into its region: each is read by nothing but matmuls and such chains.
 func prologue(b *ir.Block, root *ir.Op, uses map[*ir.Value][]ir.Use) []*ir.Op {
 	var chain []*ir.Op
@@ -141,7 +141,7 @@ func prologue(b *ir.Block, root *ir.Op, uses map[*ir.Value][]ir.Use) []*ir.Op {
 	return chain
 }
 
-// inFront says whether an op is cheap enough to be done anew for each matmul.
+// inFront reports whether an op is cheap enough to be done anew for each matmul.
 func inFront(op *ir.Op) bool {
 	switch op.Def.Name {
 	case "rmsnorm", "layernorm", "l2norm", "quantize_act", "scale":
@@ -150,7 +150,7 @@ func inFront(op *ir.Op) bool {
 	return false
 }
 
-// onlyMatmuls says whether every use of a value is a matmul's input, perhaps
+// onlyMatmuls reports whether every use of a value is a matmul's input, perhaps
 // by way of further ops in front.
 func onlyMatmuls(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
 	for _, u := range uses[v] {
@@ -218,7 +218,7 @@ func readsAny(op *ir.Op, inside map[*ir.Value]bool) bool {
 	return slices.ContainsFunc(op.Args, func(a ir.Arg) bool { return inside[a.Value] })
 }
 
-// ready says whether what the op reads from outside the region stands before
+// ready reports whether what the op reads from outside the region stands before
 // place at of the block.
 func ready(b *ir.Block, op *ir.Op, inside map[*ir.Value]bool, at int) bool {
 	for _, a := range op.Args {
@@ -232,7 +232,7 @@ func ready(b *ir.Block, op *ir.Op, inside map[*ir.Value]bool, at int) bool {
 	return true
 }
 
-// crossesState says whether moving a write up, behind the tail, would pass
+// crossesState reports whether moving a write up, behind the tail, would pass
 // another op on the same state.
 func crossesState(between []*ir.Op, write *ir.Op, tail []*ir.Op) bool {
 	for _, op := range between {

@@ -77,7 +77,7 @@ func siblings(b *ir.Block, gate *ir.Op) []*ir.Op {
 	return out
 }
 
-// sameKind says whether two weights can be stacked: one type, one array shape,
+// sameKind reports whether two weights can be stacked: one type, one array shape,
 // used with the same index.
 func sameKind(a, b ir.Arg) bool {
 	if a.Type.Elem != b.Type.Elem || len(a.Count) != len(b.Count) || len(a.Index) != len(b.Index) {
@@ -133,7 +133,7 @@ func product(v *ir.Value, uses map[*ir.Value][]ir.Use) *ir.Op {
 	return nil
 }
 
-// feedsAttention says whether a value reaches attention or a state through
+// feedsAttention reports whether a value reaches attention or a state through
 // bias, norm and rope only.
 func feedsAttention(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
 	if depth > 8 {
@@ -197,7 +197,7 @@ func (mg *merger) merge(g *ir.Graph, b *ir.Block, ops []*ir.Op, how, name string
 	return nil
 }
 
-// joint is the weight that stands for those of several matmuls, and the rows of
+// joint returns the weight that stands for those of several matmuls, and the rows of
 // each: one for all layers, also where each is a loop of its own.
 func (mg *merger) joint(ops []*ir.Op, how, name string) (w *ir.Value, sizes []int) {
 	like := ops[0].Args[1]

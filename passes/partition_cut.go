@@ -10,7 +10,7 @@ import (
 // may overlap where ranks share one, and differ in length.
 type cut []ir.Range
 
-// width is the length of the longest run.
+// width returns the length of the longest run.
 func (c cut) width() int {
 	w := 0
 	for _, r := range c {
@@ -19,7 +19,7 @@ func (c cut) width() int {
 	return w
 }
 
-// times is the cut of things that are n columns each.
+// times returns the cut of things that are n columns each.
 func (c cut) times(n int) cut {
 	out := make(cut, len(c))
 	for i, r := range c {
@@ -28,7 +28,7 @@ func (c cut) times(n int) cut {
 	return out
 }
 
-// equal says whether the runs are equal parts of size in order.
+// equal reports whether the runs are equal parts of size in order.
 func (c cut) equal(size int) bool {
 	for i, r := range c {
 		if r.Lo*len(c) != i*size || r.Hi*len(c) != (i+1)*size {
@@ -38,7 +38,7 @@ func (c cut) equal(size int) bool {
 	return true
 }
 
-// whole says whether every rank has all of size.
+// whole reports whether every rank has all of size.
 func (c cut) whole(size int) bool {
 	for _, r := range c {
 		if r.Lo != 0 || r.Hi != size {
@@ -48,7 +48,7 @@ func (c cut) whole(size int) bool {
 	return true
 }
 
-// nums are the numbers of a transform of parts.
+// nums returns the numbers of a transform of parts.
 func (c cut) nums(size int) []float64 {
 	if c.equal(size) {
 		return []float64{float64(len(c))}
@@ -60,7 +60,7 @@ func (c cut) nums(size int) []float64 {
 	return out
 }
 
-// bounds are the numbers of the attribute bounds.
+// bounds returns the numbers of the attribute bounds.
 func (c cut) bounds() []int {
 	var out []int
 	for _, r := range c {
@@ -140,7 +140,7 @@ func headsOver(n, heads, kvHeads int) (*geometry, error) {
 	return g, nil
 }
 
-// geometries gives the heads of each state's keys and values. A state is missing
+// geometries returns the heads of each state's keys and values. A state is missing
 // where what attention gives of it is needed whole: every rank then has all of
 // its heads.
 func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {

@@ -46,7 +46,7 @@ func placeLayers(groups [][]Device, m *ir.Module) error {
 	return nil
 }
 
-// borders gives the first layer of each group: its share of the layers, in
+// borders returns the first layer of each group: its share of the layers, in
 // order; without shares by ceiling division, as Inferflow does. Of fewer layers
 // than groups the last groups have none.
 func borders(groups [][]Device, lo, hi int) []int {
@@ -70,7 +70,7 @@ func borders(groups [][]Device, lo, hi int) []int {
 	return firsts
 }
 
-// placement is the annotation of the layers lo up to hi of a run whose groups begin at
+// placement returns the annotation of the layers lo up to hi of a run whose groups begin at
 // the layers given.
 func placement(groups [][]Device, firsts []int, lo, hi int) ir.Annotation {
 	annotation := ir.Annotation{Name: "on"}

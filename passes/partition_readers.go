@@ -64,5 +64,5 @@ func (r *readers) use(v *ir.Value, u ir.Use, depth int) role {
 	return role{}
 }
 
-// endsInMatmul says whether a value's columns go, each by itself, into matmuls.
+// endsInMatmul reports whether a value's columns go, each by itself, into matmuls.
 func (r *readers) endsInMatmul(v *ir.Value) bool { return r.role(v, 0).kind == hidden }

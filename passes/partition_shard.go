@@ -153,7 +153,7 @@ func (s *sharder) matmul(op *ir.Op) error {
 	return s.emit(op)
 }
 
-// rows is the cut of a projection's rows; nil where every rank needs all.
+// rows returns the cut of a projection's rows; nil where every rank needs all.
 func (s *sharder) rows(op *ir.Op) cut {
 	if op.Int("slices") > 1 {
 		return nil
@@ -194,7 +194,7 @@ func (s *sharder) append(op *ir.Op) error {
 	return nil
 }
 
-// state gives each rank its heads of the state that argument i of an op is, once.
+// state returns each rank its heads of the state that argument i of an op is, once.
 func (s *sharder) state(op *ir.Op, i int, geo *geometry) {
 	a := &op.Args[i]
 	v := a.Value
@@ -313,7 +313,7 @@ func (s *sharder) perHead(op *ir.Op) error {
 	return nil
 }
 
-// over is the cut of things of which n are one.
+// over returns the cut of things of which n are one.
 func (c cut) over(n int) cut {
 	out := make(cut, len(c))
 	for i, r := range c {
@@ -322,7 +322,7 @@ func (c cut) over(n int) cut {
 	return out
 }
 
-// cols is the number of columns that a value has over all ranks.
+// cols returns the number of columns that a value has over all ranks.
 func cols(v *ir.Value, c cut) int {
 	n := v.Type.Cols()
 	if c != nil {
@@ -354,7 +354,7 @@ func (s *sharder) inPart(v *ir.Value, c cut) (*ir.Value, error) {
 	return p, err
 }
 
-// part is the weight of which each rank holds one part.
+// part returns the weight of which each rank holds one part.
 func (s *sharder) part(a ir.Arg, how string, c cut) (ir.Arg, error) {
 	t := a.Type
 	axis := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// blockOf is the block of columns that weights of a body are rounded in.
+// blockOf returns the block of columns that weights of a body are rounded in.
 func (s *sharder) blockOf(b *ir.Block) int {
 	unit := 1
 	for op := range b.All() {
@@ -23,7 +23,7 @@ func (s *sharder) blockOf(b *ir.Block) int {
 	return unit
 }
 
-// balance gives each rank a share of the hidden columns: equal ones, because
+// balance returns each rank a share of the hidden columns: equal ones, because
 // ranks meet behind attention and behind the hidden columns. Where both are
 // side by side, and ranks meet once, those that have fewer heads get more
 // columns, so that all have as much to multiply.
@@ -42,7 +42,7 @@ func (s *sharder) balance(b *ir.Block) []float64 {
 	return shares
 }
 
-// inTurn says whether a matmul reads what follows from another one's sum over
+// inTurn reports whether a matmul reads what follows from another one's sum over
 // attention's heads: whether there is an exchange between them.
 func inTurn(b *ir.Block) bool {
 	after := map[*ir.Value]bool{}
@@ -153,7 +153,7 @@ func (s *sharder) experts(op *ir.Op) error {
 	return s.emit(op)
 }
 
-// expertPart is the weight of which each rank holds one part, experts being
+// expertPart returns the weight of which each rank holds one part, experts being
 // its last index.
 func (s *sharder) expertPart(a ir.Arg, how string, c cut, t ir.Type, experts int) ir.Arg {
 	var nums []float64

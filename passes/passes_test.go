@@ -182,7 +182,7 @@ func TestRandomModules(t *testing.T) {
 	}
 }
 
-// FuzzPasses gives the pipeline random modules for as long as one likes.
+// FuzzPasses returns the pipeline random modules for as long as one likes.
 func FuzzPasses(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) { checkPipeline(t, seed) })

@@ -21,7 +21,7 @@ type Rank struct {
 	Of     map[string]string // weight of Module → weight of the whole module that it is, or is a part of
 }
 
-// Project gives the program of each rank of a module that the pass partition
+// Project returns the program of each rank of a module that the pass partition
 // has spread over the groups. Ranks are numbered stage by stage, and by TP rank
 // in each. A value that does not depend on any layer, such as a table of
 // rotations, is computed wherever it is needed; any other one is sent to the
@@ -134,7 +134,7 @@ func (p *projector) emit(op *ir.Op, at int) error {
 	return s.clone(s.body, op, scope{})
 }
 
-// fetch gives a value in the program of a stage: it is there, made there, or
+// fetch returns a value in the program of a stage: it is there, made there, or
 // sent there.
 func (p *projector) fetch(v *ir.Value, at int) (*ir.Value, error) {
 	s := p.stages[at]
@@ -223,7 +223,7 @@ func (p *projector) piece(op *ir.Op, stage, lo, hi int, carried []*ir.Value) err
 	return s.layers(op, args, lo, hi)
 }
 
-// bodyReads says whether the body of a region reads a value itself.
+// bodyReads reports whether the body of a region reads a value itself.
 func bodyReads(op *ir.Op, v *ir.Value) bool {
 	for o := range op.Body.All() {
 		for _, a := range o.Args {

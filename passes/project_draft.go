@@ -6,7 +6,7 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// draft gives the graph that proposes tokens to rank 0 alone: tokens are picked
+// draft returns the graph that proposes tokens to rank 0 alone: tokens are picked
 // there, so that it has the results of every step whatever steps are under way
 // since. In the programs of the other ranks the graph is empty.
 func (p *projector) draft(g *ir.Graph) error {

@@ -47,7 +47,7 @@ type scope struct {
 	par    bool
 }
 
-// depth is how many indices the regions give.
+// depth returns the number of indices the regions give.
 func (sc scope) depth() int {
 	n := 0
 	if sc.repeat != nil {
@@ -298,7 +298,7 @@ func (s *stage) uses(v *ir.Value, r ir.Range) {
 	s.used[v] = r
 }
 
-// finish gives the rank, with no more elements of each weight and state than
+// finish returns the rank, with no more elements of each weight and state than
 // it uses.
 func (s *stage) finish() (*Rank, error) {
 	for v, r := range s.used {

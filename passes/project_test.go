@@ -81,7 +81,7 @@ func moduleOf(t *testing.T, name string) *ir.Module {
 	return m
 }
 
-// loweredModel is the IR of an archive of the model library.
+// loweredModel returns the IR of an archive of the model library.
 func loweredModel(t *testing.T, file string) *ir.Module {
 	t.Helper()
 	data, err := os.ReadFile(file)

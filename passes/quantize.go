@@ -30,7 +30,7 @@ type TypeRules struct {
 	Outliers int
 }
 
-// usualOutliers is the number of outliers for weights of type t. What a norm
+// usualOutliers returns the number of outliers for weights of type t. What a norm
 // yields has a few columns that are many times larger than the others; two of
 // them cost 0.2 % of SmolLM2's perplexity, the next two 0.05 %, which can be
 // told from the weights' own error only where they have eight bits
@@ -145,7 +145,7 @@ func matrices(op *ir.Op) []*ir.Value {
 	return nil
 }
 
-// sameType gives the matrices of a mixture of experts one type, because their
+// sameType returns the matrices of a mixture of experts one type, because their
 // inputs are rounded alike: f16 where one of them cannot take the others'.
 func sameType(env *Env, ws []*ir.Value) {
 	for _, w := range ws {
@@ -235,7 +235,7 @@ func keepSparse(env *Env, w *ir.Value, stored tensor.DType) {
 	w.Transform = &tensor.Transform{Op: "quantize_sparse", Args: w.Transform.Args, Nums: []float64{env.Types.SparseOutliers}, Type: t}
 }
 
-// coarse says whether a type has fewer than eight bits a weight.
+// coarse reports whether a type has fewer than eight bits a weight.
 func coarse(t tensor.DType) bool { return t.IsBlock() && t.RowBytes(t.Block()) < t.Block() }
 
 // quantizeWeight sets the type of one matrix. A head keeps eight bits where the
@@ -319,7 +319,7 @@ func quantizeActivations(env *Env, b *ir.Block, names *ir.Names) error {
 	return nil
 }
 
-// outliers is how many groups of columns are taken out of the rows of an op's
+// outliers returns the number of groups of columns are taken out of the rows of an op's
 // input that is rounded to type t, for weights of type w; none where parts of
 // rows are multiplied.
 func outliers(env *Env, op *ir.Op, t, w tensor.DType) int {
@@ -337,7 +337,7 @@ func outliers(env *Env, op *ir.Op, t, w tensor.DType) int {
 	return 0
 }
 
-// activation is the type that kernels for weights of type w take, or the one
+// activation returns the type that kernels for weights of type w take, or the one
 // asked for where kernels for both exist.
 func activation(env *Env, op *ir.Op, w tensor.DType) (tensor.DType, error) {
 	if a := env.Types.Activations; a != tensor.Invalid && op.Def.Name == "matmul" && len(env.Kernels.CandidatesFor("matmul", w, a.String())) > 0 {

@@ -27,7 +27,7 @@ func selectKernels(env *Env, m *ir.Module) error {
 	return nil
 }
 
-// rootOf is the root of a region, or the op itself when it stands alone.
+// rootOf returns the root of a region, or the op itself when it stands alone.
 func rootOf(op *ir.Op) *ir.Op {
 	if op.Def.Name != "fuse" {
 		if op.Def.Is(ir.Root) {
@@ -43,7 +43,7 @@ func rootOf(op *ir.Op) *ir.Op {
 	return nil
 }
 
-// bodyOfFuse is the body of the region that holds the op, if any does: the
+// bodyOfFuse returns the body of the region that holds the op, if any does: the
 // annotation stands on the region, not on the op inside.
 func bodyOfFuse(g *ir.Graph, root *ir.Op) *ir.Block {
 	for _, f := range g.FindOps("fuse") {
@@ -84,7 +84,7 @@ func kernelAnnotation(env *Env, root *ir.Op) ir.Annotation {
 	return annotation
 }
 
-// roofline is the choice without a measurement: each kernel from the rows that
+// roofline returns the choice without a measurement: each kernel from the rows that
 // its header names. One row is bound by the bytes of the weights, which GEMV and
 // flat GEMM both stream once; a second row makes GEMV read them twice. Unpacking
 // a panel once pays when it is spread over so many rows that the product is

@@ -1,6 +1,6 @@
 package spec
 
-// available names the first module value of the specification that cannot be
+// available names the first module value of the model spec that cannot be
 // lowered; Resolve asks before it looks at tensors.
 func (s *Spec) available() error {
 	if s.Network.TransformQK {

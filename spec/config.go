@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// maxConfig bounds config.json and specifications; real ones are a few kB,
+// maxConfig bounds config.json and model specs; real ones are a few kB,
 // with a vocabulary of special tokens at most a few MB.
 const maxConfig = 16 << 20
 
@@ -55,7 +55,7 @@ func readBounded(path string) ([]byte, error) {
 }
 
 // ggufKeys maps GGUF metadata (after "<architecture>.") to config.json's names.
-// The keys are those of the GGUF specification, ggml/docs/gguf.md.
+// The keys are those of the GGUF format description, ggml/docs/gguf.md.
 var ggufKeys = []struct{ gguf, config string }{
 	{"context_length", "max_position_embeddings"},
 	{"embedding_length", "hidden_size"},

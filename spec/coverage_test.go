@@ -47,7 +47,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// wordValues are the words of network_structure's keys, from their tags.
+// wordValues returns the words of network_structure's keys, from their tags.
 func wordValues() []moduleValue {
 	var out []moduleValue
 	add := func(key, words string, field func(m *Model) reflect.Value) {
@@ -113,7 +113,7 @@ func withQKNorm(m *Model) bool         { return hasLike(m, "self_attn.q_norm") }
 func withExperts(m *Model) bool        { return m.Net.ExpertCount > 0 && hasLike(m, ".moe.") }
 func withStackedExperts(m *Model) bool { return withExperts(m) && hasLike(m, ".moe.experts.w2") }
 
-// hasLike says whether the standard name of some tensor has the part.
+// hasLike reports whether the standard name of some tensor has the part.
 func hasLike(m *Model, part string) bool {
 	return slices.ContainsFunc(m.Tensors(), func(std string) bool { return strings.Contains(std, part) })
 }

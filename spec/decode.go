@@ -264,7 +264,7 @@ func deref(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// place gives a made node a position, so that errors point at its expression.
+// place returns a made node a position, so that errors point at its expression.
 func place(n *yaml.Node, line, col int) {
 	n.Line, n.Column = line, col
 	for _, c := range n.Content {
@@ -318,17 +318,17 @@ func within(path string) string {
 
 func orTop(path string) string {
 	if path == "" {
-		return "specification"
+		return "model spec"
 	}
 	return path
 }
 
-// KVType tells whether attention reads keys and values of type t.
+// KVType reports whether attention reads keys and values of type t.
 func KVType(t tensor.DType) bool {
 	return t == tensor.F32 || t == tensor.F16 || t == tensor.BF16 || t == tensor.Q8B32T2
 }
 
-// checkKVType refuses what a specification or a flag asks for and no attention
+// checkKVType refuses what a model spec or a flag asks for and no attention
 // reads; nothing asked for is tensor.Invalid.
 func checkKVType(t tensor.DType) error {
 	if t == tensor.Invalid || KVType(t) {

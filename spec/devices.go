@@ -85,7 +85,7 @@ func ParseDevices(s string) (DevicePlan, error) {
 	return plan, nil
 }
 
-// AutoDevices says whether a device string leaves the choice to the compiler,
+// AutoDevices reports whether a device string leaves the choice to the compiler,
 // and of which machine: "auto" of the one at hand, "auto:8xh100" of another.
 func AutoDevices(s string) (machine string, ok bool) {
 	s = strings.TrimSpace(s)
@@ -96,7 +96,7 @@ func AutoDevices(s string) (machine string, ok bool) {
 	return strings.TrimSpace(machine), ok
 }
 
-// String gives the device as it stands in a device string.
+// String returns the device as it stands in a device string.
 func (d Device) String() string {
 	if d.CPU {
 		return "cpu"
@@ -104,7 +104,7 @@ func (d Device) String() string {
 	return fmt.Sprint(d.N)
 }
 
-// String gives the plan as a device string.
+// String returns the plan as a device string.
 func (p DevicePlan) String() string {
 	var groups []string
 	for _, g := range p {

@@ -1,6 +1,6 @@
-// Package spec turns a model specification into IR.
+// Package spec turns a model spec into IR.
 //
-// A specification is a YAML file of atomic modules (which norm, which
+// A model spec is a YAML file of atomic modules (which norm, which
 // positions, which attention, which FFN) and a map of tensor names; or an
 // Inferflow model_spec.json, unchanged; or it is derived from a Hugging Face
 // folder, a GGUF file or a llama2.c file. The steps are

@@ -10,9 +10,9 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// An Engine is what a specification says of how its model is run, under the
+// An Engine is what a model spec says of how its model is run, under the
 // names of Inferflow's engine configuration. What is also a key of the
-// specification itself means the same there, but that a template here is used
+// model spec itself means the same there, but that a template here is used
 // whatever the model's files have; flags of the command line win over both.
 type Engine struct {
 	WeightType   tensor.DType `yaml:"device_weight_data_type"`         // same as quant
@@ -49,7 +49,7 @@ type Engine struct {
 	DraftTokens int    `yaml:"draft_tokens"`                                    // maximum drafted tokens of a sequence in a step; default: 15
 }
 
-// applyEngine moves what the section says to the specification's own keys.
+// applyEngine moves what the section says to the model spec's own keys.
 func (s *Spec) applyEngine() error {
 	e := &s.Engine
 	types := []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// TestEngineSection: the section's keys mean what the specification's own do.
+// TestEngineSection: the section's keys mean what the model spec's own do.
 func TestEngineSection(t *testing.T) {
 	t.Parallel()
 	s, err := Parse("a.yaml", []byte(`

@@ -8,13 +8,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// A Pos is a place in a specification; the zero Pos is "derived".
+// A Pos is a place in a model spec; the zero Pos is "derived".
 type Pos struct {
 	File      string
 	Line, Col int // from 1
 }
 
-// String gives file:line:col, or the file alone where there is no line.
+// String returns file:line:col, or the file alone where there is no line.
 func (p Pos) String() string {
 	if p.Line == 0 {
 		return p.File
@@ -22,14 +22,14 @@ func (p Pos) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 }
 
-// An Error is a fault of a specification or of the files it names.
+// An Error is a fault of a model spec or of the files it names.
 type Error struct {
 	Pos  Pos
 	What string
 	Pull []string // if files are missing that a hub repository holds: the arguments of iflowc pull
 }
 
-// Error gives "file:line:col: what".
+// Error returns "file:line:col: what".
 func (e *Error) Error() string {
 	if e.Pos == (Pos{}) {
 		return e.What

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// small is a specification that needs no config.json; tests append to it.
+// small is a model spec that needs no config.json; tests append to it.
 const small = `iflow: 1
 name: small
 hyper: {hidden_size: 64, num_hidden_layers: 2, num_attention_heads: 4, vocab_size: 100}
@@ -26,7 +26,7 @@ model.layers.{0..2}.mlp.down_proj.weight f32 64 160
 model.norm.weight f32 64
 `
 
-// grouped is a specification of three layers, the first two of which share the
+// grouped is a model spec of three layers, the first two of which share the
 // weights of group 0.
 const grouped = `iflow: 1
 hyper: {hidden_size: 64, num_hidden_layers: 3, num_attention_heads: 4, vocab_size: 100}
@@ -38,11 +38,11 @@ network_structure:
 
 var groupedHeaders = strings.Replace(smallHeaders, "model.layers.{0..2}.input_layernorm.weight", "group.{0..2}.norm.weight", 1)
 
-// TestParseErrors holds the messages for wrong specifications: place, what is
+// TestParseErrors holds the messages for wrong model specs: place, what is
 // there, what was expected, and the nearest valid name.
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ name, src, want string }{
-		{"empty", "", "bad.yaml: empty; want a specification"},
+		{"empty", "", "bad.yaml: empty; want a model spec"},
 		{"not yaml", "a: [1,\nb", `bad.yaml:2:1: not YAML`},
 		{"not a mapping", "- 1", "bad.yaml:1:1: have a list, want a mapping of keys"},
 		{"unknown key", "modle_files: [x]", `bad.yaml:1:1: unknown key "modle_files"; did you mean "model_files"?`},
@@ -112,7 +112,7 @@ func TestResolveErrors(t *testing.T) {
 }
 
 // TestShapeBlamesLine checks that a tensor's wrong shape is reported at the
-// line of the specification that maps it.
+// line of the model spec that maps it.
 func TestShapeBlamesLine(t *testing.T) {
 	src := small + "  tensor_name_mapping:\n    \"layers.{i}.att.value.weight\": \"dec.{i}.self_attn.wv.weight\"\n"
 	s, err := Parse("spec.yaml", []byte(src), nil, Options{})

@@ -34,7 +34,7 @@ func annalogHeaders() string {
 	return b.String()
 }
 
-// TestExample: the example's specification describes the published file: all
+// TestExample: the example's model spec describes the published file: all
 // its tensors are used, and the module is sound.
 func TestExample(t *testing.T) {
 	t.Parallel()

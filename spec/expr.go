@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A value of a specification that starts with "$" or "=" is an expression
+// A value of a model spec that starts with "$" or "=" is an expression
 // over the hyper-parameters of config.json:
 //
 //	$rope_theta | 10000            the first that is present
@@ -67,7 +67,7 @@ func isExpr(n *yaml.Node) bool {
 		(strings.HasPrefix(n.Value, "$") || strings.HasPrefix(n.Value, "= ") || strings.HasPrefix(n.Value, "act("))
 }
 
-// evalExpr gives the expression's value: nil, a float64, a string, or
+// evalExpr returns the expression's value: nil, a float64, a string, or
 // whatever the configuration holds.
 func evalExpr(src string, config map[string]any) (any, error) {
 	e, err := exprParser.ParseString("", src)

@@ -186,7 +186,7 @@ func (d *decoder) layer(node *yaml.Node, n *Network) error {
 	return nil
 }
 
-// holds says whether the condition does. Hyper-parameters that families add to
+// holds reports whether the condition does. Hyper-parameters that families add to
 // config count, but not as stated.
 func (w *familyWhen) holds(config, stated map[string]any) bool {
 	for _, key := range w.Absent {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzSpec reads anything as a specification; what is accepted is resolved
+// FuzzSpec reads anything as a model spec; what is accepted is resolved
 // against a model's headers and lowered. Errors are fine, bugs are not.
 func FuzzSpec(f *testing.F) {
 	f.Add(small)

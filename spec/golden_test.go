@@ -85,8 +85,8 @@ func (h *fakeHeaders) Names() []string {
 
 func (h *fakeHeaders) Meta() map[string]any { return nil }
 
-// fakeSpec parses a specification beside a config.json; an empty one is the
-// specification derived from config.json.
+// fakeSpec parses a model spec beside a config.json; an empty one is the
+// model spec derived from config.json.
 func fakeSpec(t testing.TB, name, src, config string, opt Options) (*Spec, error) {
 	t.Helper()
 	c := map[string]any{}
@@ -158,7 +158,7 @@ func loweredModel(t *testing.T, m *Model) string {
 	return mod.String()
 }
 
-// roundTrip prints the derived specification, reads that back and lowers it.
+// roundTrip prints the derived model spec, reads that back and lowers it.
 func roundTrip(t *testing.T, s *Spec, parts map[string]string, want string) {
 	t.Helper()
 	y, err := s.YAML()
@@ -167,10 +167,10 @@ func roundTrip(t *testing.T, s *Spec, parts map[string]string, want string) {
 	}
 	back, err := fakeSpec(t, s.Name, string(y), parts["config.json"], Options{})
 	if err != nil {
-		t.Fatalf("printed specification: %v\n%s", err, y)
+		t.Fatalf("printed model spec: %v\n%s", err, y)
 	}
 	if d := cmp.Diff(want, lowered(t, back, parseHeaders(t, parts["headers.txt"]))); d != "" {
-		t.Errorf("the printed specification lowers to something else:\n%s\n%s", d, y)
+		t.Errorf("the printed model spec lowers to something else:\n%s\n%s", d, y)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// A specification's `graph` is a module in the IR language in place of the one
+// A model spec's `graph` is a module in the IR language in place of the one
 // that network_structure would give. In it, $name is a hyper-parameter and
 // ${…} an expression over them; $weight_type and $kv_type are the types of the
 // stored matrices and of the KV cache.
@@ -55,18 +55,18 @@ func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 		}
 		return fmt.Sprint(x)
 	})
-	text = strings.ReplaceAll("\n"+text, "\n", "\n  ") // as in a specification
+	text = strings.ReplaceAll("\n"+text, "\n", "\n  ") // as in a model spec
 	return []byte("module " + identifier(m.Spec.Name) + " {" + text + "\n}\n"), failed
 }
 
 // parseGraph reads the text of a graph. It begins on the line of the key, so
-// that errors name places of the specification.
+// that errors name places of the model spec.
 func (m *Model) parseGraph(src []byte) (*ir.Module, error) {
 	at := m.Spec.Pos("graph")
 	return ir.Parse(at.File, append(bytes.Repeat([]byte{'\n'}, max(at.Line-1, 0)), src...), ops.Table)
 }
 
-// resolveGraph reads the specification's graph and checks that the files have
+// resolveGraph reads the model spec's graph and checks that the files have
 // the tensors of its transforms, and no others.
 func (m *Model) resolveGraph(h Headers) error {
 	largest, typ := 0, tensor.F32
@@ -166,7 +166,7 @@ func storedNames(pattern string, counts []ir.Range) ([]string, error) {
 	return names, nil
 }
 
-// lowerGraph is Lower's text for a specification with a graph.
+// lowerGraph is Lower's text for a model spec with a graph.
 func (m *Model) lowerGraph() []byte {
 	m.standard = map[string]string{}
 	mod, err := m.parseGraph(m.graph)

@@ -28,7 +28,7 @@ graph: |
   }
 `
 
-// TestGraphsInDocs: the pieces of specifications that a page shows are in them.
+// TestGraphsInDocs: the pieces of model specs that a page shows are in them.
 func TestGraphsInDocs(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/add-a-model.md")
@@ -37,7 +37,7 @@ func TestGraphsInDocs(t *testing.T) {
 	}
 	blocks := regexp.MustCompile("(?ms)^```ir (\\S+)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
 	if len(blocks) == 0 {
-		t.Fatal("no pieces of specifications")
+		t.Fatal("no pieces of model specs")
 	}
 	for _, b := range blocks {
 		text, err := os.ReadFile("../" + b[1])
@@ -54,7 +54,7 @@ func TestGraphsInDocs(t *testing.T) {
 	}
 }
 
-// TestGraph reads a specification with a graph and holds the messages for
+// TestGraph reads a model spec with a graph and holds the messages for
 // what does not fit.
 func TestGraph(t *testing.T) {
 	const headers = "embed f16 6 4\nl.{0..2}.w f16 4 4\n"

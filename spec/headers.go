@@ -29,7 +29,7 @@ type Values interface {
 // setHeaders are the headers of opened weight files.
 type setHeaders struct{ *checkpoint.Set }
 
-// HeadersOf gives the headers of opened weight files.
+// HeadersOf returns the headers of opened weight files.
 func HeadersOf(s *checkpoint.Set) Headers { return setHeaders{s} }
 
 func (h setHeaders) Lookup(name string) (tensor.DType, []int, bool) {
@@ -46,7 +46,7 @@ func (h setHeaders) Names() []string {
 	return out
 }
 
-// OpenWeights opens the specification's weight files: those it names, or what
+// OpenWeights opens the model spec's weight files: those it names, or what
 // its folder holds. The caller closes the set.
 func (s *Spec) OpenWeights() (*checkpoint.Set, error) {
 	set, err := s.openFiles()

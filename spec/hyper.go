@@ -28,7 +28,7 @@ const (
 	maxExperts = 1 << 12
 )
 
-// config gives a hyper-parameter of config.json as an integer.
+// config returns a hyper-parameter of config.json as an integer.
 func (s *Spec) config(name string, required bool) (int, error) {
 	v, ok := s.Config[name]
 	if !ok || v == nil {
@@ -81,8 +81,8 @@ func (s *Spec) hyperparameters() (Hyper, error) {
 	return h, s.ropeDim(&h)
 }
 
-// encoderHyper gives the sizes of the encoder in front of a decoder of sizes h.
-// A specification that stands alone may leave them out where they are the
+// encoderHyper returns the sizes of the encoder in front of a decoder of sizes h.
+// A model spec that stands alone may leave them out where they are the
 // decoder's; what config.json leaves out has the default of a class of
 // transformers, which is another.
 func (s *Spec) encoderHyper(h Hyper) (Hyper, error) {

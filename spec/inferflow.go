@@ -30,14 +30,14 @@ func (s *Spec) correct() {
 
 func sines(n *Network) bool { return strings.HasPrefix(n.PositionEmbedding, "sinusoidal") }
 
-// namedActivation is the activation function that config.json names.
+// namedActivation returns the activation function that config.json names.
 func (s *Spec) namedActivation() (string, bool) {
 	v, err := evalExpr("act($hidden_activation | $hidden_act | $activation_function | $activation)", s.Config)
 	act, ok := v.(string)
 	return act, err == nil && ok
 }
 
-// architecture gives the modules of the architecture that config.json names,
+// architecture returns the modules of the architecture that config.json names,
 // where there is a family of it.
 func (s *Spec) architecture() (Network, bool) {
 	n := newNetwork()
@@ -51,7 +51,7 @@ func (s *Spec) architecture() (Network, bool) {
 	return n, err == nil
 }
 
-// normFunction is the function of a norm with or without a bias. A norm that
+// normFunction returns the function of a norm with or without a bias. A norm that
 // adds a bias is no rms norm, though model_spec.json of Orion calls it one.
 func (l *lowerer) normFunction(std string) string {
 	f := l.Net.NormalizationFunction

@@ -18,13 +18,13 @@ import (
 
 var inferflowSpecs = flag.String("inferflow-specs", "../models/testdata/inferflow", "folder of Inferflow's model_spec.json files as MODEL__FILE, which must be read unchanged")
 
-// An inferflowModel says of which model of the library a specification is, and
+// An inferflowModel says of which model of the library a model spec is, and
 // how its files differ from those that transformers writes today.
 type inferflowModel struct {
 	name    string   // of models.Lookup
 	renamed []string // pairs for strings.NewReplacer: names in the headers
 	stored  string   // more headers
-	differs string   // why the module is not that of the library's specification
+	differs string   // why the module is not that of the library's model spec
 }
 
 const bothEmbeddings = "model.encoder.embed_tokens.weight f32 128112 1024\nmodel.decoder.embed_tokens.weight f32 128112 1024\nlm_head.weight f32 128112 1024\n" +
@@ -67,9 +67,9 @@ var inferflowModels = map[string]inferflowModel{
 
 const invFreq = "model.layers.{0..32}.self_attn.rotary_emb.inv_freq f32 64\n"
 
-// TestInferflowModels lowers Inferflow's specifications, unchanged, at the
+// TestInferflowModels lowers Inferflow's model specs, unchanged, at the
 // sizes of their models, and compares the modules with those of the library's
-// own specifications.
+// own model specs.
 func TestInferflowModels(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(*inferflowSpecs, "*__*.json"))
@@ -108,7 +108,7 @@ func TestInferflowModels(t *testing.T) {
 	}
 }
 
-// ownModule lowers the library's own specification of a model.
+// ownModule lowers the library's own model spec of a model.
 func ownModule(t *testing.T, name string, p published) string {
 	t.Helper()
 	src, err := models.Lookup(name)
@@ -141,7 +141,7 @@ func canonical(module string) string {
 	})
 }
 
-// inferflowNumbers are the specifications of families of which testdata has a
+// inferflowNumbers are the model specs of families of which testdata has a
 // tiny model; the numbers of experts and vocabulary that others state fit only
 // their own models.
 var inferflowNumbers = []struct {
@@ -165,7 +165,7 @@ var inferflowNumbers = []struct {
 }
 
 // TestInferflowNumbers runs tiny models by Inferflow's unchanged
-// specifications and compares with transformers.
+// model specs and compares with transformers.
 func TestInferflowNumbers(t *testing.T) {
 	t.Parallel()
 	for _, c := range inferflowNumbers {

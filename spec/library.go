@@ -41,7 +41,7 @@ func Library() []LibraryModel {
 	return list
 }
 
-// networkType is the type that a network_structure or else the family states.
+// networkType returns the type that a network_structure or else the family states.
 func networkType(name string, network *yaml.Node) string {
 	if t := statedType(network); t != "" {
 		return t
@@ -58,7 +58,7 @@ func networkType(name string, network *yaml.Node) string {
 	return ""
 }
 
-// statedType is the value of the key type of a network_structure, "" for none.
+// statedType returns the value of the key type of a network_structure, "" for none.
 func statedType(network *yaml.Node) string {
 	if network == nil {
 		return ""

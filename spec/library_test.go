@@ -53,7 +53,7 @@ func readPublished(t testing.TB, name string) (published, bool) {
 var inTree = map[string]bool{"demo": true}
 
 // TestLibraryModels lowers every model of the library at its real size. A
-// model whose specification cites where its sizes were read ("# Sizes: …") is
+// model whose model spec cites where its sizes were read ("# Sizes: …") is
 // compared with a golden IR; the others must only be sound. Where it cites a
 // number of parameters, the module's tensors have as many.
 func TestLibraryModels(t *testing.T) {
@@ -102,7 +102,7 @@ func TestLibraryModels(t *testing.T) {
 	}
 }
 
-// cited reads the comments of a model's specification.
+// cited reads the comments of a model's model spec.
 func cited(src string) (sizes bool, parameters string) {
 	for line := range strings.SplitSeq(src, "\n") {
 		if strings.HasPrefix(line, "# Sizes: ") {

@@ -15,7 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Load reads a specification: a YAML file, an Inferflow model_spec.json, a
+// Load reads a model spec: a YAML file, an Inferflow model_spec.json, a
 // Hugging Face folder, a GGUF or llama2.c file, a folder with one such file,
 // or a name of the model library. Hyper-parameters come from config.json or
 // from the weight file's metadata; no weight is read.
@@ -33,7 +33,7 @@ func Load(path string, opt Options) (*Spec, error) {
 	case ".bin":
 		return loadWeightFile(path, "llama2.c", opt)
 	case ".safetensors", ".pt", ".pth":
-		return nil, &Error{What: fmt.Sprintf("%s: a weight file without hyper-parameters; give its folder (with config.json) or a specification", path)}
+		return nil, &Error{What: fmt.Sprintf("%s: a weight file without hyper-parameters; give its folder (with config.json) or a model spec", path)}
 	}
 	src, err := readBounded(path)
 	if err != nil {
@@ -53,7 +53,7 @@ func loadLibrary(name string, opt Options, statErr error) (*Spec, error) {
 	return load(name+".yaml", ".", src, opt)
 }
 
-// load parses a specification text and completes it from its model's files.
+// load parses a model spec text and completes it from its model's files.
 func load(file, base string, src []byte, opt Options) (*Spec, error) {
 	s, network, err := parse(file, src)
 	if err != nil {
@@ -73,7 +73,7 @@ func load(file, base string, src []byte, opt Options) (*Spec, error) {
 	return s.complete(network, opt)
 }
 
-// loadDir derives the specification of a model folder.
+// loadDir derives the model spec of a model folder.
 func loadDir(dir string, opt Options) (*Spec, error) {
 	if opt.ModelDir != "" {
 		dir = opt.ModelDir
@@ -106,7 +106,7 @@ func loadDir(dir string, opt Options) (*Spec, error) {
 	return nil, &Error{What: fmt.Sprintf("%s: not a model folder: have no config.json, no .gguf and no llama2.c .bin file", dir)}
 }
 
-// loadWeightFile derives the specification of a file with embedded hyper-parameters.
+// loadWeightFile derives the model spec of a file with embedded hyper-parameters.
 func loadWeightFile(path, format string, opt Options) (*Spec, error) {
 	s := &Spec{Version: Version, Name: baseName(path), ModelDir: filepath.Dir(path), ModelFiles: []string{filepath.Base(path)}, ModelFileFormat: format, File: path}
 	if format == "llama2.c" {
@@ -131,7 +131,7 @@ func baseName(path string) string {
 	return b
 }
 
-// Parse reads the text of a specification with the given config.json; it
+// Parse reads the text of a model spec with the given config.json; it
 // touches no file. A nil config is an empty one.
 func Parse(file string, src []byte, config map[string]any, opt Options) (*Spec, error) {
 	s, network, err := parse(file, src)
@@ -145,14 +145,14 @@ func Parse(file string, src []byte, config map[string]any, opt Options) (*Spec, 
 }
 
 // parse decodes all but network_structure, whose values may refer to a
-// config.json that only the rest of the specification names.
+// config.json that only the rest of the model spec names.
 func parse(file string, src []byte) (*Spec, *yaml.Node, error) {
 	s := &Spec{File: file, set: positions{}}
 	var doc yaml.Node
 	dec := yaml.NewDecoder(strings.NewReader(string(src)))
 	if err := dec.Decode(&doc); err != nil {
 		if err == io.EOF {
-			return nil, nil, errAt(Pos{File: file}, "empty; want a specification")
+			return nil, nil, errAt(Pos{File: file}, "empty; want a model spec")
 		}
 		return nil, nil, yamlError(file, err)
 	}
@@ -190,7 +190,7 @@ func parse(file string, src []byte) (*Spec, *yaml.Node, error) {
 	return s, network, nil
 }
 
-// yamlError gives yaml.v3's "yaml: line 3: …" our form.
+// yamlError returns yaml.v3's "yaml: line 3: …" our form.
 func yamlError(file string, err error) error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	p := Pos{File: file}
@@ -199,7 +199,7 @@ func yamlError(file string, err error) error {
 		_, msg, _ = strings.Cut(msg, ": ")
 	}
 	if strings.Contains(msg, "control characters") {
-		msg += "; a specification is text: is this another kind of file?"
+		msg += "; a model spec is text: is this another kind of file?"
 	}
 	return &Error{Pos: p, What: "not YAML: " + msg}
 }
@@ -240,7 +240,7 @@ func (s *Spec) readConfig() error {
 	return nil
 }
 
-// complete applies options, families and the specification's own modules.
+// complete applies options, families and the model spec's own modules.
 func (s *Spec) complete(network *yaml.Node, opt Options) (*Spec, error) {
 	if err := s.applyEngine(); err != nil {
 		return nil, err
@@ -307,8 +307,8 @@ func (s *Spec) applyOptions(opt Options) error {
 }
 
 // buildNetwork layers network_structure: defaults, the family or (where the
-// specification states its type) config.json's common values and the type's
-// preset, then the specification's own keys.
+// model spec states its type) config.json's common values and the type's
+// preset, then the model spec's own keys.
 func (s *Spec) buildNetwork(node *yaml.Node) error {
 	s.Network = newNetwork()
 	d := &decoder{file: s.File, config: s.Config, set: s.set}
@@ -344,7 +344,7 @@ func (s *Spec) buildNetwork(node *yaml.Node) error {
 }
 
 // family finds the defaults: by `family`, by the architecture in config.json,
-// or the generic ones for a specification that says its type itself.
+// or the generic ones for a model spec that says its type itself.
 func (s *Spec) family(typ string) (*family, error) {
 	if s.Family != "" {
 		f, ok := findFamily(s.Family)

@@ -33,7 +33,7 @@ func Lower(m *Model) (*ir.Module, error) {
 
 var weightReference = regexp.MustCompile(`@[A-Za-z0-9_]+`)
 
-// misfit is the error for a graph that ops refuse: the shape of a stored tensor,
+// misfit returns the error for a graph that ops refuse: the shape of a stored tensor,
 // where no rule of shapes says what it must be.
 func (m *Model) misfit(err error) error {
 	what, pos := err.Error(), Pos{File: m.Spec.File}
@@ -114,7 +114,7 @@ func (l *lowerer) enter(s *stack) {
 	}
 }
 
-// has says whether the model, or the layer being written, has the tensor.
+// has reports whether the model, or the layer being written, has the tensor.
 func (l *lowerer) has(std string) bool {
 	_, ok := l.tensors[layerName(std, l.at)]
 	return ok
@@ -180,7 +180,7 @@ func (l *lowerer) state(name string, windows []int, suffix string) {
 	l.states = append(l.states, s)
 }
 
-// stateType is the element type of keys and values.
+// stateType returns the element type of keys and values.
 func (s *Spec) stateType() tensor.DType {
 	switch {
 	case s.KVType != tensor.Invalid:
@@ -191,7 +191,7 @@ func (s *Spec) stateType() tensor.DType {
 	return tensor.F16
 }
 
-// commonWindow is the window of all layers; 0 where they differ or have none.
+// commonWindow returns the window of all layers; 0 where they differ or have none.
 func commonWindow(windows []int) int {
 	for _, w := range windows {
 		if w != windows[0] {

@@ -102,7 +102,7 @@ func (l *lowerer) queryKeyValue(x string) (q, k, v string) {
 	return out[0], out[1], out[2]
 }
 
-// qkvCuts gives the rows of q, k and v in a fused matrix. Format 0 groups them
+// qkvCuts returns the rows of q, k and v in a fused matrix. Format 0 groups them
 // by KV head (its query heads, its key head, its value head); format 1 has all
 // of q, then k, then v; format 2 has four blocks of q, v and k, one for each of the
 // processors that CodeGen was trained on.
@@ -127,7 +127,7 @@ func (l *lowerer) qkvCuts() []*cut {
 
 // qkNorm normalizes queries or keys ("q", "k"): each head with shared or own
 // weights, or all heads together. The weight's shape tells which, where the
-// specification does not.
+// model spec does not.
 func (l *lowerer) qkNorm(x, which string, heads int) string {
 	n := l.Net
 	std := l.s.in("self_attn." + which + "_norm")

@@ -1,6 +1,6 @@
 package spec
 
-// crosses says whether the stack's layers attend to an encoder's output.
+// crosses reports whether the stack's layers attend to an encoder's output.
 func (l *lowerer) crosses() bool { return l.s.std == "dec" && l.Net.encodes() }
 
 // cross writes a decoder layer's attention on the source, with its norms and

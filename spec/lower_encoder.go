@@ -30,7 +30,7 @@ func (l *lowerer) encode() {
 	l.graph("encode")
 }
 
-// maskedHead says whether the checkpoint has a masked-LM head.
+// maskedHead reports whether the checkpoint has a masked-LM head.
 func (l *lowerer) maskedHead() bool { return l.has("output.bias") || l.has("output.weight") }
 
 // heads writes what runs on output rows: the masked-LM head on masked tokens,
@@ -60,7 +60,7 @@ func (l *lowerer) heads(x string, out map[string]string) {
 	}
 }
 
-// meanOfTokens gives every token the mean of the states of its sequence:
+// meanOfTokens returns every token the mean of the states of its sequence:
 // attention by queries of zeros weighs all of them alike.
 func (l *lowerer) meanOfTokens(x string) string {
 	h := l.Hyper
@@ -80,7 +80,7 @@ func (l *lowerer) meanOfTokens(x string) string {
 	return result
 }
 
-// maskedLogits is the masked-LM head (Devlin et al. 2019): a transform with
+// maskedLogits returns the masked-LM head (Devlin et al. 2019): a transform with
 // activation and norm, then the embeddings' transpose and a bias.
 func (l *lowerer) maskedLogits(x string) string {
 	logits := l.t.op("logits", "matmul", []string{l.headTransform(x), l.headWeight()}, nil)

@@ -38,7 +38,7 @@ func (l *lowerer) embedding() string {
 	return x
 }
 
-// embedStd is the stack's own table of embeddings, or the one that both share.
+// embedStd returns the stack's own table of embeddings, or the one that both share.
 func (l *lowerer) embedStd() string {
 	if own := l.s.std + ".token_embeddings.weight"; l.has(own) {
 		return own
@@ -54,7 +54,7 @@ func (l *lowerer) projected(x string) string {
 	return l.affine("x0", "embed_in", "input_transform", x)
 }
 
-// projectsLate says whether positions and norm have the embeddings' width
+// projectsLate reports whether positions and norm have the embeddings' width
 // (ELECTRA, ALBERT) and not the hidden one (OPT).
 func (l *lowerer) projectsLate() bool {
 	norm, ok := l.tensors[l.s.std+".input_norm.weight"]
@@ -77,8 +77,8 @@ func (l *lowerer) head(x string) (logits, hidden string) {
 	return l.softcapped("logits", logits, l.Net.LogitSoftcap), hidden
 }
 
-// headWeight is the matrix of the head: its own, or the embedding's where they
-// are tied; with unit rows where the specification says so.
+// headWeight returns the matrix of the head: its own, or the embedding's where they
+// are tied; with unit rows where the model spec says so.
 func (l *lowerer) headWeight() string {
 	std, name := "output.weight", "head"
 	if !l.has(std) || l.Net.TiedEmbeddings {

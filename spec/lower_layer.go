@@ -32,7 +32,7 @@ func (l *lowerer) runs() []layerRun {
 	return out
 }
 
-// attnScale is the factor on a layer's scores; 0 is the common one.
+// attnScale returns the factor on a layer's scores; 0 is the common one.
 func (l *lowerer) attnScale(layer int) float64 {
 	scale := l.Net.AttnScale
 	if rs := l.Net.RopeScaling; l.Net.AttnScaleYarn && scale == 0 && rs != nil && rs.MScaleAllDim != 0 {

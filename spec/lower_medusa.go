@@ -93,7 +93,7 @@ func (l *lowerer) medusaLogits(states []string) string {
 	return l.t.op("p", "concat", parts, nil)
 }
 
-// sharedHead is the model's head, or a copy of its first rows in the type of
+// sharedHead returns the model's head, or a copy of its first rows in the type of
 // the other matrices.
 func (l *lowerer) sharedHead() string {
 	if l.Medusa.Columns == l.Hyper.Vocab {

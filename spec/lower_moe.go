@@ -152,7 +152,7 @@ func (l *lowerer) expertWeight(name, part, kind string) string {
 	return "@" + d.name
 }
 
-// sharedExpert is the FFN that every token passes. With a gate it is a mixture
+// sharedExpert returns the FFN that every token passes. With a gate it is a mixture
 // of one expert, whose weight is the gate's σ (Qwen2-MoE).
 func (l *lowerer) sharedExpert(x string) string {
 	se := l.s.in("moe.shared_expert.")

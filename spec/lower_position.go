@@ -101,7 +101,7 @@ func (l *lowerer) sinusoid(x string) string {
 	return l.t.op("x0", "add", []string{x, p}, nil)
 }
 
-// alibiSlopes are the slopes of Press et al. 2021, §3, for any number of
+// alibiSlopes returns the slopes of Press et al. 2021, §3, for any number of
 // heads: powers of 2^(−8/n) for the largest power of two n up to heads, then
 // the odd powers of 2^(−4/n).
 func alibiSlopes(heads int, scale float64) []float64 {

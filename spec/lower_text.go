@@ -17,7 +17,7 @@ type text struct {
 
 func newText() *text { return &text{indent: 2, used: map[string]int{}} }
 
-// fresh gives a value name that the graph has not used yet: %q, %q_2, …
+// fresh returns a value name that the graph has not used yet: %q, %q_2, …
 func (t *text) fresh(hint string) string {
 	t.used[hint]++
 	if n := t.used[hint]; n > 1 {
@@ -39,7 +39,7 @@ func (t *text) op(hint, op string, args []string, a attrs) string {
 	return name
 }
 
-// rename gives a value of the graph the name that its users know, and the
+// rename returns a value of the graph the name that its users know, and the
 // value that has it, if any, the other's.
 func (t *text) rename(from, to string) {
 	if from == to {
@@ -85,7 +85,7 @@ func (a attrs) ints(name string, v []int) attrs {
 	return append(a, name+"=["+strings.Join(s, ", ")+"]")
 }
 
-// String gives " {a=1, b}", or nothing.
+// String returns " {a=1, b}", or nothing.
 func (a attrs) String() string {
 	if len(a) == 0 {
 		return ""

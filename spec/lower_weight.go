@@ -60,7 +60,7 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 	return "@" + d.name
 }
 
-// wide is the type that holds values of differing stored types: exact, but for
+// wide returns the type that holds values of differing stored types: exact, but for
 // blocks that nobody asked to compute in another type, which f16 holds nearly.
 func (l *lowerer) wide(block bool) tensor.DType {
 	if block && l.Spec.Quant == tensor.Invalid {
@@ -161,7 +161,7 @@ func (l *lowerer) affine(hint, name, std, x string) string {
 	return l.bias(hint, name+"_bias", std, l.linear(hint, name, std, x, nil), nil)
 }
 
-// rowsCut is the contiguous rows lo..hi.
+// rowsCut returns the contiguous rows lo..hi.
 func rowsCut(lo, hi int) *cut {
 	return &cut{rows: hi - lo, apply: func(r *tensor.Transform) *tensor.Transform {
 		return &tensor.Transform{Op: "rows", Args: []*tensor.Transform{r}, Nums: []float64{float64(lo), float64(hi)}}

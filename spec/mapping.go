@@ -16,7 +16,7 @@ import (
 type nameRule struct {
 	stored   *Pattern
 	standard *Pattern
-	pos      Pos // of the specification's entry; zero for the built-in maps
+	pos      Pos // of the model spec's entry; zero for the built-in maps
 }
 
 //go:embed names.yaml
@@ -44,7 +44,7 @@ var defaultRules = sync.OnceValue(func() []nameRule {
 	return rules
 })
 
-// rulesOf gives an entry's rules: with its prefix, without, and with "model."
+// rulesOf returns an entry's rules: with its prefix, without, and with "model."
 // in front or taken away, since transformers saves a model with or without its
 // head's prefix.
 func rulesOf(e Entry) ([]nameRule, error) {
@@ -67,7 +67,7 @@ func rulesOf(e Entry) ([]nameRule, error) {
 	return out, nil
 }
 
-// standardName gives the canonical one of the standard names with aliases.
+// standardName returns the canonical one of the standard names with aliases.
 func standardName(s string) string {
 	switch s {
 	case "token_embeddings.weight", "shared.weight":
@@ -96,7 +96,7 @@ var standardForms = []string{
 	"pooler", "classifier",
 }
 
-// checkStandard says whether a name is a standard one.
+// checkStandard reports whether a name is a standard one.
 func checkStandard(e Entry) error {
 	name := standardName(e.Val)
 	form := strings.TrimPrefix(strings.TrimPrefix(name, "dec."), "enc.")
@@ -117,7 +117,7 @@ func checkStandard(e Entry) error {
 	return errAt(e.Pos, "tensor_name_mapping: %q is no standard tensor name%s", e.Val, hint)
 }
 
-// checkPatterns checks the specification's tensor names before any file is seen.
+// checkPatterns checks the model spec's tensor names before any file is seen.
 func (s *Spec) checkPatterns() error {
 	for _, e := range s.Network.TensorNameMapping {
 		if err := checkStandard(e); err != nil {
@@ -143,7 +143,7 @@ func (s *Spec) checkPatterns() error {
 	return nil
 }
 
-// rules lists the specification's rules and then the built-in ones.
+// rules lists the model spec's rules and then the built-in ones.
 func (s *Spec) rules() ([]nameRule, error) {
 	var out []nameRule
 	for _, e := range s.Network.TensorNameMapping {
@@ -183,7 +183,7 @@ var otherModalities = []string{
 	"visual.*", "model.visual.*", "audio_tower.*", "model.audio_tower.*",
 }
 
-// ignored says whether the name is one that is no part of the model.
+// ignored reports whether the name is one that is no part of the model.
 func (s *Spec) ignored(name string) bool {
 	ignore := s.Ignore
 	if s.Config["text_only"] == true {

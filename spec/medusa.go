@@ -51,7 +51,7 @@ type MedusaHeads struct {
 	Tokens    []int32         // the token of each column, where they are not the first of the vocabulary
 	Chained   bool            // the one head is run again behind each token that it drafts
 	Accuracy  medusa.Accuracy // measured by the trainer: how often the token is head i's guess of rank r
-	Plan      *medusa.Plan    // the tree that the specification asks for; nil: the one that pays most
+	Plan      *medusa.Plan    // the tree that the model spec asks for; nil: the one that pays most
 	common    bool            // a matrix of the checkpoint stands behind all heads
 	prefix    string          // of the stored names
 	tensors   map[string]Tensor
@@ -100,7 +100,7 @@ func (s *Spec) checkMedusa() error {
 	return nil
 }
 
-// isMedusa says whether a stored tensor is one of the heads'.
+// isMedusa reports whether a stored tensor is one of the heads'.
 func (s *Spec) isMedusa(name string) bool {
 	return s.Set("medusa") && (strings.HasPrefix(name, joinedHeads) || strings.HasPrefix(name, "medusa_head."))
 }
@@ -152,7 +152,7 @@ func (m *Model) findMedusa(h Headers) error {
 	return m.checkMedusaTensors(h)
 }
 
-// countUp is how many of the names that f gives from 0 on are there.
+// countUp returns the number of of the names that f gives from 0 on are there.
 func countUp(h Headers, most int, f func(int) string) int {
 	for n := range most {
 		if _, _, ok := h.Lookup(f(n)); !ok {

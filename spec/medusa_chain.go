@@ -3,10 +3,10 @@ package spec
 import "github.com/iflowc/iflowc/ir"
 
 // defaultChain is how many tokens a chained head drafts at most, one after the
-// other, unless the specification says.
+// other, unless the model spec says.
 const defaultChain = 6
 
-// isChained says whether the checkpoint's head is a chained one: its first matrix
+// isChained reports whether the checkpoint's head is a chained one: its first matrix
 // takes a state and the embedding of the token that was chosen behind it.
 func (d *MedusaHeads) isChained(h Headers) bool {
 	_, _, ok := h.Lookup(d.enter() + ".weight")
@@ -15,7 +15,7 @@ func (d *MedusaHeads) isChained(h Headers) bool {
 
 func (d *MedusaHeads) enter() string { return d.prefix + "0.in" }
 
-// behind is the matrix that all heads of a checkpoint share.
+// behind returns the matrix that all heads of a checkpoint share.
 func (d *MedusaHeads) behind() string { return d.prefix + "head.weight" }
 
 // findChain checks the tensors of a chained head: {prefix}0.in.weight [H, 2H] and

@@ -14,7 +14,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// medusaSpec loads a specification of the tiny Llama with heads.
+// medusaSpec loads a model spec of the tiny Llama with heads.
 func medusaSpec(t *testing.T, section string) (*Spec, error) {
 	t.Helper()
 	dir, err := filepath.Abs("testdata/medusa")

@@ -13,7 +13,7 @@ import (
 // treeNames lists the published trees.
 func treeNames() []string { return slices.Sorted(maps.Keys(publishedTrees)) }
 
-// parseTree reads a tree as a specification gives it: the name of a published tree;
+// parseTree reads a tree as a model spec gives it: the name of a published tree;
 // a list of paths; or how many guesses of each head are combined with all of the
 // others, [1, 7, 6], where the first number is that of the model's own token and
 // must be 1. The nodes come out in the order of medusa.Sorted.

@@ -1,6 +1,6 @@
 package spec
 
-// A Network is the network_structure of a specification: one field per atomic
+// A Network is the network_structure of a model spec: one field per atomic
 // module choice. The keys up to TensorNamePreMapping are Inferflow's, with
 // their meaning; the rest are what today's families need besides.
 type Network struct {
@@ -177,7 +177,7 @@ var presets = map[string]preset{
 	"transformer": {"decoder_only", "", "", ""},
 }
 
-// Topology is the network type without presets: decoder_only, encoder_only,
+// Topology returns the network type without presets: decoder_only, encoder_only,
 // encoder_decoder or decoder_only.sparse_moe.
 func (n *Network) Topology() string {
 	if p, ok := presets[n.Type]; ok {

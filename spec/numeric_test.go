@@ -59,12 +59,12 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestGraphs does so for models whose specification carries a graph.
+// TestGraphs does so for models whose model spec carries a graph.
 func TestGraphs(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/graphs/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no specifications: %v", err)
+		t.Fatalf("no model specs: %v", err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -216,7 +216,7 @@ func compare(t *testing.T, name string, got []float64, want [][]float64) {
 	}
 }
 
-// TestRoundTrip prints the specification derived from each model's folder,
+// TestRoundTrip prints the model spec derived from each model's folder,
 // reads it back and demands the same module.
 func TestRoundTrip(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(*familyDir, "*", "config.json"))
@@ -261,7 +261,7 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatalf("%v\n%s", err, y)
 			}
 			if d := cmp.Diff(lower(t, s), lower(t, back)); d != "" {
-				t.Errorf("the printed specification lowers to something else:\n%s\n%s", d, y)
+				t.Errorf("the printed model spec lowers to something else:\n%s\n%s", d, y)
 			}
 		})
 	}

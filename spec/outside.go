@@ -29,7 +29,7 @@ var outsides = sync.OnceValue(func() []outside {
 	return out
 })
 
-// unknownArchitecture is the error for an architecture without a family: what
+// unknownArchitecture returns the error for an architecture without a family: what
 // it needs, where that is known, what there is, and what a graph could do.
 func (s *Spec) unknownArchitecture(arch string) error {
 	for _, o := range outsides() {
@@ -42,7 +42,7 @@ func (s *Spec) unknownArchitecture(arch string) error {
 		}
 		return errAt(Pos{File: s.File}, "architecture %q needs %s; network_structure has no value for that (its layers are attention, full, sliding or latent, and an FFN or experts), %s", arch, o.Missing, graph)
 	}
-	return errAt(Pos{File: s.File}, "architecture %q is not known%s; known: %s; write a specification with network_structure for it (iflowc schema lists the module values), with a graph: block where no value fits", arch, suggestOnly(arch), strings.Join(Architectures(), ", "))
+	return errAt(Pos{File: s.File}, "architecture %q is not known%s; known: %s; write a model spec with network_structure for it (iflowc schema lists the module values), with a graph: block where no value fits", arch, suggestOnly(arch), strings.Join(Architectures(), ", "))
 }
 
 func suggestOnly(arch string) string {

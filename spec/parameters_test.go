@@ -16,7 +16,7 @@ import (
 // absent takes a parameter out of config.json.
 var absent = new(int)
 
-// changedConfig is the config.json of a tiny model with parameters changed.
+// changedConfig returns the config.json of a tiny model with parameters changed.
 func changedConfig(t *testing.T, model string, change map[string]any) map[string]any {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata/families", model, "config.json"))

@@ -57,10 +57,10 @@ func ParsePattern(s string) (*Pattern, error) {
 	return p, nil
 }
 
-// String gives the pattern as written.
+// String returns the pattern as written.
 func (p *Pattern) String() string { return p.src }
 
-// Match says whether the name fits, and with which indices (-1: not in it).
+// Match reports whether the name fits, and with which indices (-1: not in it).
 func (p *Pattern) Match(name string) (i, j int, ok bool) {
 	i, j = -1, -1
 	for _, part := range p.parts {

@@ -48,7 +48,7 @@ func newReference(t testing.TB, dir string) *reference {
 
 func (r *reference) size(name string) int { n, _ := number(r.config[name]); return int(n) }
 
-// logits gives those of the last n of the ids.
+// logits returns those of the last n of the ids.
 func (r *reference) logits(ids []int, n int) [][]float64 {
 	width := r.size("hidden_size")
 	table := r.tensors("model.embed_tokens.weight")
@@ -201,7 +201,7 @@ func (r *reference) mixture(at string, x []float64) []float64 {
 	return out
 }
 
-// halves are the two matrices of a gated FFN as one.
+// halves returns the two matrices of a gated FFN as one.
 func (r *reference) halves(gate, up, both string) []float64 {
 	if both != "" && r.has(both) {
 		return r.tensors(both)
@@ -260,7 +260,7 @@ func softmax(p []float64) {
 	}
 }
 
-// formulas are the activation functions by their words in a specification.
+// formulas are the activation functions by their words in a model spec.
 var formulas = map[string]func(x float64) float64{
 	"identity":   func(x float64) float64 { return x },
 	"sigmoid":    func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },

@@ -35,7 +35,7 @@ func (s *Spec) findPulled(pulled func(repository string) (dir string, ok bool)) 
 	}
 }
 
-// HoldsFiles says whether a folder holds the files that the spec names, or else
+// HoldsFiles reports whether a folder holds the files that the spec names, or else
 // the usual configuration.
 func (s *Spec) HoldsFiles(dir string) bool {
 	names := slices.Clone(s.ModelFiles)
@@ -51,7 +51,7 @@ func (s *Spec) HoldsFiles(dir string) bool {
 	})
 }
 
-// PullArgs are the arguments of iflowc pull that fetch the files of the spec,
+// PullArgs returns the arguments of iflowc pull that fetch the files of the spec,
 // nil where it names no repository.
 func (s *Spec) PullArgs() []string {
 	if s.Repository == "" {
@@ -64,7 +64,7 @@ func (s *Spec) PullArgs() []string {
 	return args
 }
 
-// noFiles is the error for files of the model that are not there.
+// noFiles returns the error for files of the model that are not there.
 func (s *Spec) noFiles(key, what string) error {
 	pull := s.PullArgs()
 	if pull == nil {

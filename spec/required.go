@@ -30,7 +30,7 @@ func (m *Model) checkRequired(unused []string) error {
 	return nil
 }
 
-// demand gives an error for the first of the names that the files lack.
+// demand returns an error for the first of the names that the files lack.
 func (m *Model) demand(names, unused []string) error {
 	for _, std := range names {
 		if _, ok := m.tensors[std]; !ok {
@@ -98,7 +98,7 @@ func (m *Model) requiredFFN(s *stack, i int) []string {
 	return out
 }
 
-// usedExperts is how many experts a layer routes over.
+// usedExperts returns the number of experts a layer routes over.
 func (m *Model) usedExperts() int {
 	if n := m.Net.UsingExpertCount; n > 0 {
 		return n
@@ -129,7 +129,7 @@ func (m *Model) requiredNorms(s *stack, i int) []string {
 }
 
 // checkLayersAlike checks that the layers have the same tensors, but for what
-// the specification says of single layers, and that there are no more layers
+// the model spec says of single layers, and that there are no more layers
 // than the hyper-parameters say.
 func (m *Model) checkLayersAlike(unused []string) error {
 	stacks := map[string]*stack{}

@@ -10,19 +10,19 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// A Model is a specification whose sizes and tensors are known and fit.
+// A Model is a model spec whose sizes and tensors are known and fit.
 type Model struct {
 	Spec    *Spec
 	Net     *Network
 	Hyper   Hyper        // of the decoder; of the encoder where there is no decoder
 	Encoder Hyper        // of the encoder in front of a decoder
-	Unused  []string     // stored tensors that the specification ignores or ties away
+	Unused  []string     // stored tensors that the model spec ignores or ties away
 	Medusa  *MedusaHeads // nil: the model has none
 
 	tensors  map[string]Tensor // by standard name
 	standard map[string]string // of each weight of the lowered module: the standard name of its tensor
 
-	graph []byte // the module's text, where the specification has a graph
+	graph []byte // the module's text, where the model spec has a graph
 
 	ropeFactors []float32 // divisors of the rotary frequencies; nil: none
 }
@@ -33,7 +33,7 @@ type Tensor struct {
 	Pattern string // the same with {i}, {j} for the indices
 	DType   tensor.DType
 	Shape   []int
-	Pos     Pos // the specification's line that maps it; zero for the built-in maps
+	Pos     Pos // the model spec's line that maps it; zero for the built-in maps
 }
 
 // Resolve checks that every module value is available, reads the sizes, finds every tensor's standard name and checks
@@ -170,7 +170,7 @@ func match(rules []nameRule, name string) (r nameRule, i, j int, ok bool) {
 	return nameRule{}, -1, -1, false
 }
 
-// at is the position to blame for a tensor: the line that maps it, or the file.
+// at returns the position to blame for a tensor: the line that maps it, or the file.
 func (m *Model) at(t Tensor) Pos {
 	if t.Pos != (Pos{}) {
 		return t.Pos
@@ -178,13 +178,13 @@ func (m *Model) at(t Tensor) Pos {
 	return Pos{File: m.Spec.File}
 }
 
-// Tensor gives the stored tensor under a standard name.
+// Tensor returns the stored tensor under a standard name.
 func (m *Model) Tensor(std string) (Tensor, bool) {
 	t, ok := m.tensors[std]
 	return t, ok
 }
 
-// has says whether layer 0 (or the model) has the tensor; checkTensors has
+// has reports whether layer 0 (or the model) has the tensor; checkTensors has
 // seen to it that all layers agree.
 func (m *Model) has(std string) bool {
 	_, ok := m.tensors[layerName(std, 0)]
@@ -227,7 +227,7 @@ func (m *Model) checkUnused(unused []string) error {
 	return errAt(Pos{File: m.Spec.File}, "tensor %q%s: no module uses it%s", unused[0], more, m.Spec.unreadHint())
 }
 
-// missing makes the error for a tensor that the specification needs.
+// missing makes the error for a tensor that the model spec needs.
 func (m *Model) missing(std string, unused []string) error {
 	rules, err := m.Spec.rules()
 	if err != nil {

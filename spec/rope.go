@@ -59,7 +59,7 @@ var ropeScalings = map[string]func(m *Model, rs *RopeScaling) (*ropeTable, error
 	"llama3": (*Model).ropeLlama3, "longrope": (*Model).ropeLong,
 }
 
-// ropeFrequencies gives the rotary frequencies after scaling.
+// ropeFrequencies returns the rotary frequencies after scaling.
 func (m *Model) ropeFrequencies() (*ropeTable, error) {
 	table := &ropeTable{scale: 1}
 	if rs := m.Net.RopeScaling; rs != nil {
@@ -95,7 +95,7 @@ func (m *Model) ropeFrequencies() (*ropeTable, error) {
 	return table, nil
 }
 
-// kind is the scaling's name, under whichever of its two keys.
+// kind returns the scaling's name, under whichever of its two keys.
 func (rs *RopeScaling) kind() string {
 	if rs.RopeType != "" {
 		return rs.RopeType
@@ -107,7 +107,7 @@ func (m *Model) ropeError(format string, args ...any) error {
 	return errAt(m.Spec.Pos("network_structure.rope_scaling"), "rope_scaling.%s", fmt.Sprintf(format, args...))
 }
 
-// original is the context the frequencies were trained for.
+// original returns the context the frequencies were trained for.
 func (m *Model) ropeOriginal(rs *RopeScaling) (float64, error) {
 	if rs.Original > 0 {
 		return rs.Original, nil
@@ -151,7 +151,7 @@ func (m *Model) ropeDynamic(rs *RopeScaling) (*ropeTable, error) {
 	return &ropeTable{scale: 1, dynamicFrom: from, dynamicFactor: rs.Factor}, nil
 }
 
-// GrowsBeyondContext says whether rope adapts to sequences of any length, so
+// GrowsBeyondContext reports whether rope adapts to sequences of any length, so
 // that max_position_embeddings is no bound of them.
 func (m *Model) GrowsBeyondContext() bool {
 	rs := m.Net.RopeScaling

@@ -31,13 +31,13 @@ var medusaSource string
 // schemaNode is a JSON Schema or a part of one.
 type schemaNode = map[string]any
 
-// Schema is the JSON Schema (2020-12) of a specification, for editors. What it
+// Schema returns the JSON Schema (2020-12) of a model spec, for editors. What it
 // refuses, Load refuses too; what depends on a model's files, only Load knows.
 func Schema() []byte {
 	s := schemer{docs: fieldComments(specSource, networkSource, engineSource, medusaSource)}
 	root := s.structure(reflect.ValueOf(Spec{Version: Version}), false)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	root["title"] = "iflowc model specification"
+	root["title"] = "iflowc model spec"
 	root["properties"].(schemaNode)["iflow"].(schemaNode)["enum"] = []any{Version, nil}
 	network := s.structure(reflect.ValueOf(newNetwork()), true)
 	network["description"] = s.docs["Spec.Network"]
@@ -54,8 +54,8 @@ type schemer struct {
 	docs map[string]string // comments by Type.Field
 }
 
-// structure is the schema of a struct's keys; v has their defaults.
-// expressions says whether a value may be an expression over config.json.
+// structure returns the schema of a struct's keys; v has their defaults.
+// expressions reports whether a value may be an expression over config.json.
 func (s schemer) structure(v reflect.Value, expressions bool) schemaNode {
 	t, properties := v.Type(), schemaNode{}
 	for i := range t.NumField() {
@@ -82,7 +82,7 @@ func (s schemer) structure(v reflect.Value, expressions bool) schemaNode {
 	return schemaNode{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// value is the schema of one key's value, null included: a null is as good as
+// value returns the schema of one key's value, null included: a null is as good as
 // no key.
 func (s schemer) value(t reflect.Type, words, key string) schemaNode {
 	switch reflect.Zero(t).Interface().(type) {
@@ -117,7 +117,7 @@ func (s schemer) value(t reflect.Type, words, key string) schemaNode {
 	return scalarSchema(t, words, key, true)
 }
 
-// scalarSchema is the schema of a string, number or boolean.
+// scalarSchema returns the schema of a string, number or boolean.
 func scalarSchema(t reflect.Type, words, key string, null bool) schemaNode {
 	name := map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Float64: "number", reflect.Bool: "boolean"}[t.Kind()]
 	if name == "" {
@@ -142,7 +142,7 @@ func scalarSchema(t reflect.Type, words, key string, null bool) schemaNode {
 	return schemaNode{"anyOf": []any{schemaNode{"enum": enum}, schemaNode{"type": "string", "pattern": anyCase(spellings)}}}
 }
 
-// wordSpellings are the words and what else is read as one of them, the words
+// wordSpellings returns the words and what else is read as one of them, the words
 // themselves first.
 func wordSpellings(words []string) []string {
 	out := slices.Clone(words)

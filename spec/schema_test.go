@@ -126,7 +126,7 @@ func asDocument(t *testing.T, text []byte) any {
 	return doc
 }
 
-// TestSchemaAccepts: every specification of the library, of Inferflow and as
+// TestSchemaAccepts: every model spec of the library, of Inferflow and as
 // printed for each family's model conforms.
 func TestSchemaAccepts(t *testing.T) {
 	t.Parallel()
@@ -170,7 +170,7 @@ func TestSchemaAccepts(t *testing.T) {
 		checked++
 	}
 	if checked < 100 {
-		t.Errorf("%d specifications were checked, want more than 100", checked)
+		t.Errorf("%d model specs were checked, want more than 100", checked)
 	}
 }
 

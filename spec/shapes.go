@@ -50,8 +50,8 @@ func (m *Model) checkTensors(unused []string) error {
 	return nil
 }
 
-// implied is the line to blame for a wrong shape: the one that maps the tensor,
-// else the hyper-parameter that the specification gives, else config.json.
+// implied returns the line to blame for a wrong shape: the one that maps the tensor,
+// else the hyper-parameter that the model spec gives, else config.json.
 func (m *Model) implied(t Tensor, want shape) Pos {
 	if t.Pos != (Pos{}) {
 		return t.Pos
@@ -98,7 +98,7 @@ func (m *Model) inferSizes(unused []string) error {
 	return nil
 }
 
-// storedFFN is the width of a layer's FFN by its first matrix; 0 where it has none.
+// storedFFN returns the width of a layer's FFN by its first matrix; 0 where it has none.
 func (m *Model) storedFFN(layer string) int {
 	for _, f := range []struct {
 		std  string
@@ -119,7 +119,7 @@ func (m *Model) storedFFN(layer string) int {
 	return 0
 }
 
-// embedName is the standard name of the embeddings that tell the vocabulary:
+// embedName returns the standard name of the embeddings that tell the vocabulary:
 // those of the last stack.
 func (m *Model) embedName() string {
 	if m.Net.decodes() {
@@ -128,7 +128,7 @@ func (m *Model) embedName() string {
 	return "enc.token_embeddings.weight"
 }
 
-// packedGate says whether w1 holds gate and up together (chatglm2's glu_ activations).
+// packedGate reports whether w1 holds gate and up together (chatglm2's glu_ activations).
 func (m *Model) packedGate() bool { return strings.HasPrefix(m.Net.ActivationFunction, "glu_") }
 
 // A shape is what a tensor must have, and why.
@@ -150,7 +150,7 @@ func fits(have []int, want shape) bool {
 	return false
 }
 
-// shapes gives the shape of every standard tensor, in out_in layout.
+// shapes returns the shape of every standard tensor, in out_in layout.
 func (m *Model) shapes() map[string]shape {
 	h := m.Hyper
 	vocab := fmt.Sprintf("vocabulary %d, width %d", h.Rows, h.Embed)
@@ -177,7 +177,7 @@ func (m *Model) shapes() map[string]shape {
 	return out
 }
 
-// storedRows is the number of rows of a table that only its tensor states.
+// storedRows returns the number of rows of a table that only its tensor states.
 func (m *Model) storedRows(std string) int {
 	if t := m.tensors[std]; len(t.Shape) == 2 {
 		return t.Shape[0]
@@ -185,7 +185,7 @@ func (m *Model) storedRows(std string) int {
 	return 1
 }
 
-// headWidth is the width of the head's matrix: that of the embeddings, but where
+// headWidth returns the width of the head's matrix: that of the embeddings, but where
 // an encoder has a head of its own behind a transform to another width (RemBERT).
 func (m *Model) headWidth() int {
 	t, own := m.tensors["output.weight"]
@@ -257,7 +257,7 @@ func (m *Model) normShapes(s *stack, out map[string]shape) {
 	out[s.std+".input_norm.weight"], out[s.std+".input_norm.bias"] = embed, embed
 }
 
-// transposes says whether in_out layout turns this tensor: the projections,
+// transposes reports whether in_out layout turns this tensor: the projections,
 // not embeddings and head.
 func transposes(form string) bool {
 	for _, p := range []string{".self_attn.w", ".cross_attn.w", ".self_attn.qkv", ".feed_forward.w"} {

@@ -25,7 +25,7 @@ func (h reshaped) Lookup(name string) (tensor.DType, []int, bool) {
 	return dt, shape, ok
 }
 
-// TestWrongShapes gives each tensor of the tiny models' first layers other shapes
+// TestWrongShapes returns each tensor of the tiny models' first layers other shapes
 // of as many elements, which a file may state: the error names it, or
 // one that no longer fits it.
 // Shapes that only a dimension of 1 tells apart hold the same vector.

@@ -22,13 +22,13 @@ func (m *Model) weightGroup(layers, layer int) weightGroup {
 	return weightGroup{int(float64(layer/inner) / perGroup), layer % inner}
 }
 
-// sharesLayers says whether a stored name with layer index i (-1: none) is that
+// sharesLayers reports whether a stored name with layer index i (-1: none) is that
 // of a tensor which several layers may read.
 func (m *Model) sharesLayers(r nameRule, i int) bool {
 	return strings.Contains(r.standard.String(), "{i}") && (i < 0 || m.Net.WeightGroups > 0)
 }
 
-// shareLayers gives the tensor to every layer that reads it: to all layers of a
+// shareLayers returns the tensor to every layer that reads it: to all layers of a
 // stack if its name has no index, else to those of its weight group. A group
 // that no layer reads, as there are fewer layers than groups, is not used.
 func (m *Model) shareLayers(r nameRule, i, j int, t Tensor) error {
@@ -58,13 +58,13 @@ func (m *Model) shareLayers(r nameRule, i, j int, t Tensor) error {
 	return nil
 }
 
-// namesGroupLayer says whether {j} of a stored name is the layer in its weight
+// namesGroupLayer reports whether {j} of a stored name is the layer in its weight
 // group; else it is an expert or a head, which the standard name has too.
 func namesGroupLayer(r nameRule) bool {
 	return strings.Contains(r.stored.String(), "{j}") && !strings.Contains(r.standard.String(), "{j}")
 }
 
-// storedPattern is the rule's stored name with the indices filled in that tell
+// storedPattern returns the rule's stored name with the indices filled in that tell
 // a weight group, so that only those remain over which a weight is an array.
 func (m *Model) storedPattern(r nameRule, i, j int) string {
 	p := r.stored.String()
@@ -77,7 +77,7 @@ func (m *Model) storedPattern(r nameRule, i, j int) string {
 	return strings.ReplaceAll(p, "{i}", strconv.Itoa(i))
 }
 
-// storedName is the name under which the rule has the tensor of a layer stored.
+// storedName returns the name under which the rule has the tensor of a layer stored.
 func (m *Model) storedName(r nameRule, layer, j int) string {
 	if m.Net.WeightGroups == 0 || layer < 0 {
 		return r.stored.Name(layer, j)

@@ -2,23 +2,23 @@ package spec
 
 import "github.com/iflowc/iflowc/ir/tensor"
 
-// Version is the specification language's version: `iflow: 1`.
+// Version is the model spec language's version: `iflow: 1`.
 const Version = 1
 
-// Options are what the command line adds to a specification.
+// Options are what the command line adds to a model spec.
 type Options struct {
-	ModelDir   string // folder of the model's files; "" means the specification's
+	ModelDir   string // folder of the model's files; "" means the model spec's
 	Quant      string // weight type for all tensors; "f32" implies f32 activations and KV
 	KV         string // KV cache type
 	Devices    string // device string
-	MaxContext int    // positions; 0 means the specification's
+	MaxContext int    // positions; 0 means the model spec's
 
 	// Pulled finds the folder of a hub repository on this machine, for specs
 	// that name one and lie in no folder with their files; nil finds none.
 	Pulled func(repository string) (dir string, ok bool)
 }
 
-// A Spec is a specification as written or derived, with config.json (or the
+// A Spec is a model spec as written or derived, with config.json (or the
 // file's metadata) beside it. Keys are those of Inferflow's model_spec.json
 // and engine configuration, and ours.
 type Spec struct {
@@ -79,7 +79,7 @@ type Spec struct {
 	// Config is config.json, or the metadata of a GGUF or llama2.c file under
 	// config.json's names, with `hyper` on top.
 	Config map[string]any `yaml:"-"`
-	// File is where the specification was read, or what it was derived from.
+	// File is where the model spec was read, or what it was derived from.
 	File string `yaml:"-"`
 	// Pulled says that ModelDir is the repository's folder as Options.Pulled found it.
 	Pulled bool `yaml:"-"`
@@ -93,7 +93,7 @@ type Spec struct {
 // positions says where each key was given: "network_structure.rope_theta".
 type positions map[string]Pos
 
-// Set says whether the specification (not its defaults) gives the key.
+// Set reports whether the model spec (not its defaults) gives the key.
 func (s *Spec) Set(key string) bool { _, ok := s.set[key]; return ok }
 
 // Pos is where the key was given; a key not given has the file's position.

@@ -29,10 +29,10 @@ func (m *Model) stacks() []stack {
 	return out
 }
 
-// in gives the standard name of a layer's tensor: enc.{i}.self_attn.wq.
+// in returns the standard name of a layer's tensor: enc.{i}.self_attn.wq.
 func (s *stack) in(name string) string { return s.std + ".{i}." + name }
 
-// layerWindows gives the sliding window of every layer; 0 is none.
+// layerWindows returns the sliding window of every layer; 0 is none.
 func (m *Model) layerWindows(layers int) []int {
 	n := m.Net
 	out := make([]int, layers)
@@ -48,14 +48,14 @@ func (m *Model) layerWindows(layers int) []int {
 	return out
 }
 
-// hasExperts says whether a layer is a mixture of experts.
+// hasExperts reports whether a layer is a mixture of experts.
 func (m *Model) hasExperts(layer int) bool {
 	n := m.Net
 	return n.ExpertCount > 0 && layer >= n.MoELayerStart && (n.MoELayerEnd < 0 || layer < n.MoELayerEnd) &&
 		(layer+1)%n.MoELayerStep == 0 && !slices.Contains(n.MoEDenseLayers, layer)
 }
 
-// missingForm says whether the layers of a stack may differ in having a
+// missingForm reports whether the layers of a stack may differ in having a
 // tensor, and whether this layer has none.
 func (m *Model) missingForm(s *stack, form string, layer int) bool {
 	name := strings.TrimPrefix(form, s.std+".{i}.")

@@ -26,7 +26,7 @@ var engineNames = map[string]string{
 	"ffn_w1": "dec.{i}.feed_forward.w1", "ffn_w2": "dec.{i}.feed_forward.w2", "ffn_w3": "dec.{i}.feed_forward.w3",
 }
 
-// WeightTypes gives the exceptions that `types` makes from `quant`: its keys
+// WeightTypes returns the exceptions that `types` makes from `quant`: its keys
 // are standard tensor names ("dec.{i}.self_attn.wv", "output"), Inferflow's
 // ("attn_wv") or weights of the IR, with * for anything ("w_*"). Later keys
 // win. A key that no weight has is an error. Call it after Lower.
@@ -92,7 +92,7 @@ func suggestType(s string) string {
 	return fmt.Sprintf("; want a size (%s) or a type (%s)", strings.Join(sizes, " "), strings.Join(types, " "))
 }
 
-// SizeNames are the sizes that a weight type is chosen by, such as q4.
+// SizeNames returns the sizes that a weight type is chosen by, such as q4.
 func SizeNames() (names []string) {
 	for _, size := range dtype.Sizes {
 		names = append(names, size.Name)
@@ -100,13 +100,13 @@ func SizeNames() (names []string) {
 	return names
 }
 
-// TypeNames are the types that weights can be computed in.
+// TypeNames returns the types that weights can be computed in.
 func TypeNames() []string { return typeNames(computeType) }
 
-// KVTypeNames are the types that the KV cache can have.
+// KVTypeNames returns the types that the KV cache can have.
 func KVTypeNames() []string { return typeNames(KVType) }
 
-// typeNames are the names of all types for which ok holds.
+// typeNames returns the names of all types for which ok holds.
 func typeNames(ok func(tensor.DType) bool) (names []string) {
 	for d := tensor.F32; d <= tensor.Q2B32; d++ {
 		if ok(d) {

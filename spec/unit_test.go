@@ -12,7 +12,7 @@ import (
 	"github.com/iflowc/iflowc/models"
 )
 
-// TestInferflowLanguage reads specifications in Inferflow's language.
+// TestInferflowLanguage reads model specs in Inferflow's language.
 func TestInferflowLanguage(t *testing.T) {
 	files, err := filepath.Glob("testdata/inferflow/*.json")
 	if err != nil || len(files) == 0 {
@@ -234,7 +234,7 @@ func TestWeightTypes(t *testing.T) {
 	}
 }
 
-// TestLoadForms loads each form that a specification may have.
+// TestLoadForms loads each form that a model spec may have.
 func TestLoadForms(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -254,7 +254,7 @@ func TestLoadForms(t *testing.T) {
 	}
 	s, err = Load(filepath.Join(dir, "spec.yaml"), Options{})
 	if err != nil || s.Network.RopeTheta != 5 || s.ModelDir != dir || s.Network.Type != "decoder_only" {
-		t.Errorf("specification beside config.json: %v %+v", err, s)
+		t.Errorf("model spec beside config.json: %v %+v", err, s)
 	}
 	if _, err = Load(dir, Options{Quant: "q9"}); err == nil || !strings.Contains(err.Error(), `--quant: have "q9"`) {
 		t.Errorf("--quant: %v", err)

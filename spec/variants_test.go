@@ -14,7 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A variant is another way to write the specification of a tiny model, whose
+// A variant is another way to write the model spec of a tiny model, whose
 // numbers follow from those of transformers for the model as it is.
 type variant struct {
 	values []string // module values that it tests
@@ -97,7 +97,7 @@ var variants = []variant{
 		want: byReference(func(r *reference) { r.experts = 3 })},
 }
 
-// allVariants are the variants of the table and one for each activation
+// allVariants returns the variants of the table and one for each activation
 // function in each place that has one.
 func allVariants() []variant {
 	all := slices.Clone(variants)
@@ -221,13 +221,13 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// file is the variant's specification in testdata/variants, which the tests of
+// file returns the variant's model spec in testdata/variants, which the tests of
 // compiled models read too.
 func (v *variant) file() string {
 	return filepath.Join("testdata/variants", strings.ReplaceAll(v.values[0], " ", "_")+".yaml")
 }
 
-// write prints the model's specification with the variant's keys.
+// write prints the model's model spec with the variant's keys.
 func (v *variant) write(t *testing.T, dir string) string {
 	t.Helper()
 	s, err := Load(dir, Options{})
@@ -283,7 +283,7 @@ func set(doc, keys map[string]any) {
 	}
 }
 
-// inVariants says whether some variant tests a module value.
+// inVariants reports whether some variant tests a module value.
 func inVariants(value string) bool {
 	return slices.ContainsFunc(allVariants(), func(v variant) bool { return slices.Contains(v.values, value) })
 }

@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// YAML prints the specification as an ordinary file: what was derived from
+// YAML prints the model spec as an ordinary file: what was derived from
 // config.json or metadata stands there as keys, so that reading it back with
 // the same model folder gives the same model. model_dir is left out.
 func (s *Spec) YAML() ([]byte, error) {
@@ -54,7 +54,7 @@ func (s *Spec) YAML() ([]byte, error) {
 var hyperNames = []string{"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size", "max_position_embeddings",
 	"encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"}
 
-// baseline is what a specification that states its type starts from with this
+// baseline is what a model spec that states its type starts from with this
 // config.json, and the hyper-parameters in which the model differs from it.
 func (s *Spec) baseline() (*Network, map[string]any, error) {
 	config := maps.Clone(s.configFile)
@@ -81,7 +81,7 @@ func (s *Spec) baseline() (*Network, map[string]any, error) {
 
 var graphName = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 
-// graphNames are the hyper-parameters that the graph refers to.
+// graphNames returns the hyper-parameters that the graph refers to.
 func (s *Spec) graphNames() (names []string) {
 	for _, m := range graphName.FindAllStringSubmatch(s.Graph, -1) {
 		names = append(names, m[1])

@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// attention is the meaning of the op attention (ops.Attention): softmax over
+// attention returns the meaning of the op attention (ops.Attention): softmax over
 // the visible rows, head by head, token by token.
 func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.Tensor, error) {
 	shape := ops.AttentionShapeOf(o)

@@ -115,7 +115,7 @@ func (r *run) op(o *ir.Op) error {
 	return nil
 }
 
-// results gives the op's results the values of a body's yields.
+// results returns the op's results the values of a body's yields.
 func (r *run) results(o *ir.Op, yields []*ir.Value) error {
 	var ts [][]*tensor.Tensor
 	for _, y := range yields {
@@ -209,7 +209,7 @@ func (r *run) lockstep(o *ir.Op) ([][]*tensor.Tensor, error) {
 	return out, nil
 }
 
-// args gives the tensors of an op's arguments for one rank; nil for states.
+// args returns the tensors of an op's arguments for one rank; nil for states.
 func (r *run) args(o *ir.Op, tpRank int) ([]*tensor.Tensor, error) {
 	var out []*tensor.Tensor
 	for i, a := range o.Args {
@@ -230,7 +230,7 @@ func (r *run) args(o *ir.Op, tpRank int) ([]*tensor.Tensor, error) {
 	return out, nil
 }
 
-// weight gives argument i of an op; all elements of its last index in one
+// weight returns argument i of an op; all elements of its last index in one
 // tensor where the op takes each.
 func (r *run) weight(o *ir.Op, i int) (*tensor.Tensor, error) {
 	a := o.Args[i]

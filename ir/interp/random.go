@@ -195,7 +195,7 @@ func (s *shapes) pushJoined(r *tensor.Transform, index []int, want []int, exact 
 	return nil
 }
 
-// rowsKnown is the row count of a transform's result where it does not hang on a
+// rowsKnown returns the row count of a transform's result where it does not hang on a
 // stored tensor; else 0.
 func (s *shapes) rowsKnown(r *tensor.Transform) int {
 	switch r.Op {

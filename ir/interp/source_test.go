@@ -132,7 +132,7 @@ func TestEncoderDecoder(t *testing.T) {
 	}
 }
 
-// embedded is the first layer's input: rows of a table plus sines and cosines.
+// embedded returns the first layer's input: rows of a table plus sines and cosines.
 func embedded(table *tensor.Tensor, ids []int) *tensor.Tensor {
 	out := tensor.New(tensor.F32, len(ids), 8)
 	for p, id := range ids {

@@ -43,14 +43,14 @@ func NewStates() *States {
 	return &States{rows: map[stateKey][]*stateRow{}, lens: map[int]int{}, src: map[int]source{}}
 }
 
-// Len is the number of rows of a sequence that the next step sees.
+// Len returns the number of rows of a sequence that the next step sees.
 func (st *States) Len(seq int) int { return st.lens[seq] }
 
 // Truncate makes the next step see only the first n rows of a sequence, as
 // after rejected speculation.
 func (st *States) Truncate(seq, n int) { st.lens[seq] = min(n, st.lens[seq]) }
 
-// SourceLen is the number of rows of a sequence's source, which attention with
+// SourceLen returns the number of rows of a sequence's source, which attention with
 // the flag cross sees.
 func (st *States) SourceLen(seq int) int { return st.src[seq].rows }
 
@@ -124,7 +124,7 @@ func (st *States) visible(name string, s *Step, t int, v view) []*stateRow {
 	return out
 }
 
-// sees says whether a token sees a row by their positions.
+// sees reports whether a token sees a row by their positions.
 func (v view) sees(own, row int) bool {
 	switch {
 	case v.causal && row > own:

@@ -22,7 +22,7 @@ type Step struct {
 	Trace   func(v *ir.Value, index []int, tpRank int, t *tensor.Tensor)
 }
 
-// filled gives the step with every default written out and its lengths
+// filled returns the step with every default written out and its lengths
 // checked. A step without ids has as many tokens as Pos. On sources, positions
 // count from 0, because a source comes whole.
 func (s *Step) filled(st *States, onSources bool) (*Step, error) {
@@ -80,7 +80,7 @@ func (s *Step) filled(st *States, onSources bool) (*Step, error) {
 	return &f, nil
 }
 
-// dim is the row count that a dim stands for in this step.
+// dim returns the row count that a dim stands for in this step.
 func (s *Step) dim(d *ir.Dim) int {
 	switch d.Role {
 	case "out_rows":
@@ -95,7 +95,7 @@ func (s *Step) dim(d *ir.Dim) int {
 	return len(s.Pos)
 }
 
-// input is the tensor of a graph's input.
+// input returns the tensor of a graph's input.
 func (s *Step) input(v *ir.Value) (*tensor.Tensor, error) {
 	if t := s.Extra[v.Name]; t != nil {
 		return t, nil

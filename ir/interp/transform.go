@@ -196,7 +196,7 @@ func part(r *tensor.Transform, x *tensor.Tensor, shape, index []int) (*tensor.Te
 	return out, nil
 }
 
-// plain is the precision of values of which blocks were torn apart.
+// plain returns the precision of values of which blocks were torn apart.
 func plain(dt tensor.DType) tensor.DType {
 	if dt.IsBlock() {
 		return tensor.F64

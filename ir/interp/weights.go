@@ -58,7 +58,7 @@ func (w *Transforms) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// TransformOf is the weight's transform; that of its own name when it has none.
+// TransformOf returns the weight's transform; that of its own name when it has none.
 func TransformOf(v *ir.Value) *tensor.Transform {
 	if v.Transform != nil {
 		return v.Transform
@@ -70,7 +70,7 @@ func TransformOf(v *ir.Value) *tensor.Transform {
 	return tensor.Source(name)
 }
 
-// rounded gives the values the precision of an element type. Values that have
+// rounded returns the values the precision of an element type. Values that have
 // it already stay, so that blocks that were only moved are not rounded twice.
 func rounded(t *tensor.Tensor, dt tensor.DType) (*tensor.Tensor, error) {
 	if t.DType == dt {

@@ -93,10 +93,10 @@ func (c *Case) unread() []string {
 	return out
 }
 
-// Has says whether the archive has a section.
+// Has reports whether the archive has a section.
 func (c *Case) Has(name string) bool { return c.section(name) != nil }
 
-// Section is the text of a section, which must exist.
+// Section returns the text of a section, which must exist.
 func (c *Case) Section(name string) []byte {
 	c.Helper()
 	f := c.section(name)

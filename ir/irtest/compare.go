@@ -150,7 +150,7 @@ func withExtra(s interp.Step, g *ir.Graph, seed uint64) *interp.Step {
 	return &s
 }
 
-// causal says whether no token of the graph sees a later one of its own
+// causal reports whether no token of the graph sees a later one of its own
 // sequence.
 func causal(g *ir.Graph) bool {
 	for _, o := range g.FindOps("attention") {

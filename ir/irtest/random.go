@@ -16,7 +16,7 @@ func Random(seed uint64) *ir.Module {
 	return mustParse(RandomText(seed))
 }
 
-// RandomText is the text of Random.
+// RandomText returns the text of Random.
 func RandomText(seed uint64) string {
 	return newMaker(seed).module()
 }
@@ -179,7 +179,7 @@ func (r *maker) attention(h, index string, window int) string {
 	return r.linear(a, "o", index, r.width, r.heads*r.dim)
 }
 
-// positions gives what attention takes for positions and order: an argument
+// positions returns what attention takes for positions and order: an argument
 // and attributes.
 func (r *maker) positions() (rel, attrs string) {
 	if !r.source {

@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// WriteIndices gives the uses of array weights and states in the repeats of a
+// WriteIndices returns the uses of array weights and states in the repeats of a
 // module a written index, which computes what its absence means. It leaves some
 // out.
 func WriteIndices(m *ir.Module, seed uint64) {

@@ -18,7 +18,7 @@ import (
 // steps. A new kind of op is one more function in step.
 func RandomOps(seed uint64) *ir.Module { return mustParse(RandomOpsText(seed)) }
 
-// RandomOpsText is the text of RandomOps.
+// RandomOpsText returns the text of RandomOps.
 func RandomOpsText(seed uint64) string {
 	d := &dag{rng: rand.New(rand.NewPCG(seed, 0x6f7073)), states: map[string]bool{}}
 	text := d.module()

@@ -53,7 +53,7 @@ func (d *dag) projections() {
 	}
 }
 
-// gated is the product of two products, one of them through an activation.
+// gated returns the product of two products, one of them through an activation.
 func (d *dag) gated() {
 	x := d.tame(nil)
 	elem, n := d.matrix(x.cols), d.width()

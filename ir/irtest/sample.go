@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// All says whether tests run all of their cases: where IFLOWC_TEST_ALL is set,
+// All reports whether tests run all of their cases: where IFLOWC_TEST_ALL is set,
 // as script/check-all does.
 func All() bool { return os.Getenv("IFLOWC_TEST_ALL") != "" }
 
@@ -25,7 +25,7 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Sample gives n of a test's cases, in their order, drawn by the seed and the
+// Sample returns n of a test's cases, in their order, drawn by the seed and the
 // test's name; all of them where All says so. It logs the seed.
 func Sample[T any](t testing.TB, n int, cases []T) []T {
 	t.Helper()

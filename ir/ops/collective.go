@@ -55,7 +55,7 @@ var AllGather = &ir.OpDef{
 	},
 }
 
-// GatherAt is the column of the result at which a rank's columns begin.
+// GatherAt returns the column of the result at which a rank's columns begin.
 func GatherAt(o *ir.Op, tpRank int) int {
 	if o.Has("bounds") {
 		return o.Ints("bounds")[2*tpRank]

@@ -34,7 +34,7 @@ var Split = &ir.OpDef{
 	},
 }
 
-// SplitColumn is the column of split's argument that becomes column c of its
+// SplitColumn returns the column of split's argument that becomes column c of its
 // result number i.
 func SplitColumn(o *ir.Op, i, c int) int {
 	sizes := o.Ints("sizes")

@@ -149,7 +149,7 @@ func evalExperts(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	return []*tensor.Tensor{out}, nil
 }
 
-// oneExpert is the output of expert e for one row.
+// oneExpert returns the output of expert e for one row.
 func oneExpert(o *ir.Op, in []*tensor.Tensor, e int, x []float64) ([]float64, error) {
 	s := ExpertsShapeOf(o)
 	h := expertLinear(in, s.Gate, s.BiasGate, e, x)

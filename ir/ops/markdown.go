@@ -17,7 +17,7 @@ var traitWords = []struct {
 	{ir.Collective, "exchange between devices"},
 }
 
-// Markdown is the text of docs/ops.md.
+// Markdown returns the text of docs/ops.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("# Ops\n\nGenerated from the table in `ir/ops` by `go generate ./ir/ops`; do not edit. Values between ops are real numbers\n" +

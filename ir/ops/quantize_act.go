@@ -81,5 +81,5 @@ func roundActivation(dt tensor.DType, x []float64, n int) error {
 	return nil
 }
 
-// rounded says whether quantize_act yields the type.
+// rounded reports whether quantize_act yields the type.
 func rounded(t tensor.DType) bool { return t.IsActivation() || t == tensor.BF16 }

@@ -2,7 +2,7 @@ package ops
 
 import "math"
 
-// RelBucket is the row of a table of relative biases for a key at the given
+// RelBucket returns the row of a table of relative biases for a key at the given
 // distance, its position less the query's (T5: Raffel et al. 2020, §2.1). Half
 // the buckets of a direction are single distances; the others grow with the
 // logarithm, up to limit and beyond. bidirectional gives later positions the

@@ -42,7 +42,7 @@ var RopeTable = &ir.OpDef{
 	},
 }
 
-// RopeRow is the row of a rope table for one position of a sequence of the
+// RopeRow returns the row of a rope table for one position of a sequence of the
 // given length.
 func RopeRow(o *ir.Op, pos float64, length int) []float64 {
 	freqs, scale := RopeFreqs(o, length)
@@ -91,7 +91,7 @@ func checkDynamic(o *ir.Op) error {
 	return nil
 }
 
-// ropeTheta is the base of the frequencies for a sequence of the given length.
+// ropeTheta returns the base of the frequencies for a sequence of the given length.
 func ropeTheta(o *ir.Op, length int) float32 {
 	theta, from := float32(o.Float("theta")), o.Int("dynamic_from")
 	if !o.Has("dynamic_from") || length <= from {
@@ -102,7 +102,7 @@ func ropeTheta(o *ir.Op, length int) float32 {
 	return theta * float32(math.Pow(float64(grown), dim/(dim-2)))
 }
 
-// RopeFreqs gives the dim/2 frequencies, in the float32 arithmetic of
+// RopeFreqs returns the dim/2 frequencies, in the float32 arithmetic of
 // transformers, and the scale that a sequence of the given length uses.
 func RopeFreqs(o *ir.Op, length int) (freqs []float32, scale float64) {
 	dim, scale := o.Int("dim"), o.Float("scale")

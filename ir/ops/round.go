@@ -4,7 +4,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Round gives each number of a row the value it has after being stored as dt
+// Round returns each number of a row the value it has after being stored as dt
 // and read back. A row that is no whole number of blocks is filled up with its
 // last value, as the loader does. F64 rounds nothing; integer types neither.
 func Round(dt tensor.DType, x []float64) error { return round(dt, x, tensor.Encode) }

@@ -148,7 +148,7 @@ func limitGroups(o *ir.Op, choice []float64) {
 	}
 }
 
-// greatest gives the places of the n greatest entries; of equal ones the
+// greatest returns the places of the n greatest entries; of equal ones the
 // first come first. NaN counts as less than any number.
 func greatest(x []float64, n int) []int {
 	order := make([]int, len(x))

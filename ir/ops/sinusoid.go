@@ -60,7 +60,7 @@ func sinusoidAngle(o *ir.Op, pos, c int, freqs []float32) float64 {
 	return float64(float32(pos) * freqs[c])
 }
 
-// SinusoidFreqs gives the dim/2 factors of the positions, in the float32
+// SinusoidFreqs returns the dim/2 factors of the positions, in the float32
 // arithmetic of transformers for half_minus_1.
 func SinusoidFreqs(o *ir.Op) []float32 {
 	half := o.Int("dim") / 2

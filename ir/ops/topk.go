@@ -2,7 +2,7 @@ package ops
 
 import "math"
 
-// torchTopK gives the places of the k greatest entries; of equal ones those
+// torchTopK returns the places of the k greatest entries; of equal ones those
 // that torch.topk takes on a CPU, which selects by quickselect with a median of
 // three as the pivot (libstdc++'s std::nth_element). Experts of excluded groups
 // all count as 0, and where an expert in use counts as less, it matters which of

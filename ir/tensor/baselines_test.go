@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// baselineValues are the numbers of tools/gen/reference/block_errors.py.
+// baselineValues returns the numbers of tools/gen/reference/block_errors.py.
 func baselineValues(outliers bool) []float32 {
 	out := make([]float32, 1<<14)
 	state := uint64(12345)

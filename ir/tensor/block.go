@@ -40,7 +40,7 @@ var affine = [dtype.Count]*affineLayout{
 // affineHead is the size of base and scale in front of the codes.
 const affineHead = 4
 
-// MaxCode is the largest code of a block type iflowc computes with: values are
+// MaxCode returns the largest code of a block type iflowc computes with: values are
 // base + scale·code with codes 0…MaxCode. It is 0 for other types; for
 // q8_b32t2, whose codes are signed, it is 255 with 128 standing for zero.
 func MaxCode(d DType) int {
@@ -53,7 +53,7 @@ func MaxCode(d DType) int {
 	return 0
 }
 
-// HasBase says whether the blocks of a type iflowc computes with store a base
+// HasBase reports whether the blocks of a type iflowc computes with store a base
 // beside the scale.
 func HasBase(d DType) bool { return affine[d] != nil }
 

@@ -135,7 +135,7 @@ func TestEveryQ3HPair(t *testing.T) {
 	}
 }
 
-// ramp gives codes 0, 1, …, maxCode, 0, … exactly: base −2, scale ½ (rule A),
+// ramp returns codes 0, 1, …, maxCode, 0, … exactly: base −2, scale ½ (rule A),
 // or cell centers of the same scale (rule B).
 func ramp(dt DType) []float32 {
 	src := make([]float32, dt.Block())

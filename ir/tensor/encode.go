@@ -89,7 +89,7 @@ func encodeRows(dst []byte, dt DType, src []float32, how rounding) error {
 	return nil
 }
 
-// CanEncode says whether Encode writes the type.
+// CanEncode reports whether Encode writes the type.
 func CanEncode(dt DType) bool {
 	return dt < dtype.Count && (plainEncoders[dt] != nil || blockEncoders[dt] != nil)
 }
@@ -154,7 +154,7 @@ func encodeActivation(dst []byte, _ DType, src []float32, _ rounding) {
 	binary.LittleEndian.PutUint32(dst[len(src):], math.Float32bits(top/127))
 }
 
-// finiteBlock is the block with NaN as 0 and infinities as the largest
+// finiteBlock returns the block with NaN as 0 and infinities as the largest
 // float32: the block itself unless it has any, then a copy in buf.
 func finiteBlock(src []float32, buf *[64]float32) []float32 {
 	var probe float32

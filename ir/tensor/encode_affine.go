@@ -56,7 +56,7 @@ func extremes(src []float32) (low, high float64) {
 	return float64(lo), float64(hi)
 }
 
-// round gives the values the nearest codes under the fit's scale and base, and
+// round returns the values the nearest codes under the fit's scale and base, and
 // measures the error.
 func (f *blockFit) round(src, importance []float32, maxCode int) {
 	scale, base := F16ToF32(f.scale), F16ToF32(f.base)
@@ -133,7 +133,7 @@ func (l *affineLayout) search(best *blockFit, src, importance []float32) {
 	best.improve(chosen.stored(mean, low, unit), src, importance, l.maxCode)
 }
 
-// stored is the grid as f16 numbers.
+// stored returns the grid as f16 numbers.
 func (g grid) stored(meanCode float32, low, unit float64) (f blockFit) {
 	f.scale = saturateF16(float64(g.step) * unit)
 	// The base makes up for the rounding of the scale at the mean code.
@@ -259,7 +259,7 @@ func (b *fitBlock) load(src, importance []float32, low, unit float64) {
 	b.weight = sum
 }
 
-// refit gives the values their codes under g and solves for the grid that fits
+// refit returns the values their codes under g and solves for the grid that fits
 // these codes best: weighted linear regression of the values on the codes. The
 // residual is that of the codes, before they change with the new grid.
 func (b *fitBlock) refit(g grid, top float32) (residual float32, fit grid, meanCode float32) {

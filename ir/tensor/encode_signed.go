@@ -31,7 +31,7 @@ func encodeSigned(dst []byte, _ DType, src []float32, how rounding) {
 	copy(dst[2:], best.codes[:len(src)])
 }
 
-// roundSigned gives the values the nearest codes under the fit's scale, as
+// roundSigned returns the values the nearest codes under the fit's scale, as
 // two's complement, and measures the error.
 func (f *blockFit) roundSigned(src, importance []float32) {
 	scale := F16ToF32(f.scale)

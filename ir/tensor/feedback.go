@@ -155,7 +155,7 @@ func EncodeFeedback(dst []byte, dt DType, row []float32, f *Feedback) error {
 	return nil
 }
 
-// block gives columns c … of a square their codes under the scale and base that
+// block returns columns c … of a square their codes under the scale and base that
 // stand in out, one after the other, and moves the columns behind each.
 func (f *Feedback) block(out []byte, dt DType, w []float32, c int, follow []float32) {
 	var codes [64]uint8

@@ -37,13 +37,13 @@ const (
 	maxIndexValue = math.MaxInt32 // of every intermediate result, which C computes in an int
 )
 
-// ConstIndex is the constant n.
+// ConstIndex returns the constant n.
 func ConstIndex(n int) Index { return Index{N: n} }
 
 // VarIndex is one of the other indices, counted from 0; it is written i, j, k, ….
 func VarIndex(n int) Index { return Index{Op: IndexVar, N: n} }
 
-// At is the number that the index is where the other indices are those given.
+// At returns the number that the index is where the other indices are those given.
 func (x Index) At(vars []int) (int, error) {
 	switch x.Op {
 	case IndexConst:
@@ -88,7 +88,7 @@ func (x Index) At(vars []int) (int, error) {
 	return n, nil
 }
 
-// Constant says whether the index depends on no other index.
+// Constant reports whether the index depends on no other index.
 func (x Index) Constant() bool {
 	switch x.Op {
 	case IndexConst:
@@ -99,7 +99,7 @@ func (x Index) Constant() bool {
 	return x.X.Constant() && x.Y.Constant()
 }
 
-// Reads says whether the index depends on one of the others.
+// Reads reports whether the index depends on one of the others.
 func (x Index) Reads(n int) bool {
 	switch x.Op {
 	case IndexConst:
@@ -110,11 +110,11 @@ func (x Index) Reads(n int) bool {
 	return x.X.Reads(n) || x.Y.Reads(n)
 }
 
-// String gives the index as it stands in the IR, with no more brackets than it
+// String returns the index as it stands in the IR, with no more brackets than it
 // needs.
 func (x Index) String() string { return x.Text(IndexName) }
 
-// IndexName is the letter of index number n: i for 0.
+// IndexName returns the letter of index number n: i for 0.
 func IndexName(n int) string { return string(rune('i' + n)) }
 
 // Text writes the index with names of the caller's for the others. It is an

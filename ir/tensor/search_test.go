@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// squaredError is the sum over the values, importance given or not.
+// squaredError returns the sum over the values, importance given or not.
 func squaredError(a, b, importance []float32) float64 {
 	var sum float64
 	for i := range a {

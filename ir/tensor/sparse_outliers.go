@@ -26,7 +26,7 @@ const (
 	MaxSparseRatio = dtype.MaxSparseRatio
 )
 
-// SparseCount is the number of sparse outliers of a matrix for a fraction of its
+// SparseCount returns the number of sparse outliers of a matrix for a fraction of its
 // entries.
 func SparseCount(rows, cols int, ratio float64) int {
 	return int(float64(rows) * float64(cols) * ratio)
@@ -124,7 +124,7 @@ func (e *sparseEncoder) block(of []byte, i int) []byte {
 	return of[i*size : (i+1)*size]
 }
 
-// values gives block i of the row x that it lies in.
+// values returns block i of the row x that it lies in.
 func (e *sparseEncoder) values(i int, x []float32) (src, importance []float32) {
 	b := e.dt.Block()
 	at := i % (e.m.Cols / b) * b
@@ -168,7 +168,7 @@ func (e *sparseEncoder) encode(i int, x []float32, dst []byte) float64 {
 	return sum
 }
 
-// restMean is the mean of a block without some entries.
+// restMean returns the mean of a block without some entries.
 func restMean(src []float32, kept []uint8) float64 {
 	sum := 0.0
 	for c, x := range src {
@@ -239,7 +239,7 @@ func (e *sparseEncoder) load(r int) {
 	}
 }
 
-// outliers are the differences of what was kept to what the blocks hold there.
+// outliers returns the differences of what was kept to what the blocks hold there.
 func (e *sparseEncoder) outliers(touched map[int]bool) []SparseOutlier {
 	var out []SparseOutlier
 	var back [64]float32

@@ -25,7 +25,7 @@ func New(dt DType, shape ...int) *Tensor {
 	return &Tensor{DType: dt, Shape: slices.Clone(shape), F: make([]float64, n)}
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (t *Tensor) Len() int { return len(t.F) }
 
 // At reads the element at the given index, one number a dimension.

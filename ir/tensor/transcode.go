@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
-// Lossless says whether every value stored as src is exactly a value of dst,
+// Lossless reports whether every value stored as src is exactly a value of dst,
 // and Transcode keeps it. float32 holds what any file type decodes to, but for
 // the wide integers and float64.
 func Lossless(dst, src DType) bool {
@@ -29,7 +29,7 @@ func exact(src DType) bool {
 	return src != GQ4K && src != GQ5K && src != GIQ4XS && src != GMXFP4
 }
 
-// ComputeType is the type a stored type is computed with when the user asked
+// ComputeType returns the type a stored type is computed with when the user asked
 // for none: itself where iflowc computes with it, else the smallest type that
 // holds it without loss, else the closest block type of no less precision.
 // q4_k and q5_k keep their codes in q4_b32 and q5_b32 and only round the

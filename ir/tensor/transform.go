@@ -41,7 +41,7 @@ type Transform struct {
 	Word string       `json:"word,omitempty"` // permute_rows: which permutation
 }
 
-// Source is the transform of a stored tensor.
+// Source returns the transform of a stored tensor.
 func Source(name string) *Transform { return &Transform{Op: "source", Name: name} }
 
 // String prints the transform as it stands in the IR.
@@ -80,7 +80,7 @@ func (r *Transform) Sources() []string {
 	return out
 }
 
-// SourceName is the stored tensor that a source of a transform names for an element
+// SourceName returns the stored tensor that a source of a transform names for an element
 // of a weight: {i}, {j}, {2*i+1} stand for numbers that follow from the element's
 // indices.
 func SourceName(pattern string, index []int) (string, error) {

@@ -55,7 +55,7 @@ func (b *balance) pack(like Plan, limit float64) Plan {
 	return p
 }
 
-// slowest is the time of the slowest stage.
+// slowest returns the time of the slowest stage.
 func (b *balance) slowest(p Plan) (most float64) {
 	for i, s := range p {
 		sum := 0.0

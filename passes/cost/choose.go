@@ -77,7 +77,7 @@ func (r *Prediction) devices() (n int) {
 	return n
 }
 
-// beats says whether r is the better arrangement.
+// beats reports whether r is the better arrangement.
 func (r *Prediction) beats(o *Prediction, load Load) bool {
 	mine, other := r.gives(load), o.gives(load)
 	switch a, b := r.devices(), o.devices(); {
@@ -133,7 +133,7 @@ func (r *Prediction) most() (n int64) {
 	return n
 }
 
-// String gives the estimate and its bars.
+// String returns the estimate and its bars.
 func (r Range) String() string {
 	return fmt.Sprintf("%s (%s to %s)", digits(r.Mid), digits(r.Low), digits(r.High))
 }

@@ -131,7 +131,7 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestBalance gives the stage of the head fewer layers, by the time it takes.
+// TestBalance returns the stage of the head fewer layers, by the time it takes.
 func TestBalance(t *testing.T) {
 	t.Parallel()
 	m := &cost.Machine{Devices: []cost.Device{{Read: 1, Peak: 1, Reach: cost.Sure(1)}}}

@@ -8,7 +8,7 @@ type Range struct{ Low, Mid, High float64 }
 // Sure is a number that is known.
 func Sure(x float64) Range { return Range{x, x, x} }
 
-// at gives the estimate when all goes badly (-1), as expected (0) or well (1).
+// at returns the estimate when all goes badly (-1), as expected (0) or well (1).
 func (r Range) at(luck int) float64 {
 	switch luck {
 	case -1:
@@ -51,12 +51,12 @@ type Link struct {
 	Float     int // bytes of an exchanged number
 }
 
-// message is the time of one message.
+// message returns the time of one message.
 func (l Link) message(bytes float64, luck int) float64 {
 	return l.Latency.at(luck) + bytes/l.Bandwidth
 }
 
-// exchange is the time of an exchange in which each of n ranks gives so many
+// exchange returns the time of an exchange in which each of n ranks gives so many
 // numbers.
 func (l Link) exchange(n int, floats float64, luck int) float64 {
 	if n < 2 {
@@ -72,7 +72,7 @@ func (l Link) exchange(n int, floats float64, luck int) float64 {
 	return l.Latency.at(luck) + others*bytes/l.Bandwidth
 }
 
-// sends is how many bytes a rank puts on the wire in an exchange.
+// sends returns the number of bytes a rank puts on the wire in an exchange.
 func (l Link) sends(n int, floats float64) float64 {
 	bytes, others := floats*float64(l.Float), float64(n-1)
 	switch l.Style {

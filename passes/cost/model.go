@@ -36,7 +36,7 @@ type Model struct {
 	Head   Part // for an output row
 	Hidden int  // floats a row that a stage sends to the next
 
-	// Split says whether the layers can be shared by n devices; nil: they cannot.
+	// Split reports whether the layers can be shared by n devices; nil: they cannot.
 	Split func(n int) error
 }
 
@@ -98,7 +98,7 @@ func reason(err error, n int) error {
 	return err
 }
 
-// mainGraph is the graph that gives the results: decode, else the last one.
+// mainGraph returns the graph that gives the results: decode, else the last one.
 func mainGraph(m *ir.Module) *ir.Graph {
 	if g := m.Graph("decode"); g != nil || len(m.Graphs) == 0 {
 		return g
@@ -168,7 +168,7 @@ func (p *Part) addExperts(op *ir.Op) {
 	p.Experts = append(p.Experts, x)
 }
 
-// portion is the part of a layer that the busiest of n ranks has: where they
+// portion returns the part of a layer that the busiest of n ranks has: where they
 // do not share the heads evenly, the one with one head more.
 func (p *Part) portion(n int) float64 {
 	if p.Heads == 0 || n >= p.Heads || p.Heads%n == 0 {
@@ -177,7 +177,7 @@ func (p *Part) portion(n int) float64 {
 	return float64((p.Heads+n-1)/n) / float64(p.Heads)
 }
 
-// read is how many bytes of the weights a step of n rows reads: of a mixture
+// read returns the number of bytes of the weights a step of n rows reads: of a mixture
 // those experts that any row chooses, were the choices independent.
 func (p *Part) read(n float64) float64 {
 	sum := p.Read
@@ -209,7 +209,7 @@ func (c *Model) countExchanges(split *ir.Module) {
 	}
 }
 
-// elements is how many numbers one element of an array weight has.
+// elements returns the number of numbers one element of an array weight has.
 func elements(v *ir.Value) int64 {
 	n := int64(1)
 	for _, s := range v.Type.Shape {

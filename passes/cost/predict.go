@@ -127,7 +127,7 @@ func (c *Model) need(p Plan, i int, load Load) int64 {
 	return sum + Scratch
 }
 
-// stage is the time of a step of rows in a stage, what it hands on included.
+// stage returns the time of a step of rows in a stage, what it hands on included.
 func (c *Model) stage(m *Machine, p Plan, i int, rows float64, context, luck int) float64 {
 	s := p[i]
 	t := 0.0
@@ -143,7 +143,7 @@ func (c *Model) stage(m *Machine, p Plan, i int, rows float64, context, luck int
 	return t
 }
 
-// Layer is the time of a layer on the ranks of a stage, exchanges included.
+// Layer returns the time of a layer on the ranks of a stage, exchanges included.
 func (c *Model) Layer(m *Machine, s Stage, l Part, rows float64, context, luck int) float64 {
 	past := rows * float64(context)
 	t := c.work(m, s, &l, l.read(rows)+past*float64(l.RowBytes), rows*l.MACs+past*l.Attend, luck)
@@ -153,7 +153,7 @@ func (c *Model) Layer(m *Machine, s Stage, l Part, rows float64, context, luck i
 	return t
 }
 
-// work is the time in which the slowest rank reads its part of so many bytes
+// work returns the time in which the slowest rank reads its part of so many bytes
 // and does its part of the multiply-adds.
 func (c *Model) work(m *Machine, s Stage, l *Part, bytes, macs float64, luck int) float64 {
 	worst, part := 0.0, l.portion(len(s.Ranks))

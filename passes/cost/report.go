@@ -1,6 +1,6 @@
 package cost
 
-// Report is the machine of Table 5 of the Inferflow report: four V100 on PCIe,
+// Report returns the machine of Table 5 of the Inferflow report: four V100 on PCIe,
 // whose tensor groups merge through the first device, in F16. Two constants are
 // not in the data sheets: the share of the bandwidth that its kernels reach, and
 // the time of a copy between two devices. Layer partition has no exchange, so its
@@ -19,7 +19,7 @@ func Report() *Machine {
 	return m
 }
 
-// ReportExchanges are the exchanges of Inferflow's tensor partition: two merges
+// ReportExchanges returns the exchanges of Inferflow's tensor partition: two merges
 // a layer of the whole hidden state, also where attention and feed-forward
 // network stand side by side and one would do.
 func (c *Model) ReportExchanges() *Model {

@@ -136,7 +136,7 @@ func splitGGUF(path string) []string {
 	return all
 }
 
-// sameShards says whether the names are NAME-00001-of-0000N.ext, all N.
+// sameShards reports whether the names are NAME-00001-of-0000N.ext, all N.
 func sameShards(paths []string) bool {
 	for i, p := range paths {
 		ext := filepath.Ext(p)

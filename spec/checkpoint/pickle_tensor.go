@@ -39,7 +39,7 @@ var pickleCalls = map[global]func(args tuple) (any, error){
 	{"torch.nn.parameter", "Parameter"}:    rebuildParameter,
 }
 
-// allowed is the whole list of globals a file may name.
+// allowed returns the whole list of globals a file may name.
 func (g global) allowed() bool {
 	if _, ok := pickleCalls[g]; ok {
 		return true
@@ -134,7 +134,7 @@ func (v *view) check() error {
 	return nil
 }
 
-// contiguous says whether the view is one row-major run.
+// contiguous reports whether the view is one row-major run.
 func (v *view) contiguous() bool {
 	next := int64(1)
 	for i := len(v.size) - 1; i >= 0; i-- {

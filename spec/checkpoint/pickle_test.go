@@ -120,7 +120,7 @@ func mapKeys(m map[string][]byte) func(yield func(string) bool) {
 // sixFloats is 0…5.
 var sixFloats = map[string][]byte{"0": checkpointtest.Ramp("", 0, 6).Raw}
 
-// legacyFile is the container from before zip archives.
+// legacyFile returns the container from before zip archives.
 func legacyFile(stateDict []byte, key string, numel uint64, data []byte) []byte {
 	return slices.Concat(
 		newPickle().raw("\x8a\x0a"+string(legacyMagic)).done(),

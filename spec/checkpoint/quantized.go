@@ -94,7 +94,7 @@ func (s *Set) compact() {
 	s.sort()
 }
 
-// take gives a tensor of a quantized matrix, and drops it from the set.
+// take returns a tensor of a quantized matrix, and drops it from the set.
 func (s *Set) take(name string) (entry, bool) {
 	i, ok := s.index[name]
 	if !ok {
@@ -147,5 +147,5 @@ func (e *entry) floats() []float32 {
 	return out
 }
 
-// raw is the entry's bytes in the mapped file.
+// raw returns the entry's bytes in the mapped file.
 func (e *entry) raw() []byte { return e.file.data[e.Offset : e.Offset+e.Bytes : e.Offset+e.Bytes] }

@@ -25,10 +25,10 @@ func e4m3(b uint8) float32 {
 	return float32(math.Copysign(v, 1-2*float64(b>>7)))
 }
 
-// e5m2 is the upper byte of an f16.
+// e5m2 returns the upper byte of an f16.
 func e5m2(b uint8) float32 { return tensor.F16ToF32(uint16(b) << 8) }
 
-// adoptFP8 gives matrices of 8-bit floats the scales that stand beside them:
+// adoptFP8 returns matrices of 8-bit floats the scales that stand beside them:
 // NAME.weight_scale, one number or one a row, or NAME.weight_scale_inv, one a
 // square of at most 128 by 128 (DeepSeek-V3). The products are rounded to f16,
 // which loses less than an eighth of a percent of what 8 bits lost before.

@@ -175,7 +175,7 @@ func adoptCompressed(s *Set, base string, _ quantConfig) error {
 	return s.adoptMatrix(base, q, m)
 }
 
-// groupsOf is the group of each column: equal runs, or what g_idx says.
+// groupsOf returns the group of each column: equal runs, or what g_idx says.
 func groupsOf(gidx *entry, in, groups int) ([]int, error) {
 	out := make([]int, in)
 	if gidx == nil {
@@ -196,7 +196,7 @@ func groupsOf(gidx *entry, in, groups int) ([]int, error) {
 	return out, nil
 }
 
-// integers gives whole numbers.
+// integers returns whole numbers.
 func (e *entry) integers() []int {
 	raw, out := e.raw(), make([]int, e.Elements())
 	for i := range out {
@@ -243,7 +243,7 @@ func (s *Set) adoptMatrix(base string, like entry, m *integerMatrix) error {
 	return s.adopted(like, base+".weight", dt, m.out, m.in, func() []byte { return m.encode(dt) })
 }
 
-// uniform says whether every block of columns is in one group.
+// uniform reports whether every block of columns is in one group.
 func (m *integerMatrix) uniform(block int) bool {
 	if m.in%block != 0 {
 		return false

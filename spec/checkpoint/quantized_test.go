@@ -63,7 +63,7 @@ func TestQuantized(t *testing.T) {
 	}
 }
 
-// worst is the largest difference, relative to the largest value.
+// worst returns the largest difference, relative to the largest value.
 func worst(got, want []float32) float64 {
 	top, off := 0.0, 0.0
 	for i, w := range want {

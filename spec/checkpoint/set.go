@@ -23,7 +23,7 @@ type Info struct {
 	Bytes  int64
 }
 
-// Elements is the number of elements.
+// Elements returns the number of elements.
 func (i Info) Elements() int {
 	n := 1
 	for _, d := range i.Shape {
@@ -66,7 +66,7 @@ func (s *Set) Format() string { return s.format }
 // Files lists the files the set was read from, index files first.
 func (s *Set) Files() []string { return slices.Clone(s.paths) }
 
-// Meta is the metadata of the files, never nil: a GGUF file's key/value pairs
+// Meta returns the metadata of the files, never nil: a GGUF file's key/value pairs
 // (Go scalars of the stored width, strings, and typed slices: []string,
 // []float32, []int32 … for arrays), a safetensors file's __metadata__ strings,
 // or a llama2.c header as ints (dim, hidden_dim, n_layers, n_heads, n_kv_heads,
@@ -113,7 +113,7 @@ func (s *Set) Bytes(name string) ([]byte, error) {
 	return e.file.data[e.Offset : e.Offset+e.Bytes : e.Offset+e.Bytes], nil
 }
 
-// RowDecoder gives the function that decodes one row of a tensor whose rows are
+// RowDecoder returns the function that decodes one row of a tensor whose rows are
 // made one by one; nil for other tensors, and for none of that name.
 func (s *Set) RowDecoder(name string) func(r int, out []byte) {
 	if i, ok := s.index[name]; ok {
@@ -183,7 +183,7 @@ func (s *Set) missing(name string) error {
 	}
 	best := spelling.Nearest(name, names)
 	if best == "" {
-		return fmt.Errorf("%s: no tensor %q among %d; check the tensor names of the specification", where, name, len(s.entries))
+		return fmt.Errorf("%s: no tensor %q among %d; check the tensor names of the model spec", where, name, len(s.entries))
 	}
 	return fmt.Errorf("%s: no tensor %q among %d; did you mean %q?", where, name, len(s.entries), best)
 }

@@ -75,7 +75,7 @@ func classOfModel(data []byte) string {
 	return modelClasses[model.Type]
 }
 
-// settled is the class with the choices that a configuration makes.
+// settled returns the class with the choices that a configuration makes.
 func (s spClass) settled(c *hfConfig) spClass {
 	if s.joined && c.LanguageCodes == "multi" {
 		s.languages, s.source, s.mask = "plbart_multi", "__en_XX__", false
@@ -117,7 +117,7 @@ func (s spClass) behind(c *hfConfig) []tokenizer.AddedToken {
 	return out
 }
 
-// extra is the number of <extra_id_N> tokens.
+// extra returns the number of <extra_id_N> tokens.
 func (s spClass) extra(c *hfConfig) int {
 	if c.ExtraIDs != nil && s.extraIDs > 0 {
 		return min(max(*c.ExtraIDs, 0), 10000)
@@ -125,7 +125,7 @@ func (s spClass) extra(c *hfConfig) int {
 	return s.extraIDs
 }
 
-// fromLibrary is the definition of a class that encodes and decodes with the
+// fromLibrary returns the definition of a class that encodes and decodes with the
 // SentencePiece library itself.
 func (s spClass) fromLibrary(m *spModel, c *hfConfig) *tokenizer.Definition {
 	vocab, _ := s.vocab(m, c)

@@ -149,7 +149,7 @@ func TestConformance(t *testing.T) {
 }
 
 // TestExampleTokens: the tokenizer that docs/examples writes for a published
-// model gives the ids of that model's own code.
+// model returns the ids of that model's own code.
 func TestExampleTokens(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../models/testdata/published/annalog.json")

@@ -308,7 +308,7 @@ func (v *ggufVocab) scoredBPE() (*tokenizer.Definition, error) {
 	return d, nil
 }
 
-// scoredBPEDefinition is the pipeline of Llama's SentencePiece tokenizer.
+// scoredBPEDefinition returns the pipeline of Llama's SentencePiece tokenizer.
 func scoredBPEDefinition(vocab []tokenizer.Entry, scores []float64, prefixSpace bool) *tokenizer.Definition {
 	d := &tokenizer.Definition{
 		Normalizer: &tokenizer.Component{Type: "Sequence"},

@@ -150,7 +150,7 @@ func (c *hfConfig) readChatTemplate(jinja []byte) error {
 	return nil
 }
 
-// chatTemplate is the template's text; of a named list the one called "default".
+// chatTemplate returns the template's text; of a named list the one called "default".
 func (c *hfConfig) chatTemplate() string {
 	var text string
 	if json.Unmarshal(c.ChatTemplate, &text) == nil {

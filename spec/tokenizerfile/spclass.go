@@ -140,7 +140,7 @@ func (s spClass) score(p spPiece) float64 {
 	return score
 }
 
-// tidy is the class' normalizer of quotes, accents, case and blanks.
+// tidy returns the class' normalizer of quotes, accents, case and blanks.
 func (s spClass) tidy(charsmap []byte, c *hfConfig) *tokenizer.Component {
 	quote := func(q string) tokenizer.Component {
 		return tokenizer.Component{Type: "Replace", Pattern: &tokenizer.Pattern{String: ptr(q)}, Content: `"`}
@@ -173,7 +173,7 @@ func (s spClass) tidy(charsmap []byte, c *hfConfig) *tokenizer.Component {
 	return &tokenizer.Component{Type: "Sequence", Normalizers: steps}
 }
 
-// template is the post-processor for these tokens around a text.
+// template returns the post-processor for these tokens around a text.
 func (s spClass) template(before, after []edgeToken) *tokenizer.Component {
 	c := templateOf(before, after)
 	if s.pair == pairSegments {

@@ -96,7 +96,7 @@ func (c *hfConfig) nameRoles(roles map[string]string, class spClass) {
 	}
 }
 
-// markSpecial gives the model's user-defined and control pieces that have a role
+// markSpecial returns the model's user-defined and control pieces that have a role
 // the way of matching of the role's token, where something is said of it.
 func (c *hfConfig) markSpecial(d *tokenizer.Definition) {
 	for i := range d.Added {
@@ -211,7 +211,7 @@ func (s spClass) vocab(m *spModel, c *hfConfig) ([]tokenizer.Entry, []float64) {
 	return vocab, scores
 }
 
-// metaspace is the pipeline that tidies blanks and splits at them.
+// metaspace returns the pipeline that tidies blanks and splits at them.
 func (s spClass) metaspace(d *tokenizer.Definition, m *spModel, c *hfConfig) {
 	steps := []tokenizer.Component{{Type: "Strip", StripRight: true}, {Type: "Replace", Pattern: &tokenizer.Pattern{Regex: ptr(" {2,}")}, Content: tokenizer.Mark}}
 	if len(m.Charsmap) > 0 {

@@ -208,7 +208,7 @@ var byteLevelClasses = map[string]byteLevelTraits{
 	"Qwen2Tokenizer":      {pattern: qwen2Pattern, nfc: true},
 }
 
-// byteLevelRoles are the special tokens of GPT-2 and of RoBERTa's relatives
+// byteLevelRoles returns the special tokens of GPT-2 and of RoBERTa's relatives
 // where a folder names none.
 func byteLevelRoles(traits byteLevelTraits) map[string]string {
 	if traits.clsSep {

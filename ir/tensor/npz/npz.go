@@ -82,7 +82,7 @@ func (n *Archive) Names() []string {
 	return names
 }
 
-// First gives the first of the arrays that is there, or nil.
+// First returns the first of the arrays that is there, or nil.
 func (n *Archive) First(names ...string) (*Array, error) {
 	for _, name := range names {
 		m := n.members[name]

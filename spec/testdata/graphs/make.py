@@ -1,4 +1,4 @@
-"""Makes the folders beside it: tiny models whose topology no module value describes, for the specifications with a
+"""Makes the folders beside it: tiny models whose topology no module value describes, for the model specs with a
 graph that stand beside the folders, and what transformers computes from them in float32.
 
     python make.py [NAME…]        needs what ../families/make.py needs

@@ -147,7 +147,7 @@ func kindOf(t any) string {
 	return ""
 }
 
-// initial is the default of a key, "" for none.
+// initial returns the default of a key, "" for none.
 func initial(n node) string {
 	if n.Default == nil {
 		return ""
