@@ -9,9 +9,10 @@ import (
 
 // PlanBuffers notes which buffer each value that outlives its region is kept in.
 var PlanBuffers = &Pass{
-	Name: "plan-buffers",
-	Doc:  "Notes a buffer on every op whose results outlive it, so that values whose lives do not overlap share one, a residual sum takes the place of the residual, and a carried value keeps one place through all iterations.",
-	Run:  planBuffers,
+	Name:  "plan-buffers",
+	Brief: "shares buffers between values",
+	Doc:   "Notes a buffer on every op whose results outlive it, so that values whose lives do not overlap share one, a residual sum takes the place of the residual, and a carried value keeps one place through all iterations.",
+	Run:   planBuffers,
 }
 
 func planBuffers(_ *Env, m *ir.Module) error {

@@ -10,9 +10,10 @@ import (
 // FuseRegions groups each matmul with the row ops in front of it and the ops
 // behind it that need only its tiles.
 var FuseRegions = &Pass{
-	Name: "fuse-regions",
-	Doc:  "Puts each matmul into a region with the row ops that only matmuls read (norms and rounding are cloned in front of each), and with the ops behind it that are local to a tile of its output: bias, activation, gate·up, residual, rope, appending keys and values.",
-	Run:  fuseRegions,
+	Name:  "fuse-regions",
+	Brief: "groups ops into one kernel each",
+	Doc:   "Puts each matmul into a region with the row ops that only matmuls read (norms and rounding are cloned in front of each), and with the ops behind it that are local to a tile of its output: bias, activation, gate·up, residual, rope, appending keys and values.",
+	Run:   fuseRegions,
 }
 
 func fuseRegions(env *Env, m *ir.Module) error {

@@ -9,9 +9,10 @@ import (
 
 // MergeProjections joins matmuls that read one input into one matmul.
 var MergeProjections = &Pass{
-	Name: "merge-projections",
-	Doc:  "Joins the query, key and value projections of one input into one matmul on concatenated rows, and a gate and an up projection into one on rows interleaved by panels of 16, so that each input is read and rounded once and the product of the two stays in a tile.",
-	Run:  mergeProjections,
+	Name:  "merge-projections",
+	Brief: "joins matmuls of one input",
+	Doc:   "Joins the query, key and value projections of one input into one matmul on concatenated rows, and a gate and an up projection into one on rows interleaved by panels of 16, so that each input is read and rounded once and the product of the two stays in a tile.",
+	Run:   mergeProjections,
 }
 
 func mergeProjections(env *Env, m *ir.Module) error {

@@ -8,7 +8,8 @@ import (
 
 // Partition places layers on devices and splits them over tensor groups.
 var Partition = &Pass{
-	Name: "partition",
+	Name:  "partition",
+	Brief: "places layers and heads on devices",
 	Doc: "Places layers on the groups of the device string (an annotation), and splits the layers of a group with several ranks: query, key, value, gate and up projections by rows, so that each rank has whole heads and its share of the hidden columns; output and down projections by columns, and their sums in parts are added over the ranks by one all_reduce before the residual, or one for both where they meet in one sum (Megatron-LM, §3; Inferflow report, Table 4). " +
 		"Keys and values are split by heads, and stand on several ranks where there are more of them than key heads; experts are split among ranks. A head as wide as the vocabulary is split by rows and gathered. What cannot be split is computed by every rank.",
 	Tolerance: 1e-9, // a sum in parts

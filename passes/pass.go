@@ -13,7 +13,8 @@ import (
 // A Pass is one rewrite of a module.
 type Pass struct {
 	Name      string  // "merge-projections": flag, dump name and testdata folder
-	Doc       string  // becomes docs/passes.md
+	Brief     string  // "joins matmuls of one input": for the picture of the pipeline
+	Doc       string  // for docs/passes.md
 	Tolerance float64 // change of meaning allowed, relative; 0 for all but quantize
 	Run       func(*Env, *ir.Module) error
 }

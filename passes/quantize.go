@@ -81,6 +81,7 @@ type TypeRule struct {
 // activations where the kernels of a type want them rounded.
 var Quantize = &Pass{
 	Name:      "quantize",
+	Brief:     "chooses weight types, rounds inputs",
 	Doc:       "Gives each matrix the element type asked for, as a transform the loader obeys, and puts quantize_act before matmuls whose kernels compute on int8 activations, or on bf16 ones where that is asked for; the largest columns of what a norm yields are rounded apart (outliers). Weights that no rule names keep the type they are stored in where a kernel reads it; a head that no rule names keeps eight bits.",
 	Tolerance: 0.2,
 	Run:       quantize,

@@ -9,9 +9,10 @@ import (
 // SelectKernels notes which implementation computes each matmul at which row
 // count (FlashDecoding++ §5).
 var SelectKernels = &Pass{
-	Name: "select-kernels",
-	Doc:  "Notes on each matmul which implementation computes it from how many rows on: GEMV, flat GEMM or GEMM, by the measured profile of the device, or by a roofline estimate where there is none. Every legal candidate is emitted; the annotation is only the default of the dispatch table.",
-	Run:  selectKernels,
+	Name:  "select-kernels",
+	Brief: "chooses kernels by row count",
+	Doc:   "Notes on each matmul which implementation computes it from how many rows on: GEMV, flat GEMM or GEMM, by the measured profile of the device, or by a roofline estimate where there is none. Every legal candidate is emitted; the annotation is only the default of the dispatch table.",
+	Run:   selectKernels,
 }
 
 func selectKernels(env *Env, m *ir.Module) error {

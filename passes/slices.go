@@ -10,9 +10,10 @@ import (
 // ExpandSlices writes a matmul of slices whose results no kernel can put side
 // by side as one matmul a slice.
 var ExpandSlices = &Pass{
-	Name: "expand-slices",
-	Doc:  "Writes a matmul of slices whose weight has no whole panels of 16 rows as a matmul of each slice, and puts the results side by side: kernels write whole panels.",
-	Run:  expandSlices,
+	Name:  "expand-slices",
+	Brief: "makes a matmul of each odd slice",
+	Doc:   "Writes a matmul of slices whose weight has no whole panels of 16 rows as a matmul of each slice, and puts the results side by side: kernels write whole panels.",
+	Run:   expandSlices,
 }
 
 func expandSlices(env *Env, m *ir.Module) error {

@@ -121,7 +121,7 @@ func TestSchemaErrors(t *testing.T) {
 		`{"minItems":1e9,"type":"array"}`:               "expected a whole number",
 		`{"minimum":1e400}`:                             "digits",
 		`{"a"`:                                          "schema",
-		`[] []`:                                         "more follows",
+		`[] []`:                                         "after the JSON value",
 		deep:                                            "nest",
 		doubling + "}}":                                 "joining",
 		`{"allOf":[{"$ref":"#"}]}`:                      "",

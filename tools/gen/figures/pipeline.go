@@ -25,17 +25,6 @@ type stage struct {
 	buffers    int
 }
 
-// does says in a line what each pass does; docs/passes.md says it at length.
-var does = map[string]string{
-	"partition":         "places layers and heads on devices",
-	"expand-slices":     "makes a matmul of each odd slice",
-	"quantize":          "chooses weight types, rounds inputs",
-	"merge-projections": "joins matmuls of one input",
-	"fuse-regions":      "groups ops into one kernel each",
-	"select-kernels":    "%d rules, kernels by row count",
-	"plan-buffers":      "%d values share %d buffers",
-}
-
 // stagesOf runs the pipeline and counts after each pass.
 func stagesOf(m *ir.Module, cat *templates.Catalog) (stages []stage, err error) {
 	q, ok := tensor.ParseDType(modelQuant)
@@ -45,13 +34,15 @@ func stagesOf(m *ir.Module, cat *templates.Catalog) (stages []stage, err error) 
 	env := &passes.Env{Ops: ops.Table, Kernels: cat, Types: passes.TypeRules{Default: q}}
 	see := func(_ int, name string, m *ir.Module) {
 		s := count(m)
-		switch s.name, s.does = name, does[name]; name {
+		switch s.name = name; name {
 		case "lower":
 			s.name, s.does = "IR", "the graph as text, weights as stored"
 		case passes.SelectKernels.Name:
-			s.does = fmt.Sprintf(s.does, s.rules)
+			s.does = fmt.Sprintf("%d rules, kernels by row count", s.rules)
 		case passes.PlanBuffers.Name:
-			s.does = fmt.Sprintf(s.does, s.values, s.buffers)
+			s.does = fmt.Sprintf("%d values share %d buffers", s.values, s.buffers)
+		default:
+			s.does = passes.Lookup(name).Brief
 		}
 		stages = append(stages, s)
 	}
