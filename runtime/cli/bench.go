@@ -19,7 +19,8 @@ type benchCmd struct {
 	Depth               int      `default:"0" placeholder:"0" help:"Tokens in the KV cache before decoding starts."`
 	Lengths             []int    `placeholder:"16,24,32" help:"Encoders: tokens of each sentence (default: 64 sentences of 16 to 48)."`
 	Batch               []int    `default:"1,4,16" placeholder:"1,4,16" help:"Batch sizes to measure."`
-	Ablate              bool     `help:"Measure what each choice gains instead: kernels by row count, threads, huge pages."`
+	PerOp               bool     `help:"Print the time of each op of a step instead."`
+	Ablate              bool     `help:"Measure the gain of each choice instead: kernels by row count, threads, huge pages."`
 	Against             []string `placeholder:"BIN" help:"Compare with other binaries in interleaved runs."`
 	benchSpeculateFlags `embed:""`
 	Reps                int    `default:"5" placeholder:"5" help:"Repetitions of each test, after one warm-up run."`
@@ -62,8 +63,6 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 	if len(c.Against) > 0 {
 		return c.against(ctx, m)
 	}
-	ops := c.Profile.Ops
-	c.Profile.Ops = false
 	shares, err := m.bin.Shares()
 	if err != nil {
 		return err
@@ -76,8 +75,8 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 	if b.eng, err = m.engine(ctx, &c.engineFlags, opt); err != nil {
 		return err
 	}
-	if c.Ablate && ops {
-		return wrong(errors.New("--ablate and --profile: one at a time"))
+	if c.Ablate && c.PerOp {
+		return wrong(errors.New("--ablate and --per-op: one at a time"))
 	}
 	if c.Ablate {
 		return c.ablate(ctx, m, b, tests, opt)
@@ -89,8 +88,8 @@ func (c *benchCmd) Run(ctx context.Context, m *model) error {
 	if err := b.meter.peaks(ctx); err != nil {
 		return err
 	}
-	if ops {
-		return c.profileOps(ctx, m, b, tests)
+	if c.PerOp {
+		return c.perOp(ctx, m, b, tests)
 	}
 	if b.cost.weightBytes < smallWeights {
 		fmt.Fprintf(m.Stderr, "note: weights of %.1f MB stay in the CPU's caches, so bandwidth utilization says little\n", b.cost.weightBytes/1e6)

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -43,7 +42,7 @@ type commands struct {
 type engineFlags struct {
 	Threads  int           `placeholder:"N" help:"Threads (default: one per physical core)."`
 	Weights  string        `placeholder:"FILE" type:"path" help:"Weights file (default: this program's name with .weights)."`
-	Profile  profileFlag   `placeholder:"FILE" help:"Dispatch profile (default: this program's name with .profile, if it exists)."`
+	Profile  string        `placeholder:"FILE" type:"path" help:"Dispatch profile (default: this program's name with .profile, if it exists)."`
 	Trace    string        `placeholder:"FILE" type:"path" help:"Write a trace of every thread and step, for Perfetto or chrome://tracing."`
 	Device   string        `placeholder:"NAME" help:"Device: cpu, cuda or cuda:N (default: a GPU if the binary has code for it)."`
 	Pin      bool          `help:"Pin threads to cores; faster only on an otherwise idle machine."`
@@ -54,9 +53,6 @@ type engineFlags struct {
 func (f *engineFlags) check() error {
 	if f.Threads < 0 || f.Threads > 4096 {
 		return wrong(fmt.Errorf("--threads %d: expected a number between 1 and 4096", f.Threads))
-	}
-	if f.Profile.Ops {
-		return wrong(errors.New("--profile: expected a dispatch profile (only bench takes --profile alone, for times per op)"))
 	}
 	if f.Trace != "" {
 		return wrong(destination.Check("--trace", f.Trace))

@@ -29,7 +29,7 @@ func (benchCmd) Help() string {
 
   bench                                       prefill of 512 tokens, decode of 128
   bench --batch 1,8,32 --plot speed.svg       at several batch sizes
-  bench --profile --prompt 0                  time per op of a decode step
+  bench --per-op --prompt 0                   time per op of a decode step
   bench --against ./other                     interleaved with another binary`
 }
 

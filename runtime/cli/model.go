@@ -61,13 +61,13 @@ func (m *model) tokenizer() (t *tokenizer.Tokenizer, err error) {
 
 // device loads the model's code for what is to compute it.
 func (m *model) device(f *engineFlags) (device.Device, error) {
-	s := ranks.Settings{ISA: f.ISA, Weights: f.Weights, Profile: f.Profile.File, Threads: f.Threads, Pin: f.Pin, Timeout: f.Patience}
+	s := ranks.Settings{ISA: f.ISA, Weights: f.Weights, Profile: f.Profile, Threads: f.Threads, Pin: f.Pin, Timeout: f.Patience}
 	return m.bin.Device(f.Device, s, func(format string, args ...any) { fmt.Fprintf(m.Stderr, format+"\n", args...) })
 }
 
 // dispatchTable returns the table of a profile that is named or lies beside the
 // binary, else the compiler's defaults.
-func (m *model) dispatchTable(f *engineFlags) ([]byte, error) { return m.bin.Dispatch(f.Profile.File) }
+func (m *model) dispatchTable(f *engineFlags) ([]byte, error) { return m.bin.Dispatch(f.Profile) }
 
 // prefetch starts loading the weights while the caller tokenizes its prompt:
 // loading takes most of the time before prefill.

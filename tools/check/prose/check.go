@@ -20,7 +20,7 @@ var retiredYAML []byte
 
 // A phrase is an entry of retired.yaml.
 type phrase struct {
-	Pattern string `yaml:"phrase"` // regular expression, in any case; a space matches any white space
+	Pattern string `yaml:"phrase"` // regular expression over lower case; a space matches any white space
 	Use     string `yaml:"use"`    // the term to use instead
 	find    *regexp.Regexp
 }
@@ -34,7 +34,7 @@ func retired() ([]phrase, error) {
 	for i := range list {
 		p := &list[i]
 		var err error
-		if p.find, err = regexp.Compile(`(?i)\b(?:` + p.Pattern + `)\b`); err != nil {
+		if p.find, err = regexp.Compile(`\b(?:` + p.Pattern + `)\b`); err != nil {
 			return nil, fmt.Errorf("retired.yaml: %w", err)
 		}
 	}

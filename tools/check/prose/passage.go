@@ -22,8 +22,9 @@ type passage struct {
 func (p passage) problems(list []phrase) []string {
 	var out []string
 	text := strings.Join(strings.Fields(p.text), " ")
+	lower := strings.ToLower(text)
 	for _, r := range list {
-		if m := r.find.FindString(text); m != "" {
+		if m := r.find.FindString(lower); m != "" {
 			out = append(out, fmt.Sprintf("%q is retired: use %s", m, r.Use))
 		}
 	}
@@ -83,7 +84,7 @@ func markdown(text string) ([]passage, error) {
 		case trimmed == "":
 			blank = true
 		case blank || listItem.MatchString(line) || special.MatchString(line):
-			out = append(out, passage{line: i + 1, text: trimmed, prose: !strings.HasPrefix(trimmed, "|")})
+			out = append(out, passage{i + 1, listItem.ReplaceAllString(trimmed, ""), !strings.HasPrefix(trimmed, "|")})
 			blank = special.MatchString(line)
 		default:
 			out[len(out)-1].text += " " + trimmed

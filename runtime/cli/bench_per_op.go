@@ -10,8 +10,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/trace"
 )
 
-// profileRow is one test of bench --profile.
-type profileRow struct {
+// perOpRow is one test of bench --per-op.
+type perOpRow struct {
 	Test    string      `json:"test"`
 	Batch   int         `json:"batch"`
 	Steps   int         `json:"steps"`
@@ -20,14 +20,14 @@ type profileRow struct {
 	Regions []trace.Row `json:"regions"`
 }
 
-// profileOps prints, for every test, the time of its steps by region, beside the
+// perOp prints, for every test, the time of its steps by region, beside the
 // machine's read bandwidth.
-func (c *benchCmd) profileOps(ctx context.Context, m *model, b *bench, tests []benchTest) error {
+func (c *benchCmd) perOp(ctx context.Context, m *model, b *bench, tests []benchTest) error {
 	var sum *trace.Summary
 	if err := b.eng.Trace(func(s device.StepTrace) { sum.Step(s) }); err != nil {
 		return err
 	}
-	var out []profileRow
+	var out []perOpRow
 	for _, batch := range c.Batch {
 		for _, t := range tests {
 			for i := range c.Reps + 1 {
@@ -40,7 +40,7 @@ func (c *benchCmd) profileOps(ctx context.Context, m *model, b *bench, tests []b
 				}
 			}
 			limit := b.meter.limits().ReadGBS
-			row := profileRow{fmt.Sprint(t.name, t.n), batch, sum.Steps, float64(sum.NS) / 1e9, limit, sum.Rows()}
+			row := perOpRow{fmt.Sprint(t.name, t.n), batch, sum.Steps, float64(sum.NS) / 1e9, limit, sum.Rows()}
 			out = append(out, row)
 			if c.JSON {
 				continue
