@@ -22,6 +22,7 @@ var elsewhere = []struct{ command, by string }{
 	{"iflowc list", "cmd/iflowc TestList"},
 	{"iflowc profile --target", "cmd/iflowc TestEmulatedProfile"},
 	{"iflowc pull", "cmd/hub TestPull"},
+	{"BIN generate --device", "cmd/iflowc TestEmulatedFailures"},
 	{"BIN hidden", "runtime/cli TestEncoderHidden"},
 	{"BIN info --json", "cmd/iflowc TestJSONKeys"},
 	{"BIN translate", "runtime/cli TestSpeculateSources"},
