@@ -23,6 +23,7 @@ var elsewhere = []struct{ command, by string }{
 	{"iflowc profile --target", "cmd/iflowc TestEmulatedProfile"},
 	{"iflowc pull", "cmd/hub TestPull"},
 	{"BIN generate --device", "cmd/iflowc TestEmulatedFailures"},
+	{"go run ./tools/check/prose", "tools/check/prose TestProject"},
 	{"BIN hidden", "runtime/cli TestEncoderHidden"},
 	{"BIN info --json", "cmd/iflowc TestJSONKeys"},
 	{"BIN translate", "runtime/cli TestSpeculateSources"},
