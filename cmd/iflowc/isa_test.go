@@ -27,7 +27,7 @@ func TestInstructionSetsAgree(t *testing.T) {
 			var out []string
 			for _, isa := range []string{"avx512", "avx2"} {
 				got := call(t, nil, bin, append(args, "--isa", isa)...)
-				if got.code != 0 && strings.Contains(got.stderr, "this processor lacks") {
+				if got.code != 0 && strings.Contains(got.stderr, "this CPU lacks") {
 					t.Skip(got.stderr)
 				}
 				out = append(out, got.succeed(t))

@@ -2,8 +2,7 @@ package device
 
 import "github.com/iflowc/iflowc/runtime/artifact/manifest"
 
-// Constants of the step ABI, templates/include/ifl_step.h, which every target
-// shares.
+// Constants of the step ABI in templates/include/ifl_step.h, which all targets share.
 const (
 	ABI          = 4                   // IFL_ABI
 	MaxOut       = manifest.MaxOutputs // IFL_MAX_OUT

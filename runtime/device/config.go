@@ -8,33 +8,33 @@ import (
 	"unsafe"
 )
 
-// A Config fixes the shapes of a context and of its steps.
+// A Config sets the sizes of a Context and of its steps.
 type Config struct {
 	Threads int
-	CPUs    []int  // processor of each thread; nil: do not pin
-	Weights []byte // the packed region, outside Go's heap, 64-byte aligned
-	Pages   int    // of the KV cache, all sequences together
-	// PageBytes lists the size of a page in each element of each state, in the
-	// order in which they lie in memory.
+	CPUs    []int  // CPU number of each thread; nil: do not pin threads
+	Weights []byte // packed weights, outside Go's heap, 64-byte aligned
+	Pages   int    // KV cache pages, shared by all sequences
+	// PageBytes lists the bytes per page of each element of each state, in memory
+	// order.
 	PageBytes []int64
-	// Populate takes memory for pages ahead of their use, beside the steps, where
-	// the device can.
+	// Populate makes the device allocate physical memory for pages in the background,
+	// before they are used, if it can.
 	Populate bool
 
-	MaxTokens, MaxOutRows, MaxSeqs int // of one step
-	MaskWords                      int // of a token; 0: no trees
-	MaxPages                       int // most page ids of a step, shared pages counted each time; 0: Pages
+	MaxTokens, MaxOutRows, MaxSeqs int // per step
+	MaskWords                      int // mask words per token; 0: no draft trees
+	MaxPages                       int // maximum page ids of a step, counting a shared page once per sequence; 0: Pages
 
 	Dispatch []byte  // [matmuls][DispatchRows]
-	Outputs  []Array // the largest shape of each output of any graph that will run
+	Outputs  []Array // the largest shape of each output over all graphs that will run
 
-	Comm unsafe.Pointer // a C ifl_comm, how one rank of a partitioned model reaches the others; nil: the model is whole
+	Comm unsafe.Pointer // a C ifl_comm, the transport to the other ranks of a partitioned model; nil: the model is not partitioned
 }
 
 // An Array is the shape of a row-major float32 output.
 type Array struct{ Rows, Cols int }
 
-// Check refuses sizes that cannot be.
+// Check returns an error if a size is out of range or the weights are not aligned.
 func (cfg *Config) Check() error {
 	for _, v := range []struct {
 		name string
@@ -48,7 +48,7 @@ func (cfg *Config) Check() error {
 		}
 	}
 	if len(cfg.Outputs) > MaxOut {
-		return fmt.Errorf("starting the model: %d outputs, at most %d are possible", len(cfg.Outputs), MaxOut)
+		return fmt.Errorf("starting the model: %d outputs exceed the maximum of %d", len(cfg.Outputs), MaxOut)
 	}
 	if len(cfg.Weights) > 0 && uintptr(Pointer(cfg.Weights))%64 != 0 {
 		return errors.New("bug: weights are not 64-byte aligned")

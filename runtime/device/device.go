@@ -1,10 +1,10 @@
 //go:build unix
 
-// Package device is what the engine drives: a compiled model on a CPU, on a GPU
-// or on a group of ranks. The engine fills a Step, submits it to a Context and
-// waits for its end; it never asks which kind of device it has. Packages cpu,
-// cuda and ranks implement Device and Context. What a device cannot do it says
-// by its Info, or by an error.
+// Package device defines the interface between the engine and the hardware that runs a
+// compiled model: a CPU, a GPU or a group of ranks. The engine fills a Step, submits it
+// to a Context and waits for its results; it does not depend on the kind of device.
+// Packages cpu, cuda and ranks implement Device and Context. Info describes the
+// capabilities of a device; calls that it does not support return an error.
 package device
 
 import (
@@ -12,119 +12,118 @@ import (
 	"time"
 )
 
-// A Device is a compiled model's code on the hardware that runs it. It takes no
-// memory before Start. Safe for concurrent use.
+// A Device is the code of a compiled model together with the hardware that runs it. It
+// allocates no memory for the model before Start. It is safe for concurrent use.
 type Device interface {
 	Info() Info
-	// ScratchBytes is what a step of the largest shape in cfg takes in this
-	// process beside its arrays.
+	// ScratchBytes returns the bytes of scratch memory that a step of the largest shape
+	// in cfg needs in this process, without the arrays of the Step.
 	ScratchBytes(cfg *Config) int64
-	// Peak measures for a time how many operations of a kind so many threads do,
-	// in GOP/s; 0: the device cannot tell.
+	// Peak measures the throughput of an operation on the given number of threads, in
+	// GOP/s, for the given time. It returns 0 if the device cannot measure it.
 	Peak(op Arithmetic, threads int, long time.Duration) float64
-	// Start brings the weights to where they are read and makes room for the
-	// shapes of cfg.
+	// Start loads the weights into the device's memory and allocates memory for the
+	// sizes of cfg.
 	Start(cfg *Config) (Context, error)
 }
 
-// Info says what a device is and can do.
+// Info describes a device and its capabilities.
 type Info struct {
-	Name     string // the instruction set of a CPU, the name of a GPU
-	InFlight int    // steps that may be in flight at once, each in a Step of its own: the stages of a pipeline, else 1
-	// PageBytes is the size of a KV-cache page in this process, all layers together.
+	Name     string // instruction set of a CPU, name of a GPU
+	InFlight int    // maximum steps in flight, each in a Step of its own: the number of pipeline stages, else 1
+	// PageBytes is the size of a KV cache page in this process, summed over layers.
 	PageBytes int64
-	// WeightBytes is the size of the weights that the device reads from files of
-	// its own, as a group of ranks does; 0: they come with Config.Weights.
+	// WeightBytes is the size of weights that the device reads from its own files, as a
+	// group of ranks does; 0: Config.Weights holds all weights.
 	WeightBytes int64
 }
 
-// Arithmetic is a kind of operation that Peak measures.
+// Arithmetic is a kind of operation that Device.Peak measures.
 type Arithmetic int
 
-// The kinds of arithmetic that kernels are made of.
+// Kinds of arithmetic that kernels use.
 const (
-	MultiplyAddI8  Arithmetic = iota // of 8-bit integers
-	MultiplyAddF32                   // of floats
+	MultiplyAddI8  Arithmetic = iota // int8 multiply-add
+	MultiplyAddF32                   // float32 multiply-add
 )
 
-// A Context is a started model: its weights, its KV cache, and what computes
-// its steps. Not safe for concurrent use, but for Counters.
+// A Context is a started model: its weights, its KV cache and the threads or GPU that
+// compute its steps. It is not safe for concurrent use, except for Counters.
 type Context interface {
-	// Submit starts to compute a step. The step must stay as it is until wait,
-	// which is called once, has returned; then its outputs are filled in. Steps end
-	// in the order in which they were submitted. Where they run one after the other,
-	// Submit returns when the step is computed. wait gives every error, also of what
-	// kept the step from starting.
+	// Submit starts to compute a step. The caller must not modify the step until wait,
+	// which it calls exactly once, has returned; then the outputs are filled in. Steps
+	// end in the order in which they were submitted. A device that runs one step at a
+	// time returns from Submit when the step is computed. wait returns every error,
+	// also one that prevented the step from starting.
 	Submit(s *Step) (wait func() error)
 
-	// CopyPage copies a page of the KV cache, MoveRow one row, in every layer. They
-	// take place behind the steps submitted before and ahead of those submitted
-	// later, and are for pages that no step in flight uses. An error is that of the
-	// next step. The fixed-size state of a recurrent layer would be copied by a
-	// third call like these.
+	// CopyPage copies a page of the KV cache and MoveRow copies one row, in every
+	// layer. Both execute in order with the submitted steps. The pages must not be in
+	// use by a step in flight. The next step returns their errors. The fixed-size state
+	// of a recurrent layer would need a third call of this kind.
 	CopyPage(to, from int32)
 	MoveRow(to, from Row)
 
-	// StartCalibration makes every matmul add up what it reads from the next step
-	// on; Calibration gives the sums so far. With products it also adds up the
-	// products of columns.
-	StartCalibration(products bool) error
+	// StartCalibration makes every matmul accumulate statistics of its inputs from the
+	// next step on. With hessians it also accumulates Hessians. Calibration returns the
+	// sums so far.
+	StartCalibration(hessians bool) error
 	Calibration() Calibration
 
-	// Trace calls fn after every step from now on.
+	// Trace calls fn after each following step.
 	Trace(fn func(StepTrace)) error
 
 	Counters() Counters
 
-	// Close waits for the steps in flight, stops the threads and frees the memory.
-	// The weights stay.
+	// Close waits for the steps in flight, stops the threads and frees the memory. It
+	// does not free Config.Weights.
 	Close()
 }
 
-// A Row is where a row of the KV cache stands.
+// A Row is the place of a row in the KV cache.
 type Row struct{ Page, Row int32 }
 
-// RowOf finds row i of a sequence by its pages.
+// RowOf returns the place of row i of a sequence that has the given pages.
 func RowOf(pages []int32, i int) Row { return Row{pages[i/PageRows], int32(i % PageRows)} }
 
-// A Calibration is what the matmuls of a model have read; manifest.Matmul says
-// what stands where.
+// A Calibration holds statistics of the inputs of a model's matmuls; manifest.Matmul
+// gives the offsets.
 type Calibration struct {
-	Squares  []float64 // sums of squares of columns, and counts
-	Hessians []float32 // sums of products of columns, without rows of steps of few tokens; valid until the context is closed
+	Squares  []float64 // sums of squares per column, and row counts
+	Hessians []float32 // Hessians (sums over rows of xᵀx) without steps of few tokens; valid until the context is closed
 }
 
-// Counters are what a context has counted since it was started.
+// Counters are totals since a context was started.
 type Counters struct {
-	Busy       []time.Duration // in which each stage of a pipeline computed; nil: not known
+	Busy       []time.Duration // compute time of each pipeline stage; nil: unknown
 	Graphs     int64           // CUDA graphs captured
-	GraphSteps int64           // steps run as such
+	GraphSteps int64           // steps that ran as CUDA graphs
 }
 
-// Uninstrumented is embedded in contexts that neither calibrate nor trace.
+// Uninstrumented is embedded in contexts that support neither calibration nor tracing.
 type Uninstrumented struct{}
 
-// StartCalibration gives an error.
+// StartCalibration returns an error.
 func (Uninstrumented) StartCalibration(bool) error {
-	return errors.New("calibration runs on the processor: choose --device cpu")
+	return errors.New("calibration runs only on the CPU; choose --device cpu")
 }
 
-// Calibration gives nothing.
+// Calibration returns no statistics.
 func (Uninstrumented) Calibration() Calibration { return Calibration{} }
 
-// Trace gives an error.
+// Trace returns an error.
 func (Uninstrumented) Trace(func(StepTrace)) error {
-	return errors.New("tracing shows the threads of a whole model on the processor: compile it without --devices, choose --device cpu")
+	return errors.New("tracing needs a model on the CPU that is not partitioned; compile it without --devices and choose --device cpu")
 }
 
-// ErrComm says that a rank of a partitioned model could not reach another one in
-// the middle of a step. The context takes no further steps.
-var ErrComm = errors.New("another rank of the model could not be reached")
+// ErrComm reports that a rank of a partitioned model lost the connection to another
+// rank during a step. The context accepts no further steps.
+var ErrComm = errors.New("lost the connection to another rank of the model")
 
-// Ended is the wait of a step that has ended already.
+// Ended returns the wait function of a step that has already ended with err.
 func Ended(err error) (wait func() error) {
 	if err == nil {
-		return succeeded // the usual case takes no memory
+		return succeeded // avoids an allocation in the usual case
 	}
 	return func() error { return err }
 }

@@ -4,7 +4,7 @@ package device
 
 const mapNoReserve = 0
 
-// adviseHuge does nothing: these systems choose page sizes themselves.
+// adviseHuge does nothing: these systems choose page sizes automatically.
 func adviseHuge([]byte) {}
 
 func adviseSmall([]byte) {}

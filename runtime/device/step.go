@@ -2,54 +2,54 @@
 
 package device
 
-// NoToken is the entry of Step.Greedy for a row whose argmax is not known.
+// NoToken is the entry of Step.Greedy for a row with unknown argmax.
 const NoToken = -1
 
-// A Step is one forward pass over tokens of several sequences: what the engine
-// writes for a Context to compute, and what that gives. Its arrays are as long
-// as the largest step; a step uses the first Tokens, OutRows and Seqs entries.
-// The tokens of a sequence stand together, in ascending position. The arrays lie
-// outside Go's heap, because C reads them.
+// A Step is one forward pass over tokens of several sequences. The engine writes its
+// inputs; a Context computes its outputs. The arrays have the size of the largest step;
+// a step uses the first Tokens, OutRows and Seqs entries. The tokens of a sequence are
+// adjacent, in ascending position. The arrays lie outside Go's heap because C code
+// reads them.
 //
-// The id of each sequence's adapter would be one more array of Seqs entries
-// (ifl_step.adapter), and so would the index of its fixed-size state, beside its
-// pages.
+// A per-sequence adapter id would be one more array of Seqs entries (ifl_step.adapter),
+// and so would the index of a recurrent layer's fixed-size state.
 type Step struct {
 	Graph                 int // index in the manifest's Graphs
 	Tokens, OutRows, Seqs int
-	Typed                 bool  // Types means something
-	Masked                bool  // Mask does
-	TopPage               int32 // the highest page that was ever in use, for devices that take memory ahead
+	Typed                 bool  // Types is set
+	Masked                bool  // Mask is set
+	TopPage               int32 // the highest page used so far, for devices that allocate physical memory in advance
 
 	ID, Pos, Seq []int32 // [Tokens] token id, position, index of the sequence
-	Slot         []int32 // [Tokens] row of its sequence's KV cache that the token writes
+	Slot         []int32 // [Tokens] row of the sequence's KV cache that the token writes
 	Types        []int32 // [Tokens] token type
 	OutRow       []int32 // [OutRows] token of each output row
 
-	First, PageAt []int32 // [Seqs+1] where each sequence's tokens begin, and its pages in Page
-	Past          []int32 // [Seqs] rows of the KV cache written before
+	First, PageAt []int32 // [Seqs+1] index of each sequence's first token, and of its first page in Page
+	Past          []int32 // [Seqs] KV cache rows written by earlier steps
 	Page          []int32 // page ids
-	XPageAt       []int32 // [Seqs+1] where the pages of each sequence's source begin in XPage
-	XPage         []int32 // page ids of sources
+	XPageAt       []int32 // [Seqs+1] index in XPage of the first page of each sequence's source
+	XPage         []int32 // page ids of encoder outputs (sources)
 	XRows         []int32 // [Seqs] rows of each source
 
-	// [Tokens][MaskWords]: a sequence whose first token in the step sees itself is a
-	// tree, of which bit i of a token's words says that it sees the sequence's i-th
-	// token of the step. Every other sequence is causal.
+	// [Tokens][MaskWords] Attention masks of draft trees. A sequence is a tree if the
+	// mask of its first token in the step includes the token itself; then bit i of a
+	// token's words is set if the token attends to the sequence's i-th token of the
+	// step. All other sequences are causal.
 	Mask      []uint64
 	MaskWords int
 
-	Out [][]float32 // an array of rows for each output; Config.Outputs has their shapes
-	// [OutRows] The argmax of each row of logits, NoToken where the graph did not
-	// look for it (manifest.Graph.Best), the device cannot, or a logit was not
-	// finite. Tokens that a device samples itself would come here too, with no rows
-	// in Out.
+	Out [][]float32 // rows of each output; Config.Outputs has the shapes
+	// [OutRows] Argmax of each row of logits, or NoToken if the graph does not compute
+	// it (manifest.Graph.Best), the device does not support it, or a logit was not
+	// finite. Tokens that a device samples itself would also be stored here, without
+	// rows in Out.
 	Greedy []int32
 
 	region *Region
 }
 
-// NewStep makes the arrays of a step of at most cfg's shapes.
+// NewStep allocates the arrays of a step for the sizes in cfg.
 func NewStep(cfg *Config) (*Step, error) {
 	s := &Step{MaskWords: cfg.MaskWords}
 	var measure Slab
@@ -64,7 +64,7 @@ func NewStep(cfg *Config) (*Step, error) {
 	return s, nil
 }
 
-// place lays the arrays out in a slab.
+// place allocates the arrays from a slab.
 func (s *Step) place(b *Slab, cfg *Config) {
 	ints := func(n int) []int32 { return Carve[int32](b, n) }
 	s.ID, s.Pos, s.Seq = ints(cfg.MaxTokens), ints(cfg.MaxTokens), ints(cfg.MaxTokens)
@@ -89,5 +89,5 @@ func (s *Step) ForgetGreedy() {
 	}
 }
 
-// Free gives the arrays' memory back. Copies of the step lose it too.
+// Free unmaps the arrays. Copies of the step share them and become invalid too.
 func (s *Step) Free() { s.region.Free() }

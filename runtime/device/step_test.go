@@ -17,7 +17,7 @@ func shapes() *device.Config {
 	}
 }
 
-// TestNewStep: each array has its length and a place of its own.
+// TestNewStep checks the length of each array and that arrays do not overlap.
 func TestNewStep(t *testing.T) {
 	t.Parallel()
 	s, err := device.NewStep(shapes())
@@ -33,7 +33,7 @@ func TestNewStep(t *testing.T) {
 		{s.Past, 2}, {s.Page, 9}, {s.XPageAt, 3}, {s.XPage, 9}, {s.XRows, 2},
 	} {
 		if len(a.list) != a.n || cap(a.list) != a.n {
-			t.Fatalf("an array of %d, expected %d", len(a.list), a.n)
+			t.Fatalf("array of %d elements, expected %d", len(a.list), a.n)
 		}
 		for i := range a.list {
 			if a.list[i] != 0 && a.list[i] != device.NoToken {
@@ -43,7 +43,7 @@ func TestNewStep(t *testing.T) {
 		}
 	}
 	if len(s.Mask) != 14 || len(s.Out) != 2 || len(s.Out[0]) != 15 || len(s.Out[1]) != 14 {
-		t.Errorf("%d words of masks, outputs of %d and %d", len(s.Mask), len(s.Out[0]), len(s.Out[1]))
+		t.Errorf("%d mask words, outputs of %d and %d elements", len(s.Mask), len(s.Out[0]), len(s.Out[1]))
 	}
 	s.ForgetGreedy()
 	if s.Greedy[2] != device.NoToken {
@@ -72,7 +72,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestEnded: a step that has ended gives its error, and none takes no memory.
+// TestEnded checks that wait returns the step's error, and allocates nothing without
+// one.
 func TestEnded(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { _ = device.Ended(nil)() }); n > 0 {
 		t.Errorf("%v allocations", n)

@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// stepHeader is struct ifl_step. Its pointers lead out of Go's heap.
+// stepHeader mirrors struct ifl_step. Its pointers point outside Go's heap.
 type stepHeader struct {
 	abi, entry            int32
 	tokens, outRows, seqs int32
@@ -25,7 +25,7 @@ type stepHeader struct {
 	best                  unsafe.Pointer
 }
 
-// maximum is struct ifl_best; unsure and none are IFL_UNSURE and IFL_NONE.
+// maximum mirrors struct ifl_best; unsure and none are IFL_UNSURE and IFL_NONE.
 type maximum struct {
 	value float32
 	at    int32
@@ -36,7 +36,7 @@ const (
 	unsure = -2
 )
 
-// configHeader is struct ifl_config.
+// configHeader mirrors struct ifl_config.
 type configHeader struct {
 	abi, threads                   int32
 	cpus                           unsafe.Pointer

@@ -11,17 +11,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A calibration is where the threads add up what the matmuls read.
+// A calibration holds the memory in which the threads accumulate statistics.
 type calibration struct {
-	rows     int            // of the largest matmul
+	rows     int            // rows of statistics of the largest matmul
 	sums     *device.Region // [threads][ifl_calib_sums] sums of squares
 	hessians *device.Region // [ifl_calib_hessians]
-	inputs   *device.Region // the rows that products are made of
+	inputs   *device.Region // input rows from which Hessians are computed
 }
 
 var errNoMatmul = errors.New("the model has no matmul to calibrate")
 
-// StartCalibration gives the threads room for their sums.
+// StartCalibration allocates the memory for each thread's sums.
 func (m *model) StartCalibration(hessians bool) error {
 	if m.lib.sumsLen == 0 || m.lib.setSums == 0 {
 		return errors.New("the model's library cannot calibrate; compile the model again")
@@ -42,11 +42,11 @@ func (m *model) StartCalibration(hessians bool) error {
 	return nil
 }
 
-// startHessians is the second half of calibration. Rows of steps of few tokens
-// are left out.
+// startHessians allocates the memory for Hessians. Steps of few tokens do not
+// contribute to them.
 func (m *model) startHessians() error {
 	if m.lib.hessiansLen == 0 || m.lib.inputLen == 0 || m.lib.setHessians == 0 {
-		return errors.New("the model's library keeps no products of columns; compile the model again")
+		return errors.New("the model's library cannot compute Hessians; compile the model again")
 	}
 	n, _, _ := purego.SyscallN(m.lib.hessiansLen)
 	row, _, _ := purego.SyscallN(m.lib.inputLen)
@@ -55,7 +55,7 @@ func (m *model) startHessians() error {
 	}
 	var err error
 	c := &m.calibration
-	if c.hessians, err = device.Map(int64(n)*4, "products of columns"); err != nil {
+	if c.hessians, err = device.Map(int64(n)*4, "Hessians"); err != nil {
 		return err
 	}
 	if c.inputs, err = device.Map(int64(row)*4*int64(c.rows), "rows of calibration"); err != nil {
@@ -65,7 +65,7 @@ func (m *model) startHessians() error {
 	return nil
 }
 
-// Calibration adds up what the threads have summed.
+// Calibration returns the sums over all threads.
 func (m *model) Calibration() (out device.Calibration) {
 	c := &m.calibration
 	if c.sums != nil {

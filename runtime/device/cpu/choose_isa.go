@@ -12,9 +12,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// ChooseISA returns the index of the library to load: the one named isa (else
-// $IFLOWC_ISA), else the first whose processor features are all here. Libs
-// are ordered best first.
+// ChooseISA returns the index of the library to load: the one for isa (else for
+// $IFLOWC_ISA), else the first of libs for which the CPU supports all features. libs
+// are ordered from best to worst.
 func ChooseISA(libs []manifest.Lib, isa string) (int, error) {
 	if isa == "" {
 		isa = os.Getenv("IFLOWC_ISA")
@@ -31,7 +31,7 @@ func chooseISA(libs []manifest.Lib, isa string, has func(string) bool) (int, err
 		}
 		if l.ISA == isa || isa == "" && missing == "" {
 			if missing != "" {
-				return 0, fmt.Errorf("instruction set %q: this processor lacks %s; leave IFLOWC_ISA empty to choose by the processor", isa, missing)
+				return 0, fmt.Errorf("instruction set %q: this CPU lacks %s; unset IFLOWC_ISA to choose automatically", isa, missing)
 			}
 			return i, nil
 		}
@@ -41,10 +41,10 @@ func chooseISA(libs []manifest.Lib, isa string, has func(string) bool) (int, err
 	if isa != "" {
 		return 0, fmt.Errorf("instruction set %q is not in this binary; it holds %s", isa, strings.Join(built, ", "))
 	}
-	return 0, fmt.Errorf("no library in this binary runs on this processor (%s); compile the model with --isa portable", strings.Join(why, "; "))
+	return 0, fmt.Errorf("no library in this binary runs on this CPU (%s); compile the model with --isa portable", strings.Join(why, "; "))
 }
 
-// Missing lists the processor features of needs that are not here.
+// Missing returns the CPU features in needs that this CPU lacks.
 func Missing(needs []string) []string { return lacking(needs, hasFeature) }
 
 func lacking(needs []string, has func(string) bool) (list []string) {
@@ -56,8 +56,8 @@ func lacking(needs []string, has func(string) bool) (list []string) {
 	return list
 }
 
-// hasFeature says whether this processor has a feature, by the name that
-// golang.org/x/sys/cpu gives it without "Has": "AVX512VNNI", "ASIMDDP".
+// hasFeature reports whether this CPU supports a feature. Names are the fields of
+// golang.org/x/sys/cpu without "Has", such as "AVX512VNNI" or "ASIMDDP".
 func hasFeature(name string) bool {
 	var features any
 	switch runtime.GOARCH {

@@ -50,6 +50,6 @@ func TestChooseISA(t *testing.T) {
 func TestUnknownFeature(t *testing.T) {
 	t.Parallel()
 	if hasFeature("NoSuchThing") {
-		t.Error("an unknown feature is taken for present")
+		t.Error("an unknown feature is reported as present")
 	}
 }

@@ -2,8 +2,8 @@ package cpu
 
 import "golang.org/x/sys/unix"
 
-// Confine keeps the calling thread, and those that it starts, on some processors;
-// none: it may run anywhere. Failing costs speed alone.
+// Confine sets the CPU affinity of the calling thread and of threads that it starts;
+// with no CPUs it does nothing. Errors are ignored: they only cost speed.
 func Confine(cpus []int) {
 	if len(cpus) == 0 {
 		return

@@ -2,5 +2,5 @@
 
 package cpu
 
-// Confine does nothing: this system leaves threads where it likes.
+// Confine does nothing: this system does not support CPU affinity.
 func Confine([]int) {}

@@ -8,13 +8,14 @@ import (
 	"unicode"
 )
 
-// A Field is one member of a mirrored struct; an empty name is its size.
+// A Field is one field of a mirrored struct; an empty name stands for the struct's
+// size.
 type Field struct {
 	Struct, Field string
 	Offset        uintptr
 }
 
-// Layout lists the mirrored structs with C's names.
+// Layout lists the mirrored structs and their fields by their C names.
 func Layout() []Field {
 	var all []Field
 	for name, t := range map[string]reflect.Type{"ifl_step": reflect.TypeFor[stepHeader](), "ifl_config": reflect.TypeFor[configHeader]()} {

@@ -5,9 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// collect frees what starting left on Go's heap, and lets less garbage gather
-// from now on: a model's tables are most of the heap, and a step makes a few
-// kilobytes. GOGC, where set, is obeyed.
+// collect frees the garbage of startup and lowers GOGC, unless the user set it: most of
+// the heap is the model's long-lived tables, and a step allocates only a few kilobytes.
 func collect() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(25)

@@ -11,8 +11,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// TestLayout compares the mirrored structs with what a C compiler makes of
-// the header: every offset, both sizes, and the constants.
+// TestLayout compares the mirrored structs with the layout of a C compiler: every
+// offset, both sizes and the constants.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	var c strings.Builder
@@ -30,6 +30,6 @@ func TestLayout(t *testing.T) {
 	c.WriteString("printf(\"%d %d %d\\n\", IFL_ABI, IFL_MAX_OUT, IFL_ROWS);\n}\n")
 	fmt.Fprintf(&want, "%d %d %d\n", device.ABI, device.MaxOut, device.DispatchRows)
 	if got := compileRun(t, c.String()); got != want.String() {
-		t.Errorf("C lays the structs out as\n%s\nGo as\n%s", got, want.String())
+		t.Errorf("layout in C:\n%s\nin Go:\n%s", got, want.String())
 	}
 }

@@ -1,9 +1,9 @@
 //go:build unix
 
-// Package cpu runs a compiled model on threads of this process: it picks the
-// library for the processor, maps the memory that C works on, and makes the one
-// C call a step. What it mirrors of templates/include/ifl_step.h a test compares
-// with a C compiler's layout.
+// Package cpu runs a compiled model on threads of this process. It chooses the library
+// for the CPU's instruction set, maps the memory that C code works on, and makes one C
+// call per step. A test compares its mirrors of the structs in
+// templates/include/ifl_step.h with a C compiler's layout.
 package cpu
 
 import (
@@ -19,19 +19,20 @@ import (
 
 var _ device.Device = (*Library)(nil)
 
-// A Library is a model's code for an instruction set, loaded: a device.Device.
+// A Library is the loaded code of a model for one instruction set. It implements
+// device.Device.
 type Library struct {
 	ISA    string
 	handle uintptr
 
 	stateBytes, arenaBytes, open, run, move, close uintptr
-	sumsLen, setSums                               uintptr // of libraries that can calibrate
-	hessiansLen, inputLen, setHessians             uintptr // the same
-	trace                                          uintptr // of libraries that can trace
+	sumsLen, setSums                               uintptr // 0: the library does not support calibration
+	hessiansLen, inputLen, setHessians             uintptr // 0: it does not support Hessians
+	trace                                          uintptr // 0: it does not support tracing
 }
 
-// Open loads the library whose file is data, made for an instruction set, and
-// checks its ABI. The library stays loaded for the life of the process.
+// Open loads the shared library in data, built for the given instruction set, and
+// checks its ABI version. The library is never unloaded.
 func Open(isa, data string) (*Library, error) {
 	handle, err := loadImage(data)
 	if err != nil {
@@ -40,9 +41,9 @@ func Open(isa, data string) (*Library, error) {
 	return bind(isa, handle)
 }
 
-// OpenFile is Open for a library in a file.
+// OpenFile is like Open for a library in a file.
 func OpenFile(isa, path string) (*Library, error) {
-	path, err := filepath.Abs(path) // without a slash dlopen would search the system's folders
+	path, err := filepath.Abs(path) // without a slash dlopen would search the system's library folders
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func bind(isa string, handle uintptr) (*Library, error) {
 	return l, nil
 }
 
-// Symbol is the address of one of the library's functions.
+// Symbol returns the address of a function of the library.
 func (l *Library) Symbol(name string) (uintptr, error) {
 	address, err := purego.Dlsym(l.handle, name)
 	if err != nil || address == 0 {
@@ -92,28 +93,27 @@ func (l *Library) Symbol(name string) (uintptr, error) {
 	return address, nil
 }
 
-// Info names the instruction set. The weights come with the configuration.
+// Info returns the instruction set and the page size; Config.Weights holds the weights.
 func (l *Library) Info() device.Info {
 	return device.Info{Name: l.ISA, InFlight: 1, PageBytes: l.kvBytes(1)}
 }
 
-// kvBytes is the size of the KV cache for a number of pages.
+// kvBytes returns the size of the KV cache for the given number of pages.
 func (l *Library) kvBytes(pages int) int64 {
 	n, _, _ := purego.SyscallN(l.stateBytes, uintptr(pages))
 	return int64(n)
 }
 
-// ScratchBytes is the size of the scratch memory for a shape of step.
+// ScratchBytes returns the size of the scratch memory for the sizes in cfg.
 func (l *Library) ScratchBytes(cfg *device.Config) int64 {
 	n, _, _ := purego.SyscallN(l.arenaBytes, uintptr(cfg.Threads), uintptr(cfg.MaxTokens), uintptr(cfg.MaxOutRows), uintptr(cfg.MaxSeqs))
 	return int64(n)
 }
 
-// loadImage gives the loader a file with data in it. Only a file with a
-// unique name will do: dlopen knows libraries by name, so a second library
-// under a reused /proc/self/fd/N would be the first again. The file is gone
-// once loaded. Some systems mount their temporary folder without leave to
-// execute, hence several places, and memory last.
+// loadImage writes data to a file and loads it. The file needs a unique name: dlopen
+// identifies libraries by name, so a second library under a reused /proc/self/fd/N
+// would resolve to the first. The file is removed after loading. Some systems mount the
+// temporary folder noexec, so loadImage tries several folders, and a memory file last.
 func loadImage(data string) (uintptr, error) {
 	var first error
 	for _, dir := range []string{cacheDir(), os.TempDir(), "/dev/shm"} {
@@ -131,7 +131,7 @@ func loadImage(data string) (uintptr, error) {
 	return 0, first
 }
 
-// cacheDir is where iflowc keeps files that can be made again.
+// cacheDir returns iflowc's cache folder.
 func cacheDir() string {
 	if dir := os.Getenv("IFLOWC_CACHE"); dir != "" {
 		return dir
@@ -165,8 +165,9 @@ func loadIn(dir, data string) (uintptr, error) {
 	return loadFile(path)
 }
 
-// opened holds the files that loadFile has loaded. Its lock is held while it
-// loads one: until then a library's pages are not what their protection says.
+// opened records the files that loadFile has loaded. loadFile holds its lock while it
+// loads one, because the page protections of a library are not final until then; see
+// Release.
 var opened = struct {
 	sync.Mutex
 	files map[string]bool

@@ -34,7 +34,7 @@ func config(w []byte) *device.Config {
 	}
 }
 
-// openFake loads the fake model from bytes, as a binary does.
+// openFake loads the fake model from memory, as a compiled binary does.
 func openFake(t *testing.T) *cpu.Library {
 	t.Helper()
 	data, err := os.ReadFile(devicetest.Build(t))
@@ -83,13 +83,13 @@ func TestOneStep(t *testing.T) {
 	}
 }
 
-// TestTwoLibraries loads two different libraries at once: the second must not
-// be taken for the first.
+// TestTwoLibraries checks that a second, different library does not resolve to the
+// first.
 func TestTwoLibraries(t *testing.T) {
 	t.Parallel()
 	a, b := openFake(t), openFake(t)
 	if a.Info().PageBytes != 512 || b.Info().PageBytes != 512 {
-		t.Error("a library computed a wrong size")
+		t.Error("a library returned a wrong size")
 	}
 }
 
@@ -114,7 +114,7 @@ func TestNotALibrary(t *testing.T) {
 	}
 }
 
-// TestLeavesNoFile checks that loading from bytes leaves no file behind.
+// TestLeavesNoFile checks that loading from memory leaves no file behind.
 func TestLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("IFLOWC_CACHE", dir)
@@ -135,8 +135,8 @@ func TestDefaultThreads(t *testing.T) {
 	}
 }
 
-// compileRun compiles a C program against the ABI header and returns what it
-// prints.
+// compileRun compiles and runs a C program that includes the ABI header, and returns
+// its output.
 func compileRun(t *testing.T, source string) string {
 	t.Helper()
 	cc, err := exec.LookPath("cc")

@@ -10,11 +10,12 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// memfdCreate is the number of the system call, which package syscall lacks.
+// memfdCreate is the number of the memfd_create system call, which package syscall
+// lacks.
 var memfdCreate = map[string]uintptr{"amd64": 319, "arm64": 279}
 
-// loadMemory loads from a file in memory. Its descriptor stays open for the
-// life of the process, so that no other library gets the same name.
+// loadMemory loads a library from a memory file. Its descriptor stays open for the life
+// of the process, so that no other library gets the same name.
 func loadMemory(data string) (uintptr, error) {
 	number, ok := memfdCreate[runtime.GOARCH]
 	if !ok {
@@ -40,5 +41,5 @@ func loadMemory(data string) (uintptr, error) {
 	return handle, nil
 }
 
-// keepOpen holds the files behind loaded libraries against finalizers.
+// keepOpen prevents finalizers from closing the files of loaded libraries.
 var keepOpen []*os.File

@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
-// TestLoadMemory loads two libraries that differ from files in memory: the
-// second must not be taken for the first.
+// TestLoadMemory checks that a second, different library in a memory file does not
+// resolve to the first.
 func TestLoadMemory(t *testing.T) {
 	cc, err := toolchain.FindCompiler(t.Context(), "")
 	if err != nil {

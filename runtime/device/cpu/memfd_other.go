@@ -4,5 +4,5 @@ package cpu
 
 import "syscall"
 
-// loadMemory is for systems with files in memory only.
+// loadMemory fails: this system has no memory files.
 func loadMemory(string) (uintptr, error) { return 0, syscall.ENOSYS }

@@ -11,9 +11,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A model is a library that was started: its memory, and the handle of its
-// threads. The thread that submits a step is one of them for the time of the
-// step.
+// A model is a started library: its memory and the handle of its thread pool. The
+// thread that calls Submit is one of the pool's threads during a step.
 type model struct {
 	lib     *Library
 	threads int
@@ -21,17 +20,17 @@ type model struct {
 
 	pages     int64
 	pageBytes []int64
-	populator *populator // nil: none
+	populator *populator // nil: disabled
 
-	header *stepHeader // of the step that runs
-	maxima []maximum   // [threads][output rows] of the columns that each thread computed
+	header *stepHeader // of the running step
+	maxima []maximum   // [threads][output rows] maxima over the columns that each thread computed
 
 	kv, arena, slab *device.Region
 	calibration     calibration
 	tracer          tracer
 }
 
-// Start maps the memory of a model and starts its threads.
+// Start maps the memory of the model and starts its threads.
 func (l *Library) Start(cfg *device.Config) (device.Context, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -60,27 +59,27 @@ func (m *model) start(cfg *device.Config) error {
 	return nil
 }
 
-// mapMemory maps the KV cache, scratch memory and what place lays out.
+// mapMemory maps the KV cache, the scratch memory and the parts that place lays out.
 func (m *model) mapMemory(cfg *device.Config) (err error) {
 	bytes := m.lib.kvBytes(cfg.Pages)
 	if m.kv, err = device.Map(bytes, "KV cache"); err != nil {
 		return err
 	}
 	if listed := sum(cfg.PageBytes) * int64(cfg.Pages); cfg.PageBytes != nil && listed != bytes {
-		return fmt.Errorf("bug: the manifest lists %d bytes of state, the library has %d", listed, bytes)
+		return fmt.Errorf("bug: the manifest lists %d bytes of state, the library expects %d", listed, bytes)
 	}
 	if m.arena, err = device.Map(m.lib.ScratchBytes(cfg), "scratch memory of a step"); err != nil {
 		return err
 	}
-	m.arena.SmallPages() // laid out for the largest step; most steps touch the head of each part
+	m.arena.SmallPages() // sized for the largest step; most steps touch only the beginning of each part
 	var measure device.Slab
 	m.place(&measure, cfg)
 	m.slab, err = measure.Map("headers of a step")
 	return err
 }
 
-// place lays out what C reads beside a step's arrays, and fills in the
-// configuration unless the slab only measures.
+// place lays out the memory that C code uses besides the arrays of a Step. It also
+// fills in the configuration, unless the slab only measures.
 func (m *model) place(s *device.Slab, cfg *device.Config) *configHeader {
 	headers, config := device.Carve[stepHeader](s, 1), device.Carve[configHeader](s, 1)
 	cpus, dispatch := device.Carve[int32](s, cfg.Threads), device.Carve[byte](s, len(cfg.Dispatch))
@@ -106,14 +105,12 @@ func (m *model) place(s *device.Slab, cfg *device.Config) *configHeader {
 	return &config[0]
 }
 
-// MoveRow copies a row of the KV cache.
 func (m *model) MoveRow(to, from device.Row) {
 	purego.SyscallN(m.lib.move, m.handle, uintptr(to.Page), uintptr(to.Row), uintptr(from.Page), uintptr(from.Row))
 }
 
-// CopyPage copies a page of the KV cache.
 func (m *model) CopyPage(to, from int32) {
-	base := int64(0) // of the element: all its pages lie together
+	base := int64(0) // offset of the element, which stores all its pages contiguously
 	for _, n := range m.pageBytes {
 		copy(m.kv.Bytes[base+int64(to)*n:][:n], m.kv.Bytes[base+int64(from)*n:][:n])
 		base += n * m.pages
@@ -127,7 +124,7 @@ func sum(list []int64) (total int64) {
 	return total
 }
 
-// Counters are none: a step is computed while Submit runs.
+// Counters returns no counts: Submit computes the step itself.
 func (m *model) Counters() device.Counters { return device.Counters{} }
 
 // Close stops the threads and frees the memory.

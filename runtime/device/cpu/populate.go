@@ -8,26 +8,26 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A populator takes real memory for pages of the KV cache before sequences use
-// them. The system clears memory when it is first touched, by huge pages, of
-// which all arrays of the cache begin one at about the same time: a step that
-// came to them stood still for a hundred milliseconds and more, and clearing
-// beside the steps of 16 sequences took a tenth of their speed. So a service
-// does most of it before the first request.
+// A populator allocates physical memory for KV cache pages before sequences use them.
+// The system zeroes memory when it is first touched, one huge page at a time, and all
+// arrays of the cache reach a new huge page at about the same time: without a
+// populator, such a step stalled for 100 ms or more. Zeroing beside the steps of 16
+// sequences cost a tenth of their speed, so a server populates most of the cache before
+// the first request.
 type populator struct {
 	m       *model
-	batch   int32 // pages that the system takes at once
+	batch   int32 // pages per call of populate
 	asked   int32
 	want    chan int32
 	stopped atomic.Bool
 	done    chan struct{}
 }
 
-// populatedAtStart is how many bytes are taken without being asked for: the
-// whole KV cache of a small model.
+// populatedAtStart is the number of bytes to populate at startup: the whole KV cache of
+// a small model.
 const populatedAtStart = 1 << 30
 
-// startPopulator begins with the first pages.
+// startPopulator starts a populator, which populates the first pages.
 func startPopulator(m *model) *populator {
 	p := &populator{m: m, batch: m.populatedAtOnce(), want: make(chan int32, 1), done: make(chan struct{})}
 	go p.run()
@@ -35,8 +35,8 @@ func startPopulator(m *model) *populator {
 	return p
 }
 
-// reach asks for as many pages again as soon as the last one in use lies in the
-// second half of those asked for. It never waits.
+// reach requests twice as many pages once the last page in use lies in the second half
+// of the populated ones. It does not block.
 func (p *populator) reach(last int32) {
 	if p != nil && last >= p.asked/2 && int64(p.asked) < p.m.pages {
 		p.ask(2 * p.asked)
@@ -46,13 +46,13 @@ func (p *populator) reach(last int32) {
 func (p *populator) ask(to int32) {
 	p.asked = int32(min(int64(to), p.m.pages))
 	select {
-	case <-p.want: // not begun: the new wish holds it
+	case <-p.want: // not started: the new request replaces it
 	default:
 	}
 	p.want <- p.asked
 }
 
-// run does what is asked for until the channel is closed.
+// run serves requests until the channel is closed.
 func (p *populator) run() {
 	defer close(p.done)
 	background()
@@ -64,7 +64,7 @@ func (p *populator) run() {
 	}
 }
 
-// stop waits for the end of what runs; the memory may go then.
+// stop waits until run has returned. The memory may be unmapped afterwards.
 func (p *populator) stop() {
 	if p != nil {
 		p.stopped.Store(true)
@@ -73,18 +73,18 @@ func (p *populator) stop() {
 	}
 }
 
-// populate gives pages from one to before another real memory, without changing
-// what they hold. It does nothing where the system knows no such call.
+// populate allocates physical memory for pages [from, to) without changing their
+// contents. It does nothing on systems without such a call.
 func (m *model) populate(from, to int32) {
-	base := int64(0) // of the element: all its pages lie together
+	base := int64(0) // offset of the element, which stores all its pages contiguously
 	for _, n := range m.pageBytes {
 		populate(m.kv.Bytes[base+int64(from)*n : base+int64(to)*n])
 		base += n * m.pages
 	}
 }
 
-// populatedAtOnce is how many pages' worth the system takes at once: those of
-// a huge page in the array with the smallest ones.
+// populatedAtOnce returns the number of KV cache pages that fill one huge page in the
+// array with the smallest pages.
 func (m *model) populatedAtOnce() int32 {
 	least := int64(device.HugePage)
 	for _, n := range m.pageBytes {

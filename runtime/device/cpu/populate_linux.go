@@ -7,11 +7,11 @@ import (
 	"unsafe"
 )
 
-// madvPopulateWrite is MADV_POPULATE_WRITE, of Linux 5.14 and later; earlier
-// ones refuse it, and memory is taken when it is first touched.
+// madvPopulateWrite is MADV_POPULATE_WRITE (Linux 5.14). Older kernels return an error
+// and allocate memory when it is first touched.
 const madvPopulateWrite = 23
 
-// populate takes real memory for the system pages in which b lies.
+// populate allocates physical memory for the system pages that contain b.
 func populate(b []byte) {
 	if len(b) == 0 {
 		return
@@ -21,11 +21,12 @@ func populate(b []byte) {
 	syscall.Syscall(syscall.SYS_MADVISE, uintptr(start), uintptr(len(b))+skip, madvPopulateWrite)
 }
 
-// niceness is that of background threads.
+// niceness is the niceness of background threads.
 const niceness = 10
 
-// background gives the calling goroutine a thread of its own, to its end, that
-// gets a tenth of what a working one does where both want the same processor.
+// background locks the calling goroutine to a thread for the rest of its life and
+// lowers the thread's priority: it gets about a tenth of a core that a worker thread
+// also uses.
 func background() {
 	runtime.LockOSThread()
 	syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), niceness)

@@ -2,8 +2,8 @@
 
 package cpu
 
-// populate does nothing: these systems have no call that keeps what is there.
+// populate does nothing: this system has no call that preserves the contents.
 func populate([]byte) {}
 
-// background does nothing: these systems do not weigh threads by niceness.
+// background does nothing: this system has no per-thread niceness.
 func background() {}

@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// TestPopulate: what is there stays, wherever the pages begin.
+// TestPopulate checks that populating preserves the contents at any alignment of pages.
 func TestPopulate(t *testing.T) {
 	t.Parallel()
 	r, err := device.Map(40*1000*3, "pages")
@@ -33,6 +33,6 @@ func TestPopulate(t *testing.T) {
 		t.Error("populated memory changed")
 	}
 	if n := c.populatedAtOnce(); n != 40 {
-		t.Errorf("%d pages at once, expected all 40", n)
+		t.Errorf("%d pages per call, expected all 40", n)
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// probes are the functions that a library may export to measure what the CPU
-// can do: int64_t name(int64_t rounds), which does arithmetic in registers and
-// returns how many operations (two a multiply-add) it did.
+// probes names the functions that a library may export to measure the CPU's peak:
+// int64_t name(int64_t rounds) computes in registers and returns the number of
+// operations that it did, two per multiply-add.
 var probes = map[device.Arithmetic]string{
 	device.MultiplyAddI8:  "ifl_probe_i8",
 	device.MultiplyAddF32: "ifl_probe_f32",
 }
 
-// Peak runs a probe on every thread; 0 when the library does not have it.
+// Peak runs a probe on every thread. It returns 0 if the library does not export it.
 func (l *Library) Peak(op device.Arithmetic, threads int, long time.Duration) float64 {
 	fn, err := purego.Dlsym(l.handle, probes[op])
 	if err != nil || fn == 0 {
@@ -29,7 +29,7 @@ func (l *Library) Peak(op device.Arithmetic, threads int, long time.Duration) fl
 	return probe(fn, threads, long)
 }
 
-// PeakOf is Peak for a library in a file, which need not be a model's.
+// PeakOf is like Peak for a library in a file, which need not be a model's library.
 func PeakOf(path string, op device.Arithmetic, threads int, long time.Duration) (float64, error) {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -42,10 +42,11 @@ func PeakOf(path string, op device.Arithmetic, threads int, long time.Duration) 
 	return probe(fn, threads, long), nil
 }
 
-// probe calls a probe often enough on every thread and adds up.
+// probe runs a probe on every thread for about the given time and returns the sum of
+// their GOP/s.
 func probe(fn uintptr, threads int, long time.Duration) float64 {
 	rounds := 1000
-	for { // how many rounds take that long
+	for { // find the number of rounds that takes this long
 		start := time.Now()
 		purego.SyscallN(fn, uintptr(rounds))
 		if d := time.Since(start); d > long/4 || rounds > 1<<40 {

@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// processors lists one processor of each physical core that this process may
-// run on: two hyperthreads share the vector units and the cache that a
-// kernel fills alone.
+// processors returns one logical CPU of each physical core that this process may run
+// on. Hyperthreads share the vector units and caches of a core, which one kernel thread
+// fills.
 func processors() []int {
-	var mask [128]uint64 // 8192 processors
+	var mask [128]uint64 // 8192 CPUs
 	n, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
 	if errno != 0 {
 		return nil
@@ -26,7 +26,7 @@ func processors() []int {
 		siblings, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i))
 		core := strings.TrimSpace(string(siblings))
 		if err != nil || core == "" {
-			core = fmt.Sprint(i) // no topology here: every processor counts as a core
+			core = fmt.Sprint(i) // no topology available: count each logical CPU as a core
 		}
 		if !seen[core] {
 			seen[core] = true
@@ -36,6 +36,5 @@ func processors() []int {
 	return list
 }
 
-// Yield lets the threads go first that wait for the processor that the caller
-// runs on.
+// Yield yields the CPU to other threads that are ready to run on it.
 func Yield() { syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -4,7 +4,7 @@ package cpu
 
 import "runtime"
 
-// processors counts processors; these systems do not let threads be pinned.
+// processors returns as many numbers as there are CPUs; this system cannot pin threads.
 func processors() []int {
 	list := make([]int, runtime.NumCPU())
 	for i := range list {
@@ -13,5 +13,5 @@ func processors() []int {
 	return list
 }
 
-// Yield lets other goroutines go first.
+// Yield yields to other goroutines.
 func Yield() { runtime.Gosched() }

@@ -10,8 +10,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// TestReleaseLoading has one thread load libraries while others release memory:
-// what a loader has written to a library must stay.
+// TestReleaseLoading loads libraries on one thread while others call Release. The
+// relocations that the loader writes must not be discarded.
 func TestReleaseLoading(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(devicetest.Build(t))
@@ -44,7 +44,7 @@ func TestReleaseLoading(t *testing.T) {
 			t.Error(err)
 			break
 		}
-		purego.SyscallN(closes, 0) // calls free, at an address that the loader has written
+		purego.SyscallN(closes, 0) // calls free through an address that the loader has written
 	}
 	close(stop)
 	releasing.Wait()

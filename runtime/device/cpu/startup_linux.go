@@ -10,11 +10,11 @@ import (
 	"unsafe"
 )
 
-// A Startup knows the files that were mapped when the program began: its own and
-// the libraries that it names. The zero Startup knows none.
+// A Startup records the files that were mapped when the program started: the program
+// itself and its shared libraries. The zero Startup records none.
 type Startup struct{ mapped map[string]bool }
 
-// AtStartup reads what is mapped. Call it in main before anything loads a
+// AtStartup reads the list of mapped files. Call it in main before anything loads a
 // library: see Release.
 func AtStartup() Startup {
 	opened.Lock()
@@ -22,15 +22,15 @@ func AtStartup() Startup {
 	return Startup{mappedIn("/proc/self/maps")}
 }
 
-// Release hands back memory that only starting needed: what Go's heap has
-// free, and the pages of the program's file, its libraries and the model's that
-// starting has read and nothing has written: code of packages that are set up
-// once, tables, the embedded libraries and tokenizer. What runs on comes back
-// from the system's cache, 64 KB a fault. Failing costs nothing but that memory.
+// Release returns memory that only startup needed to the system: free memory of Go's
+// heap, and unmodified pages of the program's file, its shared libraries and the
+// model's libraries, such as initialization code, tables, the embedded libraries and
+// the tokenizer. Pages that are still used are read again from the system's page cache,
+// 64 KB per fault. Errors are ignored.
 //
-// Libraries that came later from elsewhere are left alone: another thread may be
-// loading one, and the loader maps a library whole and unwritable before it lays
-// its parts over that and writes addresses to them.
+// Release skips libraries that were loaded later from elsewhere, because another thread
+// may be loading one: the loader maps a whole library read-only before it maps its
+// segments over that and writes relocations.
 func (s Startup) Release() {
 	collect()
 	opened.Lock()
@@ -41,12 +41,12 @@ func (s Startup) Release() {
 	}
 	defer f.Close()
 	ours := func(path string) bool { return s.mapped[path] || opened.files[path] }
-	for _, r := range unwritten(f, ours) { // all have been read before: what follows may fault pages in again
+	for _, r := range unwritten(f, ours) { // read the whole list first: the calls below may fault pages in again
 		syscall.Syscall(syscall.SYS_MADVISE, r[0], r[1]-r[0], syscall.MADV_DONTNEED)
 	}
 }
 
-// mappedIn lists the files in a text of the form of /proc/self/maps.
+// mappedIn returns the files in a text in the format of /proc/self/maps.
 func mappedIn(maps string) map[string]bool {
 	files := map[string]bool{}
 	text, _ := os.ReadFile(maps)
@@ -58,18 +58,18 @@ func mappedIn(maps string) map[string]bool {
 	return files
 }
 
-// pathIn is the file of a line of /proc/self/maps, without the word that it has
-// been removed since.
+// pathIn returns the file of a line of /proc/self/maps, without the suffix "
+// (deleted)".
 func pathIn(fields []string) string {
 	return strings.TrimSuffix(strings.Join(fields[5:], " "), " (deleted)")
 }
 
-// unwritten reads the form of /proc/self/smaps: the addresses, from and to, of
-// those parts of files of ours that cannot be written and have no page of which the
-// process has a copy of its own, as where the loader has written addresses
-// before it protected them.
+// unwritten parses the format of /proc/self/smaps. It returns the address ranges [from,
+// to) of mapped files for which ours returns true, if the range is not writable and the
+// process has no private copy of any of its pages. The loader leaves private copies
+// where it wrote relocations before it protected them.
 func unwritten(smaps io.Reader, ours func(path string) bool) (parts [][2]uintptr) {
-	last := false // the lines are of the part added last
+	last := false // the following lines describe the last range of parts
 	for s := bufio.NewScanner(smaps); s.Scan(); {
 		fields := strings.Fields(s.Text())
 		switch {
@@ -90,8 +90,8 @@ func unwritten(smaps io.Reader, ours func(path string) bool) (parts [][2]uintptr
 	return parts
 }
 
-// fileRange reads "from-to rights offset device inode path": the addresses,
-// where it is a part of a file that cannot be written.
+// fileRange parses "from-to rights offset device inode path". It returns the addresses
+// if the range belongs to a file and is not writable.
 func fileRange(fields []string) (r [2]uintptr, ok bool) {
 	if len(fields) < 6 || fields[5][0] != '/' || len(fields[1]) != 4 || fields[1][1] != '-' || fields[1][3] != 'p' {
 		return r, false

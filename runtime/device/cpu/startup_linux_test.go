@@ -40,5 +40,5 @@ zz-00995000 r-xp 00000000 08:01 123  /tmp/x/prog
 	if got := unwritten(strings.NewReader(smaps), func(path string) bool { return path == "/tmp/x/prog" || path == "/tmp/x/lib.so" }); !reflect.DeepEqual(got, want) {
 		t.Errorf("%x; want %x", got, want)
 	}
-	AtStartup().Release() // the code that goes on running comes back
+	AtStartup().Release() // code that is still used is paged in again
 }

@@ -2,11 +2,11 @@
 
 package cpu
 
-// A Startup knows nothing on this system.
+// A Startup is empty on this system.
 type Startup struct{}
 
-// AtStartup does nothing.
+// AtStartup returns an empty Startup.
 func AtStartup() Startup { return Startup{} }
 
-// Release hands back what Go's heap has free.
+// Release returns free memory of Go's heap to the system.
 func (Startup) Release() { collect() }

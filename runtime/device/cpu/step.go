@@ -13,12 +13,12 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// Submit computes a step.
+// Submit computes the step before it returns.
 func (m *model) Submit(s *device.Step) func() error { return device.Ended(m.run(s)) }
 
 func (m *model) run(s *device.Step) error {
 	if m.handle == 0 {
-		return errors.New("bug: a step for a model that is closed")
+		return errors.New("bug: Submit after Close")
 	}
 	m.populator.reach(s.TopPage)
 	s.ForgetGreedy()
@@ -40,7 +40,7 @@ func (m *model) run(s *device.Step) error {
 	return nil
 }
 
-// fill writes a step's header.
+// fill writes the C header of a step.
 func (m *model) fill(s *device.Step) {
 	h := m.header
 	*h = stepHeader{
@@ -62,8 +62,8 @@ func (m *model) fill(s *device.Step) {
 	}
 }
 
-// argmax is the token of the largest of every stride-th maximum, the first of
-// equals: each is of the columns that one thread computed.
+// argmax returns the token of the largest of maxima[0], maxima[stride], …, each of
+// which covers the columns of one thread. Of equal maxima the first wins.
 func argmax(maxima []maximum, stride int) int32 {
 	top := maximum{at: none}
 	for i := 0; i < len(maxima); i += stride {
@@ -75,16 +75,16 @@ func argmax(maxima []maximum, stride int) int32 {
 			top = b
 		}
 	}
-	return top.at // none is NoToken
+	return top.at // NoToken if all are none
 }
 
-// runError spells what ifl_run returned.
+// runError returns the error for a result of ifl_run.
 func runError(code int32, s *device.Step) error {
 	switch code {
 	case -1:
 		return errors.New("bug: the model's library refused the step's ABI")
 	case -2:
-		return fmt.Errorf("bug: a step of %d tokens, %d output rows and %d sequences is over the model's maximum", s.Tokens, s.OutRows, s.Seqs)
+		return fmt.Errorf("bug: a step of %d tokens, %d output rows and %d sequences exceeds the model's maximum", s.Tokens, s.OutRows, s.Seqs)
 	case -3:
 		return errors.New("a token id, page or row of the step is out of range")
 	case -4:

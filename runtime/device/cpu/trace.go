@@ -11,17 +11,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A tracer hands on what the threads note of each step.
+// A tracer reports the marks that the threads record in each step.
 type tracer struct {
 	marks *device.Region // [threads][marksPerThread]
 	fn    func(device.StepTrace)
 }
 
-// marksPerThread is room for the marks of a step: two a region, and regions
-// are a handful a layer.
+// marksPerThread is the capacity for marks of a step: two per region, and a layer has a
+// handful of regions.
 const marksPerThread = 1 << 14
 
-// Trace calls fn after every step from now on.
+// Trace calls fn after each following step.
 func (m *model) Trace(fn func(device.StepTrace)) error {
 	if m.lib.trace == 0 {
 		return errors.New("the model's library cannot trace; compile the model again")
@@ -36,7 +36,7 @@ func (m *model) Trace(fn func(device.StepTrace)) error {
 	return nil
 }
 
-// report hands the marks of the step that has just run to the trace.
+// report passes the marks of the last step to the trace function.
 func (t *tracer) report(threads int, s *device.Step) {
 	if t.fn == nil {
 		return

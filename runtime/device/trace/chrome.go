@@ -15,10 +15,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A Writer writes events in the trace format of Chrome, which Perfetto reads
-// too: one process, a track for the engine's steps, one for each thread of the
-// model and one for the scheduler. Times are microseconds since the first
-// event. Safe for concurrent use.
+// A Writer writes events in Chrome's trace format, which Perfetto also reads. The file
+// has one process with a track for the engine's steps, one for each thread of the model
+// and one for the scheduler. Times are in microseconds since the first event. A Writer
+// is safe for concurrent use.
 type Writer struct {
 	mu       sync.Mutex
 	out      *bufio.Writer
@@ -30,14 +30,14 @@ type Writer struct {
 	err      error
 }
 
-// Tracks by number; a model's thread i has trackThread+i.
+// Track numbers; thread i of the model has track trackThread+i.
 const (
 	trackScheduler = 1
 	trackSteps     = 2
 	trackThread    = 10
 )
 
-// NewWriter begins a file.
+// NewWriter starts a trace file.
 func NewWriter(w io.Writer, m *manifest.Manifest) *Writer {
 	t := &Writer{out: bufio.NewWriterSize(w, 1<<16), manifest: m, bytes: weightBytes(m), named: map[int]bool{}, origin: now()}
 	_, t.err = t.out.WriteString(`{"displayTimeUnit":"ms","traceEvents":[`)
@@ -45,7 +45,7 @@ func NewWriter(w io.Writer, m *manifest.Manifest) *Writer {
 	return t
 }
 
-// now is the clock of the marks.
+// now returns the time on the clock of device.Mark, in nanoseconds.
 func now() int64 {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
@@ -54,16 +54,16 @@ func now() int64 {
 	return ts.Nano()
 }
 
-// An event is one line of the format.
+// An event is one line of the trace format.
 type event struct {
 	Name  string         `json:"name"`
 	Phase string         `json:"ph"`
 	TS    float64        `json:"ts"`            // µs
-	Dur   float64        `json:"dur,omitempty"` // µs, of phase X
+	Dur   float64        `json:"dur,omitempty"` // µs, for phase X
 	PID   int            `json:"pid"`
 	TID   int            `json:"tid"`
 	Cat   string         `json:"cat,omitempty"`
-	Scope string         `json:"s,omitempty"` // of phase i
+	Scope string         `json:"s,omitempty"` // for phase i
 	Args  map[string]any `json:"args,omitempty"`
 }
 
@@ -84,7 +84,7 @@ func (t *Writer) put(e event) {
 	_, t.err = t.out.Write(line)
 }
 
-// track names a track at its first event.
+// track writes the track's name before its first event and returns id.
 func (t *Writer) track(id int, name string) int {
 	if !t.named[id] {
 		t.named[id] = true
@@ -96,7 +96,7 @@ func (t *Writer) track(id int, name string) int {
 
 func (t *Writer) at(ns int64) float64 { return float64(ns-t.origin) / 1e3 }
 
-// Step writes a step: the whole of it, and what each thread did in it.
+// Step writes the events of one step: the whole step, and the regions of each thread.
 func (t *Writer) Step(s device.StepTrace) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,14 +138,14 @@ func (t *Writer) span(track int, p span) {
 	t.put(e)
 }
 
-// Decision notes something that the scheduler did just now.
+// Decision records a decision of the scheduler at the current time.
 func (t *Writer) Decision(name string, args map[string]any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.put(event{Name: name, Phase: "i", Scope: "t", Cat: "scheduler", TS: t.at(now()), TID: t.track(trackScheduler, "scheduler"), Args: args})
 }
 
-// Close ends the file's JSON. The file itself stays the caller's.
+// Close completes the JSON. It does not close the underlying writer.
 func (t *Writer) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

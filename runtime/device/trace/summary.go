@@ -12,26 +12,26 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A Summary adds up where the time of steps goes, region by region.
+// A Summary adds up the time of each region over steps.
 type Summary struct {
 	rows  []Row
 	bytes []int64 // of each region's weight
 	Steps int
-	NS    int64 // of all steps, from the first mark to the last
+	NS    int64 // of all steps, from the first to the last mark
 }
 
-// A Row is what one region took in all steps and layers.
+// A Row is the time of one region over all steps and layers.
 type Row struct {
 	Region manifest.Region `json:"region"`
 	Calls  int             `json:"calls"`
 	BusyNS int64           `json:"busy_ns"` // mean over the threads
-	WaitNS int64           `json:"wait_ns"` // of them for one another, the mean too
-	Bytes  int64           `json:"bytes"`   // of weights read
-	GBS    float64         `json:"gb_s"`    // Bytes over busy and waiting time; 0: reads no matrix
-	Share  float64         `json:"share"`   // of the steps' time
+	WaitNS int64           `json:"wait_ns"` // time at barriers, mean over the threads
+	Bytes  int64           `json:"bytes"`   // weight bytes read
+	GBS    float64         `json:"gb_s"`    // Bytes / (BusyNS + WaitNS); 0: reads no matrix
+	Share  float64         `json:"share"`   // fraction of the steps' time
 }
 
-// NewSummary is an empty one.
+// NewSummary returns an empty summary.
 func NewSummary(m *manifest.Manifest) *Summary {
 	s := &Summary{rows: make([]Row, len(m.Regions)), bytes: weightBytes(m)}
 	for i, r := range m.Regions {
@@ -40,13 +40,13 @@ func NewSummary(m *manifest.Manifest) *Summary {
 	return s
 }
 
-// Step adds a step.
+// Step adds the time of one step. Steps without marks are ignored.
 func (s *Summary) Step(step device.StepTrace) {
 	threads := 0
 	var first, last int64
 	for _, marks := range step.Threads {
 		if len(marks) == 0 {
-			continue // left out of this step
+			continue // did not take part in this step
 		}
 		threads++
 		if first == 0 || marks[0].NS < first {
@@ -76,7 +76,7 @@ func (s *Summary) Step(step device.StepTrace) {
 	}
 }
 
-// Rows are the regions that ran, the longest first.
+// Rows returns the regions that ran, longest first.
 func (s *Summary) Rows() []Row {
 	var out []Row
 	for i, r := range s.rows {
@@ -95,8 +95,7 @@ func (s *Summary) Rows() []Row {
 	return out
 }
 
-// Write prints the table. limit is what the machine reads, in GB/s; 0: not
-// known.
+// Write prints a table. limit is the machine's memory bandwidth in GB/s; 0: unknown.
 func (s *Summary) Write(w io.Writer, limit float64) error {
 	steps := float64(max(s.Steps, 1))
 	_, err := fmt.Fprintf(w, "%d steps of %.0f µs in the mean\n%-28s %6s %10s %10s %7s %8s %9s  %s\n", s.Steps, float64(s.NS)/steps/1e3,

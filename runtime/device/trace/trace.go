@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package trace makes something to look at of the marks that a model's threads
-// leave (device.Context.Trace): a file for Perfetto or chrome://tracing, and a
-// table of where the time of steps goes.
+// Package trace presents the marks that a model's threads record
+// (device.Context.Trace): as a file for Perfetto or chrome://tracing, and as a table of
+// the time per region.
 package trace
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A span is what a thread did from one mark to the next.
+// A span is the activity of a thread from one mark to the next.
 type span struct {
 	begin, end int64 // ns on the monotonic clock
 	region     int   // index in the manifest's Regions
 	layer      int
-	wait       bool // for the other threads, at the region's end
+	wait       bool // at the barrier that ends the region
 }
 
-// spans cuts the marks of one thread. The time up to the next mark belongs to
-// the region that began last.
+// spans converts the marks of one thread to spans. The time up to the next mark belongs
+// to the region that began last.
 func spans(marks []device.Mark, regions int, f func(span)) {
 	region, layer := -1, 0
 	for i := 0; i+1 < len(marks); i++ {
@@ -34,7 +34,7 @@ func spans(marks []device.Mark, regions int, f func(span)) {
 	}
 }
 
-// weightBytes is, for each region, the size of one element of its matrix; 0: it
+// weightBytes returns the bytes of one element of each region's matrix; 0: the region
 // reads none.
 func weightBytes(m *manifest.Manifest) []int64 {
 	size := map[string]int64{}

@@ -14,7 +14,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// model has two regions; only the second reads a matrix.
+// model returns a manifest with two regions; only the second reads a matrix.
 func model() *manifest.Manifest {
 	return &manifest.Manifest{
 		Name:    "m",
@@ -24,8 +24,8 @@ func model() *manifest.Manifest {
 	}
 }
 
-// step: thread 0 works 10, waits 10, works 40 and 60, waits 0; thread 1 works
-// 20, 100; thread 2 was left out.
+// step returns a trace of three threads. Thread 0: busy 10, wait 10, busy 40 and 60,
+// wait 0. Thread 1: busy 20, 100. Thread 2 did not take part.
 func step() device.StepTrace {
 	return device.StepTrace{Tokens: 1, OutRows: 1, Seqs: 1, Threads: [][]device.Mark{
 		{{NS: 1000, What: 0}, {NS: 1010, What: device.Wait}, {NS: 1020, What: 1}, {NS: 1060, What: 1, Layer: 1}, {NS: 1120, What: device.Wait}, {NS: 1120, What: device.Done}},
@@ -54,7 +54,7 @@ func TestSummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "50 %") {
-		t.Errorf("no share of the limit of 40 GB/s in:\n%s", out.String())
+		t.Errorf("no fraction of the 40 GB/s limit in:\n%s", out.String())
 	}
 	s.Step(device.StepTrace{Threads: [][]device.Mark{{}}})
 	if s.Steps != 1 {
@@ -62,7 +62,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestWriter reads the file back as any viewer would.
+// TestWriter parses the file as a trace viewer would.
 func TestWriter(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer

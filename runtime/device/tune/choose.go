@@ -8,31 +8,30 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 )
 
-// A Cell holds the times of a shape's implementations at one number of rows.
+// A Cell holds the times of a shape's implementations at one row count.
 type Cell struct {
 	Rows int
-	// Blocks[i] are the times of implementation i in seconds, one a block.
-	// Blocks are interleaved (A B C C B A), so entries of the same index are
-	// pairs; none: not measured.
+	// Blocks[i] holds the times of implementation i, in seconds, one per block. Blocks
+	// are interleaved (A B C C B A), so entries of the same index are paired samples.
+	// An empty list means not measured.
 	Blocks [][]float64
 
 	rough bool // all samples were disturbed
 }
 
-// tie is the relative difference below which two implementations are equal.
+// tie is the relative difference below which two implementations count as equal.
 const tie = 0.01
 
-// With fewer than provable samples there is no interval to speak of; then a
-// relative difference of unproven counts as sure.
+// With fewer than provable samples there is no useful confidence interval; then a
+// relative difference above unproven counts as significant.
 const (
 	provable = 3
 	unproven = 0.1
 )
 
-// better says whether implementation a is surely faster than b: the whole
-// confidence interval of the paired log ratio is on its side. settled is
-// whether more samples would not matter: it is faster, slower or equal to
-// within a tie.
+// better reports whether implementation a is significantly faster than b: the
+// confidence interval of the paired log ratios lies above zero. settled reports whether
+// more samples would not change the result: a is faster, slower or equal within tie.
 func (c *Cell) better(a, b int) (faster, settled bool) {
 	d := c.ratios(a, b)
 	n := len(d)
@@ -46,7 +45,7 @@ func (c *Cell) better(a, b int) (faster, settled bool) {
 	return low > 0, low > 0 || high < 0 || low > -tie && high < tie
 }
 
-// ratios are the paired log ratios of b's times to a's.
+// ratios returns the paired log ratios of b's times to a's.
 func (c *Cell) ratios(a, b int) []float64 {
 	d := make([]float64, min(len(c.Blocks[a]), len(c.Blocks[b])))
 	for i := range d {
@@ -55,7 +54,7 @@ func (c *Cell) ratios(a, b int) []float64 {
 	return d
 }
 
-// time is the median time of implementation i, +Inf where it has none.
+// time returns the median time of implementation i in seconds, or +Inf without samples.
 func (c *Cell) time(i int) float64 {
 	if len(c.Blocks[i]) == 0 {
 		return math.Inf(1)
@@ -63,7 +62,7 @@ func (c *Cell) time(i int) float64 {
 	return median(c.Blocks[i])
 }
 
-// best is the implementation of the lowest median.
+// best returns the implementation with the lowest median time.
 func (c *Cell) best() int {
 	best := 0
 	for i := range c.Blocks {
@@ -74,10 +73,10 @@ func (c *Cell) best() int {
 	return best
 }
 
-// Crossing is the fewest rows at which implementation b is surely faster than
-// a, at that row count and at the next that was measured; 0 when there are
-// none. At the last row count it alone decides. Ties keep a. Where a was no
-// longer measured, b counts as faster.
+// Crossing returns the lowest row count at which implementation b is significantly
+// faster than a, there and at the next measured row count; the last row count needs no
+// confirmation. It returns 0 if there is none. Ties keep a. Where a was no longer
+// measured, b counts as faster.
 func Crossing(cells []Cell, a, b int) int {
 	for i := range cells {
 		if faster, _ := cells[i].better(b, a); !faster {
@@ -93,10 +92,10 @@ func Crossing(cells []Cell, a, b int) int {
 	return 0
 }
 
-// takesOver says whether implementation b replaces a from the first cell on:
-// it is surely faster there and at least not slower by the medians at the next
-// row count. That is laxer than Crossing, because a rule that waits for proof
-// twice costs what it waits.
+// takesOver reports whether implementation b replaces a from the first cell on: b is
+// significantly faster there, and its median is not higher at the next row count. This
+// is weaker than Crossing, because a rule that required significance twice would keep
+// the slower implementation for longer.
 func takesOver(cells []Cell, a, b int) bool {
 	if faster, _ := cells[0].better(b, a); !faster {
 		return false
@@ -104,9 +103,9 @@ func takesOver(cells []Cell, a, b int) bool {
 	return len(cells) < 2 || cells[1].time(b) <= cells[1].time(a)
 }
 
-// Rules chooses an implementation for every row count: the incumbent stays
-// until another takes over. The first incumbent is the one for the fewest rows
-// (index 0) unless another is surely faster. cells ascend in rows.
+// Rules chooses an implementation for every row count: the current one stays until
+// another takes over. It starts with the implementation for the fewest rows (index 0)
+// unless another is significantly faster. cells are in ascending order of rows.
 func Rules(impls []string, cells []Cell) []dispatch.Rule {
 	var rules []dispatch.Rule
 	now := 0
@@ -132,10 +131,9 @@ func Rules(impls []string, cells []Cell) []dispatch.Rule {
 	return rules
 }
 
-// Regret is how much slower than the fastest implementation the rules are at
-// their worst, by the median of paired ratios, over the measured row counts: a share of the fastest's time.
-// Differences that the samples do not prove count nothing, and neither do row
-// counts with too few samples to prove any.
+// Regret returns the largest slowdown of the rules against the fastest implementation
+// over the measured row counts: the median paired ratio minus one. Differences that are
+// not significant count as zero, as do row counts with too few samples.
 func Regret(impls []string, cells []Cell, rules []dispatch.Rule) float64 {
 	worst := 0.0
 	for i := range cells {
@@ -165,7 +163,7 @@ func indexOf(names []string, name string) int {
 	return 0
 }
 
-// Summarize makes a shape's entry of a profile from its times.
+// Summarize returns a shape's entry of a profile.
 func Summarize(s Shape, cells []Cell) dispatch.Shape {
 	var names []string
 	for _, c := range s.Candidates {
@@ -198,8 +196,8 @@ func Summarize(s Shape, cells []Cell) dispatch.Shape {
 	return dispatch.Shape{N: s.N, K: s.K, DType: s.DType, Rules: rules, Measured: m}
 }
 
-// family are the implementations of some kinds: those for more rows a block have
-// a number behind the kind.
+// family returns the names of the given kinds. The name of an implementation for
+// several rows per block is its kind followed by a number.
 func family(names []string, kinds ...string) (out []int) {
 	for i, n := range names {
 		if slices.Contains(kinds, strings.TrimRight(n, "0123456789")) {
@@ -209,7 +207,7 @@ func family(names []string, kinds ...string) (out []int) {
 	return out
 }
 
-// micro is a time in microseconds to four digits.
+// micro converts seconds to microseconds, rounded to four significant digits.
 func micro(seconds float64) float64 {
 	us := seconds * 1e6
 	if us <= 0 {

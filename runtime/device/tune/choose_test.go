@@ -11,9 +11,9 @@ import (
 
 var three = []string{"gemv", "flat_gemm", "gemm"}
 
-// timings makes cells in which implementation i takes f(i, rows) seconds, with
-// relative noise that is the same for all in half of each sample, as a
-// machine's changes of pace are.
+// timings returns cells in which implementation i takes f(i, rows) seconds, times a factor
+// of 1 to 1+3·noise that all samples of an index share, as when a machine changes its
+// clock, and a factor of 1±noise/2 of each sample.
 func timings(rows []int, samples int, noise float64, f func(i, rows int) float64) []Cell {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var cells []Cell
@@ -32,8 +32,8 @@ func timings(rows []int, samples int, noise float64, f func(i, rows int) float64
 	return cells
 }
 
-// model is a machine on which gemv costs 1 a row, flat 1.5 and a quarter a row,
-// gemm 8 and a fifth: M1 = 3 (2.25 < 3), M2 = 131 (8+26.2 < 1.5+32.75).
+// model simulates gemv at 1 per row, flat at 1.5 + 0.25 per row and gemm at 8 + 0.2 per
+// row. M1 = 3 (2.25 < 3), M2 = 131 (8+26.2 < 1.5+32.75).
 func model(i, rows int) float64 {
 	r := float64(rows)
 	return []float64{r, 1.5 + r/4, 8 + r/5}[i] * 1e-5
@@ -55,8 +55,8 @@ func TestCrossingsOfCleanTimes(t *testing.T) {
 	}
 }
 
-// TestCrossingsOfNoisyTimes: noise that pairs share moves nothing, and what
-// they do not share moves a crossing by little.
+// TestCrossingsOfNoisyTimes checks that noise shared by paired samples does not move a
+// crossing, and that independent noise moves it only a little.
 func TestCrossingsOfNoisyTimes(t *testing.T) {
 	t.Parallel()
 	cells := timings(DefaultRows(), 25, 0.2, model)
@@ -83,9 +83,9 @@ func TestTiesKeepTheIncumbent(t *testing.T) {
 	}
 }
 
-// TestOneLuckyRowIsNoCrossing: a single row count at which the other wins, as
-// at the edge of a tile, moves neither the crossing nor the rules; the regret
-// tells what that costs.
+// TestOneLuckyRowIsNoCrossing checks that one row count at which the other
+// implementation wins, such as the edge of a tile, moves neither the crossing nor the
+// rules, and that the regret reports the cost.
 func TestOneLuckyRowIsNoCrossing(t *testing.T) {
 	t.Parallel()
 	cells := timings([]int{1, 2, 3, 4, 5, 6}, 9, 0, func(i, rows int) float64 {
@@ -113,7 +113,8 @@ func TestOneLuckyRowIsNoCrossing(t *testing.T) {
 	}
 }
 
-// TestDroppedImplementations: one that was no longer measured is never chosen.
+// TestDroppedImplementations checks that an implementation that is no longer measured
+// is not chosen.
 func TestDroppedImplementations(t *testing.T) {
 	t.Parallel()
 	cells := timings([]int{1, 2, 4, 8}, 5, 0, func(i, rows int) float64 {
@@ -141,8 +142,8 @@ func TestMicro(t *testing.T) {
 	}
 }
 
-// TestFamilies: the crossings of a GPU's products are from one row a block to
-// tensor cores and from those to matrices of 16 bits.
+// TestFamilies checks the crossings of a GPU's matmuls: from one row per block to
+// tensor cores, and from these to 16-bit matrices.
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	shape := Shape{N: 16, K: 32, DType: "f16"}
@@ -152,7 +153,7 @@ func TestFamilies(t *testing.T) {
 	var cells []Cell
 	for rows := 1; rows <= 8; rows++ {
 		c := Cell{Rows: rows}
-		for i := range shape.Candidates { // 1 … 6 rows at most; then slower
+		for i := range shape.Candidates { // at most 6 rows; slower above
 			us := 1e-6 * (10 + 10*math.Abs(float64(rows-1-i)))
 			c.Blocks = append(c.Blocks, []float64{us, us, us, us, us})
 		}

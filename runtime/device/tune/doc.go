@@ -1,6 +1,6 @@
-// Package tune measures which implementation of a matmul is fastest at each
-// number of rows, and summarizes it: FlashDecoding++ (Hong et al. 2023) §5,
-// inflection points M1 and M2. A C driver does the timing with the threads and
-// kernels of a library, so Go is outside of what is measured. The statistics
-// are pure and know nothing of devices.
+// Package tune measures which implementation of a matmul is fastest at each row count
+// and computes the inflection points M1 and M2 of FlashDecoding++ (Hong et al. 2023,
+// §5). A C driver in the library does the timing with the library's threads and
+// kernels, so the measured time contains no Go code. The statistics do not depend on a
+// device.
 package tune

@@ -2,9 +2,9 @@ package tune
 
 import "slices"
 
-// repair gives disturbed runs that were long the processor time of the worker
-// that was busy longest: the time for which others had its processor is not in
-// it. busy is [threads][runs], 0 for short runs.
+// repair replaces the time of disturbed long runs by the CPU time of the busiest
+// thread, which excludes the time in which other programs used the core. busy is
+// [threads][runs], in seconds, 0 for short runs.
 func repair(seconds []float64, disturbed []int32, busy []float64) {
 	for i := range seconds {
 		if disturbed[i] == 0 {
@@ -20,8 +20,8 @@ func repair(seconds []float64, disturbed []int32, busy []float64) {
 	}
 }
 
-// Interleave is the order of runs: one that is not counted, then blocks of
-// which forwards and backwards.
+// Interleave returns the order of runs: one warm-up run, then blocks that run the
+// candidates forwards and backwards.
 func Interleave(which []int, blocks int) []int32 {
 	order := []int32{int32(which[0])}
 	for range blocks {
@@ -35,9 +35,10 @@ func Interleave(which []int, blocks int) []int32 {
 	return order
 }
 
-// ByCandidate undoes Interleave, whose first entry is left out: the mean of a candidate's two runs in each
-// block of so many runs. Blocks in which a thread lost its processor are left
-// out, unless all are such.
+// ByCandidate undoes Interleave, without the warm-up run: it returns each candidate's
+// mean time of the two runs in each block. It omits blocks in which a thread was
+// preempted, unless all were disturbed; clean reports whether any block was
+// undisturbed.
 func ByCandidate(n, block int, order []int32, seconds []float64, disturbed []int32) (times [][]float64, clean bool) {
 	out := make([][]float64, n)
 	clean = slices.ContainsFunc(slices.Collect(slices.Chunk(disturbed, block)), undisturbed)

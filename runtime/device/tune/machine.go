@@ -11,8 +11,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 )
 
-// ThisMachine is the fingerprint of this machine as far as the system tells:
-// Linux's /proc and /sys, elsewhere the architecture and the processors.
+// ThisMachine returns the fingerprint of this machine, read from Linux's /proc and
+// /sys. On other systems it contains only the architecture and the number of CPUs.
 func ThisMachine() dispatch.Machine {
 	m := dispatch.Machine{Arch: runtime.GOARCH, Cores: runtime.NumCPU()}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -22,8 +22,8 @@ func ThisMachine() dispatch.Machine {
 	return m
 }
 
-// identify fills in the processor's identity from the first entry of
-// /proc/cpuinfo, as x86 and (family and model apart) ARM write it.
+// identify sets the CPU's identity from the first entry of /proc/cpuinfo, in the format
+// of x86 or, for other field names, of ARM.
 func identify(m *dispatch.Machine, cpuinfo string) {
 	number := func(text string) int {
 		n, err := strconv.ParseInt(text, 0, 32)
@@ -49,7 +49,7 @@ func identify(m *dispatch.Machine, cpuinfo string) {
 	}
 }
 
-// caches lists the data caches below a folder of sysfs.
+// caches lists the data caches below a sysfs folder.
 func caches(dir string) (out []dispatch.Cache) {
 	list, err := filepath.Glob(filepath.Join(dir, "index*"))
 	if err != nil {
@@ -74,8 +74,7 @@ func caches(dir string) (out []dispatch.Cache) {
 	return out
 }
 
-// LastCache is the size of the largest cache, or 32 MiB when the system does
-// not tell.
+// LastCache returns the size of the largest cache in bytes, or 32 MiB if it is unknown.
 func LastCache(m dispatch.Machine) int64 {
 	last := int64(0)
 	for _, c := range m.Caches {
@@ -87,10 +86,10 @@ func LastCache(m dispatch.Machine) int64 {
 	return last
 }
 
-// Matches says whether measurements made on one machine hold on another: the
-// same kind of processor (architecture, vendor, family, model), the same
-// variant of the kernels and as many threads; or the same model of GPU. Clock, memory and compiler may
-// differ; they move crossings much less than they move times.
+// Matches reports whether measurements made on one machine apply to another: the same
+// CPU model (architecture, vendor, family, model), kernel variant and number of
+// threads, or the same GPU model. Clock, memory and compiler may differ: they change
+// crossings much less than times.
 func Matches(made, here dispatch.Machine) bool {
 	if a, b := made.GPU, here.GPU; a != nil || b != nil {
 		return a != nil && b != nil && a.Name == b.Name && a.Compute == b.Compute && a.Processors == b.Processors && a.Emulated == b.Emulated
@@ -99,7 +98,7 @@ func Matches(made, here dispatch.Machine) bool {
 		made.Threads == here.Threads && made.ISA == here.ISA && made.Vendor != ""
 }
 
-// Describe names a machine, or the GPU that was measured, in one line: "AMD EPYC
+// Describe returns one line about a machine or its measured GPU, such as "AMD EPYC
 // (family 25, model 17), 2 threads, avx512".
 func Describe(m dispatch.Machine) string {
 	if g := m.GPU; g != nil {

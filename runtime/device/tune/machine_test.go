@@ -91,7 +91,7 @@ func TestMatches(t *testing.T) {
 	gpu := dispatch.Machine{GPU: &dispatch.GPU{Name: "NVIDIA H100", Compute: 90, Processors: 132}}
 	other := dispatch.Machine{GPU: &dispatch.GPU{Name: "NVIDIA H100", Compute: 90, Processors: 114}}
 	if !Matches(gpu, gpu) || Matches(gpu, other) || Matches(gpu, made) || Matches(made, gpu) {
-		t.Error("a GPU matches the same model of GPU alone")
+		t.Error("a GPU must match only the same GPU model")
 	}
 }
 
@@ -102,9 +102,9 @@ func TestThisMachine(t *testing.T) {
 	}
 }
 
-// TestFileAndPlot: a measured profile is the same after writing and reading,
-// keeps its numbers on one line, and its plot is well-formed and marks the
-// crossings.
+// TestFileAndPlot checks that a measured profile is unchanged after writing and
+// reading, that each list of numbers stays on one line, and that the plot is
+// well-formed and marks the crossings.
 func TestFileAndPlot(t *testing.T) {
 	t.Parallel()
 	cells := timings(DefaultRows(), 9, 0.01, model)
@@ -130,6 +130,6 @@ func TestFileAndPlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second, err := os.ReadFile(again); err != nil || !bytes.Equal(data, second) {
-		t.Errorf("written again it differs: %v", err)
+		t.Errorf("the second write differs: %v", err)
 	}
 }

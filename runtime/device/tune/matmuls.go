@@ -9,10 +9,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
-// actKinds are the kinds of packed activations in the order of ifl_act_kind.
+// actKinds lists the kinds of packed activations in the order of ifl_act_kind.
 var actKinds = []string{"f32", "a8_b32", "a8_b64"}
 
-// MatmulShapes lists the distinct shapes of a compiled model's dispatch matmuls.
+// MatmulShapes returns the distinct shapes of a compiled model's matmuls.
 func MatmulShapes(matmuls []manifest.Matmul) ([]Shape, error) {
 	var shapes []Shape
 	for _, s := range matmuls {
@@ -32,7 +32,8 @@ func MatmulShapes(matmuls []manifest.Matmul) ([]Shape, error) {
 	return shapes, nil
 }
 
-// Slab is how much memory copies of the shapes' weights need to stay cold.
+// Slab returns the bytes of weight copies needed so that no run finds its weights in a
+// cache.
 func Slab(shapes []Shape, lastCache int64) int64 {
 	largest := int64(0)
 	for _, s := range shapes {

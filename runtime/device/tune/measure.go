@@ -15,21 +15,21 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// A Driver times the kernels of a library that holds the probe's driver
-// (templates/cpu/probe_matmul.c) and the thread pool. Not safe for concurrent
+// A Driver times the kernels of a library that contains the measuring driver
+// (templates/cpu/probe_matmul.c) and the thread pool. It is not safe for concurrent
 // use.
 type Driver struct {
-	symbol  func(name string) (uintptr, error) // of the library's functions
+	symbol  func(name string) (uintptr, error) // returns the address of a function of the library
 	threads int
 	pool    uintptr
-	next    int32 // the copy of the weights that is read next, modulo copies
+	next    int32 // the copy of the weights to read next, modulo the number of copies
 
 	weights, arena *device.Region
 
 	closePool, matmul, read, arenaBytes uintptr
 }
 
-// matmulJob is ifl_probe of the driver.
+// matmulJob mirrors ifl_probe of the driver.
 type matmulJob struct {
 	pool                                      uintptr
 	weights, arena                            unsafe.Pointer
@@ -38,7 +38,7 @@ type matmulJob struct {
 	n, k, rows, kind, copies, next, runs, _   int32
 }
 
-// readJob is ifl_probe_read_job of the driver.
+// readJob mirrors ifl_probe_read_job of the driver.
 type readJob struct {
 	pool    uintptr
 	from    unsafe.Pointer
@@ -48,9 +48,9 @@ type readJob struct {
 	runs, _ int32
 }
 
-// Open loads a library and starts its threads. slab is the memory that copies
-// of weights rotate through, in bytes: several times the last-level cache and
-// at least twice the largest matrix.
+// Open loads a library and starts its threads. slab is the memory for copies of the
+// weights, in bytes: several times the last cache level and at least twice the largest
+// matrix.
 func Open(path string, threads int, slab int64) (*Driver, error) {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -59,7 +59,7 @@ func Open(path string, threads int, slab int64) (*Driver, error) {
 	return start(func(name string) (uintptr, error) { return purego.Dlsym(handle, name) }, threads, slab)
 }
 
-// OpenLibrary is Open for the library of a compiled model.
+// OpenLibrary is like Open for the library of a compiled model.
 func OpenLibrary(lib *cpu.Library, threads int, slab int64) (*Driver, error) {
 	return start(lib.Symbol, threads, slab)
 }
@@ -83,8 +83,8 @@ func start(symbol func(string) (uintptr, error), threads int, slab int64) (*Driv
 		return nil, err
 	}
 	purego.SyscallN(fill, uintptr(unsafe.Pointer(&d.weights.Bytes[0])), uintptr(len(d.weights.Bytes)))
-	// Pinned, so that on a busy machine two threads do not share a core for
-	// long: such samples would all be disturbed.
+	// Pin the threads, so that two do not share a core for long on a busy machine,
+	// which would disturb every sample.
 	var cpus *int32
 	if list := cpu.Pins(threads); list != nil {
 		pins := make([]int32, threads)
@@ -95,20 +95,20 @@ func start(symbol func(string) (uintptr, error), threads int, slab int64) (*Driv
 	}
 	if d.pool, _, _ = purego.SyscallN(open, uintptr(threads), uintptr(unsafe.Pointer(cpus))); d.pool == 0 {
 		d.weights.Free()
-		return nil, fmt.Errorf("starting %d threads: the system refused", threads)
+		return nil, fmt.Errorf("cannot start %d threads", threads)
 	}
 	return d, nil
 }
 
-// Close stops the threads and gives the memory back.
+// Close stops the threads and frees the memory.
 func (d *Driver) Close() {
 	purego.SyscallN(d.closePool, d.pool)
 	d.weights.Free()
 	d.arena.Free()
 }
 
-// ReadGBs measures the read bandwidth of all threads: the best of a few passes
-// over the slab, in GB/s.
+// ReadGBs measures the read bandwidth of all threads in GB/s: the best of a few passes
+// over the slab.
 func (d *Driver) ReadGBs() float64 {
 	seconds := make([]float64, 5)
 	job := &readJob{pool: d.pool, from: unsafe.Pointer(&d.weights.Bytes[0]), bytes: int64(len(d.weights.Bytes)),
@@ -118,7 +118,7 @@ func (d *Driver) ReadGBs() float64 {
 	return float64(job.bytes) / slices.Min(seconds) / 1e9
 }
 
-// call runs a job; the calling thread is worker 0 of the pool meanwhile.
+// call runs a job; the calling thread acts as worker 0 of the pool.
 func (d *Driver) call(fn uintptr, job unsafe.Pointer) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -128,7 +128,7 @@ func (d *Driver) call(fn uintptr, job unsafe.Pointer) {
 	purego.SyscallN(fn, uintptr(job))
 }
 
-// ready makes room for a shape's activations.
+// ready allocates a shape's activations.
 func (d *Driver) ready(s Shape, rows int) error {
 	n, _, _ := purego.SyscallN(d.arenaBytes, uintptr(s.Act), uintptr(s.K), uintptr(rows), uintptr(d.threads))
 	if d.arena != nil && len(d.arena.Bytes) >= int(n) {
@@ -140,11 +140,11 @@ func (d *Driver) ready(s Shape, rows int) error {
 	return err
 }
 
-// Time runs the candidates which[…] of a shape on a number of rows, blocks
-// times interleaved (A B C C B A …), and gives for each of them the mean time
-// of a run in every block, in seconds. Blocks in which a thread lost its
-// processor are left out; when all are such, they are measured again while that
-// costs little, and then given as they are, with clean false.
+// Time runs the candidates which[…] of a shape at a row count, interleaved in blocks (A
+// B C C B A …). It returns each candidate's mean time per run in every block, in
+// seconds. It omits blocks in which a thread was preempted. If all were disturbed, it
+// measures again while that costs little, and otherwise returns the disturbed times
+// with clean false.
 func (d *Driver) Time(s Shape, rows, blocks int, which []int) (times [][]float64, clean bool, err error) {
 	start := time.Now()
 	for range 4 {

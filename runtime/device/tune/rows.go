@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseRows reads a list of row counts and of ranges of them, "1-16,32", in any
-// order. An empty list gives none: Measure's own.
+// ParseRows parses a list of row counts and ranges, such as "1-16,32", in any order. It
+// returns nil for an empty list; Measure then uses DefaultRows.
 func ParseRows(list string) ([]int, error) {
 	if list == "" {
 		return nil, nil
@@ -22,7 +22,7 @@ func ParseRows(list string) ([]int, error) {
 		a, err := strconv.Atoi(from)
 		b, err2 := strconv.Atoi(to)
 		if err != nil || err2 != nil || a < 1 || b < a || b > 4096 {
-			return nil, fmt.Errorf("--rows: %q is no row count or range between 1 and 4096", part)
+			return nil, fmt.Errorf("--rows: %q is not a row count or range between 1 and 4096", part)
 		}
 		for r := a; r <= b; r++ {
 			rows = append(rows, r)

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// A Shape is a matmul to be measured: y[rows, N] = x[rows, K]·wᵀ.
+// A Shape is a matmul to measure: y[rows, N] = x[rows, K]·wᵀ.
 type Shape struct {
 	N, K       int
-	DType      string // weight type, as manifests name it
+	DType      string // weight type as in manifests
 	Act        int    // ifl_act_kind of the packed activations
-	PanelBytes int64  // of 16 rows of packed weights
+	PanelBytes int64  // bytes of 16 rows of packed weights
 	Candidates []Candidate
 }
 
-// A Candidate is an implementation that is legal for a shape.
+// A Candidate is an implementation that supports a shape.
 type Candidate struct {
 	Impl   string
-	Symbol string // its C function
-	Tile   int    // rows of a tile of packed activations
+	Symbol string // name of its C function
+	Tile   int    // rows per tile of packed activations
 }
 
-// DefaultRows are the row counts measured: every one up to 64, where tiles
-// begin and end, and then what prefill and large batches use.
+// DefaultRows returns the row counts to measure: every one up to 64, where tiles begin
+// and end, then the sizes of prefill and large batches.
 func DefaultRows() []int {
 	var rows []int
 	for r := 1; r <= 64; r++ {
@@ -32,28 +32,28 @@ func DefaultRows() []int {
 	return append(rows, 96, 128, 192, 256, 384, 512)
 }
 
-// A Timer times candidates: Driver, or a model of one in tests.
+// A Timer times candidates. Driver implements it; tests simulate it.
 type Timer interface {
-	// Time runs candidates of a shape interleaved and gives for each of the
-	// shape's candidates a time in seconds a block, none for those not asked
-	// for. clean is false when something else disturbed all of them.
+	// Time runs candidates of a shape interleaved. It returns one time per block, in
+	// seconds, for each of the shape's candidates, and none for candidates not in
+	// which. clean is false if all blocks were disturbed.
 	Time(s Shape, rows, blocks int, which []int) (times [][]float64, clean bool, err error)
 }
 
-// Options steer a measurement.
+// Options control a measurement.
 type Options struct {
 	Rows     []int                              // ascending; nil: DefaultRows
-	Budget   time.Duration                      // after the first round, stop when so much has passed
+	Budget   time.Duration                      // stop after the first round once this much time has passed
 	Progress func(done, total int, what string) // may be nil
 }
 
-// Stages of a measurement.
+// Limits of a measurement.
 const (
-	leastBlocks = 5   // before a cell may count as settled
-	mostBlocks  = 41  // of a cell
-	outclassed  = 1.5 // an implementation so much slower at `losses` row counts in a row is dropped
+	leastBlocks = 5   // minimum before a cell may count as settled
+	mostBlocks  = 41  // maximum per cell
+	outclassed  = 1.5 // drop an implementation that is this much slower at `losses` consecutive row counts
 	losses      = 3
-	batchTime   = 3 * time.Millisecond // of cheap cells in one go
+	batchTime   = 3 * time.Millisecond // duration of one call for cheap cells
 )
 
 // A run is a measurement in progress.
@@ -66,10 +66,10 @@ type run struct {
 	done   int
 }
 
-// Measure times every candidate of every shape. The first round visits every
-// cell; further rounds, until the budget is spent, those whose winner is not
-// yet sure. So each cell's samples are spread over the whole time, and a
-// machine that changes its pace meanwhile changes it for all.
+// Measure times every candidate of every shape. The first round visits every cell.
+// Further rounds visit the cells without a significant winner until the budget is
+// spent. Spreading the samples of a cell over the whole time makes changes of the
+// machine's speed affect all cells alike.
 func Measure(ctx context.Context, t Timer, shapes []Shape, opt Options) ([][]Cell, error) {
 	if opt.Rows == nil {
 		opt.Rows = DefaultRows()
@@ -94,9 +94,8 @@ func Measure(ctx context.Context, t Timer, shapes []Shape, opt Options) ([][]Cel
 	}
 }
 
-// first gives each cell its first samples and drops candidates that others
-// have outclassed: those for fewer rows than the fastest is for, because more
-// rows make them only worse.
+// first measures the first samples of each cell and drops outclassed candidates: those
+// for fewer rows than the fastest one, since they get only worse with more rows.
 func (r *run) first(ctx context.Context) error {
 	for i, s := range r.shapes {
 		lost := make([]int, len(s.Candidates))
@@ -124,8 +123,8 @@ func (r *run) first(ctx context.Context) error {
 	return nil
 }
 
-// again gives cells that are not settled more samples; false when all are or
-// the budget is spent.
+// again measures more samples of cells that are not settled. It returns false if all
+// are settled or the budget is spent.
 func (r *run) again(ctx context.Context) (more bool, err error) {
 	for i := range r.shapes {
 		for j := range r.cells[i] {
@@ -151,7 +150,7 @@ func (r *run) again(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// measured lists the candidates that have samples.
+// measured returns the candidates that have samples.
 func (c *Cell) measured() (which []int) {
 	for k, b := range c.Blocks {
 		if len(b) > 0 {
@@ -161,8 +160,8 @@ func (c *Cell) measured() (which []int) {
 	return which
 }
 
-// settled says whether the fastest candidate is surely so, or equals those
-// that might be faster.
+// settled reports whether the fastest candidate is significantly faster than all
+// others, or equal to those that might be faster.
 func (c *Cell) settled(which []int) bool {
 	best := c.best()
 	for _, k := range which {
@@ -188,7 +187,7 @@ func (r *run) sample(ctx context.Context, shape int, c *Cell, which []int, block
 	case clean && c.rough:
 		c.Blocks, c.rough = make([][]float64, len(c.Blocks)), false
 	case !clean && !first && !c.rough:
-		times = nil // better samples are there
+		times = nil // keep the earlier, undisturbed samples
 	case first:
 		c.rough = !clean
 	}
@@ -207,5 +206,5 @@ func (r *run) sample(ctx context.Context, shape int, c *Cell, which []int, block
 	return nil
 }
 
-// String names the shape: "[960, 576] q4_b64".
+// String returns the shape, such as "[960, 576] q4_b64".
 func (s Shape) String() string { return fmt.Sprintf("[%d, %d] %s", s.N, s.K, s.DType) }

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// simulated times as the model does and counts.
+// simulated is a Timer that returns the times of model and counts the calls.
 type simulated struct {
 	calls int
-	asked map[int][]int // candidates by rows, of the first round
+	asked map[int][]int // candidates by row count in the first round
 	stop  func()
 }
 
@@ -31,8 +31,8 @@ func (s *simulated) Time(_ Shape, rows, blocks int, which []int) ([][]float64, b
 
 var simulatedShape = Shape{N: 64, K: 64, DType: "f16", Candidates: []Candidate{{Impl: "gemv"}, {Impl: "flat_gemm"}, {Impl: "gemm"}}}
 
-// TestMeasure: every cell gets its samples, a candidate that is outclassed is
-// dropped, one whose time is still to come is not.
+// TestMeasure checks that every cell gets samples, that an outclassed candidate is
+// dropped, and that one that becomes fast only at more rows is not.
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	s := &simulated{asked: map[int][]int{}}
@@ -56,7 +56,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestBudget: with none the first round still ends, and nothing follows it.
+// TestBudget checks that without a budget only the first round runs.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	s := &simulated{asked: map[int][]int{}}

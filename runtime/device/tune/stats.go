@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// median of unsorted numbers; 0 of none.
+// median returns the median of unsorted numbers, or 0 for none.
 func median(xs []float64) float64 {
 	if len(xs) == 0 {
 		return 0
@@ -14,12 +14,12 @@ func median(xs []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// interval is the bootstrap 95 % confidence interval of the median, by
-// percentiles. The bootstrap distribution of an order statistic needs no
-// resampling: the j-th smallest of n numbers bounds the resampled median from
-// above with the probability that at least half of n draws are among the j
-// smallest, a binomial tail (Maritz and Jarrett 1978). With an even n the lower
-// of the two middle values gives the low end and the upper one the high end.
+// interval returns the bootstrap 95 % confidence interval of the median, by
+// percentiles. The bootstrap distribution of an order statistic has a closed form: the
+// probability that the resampled median is at most the j-th smallest of n numbers is
+// the probability that at least half of n draws are among the j smallest, a binomial
+// tail (Maritz and Jarrett 1978). If n is even, the lower of the two middle values
+// determines the low end and the upper one the high end.
 func interval(xs []float64) (low, high float64) {
 	n := len(xs)
 	if n == 0 {
@@ -43,7 +43,7 @@ func interval(xs []float64) (low, high float64) {
 	return low, high
 }
 
-// tail is P(X ≥ k) for X binomial(n, p).
+// tail returns P(X ≥ k) for X ~ binomial(n, p).
 func tail(n, k int, p float64) float64 {
 	if p >= 1 {
 		return 1

@@ -39,7 +39,7 @@ func TestIntervalIsTheBootstrap(t *testing.T) {
 		}
 		slices.Sort(medians)
 		sorted := slices.Sorted(slices.Values(xs))
-		near := func(a, b float64) bool { // the same or the next order statistic: percentiles are drawn
+		near := func(a, b float64) bool { // the same or the neighboring order statistic, since resampled percentiles are random
 			i, _ := slices.BinarySearch(sorted, a)
 			j, _ := slices.BinarySearch(sorted, b)
 			return i-j <= 1 && j-i <= 1
@@ -50,8 +50,8 @@ func TestIntervalIsTheBootstrap(t *testing.T) {
 	}
 }
 
-// TestIntervalOfEvenCounts: the interval holds the median and widens towards
-// the extremes as samples get fewer.
+// TestIntervalOfEvenCounts checks that the interval contains the median and widens
+// towards the extremes with fewer samples.
 func TestIntervalOfEvenCounts(t *testing.T) {
 	t.Parallel()
 	for n := 2; n <= 40; n += 2 {
