@@ -50,10 +50,10 @@ func TestEmulatedFailures(t *testing.T) {
 		env, want string
 		code      int
 	}{
-		{"EMU_FAIL=cuModuleLoadData:222", "does not read the model's kernels (CUDA_ERROR_UNSUPPORTED_PTX_VERSION): it is older than the nvcc that made them; install a newer driver", exitUsage},
-		{"EMU_FAIL=cuModuleLoadData:209", "is older than what the model was compiled for; compile it with --arch", exitUsage},
+		{"EMU_FAIL=cuModuleLoadData:222", "cannot load the model's kernels (CUDA_ERROR_UNSUPPORTED_PTX_VERSION): it is older than the nvcc that compiled them; install a newer driver", exitUsage},
+		{"EMU_FAIL=cuModuleLoadData:209", "is older than the model's target architecture; compile the model with --arch", exitUsage},
 		{"EMU_MEMORY_MB=1", "MB are missing; lower the context", 1},
-		{"EMU_FAIL=cuMemAlloc:2:3", "the GPU has no ", 1},
+		{"EMU_FAIL=cuMemAlloc:2:3", "out of GPU memory: cannot allocate ", 1},
 		{"EMU_FAIL=cuStreamSynchronize:214:5", "a step of 1 tokens failed: cuStreamSynchronize: CUDA_ERROR_ECC_UNCORRECTABLE", 1},
 		{"EMU_FAIL=cuLaunchKernel:719:90", "tokens failed: cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED", 1},
 	} {

@@ -102,9 +102,9 @@ func TestEmulatedNCCL(t *testing.T) {
 	t.Run("hangs", func(t *testing.T) { t.Parallel(); loseRank(t, bin, env, "10s", false) })
 	t.Run("dies", func(t *testing.T) { t.Parallel(); loseRank(t, bin, env, "5m", true) })
 	for text, with := range map[string]string{
-		"the model is made for 2 ranks (0&1), and torchrun has started 3": "WORLD_SIZE=3",
-		`MASTER_PORT=""`:                   "MASTER_PORT=",
-		"rank 0 of the model is on no GPU": "IFLOWC_DEVICE=cpu",
+		"the model is compiled for 2 ranks (0&1), but torchrun started 3": "WORLD_SIZE=3",
+		`MASTER_PORT=""`:               "MASTER_PORT=",
+		"rank 0 of the model has none": "IFLOWC_DEVICE=cpu",
 	} {
 		got := call(t, []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=9", with}, bin, ncclStory...)
 		if got.code != 2 || !strings.Contains(got.stderr, text) {
@@ -141,7 +141,7 @@ func loseRank(t *testing.T, bin string, env []string, timeout string, dies bool)
 		}
 		ranks[1].Process.Kill()
 	}
-	if err := ranks[0].Wait(); err == nil || !strings.Contains(ranks[0].said.String(), "rank 1 of the model does not answer") {
+	if err := ranks[0].Wait(); err == nil || !strings.Contains(ranks[0].said.String(), "rank 1 of the model does not respond") {
 		t.Errorf("%v\n%v\nexpected to hear of rank 1; it said\n%v", err, ranks[0].said, ranks[1].said)
 	}
 }

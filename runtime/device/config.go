@@ -40,8 +40,8 @@ func (cfg *Config) Check() error {
 		name string
 		n    int
 	}{
-		{"threads", cfg.Threads}, {"state pages", cfg.Pages}, {"tokens a step", cfg.MaxTokens},
-		{"output rows a step", cfg.MaxOutRows}, {"sequences", cfg.MaxSeqs},
+		{"threads", cfg.Threads}, {"KV cache pages", cfg.Pages}, {"tokens per step", cfg.MaxTokens},
+		{"output rows per step", cfg.MaxOutRows}, {"sequences", cfg.MaxSeqs},
 	} {
 		if v.n < 1 || v.n > 1<<24 {
 			return fmt.Errorf("starting the model: %s must be between 1 and %d, not %d", v.name, 1<<24, v.n)

@@ -57,10 +57,10 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*device.Config){
-		"tokens a step": func(c *device.Config) { c.MaxTokens = 0 },
-		"output rows":   func(c *device.Config) { c.MaxOutRows = -1 },
-		"sequences":     func(c *device.Config) { c.MaxSeqs = 1 << 25 },
-		"at most 8":     func(c *device.Config) { c.Outputs = make([]device.Array, 9) },
+		"tokens per step":  func(c *device.Config) { c.MaxTokens = 0 },
+		"output rows":      func(c *device.Config) { c.MaxOutRows = -1 },
+		"sequences":        func(c *device.Config) { c.MaxSeqs = 1 << 25 },
+		"the maximum of 8": func(c *device.Config) { c.Outputs = make([]device.Array, 9) },
 		"64-byte aligned": func(c *device.Config) {
 			c.Weights = device.Carve[byte](&device.Slab{Bytes: make([]byte, 256)}, 129)[1:]
 		},

@@ -1,10 +1,9 @@
 //go:build unix
 
-// Package comm is how the ranks of a partitioned model reach each other: by
-// threads of one process, or by MPI between processes and machines. The step
-// itself talks in C (templates/comm, linked into every rank's library); this
-// package opens a rank's end of it, and carries what the runtime says beside the
-// steps.
+// Package comm connects the ranks of a partitioned model: by shared memory between
+// threads of one process, or by MPI, TCP and NCCL between processes and machines. The
+// steps communicate in C (templates/comm, linked into every rank's library). This
+// package opens a rank's endpoint for them, and carries the runtime's own messages.
 package comm
 
 import (
@@ -18,29 +17,29 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// DefaultTimeout is how long a rank may say nothing in the middle of a step
-// before the others give it up.
+// DefaultTimeout is the default limit for the silence of a rank during a step, after
+// which the other ranks treat it as lost.
 const DefaultTimeout = 6 * time.Second
 
-// shortTimeout is the timeout once the process was told to end.
+// shortTimeout is the timeout after the process was asked to exit.
 const shortTimeout = 1500 * time.Millisecond
 
-// A Place is where a rank stands (ifl_place). The ranks of a tensor group follow
-// each other from First on.
+// A Place is the position of a rank (ifl_place): its number, the number of ranks, and
+// the first rank and size of its tensor-parallel group, whose ranks are consecutive.
 type Place struct{ Rank, Ranks, First, TPSize int32 }
 
-// Counts are what a rank has said so far (ifl_counts): its own parts of
-// exchanges with its tensor group, and what it sent to the next stage.
+// Counts is the communication volume of a rank (ifl_counts): what it contributed to
+// exchanges in its tensor-parallel group, and what it sent to the next pipeline stage.
 type Counts struct {
 	Exchanges, Exchanged int64 // calls, bytes
 	Sends, Sent          int64
 	waited               int64
 }
 
-// Waited is how long the rank's steps waited for those of earlier stages.
+// Waited returns how long the rank's steps waited for earlier pipeline stages.
 func (c Counts) Waited() time.Duration { return time.Duration(c.waited) }
 
-// functions are the C functions of a library's transports.
+// functions are the addresses of a library's C transport functions.
 type functions struct {
 	counts, failed, patience          uintptr
 	hubOpen, hubAt, hubFail, hubClose uintptr
@@ -76,10 +75,10 @@ type Endpoint struct {
 	closed atomic.Bool
 }
 
-// Table is the C table that a step calls (device.Config.Comm).
+// Table returns the C function table for steps (device.Config.Comm).
 func (e *Endpoint) Table() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&e.table)) }
 
-// Counts are what the rank has said so far.
+// Counts returns the communication volume so far.
 func (e *Endpoint) Counts() Counts {
 	var c Counts
 	if !e.closed.Load() {
@@ -88,40 +87,40 @@ func (e *Endpoint) Counts() Counts {
 	return c
 }
 
-// Failed is the rank that could not be reached, -1: none.
+// Failed returns the lost rank, or -1.
 func (e *Endpoint) Failed() int {
 	r, _, _ := purego.SyscallN(e.f.failed, e.table)
 	return int(int32(r))
 }
 
-// ShortenTimeout shortens how long a silent rank is waited for: the process was told to
-// end, and perhaps because that rank is gone.
+// ShortenTimeout shortens the timeout for silent ranks. Call it when the process was
+// asked to exit, perhaps because a rank is gone.
 func (e *Endpoint) ShortenTimeout() {
 	e.SetTimeout(shortTimeout)
 }
 
-// SetTimeout says how long a silent rank is waited for from now on.
+// SetTimeout sets the timeout for silent ranks.
 func (e *Endpoint) SetTimeout(d time.Duration) {
 	if !e.closed.Load() {
 		purego.SyscallN(e.f.patience, e.table, uintptr(d.Nanoseconds()))
 	}
 }
 
-// A RankError says which rank of a partitioned model could not be reached.
+// A RankError reports which rank of a partitioned model was lost or failed.
 type RankError struct {
 	Rank int
-	Err  error // why, where it is known
+	Err  error // the cause; nil: the rank does not respond
 }
 
-// LostRank is the rank, for packages that know errors by what they say.
+// LostRank returns the rank. It lets packages detect the error without importing comm.
 func (e *RankError) LostRank() int { return e.Rank }
 
 func (e *RankError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("rank %d of the model: %v", e.Rank, e.Err)
 	}
-	return fmt.Sprintf("rank %d of the model does not answer any more; start all ranks again", e.Rank)
+	return fmt.Sprintf("rank %d of the model does not respond; restart all ranks", e.Rank)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the cause.
 func (e *RankError) Unwrap() error { return e.Err }

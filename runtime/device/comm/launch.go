@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// A launcher is a program that starts the ranks of a job and tells each by its
-// environment which one it is.
+// A launcher is a program that starts the ranks of a job and identifies each by
+// environment variables.
 type launcher struct {
 	name       string
-	size, rank string   // variables
-	local, at  string   // how many ranks are on this machine, and which of them this is
-	libraries  []string // of the MPI that it belongs to, best first
+	size, rank string   // names of variables
+	local, at  string   // names of variables: number of ranks on this machine, and index of this rank among them
+	libraries  []string // MPI libraries that belong to the launcher, in order of preference
 }
 
-// launchers are those that are known, the most telling variables first.
+// launchers lists the known launchers; those with the most specific variables come
+// first.
 var launchers = []launcher{
 	{"OpenMPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", openMPI},
 	{"MPICH", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID", mpich},
@@ -30,22 +31,22 @@ var (
 	mpich   = []string{"libmpich.so.12", "libmpi.so.12", "libmpich.so", "libmpi.dylib"}
 )
 
-// A Launch is the job that this process is a rank of.
+// A Launch describes the job that this process belongs to.
 type Launch struct {
-	Name      string // of the launcher
-	Rank      int    // this process's; in an MPI job its library says it
+	Name      string // name of the launcher
+	Rank      int    // number of this rank; in an MPI job the MPI library sets it
 	Ranks     int
-	Local     int    // ranks on this machine, as far as known; 0: not known
-	At        int    // which of them this is; -1: not known
-	Master    string // host:port where rank 0 waits for the others; "": MPI brings them together
+	Local     int    // ranks on this machine; 0: unknown
+	At        int    // index of this rank on its machine; -1: unknown
+	Master    string // host:port at which rank 0 listens; "": MPI connects the ranks
 	libraries []string
 }
 
-// Apart says that the job is on several machines, and which of its machine's
-// ranks this process is.
+// Apart reports whether the job runs on several machines, and returns this rank's index
+// on its machine.
 func (l *Launch) Apart() (at int, apart bool) { return l.At, l.At >= 0 && l.Local < l.Ranks }
 
-// leadingNumber is the number that a text begins with, as in Slurm's "4(x2)"; else 0.
+// leadingNumber returns the number at the start of text, as in Slurm's "4(x2)", else 0.
 func leadingNumber(text string) (n int) {
 	for _, c := range text {
 		if c < '0' || c > '9' || n > 1<<20 {
@@ -56,7 +57,8 @@ func leadingNumber(text string) (n int) {
 	return n
 }
 
-// Launched says whether a launcher started this process as one of several.
+// Launched reports whether an MPI launcher started this process as one of several
+// ranks.
 func Launched() (Launch, bool) { return launched(os.Getenv) }
 
 func launched(env func(string) string) (Launch, bool) {
@@ -75,7 +77,7 @@ func launched(env func(string) string) (Launch, bool) {
 	return Launch{}, false
 }
 
-// placed reads how many ranks are on this machine, and which of them this is.
+// placed parses the number of ranks on this machine and this rank's index among them.
 func placed(local, at string) (int, int) {
 	n := leadingNumber(local)
 	if i, err := strconv.Atoi(at); err == nil && i >= 0 && i < n {
@@ -84,12 +86,12 @@ func placed(local, at string) (int, int) {
 	return n, -1
 }
 
-// parentEvery is how often a rank looks whether its parent is still there.
+// parentEvery is the interval at which a rank checks that its parent process is alive.
 const parentEvery = time.Second / 4
 
-// Supervised is a context that ends with ctx, and when the process that started
-// this one is gone: a launcher that was killed, or what it put between itself
-// and the rank, which it ends when another rank is lost.
+// Supervised returns a context that is canceled with ctx, or when this process's parent
+// exits: a launcher that was killed, or its proxy process, which the launcher ends when
+// another rank is lost.
 func Supervised(ctx context.Context) context.Context {
 	return supervised(ctx, os.Getppid, parentEvery)
 }

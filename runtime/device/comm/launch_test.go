@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestLaunched: what each launcher says of a rank.
+// TestLaunched checks the Launch for each launcher's variables.
 func TestLaunched(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -33,7 +33,7 @@ func TestLaunched(t *testing.T) {
 	}
 }
 
-// TestLibraries: a file that the user names is the only one that is tried.
+// TestLibraries checks that a library that the user names is the only one tried.
 func TestLibraries(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"PMI_SIZE": "2", "PMI_RANK": "1", "IFLOWC_MPI": "/no/such/file.so"}
@@ -42,12 +42,12 @@ func TestLibraries(t *testing.T) {
 		t.Errorf("%v", l.libraries)
 	}
 	if _, err := JoinMPI(l); err == nil {
-		t.Error("a library that is not there was loaded")
+		t.Error("a missing library was loaded")
 	}
 }
 
-// TestSupervised: the context ends when the parent is another one, and not
-// before; and the watch ends with the context.
+// TestSupervised checks that the context ends when the parent changes and not before,
+// and that the watcher ends with the context.
 func TestSupervised(t *testing.T) {
 	t.Parallel()
 	var parent, looks atomic.Int32
@@ -62,7 +62,7 @@ func TestSupervised(t *testing.T) {
 	ctx := supervised(t.Context(), watch, time.Millisecond)
 	<-seen
 	if ctx.Err() != nil {
-		t.Error("it ended while the parent was there")
+		t.Error("the context ended while the parent was alive")
 	}
 	parent.Store(1)
 	<-ctx.Done()

@@ -15,34 +15,34 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// MPI is this process's membership of an MPI job. MPI wants all calls from
-// one thread: MPI has it, and runs on it what Do is given.
+// MPI is this process's membership in an MPI job. MPI requires that one thread makes
+// all calls; MPI owns that thread, and Do runs functions on it.
 type MPI struct {
 	Thread
 	Launch
 
 	calls mpiCalls
-	final uintptr // MPI_Finalize
-	abort uintptr // MPI_Abort
+	final uintptr // address of MPI_Finalize
+	abort uintptr // address of MPI_Abort
 	end   *Endpoint
 }
 
-// mpiCalls is ifl_mpi_calls.
+// mpiCalls mirrors ifl_mpi_calls.
 type mpiCalls struct {
 	isend, irecv, test, iprobe, getCount uintptr
 	comm, byte                           uintptr
 }
 
-// Handles of MPICH and its relatives (MVAPICH, Intel MPI, Cray MPI), which are
-// numbers; those of OpenMPI are addresses of the library's variables.
+// Handles of MPICH and its derivatives (MVAPICH, Intel MPI, Cray MPI), which are
+// integers. In OpenMPI, handles are addresses of variables of the library.
 const (
 	mpichWorld        = 0x44000000
 	mpichByte         = 0x4c00010d
 	mpichErrorsReturn = 0x54000001
 )
 
-// threadFunneled is MPI_THREAD_FUNNELED: one thread makes all calls. It is the
-// same number in both families.
+// threadFunneled is MPI_THREAD_FUNNELED: only one thread makes calls. It has the same
+// value in both families.
 const threadFunneled = 1
 
 // JoinMPI loads the launcher's MPI library and joins its job.
@@ -91,23 +91,24 @@ func (w *MPI) join() error {
 	purego.SyscallN(size, w.calls.comm, uintptr(unsafe.Pointer(&n)))
 	purego.SyscallN(rank, w.calls.comm, uintptr(unsafe.Pointer(&r)))
 	if int(n) != w.Ranks {
-		return fmt.Errorf("the launcher %s has %d ranks, its MPI library says %d: they do not belong together; name the library with IFLOWC_MPI=FILE", w.Name, w.Ranks, n)
+		return fmt.Errorf("the launcher %s started %d ranks, but the MPI library reports %d: it belongs to another MPI; set IFLOWC_MPI=FILE to the launcher's library", w.Name, w.Ranks, n)
 	}
 	w.Rank = int(r)
 	return nil
 }
 
-// settings are variables that MPI libraries read, for users who have not set them.
+// settings returns defaults for variables that MPI libraries read, unless the user has
+// set them.
 func (w *MPI) settings() map[string]string {
-	s := map[string]string{"OMPI_MCA_opal_signal": "", "OMPI_MCA_opal_set_max_sys_limits": ""} // Go's runtime needs the signals
+	s := map[string]string{"OMPI_MCA_opal_signal": "", "OMPI_MCA_opal_set_max_sys_limits": ""} // Go's runtime needs to keep its signal handlers
 	if w.Local == w.Ranks {
-		s["UCX_RNDV_THRESH"] = "inf" // else UCX reads large messages from the sender's memory, and ends the process where that one has died
+		s["UCX_RNDV_THRESH"] = "inf" // otherwise UCX reads large messages from the sender's memory and exits if that process has died
 	}
 	return s
 }
 
-// open loads the MPI library. Its plug-ins look for its symbols among those of
-// the process, so they are made global.
+// open loads the MPI library. Its symbols are made global, because its plug-ins resolve
+// their symbols in the process.
 func (w *MPI) open() (uintptr, error) {
 	for name, value := range w.settings() {
 		if _, set := os.LookupEnv(name); !set {
@@ -122,11 +123,11 @@ func (w *MPI) open() (uintptr, error) {
 		}
 		tried = append(tried, err.Error())
 	}
-	return 0, fmt.Errorf("the program was started by %s as one of %d ranks, but its MPI library cannot be loaded (%s); install it, or name it with IFLOWC_MPI=FILE",
+	return 0, fmt.Errorf("%s started this program as one of %d ranks, but its MPI library cannot be loaded (%s); install it or set IFLOWC_MPI=FILE",
 		w.Name, w.Ranks, strings.Join(tried, "; "))
 }
 
-// Open opens the process's end with the C of its library.
+// Open opens this process's endpoint with the C functions of a model's library.
 func (w *MPI) Open(lib *cpu.Library, place Place, oversubscribed bool, timeout time.Duration) (*Endpoint, error) {
 	f, err := bind(lib)
 	if err != nil {
@@ -140,18 +141,18 @@ func (w *MPI) Open(lib *cpu.Library, place Place, oversubscribed bool, timeout t
 	mpi, _, _ := purego.SyscallN(f.mpiOpen, uintptr(unsafe.Pointer(&calls)), uintptr(unsafe.Pointer(&place)),
 		uintptr(wait.Nanoseconds()), uintptr(timeout.Nanoseconds()))
 	if mpi == 0 {
-		return nil, errors.New("no memory for the exchange between ranks, or more than 64 in a tensor group")
+		return nil, errors.New("cannot open the transport between ranks: out of memory, or more than 64 ranks in a tensor-parallel group")
 	}
 	table, _, _ := purego.SyscallN(f.mpiAt, mpi)
 	w.end = &Endpoint{f: f, table: table}
 	return w.end, nil
 }
 
-// Leave ends the membership in order: every rank must.
+// Leave finalizes MPI. Every rank must call it.
 func (w *MPI) Leave() {
 	w.Do(func() { purego.SyscallN(w.final) })
 	w.stop()
 }
 
-// Lost is nil: MPI tells of a rank that is gone when it is asked something.
+// Lost returns nil: MPI reports a lost rank only as the error of a call.
 func (w *MPI) Lost() <-chan struct{} { return nil }

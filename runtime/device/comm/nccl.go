@@ -13,17 +13,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// ncclFiles are the names under which the library is looked for.
+// ncclFiles are the file names of the library, in the order in which they are tried.
 var ncclFiles = []string{"libnccl.so.2", "libnccl.so"}
 
-// leastNCCL is the oldest version whose ncclCommInitRankScalable takes the job's
-// id by its address; before, it could only be passed by value.
+// leastNCCL is the oldest supported version. Since 2.23, ncclCommInitRankScalable takes
+// the unique id by address; ncclCommInitRank takes it by value.
 const leastNCCL = 22300
 
-// NCCL is the library by which ranks on GPUs exchange what lies in their GPUs'
-// memory. It is loaded when a model needs it, never linked.
+// NCCL is NVIDIA's library for communication between GPUs. It is loaded when a model
+// needs it and never linked.
 type NCCL struct {
-	Version int // 22300: 2.23.0
+	Version int // 22300 for 2.23.0
 
 	calls ncclCalls
 }
@@ -35,7 +35,8 @@ type ncclCalls struct {
 	errorString, lastError, asyncError uintptr
 }
 
-// OpenNCCL loads the library from a file, or where the system finds it.
+// OpenNCCL loads the library from file, or from the system's library path if file is
+// empty.
 func OpenNCCL(file string) (*NCCL, error) {
 	files := ncclFiles
 	if file != "" {
@@ -78,32 +79,32 @@ func bindNCCL(file string, handle uintptr) (*NCCL, error) {
 	return n, nil
 }
 
-// An NCCLID names a job: rank 0 makes it and tells the others.
+// An NCCLID identifies a job (ncclUniqueId): rank 0 creates it and sends it to the
+// others.
 type NCCLID [128]byte
 
-// An NCCLGroup is a rank's membership of a group of GPUs. Its calls put work on a CUDA
-// stream and return: what they read and write are addresses in the GPU's memory.
-// Their errors are device.ErrComm.
+// An NCCLGroup is a rank's membership in a group of GPUs. Its calls enqueue work on a
+// CUDA stream and return; buffers are GPU addresses. Their errors wrap device.ErrComm.
 type NCCLGroup struct {
 	n           *NCCL
-	comm        atomic.Uintptr // 0: it has not joined, has left or was aborted
+	comm        atomic.Uintptr // ncclComm_t; 0: not joined, left or aborted
 	rank, ranks int
 
-	together         bool // calls of an exchange
-	part             int  // bytes of this rank's part of it
+	together         bool // inside Together
+	part             int  // bytes of this rank's part of the exchange
 	exchanges, bytes atomic.Int64
 	sends, sent      atomic.Int64
 }
 
-// Group is a rank's membership of a job that it has yet to join.
+// Group returns a rank's membership in a group, before Join.
 func (n *NCCL) Group(rank, ranks int) *NCCLGroup { return &NCCLGroup{n: n, rank: rank, ranks: ranks} }
 
-// ID makes the id of a new job.
+// ID creates the id of a new job.
 func (r *NCCLGroup) ID() (id NCCLID, err error) {
 	return id, r.n.check("ncclGetUniqueId", r.n.calls.getUniqueID, uintptr(unsafe.Pointer(&id)))
 }
 
-// Join makes the thread's current GPU a rank of a job. It returns once all ranks
+// Join makes the thread's current GPU a rank of the group. It returns when all ranks
 // have joined.
 func (r *NCCLGroup) Join(id NCCLID) error {
 	var comm uintptr
@@ -115,13 +116,13 @@ func (r *NCCLGroup) Join(id NCCLID) error {
 	return nil
 }
 
-// What NCCL's enumerations are called here.
+// Values of NCCL's enumerations.
 const (
 	ncclUint8      = 1
 	ncclInProgress = 7
 )
 
-// Send sends bytes to a rank.
+// Send enqueues a send of bytes to a rank.
 func (r *NCCLGroup) Send(to int, from uintptr, bytes int, stream uintptr) error {
 	if r.together {
 		r.part = bytes
@@ -132,13 +133,13 @@ func (r *NCCLGroup) Send(to int, from uintptr, bytes int, stream uintptr) error 
 	return r.call("ncclSend", r.n.calls.send, from, uintptr(bytes), ncclUint8, uintptr(to), r.comm.Load(), stream)
 }
 
-// Recv receives bytes from a rank.
+// Recv enqueues a receive of bytes from a rank.
 func (r *NCCLGroup) Recv(to uintptr, from int, bytes int, stream uintptr) error {
 	return r.call("ncclRecv", r.n.calls.recv, to, uintptr(bytes), ncclUint8, uintptr(from), r.comm.Load(), stream)
 }
 
-// Together puts an exchange on the streams: sends and receives of one part that
-// wait for each other.
+// Together enqueues the sends and receives of calls as one group, as an exchange in
+// which they wait for each other.
 func (r *NCCLGroup) Together(calls func() error) error {
 	if err := r.call("ncclGroupStart", r.n.calls.groupStart); err != nil {
 		return err
@@ -154,12 +155,12 @@ func (r *NCCLGroup) Together(calls func() error) error {
 	return err
 }
 
-// Counts are what the rank has put on its streams so far.
+// Counts returns the communication volume enqueued so far.
 func (r *NCCLGroup) Counts() Counts {
 	return Counts{Exchanges: r.exchanges.Load(), Exchanged: r.bytes.Load(), Sends: r.sends.Load(), Sent: r.sent.Load()}
 }
 
-// Failed says what went wrong behind the calls: a lost rank or link.
+// Failed returns the asynchronous error of the group: a lost rank or link.
 func (r *NCCLGroup) Failed() error {
 	var code int32
 	if err := r.call("ncclCommGetAsyncError", r.n.calls.asyncError, r.comm.Load(), uintptr(unsafe.Pointer(&code))); err != nil {
@@ -171,25 +172,26 @@ func (r *NCCLGroup) Failed() error {
 	return fmt.Errorf("%w: %w", device.ErrComm, r.n.describe("NCCL", code))
 }
 
-// Abort ends what is under way: calls that wait for another rank return, on
-// whatever thread they are. There is nothing to be done with the NCCLGroup then.
+// Abort aborts pending work: calls that wait for another rank return, on any thread.
+// The NCCLGroup cannot be used afterwards.
 func (r *NCCLGroup) Abort() {
 	if c := r.comm.Swap(0); c != 0 {
 		purego.SyscallN(r.n.calls.commAbort, c)
 	}
 }
 
-// Close leaves the group when all have finished.
+// Close leaves the group when all its work has finished.
 func (r *NCCLGroup) Close() {
 	if c := r.comm.Swap(0); c != 0 {
 		purego.SyscallN(r.n.calls.commDestroy, c)
 	}
 }
 
-// call is check for an NCCLGroup that has joined and was not aborted.
+// call is like check, but first returns an error if the group was not joined or was
+// aborted.
 func (r *NCCLGroup) call(name string, f uintptr, args ...uintptr) error {
 	if r.comm.Load() == 0 {
-		return fmt.Errorf("%w: %s after the GPUs' group has ended", device.ErrComm, name)
+		return fmt.Errorf("%w: %s after the group of GPUs was closed", device.ErrComm, name)
 	}
 	if err := r.n.check(name, f, args...); err != nil {
 		return fmt.Errorf("%w: %w", device.ErrComm, err)
@@ -197,7 +199,7 @@ func (r *NCCLGroup) call(name string, f uintptr, args ...uintptr) error {
 	return nil
 }
 
-// check calls a function and spells its error.
+// check calls a function and converts its result to an error.
 func (n *NCCL) check(name string, f uintptr, args ...uintptr) error {
 	code, _, _ := purego.SyscallN(f, args...)
 	if int32(code) == 0 {
@@ -216,7 +218,7 @@ func (n *NCCL) describe(name string, code int32) error {
 	return fmt.Errorf("%s: %s (%d)", name, text, code)
 }
 
-// cString copies a C string of at most some thousand bytes.
+// cString copies a C string, truncated to a few thousand bytes.
 func cString(at uintptr) string {
 	if at == 0 {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// TestTorchrun reads what torchrun says.
+// TestTorchrun checks the parsing of torchrun's variables.
 func TestTorchrun(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Launch{
@@ -35,12 +35,12 @@ func TestTorchrun(t *testing.T) {
 		"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a", "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=99999", "RANK=-1 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1",
 	} {
 		if _, ok, err := torchrun(environment(text)); ok || err == nil {
-			t.Errorf("%s was taken", text)
+			t.Errorf("%s was accepted", text)
 		}
 	}
 }
 
-// environment looks variables up in "A=1 B=2".
+// environment returns a lookup of variables in a text such as "A=1 B=2".
 func environment(text string) func(string) string {
 	return func(name string) string {
 		for f := range strings.FieldsSeq(text) {
@@ -52,10 +52,9 @@ func environment(text string) func(string) string {
 	}
 }
 
-// TestNCCL makes every call that needs no GPU, and joins a job of one rank up to
-// what the machine has: with a GPU it succeeds, else CUDA's error is told. It
-// needs libnccl.so.2, for example from PyPI's nvidia-nccl-cu12, on
-// LD_LIBRARY_PATH.
+// TestNCCL makes every call that needs no GPU, and joins a job of one rank: this
+// succeeds with a GPU and otherwise must return CUDA's error. It needs libnccl.so.2 on
+// LD_LIBRARY_PATH, for example from PyPI's nvidia-nccl-cu12.
 func TestNCCL(t *testing.T) {
 	n, err := OpenNCCL("")
 	if err != nil {
@@ -74,7 +73,7 @@ func TestNCCL(t *testing.T) {
 	}
 	b, err := ring.ID()
 	if err != nil || a == b || a == (NCCLID{}) {
-		t.Errorf("two jobs have one id, or none: %v", err)
+		t.Errorf("two jobs share an id, or have none: %v", err)
 	}
 	if err := ring.Failed(); !errors.Is(err, device.ErrComm) {
 		t.Errorf("a call before joining: %v", err)
@@ -90,6 +89,6 @@ func TestNCCL(t *testing.T) {
 func TestNCCLMissing(t *testing.T) {
 	t.Parallel()
 	if _, err := OpenNCCL("/nonexistent/libnccl.so"); err == nil || !strings.Contains(err.Error(), "pip install") {
-		t.Errorf("a library that is not there: %v", err)
+		t.Errorf("missing library: %v", err)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A Thread is one of the system's, on which a rank's calls are made: MPI and
-// CUDA want theirs from one.
+// A Thread is a locked OS thread for calls to MPI and CUDA, which must be made on one
+// thread.
 type Thread struct{ jobs chan func() }
 
 func newThread() Thread {
 	t := Thread{jobs: make(chan func())}
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		for f := range t.jobs {
 			f()
 		}
@@ -22,7 +22,7 @@ func newThread() Thread {
 	return t
 }
 
-// Do runs f on the thread and waits for it. Not from within f.
+// Do runs f on the thread and waits for it. f must not call Do.
 func (t Thread) Do(f func()) {
 	done := make(chan struct{})
 	t.jobs <- func() { defer close(done); f() }
@@ -31,14 +31,14 @@ func (t Thread) Do(f func()) {
 
 func (t Thread) stop() { close(t.jobs) }
 
-// A Stopwatch is how long a wait has lasted. An interval in which nobody looked
-// counts for little: the process may have been stopped.
+// A Stopwatch measures the duration of a wait. Long gaps between two calls of Elapsed
+// count only for a short time, because the process may have been stopped.
 type Stopwatch struct {
 	last   time.Time
 	waited time.Duration
 }
 
-// Elapsed gives the time since the first look.
+// Elapsed returns the time since the first call.
 func (w *Stopwatch) Elapsed() time.Duration {
 	now := time.Now()
 	if !w.last.IsZero() {

@@ -13,29 +13,29 @@ import (
 	"time"
 )
 
-// RendezvousTimeout is how long ranks that torchrun's variables name wait for each
-// other: those of several machines are not started at once.
+// RendezvousTimeout is how long the ranks of a torchrun-style job wait for each other;
+// several machines may not start at the same time.
 const RendezvousTimeout = 5 * time.Minute
 
-// handshakeTimeout is how long one that has connected may take to say who it is.
+// handshakeTimeout limits the time between connecting and the handshake.
 const handshakeTimeout = 10 * time.Second
 
-// A handshake is what a rank says first, and rank 0's answer.
+// A handshake is the first message of a rank, and rank 0's answer.
 type handshake struct {
 	Protocol string `json:"iflowc"`
 	Rank     int    `json:"rank"`
 	Ranks    int    `json:"ranks"`
-	Program  string `json:"program"` // its hash
+	Program  string `json:"program"` // hash of the program
 	Error    string `json:"error,omitempty"`
 }
 
 const protocol = "ranks 1"
 
-// Rendezvous connects the ranks of a job that no MPI has started: rank 0 listens at the
-// launch's address, the others dial it until it is there. All must run the same
-// program, by its hash.
+// Rendezvous connects the ranks of a job without MPI: rank 0 listens at the launch's
+// address, and the others retry to dial it until they succeed. It returns an error if
+// the ranks run programs with different hashes, or if limit has passed.
 func Rendezvous(ctx context.Context, l Launch, program string, limit time.Duration) (*TCP, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%v have passed", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timeout after %v", limit))
 	defer cancel()
 	own := handshake{Protocol: protocol, Rank: l.Rank, Ranks: l.Ranks, Program: program}
 	link := newTCP(l)
@@ -53,11 +53,11 @@ func Rendezvous(ctx context.Context, l Launch, program string, limit time.Durati
 	return link, nil
 }
 
-// acceptAll waits at the address for all others.
+// acceptAll waits for connections from all other ranks.
 func (l *TCP) acceptAll(ctx context.Context, own handshake) error {
 	server, err := net.Listen("tcp", listenAt(l.launch.Master))
 	if err != nil {
-		return fmt.Errorf("rank 0 cannot wait for the others at MASTER_ADDR and MASTER_PORT: %w; name a port that is free", err)
+		return fmt.Errorf("rank 0 cannot listen at MASTER_ADDR and MASTER_PORT: %w; choose a free port", err)
 	}
 	defer server.Close()
 	arrivals := make(chan arrival)
@@ -69,7 +69,7 @@ func (l *TCP) acceptAll(ctx context.Context, own handshake) error {
 			if err != nil {
 				return
 			}
-			go greet(ctx, conn, arrivals) // one that says nothing must not keep off the others
+			go greet(ctx, conn, arrivals) // concurrently, so that a silent client does not block the others
 		}
 	}()
 	for missing := l.launch.Ranks - 1; missing > 0; missing-- {
@@ -89,25 +89,25 @@ func (l *TCP) acceptAll(ctx context.Context, own handshake) error {
 					absent = append(absent, r)
 				}
 			}
-			return fmt.Errorf("rank 0 waits at %s, and of %d ranks these have not come: %v (%w); all need the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE",
+			return fmt.Errorf("rank 0 listens at %s, but of %d ranks these have not connected: %v (%w); set the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE on all ranks",
 				l.launch.Master, l.launch.Ranks, absent, context.Cause(ctx))
 		}
 	}
 	return nil
 }
 
-// An arrival is one that has connected and says which rank it is.
+// An arrival is a connection that has sent its handshake.
 type arrival struct {
 	conn net.Conn
 	said handshake
 }
 
-// greet hears who has connected.
+// greet reads the handshake of a new connection.
 func greet(ctx context.Context, conn net.Conn, arrivals chan<- arrival) {
 	g := arrival{conn: conn}
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	if readHandshake(conn, &g.said) != nil || g.said.Protocol != protocol {
-		conn.Close() // no rank
+		conn.Close() // not a rank
 		return
 	}
 	conn.SetDeadline(time.Time{})
@@ -118,20 +118,21 @@ func greet(ctx context.Context, conn net.Conn, arrivals chan<- arrival) {
 	}
 }
 
-// refuse says what keeps a rank out; "": nothing does.
+// refuse returns the reason to refuse a rank, or "".
 func (l *TCP) refuse(own, said handshake) string {
 	switch {
 	case said.Ranks != own.Ranks:
-		return fmt.Sprintf("it has WORLD_SIZE=%d, rank 0 has %d", said.Ranks, own.Ranks)
+		return fmt.Sprintf("it has WORLD_SIZE=%d, but rank 0 has %d", said.Ranks, own.Ranks)
 	case said.Program != own.Program:
-		return fmt.Sprintf("it runs another program (%.12s, rank 0 %.12s); start the same one everywhere", said.Program, own.Program)
+		return fmt.Sprintf("it runs a different program (%.12s, rank 0 runs %.12s); start the same program on all ranks", said.Program, own.Program)
 	case said.Rank < 1 || said.Rank >= own.Ranks || l.peers[said.Rank] != nil:
-		return fmt.Sprintf("a second process has RANK=%d", said.Rank)
+		return fmt.Sprintf("another process already has RANK=%d", said.Rank)
 	}
 	return ""
 }
 
-// dial reaches rank 0, which may not be there yet, nor what listens there be it.
+// dial connects to rank 0. It retries while nothing listens at the address, or
+// something other than rank 0.
 func (l *TCP) dial(ctx context.Context, own handshake) error {
 	var dialer net.Dialer
 	var why error
@@ -145,41 +146,41 @@ func (l *TCP) dial(ctx context.Context, own handshake) error {
 			}
 			conn.Close()
 			if err == nil {
-				return fmt.Errorf("rank 0 refuses rank %d: %s", own.Rank, answer.Error)
+				return fmt.Errorf("rank 0 refused rank %d: %s", own.Rank, answer.Error)
 			}
 		}
-		if conn != nil || why == nil { // what somebody answers says more than that nobody does
+		if conn != nil || why == nil { // keep an error of a service that answered rather than "connection refused"
 			why = err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("rank %d does not reach rank 0 at %s (%w; %w); all ranks need the same MASTER_ADDR and MASTER_PORT", own.Rank, l.launch.Master, context.Cause(ctx), why)
+			return fmt.Errorf("rank %d cannot connect to rank 0 at %s (%w; %w); set the same MASTER_ADDR and MASTER_PORT on all ranks", own.Rank, l.launch.Master, context.Cause(ctx), why)
 		case <-time.After(retryEvery):
 		}
 	}
 }
 
-// retryEvery is how often rank 0 is looked for.
+// retryEvery is the interval between attempts to connect to rank 0.
 const retryEvery = 100 * time.Millisecond
 
-// shakeHands says who this is and hears the answer.
+// shakeHands sends this rank's handshake and returns the answer.
 func shakeHands(conn net.Conn, own handshake) (answer handshake, err error) {
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err = writeHandshake(conn, own); err == nil {
 		err = readHandshake(conn, &answer)
 	}
 	if err == nil && answer.Protocol != protocol {
-		err = errors.New("a protocol that is not this program's")
+		err = errors.New("unknown protocol")
 	}
 	if err != nil {
-		return answer, fmt.Errorf("what listens there does not answer as a rank: %w", err)
+		return answer, fmt.Errorf("the service at this address is not a rank: %w", err)
 	}
 	return answer, conn.SetDeadline(time.Time{})
 }
 
-// listenAt is where rank 0 listens: on this machine alone where nobody else can
-// dial the address, else on all networks, since a name may stand for an address
-// that is not this machine's own.
+// listenAt returns the address at which rank 0 listens: the loopback interface for
+// loopback addresses, else all interfaces, since the name may resolve to an address
+// that this machine does not own.
 func listenAt(master string) string {
 	host, port, err := net.SplitHostPort(master)
 	if ip := net.ParseIP(host); err != nil || host == "localhost" || ip != nil && ip.IsLoopback() {
@@ -200,7 +201,7 @@ func writeHandshake(conn net.Conn, h handshake) error {
 func readHandshake(conn net.Conn, h *handshake) error {
 	tag, data, err := readFrame(conn, 4096)
 	if err == nil && tag != tagHandshake {
-		err = errors.New("no hello")
+		err = errors.New("no handshake")
 	}
 	if err != nil {
 		return err

@@ -13,20 +13,20 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// spin is how long a rank spins that waits for another one: longer than ranks
-// of equal shares are apart, much shorter than a scheduler's slice.
+// spin is how long a waiting rank spins: longer than the skew between ranks with equal
+// work, much shorter than a scheduler's time slice.
 const spin = 100 * time.Microsecond
 
-// A Hub is the transport between the ranks of one process.
+// A Hub is the transport between ranks in one process.
 type Hub struct {
 	f         *functions
 	hub       uintptr
 	endpoints []*Endpoint
 }
 
-// OpenHub opens the ends of all ranks with the C of a library. With more threads
-// than processors nobody spins: it would keep off the processor the one that is
-// waited for.
+// OpenHub opens the endpoints of all ranks with the C functions of a model's library.
+// If the process is oversubscribed, with more threads than cores, ranks do not spin,
+// because spinning could keep the awaited rank off its core.
 func OpenHub(lib *cpu.Library, places []Place, oversubscribed bool, timeout time.Duration) (*Hub, error) {
 	f, err := bind(lib)
 	if err != nil {
@@ -41,7 +41,7 @@ func OpenHub(lib *cpu.Library, places []Place, oversubscribed bool, timeout time
 		uintptr(wait.Nanoseconds()), uintptr(timeout.Nanoseconds()))
 	runtime.KeepAlive(places)
 	if h.hub == 0 {
-		return nil, errors.New("no memory for the exchange between ranks")
+		return nil, errors.New("cannot open the transport between ranks: out of memory")
 	}
 	for r := range places {
 		at, _, _ := purego.SyscallN(f.hubAt, h.hub, uintptr(r))
@@ -50,13 +50,13 @@ func OpenHub(lib *cpu.Library, places []Place, oversubscribed bool, timeout time
 	return h, nil
 }
 
-// Endpoint is a rank's end.
+// Endpoint returns a rank's endpoint.
 func (h *Hub) Endpoint(rank int) *Endpoint { return h.endpoints[rank] }
 
-// Fail makes every rank leave the step that it is in: one of them cannot go on.
+// Fail makes all ranks abort their current step, because the given rank failed.
 func (h *Hub) Fail(rank int) { purego.SyscallN(h.f.hubFail, h.hub, uintptr(rank)) }
 
-// Close frees the transport; no step may be running.
+// Close frees the transport. No step may be running.
 func (h *Hub) Close() {
 	for _, e := range h.endpoints {
 		e.closed.Store(true)

@@ -17,24 +17,24 @@ import (
 	"unsafe"
 )
 
-// TCP is how the ranks of a job without MPI hear of a model's steps: a
-// connection between rank 0 and each other one. It carries what the runtime says,
-// never what a step computes with: that is on GPUs, and goes by NCCL.
+// TCP is the control channel of a job without MPI: one connection between rank 0 and
+// each other rank. It carries the runtime's messages only; the data of steps lies on
+// GPUs and is sent by NCCL.
 type TCP struct {
 	Thread
 	launch   Launch
-	peers    []*peer // by rank; of all but rank 0 only rank 0 itself
+	peers    []*peer // indexed by rank; other ranks have a connection only to rank 0
 	patience atomic.Int64
-	gone     atomic.Int32 // rank, -1: none
+	gone     atomic.Int32 // the lost rank, -1: none
 	lost     chan struct{}
 	leaving  atomic.Bool
 }
 
-// A peer is a rank at the other end of a connection.
+// A peer is the rank at the other end of a connection.
 type peer struct {
 	conn    net.Conn
 	writing sync.Mutex
-	ended   chan struct{} // nothing more comes
+	ended   chan struct{} // closed when the connection has ended
 
 	mu    sync.Mutex
 	queue map[Tag][][]byte
@@ -43,12 +43,12 @@ type peer struct {
 
 // Tags of TCP's own frames.
 const (
-	tagGone      Tag = 1 // a rank that is given up
+	tagGone      Tag = 1 // names a lost rank
 	tagHandshake Tag = 2
 	tagBye       Tag = 3 // rank 0 closes the connections in order
 )
 
-// maxFrame is the longest message: the rows of logits of a large step.
+// maxFrame is the maximum size of a message: the logits of a large step.
 const maxFrame = 1 << 30
 
 func newTCP(l Launch) *TCP {
@@ -62,7 +62,7 @@ func newPeer(conn net.Conn) *peer {
 	return &peer{conn: conn, queue: map[Tag][][]byte{}, came: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// start hears what the others say from now on.
+// start starts to read from all connections.
 func (l *TCP) start() {
 	for r, p := range l.peers {
 		if p != nil {
@@ -71,8 +71,8 @@ func (l *TCP) start() {
 	}
 }
 
-// listen keeps what a rank says until somebody asks. A connection that ends is a
-// rank that is lost.
+// listen queues the messages of a rank until they are requested. A connection that ends
+// means that the rank is lost.
 func (l *TCP) listen(p *peer, rank int) {
 	defer close(p.ended)
 	for {
@@ -91,13 +91,13 @@ func (l *TCP) listen(p *peer, rank int) {
 			p.mu.Unlock()
 			select {
 			case p.came <- struct{}{}:
-			default: // whoever waits looks again anyway
+			default: // a wakeup is already pending
 			}
 		}
 	}
 }
 
-// take is the first message of a tag, nil: there is none.
+// take removes and returns the first message with a tag, or nil.
 func (p *peer) take(tag Tag) (data []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,12 +107,13 @@ func (p *peer) take(tag Tag) (data []byte) {
 	return data
 }
 
-// head begins a frame.
+// head returns the header of a frame.
 func head(tag Tag, n int) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, uint32(tag)), uint32(n))
 }
 
-// readFrame reads one of at most so many bytes. Memory is taken as they come.
+// readFrame reads a frame of at most most bytes. It allocates memory only as the data
+// arrives.
 func readFrame(conn net.Conn, most uint32) (Tag, []byte, error) {
 	var h [8]byte
 	if _, err := io.ReadFull(conn, h[:]); err != nil {
@@ -129,10 +130,11 @@ func readFrame(conn net.Conn, most uint32) (Tag, []byte, error) {
 	return Tag(binary.LittleEndian.Uint32(h[:])), b.Bytes(), nil
 }
 
-// tcpTick is how often one that waits looks at the time.
+// tcpTick is the interval at which waiting calls check their timeout.
 const tcpTick = 50 * time.Millisecond
 
-// write sends a frame; false: the rank took nothing for as long as the patience.
+// write sends a frame. It returns false if the peer accepts no data for as long as
+// patience.
 func (p *peer) write(tag Tag, data []byte, patience time.Duration) bool {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -151,7 +153,7 @@ func (p *peer) write(tag Tag, data []byte, patience time.Duration) bool {
 	return true
 }
 
-// peer is the one behind a connection.
+// peer returns the connection to a rank.
 func (l *TCP) peer(rank int) (*peer, error) {
 	if rank < 0 || rank >= len(l.peers) || l.peers[rank] == nil {
 		return nil, fmt.Errorf("bug: rank %d has no connection to rank %d", l.launch.Rank, rank)
@@ -174,7 +176,7 @@ func (l *TCP) Send(to int, tag Tag, data []byte) error {
 	return l.err()
 }
 
-// Probe gives the size of the message that is there, -1: none is.
+// Probe returns the size of a pending message, or -1 if there is none.
 func (l *TCP) Probe(from int, tag Tag) (int, error) {
 	p, err := l.peer(from)
 	if err != nil {
@@ -188,7 +190,7 @@ func (l *TCP) Probe(from int, tag Tag) (int, error) {
 	return -1, l.err()
 }
 
-// Recv receives a message of as many bytes as data has.
+// Recv receives a message of exactly len(data) bytes.
 func (l *TCP) Recv(from int, tag Tag, data []byte) error {
 	got, err := l.Await(from, tag, time.Duration(l.patience.Load()))
 	switch {
@@ -198,13 +200,13 @@ func (l *TCP) Recv(from int, tag Tag, data []byte) error {
 		l.Fail(from)
 		return l.err()
 	case len(got) != len(data):
-		return &RankError{Rank: from, Err: fmt.Errorf("bug: a message of %d bytes in place of %d", len(got), len(data))}
+		return &RankError{Rank: from, Err: fmt.Errorf("bug: a message of %d bytes instead of %d", len(got), len(data))}
 	}
 	copy(data, got)
 	return nil
 }
 
-// Await waits for a message; nil when none has come within the patience.
+// Await waits for a message. It returns nil if none arrives within patience.
 func (l *TCP) Await(from int, tag Tag, patience time.Duration) ([]byte, error) {
 	p, err := l.peer(from)
 	if err != nil {
@@ -220,7 +222,7 @@ func (l *TCP) Await(from int, tag Tag, patience time.Duration) ([]byte, error) {
 		case <-p.came:
 		case <-tick.C:
 		case <-l.lost:
-			if data := p.take(tag); data != nil { // it came before
+			if data := p.take(tag); data != nil { // it may have arrived before the connection ended
 				return data, nil
 			}
 			return nil, l.err()
@@ -229,7 +231,7 @@ func (l *TCP) Await(from int, tag Tag, patience time.Duration) ([]byte, error) {
 	return nil, nil
 }
 
-// Fail gives a rank up and tells the others.
+// Fail marks a rank as lost and informs the other ranks.
 func (l *TCP) Fail(rank int) {
 	if l.leaving.Load() || !l.gone.CompareAndSwap(-1, int32(rank)) {
 		return
@@ -242,10 +244,11 @@ func (l *TCP) Fail(rank int) {
 	}
 }
 
-// Lost is closed when a rank is gone; Failed then is which, else -1.
+// Lost returns a channel that is closed when a rank is lost; Failed then returns its
+// number.
 func (l *TCP) Lost() <-chan struct{} { return l.lost }
 
-// Failed is the rank that could not be reached, -1: none.
+// Failed returns the lost rank, or -1.
 func (l *TCP) Failed() int { return int(l.gone.Load()) }
 
 func (l *TCP) err() error {
@@ -255,20 +258,21 @@ func (l *TCP) err() error {
 	return nil
 }
 
-// SetTimeout says how long a silent rank is waited for from now on.
+// SetTimeout sets the timeout for silent ranks.
 func (l *TCP) SetTimeout(d time.Duration) { l.patience.Store(int64(d)) }
 
-// ShortenTimeout is Endpoint's.
+// ShortenTimeout shortens the timeout for silent ranks; see Endpoint.ShortenTimeout.
 func (l *TCP) ShortenTimeout() { l.SetTimeout(shortTimeout) }
 
-// Table is none: a step reaches other ranks by NCCL.
+// Table returns nil: steps communicate by NCCL.
 func (l *TCP) Table() unsafe.Pointer { return nil }
 
-// Counts are none either: the NCCLGroup has them.
+// Counts returns no counts: NCCLGroup counts the communication of steps.
 func (l *TCP) Counts() Counts { return Counts{} }
 
-// Flush says goodbye: rank 0 hangs up first, when it has let all go, and the
-// others wait for that, so that nobody takes the end of a connection for a loss.
+// Flush says goodbye: rank 0 closes its connections first, after it has released all
+// ranks, and the others wait for that. So no rank mistakes the end of a connection for
+// a loss.
 func (l *TCP) Flush() error {
 	l.leaving.Store(true)
 	for _, p := range l.peers {
@@ -286,7 +290,7 @@ func (l *TCP) Flush() error {
 	return nil
 }
 
-// Leave ends the connections.
+// Leave closes the connections.
 func (l *TCP) Leave() {
 	l.closeAll()
 	l.stop()

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// freePort is an address that nobody listens at.
+// freePort returns an address with an unused port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -25,7 +25,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// rendezvous brings ranks of this process together; each is changed before it starts.
+// rendezvous connects ranks in this process, each after change has modified its launch.
 func rendezvous(t *testing.T, ranks int, change func(l *Launch, program *string)) ([]*TCP, []error) {
 	t.Helper()
 	at := freePort(t)
@@ -40,7 +40,7 @@ func rendezvous(t *testing.T, ranks int, change func(l *Launch, program *string)
 		}
 		all.Go(func() {
 			if links[r], errs[r] = Rendezvous(ctx, l, program, time.Hour); errs[r] != nil {
-				cancel() // nobody waits for it
+				cancel() // do not wait for it
 			}
 		})
 	}
@@ -53,8 +53,8 @@ func rendezvous(t *testing.T, ranks int, change func(l *Launch, program *string)
 	return links, errs
 }
 
-// TestLink: messages of each tag arrive in their order, large ones too, and the
-// ranks leave without anybody being lost.
+// TestLink checks that messages of each tag arrive in order, large ones too, and that
+// the ranks leave without a reported loss.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	links, errs := rendezvous(t, 3, nil)
@@ -74,7 +74,7 @@ func TestLink(t *testing.T) {
 				}
 			}
 			if got, err := links[r].Await(0, Control, time.Millisecond); got != nil || err != nil {
-				t.Errorf("rank %d: %q, %v where nothing was said", r, got, err)
+				t.Errorf("rank %d: %q, %v without a message", r, got, err)
 			}
 		})
 		if err := errors.Join(links[0].Send(r, Control, []byte("do this")), links[0].Send(r, Control, []byte("do that"))); err != nil {
@@ -85,14 +85,14 @@ func TestLink(t *testing.T) {
 		pong, first, second := make([]byte, 1), make([]byte, len(large)), make([]byte, 6)
 		err := errors.Join(links[0].Recv(r, Pong, pong), links[0].Recv(r, Result, first), links[0].Recv(r, Result, second))
 		if err != nil || pong[0] != byte(r) || !slices.Equal(first, large) || string(second) != "second" {
-			t.Errorf("rank 0 hears of %d: %v, %d, %q", r, err, pong, second)
+			t.Errorf("rank 0 received from rank %d: %v, %d, %q", r, err, pong, second)
 		}
 		if n, err := links[0].Probe(r, Result); n != -1 || err != nil {
 			t.Errorf("a third message of %d bytes, %v", n, err)
 		}
 	}
 	if err := links[1].Send(2, Control, []byte("x")); err == nil {
-		t.Error("rank 1 says something to rank 2")
+		t.Error("rank 1 can send to rank 2")
 	}
 	all.Wait()
 	for r := range links {
@@ -113,7 +113,8 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestLinkLost: a connection that ends is a lost rank, of which all others hear.
+// TestLinkLost checks that a closed connection counts as a lost rank and that all
+// others are informed.
 func TestLinkLost(t *testing.T) {
 	t.Parallel()
 	links, errs := rendezvous(t, 3, nil)
@@ -130,16 +131,16 @@ func TestLinkLost(t *testing.T) {
 		}
 	}
 	if err := links[0].Send(1, Control, []byte("x")); err == nil {
-		t.Error("a job without a rank goes on")
+		t.Error("a job continues after the loss of a rank")
 	}
 }
 
-// TestLinkSilent: a rank that takes nothing is given up by the one that waits to
-// say something, one that says nothing by the one that waits for it.
+// TestLinkSilent checks that a sender gives up a rank that does not read, and a
+// receiver one that does not send.
 func TestLinkSilent(t *testing.T) {
 	t.Parallel()
 	for _, say := range []bool{false, true} {
-		here, there := net.Pipe() // without a buffer
+		here, there := net.Pipe() // unbuffered
 		defer there.Close()
 		l := newTCP(Launch{Ranks: 2})
 		l.peers[1] = newPeer(here)
@@ -157,17 +158,17 @@ func TestLinkSilent(t *testing.T) {
 	}
 }
 
-// TestRendezvousRefuses: ranks that do not belong together hear why.
+// TestRendezvousRefuses checks the errors of ranks that do not belong together.
 func TestRendezvousRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(l *Launch, program *string)
-		want   []string // of rank 0 and of rank 1
+		want   []string // errors of rank 0 and of rank 1
 	}{
-		"program":     {func(l *Launch, p *string) { *p = fmt.Sprint("program ", l.Rank) }, []string{"rank 1 of the model: it runs another program", "rank 0 refuses rank 1: it runs another program"}},
-		"size":        {func(l *Launch, p *string) { l.Ranks += l.Rank }, []string{"it has WORLD_SIZE=3, rank 0 has 2", "it has WORLD_SIZE=3"}},
-		"twice":       {func(l *Launch, p *string) { l.Rank, l.Ranks = min(l.Rank, 1), 3 }, []string{"a second process has RANK=1", ""}},
-		"two leaders": {func(l *Launch, p *string) { l.Rank = 0 }, []string{"name a port that is free", ""}},
+		"program":     {func(l *Launch, p *string) { *p = fmt.Sprint("program ", l.Rank) }, []string{"rank 1 of the model: it runs a different program", "rank 0 refused rank 1: it runs a different program"}},
+		"size":        {func(l *Launch, p *string) { l.Ranks += l.Rank }, []string{"it has WORLD_SIZE=3, but rank 0 has 2", "it has WORLD_SIZE=3"}},
+		"twice":       {func(l *Launch, p *string) { l.Rank, l.Ranks = min(l.Rank, 1), 3 }, []string{"another process already has RANK=1", ""}},
+		"two leaders": {func(l *Launch, p *string) { l.Rank = 0 }, []string{"choose a free port", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,11 +187,12 @@ func TestRendezvousRefuses(t *testing.T) {
 	}
 }
 
-// TestRendezvousAlone: the error of who waits in vain names whom and where.
+// TestRendezvousAlone checks that the error of a timeout contains the missing ranks and
+// the address.
 func TestRendezvousAlone(t *testing.T) {
 	t.Parallel()
 	at := freePort(t)
-	for rank, want := range []string{"these have not come: [1 2] (200ms have passed)", "rank 1 does not reach rank 0 at " + at} {
+	for rank, want := range []string{"these have not connected: [1 2] (timeout after 200ms)", "rank 1 cannot connect to rank 0 at " + at} {
 		_, err := Rendezvous(t.Context(), Launch{Rank: rank, Ranks: 3, Master: at}, "program", 200*time.Millisecond)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)
@@ -199,12 +201,12 @@ func TestRendezvousAlone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Rendezvous(ctx, Launch{Rank: 1, Ranks: 3, Master: at}, "program", time.Minute); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, expected the end of the context", err)
+		t.Errorf("%v, expected context.Canceled", err)
 	}
 }
 
-// TestRendezvousStrangers: what is no rank neither joins nor keeps others off, and a
-// rank that finds something else in rank 0's place says so.
+// TestRendezvousStrangers checks that other clients can neither join nor block the
+// ranks, and that a rank reports a different service at rank 0's address.
 func TestRendezvousStrangers(t *testing.T) {
 	t.Parallel()
 	at := freePort(t)
@@ -251,8 +253,8 @@ func TestRendezvousStrangers(t *testing.T) {
 	})
 	_, err = Rendezvous(t.Context(), Launch{Rank: 1, Ranks: 2, Master: other.Addr().String()}, "program", time.Second)
 	other.Close()
-	if err == nil || !strings.Contains(err.Error(), "does not answer as a rank") {
-		t.Errorf("%v, expected to hear that another service is there", err)
+	if err == nil || !strings.Contains(err.Error(), "is not a rank") {
+		t.Errorf("%v, expected an error about another service", err)
 	}
 }
 

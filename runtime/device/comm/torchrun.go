@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// TorchrunLaunched reads what torchrun and its like tell a rank by its
-// environment: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
-// MASTER_PORT. false: they are not there, or for one rank.
+// TorchrunLaunched parses the environment variables that torchrun and similar launchers
+// set: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT. It
+// returns false if they are not set or the job has only one rank.
 func TorchrunLaunched() (Launch, bool, error) { return torchrun(os.Getenv) }
 
 func torchrun(env func(string) string) (Launch, bool, error) {
@@ -27,24 +27,24 @@ func torchrun(env func(string) string) (Launch, bool, error) {
 	}{{"WORLD_SIZE", &l.Ranks, 1}, {"RANK", &l.Rank, 0}, {"MASTER_PORT", &port, 1}} {
 		var err error
 		if *v.to, err = strconv.Atoi(env(v.name)); err != nil || *v.to < v.least {
-			return l, false, fmt.Errorf("the environment has RANK and WORLD_SIZE, but %s=%q: expected a number from %d on; without RANK the model runs in this process alone", v.name, env(v.name), v.least)
+			return l, false, fmt.Errorf("the environment has RANK and WORLD_SIZE, but %s=%q: expected a number of at least %d; unset RANK to run the model in this process alone", v.name, env(v.name), v.least)
 		}
 	}
 	host := env("MASTER_ADDR")
 	if host == "" || l.Rank >= l.Ranks || port > 1<<16-2 {
-		return l, false, fmt.Errorf("RANK=%d WORLD_SIZE=%d MASTER_ADDR=%q MASTER_PORT=%d: expected a rank below the size, an address and a port; without RANK the model runs in this process alone", l.Rank, l.Ranks, host, port)
+		return l, false, fmt.Errorf("RANK=%d WORLD_SIZE=%d MASTER_ADDR=%q MASTER_PORT=%d: expected RANK < WORLD_SIZE, an address and a port; unset RANK to run the model in this process alone", l.Rank, l.Ranks, host, port)
 	}
 	if env("TORCHELASTIC_USE_AGENT_STORE") == "True" {
-		port++ // the agent itself listens at MASTER_PORT
+		port++ // torchrun's agent itself listens at MASTER_PORT
 	}
 	l.Local, l.At = placed(env("LOCAL_WORLD_SIZE"), env("LOCAL_RANK"))
 	l.Master = net.JoinHostPort(host, strconv.Itoa(port))
 	return l, true, nil
 }
 
-// WithoutMPI is the error of a job that torchrun's variables alone start and of
-// which a rank is not on a GPU.
+// WithoutMPI returns the error for a torchrun-style job with a rank that does not run
+// on a GPU.
 func WithoutMPI(l Launch, rank int) error {
-	return fmt.Errorf("by RANK and WORLD_SIZE this is rank %d of %d of a job without MPI, in which what a step exchanges goes by NCCL, and rank %d of the model is on no GPU: "+
+	return fmt.Errorf("RANK and WORLD_SIZE describe rank %d of %d in a job without MPI, which needs a GPU for every rank to communicate by NCCL, but rank %d of the model has none: "+
 		"start them with mpirun or srun --mpi=pmix, or unset RANK to run all of them in this process", l.Rank, l.Ranks, rank)
 }

@@ -78,7 +78,7 @@ func TestOneStep(t *testing.T) {
 		t.Errorf("an id out of range: error %v", err)
 	}
 	s.Tokens = 17
-	if err := ctx.Submit(s)(); err == nil || !strings.Contains(err.Error(), "over the model's maximum") {
+	if err := ctx.Submit(s)(); err == nil || !strings.Contains(err.Error(), "exceeds the model's maximum") {
 		t.Errorf("too many tokens: error %v", err)
 	}
 }

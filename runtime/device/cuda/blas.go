@@ -13,14 +13,14 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// A BLASChoice names cuBLASLt's library; "" looks for it.
+// A BLASChoice is the path of cuBLASLt's library; "" searches for it.
 type BLASChoice string
 
-// noBLAS leaves all matmuls to the model's own kernels.
+// noBLAS disables cuBLASLt: the model's own kernels compute all matmuls.
 const noBLAS BLASChoice = "0"
 
-// A blas is cuBLASLt's library, opened. The matmul of a model's 16-bit matrices
-// is the only thing asked of it.
+// A blas is the loaded cuBLASLt library. It is only used for the 16-bit matmuls of a
+// model.
 type blas struct {
 	file string
 	at   [blasFunctions]uintptr
@@ -51,20 +51,20 @@ var blasNames = [blasFunctions]string{
 	"cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul",
 }
 
-// blasVersions are the versions that have the functions as they are called here.
+// blasVersions are the versions with the function signatures that are used here.
 var blasVersions = []string{"libcublasLt.so.13", "libcublasLt.so.12"}
 
-// openBLAS opens cuBLASLt: the file named, else the stand-in of a stand-in
-// driver, else what the system, a CUDA installation or PyPI's wheels have.
+// openBLAS loads cuBLASLt: the named file, or the stand-in of a stand-in driver, or the
+// library of the system, a CUDA installation or a PyPI wheel.
 func openBLAS(d *Driver, name BLASChoice) (*blas, error) {
 	if name == noBLAS {
-		return nil, fmt.Errorf("cuBLASLt is switched off")
+		return nil, fmt.Errorf("cuBLASLt is disabled")
 	}
 	if name != "" {
 		return bindBLAS(string(name))
 	}
 	if d.handle == 0 {
-		return nil, fmt.Errorf("cuBLASLt is not looked for beside a driver that is part of the program")
+		return nil, fmt.Errorf("cuBLASLt is not used with a stand-in driver")
 	}
 	if at, err := purego.Dlsym(d.handle, blasNames[ltMatmul]); err == nil && at != 0 {
 		return bindHandle("the stand-in driver", d.handle)
@@ -74,10 +74,10 @@ func openBLAS(d *Driver, name BLASChoice) (*blas, error) {
 			return b, nil
 		}
 	}
-	return nil, fmt.Errorf("no cuBLASLt (%s; pip install nvidia-cublas, or name the file in IFLOWC_CUBLASLT)", strings.Join(blasVersions, ", "))
+	return nil, fmt.Errorf("no cuBLASLt (%s; run pip install nvidia-cublas, or set IFLOWC_CUBLASLT to the file)", strings.Join(blasVersions, ", "))
 }
 
-// blasPlaces lists where the library may be.
+// blasPlaces lists the paths to try.
 func blasPlaces() []string {
 	var out []string
 	for _, v := range blasVersions {
@@ -135,19 +135,19 @@ func (b *blas) call(f blasFunction, args ...uintptr) error {
 	return nil
 }
 
-// blasBytes is the scratch that cuBLASLt may use.
+// blasBytes returns the size of cuBLASLt's workspace in bytes.
 func (g *GPU) blasBytes() int64 {
 	if g.Compute >= 90 {
-		return 32 << 20 // what NVIDIA advises for Hopper and later
+		return 32 << 20 // NVIDIA's recommendation for Hopper and later
 	}
 	return 4 << 20
 }
 
-// A gemmShape is a matmul of a piece of a matrix, [rows of the piece, ld], and
-// rows [t, ld]; a row of the result is ldy floats.
+// A gemmShape is the shape of a matmul of n rows of a matrix, [n, ld], with t input
+// rows, [t, ld]; a row of the result is ldy floats.
 type gemmShape struct{ n, t, ld, ldy int }
 
-// A blasHandle is cuBLASLt on a GPU with the algorithms that were found.
+// A blasHandle is cuBLASLt on a GPU, with the algorithms chosen so far.
 type blasHandle struct {
 	*blas
 	handle  uintptr
@@ -156,14 +156,14 @@ type blasHandle struct {
 	plans   map[gemmShape]*blasPlan
 }
 
-// A blasPlan is a product as cuBLASLt describes it.
+// A blasPlan is cuBLASLt's description of a matmul.
 type blasPlan struct {
 	desc    uintptr
-	layouts [3]uintptr // of the weights, the rows and the result
+	layouts [3]uintptr // of the weights, the input rows and the result
 	algo    [8]uint64
 }
 
-// Values of cuBLASLt's enumerations, by their names there.
+// Values of cuBLASLt's enumerations.
 const (
 	cublasCompute32F   = 68
 	cudaR32F           = 0
@@ -173,19 +173,19 @@ const (
 	ltPreferenceBytes  = 1 // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
 )
 
-// on makes the library ready for the current context.
+// on creates a handle for the current context, with the given workspace.
 func (b *blas) on(scratch pointer, bytes int64) (*blasHandle, error) {
 	h := &blasHandle{blas: b, scratch: scratch, bytes: bytes, plans: map[gemmShape]*blasPlan{}}
 	return h, b.call(ltCreate, uintptr(unsafe.Pointer(&h.handle)))
 }
 
-// multiply puts a product into the stream. Matrices are columns first to
-// cuBLASLt: weights and rows, both with their columns together, are transposed
-// and plain there, and the result has a column for each row.
+// multiply enqueues a matmul. cuBLASLt expects column-major matrices: the row-major
+// weights and input rows are a transposed and a plain matrix there, and the result has
+// one column per input row.
 func (h *blasHandle) multiply(s gemmShape, w, x, y pointer, on stream) error {
 	p, err := h.plan(s)
 	if err != nil {
-		return fmt.Errorf("%s, product [%d, %d] of %d rows: %w", h.file, s.n, s.ld, s.t, err)
+		return fmt.Errorf("%s, matmul [%d, %d] with %d rows: %w", h.file, s.n, s.ld, s.t, err)
 	}
 	one, zero := float32(1), float32(0)
 	err = h.call(ltMatmul, h.handle, p.desc, uintptr(unsafe.Pointer(&one)), uintptr(w), p.layouts[0], uintptr(x), p.layouts[1],
@@ -195,7 +195,7 @@ func (h *blasHandle) multiply(s gemmShape, w, x, y pointer, on stream) error {
 	return err
 }
 
-// plan describes a product, once a shape.
+// plan returns the plan of a shape and creates it on first use.
 func (h *blasHandle) plan(s gemmShape) (*blasPlan, error) {
 	if p := h.plans[s]; p != nil {
 		return p, nil
@@ -225,7 +225,7 @@ func (h *blasHandle) describe(p *blasPlan, s gemmShape) error {
 	return h.choose(p)
 }
 
-// choose asks for the algorithm that the library's heuristic puts first.
+// choose sets the algorithm that the library's heuristic ranks first.
 func (h *blasHandle) choose(p *blasPlan) error {
 	var preference uintptr
 	if err := h.call(ltPreferenceCreate, uintptr(unsafe.Pointer(&preference))); err != nil {
@@ -249,7 +249,7 @@ func (h *blasHandle) choose(p *blasPlan) error {
 		return err
 	}
 	if n == 0 || found.state != 0 {
-		return fmt.Errorf("no algorithm for this shape")
+		return fmt.Errorf("cuBLASLt has no algorithm for this shape")
 	}
 	p.algo = found.algo
 	return nil

@@ -9,21 +9,22 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// A choice says which implementation computes each matmul at each number of
-// rows: [matmul][dispatch.Rows] indices of the matmul's implementations.
+// A choice selects the implementation of each matmul at each row count: the table
+// [matmul][dispatch.Rows] holds indices of the matmul's implementations.
 type choice struct {
 	table []byte
-	blas  *blas // nil: there is no cuBLASLt
+	blas  *blas // nil: cuBLASLt is not available
 }
 
-// Names of the implementations that multiply 16-bit matrices.
+// Names of the implementations of 16-bit matmuls.
 const (
 	implGemm   = "gemm"
 	implCublas = "cublaslt"
 )
 
-// chosen makes the choice, once: by the profile, and for shapes that it lacks by
-// an estimate. Where cuBLASLt is absent the model's own kernel stands in for it.
+// chosen returns the choice, which it makes on the first call: from the profile, or
+// from an estimate for shapes that the profile lacks. If cuBLASLt is missing, the
+// model's own kernel replaces it.
 func (d *Device) chosen() (*choice, error) {
 	d.choosing.Do(func() { d.choice, d.choiceErr = d.choose() })
 	return d.choice, d.choiceErr
@@ -47,7 +48,7 @@ func (d *Device) choose() (*choice, error) {
 		d.notify("the profile was measured on another GPU, %s: measure this one, %s, with the subcommand tune", g.Machine.GPU.Name, d.GPU.Name)
 	}
 	if c.blas == nil && c.without(matmuls) {
-		missing = nil // the profile wanted it: say so
+		missing = nil // the profile selects cuBLASLt: report that it is missing
 		d.notify("the profile of %s was measured with cuBLASLt, which is missing here: the model's own kernels compute those matmuls", d.GPU.Name)
 	}
 	if missing != nil && d.BLAS != noBLAS {
@@ -56,8 +57,8 @@ func (d *Device) choose() (*choice, error) {
 	return c, nil
 }
 
-// without puts the model's own kernel in the place of cuBLASLt; false: there was
-// nothing to do.
+// without replaces cuBLASLt by the model's own kernel. It reports whether the choice
+// changed.
 func (c *choice) without(matmuls []manifest.Matmul) (changed bool) {
 	for i := range matmuls {
 		own, blas := slices.Index(matmuls[i].Impls, implGemm), slices.Index(matmuls[i].Impls, implCublas)
@@ -73,10 +74,10 @@ func (c *choice) without(matmuls []manifest.Matmul) (changed bool) {
 
 func (c *choice) row(matmul int) []byte { return c.table[matmul*dispatch.Rows:][:dispatch.Rows] }
 
-// of is the implementation of a matmul for so many rows.
+// of returns the implementation of a matmul at a row count.
 func (c *choice) of(matmul, rows int) int { return int(c.row(matmul)[min(rows, dispatch.Rows-1)]) }
 
-// ever says whether a launch may run with up to so many rows.
+// ever reports whether a launch may run with any number of rows up to rows.
 func (c *choice) ever(l *manifest.CUDALaunch, rows int) bool {
 	for r := 1; r <= min(rows, dispatch.Rows-1); r++ {
 		if slices.Contains(l.Choice.Impls, c.of(l.Choice.Matmul, r)) {

@@ -14,13 +14,14 @@ import (
 
 var allImpls = []string{"gemv", "gemv4", "flat_gemm", "flat_gemm32", "gemm", "cublaslt"}
 
-// hopper is a GPU as an H100's driver describes it.
+// hopper returns a GPU with the attributes of an H100.
 func hopper() *GPU {
 	return &GPU{Driver: &Driver{}, Name: "NVIDIA H100", Compute: 90, Processors: 132, L2Bytes: 50 << 20, ClockKHz: 1_980_000, MemoryKHz: 2_619_000, BusBits: 5120}
 }
 
-// TestEstimate: without a profile one row goes to the kernel that streams the
-// weights, a few to tensor cores, many to matrices of 16 bits, in this order.
+// TestEstimate checks the order of implementations without a profile: the kernel that
+// streams the weights for one row, tensor cores for a few rows, and 16-bit matmuls for
+// many.
 func TestEstimate(t *testing.T) {
 	for _, dt := range []string{"f16", "bf16", "q8_b64", "q4_b64"} {
 		s := &manifest.Matmul{N: 12288, K: 4096, DType: dt, Impls: allImpls}
@@ -34,8 +35,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestChoice: a profile decides for the shapes that it has; where it says
-// cuBLASLt and there is none, the model's own kernel computes, with one line.
+// TestChoice checks that a profile decides for its shapes, and that the model's own
+// kernel replaces a missing cuBLASLt, with one notice.
 func TestChoice(t *testing.T) {
 	missing := BLASChoice(t.TempDir() + "/libcublasLt.so.13")
 	rules := []dispatch.Rule{{Rows: 1, Impl: "gemv"}, {Rows: 3, Impl: "flat_gemm"}, {Rows: 40, Impl: "cublaslt"}}
@@ -68,8 +69,8 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestChoiceRefused: a profile of another kind of device is an error that names
-// what there is.
+// TestChoiceRefused checks that the error for a profile of another kind of device names
+// the present GPU.
 func TestChoiceRefused(t *testing.T) {
 	d := &Device{GPU: hopper(), BLAS: noBLAS, Plan: &manifest.CUDA{Matmuls: []manifest.Matmul{{Name: "decode.w", N: 64, K: 128, DType: "f32", Impls: allImpls[:2]}}},
 		Profile: &dispatch.Profile{Shapes: []dispatch.Shape{{N: 64, K: 128, DType: "f32", Rules: []dispatch.Rule{{Rows: 1, Impl: "avx"}}}}}}
@@ -78,7 +79,8 @@ func TestChoiceRefused(t *testing.T) {
 	}
 }
 
-// TestPieces: what is unpacked at once is whole tiles and no more than 32 MB.
+// TestPieces checks that matrices are unpacked in whole tiles and in pieces of at most
+// 32 MB.
 func TestPieces(t *testing.T) {
 	for _, g := range []*GPU{{}, hopper(), {L2Bytes: 1 << 30}} {
 		for ld := 64; ld < 200_000; ld = ld*3 + 64 {

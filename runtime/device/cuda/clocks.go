@@ -11,17 +11,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 )
 
-// managementLibrary is NVML's, which comes with the driver.
+// managementLibrary is NVML, which is part of the driver.
 const managementLibrary = "libnvidia-ml.so.1"
 
-// NVML's numbers of clocks.
+// Values of NVML's clock enumeration.
 const (
 	nvmlClockSM     = 1
 	nvmlClockMemory = 2
 )
 
-// clocks adds the clocks as they are now, and why they are no higher, to a
-// fingerprint. An error says why they are not known; nothing depends on them.
+// clocks adds the current clocks, and the reasons for throttling, to a fingerprint. An
+// error says why they are unknown; callers may ignore it.
 func (g *GPU) clocks(to *dispatch.GPU) error {
 	handle, err := purego.Dlopen(managementLibrary, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -42,7 +42,7 @@ func (g *GPU) clocks(to *dispatch.GPU) error {
 	var reasons uint64
 	ask := func(f int, args ...uintptr) {
 		if code, _, _ := purego.SyscallN(at[f], args...); code != 0 && err == nil {
-			err = errors.New("NVML does not tell the clocks of " + g.Name)
+			err = errors.New("NVML does not report the clocks of " + g.Name)
 		}
 	}
 	ask(0)
@@ -61,7 +61,8 @@ func (g *GPU) clocks(to *dispatch.GPU) error {
 	return nil
 }
 
-// Fingerprint is what decides the GPU's times, without the clocks that it runs at.
+// Fingerprint returns the attributes that determine the GPU's speed, without its
+// current clocks.
 func (d *Device) Fingerprint() *dispatch.GPU {
 	g := d.GPU
 	f := &dispatch.GPU{Name: g.Name, Compute: g.Compute, Processors: g.Processors, L2: int64(g.L2Bytes), ClockMHz: g.ClockKHz / 1000,
@@ -72,5 +73,5 @@ func (d *Device) Fingerprint() *dispatch.GPU {
 	return f
 }
 
-// Clocks adds the clocks of this moment to a fingerprint.
+// Clocks adds the current clocks to a fingerprint.
 func (t *Timer) Clocks(to *dispatch.GPU) error { return t.m.GPU.clocks(to) }

@@ -13,35 +13,35 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A Link is a way between GPUs (NCCL): its calls put work on a stream, and what
-// they read and write are addresses of GPUs' memory. Ranks are those of the job.
+// A Link connects GPUs (NCCL). Its calls enqueue work on a stream; buffers are GPU
+// addresses. Ranks are numbered as in the job.
 type Link interface {
 	Send(to int, from uintptr, bytes int, stream uintptr) error
 	Recv(to uintptr, from int, bytes int, stream uintptr) error
-	// Together puts the work of several calls on the stream at once.
+	// Together enqueues the work of several calls as one group.
 	Together(calls func() error) error
-	// Failed says what went wrong behind the calls.
+	// Failed returns the asynchronous error of the link.
 	Failed() error
 	Close()
 }
 
-// A Group is where a rank stands among those that share its layers.
+// A Group is the tensor-parallel group of a rank: its first rank and its size.
 type Group struct{ First, TPSize int }
 
-// A commTable is struct ifl_comm of ifl_comm.h: how the rank reaches the others.
+// A commTable mirrors struct ifl_comm of ifl_comm.h, the transport functions.
 type commTable struct{ self, exchange, send, recv uintptr }
 
-// A transport brings rows of a buffer to other ranks and theirs here.
+// A transport exchanges rows of a buffer with other ranks.
 type transport interface {
-	// communicate does what a launch says to bytes of its buffer.
+	// communicate executes the communication of a launch on bytes of its buffer.
 	communicate(m *model, c *manifest.CUDAComm, bytes int64) error
-	// failed says what went wrong behind the calls, once the stream was waited for.
+	// failed returns an asynchronous error, after the stream was synchronized.
 	failed() error
 	close(g *GPU)
 }
 
-// openTransport opens the one of a rank that sends or receives so many bytes at
-// once: between GPUs where there is a Link, else through the host.
+// openTransport opens the transport of a rank that sends or receives up to the given
+// bytes at once: between GPUs if a Link is available, else through the host.
 func (m *model) openTransport(bytes int64) (transport, error) {
 	if bytes == 0 {
 		return noTransport{}, nil
@@ -54,13 +54,13 @@ func (m *model) openTransport(bytes int64) (transport, error) {
 		return linkTransport{link, m.Group}, nil
 	}
 	if m.cfg.Comm == nil {
-		return noTransport{}, nil // as to measure kernels
+		return noTransport{}, nil // enough to measure kernels
 	}
 	rows, err := m.GPU.pinned(bytes, "rows for other ranks")
 	return hostTransport{(*commTable)(m.cfg.Comm), rows}, err
 }
 
-// widest is the widest row that a list of launches sends or receives, in floats.
+// widest returns the widest row that a list of launches sends or receives, in floats.
 func widest(list []manifest.CUDALaunch) (cols int) {
 	for _, l := range list {
 		if l.Comm != nil {
@@ -71,7 +71,7 @@ func widest(list []manifest.CUDALaunch) (cols int) {
 	return cols
 }
 
-// communicate sends rows to other ranks, or receives theirs.
+// communicate sends rows to other ranks or receives theirs.
 func (m *model) communicate(l *manifest.CUDALaunch, s shape) error {
 	bytes := int64(s.rowsOf(l.Rows)) * int64(l.Comm.Cols) * 4
 	if bytes == 0 {
@@ -80,7 +80,7 @@ func (m *model) communicate(l *manifest.CUDALaunch, s shape) error {
 	return m.transport.communicate(m, l.Comm, bytes)
 }
 
-// noTransport is that of a model that is whole.
+// noTransport is the transport of a model that is not partitioned.
 type noTransport struct{}
 
 func (noTransport) communicate(*model, *manifest.CUDAComm, int64) error {
@@ -89,11 +89,11 @@ func (noTransport) communicate(*model, *manifest.CUDAComm, int64) error {
 func (noTransport) failed() error { return nil }
 func (noTransport) close(*GPU)    {}
 
-// hostTransport sends rows through the host, and the stream is waited for: it is
-// the CPU's transport.
+// hostTransport sends rows through the host by the CPU's transport. It synchronizes the
+// stream for each call.
 type hostTransport struct {
 	table *commTable
-	rows  *device.Region // on their way to another rank or from it
+	rows  *device.Region // rows on their way to or from another rank
 }
 
 func (t hostTransport) failed() error { return nil }
@@ -106,7 +106,7 @@ func (t hostTransport) communicate(m *model, c *manifest.CUDAComm, bytes int64) 
 			return err
 		}
 	}
-	if err := m.GPU.wait(m.stream); err != nil { // also for what the last call sends to the GPU from the same memory
+	if err := m.GPU.wait(m.stream); err != nil { // also completes the previous call's copy to the GPU from this memory
 		return err
 	}
 	at := uintptr(unsafe.Pointer(&rows[0]))
@@ -121,10 +121,10 @@ func (t hostTransport) communicate(m *model, c *manifest.CUDAComm, bytes int64) 
 	case "exchange":
 		return t.exchange(m, at, bytes)
 	}
-	return fmt.Errorf("bug: a launch that would %q", c.Op)
+	return fmt.Errorf("bug: unknown communication %q", c.Op)
 }
 
-// exchange brings the parts of all ranks of the tensor-parallel group to the GPU.
+// exchange gathers the parts of all ranks of the tensor-parallel group on the GPU.
 func (t hostTransport) exchange(m *model, mine uintptr, bytes int64) error {
 	parts := make([]unsafe.Pointer, m.Plan.TPSize)
 	if err := commError(purego.SyscallN(t.table.exchange, t.table.self, mine, uintptr(bytes), uintptr(unsafe.Pointer(&parts[0])))); err != nil {
@@ -136,7 +136,7 @@ func (t hostTransport) exchange(m *model, mine uintptr, bytes int64) error {
 			return err
 		}
 	}
-	return nil // the parts can be read until the next exchange but one; the next waits for the stream
+	return nil // the parts stay valid until the next exchange but one, and the next call synchronizes the stream
 }
 
 func commError(code, _, _ uintptr) error {
@@ -146,8 +146,7 @@ func commError(code, _, _ uintptr) error {
 	return nil
 }
 
-// linkTransport goes between GPUs: nothing goes through the host, and nothing
-// waits.
+// linkTransport sends rows directly between GPUs and enqueues the work without waiting.
 type linkTransport struct {
 	link  Link
 	group Group
@@ -165,7 +164,7 @@ func (t linkTransport) communicate(m *model, c *manifest.CUDAComm, bytes int64) 
 		return t.link.Recv(slot, c.Peer, int(bytes), on)
 	}
 	return t.link.Together(func() error {
-		for i := range t.group.TPSize { // also to and from itself: the part lies where the others' do
+		for i := range t.group.TPSize { // includes itself, so that its part lies beside the others
 			if err := t.link.Send(t.group.First+i, slot, int(bytes), on); err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// TestNoDriver: without a driver there is one line that says so.
+// TestNoDriver checks that a missing driver is reported in one line.
 func TestNoDriver(t *testing.T) {
 	_, err := OpenDriver(t.TempDir() + "/libcuda.so.1")
 	if err == nil || !strings.HasPrefix(err.Error(), "no CUDA driver: ") || strings.Contains(err.Error(), "\n") {
@@ -22,8 +22,8 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
-// TestLayouts: the structs have the sizes of their twins in C, where pointers
-// take 8 bytes and nothing is padded.
+// TestLayouts checks that the structs have the sizes of their C counterparts, with
+// 8-byte pointers and no padding.
 func TestLayouts(t *testing.T) {
 	if n := unsafe.Sizeof(stepHeader{}); n != 6*4+12*8+device.MaxOut*8+4*8 {
 		t.Errorf("a step is %d bytes", n)
@@ -41,8 +41,8 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// TestSizes: splits of attention share a number of blocks out, so their parts
-// fit whatever the tokens.
+// TestSizes checks that the partial results of split attention fit for every number of
+// tokens.
 func TestSizes(t *testing.T) {
 	d := &Device{GPU: &GPU{Processors: 132}, Manifest: &manifest.Manifest{}, Plan: &manifest.CUDA{
 		Attention: []manifest.CUDAAttention{{Counters: 8, Blocks: 8, Floats: 520}},
@@ -55,7 +55,7 @@ func TestSizes(t *testing.T) {
 	for tokens := 1; tokens <= 512; tokens++ {
 		n := d.splits(8*tokens, 0)
 		if n == 1 {
-			continue // no parts are kept
+			continue // one split: no partial results
 		}
 		if need := int64(tokens * 8 * n * 520 * 4); need > s.attention {
 			t.Fatalf("%d tokens in %d splits take %d bytes, there are %d", tokens, n, need, s.attention)
@@ -63,8 +63,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestSplitsOfProfile: a profile lowers the number of parts at contexts near
-// those that it was measured at, and raises none.
+// TestSplitsOfProfile checks that a profile lowers the number of splits at contexts
+// near the measured ones, and never raises it.
 func TestSplitsOfProfile(t *testing.T) {
 	p := &dispatch.Profile{Splits: []dispatch.Splits{{Context: 64, Parts: 1}, {Context: 256, Parts: 6}, {Context: 1024, Parts: 64}}}
 	d := &Device{GPU: &GPU{Processors: 132}, Profile: p}
@@ -76,12 +76,13 @@ func TestSplitsOfProfile(t *testing.T) {
 	}
 	d.Profile = nil
 	if at := d.contextOf(&device.Step{Seqs: 1, First: []int32{0, 1}, Past: []int32{700}}); at != 0 || d.splits(8, at) != 33 {
-		t.Errorf("without a profile: place %d, %d parts", at, d.splits(8, at))
+		t.Errorf("without a profile: context %d, %d parts", at, d.splits(8, at))
 	}
 }
 
-// TestGraphPieces: launches between communication with other ranks lie in one piece, each with
-// its layer; a rank of a tensor-parallel group, which communicates in every layer, has no graphs.
+// TestGraphPieces checks that launches between two communications form one piece, each
+// with its layer, and that a rank of a tensor-parallel group, which communicates in
+// every layer, has no graphs.
 func TestGraphPieces(t *testing.T) {
 	talk := manifest.CUDALaunch{Comm: &manifest.CUDAComm{}}
 	layers := manifest.CUDALaunch{Body: []manifest.CUDALaunch{{Kernel: 1}, {Kernel: 2}}, Lo: 4, Hi: 6}
@@ -105,8 +106,8 @@ func TestGraphPieces(t *testing.T) {
 	}
 }
 
-// TestGrid: rows round up to whole blocks, and a shape without rows launches
-// nothing.
+// TestGrid checks that rows are rounded up to whole blocks and that a shape without
+// rows launches nothing.
 func TestGrid(t *testing.T) {
 	m := &model{Device: &Device{GPU: &GPU{Processors: 4}, Plan: &manifest.CUDA{}}}
 	l := &manifest.CUDALaunch{Grid: [3]manifest.CUDADim{{N: 7}, {N: 1, Rows: "tokens", Per: 4}, {N: 2, Splits: true}}}
@@ -124,7 +125,7 @@ func TestGrid(t *testing.T) {
 		t.Errorf("grid %v", g)
 	}
 	if (shape{tokens: 4, seqs: 2}).runs(l) || !(shape{tokens: 5, seqs: 2}).runs(l) {
-		t.Error("a launch for three tokens of a sequence and more, on average")
+		t.Error("a launch for an average of three or more tokens per sequence ran")
 	}
 	if g := m.grid(l, shape{}); g[1] != 0 {
 		t.Errorf("grid of no rows: %v", g)

@@ -11,27 +11,26 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A Device is a compiled model together with the GPU that is to run it.
+// A Device is a compiled model together with the GPU that runs it.
 type Device struct {
 	GPU      *GPU
 	Manifest *manifest.Manifest
 	Plan     *manifest.CUDA
-	Files    map[string]string       // images by name
-	Graphs   bool                    // small steps are captured and run again as CUDA graphs
-	Host     Host                    // what stays in the host's memory
-	Progress func(done, total int64) // of uploading the weights; may be nil
-	// Profile chooses the kernels of matmuls by the number of rows; nil: an
-	// estimate does.
+	Files    map[string]string       // images by file name
+	Graphs   bool                    // capture small steps as CUDA graphs
+	Host     Host                    // data that stays in host memory
+	Progress func(done, total int64) // reports the upload of the weights; may be nil
+	// Profile selects the kernels of matmuls by row count; nil: use an estimate.
 	Profile *dispatch.Profile
 	BLAS    BLASChoice
-	// OpenLink joins the ranks on other GPUs, on the thread that starts the model;
-	// nil: rows for other ranks go through the host.
+	// OpenLink connects to the ranks on other GPUs. It is called on the thread that
+	// starts the model. nil: send rows to other ranks through the host.
 	OpenLink func() (Link, error)
-	Group    Group                            // where OpenLink is
-	Notice   func(format string, args ...any) // tells the user of a choice; may be nil
+	Group    Group                            // used with OpenLink
+	Notice   func(format string, args ...any) // reports a choice to the user; may be nil
 
-	kernels   []kernel // of the plan, once they are loaded
-	measuring bool     // every implementation may run
+	kernels   []kernel // of the plan, after loading
+	measuring bool     // any implementation may run
 	choosing  sync.Once
 	choice    *choice
 	choiceErr error
@@ -39,12 +38,12 @@ type Device struct {
 
 var _ device.Device = (*Device)(nil)
 
-// Info names the GPU. The weights come with the configuration.
+// Info returns the GPU's name and the page size; Config.Weights holds the weights.
 func (d *Device) Info() device.Info {
 	return device.Info{Name: d.GPU.Name, InFlight: 1, PageBytes: d.kvBytes(1)}
 }
 
-// Peak is not known.
+// Peak returns 0: it is unknown.
 func (d *Device) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 }
 
 func (d *Device) notify(format string, args ...any) {
@@ -53,8 +52,8 @@ func (d *Device) notify(format string, args ...any) {
 	}
 }
 
-// Load loads the kernels, once: a GPU or a driver that is too old for them shows
-// here, before anything else is done.
+// Load loads the kernels once. It returns an error if the GPU or the driver is too old
+// for them. Call it before expensive work.
 func (d *Device) Load() (err error) {
 	if d.kernels != nil {
 		return nil
@@ -67,7 +66,7 @@ func (d *Device) Load() (err error) {
 	return err
 }
 
-// Start makes room on the GPU and sends the weights there.
+// Start allocates memory on the GPU and uploads the weights.
 func (d *Device) Start(cfg *device.Config) (device.Context, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err

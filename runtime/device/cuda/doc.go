@@ -1,5 +1,5 @@
-// Package cuda computes a model's steps on an NVIDIA GPU, through the driver
-// API alone: the library is opened when a model is, nothing of CUDA is needed
-// to build or to start a program, and a stand-in for the library runs the same
-// calls in tests.
+// Package cuda computes a model's steps on an NVIDIA GPU. It uses the CUDA driver API
+// alone and loads the driver's library when a model is opened, so building or starting
+// a program does not need CUDA. In tests a stand-in for the library executes the same
+// calls.
 package cuda

@@ -11,10 +11,10 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// libraryName is the driver's library; $IFLOWC_LIBCUDA names another.
+// libraryName is the driver's library; $IFLOWC_LIBCUDA overrides it.
 const libraryName = "libcuda.so.1"
 
-// A function is one of the driver's, by its place in Driver.at.
+// A function is a driver function: an index into Driver.at.
 type function int
 
 // The functions that are used, in the order of names.
@@ -62,7 +62,7 @@ const (
 	functions
 )
 
-// names are the symbols; _v2 is what CUDA's own header calls since version 3.2.
+// names are the symbols; the suffix _v2 is the current version, as in CUDA's header.
 var names = [functions]string{
 	"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDeviceGetPCIBusId",
 	"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent",
@@ -74,7 +74,7 @@ var names = [functions]string{
 	"cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction", "cuFuncSetAttribute", "cuLaunchKernel", "cuGetErrorName",
 }
 
-// Attributes of a device (CUdevice_attribute).
+// Device attributes (CUdevice_attribute).
 const (
 	attrClock           = 13 // kHz
 	attrMultiprocessors = 16
@@ -87,14 +87,15 @@ const (
 	attrSharedOptIn     = 97
 )
 
-// A Driver is the CUDA driver's library, opened and initialized.
+// A Driver is the loaded and initialized library of the CUDA driver.
 type Driver struct {
 	at      [functions]uintptr
-	handle  uintptr // of the library; 0: the functions are this program's
-	Version int     // 13000: CUDA 13.0
+	handle  uintptr // of the library; 0: stand-in functions of this program
+	Version int     // 13000 for CUDA 13.0
 }
 
-// OpenDriver opens the library at path; "" is $IFLOWC_LIBCUDA or the system's.
+// OpenDriver loads the library at path; if path is empty, $IFLOWC_LIBCUDA or the
+// system's library.
 func OpenDriver(path string) (*Driver, error) {
 	if path == "" {
 		path = os.Getenv("IFLOWC_LIBCUDA")
@@ -113,7 +114,7 @@ func OpenDriver(path string) (*Driver, error) {
 		}
 	}
 	if err := d.call(fnInit, 0); err != nil {
-		return nil, fmt.Errorf("the CUDA driver does not start: %w", err)
+		return nil, fmt.Errorf("initializing the CUDA driver: %w", err)
 	}
 	var version int32
 	if err := d.call(fnDriverGetVersion, uintptr(unsafe.Pointer(&version))); err != nil {
@@ -146,8 +147,8 @@ func (d *Driver) errorName(code int32) string {
 	return string(unsafe.Slice(text, n))
 }
 
-// An Error is what a call of the driver returned. After an error of a kernel
-// (an illegal address, an ECC error) every later call fails with the same one.
+// An Error is the error of a driver call. After an error in a kernel (illegal address,
+// ECC error), all later calls return the same error.
 type Error struct {
 	Call string
 	Code int
@@ -163,11 +164,11 @@ const codeOutOfMemory = 2
 type GPU struct {
 	*Driver
 	Name           string
-	Compute        int // 90: compute capability 9.0
-	Processors     int // multiprocessors
-	SharedPerBlock int // bytes, for kernels that ask for it
-	L2Bytes        int // of the second cache
-	// Highest clocks, and the width of the memory's bus; 0: the driver does not tell.
+	Compute        int // 90 for compute capability 9.0
+	Processors     int // streaming multiprocessors (SMs)
+	SharedPerBlock int // maximum shared memory of a block, in bytes (opt-in)
+	L2Bytes        int // size of the L2 cache
+	// Maximum clocks and the width of the memory bus; 0: unknown.
 	ClockKHz, MemoryKHz, BusBits int
 	ECC                          bool
 
@@ -175,14 +176,14 @@ type GPU struct {
 	context uintptr
 }
 
-// OpenGPU takes device number i.
+// OpenGPU opens device number i.
 func (d *Driver) OpenGPU(i int) (*GPU, error) {
 	var n int32
 	if err := d.call(fnDeviceGetCount, uintptr(unsafe.Pointer(&n))); err != nil {
 		return nil, err
 	}
 	if i < 0 || i >= int(n) {
-		return nil, fmt.Errorf("CUDA device %d: there are %d", i, n)
+		return nil, fmt.Errorf("no CUDA device %d: the driver reports %d devices", i, n)
 	}
 	g := &GPU{Driver: d}
 	if err := d.call(fnDeviceGet, uintptr(unsafe.Pointer(&g.device)), uintptr(i)); err != nil {
@@ -216,8 +217,7 @@ func (d *Driver) OpenGPU(i int) (*GPU, error) {
 	return g, d.call(fnDevicePrimaryCtxRetain, uintptr(unsafe.Pointer(&g.context)), uintptr(g.device))
 }
 
-// enter makes the device's context the one of this thread, which the caller
-// keeps until leave.
+// enter makes the device's context current on this thread, which it locks until leave.
 func (g *GPU) enter() error {
 	runtime.LockOSThread()
 	if err := g.call(fnCtxSetCurrent, g.context); err != nil {

@@ -10,18 +10,18 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// A roof is what a GPU can do at most, as far as the driver tells; it stands in
-// for a profile where nobody has measured one.
+// A roof holds the peak rates of a GPU for a roofline model, which replaces a missing
+// profile.
 type roof struct {
-	bytes  float64 // of its memory a second
-	cached float64 // of its second cache a second
-	l2     float64 // bytes
-	lanes  float64 // simple operations a second
-	tensor float64 // 16-bit multiply-adds of tensor cores a second, by mma.sync
+	bytes  float64 // memory bandwidth, bytes/s
+	cached float64 // L2 bandwidth, bytes/s
+	l2     float64 // L2 size, bytes
+	lanes  float64 // scalar operations/s
+	tensor float64 // 16-bit tensor core multiply-adds/s with mma.sync
 }
 
-// roof derives the limits from clocks, bus and multiprocessors. Where the driver
-// does not tell, they are those of a small GPU.
+// roof computes the peak rates from clocks, bus width and multiprocessors. For unknown
+// attributes it assumes those of a small GPU.
 func (g *GPU) roof() roof {
 	or := func(v, otherwise int) float64 {
 		if v > 0 {
@@ -31,26 +31,26 @@ func (g *GPU) roof() roof {
 	}
 	clocks := float64(max(g.Processors, 1)) * or(g.ClockKHz, 1_000_000) * 1e3
 	r := roof{bytes: 2 * or(g.MemoryKHz, 5_000_000) * 1e3 * or(g.BusBits, 256) / 8, l2: or(g.L2Bytes, 4<<20), lanes: 64 * clocks, tensor: 512 * clocks}
-	if g.Compute == 80 || g.Compute >= 90 { // the others have half the tensor cores of these
+	if g.Compute == 80 || g.Compute >= 90 { // other GPUs have half the tensor core throughput
 		r.tensor *= 2
 	}
 	r.cached = 3 * r.bytes
 	return r
 }
 
-// The share of what tensor cores can do that implementations reach, guessed:
-// flat_gemm reads its rows from memory again for each panel.
+// Estimated fraction of the tensor core peak that each implementation reaches.
+// flat_gemm reads its input rows from memory again for each panel.
 const (
 	shareFlat   = 0.25
 	shareGemm   = 0.6
 	shareCublas = 0.9
 )
 
-// launchTime is what one more kernel costs inside a graph, in seconds.
+// launchTime is the cost of one more kernel inside a graph, in seconds.
 const launchTime = 2e-6
 
-// estimate gives from how many rows on each implementation of a matmul is the
-// fastest by a roofline model; −1: nowhere. It is a guess: profiles are measured.
+// estimate returns the row count from which on each implementation of a matmul is the
+// fastest, by a roofline model; -1: never. Measured profiles are more accurate.
 func (g *GPU) estimate(s *manifest.Matmul, blas bool) []int {
 	from := make([]int, len(s.Impls))
 	for i := range from {
@@ -64,7 +64,7 @@ func (g *GPU) estimate(s *manifest.Matmul, blas bool) []int {
 			if name == implCublas && !blas {
 				continue
 			}
-			if t := r.time(s, name, rows); t < least*0.99 { // a tie goes to the one for fewer rows
+			if t := r.time(s, name, rows); t < least*0.99 { // prefer the implementation for fewer rows in a tie
 				best, least = i, t
 			}
 		}
@@ -75,7 +75,7 @@ func (g *GPU) estimate(s *manifest.Matmul, blas bool) []int {
 	return from
 }
 
-// time is how long an implementation takes at best, in seconds.
+// time returns a lower bound for the time of an implementation, in seconds.
 func (r roof) time(s *manifest.Matmul, impl string, rows int) float64 {
 	weights := float64(s.N) * float64(s.K)
 	dt, ok := dtype.Parse(s.DType)
@@ -83,12 +83,12 @@ func (r roof) time(s *manifest.Matmul, impl string, rows int) float64 {
 		return math.Inf(1)
 	}
 	bytes := weights * float64(dt.BlockBytes()) / float64(dt.Block())
-	mul, unpack := 1.0, 0.5 // operations of lanes for a weight and row, and for a weight
-	mma := 2.0              // 16-bit multiply-adds for a weight and row: plain types go as two numbers
+	mul, unpack := 1.0, 0.5 // scalar operations per weight and row, and per weight
+	mma := 2.0              // 16-bit multiply-adds per weight and row: unquantized weights are split into two numbers
 	if dt.IsBlock() {
 		mul, unpack, mma = 0.25, 0.75, 0.5
 	}
-	// passes read all weights; after the first they may be in the second cache.
+	// Each pass reads all weights; after the first pass they may be in L2.
 	passes := func(per int, lanes, tensor float64) float64 {
 		n := float64((rows + per - 1) / per)
 		again := r.bytes

@@ -8,12 +8,12 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// gemmSizes are the bytes of the buffers of matmuls of many rows.
+// gemmSizes are the buffer sizes in bytes for 16-bit matmuls.
 type gemmSizes struct{ wide, panels, product, factor, blas int64 }
 
 func (s *gemmSizes) bytes() int64 { return s.wide + s.panels + s.product + s.factor + s.blas }
 
-// need makes room for the matmuls of a list that may come to so many rows.
+// need enlarges the buffers for the matmuls in list with up to rowsOf rows.
 func (s *gemmSizes) need(d *Device, list []manifest.CUDALaunch, rowsOf func(*manifest.CUDALaunch) int) {
 	c, err := d.chosen()
 	for i := range list {
@@ -33,22 +33,22 @@ func (s *gemmSizes) need(d *Device, list []manifest.CUDALaunch, rowsOf func(*man
 	}
 }
 
-// piece is how many rows of a matrix are unpacked at once: as many as stay in
-// the second cache until they are multiplied, whole tiles of the product.
+// piece returns how many rows of a matrix to unpack at once: a whole number of tiles
+// that stays in L2 until the matmul reads it.
 func (g *GPU) piece(ld int) int {
 	bytes := min(max(g.L2Bytes/2, 8<<20), 32<<20)
 	return max(bytes/(2*ld)/manifest.GemmTile, 1) * manifest.GemmTile
 }
 
-// rows is how many a launch has in a step. The shape of a graph is rounded up,
-// but there is room for no more than the most.
+// rows returns the number of rows of a launch in a step. Shapes of graphs are rounded
+// up, but the buffers hold no more than the configured maximum.
 func (m *model) rows(l *manifest.CUDALaunch, s shape) int {
 	most := shape{tokens: m.cfg.MaxTokens, outRows: m.cfg.MaxOutRows, seqs: m.cfg.MaxSeqs}
 	return min(s.rowsOf(l.Rows), most.rowsOf(l.Rows)) * max(l.Times, 1)
 }
 
-// gemm puts a matmul of many rows into the stream, by cuBLASLt or by the
-// model's own kernel; its rows lie in the wide buffer already.
+// gemm enqueues a 16-bit matmul, by cuBLASLt or by the model's own kernel. Its input
+// rows are already in the wide buffer.
 func (m *model) gemm(l *manifest.CUDALaunch, s shape, layer int, cublas bool) error {
 	g, h := l.Gemm, &m.memory.header
 	rows := m.rows(l, s)

@@ -12,41 +12,41 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A shape is what the grids of a step depend on.
+// A shape contains everything that the grids of a step depend on.
 type shape struct {
 	graph, tokens, outRows, seqs int
-	context                      int // which of the profile's
+	context                      int // index of the profile's measured context length
 }
 
 const (
-	maxGraphTokens = 64 // larger steps take long enough to hide their launches
-	maxShapes      = 48 // whose graphs are kept for a model
-	maxGraphs      = 4  // of a step: a rank of a tensor-parallel group has two exchanges a layer, which leave graphs nothing to save
+	maxGraphTokens = 64 // larger steps take long enough to hide launch latency
+	maxShapes      = 48 // maximum number of shapes with captured graphs
+	maxGraphs      = 4  // maximum graphs per step; a rank of a tensor-parallel group communicates twice per layer, which leaves graphs no advantage
 )
 
-// graphCounts are what a model says of its graphs, at any time.
+// graphCounts are a model's graph counters, which may be read concurrently.
 type graphCounts struct{ kept, steps atomic.Int64 }
 
-// Counters are those of graphs.
+// Counters returns the graph counters.
 func (m *model) Counters() device.Counters {
 	return device.Counters{Graphs: m.counts.kept.Load(), GraphSteps: m.counts.steps.Load()}
 }
 
-// A piece of a step is launches that a graph can hold, or communication with
-// other ranks, for which the host waits in between.
+// A piece of a step is a list of launches that one graph can hold, or a communication
+// with other ranks between graphs.
 type piece struct {
 	list []placed
 	comm *manifest.CUDALaunch
 }
 
-// A placed launch is one with its layer.
+// A placed launch is a launch in a given layer.
 type placed struct {
 	*manifest.CUDALaunch
 	layer int
 }
 
-// launches are those of a list one after the other, each with its layer: those of
-// a body come once a layer.
+// launches iterates over a list of launches with their layers. A body is repeated for
+// each of its layers.
 func launches(list []manifest.CUDALaunch) iter.Seq2[*manifest.CUDALaunch, int] {
 	return func(yield func(*manifest.CUDALaunch, int) bool) { walk(list, 0, yield) }
 }
@@ -69,7 +69,8 @@ func walk(list []manifest.CUDALaunch, layer int, yield func(*manifest.CUDALaunch
 	return true
 }
 
-// piecesOf cuts a list of launches where it communicates; nil: into too many for graphs.
+// piecesOf splits a list of launches at communications. It returns nil if there would
+// be too many graphs.
 func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
 	graphs := 0
 	for l, layer := range launches(list) {
@@ -89,9 +90,9 @@ func piecesOf(list []manifest.CUDALaunch) (pieces []piece) {
 	return pieces
 }
 
-// compute launches a step's kernels. A small step runs as graphs that were
-// captured for its shape, rounded up, when the shape came a second time:
-// kernels look at the step itself for how many rows there are.
+// compute launches a step's kernels. A small step runs as CUDA graphs, which are
+// captured when its rounded-up shape occurs for the second time. Kernels read the
+// actual row counts from the step.
 func (m *model) compute(s shape) error {
 	pieces := m.pieces[s.graph]
 	if !m.Graphs || pieces == nil || s.tokens > maxGraphTokens {
@@ -99,7 +100,7 @@ func (m *model) compute(s shape) error {
 	}
 	b := shape{s.graph, bucket(s.tokens), bucket(s.outRows), bucket(s.seqs), s.context}
 	execs, seen := m.graphs[b]
-	if !seen { // libraries load their kernels at the first run, which must not be while a graph is captured
+	if !seen { // libraries load their kernels in the first run, which is not allowed during capture
 		if len(m.graphs) < maxShapes {
 			m.graphs[b] = nil
 		}
@@ -131,7 +132,7 @@ func (m *model) compute(s shape) error {
 	return nil
 }
 
-// bucket rounds a number of rows up to a power of two.
+// bucket rounds a row count up to a power of two.
 func bucket(n int) int {
 	b := 1
 	for b < n {
@@ -143,7 +144,7 @@ func bucket(n int) int {
 	return b
 }
 
-// capture records launches, for a shape, as an executable graph.
+// capture captures launches for a shape as an executable graph.
 func (m *model) capture(list []placed, s shape) (exec uintptr, err error) {
 	const threadLocal = 1
 	if err := m.GPU.call(fnStreamBeginCapture, uintptr(m.stream), threadLocal); err != nil {
@@ -170,7 +171,7 @@ func (m *model) capture(list []placed, s shape) (exec uintptr, err error) {
 	return exec, failed
 }
 
-// launchAll puts the launches of a list into the stream.
+// launchAll enqueues all launches of a list.
 func (m *model) launchAll(list []manifest.CUDALaunch, s shape) error {
 	for l, layer := range launches(list) {
 		var err error
@@ -186,7 +187,7 @@ func (m *model) launchAll(list []manifest.CUDALaunch, s shape) error {
 	return nil
 }
 
-// launch puts what a shape runs of a launch into the stream.
+// launch enqueues the kernels of a launch that run for the shape.
 func (m *model) launch(l *manifest.CUDALaunch, s shape, layer int) error {
 	if !s.runs(l) {
 		return nil
@@ -200,8 +201,7 @@ func (m *model) launch(l *manifest.CUDALaunch, s shape, layer int) error {
 	return m.launchOne(l, s, layer, impl)
 }
 
-// launchOne puts a kernel, or a matmul of 16-bit matrices by an implementation
-// of its matmul, into the stream.
+// launchOne enqueues a kernel, or a 16-bit matmul by the given implementation.
 func (m *model) launchOne(l *manifest.CUDALaunch, s shape, layer, impl int) error {
 	if l.Gemm != nil {
 		return m.gemm(l, s, layer, m.Plan.Matmuls[l.Choice.Matmul].Impls[impl] == implCublas)

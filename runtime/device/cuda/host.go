@@ -8,15 +8,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A Host says what stays in the host's memory, where the GPU reads it over the
-// bus: room for models that do not fit, at a price in speed.
+// A Host selects the data that stays in host memory, from which the GPU reads it over
+// the bus. It makes room for larger models but is slower.
 type Host struct {
-	KVPercent  int  // of the elements of the states, the last ones
-	Embeddings bool // tables that rows are looked up in, unless a product reads them too
+	KVPercent  int  // percentage of the states' elements, from the last on, that stay in host memory
+	Embeddings bool // keep embedding tables in host memory, unless a matmul reads them too
 }
 
-// hostKV is how many bytes of the state stay on the host: those of its last
-// elements.
+// hostKV returns the bytes of the KV cache in host memory: those of its last elements.
 func (d *Device) hostKV(pages int) (bytes int64) {
 	elements := 0
 	for _, s := range d.Manifest.States {
@@ -31,7 +30,8 @@ func (d *Device) hostKV(pages int) (bytes int64) {
 	return bytes
 }
 
-// hostTables is how many bytes of the weights, from the first on, stay there.
+// hostTables returns how many bytes of the weights, from the first on, stay in host
+// memory.
 func (d *Device) hostTables() int64 {
 	if d.Host.Embeddings {
 		return d.Plan.HostBytes
@@ -39,13 +39,13 @@ func (d *Device) hostTables() int64 {
 	return 0
 }
 
-// A hostShare is memory of the host that the GPU reads and writes.
+// A hostShare is host memory that the GPU accesses.
 type hostShare struct {
 	state  *device.Region
 	shared []uintptr // registered with the driver
 }
 
-// share lets the GPU use memory of the host, and gives its address there.
+// share registers host memory with the GPU and returns its GPU address.
 func (h *hostShare) share(g *GPU, data []byte) (p pointer, err error) {
 	const deviceMap = 2
 	at := uintptr(unsafe.Pointer(&data[0]))
@@ -56,8 +56,8 @@ func (h *hostShare) share(g *GPU, data []byte) (p pointer, err error) {
 	return p, g.call(fnMemHostGetDevicePointer, uintptr(unsafe.Pointer(&p)), at, 0)
 }
 
-// placeOnHost puts there what the Host says; the rest of the header is filled
-// already.
+// placeOnHost allocates and registers the data that Host selects, and completes the
+// context header.
 func (m *model) placeOnHost(cfg *device.Config) (err error) {
 	m.memory.header.tables = m.memory.header.weights
 	if n := m.hostTables(); n > 0 {
@@ -69,7 +69,7 @@ func (m *model) placeOnHost(cfg *device.Config) (err error) {
 	if n == 0 {
 		return nil
 	}
-	if m.host.state, err = device.Map(n, "state on the host"); err != nil {
+	if m.host.state, err = device.Map(n, "KV cache in host memory"); err != nil {
 		return err
 	}
 	p, err := m.host.share(m.GPU, m.host.state.Bytes)
@@ -77,7 +77,7 @@ func (m *model) placeOnHost(cfg *device.Config) (err error) {
 	return err
 }
 
-// copyPage copies a page of the element that begins at an offset of the state.
+// copyPage copies a page of the element at offset at of the state.
 func (h *hostShare) copyPage(m *model, at int64, to, from int32, bytes int64) error {
 	if err := m.GPU.wait(m.stream); err != nil {
 		return err

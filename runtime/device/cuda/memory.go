@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// A pointer is an address in a device's memory.
+// A pointer is an address in GPU memory.
 type pointer uint64
 
-// alloc takes n bytes; what names them in the error.
+// alloc allocates n bytes. Errors begin with what.
 func (g *GPU) alloc(n int64, what string) (pointer, error) {
 	var p pointer
 	if n <= 0 {
@@ -20,7 +20,7 @@ func (g *GPU) alloc(n int64, what string) (pointer, error) {
 	err := g.call(fnMemAlloc, uintptr(unsafe.Pointer(&p)), uintptr(n))
 	var e *Error
 	if errors.As(err, &e) && e.Code == codeOutOfMemory {
-		return 0, fmt.Errorf("%s: the GPU has no %.1f MB left; lower the context, the concurrency or the state pages", what, float64(n)/1e6)
+		return 0, fmt.Errorf("%s: out of GPU memory: cannot allocate %.1f MB; lower the context, the concurrency or the number of KV cache pages", what, float64(n)/1e6)
 	}
 	return p, err
 }
@@ -32,14 +32,14 @@ func (g *GPU) free(p pointer) error {
 	return g.call(fnMemFree, uintptr(p))
 }
 
-// available is the device's free memory, in bytes.
+// available returns the device's free memory in bytes.
 func (g *GPU) available() (int64, error) {
 	var left, total uint64
 	err := g.call(fnMemGetInfo, uintptr(unsafe.Pointer(&left)), uintptr(unsafe.Pointer(&total)))
 	return int64(left), err
 }
 
-// A stream is a queue of the device's work.
+// A stream is a CUDA stream.
 type stream uintptr
 
 func (g *GPU) newStream() (stream, error) {
@@ -49,8 +49,8 @@ func (g *GPU) newStream() (stream, error) {
 	return s, err
 }
 
-// The host's side of a copy lies outside Go's heap and stays as it is until the
-// stream has been waited for.
+// toDevice enqueues a copy to the GPU. from must lie outside Go's heap and stay
+// unchanged until the stream is synchronized.
 func (g *GPU) toDevice(to pointer, from []byte, s stream) error {
 	if len(from) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (g *GPU) clear(p pointer, n int64, s stream) error {
 
 func (g *GPU) wait(s stream) error { return g.call(fnStreamSynchronize, uintptr(s)) }
 
-// An event marks a point of a stream.
+// An event is a CUDA event.
 type event uintptr
 
 func (g *GPU) newEvent() (event, error) {
@@ -85,15 +85,15 @@ func (g *GPU) newEvent() (event, error) {
 
 func (g *GPU) record(e event, s stream) error { return g.call(fnEventRecord, uintptr(e), uintptr(s)) }
 
-// between is the time from one event to another that happened, in seconds.
+// between returns the time between two completed events in seconds.
 func (g *GPU) between(a, b event) (float64, error) {
 	var ms float32
 	err := g.call(fnEventElapsedTime, uintptr(unsafe.Pointer(&ms)), uintptr(a), uintptr(b))
 	return float64(ms) / 1e3, err
 }
 
-// upload copies a host's bytes piece by piece by way of pinned memory: while a
-// piece is on its way the next one is read from its file.
+// upload copies host memory to the GPU through pinned staging memory, in pieces: while
+// one is copied, the next is read from its file.
 func (g *GPU) upload(to pointer, from []byte, s stream, progress func(done, total int64)) error {
 	const piece = 16 << 20
 	buffers, err := g.pinned(2*int64(max(min(piece, len(from)), 1)), "weights on their way")

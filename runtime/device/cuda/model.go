@@ -11,22 +11,22 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A model is one opened model: its memory on the GPU and its kernels.
+// A model is an open model: its GPU memory and its kernels.
 type model struct {
 	device.Uninstrumented
 	*Device
 	cfg       device.Config
 	memory    memory
-	choice    *choice // of kernels
+	choice    *choice // selects kernels
 	blas      *blasHandle
 	stream    stream
 	staging   staging
-	host      hostShare // what stays in the host's memory
+	host      hostShare // data in host memory
 	transport transport
-	pieces    [][]piece           // of each list of launches, between communication; nil: no graphs
-	graphs    map[shape][]uintptr // of pieces; nil: the shape ran once
+	pieces    [][]piece           // of each list of launches; nil: no graphs
+	graphs    map[shape][]uintptr // executable graphs of the pieces; nil: the shape ran once
 	counts    graphCounts
-	failed    error // of a kernel or a copy: the context is lost
+	failed    error // error of a kernel or a copy; the context is lost
 }
 
 func (m *model) open(cfg *device.Config, s *sizes) (err error) {
@@ -53,19 +53,19 @@ func (m *model) open(cfg *device.Config, s *sizes) (err error) {
 	}
 	table := m.hostTables()
 	if err := m.GPU.upload(m.memory.header.weights+pointer(table), cfg.Weights[table:], m.stream, m.Progress); err != nil {
-		return fmt.Errorf("sending the weights to %s: %w", m.GPU.Name, err)
+		return fmt.Errorf("uploading the weights to %s: %w", m.GPU.Name, err)
 	}
 	return m.GPU.wait(m.stream)
 }
 
-// Close waits for the GPU and gives its memory back.
+// Close synchronizes with the GPU and frees its memory.
 func (m *model) Close() {
 	if m.GPU.enter() != nil {
 		return
 	}
 	defer m.GPU.leave()
 	if m.stream != 0 {
-		m.GPU.wait(m.stream) // after a failed kernel this fails too; nothing more can be done
+		m.GPU.wait(m.stream) // after a failed kernel this fails too; ignore the error
 	}
 	for _, execs := range m.graphs {
 		for _, g := range execs {
@@ -89,7 +89,6 @@ func (m *model) Close() {
 	}
 }
 
-// CopyPage copies a page of the KV cache.
 func (m *model) CopyPage(to, from int32) { m.failed = errors.Join(m.failed, m.copyPage(to, from)) }
 
 func (m *model) copyPage(to, from int32) error {
@@ -98,7 +97,7 @@ func (m *model) copyPage(to, from int32) error {
 	}
 	defer m.GPU.leave()
 	h := &m.memory.header
-	at := int64(0) // of the element: all its pages lie together
+	at := int64(0) // offset of the element, which stores all its pages contiguously
 	for _, s := range m.Manifest.States {
 		for range s.Count {
 			base := h.state + pointer(at)
@@ -116,7 +115,6 @@ func (m *model) copyPage(to, from int32) error {
 	return nil
 }
 
-// MoveRow copies a row of the KV cache.
 func (m *model) MoveRow(to, from device.Row) { m.failed = errors.Join(m.failed, m.moveRow(to, from)) }
 
 func (m *model) moveRow(to, from device.Row) error {
@@ -135,14 +133,14 @@ func (m *model) moveRow(to, from device.Row) error {
 			return err
 		}
 	}
-	return m.GPU.wait(m.stream) // the staging memory is used again
+	return m.GPU.wait(m.stream) // the staging memory is reused
 }
 
-// start puts a kernel of the plan into the stream.
+// start enqueues a kernel of the plan.
 func (m *model) start(l *manifest.CUDALaunch, grid [3]int, layer int) error {
 	n := int32(layer)
 	return m.GPU.launch(m.kernels[l.Kernel], grid, m.stream, unsafe.Pointer(&m.memory.ctx), unsafe.Pointer(&m.memory.step), unsafe.Pointer(&n))
 }
 
-// outputs are the results of a graph.
+// outputs returns the outputs of a graph.
 func (m *model) outputs(entry int) []manifest.Output { return m.Manifest.Graphs[entry].Outputs }

@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// Codes of images that do not load.
+// Driver errors for images that cannot be loaded.
 const (
 	codeInvalidImage   = 200 // CUDA_ERROR_INVALID_IMAGE
 	codeNoBinary       = 209 // CUDA_ERROR_NO_BINARY_FOR_GPU
@@ -25,21 +25,22 @@ type kernel struct {
 	shared  int
 }
 
-// loadKernels loads the images and finds every kernel of the plan in its unit's.
+// loadKernels loads the images and looks up every kernel of the plan in the image of
+// its unit.
 func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string]string) ([]kernel, error) {
 	modules := map[string]uintptr{}
 	for _, image := range plan.Images {
 		data := files[image.File]
 		if len(data) == 0 {
-			return nil, fmt.Errorf("bug: the binary names the CUDA image %s but does not hold it", image.File)
+			return nil, fmt.Errorf("bug: the binary lacks the CUDA image %s", image.File)
 		}
 		m, err := g.loadImage(data)
 		var e *Error
 		if errors.As(err, &e) && e.Code == codeNoBinary {
-			return nil, fmt.Errorf("%s (compute capability %d.%d) is older than what the model was compiled for; compile it with --arch sm_%d", g.Name, g.Compute/10, g.Compute%10, g.Compute)
+			return nil, fmt.Errorf("%s (compute capability %d.%d) is older than the model's target architecture; compile the model with --arch sm_%d", g.Name, g.Compute/10, g.Compute%10, g.Compute)
 		}
 		if errors.As(err, &e) && (e.Code == codeInvalidImage || e.Code == codeUnsupportedPTX) {
-			return nil, fmt.Errorf("the driver (CUDA %d.%d) does not read the model's kernels (%s): it is older than the nvcc that made them; install a newer driver", g.Version/1000, g.Version%1000/10, e.Name)
+			return nil, fmt.Errorf("the driver (CUDA %d.%d) cannot load the model's kernels (%s): it is older than the nvcc that compiled them; install a newer driver", g.Version/1000, g.Version%1000/10, e.Name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("loading the kernels of %s on %s: %w", image.Unit, g.Name, err)
@@ -50,10 +51,10 @@ func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string]string) ([]kerne
 	for _, k := range plan.Kernels {
 		m, ok := modules[k.Unit]
 		if !ok {
-			m, ok = modules[""] // one image for all units
+			m, ok = modules[""] // a single image for all units
 		}
 		if !ok {
-			return nil, fmt.Errorf("bug: no CUDA image holds the unit %s", k.Unit)
+			return nil, fmt.Errorf("bug: no CUDA image for the unit %s", k.Unit)
 		}
 		one, err := g.kernelOf(m, k)
 		if err != nil {
@@ -64,8 +65,8 @@ func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string]string) ([]kerne
 	return out, nil
 }
 
-// loadImage loads one image. The driver wants it aligned, which bytes that are
-// part of a program need not be.
+// loadImage loads an image. It copies the image, because the driver requires an
+// alignment that embedded data may lack.
 func (g *GPU) loadImage(data string) (module uintptr, err error) {
 	aligned, err := device.Map(int64(len(data)), "an image of kernels")
 	if err != nil {
@@ -83,18 +84,18 @@ func (g *GPU) kernelOf(module uintptr, k manifest.CUDAKernel) (kernel, error) {
 	if err := g.call(fnModuleGetFunction, uintptr(unsafe.Pointer(&out.handle)), module, uintptr(unsafe.Pointer(&name[0]))); err != nil {
 		return out, fmt.Errorf("kernel %s: %w; compile the model again", k.Name, err)
 	}
-	const plain = 48 << 10 // what every kernel may take without asking
+	const plain = 48 << 10 // available to every kernel without opt-in
 	if k.Shared <= plain {
 		return out, nil
 	}
 	if k.Shared > g.SharedPerBlock {
-		return out, fmt.Errorf("kernel %s needs %d bytes of shared memory, %s gives %d", k.Name, k.Shared, g.Name, g.SharedPerBlock)
+		return out, fmt.Errorf("kernel %s needs %d bytes of shared memory, %s supports %d", k.Name, k.Shared, g.Name, g.SharedPerBlock)
 	}
 	const dynamicShared = 8 // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 	return out, g.call(fnFuncSetAttribute, out.handle, dynamicShared, uintptr(k.Shared))
 }
 
-// launch puts a kernel into the stream; args point to its arguments.
+// launch enqueues a kernel; args are pointers to its arguments.
 func (g *GPU) launch(k kernel, grid [3]int, s stream, args ...unsafe.Pointer) error {
 	return g.call(fnLaunchKernel, k.handle, uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]), uintptr(k.threads), 1, 1,
 		uintptr(k.shared), uintptr(s), uintptr(unsafe.Pointer(&args[0])), 0)

@@ -12,7 +12,7 @@ import (
 // maxSlots is IFL_SLOTS.
 const maxSlots = 240
 
-// contextHeader is struct ifl_ctx of ifl_device.cuh.
+// contextHeader mirrors struct ifl_ctx of ifl_device.cuh.
 type contextHeader struct {
 	weights, tables, state, hostState     pointer
 	stateSplit                            int64
@@ -24,14 +24,14 @@ type contextHeader struct {
 	slot                                  [maxSlots]pointer
 }
 
-// memory is what a model takes on the GPU.
+// memory is a model's memory on the GPU.
 type memory struct {
-	blocks []pointer // all of it
+	blocks []pointer // all allocations
 	header contextHeader
-	ctx    pointer   // the header, on the GPU
-	step   pointer   // the step, on the GPU
+	ctx    pointer   // address of the header
+	step   pointer   // address of the step
 	out    []pointer // outputs
-	blas   pointer   // scratch of cuBLASLt
+	blas   pointer   // cuBLASLt's workspace
 }
 
 func (m *memory) free(g *GPU) {
@@ -41,7 +41,7 @@ func (m *memory) free(g *GPU) {
 	m.blocks = nil
 }
 
-// place takes the memory and notes where everything is.
+// place allocates the GPU memory and fills in the context header.
 func (m *model) place(cfg *device.Config, s *sizes) error {
 	var failed error
 	take := func(n int64, what string) pointer {
@@ -57,7 +57,7 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 		weights: take(int64(len(cfg.Weights))-table, "weights") - pointer(table), state: take(state, "KV cache"), stateSplit: state,
 		act: take(s.act, "packed activations"), attention: take(s.counters+s.attention, "scratch of attention") + pointer(s.counters),
 		experts: take(s.experts, "scratch of experts"), zeros: take(s.zeros, "zeros"),
-		parts: take(s.parts, "what the other ranks of the group said"), partBytes: s.part,
+		parts: take(s.parts, "parts of the tensor-parallel group"), partBytes: s.part,
 		wide: take(s.gemm.wide, "rows of 16-bit matmuls"), panels: take(s.gemm.panels, "weights of 16-bit matmuls"),
 		product: take(s.gemm.product, "results of 16-bit matmuls"), factor: take(s.gemm.factor, "factors of 16-bit matmuls"),
 		pages: int32(cfg.Pages), maxTokens: int32(cfg.MaxTokens), maxOutRows: int32(cfg.MaxOutRows), maxSeqs: int32(cfg.MaxSeqs),
@@ -91,8 +91,7 @@ func (m *model) place(cfg *device.Config, s *sizes) error {
 	return nil
 }
 
-// staging is pinned memory of the host: the step as it is sent, and its results
-// as they come back.
+// staging is pinned host memory for a step's inputs and results.
 type staging struct{ step, results *device.Region }
 
 func (s *staging) open(m *model, cfg *device.Config) (err error) {
@@ -113,7 +112,7 @@ func (s *staging) close(g *GPU) {
 	*s = staging{}
 }
 
-// pinned is memory of the host that copies need no detour for.
+// pinned allocates pinned (page-locked) host memory. Errors begin with what.
 func (g *GPU) pinned(n int64, what string) (*device.Region, error) {
 	r, err := device.Map(n, what)
 	if err != nil {

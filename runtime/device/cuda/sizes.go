@@ -9,17 +9,17 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// sizes are the bytes of a model's buffers.
+// sizes are the sizes in bytes of a model's buffers.
 type sizes struct {
 	act, attention, experts, zeros int64
-	counters                       int64 // of attention, in front of its parts
-	part, comm                     int64 // of what one rank of the tensor-parallel group sends at once; of all that is sent or received at once
-	parts                          int64 // of what all ranks of the group send
+	counters                       int64 // of attention; they precede its partial results
+	part, comm                     int64 // one rank's part of an exchange in the tensor-parallel group; the largest send or receive
+	parts                          int64 // the parts of all ranks of the group
 	slots                          []int64
 	gemm                           gemmSizes
 }
 
-// step is what the values of a step and the kernels' scratch take on the GPU.
+// step returns the bytes for the values of a step and the kernels' scratch memory.
 func (s *sizes) step() int64 {
 	n := s.act + s.counters + s.attention + s.experts + s.zeros + s.parts + s.gemm.bytes()
 	for _, slot := range s.slots {
@@ -36,7 +36,8 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 		s.slots = append(s.slots, int64(slot.Cols)*int64(count[slot.Rows])*4)
 	}
 	for _, a := range d.Plan.Attention {
-		// Parts are kept only where there are several splits, and those share the target of blocks out.
+		// Partial results exist only with several splits, and the number of blocks
+		// limits them.
 		parts := int64(max(d.attentionBlocks(), a.Blocks)) * int64(a.Floats) * 4
 		s.counters = max(s.counters, round64(int64(cfg.MaxTokens)*int64(a.Counters)*4))
 		s.attention = max(s.attention, parts)
@@ -56,7 +57,7 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 
 func round64(n int64) int64 { return (n + 63) &^ 63 }
 
-// kvBytes is what so many pages of the KV cache take.
+// kvBytes returns the size of the given number of KV cache pages.
 func (d *Device) kvBytes(pages int) int64 {
 	n := int64(0)
 	for _, s := range d.Manifest.States {
@@ -65,13 +66,14 @@ func (d *Device) kvBytes(pages int) int64 {
 	return n * int64(pages)
 }
 
-// ScratchBytes is what the values of a step and its kernels' scratch take.
+// ScratchBytes returns the bytes for the values of a step and its kernels' scratch
+// memory.
 func (d *Device) ScratchBytes(cfg *device.Config) int64 {
 	s := d.sizes(cfg)
 	return s.step()
 }
 
-// fits says what is missing before anything is sent.
+// fits returns an error with the missing memory before anything is allocated.
 func (d *Device) fits(cfg *device.Config, s *sizes) error {
 	left, err := d.GPU.available()
 	if err != nil {
@@ -84,7 +86,7 @@ func (d *Device) fits(cfg *device.Config, s *sizes) error {
 	weights, state := int64(len(cfg.Weights))-d.hostTables(), d.kvBytes(cfg.Pages)-d.hostKV(cfg.Pages)
 	if missing := weights + state + step - left; missing > 0 {
 		mb := func(n int64) int64 { return (n + 999_999) / 1_000_000 }
-		return fmt.Errorf("%s: %d MB are needed (weights %d, state %d, step %d), %d MB are free: %d MB are missing; lower the context, the concurrency or the state pages, leave some in the host's memory (host_kv_cache_percent, be_host_embeddings), or choose --device cpu",
+		return fmt.Errorf("%s: %d MB are needed (weights %d, state %d, step %d), %d MB are free: %d MB are missing; lower the context, the concurrency or the number of KV cache pages, keep some data in host memory (host_kv_cache_percent, be_host_embeddings), or choose --device cpu",
 			d.GPU.Name, mb(weights+state+step), mb(weights), mb(state), mb(step), left/1_000_000, mb(missing))
 	}
 	return nil

@@ -12,14 +12,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/tune"
 )
 
-// attentionBlocks is how many blocks of threads an attention should have: two a
+// attentionBlocks returns the target number of thread blocks for attention: two per
 // multiprocessor.
 func (d *Device) attentionBlocks() int { return 2 * d.GPU.Processors }
 
-// splits is into how many parts the context is cut where each has so many
-// blocks: as many as fill the GPU, or fewer, where the profile found that more
-// do not help at such a context. It depends on nothing else, so that a graph
-// serves every length that the profile does not tell apart.
+// splits returns the number of parts into which attention splits the context when each
+// part has the given number of blocks: enough to fill the GPU, but at most the number
+// that the profile found useful at this context length. It depends on nothing else, so
+// one graph serves all lengths that share an entry of the profile.
 func (d *Device) splits(blocks, context int) int {
 	most := dispatch.MaxSplits
 	if d.Profile != nil && context < len(d.Profile.Splits) {
@@ -28,7 +28,7 @@ func (d *Device) splits(blocks, context int) int {
 	return min(max(d.attentionBlocks()/max(blocks, 1), 1), most)
 }
 
-// contextOf is the place in the profile of the longest context of a step.
+// contextOf returns the profile's index for the longest context of a step.
 func (d *Device) contextOf(s *device.Step) int {
 	rows := 0
 	for q := range s.Seqs {
@@ -37,7 +37,7 @@ func (d *Device) contextOf(s *device.Step) int {
 	return d.Profile.SplitsAt(rows)
 }
 
-// contexts are the numbers of state rows at which a Timer measures attention.
+// contexts returns the KV cache lengths, in rows, at which a Timer measures attention.
 func (d *Device) contexts() (list []int) {
 	for n := device.PageRows; n <= 4096; n *= 4 {
 		if n <= d.Manifest.Context {
@@ -47,7 +47,7 @@ func (d *Device) contexts() (list []int) {
 	return list
 }
 
-// pages is how many pages a Timer's longest context takes; 1: none is measured.
+// pages returns the number of pages of a Timer's longest context, at least 1.
 func (d *Device) pages() int {
 	most := 1
 	for _, n := range d.contexts() {
@@ -56,9 +56,8 @@ func (d *Device) pages() int {
 	return most
 }
 
-// Splits times the model's attention of one token over contexts of several
-// lengths, each cut into several numbers of parts. A model without state has
-// none.
+// Splits times the model's single-token attention over contexts of several lengths,
+// each with several numbers of splits. It returns nil for a model without a KV cache.
 func (t *Timer) Splits() (list []dispatch.Splits, err error) {
 	m := t.m
 	matmul, l := m.findAttention()
@@ -69,7 +68,7 @@ func (t *Timer) Splits() (list []dispatch.Splits, err error) {
 		return nil, err
 	}
 	defer m.GPU.leave()
-	// Of garbage the unified softmax may compute parts twice.
+	// On uninitialized memory the unified softmax may have to recompute parts.
 	if err := m.GPU.clear(m.memory.header.state, m.memory.header.stateSplit, m.stream); err != nil {
 		return nil, err
 	}
@@ -83,8 +82,8 @@ func (t *Timer) Splits() (list []dispatch.Splits, err error) {
 	return list, nil
 }
 
-// findAttention is the first launch for one token that cuts the context up, of
-// the decoder where there is one.
+// findAttention returns the first single-token launch that splits the context, in the
+// decoder if the model has one.
 func (m *model) findAttention() (matmulLaunches, *manifest.CUDALaunch) {
 	p := matmulLaunches{entry: max(m.Plan.Cross, 0)}
 	var walk func(list []manifest.CUDALaunch, lo, hi int) *manifest.CUDALaunch
@@ -108,7 +107,7 @@ func (m *model) findAttention() (matmulLaunches, *manifest.CUDALaunch) {
 	return p, walk(m.Plan.Graphs[p.entry], 0, 1)
 }
 
-// splitsAt measures one length of the context.
+// splitsAt measures one context length.
 func (t *Timer) splitsAt(matmul matmulLaunches, l *manifest.CUDALaunch, rows int) (dispatch.Splits, error) {
 	const rounds = 6
 	m, s := t.m, dispatch.Splits{Context: rows}
@@ -135,7 +134,7 @@ func (t *Timer) splitsAt(matmul matmulLaunches, l *manifest.CUDALaunch, rows int
 		return s, err
 	}
 	times := make([][]float64, len(s.Tried))
-	for i, c := range order[1:] { // the first run is not counted
+	for i, c := range order[1:] { // the first run is a warm-up
 		x, err := m.GPU.between(t.events[2*(i+1)], t.events[2*(i+1)+1])
 		if err != nil {
 			return s, err
@@ -159,7 +158,7 @@ func indices(n int) []int {
 	return list
 }
 
-// oneOf is a step of one token, the last of so many rows of one sequence.
+// oneOf returns a step of one token, the last of a sequence with rows rows.
 func oneOf(rows int) *device.Step {
 	pages, last := rows/device.PageRows, int32(rows-1)
 	zero, to := []int32{0}, []int32{0, int32(pages)}

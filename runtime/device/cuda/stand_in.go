@@ -4,8 +4,8 @@ package cuda
 
 import "fmt"
 
-// DriverOf is a driver whose functions lie in this program, for tests: at gives
-// the address of each by the name that the CUDA driver's library has for it.
+// DriverOf returns a driver with functions in this program, for tests. at returns the
+// address of a function by its symbol in the driver's library.
 func DriverOf(at func(name string) uintptr) (*Driver, error) {
 	d := &Driver{}
 	for i, name := range names {

@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// stepHeader is struct ifl_step of ifl_step.h, with addresses of the GPU.
+// stepHeader mirrors struct ifl_step of ifl_step.h, with GPU addresses.
 type stepHeader struct {
 	abi, entry            int32
 	tokens, outRows, seqs int32
@@ -24,10 +24,10 @@ type stepHeader struct {
 	out                   [device.MaxOut]pointer
 	xpageAt, xpage        pointer
 	xrows                 pointer
-	best                  pointer // nil: the logits go to the host
+	best                  pointer // nil: copy the logits to the host
 }
 
-// stepBytes is room for the header and the arrays of the largest step, each
+// stepBytes returns the size of the header and the arrays of the largest step, each
 // aligned to 64 bytes.
 func (m *model) stepBytes() int64 {
 	pages := int64(max(m.cfg.Pages, m.cfg.MaxPages))
@@ -36,7 +36,7 @@ func (m *model) stepBytes() int64 {
 	return int64(unsafe.Sizeof(stepHeader{})) + words*4 + 16*64
 }
 
-// A packer puts the arrays of a step one behind the other.
+// A packer lays out the arrays of a step one after another.
 type packer struct {
 	to   []byte
 	base pointer
@@ -51,7 +51,7 @@ func put[T int32 | uint64](p *packer, list []T) pointer {
 	return p.base + pointer(at)
 }
 
-// stage packs a step into the staging memory and gives its size.
+// stage packs a step into the staging memory and returns its size.
 func (m *model) stage(s *device.Step) int64 {
 	p := &packer{to: m.staging.step.Bytes, base: m.memory.step, at: int64(unsafe.Sizeof(stepHeader{}))}
 	h := stepHeader{
@@ -74,13 +74,13 @@ func (m *model) stage(s *device.Step) int64 {
 	return p.at
 }
 
-// Submit computes a step: sends it, launches its kernels, and waits for the
-// results.
+// Submit computes the step before it returns: it copies the inputs, launches the
+// kernels and copies the results.
 func (m *model) Submit(s *device.Step) func() error { return device.Ended(m.step(s)) }
 
 func (m *model) step(s *device.Step) error {
 	if m.failed != nil {
-		return fmt.Errorf("%s failed in an earlier step (%w); start the program again", m.GPU.Name, m.failed)
+		return fmt.Errorf("%s failed in an earlier step (%w); restart the program", m.GPU.Name, m.failed)
 	}
 	if err := m.check(s); err != nil || s.Tokens == 0 {
 		return err
@@ -103,7 +103,7 @@ func (m *model) run(s *device.Step) error {
 	if err := m.GPU.toDevice(m.memory.step, m.staging.step.Bytes[:n], m.stream); err != nil {
 		return err
 	}
-	for _, r := range m.Manifest.Graphs[s.Graph].Reads { // of another step since, of another GPU, or put there by the engine
+	for _, r := range m.Manifest.Graphs[s.Graph].Reads { // an earlier step, another GPU or the engine may have replaced them
 		rows := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s.Out[r.At]))), 4*s.Tokens*r.Cols)
 		if err := m.GPU.toDevice(m.memory.out[r.At], rows, m.stream); err != nil {
 			return err
@@ -137,17 +137,17 @@ func (m *model) run(s *device.Step) error {
 
 var errRange = errors.New("a token id, page or row of the step is out of range")
 
-// check refuses a step that would make a kernel read or write out of bounds.
-// ifl_check of ifl_main.h is its twin.
+// check returns an error for a step that would make a kernel access memory out of
+// bounds. ifl_check of ifl_main.h is the C version.
 func (m *model) check(s *device.Step) error {
 	if s.Graph < 0 || s.Graph >= len(m.Plan.Graphs) || s.Tokens < 0 || s.Tokens > m.cfg.MaxTokens ||
 		s.OutRows < 0 || s.OutRows > m.cfg.MaxOutRows || s.Seqs < 0 || s.Seqs > m.cfg.MaxSeqs {
-		return fmt.Errorf("bug: a step of %d tokens, %d output rows and %d sequences is over the model's maximum", s.Tokens, s.OutRows, s.Seqs)
+		return fmt.Errorf("bug: a step of %d tokens, %d output rows and %d sequences exceeds the model's maximum", s.Tokens, s.OutRows, s.Seqs)
 	}
 	states := len(m.Manifest.States) > 0
 	for t := range s.Tokens {
 		q, last := s.Seq[t], s.Slot[t]
-		if s.Masked { // in a tree a token sees rows up to its position
+		if s.Masked { // a token of a tree attends to rows up to its position
 			last = max(last, s.Pos[t])
 		}
 		if s.ID[t] < 0 || s.Pos[t] < 0 || s.Slot[t] < 0 || q < 0 || int(q) >= s.Seqs || int32(t) < s.First[q] || int32(t) >= s.First[q+1] ||
@@ -210,7 +210,7 @@ func (m *model) checkPages(s *device.Step) error {
 	return nil
 }
 
-// rowsOf is a shape's rows of a role.
+// rowsOf returns a shape's number of rows for a role.
 func (s shape) rowsOf(role string) int {
 	switch role {
 	case "tokens":
@@ -223,7 +223,7 @@ func (s shape) rowsOf(role string) int {
 	return 1
 }
 
-// grid is the grid of a launch.
+// grid returns the grid of a launch.
 func (m *model) grid(l *manifest.CUDALaunch, s shape) (g [3]int) {
 	for i, d := range l.Grid {
 		if g[i] = s.blocks(d); d.Splits {
@@ -233,7 +233,7 @@ func (m *model) grid(l *manifest.CUDALaunch, s shape) (g [3]int) {
 	return g
 }
 
-// blocks is how many blocks a dimension has, or a part of the context.
+// blocks returns the number of blocks in a dimension, or in one part of the context.
 func (s shape) blocks(d manifest.CUDADim) int {
 	if d.Rows == "" {
 		return d.N
@@ -245,7 +245,7 @@ func (s shape) blocks(d manifest.CUDADim) int {
 	return d.N * n
 }
 
-// runs says whether a launch is for the shape.
+// runs reports whether the launch runs for the shape.
 func (s shape) runs(l *manifest.CUDALaunch) bool {
 	if l.Rows == "" {
 		return true

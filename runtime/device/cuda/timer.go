@@ -14,16 +14,16 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/tune"
 )
 
-// A Timer times the matmuls and the attention of a model on its GPU, as a step runs them: with
-// the ops in front and behind, weights not in any cache, each run between two
-// events of the stream. It is a tune.Timer, not safe for concurrent use.
+// A Timer times the matmuls and the attention of a model on its GPU under the
+// conditions of a step: with the surrounding ops and cold caches. CUDA events measure
+// each run. It implements tune.Timer and is not safe for concurrent use.
 type Timer struct {
 	m       *model
 	matmuls []matmulLaunches
-	step    *device.Step // the arrays of a step of as many sequences as rows
+	step    *device.Step // with as many sequences as rows
 	events  []event
-	flush   pointer // what is overwritten in front of each run
-	next    int     // layer that is measured next
+	flush   pointer // overwritten before each run to clear the caches
+	next    int     // next layer to measure
 }
 
 var _ tune.Timer = (*Timer)(nil)
@@ -32,10 +32,10 @@ var _ tune.Timer = (*Timer)(nil)
 type matmulLaunches struct {
 	entry    int
 	launches []manifest.CUDALaunch
-	lo, hi   int // layers
+	lo, hi   int // range of layers
 }
 
-// Timer opens the model for steps of up to so many rows.
+// Timer opens the model for steps of up to rows rows.
 func (d *Device) Timer(weights []byte, rows int) (*Timer, error) {
 	pages := d.pages()
 	cfg := &device.Config{Weights: weights, Pages: pages, MaxPages: max(rows, pages), MaxTokens: rows, MaxOutRows: rows, MaxSeqs: rows}
@@ -66,10 +66,11 @@ func (d *Device) Timer(weights []byte, rows int) (*Timer, error) {
 	return t, nil
 }
 
-// flushBytes is how much memory to overwrite so that nothing else stays cached.
+// flushBytes is the amount of memory to overwrite to evict everything else from the
+// caches.
 func (g *GPU) flushBytes() int64 { return int64(max(4*g.L2Bytes, 4<<20)) }
 
-// stepOf is a step of so many sequences of one token, all in one page.
+// stepOf returns a step of n sequences of one token, all in one page.
 func stepOf(n int) *device.Step {
 	list := func(n int, of func(i int) int32) []int32 {
 		out := make([]int32, n)
@@ -86,7 +87,7 @@ func stepOf(n int) *device.Step {
 	}
 }
 
-// find lists a matmul's launches.
+// find returns a matmul's launches.
 func (m *model) find(matmul int) (p matmulLaunches) {
 	var walk func(list []manifest.CUDALaunch, lo, hi int) bool
 	walk = func(list []manifest.CUDALaunch, lo, hi int) bool {
@@ -108,7 +109,7 @@ func (m *model) find(matmul int) (p matmulLaunches) {
 	return p
 }
 
-// Shapes lists what there is to measure.
+// Shapes returns the shapes to measure.
 func (t *Timer) Shapes() []tune.Shape {
 	var shapes []tune.Shape
 	for _, s := range t.m.Plan.Matmuls {
@@ -126,8 +127,8 @@ func (t *Timer) Shapes() []tune.Shape {
 	return shapes
 }
 
-// Time runs candidates of a shape, see tune.Timer. A GPU that other programs
-// use too is not noticed: times are always clean.
+// Time implements tune.Timer. It cannot detect other programs on the GPU, so clean is
+// always true.
 func (t *Timer) Time(s tune.Shape, rows, blocks int, which []int) ([][]float64, bool, error) {
 	g := t.m.GPU
 	if err := g.enter(); err != nil {
@@ -160,7 +161,7 @@ func (t *Timer) Time(s tune.Shape, rows, blocks int, which []int) ([][]float64, 
 	return times, true, nil
 }
 
-// send brings a step of so many rows to the GPU.
+// send copies a step of the given number of rows to the GPU.
 func (t *Timer) send(s *device.Step, rows, graph int) error {
 	m := t.m
 	s.Graph, s.Tokens, s.OutRows, s.Seqs, s.Typed = graph, rows, rows, rows, true
@@ -171,7 +172,7 @@ func (t *Timer) send(s *device.Step, rows, graph int) error {
 	return m.GPU.wait(m.stream)
 }
 
-// once runs an implementation of a matmul, as run i.
+// once executes run i: an implementation of a matmul.
 func (t *Timer) once(i int, at matmulLaunches, impl, rows int) error {
 	layer := at.lo + t.next%(at.hi-at.lo)
 	t.next++
@@ -189,8 +190,7 @@ func (t *Timer) once(i int, at matmulLaunches, impl, rows int) error {
 	})
 }
 
-// timed puts work into the stream between the two events of run i, with cold
-// caches in front.
+// timed enqueues work between the two events of run i, after clearing the caches.
 func (t *Timer) timed(i int, work func() error) error {
 	g, on := t.m.GPU, t.m.stream
 	for len(t.events) < 2*i+2 {
@@ -212,12 +212,12 @@ func (t *Timer) timed(i int, work func() error) error {
 	return g.record(t.events[2*i+1], on)
 }
 
-// ReadGBs is how fast the GPU reads its memory, in GB/s: the best of a few
-// passes over the weights, read as matmuls read them.
+// ReadGBs measures the GPU's memory bandwidth in GB/s: the best of a few passes over
+// the weights, with the access pattern of matmuls.
 func (t *Timer) ReadGBs() (float64, error) {
 	m := t.m
 	if m.Plan.Read == nil {
-		return 0, errors.New("the program has no kernel that reads memory; compile the model again")
+		return 0, errors.New("the program lacks the kernel that measures bandwidth; compile the model again")
 	}
 	if err := m.GPU.enter(); err != nil {
 		return 0, err
@@ -245,7 +245,7 @@ func (t *Timer) ReadGBs() (float64, error) {
 	return 16 * float64(n) / best / 1e9, nil
 }
 
-// Close gives the GPU's memory back.
+// Close frees the GPU's memory.
 func (t *Timer) Close() {
 	if t.m.GPU.enter() == nil {
 		for _, e := range t.events {

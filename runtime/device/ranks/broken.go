@@ -10,36 +10,37 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
-// A Group is a device that several ranks are.
+// A Group is a device that consists of several ranks.
 type Group interface {
 	device.Device
 	Status
 }
 
-// Status is what a group says beside its steps.
+// Status reports the state of the ranks apart from their steps.
 type Status interface {
-	// Broken is closed when a rank could not be reached, after which no step can be
-	// computed; Why says which.
+	// Broken returns a channel that is closed when a rank is lost. No step can be
+	// computed afterwards; Why returns the cause.
 	Broken() <-chan struct{}
-	// Why is what ended the work of the ranks, nil: nothing has.
+	// Why returns the error that ended the group's work, or nil.
 	Why() error
-	// Counts are what the ranks of this process have sent so far.
+	// Counts returns the communication volume of the ranks in this process so far.
 	Counts() []comm.Counts
 }
 
-// Alone is the Status of a model that is whole: nothing breaks, nothing is sent.
+// Alone is the Status of a model that is not partitioned: it never breaks and sends
+// nothing.
 type Alone struct{}
 
-// Broken is never closed.
+// Broken returns nil, a channel that is never closed.
 func (Alone) Broken() <-chan struct{} { return nil }
 
-// Why is nil.
+// Why returns nil.
 func (Alone) Why() error { return nil }
 
-// Counts are none.
+// Counts returns nil.
 func (Alone) Counts() []comm.Counts { return nil }
 
-// A breakage is what ended the work of the ranks together.
+// A breakage records the error that ended the work of the group.
 type breakage struct {
 	mu     sync.Mutex
 	why    error
@@ -48,17 +49,17 @@ type breakage struct {
 
 func newBreakage() breakage { return breakage{broken: make(chan struct{})} }
 
-// Broken is closed when a rank could not be reached; Why says which.
+// Broken returns a channel that is closed when a rank is lost; Why returns the cause.
 func (b *breakage) Broken() <-chan struct{} { return b.broken }
 
-// Why is what ended the work, nil: nothing has.
+// Why returns the error that ended the group's work, or nil.
 func (b *breakage) Why() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.why
 }
 
-// fail notes the first error, and gives it.
+// fail records the first error and returns it.
 func (b *breakage) fail(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +70,7 @@ func (b *breakage) fail(err error) error {
 	return b.why
 }
 
-// failed ends the work of the ranks where one of them could not be reached.
+// failed records err if it means that a rank is lost, and returns the error to report.
 func (b *breakage) failed(err error) error {
 	var unreached *comm.RankError
 	if errors.As(err, &unreached) {

@@ -19,7 +19,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/ranks"
 )
 
-// What the fake model is made of; testdata/rank.c says the same.
+// Parameters of the fake model, as in testdata/rank.c.
 const (
 	vocab = 61
 	cols  = 64
@@ -30,14 +30,14 @@ type program struct {
 	t        testing.TB
 	lib      string
 	manifest *manifest.Manifest
-	salt     []byte // of each rank's weights: all the same in a sound program
+	salt     []byte // of each rank's weights; all equal in a valid program
 	source   []string
-	fault    int // the rank that goes wrong, and how
+	fault    int // the faulty rank and its fault
 	how      byte
 	hash     string
 }
 
-// newProgram is the model on stages of as many ranks each.
+// newProgram returns the model with one pipeline stage per group of as many TP ranks.
 func newProgram(t testing.TB, lib string, groups ...int) *program {
 	p := &program{t: t, lib: lib, fault: -1, hash: "same"}
 	part := &manifest.Partition{Devices: fmt.Sprint(groups)}
@@ -82,7 +82,7 @@ func (p *program) Weights(rank int, s *ranks.Settings) ([]byte, string, error) {
 	return w.Bytes, p.source[rank], nil
 }
 
-// greedy continues a prompt as the model does.
+// greedy returns the model's greedy continuation of a prompt.
 func (p *program) greedy(prompt []int32, n int) []int32 {
 	all := slices.Clone(prompt)
 	for range n {
@@ -98,7 +98,7 @@ func (p *program) greedy(prompt []int32, n int) []int32 {
 	return all[len(prompt):]
 }
 
-// logits is the row after a prefix.
+// logits returns the expected logits after a prefix.
 func (p *program) logits(prefix []int32) []float32 {
 	x := make([]float64, len(prefix))
 	for i, id := range prefix {
@@ -126,13 +126,13 @@ func (p *program) logits(prefix []int32) []float32 {
 	return row
 }
 
-// built keeps the compiled model for all tests.
+// built caches the compiled model for all tests.
 var built struct {
 	sync.Mutex
 	data []byte
 }
 
-// library gives a file of the fake model with the real transports.
+// library returns the file of the fake model, linked with the real transports.
 func library(t testing.TB) string {
 	t.Helper()
 	built.Lock()

@@ -19,21 +19,21 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// A Job is one in which this process is one rank of a partitioned model, by MPI
-// or by torchrun's variables.
+// A Job is a set of processes of which this one is a rank, started by an MPI launcher
+// or described by torchrun's environment variables.
 type Job struct {
 	program  Program
 	part     *manifest.Partition
 	launch   comm.Launch
 	control  control
 	endpoint endpoint
-	rank     *Rank                          // with the instruction set of this processor
-	hurried  atomic.Bool                    // by ShortenTimeout
-	nccl     atomic.Pointer[comm.NCCLGroup] // of the ranks' GPUs, for the model that is open; nil: there is none
+	rank     *Rank                          // code for this CPU's instruction set
+	hurried  atomic.Bool                    // set by ShortenTimeout
+	nccl     atomic.Pointer[comm.NCCLGroup] // the open model's group of GPUs; nil: there is none
 }
 
-// A control channel is how ranks tell each other what to do. All calls but Do, Lost and
-// Leave are made on its thread.
+// A control channel carries commands and replies between ranks. All methods except Do,
+// Lost and Leave must be called on its thread.
 type control interface {
 	Do(f func())
 	Send(to int, tag comm.Tag, data []byte) error
@@ -42,11 +42,11 @@ type control interface {
 	Await(from int, tag comm.Tag, patience time.Duration) ([]byte, error)
 	Flush() error
 	Fail(rank int)
-	Lost() <-chan struct{} // closed when a rank is gone; nil: only calls tell
+	Lost() <-chan struct{} // closed when a rank is lost; nil: losses are only reported by calls
 	Leave()
 }
 
-// An endpoint is a rank's end of a transport.
+// An endpoint is one rank's end of a transport.
 type endpoint interface {
 	Table() unsafe.Pointer
 	Counts() comm.Counts
@@ -55,11 +55,11 @@ type endpoint interface {
 	ShortenTimeout()
 }
 
-// Join joins the job that a launcher has started this process in.
+// Join joins the job in which a launcher has started this process.
 func Join(ctx context.Context, p Program, l comm.Launch) (*Job, error) {
 	part := p.Manifest().Partition
 	if l.Ranks != len(part.Ranks) {
-		return nil, fmt.Errorf("the model is made for %d ranks (%s), and %s has started %d: start as many, or one process for all of them", len(part.Ranks), part.Devices, l.Name, l.Ranks)
+		return nil, fmt.Errorf("the model is compiled for %d ranks (%s), but %s started %d: start that many, or one process for all ranks", len(part.Ranks), part.Devices, l.Name, l.Ranks)
 	}
 	j := &Job{program: p, part: part, launch: l}
 	if l.Master != "" {
@@ -82,7 +82,7 @@ func Join(ctx context.Context, p Program, l comm.Launch) (*Job, error) {
 	return j, err
 }
 
-// load reads the rank's code.
+// load loads the rank's code.
 func (j *Job) load() (err error) {
 	if j.rank, err = j.program.Rank(j.launch.Rank, &Settings{}); err != nil {
 		return fmt.Errorf("rank %d: %w", j.launch.Rank, err)
@@ -90,21 +90,21 @@ func (j *Job) load() (err error) {
 	return nil
 }
 
-// Leads says that this is rank 0, which does what the command line says.
+// Leads reports whether this process is rank 0, which executes the command line.
 func (j *Job) Leads() bool { return j.launch.Rank == 0 }
 
-// Rank is this process's number.
+// Rank returns the number of this process's rank.
 func (j *Job) Rank() int { return j.launch.Rank }
 
-// ShortenTimeout is for a process that is told to end: whoever is silent now is not
-// waited for as long.
+// ShortenTimeout shortens the timeout for silent ranks. Call it when the process was
+// asked to exit, perhaps because a rank is gone.
 func (j *Job) ShortenTimeout() {
 	j.endpoint.ShortenTimeout()
-	j.hurried.Store(j.control.Lost() == nil) // else the loss of a rank is known at once
+	j.hurried.Store(j.control.Lost() == nil) // otherwise the loss of a rank is reported at once
 }
 
-// open is Program.Rank with settings; the device and the library that the
-// transport came from serve again where they are the same.
+// open calls Program.Rank with settings. It reuses the device, and the library that the
+// transport uses, if they are unchanged.
 func (j *Job) open(s *Settings) (*Rank, error) {
 	k, err := j.program.Rank(j.launch.Rank, s)
 	if err == nil && k.Device.Info().Name == j.rank.Device.Info().Name {
@@ -113,8 +113,8 @@ func (j *Job) open(s *Settings) (*Rank, error) {
 	return k, err
 }
 
-// threads is how many a rank of the job has when nobody says: the cores that it
-// is bound to, else its share of the machine's.
+// threads returns the number of threads of a rank: the configured number, else the
+// number of cores that the process is bound to, else its share of the machine's cores.
 func (j *Job) threads(s *Settings) int {
 	n := cpu.DefaultThreads()
 	switch {
@@ -126,8 +126,8 @@ func (j *Job) threads(s *Settings) int {
 	return max(1, n)
 }
 
-// cores is the set that this rank keeps to: its share of the machine's, unless
-// the launcher has bound it already.
+// cores returns the set of cores that this rank uses: its share of the machine's cores,
+// or nil if the launcher has already bound the process.
 func (j *Job) cores() []int {
 	if runtime.NumCPU() < online() || j.launch.At < 0 {
 		return nil
@@ -135,8 +135,8 @@ func (j *Job) cores() []int {
 	return cpu.CoreSet(j.launch.At, j.launch.Local)
 }
 
-// online is the number of processors of the machine, whatever this process is
-// bound to.
+// online returns the number of logical CPUs of the machine, ignoring this process's
+// affinity.
 func online() int {
 	text, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if n, ok := cpuList(string(text)); err == nil && ok {
@@ -145,7 +145,7 @@ func online() int {
 	return runtime.NumCPU()
 }
 
-// cpuList counts a list such as "0-3,8".
+// cpuList returns the number of CPUs in a list such as "0-3,8".
 func cpuList(text string) (n int, ok bool) {
 	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
 		low, high, span := strings.Cut(part, "-")
@@ -162,7 +162,8 @@ func cpuList(text string) (n int, ok bool) {
 	return n, true
 }
 
-// broadcast sends words to the ranks; the thread of the control channel alone.
+// broadcast sends words to all other ranks. It must run on the control channel's
+// thread.
 func (j *Job) broadcast(w []int32) error {
 	for r := 1; r < len(j.part.Ranks); r++ {
 		if err := j.control.Send(r, comm.Control, bytesOf(w)); err != nil {
@@ -172,10 +173,10 @@ func (j *Job) broadcast(w []int32) error {
 	return nil
 }
 
-// leaveLimit is how long a rank may take to let go.
+// leaveLimit is how long a rank may take to acknowledge the end of the job.
 const leaveLimit = time.Minute
 
-// releaseWorkers lets the others go when none of them sends any more.
+// releaseWorkers tells the workers to leave, once none of them sends any more messages.
 func (j *Job) releaseWorkers() error {
 	if err := j.broadcast(words(msgLeave)); err != nil {
 		return err
@@ -192,8 +193,8 @@ func (j *Job) releaseWorkers() error {
 	return j.broadcast(words(msgGo))
 }
 
-// Leave ends the job: rank 0 lets the others go, and all leave in order. With an
-// error there is no order left: the process just ends.
+// Leave ends the job: rank 0 releases the workers and all ranks leave in order. After
+// the loss of a rank it returns at once.
 func (j *Job) Leave(failed error) {
 	var unreached *comm.RankError
 	if errors.As(failed, &unreached) || j.endpoint.Failed() >= 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// A Leader is the device of a partitioned model in rank 0 of a job: it runs
-// rank 0 itself and tells the other processes what to do.
+// A Leader is the device of a partitioned model in rank 0 of a job. It runs rank 0
+// itself and sends commands to the other processes.
 type Leader struct {
 	*Job
 	breakage
@@ -26,7 +26,7 @@ type Leader struct {
 
 var _ Group = (*Leader)(nil)
 
-// Leader opens the code of rank 0.
+// Leader loads the code of rank 0.
 func (j *Job) Leader(s Settings) (*Leader, error) {
 	k, err := j.open(&s)
 	if err != nil {
@@ -35,24 +35,25 @@ func (j *Job) Leader(s Settings) (*Leader, error) {
 	return &Leader{Job: j, breakage: newBreakage(), settings: s, own: k}, nil
 }
 
-// Info is rank 0's, with as many steps in flight as there are stages.
+// Info returns the info of rank 0's device; as many steps may be in flight as there are
+// pipeline stages.
 func (l *Leader) Info() device.Info {
 	info := l.own.Device.Info()
 	info.InFlight, info.WeightBytes = l.part.Stages(), l.own.weightBytes()
 	return info
 }
 
-// ScratchBytes is rank 0's.
+// ScratchBytes returns the scratch memory of rank 0.
 func (l *Leader) ScratchBytes(cfg *device.Config) int64 {
 	own := *cfg
 	own.Threads = l.threads(&l.settings)
 	return l.own.Device.ScratchBytes(&own)
 }
 
-// Peak is not known.
+// Peak returns 0: it is unknown.
 func (l *Leader) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 }
 
-// Counts are what this rank has sent so far.
+// Counts returns the communication volume of this rank so far.
 func (l *Leader) Counts() []comm.Counts {
 	if r := l.nccl.Load(); r != nil {
 		return []comm.Counts{r.Counts()}
@@ -60,14 +61,14 @@ func (l *Leader) Counts() []comm.Counts {
 	return []comm.Counts{l.endpoint.Counts()}
 }
 
-// Start starts the model on all ranks and checks that they run the same program
-// with weights of the same files.
+// Start starts the model on all ranks and checks that they run the same program with
+// weights from the same files.
 func (l *Leader) Start(cfg *device.Config) (device.Context, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	if l.opened.Swap(true) {
-		return nil, errors.New("the ranks of a job run one model at a time; start the program without a launcher")
+		return nil, errors.New("a job can run only one model at a time; to run several, start the program without a launcher")
 	}
 	m, err := l.start(cfg)
 	if err != nil {
@@ -123,10 +124,10 @@ func (l *Leader) start(cfg *device.Config) (*remoteModel, error) {
 	return m, nil
 }
 
-// startLimit is how long a rank may take to read its weights.
+// startLimit is how long a rank may take to load its weights.
 const startLimit = 15 * time.Minute
 
-// replies waits for every rank's word that it has started.
+// replies waits until every rank has reported that it started.
 func (l *Leader) replies(o *opening, source string) error {
 	var first error
 	for r := 1; r < len(l.part.Ranks); r++ {
@@ -149,15 +150,15 @@ func (l *Leader) reply(r int, o *opening, source string) error {
 	}
 	if data == nil {
 		l.control.Fail(r)
-		return &comm.RankError{Rank: r, Err: fmt.Errorf("it has not started after %v", startLimit)}
+		return &comm.RankError{Rank: r, Err: fmt.Errorf("not started after %v", startLimit)}
 	}
 	var said reply
 	if err := json.Unmarshal(data, &said); err != nil {
-		return &comm.RankError{Rank: r, Err: fmt.Errorf("bug: it answers %q", data)}
+		return &comm.RankError{Rank: r, Err: fmt.Errorf("bug: invalid reply %q", data)}
 	}
 	switch {
 	case said.Hash != o.Hash:
-		err = fmt.Errorf("it runs another program (%.12s, rank 0 %.12s); start the same one everywhere", said.Hash, o.Hash)
+		err = fmt.Errorf("it runs a different program (%.12s, rank 0 runs %.12s); start the same program on all ranks", said.Hash, o.Hash)
 	case said.Error != "":
 		err = errors.New(said.Error)
 	case said.Source != source:
@@ -168,21 +169,21 @@ func (l *Leader) reply(r int, o *opening, source string) error {
 	return &comm.RankError{Rank: r, Err: err}
 }
 
-// An order is a step or something else that all ranks do in turn.
+// An order is a step or another operation that all ranks execute in the same sequence.
 type order struct {
-	words []int32      // what the others are told; none: it is for rank 0 alone
-	own   func() error // what rank 0 does of it
-	step  *pending     // nil: it is no step
+	words []int32      // message to the other ranks; none: only rank 0 executes it
+	own   func() error // rank 0's part
+	step  *pending     // nil: not a step
 }
 
-// A remoteModel is the model while it is open, as rank 0 has it.
+// A remoteModel is an open model as seen by rank 0.
 type remoteModel struct {
 	device.Uninstrumented
 	*Leader
 	me     *runner
 	orders chan *order
 	ended  chan struct{}
-	stuck  chan struct{} // closed when a step waits for a lost rank and cannot be ended
+	stuck  chan struct{} // closed when a step waits for a lost rank and cannot be aborted
 	closed atomic.Bool
 }
 
@@ -204,20 +205,20 @@ func (m *remoteModel) Submit(s *device.Step) func() error {
 	return func() error { return p.wait(m.stuck, m.Why) }
 }
 
-// CopyPage copies a page on every rank, behind the steps that have begun.
+// CopyPage copies a page on every rank, after the steps submitted before.
 func (m *remoteModel) CopyPage(to, from int32) {
 	m.orders <- &order{words: words(msgCopy, to, from), own: func() error { m.me.ctx.CopyPage(to, from); return nil }}
 }
 
-// MoveRow moves a row on every rank, behind the steps that have begun.
+// MoveRow copies a row on every rank, after the steps submitted before.
 func (m *remoteModel) MoveRow(to, from device.Row) {
 	m.orders <- &order{words: words(msgMove, to.Page, to.Row, from.Page, from.Row), own: func() error { m.me.ctx.MoveRow(to, from); return nil }}
 }
 
-// Counters are not known of the other processes.
+// Counters returns no counts: those of the other processes are unknown.
 func (m *remoteModel) Counters() device.Counters { return device.Counters{} }
 
-// Close ends the model on every rank.
+// Close closes the model on every rank.
 func (m *remoteModel) Close() {
 	if m.closed.Swap(true) {
 		return

@@ -9,16 +9,16 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
-// A stepLoop is what the loop knows: the steps whose results are still at another
-// rank, and when each rank was heard last.
+// A stepLoop is the state of rank 0's loop: the steps that wait for results from
+// another rank, and the time of each rank's last message.
 type stepLoop struct {
 	*remoteModel
 	away     []*order
-	watch    comm.Stopwatch // over the oldest of away
+	watch    comm.Stopwatch // measures the wait for the oldest step of away
 	lastSeen []time.Time
 }
 
-// loop runs on the thread of the control channel until the model is closed.
+// loop executes orders on the control channel's thread until the model is closed.
 func (m *remoteModel) loop() {
 	p := &stepLoop{remoteModel: m, lastSeen: make([]time.Time, len(m.part.Ranks))}
 	p.markAlive()
@@ -57,7 +57,7 @@ func (m *remoteModel) loop() {
 	}
 }
 
-// run tells the others an order and does rank 0's part of it.
+// run sends an order to the other ranks and executes rank 0's part of it.
 func (p *stepLoop) run(o *order) {
 	err := p.Why()
 	if err == nil && o.words == nil {
@@ -89,13 +89,13 @@ func (p *stepLoop) run(o *order) {
 	o.step.ended(p.failed(err))
 }
 
-// receive looks for the results of the oldest step.
+// receive polls for the results of the oldest step.
 func (p *stepLoop) receive() {
 	o, from := p.away[0], p.part.Output()
 	n, err := p.control.Probe(from, comm.Result)
 	if err == nil && n < 0 {
 		waited := p.watch.Elapsed()
-		if waited > p.settings.timeout()+time.Second/2 { // ranks that wait for each other say so before
+		if waited > p.settings.timeout()+time.Second/2 { // ranks that wait for each other time out first and report it
 			if p.nccl.Load() != nil {
 				err = p.findLost(&comm.RankError{Rank: from})
 			} else {
@@ -119,7 +119,7 @@ func (p *stepLoop) receive() {
 	o.step.ended(p.failed(err))
 }
 
-// pause waits a little, the longer the less is expected.
+// pause spins, yields or sleeps, depending on how long the wait has lasted.
 func pause(waited time.Duration) {
 	switch {
 	case waited < 200*time.Microsecond:
@@ -130,7 +130,7 @@ func pause(waited time.Duration) {
 	}
 }
 
-// markAlive notes that everybody was there just now.
+// markAlive sets the time of every rank's last message to now.
 func (p *stepLoop) markAlive() {
 	now := time.Now()
 	for r := range p.lastSeen {
@@ -138,8 +138,8 @@ func (p *stepLoop) markAlive() {
 	}
 }
 
-// ping asks the others whether they are there, and sees who has not answered
-// for too long.
+// ping asks the other ranks for a sign of life and gives up a rank that has not
+// answered within the timeout.
 func (p *stepLoop) ping() {
 	if p.Why() != nil {
 		return

@@ -18,11 +18,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// A rank of the tests below is this test program again, which does what these
-// variables say.
+// Environment variables that make this test program act as a rank.
 const (
-	envLibrary = "IFLOWC_TEST_LIBRARY" // the fake model's file: be a rank
-	envGroups  = "IFLOWC_TEST_GROUPS"  // ranks of each stage: "2,2"
+	envLibrary = "IFLOWC_TEST_LIBRARY" // file of the fake model; set: act as a rank
+	envGroups  = "IFLOWC_TEST_GROUPS"  // TP ranks of each stage: "2,2"
 	envFault   = "IFLOWC_TEST_FAULT"   // "dies 1", "hangs 1", "idle 1", "hash 1", "weights 1"
 )
 
@@ -32,16 +31,16 @@ func TestMain(m *testing.M) {
 	}
 	if err := rank(); err != nil {
 		fmt.Fprintf(os.Stderr, "rank says: %v\n", err)
-		time.Sleep(time.Second / 2) // the launcher kills all when the first one ends
+		time.Sleep(time.Second / 2) // the launcher kills all ranks when the first one exits
 		os.Exit(1)
 	}
 }
 
-// rank is one process of a job.
+// rank acts as one process of a job.
 func rank() error {
 	launch, ok := comm.Launched()
 	if !ok {
-		return errors.New("no launcher")
+		return errors.New("not started by a launcher")
 	}
 	var groups []int
 	for s := range strings.SplitSeq(os.Getenv(envGroups), ",") {
@@ -80,9 +79,9 @@ func rank() error {
 	return err
 }
 
-// runLeader runs queries twice, for a model can be opened again.
+// runLeader runs the queries twice, to check that a model can be opened again.
 func runLeader(job *ranks.Job, p *program, fault string) error {
-	patience := time.Minute // a loaded machine is not a fault
+	patience := time.Minute // a slow, loaded machine must not count as a fault
 	if fault == "hangs" || fault == "dies" {
 		patience = 5 * time.Second
 	}
@@ -112,10 +111,10 @@ func runLeader(job *ranks.Job, p *program, fault string) error {
 	return nil
 }
 
-// A launcher is one whose MPI library is here.
+// A launcher is an installed MPI launcher.
 type launcher struct{ name, run string }
 
-// launchers are those that this machine has.
+// launchers returns the launchers of this machine.
 func launchers(t *testing.T) (list []launcher) {
 	t.Helper()
 	for _, l := range []launcher{{"OpenMPI", "mpirun.openmpi"}, {"MPICH", "mpirun.mpich"}} {
@@ -132,8 +131,8 @@ func launchers(t *testing.T) (list []launcher) {
 	return list
 }
 
-// launch starts a job of this test program, with words in front of each rank, and
-// gives all that it says.
+// launch starts a job of this test program, with front before each rank's command, and
+// returns its combined output.
 func (l launcher) launch(t *testing.T, lib, groups string, ranks int, fault string, front ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -151,8 +150,8 @@ func (l launcher) launch(t *testing.T, lib, groups string, ranks int, fault stri
 	return string(out), err
 }
 
-// TestMPI: ranks that are processes give what the model gives by the book, and a
-// rank that dies, hangs or is another program is named by the others.
+// TestMPI checks that a job of processes computes the expected tokens, and that the
+// others report the number of a rank that dies, hangs or runs another program.
 func TestMPI(t *testing.T) {
 	t.Parallel()
 	lib := library(t)
@@ -166,13 +165,13 @@ func TestMPI(t *testing.T) {
 		{"2", 2, "", "all is well"},
 		{"1,1", 2, "", "all is well"},
 		{"2,2", 4, "", "all is well"},
-		{"2", 2, "hangs 1", "rank 1 of the model does not answer"},
-		{"1,1,1", 3, "hangs 1", "rank 1 of the model does not answer"},
-		{"2", 2, "hash 1", "rank 1 of the model: it runs another program"},
-		{"2", 2, "weights 1", "rank 1 of the model: its weights were made from other files"},
+		{"2", 2, "hangs 1", "rank 1 of the model does not respond"},
+		{"1,1,1", 3, "hangs 1", "rank 1 of the model does not respond"},
+		{"2", 2, "hash 1", "rank 1 of the model: it runs a different program"},
+		{"2", 2, "weights 1", "rank 1 of the model: its weights were made from different files"},
 	} {
 		some := all
-		if c.fault != "" { // ending takes a launcher seconds: each has its share
+		if c.fault != "" { // launchers take seconds to end a job, so spread the faults over them
 			some = all[i%len(all):][:1]
 		}
 		for _, l := range some {
@@ -187,8 +186,8 @@ func TestMPI(t *testing.T) {
 	}
 }
 
-// TestMPIDeath: MPICH kills the ranks beside one that dies, but not what is in a
-// session of its own: those name the dead one.
+// TestMPIDeath checks the report of a dead rank under MPICH. MPICH kills the ranks
+// beside a dead one, except those in a session of their own.
 func TestMPIDeath(t *testing.T) {
 	t.Parallel()
 	setsid, err := exec.LookPath("setsid")
@@ -200,7 +199,7 @@ func TestMPIDeath(t *testing.T) {
 			continue
 		}
 		out, err := l.launch(t, library(t), "2", 2, "dies 1", setsid, "--wait")
-		if want := "rank 1 of the model does not answer"; err == nil || !strings.Contains(out, want) {
+		if want := "rank 1 of the model does not respond"; err == nil || !strings.Contains(out, want) {
 			t.Errorf("%v, said\n%s\nexpected %q", err, out, want)
 		}
 		return

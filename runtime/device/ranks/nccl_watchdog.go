@@ -11,24 +11,24 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
-// What ranks that reach each other by NCCL wait for, after a step was given up:
-// rank 0 for a sign of life, the others for what rank 0 makes of it, and all for
-// calls that should end with the loss of a rank.
+// Timeouts after an aborted step of ranks that communicate by NCCL: rank 0 waits for a
+// sign of life, workers wait for rank 0's verdict, and all wait for calls that should
+// return when a rank is lost.
 const (
 	signLimit    = time.Second
 	verdictLimit = 2 * time.Second
 	releaseLimit = 3 * time.Second
 )
 
-// What they wait for a step and for a sign of life once the process was told to
-// end by MPI's launcher: OpenMPI's kills the others two seconds after one has died.
+// Timeouts for a step and for a sign of life after the process was asked to exit by
+// MPI's launcher. OpenMPI kills the other ranks two seconds after one has died.
 const (
 	hurriedStep = time.Second
 	hurriedSign = time.Second / 2
 )
 
-// OpenNCCL opens NCCL for the ranks' GPUs. They join when all ranks have started:
-// one that could not would be waited for without end.
+// OpenNCCL loads NCCL for the ranks' GPUs. They join the group only when all ranks have
+// started, because NCCL would wait forever for a missing rank.
 func (j *Job) OpenNCCL(file string) (*comm.NCCLGroup, error) {
 	n, err := comm.OpenNCCL(file)
 	if err != nil {
@@ -39,8 +39,8 @@ func (j *Job) OpenNCCL(file string) (*comm.NCCLGroup, error) {
 	return r, nil
 }
 
-// do runs f on the thread of the control channel. When a rank is lost, f is not waited for any
-// more where it does not end for that: it may be in a library that waits.
+// do runs f on the control channel's thread. If a rank is lost and f does not return
+// soon, do returns without it: f may be blocked in a library.
 func (j *Job) do(f func() error) error {
 	done := make(chan error, 1)
 	go j.control.Do(func() { done <- f() })
@@ -57,9 +57,8 @@ func (j *Job) do(f func() error) error {
 	}
 }
 
-// withWatchdog runs a step. NCCL's calls wait without end for a rank that is gone, so
-// they are ended when the job has lost one, and when the step lasts longer than
-// a rank may say nothing.
+// withWatchdog calls step with a timeout. NCCL calls wait forever for a lost rank, so
+// the watchdog aborts them when the job has lost a rank or when the step exceeds limit.
 func (j *Job) withWatchdog(limit time.Duration, step func() error) error {
 	ring := j.nccl.Load()
 	if ring == nil {
@@ -88,7 +87,8 @@ func (j *Job) withWatchdog(limit time.Duration, step func() error) error {
 	return step()
 }
 
-// join brings the GPUs of all ranks together; on the thread of the control channel.
+// join creates the group of all ranks' GPUs. It must run on the control channel's
+// thread.
 func (l *Leader) join(o *opening, source string) error {
 	ring := l.nccl.Load()
 	id, err := ring.ID()
@@ -106,13 +106,13 @@ func (l *Leader) join(o *opening, source string) error {
 	return l.replies(o, source)
 }
 
-// join is a worker's part of it.
+// join joins the group on a worker.
 func (f *worker) join(w []int32) error {
 	var id comm.NCCLID
 	ring, r := f.nccl.Load(), f.said
 	switch {
 	case copy(id[:], bytesOf(w)) != len(id):
-		return fmt.Errorf("bug: rank 0 names a job by %d words", len(w))
+		return fmt.Errorf("bug: rank 0 sent an NCCL id of %d words", len(w))
 	case ring == nil:
 		r.Error = "rank 0 reaches the other GPUs by NCCL, this rank does not: set IFLOWC_NCCL alike"
 	default:
@@ -123,8 +123,8 @@ func (f *worker) join(w []int32) error {
 	return f.answer(&r)
 }
 
-// findLost finds the rank for which a step was given up that nobody else could name:
-// the one that shows no sign of life.
+// findLost finds the lost rank after an aborted step that does not identify it: the
+// rank that shows no sign of life.
 func (p *stepLoop) findLost(why error) error {
 	for r := 1; r < len(p.part.Ranks); r++ {
 		if _, err := p.takePongs(r); err != nil {
@@ -151,8 +151,7 @@ func (p *stepLoop) findLost(why error) error {
 	return &comm.RankError{Err: why}
 }
 
-// takePongs takes the signs of life that a rank has given, and says whether there
-// was one.
+// takePongs receives a rank's pending pongs and reports whether there were any.
 func (p *stepLoop) takePongs(rank int) (some bool, err error) {
 	for {
 		n, err := p.control.Probe(rank, comm.Pong)
@@ -166,13 +165,13 @@ func (p *stepLoop) takePongs(rank int) (some bool, err error) {
 	}
 }
 
-// lostUnnamed says that a step ended because NCCL did not reach a rank, and that
-// nobody knows yet which.
+// lostUnnamed reports whether err means that NCCL lost a rank that is not yet
+// identified.
 func (j *Job) lostUnnamed(err error) bool {
 	return errors.Is(err, device.ErrComm) && j.nccl.Load() != nil && j.endpoint.Failed() < 0
 }
 
-// release ends the wait for steps in a library that waits for a lost rank.
+// release ends the wait for steps that are blocked in a library on a lost rank.
 func (m *remoteModel) release() {
 	select {
 	case <-m.control.Lost():

@@ -11,9 +11,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
-// A pending step is one that its ranks compute.
+// A pending step is a step that its ranks are computing.
 type pending struct {
-	step device.Step // as it was submitted
+	step device.Step // a copy of the submitted step
 	left atomic.Int32
 	done chan struct{}
 
@@ -27,8 +27,8 @@ func newPending(s *device.Step, parts int) *pending {
 	return p
 }
 
-// ended notes that one part of the step has ended. What stopped a rank itself
-// says more than that others could not reach it.
+// ended records that one part of the step has ended. A rank's own error takes
+// precedence over errors of ranks that lost the connection to it.
 func (p *pending) ended(err error) {
 	if err != nil {
 		p.mu.Lock()
@@ -43,8 +43,8 @@ func (p *pending) ended(err error) {
 	}
 }
 
-// wait waits for a step's end. When a rank is lost, it may never end: then there
-// is no other step, and why says which rank.
+// wait waits for the end of the step. A step may never end after the loss of a rank;
+// then wait returns the error of why.
 func (p *pending) wait(broken <-chan struct{}, why func() error) error {
 	select {
 	case <-p.done:

@@ -18,14 +18,14 @@ import (
 type runner struct {
 	rank     int
 	ctx      device.Context
-	own      *device.Step // arrays of the rank's own: for a step that came from another process, and for outputs that another rank gives
-	view     device.Step  // the step that runs: the group's, but for those outputs
+	own      *device.Step // the rank's own arrays: for steps from another process, and for outputs that another rank returns
+	view     device.Step  // the running step: the group's, with own arrays for outputs that another rank returns
 	endpoint endpoint
-	jobs     chan func() // in order
+	jobs     chan func() // executed in order
 	busy     atomic.Int64
 }
 
-// work runs the jobs on a thread of its own, which ends with them.
+// work executes the jobs on an OS thread of its own, which ends when jobs is closed.
 func (m *runner) work() {
 	runtime.LockOSThread()
 	for f := range m.jobs {
@@ -33,8 +33,8 @@ func (m *runner) work() {
 	}
 }
 
-// start maps the memory of a rank and starts its threads, which stay on the set
-// of cores that this thread is then confined to.
+// start maps the rank's memory and starts its threads. It first confines the calling
+// thread to the given cores; the rank's threads inherit this affinity.
 func (m *runner) start(k *Rank, cfg device.Config, weights []byte, cores []int) (err error) {
 	cfg.Weights, cfg.Dispatch, cfg.PageBytes, cfg.Comm = weights, k.Dispatch, k.pageBytes(), m.endpoint.Table()
 	if m.own, err = device.NewStep(&cfg); err != nil {
@@ -47,19 +47,19 @@ func (m *runner) start(k *Rank, cfg device.Config, weights []byte, cores []int) 
 	return err
 }
 
-// begin is start on the runner's own thread.
+// begin calls start on the runner's own thread.
 func (m *runner) begin(k *Rank, cfg device.Config, weights []byte, cores []int) error {
 	done := make(chan error, 1)
 	m.jobs <- func() { done <- m.start(k, cfg, weights, cores) }
 	return <-done
 }
 
-// step runs one step. Its outputs go to the step's arrays where this rank gives
-// the results, else to the rank's own. The time in which it waits for earlier
-// stages is not work.
+// step runs one step. Its outputs go to the arrays of s if this rank returns the
+// results, else to the rank's own arrays. Waiting for earlier stages does not count as
+// busy time.
 func (m *runner) step(s *device.Step, results bool) error {
 	m.view = *s
-	m.view.Greedy = m.own.Greedy // of a part of the columns
+	m.view.Greedy = m.own.Greedy // this rank computes only a part of the columns
 	if !results {
 		m.view.Out = m.own.Out
 	}
@@ -75,7 +75,7 @@ func (m *runner) step(s *device.Step, results bool) error {
 	return nil
 }
 
-// close ends a rank that was started.
+// close closes the rank's model, if it was started.
 func (m *runner) close() {
 	m.ctx.Close()
 	m.own.Free()

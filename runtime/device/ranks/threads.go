@@ -1,9 +1,9 @@
 //go:build unix
 
-// Package ranks runs a partitioned model: each rank has a device, weights and a
-// KV cache of its own, and all run every step together. The ranks are threads of
-// one process (ThreadGroup), or processes of a job that a launcher started (Job),
-// of which rank 0 leads (Leader) and the others work.
+// Package ranks runs a partitioned model. Each rank has its own device, weights and KV
+// cache, and all ranks run every step together. The ranks are threads of one process
+// (ThreadGroup) or processes of a job that a launcher started (Job). In a job, rank 0
+// is the Leader and the others are workers.
 package ranks
 
 import (
@@ -22,41 +22,40 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// Settings are how ranks are to run. In an MPI job they come from rank 0.
+// Settings configure the ranks. In an MPI job all ranks use those of rank 0.
 type Settings struct {
 	ISA     string        `json:"isa,omitempty"`
-	Weights string        `json:"weights,omitempty"` // file named by the user, without the rank's ending
+	Weights string        `json:"weights,omitempty"` // weights file set by the user, without the rank's suffix
 	Profile string        `json:"profile,omitempty"`
-	Threads int           `json:"threads,omitempty"` // of a rank of an MPI job; 0: its share of the machine's cores
+	Threads int           `json:"threads,omitempty"` // per rank of an MPI job; 0: its share of the machine's cores
 	Pin     bool          `json:"pin,omitempty"`
-	Timeout time.Duration `json:"timeout,omitempty"` // how long a rank may say nothing in a step; 0: comm.DefaultTimeout
+	Timeout time.Duration `json:"timeout,omitempty"` // maximum silence of a rank during a step; 0: comm.DefaultTimeout
 }
 
 func (s *Settings) timeout() time.Duration { return cmp.Or(s.Timeout, comm.DefaultTimeout) }
 
-// A Program is what the ranks are opened from: the compiled binary.
+// A Program provides the code and weights of the ranks: the compiled binary.
 type Program interface {
-	// Manifest describes the whole model; it has a Partition.
+	// Manifest returns the manifest of the whole model; its Partition is set.
 	Manifest() *manifest.Manifest
-	// Hash names the program's code and manifest.
+	// Hash identifies the program's code and manifest.
 	Hash() string
-	// Rank reads the manifest of a rank, and the code and the dispatch table that
-	// it runs with.
+	// Rank returns a rank's manifest, code and dispatch table.
 	Rank(rank int, s *Settings) (*Rank, error)
-	// Weights opens a rank's weights and reads them. source names the files that
-	// they were made from.
+	// Weights reads a rank's weights. source identifies the files that they were made
+	// from.
 	Weights(rank int, s *Settings) (data []byte, source string, err error)
 }
 
-// A Rank is what one rank computes with.
+// A Rank is the code of one rank.
 type Rank struct {
 	Manifest *manifest.Manifest
 	Device   device.Device
-	Library  *cpu.Library // has the transports between ranks, whatever the device
+	Library  *cpu.Library // contains the transports between ranks, for every kind of device
 	Dispatch []byte
 }
 
-// pageBytes lists the page size of every element of every state.
+// pageBytes lists the page size in bytes of every element of every state.
 func (r *Rank) pageBytes() (list []int64) {
 	for _, s := range r.Manifest.States {
 		for range s.Count {
@@ -66,20 +65,19 @@ func (r *Rank) pageBytes() (list []int64) {
 	return list
 }
 
-// A ThreadGroup is the device of a partitioned model whose ranks are threads of
-// this process.
+// A ThreadGroup is the device of a partitioned model with all ranks in this process.
 type ThreadGroup struct {
 	breakage
 	program  Program
 	settings Settings
 	part     *manifest.Partition
 	ranks    []*Rank
-	open     atomic.Pointer[threadModel] // the model, while it is open
+	open     atomic.Pointer[threadModel] // nil: no model is open
 }
 
 var _ Group = (*ThreadGroup)(nil)
 
-// Threads opens the code of all ranks in this process.
+// Threads loads the code of all ranks in this process.
 func Threads(p Program, s Settings) (*ThreadGroup, error) {
 	e := &ThreadGroup{breakage: newBreakage(), program: p, settings: s, part: p.Manifest().Partition}
 	for r := range e.part.Ranks {
@@ -92,7 +90,7 @@ func Threads(p Program, s Settings) (*ThreadGroup, error) {
 	return e, nil
 }
 
-// weightBytes is the size of the rank's weights.
+// weightBytes returns the size of the rank's weights.
 func (r *Rank) weightBytes() (n int64) {
 	for _, w := range r.Manifest.Weights {
 		n = max(n, w.Offset+w.Bytes)
@@ -100,7 +98,7 @@ func (r *Rank) weightBytes() (n int64) {
 	return n
 }
 
-// Info adds up what all ranks take, under the name of the first one's device.
+// Info returns the sums over all ranks, with the name of the first rank's device.
 func (e *ThreadGroup) Info() device.Info {
 	info := device.Info{Name: e.ranks[0].Device.Info().Name, InFlight: e.part.Stages()}
 	for _, r := range e.ranks {
@@ -110,7 +108,7 @@ func (e *ThreadGroup) Info() device.Info {
 	return info
 }
 
-// ScratchBytes is the scratch memory of all ranks with a thread each.
+// ScratchBytes returns the scratch memory of all ranks, with one thread per rank.
 func (e *ThreadGroup) ScratchBytes(cfg *device.Config) (n int64) {
 	one := *cfg
 	one.Threads = 1
@@ -120,7 +118,7 @@ func (e *ThreadGroup) ScratchBytes(cfg *device.Config) (n int64) {
 	return n
 }
 
-// Peak is not known.
+// Peak returns 0: it is unknown.
 func (e *ThreadGroup) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 }
 
 // Start reads the weights of all ranks and starts their threads.
@@ -161,8 +159,8 @@ func (e *ThreadGroup) Start(cfg *device.Config) (device.Context, error) {
 	return l, nil
 }
 
-// load reads the weights of all ranks at once and checks that they belong
-// together.
+// load reads the weights of all ranks concurrently and checks that they come from the
+// same files.
 func (e *ThreadGroup) load() ([][]byte, error) {
 	n := len(e.ranks)
 	data, sources, errs := make([][]byte, n), make([]string, n), make([]error, n)
@@ -182,9 +180,9 @@ func (e *ThreadGroup) load() ([][]byte, error) {
 	return data, nil
 }
 
-var errOtherWeights = errors.New("its weights were made from other files than those of rank 0; compile the model again")
+var errOtherWeights = errors.New("its weights were made from different files than those of rank 0; compile the model again")
 
-// Counts are what each rank has sent so far.
+// Counts returns the communication volume of each rank so far.
 func (e *ThreadGroup) Counts() []comm.Counts {
 	if l := e.open.Load(); l != nil {
 		return l.counts()
@@ -192,13 +190,13 @@ func (e *ThreadGroup) Counts() []comm.Counts {
 	return nil
 }
 
-// A coreShare is a rank's part of the threads and of the processors that they
-// may be pinned to, and which set of cores is its own.
+// A coreShare is a rank's range of the threads and of the CPUs to pin them to, and the
+// index of its set of cores.
 type coreShare struct{ from, n, set int }
 
-// share gives every rank its threads, in order of the device numbers: device n
-// has the n-th set of cores. Each has at least one, and the first ones what is
-// left over.
+// share distributes the threads over the ranks in order of device number: device n uses
+// the n-th set of cores. Each rank gets at least one thread; the first ranks get the
+// remainder.
 func share(threads int, ranks []manifest.Rank) []coreShare {
 	order := make([]int, len(ranks))
 	for i := range order {
@@ -218,7 +216,7 @@ func share(threads int, ranks []manifest.Rank) []coreShare {
 	return list
 }
 
-// deviceNumber is a device's, -1 of "cpu".
+// deviceNumber returns the number in a device name, or -1 for "cpu".
 func deviceNumber(device string) int {
 	if n, err := strconv.Atoi(device); err == nil {
 		return n
@@ -226,7 +224,7 @@ func deviceNumber(device string) int {
 	return -1
 }
 
-// places says where each rank stands.
+// places returns the place of each rank in the partition.
 func places(p *manifest.Partition) (list []comm.Place) {
 	for r, k := range p.Ranks {
 		list = append(list, comm.Place{Rank: int32(r), Ranks: int32(len(p.Ranks)), First: int32(r - k.TPRank), TPSize: int32(k.TPSize)})

@@ -10,11 +10,11 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
-// A threadModel is a model whose ranks are all in this process.
+// A threadModel is an open model with all ranks in this process.
 type threadModel struct {
 	device.Uninstrumented
 	*ThreadGroup
-	out     int // the rank with the results
+	out     int // index of the rank that returns the results
 	hub     *comm.Hub
 	runners []*runner
 	running sync.WaitGroup
@@ -37,21 +37,21 @@ func (l *threadModel) Submit(s *device.Step) func() error {
 	return func() error { return f.wait(l.broken, l.Why) }
 }
 
-// CopyPage copies a page on every rank, behind the steps that have begun.
+// CopyPage copies a page on every rank, after the steps submitted before.
 func (l *threadModel) CopyPage(to, from int32) {
 	for _, m := range l.runners {
 		m.jobs <- func() { m.ctx.CopyPage(to, from) }
 	}
 }
 
-// MoveRow moves a row on every rank, behind the steps that have begun.
+// MoveRow copies a row on every rank, after the steps submitted before.
 func (l *threadModel) MoveRow(to, from device.Row) {
 	for _, m := range l.runners {
 		m.jobs <- func() { m.ctx.MoveRow(to, from) }
 	}
 }
 
-// Counters say how long the first rank of each stage has computed.
+// Counters returns how long the first rank of each stage was busy.
 func (l *threadModel) Counters() device.Counters {
 	busy := make([]time.Duration, l.part.Stages())
 	for _, m := range l.runners {
@@ -62,8 +62,8 @@ func (l *threadModel) Counters() device.Counters {
 	return device.Counters{Busy: busy}
 }
 
-// Close waits for the steps under way and ends the ranks. A rank that was lost
-// may still be at work in memory that is then kept.
+// Close waits for the steps in flight and closes the ranks. After the loss of a rank it
+// frees nothing, because the lost rank may still access its memory.
 func (l *threadModel) Close() {
 	if l.closed {
 		return

@@ -18,7 +18,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// query is what one sequence of a test asks and gets.
+// query is the input and the result of one sequence.
 type query struct {
 	prompt, got []int32
 	n           int
@@ -73,13 +73,13 @@ func generate(eng *engine.Engine, list []*query) error {
 	return nil
 }
 
-// open starts an engine of a group.
+// open starts an engine on a group.
 func open(p *program, d device.Device, opt engine.Options) (*engine.Engine, error) {
 	return engine.Open(engine.Model{Manifest: p.manifest, Device: d}, opt)
 }
 
-// TestThreads: ranks that are threads of a process give, for every arrangement,
-// what the model gives by the book; steps of a pipeline overlap.
+// TestThreads checks for every partition that ranks in threads compute the expected
+// tokens, and that the steps of a pipeline overlap.
 func TestThreads(t *testing.T) {
 	t.Parallel()
 	lib := library(t)
@@ -122,7 +122,7 @@ func check(t *testing.T, p *program, list []*query) {
 	}
 }
 
-// compare holds what queries got against the book.
+// compare checks the results of queries against the expected tokens.
 func compare(p *program, list []*query) error {
 	for _, q := range list {
 		if want := p.greedy(q.prompt, q.n); !slices.Equal(q.got, want) {
@@ -132,7 +132,7 @@ func compare(p *program, list []*query) error {
 	return nil
 }
 
-// TestSilentThread: a rank that hangs is named, and the others end.
+// TestSilentThread checks that a hanging rank is identified and that the others end.
 func TestSilentThread(t *testing.T) {
 	t.Parallel()
 	for _, groups := range [][]int{{2}, {1, 1, 1}} {
@@ -148,20 +148,20 @@ func TestSilentThread(t *testing.T) {
 		}
 		failed := make(chan error, 1)
 		go func() { failed <- generate(eng, []*query{{prompt: []int32{57}, n: 1}}) }()
-		t.Cleanup(func() { _ = eng }) // the rank sleeps on: the process ends before it wakes up
+		t.Cleanup(func() { _ = eng }) // keeps the engine alive: the hanging rank sleeps until the process ends
 		select {
 		case <-e.Broken():
 		case <-time.After(30 * time.Second):
-			t.Fatal("nobody noticed")
+			t.Fatal("the hanging rank was not detected")
 		}
 		var lost *comm.RankError
 		if !errors.As(e.Why(), &lost) || lost.Rank != 1 {
-			t.Errorf("%v: %v, expected rank 1 to be named", groups, e.Why())
+			t.Errorf("%v: %v, expected an error about rank 1", groups, e.Why())
 		}
 	}
 }
 
-// TestOtherWeights: shards of different files are refused.
+// TestOtherWeights checks that weights made from different files are refused.
 func TestOtherWeights(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, library(t), 2)

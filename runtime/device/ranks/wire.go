@@ -13,21 +13,21 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// What rank 0 tells the others: a message is 32-bit words, of which the first
-// is one of these. Every rank reads its messages in order.
+// Messages from rank 0 to the workers. A message is a list of 32-bit words; the first
+// is one of these constants. Every rank reads its messages in order.
 const (
-	msgOpen  = iota + 1 // the words of an opening as JSON, padded with spaces
-	msgStep             // the words of a step (appendStep)
-	msgCopy             // pages: to, from
-	msgMove             // page and row to, page and row from
-	msgPing             // answer, to show that you are there
-	msgClose            // the model; another may be opened
-	msgLeave            // say so when nothing more will come from you, and wait for msgGo
+	msgOpen  = iota + 1 // open a model: the words of an opening as JSON, padded with spaces
+	msgStep             // compute a step: its words (appendStep)
+	msgCopy             // copy a page: to, from
+	msgMove             // copy a row: page and row to, page and row from
+	msgPing             // reply with a sign of life
+	msgClose            // close the model; another may be opened
+	msgLeave            // acknowledge once no more messages will follow, then wait for msgGo
 	msgGo               // leave the job
-	msgJoin             // the GPUs' group, and say so: the words of NCCL's id
+	msgJoin             // join the group of GPUs and acknowledge: the words of NCCL's id
 )
 
-// An opening is all that a rank needs to start like rank 0.
+// An opening is the configuration with which rank 0 opened a model.
 type opening struct {
 	Settings Settings `json:"settings"`
 	Hash     string   `json:"hash"`
@@ -36,19 +36,20 @@ type opening struct {
 	Outputs                                                    []device.Array
 }
 
-// A reply says how opening went on a rank: empty errors are good.
+// A reply reports the result of opening a model on a rank; an empty error means
+// success.
 type reply struct {
 	Error  string `json:"error,omitempty"`
 	Hash   string `json:"hash"`
 	Source string `json:"source"`
 }
 
-// words spells a message's head.
+// words returns a message.
 func words(what int32, rest ...int32) []int32 {
 	return append(append(make([]int32, 0, 8), what), rest...)
 }
 
-// appendJSON appends a value as JSON, in whole words.
+// appendJSON appends a value as JSON, padded to whole words.
 func appendJSON(w []int32, v any) ([]int32, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -63,22 +64,23 @@ func appendJSON(w []int32, v any) ([]int32, error) {
 	return w, nil
 }
 
-// bytesOf are words as they lie in memory: ranks of one job have one byte order.
+// bytesOf returns the memory of words. All ranks of a job must have the same byte
+// order.
 func bytesOf[T int32 | float32](w []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(w))), 4*len(w))
 }
 
-// wordsOf reads a message.
+// wordsOf parses a message.
 func wordsOf(data []byte) ([]int32, error) {
 	if len(data) < 4 || len(data)%4 != 0 {
-		return nil, fmt.Errorf("a message of %d bytes came from rank 0", len(data))
+		return nil, fmt.Errorf("invalid message of %d bytes from rank 0", len(data))
 	}
 	w := make([]int32, len(data)/4)
 	copy(bytesOf(w), data)
 	return w, nil
 }
 
-// results are the parts of the outputs that a step fills.
+// results returns the used parts of a step's outputs.
 func results(m *manifest.Manifest, s *device.Step) (list [][]float32) {
 	g := &m.Graphs[s.Graph]
 	for i, o := range g.Outputs {
@@ -90,11 +92,11 @@ func results(m *manifest.Manifest, s *device.Step) (list [][]float32) {
 	return list
 }
 
-// config is the shape that rank 0 opened the model with.
+// config returns the configuration of rank 0 with the given number of threads.
 func (o *opening) config(threads int) (device.Config, error) {
 	for _, n := range []int{o.Pages, o.MaxTokens, o.MaxOutRows, o.MaxSeqs} {
 		if n < 1 || n > 1<<24 {
-			return device.Config{}, errors.New("rank 0 opens the model with sizes that cannot be")
+			return device.Config{}, errors.New("rank 0 sent sizes that are out of range")
 		}
 	}
 	c := device.Config{
@@ -107,7 +109,7 @@ func (o *opening) config(threads int) (device.Config, error) {
 	return c, nil
 }
 
-// openingOf is what rank 0 tells of its own configuration.
+// openingOf returns the opening for rank 0's configuration.
 func openingOf(c *device.Config) opening {
 	return opening{
 		Pages: c.Pages, MaxTokens: c.MaxTokens, MaxOutRows: c.MaxOutRows, MaxSeqs: c.MaxSeqs, MaskWords: c.MaskWords, MaxPages: c.MaxPages,

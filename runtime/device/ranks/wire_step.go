@@ -9,14 +9,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// stepHead is how many words stand before a step's arrays.
+// stepHead is the number of words before a step's arrays.
 const stepHead = 8
 
-// hasTypes is a flag of a step's head.
+// hasTypes is a flag in a step's head.
 const hasTypes = 1
 
-// appendStep appends a step as it travels to another process: its counts and the
-// used parts of its arrays, as 32-bit words. readStep reads them there.
+// appendStep appends a step in the format for other processes: its counts and the used
+// parts of its arrays, as 32-bit words. readStep reads this format.
 func appendStep(w []int32, s *device.Step) []int32 {
 	n, q := s.Tokens, s.Seqs
 	pages, xpages := s.PageAt[q], s.XPageAt[q]
@@ -40,15 +40,15 @@ func appendStep(w []int32, s *device.Step) []int32 {
 	return append(w, maskWords(s, n*words)...)
 }
 
-// maskWords are the first words of a step's mask, as pairs of 32 bits.
+// maskWords returns the first n words of a step's mask as pairs of 32-bit words.
 func maskWords(s *device.Step, n int) []int32 {
 	return unsafe.Slice((*int32)(device.Pointer(s.Mask[:n])), 2*n)
 }
 
-// readStep writes a step that came from rank 0 into a step's arrays.
+// readStep reads a step from rank 0 into the arrays of s.
 func readStep(s *device.Step, w []int32) (err error) {
 	if len(w) < stepHead {
-		return errors.New("a step that came from rank 0 is too short")
+		return errors.New("a step from rank 0 is too short")
 	}
 	graph, n, rows, q, flags, words, pages, xpages := w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]
 	for _, c := range []struct {
@@ -56,13 +56,13 @@ func readStep(s *device.Step, w []int32) (err error) {
 		most int
 	}{{n, len(s.ID)}, {rows, len(s.OutRow)}, {q, len(s.Past)}, {pages, len(s.Page)}, {xpages, len(s.XPage)}} {
 		if c.n < 0 || int(c.n) > c.most || words != 0 && int(words) != s.MaskWords {
-			return errors.New("a step that came from rank 0 is larger than this rank was started for")
+			return errors.New("a step from rank 0 exceeds the sizes that this rank was started with")
 		}
 	}
 	w = w[stepHead:]
 	take := func(into []int32, n int32) {
 		if int(n) > len(w) || int(n) > len(into) {
-			err = errors.New("a step that came from rank 0 is cut off")
+			err = errors.New("a step from rank 0 is truncated")
 			return
 		}
 		copy(into, w[:n])
@@ -86,7 +86,7 @@ func readStep(s *device.Step, w []int32) (err error) {
 		take(maskWords(s, len(s.Mask)), 2*n*words)
 	}
 	if err == nil && len(w) > 0 {
-		err = errors.New("a step that came from rank 0 is too long")
+		err = errors.New("a step from rank 0 is too long")
 	}
 	s.Graph, s.Tokens, s.OutRows, s.Seqs = int(graph), int(n), int(rows), int(q)
 	s.Typed, s.Masked = flags&hasTypes != 0, words > 0

@@ -10,7 +10,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// newStep is a step of the shapes that the tests below use.
+// newStep returns a step with the sizes of the tests below.
 func newStep(t *testing.T) *device.Step {
 	t.Helper()
 	s, err := device.NewStep(&device.Config{Pages: 5, MaxTokens: 12, MaxOutRows: 4, MaxSeqs: 3, MaskWords: 2})
@@ -21,13 +21,13 @@ func newStep(t *testing.T) *device.Step {
 	return s
 }
 
-// arrays are all of a step's.
+// arrays returns all arrays of a step.
 func arrays(s *device.Step) [][]int32 {
 	return [][]int32{s.ID, s.Pos, s.Seq, s.Slot, s.Types, s.OutRow, s.First, s.Past, s.PageAt, s.Page, s.XPageAt, s.XPage, s.XRows}
 }
 
-// TestStepWords: a step is the same behind the wire, with and without types and
-// masks.
+// TestStepWords checks that a step survives encoding and decoding, with and without
+// types and masks.
 func TestStepWords(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -55,7 +55,7 @@ func TestStepWords(t *testing.T) {
 	}
 }
 
-// TestHostileStep: words that are no step are an error, and nothing is written
+// TestHostileStep checks that invalid words are an error and that nothing is written
 // past the arrays.
 func TestHostileStep(t *testing.T) {
 	t.Parallel()
@@ -64,17 +64,17 @@ func TestHostileStep(t *testing.T) {
 	good := appendStep(nil, s)
 	for n := range good {
 		if readStep(newStep(t), good[:n]) == nil {
-			t.Errorf("%d of %d words are a step", n, len(good))
+			t.Errorf("%d of %d words were accepted", n, len(good))
 		}
 	}
 	if readStep(newStep(t), append(slices.Clone(good), 0)) == nil {
-		t.Error("a word too many")
+		t.Error("one extra word was accepted")
 	}
 	for at := range stepHead {
 		for _, v := range []int32{-1, -1 << 31, 1<<31 - 1} {
 			w := slices.Clone(good)
 			if w[at] = v; at == 0 || at == 4 {
-				continue // which graph, and flags, are not lengths
+				continue // the graph's index and the flags are not lengths
 			}
 			if readStep(newStep(t), w) == nil {
 				t.Errorf("word %d is %d", at, v)

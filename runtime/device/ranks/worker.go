@@ -12,37 +12,37 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/comm"
 )
 
-// pingEvery is how often rank 0 of an idle job asks the others whether they are
-// there. Each of both gives the other up when it has heard nothing for the time
-// that a rank may say nothing.
+// pingEvery is the interval at which rank 0 of an idle job pings the others. Rank 0 and
+// a worker give each other up after a silence longer than the timeout.
 const pingEvery = time.Second
 
-// Work does what rank 0 says until it lets go: nil, or why it had to stop.
+// Work executes rank 0's commands until it ends the job. It returns nil then, or the
+// error that stopped this rank.
 func (j *Job) Work() error {
 	return j.do(func() error {
 		f := &worker{Job: j}
 		err := f.loop()
 		var unreached *comm.RankError
 		if err != nil && !errors.As(err, &unreached) {
-			f.control.Fail(f.launch.Rank) // so that the others name this rank
+			f.control.Fail(f.launch.Rank) // makes the others report this rank as the cause
 		}
 		f.close()
 		return err
 	})
 }
 
-// A worker is a rank other than 0. All of it runs on the thread of the control channel.
+// A worker is a rank other than 0. All its methods run on the control channel's thread.
 type worker struct {
 	*Job
-	me    *runner       // while a model is open
-	said  reply         // how opening it went
-	limit time.Duration // how long rank 0 may say nothing then
+	me    *runner       // nil: no model is open
+	said  reply         // result of opening the model
+	limit time.Duration // maximum silence of rank 0 while a model is open
 }
 
-// loop reads messages and does what they say.
+// loop reads messages and executes them.
 func (f *worker) loop() error {
 	for {
-		patience := 24 * time.Hour // who waits for a command line may wait for long; the launcher ends a job of which a rank is gone
+		patience := 24 * time.Hour // rank 0 may wait long for a command line; the launcher ends a job that has lost a rank
 		if f.me != nil {
 			patience = f.limit
 		}
@@ -67,10 +67,10 @@ func (f *worker) loop() error {
 	}
 }
 
-// handle does one thing.
+// handle executes one message.
 func (f *worker) handle(what int, w []int32) (leave bool, err error) {
 	if f.me == nil && (what == msgStep || what == msgCopy || what == msgMove) {
-		return false, fmt.Errorf("bug: rank 0 asks for work before it has opened the model")
+		return false, fmt.Errorf("bug: rank 0 sent work before it opened the model")
 	}
 	switch what {
 	case msgOpen:
@@ -99,18 +99,18 @@ func (f *worker) handle(what int, w []int32) (leave bool, err error) {
 	case msgGo:
 		return true, nil
 	}
-	return false, fmt.Errorf("bug: rank 0 says %d with %d words", what, len(w))
+	return false, fmt.Errorf("bug: invalid message %d of %d words from rank 0", what, len(w))
 }
 
-// openModel starts the model as rank 0 did and says how that went.
+// openModel starts the model with rank 0's configuration and reports the result.
 func (f *worker) openModel(w []int32) error {
 	var o opening
 	if err := json.Unmarshal(bytesOf(w), &o); err != nil {
-		return fmt.Errorf("bug: rank 0 opens the model with %w", err)
+		return fmt.Errorf("bug: rank 0 sent an invalid configuration: %w", err)
 	}
 	f.close()
 	f.said = reply{Hash: f.program.Hash()}
-	if f.said.Hash == o.Hash { // else it may mean something else by what it says
+	if f.said.Hash == o.Hash { // a different program may encode the message differently
 		source, err := f.start(&o)
 		f.said.Source = source
 		if err != nil {
@@ -120,7 +120,7 @@ func (f *worker) openModel(w []int32) error {
 	return f.answer(&f.said)
 }
 
-// answer says how something went.
+// answer sends a reply to rank 0.
 func (f *worker) answer(r *reply) error {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -153,7 +153,7 @@ func (f *worker) start(o *opening) (source string, err error) {
 	return source, nil
 }
 
-// step runs one step, and hands its results to rank 0 where they are this rank's.
+// step runs one step and sends its results to rank 0 if this rank returns them.
 func (f *worker) step(w []int32) error {
 	s := f.me.own
 	err := readStep(s, w)
@@ -163,7 +163,7 @@ func (f *worker) step(w []int32) error {
 	gives := f.launch.Rank == f.part.Output()
 	err = f.withWatchdog(f.limit, func() error { return f.me.step(s, gives) })
 	if f.lostUnnamed(err) {
-		f.limit = verdictLimit // rank 0 asks who is there
+		f.limit = verdictLimit // rank 0 is looking for the lost rank
 		return nil
 	}
 	if err != nil {
@@ -180,7 +180,7 @@ func (f *worker) step(w []int32) error {
 	return nil
 }
 
-// close ends the model.
+// close closes the model.
 func (f *worker) close() {
 	if f.me != nil {
 		f.me.close()

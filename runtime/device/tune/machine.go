@@ -22,8 +22,8 @@ func ThisMachine() dispatch.Machine {
 	return m
 }
 
-// identify sets the CPU's identity from the first entry of /proc/cpuinfo, in the format
-// of x86 or, for other field names, of ARM.
+// identify sets the CPU's identity from the first entry of /proc/cpuinfo. It knows the
+// keys of x86 and ARM.
 func identify(m *dispatch.Machine, cpuinfo string) {
 	number := func(text string) int {
 		n, err := strconv.ParseInt(text, 0, 32)

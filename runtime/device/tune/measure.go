@@ -49,7 +49,7 @@ type readJob struct {
 }
 
 // Open loads a library and starts its threads. slab is the memory for copies of the
-// weights, in bytes: several times the last cache level and at least twice the largest
+// weights, in bytes: several times the last level of cache (LLC) and at least twice the largest
 // matrix.
 func Open(path string, threads int, slab int64) (*Driver, error) {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)

@@ -14,12 +14,11 @@ func median(xs []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// interval returns the bootstrap 95 % confidence interval of the median, by
-// percentiles. The bootstrap distribution of an order statistic has a closed form: the
-// probability that the resampled median is at most the j-th smallest of n numbers is
-// the probability that at least half of n draws are among the j smallest, a binomial
-// tail (Maritz and Jarrett 1978). If n is even, the lower of the two middle values
-// determines the low end and the upper one the high end.
+// interval returns the bootstrap 95 % confidence interval of the median, by percentiles.
+// The bootstrap distribution of an order statistic has a closed form (Maritz and Jarrett
+// 1978): the resampled median is at most the j-th smallest of n numbers if at least half
+// of n draws are among the j smallest, which is a binomial tail. If n is even, the lower
+// of the two middle values determines the low end and the upper one the high end.
 func interval(xs []float64) (low, high float64) {
 	n := len(xs)
 	if n == 0 {
