@@ -7,17 +7,17 @@ import (
 	"unicode"
 )
 
-// An answerParser takes an answer apart as its text comes. Text that may still
-// become a mark is held back. A call whose name comes first is told as it comes
-// (callstream.go), others when they are whole.
+// An answerParser parses a generated answer incrementally. It holds back text that may
+// turn out to be a marker. It streams tool calls with the name before the arguments
+// (callstream.go), and emits other calls when they are complete.
 type answerParser struct {
-	format   *callFormat // nil: text alone
+	format   *callFormat // nil: plain text only
 	opts     ReaderOptions
 	held     string
-	started  bool // something but white space has come
+	started  bool // a non-space character was seen
 	thinking bool
 	inCall   bool
-	trim     bool // white space that follows a mark is still to be dropped
+	trim     bool // drop white space after the last marker
 	calls    int
 	stream   callStream
 }
@@ -26,7 +26,7 @@ func newAnswerParser(f *callFormat, opts ReaderOptions) answerParser {
 	return answerParser{format: f, opts: opts}
 }
 
-// push adds text; last says that none follows.
+// push parses more text; last marks the end of the answer.
 func (p *answerParser) push(text string, last bool) (d Delta) {
 	if p.format == nil || !p.opts.Tools && !p.opts.Reasoning {
 		return Delta{Content: text}
@@ -37,7 +37,7 @@ func (p *answerParser) push(text string, last bool) (d Delta) {
 	return d
 }
 
-// step takes one piece off the text held; false: nothing more can be said.
+// step parses one part of the pending text. It returns false if it needs more text.
 func (p *answerParser) step(d *Delta, last bool) bool {
 	if p.trim {
 		if p.held = strings.TrimLeftFunc(p.held, unicode.IsSpace); p.held == "" {
@@ -79,7 +79,8 @@ func (p *answerParser) step(d *Delta, last bool) bool {
 	return p.until(mark, &d.Content, last, func() { p.inCall = true })
 }
 
-// until moves text up to a mark; what may be the begin of the mark stays.
+// until moves text before the marker to *to and calls found at the marker. It keeps a
+// suffix that may be the start of the marker.
 func (p *answerParser) until(mark string, to *string, last bool, found func()) bool {
 	if p.held == "" {
 		return false
@@ -101,7 +102,8 @@ func (p *answerParser) until(mark string, to *string, last bool, found func()) b
 	return false
 }
 
-// begun is how many bytes at the end of a text may be the begin of a mark.
+// begun returns the length of the longest suffix of text that is a proper prefix of
+// mark.
 func begun(text, mark string) int {
 	for n := min(len(mark)-1, len(text)); n > 0; n-- {
 		if strings.HasSuffix(text, mark[:n]) {
@@ -111,8 +113,7 @@ func begun(text, mark string) int {
 	return 0
 }
 
-// call reads the calls that stand in the text held: those that can be told as
-// they come, and the others as soon as they are whole.
+// call parses the tool calls in the pending text.
 func (p *answerParser) call(d *Delta, last bool) bool {
 	end := -1
 	if p.format.close != "" {
@@ -141,18 +142,17 @@ func (p *answerParser) call(d *Delta, last bool) bool {
 			p.calls++
 		}
 	case !told:
-		d.Content += p.format.open + body + mark // no call after all: the user sees what the model wrote
+		d.Content += p.format.open + body + mark // not a valid call: show the text that the model wrote
 	}
 	p.inCall, p.held, p.stream = false, rest, callStream{}
 	return rest != ""
 }
 
-// callID makes the id of a call: nine letters and digits, which every template
-// accepts, and no other call of a conversation has.
+// callID returns a random id for a call: nine letters and digits, a format that every
+// template accepts.
 func callID() string { return strings.ToLower(rand.Text()[:9]) }
 
-// readCalls reads a JSON object of a call, several one after another, or a
-// list of them.
+// readCalls parses one or more JSON objects of calls, or a list of them.
 func readCalls(text string, keys [2]string) (out []CallDelta, ok bool) {
 	text = strings.TrimSpace(text)
 	d := json.NewDecoder(strings.NewReader(text))
@@ -172,14 +172,14 @@ func readCalls(text string, keys [2]string) (out []CallDelta, ok bool) {
 			}
 			out = append(out, c)
 		}
-		if at := d.InputOffset(); at < int64(len(text)) && text[at] == ';' { // how Llama 3 separates calls
+		if at := d.InputOffset(); at < int64(len(text)) && text[at] == ';' { // the separator of calls in Llama 3
 			text = text[at+1:]
 			d = json.NewDecoder(strings.NewReader(text))
 		}
 	}
 }
 
-// readCall reads one call; the names of its keys differ between families, and
+// readCall parses one call. The names of its keys differ between model families, and
 // models mix them up.
 func readCall(data json.RawMessage, keys [2]string) (c CallDelta, ok bool) {
 	var call map[string]json.RawMessage
@@ -191,7 +191,7 @@ func readCall(data json.RawMessage, keys [2]string) (c CallDelta, ok bool) {
 	}
 	for _, key := range []string{keys[0], "name", "tool_name", "function"} {
 		if c.Name == "" {
-			_ = json.Unmarshal(call[key], &c.Name) // another type: the name is under another key, or there is none
+			_ = json.Unmarshal(call[key], &c.Name) // ignore a value of another type: the name may be under another key
 		}
 	}
 	for _, key := range []string{keys[1], "arguments", "parameters"} {

@@ -11,22 +11,22 @@ import (
 
 // braceTemplate is a template in the brace language: text with keys in braces.
 //
-//	{query} {question}      the user's text; {_query} {_question}: with a blank in front
-//	{system_prompt}         the system's text
-//	{res_prefix} {answer}   how the answer begins, or an earlier turn's answer
+//	{query} {question}      the user's text; {_query} {_question}: after a space
+//	{system_prompt}         the system prompt
+//	{res_prefix} {answer}   the start of the answer, or an earlier turn's answer
 //	{bos} {eos} {user_token} {assistant_token}
-//	{\n} { }                a line feed, a blank
+//	{\n} { }                a line feed, a space
 //	{#12}                   a token by its id
-//	{<|im_start|>}          a token by its spelling
+//	{<|im_start|>}          a token by its text
 //
-// Text outside of braces is tokenized as prompt text; \n in it is a line feed.
+// Text outside of braces is prompt text; \n in it is a line feed.
 type braceTemplate struct{ parts []bracePart }
 
-// A bracePart is a text, a key, or a token's id.
+// A bracePart is a literal text, a key or a token id.
 type bracePart struct {
 	text string
 	key  string
-	id   int32 // -1: none
+	id   int32 // -1: no id
 }
 
 func parseBraces(source string) (*braceTemplate, error) {
@@ -43,7 +43,7 @@ func parseBraces(source string) (*braceTemplate, error) {
 		}
 		end := strings.IndexByte(rest, '}')
 		if end < 0 {
-			return nil, fmt.Errorf("prompt template: } is missing behind %.40q", rest)
+			return nil, fmt.Errorf("prompt template: missing } after %.40q", rest)
 		}
 		part, err := readKey(rest[1:end])
 		if err != nil {
@@ -66,17 +66,17 @@ func readKey(key string) (bracePart, error) {
 	case key[0] == '#':
 		id, err := strconv.ParseInt(key[1:], 10, 32)
 		if err != nil || id < 0 {
-			return bracePart{}, fmt.Errorf("prompt template: {%s}: expected a token's id behind #", key)
+			return bracePart{}, fmt.Errorf("prompt template: {%s}: expected a token id after #", key)
 		}
 		return bracePart{id: int32(id)}, nil
 	}
 	return bracePart{key: key, id: -1}, nil
 }
 
-// A braceTurn is what one use of the template gets.
+// A braceTurn holds the values for one expansion of the template.
 type braceTurn struct{ system, query, answer string }
 
-// turns groups messages into turns; the last one is open.
+// turns groups messages into turns; the last one has no answer yet.
 func turns(messages []Message, opts RenderOptions) ([]braceTurn, error) {
 	list := []braceTurn{{}}
 	for i := range messages {
@@ -93,7 +93,7 @@ func turns(messages []Message, opts RenderOptions) ([]braceTurn, error) {
 				list = append(list, braceTurn{})
 			}
 		default:
-			return nil, fmt.Errorf("message %d has the role %q; a template in the brace language knows system, user and assistant", i, m.Role)
+			return nil, fmt.Errorf("message %d: role %q is not supported by templates in the brace language; use system, user or assistant", i, m.Role)
 		}
 	}
 	if last := list[len(list)-1]; len(list) > 1 && last == (braceTurn{}) {
@@ -109,15 +109,15 @@ func join(a, b string) string {
 	return a + "\n" + b
 }
 
-// A bracePiece is text with its origin, or a token.
+// A bracePiece is text with its origin, or a token id.
 type bracePiece struct {
 	text string
 	user bool
 	id   int32 // -1: text
 }
 
-// pieces fills the template in. An answer that the template has no key for
-// follows it, and an earlier turn ends with the end token.
+// pieces expands the template for all turns. If the template has no key for the answer,
+// the answer follows the expansion. Earlier turns end with the end-of-sequence token.
 func (t *braceTemplate) pieces(messages []Message, opts RenderOptions, tokens SpecialTokens) ([]bracePiece, error) {
 	list, err := turns(messages, opts)
 	if err != nil {
@@ -156,7 +156,8 @@ func (t *braceTemplate) pieces(messages []Message, opts RenderOptions, tokens Sp
 	return out, nil
 }
 
-// roleToken spells a token by its role in the brace language, or as written.
+// roleToken returns the text of a token given by its role in the brace language, or key
+// itself.
 func roleToken(key string, t SpecialTokens) string {
 	switch key {
 	case "bos":
@@ -171,7 +172,7 @@ func roleToken(key string, t SpecialTokens) string {
 	return key
 }
 
-// text gives the prompt's text; tokens given by id stand as {#id}.
+// text returns the prompt's text; tokens given by id appear as {#id}.
 func (t *braceTemplate) text(messages []Message, opts RenderOptions, tokens SpecialTokens) (string, error) {
 	pieces, err := t.pieces(messages, opts, tokens)
 	if err != nil {
@@ -188,8 +189,8 @@ func (t *braceTemplate) text(messages []Message, opts RenderOptions, tokens Spec
 	return b.String(), nil
 }
 
-// encode gives the prompt's tokens: pieces between ids are tokenized as one
-// text, in which tokens of the template are recognized and the user's are not.
+// encode returns the prompt's tokens. Text between token ids is tokenized as one piece;
+// special tokens are recognized only in text of the template, not of users.
 func (t *braceTemplate) encode(tok *tokenizer.Tokenizer, messages []Message, opts RenderOptions, tokens SpecialTokens) (*Prompt, error) {
 	pieces, err := t.pieces(messages, opts, tokens)
 	if err != nil {
@@ -238,12 +239,12 @@ func (t *braceTemplate) encode(tok *tokenizer.Tokenizer, messages []Message, opt
 	return prompt, nil
 }
 
-// known checks the ids and spellings of tokens.
+// known checks that all ids and texts of tokens are in the vocabulary.
 func (t *braceTemplate) known(tok *tokenizer.Tokenizer) error {
 	roles := []string{"query", "question", "_query", "_question", "system_prompt", "res_prefix", "answer", "bos", "eos", "user_token", "assistant_token"}
 	for _, p := range t.parts {
 		if p.id >= 0 && tok.Token(p.id) == "" {
-			return fmt.Errorf("prompt template: {#%d}: the vocabulary has no such token", p.id)
+			return fmt.Errorf("prompt template: {#%d}: no such token in the vocabulary", p.id)
 		}
 		if p.key == "" || slices.Contains(roles, p.key) {
 			continue

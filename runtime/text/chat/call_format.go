@@ -1,10 +1,10 @@
 package chat
 
-// CallFormat is how the model writes one call of a tool: what stands before and
-// behind the JSON object, and the object's keys of the name and the arguments.
+// CallFormat returns the format in which the model writes a tool call: the text before
+// and after the JSON object, and the object's keys for the name and the arguments.
 func (t *Template) CallFormat() (open, shut, name, arguments string) {
 	f := t.callFormat()
-	if f == nil { // templates in the brace language say nothing of calls
+	if f == nil { // a template in the brace language does not define tool calls
 		f = &callFormats[0].format
 	}
 	open, shut = f.open, f.close

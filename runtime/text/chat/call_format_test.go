@@ -2,7 +2,7 @@ package chat
 
 import "testing"
 
-// TestCallFormat: what a call format writes is what a reader takes for a call.
+// TestCallFormat checks that a Reader parses calls in the format of CallFormat.
 func TestCallFormat(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{"{{ tools }}<tool_call>", "{{ '[TOOL_CALLS]' }}", "{{ '<|python_tag|>' }}", "{{ '<|START_ACTION|>' }}", "{query}"} {

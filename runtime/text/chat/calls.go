@@ -2,17 +2,18 @@ package chat
 
 import "strings"
 
-// A callFormat says how a family of templates writes calls of tools, and what
-// marks thinking.
+// A callFormat is the syntax in which a family of templates writes tool calls and
+// reasoning.
 type callFormat struct {
-	open  string // what begins a call, "" none: the answer as a whole is one
-	close string // what ends it; "" the end of the answer
+	open  string // start of a call; "": the whole answer is a call
+	close string // end of a call; "": the end of the answer
 	keys  [2]string
-	list  bool // a JSON list of calls stands between
+	list  bool // a JSON list of calls stands between the markers
 	think [2]string
 }
 
-// callFormats are told by what stands in a template's text, first fit.
+// callFormats are the known formats; the first whose marker occurs in the template's
+// text applies.
 var callFormats = []struct {
 	sign   string
 	format callFormat
@@ -26,8 +27,8 @@ var callFormats = []struct {
 	{"<|tool_calls|>", callFormat{open: "<|tool_calls|>", keys: [2]string{"name", "arguments"}, list: true}},
 }
 
-// formatOf finds how a template's model calls tools; a template that says
-// nothing of it gets the format most used, JSON in <tool_call> tags.
+// formatOf returns the tool call format of a template. Without a known marker it
+// returns the most common format, JSON in <tool_call> tags.
 func formatOf(source string) *callFormat {
 	f := callFormats[0].format
 	for _, c := range callFormats {

@@ -5,27 +5,28 @@ import (
 	"regexp"
 )
 
-// A callStream tells calls as their text comes: first the name, then the
-// arguments, piece by piece. It takes those whose name stands before arguments
-// that are a JSON object, which is how every family's template writes them.
+// A callStream streams tool calls: first the name, then pieces of the arguments. It
+// supports calls that write the name before a JSON object of arguments, as the
+// templates of all families do.
 type callStream struct {
-	told int // calls between the marks that were told so far
-	part int // of the call that comes
+	told int // calls emitted since the opening marker
+	part int // state of the current call
 	json nesting
 }
 
-// Parts of a call.
+// States of a call.
 const (
 	beforeCall = iota
 	inArguments
-	afterArguments // other keys, and the end of the object
+	afterArguments // other keys and the end of the object
 )
 
-// callHead is what stands before the arguments.
+// callHead matches the text before the arguments.
 var callHead = regexp.MustCompile(`^[\s,;]*\[?\s*\{\s*"(?:name|tool_name|function)"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*\{`)
 
-// take reads from the text that p holds, which a mark ends at end (-1: it has
-// not come). taken: the text was for it; more: it is to be called again.
+// take parses the pending text of p up to the closing marker at end (-1: not found
+// yet). taken reports whether the text was a call; more reports whether take must be
+// called again.
 func (s *callStream) take(p *answerParser, d *Delta, end int, last bool) (more, taken bool) {
 	switch s.part {
 	case beforeCall:
@@ -54,7 +55,7 @@ func (s *callStream) take(p *answerParser, d *Delta, end int, last bool) (more, 
 	if end >= 0 {
 		text = text[:end]
 	} else if !last {
-		text = text[:len(text)-begun(text, p.format.close)] // the mark ends a call wherever it stands
+		text = text[:len(text)-begun(text, p.format.close)] // the marker ends a call wherever it occurs
 	}
 	n, whole := s.json.skip(text)
 	p.held = p.held[n:]
@@ -65,7 +66,7 @@ func (s *callStream) take(p *answerParser, d *Delta, end int, last bool) (more, 
 	return false, true
 }
 
-// addArguments adds to those of a call.
+// addArguments appends to the arguments of a call.
 func (d *Delta) addArguments(index int, text string) {
 	if n := len(d.Calls); n > 0 && d.Calls[n-1].Index == index {
 		d.Calls[n-1].Arguments += text
@@ -74,14 +75,14 @@ func (d *Delta) addArguments(index int, text string) {
 	d.Calls = append(d.Calls, CallDelta{Index: index, Arguments: text})
 }
 
-// A nesting follows brackets and strings of JSON.
+// A nesting tracks brackets and strings of JSON.
 type nesting struct {
 	depth             int
 	inString, escaped bool
 }
 
-// skip moves over text to the end of the value that it stands in; whole: that
-// is at n.
+// skip consumes text up to the end of the current JSON value; whole reports whether the
+// value ends at n.
 func (j *nesting) skip(text string) (n int, whole bool) {
 	for i := range len(text) {
 		c := text[i]

@@ -10,8 +10,8 @@ import (
 	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
 
-// byteTokenizer has a token for every letter of the byte alphabet's printable
-// part, and special tokens.
+// byteTokenizer returns a tokenizer with a token for every printable character of the
+// byte alphabet, and special tokens.
 func byteTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	t.Helper()
 	vocab := map[string]int{"Ġ": 0, "Ċ": 1}
@@ -38,8 +38,8 @@ func byteTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	return tok
 }
 
-// TestEncodeForgery: special tokens of the template are tokens, those of users
-// are text, also where template and user make one together.
+// TestEncodeForgery checks that special tokens of the template become tokens and those
+// of users stay text, even if template and user text together form one.
 func TestEncodeForgery(t *testing.T) {
 	t.Parallel()
 	tok := byteTokenizer(t)
@@ -76,12 +76,12 @@ func TestEncodeForgery(t *testing.T) {
 			t.Errorf("%s: special tokens %s, want %s", c.source, got, c.want)
 		}
 		if got := tok.Decode(p.IDs, false); got != p.Text {
-			t.Errorf("%s: the tokens say %q, the text %q", c.source, got, p.Text)
+			t.Errorf("%s: the tokens decode to %q, the text is %q", c.source, got, p.Text)
 		}
 	}
 }
 
-// TestBraces: every key of the brace language, and several turns.
+// TestBraces checks every key of the brace language, and several turns.
 func TestBraces(t *testing.T) {
 	t.Parallel()
 	tok := byteTokenizer(t)
@@ -124,7 +124,7 @@ func TestBraces(t *testing.T) {
 	}
 }
 
-// TestNamed: every built-in template renders a conversation.
+// TestNamed checks that every built-in template renders a conversation.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	if len(Names()) < 11 {
@@ -142,7 +142,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestCallComes: a call is told before it ends.
+// TestCallComes checks that a call is streamed before it ends.
 func TestCallComes(t *testing.T) {
 	t.Parallel()
 	p := newAnswerParser(&callFormats[0].format, ReaderOptions{Tools: true})
@@ -161,8 +161,8 @@ func TestCallComes(t *testing.T) {
 	}
 }
 
-// TestStopsAndOpen: the token behind an answer ends it; the tool template is
-// taken for conversations with tools.
+// TestStopsAndOpen checks that the token after an answer is a stop token, and that the
+// tool template renders conversations with tools.
 func TestStopsAndOpen(t *testing.T) {
 	t.Parallel()
 	tok := byteTokenizer(t)
@@ -184,8 +184,8 @@ func TestStopsAndOpen(t *testing.T) {
 	}
 }
 
-// TestReader: calls and thinking come out of answers, however their text is
-// cut into tokens.
+// TestReader checks that tool calls and reasoning are parsed for every split of the
+// text into tokens.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	tok := byteTokenizer(t)

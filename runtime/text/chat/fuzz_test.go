@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzTemplate: no template in either language, and no message, panics.
+// FuzzTemplate checks that no template in either language, and no message, panics.
 func FuzzTemplate(f *testing.F) {
 	for _, name := range Names() {
 		source, _ := builtin(name)
@@ -18,7 +18,7 @@ func FuzzTemplate(f *testing.F) {
 		if json.Unmarshal([]byte(message), &m) != nil {
 			return
 		}
-		if len(source) > 500 { // the probes run under the default limits
+		if len(source) > 500 { // Parse probes run under the default limits
 			return
 		}
 		tmpl, err := Parse(source, TokensOf(tok))
@@ -37,8 +37,8 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: however an answer is cut, the same comes out, and nothing of
-// what is no mark and no call is lost.
+// FuzzAnswer checks that the result does not depend on how an answer is split, and that
+// no text other than markers and calls is lost.
 func FuzzAnswer(f *testing.F) {
 	f.Add("a<tool_call>{\"name\":\"f\"}</tool_call>b", uint8(1))
 	f.Add("<think>x</think> y <tool_c", uint8(3))
@@ -54,7 +54,7 @@ func FuzzAnswer(f *testing.F) {
 				content += d.Content
 				reasoning += d.Reasoning
 				for _, c := range d.Calls {
-					calls += c.Name + c.Arguments // ids are drawn by chance
+					calls += c.Name + c.Arguments // ids are random
 				}
 			}
 			for i := 0; i < len(answer); i += step {

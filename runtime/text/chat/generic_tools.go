@@ -9,34 +9,34 @@ import (
 	"strings"
 )
 
-// Models whose template does not know of tools are told of them by a text, in
-// the format that most models with tools were trained on (Hermes', which Qwen's
-// templates have too). docs/serving.md shows it.
+// For templates without tool support, a text describes the tools. It uses the format of
+// Hermes, which most models with tool support were trained on, and which Qwen's
+// templates also use. See docs/serving.md.
 const (
 	toolsBefore = "You may call one or more functions to answer the user. The functions are, one a line:\n<tools>\n"
 	toolsBehind = "</tools>\nTo call a function, write a JSON object with its name and its arguments like this:\n"
 )
 
-// call writes a call as the template's model does.
+// call returns a call in the format of the template's model.
 func (t *Template) call(name, arguments string) string {
 	open, shut, nameKey, argumentsKey := t.CallFormat()
 	return fmt.Sprintf("%s{%q: %s, %q: %s}%s", open, nameKey, name, argumentsKey, arguments, shut)
 }
 
-// isGeneric says that a template does not mention tools.
+// isGeneric reports whether a template does not mention tools.
 func isGeneric(source string) bool { return !strings.Contains(source, "tools") }
 
-// takesSystem says whether a message of the role system gets into a prompt.
+// takesSystem reports whether the template renders messages of the role system.
 func (t *Template) takesSystem() bool {
 	const needle = "needle-7f3a"
 	text, err := t.Render([]Message{{Role: "system", Content: needle}, {Role: "user", Content: "a"}}, RenderOptions{AddGenerationPrompt: true})
 	return err == nil && strings.Contains(text, needle)
 }
 
-// DescribeTools writes tools, calls and their results as texts where the
-// template knows none of them; else it changes nothing. The tools stand in the
-// system's message, or in the user's first one where the template leaves out what
-// the system says.
+// DescribeTools writes tools, tool calls and their results as text if the template does
+// not support tools; otherwise it returns its arguments unchanged. The description is
+// added to the system message, or to the first user message if the template omits
+// system messages.
 func (t *Template) DescribeTools(messages []Message, opts RenderOptions) ([]Message, RenderOptions, error) {
 	if !t.generic || t.tools != nil && len(opts.Tools) > 0 || len(opts.Tools) == 0 && !slices.ContainsFunc(messages, usesTools) {
 		return messages, opts, nil
@@ -64,14 +64,14 @@ func (t *Template) DescribeTools(messages []Message, opts RenderOptions) ([]Mess
 	default:
 		at := slices.IndexFunc(list, func(m Message) bool { return m.Role == "user" })
 		if at < 0 {
-			return nil, opts, errors.New("the chat template knows neither tools nor a system message, and there is no message of the user to describe the tools in")
+			return nil, opts, errors.New("the chat template supports neither tools nor system messages, and there is no user message to add the tool description to")
 		}
 		list[at] = Message{Role: "user", Content: text + "\n\n" + list[at].Text()}
 	}
 	return list, opts, nil
 }
 
-// usesTools says that a message calls tools, or is a result.
+// usesTools reports whether a message contains tool calls or a tool result.
 func usesTools(m Message) bool { return len(m.ToolCalls) > 0 || m.Role == "tool" }
 
 // asText writes calls and results into the content.
@@ -105,7 +105,7 @@ func (t *Template) asText(m Message) (Message, error) {
 	return Message{Role: m.Role, Content: strings.Join(parts, "\n")}, nil
 }
 
-// describe lists the tools.
+// describe returns the description of the tools.
 func (t *Template) describe(tools []json.RawMessage) (string, error) {
 	var b bytes.Buffer
 	b.WriteString(toolsBefore)

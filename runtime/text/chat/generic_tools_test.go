@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDescribeTools: templates without tools get them, earlier calls and their
-// results as text; others get the conversation as it is.
+// TestDescribeTools checks that tools, earlier calls and their results become text for
+// templates without tools, and that conversations for other templates are unchanged.
 func TestDescribeTools(t *testing.T) {
 	t.Parallel()
 	tools := []json.RawMessage{[]byte(`{"type": "function", "function": {"name": "f"}}`)}
@@ -39,7 +39,7 @@ func TestDescribeTools(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 		if _, _, err := tmpl.DescribeTools(messages[:1], RenderOptions{Tools: tools}); (err == nil) != (name == "system") {
-			t.Errorf("%s, no message of the user: error %v", name, err)
+			t.Errorf("%s, no user message: error %v", name, err)
 		}
 		if list, _, err := tmpl.DescribeTools(messages[:2], RenderOptions{}); err != nil || list[0].Content != messages[0].Content {
 			t.Errorf("%s, no tools: %v, %v", name, list, err)

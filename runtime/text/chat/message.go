@@ -7,27 +7,27 @@ import (
 	"fmt"
 )
 
-// A Message is one turn of a conversation, with the keys of the OpenAI
-// interface. Decoded from JSON, it keeps every key and their order, because
-// templates may look at any of them.
+// A Message is one message of a conversation, with the keys of the OpenAI API. A
+// Message decoded from JSON keeps all keys in their order, because templates may use
+// any of them.
 type Message struct {
 	Role       string     // "system", "user", "assistant" or "tool"
-	Content    any        // a string, an array of parts of type text ([]Part), or nil
+	Content    any        // a string, a list of parts ([]Part) or nil
 	Name       string     // name of the participant
-	ToolCalls  []ToolCall // calls that the assistant made
-	ToolCallID string     // id of the call that the message answers
-	Extra      []Field    // further keys, in order
+	ToolCalls  []ToolCall // tool calls of the assistant
+	ToolCallID string     // id of the call that a tool message answers
+	Extra      []Field    // other keys, in order
 
-	keys []string // as decoded; nil: made by hand
+	keys []string // order of the keys in JSON; nil: not decoded from JSON
 }
 
-// A Part is one piece of a content that is a list: its JSON object, such as
-// {"type": "text", "text": "…"}.
+// A Part is one element of a list content: its JSON object, such as {"type": "text",
+// "text": "…"}.
 type Part = json.RawMessage
 
-// TextPart is the part of a text.
+// TextPart returns a text part.
 func TextPart(text string) Part {
-	quoted, _ := json.Marshal(text) // a string always can
+	quoted, _ := json.Marshal(text) // cannot fail for a string
 	return Part(`{"type": "text", "text": ` + string(quoted) + `}`)
 }
 
@@ -37,22 +37,22 @@ type Field struct {
 	Value json.RawMessage
 }
 
-// A ToolCall is a call of a function that the model asked for.
+// A ToolCall is a function call that the model requested.
 type ToolCall struct {
 	ID       string   `json:"id,omitempty"`
 	Type     string   `json:"type,omitempty"` // "function"
 	Function Function `json:"function"`
 }
 
-// A Function is the name and the arguments of a call. Arguments is a JSON
-// object, or a JSON string that holds one, as the OpenAI interface has it:
-// templates get the object either way.
+// A Function is the name and the arguments of a call. Arguments is a JSON object or, as
+// in the OpenAI API, a JSON string that contains one; templates get the object in both
+// cases.
 type Function struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// UnmarshalJSON reads a message.
+// UnmarshalJSON decodes a message and keeps the order of its keys.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	fields, err := objectFields(data)
 	if err != nil {
@@ -82,7 +82,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readContent reads null, a string or a list of parts.
+// readContent decodes null, a string or a list of parts.
 func readContent(data json.RawMessage) (any, error) {
 	switch data = bytes.TrimSpace(data); {
 	case string(data) == "null":
@@ -99,8 +99,8 @@ func readContent(data json.RawMessage) (any, error) {
 	return nil, errors.New("expected a string, a list of parts or null")
 }
 
-// Text is the text of a message: its content, or the texts of its parts joined
-// by line feeds.
+// Text returns the text of a message: its content, or the texts of its parts joined by
+// line feeds.
 func (m *Message) Text() string {
 	switch c := m.Content.(type) {
 	case string:
@@ -111,7 +111,7 @@ func (m *Message) Text() string {
 	return ""
 }
 
-// joinText joins the texts of parts and leaves other kinds of parts out.
+// joinText joins the texts of parts and omits other kinds of parts.
 func joinText(parts []Part) string {
 	var out []byte
 	for i, p := range parts {
@@ -131,8 +131,8 @@ func joinText(parts []Part) string {
 	return string(out)
 }
 
-// objectFields reads a JSON object and keeps the order of its keys; of a key
-// that occurs twice, the last value counts, at the first one's place.
+// objectFields decodes a JSON object and keeps the order of its keys. For a repeated
+// key, the last value replaces the first one in place.
 func objectFields(data []byte) ([]Field, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	first, err := d.Token()
@@ -149,7 +149,7 @@ func objectFields(data []byte) ([]Field, error) {
 		if err != nil {
 			return nil, err
 		}
-		f := Field{Key: key.(string)} // the decoder gives only strings as keys
+		f := Field{Key: key.(string)} // the decoder returns only strings as keys
 		if err := d.Decode(&f.Value); err != nil {
 			return nil, err
 		}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// llama2Safety is the system prompt that Meta published with Llama 2 Chat, as
-// two of Inferflow's templates have it.
+// llama2Safety is the system prompt that Meta published with Llama 2 Chat; two of
+// Inferflow's templates contain it.
 const (
 	llama2Safety = "You are a helpful, respectful and honest assistant. Always answer as helpfully as possible, while being safe.  " +
 		"Your answers should not include any harmful, unethical, racist, sexist, toxic, dangerous, or illegal content. " +
@@ -15,14 +15,14 @@ const (
 		"If you don't know the answer to a question, please don't share false information."
 )
 
-// A namedTemplate is a template that the user may name.
+// A namedTemplate is a built-in template.
 type namedTemplate struct{ name, source string }
 
 // lines joins the lines of one of Inferflow's templates.
 func lines(list ...string) string { return strings.Join(list, `{\n}`) }
 
-// namedTemplates are the templates of Inferflow by their names there, and
-// Jinja templates of formats that many models share.
+// namedTemplates are Inferflow's templates by their names there, and Jinja templates of
+// formats that many models share.
 var namedTemplates = []namedTemplate{
 	{"simple", lines("{query}", "{res_prefix}")},
 	{"llama2_chat.std", lines("<s>[INST]", "{query}[/INST]")},
@@ -52,7 +52,7 @@ var namedTemplates = []namedTemplate{
 	{"zephyr", `{% for m in messages %}{{ '<|' + m.role + '|>\n' + m.content + eos_token + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}`},
 }
 
-// Names lists the built-in templates.
+// Names returns the names of the built-in templates.
 func Names() (names []string) {
 	for _, t := range namedTemplates {
 		names = append(names, t.name)

@@ -6,16 +6,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// A Delta is what one more token of an answer added.
+// A Delta is the part of an answer that one more token added.
 type Delta struct {
 	Content   string
-	Reasoning string // thinking before the answer, where ReaderOptions.Reasoning asks for it apart
+	Reasoning string // reasoning before the answer; only with ReaderOptions.Reasoning
 	Calls     []CallDelta
 }
 
-// A CallDelta is news of a call of a tool: the first one of an Index has ID
-// and Name, the others more of its Arguments, whose pieces joined are a JSON
-// object.
+// A CallDelta is a part of a tool call. The first delta of an Index contains ID and
+// Name, the others pieces of Arguments, which joined are a JSON object.
 type CallDelta struct {
 	Index     int
 	ID        string
@@ -23,29 +22,29 @@ type CallDelta struct {
 	Arguments string
 }
 
-// ReaderOptions say what a Reader looks for.
+// ReaderOptions select what a Reader parses.
 type ReaderOptions struct {
-	Tools     bool // calls of tools; without it they stay part of the content
-	Reasoning bool // thinking, where the template marks it
+	Tools     bool // parse tool calls; otherwise they stay in the content
+	Reasoning bool // parse reasoning, if the template marks it
 }
 
-// A Reader turns the tokens of an answer into text and calls. Not safe for
+// A Reader parses the tokens of an answer into text and tool calls. It is not safe for
 // concurrent use.
 type Reader struct {
 	tok    *tokenizer.Tokenizer
 	stream *tokenizer.Stream
-	marks  []string // special tokens whose text the parser needs
+	marks  []string // special tokens that the parser needs as text
 	parser answerParser
 }
 
-// NewReader starts to read an answer to prompt, whose tokens it needs because
-// the text of the first token may depend on the last one of the prompt, and
-// because a prompt may already have opened the thinking.
+// NewReader returns a Reader for the answer to a prompt. It needs the prompt's tokens
+// because the text of the first token may depend on the token before it, and because
+// the prompt may already have started the reasoning.
 func (t *Template) NewReader(tok *tokenizer.Tokenizer, prompt []int32, opts ReaderOptions) *Reader {
 	r := &Reader{tok: tok, stream: tok.NewStream(false)}
 	f := t.callFormat()
 	if f == nil && opts.Tools {
-		f = formatOf("") // a template in the brace language, to which tools were described
+		f = formatOf("") // a template in the brace language, with described tools
 	}
 	if f != nil {
 		r.parser = newAnswerParser(f, opts)
@@ -67,7 +66,7 @@ func (t *Template) NewReader(tok *tokenizer.Tokenizer, prompt []int32, opts Read
 	return r
 }
 
-// callFormat is how the model calls tools.
+// callFormat returns the tool call format of the model.
 func (t *Template) callFormat() *callFormat {
 	if t.tools != nil && t.tools.format != nil {
 		return t.tools.format
@@ -75,7 +74,7 @@ func (t *Template) callFormat() *callFormat {
 	return t.format
 }
 
-// Push adds a token, which is not one of those that end the answer.
+// Push parses one token of the answer. Do not pass tokens that end the answer.
 func (r *Reader) Push(id int32) Delta {
 	if r.tok.IsSpecial(id) && !r.isMark(id) {
 		return Delta{}
@@ -93,5 +92,5 @@ func (r *Reader) isMark(id int32) bool {
 	return false
 }
 
-// Flush ends the answer.
+// Flush marks the end of the answer and returns the rest.
 func (r *Reader) Flush() Delta { return r.parser.push(r.stream.Flush(), true) }

@@ -9,12 +9,12 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/jinja"
 )
 
-// jinjaTemplate is a template in Jinja and what was found out about it.
+// jinjaTemplate is a Jinja template and its probed capabilities.
 type jinjaTemplate struct {
 	tmpl   *jinja.Template
 	tokens SpecialTokens
-	parts  bool // it knows contents that are lists of parts
-	text   bool // it knows contents that are strings
+	parts  bool // supports lists of parts as content
+	text   bool // supports strings as content
 	limits jinja.Limits
 }
 
@@ -28,8 +28,8 @@ func parseJinja(source string, tokens SpecialTokens, limits jinja.Limits) (*jinj
 	return t, nil
 }
 
-// probe renders a message as a string and as a list of parts, to learn which
-// of them the template puts into its prompt.
+// probe renders a message with a string and one with a list of parts, to determine
+// which of them the template supports.
 func (t *jinjaTemplate) probe() {
 	const needle = "needle-7f3a"
 	has := func(content any) bool {
@@ -43,9 +43,8 @@ func (t *jinjaTemplate) probe() {
 	}
 }
 
-// Render gives the text for messages. Arguments of calls are objects, as
-// authors of templates expect, and strings where a template cannot join
-// objects with text.
+// Render returns the prompt's text. It passes the arguments of calls as objects, as
+// template authors expect, or as strings if the template concatenates them with text.
 func (t *jinjaTemplate) Render(messages []Message, opts RenderOptions) (jinja.Str, error) {
 	adapted := make([]Message, len(messages))
 	calls := false
@@ -63,7 +62,7 @@ func (t *jinjaTemplate) Render(messages []Message, opts RenderOptions) (jinja.St
 	return out, err
 }
 
-// adapt gives a message's content in a form that the template knows.
+// adapt converts a message's content to a form that the template supports.
 func (t *jinjaTemplate) adapt(m Message) Message {
 	switch c := m.Content.(type) {
 	case string:
@@ -78,13 +77,13 @@ func (t *jinjaTemplate) adapt(m Message) Message {
 	return m
 }
 
-// renderAs says how messages are shown to a template.
+// renderAs selects how messages are passed to a template.
 type renderAs struct {
-	argumentText bool // arguments of calls as text, not as objects
-	probe        bool // within probeLimits, unless the template has limits of its own
+	argumentText bool // pass arguments of calls as text instead of objects
+	probe        bool // use probeLimits, unless the template has its own limits
 }
 
-// probeLimits keep a hostile template from holding up whoever opens a model.
+// probeLimits bound the time that a hostile template takes when a model is opened.
 var probeLimits = jinja.Limits{Steps: 1_000_000, Bytes: 1 << 20}
 
 func (t *jinjaTemplate) render(messages []Message, opts RenderOptions, as renderAs) (jinja.Str, error) {
@@ -131,7 +130,7 @@ func (t *jinjaTemplate) render(messages []Message, opts RenderOptions, as render
 // continueTag marks the end of the message that the model continues.
 const continueTag = "CONTINUE_FINAL_MESSAGE_TAG "
 
-// tagFinal puts the tag behind the last message's text and gives that text.
+// tagFinal appends the tag to the last message's text and returns that text.
 func tagFinal(messages []Message) ([]Message, string, error) {
 	if len(messages) == 0 {
 		return nil, "", errors.New("there is no message to continue")
@@ -150,7 +149,7 @@ func tagFinal(messages []Message) ([]Message, string, error) {
 	return nil, "", errors.New("the last message has no text to continue")
 }
 
-// cutFinal ends a prompt where the last message ends.
+// cutFinal truncates a prompt after the last message.
 func cutFinal(out jinja.Str, final string) (jinja.Str, error) {
 	text := out.String()
 	tag := strings.TrimSpace(continueTag)

@@ -6,9 +6,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// Stops are the tokens that end an answer: those given (the model's own, such
-// as generation_config.json lists) and the special token that the template
-// writes behind an assistant's message.
+// Stops returns the tokens that end an answer: eos, the model's own tokens such as
+// those in generation_config.json, and the special token that the template writes after
+// an assistant message.
 func (t *Template) Stops(tok *tokenizer.Tokenizer, eos []int32) []int32 {
 	out := slices.Clone(eos)
 	if id, ok := t.endOfTurn(tok); ok && !slices.Contains(out, id) {
@@ -17,7 +17,7 @@ func (t *Template) Stops(tok *tokenizer.Tokenizer, eos []int32) []int32 {
 	return out
 }
 
-// endOfTurn finds the special token that follows an answer in a rendered
+// endOfTurn returns the special token that follows an answer in a rendered
 // conversation.
 func (t *Template) endOfTurn(tok *tokenizer.Tokenizer) (int32, bool) {
 	if t.jinja == nil {
@@ -35,14 +35,14 @@ func (t *Template) endOfTurn(tok *tokenizer.Tokenizer) (int32, bool) {
 		if found = found || endsWithWord(seen, answer); found && tok.IsSpecial(id) {
 			return id, true
 		} else if found && len(seen) > 0 && !endsWithWord(seen, answer) {
-			return 0, false // text follows first: the turn does not end by a token
+			return 0, false // text comes first: no token ends the turn
 		}
 		seen += stream.Push(id)
 	}
 	return 0, false
 }
 
-// endsWithWord says whether text ends in word, blanks aside.
+// endsWithWord reports whether text ends in word, ignoring spaces.
 func endsWithWord(text, word string) bool {
 	for len(text) > 0 && (text[len(text)-1] == ' ' || text[len(text)-1] == '\n') {
 		text = text[:len(text)-1]

@@ -12,29 +12,28 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// A Template makes prompts of conversations. It is immutable and safe for
-// concurrent use.
+// A Template renders conversations to prompts. It is immutable and safe for concurrent
+// use.
 type Template struct {
 	source string
 	tokens SpecialTokens
-	jinja  *jinjaTemplate // nil: in the brace language
+	jinja  *jinjaTemplate // nil: a template in the brace language
 	braces *braceTemplate
-	tools  *Template // for conversations with tools; nil: this one
+	tools  *Template // for conversations with tools; nil: this template
 	format *callFormat
 
-	generic bool // it knows no tools, which are described as text
-	system  bool // of a generic one: it knows the role system
+	generic bool // the template does not support tools; they are described as text
+	system  bool // for a generic one: the template supports the role system
 }
 
-// Parse reads a template in Jinja or in the brace language; which one it is
-// shows in the text: only Jinja has {{ and {%. A text without braces is the
-// name of a built-in template, see Names.
+// Parse parses a template in Jinja or in the brace language. It recognizes Jinja by {{
+// or {%. A source without braces is the name of a built-in template; see Names.
 func Parse(source string, tokens SpecialTokens) (*Template, error) {
 	return ParseBounded(source, tokens, jinja.Limits{})
 }
 
-// ParseBounded is Parse with limits of each render, for templates that come from
-// whoever asks. Reading one and finding its stops renders it a few times.
+// ParseBounded is like Parse, with limits for each render. Use it for templates from
+// untrusted clients. Parse and Stops render a template a few times.
 func ParseBounded(source string, tokens SpecialTokens, limits jinja.Limits) (*Template, error) {
 	if source == "" {
 		return nil, errors.New("the chat template is empty")
@@ -42,7 +41,7 @@ func ParseBounded(source string, tokens SpecialTokens, limits jinja.Limits) (*Te
 	if !strings.Contains(source, "{") {
 		named, ok := builtin(source)
 		if !ok {
-			return nil, fmt.Errorf("no chat template is called %q; there are %s", source, strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("no chat template is named %q; choose one of: %s", source, strings.Join(Names(), ", "))
 		}
 		source = named
 	}
@@ -63,35 +62,35 @@ func ParseBounded(source string, tokens SpecialTokens, limits jinja.Limits) (*Te
 	return t, nil
 }
 
-// WithTools gives a template that renders conversations with tools by another
-// one, as models with a template "tool_use" want it.
+// WithTools returns a template that renders conversations with tools by another
+// template, as for models that have a template "tool_use".
 func (t *Template) WithTools(tools *Template) *Template {
 	both := *t
 	both.tools = tools
 	return &both
 }
 
-// RenderOptions are what a template gets besides the messages.
+// RenderOptions are the inputs of a template besides the messages.
 type RenderOptions struct {
-	Tools               []json.RawMessage // {"type": "function", "function": {…}}, as the template's author expects them
+	Tools               []json.RawMessage // {"type": "function", "function": {…}}
 	Documents           []json.RawMessage
-	AddGenerationPrompt bool            // end with what opens the model's answer
-	ContinueFinal       bool            // end inside the last message, which the model continues
-	Variables           map[string]any  // more variables of the template: Go values as of encoding/json, or json.RawMessage
-	Limit               tokenizer.Limit // of the prompt
+	AddGenerationPrompt bool            // end with the start of the model's answer
+	ContinueFinal       bool            // end inside the last message, for the model to continue
+	Variables           map[string]any  // additional template variables: values as decoded by encoding/json, or json.RawMessage
+	Limit               tokenizer.Limit // limit for the prompt
 	Now                 time.Time       // for strftime_now; zero: the current time
 }
 
-// A Prompt is what the model gets.
+// A Prompt is the input of the model.
 type Prompt struct {
 	Text string
 	IDs  []int32
 }
 
-// Source is the template's text.
+// Source returns the template's text.
 func (t *Template) Source() string { return t.source }
 
-// Render gives the prompt's text.
+// Render returns the prompt's text.
 func (t *Template) Render(messages []Message, opts RenderOptions) (string, error) {
 	if t.braces != nil {
 		return t.braces.text(messages, opts, t.tokens)
@@ -100,13 +99,13 @@ func (t *Template) Render(messages []Message, opts RenderOptions) (string, error
 	return out.String(), err
 }
 
-// text renders a template in Jinja.
+// text renders a Jinja template.
 func (t *Template) text(messages []Message, opts RenderOptions) (out jinja.Str, err error) {
 	if t.tools != nil && len(opts.Tools) > 0 {
 		return t.tools.text(messages, opts)
 	}
 	if opts.ContinueFinal && opts.AddGenerationPrompt {
-		return out, errors.New("a prompt either continues the last message or opens an answer, not both")
+		return out, errors.New("continuing the last message and adding a generation prompt exclude each other")
 	}
 	if !opts.ContinueFinal {
 		return t.jinja.Render(messages, opts)
@@ -121,10 +120,10 @@ func (t *Template) text(messages []Message, opts RenderOptions) (out jinja.Str, 
 	return cutFinal(out, final)
 }
 
-// Encode gives the prompt's text and tokens. Special tokens written in the
-// template become tokens; the same letters in a message, a tool's description
-// or a variable stay plain text, so that nobody can forge a turn. Without such
-// letters the tokens are those of transformers.
+// Encode returns the prompt's text and tokens. Special tokens in the template's text
+// become tokens. The same characters in a message, a tool description or a variable
+// stay plain text, so users cannot forge a turn. Otherwise the tokens are equal to
+// those of transformers.
 func (t *Template) Encode(tok *tokenizer.Tokenizer, messages []Message, opts RenderOptions) (*Prompt, error) {
 	if t.braces != nil {
 		return t.braces.encode(tok, messages, opts, t.tokens)

@@ -11,8 +11,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/jinja"
 )
 
-// rendered is testdata/rendered.json, which tools/gen/reference/chat_templates.py
-// writes with transformers.
+// rendered is the format of testdata/rendered.json, which
+// tools/gen/reference/chat_templates.py writes with transformers.
 type rendered struct {
 	Conversations map[string]json.RawMessage
 	Tokens        json.RawMessage
@@ -43,12 +43,12 @@ func readTemplate(t *testing.T, name string) string {
 	return string(source)
 }
 
-// TestRenderedRaw gives the engine what transformers gives Jinja, unchanged.
+// TestRenderedRaw renders the unchanged inputs that transformers passes to Jinja.
 func TestRenderedRaw(t *testing.T) {
 	t.Parallel()
 	r := readRendered(t)
 	for _, c := range r.Cases {
-		if c.Conversation == "continue" { // not the engine's work
+		if c.Conversation == "continue" { // outside of the template engine
 			continue
 		}
 		tmpl, err := jinja.Parse(readTemplate(t, c.Template))
@@ -83,7 +83,7 @@ func TestRenderedRaw(t *testing.T) {
 	}
 }
 
-// conversation reads one of the conversations as a service would.
+// conversation decodes one of the conversations as the server does.
 func conversation(t *testing.T, data json.RawMessage) ([]Message, RenderOptions) {
 	t.Helper()
 	var c struct {
@@ -114,9 +114,9 @@ func conversation(t *testing.T, data json.RawMessage) ([]Message, RenderOptions)
 	return c.Messages, opts
 }
 
-// TestRendered gives messages to templates. Where transformers raises an error
-// because a template does not know lists of parts or objects of arguments, we
-// render; where calls hold their arguments as text, templates get the object.
+// TestRendered renders messages. Where transformers raises an error because a template
+// does not support lists of parts or argument objects, we render; where calls hold
+// their arguments as text, templates get the object.
 func TestRendered(t *testing.T) {
 	t.Parallel()
 	r := readRendered(t)
@@ -131,7 +131,7 @@ func TestRendered(t *testing.T) {
 			c.Conversation == "parts" && c.Template != "gemma_parts"
 		switch {
 		case adapted && (err != nil || c.Conversation == "parts" && !strings.Contains(text, "Look")):
-			t.Errorf("%s, %s: %q, error %v; want the content or the arguments made fit", c.Template, c.Conversation, text, err)
+			t.Errorf("%s, %s: %q, error %v; want adapted content or arguments", c.Template, c.Conversation, text, err)
 		case adapted, c.Conversation == "call text":
 		case (err != nil) != (c.Error != ""):
 			t.Errorf("%s, %s: error %v, want %q", c.Template, c.Conversation, err, c.Error)

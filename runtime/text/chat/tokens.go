@@ -2,15 +2,15 @@ package chat
 
 import "github.com/iflowc/iflowc/runtime/text/tokenizer"
 
-// SpecialTokens are the spellings of a tokenizer's special tokens, which
-// templates know as bos_token, eos_token and so on. An empty one is undefined.
+// SpecialTokens are the texts of a tokenizer's special tokens, which templates use as
+// bos_token, eos_token and so on. An empty text means undefined.
 type SpecialTokens struct {
 	BOS, EOS, UNK, SEP, PAD, CLS, Mask string
 
-	User, Assistant string // of the brace language
+	User, Assistant string // used by the brace language
 }
 
-// TokensOf gives the special tokens of a tokenizer.
+// TokensOf returns the special tokens of a tokenizer.
 func TokensOf(t *tokenizer.Tokenizer) SpecialTokens {
 	name := func(role string) string {
 		if id, ok := t.Special(role); ok {

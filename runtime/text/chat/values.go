@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/jinja"
 )
 
-// set gives the special tokens that there are to a template.
+// set sets the template variables of the defined special tokens.
 func (t SpecialTokens) set(vars *jinja.Dict) {
 	for _, v := range []struct{ name, token string }{
 		{"bos_token", t.BOS}, {"eos_token", t.EOS}, {"unk_token", t.UNK}, {"sep_token", t.SEP},
@@ -20,14 +20,14 @@ func (t SpecialTokens) set(vars *jinja.Dict) {
 	}
 }
 
-// knownRoles are trusted: some templates build a token of them ("<|" + role +
-// "|>").
+// knownRoles are trusted text, because some templates build a special token from them
+// ("<|" + role + "|>").
 var knownRoles = []string{
 	"system", "developer", "user", "assistant", "tool", "function", "ipython", "model", "observation", "environment",
 	"tool_response", "tool_call", "context", "document", "documents", "control",
 }
 
-// value is what a template sees of a message.
+// value converts a message for a template.
 func (m *Message) value(argumentText bool) (jinja.Value, error) {
 	d := jinja.NewDict()
 	keys := m.keys
@@ -44,7 +44,7 @@ func (m *Message) value(argumentText bool) (jinja.Value, error) {
 	return d, nil
 }
 
-// defaultKeys are the keys of a message that was not read from JSON.
+// defaultKeys returns the keys of a message that was not decoded from JSON.
 func (m *Message) defaultKeys() []string {
 	keys := []string{"role", "content"}
 	if m.Name != "" {
@@ -100,7 +100,7 @@ func (m *Message) field(key string, argumentText bool) (jinja.Value, error) {
 	return nil, nil
 }
 
-// value is what a template sees of a call.
+// value converts a tool call for a template.
 func (c *ToolCall) value(argumentText bool) (jinja.Value, error) {
 	f := jinja.NewDict()
 	f.Set("name", jinja.UserText(c.Function.Name))
@@ -120,7 +120,7 @@ func (c *ToolCall) value(argumentText bool) (jinja.Value, error) {
 	return d, nil
 }
 
-// arguments gives the arguments of a call as an object, or as its text.
+// arguments returns the arguments of a call as an object, or as text.
 func (f *Function) arguments(asText bool) (jinja.Value, error) {
 	data := bytes.TrimSpace(f.Arguments)
 	if len(data) == 0 {
@@ -142,7 +142,7 @@ func (f *Function) arguments(asText bool) (jinja.Value, error) {
 	return v, nil
 }
 
-// jsonList reads a list of JSON values; an empty one is None.
+// jsonList decodes a list of JSON values; an empty list becomes None.
 func jsonList(list []Part) (jinja.Value, error) {
 	if list == nil {
 		return nil, nil
@@ -158,7 +158,7 @@ func jsonList(list []Part) (jinja.Value, error) {
 	return jinja.NewList(out...), nil
 }
 
-// goValue turns a variable into what templates know.
+// goValue converts a variable to a template value.
 func goValue(v any) (jinja.Value, error) {
 	switch v := v.(type) {
 	case nil, bool:

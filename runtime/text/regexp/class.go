@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// class parses what follows '[': ranges, escapes, [:posix:], nested classes
+// class parses a character class after '[': ranges, escapes, [:posix:], nested classes
 // and && intersections.
 func (p *regexParser) class() (Set, error) {
 	if p.depth++; p.depth > maxRegexDepth {
@@ -52,7 +52,7 @@ func (p *regexParser) class() (Set, error) {
 	return set, nil
 }
 
-// classItem parses one member: a nested class, an escape, or a range.
+// classItem parses one item of a class: a nested class, an escape or a range.
 func (p *regexParser) classItem() (Set, error) {
 	if p.peek() == '[' {
 		if strings.HasPrefix(p.src[p.pos:], "[:") {
@@ -117,7 +117,7 @@ func (p *regexParser) posixBracket() (Set, bool) {
 	return set, true
 }
 
-// escapedSet parses what follows a backslash where a set of characters is meant.
+// escapedSet parses an escape that stands for a set of characters, after the backslash.
 func (p *regexParser) escapedSet() (Set, error) {
 	if !p.more() {
 		return nil, fmt.Errorf("pattern ends in a backslash")

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// A Regexp is a compiled backtracking matcher with Oniguruma's semantics on UTF-8
-// text. A budget of steps bounds the time of patterns that would backtrack
-// without end; see FindAll.
+// A Regexp is a compiled backtracking matcher with Oniguruma's semantics on UTF-8 text.
+// A step budget bounds the time of patterns with catastrophic backtracking; see
+// FindAll.
 type Regexp struct {
 	start *node
 	loops int
@@ -19,10 +19,10 @@ const (
 	opAccept nodeOp = iota
 	opSet
 	opSetLoop // greedy, lazy or possessive repeat of one class
-	opAlt     // kids in order
-	opLoop    // repeat of a group: kids[0] is the body (which returns here), kids[1] the way out
+	opAlt     // alternatives in order
+	opLoop    // repeat of a group: kids[0] is the body, which returns here; kids[1] is the continuation
 	opLook    // kids[0] is the body, ending in opAccept
-	opAtomic  // likewise
+	opAtomic  // kids[0] is the body, ending in opAccept
 	opAnchor
 )
 
@@ -36,7 +36,7 @@ type node struct {
 	class    *Class
 	next     *node
 	kids     []*node
-	first    []*firstSet // opAlt: what each kid can begin with
+	first    []*firstSet // opAlt: possible first bytes of each alternative
 }
 
 // Compile parses and compiles a pattern.
@@ -70,7 +70,7 @@ func (c *compiler) class(s Set) *Class {
 	return made
 }
 
-// compile turns a tree into nodes that continue with next.
+// compile translates a syntax tree to nodes that continue with next.
 func (c *compiler) compile(t *ast, next *node) (*node, error) {
 	if c.nodes++; c.nodes > maxNodes {
 		return nil, fmt.Errorf("pattern unrolls to more than %d nodes", maxNodes)
@@ -140,7 +140,7 @@ func (c *compiler) repeat(t *ast, next *node) (*node, error) {
 	return tail, err
 }
 
-// optionalPart compiles the repeats beyond the minimum.
+// optionalPart compiles the repetitions beyond the minimum.
 func (c *compiler) optionalPart(t *ast, body *ast, next *node) (*node, error) {
 	if t.max < 0 {
 		loop := &node{op: opLoop, mode: t.mode, loop: c.loops, kids: []*node{nil, next}}
@@ -164,8 +164,8 @@ func (c *compiler) optionalPart(t *ast, body *ast, next *node) (*node, error) {
 	return tail, nil
 }
 
-// firstSet says which ASCII bytes can begin a match; beyond ASCII it gives no
-// answer. A nil firstSet excludes nothing.
+// firstSet is the set of ASCII bytes that can begin a match; bytes beyond ASCII are not
+// excluded. A nil firstSet excludes nothing.
 type firstSet [2]uint64
 
 func (f *firstSet) admits(s string, pos int) bool {
@@ -179,7 +179,7 @@ func (f *firstSet) admits(s string, pos int) bool {
 	return b >= utf8.RuneSelf || f[b>>6]&(1<<(b&63)) != 0
 }
 
-// firstOf derives the firstSet of simple beginnings; nil where it cannot tell.
+// firstOf returns the firstSet of a node with a simple start, else nil.
 func firstOf(n *node) *firstSet {
 	switch n.op {
 	case opSet:

@@ -1,8 +1,7 @@
-// Package regexp matches the regular expressions of published tokenizers as
-// Oniguruma does, by which Hugging Face tokenizers go: backtracking, with
-// lookaround, possessive repeats and class intersections, on UTF-8 text. It has
-// the classes of characters too that such patterns name.
+// Package regexp matches the regular expressions of published tokenizers with the
+// semantics of Oniguruma, the engine of Hugging Face tokenizers: backtracking on UTF-8
+// text with lookaround, possessive quantifiers and class intersections. It also
+// provides the character classes that such patterns name.
 //
-// A budget of steps bounds the time of patterns that would backtrack without
-// end.
+// A step budget bounds the time of patterns with catastrophic backtracking.
 package regexp

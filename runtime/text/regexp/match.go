@@ -5,9 +5,9 @@ import "unicode/utf8"
 // matcher is the state of one search.
 type matcher struct {
 	text  string
-	steps int // what is left of the budget
+	steps int // rest of the budget
 	depth int
-	loop  []int // per opLoop: where its current iteration began, -1 outside
+	loop  []int // per opLoop: start of the current iteration, -1 outside
 }
 
 const (
@@ -20,10 +20,9 @@ const (
 // A Span is a half-open byte range.
 type Span struct{ Start, End int }
 
-// FindAll gives the non-overlapping matches from left to right; an empty match
-// right behind the previous one is dropped. When the step budget (proportional
-// to the text) is used up, no further matches are reported: the rest of the
-// text stays in one piece.
+// FindAll returns the non-overlapping matches from left to right. It omits an empty
+// match directly after the previous match. When the step budget, which is proportional
+// to the length of text, is used up, it returns the matches so far.
 func (re *Regexp) FindAll(text string) []Span {
 	m := &matcher{text: text, steps: stepsBase + stepsPerByte*len(text), loop: make([]int, re.loops)}
 	var out []Span
@@ -57,7 +56,7 @@ func (m *matcher) search(n *node, pos int) int {
 	return m.match(n, pos)
 }
 
-// RuneLen is the length of the code point at pos, at least 1.
+// RuneLen returns the length in bytes of the code point at pos, at least 1.
 func RuneLen(s string, pos int) int {
 	if pos >= len(s) || s[pos] < utf8.RuneSelf {
 		return 1
@@ -66,7 +65,7 @@ func RuneLen(s string, pos int) int {
 	return n
 }
 
-// one returns the length of the code point at pos if the class holds it, else 0.
+// one returns the length of the code point at pos if the class contains it, else 0.
 func (m *matcher) one(c *Class, pos int) int {
 	if pos >= len(m.text) {
 		return 0
@@ -81,7 +80,7 @@ func (m *matcher) one(c *Class, pos int) int {
 	return n
 }
 
-// match returns the end of the match of n and all that follows it, or noMatch.
+// match returns the end of the match of n and its continuation, or noMatch.
 func (m *matcher) match(n *node, pos int) int {
 	if m.depth++; m.depth > maxMatchDepth {
 		m.steps = 0
@@ -137,7 +136,7 @@ func (m *matcher) walk(n *node, pos int) int {
 	}
 }
 
-// run takes as many members of the class as allowed.
+// run matches as many characters of the class as allowed.
 func (m *matcher) run(n *node, pos int) (end, count int) {
 	for count < n.max {
 		w := m.one(n.class, pos)
@@ -244,8 +243,8 @@ func (m *matcher) look(n *node, pos int) bool {
 	return false
 }
 
-// maxLookBehind bounds look-behind in bytes; Oniguruma allows only patterns of
-// fixed length there, which are short.
+// maxLookBehind limits look-behind in bytes. Oniguruma allows only patterns of fixed
+// length there, which are short.
 const maxLookBehind = 256
 
 func (m *matcher) anchor(kind byte, pos int) bool {

@@ -1,12 +1,12 @@
 package regexp
 
-// Patterns follow Oniguruma, whose Unicode is newer than Go's. The sets below are
-// the differences, found by asking Hugging Face tokenizers 0.22 about every code
-// point (lo,hi pairs). They are right for the Unicode 15.0 tables of Go; a newer
-// Go only makes the additions redundant.
+// Oniguruma implements a newer version of Unicode than Go. The sets below are the
+// differences, determined by testing every code point with Hugging Face tokenizers 0.22
+// (lo,hi pairs). They are valid for the Unicode 15.0 tables of Go; with a newer Go the
+// additions only become redundant.
 
-// onigurumaAdded holds what Oniguruma counts to a general category, or to a
-// script ("script:" in front), beyond Go's tables (Unicode 16.0).
+// onigurumaAdded lists the code points that Oniguruma adds to a general category of
+// Go's tables, or to a script (prefix "script:"), from Unicode 16.0.
 var onigurumaAdded = map[string]Set{
 	"Ll": {
 		0x1c8a, 0x1c8a, 0xa7cd, 0xa7cd, 0xa7db, 0xa7db, 0x10d70, 0x10d85,
@@ -84,11 +84,12 @@ var onigurumaAdded = map[string]Set{
 	},
 }
 
-// onigurumaAlphabetic is what has the property Alphabetic beyond Go's tables.
+// onigurumaAlphabetic lists the code points that Oniguruma adds to the property
+// Alphabetic.
 var onigurumaAlphabetic = Set{
 	0x363, 0x36f, 0x897, 0x897, 0x1dd3, 0x1de6, 0x10d69, 0x10d69, 0x10efc, 0x10efc, 0x113b8, 0x113c0,
 	0x113c2, 0x113c2, 0x113c5, 0x113c5, 0x113c7, 0x113ca, 0x113cc, 0x113cd, 0x1611e, 0x1612e,
 }
 
-// onigurumaWord is what \w takes in beyond letters, marks and digits.
+// onigurumaWord lists the code points of \w other than letters, marks and digits.
 var onigurumaWord = Set{0xb2, 0xb3, 0xb9, 0xb9, 0xbc, 0xbe}

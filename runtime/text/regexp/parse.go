@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// The syntax tree of a pattern. One kind per construct keeps the compiler flat.
+// astKind is a kind of node in the syntax tree of a pattern, one per construct.
 type astKind uint8
 
 const (
@@ -31,16 +31,16 @@ type ast struct {
 	negated  bool // astLook
 }
 
-// regexParser reads the Oniguruma (Ruby) syntax that tokenizer.json uses:
-// nested and intersected classes, properties, look-around, atomic groups,
-// possessive quantifiers and inline options.
+// regexParser parses the Oniguruma (Ruby) syntax of tokenizer.json: nested classes and
+// intersections, properties, lookaround, atomic groups, possessive quantifiers and
+// inline options.
 type regexParser struct {
 	src   string
 	pos   int
 	depth int
 	icase bool
 	dot   bool // '.' matches '\n' too
-	ext   bool // free spacing
+	ext   bool // ignore white space in the pattern
 }
 
 const (
@@ -200,7 +200,7 @@ func (p *regexParser) escape() (*ast, error) {
 	return p.setNode(set), nil
 }
 
-// group parses what follows '('.
+// group parses a group after '('.
 func (p *regexParser) group() (*ast, error) {
 	wrap := func(n *ast) *ast { return n }
 	switch {
@@ -308,7 +308,7 @@ func (p *regexParser) quantifiers(n *ast) (*ast, error) {
 
 const maxRegexRepeat = 1000
 
-// braces parses {n}, {n,}, {,m}, {n,m}; anything else is a literal brace.
+// braces parses {n}, {n,}, {,m} and {n,m}; anything else is a literal brace.
 func (p *regexParser) braces() (lo, hi int, ok bool) {
 	start := p.pos
 	p.pos++

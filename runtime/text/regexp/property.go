@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Space is \s, as Oniguruma reads it for UTF-8 text.
+// Space returns Oniguruma's \s for UTF-8 text.
 func Space() Set { return Table(unicode.White_Space) }
 
 func digitSet() Set { return Category("Nd") }
@@ -18,15 +18,15 @@ func wordSet() Set {
 
 func hexSet() Set { return Set{'0', '9', 'A', 'F', 'a', 'f'} }
 
-// wordClass is what \w and \b of patterns go by.
+// wordClass is the class of \w and \b.
 var wordClass = sync.OnceValue(func() *Class { return NewClass(wordSet()) })
 
-// Alphabetic is Unicode's derived property Alphabetic.
+// Alphabetic returns Unicode's derived property Alphabetic.
 func Alphabetic() Set {
 	return Category("L", "Nl").Union(Table(unicode.Other_Alphabetic)).Union(onigurumaAlphabetic)
 }
 
-// Category joins general categories, brought up to Oniguruma's Unicode.
+// Category returns the union of general categories in Oniguruma's version of Unicode.
 func Category(names ...string) Set {
 	var pairs []rune
 	for _, name := range names {
@@ -40,8 +40,8 @@ func Category(names ...string) Set {
 	return normalizeSet(pairs)
 }
 
-// propertySet resolves the name inside \p{…}: a general category, a script or
-// a POSIX class; case, spaces, '_' and '-' in the name do not matter.
+// propertySet returns the set of \p{name}: a general category, a script or a POSIX
+// class. Case, spaces, '_' and '-' in the name are ignored.
 func propertySet(name string) (Set, error) {
 	negated := strings.HasPrefix(name, "^")
 	key := foldName(strings.TrimPrefix(name, "^"))
@@ -105,7 +105,7 @@ var longCategories = map[string]string{
 	"paragraphseparator": "zp", "other": "c", "control": "cc", "format": "cf", "unassigned": "cn",
 }
 
-// posixSet gives the classes of [[:name:]] and \p{name}.
+// posixSet returns the set of [[:name:]] and \p{name}.
 func posixSet(key string) (Set, bool) {
 	switch key {
 	case "alpha", "alphabetic":

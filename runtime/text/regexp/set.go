@@ -8,7 +8,7 @@ import (
 // A Set is a set of code points: sorted, disjoint, inclusive lo,hi pairs.
 type Set []rune
 
-// normalize sorts and merges arbitrary lo,hi pairs into a Set.
+// normalizeSet sorts and merges arbitrary lo,hi pairs into a Set.
 func normalizeSet(pairs []rune) Set {
 	type span struct{ lo, hi rune }
 	spans := make([]span, 0, len(pairs)/2)
@@ -29,12 +29,12 @@ func normalizeSet(pairs []rune) Set {
 	return out
 }
 
-// Union holds what either holds.
+// Union returns the union of s and o.
 func (s Set) Union(o Set) Set {
 	return normalizeSet(append(slices.Clone(s), o...))
 }
 
-// Negate holds all other code points.
+// Negate returns the complement.
 func (s Set) Negate() Set {
 	var out Set
 	next := rune(0)
@@ -50,17 +50,17 @@ func (s Set) Negate() Set {
 	return out
 }
 
-// Intersect holds what both hold.
+// Intersect returns the intersection of s and o.
 func (s Set) Intersect(o Set) Set {
 	return s.Negate().Union(o.Negate()).Negate()
 }
 
-// fold adds the simple case variants of every member.
+// fold adds the simple case variants of every code point.
 func (s Set) fold() Set {
 	pairs := slices.Clone(s)
 	for i := 0; i < len(s); i += 2 {
 		if s[i+1]-s[i] > 4096 {
-			continue // huge ranges (negated classes, \p{L}) already hold their case variants
+			continue // huge ranges (negated classes, \p{L}) already contain their case variants
 		}
 		for r := s[i]; r <= s[i+1]; r++ {
 			for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -71,7 +71,7 @@ func (s Set) fold() Set {
 	return normalizeSet(pairs)
 }
 
-// Table lists the code points of Unicode tables.
+// Table returns the code points of Unicode tables.
 func Table(tables ...*unicode.RangeTable) Set {
 	var pairs []rune
 	for _, t := range tables {
@@ -95,14 +95,14 @@ func appendStride(pairs []rune, lo, hi, stride rune) []rune {
 	return pairs
 }
 
-// A Class is a Set made fast to ask: a bitmap of the basic plane and a
-// searched list above it.
+// A Class is a Set with fast lookup: a bitmap of the basic multilingual plane and a
+// sorted list above it.
 type Class struct {
 	bmp  [1024]uint64
 	high Set
 }
 
-// NewClass makes a class of a set.
+// NewClass returns the class of a set.
 func NewClass(s Set) *Class {
 	c := &Class{}
 	for i := 0; i < len(s); i += 2 {
@@ -117,7 +117,7 @@ func NewClass(s Set) *Class {
 	return c
 }
 
-// Has says whether the class holds a code point.
+// Has reports whether the class contains a code point.
 func (c *Class) Has(r rune) bool {
 	if uint32(r) < 0x10000 {
 		return c.bmp[r>>6]&(1<<(r&63)) != 0

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// addedVocabulary finds added and special tokens inside text before the model
-// sees it: first those matched in the raw text, then those matched in
-// normalized text.
+// addedVocabulary finds added and special tokens in text before the model tokenizes it:
+// first tokens that match the raw text, then tokens that match normalized text.
 type addedVocabulary struct {
 	tokens  []AddedToken // in order of addition
 	byID    map[int32]int
@@ -16,15 +15,14 @@ type addedVocabulary struct {
 	special map[string]bool
 	raw     *tokenMatcher
 	normal  *tokenMatcher
-	refuse  func(start, end int) bool // of a special token in the raw text: it stays text; nil: none
+	refuse  func(start, end int) bool // reports whether a special token in raw text must stay text; nil: never
 }
 
-// MaxAddedToken bounds the bytes of an added token, and so the work of matching.
+// MaxAddedToken limits the bytes of an added token, and thereby the work of matching.
 const MaxAddedToken = 4096
 
-// newAddedVocabulary gives every added token its id: that of the model's
-// vocabulary if it has the token, else the next free one, as the reference
-// does whatever the file's "id" says.
+// newAddedVocabulary assigns an id to every added token: its id in the model's
+// vocabulary, else the next free one. Like the reference, it ignores the file's "id".
 func newAddedVocabulary(added []AddedToken, v *vocabulary, n normalizer) (*addedVocabulary, error) {
 	a := &addedVocabulary{byID: map[int32]int{}, ids: map[string]int32{}, special: map[string]bool{}}
 	top := int32(-1)
@@ -41,7 +39,7 @@ func newAddedVocabulary(added []AddedToken, v *vocabulary, n normalizer) (*added
 		if t.Content == "" {
 			continue
 		}
-		if id, known := a.ids[t.Content]; known { // later entries change how it is matched
+		if id, known := a.ids[t.Content]; known { // a later entry replaces the matching options
 			old := &a.tokens[a.byID[id]]
 			old.LStrip, old.RStrip, old.SingleWord = t.LStrip, t.RStrip, t.SingleWord
 			continue
@@ -72,15 +70,15 @@ func newAddedVocabulary(added []AddedToken, v *vocabulary, n normalizer) (*added
 	return a, nil
 }
 
-// segment is a stretch of text, or one added token where token >= 0.
+// segment is a piece of text, or an added token if token >= 0.
 type segment struct {
 	text  string
 	token int // index into addedVocabulary.tokens
 	first bool
 }
 
-// split cuts text at the tokens of m. Tokens may take white space at their
-// sides with them (lstrip, rstrip) or ask to stand alone (single_word).
+// split splits text at the tokens of m. A token may include adjacent white space
+// (lstrip, rstrip) or match only whole words (single_word).
 func (a *addedVocabulary) split(out []segment, m *tokenMatcher, text string, first bool) []segment {
 	done := 0
 	emit := func(from, to, token int) {
@@ -162,7 +160,7 @@ func (m *tokenMatcher) add(content string, index int) {
 	}
 }
 
-// find gives the first match at or after pos; index < 0 if there is none.
+// find returns the first match at or after pos; index < 0 means none.
 func (m *tokenMatcher) find(text string, pos int) (start, end, index int) {
 	if len(m.nodes) == 0 {
 		return 0, 0, -1
@@ -178,7 +176,7 @@ func (m *tokenMatcher) find(text string, pos int) (start, end, index int) {
 	return 0, 0, -1
 }
 
-// longestAt gives the longest token that begins at start; index < 0 if none does.
+// longestAt returns the longest token that begins at start; index < 0 means none.
 func (m *tokenMatcher) longestAt(text string, start int) (end, index int) {
 	index = -1
 	if len(m.nodes) == 0 {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// bpe is byte-pair encoding by merge rank (Sennrich et al. 2016), with the
-// options of Hugging Face's model of that name.
+// bpe is byte-pair encoding by merge rank (Sennrich et al. 2016), with the options of
+// Hugging Face's BPE model.
 type bpe struct {
 	vocab        *vocabulary
 	merges       mergeTable
@@ -15,10 +15,10 @@ type bpe struct {
 	fuseUnk      bool
 	byteFallback bool
 	ignoreMerges bool
-	rawBytes     bool // pieces arrive as bytes, tokens are spelled in GPT-2's alphabet
+	rawBytes     bool // pieces are raw bytes; tokens are spelled in GPT-2's byte alphabet
 	prefix       string
 	suffix       string
-	byteIDs      [256]int32 // <0xXX> with byteFallback, the alphabet with rawBytes; -1: none
+	byteIDs      [256]int32 // ids of <0xXX> with byteFallback, of the byte alphabet with rawBytes; -1: none
 	cache        wordCache
 }
 
@@ -94,7 +94,7 @@ func (m *bpe) encode(ids []int32, piece string) []int32 {
 	return ids
 }
 
-// byteSymbols starts a word from raw bytes, one symbol each.
+// byteSymbols initializes a word from raw bytes, one symbol per byte.
 func (m *bpe) byteSymbols(w *mergeWord, piece string) {
 	unk := unkRun{m: m, w: w}
 	for i := range len(piece) {
@@ -108,7 +108,7 @@ func (m *bpe) byteSymbols(w *mergeWord, piece string) {
 	unk.flush()
 }
 
-// charSymbols starts a word from its characters.
+// charSymbols initializes a word from characters.
 func (m *bpe) charSymbols(w *mergeWord, piece string) {
 	unk := unkRun{m: m, w: w}
 	for i := 0; i < len(piece); {
@@ -134,8 +134,8 @@ func (m *bpe) charSymbols(w *mergeWord, piece string) {
 	unk.flush()
 }
 
-// fallback spells s as byte tokens if the vocabulary has all of them. A run of
-// unknown characters before it stays pending, as in the reference.
+// fallback replaces s by byte tokens if the vocabulary contains all of them. As in the
+// reference, a preceding run of unknown characters stays pending.
 func (m *bpe) fallback(w *mergeWord, s string) bool {
 	for i := range len(s) {
 		if m.byteIDs[s[i]] < 0 {

@@ -1,7 +1,7 @@
 package tokenizer
 
-// mergeWord is a word being merged: symbols in a doubly linked list inside a
-// slice, and a heap of candidate merges, lowest rank first, then leftmost.
+// mergeWord is a word during merging: its symbols in a doubly linked list inside a
+// slice, and a heap of candidate merges ordered by rank, then position.
 type mergeWord struct {
 	symbols []mergeSymbol
 	heap    []mergeCandidate
@@ -29,8 +29,8 @@ func (w *mergeWord) add(id int32) {
 	w.symbols = append(w.symbols, mergeSymbol{id: id, prev: n - 1, next: -1, alive: true})
 }
 
-// mergeAll applies rules until none is left. A candidate that has gone stale
-// still counts when the symbols now at its place merge into the same token.
+// mergeAll applies merges until none is left. A stale candidate still applies if the
+// symbols now at its position merge into the same token.
 func (w *mergeWord) mergeAll(rules *mergeTable) {
 	for i := range len(w.symbols) - 1 {
 		w.candidate(rules, int32(i), int32(i+1))

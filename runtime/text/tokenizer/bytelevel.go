@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
-// gpt2Pattern is the splitting of GPT-2 (Radford et al. 2019, encoder.py).
+// gpt2Pattern is GPT-2's word pattern (Radford et al. 2019, encoder.py).
 const gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
 var gpt2Regex = sync.OnceValue(func() *regexp.Regexp {
@@ -18,8 +18,8 @@ var gpt2Regex = sync.OnceValue(func() *regexp.Regexp {
 	return re
 })
 
-// byteLevel is GPT-2's pre-tokenizer: optional blank in front, split into
-// words, and spelling of bytes in a printable alphabet.
+// byteLevel is GPT-2's pre-tokenizer: it optionally prepends a space, splits the text
+// into words and spells bytes in a printable alphabet.
 type byteLevel struct {
 	prefixSpace bool
 	words       *splitter

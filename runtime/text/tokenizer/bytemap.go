@@ -2,8 +2,8 @@ package tokenizer
 
 import "unicode/utf8"
 
-// GPT-2's byte alphabet: printable Latin-1 stands for itself, the other bytes
-// for code points from 256 on (encoder.py, bytes_to_unicode).
+// GPT-2's byte alphabet: bytes that are printable in Latin-1 map to themselves, the
+// others to code points from 256 on (encoder.py, bytes_to_unicode).
 var (
 	byteRune   [256]rune
 	byteString [256]string
@@ -35,8 +35,8 @@ func toByteAlphabet(s string) string {
 	return string(out)
 }
 
-// fromByteAlphabet is the inverse; a token with a foreign character keeps its
-// own UTF-8 bytes.
+// fromByteAlphabet is the inverse of toByteAlphabet. A token with a character outside
+// the alphabet keeps its UTF-8 bytes.
 func fromByteAlphabet(s string) string {
 	out := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -49,9 +49,9 @@ func fromByteAlphabet(s string) string {
 	return string(out)
 }
 
-// lossyUTF8 decodes as much of b as is complete. It returns the text, with one
-// U+FFFD for every maximal broken part (Unicode 3.9, "substitution of maximal
-// subparts"), and the undecided tail, which may yet become a character.
+// lossyUTF8 decodes the complete characters of b. It returns the text, with one U+FFFD
+// for every maximal ill-formed subpart (Unicode 3.9, "substitution of maximal
+// subparts"), and the incomplete tail, which later bytes may complete.
 func lossyUTF8(b []byte) (text []byte, tail []byte) {
 	for i := 0; i < len(b); {
 		if b[i] < utf8.RuneSelf {
@@ -75,7 +75,7 @@ func lossyUTF8(b []byte) (text []byte, tail []byte) {
 	return text, nil
 }
 
-// brokenLen is the length of the maximal subpart of an ill-formed sequence.
+// brokenLen returns the length of the maximal subpart of an ill-formed sequence.
 func brokenLen(b []byte) int {
 	lo, hi, need := byte(0x80), byte(0xbf), 0
 	switch c := b[0]; {
@@ -104,7 +104,7 @@ func brokenLen(b []byte) int {
 	return n
 }
 
-// validUTF8 replaces the broken parts of s.
+// validUTF8 replaces the ill-formed parts of s.
 func validUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s

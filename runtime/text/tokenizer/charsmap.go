@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// charsmap is SentencePiece's precompiled normalization: a darts-clone double
-// array that maps byte strings to offsets into a table of replacements.
+// charsmap is SentencePiece's precompiled normalization: a darts-clone double-array
+// trie that maps byte strings to offsets into a table of replacements.
 type charsmap struct {
 	trie   []uint32
 	values string
 }
 
-// newCharsmap makes a normalizer; an empty map changes nothing.
+// newCharsmap returns a normalizer; empty data changes nothing.
 func newCharsmap(data []byte) (normalizer, error) {
 	m, err := parseCharsmap(data)
 	if m == nil {
@@ -23,8 +23,8 @@ func newCharsmap(data []byte) (normalizer, error) {
 	return m, err
 }
 
-// parseCharsmap reads a little-endian u32 with the trie's size in bytes, the
-// trie, and the zero-terminated replacements; nil for no data.
+// parseCharsmap parses a little-endian uint32 with the trie's size in bytes, the trie,
+// and the zero-terminated replacements. It returns nil for empty data.
 func parseCharsmap(data []byte) (*charsmap, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -43,8 +43,8 @@ func parseCharsmap(data []byte) (*charsmap, error) {
 	return m, nil
 }
 
-// lookup returns the replacement of the shortest prefix of key that has one,
-// and whether there is one, as Hugging Face's transform does.
+// lookup returns the replacement of the shortest prefix of key in the table, and
+// whether there is one, like Hugging Face's transform.
 func (m *charsmap) lookup(key string) (text string, ok bool) {
 	m.prefixes(key, func(value uint32, _ int) bool {
 		text, ok = m.value(value)
@@ -53,7 +53,7 @@ func (m *charsmap) lookup(key string) (text string, ok bool) {
 	return text, ok
 }
 
-// longest returns the replacement of the longest prefix of s that has one.
+// longest returns the replacement of the longest prefix of s in the table.
 func (m *charsmap) longest(s string) (text string, used int, ok bool) {
 	m.prefixes(s, func(value uint32, n int) bool {
 		text, ok = m.value(value)
@@ -63,8 +63,8 @@ func (m *charsmap) longest(s string) (text string, used int, ok bool) {
 	return text, used, ok
 }
 
-// prefixes visits the values of the prefixes of key, shortest first, until
-// visit wants no more.
+// prefixes calls visit for the prefixes of key in the trie, shortest first, until visit
+// returns false.
 func (m *charsmap) prefixes(key string, visit func(value uint32, n int) bool) {
 	if len(m.trie) == 0 {
 		return
@@ -99,8 +99,8 @@ func (m *charsmap) value(offset uint32) (string, bool) {
 	return text, true
 }
 
-// normalize maps whole grapheme clusters shorter than 6 bytes where the table
-// knows them, and single characters otherwise.
+// normalize replaces whole grapheme clusters shorter than 6 bytes if the table contains
+// them, and single characters otherwise.
 func (m *charsmap) normalize(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))

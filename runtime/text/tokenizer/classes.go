@@ -7,9 +7,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
-// Classes used by normalizers, pre-tokenizers and added tokens, built on first
-// use. Each follows the Unicode version of the library that Hugging Face asks;
-// see unicodedelta.go.
+// Character classes of normalizers, pre-tokenizers and added tokens, built on first
+// use. Each follows the Unicode version of the library that Hugging Face tokenizers
+// uses; see unicodedelta.go.
 var (
 	wordClass = sync.OnceValue(func() *regexp.Class { return regexp.NewClass(rustWordSet()) })
 
@@ -25,17 +25,17 @@ var (
 		return regexp.NewClass(set.Union(punctuationAdded).Union(ascii))
 	})
 
-	// bertMarkClass is what BertNormalizer strips as accents.
+	// bertMarkClass is the class of accents that BertNormalizer strips.
 	bertMarkClass = sync.OnceValue(func() *regexp.Class {
 		return regexp.NewClass(regexp.Category("Mn").Intersect(bertMarksRemoved.Negate()).Union(bertMarksAdded))
 	})
 
-	// accentClass is what StripAccents strips.
+	// accentClass is the class of accents that StripAccents strips.
 	accentClass = sync.OnceValue(func() *regexp.Class {
 		return regexp.NewClass(regexp.Category("M").Intersect(accentsRemoved.Negate()).Union(accentsAdded))
 	})
 
-	// bertControlClass is what BertNormalizer drops as control characters.
+	// bertControlClass is the class of control characters that BertNormalizer drops.
 	bertControlClass = sync.OnceValue(func() *regexp.Class {
 		set := regexp.Table(unicode.Cc, unicode.Cf, unicode.Co).Intersect(bertControlRemoved.Negate())
 		return regexp.NewClass(set.Union(regexp.Set{0, 0, 0xfffd, 0xfffd}))
@@ -46,8 +46,8 @@ var (
 	undecomposedClass = sync.OnceValue(func() *regexp.Class { return regexp.NewClass(undecomposed) })
 )
 
-// rustWordSet is \\w of Rust's regex crate: Alphabetic, marks, decimal digits,
-// connector punctuation and the two joiners (Unicode annex 18).
+// rustWordSet is \w of Rust's regex crate: Alphabetic, marks, decimal digits, connector
+// punctuation and the two joiners (UTS #18).
 func rustWordSet() regexp.Set {
 	return regexp.Alphabetic().Union(regexp.Category("M", "Nd", "Pc")).Union(regexp.Set{0x200c, 0x200d})
 }

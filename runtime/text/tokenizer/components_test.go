@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// goldenComponents is testdata/components.json: single components, the texts
-// or tokens they were given, and what Hugging Face's made of them.
+// goldenComponents is the format of testdata/components.json: single components, their
+// inputs, and the outputs of Hugging Face tokenizers.
 type goldenComponents struct {
 	Texts       []string
 	Normalizers []struct {
@@ -22,7 +22,7 @@ type goldenComponents struct {
 	Decoders []struct {
 		Config Component
 		Tokens [][]string
-		Out    []*string // null where the original fails
+		Out    []*string // null: the original fails
 	}
 }
 
@@ -93,7 +93,7 @@ func TestDecoders(t *testing.T) {
 	}
 }
 
-// decodeTokens runs tokens through a decoder by way of a word-level tokenizer.
+// decodeTokens decodes tokens with a word-level tokenizer and the given stages.
 func decodeTokens(stages []stageMaker, tokens []string) string {
 	var ids []int32
 	for i := range tokens {

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// A decoder is a chain of stages. Tokens flow through it in chunks, so that
-// text can be handed out as soon as it is certain; decoding at once and
-// streaming are the same code.
+// A decodeStage is a stage of a decoder. Tokens flow through the stages in chunks, so
+// that text is emitted as soon as later tokens cannot change it. Decode and Stream
+// share this code.
 type decodeStage interface {
-	// push takes a chunk of a token; begin and end mark the token's first and
-	// last chunk.
+	// push processes a chunk of a token; begin and end mark the token's first and last
+	// chunk.
 	push(text string, begin, end bool, out sink)
-	// flush tells that there are no more tokens.
+	// flush marks the end of the input.
 	flush(out sink)
 }
 
 type sink func(text string, begin, end bool)
 
-// stageMaker makes a stage with fresh state.
+// stageMaker returns a stage with fresh state.
 type stageMaker func() decodeStage
 
-// buildDecoder lists the stages of a decoder; nil has none.
+// buildDecoder returns the stages of a decoder; none for nil.
 func buildDecoder(c *Component, depth int) ([]stageMaker, error) {
 	if c == nil {
 		return nil, nil
@@ -88,10 +88,10 @@ func buildStage(c *Component) (stageMaker, error) {
 	case "CTC":
 		return newCTC(c), nil
 	}
-	return nil, fmt.Errorf("type is not known")
+	return nil, fmt.Errorf("unknown type")
 }
 
-// decode turns marks back into blanks; the first token loses them.
+// decode replaces marks by spaces and removes them from the first token.
 func (m *metaspace) decode(i int, token string) string {
 	if i == 0 && !m.never {
 		return strings.ReplaceAll(token, m.mark, "")
@@ -113,7 +113,7 @@ func decodeWordPiece(i int, token, prefix string, cleanup bool) string {
 	return token
 }
 
-// replacements are made one after the other over the whole string.
+// replacements are applied one after another to the whole string.
 type replacements [][2]string
 
 func (r replacements) apply(s string) string {
@@ -124,7 +124,7 @@ func (r replacements) apply(s string) string {
 }
 
 var (
-	// wordPieceCleanup is the tidying of the WordPiece decoder.
+	// wordPieceCleanup is the cleanup of the WordPiece decoder.
 	wordPieceCleanup = replacements{
 		{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
 		{" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},

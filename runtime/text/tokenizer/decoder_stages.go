@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// wholeToken gathers the chunks of one token.
+// wholeToken collects the chunks of one token.
 type wholeToken struct{ buf string }
 
 // add returns the token when it is complete.
@@ -18,7 +18,7 @@ func (w *wholeToken) add(text string, begin, end bool) (string, bool) {
 	return w.buf, end
 }
 
-// mapStage rewrites every token by itself; i counts tokens.
+// mapStage rewrites each token independently; i counts tokens.
 type mapStage struct {
 	whole wholeToken
 	count int
@@ -38,7 +38,7 @@ func (s *mapStage) push(text string, begin, end bool, out sink) {
 
 func (s *mapStage) flush(sink) {}
 
-// fuseStage makes one token of all.
+// fuseStage joins all tokens to one.
 type fuseStage struct{ begun bool }
 
 func (s *fuseStage) push(text string, _, _ bool, out sink) {
@@ -48,8 +48,8 @@ func (s *fuseStage) push(text string, _, _ bool, out sink) {
 
 func (s *fuseStage) flush(out sink) { out("", !s.begun, true) }
 
-// byteLevelStage turns GPT-2's alphabet back into bytes and these into text,
-// as one token; an incomplete character waits for its other bytes.
+// byteLevelStage converts GPT-2's byte alphabet to bytes and these to text, as one
+// token; an incomplete character waits for its other bytes.
 type byteLevelStage struct {
 	whole wholeToken
 	fuse  fuseStage
@@ -74,8 +74,8 @@ func (s *byteLevelStage) flush(out sink) {
 	s.fuse.flush(out)
 }
 
-// byteFallbackStage joins runs of <0xXX> tokens: into text where the whole run
-// is valid UTF-8, else into one U+FFFD per byte.
+// byteFallbackStage converts runs of <0xXX> tokens: to text if the whole run is valid
+// UTF-8, else to one U+FFFD per byte.
 type byteFallbackStage struct {
 	whole wholeToken
 	run   []byte
@@ -108,7 +108,7 @@ func (s *byteFallbackStage) flush(out sink) {
 	s.run = nil
 }
 
-// byteToken reads <0xXX>.
+// byteToken parses <0xXX>.
 func byteToken(token string) (byte, bool) {
 	if len(token) != 6 || !strings.HasPrefix(token, "<0x") || token[5] != '>' {
 		return 0, false
@@ -117,14 +117,14 @@ func byteToken(token string) (byte, bool) {
 	return byte(v), err == nil
 }
 
-// stripStage cuts up to start characters from the front and stop from the end
+// stripStage removes up to start characters from the front and up to stop from the end
 // of every token.
 type stripStage struct {
 	content     string
 	start, stop int
-	cut         int    // cut from the front of this token so far
-	middle      bool   // the token's front is done
-	held        string // characters at the end that may have to go
+	cut         int    // characters removed from the front of this token
+	middle      bool   // the front of the token is done
+	held        string // characters at the end that may have to be removed
 }
 
 func (s *stripStage) push(text string, begin, end bool, out sink) {
@@ -151,8 +151,8 @@ func (s *stripStage) push(text string, begin, end bool, out sink) {
 
 func (s *stripStage) flush(sink) {}
 
-// suffixStage is the decoder of BPE with an end-of-word suffix: the suffix
-// becomes a blank, except in the last token.
+// suffixStage decodes BPE with an end-of-word suffix: the suffix becomes a space,
+// except in the last token.
 type suffixStage struct {
 	whole  wholeToken
 	suffix string
@@ -181,8 +181,8 @@ func (s *suffixStage) emit(blank string, out sink) {
 
 func (s *suffixStage) flush(out sink) { s.emit("", out) }
 
-// ctcStage collapses repeats, drops padding and writes blanks for the word
-// delimiter (connectionist temporal classification, Graves et al. 2006).
+// ctcStage collapses repeats, drops padding and replaces the word delimiter by a space
+// (connectionist temporal classification, Graves et al. 2006).
 type ctcStage struct {
 	whole          wholeToken
 	pad, delimiter string

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// A Definition is everything a tokenizer is made of, as tokenizer.json has it. The
-// readers of tokenizer files (spec/tokenizerfile) produce it, Marshal writes it
-// and New turns it into a Tokenizer.
+// A Definition contains all settings and tables of a tokenizer, as in tokenizer.json.
+// The readers of tokenizer files (spec/tokenizerfile) return it, Marshal encodes it and
+// New creates a Tokenizer from it.
 type Definition struct {
 	Added         []AddedToken `json:"added_tokens,omitempty"`
 	Normalizer    *Component   `json:"normalizer,omitempty"`
@@ -18,18 +18,18 @@ type Definition struct {
 	Config        Config       `json:"config"`
 }
 
-// A Config is what lies beside the pipeline: named special tokens (role such as
-// "bos" to token text), the chat template and how decoded text is tidied.
+// A Config contains the settings outside of the pipeline: named special tokens (role
+// such as "bos" to token text), the chat template and the cleanup of decoded text.
 type Config struct {
 	Special      map[string]string `json:"special,omitempty"`
 	ExtraEOS     []int32           `json:"extra_eos,omitempty"`
 	ChatTemplate string            `json:"chat_template,omitempty"`
 	CleanUp      bool              `json:"clean_up,omitempty"`
-	Target       string            `json:"target,omitempty"` // language to translate into
+	Target       string            `json:"target,omitempty"` // target language of translation
 }
 
-// A Model holds the parameters of every model kind; vocabulary, scores and
-// merges are kept apart from JSON because they are large.
+// A Model holds the parameters of every kind of model. Vocabulary, scores and merges
+// are not encoded as JSON, because they are large.
 type Model struct {
 	Type         string  `json:"type"`
 	UnkToken     *string `json:"unk_token,omitempty"`
@@ -49,30 +49,31 @@ type Model struct {
 	Merges []Merge   `json:"-"` // BPE, best first; SentencePiece: in ids of Inner
 }
 
-// A SentencePiece is a SentencePiece model whose pieces are looked up in another
-// vocabulary, as the tokenizers of M2M-100 and Marian do.
+// A SentencePiece configures a SentencePiece model with a separate vocabulary for the
+// ids of its pieces, as in the tokenizers of M2M-100 and Marian.
 type SentencePiece struct {
 	BPE          bool   `json:"bpe,omitempty"`
 	Charsmap     []byte `json:"charsmap,omitempty"`
 	DummyPrefix  bool   `json:"dummy_prefix,omitempty"`
 	RemoveSpaces bool   `json:"remove_spaces,omitempty"`
 	ByteFallback bool   `json:"byte_fallback,omitempty"`
-	// Types lists the pieces that are not normal ones: id to type.
+	// Types maps the ids of pieces other than normal ones to their types.
 	Types map[int32]int `json:"types,omitempty"`
-	// LanguageCodes: a leading >>xx<< is a token of its own.
+	// LanguageCodes makes a leading >>xx<< a token of its own.
 	LanguageCodes bool `json:"language_codes,omitempty"`
-	// SpaceAfterSpecial: decoding puts a blank behind special tokens.
+	// SpaceAfterSpecial makes decoding insert a space after special tokens.
 	SpaceAfterSpecial bool `json:"space_after_special,omitempty"`
-	// Joined: decoding joins the pieces as they are, unknown and control ones too.
+	// Joined makes decoding join the pieces unchanged, including unknown and control
+	// pieces.
 	Joined     bool   `json:"joined,omitempty"`
 	UnkSurface string `json:"unk_surface,omitempty"`
-	// Target lists the pieces of the model that decodes, if it is another one.
+	// Target lists the pieces of the model for decoding, if it is a different one.
 	Target []string `json:"target,omitempty"`
-	// TargetVocab is the vocabulary of ids to decode, if it is another one.
+	// TargetVocab is the vocabulary for decoding, if it is a different one.
 	TargetVocab map[string]int32 `json:"target_vocab,omitempty"`
 }
 
-// Piece types of sentencepiece_model.proto, as SentencePiece.Types has them.
+// Piece types of sentencepiece_model.proto, used in SentencePiece.Types.
 const (
 	PieceNormal      = 1
 	PieceUnknown     = 2
@@ -88,7 +89,7 @@ type Entry struct {
 	ID    int32
 }
 
-// A Merge joins the pieces Left and Right (ids) into Into.
+// A Merge is a BPE merge of the tokens Left and Right (ids) into Into.
 type Merge struct{ Left, Right, Into int32 }
 
 // An AddedToken is one entry of added_tokens.
@@ -102,8 +103,8 @@ type AddedToken struct {
 	Special    bool   `json:"special,omitempty"`
 }
 
-// A Component is one normalizer, pre-tokenizer, post-processor or decoder with
-// the union of their parameters, named as in tokenizer.json.
+// A Component is a normalizer, pre-tokenizer, post-processor or decoder. It has the
+// union of their parameters, named as in tokenizer.json.
 type Component struct {
 	Type string `json:"type"`
 

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// graphemeLen is the length in bytes of the first extended grapheme cluster of
-// s (Unicode annex 29). Clusters joined by ZWJ, regional indicators and Indic
-// conjuncts are left apart: the only caller treats clusters of 6 bytes and more
-// as single characters anyway.
+// graphemeLen returns the length in bytes of the first extended grapheme cluster of s
+// (UAX #29). It does not join clusters at ZWJ, regional indicators or Indic conjuncts,
+// because the only caller treats clusters of 6 or more bytes as single characters
+// anyway.
 func graphemeLen(s string) int {
 	r, n := utf8.DecodeRuneInString(s)
 	if r == '\r' && len(s) > 1 && s[1] == '\n' {
@@ -46,7 +46,7 @@ func isPrepend(r rune) bool {
 	return r >= 0x600 && unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
-// hangulJoins are rules GB6 to GB8.
+// hangulJoins implements rules GB6 to GB8.
 func hangulJoins(a, b rune) bool {
 	switch hangulType(a) {
 	case 'L':
@@ -59,7 +59,7 @@ func hangulJoins(a, b rune) bool {
 	return false
 }
 
-// hangulType is L, V, T, s (syllable LV), S (syllable LVT) or 0.
+// hangulType returns L, V, T, s (syllable LV), S (syllable LVT) or 0.
 func hangulType(r rune) byte {
 	switch {
 	case r >= 0x1100 && r <= 0x115f, r >= 0xa960 && r <= 0xa97c:

@@ -8,7 +8,7 @@ type lattice struct {
 	scores   []float64 // by id
 	unk      int32
 	unkScore float64
-	single   bool // sums are kept in float32, as SentencePiece does
+	single   bool // use float32 sums, as SentencePiece does
 }
 
 func (l *lattice) round(score float64) float64 {
@@ -18,7 +18,7 @@ func (l *lattice) round(score float64) float64 {
 	return score
 }
 
-// pieceTrie is a byte trie; edges are found by (node, byte).
+// pieceTrie is a byte trie; edges are indexed by (node, byte).
 type pieceTrie struct {
 	edges map[uint64]int32
 	ids   []int32 // by node; -1: no piece ends here
@@ -45,15 +45,15 @@ func (t *pieceTrie) add(s string, id int32) {
 	}
 }
 
-// bestPath is the best way to reach one byte position.
+// bestPath is the best path to one byte position.
 type bestPath struct {
 	score float64
-	start int32 // where the last piece begins; -1: not reached
+	start int32 // start of the last piece; -1: unreachable
 	id    int32
 }
 
-// viterbi fills the best path to every position; of equal scores the one found
-// first stays.
+// viterbi computes the best path to every position; among equal scores the first one
+// found wins.
 func (l *lattice) viterbi(s string) []bestPath {
 	best := make([]bestPath, len(s)+1)
 	for i := range best {

@@ -5,33 +5,32 @@ import (
 	"fmt"
 )
 
-// A Limit bounds the work of one text that nobody has looked at. The zero value
-// bounds nothing.
+// A Limit bounds the work for an untrusted text. The zero value sets no limit.
 type Limit struct {
-	Bytes  int          // most bytes of the text
-	Tokens int          // most tokens; what lies behind is not read
-	Tick   func() error // called often; its error ends the work
+	Bytes  int          // maximum bytes of the text
+	Tokens int          // maximum tokens; encoding stops there
+	Tick   func() error // called regularly; an error stops the encoding
 }
 
-// ErrLong is the error of a text that is longer than its Limit.
+// ErrLong reports that a text exceeds its Limit.
 var ErrLong = errors.New("the text is too long")
 
-// tickPieces is how many pieces, mostly words, are read between two ticks: some
+// tickPieces is the number of pieces (mostly words) between two calls of Tick: about
 // ten microseconds.
 const tickPieces = 64
 
-// check refuses a text before anything is done with it.
+// check returns an error if the text is too long in bytes.
 func (l *Limit) check(text string) error {
 	if l.Bytes > 0 && len(text) > l.Bytes {
-		return fmt.Errorf("%w: %d bytes, of at most %d", ErrLong, len(text), l.Bytes)
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrLong, len(text), l.Bytes)
 	}
 	return nil
 }
 
-// passed is called with the tokens so far after piece n of a text.
+// passed is called after piece n of a text, with the number of tokens so far.
 func (l *Limit) passed(n, tokens int) error {
 	if l.Tokens > 0 && tokens > l.Tokens {
-		return fmt.Errorf("%w: over %d tokens", ErrLong, l.Tokens)
+		return fmt.Errorf("%w: more than %d tokens", ErrLong, l.Tokens)
 	}
 	if l.Tick != nil && n%tickPieces == 0 {
 		return l.Tick()
@@ -39,7 +38,7 @@ func (l *Limit) passed(n, tokens int) error {
 	return nil
 }
 
-// EncodeWithin is Encode for a text that may be longer than its limit.
+// EncodeWithin is like Encode, with a limit. It returns ErrLong for a longer text.
 func (t *Tokenizer) EncodeWithin(text string, special bool, l Limit) ([]int32, error) {
 	if err := l.check(text); err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ func (t *Tokenizer) EncodeWithin(text string, special bool, l Limit) ([]int32, e
 	return ids, nil
 }
 
-// Longest is how many bytes of a text a token stands for at most.
+// Longest returns the maximum number of text bytes that one token stands for.
 func (t *Tokenizer) Longest() int {
 	longest := 1
 	for id := range int32(t.vocab.size()) {

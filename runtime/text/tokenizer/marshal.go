@@ -7,14 +7,15 @@ import (
 	"math"
 )
 
-// The serialized form: magic, then five parts, each a uvarint count and its
-// elements. They are the definition as JSON (bytes); the vocabulary and the
-// inner vocabulary of a SentencePiece model: per token the distance of its id
-// from the one expected (varint) and its length (uvarint), then all texts; the
-// scores (float64); the merges: left, right and joined id (uvarints).
+// The serialized form: magic, then five parts, each a uvarint count and its elements.
+// Parts one to three are the definition as JSON (bytes), the vocabulary and the inner
+// vocabulary of a SentencePiece model. A vocabulary stores for each token the
+// difference of its id from the expected one (varint) and its length (uvarint), then
+// all texts. Part four is the scores (float64), part five the merges: left, right and
+// merged id (uvarints).
 const magic = "iflowc tokenizer 1\n"
 
-// Marshal writes the whole tokenizer in one self-contained, compact form.
+// Marshal encodes the whole tokenizer in a compact form.
 func (t *Tokenizer) Marshal() ([]byte, error) {
 	head, err := json.Marshal(t.def)
 	if err != nil {
@@ -53,7 +54,7 @@ func appendVocab(out []byte, v *vocabulary) []byte {
 	return append(out, v.text...)
 }
 
-// Unmarshal reads what Marshal wrote.
+// Unmarshal decodes a tokenizer encoded by Marshal.
 func Unmarshal(data string) (*Tokenizer, error) {
 	r := &binaryReader{data: data}
 	if r.bytes(uint64(len(magic))) != magic {
@@ -80,7 +81,7 @@ func Unmarshal(data string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// binaryReader reads with bounds checks; after the first error it gives zeros.
+// binaryReader reads with bounds checks; after the first error it returns zeros.
 type binaryReader struct {
 	data string
 	pos  int
@@ -118,10 +119,10 @@ func (r *binaryReader) uvarint() uint64 {
 
 func (r *binaryReader) varint() int64 {
 	v := r.uvarint()
-	return int64(v>>1) ^ -int64(v&1) // the sign is the lowest bit
+	return int64(v>>1) ^ -int64(v&1) // zigzag encoding: the lowest bit is the sign
 }
 
-// count reads the number of elements of at least size bytes each.
+// count reads the number of elements, which have at least size bytes each.
 func (r *binaryReader) count(size int) int {
 	n := r.uvarint()
 	if n > uint64((len(r.data)-r.pos)/size) {

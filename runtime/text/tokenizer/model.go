@@ -4,13 +4,13 @@ import (
 	"fmt"
 )
 
-// model turns one pre-tokenized piece into ids.
+// model converts a pre-tokenized piece to ids.
 type model interface {
 	// tokenize appends the ids of piece to ids.
 	tokenize(ids []int32, piece string) []int32
 }
 
-// buildModel makes the model that d describes.
+// buildModel returns the model that d describes.
 func buildModel(d *Model, v *vocabulary, rawBytes bool) (model, error) {
 	switch d.Type {
 	case "BPE":
@@ -27,7 +27,7 @@ func buildModel(d *Model, v *vocabulary, rawBytes bool) (model, error) {
 	return nil, fmt.Errorf("model.type %q is not known; expected BPE, Unigram, WordPiece or WordLevel", d.Type)
 }
 
-// unkID resolves an unknown token that has to exist.
+// unkID returns the id of the unknown token, or an error if there is none.
 func unkID(d *Model, v *vocabulary) (int32, error) {
 	if d.UnkToken == nil {
 		return 0, fmt.Errorf("model.unk_token is missing; %s needs one", d.Type)

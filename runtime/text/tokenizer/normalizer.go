@@ -29,9 +29,9 @@ func (q normalizerSequence) normalize(s string) string {
 	return s
 }
 
-// A headDropper is a normalizer that may take characters away from the front of
-// a text. What then comes first is not where the text starts, which prefixes of
-// the first word go by.
+// A headDropper is a normalizer that may remove characters from the start of a text.
+// Then the remaining text does not count as the start of the input, which determines
+// the prefix of the first word.
 type headDropper interface {
 	dropsHead(s string) bool
 }
@@ -46,14 +46,14 @@ func (q normalizerSequence) dropsHead(s string) bool {
 	return false
 }
 
-// dropsHead says whether n takes the first character of s away.
+// dropsHead reports whether n removes the first character of s.
 func dropsHead(n normalizer, s string) bool {
 	d, ok := n.(headDropper)
 	return ok && d.dropsHead(s)
 }
 
-// filter is a normalizer that works on each character alone; keep maps those
-// that go to -1.
+// filter is a normalizer for single characters. keep maps a character to its
+// replacement, or to -1 to remove it.
 type filter func(r rune) rune
 
 func (f filter) normalize(s string) string { return strings.Map(f, s) }
@@ -65,7 +65,7 @@ func (f filter) dropsHead(s string) bool {
 
 const maxComponentDepth = 16
 
-// buildNormalizer makes a normalizer; nil gives the identity.
+// buildNormalizer returns a normalizer; for nil the identity.
 func buildNormalizer(c *Component, depth int) (normalizer, error) {
 	if c == nil {
 		return normalizerSequence{}, nil
@@ -114,8 +114,8 @@ func buildNormalizer(c *Component, depth int) (normalizer, error) {
 	return nil, fmt.Errorf("normalizer.type %q is not known", c.Type)
 }
 
-// normalForm applies a Unicode normal form to the stretches between characters
-// that are newer than the reference's tables.
+// normalForm applies a Unicode normal form, but leaves characters newer than the
+// reference's tables unchanged.
 func normalForm(form norm.Form) normalizer {
 	return normalizeFunc(func(s string) string {
 		if form.IsNormalString(s) {
@@ -140,8 +140,8 @@ func normalForm(form norm.Form) normalizer {
 	})
 }
 
-// lowercase is Unicode lower-casing rune by rune with the one special case of
-// full case mapping that is free of context: İ becomes i and a combining dot.
+// lowercase converts to lower case rune by rune. It applies the one unconditional
+// special case of full case mapping: İ becomes i and a combining dot.
 func lowercase(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -168,7 +168,7 @@ func lowerRune(r rune) rune {
 	return r
 }
 
-// stripMarks drops the characters of a class.
+// stripMarks removes the characters of a class.
 func stripMarks(s string, marks *regexp.Class) string { return strings.Map(withoutMarks(marks), s) }
 
 func withoutMarks(marks *regexp.Class) func(rune) rune {
@@ -180,7 +180,7 @@ func withoutMarks(marks *regexp.Class) func(rune) rune {
 	}
 }
 
-// stripper takes white space away at the sides.
+// stripper removes white space at the ends.
 type stripper struct{ left, right bool }
 
 func (t stripper) normalize(s string) string {
@@ -207,7 +207,7 @@ func prependNormalizer(prefix string) normalizer {
 	})
 }
 
-// nmtClean drops control characters and turns odd spaces into plain ones
+// nmtClean removes control characters and replaces unusual spaces by plain ones
 // (SentencePiece's "nmt" rules).
 func nmtClean(r rune) rune {
 	switch {
@@ -220,7 +220,7 @@ func nmtClean(r rune) rune {
 	return r
 }
 
-// replacer substitutes a string or what a regex matches.
+// replacer replaces a string or the matches of a regular expression.
 type replacer struct {
 	literal string
 	re      *regexp.Regexp

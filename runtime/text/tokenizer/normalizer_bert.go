@@ -9,7 +9,7 @@ import (
 )
 
 // bertNormalizer is the cleaning of BERT's BasicTokenizer (Devlin et al. 2018,
-// tokenization.py) in the order that Hugging Face applies it.
+// tokenization.py), in Hugging Face's order.
 type bertNormalizer struct {
 	clean, chinese, accents, lower bool
 }
@@ -44,7 +44,7 @@ func (n *bertNormalizer) dropsHead(s string) bool {
 	return size > 0 && (n.clean && cleanRune(r) < 0 || n.accents && bertMarkClass().Has(r))
 }
 
-// cleanRune drops control characters and makes every white space a blank.
+// cleanRune removes control characters and replaces white space by a space.
 func cleanRune(r rune) rune {
 	switch {
 	case r == '\t' || r == '\n' || r == '\r':
@@ -80,7 +80,7 @@ func spaceAroundHan(s string) string {
 	return b.String()
 }
 
-// isHan names the CJK blocks listed in BERT's tokenization.py.
+// isHan reports whether r is in a CJK block listed in BERT's tokenization.py.
 func isHan(r rune) bool {
 	switch {
 	case r >= 0x4e00 && r <= 0x9fff, r >= 0x3400 && r <= 0x4dbf, r >= 0x20000 && r <= 0x2a6df,

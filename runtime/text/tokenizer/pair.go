@@ -2,17 +2,17 @@ package tokenizer
 
 import "fmt"
 
-// pairTemplate lays out two texts: fixed tokens and the places of the texts,
-// each with the segment (token type) its ids belong to.
+// pairTemplate is the layout of two texts: fixed tokens and the positions of the texts,
+// each with the segment (token type) of its ids.
 type pairTemplate []pairPart
 
 type pairPart struct {
 	ids      []int32
-	sequence byte // 'A', 'B' or 0 for ids
+	sequence byte // 'A', 'B', or 0 for ids
 	typeID   int32
 }
 
-// buildPair finds the layout of pairs; nil joins the two texts as they are.
+// buildPair returns the layout of pairs; nil concatenates the two texts.
 func buildPair(c *Component, depth int) (pairTemplate, error) {
 	if c == nil || depth > maxComponentDepth {
 		return nil, nil
@@ -64,8 +64,8 @@ func (c *Component) pairParts() (pairTemplate, error) {
 	return out, nil
 }
 
-// EncodePair turns two texts (such as question and answer) into one list of ids
-// and the segment of each id, with the special tokens of the post-processor.
+// EncodePair encodes two texts, such as question and answer, as one list of ids with
+// the special tokens of the post-processor. typeIDs holds the segment of each id.
 func (t *Tokenizer) EncodePair(a, b string) (ids, typeIDs []int32) {
 	template := t.pair
 	if template == nil {

@@ -2,8 +2,8 @@ package tokenizer
 
 import "fmt"
 
-// postStep puts special tokens around the ids of one text. A nil step stands
-// for the text itself.
+// postProcessor places special tokens around the ids of one text. A nil step stands for
+// the text itself.
 type postProcessor []postStep
 
 type postStep struct {
@@ -20,7 +20,7 @@ func (p postProcessor) apply(ids []int32) []int32 {
 	return ids
 }
 
-// buildPost makes a post-processor. id resolves a token's text.
+// buildPost returns a post-processor. id returns the id of a token's text.
 func buildPost(c *Component, depth int) (postProcessor, error) {
 	if c == nil {
 		return nil, nil

@@ -8,14 +8,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
-// piece is a stretch of text on its way to the model. first marks the one that
-// starts where the whole input starts.
+// piece is a part of a text before tokenization. first marks the piece at the start of
+// the whole input.
 type piece struct {
 	text  string
 	first bool
 }
 
-// preTokenizer cuts one piece into several.
+// preTokenizer splits a piece.
 type preTokenizer interface {
 	split(out []piece, p piece) []piece
 }
@@ -43,9 +43,9 @@ func (q preTokenizerSequence) split(out []piece, p piece) []piece {
 	return out
 }
 
-// buildPreTokenizer makes a pre-tokenizer; nil keeps the text whole. Where the
-// last step is ByteLevel, its spelling in GPT-2's alphabet may be left to the
-// model (rawBytes), which is much faster.
+// buildPreTokenizer returns a pre-tokenizer; for nil it does not split. With rawBytes,
+// a final ByteLevel step leaves the spelling in GPT-2's alphabet to the model, which is
+// much faster.
 func buildPreTokenizer(c *Component, rawBytes bool) (preTokenizer, error) {
 	if c == nil {
 		return preTokenizerSequence{}, nil
@@ -65,7 +65,7 @@ func buildPreTokenizer(c *Component, rawBytes bool) (preTokenizer, error) {
 	return q, nil
 }
 
-// endsInByteLevel tells whether the last step spells bytes.
+// endsInByteLevel reports whether the last step is ByteLevel.
 func endsInByteLevel(c *Component) bool {
 	steps, err := flattenPreTokenizers(nil, c, 0)
 	return err == nil && len(steps) > 0 && steps[len(steps)-1].Type == "ByteLevel"
@@ -136,12 +136,12 @@ func buildPreTokenizerStep(c *Component, rawBytes bool) (preTokenizer, error) {
 		}
 		return fixedLength(c.Length), nil
 	}
-	return nil, fmt.Errorf("type is not known")
+	return nil, fmt.Errorf("unknown type")
 }
 
 func isPunctuation(r rune) bool { return punctuationClass().Has(r) }
 
-// fixedLength cuts after every n characters.
+// fixedLength splits after every n characters.
 type fixedLength int
 
 func (n fixedLength) split(out []piece, p piece) []piece {
@@ -159,10 +159,10 @@ func (n fixedLength) split(out []piece, p piece) []piece {
 	return out
 }
 
-// metaspace writes blanks as a visible mark and cuts in front of them.
+// metaspace replaces spaces by a visible mark and splits before it.
 type metaspace struct {
 	mark  string
-	first bool // the mark goes in front of the text's beginning only
+	first bool // prepend the mark only at the start of the text
 	never bool
 	cut   bool
 }

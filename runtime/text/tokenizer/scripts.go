@@ -2,9 +2,9 @@ package tokenizer
 
 import "unicode"
 
-// scriptSplitter cuts where the Unicode script changes; blanks stay with what
-// precedes them, and leading ones are dropped. Kana and the long-vowel mark count
-// as Han, as in SentencePiece.
+// scriptSplitter splits where the Unicode script changes. Spaces belong to the
+// preceding piece; leading spaces are dropped. Kana and the long-vowel mark count as
+// Han, as in SentencePiece.
 type scriptSplitter struct{}
 
 func (scriptSplitter) split(out []piece, p piece) []piece {
@@ -28,13 +28,13 @@ func (scriptSplitter) split(out []piece, p piece) []piece {
 	return out
 }
 
-// scriptOf names the script of r; "" for blanks and code points that have
-// none, which join either side.
+// scriptOf returns the script of r, or "" for spaces and code points without a script,
+// which join either side.
 func scriptOf(r rune) string {
 	switch {
 	case r == ' ' || scriptsUnknownClass().Has(r):
 		return ""
-	case r == 0x589 || r == 0x61c: // have a script of their own since
+	case r == 0x589 || r == 0x61c: // assigned to a script in a newer Unicode version
 		return "Common"
 	}
 	if r == 0x30fc || unicode.In(r, unicode.Hiragana, unicode.Katakana) {

@@ -2,9 +2,9 @@ package tokenizer
 
 import "github.com/iflowc/iflowc/runtime/text/regexp"
 
-// scriptsUnknown holds code points of newer scripts and blocks: to the reference's
-// UnicodeScripts, whose tables are those of Unicode 10, they have no script.
-// Found by asking it about every code point (lo,hi pairs).
+// scriptsUnknown lists code points of newer scripts and blocks: in the reference's
+// UnicodeScripts, which follows Unicode 10, they have no script. Determined by testing
+// every code point with it (lo,hi pairs).
 var scriptsUnknown = regexp.Set{
 	0x560, 0x560, 0x588, 0x588, 0x5ef, 0x5ef, 0x61d, 0x61d, 0x7fd, 0x7ff, 0x860, 0x89f, 0x8b5, 0x8b5, 0x8be, 0x8d3,
 	0x9fc, 0x9fe, 0xa76, 0xa76, 0xafa, 0xaff, 0xb55, 0xb55, 0xc04, 0xc04, 0xc3c, 0xc3c, 0xc5d, 0xc5d, 0xc77, 0xc77,

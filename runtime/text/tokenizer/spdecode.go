@@ -5,32 +5,32 @@ import (
 	"unicode"
 )
 
-// spStage decodes as the slow tokenizers of transformers around SentencePiece
-// do: stretches of pieces go through the library's own decoding, special tokens
-// are put between them as they are, and the whole is trimmed.
+// spStage decodes like the slow SentencePiece tokenizers of transformers: the library
+// decodes runs of pieces, special tokens are inserted between them unchanged, and the
+// whole text is trimmed.
 type spStage struct {
 	whole wholeToken
 	def   *SentencePiece
-	types map[string]int // pieces that the decoding model knows
+	types map[string]int // types of the pieces of the decoding model
 	role  func(string) spRole
 
-	texts   int    // finished sub-texts
-	pending bool   // this sub-text has tokens
-	written bool   // this sub-text has given text
-	blanks  string // blanks held back at its end
-	atStart bool   // the stretch has given no text yet
-	sawMark bool   // and a mark was dropped at its start
+	texts   int    // number of finished sub-texts
+	pending bool   // this sub-text contains tokens
+	written bool   // this sub-text has produced text
+	blanks  string // spaces held back at its end
+	atStart bool   // the run has not produced text yet
+	sawMark bool   // a mark was dropped at its start
 }
 
 type spRole uint8
 
 const (
 	spPlain    spRole = iota
-	spSpecial         // stands between stretches of one sub-text
-	spSeparate        // a sub-text of its own
+	spSpecial         // between runs of one sub-text
+	spSeparate        // forms a sub-text of its own
 )
 
-// newSPStage prepares the stage of a SentencePiece model.
+// newSPStage returns a maker of stages for a SentencePiece model.
 func newSPStage(d *Definition, v *vocabulary, added *addedVocabulary) stageMaker {
 	m := &d.Model
 	types := make(map[string]int, len(m.Inner))
@@ -89,7 +89,7 @@ func (s *spStage) push(text string, begin, end bool, out sink) {
 	s.pending = true
 }
 
-// piece decodes one piece of a stretch (sentencepiece_processor.cc, Decode).
+// piece decodes one piece of a run (sentencepiece_processor.cc, Decode).
 func (s *spStage) piece(token string, out sink) {
 	if s.sawMark {
 		s.atStart = false
@@ -104,7 +104,7 @@ func (s *spStage) piece(token string, out sink) {
 		text = ""
 	case PieceUnknown:
 		text = s.def.UnkSurface
-	case 0: // not a piece: shown as it is
+	case 0: // not a piece: emit it unchanged
 		if s.def.SpaceAfterSpecial {
 			text = strings.ReplaceAll(text, Mark, " ")
 		}
@@ -122,7 +122,7 @@ func (s *spStage) piece(token string, out sink) {
 	s.write(text, out)
 }
 
-// write gives text of the sub-text without the blanks at its two ends.
+// write emits text of the sub-text without leading and trailing spaces.
 func (s *spStage) write(text string, out sink) {
 	text = s.blanks + text
 	s.blanks = ""
@@ -141,7 +141,7 @@ func (s *spStage) write(text string, out sink) {
 	out(body, true, true)
 }
 
-// separate puts the blank between sub-texts.
+// separate emits the space between sub-texts.
 func (s *spStage) separate(out sink) {
 	if s.texts > 0 {
 		out(" ", true, true)
@@ -155,7 +155,7 @@ func (s *spStage) endSubText(sink) {
 	s.pending, s.written, s.blanks, s.atStart, s.sawMark = false, false, "", true, false
 }
 
-// flush ends the last sub-text, which counts even when it is empty.
+// flush ends the last sub-text, which counts even if it is empty.
 func (s *spStage) flush(out sink) {
 	if s.pending && !s.written {
 		s.separate(out)

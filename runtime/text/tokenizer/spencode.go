@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
-// sentencePiece encodes as the SentencePiece library does (normalization
-// included) and looks the pieces up in another vocabulary.
+// sentencePiece encodes like the SentencePiece library, including normalization, and
+// looks up the pieces in a separate vocabulary.
 type sentencePiece struct {
 	vocab    *vocabulary
 	unk      int32
@@ -19,11 +19,11 @@ type sentencePiece struct {
 	inner    *vocabulary
 	lattice  lattice
 	merges   mergeTable
-	userText *tokenMatcher // user-defined pieces, never split or joined
+	userText *tokenMatcher // user-defined pieces, never split or merged
 	fallback map[byte]string
 }
 
-// Mark stands for a blank in pieces.
+// Mark represents a space in pieces.
 const Mark = "▁"
 
 func newSentencePiece(d *Model, v *vocabulary) (*sentencePiece, error) {
@@ -56,15 +56,15 @@ func newSentencePiece(d *Model, v *vocabulary) (*sentencePiece, error) {
 			ranks[i] = ranks[i-1]
 		}
 		if i == 0 || d.Scores[r.Into] != d.Scores[d.Merges[i-1].Into] {
-			ranks[i] = int32(i) // equal scores share a rank: the leftmost pair goes first
+			ranks[i] = int32(i) // equal scores share a rank: the leftmost pair is merged first
 		}
 	}
 	m.merges = newMergeTable(d.Merges, ranks)
 	return m, nil
 }
 
-// scorePieces fills the lattice. User-defined pieces get a score that always
-// wins (unigram_model.cc, PopulateNodes).
+// scorePieces fills the lattice. User-defined pieces get a score that always wins
+// (unigram_model.cc, PopulateNodes).
 func (m *sentencePiece) scorePieces(d *Model) {
 	l := &m.lattice
 	l.scores, l.unk, l.single = make([]float64, m.inner.size()), -1, true
@@ -107,7 +107,7 @@ func (m *sentencePiece) tokenize(ids []int32, text string) []int32 {
 		}
 	}
 	text = m.norm.normalize(text)
-	unknown := "" // neighboring unknown pieces count as one
+	unknown := "" // adjacent unknown pieces count as one
 	flush := func() {
 		if unknown != "" {
 			ids = m.appendUnknown(ids, unknown)
@@ -143,7 +143,7 @@ func (m *sentencePiece) appendUnknown(ids []int32, text string) []int32 {
 	return ids
 }
 
-// segment gives the pieces of normalized text from left to right.
+// segment emits the pieces of normalized text from left to right.
 func (m *sentencePiece) segment(text string, emit func(piece string, known bool)) {
 	if m.def.BPE {
 		m.segmentBPE(text, emit)
@@ -173,8 +173,8 @@ func (m *sentencePiece) segmentBPE(text string, emit func(piece string, known bo
 	}
 }
 
-// mergeRun merges a stretch without user-defined pieces; a symbol that is no
-// piece has a negative id.
+// mergeRun merges a run without user-defined pieces; symbols that are not pieces have
+// negative ids.
 func (m *sentencePiece) mergeRun(text string, emit func(piece string, known bool)) {
 	var w mergeWord
 	for i, r := range text {

@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
-// splitBehavior says what becomes of the delimiters that a pattern finds.
+// splitBehavior determines what happens to the delimiters that a pattern matches.
 type splitBehavior uint8
 
 const (
@@ -35,11 +35,11 @@ func parseBehavior(name string) (splitBehavior, error) {
 	return 0, fmt.Errorf("behavior %q is not known; expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous", name)
 }
 
-// splitter cuts text at the matches of find.
+// splitter splits text at the matches of find.
 type splitter struct {
 	find     func(s string) []regexp.Span
 	behavior splitBehavior
-	invert   bool // what lies between matches counts as the delimiter
+	invert   bool // the text between matches is the delimiter
 }
 
 func newSplit(c *Component) (*splitter, error) {
@@ -90,8 +90,8 @@ func findRunes(is func(rune) bool) func(string) []regexp.Span {
 	}
 }
 
-// findWords matches runs of word characters and runs of others that are not
-// white space: \w+|[^\w\s]+.
+// findWords matches runs of word characters, and runs of other characters except white
+// space: \w+|[^\w\s]+.
 func findWords(s string) []regexp.Span {
 	kind := func(r rune) int {
 		switch {
@@ -117,7 +117,7 @@ func findWords(s string) []regexp.Span {
 	return out
 }
 
-// stretch is a part of the text that is a match of the pattern or not.
+// stretch is a part of the text: a match of the pattern or the text between matches.
 type stretch struct {
 	regexp.Span
 	match bool

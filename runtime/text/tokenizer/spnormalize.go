@@ -6,13 +6,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
-// spNormalizer is SentencePiece's normalizer.cc: it maps the longest known
-// prefix at every place, tidies blanks and writes them as marks.
+// spNormalizer implements SentencePiece's normalizer.cc: it replaces the longest known
+// prefix at every position, collapses spaces and writes them as marks.
 type spNormalizer struct {
 	charsmap     *charsmap
 	dummyPrefix  bool
 	removeSpaces bool
-	userText     *tokenMatcher // passes through untouched
+	userText     *tokenMatcher // copied unchanged
 }
 
 func (n *spNormalizer) normalize(s string) string {
@@ -52,7 +52,7 @@ func (n *spNormalizer) normalize(s string) string {
 	return out
 }
 
-// prefix normalizes the beginning of s and tells how much it used.
+// prefix normalizes the start of s and returns the number of bytes used.
 func (n *spNormalizer) prefix(s string) (text string, used int) {
 	if end, index := n.userText.longestAt(s, 0); index >= 0 {
 		return s[:end], end

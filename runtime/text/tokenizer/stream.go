@@ -2,9 +2,9 @@ package tokenizer
 
 import "strings"
 
-// Stream decodes ids one by one. It hands text out as soon as later ids cannot
-// change it, and never part of a character. The texts of all Push calls and of
-// Flush, joined, equal Decode of all ids. Not safe for concurrent use.
+// A Stream decodes ids incrementally. It returns text as soon as later ids cannot
+// change it, and never a part of a character. The concatenated results of all Push
+// calls and Flush equal Decode of all ids. It is not safe for concurrent use.
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
@@ -12,10 +12,10 @@ type Stream struct {
 	sinks       []sink
 	out         strings.Builder
 	tokens      int
-	held        string // text that the final tidying may still change
+	held        string // text that the final cleanup may still change
 }
 
-// NewStream starts an incremental decoder; skipSpecial drops special tokens.
+// NewStream returns a new Stream; skipSpecial omits special tokens.
 func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
 	s := &Stream{t: t, skipSpecial: skipSpecial, sinks: make([]sink, len(t.decoder)+1)}
 	s.sinks[len(t.decoder)] = func(text string, _, _ bool) { s.out.WriteString(text) }
@@ -29,15 +29,15 @@ func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
 	return s
 }
 
-// Push adds one id and returns the text that has become certain. Ids outside
-// the vocabulary add nothing.
+// Push adds an id and returns the text that later ids cannot change. Ids outside the
+// vocabulary add nothing.
 func (s *Stream) Push(id int32) string {
 	s.add(id)
 	return s.take(false)
 }
 
-// Flush ends the text and returns what was still held back. The stream is
-// spent afterwards.
+// Flush marks the end of the text and returns the rest. The stream cannot be used
+// afterwards.
 func (s *Stream) Flush() string {
 	for i, stage := range s.stages {
 		stage.flush(s.sinks[i+1])
@@ -58,7 +58,7 @@ func (s *Stream) add(id int32) {
 	s.sinks[0](token, true, true)
 }
 
-// take empties the output, tidied where the configuration asks for it.
+// take returns and clears the pending output, after the configured cleanup.
 func (s *Stream) take(last bool) string {
 	text := s.out.String()
 	s.out.Reset()
@@ -74,9 +74,9 @@ func (s *Stream) take(last bool) string {
 	return spaceCleanup.apply(text[:cut])
 }
 
-// cleanUpCut finds the last place where no replacement of spaceCleanup can
-// reach across: in front of a blank that neither follows an apostrophe nor
-// begins " ' ", which would join its two sides.
+// cleanUpCut returns the last position that no replacement of spaceCleanup spans:
+// before a space that neither follows an apostrophe nor starts " ' ", which is replaced
+// as a whole.
 func cleanUpCut(s string) int {
 	for i := len(s) - 2; i > 0; i-- {
 		if s[i] != ' ' || s[i-1] == '\'' {
@@ -89,8 +89,8 @@ func cleanUpCut(s string) int {
 	return 0
 }
 
-// Decode turns ids into text; skipSpecial drops special tokens. Ids outside the
-// vocabulary are left out, and bytes that form no character become U+FFFD.
+// Decode converts ids to text; skipSpecial omits special tokens. Ids outside the
+// vocabulary are ignored, and bytes that form no character become U+FFFD.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	s := t.NewStream(skipSpecial)
 	for _, id := range ids {

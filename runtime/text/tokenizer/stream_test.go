@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestStreamCleanUp feeds random scraps that the tidying of blanks joins in all
-// ways, and compares with tidying the whole.
+// TestStreamCleanUp compares the streamed cleanup of random fragments with the cleanup
+// of the whole text.
 func TestStreamCleanUp(t *testing.T) {
 	t.Parallel()
 	scraps := []string{" ", "'", "n", "t", " n", "'t", " '", " ' ", ".", " .", "m", "s", "re", " ve", "  ", "ab", "'s", " ,", "?", "!"}

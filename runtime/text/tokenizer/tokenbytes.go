@@ -1,8 +1,9 @@
 package tokenizer
 
-// Bytes gives what a token adds to a text in its middle, which may be a part
-// of a character; nil for special tokens and ids outside the vocabulary. Where
-// a decoder looks at neighbors (tidied blanks), it is the text without that.
+// Bytes returns the bytes that a token adds in the middle of a text, which may be a
+// part of a character. It returns nil for special tokens and ids outside the
+// vocabulary. It ignores decoder rules that depend on adjacent tokens, such as space
+// cleanup.
 func (t *Tokenizer) Bytes(id int32) []byte {
 	token, ok := t.decodeToken(id)
 	if !ok || t.added.special[token] {
@@ -18,7 +19,7 @@ func (t *Tokenizer) Bytes(id int32) []byte {
 			}
 		}
 	}
-	// A token before it makes this one stand in the middle.
+	// Decode it after another token, as in the middle of a text.
 	s := t.NewStream(false)
 	s.add(id)
 	before := s.out.Len()

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Tokenizer encodes and decodes text. It is immutable and safe for concurrent use.
+// A Tokenizer encodes and decodes text. It is immutable and safe for concurrent use.
 type Tokenizer struct {
 	def     *Definition
 	config  Config
@@ -17,11 +17,11 @@ type Tokenizer struct {
 	post    postProcessor
 	pair    pairTemplate
 	decoder []stageMaker
-	target  *vocabulary // of the ids to decode; nil: vocab
+	target  *vocabulary // for decoding; nil: vocab
 }
 
-// New makes a tokenizer of its definition, whose lists of tokens it drops:
-// they live on in vocabularies, in a fifth of the memory.
+// New returns a tokenizer for a definition. It clears the definition's lists of tokens:
+// the tokenizer's own tables hold them in a fifth of the memory.
 func New(d *Definition) (*Tokenizer, error) {
 	t, err := assemble(d)
 	if err != nil {
@@ -67,19 +67,18 @@ func assemble(d *Definition) (*Tokenizer, error) {
 	return t, nil
 }
 
-// Encode turns text into ids. Added and special tokens written in the text are
-// recognized; special adds those that the post-processor puts around a text
-// (such as BOS). Invalid UTF-8 counts as U+FFFD.
+// Encode converts text to ids. It recognizes added and special tokens in the text. With
+// special it adds the special tokens of the post-processor, such as BOS. Invalid UTF-8
+// becomes U+FFFD.
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
-	ids, _ := t.EncodeWithin(text, special, Limit{}) // without a limit there is no error
+	ids, _ := t.EncodeWithin(text, special, Limit{}) // there is no error without a limit
 	return ids
 }
 
-// EncodeAtMost is Encode with special tokens for a text of which only the first
-// ids are kept, so that there are at most n with the special ones; n <= 0 keeps
-// all.
+// EncodeAtMost is like Encode with special tokens, but truncates the text's ids so that
+// the result has at most n ids in total; n <= 0 means no limit.
 func (t *Tokenizer) EncodeAtMost(text string, n int) []int32 {
-	ids, _ := t.encode(validUTF8(text), Limit{}) // without a limit there is no error
+	ids, _ := t.encode(validUTF8(text), Limit{}) // there is no error without a limit
 	if room := n - len(t.post.apply(nil)); n > 0 && len(ids) > room {
 		ids = ids[:max(room, 0)]
 	}
@@ -134,7 +133,7 @@ func (t *Tokenizer) lookup(id int32) (string, bool) {
 	return token, true
 }
 
-// targetVocabulary is nil where there is no vocabulary for decoding alone.
+// targetVocabulary returns the separate vocabulary for decoding, or nil.
 func targetVocabulary(ids map[string]int32) (*vocabulary, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -142,7 +141,7 @@ func targetVocabulary(ids map[string]int32) (*vocabulary, error) {
 	return newVocabulary(SortedVocab(ids))
 }
 
-// decodeToken finds the token that an id stands for in output.
+// decodeToken returns the token of an id for decoding.
 func (t *Tokenizer) decodeToken(id int32) (string, bool) {
 	if _, added := t.added.byID[id]; added || t.target == nil {
 		return t.lookup(id)
@@ -153,14 +152,14 @@ func (t *Tokenizer) decodeToken(id int32) (string, bool) {
 	return t.target.token(id), true
 }
 
-// Token gives the token's own spelling (with marks such as "Ġ" or "▁"), "" for
-// ids outside the vocabulary.
+// Token returns the token's text, with marks such as "Ġ" or "▁", or "" for ids outside
+// the vocabulary.
 func (t *Tokenizer) Token(id int32) string {
 	token, _ := t.lookup(id)
 	return token
 }
 
-// ID finds a token by its own spelling.
+// ID returns the id of a token's text.
 func (t *Tokenizer) ID(token string) (int32, bool) {
 	if id, ok := t.added.ids[token]; ok {
 		return id, true
@@ -169,7 +168,7 @@ func (t *Tokenizer) ID(token string) (int32, bool) {
 	return id, ok
 }
 
-// Size is the number of tokens, added ones included.
+// Size returns the number of tokens, including added ones.
 func (t *Tokenizer) Size() int {
 	n := t.vocab.count
 	for _, a := range t.added.tokens {
@@ -180,14 +179,14 @@ func (t *Tokenizer) Size() int {
 	return n
 }
 
-// IsSpecial tells whether Decode drops the token when special tokens are skipped.
+// IsSpecial reports whether Decode with skipSpecial omits the token.
 func (t *Tokenizer) IsSpecial(id int32) bool {
 	token, ok := t.lookup(id)
 	return ok && t.added.special[token]
 }
 
-// Special gives the id of a named special token: "bos", "eos", "unk", "pad",
-// "cls", "sep" or "mask".
+// Special returns the id of a named special token: "bos", "eos", "unk", "pad", "cls",
+// "sep" or "mask".
 func (t *Tokenizer) Special(role string) (int32, bool) {
 	token, ok := t.config.Special[role]
 	if !ok {
@@ -196,32 +195,32 @@ func (t *Tokenizer) Special(role string) (int32, bool) {
 	return t.ID(token)
 }
 
-// BOS is the token at the beginning of a text, if the tokenizer names one.
+// BOS returns the beginning-of-sequence token, if it is defined.
 func (t *Tokenizer) BOS() (int32, bool) { return t.Special("bos") }
 
-// EOS is the token at the end of a text, if the tokenizer names one.
+// EOS returns the end-of-sequence token, if it is defined.
 func (t *Tokenizer) EOS() (int32, bool) { return t.Special("eos") }
 
-// UNK is the token of unknown text, if the tokenizer names one.
+// UNK returns the unknown token, if it is defined.
 func (t *Tokenizer) UNK() (int32, bool) { return t.Special("unk") }
 
-// PAD is the padding token, if the tokenizer names one.
+// PAD returns the padding token, if it is defined.
 func (t *Tokenizer) PAD() (int32, bool) { return t.Special("pad") }
 
-// CLS is the classification token, if the tokenizer names one.
+// CLS returns the classification token, if it is defined.
 func (t *Tokenizer) CLS() (int32, bool) { return t.Special("cls") }
 
-// SEP is the separator token, if the tokenizer names one.
+// SEP returns the separator token, if it is defined.
 func (t *Tokenizer) SEP() (int32, bool) { return t.Special("sep") }
 
-// Mask is the mask token, if the tokenizer names one.
+// Mask returns the mask token, if it is defined.
 func (t *Tokenizer) Mask() (int32, bool) { return t.Special("mask") }
 
-// ChatTemplate is the raw Jinja template of chats, "" if there is none.
+// ChatTemplate returns the source of the chat template, or "".
 func (t *Tokenizer) ChatTemplate() string { return t.config.ChatTemplate }
 
-// StopIDs lists the end-of-text tokens that the source names: EOS and, from
-// GGUF, the end-of-turn and end-of-message tokens.
+// StopIDs returns the end-of-text tokens of the tokenizer's files: EOS and, from GGUF,
+// the end-of-turn and end-of-message tokens.
 func (t *Tokenizer) StopIDs() []int32 {
 	var out []int32
 	if id, ok := t.EOS(); ok {
@@ -235,10 +234,9 @@ func (t *Tokenizer) StopIDs() []int32 {
 	return out
 }
 
-// DecoderStart is the token that a decoder starts with where nothing else says
-// so: that of the target language, if the configuration names one. last says
-// that the source language stands behind the text and its end (mBART-25) and
-// not before the text (mBART-50).
+// DecoderStart returns the default first token of a decoder: the token of the target
+// language, if the configuration sets one. last reports whether the source language's
+// token follows the text and EOS (mBART-25) instead of preceding the text (mBART-50).
 func (t *Tokenizer) DecoderStart() (id int32, last, ok bool) {
 	eos, ok := t.EOS()
 	if !ok || t.config.Target == "" {
@@ -252,5 +250,5 @@ func (t *Tokenizer) DecoderStart() (id int32, last, ok bool) {
 	return id, around[0] == eos, ok
 }
 
-// wrap names the source of an error.
+// wrap prefixes an error with its source.
 func wrap(source string, err error) error { return fmt.Errorf("%s: %w", source, err) }

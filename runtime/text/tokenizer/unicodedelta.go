@@ -2,18 +2,18 @@ package tokenizer
 
 import "github.com/iflowc/iflowc/runtime/text/regexp"
 
-// Hugging Face tokenizers is built from parts that follow different versions of
-// Unicode, none of them Go's. The sets below are the differences, found by asking
-// version 0.22 about every code point (lo,hi pairs). They are right for the
-// Unicode 15.0 tables of Go; a newer Go only makes the additions redundant.
+// Hugging Face tokenizers uses libraries with different versions of Unicode, none of
+// them Go's. The sets below are the differences, determined by testing every code point
+// with version 0.22 (lo,hi pairs). They are valid for the Unicode 15.0 tables of Go;
+// with a newer Go the additions only become redundant.
 
-// rustNumericAdded are digits of Unicode 17.0, which Rust's is_numeric knows.
+// rustNumericAdded lists digits of Unicode 17.0, for Rust's is_numeric.
 var rustNumericAdded = regexp.Set{
 	0x11de0, 0x11de9, 0x16ff4, 0x16ff6,
 }
 
-// punctuationRemoved and punctuationAdded lead from today's punctuation to that
-// of Unicode 8.0, which the Bert and Punctuation pre-tokenizers use.
+// punctuationRemoved and punctuationAdded are the differences of Go's punctuation to
+// that of Unicode 8.0, which the Bert and Punctuation pre-tokenizers use.
 var (
 	punctuationRemoved = regexp.Set{
 		0x61d, 0x61d, 0x9fd, 0x9fd, 0xa76, 0xa76, 0xc77, 0xc77, 0xc84, 0xc84, 0x1b4e, 0x1b4f, 0x1b7d, 0x1b7f,
@@ -29,8 +29,8 @@ var (
 	}
 )
 
-// bertMarksRemoved and bertMarksAdded do so for the non-spacing marks that
-// BertNormalizer strips.
+// bertMarksRemoved and bertMarksAdded are the differences of Go's non-spacing marks to
+// those that BertNormalizer strips.
 var (
 	bertMarksRemoved = regexp.Set{
 		0x7fd, 0x7fd, 0x897, 0x89f, 0x8ca, 0x8e1, 0x9fe, 0x9fe, 0xafa, 0xaff, 0xb55, 0xb55, 0xc04, 0xc04,
@@ -56,12 +56,12 @@ var (
 	}
 )
 
-// bertControlRemoved are format characters that BertNormalizer keeps.
+// bertControlRemoved lists format characters that BertNormalizer keeps.
 var bertControlRemoved = regexp.Set{
 	0x890, 0x891, 0x8e2, 0x8e2, 0x110cd, 0x110cd, 0x13430, 0x1343f,
 }
 
-// accentsRemoved and accentsAdded lead from today's marks to those that
+// accentsRemoved and accentsAdded are the differences of Go's marks to those that
 // StripAccents strips.
 var (
 	accentsRemoved = regexp.Set{
@@ -86,15 +86,15 @@ var (
 	}
 )
 
-// undecomposed are characters that are newer than the tables of the normal
-// forms (Unicode 12.0) and therefore stay as they are.
+// undecomposed lists characters newer than the reference's tables of normal forms
+// (Unicode 12.0), which normalization leaves unchanged.
 var undecomposed = regexp.Set{
 	0x32ff, 0x32ff, 0xa7f2, 0xa7f4, 0xab69, 0xab69, 0x10781, 0x10785, 0x10787, 0x107b0, 0x107b2, 0x107ba,
 	0x11938, 0x11938, 0x1e030, 0x1e06d, 0x1f16c, 0x1f16c, 0x1fbf0, 0x1fbf9,
 }
 
-// lowerAdded are capitals of Unicode 16.0 and 17.0: first, last, distance to the
-// small letter.
+// lowerAdded lists capital letters of Unicode 16.0 and 17.0: first, last, distance to
+// the small letter.
 var lowerAdded = [][3]rune{
 	{0x1c89, 0x1c89, 1},
 	{0xa7cb, 0xa7cb, -42343},

@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
-// unigram is the language-model segmentation of Kudo (2018): the path of
+// unigram is the unigram language model segmentation (Kudo 2018): the sequence of
 // pieces with the highest sum of log probabilities, found by Viterbi search.
 type unigram struct {
 	vocab    *vocabulary
@@ -21,7 +21,7 @@ type unigram struct {
 	cache    wordCache
 }
 
-// unkPenalty is what an unknown character costs beyond the worst piece
+// unkPenalty is the penalty of an unknown character below the lowest score of a piece
 // (SentencePiece, unigram_model.cc).
 const unkPenalty = 10
 
@@ -74,8 +74,8 @@ func (m *unigram) tokenize(ids []int32, piece string) []int32 {
 	return ids
 }
 
-// emit walks the best path backwards; neighboring unknown characters become
-// one token, unknown text is spelled in byte tokens where that is asked for.
+// emit walks the best path backwards. Adjacent unknown characters become one token, or
+// byte tokens with byte fallback.
 func (m *unigram) emit(ids []int32, s string, best []bestPath) []int32 {
 	var path []regexp.Span
 	for end := len(s); end > 0; {

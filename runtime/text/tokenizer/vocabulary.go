@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// vocabulary maps between tokens and ids of the model (without added tokens).
-// The tokens lie one after another in one string, and the table by which they
-// are found holds places alone: a fifth of what strings and a map of them take.
+// vocabulary maps between the model's tokens and ids, without added tokens. The tokens
+// are stored in one string and the hash table holds only indices, which needs a fifth
+// of the memory of strings and a map.
 type vocabulary struct {
-	text  string       // the tokens, in the order of the list that they came in
-	ends  []uint32     // of each in text
-	ids   []int32      // of each; nil: its place
-	place []int32      // of each id, −1 for holes; nil: the id
-	table []int32      // places by hash of the token, −1 free
-	seed  maphash.Seed //
-	count int          // different tokens
+	text  string   // the tokens, in the order of the given list
+	ends  []uint32 // end of each token in text
+	ids   []int32  // id of each token; nil: its index
+	place []int32  // index of each id, −1 for holes; nil: the id
+	table []int32  // indices by hash of the token, −1: free
+	seed  maphash.Seed
+	count int // number of distinct tokens
 }
 
-// newVocabulary refuses ids that would need a table far larger than the list.
-// Of entries with one token, or one id, the last holds.
+// newVocabulary returns an error for ids that would need a table much larger than the
+// list. Among entries with the same token or id, the last one wins.
 func newVocabulary(entries []Entry) (*vocabulary, error) {
 	limit := int32(4*len(entries) + 1<<16)
 	v := &vocabulary{seed: maphash.MakeSeed(), ends: make([]uint32, 0, len(entries))}
@@ -57,7 +57,7 @@ func newVocabulary(entries []Entry) (*vocabulary, error) {
 	return v, nil
 }
 
-// number keeps ids that are not the places in the list.
+// number stores ids that differ from the indices in the list.
 func (v *vocabulary) number(entries []Entry, top int32) {
 	v.ids, v.place = make([]int32, len(entries)), make([]int32, top+1)
 	for id := range v.place {
@@ -68,7 +68,8 @@ func (v *vocabulary) number(entries []Entry, top int32) {
 	}
 }
 
-// enter puts a place into the table; false: another had its token.
+// enter adds index i to the hash table. It returns false if it replaced an entry of the
+// same token.
 func (v *vocabulary) enter(i int) bool {
 	token := v.at(i)
 	slot := v.slot(token)
@@ -77,8 +78,8 @@ func (v *vocabulary) enter(i int) bool {
 	return fresh
 }
 
-// slot is where the table has the token, or would have it. There always is a
-// free slot.
+// slot returns the table slot of a token, or a free one. The table always has a free
+// slot.
 func (v *vocabulary) slot(token string) int {
 	mask := len(v.table) - 1
 	at := int(maphash.String(v.seed, token)) & mask
@@ -88,7 +89,7 @@ func (v *vocabulary) slot(token string) int {
 	return at
 }
 
-// at is the token of a place in the list.
+// at returns the token at an index of the list.
 func (v *vocabulary) at(i int) string {
 	from := uint32(0)
 	if i > 0 {
@@ -97,7 +98,7 @@ func (v *vocabulary) at(i int) string {
 	return v.text[from:v.ends[i]]
 }
 
-// size is the number of ids, holes among them.
+// size returns the number of ids, including holes.
 func (v *vocabulary) size() int {
 	if v.place != nil {
 		return len(v.place)
@@ -105,7 +106,7 @@ func (v *vocabulary) size() int {
 	return len(v.ends)
 }
 
-// id finds a token.
+// id returns the id of a token.
 func (v *vocabulary) id(token string) (int32, bool) {
 	if len(v.table) == 0 {
 		return 0, false
@@ -120,7 +121,7 @@ func (v *vocabulary) id(token string) (int32, bool) {
 	return i, true
 }
 
-// token is the token of an id below size, "" for a hole.
+// token returns the token of an id below size, or "" for a hole.
 func (v *vocabulary) token(id int32) string {
 	i := id
 	if v.place != nil {
@@ -132,7 +133,7 @@ func (v *vocabulary) token(id int32) string {
 	return v.at(int(i))
 }
 
-// entries gives the list that the vocabulary was made of.
+// entries iterates over the list that the vocabulary was built from.
 func (v *vocabulary) entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for i := range v.ends {
@@ -147,7 +148,7 @@ func (v *vocabulary) entries() iter.Seq[Entry] {
 	}
 }
 
-// newPlaces is a free table of a power of two of slots, more than n.
+// newPlaces returns an empty table with a power of two of slots, more than n.
 func newPlaces(n int) []int32 {
 	table := make([]int32, 1<<bits.Len(uint(n)))
 	for i := range table {
@@ -156,7 +157,7 @@ func newPlaces(n int) []int32 {
 	return table
 }
 
-// SortedVocab lists a vocabulary by ids.
+// SortedVocab returns the entries of a vocabulary sorted by id.
 func SortedVocab(vocab map[string]int32) []Entry {
 	out := make([]Entry, 0, len(vocab))
 	for token, id := range vocab {

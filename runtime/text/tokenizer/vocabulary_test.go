@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestVocabulary compares the packed tables with maps: dense lists, holes, ids
-// in any order, tokens and ids that come twice, the empty token.
+// TestVocabulary compares the packed tables with maps for dense lists, holes, ids in
+// any order, repeated tokens and ids, and the empty token.
 func TestVocabulary(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 8))
@@ -49,11 +49,11 @@ func TestVocabulary(t *testing.T) {
 		}
 	}
 	if _, err := newVocabulary([]Entry{{"a", 1 << 30}}); err == nil {
-		t.Error("an id far behind the list is accepted")
+		t.Error("an id far beyond the list is accepted")
 	}
 }
 
-// TestMergeTable compares with a map.
+// TestMergeTable compares the table with a map.
 func TestMergeTable(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(2, 6))

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// wordCache remembers the ids of recent words. It is a direct-mapped table of
-// immutable entries, so it is bounded, needs no lock, and never changes a result.
+// wordCache caches the ids of recent words. It is a direct-mapped table of immutable
+// entries, so its size is bounded, it needs no lock, and it never changes a result.
 type wordCache struct {
 	seed  maphash.Seed
 	slots []atomic.Pointer[cachedWord]
@@ -21,7 +21,7 @@ type cachedWord struct {
 
 const (
 	cacheSlots   = 1 << 14
-	cacheMaxWord = 64 // bytes; longer pieces seldom repeat
+	cacheMaxWord = 64 // bytes; longer pieces rarely repeat
 )
 
 func (c *wordCache) init() {

@@ -2,8 +2,8 @@ package tokenizer
 
 import "unicode/utf8"
 
-// wordPiece is greedy longest-match-first (Schuster and Nakajima 2012, as in
-// BERT): a word that cannot be covered becomes one unknown token.
+// wordPiece is greedy longest-match-first tokenization (Schuster and Nakajima 2012, as
+// in BERT). A word that pieces cannot cover becomes one unknown token.
 type wordPiece struct {
 	vocab    *vocabulary
 	unk      int32
@@ -58,7 +58,7 @@ func (m *wordPiece) longestAt(word string, start int) (id int32, end int, ok boo
 	return 0, 0, false
 }
 
-// wordLevel looks every word up as it is.
+// wordLevel looks up whole words.
 type wordLevel struct {
 	vocab  *vocabulary
 	unk    int32
