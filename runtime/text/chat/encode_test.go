@@ -112,7 +112,7 @@ func TestBraces(t *testing.T) {
 		}
 	}
 	for source, want := range map[string]string{
-		"{query": "} is missing", "{}": "empty", "{#x}": "id behind #", "{#-1}": "id behind #", "{nothing}": "neither a key", "{#99999}": "no such token",
+		"{query": "missing }", "{}": "empty", "{#x}": "id after #", "{#-1}": "id after #", "{nothing}": "neither a key", "{#99999}": "no such token",
 	} {
 		tmpl, err := Parse(source, TokensOf(tok))
 		if err == nil {

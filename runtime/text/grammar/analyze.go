@@ -5,20 +5,19 @@ import (
 	"slices"
 )
 
-// finish checks the network and makes a Grammar of it whose texts are those of
-// rule root.
+// finish checks the network and returns the Grammar with the start rule root.
 func (b *builder) finish(root int32) (*Grammar, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
 	for _, r := range b.rules {
 		if !r.defined {
-			return nil, fmt.Errorf("rule %s is used and not defined", r.name)
+			return nil, fmt.Errorf("rule %s is used but not defined", r.name)
 		}
 	}
 	b.findProductive()
 	if !b.rules[root].productive {
-		return nil, fmt.Errorf("nothing matches: rule %s never ends", b.rules[root].name)
+		return nil, fmt.Errorf("the grammar matches no text: rule %s never ends", b.rules[root].name)
 	}
 	b.findCallees()
 	b.findNullable()
@@ -29,12 +28,12 @@ func (b *builder) finish(root int32) (*Grammar, error) {
 	return newGrammar(b, root), nil
 }
 
-// findProductive finds the rules that match some text, and cuts every way to
-// states from which the end of their rule cannot be reached.
+// findProductive finds the rules that match some text, and removes all transitions to
+// states from which the end of their rule is unreachable.
 func (b *builder) findProductive() {
 	alive := make([]bool, len(b.states))
 	back := b.predecessors()
-	callers := make([][]int32, len(b.rules)) // states that call the rule
+	callers := make([][]int32, len(b.rules)) // states that call each rule
 	for s := range b.states {
 		for _, c := range b.states[s].calls {
 			callers[c.rule] = append(callers[c.rule], int32(s))
@@ -81,8 +80,8 @@ func (b *builder) findProductive() {
 	}
 }
 
-// predecessors lists, for every state, those from which a byte, nothing or the
-// end of a call leads to it.
+// predecessors lists for every state the states that lead to it by a byte, an eps
+// transition or the return of a call.
 func (b *builder) predecessors() [][]int32 {
 	back := make([][]int32, len(b.states))
 	for s := range b.states {
@@ -100,8 +99,8 @@ func (b *builder) predecessors() [][]int32 {
 	return back
 }
 
-// leads tells whether text leads from p to s, as far as productive rules are
-// known.
+// leads reports whether some text leads from p to s, given the productive rules found
+// so far.
 func (b *builder) leads(p, s int32) bool {
 	st := &b.states[p]
 	return slices.Contains(st.eps, s) ||
@@ -109,14 +108,14 @@ func (b *builder) leads(p, s int32) bool {
 		slices.ContainsFunc(st.calls, func(c call) bool { return c.ret == s && b.rules[c.rule].productive })
 }
 
-// reach lists the states that the empty text leads to from s, s included;
-// through calls of nullable rules too.
+// reach lists the states reachable from s by the empty text, including s and through
+// calls of nullable rules.
 func (b *builder) reach(s int32) []int32 {
 	seen := map[int32]bool{s: true}
 	list := []int32{s}
 	for i := 0; i < len(list); i++ {
 		if b.steps++; b.steps > maxSteps {
-			b.fail(fmt.Errorf("%w: over %d steps to analyze it", ErrTooLarge, maxSteps))
+			b.fail(fmt.Errorf("%w: its analysis takes more than %d steps", ErrTooLarge, maxSteps))
 			return list
 		}
 		st := &b.states[list[i]]
@@ -139,7 +138,7 @@ func (b *builder) reach(s int32) []int32 {
 // findCallees lists the rules that each rule calls.
 func (b *builder) findCallees() {
 	b.callees = make([][]int32, len(b.rules))
-	seen := make([]int32, len(b.states)) // rule + 1 whose states were listed
+	seen := make([]int32, len(b.states)) // rule + 1 that listed the state
 	for i, r := range b.rules {
 		list := []int32{r.start}
 		for len(list) > 0 {
@@ -162,8 +161,8 @@ func (b *builder) findCallees() {
 	}
 }
 
-// findNullable finds the rules that match the empty text. A rule is looked at
-// again when one that it calls turns out to be nullable.
+// findNullable finds the rules that match the empty text. It checks a rule again when a
+// rule that it calls turns out to be nullable.
 func (b *builder) findNullable() {
 	callers := make([][]int32, len(b.rules))
 	for i := range b.rules {
@@ -186,8 +185,8 @@ func (b *builder) findNullable() {
 	}
 }
 
-// refuseLeftRecursion refuses rules that come back to themselves without a
-// byte: their calls would never end.
+// refuseLeftRecursion returns an error if a rule can call itself before it consumes a
+// byte: the calls would never end.
 func (b *builder) refuseLeftRecursion() error {
 	const fresh, open, done = 0, 1, 2
 	mark := make([]uint8, len(b.rules))
@@ -220,7 +219,7 @@ func (b *builder) refuseLeftRecursion() error {
 			top.next++
 			switch mark[callee] {
 			case open:
-				return fmt.Errorf("rule %s begins with itself (left recursion); write the repetition to its right, as in a ::= b (op b)*", b.rules[callee].name)
+				return fmt.Errorf("rule %s is left-recursive; write it as a repetition, such as a ::= b (op b)*", b.rules[callee].name)
 			case fresh:
 				mark[callee] = open
 				stack = append(stack, frame{rule: callee})
@@ -230,9 +229,9 @@ func (b *builder) refuseLeftRecursion() error {
 	return nil
 }
 
-// markTails marks the states that have only the end of their rule ahead. A
-// call that returns there can return to its caller's caller at once, so that
-// lists written by right recursion need no memory for each element.
+// markTails marks the states that can only reach the end of their rule without
+// consuming a byte. A call that would return there returns to its caller's caller
+// instead (tail call elimination), so right-recursive lists need no memory per element.
 func (b *builder) markTails() {
 	for s := range b.states {
 		b.states[s].tail = b.isTail(int32(s))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkMask measures the mask of a position met for the first time, over
-// 50,000 made-up words.
+// BenchmarkMask measures the mask of an uncached position, over a vocabulary of 50,000
+// generated words.
 func BenchmarkMask(b *testing.B) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	v, err := NewVocabulary(50000, func(id int32) []byte {

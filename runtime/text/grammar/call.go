@@ -2,24 +2,23 @@ package grammar
 
 import "encoding/json"
 
-// A Tool is a function that may be called: its name and the JSON schema of its
+// A Tool is a function that the model may call: its name and the JSON Schema of its
 // arguments (nil: any object).
 type Tool struct {
 	Name       string
 	Parameters json.RawMessage
 }
 
-// A CallFormat is how a model writes a call: what stands before the JSON and
-// behind it, and the keys of the name and the arguments in it. An empty Name
-// means that the name stands before the arguments as text, and Between after
-// it.
+// A CallFormat is the syntax of a tool call: the text before and after the JSON, and
+// the JSON keys of the name and the arguments. If Name is empty, the name is written as
+// text before the arguments, followed by Between.
 type CallFormat struct {
 	Open, Shut      string
 	Name, Arguments string
 	Between         string
 }
 
-// parseCall gives the grammar of a call of one of the tools.
+// parseCall returns the grammar of a call of one of the tools.
 func parseCall(format CallFormat, tools []Tool) (*Grammar, error) {
 	w := newSchemaWriter(nil)
 	var calls []part
@@ -41,8 +40,8 @@ func parseCall(format CallFormat, tools []Tool) (*Grammar, error) {
 	return w.finish(b.seq(b.literal(format.Open), b.alt(calls...), b.literal(format.Shut)))
 }
 
-// arguments writes the arguments of a tool. Its schema is a document of its
-// own, to whose parts $ref points.
+// arguments writes the arguments of a tool. Its schema is a separate document, in which
+// $ref is resolved.
 func (w *schemaWriter) arguments(t Tool) (part, error) {
 	if len(t.Parameters) == 0 || string(t.Parameters) == "null" {
 		return w.freeObject(), nil

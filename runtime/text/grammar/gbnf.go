@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// ParseGBNF reads a grammar in the notation of llama.cpp: rules "name ::= …"
-// of "literals", [character classes], ., (groups), | and the repetitions
-// * + ? {m} {m,} {m,n}; # begins a comment. The texts are those of rule root.
+// ParseGBNF parses a grammar in llama.cpp's GBNF notation: rules "name ::= …" of
+// "literals", [character classes], ., (groups), | and the repetitions * + ? {m} {m,}
+// {m,n}; # starts a comment. The start rule is root.
 func ParseGBNF(source string) (*Grammar, error) {
 	if len(source) > maxSource {
-		return nil, fmt.Errorf("%w: source of %d bytes, more than %d", ErrTooLarge, len(source), maxSource)
+		return nil, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(source), maxSource)
 	}
 	if !utf8.ValidString(source) {
 		return nil, fmt.Errorf("the grammar is not valid UTF-8")
@@ -27,7 +27,7 @@ func ParseGBNF(source string) (*Grammar, error) {
 	}
 	root, ok := p.rules["root"]
 	if !ok {
-		return nil, fmt.Errorf("the grammar has no rule root")
+		return nil, fmt.Errorf("the grammar has no rule named root")
 	}
 	return p.b.finish(root)
 }
@@ -41,7 +41,7 @@ type gbnfParser struct {
 	err   error
 }
 
-// fail records an error at the place reached, and stops the parser.
+// fail records an error at the current position and stops the parser.
 func (p *gbnfParser) fail(format string, args ...any) {
 	if p.err == nil {
 		line := 1 + strings.Count(p.src[:p.at], "\n")
@@ -58,7 +58,7 @@ func (p *gbnfParser) peek() byte {
 	return 0
 }
 
-// take moves over text if it comes next.
+// take skips text if it comes next, and reports whether it did.
 func (p *gbnfParser) take(text string) bool {
 	if strings.HasPrefix(p.src[p.at:], text) {
 		p.at += len(text)
@@ -67,8 +67,7 @@ func (p *gbnfParser) take(text string) bool {
 	return false
 }
 
-// space moves over blanks and comments, and over line ends where they do not
-// end a rule.
+// space skips spaces and comments, and line ends if they do not end a rule.
 func (p *gbnfParser) space(lines bool) {
 	for p.at < len(p.src) {
 		switch c := p.src[p.at]; {
@@ -94,12 +93,12 @@ func (p *gbnfParser) name() string {
 		p.at++
 	}
 	if from == p.at {
-		p.fail("expected the name of a rule, have %.10q", p.src[p.at:])
+		p.fail("expected the name of a rule, found %.10q", p.src[p.at:])
 	}
 	return p.src[from:p.at]
 }
 
-// ref gives the rule of a name, which may be defined later.
+// ref returns the rule of a name, which may be defined later.
 func (p *gbnfParser) ref(name string) int32 {
 	r, ok := p.rules[name]
 	if !ok {
@@ -127,14 +126,14 @@ func (p *gbnfParser) rule() {
 	}
 	p.b.define(r, body)
 	if c := p.peek(); p.at < len(p.src) && c != '\n' && c != '\r' {
-		p.fail("expected the end of rule %s, have %.10q", name, p.src[p.at:])
+		p.fail("expected the end of rule %s, found %.10q", name, p.src[p.at:])
 	}
 	p.space(true)
 }
 
 func (p *gbnfParser) alternatives(nested bool) part {
 	if p.depth++; p.depth > maxDepth {
-		p.fail("groups nest deeper than %d", maxDepth)
+		p.fail("groups are nested deeper than %d", maxDepth)
 	}
 	defer func() { p.depth-- }()
 	parts := []part{p.sequence(nested)}
@@ -145,8 +144,8 @@ func (p *gbnfParser) alternatives(nested bool) part {
 	return p.b.alt(parts...)
 }
 
-// sequence reads elements with their repetitions. A repeated element is read
-// again for each copy, from its source.
+// sequence parses elements with their repetitions. A repeated element is parsed again
+// from its source for each copy.
 func (p *gbnfParser) sequence(nested bool) part {
 	all := p.b.empty()
 	for p.err == nil && p.b.err == nil {
@@ -182,7 +181,7 @@ func (p *gbnfParser) sequence(nested bool) part {
 	return all
 }
 
-// starts tells whether an element comes next.
+// starts reports whether an element comes next.
 func (p *gbnfParser) starts() bool {
 	c := p.peek()
 	return c == '"' || c == '[' || c == '(' || c == '.' || isNameByte(c)
@@ -200,14 +199,14 @@ func (p *gbnfParser) element() part {
 		p.space(true)
 		group := p.alternatives(true)
 		if p.err == nil && !p.take(")") {
-			p.fail("expected ) at the end of the group, have %.10q", p.src[p.at:])
+			p.fail("expected ) at the end of the group, found %.10q", p.src[p.at:])
 		}
 		return group
 	}
 	return p.b.call(p.ref(p.name()))
 }
 
-// repetition reads * + ? or {m,n}; hi is -1 where it is open.
+// repetition parses * + ? or {m,n}; hi is -1 if there is no maximum.
 func (p *gbnfParser) repetition() (lo, hi int) {
 	const most = 1 << 16
 	from := p.at
@@ -235,7 +234,7 @@ func (p *gbnfParser) repetition() (lo, hi int) {
 		hi = lo
 	}
 	if !ok || err != nil || lo < 0 || lo > most || hi > most || hi >= 0 && hi < lo {
-		p.fail("expected {m}, {m,} or {m,n} of at most %d, have %.20q", most, "{"+inside)
+		p.fail("expected {m}, {m,} or {m,n} with numbers of at most %d, found %.20q", most, "{"+inside)
 		return 1, 1
 	}
 	p.at += len(inside) + 1
@@ -270,7 +269,7 @@ func (p *gbnfParser) class() part {
 			r.hi = p.char()
 		}
 		if r.hi < r.lo {
-			p.fail("the range %c-%c runs backwards", r.lo, r.hi)
+			p.fail("the range %c-%c is reversed", r.lo, r.hi)
 		}
 		ranges = append(ranges, r)
 	}
@@ -280,7 +279,7 @@ func (p *gbnfParser) class() part {
 	return p.b.runes(ranges)
 }
 
-// char reads a character or an escape.
+// char parses a character or an escape.
 func (p *gbnfParser) char() rune {
 	r, size := utf8.DecodeRuneInString(p.src[p.at:])
 	p.at += size
@@ -309,7 +308,7 @@ func (p *gbnfParser) char() rune {
 	hex := p.src[p.at:min(p.at+digits, len(p.src))]
 	v, err := strconv.ParseUint(hex, 16, 32)
 	if digits == 0 || err != nil || len(hex) != digits || v > maxRune {
-		p.fail("escape \\%c is not known; there are \\n \\r \\t \\\\ \\\" \\[ \\] \\xHH \\uHHHH \\UHHHHHHHH", c)
+		p.fail("unknown escape \\%c; use one of: \\n \\r \\t \\\\ \\\" \\[ \\] \\xHH \\uHHHH \\UHHHHHHHH", c)
 		return 0
 	}
 	p.at += digits

@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// A Grammar is a network together with the positions met so far. It is safe for
-// concurrent use, and worth keeping for requests with the same grammar.
+// A Grammar is a network with a cache of positions. It is safe for concurrent use;
+// share it between requests with the same grammar.
 type Grammar struct {
 	states  []state
 	rules   []rule
 	root    int32
-	classes [256]uint8 // bytes that no edge tells apart have one class
-	samples []byte     // a byte of each class
-	size    int64      // of the network in bytes, about
+	classes [256]uint8 // bytes that all edges treat alike share a class
+	samples []byte     // one byte of each class
+	size    int64      // approximate size of the network in bytes
 	memory  *memory
 
 	mu        sync.Mutex
@@ -22,23 +22,23 @@ type Grammar struct {
 	frames    map[frameKey]*frame
 	lastFrame uint32
 	start     *position
-	visits    int // places in the network that were looked at
+	visits    int // number of visited places in the network
 }
 
-// Memory of positions and masks, in bytes. A grammar that takes more than its own
-// most forgets what it met; those in use are found again. So does one that takes a
-// noticeable part of what all grammars take together, when that is too much. A mask
-// of 49,152 tokens takes 6 KB, and the positions that it was found by 20.
+// Limits of the cache of positions and masks, in bytes. A grammar that exceeds its own
+// limit drops its cache; positions in use are computed again. If all grammars together
+// exceed their limit, each grammar with a noticeable part of the total drops its cache.
+// A mask of 49,152 tokens needs 6 KB, the positions visited to compute it 20 KB.
 const (
 	mostOfOne = 16 << 20
 	mostOfAll = 128 << 20
 )
 
-// ofAll is what the positions of all grammars take.
+// ofAll is the memory of the positions of all grammars, in bytes.
 var ofAll atomic.Int64
 
-// memory is what a grammar's positions take. It outlives the grammar, to be taken
-// off ofAll.
+// memory is the memory of a grammar's positions. It outlives the grammar, so that a
+// cleanup can subtract it from ofAll.
 type memory struct{ bytes atomic.Int64 }
 
 func (m *memory) add(n int) {
@@ -48,7 +48,7 @@ func (m *memory) add(n int) {
 
 func (m *memory) clear() { ofAll.Add(-m.bytes.Swap(0)) }
 
-// full says that the grammar is to forget.
+// full reports whether the grammar should drop its cache.
 func (m *memory) full() bool {
 	n := m.bytes.Load()
 	return n > mostOfOne || n > mostOfOne/8 && ofAll.Load() > mostOfAll
@@ -66,10 +66,10 @@ func newGrammar(b *builder, root int32) *Grammar {
 	return g
 }
 
-// Size is about how many bytes the grammar takes, without the positions met.
+// Size returns the approximate size of the grammar in bytes, without cached positions.
 func (g *Grammar) Size() int64 { return g.size }
 
-// forget drops the positions met, and what leads from those in use to others.
+// forget drops the cached positions, and the transitions from positions in use.
 func (g *Grammar) forget() {
 	for _, p := range g.positions {
 		p.next.Store(nil)
@@ -80,7 +80,7 @@ func (g *Grammar) forget() {
 	g.memory.clear()
 }
 
-// classify finds the classes of bytes: a new one begins wherever an edge does.
+// classify computes the classes of bytes: a new class begins at each edge boundary.
 func (g *Grammar) classify() {
 	var begins [257]bool
 	for s := range g.states {

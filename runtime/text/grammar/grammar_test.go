@@ -40,20 +40,20 @@ func TestGBNF(t *testing.T) {
 func TestGBNFErrors(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
-		`a ::= "x"`:                      "no rule root",
-		`root ::= b`:                     "rule b is used and not defined",
-		`root ::= root "x" | "y"`:        "left recursion",
+		`a ::= "x"`:                      "no rule named root",
+		`root ::= b`:                     "rule b is used but not defined",
+		`root ::= root "x" | "y"`:        "left-recursive",
 		`root ::= "x"` + "\n root ::= y": "defined twice",
 		`root ::= "x`:                    "grammar:1:12: the literal has no closing quote",
 		`root ::= [a`:                    "no ]",
-		`root ::= [z-a]`:                 "backwards",
+		`root ::= [z-a]`:                 "reversed",
 		`root ::= ("x"`:                  "expected )",
 		`root ::= "\q"`:                  "escape",
 		`root ::= "x"{3,1}`:              "{m,n}",
 		`root = "x"`:                     "expected ::=",
-		"root ::= x\nx ::= \"a\" x":      "nothing matches",
-		`root ::= a` + "\n" + `a ::= b? a "x" | "z"` + "\n" + `b ::= "y"`: "left recursion",
-		"root ::= " + strings.Repeat("(", 1000):                           "nest deeper",
+		"root ::= x\nx ::= \"a\" x":      "matches no text",
+		`root ::= a` + "\n" + `a ::= b? a "x" | "z"` + "\n" + `b ::= "y"`: "left-recursive",
+		"root ::= " + strings.Repeat("(", 1000):                           "nested deeper",
 		`root ::= (((("a"{60000}){60000}){60000}){60000})`:                "too large",
 		"root ::= \"\xff\"": "UTF-8",
 	} {
@@ -63,7 +63,7 @@ func TestGBNFErrors(t *testing.T) {
 	}
 }
 
-// TestRegex compares patterns with Go's own matcher on random texts.
+// TestRegex compares patterns with package regexp on random texts.
 func TestRegex(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -85,7 +85,7 @@ func TestRegex(t *testing.T) {
 	}
 }
 
-// testVocabulary has all bytes, some words and an end token.
+// testVocabulary returns a vocabulary of all bytes, some words and an end token.
 func testVocabulary(t testing.TB) *Vocabulary {
 	t.Helper()
 	words := []string{"", `{"`, `":`, `"name"`, `name`, `,"`, `, "`, "12", "true", `"}`, `"}]`, "é", "\n", "  ", `{"name": "`, `a`, `a`, "😀"}
@@ -101,8 +101,8 @@ func testVocabulary(t testing.TB) *Vocabulary {
 	return v
 }
 
-// TestMask compares masks along random texts with every token tried alone, and
-// holds what comes out to the grammar.
+// TestMask compares masks along random texts with tests of each single token, and
+// checks the resulting texts against the grammar.
 func TestMask(t *testing.T) {
 	t.Parallel()
 	v := testVocabulary(t)
@@ -168,7 +168,7 @@ func TestMatcherErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := m.Mask(); err != ErrNoToken {
-		t.Errorf("no token fits, and the error is %v", err)
+		t.Errorf("no token fits: error %v", err)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/orderedjson"
 )
 
-// An object of JSON with its keys in the order of the text, which is the order
-// in which a schema's properties are written.
+// An object is a JSON object that keeps the order of its keys. Properties are generated
+// in the order of the schema.
 type object struct {
 	keys   []string
 	values map[string]any
@@ -34,7 +34,7 @@ func (o *object) has(keys ...string) bool {
 	return false
 }
 
-// set adds or changes a value; a new key goes last.
+// set adds or changes a value; a new key is appended.
 func (o *object) set(key string, v any) {
 	if _, ok := o.values[key]; !ok {
 		o.keys = append(o.keys, key)
@@ -44,7 +44,7 @@ func (o *object) set(key string, v any) {
 
 func newObject() *object { return &object{values: map[string]any{}} }
 
-// clone copies the object without keys.
+// clone copies the object, except the given keys.
 func (o *object) clone(without ...string) *object {
 	c := newObject()
 next:
@@ -59,13 +59,13 @@ next:
 	return c
 }
 
-// readJSON reads one value: *object, []any, string, json.Number, bool or nil.
+// readJSON decodes one value: *object, []any, string, json.Number, bool or nil.
 func readJSON(data []byte) (any, error) {
 	if len(data) > maxSource {
-		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(data), maxSource)
+		return nil, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(data), maxSource)
 	}
 	if !utf8.Valid(data) || loneSurrogate(data) {
-		return nil, errors.New("the JSON holds text that is not Unicode: bytes that are not UTF-8, or half of a surrogate pair")
+		return nil, errors.New("the JSON is not valid Unicode: it contains invalid UTF-8 or an unpaired surrogate")
 	}
 	v, err := orderedjson.Read(data, maxDepth, values)
 	if errors.Is(err, orderedjson.ErrDeep) {
@@ -86,10 +86,10 @@ var values = orderedjson.Maker[any]{
 	Other: func(v any) any { return v },
 }
 
-// loneSurrogate tells whether JSON has an escape \uD800 to \uDFFF that is not a
-// half of a pair. Go reads it as U+FFFD, others keep it.
+// loneSurrogate reports whether JSON contains an unpaired escape \uD800 to \uDFFF. Go
+// decodes it as U+FFFD, other decoders keep it.
 func loneSurrogate(data []byte) bool {
-	code := func(i int) uint64 { // of the escape at i, 0 for anything else
+	code := func(i int) uint64 { // the code unit of the escape at i, else 0
 		if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
 			return 0
 		}
@@ -115,8 +115,8 @@ func loneSurrogate(data []byte) bool {
 	return false
 }
 
-// keyOf gives a text that two values share exactly where JSON schema calls them
-// equal: numbers by their value, objects whatever the order of their keys.
+// keyOf returns equal texts for values that JSON Schema considers equal: it compares
+// numbers by value and ignores the order of keys.
 func keyOf(v any) string {
 	switch v := v.(type) {
 	case json.Number:
@@ -137,8 +137,8 @@ func keyOf(v any) string {
 	return writeJSON(v)
 }
 
-// numberText spells whole numbers without point and exponent, so that 1, 1.0
-// and 1e0 are one text. Others are spelled as the nearest double.
+// numberText formats integers without point and exponent, so that 1, 1.0 and 1e0 are
+// equal. Other numbers are formatted as the nearest double.
 func numberText(n json.Number) string {
 	text := n.String()
 	if !strings.ContainsAny(text, ".eE") {
@@ -157,7 +157,7 @@ func numberText(n json.Number) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// writeJSON gives the compact text of a value, without HTML escapes.
+// writeJSON returns the compact JSON of a value, without HTML escapes.
 func writeJSON(v any) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -166,7 +166,7 @@ func writeJSON(v any) string {
 	return out.String()
 }
 
-// appendJSON writes a value behind what out holds; e writes to out.
+// appendJSON appends the JSON of a value to out; e must write to out.
 func appendJSON(out *bytes.Buffer, e *json.Encoder, v any) {
 	switch v := v.(type) {
 	case *object:
@@ -191,8 +191,8 @@ func appendJSON(out *bytes.Buffer, e *json.Encoder, v any) {
 		out.WriteByte(']')
 	default:
 		if err := e.Encode(v); err != nil {
-			panic("bug: a value of JSON cannot be written: " + err.Error())
+			panic("bug: cannot encode a JSON value: " + err.Error())
 		}
-		out.Truncate(out.Len() - 1) // the encoder ends its values with a line end
+		out.Truncate(out.Len() - 1) // remove the line feed that the encoder appends
 	}
 }

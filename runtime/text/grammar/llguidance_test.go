@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// texts are the grammars and texts of which llguidance's masks are known; see
+// texts are the grammars and texts for which llguidance's masks are known; see
 // tools/gen/reference/grammar_masks.py.
 type texts struct {
 	Words []string
@@ -54,7 +54,7 @@ func TestAgainstLLGuidance(t *testing.T) {
 	readTestdata(t, "texts.json", &given)
 	readTestdata(t, "llguidance.json", &want)
 	if len(want) != len(given.Cases) {
-		t.Fatalf("%d cases with %d expected", len(given.Cases), len(want))
+		t.Fatalf("%d cases, expected %d", len(given.Cases), len(want))
 	}
 	v, err := NewVocabulary(256+len(given.Words), func(id int32) []byte {
 		if id < 256 {
@@ -77,15 +77,14 @@ func TestAgainstLLGuidance(t *testing.T) {
 	}
 }
 
-// allowedHere tells of the differences that are known and right: U+007F may
-// stand in JSON strings; a value in a range may have zeros at its end and may
-// end as soon as it is in the range; and where llguidance sees forced bytes it
-// leaves out words that are a part of them.
+// allowedHere reports known, correct differences. U+007F is valid in JSON strings. A
+// number in a range may have trailing zeros and may end as soon as it is in the range.
+// After forced bytes, llguidance omits tokens that are a prefix of them.
 func allowedHere(name, token string) bool {
 	return token == "\x7f" || token == `{"` || token == `":` || token == `{"name": "` || name == "decimal range" && (token == "0" || token == "")
 }
 
-// allowedThere tells of a difference that is wanted: exponents end at 199.
+// allowedThere reports an intended difference: exponents end at 199.
 func allowedThere(rest, token string) bool { return token == "12" && strings.HasPrefix(rest, `,"x"`) }
 
 func compareMasks(t *testing.T, g *Grammar, v *Vocabulary, name, text string, steps []string) {
@@ -115,7 +114,7 @@ func compareMasks(t *testing.T, g *Grammar, v *Vocabulary, name, text string, st
 			}
 		}
 		if len(more)+len(fewer) > 0 {
-			t.Errorf("%s: %s before %q: allowed here alone %v, there alone %v", name, text, rest, more, fewer)
+			t.Errorf("%s: %s before %q: allowed only here %v, only there %v", name, text, rest, more, fewer)
 		}
 		best := int32(-1)
 		for id := range int32(v.size) {

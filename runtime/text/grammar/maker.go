@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// maxKept bounds the grammars that a Maker keeps for the next requests.
+// maxKept is the number of grammars that a Maker caches.
 const maxKept = 32
 
-// A Maker makes matchers for one vocabulary, and keeps the grammars that were
-// used last. It is safe for concurrent use.
+// A Maker creates matchers for one vocabulary and caches the most recently used
+// grammars. It is safe for concurrent use.
 type Maker struct {
 	vocabulary func() (*Vocabulary, error)
 
 	mu    sync.Mutex
 	known map[source]*list.Element
-	order *list.List // of *kept, the last used first
+	order *list.List // of *kept, most recently used first
 }
 
-// source is what a grammar is made of.
+// source is the kind and the text that a grammar is compiled from.
 type source struct{ kind, text string }
 
 type kept struct {
@@ -28,8 +28,8 @@ type kept struct {
 	grammar *Grammar
 }
 
-// NewMaker makes a maker; the arguments are those of NewVocabulary, which is
-// called when the first matcher is made.
+// NewMaker returns a Maker. It calls NewVocabulary with the arguments when the first
+// matcher is created.
 func NewMaker(size int, text func(id int32) []byte, eos []int32) *Maker {
 	return &Maker{
 		vocabulary: sync.OnceValues(func() (*Vocabulary, error) { return NewVocabulary(size, text, eos) }),
@@ -38,27 +38,27 @@ func NewMaker(size int, text func(id int32) []byte, eos []int32) *Maker {
 	}
 }
 
-// Object starts a text that is any JSON object.
+// Object returns a Matcher for any JSON object.
 func (m *Maker) Object() (*Matcher, error) {
 	return m.start(source{"object", ""}, func() (*Grammar, error) { return AnyObject(), nil })
 }
 
-// Schema starts a text that is JSON of a schema.
+// Schema returns a Matcher for the JSON values of a schema.
 func (m *Maker) Schema(schema []byte) (*Matcher, error) {
 	return m.start(source{"schema", string(schema)}, func() (*Grammar, error) { return ParseSchema(schema) })
 }
 
-// Regex starts a text that a pattern matches as a whole.
+// Regex returns a Matcher for texts that match the whole pattern.
 func (m *Maker) Regex(pattern string) (*Matcher, error) {
 	return m.start(source{"regex", pattern}, func() (*Grammar, error) { return ParseRegex(pattern) })
 }
 
-// GBNF starts a text of a grammar.
+// GBNF returns a Matcher for the texts of a GBNF grammar.
 func (m *Maker) GBNF(text string) (*Matcher, error) {
 	return m.start(source{"gbnf", text}, func() (*Grammar, error) { return ParseGBNF(text) })
 }
 
-// Call starts a text that calls one of the tools.
+// Call returns a Matcher for a call of one of the tools.
 func (m *Maker) Call(format CallFormat, tools []Tool) (*Matcher, error) {
 	key, err := json.Marshal(struct {
 		Format CallFormat
@@ -90,7 +90,7 @@ func (m *Maker) grammar(s source, parse func() (*Grammar, error)) (*Grammar, err
 		return e.Value.(*kept).grammar, nil
 	}
 	m.mu.Unlock()
-	g, err := parse() // without the lock: others need not wait
+	g, err := parse() // without the lock, so that others need not wait
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func testMaker() *Maker {
 	}, []int32{256})
 }
 
-// follow moves a matcher over a text and tells whether it may end there.
+// follow matches a text and reports whether it may end there.
 func follow(t *testing.T, m *Matcher, text string) bool {
 	t.Helper()
 	for _, c := range []byte(text) {
@@ -60,11 +60,11 @@ func TestCalls(t *testing.T) {
 		t.Error("a call with the name before the arguments is refused")
 	}
 	if _, err := m.Call(tagged, []Tool{{"x", json.RawMessage(`{"not":{}}`)}}); err == nil {
-		t.Error("a tool with a schema that is not supported is accepted")
+		t.Error("a tool with an unsupported schema is accepted")
 	}
 }
 
-// TestMakerConcurrent shares grammars and their positions between texts.
+// TestMakerConcurrent shares grammars and their positions between matchers.
 func TestMakerConcurrent(t *testing.T) {
 	t.Parallel()
 	m := testMaker()
@@ -81,7 +81,7 @@ func TestMakerConcurrent(t *testing.T) {
 					t.Error(err)
 				}
 				if follow(t, matcher, "c") {
-					t.Error("c fits")
+					t.Error("c is accepted")
 				}
 				if object, err := m.Object(); err != nil || !follow(t, object, `{"a":[1,{}]}`) {
 					t.Errorf("an object is refused: %v", err)
@@ -91,6 +91,6 @@ func TestMakerConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 	if m.order.Len() > maxKept || len(m.known) != m.order.Len() {
-		t.Errorf("%d grammars are kept, %d known", m.order.Len(), len(m.known))
+		t.Errorf("%d grammars in order, %d in the map", m.order.Len(), len(m.known))
 	}
 }

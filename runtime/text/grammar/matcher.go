@@ -7,28 +7,28 @@ import (
 	"sync"
 )
 
-// A Run does work beside the caller's other work, now or later, and calls tick
-// often meanwhile: work ends early with the error of tick.
+// A Run executes work concurrently with the caller, now or later. It passes a function
+// tick that work calls often; work returns early with an error of tick.
 type Run func(work func(tick func() error) error) error
 
-// A Matcher follows one text through a grammar, and finds each mask beside the
-// caller's other work. Not safe for concurrent use.
+// A Matcher matches one text against a grammar. It computes the next mask concurrently
+// with the caller. It is not safe for concurrent use.
 type Matcher struct {
 	g    *Grammar
 	v    *Vocabulary
 	run  Run
 	at   *position
 	done bool
-	work *finding // the mask on its way, nil when none is
+	work *finding // the pending mask, or nil
 }
 
-// A finding is a mask on its way.
+// A finding is a pending mask.
 type finding struct {
 	mu     sync.Mutex
-	ready  chan struct{} // closed when it is there
-	notify func()        // to be called then; nil: nobody asked
+	ready  chan struct{} // closed when the mask is ready
+	notify func()        // called when the mask is ready; may be nil
 
-	mask []uint64 // set before ready is closed, as err is
+	mask []uint64 // mask and err are set before ready is closed
 	err  error
 }
 
@@ -43,12 +43,12 @@ func (f *finding) end(mask []uint64, err error) {
 	}
 }
 
-// ErrNoToken is the error of a position that no token of the vocabulary can
-// lead on from, although the grammar is not at its end.
+// ErrNoToken reports a position before the end of the grammar at which no token of the
+// vocabulary matches.
 var ErrNoToken = errors.New("no token of the vocabulary fits the grammar here")
 
-// NewMatcher starts a text. A grammar keeps its masks for one vocabulary, so
-// it must always be used with the same.
+// NewMatcher returns a Matcher at the start of a text. A grammar caches masks for one
+// vocabulary, so always use it with the same one.
 func NewMatcher(g *Grammar, v *Vocabulary) (*Matcher, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,16 +61,16 @@ func NewMatcher(g *Grammar, v *Vocabulary) (*Matcher, error) {
 	}}, nil
 }
 
-// Size is about how many bytes the text's grammar takes.
+// Size returns the approximate size of the grammar in bytes.
 func (m *Matcher) Size() int64 { return m.g.Size() }
 
-// FindBy begins to find the first mask, and lets run find it and all others.
+// FindBy sets the function that computes masks, and starts to compute the first one.
 func (m *Matcher) FindBy(run Run) {
 	m.run = run
 	m.prepare()
 }
 
-// prepare begins to find the next mask, if it is not known.
+// prepare starts to compute the next mask, unless it is cached.
 func (m *Matcher) prepare() {
 	if m.work != nil || m.done {
 		return
@@ -92,8 +92,8 @@ func (m *Matcher) prepare() {
 	}()
 }
 
-// Ready says whether Mask would return at once; if not, notify is called when it
-// would.
+// Ready reports whether Mask would return without waiting. If not, notify is called
+// when the mask is ready.
 func (m *Matcher) Ready(notify func()) bool {
 	m.prepare()
 	f := m.work
@@ -111,13 +111,12 @@ func (m *Matcher) Ready(notify func()) bool {
 	}
 }
 
-// Mask gives the tokens that may come next, one bit each in words of 64; the
-// caller must not change it. At the end of the grammar only the end tokens
-// may come.
+// Mask returns the tokens that may come next, as bits in 64-bit words. The caller must
+// not modify it. At the end of the grammar only end tokens are allowed.
 func (m *Matcher) Mask() ([]uint64, error) {
 	m.prepare()
 	if m.done {
-		return nil, errors.New("bug: the text has ended")
+		return nil, errors.New("bug: Mask after the end of the text")
 	}
 	f := m.work
 	<-f.ready
@@ -130,19 +129,19 @@ func (m *Matcher) Mask() ([]uint64, error) {
 	return f.mask, nil
 }
 
-// Done tells whether nothing but the end of the text may come.
+// Done reports whether only the end of the text may follow.
 func (m *Matcher) Done() bool { return m.done || m.at.accept && len(m.at.configs) == 0 }
 
-// Accept moves over a token and begins to find the next mask. A token that the
-// grammar does not allow is an error and moves nothing.
+// Accept advances by a token and starts to compute the next mask. It returns an error
+// and does not advance if the grammar does not allow the token.
 func (m *Matcher) Accept(token int32) error {
 	if token < 0 || int(token) >= m.v.size {
-		return fmt.Errorf("token %d is not among %d", token, m.v.size)
+		return fmt.Errorf("token %d is out of range; the vocabulary has %d", token, m.v.size)
 	}
 	m.work = nil
 	if slices.Contains(m.v.eos, token) {
 		if !m.at.accept {
-			return fmt.Errorf("token %d ends the text where the grammar does not", token)
+			return fmt.Errorf("token %d ends the text before the end of the grammar", token)
 		}
 		m.done = true
 		return nil
@@ -155,14 +154,14 @@ func (m *Matcher) Accept(token int32) error {
 		}
 	}
 	if at == dead || len(m.v.text[token]) == 0 {
-		return fmt.Errorf("token %d (%q) does not fit the grammar here", token, m.v.text[token])
+		return fmt.Errorf("token %d (%q) does not match the grammar here", token, m.v.text[token])
 	}
 	m.at = at
 	m.prepare()
 	return nil
 }
 
-// Match tells whether a whole text is one of the grammar's.
+// Match reports whether the grammar matches the whole text.
 func (g *Grammar) Match(text string) (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

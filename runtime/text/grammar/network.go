@@ -5,27 +5,27 @@ import (
 	"fmt"
 )
 
-// Limits of one grammar: far above what real ones need, and low enough that a
-// hostile one ends early.
+// Limits of one grammar: far above practical needs, and low enough to stop hostile
+// grammars early.
 const (
 	maxStates  = 1 << 18
-	maxDepth   = 200 // nesting of a schema, a regular expression or a group
+	maxDepth   = 200 // nesting of a schema, a regular expression or groups
 	maxSource  = 1 << 20
-	maxSteps   = 1 << 21 // of the analysis
-	maxConfigs = 1 << 12 // places in which the network may be at one time
+	maxSteps   = 1 << 21 // steps of the analysis
+	maxConfigs = 1 << 12 // configs of one position
 )
 
-// ErrTooLarge is the error of a grammar that goes beyond a limit.
+// ErrTooLarge reports that a grammar exceeds a limit.
 var ErrTooLarge = errors.New("grammar is too large")
 
-// A state of the network. Bytes lead on by edges, nothing by eps; a call goes
-// to the start of a rule and comes back to ret.
+// A state of the network. Edges consume a byte, eps transitions consume nothing; a call
+// enters the start of a rule and returns to ret.
 type state struct {
 	eps   []int32
 	edges []edge
 	calls []call
-	final bool // the end of its rule
-	tail  bool // nothing but the end of the rule is ahead: calls to here need no return
+	final bool // end of its rule
+	tail  bool // reaches only the end of the rule, without a byte: calls need not return here
 }
 
 type edge struct {
@@ -43,11 +43,11 @@ type rule struct {
 	productive bool // matches some text
 }
 
-// A part is a piece of the network with one way in and one way out.
+// A part is a fragment of the network with one entry and one exit.
 type part struct{ in, out int32 }
 
-// A builder makes the network. After a limit is passed everything it makes is
-// empty, and finish gives the error.
+// A builder builds the network. After an error, such as an exceeded limit, it adds
+// nothing more, and finish returns the error.
 type builder struct {
 	states []state
 	rules  []rule
@@ -65,7 +65,7 @@ func (b *builder) fail(err error) {
 
 func (b *builder) state() int32 {
 	if len(b.states) >= maxStates {
-		b.fail(fmt.Errorf("%w: over %d states", ErrTooLarge, maxStates))
+		b.fail(fmt.Errorf("%w: more than %d states", ErrTooLarge, maxStates))
 		return 0
 	}
 	b.states = append(b.states, state{})
@@ -82,7 +82,7 @@ func (b *builder) empty() part {
 	return part{s, s}
 }
 
-// nothing matches no text at all.
+// nothing matches no text.
 func (b *builder) nothing() part { return part{b.state(), b.state()} }
 
 // bytes matches one byte from lo to hi.
@@ -110,7 +110,7 @@ func (b *builder) seq(parts ...part) part {
 	return part{parts[0].in, parts[len(parts)-1].out}
 }
 
-// alt matches what any of the parts matches; none: nothing.
+// alt matches one of the parts; without parts, no text.
 func (b *builder) alt(parts ...part) part {
 	if len(parts) == 1 {
 		return parts[0]
@@ -139,15 +139,15 @@ func (b *builder) star(p part) part {
 	return part{s, s}
 }
 
-// call matches what a rule matches.
+// call matches the texts of a rule.
 func (b *builder) call(rule int32) part {
 	p := b.nothing()
 	b.states[p.in].calls = append(b.states[p.in].calls, call{rule, p.out})
 	return p
 }
 
-// repeat matches make's part at least lo and at most hi times (hi < 0: any
-// number). A part of many states becomes a rule that is called each time.
+// repeat matches the part of make at least lo and at most hi times (hi < 0: any
+// number). A large part becomes a rule that is called each time.
 func (b *builder) repeat(lo, hi int, make func() part) part {
 	const inline = 16
 	if lo == 0 && hi < 0 {
@@ -196,7 +196,7 @@ func (b *builder) repeat(lo, hi int, make func() part) part {
 // rule adds a rule, to be defined later.
 func (b *builder) rule(name string) int32 {
 	if len(b.rules) >= maxStates {
-		b.fail(fmt.Errorf("%w: over %d rules", ErrTooLarge, maxStates))
+		b.fail(fmt.Errorf("%w: more than %d rules", ErrTooLarge, maxStates))
 		return 0
 	}
 	b.rules = append(b.rules, rule{name: name, start: -1, end: -1})

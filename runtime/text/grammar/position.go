@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// A frame is a call that waits: where it returns to, and the call below it.
+// A frame is an entry of a call stack: the state to return to, and the frame below it.
 type frame struct {
 	frameKey
 	id uint32
@@ -19,31 +19,29 @@ type frameKey struct {
 	up  *frame
 }
 
-// A config is one place in which the network may be: a state, and the calls
-// that wait.
+// A config is a state of the network with its call stack.
 type config struct {
 	state int32
 	frame *frame
 }
 
-// A position is the set of all configs that the bytes so far lead to. Its
-// transitions and its mask are found when they are first asked for.
+// A position is the set of all configs that the bytes so far lead to. Its transitions
+// and its mask are computed on demand.
 type position struct {
-	configs []config // those that a byte can lead on from
+	configs []config // those with edges
 	accept  bool     // the text may end here
 	next    atomic.Pointer[transitions]
 	mask    atomic.Pointer[[]uint64]
 }
 
-// transitions are the positions behind one byte of each class; nil: not found.
-// They are read without the grammar's lock, which others may hold while they find
-// masks.
+// transitions are the positions after one byte of each class; nil: not computed. They
+// are read without the grammar's lock, which others may hold while they compute masks.
 type transitions []atomic.Pointer[position]
 
 // dead is the position after a byte that the grammar does not allow.
 var dead = &position{}
 
-// first gives the position before any byte.
+// first returns the position before any byte.
 func (g *Grammar) first() (*position, error) {
 	if g.start == nil {
 		p, err := g.close([]config{{state: g.rules[g.root].start}})
@@ -55,7 +53,7 @@ func (g *Grammar) first() (*position, error) {
 	return g.start, nil
 }
 
-// step gives the position after a byte. The caller holds g.mu.
+// step returns the position after a byte. The caller must hold g.mu.
 func (g *Grammar) step(p *position, c byte) (*position, error) {
 	if p == dead {
 		return dead, nil
@@ -89,8 +87,8 @@ func (g *Grammar) step(p *position, c byte) (*position, error) {
 	return q, nil
 }
 
-// follow is step for callers without the lock: a mask has found where its tokens
-// lead.
+// follow is like step without the lock. It reads the cached transition, which exists if
+// a mask was computed at p.
 func (g *Grammar) follow(p *position, c byte) (*position, error) {
 	if next := p.next.Load(); next != nil {
 		if q := (*next)[g.classes[c]].Load(); q != nil {
@@ -102,8 +100,8 @@ func (g *Grammar) follow(p *position, c byte) (*position, error) {
 	return g.step(p, c)
 }
 
-// close follows everything that needs no byte (eps, calls and returns) and
-// gives the position of what is reached.
+// close follows all transitions that consume no byte (eps, calls and returns) and
+// returns the position of the resulting configs.
 func (g *Grammar) close(list []config) (*position, error) {
 	seen := make(map[config]bool, len(list))
 	add := func(c config) {
@@ -120,7 +118,7 @@ func (g *Grammar) close(list []config) (*position, error) {
 	p := &position{}
 	for i := 0; i < len(list); i++ {
 		if i > maxConfigs {
-			return nil, fmt.Errorf("%w: the text so far can be read in over %d ways", ErrTooLarge, maxConfigs)
+			return nil, fmt.Errorf("%w: the text so far has more than %d parses", ErrTooLarge, maxConfigs)
 		}
 		c := list[i]
 		st := &g.states[c.state]
@@ -151,13 +149,14 @@ func (g *Grammar) close(list []config) (*position, error) {
 	return g.intern(p), nil
 }
 
-// What a position and a frame take besides their lists, in their maps too.
+// Approximate sizes of a position and a frame without their lists, including map
+// entries.
 const (
 	positionBytes = 160
 	frameBytes    = 96
 )
 
-// frame gives the one frame of its kind, so that frames compare as pointers.
+// frame returns the canonical frame of its kind, so frames can be compared as pointers.
 func (g *Grammar) frame(ret int32, up *frame) *frame {
 	key := frameKey{ret, up}
 	f := g.frames[key]
@@ -170,7 +169,7 @@ func (g *Grammar) frame(ret int32, up *frame) *frame {
 	return f
 }
 
-// intern gives the position that has the same configs, if it is known.
+// intern returns the cached position with the same configs, or p.
 func (g *Grammar) intern(p *position) *position {
 	id := func(c config) uint64 {
 		if c.frame == nil {

@@ -9,34 +9,34 @@ import (
 	"unicode"
 )
 
-// A charset says how a character of a pattern is spelt in the text: as it is,
-// or as a character of a JSON string.
+// A charset writes one character of a pattern: as it is, or as a character of a JSON
+// string.
 type charset func(b *builder, ranges []runeRange) part
 
 func plainText(b *builder, ranges []runeRange) part { return b.runes(ranges) }
 
-// unicodeEscape is how JSON schemas write code points, which Go's patterns
-// write as \x{…}.
+// unicodeEscape matches the code point escapes of JSON Schema patterns; Go's syntax is
+// \x{…}.
 var unicodeEscape = regexp.MustCompile(`\\u([0-9a-fA-F]{4})`)
 
-// parseRegex reads a pattern in the syntax of Go's package regexp, and \uXXXX.
+// parseRegex parses a pattern in the syntax of package regexp, extended by \uXXXX.
 func parseRegex(pattern string) (*syntax.Regexp, error) {
 	if len(pattern) > maxSource {
-		return nil, fmt.Errorf("%w: pattern of %d bytes", ErrTooLarge, len(pattern))
+		return nil, fmt.Errorf("%w: pattern has %d bytes", ErrTooLarge, len(pattern))
 	}
 	re, err := syntax.Parse(unicodeEscape.ReplaceAllString(pattern, `\x{$1}`), syntax.Perl)
 	if err != nil {
 		var e *syntax.Error
 		if errors.As(err, &e) {
-			return nil, fmt.Errorf("pattern %q: %s: %s; there are no look-arounds and no back-references", pattern, e.Code, e.Expr)
+			return nil, fmt.Errorf("pattern %q: %s: %s; lookarounds and backreferences are not supported", pattern, e.Code, e.Expr)
 		}
 		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
 	}
 	return re, nil
 }
 
-// regex matches a pattern: the whole text where whole is set, else a text in
-// which it can be found, as JSON schema's pattern has it.
+// regex writes a pattern. With whole it must match the whole text; otherwise any part
+// of it, as JSON Schema's pattern does.
 func (b *builder) regex(pattern string, chars charset, whole bool) (part, error) {
 	re, err := parseRegex(pattern)
 	if err != nil {
@@ -57,8 +57,8 @@ type regexWriter struct {
 	depth int
 }
 
-// anchored writes a pattern with its anchors, which may stand at the ends of
-// the pattern and of its alternatives.
+// anchored writes a pattern with its anchors, which may occur at the ends of the
+// pattern and of its alternatives.
 func (w *regexWriter) anchored(re *syntax.Regexp, whole bool) part {
 	for re.Op == syntax.OpCapture {
 		re = re.Sub[0]
@@ -99,7 +99,7 @@ func isAnchor(re *syntax.Regexp, ops ...syntax.Op) bool { return slices.Contains
 func (w *regexWriter) write(re *syntax.Regexp) part {
 	b := w.b
 	if w.depth++; w.depth > maxDepth {
-		w.err = fmt.Errorf("%w: groups nest deeper than %d", ErrTooLarge, maxDepth)
+		w.err = fmt.Errorf("%w: groups are nested deeper than %d", ErrTooLarge, maxDepth)
 	}
 	defer func() { w.depth-- }()
 	if w.err != nil || b.err != nil {
@@ -138,7 +138,7 @@ func (w *regexWriter) write(re *syntax.Regexp) part {
 		}
 		return b.alt(parts...)
 	}
-	w.err = fmt.Errorf("%v stands where the text neither begins nor ends", re)
+	w.err = fmt.Errorf("%v is not at the start or end of the pattern", re)
 	return b.empty()
 }
 
@@ -162,7 +162,7 @@ func classOf(pairs []rune) []runeRange {
 	return out
 }
 
-// foldings are the characters that differ from r by case alone.
+// foldings returns the characters that differ from r only in case.
 func foldings(r rune) []runeRange {
 	out := []runeRange{{r, r}}
 	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {

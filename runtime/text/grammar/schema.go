@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// ParseSchema reads a JSON schema: draft 2020-12, and what older drafts wrote
-// in another way. The grammar's texts are JSON that is valid against it, with
-// the properties of objects in the order of the schema. White space is a single
-// optional space behind a colon or a comma and nothing else, so that it can
-// neither run away nor keep a model from its habits.
+// ParseSchema compiles a JSON Schema: draft 2020-12, and older drafts where they
+// differ. The grammar matches the JSON values that are valid against the schema, with
+// the properties of objects in the order of the schema. White space is one optional
+// space after a colon or a comma, and nothing else. So it cannot run away, and models
+// can use their usual style.
 //
-// A schema is never weakened: a keyword that is not known or cannot be kept
-// exactly beside the others is an error that names it. Known formats are kept;
-// the name of another is a hint.
+// A schema is never weakened: an unknown keyword, or one that cannot be enforced
+// exactly together with the others, is an error that names it. Known formats are
+// enforced; an unknown format is ignored, as JSON Schema permits.
 func ParseSchema(schema []byte) (*Grammar, error) {
 	root, err := readJSON(schema)
 	if err != nil {
@@ -26,7 +26,7 @@ func ParseSchema(schema []byte) (*Grammar, error) {
 	return w.finish(w.value(root, ""))
 }
 
-// AnyObject gives the grammar of all JSON objects.
+// AnyObject returns the grammar of all JSON objects.
 func AnyObject() *Grammar {
 	w := newSchemaWriter(nil)
 	g, err := w.finish(w.freeObject())
@@ -36,7 +36,7 @@ func AnyObject() *Grammar {
 	return g
 }
 
-// ParseRegex gives the grammar of the texts that a pattern matches as a whole.
+// ParseRegex returns the grammar of the texts that match the whole pattern.
 func ParseRegex(pattern string) (*Grammar, error) {
 	b := &builder{}
 	p, err := b.regex(pattern, plainText, true)
@@ -53,11 +53,11 @@ type schemaWriter struct {
 	b       *builder
 	root    any
 	refs    map[string]int32 // rules of the schemas that $ref names
-	chain   []string         // references that are being written for the same value
+	chain   []string         // references on the path to the current value
 	named   map[string]int32 // rules of this package: strings, any value
-	checked map[*object]bool // schemas whose keywords have been looked at
+	checked map[*object]bool // schemas with checked keywords
 	regexes map[string]*regexp.Regexp
-	enums   map[*object]map[string]bool // the keys of enum's values
+	enums   map[*object]map[string]bool // keys of the values of each enum
 	loose   bool                        // see valid
 	depth   int
 	work    int // see spend
@@ -69,15 +69,15 @@ func newSchemaWriter(root any) *schemaWriter {
 		regexes: map[string]*regexp.Regexp{}, enums: map[*object]map[string]bool{}}
 }
 
-// maxWork bounds what joining and comparing schemas takes: references to
-// references, each twice, would be joined for ever, and each constant may be
-// held to each alternative. A unit is about a tenth of a microsecond.
+// maxWork limits the work of merging and comparing schemas. References that each refer
+// to two others would otherwise be merged forever, and each constant may be compared
+// with each alternative. A unit is about 0.1 µs.
 const maxWork = 400_000
 
-// spend counts work; false, and an error, when there has been too much.
+// spend counts work. It records an error and returns false when the limit is exceeded.
 func (w *schemaWriter) spend(units int, path string) bool {
 	if w.work += units; w.work > maxWork {
-		w.fail(path, "joining and comparing the schemas of allOf, anyOf, oneOf, enum and $ref takes more than %d steps; write it with fewer or smaller ones", maxWork)
+		w.fail(path, "merging and comparing the schemas of allOf, anyOf, oneOf, enum and $ref takes more than %d steps; use fewer or smaller schemas", maxWork)
 	}
 	return w.err == nil
 }
@@ -91,7 +91,7 @@ func (w *schemaWriter) finish(p part) (*Grammar, error) {
 	return w.b.finish(root)
 }
 
-// fail records the first error, with the place in the schema.
+// fail records the first error, with its location in the schema.
 func (w *schemaWriter) fail(path, format string, args ...any) part {
 	if w.err == nil {
 		if path == "" {
@@ -102,17 +102,17 @@ func (w *schemaWriter) fail(path, format string, args ...any) part {
 	return w.b.nothing()
 }
 
-// keywords are those that are written, by what they apply to.
+// Supported keywords, by the type that they apply to.
 var (
 	stringWords = []string{"minLength", "maxLength", "pattern", "format"}
 	numberWords = []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
 	arrayWords  = []string{"items", "prefixItems", "additionalItems", "minItems", "maxItems"}
 	objectWords = []string{"properties", "required", "additionalProperties", "minProperties", "maxProperties"}
 	otherWords  = []string{"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "nullable"}
-	// annotations never change what is valid.
+	// annotations never affect validity.
 	annotations = []string{"title", "description", "default", "examples", "example", "$schema", "$id", "id", "$comment", "$defs", "definitions",
 		"deprecated", "readOnly", "writeOnly", "$anchor", "contentMediaType", "contentEncoding", "discriminator", "strict", "name"}
-	// harmless are keywords that allow everything with these values.
+	// harmless are keywords that have no effect with these values.
 	harmless = map[string]string{"uniqueItems": "false", "unevaluatedProperties": "true", "unevaluatedItems": "true"}
 )
 
@@ -124,14 +124,14 @@ var knownWords = func() map[string]bool {
 	return known
 }()
 
-// instead says what to write where a keyword is not supported.
+// instead suggests replacements for unsupported keywords.
 var instead = map[string]string{
-	"uniqueItems":           "leave it out and drop what is there twice afterwards",
-	"not":                   "say what is allowed, by type, enum or pattern",
+	"uniqueItems":           "remove it and remove duplicates from the result",
+	"not":                   "describe the allowed values by type, enum or pattern",
 	"if":                    "write anyOf of the two cases, or oneOf with a property of a different const in each",
-	"patternProperties":     "name the properties, or give additionalProperties a schema",
-	"propertyNames":         "name the properties and set additionalProperties to false",
-	"unevaluatedProperties": "set additionalProperties to false where the properties are",
+	"patternProperties":     "list the properties, or set additionalProperties to a schema",
+	"propertyNames":         "list the properties and set additionalProperties to false",
+	"unevaluatedProperties": "set additionalProperties to false beside properties",
 	"unevaluatedItems":      "set items to false beside prefixItems",
 	"dependentRequired":     "write anyOf with the properties of each case",
 	"dependencies":          "write anyOf with the properties of each case",
@@ -140,7 +140,7 @@ var instead = map[string]string{
 	"$recursiveRef":         "write $ref",
 }
 
-// checkWords refuses keywords that change what is valid and are not written.
+// checkWords refuses unsupported keywords that affect validity.
 func (w *schemaWriter) checkWords(o *object, path string) bool {
 	if w.checked[o] {
 		return w.err == nil
@@ -152,23 +152,23 @@ func (w *schemaWriter) checkWords(o *object, path string) bool {
 		case instead[k] != "":
 			w.fail(path, "keyword %q is not supported; %s", k, instead[k])
 		default:
-			w.fail(path, "keyword %.40q is not supported; supported are %s", k, strings.Join(slices.Concat(otherWords, stringWords, numberWords, arrayWords, objectWords), ", "))
+			w.fail(path, "keyword %.40q is not supported; use one of: %s", k, strings.Join(slices.Concat(otherWords, stringWords, numberWords, arrayWords, objectWords), ", "))
 		}
 	}
 	id, isText := o.values["$id"].(string)
 	if isText && any(o) != w.root && !strings.HasPrefix(id, "#") {
-		w.fail(path, "a $id within the schema changes what $ref points to; leave it out")
+		w.fail(path, "a nested $id changes the target of $ref; remove it")
 	}
 	if n, _ := o.get("nullable"); n == true && o.has("type") && !slices.Contains(w.types(o, path), "null") {
-		w.fail(path, `nullable is not a keyword of JSON schema, by which null is not valid here; write "type": [%s, "null"]`, strings.Trim(writeJSON(o.values["type"]), "[]"))
+		w.fail(path, `nullable is not a JSON Schema keyword, so null is not valid here; write "type": [%s, "null"]`, strings.Trim(writeJSON(o.values["type"]), "[]"))
 	}
 	return w.err == nil
 }
 
-// value writes the values that meet a schema.
+// value writes the values of a schema.
 func (w *schemaWriter) value(schema any, path string) part {
 	if w.depth++; w.depth > maxDepth {
-		return w.fail(path, "schemas nest deeper than %d", maxDepth)
+		return w.fail(path, "schemas are nested deeper than %d", maxDepth)
 	}
 	defer func() { w.depth-- }()
 	if w.err != nil || w.b.err != nil {
@@ -183,7 +183,7 @@ func (w *schemaWriter) value(schema any, path string) part {
 	case *object:
 		return w.object(s, path)
 	}
-	return w.fail(path, "expected an object, true or false, have %.40s", writeJSON(schema))
+	return w.fail(path, "expected an object, true or false, found %.40s", writeJSON(schema))
 }
 
 func (w *schemaWriter) object(o *object, path string) part {
@@ -245,11 +245,11 @@ func (w *schemaWriter) constant(v any) part {
 	return w.text(writeJSON(v))
 }
 
-// text writes a text literally, with one state a byte.
+// text writes a text literally, with one state per byte.
 func (w *schemaWriter) text(text string) part {
 	b := w.b
 	if len(b.states)+len(text) >= maxStates {
-		b.fail(fmt.Errorf("%w: over %d states", ErrTooLarge, maxStates))
+		b.fail(fmt.Errorf("%w: more than %d states", ErrTooLarge, maxStates))
 		return b.nothing()
 	}
 	p := b.empty()
@@ -261,8 +261,8 @@ func (w *schemaWriter) text(text string) part {
 	return p
 }
 
-// plainNumber spells a constant as the schema does, whole numbers without point
-// and exponent: then they are integers for every reader.
+// plainNumber formats a constant as in the schema, but integers without point and
+// exponent, so that every reader decodes them as integers.
 func plainNumber(n json.Number) string {
 	if text := numberText(n); !strings.ContainsAny(text, ".eE") && text != "" {
 		return text
@@ -272,7 +272,7 @@ func plainNumber(n json.Number) string {
 
 var typeNames = []string{"object", "array", "string", "number", "boolean", "null"}
 
-// types lists the types that a schema allows; without the keyword, all.
+// types returns the types that a schema allows; without the keyword, all.
 func (w *schemaWriter) types(o *object, path string) []string {
 	t, ok := o.get("type")
 	if !ok {
@@ -289,7 +289,7 @@ func (w *schemaWriter) types(o *object, path string) []string {
 	for _, e := range list {
 		name, _ := e.(string)
 		if !slices.Contains(typeNames, name) && name != "integer" {
-			w.fail(path+"/type", "type %s is not known; there are %s, integer", writeJSON(e), strings.Join(typeNames, ", "))
+			w.fail(path+"/type", "type %s is unknown; use one of: %s, integer", writeJSON(e), strings.Join(typeNames, ", "))
 		}
 		if !slices.Contains(out, name) {
 			out = append(out, name)
@@ -320,7 +320,7 @@ func (w *schemaWriter) typed(o *object, path string) part {
 	return w.b.alt(parts...)
 }
 
-// alternatives writes anyOf, and oneOf where no value meets two of its schemas.
+// alternatives writes anyOf, and oneOf if no value matches two of its schemas.
 func (w *schemaWriter) alternatives(o *object, word, path string) part {
 	subs, ok := o.values[word].([]any)
 	if !ok || len(subs) == 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// exactCases are schemas of which a keyword was once not kept beside another.
+// exactCases are regression tests for keywords that were not enforced together.
 var exactCases = []struct {
 	schema    string
 	good, bad []string
@@ -83,18 +83,18 @@ func TestExactSchemas(t *testing.T) {
 	}
 }
 
-// TestRefusedSchemas: what cannot be kept exactly is refused with its place and
-// a way out.
+// TestRefusedSchemas checks that schemas that cannot be enforced exactly are refused,
+// with the location and a remedy.
 func TestRefusedSchemas(t *testing.T) {
 	t.Parallel()
 	for schema, want := range map[string][]string{
 		`{"oneOf":[{"type":"integer"},{"type":"number"}]}`:                                                                         {"/oneOf", "schema 0 and schema 1", "anyOf"},
 		`{"oneOf":[{"const":"x"},{"type":"string","format":"uuid"}]}`:                                                              {"/oneOf"},
-		`{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}],"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"anyOf":[{"$ref":"#/$defs/a"}]}}}`: {"$ref", "comes back"},
+		`{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}],"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"anyOf":[{"$ref":"#/$defs/a"}]}}}`: {"$ref", "refers to itself"},
 		`{"oneOf":[{"type":"boolean"},{"const":true}]}`:                                                                            {"/oneOf"},
 		`{"properties":{"a":{"oneOf":[{"required":["a"]},{"required":["b"]}]}}}`:                                                   {"/properties/a/oneOf"},
 		`{"type":"string","nullable":true}`:                                                                                        {"nullable", `["string", "null"]`},
-		`{"type":"array","uniqueItems":true}`:                                                                                      {"uniqueItems", "leave it out"},
+		`{"type":"array","uniqueItems":true}`:                                                                                      {"uniqueItems", "remove it"},
 		`{"type":"object","minProperties":2}`:                                                                                      {"minProperties"},
 		`{"type":"object","required":["a","b"],"maxProperties":1}`:                                                                 {"maxProperties"},
 		`{"type":"object","properties":[]}`:                                                                                        {"/properties", "object"},
@@ -105,13 +105,13 @@ func TestRefusedSchemas(t *testing.T) {
 		`{"allOf":[{"minimum":5,"type":"integer"},{"minimum":1e300}]}`:                                                             {"/minimum"},
 		`{"allOf":[{"type":[[1]]},{"type":[[2]]}]}`:                                                                                {"/type"},
 		`{"allOf":[{"pattern":"a"},{"pattern":"b"}]}`:                                                                              {"pattern"},
-		`{"type":"integer","enum":[1,2],"minimum":10}`:                                                                             {"nothing matches"},
+		`{"type":"integer","enum":[1,2],"minimum":10}`:                                                                             {"matches no text"},
 		`{"enum":[1],"not":{}}`:                                                                                                    {`"not"`},
 		`{"enum":[{"a":1}],"properties":{"a":{"not":{}}}}`:                                                                         {`"not"`, "/properties/a"},
 		`{"properties":{"a":{"$id":"http://x/y","type":"null"}}}`:                                                                  {"/properties/a", "$id"},
 		`{"const":"\ud800"}`:                                                                                                       {"surrogate"},
 		`{"type":"string","pattern":"(?i)a"}`:                                                                                      {"/pattern", "flags"},
-		`{"type":"string","pattern":"(?<!a)b"}`:                                                                                    {"/pattern", "look-arounds"},
+		`{"type":"string","pattern":"(?<!a)b"}`:                                                                                    {"/pattern", "lookarounds"},
 		`{"type":"string","pattern":"a\\b"}`:                                                                                       {"/pattern", "word boundaries"},
 		`{"type":"string","pattern":"a{,3}"}`:                                                                                      {"{0,n}"},
 		`{"type":"string","pattern":"[[:alpha:]]"}`:                                                                                {"[:classes:]"},
@@ -129,7 +129,7 @@ func TestRefusedSchemas(t *testing.T) {
 	}
 }
 
-// hostileSchemas are large and built to make joining and comparing slow.
+// hostileSchemas returns large schemas that make merging and comparing slow.
 func hostileSchemas() map[string]string {
 	list := func(n int, format string) string {
 		parts := make([]string, n)
@@ -177,7 +177,7 @@ func hostileSchemas() map[string]string {
 	}
 }
 
-// TestHostileSchemas: schemas of up to 1 MB are read or refused soon.
+// TestHostileSchemas checks that schemas of up to 1 MB are compiled or refused quickly.
 func TestHostileSchemas(t *testing.T) {
 	for name, schema := range hostileSchemas() {
 		if len(schema) > maxSource {
@@ -187,14 +187,14 @@ func TestHostileSchemas(t *testing.T) {
 		_, err := ParseSchema([]byte(schema))
 		took := time.Since(start)
 		t.Logf("%s: %d KB: %v: %.150v", name, len(schema)/1024, took.Round(time.Millisecond), err)
-		if took > 10*time.Second { // far above what a busy machine needs
+		if took > 10*time.Second { // far above the time on a busy machine
 			t.Errorf("%s took %v", name, took)
 		}
 	}
 }
 
-// FuzzExactSchema: what a grammar matches is valid for the validator of
-// constants, which reads the same keywords in another way.
+// FuzzExactSchema checks texts of a grammar with the validator of constants, which
+// evaluates the same keywords independently.
 func FuzzExactSchema(f *testing.F) {
 	for _, c := range exactCases {
 		f.Add(c.schema, c.good[0])
@@ -225,7 +225,7 @@ func FuzzExactSchema(f *testing.F) {
 		}
 		w := newSchemaWriter(root)
 		if !w.valid(v, root, "") && w.err == nil {
-			t.Errorf("%s: %s is matched and not valid", schema, text)
+			t.Errorf("%s: %s matches but is not valid", schema, text)
 		}
 	})
 }

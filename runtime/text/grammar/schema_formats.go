@@ -1,9 +1,9 @@
 package grammar
 
-// formats are the patterns of the formats that are known, after RFC 3339, 4122,
-// 5321, 1123, 2673, 4291 and 3986: of each a part that is regular, and of which
-// every text is valid. What cannot be told by a pattern is left out, like
-// lengths of names beyond what their labels sum up to.
+// formats are the patterns of the known formats (RFC 3339, 4122, 5321, 1123, 2673, 4291
+// and 3986). Each pattern matches a regular subset of the format: every match is valid.
+// Constraints that a pattern cannot express, such as the total length of a host name,
+// make the subset smaller.
 var formats = map[string]string{
 	"date":      date,
 	"time":      clock,
@@ -25,15 +25,15 @@ const (
 	leap  = `(\d\d(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)`
 	date  = `(` + year + `-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))|` + leap + `-02-29)`
 	part9 = `(\.\d{1,9})?`
-	clock = `(([01]\d|2[0-3]):[0-5]\d:[0-5]\d` + part9 + `(Z|[+-]([01]\d|2[0-3]):[0-5]\d)|23:59:60` + part9 + `(Z|\+00:00))` // a leap second is the day's last
+	clock = `(([01]\d|2[0-3]):[0-5]\d:[0-5]\d` + part9 + `(Z|[+-]([01]\d|2[0-3]):[0-5]\d)|23:59:60` + part9 + `(Z|\+00:00))` // a leap second is the last second of the day (UTC)
 
 	digits9 = `\d{1,9}`
 	span    = `(` + digits9 + `H(` + digits9 + `M(` + digits9 + `S)?)?|` + digits9 + `M(` + digits9 + `S)?|` + digits9 + `S)`
 
 	octet = `(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 	atom  = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
-	// Up to four labels of up to 61 characters, or eight of up to 29; all
-	// within 253. The last begins with a letter, as all top-level domains do.
+	// Up to four labels of up to 61 characters, or eight of up to 29; at most 253 in
+	// total. The last label starts with a letter, as all top-level domains do.
 	host  = `((` + label + `{0,30}\.){0,3}[A-Za-z](-?[A-Za-z0-9]){0,30}|(` + label + `{0,14}\.){0,7}[A-Za-z](-?[A-Za-z0-9]){0,14})`
 	label = `[A-Za-z0-9](-?[A-Za-z0-9])`
 

@@ -1,19 +1,20 @@
 package grammar
 
-// members writes the inside of an object that has properties. It runs over
-// them on rails that count what has been written: from all but the first a
-// comma must stand before the next member. Where nothing counts there are two.
+// members writes the members of an object. It writes the properties on parallel rails,
+// one per number of members written so far: on all but the first, a comma precedes the
+// next member. Without limits on the count there are two rails.
 type members struct {
 	w      *schemaWriter
 	o      *object
-	extra  any // the schema of other names
+	extra  any // schema of other names
 	names  []string
-	lo, hi int // of members; hi -1: no limit
+	lo, hi int // limits on the number of members; hi -1: no limit
 	path   string
 	out    int32
 }
 
-// last is the rail from which on nothing counts, or no member may follow.
+// last returns the last rail, after which the count is irrelevant or no member may
+// follow.
 func (m *members) last() int {
 	if m.hi < 0 {
 		return max(m.lo, 1)
@@ -21,7 +22,7 @@ func (m *members) last() int {
 	return min(m.hi, len(m.names))
 }
 
-// after is the rail behind one more member, -1 where there may be none.
+// after returns the rail after one more member, or -1 if no more are allowed.
 func (m *members) after(rail int) int {
 	switch {
 	case m.hi < 0:
@@ -32,7 +33,7 @@ func (m *members) after(rail int) int {
 	return rail + 1
 }
 
-// another writes a member behind a number of others.
+// another writes a member on the given rail, with its comma.
 func (m *members) another(rail int, member part) part {
 	if rail == 0 {
 		return member
@@ -44,7 +45,7 @@ func (m *members) write(required []string) part {
 	const most = 1 << 14
 	w, b := m.w, m.w.b
 	if m.last() > 1 && m.last()*len(m.names) > most {
-		return w.fail(m.path, "minProperties or maxProperties beside %d properties is too large", len(m.names))
+		return w.fail(m.path, "minProperties or maxProperties is too large for an object with %d properties", len(m.names))
 	}
 	rails := m.states(m.last() + 1)
 	in := rails[0]
@@ -91,13 +92,13 @@ func (m *members) states(n int) []int32 {
 	return list
 }
 
-// others writes the members of other names. Of these one may come twice, so
-// that all together count as one towards the minimum.
+// others writes the members with other names. The same name may occur twice, so all of
+// them together count as one towards the minimum.
 func (m *members) others(rails []int32) {
 	w, b := m.w, m.w.b
 	rule := b.rule("member of " + m.path)
 	b.define(rule, w.freeMember(m.extra, m.names, m.path))
-	n := 2 // rails behind the first other: no limit, one that comes back to itself
+	n := 2 // rails after the first other member; without a limit, the last one loops
 	if m.hi >= 0 {
 		n = m.hi + 1
 	}

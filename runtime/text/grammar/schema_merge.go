@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// normal gives a schema in the form that merge joins: const as an enum of one,
-// draft 4's flags as the limits that they make exclusive.
+// normal returns a schema in the form that merge expects: const as an enum of one
+// value, and draft 4's boolean exclusive limits as numbers.
 func (w *schemaWriter) normal(o *object, path string) *object {
 	out := o.clone("const", "nullable")
 	if o.has("const") {
@@ -28,7 +28,7 @@ func (w *schemaWriter) normal(o *object, path string) *object {
 	return out
 }
 
-// mergeWord joins two values of one keyword.
+// mergeWord merges two values of one keyword.
 func (w *schemaWriter) mergeWord(word string, a, b any, path string) any {
 	switch word {
 	case "properties":
@@ -60,11 +60,11 @@ func (w *schemaWriter) mergeWord(word string, a, b any, path string) any {
 	case "maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties":
 		return w.pick(a, b, -1, path+"/"+word)
 	}
-	w.fail(path, "two different values of %q hold at once, %.40s and %.40s; this is not supported, write one that says both", word, writeJSON(a), writeJSON(b))
+	w.fail(path, "two different values of %q apply, %.40s and %.40s, which is not supported; write one value that combines them", word, writeJSON(a), writeJSON(b))
 	return a
 }
 
-// weight is about how long the JSON of a value is.
+// weight returns the approximate length of a value's JSON.
 func weight(v any) int {
 	n := 2
 	switch v := v.(type) {
@@ -91,7 +91,7 @@ func asList(v any) []any {
 	return []any{v}
 }
 
-// keysOf gives the values of a list as texts by which they compare.
+// keysOf returns the values of a list as comparable texts.
 func keysOf(list []any) map[string]bool {
 	set := make(map[string]bool, len(list))
 	for _, v := range list {
@@ -116,7 +116,7 @@ func union(a, b []any) []any {
 	return out
 }
 
-// mergeTypes gives the types of both; integers are numbers.
+// mergeTypes returns the types in both; integers are numbers.
 func mergeTypes(a, b any) any {
 	var out []any
 	for _, i := range asList(a) {
@@ -152,11 +152,11 @@ func (w *schemaWriter) mergeProperties(a, b any, path string) any {
 	return out
 }
 
-// product gives the alternatives that hold where one of a and one of b hold.
+// product returns the alternatives that are valid where one of a and one of b is valid.
 func (w *schemaWriter) product(a, b []any, path string) any {
 	const most = 256
 	if len(a)*len(b) > most {
-		w.fail(path, "over %d combinations of alternatives", most)
+		w.fail(path, "more than %d combinations of alternatives", most)
 		return a
 	}
 	var out []any
@@ -168,12 +168,12 @@ func (w *schemaWriter) product(a, b []any, path string) any {
 	return out
 }
 
-// pick gives the larger (sign 1) or smaller (-1) of two numbers.
+// pick returns the larger (sign 1) or smaller (-1) of two numbers.
 func (w *schemaWriter) pick(a, b any, sign int, path string) any {
 	x, xok := rational(a)
 	y, yok := rational(b)
 	if !xok || !yok {
-		w.fail(path, "have %.40s and %.40s, expected numbers within 1e60", writeJSON(a), writeJSON(b))
+		w.fail(path, "expected numbers within 1e60, found %.40s and %.40s", writeJSON(a), writeJSON(b))
 		return a
 	}
 	if x.Cmp(y)*sign < 0 {
@@ -182,8 +182,8 @@ func (w *schemaWriter) pick(a, b any, sign int, path string) any {
 	return a
 }
 
-// mergeItems gives the array keywords of two schemas that both have some: each
-// place of an array meets what either says of it.
+// mergeItems merges the array keywords of two schemas: each item must be valid against
+// both.
 func (w *schemaWriter) mergeItems(out, x, y *object, path string) *object {
 	words := []string{"prefixItems", "items", "additionalItems"}
 	if !x.has(words...) || !y.has(words...) {
@@ -215,10 +215,10 @@ func (w *schemaWriter) mergeItems(out, x, y *object, path string) *object {
 	return out
 }
 
-// hugeExponent are numbers whose exact value would take a megabyte.
+// hugeExponent matches numbers with an exact value of a megabyte or more.
 var hugeExponent = regexp.MustCompile(`[eE][+-]?0*[1-9][0-9]{3}`)
 
-// rational reads a number of JSON exactly; one with a huge exponent is none.
+// rational returns the exact value of a JSON number; ok is false for a huge exponent.
 func rational(v any) (*big.Rat, bool) {
 	n, ok := v.(json.Number)
 	if !ok || len(n) > 400 || hugeExponent.MatchString(n.String()) {

@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// Numbers have an end too: 32 digits before and behind the point, and
-// exponents to 199, which every reader's doubles hold.
+// Limits on the length of numbers: 32 digits before and after the point, and exponents
+// up to 199, which all doubles support.
 const (
 	integers = `-?(0|[1-9][0-9]{0,31})`
 	numbers  = integers + `(\.[0-9]{1,32})?([eE][+-]?[01]?[0-9]{1,2})?`
 )
 
-// longest is the number of digits of whole numbers without limits. Where a
-// range has fractions all digits together are precise: two decimal numbers of
-// so many digits are different as doubles too, so that a reader who compares
-// these finds a number on the same side of a limit.
+// Limits on the digits of numbers: longest applies to integers without limits. In a
+// range with fractions, the total is limited to precise digits: decimal numbers of this
+// length differ as doubles too, so a reader that compares doubles finds a number on the
+// same side of a limit.
 const (
 	longest = 32
 	precise = 15
 )
 
-// number writes the numbers of a schema. Those with limits have no exponent.
+// number writes the numbers of a schema. With limits, exponents are not allowed.
 func (w *schemaWriter) number(o *object, integer bool, path string) part {
 	lo, hi := w.limits(o, path)
 	for _, l := range []*limit{lo, hi} {
 		if l != nil && l.open && !integer && l.fraction != "" && len(l.whole)+len(l.fraction) > precise {
-			w.fail(path, "an exclusive limit with a fraction has at most %d digits, or doubles do not tell it from its neighbors", precise)
+			w.fail(path, "an exclusive limit with a fraction may have at most %d digits, so that doubles can distinguish it from its neighbors", precise)
 		}
 	}
 	if w.err != nil {
@@ -54,8 +54,8 @@ func (w *schemaWriter) pattern(text string) part {
 	return p
 }
 
-// A limit is an end of a range: its digits before and after the point, without
-// zeros at the ends, and whether the range lacks it.
+// A limit is an end of a range: its digits before and after the point, without leading
+// and trailing zeros, and whether the range excludes it.
 type limit struct {
 	value    *big.Rat
 	whole    string
@@ -65,12 +65,12 @@ type limit struct {
 
 const maxDigits = 64
 
-// limits gives the ends of a schema's range; nil is no limit.
+// limits returns the ends of a schema's range; nil means no limit.
 func (w *schemaWriter) limits(o *object, path string) (lo, hi *limit) {
 	return w.limit(o, "minimum", "exclusiveMinimum", 1, path), w.limit(o, "maximum", "exclusiveMaximum", -1, path)
 }
 
-// limit reads an inclusive and an exclusive keyword; the tighter one counts.
+// limit reads an inclusive and an exclusive keyword; the tighter one applies.
 func (w *schemaWriter) limit(o *object, word, exclusive string, sign int, path string) *limit {
 	var out *limit
 	for _, k := range []string{word, exclusive} {
@@ -78,7 +78,7 @@ func (w *schemaWriter) limit(o *object, word, exclusive string, sign int, path s
 		if !ok {
 			continue
 		}
-		if flag, isFlag := v.(bool); isFlag && k == exclusive && w.drafts("draft-03", "draft-04") { // older drafts: a flag
+		if flag, isFlag := v.(bool); isFlag && k == exclusive && w.drafts("draft-03", "draft-04") { // a boolean in older drafts
 			if out != nil {
 				out.open = flag
 			}
@@ -90,7 +90,7 @@ func (w *schemaWriter) limit(o *object, word, exclusive string, sign int, path s
 		r, ok := rational(v)
 		l, exact := newLimit(r, k == exclusive)
 		if !ok || !exact {
-			w.fail(path+"/"+k, "have %.40s, expected a number of at most %d digits", writeJSON(v), maxDigits)
+			w.fail(path+"/"+k, "%.40s is not a number of at most %d digits", writeJSON(v), maxDigits)
 			return nil
 		}
 		if out == nil || r.Cmp(out.value)*sign >= 0 {
@@ -113,19 +113,19 @@ func newLimit(r *big.Rat, open bool) (*limit, bool) {
 	return &limit{r, whole, strings.TrimRight(fraction, "0"), open}, true
 }
 
-// between writes the numbers from lo to hi; nil is no limit.
+// between writes the numbers from lo to hi; nil means no limit.
 func (w *schemaWriter) between(lo, hi *limit, integer bool) part {
 	b := w.b
 	zero, _ := newLimit(new(big.Rat), false)
 	var parts []part
-	if hi == nil || hi.value.Sign() >= 0 { // magnitudes of numbers from 0
+	if hi == nil || hi.value.Sign() >= 0 { // numbers >= 0
 		from := zero
 		if lo != nil && lo.value.Sign() >= 0 {
 			from = lo
 		}
 		parts = append(parts, w.magnitudes(from, hi, integer))
 	}
-	if lo == nil || lo.value.Sign() < 0 { // of numbers below 0
+	if lo == nil || lo.value.Sign() < 0 { // numbers < 0
 		from := zero
 		if hi != nil && hi.value.Sign() <= 0 {
 			from = hi
@@ -135,9 +135,9 @@ func (w *schemaWriter) between(lo, hi *limit, integer bool) part {
 	return b.alt(parts...)
 }
 
-// A place in the digits of a number: how many have been written, whether they
-// are behind the point, and whether all are those of the lower or upper limit,
-// so that the next one must keep to it.
+// A place is a position in the digits of a number: the number of digits written,
+// whether they are after the point, and whether they all equal those of the lower or
+// upper limit, which then restricts the next digit.
 type place struct {
 	behind bool
 	n      int
@@ -153,7 +153,7 @@ type digits struct {
 	length  int // digits before the point
 }
 
-// magnitudes writes the numbers without sign from lo to hi.
+// magnitudes writes the unsigned numbers from lo to hi.
 func (w *schemaWriter) magnitudes(lo, hi *limit, integer bool) part {
 	b := w.b
 	p := b.nothing()
@@ -171,10 +171,10 @@ func (w *schemaWriter) magnitudes(lo, hi *limit, integer bool) part {
 	return p
 }
 
-// longer adds to p the numbers of more than n digits before the point.
+// longer adds to p the numbers with more than n digits before the point.
 func (w *schemaWriter) longer(p part, n int, integer bool) {
 	b := w.b
-	fractions := []int32{p.out} // states with at most so many digits to come
+	fractions := []int32{p.out} // states by number of digits that may follow
 	for i := 1; !integer && i < precise; i++ {
 		s := b.state()
 		b.states[s].edges = append(b.states[s].edges, edge{'0', '9', fractions[i-1]})
@@ -196,7 +196,7 @@ func (w *schemaWriter) longer(p part, n int, integer bool) {
 	}
 }
 
-// state gives the state of a place, with all that follows it.
+// state returns the state of a place, and creates everything that follows it.
 func (d *digits) state(at place) int32 {
 	if s, ok := d.states[at]; ok {
 		return s
@@ -229,7 +229,7 @@ func (d *digits) state(at place) int32 {
 	return s
 }
 
-// digit is the digit of a limit at a place.
+// digit returns the digit of a limit at a place.
 func (l *limit) digit(at place) byte {
 	switch {
 	case !at.behind:
@@ -240,7 +240,7 @@ func (l *limit) digit(at place) byte {
 	return '0'
 }
 
-// next gives the place after a digit, if that keeps within the limits.
+// next returns the place after a digit, and whether the digit keeps within the limits.
 func (d *digits) next(at place, c byte) (place, bool) {
 	if !at.behind && at.n == 0 && c == '0' && d.length > 1 {
 		return place{}, false
@@ -261,7 +261,7 @@ func (d *digits) next(at place, c byte) (place, bool) {
 	return to, true
 }
 
-// mayEnd tells whether the digits up to a place are a number of the range.
+// mayEnd reports whether the digits up to a place are a number in the range.
 func (d *digits) mayEnd(at place) bool {
 	if !at.behind && at.n < d.length || at.behind && at.n == 0 {
 		return false
@@ -276,20 +276,20 @@ func (d *digits) mayEnd(at place) bool {
 	return !at.hi || n < len(d.hi.fraction) || !d.hi.open
 }
 
-// multiple writes the multiples of a step: whole numbers by the remainder of
-// their digits, powers of ten below 1 by the count of digits behind the point.
+// multiple writes the multiples of a step: for integers by the remainder of their
+// digits, for powers of ten below 1 by the number of digits after the point.
 func (w *schemaWriter) multiple(step any, integer, limited bool, path string) part {
 	const most = 10000
 	path += "/multipleOf"
 	r, ok := rational(step)
 	if !ok || r.Sign() <= 0 {
-		return w.fail(path, "have %.40s, expected a number above 0", writeJSON(step))
+		return w.fail(path, "expected a number above 0, found %.40s", writeJSON(step))
 	}
 	if limited {
-		return w.fail(path, "multipleOf beside minimum or maximum is not supported; write one of them, or an enum")
+		return w.fail(path, "multipleOf together with minimum or maximum is not supported; use one of them, or an enum")
 	}
 	one := big.NewInt(1)
-	if integer { // the whole multiples of p/q are those of p
+	if integer { // the integer multiples of p/q are the multiples of p
 		r = new(big.Rat).SetInt(r.Num())
 	}
 	switch {
@@ -305,7 +305,7 @@ func (w *schemaWriter) multiple(step any, integer, limited bool, path string) pa
 		}
 		ten = new(big.Int).Mul(ten, big.NewInt(10))
 	}
-	return w.fail(path, "have %.40s; supported are whole numbers up to %d and powers of ten below 1", writeJSON(step), most)
+	return w.fail(path, "%.40s is not supported; use an integer up to %d or a power of ten below 1", writeJSON(step), most)
 }
 
 func (w *schemaWriter) remainders(n int) part {

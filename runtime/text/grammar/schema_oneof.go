@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// exclusive gives the schemas of a oneOf such that no value meets two of them.
-// A constant that two name is valid for none and goes. Of other schemas it must
-// be provable: this is no theorem prover, and the grammar of a schema cannot
-// leave out what another allows.
+// exclusive returns the schemas of a oneOf with disjoint values. It removes constants
+// that two schemas contain, since they are valid for none. For other schemas it must be
+// able to prove that they are disjoint, because a grammar cannot express the difference
+// of two schemas; otherwise it records an error.
 func (w *schemaWriter) exclusive(subs []any, path string) []any {
 	out := slices.Clone(subs)
-	whole := make([]any, len(subs)) // with what they refer to
+	whole := make([]any, len(subs)) // with resolved references
 	values := make([][]any, len(subs))
 	times := map[string]int{}
 	for i, sub := range subs {
@@ -48,7 +48,7 @@ func (w *schemaWriter) exclusive(subs []any, path string) []any {
 			if values[i] != nil && values[j] != nil || w.reading(true, func() bool { return w.disjoint(whole[i], whole[j], 0, path) }) {
 				continue
 			}
-			w.fail(path, "a value could meet both schema %d and schema %d, and only such whose values clearly differ are supported; "+
+			w.fail(path, "schema %d and schema %d may have common values, and only schemas that are provably disjoint are supported; "+
 				"use anyOf, or give both a required property with a different const", i, j)
 			return out
 		}
@@ -56,11 +56,11 @@ func (w *schemaWriter) exclusive(subs []any, path string) []any {
 	return out
 }
 
-// maxProof bounds how deep disjoint looks into properties.
+// maxProof limits the depth of properties that disjoint examines.
 const maxProof = 6
 
-// disjoint tells whether it is certain that no value meets both schemas. The
-// caller has set w.loose.
+// disjoint reports whether provably no value is valid against both schemas. The caller
+// must set w.loose.
 func (w *schemaWriter) disjoint(a, b any, depth int, path string) bool {
 	if depth > maxProof || !w.spend(16, path) {
 		return false
@@ -72,12 +72,12 @@ func (w *schemaWriter) disjoint(a, b any, depth int, path string) bool {
 	x, xok := a.(*object)
 	y, yok := b.(*object)
 	if !xok || !yok || !w.checkWords(x, path) || !w.checkWords(y, path) {
-		return false // true, or no schema at all
+		return false // true, or not a schema
 	}
 	return w.noneMeets(x, y, path) || w.noneMeets(y, x, path) || w.apart(x, y, depth, path) || w.apart(y, x, depth, path) || w.typesApart(x, y, depth, path)
 }
 
-// noneMeets tells whether x has constants, none of which meets y.
+// noneMeets reports whether x has constants of which none is valid against y.
 func (w *schemaWriter) noneMeets(x, y *object, path string) bool {
 	if !x.has("enum", "const") {
 		return false
@@ -85,7 +85,7 @@ func (w *schemaWriter) noneMeets(x, y *object, path string) bool {
 	return !slices.ContainsFunc(w.finite(x, path), func(v any) bool { return w.valid(v, y, path) })
 }
 
-// apart tells whether x has alternatives, all of which are disjoint with y.
+// apart reports whether x has alternatives that are all disjoint from y.
 func (w *schemaWriter) apart(x, y *object, depth int, path string) bool {
 	for _, word := range []string{"anyOf", "oneOf"} {
 		subs, ok := x.values[word].([]any)
@@ -96,7 +96,7 @@ func (w *schemaWriter) apart(x, y *object, depth int, path string) bool {
 	return false
 }
 
-// typesApart tells whether, type by type, no value meets both.
+// typesApart reports whether for each type no value is valid against both.
 func (w *schemaWriter) typesApart(x, y *object, depth int, path string) bool {
 	common := mergeTypes(anyList(w.types(x, path)), anyList(w.types(y, path))).([]any)
 	for _, t := range common {
@@ -141,8 +141,7 @@ func (w *schemaWriter) countsApart(x, y *object, least, most, path string) bool 
 	return hiX >= 0 && hiX < loY || hiY >= 0 && hiY < loX
 }
 
-// itemsApart looks for a place that all arrays of both have, with values that
-// differ.
+// itemsApart looks for an index that all arrays of both have, with disjoint values.
 func (w *schemaWriter) itemsApart(x, y *object, depth int, path string) bool {
 	prefixX, restX := w.itemsOf(x, path)
 	prefixY, restY := w.itemsOf(y, path)
@@ -162,8 +161,8 @@ func (w *schemaWriter) itemsApart(x, y *object, depth int, path string) bool {
 	return false
 }
 
-// propertiesApart looks for a property that all objects of x have, whose values
-// y does not allow.
+// propertiesApart looks for a property that all objects of x have, with values that y
+// does not allow.
 func (w *schemaWriter) propertiesApart(x, y *object, depth int, path string) bool {
 	return slices.ContainsFunc(w.required(x, path), func(name string) bool {
 		return w.disjoint(w.property(x, name, path), w.property(y, name, path), depth+1, path+"/properties/"+name)

@@ -25,18 +25,18 @@ func (w *schemaWriter) enclosed(open, shut string, inside part) part {
 
 func (w *schemaWriter) comma() part { return w.b.seq(w.b.literal(","), w.space()) }
 
-// itemsOf gives the schemas of an array's first places and of those that follow.
+// itemsOf returns the schemas of an array's first items and of the items after them.
 func (w *schemaWriter) itemsOf(o *object, path string) (prefix []any, rest any) {
 	rest, hasRest := o.get("items")
 	list, older := rest.([]any)
 	switch given, has := o.get("prefixItems"); {
 	case older && has, older && !w.drafts("draft-0", "2019-09"):
 		w.fail(path+"/items", "a list of schemas is prefixItems in draft 2020-12; write prefixItems")
-	case older: // the way to write prefixItems before draft 2020-12
+	case older: // prefixItems before draft 2020-12
 		prefix = list
 		rest, hasRest = o.get("additionalItems")
 	case has && !w.drafts("2020-12"):
-		w.fail(path+"/prefixItems", "the $schema is of a draft that does not know prefixItems; write items with a list of schemas")
+		w.fail(path+"/prefixItems", "the draft in $schema does not support prefixItems; write items with a list of schemas")
 	case has:
 		var isList bool
 		if prefix, isList = given.([]any); !isList {
@@ -49,8 +49,8 @@ func (w *schemaWriter) itemsOf(o *object, path string) (prefix []any, rest any) 
 	return prefix, rest
 }
 
-// drafts tells whether the schema may be of one of these drafts: it names one
-// of them, or none.
+// drafts reports whether the schema may belong to one of these drafts: it names one of
+// them, or none.
 func (w *schemaWriter) drafts(names ...string) bool {
 	root, _ := w.root.(*object)
 	if root == nil || !root.has("$schema") {
@@ -60,7 +60,7 @@ func (w *schemaWriter) drafts(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(uri, name) })
 }
 
-// array writes the arrays of a schema: prefixItems by place, then items.
+// array writes the arrays of a schema: prefixItems by index, then items.
 func (w *schemaWriter) array(o *object, path string) part {
 	b := w.b
 	prefix, rest := w.itemsOf(o, path)
@@ -95,8 +95,8 @@ func (w *schemaWriter) array(o *object, path string) part {
 	return w.enclosed("[", "]", part{start, end})
 }
 
-// items writes lo to hi values of one schema; first says that no comma stands
-// before the first of them.
+// items writes lo to hi values of one schema; with first, no comma precedes the first
+// of them.
 func (w *schemaWriter) items(schema any, lo, hi int, first bool, path string) part {
 	b := w.b
 	if hi == 0 {
@@ -120,8 +120,8 @@ func (w *schemaWriter) items(schema any, lo, hi int, first bool, path string) pa
 	return list
 }
 
-// properties writes the objects of a schema: its properties in their order,
-// those that are required and not named, then any others that may come.
+// properties writes the objects of a schema: its properties in order, then required
+// names without a schema, then other members.
 func (w *schemaWriter) properties(o *object, path string) part {
 	b := w.b
 	props, extra := w.propertiesOf(o, path)
@@ -136,15 +136,15 @@ func (w *schemaWriter) properties(o *object, path string) part {
 		}
 	}
 	lo, hi := w.count(o, "minProperties", path), w.count(o, "maxProperties", path)
-	most := len(names) // that surely differ: of other names one may come twice
+	most := len(names) // that are certainly distinct; another name may occur twice
 	if extra != false {
 		most++
 	}
 	switch {
 	case hi >= 0 && hi < max(lo, len(required)):
-		return w.fail(path, "minProperties or required wants more properties than maxProperties %d", hi)
+		return w.fail(path, "minProperties or required needs more properties than maxProperties %d", hi)
 	case lo > most && extra != false:
-		return w.fail(path, "minProperties %d: other names than those of properties may come twice, so it is supported up to %d here; name more properties", lo, most)
+		return w.fail(path, "minProperties %d: at most %d is supported here, because names not listed in properties may occur twice; list more properties", lo, most)
 	case len(names) == 0:
 		return w.enclosed("{", "}", w.free(extra, nil, lo, hi, path))
 	}
@@ -155,7 +155,7 @@ func (w *schemaWriter) properties(o *object, path string) part {
 	return w.enclosed("{", "}", m.write(required))
 }
 
-// propertiesOf gives the properties and the schema of others.
+// propertiesOf returns the properties and the schema of other names.
 func (w *schemaWriter) propertiesOf(o *object, path string) (props *object, extra any) {
 	props, isObject := o.values["properties"].(*object)
 	if !isObject {
@@ -171,7 +171,7 @@ func (w *schemaWriter) propertiesOf(o *object, path string) (props *object, extr
 	return props, extra
 }
 
-// required gives the names that must be there, each once.
+// required returns the required names, each once.
 func (w *schemaWriter) required(o *object, path string) []string {
 	v, ok := o.get("required")
 	if !ok {
@@ -203,7 +203,7 @@ func (w *schemaWriter) member(key, value part) part {
 	return w.b.seq(key, w.b.literal(":"), w.space(), value)
 }
 
-// outside gives anyRune less the ranges, which may overlap.
+// outside returns anyRune without the ranges, which may overlap.
 func outside(ranges []runeRange) []runeRange {
 	slices.SortFunc(ranges, func(a, b runeRange) int { return int(a.lo - b.lo) })
 	var out []runeRange
@@ -217,7 +217,7 @@ func outside(ranges []runeRange) []runeRange {
 	return append(out, runeRange{from, maxRune})
 }
 
-// free writes lo to hi members whose names are not among those taken.
+// free writes lo to hi members with names other than those in taken.
 func (w *schemaWriter) free(schema any, taken []string, lo, hi int, path string) part {
 	b := w.b
 	if schema == false || hi == 0 {
@@ -243,9 +243,9 @@ func (w *schemaWriter) freeMember(schema any, taken []string, path string) part 
 	return w.member(w.otherKey(taken), w.child(schema, path+"/additionalProperties"))
 }
 
-// otherKey writes the string of a key that is none of those taken: a trie of
-// these, left where a character differs. On the trie no escapes are written,
-// which could spell a taken name in another way.
+// otherKey writes the string of a key that is not in taken: a trie of these keys that
+// is left where a character differs. Inside the trie it writes no escapes, which could
+// spell a taken key differently.
 func (w *schemaWriter) otherKey(taken []string) part {
 	if len(taken) == 0 {
 		return w.string(newObject(), "")

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// A schema's patterns are ECMA-262's; validators in Python read them as Python
-// does. portable rewrites one for Go such that what it matches is matched in
-// both: where a class like \w has more characters in one than in the other,
-// those of both are taken, and what only one of them knows is refused.
+// portable rewrites a schema's pattern for Go. The pattern is in ECMA-262's syntax, but
+// validators in Python use Python's. The result matches only texts that match in both
+// dialects: of a class like \w it uses the characters in both, and it refuses syntax
+// that only one dialect supports.
 func portable(pattern string) (string, error) {
 	r := patternReader{text: pattern}
 	for r.text != "" && r.err == nil {
@@ -28,7 +28,7 @@ func portable(pattern string) (string, error) {
 }
 
 type patternReader struct {
-	text string // what is left
+	text string // unread text
 	out  strings.Builder
 	err  error
 }
@@ -39,11 +39,11 @@ func (r *patternReader) fail(format string, args ...any) {
 	}
 }
 
-// take gives the next character; 0 at the end, which is an error.
+// take returns the next character; at the end it records an error and returns 0.
 func (r *patternReader) take() rune {
 	c, n := utf8.DecodeRuneInString(r.text)
 	if n == 0 {
-		r.fail("it ends too early")
+		r.fail("unexpected end of the pattern")
 		return 0
 	}
 	r.text = r.text[n:]
@@ -66,7 +66,7 @@ func (r *patternReader) next() {
 		r.out.WriteString(`[^\n\r\x{2028}\x{2029}]`)
 	case '(':
 		if strings.HasPrefix(r.text, "?") && !strings.HasPrefix(r.text, "?:") {
-			r.fail("there are no look-arounds, flags and named groups; write (?:…)")
+			r.fail("lookarounds, flags and named groups are not supported; write (?:…)")
 		}
 		r.out.WriteByte('(')
 		if rest, ok := strings.CutPrefix(r.text, "?:"); ok {
@@ -80,7 +80,7 @@ func (r *patternReader) next() {
 			return
 		}
 		if strings.HasPrefix(r.text, ",") {
-			r.fail("{,n} is a repetition in Python alone; write {0,n}")
+			r.fail("{,n} is a repetition only in Python; write {0,n}")
 		}
 		r.character(c)
 	case '}', ']':
@@ -92,11 +92,11 @@ func (r *patternReader) next() {
 	}
 }
 
-// sets are what class escapes stand for, as the inside of a class of Go.
+// sets maps class escapes to the inside of a Go class.
 type sets map[rune]string
 
-// In a class, what may come is in both dialects; in a class that is negated,
-// what may not come is in either.
+// The characters of a class escape in both dialects, for use in a class; in either
+// dialect, for a negated class.
 const (
 	eitherDigit = `\p{Nd}`
 	eitherWord  = `\p{L}\p{N}_`
@@ -110,8 +110,8 @@ var (
 	negated = sets{'d': eitherDigit, 'D': `\D`, 'w': eitherWord, 'W': `\W`, 's': eitherSpace, 'S': `\S`}
 )
 
-// inClass gives the sets that are the rest of another, spelled out: a class has
-// no class in it.
+// inClass returns the sets including complements as explicit ranges, because a Go class
+// cannot contain a class.
 var inClass = sync.OnceValue(func() sets {
 	rest := func(set string) string {
 		re, err := syntax.Parse("[^"+set+"]", syntax.Perl)
@@ -133,8 +133,8 @@ var inClass = sync.OnceValue(func() sets {
 	return all
 })
 
-// escape reads what follows a backslash. It gives the inside of a class, or ""
-// for one character, which it writes.
+// escape parses an escape after the backslash. It returns the inside of a class, or
+// writes a single character and returns "".
 func (r *patternReader) escape(known *sets) string {
 	c := r.take()
 	if set := (*known)[c]; set != "" {
@@ -157,7 +157,7 @@ func (r *patternReader) escape(known *sets) string {
 
 var oneCharacter = map[rune]rune{'t': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r', '0': 0}
 
-// escaped gives the character of an escape that means one.
+// escaped returns the character of an escape that stands for one.
 func (r *patternReader) escaped(c rune) (rune, bool) {
 	if code, ok := oneCharacter[c]; ok {
 		if c == '0' && r.text != "" && r.text[0] >= '0' && r.text[0] <= '9' {
@@ -191,7 +191,7 @@ func (r *patternReader) escaped(c rune) (rune, bool) {
 	return 0, false
 }
 
-// class reads a class in brackets, of which the first is taken.
+// class parses a class after its opening bracket.
 func (r *patternReader) class() {
 	known := inClass()
 	r.out.WriteByte('[')
@@ -220,11 +220,11 @@ func (r *patternReader) class() {
 	r.out.WriteByte(']')
 }
 
-// member writes one character or class escape of a class; isSet tells which.
+// member writes a character or a class escape inside a class; isSet reports which.
 func (r *patternReader) member(known sets) (isSet bool) {
 	c := r.take()
 	switch {
-	case c == '\\' && strings.HasPrefix(r.text, "b"): // a backspace, in a class
+	case c == '\\' && strings.HasPrefix(r.text, "b"): // a backspace inside a class
 		r.text = r.text[1:]
 		r.character('\b')
 	case c == '\\':
@@ -232,7 +232,7 @@ func (r *patternReader) member(known sets) (isSet bool) {
 		r.out.WriteString(set)
 		return set != ""
 	case c == '[' && strings.HasPrefix(r.text, ":"):
-		r.fail(`there are no [:classes:]; write \[ for the character`)
+		r.fail(`[:classes:] are not supported; write \[ for the character`)
 	default:
 		r.character(c)
 	}

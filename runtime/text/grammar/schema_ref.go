@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// reference writes a $ref, once as a rule; schemas may refer to themselves.
+// reference writes a $ref, once as a rule; schemas may be recursive.
 func (w *schemaWriter) reference(o *object, ref any, path string) part {
 	rest := o.clone(append([]string{"$ref"}, annotations...)...)
 	target, name := w.lookup(ref, path)
@@ -18,7 +18,7 @@ func (w *schemaWriter) reference(o *object, ref any, path string) part {
 		return w.value(w.merge(target, rest, path), path)
 	}
 	if slices.Contains(w.chain, name) {
-		return w.fail(path+"/$ref", "%.80q comes back to itself without a property or an item between; no value can be told to meet it", "#"+name)
+		return w.fail(path+"/$ref", "%.80q refers to itself without a property or an item in between, so no value can be validated against it", "#"+name)
 	}
 	r, known := w.refs[name]
 	if !known {
@@ -31,7 +31,7 @@ func (w *schemaWriter) reference(o *object, ref any, path string) part {
 	return w.b.call(r)
 }
 
-// child writes a value within another, where references may come back.
+// child writes a nested value, in which references may recur.
 func (w *schemaWriter) child(schema any, path string) part {
 	chain := w.chain
 	w.chain = nil
@@ -39,11 +39,11 @@ func (w *schemaWriter) child(schema any, path string) part {
 	return w.value(schema, path)
 }
 
-// lookup finds what a $ref points to in the same document.
+// lookup resolves a $ref in the same document.
 func (w *schemaWriter) lookup(ref any, path string) (target any, name string) {
 	text, ok := ref.(string)
 	if !ok || !strings.HasPrefix(text, "#") {
-		w.fail(path+"/$ref", "have %.80s; only references within the schema (#/…) are followed", writeJSON(ref))
+		w.fail(path+"/$ref", "%.80s is not supported; use a reference within the schema (#/…)", writeJSON(ref))
 		return nil, ""
 	}
 	name = strings.TrimPrefix(text, "#")
@@ -66,17 +66,17 @@ func (w *schemaWriter) lookup(ref any, path string) (target any, name string) {
 			}
 		}
 		if !found {
-			w.fail(path+"/$ref", "%.80q points to nothing", text)
+			w.fail(path+"/$ref", "%.80q does not exist in the schema", text)
 			return nil, ""
 		}
 	}
 	if name != "" && !strings.HasPrefix(name, "/") {
-		w.fail(path+"/$ref", "%.80q: anchors are not followed; write #/…", text)
+		w.fail(path+"/$ref", "%.80q: anchors are not supported; write #/…", text)
 	}
 	return at, name
 }
 
-// size is how many keys and properties a schema has.
+// size returns the number of keys and properties of a schema.
 func (o *object) size() int {
 	n := 1 + len(o.keys)
 	if p, ok := o.values["properties"].(*object); ok {
@@ -85,7 +85,7 @@ func (o *object) size() int {
 	return n
 }
 
-// mergeAll joins a schema with those of its allOf.
+// mergeAll merges a schema with those in its allOf.
 func (w *schemaWriter) mergeAll(o *object, path string) any {
 	list, ok := o.values["allOf"].([]any)
 	if !ok {
@@ -99,10 +99,10 @@ func (w *schemaWriter) mergeAll(o *object, path string) any {
 	return all
 }
 
-// merge gives a schema that holds where both hold.
+// merge returns a schema that is valid where both are valid.
 func (w *schemaWriter) merge(a, b any, path string) any {
 	if w.depth++; w.depth > maxDepth {
-		w.fail(path, "schemas nest deeper than %d", maxDepth)
+		w.fail(path, "schemas are nested deeper than %d", maxDepth)
 	}
 	defer func() { w.depth-- }()
 	a, b = w.resolved(a, path), w.resolved(b, path)
@@ -117,7 +117,7 @@ func (w *schemaWriter) merge(a, b any, path string) any {
 	x, xok := a.(*object)
 	y, yok := b.(*object)
 	if !xok || !yok {
-		w.fail(path, "expected schemas to join")
+		w.fail(path, "expected schemas to merge")
 		return false
 	}
 	if !w.spend(8*(x.size()+y.size()), path) || !w.checkWords(x, path) || !w.checkWords(y, path) {
@@ -144,7 +144,7 @@ func (w *schemaWriter) merge(a, b any, path string) any {
 	return out
 }
 
-// resolved follows a schema that is a reference.
+// resolved resolves a schema that is a reference.
 func (w *schemaWriter) resolved(s any, path string) any {
 	o, ok := s.(*object)
 	if !ok {
@@ -163,18 +163,18 @@ func (w *schemaWriter) resolved(s any, path string) any {
 	return s
 }
 
-// resolvedOnce follows a chain of references, which may come back to itself.
+// resolvedOnce resolves a chain of references, which may be cyclic.
 func (w *schemaWriter) resolvedOnce(s any, path string) any {
 	if w.depth++; w.depth > maxDepth {
-		w.fail(path, "references run in a circle")
+		w.fail(path, "references are cyclic")
 		return false
 	}
 	defer func() { w.depth-- }()
 	return w.resolved(s, path)
 }
 
-// closeOver makes the properties that only one of two schemas names subject to
-// the other's additionalProperties. Both objects change.
+// closeOver applies each schema's additionalProperties to the properties that only the
+// other one names. It modifies both objects.
 func closeOver(a, b *object) {
 	pa, _ := a.values["properties"].(*object)
 	pb, _ := b.values["properties"].(*object)
@@ -182,8 +182,8 @@ func closeOver(a, b *object) {
 	closeOne(b, pb, pa, a)
 }
 
-// closeOne makes those of o's properties own that the other schema does not name
-// meet the other's additionalProperties.
+// closeOne applies other's additionalProperties to o's properties that other does not
+// name.
 func closeOne(o, own, named, other *object) {
 	extra, closed := other.get("additionalProperties")
 	if !closed || own == nil {
@@ -198,7 +198,7 @@ func closeOne(o, own, named, other *object) {
 	o.set("properties", limited)
 }
 
-// both is the schema that holds where a and b hold.
+// both returns a schema that is valid where a and b are valid.
 func both(a, b any) any {
 	if a == false || b == false {
 		return false

@@ -2,7 +2,7 @@ package grammar
 
 import "fmt"
 
-// rule gives a rule of this package, made when it is first used.
+// rule returns a rule of this package and creates it on first use.
 func (w *schemaWriter) rule(name string, make func() part) part {
 	r, ok := w.named[name]
 	if !ok {
@@ -13,8 +13,8 @@ func (w *schemaWriter) rule(name string, make func() part) part {
 	return w.b.call(r)
 }
 
-// space may stand behind a colon and a comma: one blank, which most of what
-// models have read has there. Nowhere else is any white space.
+// space allows one space after a colon or a comma, the most common style in training
+// data. White space is not allowed elsewhere.
 func (w *schemaWriter) space() part {
 	p := w.b.nothing()
 	w.b.eps(p.in, p.out)
@@ -22,11 +22,11 @@ func (w *schemaWriter) space() part {
 	return p
 }
 
-// escaped are the characters that a JSON string may not hold as they are.
+// escaped are the characters that must be escaped in a JSON string.
 var escaped = []runeRange{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}
 
-// jsonText spells characters inside a JSON string: as they are, or where they
-// may not be, as the shortest escape.
+// jsonText writes characters in a JSON string: unescaped if possible, else as the
+// shortest escape.
 func jsonText(b *builder, ranges []runeRange) part {
 	parts := []part{b.runes(intersect(ranges, without(escaped...)))}
 	for _, r := range intersect(ranges, escaped) {
@@ -38,7 +38,7 @@ func jsonText(b *builder, ranges []runeRange) part {
 	return b.alt(parts...)
 }
 
-// character writes any character of a JSON string, in every spelling.
+// character writes any character of a JSON string, in all spellings.
 func (w *schemaWriter) character() part {
 	return w.rule("character", func() part {
 		b := w.b
@@ -68,7 +68,7 @@ func (w *schemaWriter) string(o *object, path string) part {
 	lo, hi := w.count(o, "minLength", path), w.count(o, "maxLength", path)
 	bounded := lo > 0 || hi >= 0
 	if hasPattern && known != "" || (hasPattern || known != "") && bounded {
-		return w.fail(path, "pattern, format and lengths of one string cannot be joined; write the lengths into the pattern, as in ^[a-z]{2,8}$")
+		return w.fail(path, "pattern, format and length limits of one string cannot be combined; write the lengths into the pattern, as in ^[a-z]{2,8}$")
 	}
 	switch {
 	case hasPattern:
@@ -89,7 +89,7 @@ func (w *schemaWriter) string(o *object, path string) part {
 	return w.rule("string", func() part { return quoted(b.star(w.character())) })
 }
 
-// patternOf gives the pattern in the syntax of Go.
+// patternOf returns the pattern in Go's syntax.
 func (w *schemaWriter) patternOf(o *object, path string) (pattern string, ok bool) {
 	v, ok := o.get("pattern")
 	if !ok {
@@ -110,7 +110,7 @@ func (w *schemaWriter) patternOf(o *object, path string) (pattern string, ok boo
 	return pattern, err == nil
 }
 
-// formatOf gives the pattern of a format that is known, "" for a hint.
+// formatOf returns the pattern of a known format, or "" for an unknown one.
 func (w *schemaWriter) formatOf(o *object, path string) string {
 	name, isText := o.values["format"].(string)
 	if !isText && o.has("format") {
@@ -126,7 +126,8 @@ func (w *schemaWriter) limited(lo, hi int, path string, quoted func(part) part) 
 	return quoted(w.b.repeat(lo, hi, w.character))
 }
 
-// count reads a keyword that counts; absent, a minimum is 0 and a maximum -1.
+// count reads a non-negative integer keyword; if absent, a minimum is 0 and a maximum
+// -1.
 func (w *schemaWriter) count(o *object, word, path string) int {
 	const most = 1 << 16
 	v, ok := o.get(word)
@@ -139,7 +140,7 @@ func (w *schemaWriter) count(o *object, word, path string) int {
 
 	r, ok := rational(v)
 	if !ok || !r.IsInt() || r.Sign() < 0 || !r.Num().IsInt64() || r.Num().Int64() > most {
-		w.fail(path+"/"+word, "have %s, expected a whole number from 0 to %d", writeJSON(v), most)
+		w.fail(path+"/"+word, "expected an integer from 0 to %d, found %s", most, writeJSON(v))
 		return 0
 	}
 	return int(r.Num().Int64())

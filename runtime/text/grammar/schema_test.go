@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// schemaCases are schemas with values that meet them, in their order of
-// properties, and values that do not.
+// schemaCases are schemas with valid values, in the order of properties, and invalid
+// values.
 var schemaCases = []struct {
 	name, schema string
 	good, bad    []string
@@ -80,7 +80,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// TestWhiteSpace: one blank may stand behind colons and commas, and no white
+// TestWhiteSpace checks that one space is allowed after colons and commas, and no white
 // space elsewhere.
 func TestWhiteSpace(t *testing.T) {
 	t.Parallel()
@@ -108,24 +108,24 @@ func TestSchemaErrors(t *testing.T) {
 	for schema, want := range map[string]string{
 		`{"not":{}}`: `keyword "not"`,
 		`{"properties":{"a":{"uniqueItems":true}}}`: "/properties/a",
-		`{"type":"text"}`:                            "type \"text\" is not known",
+		`{"type":"text"}`:                            "type \"text\" is unknown",
 		`{"$ref":"http://x/y"}`:                      "within the schema",
-		`{"$ref":"#/nowhere"}`:                       "points to nothing",
-		`{"$ref":"#"}`:                               "comes back",
-		`{"type":"integer","minimum":7,"maximum":3}`: "nothing matches",
-		`false`:       "nothing matches",
+		`{"$ref":"#/nowhere"}`:                       "does not exist",
+		`{"$ref":"#"}`:                               "refers to itself",
+		`{"type":"integer","minimum":7,"maximum":3}`: "matches no text",
+		`false`:       "matches no text",
 		`{"enum":[]}`: "list of values",
 		`{"minLength":5,"type":"string","maxLength":2}`: "more than maxLength",
-		`{"type":"string","pattern":"(?=a)"}`:           "look-arounds",
-		`{"type":"string","pattern":"a$b"}`:             "neither begins nor ends",
-		`{"minItems":1e9,"type":"array"}`:               "expected a whole number",
+		`{"type":"string","pattern":"(?=a)"}`:           "lookarounds",
+		`{"type":"string","pattern":"a$b"}`:             "not at the start or end",
+		`{"minItems":1e9,"type":"array"}`:               "expected an integer",
 		`{"minimum":1e400}`:                             "digits",
 		`{"a"`:                                          "schema",
 		`[] []`:                                         "after the JSON value",
-		deep:                                            "nest",
-		doubling + "}}":                                 "joining",
+		deep:                                            "nested",
+		doubling + "}}":                                 "merging",
 		`{"allOf":[{"$ref":"#"}]}`:                      "",
-		`{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"allOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`: "circle",
+		`{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"allOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`: "cyclic",
 	} {
 		_, err := ParseSchema([]byte(schema))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -134,8 +134,7 @@ func TestSchemaErrors(t *testing.T) {
 	}
 }
 
-// TestNumberRanges compares ranges of random ends with the comparison of the
-// numbers themselves.
+// TestNumberRanges compares random ranges with comparisons of the numbers.
 func TestNumberRanges(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// candidates gives the values that const and enum of a schema name.
+// candidates returns the values in a schema's const and enum.
 func (w *schemaWriter) candidates(o *object, path string) []any {
 	var list []any
 	if e, ok := o.get("enum"); ok {
@@ -32,8 +32,8 @@ func (w *schemaWriter) candidates(o *object, path string) []any {
 	return list
 }
 
-// finite gives the values of a schema with const or enum: those that meet all
-// of its other keywords.
+// finite returns the values of a schema with const or enum that are valid against all
+// its other keywords.
 func (w *schemaWriter) finite(o *object, path string) []any {
 	rest := o.clone(append([]string{"const", "enum"}, annotations...)...)
 	list := w.candidates(o, path)
@@ -43,13 +43,13 @@ func (w *schemaWriter) finite(o *object, path string) []any {
 	return slices.DeleteFunc(list, func(v any) bool { return !w.valid(v, rest, path) })
 }
 
-// valid tells whether a value meets a schema, by the same keywords as are
-// written. What it cannot tell is an error. Readers differ about formats, which
-// many ignore, and about some characters in patterns: valid is true where all
-// agree, or, while w.loose is set, where one of them may accept the value.
+// valid reports whether a value is valid against a schema, by the supported keywords.
+// It records an error if it cannot decide. Validators differ in formats, which many
+// ignore, and in some characters of patterns: valid returns true if all accept the
+// value or, while w.loose is set, if any may accept it.
 func (w *schemaWriter) valid(v, schema any, path string) bool {
 	if w.depth++; w.depth > maxDepth {
-		w.fail(path, "schemas nest deeper than %d, or references run in a circle", maxDepth)
+		w.fail(path, "schemas are nested deeper than %d, or references are cyclic", maxDepth)
 	}
 	defer func() { w.depth-- }()
 	if !w.spend(4, path) {
@@ -61,11 +61,11 @@ func (w *schemaWriter) valid(v, schema any, path string) bool {
 	case *object:
 		return w.checkWords(s, path) && w.validType(v, s, path) && w.validEnum(v, s, path) && w.validJoined(v, s, path) && w.validValue(v, s, path) && w.err == nil
 	}
-	w.fail(path, "expected an object, true or false, have %.40s", writeJSON(schema))
+	w.fail(path, "expected an object, true or false, found %.40s", writeJSON(schema))
 	return false
 }
 
-// reading evaluates with w.loose set or not.
+// reading calls evaluate with w.loose set to loose.
 func (w *schemaWriter) reading(loose bool, evaluate func() bool) bool {
 	before := w.loose
 	defer func() { w.loose = before }()
@@ -111,7 +111,7 @@ func (w *schemaWriter) validEnum(v any, o *object, path string) bool {
 	return w.spend(weight(v)/8, path) && known[keyOf(v)]
 }
 
-// validJoined looks at the keywords that hold schemas for the value itself.
+// validJoined evaluates the keywords that apply schemas to the value itself.
 func (w *schemaWriter) validJoined(v any, o *object, path string) bool {
 	if ref, ok := o.get("$ref"); ok {
 		target, name := w.lookup(ref, path)
@@ -152,9 +152,9 @@ func (w *schemaWriter) validJoined(v any, o *object, path string) bool {
 	return true
 }
 
-// validOneOf takes a count of the schemas that a value meets. Surely one is met
-// where one is and no reader sees another; perhaps one is where some reader
-// sees one and not all see two.
+// validOneOf calls count, which returns the number of schemas that a value matches. The
+// value is certainly valid if exactly one matches strictly and no other loosely. It may
+// be valid if at least one matches loosely and at most one strictly.
 func (w *schemaWriter) validOneOf(count func() int) bool {
 	least, most := 0, 0
 	w.reading(false, func() bool { least = count(); return true })
@@ -192,13 +192,13 @@ func (w *schemaWriter) validString(v string, o *object, path string) bool {
 		return false
 	}
 	if pattern, ok := w.patternOf(o, path); ok {
-		odd := strings.ContainsFunc(v, func(c rune) bool { return c < ' ' || c > '~' }) // characters that patterns are read differently for
+		odd := strings.ContainsFunc(v, func(c rune) bool { return c < ' ' || c > '~' }) // characters that dialects of patterns treat differently
 		return w.loose && odd || w.found(pattern, v, path)
 	}
 	return w.err == nil
 }
 
-// found tells whether a pattern in Go's syntax is found in a text.
+// found reports whether a pattern in Go's syntax matches a part of text.
 func (w *schemaWriter) found(pattern, text, path string) bool {
 	if !w.spend(len(pattern)*(8+len(text))/32, path) {
 		return false
@@ -221,7 +221,7 @@ func (w *schemaWriter) validNumber(v json.Number, o *object, path string) bool {
 	}
 	r, ok := rational(v)
 	if !ok {
-		w.fail(path, "the constant %.40s is too large or too small to be held to limits; leave it or them out", v)
+		w.fail(path, "the constant %.40s is too large or too small to compare with limits; remove the constant or the limits", v)
 		return false
 	}
 	lo, hi := w.limits(o, path)
@@ -234,14 +234,13 @@ func (w *schemaWriter) validNumber(v json.Number, o *object, path string) bool {
 	}
 	s, ok := rational(step)
 	if !ok || s.Sign() <= 0 {
-		w.fail(path+"/multipleOf", "have %.40s, expected a number above 0", writeJSON(step))
+		w.fail(path+"/multipleOf", "expected a number above 0, found %.40s", writeJSON(step))
 		return false
 	}
 	return new(big.Rat).Quo(r, s).IsInt()
 }
 
-// allows tells whether a number is on the right side of a limit: above it where
-// sign is 1, below it where it is -1.
+// allows reports whether a number is above (sign 1) or below (sign -1) the limit.
 func (l *limit) allows(r *big.Rat, sign int) bool {
 	if l == nil {
 		return true
@@ -283,7 +282,7 @@ func (w *schemaWriter) validObject(v, o *object, path string) bool {
 	return w.err == nil
 }
 
-// property gives the schema of the property of a name.
+// property returns the schema of the property with a name.
 func (w *schemaWriter) property(o *object, name, path string) any {
 	props, extra := w.propertiesOf(o, path)
 	if schema, ok := props.get(name); ok {

@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// runeRange is a range of code points, both ends included.
+// runeRange is an inclusive range of code points.
 type runeRange struct{ lo, hi rune }
 
 const maxRune = utf8.MaxRune
 
-// anyRune are all code points that UTF-8 can carry.
+// anyRune are all code points that UTF-8 can encode.
 var anyRune = []runeRange{{0, 0xD7FF}, {0xE000, maxRune}}
 
 // runes matches one character of the ranges, in UTF-8.
@@ -27,16 +27,16 @@ func (b *builder) runes(ranges []runeRange) part {
 	return p
 }
 
-// encoded adds to p the characters from lo to hi, whose encodings have the same
-// length. A range is split where its first bytes differ and the bytes behind do
-// not run over all of their values.
+// encoded adds to p the characters from lo to hi, which have encodings of equal length.
+// It splits the range where the first bytes differ and the remaining bytes do not cover
+// all values.
 func (b *builder) encoded(p part, lo, hi rune) {
 	first, last := []byte(string(lo)), []byte(string(hi))
 	b.between(p.in, p.out, first, last)
 }
 
-// between leads from state from to state to by the byte strings from lo to hi,
-// of one length, whose continuation bytes run from 0x80 to 0xBF.
+// between adds transitions from state from to state to for the byte strings from lo to
+// hi of equal length; continuation bytes range from 0x80 to 0xBF.
 func (b *builder) between(from, to int32, lo, hi []byte) {
 	if len(lo) == 1 {
 		b.states[from].edges = append(b.states[from].edges, edge{lo[0], hi[0], to})
@@ -67,10 +67,10 @@ func (b *builder) between(from, to int32, lo, hi []byte) {
 	step(a, z, full(0x80), full(0xBF))
 }
 
-// clip cuts surrogates and what lies beyond Unicode out of ranges.
+// clip removes surrogates and values beyond Unicode from ranges.
 func clip(ranges []runeRange) []runeRange { return intersect(ranges, anyRune) }
 
-// intersect gives the ranges of what is in both lists.
+// intersect returns the intersection of two lists.
 func intersect(a, b []runeRange) []runeRange {
 	var out []runeRange
 	for _, x := range a {
@@ -83,7 +83,7 @@ func intersect(a, b []runeRange) []runeRange {
 	return out
 }
 
-// without gives anyRune less the ranges.
+// without returns anyRune without the ranges.
 func without(ranges ...runeRange) []runeRange {
 	out := anyRune
 	for _, r := range ranges {

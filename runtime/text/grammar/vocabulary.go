@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// A Vocabulary is the trie of the tokens' bytes, in depth-first order, and the
-// tokens that end a text.
+// A Vocabulary is a trie of the tokens' bytes, in depth-first order, and the tokens
+// that end a text.
 type Vocabulary struct {
 	size  int
 	text  [][]byte
 	eos   []int32
 	nodes []node
-	same  []int32 // the next token of the same bytes, -1 at the end of the chain
+	same  []int32 // the next token with equal bytes, -1 at the end of the chain
 }
 
-// A node of the trie: the byte that leads to it, the first token that ends
-// here (-1: none), its depth from 1, and the node after all that is below it.
+// A node of the trie: its byte, the first token that ends here (-1: none), its depth
+// from 1, and the index of the first node after its subtree.
 type node struct {
 	token int32
 	skip  int32
@@ -25,18 +25,18 @@ type node struct {
 	b     byte
 }
 
-// maxToken bounds the depth of the trie.
+// maxToken limits the depth of the trie.
 const maxToken = 4096
 
-// NewVocabulary makes the trie of size tokens from the bytes that each adds to
-// a text; a token without bytes can never come, unless it ends the text.
+// NewVocabulary builds the trie of size tokens. text returns the bytes that a token
+// adds to a text. A token without bytes is never allowed, unless eos contains it.
 func NewVocabulary(size int, text func(id int32) []byte, eos []int32) (*Vocabulary, error) {
 	v := &Vocabulary{size: size, eos: slices.Clone(eos), text: make([][]byte, size), same: make([]int32, size)}
 	var order []int32
 	for id := range int32(size) {
 		t := text(id)
 		if len(t) > maxToken {
-			return nil, fmt.Errorf("token %d has %d bytes, more than %d", id, len(t), maxToken)
+			return nil, fmt.Errorf("token %d has %d bytes, at most %d are allowed", id, len(t), maxToken)
 		}
 		v.text[id], v.same[id] = t, -1
 		if len(t) > 0 && !slices.Contains(eos, id) {
@@ -48,9 +48,9 @@ func NewVocabulary(size int, text func(id int32) []byte, eos []int32) (*Vocabula
 	return v, nil
 }
 
-// build makes the nodes from tokens sorted by their bytes.
+// build creates the nodes from tokens sorted by their bytes.
 func (v *Vocabulary) build(order []int32) {
-	var path []int32 // the nodes that lead to the last token
+	var path []int32 // the path to the last token's node
 	closeTo := func(depth int) {
 		for len(path) > depth {
 			v.nodes[path[len(path)-1]].skip = int32(len(v.nodes))
@@ -80,22 +80,22 @@ func (v *Vocabulary) build(order []int32) {
 	closeTo(0)
 }
 
-// Words is the length of a mask: one bit a token, 64 a word.
+// Words returns the length of a mask in 64-bit words, with one bit per token.
 func (v *Vocabulary) Words() int { return (v.size + 63) / 64 }
 
-// Limits of the search for a mask. Among 50,000 words a JSON string's takes 0.16
-// million visits, 2 ms, and that of (.|\n)*[a-m ](.|\n){300} behind eleven letters
-// 0.31 million, 30 ms; the most takes about 0.4 s.
+// Limits of the search for a mask. With 50,000 words, the mask inside a JSON string
+// takes 0.16 million visits (2 ms); that of (.|\n)*[a-m ](.|\n){300} after eleven
+// letters takes 0.31 million (30 ms). The maximum takes about 0.4 s.
 const (
-	mostVisits = 4 << 20 // places in the network looked at, and nodes of the vocabulary
-	tickVisits = 4 << 10 // after how many others come in between
+	mostVisits = 4 << 20 // visited states of the network and nodes of the vocabulary
+	tickVisits = 4 << 10 // visits between calls of tick
 )
 
-// ErrCostly is the error of a position whose mask takes too long to find.
-var ErrCostly = fmt.Errorf("%w: which tokens may come next here takes over %d steps to find; name fewer alternatives and shorter repetitions", ErrTooLarge, mostVisits)
+// ErrCostly reports a position at which the search for the mask exceeds its limit.
+var ErrCostly = fmt.Errorf("%w: finding the next tokens takes more than %d steps; use fewer alternatives and shorter repetitions", ErrTooLarge, mostVisits)
 
-// mask gives the tokens that may come at p, and lets others use the grammar
-// whenever it calls tick.
+// mask returns the tokens that are allowed at p. It releases the grammar's lock during
+// calls of tick.
 func (g *Grammar) mask(v *Vocabulary, p *position, tick func() error) ([]uint64, error) {
 	if known := p.mask.Load(); known != nil {
 		return *known, nil

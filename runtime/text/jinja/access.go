@@ -2,7 +2,7 @@ package jinja
 
 import "strings"
 
-// attr is value.name: a method or attribute, else the item of that key.
+// attr evaluates value.name: a method or attribute, else the item with that key.
 func attr(v Value, name string) Value {
 	if u, ok := v.(*undefined); ok {
 		if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") {
@@ -25,7 +25,7 @@ func noAttr(v Value, name string) *undefined {
 	return &undefined{message: "'" + describe(v) + "' has no attribute '" + name + "'"}
 }
 
-// attribute gives what Python's getattr would, as far as templates may see it.
+// attribute returns Python's getattr, for the attributes that templates may access.
 func attribute(v Value, name string) (Value, bool) {
 	switch v := v.(type) {
 	case Str:
@@ -72,7 +72,7 @@ func attribute(v Value, name string) (Value, bool) {
 	return nil, false
 }
 
-// unsafe are the methods that change their object, which are errors when used.
+// unsafe returns methods that modify their object; their use is an error.
 func unsafe(kind, name string, names ...string) (Value, bool) {
 	for _, n := range names {
 		if n == name {
@@ -82,7 +82,7 @@ func unsafe(kind, name string, names ...string) (Value, bool) {
 	return nil, false
 }
 
-// item is value[key]: the item, else the attribute of that name.
+// item evaluates value[key]: the item, else the attribute with that name.
 func item(s *state, v, key Value) Value {
 	switch at := key.(type) {
 	case *undefined:
@@ -114,7 +114,7 @@ func item(s *state, v, key Value) Value {
 	return &undefined{message: describe(v) + " has no element " + string(b.b)}
 }
 
-// index is the item at a position of a sequence; negative ones count from the
+// index returns the item at an index of a sequence; negative indices count from the
 // end.
 func index(s *state, v Value, i int64) (Value, bool) {
 	n := 0
@@ -188,10 +188,10 @@ type sliceBounds struct {
 	hasFrom, hasTo bool
 }
 
-// list gives the positions that a slice of n items takes.
+// list returns the indices that a slice selects from n items.
 func (b sliceBounds) list(n int) (out []int) {
 	size := int64(n)
-	low, high := int64(0), size // of positions, as Python clips them
+	low, high := int64(0), size // indices, clipped as in Python
 	if b.step < 0 {
 		low, high = -1, size-1
 	}

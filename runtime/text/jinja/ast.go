@@ -1,12 +1,12 @@
 package jinja
 
-// An expr is a node that has a value.
+// An expr is an expression node.
 type expr interface{ eval(s *state) Value }
 
-// A stmt is a node that writes output or changes variables.
+// A stmt is a statement node, which writes output or changes variables.
 type stmt interface{ exec(s *state) signal }
 
-// A signal says how a statement ended.
+// A signal tells how a statement ended.
 type signal int
 
 const (
@@ -28,13 +28,13 @@ type (
 		name string
 	}
 	itemExpr  struct{ of, key expr }
-	sliceExpr struct{ of, from, to, step expr } // nil: left out
+	sliceExpr struct{ of, from, to, step expr } // nil: omitted
 	callExpr  struct {
 		of   expr
 		args argExprs
 	}
 	filterExpr struct {
-		of   expr // nil: the body of a filter block
+		of   expr // nil: body of a filter block
 		name string
 		args argExprs
 	}
@@ -43,7 +43,7 @@ type (
 		name string
 		args argExprs
 	}
-	condExpr  struct{ test, yes, no expr } // no: nil
+	condExpr  struct{ test, yes, no expr } // no may be nil
 	notExpr   struct{ of expr }
 	logicExpr struct {
 		x, y expr
@@ -89,7 +89,7 @@ type (
 	forStmt struct {
 		target    target
 		in        expr
-		filter    expr // nil: all
+		filter    expr // nil: all items
 		body      []stmt
 		otherwise []stmt
 		recursive bool
@@ -130,21 +130,21 @@ type (
 	loopStmt  struct{ signal signal }
 )
 
-// A macroDef is what a macro's tag says.
+// A macroDef is the definition of a macro.
 type macroDef struct {
 	name     string
 	params   []string
 	defaults []expr // of the last params
 	body     []stmt
-	varargs  bool // its body uses varargs, kwargs, caller
+	varargs  bool // the body uses varargs, kwargs or caller
 	kwargs   bool
 	caller   bool
 }
 
-// A target is what an assignment sets: a name, an attribute of a namespace, or
-// a tuple of targets.
+// A target is the left side of an assignment: a name, an attribute of a namespace, or a
+// tuple of targets.
 type target struct {
 	name  string
-	attr  string // of the namespace called name
+	attr  string // of the namespace with this name
 	tuple []target
 }

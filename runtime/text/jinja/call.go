@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// args are the arguments of a call.
+// args are the evaluated arguments of a call.
 type args struct {
 	pos   []Value
 	names []string
 	named []Value
 }
 
-// eval computes the arguments of a call.
+// eval evaluates the arguments of a call.
 func (n *argExprs) eval(s *state) (a args) {
 	for _, e := range n.pos {
 		a.pos = append(a.pos, e.eval(s))
@@ -39,9 +39,8 @@ func (n *argExprs) eval(s *state) (a args) {
 	return a
 }
 
-// bind matches arguments with parameters. A parameter written "name" must be
-// given, "name=" may be left out and is None then, "name=x" has a default of x:
-// true, false, or a text.
+// bind assigns arguments to parameters. A parameter "name" is required, "name=" is
+// optional with default None, and "name=x" has the default x: true, false or a text.
 func (a args) bind(name string, params ...string) []Value {
 	out := make([]Value, len(params))
 	given := make([]bool, len(params))
@@ -113,7 +112,7 @@ func call(s *state, f Value, a args) Value {
 	return nil
 }
 
-// A macro is a macro with the scope in which it was defined.
+// A macro is a macro with its scope of definition.
 type macro struct {
 	*macroDef
 	scope *scope

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// compare is one comparison of a chain.
+// compare evaluates one comparison of a chain.
 func compare(s *state, op string, x, y Value) bool {
 	s.charge(1)
 	switch op {
@@ -30,10 +30,10 @@ func compare(s *state, op string, x, y Value) bool {
 	return c == 1 || c == 0
 }
 
-// unordered is the order of a number and one that is none (NaN).
+// unordered is the order of a number and NaN.
 const unordered = 2
 
-// order compares two values as sorting does: -1, 0, 1 or unordered.
+// order compares two values for sorting: it returns -1, 0, 1 or unordered.
 func order(s *state, op string, x, y Value) int {
 	for _, v := range []Value{x, y} {
 		if u, ok := v.(*undefined); ok {
@@ -82,7 +82,7 @@ func orderLists(s *state, op string, x, y []Value) int {
 
 func less(s *state, x, y Value) bool { return order(s, "<", x, y) == -1 }
 
-// equal is Python's ==.
+// equal implements Python's ==.
 func equal(s *state, x, y Value) bool {
 	s.charge(1)
 	s.nest()
@@ -135,7 +135,7 @@ func equalDicts(s *state, x, y *Dict) bool {
 	return true
 }
 
-// contains is "v in list".
+// contains implements "v in list".
 func contains(s *state, list, v Value) bool {
 	switch list := list.(type) {
 	case Str:

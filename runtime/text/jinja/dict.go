@@ -9,19 +9,19 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/orderedjson"
 )
 
-// A Dict is a dictionary that keeps the order in which its keys came.
+// A Dict is a dictionary that keeps the insertion order of its keys.
 type Dict struct {
 	keys, vals []Value
 	index      map[any]int
 }
 
-// NewDict makes an empty dictionary.
+// NewDict returns an empty dictionary.
 func NewDict() *Dict { return &Dict{index: map[any]int{}} }
 
-// Set sets the value of a key that is a string.
+// Set sets the value of a string key.
 func (d *Dict) Set(key string, v Value) { d.put(Text(key), v) }
 
-// Get gives the value of a key that is a string.
+// Get returns the value of a string key.
 func (d *Dict) Get(key string) (Value, bool) {
 	i, ok := d.index[key]
 	if !ok {
@@ -30,15 +30,15 @@ func (d *Dict) Get(key string) (Value, bool) {
 	return d.vals[i], true
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (d *Dict) Len() int { return len(d.keys) }
 
 type noneKey struct{}
 
 type tupleKey string
 
-// hash gives what Go compares as Python compares keys; ok is false for values
-// that cannot be keys.
+// hash returns a map key that Go compares as Python compares dictionary keys; ok is
+// false for unhashable values.
 func hash(v Value) (key any, ok bool) { return hashDeep(v, 0) }
 
 func hashDeep(v Value, depth int) (key any, ok bool) {
@@ -71,10 +71,10 @@ func hashDeep(v Value, depth int) (key any, ok bool) {
 	case *Dict, *view:
 		return nil, false
 	}
-	return v, true // others are compared by identity
+	return v, true // other values are compared by identity
 }
 
-// put sets the value of a key; ok is false when the key cannot be one.
+// put sets the value of a key; ok is false if the key is unhashable.
 func (d *Dict) put(key, v Value) (ok bool) {
 	k, ok := hash(key)
 	if !ok {
@@ -102,8 +102,8 @@ func (d *Dict) get(key Value) (Value, bool) {
 	return d.vals[i], true
 }
 
-// FromJSON reads a JSON value; dictionaries keep the order of the file, and
-// all strings count as the user's.
+// FromJSON decodes a JSON value. Dictionaries keep the order of keys, and all strings
+// count as user text.
 func FromJSON(data []byte) (Value, error) { return orderedjson.Read(data, maxNesting, fromJSON) }
 
 var fromJSON = orderedjson.Maker[Value]{
@@ -126,11 +126,10 @@ var fromJSON = orderedjson.Maker[Value]{
 	},
 }
 
-// maxNesting bounds lists in lists, of JSON and in expressions.
+// maxNesting limits the nesting of lists in JSON and in expressions.
 const maxNesting = 256
 
-// parseNumber reads a number as Python's JSON does: whole numbers of any size,
-// and floats.
+// parseNumber decodes a number as Python's json does: integers of any size, and floats.
 func parseNumber(text string) Value {
 	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return i

@@ -1,13 +1,13 @@
-// Package jinja renders Jinja templates of chats as Python's Jinja does, set
-// up as Hugging Face transformers sets it up: a sandbox whose lists and
-// dictionaries cannot be changed, trim_blocks and lstrip_blocks on, a tojson
-// that escapes nothing, and the loop controls break and continue. There is no
-// access to files, to other templates or to Python.
+// Package jinja renders Jinja chat templates like Python's Jinja in the configuration
+// of Hugging Face transformers: a sandbox with immutable lists and dictionaries,
+// trim_blocks and lstrip_blocks, a tojson filter without HTML escapes, and the loop
+// controls break and continue. Templates cannot access files, other templates or
+// Python.
 //
-// Every render is bounded in steps, in bytes and in depth, so that a hostile
-// template ends in an error.
+// Every render is limited in steps, bytes and depth, so a hostile template ends in an
+// error.
 //
-// Strings know which of their bytes came from the user of the template and
-// which from its author, through every operation. A caller that turns the text
-// into tokens can so refuse special tokens that a user wrote.
+// Strings track which of their bytes came from the template's user and which from its
+// author, through every operation. So a tokenizer can refuse special tokens in user
+// text.
 package jinja

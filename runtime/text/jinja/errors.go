@@ -2,11 +2,11 @@ package jinja
 
 import "fmt"
 
-// An Error is a fault of a template or of what it was given.
+// An Error is an error in a template or in its input.
 type Error struct {
-	Line    int // of the template, from 1; 0: unknown
+	Line    int // line of the template, from 1; 0: unknown
 	Message string
-	Raised  bool // the template itself called raise_exception
+	Raised  bool // raised by raise_exception in the template
 }
 
 func (e *Error) Error() string {
@@ -16,15 +16,16 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Message)
 }
 
-// failure carries an Error up through evaluation; Parse and Render catch it.
+// failure is the panic value for an Error during evaluation; Parse and Render recover
+// it.
 type failure struct{ err *Error }
 
-// fail ends the evaluation.
+// fail stops the evaluation with an error.
 func fail(format string, args ...any) {
 	panic(failure{&Error{Message: fmt.Sprintf(format, args...)}})
 }
 
-// catch turns a failure into an error.
+// catch recovers a failure and returns it as an error.
 func catch(err *error, line *int) {
 	switch r := recover().(type) {
 	case nil:

@@ -95,7 +95,7 @@ func (n *signExpr) eval(s *state) Value {
 
 func (n *filterExpr) eval(s *state) Value { return n.apply(s, nil) }
 
-// apply runs the filter; body is what the first filter of a filter block gets.
+// apply runs the filter; body is the input of the first filter of a filter block.
 func (n *filterExpr) apply(s *state, body Value) Value {
 	s.charge(1)
 	v := body
@@ -110,7 +110,7 @@ func (n *filterExpr) apply(s *state, body Value) Value {
 	return filter(s, n.name, v, a)
 }
 
-// filter runs a filter by name.
+// filter runs the filter with a name.
 func filter(s *state, name string, v Value, a args) Value {
 	f, ok := s.filters[name]
 	if !ok {
@@ -126,7 +126,7 @@ func (n *testExpr) eval(s *state) Value {
 	return runTest(s, n.name, v, n.args.eval(s))
 }
 
-// runTest runs a test by name.
+// runTest runs the test with a name.
 func runTest(s *state, name string, v Value, a args) bool {
 	t, ok := s.tests[name]
 	if !ok {
@@ -152,7 +152,7 @@ func (n *itemExpr) eval(s *state) Value {
 	return item(s, of, n.key.eval(s))
 }
 
-// items lists what iterating over a value gives.
+// items lists the items of an iterable value.
 func items(s *state, v Value) []Value {
 	switch v := v.(type) {
 	case *List:

@@ -1,6 +1,6 @@
 package jinja
 
-// execAll runs statements until one leaves the loop around them.
+// execAll executes statements until one leaves the enclosing loop.
 func execAll(s *state, body []stmt) signal {
 	for _, st := range body {
 		s.charge(1)
@@ -30,7 +30,7 @@ func (n *ifStmt) exec(s *state) signal {
 	return execAll(s, n.no)
 }
 
-// test is truth of a value that is used: one that must not be is an error.
+// test returns the truth of a value; an unsafe method is an error.
 func test(v Value) bool {
 	if u, ok := v.(*undefined); ok && u.unsafe {
 		fail("%s", u.message)
@@ -54,7 +54,7 @@ func (n *setBlockStmt) exec(s *state) signal {
 	return goOn
 }
 
-// assign sets what a target names.
+// assign assigns a value to a target.
 func assign(s *state, t target, v Value) {
 	switch {
 	case t.tuple != nil:

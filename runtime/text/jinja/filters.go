@@ -2,9 +2,9 @@ package jinja
 
 type filterFunc func(s *state, a args) Value
 
-// allFilters lists Jinja's filters, with transformers' tojson. Those that write
-// web pages (urlize, xmlattr, striptags) are not there. It is a function and no
-// variable because some filters find others by name.
+// allFilters lists Jinja's filters and transformers' tojson, without those for web
+// pages (urlize, xmlattr, striptags). It is a function because some filters look up
+// others by name, which would be an initialization cycle.
 func allFilters() map[string]filterFunc {
 	return map[string]filterFunc{
 		"tojson":         tojson,
@@ -59,7 +59,7 @@ func allFilters() map[string]filterFunc {
 	}
 }
 
-// textFilter is a filter of a value's text.
+// textFilter returns a filter of a value's text.
 func textFilter(name string, f func(Str) Str) filterFunc {
 	return func(s *state, a args) Value {
 		text := toStr(s, a.bind(name, "s")[0])

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// attrGetter gives what an attribute argument takes of an item: a path of names
-// and positions; nil takes the item. A value that is missing is replaced by
-// otherwise, unless that is nil.
+// attrGetter returns a function that reads the attribute at path, a path of names and
+// indices, from an item. A nil path selects the item itself. Missing values are
+// replaced by otherwise, unless it is nil.
 func attrGetter(s *state, path, otherwise Value) func(Value) Value {
 	if path == nil {
 		return func(v Value) Value { return v }
@@ -36,7 +36,7 @@ func attrGetter(s *state, path, otherwise Value) func(Value) Value {
 	}
 }
 
-// folded gives text in lower case unless case counts.
+// folded returns a function that lowers text, unless caseSensitive is true.
 func folded(caseSensitive Value) func(Value) Value {
 	return func(v Value) Value {
 		if text, ok := v.(Str); ok && !truth(caseSensitive) {
@@ -60,7 +60,7 @@ func reverseFilter(s *state, a args) Value {
 	return &generator{items: out, name: "list_reverseiterator"}
 }
 
-// sorted sorts a list by key, stably.
+// sorted sorts a list by key; the sort is stable.
 func sorted(s *state, list []Value, key func(Value) Value, reverse bool) []Value {
 	type row struct{ key, value Value }
 	rows := make([]row, len(list))
@@ -135,7 +135,7 @@ func uniqueFilter(s *state, a args) Value {
 	return &generator{items: out, name: "generator"}
 }
 
-// extremeFilter is min (sign -1) and max (sign 1).
+// extremeFilter returns min (sign -1) or max (sign 1).
 func extremeFilter(name string, sign int) filterFunc {
 	return func(s *state, a args) Value {
 		p := a.bind(name, "value", "case_sensitive=false", "attribute=")
@@ -231,7 +231,7 @@ func groupbyFilter(s *state, a args) Value {
 	return &List{items: out}
 }
 
-// mapFilter takes an attribute of every item, or runs a filter on it.
+// mapFilter reads an attribute of every item, or applies a filter to it.
 func mapFilter(s *state, a args) Value {
 	list := a.pos[0]
 	rest := args{pos: a.pos[1:], names: a.names, named: a.named}
@@ -255,7 +255,7 @@ func mapFilter(s *state, a args) Value {
 	return &generator{items: out, name: "generator"}
 }
 
-// selectFilter is select, reject and their forms that test an attribute.
+// selectFilter returns select, reject, selectattr or rejectattr.
 func selectFilter(name string, keep, byAttr bool) filterFunc {
 	return func(s *state, a args) Value {
 		list := a.pos[0]

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// intFilter reads a whole number; what cannot be read gives the default.
+// intFilter converts a value to an integer, or returns the default.
 func intFilter(s *state, a args) Value {
 	p := a.bind("int", "value", "default=0", "base=10")
 	switch v := p[0].(type) {
@@ -84,7 +84,7 @@ func floatFilter(_ *state, a args) Value {
 	return p[1]
 }
 
-// need reads an argument that is a number.
+// needNumber returns a number argument.
 func needNumber(name string, v Value) (i int64, f float64, isFloat bool) {
 	if u, ok := v.(*undefined); ok {
 		fail("%s", u.message)
@@ -131,7 +131,7 @@ func roundFilter(_ *state, a args) Value {
 	return nil
 }
 
-// roundInt is round() of a whole number, which stays one.
+// roundInt is round() of an integer, which remains an integer.
 func roundInt(i, digits int64) Value {
 	if digits >= 0 {
 		return i
@@ -143,7 +143,7 @@ func roundInt(i, digits int64) Value {
 	return int64(math.RoundToEven(float64(i)/float64(unit))) * unit
 }
 
-// roundFloat rounds to a number of decimals: the exact value, half to even.
+// roundFloat rounds the exact value to a number of decimals, half to even.
 func roundFloat(f float64, digits int) Value {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return f

@@ -18,8 +18,8 @@ func escape(s *state, a args) Value {
 	}))
 }
 
-// titleWords is the filter title, whose words begin behind white space, hyphens
-// and opening brackets.
+// titleWords is the filter title. A word starts after white space, a hyphen or an
+// opening bracket.
 func titleWords(v Str) Str {
 	begins := true
 	var b builder
@@ -134,8 +134,7 @@ func wordcountFilter(s *state, a args) Value {
 	return n
 }
 
-// wordwrapFilter breaks lines as Python's textwrap does, with the arguments
-// that Jinja gives it.
+// wordwrapFilter breaks lines like Python's textwrap with Jinja's arguments.
 func wordwrapFilter(s *state, a args) Value {
 	p := a.bind("wordwrap", "s", "width=79", "break_long_words=true", "wrapstring=", "break_on_hyphens=true")
 	text := toStr(s, p[0])
@@ -163,9 +162,9 @@ func wordwrapFilter(s *state, a args) Value {
 	return s.made(b.str())
 }
 
-// wrapLine breaks one line at blanks; words longer than a line are cut.
+// wrapLine breaks one line at spaces; with cut it splits words longer than a line.
 func wrapLine(line Str, width int, cut bool) (out []Str) {
-	from, end, at := 0, 0, 0 // of the line being filled; at: where the next word's blanks begin
+	from, end, at := 0, 0, 0 // bounds of the current line; at: spaces before the next word
 	for at < len(line.s) {
 		word := at + len(line.s[at:]) - len(strings.TrimLeft(line.s[at:], " \t"))
 		next := word + strings.IndexAny(line.s[word:]+" ", " \t")
@@ -219,8 +218,8 @@ func urlencodeFilter(s *state, a args) Value {
 	return s.made(b.str())
 }
 
-// quoteURL escapes all but letters, digits, "_.-~" and what keep says: "/" as
-// itself, or "+" for blanks.
+// quoteURL escapes all characters except letters, digits, "_.-~" and those in keep: "/"
+// unchanged, or "+" for spaces.
 func quoteURL(v Str, keep string) Str {
 	return v.mapRunes(func(r rune) string {
 		switch {

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// A formatSpec says how a value is written: Python's format mini-language, and
-// what the % operator knows of it.
+// A formatSpec is a format specifier of Python's format mini-language, which the %
+// operator also uses.
 type formatSpec struct {
 	fill      rune
-	align     byte // '<', '>', '^', '=', or 0: by kind
+	align     byte // '<', '>', '^', '=', or 0: depends on kind
 	sign      byte // '+', ' ' or '-'
 	alternate bool
 	width     int
 	group     byte // ',' or '_', or 0
 	precision int  // -1: none
-	kind      byte // of the value: d, f, s, …; 0: none
+	kind      byte // presentation type: d, f, s, …; 0: none
 }
 
-// parseSpec reads the mini-language.
+// parseSpec parses a format specifier.
 func parseSpec(text string) formatSpec {
 	f := formatSpec{fill: ' ', sign: '-', precision: -1}
 	rest := []rune(text)
@@ -68,7 +68,7 @@ func parseSpec(text string) formatSpec {
 	return f
 }
 
-// format writes a value by a specification.
+// format formats a value.
 func (f *formatSpec) format(s *state, v Value) Str {
 	s.checkLen(max(f.width, f.precision))
 	s.charge(f.width + max(f.precision, 0))
@@ -112,8 +112,8 @@ func (f *formatSpec) format(s *state, v Value) Str {
 	return f.pad(s, Text(sign+digits), '>', len(sign))
 }
 
-// pad fills up to the width; signed is the size of the sign, behind which the
-// alignment '=' fills.
+// pad pads text to the width; signed is the length of the sign, after which the
+// alignment '=' pads.
 func (f *formatSpec) pad(s *state, text Str, align byte, signed int) Str {
 	if f.align != 0 {
 		align = f.align
@@ -183,8 +183,7 @@ func (f *formatSpec) float(x float64) string {
 	return general(x, max(precision, 1), kind == 'G', kind == 0)
 }
 
-// general is the form g: a number of significant digits, without zeros at the
-// end.
+// general formats with type g: a number of significant digits, without trailing zeros.
 func general(x float64, precision int, upper, always bool) string {
 	e := strconv.FormatFloat(x, 'e', precision-1, 64)
 	exp, _ := strconv.Atoi(e[strings.IndexByte(e, 'e')+1:])
@@ -211,7 +210,7 @@ func general(x float64, precision int, upper, always bool) string {
 	return mantissa + "e" + suffix
 }
 
-// groupDigits puts a sign between groups of three digits of the whole part.
+// groupDigits inserts a separator between groups of three digits of the integer part.
 func groupDigits(digits string, sign byte) string {
 	end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
 	if end < 0 {

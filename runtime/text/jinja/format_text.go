@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// formatFilter is the filter format: the % operator.
+// formatFilter is the filter format, which applies the % operator.
 func formatFilter(s *state, a args) Value {
 	if len(a.pos) > 1 && len(a.names) > 0 {
 		fail("can't handle positional and keyword arguments at the same time")
@@ -18,7 +18,7 @@ func formatFilter(s *state, a args) Value {
 	return formatPercent(s, text, newTuple(a.pos[1:]...))
 }
 
-// A percent is a format string of the % operator being filled in.
+// A percent is the state of formatting with the % operator.
 type percent struct {
 	s      *state
 	text   Str
@@ -71,7 +71,7 @@ func (f *percent) value() Value {
 	return f.values[f.next-1]
 }
 
-// count reads digits, or * for the next value.
+// count parses digits, or * for the next value.
 func (f *percent) count(c byte) (n int, next byte) {
 	if c == '*' {
 		v := toInt(f.value())
@@ -89,7 +89,7 @@ func (f *percent) count(c byte) (n int, next byte) {
 	return n, c
 }
 
-// directive writes what stands behind a %.
+// directive formats one directive after a %.
 func (f *percent) directive() {
 	c := f.byte()
 	var value Value
@@ -141,7 +141,7 @@ func (f *percent) directive() {
 	f.out.add(f.convert(spec, c, value))
 }
 
-// convert writes a value as one of the conversions.
+// convert formats a value by a conversion character.
 func (f *percent) convert(spec formatSpec, c byte, v Value) Str {
 	zero := spec.fill == '0'
 	spec.kind = c
@@ -217,7 +217,7 @@ func formatBraces(s *state, text Str, a args) Value {
 	return s.made(out.str())
 }
 
-// matchBrace finds the brace that closes the one at a place.
+// matchBrace returns the index of the brace that closes the one at index at.
 func matchBrace(text string, at int) int {
 	depth := 0
 	for i := at; i < len(text); i++ {
@@ -234,7 +234,7 @@ func matchBrace(text string, at int) int {
 	return 0
 }
 
-// formatField writes a field: name!conversion:specification.
+// formatField formats a replacement field: name!conversion:format_spec.
 func formatField(s *state, field string, a args, auto *int, depth int) Str {
 	if depth > 1 {
 		fail("ValueError: Max string recursion exceeded")
@@ -260,7 +260,7 @@ func formatField(s *state, field string, a args, auto *int, depth int) Str {
 	return f.format(s, v)
 }
 
-// fieldValue finds what a field's name means: 0.attribute[key].
+// fieldValue returns the value of a field name such as 0.attribute[key].
 func fieldValue(s *state, name string, a args, auto *int) Value {
 	end := strings.IndexAny(name, ".[")
 	if end < 0 {

@@ -2,10 +2,10 @@ package jinja
 
 import "time"
 
-// maxRange is the most items of a range, as in Jinja's sandbox.
+// maxRange is the maximum length of a range, as in Jinja's sandbox.
 const maxRange = 100000
 
-// globals are the functions that every template knows.
+// globals are the functions available to every template.
 var globals = map[string]Value{
 	"range":           &function{"range", makeRange},
 	"dict":            &function{"dict", makeDict},
@@ -33,7 +33,7 @@ func makeRange(_ *state, a args) Value {
 	if r.step == 0 {
 		fail("ValueError: range() arg 3 must not be zero")
 	}
-	const far = 1 << 61 // beyond it, differences could overflow
+	const far = 1 << 61 // beyond this, differences could overflow
 	if r.start > far || r.start < -far || r.stop > far || r.stop < -far || r.step > far || r.step < -far || r.len() > maxRange {
 		fail("OverflowError: Range too big. The sandbox blocks ranges larger than MAX_RANGE (%d).", maxRange)
 	}
@@ -81,7 +81,7 @@ func strftimeNow(s *state, a args) Value {
 	return format.like(strftime(now, format.s))
 }
 
-// A cycler gives its values in turn.
+// A cycler returns its values in turn.
 type cycler struct {
 	items []Value
 	at    int
@@ -110,7 +110,7 @@ func (c *cycler) attr(name string) (Value, bool) {
 	return nil, false
 }
 
-// A joiner gives nothing at its first call and its separator at the others.
+// A joiner returns "" on its first call and its separator afterwards.
 type joiner struct {
 	sep  Value
 	used bool

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// MaxSource is the most bytes of a template.
+// MaxSource is the maximum size of a template in bytes.
 const MaxSource = 4 << 20
 
 // A Template is a parsed template. It is immutable and safe for concurrent use.
@@ -14,7 +14,7 @@ type Template struct {
 	filters map[string]filterFunc
 }
 
-// Parse reads a template.
+// Parse parses a template.
 func Parse(source string) (t *Template, err error) {
 	if len(source) > MaxSource {
 		return nil, errors.New("the template is larger than 4 MiB")
@@ -26,21 +26,20 @@ func Parse(source string) (t *Template, err error) {
 	return &Template{body: body, filters: allFilters()}, nil
 }
 
-// Limits bound a render; a zero is the default.
+// Limits bound a render; zero values mean the defaults.
 type Limits struct {
-	Steps int // nodes evaluated and bytes touched; default 20 million
-	Bytes int // of the output and of any string; default 16 MiB
-	Depth int // of macro calls and recursive loops; default 200
+	Steps int // evaluated nodes and processed bytes; default 20 million
+	Bytes int // size of the output and of any string; default 16 MiB
+	Depth int // depth of macro calls and recursive loops; default 200
 }
 
-// Options are what a render needs besides variables.
+// Options are the settings of a render.
 type Options struct {
 	Limits Limits
 	Now    time.Time // for strftime_now; zero: the current time
 }
 
-// Render gives the text of the template for its variables, which are not
-// changed.
+// Render renders the template with variables, which it does not modify.
 func (t *Template) Render(vars *Dict, opt Options) (out Str, err error) {
 	s := newState(opt)
 	s.filters = t.filters

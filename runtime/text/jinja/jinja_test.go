@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSnippets compares small templates with Jinja itself, as transformers
-// sets it up; tools/gen/reference/jinja.py writes the file.
+// TestSnippets compares small templates with Jinja in transformers' configuration.
+// tools/gen/reference/jinja.py writes the file.
 func TestSnippets(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/snippets.json")
@@ -48,7 +48,7 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// message is an error's text without its line.
+// message returns an error's text without its line number.
 func message(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -57,8 +57,8 @@ func message(err error) string {
 	return err.Error()
 }
 
-// wantedError is the text that an error must have: Python's, but for errors of
-// Jinja itself without their class, or one of ownErrors.
+// wantedError returns the expected error: one of ownErrors, or Python's error, without
+// the class for Jinja's own errors.
 func wantedError(template, python string) string {
 	if own, ok := ownErrors[template]; ok {
 		return own
@@ -70,8 +70,8 @@ func wantedError(template, python string) string {
 	return python
 }
 
-// ownErrors are the errors that say it in other words than Python: most where
-// Jinja names the tokens of its lexer.
+// ownErrors are the errors that differ from Python's, mostly where Jinja names the
+// tokens of its lexer.
 var ownErrors = map[string]string{
 	`{{ s.startswith(1) }}`:                                `TypeError: startswith(): expected a str, not int`,
 	`{{ none | last }}`:                                    `TypeError: 'NoneType' object is not iterable`,

@@ -16,7 +16,7 @@ func upperRune(r rune) string {
 	return string(unicode.ToUpper(r))
 }
 
-// lower is str.lower: a capital sigma at the end of a word becomes a final one.
+// lower is str.lower; a capital sigma at the end of a word becomes a final sigma.
 func lower(v Str) Str {
 	at := 0
 	return v.mapRunes(func(r rune) string {
@@ -34,7 +34,7 @@ func lower(v Str) Str {
 	})
 }
 
-// casefold is str.casefold, without the folds of ligatures.
+// casefold is str.casefold, without folding ligatures.
 func casefold(v Str) Str {
 	return v.mapRunes(func(r rune) string {
 		switch r {
@@ -47,8 +47,8 @@ func casefold(v Str) Str {
 	})
 }
 
-// finalSigma is Unicode's condition Final_Sigma: a cased letter stands before
-// and none behind, ignoring what is case-ignorable.
+// finalSigma is Unicode's condition Final_Sigma: a cased letter precedes and none
+// follows, skipping case-ignorable characters.
 func finalSigma(s string, at int) bool {
 	before := strings.TrimRightFunc(s[:at], caseIgnorable)
 	r, n := utf8.DecodeLastRuneInString(before)
@@ -67,8 +67,8 @@ func caseIgnorable(r rune) bool {
 	return strings.ContainsRune("'.:·’‘․﹒＇．：", r) || unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk)
 }
 
-// capitalize is str.capitalize: the first character as in titles, the others
-// lower.
+// capitalize is str.capitalize: the first character in title case, the others in lower
+// case.
 func capitalize(v Str) Str {
 	_, n := utf8.DecodeRuneInString(v.s)
 	return concat(v.sub(0, n).mapRunes(titleRune), lower(v.sub(n, len(v.s))))
@@ -82,8 +82,7 @@ func titleRune(r rune) string {
 	return string(unicode.ToTitle(r))
 }
 
-// titleCase is str.title: a cased letter behind an uncased character begins a
-// word.
+// titleCase is str.title: a cased letter after an uncased character starts a word.
 func titleCase(v Str) Str {
 	inWord, at := false, 0
 	return v.mapRunes(func(r rune) string {
@@ -113,7 +112,7 @@ func isUpper(s string) bool { return hasCase(s, unicode.IsUpper) }
 
 func isLower(s string) bool { return hasCase(s, unicode.IsLower) }
 
-// hasCase says whether all cased letters of s, at least one, are of one case.
+// hasCase reports whether s has cased letters and all of them match is.
 func hasCase(s string, is func(rune) bool) bool {
 	found := false
 	for _, r := range s {
@@ -142,7 +141,7 @@ func isAlnum(r rune) bool { return unicode.IsLetter(r) || isNumericRune(r) }
 
 func isDecimalRune(r rune) bool { return unicode.Is(unicode.Nd, r) }
 
-// isDigitRune also takes superscripts and the like.
+// isDigitRune also returns true for superscripts and similar digits.
 func isDigitRune(r rune) bool {
 	return unicode.Is(unicode.Nd, r) || strings.ContainsRune("²³¹⁰⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", r)
 }

@@ -5,11 +5,11 @@ import (
 	"unicode"
 )
 
-// A section is a piece of a template: text, an expression to print, or a tag.
+// A section is a part of a template: text, a printed expression or a tag.
 type section struct {
 	kind   sectionKind
 	text   string  // sectionText
-	tokens []token // of an expression or a tag, with an end token behind
+	tokens []token // of an expression or a tag, followed by an end token
 	line   int
 }
 
@@ -21,18 +21,18 @@ const (
 	sectionTag
 )
 
-// A lexer cuts a template into sections.
+// A lexer splits a template into sections.
 type lexer struct {
 	src       string
 	at        int
 	line      int
-	lineStart bool // what was read last ends a line
+	lineStart bool // the last character read ends a line
 	out       []section
 }
 
-// lex follows Jinja's own lexer with trim_blocks and lstrip_blocks: the line
-// feed behind a tag or comment goes, and so do blanks before one that is first
-// in its line.
+// lex follows Jinja's lexer with trim_blocks and lstrip_blocks: it removes the line
+// feed after a tag or comment, and the white space before one that is first on its
+// line.
 func lex(src string) []section {
 	src = strings.ReplaceAll(strings.ReplaceAll(src, "\r\n", "\n"), "\r", "\n")
 	src = strings.TrimSuffix(src, "\n")
@@ -43,7 +43,7 @@ func lex(src string) []section {
 	return l.out
 }
 
-// next reads text up to an opening bracket, and what that opens.
+// next reads text up to an opening bracket, and the section that it opens.
 func (l *lexer) next() {
 	open := l.opening()
 	text := l.src[l.at:open]
@@ -76,7 +76,7 @@ func (l *lexer) next() {
 	}
 }
 
-// opening finds the next bracket that opens something.
+// opening returns the index of the next opening bracket.
 func (l *lexer) opening() int {
 	for i := l.at; i+1 < len(l.src); i++ {
 		if l.src[i] == '{' && (l.src[i+1] == '{' || l.src[i+1] == '%' || l.src[i+1] == '#') {
@@ -101,14 +101,14 @@ func (l *lexer) strip(text string, sign byte, prints bool) string {
 	return text
 }
 
-// text keeps a piece of text, whose line is counted by advance.
+// text appends a text section; advance counts its lines.
 func (l *lexer) text(s string) {
 	if s != "" {
 		l.out = append(l.out, section{kind: sectionText, text: s, line: l.line})
 	}
 }
 
-// advance moves to a byte and counts the lines on the way.
+// advance moves to a byte offset and counts the lines.
 func (l *lexer) advance(to int) {
 	passed := l.src[l.at:to]
 	l.line += strings.Count(passed, "\n")
@@ -132,7 +132,7 @@ func (l *lexer) comment(body int) {
 	l.advance(l.after(end+2, sign, true))
 }
 
-// after is where the text goes on behind a closing bracket.
+// after returns the offset at which text continues after a closing bracket.
 func (l *lexer) after(end int, sign byte, trim bool) int {
 	switch {
 	case sign == '-':
@@ -143,8 +143,8 @@ func (l *lexer) after(end int, sign byte, trim bool) int {
 	return end
 }
 
-// rawTag recognizes the rest of {% raw %} and gives where its text begins, -1
-// when the tag is another one.
+// rawTag recognizes the rest of {% raw %}. It returns the start of the text, or -1 for
+// another tag.
 func (l *lexer) rawTag(body int) int {
 	rest := strings.TrimLeftFunc(l.src[body:], isSpace)
 	if !strings.HasPrefix(rest, "raw") {
@@ -160,7 +160,7 @@ func (l *lexer) rawTag(body int) int {
 	return -1
 }
 
-// raw takes everything up to {% endraw %} as it is.
+// raw reads everything up to {% endraw %} as text.
 func (l *lexer) raw(begin int) {
 	l.advance(begin)
 	for i := begin; ; i++ {
@@ -190,7 +190,7 @@ func (l *lexer) raw(begin int) {
 	}
 }
 
-// closeBracket recognizes a closing bracket with its sign and gives its size.
+// closeBracket recognizes a closing bracket with its sign and returns its length.
 func closeBracket(s, bracket string) (size int, ok bool) {
 	if strings.HasPrefix(s, bracket) {
 		return len(bracket), true
@@ -231,7 +231,7 @@ func (l *lexer) code(kind sectionKind, body int) {
 	}
 }
 
-// balance keeps the open brackets of a tag, by what closes them.
+// balance updates the stack of closing brackets that are due in a tag.
 func (l *lexer) balance(depth string, t token) string {
 	if t.kind != tokenOp {
 		return depth
@@ -264,7 +264,7 @@ func (l *lexer) fail(format string, args ...any) {
 	fail(format, args...)
 }
 
-// isSpace is Python's idea of white space in text.
+// isSpace reports white space as Python's str.isspace does.
 func isSpace(r rune) bool {
 	return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f
 }

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// TestHostile: templates that would take for ever, or all memory, end in
-// errors.
+// TestHostile checks that templates that need unbounded time or memory return errors.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{
@@ -45,7 +44,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestOrigin: strings know which bytes are the user's, through operations.
+// TestOrigin checks that strings track user bytes through operations.
 func TestOrigin(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
@@ -79,12 +78,12 @@ func TestOrigin(t *testing.T) {
 		}
 		got, want = strings.ReplaceAll(got, "><", ""), strings.ReplaceAll(want, "><", "")
 		if got != want {
-			t.Errorf("%s: the user's bytes are %s, want %s", source, got, want)
+			t.Errorf("%s: user bytes %s, want %s", source, got, want)
 		}
 	}
 }
 
-// FuzzRender: no template and no context panics or outlives its limits.
+// FuzzRender checks that no template or context panics or exceeds its limits.
 func FuzzRender(f *testing.F) {
 	files, err := filepath.Glob("../chat/testdata/templates/*.jinja")
 	if err != nil {

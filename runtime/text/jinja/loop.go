@@ -1,11 +1,11 @@
 package jinja
 
-// A loop is the variable loop of a for block.
+// A loop is the loop variable of a for block.
 type loop struct {
 	items   []Value
 	at      int
 	depth0  int
-	again   func(s *state, list Value) Str // of a recursive loop
+	again   func(s *state, list Value) Str // only in a recursive loop
 	changed []Value
 	set     bool // changed was called
 }
@@ -16,7 +16,7 @@ func (n *forStmt) exec(s *state) signal {
 	return goOn
 }
 
-// run goes over a list; outer is the scope around the loop.
+// run executes the loop over a list; outer is the enclosing scope.
 func (n *forStmt) run(s *state, in Value, outer *scope, depth int) {
 	list := items(s, in)
 	if n.filter != nil {
@@ -49,7 +49,7 @@ func (n *forStmt) run(s *state, in Value, outer *scope, depth int) {
 	}
 }
 
-// filtered keeps the items for which the loop's condition holds.
+// filtered returns the items that satisfy the loop's condition.
 func (n *forStmt) filtered(s *state, list []Value, outer *scope) (out []Value) {
 	for _, item := range list {
 		s.in(outer, func() {
@@ -62,7 +62,7 @@ func (n *forStmt) filtered(s *state, list []Value, outer *scope) (out []Value) {
 	return out
 }
 
-// attr gives an attribute of loop.
+// attr returns an attribute of loop.
 func (l *loop) attr(name string) (Value, bool) {
 	n := len(l.items)
 	switch name {

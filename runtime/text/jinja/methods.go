@@ -1,6 +1,6 @@
 package jinja
 
-// dictMethods are the methods of dict that change nothing.
+// dictMethods are the non-modifying methods of dict.
 var dictMethods = map[string]func(s *state, d *Dict, a args) Value{
 	"items":  func(_ *state, d *Dict, a args) Value { a.bind("items"); return &view{d, "items"} },
 	"keys":   func(_ *state, d *Dict, a args) Value { a.bind("keys"); return &view{d, "keys"} },
@@ -18,7 +18,7 @@ var dictMethods = map[string]func(s *state, d *Dict, a args) Value{
 	},
 }
 
-// listMethods are the methods of lists and tuples that change nothing.
+// listMethods are the non-modifying methods of lists and tuples.
 var listMethods = map[string]func(s *state, l *List, a args) Value{
 	"copy": func(_ *state, l *List, a args) Value { a.bind("copy"); return l },
 	"count": func(s *state, l *List, a args) Value {
@@ -42,7 +42,7 @@ var listMethods = map[string]func(s *state, l *List, a args) Value{
 	},
 }
 
-// groupAttr gives the parts of what groupby makes by their names.
+// groupAttr returns a named part of an item of groupby.
 func groupAttr(l *List, name string) (Value, bool) {
 	if len(l.items) == 2 && l.group {
 		switch name {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// binary is an arithmetic operator.
+// binary evaluates an arithmetic operator.
 func binary(s *state, op string, x, y Value) Value {
 	if str, ok := x.(Str); ok && op == "%" {
 		return formatPercent(s, str, y)
@@ -45,7 +45,7 @@ func binary(s *state, op string, x, y Value) Value {
 	return nil
 }
 
-// add joins two strings, lists or tuples; nil: they do not fit.
+// add concatenates two strings, lists or tuples; it returns nil for other types.
 func add(s *state, x, y Value) Value {
 	switch x := x.(type) {
 	case Str:
@@ -85,7 +85,7 @@ func multiply(s *state, v Value, n int64) Value {
 	return nil
 }
 
-// repeatStr is a string n times.
+// repeatStr repeats a string n times.
 func repeatStr(s *state, v Str, n int64) Str {
 	if n <= 0 || v.s == "" {
 		return Str{}

@@ -1,6 +1,6 @@
 package jinja
 
-// filters reads filters, tests and calls behind an expression.
+// filters parses the filters, tests and calls after an expression.
 func (p *parser) filters(x expr) expr {
 	for {
 		p.link()
@@ -17,7 +17,7 @@ func (p *parser) filters(x expr) expr {
 	}
 }
 
-// filter reads a filter's name and arguments, and those chained to it.
+// filter parses a filter's name and arguments, and further chained filters.
 func (p *parser) filter(of expr) *filterExpr {
 	f := p.oneFilter(of)
 	for p.skipOp("|") {
@@ -42,7 +42,7 @@ func (p *parser) dotted() string {
 	return name
 }
 
-// test reads what stands behind "is".
+// test parses a test after "is".
 func (p *parser) test(of expr) expr {
 	p.next()
 	negative := p.skipName("not")
@@ -63,7 +63,7 @@ func (p *parser) test(of expr) expr {
 	return t
 }
 
-// args reads the arguments of a call.
+// args parses the arguments of a call.
 func (p *parser) args() (a argExprs) {
 	p.enter()
 	defer p.leave()

@@ -2,7 +2,7 @@ package jinja
 
 import "strings"
 
-// expression reads one expression; conditional allows "a if b else c".
+// expression parses one expression; conditional allows "a if b else c".
 func (p *parser) expression(conditional bool) expr {
 	p.enter()
 	defer p.leave()
@@ -18,7 +18,7 @@ func (p *parser) expression(conditional bool) expr {
 	return x
 }
 
-// tuple reads expressions with commas between them, one of them as itself.
+// tuple parses expressions separated by commas; a single one is not a tuple.
 func (p *parser) tuple(conditional bool) expr { return p.tupleUntil(conditional) }
 
 func (p *parser) tupleUntil(conditional bool, ends ...string) expr {
@@ -199,7 +199,7 @@ func (p *parser) nameOrConst(name string) expr {
 	return &nameExpr{name}
 }
 
-// parenthesis reads what stands behind "(": an expression or a tuple.
+// parenthesis parses an expression or a tuple after "(".
 func (p *parser) parenthesis() expr {
 	if p.skipOp(")") {
 		return &listExpr{tuple: true}
@@ -209,8 +209,7 @@ func (p *parser) parenthesis() expr {
 	return x
 }
 
-// list reads expressions up to a closing bracket; a comma may stand behind the
-// last one.
+// list parses expressions up to a closing bracket; a trailing comma is allowed.
 func (p *parser) list(end string) (items []expr) {
 	for !p.isOp(end) {
 		if len(items) > 0 {
@@ -242,7 +241,7 @@ func (p *parser) dict() expr {
 	return d
 }
 
-// postfix reads attributes, subscripts and calls.
+// postfix parses attributes, subscripts and calls.
 func (p *parser) postfix(x expr) expr {
 	for {
 		p.link()
@@ -267,8 +266,8 @@ func (p *parser) postfix(x expr) expr {
 	}
 }
 
-// subscript reads what stands behind "[": a key, a slice, or several of them,
-// which make a tuple.
+// subscript parses a subscript after "[": a key, a slice, or several of them, which
+// form a tuple.
 func (p *parser) subscript(of expr) expr {
 	var keys []expr
 	for !p.isOp("]") {
@@ -287,7 +286,7 @@ func (p *parser) subscript(of expr) expr {
 	return &itemExpr{of, keys[0]}
 }
 
-// key reads an index, or a slice from:to:step.
+// key parses an index, or a slice from:to:step.
 func (p *parser) key(of expr) expr {
 	s := &sliceExpr{of: of}
 	part := func() expr {

@@ -2,10 +2,10 @@ package jinja
 
 import "slices"
 
-// token gives the next token.
+// token returns the next token.
 func (p *parser) token() token { return p.tokens[p.pos] }
 
-// look gives the one behind it.
+// look returns the token after the next one.
 func (p *parser) look() token { return p.tokens[min(p.pos+1, len(p.tokens)-1)] }
 
 // peek describes the next token.
@@ -64,7 +64,7 @@ func (p *parser) expectName(name string) {
 	}
 }
 
-// name reads a name.
+// name parses a name.
 func (p *parser) name(what string) string {
 	if p.token().kind != tokenName {
 		p.fail("expected %s, found %s", what, p.peek())
@@ -72,8 +72,8 @@ func (p *parser) name(what string) string {
 	return p.next().text
 }
 
-// isEnd says whether an expression cannot go on: the tag ends, or one of the
-// names given follows.
+// isEnd reports whether an expression ends here: at the end of the tag, or before one
+// of the given names.
 func (p *parser) isEnd(names ...string) bool {
 	t := p.token()
 	return t.kind == tokenEnd || t.kind == tokenOp && t.text == ")" || t.kind == tokenName && slices.Contains(names, t.text)

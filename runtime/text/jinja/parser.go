@@ -2,20 +2,20 @@ package jinja
 
 import "slices"
 
-// A parser reads the sections of a template.
+// A parser parses the sections of a template.
 type parser struct {
 	sections []section
 	at       int     // next section
-	tokens   []token // of the tag or expression being read
+	tokens   []token // of the current tag or expression
 	pos      int
 	line     int
-	depth    int // of nested expressions and blocks
-	loops    int // loops around the tag
-	links    int // operators and the like in the section, which nest to the left
+	depth    int // nesting of expressions and blocks
+	loops    int // number of enclosing loops
+	links    int // operators and similar in the section, which nest to the left
 	uses     []map[string]bool
 }
 
-// maxDepth bounds nested blocks and expressions of a template.
+// maxDepth limits the nesting of blocks and expressions.
 const maxDepth = 200
 
 func (p *parser) enter() {
@@ -27,7 +27,7 @@ func (p *parser) enter() {
 
 func (p *parser) leave() { p.depth-- }
 
-// maxLinks bounds the operators of one expression.
+// maxLinks limits the operators of one expression.
 const maxLinks = 20000
 
 func (p *parser) link() {
@@ -41,8 +41,8 @@ func (p *parser) fail(format string, args ...any) {
 	l.fail(format, args...)
 }
 
-// parse reads statements up to one of the tags in ends, which it leaves open
-// behind its name; at the end of the template, ends must be empty.
+// parse parses statements up to one of the tags in ends, and stops after its name. If
+// ends is empty, it parses up to the end of the template.
 func (p *parser) parse(ends ...string) (body []stmt, end string) {
 	p.enter()
 	defer p.leave()
@@ -72,7 +72,7 @@ func (p *parser) parse(ends ...string) (body []stmt, end string) {
 	return body, ""
 }
 
-// tag reads the rest of a tag and what belongs to it.
+// tag parses the rest of a tag, and the block that it opens.
 func (p *parser) tag(name string) stmt {
 	line := p.line
 	switch name {
@@ -177,7 +177,7 @@ func (p *parser) setTag() stmt {
 	return &setBlockStmt{to, f, body, line}
 }
 
-// targets reads what an assignment or a loop sets.
+// targets parses the targets of an assignment or a loop.
 func (p *parser) targets(ends ...string) target {
 	var list []target
 	tuple := false
@@ -218,7 +218,7 @@ func (p *parser) target() target {
 	return target{name: name}
 }
 
-// signature reads the parameters of a macro or a call block.
+// signature parses the parameters of a macro or a call block.
 func (p *parser) signature(def *macroDef) {
 	p.expectOp("(")
 	for !p.isOp(")") {
@@ -246,8 +246,7 @@ func (p *parser) macroTag() *macroDef {
 	return def
 }
 
-// macroBody reads the body of a macro and notes which of its special variables
-// it uses.
+// macroBody parses the body of a macro and records which special variables it uses.
 func (p *parser) macroBody(def *macroDef, end string) {
 	loops := p.loops
 	p.loops = 0

@@ -35,7 +35,7 @@ func toStr(s *state, v Value) Str {
 	return b.str()
 }
 
-// formatFloat is repr() of a float: the shortest digits that read back.
+// formatFloat is repr() of a float: the shortest digits that parse to the same value.
 func formatFloat(f float64) string {
 	switch {
 	case math.IsNaN(f):
@@ -129,7 +129,7 @@ func reprList(s *state, b *builder, v *List, depth int) {
 	b.lit(end)
 }
 
-// reprStr quotes a string: in single quotes unless only those occur in it.
+// reprStr quotes a string: in single quotes, unless it contains only those.
 func reprStr(b *builder, v Str) {
 	quote := '\''
 	if strings.Contains(v.s, "'") && !strings.Contains(v.s, `"`) {
@@ -160,8 +160,8 @@ func reprStr(b *builder, v Str) {
 	b.lit(string(quote))
 }
 
-// printable is str.isprintable of a character: neither a control, format,
-// surrogate, private or unassigned one nor a separator, but for the blank.
+// printable is str.isprintable of a character: false for control, format, surrogate,
+// private and unassigned characters and for separators other than the space.
 func printable(r rune) bool {
 	if r == ' ' {
 		return true

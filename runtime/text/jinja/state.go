@@ -2,13 +2,13 @@ package jinja
 
 import "time"
 
-// A state is one render in progress.
+// A state is the state of one render.
 type state struct {
 	limits  Limits
 	steps   int
 	depth   int // of calls
 	nested  int // of values being compared
-	line    int // of the statement being executed
+	line    int // of the current statement
 	now     time.Time
 	filters map[string]filterFunc
 	tests   map[string]testFunc
@@ -29,21 +29,21 @@ func newState(opt Options) *state {
 	return &state{limits: l, now: opt.Now, out: &builder{}, tests: tests}
 }
 
-// charge counts steps.
+// charge counts steps and fails beyond the limit.
 func (s *state) charge(n int) {
 	if s.steps += n; s.steps > s.limits.Steps {
 		fail("the template takes more than %d steps", s.limits.Steps)
 	}
 }
 
-// checkLen bounds the size of a string or a list, and pays for making it.
+// checkLen limits the length of a string or a list, and charges for creating it.
 func (s *state) checkLen(n int) {
 	if n > s.limits.Bytes || n < 0 {
 		fail("the template makes a text or list larger than %d", s.limits.Bytes)
 	}
 }
 
-// made pays for a string that was made.
+// made charges for a new string.
 func (s *state) made(v Str) Str {
 	s.checkLen(len(v.s))
 	s.charge(len(v.s)/16 + len(v.user))
@@ -58,7 +58,7 @@ func (s *state) enter() {
 
 func (s *state) leave() { s.depth-- }
 
-// nest bounds how deep values are looked into.
+// nest limits the depth of nested values.
 func (s *state) nest() {
 	if s.nested++; s.nested > maxNesting {
 		fail("RecursionError: a value is nested deeper than %d", maxNesting)
@@ -67,8 +67,8 @@ func (s *state) nest() {
 
 func (s *state) unnest() { s.nested-- }
 
-// A scope holds the variables of a block; reading goes outwards, writing does
-// not.
+// A scope holds the variables of a block. Reads also search the enclosing scopes;
+// writes do not.
 type scope struct {
 	vars   map[string]Value
 	parent *scope
@@ -90,7 +90,7 @@ func (c *scope) set(name string, v Value) {
 	c.vars[name] = v
 }
 
-// in runs f in a scope of its own inside of another one.
+// in runs f in a new scope inside of parent.
 func (s *state) in(parent *scope, f func()) {
 	old := s.scope
 	s.scope = &scope{parent: parent}
@@ -98,7 +98,7 @@ func (s *state) in(parent *scope, f func()) {
 	s.scope = old
 }
 
-// capture gives what f writes.
+// capture returns the output of f.
 func (s *state) capture(f func()) Str {
 	old := s.out
 	s.out = &builder{}
@@ -108,7 +108,7 @@ func (s *state) capture(f func()) Str {
 	return s.made(out)
 }
 
-// write adds to the output.
+// write appends to the output.
 func (s *state) write(v Str) {
 	s.out.add(v)
 	s.charge(1 + len(v.s)/16)

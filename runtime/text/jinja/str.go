@@ -9,17 +9,17 @@ import (
 // A Span is a range of bytes [From, To).
 type Span struct{ From, To int }
 
-// Str is a string that knows which of its bytes came from outside of the
-// template. User holds these ranges, in order, not touching one another.
+// A Str is a string that tracks which of its bytes came from outside of the template.
+// User returns these ranges, in order and not adjacent.
 type Str struct {
 	s    string
 	user []Span
 }
 
-// Text is a string of the template's author, or one as trusted.
+// Text returns a string of the template's author, or one that is as trusted.
 func Text(s string) Str { return Str{s: s} }
 
-// UserText is a string that the template's user wrote.
+// UserText returns a string from the template's user.
 func UserText(s string) Str {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if s == "" {
@@ -28,13 +28,13 @@ func UserText(s string) Str {
 	return Str{s: s, user: []Span{{0, len(s)}}}
 }
 
-// String is the text alone.
+// String returns the text without its origin.
 func (v Str) String() string { return v.s }
 
-// User gives the ranges of bytes that came from outside of the template.
+// User returns the byte ranges that came from outside of the template.
 func (v Str) User() []Span { return v.user }
 
-// sub is the string's bytes [from, to).
+// sub returns the bytes [from, to).
 func (v Str) sub(from, to int) Str {
 	out := Str{s: v.s[from:to]}
 	if len(v.user) == 0 || from >= to {
@@ -50,8 +50,8 @@ func (v Str) sub(from, to int) Str {
 	return out
 }
 
-// like gives text the origin of v as a whole: any byte of the user's in v
-// makes all of the text the user's.
+// like returns text with the origin of v as a whole: if any byte of v is the user's,
+// all of text is.
 func (v Str) like(text string) Str {
 	if len(v.user) == 0 {
 		return Str{s: text}
@@ -59,7 +59,7 @@ func (v Str) like(text string) Str {
 	return UserText(text)
 }
 
-// mapRunes replaces every character; the replacement has its origin.
+// mapRunes replaces every character; the replacement keeps its origin.
 func (v Str) mapRunes(f func(r rune) string) Str {
 	var b builder
 	at := 0
@@ -73,10 +73,10 @@ func (v Str) mapRunes(f func(r rune) string) Str {
 	return b.str()
 }
 
-// length counts characters.
+// length returns the number of characters.
 func (v Str) length() int { return utf8.RuneCountInString(v.s) }
 
-// isASCII says whether bytes and characters are the same.
+// isASCII reports whether s contains only ASCII characters.
 func isASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
@@ -86,7 +86,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// offsets gives the byte offset of each character, and the length.
+// offsets returns the byte offset of each character, and the length.
 func offsets(s string) []int {
 	out := make([]int, 0, len(s)+1)
 	for i := range s {
@@ -95,7 +95,7 @@ func offsets(s string) []int {
 	return append(out, len(s))
 }
 
-// chars splits a string into its characters.
+// chars splits a string into characters.
 func (v Str) chars() []Value {
 	out := make([]Value, 0, len(v.s))
 	for i, r := range v.s {
@@ -104,7 +104,7 @@ func (v Str) chars() []Value {
 	return out
 }
 
-// A builder joins strings and keeps their origin.
+// A builder concatenates strings and keeps their origin.
 type builder struct {
 	b    []byte
 	user []Span
@@ -118,10 +118,10 @@ func (b *builder) add(v Str) {
 	}
 }
 
-// lit adds the author's text.
+// lit appends author text.
 func (b *builder) lit(s string) { b.b = append(b.b, s...) }
 
-// text adds a text of either origin.
+// text appends text of either origin.
 func (b *builder) text(s string, user bool) {
 	at := len(b.b)
 	b.b = append(b.b, s...)
@@ -140,7 +140,7 @@ func (b *builder) mark(from, to int) {
 
 func (b *builder) str() Str { return Str{s: string(b.b), user: b.user} }
 
-// concat joins two strings.
+// concat concatenates two strings.
 func concat(x, y Str) Str {
 	if len(x.user) == 0 && len(y.user) == 0 {
 		return Str{s: x.s + y.s}
@@ -151,5 +151,5 @@ func concat(x, y Str) Str {
 	return b.str()
 }
 
-// Cut is the string's bytes [from, to).
+// Cut returns the bytes [from, to).
 func (v Str) Cut(from, to int) Str { return v.sub(from, to) }

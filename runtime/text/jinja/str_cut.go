@@ -2,7 +2,7 @@ package jinja
 
 import "strings"
 
-// trimmer gives the bytes of a string that strip leaves.
+// trimRange returns the range of bytes that strip keeps.
 func trimRange(s, chars string, given, left, right bool) (from, to int) {
 	drop := isSpace
 	if given {
@@ -18,7 +18,7 @@ func trimRange(s, chars string, given, left, right bool) (from, to int) {
 	return from, to
 }
 
-// strip is str.strip and its one-sided forms.
+// strip returns str.strip or one of its one-sided forms.
 func strip(name string, left, right bool) strMethod {
 	return func(s *state, v Str, a args) Value {
 		p := a.bind(name, "chars=")
@@ -28,7 +28,7 @@ func strip(name string, left, right bool) strMethod {
 	}
 }
 
-// optionalStr reads an argument that is a string or None.
+// optionalStr returns an argument that is a string or None.
 func optionalStr(name string, v Value) (text Str, given bool) {
 	if v == nil {
 		return Str{}, false
@@ -40,7 +40,7 @@ func optionalStr(name string, v Value) (text Str, given bool) {
 	return text, true
 }
 
-// needStr reads an argument that is a string.
+// needStr returns a string argument.
 func needStr(name string, v Value) Str {
 	text, ok := v.(Str)
 	if !ok {
@@ -52,7 +52,7 @@ func needStr(name string, v Value) Str {
 	return text
 }
 
-// toInt reads an argument that is a whole number.
+// toInt returns an integer argument.
 func toInt(v Value) int64 {
 	i, _, isFloat, ok := number(v)
 	if !ok || isFloat {
@@ -98,8 +98,8 @@ func splitArgs(p []Value) (sep Str, given bool, most int) {
 	return sep, given, most
 }
 
-// splitSpace splits at white space; the rest after most splits keeps its inner
-// and trailing blanks.
+// splitSpace splits at white space; after most splits the rest keeps its inner and
+// trailing spaces.
 func splitSpace(v Str, most int) []Value {
 	items := []Value{}
 	at := len(v.s) - len(strings.TrimLeftFunc(v.s, isSpace))
@@ -209,7 +209,7 @@ func replaceMethod(s *state, v Str, a args) Value {
 	return replace(s, v, needStr("replace", p[0]), needStr("replace", p[1]), most)
 }
 
-// replace is str.replace; an empty old stands between all characters.
+// replace is str.replace; an empty old matches between all characters.
 func replace(s *state, v, old, with Str, most int) Str {
 	s.charge(len(v.s) / 8)
 	var b builder

@@ -72,8 +72,8 @@ func predicate(name string, f func(string) bool) strMethod {
 	}
 }
 
-// window cuts a string to the characters [start, end) that a method looks at,
-// and gives the number of those in front.
+// window returns the characters [start, end) of a string and the number of characters
+// before them.
 func window(s *state, v Str, start, end Value) (Str, int) {
 	if start == nil && end == nil {
 		return v, 0
@@ -98,7 +98,7 @@ func window(s *state, v Str, start, end Value) (Str, int) {
 	return v.sub(at[from], at[to]), int(from)
 }
 
-// affix is startswith and endswith, whose argument may be a tuple.
+// affix returns startswith or endswith; their argument may be a tuple.
 func affix(name string, has func(s, part string) bool) strMethod {
 	return func(s *state, v Str, a args) Value {
 		p := a.bind(name, "prefix", "start=", "end=")
@@ -155,7 +155,7 @@ func countMethod(s *state, v Str, a args) Value {
 	return int64(strings.Count(v.s, needStr("count", p[0]).s))
 }
 
-// joinStrict is str.join, which takes strings alone.
+// joinStrict is str.join, which accepts only strings.
 func joinStrict(s *state, sep Str, list Value) Value {
 	var b builder
 	for i, item := range items(s, list) {
@@ -182,7 +182,7 @@ func zfill(s *state, v Str, a args) Value {
 	return concat(fill, v)
 }
 
-// justify is ljust (side 0), rjust (1) and center (2).
+// justify returns ljust (side 0), rjust (1) or center (2).
 func justify(name string, side int) strMethod {
 	return func(s *state, v Str, a args) Value {
 		p := a.bind(name, "width", "fillchar=")

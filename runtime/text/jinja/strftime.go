@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// layouts are the directives of strftime that Go's time spells the same.
+// layouts maps directives of strftime to layouts of package time.
 var layouts = map[byte]string{
 	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'h': "Jan",
 	'd': "02", 'm': "01", 'y': "06", 'Y': "2006", 'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM",
@@ -15,7 +15,7 @@ var layouts = map[byte]string{
 	'e': "_2", 'c': "Mon Jan _2 15:04:05 2006", 'x': "01/02/06", 'X': "15:04:05",
 }
 
-// strftime writes a time as C's strftime does in the C locale.
+// strftime formats a time like C's strftime in the C locale.
 func strftime(t time.Time, format string) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
@@ -83,7 +83,7 @@ func directive(t time.Time, c byte) (string, bool) {
 	case 'C':
 		return fmt.Sprintf("%02d", t.Year()/100), true
 	case 'z', 'Z':
-		return "", true // of a time without a zone, as datetime.now() gives
+		return "", true // %z and %Z are empty for a time without a zone, such as datetime.now()
 	}
 	return "", false
 }

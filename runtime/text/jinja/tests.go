@@ -4,7 +4,7 @@ import "strings"
 
 type testFunc func(s *state, a args) bool
 
-// tests are what may stand behind "is".
+// tests are the tests available after "is".
 var tests = map[string]testFunc{
 	"defined":   kindTest("defined", func(v Value) bool { return !isKind[*undefined](v) }),
 	"undefined": kindTest("undefined", isKind[*undefined]),
@@ -71,7 +71,7 @@ func pairTest(op string) testFunc {
 	}
 }
 
-// isSequence: what has a length and items.
+// isSequence reports whether a value has a length and items.
 func isSequence(v Value) bool {
 	switch v.(type) {
 	case Str, *List, *Dict, pyRange, *undefined:
@@ -97,8 +97,8 @@ func divisibleTest(s *state, a args) bool {
 	return equal(s, binary(s, "%", p[0], p[1]), int64(0))
 }
 
-// sameTest is identity: of None, booleans and objects; equal texts and numbers
-// count as the same.
+// sameTest compares identity: of None, booleans and objects. Equal strings and numbers
+// count as identical.
 func sameTest(s *state, a args) bool {
 	p := a.bind("sameas", "value", "other")
 	switch x := p[0].(type) {

@@ -7,19 +7,19 @@ import (
 	"unicode/utf16"
 )
 
-// jsonWriter writes values as Python's json.dumps does.
+// jsonWriter encodes values like Python's json.dumps.
 type jsonWriter struct {
 	s        *state
 	b        builder
 	ascii    bool
 	sortKeys bool
-	indent   Str // of a level
+	indent   Str // of one level
 	lines    bool
 	comma    Str
 	colon    Str
 }
 
-// tojson is transformers' filter: json.dumps without escapes for HTML.
+// tojson is transformers' filter: json.dumps without HTML escapes.
 func tojson(s *state, a args) Value {
 	p := a.bind("tojson", "value", "ensure_ascii=", "indent=", "separators=", "sort_keys=")
 	w := jsonWriter{s: s, ascii: p[1] != nil && truth(p[1]), sortKeys: truth(p[4]), comma: Text(", "), colon: Text(": ")}
@@ -90,7 +90,7 @@ func (w *jsonWriter) dict(v *Dict, depth int) {
 	})
 }
 
-// key writes the key of an object, which is a string in JSON.
+// key writes a key of an object as a JSON string.
 func (w *jsonWriter) key(k Value) {
 	switch k := k.(type) {
 	case Str:
@@ -112,7 +112,7 @@ func (w *jsonWriter) key(k Value) {
 	fail("TypeError: keys must be str, int, float, bool or None, not %s", typeName(k))
 }
 
-// block writes the members of a list or an object between brackets.
+// block writes the items of a list or an object between brackets.
 func (w *jsonWriter) block(open, end byte, n, depth int, member func(i int)) {
 	w.b.lit(string(open))
 	for i := range n {

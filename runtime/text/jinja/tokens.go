@@ -10,7 +10,7 @@ import (
 type tokenKind int
 
 const (
-	tokenEnd tokenKind = iota // of a tag or an expression
+	tokenEnd tokenKind = iota // end of a tag or an expression
 	tokenName
 	tokenString
 	tokenInt
@@ -18,7 +18,8 @@ const (
 	tokenOp
 )
 
-// A token of an expression; text is its spelling, or a string's value.
+// A token is a token of an expression; text is its source text, or the value of a
+// string.
 type token struct {
 	kind  tokenKind
 	text  string
@@ -26,7 +27,7 @@ type token struct {
 	line  int
 }
 
-// operators, longer ones first.
+// operators lists the operators; longer ones come first.
 var operators = []string{
 	"//", "**", "==", "!=", ">=", "<=",
 	"+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";",
@@ -59,7 +60,7 @@ func (l *lexer) token(s string) (t token, size int) {
 	return token{}, 0
 }
 
-// number reads an integer or a float, with underscores between digits.
+// number reads an integer or a float; underscores between digits are allowed.
 func (l *lexer) number(s string) (token, int) {
 	if len(s) > 1 && s[0] == '0' && strings.ContainsRune("bBoOxX", rune(s[1])) {
 		n := 2
@@ -99,10 +100,10 @@ func (l *lexer) number(s string) (token, int) {
 	return token{kind: kind, text: s[:n], value: parseNumber(text)}, n
 }
 
-// afterDot says whether the number is an index written behind a dot.
+// afterDot reports whether the number is an index after a dot.
 func (l *lexer) afterDot() bool { return l.at > 0 && l.src[l.at-1] == '.' }
 
-// digits counts digits with single underscores between them.
+// digits counts digits, including single underscores between them.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && (isDigit(s[n]) || s[n] == '_' && n+1 < len(s) && n > 0 && isDigit(s[n+1]) && s[n-1] != '_') {
@@ -115,7 +116,7 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isHex(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
 
-// str reads a string in quotes.
+// str reads a quoted string.
 func (l *lexer) str(s string) (token, int) {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -133,7 +134,7 @@ var simpleEscapes = map[byte]string{
 	'n': "\n", 't': "\t", 'r': "\r", '\\': `\`, '\'': "'", '"': `"`, 'a': "\a", 'b': "\b", 'f': "\f", 'v': "\v", '\n': "",
 }
 
-// unescape reads the escapes of a Python string.
+// unescape decodes the escapes of a Python string.
 func (l *lexer) unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s

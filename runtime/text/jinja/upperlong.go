@@ -1,6 +1,6 @@
 package jinja
 
-// upperLong are the letters whose capitals are several characters (Unicode's
+// upperLong maps letters to their upper case of several characters (Unicode's
 // SpecialCasing.txt).
 var upperLong = map[rune]string{
 	0x00df: "\u0053\u0053", 0x0149: "\u02bc\u004e", 0x01f0: "\u004a\u030c", 0x0390: "\u0399\u0308\u0301",

@@ -1,33 +1,33 @@
 package jinja
 
-// A Value is what an expression gives: nil (None), bool, int64, bigInt,
-// float64, Str, *List, *Dict, or one of the kinds that only templates make
-// (undefined, tuples, ranges, generators, functions, …).
+// A Value is the value of an expression: nil (None), bool, int64, bigInt, float64, Str,
+// *List, *Dict, or one of the kinds that only templates create (undefined, tuples,
+// ranges, generators, functions, …).
 type Value any
 
-// A List is a list or a tuple; nothing changes one after it was made.
+// A List is an immutable list or tuple.
 type List struct {
 	items []Value
 	tuple bool
-	group bool // made by groupby: its parts have names
+	group bool // an item of groupby, which has named parts
 }
 
-// NewList makes a list.
+// NewList returns a list.
 func NewList(items ...Value) *List { return &List{items: items} }
 
 func newTuple(items ...Value) *List { return &List{items: items, tuple: true} }
 
-// bigInt is a whole number beyond int64, kept as its digits: templates print
-// such numbers of JSON schemas, and do not compute with them.
+// bigInt is an integer beyond int64, stored as its digits. Templates print such numbers
+// from JSON schemas, but do not compute with them.
 type bigInt string
 
-// undefined is what a missing variable or key gives.
+// undefined is the value of a missing variable or key.
 type undefined struct {
 	message string
-	unsafe  bool // a method that changes its object: an error when used
+	unsafe  bool // a method that modifies its object: an error when used
 }
 
-// namespace is an object whose attributes templates may set.
+// namespace is an object with attributes that templates may set.
 type namespace struct{ vars *Dict }
 
 // pyRange is range(start, stop, step).
@@ -45,13 +45,13 @@ func (r pyRange) len() int {
 
 func (r pyRange) at(i int) Value { return r.start + int64(i)*r.step }
 
-// A generator gives its items once.
+// A generator yields its items once.
 type generator struct {
 	items []Value
-	name  string // of its type, for messages
+	name  string // name of its type for messages
 }
 
-// view is what items, keys and values of a dictionary give.
+// view is the result of items, keys or values of a dictionary.
 type view struct {
 	dict *Dict
 	kind string // "items", "keys", "values"
@@ -72,13 +72,13 @@ func (v *view) items() []Value {
 	return out
 }
 
-// A function is anything that can be called.
+// A function is a callable value.
 type function struct {
 	name string
 	call func(s *state, a args) Value
 }
 
-// typeName is Python's name of a value's type.
+// typeName returns Python's name of a value's type.
 func typeName(v Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -120,7 +120,7 @@ func typeName(v Value) string {
 	return "function"
 }
 
-// describe names a value in messages about what it lacks.
+// describe returns the description of a value for messages about missing attributes.
 func describe(v Value) string {
 	switch v.(type) {
 	case nil:
@@ -158,8 +158,7 @@ func truth(v Value) bool {
 	return true
 }
 
-// number gives an int or a float as Python's arithmetic sees it, in which
-// booleans are 0 and 1.
+// number converts an int, a float or a boolean (0 or 1) to a number for arithmetic.
 func number(v Value) (i int64, f float64, isFloat, ok bool) {
 	switch v := v.(type) {
 	case bool:

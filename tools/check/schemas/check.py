@@ -365,7 +365,7 @@ def examine(task, result, counts, reasons, wrong):
         counts["schemas refused"] += 1
         reasons[re.sub(r"^schema at \S+: |[0-9.]+|\"[^\"]*\"", "", result["refused"])[:70]] += 1
         # Known formats are kept here, where jsonschema ignores those that it has no checker for.
-        if "nothing matches" in result["refused"] and task["texts"] and '"format"' not in json.dumps(schema):
+        if "matches no text" in result["refused"] and task["texts"] and '"format"' not in json.dumps(schema):
             wrong.append((schema, "refused as empty", task["texts"][0]))
         return
     validators = [validator_of(schema, formats) for formats in (True, False)]
