@@ -99,7 +99,7 @@ func TestChatWrong(t *testing.T) {
 		want string
 	}{
 		{nil, "has no chat template"},
-		{[]string{"--template", "nope"}, `no chat template is called "nope"; there are simple`},
+		{[]string{"--template", "nope"}, `no chat template is named "nope"; choose one of: simple`},
 		{[]string{"--template", "{% if %}"}, "line 1"},
 		{[]string{"--template", lettersTemplate, "--n=-1"}, "-n -1"},
 		{[]string{"--template", "{nokey}{query}"}, "{nokey} is neither a key"},

@@ -12,7 +12,7 @@ import (
 // any of them.
 type Message struct {
 	Role       string     // "system", "user", "assistant" or "tool"
-	Content    any        // a string, a list of parts ([]Part) or nil
+	Content    any        // a string, an array of text parts ([]Part), or nil
 	Name       string     // name of the participant
 	ToolCalls  []ToolCall // tool calls of the assistant
 	ToolCallID string     // id of the call that a tool message answers

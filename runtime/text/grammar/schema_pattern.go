@@ -143,7 +143,7 @@ func (r *patternReader) escape(known *sets) string {
 	if c == 'p' || c == 'P' {
 		name, rest, ok := strings.Cut(r.text, "}")
 		if !ok || !strings.HasPrefix(name, "{") || len(name) > 40 {
-			r.fail(`\%c has no {name}`, c)
+			r.fail(`\%c needs a {name}`, c)
 			return ""
 		}
 		r.text = rest
@@ -172,7 +172,7 @@ func (r *patternReader) escaped(c rune) (rune, bool) {
 		for range digits {
 			d := strings.IndexRune("0123456789abcdefABCDEF", r.take())
 			if d < 0 {
-				r.fail(`\%c has not %d hexadecimal digits`, c, digits)
+				r.fail(`\%c needs %d hexadecimal digits`, c, digits)
 				return 0, false
 			}
 			if d > 15 {
@@ -181,13 +181,13 @@ func (r *patternReader) escaped(c rune) (rune, bool) {
 			code = code<<4 | rune(d)
 		}
 		if code >= 0xD800 && code <= 0xDFFF {
-			r.fail(`\u%x is half of a character; write the character itself`, code)
+			r.fail(`\u%x is half of a surrogate pair; write the character itself`, code)
 		}
 		return code, true
 	case c > 0x20 && c < 0x7F && !strings.ContainsRune("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", c):
 		return c, true
 	}
-	r.fail(`\%c is not supported; there are no back-references and no word boundaries`, c)
+	r.fail(`\%c is not supported; backreferences and word boundaries are not supported`, c)
 	return 0, false
 }
 
@@ -200,7 +200,7 @@ func (r *patternReader) class() {
 		r.out.WriteByte('^')
 	}
 	if strings.HasPrefix(r.text, "]") {
-		r.fail(`a class begins with ], which is written \]`)
+		r.fail(`a class starts with ]; write \]`)
 	}
 	for r.err == nil && !strings.HasPrefix(r.text, "]") {
 		if r.out.Len() > maxSource {
@@ -213,7 +213,7 @@ func (r *patternReader) class() {
 		r.text = r.text[1:]
 		r.out.WriteByte('-')
 		if isSet || r.member(known) {
-			r.fail(`a class escape is not the end of a range; write \- for the character`)
+			r.fail(`a class escape cannot be the end of a range; write \- for the character`)
 		}
 	}
 	r.take()
