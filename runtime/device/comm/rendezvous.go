@@ -75,13 +75,13 @@ func (l *TCP) acceptAll(ctx context.Context, own handshake) error {
 	for missing := l.launch.Ranks - 1; missing > 0; missing-- {
 		select {
 		case g := <-arrivals:
-			refusal := l.refuse(own, g.said)
+			refusal := l.refuse(own, g.hello)
 			err := writeHandshake(g.conn, handshake{Protocol: protocol, Error: refusal})
 			if err != nil || refusal != "" {
 				g.conn.Close()
-				return &RankError{Rank: g.said.Rank, Err: cmp.Or(err, errors.New(refusal))}
+				return &RankError{Rank: g.hello.Rank, Err: cmp.Or(err, errors.New(refusal))}
 			}
-			l.peers[g.said.Rank] = newPeer(g.conn)
+			l.peers[g.hello.Rank] = newPeer(g.conn)
 		case <-ctx.Done():
 			var absent []int
 			for r := 1; r < l.launch.Ranks; r++ {
@@ -98,15 +98,15 @@ func (l *TCP) acceptAll(ctx context.Context, own handshake) error {
 
 // An arrival is a connection that has sent its handshake.
 type arrival struct {
-	conn net.Conn
-	said handshake
+	conn  net.Conn
+	hello handshake
 }
 
 // greet reads the handshake of a new connection.
 func greet(ctx context.Context, conn net.Conn, arrivals chan<- arrival) {
 	g := arrival{conn: conn}
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	if readHandshake(conn, &g.said) != nil || g.said.Protocol != protocol {
+	if readHandshake(conn, &g.hello) != nil || g.hello.Protocol != protocol {
 		conn.Close() // not a rank
 		return
 	}
@@ -119,14 +119,14 @@ func greet(ctx context.Context, conn net.Conn, arrivals chan<- arrival) {
 }
 
 // refuse returns the reason to refuse a rank, or "".
-func (l *TCP) refuse(own, said handshake) string {
+func (l *TCP) refuse(own, hello handshake) string {
 	switch {
-	case said.Ranks != own.Ranks:
-		return fmt.Sprintf("it has WORLD_SIZE=%d, but rank 0 has %d", said.Ranks, own.Ranks)
-	case said.Program != own.Program:
-		return fmt.Sprintf("it runs a different program (%.12s, rank 0 runs %.12s); start the same program on all ranks", said.Program, own.Program)
-	case said.Rank < 1 || said.Rank >= own.Ranks || l.peers[said.Rank] != nil:
-		return fmt.Sprintf("another process already has RANK=%d", said.Rank)
+	case hello.Ranks != own.Ranks:
+		return fmt.Sprintf("it has WORLD_SIZE=%d, but rank 0 has %d", hello.Ranks, own.Ranks)
+	case hello.Program != own.Program:
+		return fmt.Sprintf("it runs a different program (%.12s, rank 0 runs %.12s); start the same program on all ranks", hello.Program, own.Program)
+	case hello.Rank < 1 || hello.Rank >= own.Ranks || l.peers[hello.Rank] != nil:
+		return fmt.Sprintf("another process already has RANK=%d", hello.Rank)
 	}
 	return ""
 }

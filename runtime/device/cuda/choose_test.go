@@ -44,21 +44,21 @@ func TestChoice(t *testing.T) {
 	for _, c := range []struct {
 		profile *dispatch.Profile
 		blas    BLASChoice
-		told    string
+		notice  string
 	}{
 		{nil, noBLAS, ""},
 		{nil, missing, "cuBLASLt cannot be loaded: "},
 		{measured, missing, "the profile of NVIDIA H100 was measured with cuBLASLt, which is missing here"},
 	} {
-		var told []string
+		var notices []string
 		d := &Device{GPU: hopper(), Profile: c.profile, BLAS: c.blas, Plan: &manifest.CUDA{Matmuls: []manifest.Matmul{{Name: "decode.w", N: 64, K: 128, DType: "f16", Impls: allImpls}}},
-			Notice: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
+			Notice: func(format string, args ...any) { notices = append(notices, fmt.Sprintf(format, args...)) }}
 		choice, err := d.chosen()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.Join(told, "\n"); !strings.HasPrefix(text, c.told) || (c.told == "") != (text == "") || strings.Contains(text, "\n") {
-			t.Errorf("told %q, want one line that begins with %q", text, c.told)
+		if text := strings.Join(notices, "\n"); !strings.HasPrefix(text, c.notice) || (c.notice == "") != (text == "") || strings.Contains(text, "\n") {
+			t.Errorf("notice %q, want one line that begins with %q", text, c.notice)
 		}
 		if slices.Contains(choice.table, 5) {
 			t.Errorf("cuBLASLt is chosen where there is none: %v", choice.row(0))

@@ -28,7 +28,7 @@ type Job struct {
 	control  control
 	endpoint endpoint
 	rank     *Rank                          // code for this CPU's instruction set
-	hurried  atomic.Bool                    // set by ShortenTimeout
+	exiting  atomic.Bool                    // set by ShortenTimeout
 	nccl     atomic.Pointer[comm.NCCLGroup] // the open model's group of GPUs; nil: there is none
 }
 
@@ -100,7 +100,7 @@ func (j *Job) Rank() int { return j.launch.Rank }
 // asked to exit, perhaps because a rank is gone.
 func (j *Job) ShortenTimeout() {
 	j.endpoint.ShortenTimeout()
-	j.hurried.Store(j.control.Lost() == nil) // otherwise the loss of a rank is reported at once
+	j.exiting.Store(j.control.Lost() == nil) // otherwise the loss of a rank is reported at once
 }
 
 // open calls Program.Rank with settings. It reuses the device, and the library that the

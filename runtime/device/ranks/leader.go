@@ -152,16 +152,16 @@ func (l *Leader) reply(r int, o *opening, source string) error {
 		l.control.Fail(r)
 		return &comm.RankError{Rank: r, Err: fmt.Errorf("not started after %v", startLimit)}
 	}
-	var said reply
-	if err := json.Unmarshal(data, &said); err != nil {
+	var answer reply
+	if err := json.Unmarshal(data, &answer); err != nil {
 		return &comm.RankError{Rank: r, Err: fmt.Errorf("bug: invalid reply %q", data)}
 	}
 	switch {
-	case said.Hash != o.Hash:
-		err = fmt.Errorf("it runs a different program (%.12s, rank 0 runs %.12s); start the same program on all ranks", said.Hash, o.Hash)
-	case said.Error != "":
-		err = errors.New(said.Error)
-	case said.Source != source:
+	case answer.Hash != o.Hash:
+		err = fmt.Errorf("it runs a different program (%.12s, rank 0 runs %.12s); start the same program on all ranks", answer.Hash, o.Hash)
+	case answer.Error != "":
+		err = errors.New(answer.Error)
+	case answer.Source != source:
 		err = errOtherWeights
 	default:
 		return nil

@@ -13,9 +13,9 @@ import (
 // another rank, and the time of each rank's last message.
 type stepLoop struct {
 	*remoteModel
-	away     []*order
-	watch    comm.Stopwatch // measures the wait for the oldest step of away
-	lastSeen []time.Time
+	unfinished []*order
+	watch      comm.Stopwatch // measures the wait for the oldest step of unfinished
+	lastSeen   []time.Time
 }
 
 // loop executes orders on the control channel's thread until the model is closed.
@@ -27,7 +27,7 @@ func (m *remoteModel) loop() {
 	for {
 		var o *order
 		open := true
-		if len(p.away) > 0 {
+		if len(p.unfinished) > 0 {
 			select {
 			case o, open = <-m.orders:
 			default:
@@ -47,7 +47,7 @@ func (m *remoteModel) loop() {
 		}
 		p.run(o)
 	}
-	for len(p.away) > 0 {
+	for len(p.unfinished) > 0 {
 		p.receive()
 	}
 	if m.Why() == nil {
@@ -80,10 +80,10 @@ func (p *stepLoop) run(o *order) {
 		return
 	}
 	if err == nil && p.part.Output() != 0 {
-		if len(p.away) == 0 {
+		if len(p.unfinished) == 0 {
 			p.watch = comm.Stopwatch{}
 		}
-		p.away = append(p.away, o)
+		p.unfinished = append(p.unfinished, o)
 		return
 	}
 	o.step.ended(p.failed(err))
@@ -91,7 +91,7 @@ func (p *stepLoop) run(o *order) {
 
 // receive polls for the results of the oldest step.
 func (p *stepLoop) receive() {
-	o, from := p.away[0], p.part.Output()
+	o, from := p.unfinished[0], p.part.Output()
 	n, err := p.control.Probe(from, comm.Result)
 	if err == nil && n < 0 {
 		waited := p.watch.Elapsed()
@@ -114,7 +114,7 @@ func (p *stepLoop) receive() {
 			}
 		}
 	}
-	p.away, p.watch = p.away[1:], comm.Stopwatch{}
+	p.unfinished, p.watch = p.unfinished[1:], comm.Stopwatch{}
 	p.markAlive()
 	o.step.ended(p.failed(err))
 }

@@ -23,8 +23,8 @@ const (
 // Timeouts for a step and for a sign of life after the process was asked to exit by
 // MPI's launcher. OpenMPI kills the other ranks two seconds after one has died.
 const (
-	hurriedStep = time.Second
-	hurriedSign = time.Second / 2
+	exitingStep = time.Second
+	exitingSign = time.Second / 2
 )
 
 // OpenNCCL loads NCCL for the ranks' GPUs. They join the group only when all ranks have
@@ -70,8 +70,8 @@ func (j *Job) withWatchdog(limit time.Duration, step func() error) error {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		for w := (comm.Stopwatch{}); w.Elapsed() < limit; {
-			if j.hurried.Load() {
-				limit = min(limit, hurriedStep)
+			if j.exiting.Load() {
+				limit = min(limit, exitingStep)
 			}
 			select {
 			case <-done:
@@ -109,7 +109,7 @@ func (l *Leader) join(o *opening, source string) error {
 // join joins the group on a worker.
 func (f *worker) join(w []int32) error {
 	var id comm.NCCLID
-	ring, r := f.nccl.Load(), f.said
+	ring, r := f.nccl.Load(), f.status
 	switch {
 	case copy(id[:], bytesOf(w)) != len(id):
 		return fmt.Errorf("bug: rank 0 sent an NCCL id of %d words", len(w))
@@ -135,8 +135,8 @@ func (p *stepLoop) findLost(why error) error {
 		return err
 	}
 	limit := signLimit
-	if p.hurried.Load() {
-		limit = hurriedSign
+	if p.exiting.Load() {
+		limit = exitingSign
 	}
 	for r := 1; r < len(p.part.Ranks); r++ {
 		sign, err := p.control.Await(r, comm.Pong, limit)

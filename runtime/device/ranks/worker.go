@@ -34,9 +34,9 @@ func (j *Job) Work() error {
 // A worker is a rank other than 0. All its methods run on the control channel's thread.
 type worker struct {
 	*Job
-	me    *runner       // nil: no model is open
-	said  reply         // result of opening the model
-	limit time.Duration // maximum silence of rank 0 while a model is open
+	me     *runner       // nil: no model is open
+	status reply         // result of opening the model
+	limit  time.Duration // maximum silence of rank 0 while a model is open
 }
 
 // loop reads messages and executes them.
@@ -109,15 +109,15 @@ func (f *worker) openModel(w []int32) error {
 		return fmt.Errorf("bug: rank 0 sent an invalid configuration: %w", err)
 	}
 	f.close()
-	f.said = reply{Hash: f.program.Hash()}
-	if f.said.Hash == o.Hash { // a different program may encode the message differently
+	f.status = reply{Hash: f.program.Hash()}
+	if f.status.Hash == o.Hash { // a different program may encode the message differently
 		source, err := f.start(&o)
-		f.said.Source = source
+		f.status.Source = source
 		if err != nil {
-			f.said.Error = err.Error()
+			f.status.Error = err.Error()
 		}
 	}
-	return f.answer(&f.said)
+	return f.answer(&f.status)
 }
 
 // answer sends a reply to rank 0.

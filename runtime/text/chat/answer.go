@@ -13,7 +13,7 @@ import (
 type answerParser struct {
 	format   *callFormat // nil: plain text only
 	opts     ReaderOptions
-	held     string
+	pending  string
 	started  bool // a non-space character was seen
 	thinking bool
 	inCall   bool
@@ -31,7 +31,7 @@ func (p *answerParser) push(text string, last bool) (d Delta) {
 	if p.format == nil || !p.opts.Tools && !p.opts.Reasoning {
 		return Delta{Content: text}
 	}
-	p.held += text
+	p.pending += text
 	for p.step(&d, last) {
 	}
 	return d
@@ -40,7 +40,7 @@ func (p *answerParser) push(text string, last bool) (d Delta) {
 // step parses one part of the pending text. It returns false if it needs more text.
 func (p *answerParser) step(d *Delta, last bool) bool {
 	if p.trim {
-		if p.held = strings.TrimLeftFunc(p.held, unicode.IsSpace); p.held == "" {
+		if p.pending = strings.TrimLeftFunc(p.pending, unicode.IsSpace); p.pending == "" {
 			return false
 		}
 		p.trim = false
@@ -52,7 +52,7 @@ func (p *answerParser) step(d *Delta, last bool) bool {
 		return p.until(p.format.think[1], &d.Reasoning, last, func() { p.thinking, p.trim = false, true })
 	}
 	if !p.started {
-		rest := strings.TrimLeftFunc(p.held, unicode.IsSpace)
+		rest := strings.TrimLeftFunc(p.pending, unicode.IsSpace)
 		if rest == "" && !last {
 			return false
 		}
@@ -65,7 +65,7 @@ func (p *answerParser) step(d *Delta, last bool) bool {
 				return false
 			}
 			if strings.HasPrefix(rest, think) {
-				p.held = rest[len(think):]
+				p.pending = rest[len(think):]
 				p.started, p.thinking, p.trim = true, true, true
 				return true
 			}
@@ -82,29 +82,29 @@ func (p *answerParser) step(d *Delta, last bool) bool {
 // until moves text before the marker to *to and calls found at the marker. It keeps a
 // suffix that may be the start of the marker.
 func (p *answerParser) until(mark string, to *string, last bool, found func()) bool {
-	if p.held == "" {
+	if p.pending == "" {
 		return false
 	}
 	if mark != "" {
-		if before, after, ok := strings.Cut(p.held, mark); ok {
+		if before, after, ok := strings.Cut(p.pending, mark); ok {
 			*to += before
-			p.held = after
+			p.pending = after
 			found()
 			return true
 		}
 	}
 	keep := 0
 	if !last {
-		keep = begun(p.held, mark)
+		keep = partialMark(p.pending, mark)
 	}
-	*to += p.held[:len(p.held)-keep]
-	p.held = p.held[len(p.held)-keep:]
+	*to += p.pending[:len(p.pending)-keep]
+	p.pending = p.pending[len(p.pending)-keep:]
 	return false
 }
 
-// begun returns the length of the longest suffix of text that is a proper prefix of
+// partialMark returns the length of the longest suffix of text that is a proper prefix of
 // mark.
-func begun(text, mark string) int {
+func partialMark(text, mark string) int {
 	for n := min(len(mark)-1, len(text)); n > 0; n-- {
 		if strings.HasSuffix(text, mark[:n]) {
 			return n
@@ -117,34 +117,34 @@ func begun(text, mark string) int {
 func (p *answerParser) call(d *Delta, last bool) bool {
 	end := -1
 	if p.format.close != "" {
-		end = strings.Index(p.held, p.format.close)
+		end = strings.Index(p.pending, p.format.close)
 	}
 	if more, taken := p.stream.take(p, d, end, last); taken {
 		return more
 	}
-	body, rest, mark, ended := p.held, "", "", last
+	body, rest, mark, ended := p.pending, "", "", last
 	if end >= 0 {
-		body, rest, mark, ended = p.held[:end], p.held[end+len(p.format.close):], p.format.close, true
+		body, rest, mark, ended = p.pending[:end], p.pending[end+len(p.format.close):], p.format.close, true
 	}
 	if !ended {
 		return false
 	}
-	told := p.stream.told > 0
-	if told {
+	emitted := p.stream.emitted > 0
+	if emitted {
 		body = strings.Trim(body, " \t\r\n,;]")
 	}
 	list, ok := readCalls(body, p.format.keys)
-	switch p.trim = ok || told; {
+	switch p.trim = ok || emitted; {
 	case ok:
 		for _, c := range list {
 			c.Index, c.ID = p.calls, callID()
 			d.Calls = append(d.Calls, c)
 			p.calls++
 		}
-	case !told:
+	case !emitted:
 		d.Content += p.format.open + body + mark // not a valid call: show the text that the model wrote
 	}
-	p.inCall, p.held, p.stream = false, rest, callStream{}
+	p.inCall, p.pending, p.stream = false, rest, callStream{}
 	return rest != ""
 }
 

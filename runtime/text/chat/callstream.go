@@ -9,9 +9,9 @@ import (
 // supports calls that write the name before a JSON object of arguments, as the
 // templates of all families do.
 type callStream struct {
-	told int // calls emitted since the opening marker
-	part int // state of the current call
-	json nesting
+	emitted int // calls emitted since the opening marker
+	part    int // state of the current call
+	json    nesting
 }
 
 // States of a call.
@@ -30,35 +30,35 @@ var callHead = regexp.MustCompile(`^[\s,;]*\[?\s*\{\s*"(?:name|tool_name|functio
 func (s *callStream) take(p *answerParser, d *Delta, end int, last bool) (more, taken bool) {
 	switch s.part {
 	case beforeCall:
-		m := callHead.FindStringSubmatchIndex(p.held)
+		m := callHead.FindStringSubmatchIndex(p.pending)
 		var name string
-		if m == nil || end >= 0 && end < m[1] || json.Unmarshal([]byte(p.held[m[2]:m[3]]), &name) != nil || name == "" {
+		if m == nil || end >= 0 && end < m[1] || json.Unmarshal([]byte(p.pending[m[2]:m[3]]), &name) != nil || name == "" {
 			return false, false
 		}
 		d.Calls = append(d.Calls, CallDelta{Index: p.calls, ID: callID(), Name: name})
 		p.calls++
-		s.told++
-		s.part, s.json, p.held = inArguments, nesting{}, p.held[m[1]-1:]
+		s.emitted++
+		s.part, s.json, p.pending = inArguments, nesting{}, p.pending[m[1]-1:]
 		return true, true
 	case inArguments:
-		n, whole := s.json.skip(p.held)
+		n, whole := s.json.skip(p.pending)
 		if n > 0 {
-			d.addArguments(p.calls-1, p.held[:n])
-			p.held = p.held[n:]
+			d.addArguments(p.calls-1, p.pending[:n])
+			p.pending = p.pending[n:]
 		}
 		if whole {
 			s.part, s.json = afterArguments, nesting{depth: 1}
 		}
 		return whole, true
 	}
-	text := p.held
+	text := p.pending
 	if end >= 0 {
 		text = text[:end]
 	} else if !last {
-		text = text[:len(text)-begun(text, p.format.close)] // the marker ends a call wherever it occurs
+		text = text[:len(text)-partialMark(text, p.format.close)] // the marker ends a call wherever it occurs
 	}
 	n, whole := s.json.skip(text)
-	p.held = p.held[n:]
+	p.pending = p.pending[n:]
 	if whole || end >= 0 || last {
 		s.part = beforeCall
 		return true, true

@@ -26,8 +26,8 @@ func (t *Template) call(name, arguments string) string {
 // isGeneric reports whether a template does not mention tools.
 func isGeneric(source string) bool { return !strings.Contains(source, "tools") }
 
-// takesSystem reports whether the template renders messages of the role system.
-func (t *Template) takesSystem() bool {
+// rendersSystem reports whether the template renders messages of the role system.
+func (t *Template) rendersSystem() bool {
 	const needle = "needle-7f3a"
 	text, err := t.Render([]Message{{Role: "system", Content: needle}, {Role: "user", Content: "a"}}, RenderOptions{AddGenerationPrompt: true})
 	return err == nil && strings.Contains(text, needle)

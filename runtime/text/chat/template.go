@@ -57,7 +57,7 @@ func ParseBounded(source string, tokens SpecialTokens, limits jinja.Limits) (*Te
 		return nil, err
 	}
 	if isGeneric(source) {
-		t.generic, t.system = true, t.takesSystem()
+		t.generic, t.system = true, t.rendersSystem()
 	}
 	return t, nil
 }

@@ -124,13 +124,13 @@ type stripStage struct {
 	start, stop int
 	cut         int    // characters removed from the front of this token
 	middle      bool   // the front of the token is done
-	held        string // characters at the end that may have to be removed
+	pending     string // characters at the end that may have to be removed
 }
 
 func (s *stripStage) push(text string, begin, end bool, out sink) {
 	first := begin
 	if begin {
-		s.cut, s.middle, s.held = 0, false, ""
+		s.cut, s.middle, s.pending = 0, false, ""
 	}
 	for !s.middle && text != "" {
 		if s.cut < s.start && strings.HasPrefix(text, s.content) {
@@ -140,12 +140,12 @@ func (s *stripStage) push(text string, begin, end bool, out sink) {
 		}
 		s.middle = true
 	}
-	text = s.held + text
+	text = s.pending + text
 	keep := text
 	for n := 0; n < s.stop && strings.HasSuffix(keep, s.content); n++ {
 		keep = strings.TrimSuffix(keep, s.content)
 	}
-	s.held = text[len(keep):]
+	s.pending = text[len(keep):]
 	out(keep, first, end)
 }
 
@@ -154,10 +154,10 @@ func (s *stripStage) flush(sink) {}
 // suffixStage decodes BPE with an end-of-word suffix: the suffix becomes a space,
 // except in the last token.
 type suffixStage struct {
-	whole  wholeToken
-	suffix string
-	held   string
-	have   bool
+	whole   wholeToken
+	suffix  string
+	pending string
+	have    bool
 }
 
 func (s *suffixStage) push(text string, begin, end bool, out sink) {
@@ -166,15 +166,15 @@ func (s *suffixStage) push(text string, begin, end bool, out sink) {
 		return
 	}
 	s.emit(" ", out)
-	s.held, s.have = token, true
+	s.pending, s.have = token, true
 }
 
 func (s *suffixStage) emit(blank string, out sink) {
 	if s.have {
 		if s.suffix != "" {
-			s.held = strings.ReplaceAll(s.held, s.suffix, blank)
+			s.pending = strings.ReplaceAll(s.pending, s.suffix, blank)
 		}
-		out(s.held, true, true)
+		out(s.pending, true, true)
 		s.have = false
 	}
 }

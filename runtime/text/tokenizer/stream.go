@@ -12,7 +12,7 @@ type Stream struct {
 	sinks       []sink
 	out         strings.Builder
 	tokens      int
-	held        string // text that the final cleanup may still change
+	pending     string // text that the final cleanup may still change
 }
 
 // NewStream returns a new Stream; skipSpecial omits special tokens.
@@ -65,12 +65,12 @@ func (s *Stream) take(last bool) string {
 	if !s.t.config.CleanUp {
 		return text
 	}
-	text = s.held + text
+	text = s.pending + text
 	cut := len(text)
 	if !last {
 		cut = cleanUpCut(text)
 	}
-	s.held = text[cut:]
+	s.pending = text[cut:]
 	return spaceCleanup.apply(text[:cut])
 }
 
