@@ -7,5 +7,5 @@ const (
 	ABI          = 4                   // IFL_ABI
 	MaxOut       = manifest.MaxOutputs // IFL_MAX_OUT
 	DispatchRows = 513                 // IFL_ROWS
-	PageRows     = 64                  // rows of a KV-cache page
+	PageRows     = 64                  // rows of a KV cache page
 )

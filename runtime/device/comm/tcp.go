@@ -270,9 +270,9 @@ func (l *TCP) Table() unsafe.Pointer { return nil }
 // Counts returns no counts: NCCLGroup counts the communication of steps.
 func (l *TCP) Counts() Counts { return Counts{} }
 
-// Flush says goodbye: rank 0 closes its connections first, after it has released all
-// ranks, and the others wait for that. So no rank mistakes the end of a connection for
-// a loss.
+// Flush prepares for Leave: rank 0 announces the end on every connection, and the other
+// ranks wait until rank 0 closes theirs. So no rank mistakes the end of a connection
+// for a loss.
 func (l *TCP) Flush() error {
 	l.leaving.Store(true)
 	for _, p := range l.peers {

@@ -87,8 +87,8 @@ func (g *Grammar) step(p *position, c byte) (*position, error) {
 	return q, nil
 }
 
-// follow is like step without the lock. It reads the cached transition, which exists if
-// a mask was computed at p.
+// follow is like step for callers without the lock. The transition is usually cached,
+// because a mask was computed at p.
 func (g *Grammar) follow(p *position, c byte) (*position, error) {
 	if next := p.next.Load(); next != nil {
 		if q := (*next)[g.classes[c]].Load(); q != nil {
