@@ -7,16 +7,16 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// PlanBuffers notes which buffer each value that outlives its region is kept in.
+// PlanBuffers assigns buffers to the values that outlive their region.
 var PlanBuffers = &Pass{
 	Name:  "plan-buffers",
 	Brief: "shares buffers between values",
-	Doc:   "Notes a buffer on every op whose results outlive it, so that values whose lives do not overlap share one, a residual sum takes the place of the residual, and a carried value keeps one place through all iterations.",
+	Doc:   "Annotates each op whose results outlive it with a buffer. Values with disjoint lifetimes share one. A residual sum overwrites the residual, and a carried value keeps its buffer through all iterations.",
 	Run:   planBuffers,
 }
 
 func planBuffers(_ *Env, m *ir.Module) error {
-	ir.DCE(m) // what nothing reads needs no place
+	ir.DCE(m) // dead values need no buffer
 	for _, g := range m.Graphs {
 		p := &bufferPlan{slot: map[*ir.Value]int{}, life: lifetimesOf(g)}
 		p.block(g.Body, nil)
@@ -24,23 +24,23 @@ func planBuffers(_ *Env, m *ir.Module) error {
 	return nil
 }
 
-// A bufferPlan gives slots to values in order of execution.
+// A bufferPlan assigns slots to values in order of execution.
 type bufferPlan struct {
 	slot  map[*ir.Value]int
 	slots []slot
 	life  *lifetimes
 }
 
-// A slot is a buffer that values share in turn.
+// A slot is a buffer that values share, one after another.
 type slot struct {
 	rows  rows
 	holds []*ir.Value
-	until int // number of the op up to which it is taken
+	until int // number of the op up to which it is occupied
 }
 
-// rows is what the values of one slot have in common: how many rows there are,
-// and how far apart. Neighboring ops run together row by row, so that a row
-// may only be overwritten where the same row was read.
+// rows is what the values of one slot have in common: the number of rows and
+// their pitch. Neighboring ops run together row by row, so a row may be
+// overwritten only where the same row was read.
 type rows struct {
 	role  string
 	pitch int // in vectors of 16 columns
@@ -48,8 +48,8 @@ type rows struct {
 
 func rowsOf(v *ir.Value) rows { return rows{v.Role(), (v.Type.Cols() + 15) / 16} }
 
-// block plans one block. target is the slot that each value of its yield
-// should come to stand in.
+// block plans one block. target is the preferred slot of each value that it
+// yields.
 func (p *bufferPlan) block(b *ir.Block, target map[*ir.Value]int) {
 	for _, op := range b.Ops {
 		switch {
@@ -79,9 +79,9 @@ func (p *bufferPlan) note(op *ir.Op) {
 	}
 }
 
-// place returns a result its slot: that of the carried value it becomes, that of
-// an argument that dies in this op and is read only where it is overwritten,
-// or a free one.
+// place assigns a slot to a result: the slot of the carried value that it
+// becomes, the slot of an argument that dies in this op and is read only where
+// it is overwritten, or a free one.
 func (p *bufferPlan) place(op *ir.Op, r *ir.Value, target map[*ir.Value]int) {
 	at := p.life.at[op]
 	if s, ok := target[r]; ok && (len(p.live(s, at)) == 0 || p.inPlace(op, r, s)) {
@@ -97,7 +97,7 @@ func (p *bufferPlan) place(op *ir.Op, r *ir.Value, target map[*ir.Value]int) {
 	p.take(r, p.free(rowsOf(r), at), p.life.last[r])
 }
 
-// live lists the values in a slot that op number `at` or a later one reads.
+// live lists the values of a slot that op number `at` or a later one reads.
 func (p *bufferPlan) live(s, at int) (list []*ir.Value) {
 	for _, v := range p.slots[s].holds {
 		if p.life.last[v] >= at {
@@ -113,8 +113,8 @@ func (p *bufferPlan) take(v *ir.Value, s, until int) {
 	x.holds, x.until = append(x.holds, v), max(x.until, until)
 }
 
-// free finds a slot for such rows that nothing needs from op number `at` on, or
-// makes one.
+// free returns a slot for such rows that is unused from op number `at` on, or
+// adds one.
 func (p *bufferPlan) free(want rows, at int) int {
 	for s, x := range p.slots {
 		if x.until < at && x.rows == want {
@@ -125,9 +125,9 @@ func (p *bufferPlan) free(want rows, at int) int {
 	return len(p.slots) - 1
 }
 
-// inPlace reports whether the result may overwrite the one value in slot s: it is
-// of the same type, dies here, and the op reads it only column by column
-// behind its root (or is elementwise itself), on the way to the result.
+// inPlace reports whether the result may overwrite the one value in slot s: it
+// has the same type, dies here, and on the way to the result the op reads it
+// only column by column after its root (or is elementwise itself).
 func (p *bufferPlan) inPlace(op *ir.Op, r *ir.Value, s int) bool {
 	at := p.life.at[op]
 	live := p.live(s, at)
@@ -142,7 +142,7 @@ func (p *bufferPlan) inPlace(op *ir.Op, r *ir.Value, s int) bool {
 		return op.Def.Is(ir.Elementwise) && reads(op, held)
 	}
 	behind := false
-	from := map[*ir.Value]bool{} // made from what the last op that reads it gives: not before
+	from := map[*ir.Value]bool{} // computed from the argument of the last op that reads it: not earlier
 	for _, o := range op.Body.Ops {
 		switch {
 		case reads(o, held) && (!behind || !o.Def.Is(ir.Elementwise)):
@@ -163,9 +163,9 @@ func reads(op *ir.Op, v *ir.Value) bool {
 	return slices.ContainsFunc(op.Args, func(a ir.Arg) bool { return a.Value == v })
 }
 
-// repeat plans a loop: a carried value takes over the slot of its first value
-// when that dies here, its last value comes to stand in the same slot where it
-// can, and the results keep it.
+// repeat plans a loop. A carried value takes over the slot of its initial value
+// if that dies here. Its last value uses the same slot if possible, and so do
+// the results.
 func (p *bufferPlan) repeat(op *ir.Op) {
 	at, end := p.life.at[op], p.life.end[op.Body]
 	target, carried := map[*ir.Value]int{}, map[int]bool{}
@@ -175,7 +175,7 @@ func (p *bufferPlan) repeat(op *ir.Op) {
 		if !ok || p.life.last[init] != at || p.slots[s].rows != rowsOf(c) || carried[s] {
 			s = p.free(rowsOf(c), at)
 		}
-		p.take(c, s, end) // to the last iteration
+		p.take(c, s, end) // occupied until the last iteration
 		carried[s] = true
 		target[op.Body.Yield[j]] = s
 	}

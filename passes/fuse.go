@@ -7,12 +7,12 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// FuseRegions groups each matmul with the row ops in front of it and the ops
-// behind it that need only its tiles.
+// FuseRegions groups each matmul with the row ops before it and those ops after
+// it that need only its output tiles.
 var FuseRegions = &Pass{
 	Name:  "fuse-regions",
 	Brief: "groups ops into one kernel each",
-	Doc:   "Puts each matmul into a region with the row ops that only matmuls read (norms and rounding are cloned in front of each), and with the ops behind it that are local to a tile of its output: bias, activation, gate·up, residual, rope, appending keys and values.",
+	Doc:   "Groups each matmul into a region with the row ops before it and the ops after it. Row ops that only matmuls read (norms and rounding) are cloned into each region. Ops after it join if they need only a tile of its output: bias, activation, gate·up, residual, rope, appending to the KV cache.",
 	Run:   fuseRegions,
 }
 
@@ -52,7 +52,7 @@ func (f *fuser) block(g *ir.Graph, b *ir.Block) error {
 	return nil
 }
 
-// region makes the region of one matmul, where there is anything to fuse.
+// region makes the region of one matmul, if there is anything to fuse.
 func (f *fuser) region(g *ir.Graph, b *ir.Block, root *ir.Op) error {
 	uses := ir.Uses(g)
 	front := prologue(b, root, uses)
@@ -83,8 +83,8 @@ func (f *fuser) region(g *ir.Graph, b *ir.Block, root *ir.Op) error {
 	return nil
 }
 
-// yield lists the values of the region that something outside reads, and names
-// the region's results after them; inside they get fresh names.
+// yield lists the values of the region that are used outside, and gives their
+// names to the region's results. Inside, the values get fresh names.
 func (f *fuser) yield(body *ir.Block, inside map[*ir.Op]bool, uses map[*ir.Value][]ir.Use) []string {
 	var names []string
 	for _, op := range body.Ops {
@@ -102,7 +102,8 @@ func (f *fuser) yield(body *ir.Block, inside map[*ir.Op]bool, uses map[*ir.Value
 	return names
 }
 
-// replaceOutside redirects uses of a value outside the region to its result.
+// replaceOutside redirects uses of a value outside the region to the region's
+// result.
 func replaceOutside(g *ir.Graph, region *ir.Op, from, to *ir.Value) {
 	for _, b := range g.Blocks() {
 		if b == region.Body {
@@ -126,14 +127,14 @@ func replaceOutside(g *ir.Graph, region *ir.Op, from, to *ir.Value) {
 	}
 }
 
-// prologue returns the chain of row ops in front of the root, in order, that may be
-// cloned into its region: each is read by nothing but matmuls and such chains.
+// prologue returns the chain of row ops before the root, in order, that can be
+// cloned into its region: only matmuls and such chains read them.
 func prologue(b *ir.Block, root *ir.Op, uses map[*ir.Value][]ir.Use) []*ir.Op {
 	var chain []*ir.Op
 	v := root.Args[0].Value
 	for v.Kind == ir.Result && b.Index(v.Op) >= 0 && inFront(v.Op) && onlyMatmuls(v, uses, 0) {
 		if root.Int("slices") > 1 && v.Op.Def.Name != "quantize_act" {
-			break // would be done anew for each slice
+			break // would be repeated for each slice
 		}
 		chain = append(chain, v.Op)
 		v = v.Op.Args[0].Value
@@ -142,7 +143,7 @@ func prologue(b *ir.Block, root *ir.Op, uses map[*ir.Value][]ir.Use) []*ir.Op {
 	return chain
 }
 
-// inFront reports whether an op is cheap enough to be done anew for each matmul.
+// inFront reports whether an op is cheap enough to repeat for each matmul.
 func inFront(op *ir.Op) bool {
 	switch op.Def.Name {
 	case "rmsnorm", "layernorm", "l2norm", "quantize_act", "scale":
@@ -151,8 +152,8 @@ func inFront(op *ir.Op) bool {
 	return false
 }
 
-// onlyMatmuls reports whether every use of a value is a matmul's input, perhaps
-// by way of further ops in front.
+// onlyMatmuls reports whether every use of a value is a matmul's input,
+// directly or through other prologue ops.
 func onlyMatmuls(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
 	for _, u := range uses[v] {
 		switch {
@@ -167,8 +168,8 @@ func onlyMatmuls(v *ir.Value, uses map[*ir.Value][]ir.Use, depth int) bool {
 	return true
 }
 
-// cloneFront puts copies of the chain into the region and makes the root read
-// them. The originals die when their last matmul has its copy.
+// cloneFront copies the chain into the region and makes the root read the copy.
+// The originals die when their last matmul has its copy.
 func (f *fuser) cloneFront(front []*ir.Op, root *ir.Op, body *ir.Block) {
 	var prev *ir.Value
 	for _, op := range front {
@@ -190,8 +191,8 @@ func (f *fuser) cloneFront(front []*ir.Op, root *ir.Op, body *ir.Block) {
 	}
 }
 
-// epilogue grows the run of ops behind the root as long as they stay local to
-// its tiles and everything else they read is there before the root.
+// epilogue extends the run of ops after the root while they are local to its
+// tiles and their other arguments are available before the root.
 func epilogue(b *ir.Block, root *ir.Op) []*ir.Op {
 	var tail []*ir.Op
 	at := b.Index(root)
@@ -219,8 +220,8 @@ func readsAny(op *ir.Op, inside map[*ir.Value]bool) bool {
 	return slices.ContainsFunc(op.Args, func(a ir.Arg) bool { return inside[a.Value] })
 }
 
-// ready reports whether what the op reads from outside the region stands before
-// place at of the block.
+// ready reports whether all arguments of the op from outside the region are
+// defined before place at of the block.
 func ready(b *ir.Block, op *ir.Op, inside map[*ir.Value]bool, at int) bool {
 	for _, a := range op.Args {
 		if a.Kind != ir.Result || inside[a.Value] {
@@ -233,7 +234,7 @@ func ready(b *ir.Block, op *ir.Op, inside map[*ir.Value]bool, at int) bool {
 	return true
 }
 
-// crossesState reports whether moving a write up, behind the tail, would pass
+// crossesState reports whether moving a write up to the region would pass
 // another op on the same state.
 func crossesState(between []*ir.Op, write *ir.Op, tail []*ir.Op) bool {
 	for _, op := range between {
@@ -247,7 +248,7 @@ func crossesState(between []*ir.Op, write *ir.Op, tail []*ir.Op) bool {
 	return false
 }
 
-// useful drops a tail that only names parts: a split alone gains nothing.
+// useful drops an epilogue that only names parts: a split alone gains nothing.
 func useful(tail []*ir.Op) []*ir.Op {
 	for _, op := range tail {
 		if op.Def.Name != "split" {

@@ -6,13 +6,13 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// lifetimes says when each value of a graph is read last. Ops are numbered in
-// order of execution; what a region inside an op reads, the op reads, but the
-// ops of a repeat's body have numbers of their own.
+// lifetimes records the last use of each value of a graph. Ops are numbered in
+// order of execution. Uses inside a region count as uses by the region's op,
+// but ops in the body of a repeat have numbers of their own.
 type lifetimes struct {
-	at   map[*ir.Op]int    // number of an op; of a repeat, before its body
-	end  map[*ir.Block]int // number behind a block's last op, where its yield is read
-	last map[*ir.Value]int // number at which a value is read last; where it is defined, if nothing reads it
+	at   map[*ir.Op]int    // number of an op; of a repeat, the number before its body
+	end  map[*ir.Block]int // number after a block's last op, where its yield is read
+	last map[*ir.Value]int // number of the last use; of an unused value, its definition
 	next int
 }
 
@@ -20,7 +20,7 @@ func lifetimesOf(g *ir.Graph) *lifetimes {
 	l := &lifetimes{at: map[*ir.Op]int{}, end: map[*ir.Block]int{}, last: map[*ir.Value]int{}}
 	l.block(g.Body)
 	for _, op := range slices.Backward(slices.Collect(g.All())) {
-		if op.Def.Name == "split" { // its parts may lie in what it cuts
+		if op.Def.Name == "split" { // its parts may share the buffer of its argument
 			for _, part := range op.Results {
 				x := op.Args[0].Value
 				l.last[x] = max(l.last[x], l.last[part])
@@ -65,8 +65,8 @@ func (l *lifetimes) read(op *ir.Op, at int) {
 	}
 }
 
-// again extends the life of what a repeat's body reads from outside to the end
-// of its last iteration.
+// again extends the lifetime of values from outside a repeat that its body
+// reads, to the end of the last iteration.
 func (l *lifetimes) again(body *ir.Block) {
 	own := map[*ir.Value]bool{}
 	for _, p := range body.Params {

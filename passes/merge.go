@@ -7,11 +7,11 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// MergeProjections joins matmuls that read one input into one matmul.
+// MergeProjections joins matmuls with a common input into one.
 var MergeProjections = &Pass{
 	Name:  "merge-projections",
 	Brief: "joins matmuls of one input",
-	Doc:   "Joins the query, key and value projections of one input into one matmul on concatenated rows, and a gate and an up projection into one on rows interleaved by panels of 16, so that each input is read and rounded once and the product of the two stays in a tile.",
+	Doc:   "Joins the query, key and value projections of one input into one matmul with concatenated weight rows. Joins gate and up projections into one matmul with weight rows interleaved by panels of 16. Each input is then read and rounded once, and the product of gate and up needs only one tile.",
 	Run:   mergeProjections,
 }
 
@@ -31,11 +31,11 @@ type merger struct {
 	env   *Env
 	mod   *ir.Module
 	names *ir.Names
-	made  map[string]*ir.Value // joint weights by transform
+	made  map[string]*ir.Value // merged weights by transform
 }
 
-// block merges within one block: first pairs that meet in a product, then what
-// leads to attention.
+// block merges within one block: first gate and up pairs, then projections of
+// attention.
 func (mg *merger) block(g *ir.Graph, b *ir.Block) error {
 	for i := 0; i < len(b.Ops); i++ {
 		gate := b.Ops[i]
@@ -66,8 +66,8 @@ func (mg *merger) block(g *ir.Graph, b *ir.Block) error {
 	return nil
 }
 
-// siblings lists the matmuls of the block from gate on that read its input by
-// weights of its type.
+// siblings lists the matmuls of the block, from gate on, with the same input
+// and weight type.
 func siblings(b *ir.Block, gate *ir.Op) []*ir.Op {
 	var out []*ir.Op
 	for _, op := range b.Ops[b.Index(gate):] {
@@ -78,8 +78,8 @@ func siblings(b *ir.Block, gate *ir.Op) []*ir.Op {
 	return out
 }
 
-// sameKind reports whether two weights can be stacked: one type, one array shape,
-// used with the same index.
+// sameKind reports whether two weights can be stacked: same type, same array
+// shape, same index.
 func sameKind(a, b ir.Arg) bool {
 	if a.Type.Elem != b.Type.Elem || len(a.Count) != len(b.Count) || len(a.Index) != len(b.Index) {
 		return false
@@ -97,8 +97,8 @@ func sameKind(a, b ir.Arg) bool {
 	return true
 }
 
-// gated finds, for the first matmul, the other one whose output it meets in a
-// product with nothing but elementwise ops of one input between.
+// gated returns the matmul that the first one's output is multiplied with, if
+// only elementwise ops of one input are in between.
 func gated(group []*ir.Op, uses map[*ir.Value][]ir.Use) []*ir.Op {
 	first := group[0]
 	n := first.Args[1].Type.Shape[0].N
@@ -117,7 +117,7 @@ func gated(group []*ir.Op, uses map[*ir.Value][]ir.Use) []*ir.Op {
 	return nil
 }
 
-// product follows a value through single uses by elementwise ops to a mul of
+// product follows a value through elementwise ops with a single use to a mul of
 // two computed values.
 func product(v *ir.Value, uses map[*ir.Value][]ir.Use) *ir.Op {
 	for range 8 {
@@ -166,7 +166,7 @@ func joined(ops []*ir.Op) string {
 	return name
 }
 
-// merge replaces the matmuls by one, at the place of the first, and a split.
+// merge replaces the matmuls by one matmul and a split, in place of the first.
 func (mg *merger) merge(g *ir.Graph, b *ir.Block, ops []*ir.Op, how, name string) error {
 	first := ops[0]
 	w, sizes := mg.joint(ops, how, name)
@@ -198,8 +198,8 @@ func (mg *merger) merge(g *ir.Graph, b *ir.Block, ops []*ir.Op, how, name string
 	return nil
 }
 
-// joint returns the weight that stands for those of several matmuls, and the rows of
-// each: one for all layers, also where each is a loop of its own.
+// joint returns the merged weight of several matmuls and the row count of each.
+// Layers in different loops share one merged weight.
 func (mg *merger) joint(ops []*ir.Op, how, name string) (w *ir.Value, sizes []int) {
 	like := ops[0].Args[1]
 	transform := &tensor.Transform{Op: how}

@@ -6,13 +6,14 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// Partition places layers on devices and splits them over tensor groups.
+// Partition places layers on device groups and splits them within each group
+// (pipeline and tensor parallel).
 var Partition = &Pass{
 	Name:  "partition",
 	Brief: "places layers and heads on devices",
-	Doc: "Places layers on the groups of the device string (an annotation), and splits the layers of a group with several ranks: query, key, value, gate and up projections by rows, so that each rank has whole heads and its share of the hidden columns; output and down projections by columns, and their sums in parts are added over the ranks by one all_reduce before the residual, or one for both where they meet in one sum (Megatron-LM, §3; Inferflow report, Table 4). " +
+	Doc: "Places layers on the groups of the device string (an annotation), and splits the layers of a group with several ranks (Megatron-LM, §3; Inferflow report, Table 4). Query, key, value, gate and up projections are split by rows, so that each rank has whole heads and a part of the hidden columns. Output and down projections are split by columns. One all_reduce adds their partial sums before the residual, or a single one for both if they meet in one sum. " +
 		"Keys and values are split by heads, and stand on several ranks where there are more of them than key heads; experts are split among ranks. A head as wide as the vocabulary is split by rows and gathered. What cannot be split is computed by every rank.",
-	Tolerance: 1e-9, // a sum in parts
+	Tolerance: 1e-9, // partial sums
 	Run:       partition,
 }
 
@@ -23,7 +24,7 @@ func partition(env *Env, m *ir.Module) error {
 	tpSize := len(env.Devices[0])
 	for _, g := range env.Devices {
 		if len(g) != tpSize {
-			return fmt.Errorf("device groups of %d and %d ranks: groups of one size are needed, because the layers of all groups are one loop; name as many devices in each group, or all in one, and let shares say which group gets more layers", tpSize, len(g))
+			return fmt.Errorf("device groups of %d and %d ranks: all groups need the same size, because their layers form one loop; name the same number of devices in each group, or all in one group, and give a group more layers with *N", tpSize, len(g))
 		}
 	}
 	if len(env.Devices) > 1 {
@@ -40,22 +41,22 @@ func partition(env *Env, m *ir.Module) error {
 	}
 	for _, st := range m.States {
 		if geo[st] == nil {
-			env.notice("the heads of %s are not shared by the devices of a group: what attention gives is needed whole", st)
+			env.notice("the heads of %s are not divided among the devices of a group, because the attention output is needed whole", st)
 		}
 	}
 	s := &sharder{env: env, mod: m, n: tpSize, names: ir.NewNames(m), geo: geo, weights: map[string]*ir.Value{}, split: map[*ir.Value]bool{}}
 	for _, g := range m.Graphs {
-		if g.Name == ir.DraftGraph { // one rank runs it, see projector.draft
+		if g.Name == ir.DraftGraph { // runs on one rank, see projector.draft
 			continue
 		}
 		s.uses = ir.Uses(g)
 		for _, rep := range g.FindOps("repeat") {
 			if err := s.layer(rep); err != nil {
-				return fmt.Errorf("splitting a layer over %d devices: %w", tpSize, err)
+				return fmt.Errorf("splitting a layer among %d devices: %w", tpSize, err)
 			}
 		}
 		if err := s.heads(g); err != nil {
-			return fmt.Errorf("splitting the head over %d devices: %w", tpSize, err)
+			return fmt.Errorf("splitting the head among %d devices: %w", tpSize, err)
 		}
 	}
 	return nil

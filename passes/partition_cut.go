@@ -6,11 +6,11 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// A cut says which run of columns (or rows, or experts) each rank has. Runs
-// may overlap where ranks share one, and differ in length.
+// A cut lists the range of columns (or rows, or experts) of each rank. Ranges
+// may overlap if ranks share columns, and may differ in length.
 type cut []ir.Range
 
-// width returns the length of the longest run.
+// width returns the length of the longest range.
 func (c cut) width() int {
 	w := 0
 	for _, r := range c {
@@ -19,7 +19,7 @@ func (c cut) width() int {
 	return w
 }
 
-// times returns the cut of things that are n columns each.
+// times returns the cut for items of n columns each.
 func (c cut) times(n int) cut {
 	out := make(cut, len(c))
 	for i, r := range c {
@@ -28,7 +28,7 @@ func (c cut) times(n int) cut {
 	return out
 }
 
-// equal reports whether the runs are equal parts of size in order.
+// equal reports whether the ranges are equal consecutive parts of size.
 func (c cut) equal(size int) bool {
 	for i, r := range c {
 		if r.Lo*len(c) != i*size || r.Hi*len(c) != (i+1)*size {
@@ -48,7 +48,7 @@ func (c cut) whole(size int) bool {
 	return true
 }
 
-// nums returns the numbers of a transform of parts.
+// nums returns the numbers for a transform of parts.
 func (c cut) nums(size int) []float64 {
 	if c.equal(size) {
 		return []float64{float64(len(c))}
@@ -60,7 +60,7 @@ func (c cut) nums(size int) []float64 {
 	return out
 }
 
-// bounds returns the numbers of the attribute bounds.
+// bounds returns the numbers for the attribute bounds.
 func (c cut) bounds() []int {
 	var out []int
 	for _, r := range c {
@@ -78,7 +78,7 @@ func (c cut) same(d cut) bool {
 	return len(c) == len(d)
 }
 
-// evenly cuts size into n runs that differ by at most one.
+// evenly cuts size into n ranges whose lengths differ by at most one.
 func evenly(size, n int) cut {
 	var c cut
 	for i := range n {
@@ -87,7 +87,7 @@ func evenly(size, n int) cut {
 	return c
 }
 
-// byShares cuts size into runs of whole units in proportion to the shares, at
+// byShares cuts size into ranges of whole units in proportion to the shares, at
 // least one unit each.
 func byShares(size, unit int, shares []float64) cut {
 	n, units := len(shares), size/unit
@@ -110,19 +110,18 @@ func byShares(size, unit int, shares []float64) cut {
 	return c
 }
 
-// A geometry says which heads of an attention's queries, and of its keys and
-// values, each rank has.
+// A geometry lists the query heads and the KV heads of each rank.
 type geometry struct {
 	heads, kvHeads int
 	q, kv          cut
 }
 
-// headsOver shares heads out among n ranks: whole groups of queries with their
-// key head where there are enough of these, else several ranks share a key head and
-// divide its queries.
+// headsOver distributes heads over n ranks. If there are enough KV heads, a
+// rank gets whole groups of query heads with their KV head. Otherwise several
+// ranks share a KV head and divide its query heads.
 func headsOver(n, heads, kvHeads int) (*geometry, error) {
 	if heads < n {
-		return nil, fmt.Errorf("%d heads cannot be shared by %d devices; name at most %d in a group", heads, n, heads)
+		return nil, fmt.Errorf("%d heads cannot be divided among %d devices; name at most %d in a group", heads, n, heads)
 	}
 	g := &geometry{heads: heads, kvHeads: kvHeads}
 	each := heads / kvHeads
@@ -131,7 +130,7 @@ func headsOver(n, heads, kvHeads int) (*geometry, error) {
 		g.q = g.kv.times(each)
 		return g, nil
 	}
-	for i, r := range evenly(n, kvHeads) { // the ranks of key head i
+	for i, r := range evenly(n, kvHeads) { // the ranks that share KV head i
 		for _, q := range evenly(each, r.Len()) {
 			g.kv = append(g.kv, ir.Range{Lo: i, Hi: i + 1})
 			g.q = append(g.q, ir.Range{Lo: i*each + q.Lo, Hi: i*each + q.Hi})
@@ -140,9 +139,9 @@ func headsOver(n, heads, kvHeads int) (*geometry, error) {
 	return g, nil
 }
 
-// geometries returns the heads of each state's keys and values. A state is missing
-// where what attention gives of it is needed whole: every rank then has all of
-// its heads.
+// geometries returns the distribution of each state's heads. A state is absent
+// if its attention output is needed whole; every rank then has all of its
+// heads.
 func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {
 	out := map[*ir.Value]*geometry{}
 	whole := map[*ir.Value]bool{}
@@ -161,7 +160,7 @@ func geometries(m *ir.Module, n int) (map[*ir.Value]*geometry, error) {
 		}
 	}
 	for _, g := range m.Graphs {
-		for _, op := range g.Body.Ops { // which every rank runs as it is
+		for _, op := range g.Body.Ops { // which every rank runs unchanged
 			for _, a := range op.Args {
 				whole[a.Value] = true
 			}

@@ -7,9 +7,9 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// heads splits the matmuls behind the layers that are wider than what they read,
-// by rows, and gathers their columns. Where the rows cannot be shared evenly some
-// are computed by two ranks, so that all exchange as many.
+// heads splits the matmuls after the layers that have more outputs than inputs
+// by rows, and gathers their columns. If the rows cannot be divided evenly,
+// some are computed by two ranks, so that all ranks exchange the same amount.
 func (s *sharder) heads(g *ir.Graph) error {
 	s.layers = ir.Range{}
 	s.cuts, s.sums, s.now = map[*ir.Value]cut{}, map[*ir.Value]*sum{}, map[*ir.Value]*ir.Value{}
@@ -54,8 +54,8 @@ func (s *sharder) heads(g *ir.Graph) error {
 	return nil
 }
 
-// alike cuts size into n runs of one length, of whole panels where size cannot be
-// divided, which overlap then.
+// alike cuts size into n ranges of one length. If size is not divisible, they
+// are whole panels and overlap.
 func alike(size, n int) cut {
 	if size%n == 0 {
 		return evenly(size, n)

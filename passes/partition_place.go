@@ -6,8 +6,8 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// placeLayers notes on every repeat which group its layers lie on. Repeats that
-// go on where another ends are one run of layers.
+// placeLayers annotates each repeat with the groups of its layers. Consecutive
+// repeats form one run of layers.
 func placeLayers(groups [][]Device, m *ir.Module) error {
 	for _, g := range m.Graphs {
 		var run []*ir.Op
@@ -46,9 +46,9 @@ func placeLayers(groups [][]Device, m *ir.Module) error {
 	return nil
 }
 
-// borders returns the first layer of each group: its share of the layers, in
-// order; without shares by ceiling division, as Inferflow does. Of fewer layers
-// than groups the last groups have none.
+// borders returns the first layer of each group, in proportion to the shares;
+// without shares by ceiling division, as in Inferflow. With fewer layers than
+// groups, the last groups have none.
 func borders(groups [][]Device, lo, hi int) []int {
 	n := min(len(groups), hi-lo)
 	total, even := 0, true
@@ -70,8 +70,8 @@ func borders(groups [][]Device, lo, hi int) []int {
 	return firsts
 }
 
-// placement returns the annotation of the layers lo up to hi of a run whose groups begin at
-// the layers given.
+// placement returns the annotation for layers lo up to hi of a run whose groups
+// start at the given layers.
 func placement(groups [][]Device, firsts []int, lo, hi int) ir.Annotation {
 	annotation := ir.Annotation{Name: "on"}
 	for i, first := range firsts {

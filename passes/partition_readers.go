@@ -2,28 +2,28 @@ package passes
 
 import "github.com/iflowc/iflowc/ir"
 
-// A role is what a projection's columns are to the work that ranks share.
+// A role classifies a projection's columns by their readers.
 type role struct {
 	kind roleKind
-	geo  *geometry // of query and key
+	geo  *geometry // of queries and keys
 }
 
 type roleKind int
 
 const (
 	needed roleKind = iota // some reader needs whole rows
-	hidden                 // columns between two matmuls, each worked on by itself
-	query                  // heads of an attention's queries
-	key                    // heads of its keys or values
+	hidden                 // columns between two matmuls, each processed independently
+	query                  // query heads
+	key                    // key or value heads
 )
 
-// readers follow values to what reads them.
+// readers finds the uses of values.
 type readers struct {
 	uses map[*ir.Value][]ir.Use
 	geo  map[*ir.Value]*geometry
 }
 
-// role says what all readers of a value make of its columns.
+// role returns the common role of a value's columns in all its uses.
 func (r *readers) role(v *ir.Value, depth int) role {
 	us := r.uses[v]
 	if len(us) == 0 || depth > 12 {
@@ -64,5 +64,6 @@ func (r *readers) use(v *ir.Value, u ir.Use, depth int) role {
 	return role{}
 }
 
-// endsInMatmul reports whether a value's columns go, each by itself, into matmuls.
+// endsInMatmul reports whether the columns of a value reach matmuls
+// independently of each other.
 func (r *readers) endsInMatmul(v *ir.Value) bool { return r.role(v, 0).kind == hidden }

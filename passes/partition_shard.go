@@ -9,30 +9,30 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A sharder splits the bodies of repeats. A value in one is whole on every
-// rank, in parts by columns (cuts), or a sum in parts that the ranks have
-// yet to add up (sums).
+// A sharder splits the bodies of repeats. A value is whole on every rank,
+// divided by columns (cuts), or a partial sum on each rank that has not been
+// added up yet (sums).
 type sharder struct {
 	env     *Env
 	mod     *ir.Module
 	n       int
 	names   *ir.Names
 	uses    map[*ir.Value][]ir.Use
-	geo     map[*ir.Value]*geometry // of states that are split by heads
-	weights map[string]*ir.Value    // parts already made, by transform
-	split   map[*ir.Value]bool      // states that have their rank's index
+	geo     map[*ir.Value]*geometry // of states that are divided by heads
+	weights map[string]*ir.Value    // parts made so far, by transform
+	split   map[*ir.Value]bool      // states that have an index for the rank
 
-	// Of the layer in the making:
+	// State of the current layer:
 	out    *ir.Block
 	layers ir.Range // none outside repeats
 	cuts   map[*ir.Value]cut
 	sums   map[*ir.Value]*sum
-	now    map[*ir.Value]*ir.Value // what stands for a value from here on
-	unit   int                     // columns of a block, by which hidden columns are cut
+	now    map[*ir.Value]*ir.Value // current replacement of a value
+	unit   int                     // columns of a block, the unit of division of hidden columns
 	shares []float64               // of hidden columns
 }
 
-// layer puts the body into a par region and splits it op by op.
+// layer moves the body into a par region and splits it op by op.
 func (s *sharder) layer(rep *ir.Op) error {
 	s.begin(rep)
 	for _, op := range rep.Body.Ops {
@@ -67,7 +67,7 @@ func (s *sharder) begin(rep *ir.Op) {
 	s.shares = s.balance(rep.Body)
 }
 
-// op splits one op, by what its arguments are.
+// op splits one op, depending on its arguments.
 func (s *sharder) op(op *ir.Op) error {
 	if op.Def.Name == "add" && s.postpone(op) {
 		return nil
@@ -100,7 +100,7 @@ func (s *sharder) op(op *ir.Op) error {
 	case op.Def.Attr("heads") != nil && op.Def.Name != "attention" && s.cuts[op.Args[0].Value] != nil:
 		err = s.perHead(op)
 	default:
-		err = fmt.Errorf("needs whole rows of a value that is in parts")
+		err = fmt.Errorf("needs whole rows of a divided value")
 	}
 	if err != nil {
 		return err
@@ -108,13 +108,13 @@ func (s *sharder) op(op *ir.Op) error {
 	return s.emit(op)
 }
 
-// emit appends an op as it is now.
+// emit appends an op unchanged.
 func (s *sharder) emit(op *ir.Op) error {
 	s.out.Ops = append(s.out.Ops, op)
 	return op.Reinfer()
 }
 
-// add appends a new op and gives its result.
+// add appends a new op and returns its result.
 func (s *sharder) add(def *ir.OpDef, name string, as ir.Attrs, args ...ir.Arg) (*ir.Value, error) {
 	op, err := ir.NewOp(def, args, as, s.names.Fresh(name))
 	if err != nil {
@@ -124,13 +124,13 @@ func (s *sharder) add(def *ir.OpDef, name string, as ir.Attrs, args ...ir.Arg) (
 	return op.Result(), nil
 }
 
-// matmul is split by columns where its input is in parts, which leaves a sum in
-// parts, and by rows where all that reads its result is work that ranks share.
+// matmul is split by columns if its input is divided, which leaves partial
+// sums, and by rows if all uses of its result are divided.
 func (s *sharder) matmul(op *ir.Op) error {
 	w := op.Args[1]
 	if c := s.cuts[op.Args[0].Value]; c != nil {
 		if op.Int("slices") > 1 {
-			return fmt.Errorf("a matmul of slices cannot be cut by columns")
+			return fmt.Errorf("a matmul of slices cannot be split by columns")
 		}
 		part, err := s.part(w, "part_cols", c)
 		if err != nil {
@@ -153,7 +153,8 @@ func (s *sharder) matmul(op *ir.Op) error {
 	return s.emit(op)
 }
 
-// rows returns the cut of a projection's rows; nil where every rank needs all.
+// rows returns the division of a projection's rows; nil if every rank needs
+// all.
 func (s *sharder) rows(op *ir.Op) cut {
 	if op.Int("slices") > 1 {
 		return nil
@@ -177,7 +178,7 @@ func (s *sharder) append(op *ir.Op) error {
 	if geo == nil {
 		for _, a := range op.Args[1:] {
 			if s.cuts[a.Value] != nil {
-				return fmt.Errorf("%s is in parts, the state is not", a.Value)
+				return fmt.Errorf("%s is divided, the state is not", a.Value)
 			}
 		}
 		return nil
@@ -194,7 +195,8 @@ func (s *sharder) append(op *ir.Op) error {
 	return nil
 }
 
-// state returns each rank its heads of the state that argument i of an op is, once.
+// state returns, once, each rank's heads of the state that is argument i of an
+// op.
 func (s *sharder) state(op *ir.Op, i int, geo *geometry) {
 	a := &op.Args[i]
 	v := a.Value
@@ -223,7 +225,7 @@ func (s *sharder) attention(op *ir.Op) error {
 		return err
 	}
 	op.Args[0].Value = q
-	for _, w := range []struct { // in the order of arguments: weights are named as they are made
+	for _, w := range []struct { // in the order of arguments, because weights are named in the order of their creation
 		at  int
 		how string
 	}{{shape.Rel, "part_cols"}, {shape.Sinks, "part_rows"}} {
@@ -243,7 +245,7 @@ func (s *sharder) attention(op *ir.Op) error {
 	return nil
 }
 
-// slopesOf lists the slopes of each rank's heads in turn.
+// slopesOf concatenates the slopes of each rank's heads.
 func slopesOf(slopes []float64, q cut) []float64 {
 	var out []float64
 	for _, r := range q {
@@ -253,7 +255,8 @@ func slopesOf(slopes []float64, q cut) []float64 {
 	return out
 }
 
-// elementwise goes on in parts: weights and whole values give theirs.
+// elementwise continues on divided values: weights and whole values are divided
+// alike.
 func (s *sharder) elementwise(op *ir.Op) error {
 	var c cut
 	for _, a := range op.Args {
@@ -287,7 +290,7 @@ func (s *sharder) elementwise(op *ir.Op) error {
 	return nil
 }
 
-// perHead goes on with each rank's heads.
+// perHead continues with each rank's heads.
 func (s *sharder) perHead(op *ir.Op) error {
 	heads := op.Int("heads")
 	each := cols(op.Args[0].Value, s.cuts[op.Args[0].Value]) / heads
@@ -304,7 +307,7 @@ func (s *sharder) perHead(op *ir.Op) error {
 	}
 	for i, a := range op.Args[1:] {
 		if s.cuts[a.Value] != nil && op.Def.Name != "join_heads" {
-			return fmt.Errorf("argument %d, %s, is in parts", i+2, a.Value)
+			return fmt.Errorf("argument %d, %s, is divided", i+2, a.Value)
 		}
 	}
 	before := op.Result().Type.Cols() / heads
@@ -313,7 +316,7 @@ func (s *sharder) perHead(op *ir.Op) error {
 	return nil
 }
 
-// over returns the cut of things of which n are one.
+// over returns the division of items, n of which form one.
 func (c cut) over(n int) cut {
 	out := make(cut, len(c))
 	for i, r := range c {
@@ -322,7 +325,7 @@ func (c cut) over(n int) cut {
 	return out
 }
 
-// cols returns the number of columns that a value has over all ranks.
+// cols returns the number of columns of a value over all ranks.
 func cols(v *ir.Value, c cut) int {
 	n := v.Type.Cols()
 	if c != nil {
@@ -334,11 +337,11 @@ func cols(v *ir.Value, c cut) int {
 	return n
 }
 
-// inPart is each rank's part of a value.
+// inPart returns each rank's part of a value.
 func (s *sharder) inPart(v *ir.Value, c cut) (*ir.Value, error) {
 	if have := s.cuts[v]; have != nil {
 		if !have.same(c) {
-			return nil, fmt.Errorf("%s is in parts %v, expected %v", v, have, c)
+			return nil, fmt.Errorf("%s is divided as %v, expected %v", v, have, c)
 		}
 		return v, nil
 	}
@@ -354,7 +357,7 @@ func (s *sharder) inPart(v *ir.Value, c cut) (*ir.Value, error) {
 	return p, err
 }
 
-// part returns the weight of which each rank holds one part.
+// part returns the weight that holds one part per rank.
 func (s *sharder) part(a ir.Arg, how string, c cut) (ir.Arg, error) {
 	t := a.Type
 	axis := 0
@@ -368,14 +371,14 @@ func (s *sharder) part(a ir.Arg, how string, c cut) (ir.Arg, error) {
 	shape[axis] = ir.N(c.width())
 	r := &tensor.Transform{Op: how, Args: []*tensor.Transform{ir.RefTransform(a.Value)}, Nums: c.nums(t.Shape[axis].N)}
 	count := slices.Clone(a.Count)
-	if len(count) == 0 && s.layers.Len() > 0 { // one for all layers: the rank's index stands behind theirs
+	if len(count) == 0 && s.layers.Len() > 0 { // one for all layers: the rank's index follows theirs
 		count = []ir.Range{s.layers}
 	}
 	count = append(count, ir.Range{Lo: 0, Hi: s.n})
 	return s.partAs(a, r, ir.T(t.Elem, shape...), count), nil
 }
 
-// partAs is a weight with the transform of a part, made once.
+// partAs returns a weight with the transform of a part, created once.
 func (s *sharder) partAs(a ir.Arg, r *tensor.Transform, t ir.Type, count []ir.Range) ir.Arg {
 	id := fmt.Sprint(r, count)
 	if s.weights[id] == nil {
@@ -386,7 +389,7 @@ func (s *sharder) partAs(a ir.Arg, r *tensor.Transform, t ir.Type, count []ir.Ra
 	return ir.Arg{Value: s.weights[id], Index: s.ofRank(a.Index)}
 }
 
-// ofRank is a written index with the rank's own behind it.
+// ofRank appends the rank's own index to a written one.
 func (s *sharder) ofRank(index []ir.Index) []ir.Index {
 	if index == nil {
 		return nil

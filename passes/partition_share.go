@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// blockOf returns the block of columns that weights of a body are rounded in.
+// blockOf returns the block size of the weights in a body, in columns.
 func (s *sharder) blockOf(b *ir.Block) int {
 	unit := 1
 	for op := range b.All() {
@@ -23,10 +23,10 @@ func (s *sharder) blockOf(b *ir.Block) int {
 	return unit
 }
 
-// balance returns each rank a share of the hidden columns: equal ones, because
-// ranks meet behind attention and behind the hidden columns. Where both are
-// side by side, and ranks meet once, those that have fewer heads get more
-// columns, so that all have as much to multiply.
+// balance returns each rank's share of the hidden columns. Shares are equal if
+// ranks exchange both after attention and after the feed-forward network. If
+// the two run in parallel and ranks exchange once, ranks with fewer heads get
+// more columns, so that all have the same amount of work.
 func (s *sharder) balance(b *ir.Block) []float64 {
 	shares := make([]float64, s.n)
 	for i := range shares {
@@ -42,11 +42,11 @@ func (s *sharder) balance(b *ir.Block) []float64 {
 	return shares
 }
 
-// inTurn reports whether a matmul reads what follows from another one's sum over
-// attention's heads: whether there is an exchange between them.
+// inTurn reports whether the input of a matmul depends on another matmul's sum
+// over attention heads, that is, whether an exchange is between them.
 func inTurn(b *ir.Block) bool {
 	after := map[*ir.Value]bool{}
-	matmuls := map[*ir.Value]int{} // how many matmuls lie between attention and a value
+	matmuls := map[*ir.Value]int{} // number of matmuls between attention and a value
 	for _, op := range b.Ops {
 		from, most := op.Def.Name == "attention", 0
 		for _, a := range op.Args {
@@ -69,8 +69,8 @@ func inTurn(b *ir.Block) bool {
 	return false
 }
 
-// work counts the entries of a layer's matrices: those of each rank's heads,
-// all of them, and those along hidden columns.
+// work counts the weights of a layer: those of each rank's heads, all of those,
+// and those of hidden columns.
 func (s *sharder) work(b *ir.Block) (heads []float64, all, wide float64) {
 	heads = make([]float64, s.n)
 	hiddens := map[int]bool{}
@@ -105,8 +105,8 @@ func (s *sharder) work(b *ir.Block) (heads []float64, all, wide float64) {
 	return heads, all + wide, wide
 }
 
-// hidden cuts hidden columns by shares, in whole blocks, or else panels, where
-// that is possible.
+// hidden divides hidden columns by shares, in whole blocks if possible, else in
+// whole panels if possible.
 func (s *sharder) hidden(size int) cut {
 	if slices.Min(s.shares) == slices.Max(s.shares) && size%s.n == 0 && size/s.n%s.unit == 0 {
 		return evenly(size, s.n)
@@ -119,9 +119,9 @@ func (s *sharder) hidden(size int) cut {
 	return byShares(size, 1, s.shares)
 }
 
-// experts are shared out: each rank has some of them, and computes what the
-// router sends to these; of fewer experts than ranks each has a part of the
-// hidden columns of all. The results are sums in parts.
+// experts are distributed: each rank has some of them and computes the tokens
+// routed to them. With fewer experts than ranks, each rank has a part of the
+// hidden columns of all. The results are partial sums.
 func (s *sharder) experts(op *ir.Op) error {
 	shape := ops.ExpertsShapeOf(op)
 	switch {
@@ -153,8 +153,8 @@ func (s *sharder) experts(op *ir.Op) error {
 	return s.emit(op)
 }
 
-// expertPart returns the weight of which each rank holds one part, experts being
-// its last index.
+// expertPart returns the weight that holds one part per rank; experts are its
+// last index.
 func (s *sharder) expertPart(a ir.Arg, how string, c cut, t ir.Type, experts int) ir.Arg {
 	var nums []float64
 	for _, n := range c.bounds() {

@@ -7,17 +7,16 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// A sum is a value that ranks have yet to add up: what each of them has
-// (leaves), and whole terms besides. It stays so through additions, so that
-// two sublayers that meet in one sum, as in a layer with parallel attention,
-// need one exchange.
+// A sum is a value that ranks have not added up yet: each rank's partial sums
+// (leaves) and whole terms. Additions extend it, so two sublayers that meet in
+// one sum, as in a layer with parallel attention, need one exchange.
 type sum struct {
 	leaves []*ir.Value
 	rest   []ir.Arg
-	op     *ir.Op // the addition that is left open; nil: the leaf itself
+	op     *ir.Op // the postponed addition; nil: the leaf itself
 }
 
-// postpone leaves an addition open where a term is a sum in parts.
+// postpone delays an addition with a partial sum as a term.
 func (s *sharder) postpone(op *ir.Op) bool {
 	sm := &sum{op: op}
 	for _, a := range op.Args {
@@ -46,7 +45,8 @@ func (s *sharder) postpone(op *ir.Op) bool {
 	return true
 }
 
-// current is what stands for a value, added up where it was a sum in parts.
+// current returns the current replacement of a value; partial sums are added
+// up.
 func (s *sharder) current(v *ir.Value) (*ir.Value, error) {
 	if n := s.now[v]; n != nil {
 		v = n
@@ -63,22 +63,22 @@ func (s *sharder) current(v *ir.Value) (*ir.Value, error) {
 	return got, err
 }
 
-// whole is current for what must not be in parts.
+// whole is current for uses that need an undivided value.
 func (s *sharder) whole(v *ir.Value) (*ir.Value, error) {
 	v, err := s.current(v)
 	if err == nil && s.cuts[v] != nil {
-		err = fmt.Errorf("%s leaves the layer in parts", v)
+		err = fmt.Errorf("%s leaves the layer divided", v)
 	}
 	return v, err
 }
 
-// total adds a sum up over the ranks: the ranks' parts by one exchange, then
+// total adds a sum up over the ranks: the partial sums by one exchange, then
 // the whole terms.
 func (s *sharder) total(v *ir.Value, sm *sum) (*ir.Value, error) {
 	if sm.op == nil {
 		return s.add(ops.AllReduce, v.Name+"_sum", nil, ir.A(v))
 	}
-	if len(sm.leaves) == 1 { // as it was written
+	if len(sm.leaves) == 1 { // unchanged
 		for i, a := range sm.op.Args {
 			if a.Kind == ir.Weight {
 				continue

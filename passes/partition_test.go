@@ -33,7 +33,7 @@ func TestHeadsOver(t *testing.T) {
 			t.Errorf("%+v: ranks have up to %d queries on %d keys", c, g.q.width(), g.kv.width())
 		}
 	}
-	if _, err := headsOver(5, 4, 2); err == nil || !strings.Contains(err.Error(), "4 heads cannot be shared by 5 devices") {
+	if _, err := headsOver(5, 4, 2); err == nil || !strings.Contains(err.Error(), "4 heads cannot be divided among 5 devices") {
 		t.Errorf("error %v", err)
 	}
 }

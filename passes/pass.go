@@ -12,21 +12,21 @@ import (
 
 // A Pass is one rewrite of a module.
 type Pass struct {
-	Name      string  // "merge-projections": flag, dump name and testdata folder
-	Brief     string  // "joins matmuls of one input": for the picture of the pipeline
+	Name      string  // such as "merge-projections": in flags and dumps, and of the testdata folder
+	Brief     string  // such as "joins matmuls of one input": for the picture of the pipeline
 	Doc       string  // for docs/passes.md
-	Tolerance float64 // change of meaning allowed, relative; 0 for all but quantize
+	Tolerance float64 // allowed relative change of values; 0 for all but quantize and partition
 	Run       func(*Env, *ir.Module) error
 }
 
-// Env is what passes may consult.
+// Env is the context of a pass.
 type Env struct {
 	Ops     ir.OpSet
 	Kernels *templates.Catalog
 	Profile Profile                          // nil: the roofline default
 	Types   TypeRules                        // weight and state types
-	Devices [][]Device                       // groups of layers, each a list of ranks; nil: one device
-	Notice  func(format string, args ...any) // tells the user of a choice; may be nil
+	Devices [][]Device                       // device groups, each a list of ranks; nil: one device
+	Notice  func(format string, args ...any) // reports a choice to the user; may be nil
 }
 
 // A Device is one rank of a device group.
@@ -35,14 +35,14 @@ type Device struct {
 	Share int // relative share of layers; 0 means 1
 }
 
-// A Profile says which implementation of a matmul was measured to be fastest.
+// A Profile selects the fastest implementation of a matmul by measurement.
 type Profile interface {
-	// Choose gives from how many rows on each implementation wins, in
-	// ascending order of rows, or false when it has no measurement.
+	// Choose returns the fastest implementation from each row count on, in
+	// ascending order of rows, or false if nothing was measured.
 	Choose(n, k int, dt tensor.DType, impls []string) ([]Case, bool)
 }
 
-// A Case says that from Rows rows on Impl is used.
+// A Case uses Impl from Rows rows on.
 type Case struct {
 	Rows int
 	Impl string
@@ -54,17 +54,17 @@ func (e *Env) notice(format string, args ...any) {
 	}
 }
 
-// Options steer the manager.
+// Options control Run.
 type Options struct {
 	After  string                                     // stop after this pass; "lower": run none
-	Skip   map[string]bool                            // passes to leave out
-	Limit  int                                        // run only so many passes, to find the one that breaks a model; <0: all
-	Dump   func(stage int, name string, m *ir.Module) // sees the module as lowered (stage 0) and after each pass
+	Skip   map[string]bool                            // passes to skip
+	Limit  int                                        // run only this many passes, to find one that breaks a model; <0: all
+	Dump   func(stage int, name string, m *ir.Module) // called with the lowered module (stage 0) and after each pass
 	Report func(name string, took time.Duration)
 }
 
 // Run applies the pipeline to the module, in place. After each pass it removes
-// dead ops and verifies; an error names the pass.
+// dead ops and verifies the module. Errors name the pass.
 func Run(env *Env, m *ir.Module, list []*Pass, opt Options) error {
 	if err := ir.Verify(m); err != nil {
 		return fmt.Errorf("before any pass: %w", err)
@@ -99,8 +99,8 @@ func Run(env *Env, m *ir.Module, list []*Pass, opt Options) error {
 	return nil
 }
 
-// runOne runs, cleans and verifies; a panic of the pass becomes an error that
-// names it and has the stack.
+// runOne runs a pass, removes dead ops and verifies. A panic of the pass
+// becomes an error with the pass's name and the stack.
 func runOne(env *Env, m *ir.Module, p *Pass) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -112,7 +112,7 @@ func runOne(env *Env, m *ir.Module, p *Pass) (err error) {
 	}
 	ir.DCE(m)
 	if err := ir.Verify(m); err != nil {
-		return fmt.Errorf("pass %s left a broken module: %w", p.Name, err)
+		return fmt.Errorf("pass %s left an invalid module: %w", p.Name, err)
 	}
 	return nil
 }

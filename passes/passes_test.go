@@ -261,7 +261,7 @@ func TestManager(t *testing.T) {
 		m.Graphs[0].Body.Ops[0].Args = nil
 		return nil
 	}}}
-	if err := run(breaks, Options{Limit: -1}); err == nil || !strings.Contains(err.Error(), "pass breaks left a broken module") {
+	if err := run(breaks, Options{Limit: -1}); err == nil || !strings.Contains(err.Error(), "pass breaks left an invalid module") {
 		t.Errorf("a broken module gives %v", err)
 	}
 	if _, err := Named([]string{"fuse"}); err == nil || !strings.Contains(err.Error(), "have: "+Pipeline[0].Name) {

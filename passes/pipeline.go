@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Pipeline is every pass, in order.
+// Pipeline lists all passes, in order.
 var Pipeline = []*Pass{
-	Partition,        // first: what a device computes fixes N and K, on which all later choices depend
-	ExpandSlices,     // before rounding, which is then of each slice
+	Partition,        // first: it fixes N and K, on which all later choices depend
+	ExpandSlices,     // before quantize, which then rounds each slice
 	Quantize,         // before merging: only projections of one type can be merged
-	MergeProjections, // before fusing: a merged matmul has one tail
-	FuseRegions,      // fixes the regions, which are what kernels implement
+	MergeProjections, // before fusing: a merged matmul has one epilogue
+	FuseRegions,      // fixes the regions, which kernels implement
 	SelectKernels,    // by the shape and type of each region's root
-	PlanBuffers,      // last: lifetimes follow from the regions
+	PlanBuffers,      // last: lifetimes depend on regions
 }
 
-// order states what must stand before what; a test holds Pipeline to it.
+// order lists required orders of passes; a test checks Pipeline.
 var order = []struct{ before, after, why string }{
 	{"partition", "quantize", "a shard's columns must be whole blocks of its type"},
 	{"expand-slices", "quantize", "the outliers of a rounded row are those of one matmul"},
@@ -26,7 +26,7 @@ var order = []struct{ before, after, why string }{
 	{"fuse-regions", "plan-buffers", "values inside a region need no buffer"},
 }
 
-// Named picks passes of the pipeline by name, in the order given.
+// Named returns the named passes, in the given order.
 func Named(names []string) ([]*Pass, error) {
 	var out []*Pass
 	for _, n := range names {
@@ -39,7 +39,7 @@ func Named(names []string) ([]*Pass, error) {
 	return out, nil
 }
 
-// Lookup finds a pass by name, or gives nil.
+// Lookup returns the pass of a name, or nil.
 func Lookup(name string) *Pass {
 	for _, p := range Pipeline {
 		if p.Name == name {
@@ -49,7 +49,7 @@ func Lookup(name string) *Pass {
 	return nil
 }
 
-// Names lists the passes in order.
+// Names returns the names of all passes, in order.
 func Names() []string {
 	var out []string
 	for _, p := range Pipeline {

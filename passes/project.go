@@ -9,23 +9,22 @@ import (
 )
 
 // A Rank is the program of one device of a partitioned module: an ordinary
-// module without regions of ranks, in which exchanges stand free and values
-// that cross the border of two groups of layers are sent and received.
+// module without par regions. Its exchanges are ordinary ops, and it sends and
+// receives the values that cross from one group of layers to another.
 type Rank struct {
 	Module *ir.Module
 	Device string
-	Stage  int // group of layers
-	TPRank int // of the group's tensor group
+	Stage  int // pipeline stage
+	TPRank int // rank within its TP group
 	TPSize int
 	Lo, Hi int               // decoder layers lo ≤ l < hi
-	Of     map[string]string // weight of Module → weight of the whole module that it is, or is a part of
+	Of     map[string]string // weight of Module → the weight of the whole module that it is, or is a part of
 }
 
 // Project returns the program of each rank of a module that the pass partition
-// has spread over the groups. Ranks are numbered stage by stage, and by TP rank
-// in each. A value that does not depend on any layer, such as a table of
-// rotations, is computed wherever it is needed; any other one is sent to the
-// stages that need it and do not have it.
+// has placed. Ranks are numbered stage by stage, and within a stage by TP rank.
+// A value that depends on no layer, such as a RoPE table, is computed on every
+// stage that uses it. Any other value is sent to the stages that use it.
 func Project(m *ir.Module, groups [][]Device) ([]*Rank, error) {
 	tpSize := len(groups[0])
 	ranks := make([]*Rank, len(groups)*tpSize)
@@ -33,7 +32,7 @@ func Project(m *ir.Module, groups [][]Device) ([]*Rank, error) {
 		p := &projector{src: m, tpRank: tpRank, tpSize: tpSize, home: map[*ir.Value]int{}}
 		for i, g := range groups {
 			if len(g) != tpSize {
-				return nil, fmt.Errorf("device groups of %d and %d ranks: groups of one size are needed", tpSize, len(g))
+				return nil, fmt.Errorf("device groups of %d and %d ranks: all groups need the same size", tpSize, len(g))
 			}
 			p.stages = append(p.stages, newStage(p, i, g))
 		}
@@ -56,14 +55,14 @@ func Project(m *ir.Module, groups [][]Device) ([]*Rank, error) {
 	return ranks, nil
 }
 
-// A projector makes the programs of one rank of every stage at once, op by
-// op, so that a send and its recv are made together.
+// A projector builds the programs of one TP rank of all stages together, op by
+// op, so that a send and its recv are created together.
 type projector struct {
 	src    *ir.Module
 	tpRank int
 	tpSize int
 	stages []*stage
-	home   map[*ir.Value]int // stage that computes a value; anywhere for those without an entry
+	home   map[*ir.Value]int // stage that computes a value; absent for values without layers
 }
 
 // anywhere is the home of values that depend on no layer.
@@ -82,7 +81,7 @@ func (p *projector) graph(g *ir.Graph) error {
 	}
 	last := len(p.stages) - 1
 	for _, in := range g.Inputs {
-		if len(in.Type.Shape) > 1 { // what another graph yields
+		if len(in.Type.Shape) > 1 { // the result of another graph
 			p.home[in] = last
 		}
 	}
@@ -114,7 +113,7 @@ func (p *projector) op(op *ir.Op) error {
 		at = max(at, p.homeOf(v))
 	}
 	if at == anywhere && !op.Def.Is(ir.Writes) {
-		return nil // made where it is needed
+		return nil // computed on each stage that uses it
 	}
 	at = max(at, 0)
 	for _, r := range op.Results {
@@ -123,7 +122,7 @@ func (p *projector) op(op *ir.Op) error {
 	return p.emit(op, at)
 }
 
-// emit puts an op of a graph's body into the program of a stage.
+// emit adds an op of a graph's body to the program of a stage.
 func (p *projector) emit(op *ir.Op, at int) error {
 	for _, v := range captures(op) {
 		if _, err := p.fetch(v, at); err != nil {
@@ -134,8 +133,8 @@ func (p *projector) emit(op *ir.Op, at int) error {
 	return s.clone(s.body, op, scope{})
 }
 
-// fetch returns a value in the program of a stage: it is there, made there, or
-// sent there.
+// fetch returns a value in the program of a stage; it computes it or sends it
+// there if necessary.
 func (p *projector) fetch(v *ir.Value, at int) (*ir.Value, error) {
 	s := p.stages[at]
 	if have := s.vals[v]; have != nil {
@@ -153,7 +152,7 @@ func (p *projector) fetch(v *ir.Value, at int) (*ir.Value, error) {
 	return s.vals[v], nil
 }
 
-// send makes a value of one stage known to another.
+// send transfers a value from one stage to another.
 func (p *projector) send(v *ir.Value, from, to int) (*ir.Value, error) {
 	a, b := p.stages[from], p.stages[to]
 	got, err := b.receive(a.vals[v], v, a.rank)
@@ -164,10 +163,10 @@ func (p *projector) send(v *ir.Value, from, to int) (*ir.Value, error) {
 	return got, a.add(a.body, opSend, []ir.Arg{ir.A(a.vals[v])}, ir.Attrs{{Name: "to", Val: b.rank}})
 }
 
-// repeat runs each stage's layers there, one after another.
+// repeat runs each stage's layers there, one stage after another.
 func (p *projector) repeat(op *ir.Op) error {
 	lo, hi := op.Int("lo"), op.Int("hi")
-	carried := make([]*ir.Value, len(op.Args)) // source values that the next piece starts from
+	carried := make([]*ir.Value, len(op.Args)) // source values that the next part starts from
 	for i, a := range op.Args {
 		carried[i] = a.Value
 	}
@@ -192,7 +191,7 @@ func (p *projector) repeat(op *ir.Op) error {
 		}
 		at = end
 	}
-	for i, s := range p.stages { // earlier stages have seen other layers' results
+	for i, s := range p.stages { // earlier stages have the results of other layers
 		for _, r := range op.Results {
 			if i != p.homeOf(r) {
 				delete(s.vals, r)
@@ -202,7 +201,7 @@ func (p *projector) repeat(op *ir.Op) error {
 	return nil
 }
 
-// piece runs the layers from lo up to hi on one stage.
+// piece runs layers lo to hi on one stage.
 func (p *projector) piece(op *ir.Op, stage, lo, hi int, carried []*ir.Value) error {
 	s := p.stages[stage]
 	var args []ir.Arg
@@ -235,14 +234,14 @@ func bodyReads(op *ir.Op, v *ir.Value) bool {
 	return slices.Contains(op.Body.Yield, v)
 }
 
-// stageOf reads from the annotation of a repeat where a layer lies.
+// stageOf returns the stage of a layer, from the annotation of its repeat.
 func (p *projector) stageOf(op *ir.Op, layer int) (int, error) {
 	if len(p.stages) == 1 {
 		return 0, nil
 	}
 	n := op.Annotations.Get("on")
 	if n == nil {
-		return 0, fmt.Errorf("layers %d..%d have no place on %d device groups", op.Int("lo"), op.Int("hi"), len(p.stages))
+		return 0, fmt.Errorf("layers %d..%d are not placed on %d device groups", op.Int("lo"), op.Int("hi"), len(p.stages))
 	}
 	name := n.Word(layer)
 	for i, s := range p.stages {
@@ -250,11 +249,11 @@ func (p *projector) stageOf(op *ir.Op, layer int) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("layer %d is on %q, which is none of the device groups", layer, name)
+	return 0, fmt.Errorf("layer %d is on %q, which is not a device group", layer, name)
 }
 
-// captures lists the values from outside that an op reads: its arguments, and
-// what its body reads.
+// captures lists the outside values that an op reads: its arguments and those
+// of the ops in its body.
 func captures(op *ir.Op) []*ir.Value {
 	inside := map[*ir.Value]bool{}
 	var out []*ir.Value
@@ -293,7 +292,7 @@ func captures(op *ir.Op) []*ir.Value {
 	return out
 }
 
-// groupName is what the annotation !on calls a group.
+// groupName is the name of a group in the annotation !on.
 func groupName(g []Device) string {
 	var names []string
 	for _, d := range g {

@@ -6,9 +6,9 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// draft returns the graph that proposes tokens to rank 0 alone: tokens are picked
-// there, so that it has the results of every step whatever steps are under way
-// since. In the programs of the other ranks the graph is empty.
+// draft assigns the graph that proposes tokens to rank 0 alone. Rank 0 samples
+// tokens and therefore has the results of every step, whatever steps are in
+// flight. On other ranks the graph is empty.
 func (p *projector) draft(g *ir.Graph) error {
 	for i, s := range p.stages {
 		s.open(g, i == 0 && p.tpRank == 0)
@@ -31,9 +31,9 @@ func (p *projector) draft(g *ir.Graph) error {
 	return nil
 }
 
-// foreign makes inputs of all results of another graph of which the graph reads
-// some, in their order, because that graph yields nothing on this rank: the place
-// of a result in a step is its place among all of them.
+// foreign adds inputs for all results of another graph if the graph reads any
+// of them, in their order, because that graph yields nothing on this rank and a
+// result is identified by its position among all of them.
 func (s *stage) foreign(g *ir.Graph) {
 	own := s.mod.Graphs[len(s.mod.Graphs)-1]
 	var list []*ir.Value

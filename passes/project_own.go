@@ -9,9 +9,9 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// weight is a weight of the source on this rank: whole, or the rank's part.
-// Its transform reads stored tensors only. indices is how many numbers choose one
-// of its elements where it is used, the rank's included.
+// weight returns a weight of the source on this rank: whole, or the rank's
+// part. Its transform reads only stored tensors. indices is the number of
+// indices that select an element at its use, including the rank's.
 func (s *stage) weight(v *ir.Value, mine bool, indices int) (*ir.Value, error) {
 	if w := s.weights[v]; w != nil {
 		return w, nil
@@ -21,7 +21,7 @@ func (s *stage) weight(v *ir.Value, mine bool, indices int) (*ir.Value, error) {
 	of := v.Name
 	if mine {
 		if v.Transform.Args[0].Op != "weight" {
-			return nil, fmt.Errorf("%s: its transform %s is no part of another weight", v, v.Transform)
+			return nil, fmt.Errorf("%s: its transform %s is not a part of another weight", v, v.Transform)
 		}
 		of = v.Transform.Args[0].Name
 		if err := s.part(w, indices-1); err != nil {
@@ -57,8 +57,7 @@ func (s *stage) inline(r *tensor.Transform) *tensor.Transform {
 	return &out
 }
 
-// part makes a weight with one index for the rank, at place at, this
-// rank's.
+// part replaces the rank's index, at place at of a weight, by this rank's part.
 func (s *stage) part(w *ir.Value, at int) error {
 	r := w.Transform
 	axis := 0
@@ -78,7 +77,7 @@ func (s *stage) part(w *ir.Value, at int) error {
 	case "part_cols":
 		r.Op, axis = "cols", len(w.Type.Shape)-1
 	default:
-		return fmt.Errorf("transform %s is no part", r.Op)
+		return fmt.Errorf("transform %s is not a part", r.Op)
 	}
 	lo, hi := ir.PartBounds(r, w.Type.Shape[axis].N, s.p.tpRank)
 	r.Nums = []float64{float64(lo), float64(hi)}
@@ -88,7 +87,7 @@ func (s *stage) part(w *ir.Value, at int) error {
 	return nil
 }
 
-// state is a state of the source on this rank.
+// state returns a state of the source on this rank.
 func (s *stage) state(v *ir.Value, mine bool) *ir.Value {
 	if w := s.states[v]; w != nil {
 		return w
@@ -108,7 +107,7 @@ func (s *stage) state(v *ir.Value, mine bool) *ir.Value {
 	return w
 }
 
-// columns takes this rank's columns.
+// columns selects this rank's columns.
 func (s *stage) columns(b *ir.Block, op *ir.Op) error {
 	bounds := op.Ints("bounds")[2*s.p.tpRank:]
 	as := ir.Attrs{{Name: "heads", Val: 1}, {Name: "lo", Val: bounds[0]}, {Name: "hi", Val: bounds[1]}}
@@ -119,8 +118,8 @@ func (s *stage) columns(b *ir.Block, op *ir.Op) error {
 	return nil
 }
 
-// own makes of an op in a par region what it is on this rank alone. Parts of
-// fewer heads than the widest rank's are as wide as they are.
+// own rewrites an op of a par region for this rank alone. Ranks with fewer
+// heads than the widest one get narrower values.
 func (s *stage) own(op, out *ir.Op) error {
 	switch {
 	case op.Def.Name == "all_reduce":
@@ -130,7 +129,7 @@ func (s *stage) own(op, out *ir.Op) error {
 			f := &out.Args[0].State.Fields[i]
 			width := f.Elems() / f.Shape[0]
 			if n := out.Args[i+1].Type.Cols(); n%width != 0 {
-				return fmt.Errorf("%s has %d columns, which are not whole heads of %d", out.Args[i+1], n, width)
+				return fmt.Errorf("%s has %d columns, which is not a multiple of the head size %d", out.Args[i+1], n, width)
 			}
 			f.Shape[0] = out.Args[i+1].Type.Cols() / width
 		}
@@ -140,7 +139,7 @@ func (s *stage) own(op, out *ir.Op) error {
 		out.SetAttr("heads", own)
 		k, _ := out.Args[1].State.Field("k")
 		out.SetAttr("kv_heads", k.Shape[0])
-		if slopes := op.Floats("alibi"); len(slopes) > heads { // those of all ranks
+		if slopes := op.Floats("alibi"); len(slopes) > heads { // of all ranks
 			out.SetAttr("alibi", slices.Clone(slopes[s.p.tpRank*heads:][:own]))
 		}
 	case op.Def.Attr("heads") != nil && op.Int("heads") > 1:

@@ -13,25 +13,25 @@ var (
 	opRecv = ops.Recv
 )
 
-// A stage is the program of one rank in the making.
+// A stage is the unfinished program of one rank.
 type stage struct {
 	p       *projector
 	number  int
 	rank    int
-	group   string // as the annotations call it
+	group   string // the name in annotations
 	device  string
 	mod     *ir.Module
 	names   *ir.Names
-	body    *ir.Block // of the graph in the making
+	body    *ir.Block // of the current graph
 	vals    map[*ir.Value]*ir.Value
 	dims    map[*ir.Dim]*ir.Dim
 	weights map[*ir.Value]*ir.Value
 	of      map[string]string
 	states  map[*ir.Value]*ir.Value
-	reads   map[element]int        // elements of states that are read → a layer that does so
-	writes  map[element]bool       // and those that are written
+	reads   map[element]int        // elements of states that are read → a layer that reads them
+	writes  map[element]bool       // elements that are written
 	used    map[*ir.Value]ir.Range // elements of weights and states that are used
-	lo, hi  int                    // layers of the graph in the making
+	lo, hi  int                    // layers of the current graph
 }
 
 func newStage(p *projector, number int, g []Device) *stage {
@@ -40,14 +40,14 @@ func newStage(p *projector, number int, g []Device) *stage {
 		weights: map[*ir.Value]*ir.Value{}, of: map[string]string{}, states: map[*ir.Value]*ir.Value{}, reads: map[element]int{}, writes: map[element]bool{}, used: map[*ir.Value]ir.Range{}}
 }
 
-// A scope is where an op stands.
+// A scope is the position of an op.
 type scope struct {
-	repeat *ir.Op // the source's
+	repeat *ir.Op // of the source
 	lo, hi int    // the layers of it that the rank runs
 	par    bool
 }
 
-// depth returns the number of indices the regions give.
+// depth returns the number of indices of the regions.
 func (sc scope) depth() int {
 	n := 0
 	if sc.repeat != nil {
@@ -59,8 +59,8 @@ func (sc scope) depth() int {
 	return n
 }
 
-// ranges are those of the indices of the regions around, as far as the rank
-// runs them.
+// ranges returns the index ranges of the enclosing regions, restricted to the
+// layers that the rank runs.
 func (sc scope) ranges() []ir.Range {
 	var out []ir.Range
 	if sc.repeat != nil {
@@ -69,8 +69,8 @@ func (sc scope) ranges() []ir.Range {
 	return out
 }
 
-// open begins a graph. What other graphs yield is an input of one stage only,
-// which reads it.
+// open begins a graph. Results of other graphs are an input only of the stage
+// that reads them.
 func (s *stage) open(g *ir.Graph, reads bool) {
 	out := &ir.Graph{Name: g.Name, Pos: g.Pos, Body: &ir.Block{}}
 	s.vals, s.dims = map[*ir.Value]*ir.Value{}, map[*ir.Dim]*ir.Dim{}
@@ -94,7 +94,7 @@ func (s *stage) open(g *ir.Graph, reads bool) {
 	s.mod.Graphs = append(s.mod.Graphs, out)
 }
 
-// typ is a type with the dims of this program's graph.
+// typ returns a type with the dimensions of this program's graph.
 func (s *stage) typ(t ir.Type) ir.Type {
 	out := ir.Type{Elem: t.Elem}
 	for _, n := range t.Shape {
@@ -115,13 +115,13 @@ func (s *stage) add(b *ir.Block, def *ir.OpDef, args []ir.Arg, attrs ir.Attrs, n
 	return err
 }
 
-// receive appends the recv of a value of another rank, of the type it has there.
+// receive appends the recv of a value of another rank, with its type there.
 func (s *stage) receive(there, v *ir.Value, from int) (*ir.Value, error) {
 	g := s.mod.Graphs[len(s.mod.Graphs)-1]
 	rows := s.dims[v.Type.Rows().Dim]
 	i := slices.IndexFunc(g.Inputs, func(in *ir.Value) bool { return in.Type.Rows().Dim == rows })
 	if i < 0 {
-		return nil, fmt.Errorf("%s cannot be sent: the graph has no input with as many rows", v)
+		return nil, fmt.Errorf("%s cannot be sent: no input of the graph has the same number of rows", v)
 	}
 	attrs := ir.Attrs{{Name: "from", Val: from}, {Name: "cols", Val: there.Type.Cols()}}
 	if err := s.add(s.body, opRecv, []ir.Arg{ir.A(g.Inputs[i])}, attrs, s.names.Fresh(v.Name)); err != nil {
@@ -130,7 +130,7 @@ func (s *stage) receive(there, v *ir.Value, from int) (*ir.Value, error) {
 	return s.body.Ops[len(s.body.Ops)-1].Result(), nil
 }
 
-// layers appends some layers of a repeat.
+// layers appends a range of layers of a repeat.
 func (s *stage) layers(op *ir.Op, args []ir.Arg, lo, hi int) error {
 	if s.hi == 0 {
 		s.lo = lo
@@ -171,7 +171,7 @@ func (s *stage) layers(op *ir.Op, args []ir.Arg, lo, hi int) error {
 	return nil
 }
 
-// clone appends what an op is on this rank.
+// clone appends this rank's version of an op.
 func (s *stage) clone(b *ir.Block, op *ir.Op, sc scope) error {
 	switch {
 	case op.Def == ir.Par:
@@ -218,13 +218,13 @@ func (s *stage) unwrap(b *ir.Block, op *ir.Op, sc scope) error {
 	for i, r := range op.Results {
 		s.vals[r] = s.vals[op.Body.Yield[i]]
 		if sc.repeat == nil {
-			s.vals[r].Name = r.Name // outputs are known by name
+			s.vals[r].Name = r.Name // outputs are found by name
 		}
 	}
 	return nil
 }
 
-// ofLayers is an attribute for the layers that the rank runs.
+// ofLayers restricts an attribute to the layers that the rank runs.
 func ofLayers(op *ir.Op, a ir.Attr, sc scope) any {
 	d := op.Def.Attr(a.Name)
 	if sc.repeat != nil && d != nil && (d.Kind == ir.PerLayerInt || d.Kind == ir.PerLayerFloat) {
@@ -245,10 +245,10 @@ func ofLayers(op *ir.Op, a ir.Attr, sc scope) any {
 	return a.Val
 }
 
-// arg is argument i of an op on this rank.
+// arg returns argument i of an op on this rank.
 func (s *stage) arg(op *ir.Op, i int, sc scope) (ir.Arg, error) {
 	a := op.Args[i]
-	// One more index chooses the rank: that of the region of ranks, the innermost.
+	// One more index selects the rank: that of the par region, the innermost.
 	last := len(a.Index) - 1
 	mine := sc.par && (a.Index == nil && op.IndexCount(i) == sc.depth() || last >= 0 && a.Index[last] == ir.RegionIndex(sc.depth()-1))
 	out := ir.Arg{Index: slices.Clone(a.Index)}
@@ -272,7 +272,7 @@ func (s *stage) arg(op *ir.Op, i int, sc scope) (ir.Arg, error) {
 		}
 	default:
 		if out.Value = s.vals[a.Value]; out.Value == nil {
-			return out, fmt.Errorf("bug: %s is not known here", a.Value)
+			return out, fmt.Errorf("bug: %s is undefined here", a.Value)
 		}
 		return out, nil
 	}
@@ -290,7 +290,7 @@ func (s *stage) arg(op *ir.Op, i int, sc scope) (ir.Arg, error) {
 	return out, nil
 }
 
-// uses notes that elements of a weight or state are used.
+// uses records the used elements of a weight or state.
 func (s *stage) uses(v *ir.Value, r ir.Range) {
 	if old, ok := s.used[v]; ok {
 		r = ir.Range{Lo: min(old.Lo, r.Lo), Hi: max(old.Hi, r.Hi)}
@@ -298,15 +298,15 @@ func (s *stage) uses(v *ir.Value, r ir.Range) {
 	s.used[v] = r
 }
 
-// finish returns the rank, with no more elements of each weight and state than
-// it uses.
+// finish returns the rank, with only the used elements of each weight and
+// state.
 func (s *stage) finish() (*Rank, error) {
 	for v, r := range s.used {
 		v.Count[0] = r
 	}
 	ir.DCE(s.mod)
 	if err := ir.Verify(s.mod); err != nil {
-		return nil, fmt.Errorf("bug: the program is broken: %w", err)
+		return nil, fmt.Errorf("bug: the program is invalid: %w", err)
 	}
 	return &Rank{Module: s.mod, Device: s.device, Stage: s.number, TPRank: s.p.tpRank, TPSize: s.p.tpSize, Lo: s.lo, Hi: s.hi, Of: s.of}, nil
 }

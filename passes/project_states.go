@@ -10,10 +10,10 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// An element names one element of a state: %kv[3].
+// An element is one element of a state, such as %kv[3].
 type element struct {
 	state string
-	index int // -1: the state is no array
+	index int // -1: the state is not an array
 }
 
 func (e element) String() string {
@@ -27,8 +27,8 @@ func (e element) compare(o element) int {
 	return cmp.Or(strings.Compare(e.state, o.state), e.index-o.index)
 }
 
-// touches notes which elements of a state an op reads or writes in the layers
-// that the rank runs. a is the argument on this rank.
+// touches records the elements of a state that an op reads or writes in the
+// layers that the rank runs. a is the argument on this rank.
 func (s *stage) touches(op *ir.Op, a ir.Arg, sc scope) error {
 	lo, hi := 0, 1 // outside a repeat
 	if sc.repeat != nil {
@@ -52,8 +52,8 @@ func (s *stage) touches(op *ir.Op, a ir.Arg, sc scope) error {
 	return nil
 }
 
-// together checks that a group of layers reads only what it writes itself: the
-// KV cache of a layer is on one group.
+// together checks that a group of layers reads only states that it writes
+// itself: the KV cache of a layer is on one group.
 func (p *projector) together() error {
 	for _, reader := range p.stages {
 		for _, e := range slices.SortedFunc(maps.Keys(reader.reads), element.compare) {
@@ -62,7 +62,7 @@ func (p *projector) together() error {
 			}
 			for _, writer := range p.stages {
 				if writer.writes[e] {
-					return fmt.Errorf("layer %d, on %s, reads %s, which %s writes; layers that share a KV cache stand on one device group, so choose other shares, or split each layer (0&1)",
+					return fmt.Errorf("layer %d, on %s, reads %s, which %s writes; layers that share a KV cache must be on one device group; choose other shares, or tensor parallelism (0&1)",
 						reader.reads[e], reader.group, e, writer.group)
 				}
 			}

@@ -60,7 +60,7 @@ func TestSharedKVStaysTogether(t *testing.T) {
 	if err := Run(e, m, []*Pass{Partition}, Options{Limit: -1}); err != nil {
 		t.Fatal(err)
 	}
-	const want = "layer 2, on dev1, reads %kv, which dev0 writes; layers that share a KV cache stand on one device group"
+	const want = "layer 2, on dev1, reads %kv, which dev0 writes; layers that share a KV cache must be on one device group"
 	if _, err := Project(m, e.Devices); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}

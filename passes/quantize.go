@@ -11,30 +11,30 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// TypeRules choose element types. The zero value keeps every weight in the
-// type it is stored in, or the nearest one that kernels read.
+// TypeRules select element types. The zero value keeps every weight in its
+// stored type, or in the nearest one that kernels read.
 type TypeRules struct {
 	Default        tensor.DType // of matrices; Invalid: as stored
-	Weights        []TypeRule   // exceptions; the last one that matches wins
-	Threshold      int          // matrices of fewer elements stay float (Inferflow's tensor_quant_threshold)
-	SparseOutliers float64      // fraction of the entries of coarse matrices kept as sparse outliers (Inferflow's delta_tensor_ratio)
+	Weights        []TypeRule   // exceptions; the last match wins
+	Threshold      int          // matrices with fewer elements stay float (Inferflow's tensor_quant_threshold)
+	SparseOutliers float64      // fraction of the weights of coarse matrices kept as sparse outliers (Inferflow's delta_tensor_ratio)
 	KV             tensor.DType // of states; Invalid: as lowered
 
-	// Activations is the type to which inputs of matmuls are rounded where
-	// kernels for it exist; Invalid: what the kernels of the weights' type want.
+	// Activations is the type of rounded matmul inputs, if kernels for it
+	// exist; Invalid: the type that kernels for the weights use.
 	Activations tensor.DType
 
-	// Outliers is how many groups of outlier columns are taken out of each row that
-	// comes from a norm and is rounded to int8 blocks (see quantize_act); 0: by
-	// the weights' type, negative: none.
+	// Outliers is the number of groups of outlier columns that are rounded
+	// separately in each row that comes from a norm and is rounded to int8
+	// blocks (see quantize_act); 0: by the weights' type, negative: none.
 	Outliers int
 }
 
-// usualOutliers returns the number of outliers for weights of type t. What a norm
-// yields has a few columns that are many times larger than the others; two of
-// them cost 0.2 % of SmolLM2's perplexity, the next two 0.05 %, which can be
-// told from the weights' own error only where they have eight bits
-// (docs/quantization.md, activations).
+// usualOutliers returns the number of outlier groups for weights of type t. A
+// norm's output has a few columns that are many times larger than the others.
+// Two groups reduce the cost in SmolLM2's perplexity by 0.2 %, the next two by
+// 0.05 %, which is above the weights' own error only with 8 bits
+// (docs/benchmarks/quantization.md, activations).
 func usualOutliers(t tensor.DType) int {
 	if tensor.MaxCode(t) == 255 {
 		return 4
@@ -42,9 +42,9 @@ func usualOutliers(t tensor.DType) int {
 	return 2
 }
 
-// SetActivations reads what a user asks for: "" (what the kernels of the weights'
-// types take), "f32" (not rounded), "bf16", "int8" (plain blocks) or "int8+N" (N
-// outliers a row).
+// SetActivations parses --activations: "" (the default of the weights'
+// kernels), "f32" (not rounded), "bf16", "int8" (plain blocks) or "int8+N" (N
+// outlier groups per row).
 func (r *TypeRules) SetActivations(s string) error {
 	switch kind, n, more := strings.Cut(s, "+"); {
 	case s == "":
@@ -57,32 +57,33 @@ func (r *TypeRules) SetActivations(s string) error {
 	case kind == "int8" && more && len(n) == 1 && '1' <= n[0] && n[0] <= '0'+ops.MaxOutliers:
 		r.Outliers = int(n[0] - '0')
 	default:
-		return fmt.Errorf("activations %q: expected f32, bf16, int8 (plain blocks) or int8+N with N outliers a row, 1 … %d", s, ops.MaxOutliers)
+		return fmt.Errorf("activations %q: expected f32, bf16, int8 (plain blocks) or int8+N with N outlier groups per row, 1 to %d", s, ops.MaxOutliers)
 	}
 	return nil
 }
 
-// SetSparseOutliers sets the fraction of entries kept as sparse outliers.
+// SetSparseOutliers sets the fraction of weights kept as sparse outliers.
 func (r *TypeRules) SetSparseOutliers(ratio float64) error {
 	if !(ratio >= 0 && ratio <= tensor.MaxSparseRatio) {
-		return fmt.Errorf("delta_tensor_ratio: have %v, want a fraction from 0 to %v of the entries", ratio, tensor.MaxSparseRatio)
+		return fmt.Errorf("delta_tensor_ratio: have %v, want a fraction of the weights from 0 to %v", ratio, tensor.MaxSparseRatio)
 	}
 	r.SparseOutliers = ratio
 	return nil
 }
 
-// A TypeRule gives the weights whose name matches a pattern (as path.Match) a type.
+// A TypeRule sets the type of the weights whose name matches a pattern
+// (path.Match).
 type TypeRule struct {
 	Pattern string
 	Type    tensor.DType
 }
 
-// Quantize gives matrices their compute types, as transforms, and rounds
-// activations where the kernels of a type want them rounded.
+// Quantize sets the types of matrices, as transforms, and rounds activations
+// where kernels need it.
 var Quantize = &Pass{
 	Name:      "quantize",
 	Brief:     "chooses weight types, rounds inputs",
-	Doc:       "Gives each matrix the element type asked for, as a transform the loader obeys, and puts quantize_act before matmuls whose kernels compute on int8 activations, or on bf16 ones where that is asked for; the largest columns of what a norm yields are rounded apart (outliers). Weights that no rule names keep the type they are stored in where a kernel reads it; a head that no rule names keeps eight bits.",
+	Doc:       "Sets the element type of each matrix, as a transform that packing applies. Inserts quantize_act before matmuls whose kernels compute on int8 activations, or on bf16 ones if requested. The largest columns of a norm's output are rounded separately (outliers). Without a rule, a weight keeps its stored type if a kernel reads it, and the head keeps 8 bits.",
 	Tolerance: 0.2,
 	Run:       quantize,
 }
@@ -129,7 +130,7 @@ func quantize(env *Env, m *ir.Module) error {
 	return nil
 }
 
-// matrices lists the weights of an op that are multiplied by or looked up in.
+// matrices lists the weights of an op that are used in matmuls or lookups.
 func matrices(op *ir.Op) []*ir.Value {
 	switch op.Def.Name {
 	case "matmul", "embed":
@@ -146,14 +147,15 @@ func matrices(op *ir.Op) []*ir.Value {
 	return nil
 }
 
-// sameType returns the matrices of a mixture of experts one type, because their
-// inputs are rounded alike: f16 where one of them cannot take the others'.
+// sameType gives the matrices of a mixture of experts one type, because their
+// inputs are rounded alike: f16 if one of them cannot have the type of the
+// others.
 func sameType(env *Env, ws []*ir.Value) {
 	for _, w := range ws {
 		if w.Type.Elem == ws[0].Type.Elem {
 			continue
 		}
-		env.notice("%s and the other matrices of its experts take f16: they need one type", w)
+		env.notice("%s and the other matrices of its experts get f16, because they need one type", w)
 		for _, w := range ws {
 			setType(w, tensor.F16)
 		}
@@ -173,14 +175,14 @@ func setType(w *ir.Value, t tensor.DType) {
 	w.Type.Elem = t
 }
 
-// headWeights finds the matrices behind the layers: the head, which is often the
-// embedding too. What rounding does to them reaches every logit at once: on
-// SmolLM2 the head alone in q4_b32 costs as much as all layers in q5_b64.
+// headWeights returns the matrices after the layers: the head, which is often
+// also the embedding. Their rounding affects every logit directly: on SmolLM2
+// the head alone in q4_b32 costs as much as all layers in q5_b64.
 func headWeights(m *ir.Module) map[*ir.Value]bool {
 	heads := map[*ir.Value]bool{}
 	for _, g := range m.Graphs {
 		if g.Name == ir.DraftGraph {
-			continue // what it proposes is verified
+			continue // its proposals are verified
 		}
 		for _, op := range g.Body.Ops {
 			if op.Def.Name == "matmul" {
@@ -191,8 +193,8 @@ func headWeights(m *ir.Module) map[*ir.Value]bool {
 	return heads
 }
 
-// draftWeights finds the matrices of the graph that proposes tokens alone. They
-// take eight bits, in half the bytes of f16: what they say is verified.
+// draftWeights returns the matrices that only the graph that proposes tokens
+// uses. They get 8 bits, half the bytes of f16, because proposals are verified.
 func draftWeights(m *ir.Module) map[*ir.Value]bool {
 	drafts := map[*ir.Value]bool{}
 	for _, g := range m.Graphs {
@@ -207,8 +209,8 @@ func draftWeights(m *ir.Module) map[*ir.Value]bool {
 	return drafts
 }
 
-// matmulWeights finds the matrices that whole rows are multiplied by, and nothing
-// else reads: the ones that kernels can add sparse outliers to.
+// matmulWeights returns the matrices that are used only in matmuls of whole
+// rows: those to which kernels can add sparse outliers.
 func matmulWeights(m *ir.Module) map[*ir.Value]bool {
 	ok := map[*ir.Value]bool{}
 	for _, g := range m.Graphs {
@@ -225,8 +227,8 @@ func matmulWeights(m *ir.Module) map[*ir.Value]bool {
 	return ok
 }
 
-// keepSparse keeps a fraction of the entries of a coarse matrix as sparse
-// outliers, unless its type holds exactly what is stored.
+// keepSparse keeps a fraction of a coarse matrix's weights as sparse outliers,
+// unless its type represents the stored values exactly.
 func keepSparse(env *Env, w *ir.Value, stored tensor.DType) {
 	t := w.Type.Elem
 	n, k := w.Type.Shape[0].N, w.Type.Cols()
@@ -236,12 +238,12 @@ func keepSparse(env *Env, w *ir.Value, stored tensor.DType) {
 	w.Transform = &tensor.Transform{Op: "quantize_sparse", Args: w.Transform.Args, Nums: []float64{env.Types.SparseOutliers}, Type: t}
 }
 
-// coarse reports whether a type has fewer than eight bits a weight.
+// coarse reports whether a type has fewer than 8 bits per weight.
 func coarse(t tensor.DType) bool { return t.IsBlock() && t.RowBytes(t.Block()) < t.Block() }
 
-// quantizeWeight sets the type of one matrix. A head keeps eight bits where the
-// type for all would give it fewer, and a matrix that drafts takes them, except in
-// f32; a rule that names it says otherwise.
+// quantizeWeight sets the type of one matrix. A head keeps 8 bits if the
+// default type has fewer, and a draft matrix gets 8 bits, except in f32. A rule
+// that names the matrix overrides both.
 func quantizeWeight(env *Env, w *ir.Value, head, draft bool) error {
 	stored := w.Type.Elem
 	t := tensor.ComputeType(stored)
@@ -266,7 +268,7 @@ func quantizeWeight(env *Env, w *ir.Value, head, draft bool) error {
 	}
 	if k%t.Block() != 0 {
 		if named {
-			env.notice("%s keeps f16: its %d columns are not whole blocks of %s", w, k, t)
+			env.notice("%s keeps f16: its %d columns are not a multiple of the block of %s", w, k, t)
 		}
 		t = tensor.F16
 	}
@@ -274,7 +276,7 @@ func quantizeWeight(env *Env, w *ir.Value, head, draft bool) error {
 	return nil
 }
 
-// quantizeActivations rounds the inputs of matmuls whose kernels want it, once
+// quantizeActivations rounds the inputs of matmuls whose kernels need it, once
 // for each input and type.
 func quantizeActivations(env *Env, b *ir.Block, names *ir.Names) error {
 	type key struct {
@@ -320,9 +322,9 @@ func quantizeActivations(env *Env, b *ir.Block, names *ir.Names) error {
 	return nil
 }
 
-// outliers returns the number of groups of columns are taken out of the rows of an op's
-// input that is rounded to type t, for weights of type w; none where parts of
-// rows are multiplied.
+// outliers returns the number of outlier groups for the input of an op that is
+// rounded to type t, with weights of type w; none if the matmul uses parts of
+// rows.
 func outliers(env *Env, op *ir.Op, t, w tensor.DType) int {
 	x, n := op.Args[0].Value, env.Types.Outliers
 	if n == 0 {
@@ -338,8 +340,8 @@ func outliers(env *Env, op *ir.Op, t, w tensor.DType) int {
 	return 0
 }
 
-// activation returns the type that kernels for weights of type w take, or the one
-// asked for where kernels for both exist.
+// activation returns the activation type of kernels for weights of type w, or
+// the requested one if kernels for both exist.
 func activation(env *Env, op *ir.Op, w tensor.DType) (tensor.DType, error) {
 	if a := env.Types.Activations; a != tensor.Invalid && op.Def.Name == "matmul" && len(env.Kernels.CandidatesFor("matmul", w, a.String())) > 0 {
 		return a, nil
@@ -351,7 +353,7 @@ func activation(env *Env, op *ir.Op, w tensor.DType) (tensor.DType, error) {
 	act := templates.Act(w)
 	t, ok := tensor.ParseDType(act)
 	if !ok {
-		return tensor.Invalid, fmt.Errorf("bug: kernels for %s take activations of unknown type %q", w, act)
+		return tensor.Invalid, fmt.Errorf("bug: kernels for %s have the unknown activation type %q", w, act)
 	}
 	return t, nil
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// SelectKernels notes which implementation computes each matmul at which row
-// count (FlashDecoding++ §5).
+// SelectKernels annotates each matmul with its implementation for each row
+// count (FlashDecoding++, §5).
 var SelectKernels = &Pass{
 	Name:  "select-kernels",
 	Brief: "chooses kernels by row count",
-	Doc:   "Notes on each matmul which implementation computes it from how many rows on: GEMV, flat GEMM or GEMM, by the measured profile of the device, or by a roofline estimate where there is none. Every legal candidate is emitted; the annotation is only the default of the dispatch table.",
+	Doc:   "Annotates each matmul with its implementation (GEMV, flat GEMM or GEMM) for each row count, from the measured profile of the device, or from a roofline estimate without a profile. All legal candidates are emitted; the annotation is the default of the dispatch table.",
 	Run:   selectKernels,
 }
 
@@ -28,7 +28,7 @@ func selectKernels(env *Env, m *ir.Module) error {
 	return nil
 }
 
-// rootOf returns the root of a region, or the op itself when it stands alone.
+// rootOf returns the root of a region, or the op itself if it is in none.
 func rootOf(op *ir.Op) *ir.Op {
 	if op.Def.Name != "fuse" {
 		if op.Def.Is(ir.Root) {
@@ -44,8 +44,8 @@ func rootOf(op *ir.Op) *ir.Op {
 	return nil
 }
 
-// bodyOfFuse returns the body of the region that holds the op, if any does: the
-// annotation stands on the region, not on the op inside.
+// bodyOfFuse returns the body of the region that contains the op, if there is
+// one: annotations belong to the region.
 func bodyOfFuse(g *ir.Graph, root *ir.Op) *ir.Block {
 	for _, f := range g.FindOps("fuse") {
 		if f.Body.Index(root) >= 0 {
@@ -59,7 +59,7 @@ func kernelAnnotation(env *Env, root *ir.Op) ir.Annotation {
 	w := root.Args[1]
 	n, k, dt := w.Type.Shape[0].N, w.Type.Cols(), w.Type.Elem
 	kernels := env.Kernels.CandidatesFor("matmul", dt, root.Args[0].Type.Elem.String())
-	if len(kernels) == 0 { // activations not rounded, as the kernels of the type want them: the pass quantize was left out
+	if len(kernels) == 0 { // no kernel for unrounded activations: the pass quantize was skipped
 		kernels = env.Kernels.Candidates("matmul", dt)
 	}
 	var cases []Case
@@ -85,14 +85,15 @@ func kernelAnnotation(env *Env, root *ir.Op) ir.Annotation {
 	return annotation
 }
 
-// roofline returns the choice without a measurement: each kernel from the rows that
-// its header names. One row is bound by the bytes of the weights, which GEMV and
-// flat GEMM both stream once; a second row makes GEMV read them twice. Unpacking
-// a panel once pays when it is spread over so many rows that the product is
-// bound by arithmetic: for a type whose codes need decoding and for bf16 from
-// about 128 rows on, for plain 8-bit codes never. Measured (docs/performance.md):
-// on Zen 4 from 48 to 64 rows on for q4_b64, from 96 to 256 for q4_b32, never for
-// q8_b32t2; on an Intel Xeon from 32 to 128 rows on for bf16.
+// roofline returns the choice without a measurement: each kernel from the row
+// count in its header. With one row, the bytes of the weights are the limit,
+// and GEMV and flat GEMM both read them once; with a second row GEMV reads them
+// twice. Unpacking each panel once pays when it serves so many rows that
+// arithmetic is the limit: from about 128 rows for types with codes to decode
+// and for bf16, never for plain 8-bit codes. Measured
+// (docs/benchmarks/kernels.md): on Zen 4 from 48 to 64 rows for q4_b64, from 96
+// to 256 for q4_b32, never for q8_b32t2; on an Intel Xeon from 32 to 128 rows
+// for bf16.
 func roofline(dt tensor.DType, kernels []*templates.Kernel) []Case {
 	var cases []Case
 	for _, k := range kernels {

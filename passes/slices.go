@@ -7,12 +7,12 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// ExpandSlices writes a matmul of slices whose results no kernel can put side
-// by side as one matmul a slice.
+// ExpandSlices replaces a matmul of slices by one matmul per slice if no kernel
+// can write the results side by side.
 var ExpandSlices = &Pass{
 	Name:  "expand-slices",
 	Brief: "makes a matmul of each odd slice",
-	Doc:   "Writes a matmul of slices whose weight has no whole panels of 16 rows as a matmul of each slice, and puts the results side by side: kernels write whole panels.",
+	Doc:   "Replaces a matmul of slices by one matmul per slice and a concatenation if the slices' rows are not whole panels of 16, because kernels write whole panels.",
 	Run:   expandSlices,
 }
 

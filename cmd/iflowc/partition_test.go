@@ -27,9 +27,9 @@ func TestSpreadSubcommands(t *testing.T) {
 	}{
 		{"there are ranks 0 to 1 on 0&1", []string{"ir", demoSpec, "--devices", "0&1", "--rank", "2"}},
 		{"the model is on one device", []string{"ir", demoSpec, "--rank", "0"}},
-		{"4 heads cannot be shared by 5 devices; name at most 4 in a group", []string{"check", demoSpec, "--devices", "0&1&2&3&4"}},
+		{"4 heads cannot be divided among 5 devices; name at most 4 in a group", []string{"check", demoSpec, "--devices", "0&1&2&3&4"}},
 		{"8 device groups for 7 layers; name at most 7 groups", []string{"check", demoSpec, "--devices", "0;1;2;3;4;5;6;7"}},
-		{"groups of one size are needed", []string{"check", demoSpec, "--devices", "0&1;2"}},
+		{"all groups need the same size", []string{"check", demoSpec, "--devices", "0&1;2"}},
 		{"only a binary or a package runs on several devices", []string{"compile", demoSpec, "--devices", "0;1", "--emit", "lib", "-o", t.TempDir() + "/x"}},
 		{"a weights file of its own", []string{"compile", demoSpec, "--devices", "0;1", "--embed-weights", "-o", t.TempDir() + "/x"}},
 	} {

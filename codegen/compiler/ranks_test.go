@@ -55,7 +55,7 @@ func spreadModel(t *testing.T, path, devices string) {
 	}
 	part := whole.Clone()
 	if err := passes.Run(env, part, []*passes.Pass{passes.Partition}, passes.Options{Limit: -1}); err != nil {
-		if !strings.Contains(err.Error(), "cannot be shared by") && !strings.Contains(err.Error(), "device groups for") {
+		if !strings.Contains(err.Error(), "cannot be divided among") && !strings.Contains(err.Error(), "device groups for") {
 			t.Fatal(err)
 		}
 		if devices == "0&1" {

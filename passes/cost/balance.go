@@ -1,8 +1,8 @@
 package cost
 
-// Balance is Spread with the layers shared out so that the slowest stage is as
-// fast as can be: the last one has the head too, which takes as long as many
-// layers.
+// Balance is Spread with layers distributed so that the slowest stage is as
+// fast as possible. The last stage also has the head, which takes as long as
+// many layers.
 func (c *Model) Balance(m *Machine, stages, tpSize int, load Load) Plan {
 	p := Spread(len(c.Layers), stages, tpSize)
 	rows := float64(max(1, (load.Sequences+stages-1)/stages))
@@ -29,15 +29,15 @@ func (c *Model) Balance(m *Machine, stages, tpSize int, load Load) Plan {
 	return p
 }
 
-// A balance weighs stages by the time of their layers, and of the head in the
-// last.
+// A balance computes the time of stages from that of layers, and of the head
+// for the last stage.
 type balance struct {
 	layers []float64
 	head   float64
 }
 
-// pack fills one stage after the other up to a limit, but leaves a layer for each
-// stage that follows.
+// pack fills the stages in order up to a time limit, but leaves at least one
+// layer for each later stage.
 func (b *balance) pack(like Plan, limit float64) Plan {
 	at := 0
 	p := make(Plan, len(like))

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// A Choice is the plan that Choose took, and what else there was.
+// A Choice is the plan of Choose and its alternatives.
 type Choice struct {
 	Prediction
-	Tried []Prediction // all arrangements, the chosen one among them
-	No    []string     // why others are none
+	Tried []Prediction // all arrangements, including the chosen one
+	No    []string     // why others are impossible
 }
 
-// enough is the share of the best result that an arrangement of fewer devices
-// must give to be taken instead.
+// enough is the fraction of the best result at which an arrangement of fewer
+// devices is preferred.
 const enough = 0.97
 
-// Choose takes, of all arrangements of the machine's devices in equal groups with
-// balanced layers whose ranks hold what they must, the one that gives the most: tokens a second
-// of one sequence where the load is one, else of all together. Of those that give
-// about as much it takes the one with the fewest devices.
+// Choose compares all arrangements of the machine's devices in equal groups
+// with balanced layers that fit into memory, and returns the fastest: by the
+// tokens per second of one sequence if the load is one, else of all. Among
+// nearly equal ones it returns the one with the fewest devices.
 func (c *Model) Choose(m *Machine, load Load) (*Choice, error) {
 	var out Choice
 	var best *Prediction
@@ -54,15 +54,15 @@ func (c *Model) Choose(m *Machine, load Load) (*Choice, error) {
 	return &out, nil
 }
 
-// splits says why a layer cannot be shared by n ranks.
+// splits returns why a layer cannot be divided among n ranks.
 func (c *Model) splits(n int) error {
 	if c.Split == nil {
-		return fmt.Errorf("the layers are not split")
+		return fmt.Errorf("the layers cannot be split")
 	}
 	return c.Split(n)
 }
 
-// gives is what the arrangement is judged by.
+// gives returns the criterion of an arrangement.
 func (r *Prediction) gives(load Load) float64 {
 	if load.Sequences > 1 {
 		return r.Throughput.Mid
@@ -89,7 +89,7 @@ func (r *Prediction) beats(o *Prediction, load Load) bool {
 	return mine > other
 }
 
-// Explain tells what was compared, and what the choice was made for.
+// Explain describes the comparison and the reason for the choice.
 func (c *Choice) Explain(load Load) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "devices     %s, chosen for ", c.Plan)
@@ -106,7 +106,7 @@ func (c *Choice) Explain(load Load) string {
 	return b.String()
 }
 
-// Table prints predictions, one a line.
+// Table prints predictions, one per line.
 func Table(b *strings.Builder, list []Prediction) {
 	fmt.Fprintf(b, "  %-18s %12s %26s %28s %14s\n", "devices", "GB each", "one sequence, tok/s", "all sequences, tok/s", "MB/token sent")
 	for _, r := range list {
@@ -118,7 +118,7 @@ func Table(b *strings.Builder, list []Prediction) {
 	}
 }
 
-// brief spells long plans by their numbers.
+// brief abbreviates long plans.
 func (p Plan) brief() string {
 	if text := p.String(); len(text) <= 18 {
 		return text
@@ -133,7 +133,7 @@ func (r *Prediction) most() (n int64) {
 	return n
 }
 
-// String returns the estimate and its bars.
+// String returns the estimate with its bounds.
 func (r Range) String() string {
 	return fmt.Sprintf("%s (%s to %s)", digits(r.Mid), digits(r.Low), digits(r.High))
 }

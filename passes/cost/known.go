@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// A known device is what its data sheet says; links are per direction. How much
-// is reached and how long a message takes are estimates: three quarters of the
-// bandwidth is what decode kernels commonly get, and a message costs what
-// collective libraries show for small all-reduces.
+// A known device has the values of its data sheet; links are per direction.
+// Utilization and latency are estimates: decode kernels commonly reach three
+// quarters of the bandwidth, and a message takes as long as small all-reduces
+// of collective libraries.
 type known struct {
 	name       string
 	memory     int64   // bytes
 	read, peak float64 // GB/s; TFLOP/s of dense f16
 	link       float64 // GB/s
-	latency    Range   // µs a message
+	latency    Range   // µs per message
 }
 
 const gb = 1_000_000_000
@@ -29,10 +29,10 @@ var devices = []known{
 	{"rtx4090", 24 * gb, 1008, 165, 25, Range{15, 8, 5}},
 }
 
-// most bounds the number of devices of a machine.
+// most is the maximum number of devices of a machine.
 const most = 4096
 
-// Names lists the devices that Known knows.
+// Names returns the names of the devices that Known knows.
 func Names() string {
 	var names []string
 	for _, d := range devices {
@@ -41,8 +41,8 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Known is a machine given by number and kind, such as "8xh100": GPUs of one
-// host, whose tensor groups use rings.
+// Known returns a machine by number and kind of devices, such as "8xh100": GPUs
+// of one host, whose TP groups use rings.
 func Known(text string) (*Machine, error) {
 	count, name, ok := strings.Cut(strings.ToLower(text), "x")
 	n, err := strconv.Atoi(count)
@@ -54,11 +54,11 @@ func Known(text string) (*Machine, error) {
 			return d.machine(n), nil
 		}
 	}
-	return nil, fmt.Errorf("machine %q: %q is not known; known are %s", text, name, Names())
+	return nil, fmt.Errorf("machine %q: %q is unknown; known are %s", text, name, Names())
 }
 
-// KnownAs is Known for n devices by the name that their driver gives, such as
-// "NVIDIA H100 80GB HBM3".
+// KnownAs is Known for n devices by the name from their driver, such as "NVIDIA
+// H100 80GB HBM3".
 func KnownAs(n int, driver string) (*Machine, error) {
 	plain := strings.ReplaceAll(strings.ToLower(driver), " ", "")
 	best := -1
@@ -68,7 +68,7 @@ func KnownAs(n int, driver string) (*Machine, error) {
 		}
 	}
 	if best < 0 || n < 1 || n > most {
-		return nil, fmt.Errorf("%d devices %q: not known; known are %s", n, driver, Names())
+		return nil, fmt.Errorf("%d devices %q: unknown; known are %s", n, driver, Names())
 	}
 	return devices[best].machine(n), nil
 }

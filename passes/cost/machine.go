@@ -2,13 +2,13 @@ package cost
 
 import "math"
 
-// A Range is an estimate with its bars.
+// A Range is an estimate with bounds.
 type Range struct{ Low, Mid, High float64 }
 
-// Sure is a number that is known.
+// Sure returns a Range for an exact number.
 func Sure(x float64) Range { return Range{x, x, x} }
 
-// at returns the estimate when all goes badly (-1), as expected (0) or well (1).
+// at returns the lower bound (-1), the estimate (0) or the upper bound (1).
 func (r Range) at(luck int) float64 {
 	switch luck {
 	case -1:
@@ -19,22 +19,23 @@ func (r Range) at(luck int) float64 {
 	return r.Mid
 }
 
-// A Device computes. Reach is what of bandwidth and peak programs get.
+// A Device is a CPU or GPU. Reach is the fraction of bandwidth and peak that
+// programs reach.
 type Device struct {
 	Name   string
-	Memory int64   // bytes that a model may take
-	Read   float64 // bytes a second
-	Peak   float64 // operations a second, two a multiply-add
-	Reach  Range   // share of both
-	Fixed  float64 // seconds a layer beside its work: launches, barriers
+	Memory int64   // bytes available to a model
+	Read   float64 // bytes per second
+	Peak   float64 // operations per second; a multiply-add is two
+	Reach  Range   // fraction of both
+	Fixed  float64 // seconds per layer besides its work: launches, barriers
 }
 
-// A Style is how ranks of a tensor group exchange partial sums.
+// A Style is how ranks of a TP group exchange partial sums.
 type Style int
 
-// The styles. Direct: each rank reads what all others give, at once, as
+// The styles. Direct: each rank reads the parts of all others at once, as
 // threads of a process and iflowc's MPI transport do. Ring: NCCL's all-reduce
-// (2·(n−1) messages one after the other, each of an n-th). Hub: the first device
+// (2·(n−1) messages in sequence, each of an n-th). Hub: the first device
 // collects and distributes, one message after the other, as Inferflow does.
 const (
 	Direct Style = iota
@@ -42,11 +43,11 @@ const (
 	Hub
 )
 
-// A Link joins devices. Latency is of one message, from the wish to the data's
-// use: worst case in Low.
+// A Link connects devices. Latency is that of one message, from the start of
+// the send to the use of the data; the worst case in Low.
 type Link struct {
 	Latency   Range   // seconds
-	Bandwidth float64 // bytes a second, in one direction
+	Bandwidth float64 // bytes per second, in one direction
 	Style     Style
 	Float     int // bytes of an exchanged number
 }
@@ -56,8 +57,8 @@ func (l Link) message(bytes float64, luck int) float64 {
 	return l.Latency.at(luck) + bytes/l.Bandwidth
 }
 
-// exchange returns the time of an exchange in which each of n ranks gives so many
-// numbers.
+// exchange returns the time of an exchange to which each of n ranks contributes
+// this many numbers.
 func (l Link) exchange(n int, floats float64, luck int) float64 {
 	if n < 2 {
 		return 0
@@ -72,7 +73,7 @@ func (l Link) exchange(n int, floats float64, luck int) float64 {
 	return l.Latency.at(luck) + others*bytes/l.Bandwidth
 }
 
-// sends returns the number of bytes a rank puts on the wire in an exchange.
+// sends returns the bytes that a rank sends in an exchange.
 func (l Link) sends(n int, floats float64) float64 {
 	bytes, others := floats*float64(l.Float), float64(n-1)
 	switch l.Style {
@@ -84,10 +85,10 @@ func (l Link) sends(n int, floats float64) float64 {
 	return others * bytes
 }
 
-// A Machine is devices of one kind and what joins them.
+// A Machine is a number of equal devices and their links.
 type Machine struct {
 	Devices []Device
-	Group   Link // between ranks of a tensor group
+	Group   Link // between ranks of a TP group
 	Border  Link // between stages
 }
 

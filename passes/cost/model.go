@@ -9,40 +9,41 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// A Part is what a piece of a model costs: a layer, or the head.
+// A Part is the cost of a layer or of the head.
 type Part struct {
-	Bytes    int64   // of weights that a device holds for it
+	Bytes    int64   // of its weights on a device
 	Read     float64 // bytes of them that every step reads
 	Experts  []Experts
-	MACs     float64 // multiply-adds a row, those of chosen experts among them
-	RowBytes int64   // of keys and values a token
-	Attend   float64 // multiply-adds a row and token of its context
-	Heads    int     // of keys and values, which ranks of a tensor group share whole; 0: any part will do
-	Gives    []int   // floats a row that each rank of a tensor group gives at each exchange
+	MACs     float64 // multiply-adds per row, including those of selected experts
+	RowBytes int64   // of the KV cache per token
+	Attend   float64 // multiply-adds per row and token of context
+	Heads    int     // KV heads, which a TP group divides whole; 0: any division
+	Gives    []int   // floats per row that each TP rank contributes at each exchange
 }
 
-// Experts are the alternatives of a mixture, of which each token reads some.
+// Experts are the experts of a mixture, some of which each token uses.
 type Experts struct {
 	N, Chosen int
-	Bytes     float64 // of one
+	Bytes     float64 // of one expert
 }
 
-// A Model is what its graph costs.
+// A Model is the cost of a graph.
 type Model struct {
 	Name   string
-	Embed  int64 // bytes of the table of tokens
-	Tied   bool  // it is the head's matrix
+	Embed  int64 // bytes of the token embedding
+	Tied   bool  // the head uses the same matrix
 	Layers []Part
-	Head   Part // for an output row
-	Hidden int  // floats a row that a stage sends to the next
+	Head   Part // per output row
+	Hidden int  // floats per row that a stage sends to the next
 
-	// Split reports whether the layers can be shared by n devices; nil: they cannot.
+	// Split reports whether the layers can be divided among n devices; nil:
+	// they cannot.
 	Split func(n int) error
 }
 
-// Of reads the costs of a module whose weights have their types. split gives the
-// same module with its layers split over n devices by the pass partition, from
-// which the exchanges are counted, or says why they cannot be; nil: never.
+// Of computes the cost of a module with typed weights. split returns the module
+// with its layers divided among n devices by the pass partition, from which the
+// exchanges are counted, or the reason why it cannot; nil: never.
 func Of(m *ir.Module, split func(n int) (*ir.Module, error)) (*Model, error) {
 	g := mainGraph(m)
 	if g == nil {
@@ -87,7 +88,7 @@ func Of(m *ir.Module, split func(n int) (*ir.Module, error)) (*Model, error) {
 	return c, nil
 }
 
-// reason leaves out of the pass's error what is clear from the context.
+// reason removes known context from the pass's error.
 func reason(err error, n int) error {
 	if err == nil {
 		return nil
@@ -98,7 +99,7 @@ func reason(err error, n int) error {
 	return err
 }
 
-// mainGraph returns the graph that gives the results: decode, else the last one.
+// mainGraph returns the graph with the results: decode, else the last one.
 func mainGraph(m *ir.Module) *ir.Graph {
 	if g := m.Graph("decode"); g != nil || len(m.Graphs) == 0 {
 		return g
@@ -106,7 +107,7 @@ func mainGraph(m *ir.Module) *ir.Graph {
 	return m.Graphs[len(m.Graphs)-1]
 }
 
-// partOf sums up a block's ops.
+// partOf adds up the ops of a block.
 func partOf(b *ir.Block, multiplied map[*ir.Value]bool) (p Part) {
 	for op := range b.All() {
 		p.add(op, multiplied)
@@ -149,7 +150,8 @@ func (p *Part) add(op *ir.Op, multiplied map[*ir.Value]bool) {
 	}
 }
 
-// addExperts counts a mixture: all experts are held, the chosen ones computed.
+// addExperts counts a mixture: all experts need memory, the selected ones
+// compute.
 func (p *Part) addExperts(op *ir.Op) {
 	x := Experts{N: ops.ExpertsShapeOf(op).Experts}
 	x.Chosen = x.N
@@ -168,8 +170,8 @@ func (p *Part) addExperts(op *ir.Op) {
 	p.Experts = append(p.Experts, x)
 }
 
-// portion returns the part of a layer that the busiest of n ranks has: where they
-// do not share the heads evenly, the one with one head more.
+// portion returns the fraction of a layer on the busiest of n ranks: if heads
+// do not divide evenly, that of a rank with one more head.
 func (p *Part) portion(n int) float64 {
 	if p.Heads == 0 || n >= p.Heads || p.Heads%n == 0 {
 		return 1 / float64(n)
@@ -177,8 +179,8 @@ func (p *Part) portion(n int) float64 {
 	return float64((p.Heads+n-1)/n) / float64(p.Heads)
 }
 
-// read returns the number of bytes of the weights a step of n rows reads: of a mixture
-// those experts that any row chooses, were the choices independent.
+// read returns the bytes of weights that a step of n rows reads. Of a mixture
+// it counts the experts that some row selects, assuming independent choices.
 func (p *Part) read(n float64) float64 {
 	sum := p.Read
 	for _, x := range p.Experts {
@@ -187,7 +189,7 @@ func (p *Part) read(n float64) float64 {
 	return sum
 }
 
-// countExchanges reads from the split module what ranks give each other.
+// countExchanges counts the exchanges in the divided module.
 func (c *Model) countExchanges(split *ir.Module) {
 	at := 0
 	for _, op := range mainGraph(split).Body.Ops {
@@ -209,7 +211,7 @@ func (c *Model) countExchanges(split *ir.Module) {
 	}
 }
 
-// elements returns the number of numbers one element of an array weight has.
+// elements returns the number of values in one element of an array weight.
 func elements(v *ir.Value) int64 {
 	n := int64(1)
 	for _, s := range v.Type.Shape {
@@ -218,7 +220,7 @@ func elements(v *ir.Value) int64 {
 	return n
 }
 
-// bytesOf is what one element of an array weight takes.
+// bytesOf returns the bytes of one element of an array weight.
 func bytesOf(v *ir.Value) int64 {
 	cols := v.Type.Shape[len(v.Type.Shape)-1].N
 	if cols == 0 {
@@ -227,7 +229,7 @@ func bytesOf(v *ir.Value) int64 {
 	return elements(v) / int64(cols) * int64(v.Type.Elem.RowBytes(cols))
 }
 
-// Bytes is what all weights take.
+// Bytes returns the bytes of all weights.
 func (c *Model) Bytes() int64 {
 	sum := c.Head.Bytes
 	if !c.Tied {
@@ -239,7 +241,7 @@ func (c *Model) Bytes() int64 {
 	return sum
 }
 
-// RowBytes is what keys and values of a token take in all layers.
+// RowBytes returns the bytes of the KV cache per token in all layers.
 func (c *Model) RowBytes() (sum int64) {
 	for _, l := range c.Layers {
 		sum += l.RowBytes

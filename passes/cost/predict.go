@@ -2,16 +2,16 @@ package cost
 
 import "fmt"
 
-// A Plan spreads the layers over stages, in order.
+// A Plan distributes the layers over stages, in order.
 type Plan []Stage
 
-// A Stage holds layers lo … hi−1, shared by its ranks.
+// A Stage has layers lo to hi−1, on its ranks.
 type Stage struct {
-	Ranks  []int // numbers of devices
+	Ranks  []int // device numbers
 	Lo, Hi int
 }
 
-// String spells the plan as a device string.
+// String returns the plan as a device string.
 func (p Plan) String() string {
 	text := ""
 	for i, s := range p {
@@ -31,7 +31,7 @@ func (p Plan) String() string {
 	return text
 }
 
-// share is what stands behind a group whose layers are not the even share.
+// share returns the suffix of a group with an uneven number of layers.
 func (s Stage) share(p Plan) int {
 	each := (p[len(p)-1].Hi + len(p) - 1) / len(p)
 	for i, q := range p {
@@ -42,7 +42,7 @@ func (s Stage) share(p Plan) int {
 	return 0
 }
 
-// Spread spreads layers over stages of so many ranks each, by ceiling
+// Spread distributes layers over stages with this many ranks each, by ceiling
 // division as the pass partition does.
 func Spread(layers, stages, tpSize int) Plan {
 	each := (layers + stages - 1) / stages
@@ -57,28 +57,28 @@ func Spread(layers, stages, tpSize int) Plan {
 	return p
 }
 
-// A Load is what is asked of a model at once.
+// A Load is the number of sequences and their length.
 type Load struct {
 	Sequences int
-	Context   int // tokens that each holds
+	Context   int // tokens of each
 }
 
-// A Prediction is what a plan gives under a load.
+// A Prediction is the result of a plan under a load.
 type Prediction struct {
 	Plan       Plan
 	Need       []int64 // bytes on each rank of each stage
-	Missing    int64   // bytes that the fullest device lacks; 0: all fit
-	Decode     Range   // tokens a second of one sequence alone
+	Missing    int64   // bytes missing on the fullest device; 0: everything fits
+	Decode     Range   // tokens per second of a single sequence
 	Throughput Range   // of all sequences
 	Together   int     // sequences in a step of a stage
-	Sends      float64 // bytes that a rank of the first stage sends for a token
+	Sends      float64 // bytes that a rank of the first stage sends per token
 }
 
-// Scratch is what a device is taken to need beside weights, keys and values.
+// Scratch is the assumed memory of a device besides weights and KV cache.
 const Scratch = 512 << 20
 
-// Predict estimates what a plan gives. The sequences are shared out to as many
-// steps under way as there are stages.
+// Predict estimates a plan. The sequences are divided among as many steps in
+// flight as there are stages.
 func (c *Model) Predict(m *Machine, p Plan, load Load) Prediction {
 	r := Prediction{Plan: p, Together: max(1, (load.Sequences+len(p)-1)/len(p))}
 	for i, s := range p {
@@ -112,7 +112,7 @@ func (c *Model) Predict(m *Machine, p Plan, load Load) Prediction {
 	return r
 }
 
-// need is what each rank of a stage holds.
+// need returns the memory of each rank of a stage.
 func (c *Model) need(p Plan, i int, load Load) int64 {
 	n, sum := len(p[i].Ranks), int64(0)
 	for _, l := range c.Layers[p[i].Lo:p[i].Hi] {
@@ -127,7 +127,8 @@ func (c *Model) need(p Plan, i int, load Load) int64 {
 	return sum + Scratch
 }
 
-// stage returns the time of a step of rows in a stage, what it hands on included.
+// stage returns the time of a step of rows in a stage, including sending its
+// result.
 func (c *Model) stage(m *Machine, p Plan, i int, rows float64, context, luck int) float64 {
 	s := p[i]
 	t := 0.0
@@ -143,7 +144,8 @@ func (c *Model) stage(m *Machine, p Plan, i int, rows float64, context, luck int
 	return t
 }
 
-// Layer returns the time of a layer on the ranks of a stage, exchanges included.
+// Layer returns the time of a layer on the ranks of a stage, including
+// exchanges.
 func (c *Model) Layer(m *Machine, s Stage, l Part, rows float64, context, luck int) float64 {
 	past := rows * float64(context)
 	t := c.work(m, s, &l, l.read(rows)+past*float64(l.RowBytes), rows*l.MACs+past*l.Attend, luck)
@@ -153,8 +155,8 @@ func (c *Model) Layer(m *Machine, s Stage, l Part, rows float64, context, luck i
 	return t
 }
 
-// work returns the time in which the slowest rank reads its part of so many bytes
-// and does its part of the multiply-adds.
+// work returns the time that the slowest rank needs to read its part of the
+// bytes and compute its part of the multiply-adds.
 func (c *Model) work(m *Machine, s Stage, l *Part, bytes, macs float64, luck int) float64 {
 	worst, part := 0.0, l.portion(len(s.Ranks))
 	for _, i := range s.Ranks {

@@ -1,11 +1,11 @@
 package cost
 
-// Report returns the machine of Table 5 of the Inferflow report: four V100 on PCIe,
-// whose tensor groups merge through the first device, in F16. Two constants are
-// not in the data sheets: the share of the bandwidth that its kernels reach, and
-// the time of a copy between two devices. Layer partition has no exchange, so its
-// 8 tokens a second give the first; tensor partition gives the second. The
-// hybrid partition is then a prediction.
+// Report returns the machine of Table 5 of the Inferflow report: four V100 on
+// PCIe, with TP groups that merge through the first device, in F16. Two
+// constants are not in the data sheets: the bandwidth utilization of its
+// kernels and the time of a copy between two devices. Layer partition has no
+// exchange, so its 8 tokens per second determine the first. Tensor partition
+// determines the second. The hybrid partition is then a prediction.
 func Report() *Machine {
 	m, err := Known("4xv100")
 	if err != nil {
@@ -19,9 +19,9 @@ func Report() *Machine {
 	return m
 }
 
-// ReportExchanges returns the exchanges of Inferflow's tensor partition: two merges
-// a layer of the whole hidden state, also where attention and feed-forward
-// network stand side by side and one would do.
+// ReportExchanges returns the exchanges of Inferflow's tensor partition: two
+// merges of the whole hidden state per layer, even if attention and
+// feed-forward network run in parallel and one would suffice.
 func (c *Model) ReportExchanges() *Model {
 	r := *c
 	r.Layers = nil
@@ -33,8 +33,8 @@ func (c *Model) ReportExchanges() *Model {
 	return &r
 }
 
-// A ReportRow is a line of Table 5: tokens a second of as many queries as there
-// are groups, and of one.
+// A ReportRow is a row of Table 5: tokens per second of as many requests as
+// there are groups, and of one.
 type ReportRow struct {
 	Name               string
 	Stages, TPSize     int
