@@ -12,34 +12,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// blob is where a file's bytes lie in the cache.
+// blob returns the path of a file's content in the cache.
 func (c *Client) blob(r Ref, f File) string {
 	return filepath.Join(c.Cache, r.folder(), "blobs", f.hash())
 }
 
-// snapshot is the folder of a commit.
+// snapshot returns the folder of a commit.
 func (c *Client) snapshot(r Ref, commit string) string {
 	return filepath.Join(c.Cache, r.folder(), "snapshots", commit)
 }
 
-// have tells whether a file is in the cache, whole. Its name is its hash, which
-// was checked when it came.
+// have reports whether a file is complete in the cache. Its name is its hash,
+// which was checked at the download.
 func (c *Client) have(r Ref, f File) bool {
 	info, err := os.Stat(c.blob(r, f))
 	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
 }
 
-// written counts the files that this process has begun beside their place.
+// written counts the temporary files of this process.
 var written atomic.Int64
 
-// freshName is a name beside path that nobody else writes to, neither another
-// process nor another fetch of this one.
+// freshName returns a name beside path that no other process and no other
+// download of this process uses.
 func freshName(path string) string {
 	return fmt.Sprintf("%s.%d.%d.new", path, os.Getpid(), written.Add(1))
 }
 
-// link makes the snapshot's entry for a file, by a relative link as others who
-// use this cache do.
+// link adds the snapshot's entry for a file: a relative link, as the hub's
+// Python client makes it.
 func (c *Client) link(l *Listing, f File) error {
 	path := filepath.Join(c.snapshot(l.Ref, l.Commit), filepath.FromSlash(f.Name))
 	target, err := filepath.Rel(filepath.Dir(path), c.blob(l.Ref, f))
@@ -59,8 +59,8 @@ func (c *Client) link(l *Listing, f File) error {
 	return os.Rename(fresh, path)
 }
 
-// remember writes which commit a branch or tag is, so that the model is found
-// without asking.
+// remember records the commit of a branch or tag, so that the model can be
+// found offline.
 func (c *Client) remember(l *Listing) error {
 	if l.Ref.Revision == l.Commit {
 		return nil
@@ -76,7 +76,7 @@ func (c *Client) remember(l *Listing) error {
 	return os.Rename(fresh, path)
 }
 
-// Cached gives the folder of a model that was fetched before, without asking.
+// Cached returns the folder of a model in the cache, without network access.
 func (c *Client) Cached(r Ref) (string, bool) {
 	commit := r.Revision
 	if !commitForm.MatchString(commit) {
@@ -94,7 +94,7 @@ func (c *Client) Cached(r Ref) (string, bool) {
 	return dir, err == nil && info.IsDir()
 }
 
-// lock keeps a blob to one process at a time. The lock ends with the process.
+// lock gives this process exclusive access to a blob. It ends with the process.
 func (c *Client) lock(ctx context.Context, r Ref, f File) (unlock func(), err error) {
 	path := filepath.Join(c.Cache, ".locks", r.folder(), f.hash()+".lock")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -127,11 +127,11 @@ func (c *Client) lock(ctx context.Context, r Ref, f File) (unlock func(), err er
 	}
 }
 
-// room checks that what is missing fits on the disk.
+// room checks that the missing files fit on the disk.
 func (c *Client) room(need int64) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(c.Cache, &s); err != nil {
-		return nil // unknown: writing will tell
+		return nil // unknown: a write will fail instead
 	}
 	if free := int64(s.Bavail) * int64(s.Bsize); need > free {
 		return fmt.Errorf("%s: %d MB are needed and %d MB free; set HF_HOME to a larger disk", c.Cache, need>>20, free>>20)

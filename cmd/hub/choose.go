@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// A Choice says which files of a model are wanted.
+// A Choice selects the files of a model.
 type Choice struct {
-	Include []string // patterns of further files, as in path.Match, over the whole name or its last part
-	Pickle  bool     // pickle files even where safetensors exist
-	Quant   string   // of several GGUF files: the one whose name has this
+	Include []string // patterns (path.Match) of further files, over the whole name or its last part
+	Pickle  bool     // pickle files even if safetensors exist
+	Quant   string   // selects one of several GGUF files: the one whose name contains this
 }
 
-// described are the files beside the weights that a model needs.
+// described are the files besides the weights that a model needs.
 var described = []string{"*.json", "*.txt", "*.model", "*.spm", "*.jinja", "*.tiktoken", "*.bpe", "*.vocab"}
 
-// others are weights of other programs, and copies.
+// others are weights for other programs, and copies.
 var others = []string{"*.h5", "*.msgpack", "*.onnx", "*.onnx_data", "*.ot", "*.mlmodel", "*.tflite", "*.xml", "flax_model*", "tf_model*", "rust_model*",
 	"consolidated*", "training_args.bin", "optimizer*", "scheduler*", "rng_state*", "events.out*"}
 
-// folders hold copies of the model in other forms.
+// folders contain copies of the model in other forms.
 var folders = []string{"onnx/", "openvino/", "coreml/", "original/", "flax/", "tf/", "metal/", "runs/", "checkpoint-"}
 
 func matches(name string, patterns []string) bool {
@@ -34,8 +34,8 @@ func matches(name string, patterns []string) bool {
 
 func isPickle(name string) bool { return matches(name, []string{"*.bin", "*.pt", "*.pth", "*.ckpt"}) }
 
-// Choose picks the files that are fetched, and says in notices what is left
-// out that may surprise.
+// Choose selects the files to fetch. The notices name files that are left out
+// unexpectedly.
 func (l *Listing) Choose(c Choice) (files []File, notices []string, err error) {
 	for _, p := range c.Include {
 		if _, err := path.Match(p, ""); err != nil {
@@ -78,14 +78,14 @@ func (l *Listing) Choose(c Choice) (files []File, notices []string, err error) {
 		notices = append(notices, "the weights are pickle files; they are read without running anything in them")
 	default:
 		if len(files) == 0 {
-			return nil, nil, fmt.Errorf("%s holds no weights and nothing that describes a model", l.Ref)
+			return nil, nil, fmt.Errorf("%s contains neither weights nor a model description", l.Ref)
 		}
 		notices = append(notices, "there are no weights in a known format (safetensors, GGUF, pickle)")
 	}
 	return files, notices, nil
 }
 
-// chooseGGUF takes the file, or the parts of the file, that the user means.
+// chooseGGUF selects one GGUF file, or all its parts.
 func chooseGGUF(all []File, quant string) ([]File, error) {
 	var found []File
 	for _, f := range all {
@@ -107,10 +107,11 @@ func chooseGGUF(all []File, quant string) ([]File, error) {
 	for _, f := range found {
 		names = append(names, f.Name)
 	}
-	return nil, fmt.Errorf("it holds several GGUF files; say which with --quant: %s", strings.Join(names[:min(len(names), 30)], ", "))
+	return nil, fmt.Errorf("it has several GGUF files; select one with --quant: %s", strings.Join(names[:min(len(names), 30)], ", "))
 }
 
-// partOf is the name of a file without the number of its part (-00001-of-00003).
+// partOf returns the name of a file without the number of its part
+// (-00001-of-00003).
 func partOf(name string) string {
 	base, found := strings.CutSuffix(name, ".gguf")
 	if i := strings.LastIndex(base, "-of-"); found && i > 6 {

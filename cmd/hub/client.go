@@ -16,35 +16,35 @@ import (
 	"time"
 )
 
-// A Client talks to one hub.
+// A Client fetches from one hub.
 type Client struct {
 	Endpoint string // without a slash at the end
 	Token    string // "": none
 	Cache    string // folder of the cache
-	Jobs     int    // files at once; 0: 4
+	Jobs     int    // concurrent downloads; 0: 4
 	Agent    string // User-Agent
 
-	// Progress is told how many bytes are there, of how many, by one goroutine
+	// Progress is called with the bytes fetched and the total, by one goroutine
 	// at a time; may be nil.
 	Progress func(done, total int64)
-	// Notice is told what the user should know while it goes on; may be nil.
+	// Notice is called with messages for the user; may be nil.
 	Notice func(text string)
 
 	http  *http.Client
-	retry time.Duration // first pause before trying again; tests shorten it
+	retry time.Duration // first pause before a retry; tests shorten it
 }
 
 const tries = 5
 
-// FromEnvironment makes a client as the hub's Python client would: HF_ENDPOINT,
-// HF_TOKEN, HF_HUB_CACHE and HF_HOME count.
+// FromEnvironment returns a client with the settings of the hub's Python
+// client: HF_ENDPOINT, HF_TOKEN, HF_HUB_CACHE and HF_HOME.
 func FromEnvironment() (*Client, error) {
 	endpoint := os.Getenv("HF_ENDPOINT")
 	if endpoint == "" {
 		endpoint = "https://huggingface.co"
 	}
 	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, fmt.Errorf("HF_ENDPOINT: %q is no address; expected one as https://huggingface.co", endpoint)
+		return nil, fmt.Errorf("HF_ENDPOINT: %q is not a URL; expected one such as https://huggingface.co", endpoint)
 	}
 	home := os.Getenv("HF_HOME")
 	if home == "" {
@@ -67,7 +67,7 @@ func FromEnvironment() (*Client, error) {
 	return &Client{Endpoint: strings.TrimRight(endpoint, "/"), Token: token, Cache: cache}, nil
 }
 
-// A statusError is an answer that is no success.
+// A statusError is an unsuccessful response.
 type statusError struct {
 	status int
 	text   string // one line
@@ -76,8 +76,8 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// get asks for an address and gives its answer, which is 200 or 206. Answers
-// that may get better are asked for again.
+// get requests an address and returns a response with status 200 or 206. It
+// retries temporary failures.
 func (c *Client) get(ctx context.Context, address string, from int64) (*http.Response, error) {
 	if c.http == nil {
 		return nil, errors.New("bug: the client was not started")
@@ -105,7 +105,7 @@ func (c *Client) get(ctx context.Context, address string, from int64) (*http.Res
 	}
 }
 
-// worthRetrying tells whether another try may help, and how long to wait.
+// worthRetrying reports whether a retry may succeed, and after how long.
 func (c *Client) worthRetrying(err error, pause time.Duration) (time.Duration, bool) {
 	var s *statusError
 	if !errors.As(err, &s) {
@@ -131,11 +131,11 @@ func (c *Client) ask(ctx context.Context, address string, from int64) (*http.Res
 	if err != nil {
 		return nil, err
 	}
-	if c.Token != "" { // the standard library drops it when another host is named
+	if c.Token != "" { // the standard library drops it on a redirect to another host
 		req.Header.Set("Authorization", "Bearer "+c.Token)
 	}
 	req.Header.Set("User-Agent", c.Agent)
-	req.Header.Set("Accept-Encoding", "identity") // or lengths would not count bytes
+	req.Header.Set("Accept-Encoding", "identity") // otherwise lengths would not count bytes
 	if from > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
 	}
@@ -150,7 +150,7 @@ func (c *Client) ask(ctx context.Context, address string, from int64) (*http.Res
 	return nil, c.refusal(answer, address)
 }
 
-// refusal says what an answer means and what can be done.
+// refusal explains a status and what to do about it.
 func (c *Client) refusal(answer *http.Response, address string) error {
 	e := &statusError{status: answer.StatusCode}
 	if n, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && n >= 0 {
@@ -181,7 +181,7 @@ func (c *Client) refusal(answer *http.Response, address string) error {
 	return e
 }
 
-// serverWords is the error message of an answer, one short line.
+// serverWords returns the error message of a response, as one short line.
 func serverWords(answer *http.Response) string {
 	said := answer.Header.Get("X-Error-Message")
 	if said == "" {
@@ -212,7 +212,8 @@ func (c *Client) notice(format string, args ...any) {
 	}
 }
 
-// start makes the HTTP client: waits end, bodies may take as long as they come.
+// start returns the HTTP client: connecting and headers have timeouts, bodies
+// have none.
 func (c *Client) start() {
 	if c.http != nil {
 		return

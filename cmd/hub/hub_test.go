@@ -99,9 +99,9 @@ func TestFaults(t *testing.T) {
 		{"cut, and the range ignored", big, []fault{{cut: 500}, {whole: true}}, "", false},
 		{"wrong bytes once", big, []fault{{wrong: true}}, "", false},
 		{"wrong bytes in a small file", "config.json", []fault{{wrong: true}}, "", false},
-		{"wrong bytes always", big, slices.Repeat([]fault{{wrong: true}}, 9), "not those of the listing", false},
-		{"cut always", big, slices.Repeat([]fault{{cut: 5000}}, 9), "broke off", true},
-		{"too long", big, slices.Repeat([]fault{{long: true}}, 9), "not those of the listing", false},
+		{"wrong bytes always", big, slices.Repeat([]fault{{wrong: true}}, 9), "differs from the listing", false},
+		{"cut always", big, slices.Repeat([]fault{{cut: 5000}}, 9), "was interrupted", true},
+		{"too long", big, slices.Repeat([]fault{{long: true}}, 9), "differs from the listing", false},
 		{"server trouble", big, []fault{{status: 503}, {status: 500}, {status: 429}}, "", false},
 		{"server down", big, slices.Repeat([]fault{{status: 502}}, 99), "status 502", false},
 		{"forbidden", big, []fault{{status: 403}}, "accept the model's conditions", false},
@@ -255,7 +255,7 @@ func TestChoose(t *testing.T) {
 		{"named GGUF", list("m-Q4_0.gguf", "m-Q8_0.gguf", "config.json"), Choice{Quant: "q8_0"}, "config.json m-Q8_0.gguf", ""},
 		{"parts", list("m-q8-00001-of-00002.gguf", "m-q8-00002-of-00002.gguf"), Choice{}, "m-q8-00001-of-00002.gguf m-q8-00002-of-00002.gguf", ""},
 		{"included", list("model.safetensors", "onnx/model.onnx"), Choice{Include: []string{"onnx/*"}}, "onnx/model.onnx model.safetensors", ""},
-		{"nothing", list("README.md"), Choice{}, "", "no weights"},
+		{"nothing", list("README.md"), Choice{}, "", "neither weights"},
 		{"bad pattern", list("README.md"), Choice{Include: []string{"["}}, "", "pattern"},
 	} {
 		files, _, err := c.list.Choose(c.choice)

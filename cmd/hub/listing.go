@@ -17,10 +17,10 @@ type File struct {
 	Name   string // with slashes, below the model's folder
 	Size   int64
 	SHA256 string // of large files
-	Git    string // the hash of git's blob of the others
+	Git    string // Git blob hash of the others
 }
 
-// hash is the name of the file in the cache.
+// hash returns the name of the file in the cache.
 func (f File) hash() string {
 	if f.SHA256 != "" {
 		return f.SHA256
@@ -28,7 +28,7 @@ func (f File) hash() string {
 	return f.Git
 }
 
-// A Listing is what a model holds at one commit.
+// A Listing is the list of a model's files at one commit.
 type Listing struct {
 	Ref    Ref
 	Commit string
@@ -45,7 +45,7 @@ var (
 	sha256Form = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// List asks what a model holds.
+// List fetches the list of a model's files.
 func (c *Client) List(ctx context.Context, ref Ref) (*Listing, error) {
 	c.start()
 	answer, err := c.get(ctx, c.Endpoint+"/api/models/"+ref.Repo+"/revision/"+url.PathEscape(ref.Revision)+"?blobs=true", 0)
@@ -74,10 +74,10 @@ func parseListing(ref Ref, data []byte) (*Listing, error) {
 		} `json:"siblings"`
 	}
 	if err := json.Unmarshal(data, &said); err != nil {
-		return nil, fmt.Errorf("%s: the answer is no list of a model's files: %w", ref, err)
+		return nil, fmt.Errorf("%s: the response is not a list of a model's files: %w", ref, err)
 	}
 	if !commitForm.MatchString(said.SHA) {
-		return nil, fmt.Errorf("%s: the answer names no commit", ref)
+		return nil, fmt.Errorf("%s: the response names no commit", ref)
 	}
 	l := &Listing{Ref: ref, Commit: said.SHA}
 	for _, s := range said.Siblings {
@@ -97,17 +97,17 @@ func parseListing(ref Ref, data []byte) (*Listing, error) {
 	return l, nil
 }
 
-// check refuses what no honest listing has.
+// check rejects listings that cannot be genuine.
 func (f File) check() error {
 	if f.Name == "" || len(f.Name) > 1024 || path.Clean(f.Name) != f.Name || path.IsAbs(f.Name) || strings.HasPrefix(f.Name, "..") ||
 		strings.ContainsAny(f.Name, "\\\x00\n\r:") {
-		return fmt.Errorf("the listing holds a file %.80q, which would not lie in the model's folder", f.Name)
+		return fmt.Errorf("the listing has a file %.80q outside the model's folder", f.Name)
 	}
 	if f.Size < 0 || f.Size > maxFile {
 		return fmt.Errorf("the listing says that %.80q has %d bytes", f.Name, f.Size)
 	}
 	if f.SHA256 != "" && !sha256Form.MatchString(f.SHA256) || f.SHA256 == "" && !commitForm.MatchString(f.Git) {
-		return fmt.Errorf("the listing has no hash for %.80q, so what comes could not be checked", f.Name)
+		return fmt.Errorf("the listing has no hash for %.80q, so its content cannot be checked", f.Name)
 	}
 	return nil
 }

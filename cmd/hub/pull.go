@@ -18,8 +18,8 @@ import (
 	"sync"
 )
 
-// Pull fetches the files of a listing that are not in the cache yet, and gives
-// the folder that holds them.
+// Pull fetches the files of a listing that are missing from the cache, and
+// returns the folder with all of them.
 func (c *Client) Pull(ctx context.Context, l *Listing, files []File) (dir string, err error) {
 	c.start()
 	p := &pull{Client: c, list: l}
@@ -62,7 +62,7 @@ type pull struct {
 	done  int64
 }
 
-// fetchAll fetches several files at once; the first error ends all.
+// fetchAll fetches several files concurrently; the first error stops all.
 func (p *pull) fetchAll(ctx context.Context, files []File) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -93,18 +93,18 @@ feed:
 	return nil
 }
 
-// errHash is the error of bytes that are not those announced.
-var errHash = errors.New("the bytes that came are not those of the listing")
+// errHash means that the content does not match the announced hash.
+var errHash = errors.New("the content differs from the listing")
 
-// fetch fetches one file into the cache. Bytes with the wrong hash are thrown
-// away, and asked for once more from the beginning.
+// fetch fetches one file into the cache. Content with a wrong hash is deleted
+// and fetched once more from the beginning.
 func (p *pull) fetch(ctx context.Context, f File) error {
 	unlock, err := p.lock(ctx, p.list.Ref, f)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if p.have(p.list.Ref, f) { // another process was faster
+	if p.have(p.list.Ref, f) { // another process has fetched it meanwhile
 		p.add(f.Size)
 		return nil
 	}
@@ -115,7 +115,7 @@ func (p *pull) fetch(ctx context.Context, f File) error {
 			return nil
 		}
 		p.add(-t.counted)
-		if t.have >= best+1<<20 { // it gets on: any number of breaks may follow
+		if t.have >= best+1<<20 { // it makes progress: any number of interruptions may follow
 			try, best = 1, t.have
 		}
 		switch {
@@ -131,21 +131,20 @@ func (p *pull) fetch(ctx context.Context, f File) error {
 	}
 }
 
-// errCut is the error of a transfer that ended early.
-var errCut = errors.New("the transfer broke off")
+// errCut means that a transfer ended early.
+var errCut = errors.New("the transfer was interrupted")
 
-// A transfer is one try to bring a file.
+// A transfer is one attempt to fetch a file.
 type transfer struct {
 	*pull
 	file    File
 	part    *os.File
 	sum     hash.Hash // of the bytes in part
-	have    int64     // how many they are
-	counted int64     // bytes that progress was told of
+	have    int64     // number of bytes in part
+	counted int64     // bytes reported as progress
 }
 
-// run brings what is missing of the file, checks the whole and gives it its
-// name.
+// run fetches the missing bytes of the file, checks the whole, and renames it.
 func (t *transfer) run(ctx context.Context) (err error) {
 	f := t.file
 	blob := t.blob(t.list.Ref, f)
@@ -173,7 +172,7 @@ func (t *transfer) run(ctx context.Context) (err error) {
 	return os.Rename(t.part.Name(), blob)
 }
 
-// resume reads what an earlier try left.
+// resume reads the bytes that an earlier attempt left.
 func (t *transfer) resume() error {
 	t.sum = t.file.newHash()
 	info, err := t.part.Stat()
@@ -188,7 +187,7 @@ func (t *transfer) resume() error {
 	return err
 }
 
-// body writes the bytes that are missing.
+// body writes the missing bytes.
 func (t *transfer) body(ctx context.Context) error {
 	f := t.file
 	address := t.Endpoint + "/" + t.list.Ref.Repo + "/resolve/" + t.list.Commit + "/" + escape(f.Name)
@@ -197,7 +196,7 @@ func (t *transfer) body(ctx context.Context) error {
 		return err
 	}
 	defer answer.Body.Close()
-	if t.have > 0 && !continues(answer, t.have) { // the whole file comes again
+	if t.have > 0 && !continues(answer, t.have) { // the response has the whole file again
 		t.count(-t.have)
 		t.have, t.sum = 0, f.newHash()
 		if err := t.part.Truncate(0); err != nil {
@@ -218,7 +217,7 @@ func (t *transfer) body(ctx context.Context) error {
 	return err
 }
 
-// continues tells whether an answer begins at byte from.
+// continues reports whether a response starts at byte from.
 func continues(answer *http.Response, from int64) bool {
 	if answer.StatusCode != http.StatusPartialContent {
 		return false
@@ -229,17 +228,17 @@ func continues(answer *http.Response, from int64) bool {
 	return ok && err == nil && n == from
 }
 
-// newHash starts the hash of a file: SHA-256, or git's of a blob.
+// newHash returns the hash of a file: SHA-256, or that of a Git blob.
 func (f File) newHash() hash.Hash {
 	if f.SHA256 != "" {
 		return sha256.New()
 	}
-	h := sha1.New() // what git names blobs by; it guards against errors of transfer
+	h := sha1.New() // names Git blobs; it only detects transfer errors
 	fmt.Fprintf(h, "blob %d\x00", f.Size)
 	return h
 }
 
-// escape makes a file's name a part of an address.
+// escape converts a file's name to a part of an address.
 func escape(name string) string {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {
@@ -248,7 +247,7 @@ func escape(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// counter counts bytes as they are written.
+// A counter counts bytes as they are written.
 type counter struct{ t *transfer }
 
 func (c counter) Write(b []byte) (int, error) {

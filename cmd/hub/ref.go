@@ -8,7 +8,7 @@ import (
 
 // A Ref names a model: owner/name, and a branch, tag or commit.
 type Ref struct {
-	Repo     string // "owner/name", or "name" of the oldest models
+	Repo     string // "owner/name", or "name" for the oldest models
 	Revision string // "main" unless given
 }
 
@@ -24,15 +24,15 @@ func ParseRef(text string) (Ref, error) {
 		revision = "main"
 	}
 	if !repoForm.MatchString(repo) || strings.Contains(repo, "..") || strings.Contains(repo, "--") {
-		return Ref{}, fmt.Errorf("%q is no model; expected OWNER/NAME, as in HuggingFaceTB/SmolLM2-135M-Instruct", text)
+		return Ref{}, fmt.Errorf("%q is not a model; expected OWNER/NAME, such as HuggingFaceTB/SmolLM2-135M-Instruct", text)
 	}
 	if !revisionForm.MatchString(revision) || strings.Contains(revision, "..") {
-		return Ref{}, fmt.Errorf("%q: %q is no branch, tag or commit", text, revision)
+		return Ref{}, fmt.Errorf("%q: %q is not a branch, tag or commit", text, revision)
 	}
 	return Ref{repo, revision}, nil
 }
 
-// folder is the model's folder in the cache.
+// folder returns the model's folder in the cache.
 func (r Ref) folder() string { return "models--" + strings.ReplaceAll(r.Repo, "/", "--") }
 
 func (r Ref) String() string { return r.Repo + "@" + r.Revision }

@@ -37,9 +37,9 @@ type verdict struct {
 	Medusa *manifest.Medusa `json:"medusa,omitempty"`
 }
 
-// Run checks a model by its spec, its configuration and the headers of its weight
-// files: it does all that compile does before it calls a C compiler and reads a
-// weight.
+// Run checks a model by its spec, its configuration and the headers of its
+// weight files. It does everything that compile does before it calls a C
+// compiler and reads weights.
 func (c *checkCmd) Run() error {
 	opt := c.options()
 	opt.Target = c.Target
@@ -88,7 +88,7 @@ type importCmd struct {
 	Out string `short:"o" help:"Output file (default: standard output)." type:"path" placeholder:"FILE"`
 }
 
-// Run prints the model spec that is derived from a folder or file.
+// Run prints the model spec derived from a folder or file.
 func (c *importCmd) Run() error {
 	if c.Out != "" {
 		if err := destination.Check("-o", c.Out); err != nil {
@@ -116,8 +116,8 @@ func (c *importCmd) Run() error {
 	return toolchain.WriteFile(c.Out, text, 0o644)
 }
 
-// modelDirFrom returns the line that leads from a model spec at file (standard
-// output: the working folder) to the model's folder; nothing if both are one.
+// modelDirFrom returns the model_dir line for a model spec at file (standard
+// output: the working directory); nothing if both are one folder.
 func modelDirFrom(folder, file string) ([]byte, error) {
 	target, err := filepath.Abs(folder)
 	if err != nil {

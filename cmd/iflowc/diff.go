@@ -47,7 +47,7 @@ type layerDiff struct {
 }
 
 // errLeaves is the error of a model whose values differ from the reference.
-var errLeaves = errors.New("the model leaves the reference")
+var errLeaves = errors.New("the model differs from the reference")
 
 // Run compares the model with the reference, layer by layer.
 func (c *diffCmd) Run() error {
@@ -146,12 +146,12 @@ func promptIDs(ref *npz.Archive, kinds []string, given []int, vocab int) ([]int,
 			return nil, usageError{err}
 		}
 		if a == nil {
-			return nil, usageError{fmt.Errorf("%s: no array %s; give --ids (of an encoder-decoder's source --encoder-ids)", ref.File, strings.Join(named(kinds, "ids"), " or "))}
+			return nil, usageError{fmt.Errorf("%s: no array %s; give --ids (--encoder-ids for the source of an encoder-decoder)", ref.File, strings.Join(named(kinds, "ids"), " or "))}
 		}
 		from = ref.File
 		for _, x := range a.F {
 			if x != math.Trunc(x) {
-				return nil, usageError{fmt.Errorf("%s: ids: %g is no token id", ref.File, x)}
+				return nil, usageError{fmt.Errorf("%s: ids: %g is not a token id", ref.File, x)}
 			}
 			ids = append(ids, int(max(-1, min(x, math.MaxInt32))))
 		}

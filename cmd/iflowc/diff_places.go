@@ -10,9 +10,9 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor/npz"
 )
 
-// places are the values of a graph that the hidden states of transformers
-// stand for: what enters the first layer, what leaves each layer, and for the
-// last layer what the final norm makes of it.
+// places are the values of a graph that correspond to transformers' hidden
+// states: the input of the first layer, the output of each layer, and for the
+// last layer the output of the final norm.
 type places struct {
 	graph *ir.Graph
 	list  []hiddenPlace
@@ -24,17 +24,18 @@ type hiddenPlace struct {
 	iter  int // index of the enclosing repeat; -1: outside of one
 	from  ir.Pos
 	got   *tensor.Tensor
-	raw   *hiddenPlace // of the last layer: the place before the final norm, which is what some models of transformers give (ModernBERT)
+	raw   *hiddenPlace // of the last layer: the place before the final norm, which some models of transformers return (ModernBERT)
 }
 
-// isLayers says whether an op is a run of layers: a repeat that changes what it
-// carries. Another repeat may follow that writes keys for a decoder.
+// isLayers reports whether an op is a run of layers: a repeat that changes its
+// carried value. An encoder-decoder has another repeat that writes keys for the
+// decoder.
 func isLayers(o *ir.Op) bool {
 	return o.Def == ir.Repeat && len(o.Args) > 0 && len(o.Body.Yield) > 0 && o.Body.Yield[0].Kind != ir.Carry
 }
 
-// hiddenPlaces finds the places by the graph's form: layers are the iterations
-// of its repeats.
+// hiddenPlaces finds the places from the graph's structure: layers are
+// iterations of its repeats.
 func hiddenPlaces(g *ir.Graph) *places {
 	p := &places{graph: g}
 	for i, o := range g.Body.Ops {
@@ -56,9 +57,9 @@ func hiddenPlaces(g *ir.Graph) *places {
 	return p
 }
 
-// finalValue is what leaves the layers of a graph whose last repeat is op at:
-// the graph's result `hidden`, or else what its head multiplies first; nil
-// where more layers follow.
+// finalValue is the final hidden state of a graph whose last repeat is op at:
+// the graph's result `hidden`, else the input of its head's first matmul; nil
+// if more layers follow.
 func finalValue(g *ir.Graph, at int) *ir.Value {
 	rest := g.Body.Ops[at+1:]
 	if slices.ContainsFunc(rest, isLayers) {
@@ -92,7 +93,7 @@ func (p *places) see(v *ir.Value, index []int, tpRank int, t *tensor.Tensor) {
 }
 
 // compare compares the places with the arrays of the reference; kinds are the
-// first parts of their names.
+// prefixes of their names.
 func (p *places) compare(ref *npz.Archive, kinds []string, tokens int, tol float64) ([]layerDiff, error) {
 	if a, err := ref.First(named(kinds, fmt.Sprintf("hidden.%d", len(p.list)))...); err != nil || a != nil {
 		return nil, fmt.Errorf("%s: has hidden.%d, but graph %s has %d layers%s", ref.File, len(p.list), p.graph.Name, len(p.list)-1, because(err))
@@ -108,7 +109,7 @@ func (p *places) compare(ref *npz.Archive, kinds []string, tokens int, tol float
 		}
 		h := &p.list[n]
 		if h.got == nil {
-			return nil, fmt.Errorf("graph %s: value %s never came by; hidden.%d cannot be compared", p.graph.Name, h.value, n)
+			return nil, fmt.Errorf("graph %s: value %s was not computed; hidden.%d cannot be compared", p.graph.Name, h.value, n)
 		}
 		width := h.got.Shape[len(h.got.Shape)-1]
 		shape := want.Shape

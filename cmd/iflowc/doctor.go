@@ -15,12 +15,12 @@ type doctorCmd struct {
 // States of a finding.
 const (
 	findingOK      = "ok"
-	findingNote    = "note"    // works, and could be better
-	findingAbsent  = "absent"  // only some uses need it
-	findingMissing = "missing" // compiling needs it
+	findingNote    = "note"    // works, but could be better
+	findingAbsent  = "absent"  // needed only for some uses
+	findingMissing = "missing" // needed for compiling
 )
 
-// A finding is one thing that doctor looked for.
+// A finding is the result of one check.
 type finding struct {
 	Section string `json:"section"`
 	State   string `json:"state"`

@@ -16,7 +16,8 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// leastGo is the oldest Go that compiled models build with, as go.mod says.
+// leastGo is the oldest Go version that can build compiled models, as in
+// go.mod.
 const leastGo = "go1.26"
 
 // lookCompiling finds the C compiler, Go, and a compiler for the other
@@ -59,8 +60,8 @@ func lookGo(ctx context.Context) finding {
 	return f
 }
 
-// olderGo says whether a version of Go is older than the least; versions of
-// development count as new.
+// olderGo reports whether a Go version is too old; development versions count
+// as new.
 func olderGo(version string) bool {
 	var major, minor, leastMajor, leastMinor int
 	if n, _ := fmt.Sscanf(version, "go%d.%d", &major, &minor); n < 2 {
@@ -70,7 +71,7 @@ func olderGo(version string) bool {
 	return major < leastMajor || major == leastMajor && minor < leastMinor
 }
 
-// lookRunning looks for what compiled models use on this machine.
+// lookRunning checks what compiled models use on this machine.
 func lookRunning(context.Context) []finding {
 	var found []finding
 	m := tune.ThisMachine()
@@ -115,7 +116,7 @@ func lookHugePages(path string) (finding, bool) {
 	return f, true
 }
 
-// lookDisk measures the cache and the disk that it is on.
+// lookDisk measures the cache and its disk.
 func lookDisk(context.Context) []finding {
 	c, err := toolchain.OpenCache("")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 
 type explainCmd struct{ modelFlags }
 
-// Run prints, for each matmul of the step, the candidates, what was measured
-// of them, which is used from how many rows on, and why.
+// Run prints for each matmul of the step the candidates, their measured times,
+// and which one is used for which row count and why.
 func (c *explainCmd) Run() error {
 	m, err := c.open()
 	if err != nil {
@@ -49,8 +49,8 @@ func (c *explainCmd) Run() error {
 	return explain(os.Stdout, cpu.Manifest.Matmuls, cat, p, origin)
 }
 
-// explain explains the dispatch of matmuls, each shape once. p is nil if nothing
-// was measured.
+// explain explains the dispatch of matmuls, each shape once. p is nil without
+// measurements.
 func explain(w io.Writer, matmuls []manifest.Matmul, cat *templates.Catalog, p *dispatch.Profile, origin string) error {
 	if p == nil {
 		fmt.Fprintln(w, "no profile of this machine: every choice is a roofline estimate; iflowc profile measures")
@@ -89,7 +89,7 @@ func explainMatmul(w io.Writer, names string, s manifest.Matmul, cat *templates.
 		fmt.Fprintln(w, "  why         a roofline estimate, because this shape was not measured: one row costs the bytes of the weights, from two")
 		fmt.Fprintln(w, "              rows on flat_gemm reads them once for all, and unpacking them first pays when many rows share it")
 	case shape.Measured == nil:
-		fmt.Fprintln(w, "  why         rules of the profile, which tells no times")
+		fmt.Fprintln(w, "  why         rules of the profile, which has no times")
 	default:
 		m := shape.Measured
 		fmt.Fprintf(w, "  why         measured: flat_gemm beats gemv %s, gemm beats flat_gemm %s; these rules cost at most %.1f %%\n",
@@ -106,8 +106,8 @@ func printTimes(w io.Writer, m *dispatch.Measurement) {
 	fmt.Fprintln(w, "  (median ± half the 95 % interval; * fastest; – no longer measured)")
 }
 
-// explainKernels describes each candidate, and says whether their orders of
-// summation differ, so that they cannot be mixed.
+// explainKernels describes each candidate, and says whether they have different
+// orders of summation and therefore cannot be mixed.
 func explainKernels(w io.Writer, s manifest.Matmul, cat *templates.Catalog) {
 	dt, _ := tensor.ParseDType(s.DType)
 	var classes []string
@@ -124,7 +124,7 @@ func explainKernels(w io.Writer, s manifest.Matmul, cat *templates.Catalog) {
 	fmt.Fprintf(w, "  sums        differ (%s): --order any would mix them, and tokens would depend on the batch\n", strings.Join(classes, "; "))
 }
 
-// measuredShape is the profile's entry of a matmul that decides its rules.
+// measuredShape returns the profile's entry that decides the rules of a matmul.
 func measuredShape(p *dispatch.Profile, s manifest.Matmul) *dispatch.Shape {
 	if p == nil {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"github.com/iflowc/iflowc/codegen/compiler"
 )
 
-// A usageError is a wrong call or a wrong file, as a compiler.InputError is: exit
+// A usageError is a wrong call or a wrong file, like compiler.InputError: exit
 // code 2.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// modelFlags name a model and its types.
+// modelFlags select a model and its types.
 type modelFlags struct {
 	Spec        string `arg:"" help:"Model spec (YAML), model_spec.json, model folder, .gguf or llama2.c file, or a library name (iflowc list)."`
 	ModelDir    string `help:"Folder with the model's files (default: as the spec says, else its own folder)." type:"path" placeholder:"DIR"`
@@ -41,7 +41,7 @@ func (f *modelFlags) options() compiler.Options {
 // open opens the model; the caller closes it.
 func (f *modelFlags) open() (*compiler.Model, error) { return compiler.Open(f.Spec, f.options()) }
 
-// notice reports a choice that was made for the user.
+// notice reports an automatic choice to the user.
 func notice(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "note: "+format+"\n", args...)
 }

@@ -61,7 +61,7 @@ func (explainCmd) Help() string {
 func (diffCmd) Help() string {
 	return `Example:
 
-  iflowc diff model.yaml --ref dump.npz       names the first op whose values leave the reference`
+  iflowc diff model.yaml --ref dump.npz       names the first op whose values differ from the reference`
 }
 
 // Help shows how a trace gets into the report.

@@ -18,8 +18,8 @@ import (
 )
 
 // The subcommands that compile a model into the cache and become its binary.
-// Besides the flags of compile, they take those of the binary's subcommands of
-// these names (see graft).
+// They accept the flags of compile and those of the binary's subcommands of the
+// same names (see graft).
 type (
 	runCmd   struct{ compileFlags }
 	chatCmd  struct{ compileFlags }
@@ -35,7 +35,7 @@ var binaryFlags = &kong.Group{Key: "binary", Title: "Flags of the model's binary
 
 // graft adds the flags of the binary's subcommands to those of iflowc, so that
 // help and completion show them and a wrong call fails before the compile. A
-// flag of compile hides one of the same name.
+// flag of compile hides one with the same name.
 func graft(app *kong.Application) error {
 	binary, err := cli.Grammar()
 	if err != nil {
@@ -45,7 +45,7 @@ func graft(app *kong.Application) error {
 		for _, name := range launches[node.Name] {
 			for _, f := range child(binary.Model.Node, name).Flags {
 				if !slices.ContainsFunc(node.Flags, func(have *kong.Flag) bool { return have.Name == f.Name }) {
-					own := *f // two subcommands may get it
+					own := *f // two subcommands may share it
 					own.Group = binaryFlags
 					node.Flags = append(node.Flags, &own)
 				}
@@ -64,11 +64,11 @@ func child(n *kong.Node, name string) *kong.Node {
 	return n.Children[i]
 }
 
-// rest are the words after "--" of a subcommand that becomes a binary: they go
-// to the binary as they are.
+// rest are the arguments after "--" of a subcommand that becomes a binary. They
+// go to the binary unchanged.
 type rest []string
 
-// cutRest separates them from the words that iflowc reads.
+// cutRest separates them from the arguments that iflowc parses.
 func cutRest(args []string) ([]string, rest) {
 	i := slices.Index(args, "--")
 	if i <= 0 || launches[args[0]] == nil {
@@ -77,8 +77,8 @@ func cutRest(args []string) ([]string, rest) {
 	return args[:i], args[i+1:]
 }
 
-// explainCall words the error of a wrong call. A subcommand of compiled models is
-// not iflowc's: it says so.
+// explainCall words the error of a wrong call. If the subcommand is one of
+// compiled models, the error says so.
 func explainCall(err error) error {
 	var parse *kong.ParseError
 	binary, grammarErr := cli.Grammar()
@@ -138,8 +138,8 @@ func become(ctx context.Context, c *compileFlags, k *kong.Context, subcommand st
 	return syscall.Exec(bin, slices.Concat([]string{bin, subcommand}, words, after), os.Environ())
 }
 
-// binaryWords returns the flags of the binary among the words of a call, with
-// their values, as given. Kong has accepted the call.
+// binaryWords returns the binary's flags among the arguments of a call, with
+// their values, unchanged. Kong has accepted the call.
 func binaryWords(k *kong.Context, subcommand string) (words []string, err error) {
 	binary, err := cli.Grammar()
 	if err != nil {
@@ -163,7 +163,7 @@ func binaryWords(k *kong.Context, subcommand string) (words []string, err error)
 		if !slices.ContainsFunc(takes, func(t *kong.Flag) bool { return t.Name == f.Name }) {
 			return nil, fmt.Errorf("%s: not a flag of the binary's %s, which %s starts here", strings.SplitN(word, "=", 2)[0], subcommand, node.Name)
 		}
-		if f.Name == "file" { // before compiling
+		if f.Name == "file" { // checked before compiling
 			if _, err := os.Stat(f.Target.String()); err != nil {
 				return nil, fmt.Errorf("-f: %w", err)
 			}
@@ -173,8 +173,8 @@ func binaryWords(k *kong.Context, subcommand string) (words []string, err error)
 	return words, nil
 }
 
-// flagOf returns the flag that a word of a call is, and whether the next word is
-// its value; nil if the word is no flag.
+// flagOf returns the flag of an argument, and whether the next argument is its
+// value; nil if the argument is not a flag.
 func flagOf(n *kong.Node, word string) (f *kong.Flag, separate bool) {
 	name, long := strings.CutPrefix(word, "--")
 	name, _, valued := strings.Cut(name, "=")
@@ -189,7 +189,7 @@ func flagOf(n *kong.Node, word string) (f *kong.Flag, separate bool) {
 	return nil, false
 }
 
-// Help shows the short way.
+// Help shows the shortest form.
 func (runCmd) Help() string {
 	return `Compile a model, unless that was done before, and run it. Flags after -- go to the binary as they are.
 
@@ -210,7 +210,7 @@ Examples:
   iflowc chat Llama-3.2-1B-Instruct/ --quant q4 --temp 0.7`
 }
 
-// Help shows how a server is started and asked.
+// Help shows how to start a server and send it a request.
 func (serveCmd) Help() string {
 	return `Compile a model, unless that was done before, and start a server. Flags after -- go to the binary as they are.
 

@@ -18,7 +18,7 @@ type listCmd struct {
 	JSON  bool `name:"json" help:"Print one JSON document."`
 }
 
-// Where the weights of a model of the library are.
+// Places of a library model's weights.
 const (
 	weightsEmbedded = "embedded" // in iflowc itself
 	weightsPulled   = "pulled"   // in the hub's cache
@@ -30,7 +30,7 @@ type listed struct {
 	Name       string `json:"name"`
 	Family     string `json:"family,omitempty"`
 	Network    string `json:"network"`
-	Parameters int64  `json:"parameters,omitempty"` // 0: not known
+	Parameters int64  `json:"parameters,omitempty"` // 0: unknown
 	Weights    string `json:"weights,omitempty"`    // "embedded", "pulled", or "" if they are not on this machine
 	Folder     string `json:"folder,omitempty"`     // of pulled weights
 	Repository string `json:"repository,omitempty"` // of the hub; "": none
@@ -122,7 +122,7 @@ func pulled(repository string) (string, bool) {
 	return cached(client, repository)
 }
 
-// Help shows the whole way of a model of the library.
+// Help shows all steps with a model of the library.
 func (listCmd) Help() string {
 	return `Examples:
 

@@ -1,5 +1,5 @@
 // Command iflowc compiles a model spec into a binary that runs the model. Each
-// subcommand is one file here; docs/architecture.md is the map.
+// subcommand is one file; docs/architecture.md describes the whole.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/iflowc/iflowc/spec"
 )
 
-// Exit codes, as users rely on them.
+// Exit codes, on which users rely.
 const (
 	exitFailed = 1 // the work failed
 	exitUsage  = 2 // the call or a file was wrong
@@ -91,8 +91,8 @@ func run(ctx context.Context, args []string) int {
 	return exitFailed
 }
 
-// afterPull names the commands that go on where files of the model are missing:
-// the pull, and then the same call.
+// afterPull returns the commands to run if files of the model are missing: the
+// pull, and then the same call.
 func afterPull(err error, args []string) string {
 	var missing *spec.Error
 	if !errors.As(err, &missing) || missing.Pull == nil {
@@ -101,7 +101,7 @@ func afterPull(err error, args []string) string {
 	return fmt.Sprintf("\n  iflowc pull %s\n  iflowc %s\n", shellWords(missing.Pull), shellWords(args))
 }
 
-// shellWords joins words as a shell reads them.
+// shellWords quotes words for a shell.
 func shellWords(words []string) string {
 	quoted := slices.Clone(words)
 	for i, w := range quoted {
@@ -126,8 +126,8 @@ func newParser(options ...kong.Option) (*kong.Kong, error) {
 	return parser, graft(parser.Model)
 }
 
-// runSubcommand runs a subcommand and returns a panic as an error: a broken file
-// gives one line, not a stack trace.
+// runSubcommand runs a subcommand and returns a panic as an error: a broken
+// file produces one line, not a stack trace.
 func runSubcommand(k *kong.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/iflowc/iflowc/spec"
 )
 
-// optEnv returns what passes consult without a model spec.
+// optEnv returns the context of passes without a model spec.
 func optEnv(quant string) (*passes.Env, error) {
 	cat, err := compiler.Kernels()
 	if err != nil {
@@ -27,8 +27,8 @@ func optEnv(quant string) (*passes.Env, error) {
 	return env, nil
 }
 
-// lineDiff shows the lines that were taken out and put in between two texts,
-// by their longest common subsequence.
+// lineDiff shows the lines removed and added between two texts, by their
+// longest common subsequence.
 func lineDiff(a, b string) string {
 	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
 	// lcs[i][j]: length of the longest common subsequence of as[i:], bs[j:].

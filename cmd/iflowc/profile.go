@@ -122,8 +122,8 @@ func (c *profileCmd) measure(ctx context.Context, cat *templates.Catalog, shapes
 	return p, nil
 }
 
-// joined returns the profile with the other shapes of an older file of that name,
-// if it was measured on such a machine with the same kernels: one file may serve
+// joined adds the shapes of an older file of that name to the profile, if it
+// was measured on such a machine with the same kernels: one file can serve
 // several models.
 func (c *profileCmd) joined(p *dispatch.Profile) (*dispatch.Profile, error) {
 	old, err := dispatch.ReadBeside(c.Out)
@@ -185,8 +185,8 @@ type probeKernel struct {
 	dtype tensor.DType
 }
 
-// probeShapes lists the distinct shapes of the matmuls, in the given types if there
-// are any, and their kernels.
+// probeShapes lists the distinct shapes of the matmuls, in the given types if
+// there are any, and their kernels.
 func probeShapes(cat *templates.Catalog, matmuls []manifest.Matmul, list string) ([]tune.Shape, []probeKernel, error) {
 	var shapes []tune.Shape
 	var kernels []probeKernel
@@ -218,8 +218,8 @@ func probeShapes(cat *templates.Catalog, matmuls []manifest.Matmul, list string)
 	return shapes, kernels, nil
 }
 
-// typeLists are the types of the matmuls, once for each type of a list, or once
-// as they are.
+// typeLists returns the types of the matmuls, once for each type of a list, or
+// once unchanged.
 func typeLists(matmuls []manifest.Matmul, list string) [][]string {
 	var out [][]string
 	if list == "" {

@@ -8,12 +8,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 )
 
-// rowTicks are the row counts that axes name.
+// rowTicks are the row counts on axes.
 var rowTicks = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096}
 
-// profileFigure draws the measured shapes of a profile: a panel a shape, the median
-// time in microseconds a row over the number of rows, both logarithmic, the
-// interval as a band, the crossings M1 and M2 as dashed lines.
+// profileFigure draws the measured shapes of a profile, one panel per shape:
+// the median time in microseconds per row over the number of rows, both
+// logarithmic, the interval as a band, the crossover points M1 and M2 as dashed
+// lines.
 func profileFigure(p *dispatch.Profile) *plot.Figure {
 	f := &plot.Figure{Title: "Time of a matmul by number of rows: " + p.Device}
 	for _, s := range p.Shapes {

@@ -11,8 +11,8 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// library compiles kernels and the driver that times them into one shared
-// library, and adds to the fingerprint what they were compiled from and with.
+// library compiles the kernels and the driver that times them into one shared
+// library, and adds their sources and compiler to the fingerprint.
 func (c *profileCmd) library(ctx context.Context, bar *progress, cat *templates.Catalog, kernels []probeKernel, machine *dispatch.Machine) (string, error) {
 	isa, err := compiler.ISAHere(c.ISA)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dispatch"
 )
 
-// tableRows are the row counts that the printed tables show.
+// tableRows are the row counts of the printed tables.
 var tableRows = []int{1, 2, 4, 8, 16, 32, 64, 128, 512}
 
-// cells says whether there are measured cells.
+// cells reports whether there are measurements.
 func (p *progress) cells(done, total int, what string) {
 	p.show("measuring", fmt.Sprintf("measuring %d/%d %s", done, total, what), done == total)
 }
 
-// printShape prints a measured shape: times, the winner marked, crossings and
-// regret.
+// printShape prints a measured shape: times, the winner marked, crossover
+// points and regret.
 func printShape(w io.Writer, s *dispatch.Shape) {
 	fmt.Fprintf(w, "[%d, %d] %s: %s\n", s.N, s.K, s.DType, rulesText(s.Rules))
 	m := s.Measured
@@ -68,7 +68,8 @@ func columnsOf(m *dispatch.Measurement) (columns []int) {
 	return columns
 }
 
-// timeText is a median with half its interval, starred when it wins.
+// timeText returns a median with half its interval, starred if it is the
+// fastest.
 func timeText(t dispatch.Time, i int, wins bool) string {
 	if t.Us[i] == 0 {
 		return "–"
@@ -93,7 +94,7 @@ func rowsText(rows int) string {
 	return fmt.Sprintf("at %d rows", rows)
 }
 
-// rulesText spells rules as annotations do: "gemv, rows>=3: flat_gemm".
+// rulesText formats rules as annotations do: "gemv, rows>=3: flat_gemm".
 func rulesText(rules []dispatch.Rule) string {
 	var parts []string
 	for i, r := range rules {
@@ -106,7 +107,7 @@ func rulesText(rules []dispatch.Rule) string {
 	return strings.Join(parts, ", ")
 }
 
-// printColumns aligns cells, the first column to the left.
+// printColumns aligns columns, the first one to the left.
 func printColumns(w io.Writer, indent string, lines [][]string) {
 	widths := make([]int, len(lines[0]))
 	for _, l := range lines {

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/term"
 )
 
-// A progress reports slow work on stderr: one line that is rewritten on a
-// terminal, otherwise a plain line per stage.
+// A progress reports slow work on stderr: on a terminal one line that is
+// rewritten, otherwise a plain line per stage.
 type progress struct {
 	tty   bool
-	timed string    // the stage whose time is counted
-	since time.Time // from its beginning on
+	timed string    // the stage whose time is measured
+	since time.Time // its start
 	last  string
 	shown time.Time
 	width int
@@ -63,8 +63,8 @@ func (p *progress) left(stage string, done, total int64) string {
 	return timeLeft(time.Since(p.since), done, total)
 }
 
-// timeLeft returns text such as ", 12 s left"; nothing in the first second, which
-// says little, and at the end.
+// timeLeft returns text such as ", 12 s left", or nothing at the end and in the
+// first second, which predicts little.
 func timeLeft(took time.Duration, done, total int64) string {
 	if took < time.Second || done <= 0 || done >= total {
 		return ""

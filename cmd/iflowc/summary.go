@@ -11,8 +11,8 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
-// describe is a result for people: sizes, memory, the speed to expect, smaller
-// types, and what to run next.
+// describe formats a result for people: sizes, memory, expected speed, smaller
+// types, and the next commands.
 func describe(r *compiler.Result, emit string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -47,7 +47,8 @@ func describe(r *compiler.Result, emit string) string {
 	return b.String()
 }
 
-// nextCalls are calls of the new binary; "" if it is none for this machine.
+// nextCalls returns calls of the new binary; "" if it cannot run on this
+// machine.
 func nextCalls(r *compiler.Result, emit string) string {
 	if emit != "binary" || toolchain.TargetFromEnv() != (toolchain.Target{OS: runtime.GOOS, Arch: runtime.GOARCH}) {
 		return ""
@@ -68,7 +69,7 @@ func nextCalls(r *compiler.Result, emit string) string {
 	return fmt.Sprintf("%[1]s %[2]s, %[1]s serve, or %[1]s --help", program, first)
 }
 
-// fromHere is a path as seen from the working folder, if it lies in it.
+// fromHere returns a path relative to the working directory, if it is inside.
 func fromHere(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

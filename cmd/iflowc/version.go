@@ -15,7 +15,7 @@ func (versionCmd) Run() error {
 	return err
 }
 
-// version names this build and the system that it runs on.
+// version describes this build and its platform.
 func version() string {
 	return fmt.Sprintf("iflowc %s %s/%s", compiler.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -38,7 +38,7 @@ type viewWalk struct {
 	last    map[*ir.Value]int // the region of the last use
 }
 
-// viewHeld is a value in a buffer.
+// A viewHeld is a value in a buffer.
 type viewHeld struct {
 	v          *ir.Value
 	slot, from int

@@ -35,7 +35,7 @@ type viewShard struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// viewTraffic is the communication of a rank in a step of a graph.
+// A viewTraffic is the communication of a rank in a step of a graph.
 type viewTraffic struct {
 	Graph string `json:"graph"`
 	manifest.Traffic

@@ -23,7 +23,7 @@ type viewTraceRow struct {
 	WaitUS float64 `json:"wait_us"`
 }
 
-// A traceEvent has the fields that view reads of an event.
+// A traceEvent has the event fields that view reads.
 type traceEvent struct {
 	Name, Ph, Cat string
 	Dur           float64
