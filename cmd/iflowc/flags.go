@@ -16,14 +16,14 @@ func (e usageError) Unwrap() error { return e.error }
 // modelFlags select a model and its types.
 type modelFlags struct {
 	Spec        string `arg:"" help:"Model spec (YAML), model_spec.json, model folder, .gguf or llama2.c file, or a library name (iflowc list)."`
-	ModelDir    string `help:"Folder with the model's files (default: as the spec says, else its own folder)." type:"path" placeholder:"DIR"`
+	ModelDir    string `help:"Folder with the model's files (default: model_dir of the spec, else the spec's folder)." type:"path" placeholder:"DIR"`
 	Quant       string `help:"Weight size (${sizes}) or type (${types}); default: as stored." placeholder:"q4|TYPE"`
-	KV          string `name:"kv" help:"KV cache type: f32, f16, bf16 or q8_b32t2 (default: f16, or f32 for f32 weights)." placeholder:"f16|TYPE"`
+	KV          string `name:"kv" help:"KV cache type: f32, f16, bf16 or q8_b32t2 (default: f16, or f32 for f32 weights)." placeholder:"TYPE"`
 	Activations string `help:"Type of matmul inputs: f32, bf16 (for bf16 weights, on CPUs with AVX512-BF16), int8, or int8+N with N outlier groups per row (default for quantized weights: int8+N, N by the weight type)." placeholder:"TYPE"`
 	Devices     string `help:"Devices: 0&1 is tensor parallel, 0;1 pipeline parallel, auto chooses for this machine, auto:8xh100 for a known one." placeholder:"STR"`
 	Profile     string `help:"Measured device profile, from iflowc profile (default: a shipped one that matches this machine)." type:"path" placeholder:"FILE"`
 	Importance  string `help:"Importance matrix for quantization, from the binary's calibrate or from llama.cpp." type:"path" placeholder:"FILE"`
-	Order       string `help:"Order of summation: class (the same tokens for any batch size) or any." enum:"class,any" default:"class"`
+	Order       string `help:"Order of summation: class (fixed, so results do not depend on the batch) or any (fastest; they may)." enum:"class,any" default:"class"`
 	Context     int    `help:"Maximum tokens of a sequence (default: the model's, at most 8192)." placeholder:"N"`
 
 	SparseOutliers float64 `help:"Fraction of the weights below 8 bits that are kept as sparse f32 outliers, at most 0.05 (default: 0)." placeholder:"FRACTION"`

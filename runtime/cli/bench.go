@@ -19,7 +19,7 @@ type benchCmd struct {
 	Depth               int      `default:"0" placeholder:"0" help:"Tokens in the KV cache before decoding starts."`
 	Lengths             []int    `placeholder:"16,24,32" help:"Encoders: tokens of each sentence (default: 64 sentences of 16 to 48)."`
 	Batch               []int    `default:"1,4,16" placeholder:"1,4,16" help:"Batch sizes to measure."`
-	PerOp               bool     `help:"Print the time of each op of a step instead."`
+	PerOp               bool     `help:"Measure the time of each op of a step instead of tok/s."`
 	Ablate              bool     `help:"Measure the gain of each choice instead: kernels by row count, threads, huge pages."`
 	Against             []string `placeholder:"BIN" help:"Compare with other binaries in interleaved runs."`
 	benchSpeculateFlags `embed:""`

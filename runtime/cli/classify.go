@@ -13,7 +13,7 @@ import (
 
 type classifyCmd struct {
 	Text        []string `arg:"" optional:"" help:"Texts."`
-	IDs         []string `name:"ids" sep:"none" placeholder:"1,2,3" help:"Text as token ids; may be repeated."`
+	IDs         []string `name:"ids" sep:"none" placeholder:"1,2,3" help:"Text as token ids; repeat the flag for several texts."`
 	Pair        string   `placeholder:"TEXT" help:"Second text of each pair, for models that classify pairs."`
 	engineFlags `embed:""`
 	JSON        bool `name:"json" help:"Print one JSON document."`

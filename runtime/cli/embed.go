@@ -14,7 +14,7 @@ import (
 
 type embedCmd struct {
 	Text         []string `arg:"" optional:"" help:"Texts."`
-	IDs          []string `name:"ids" sep:"none" placeholder:"1,2,3" help:"Text as token ids; may be repeated."`
+	IDs          []string `name:"ids" sep:"none" placeholder:"1,2,3" help:"Text as token ids; repeat the flag for several texts."`
 	encoderFlags `embed:""`
 	engineFlags  `embed:""`
 	Pooling      string `enum:",mean,cls,last,max,weighted,sqrt,pooler" default:"" placeholder:"mean" help:"Pooling: mean, cls (first token), last, max, weighted (position-weighted mean), sqrt (sum over the square root of the length) or pooler (default: as the model's files say, else mean)."`

@@ -22,7 +22,7 @@ type samplingFlags struct {
 	MinP      float64           `placeholder:"P" help:"Min-p sampling: tokens with at least P times the highest probability."`
 	Typical   float64           `placeholder:"P" help:"Locally typical sampling: the most typical tokens with P of the probability."`
 	TFS       float64           `name:"tfs" placeholder:"Z" help:"Tail-free sampling parameter z."`
-	Mirostat  int               `enum:"0,1,2" default:"0" help:"Mirostat version (0 = off)."`
+	Mirostat  int               `enum:"0,1,2" default:"0" help:"Mirostat version: 1, 2, or 0 for off."`
 	Tau       *float64          `name:"mirostat-tau" placeholder:"BITS" help:"Mirostat target surprise tau (default: 5)."`
 	Eta       *float64          `name:"mirostat-eta" placeholder:"R" help:"Mirostat learning rate eta (default: 0.1)."`
 	Penalty   float64           `name:"repeat-penalty" placeholder:"R" help:"Repetition penalty; above 1 makes earlier tokens less likely."`

@@ -18,7 +18,7 @@ type servingFlags struct {
 	Context     int           `placeholder:"N" help:"Maximum tokens of a sequence (default: the model's)."`
 	Pages       int           `placeholder:"N" help:"KV cache pages of 64 tokens (default: enough for all sequences, or what memory allows)."`
 	BatchTokens int           `name:"batch-tokens" default:"512" placeholder:"512" help:"Maximum tokens per step."`
-	StepTime    time.Duration `name:"step-time" default:"11ms" placeholder:"11ms" help:"Target step latency for chunked prefill; 0s limits by --batch-tokens alone."`
+	StepTime    time.Duration `name:"step-time" default:"11ms" placeholder:"11ms" help:"Target step latency, which limits the prefill tokens of a step; with 0s only --batch-tokens does."`
 	NoPrefix    bool          `name:"no-prefix-cache" help:"Disable prefix caching."`
 	MaxTokens   int           `name:"max-tokens" placeholder:"N" help:"Default max_tokens of requests (default: the rest of the context)."`
 	Strategy    string        `placeholder:"NAME" help:"Default sampling method of requests: ${strategies}."`

@@ -16,7 +16,7 @@ type translateCmd struct {
 	Text           []string `arg:"" optional:"" help:"Texts."`
 	engineFlags    `embed:""`
 	speculateFlags `embed:""`
-	EncoderIDs     []string `name:"encoder-ids" sep:"none" placeholder:"1,2,3" help:"Source as token ids; may be repeated."`
+	EncoderIDs     []string `name:"encoder-ids" sep:"none" placeholder:"1,2,3" help:"Source text as token ids; repeat the flag for several texts."`
 	Src            string   `placeholder:"LANG" help:"Source language, in the tokenizer's spelling."`
 	Tgt            string   `placeholder:"LANG" help:"Target language, in the tokenizer's spelling."`
 	Beams          int      `placeholder:"B" help:"Beams; 1 is greedy decoding (default: as generation_config.json says)."`

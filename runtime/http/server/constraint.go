@@ -311,5 +311,5 @@ type responseFormat struct {
 	Schema     json.RawMessage `json:"schema"` // JSON Schema of the answer
 	JSONSchema *struct {
 		Schema json.RawMessage `json:"schema"` // JSON Schema of the answer
-	} `json:"json_schema"` // object with the key schema
+	} `json:"json_schema"` // object with the JSON Schema as `schema`
 }
