@@ -1,18 +1,16 @@
-// Package runtime holds the sources of what a per-model binary is made of,
-// which iflowc carries: a compiled model is a Go program of its own, built from
-// them without network and without a checkout. The folders below are the
-// binary's packages, in the groups of docs/architecture.md; nothing of the
-// compiler is among what they import.
+// Package runtime embeds the sources of per-model binaries. A compiled model is a
+// Go program, which iflowc builds from them without network or checkout. The
+// folders below are the binary's packages, in the groups of docs/architecture.md.
+// They import nothing of the compiler.
 package runtime
 
 import "embed"
 
-// GoVersion is the version of Go that the sources ask for, as in go.mod.
+// GoVersion is the Go version of the sources, as in go.mod.
 const GoVersion = "1.26.0"
 
-// Sources are the files of every package below, by their path in this folder.
-// Their tests are among them, because patterns cannot leave files out; the code
-// generator does.
+// Sources has the files of every package below, by their path in this folder.
+// Patterns cannot exclude tests; the code generator omits them.
 //
 //go:embed */*.go */*/*.go http/page/*.html http/page/*.css http/page/*.js kit/plot/glyphs.txt
 var Sources embed.FS

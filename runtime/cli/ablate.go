@@ -15,7 +15,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// An ablation is a model run with one choice made otherwise.
+// An ablation is a model run without one choice.
 type ablation struct {
 	Without string `json:"without"`
 	engine  *engine.Engine
@@ -23,7 +23,7 @@ type ablation struct {
 }
 
 // ablationRow is the gain of the choices in one test: the time without a choice
-// over the time with it, in percent above 100. It holds the median and the
+// over the time with it, in percent above 100. It has the median and the
 // quartiles of the paired repetitions.
 type ablationRow struct {
 	Without string  `json:"without"`
@@ -35,8 +35,8 @@ type ablationRow struct {
 }
 
 // ablate runs every test with and without each choice, interleaved, and prints
-// what the choice gains. Choices of the compiler are compared between binaries:
-// see against.
+// the gain of each. Choices of the compiler are compared between binaries: see
+// against.
 func (c *benchCmd) ablate(ctx context.Context, m *model, b *bench, tests []benchTest, opt engine.Options) error {
 	list, err := c.ablations(m, b.eng, opt)
 	defer func() {

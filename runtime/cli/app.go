@@ -1,7 +1,8 @@
 //go:build unix
 
 // Package cli is the command line of a per-model binary, with one file per
-// subcommand, over runtime/engine. The binary's main package embeds the model and calls Main.
+// subcommand, over runtime/engine. The binary's main package embeds the model
+// and calls Main.
 package cli
 
 import (
@@ -54,7 +55,7 @@ func Main(e Embedded) {
 // A Process holds the arguments, files and start time of a command line.
 type Process struct {
 	Args           []string
-	Program        string    // path of the binary, beside which its weights lie
+	Program        string    // path of the binary; its weights are beside it
 	Start          time.Time // for load times
 	Startup        cpu.Startup
 	Stdin          io.Reader
@@ -78,7 +79,7 @@ func Run(ctx context.Context, e Embedded, p Process) int {
 	case errors.As(err, &stopped):
 		fmt.Fprintln(p.Stderr, stopped)
 		return stopped.ExitCode()
-	case errors.Is(err, syscall.EPIPE): // the reader of a pipe has gone: nobody is left to tell
+	case errors.Is(err, syscall.EPIPE): // the reader of the pipe has gone, so no message would arrive
 		return exitFailed
 	}
 	fmt.Fprintf(p.Stderr, "error: %v\n", err)
@@ -140,7 +141,7 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 	k, err := parser.Parse(p.Args)
 	if err != nil {
 		if parse := (*kong.ParseError)(nil); errors.As(err, &parse) && len(p.Args) == 0 {
-			_ = parse.Context.PrintUsage(false) // the error below counts
+			_ = parse.Context.PrintUsage(false) // the error below decides
 		}
 		return wrong(usage.Explain(err))
 	}
@@ -148,7 +149,7 @@ func run(ctx context.Context, e Embedded, p *Process) (err error) {
 		return wrong(err)
 	}
 	if c, ok := k.Selected().Target.Addr().Interface().(subcommand); ok {
-		return c.Run(ctx, m) // and the tree of flags, 0.4 MB, is garbage meanwhile
+		return c.Run(ctx, m) // the flag tree, 0.4 MB, can be collected meanwhile
 	}
 	return k.Run()
 }
@@ -162,11 +163,11 @@ func newParser(c *commands, name string, options ...kong.Option) (*kong.Kong, er
 	}, options...)...)
 }
 
-// Grammar returns the parser of the command line that all per-model binaries
-// share, for a program that checks a call before it makes the binary.
+// Grammar returns the parser of the command line of all per-model binaries, for
+// a program that checks a call before it makes the binary.
 func Grammar() (*kong.Kong, error) { return newParser(&commands{}, "BIN") }
 
-// A subcommand runs the model, perhaps for long.
+// A subcommand runs the model, possibly for a long time.
 type subcommand interface {
 	Run(ctx context.Context, m *model) error
 }

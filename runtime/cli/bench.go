@@ -28,18 +28,18 @@ type benchCmd struct {
 	JSON                bool   `name:"json" help:"Print one JSON document."`
 }
 
-// benchRow is one row of the subcommand's JSON array. A share is the median over the
-// repetitions, each against what the machine reads before and after it; null
-// where this build cannot measure its limit.
+// benchRow is one row of the subcommand's JSON array. A share is the median
+// over the repetitions, relative to the machine's bandwidth before and after
+// each; null if this build cannot measure the limit.
 type benchRow struct {
 	Test      string   `json:"test"`
 	Batch     int      `json:"batch"`
 	TokS      spread   `json:"tok_s"`
-	SentS     *spread  `json:"sentences_s,omitempty"` // of an encoder
-	GBS       float64  `json:"gb_s"`                  // weights and state read, at the median
+	SentS     *spread  `json:"sentences_s,omitempty"` // encoders only
+	GBS       float64  `json:"gb_s"`                  // weights and KV cache read, at the median
 	Bandwidth *float64 `json:"share_of_bandwidth"`
 	Peak      *float64 `json:"share_of_peak"`
-	Stages    *stages  `json:"stages,omitempty"` // of a pipeline
+	Stages    *stages  `json:"stages,omitempty"` // pipelines only
 	Limits    limits   `json:"limits"`
 	Threads   int      `json:"threads"`
 	ISA       string   `json:"isa"`
@@ -51,8 +51,8 @@ type spread struct {
 	Max    float64 `json:"max"`
 }
 
-// Run measures prompt processing and generation at each batch size, or how many
-// sentences an encoder reads.
+// Run measures prefill and decode at each batch size, or an encoder's sentences
+// per second.
 func (c *benchCmd) Run(ctx context.Context, m *model) error {
 	if err := checkPlot(c.Plot); err != nil {
 		return err
@@ -169,7 +169,8 @@ func (c *benchCmd) validateRuns() error {
 // smallWeights is a size of weights that fits into large caches, in bytes.
 const smallWeights = 64e6
 
-// A benchTest is a kind of work: its name, its length, and how to do it once.
+// A benchTest is a kind of work: its name, its length, and a function that does
+// it once.
 type benchTest struct {
 	name string
 	n    int
@@ -182,8 +183,8 @@ type bench struct {
 	eng       *engine.Engine
 	cost      cost
 	meter     *meter
-	depth     int       // tokens of a sequence before it generates
-	sentences [][]int32 // of an encoder
+	depth     int       // tokens in the KV cache before decoding
+	sentences [][]int32 // for encoders
 }
 
 // measure repeats a test and returns its row.
@@ -224,7 +225,7 @@ func (b *bench) measure(ctx context.Context, t benchTest, batch, reps int) (benc
 	return row, nil
 }
 
-// tokens is the number of tokens that a test computes.
+// tokens returns the number of tokens that a test computes.
 func (b *bench) tokens(t benchTest, batch int) int {
 	if t.name != "enc" {
 		return t.n * batch
@@ -236,7 +237,7 @@ func (b *bench) tokens(t benchTest, batch int) int {
 	return total
 }
 
-// floors are the bytes that a test reads and the operations that it does.
+// floors returns the bytes that a test reads and the operations that it does.
 func (b *bench) floors(t benchTest, batch int) (bytes, ops float64) {
 	switch t.name {
 	case "tg":
@@ -254,7 +255,7 @@ func spreadOf(sorted []float64) spread {
 
 func (s spread) times(f float64) spread { return spread{s.Min * f, s.Median * f, s.Max * f} }
 
-// shareOf returns part/limit, nil if the limit is not known.
+// shareOf returns part/limit, or nil if the limit is unknown.
 func shareOf(part, limit float64) *float64 {
 	if limit <= 0 {
 		return nil
@@ -263,13 +264,13 @@ func shareOf(part, limit float64) *float64 {
 	return &s
 }
 
-// median of sorted values.
+// median returns the median of sorted values.
 func median(v []float64) float64 {
 	n := len(v)
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// prompt processes batch prompts of n tokens.
+// prompt prefills batch prompts of n tokens.
 func (b *bench) prompt(ctx context.Context, n, batch int) (time.Duration, error) {
 	defer b.removeAll(b.add(batch, n))
 	start := time.Now()
@@ -287,8 +288,8 @@ func (b *bench) prompt(ctx context.Context, n, batch int) (time.Duration, error)
 	return time.Since(start), nil
 }
 
-// generate runs n steps of batch sequences, each from one token on, or from the
-// depth on.
+// generate runs n decode steps of batch sequences, each starting with one token
+// or at the given depth.
 func (b *bench) generate(ctx context.Context, n, batch int) (time.Duration, error) {
 	ids := b.add(batch, b.depth+1)
 	defer b.removeAll(ids)
@@ -301,7 +302,7 @@ func (b *bench) generate(ctx context.Context, n, batch int) (time.Duration, erro
 	}
 	start := time.Now()
 	for left := n * batch; left > 0; {
-		results, err := b.eng.Infer(ctx) // on a pipeline, of some of them
+		results, err := b.eng.Infer(ctx) // of some sequences, on a pipeline
 		if err != nil {
 			return 0, err
 		}
@@ -320,8 +321,8 @@ func (b *bench) generate(ctx context.Context, n, batch int) (time.Duration, erro
 	return time.Since(start), nil
 }
 
-// fill computes the tokens that sequences hold before they decode, except the last
-// of each.
+// fill computes the tokens in each sequence's KV cache before decoding, except
+// the last.
 func (b *bench) fill(ctx context.Context, ids []engine.ID) error {
 	if b.depth == 0 {
 		return nil
@@ -345,13 +346,13 @@ func (b *bench) fill(ctx context.Context, ids []engine.ID) error {
 	return nil
 }
 
-// token is the pseudo-random token at a position of a sequence. The speed does not
-// depend on the tokens, but equal ones would favor the caches.
+// token returns a pseudo-random token for a position of a sequence. Speed does
+// not depend on the tokens, but equal ones would favor the caches.
 func (b *bench) token(seq, at int) int32 {
 	return int32(uint64(seq*7919+at+1) * 0x9e3779b97f4a7c15 >> 33 % uint64(b.m.manifest.Vocab))
 }
 
-// add puts sequences into the engine; the context was checked before.
+// add adds sequences to the engine; the context was checked before.
 func (b *bench) add(batch, n int) []engine.ID {
 	ids := make([]engine.ID, batch)
 	for q := range ids {

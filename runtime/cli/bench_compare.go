@@ -17,8 +17,8 @@ import (
 )
 
 // against runs bench of this binary and of others interleaved, each in its own
-// process, and prints how much longer the others take. Compiled without a choice
-// of the compiler, the others show what the choice gains.
+// process, and prints how much longer the others take. If the others were
+// compiled without a choice of the compiler, this is the gain of that choice.
 func (c *benchCmd) against(ctx context.Context, m *model) error {
 	if c.Reps < 1 {
 		return wrong(fmt.Errorf("--reps %d: expected 1 or more", c.Reps))
@@ -48,7 +48,7 @@ func (c *benchCmd) compareWith(ctx context.Context, own, other string) ([]ablati
 	for i := range c.Reps + 1 {
 		var out [2][]benchRow
 		for j := range out {
-			k := (i + j) % 2 // own, other; then other, own
+			k := (i + j) % 2 // this, other; then other, this
 			var err error
 			if out[k], err = c.child(ctx, [2]string{own, other}[k]); err != nil {
 				return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// planEncoder gives an encoder sentences of the lengths asked for.
+// planEncoder makes sentences of the requested lengths for an encoder.
 func (c *benchCmd) planEncoder(m *model, b *bench) ([]benchTest, engine.Options, error) {
 	var opt engine.Options
 	if err := c.validateRuns(); err != nil {
@@ -39,8 +39,8 @@ func (c *benchCmd) planEncoder(m *model, b *bench) ([]benchTest, engine.Options,
 	return []benchTest{{"enc", len(lengths), (*bench).encode}}, opt, nil
 }
 
-// encode runs all sentences in batches, without pooling: work after the model is
-// the same for all implementations.
+// encode runs all sentences in batches, without pooling: work after the model
+// is the same for all implementations.
 func (b *bench) encode(ctx context.Context, _, batch int) (time.Duration, error) {
 	start := time.Now()
 	for lo := 0; lo < len(b.sentences); lo += batch {

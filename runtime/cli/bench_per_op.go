@@ -20,7 +20,7 @@ type perOpRow struct {
 	Regions []trace.Row `json:"regions"`
 }
 
-// perOp prints, for every test, the time of its steps by region, beside the
+// perOp prints for every test the time of its steps by region, and the
 // machine's read bandwidth.
 func (c *benchCmd) perOp(ctx context.Context, m *model, b *bench, tests []benchTest) error {
 	var sum *trace.Summary
@@ -31,7 +31,7 @@ func (c *benchCmd) perOp(ctx context.Context, m *model, b *bench, tests []benchT
 	for _, batch := range c.Batch {
 		for _, t := range tests {
 			for i := range c.Reps + 1 {
-				if i <= 1 { // the first one does not count
+				if i <= 1 { // the first one is a warm-up
 					sum = trace.NewSummary(m.manifest)
 				}
 				b.meter.read()

@@ -10,8 +10,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 )
 
-// checkPlot says why no plot can be written to path, before anything is measured;
-// "" asks for none.
+// checkPlot returns an error if no plot can be written to path, before anything
+// is measured; "" means no plot.
 func checkPlot(path string) error {
 	if path == "" {
 		return nil

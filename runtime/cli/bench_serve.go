@@ -37,7 +37,7 @@ type benchServeCmd struct {
 	JSON        bool          `name:"json" help:"Print one JSON document."`
 }
 
-// Run sends requests to the server and prints what its clients measure.
+// Run sends requests to the server and prints the clients' measurements.
 func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 	if c.Requests < 1 || c.Requests > 1_000_000 || c.Concurrency < 0 || c.Rate < 0 || c.Prompt < 1 || c.Gen < 1 {
 		return wrong(fmt.Errorf("--requests %d --concurrency %d --rate %v --prompt %d --gen %d: expected positive numbers", c.Requests, c.Concurrency, c.Rate, c.Prompt, c.Gen))
@@ -56,8 +56,9 @@ func (c *benchServeCmd) Run(ctx context.Context, m *model) error {
 		}
 		cfg.Concurrency = 0
 	}
-	// The server may be on this machine: clients that wake each other on all of its
-	// cores slow it down. Of two cores, one for clients gave 16 of them 2 % more tok/s.
+	// The server may be on this machine, and clients that wake each other on
+	// all of its cores slow it down. On two cores, limiting clients to one gave
+	// 16 of them 2 % more tok/s.
 	runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/4))
 	report, err := loadgen.Run(ctx, cfg)
 	if err != nil {

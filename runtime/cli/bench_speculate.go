@@ -17,7 +17,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// benchSpeculateFlags are those of bench --speculate.
+// benchSpeculateFlags are the flags of bench --speculate.
 type benchSpeculateFlags struct {
 	Speculate bool   `help:"Measure speculative decoding instead: step times by tokens, and each method on texts."`
 	Draft     string `placeholder:"BIN" type:"path" help:"With --speculate: compiled draft model."`
@@ -30,8 +30,8 @@ type benchSpeculateFlags struct {
 type verifyTime struct {
 	Tokens int     `json:"tokens"`
 	MS     float64 `json:"ms"`
-	Ratio  float64 `json:"ratio"`      // to a step of one token
-	Tree   float64 `json:"ratio_tree"` // the same of a tree with branches
+	Ratio  float64 `json:"ratio"`      // relative to a step of one token
+	Tree   float64 `json:"ratio_tree"` // the same for a tree with branches
 }
 
 // A draftRow is the gain of a method on a text.
@@ -39,7 +39,7 @@ type draftRow struct {
 	Text          string  `json:"text"`
 	Method        string  `json:"method"`
 	TokS          spread  `json:"tok_s"`
-	Gain          spread  `json:"gain"` // over plain decoding, measured next to it
+	Gain          spread  `json:"gain"` // over plain decoding, interleaved with it
 	TokensPerStep float64 `json:"tokens_per_step"`
 	Accepted      float64 `json:"accepted_share"` // of the drafted tokens
 	Drafted       int64   `json:"drafted"`
@@ -63,7 +63,7 @@ type draftBench struct {
 	report draftReport
 }
 
-// verified are the sizes of steps that are timed.
+// verified are the step sizes that are timed.
 var verified = []int{1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64}
 
 // speculate measures the cost and the gain of drafts.
@@ -113,8 +113,8 @@ func (c *benchCmd) speculate(ctx context.Context, m *model) (err error) {
 	return nil
 }
 
-// steps times steps of paths and of trees, each interleaved with a one-token step
-// because the machine's speed drifts, and returns medians.
+// steps times steps of paths and of trees, each interleaved with a one-token
+// step because the machine's speed drifts, and returns medians.
 func (b *draftBench) steps(ctx context.Context) error {
 	plain := &bench{m: b.m, eng: b.eng, depth: b.c.Depth}
 	ids := plain.add(1, b.c.Depth+1)
@@ -147,8 +147,8 @@ func (b *draftBench) steps(ctx context.Context) error {
 }
 
 // step times one step of a sequence with n−1 drafted tokens, none of which is
-// accepted: a path, or a tree whose nodes all stand behind the second before
-// them.
+// accepted: a path, or a tree in which the parent of each node is the second
+// node before it.
 func (b *draftBench) step(ctx context.Context, plain *bench, id engine.ID, n, at int, branches bool) (float64, error) {
 	t := speculate.Tree{}
 	for i := range n - 1 {
@@ -175,8 +175,8 @@ type draftText struct {
 	ids  []int32
 }
 
-// The texts of the benchmark: a list to be written again with one change, and a
-// question whose answer says nothing twice.
+// The texts of the benchmark: a list to copy with one change, and a question
+// with an answer that does not repeat itself.
 const (
 	copyText = `Original list:
 [
@@ -192,7 +192,8 @@ The same list, in which Bob is active too:
 	freeText = "Once upon a time, in a small village by the sea, there lived an old lighthouse keeper. One stormy night"
 )
 
-// texts are the prompts as tokens; a model without a tokenizer gets numbers.
+// texts returns the prompts as tokens; a model without a tokenizer gets
+// numbers.
 func (b *draftBench) texts() (list []draftText, err error) {
 	if len(b.m.embedded.Tokenizer) == 0 {
 		return []draftText{{"numbers", (&bench{m: b.m}).numbers(64)}}, nil
@@ -215,7 +216,7 @@ func (b *draftBench) texts() (list []draftText, err error) {
 	return list, nil
 }
 
-// numbers are some pseudo-random tokens.
+// numbers returns pseudo-random tokens.
 func (b *bench) numbers(n int) []int32 {
 	ids := make([]int32, n)
 	for i := range ids {
@@ -224,8 +225,8 @@ func (b *bench) numbers(n int) []int32 {
 	return ids
 }
 
-// text measures every method on a text, interleaved with plain decoding. All must
-// produce the same tokens.
+// text measures every method on a text, interleaved with plain decoding. All
+// must produce the same tokens.
 func (b *draftBench) text(ctx context.Context, t draftText) error {
 	methods := []string{speculateLookup, speculateMedusa, speculateDraft, speculateAuto}
 	methods = slices.DeleteFunc(methods, func(name string) bool { return b.drafts.makers[name] == nil })
@@ -243,7 +244,7 @@ func (b *draftBench) text(ctx context.Context, t draftText) error {
 				return err
 			}
 			if !slices.Equal(got, want) {
-				return fmt.Errorf("bug: %s gives other tokens than plain decoding on text %s", method, t.name)
+				return fmt.Errorf("bug: %s produced other tokens than plain decoding on text %s", method, t.name)
 			}
 			if rep > 0 {
 				speeds, gains = append(speeds, speed), append(gains, speed/plain)
@@ -304,7 +305,7 @@ func (b *draftBench) generate(ctx context.Context, t draftText, method string, r
 // print writes the tables.
 func (b *draftBench) print() {
 	w, r := b.m.Stdout, &b.report
-	fmt.Fprintf(w, "%s, %s, %d threads, behind %d tokens\n%-8s %8s %8s %8s\n", b.m.manifest.Name, r.ISA, r.Threads, r.Depth, "tokens", "ms", "t(T)/t(1)", "as a tree")
+	fmt.Fprintf(w, "%s, %s, %d threads, after %d tokens\n%-8s %8s %8s %8s\n", b.m.manifest.Name, r.ISA, r.Threads, r.Depth, "tokens", "ms", "t(T)/t(1)", "as a tree")
 	for _, s := range r.Steps {
 		fmt.Fprintf(w, "%-8d %8.2f %8.2f %8.2f\n", s.Tokens, s.MS, s.Ratio, s.Tree)
 	}

@@ -11,12 +11,12 @@ import (
 
 // stages is the utilization of the pipeline stages during steps.
 type stages struct {
-	Bubble float64   `json:"bubble"`         // share of their time in which they had nothing to compute
-	Busy   []float64 `json:"busy,omitempty"` // share of the time in which each computed, where that is known
+	Bubble float64   `json:"bubble"`         // fraction of their time in which stages were idle
+	Busy   []float64 `json:"busy,omitempty"` // fraction of the time in which each computed, if known
 }
 
-// stagesSince compares an engine's counts with earlier ones; nil: the model is no
-// pipeline.
+// stagesSince compares an engine's counts with earlier ones; nil: the model is
+// not a pipeline.
 func stagesSince(begun, now engine.Stats) *stages {
 	if now.Stages < 2 {
 		return nil

@@ -33,8 +33,8 @@ type calibrateReport struct {
 	Matrices int    `json:"matrices"`
 }
 
-// Run reads the file in windows and writes, for each stored matrix, the mean
-// squares of what its columns were multiplied by.
+// Run processes the file in windows and writes for each stored matrix the mean
+// squared activation of each column.
 func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if c.Context < 2 || c.Context > m.manifest.Context || c.Chunks < 0 {
 		return wrong(fmt.Errorf("--context %d --chunks %d: expected 2 to %d tokens and 0 or more windows", c.Context, c.Chunks, m.manifest.Context))
@@ -43,7 +43,7 @@ func (c *calibrateCmd) Run(ctx context.Context, m *model) error {
 	if err := destination.Check("-o", c.Out); err != nil {
 		return wrong(err)
 	}
-	c.Device = cmp.Or(c.Device, "cpu") // which alone keeps what it reads
+	c.Device = cmp.Or(c.Device, "cpu") // only the CPU collects statistics
 	m.prefetch(&c.engineFlags)
 	list, err := c.windows(m)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *calibrateCmd) say(m *model, out calibrateReport) error {
 	return err
 }
 
-// windows encodes the file and cuts it.
+// windows encodes the file and divides it.
 func (c *calibrateCmd) windows(m *model) ([]window, error) {
 	text, err := readText("", c.File)
 	if err != nil {
@@ -113,9 +113,9 @@ func (c *calibrateCmd) windows(m *model) ([]window, error) {
 	return list, nil
 }
 
-// eachCalibrated calls f for each stored matrix that an element of a matmul's weight comes
-// from, in the order in which calibration keeps the elements; a matrix that two
-// matmuls read is the first one's. Elements of graphs that did not run are left out.
+// eachCalibrated calls f for each stored matrix that a matmul's weight is made
+// of, in the order of the collected statistics. A matrix that two matmuls use
+// counts for the first. Matrices of graphs that did not run are omitted.
 func eachCalibrated(m *manifest.Manifest, sums []float64, f func(name string, s *manifest.Matmul, element int)) {
 	done := map[string]bool{}
 	for i := range m.Matmuls {
@@ -142,8 +142,8 @@ func eachCalibrated(m *manifest.Manifest, sums []float64, f func(name string, s 
 	}
 }
 
-// scores are the counts of rows by their largest attention score, a layer after
-// the other.
+// scores returns the counts of rows by their largest attention score, layer by
+// layer.
 func scores(m *manifest.Manifest, sums []float64) (out []float32) {
 	for _, s := range m.Scores {
 		for _, n := range sums[s.Calib : s.Calib+int64(s.Layers)*manifest.ScoreBins] {
@@ -153,12 +153,12 @@ func scores(m *manifest.Manifest, sums []float64) (out []float32) {
 	return out
 }
 
-// rowsAt is where the number of rows of a matmul's element stands.
+// rowsAt returns the place of the number of rows of a matmul's element.
 func rowsAt(s *manifest.Matmul, element int) int64 {
 	return s.Calib + int64(element)*int64(s.K+1) + int64(s.K)
 }
 
-// importance gives the means of the matmuls' squares to the stored matrices.
+// importance assigns the matmuls' mean squares to the stored matrices.
 func importance(m *manifest.Manifest, sums []float64) map[string][]float32 {
 	imp := map[string][]float32{}
 	eachCalibrated(m, sums, func(name string, s *manifest.Matmul, element int) {

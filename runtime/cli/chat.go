@@ -40,8 +40,8 @@ func (c *chatCmd) Run(ctx context.Context, m *model) error {
 	}
 	defer s.drafts.close()
 	m.prefetch(&c.engineFlags)
-	// Prefix keeps the rows of the conversation so far, so that only new tokens
-	// are computed.
+	// Prefix keeps the KV cache of the conversation so far, so that only new
+	// tokens are computed.
 	if s.eng, err = m.engine(ctx, &c.engineFlags, engine.Options{Prefix: true, Draft: s.drafts.tokens, Brief: brief}); err != nil {
 		return err
 	}
@@ -87,19 +87,20 @@ func (c *chatCmd) session(m *model) (*chatSession, error) {
 	return s, nil
 }
 
-// templateText returns the text of --template: a file's, or the value itself.
+// templateText returns the text of --template: the content of a file, or the
+// value itself.
 func templateText(choice string) (string, error) {
 	if choice == "" || strings.Contains(choice, "{") {
 		return choice, nil
 	}
 	data, err := os.ReadFile(choice)
 	if errors.Is(err, os.ErrNotExist) {
-		return choice, nil // the name of a built-in one
+		return choice, nil // the name of a built-in template
 	}
 	return string(data), err
 }
 
-// isTerminalFile says whether input comes from a terminal.
+// isTerminalFile reports whether input comes from a terminal.
 func isTerminalFile(r any) bool {
 	f, ok := r.(*os.File)
 	return ok && isTerminal(f)

@@ -14,14 +14,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/chat"
 )
 
-// maxChatLine bounds one line of input.
+// maxChatLine is the maximum length of a line of input.
 const maxChatLine = 4 << 20
 
-// A chatInput reads messages: lines, of which a \ at the end takes in the
-// next, or lines between two lines of """.
+// A chatInput reads messages: lines, continued by a \ at the end, or lines
+// between two lines of """.
 type chatInput struct {
 	lines chan string
-	err   error // once lines is closed
+	err   error // set when lines is closed
 }
 
 func newChatInput(r io.Reader) *chatInput {
@@ -40,7 +40,7 @@ func newChatInput(r io.Reader) *chatInput {
 	return in
 }
 
-// message reads the rest of the message that a line begins.
+// message reads the rest of a message after its first line.
 func message(scan *bufio.Scanner) string {
 	line := scan.Text()
 	if strings.TrimSpace(line) == `"""` {
@@ -65,8 +65,8 @@ const chatHelp = `/help           this text
 A \ at the end of a line continues the message; lines between two lines of """ are one message.
 Ctrl-C stops a response.`
 
-// command runs a line that begins with a slash; other lines, and slashes that
-// begin no command, are messages.
+// command runs a line that starts with a slash. Other lines, and slashes
+// without a known command, are messages.
 func (s *chatSession) command(line string) (leave, known bool) {
 	name, argument, _ := strings.Cut(line, " ")
 	argument = strings.TrimSpace(argument)

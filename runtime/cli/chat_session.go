@@ -22,8 +22,8 @@ type chatSession struct {
 	template *chat.Template
 	stops    []int32
 	sampler  sampler
-	most     int  // tokens of an answer; 0: no limit
-	terminal bool // somebody types and reads
+	most     int  // maximum tokens of a response; 0: no limit
+	terminal bool // input and output are a terminal
 	eng      *engine.Engine
 	logits   int
 	drafts   *drafting
@@ -36,7 +36,7 @@ func (s *chatSession) notice(format string, args ...any) {
 	fmt.Fprintf(s.m.Stderr, format+"\n", args...)
 }
 
-// system sets the message before the conversation; "" takes it away.
+// system sets the system message; "" removes it.
 func (s *chatSession) system(text string) {
 	if len(s.messages) > 0 && s.messages[0].Role == "system" {
 		s.messages = s.messages[1:]
@@ -46,7 +46,7 @@ func (s *chatSession) system(text string) {
 	}
 }
 
-// reset forgets the conversation but for the system message.
+// reset deletes the conversation except for the system message.
 func (s *chatSession) reset() {
 	if len(s.messages) > 0 && s.messages[0].Role == "system" {
 		s.messages = s.messages[:1]
@@ -61,7 +61,7 @@ func (s *chatSession) run(ctx context.Context, signals <-chan os.Signal) error {
 	if s.terminal {
 		s.notice("%s. Type a message, or /help for commands.", s.m.manifest.Name)
 	}
-	var last os.Signal // since the last line
+	var last os.Signal // since the last line of input
 	for {
 		if s.terminal {
 			fmt.Fprint(s.m.Stderr, "> ")
@@ -86,8 +86,8 @@ func (s *chatSession) run(ctx context.Context, signals <-chan os.Signal) error {
 	}
 }
 
-// ended says with which exit the conversation ends after a signal: on a terminal
-// only at the second Ctrl-C in a row, or at once when somebody else asks for it.
+// ended returns the exit after a signal: on a terminal only at the second
+// Ctrl-C in a row, otherwise at once.
 func (s *chatSession) ended(sig, last os.Signal) error {
 	if s.terminal && sig == os.Interrupt && last == nil {
 		return nil
@@ -98,7 +98,7 @@ func (s *chatSession) ended(sig, last os.Signal) error {
 	return interrupt.Stopped{Signal: sig}
 }
 
-// take does what a line asks for, and says which signal stopped an answer.
+// take processes a line and returns the signal that stopped a response.
 func (s *chatSession) take(ctx context.Context, line string, signals <-chan os.Signal) (stopped os.Signal, leave bool, err error) {
 	if line == "" {
 		return nil, false, nil
@@ -148,8 +148,8 @@ func (s *chatSession) answer(ctx context.Context, text string) error {
 	return nil
 }
 
-// prompt gives the conversation's tokens; the oldest turns are left out when
-// the context has no room for all of them and for an answer.
+// prompt returns the conversation's tokens. If the context has no room for all
+// of them and a response, the oldest turns are omitted.
 func (s *chatSession) prompt() ([]int32, error) {
 	room := s.eng.Options().Context
 	reserve := min(max(room/4, 1), 256)
@@ -179,8 +179,8 @@ func (s *chatSession) prompt() ([]int32, error) {
 	}
 }
 
-// oldestTurn leaves out the first user's message and what follows it up to the
-// next one, and says how many messages these were; 0: only one turn is left.
+// oldestTurn removes the first user's message and everything up to the next
+// one, and returns the number of messages removed; 0: only one turn is left.
 func (s *chatSession) oldestTurn() int {
 	first := 0
 	if len(s.messages) > 0 && s.messages[0].Role == "system" {
@@ -203,7 +203,7 @@ func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, 
 	if err != nil {
 		return "", err
 	}
-	defer s.eng.Remove(id) // its rows stay for the next turn
+	defer s.eng.Remove(id) // its KV cache stays for the next turn
 	reader := s.template.NewReader(s.tok, ids, chat.ReaderOptions{})
 	show := func(d chat.Delta) error {
 		reply += d.Content
@@ -243,7 +243,7 @@ func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, 
 	return reply[:len(reply)-1], err
 }
 
-// left is the number of tokens that may follow the first n of a response.
+// left returns how many tokens may follow the first n of a response.
 func (s *chatSession) left(n int) int {
 	if s.most == 0 {
 		return s.eng.Options().Context

@@ -21,7 +21,7 @@ type classifyCmd struct {
 
 // A verdict holds the scores of a text's labels.
 type verdict struct {
-	Label  string    `json:"label"` // the most probable
+	Label  string    `json:"label"` // the most probable one
 	Scores []float64 `json:"scores"`
 	Logits []float32 `json:"logits"`
 }
@@ -95,8 +95,8 @@ func (c *classifyCmd) queries(m *model) (queries []engine.Query, texts [][]int32
 	return queries, texts, nil
 }
 
-// judge turns the row of classes into scores: probabilities of labels of which
-// one holds, or of each where several may; or the values themselves, where the
+// judge converts a row of class logits to scores: probabilities of exclusive
+// labels, or of each label if several may hold, or the values themselves if the
 // model's task is a regression (problem_type of config.json).
 func (m *model) judge(row []float32) (verdict, error) {
 	v := verdict{Logits: append([]float32(nil), row...), Scores: make([]float64, len(row))}
@@ -125,7 +125,7 @@ func (m *model) judge(row []float32) (verdict, error) {
 	return v, nil
 }
 
-// softmax writes the probabilities of logits whose largest is top.
+// softmax writes the probabilities of logits; top is the largest.
 func softmax(to []float64, logits []float32, top float32) {
 	sum := 0.0
 	for i, x := range logits {
@@ -137,7 +137,7 @@ func softmax(to []float64, logits []float32, top float32) {
 	}
 }
 
-// label names a class as config.json does, else by its number.
+// label returns a class's name in config.json, or its number.
 func (m *model) label(i int) string {
 	if i < len(m.manifest.Labels) {
 		return m.manifest.Labels[i]

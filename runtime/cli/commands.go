@@ -65,7 +65,7 @@ func describe(m *manifest.Manifest) string {
 	return fmt.Sprintf("%s: %s with %s parameters, compiled by iflowc %s.", m.Name, article(m.Network), count(m.Params), m.Compiler)
 }
 
-// article spells a network kind with its article.
+// article returns a network kind with its article.
 func article(network string) string {
 	switch network {
 	case "encoder_only":

@@ -8,19 +8,19 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// A cost is the minimum work of a model, which bench compares with: bytes over
+// A cost is the minimum work of a model, the reference for bench: bytes over
 // bandwidth, multiply-adds over peak.
 type cost struct {
 	weightBytes float64 // read by every step
 	headBytes   float64 // of them, read only for output rows
-	macs        float64 // multiply-adds a token, the head's left out
-	headMACs    float64 // multiply-adds an output row
-	rowBytes    float64 // of state a token
+	macs        float64 // multiply-adds per token, without the head
+	headMACs    float64 // multiply-adds per output row
+	rowBytes    float64 // of KV cache per token
 	int8        bool    // most multiply-adds are of 8-bit integers
 }
 
-// costOf reads a model's cost from its manifest, and from those of its ranks where
-// it is partitioned (shares): what all of them read and compute.
+// costOf computes a model's cost from its manifest, or from those of its ranks
+// if it is partitioned (shares).
 func costOf(m *manifest.Manifest, shares []*manifest.Manifest) cost {
 	head := 0
 	for _, g := range m.Graphs {
@@ -43,10 +43,10 @@ func costOf(m *manifest.Manifest, shares []*manifest.Manifest) cost {
 	return c
 }
 
-// add adds what a manifest holds, and returns how many of its multiply-adds are of
-// block-quantized weights. A table that no matmul names is looked up, not read
-// through. The head is the matrix whose rows are the columns of the logits, or a
-// rank's part of them.
+// add adds a manifest, and returns how many of its multiply-adds use
+// block-quantized weights. A table without a matmul is looked up, not read
+// completely. The head is the matrix whose number of rows is that of the
+// logits' columns, or a rank's part of it.
 func (c *cost) add(m *manifest.Manifest, head int) (blocks float64) {
 	multiplied := map[string]bool{}
 	for _, s := range m.Matmuls {
@@ -80,9 +80,9 @@ func (c *cost) add(m *manifest.Manifest, head int) (blocks float64) {
 	return blocks
 }
 
-// prompt is the bytes and operations (two a multiply-add) of batch prompts of
-// n tokens in steps of at most budget: each step reads the weights once, the
-// head once where a prompt ends.
+// prompt returns the bytes and operations (two per multiply-add) of batch
+// prompts of n tokens in steps of at most budget tokens. Each step reads the
+// weights once, and the head once if a prompt ends in it.
 func (c *cost) prompt(n, batch, budget int) (bytes, ops float64) {
 	steps := float64((n*batch + budget - 1) / budget)
 	tokens := float64(n * batch)
@@ -91,9 +91,9 @@ func (c *cost) prompt(n, batch, budget int) (bytes, ops float64) {
 	return bytes, 2 * (tokens*c.macs + float64(batch)*c.headMACs)
 }
 
-// generate is the bytes and operations of n steps of batch sequences that hold
-// depth tokens before: every step reads the weights and each sequence's rows so
-// far.
+// generate returns the bytes and operations of n decode steps of batch
+// sequences with depth tokens in the KV cache. Every step reads the weights and
+// each sequence's KV cache.
 func (c *cost) generate(n, batch, depth int) (bytes, ops float64) {
 	steps, b := float64(n), float64(batch)
 	bytes = steps*c.weightBytes + b*c.rowBytes*steps*((steps+1)/2+float64(depth))

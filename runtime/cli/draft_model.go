@@ -14,8 +14,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/draft"
 )
 
-// embeddedCmd writes the files that another compiled model needs to run this one
-// in its own process.
+// embeddedCmd writes the files with which another compiled model can run this
+// one in its own process.
 type embeddedCmd struct{}
 
 // Run writes binary.Embedded, as gob.
@@ -24,15 +24,15 @@ func (embeddedCmd) Run(m *model) error { return gob.NewEncoder(m.Stdout).Encode(
 // embeddedName is the name of embeddedCmd.
 const embeddedName = "embedded"
 
-// openDraft reads the files of another compiled model and checks that it has the
-// same vocabulary.
+// openDraft reads the files of another compiled model and checks that it has
+// the same vocabulary.
 func (m *model) openDraft(ctx context.Context, path string) (*binary.Binary, error) {
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, embeddedName)
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, wrong(fmt.Errorf("--draft %s: %w; expected a model compiled by iflowc (it said: %.200s)", path, err, bytes.TrimSpace(said.Bytes())))
+		return nil, wrong(fmt.Errorf("--draft %s: %w; expected a model compiled by iflowc (it printed: %.200s)", path, err, bytes.TrimSpace(said.Bytes())))
 	}
 	var e binary.Embedded
 	if err := gob.NewDecoder(bytes.NewReader(out)).Decode(&e); err != nil {
@@ -58,7 +58,7 @@ type draftModel struct {
 	weights *binary.Weights
 }
 
-// startDraft starts a draft model beside the target's engine.
+// startDraft starts a draft model next to the target's engine.
 func startDraft(b *binary.Binary, target engine.Options, isa string) (*draftModel, error) {
 	dev, err := b.CPU(isa)
 	if err != nil {

@@ -22,7 +22,7 @@ type embedCmd struct {
 	JSON         bool   `name:"json" help:"Accepted for uniformity; the output is always JSON."`
 }
 
-// Run prints {"embeddings":[[…],…]}, the texts first, then those given as ids.
+// Run prints {"embeddings":[[…],…]}: first the texts, then the lists of ids.
 func (c *embedCmd) Run(ctx context.Context, m *model) error {
 	if err := c.resolve(m); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (c *embedCmd) Run(ctx context.Context, m *model) error {
 	return out.w.Flush()
 }
 
-// queries are those of texts, with the token types that the flags give.
+// queries returns the queries for texts, with the token types of the flags.
 func (m *model) queries(f *encoderFlags, texts [][]int32) (queries []engine.Query, err error) {
 	queries = make([]engine.Query, len(texts))
 	for i, ids := range texts {
@@ -95,7 +95,7 @@ func (m *model) queries(f *encoderFlags, texts [][]int32) (queries []engine.Quer
 	return queries, nil
 }
 
-// resolve takes settings that the call does not give from the model's files.
+// resolve sets unset flags from the model's files.
 func (c *embedCmd) resolve(m *model) error {
 	if c.Pooling != "" {
 		return nil
@@ -105,8 +105,8 @@ func (c *embedCmd) resolve(m *model) error {
 	return wrong(err)
 }
 
-// texts gives the ids, those of a text cut and made lower-case as the model's
-// files say.
+// texts returns the ids of texts, truncated and in lower case if the model's
+// files say so.
 func (c *embedCmd) texts(m *model) ([][]int32, error) {
 	e := m.manifest.Embedding
 	if e == nil || len(c.Text) == 0 {
@@ -128,7 +128,7 @@ func (c *embedCmd) texts(m *model) ([][]int32, error) {
 	return m.texts(nil, append(lists, c.IDs...))
 }
 
-// texts gives the ids of texts and of lists of ids, at least one of them.
+// texts returns the ids of texts and of lists of ids, at least one.
 func (m *model) texts(texts, lists []string) ([][]int32, error) {
 	var all [][]int32
 	for _, text := range texts {

@@ -166,7 +166,7 @@ func TestWrongNetwork(t *testing.T) {
 		{encoder, "is an encoder", []string{"generate", "--ids", "9"}},
 		{encoder, "is an encoder", []string{"translate", "--encoder-ids", "9"}},
 		{encoder, "is an encoder", []string{"perplexity", "x"}},
-		{encoder, "takes no --encoder-ids", []string{"logits", "--ids", "9", "--encoder-ids", "9"}},
+		{encoder, "omit --encoder-ids", []string{"logits", "--ids", "9", "--encoder-ids", "9"}},
 		{encoder, "pooled", []string{"embed", "--ids", "9", "--pooling", "pooler"}},
 		{encoder, "mask token", []string{"fill", "Hi"}},
 		{both, "is an encoder-decoder", []string{"generate", "--ids", "9"}},

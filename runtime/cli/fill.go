@@ -106,12 +106,12 @@ func (m *model) masked(t *tokenizer.Tokenizer, text string) (ids []int32, masks 
 		}
 	}
 	if len(masks) == 0 {
-		return nil, nil, wrong(errors.New("the text has no mask; write " + spelling + " in place of what to guess"))
+		return nil, nil, wrong(errors.New("the text has no mask; write " + spelling + " for each token to predict"))
 	}
 	return ids, masks, m.fits(ids)
 }
 
-// mostProbable lists the k largest of a row of logits with their probabilities.
+// mostProbable returns the k largest logits of a row with their probabilities.
 func mostProbable(t *tokenizer.Tokenizer, logits []float32, k int) ([]candidate, error) {
 	logs, err := decode.LogSoftmax(nil, logits)
 	if err != nil {

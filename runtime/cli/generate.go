@@ -46,11 +46,11 @@ type timings struct {
 	PromptTokS float64 `json:"prompt_tok_s"`
 	GenTokS    float64 `json:"gen_tok_s"`
 
-	Steps    int64 `json:"steps"` // that gave tokens after the first
+	Steps    int64 `json:"steps"` // that produced tokens after the first
 	Drafted  int64 `json:"drafted"`
 	Accepted int64 `json:"accepted"`
 
-	Ranks []said `json:"ranks,omitempty"` // of this process, where the model is partitioned
+	Ranks []said `json:"ranks,omitempty"` // of this process, if the model is partitioned
 }
 
 // Run continues the prompt.
@@ -122,8 +122,8 @@ func (m *model) fits(ids []int32) error {
 	return nil
 }
 
-// room is the context an engine needs for a prompt and n more tokens: small
-// states touch less memory.
+// room returns the context for a prompt and n more tokens: a small KV cache
+// touches less memory.
 func (m *model) room(prompt, n int) int {
 	return max(1, min(m.manifest.Context, prompt+min(n, m.manifest.Context)))
 }
@@ -138,11 +138,11 @@ type generation struct {
 	stream  *tokenizer.Stream // nil: the model has no tokenizer
 	stop    decode.Stopper
 	text    *bufio.Writer // the terminal, unless --json
-	prompt  int64         // steps that the prompt took
+	prompt  int64         // steps of the prefill
 	out     generated
 }
 
-// run computes the prompt and then token after token.
+// run prefills the prompt and then decodes token by token.
 func (g *generation) run(ctx context.Context) error {
 	begin := time.Now()
 	s := &single{eng: g.eng, logits: g.eng.Output("logits"), vocab: g.m.manifest.Vocab, drafter: g.drafter, history: slices.Clone(g.out.PromptTokens)}
@@ -183,8 +183,8 @@ func (g *generation) run(ctx context.Context) error {
 	return nil
 }
 
-// rate computes the speed of the tokens after the first, whose time is the
-// prompt's.
+// rate returns the speed of the tokens after the first. The first one counts as
+// prefill.
 func (g *generation) rate(first time.Time) {
 	if n := len(g.out.Tokens) - 1; n > 0 {
 		g.out.Timings.GenTokS = float64(n) / time.Since(first).Seconds()
@@ -194,13 +194,14 @@ func (g *generation) rate(first time.Time) {
 	g.out.Timings.Ranks = g.m.said()
 }
 
-// more takes a token and says whether another one may follow in the same step.
+// more takes a token and reports whether another one may follow in the same
+// step.
 func (g *generation) more(token int32) (bool, error) {
 	stop, err := g.take(token)
 	return !stop && len(g.out.Tokens) < g.cmd.N, err
 }
 
-// take records a token and shows its text; stop reports the end of the text.
+// take records a token and prints its text; stop reports the end of the text.
 func (g *generation) take(token int32) (stop bool, err error) {
 	g.out.Tokens = append(g.out.Tokens, token)
 	if !g.cmd.IgnoreEOS && slices.Contains(g.m.manifest.EOS, token) || slices.Contains(g.cmd.StopIDs, token) {
@@ -221,16 +222,16 @@ func (g *generation) take(token int32) (stop bool, err error) {
 	return false, g.show(fmt.Sprint(sep, token))
 }
 
-// startText prepares the stream of text. A model without a tokenizer shows ids.
+// startText prepares the output. A model without a tokenizer prints ids.
 func (g *generation) startText() (err error) {
 	g.text = bufio.NewWriter(g.m.Stdout)
 	g.stream, err = g.m.textStream(g.out.PromptTokens)
 	return err
 }
 
-// textStream turns the tokens after a prompt into text, nil: the model has no
-// tokenizer. It has decoded the prompt too and dropped its text, because a
-// token's text may depend on what stands before it.
+// textStream returns the stream that converts generated tokens to text, or nil
+// if the model has no tokenizer. The stream has decoded the prompt and dropped
+// its text, because a token's text may depend on the tokens before it.
 func (m *model) textStream(prompt []int32) (*tokenizer.Stream, error) {
 	if len(m.embedded.Tokenizer) == 0 {
 		return nil, nil
@@ -260,7 +261,7 @@ func (g *generation) show(text string) error {
 	return g.text.Flush()
 }
 
-// endText writes what the stream held back, and ends the line.
+// endText writes the rest of the stream and ends the line.
 func (g *generation) endText() error {
 	if g.stream != nil {
 		if err := g.show(g.stop.Push(g.stream.Flush()) + g.stop.Flush()); err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// choiceFlags ask generate for more than one plain continuation.
+// choiceFlags request more than one plain continuation.
 type choiceFlags struct {
 	Choices  int `default:"1" placeholder:"1" help:"Number of continuations; of a beam search, the best ones."`
 	Logprobs int `default:"-1" placeholder:"K" help:"With --json: print each token's log-probability and those of the K most probable tokens."`
 }
 
-// The most of each.
+// Maximum values.
 const (
 	mostChoices  = 128
 	mostLogprobs = 1000
@@ -34,7 +34,7 @@ type generatedChoice struct {
 	Tokens       []int32        `json:"tokens"`
 	Text         string         `json:"text"`
 	FinishReason string         `json:"finish_reason"`
-	Score        *float32       `json:"score,omitempty"` // of a beam search
+	Score        *float32       `json:"score,omitempty"` // beam search only
 	Logprobs     []tokenLogprob `json:"logprobs,omitempty"`
 
 	stop decode.Stopper
@@ -48,7 +48,7 @@ type tokenLogprob struct {
 	Top     []tokenLogprob `json:"top,omitempty"`
 }
 
-// generatedChoices is the document.
+// generatedChoices is generate's JSON document with several continuations.
 type generatedChoices struct {
 	PromptTokens []int32            `json:"prompt_tokens"`
 	Choices      []*generatedChoice `json:"choices"`
@@ -58,13 +58,13 @@ type generatedChoices struct {
 	} `json:"timings"`
 }
 
-// plain says that generate's own loop does what is asked for.
+// plain reports whether generate's own loop suffices.
 func (c *generateCmd) plain() bool {
 	_, beams, _ := decode.ParseBeams(c.Strategy)
 	return c.Choices == 1 && c.Logprobs < 0 && !beams
 }
 
-// many generates all choices together, which share the prompt.
+// many generates all choices together; they share the prompt.
 func (c *generateCmd) many(ctx context.Context, m *model, ids []int32) error {
 	beams, search, err := decode.ParseBeams(c.Strategy)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *generateCmd) checkChoices(beams decode.BeamOptions, search bool) error 
 	case search && c.Logprobs >= 0:
 		return errors.New("--logprobs and --strategy beam exclude each other: a beam search scores whole texts, not tokens")
 	case search && c.Choices > beams.Beams:
-		return fmt.Errorf("--choices %d: %d beams give at most as many", c.Choices, beams.Beams)
+		return fmt.Errorf("--choices %d: expected at most the %d beams", c.Choices, beams.Beams)
 	case search && (c.Frequency != 0 || c.Presence != 0):
 		return errors.New("--frequency-penalty and --presence-penalty do not go with --strategy beam; --repeat-penalty does")
 	case search && c.asked():
@@ -131,7 +131,7 @@ func (c *generateCmd) checkChoices(beams decode.BeamOptions, search bool) error 
 	return nil
 }
 
-// eos are the tokens that end a text.
+// eos returns the tokens that end a text.
 func (c *generateCmd) eos(m *model) []int32 {
 	list := slices.Clone(c.StopIDs)
 	if !c.IgnoreEOS {
@@ -181,7 +181,7 @@ func (c *generateCmd) search(ctx context.Context, m *model, s *scheduler.Schedul
 	return list, nil
 }
 
-// draw draws every choice token by token.
+// draw samples every choice token by token.
 func (c *generateCmd) draw(ctx context.Context, m *model, s *scheduler.Scheduler, ids []int32) ([]*generatedChoice, error) {
 	g := scheduler.Generation{Prompt: ids, Max: c.N, EOS: c.eos(m), Logprobs: c.Logprobs}
 	list := make([]*generatedChoice, c.Choices)
@@ -220,7 +220,7 @@ func (c *generateCmd) draw(ctx context.Context, m *model, s *scheduler.Scheduler
 		for _, e := range events {
 			choice := list[e.Index]
 			if choice.FinishReason != "" {
-				continue // a step that ran when its stop text was found
+				continue // a step that was in flight when its stop text was found
 			}
 			if choice.take(e, texts[e.Index], name); choice.stop.Done {
 				stream.Stop(e.Index)
@@ -229,8 +229,8 @@ func (c *generateCmd) draw(ctx context.Context, m *model, s *scheduler.Scheduler
 	}
 }
 
-// take adds an event. text is nil for a model without a tokenizer, name spells
-// tokens of log-probabilities, nil where there are none.
+// take adds an event. text is nil for a model without a tokenizer. name formats
+// tokens of log-probabilities; nil: none are wanted.
 func (g *generatedChoice) take(e scheduler.Event, text *tokenizer.Stream, name func(int32) string) {
 	if e.Token >= 0 {
 		g.Tokens = append(g.Tokens, e.Token)
@@ -252,7 +252,7 @@ func (g *generatedChoice) take(e scheduler.Event, text *tokenizer.Stream, name f
 	}
 }
 
-// rankedToken is an event's token with the most probable ones.
+// rankedToken returns an event's token with the most probable alternatives.
 func rankedToken(e scheduler.Event, name func(int32) string) tokenLogprob {
 	t := tokenLogprob{ID: e.Token, Token: name(e.Token), Logprob: max(e.Logprob, -math.MaxFloat32)}
 	for _, r := range e.Top {
@@ -261,7 +261,8 @@ func rankedToken(e scheduler.Event, name func(int32) string) tokenLogprob {
 	return t
 }
 
-// tokenNames spells tokens; those of a model without a tokenizer have none.
+// tokenNames formats tokens; those of a model without a tokenizer have no
+// names.
 func (m *model) tokenNames() (func(int32) string, error) {
 	if len(m.embedded.Tokenizer) == 0 {
 		return func(int32) string { return "" }, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// rarer reads the settings that few models have, and refuses values that
-// transformers refuses.
+// rarer reads the less common settings, and rejects values that transformers
+// rejects.
 func (g generationConfig) rarer(r *decode.Rules, vocab int) error {
 	r.SourceRepeat, r.SourcePenalty = g.whole("encoder_no_repeat_ngram_size", 0), g.number("encoder_repetition_penalty", 1)
 	r.Finite, r.Renormalize = g["remove_invalid_values"] == true, g["renormalize_logits"] == true

@@ -16,7 +16,7 @@ type hiddenCmd struct {
 	JSON         bool `name:"json" help:"Accepted for uniformity; the output is always JSON."`
 }
 
-// Run prints {"hidden":[[…],…]}, one row a token.
+// Run prints {"hidden":[[…],…]}, one row per token.
 func (c *hiddenCmd) Run(ctx context.Context, m *model) error {
 	m.prefetch(&c.engineFlags)
 	ids, err := m.prompt(&c.promptFlags)

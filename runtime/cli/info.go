@@ -25,7 +25,7 @@ type infoCmd struct {
 type information struct {
 	*manifest.Manifest
 	Bytes    int64    `json:"weight_bytes"`
-	ISA      string   `json:"isa"` // chosen for this CPU; "": none fits
+	ISA      string   `json:"isa"` // chosen for this CPU; "": none is supported
 	Threads  int      `json:"threads"`
 	Dispatch []choice `json:"dispatch"`
 	IR       string   `json:"ir,omitempty"`
@@ -34,7 +34,7 @@ type information struct {
 	Ranks []rankInfo `json:"ranks,omitempty"` // of a partitioned model
 }
 
-// A choice is one matmul's dispatch, spelled as in the IR.
+// A choice is one matmul's dispatch, in the syntax of the IR.
 type choice struct {
 	Matmul string `json:"matmul"`
 	N      int    `json:"n"`
@@ -44,7 +44,7 @@ type choice struct {
 	Use    string `json:"use"`
 }
 
-// activations says how a matmul's input is rounded.
+// activations describes how a matmul's input is rounded.
 func activations(s *manifest.Matmul) string {
 	if s.Outliers == 0 {
 		return s.Act
@@ -52,7 +52,7 @@ func activations(s *manifest.Matmul) string {
 	return fmt.Sprintf("%s+%d", s.Act, s.Outliers)
 }
 
-// Run says what is inside the binary. It needs no weights.
+// Run prints the contents of the binary. It needs no weights.
 func (c *infoCmd) Run(m *model) error {
 	if err := c.check(); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (i *information) print(m *model) error {
 	return err
 }
 
-// weightBytes is the size of the packed weights.
+// weightBytes returns the size of the packed weights.
 func weightBytes(m *manifest.Manifest) (n int64) {
 	for _, w := range m.Weights {
 		n += w.Bytes

@@ -38,7 +38,7 @@ func engineLines(e *manifest.Engine) (lines []string) {
 	return lines
 }
 
-// templateLines give the beginnings of the templates.
+// templateLines returns the starts of the templates.
 func templateLines(m *manifest.Manifest) (lines []string) {
 	for _, t := range []struct{ name, text string }{{"template", m.Template}, {"encoder_input_template", m.EncoderTemplate}, {"template of tools", m.ToolTemplate}} {
 		if t.text != "" {
@@ -48,5 +48,5 @@ func templateLines(m *manifest.Manifest) (lines []string) {
 	return lines
 }
 
-// hostNote says what shares of the host mean for this target.
+// hostNote describes the effect of host memory settings for this target.
 const hostNote = " (on the CPU everything is in host memory)"

@@ -11,8 +11,8 @@ import (
 )
 
 // languageToken finds the token of a language: "en_XX" (mBART), "eng_Latn"
-// (NLLB), "__en__" (M2M-100) and ">>fra<<" (Marian) for en_XX, eng_Latn, en and
-// fra. Spellings that are ordinary words do not count.
+// (NLLB), "__en__" (M2M-100) or ">>fra<<" (Marian), for en_XX, eng_Latn, en or
+// fra. Tokens that are ordinary words do not count.
 func languageToken(t *tokenizer.Tokenizer, language string) (int32, bool) {
 	for _, form := range []string{"__%s__", ">>%s<<", "%s"} {
 		id, ok := t.ID(fmt.Sprintf(form, language))
@@ -23,11 +23,11 @@ func languageToken(t *tokenizer.Tokenizer, language string) (int32, bool) {
 	return 0, false
 }
 
-// inText says whether a language token is written before the source text, as
-// Marian's are, and not where the decoder starts.
+// inText reports whether a language token goes before the source text, as with
+// Marian, rather than at the decoder's start.
 func inText(t *tokenizer.Tokenizer, id int32) bool { return strings.HasPrefix(t.Token(id), ">>") }
 
-// setSource replaces the language token that the tokenizer put around a text.
+// setSource replaces the language token that the tokenizer added to a text.
 func setSource(t *tokenizer.Tokenizer, ids []int32, language string) error {
 	id, ok := languageToken(t, language)
 	if !ok || inText(t, id) {
@@ -41,14 +41,14 @@ func setSource(t *tokenizer.Tokenizer, ids []int32, language string) error {
 			}
 		}
 	}
-	return wrong(fmt.Errorf("--src %s: the tokenizer puts no language around a text", language))
+	return wrong(fmt.Errorf("--src %s: the tokenizer adds no language token to a text", language))
 }
 
-// isLanguage says whether a token is special but none that is there in any
-// language.
+// isLanguage reports whether a token is a special token of one language, not
+// one that is added in every language.
 func isLanguage(t *tokenizer.Tokenizer, id int32) bool { return t.IsSpecial(id) && !isRole(t, id) }
 
-// isRole says whether a token is one of those that are there in any language.
+// isRole reports whether a token is added in every language.
 func isRole(t *tokenizer.Tokenizer, id int32) bool {
 	for _, role := range []string{"bos", "eos", "pad", "cls", "sep", "unk", "mask"} {
 		if special, ok := t.Special(role); ok && special == id {

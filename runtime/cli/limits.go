@@ -12,15 +12,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// limits are what this machine can do, measured in the same run as the model,
-// with the same number of threads.
+// limits are the machine's limits, measured in the same run as the model, with
+// the same number of threads.
 type limits struct {
 	ReadGBS float64 `json:"read_gb_s"`
 	I8GOPS  float64 `json:"int8_gop_s,omitempty"`
 	F32GOPS float64 `json:"f32_gop_s,omitempty"`
 }
 
-// peak is the limit in GOP/s of a model's multiply-adds, 0 when not known.
+// peak returns the limit in GOP/s of a model's multiply-adds, or 0 if unknown.
 func (l *limits) peak(int8 bool) float64 {
 	if int8 {
 		return l.I8GOPS
@@ -28,25 +28,25 @@ func (l *limits) peak(int8 bool) float64 {
 	return l.F32GOPS
 }
 
-// Sizes of the measurement: more memory than any cache holds, and for the CPU's
-// peak enough rounds that one is undisturbed.
+// Sizes of the measurement: more memory than any cache, and enough rounds of
+// arithmetic that one is undisturbed.
 const (
 	probeBytes  = 192 << 20
 	probeRounds = 5
 	probeTime   = 20 * time.Millisecond
 )
 
-// A meter measures the machine beside the model, again and again: what a
-// machine reads may change by half within seconds.
+// A meter measures the machine repeatedly during the benchmark, because its
+// bandwidth may change by half within seconds.
 type meter struct {
 	dev     device.Device
 	threads int
 	region  *device.Region
-	reads   []float64 // GB/s, one a measurement
+	reads   []float64 // GB/s, one per measurement
 	peak    limits
 }
 
-// newMeter maps the memory that is read. The first reading does not count.
+// newMeter maps the memory that is read. The first reading is a warm-up.
 func (m *model) newMeter(threads int) (*meter, error) {
 	region, err := device.Map(probeBytes, "memory for the bandwidth measurement")
 	if err != nil {
@@ -54,7 +54,7 @@ func (m *model) newMeter(threads int) (*meter, error) {
 	}
 	t := &meter{dev: m.eng.Device(), threads: threads, region: region}
 	for i := 0; i < len(region.Bytes); i += 4096 {
-		region.Bytes[i] = 1 // real pages, not the shared one of zeros
+		region.Bytes[i] = 1 // allocates real pages instead of the shared zero page
 	}
 	readSpeed(region.Bytes, threads)
 	return t, nil
@@ -62,15 +62,15 @@ func (m *model) newMeter(threads int) (*meter, error) {
 
 func (t *meter) close() { t.region.Free() }
 
-// read measures the bandwidth: two passes, the better one.
+// read measures the bandwidth: the better of two passes.
 func (t *meter) read() float64 {
 	g := max(readSpeed(t.region.Bytes, t.threads), readSpeed(t.region.Bytes, t.threads))
 	t.reads = append(t.reads, g)
 	return g
 }
 
-// peaks measures arithmetic, where the library has probes; the best round is
-// the limit.
+// peaks measures arithmetic, if the library has probes. The best round is the
+// limit.
 func (t *meter) peaks(ctx context.Context) error {
 	for range probeRounds {
 		if ctx.Err() != nil {
@@ -82,7 +82,7 @@ func (t *meter) peaks(ctx context.Context) error {
 	return nil
 }
 
-// limits are the peaks, and the median of the readings so far.
+// limits returns the peaks and the median of the readings so far.
 func (t *meter) limits() limits {
 	l := t.peak
 	sorted := slices.Sorted(slices.Values(t.reads))
@@ -90,9 +90,9 @@ func (t *meter) limits() limits {
 	return l
 }
 
-// readSpeed is how many GB/s threads read together. The standard library's
-// search for a byte that is not there reads 32 bytes an instruction, which no
-// plain loop of Go does.
+// readSpeed returns the GB/s that all threads read together. The standard
+// library's search for an absent byte reads 32 bytes per instruction, which no
+// plain Go loop does.
 func readSpeed(b []byte, threads int) float64 {
 	part := len(b) / threads
 	var wg sync.WaitGroup

@@ -69,17 +69,17 @@ func (c *logitsCmd) Run(ctx context.Context, m *model) error {
 	return out.w.Flush()
 }
 
-// source reads the ids that an encoder-decoder's encoder gets: other models
-// take none.
+// source returns the ids for an encoder-decoder's encoder; other models have
+// none.
 func (m *model) source(list string) ([]int32, error) {
 	both := m.manifest.Network == encoderDecoder
 	switch {
 	case list == "" && !both:
 		return nil, nil
 	case list == "":
-		return nil, wrong(fmt.Errorf("%s is an encoder-decoder: expected --encoder-ids for what its encoder reads", m.manifest.Name))
+		return nil, wrong(fmt.Errorf("%s is an encoder-decoder: expected --encoder-ids for its encoder", m.manifest.Name))
 	case !both:
-		return nil, wrong(fmt.Errorf("%s is %s: it takes no --encoder-ids", m.manifest.Name, article(m.manifest.Network)))
+		return nil, wrong(fmt.Errorf("%s is %s: omit --encoder-ids", m.manifest.Name, article(m.manifest.Network)))
 	}
 	ids, err := m.ids(list)
 	if err != nil {
@@ -88,7 +88,7 @@ func (m *model) source(list string) ([]int32, error) {
 	return ids, m.fits(ids)
 }
 
-// each runs one query to the end of its tokens and hands over every step's
+// each runs one query to the end of its tokens and calls back with every step's
 // result.
 func (m *model) each(ctx context.Context, q engine.Query, visit func(engine.Result) error) error {
 	id, err := m.eng.AddQuery(q)
@@ -107,7 +107,7 @@ func (m *model) each(ctx context.Context, q engine.Query, visit func(engine.Resu
 	}
 }
 
-// jsonInts spells ids as a JSON array.
+// jsonInts formats ids as a JSON array.
 func jsonInts(ids []int32) []byte {
 	b := []byte{'['}
 	for i, id := range ids {

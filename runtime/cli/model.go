@@ -14,22 +14,22 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// A model is the binary's model, opened as far as a subcommand needs.
+// A model is the binary's model, opened as far as a subcommand needs it.
 type model struct {
 	*Process
 	bin      *binary.Binary
 	embedded Embedded           // of bin
 	manifest *manifest.Manifest // of bin
 
-	tok     *tokenizer.Tokenizer // once a subcommand has asked for it
-	loading chan loaded          // gets the weights, once prefetch was called
+	tok     *tokenizer.Tokenizer // set by the first use
+	loading chan loaded          // receives the weights after prefetch
 	packed  *binary.Weights
 	eng     *engine.Engine
-	trace   *tracer     // nil: nobody asked
-	leave   func(error) // ends the membership in a job of ranks
+	trace   *tracer     // nil: no --trace
+	leave   func(error) // leaves the job of ranks
 }
 
-// openModel reads the manifest; everything else waits until a subcommand asks.
+// openModel reads the manifest; everything else is opened on demand.
 func openModel(e Embedded, p *Process) (*model, error) {
 	b, err := binary.Open(e, p.Program)
 	if err != nil {
@@ -59,14 +59,14 @@ func (m *model) tokenizer() (t *tokenizer.Tokenizer, err error) {
 	return m.tok, err
 }
 
-// device loads the model's code for what is to compute it.
+// device loads the model's code for the selected device.
 func (m *model) device(f *engineFlags) (device.Device, error) {
 	s := ranks.Settings{ISA: f.ISA, Weights: f.Weights, Profile: f.Profile, Threads: f.Threads, Pin: f.Pin, Timeout: f.Patience}
 	return m.bin.Device(f.Device, s, func(format string, args ...any) { fmt.Fprintf(m.Stderr, format+"\n", args...) })
 }
 
-// dispatchTable returns the table of a profile that is named or lies beside the
-// binary, else the compiler's defaults.
+// dispatchTable returns the table of the named profile, or of the profile
+// beside the binary, or the compiler's defaults.
 func (m *model) dispatchTable(f *engineFlags) ([]byte, error) { return m.bin.Dispatch(f.Profile) }
 
 // prefetch starts loading the weights while the caller tokenizes its prompt:

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// The network kinds of manifest.Network, and the graph that gets texts whole.
+// The network kinds of manifest.Network, and the graph that processes whole
+// texts.
 const (
 	decoderOnly    = "decoder_only"
 	encoderOnly    = "encoder_only"
@@ -21,7 +22,7 @@ type encoderFlags struct {
 	TokenTypes string `name:"token-type-ids" placeholder:"0,0,1" help:"Token type ids, for encoders that have them (default: 0)."`
 }
 
-// types reads the token types, nil when none are given.
+// types parses the token types; nil if there are none.
 func (m *model) types(f *encoderFlags, tokens int) ([]int32, error) {
 	if f.TokenTypes == "" {
 		return nil, nil
@@ -45,7 +46,7 @@ func (m *model) types(f *encoderFlags, tokens int) ([]int32, error) {
 	return types, nil
 }
 
-// tokenTypes is how many token types the model tells apart.
+// tokenTypes returns the number of token types of the model.
 func (m *model) tokenTypes() int {
 	for _, w := range m.manifest.Weights {
 		if w.Name == "type_embed" {
@@ -55,7 +56,8 @@ func (m *model) tokenTypes() int {
 	return 1
 }
 
-// graphWith names the first graph that has an output, which a subcommand needs.
+// graphWith returns the name of the first graph with an output that a
+// subcommand needs.
 func (m *model) graphWith(subcommand, output string) (string, error) {
 	var all []string
 	for _, g := range m.manifest.Graphs {
@@ -68,6 +70,6 @@ func (m *model) graphWith(subcommand, output string) (string, error) {
 			}
 		}
 	}
-	return "", wrong(fmt.Errorf("%s is %s that gives %s: %s needs a model that gives %s",
+	return "", wrong(fmt.Errorf("%s is %s with the output %s: %s needs a model with the output %s",
 		m.manifest.Name, article(m.manifest.Network), strings.Join(all, " and "), subcommand, output))
 }

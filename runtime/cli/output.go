@@ -19,8 +19,8 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// A rowWriter streams a JSON array of rows of numbers: with fifty thousand logits
-// per row, there are too many to collect first.
+// A rowWriter streams a JSON array of rows of numbers: with fifty thousand
+// logits per row, there are too many to collect first.
 type rowWriter struct {
 	w    *bufio.Writer
 	rows int
@@ -29,7 +29,7 @@ type rowWriter struct {
 
 func newRowWriter(w io.Writer) *rowWriter { return &rowWriter{w: bufio.NewWriterSize(w, 1<<16)} }
 
-// row adds one row. JSON has no spelling for NaN and infinities.
+// row adds one row. JSON cannot represent NaN and infinities.
 func (r *rowWriter) row(v []float32) error {
 	r.buf = r.buf[:0]
 	if r.rows > 0 {
@@ -50,7 +50,7 @@ func (r *rowWriter) row(v []float32) error {
 	return err
 }
 
-// isTerminal says whether a writer is a terminal.
+// isTerminal reports whether a writer is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

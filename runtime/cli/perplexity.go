@@ -28,11 +28,11 @@ type perplexity struct {
 	Perplexity float64 `json:"perplexity"`
 	StdErr     float64 `json:"stderr"`
 	Tokens     int     `json:"tokens"` // scored
-	NLL        float64 `json:"nll"`    // mean, nats a token
+	NLL        float64 `json:"nll"`    // mean, nats per token
 }
 
-// perplexityRows is how many rows of logits a step gives at once: enough that
-// the head's weights are read for many, and a few tens of megabytes.
+// perplexityRows is the number of rows of logits per step: enough to share one
+// read of the head's weights, and a few tens of megabytes.
 const perplexityRows = 128
 
 // Run scores the file in windows of --context positions, by one of two
@@ -111,8 +111,8 @@ type score struct {
 	perToken []float64 // scratch
 }
 
-// window runs one window and scores its tokens: the row of the token before
-// each is wanted.
+// window runs one window and scores its tokens, each with the logits of the
+// token before it.
 func (s *score) window(ctx context.Context, m *model, w window) error {
 	if w.score >= len(w.tokens) {
 		return nil
@@ -152,7 +152,7 @@ func (s *score) add(r engine.Result, output int, tokens []int32, vocab int) erro
 	return nil
 }
 
-// nll is −log softmax(logits)[token].
+// nll returns −log softmax(logits)[token].
 func nll(logits []float32, token int32) float64 {
 	top := logits[0]
 	for _, l := range logits {
@@ -165,7 +165,7 @@ func nll(logits []float32, token int32) float64 {
 	return math.Log(sum) + float64(top) - float64(logits[token])
 }
 
-// result is exp of the mean, with the standard error carried through exp.
+// result returns exp of the mean, and the standard error transformed likewise.
 func (s *score) result() (perplexity, error) {
 	if s.n == 0 {
 		return perplexity{}, fmt.Errorf("the text has no token to score; expected at least two tokens")

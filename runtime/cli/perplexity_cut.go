@@ -4,7 +4,7 @@ package cli
 
 import "slices"
 
-// startToken is the token that a text begins with, -1 for none.
+// startToken returns the token that every text starts with, or -1.
 func (m *model) startToken() int {
 	if m.manifest.AddBOS {
 		return m.manifest.BOS
@@ -12,18 +12,18 @@ func (m *model) startToken() int {
 	return -1
 }
 
-// A window is a run of tokens of which those from score on are scored, each
-// from those before it.
+// A window is a run of tokens. Those from score on are scored, each given the
+// tokens before it.
 type window struct {
 	tokens []int32
 	score  int // at least 1
 }
 
-// cutWindows is the protocol of transformers' guide to perplexity: windows of
-// `context` positions start `stride` tokens apart, each begins with the start
-// token where the model wants one, and none of the text is left out. A window's
-// tokens that an earlier one scored are its context only; what begins a window
-// without a start token has no context and is not scored.
+// cutWindows is the protocol of transformers' perplexity guide: windows of
+// `context` positions start `stride` tokens apart. Each starts with the start
+// token if the model uses one, and no text is skipped. Tokens that an earlier
+// window scored are only context. The first token of a window without a start
+// token has no context and is not scored.
 func cutWindows(ids []int32, start, context, stride int) []window {
 	var front []int32
 	if start >= 0 {
@@ -43,11 +43,11 @@ func cutWindows(ids []int32, start, context, stride int) []window {
 	return list
 }
 
-// cutChunks follows the protocol of llama.cpp's perplexity tool. The text, with
-// the start token in front, is cut into whole chunks of `context` tokens. If the
-// model wants a start token, it replaces the first token of each chunk. The tokens
-// after the one at context/2 are scored. What is left over at the end
-// is not used, nor is the stride.
+// cutChunks is the protocol of llama.cpp's perplexity tool. The text, with the
+// start token before it, is divided into whole chunks of `context` tokens. If
+// the model uses a start token, it replaces the first token of each chunk. The
+// tokens after the one at context/2 are scored. The remainder at the end and
+// the stride are not used.
 func cutChunks(ids []int32, start, context, _ int) []window {
 	if start >= 0 {
 		ids = append([]int32{int32(start)}, ids...)

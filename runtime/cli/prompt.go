@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// promptFlags give the prompt; exactly one of them is set.
+// promptFlags specify the prompt; exactly one of them is set.
 type promptFlags struct {
 	Prompt string `short:"p" placeholder:"TEXT" help:"Prompt."`
 	File   string `short:"f" placeholder:"FILE" type:"path" help:"File with the prompt; its bytes are taken as they are."`
 	IDs    string `name:"ids" placeholder:"1,2,3" help:"Prompt as token ids."`
 }
 
-// prompt returns the ids of the prompt, with the start token where the model
-// wants one; ids given as numbers are taken as they are.
+// prompt returns the ids of the prompt, with the start token if the model uses
+// one. Numeric ids are used unchanged.
 func (m *model) prompt(f *promptFlags) ([]int32, error) {
 	given := 0
 	for _, s := range []string{f.Prompt, f.File, f.IDs} {
@@ -56,7 +56,8 @@ func (m *model) ids(list string) ([]int32, error) {
 	return ids, nil
 }
 
-// parseIDs reads ids separated by commas, spaces or both, brackets allowed.
+// parseIDs parses ids separated by commas, spaces or both, optionally in
+// brackets.
 func parseIDs(list string) ([]int32, error) {
 	fields := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(", \t\r\n[]", r) })
 	if len(fields) == 0 {
@@ -73,7 +74,7 @@ func parseIDs(list string) ([]int32, error) {
 	return ids, nil
 }
 
-// readText returns the text given, or the file's bytes.
+// readText returns the text, or the content of the file.
 func readText(text, file string) (string, error) {
 	if file == "" {
 		return text, nil

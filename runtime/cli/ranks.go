@@ -17,13 +17,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/metrics"
 )
 
-// farewell is how long a rank that gives up stays: a launcher that sees one end
-// kills the others, which want to say why they end first.
+// farewell is how long a rank that gives up stays. A launcher kills all ranks
+// when one ends, and the others should print their errors first.
 const farewell = time.Second
 
-// underLauncher is a context that ends too when the launcher of the process's
-// job is gone. Its end closes the pipes that it reads as well: then writing into
-// one is an error and not the end of a service that still has to answer.
+// underLauncher returns a context that also ends when the launcher of the
+// process's job is gone. The launcher's end closes its pipes too; a write to
+// one is then an error, and must not end a service that still has to respond.
 func underLauncher(ctx context.Context) context.Context {
 	if !launched() {
 		return ctx
@@ -32,16 +32,16 @@ func underLauncher(ctx context.Context) context.Context {
 	return comm.Supervised(ctx)
 }
 
-// launched says that the parent is a launcher: of MPI, or torchrun itself and not
-// somebody who has set its variables by hand.
+// launched reports whether the parent is a launcher: of MPI, or torchrun itself
+// rather than a shell with its variables.
 func launched() bool {
 	_, mpi := comm.Launched()
 	return mpi || os.Getenv("TORCHELASTIC_RUN_ID") != ""
 }
 
-// join makes the process a rank of the job that a launcher started it in, if one
-// did. Rank 0 leads: it does what its command line says. Every other one follows
-// to the end.
+// join makes the process a rank of the job in which a launcher started it, if
+// any. Rank 0 leads: it runs its command line. All others work for it until the
+// end.
 func (m *model) join(ctx context.Context) (leads bool, err error) {
 	job, joined, err := m.bin.Join(ctx)
 	if err != nil || !joined {
@@ -60,12 +60,12 @@ func (m *model) join(ctx context.Context) (leads bool, err error) {
 	return false, err
 }
 
-// refusing is how long a service that has lost a rank still answers, with status
-// 503, before it ends.
+// refusing is how long a service that has lost a rank still responds with
+// status 503 before it ends.
 const refusing = time.Second
 
-// untilBroken runs a service until ctx ends, or until soon after a rank of the
-// model was lost; then the error says which.
+// untilBroken runs a service until ctx ends or soon after the model has lost a
+// rank; the error then names the rank.
 func (m *model) untilBroken(ctx context.Context, service func(context.Context) error) error {
 	status := m.bin.Ranks()
 	until, cancel := context.WithCancel(ctx)
@@ -85,8 +85,8 @@ func (m *model) untilBroken(ctx context.Context, service func(context.Context) e
 	return err
 }
 
-// said is the communication volume of a rank: its part of the exchanges in its TP
-// group, and what it sent to the next PP stage.
+// said is the communication volume of a rank: its part of the exchanges in its
+// TP group, and the data sent to the next PP stage.
 type said struct {
 	Exchanges int64   `json:"exchanges"`
 	Exchanged int64   `json:"exchanged_bytes"`
@@ -126,7 +126,8 @@ type rankInfo struct {
 	Bytes int64 `json:"weight_bytes"`
 }
 
-// ranks adds those of a partitioned model; the weights are all of theirs.
+// ranks adds the ranks of a partitioned model; the weights are the sum of
+// theirs.
 func (i *information) ranks(m *model) error {
 	if !m.bin.Partitioned() {
 		return nil
@@ -146,7 +147,7 @@ func (i *information) ranks(m *model) error {
 	return nil
 }
 
-// stay keeps a rank that has lost another one for its farewell.
+// stay delays the end of a rank that has lost another one.
 func stay(err error) {
 	var lost *comm.RankError
 	if launched() && errors.As(err, &lost) {

@@ -14,7 +14,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// samplingFlags choose how tokens are picked.
+// samplingFlags select the sampling method.
 type samplingFlags struct {
 	Temp      *float64          `placeholder:"T" help:"Temperature; 0 is greedy decoding (default: 0, or 1 if another sampling flag is given)."`
 	TopK      int               `placeholder:"K" help:"Top-k sampling: the K most probable tokens."`
@@ -44,7 +44,7 @@ type sampler interface {
 	Path(parent, tokens []int32, row func(node int) []float32) []int
 }
 
-// sampler returns the sampler that the flags describe.
+// sampler returns the sampler for the flags.
 func (f *samplingFlags) sampler(m *model) (sampler, error) {
 	set, err := f.settings(m)
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *samplingFlags) settings(m *model) (set decode.Settings, err error) {
 	return set, nil
 }
 
-// strategy is the named strategy with its parameters, "" for none.
+// strategy returns the named sampling method with its parameters, or "".
 func (f *samplingFlags) strategy() (string, error) {
 	name := f.Strategy
 	if f.Mirostat > 0 {
@@ -123,7 +123,7 @@ func (f *samplingFlags) strategy() (string, error) {
 	return name, nil
 }
 
-// bias reads --logit-bias.
+// bias parses --logit-bias.
 func (f *samplingFlags) bias(m *model) (map[int32]float32, error) {
 	out := map[int32]float32{}
 	for _, key := range slices.Sorted(maps.Keys(f.Bias)) {

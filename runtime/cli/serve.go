@@ -126,7 +126,7 @@ func (c *serveCmd) listen(ctx context.Context, m *model) (l server.Listening, li
 	return l, listener, err
 }
 
-// port is the flag's, the model spec's, or 8080.
+// port returns the port of the flag, or of the model spec, or 8080.
 func (c *serveCmd) port(m *model) int {
 	if c.Port != nil {
 		return *c.Port
@@ -134,7 +134,7 @@ func (c *serveCmd) port(m *model) int {
 	return cmp.Or(m.manifest.Engine.Port, 8080)
 }
 
-// answers adds the endpoints that the model can serve: completions, chats,
+// answers adds the endpoints that the model supports: completions, chats,
 // structured output, embeddings, translations, mask filling.
 func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler, cfg *server.Config) (err error) {
 	cfg.Page = page.Handler()
@@ -170,8 +170,8 @@ func (c *serveCmd) answers(m *model, eng *engine.Engine, s *scheduler.Scheduler,
 	return nil
 }
 
-// heapGrowth is the growth of Go's heap before it is collected, in percent. The
-// heap is small beside the model's memory, and the collector takes cores from the
+// heapGrowth is the growth of Go's heap before a collection, in percent. The
+// heap is small compared with the model, and the collector takes cores from the
 // model's threads.
 const heapGrowth = 400
 
@@ -199,12 +199,12 @@ func (c *serveCmd) open(ctx context.Context, m *model, drafts *drafting) (*engin
 	return eng, plan, err
 }
 
-// leastMemory is the least that --request-memory may be.
+// leastMemory is the minimum of --request-memory.
 const leastMemory = 16 << 20
 
 // ownHeap is the server's memory besides the model and the requests: the
 // tokenizer, up to 4,096 connections, masks of grammars (grammar.mostOfAll) and
-// garbage that is not collected yet. script/attack measures it.
+// uncollected garbage. script/attack measures it.
 const ownHeap = 384 << 20
 
 // limitHeap sets a soft limit on Go's heap and returns it in bytes. logits is the
@@ -227,7 +227,7 @@ func describePlan(p engine.Memory, opt engine.Options) string {
 		mb(p.Weights), mb(p.KVCache), opt.Pages, mb(p.Scratch+p.Results), mb(p.Total()), mb(p.Available), opt.MaxSeqs, opt.Context, opt.Threads)
 }
 
-// logger returns the logger that the flags describe.
+// logger returns the logger for the flags.
 func (c *serveCmd) logger(m *model) *slog.Logger {
 	switch c.Log {
 	case "json":

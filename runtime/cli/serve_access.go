@@ -30,7 +30,7 @@ type accessFlags struct {
 	SharePrefixes bool     `name:"share-prefix-cache" help:"Share the prefix cache among all clients; faster, but response times reveal other clients' prefixes."`
 }
 
-// control returns the access control that the flags describe.
+// control returns the access control for the flags.
 func (f *accessFlags) control(registry *metrics.Registry, log *slog.Logger) (*access.Control, error) {
 	opt := access.Options{Limits: access.Limits{Requests: f.Requests, Tokens: f.Tokens, Concurrency: f.Concurrency}, Registry: registry}
 	for _, l := range []struct {
@@ -69,7 +69,7 @@ func (f *accessFlags) control(registry *metrics.Registry, log *slog.Logger) (*ac
 	return c, wrong(err)
 }
 
-// plain are the keys that have neither names nor limits.
+// plain are the keys without names or limits.
 func (f *accessFlags) plain(log *slog.Logger) ([]access.Key, error) {
 	keys := append([]string(nil), f.APIKey...)
 	if f.KeyFile != "" {
@@ -95,7 +95,7 @@ func warn(log *slog.Logger, text string) {
 }
 
 // reloading reads the keys again on each SIGHUP, until stop is called. A
-// service without keys ends by SIGHUP, as programs do.
+// service without keys ends on SIGHUP, as programs do.
 func reloading(c *access.Control, log *slog.Logger) (stop func()) {
 	if c.Open() {
 		return func() {}

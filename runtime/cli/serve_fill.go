@@ -10,8 +10,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/http/server"
 )
 
-// filler answers /fill as the subcommand fill does; nil where the engine has no
-// masked-LM head.
+// filler returns the handler of /fill, which works like the subcommand fill;
+// nil if the engine has no masked-LM head.
 func filler(m *model, eng *engine.Engine, s *scheduler.Scheduler) func(context.Context, scheduler.Job, string, int) ([]server.Mask, error) {
 	at := eng.Output("logits")
 	if at < 0 || eng.Graph().Name != encodeGraph || m.tok == nil {

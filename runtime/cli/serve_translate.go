@@ -13,8 +13,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// translations answers /translate as the subcommand translate does, with drafts of the
-// method that maker gives for ""; nil where the model is no encoder-decoder.
+// translations returns the handler of /translate, which works like the
+// subcommand translate, with the drafting method that maker returns for ""; nil
+// if the model is not an encoder-decoder.
 func translations(m *model, s *scheduler.Scheduler, maker func(string) (func() speculate.Drafter, error)) func(context.Context, scheduler.Job, server.Translation) ([][]server.Translated, error) {
 	if m.manifest.Network != encoderDecoder {
 		return nil
@@ -39,7 +40,7 @@ func translations(m *model, s *scheduler.Scheduler, maker func(string) (func() s
 		}
 		out := make([][]server.Translated, len(sources))
 		failed := make([]error, len(sources))
-		slots := make(chan struct{}, max(1, m.eng.Options().MaxSeqs)) // a request with many texts leaves the queue to others
+		slots := make(chan struct{}, max(1, m.eng.Options().MaxSeqs)) // so that a request with many texts does not fill the queue
 		var wg sync.WaitGroup
 		for i, ids := range sources {
 			slots <- struct{}{}
@@ -58,7 +59,7 @@ func translations(m *model, s *scheduler.Scheduler, maker func(string) (func() s
 	}
 }
 
-// translateOne gives the best results of one source.
+// translateOne returns the best results of one source.
 func translateOne(ctx context.Context, m *model, s *scheduler.Scheduler, j scheduler.Job, set *settings, source []int32, drafter func() speculate.Drafter) ([]server.Translated, error) {
 	set = set.of(source)
 	var found []translation
@@ -86,7 +87,8 @@ func translateOne(ctx context.Context, m *model, s *scheduler.Scheduler, j sched
 	return out, nil
 }
 
-// translateGreedily takes the argmax of the tokens that the rules allow, each time.
+// translateGreedily takes the most probable token that the rules allow, each
+// time.
 func translateGreedily(ctx context.Context, s *scheduler.Scheduler, j scheduler.Job, set *settings, source []int32, drafter func() speculate.Drafter) ([]translation, error) {
 	rules := set.options.Rules
 	rules.MaxLength = set.options.MaxLength

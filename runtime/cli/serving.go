@@ -47,7 +47,7 @@ func (f *servingFlags) options(m *model) (engine.Options, error) {
 	if opt.MaxSeqs == 0 {
 		opt.MaxSeqs = defaultParallel
 	}
-	if m.manifest.Network != decoderOnly { // an encoder reads texts whole
+	if m.manifest.Network != decoderOnly { // an encoder reads whole texts
 		opt.MaxTokens = max(opt.MaxTokens, m.manifest.Context)
 	}
 	return opt, nil

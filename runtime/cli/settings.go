@@ -10,8 +10,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// defaultLength is the most tokens that translate gives when neither the call
-// nor generation_config.json says.
+// defaultLength is translate's maximum length if neither the call nor
+// generation_config.json sets one.
 const defaultLength = 200
 
 // settings are the values of generation_config.json that translate uses.
@@ -22,8 +22,8 @@ type settings struct {
 	options decode.BeamOptions
 }
 
-// readSettings reads the manifest's generation settings. Keys that are absent
-// have the defaults of transformers, but for the length.
+// readSettings reads the manifest's generation settings. Absent keys have
+// transformers' defaults, except for the length.
 func readSettings(m *manifest.Manifest) (*settings, error) {
 	g := generationConfig(m.Generation)
 	s := &settings{best: max(1, g.whole("num_return_sequences", 1))}
@@ -42,14 +42,14 @@ func readSettings(m *manifest.Manifest) (*settings, error) {
 		ForcedBOS: g.ids("forced_bos_token_id"), ForcedEOS: g.ids("forced_eos_token_id"),
 		Suppress: g.ids("suppress_tokens"), BeginSuppress: g.ids("begin_suppress_tokens"), EOS: slices.Clone(m.EOS),
 	}
-	if list := g.ids("eos_token_id"); len(list) > 0 { // the tokenizer may know more ends, which do not end a translation
+	if list := g.ids("eos_token_id"); len(list) > 0 { // the tokenizer may have more end tokens, which do not end a translation
 		o.Rules.EOS = list
 	}
 	if err := g.rarer(&o.Rules, m.Vocab); err != nil {
 		return nil, fmt.Errorf("generation_config.json: %w", err)
 	}
 	start := g.ids("decoder_start_token_id")
-	if len(start) == 0 && len(o.Rules.ForcedBOS) == 0 { // the target language that the tokenizer names
+	if len(start) == 0 && len(o.Rules.ForcedBOS) == 0 { // the tokenizer's target language
 		start = g.ids("language_start_token_id")
 	}
 	switch {
@@ -60,7 +60,7 @@ func readSettings(m *manifest.Manifest) (*settings, error) {
 	case m.Pad >= 0:
 		s.start = int32(m.Pad)
 	default:
-		return nil, fmt.Errorf("nothing says which token %s starts with; name it with --start", m.Name)
+		return nil, fmt.Errorf("no start token is known for %s; set it with --start", m.Name)
 	}
 	o.MaxLength = defaultLength
 	if n := g.whole("max_new_tokens", 0); n > 0 {
@@ -72,14 +72,14 @@ func readSettings(m *manifest.Manifest) (*settings, error) {
 	return s, nil
 }
 
-// of are the settings for a source, whose tokens some rules look at.
+// of returns the settings for a source: some rules depend on its tokens.
 func (s *settings) of(source []int32) *settings {
 	own := *s
 	own.options.Rules.Source = source
 	return &own
 }
 
-// generationConfig is generation_config.json as read from JSON.
+// generationConfig is generation_config.json as decoded from JSON.
 type generationConfig map[string]any
 
 func (g generationConfig) number(key string, otherwise float64) float64 {
@@ -93,7 +93,7 @@ func (g generationConfig) whole(key string, otherwise int) int {
 	return int(g.number(key, float64(otherwise)))
 }
 
-// ids reads a token id or a list of them.
+// ids reads a token id or a list of ids.
 func (g generationConfig) ids(key string) []int32 { return idList(g[key]) }
 
 func (g generationConfig) lists(key string) (out [][]int32) {

@@ -17,14 +17,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/speculate"
 )
 
-// speculateFlags choose how tokens are drafted.
+// speculateFlags select how tokens are drafted.
 type speculateFlags struct {
 	Speculate string `placeholder:"METHOD" help:"Speculative decoding: none, lookup (prompt lookup), draft (draft model), medusa (the model's heads) or auto (default: auto)."`
 	Draft     string `placeholder:"BIN" type:"path" help:"Compiled draft model with the same vocabulary."`
 	Tokens    int    `name:"draft-tokens" placeholder:"K" help:"Maximum draft tokens per sequence and step (default: 15)."`
 }
 
-// The methods by name, and how many tokens they draft unless a flag says.
+// The methods by name, and their default numbers of draft tokens.
 const (
 	speculateNone   = "none"
 	speculateLookup = "lookup"
@@ -36,21 +36,22 @@ const (
 	mostDrafted  = 255
 )
 
-// brief is the minimum time of a plain step for speculative decoding: steps of a
-// tiny model take less time than a draft.
+// brief is the minimum time of a plain step for speculative decoding: steps of
+// a tiny model take less time than a draft.
 const brief = 250 * time.Microsecond
 
 // A drafting makes drafters for sequences.
 type drafting struct {
-	method string // of sequences that do not say
-	tokens int    // most of a draft
+	method string // for sequences that name none
+	tokens int    // maximum length of a draft
 	makers map[string]func() speculate.Drafter
 
-	with  *binary.Binary // the model that drafts, or nil
+	with  *binary.Binary // the draft model, or nil
 	model *draftModel    // the same, running
 }
 
-// drafting reads the flags, else the model spec, and loads what the methods need.
+// drafting reads the flags, or else the model spec, and loads the files that
+// the methods need.
 func (f *speculateFlags) drafting(ctx context.Context, m *model) (*drafting, error) {
 	e := &m.manifest.Engine
 	d := &drafting{
@@ -91,18 +92,19 @@ func (f *speculateFlags) drafting(ctx context.Context, m *model) (*drafting, err
 	return d, nil
 }
 
-// ofSource returns an error for methods that cannot draft in an encoder-decoder.
+// ofSource returns an error for methods that cannot draft in an
+// encoder-decoder.
 func (f *speculateFlags) ofSource(method string) error {
 	switch {
 	case f.Draft != "":
-		return errors.New("--draft: an encoder-decoder drafts by lookup alone; a model that drafts would have to read the source as this one does")
+		return errors.New("--draft: an encoder-decoder supports only lookup, because a draft model does not see the source")
 	case method == speculateDraft || method == speculateMedusa:
-		return fmt.Errorf("--speculate %s: an encoder-decoder drafts by lookup alone, in its source and in what it has written", method)
+		return fmt.Errorf("--speculate %s: an encoder-decoder supports only lookup, in its source and its output", method)
 	}
 	return nil
 }
 
-// asked says whether the flags name a method.
+// asked reports whether the flags name a method.
 func (f *speculateFlags) asked() bool {
 	return f.Draft != "" || f.Speculate != "" && f.Speculate != speculateNone
 }
@@ -114,10 +116,10 @@ func (f *speculateFlags) errNoBeams(search string) error {
 	if f.Draft != "" {
 		said = "--draft"
 	}
-	return fmt.Errorf("%s and %s: a beam search drafts nothing; leave out one of them", said, search)
+	return fmt.Errorf("%s and %s exclude each other: a beam search does not draft", said, search)
 }
 
-// auto tries the methods there are, from the one that costs least on.
+// auto tries the available methods, the cheapest first.
 func (d *drafting) auto() speculate.Drafter {
 	var list []speculate.Drafter
 	for _, name := range []string{speculateLookup, speculateMedusa, speculateDraft} {
@@ -128,7 +130,7 @@ func (d *drafting) auto() speculate.Drafter {
 	return speculate.Fallback(list...)
 }
 
-// maker gives what makes a method's drafters: nil for none.
+// maker returns the constructor of a method's drafters, or nil for none.
 func (d *drafting) maker(method string) (func() speculate.Drafter, error) {
 	if method == "" {
 		method = d.method
@@ -148,13 +150,13 @@ func (d *drafting) maker(method string) (func() speculate.Drafter, error) {
 	case speculateDraft:
 		return nil, fmt.Errorf("%s: no draft model; name one with --draft BIN", method)
 	case speculateMedusa:
-		return nil, fmt.Errorf("%s: the model has no such heads; its model spec has no section medusa", method)
+		return nil, fmt.Errorf("%s: the model has no draft heads; its model spec has no section medusa", method)
 	}
 	return nil, fmt.Errorf("unknown method %.40q; want none, %s", method, strings.Join(known, ", "))
 }
 
-// drafter makes a drafter of the method that the flags say, for what picks the
-// tokens; nil: none.
+// drafter makes a drafter of the method that the flags name, for the given
+// sampler; nil: none.
 func (d *drafting) drafter(pick sampler) speculate.Drafter {
 	make, err := d.maker("")
 	if err != nil || make == nil {
@@ -167,7 +169,7 @@ func (d *drafting) drafter(pick sampler) speculate.Drafter {
 	return one
 }
 
-// behind makes a drafter of a text that is written from a source; nil: none.
+// behind makes a drafter for a text generated from a source; nil: none.
 func (d *drafting) behind(source []int32) speculate.Drafter {
 	if d.tokens == 0 {
 		return nil
@@ -179,7 +181,7 @@ func (d *drafting) behind(source []int32) speculate.Drafter {
 	return speculate.WithSource(source, make())
 }
 
-// start starts the model that drafts, if one does, beside the engine that
+// start starts the draft model, if there is one, next to the engine that
 // verifies.
 func (d *drafting) start(eng *engine.Engine) (err error) {
 	if d.with != nil {
@@ -194,7 +196,7 @@ func (d *drafting) close() {
 	}
 }
 
-// A single decodes one sequence, with drafts or without.
+// A single decodes one sequence, with or without drafts.
 type single struct {
 	eng     *engine.Engine
 	id      engine.ID
@@ -202,13 +204,14 @@ type single struct {
 	vocab   int
 	drafter speculate.Drafter // or nil
 	history []int32
-	draft   speculate.Draft // that the next step verifies
-	step    []int32         // picked in this step
+	draft   speculate.Draft // verified by the next step
+	step    []int32         // sampled in this step
 }
 
-// take picks tokens from a result that is ready, as long as the draft goes the
-// same way and more says so, and gives the engine the next ones; left is how
-// many more the caller wants after those of this step. ErrFull: the context is.
+// take samples tokens from a result while they match the draft and more returns
+// true, and submits the next ones to the engine. left returns how many more
+// tokens the caller wants after this step. The error is ErrFull if the context
+// is full.
 func (s *single) take(r engine.Result, pick sampler, left func() int, more func(token int32) (bool, error)) (ended bool, err error) {
 	s.step = s.step[:0]
 	r = r.SelectPath(s.logits, s.vocab, pick.Path)

@@ -101,11 +101,11 @@ func TestSpeculateSources(t *testing.T) {
 		t.Errorf("%v, with drafts %v", plain, drafted)
 	}
 	for args, want := range map[string]string{
-		"--beams 1 --speculate draft":  "--speculate draft: an encoder-decoder drafts by lookup alone",
-		"--beams 1 --speculate medusa": "--speculate medusa: an encoder-decoder drafts by lookup alone",
-		"--beams 1 --draft /bin/true":  "--draft: an encoder-decoder drafts by lookup alone",
-		"--beams 2 --speculate lookup": "--speculate lookup and 2 beams: a beam search drafts nothing",
-		"--beams 2 --draft /bin/true":  "--draft and 2 beams: a beam search drafts nothing",
+		"--beams 1 --speculate draft":  "--speculate draft: an encoder-decoder supports only lookup",
+		"--beams 1 --speculate medusa": "--speculate medusa: an encoder-decoder supports only lookup",
+		"--beams 1 --draft /bin/true":  "--draft: an encoder-decoder supports only lookup",
+		"--beams 2 --speculate lookup": "--speculate lookup and 2 beams exclude each other: a beam search does not draft",
+		"--beams 2 --draft /bin/true":  "--draft and 2 beams exclude each other: a beam search does not draft",
 	} {
 		code, _, stderr := b.run(t.Context(), append([]string{"translate", "--encoder-ids", "9"}, strings.Fields(args)...)...)
 		if code != 2 || !strings.Contains(stderr, want) {
@@ -113,7 +113,7 @@ func TestSpeculateSources(t *testing.T) {
 		}
 	}
 	code, _, stderr := newBinary(t, nil).run(t.Context(), "generate", "--ids", "1", "--strategy", "beam", "--speculate", "lookup")
-	if code != 2 || !strings.Contains(stderr, "--speculate lookup and --strategy beam: a beam search drafts nothing") {
+	if code != 2 || !strings.Contains(stderr, "--speculate lookup and --strategy beam exclude each other: a beam search does not draft") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// constrain makes the masks of structured output. eos are the
-// tokens that end an answer; format is how the model writes calls of tools.
+// constrain makes the masks of structured output. eos are the tokens that end a
+// response; format is the syntax of the model's tool calls.
 func constrain(vocab int, t *tokenizer.Tokenizer, eos []int32, format grammar.CallFormat) func(server.Constraint) (decode.Mask, error) {
 	maker := grammar.NewMaker(vocab, t.Bytes, eos)
 	calls := grammar.NewMaker(vocab, withMarks(t, format), eos)
@@ -38,9 +38,9 @@ func constrain(vocab int, t *tokenizer.Tokenizer, eos []int32, format grammar.Ca
 	}
 }
 
-// withMarks gives the bytes of tokens, also of the special ones that a call is
-// marked with: a model that learned to write "<|python_tag|>" as one token is
-// not to spell it out.
+// withMarks returns the bytes of tokens, including special tokens that mark a
+// call: a model that learned to write "<|python_tag|>" as one token must not
+// spell it out.
 func withMarks(t *tokenizer.Tokenizer, format grammar.CallFormat) func(id int32) []byte {
 	return func(id int32) []byte {
 		if b := t.Bytes(id); len(b) > 0 || !t.IsSpecial(id) {
@@ -54,7 +54,7 @@ func withMarks(t *tokenizer.Tokenizer, format grammar.CallFormat) func(id int32)
 	}
 }
 
-// maskOf keeps a nil matcher from becoming a mask.
+// maskOf converts a matcher to a mask, and a nil matcher to a nil mask.
 func maskOf(m *grammar.Matcher, err error) (decode.Mask, error) {
 	if err != nil {
 		return nil, err

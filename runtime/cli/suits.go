@@ -9,19 +9,19 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// A limited subcommand is one that only some models can run. If suits returns
-// an error, the help leaves the subcommand out and a call fails with the error.
+// A limited subcommand works only with some models. If suits returns an error,
+// help omits the subcommand and a call fails with the error.
 type limited interface {
 	suits(m *model) error
 }
 
-// A special subcommand is one that the help leaves out for models that can run
-// it only with a flag.
+// A special subcommand is one that help omits for models that need a flag to
+// run it.
 type special interface {
 	unlisted(m *model) bool
 }
 
-// suited says why the model cannot run a subcommand; nil if it can.
+// suited returns an error if the model cannot run a subcommand.
 func (m *model) suited(n *kong.Node) error {
 	if n.Target.Kind() != reflect.Struct || !n.Target.CanAddr() {
 		return nil
@@ -32,7 +32,8 @@ func (m *model) suited(n *kong.Node) error {
 	return nil
 }
 
-// hideUnsuited leaves what the model cannot run out of help and completion.
+// hideUnsuited removes subcommands that the model cannot run from help and
+// completion.
 func (m *model) hideUnsuited(n *kong.Node) {
 	for _, c := range n.Children {
 		c.Hidden = c.Hidden || m.suited(c) != nil || m.unlisted(c)
@@ -40,7 +41,7 @@ func (m *model) hideUnsuited(n *kong.Node) {
 	}
 }
 
-// unlisted says whether the help leaves out a subcommand that can be run.
+// unlisted reports whether help omits a subcommand that can run.
 func (m *model) unlisted(n *kong.Node) bool {
 	if n.Target.Kind() != reflect.Struct || !n.Target.CanAddr() {
 		return false
@@ -55,7 +56,7 @@ func (*generateCmd) suits(m *model) error { return m.mustBe(decoderOnly, "genera
 
 func (*chatCmd) suits(m *model) error { return m.mustBe(decoderOnly, "chat", notDecoder) }
 
-// unlisted: a chat without a template of the model's own needs --template.
+// unlisted: a chat without a chat template of the model needs --template.
 func (*chatCmd) unlisted(m *model) bool {
 	return m.manifest.Template == "" || len(m.embedded.Tokenizer) == 0
 }
@@ -116,7 +117,8 @@ func (m *model) mustHaveTokenizer() error {
 	return err
 }
 
-// mustGive returns an error if the model lacks the output that a subcommand needs.
+// mustGive returns an error if the model lacks an output that a subcommand
+// needs.
 func (m *model) mustGive(subcommand, output string) error {
 	_, err := m.graphWith(subcommand, output)
 	return err

@@ -16,7 +16,7 @@ type tokenizeCmd struct {
 	JSON      bool    `name:"json" help:"Accepted for uniformity; the output is always JSON."`
 }
 
-// Run prints {"ids":[…],"tokens":["…"]}, of pairs "token_type_ids" too.
+// Run prints {"ids":[…],"tokens":["…"]}, and for pairs "token_type_ids".
 func (c *tokenizeCmd) Run(m *model) error {
 	if (c.Text == nil) == (c.File == "") {
 		return wrong(errors.New("expected a text or -f FILE"))

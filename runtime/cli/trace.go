@@ -12,8 +12,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// A tracer writes the file of --trace: beside its name first, so that what
-// stands under the name is whole.
+// A tracer writes the file of --trace: first under a temporary name, so that a
+// file of that name is complete.
 type tracer struct {
 	*trace.Writer
 	file *os.File

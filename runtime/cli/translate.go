@@ -29,13 +29,12 @@ type translateCmd struct {
 
 // A translation is one result.
 type translation struct {
-	Tokens []int32 `json:"tokens"` // the start token first
+	Tokens []int32 `json:"tokens"` // starts with the start token
 	Text   string  `json:"text"`
 	Score  float32 `json:"score"` // log-probability over length^penalty
 }
 
-// translationTimings are the steps of all sources, and the tokens of drafts in
-// them.
+// translationTimings counts the steps of all sources and their draft tokens.
 type translationTimings struct {
 	Steps    int64 `json:"steps"`
 	Drafted  int64 `json:"drafted"`
@@ -117,7 +116,7 @@ func (c *translateCmd) print(m *model, all []translation, best int) error {
 	return nil
 }
 
-// settings are those of generation_config.json with the call's in their place.
+// settings returns those of generation_config.json, overridden by the call's.
 func (c *translateCmd) settings(m *model) (*settings, error) {
 	man := *m.manifest
 	if c.Start != nil {
@@ -125,7 +124,7 @@ func (c *translateCmd) settings(m *model) (*settings, error) {
 	}
 	if c.ForcedBOS != nil || c.Tgt != "" && man.Generation["language_last"] != true {
 		man.Generation = maps.Clone(man.Generation)
-		delete(man.Generation, "language_start_token_id") // the call names the language otherwise
+		delete(man.Generation, "language_start_token_id") // otherwise the call names the language
 	}
 	s, err := readSettings(&man)
 	if err != nil {

@@ -22,7 +22,7 @@ type translator struct {
 	rows     [][]float32       // copies of the logits after each beam
 }
 
-// beams searches with several beams.
+// beams runs a beam search.
 func (t *translator) beams(ctx context.Context, source []int32) ([]translation, error) {
 	prompt := []int32{t.settings.start}
 	search, err := decode.NewBeamSearch(prompt, t.settings.options)
@@ -62,9 +62,9 @@ func (t *translator) beams(ctx context.Context, source []int32) ([]translation, 
 	return out, nil
 }
 
-// fill makes the results of a source as long as the longest where the padding
-// token is 0: transformers then takes the end token for padding, which its
-// callers do not cut, and the same ids are promised.
+// fill pads the results of a source to the length of the longest if the padding
+// token is 0. transformers then mistakes the end token for padding and callers
+// do not cut it, and iflowc promises the same ids.
 func (t *translator) fill(out []translation) {
 	eos := t.settings.options.Rules.EOS
 	if t.m.manifest.Pad != 0 || len(eos) == 0 {
@@ -103,8 +103,8 @@ func (t *translator) step(ctx context.Context, live []engine.ID) error {
 	return nil
 }
 
-// follow makes the sequences of the next beams from those of the last: the
-// first branch of a beam goes on in its sequence, others in forks of it.
+// follow makes the sequences of the next beams from the current ones: the first
+// branch of a beam continues its sequence, others continue forks of it.
 func (t *translator) follow(live []engine.ID, branches []decode.Branch) ([]engine.ID, error) {
 	eng := t.m.eng
 	used := make([]bool, len(live))
@@ -137,8 +137,8 @@ func (t *translator) follow(live []engine.ID, branches []decode.Branch) ([]engin
 	return next, nil
 }
 
-// greedy takes the argmax of the tokens that the rules allow, until an end or the
-// length.
+// greedy takes the most probable token that the rules allow, until an end token
+// or the maximum length.
 func (t *translator) greedy(ctx context.Context, source []int32) ([]translation, error) {
 	s := t.settings
 	g := greedyText{translator: t, tokens: []int32{s.start}}
@@ -165,16 +165,16 @@ func (t *translator) greedy(ctx context.Context, source []int32) ([]translation,
 	return []translation{{Tokens: g.tokens, Score: float32(score)}}, nil
 }
 
-// A greedyText is a text in the making.
+// A greedyText is an unfinished text.
 type greedyText struct {
 	*translator
-	tokens    []int32 // the start token first
+	tokens    []int32 // starts with the start token
 	sum       float64 // of their log-probabilities
 	ended     bool
 	row, logs []float32 // scratch
 }
 
-// take goes on as far as the text's draft does, and drafts again.
+// take continues while the draft matches, and drafts again.
 func (g *greedyText) take(r engine.Result) error {
 	begun := len(g.tokens)
 	path, err := r.Walk(g.output, nil, func(_ int, row []float32, _ int32, _ []decode.TokenProb) (int32, bool, error) {
@@ -199,7 +199,7 @@ func (g *greedyText) take(r engine.Result) error {
 	return eng.Propose(r.ID, draft.Tree)
 }
 
-// next takes the argmax of a row.
+// next returns the most probable token of a row.
 func (g *greedyText) next() (best int32, err error) {
 	if g.logs, err = decode.LogSoftmax(g.logs, g.row); err != nil {
 		return 0, err

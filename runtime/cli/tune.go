@@ -24,7 +24,7 @@ type tuneCmd struct {
 }
 
 // Run measures the binary's own kernels on its own shapes and writes the
-// profile that the next start uses.
+// profile, which later starts use.
 func (c *tuneCmd) Run(ctx context.Context, m *model) error {
 	if c.Threads < 0 || c.Threads > 4096 {
 		return wrong(fmt.Errorf("--threads %d: expected a number between 1 and 4096", c.Threads))

@@ -69,7 +69,7 @@ func (c *tuneCmd) measureGPU(ctx context.Context, m *model, rows []int) (*dispat
 	return p, nil
 }
 
-// place is the default of -o, where the next start finds the profile.
+// place returns the default of -o, where later starts find the profile.
 func (c *tuneCmd) place(program string) string {
 	switch {
 	case c.Out != "":

@@ -17,8 +17,8 @@ func (versionCmd) Run(m *model) error {
 	return err
 }
 
-// version names a program by its model, the hash of what it computes, the
-// compiler that made it, and the system that it runs on.
+// version identifies a program by its model, the hash of its computation, the
+// compiler's version, and the platform.
 func version(m *manifest.Manifest) string {
 	return fmt.Sprintf("%s %.12s, compiled by iflowc %s %s/%s", m.Name, m.Hash, m.Compiler, runtime.GOOS, runtime.GOARCH)
 }
