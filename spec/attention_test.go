@@ -11,9 +11,10 @@ import (
 
 const attentionPage = "../docs/benchmarks/attention.md"
 
-// TestAttentionPaths: the page that compares transformers' two paths of
-// attention names the models of testdata/families and no others; references
-// are recorded by the default path, unless the two differ and the page says how.
+// TestAttentionPaths checks that the benchmark page that compares the two attention
+// implementations of transformers lists exactly the models of testdata/families.
+// References must be recorded with the default implementation, unless the results
+// differ and the page gives the reason.
 func TestAttentionPaths(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(attentionPage)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// maxConfig bounds config.json and model specs; real ones are a few kB,
-// with a vocabulary of special tokens at most a few MB.
+// maxConfig is the maximum size in bytes of config.json and of a model spec.
+// Real files are a few kB, or a few MB with a vocabulary of special tokens.
 const maxConfig = 16 << 20
 
 // readConfig reads a config.json.
@@ -30,8 +30,8 @@ func readConfig(path string) (map[string]any, error) {
 	return textConfig(c), nil
 }
 
-// textConfig lifts the language model's part of a multimodal model's
-// configuration: what its text_config says holds.
+// textConfig merges the text_config of a multimodal model into the top level of
+// its configuration; the values of text_config take precedence.
 func textConfig(c map[string]any) map[string]any {
 	text, nested := c["text_config"].(map[string]any)
 	if !nested || c["hidden_size"] != nil || c["vision_config"] == nil && c["audio_config"] == nil {
@@ -49,13 +49,13 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if st.Size() > maxConfig {
-		return nil, &Error{Pos: Pos{File: path}, What: fmt.Sprintf("%d bytes; a configuration has at most %d", st.Size(), maxConfig)}
+		return nil, &Error{Pos: Pos{File: path}, What: fmt.Sprintf("%d bytes; a configuration file may have at most %d", st.Size(), maxConfig)}
 	}
 	return os.ReadFile(path)
 }
 
-// ggufKeys maps GGUF metadata (after "<architecture>.") to config.json's names.
-// The keys are those of the GGUF format description, ggml/docs/gguf.md.
+// ggufKeys maps GGUF metadata keys (after "<architecture>.") to the names of
+// config.json. The keys are documented in ggml/docs/gguf.md.
 var ggufKeys = []struct{ gguf, config string }{
 	{"context_length", "max_position_embeddings"},
 	{"embedding_length", "hidden_size"},
@@ -91,7 +91,7 @@ var ggufKeys = []struct{ gguf, config string }{
 	{"expert_used_count", "num_experts_per_tok"},
 }
 
-// ggufTokens maps GGUF's token ids to config.json's names.
+// ggufTokens maps the token id keys of GGUF to the names of config.json.
 var ggufTokens = []struct{ gguf, config string }{
 	{"tokenizer.ggml.bos_token_id", "bos_token_id"},
 	{"tokenizer.ggml.eos_token_id", "eos_token_id"},
@@ -99,7 +99,7 @@ var ggufTokens = []struct{ gguf, config string }{
 	{"tokenizer.ggml.unknown_token_id", "unk_token_id"},
 }
 
-// ggufConfig writes GGUF metadata as a config.json would have it.
+// ggufConfig converts GGUF metadata to the form of config.json.
 func ggufConfig(meta map[string]any) map[string]any {
 	c := map[string]any{"model_file_format": "gguf"}
 	arch, _ := meta["general.architecture"].(string)
@@ -132,8 +132,9 @@ func ggufConfig(meta map[string]any) map[string]any {
 	return c
 }
 
-// plain makes a metadata value what JSON would have given. A float32 becomes
-// the float64 with its shortest decimal form, so that 1e-05 stays 1e-05.
+// plain converts a metadata value to the type that a JSON decoder would return.
+// A float32 becomes the float64 with the same shortest decimal form, so that
+// 1e-05 stays 1e-05.
 func plain(v any) any {
 	if f, ok := v.(float32); ok {
 		d, err := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', -1, 32), 64)
@@ -170,15 +171,15 @@ func plainList[T int32 | uint32 | float32](list []T) any {
 	return out
 }
 
-// llama2cKeys maps the header of a llama2.c file to config.json's names.
+// llama2cKeys maps the header fields of a llama2.c file to the names of config.json.
 var llama2cKeys = []struct{ header, config string }{
 	{"dim", "hidden_size"}, {"hidden_dim", "intermediate_size"}, {"n_layers", "num_hidden_layers"},
 	{"n_heads", "num_attention_heads"}, {"n_kv_heads", "num_key_value_heads"}, {"vocab_size", "vocab_size"},
 	{"seq_len", "max_position_embeddings"},
 }
 
-// llama2cConfig writes a llama2.c header as a config.json would have it. The
-// constants are those of llama2.c's run.c, which stores neither.
+// llama2cConfig converts a llama2.c header to the form of config.json. The
+// constants are those of llama2.c's run.c; the file does not store them.
 func llama2cConfig(meta map[string]any) map[string]any {
 	c := map[string]any{"model_file_format": "llama2.c", "model_type": "llama", "rms_norm_eps": 1e-5, "rope_theta": 10000.0}
 	for _, k := range llama2cKeys {

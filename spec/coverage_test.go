@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// A moduleValue is one atomic choice; in says whether a model's numbers depend
+// A moduleValue is one atomic choice; in reports whether a model's results depend
 // on it.
 type moduleValue struct {
 	name string
 	in   func(m *Model) bool
 }
 
-// TestCoverage: every value of every module is in a model whose numbers
+// TestCoverage checks that every value of every module occurs in a model that
 // TestFamilies compares with transformers, or in a variant of TestVariants.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
@@ -53,7 +53,7 @@ func wordValues() []moduleValue {
 	add := func(key, words string, field func(m *Model) reflect.Value) {
 		for _, word := range strings.Split(words, "|") {
 			if canonicalWord(word) != word {
-				continue // read as another word
+				continue // an alias of another word
 			}
 			out = append(out, moduleValue{key + "=" + word, func(m *Model) bool {
 				if need := activeKeys[key]; need != nil && !need(m) {
@@ -92,7 +92,7 @@ func wordValues() []moduleValue {
 	return out
 }
 
-// activeKeys say where a key's value matters; a default elsewhere is no test.
+// activeKeys maps keys to conditions under which their values affect the results.
 var activeKeys = map[string]func(m *Model) bool{
 	"qk_norm":            withQKNorm,
 	"qk_norm_function":   withQKNorm,
@@ -113,7 +113,7 @@ func withQKNorm(m *Model) bool         { return hasLike(m, "self_attn.q_norm") }
 func withExperts(m *Model) bool        { return m.Net.ExpertCount > 0 && hasLike(m, ".moe.") }
 func withStackedExperts(m *Model) bool { return withExperts(m) && hasLike(m, ".moe.experts.w2") }
 
-// hasLike reports whether the standard name of some tensor has the part.
+// hasLike reports whether the standard name of some tensor contains part.
 func hasLike(m *Model, part string) bool {
 	return slices.ContainsFunc(m.Tensors(), func(std string) bool { return strings.Contains(std, part) })
 }
@@ -132,8 +132,8 @@ func mha(h Hyper) bool { return h.KVHeads == h.Heads && h.Heads > 1 }
 func gqa(h Hyper) bool { return h.KVHeads > 1 && h.KVHeads < h.Heads }
 func mqa(h Hyper) bool { return h.KVHeads == 1 && h.Heads > 1 }
 
-// otherValues are the choices that are no words: numbers, flags and what the
-// tensors tell.
+// otherValues are the choices that are not words: numbers, flags and choices that
+// follow from the tensors.
 var otherValues = []moduleValue{
 	{"learned positions", func(m *Model) bool { return hasLike(m, "pos_embeddings") }},
 	{"pos_embedding_offset", func(m *Model) bool { return m.Net.PosEmbeddingOffset > 0 }},

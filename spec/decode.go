@@ -10,18 +10,19 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A decoder fills structs from YAML nodes strictly: unknown keys, duplicate
+// A decoder decodes YAML nodes strictly into structs: unknown keys, duplicate
 // keys, wrong types and unknown words are errors with a position.
 type decoder struct {
 	file   string
-	config map[string]any // what $name in a value refers to
-	set    positions      // filled: where each key was given
+	config map[string]any // hyper-parameters that $name refers to
+	set    positions      // output: the position of each key
 	loose  bool           // inside a value taken from config.json: unknown keys are skipped
 }
 
 func (d *decoder) pos(n *yaml.Node) Pos { return Pos{d.file, n.Line, n.Column} }
 
-// structure decodes a mapping into the struct v; path prefixes the keys' names.
+// structure decodes a mapping into the struct v. The path is the prefix of the
+// keys in error messages.
 func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) error {
 	n = deref(n)
 	if n.Kind != yaml.MappingNode {
@@ -61,8 +62,8 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) error {
 	return nil
 }
 
-// value decodes one node; it says whether the node gave a value (null, and an
-// expression over absent hyper-parameters, do not).
+// value decodes one node and reports whether it sets a value. A null does not,
+// nor does an expression over absent hyper-parameters.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, tag reflect.StructTag, path string) (bool, error) {
 	n = deref(n)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
@@ -149,7 +150,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, tag reflect.StructTag, p
 	return nil
 }
 
-// word sets a string that may be one of a closed list.
+// word decodes a string that may be limited to a closed list of words.
 func (d *decoder) word(n *yaml.Node, v reflect.Value, words, path string) error {
 	s := n.Value
 	if words == "" {
@@ -170,14 +171,14 @@ func (d *decoder) word(n *yaml.Node, v reflect.Value, words, path string) error 
 	if s == "" {
 		return nil
 	}
-	if strings.HasPrefix(d.file, familyFolder) { // the model's own choice, not a slip of the pen
-		return errAt(d.pos(n), "%s: %s is not available; known: %s; a graph block could write it", path, n.Value, strings.Join(legal, ", "))
+	if strings.HasPrefix(d.file, familyFolder) { // the value comes from config.json, so it is not a typing error
+		return errAt(d.pos(n), "%s: %s is not available; known: %s; use a graph block instead", path, n.Value, strings.Join(legal, ", "))
 	}
 	return errAt(d.pos(n), "%s: have %q%s", path, n.Value, suggest(n.Value, legal))
 }
 
-// wordAliases are other spellings of words: the long names of network types
-// and the names transformers uses.
+// wordAliases maps other spellings to words: the long names of network types
+// and the names that transformers uses.
 var wordAliases = map[string]string{
 	"su": "longrope", "full_attention": "full", "attention": "full", "sliding_attention": "sliding", "local": "sliding", "global": "full",
 	"0": "none", "1": "rope", // SmolLM3's list of layers with rope
@@ -244,7 +245,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, tag reflect.StructTag, pat
 	return nil
 }
 
-// free decodes a value whose form is not fixed here (hyper, decoding_strategy).
+// free decodes a value of any form (hyper, decoding_strategy).
 func (d *decoder) free(n *yaml.Node, v reflect.Value, path string) error {
 	if err := n.Decode(v.Addr().Interface()); err != nil {
 		return errAt(d.pos(n), "%s: have %s, want %s", path, nodeKind(n), kindName(v.Kind()))
@@ -264,7 +265,8 @@ func deref(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// place returns a made node a position, so that errors point at its expression.
+// place sets the position of a generated node and its children, so that errors
+// point at the expression that produced it.
 func place(n *yaml.Node, line, col int) {
 	n.Line, n.Column = line, col
 	for _, c := range n.Content {
@@ -323,18 +325,18 @@ func orTop(path string) string {
 	return path
 }
 
-// KVType reports whether attention reads keys and values of type t.
+// KVType reports whether t is a supported element type of the KV cache.
 func KVType(t tensor.DType) bool {
 	return t == tensor.F32 || t == tensor.F16 || t == tensor.BF16 || t == tensor.Q8B32T2
 }
 
-// checkKVType refuses what a model spec or a flag asks for and no attention
-// reads; nothing asked for is tensor.Invalid.
+// checkKVType returns an error if a model spec or a flag asks for an unsupported
+// KV cache type. tensor.Invalid means that none was requested.
 func checkKVType(t tensor.DType) error {
 	if t == tensor.Invalid || KVType(t) {
 		return nil
 	}
-	return &Error{What: "have " + strconv.Quote(t.String()) + ", which attention does not read" + suggest(t.String(), typeNames(KVType))}
+	return &Error{What: "have " + strconv.Quote(t.String()) + ", which is not a KV cache type" + suggest(t.String(), typeNames(KVType))}
 }
 
 func computeType(t tensor.DType) bool {

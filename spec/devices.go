@@ -8,26 +8,26 @@ import (
 	"github.com/alecthomas/participle/v2/lexer"
 )
 
-// A DevicePlan is a parsed device string: groups in layer order; inside a
-// group the layers' tensors are partitioned over its devices. A group's Share
-// is its part of the layers relative to the others'.
+// A DevicePlan is a parsed device string: groups in layer order. The tensors of
+// a group's layers are partitioned over its devices (tensor parallelism). A
+// group's Share is its number of layers relative to the other groups.
 type DevicePlan []DeviceGroup
 
-// A DeviceGroup is one tensor group.
+// A DeviceGroup is one tensor-parallel group.
 type DeviceGroup struct {
 	Devices []Device
 	Share   int
 }
 
-// A Device is a number on the target, or the CPU beside it.
+// A Device is an accelerator number on the target, or the host CPU.
 type Device struct {
 	CPU bool
 	N   int
 }
 
-// The grammar of device strings (Inferflow's, with shares): groups by ";" or
-// "," are a layer partition, devices by "&" or "|" a tensor partition, "0*2"
-// gives device 0 twice the layers of another group.
+// devString is the grammar of device strings, Inferflow's with shares added.
+// Groups separated by ";" or "," partition the layers; devices separated by "&"
+// or "|" partition tensors; "0*2" assigns device 0 twice as many layers.
 type devString struct {
 	Groups []*devGroup `parser:"@@ ((';' | ',') @@)*"`
 }
@@ -53,7 +53,7 @@ var devParser = participle.MustBuild[devString](
 	participle.Elide("Space"),
 )
 
-// ParseDevices reads a device string. Errors give the column in the string.
+// ParseDevices parses a device string. Errors contain the column in the string.
 func ParseDevices(s string) (DevicePlan, error) {
 	d, err := devParser.ParseString("", s)
 	if err != nil {
@@ -67,7 +67,7 @@ func ParseDevices(s string) (DevicePlan, error) {
 			group.Share = *g.Share
 		}
 		if group.Share < 1 {
-			return nil, fmt.Errorf("%q: column %d: a share of %d; want at least 1", s, g.Devices[0].Pos.Column, group.Share)
+			return nil, fmt.Errorf("%q: column %d: share %d; want at least 1", s, g.Devices[0].Pos.Column, group.Share)
 		}
 		for _, m := range g.Devices {
 			dev := Device{CPU: m.CPU}
@@ -75,7 +75,7 @@ func ParseDevices(s string) (DevicePlan, error) {
 				dev.N = *m.N
 			}
 			if seen[dev] {
-				return nil, fmt.Errorf("%q: column %d: device %v is there twice", s, m.Pos.Column, dev)
+				return nil, fmt.Errorf("%q: column %d: device %v is listed twice", s, m.Pos.Column, dev)
 			}
 			seen[dev] = true
 			group.Devices = append(group.Devices, dev)
@@ -85,8 +85,9 @@ func ParseDevices(s string) (DevicePlan, error) {
 	return plan, nil
 }
 
-// AutoDevices reports whether a device string leaves the choice to the compiler,
-// and of which machine: "auto" of the one at hand, "auto:8xh100" of another.
+// AutoDevices reports whether a device string leaves the choice to the compiler.
+// The machine is "" for "auto", which means this one, and the part after the
+// colon otherwise, as in "auto:8xh100".
 func AutoDevices(s string) (machine string, ok bool) {
 	s = strings.TrimSpace(s)
 	if s == "auto" {
@@ -96,7 +97,7 @@ func AutoDevices(s string) (machine string, ok bool) {
 	return strings.TrimSpace(machine), ok
 }
 
-// String returns the device as it stands in a device string.
+// String returns the device in the syntax of device strings.
 func (d Device) String() string {
 	if d.CPU {
 		return "cpu"
@@ -104,7 +105,7 @@ func (d Device) String() string {
 	return fmt.Sprint(d.N)
 }
 
-// String returns the plan as a device string.
+// String returns the plan in the syntax of device strings.
 func (p DevicePlan) String() string {
 	var groups []string
 	for _, g := range p {
@@ -121,7 +122,7 @@ func (p DevicePlan) String() string {
 	return strings.Join(groups, ";")
 }
 
-// grammarError turns a participle error into one line with a column.
+// grammarError converts a participle error to one line with a column.
 func grammarError(s string, err error, want string) error {
 	if pe, ok := err.(participle.Error); ok {
 		return fmt.Errorf("%q: column %d: %s; %s", s, pe.Position().Column, pe.Message(), want)

@@ -10,10 +10,10 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// An Engine is what a model spec says of how its model is run, under the
-// names of Inferflow's engine configuration. What is also a key of the
-// model spec itself means the same there, but that a template here is used
-// whatever the model's files have; flags of the command line win over both.
+// An Engine holds the run-time settings of a model spec under the names of
+// Inferflow's engine configuration. A key that is also a key of the model spec
+// has the same meaning, except that a template given here replaces that of the
+// model's files. Command-line flags take precedence over both.
 type Engine struct {
 	WeightType   tensor.DType `yaml:"device_weight_data_type"`         // same as quant
 	WQ           string       `yaml:"device_weight_data_type.attn_wq"` // type of the query projections; same as the entry attn_wq of types
@@ -38,18 +38,18 @@ type Engine struct {
 	Queries     int   `yaml:"max_concurrent_queries"`  // sequences that run at once, `--parallel`; default: 16
 	Threads     int   `yaml:"cpu_threads"`             // worker threads, `--threads`; 0: one per physical core
 	Port        int   `yaml:"http_port"`               // port of the service, `--port`; default: 8080
-	MaxOutput   int   `yaml:"max_output_tokens"`       // maximum tokens of an answer whose request sets no limit, `--max-tokens`; default: up to the end of the context
-	Layers      int   `yaml:"cpu_layer_count"`         // without devices, on GPU targets: the first so many layers run on the CPU
+	MaxOutput   int   `yaml:"max_output_tokens"`       // maximum tokens of a response if the request sets no limit, `--max-tokens`; default: up to the end of the context
+	Layers      int   `yaml:"cpu_layer_count"`         // on GPU targets, if devices is not set: number of layers, counted from the first, that run on the CPU
 	EncoderCPU  int   `yaml:"encoder_cpu_layer_count"` // recorded in `BIN info` only: an encoder runs on one device
 	DecoderCPU  int   `yaml:"decoder_cpu_layer_count"` // same as cpu_layer_count, which it overrides
-	HostKVShare int   `yaml:"host_kv_cache_percent"`   // on GPU targets: percentage of the layers, the last ones, with their KV cache in host memory; default: 0
+	HostKVShare int   `yaml:"host_kv_cache_percent"`   // on GPU targets: percentage of layers, counted from the last, that keep their KV cache in host memory; default: 0
 	HostEmbed   *bool `yaml:"be_host_embeddings"`      // on GPU targets: keep the embedding table in host memory; default: false
 
 	Speculate   string `yaml:"speculate" words:"none|lookup|draft|medusa|auto"` // default drafting method, see [speculation](../speculation.md)
-	DraftTokens int    `yaml:"draft_tokens"`                                    // maximum drafted tokens of a sequence in a step; default: 15
+	DraftTokens int    `yaml:"draft_tokens"`                                    // maximum drafted tokens per sequence and step; default: 15
 }
 
-// applyEngine moves what the section says to the model spec's own keys.
+// applyEngine copies the settings of the section to the model spec's own keys.
 func (s *Spec) applyEngine() error {
 	e := &s.Engine
 	types := []struct {
@@ -77,7 +77,7 @@ func (s *Spec) applyEngine() error {
 		{"max_context_len", "max_context_len", func() { s.MaxContextLen = max(e.MaxContext, 0) }},
 		{"decoding_strategy", "decoding_strategy", func() { s.DecodingStrategy = e.Strategy }},
 		{"encoder_input_template", "encoder_input_template", func() { s.EncoderInputTemplate = e.EncoderInput }},
-		{"decoder_input_template", "chat_template", func() { s.ChatTemplate = e.DecoderInput }}, // over those of the model's files
+		{"decoder_input_template", "chat_template", func() { s.ChatTemplate = e.DecoderInput }}, // replaces that of the model's files
 		{"prompt_template", "chat_template", func() { s.ChatTemplate = e.Prompt }},
 	} {
 		key := "engine." + move.engine
@@ -85,7 +85,7 @@ func (s *Spec) applyEngine() error {
 			continue
 		}
 		if s.Set(move.own) {
-			return errAt(s.Pos(key), "%s: %s is given too; say it once", key, move.own)
+			return errAt(s.Pos(key), "%s: %s is given too; remove one of them", key, move.own)
 		}
 		move.do()
 		s.set[move.own] = s.Pos(key)
@@ -100,7 +100,7 @@ func (s *Spec) applyEngine() error {
 	return s.checkEngine()
 }
 
-// checkEngine refuses numbers that mean nothing.
+// checkEngine returns an error for a number outside its range.
 func (s *Spec) checkEngine() error {
 	e := &s.Engine
 	for _, v := range []struct {
@@ -120,8 +120,8 @@ func (s *Spec) checkEngine() error {
 	return err
 }
 
-// Strategy is decoding_strategy as the runtime reads it: a name with
-// parameters, "fsd:alpha=0.4,k=4"; "" for none.
+// Strategy returns decoding_strategy in the syntax of the runtime: a name with
+// parameters, such as "fsd:alpha=0.4,k=4", or "" if there is none.
 func (s *Spec) Strategy() (string, error) {
 	switch v := s.DecodingStrategy.(type) {
 	case nil:

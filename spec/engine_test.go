@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// TestEngineSection: the section's keys mean what the model spec's own do.
+// TestEngineSection checks that the keys of the section equal the model spec's own keys.
 func TestEngineSection(t *testing.T) {
 	t.Parallel()
 	s, err := Parse("a.yaml", []byte(`
@@ -38,7 +38,7 @@ engine:
 		t.Errorf("strategy %q, %v", name, err)
 	}
 	for text, want := range map[string]string{
-		"quant: q4_b64\nengine: {device_weight_data_type: q8}": "say it once",
+		"quant: q4_b64\nengine: {device_weight_data_type: q8}": "remove one of them",
 		"engine: {max_concurrent_queries: 0}":                  "between 1 and 4096",
 		"engine: {host_kv_cache_percent: 101}":                 "between 0 and 100",
 		"engine: {threads: 4}":                                 "unknown key",

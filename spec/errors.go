@@ -8,13 +8,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// A Pos is a place in a model spec; the zero Pos is "derived".
+// A Pos is a position in a model spec. The zero Pos means that the spec was derived.
 type Pos struct {
 	File      string
 	Line, Col int // from 1
 }
 
-// String returns file:line:col, or the file alone where there is no line.
+// String returns file:line:col, or only the file if there is no line.
 func (p Pos) String() string {
 	if p.Line == 0 {
 		return p.File
@@ -22,11 +22,11 @@ func (p Pos) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 }
 
-// An Error is a fault of a model spec or of the files it names.
+// An Error is an error in a model spec or in the files that it names.
 type Error struct {
 	Pos  Pos
 	What string
-	Pull []string // if files are missing that a hub repository holds: the arguments of iflowc pull
+	Pull []string // arguments of iflowc pull, if the missing files are in a hub repository
 }
 
 // Error returns "file:line:col: what".
@@ -41,8 +41,8 @@ func errAt(p Pos, format string, args ...any) error {
 	return &Error{Pos: p, What: fmt.Sprintf(format, args...)}
 }
 
-// suggest ends an error message with the nearest of the legal words, or with
-// all of them where they are few.
+// suggest returns the end of an error message: the legal word nearest to have,
+// or all legal words if there are few.
 func suggest(have string, legal []string) string {
 	if n := spelling.Nearest(have, legal); n != "" {
 		return fmt.Sprintf("; did you mean %q?", n)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// small is a model spec that needs no config.json; tests append to it.
+// small is a model spec that needs no config.json. Tests append keys to it.
 const small = `iflow: 1
 name: small
 hyper: {hidden_size: 64, num_hidden_layers: 2, num_attention_heads: 4, vocab_size: 100}
@@ -26,8 +26,8 @@ model.layers.{0..2}.mlp.down_proj.weight f32 64 160
 model.norm.weight f32 64
 `
 
-// grouped is a model spec of three layers, the first two of which share the
-// weights of group 0.
+// grouped is a model spec of three layers. The first two share the weights of
+// group 0.
 const grouped = `iflow: 1
 hyper: {hidden_size: 64, num_hidden_layers: 3, num_attention_heads: 4, vocab_size: 100}
 network_structure:
@@ -38,8 +38,8 @@ network_structure:
 
 var groupedHeaders = strings.Replace(smallHeaders, "model.layers.{0..2}.input_layernorm.weight", "group.{0..2}.norm.weight", 1)
 
-// TestParseErrors holds the messages for wrong model specs: place, what is
-// there, what was expected, and the nearest valid name.
+// TestParseErrors checks the messages for invalid model specs: position, value,
+// expected value and nearest valid name.
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ name, src, want string }{
 		{"empty", "", "bad.yaml: empty; want a model spec"},
@@ -54,17 +54,17 @@ func TestParseErrors(t *testing.T) {
 		{"list", "model_files: a.bin", `bad.yaml:1:14: model_files: have "a.bin", want a list`},
 		{"word", small + "  normalization_function: rsm", `bad.yaml:6:27: network_structure.normalization_function: have "rsm"; did you mean "rms"?`},
 		{"version", "iflow: 2", "bad.yaml:1:1: iflow: have version 2, want 1"},
-		{"type name", "quant: q4_b46", `bad.yaml:1:8: quant: have "q4_b46", which is no weight type; did you mean "q4_b64"?`},
+		{"type name", "quant: q4_b46", `bad.yaml:1:8: quant: have "q4_b46", which is not a weight type; did you mean "q4_b64"?`},
 		{"stored type", "quant: q4_k", `bad.yaml:1:8: quant: q4_k is a type of llama.cpp; iflowc's type of about that size is q4 (q4_b64, 4.5 bits)`},
-		{"cached type", "kv_type: q8_b64", `bad.yaml:1:1: kv_type: have "q8_b64", which attention does not read; want one of bf16, f16, f32, q8_b32t2`},
+		{"cached type", "kv_type: q8_b64", `bad.yaml:1:1: kv_type: have "q8_b64", which is not a KV cache type; want one of bf16, f16, f32, q8_b32t2`},
 		{"no type", "name: a", "bad.yaml: network_structure.type: missing"},
 		{"no norm", "network_structure: {type: decoder_only}", "normalization_function: missing; want std, rms or linear"},
 		{"contradiction", small + "  is_parallel_attn: true\n  mlp_attn_share_input: true", "bad.yaml:7:3: network_structure.mlp_attn_share_input: is_parallel_attn is set too"},
 		{"pattern without window", small + "  attention_pattern: [sliding, full]", "bad.yaml:6:3: network_structure.attention_pattern: has sliding layers, but sliding_window is 0"},
 		{"no groups", small + "  weight_group_layers: 2", "bad.yaml:6:3: network_structure.weight_group_layers: have 2, want 1 or more, and 1 without weight_groups"},
 		{"padding", small + "padded_vocab_size: 10\nvocab_size: 20", "bad.yaml:6:1: padded_vocab_size: have 10, less than vocab_size 20"},
-		{"mapping target", small + "  tensor_name_mapping: {a.weight: tok_embeddings.weight}", `"tok_embeddings.weight" is no standard tensor name`},
-		{"mapping target near", small + "  tensor_name_mapping:\n    a.weight: \"dec.{i}.self_attn.pre_nrom.weight\"", `bad.yaml:7:5: tensor_name_mapping: "dec.{i}.self_attn.pre_nrom.weight" is no standard tensor name; did you mean dec.{i}.self_attn.pre_norm.weight?`},
+		{"mapping target", small + "  tensor_name_mapping: {a.weight: tok_embeddings.weight}", `"tok_embeddings.weight" is not a standard tensor name`},
+		{"mapping target near", small + "  tensor_name_mapping:\n    a.weight: \"dec.{i}.self_attn.pre_nrom.weight\"", `bad.yaml:7:5: tensor_name_mapping: "dec.{i}.self_attn.pre_nrom.weight" is not a standard tensor name; did you mean dec.{i}.self_attn.pre_norm.weight?`},
 		{"mapping pattern", small + "  tensor_name_mapping:\n    \"a.{k}.weight\": \"dec.{i}.self_attn.wq.weight\"", `bad.yaml:7:5: tensor name "a.{k}.weight": column 4`},
 		{"devices", small + "devices: \"0;1&&2\"", `bad.yaml:6:1: devices: "0;1&&2": column 5`},
 		{"expression", small + "  rope_theta: $a +", `expression "$a +"`},
@@ -79,7 +79,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestResolveErrors holds the messages for files that do not fit.
+// TestResolveErrors checks the messages for files that do not match the model spec.
 func TestResolveErrors(t *testing.T) {
 	for _, c := range []struct{ name, src, headers, want string }{
 		{"missing hyper", strings.Replace(small, "hidden_size: 64, ", "", 1), smallHeaders, "hyper-parameter hidden_size: missing"},
@@ -89,13 +89,13 @@ func TestResolveErrors(t *testing.T) {
 		{"unused near", small, strings.Replace(smallHeaders, "self_attn.k_proj", "self_attn.key_proj", 1), `the files have "model.layers.0.self_attn.key_proj.weight", which is unused`},
 		{"missing in one layer", small, strings.Replace(smallHeaders, "{0..2}.mlp.up_proj", "{0..1}.mlp.up_proj", 1), "tensor dec.1.feed_forward.w3.weight: missing"},
 		{"missing norm", small, strings.Replace(smallHeaders, "model.norm.weight f32 64\n", "", 1), "tensor dec.output_norm.weight: missing"},
-		{"too many layers", small, smallHeaders + "model.layers.2.input_layernorm.weight f32 64\n", `tensor "model.layers.2.input_layernorm.weight" is of layer 2, but num_hidden_layers is 2`},
+		{"too many layers", small, smallHeaders + "model.layers.2.input_layernorm.weight f32 64\n", `tensor "model.layers.2.input_layernorm.weight" belongs to layer 2, but num_hidden_layers is 2`},
 		{"unused", small, smallHeaders + "model.layers.0.self_attn.gate.weight f32 64 64\n", `tensor "model.layers.0.self_attn.gate.weight": no module uses it; the model probably computes with it: map it in tensor_name_mapping`},
-		{"group too large", grouped, groupedHeaders + "group.2.norm.weight f32 64\n", `tensor "group.2.norm.weight" is of layer 0 of weight group 2; want groups below weight_groups 2 of weight_group_layers 1`},
+		{"group too large", grouped, groupedHeaders + "group.2.norm.weight f32 64\n", `tensor "group.2.norm.weight" belongs to layer 0 of weight group 2; want groups below weight_groups 2 and layers below weight_group_layers 1`},
 		{"group missing", grouped, strings.Replace(groupedHeaders, "group.{0..2}.norm.weight", "group.0.norm.weight", 1), "tensor dec.2.self_attn.pre_norm.weight: missing; want it stored as group.1.norm.weight"},
 		{"shape", small, strings.Replace(smallHeaders, "v_proj.weight f32 64 64", "v_proj.weight f32 32 64", 1), `spec.yaml:3:9: tensor "model.layers.0.self_attn.v_proj.weight" (dec.0.self_attn.wv.weight): shape [32 64], want [64 64] (num_attention_heads 4, num_key_value_heads 4, head_dim 16, hidden_size 64)`},
 		{"integers", small, strings.Replace(smallHeaders, "model.norm.weight f32", "model.norm.weight i32", 1), `tensor "model.norm.weight" (dec.output_norm.weight): type i32, want a floating-point or block type`},
-		{"twice", small, smallHeaders + "tok_embeddings.weight f32 100 64\n", "both stand for dec.token_embeddings.weight; if they differ, only one is right"},
+		{"twice", small, smallHeaders + "tok_embeddings.weight f32 100 64\n", "both map to dec.token_embeddings.weight; map one of them"},
 		{"rope width", small + "  rope_dim: 20\n", smallHeaders, "spec.yaml:6:3: 20 rotated channels from 0 in heads of 16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -126,8 +126,8 @@ func TestShapeBlamesLine(t *testing.T) {
 	}
 }
 
-// TestNotAvailable checks that a module value without lowering is named in one
-// line, before any tensor is looked at.
+// TestNotAvailable checks that an unsupported module value is reported in one line,
+// before any tensor is read.
 func TestNotAvailable(t *testing.T) {
 	for _, c := range []struct{ more, want string }{
 		{"  transform_qk: true\n", "network_structure.transform_qk: true is not available"},
@@ -149,8 +149,8 @@ func TestNotAvailable(t *testing.T) {
 	}
 }
 
-// TestUnreadTensor checks that a tensor with a standard name that the network
-// has no use for is not left out silently.
+// TestUnreadTensor checks that a tensor with a standard name that the network does
+// not read is not ignored silently.
 func TestUnreadTensor(t *testing.T) {
 	src := small + "  tensor_name_mapping: {\"model.layers.{i}.extra.weight\": \"dec.{i}.cross_attn.pre_norm.weight\"}\n"
 	s, err := Parse("spec.yaml", []byte(src), nil, Options{})
@@ -161,7 +161,7 @@ func TestUnreadTensor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `tensor "model.layers.0.extra.weight" stands for dec.0.cross_attn.pre_norm.weight, which no module of this network reads; the model probably computes with it`
+	want := `tensor "model.layers.0.extra.weight" maps to dec.0.cross_attn.pre_norm.weight, which no module of this network reads; the model probably computes with it`
 	if _, err := Lower(m); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("have error %v, want %s", err, want)
 	}

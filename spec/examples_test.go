@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// annalogHeaders are those of the published file (script/fetch-annalog).
+// annalogHeaders are the tensor headers of the published file (script/fetch-annalog).
 func annalogHeaders() string {
 	var b strings.Builder
 	matrix := func(name string, rows, cols string) {
@@ -34,8 +34,8 @@ func annalogHeaders() string {
 	return b.String()
 }
 
-// TestExample: the example's model spec describes the published file: all
-// its tensors are used, and the module is sound.
+// TestExample checks that the example's model spec matches the published file: all
+// its tensors are used, and the module is valid.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../docs/examples/annalog/annalog.yaml")

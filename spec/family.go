@@ -14,13 +14,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A family is one file of models/families: what the models of an architecture
-// have in common, as expressions over config.json.
+// A family is one file of models/families. It describes the common part of an
+// architecture's models, with expressions over config.json.
 type family struct {
 	name          string
 	Doc           string       `yaml:"doc"`
 	Architectures []string     `yaml:"architectures"` // config.json's model_type, GGUF's general.architecture
-	Base          string       `yaml:"base"`          // read first; "generic" where none is given
+	Base          string       `yaml:"base"`          // read first; default: "generic"
 	Hyper         yaml.Node    `yaml:"hyper"`
 	Network       yaml.Node    `yaml:"network_structure"`
 	Graph         string       `yaml:"graph"`
@@ -29,9 +29,9 @@ type family struct {
 	When          []familyWhen `yaml:"when"`
 }
 
-// A familyWhen adds to a family where config.json has the given values; an
-// absent parameter equals null and false. Where the difference counts, absent
-// names parameters of which config.json has none, not even as null.
+// A familyWhen adds settings to a family if config.json has the given values. An
+// absent parameter equals null and false. If that matters, absent lists
+// parameters that config.json must not contain at all, not even as null.
 type familyWhen struct {
 	If      map[string]any `yaml:"if"`
 	Absent  []string       `yaml:"absent"`
@@ -40,12 +40,13 @@ type familyWhen struct {
 	Network yaml.Node      `yaml:"network_structure"`
 }
 
-// only lists parameters of config.json that change what transformers computes,
-// with the values that the family follows; null and absence are always fine. A
-// model with another value is refused: its numbers would be wrong.
+// only lists parameters of config.json that change the computation in
+// transformers, with the values that the family supports. Null and absent
+// parameters are always accepted. Any other value is an error, because the
+// results would be wrong.
 type only map[string][]any
 
-// families reads the embedded family files once.
+// families decodes the embedded family files once.
 var families = sync.OnceValue(func() map[string]*family {
 	out := map[string]*family{}
 	for name, src := range models.Families() {
@@ -60,7 +61,7 @@ var families = sync.OnceValue(func() map[string]*family {
 	return out
 })
 
-// findFamily finds the family of an architecture, or of its own name.
+// findFamily returns the family of an architecture, or the family with that name.
 func findFamily(arch string) (*family, bool) {
 	fams := families()
 	if f, ok := fams[arch]; ok {
@@ -74,7 +75,7 @@ func findFamily(arch string) (*family, bool) {
 	return nil, false
 }
 
-// Architectures lists the architectures for which there is a family file.
+// Architectures returns the architectures that have a family file, sorted.
 func Architectures() []string {
 	var out []string
 	for _, f := range families() {
@@ -84,7 +85,7 @@ func Architectures() []string {
 	return out
 }
 
-// chain lists the family's bases and itself, the most general first.
+// chain returns the family's bases and itself, the most general first.
 func (f *family) chain() []*family {
 	base := f.Base
 	if base == "" && f.name != "generic" {
@@ -100,8 +101,8 @@ func (f *family) chain() []*family {
 	return append(b.chain(), f)
 }
 
-// apply sets what the family says of hyper-parameters (into config) and of
-// modules (into n), the most general file first.
+// apply applies the family's hyper-parameters to config and its modules to n, the
+// most general file first.
 func (f *family) apply(config map[string]any, n *Network, ignore *[]string) error {
 	chain, stated := f.chain(), maps.Clone(config)
 	for _, g := range chain {
@@ -138,7 +139,7 @@ func (f *family) apply(config map[string]any, n *Network, ignore *[]string) erro
 	return nil
 }
 
-// familyFolder is where the family files are.
+// familyFolder is the folder of the family files.
 const familyFolder = "models/families/"
 
 func (f *family) path() string { return familyFolder + f.name + ".yaml" }
@@ -171,8 +172,8 @@ func (f *family) network(node *yaml.Node, config map[string]any, n *Network) err
 	return d.layer(node, n)
 }
 
-// layer decodes one more layer of network_structure over n: tensor names add
-// up, the later layer's first; other keys replace.
+// layer decodes one more layer of network_structure over n. Tensor names are
+// added in front of the existing ones; other keys are replaced.
 func (d *decoder) layer(node *yaml.Node, n *Network) error {
 	below := n.TensorNameMapping
 	n.TensorNameMapping = nil
@@ -186,8 +187,8 @@ func (d *decoder) layer(node *yaml.Node, n *Network) error {
 	return nil
 }
 
-// holds reports whether the condition does. Hyper-parameters that families add to
-// config count, but not as stated.
+// holds reports whether the condition is true. Hyper-parameters that families
+// add to config are compared too, but absent looks at stated only.
 func (w *familyWhen) holds(config, stated map[string]any) bool {
 	for _, key := range w.Absent {
 		if _, present := stated[key]; present {
@@ -216,7 +217,7 @@ func sameValue(have, want any) bool {
 	return reflect.DeepEqual(have, want)
 }
 
-// check refuses the first parameter with a value that the family does not follow.
+// check returns an error for the first parameter with an unsupported value.
 func (o only) check(family string, config map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(o)) {
 		have := config[key]
@@ -227,7 +228,7 @@ func (o only) check(family string, config map[string]any) error {
 		if len(o[key]) > 0 {
 			want = plainJSON(o[key])
 		}
-		return fmt.Errorf("config.json: %s: have %s, which changes what the model computes in a way that %s does not follow; it follows %s", key, plainJSON(have), family, want)
+		return fmt.Errorf("config.json: %s: have %s, which changes the computation and which %s does not support; it supports %s", key, plainJSON(have), family, want)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzSpec reads anything as a model spec; what is accepted is resolved
-// against a model's headers and lowered. Errors are fine, bugs are not.
+// FuzzSpec parses arbitrary text as a model spec. Accepted specs are resolved
+// against a model's headers and lowered. Errors are allowed, panics are not.
 func FuzzSpec(f *testing.F) {
 	f.Add(small)
 	f.Add(small + "quant: q4\ndevices: \"0&1;cpu\"\n")
@@ -39,9 +39,9 @@ func FuzzSpec(f *testing.F) {
 	})
 }
 
-// FuzzModelSpec reads anything as an Inferflow model_spec.json beside anything
-// as a config.json: what is accepted is printed, resolved against a few tensors
-// and lowered. An empty model_spec.json stands for a folder without one.
+// FuzzModelSpec parses arbitrary text as an Inferflow model_spec.json with an
+// arbitrary config.json. Accepted specs are printed, resolved against a few tensors
+// and lowered. An empty model_spec.json means a folder without one.
 func FuzzModelSpec(f *testing.F) {
 	const config = `{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100, "rms_norm_eps": 1e-6}`
 	files, err := filepath.Glob("testdata/inferflow/*.json")

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files; read the difference")
 
-// fakeHeaders are headers without files, one tensor a line: name type sizes…;
-// {0..4} in a name stands for 0, 1, 2 and 3.
+// fakeHeaders are headers without files, one tensor per line: name type sizes…;
+// {0..4} in a name expands to 0, 1, 2 and 3.
 type fakeHeaders struct {
 	dtypes map[string]tensor.DType
 	shapes map[string][]int
@@ -85,8 +85,8 @@ func (h *fakeHeaders) Names() []string {
 
 func (h *fakeHeaders) Meta() map[string]any { return nil }
 
-// fakeSpec parses a model spec beside a config.json; an empty one is the
-// model spec derived from config.json.
+// fakeSpec parses a model spec with a config.json. If src is empty, the model spec
+// is derived from config.json.
 func fakeSpec(t testing.TB, name, src, config string, opt Options) (*Spec, error) {
 	t.Helper()
 	c := map[string]any{}
@@ -102,7 +102,7 @@ func fakeSpec(t testing.TB, name, src, config string, opt Options) (*Spec, error
 }
 
 // TestLower lowers each family's example and compares the IR with the golden
-// text. Rewrite with -update and read the difference.
+// text. Run with -update to rewrite it.
 func TestLower(t *testing.T) {
 	files, err := filepath.Glob("../models/testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -158,7 +158,7 @@ func loweredModel(t *testing.T, m *Model) string {
 	return mod.String()
 }
 
-// roundTrip prints the derived model spec, reads that back and lowers it.
+// roundTrip prints the derived model spec, parses the result and lowers it.
 func roundTrip(t *testing.T, s *Spec, parts map[string]string, want string) {
 	t.Helper()
 	y, err := s.YAML()

@@ -15,13 +15,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// A model spec's `graph` is a module in the IR language in place of the one
-// that network_structure would give. In it, $name is a hyper-parameter and
-// ${…} an expression over them; $weight_type and $kv_type are the types of the
-// stored matrices and of the KV cache.
+// graphReference matches the references in a model spec's `graph`, which is a
+// module in the IR language in place of the one generated from
+// network_structure. $name is a hyper-parameter and ${…} an expression over
+// them; $weight_type and $kv_type are the types of the stored matrices and of
+// the KV cache.
 var graphReference = regexp.MustCompile(`\$\{([^}]*)\}|\$[A-Za-z_][A-Za-z0-9_]*`)
 
-// graphText puts hyper-parameters in place of their references.
+// graphText replaces the references of the graph by the values of hyper-parameters.
 func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 	values := map[string]any{}
 	for k, v := range m.Spec.Config {
@@ -55,19 +56,19 @@ func (m *Model) graphText(weightType tensor.DType) ([]byte, error) {
 		}
 		return fmt.Sprint(x)
 	})
-	text = strings.ReplaceAll("\n"+text, "\n", "\n  ") // as in a model spec
+	text = strings.ReplaceAll("\n"+text, "\n", "\n  ") // indented as in a model spec
 	return []byte("module " + identifier(m.Spec.Name) + " {" + text + "\n}\n"), failed
 }
 
-// parseGraph reads the text of a graph. It begins on the line of the key, so
-// that errors name places of the model spec.
+// parseGraph parses the text of a graph. The text starts on the line of the key,
+// so that errors contain positions in the model spec.
 func (m *Model) parseGraph(src []byte) (*ir.Module, error) {
 	at := m.Spec.Pos("graph")
 	return ir.Parse(at.File, append(bytes.Repeat([]byte{'\n'}, max(at.Line-1, 0)), src...), ops.Table)
 }
 
-// resolveGraph reads the model spec's graph and checks that the files have
-// the tensors of its transforms, and no others.
+// resolveGraph parses the model spec's graph and checks that the files contain
+// exactly the tensors that its weights read.
 func (m *Model) resolveGraph(h Headers) error {
 	largest, typ := 0, tensor.F32
 	for _, name := range h.Names() {
@@ -129,17 +130,17 @@ func suggestOnlyOf(name string, names []string) string {
 	return ""
 }
 
-// maxGraphTensors bounds the tensors that one weight of a graph may name.
+// maxGraphTensors is the maximum number of tensors that one weight of a graph may read.
 const maxGraphTensors = 1 << 20
 
-// storedNames lists the names that a pattern stands for, for all indices of the
+// storedNames returns the names that a pattern expands to for all indices of the
 // weight.
 func storedNames(pattern string, counts []ir.Range) ([]string, error) {
 	indices, err := tensor.SourceIndices(pattern)
 	if err != nil {
 		return nil, err
 	}
-	all := [][]int{{}} // elements of the weight, by the indices that the pattern reads
+	all := [][]int{{}} // indices of the weight that occur in the pattern
 	for k, c := range counts {
 		if !slices.ContainsFunc(indices, func(x tensor.Index) bool { return x.Reads(k) }) {
 			c.Hi = c.Lo + 1
@@ -166,12 +167,12 @@ func storedNames(pattern string, counts []ir.Range) ([]string, error) {
 	return names, nil
 }
 
-// lowerGraph is Lower's text for a model spec with a graph.
+// lowerGraph is LowerText for a model spec with a graph.
 func (m *Model) lowerGraph() []byte {
 	m.standard = map[string]string{}
 	mod, err := m.parseGraph(m.graph)
 	if err != nil {
-		panic("bug: a graph that was read cannot be read: " + err.Error())
+		panic("bug: a graph that parsed before no longer parses: " + err.Error())
 	}
 	for _, w := range mod.Weights {
 		m.standard[w.Name] = w.Name

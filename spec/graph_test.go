@@ -28,7 +28,7 @@ graph: |
   }
 `
 
-// TestGraphsInDocs: the pieces of model specs that a page shows are in them.
+// TestGraphsInDocs checks that the model spec excerpts of a page match the files.
 func TestGraphsInDocs(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/add-a-model.md")
@@ -54,8 +54,8 @@ func TestGraphsInDocs(t *testing.T) {
 	}
 }
 
-// TestGraph reads a model spec with a graph and holds the messages for
-// what does not fit.
+// TestGraph loads a model spec with a graph and checks the messages for invalid
+// graphs.
 func TestGraph(t *testing.T) {
 	const headers = "embed f16 6 4\nl.{0..2}.w f16 4 4\n"
 	for _, c := range []struct{ name, src, headers, want string }{

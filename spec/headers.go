@@ -12,21 +12,21 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// Headers is what a model's files say of themselves: the names, types and
-// shapes of their tensors, and metadata. No values.
+// Headers describes a model's files without reading values: the names, types
+// and shapes of the tensors, and the metadata.
 type Headers interface {
 	Lookup(name string) (dtype tensor.DType, shape []int, ok bool)
 	Names() []string
 	Meta() map[string]any
 }
 
-// Values is what Headers may offer besides: the values of a small tensor.
-// Only rope frequency factors, which GGUF stores as a tensor, are read so.
+// Values is an optional interface of Headers that returns the values of a small
+// tensor. It is used for rope frequency factors, which GGUF stores as a tensor.
 type Values interface {
 	Float32(name string) ([]float32, error)
 }
 
-// setHeaders are the headers of opened weight files.
+// setHeaders implements Headers and Values for opened weight files.
 type setHeaders struct{ *checkpoint.Set }
 
 // HeadersOf returns the headers of opened weight files.
@@ -46,8 +46,8 @@ func (h setHeaders) Names() []string {
 	return out
 }
 
-// OpenWeights opens the model spec's weight files: those it names, or what
-// its folder holds. The caller closes the set.
+// OpenWeights opens the model spec's weight files: those that it names, or else
+// those found in its folder. The caller closes the set.
 func (s *Spec) OpenWeights() (*checkpoint.Set, error) {
 	set, err := s.openFiles()
 	if _, e := os.Stat(s.ModelDir); err != nil && errors.Is(e, fs.ErrNotExist) {
@@ -85,7 +85,7 @@ func (s *Spec) openFiles() (*checkpoint.Set, error) {
 		paths = append(paths, f)
 	}
 	if strings.HasSuffix(paths[0], ".index.json") {
-		paths = paths[:1] // the index names the shards that follow it
+		paths = paths[:1] // the first file is the index, which names the shards
 	}
 	set, err := checkpoint.Open(paths...)
 	if errors.Is(err, fs.ErrNotExist) && s.Set("model_files") {

@@ -5,30 +5,31 @@ import (
 	"math"
 )
 
-// Hyper are a model's sizes.
+// Hyper holds the sizes of a model or of one of its stacks.
 type Hyper struct {
 	Hidden     int // width of the residual stream
-	Embed      int // width of token embeddings; Hidden but for models with an input projection
+	Embed      int // width of token embeddings; equal to Hidden unless there is an input projection
 	Layers     int
 	Heads      int
 	KVHeads    int
 	HeadDim    int // of queries and keys
 	VDim       int // of values
-	FFN        int // rows of the first FFN matrix (of the gate, where gated); 0 until Resolve saw it
-	Vocab      int // ids that may be sampled
+	FFN        int // rows of the first FFN matrix (the gate of a gated FFN); 0 until Resolve reads it
+	Vocab      int // token ids that may be sampled
 	Rows       int // rows of the embedding matrix, at least Vocab
-	MaxContext int // positions the model was made for; 0: unknown
+	MaxContext int // positions that the model supports; 0: unknown
 	RopeDim    int // rotated channels of a head; 0 without rope
 }
 
-// Bounds that no model comes near; they keep products inside an int.
+// Upper bounds of sizes, far above any real model; they keep products inside an int.
 const (
 	maxWidth   = 1 << 24
 	maxLayers  = 1 << 14
 	maxExperts = 1 << 12
 )
 
-// config returns a hyper-parameter of config.json as an integer.
+// config returns a hyper-parameter of config.json as an integer, 0 if it is
+// absent and not required.
 func (s *Spec) config(name string, required bool) (int, error) {
 	v, ok := s.Config[name]
 	if !ok || v == nil {
@@ -81,10 +82,10 @@ func (s *Spec) hyperparameters() (Hyper, error) {
 	return h, s.ropeDim(&h)
 }
 
-// encoderHyper returns the sizes of the encoder in front of a decoder of sizes h.
-// A model spec that stands alone may leave them out where they are the
-// decoder's; what config.json leaves out has the default of a class of
-// transformers, which is another.
+// encoderHyper returns the sizes of an encoder that is combined with a decoder
+// of sizes h. A spec without config.json may omit sizes that equal the decoder's.
+// A config.json must state layers and heads, because transformers would use
+// the default of a class instead.
 func (s *Spec) encoderHyper(h Hyper) (Hyper, error) {
 	for _, f := range []struct {
 		name     string
@@ -103,7 +104,7 @@ func (s *Spec) encoderHyper(h Hyper) (Hyper, error) {
 	return h, s.headSizes(&h)
 }
 
-// headSizes completes and checks what follows from widths and heads.
+// headSizes computes and checks the sizes that follow from widths and heads.
 func (s *Spec) headSizes(h *Hyper) error {
 	if h.Layers > maxLayers {
 		return errAt(s.Pos("hyper.num_hidden_layers"), "num_hidden_layers: have %d, want at most %d", h.Layers, maxLayers)
@@ -167,7 +168,7 @@ func (s *Spec) ropeDim(h *Hyper) error {
 	}
 	if n.RopeDim > 0 {
 		h.RopeDim, key = n.RopeDim, "network_structure.rope_dim"
-		// chatglm2 gives the full width and turns the first half of it.
+		// chatglm2 states the full width, but only the first half is rotated.
 		if s.Set(key) && n.QKColumnOrder == 1 && n.PartialRotaryFactor == 1 && n.RopeDim > h.HeadDim {
 			h.RopeDim = h.HeadDim
 		}
@@ -178,7 +179,7 @@ func (s *Spec) ropeDim(h *Hyper) error {
 	return nil
 }
 
-// checkConsistency finds keys of network_structure that contradict each other.
+// checkConsistency returns an error for keys of network_structure that contradict each other.
 func (s *Spec) checkConsistency() error {
 	n := &s.Network
 	at := func(key, format string, args ...any) error {

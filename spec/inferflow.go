@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// correct mends what a model_spec.json says by what the architecture in its
-// config.json is known to be: the language has one gelu for two functions, and
-// its sines do not start where the models' do.
+// correct adjusts a model_spec.json of Inferflow by the architecture that its
+// config.json names. Inferflow's format has one word for two GELU functions, and
+// its sinusoids start at another position than those of the models.
 func (s *Spec) correct() {
 	n := &s.Network
 	if s.Set("iflow") {
@@ -37,8 +37,8 @@ func (s *Spec) namedActivation() (string, bool) {
 	return act, err == nil && ok
 }
 
-// architecture returns the modules of the architecture that config.json names,
-// where there is a family of it.
+// architecture returns the modules of the family of the architecture that
+// config.json names. It reports false if there is no such family.
 func (s *Spec) architecture() (Network, bool) {
 	n := newNetwork()
 	arch, _ := s.Config["model_type"].(string)
@@ -51,8 +51,9 @@ func (s *Spec) architecture() (Network, bool) {
 	return n, err == nil
 }
 
-// normFunction returns the function of a norm with or without a bias. A norm that
-// adds a bias is no rms norm, though model_spec.json of Orion calls it one.
+// normFunction returns the function of a norm with or without a bias. RMSNorm has
+// no bias, so a norm with one is LayerNorm, even if the model_spec.json says rms
+// (Orion).
 func (l *lowerer) normFunction(std string) string {
 	f := l.Net.NormalizationFunction
 	if f != "rms" || !l.has(std+".bias") {

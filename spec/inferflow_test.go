@@ -18,13 +18,13 @@ import (
 
 var inferflowSpecs = flag.String("inferflow-specs", "../models/testdata/inferflow", "folder of Inferflow's model_spec.json files as MODEL__FILE, which must be read unchanged")
 
-// An inferflowModel says of which model of the library a model spec is, and
-// how its files differ from those that transformers writes today.
+// An inferflowModel maps a model spec of Inferflow to a model of the library, with
+// the differences between its files and those that transformers writes today.
 type inferflowModel struct {
-	name    string   // of models.Lookup
-	renamed []string // pairs for strings.NewReplacer: names in the headers
-	stored  string   // more headers
-	differs string   // why the module is not that of the library's model spec
+	name    string   // argument of models.Lookup
+	renamed []string // pairs for strings.NewReplacer, applied to the headers
+	stored  string   // additional headers
+	differs string   // reason why the module differs from the library's
 }
 
 const bothEmbeddings = "model.encoder.embed_tokens.weight f32 128112 1024\nmodel.decoder.embed_tokens.weight f32 128112 1024\nlm_head.weight f32 128112 1024\n" +
@@ -67,9 +67,9 @@ var inferflowModels = map[string]inferflowModel{
 
 const invFreq = "model.layers.{0..32}.self_attn.rotary_emb.inv_freq f32 64\n"
 
-// TestInferflowModels lowers Inferflow's model specs, unchanged, at the
-// sizes of their models, and compares the modules with those of the library's
-// own model specs.
+// TestInferflowModels lowers Inferflow's unchanged model specs at the real sizes
+// of their models. It compares the modules with those of the library's model
+// specs.
 func TestInferflowModels(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(*inferflowSpecs, "*__*.json"))
@@ -108,7 +108,7 @@ func TestInferflowModels(t *testing.T) {
 	}
 }
 
-// ownModule lowers the library's own model spec of a model.
+// ownModule lowers the library's model spec of a model.
 func ownModule(t *testing.T, name string, p published) string {
 	t.Helper()
 	src, err := models.Lookup(name)
@@ -128,8 +128,8 @@ var (
 	ownName    = regexp.MustCompile(`[%@][a-z]\w*|module \w+`)
 )
 
-// canonical leaves out the names of stored tensors and numbers weights and
-// values in the order in which they come.
+// canonical removes the names of stored tensors and numbers weights and values in
+// order of appearance.
 func canonical(module string) string {
 	numbers := map[string]string{}
 	module = storedName.ReplaceAllString(columns.ReplaceAllString(module, " :"), `""`)
@@ -141,12 +141,12 @@ func canonical(module string) string {
 	})
 }
 
-// inferflowNumbers are the model specs of families of which testdata has a
-// tiny model; the numbers of experts and vocabulary that others state fit only
-// their own models.
+// inferflowNumbers are the model specs of families with a tiny model in testdata.
+// Other specs state numbers of experts and vocabulary sizes that fit only their
+// own models.
 var inferflowNumbers = []struct {
 	spec, model string
-	renamed     []string // pairs: names in our files, names in Inferflow's
+	renamed     []string // pairs: name in the tiny model's files, name in Inferflow's
 }{
 	{"llama2_7b_hf__model_spec.json", "llama", nil},
 	{"llama2_13b_chat_hf__model_spec.json", "llama_llama3", nil},
@@ -164,8 +164,8 @@ var inferflowNumbers = []struct {
 	{"bert_base_multilingual_cased__model_spec.json", "bert_mlm", []string{"LayerNorm.weight", "LayerNorm.gamma", "LayerNorm.bias", "LayerNorm.beta"}},
 }
 
-// TestInferflowNumbers runs tiny models by Inferflow's unchanged
-// model specs and compares with transformers.
+// TestInferflowNumbers runs tiny models with Inferflow's unchanged model specs and
+// compares the results with transformers.
 func TestInferflowNumbers(t *testing.T) {
 	t.Parallel()
 	for _, c := range inferflowNumbers {

@@ -9,18 +9,18 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A LibraryModel is what the model library says of a model without its files.
+// A LibraryModel is an entry of the model library, known without the model's files.
 type LibraryModel struct {
 	Name       string
-	Family     string // "": the spec describes the network itself
+	Family     string // "": the spec describes the network without a family
 	Network    string // such as decoder_only, or decoder_only.sparse_moe
 	Parameters int    // 0: not known
 	Repository string // hub repository of the files; "": none
 	Embedded   bool   // the library holds the files itself
-	Spec       *Spec  // as written: no family, option or config.json is applied
+	Spec       *Spec  // as written, without family, options and config.json
 }
 
-// Library lists the models of the library by name.
+// Library returns the models of the library, sorted by name.
 func Library() []LibraryModel {
 	var list []LibraryModel
 	for _, name := range models.Names() {
@@ -41,7 +41,7 @@ func Library() []LibraryModel {
 	return list
 }
 
-// networkType returns the type that a network_structure or else the family states.
+// networkType returns the type that network_structure states, or else the family.
 func networkType(name string, network *yaml.Node) string {
 	if t := statedType(network); t != "" {
 		return t
@@ -58,7 +58,7 @@ func networkType(name string, network *yaml.Node) string {
 	return ""
 }
 
-// statedType returns the value of the key type of a network_structure, "" for none.
+// statedType returns the value of network_structure's key type, or "" if it is absent.
 func statedType(network *yaml.Node) string {
 	if network == nil {
 		return ""
@@ -74,8 +74,8 @@ func statedType(network *yaml.Node) string {
 // Parameters counts the elements of the stored tensors that the model uses.
 func (m *Model) Parameters() int64 { return m.countParameters("") }
 
-// countParameters counts those of tensors whose names in the files match a
-// pattern; "" matches all.
+// countParameters counts the elements of the used tensors with stored names that
+// match a pattern; "" matches all.
 func (m *Model) countParameters(pattern string) (n int64) {
 	seen := map[string]bool{}
 	for _, t := range m.tensors {

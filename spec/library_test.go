@@ -17,8 +17,8 @@ import (
 
 const libraryDir = "../models/testdata/library"
 
-// A published model is what a file of testdata/library holds: config.json with
-// the sizes of the real model, the headers of its files, and the IR.
+// A published model is a file of testdata/library: config.json with the sizes of
+// the real model, the headers of its files, and the IR.
 type published struct {
 	file   string
 	ar     *txtar.Archive
@@ -48,14 +48,14 @@ func readPublished(t testing.TB, name string) (published, bool) {
 	return p, true
 }
 
-// inTree are the models of the library whose own files lie in the repository,
-// where other tests run them.
+// inTree lists models of the library with files in the repository; other tests
+// run them.
 var inTree = map[string]bool{"demo": true}
 
-// TestLibraryModels lowers every model of the library at its real size. A
-// model whose model spec cites where its sizes were read ("# Sizes: …") is
-// compared with a golden IR; the others must only be sound. Where it cites a
-// number of parameters, the module's tensors have as many.
+// TestLibraryModels lowers every model of the library at its real size. If the
+// model spec cites the source of its sizes ("# Sizes: …"), the IR is compared with
+// a golden file; otherwise it must only be valid. If it cites a number of
+// parameters, the count of the module's tensors must agree.
 func TestLibraryModels(t *testing.T) {
 	t.Parallel()
 	for _, name := range models.Names() {
@@ -102,7 +102,7 @@ func TestLibraryModels(t *testing.T) {
 	}
 }
 
-// cited reads the comments of a model's model spec.
+// cited returns the citations in the comments of a model spec.
 func cited(src string) (sizes bool, parameters string) {
 	for line := range strings.SplitSeq(src, "\n") {
 		if strings.HasPrefix(line, "# Sizes: ") {
@@ -118,8 +118,8 @@ func cited(src string) (sizes bool, parameters string) {
 var parametersForm = regexp.MustCompile(`^(about )?([0-9.]+)([MB]?)(?: of (\S+))? \(.+\)$`)
 
 // checkParameters compares the number of parameters with the published one:
-// exactly, "about" (to 1 %), as far as it is rounded ("1.3B"), or those of the
-// tensors that a pattern names.
+// exactly, "about" (within 1 %), at the precision of a rounded number ("1.3B"), or
+// for the tensors that match a pattern.
 func checkParameters(t *testing.T, m *Model, text string) {
 	t.Helper()
 	f := parametersForm.FindStringSubmatch(text)
@@ -143,7 +143,7 @@ func checkParameters(t *testing.T, m *Model, text string) {
 	}
 }
 
-// TestGoldensHaveModels: every file of testdata/library is of a model.
+// TestGoldensHaveModels checks that every file of testdata/library belongs to a model.
 func TestGoldensHaveModels(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(libraryDir, "*.txtar"))

@@ -33,7 +33,7 @@ func Load(path string, opt Options) (*Spec, error) {
 	case ".bin":
 		return loadWeightFile(path, "llama2.c", opt)
 	case ".safetensors", ".pt", ".pth":
-		return nil, &Error{What: fmt.Sprintf("%s: a weight file without hyper-parameters; give its folder (with config.json) or a model spec", path)}
+		return nil, &Error{What: fmt.Sprintf("%s: the weight file contains no hyper-parameters; give its folder (with config.json) or a model spec", path)}
 	}
 	src, err := readBounded(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func loadLibrary(name string, opt Options, statErr error) (*Spec, error) {
 	}
 	src, err := models.Lookup(name)
 	if err != nil || strings.ContainsAny(name, "/\\") {
-		return nil, &Error{What: fmt.Sprintf("%s: no such file, and no model of the library%s", name, suggest(name, models.Names()))}
+		return nil, &Error{What: fmt.Sprintf("%s: no such file and no such model in the library%s", name, suggest(name, models.Names()))}
 	}
 	return load(name+".yaml", ".", src, opt)
 }
@@ -73,7 +73,7 @@ func load(file, base string, src []byte, opt Options) (*Spec, error) {
 	return s.complete(network, opt)
 }
 
-// loadDir derives the model spec of a model folder.
+// loadDir derives a model spec from a model folder.
 func loadDir(dir string, opt Options) (*Spec, error) {
 	if opt.ModelDir != "" {
 		dir = opt.ModelDir
@@ -100,13 +100,13 @@ func loadDir(dir string, opt Options) (*Spec, error) {
 			return loadWeightFile(files[0], form.format, opt)
 		}
 		if len(files) > 1 {
-			return nil, &Error{What: fmt.Sprintf("%s: %d files %s (%s, %s, …); name the one to use", dir, len(files), form.glob, filepath.Base(files[0]), filepath.Base(files[1]))}
+			return nil, &Error{What: fmt.Sprintf("%s: %d files match %s (%s, %s, …); name the one to use", dir, len(files), form.glob, filepath.Base(files[0]), filepath.Base(files[1]))}
 		}
 	}
-	return nil, &Error{What: fmt.Sprintf("%s: not a model folder: have no config.json, no .gguf and no llama2.c .bin file", dir)}
+	return nil, &Error{What: fmt.Sprintf("%s: not a model folder: no config.json, .gguf or llama2.c .bin file", dir)}
 }
 
-// loadWeightFile derives the model spec of a file with embedded hyper-parameters.
+// loadWeightFile derives a model spec from a weight file that contains its hyper-parameters.
 func loadWeightFile(path, format string, opt Options) (*Spec, error) {
 	s := &Spec{Version: Version, Name: baseName(path), ModelDir: filepath.Dir(path), ModelFiles: []string{filepath.Base(path)}, ModelFileFormat: format, File: path}
 	if format == "llama2.c" {
@@ -131,8 +131,8 @@ func baseName(path string) string {
 	return b
 }
 
-// Parse reads the text of a model spec with the given config.json; it
-// touches no file. A nil config is an empty one.
+// Parse parses the text of a model spec and completes it with the given
+// config.json. It reads no file. A nil config is empty.
 func Parse(file string, src []byte, config map[string]any, opt Options) (*Spec, error) {
 	s, network, err := parse(file, src)
 	if err != nil {
@@ -144,8 +144,8 @@ func Parse(file string, src []byte, config map[string]any, opt Options) (*Spec, 
 	return s.complete(network, opt)
 }
 
-// parse decodes all but network_structure, whose values may refer to a
-// config.json that only the rest of the model spec names.
+// parse decodes all keys but network_structure, which it returns. Its values may
+// refer to a config.json that is known only after the other keys are decoded.
 func parse(file string, src []byte) (*Spec, *yaml.Node, error) {
 	s := &Spec{File: file, set: positions{}}
 	var doc yaml.Node
@@ -190,7 +190,7 @@ func parse(file string, src []byte) (*Spec, *yaml.Node, error) {
 	return s, network, nil
 }
 
-// yamlError returns yaml.v3's "yaml: line 3: …" our form.
+// yamlError converts an error of yaml.v3 ("yaml: line 3: …") to an Error.
 func yamlError(file string, err error) error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	p := Pos{File: file}
@@ -204,7 +204,7 @@ func yamlError(file string, err error) error {
 	return &Error{Pos: p, What: "not YAML: " + msg}
 }
 
-// readConfig fills Config from config.json or from the weight file's metadata.
+// readConfig reads config.json, or else the weight file's metadata, into Config.
 func (s *Spec) readConfig() error {
 	if !s.Set("config_file") && s.ModelFileFormat != "gguf" && s.ModelFileFormat != "llama2.c" {
 		if _, err := os.Stat(filepath.Join(s.ModelDir, "config.json")); err == nil {
@@ -268,7 +268,7 @@ func (s *Spec) complete(network *yaml.Node, opt Options) (*Spec, error) {
 		return nil, err
 	}
 	if s.Network.NormalizationFunction == "linear" {
-		s.Network.NormParameters = false // it is a factor, and nothing else
+		s.Network.NormParameters = false // a linear norm is only a factor
 	}
 	if err := s.checkPatterns(); err != nil {
 		return nil, err
@@ -306,9 +306,9 @@ func (s *Spec) applyOptions(opt Options) error {
 	return nil
 }
 
-// buildNetwork layers network_structure: defaults, the family or (where the
-// model spec states its type) config.json's common values and the type's
-// preset, then the model spec's own keys.
+// buildNetwork decodes network_structure in layers: the defaults, then the
+// family, then the model spec's own keys. If the model spec states its type, the
+// common values of config.json and the preset of the type replace the family.
 func (s *Spec) buildNetwork(node *yaml.Node) error {
 	s.Network = newNetwork()
 	d := &decoder{file: s.File, config: s.Config, set: s.set}
@@ -343,8 +343,8 @@ func (s *Spec) buildNetwork(node *yaml.Node) error {
 	return nil
 }
 
-// family finds the defaults: by `family`, by the architecture in config.json,
-// or the generic ones for a model spec that says its type itself.
+// family returns the defaults: the family that `family` names, that of
+// config.json's architecture, or the generic one if the model spec states its type.
 func (s *Spec) family(typ string) (*family, error) {
 	if s.Family != "" {
 		f, ok := findFamily(s.Family)
@@ -362,7 +362,7 @@ func (s *Spec) family(typ string) (*family, error) {
 		return f, nil
 	}
 	if arch == "" {
-		return nil, errAt(Pos{File: s.File}, "network_structure.type: missing, and no model_type is known to derive it from; want type, or family: one of %s", strings.Join(Architectures(), ", "))
+		return nil, errAt(Pos{File: s.File}, "network_structure.type: missing, and config.json states no model_type to derive it from; want type, or family: one of %s", strings.Join(Architectures(), ", "))
 	}
 	return nil, s.unknownArchitecture(arch)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// pageRows is the KV page: one kernel tile of positions.
+// pageRows is the size of a KV cache page: one kernel tile of positions.
 const pageRows = 64
 
-// Lower writes the model as IR: one module with the graph `decode`, or
-// `encode`, or both for an encoder-decoder.
+// Lower returns the model as an IR module. It has the graph `decode`, `encode`
+// for an encoder, or both for an encoder-decoder.
 func Lower(m *Model) (*ir.Module, error) {
 	src, err := m.LowerText()
 	if err != nil {
@@ -33,8 +33,8 @@ func Lower(m *Model) (*ir.Module, error) {
 
 var weightReference = regexp.MustCompile(`@[A-Za-z0-9_]+`)
 
-// misfit returns the error for a graph that ops refuse: the shape of a stored tensor,
-// where no rule of shapes says what it must be.
+// misfit converts an ir error to one about the stored tensors or the
+// configuration: an op rejects a stored shape that checkTensors does not check.
 func (m *Model) misfit(err error) error {
 	what, pos := err.Error(), Pos{File: m.Spec.File}
 	if first := (*ir.Error)(nil); errors.As(err, &first) {
@@ -50,7 +50,7 @@ func (m *Model) misfit(err error) error {
 	return errAt(pos, "the stored tensors do not fit the configuration: %s", what)
 }
 
-// LowerText is Lower's text, in which the types of ops are left out.
+// LowerText returns the IR text that Lower parses. It omits the types of ops.
 func (m *Model) LowerText() ([]byte, error) {
 	if m.graph != nil {
 		return m.lowerGraph(), nil
@@ -84,27 +84,27 @@ func (m *Model) LowerText() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// A lowerer holds the module being written. Its methods are the atomic
-// modules, one file per family of them.
+// A lowerer holds the module being written. Its methods write the atomic
+// modules, grouped by file.
 type lowerer struct {
 	*Model
-	weights []string // declarations, in order of use
+	weights []string // declarations, in the order of their first use
 	states  []string // declarations
 	graphs  []string
 	decls   map[string]bool
-	err     error // the first thing that could not be lowered
+	err     error // the first error
 
 	// The stack and graph being written.
 	s       *stack
 	Hyper   Hyper // of the stack
 	windows []int
-	kv      string // state of self-attention
+	kv      string // KV cache of self-attention
 	at      int    // first layer of the run being written
 	t       *text
 	cs      map[string]string // rope tables by kind
 }
 
-// enter starts on a stack.
+// enter makes s the current stack.
 func (l *lowerer) enter(s *stack) {
 	l.s, l.Hyper, l.windows, l.at = s, s.hyper, s.windows, 0
 	l.t, l.cs = newText(), map[string]string{}
@@ -114,7 +114,7 @@ func (l *lowerer) enter(s *stack) {
 	}
 }
 
-// has reports whether the model, or the layer being written, has the tensor.
+// has reports whether the model, or the current layer, has the tensor.
 func (l *lowerer) has(std string) bool {
 	_, ok := l.tensors[layerName(std, l.at)]
 	return ok
@@ -151,7 +151,7 @@ func (l *lowerer) inputs(names ...string) {
 	}
 }
 
-// yield ends the graph with its results, under the names they go by.
+// yield ends the graph with its results under the given names.
 func (l *lowerer) yield(values map[string]string, order ...string) {
 	var out []string
 	for _, name := range order {
@@ -167,7 +167,7 @@ func (l *lowerer) graph(name string) {
 	l.graphs = append(l.graphs, fmt.Sprintf("  graph %s (T tokens, R out_rows, S sequences) {\n%s  }\n", name, l.t.b.String()))
 }
 
-// state declares keys and values of the stack's layers; suffix is "source" or "".
+// state declares the KV cache of the stack's layers; suffix is "source" or "".
 func (l *lowerer) state(name string, windows []int, suffix string) {
 	h, kv := l.Hyper, l.Spec.stateType()
 	s := fmt.Sprintf("state %s[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged %d", name, h.Layers, kv, h.KVHeads, h.HeadDim, kv, h.KVHeads, h.VDim, pageRows)
@@ -180,7 +180,7 @@ func (l *lowerer) state(name string, windows []int, suffix string) {
 	l.states = append(l.states, s)
 }
 
-// stateType returns the element type of keys and values.
+// stateType returns the element type of the KV cache.
 func (s *Spec) stateType() tensor.DType {
 	switch {
 	case s.KVType != tensor.Invalid:
@@ -191,7 +191,7 @@ func (s *Spec) stateType() tensor.DType {
 	return tensor.F16
 }
 
-// commonWindow returns the window of all layers; 0 where they differ or have none.
+// commonWindow returns the window of all layers; 0 if they differ or have none.
 func commonWindow(windows []int) int {
 	for _, w := range windows {
 		if w != windows[0] {
@@ -204,8 +204,8 @@ func commonWindow(windows []int) int {
 	return windows[0]
 }
 
-// checkAllUsed refuses a tensor with a standard name that no module of this
-// network reads: leaving it out silently would give wrong numbers.
+// checkAllUsed returns an error for a tensor with a standard name that no module
+// of this network reads. Omitting such a tensor silently would give wrong results.
 func (l *lowerer) checkAllUsed() {
 	used := map[string]bool{}
 	for _, std := range l.standard {
@@ -214,18 +214,18 @@ func (l *lowerer) checkAllUsed() {
 	for _, std := range l.Tensors() {
 		form, _ := layerForm(std)
 		form = tensorIndex.ReplaceAllString(form, ".{j}.")
-		alike := strings.Replace(form, "_norm.{j}.", "_norm.", 1) // one tensor a head
+		alike := strings.Replace(form, "_norm.{j}.", "_norm.", 1) // one tensor per head
 		if used[form] || used[alike] || std == "output.weight" && l.Net.TiedEmbeddings {
 			continue
 		}
-		l.fail("tensor %q stands for %s, which no module of this network reads%s", l.tensors[std].File, std, l.Spec.unreadHint())
+		l.fail("tensor %q maps to %s, which no module of this network reads%s", l.tensors[std].File, std, l.Spec.unreadHint())
 		return
 	}
 }
 
 var tensorIndex = regexp.MustCompile(`\.[0-9]+\.`)
 
-// identifier makes a module name of a model's name.
+// identifier converts a model's name to a module name.
 func identifier(s string) string {
 	var b strings.Builder
 	for _, c := range s {

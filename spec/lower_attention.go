@@ -7,8 +7,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// attention writes self-attention of a run of layers on x, without the
-// residual.
+// attention writes the self-attention of a run of layers on x, without the
+// residual addition.
 func (l *lowerer) attention(x string, run layerRun) string {
 	if l.Net.LatentAttention {
 		return l.attend(l.latentQueryKeyValue(x, run.rope), run)
@@ -30,7 +30,7 @@ func (l *lowerer) attention(x string, run layerRun) string {
 	return l.attend([3]string{q, k, v}, run)
 }
 
-// attend writes the token's row of the state, attention on the state and the
+// attend writes the token's row of the KV cache, attention on the cache and the
 // output projection.
 func (l *lowerer) attend(qkv [3]string, run layerRun) string {
 	l.t.effect("kv_append", []string{l.kv, qkv[1], qkv[2]})
@@ -78,8 +78,8 @@ func (l *lowerer) attentionAttrs(run layerRun) attrs {
 	return a
 }
 
-// queryKeyValue writes the three projections, cut from one matrix where the
-// checkpoint stores them fused.
+// queryKeyValue writes the three projections. If the checkpoint stores them as
+// one fused matrix, each weight is a cut of it.
 func (l *lowerer) queryKeyValue(x string) (q, k, v string) {
 	type part struct {
 		name, std string
@@ -102,14 +102,14 @@ func (l *lowerer) queryKeyValue(x string) (q, k, v string) {
 	return out[0], out[1], out[2]
 }
 
-// qkvCuts returns the rows of q, k and v in a fused matrix. Format 0 groups them
-// by KV head (its query heads, its key head, its value head); format 1 has all
-// of q, then k, then v; format 2 has four blocks of q, v and k, one for each of the
-// processors that CodeGen was trained on.
+// qkvCuts returns the rows of q, k and v in a fused matrix. Format 0 groups the
+// rows by KV head: its query heads, its key head, its value head. Format 1 stores
+// all of q, then k, then v. Format 2 stores four blocks of q, v and k, because
+// CodeGen was trained on four devices.
 func (l *lowerer) qkvCuts() []*cut {
 	h := l.Hyper
 	hd, kv := h.HeadDim, h.KVHeads
-	q := h.Heads / kv * hd // query rows of a group
+	q := h.Heads / kv * hd // query rows per group
 	if l.Net.QKVFormat == 0 {
 		group := q + 2*hd
 		return []*cut{groupCut(kv, group, 0, q), groupCut(kv, group, q, q+hd), groupCut(kv, group, q+hd, group)}
@@ -117,7 +117,7 @@ func (l *lowerer) qkvCuts() []*cut {
 	if l.Net.QKVFormat == 2 {
 		part := h.Heads * hd / 4
 		if h.Heads*hd%4 != 0 || kv != h.Heads {
-			l.fail("network_structure.qkv_format: 2 needs as many KV heads as heads, and %d channels that four blocks share", h.Heads*hd)
+			l.fail("network_structure.qkv_format: 2 needs as many KV heads as heads, and %d channels divisible into four blocks", h.Heads*hd)
 		}
 		return []*cut{groupCut(4, 3*part, 0, part), groupCut(4, 3*part, 2*part, 3*part), groupCut(4, 3*part, part, 2*part)}
 	}
@@ -125,9 +125,9 @@ func (l *lowerer) qkvCuts() []*cut {
 	return []*cut{rowsCut(0, all), rowsCut(all, all+kv*hd), rowsCut(all+kv*hd, all+2*kv*hd)}
 }
 
-// qkNorm normalizes queries or keys ("q", "k"): each head with shared or own
-// weights, or all heads together. The weight's shape tells which, where the
-// model spec does not.
+// qkNorm normalizes queries or keys (which is "q" or "k"): per head with shared
+// or individual weights, or over all heads together. With qk_norm auto, the shape
+// of the weight decides.
 func (l *lowerer) qkNorm(x, which string, heads int) string {
 	n := l.Net
 	std := l.s.in("self_attn." + which + "_norm")
@@ -164,13 +164,12 @@ func (l *lowerer) qkNorm(x, which string, heads int) string {
 	return l.normOp(hint, function, x, l.weight(name, std+".weight", nil), l.weight(name+"_bias", std+".bias", nil), n.QKNormBase, 1)
 }
 
-// perHeadNorm normalizes each head alone and multiplies by a weight that
-// differs from head to head.
+// perHeadNorm normalizes each head and multiplies it by weights of its own.
 func (l *lowerer) perHeadNorm(hint, function, x, w string, heads int) string {
 	return l.t.op(hint, "mul", []string{l.normOp(hint, function, x, "", "", 0, heads), w}, nil)
 }
 
-// weightOfHeads joins norm weights that are stored as one tensor a head.
+// weightOfHeads concatenates norm weights that are stored as one tensor per head.
 func (l *lowerer) weightOfHeads(name, std string, heads int) string {
 	first := fmt.Sprintf("%s.0.weight", std)
 	d := l.declaration(name, first)
@@ -193,14 +192,15 @@ func (l *lowerer) weightOfHeads(name, std string, heads int) string {
 	return "@" + d.name
 }
 
-// checkBuckets refuses buckets of relative positions whose widths do not grow
-// (Raffel et al. 2020, §2.1): half of those of a direction are one position each.
+// checkBuckets returns an error if the widths of relative position buckets do not
+// increase (Raffel et al. 2020, §2.1). Half of the buckets of a direction have a
+// width of one position.
 func (l *lowerer) checkBuckets(buckets int) {
 	n := buckets
 	if l.s.std == "enc" {
 		n /= 2
 	}
 	if l.s.std == "enc" && buckets%2 != 0 || n < 2 || l.Net.RelMaxDistance <= n/2 {
-		l.fail("relative positions: %d buckets up to a distance of %d; want an even number of buckets (4 or more in an encoder), and a distance above half of those of a direction", buckets, l.Net.RelMaxDistance)
+		l.fail("relative positions: %d buckets up to a distance of %d; want an even number of buckets (4 or more in an encoder), and a distance above half of the buckets of a direction", buckets, l.Net.RelMaxDistance)
 	}
 }

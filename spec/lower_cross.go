@@ -1,10 +1,10 @@
 package spec
 
-// crosses reports whether the stack's layers attend to an encoder's output.
+// crosses reports whether the stack's layers have cross-attention.
 func (l *lowerer) crosses() bool { return l.s.std == "dec" && l.Net.encodes() }
 
-// cross writes a decoder layer's attention on the source, with its norms and
-// residual.
+// cross writes the cross-attention of a decoder layer, with its norms and
+// residual addition.
 func (l *lowerer) cross(x string) string {
 	ca, h := l.s.in("cross_attn."), x
 	h, _ = l.norm("ch", "cross_norm", ca+"pre_norm", h, 0)
@@ -20,8 +20,8 @@ func (l *lowerer) cross(x string) string {
 	return x
 }
 
-// writeCross writes, at the end of the encoder's graph, the keys and values
-// that the decoder's layers read of the source.
+// writeCross writes, at the end of the encoder's graph, the keys and values for
+// the decoder's cross-attention.
 func (l *lowerer) writeCross(x string) string {
 	var dec *stack
 	for _, s := range l.stacks() {

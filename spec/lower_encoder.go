@@ -3,8 +3,8 @@ package spec
 import "github.com/iflowc/iflowc/ir/tensor"
 
 // encode writes the encoder's graph. Its result is the last hidden state of
-// every token; an encoder without a decoder has the heads of its checkpoint
-// besides, on output rows.
+// every token. An encoder without a decoder also gets the heads of its
+// checkpoint, which run on output rows.
 func (l *lowerer) encode() {
 	alone := !l.Net.decodes()
 	l.inputs("ids", "pos")
@@ -33,8 +33,8 @@ func (l *lowerer) encode() {
 // maskedHead reports whether the checkpoint has a masked-LM head.
 func (l *lowerer) maskedHead() bool { return l.has("output.bias") || l.has("output.weight") }
 
-// heads writes what runs on output rows: the masked-LM head on masked tokens,
-// pooler and classifier on each sequence's first token.
+// heads writes the heads that run on output rows: the masked-LM head on masked
+// tokens, the pooler and the classifier on each sequence's first token.
 func (l *lowerer) heads(x string, out map[string]string) {
 	pooled, classes := l.has("pooler.weight"), l.has("classifier.weight")
 	if !l.maskedHead() && !pooled && !classes {
@@ -60,8 +60,8 @@ func (l *lowerer) heads(x string, out map[string]string) {
 	}
 }
 
-// meanOfTokens returns every token the mean of the states of its sequence:
-// attention by queries of zeros weighs all of them alike.
+// meanOfTokens returns, for every token, the mean of the states of its sequence:
+// attention with zero queries weights all tokens equally.
 func (l *lowerer) meanOfTokens(x string) string {
 	h := l.Hyper
 	h.Layers, h.KVHeads, h.HeadDim, h.VDim = 1, h.Heads, h.Hidden/h.Heads, h.Hidden/h.Heads
@@ -80,8 +80,8 @@ func (l *lowerer) meanOfTokens(x string) string {
 	return result
 }
 
-// maskedLogits returns the masked-LM head (Devlin et al. 2019): a transform with
-// activation and norm, then the embeddings' transpose and a bias.
+// maskedLogits writes the masked-LM head (Devlin et al. 2019): a dense layer with
+// activation and norm, then the transposed embeddings and a bias.
 func (l *lowerer) maskedLogits(x string) string {
 	logits := l.t.op("logits", "matmul", []string{l.headTransform(x), l.headWeight()}, nil)
 	return l.bias("logits", "head_bias", "output", logits, l.biasCut())
@@ -102,8 +102,9 @@ func (l *lowerer) headTransform(x string) string {
 
 func (l *lowerer) typeRows() int { return l.tensors["enc.token_type_embeddings.weight"].Shape[0] }
 
-// typeEmbeddings adds the embeddings of token types; a table of one row is a
-// vector for all. Of a table of tasks the first row is added: no call names one.
+// typeEmbeddings adds the embeddings of token types. A table of one row is a
+// vector for all tokens. The first row of a table of tasks is added, because a
+// request cannot name a task.
 func (l *lowerer) typeEmbeddings(x string) string {
 	std := l.s.std + ".token_type_embeddings.weight"
 	switch {

@@ -6,14 +6,14 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// activations are the ops of activation_function's values (without glu_).
+// activations maps the values of activation_function (without glu_) to ops.
 var activations = map[string]string{
 	"sigmoid": "sigmoid", "elu": "elu", "relu": "relu", "gelu": "gelu_tanh", "gelu_erf": "gelu", "silu": "silu",
 	"quick_gelu": "quick_gelu", "relu2": "relu2", "tanh": "tanh", "identity": "identity",
 }
 
 // ffn writes the feed-forward network: w2·act(w1·x), or with a gate
-// w2·(act(w1·x) ⊙ w3·x), whose w1 and w3 may be stored as one.
+// w2·(act(w1·x) ⊙ w3·x). w1 and w3 may be stored as one matrix.
 func (l *lowerer) ffn(x string) string {
 	ff := l.s.in("feed_forward.")
 	var h string
@@ -37,7 +37,7 @@ func (l *lowerer) ffn(x string) string {
 	return l.bias("down", "w_down_bias", ff+"w2", d, nil)
 }
 
-// packedFFN is a gated FFN whose gate rows stand before its up rows in one matrix.
+// packedFFN writes a gated FFN with gate and up in one matrix, the gate's rows first.
 func (l *lowerer) packedFFN(x, std string) string {
 	lo, hi := rowsCut(0, l.Hyper.FFN), rowsCut(l.Hyper.FFN, 2*l.Hyper.FFN)
 	gate := l.linear("gate", "w_gate", std, x, lo)
@@ -67,14 +67,15 @@ func (l *lowerer) activationOp(name, x string) string {
 	return l.t.op("act", op, []string{x}, nil)
 }
 
-// xieluBeta is the slope of xIELU at 0, where published models have it.
+// xieluBeta is the slope of xIELU at 0 in the published models.
 const xieluBeta = 0.5
 
-// xielu writes xIELU (Huang and Schlag 2024, arXiv 2411.13010) with a layer's
-// own αp and αn, which are stored through softplus' inverse: αp·x² + β·x above
-// 0, αn·(eˣ − 1 − x) + β·x below, where αn is β and a softplus. With elu that is
-// β·elu(x) + αp·relu(x)² + (αn − β)·(elu(x) − x). transformers computes both in
-// bf16, and so do the transforms.
+// xielu writes xIELU (Huang and Schlag 2024, arXiv:2411.13010) with the layer's
+// own parameters αp and αn, which are stored as the inverse of softplus. The
+// function is αp·x² + β·x above 0 and αn·(eˣ − 1 − x) + β·x below, where αn is β
+// plus a softplus. In terms of elu it is
+// β·elu(x) + αp·relu(x)² + (αn − β)·(elu(x) − x). The transforms compute both
+// parameters in bf16, as transformers does.
 func (l *lowerer) xielu(x string) string {
 	bf16 := func(r *tensor.Transform) *tensor.Transform {
 		return &tensor.Transform{Op: "quantize", Args: []*tensor.Transform{r}, Type: tensor.BF16}

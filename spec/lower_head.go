@@ -6,8 +6,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// embedding writes token embeddings, their projection, multiplier, positions,
-// token types and norm.
+// embedding writes the token embeddings with their projection, multiplier,
+// positions, token types and norm.
 func (l *lowerer) embedding() string {
 	x := l.t.op("x0", "embed", []string{"%ids", l.weight("embed", l.embedStd(), nil)}, nil)
 	late := l.projectsLate()
@@ -38,7 +38,8 @@ func (l *lowerer) embedding() string {
 	return x
 }
 
-// embedStd returns the stack's own table of embeddings, or the one that both share.
+// embedStd returns the standard name of the stack's embedding table: its own or
+// the shared one.
 func (l *lowerer) embedStd() string {
 	if own := l.s.std + ".token_embeddings.weight"; l.has(own) {
 		return own
@@ -46,7 +47,7 @@ func (l *lowerer) embedStd() string {
 	return "dec.token_embeddings.weight"
 }
 
-// projected widens embeddings to the hidden width, where the model has a matrix for it.
+// projected writes the projection of embeddings to the hidden width, if the model has one.
 func (l *lowerer) projected(x string) string {
 	if !l.has("input_transform.weight") {
 		return x
@@ -55,14 +56,14 @@ func (l *lowerer) projected(x string) string {
 }
 
 // projectsLate reports whether positions and norm have the embeddings' width
-// (ELECTRA, ALBERT) and not the hidden one (OPT).
+// (ELECTRA, ALBERT) instead of the hidden width (OPT).
 func (l *lowerer) projectsLate() bool {
 	norm, ok := l.tensors[l.s.std+".input_norm.weight"]
 	return ok && len(norm.Shape) == 1 && norm.Shape[0] == l.Hyper.Embed && (l.Hyper.Embed != l.Hyper.Hidden || l.s.std == "enc")
 }
 
-// head writes what runs on output rows only: the final norm and the
-// projection to the vocabulary.
+// head writes the ops on output rows: the final norm and the projection to the
+// vocabulary.
 func (l *lowerer) head(x string) (logits, hidden string) {
 	last := l.t.op("last", "rows", []string{x, "%out_rows"}, nil)
 	n := l.scaled("last", last, l.Net.OutScale)
@@ -77,8 +78,8 @@ func (l *lowerer) head(x string) (logits, hidden string) {
 	return l.softcapped("logits", logits, l.Net.LogitSoftcap), hidden
 }
 
-// headWeight returns the matrix of the head: its own, or the embedding's where they
-// are tied; with unit rows where the model spec says so.
+// headWeight returns the output matrix: its own, or the embedding table if they
+// are tied. With normalize_lm_head its rows have unit length.
 func (l *lowerer) headWeight() string {
 	std, name := "output.weight", "head"
 	if !l.has(std) || l.Net.TiedEmbeddings {
@@ -91,7 +92,7 @@ func (l *lowerer) headWeight() string {
 	return l.weight(name, std, c)
 }
 
-// biasCut is headCut of a bias that is perhaps stored as a row (BART).
+// biasCut is headCut for a bias that may be stored as a row (BART).
 func (l *lowerer) biasCut() *cut {
 	if t := l.tensors["output.bias"]; len(t.Shape) != 2 {
 		return l.headCut()

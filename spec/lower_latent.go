@@ -2,10 +2,11 @@ package spec
 
 import "cmp"
 
-// latentQueryKeyValue writes multi-head latent attention's projections
-// (DeepSeek-V2, §2.1.2 and 2.1.3): keys and values come from a common low-rank
-// vector of each token; the rotary part of keys, one head of it, is beside
-// that and the same for all heads. States hold the full keys and values.
+// latentQueryKeyValue writes the projections of multi-head latent attention
+// (DeepSeek-V2, §2.1.2 and 2.1.3). Keys and values are projected from a common
+// low-rank vector of each token. The rotary part of the keys is one head, stored
+// beside that vector and shared by all heads. The KV cache holds the full keys
+// and values.
 func (l *lowerer) latentQueryKeyValue(x, rope string) [3]string {
 	n, h := l.Net, l.Hyper
 	sa := l.s.in("self_attn.")

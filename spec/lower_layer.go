@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A layerRun is consecutive layers of one structure; their windows may differ.
+// A layerRun is a range of consecutive layers of one structure; their windows may differ.
 type layerRun struct {
 	lo, hi  int
 	rope    string
@@ -17,7 +17,7 @@ func (r layerRun) mixedWindows() bool {
 	return slices.ContainsFunc(r.windows, func(w int) bool { return w != r.windows[0] })
 }
 
-// runs splits the layers where their structure changes.
+// runs splits the layers into ranges of equal structure.
 func (l *lowerer) runs() []layerRun {
 	var out []layerRun
 	for i := range l.Hyper.Layers {
@@ -32,7 +32,7 @@ func (l *lowerer) runs() []layerRun {
 	return out
 }
 
-// attnScale returns the factor on a layer's scores; 0 is the common one.
+// attnScale returns the factor on a layer's scores; 0 means 1/√head_dim.
 func (l *lowerer) attnScale(layer int) float64 {
 	scale := l.Net.AttnScale
 	if rs := l.Net.RopeScaling; l.Net.AttnScaleYarn && scale == 0 && rs != nil && rs.MScaleAllDim != 0 {
@@ -48,7 +48,7 @@ func (l *lowerer) attnScale(layer int) float64 {
 	return scale / float64(layer+1)
 }
 
-// layers writes one repeat per run; hint names the results.
+// layers writes one repeat per run; hint is the name of the results.
 func (l *lowerer) layers(hint, x string) string {
 	for _, run := range l.runs() {
 		l.at = run.lo
@@ -64,7 +64,7 @@ func (l *lowerer) layers(hint, x string) string {
 	return x
 }
 
-// layer writes attention and FFN with their norms and residuals.
+// layer writes attention and FFN with their norms and residual additions.
 func (l *lowerer) layer(x string, run layerRun) string {
 	n := l.Net
 	h := x
@@ -119,7 +119,7 @@ func (l *lowerer) scaledFFN(in string) string {
 	return l.scaled("f", f, l.Net.FFNOutScale)
 }
 
-// postNorm is a norm after a residual, where the model has its tensor.
+// postNorm writes a norm after a residual addition, if the model has its tensor.
 func (l *lowerer) postNorm(hint, weight, std, x string) (string, bool) {
 	if !l.has(std + ".weight") {
 		return x, false
@@ -127,7 +127,7 @@ func (l *lowerer) postNorm(hint, weight, std, x string) (string, bool) {
 	return l.norm(hint, weight, std, x, 0)
 }
 
-// outNorm is a norm on a sub-layer's output, where the model has its tensor.
+// outNorm writes a norm on the output of attention or FFN, if the model has its tensor.
 func (l *lowerer) outNorm(hint, weight, std, x string) string {
 	if !l.has(std + ".weight") {
 		return x

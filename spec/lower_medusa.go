@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// medusa writes the graph of the Medusa heads, in front of the decoder's.
+// medusa writes the graph of the Medusa heads before the decoder's graph.
 func (l *lowerer) medusa() {
 	if l.Medusa.Chained {
 		l.chain()
@@ -17,13 +17,13 @@ func (l *lowerer) medusa() {
 	decode := l.graphs[len(l.graphs)-1]
 	l.graphs = l.graphs[:len(l.graphs)-1]
 	l.graph(ir.DraftGraph)
-	l.graphs = append(l.graphs, decode) // the last graph is the one that gives the model's results
+	l.graphs = append(l.graphs, decode) // the last graph must be the one with the model's results
 }
 
-// medusaHeads begins with the output rows of the states that `decode` yielded as
-// %hidden, takes them through each head's residual blocks x + silu(W·x + b), and
-// projects them to the vocabulary. The columns of %medusa are those of head 0, of
-// head 1, …
+// medusaHeads writes the heads. Their input is %hidden, the output rows of the
+// states that `decode` yields. Each head applies its residual blocks
+// x + silu(W·x + b) and projects to the vocabulary. The columns of %medusa are
+// the logits of head 0, of head 1, and so on.
 func (l *lowerer) medusaHeads() {
 	d := l.Medusa
 	l.t = newText()
@@ -65,8 +65,8 @@ func (l *lowerer) medusaWeight(name, stored string, rows int) string {
 	return "@" + name
 }
 
-// medusaLogits projects the heads' states: through the checkpoint's own
-// matrices, or all of them at once through the model's.
+// medusaLogits projects the heads' states through the checkpoint's own matrices,
+// or all states in one matmul through the model's output matrix.
 func (l *lowerer) medusaLogits(states []string) string {
 	d := l.Medusa
 	var parts []string
@@ -93,8 +93,8 @@ func (l *lowerer) medusaLogits(states []string) string {
 	return l.t.op("p", "concat", parts, nil)
 }
 
-// sharedHead returns the model's head, or a copy of its first rows in the type of
-// the other matrices.
+// sharedHead returns the model's output matrix, or a copy of its first rows in
+// the type of the other matrices.
 func (l *lowerer) sharedHead() string {
 	if l.Medusa.Columns == l.Hyper.Vocab {
 		return l.headWeight()

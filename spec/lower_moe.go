@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// experts writes a mixture of experts: routing by a gate's logits, the routed
-// experts, and what every token passes besides.
+// experts writes a mixture of experts: routing by the gate's logits, the routed
+// experts and the shared expert.
 func (l *lowerer) experts(x string) string {
 	moe := l.s.in("moe.")
 	logits := l.linear("rl", "w_router", moe+"gate", x, l.expertRows())
@@ -27,7 +27,7 @@ func (l *lowerer) experts(x string) string {
 	return y
 }
 
-// scoreBiasCut is expertRows of a correction that is perhaps stored as a row
+// scoreBiasCut is expertRows for a score correction that may be stored as a row
 // (ERNIE 4.5).
 func (l *lowerer) scoreBiasCut() *cut {
 	if t, ok := l.tensors[layerName(l.s.in("moe.gate_score.bias"), l.at)]; !ok || len(t.Shape) != 2 {
@@ -40,7 +40,7 @@ func (l *lowerer) scoreBiasCut() *cut {
 	return &cut{rows: rows.rows, vector: true, apply: func(r *tensor.Transform) *tensor.Transform { return rows.apply(all.apply(r)) }}
 }
 
-// expertRows cuts the gate to the experts in use; nil where all are.
+// expertRows cuts the gate to the experts in use; nil if all are in use.
 func (l *lowerer) expertRows() *cut {
 	if n := l.usedExperts(); n < l.Net.ExpertCount {
 		return rowsCut(0, n)
@@ -66,8 +66,8 @@ func (l *lowerer) routeAttrs() attrs {
 	return a
 }
 
-// routed writes the experts op on one tensor an expert, or on tensors that
-// hold all experts.
+// routed writes the experts op. Its weights are stored as one tensor per expert,
+// or as tensors of all experts.
 func (l *lowerer) routed(x, r string) string {
 	part := l.expertWeight
 	if l.has(l.s.in("moe.experts.w2.weight")) {
@@ -88,7 +88,7 @@ func (l *lowerer) routed(x, r string) string {
 	}
 	for _, w := range args {
 		if w == "" {
-			l.fail("the experts of layer %d have tensors or biases that others lack; want gate, up and down alike", l.at)
+			l.fail("the experts of layer %d have different tensors or biases; want the same for gate, up and down", l.at)
 		}
 	}
 	return l.t.op("f", "experts", args, a)
@@ -102,7 +102,7 @@ func (l *lowerer) expertAttrs(gated bool) attrs {
 	} else {
 		act := activations[strings.TrimPrefix(n.ActivationFunction, "glu_")]
 		if d := ops.Experts.Attr("act"); !slices.Contains(d.Words, act) {
-			l.fail("network_structure.activation_function: %s is not available in experts; there are %s", n.ActivationFunction, strings.Join(d.Words, ", "))
+			l.fail("network_structure.activation_function: %s is not available in experts; known: %s", n.ActivationFunction, strings.Join(d.Words, ", "))
 		}
 		a = a.word("act", act)
 	}
@@ -112,7 +112,7 @@ func (l *lowerer) expertAttrs(gated bool) attrs {
 	return a
 }
 
-// expertWeight declares a weight whose experts are tensors of their own.
+// expertWeight declares a weight that is stored as one tensor per expert.
 func (l *lowerer) expertWeight(name, part, kind string) string {
 	std := l.s.in("moe.expert.{j}." + part + kind)
 	at := func(i, j int) (Tensor, bool) {
@@ -136,7 +136,7 @@ func (l *lowerer) expertWeight(name, part, kind string) string {
 			case !ok:
 				l.fail("tensor %s: missing for expert %d of layer %d", std, j, i)
 			case t.Pattern != first.Pattern:
-				l.fail("tensors %q and %q stand for %s, but one pattern must name all experts", first.File, t.File, std)
+				l.fail("tensors %q and %q map to %s, but one pattern must match all experts", first.File, t.File, std)
 			case fmt.Sprint(t.Shape) != fmt.Sprint(first.Shape):
 				l.fail("tensor %q: shape %v, want %v, that of %q", t.File, t.Shape, first.Shape, first.File)
 			}
@@ -152,8 +152,8 @@ func (l *lowerer) expertWeight(name, part, kind string) string {
 	return "@" + d.name
 }
 
-// sharedExpert returns the FFN that every token passes. With a gate it is a mixture
-// of one expert, whose weight is the gate's σ (Qwen2-MoE).
+// sharedExpert writes the FFN that every token passes. With a gate it is a
+// mixture of one expert with the gate's sigmoid as its weight (Qwen2-MoE).
 func (l *lowerer) sharedExpert(x string) string {
 	se := l.s.in("moe.shared_expert.")
 	if l.has(se + "gate.weight") {
@@ -193,8 +193,9 @@ func (l *lowerer) onlyExpert(name, std string) string {
 	return "@" + d.name
 }
 
-// stackedWeight declares a weight from a tensor of all experts: [E, rows, columns] or the experts' rows one behind the
-// other, each perhaps transposed, gate and up perhaps in one.
+// stackedWeight declares a weight from a tensor of all experts. Its shape is
+// [E, rows, columns], or the experts' rows are concatenated. The matrices may be
+// transposed, and gate and up may be stored in one.
 func (l *lowerer) stackedWeight(name, part, kind string) string {
 	std, both := l.s.in("moe.experts."+part+kind), false
 	if !l.has(std) && part != "w2" {
@@ -216,7 +217,7 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 	r := &tensor.Transform{Op: "part_rows", Args: []*tensor.Transform{tensor.Source(t.Pattern)}, Nums: []float64{float64(e)}}
 	shape := append([]int(nil), t.Shape...)
 	if shape[0]%e != 0 || kind == ".weight" && len(shape) < 2 || len(shape) > 3 {
-		l.fail("tensor %q: shape %v, want %d experts' matrices", t.File, t.Shape, e)
+		l.fail("tensor %q: shape %v, want the matrices of %d experts", t.File, t.Shape, e)
 		return "@" + d.name
 	}
 	switch {
@@ -237,7 +238,7 @@ func (l *lowerer) stackedWeight(name, part, kind string) string {
 	return "@" + d.name
 }
 
-// halfOfGateUp takes gate (w1) or up (w3) from the rows of both.
+// halfOfGateUp selects gate (w1) or up (w3) from a tensor that stores both.
 func (l *lowerer) halfOfGateUp(part string, r *tensor.Transform, shape []int) (*tensor.Transform, []int) {
 	f, at := shape[0]/2, 0
 	if part == "w3" {

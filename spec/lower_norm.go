@@ -2,9 +2,9 @@ package spec
 
 import "math"
 
-// norm writes a normalization with the tensors std.weight and std.bias, where
-// there are such tensors or norms have no parameters (no tensor tells of those:
-// they stand where a norm is common); it says whether it did.
+// norm writes a normalization with the tensors std.weight and std.bias and
+// reports whether it did: it writes nothing if the model has no such tensors.
+// Norms without parameters are always written.
 func (l *lowerer) norm(hint, weight, std, x string, base float64) (string, bool) {
 	w := l.weight(weight, std+".weight", nil)
 	if w == "" && l.Net.NormParameters {
@@ -13,13 +13,13 @@ func (l *lowerer) norm(hint, weight, std, x string, base float64) (string, bool)
 	return l.normOp(hint, l.normFunction(std), x, w, l.weight(weight+"_bias", std+".bias", nil), base, 1), true
 }
 
-// normOp writes one normalization op; w and b may be "". A linear norm is a
-// factor, the root of the width (Inferflow, TensorOpr::LinearNorm).
+// normOp writes one normalization op; w and b may be "". A linear norm multiplies
+// by the square root of the width (Inferflow, TensorOpr::LinearNorm).
 func (l *lowerer) normOp(hint, function, x, w, b string, base float64, heads int) string {
 	return l.normWith(hint, function, x, w, b, l.Net.NormEps, base, heads)
 }
 
-// normWith is normOp with an epsilon of its own.
+// normWith is normOp with the given epsilon.
 func (l *lowerer) normWith(hint, function, x, w, b string, eps, base float64, heads int) string {
 	if function == "linear" {
 		return l.scaled(hint, x, math.Sqrt(float64(l.Hyper.Hidden)))
@@ -41,7 +41,7 @@ func (l *lowerer) normWith(hint, function, x, w, b string, eps, base float64, he
 	return l.t.op(hint, op, args, a)
 }
 
-// scaled multiplies by a constant unless that is one.
+// scaled writes a multiplication by a constant, unless that is 1.
 func (l *lowerer) scaled(hint, x string, by float64) string {
 	if by == 1 {
 		return x
@@ -49,7 +49,7 @@ func (l *lowerer) scaled(hint, x string, by float64) string {
 	return l.t.op(hint, "scale", []string{x}, attrs{}.num("by", by))
 }
 
-// softcapped bounds values by cap·tanh(x/cap) unless cap is 0.
+// softcapped writes cap·tanh(x/cap), unless cap is 0.
 func (l *lowerer) softcapped(hint, x string, limit float64) string {
 	if limit == 0 {
 		return x

@@ -2,14 +2,14 @@ package spec
 
 import "math"
 
-// The kinds of rotary table that a layer may use.
+// The rotary tables that a layer may use.
 const (
 	ropeNone   = "none"
 	ropeGlobal = "cs"
-	ropeLocal  = "cs_local" // another base, unscaled, on sliding layers (Gemma 3)
+	ropeLocal  = "cs_local" // layers with a sliding window: another base, no scaling (Gemma 3)
 )
 
-// ropeKind says which rotary table a layer uses.
+// ropeKind returns the rotary table of a layer.
 func (l *lowerer) ropeKind(layer int) string {
 	n := l.Net
 	if n.PositionEmbedding != "rope" {
@@ -26,7 +26,7 @@ func (l *lowerer) ropeKind(layer int) string {
 	return ropeGlobal
 }
 
-// ropeTables writes the tables that some layer uses.
+// ropeTables writes the rotary tables that at least one layer uses.
 func (l *lowerer) ropeTables() {
 	l.cs = map[string]string{}
 	for i := range l.Hyper.Layers {
@@ -64,7 +64,7 @@ func (l *lowerer) rope(hint, x, kind string, heads int) string {
 	return l.t.op(hint, "rope", []string{x, l.cs[kind]}, a)
 }
 
-// learnedPositions adds the rows of a position table, from its offset on.
+// learnedPositions adds the rows of a position table, starting at its offset.
 func (l *lowerer) learnedPositions(x string) string {
 	std := l.s.std + ".pos_embeddings.weight"
 	if !l.has(std) {
@@ -83,8 +83,8 @@ func (l *lowerer) learnedPositions(x string) string {
 	return l.t.op("x0", "add", []string{x, p}, nil)
 }
 
-// sinusoid adds sines and cosines of positions. sinusoidal is fairseq's form of
-// them, sinusoidal2 that of Vaswani et al. 2017, §3.5, in halves.
+// sinusoid adds sines and cosines of positions. sinusoidal is the layout of
+// fairseq, sinusoidal2 that of Vaswani et al. 2017, §3.5, in halves.
 func (l *lowerer) sinusoid(x string) string {
 	a := attrs{}.int("dim", l.Hyper.Hidden)
 	switch l.Net.PositionEmbedding {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A text writes the body of a graph, one op a line. Types are left out: the
-// IR's reader infers them.
+// A text is the body of a graph being written, one op per line. It omits types,
+// which the IR parser infers.
 type text struct {
 	b      strings.Builder
 	indent int
@@ -17,7 +17,7 @@ type text struct {
 
 func newText() *text { return &text{indent: 2, used: map[string]int{}} }
 
-// fresh returns a value name that the graph has not used yet: %q, %q_2, …
+// fresh returns an unused value name: %q, %q_2, …
 func (t *text) fresh(hint string) string {
 	t.used[hint]++
 	if n := t.used[hint]; n > 1 {
@@ -32,15 +32,15 @@ func (t *text) line(format string, args ...any) {
 	t.b.WriteByte('\n')
 }
 
-// op writes `%hint = op args {attrs}` and gives the value's name.
+// op writes `%hint = op args {attrs}` and returns the value's name.
 func (t *text) op(hint, op string, args []string, a attrs) string {
 	name := t.fresh(hint)
 	t.line("%s = %s %s%s", name, op, strings.Join(args, ", "), a)
 	return name
 }
 
-// rename returns a value of the graph the name that its users know, and the
-// value that has it, if any, the other's.
+// rename renames the value from to to. If another value has that name already,
+// the two names are swapped.
 func (t *text) rename(from, to string) {
 	if from == to {
 		return
@@ -85,7 +85,7 @@ func (a attrs) ints(name string, v []int) attrs {
 	return append(a, name+"=["+strings.Join(s, ", ")+"]")
 }
 
-// String returns " {a=1, b}", or nothing.
+// String returns " {a=1, b}", or "" if there are no attributes.
 func (a attrs) String() string {
 	if len(a) == 0 {
 		return ""
@@ -93,11 +93,11 @@ func (a attrs) String() string {
 	return " {" + strings.Join(a, ", ") + "}"
 }
 
-// float prints the shortest decimal that reads back as v.
+// float returns the shortest decimal that parses to v.
 func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// float32s widens values computed in float32, so that their shortest form in
-// the text is that of the float32.
+// float32s widens values computed in float32, so that their shortest decimal form
+// is that of the float32.
 func float32s(v []float32) []float64 {
 	out := make([]float64, len(v))
 	for i, x := range v {

@@ -7,17 +7,17 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A cut says which part of a stored tensor a weight is.
+// A cut selects the part of a stored tensor that a weight uses.
 type cut struct {
 	rows   int  // rows of the result
-	vector bool // the result is a vector of that many elements
-	wide   bool // the result is computed, so that its type is not the stored one
+	vector bool // the result is a vector of rows elements
+	wide   bool // the result is computed, so its type differs from the stored type
 	apply  func(*tensor.Transform) *tensor.Transform
 }
 
-// weight declares `@name` for a standard tensor, of all layers that have it
-// where the standard name has {i}, and gives its name in the IR; "" where the
-// model has no such tensor.
+// weight declares `@name` for a standard tensor and returns the weight's name in
+// the IR, or "" if the model has no such tensor. If the standard name contains
+// {i}, the weight is an array over the layers that have the tensor.
 func (l *lowerer) weight(name, std string, c *cut) string {
 	if !l.has(std) {
 		return ""
@@ -31,7 +31,7 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 	for i := d.lo; i < d.hi; i++ {
 		t := l.tensors[layerName(std, i)]
 		if t.Pattern != first.Pattern {
-			l.fail("tensors %q and %q stand for %s, but one pattern must name all layers", first.File, t.File, std)
+			l.fail("tensors %q and %q map to %s, but one pattern must match all layers", first.File, t.File, std)
 		}
 		mixed, block = mixed || t.DType != typ, block || t.DType.IsBlock()
 	}
@@ -60,8 +60,8 @@ func (l *lowerer) weight(name, std string, c *cut) string {
 	return "@" + d.name
 }
 
-// wide returns the type that holds values of differing stored types: exact, but for
-// blocks that nobody asked to compute in another type, which f16 holds nearly.
+// wide returns a type that holds values of different stored types. It is f32, or
+// f16 with little loss for block types if quant is not set.
 func (l *lowerer) wide(block bool) tensor.DType {
 	if block && l.Spec.Quant == tensor.Invalid {
 		return tensor.F16
@@ -75,12 +75,12 @@ type declaration struct {
 	name, std string
 	lo, hi    int  // layers
 	layered   bool // an array over them; false for one tensor
-	experts   int  // and over so many experts; 0: none
+	experts   int  // number of experts that it is an array over; 0: none
 }
 
-// declaration finds the layers around the one being written that have the
-// tensor. Weights of an encoder in front of a decoder have names of their own,
-// and so have those of later runs of layers with the tensor.
+// declaration returns the consecutive layers around the current one that have
+// the tensor. Weights of an encoder in front of a decoder have distinct names,
+// and so have the weights of later runs of layers with the same tensor.
 func (l *lowerer) declaration(name, std string) declaration {
 	d := declaration{name: name, std: std, hi: 1}
 	if strings.HasPrefix(std, "enc.") && l.Net.decodes() {
@@ -89,7 +89,7 @@ func (l *lowerer) declaration(name, std string) declaration {
 	if !strings.Contains(std, "{i}") {
 		return d
 	}
-	if l.Net.WeightGroups > 0 { // one tensor for all layers of its group, named by the first of them
+	if l.Net.WeightGroups > 0 { // one tensor for all layers of a group, named by the group's first layer
 		own := l.weightGroup(l.Hyper.Layers, l.at)
 		for l.weightGroup(l.Hyper.Layers, d.lo) != own {
 			d.lo++
@@ -147,7 +147,7 @@ func (l *lowerer) linear(hint, weight, std, x string, c *cut) string {
 	return l.t.op(hint, "matmul", []string{x, l.weight(weight, std+".weight", c)}, nil)
 }
 
-// bias adds a projection's bias, where the model has one.
+// bias adds a projection's bias, if the model has one.
 func (l *lowerer) bias(hint, name, std, y string, c *cut) string {
 	b := l.weight(name, std+".bias", c)
 	if b == "" {
@@ -156,26 +156,26 @@ func (l *lowerer) bias(hint, name, std, y string, c *cut) string {
 	return l.t.op(hint, "add", []string{y, b}, nil)
 }
 
-// affine writes y = x·wᵀ + b, b where the model has one.
+// affine writes y = x·wᵀ + b, or y = x·wᵀ if the model has no bias.
 func (l *lowerer) affine(hint, name, std, x string) string {
 	return l.bias(hint, name+"_bias", std, l.linear(hint, name, std, x, nil), nil)
 }
 
-// rowsCut returns the contiguous rows lo..hi.
+// rowsCut returns the cut of rows lo to hi−1.
 func rowsCut(lo, hi int) *cut {
 	return &cut{rows: hi - lo, apply: func(r *tensor.Transform) *tensor.Transform {
 		return &tensor.Transform{Op: "rows", Args: []*tensor.Transform{r}, Nums: []float64{float64(lo), float64(hi)}}
 	}}
 }
 
-// groupCut is rows lo..hi of each of the groups.
+// groupCut returns the cut of rows lo to hi−1 of each group.
 func groupCut(groups, group, lo, hi int) *cut {
 	return &cut{rows: groups * (hi - lo), apply: func(r *tensor.Transform) *tensor.Transform {
 		return &tensor.Transform{Op: "group_rows", Args: []*tensor.Transform{r}, Nums: []float64{float64(groups), float64(group), float64(lo), float64(hi)}}
 	}}
 }
 
-// rowVector reshapes [1, n] or [heads, head_dim] parameters to one row of n.
+// rowVector returns the cut that reshapes [1, n] or [heads, head_dim] to a vector of n.
 func rowVector(n int) *cut {
 	return &cut{rows: n, vector: true, apply: func(r *tensor.Transform) *tensor.Transform {
 		return &tensor.Transform{Op: "reshape", Args: []*tensor.Transform{r}, Nums: []float64{float64(n)}}

@@ -12,7 +12,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// A nameRule says which standard tensor name a stored name stands for.
+// A nameRule maps a stored tensor name to a standard name.
 type nameRule struct {
 	stored   *Pattern
 	standard *Pattern
@@ -22,7 +22,7 @@ type nameRule struct {
 //go:embed names.yaml
 var namesYAML []byte
 
-// defaultRules are the built-in maps.
+// defaultRules returns the built-in rules of names.yaml.
 var defaultRules = sync.OnceValue(func() []nameRule {
 	var maps []struct {
 		Name, Prefix string
@@ -44,9 +44,9 @@ var defaultRules = sync.OnceValue(func() []nameRule {
 	return rules
 })
 
-// rulesOf returns an entry's rules: with its prefix, without, and with "model."
-// in front or taken away, since transformers saves a model with or without its
-// head's prefix.
+// rulesOf returns the rules of an entry: with its prefix, without it, and with
+// "model." added or removed. transformers saves a model with or without the
+// prefix of its head.
 func rulesOf(e Entry) ([]nameRule, error) {
 	std, err := ParsePattern(standardName(e.Val))
 	if err != nil {
@@ -67,7 +67,7 @@ func rulesOf(e Entry) ([]nameRule, error) {
 	return out, nil
 }
 
-// standardName returns the canonical one of the standard names with aliases.
+// standardName returns the canonical name of a standard name that has aliases.
 func standardName(s string) string {
 	switch s {
 	case "token_embeddings.weight", "shared.weight":
@@ -78,7 +78,7 @@ func standardName(s string) string {
 	return s
 }
 
-// standardForms are the last parts that a standard name may have.
+// standardForms are the last parts of standard names.
 var standardForms = []string{
 	"token_embeddings", "pos_embeddings", "token_type_embeddings", "task_type_embeddings", "input_norm", "output_norm", "output_post_norm", "output",
 	"input_transform", "input_transform.pre_norm", "input_transform.post_norm",
@@ -96,7 +96,7 @@ var standardForms = []string{
 	"pooler", "classifier",
 }
 
-// checkStandard reports whether a name is a standard one.
+// checkStandard returns an error if the entry's value is not a standard name.
 func checkStandard(e Entry) error {
 	name := standardName(e.Val)
 	form := strings.TrimPrefix(strings.TrimPrefix(name, "dec."), "enc.")
@@ -108,16 +108,16 @@ func checkStandard(e Entry) error {
 	}
 	base := strings.TrimSuffix(strings.TrimSuffix(form, ".weight"), ".bias")
 	if base == form {
-		return errAt(e.Pos, "tensor_name_mapping: %q is no standard tensor name; want one that ends in .weight or .bias", e.Val)
+		return errAt(e.Pos, "tensor_name_mapping: %q is not a standard tensor name; want one that ends in .weight or .bias", e.Val)
 	}
 	hint := ""
 	if n := spelling.Nearest(base, standardForms); n != "" && n != base {
 		hint = "; did you mean " + strings.Replace(name, base, n, 1) + "?"
 	}
-	return errAt(e.Pos, "tensor_name_mapping: %q is no standard tensor name%s", e.Val, hint)
+	return errAt(e.Pos, "tensor_name_mapping: %q is not a standard tensor name%s", e.Val, hint)
 }
 
-// checkPatterns checks the model spec's tensor names before any file is seen.
+// checkPatterns checks the tensor names of the model spec before files are opened.
 func (s *Spec) checkPatterns() error {
 	for _, e := range s.Network.TensorNameMapping {
 		if err := checkStandard(e); err != nil {
@@ -143,7 +143,7 @@ func (s *Spec) checkPatterns() error {
 	return nil
 }
 
-// rules lists the model spec's rules and then the built-in ones.
+// rules returns the model spec's rules, then the built-in rules.
 func (s *Spec) rules() ([]nameRule, error) {
 	var out []nameRule
 	for _, e := range s.Network.TensorNameMapping {
@@ -160,8 +160,8 @@ func (s *Spec) rules() ([]nameRule, error) {
 	return nestedRules(out)
 }
 
-// nestedRules are rules for the names of a language model inside a multimodal
-// one: language_model.model.layers…, or model.language_model.layers….
+// nestedRules returns rules for the names of a language model inside a multimodal
+// model: language_model.model.layers…, or model.language_model.layers….
 func nestedRules(rules []nameRule) ([]nameRule, error) {
 	out := make([]nameRule, 0, 2*len(rules))
 	for _, r := range rules {
@@ -176,21 +176,21 @@ func nestedRules(rules []nameRule) ([]nameRule, error) {
 	return append(out, rules...), nil
 }
 
-// otherModalities are the tensors of a multimodal model that its text does not
-// pass.
+// otherModalities are patterns of the tensors of a multimodal model that text
+// generation does not use.
 var otherModalities = []string{
 	"vision_tower.*", "model.vision_tower.*", "multi_modal_projector.*", "model.multi_modal_projector.*", "vision_model.*", "model.vision_model.*",
 	"visual.*", "model.visual.*", "audio_tower.*", "model.audio_tower.*",
 }
 
-// ignored reports whether the name is one that is no part of the model.
+// ignored reports whether the tensor is not part of the computation.
 func (s *Spec) ignored(name string) bool {
 	ignore := s.Ignore
 	if s.Config["text_only"] == true {
 		ignore = append(slices.Clone(ignore), otherModalities...)
 	}
 	for _, g := range ignore {
-		// Most names differ in their last part already, and models have up to 50,000.
+		// Fast path: most names already differ in their last part, and models have up to 50,000 names.
 		if i := strings.LastIndexByte(g, '*'); i >= 0 && !strings.ContainsAny(g[i:], `?[\`) && !strings.HasSuffix(name, g[i+1:]) {
 			continue
 		}

@@ -12,9 +12,10 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// A Medusa says that the model has Medusa heads (Cai et al. 2024,
-// arXiv:2401.10774), which propose the tokens after the next one. Head i, from
-// 0 on, guesses the token 2+i places behind the one whose state it reads.
+// A Medusa is the section medusa of a model spec. It adds Medusa heads (Cai et
+// al. 2024, arXiv:2401.10774), which draft tokens for speculative decoding. Head
+// i, counted from 0, predicts the token at position p+2+i from the state at
+// position p.
 type Medusa struct {
 	File    string `yaml:"file"`                       // checkpoint of the heads in model_dir, .safetensors or .pt; default: tensors medusa_head.0.0.linear.weight … of the model's files
 	Heads   int    `yaml:"heads"`                      // heads to use, from the first; of an autoregressive head (Hydra): maximum tokens that it drafts in a row; 0: all, or 6 tokens
@@ -27,37 +28,38 @@ type Medusa struct {
 	Alpha     float64 `yaml:"posterior_alpha"`              // α of typical acceptance; default: 0.3
 }
 
-// medusaPrefixes are what stands before a head's number in the names of its
-// tensors: in a checkpoint of its own, in one that says so, in the model's files.
+// medusaPrefixes are the possible prefixes of a head's number in the names of its
+// tensors: in a separate checkpoint, in a separate checkpoint that names the heads,
+// and in the model's files.
 var medusaPrefixes = []string{joinedHeads, joinedHeads + "medusa_head.", "medusa_head."}
 
-// joinedHeads is put before the names of a checkpoint of heads when its tensors
-// join those of the model.
+// joinedHeads is the prefix of the tensors of a separate checkpoint after they are
+// added to the model's tensors.
 const joinedHeads = "medusa."
 
-// limits of the section: a checkpoint is trusted for neither.
+// Upper bounds of the counts that a checkpoint may have.
 const (
 	maxMedusaHeads  = 16
 	maxMedusaLayers = 16
 )
 
-// A MedusaHeads is what a model's Medusa heads are.
+// A MedusaHeads describes the Medusa heads of a model.
 type MedusaHeads struct {
 	Heads     int
 	Layers    int             // residual blocks of a head
-	Projected bool            // in front of the model's own head stands a square matrix of the checkpoint
-	Shared    bool            // behind the blocks stands the model's own head
-	Columns   int             // tokens that a head chooses from: the first of the vocabulary, or those of Tokens
-	Tokens    []int32         // the token of each column, where they are not the first of the vocabulary
-	Chained   bool            // the one head is run again behind each token that it drafts
-	Accuracy  medusa.Accuracy // measured by the trainer: how often the token is head i's guess of rank r
-	Plan      *medusa.Plan    // the tree that the model spec asks for; nil: the one that pays most
-	common    bool            // a matrix of the checkpoint stands behind all heads
+	Projected bool            // a square matrix of the checkpoint precedes the model's output matrix
+	Shared    bool            // the heads use the model's output matrix
+	Columns   int             // number of candidate tokens of a head: the first of the vocabulary, or those in Tokens
+	Tokens    []int32         // token id of each column; nil: the first ids of the vocabulary
+	Chained   bool            // autoregressive: the one head is evaluated again for each drafted token (Hydra)
+	Accuracy  medusa.Accuracy // measured by the trainer: how often head i's candidate of rank r is the token
+	Plan      *medusa.Plan    // draft tree of the model spec; nil: the tree with the greatest expected gain
+	common    bool            // all heads share one output matrix of the checkpoint
 	prefix    string          // of the stored names
 	tensors   map[string]Tensor
 }
 
-// joinMedusa adds the checkpoint of the heads to the model's tensors.
+// joinMedusa adds the tensors of the heads' checkpoint to those of the model.
 func (s *Spec) joinMedusa(set *checkpoint.Set) error {
 	if s.Medusa.File == "" {
 		return nil
@@ -80,7 +82,7 @@ func (s *Spec) medusaPath() string {
 	return filepath.Join(s.ModelDir, s.Medusa.File)
 }
 
-// checkMedusa refuses what no file could make right.
+// checkMedusa checks the values of the section that do not depend on files.
 func (s *Spec) checkMedusa() error {
 	d := &s.Medusa
 	for _, c := range []struct {
@@ -100,13 +102,14 @@ func (s *Spec) checkMedusa() error {
 	return nil
 }
 
-// isMedusa reports whether a stored tensor is one of the heads'.
+// isMedusa reports whether a stored tensor belongs to the heads.
 func (s *Spec) isMedusa(name string) bool {
 	return s.Set("medusa") && (strings.HasPrefix(name, joinedHeads) || strings.HasPrefix(name, "medusa_head."))
 }
 
-// findMedusa counts the heads and checks their tensors. Keys are those of the
-// reference: {head}.{layer}.linear.weight and .bias, {head}.{layers}.weight.
+// findMedusa counts the heads and checks their tensors. The names are those of
+// the reference implementation: {head}.{layer}.linear.weight and .bias,
+// {head}.{layers}.weight.
 func (m *Model) findMedusa(h Headers) error {
 	s := m.Spec
 	if !s.Set("medusa") {
@@ -114,7 +117,7 @@ func (m *Model) findMedusa(h Headers) error {
 	}
 	at := s.Pos("medusa")
 	if m.Net.Topology() != "decoder_only" || s.Graph != "" {
-		return errAt(at, "medusa: heads need a decoder by itself whose network_structure is known; have %s", m.Net.Topology())
+		return errAt(at, "medusa: heads need a decoder-only model with network_structure; have %s", m.Net.Topology())
 	}
 	d := &MedusaHeads{tensors: map[string]Tensor{}}
 	for _, d.prefix = range medusaPrefixes {
@@ -152,7 +155,7 @@ func (m *Model) findMedusa(h Headers) error {
 	return m.checkMedusaTensors(h)
 }
 
-// countUp returns the number of of the names that f gives from 0 on are there.
+// countUp returns the number of consecutive names f(0), f(1), … that exist, at most most.
 func countUp(h Headers, most int, f func(int) string) int {
 	for n := range most {
 		if _, _, ok := h.Lookup(f(n)); !ok {
@@ -170,7 +173,7 @@ func (d *MedusaHeads) matrix(head int) string {
 	return d.prefix + strconv.Itoa(head) + "." + strconv.Itoa(d.Layers) + ".weight"
 }
 
-// sizeMedusa fixes how many tokens a head chooses from.
+// sizeMedusa sets the number of candidate tokens of a head.
 func (m *Model) sizeMedusa() error {
 	s, d := m.Spec, m.Medusa
 	d.Columns = m.Hyper.Vocab
@@ -181,13 +184,13 @@ func (m *Model) sizeMedusa() error {
 		return errAt(s.Pos("medusa.vocab"), "medusa.vocab: the checkpoint has matrices of its own, whose tokens are fixed; want lm_head: shared")
 	}
 	if s.Medusa.Vocab < m.Hyper.Vocab {
-		d.Columns = (s.Medusa.Vocab + 15) / 16 * 16 // whole panels
+		d.Columns = (s.Medusa.Vocab + 15) / 16 * 16 // a multiple of the kernels' panels
 	}
 	d.Columns = min(d.Columns, m.Hyper.Vocab)
 	return nil
 }
 
-// planMedusa lays out the tree of `choices`, which the heads must reach.
+// planMedusa builds the draft tree of `choices` and checks that the heads cover it.
 func (m *Model) planMedusa() error {
 	s, d := m.Spec, m.Medusa
 	if s.Medusa.Choices == nil {
@@ -203,14 +206,14 @@ func (m *Model) planMedusa() error {
 	}
 	for _, path := range tree {
 		if slices.Max(path) >= d.Columns {
-			return errAt(at, "medusa.choices: path %v: a head chooses from %d tokens", path, d.Columns)
+			return errAt(at, "medusa.choices: path %v: a head has %d candidate tokens", path, d.Columns)
 		}
 	}
 	d.Plan, err = medusa.NewPlan(tree)
 	return err
 }
 
-// checkMedusaTensors checks the shapes of all tensors that the heads read.
+// checkMedusaTensors checks the shapes of all tensors of the heads.
 func (m *Model) checkMedusaTensors(h Headers) error {
 	d, n := m.Medusa, m.Hyper.Hidden
 	for i := range d.Heads {
@@ -243,8 +246,8 @@ func (m *Model) checkMedusaBlocks(h Headers, head int) error {
 	return nil
 }
 
-// checkMedusaTensor keeps a tensor of a shape; of its rows there may be more than
-// some, if that is not 0.
+// checkMedusaTensor checks the shape of a tensor and records it. If rows is not 0,
+// the tensor must have at least that many rows.
 func (m *Model) checkMedusaTensor(h Headers, name string, rows int, want ...int) error {
 	dt, shape, ok := h.Lookup(name)
 	fits := ok && len(shape) == len(want) && dt.IsFloat()

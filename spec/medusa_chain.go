@@ -2,12 +2,12 @@ package spec
 
 import "github.com/iflowc/iflowc/ir"
 
-// defaultChain is how many tokens a chained head drafts at most, one after the
-// other, unless the model spec says.
+// defaultChain is the default maximum number of tokens that an autoregressive
+// draft head (Hydra) drafts in a row.
 const defaultChain = 6
 
-// isChained reports whether the checkpoint's head is a chained one: its first matrix
-// takes a state and the embedding of the token that was chosen behind it.
+// isChained reports whether the checkpoint contains an autoregressive draft head.
+// Its first matrix reads a state and the embedding of the next token.
 func (d *MedusaHeads) isChained(h Headers) bool {
 	_, _, ok := h.Lookup(d.enter() + ".weight")
 	return ok
@@ -15,20 +15,21 @@ func (d *MedusaHeads) isChained(h Headers) bool {
 
 func (d *MedusaHeads) enter() string { return d.prefix + "0.in" }
 
-// behind returns the matrix that all heads of a checkpoint share.
+// behind returns the name of the output matrix that all heads of a checkpoint share.
 func (d *MedusaHeads) behind() string { return d.prefix + "head.weight" }
 
-// findChain checks the tensors of a chained head: {prefix}0.in.weight [H, 2H] and
-// .bias, the residual blocks, 0.{layers}.weight [H, H], and perhaps head.weight,
-// whose rows belong to the tokens that config.json names.
+// findChain checks the tensors of an autoregressive draft head:
+// {prefix}0.in.weight [H, 2H] and .bias, the residual blocks, 0.{layers}.weight
+// [H, H], and optionally head.weight. The rows of head.weight belong to the
+// tokens that config.json lists.
 func (m *Model) findChain(h Headers) error {
 	s, d, n := m.Spec, m.Medusa, m.Hyper.Hidden
 	at := s.Pos("medusa")
 	if _, _, second := h.Lookup(d.block(1, 0) + ".weight"); second {
-		return errAt(at, "medusa: the checkpoint has 0.in.weight and a second head; a chained head is alone")
+		return errAt(at, "medusa: the checkpoint has 0.in.weight and a second head; an autoregressive draft head must be the only one")
 	}
 	if s.Medusa.Choices != nil {
-		return errAt(s.Pos("medusa.choices"), "medusa.choices: a chained head drafts as far as it is sure; a tree is for heads without 0.in.weight")
+		return errAt(s.Pos("medusa.choices"), "medusa.choices: an autoregressive draft head drafts a chain; a tree needs heads without 0.in.weight")
 	}
 	d.Chained, d.Projected, d.Shared, d.Heads = true, true, true, defaultChain
 	if s.Medusa.Heads > 0 {
@@ -46,7 +47,7 @@ func (m *Model) findChain(h Headers) error {
 		}
 	}
 	if embed := m.tensors["dec.token_embeddings.weight"]; len(embed.Shape) != 2 || embed.Shape[1] != n {
-		return errAt(at, "medusa: a chained head reads the model's embeddings, which are not as wide as its states (%d)", n)
+		return errAt(at, "medusa: an autoregressive draft head needs embeddings as wide as the model's states (%d)", n)
 	}
 	config := s.medusaConfig()
 	d.Accuracy = config.accuracy(min(d.Heads, len(config.Accuracy)))
@@ -57,7 +58,7 @@ func (m *Model) findChain(h Headers) error {
 	return m.findTokens(h, config.Tokens, shape)
 }
 
-// findTokens checks the matrix of the checkpoint and the tokens of its rows.
+// findTokens checks the output matrix of the checkpoint and the tokens of its rows.
 func (m *Model) findTokens(h Headers, tokens []int32, shape []int) error {
 	s, d := m.Spec, m.Medusa
 	at := s.Pos("medusa")
@@ -65,12 +66,12 @@ func (m *Model) findTokens(h Headers, tokens []int32, shape []int) error {
 		return errAt(s.Pos("medusa.vocab"), "medusa.vocab: the checkpoint has a matrix head.weight, whose tokens are fixed; leave it out")
 	}
 	if len(shape) != 2 || len(tokens) != shape[0] || len(tokens)%16 != 0 {
-		return errAt(at, "medusa: head.weight has the shape %v, but config.json beside it names %d medusa_tokens; want one a row, a multiple of 16", shape, len(tokens))
+		return errAt(at, "medusa: head.weight has shape %v, but its config.json lists %d medusa_tokens; want one per row, a multiple of 16", shape, len(tokens))
 	}
 	seen := make([]bool, m.Hyper.Vocab)
 	for i, id := range tokens {
 		if id < 0 || int(id) >= len(seen) || seen[id] {
-			return errAt(at, "medusa: medusa_tokens[%d] of config.json is %d; want different tokens below %d", i, id, len(seen))
+			return errAt(at, "medusa: medusa_tokens[%d] of config.json is %d; want distinct tokens below %d", i, id, len(seen))
 		}
 		seen[id] = true
 	}
@@ -78,12 +79,12 @@ func (m *Model) findTokens(h Headers, tokens []int32, shape []int) error {
 	return m.checkMedusaTensor(h, d.behind(), 0, shape[0], m.Hyper.Hidden)
 }
 
-// chain writes the graph of a chained head: from the output rows of %hidden, z,
-// and the embeddings e of the tokens in the same rows,
+// chain writes the graph of an autoregressive draft head. Its inputs are the
+// output rows z of %hidden and the embeddings e of the tokens in the same rows:
 //
 //	x = In·[z, e] + b; x = x + SiLU(W·x + b) of each block; z' = Out·x
 //
-// The columns of %medusa are the logits of the token behind, and z'.
+// The columns of %medusa are the logits of the next token, then z'.
 func (l *lowerer) chain() {
 	d := l.Medusa
 	l.t = newText()

@@ -13,8 +13,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// TestMedusaChain runs a chained head twice, the second time on the state that
-// the first gave, and compares with torch.
+// TestMedusaChain runs an autoregressive draft head twice, the second time on the
+// state that the first run returned, and compares with torch.
 func TestMedusaChain(t *testing.T) {
 	raw, err := os.ReadFile("testdata/medusa/expected.json")
 	if err != nil {
@@ -57,8 +57,8 @@ func TestMedusaChain(t *testing.T) {
 	}
 }
 
-// TestMedusaChainRefuses: a list of tokens that does not fit the matrix, and what
-// a chained head cannot do, are refused in one line.
+// TestMedusaChainRefuses checks the errors for a token list that does not match the
+// matrix and for options that an autoregressive draft head does not support.
 func TestMedusaChainRefuses(t *testing.T) {
 	file, err := filepath.Abs("testdata/medusa/chain/medusa_lm_head.safetensors")
 	if err != nil {
@@ -82,12 +82,12 @@ func TestMedusaChainRefuses(t *testing.T) {
 		option, want string
 	}{
 		{tokens, "", ""},
-		{tokens[:16], "", "names 16 medusa_tokens"},
+		{tokens[:16], "", "lists 16 medusa_tokens"},
 		{with(3, 99), "", "medusa_tokens[3] of config.json is 99"},
 		{with(3, -1), "", "medusa_tokens[3] of config.json is -1"},
 		{with(3, 2), "", "medusa_tokens[3] of config.json is 2"},
 		{tokens, ", vocab: 16", "medusa.vocab: the checkpoint has a matrix head.weight"},
-		{tokens, ", choices: [1, 2]", "medusa.choices: a chained head"},
+		{tokens, ", choices: [1, 2]", "medusa.choices: an autoregressive draft head"},
 	} {
 		dir := t.TempDir()
 		config, err := json.Marshal(map[string]any{"medusa_tokens": c.tokens})

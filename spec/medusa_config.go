@@ -7,15 +7,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/medusa"
 )
 
-// A medusaConfig is what is read of the config.json beside a checkpoint of heads.
-// The numbers of heads and layers that such a file states are not: those of the
-// published ones are wrong.
+// A medusaConfig is the config.json of a checkpoint of heads. Its numbers of heads
+// and layers are not read, because they are wrong in published checkpoints.
 type medusaConfig struct {
-	Accuracy medusa.Accuracy `json:"medusa_accuracy"` // as the trainer measured it
-	Tokens   []int32         `json:"medusa_tokens"`   // of the rows of head.weight
+	Accuracy medusa.Accuracy `json:"medusa_accuracy"` // measured by the trainer
+	Tokens   []int32         `json:"medusa_tokens"`   // token ids of the rows of head.weight
 }
 
-// medusaConfig reads the file; where there is none, or no JSON, it is empty.
+// medusaConfig reads the file. It returns an empty configuration if there is no
+// file or if the file is not valid JSON.
 func (s *Spec) medusaConfig() (c medusaConfig) {
 	if s.Medusa.File == "" {
 		return c
@@ -27,7 +27,7 @@ func (s *Spec) medusaConfig() (c medusaConfig) {
 	return c
 }
 
-// accuracy is that of so many heads; nil where it is not stated.
+// accuracy returns the accuracy of the first heads heads; nil if it is not stated.
 func (c medusaConfig) accuracy(heads int) medusa.Accuracy {
 	if len(c.Accuracy) < heads {
 		return nil

@@ -1,8 +1,8 @@
 package spec
 
-// publishedTrees are the nine trees that the reference names, nodes in its order (most
-// gain first), each node the ranks of its path as digits: medusa_choices.py of
-// github.com/FasterDecoding/Medusa (Apache-2.0).
+// publishedTrees are the nine draft trees of the reference implementation,
+// medusa_choices.py of github.com/FasterDecoding/Medusa (Apache-2.0). The nodes
+// are in its order, by decreasing gain. Each node is its path of ranks as digits.
 var publishedTrees = map[string]string{
 	"mc_sim_7b_63": "0 00 1 01 2 000 10 02 3 03 4 04 20 05 001 5 06 6 07 010 11 7 08 002 30 09 8 9 100 020 12 003 40 21 004 005 0000 011 006 " +
 		"030 50 13 007 008 009 60 040 14 70 012 200 31 22 80 050 15 101 021 90 060 0001 16 070",

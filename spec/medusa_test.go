@@ -14,7 +14,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// medusaSpec loads a model spec of the tiny Llama with heads.
+// medusaSpec loads a model spec of the tiny Llama with Medusa heads.
 func medusaSpec(t *testing.T, section string) (*Spec, error) {
 	t.Helper()
 	dir, err := filepath.Abs("testdata/medusa")
@@ -29,7 +29,7 @@ func medusaSpec(t *testing.T, section string) (*Spec, error) {
 	return Load(file, Options{Quant: "f32"})
 }
 
-// medusaModule resolves and lowers it.
+// medusaModule resolves and lowers the model spec of medusaSpec.
 func medusaModule(t *testing.T, section string) (*Model, *ir.Module, interp.Source, error) {
 	t.Helper()
 	s, err := medusaSpec(t, section)
@@ -52,8 +52,8 @@ func medusaModule(t *testing.T, section string) (*Model, *ir.Module, interp.Sour
 	return m, mod, storedTensors(set), ir.Verify(mod)
 }
 
-// TestMedusaHeads compares the heads' logits with those of torch: matrices of
-// their own from a pickle, the model's own matrix whole and cut.
+// TestMedusaHeads compares the logits of the heads with those of torch, for own
+// output matrices from a pickle and for the model's matrix, whole and cut.
 func TestMedusaHeads(t *testing.T) {
 	raw, err := os.ReadFile("testdata/medusa/expected.json")
 	if err != nil {
@@ -110,7 +110,7 @@ func TestMedusaHeads(t *testing.T) {
 	}
 }
 
-// TestMedusaGolden: the module of a model with heads, as printed.
+// TestMedusaGolden compares the printed module of a model with heads with a golden file.
 func TestMedusaGolden(t *testing.T) {
 	_, mod, _, err := medusaModule(t, "  {file: DIR/square.safetensors, vocab: 32}\n")
 	if err != nil {
@@ -147,7 +147,7 @@ func checkHeads(t *testing.T, got *tensor.Tensor, want [][][]float64, columns in
 	}
 }
 
-// TestMedusaRefuses: each mistake is one line that says what to do.
+// TestMedusaRefuses checks that each mistake is reported in one line with its fix.
 func TestMedusaRefuses(t *testing.T) {
 	for section, want := range map[string]string{
 		"  file: DIR/none.pt\n":                             "medusa.file: no ",

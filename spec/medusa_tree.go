@@ -10,24 +10,24 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// treeNames lists the published trees.
+// treeNames returns the names of the published trees, sorted.
 func treeNames() []string { return slices.Sorted(maps.Keys(publishedTrees)) }
 
-// parseTree reads a tree as a model spec gives it: the name of a published tree;
-// a list of paths; or how many guesses of each head are combined with all of the
-// others, [1, 7, 6], where the first number is that of the model's own token and
-// must be 1. The nodes come out in the order of medusa.Sorted.
+// parseTree parses the draft tree of a model spec. The value is the name of a
+// published tree, a list of paths, or a list of candidate counts per head such as
+// [1, 7, 6]. The first count is that of the model's own token and must be 1. The
+// nodes are returned in the order of medusa.Sorted.
 func parseTree(v any) (medusa.Choices, error) {
 	switch v := v.(type) {
 	case string:
 		text, ok := publishedTrees[v]
 		if !ok {
-			return nil, fmt.Errorf("no tree is called %q; known: %s%s", v, strings.Join(treeNames(), ", "), treeHint(v))
+			return nil, fmt.Errorf("unknown tree %q; known: %s%s", v, strings.Join(treeNames(), ", "), treeHint(v))
 		}
 		return medusa.Sorted(pathDigits(text)), nil
 	case []any:
 		if len(v) == 0 {
-			return nil, fmt.Errorf("an empty list; want paths, or guesses a head")
+			return nil, fmt.Errorf("empty list; want paths or candidates per head")
 		}
 		if _, dense := v[0].(int); dense {
 			counts, err := pathInts(v)
@@ -41,7 +41,7 @@ func parseTree(v any) (medusa.Choices, error) {
 	return nil, fmt.Errorf("have %v; want a tree's name, a list of paths, or a list of numbers", v)
 }
 
-// pathDigits reads paths whose ranks are one digit each.
+// pathDigits parses paths of one-digit ranks.
 func pathDigits(text string) medusa.Choices {
 	var c medusa.Choices
 	for _, word := range strings.Fields(text) {
@@ -90,17 +90,17 @@ func treePaths(v []any) (medusa.Choices, error) {
 	return c, c.Check()
 }
 
-// denseTree combines the best counts[i+1] guesses of each head i with all of the
-// others: [1, 7, 6] has 7 + 7·6 nodes.
+// denseTree combines the best counts[i+1] candidates of each head i with those of
+// all other heads: [1, 7, 6] has 7 + 7·6 nodes.
 func denseTree(counts []int) (medusa.Choices, error) {
 	if len(counts) < 2 || counts[0] != 1 {
-		return nil, fmt.Errorf("have %v, want 1 for the model's own token and then the guesses of each head, as [1, 7, 6]", counts)
+		return nil, fmt.Errorf("have %v, want 1 for the model's own token and then the candidates of each head, as in [1, 7, 6]", counts)
 	}
 	var c medusa.Choices
 	level := [][]int{nil}
 	for _, n := range counts[1:] {
 		if n < 1 || n > medusa.MaxRank+1 || len(level)*n > medusa.MaxNodes {
-			return nil, fmt.Errorf("%v has too many nodes, or none at some depth; at most %d are possible", counts, medusa.MaxNodes)
+			return nil, fmt.Errorf("%v: too many nodes, or none at some depth; want at most %d nodes", counts, medusa.MaxNodes)
 		}
 		var next [][]int
 		for _, path := range level {

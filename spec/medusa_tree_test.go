@@ -11,8 +11,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/medusa"
 )
 
-// TestPublishedTrees compares the plans of the nine named trees with the buffers
-// that the reference's own code makes of them.
+// TestPublishedTrees compares the plans of the nine published trees with the
+// buffers that the reference implementation builds.
 func TestPublishedTrees(t *testing.T) {
 	raw, err := os.ReadFile("testdata/medusa_trees.json")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestPublishedTrees(t *testing.T) {
 	}
 }
 
-// treeMask lists what each token of a plan sees.
+// treeMask returns the attention mask of a plan, one list of visible tokens per token.
 func treeMask(p *medusa.Plan) [][]int {
 	mask, words := p.Mask()
 	out := make([][]int, p.Nodes()+1)
@@ -93,7 +93,7 @@ func TestParseTree(t *testing.T) {
 		want string
 	}{
 		{"vicuna_7b_stage", "did you mean vicuna_7b_stage1"},
-		{[]any{}, "an empty list"},
+		{[]any{}, "empty list"},
 		{[]any{2, 3}, "want 1 for the model's own token"},
 		{[]any{1, 0}, "too many nodes, or none"},
 		{[]any{1, 200, 200}, "too many nodes, or none"},

@@ -1,8 +1,8 @@
 package spec
 
-// A Network is the network_structure of a model spec: one field per atomic
-// module choice. The keys up to TensorNamePreMapping are Inferflow's, with
-// their meaning; the rest are what today's families need besides.
+// A Network is the network_structure of a model spec: one field per choice of an
+// atomic module. The keys up to TensorNamePreMapping are Inferflow's, with the
+// same meaning. The others describe later model families.
 type Network struct {
 	Type                  string `yaml:"type" words:"decoder_only|encoder_only|encoder_decoder|decoder_only.sparse_moe|general|transformer|bert|llama|bloom"`                                                                       // topology of the network; general, transformer, llama and bloom are decoders, bert is an encoder, and llama and bloom also preset norm, activation and positions
 	NormalizationFunction string `yaml:"normalization_function" words:"std|rms|linear"`                                                                                                                                             // std: LayerNorm; rms: RMSNorm; linear: multiplication by √hidden_size, without parameters
@@ -142,7 +142,7 @@ type RopeScaling struct {
 	MaxPos        float64   `yaml:"max_position_embeddings"`                                               // accepted and ignored
 }
 
-// newNetwork has the defaults of the keys.
+// newNetwork returns a Network with the default values of the keys.
 func newNetwork() Network {
 	return Network{
 		RopeTheta: 10000, PartialRotaryFactor: 1, KQScale: 1,
@@ -156,7 +156,7 @@ func newNetwork() Network {
 	}
 }
 
-// typeShortNames are the long names of network types and their short forms.
+// typeShortNames maps long names of network types to their short forms.
 var typeShortNames = map[string]string{
 	"transformer.encoder_decoder":         "encoder_decoder",
 	"transformer.encoder_only":            "encoder_only",
@@ -166,7 +166,7 @@ var typeShortNames = map[string]string{
 	"transformer.bloom":                   "bloom",
 }
 
-// A preset is what a network type implies of modules.
+// A preset is the modules that a network type implies.
 type preset struct{ topology, norm, act, pos string }
 
 var presets = map[string]preset{
@@ -186,7 +186,7 @@ func (n *Network) Topology() string {
 	return n.Type
 }
 
-// encodes and decodes say which stacks of layers the network has.
+// encodes reports whether the network has an encoder.
 func (n *Network) encodes() bool {
 	return n.Topology() == "encoder_only" || n.Topology() == "encoder_decoder"
 }

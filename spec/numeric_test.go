@@ -19,19 +19,19 @@ import (
 
 var familyDir = flag.String("families", "testdata/families", "folder of model folders with an expected.json, as made by testdata/families/make.py")
 
-// An expected.json has the inputs of a run and what transformers computes.
+// An expected.json holds the inputs of a run and the results of transformers.
 type expected struct {
-	IDs        []int       // of the tokens, of an encoder-decoder's source tokens
-	Types      []int       // their types
-	Wanted     []int       // tokens of logits, pooled and classes of an encoder
+	IDs        []int       // token ids; the source tokens of an encoder-decoder
+	Types      []int       // token types
+	Wanted     []int       // output rows of an encoder: tokens with logits, pooled and classes
 	DecoderIDs []int       `json:"decoder_ids"`
-	Logits     [][]float64 // of the last tokens; of an encoder of its output rows
-	Hidden     [][]float64 // of an encoder's last tokens
+	Logits     [][]float64 // of the last tokens; for an encoder, of its output rows
+	Hidden     [][]float64 // last hidden states of an encoder's last tokens
 	Pooled     [][]float64
 	Classes    [][]float64
-	Greedy     []int  // the tokens that follow the ids
-	Whole      bool   // the ids are to be read in one step
-	Attention  string // of transformers: sdpa or eager
+	Greedy     []int  // greedy continuation of the ids
+	Whole      bool   // prefill the ids in one step
+	Attention  string // attention implementation of transformers: sdpa or eager
 }
 
 // TestFamilies lowers tiny models of each family and compares the
@@ -59,7 +59,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestGraphs does so for models whose model spec carries a graph.
+// TestGraphs does the same for models with a graph in their model spec.
 func TestGraphs(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/graphs/*.yaml")
@@ -88,7 +88,7 @@ func readExpected(t testing.TB, dir string) expected {
 	return want
 }
 
-// A runner interprets a folder's model.
+// A runner interprets the model of a folder.
 type runner struct {
 	t      *testing.T
 	dir    string // of the model
@@ -137,8 +137,8 @@ func (r *runner) run(graph string, s *interp.Step) map[string][]float64 {
 	return named
 }
 
-// decoder runs the ids, the first half and then the rest, and compares the
-// logits of the last positions; then the tokens that are to follow.
+// decoder prefills the ids in two halves and compares the logits of the last
+// positions, then the greedy continuation.
 func (r *runner) decoder(ids []int, want expected) {
 	r.t.Helper()
 	half, last := len(ids)/2, len(want.Logits)
@@ -216,8 +216,8 @@ func compare(t *testing.T, name string, got []float64, want [][]float64) {
 	}
 }
 
-// TestRoundTrip prints the model spec derived from each model's folder,
-// reads it back and demands the same module.
+// TestRoundTrip prints the model spec derived from each model's folder, parses it
+// and checks that the lowered module is the same.
 func TestRoundTrip(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(*familyDir, "*", "config.json"))
 	if err != nil || len(dirs) == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// reworded copies a tiny model with another config.json and perhaps other
-// tensor names, and gives the module it lowers to.
+// reworded copies a tiny model with another config.json and optionally other
+// tensor names, and returns its lowered module.
 func reworded(t *testing.T, model string, change func(c map[string]any), rename func(name string) string) string {
 	t.Helper()
 	dir := filepath.Join("testdata/families", model)
@@ -82,7 +82,7 @@ func (h renamedHeaders) Lookup(name string) (tensor.DType, []int, bool) {
 
 func same(name string) string { return name }
 
-// TestConfigWordings: the same model under the words of other versions of
+// TestConfigWordings lowers the same model with the keys of other versions of
 // transformers, and as the text part of a multimodal model.
 func TestConfigWordings(t *testing.T) {
 	t.Parallel()
@@ -143,10 +143,10 @@ func TestConfigWordings(t *testing.T) {
 func TestOutsideArchitectures(t *testing.T) {
 	t.Parallel()
 	for arch, want := range map[string][]string{
-		"mamba":     {"state-space layers", "the ops of a graph: block have none either", "full, sliding or latent"},
-		"dbrx":      {"experts stored", "a graph: block could write it"},
-		"diffllama": {"differential attention", "a graph: block could write it"},
-		"nosuch":    {`"nosuch" is not known`, "network_structure", "graph: block"},
+		"mamba":     {"state-space layers", "nor do the ops of a graph: block", "full, sliding-window or latent"},
+		"dbrx":      {"experts stored", "a graph: block can express it"},
+		"diffllama": {"differential attention", "a graph: block can express it"},
+		"nosuch":    {`unknown architecture "nosuch"`, "network_structure", "graph: block"},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "`+arch+`", "hidden_size": 8}`), 0o600); err != nil {

@@ -14,11 +14,11 @@ import (
 //go:embed outside.yaml
 var outsideYAML []byte
 
-// An outside says what architectures need that no module value gives.
+// An outside is a group of unsupported architectures and the feature that they need.
 type outside struct {
 	Architectures []string
 	Missing       string
-	Graph         bool // the IR's ops suffice
+	Graph         bool // the feature can be expressed as a graph block
 }
 
 var outsides = sync.OnceValue(func() []outside {
@@ -29,20 +29,21 @@ var outsides = sync.OnceValue(func() []outside {
 	return out
 })
 
-// unknownArchitecture returns the error for an architecture without a family: what
-// it needs, where that is known, what there is, and what a graph could do.
+// unknownArchitecture returns the error for an architecture without a family. It
+// names the missing feature, if known, and says whether a graph block could
+// express it.
 func (s *Spec) unknownArchitecture(arch string) error {
 	for _, o := range outsides() {
 		if !slices.Contains(o.Architectures, arch) {
 			continue
 		}
-		graph := "and the ops of a graph: block have none either"
+		graph := "nor do the ops of a graph: block"
 		if o.Graph {
-			graph = "but a graph: block could write it with the ops of docs/ops.md"
+			graph = "but a graph: block can express it with the ops of docs/ops.md"
 		}
-		return errAt(Pos{File: s.File}, "architecture %q needs %s; network_structure has no value for that (its layers are attention, full, sliding or latent, and an FFN or experts), %s", arch, o.Missing, graph)
+		return errAt(Pos{File: s.File}, "architecture %q needs %s; network_structure does not support that (its layers are full, sliding-window or latent attention with an FFN or experts), %s", arch, o.Missing, graph)
 	}
-	return errAt(Pos{File: s.File}, "architecture %q is not known%s; known: %s; write a model spec with network_structure for it (iflowc schema lists the module values), with a graph: block where no value fits", arch, suggestOnly(arch), strings.Join(Architectures(), ", "))
+	return errAt(Pos{File: s.File}, "unknown architecture %q%s; known: %s; write a model spec with network_structure for it (iflowc schema lists the module values), or with a graph: block if no value fits", arch, suggestOnly(arch), strings.Join(Architectures(), ", "))
 }
 
 func suggestOnly(arch string) string {

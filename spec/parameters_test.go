@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// absent takes a parameter out of config.json.
+// absent is the value that removes a parameter from config.json.
 var absent = new(int)
 
 // changedConfig returns the config.json of a tiny model with parameters changed.
@@ -32,9 +32,9 @@ func changedConfig(t *testing.T, model string, change map[string]any) map[string
 	return config
 }
 
-// TestParameterDefaults: what config.json leaves out is what transformers takes
-// then, which null may not be. tools/gen/reference/perturb.py finds such
-// parameters.
+// TestParameterDefaults checks that a parameter missing in config.json has the
+// default of transformers. A null may have another meaning.
+// tools/gen/reference/perturb.py finds such parameters.
 func TestParameterDefaults(t *testing.T) {
 	t.Parallel()
 	type keys = map[string]any
@@ -90,8 +90,8 @@ func TestParameterDefaults(t *testing.T) {
 	}
 }
 
-// TestHeadBiasNames: the bias of a masked-LM head may be stored under its own
-// name, under that of the projection, or under both; it is never left out.
+// TestHeadBiasNames checks that the bias of a masked-LM head is read under its own
+// name, under that of the projection, or under both, and is never omitted.
 func TestHeadBiasNames(t *testing.T) {
 	t.Parallel()
 	for model, names := range map[string][2]string{"bert_mlm": {"cls.predictions.bias", "cls.predictions.decoder.bias"},
@@ -130,8 +130,8 @@ func TestHeadBiasNames(t *testing.T) {
 	}
 }
 
-// TestParametersRefused: a parameter that changes what transformers computes, and
-// that no module value follows, is an error and not left out.
+// TestParametersRefused checks that an unsupported parameter value that changes the
+// results of transformers is an error.
 func TestParametersRefused(t *testing.T) {
 	t.Parallel()
 	type keys = map[string]any
@@ -140,7 +140,7 @@ func TestParametersRefused(t *testing.T) {
 		change keys
 		want   string
 	}{
-		{"gemma3", keys{"use_bidirectional_attention": true}, "config.json: use_bidirectional_attention: have true, which changes what the model computes in a way that models/families/gemma3_text.yaml does not follow; it follows [false]"},
+		{"gemma3", keys{"use_bidirectional_attention": true}, "config.json: use_bidirectional_attention: have true, which changes the computation and which models/families/gemma3_text.yaml does not support; it supports [false]"},
 		{"bitnet", keys{"hidden_act": "silu"}, `hidden_act: have "silu"`},
 		{"bitnet", keys{"rope_scaling": map[string]any{"rope_type": "linear", "factor": 2.0}}, `rope_scaling: have {"factor":2,"rope_type":"linear"}`},
 		{"modernbert", keys{"rope_scaling": map[string]any{"rope_type": "linear", "factor": 2.0}}, "rope_scaling: have"},
@@ -162,7 +162,7 @@ func TestParametersRefused(t *testing.T) {
 		change keys
 		want   string
 	}{
-		{"mixtral", keys{"hidden_act": "tanh"}, "activation_function: tanh is not available in experts; there are silu, gelu"},
+		{"mixtral", keys{"hidden_act": "tanh"}, "activation_function: tanh is not available in experts; known: silu, gelu"},
 		{"deepseek_v3", keys{"head_dim": 3.0}, "head_dim: have 3, want qk_rope_head_dim 4"},
 		{"deepseek_v3", keys{"qk_rope_head_dim": 3.0, "head_dim": absent}, "qk_rope_head_dim: have 3, want an even number"},
 		{"bart", keys{"encoder_attention_heads": absent}, "hyper-parameter encoder_attention_heads: missing"},
@@ -187,7 +187,7 @@ func TestParametersRefused(t *testing.T) {
 	}
 }
 
-// lowers says why a folder's model cannot be lowered.
+// lowers returns the error of lowering a folder's model.
 func lowers(dir string) error {
 	s, err := Load(dir, Options{})
 	if err != nil {

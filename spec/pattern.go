@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/participle/v2/lexer"
 )
 
-// A Pattern is a tensor name with places for indices: {i} is the layer, {j}
+// A Pattern is a tensor name with placeholders for indices: {i} is the layer, {j}
 // the expert or head.
 type Pattern struct {
 	src   string
@@ -16,7 +16,7 @@ type Pattern struct {
 }
 
 type patternPart struct {
-	text string // literal, when index is 0
+	text string // literal, if hole is 0
 	hole byte   // 'i' or 'j'
 }
 
@@ -40,7 +40,7 @@ var patParser = participle.MustBuild[patGrammar](participle.Lexer(lexer.MustStat
 	},
 })))
 
-// ParsePattern reads a tensor-name pattern. Errors give the column in it.
+// ParsePattern parses a tensor name pattern. Errors contain the column.
 func ParsePattern(s string) (*Pattern, error) {
 	g, err := patParser.ParseString("", s)
 	if err != nil {
@@ -60,7 +60,8 @@ func ParsePattern(s string) (*Pattern, error) {
 // String returns the pattern as written.
 func (p *Pattern) String() string { return p.src }
 
-// Match reports whether the name fits, and with which indices (-1: not in it).
+// Match reports whether the name matches and returns its indices; an index that
+// the pattern does not contain is -1.
 func (p *Pattern) Match(name string) (i, j int, ok bool) {
 	i, j = -1, -1
 	for _, part := range p.parts {
@@ -90,7 +91,7 @@ func (p *Pattern) Match(name string) (i, j int, ok bool) {
 	return i, j, name == ""
 }
 
-// Name fills the indices in.
+// Name returns the name with the placeholders replaced by the indices.
 func (p *Pattern) Name(i, j int) string {
 	var b strings.Builder
 	for _, part := range p.parts {

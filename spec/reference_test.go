@@ -8,23 +8,23 @@ import (
 	"testing"
 )
 
-// A reference computes tiny Llama-like models in float64, straight from their
-// equations and with none of the compiler's code: Vaswani et al. 2017, with
-// RMSNorm (Zhang and Sennrich 2019), rotary positions (Su et al. 2021) and
-// gated FFNs (Shazeer 2020). Its options are module values that no model of
-// transformers has.
+// A reference computes tiny Llama-like models in float64, directly from their
+// equations and without code of the compiler: Vaswani et al. 2017, with RMSNorm
+// (Zhang and Sennrich 2019), rotary positions (Su et al. 2021) and gated FFNs
+// (Shazeer 2020). Its options are module values that no model of transformers
+// uses.
 type reference struct {
 	t       testing.TB
 	tensors func(name string) []float64
 	config  map[string]any
 
-	act     func(x float64) float64 // of the FFN; nil: SiLU
-	factor  bool                    // norms are a factor √width, without weights
-	unit    bool                    // queries and keys of unit length
-	experts int                     // experts routed over, two of them used; 0: one dense FFN
+	act     func(x float64) float64 // activation of the FFN; nil: SiLU
+	factor  bool                    // norms multiply by √width and have no weights
+	unit    bool                    // normalize queries and keys to unit length
+	experts int                     // number of experts, routed top-2; 0: one dense FFN
 }
 
-// newReference reads a model's folder.
+// newReference reads the model of a folder.
 func newReference(t testing.TB, dir string) *reference {
 	t.Helper()
 	s, err := Load(dir, Options{})
@@ -48,7 +48,7 @@ func newReference(t testing.TB, dir string) *reference {
 
 func (r *reference) size(name string) int { n, _ := number(r.config[name]); return int(n) }
 
-// logits returns those of the last n of the ids.
+// logits returns the logits of the last n ids.
 func (r *reference) logits(ids []int, n int) [][]float64 {
 	width := r.size("hidden_size")
 	table := r.tensors("model.embed_tokens.weight")
@@ -102,7 +102,7 @@ func (r *reference) norm(x [][]float64, weight string) [][]float64 {
 	return out
 }
 
-// attention of every row on itself and the rows before it (in a window).
+// attention computes causal attention of every row, optionally in a window.
 func (r *reference) attention(at string, x [][]float64) [][]float64 {
 	heads, kv, dim, window := r.size("num_attention_heads"), r.size("num_key_value_heads"), r.size("head_dim"), r.size("sliding_window")
 	if kv == 0 {
@@ -149,7 +149,7 @@ func (r *reference) attention(at string, x [][]float64) [][]float64 {
 	return out
 }
 
-// turn normalizes where asked and applies the rotary embedding to halves.
+// turn normalizes a head if unit is set and applies rotary embedding in halves.
 func (r *reference) turn(x []float64, dim, pos int) {
 	theta, _ := number(r.config["rope_theta"])
 	for h := 0; h < len(x); h += dim {
@@ -168,7 +168,7 @@ func (r *reference) turn(x []float64, dim, pos int) {
 	}
 }
 
-// ffn is down·(act(gate·x) ⊙ up·x), with gate and up one below the other.
+// ffn computes down·(act(gate·x) ⊙ up·x); gate and up are stored in one matrix.
 func (r *reference) ffn(gateUp, down, x []float64) []float64 {
 	act := r.act
 	if act == nil {
@@ -182,7 +182,7 @@ func (r *reference) ffn(gateUp, down, x []float64) []float64 {
 	return times(down, y[:half])
 }
 
-// mixture routes over the first experts, renormalizes the best two.
+// mixture routes over the first experts and renormalizes the weights of the best two.
 func (r *reference) mixture(at string, x []float64) []float64 {
 	p := times(r.tensors(at+"gate.weight"), x)[:r.experts]
 	softmax(p)
@@ -201,7 +201,7 @@ func (r *reference) mixture(at string, x []float64) []float64 {
 	return out
 }
 
-// halves returns the two matrices of a gated FFN as one.
+// halves returns gate and up of an FFN concatenated.
 func (r *reference) halves(gate, up, both string) []float64 {
 	if both != "" && r.has(both) {
 		return r.tensors(both)
@@ -224,7 +224,7 @@ func lastParts(name string) string {
 	return name
 }
 
-// times multiplies a matrix of rows as long as x with x.
+// times multiplies a row-major matrix with len(x) columns by x.
 func times(m, x []float64) []float64 {
 	out := make([]float64, len(m)/len(x))
 	for i := range out {
@@ -260,7 +260,7 @@ func softmax(p []float64) {
 	}
 }
 
-// formulas are the activation functions by their words in a model spec.
+// formulas maps the words of activation_function to functions.
 var formulas = map[string]func(x float64) float64{
 	"identity":   func(x float64) float64 { return x },
 	"sigmoid":    func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
@@ -279,7 +279,7 @@ var formulas = map[string]func(x float64) float64{
 	},
 }
 
-// TestReference: without options it computes what transformers does.
+// TestReference checks that the reference without options agrees with transformers.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"llama", "phi3", "mixtral"} {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// repositoryForm is how a hub spells the names of repositories.
+// repositoryForm matches the repository names of the Hugging Face hub.
 var repositoryForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9._-]{1,96}$`)
 
-// checkRepository refuses a repository that no hub can have, and a number of
-// parameters that no model has.
+// checkRepository returns an error for an invalid repository name or number of
+// parameters.
 func (s *Spec) checkRepository() error {
 	if s.Repository != "" && !repositoryForm.MatchString(s.Repository) {
 		return errAt(s.Pos("repository"), "repository: have %q, want OWNER/NAME, such as meta-llama/Llama-3.1-8B-Instruct", s.Repository)
@@ -24,8 +24,8 @@ func (s *Spec) checkRepository() error {
 	return nil
 }
 
-// findPulled sets the model's folder to that of its repository in the hub's
-// cache, if only that one holds its files.
+// findPulled sets the model's folder to the repository's folder in the hub cache,
+// if that folder contains the model's files and the spec's own folder does not.
 func (s *Spec) findPulled(pulled func(repository string) (dir string, ok bool)) {
 	if s.Repository == "" || pulled == nil || s.HoldsFiles(s.ModelDir) {
 		return
@@ -35,8 +35,8 @@ func (s *Spec) findPulled(pulled func(repository string) (dir string, ok bool)) 
 	}
 }
 
-// HoldsFiles reports whether a folder holds the files that the spec names, or else
-// the usual configuration.
+// HoldsFiles reports whether a folder contains the model files and the config file
+// that the spec names, or config.json if it names none.
 func (s *Spec) HoldsFiles(dir string) bool {
 	names := slices.Clone(s.ModelFiles)
 	if s.ConfigFile != "" {
@@ -51,20 +51,20 @@ func (s *Spec) HoldsFiles(dir string) bool {
 	})
 }
 
-// PullArgs returns the arguments of iflowc pull that fetch the files of the spec,
-// nil where it names no repository.
+// PullArgs returns the arguments of iflowc pull that fetch the files of the spec;
+// nil if it names no repository.
 func (s *Spec) PullArgs() []string {
 	if s.Repository == "" {
 		return nil
 	}
 	args := []string{s.Repository}
-	if len(s.ModelFiles) == 1 && strings.HasSuffix(s.ModelFiles[0], ".gguf") { // one of several
+	if len(s.ModelFiles) == 1 && strings.HasSuffix(s.ModelFiles[0], ".gguf") { // one of several in the repository
 		args = append(args, "--quant", strings.TrimSuffix(s.ModelFiles[0], ".gguf"))
 	}
 	return args
 }
 
-// noFiles returns the error for files of the model that are not there.
+// noFiles returns the error for missing files of the model.
 func (s *Spec) noFiles(key, what string) error {
 	pull := s.PullArgs()
 	if pull == nil {

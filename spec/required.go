@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkRequired checks, layer by layer, that the tensors are there which every
-// model of this structure has.
+// checkRequired checks, layer by layer, that the files contain every tensor that
+// this network structure requires.
 func (m *Model) checkRequired(unused []string) error {
 	for _, s := range m.stacks() {
 		for i := range s.hyper.Layers {
@@ -30,7 +30,7 @@ func (m *Model) checkRequired(unused []string) error {
 	return nil
 }
 
-// demand returns an error for the first of the names that the files lack.
+// demand returns an error for the first name that the files do not contain.
 func (m *Model) demand(names, unused []string) error {
 	for _, std := range names {
 		if _, ok := m.tensors[std]; !ok {
@@ -98,7 +98,7 @@ func (m *Model) requiredFFN(s *stack, i int) []string {
 	return out
 }
 
-// usedExperts returns the number of experts a layer routes over.
+// usedExperts returns the number of experts that a layer routes over.
 func (m *Model) usedExperts() int {
 	if n := m.Net.UsingExpertCount; n > 0 {
 		return n
@@ -128,9 +128,9 @@ func (m *Model) requiredNorms(s *stack, i int) []string {
 	return out
 }
 
-// checkLayersAlike checks that the layers have the same tensors, but for what
-// the model spec says of single layers, and that there are no more layers
-// than the hyper-parameters say.
+// checkLayersAlike checks that the layers have the same tensors, except for
+// differences that the model spec states. It also checks that the files have no
+// more layers than the hyper-parameters state.
 func (m *Model) checkLayersAlike(unused []string) error {
 	stacks := map[string]*stack{}
 	for _, s := range m.stacks() {
@@ -145,17 +145,17 @@ func (m *Model) checkLayersAlike(unused []string) error {
 		t := m.tensors[std]
 		s := stacks[form[:3]]
 		if s == nil {
-			return errAt(m.at(t), "tensor %q stands for %s, but network_structure.type is %s", t.File, std, m.Net.Type)
+			return errAt(m.at(t), "tensor %q maps to %s, but network_structure.type is %s", t.File, std, m.Net.Type)
 		}
 		if i >= s.hyper.Layers {
 			name := "num_hidden_layers"
 			if s.std == "enc" && m.Net.decodes() {
 				name = "encoder_layers"
 			}
-			return errAt(m.at(t), "tensor %q is of layer %d, but %s is %d", t.File, i, name, s.hyper.Layers)
+			return errAt(m.at(t), "tensor %q belongs to layer %d, but %s is %d", t.File, i, name, s.hyper.Layers)
 		}
 		if m.missingForm(s, form, i) {
-			return errAt(m.at(t), "tensor %q stands for %s, which layer %d has none of by network_structure (moe_layer_start, moe_layer_step, …)", t.File, std, i)
+			return errAt(m.at(t), "tensor %q maps to %s, but layer %d has no such module by network_structure (moe_layer_start, moe_layer_step, …)", t.File, std, i)
 		}
 		seen[form] = true
 	}
@@ -175,7 +175,7 @@ func (m *Model) checkLayersAlike(unused []string) error {
 	return nil
 }
 
-// layerForm replaces the layer's number by {i}: dec.3.x → dec.{i}.x, 3.
+// layerForm replaces the layer index by {i}: dec.3.x → dec.{i}.x, 3.
 func layerForm(std string) (string, int) {
 	i := 0
 	head, rest, ok := strings.Cut(std, ".")

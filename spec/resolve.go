@@ -10,19 +10,19 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// A Model is a model spec whose sizes and tensors are known and fit.
+// A Model is a resolved model spec: its sizes and tensors are known and consistent.
 type Model struct {
 	Spec    *Spec
 	Net     *Network
-	Hyper   Hyper        // of the decoder; of the encoder where there is no decoder
+	Hyper   Hyper        // of the decoder, or of the encoder if there is no decoder
 	Encoder Hyper        // of the encoder in front of a decoder
-	Unused  []string     // stored tensors that the model spec ignores or ties away
+	Unused  []string     // stored tensors that are ignored or replaced by tied weights
 	Medusa  *MedusaHeads // nil: the model has none
 
 	tensors  map[string]Tensor // by standard name
-	standard map[string]string // of each weight of the lowered module: the standard name of its tensor
+	standard map[string]string // by weight of the lowered module: the standard name of its tensor
 
-	graph []byte // the module's text, where the model spec has a graph
+	graph []byte // the module's text, if the model spec has a graph
 
 	ropeFactors []float32 // divisors of the rotary frequencies; nil: none
 }
@@ -30,14 +30,15 @@ type Model struct {
 // A Tensor is a stored tensor under a standard name.
 type Tensor struct {
 	File    string // its name in the file
-	Pattern string // the same with {i}, {j} for the indices
+	Pattern string // the name with {i}, {j} for the indices
 	DType   tensor.DType
 	Shape   []int
-	Pos     Pos // the model spec's line that maps it; zero for the built-in maps
+	Pos     Pos // position of the mapping in the model spec; zero for the built-in maps
 }
 
-// Resolve checks that every module value is available, reads the sizes, finds every tensor's standard name and checks
-// names and shapes: nothing missing, nothing left over, everything fits.
+// Resolve checks that every module value is supported, reads the sizes and maps
+// every stored tensor to a standard name. It returns an error if a tensor is
+// missing, unused or of the wrong shape.
 func Resolve(s *Spec, h Headers) (*Model, error) {
 	if s.Graph == "" {
 		if err := s.available(); err != nil {
@@ -71,7 +72,7 @@ func Resolve(s *Spec, h Headers) (*Model, error) {
 	return m, m.checkUnused(unused)
 }
 
-// mapNames fills m.tensors and returns the stored tensors that no rule knows.
+// mapNames fills m.tensors and returns the stored tensors that no rule matches.
 func (m *Model) mapNames(h Headers) (unused []string, err error) {
 	rules, err := m.Spec.rules()
 	if err != nil {
@@ -124,18 +125,18 @@ func (m *Model) mapNames(h Headers) (unused []string, err error) {
 		if other, twice := m.tensors[std]; twice {
 			if (std == "dec.token_embeddings.weight" || std == "output.bias") && m.Net.encodes() && slices.Equal(other.Shape, t.Shape) {
 				m.Unused = append(m.Unused, name)
-				continue // stored under each name that it has in the network
+				continue // recorded under each of its names in the network
 			}
-			return nil, errAt(m.at(t), "tensors %q and %q both stand for %s; if they differ, only one is right: map the other to what it is in tensor_name_mapping, or list the one that the model does not read in ignore_tensors", other.File, name, std)
+			return nil, errAt(m.at(t), "tensors %q and %q both map to %s; map one of them to another standard name in tensor_name_mapping, or list the one that the model does not read in ignore_tensors", other.File, name, std)
 		}
 		m.tensors[std] = t
 	}
 	return unused, nil
 }
 
-// shareEmbeddings leaves one table of token embeddings where encoder and
-// decoder share it, under whichever of their names it is stored. An encoder
-// alone has it under the name that both would share (T5's encoder).
+// shareEmbeddings records one table of token embeddings for an encoder and a
+// decoder that share it, under whichever of their names it is stored. An encoder
+// without a decoder uses the table under the shared name (T5's encoder).
 func (m *Model) shareEmbeddings() {
 	const enc, dec = "enc.token_embeddings.weight", "dec.token_embeddings.weight"
 	e, ok := m.tensors[enc]
@@ -160,7 +161,7 @@ func (m *Model) shareEmbeddings() {
 	delete(m.tensors, enc)
 }
 
-// match finds the first rule for a stored name, and the indices in it.
+// match returns the first rule that matches a stored name, and the indices in the name.
 func match(rules []nameRule, name string) (r nameRule, i, j int, ok bool) {
 	for _, r := range rules {
 		if i, j, ok := r.stored.Match(name); ok {
@@ -170,7 +171,8 @@ func match(rules []nameRule, name string) (r nameRule, i, j int, ok bool) {
 	return nameRule{}, -1, -1, false
 }
 
-// at returns the position to blame for a tensor: the line that maps it, or the file.
+// at returns the position for errors about a tensor: its mapping in the model
+// spec, or the file.
 func (m *Model) at(t Tensor) Pos {
 	if t.Pos != (Pos{}) {
 		return t.Pos
@@ -178,14 +180,14 @@ func (m *Model) at(t Tensor) Pos {
 	return Pos{File: m.Spec.File}
 }
 
-// Tensor returns the stored tensor under a standard name.
+// Tensor returns the stored tensor of a standard name.
 func (m *Model) Tensor(std string) (Tensor, bool) {
 	t, ok := m.tensors[std]
 	return t, ok
 }
 
 // has reports whether layer 0 (or the model) has the tensor; checkTensors has
-// seen to it that all layers agree.
+// verified that all layers agree.
 func (m *Model) has(std string) bool {
 	_, ok := m.tensors[layerName(std, 0)]
 	return ok
@@ -193,7 +195,7 @@ func (m *Model) has(std string) bool {
 
 func layerName(std string, i int) string { return strings.Replace(std, "{i}", fmt.Sprint(i), 1) }
 
-// Tensors lists the standard names of all tensors found, sorted.
+// Tensors returns the standard names of all tensors found, sorted.
 func (m *Model) Tensors() []string {
 	var out []string
 	for std := range m.tensors {
@@ -203,9 +205,9 @@ func (m *Model) Tensors() []string {
 	return out
 }
 
-// unreadHint says what to do about a stored tensor that nothing reads. The safe
-// course comes first: leaving out a bias, a norm or an adapter gives wrong
-// numbers without another word.
+// unreadHint returns advice for a stored tensor that no module reads. The safe
+// option comes first: ignoring a bias, a norm or an adapter silently gives wrong
+// results.
 func (s *Spec) unreadHint() string {
 	course := "map it in tensor_name_mapping, and set the keys of network_structure that say how it is used"
 	if s.Graph != "" {
@@ -214,8 +216,8 @@ func (s *Spec) unreadHint() string {
 	return "; the model probably computes with it: " + course + ". ignore_tensors drops it from the computation: list it there only if it is a buffer or a part that does not count, such as a training head"
 }
 
-// checkUnused refuses stored tensors that nothing uses: leaving out a bias
-// silently would give wrong numbers.
+// checkUnused returns an error for stored tensors that no module uses. Ignoring a
+// bias silently would give wrong results.
 func (m *Model) checkUnused(unused []string) error {
 	if len(unused) == 0 {
 		return nil
@@ -227,7 +229,7 @@ func (m *Model) checkUnused(unused []string) error {
 	return errAt(Pos{File: m.Spec.File}, "tensor %q%s: no module uses it%s", unused[0], more, m.Spec.unreadHint())
 }
 
-// missing makes the error for a tensor that the model spec needs.
+// missing returns the error for a required tensor that the files do not contain.
 func (m *Model) missing(std string, unused []string) error {
 	rules, err := m.Spec.rules()
 	if err != nil {
@@ -248,7 +250,7 @@ func (m *Model) missing(std string, unused []string) error {
 		}
 	}
 	if len(want) == 0 {
-		return errAt(pos, "tensor %s: missing, and no name is mapped to it; add it to tensor_name_mapping", std)
+		return errAt(pos, "tensor %s: missing, and no stored name maps to it; add it to tensor_name_mapping", std)
 	}
 	hint := ""
 	if n := spelling.Nearest(want[0], unused); n != "" {

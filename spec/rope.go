@@ -6,16 +6,15 @@ import (
 	"slices"
 )
 
-// A ropeTable is what a rope_table op needs beyond its width: frequencies
-// where they are not those of a plain base, and a factor on cos and sin.
+// A ropeTable holds the arguments of a rope_table op besides its width.
 type ropeTable struct {
 	freqs     []float32 // nil: theta^(−2i/dim)
-	scale     float64   // on cos and sin
-	longFreqs []float32 // for sequences of more than longFrom positions
+	scale     float64   // factor on cos and sin
+	longFreqs []float32 // frequencies of sequences longer than longFrom
 	longFrom  int
 	longScale float64
 
-	dynamicFrom   int // length above which the base grows with the sequence; 0: never
+	dynamicFrom   int // sequence length above which the base grows; 0: never
 	dynamicFactor float64
 }
 
@@ -40,7 +39,7 @@ func (r *ropeTable) attrs(a attrs, theta float64) attrs {
 	return a
 }
 
-// baseFrequencies are theta^(−2i/dim) (Su et al. 2021, eq. 15), in the float32
+// baseFrequencies returns theta^(−2i/dim) (Su et al. 2021, eq. 15), in the float32
 // arithmetic of transformers.
 func baseFrequencies(dim int, theta float64) []float32 {
 	out := make([]float32, dim/2)
@@ -51,8 +50,8 @@ func baseFrequencies(dim int, theta float64) []float32 {
 	return out
 }
 
-// ropeScalings are the values of rope_type, as transformers' modeling_rope_utils
-// computes them.
+// ropeScalings implements the values of rope_type as transformers'
+// modeling_rope_utils computes them.
 var ropeScalings = map[string]func(m *Model, rs *RopeScaling) (*ropeTable, error){
 	"default": nil, "none": nil,
 	"linear": (*Model).ropeLinear, "dynamic": (*Model).ropeDynamic, "yarn": (*Model).ropeYarn,
@@ -95,7 +94,7 @@ func (m *Model) ropeFrequencies() (*ropeTable, error) {
 	return table, nil
 }
 
-// kind returns the scaling's name, under whichever of its two keys.
+// kind returns the scaling method from either of its two keys.
 func (rs *RopeScaling) kind() string {
 	if rs.RopeType != "" {
 		return rs.RopeType
@@ -107,7 +106,7 @@ func (m *Model) ropeError(format string, args ...any) error {
 	return errAt(m.Spec.Pos("network_structure.rope_scaling"), "rope_scaling.%s", fmt.Sprintf(format, args...))
 }
 
-// original returns the context the frequencies were trained for.
+// ropeOriginal returns the context length that the frequencies were trained for.
 func (m *Model) ropeOriginal(rs *RopeScaling) (float64, error) {
 	if rs.Original > 0 {
 		return rs.Original, nil
@@ -118,7 +117,7 @@ func (m *Model) ropeOriginal(rs *RopeScaling) (float64, error) {
 	if m.Hyper.MaxContext > 0 {
 		return float64(m.Hyper.MaxContext), nil
 	}
-	return 0, m.ropeError("original_max_position_embeddings: missing, and max_position_embeddings too")
+	return 0, m.ropeError("original_max_position_embeddings: missing, and max_position_embeddings is missing too")
 }
 
 func (m *Model) ropeLinear(rs *RopeScaling) (*ropeTable, error) {
@@ -132,9 +131,9 @@ func (m *Model) ropeLinear(rs *RopeScaling) (*ropeTable, error) {
 	return &ropeTable{freqs: freqs, scale: 1}, nil
 }
 
-// ropeDynamic is NTK scaling by the sequence's own length, which starts beyond
-// the original context: up to there the frequencies are the plain ones. With
-// alpha (Hunyuan) the base is multiplied once, by alpha^(dim/(dim−2)).
+// ropeDynamic is dynamic NTK scaling: beyond the original context, the base grows
+// with the sequence length; within it the frequencies are unscaled. With alpha
+// (Hunyuan) the base is multiplied once, by alpha^(dim/(dim−2)).
 func (m *Model) ropeDynamic(rs *RopeScaling) (*ropeTable, error) {
 	dim, from := m.Hyper.RopeDim, m.Hyper.MaxContext
 	switch {
@@ -152,7 +151,7 @@ func (m *Model) ropeDynamic(rs *RopeScaling) (*ropeTable, error) {
 }
 
 // GrowsBeyondContext reports whether rope adapts to sequences of any length, so
-// that max_position_embeddings is no bound of them.
+// that max_position_embeddings does not limit them.
 func (m *Model) GrowsBeyondContext() bool {
 	rs := m.Net.RopeScaling
 	return rs != nil && m.Net.PositionEmbedding == "rope" && rs.kind() == "dynamic" && rs.Alpha == 0
@@ -183,8 +182,9 @@ func (m *Model) ropeLlama3(rs *RopeScaling) (*ropeTable, error) {
 	return &ropeTable{freqs: freqs, scale: 1}, nil
 }
 
-// ropeYarn is YaRN (Peng et al. 2023, §3.2–3.4): high frequencies stay, low
-// ones are divided, a ramp between; cos and sin are scaled by 0.1·ln(s)+1.
+// ropeYarn is YaRN (Peng et al. 2023, §3.2–3.4). High frequencies are kept, low
+// ones are divided, and those between are blended linearly. cos and sin are
+// scaled by 0.1·ln(s)+1.
 func (m *Model) ropeYarn(rs *RopeScaling) (*ropeTable, error) {
 	old, err := m.ropeOriginal(rs)
 	if err != nil {
@@ -230,8 +230,8 @@ func yarnScale(factor, mscale float64) float64 {
 	return 0.1*mscale*math.Log(factor) + 1
 }
 
-// ropeLong is LongRoPE (Ding et al. 2024): a divisor per channel, one set
-// inside the original context and one beyond it.
+// ropeLong is LongRoPE (Ding et al. 2024): one divisor per frequency, with
+// separate sets within and beyond the original context.
 func (m *Model) ropeLong(rs *RopeScaling) (*ropeTable, error) {
 	old, err := m.ropeOriginal(rs)
 	if err != nil {
@@ -240,7 +240,7 @@ func (m *Model) ropeLong(rs *RopeScaling) (*ropeTable, error) {
 	dim := m.Hyper.RopeDim
 	for name, f := range map[string][]float64{"short_factor": rs.ShortFactor, "long_factor": rs.LongFactor} {
 		if len(f) != dim/2 || slices.Min(f) <= 0 {
-			return nil, m.ropeError("%s: %d divisors, want %d above 0 for %d rotated channels", name, len(f), dim/2, dim)
+			return nil, m.ropeError("%s: have %d divisors, want %d for %d rotated channels, all above 0", name, len(f), dim/2, dim)
 		}
 	}
 	factor := rs.Factor
@@ -270,7 +270,7 @@ func orElse(v, otherwise float64) float64 {
 	return v
 }
 
-// maxRopeFactors bounds the tensor of frequency divisors: half a head.
+// maxRopeFactors is the maximum number of frequency divisors, half of a head.
 const maxRopeFactors = 1 << 12
 
 func (m *Model) readRopeFactors(h Headers, name string) error {
@@ -285,7 +285,7 @@ func (m *Model) readRopeFactors(h Headers, name string) error {
 	}
 	for _, x := range f {
 		if !(x > 0) {
-			return errAt(Pos{File: m.Spec.File}, "tensor %q: a divisor of %g, want more than 0", name, x)
+			return errAt(Pos{File: m.Spec.File}, "tensor %q: divisor %g, want more than 0", name, x)
 		}
 	}
 	m.ropeFactors = f

@@ -14,7 +14,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// The sources of the structs: their comments are the schema's descriptions.
+// The sources of the structs. Their field comments are the descriptions in the schema.
 //
 //go:embed spec.go
 var specSource string
@@ -31,8 +31,8 @@ var medusaSource string
 // schemaNode is a JSON Schema or a part of one.
 type schemaNode = map[string]any
 
-// Schema returns the JSON Schema (2020-12) of a model spec, for editors. What it
-// refuses, Load refuses too; what depends on a model's files, only Load knows.
+// Schema returns the JSON Schema (2020-12) of a model spec, for editors. Load
+// rejects everything that the schema rejects, and also checks the model's files.
 func Schema() []byte {
 	s := schemer{docs: fieldComments(specSource, networkSource, engineSource, medusaSource)}
 	root := s.structure(reflect.ValueOf(Spec{Version: Version}), false)
@@ -44,17 +44,17 @@ func Schema() []byte {
 	root["properties"].(schemaNode)["network_structure"] = network
 	out, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
-		panic("bug: the schema is no JSON: " + err.Error())
+		panic("bug: the schema is not valid JSON: " + err.Error())
 	}
 	return append(out, '\n')
 }
 
-// A schemer writes schemas of Go types by the decoder's rules.
+// A schemer generates schemas of Go types by the rules of the decoder.
 type schemer struct {
-	docs map[string]string // comments by Type.Field
+	docs map[string]string // field comments by Type.Field
 }
 
-// structure returns the schema of a struct's keys; v has their defaults.
+// structure returns the schema of a struct's keys; v holds their defaults.
 // expressions reports whether a value may be an expression over config.json.
 func (s schemer) structure(v reflect.Value, expressions bool) schemaNode {
 	t, properties := v.Type(), schemaNode{}
@@ -82,8 +82,8 @@ func (s schemer) structure(v reflect.Value, expressions bool) schemaNode {
 	return schemaNode{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// value returns the schema of one key's value, null included: a null is as good as
-// no key.
+// value returns the schema of one key's value. It accepts null, which equals an
+// absent key.
 func (s schemer) value(t reflect.Type, words, key string) schemaNode {
 	switch reflect.Zero(t).Interface().(type) {
 	case tensor.DType:
@@ -142,8 +142,7 @@ func scalarSchema(t reflect.Type, words, key string, null bool) schemaNode {
 	return schemaNode{"anyOf": []any{schemaNode{"enum": enum}, schemaNode{"type": "string", "pattern": anyCase(spellings)}}}
 }
 
-// wordSpellings returns the words and what else is read as one of them, the words
-// themselves first.
+// wordSpellings returns the words, followed by their accepted aliases.
 func wordSpellings(words []string) []string {
 	out := slices.Clone(words)
 	var others []string
@@ -158,8 +157,8 @@ func wordSpellings(words []string) []string {
 	return append(out, others...)
 }
 
-// anyCase is a pattern of the words in lower and upper case; JSON Schema has
-// no flag for that.
+// anyCase returns a case-insensitive pattern of the words; JSON Schema has no
+// flag for that.
 func anyCase(words []string) string {
 	var b strings.Builder
 	b.WriteString("^(")
@@ -182,13 +181,13 @@ func anyCase(words []string) string {
 	return b.String()
 }
 
-// fieldComments reads the comments of struct fields from Go source.
+// fieldComments returns the comments of struct fields in Go source, by Type.Field.
 func fieldComments(sources ...string) map[string]string {
 	out := map[string]string{}
 	for _, src := range sources {
 		file, err := parser.ParseFile(token.NewFileSet(), "", src, parser.ParseComments)
 		if err != nil {
-			panic("bug: the embedded source is no Go: " + err.Error())
+			panic("bug: the embedded source is not valid Go: " + err.Error())
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			decl, ok := n.(*ast.TypeSpec)

@@ -13,8 +13,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// conforms checks a document against the part of JSON Schema that Schema
-// uses, and refuses keywords that it does not know.
+// conforms validates a document against the subset of JSON Schema that Schema
+// uses, and fails for other keywords.
 func conforms(t *testing.T, s map[string]any, x any, path string) error {
 	for key, arg := range s {
 		var err error
@@ -126,8 +126,8 @@ func asDocument(t *testing.T, text []byte) any {
 	return doc
 }
 
-// TestSchemaAccepts: every model spec of the library, of Inferflow and as
-// printed for each family's model conforms.
+// TestSchemaAccepts checks that every model spec of the library, of Inferflow and
+// as printed for each family's model conforms to the schema.
 func TestSchemaAccepts(t *testing.T) {
 	t.Parallel()
 	s := readSchema(t)
@@ -174,7 +174,7 @@ func TestSchemaAccepts(t *testing.T) {
 	}
 }
 
-// TestSchemaLikeParse: the schema and the reader refuse and accept the same.
+// TestSchemaLikeParse checks that the schema and the parser accept the same documents.
 func TestSchemaLikeParse(t *testing.T) {
 	t.Parallel()
 	s := readSchema(t)
@@ -209,7 +209,7 @@ func TestSchemaLikeParse(t *testing.T) {
 		if err == nil {
 			_, err = Parse("spec.yaml", []byte(c.text), nil, Options{})
 			if err != nil && c.text == "{}" {
-				err = nil // without a network the rest is asked for later
+				err = nil // without a network, Load checks the rest later
 			}
 		}
 		fit := conforms(t, s, asDocument(t, []byte(c.text)), "")
@@ -217,13 +217,12 @@ func TestSchemaLikeParse(t *testing.T) {
 			t.Errorf("%s: schema says %v", c.text, fit)
 		}
 		if !c.good && err == nil {
-			t.Errorf("%s: the reader takes what the schema refuses", c.text)
+			t.Errorf("%s: the parser accepts it, the schema does not", c.text)
 		}
 	}
 }
 
-// TestSchemaDescribes: every commented key has its comment, and no key is
-// left out.
+// TestSchemaDescribes checks that the schema contains every key with its comment.
 func TestSchemaDescribes(t *testing.T) {
 	t.Parallel()
 	top := readSchema(t)["properties"].(map[string]any)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// checkTensors checks that every tensor which the modules need is there, in
-// every layer alike, with the shape that the hyper-parameters imply.
+// checkTensors checks that every layer has the tensors that the modules need, with
+// the shapes that the hyper-parameters imply.
 func (m *Model) checkTensors(unused []string) error {
 	if err := m.inferSizes(unused); err != nil {
 		return err
@@ -20,14 +20,14 @@ func (m *Model) checkTensors(unused []string) error {
 		return err
 	}
 	shapes := m.shapes()
-	first := map[string]Tensor{} // of a form whose shape no hyper-parameter implies, that of the first layer
+	first := map[string]Tensor{} // by form without an implied shape: the tensor of the first layer
 	for _, std := range m.Tensors() {
 		t := m.tensors[std]
 		if !t.DType.IsFloat() && !t.DType.IsBlock() {
 			return errAt(m.at(t), "tensor %q (%s): type %s, want a floating-point or block type", t.File, std, t.DType)
 		}
 		if slices.Contains(t.Shape, 0) {
-			return errAt(m.at(t), "tensor %q (%s): shape %v holds nothing", t.File, std, t.Shape)
+			return errAt(m.at(t), "tensor %q (%s): shape %v has no elements", t.File, std, t.Shape)
 		}
 		form, _ := layerForm(std)
 		want, ok := shapes[form]
@@ -50,8 +50,8 @@ func (m *Model) checkTensors(unused []string) error {
 	return nil
 }
 
-// implied returns the line to blame for a wrong shape: the one that maps the tensor,
-// else the hyper-parameter that the model spec gives, else config.json.
+// implied returns the position for errors about a wrong shape: the mapping of the
+// tensor, or else the hyper-parameter in the model spec, or else config.json.
 func (m *Model) implied(t Tensor, want shape) Pos {
 	if t.Pos != (Pos{}) {
 		return t.Pos
@@ -70,7 +70,7 @@ func (m *Model) implied(t Tensor, want shape) Pos {
 	return Pos{File: m.Spec.File}
 }
 
-// inferSizes takes from shapes what config.json may leave out.
+// inferSizes infers sizes that config.json omits from the shapes of tensors.
 func (m *Model) inferSizes(unused []string) error {
 	std := m.embedName()
 	emb, ok := m.tensors[std]
@@ -98,7 +98,7 @@ func (m *Model) inferSizes(unused []string) error {
 	return nil
 }
 
-// storedFFN returns the width of a layer's FFN by its first matrix; 0 where it has none.
+// storedFFN returns the width of a layer's FFN from its first matrix; 0 if it has none.
 func (m *Model) storedFFN(layer string) int {
 	for _, f := range []struct {
 		std  string
@@ -119,8 +119,8 @@ func (m *Model) storedFFN(layer string) int {
 	return 0
 }
 
-// embedName returns the standard name of the embeddings that tell the vocabulary:
-// those of the last stack.
+// embedName returns the standard name of the embedding table that defines the
+// vocabulary: that of the last stack.
 func (m *Model) embedName() string {
 	if m.Net.decodes() {
 		return "dec.token_embeddings.weight"
@@ -128,14 +128,15 @@ func (m *Model) embedName() string {
 	return "enc.token_embeddings.weight"
 }
 
-// packedGate reports whether w1 holds gate and up together (chatglm2's glu_ activations).
+// packedGate reports whether w1 stores gate and up in one matrix (chatglm2's glu_
+// activations).
 func (m *Model) packedGate() bool { return strings.HasPrefix(m.Net.ActivationFunction, "glu_") }
 
-// A shape is what a tensor must have, and why.
+// A shape is the required shape of a tensor, with the reason for error messages.
 type shape struct {
 	dims []int
 	why  string
-	alt  [][]int // other legal shapes
+	alt  [][]int // other accepted shapes
 }
 
 func fits(have []int, want shape) bool {
@@ -165,7 +166,7 @@ func (m *Model) shapes() map[string]shape {
 	for _, s := range m.stacks() {
 		rows := h.Rows
 		if t, ok := m.tensors[s.std+".token_embeddings.weight"]; ok && s.std == "enc" && m.Net.decodes() && len(t.Shape) == 2 {
-			rows = t.Shape[0] // a source vocabulary of its own
+			rows = t.Shape[0] // the encoder has its own vocabulary
 		}
 		out[s.std+".token_embeddings.weight"] = shape{dims: []int{rows, h.Embed}, why: vocab}
 		for _, name := range []string{".pos_embeddings.weight", ".token_type_embeddings.weight", ".task_type_embeddings.weight"} {
@@ -177,7 +178,7 @@ func (m *Model) shapes() map[string]shape {
 	return out
 }
 
-// storedRows returns the number of rows of a table that only its tensor states.
+// storedRows returns the number of rows of a table that no hyper-parameter states.
 func (m *Model) storedRows(std string) int {
 	if t := m.tensors[std]; len(t.Shape) == 2 {
 		return t.Shape[0]
@@ -185,8 +186,9 @@ func (m *Model) storedRows(std string) int {
 	return 1
 }
 
-// headWidth returns the width of the head's matrix: that of the embeddings, but where
-// an encoder has a head of its own behind a transform to another width (RemBERT).
+// headWidth returns the number of columns of the output matrix. It is the width of
+// the embeddings, unless an encoder's head transforms states to another width
+// (RemBERT).
 func (m *Model) headWidth() int {
 	t, own := m.tensors["output.weight"]
 	if own && !m.Net.TiedEmbeddings && m.Net.Topology() == "encoder_only" && len(t.Shape) == 2 && t.Shape[1] > 0 {
@@ -223,7 +225,7 @@ func (m *Model) stackShapes(s *stack, out map[string]shape) {
 		out[s.in("self_attn.kv_a_norm.weight")] = shape{dims: []int{n.KVLoraRank}, why: why}
 	}
 	for _, name := range []string{"feed_forward.act_p.weight", "feed_forward.act_n.weight"} {
-		out[s.in(name)] = shape{dims: []int{1}, why: "one number a layer"}
+		out[s.in(name)] = shape{dims: []int{1}, why: "one number per layer"}
 	}
 	linear("feed_forward.w1", w1, h.Hidden, ffn)
 	linear("feed_forward.w3", h.FFN, h.Hidden, ffn)
@@ -257,8 +259,8 @@ func (m *Model) normShapes(s *stack, out map[string]shape) {
 	out[s.std+".input_norm.weight"], out[s.std+".input_norm.bias"] = embed, embed
 }
 
-// transposes reports whether in_out layout turns this tensor: the projections,
-// not embeddings and head.
+// transposes reports whether the in_out layout transposes this tensor: it applies
+// to projections, not to embeddings and the output matrix.
 func transposes(form string) bool {
 	for _, p := range []string{".self_attn.w", ".cross_attn.w", ".self_attn.qkv", ".feed_forward.w"} {
 		if strings.Contains(form, p) {

@@ -25,10 +25,10 @@ func (h reshaped) Lookup(name string) (tensor.DType, []int, bool) {
 	return dt, shape, ok
 }
 
-// TestWrongShapes returns each tensor of the tiny models' first layers other shapes
-// of as many elements, which a file may state: the error names it, or
-// one that no longer fits it.
-// Shapes that only a dimension of 1 tells apart hold the same vector.
+// TestWrongShapes replaces the shape of each tensor of the tiny models' first
+// layers by others with as many elements. The error must name that tensor or one
+// that no longer fits it. Shapes that differ only in a dimension of 1 hold the
+// same vector and are accepted.
 func TestWrongShapes(t *testing.T) {
 	t.Parallel()
 	dirs, err := filepath.Glob("testdata/families/*/expected.json")
@@ -62,7 +62,7 @@ func TestWrongShapes(t *testing.T) {
 				}
 				have := m.tensors[std]
 				if strings.HasSuffix(std, "_norm.weight") && len(have.Shape) == 2 {
-					continue // of heads, which other models store as a vector
+					continue // one norm per head; other models store it as a vector
 				}
 				for _, shape := range otherShapes(have.Shape) {
 					err := lowersWith(dir, reshaped{h, have.File, shape})
@@ -75,8 +75,8 @@ func TestWrongShapes(t *testing.T) {
 	}
 }
 
-// otherShapes are shapes of a matrix of as many elements, and of a vector those
-// that make it a matrix of two columns.
+// otherShapes returns other shapes of a matrix with as many elements; those of a
+// vector are matrices of two columns.
 func otherShapes(shape []int) (out [][]int) {
 	n := 1
 	for _, d := range shape {
@@ -95,7 +95,7 @@ func otherShapes(shape []int) (out [][]int) {
 	return out
 }
 
-// lowersWith lowers a folder's model with other headers.
+// lowersWith lowers a folder's model with the given headers.
 func lowersWith(dir string, h Headers) error {
 	s, err := Load(dir, Options{})
 	if err != nil {

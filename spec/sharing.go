@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// A weightGroup says which stored layer a layer reads where layers share
-// weights: the layer-th of a group. The zero value is also every layer's where
-// none do.
+// A weightGroup identifies the stored layer that a layer reads if layers share
+// weights: layer layer of group group. It is zero if they do not.
 type weightGroup struct{ group, layer int }
 
-// weightGroup finds the weights of a layer of a stack of so many layers. The
-// quotient is transformers' (AlbertTransformer.forward), rounding and all.
+// weightGroup returns the weight group of a layer in a stack of layers layers. The
+// quotient is computed as in transformers (AlbertTransformer.forward), with its
+// rounding.
 func (m *Model) weightGroup(layers, layer int) weightGroup {
 	n := m.Net
 	if n.WeightGroups == 0 {
@@ -22,15 +22,15 @@ func (m *Model) weightGroup(layers, layer int) weightGroup {
 	return weightGroup{int(float64(layer/inner) / perGroup), layer % inner}
 }
 
-// sharesLayers reports whether a stored name with layer index i (-1: none) is that
-// of a tensor which several layers may read.
+// sharesLayers reports whether several layers may read the tensor of a stored name
+// with layer index i (-1: none).
 func (m *Model) sharesLayers(r nameRule, i int) bool {
 	return strings.Contains(r.standard.String(), "{i}") && (i < 0 || m.Net.WeightGroups > 0)
 }
 
-// shareLayers returns the tensor to every layer that reads it: to all layers of a
-// stack if its name has no index, else to those of its weight group. A group
-// that no layer reads, as there are fewer layers than groups, is not used.
+// shareLayers records the tensor for every layer that reads it: all layers of a
+// stack if its name has no index, otherwise the layers of its weight group. If
+// there are fewer layers than groups, the tensors of later groups are unused.
 func (m *Model) shareLayers(r nameRule, i, j int, t Tensor) error {
 	own := weightGroup{i, 0}
 	if namesGroupLayer(r) {
@@ -38,7 +38,7 @@ func (m *Model) shareLayers(r nameRule, i, j int, t Tensor) error {
 	}
 	n := m.Net
 	if i >= 0 && (own.group >= n.WeightGroups || own.layer >= n.WeightGroupLayers) {
-		return errAt(m.at(t), "tensor %q is of layer %d of weight group %d; want groups below weight_groups %d of weight_group_layers %d", t.File, own.layer, own.group, n.WeightGroups, n.WeightGroupLayers)
+		return errAt(m.at(t), "tensor %q belongs to layer %d of weight group %d; want groups below weight_groups %d and layers below weight_group_layers %d", t.File, own.layer, own.group, n.WeightGroups, n.WeightGroupLayers)
 	}
 	read := false
 	for _, s := range m.stacks() {
@@ -59,13 +59,13 @@ func (m *Model) shareLayers(r nameRule, i, j int, t Tensor) error {
 }
 
 // namesGroupLayer reports whether {j} of a stored name is the layer in its weight
-// group; else it is an expert or a head, which the standard name has too.
+// group. Otherwise {j} is an expert or a head, and occurs in the standard name too.
 func namesGroupLayer(r nameRule) bool {
 	return strings.Contains(r.stored.String(), "{j}") && !strings.Contains(r.standard.String(), "{j}")
 }
 
-// storedPattern returns the rule's stored name with the indices filled in that tell
-// a weight group, so that only those remain over which a weight is an array.
+// storedPattern returns the rule's stored name with the indices of the weight
+// group filled in, so that only the indices of the weight array remain.
 func (m *Model) storedPattern(r nameRule, i, j int) string {
 	p := r.stored.String()
 	if m.Net.WeightGroups == 0 || i < 0 {
@@ -77,7 +77,7 @@ func (m *Model) storedPattern(r nameRule, i, j int) string {
 	return strings.ReplaceAll(p, "{i}", strconv.Itoa(i))
 }
 
-// storedName returns the name under which the rule has the tensor of a layer stored.
+// storedName returns the stored name of a layer's tensor under the rule.
 func (m *Model) storedName(r nameRule, layer, j int) string {
 	if m.Net.WeightGroups == 0 || layer < 0 {
 		return r.stored.Name(layer, j)

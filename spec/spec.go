@@ -2,25 +2,26 @@ package spec
 
 import "github.com/iflowc/iflowc/ir/tensor"
 
-// Version is the model spec language's version: `iflow: 1`.
+// Version is the version of the model spec language: `iflow: 1`.
 const Version = 1
 
-// Options are what the command line adds to a model spec.
+// Options are settings from the command line that override a model spec.
 type Options struct {
-	ModelDir   string // folder of the model's files; "" means the model spec's
-	Quant      string // weight type for all tensors; "f32" implies f32 activations and KV
+	ModelDir   string // folder of the model's files; "": the model spec's
+	Quant      string // weight type for all tensors; "f32" also sets f32 activations and KV cache
 	KV         string // KV cache type
 	Devices    string // device string
-	MaxContext int    // positions; 0 means the model spec's
+	MaxContext int    // positions; 0: the model spec's
 
-	// Pulled finds the folder of a hub repository on this machine, for specs
-	// that name one and lie in no folder with their files; nil finds none.
+	// Pulled returns the folder of a hub repository on this machine. It is called
+	// for specs that name a repository and have no files beside them. If it is
+	// nil, no repository is found.
 	Pulled func(repository string) (dir string, ok bool)
 }
 
-// A Spec is a model spec as written or derived, with config.json (or the
-// file's metadata) beside it. Keys are those of Inferflow's model_spec.json
-// and engine configuration, and ours.
+// A Spec is a model spec as written or derived, with its config.json or the
+// metadata of the weight file. The keys are those of Inferflow's model_spec.json
+// and engine configuration, and iflowc's own.
 type Spec struct {
 	Version  int    `yaml:"iflow"`     // version of the model spec language; 1 is the only one
 	Name     string `yaml:"name"`      // name of the model, shown in listings and used by the service; default: the file's name without its extension
@@ -79,9 +80,9 @@ type Spec struct {
 	// Config is config.json, or the metadata of a GGUF or llama2.c file under
 	// config.json's names, with `hyper` on top.
 	Config map[string]any `yaml:"-"`
-	// File is where the model spec was read, or what it was derived from.
+	// File is the path of the model spec, or of the file or folder it was derived from.
 	File string `yaml:"-"`
-	// Pulled says that ModelDir is the repository's folder as Options.Pulled found it.
+	// Pulled reports whether ModelDir is the folder that Options.Pulled returned.
 	Pulled bool `yaml:"-"`
 	// Overrides from the command line, already applied to the fields above.
 	Options Options `yaml:"-"`
@@ -90,13 +91,13 @@ type Spec struct {
 	configFile map[string]any // Config before hyper and family
 }
 
-// positions says where each key was given: "network_structure.rope_theta".
+// positions maps keys such as "network_structure.rope_theta" to their positions.
 type positions map[string]Pos
 
-// Set reports whether the model spec (not its defaults) gives the key.
+// Set reports whether the model spec itself (not a default) sets the key.
 func (s *Spec) Set(key string) bool { _, ok := s.set[key]; return ok }
 
-// Pos is where the key was given; a key not given has the file's position.
+// Pos returns the position of a key, or that of the file if the key is not set.
 func (s *Spec) Pos(key string) Pos {
 	if p, ok := s.set[key]; ok {
 		return p
@@ -104,12 +105,12 @@ func (s *Spec) Pos(key string) Pos {
 	return Pos{File: s.File}
 }
 
-// An OrderedMap is a mapping of strings whose order matters.
+// An OrderedMap is a mapping of strings that preserves order.
 type OrderedMap []Entry
 
 // An Entry is one pair of an OrderedMap.
 type Entry struct {
 	Key, Val string
-	Prefix   string // of the stored names this entry is about; Key may stand without it
+	Prefix   string // prefix of the stored names; Key may omit it
 	Pos      Pos
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A stack is a run of layers of one kind: an encoder's or a decoder's.
+// A stack is the sequence of layers of an encoder or a decoder.
 type stack struct {
 	std     string // first part of its tensors' standard names: "enc" or "dec"
 	hyper   Hyper
-	windows []int // sliding window of each layer; 0 is none
+	windows []int // sliding window of each layer; 0: none
 }
 
-// stacks lists the network's stacks in the order in which they run.
+// stacks returns the network's stacks in the order of execution.
 func (m *Model) stacks() []stack {
 	var out []stack
 	if m.Net.encodes() {
@@ -29,10 +29,10 @@ func (m *Model) stacks() []stack {
 	return out
 }
 
-// in returns the standard name of a layer's tensor: enc.{i}.self_attn.wq.
+// in returns the standard name of a layer's tensor, such as enc.{i}.self_attn.wq.
 func (s *stack) in(name string) string { return s.std + ".{i}." + name }
 
-// layerWindows returns the sliding window of every layer; 0 is none.
+// layerWindows returns the sliding window of every layer; 0 means none.
 func (m *Model) layerWindows(layers int) []int {
 	n := m.Net
 	out := make([]int, layers)
@@ -55,8 +55,8 @@ func (m *Model) hasExperts(layer int) bool {
 		(layer+1)%n.MoELayerStep == 0 && !slices.Contains(n.MoEDenseLayers, layer)
 }
 
-// missingForm reports whether the layers of a stack may differ in having a
-// tensor, and whether this layer has none.
+// missingForm reports whether only some layers of the stack have a tensor and this
+// layer is not one of them.
 func (m *Model) missingForm(s *stack, form string, layer int) bool {
 	name := strings.TrimPrefix(form, s.std+".{i}.")
 	switch {
@@ -73,7 +73,7 @@ func (m *Model) missingForm(s *stack, form string, layer int) bool {
 	return false
 }
 
-// kind names what a layer consists of, so that runs of equal layers are found.
+// kind returns a key of the layer's structure; equal layers have equal keys.
 func (m *Model) kind(s *stack, layer int) string {
 	kind := fmt.Sprintf("experts=%t norm=%t weights=%v", m.hasExperts(layer), !m.Net.SkipFirstPreNorm || layer > 0, m.weightGroup(s.hyper.Layers, layer))
 	for _, name := range m.Net.UnevenTensors {

@@ -13,23 +13,24 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// A WeightType is the type that `types` wants for one weight of the module.
+// A WeightType is the type that `types` sets for one weight of the module.
 type WeightType struct {
 	Weight string // its name in the IR
 	Type   tensor.DType
 }
 
-// engineNames are the names of matrices in Inferflow's engine configuration
-// (device_weight_data_type.attn_wq).
+// engineNames maps the names of matrices in Inferflow's engine configuration
+// (device_weight_data_type.attn_wq) to standard names.
 var engineNames = map[string]string{
 	"attn_wq": "dec.{i}.self_attn.wq", "attn_wk": "dec.{i}.self_attn.wk", "attn_wv": "dec.{i}.self_attn.wv", "attn_wo": "dec.{i}.self_attn.wo",
 	"ffn_w1": "dec.{i}.feed_forward.w1", "ffn_w2": "dec.{i}.feed_forward.w2", "ffn_w3": "dec.{i}.feed_forward.w3",
 }
 
-// WeightTypes returns the exceptions that `types` makes from `quant`: its keys
-// are standard tensor names ("dec.{i}.self_attn.wv", "output"), Inferflow's
-// ("attn_wv") or weights of the IR, with * for anything ("w_*"). Later keys
-// win. A key that no weight has is an error. Call it after Lower.
+// WeightTypes returns the exceptions from `quant` that `types` lists. Its keys
+// are standard tensor names ("dec.{i}.self_attn.wv", "output"), Inferflow's names
+// ("attn_wv") or weights of the IR, with * for any characters ("w_*"). The last
+// matching key wins. A key without a matching weight is an error. Call it after
+// Lower.
 func (m *Model) WeightTypes() ([]WeightType, error) {
 	var names []string
 	for name := range m.standard {
@@ -49,7 +50,7 @@ func (m *Model) WeightTypes() ([]WeightType, error) {
 			}
 		}
 		if !found {
-			return nil, errAt(e.Pos, "types: no weight is called %q%s", e.Key, suggest(e.Key, names))
+			return nil, errAt(e.Pos, "types: no weight matches %q%s", e.Key, suggest(e.Key, names))
 		}
 	}
 	return out, nil
@@ -67,9 +68,9 @@ func (m *Model) namesWeight(key, weight string) bool {
 	return err == nil && ok
 }
 
-// ParseType reads a type that weights can be computed in: a size such as q4, a
-// type's name or one of its aliases, in any case. For the name of another
-// program's type, the error names the size that comes closest.
+// ParseType parses a weight type: a size such as q4, a type's name or one of its
+// aliases, case-insensitively. For a type of another program, the error names the
+// nearest size.
 func ParseType(s string) (tensor.DType, error) {
 	t, ok := tensor.ParseDType(s)
 	if ok && computeType(t) {
@@ -79,11 +80,11 @@ func ParseType(s string) (tensor.DType, error) {
 		return tensor.Invalid, &Error{What: fmt.Sprintf("%s is a type of %s; iflowc's type of about that size is %s (%s, %.1f bits)",
 			s, from, size.Name, size.Type, size.Type.Bits())}
 	}
-	return tensor.Invalid, &Error{What: fmt.Sprintf("have %q, which is no weight type%s", s, suggestType(s))}
+	return tensor.Invalid, &Error{What: fmt.Sprintf("have %q, which is not a weight type%s", s, suggestType(s))}
 }
 
-// suggestType ends an error about an unknown type with the nearest name, or
-// with the sizes and the types.
+// suggestType returns the end of an error about an unknown type: the nearest name,
+// or the lists of sizes and types.
 func suggestType(s string) string {
 	sizes, types := SizeNames(), TypeNames()
 	if n := spelling.Nearest(s, slices.Concat(sizes, types)); n != "" {
@@ -92,7 +93,7 @@ func suggestType(s string) string {
 	return fmt.Sprintf("; want a size (%s) or a type (%s)", strings.Join(sizes, " "), strings.Join(types, " "))
 }
 
-// SizeNames returns the sizes that a weight type is chosen by, such as q4.
+// SizeNames returns the names of the weight sizes, such as q4.
 func SizeNames() (names []string) {
 	for _, size := range dtype.Sizes {
 		names = append(names, size.Name)
@@ -100,13 +101,13 @@ func SizeNames() (names []string) {
 	return names
 }
 
-// TypeNames returns the types that weights can be computed in.
+// TypeNames returns the names of the weight types.
 func TypeNames() []string { return typeNames(computeType) }
 
-// KVTypeNames returns the types that the KV cache can have.
+// KVTypeNames returns the names of the KV cache types.
 func KVTypeNames() []string { return typeNames(KVType) }
 
-// typeNames returns the names of all types for which ok holds.
+// typeNames returns the names of all types for which ok returns true.
 func typeNames(ok func(tensor.DType) bool) (names []string) {
 	for d := tensor.F32; d <= tensor.Q2B32; d++ {
 		if ok(d) {
@@ -116,15 +117,15 @@ func typeNames(ok func(tensor.DType) bool) (names []string) {
 	return names
 }
 
-// Names of other programs' types, with the bits of their codes.
+// Type names of other programs, with the bits of their codes.
 var (
 	llamaCppType = regexp.MustCompile(`^(?:i?q|tq)([1-8])_(?:0|1|k|k_xl|k_[sml]|xxs|xs|s|m|nl)$`)
 	otherType    = regexp.MustCompile(`^(?:u?int|i|nf|fp|mxfp|nvfp|w)?([2-8])(?:-?bits?|a16|a8|_e[0-9]m[0-9])?$`)
-	fourBits     = []string{"awq", "gptq", "bnb"} // methods that have 4 bits as a rule
+	fourBits     = []string{"awq", "gptq", "bnb"} // methods that usually use 4 bits
 )
 
-// sizeOf returns the size of about as many bits as another program's type, and
-// the program; nil for a name that is none.
+// sizeOf returns the size nearest in bits to another program's type, and the name
+// of that program; nil if the name is unknown.
 func sizeOf(name string) (size *dtype.Size, from string) {
 	name = strings.ToLower(name)
 	bits := ""
@@ -137,7 +138,7 @@ func sizeOf(name string) (size *dtype.Size, from string) {
 	} else {
 		return nil, ""
 	}
-	for i := range dtype.Sizes { // largest first: the smallest that has the bits
+	for i := range dtype.Sizes { // sorted by decreasing size: find the smallest with enough bits
 		if s := &dtype.Sizes[i]; size == nil || s.Name >= "q"+bits {
 			size = s
 		}

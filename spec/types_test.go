@@ -7,8 +7,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// TestTypeNames: sizes and types are read; another program's type gets the size
-// that comes closest.
+// TestTypeNames checks the names of sizes and types, and that the error for another
+// program's type suggests the nearest size.
 func TestTypeNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]tensor.DType{

@@ -12,7 +12,7 @@ import (
 	"github.com/iflowc/iflowc/models"
 )
 
-// TestInferflowLanguage reads model specs in Inferflow's language.
+// TestInferflowLanguage parses the model specs of Inferflow.
 func TestInferflowLanguage(t *testing.T) {
 	files, err := filepath.Glob("testdata/inferflow/*.json")
 	if err != nil || len(files) == 0 {
@@ -29,7 +29,7 @@ func TestInferflowLanguage(t *testing.T) {
 	}
 }
 
-// TestLibrary reads every model of the library and every family, without files.
+// TestLibrary parses every model spec of the library and every family, without files.
 func TestLibrary(t *testing.T) {
 	for _, name := range models.Names() {
 		src, err := models.Lookup(name)
@@ -73,7 +73,7 @@ func TestDevices(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"": "column 1", "0;": "column 3", "0 1": "column 3", "gpu0": "column 1", "0;1&0": "column 5: device 0 is there twice", "0*0": "a share of 0",
+		"": "column 1", "0;": "column 3", "0 1": "column 3", "gpu0": "column 1", "0;1&0": "column 5: device 0 is listed twice", "0*0": "share 0",
 	} {
 		if _, err := ParseDevices(in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: have error %v, want %s", in, err, want)
@@ -144,8 +144,8 @@ func TestAlibi(t *testing.T) {
 	}
 }
 
-// TestRopeScaling compares frequencies with values from transformers'
-// formulas, worked out by hand where they are exact.
+// TestRopeScaling compares frequencies with the formulas of transformers, computed
+// by hand for exact values.
 func TestRopeScaling(t *testing.T) {
 	m := &Model{Spec: &Spec{Config: map[string]any{}}, Net: &Network{RopeTheta: 10000}, Hyper: Hyper{RopeDim: 8, MaxContext: 256}}
 	base := []float32{1, 0.1, 0.01, 0.001}
@@ -170,7 +170,7 @@ func TestRopeScaling(t *testing.T) {
 	}
 	near("linear", set(&RopeScaling{Type: "linear", Factor: 4}).freqs, []float32{0.25, 0.025, 0.0025, 0.00025})
 	// Wavelengths 6.28, 62.8, 628, 6283 against 256/4 = 64 and 256/1: the
-	// first two stay, the last two are divided.
+	// first two are kept, the last two are divided.
 	near("llama3", set(&RopeScaling{RopeType: "llama3", Factor: 8, LowFreq: 1, HighFreq: 4, Original: 256}).freqs, []float32{1, 0.1, 0.00125, 0.000125})
 	long := set(&RopeScaling{RopeType: "longrope", ShortFactor: []float64{1, 1, 1, 2}, LongFactor: []float64{2, 2, 2, 4}, Original: 64})
 	near("longrope short", long.freqs, []float32{1, 0.1, 0.01, 0.0005})
@@ -204,7 +204,7 @@ func TestGGUFConfig(t *testing.T) {
 	}
 }
 
-// TestWeightTypes checks that exceptions find their weights by each of their names.
+// TestWeightTypes checks that exceptions match weights by each of their names.
 func TestWeightTypes(t *testing.T) {
 	get := func(types string) ([]WeightType, error) {
 		t.Helper()
@@ -229,12 +229,12 @@ func TestWeightTypes(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if _, err := get(`{w_dwon: q8}`); err == nil || !strings.Contains(err.Error(), `spec.yaml:6:9: types: no weight is called "w_dwon"; did you mean "w_down"?`) {
+	if _, err := get(`{w_dwon: q8}`); err == nil || !strings.Contains(err.Error(), `spec.yaml:6:9: types: no weight matches "w_dwon"; did you mean "w_down"?`) {
 		t.Errorf("have error %v", err)
 	}
 }
 
-// TestLoadForms loads each form that a model spec may have.
+// TestLoadForms loads a model spec in each supported form.
 func TestLoadForms(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -263,7 +263,7 @@ func TestLoadForms(t *testing.T) {
 		t.Errorf("missing: %v", err)
 	}
 	write("config.json", `{"model_type": "lama"}`)
-	if _, err = Load(dir, Options{}); err == nil || !strings.Contains(err.Error(), `architecture "lama" is not known; did you mean "llama"?`) {
+	if _, err = Load(dir, Options{}); err == nil || !strings.Contains(err.Error(), `unknown architecture "lama"; did you mean "llama"?`) {
 		t.Errorf("architecture: %v", err)
 	}
 	write("config.json", `{`)

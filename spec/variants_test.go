@@ -14,20 +14,20 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A variant is another way to write the model spec of a tiny model, whose
-// numbers follow from those of transformers for the model as it is.
+// A variant is another model spec of a tiny model. Its expected results follow
+// from those of transformers for the original model.
 type variant struct {
 	values []string // module values that it tests
 	model  string
 	top    map[string]any // keys to set
-	net    map[string]any // keys of network_structure to set; nil values are taken out
+	net    map[string]any // keys of network_structure to set; nil removes a key
 	want   func(t *testing.T, r *runner, want *expected)
-	source func(stored interp.Source) interp.Source // what the files hold, rearranged
+	source func(stored interp.Source) interp.Source // rearranges the stored tensors
 }
 
 var presetKeys = map[string]any{"normalization_function": nil, "activation_function": nil, "position_embedding": nil}
 
-// with adds a key to a copy of a map.
+// with returns a copy of a map with a key added.
 func with(m map[string]any, key string, v any) map[string]any {
 	out := map[string]any{key: v}
 	for k, x := range m {
@@ -48,7 +48,7 @@ var variants = []variant{
 		"tensor_name_mapping": map[string]any{"model.layers.{i}.mlp.gate_up_proj.weight": "dec.{i}.feed_forward.w1.weight"}}},
 	{values: []string{"qk_norm=none"}, model: "llama", net: map[string]any{"qk_norm": "none"}},
 	{values: []string{"experts: layer end"}, model: "mixtral", net: map[string]any{"moe_layer_end": 2}},
-	// A factor in front of a norm only moves the norm's epsilon.
+	// A factor in front of a norm only changes the norm's epsilon.
 	{values: []string{"out_scale"}, model: "llama", net: map[string]any{"out_scale": 3}},
 	{values: []string{"head: padded vocabulary"}, model: "llama", top: map[string]any{"vocab_size": 39, "padded_vocab_size": 40},
 		want: func(t *testing.T, r *runner, want *expected) {
@@ -72,7 +72,7 @@ var variants = []variant{
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.mod.Weight("head").Type.Elem = tensor.F32 // unit rows are no longer exact in the stored type
+			r.mod.Weight("head").Type.Elem = tensor.F32 // rows of unit length are not exact in the stored type
 			width := len(head) / len(want.Logits[0])
 			for _, row := range want.Logits {
 				for j := range row {
@@ -85,7 +85,7 @@ var variants = []variant{
 			}
 			want.Greedy = nil
 		}},
-	// Inferflow's way to write Mixtral's norm in front of the experts.
+	// Inferflow's name of Mixtral's norm in front of the experts.
 	{values: []string{"residual: post-norm as FFN input"}, model: "mixtral", net: map[string]any{"is_attn_post_as_residual": false,
 		"tensor_name_mapping": map[string]any{"model.layers.{i}.post_attention_layernorm.weight": "dec.{i}.self_attn.post_norm.weight"}}},
 	{values: []string{"qkv_format=1 GQA"}, model: "falcon_40b", net: map[string]any{"qkv_format": 1}, source: allQueriesFirst},
@@ -97,8 +97,8 @@ var variants = []variant{
 		want: byReference(func(r *reference) { r.experts = 3 })},
 }
 
-// allVariants returns the variants of the table and one for each activation
-// function in each place that has one.
+// allVariants returns the variants of the table and one variant per activation
+// function and place where it may occur.
 func allVariants() []variant {
 	all := slices.Clone(variants)
 	gated := map[string]any{"model.layers.{i}.mlp.gate_up_proj.weight": "dec.{i}.feed_forward.w1.weight"}
@@ -120,7 +120,7 @@ func allVariants() []variant {
 	return all
 }
 
-// byReference takes the logits from the float64 reference.
+// byReference replaces the expected logits by those of the float64 reference.
 func byReference(set func(r *reference)) func(t *testing.T, r *runner, want *expected) {
 	return func(t *testing.T, r *runner, want *expected) {
 		ref := newReference(t, r.dir)
@@ -129,7 +129,7 @@ func byReference(set func(r *reference)) func(t *testing.T, r *runner, want *exp
 	}
 }
 
-// pooledWith takes tanh, which transformers applied, back and applies another
+// pooledWith inverts the tanh that transformers applied and applies another
 // function.
 func pooledWith(act func(float64) float64) func(t *testing.T, r *runner, want *expected) {
 	return func(t *testing.T, r *runner, want *expected) {
@@ -168,8 +168,8 @@ func headWith(act func(float64) float64) func(t *testing.T, r *runner, want *exp
 	}
 }
 
-// allQueriesFirst reorders the rows of Falcon 40B's fused matrix: for each KV
-// group its queries, key and value become all queries, all keys, all values.
+// allQueriesFirst reorders the rows of Falcon 40B's fused matrix from grouped by
+// KV head to all queries, all keys, all values.
 func allQueriesFirst(source interp.Source) interp.Source {
 	const heads, kv, dim = 4, 2, 4
 	return func(name string) (*tensor.Tensor, error) {
@@ -221,13 +221,13 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// file returns the variant's model spec in testdata/variants, which the tests of
-// compiled models read too.
+// file returns the path of the variant's model spec in testdata/variants, which the
+// tests of compiled models read too.
 func (v *variant) file() string {
 	return filepath.Join("testdata/variants", strings.ReplaceAll(v.values[0], " ", "_")+".yaml")
 }
 
-// write prints the model's model spec with the variant's keys.
+// write writes the model's model spec with the variant's keys.
 func (v *variant) write(t *testing.T, dir string) string {
 	t.Helper()
 	s, err := Load(dir, Options{})

@@ -12,9 +12,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// YAML prints the model spec as an ordinary file: what was derived from
-// config.json or metadata stands there as keys, so that reading it back with
-// the same model folder gives the same model. model_dir is left out.
+// YAML returns the model spec as a YAML file. Keys derived from config.json or
+// metadata are written out, so that reading it with the same model folder returns
+// the same model. It omits model_dir.
 func (s *Spec) YAML() ([]byte, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	put(root, "iflow", scalarNode(Version))
@@ -49,13 +49,13 @@ func (s *Spec) YAML() ([]byte, error) {
 	return b.Bytes(), enc.Close()
 }
 
-// hyperNames are the parameters that hyperparameters reads; a family may have
-// changed them.
+// hyperNames are the parameters that hyperparameters reads and that a family may
+// change.
 var hyperNames = []string{"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size", "max_position_embeddings",
 	"encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"}
 
-// baseline is what a model spec that states its type starts from with this
-// config.json, and the hyper-parameters in which the model differs from it.
+// baseline returns the Network that a model spec with a stated type starts from
+// with this config.json, and the hyper-parameters in which the model differs.
 func (s *Spec) baseline() (*Network, map[string]any, error) {
 	config := maps.Clone(s.configFile)
 	if config == nil {
@@ -81,7 +81,7 @@ func (s *Spec) baseline() (*Network, map[string]any, error) {
 
 var graphName = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 
-// graphNames returns the hyper-parameters that the graph refers to.
+// graphNames returns the hyper-parameters that the graph references.
 func (s *Spec) graphNames() (names []string) {
 	for _, m := range graphName.FindAllStringSubmatch(s.Graph, -1) {
 		names = append(names, m[1])
@@ -89,7 +89,7 @@ func (s *Spec) graphNames() (names []string) {
 	return names
 }
 
-// ownIgnores leaves out the generic family's patterns.
+// ownIgnores returns the ignore patterns without those of the generic family.
 func (s *Spec) ownIgnores() []string {
 	generic, _ := findFamily("generic")
 	var out []string
@@ -101,11 +101,11 @@ func (s *Spec) ownIgnores() []string {
 	return out
 }
 
-// alwaysPrinted are the keys that say what the network is at a glance.
+// alwaysPrinted are keys that are always written because they characterize the network.
 var alwaysPrinted = []string{"type", "normalization_function", "activation_function", "position_embedding"}
 
-// node prints the keys whose values are neither the language's defaults nor
-// what config.json gives anyway.
+// node returns the keys whose values differ from the defaults of the language and
+// from the values that config.json implies.
 func (n *Network) node(baseline *Network) *yaml.Node {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	plain := newNetwork()
@@ -134,8 +134,8 @@ func (n *Network) node(baseline *Network) *yaml.Node {
 	return root
 }
 
-// mappingNode prints tensor names; those of another layer's prefix with it and
-// without, as rulesOf reads them.
+// mappingNode returns the tensor names. A name from a layer with another prefix is
+// written with and without that prefix, as rulesOf reads it.
 func (n *Network) mappingNode() *yaml.Node {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	seen := map[string]bool{}
@@ -183,7 +183,7 @@ func freeNode(m map[string]any) *yaml.Node {
 	return n
 }
 
-// flow prints lists on one line.
+// flow switches lists to the one-line style.
 func flow(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.SequenceNode {
 		n.Style = yaml.FlowStyle
@@ -194,7 +194,7 @@ func flow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// fieldNode prints a field's value; nil where it has none to print.
+// fieldNode returns the YAML of a field's value; nil if there is nothing to write.
 func fieldNode(v reflect.Value) *yaml.Node {
 	switch x := v.Interface().(type) {
 	case tensor.DType:
