@@ -1,5 +1,5 @@
-// Package models is the library: a model spec per model, and what families
-// of models have in common (families), as data.
+// Package models is the model library: a model spec per model, and the common
+// settings of model families (families), as data.
 package models
 
 import (
@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// The demo's folder holds its weights and tokenizer.
+// The demo folder contains its weights and tokenizer.
 //
 //go:embed *.yaml families demo*
 var files embed.FS
 
-// FS holds NAME.yaml, the folders they refer to, and families/FAMILY.yaml.
+// FS contains NAME.yaml, the folders they refer to, and families/FAMILY.yaml.
 func FS() fs.FS { return files }
 
 // Lookup returns the model spec of a model of the library by its name.
@@ -27,7 +27,7 @@ func Lookup(name string) ([]byte, error) {
 	return b, nil
 }
 
-// Names lists the models of the library.
+// Names returns the names of the models, sorted.
 func Names() []string {
 	found, err := fs.Glob(files, "*.yaml")
 	if err != nil {
@@ -40,7 +40,7 @@ func Names() []string {
 	return names
 }
 
-// Families returns every family file by its name.
+// Families returns the contents of every family file by name.
 func Families() map[string][]byte {
 	found, err := fs.Glob(files, "families/*.yaml")
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package checkpoint reads stored weights of every supported file format.
+// Package checkpoint reads stored weights in every supported file format.
 //
-// A Set is one model's stored tensors, whatever files they lie in. Files are
-// mapped read-only and checked completely before any tensor is handed out:
-// every offset, size, count and name is hostile until then, and no reader
-// allocates more than the file's own size justifies.
+// A Set holds the stored tensors of one model, which may be spread over several
+// files. Files are mapped read-only and treated as untrusted: every offset, size,
+// count and name is checked before any tensor is returned, and readers allocate no
+// more memory than the size of the file justifies.
 package checkpoint

@@ -10,15 +10,15 @@ import (
 	"path/filepath"
 )
 
-// fingerprintBytes is how much of each file's beginning is hashed: the headers
-// of most models.
+// fingerprintBytes is the number of bytes hashed at the start of each file. It
+// covers the headers of most models.
 const fingerprintBytes = 1 << 20
 
-// Fingerprint identifies weight files without reading them whole: a hash of
-// each file's base name, size, modification time and first megabyte, in the
-// order given. It is the key under which packed weights are cached; a file
-// changed in place without a new time and beyond its first megabyte is not
-// noticed.
+// Fingerprint returns a hash that identifies weight files without reading them
+// completely. It covers the base name, size, modification time and first megabyte
+// of each file, in the given order. It is the key of the cache of packed weights.
+// It does not detect a change in place after the first megabyte that keeps the
+// modification time.
 func Fingerprint(paths []string) (string, error) {
 	h := sha256.New()
 	for _, path := range paths {

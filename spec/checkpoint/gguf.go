@@ -19,14 +19,14 @@ var ggufTypes = map[uint32]tensor.DType{
 const (
 	ggufMaxDims      = 4
 	ggufMaxAlignment = 1 << 20
-	// The least a stored key/value pair and a tensor description take: an
-	// empty name's length, a type, a value or an offset.
+	// Minimum sizes in bytes of a key/value pair and of a tensor description, which
+	// bound the counts in the header.
 	ggufMinPair   = 8 + 4 + 1
 	ggufMinTensor = 8 + 4 + 4 + 8
 )
 
-// readGGUF reads GGUF versions 2 and 3: magic, version, counts, key/value
-// pairs, tensor descriptions, then aligned data.
+// readGGUF reads GGUF versions 2 and 3: magic, version, counts, key/value pairs,
+// tensor descriptions, then aligned data.
 func readGGUF(m *mapping) (*contents, error) {
 	if string(m.data[:4]) != "GGUF" {
 		return nil, m.errorf("an older ggml file (%q); convert it to GGUF", m.data[:4])
@@ -61,7 +61,7 @@ func readGGUF(m *mapping) (*contents, error) {
 	return c, nil
 }
 
-// A ggufReader reads little-endian fields; after an error it yields zeros.
+// A ggufReader reads little-endian fields. After an error it returns zeros.
 type ggufReader struct {
 	data []byte
 	at   uint64
@@ -72,7 +72,7 @@ func (r *ggufReader) left() uint64 { return uint64(len(r.data)) - r.at }
 
 func (r *ggufReader) take(n uint64) []byte {
 	if r.err == nil && n > r.left() {
-		r.err = fmt.Errorf("%d bytes wanted at offset %d of a file of %d: %w", n, r.at, len(r.data), errTruncated)
+		r.err = fmt.Errorf("need %d bytes at offset %d of a file of %d: %w", n, r.at, len(r.data), errTruncated)
 	}
 	if r.err != nil {
 		return nil
@@ -98,7 +98,7 @@ func (r *ggufReader) u64() uint64 {
 
 func (r *ggufReader) str() string { return string(r.take(r.u64())) }
 
-// tensors reads the descriptions and checks every range against the file.
+// tensors reads the tensor descriptions and checks every range against the file.
 func (r *ggufReader) tensors(m *mapping, count, alignment uint64) ([]entry, error) {
 	if count > r.left()/ggufMinTensor {
 		return nil, fmt.Errorf("%d tensors in a file of %d bytes: %w", count, len(r.data), errTruncated)
@@ -129,7 +129,7 @@ func (r *ggufReader) tensors(m *mapping, count, alignment uint64) ([]entry, erro
 	return entries, checkDisjoint(entries)
 }
 
-// tensor reads one description; Offset is relative to the data.
+// tensor reads one description. Its Offset is relative to the start of the data.
 func (r *ggufReader) tensor(alignment uint64) (e entry, err error) {
 	e.Name = r.str()
 	n := r.u32()
@@ -137,26 +137,26 @@ func (r *ggufReader) tensor(alignment uint64) (e entry, err error) {
 		return e, r.err
 	}
 	if n > ggufMaxDims {
-		return e, fmt.Errorf("%d dimensions; the format allows %d", n, ggufMaxDims)
+		return e, fmt.Errorf("%d dimensions; want at most %d", n, ggufMaxDims)
 	}
 	dims := make([]uint64, n)
 	for i := range dims {
 		dims[i] = r.u64()
 	}
-	slices.Reverse(dims) // stored fastest first
+	slices.Reverse(dims) // the file stores the innermost dimension first
 	kind, offset := r.u32(), r.u64()
 	if r.err != nil {
 		return e, r.err
 	}
 	dt, ok := ggufTypes[kind]
 	if !ok {
-		return e, fmt.Errorf("ggml type %d is not supported; F32, F16, BF16, F64, I8 to I64, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 and Q2_K to Q6_K are", kind)
+		return e, fmt.Errorf("ggml type %d is not supported; supported: F32, F16, BF16, F64, I8 to I64, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 and Q2_K to Q6_K", kind)
 	}
 	if e.Shape, e.Bytes, err = storedSize(dt, dims); err != nil {
 		return e, err
 	}
 	if offset%alignment != 0 || offset > uint64(len(r.data)) {
-		return e, fmt.Errorf("offset %d is beyond the file's %d bytes or no multiple of the alignment %d", offset, len(r.data), alignment)
+		return e, fmt.Errorf("offset %d is beyond the file's %d bytes or not a multiple of the alignment %d", offset, len(r.data), alignment)
 	}
 	e.DType, e.Offset = dt, int64(offset)
 	return e, nil

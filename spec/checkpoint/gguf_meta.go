@@ -6,16 +6,16 @@ import (
 	"math"
 )
 
-// GGUF's value types, by their numbers.
+// Type numbers of GGUF metadata values.
 const (
 	ggufString = 8
 	ggufArray  = 9
 )
 
-// ggufMaxNesting bounds arrays of arrays; none deeper than two are in use.
+// ggufMaxNesting is the maximum depth of nested arrays; real files use at most two.
 const ggufMaxNesting = 4
 
-// ggufScalar is a value type of fixed size; list makes the typed slice.
+// A ggufScalar is a value type of fixed size; list returns a typed slice.
 type ggufScalar struct {
 	size  uint64
 	value func(b []byte) any
@@ -52,7 +52,7 @@ func scalar[T any](size uint64, read func(b []byte) T) ggufScalar {
 	}
 }
 
-// pairs reads the metadata; each key may occur once.
+// pairs reads the metadata. Duplicate keys are errors.
 func (r *ggufReader) pairs(count uint64) (map[string]any, error) {
 	if count > r.left()/ggufMinPair {
 		return nil, fmt.Errorf("%d keys in a file of %d bytes: %w", count, len(r.data), errTruncated)
@@ -91,10 +91,10 @@ func (r *ggufReader) value(kind uint32, depth int) (any, error) {
 	case ggufArray:
 		return r.array(depth)
 	}
-	return nil, fmt.Errorf("value type %d at offset %d is unknown", kind, r.at)
+	return nil, fmt.Errorf("unknown value type %d at offset %d", kind, r.at)
 }
 
-// array reads an array as a typed slice; arrays of arrays as []any.
+// array reads an array as a typed slice, and an array of arrays as []any.
 func (r *ggufReader) array(depth int) (any, error) {
 	if depth == ggufMaxNesting {
 		return nil, fmt.Errorf("arrays nested deeper than %d", ggufMaxNesting)
@@ -103,7 +103,7 @@ func (r *ggufReader) array(depth int) (any, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	// Every element takes at least this much of the file.
+	// The minimum size in bytes of an element bounds the count.
 	least := uint64(8)
 	s, fixed := ggufScalars[kind]
 	if fixed {
@@ -132,5 +132,5 @@ func (r *ggufReader) array(depth int) (any, error) {
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("array of value type %d at offset %d is unknown", kind, r.at)
+	return nil, fmt.Errorf("array of unknown value type %d at offset %d", kind, r.at)
 }

@@ -2,8 +2,8 @@ package checkpoint
 
 import "fmt"
 
-// Join adds the tensors of one more file to the set, of whatever format, each
-// as prefix and its name: Medusa heads beside their model.
+// Join adds the tensors of another file, such as a checkpoint of Medusa heads, to
+// the set. Each name is prepended with prefix. The file may be of any format.
 func (s *Set) Join(path, prefix string) error {
 	other, err := Open(path)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// llama2.c checkpoints, as written by its export.py. Version 0 has seven int32
-// and no magic number; versions 1 (float32) and 2 (Q8_0) a header of 256 bytes.
-// Tensors get the names of the original LLaMA files. Rotary pairs are
-// neighbors in wq and wk.
+// llama2.c checkpoints, as written by its export.py. Version 0 has a header of
+// seven int32 without a magic number. Versions 1 (float32) and 2 (Q8_0) have a
+// header of 256 bytes. Tensors are named as in the original LLaMA files. Rotary
+// pairs are adjacent rows of wq and wk.
 const (
 	llama2cMagic     = 0x616b3432
 	llama2cHeader    = 256
@@ -28,14 +28,14 @@ func looksLikeLlama2c(m *mapping) bool {
 	return strings.EqualFold(filepath.Ext(m.path), ".bin")
 }
 
-// A llama2cFile is the header and how far the layout has come.
+// A llama2cFile holds the header and the state of the layout.
 type llama2cFile struct {
 	m                          *mapping
 	version                    int
 	dim, hidden, layers, heads int64
 	kvHeads, vocab, seq        int64
 	shared                     bool
-	group                      int64 // of Q8_0 scales; 0 for float32
+	group                      int64 // group size of Q8_0 scales; 0 for float32
 
 	at      int64
 	entries []entry
@@ -45,7 +45,7 @@ type llama2cFile struct {
 func readLlama2c(m *mapping) (*contents, error) {
 	f := &llama2cFile{m: m}
 	if err := f.header(); err != nil {
-		return nil, m.errorf("not a llama2.c checkpoint, nor another known format: %w", err)
+		return nil, m.errorf("neither a llama2.c checkpoint nor another known format: %w", err)
 	}
 	if f.version == 0 {
 		f.layoutV0()
@@ -56,7 +56,7 @@ func readLlama2c(m *mapping) (*contents, error) {
 		return nil, m.errorf("llama2.c: %w", f.err)
 	}
 	if left := int64(len(m.data)) - f.at; left != 0 {
-		return nil, m.errorf("llama2.c: %d bytes after the last tensor; the header is of another model", left)
+		return nil, m.errorf("llama2.c: %d bytes after the last tensor; the header does not match the file", left)
 	}
 	meta := map[string]any{
 		"dim": int(f.dim), "hidden_dim": int(f.hidden), "n_layers": int(f.layers), "n_heads": int(f.heads),
@@ -93,19 +93,19 @@ func (f *llama2cFile) header() error {
 		*p = int64(int32(binary.LittleEndian.Uint32(numbers[4*i:])))
 	}
 	if f.version == 0 {
-		f.shared = f.vocab > 0 // a negative size says that the classifier has its own weights
+		f.shared = f.vocab > 0 // a negative size means that the classifier has its own weights
 		f.vocab = max(f.vocab, -f.vocab)
 	}
 	if min(f.dim, f.hidden, f.layers, f.heads, f.kvHeads, f.vocab, f.seq) < 1 || f.vocab > math.MaxInt32 || f.layers > llama2cMaxLayers {
 		return fmt.Errorf("header dim %d, hidden %d, layers %d, heads %d, kv heads %d, vocabulary %d, sequence %d", f.dim, f.hidden, f.layers, f.heads, f.kvHeads, f.vocab, f.seq)
 	}
 	if f.dim%f.heads != 0 || f.heads%f.kvHeads != 0 || f.dim/f.heads%2 != 0 {
-		return fmt.Errorf("width %d, %d heads and %d key/value heads do not divide", f.dim, f.heads, f.kvHeads)
+		return fmt.Errorf("width %d, %d heads and %d key/value heads are not divisible", f.dim, f.heads, f.kvHeads)
 	}
 	return nil
 }
 
-// A llama2cTensor is one of a layer's tensors; rows 0 marks a vector.
+// A llama2cTensor is a tensor of a layer; rows 0 marks a vector.
 type llama2cTensor struct {
 	name       string
 	rows, cols int64
@@ -119,8 +119,8 @@ func (f *llama2cFile) matrices() []llama2cTensor {
 	}
 }
 
-// layoutV0: embedding; each kind of tensor for all layers, norms among them;
-// final norm; two tables of rotary angles; the classifier.
+// layoutV0 lays out version 0: the embedding, each kind of tensor (norms included)
+// for all layers, the final norm, two tables of rotary angles, the classifier.
 func (f *llama2cFile) layoutV0() {
 	f.at = llama2cHeaderV0
 	w := f.matrices()
@@ -140,8 +140,8 @@ func (f *llama2cFile) layoutV0() {
 	}
 }
 
-// layoutV1: the header, all norms as float32, then the matrices, which version
-// 2 quantizes.
+// layoutV1 lays out versions 1 and 2: the header, all norms as float32, then the
+// matrices, which version 2 quantizes.
 func (f *llama2cFile) layoutV1() {
 	f.at = llama2cHeader
 	f.layered(llama2cTensor{"attention_norm", 0, f.dim})
@@ -165,11 +165,11 @@ func (f *llama2cFile) layered(t llama2cTensor) {
 	}
 }
 
-// take reserves bytes of the file and returns where they begin.
+// take reserves n bytes of the file and returns their offset.
 func (f *llama2cFile) take(n int64) int64 {
 	at := f.at
 	if f.err == nil && n > int64(len(f.m.data))-at {
-		f.err = fmt.Errorf("%d bytes wanted at offset %d of a file of %d: %w", n, at, len(f.m.data), errTruncated)
+		f.err = fmt.Errorf("need %d bytes at offset %d of a file of %d: %w", n, at, len(f.m.data), errTruncated)
 	}
 	if f.err == nil {
 		f.at += n
@@ -204,8 +204,9 @@ func (f *llama2cFile) add(name string, rows, cols int64) {
 	f.entries = append(f.entries, e)
 }
 
-// dequantize makes float32 of a version 2 matrix: all int8 codes, then one
-// float32 scale for each group; values are code · scale, exactly rounded.
+// dequantize converts a matrix of version 2 to float32. The file stores all int8
+// codes, then one float32 scale per group; each value is code · scale, correctly
+// rounded.
 func (f *llama2cFile) dequantize(at, n int64) func() []byte {
 	data, group := f.m.data, f.group
 	return func() []byte {

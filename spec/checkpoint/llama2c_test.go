@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint/checkpointtest"
 )
 
-// llama2cHead is dim 8, hidden 12, 2 layers, 2 heads, 1 key/value head,
-// vocabulary 4, sequence 3.
+// llama2cHead is a header with dim 8, hidden 12, 2 layers, 2 heads, 1 KV head,
+// vocabulary 4 and sequence 3.
 var llama2cHead = [7]int32{8, 12, 2, 2, 1, 4, 3}
 
 func llama2cBytes(head [7]int32) []byte {
@@ -21,7 +21,8 @@ func llama2cBytes(head [7]int32) []byte {
 	return out
 }
 
-// llama2cElements counts a layer's matrices: wq, wk, wv, wo, w1, w2, w3.
+// llama2cElements is the number of elements of a layer's matrices: wq, wk, wv, wo,
+// w1, w2, w3.
 const llama2cElements = 64 + 32 + 32 + 64 + 3*96
 
 func countedFloats(from, n int) []byte { return checkpointtest.Ramp("", float32(from), n).Raw }
@@ -91,7 +92,7 @@ func TestBadLlama2c(t *testing.T) {
 		to   int32
 		want string
 	}{
-		{0, 0, "dim 0"}, {0, -8, "dim -8"}, {3, 0, "heads 0"}, {3, 3, "do not divide"}, {4, 3, "do not divide"},
+		{0, 0, "dim 0"}, {0, -8, "dim -8"}, {3, 0, "heads 0"}, {3, 3, "are not divisible"}, {4, 3, "are not divisible"},
 		{2, math.MaxInt32, "layers 2147483647"}, {5, math.MinInt32, "vocabulary 2147483648"}, {1, 1 << 30, "truncated"}, {5, 3, "after the last tensor"},
 	} {
 		head := llama2cHead

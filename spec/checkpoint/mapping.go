@@ -10,13 +10,12 @@ import (
 
 // A mapping is a whole file mapped read-only and private.
 //
-// A file that is cut short while mapped makes reads past its new end fault:
-// SIGBUS, which Go turns into a fatal error that no handler sees unless the
-// goroutine asked for panics (debug.SetPanicOnFault). Files that are replaced
-// by rename, as download tools and this package do, keep their old contents
-// while mapped and are no danger. Packing, the one place that reads whole files,
-// asks for the panic and reports the file as changed; other readers look only
-// at headers, right after the size was taken.
+// If a file is truncated while it is mapped, a read past its new end raises
+// SIGBUS. Go turns that into a fatal error, unless the goroutine called
+// debug.SetPanicOnFault. A file that is replaced by rename keeps its old contents
+// while mapped; download tools and this package replace files that way. Packing
+// is the only code that reads whole files. It requests the panic and reports that
+// the file changed. Other readers read only headers, right after the size.
 type mapping struct {
 	path string
 	data []byte
@@ -59,7 +58,7 @@ func (m *mapping) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", m.path, fmt.Errorf(format, args...))
 }
 
-// readSmall reads a text file (an index) of at most limit bytes.
+// readSmall reads a text file, such as an index, of at most limit bytes.
 func readSmall(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -71,7 +70,7 @@ func readSmall(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: over %d bytes, too long for an index of shards", path, limit)
+		return nil, fmt.Errorf("%s: larger than %d bytes, too long for a shard index", path, limit)
 	}
 	return data, nil
 }

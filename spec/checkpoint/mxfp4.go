@@ -10,18 +10,18 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// mxfp4Values are what a code's low three bits stand for; the fourth is the
+// mxfp4Values are the magnitudes of a code's low three bits. The high bit is the
 // sign (E2M1, OCP Microscaling Formats 1.0, §5.3.3).
 var mxfp4Values = [8]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}
 
 const (
-	mxfp4Block = 16 // bytes of 32 codes, the first of a byte in its low bits
+	mxfp4Block = 16 // bytes of 32 codes; the low bits of a byte are its first code
 	mxfp4Bias  = 127
 )
 
-// joinMXFP4 puts one tensor X in the place of each pair X_blocks [..., n, 16]
-// and X_scales [..., n], as gpt-oss stores its experts: bf16 of [..., 32·n],
-// which holds every value exactly. Rows are decoded when they are asked for.
+// joinMXFP4 replaces each pair X_blocks [..., n, 16] and X_scales [..., n], as
+// gpt-oss stores its experts, by one tensor X: bf16 of [..., 32·n], which
+// represents every value exactly. Rows are decoded on demand.
 func (s *Set) joinMXFP4() error {
 	gone := map[string]bool{}
 	for _, b := range slices.Clone(s.entries) {
@@ -74,7 +74,7 @@ func mxfp4Entry(name string, blocks, scales entry) entry {
 	return e
 }
 
-// mxfp4Bits is a code times a power of two, as bf16.
+// mxfp4Bits returns a code times a power of two, as bf16.
 func mxfp4Bits(code byte, power int) uint16 {
 	x := float32(math.Ldexp(float64(mxfp4Values[code&7]), power))
 	if code&8 != 0 {

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// A format recognizes files by their first bytes and reads one file.
+// A format recognizes files by their first bytes and reads them.
 type format struct {
 	name  string
 	match func(m *mapping) bool
 	read  func(m *mapping) (*contents, error)
 }
 
-// formats are tried in order; llama2.c's oldest form has no magic number and
-// comes last.
+// formats are tried in order. The oldest form of llama2.c has no magic number and
+// is tried last.
 var formats = []format{
 	{"gguf", func(m *mapping) bool { return hasAnyPrefix(m.data, "GGUF", "ggml", "lmgg", "fmgg", "tjgg") }, readGGUF},
 	{"pickle", looksLikePickle, readPickle},
@@ -37,13 +37,13 @@ func hasAnyPrefix(data []byte, prefixes ...string) bool {
 	return false
 }
 
-// Open reads the tensors of one or several files: safetensors, GGUF, PyTorch
-// and llama2.c files, or a *.index.json that names shards. A single folder is
-// opened as by OpenDir, a single GGUF file named NAME-00001-of-0000N.gguf with
-// its siblings. All files must be of one format.
+// Open reads the tensors of one or more files: safetensors, GGUF, PyTorch and
+// llama2.c files, or a *.index.json that lists shards. A single folder is opened
+// with OpenDir. A single GGUF file named NAME-00001-of-0000N.gguf is opened with
+// its other parts. All files must have the same format.
 func Open(paths ...string) (*Set, error) {
 	if len(paths) == 0 {
-		return nil, errors.New("no weight files were given")
+		return nil, errors.New("no weight files given")
 	}
 	if len(paths) == 1 {
 		if st, err := os.Stat(paths[0]); err == nil && st.IsDir() {
@@ -74,15 +74,15 @@ func Open(paths ...string) (*Set, error) {
 	return s, nil
 }
 
-// candidates are the names OpenDir looks for, in order of preference.
+// candidates are the file names that OpenDir looks for, in order of preference.
 var candidates = []string{
 	"model.safetensors.index.json", "model.safetensors", "*.safetensors.index.json", "*.safetensors",
 	"*.gguf", "pytorch_model.bin.index.json", "pytorch_model.bin", "*.bin.index.json", "model.bin", "*.bin", "*.pt", "*.pth",
 }
 
-// OpenDir opens the weights of a model folder: the first of model.safetensors
-// (sharded or not), another safetensors file, a GGUF file, pytorch_model.bin
-// (sharded or not), a llama2.c .bin that is there.
+// OpenDir opens the weights of a model folder. It opens the first of these that
+// exists: model.safetensors (sharded or not), another safetensors file, a GGUF
+// file, pytorch_model.bin (sharded or not), a llama2.c .bin file.
 func OpenDir(dir string) (*Set, error) {
 	for _, pattern := range candidates {
 		found, err := filepath.Glob(filepath.Join(escapeGlob(dir), pattern))
@@ -105,20 +105,20 @@ func OpenDir(dir string) (*Set, error) {
 	case err != nil:
 		return nil, err
 	case !at.IsDir():
-		return nil, fmt.Errorf("%s is a file, not a model's folder; name the folder, and the file in the model spec's model_files", dir)
+		return nil, fmt.Errorf("%s is a file, not a model folder; give the folder, and list the file in the model spec's model_files", dir)
 	}
 	return nil, fmt.Errorf("%s: %w; looked for %s", dir, ErrNoWeights, strings.Join(candidates, ", "))
 }
 
-// ErrNoWeights is the error for a folder without a file of weights.
+// ErrNoWeights is returned for a folder without weight files.
 var ErrNoWeights = errors.New("no weights")
 
 func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
-// splitGGUF lists all the files of a split GGUF model, given its first, or the
-// path alone.
+// splitGGUF returns all files of a split GGUF model, given the first one. For any
+// other path it returns only the path.
 func splitGGUF(path string) []string {
 	const digits = "00001-of-00001.gguf"
 	at := len(path) - len(digits)
@@ -136,7 +136,7 @@ func splitGGUF(path string) []string {
 	return all
 }
 
-// sameShards reports whether the names are NAME-00001-of-0000N.ext, all N.
+// sameShards reports whether the names are all N files NAME-00001-of-0000N.ext.
 func sameShards(paths []string) bool {
 	for i, p := range paths {
 		ext := filepath.Ext(p)
@@ -175,7 +175,7 @@ func (s *Set) openFile(path string) error {
 	return m.errorf("not a weight file: it begins with %q; expected safetensors, GGUF, PyTorch or llama2.c", m.data[:min(len(m.data), 16)])
 }
 
-// hintFor names what people mistake for weights.
+// hintFor names common kinds of files that are mistaken for weights.
 func hintFor(data []byte) string {
 	start := bytes.ToLower(bytes.TrimSpace(data[:min(len(data), 64)]))
 	switch {
@@ -187,10 +187,10 @@ func hintFor(data []byte) string {
 	return ""
 }
 
-// maxIndex bounds an index of shards; a model of 500,000 tensors has 50 MB.
+// maxIndex is the maximum size of a shard index; 500,000 tensors need 50 MB.
 const maxIndex = 64 << 20
 
-// openIndex reads a *.index.json and the shards its weight_map names.
+// openIndex reads a *.index.json and opens the shards in its weight_map.
 func (s *Set) openIndex(path string) error {
 	data, err := readSmall(path, maxIndex)
 	if err != nil {
@@ -200,16 +200,16 @@ func (s *Set) openIndex(path string) error {
 		WeightMap map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(data, &index); err != nil {
-		return fmt.Errorf("%s: not an index of shards: %w", path, err)
+		return fmt.Errorf("%s: not a shard index: %w", path, err)
 	}
 	if len(index.WeightMap) == 0 {
-		return fmt.Errorf("%s: no weight_map, or an empty one; expected tensor names and their files", path)
+		return fmt.Errorf("%s: missing or empty weight_map; want tensor names and their files", path)
 	}
 	s.paths = append(s.paths, path)
 	var shards []string
 	for name, shard := range index.WeightMap {
 		if !filepath.IsLocal(shard) {
-			return fmt.Errorf("%s: tensor %q is said to be in %q, outside the model's folder", path, name, shard)
+			return fmt.Errorf("%s: tensor %q is mapped to %q, outside the model's folder", path, name, shard)
 		}
 		shards = append(shards, shard)
 	}
@@ -226,7 +226,7 @@ func (s *Set) openIndex(path string) error {
 	for name, shard := range index.WeightMap {
 		i, ok := s.index[name]
 		if want := filepath.Join(filepath.Dir(path), shard); !ok || s.entries[i].File != want {
-			return fmt.Errorf("%s: tensor %q is not in %s as the index says; the shards are of another model or incomplete", path, name, shard)
+			return fmt.Errorf("%s: tensor %q is not in %s as the index says; the shards belong to another model or are incomplete", path, name, shard)
 		}
 	}
 	return nil

@@ -62,9 +62,9 @@ func TestBadIndexes(t *testing.T) {
 		`{"weight_map":{"a":"/etc/hostname"}}`:                       "outside the model's folder",
 		`{"weight_map":{"a":"s2.safetensors"}}`:                      "s2.safetensors is missing",
 		`{"weight_map":{"a":"s1.safetensors","v":"s1.safetensors"}}`: `tensor "v" is not in s1.safetensors`,
-		`{"weight_map":{"a":7}}`:                                     "not an index",
-		`{"metadata":{}}`:                                            "no weight_map",
-		`<html>`:                                                     "not an index",
+		`{"weight_map":{"a":7}}`:                                     "not a shard index",
+		`{"metadata":{}}`:                                            "missing or empty weight_map",
+		`<html>`:                                                     "not a shard index",
 	} {
 		dir := t.TempDir()
 		writeFile(t, dir, "s1.safetensors", checkpointtest.Safetensors(checkpointtest.Ramp("a", 1, 2)))
@@ -142,7 +142,7 @@ func TestSetAfterClose(t *testing.T) {
 func TestOpenDirOfAFile(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, t.TempDir(), "m.gguf", checkpointtest.GGUF(nil, checkpointtest.Ramp("a", 0, 1)))
-	if _, err := OpenDir(file); err == nil || !strings.Contains(err.Error(), "is a file, not a model's folder") {
+	if _, err := OpenDir(file); err == nil || !strings.Contains(err.Error(), "is a file, not a model folder") {
 		t.Errorf("error %v", err)
 	}
 }

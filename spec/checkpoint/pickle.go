@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// legacyMagic is the number that begins PyTorch files from before zip
-// archives, little-endian as the pickle has it.
+// legacyMagic is the number at the start of PyTorch files in the format before zip
+// archives, in the little-endian form of the pickle.
 const legacyMagic = longInt("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19")
 
-// legacyProtocol is the version that follows it.
+// legacyProtocol is the protocol version after legacyMagic.
 const legacyProtocol = 1001
 
 func looksLikePickle(m *mapping) bool {
@@ -23,12 +23,12 @@ func looksLikePickle(m *mapping) bool {
 	if hasAnyPrefix(d, "PK") {
 		return true
 	}
-	// A llama2.c header may begin with the same two bytes, then has zeros.
+	// A llama2.c header may start with the same two bytes, but zeros follow.
 	return len(d) > 4 && d[0] == 0x80 && 2 <= d[1] && d[1] <= 5 && (d[2] != 0 || d[3] != 0)
 }
 
-// readPickle reads a PyTorch file: a zip archive of data.pkl and its storages,
-// or the older sequence of pickles and storages.
+// readPickle reads a PyTorch file: a zip archive of data.pkl and its storages, or
+// the older sequence of pickles and storages.
 func readPickle(m *mapping) (*contents, error) {
 	read := readLegacyPickle
 	if m.data[0] == 'P' {
@@ -41,14 +41,14 @@ func readPickle(m *mapping) (*contents, error) {
 	return &contents{entries: entries}, nil
 }
 
-// A storageTable collects the storages that a pickle names, by key.
+// A storageTable collects the storages that a pickle references, by key.
 type storageTable map[string]*storage
 
-// load reads the persistent id ("storage", class, key, location, numel, view
-// metadata). A storage may be named again, as the same.
+// load resolves the persistent id ("storage", class, key, location, numel, view
+// metadata). A repeated storage must have the same type and size.
 func (t storageTable) load(id tuple) (any, error) {
 	if len(id) < 5 || id[0] != "storage" {
-		return nil, errors.New("a persistent id that is not a storage")
+		return nil, errors.New("persistent id is not a storage")
 	}
 	class, ok1 := id[1].(global)
 	key, ok2 := id[2].(string)
@@ -63,7 +63,7 @@ func (t storageTable) load(id tuple) (any, error) {
 	if numel < 0 || numel > math.MaxInt64/8 {
 		return nil, fmt.Errorf("a storage of %d elements", numel)
 	}
-	// Keys name archive members; torch numbers them.
+	// Keys are names of archive members; torch uses numbers.
 	if key == "" || len(key) > 20 || strings.Trim(key, "0123456789") != "" {
 		return nil, fmt.Errorf("storage key %.40q is not a number", key)
 	}
@@ -77,13 +77,13 @@ func (t storageTable) load(id tuple) (any, error) {
 	return t[key], nil
 }
 
-// runPickle interprets a pickle and returns its value and what follows it.
+// runPickle interprets a pickle and returns its value and the remaining bytes.
 func (t storageTable) runPickle(data []byte) (any, []byte, error) {
 	p := &pickleMachine{data: data, find: callGlobal, load: t.load}
 	return p.run()
 }
 
-// readZipPickle reads the container that torch has written since 1.6.
+// readZipPickle reads the zip format that torch has written since version 1.6.
 func readZipPickle(m *mapping) ([]entry, error) {
 	z, err := zip.NewReader(bytes.NewReader(m.data), int64(len(m.data)))
 	if err != nil {
@@ -93,18 +93,18 @@ func readZipPickle(m *mapping) ([]entry, error) {
 	root := ""
 	for _, f := range z.File {
 		if files[f.Name] != nil {
-			return nil, fmt.Errorf("two members are called %q", f.Name)
+			return nil, fmt.Errorf("duplicate archive member %q", f.Name)
 		}
 		files[f.Name] = f
 		if dir, ok := strings.CutSuffix(f.Name, "/data.pkl"); ok && !strings.Contains(dir, "/") {
 			if root != "" {
-				return nil, errors.New("two members are called data.pkl")
+				return nil, errors.New("duplicate archive member data.pkl")
 			}
 			root = dir
 		}
 	}
 	if root == "" {
-		return nil, errors.New("no data.pkl in the archive; not written by torch.save")
+		return nil, errors.New("no data.pkl in the archive; it was not written by torch.save")
 	}
 	if err := checkByteOrder(files[root+"/byteorder"]); err != nil {
 		return nil, err
@@ -140,10 +140,10 @@ func checkByteOrder(f *zip.File) error {
 	return nil
 }
 
-// readMember reads a small stored member, checking its checksum.
+// readMember reads a small stored member and verifies its checksum.
 func readMember(f *zip.File, limit uint64) ([]byte, error) {
 	if f.Method != zip.Store {
-		return nil, errors.New("compressed; torch stores members as they are")
+		return nil, errors.New("compressed; torch stores members uncompressed")
 	}
 	if f.UncompressedSize64 > limit || f.UncompressedSize64 != f.CompressedSize64 {
 		return nil, fmt.Errorf("%d bytes", f.UncompressedSize64)
@@ -156,11 +156,11 @@ func readMember(f *zip.File, limit uint64) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// storedAt is where a storage's bytes lie in the file.
+// storedAt returns the file offset of a storage's bytes.
 func storedAt(f *zip.File, s *storage, fileSize int64) (int64, error) {
 	want := s.numel * int64(s.dt.BlockBytes())
 	if f.Method != zip.Store {
-		return 0, errors.New("it is compressed; torch stores members as they are")
+		return 0, errors.New("it is compressed; torch stores members uncompressed")
 	}
 	if f.UncompressedSize64 != uint64(want) || f.CompressedSize64 != uint64(want) {
 		return 0, fmt.Errorf("%d elements of %s take %d bytes, the archive has %d", s.numel, s.dt, want, f.UncompressedSize64)
@@ -175,9 +175,9 @@ func storedAt(f *zip.File, s *storage, fileSize int64) (int64, error) {
 	return at, nil
 }
 
-// readLegacyPickle reads the container of older torch: magic number, protocol,
-// system information, the state dict and the storages' keys, each a pickle,
-// then for each key a count and the elements.
+// readLegacyPickle reads the format of older torch: magic number, protocol, system
+// information, the state dict and the storage keys, each a pickle. Then follow, for
+// each key, a count and the elements.
 func readLegacyPickle(m *mapping) ([]entry, error) {
 	storages := storageTable{}
 	magic, rest, err := storages.runPickle(m.data)
@@ -185,7 +185,7 @@ func readLegacyPickle(m *mapping) ([]entry, error) {
 		return nil, err
 	}
 	if magic != legacyMagic {
-		return nil, errors.New("a pickle, but not one of torch.save; save a state dict with torch.save")
+		return nil, errors.New("a pickle that torch.save did not write; save a state dict with torch.save")
 	}
 	var parts [4]any // protocol, system information, state dict, keys
 	for i := range parts {
@@ -194,10 +194,10 @@ func readLegacyPickle(m *mapping) ([]entry, error) {
 		}
 	}
 	if parts[0] != int64(legacyProtocol) {
-		return nil, errors.New("an unknown version of the container")
+		return nil, errors.New("unknown protocol version")
 	}
 	if info, ok := parts[1].(*dict); !ok || info.get("little_endian") != true {
-		return nil, errors.New("not from a little-endian machine")
+		return nil, errors.New("not written on a little-endian machine")
 	}
 	keys, ok := parts[3].(*list)
 	if !ok {
@@ -216,7 +216,7 @@ func readLegacyPickle(m *mapping) ([]entry, error) {
 	})
 }
 
-// legacyOffsets walks the storages that follow the pickles.
+// legacyOffsets returns the file offsets of the storages after the pickles.
 func (t storageTable) legacyOffsets(m *mapping, keys *list, at int64) (map[string]int64, error) {
 	offsets := map[string]int64{}
 	for _, k := range keys.items {
@@ -233,7 +233,7 @@ func (t storageTable) legacyOffsets(m *mapping, keys *list, at int64) (map[strin
 			return nil, errTruncated
 		}
 		if n := int64(binary.LittleEndian.Uint64(m.data[at:])); n != s.numel {
-			return nil, fmt.Errorf("storage %s has %d elements, its tensors say %d", key, n, s.numel)
+			return nil, fmt.Errorf("storage %s has %d elements, but its tensors state %d", key, n, s.numel)
 		}
 		at, left = at+8, left-8
 		size := s.numel * int64(s.dt.BlockBytes())
@@ -252,12 +252,12 @@ type namedView struct {
 	view *view
 }
 
-// stateViews lists the tensors of a state dict, which may be wrapped in a dict
-// under "state_dict" or "model"; plain values beside tensors are ignored.
+// stateViews returns the tensors of a state dict, which may be nested in a dict
+// under "state_dict" or "model". Other values are ignored.
 func stateViews(state any) ([]namedView, error) {
 	d, ok := state.(*dict)
 	if !ok {
-		return nil, fmt.Errorf("the file holds a %s, not a state dict", kindOf(state))
+		return nil, fmt.Errorf("the file contains a %s, not a state dict", kindOf(state))
 	}
 	for _, key := range []string{"state_dict", "model"} {
 		if inner, ok := d.get(key).(*dict); ok {
@@ -280,7 +280,7 @@ func stateViews(state any) ([]namedView, error) {
 	return out, nil
 }
 
-// stateEntries makes the tensors of a state dict; locate finds storages.
+// stateEntries returns the tensors of a state dict; locate finds storages.
 func stateEntries(m *mapping, state any, locate func(s *storage) (int64, error)) ([]entry, error) {
 	views, err := stateViews(state)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// A pickle is a program for a stack machine. This machine builds plain values
-// and nothing else: globals are looked up in a fixed list, "calling" one of
-// them only records a tensor, a storage or an empty dict, and every opcode that
-// could reach anything else is an error. Nothing from the file is executed.
+// A pickle is a program for a stack machine. This machine builds only plain
+// values. Globals are looked up in a fixed list, and calling one only records a
+// tensor, a storage or an empty dict. Every opcode with other effects is an error.
+// No code from the file is executed.
 
 // Values are nil, bool, int64, float64, string, tuple, *list, *dict, global,
 // longInt, *storage and *view.
@@ -25,7 +25,7 @@ type (
 	mark    struct{}
 )
 
-// kindOf names a value's type in errors.
+// kindOf returns the name of a value's type for error messages.
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:
@@ -54,8 +54,8 @@ func kindOf(v any) string {
 	return "mark"
 }
 
-// Bounds on a pickle: the state dict of a model of 100,000 tensors is about
-// 20 MB of pickle and 3 million values.
+// Limits of a pickle. The state dict of a model of 100,000 tensors is about 20 MB
+// of pickle with 3 million values.
 const (
 	maxPickleBytes  = 64 << 20
 	maxPickleValues = 1 << 22
@@ -68,16 +68,16 @@ type pickleMachine struct {
 	stack  []any
 	memo   map[uint64]any
 	values int
-	find   func(g global, args tuple) (any, error) // what "calling" a global means
-	load   func(id tuple) (any, error)             // a persistent id: a storage
+	find   func(g global, args tuple) (any, error) // implements the call of a global
+	load   func(id tuple) (any, error)             // resolves a persistent id, which is a storage
 }
 
-// run interprets one pickle and returns its value and what follows it.
+// run interprets one pickle and returns its value and the remaining bytes.
 func (p *pickleMachine) run() (v any, rest []byte, err error) {
 	p.memo = map[uint64]any{}
 	for {
 		if p.at >= len(p.data) || p.at > maxPickleBytes {
-			return nil, nil, errors.New("pickle without an end")
+			return nil, nil, errors.New("unterminated pickle")
 		}
 		op := p.data[p.at]
 		p.at++
@@ -86,7 +86,7 @@ func (p *pickleMachine) run() (v any, rest []byte, err error) {
 		}
 		f := pickleOps[op]
 		if f == nil {
-			return nil, nil, fmt.Errorf("pickle opcode %#02x at %d has no place in weights", op, p.at-1)
+			return nil, nil, fmt.Errorf("pickle opcode %#02x at %d is not allowed in weight files", op, p.at-1)
 		}
 		if err := f(p); err != nil {
 			return nil, nil, fmt.Errorf("pickle opcode %#02x at %d: %w", op, p.at-1, err)
@@ -114,7 +114,7 @@ func (p *pickleMachine) pop() (any, error) {
 	v := p.stack[len(p.stack)-1]
 	p.stack = p.stack[:len(p.stack)-1]
 	if _, isMark := v.(mark); isMark {
-		return nil, errors.New("a mark instead of a value")
+		return nil, errors.New("found a mark, want a value")
 	}
 	return v, nil
 }
@@ -126,7 +126,7 @@ func (p *pickleMachine) top() (any, error) {
 	return p.stack[len(p.stack)-1], nil
 }
 
-// popMark takes the values above the last mark.
+// popMark pops the values above the last mark.
 func (p *pickleMachine) popMark() ([]any, error) {
 	for i := len(p.stack) - 1; i >= 0; i-- {
 		if _, isMark := p.stack[i].(mark); isMark {
@@ -140,7 +140,7 @@ func (p *pickleMachine) popMark() ([]any, error) {
 
 func (p *pickleMachine) bytes(n uint64) ([]byte, error) {
 	if n > uint64(len(p.data)-p.at) {
-		return nil, fmt.Errorf("%d bytes wanted, %d left: %w", n, len(p.data)-p.at, errTruncated)
+		return nil, fmt.Errorf("need %d bytes, have %d: %w", n, len(p.data)-p.at, errTruncated)
 	}
 	b := p.data[p.at : p.at+int(n)]
 	p.at += int(n)
@@ -158,18 +158,18 @@ func (p *pickleMachine) number(n uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(buf[:]), nil
 }
 
-// line reads a text argument up to its newline.
+// line reads a text argument up to the newline.
 func (p *pickleMachine) line() (string, error) {
 	end := bytes.IndexByte(p.data[p.at:min(len(p.data), p.at+maxPickleString)], '\n')
 	if end < 0 {
-		return "", errors.New("a text argument without an end")
+		return "", errors.New("unterminated text argument")
 	}
 	s := string(p.data[p.at : p.at+end])
 	p.at += end + 1
 	return s, nil
 }
 
-// text pushes a string whose length has `width` bytes.
+// text pushes a string with a length field of width bytes.
 func text(width uint64) func(p *pickleMachine) error {
 	return func(p *pickleMachine) error {
 		n, err := p.number(width)
@@ -177,7 +177,7 @@ func text(width uint64) func(p *pickleMachine) error {
 			return err
 		}
 		if n > maxPickleString {
-			return fmt.Errorf("a string of %d bytes", n)
+			return fmt.Errorf("string of %d bytes", n)
 		}
 		b, err := p.bytes(n)
 		if err != nil {
@@ -187,7 +187,7 @@ func text(width uint64) func(p *pickleMachine) error {
 	}
 }
 
-// integer pushes an integer of n bytes, sign-extended when signed.
+// integer pushes an integer of n bytes, sign-extended if signed.
 func integer(n uint64, signed bool) func(p *pickleMachine) error {
 	return func(p *pickleMachine) error {
 		v, err := p.number(n)
@@ -201,7 +201,7 @@ func integer(n uint64, signed bool) func(p *pickleMachine) error {
 	}
 }
 
-// long pushes a two's complement integer whose length has `width` bytes.
+// long pushes a two's complement integer with a length field of width bytes.
 func long(width uint64) func(p *pickleMachine) error {
 	return func(p *pickleMachine) error {
 		n, err := p.number(width)
@@ -209,7 +209,7 @@ func long(width uint64) func(p *pickleMachine) error {
 			return err
 		}
 		if n > 255 {
-			return fmt.Errorf("an integer of %d bytes", int32(n))
+			return fmt.Errorf("integer of %d bytes", int32(n))
 		}
 		b, err := p.bytes(n)
 		if err != nil {
@@ -231,7 +231,7 @@ func constant(v any) func(p *pickleMachine) error {
 	return func(p *pickleMachine) error { return p.push(v) }
 }
 
-// tupleOf makes a tuple of the n topmost values.
+// tupleOf replaces the n topmost values by a tuple.
 func tupleOf(n int) func(p *pickleMachine) error {
 	return func(p *pickleMachine) error {
 		if len(p.stack) < n {
@@ -249,7 +249,8 @@ func tupleOf(n int) func(p *pickleMachine) error {
 	}
 }
 
-// put stores the top under an index read by `index`; get pushes it again.
+// put stores the top of the stack under the index that index reads; get pushes
+// the stored value.
 func put(index func(p *pickleMachine) (uint64, error)) func(p *pickleMachine) error {
 	return func(p *pickleMachine) error {
 		i, err := index(p)

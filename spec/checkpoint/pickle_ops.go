@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// pickleOps are the opcodes that weights need; all others are refused, among
-// them INST, OBJ, NEWOBJ and the extension registry.
+// pickleOps are the supported opcodes. All others are errors, among them INST, OBJ,
+// NEWOBJ and the extension registry.
 var pickleOps = [256]func(p *pickleMachine) error{
 	0x80: opProto, // PROTO
 	0x95: opFrame, // FRAME
@@ -45,7 +45,7 @@ func opProto(p *pickleMachine) error {
 func opFrame(p *pickleMachine) error {
 	n, err := p.number(8)
 	if err == nil && n > uint64(len(p.data)-p.at) {
-		err = fmt.Errorf("a frame of %d bytes, %d left: %w", n, len(p.data)-p.at, errTruncated)
+		err = fmt.Errorf("frame of %d bytes, have %d: %w", n, len(p.data)-p.at, errTruncated)
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func (p *pickleMachine) extend(items []any) error {
 	}
 	l, ok := v.(*list)
 	if !ok {
-		return fmt.Errorf("appending to a %s", kindOf(v))
+		return fmt.Errorf("append to a %s", kindOf(v))
 	}
 	l.items = append(l.items, items...)
 	return nil
@@ -176,14 +176,14 @@ func (p *pickleMachine) update(items []any) error {
 	}
 	d, ok := v.(*dict)
 	if !ok {
-		return fmt.Errorf("setting items of a %s", kindOf(v))
+		return fmt.Errorf("set items of a %s", kindOf(v))
 	}
 	return d.set(items)
 }
 
 func (d *dict) set(items []any) error {
 	if len(items)%2 != 0 {
-		return errors.New("a key without a value")
+		return errors.New("key without a value")
 	}
 	for i := 0; i < len(items); i += 2 {
 		d.keys, d.values = append(d.keys, items[i]), append(d.values, items[i+1])
@@ -191,7 +191,7 @@ func (d *dict) set(items []any) error {
 	return nil
 }
 
-// get finds the value of a text key.
+// get returns the value of a text key.
 func (d *dict) get(key string) any {
 	for i, k := range d.keys {
 		if s, ok := k.(string); ok && s == key {
@@ -234,14 +234,14 @@ func opStackGlobal(p *pickleMachine) error {
 	m, ok1 := module.(string)
 	n, ok2 := name.(string)
 	if !ok1 || !ok2 {
-		return errors.New("a global whose name is not text")
+		return errors.New("name of a global is not text")
 	}
 	return p.pushGlobal(global{m, n})
 }
 
 func (p *pickleMachine) pushGlobal(g global) error {
 	if !g.allowed() {
-		return fmt.Errorf("%.60q of module %.60q is not part of stored weights; the file wants to run code and is refused", g.name, g.module)
+		return fmt.Errorf("%.60q of module %.60q is not allowed in weight files; the file tries to run code", g.name, g.module)
 	}
 	return p.push(g)
 }
@@ -258,7 +258,7 @@ func opReduce(p *pickleMachine) error {
 	g, ok1 := callee.(global)
 	a, ok2 := args.(tuple)
 	if !ok1 || !ok2 {
-		return fmt.Errorf("a call of a %s with a %s", kindOf(callee), kindOf(args))
+		return fmt.Errorf("call of a %s with a %s", kindOf(callee), kindOf(args))
 	}
 	v, err := p.find(g, a)
 	if err != nil {
@@ -267,8 +267,8 @@ func opReduce(p *pickleMachine) error {
 	return p.push(v)
 }
 
-// opBuild drops the attributes that torch sets on a state dict (_metadata); for
-// any other object attributes would be code.
+// opBuild drops the attributes that torch sets on a state dict (_metadata). For
+// any other object, attributes could run code and are an error.
 func opBuild(p *pickleMachine) error {
 	state, err := p.pop()
 	if err != nil {
@@ -293,7 +293,7 @@ func opPersistent(p *pickleMachine) error {
 	}
 	t, ok := id.(tuple)
 	if !ok {
-		return fmt.Errorf("a persistent id of type %s", kindOf(id))
+		return fmt.Errorf("persistent id of type %s", kindOf(id))
 	}
 	v, err := p.load(t)
 	if err != nil {

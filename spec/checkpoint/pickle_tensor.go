@@ -8,29 +8,29 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A storage is a run of elements that tensors are views of.
+// A storage is an array of elements that tensors are views of.
 type storage struct {
 	dt    tensor.DType
 	key   string
 	numel int64
 }
 
-// A view is a tensor: element (i, j, …) lies at offset + i·stride[0] + …,
-// counted in elements of the storage.
+// A view is a tensor. Element (i, j, …) is at offset + i·stride[0] + … elements
+// in the storage.
 type view struct {
 	storage      *storage
 	offset       int64
 	size, stride []int64
 }
 
-// storageTypes are torch's storage classes.
+// storageTypes maps torch's storage classes to element types.
 var storageTypes = map[string]tensor.DType{
 	"FloatStorage": tensor.F32, "HalfStorage": tensor.F16, "BFloat16Storage": tensor.BF16, "DoubleStorage": tensor.F64,
 	"CharStorage": tensor.I8, "ShortStorage": tensor.I16, "IntStorage": tensor.I32, "LongStorage": tensor.I64,
 	"ByteStorage": tensor.U8, "BoolStorage": tensor.Bool,
 }
 
-// pickleCalls are the globals that may be "called", and what that makes.
+// pickleCalls implements the globals that may be called.
 var pickleCalls = map[global]func(args tuple) (any, error){
 	{"collections", "OrderedDict"}:         newOrderedDict,
 	{"torch._utils", "_rebuild_tensor"}:    rebuildTensor,
@@ -39,7 +39,7 @@ var pickleCalls = map[global]func(args tuple) (any, error){
 	{"torch.nn.parameter", "Parameter"}:    rebuildParameter,
 }
 
-// allowed returns the whole list of globals a file may name.
+// allowed returns all globals that a file may reference.
 func (g global) allowed() bool {
 	if _, ok := pickleCalls[g]; ok {
 		return true
@@ -51,7 +51,7 @@ func (g global) allowed() bool {
 func callGlobal(g global, args tuple) (any, error) {
 	f, ok := pickleCalls[g]
 	if !ok {
-		return nil, errors.New("not to be called")
+		return nil, errors.New("cannot be called")
 	}
 	return f(args)
 }
@@ -63,20 +63,20 @@ func newOrderedDict(args tuple) (any, error) {
 	return &dict{}, nil
 }
 
-// rebuildParameter takes (tensor, requires_grad, hooks).
+// rebuildParameter implements the call with (tensor, requires_grad, hooks).
 func rebuildParameter(args tuple) (any, error) {
 	if len(args) == 0 {
-		return nil, errors.New("no tensor")
+		return nil, errors.New("missing tensor")
 	}
 	v, ok := args[0].(*view)
 	if !ok {
-		return nil, fmt.Errorf("a %s instead of a tensor", kindOf(args[0]))
+		return nil, fmt.Errorf("have a %s, want a tensor", kindOf(args[0]))
 	}
 	return v, nil
 }
 
-// rebuildTensor takes (storage, offset, size, stride, …); what follows concerns
-// training only.
+// rebuildTensor implements the call with (storage, offset, size, stride, …). The
+// remaining arguments matter only for training.
 func rebuildTensor(args tuple) (any, error) {
 	if len(args) < 4 {
 		return nil, fmt.Errorf("%d arguments, expected a storage, an offset, sizes and strides", len(args))
@@ -108,11 +108,11 @@ func integers(v any) ([]int64, error) {
 	return out, nil
 }
 
-// check demands that all elements lie in the storage, and that there are no
-// more of them than the storage has (no broadcast views).
+// check returns an error unless all elements are inside the storage and their
+// number is at most that of the storage (no broadcast views).
 func (v *view) check() error {
 	if len(v.size) != len(v.stride) {
-		return fmt.Errorf("sizes %d and strides %d", v.size, v.stride)
+		return fmt.Errorf("sizes %d and strides %d differ in length", v.size, v.stride)
 	}
 	count, last := int64(1), v.offset
 	for i, n := range v.size {
@@ -134,7 +134,7 @@ func (v *view) check() error {
 	return nil
 }
 
-// contiguous reports whether the view is one row-major run.
+// contiguous reports whether the view is contiguous in row-major order.
 func (v *view) contiguous() bool {
 	next := int64(1)
 	for i := len(v.size) - 1; i >= 0; i-- {
@@ -146,7 +146,7 @@ func (v *view) contiguous() bool {
 	return true
 }
 
-// entry makes the tensor of a view whose storage lies at `at` of the file.
+// entry returns the entry of a view; at is the file offset of its storage.
 func (v *view) entry(m *mapping, name string, at int64) entry {
 	size := int64(v.storage.dt.BlockBytes())
 	shape, count := make([]int, len(v.size)), int64(1)

@@ -55,7 +55,7 @@ func (a *assembler) global(module, name string) *assembler {
 
 func (a *assembler) orderedDict() *assembler { return a.global("collections", "OrderedDict").raw(")R") }
 
-// A tensorCall is the call that rebuilds a tensor.
+// A tensorCall is a call that rebuilds a tensor.
 type tensorCall struct {
 	class, key    string
 	numel, offset int
@@ -117,10 +117,10 @@ func mapKeys(m map[string][]byte) func(yield func(string) bool) {
 	}
 }
 
-// sixFloats is 0…5.
+// sixFloats are the values 0 to 5.
 var sixFloats = map[string][]byte{"0": checkpointtest.Ramp("", 0, 6).Raw}
 
-// legacyFile returns the container from before zip archives.
+// legacyFile returns a file in the format before zip archives.
 func legacyFile(stateDict []byte, key string, numel uint64, data []byte) []byte {
 	return slices.Concat(
 		newPickle().raw("\x8a\x0a"+string(legacyMagic)).done(),
@@ -165,7 +165,7 @@ func TestPickle(t *testing.T) {
 	}
 }
 
-// Anything that could run code is refused, wherever it stands.
+// Every construct that could run code is an error, wherever it occurs.
 func TestPickleRunsNothing(t *testing.T) {
 	t.Parallel()
 	call := func(module, name string) func(a *assembler) {
@@ -219,20 +219,20 @@ func TestBadPickles(t *testing.T) {
 		"not in the archive":         change(func(c *tensorCall) { c.key = "1" }),
 		"take 28 bytes":              change(func(c *tensorCall) { c.numel = 7 }),
 		"storage of -6":              change(func(c *tensorCall) { c.numel = -6 }),
-		"not part of stored weights": change(func(c *tensorCall) { c.class = "QuuxStorage" }),
+		"not allowed in weight files": change(func(c *tensorCall) { c.class = "QuuxStorage" }),
 		"sizes [2 3] and strides":    change(func(c *tensorCall) { c.stride = []int{1} }),
-		"holds a list":               archive(t, newPickle().raw("]").done(), nil),
+		"contains a list":               archive(t, newPickle().raw("]").done(), nil),
 		"no tensors":                 archive(t, newPickle().raw("}(").text("a").int(1).raw("u").done(), nil),
-		"without an end":             archive(t, []byte("\x80\x02]"), nil),
+		"unterminated":             archive(t, []byte("\x80\x02]"), nil),
 		"stack is empty":             archive(t, []byte("\x80\x02R."), nil),
 		"no mark":                    archive(t, []byte("\x80\x02]t."), nil),
 		"never stored":               archive(t, []byte("\x80\x02h\x07."), nil),
 		"protocol 99":                archive(t, []byte("\x80\x63]."), nil),
-		"a frame of":                 archive(t, []byte("\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f]."), nil),
+		"frame of":                 archive(t, []byte("\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f]."), nil),
 		"zip archive":                good[:len(good)/2],
-		"not one of torch.save":      newPickle().int(12345).done(),
+		"torch.save did not write":      newPickle().int(12345).done(),
 		"storage 0: the file ends":   legacyFile(oldState, "0", 6, make([]byte, 20)),
-		"its tensors say 6":          legacyFile(oldState, "0", 1<<60, sixFloats["0"]),
+		"its tensors state 6":          legacyFile(oldState, "0", 1<<60, sixFloats["0"]),
 		"belongs to no tensor":       legacyFile(oldState, "1", 6, sixFloats["0"]),
 	} {
 		_, err := Open(writeFile(t, t.TempDir(), "m.bin", data))
@@ -242,7 +242,7 @@ func TestBadPickles(t *testing.T) {
 	}
 }
 
-// Nesting and repetition cost no more than their own length.
+// Nested and repeated values must not cost more memory than their own length.
 func TestPickleBombs(t *testing.T) {
 	t.Parallel()
 	laughs := newPickle().raw("]q\x00(").text("ha").raw("e")
@@ -275,7 +275,7 @@ func FuzzPickle(f *testing.F) {
 		if c, err := readPickle(m); err == nil {
 			exercise(t, m, c)
 		}
-		// The machine alone, without the container's checksum in the way.
+		// Run only the machine, without the checksum of the container.
 		storageTable{}.runPickle(data)
 	})
 }

@@ -10,25 +10,24 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Safetensors that arrive quantized: the tensors that together are one matrix
-// become one entry NAME.weight of [outputs, inputs], in a block type that keeps
-// the stored codes where one can, so that the rest of iflowc sees a matrix like
-// any other.
+// Quantized safetensors: the tensors that form one matrix become one entry
+// NAME.weight of [outputs, inputs] in a block type that keeps the stored codes if
+// possible. The rest of iflowc reads it like any other matrix.
 
-// quantConfig is what config.json (quantization_config) or quantize_config.json
-// say of how the files beside them were quantized. Everything may be missing.
+// quantConfig is the quantization_config of config.json, or quantize_config.json.
+// Every field may be missing.
 type quantConfig struct {
 	Method     string `json:"quant_method"`
 	Version    string `json:"version"`           // AWQ: gemm, gemv …
-	Checkpoint string `json:"checkpoint_format"` // GPTQ: gptq stores zeros less one, gptq_v2 as they are
+	Checkpoint string `json:"checkpoint_format"` // GPTQ: gptq stores zero − 1, gptq_v2 stores zero
 	Block      []int  `json:"weight_block_size"` // FP8
 }
 
-// maxQuantConfig bounds config.json.
+// maxQuantConfig is the maximum size of config.json in bytes.
 const maxQuantConfig = 16 << 20
 
-// readQuantConfig reads what lies beside the weight files; files that are not
-// there or not JSON say nothing.
+// readQuantConfig reads the configuration in the folder of the weight files. It
+// ignores files that do not exist or are not JSON.
 func readQuantConfig(dir string) quantConfig {
 	var outer struct {
 		Quant quantConfig `json:"quantization_config"`
@@ -43,7 +42,7 @@ func readQuantConfig(dir string) quantConfig {
 	return c
 }
 
-// marks are the tensors that show a scheme, by the end of their names.
+// marks maps suffixes of tensor names to the quantization schemes that use them.
 var marks = []struct {
 	end   string
 	adopt func(s *Set, base string, c quantConfig) error
@@ -56,10 +55,10 @@ var marks = []struct {
 
 func refuseBitsAndBytes(s *Set, base string, _ quantConfig) error {
 	i := s.entries[0].Info
-	return fmt.Errorf("%s: %s is quantized by bitsandbytes, whose types iflowc does not read; use the model's files from before, and --quant", i.File, base)
+	return fmt.Errorf("%s: %s is quantized with bitsandbytes, which is not supported; use the unquantized model and --quant", i.File, base)
 }
 
-// adoptQuantized replaces quantized matrices of a sorted set.
+// adoptQuantized replaces the quantized matrices of a sorted set by entries.
 func (s *Set) adoptQuantized() error {
 	if s.format != "safetensors" || len(s.entries) == 0 {
 		return nil
@@ -87,14 +86,14 @@ func (s *Set) adoptQuantized() error {
 	return nil
 }
 
-// compact drops the entries that were taken into others, and sorts.
+// compact removes the entries that are part of others, and sorts.
 func (s *Set) compact() {
 	s.entries = slices.DeleteFunc(s.entries, func(e entry) bool { return e.taken })
 	clear(s.index)
 	s.sort()
 }
 
-// take returns a tensor of a quantized matrix, and drops it from the set.
+// take returns a tensor of a quantized matrix and removes it from the set.
 func (s *Set) take(name string) (entry, bool) {
 	i, ok := s.index[name]
 	if !ok {
@@ -104,11 +103,11 @@ func (s *Set) take(name string) (entry, bool) {
 	return s.entries[i], true
 }
 
-// need is take for a tensor that must be there and of whole numbers or floats.
+// need is take for a required tensor of one of the given types.
 func (s *Set) need(name, with string, types ...tensor.DType) (entry, error) {
 	e, ok := s.take(name)
 	if !ok {
-		return e, fmt.Errorf("%s has no %s beside it; the files are incomplete", with, name)
+		return e, fmt.Errorf("%s has no matching %s; the files are incomplete", with, name)
 	}
 	if !slices.Contains(types, e.DType) {
 		return e, fmt.Errorf("%s: tensor %q is %s; expected %v", e.File, name, e.DType, types)
@@ -116,10 +115,10 @@ func (s *Set) need(name, with string, types ...tensor.DType) (entry, error) {
 	return e, nil
 }
 
-// adopted adds the entry of a whole matrix. collect gives its bytes.
+// adopted adds the entry of a whole matrix; collect returns its bytes.
 func (s *Set) adopted(like entry, name string, dt tensor.DType, out, in int, collect func() []byte) error {
 	if _, dup := s.index[name]; dup {
-		return fmt.Errorf("%s: tensor %q is stored beside its quantized parts; remove one of them", like.File, name)
+		return fmt.Errorf("%s: tensor %q is stored both whole and in quantized parts; remove one of them", like.File, name)
 	}
 	e := entry{Info: Info{Name: name, DType: dt, Shape: []int{out, in}, File: like.File, Offset: like.Offset, Bytes: int64(out * dt.RowBytes(in))}, file: like.file, collect: collect}
 	s.index[name] = len(s.entries)
@@ -127,18 +126,18 @@ func (s *Set) adopted(like entry, name string, dt tensor.DType, out, in int, col
 	return nil
 }
 
-// note keeps a line for the user; each is kept once.
+// note records a message for the user, unless it is already recorded.
 func (s *Set) note(format string, args ...any) {
 	if line := fmt.Sprintf(format, args...); !slices.Contains(s.notes, line) {
 		s.notes = append(s.notes, line)
 	}
 }
 
-// Notes are lines for the user on how the files are used: what was not taken as
-// it is stored.
+// Notes returns messages for the user about tensors that are not used as they
+// are stored.
 func (s *Set) Notes() []string { return slices.Clone(s.notes) }
 
-// floats decodes an entry's bytes; the type was checked.
+// floats decodes an entry's bytes; the caller has checked the type.
 func (e *entry) floats() []float32 {
 	out := make([]float32, e.Elements())
 	if err := tensor.Decode(out, e.DType, e.raw()); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// fp8 are safetensors' names of 8-bit floats, and how a byte is read
-// (Micikevicius et al. 2022, table 1).
+// fp8 maps safetensors' names of 8-bit float types to their decoders (Micikevicius
+// et al. 2022, table 1).
 var fp8 = map[string]func(b uint8) float32{"F8_E4M3": e4m3, "F8_E5M2": e5m2}
 
 func e4m3(b uint8) float32 {
@@ -25,13 +25,13 @@ func e4m3(b uint8) float32 {
 	return float32(math.Copysign(v, 1-2*float64(b>>7)))
 }
 
-// e5m2 returns the upper byte of an f16.
+// e5m2 decodes a byte, which is the upper byte of an f16.
 func e5m2(b uint8) float32 { return tensor.F16ToF32(uint16(b) << 8) }
 
-// adoptFP8 returns matrices of 8-bit floats the scales that stand beside them:
-// NAME.weight_scale, one number or one a row, or NAME.weight_scale_inv, one a
-// square of at most 128 by 128 (DeepSeek-V3). The products are rounded to f16,
-// which loses less than an eighth of a percent of what 8 bits lost before.
+// adoptFP8 applies the stored scales to matrices of 8-bit floats. The scales are
+// NAME.weight_scale, one per tensor or one per row, or NAME.weight_scale_inv, one
+// per block of at most 128 by 128 (DeepSeek-V3). The results are rounded to f16,
+// which adds less than an eighth of a percent to the 8-bit rounding error.
 func (s *Set) adoptFP8() error {
 	for i := range s.entries {
 		e := s.entries[i]
@@ -53,7 +53,7 @@ func (s *Set) adoptFP8() error {
 			}
 			scales, have = sc, true
 		}
-		s.take(name + ".input_scale") // of activations, which iflowc rounds its own way
+		s.take(name + ".input_scale") // scale of activations; iflowc quantizes activations itself
 		s.entries[i].DType, s.entries[i].Bytes = tensor.F16, 2*e.Bytes
 		s.entries[i].collect = func() []byte {
 			x := []float32{1}
@@ -62,14 +62,14 @@ func (s *Set) adoptFP8() error {
 			}
 			return e.scaled(read, x, at)
 		}
-		s.note("%s: matrices of 8-bit floats become f16; --quant gives them fewer bytes", e.File)
+		s.note("%s: matrices of 8-bit floats are converted to f16; use --quant for a smaller type", e.File)
 	}
 	return nil
 }
 
-// fp8Scale is where the scale of an element of a matrix stands.
+// fp8Scale returns the index function of the scales of a matrix.
 func fp8Scale(e, sc *entry) (func(r, c int) int, error) {
-	bad := fmt.Errorf("%s: scales %q are %s of shape %v; expected floats for %q of shape %v: one, one a row, or one for each square of 128", sc.File, sc.Name, sc.DType, sc.Shape, e.Name, e.Shape)
+	bad := fmt.Errorf("%s: scales %q are %s of shape %v; want floats for %q of shape %v: one, one per row, or one per block of 128 by 128", sc.File, sc.Name, sc.DType, sc.Shape, e.Name, e.Shape)
 	if !sc.DType.IsFloat() || len(e.Shape) != 2 {
 		return nil, bad
 	}
@@ -86,7 +86,7 @@ func fp8Scale(e, sc *entry) (func(r, c int) int, error) {
 	return nil, bad
 }
 
-// scaled reads the matrix as f16.
+// scaled returns the scaled matrix as f16.
 func (e *entry) scaled(read func(uint8) float32, scales []float32, at func(r, c int) int) []byte {
 	raw := e.raw()
 	out := make([]byte, 2*len(raw))

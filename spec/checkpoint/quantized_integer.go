@@ -9,30 +9,30 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// An integerMatrix is a stored matrix of codes: value = scale·(code − zero),
-// scale and zero shared by a group of columns of a row.
+// An integerMatrix is a stored matrix of codes: value = scale·(code − zero). A
+// group of columns of a row shares scale and zero.
 type integerMatrix struct {
 	out, in, bits int
-	group         []int // the group of each column
+	group         []int // group of each column
 	open          func() integerRows
 }
 
-// integerRows reads an opened matrix.
+// integerRows accesses the rows of an opened matrix.
 type integerRows struct {
-	codes  func(o int, codes []uint8)            // of row o
-	params func(o, group int) (float32, float32) // scale and zero
+	codes  func(o int, codes []uint8)            // codes of row o
+	params func(o, group int) (float32, float32) // returns scale and zero
 }
 
-// The types that scales come in, and packed codes.
+// Types of scales, and of packed codes.
 var (
 	floatTypes = []tensor.DType{tensor.F16, tensor.BF16, tensor.F32}
 	wordTypes  = []tensor.DType{tensor.I32}
 )
 
-// adoptIntegers adopts GPTQ's and AWQ's tensors: qweight, qzeros and scales
-// [groups, out]. GPTQ (Frantar et al. 2022, as AutoGPTQ and GPTQModel store it)
-// packs codes along the inputs: qweight [in·bits/32, out]; AWQ (Lin et al. 2023,
-// layout "gemm") along the outputs: qweight [in, out/8].
+// adoptIntegers replaces the tensors of GPTQ and AWQ: qweight, qzeros and scales
+// [groups, out]. GPTQ (Frantar et al. 2022, in the format of AutoGPTQ and
+// GPTQModel) packs codes along the inputs: qweight [in·bits/32, out]. AWQ (Lin et
+// al. 2023, layout "gemm") packs them along the outputs: qweight [in, out/8].
 func adoptIntegers(s *Set, base string, c quantConfig) error {
 	q, err := s.need(base+".qweight", base, wordTypes...)
 	if err != nil {
@@ -47,7 +47,7 @@ func adoptIntegers(s *Set, base string, c quantConfig) error {
 		return err
 	}
 	if len(q.Shape) != 2 || len(scales.Shape) != 2 || len(zeros.Shape) != 2 || q.Shape[0] == 0 || scales.Shape[0] == 0 || zeros.Shape[0] != scales.Shape[0] {
-		return fmt.Errorf("%s: %s of shape %v with scales %v and qzeros %v; expected matrices with as many rows of scales as of zeros", q.File, q.Name, q.Shape, scales.Shape, zeros.Shape)
+		return fmt.Errorf("%s: %s of shape %v with scales %v and qzeros %v; want matrices with as many rows of scales as of zeros", q.File, q.Name, q.Shape, scales.Shape, zeros.Shape)
 	}
 	gidx, hasIndex := s.take(base + ".g_idx")
 	if q.Shape[1] == scales.Shape[1] {
@@ -60,7 +60,7 @@ func adoptIntegers(s *Set, base string, c quantConfig) error {
 	if q.Shape[1]*8 == scales.Shape[1] && (c.Version == "" || c.Version == "gemm" || c.Version == "GEMM") {
 		return s.adoptAWQ(base, q, zeros, scales)
 	}
-	return fmt.Errorf("%s: %s of shape %v with scales %v is no layout of GPTQ, nor AWQ's \"gemm\"; quantize the model's own files instead", q.File, q.Name, q.Shape, scales.Shape)
+	return fmt.Errorf("%s: %s of shape %v with scales %v is neither a GPTQ layout nor AWQ's \"gemm\" layout; quantize the original model instead", q.File, q.Name, q.Shape, scales.Shape)
 }
 
 func (s *Set) adoptGPTQ(base string, q, zeros, scales entry, gidx *entry, c quantConfig) error {
@@ -70,7 +70,7 @@ func (s *Set) adoptGPTQ(base string, q, zeros, scales entry, gidx *entry, c quan
 		bits = zeros.Shape[1] * 32 / out
 	}
 	if !slices.Contains([]int{2, 3, 4, 8}, bits) || words*32%bits != 0 || words*32/bits%groups != 0 {
-		return fmt.Errorf("%s: %s of shape %v with scales %v and qzeros %v: no matrix of 2, 3, 4 or 8 bits", q.File, q.Name, q.Shape, scales.Shape, zeros.Shape)
+		return fmt.Errorf("%s: %s of shape %v with scales %v and qzeros %v is not a matrix of 2, 3, 4 or 8 bits", q.File, q.Name, q.Shape, scales.Shape, zeros.Shape)
 	}
 	m := &integerMatrix{out: out, in: words * 32 / bits, bits: bits}
 	var err error
@@ -79,7 +79,7 @@ func (s *Set) adoptGPTQ(base string, q, zeros, scales entry, gidx *entry, c quan
 	}
 	m.open = func() integerRows {
 		data, zp, sc := q.raw(), zeros.raw(), scales.floats()
-		plus := 1 // the first format stores zeros less one
+		plus := 1 // the first format stores zero − 1
 		if c.Checkpoint == "gptq_v2" {
 			plus = 0
 		}
@@ -98,7 +98,8 @@ func (s *Set) adoptGPTQ(base string, q, zeros, scales entry, gidx *entry, c quan
 	return s.adoptMatrix(base, q, m)
 }
 
-// awqPlace is where in a word AWQ puts the codes of eight neighbors.
+// awqPlace maps the index of a code among eight adjacent ones to its position in
+// AWQ's words.
 var awqPlace = [8]int{0, 4, 1, 5, 2, 6, 3, 7}
 
 func (s *Set) adoptAWQ(base string, q, zeros, scales entry) error {
@@ -125,7 +126,7 @@ func (s *Set) adoptAWQ(base string, q, zeros, scales entry) error {
 	return s.adoptMatrix(base, q, m)
 }
 
-// adoptCompressed adopts compressed-tensors' "pack-quantized" matrices:
+// adoptCompressed replaces the "pack-quantized" matrices of compressed-tensors:
 // weight_packed [out, in·bits/32], weight_scale [out, groups], symmetric.
 func adoptCompressed(s *Set, base string, _ quantConfig) error {
 	q, err := s.need(base+".weight_packed", base, wordTypes...)
@@ -141,16 +142,16 @@ func adoptCompressed(s *Set, base string, _ quantConfig) error {
 		return err
 	}
 	if _, asym := s.index[base+".weight_zero_point"]; asym {
-		return fmt.Errorf("%s: %s has zero points; of compressed-tensors' packed matrices only symmetric ones are read", q.File, base)
+		return fmt.Errorf("%s: %s has zero points; only symmetric matrices of compressed-tensors are supported", q.File, base)
 	}
 	dims := shape.integers()
 	if len(dims) != 2 || len(q.Shape) != 2 || len(scales.Shape) != 2 || dims[0] != q.Shape[0] || dims[0] != scales.Shape[0] || dims[0] == 0 || dims[1] == 0 || q.Shape[1]*32%dims[1] != 0 {
-		return fmt.Errorf("%s: %s of shape %v with scales %v and weight_shape %v do not fit together", q.File, q.Name, q.Shape, scales.Shape, dims)
+		return fmt.Errorf("%s: %s of shape %v with scales %v and weight_shape %v is inconsistent", q.File, q.Name, q.Shape, scales.Shape, dims)
 	}
 	out, in, groups := dims[0], dims[1], scales.Shape[1]
 	bits := q.Shape[1] * 32 / in
 	if bits != 4 && bits != 8 || groups == 0 || in%groups != 0 {
-		return fmt.Errorf("%s: %s: %d bits in %d groups of %d inputs; 4 and 8 bits in equal groups are read", q.File, q.Name, bits, groups, in)
+		return fmt.Errorf("%s: %s: %d bits in %d groups of %d inputs; want 4 or 8 bits in equal groups", q.File, q.Name, bits, groups, in)
 	}
 	m := &integerMatrix{out: out, in: in, bits: bits}
 	gidx, hasIndex := s.take(base + ".weight_g_idx")
@@ -175,7 +176,7 @@ func adoptCompressed(s *Set, base string, _ quantConfig) error {
 	return s.adoptMatrix(base, q, m)
 }
 
-// groupsOf returns the group of each column: equal runs, or what g_idx says.
+// groupsOf returns the group of each column: equal ranges, or the values of g_idx.
 func groupsOf(gidx *entry, in, groups int) ([]int, error) {
 	out := make([]int, in)
 	if gidx == nil {
@@ -196,7 +197,7 @@ func groupsOf(gidx *entry, in, groups int) ([]int, error) {
 	return out, nil
 }
 
-// integers returns whole numbers.
+// integers returns the values of a tensor of integers.
 func (e *entry) integers() []int {
 	raw, out := e.raw(), make([]int, e.Elements())
 	for i := range out {
@@ -211,8 +212,8 @@ func (e *entry) integers() []int {
 
 func word(data []byte, i int) uint32 { return binary.LittleEndian.Uint32(data[4*i:]) }
 
-// field takes bits from a stream of words, low bits first; 3-bit codes run over
-// the end of a word.
+// field extracts bits from a stream of words, low bits first. A 3-bit code may
+// span two words.
 func field(at, bits int, word func(int) uint32) uint32 {
 	v := word(at/32) >> (at % 32)
 	if rest := 32 - at%32; rest < bits {
@@ -221,14 +222,15 @@ func field(at, bits int, word func(int) uint32) uint32 {
 	return v & (1<<bits - 1)
 }
 
-// blockTypes keep the codes of a matrix: by bits, the wider block first.
+// blockTypes are the block types for a number of bits, the largest block first.
 var blockTypes = map[int][]tensor.DType{
 	2: {tensor.Q2B32}, 3: {tensor.Q3B32}, 4: {tensor.Q4B64, tensor.Q4B32}, 8: {tensor.Q8B64, tensor.Q8B32},
 }
 
-// adoptMatrix adds NAME.weight. The codes stand as they are in blocks of base −scale·zero, which f16
-// holds exactly where the quantization is symmetric and else to 2⁻¹¹; columns
-// whose neighbors are in other groups need values anew.
+// adoptMatrix adds the entry NAME.weight. If every block of columns is in one
+// group, the codes are kept, in blocks with base −scale·zero. f16 represents that
+// base exactly if the quantization is symmetric, and to 2⁻¹¹ otherwise. If adjacent
+// columns are in different groups, the values are quantized again.
 func (s *Set) adoptMatrix(base string, like entry, m *integerMatrix) error {
 	for _, dt := range blockTypes[m.bits] {
 		if m.uniform(dt.Block()) {
@@ -239,7 +241,7 @@ func (s *Set) adoptMatrix(base string, like entry, m *integerMatrix) error {
 	if m.in%dt.Block() != 0 {
 		dt = tensor.F16
 	}
-	s.note("%s: neighboring inputs of %d-bit matrices are in different groups (desc_act), or groups are no whole blocks: these become %s", like.File, m.bits, dt)
+	s.note("%s: adjacent inputs of %d-bit matrices are in different groups (desc_act), or groups are not whole blocks: these matrices are converted to %s", like.File, m.bits, dt)
 	return s.adopted(like, base+".weight", dt, m.out, m.in, func() []byte { return m.encode(dt) })
 }
 
@@ -288,7 +290,7 @@ func (m *integerMatrix) encode(dt tensor.DType) []byte {
 	return out
 }
 
-// finiteF16 rounds to f16 within its range; NaN counts as 0.
+// finiteF16 rounds to f16, clamped to its range; NaN becomes 0.
 func finiteF16(x float32) uint16 {
 	if x != x {
 		return 0

@@ -11,15 +11,15 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// TestQuantized compares matrices that arrive quantized with what independent
-// unpackers give (tools/gen/reference/quantized.py). Where codes are kept only the
-// base, −scale·zero, is rounded to f16; those that are not say so.
+// TestQuantized compares quantized matrices with the results of independent
+// unpackers (tools/gen/reference/quantized.py). If codes are kept, only the base
+// −scale·zero is rounded to f16; otherwise there must be a note.
 func TestQuantized(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		dir  string
 		dt   tensor.DType
-		tol  float64 // of the largest value
+		tol  float64 // tolerance, relative to the largest value
 		note string
 	}{
 		{"gptq2", tensor.Q2B32, 0, ""},
@@ -73,7 +73,7 @@ func worst(got, want []float32) float64 {
 	return off / top
 }
 
-// TestQuantizedErrors: what is not read is refused in one line that says why.
+// TestQuantizedErrors checks that unsupported inputs are reported in one line.
 func TestQuantizedErrors(t *testing.T) {
 	t.Parallel()
 	whole, err := os.ReadFile(filepath.Join("testdata", "quantized", "gptq4", "model.safetensors"))
@@ -81,8 +81,8 @@ func TestQuantizedErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ old, with, want string }{
-		{`"l.qzeros"`, `"l.pzeros"`, "l.qweight has no l.qzeros beside it"},
-		{`"l.scales"`, `"l.scalez"`, "l.qweight has no l.scales beside it"},
+		{`"l.qzeros"`, `"l.pzeros"`, "l.qweight has no matching l.qzeros"},
+		{`"l.scales"`, `"l.scalez"`, "l.qweight has no matching l.scales"},
 		{`"l.qweight"`, `"a.SCB    "`, ""},
 		{`"l.g_idx"`, `"x.g_idx"`, ""},
 	} {

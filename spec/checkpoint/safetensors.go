@@ -15,10 +15,10 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// maxSafetensorsHeader is the format's own limit.
+// maxSafetensorsHeader is the format's limit of the header in bytes.
 const maxSafetensorsHeader = 100_000_000
 
-// safetensorsTypes are the element types of the format that are supported.
+// safetensorsTypes maps the format's element types to supported types.
 var safetensorsTypes = map[string]tensor.DType{
 	"F64": tensor.F64, "F32": tensor.F32, "F16": tensor.F16, "BF16": tensor.BF16,
 	"I64": tensor.I64, "I32": tensor.I32, "I16": tensor.I16, "I8": tensor.I8, "U8": tensor.U8, "BOOL": tensor.Bool,
@@ -31,15 +31,15 @@ func looksLikeSafetensors(m *mapping) bool {
 	return strings.EqualFold(filepath.Ext(m.path), ".safetensors")
 }
 
-// readSafetensors reads the format: a little-endian u64 header length, a JSON
-// object of tensors, then the data, in which the tensors lie without holes.
+// readSafetensors reads a little-endian u64 header length, a JSON object of
+// tensors, then the data, which the tensors cover without gaps.
 func readSafetensors(m *mapping) (*contents, error) {
 	if len(m.data) < 8 {
-		return nil, m.errorf("%d bytes are too short for a safetensors file", len(m.data))
+		return nil, m.errorf("%d bytes: too short for a safetensors file", len(m.data))
 	}
 	n := binary.LittleEndian.Uint64(m.data)
 	if n > maxSafetensorsHeader {
-		return nil, m.errorf("header of %d bytes; the format allows at most %d", n, maxSafetensorsHeader)
+		return nil, m.errorf("header of %d bytes; want at most %d", n, maxSafetensorsHeader)
 	}
 	if n > uint64(len(m.data)-8) {
 		return nil, m.errorf("header of %d bytes in a file of %d: %w", n, len(m.data), errTruncated)
@@ -55,8 +55,8 @@ func readSafetensors(m *mapping) (*contents, error) {
 	return c, nil
 }
 
-// parseSafetensorsHeader walks the object by tokens, which shows duplicate keys
-// that a map would hide.
+// parseSafetensorsHeader reads the object token by token, because decoding into a
+// map would hide duplicate keys.
 func parseSafetensorsHeader(m *mapping, header []byte, start int64) (*contents, error) {
 	if !utf8.Valid(header) {
 		return nil, errors.New("not UTF-8")
@@ -115,19 +115,19 @@ func safetensorsEntry(dec *json.Decoder, start, size int64) (entry, error) {
 	if err := dec.Decode(&h); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return entry{}, fmt.Errorf("found a %s; expected an object of dtype (text), shape and data_offsets (whole numbers)", wrong.Value)
+			return entry{}, fmt.Errorf("have a %s, want an object with dtype (string), shape and data_offsets (integers)", wrong.Value)
 		}
 		return entry{}, err
 	}
 	if h.DType == nil || h.Shape == nil || len(h.Offsets) != 2 {
-		return entry{}, errors.New("expected dtype, shape and two data_offsets")
+		return entry{}, errors.New("want dtype, shape and two data_offsets")
 	}
 	dt, ok := safetensorsTypes[*h.DType]
 	if !ok && fp8[*h.DType] != nil {
 		dt, ok = tensor.U8, true
 	}
 	if !ok {
-		return entry{}, fmt.Errorf("dtype %q is not supported; F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U8 and BOOL are", *h.DType)
+		return entry{}, fmt.Errorf("dtype %q is not supported; supported: F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I16, I8, U8 and BOOL", *h.DType)
 	}
 	shape, want, err := storedSize(dt, *h.Shape)
 	if err != nil {
@@ -135,19 +135,19 @@ func safetensorsEntry(dec *json.Decoder, start, size int64) (entry, error) {
 	}
 	begin, end, data := h.Offsets[0], h.Offsets[1], uint64(size-start)
 	if begin > end {
-		return entry{}, fmt.Errorf("data_offsets [%d, %d] run backwards", begin, end)
+		return entry{}, fmt.Errorf("data_offsets [%d, %d] are reversed", begin, end)
 	}
 	if end > data {
 		return entry{}, fmt.Errorf("data_offsets [%d, %d] in %d bytes of data: %w", begin, end, data, errTruncated)
 	}
 	if int64(end-begin) != want {
-		return entry{}, fmt.Errorf("%s of shape %v takes %d bytes, data_offsets [%d, %d] give %d", dt, shape, want, begin, end, end-begin)
+		return entry{}, fmt.Errorf("%s of shape %v needs %d bytes, but data_offsets [%d, %d] span %d", dt, shape, want, begin, end, end-begin)
 	}
 	return entry{Info: Info{DType: dt, Shape: shape, Offset: start + int64(begin), Bytes: want}, stored: *h.DType}, nil
 }
 
-// checkContiguous demands what the format does: tensors cover the data without
-// overlaps, holes or trailing bytes.
+// checkContiguous returns an error unless the tensors cover the data without
+// overlaps, gaps and trailing bytes, as the format requires.
 func checkContiguous(entries []entry, start, size int64) error {
 	order := make([]*entry, len(entries))
 	for i := range entries {

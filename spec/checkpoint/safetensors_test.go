@@ -52,17 +52,17 @@ func TestBadSafetensors(t *testing.T) {
 	one := func(entry string) string { return `{"w":` + entry + `}` }
 	data := make([]byte, 24)
 	for header, want := range map[string]string{
-		one(`{"dtype":"F32","shape":[2,4],"data_offsets":[0,24]}`):                     "takes 32 bytes",
+		one(`{"dtype":"F32","shape":[2,4],"data_offsets":[0,24]}`):                     "needs 32 bytes",
 		one(`{"dtype":"F32","shape":[4294967296,4294967296,6],"data_offsets":[0,24]}`): "larger than any file",
-		one(`{"dtype":"F32","shape":[-2,-3],"data_offsets":[0,24]}`):                   "found a number -2",
+		one(`{"dtype":"F32","shape":[-2,-3],"data_offsets":[0,24]}`):                   "have a number -2",
 		one(`{"dtype":"F33","shape":[6],"data_offsets":[0,24]}`):                       `dtype "F33" is not supported`,
-		one(`{"dtype":"F32","shape":[6],"data_offsets":[24,0]}`):                       "run backwards",
+		one(`{"dtype":"F32","shape":[6],"data_offsets":[24,0]}`):                       "are reversed",
 		one(`{"dtype":"F32","shape":[12],"data_offsets":[0,48]}`):                      "truncated",
 		one(`{"dtype":"F32","shape":[3],"data_offsets":[0,12]}`):                       "12 bytes after the last tensor",
 		one(`{"dtype":"F32","shape":[3],"data_offsets":[12,24]}`):                      "belong to no tensor",
 		one(`{"dtype":"F32","shape":[6]}`):                                             "two data_offsets",
 		one(`{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,6],"data_offsets":[0,24]}`):       "9 dimensions",
-		one(`5`):                        "found a number",
+		one(`5`):                        "have a number",
 		one(strings.Repeat("[", 20000)): "max depth",
 		`{"w":{"dtype":"F32","shape":[6],"data_offsets":[0,24]},"w":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}`:  "occurs twice",
 		`{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},"b":{"dtype":"F32","shape":[4],"data_offsets":[8,24]}}`: "shares bytes",
@@ -84,7 +84,7 @@ func TestBadSafetensors(t *testing.T) {
 	}
 }
 
-// exercise reads everything that a reader let pass, as a user would.
+// exercise reads everything that a reader accepted, as a caller would.
 func exercise(t testing.TB, m *mapping, c *contents) {
 	s := &Set{index: map[string]int{}, meta: map[string]any{}, maps: nil}
 	if err := s.add(m, c); err != nil {

@@ -10,10 +10,10 @@ import (
 )
 
 // An Info describes one stored tensor. Shape is row-major, outermost dimension
-// first, for every format (GGUF files store the reverse); a matrix of a linear
-// layer is [outputs, inputs]. Offset and Bytes are where it lies in File; a
-// tensor that is not stored as one run (a strided view, a llama2.c Q8_0
-// matrix) has the Bytes that Set.Bytes returns and the Offset of its start.
+// first, for every format (GGUF files store the reverse). A matrix of a linear
+// layer is [outputs, inputs]. Offset and Bytes are the position and size in File.
+// For a tensor that is not contiguous in the file (a strided view, a llama2.c Q8_0
+// matrix), Bytes is the length that Set.Bytes returns and Offset the first byte.
 type Info struct {
 	Name   string
 	DType  tensor.DType
@@ -32,23 +32,23 @@ func (i Info) Elements() int {
 	return n
 }
 
-// An entry is a stored tensor and how to get its bytes.
+// An entry is a stored tensor with the functions that read it.
 type entry struct {
 	Info
 	file    *mapping
-	stored  string                  // the name of a type that DType does not tell
-	taken   bool                    // part of another entry now
-	collect func() []byte           // for tensors that are not one run of bytes; else nil
-	row     func(r int, out []byte) // for tensors whose rows are decoded one by one; else nil
+	stored  string                  // name of a stored type that DType cannot express
+	taken   bool                    // is part of another entry
+	collect func() []byte           // returns the bytes of a tensor that is not contiguous; else nil
+	row     func(r int, out []byte) // decodes a row of a tensor decoded on demand; else nil
 }
 
-// contents is what a format's reader finds in one file.
+// contents holds the tensors and metadata of one file.
 type contents struct {
 	entries []entry
 	meta    map[string]any
 }
 
-// A Set is the stored tensors of one model.
+// A Set holds the stored tensors of one model.
 type Set struct {
 	format  string
 	paths   []string
@@ -57,23 +57,24 @@ type Set struct {
 	index   map[string]int
 	meta    map[string]any
 
-	notes []string // lines for the user
+	notes []string // messages for the user
 }
 
-// Format names the container: "safetensors", "gguf", "pickle" or "llama2.c".
+// Format returns the file format: "safetensors", "gguf", "pickle" or "llama2.c".
 func (s *Set) Format() string { return s.format }
 
-// Files lists the files the set was read from, index files first.
+// Files returns the files of the set, index files first.
 func (s *Set) Files() []string { return slices.Clone(s.paths) }
 
-// Meta returns the metadata of the files, never nil: a GGUF file's key/value pairs
-// (Go scalars of the stored width, strings, and typed slices: []string,
-// []float32, []int32 … for arrays), a safetensors file's __metadata__ strings,
-// or a llama2.c header as ints (dim, hidden_dim, n_layers, n_heads, n_kv_heads,
-// vocab_size, seq_len, version, group_size) and the bool shared_classifier.
+// Meta returns the metadata of the files; it is never nil. For GGUF it holds the
+// key/value pairs as Go scalars of the stored width, strings, and typed slices
+// such as []string and []float32. For safetensors it holds the strings of
+// __metadata__. For llama2.c it holds the header: the ints dim, hidden_dim,
+// n_layers, n_heads, n_kv_heads, vocab_size, seq_len, version and group_size, and
+// the bool shared_classifier.
 func (s *Set) Meta() map[string]any { return s.meta }
 
-// Tensors lists the stored tensors by name.
+// Tensors returns the stored tensors, sorted by name.
 func (s *Set) Tensors() []Info {
 	out := make([]Info, len(s.entries))
 	for i, e := range s.entries {
@@ -82,7 +83,7 @@ func (s *Set) Tensors() []Info {
 	return out
 }
 
-// Lookup finds a tensor by its exact name.
+// Lookup returns the tensor with the given name.
 func (s *Set) Lookup(name string) (Info, bool) {
 	i, ok := s.index[name]
 	if !ok {
@@ -91,8 +92,9 @@ func (s *Set) Lookup(name string) (Info, bool) {
 	return s.entries[i].Info, true
 }
 
-// Bytes returns a tensor's stored bytes, row-major: a view of the mapped file
-// wherever they are one run (do not write to it, nor use it after Close).
+// Bytes returns a tensor's stored bytes, row-major. If they are contiguous in the
+// file, the result is a view of the mapped file: do not write to it, and do not use
+// it after Close.
 func (s *Set) Bytes(name string) ([]byte, error) {
 	i, ok := s.index[name]
 	if !ok {
@@ -113,8 +115,8 @@ func (s *Set) Bytes(name string) ([]byte, error) {
 	return e.file.data[e.Offset : e.Offset+e.Bytes : e.Offset+e.Bytes], nil
 }
 
-// RowDecoder returns the function that decodes one row of a tensor whose rows are
-// made one by one; nil for other tensors, and for none of that name.
+// RowDecoder returns the function that decodes one row of a tensor that is decoded
+// on demand. It returns nil for other tensors and unknown names.
 func (s *Set) RowDecoder(name string) func(r int, out []byte) {
 	if i, ok := s.index[name]; ok {
 		return s.entries[i].row
@@ -136,7 +138,7 @@ func (s *Set) Float32(name string) ([]float32, error) {
 	return out, nil
 }
 
-// Close unmaps the files; views from Bytes are invalid afterwards.
+// Close unmaps the files. Views returned by Bytes become invalid.
 func (s *Set) Close() error {
 	var first error
 	for _, m := range s.maps {
@@ -148,7 +150,7 @@ func (s *Set) Close() error {
 	return first
 }
 
-// add merges one file's contents; a name may occur once in all files.
+// add merges the contents of a file; duplicate names are errors.
 func (s *Set) add(m *mapping, c *contents) error {
 	for _, e := range c.entries {
 		if i, dup := s.index[e.Name]; dup {
@@ -183,7 +185,7 @@ func (s *Set) missing(name string) error {
 	}
 	best := spelling.Nearest(name, names)
 	if best == "" {
-		return fmt.Errorf("%s: no tensor %q among %d; check the tensor names of the model spec", where, name, len(s.entries))
+		return fmt.Errorf("%s: no tensor %q among %d tensors; check the tensor names of the model spec", where, name, len(s.entries))
 	}
-	return fmt.Errorf("%s: no tensor %q among %d; did you mean %q?", where, name, len(s.entries), best)
+	return fmt.Errorf("%s: no tensor %q among %d tensors; did you mean %q?", where, name, len(s.entries), best)
 }

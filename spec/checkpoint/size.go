@@ -8,14 +8,14 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// maxRank bounds the dimensions of a stored tensor; convolutions have five.
+// maxRank is the maximum number of dimensions; convolutions have five.
 const maxRank = 8
 
-// storedSize checks a shape read from a file and returns it with the tensor's
-// size in bytes. Rows must be whole blocks of block types.
+// storedSize checks a shape read from a file and returns it with the tensor's size
+// in bytes. Rows of block types must be whole blocks.
 func storedSize(dt tensor.DType, dims []uint64) (shape []int, size int64, err error) {
 	if len(dims) > maxRank {
-		return nil, 0, fmt.Errorf("%d dimensions; at most %d are supported", len(dims), maxRank)
+		return nil, 0, fmt.Errorf("%d dimensions; want at most %d", len(dims), maxRank)
 	}
 	n := uint64(1)
 	shape = make([]int, len(dims))
@@ -36,8 +36,8 @@ func storedSize(dt tensor.DType, dims []uint64) (shape []int, size int64, err er
 	return shape, int64(blocks) * int64(dt.BlockBytes()), nil
 }
 
-// checkDisjoint refuses tensors that share bytes. It sorts the entries by
-// offset; empty tensors are ignored.
+// checkDisjoint returns an error for tensors that share bytes. It sorts the entries
+// by offset and ignores empty tensors.
 func checkDisjoint(entries []entry) error {
 	order := make([]*entry, 0, len(entries))
 	for i := range entries {

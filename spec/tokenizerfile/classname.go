@@ -8,9 +8,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// modelClasses names the tokenizer class by the model_type of config.json, for
-// folders whose tokenizer configuration names none. Only classes whose files
-// alone do not tell what they are need to be here.
+// modelClasses maps the model_type of config.json to a tokenizer class, for folders
+// without a class in their tokenizer configuration. It lists only classes that
+// cannot be derived from the files.
 var modelClasses = map[string]string{
 	"albert": "AlbertTokenizer", "nystromformer": "AlbertTokenizer", "yoso": "AlbertTokenizer",
 	"bert-generation": "BertGenerationTokenizer",
@@ -36,8 +36,8 @@ var modelClasses = map[string]string{
 	"xlnet": "XLNetTokenizer",
 }
 
-// otherClasses lay out a SentencePiece model's pieces in ways of their own: read
-// as another class they would give wrong ids.
+// otherClasses use other layouts of a SentencePiece model's pieces. Reading them as
+// another class would return wrong ids.
 var otherClasses = []string{
 	"BarthezTokenizer", "BartphoTokenizer", "CpmTokenizer", "DebertaV2Tokenizer", "ErnieMTokenizer", "FNetTokenizer",
 	"GPTSw3Tokenizer", "LayoutXLMTokenizer", "ReformerTokenizer", "SeamlessM4TTokenizer", "SiglipTokenizer",
@@ -45,11 +45,11 @@ var otherClasses = []string{
 }
 
 func refuseClass(name string) error {
-	return fmt.Errorf("tokenizer class %s cannot be read from a SentencePiece model alone; put the tokenizer.json beside it that %sFast.from_pretrained(…).save_pretrained(…) of transformers writes", name, name)
+	return fmt.Errorf("tokenizer class %s cannot be read from a SentencePiece model alone; add the tokenizer.json that transformers writes with %sFast.from_pretrained(…).save_pretrained(…)", name, name)
 }
 
-// unnamedClass refuses a file that several classes use, which number its pieces
-// alike and put different tokens behind and around them.
+// unnamedClass returns an error for a file that several classes use with the same
+// piece ids but different special tokens.
 func unnamedClass(class string) error {
 	said := "no file names the tokenizer class"
 	if class != "" {
@@ -58,9 +58,9 @@ func unnamedClass(class string) error {
 	return fmt.Errorf(`%s, and XLM-RoBERTa, CamemBERT, mBART, NLLB and PLBART all use this one; name it in tokenizer_config.json, such as {"tokenizer_class": "XLMRobertaTokenizer"}, or put tokenizer.json beside it`, said)
 }
 
-// classOfModel reads the class from config.json: named there, or that of the
-// model type; "" where neither is known. A file that is no JSON is the
-// concern of those who read the model.
+// classOfModel returns the tokenizer class that config.json names, or else that of
+// its model type; "" if neither is known. It ignores a file that is not JSON,
+// because the readers of the model report that.
 func classOfModel(data []byte) string {
 	var model struct {
 		Class string `json:"tokenizer_class"`
@@ -75,7 +75,7 @@ func classOfModel(data []byte) string {
 	return modelClasses[model.Type]
 }
 
-// settled returns the class with the choices that a configuration makes.
+// settled returns the class with the settings of a configuration applied.
 func (s spClass) settled(c *hfConfig) spClass {
 	if s.joined && c.LanguageCodes == "multi" {
 		s.languages, s.source, s.mask = "plbart_multi", "__en_XX__", false
@@ -89,8 +89,8 @@ func (s spClass) settled(c *hfConfig) spClass {
 	return s
 }
 
-// language is a language's token: PLBART's configurations may leave out the
-// marks around it.
+// language returns the token of a language. PLBART's configurations may omit its
+// underscores.
 func (s spClass) language(code string) string {
 	marked := "__" + code + "__"
 	if s.joined && slices.Contains(languageCodes["plbart_multi"], marked) {
@@ -99,7 +99,7 @@ func (s spClass) language(code string) string {
 	return code
 }
 
-// behind lists the special tokens behind the pieces where no configuration does.
+// behind returns the special tokens after the pieces if no configuration lists them.
 func (s spClass) behind(c *hfConfig) []tokenizer.AddedToken {
 	var out []tokenizer.AddedToken
 	if len(c.added) > 0 {
@@ -126,7 +126,7 @@ func (s spClass) extra(c *hfConfig) int {
 }
 
 // fromLibrary returns the definition of a class that encodes and decodes with the
-// SentencePiece library itself.
+// SentencePiece library.
 func (s spClass) fromLibrary(m *spModel, c *hfConfig) *tokenizer.Definition {
 	vocab, _ := s.vocab(m, c)
 	d := &tokenizer.Definition{

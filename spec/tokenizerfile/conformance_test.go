@@ -63,7 +63,7 @@ func readFolder(t *testing.T, dir string) Files {
 func readExpected(t *testing.T, dir string) *expectedFile {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "expected.json"))
-	if os.IsNotExist(err) { // another container of the model folder of that name
+	if os.IsNotExist(err) { // another file format of the model folder of that name
 		data, err = os.ReadFile(filepath.Join(*conformanceDir, filepath.Base(dir), "expected.json"))
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func checkCases(t *testing.T, tok *tokenizer.Tokenizer, cases []expectedCase) {
 	}
 }
 
-// TestConformance compares with what Hugging Face computed for model folders.
+// TestConformance compares with the results of Hugging Face for model folders.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	found, err := filepath.Glob(filepath.Join(*conformanceDir, "*", "expected.json"))
@@ -148,8 +148,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestExampleTokens: the tokenizer that docs/examples writes for a published
-// model returns the ids of that model's own code.
+// TestExampleTokens checks that the tokenizer that docs/examples writes for a
+// published model returns the ids of that model's own code.
 func TestExampleTokens(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../models/testdata/published/annalog.json")

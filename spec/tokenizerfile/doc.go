@@ -2,7 +2,7 @@
 // tokenizer.json, vocab.json with merges.txt, vocab.txt, SentencePiece models,
 // GGUF metadata and llama2.c's tokenizer.bin.
 //
-// Each is turned into one tokenizer.Definition, with what the tokenizer's class
-// in transformers changes of it, so that the ids are those of Hugging Face.
-// Every file is hostile until it was checked: bad ones give errors.
+// Each source is converted to a tokenizer.Definition with the changes that the
+// tokenizer's class in transformers makes, so that the ids are those of Hugging
+// Face. Files are untrusted; invalid files result in errors.
 package tokenizerfile

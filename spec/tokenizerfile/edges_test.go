@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEdges: whole tokenizers on what tells apart readings of a component that
-// agree on ordinary text, with the ids of Hugging Face tokenizers.
+// TestEdges checks tokenizers on texts that distinguish implementations that agree
+// on ordinary text. The expected ids are those of Hugging Face tokenizers.
 func TestEdges(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/edges.json")
@@ -38,7 +38,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// TestEncodeAtMost cuts the text and keeps what is around it.
+// TestEncodeAtMost checks that the text is truncated but not its special tokens.
 func TestEncodeAtMost(t *testing.T) {
 	t.Parallel()
 	tok, err := Load(Files{

@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// ggufReader takes typed values out of GGUF metadata.
+// A ggufReader reads typed values from GGUF metadata.
 type ggufReader struct {
 	meta map[string]any
 	err  error // the first wrong type
@@ -44,7 +44,7 @@ func (r *ggufReader) flag(key string, otherwise bool) bool {
 	return b
 }
 
-// id is an optional token id.
+// id returns an optional token id.
 func (r *ggufReader) id(key string) (int32, bool) {
 	v, ok := r.meta[key]
 	if !ok {
@@ -55,7 +55,7 @@ func (r *ggufReader) id(key string) (int32, bool) {
 		if !ok {
 			r.fail(key, "an integer", v)
 		}
-		return 0, false // writers store -1 for "none"
+		return 0, false // some writers store -1 for "none"
 	}
 	return int32(n), true
 }
@@ -97,7 +97,7 @@ func number(v any) (float64, bool) {
 
 func asIs(v any) (string, bool) { s, ok := v.(string); return s, ok }
 
-// list reads an array given as []any or as a typed slice.
+// list reads an array that is given as []any or as a typed slice.
 func list[T any](r *ggufReader, key string, convert func(any) (T, bool)) []T {
 	v, ok := r.meta[key]
 	if !ok {
@@ -151,7 +151,7 @@ const (
 	ggufUserDefined = 4
 )
 
-// ggufVocab is the vocabulary in GGUF metadata.
+// A ggufVocab is the vocabulary in GGUF metadata.
 type ggufVocab struct {
 	reader *ggufReader
 	tokens []string
@@ -160,8 +160,8 @@ type ggufVocab struct {
 	merges []string
 }
 
-// FromGGUF builds the tokenizer that GGUF metadata (tokenizer.ggml.*)
-// describes. Arrays may be []any or typed slices.
+// FromGGUF returns the tokenizer that GGUF metadata (tokenizer.ggml.*) describes.
+// Arrays may be []any or typed slices.
 func FromGGUF(meta map[string]any) (*tokenizer.Tokenizer, error) {
 	r := &ggufReader{meta: meta}
 	v := &ggufVocab{
@@ -176,7 +176,7 @@ func FromGGUF(meta map[string]any) (*tokenizer.Tokenizer, error) {
 		return nil, r.err
 	}
 	if len(v.tokens) == 0 {
-		return nil, fmt.Errorf("gguf key tokenizer.ggml.tokens is missing or empty; the file holds no vocabulary")
+		return nil, fmt.Errorf("gguf key tokenizer.ggml.tokens is missing or empty; the file contains no vocabulary")
 	}
 	for name, n := range map[string]int{"scores": len(v.scores), "token_type": len(v.types)} {
 		if n != 0 && n != len(v.tokens) {
@@ -223,7 +223,7 @@ func (v *ggufVocab) kind(i int) int64 {
 	return 1
 }
 
-// special names the special tokens.
+// special sets the special tokens.
 func (v *ggufVocab) special(d *tokenizer.Definition) {
 	d.Config.Special = map[string]string{}
 	for role, key := range map[string]string{
@@ -241,8 +241,8 @@ func (v *ggufVocab) special(d *tokenizer.Definition) {
 	d.Config.ChatTemplate = v.reader.text("tokenizer.chat_template")
 }
 
-// addTokens makes control and user-defined tokens recognizable in text. The
-// file does not say which of the former take spaces with them.
+// addTokens makes control and user-defined tokens matchable in text. The file does
+// not state which control tokens strip adjacent spaces.
 func (v *ggufVocab) addTokens(d *tokenizer.Definition) {
 	named := map[string]bool{}
 	for _, t := range d.Config.Special {
@@ -257,7 +257,7 @@ func (v *ggufVocab) addTokens(d *tokenizer.Definition) {
 	}
 }
 
-// edges puts BOS and EOS around texts as the file or the defaults say.
+// edges adds BOS and EOS around texts as the file or the defaults state.
 func (v *ggufVocab) edges(bos, eos bool) *tokenizer.Component {
 	var before, after []edgeToken
 	if id, ok := v.reader.id("tokenizer.ggml.bos_token_id"); ok && int(id) < len(v.tokens) && v.reader.flag("tokenizer.ggml.add_bos_token", bos) {
@@ -276,7 +276,7 @@ func (v *ggufVocab) byteLevel() (*tokenizer.Definition, error) {
 	name := v.reader.text("tokenizer.ggml.pre")
 	pre, ok := ggufPreTokenizers[name]
 	if !ok {
-		return nil, fmt.Errorf("tokenizer.ggml.pre is %q, which is not known; expected one of %s", name, strings.Join(ggufPreNames(), ", "))
+		return nil, fmt.Errorf("unknown tokenizer.ggml.pre %q; expected one of %s", name, strings.Join(ggufPreNames(), ", "))
 	}
 	d := &tokenizer.Definition{
 		PreTokenizer: pre.component(), Normalizer: pre.normalizer(),
@@ -327,8 +327,8 @@ func scoredBPEDefinition(vocab []tokenizer.Entry, scores []float64, prefixSpace 
 	return d
 }
 
-// wordPiece turns the marks back: GGUF writes "▁" in front of words and
-// nothing in front of continuations.
+// wordPiece restores the original prefixes: GGUF stores "▁" in front of words and
+// no prefix in front of continuations.
 func (v *ggufVocab) wordPiece() (*tokenizer.Definition, error) {
 	d := &tokenizer.Definition{
 		Normalizer:   &tokenizer.Component{Type: "BertNormalizer"},
@@ -356,7 +356,7 @@ func (v *ggufVocab) wordPiece() (*tokenizer.Definition, error) {
 	return d, nil
 }
 
-// bertEdges puts CLS and SEP around texts; older files name them BOS and EOS.
+// bertEdges adds CLS and SEP around texts; older files name them BOS and EOS.
 func (v *ggufVocab) bertEdges() *tokenizer.Component {
 	var before, after []edgeToken
 	for _, key := range []string{"cls", "bos"} {

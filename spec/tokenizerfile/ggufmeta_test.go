@@ -11,7 +11,7 @@ import (
 
 var ggufDir = flag.String("gguf", "testdata/gguf", "folder with folders that hold model.gguf and expected.json")
 
-// metaReader reads just enough of a GGUF file for its metadata.
+// metaReader reads the metadata of a GGUF file.
 type metaReader struct {
 	data []byte
 	t    *testing.T

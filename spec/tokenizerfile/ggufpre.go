@@ -7,8 +7,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// Published splitting patterns of byte-level tokenizers, as their
-// tokenizer.json files write them.
+// Published split patterns of byte-level tokenizers, as in their tokenizer.json
+// files.
 const (
 	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	qwen2Pattern  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
@@ -22,10 +22,10 @@ const (
 	kimiPattern     = `[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// ggufPre is what a name in tokenizer.ggml.pre stands for.
+// A ggufPre is the pre-tokenizer of a value of tokenizer.ggml.pre.
 type ggufPre struct {
-	steps        []tokenizer.Component // before the byte spelling; none: GPT-2's own split
-	gpt2         bool                  // GPT-2's split follows the steps
+	steps        []tokenizer.Component // steps before the byte-level mapping; none: GPT-2's split
+	gpt2         bool                  // apply GPT-2's split after the steps
 	nfc          bool
 	ignoreMerges bool
 	addBOS       bool
@@ -77,7 +77,7 @@ const (
 	deepseekPunctuation = `\s?[!-/:-~！-／：-～‘-‟　-。]+`
 )
 
-// ggufPreTokenizers gives every known value of tokenizer.ggml.pre its splitting.
+// ggufPreTokenizers maps every known value of tokenizer.ggml.pre to its pre-tokenizer.
 var ggufPreTokenizers = map[string]ggufPre{
 	"": gpt2Pre, "default": gpt2Pre, "gpt-2": gpt2Pre, "mpt": gpt2Pre, "olmo": gpt2Pre, "jais": gpt2Pre,
 	"phi-2": gpt2Pre, "trillion": gpt2Pre, "roberta-bpe": gpt2Pre, "jina-es": gpt2Pre, "jina-de": gpt2Pre,

@@ -7,8 +7,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// classTraits says how a tokenizer class of transformers changes what
-// tokenizer.json says when it loads it.
+// A classTraits describes how a tokenizer class of transformers changes the
+// contents of tokenizer.json when it loads the file.
 type classTraits struct {
 	// edges: the class rebuilds the post-processor from add_bos_token and
 	// add_eos_token, with these defaults.
@@ -33,7 +33,7 @@ var tokenizerClasses = map[string]classTraits{
 	"SqueezeBertTokenizer": {bert: true},
 }
 
-// adjust applies what the tokenizer class does on top of tokenizer.json.
+// adjust applies the changes that the tokenizer class makes to tokenizer.json.
 func (c *hfConfig) adjust(d *tokenizer.Definition) {
 	if !c.present {
 		return
@@ -56,7 +56,7 @@ func (c *hfConfig) adjust(d *tokenizer.Definition) {
 	}
 }
 
-// edges makes the post-processor that puts BOS in front and EOS behind.
+// edges returns the post-processor that adds BOS in front and EOS at the end.
 func (c *hfConfig) edges(d *tokenizer.Definition, traits classTraits) {
 	bos, eos := traits.addBOS, traits.addEOS
 	if c.AddBOS != nil {
@@ -101,13 +101,13 @@ func (c *hfConfig) edges(d *tokenizer.Definition, traits classTraits) {
 	d.PostProcessor.Pair = slices.Concat(d.PostProcessor.Single, second)
 }
 
-// edgeToken is a special token around a text.
+// An edgeToken is a special token around a text.
 type edgeToken struct {
 	text string
 	id   int32
 }
 
-// templateOf is a TemplateProcessing with fixed tokens before and after the text.
+// templateOf returns a TemplateProcessing with fixed tokens before and after the text.
 func templateOf(before, after []edgeToken) *tokenizer.Component {
 	c := &tokenizer.Component{Type: "TemplateProcessing", SpecialTokens: map[string]tokenizer.TemplateToken{}}
 	put := func(tokens []edgeToken) {
@@ -122,8 +122,8 @@ func templateOf(before, after []edgeToken) *tokenizer.Component {
 	return c
 }
 
-// withPair adds BERT's layout of pairs: A and what is behind it in segment 0, B
-// and another copy of what is behind it in segment 1.
+// withPair adds BERT's layout of pairs: text A and its following tokens in segment
+// 0, text B and another copy of these tokens in segment 1.
 func withPair(c *tokenizer.Component) *tokenizer.Component {
 	c.Pair = append(c.Pair, c.Single...)
 	c.Pair = append(c.Pair, tokenizer.TemplatePiece{Sequence: &tokenizer.TemplateRef{ID: "B", TypeID: 1}})

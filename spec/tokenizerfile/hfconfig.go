@@ -10,8 +10,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// hfConfig is what tokenizer_config.json, special_tokens_map.json,
-// added_tokens.json and chat_template.jinja say.
+// An hfConfig is the contents of tokenizer_config.json, special_tokens_map.json,
+// added_tokens.json and chat_template.jinja.
 type hfConfig struct {
 	present       bool
 	Class         string                     `json:"tokenizer_class"`
@@ -36,19 +36,19 @@ type hfConfig struct {
 	Raw           map[string]json.RawMessage `json:"-"`
 
 	special map[string]namedToken // by role
-	none    map[string]bool       // roles that are said to have no token
-	added   []namedToken          // of AddedDecoder by id, then additional ones
+	none    map[string]bool       // roles that are explicitly null
+	added   []namedToken          // tokens of AddedDecoder by id, then additional ones
 }
 
 // A namedToken is a token that a configuration names.
 type namedToken struct {
 	tokenizer.AddedToken
-	object bool // a configuration says how it is matched, or the class does
+	object bool // its matching is set by a configuration or by the class
 }
 
 var specialRoles = []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}
 
-// readConfig reads the files beside the tokenizer; all of them are optional.
+// readConfig reads the optional files beside the tokenizer.
 func readConfig(f Files) (*hfConfig, error) {
 	c := &hfConfig{special: map[string]namedToken{}, none: map[string]bool{}}
 	if data := f["tokenizer_config.json"]; len(data) > 0 {
@@ -72,7 +72,7 @@ func readConfig(f Files) (*hfConfig, error) {
 	for key, value := range c.Raw {
 		said, ok := roles[key]
 		if ok && len(c.AddedDecoder) == 0 && string(said) != "null" {
-			continue // before added_tokens_decoder the other file went first
+			continue // without added_tokens_decoder, special_tokens_map.json takes precedence
 		}
 		if !ok || string(value) != "null" {
 			roles[key] = value
@@ -90,7 +90,7 @@ func readConfig(f Files) (*hfConfig, error) {
 	return c, c.readChatTemplate(f["chat_template.jinja"])
 }
 
-// readToken reads "token" or {"content": "token", …}.
+// readToken decodes "token" or {"content": "token", …}.
 func readToken(data json.RawMessage) (namedToken, bool) {
 	if len(data) == 0 || string(data) == "null" {
 		return namedToken{}, false
@@ -123,7 +123,7 @@ func (c *hfConfig) collectAdded(extra []byte, additional json.RawMessage) error 
 		for _, t := range c.special {
 			named[t.Content] = true
 		}
-		for text, id := range ids { // special ones are looked for in the text as it is
+		for text, id := range ids { // special tokens are matched in the original text
 			c.added = append(c.added, namedToken{AddedToken: tokenizer.AddedToken{ID: id, Content: text, Normalized: !named[text]}})
 		}
 	}
@@ -150,7 +150,7 @@ func (c *hfConfig) readChatTemplate(jinja []byte) error {
 	return nil
 }
 
-// chatTemplate returns the template's text; of a named list the one called "default".
+// chatTemplate returns the chat template, or the one named "default" of a list.
 func (c *hfConfig) chatTemplate() string {
 	var text string
 	if json.Unmarshal(c.ChatTemplate, &text) == nil {
@@ -169,7 +169,7 @@ func (c *hfConfig) chatTemplate() string {
 }
 
 // fill copies the special tokens, the template and the added tokens that the
-// source does not have yet.
+// definition does not contain yet.
 func (c *hfConfig) fill(d *tokenizer.Definition) {
 	if d.Config.Special == nil {
 		d.Config.Special = map[string]string{}

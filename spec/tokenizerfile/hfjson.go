@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// hfFile is tokenizer.json as written by Hugging Face `tokenizers`.
+// An hfFile is a tokenizer.json as written by Hugging Face tokenizers.
 type hfFile struct {
 	Added         []tokenizer.AddedToken `json:"added_tokens"`
 	Normalizer    *tokenizer.Component   `json:"normalizer"`
@@ -32,7 +32,7 @@ type hfModel struct {
 	Merges       json.RawMessage `json:"merges"`
 }
 
-// parseHF reads tokenizer.json.
+// parseHF parses tokenizer.json.
 func parseHF(data []byte) (*tokenizer.Definition, error) {
 	var f hfFile
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -88,8 +88,8 @@ func (m *hfModel) define(out *tokenizer.Model) error {
 	return err
 }
 
-// kind names the model; files from before the type was written are told apart
-// by their keys.
+// kind returns the model type. Older files do not state it and are distinguished by
+// their keys.
 func (m *hfModel) kind() string {
 	switch {
 	case m.Type != "":
@@ -104,7 +104,7 @@ func (m *hfModel) kind() string {
 	return "WordLevel"
 }
 
-// scoredVocab reads [["piece", score], …].
+// scoredVocab decodes [["piece", score], …].
 func (m *hfModel) scoredVocab(out *tokenizer.Model) error {
 	var rows [][]any
 	if err := json.Unmarshal(m.Vocab, &rows); err != nil {
@@ -126,7 +126,7 @@ func (m *hfModel) scoredVocab(out *tokenizer.Model) error {
 	return nil
 }
 
-// parseMerges reads both published forms: "a b" and ["a", "b"].
+// parseMerges parses both published forms: "a b" and ["a", "b"].
 func parseMerges(data json.RawMessage) ([][2]string, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -161,8 +161,8 @@ func splitMerges(lines []string) ([][2]string, error) {
 	return out, nil
 }
 
-// resolveMerges turns pieces into ids; prefix is cut from the right piece
-// before joining.
+// resolveMerges converts pairs of pieces to merges of ids. The joined piece omits
+// prefix from the right piece.
 func resolveMerges(pairs [][2]string, vocab map[string]int32, prefix string) ([]tokenizer.Merge, error) {
 	out := make([]tokenizer.Merge, len(pairs))
 	for i, p := range pairs {

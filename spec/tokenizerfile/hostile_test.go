@@ -124,7 +124,7 @@ func TestUnknownIDs(t *testing.T) {
 	}
 }
 
-// TestLongWords checks that one huge word stays far from quadratic time.
+// TestLongWords checks that encoding one huge word does not take quadratic time.
 func TestLongWords(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"byte-level", "byte-fallback", "unigram", "suffix-bpe", "m2m100", "wordpiece"} {
@@ -140,8 +140,8 @@ func TestLongWords(t *testing.T) {
 	}
 }
 
-// TestStreamIsWhole checks with random ids that no Push gives a broken
-// character and that all together give Decode.
+// TestStreamIsWhole checks with random ids that no Push returns a partial character
+// and that the parts concatenate to the result of Decode.
 func TestStreamIsWhole(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/models/*")
@@ -191,8 +191,8 @@ func FuzzTokenizerJSON(f *testing.F) {
 	})
 }
 
-// shrunkVocab keeps the start of a tokenizer.json's vocabulary, so that
-// mutations reach the interesting parts.
+// shrunkVocab truncates the vocabulary of a tokenizer.json, so that mutations reach
+// the other parts.
 func shrunkVocab(data []byte) []byte {
 	var file map[string]json.RawMessage
 	var m map[string]any
@@ -212,7 +212,7 @@ func shrunkVocab(data []byte) []byte {
 	return out
 }
 
-// exercise uses a tokenizer from an untrusted file.
+// exercise calls the methods of a tokenizer from an untrusted file.
 func exercise(t *testing.T, tok *tokenizer.Tokenizer) {
 	ids := tok.Encode("Hello wörld <s> 123 \n\t\xff 天", true)
 	tok.Decode(ids, true)

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// languageCodes lists the languages of translation tokenizers in the order of
-// their ids: those of M2M-100 by the name that tokenizer_config.json gives the
-// list (Fan et al. 2020, table 1; fairseq examples/m2m_100), of mBART (Liu et
-// al. 2020, table 1), mBART-50 (Tang et al. 2020, table 1), NLLB (the codes of
-// FLORES-200) and PLBART (fairseq's names of its base and multi vocabularies).
+// languageCodes lists the languages of translation tokenizers in id order. The
+// lists of M2M-100 (Fan et al. 2020, table 1; fairseq examples/m2m_100) are keyed by
+// the name in tokenizer_config.json. The others are mBART (Liu et al. 2020, table
+// 1), mBART-50 (Tang et al. 2020, table 1), NLLB (the codes of FLORES-200) and
+// PLBART (fairseq's base and multi vocabularies).
 var languageCodes = map[string][]string{
 	"m2m100": strings.Fields("af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"),
 	"wmt21":  strings.Fields("en ha is ja cs ru zh de"),

@@ -10,16 +10,16 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// maxLlama2CVocab bounds the vocabulary size that is believed.
+// maxLlama2CVocab is the maximum accepted vocabulary size.
 const maxLlama2CVocab = 1 << 24
 
-// FromLlama2C reads llama2.c's tokenizer.bin: a little-endian u32 with the
-// longest token's length, then per token a float32 score, a u32 length and the
-// text with blanks for SentencePiece's marks. The file does not hold the number
-// of tokens; vocabSize <= 0 reads to its end.
+// FromLlama2C reads llama2.c's tokenizer.bin: a little-endian u32 with the length of
+// the longest token, then per token a float32 score, a u32 length and the text, with
+// spaces in place of SentencePiece's "▁". The file does not state the number of
+// tokens; if vocabSize <= 0, FromLlama2C reads to the end of data.
 func FromLlama2C(data []byte, vocabSize int) (*tokenizer.Tokenizer, error) {
 	if vocabSize > maxLlama2CVocab {
-		return nil, fmt.Errorf("tokenizer.bin: vocabulary of %d tokens asked for; at most %d are supported", vocabSize, maxLlama2CVocab)
+		return nil, fmt.Errorf("tokenizer.bin: vocabulary size %d; want at most %d", vocabSize, maxLlama2CVocab)
 	}
 	var vocab []tokenizer.Entry
 	var scores []float64
@@ -57,8 +57,8 @@ func FromLlama2C(data []byte, vocabSize int) (*tokenizer.Tokenizer, error) {
 	return t, nil
 }
 
-// llama2CToken turns the exporter's spelling back into the model's: newlines
-// around BOS and EOS go, blanks become marks.
+// llama2CToken restores the model's form of a token: it removes the newlines around
+// BOS and EOS and replaces spaces by "▁".
 func llama2CToken(text string) string {
 	switch text {
 	case "\n<s>\n", "\n</s>\n":

@@ -9,7 +9,7 @@ import (
 
 var llama2cDir = flag.String("llama2c", "testdata/llama2c", "folder with folders that hold tokenizer.bin and expected.json")
 
-// TestLlama2CConformance compares with the tokenizer that tokenizer.bin came from.
+// TestLlama2CConformance compares with the tokenizer that tokenizer.bin was made from.
 func TestLlama2CConformance(t *testing.T) {
 	t.Parallel()
 	found, err := filepath.Glob(filepath.Join(*llama2cDir, "*", "tokenizer.bin"))

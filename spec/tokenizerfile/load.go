@@ -12,14 +12,14 @@ import (
 // tokenizer.json, tokenizer_config.json, tokenizer.model or vocab.txt.
 type Files map[string][]byte
 
-// source is one way to get a definition: the files it needs and how to read them.
+// A source reads a definition from certain files.
 type source struct {
 	needs []string
 	read  func(f Files, c *hfConfig) (*tokenizer.Definition, error)
 }
 
-// sources in order of preference. tokenizer.json says everything, the others
-// need the conventions of the tokenizers that write them.
+// sources are in order of preference. tokenizer.json is complete; the others depend
+// on conventions of the programs that write them.
 var sources = []source{
 	{[]string{"tokenizer.json"}, loadHF},
 	{[]string{"sentencepiece.bpe.model", "vocab.json"}, loadM2M100},
@@ -32,8 +32,8 @@ var sources = []source{
 	{[]string{"vocab.txt"}, loadWordPiece},
 }
 
-// Load reads a tokenizer from a model folder's files and picks the source that
-// says most. Files that are not about tokenizers are ignored.
+// Load returns the tokenizer of a model folder, read from the most complete source
+// among files. It ignores files that do not belong to tokenizers.
 func Load(files Files) (*tokenizer.Tokenizer, error) {
 	c, err := readConfig(files)
 	if err != nil {
@@ -59,7 +59,7 @@ func Load(files Files) (*tokenizer.Tokenizer, error) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return nil, fmt.Errorf("no tokenizer among the files [%s]; expected tokenizer.json, tokenizer.model, spiece.model, sentencepiece.bpe.model, vocab.json with merges.txt, vocab.txt or tokenizer.bin", strings.Join(names, " "))
+	return nil, fmt.Errorf("no tokenizer file in [%s]; expected tokenizer.json, tokenizer.model, spiece.model, sentencepiece.bpe.model, vocab.json with merges.txt, vocab.txt or tokenizer.bin", strings.Join(names, " "))
 }
 
 func (f Files) have(names []string) bool {
@@ -80,7 +80,7 @@ func loadHF(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	return d, nil
 }
 
-// wrap names the source of an error.
+// wrap adds the name of the source to an error.
 func wrap(source string, err error) error { return fmt.Errorf("%s: %w", source, err) }
 
 func orTrue(b *bool) bool { return b == nil || *b }

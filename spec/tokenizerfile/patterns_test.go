@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/regexp"
 )
 
-// TestRegexAgainstRegexp2 runs published patterns through another engine too.
+// TestRegexAgainstRegexp2 compares published patterns with the engine regexp2.
 func TestRegexAgainstRegexp2(t *testing.T) {
 	t.Parallel()
 	texts := []string{

@@ -7,12 +7,12 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// maxMergedPiece bounds the pieces (bytes) that merges are derived for.
+// maxMergedPiece is the maximum length in bytes of pieces that merges are derived for.
 const maxMergedPiece = 1024
 
-// mergesFromScores derives the merges of a SentencePiece BPE vocabulary: every
-// way to put a piece together from two others, best score first; of equal
-// scores the longer left, then the longer right part first.
+// mergesFromScores derives the merges of a SentencePiece BPE vocabulary: every pair
+// of pieces that concatenates to a piece, sorted by decreasing score. Ties are
+// sorted by the length of the left, then of the right piece, longest first.
 func mergesFromScores(vocab []tokenizer.Entry, scores []float64) []tokenizer.Merge {
 	ids := make(map[string]int32, len(vocab))
 	for _, e := range vocab {

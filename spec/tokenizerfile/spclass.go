@@ -8,63 +8,63 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// spClass says how a tokenizer class of transformers turns a SentencePiece
-// model into a pipeline (convert_slow_tokenizer.py).
+// An spClass describes how a tokenizer class of transformers converts a
+// SentencePiece model to a pipeline (convert_slow_tokenizer.py).
 type spClass struct {
 	layout spLayout
-	// first are the pieces that stand in front of the model's own, of which the
-	// first skip are left out.
+	// first are the pieces before the model's own pieces; the first skip of the
+	// model's pieces are omitted.
 	first []string
 	skip  int
-	mask  bool // <mask> is behind the pieces
-	// languages names the language tokens behind the pieces (languageCodes), in
-	// front of <mask> or, with maskFirst, behind it; source is the one that a
-	// text has where nothing is said.
+	mask  bool // <mask> follows the pieces
+	// languages is the key of languageCodes for the language tokens after the
+	// pieces. They precede <mask>, or follow it if maskFirst is set. source is the
+	// default language of a text.
 	languages string
 	source    string
 	maskFirst bool
-	// library: the class asks the SentencePiece library itself and has no fast
-	// form. joined: its decoding only joins the pieces.
+	// library: the class uses the SentencePiece library itself and has no fast
+	// form. joined: decoding only concatenates the pieces.
 	library, joined bool
-	objects         bool     // the class says of every special token how it is matched
-	normalized      []string // roles whose tokens are looked for in normalized text
+	objects         bool     // the class sets how every special token is matched
+	normalized      []string // roles with tokens that are matched in normalized text
 	special         []string // user-defined pieces that are special
-	unused          []string // of the pieces in front, those that are special
-	// extraIDs: <extra_id_N> tokens behind the pieces, highest N first.
+	unused          []string // the special tokens among the first pieces
+	// extraIDs is the number of <extra_id_N> tokens after the pieces, highest N first.
 	extraIDs int
-	offset   int // Pegasus: ids of placeholders in front of the model's own pieces
-	// numberComma: pieces that end in a digit and a comma are all but never taken.
+	offset   int // Pegasus: number of placeholder ids before the model's own pieces
+	// numberComma: pieces that end in a digit and a comma have a very low score.
 	numberComma   bool
 	accents       accentRule
 	before, after []string // roles around a text; "lang" is the source language
 	pair          pairLayout
 }
 
-// spLayout is one of the ways to write blanks.
+// An spLayout is a treatment of spaces.
 type spLayout uint8
 
 const (
-	layoutMetaspace spLayout = iota // blanks tidied, words split (T5, XLM-R)
-	layoutLlama                     // blanks kept, byte fallback
-	layoutGemma                     // as Llama, without a blank in front
+	layoutMetaspace spLayout = iota // spaces normalized, text split into words (T5, XLM-R)
+	layoutLlama                     // spaces kept, byte fallback
+	layoutGemma                     // as Llama, without a leading space
 )
 
-// accentRule says when quotes are made alike and accents stripped.
+// An accentRule states when quotes are unified and accents stripped.
 type accentRule uint8
 
 const (
 	accentsKept       accentRule = iota
-	blanksLast                   // blanks are tidied after it (ALBERT)
-	blanksBeforeMarks            // blanks are tidied first (RemBERT)
+	blanksLast                   // spaces are normalized afterwards (ALBERT)
+	blanksBeforeMarks            // spaces are normalized first (RemBERT)
 )
 
-// pairLayout says what stands between and behind two texts.
+// A pairLayout states the special tokens between and after two texts A and B.
 type pairLayout uint8
 
 const (
-	pairJoined   pairLayout = iota // A B and what is behind a text
-	pairEach                       // each with what is behind a text
-	pairDoubled                    // as pairEach, with one more copy between
+	pairJoined   pairLayout = iota // A B, then the tokens after a text
+	pairEach                       // each text followed by the tokens after a text
+	pairDoubled                    // as pairEach, with one more copy between the texts
 	pairSegments                   // as pairEach, B in segment 1
 )
 
@@ -93,14 +93,14 @@ var spClasses = map[string]spClass{
 	"RemBertTokenizer":        {accents: blanksBeforeMarks, before: []string{"cls"}, after: []string{"sep"}, pair: pairSegments},
 }
 
-// wordPieceRoles are the special tokens of vocab.txt where a folder names none,
-// mpnetRoles those of MPNet.
+// wordPieceRoles are the default special tokens of vocab.txt; mpnetRoles are those
+// of MPNet.
 var (
 	wordPieceRoles = map[string]string{"unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "mask": "[MASK]"}
 	mpnetRoles     = map[string]string{"bos": "<s>", "eos": "</s>", "cls": "<s>", "sep": "</s>", "unk": "[UNK]", "pad": "<pad>", "mask": "<mask>"}
 )
 
-// spRoles are the special tokens of classes where a folder names none.
+// spRoles are the default special tokens of the classes.
 var spRoles = map[string]map[string]string{
 	"AlbertTokenizer":     {"cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]", "bos": "[CLS]", "eos": "[SEP]", "pad": "<pad>", "unk": "<unk>"},
 	"RemBertTokenizer":    {"cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]", "bos": "[CLS]", "eos": "[SEP]", "pad": "[PAD]", "unk": "[UNK]"},
@@ -117,7 +117,7 @@ var spRoles = map[string]map[string]string{
 
 var fairseqRoles = map[string]string{"bos": "<s>", "eos": "</s>", "cls": "<s>", "sep": "</s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask>"}
 
-// lead lists the pieces in front of the model's own.
+// lead returns the pieces before the model's own pieces.
 func (s spClass) lead() []string {
 	if s.offset == 0 {
 		return s.first
@@ -129,7 +129,7 @@ func (s spClass) lead() []string {
 	return out
 }
 
-// score is a piece's score as the class sees it.
+// score returns a piece's score as modified by the class.
 func (s spClass) score(p spPiece) float64 {
 	score := float64(p.Score)
 	if n := len(p.Text); s.numberComma && n > 1 && p.Text[n-1] == ',' {
@@ -140,7 +140,7 @@ func (s spClass) score(p spPiece) float64 {
 	return score
 }
 
-// tidy returns the class' normalizer of quotes, accents, case and blanks.
+// tidy returns the class's normalizer of quotes, accents, case and spaces.
 func (s spClass) tidy(charsmap []byte, c *hfConfig) *tokenizer.Component {
 	quote := func(q string) tokenizer.Component {
 		return tokenizer.Component{Type: "Replace", Pattern: &tokenizer.Pattern{String: ptr(q)}, Content: `"`}
@@ -150,14 +150,14 @@ func (s spClass) tidy(charsmap []byte, c *hfConfig) *tokenizer.Component {
 	if s.accents == blanksBeforeMarks {
 		steps = append(steps, blanks)
 	}
-	keep := s.accents == blanksBeforeMarks // ALBERT's are off where nothing is said
+	keep := s.accents == blanksBeforeMarks // ALBERT strips accents by default
 	if c.KeepAccents != nil {
 		keep = *c.KeepAccents
 	}
 	if !keep {
 		steps = append(steps, tokenizer.Component{Type: "NFKD"}, tokenizer.Component{Type: "StripAccents"})
 	}
-	lower := s.accents == blanksLast // RemBERT's is off where nothing is said
+	lower := s.accents == blanksLast // RemBERT keeps case by default
 	if c.LowerCase != nil {
 		lower = *c.LowerCase
 	}
@@ -173,7 +173,7 @@ func (s spClass) tidy(charsmap []byte, c *hfConfig) *tokenizer.Component {
 	return &tokenizer.Component{Type: "Sequence", Normalizers: steps}
 }
 
-// template returns the post-processor for these tokens around a text.
+// template returns the post-processor that adds these tokens around a text.
 func (s spClass) template(before, after []edgeToken) *tokenizer.Component {
 	c := templateOf(before, after)
 	if s.pair == pairSegments {

@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// defaultSPClass serves folders that name no known class.
+// defaultSPClass returns the class for folders that name no known class.
 func defaultSPClass(m *spModel) string {
 	if m.Type == spBPE || m.ByteFallback {
 		return "LlamaTokenizer"
@@ -17,7 +17,7 @@ func defaultSPClass(m *spModel) string {
 	return "T5Tokenizer"
 }
 
-// spLoader reads a folder that has nothing but a SentencePiece model.
+// spLoader returns the loader of a folder with only a SentencePiece model.
 func spLoader(file string) func(Files, *hfConfig) (*tokenizer.Definition, error) {
 	return func(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 		m, err := parseSentencePiece(f[file])
@@ -64,8 +64,8 @@ func spLoader(file string) func(Files, *hfConfig) (*tokenizer.Definition, error)
 	}
 }
 
-// nameDefaults names the special tokens that no configuration names: those of
-// the class, else those usual with SentencePiece.
+// nameDefaults sets special tokens that no configuration names: the defaults of the
+// class, or else the usual ones of SentencePiece.
 func (c *hfConfig) nameDefaults(class string, m *spModel) {
 	c.nameRoles(spRoles[class], spClasses[class])
 	defaults := map[string]string{"bos": "<s>", "eos": "</s>", "unk": m.UnkPiece, "pad": "<pad>"}
@@ -80,8 +80,8 @@ func (c *hfConfig) nameDefaults(class string, m *spModel) {
 	}
 }
 
-// nameRoles names the special tokens of a class that no file names, and says how
-// those are matched that a file only names.
+// nameRoles sets special tokens of a class that no file names, and the matching of
+// tokens that a file names without it.
 func (c *hfConfig) nameRoles(roles map[string]string, class spClass) {
 	for role, token := range roles {
 		t, ok := c.special[role]
@@ -96,8 +96,8 @@ func (c *hfConfig) nameRoles(roles map[string]string, class spClass) {
 	}
 }
 
-// markSpecial returns the model's user-defined and control pieces that have a role
-// the way of matching of the role's token, where something is said of it.
+// markSpecial copies the matching of a role's token, if it is set, to the model's
+// user-defined or control piece with that role.
 func (c *hfConfig) markSpecial(d *tokenizer.Definition) {
 	for i := range d.Added {
 		for _, t := range c.special {
@@ -108,7 +108,7 @@ func (c *hfConfig) markSpecial(d *tokenizer.Definition) {
 	}
 }
 
-// edges finds the tokens of roles.
+// edges returns the tokens of roles.
 func (s spClass) edges(roles []string, c *hfConfig, ids map[string]int32) ([]edgeToken, error) {
 	var out []edgeToken
 	for _, role := range roles {
@@ -132,7 +132,7 @@ func (s spClass) edges(roles []string, c *hfConfig, ids map[string]int32) ([]edg
 	return out, nil
 }
 
-// define makes vocabulary, model and pipeline.
+// define returns the vocabulary, model and pipeline.
 func (s spClass) define(m *spModel, c *hfConfig) *tokenizer.Definition {
 	d := &tokenizer.Definition{}
 	vocab, scores := s.vocab(m, c)
@@ -170,7 +170,7 @@ func (s spClass) vocab(m *spModel, c *hfConfig) ([]tokenizer.Entry, []float64) {
 	var scores []float64
 	seen := map[string]bool{}
 	add := func(text string, score float64) {
-		if !seen[text] { // a piece given twice keeps its first id
+		if !seen[text] { // a duplicate piece keeps its first id
 			vocab = append(vocab, tokenizer.Entry{Token: text, ID: int32(len(vocab))})
 			scores = append(scores, score)
 		}
@@ -186,7 +186,7 @@ func (s spClass) vocab(m *spModel, c *hfConfig) ([]tokenizer.Entry, []float64) {
 	for _, p := range m.Pieces[min(s.skip, len(m.Pieces)):] {
 		add(p.Text, s.score(p))
 	}
-	if s.layout == layoutGemma && !seen["\t"] { // early Gemma files lack the tab
+	if s.layout == layoutGemma && !seen["\t"] { // early Gemma files have no piece for the tab
 		for i := range vocab {
 			if vocab[i].Token == "<0x09>" {
 				vocab[i].Token, scores[i] = "\t", 0
@@ -196,7 +196,7 @@ func (s spClass) vocab(m *spModel, c *hfConfig) ([]tokenizer.Entry, []float64) {
 	for i := s.extra(c) - 1; i >= 0; i-- {
 		add(fmt.Sprintf("<extra_id_%d>", i), 0)
 	}
-	if len(c.added) > 0 && !s.library { // the configuration tells what stands behind the pieces
+	if len(c.added) > 0 && !s.library { // the configuration lists the tokens after the pieces
 		return vocab, scores
 	}
 	if s.mask && s.maskFirst {
@@ -211,7 +211,7 @@ func (s spClass) vocab(m *spModel, c *hfConfig) ([]tokenizer.Entry, []float64) {
 	return vocab, scores
 }
 
-// metaspace returns the pipeline that tidies blanks and splits at them.
+// metaspace sets the pipeline that normalizes spaces and splits at them.
 func (s spClass) metaspace(d *tokenizer.Definition, m *spModel, c *hfConfig) {
 	steps := []tokenizer.Component{{Type: "Strip", StripRight: true}, {Type: "Replace", Pattern: &tokenizer.Pattern{Regex: ptr(" {2,}")}, Content: tokenizer.Mark}}
 	if len(m.Charsmap) > 0 {
@@ -241,8 +241,8 @@ func (c *hfConfig) prependScheme() string {
 	return "always"
 }
 
-// llama keeps blanks; newer configurations ("legacy": false) put the blank in
-// front of the whole text only, older ones in front of every stretch.
+// llama sets the pipeline that keeps spaces. Newer configurations ("legacy": false)
+// add a leading space to the whole text, older ones to every segment of it.
 func (s spClass) llama(d *tokenizer.Definition, c *hfConfig) {
 	prefix := orTrue(c.AddPrefix)
 	base := scoredBPEDefinition(nil, nil, prefix)

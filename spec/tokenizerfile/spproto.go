@@ -9,13 +9,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// Model types of TrainerSpec.
+// Values of TrainerSpec.model_type.
 const (
 	spUnigram = 1
 	spBPE     = 2
 )
 
-// spModel is what a SentencePiece .model file says about encoding.
+// An spModel is the part of a SentencePiece .model file that affects encoding.
 type spModel struct {
 	Pieces       []spPiece
 	Type         int // TrainerSpec.model_type
@@ -35,7 +35,7 @@ type spPiece struct {
 	Type  int
 }
 
-// protoField is one field of a protobuf message.
+// A protoField is one field of a protobuf message.
 type protoField struct {
 	number int
 	wire   int
@@ -43,8 +43,8 @@ type protoField struct {
 	bytes  []byte // wire type 2
 }
 
-// protoReader walks the fields of a message without copying. Every length is
-// checked against the bytes there are.
+// A protoReader reads the fields of a message without copying. It checks every
+// length against the remaining bytes.
 type protoReader struct {
 	data []byte
 	base int // offset of data in the file, for errors
@@ -64,7 +64,7 @@ func (r *protoReader) varint() (uint64, error) {
 	return v, nil
 }
 
-// next reads one field; ok is false at the end.
+// next reads one field; ok is false at the end of the message.
 func (r *protoReader) next() (f protoField, ok bool, err error) {
 	if r.pos == len(r.data) {
 		return f, false, nil
@@ -94,7 +94,7 @@ func (r *protoReader) next() (f protoField, ok bool, err error) {
 		return f, false, r.fail(fmt.Sprintf("wire type %d is not supported", f.wire))
 	}
 	if size > uint64(len(r.data)-r.pos) {
-		return f, false, r.fail(fmt.Sprintf("field %d has %d bytes, %d are left", f.number, size, len(r.data)-r.pos))
+		return f, false, r.fail(fmt.Sprintf("field %d has %d bytes, but only %d remain", f.number, size, len(r.data)-r.pos))
 	}
 	f.bytes = r.data[r.pos : r.pos+int(size)]
 	r.pos += int(size)
@@ -104,7 +104,7 @@ func (r *protoReader) next() (f protoField, ok bool, err error) {
 	return f, true, nil
 }
 
-// each calls visit for every field of a message.
+// eachField calls visit for every field of a message.
 func eachField(data []byte, base int, visit func(f protoField, offset int) error) error {
 	r := &protoReader{data: data, base: base}
 	for {
@@ -118,7 +118,7 @@ func eachField(data []byte, base int, visit func(f protoField, offset int) error
 	}
 }
 
-// parseSentencePiece reads a ModelProto.
+// parseSentencePiece parses a ModelProto.
 func parseSentencePiece(data []byte) (*spModel, error) {
 	m := &spModel{Type: spUnigram, UnkPiece: "<unk>", UnkSurface: " \u2047 ", DummyPrefix: true, RemoveSpaces: true}
 	err := eachField(data, 0, func(f protoField, offset int) error {

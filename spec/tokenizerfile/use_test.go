@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestStreamHoldsBytes checks when text comes out.
+// TestStreamHoldsBytes checks when a stream returns text.
 func TestStreamHoldsBytes(t *testing.T) {
 	t.Parallel()
 	tok := loadTestdata(t, "byte-level")
@@ -24,7 +24,7 @@ func TestStreamHoldsBytes(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse shares one tokenizer, and so its word cache.
+// TestConcurrentUse shares one tokenizer and its word cache between goroutines.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	tok := loadTestdata(t, "byte-level")

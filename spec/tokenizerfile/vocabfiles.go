@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// loadM2M100 reads vocab.json with sentencepiece.bpe.model: pieces are looked
-// up in vocab.json, language tokens follow behind it.
+// loadM2M100 reads vocab.json with sentencepiece.bpe.model. The ids of pieces are
+// those of vocab.json; the language tokens follow.
 func loadM2M100(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	d, _, err := spOverVocab(f, "sentencepiece.bpe.model", "vocab.json")
 	if err != nil {
@@ -52,9 +52,9 @@ func loadM2M100(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	return d, nil
 }
 
-// loadMarian reads vocab.json with source.spm and target.spm: the source model
-// encodes, the target model decodes, from target_vocab.json where the two sides
-// have vocabularies of their own.
+// loadMarian reads vocab.json with source.spm and target.spm. The source model
+// encodes and the target model decodes. If the two sides have separate
+// vocabularies, decoding uses target_vocab.json.
 func loadMarian(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	d, _, err := spOverVocab(f, "source.spm", "vocab.json")
 	if err != nil {
@@ -89,7 +89,7 @@ func loadMarian(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	return d, nil
 }
 
-// spOverVocab joins a SentencePiece model with a vocabulary of its own.
+// spOverVocab combines a SentencePiece model with a separate vocabulary.
 func spOverVocab(f Files, model, vocab string) (*tokenizer.Definition, *spModel, error) {
 	sp, err := parseSentencePiece(f[model])
 	if err != nil {
@@ -107,7 +107,7 @@ func spOverVocab(f Files, model, vocab string) (*tokenizer.Definition, *spModel,
 	return d, sp, nil
 }
 
-// define fills the part of a model that encodes as the library does.
+// define sets the part of a model that encodes as the library does.
 func (m *spModel) define(out *tokenizer.Model) {
 	def := &tokenizer.SentencePiece{
 		BPE: m.Type == spBPE, Charsmap: m.Charsmap, DummyPrefix: m.DummyPrefix,
@@ -141,8 +141,8 @@ func vocabMap(vocab []tokenizer.Entry) map[string]int32 {
 	return ids
 }
 
-// loadVocabMerges reads vocab.json with merges.txt: byte-level BPE as GPT-2,
-// OPT and RoBERTa have it.
+// loadVocabMerges reads vocab.json with merges.txt: byte-level BPE of GPT-2, OPT
+// and RoBERTa.
 func loadVocabMerges(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	vocab := map[string]int32{}
 	if err := json.Unmarshal(f["vocab.json"], &vocab); err != nil {
@@ -192,9 +192,9 @@ func loadVocabMerges(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	return d, nil
 }
 
-// byteLevelTraits says how a class differs from GPT-2's tokenizer.
+// A byteLevelTraits describes how a class differs from GPT-2's tokenizer.
 type byteLevelTraits struct {
-	clsSep  bool // texts stand between CLS and SEP
+	clsSep  bool // adds CLS before and SEP after texts
 	pattern string
 	nfc     bool
 }
@@ -208,8 +208,8 @@ var byteLevelClasses = map[string]byteLevelTraits{
 	"Qwen2Tokenizer":      {pattern: qwen2Pattern, nfc: true},
 }
 
-// byteLevelRoles returns the special tokens of GPT-2 and of RoBERTa's relatives
-// where a folder names none.
+// byteLevelRoles returns the default special tokens of GPT-2 and of RoBERTa and its
+// variants.
 func byteLevelRoles(traits byteLevelTraits) map[string]string {
 	if traits.clsSep {
 		return fairseqRoles
@@ -218,8 +218,8 @@ func byteLevelRoles(traits byteLevelTraits) map[string]string {
 	return map[string]string{"bos": end, "eos": end, "unk": end}
 }
 
-// firstNamed finds the first of the roles that the configuration names and the
-// vocabulary has.
+// firstNamed returns the token of the first role that the configuration names and
+// the vocabulary contains.
 func (c *hfConfig) firstNamed(vocab map[string]int32, roles []string) []edgeToken {
 	for _, role := range roles {
 		if t, ok := c.special[role]; ok {
@@ -231,7 +231,7 @@ func (c *hfConfig) firstNamed(vocab map[string]int32, roles []string) []edgeToke
 	return nil
 }
 
-// loadWordPiece reads vocab.txt, one token per line, as BERT has it.
+// loadWordPiece reads BERT's vocab.txt, one token per line.
 func loadWordPiece(f Files, c *hfConfig) (*tokenizer.Definition, error) {
 	text := strings.TrimSuffix(strings.ReplaceAll(string(f["vocab.txt"]), "\r\n", "\n"), "\n")
 	ids := map[string]int32{}

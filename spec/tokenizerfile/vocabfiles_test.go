@@ -25,8 +25,8 @@ type slowFolder struct {
 	Pair, Types       []int32
 }
 
-// TestSlow: folders without tokenizer.json that say no more than which class
-// reads them, with what transformers makes of them (generate_slow.py).
+// TestSlow checks folders without tokenizer.json that state only a class against
+// the results of transformers (generate_slow.py).
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/slow.json")
@@ -83,8 +83,8 @@ func (f *slowFolder) check(t *testing.T, tok *tokenizer.Tokenizer, texts []strin
 	}
 }
 
-// TestRefusedClasses: a SentencePiece model that would be read wrongly is
-// refused with the class and what to do.
+// TestRefusedClasses checks that unsupported SentencePiece models are errors that
+// name the class and the fix.
 func TestRefusedClasses(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/models/m2m100/sentencepiece.bpe.model")
@@ -109,8 +109,8 @@ func TestRefusedClasses(t *testing.T) {
 	}
 }
 
-// TestNamedByModel: vocab.json and merges.txt beside a config.json alone give
-// the tokenizer that the full configuration gives.
+// TestNamedByModel checks that vocab.json and merges.txt with only a config.json
+// result in the same tokenizer as the full configuration.
 func TestNamedByModel(t *testing.T) {
 	t.Parallel()
 	for folder, model := range map[string]string{"gpt2-files": "gpt2", "roberta-files": "roberta"} {
@@ -126,8 +126,8 @@ func TestNamedByModel(t *testing.T) {
 	}
 }
 
-// TestSpecialTokensMap: special_tokens_map.json goes before tokenizer_config.json
-// where that has no added_tokens_decoder.
+// TestSpecialTokensMap checks that special_tokens_map.json takes precedence over a
+// tokenizer_config.json without added_tokens_decoder.
 func TestSpecialTokensMap(t *testing.T) {
 	t.Parallel()
 	const vocab = "[UNK]\n[CLS]\n[SEP]\n<cls>\na\n"

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzVocabulary: files of a token a line, of tokens with ids and merges, and
-// llama2.c's, which have neither checksums nor counts to be trusted.
+// FuzzVocabulary loads vocabularies with one token per line, with ids and merges,
+// and llama2.c's; these formats have no checksums or trusted counts.
 func FuzzVocabulary(f *testing.F) {
 	read := func(path string) []byte {
 		data, err := os.ReadFile(filepath.Join("testdata/models", path))
@@ -40,7 +40,7 @@ func FuzzVocabulary(f *testing.F) {
 	})
 }
 
-// FuzzGGUFVocabulary: the vocabulary that a GGUF file's metadata holds.
+// FuzzGGUFVocabulary loads the vocabulary of a GGUF file's metadata.
 func FuzzGGUFVocabulary(f *testing.F) {
 	for _, model := range []string{"gpt2", "llama", "bert", "t5"} {
 		f.Add(model, "<unk>\n<s>\n▁a\nb\nab\n<0x41>", "a b\nĠ a", "\x02\x03\x01\x01\x01\x06", "default")

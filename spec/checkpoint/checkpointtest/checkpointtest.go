@@ -1,4 +1,4 @@
-// Package checkpointtest builds small files of tensors for tests.
+// Package checkpointtest builds small weight files for tests.
 package checkpointtest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A Fixture is a tensor to be stored in a file that a test builds.
+// A Fixture is a tensor to be stored in a test file.
 type Fixture struct {
 	Name  string
 	DType tensor.DType
@@ -19,12 +19,12 @@ type Fixture struct {
 	Raw   []byte
 }
 
-// New is a tensor of these bytes.
+// New returns a fixture with the given bytes.
 func New(name string, dt tensor.DType, shape []int, raw []byte) Fixture {
 	return Fixture{name, dt, shape, raw}
 }
 
-// Ramp is an f32 fixture with values from, from+1, ….
+// Ramp returns an f32 fixture with the values from, from+1, ….
 func Ramp(name string, from float32, shape ...int) Fixture {
 	n := 1
 	for _, d := range shape {
@@ -37,7 +37,7 @@ func Ramp(name string, from float32, shape ...int) Fixture {
 	return f
 }
 
-// Safetensors is a safetensors file of plain tensors.
+// Safetensors returns a safetensors file of the fixtures.
 func Safetensors(fixtures ...Fixture) []byte {
 	head, at := map[string]any{"__metadata__": map[string]string{"format": "pt"}}, 0
 	var data []byte
@@ -58,15 +58,15 @@ type GGUFPair struct {
 	Value []byte
 }
 
-// Pair is an entry of a type's number and an encoded value.
+// Pair returns a metadata entry with a type number and an encoded value.
 func Pair(key string, kind uint32, value []byte) GGUFPair { return GGUFPair{key, kind, value} }
 
-// GGUFText is a string as GGUF stores it.
+// GGUFText encodes a string in the format of GGUF.
 func GGUFText(s string) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(len(s))), s...)
 }
 
-// ggmlTypes are ggml's numbers of element types.
+// ggmlTypes maps element types to ggml's type numbers.
 var ggmlTypes = map[tensor.DType]uint32{
 	tensor.F32: 0, tensor.F16: 1, tensor.GQ4_0: 2, tensor.GQ4_1: 3, tensor.GQ5_0: 6, tensor.GQ5_1: 7, tensor.GQ8_0: 8,
 	tensor.GQ2K: 10, tensor.GQ3K: 11, tensor.GQ4K: 12, tensor.GQ5K: 13, tensor.GQ6K: 14,
@@ -74,7 +74,7 @@ var ggmlTypes = map[tensor.DType]uint32{
 	tensor.BF16: 30, tensor.GTQ1: 34, tensor.GTQ2: 35, tensor.GMXFP4: 39,
 }
 
-// GGUF is a GGUF file of version 3.
+// GGUF returns a GGUF file of version 3.
 func GGUF(meta []GGUFPair, fixtures ...Fixture) []byte {
 	out := []byte("GGUF")
 	out = binary.LittleEndian.AppendUint32(out, 3)
@@ -101,8 +101,8 @@ func GGUF(meta []GGUFPair, fixtures ...Fixture) []byte {
 	return append(out, data...)
 }
 
-// Quantized makes a fixture of a GGUF type with pseudo-random codes and
-// ordinary scales.
+// Quantized returns a fixture of a GGUF block type with pseudo-random codes and
+// scales of ordinary size.
 func Quantized(name string, dt tensor.DType, rows, cols int) Fixture {
 	f := Fixture{name, dt, []int{rows, cols}, make([]byte, rows*dt.RowBytes(cols))}
 	x := uint32(1)
@@ -120,7 +120,7 @@ func Quantized(name string, dt tensor.DType, rows, cols int) Fixture {
 	return f
 }
 
-// DecodeAll decodes whole blocks.
+// DecodeAll decodes whole blocks to n float32 values.
 func DecodeAll(t testing.TB, dt tensor.DType, raw []byte) []float32 {
 	t.Helper()
 	out := make([]float32, len(raw)/dt.BlockBytes()*dt.Block())
