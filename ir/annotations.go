@@ -2,7 +2,7 @@ package ir
 
 import "slices"
 
-// Get finds an annotation by name, or gives nil.
+// Get returns the annotation of the given name, or nil.
 func (ns Annotations) Get(name string) *Annotation {
 	for i := range ns {
 		if ns[i].Name == name {
@@ -12,7 +12,7 @@ func (ns Annotations) Get(name string) *Annotation {
 	return nil
 }
 
-// Set puts an annotation, replacing an earlier one of the same name.
+// Set adds an annotation or replaces the one of the same name.
 func (ns *Annotations) Set(n Annotation) {
 	if old := ns.Get(n.Name); old != nil {
 		*old = n
@@ -21,12 +21,12 @@ func (ns *Annotations) Set(n Annotation) {
 	*ns = append(*ns, n)
 }
 
-// Delete removes the annotation of the given name if it is there.
+// Delete removes the annotation of the given name, if there is one.
 func (ns *Annotations) Delete(name string) {
 	*ns = slices.DeleteFunc(*ns, func(n Annotation) bool { return n.Name == name })
 }
 
-// Words makes an annotation of unconditional words: Words("slot", "2") is !slot(2).
+// Words returns an annotation of unconditional words: Words("slot", "2") is !slot(2).
 func Words(name string, words ...string) Annotation {
 	n := Annotation{Name: name}
 	for _, w := range words {
@@ -35,8 +35,9 @@ func Words(name string, words ...string) Annotation {
 	return n
 }
 
-// Word returns the annotation's value for the given count of rows (or layer, by what the
-// annotation's bounds are on): the last case whose bound is not above n, or "".
+// Word returns the annotation's value for a count, which is a number of rows or a
+// layer, depending on the annotation's bounds. It is the word of the last case with
+// a bound ≤ count, or "".
 func (n *Annotation) Word(count int) string {
 	val := ""
 	for _, a := range n.Args {
@@ -47,7 +48,7 @@ func (n *Annotation) Word(count int) string {
 	return val
 }
 
-// DropAnnotations removes every annotation of the module.
+// DropAnnotations removes all annotations of the module.
 func DropAnnotations(m *Module) {
 	for _, g := range m.Graphs {
 		for o := range g.All() {

@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Get finds an attribute's value; ok is false when it is absent.
+// Get returns an attribute's value; ok is false if it is absent.
 func (as Attrs) Get(name string) (val any, ok bool) {
 	for _, a := range as {
 		if a.Name == name {
@@ -18,7 +18,7 @@ func (as Attrs) Get(name string) (val any, ok bool) {
 	return nil, false
 }
 
-// Set returns an attribute a value, replacing an earlier one.
+// Set adds an attribute or replaces its value.
 func (as *Attrs) Set(name string, val any) {
 	for i := range *as {
 		if (*as)[i].Name == name {
@@ -29,12 +29,12 @@ func (as *Attrs) Set(name string, val any) {
 	*as = append(*as, Attr{name, val})
 }
 
-// Delete removes an attribute if it is there.
+// Delete removes an attribute, if it is there.
 func (as *Attrs) Delete(name string) {
 	*as = slices.DeleteFunc(*as, func(a Attr) bool { return a.Name == name })
 }
 
-// Attr finds the declaration of an attribute, or nil.
+// Attr returns the declaration of an attribute, or nil.
 func (d *OpDef) Attr(name string) *AttrDef {
 	for i := range d.Attrs {
 		if d.Attrs[i].Name == name {
@@ -52,7 +52,7 @@ func (d *OpDef) attrNames() []string {
 	return names
 }
 
-// zero is what an absent attribute stands for.
+// zero returns the value of an absent attribute.
 func (d *AttrDef) zero() any {
 	if d.Default != nil {
 		return d.Default
@@ -74,9 +74,9 @@ func (d *AttrDef) zero() any {
 	return []float64(nil)
 }
 
-// implied reports whether val is what the absence of the attribute means, so
-// that it need not be written. A number without a declared default is never
-// implied: absent then means "derived", as for attention's scale.
+// implied reports whether val equals the value of the absent attribute, so that it
+// need not be written. A number without a declared default is never implied: if it
+// is absent, it is derived, such as the scale of attention.
 func (d *AttrDef) implied(val any) bool {
 	switch {
 	case d.Required:
@@ -87,8 +87,8 @@ func (d *AttrDef) implied(val any) bool {
 	return false
 }
 
-// normalize puts attributes in the order of the definition and drops those
-// that say what their absence says. Unknown ones go last, for the verifier.
+// normalize sorts attributes in the order of the definition and drops implied
+// values. Unknown attributes go last, for the verifier to report.
 func (as Attrs) normalize(def *OpDef) Attrs {
 	var out Attrs
 	for i := range def.Attrs {
@@ -105,8 +105,8 @@ func (as Attrs) normalize(def *OpDef) Attrs {
 	return out
 }
 
-// attr returns the attribute's value, or what its absence stands for. Asking
-// for an attribute that the op does not declare is a bug of the caller.
+// attr returns the attribute's value, or its default. It panics if the op does not
+// declare the attribute.
 func (o *Op) attr(name string) any {
 	if v, ok := o.Attrs.Get(name); ok {
 		return v
@@ -126,32 +126,32 @@ func attrAs[V any](o *Op, name string) V {
 	return v
 }
 
-// Has reports whether the attribute is written on the op.
+// Has reports whether the attribute is set on the op.
 func (o *Op) Has(name string) bool { _, ok := o.Attrs.Get(name); return ok }
 
-// SetAttr returns an attribute a value, keeping the canonical order.
+// SetAttr sets an attribute and keeps the canonical order.
 func (o *Op) SetAttr(name string, val any) {
 	o.Attrs.Set(name, val)
 	o.Attrs = o.Attrs.normalize(o.Def)
 }
 
-// Int is an integer attribute, or its default.
+// Int returns an integer attribute, or its default.
 func (o *Op) Int(name string) int { return attrAs[int](o, name) }
 
-// Float is a number attribute, or its default.
+// Float returns a number attribute, or its default.
 func (o *Op) Float(name string) float64 { return attrAs[float64](o, name) }
 
-// Bool is a flag.
+// Bool returns a flag.
 func (o *Op) Bool(name string) bool { return attrAs[bool](o, name) }
 
-// Word is a word attribute, or its default.
+// Word returns a word attribute, or its default.
 func (o *Op) Word(name string) string { return attrAs[string](o, name) }
 
-// DType is an element-type attribute, or its default.
+// DType returns an element-type attribute, or its default.
 func (o *Op) DType(name string) tensor.DType { return attrAs[tensor.DType](o, name) }
 
-// Ints is a list of integers; a per-layer attribute with one number for all
-// layers is a list of one.
+// Ints returns a list of integers. A per-layer attribute with one number for all
+// layers is a list of one element.
 func (o *Op) Ints(name string) []int {
 	if n, ok := o.attr(name).(int); ok {
 		return []int{n}
@@ -159,8 +159,8 @@ func (o *Op) Ints(name string) []int {
 	return attrAs[[]int](o, name)
 }
 
-// Floats is a list of numbers; a per-layer attribute with one number for all
-// layers is a list of one.
+// Floats returns a list of numbers. A per-layer attribute with one number for all
+// layers is a list of one element.
 func (o *Op) Floats(name string) []float64 {
 	if f, ok := o.attr(name).(float64); ok {
 		return []float64{f}
@@ -168,7 +168,7 @@ func (o *Op) Floats(name string) []float64 {
 	return attrAs[[]float64](o, name)
 }
 
-// IntAt is a per-layer integer in the given iteration (from 0) of the repeat.
+// IntAt returns a per-layer integer for an iteration (from 0) of the repeat.
 func (o *Op) IntAt(name string, iter int) int {
 	if ns := o.Ints(name); len(ns) > 1 {
 		return ns[iter]
@@ -178,7 +178,7 @@ func (o *Op) IntAt(name string, iter int) int {
 	return 0
 }
 
-// FloatAt is a per-layer number in the given iteration (from 0) of the repeat.
+// FloatAt returns a per-layer number for an iteration (from 0) of the repeat.
 func (o *Op) FloatAt(name string, iter int) float64 {
 	if fs := o.Floats(name); len(fs) > 1 {
 		return fs[iter]
@@ -188,9 +188,9 @@ func (o *Op) FloatAt(name string, iter int) float64 {
 	return 0
 }
 
-// AtIteration returns the op as it stands in one iteration (from 0) of its repeat:
-// lists of per-layer attributes are replaced by that iteration's entry. An op
-// without such lists is given back as it is.
+// AtIteration returns the op for one iteration (from 0) of its repeat: lists of
+// per-layer attributes are replaced by the element of that iteration. An op without
+// such lists is returned unchanged.
 func (o *Op) AtIteration(iter int) *Op {
 	out := o
 	for i, a := range o.Attrs {

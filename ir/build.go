@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// A returns the plain use of a value.
+// A returns an Arg that uses a value without an index.
 func A(v *Value) Arg { return Arg{Value: v} }
 
-// NewOp makes an op on values of a graph, inferring the types of its results.
-// It needs one name per result. Attributes may come in any order; an error
-// says what does not fit. Use NewRegion for ops with a body.
+// NewOp returns an op on values of a graph, with inferred result types. It needs one
+// name per result. Attributes may be in any order. It returns an error if arguments
+// or attributes do not match the definition. Use NewRegion for ops with a body.
 func NewOp(def *OpDef, args []Arg, attrs Attrs, names ...string) (*Op, error) {
 	return NewRegion(def, args, attrs, nil, names...)
 }
 
-// NewRegion is NewOp for repeat, fuse and par, whose body is given.
+// NewRegion is NewOp for repeat, fuse and par, with the given body.
 func NewRegion(def *OpDef, args []Arg, attrs Attrs, body *Block, names ...string) (*Op, error) {
 	o := &Op{Def: def, Args: args, Attrs: attrs.normalize(def), Body: body}
 	types, err := o.infer()
@@ -31,7 +31,7 @@ func NewRegion(def *OpDef, args []Arg, attrs Attrs, body *Block, names ...string
 	return o, nil
 }
 
-// infer checks arguments and attributes against the definition and gives the
+// infer checks arguments and attributes against the definition and returns the
 // result types.
 func (o *Op) infer() ([]Type, error) {
 	if err := o.checkArgs(); err != nil {
@@ -41,19 +41,19 @@ func (o *Op) infer() ([]Type, error) {
 		return nil, fmt.Errorf("op %s: %w", o.Def.Name, err)
 	}
 	if o.Def.Is(HasBody) != (o.Body != nil) {
-		return nil, fmt.Errorf("op %s: a body where none belongs, or none where one does", o.Def.Name)
+		return nil, fmt.Errorf("op %s: missing or unexpected body", o.Def.Name)
 	}
 	types, err := o.Def.Infer(o)
 	if err != nil {
 		return nil, fmt.Errorf("op %s: %w", o.Def.Name, err)
 	}
-	for i := range types { // a definition may give an argument's type back
+	for i := range types { // Infer may return an argument's type
 		types[i].Shape = slices.Clone(types[i].Shape)
 	}
 	return types, nil
 }
 
-// Reinfer sets the result types anew after arguments or attributes changed.
+// Reinfer infers the result types again after arguments or attributes changed.
 func (o *Op) Reinfer() error {
 	types, err := o.infer()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// anyValue is what a parameter without declared kinds takes.
+// anyValue lists the kinds that a parameter without declared kinds accepts.
 var anyValue = []Kind{Result, Carry, Input}
 
 func (o *Op) checkArgs() error {
@@ -45,8 +45,8 @@ func (o *Op) checkArgs() error {
 	return nil
 }
 
-// Param returns the declaration of argument i, or nil where the op takes none. The
-// last parameter of a variadic op stands for all further arguments.
+// Param returns the declaration of argument i, or nil if the op has fewer
+// parameters. The last parameter of a variadic op describes all further arguments.
 func (d *OpDef) Param(i int) *ParamDef {
 	if n := len(d.Params); i >= n && n > 0 && d.Params[n-1].Variadic {
 		i = n - 1
@@ -57,9 +57,9 @@ func (d *OpDef) Param(i int) *ParamDef {
 	return &d.Params[i]
 }
 
-// IndexCount returns the number of indices argument i is written with, or takes from the
-// enclosing repeat and par regions: all of its value's, less the last one where
-// the op takes every element of that (ParamDef.Each).
+// IndexCount returns the number of indices of argument i, written or implied by the
+// enclosing repeat and par regions. It is the number of indices of the value, less
+// one if the op reads every element of the last index (ParamDef.Each).
 func (o *Op) IndexCount(i int) int {
 	n := len(o.Args[i].Count)
 	if p := o.Def.Param(i); p != nil && p.Each && n > 0 {
@@ -78,7 +78,7 @@ func kindNames(kinds []Kind) string {
 	return strings.Join(names, " or ")
 }
 
-// signature shows the parameters as docs/ops.md does: x, w, [b], more….
+// signature returns the parameters in the notation of docs/ops.md: x, w, [b], more….
 func (d *OpDef) signature() string {
 	var parts []string
 	for _, p := range d.Params {
@@ -105,7 +105,7 @@ func (o *Op) checkAttrs() error {
 			return fmt.Errorf("unknown attribute %s%s", a.Name, didYouMean(a.Name, o.Def.attrNames()))
 		}
 		if seen[a.Name] {
-			return fmt.Errorf("attribute %s is given twice", a.Name)
+			return fmt.Errorf("duplicate attribute %s", a.Name)
 		}
 		seen[a.Name] = true
 		if err := d.check(a.Val); err != nil {

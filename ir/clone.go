@@ -6,7 +6,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Clone copies the module with everything in it but the op definitions.
+// Clone returns a deep copy of the module, except for the op definitions.
 func (m *Module) Clone() *Module {
 	c := cloner{values: map[*Value]*Value{}, dims: map[*Dim]*Dim{}}
 	out := &Module{Name: m.Name, Pos: m.Pos, Weights: c.all(m.Weights), States: c.all(m.States)}
@@ -108,7 +108,7 @@ func (c *cloner) value(v *Value) *Value {
 	return out
 }
 
-// CloneTransform copies a transform; nil stays nil.
+// CloneTransform returns a deep copy of a transform; nil for nil.
 func CloneTransform(r *tensor.Transform) *tensor.Transform {
 	if r == nil {
 		return nil

@@ -2,11 +2,10 @@ package ir
 
 import "slices"
 
-// DCE removes what no output needs: ops whose results nobody uses (ops that
-// write states, and regions holding one, stay), carried values that only feed
-// themselves, yields of fuse and par regions that nobody uses, and
-// then weights and states that no op and no transform refers to. It says whether
-// anything changed.
+// DCE removes dead code and reports whether anything changed. It removes ops
+// without used results (but keeps ops that write states, and their regions),
+// carried values that only feed themselves, and unused yields of fuse and par
+// regions. Then it removes weights and states that no op and no transform uses.
 func DCE(m *Module) bool {
 	changed := false
 	for _, g := range m.Graphs {
@@ -35,7 +34,7 @@ func dropDead(g *Graph) bool {
 	return changed
 }
 
-// keeps reports whether the op has an effect beyond its results.
+// keeps reports whether the op has an effect besides its results.
 func keeps(o *Op) bool {
 	if o.Body == nil {
 		return o.Def.Is(Writes)
@@ -48,15 +47,15 @@ func keeps(o *Op) bool {
 	return false
 }
 
-// liveValues marks, from the outputs and the writes backwards, every value
-// that is needed.
+// liveValues returns every value that is needed, found backwards from the outputs
+// and the writes.
 func liveValues(g *Graph) map[*Value]bool {
 	live := map[*Value]bool{}
 	carries := map[*Value]*Op{} // carried value → its repeat
 	var need func(*Value)
 	needOp := func(o *Op) {
 		if o.Def == Repeat {
-			return // its initial values are needed one by one
+			return // its initial values are marked individually
 		}
 		for _, a := range o.Args {
 			need(a.Value)
@@ -102,7 +101,7 @@ func liveValues(g *Graph) map[*Value]bool {
 	return live
 }
 
-// trimResults drops the results of a region that nobody needs.
+// trimResults drops the unused results of a region.
 func trimResults(o *Op, live map[*Value]bool) bool {
 	changed := false
 	for i := len(o.Results) - 1; i >= 0; i-- {

@@ -2,9 +2,9 @@ package ir
 
 import "strings"
 
-// Diff shows how two texts differ, line by line, with two lines of context: a
-// line of the first alone stands behind "-", of the second alone behind "+".
-// It is empty when they are equal.
+// Diff returns the line differences of two texts with two lines of context. Lines
+// only in a start with "-", lines only in b with "+". It is empty if the texts are
+// equal.
 func Diff(a, b string) string {
 	if a == b {
 		return ""
@@ -34,8 +34,8 @@ func Diff(a, b string) string {
 	return nearChanges(lines, changed)
 }
 
-// commonLines[i][j] is the length of the longest common subsequence of x[i:]
-// and y[j:].
+// commonLines[i][j] is the length of the longest common subsequence of x[i:] and
+// y[j:].
 func commonLines(x, y []string) [][]int {
 	out := make([][]int, len(x)+1)
 	for i := range out {
@@ -73,5 +73,5 @@ func nearChanges(lines []string, changed []bool) string {
 	return b.String()
 }
 
-// Equal reports whether two modules print alike.
+// Equal reports whether two modules have the same canonical text.
 func Equal(a, b *Module) bool { return a.String() == b.String() }

@@ -1,7 +1,8 @@
-// Package ir is the language between model spec and code: modules of
-// graphs of ops over values. A module can be printed, read back, edited by
-// passes and run by the interpreter; docs/ir.md describes its text form.
+// Package ir defines the intermediate representation between a model spec and
+// generated code: modules of graphs of ops over values. Modules can be printed,
+// parsed, edited by passes and run by the interpreter. docs/ir.md describes the
+// text form.
 //
-// Attributes carry meaning, annotations carry decisions: dropping every annotation changes
-// only speed and place, never an answer.
+// Attributes are semantics, annotations are scheduling decisions. Dropping every
+// annotation changes only speed and placement, never a result.
 package ir

@@ -29,7 +29,7 @@ func TestWalkOrder(t *testing.T) {
 	if got, want := strings.Join(outer, " "), "embed repeat fuse kv_append attention par rows"; got != want {
 		t.Errorf("walked %s, expected %s", got, want)
 	}
-	for range g.All() { // stopping early must be possible
+	for range g.All() { // breaking out must work
 		break
 	}
 	if n := len(g.FindOps("matmul")); n != 2 || g.FindOp("none") != nil {
@@ -93,7 +93,7 @@ func TestNewOp(t *testing.T) {
 		{ops.RMSNorm, []ir.Arg{ir.A(x)}, nil, []string{"n"}, "op rmsnorm: attribute eps is missing"},
 		{ops.Silu, []ir.Arg{ir.A(x)}, nil, nil, "op silu yields 1 values but 0 names"},
 		{ops.Silu, nil, nil, []string{"n"}, "op silu: 0 arguments, expected (x)"},
-		{ir.Fuse, nil, nil, []string{"n"}, "op fuse: a body where none belongs"},
+		{ir.Fuse, nil, nil, []string{"n"}, "op fuse: missing or unexpected body"},
 		{ops.Scale, []ir.Arg{ir.A(x)}, ir.Attrs{{Name: "by", Val: 2}}, []string{"n"}, "attribute by: 2 is not a number"},
 	} {
 		if _, err := ir.NewOp(c.def, c.args, c.attrs, c.names...); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -150,7 +150,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A change of the clone leaves the module alone.
+// TestCloneIsDeep checks that changes of a clone do not affect the module.
 func TestCloneIsDeep(t *testing.T) {
 	t.Parallel()
 	m := parse(t, good)
@@ -174,7 +174,7 @@ func TestCloneIsDeep(t *testing.T) {
 	}
 }
 
-// A region with writes and no results can be written and read.
+// TestFuseWithoutResults parses and prints a region with writes and no results.
 func TestFuseWithoutResults(t *testing.T) {
 	t.Parallel()
 	m := parse(t, wrap("fuse {\n%k = matmul %x, @w\nkv_append %one, %k, %k\n} !slot(1)\nyield %x"))

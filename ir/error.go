@@ -7,14 +7,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/spelling"
 )
 
-// An Error is one complaint about a module, with the place it concerns.
+// An Error is a diagnostic about a module, with its position.
 type Error struct {
 	Pos Pos
 	Msg string
 }
 
-// Error returns "file:line:col: message"; the place is left out where a pass
-// made the thing.
+// Error returns "file:line:col: message". The position is omitted for parts of a
+// module that a pass created.
 func (e *Error) Error() string {
 	if e.Pos == (Pos{}) {
 		return e.Msg
@@ -30,25 +30,25 @@ func (p Pos) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 }
 
-// errorList gathers complaints in the order they are met.
+// An errorList collects errors in the order of detection.
 type errorList []error
 
 func (l *errorList) addf(pos Pos, format string, args ...any) {
 	*l = append(*l, &Error{Pos: pos, Msg: fmt.Sprintf(format, args...)})
 }
 
-// maxComplaints is how many a list shows: one slip in a graph of many layers
-// gives as many.
+// maxComplaints is the maximum number of errors in a message. One mistake in a graph
+// of many layers causes one error per layer.
 const maxComplaints = 10
 
 func (l errorList) err() error {
 	if more := len(l) - maxComplaints; more > 0 {
-		l = append(l[:maxComplaints:maxComplaints], fmt.Errorf("and %d more like these", more))
+		l = append(l[:maxComplaints:maxComplaints], fmt.Errorf("and %d more", more))
 	}
 	return errors.Join(l...)
 }
 
-// didYouMean returns the tail of an error about an unknown name.
+// didYouMean returns the suggestion at the end of an error about an unknown name.
 func didYouMean(got string, names []string) string {
 	if n := spelling.Nearest(got, names); n != "" {
 		return fmt.Sprintf(" (did you mean %s?)", n)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestErrorList: a long list is cut, and says how much of it is left out.
+// TestErrorList checks that a long list is truncated and states the number of omitted errors.
 func TestErrorList(t *testing.T) {
 	t.Parallel()
 	var l errorList
@@ -22,7 +22,7 @@ func TestErrorList(t *testing.T) {
 			t.Fatalf("%d complaints: %d lines", i+1, got)
 		}
 	}
-	if text := l.err().Error(); !strings.HasPrefix(text, "a.ir:1:1: wrong\n") || !strings.HasSuffix(text, "and 15 more like these") {
+	if text := l.err().Error(); !strings.HasPrefix(text, "a.ir:1:1: wrong\n") || !strings.HasSuffix(text, "and 15 more") {
 		t.Error(text)
 	}
 }

@@ -5,11 +5,10 @@ import (
 	"github.com/alecthomas/participle/v2/lexer"
 )
 
-// The tokens of the text form. Keywords stand before identifiers, or the
-// lexer would hand them out as op names; the end of a line is a token, because
-// it ends a statement.
+// irLexer defines the tokens of the text form. Keywords precede identifiers, because
+// the lexer takes the first match. A newline is a token, because it ends a statement.
 //
-// Square brackets have tokens of their own: in an index, % is an operator.
+// Square brackets have separate tokens, because % is an operator inside an index.
 var irLexer = lexer.MustStateful(lexer.Rules{
 	"Common": {
 		{Name: "Comment", Pattern: `#[^\n]*`},
@@ -39,8 +38,8 @@ var irLexer = lexer.MustStateful(lexer.Rules{
 	},
 })
 
-// The structs below are the grammar; they are turned into the module's own
-// types at once (parse*.go) and are seen nowhere else.
+// The structs below are the grammar. parse*.go converts them to the exported types
+// of the package; nothing else uses them.
 
 type gModule struct {
 	Pos   lexer.Position
@@ -74,7 +73,7 @@ type gType struct {
 	Sizes []*gSize `parser:"'[' (@@ (',' @@)*)? ']'"`
 }
 
-// A gSize is a signed number, or a word, within square brackets.
+// A gSize is a signed number, or a word, in square brackets.
 type gSize struct {
 	Text string `parser:"@(Ident | ('-'|'+')? Number)"`
 }
@@ -88,7 +87,7 @@ type gTransform struct {
 	Args   []*gRecArg `parser:"@@ (',' @@)* ')' )?"`
 }
 
-// A gRecArg that is a name without brackets is a word, such as an element type.
+// A gRecArg that is a name without parentheses is a word, such as an element type.
 type gRecArg struct {
 	Pos       lexer.Position
 	Num       string      `parser:"@(('-'|'+')? Number)"`
@@ -169,7 +168,7 @@ type gArg struct {
 	Index []*gIndex `parser:"('[' @@ (',' @@)* ']')?"`
 }
 
-// A gIndex is the words and signs of an index, which tensor.ParseIndex reads.
+// A gIndex holds the words and signs of an index for tensor.ParseIndex.
 type gIndex struct {
 	Pos   lexer.Position
 	Words []string `parser:"@(Number|Ident|'+'|'-'|'*'|'/'|'%'|'('|')')+"`

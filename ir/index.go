@@ -8,19 +8,19 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// An Index picks an element of an array weight or state; i, j, … are the indices
-// of the enclosing repeat and par regions, outermost first.
+// An Index selects an element of an array weight or state. Its variables i, j, … are
+// the indices of the enclosing repeat and par regions, outermost first.
 type Index = tensor.Index
 
 // ConstIndex returns the constant n.
 func ConstIndex(n int) Index { return tensor.ConstIndex(n) }
 
-// RegionIndex returns the index of an enclosing repeat or par region, counted from 0
-// for the outermost one.
+// RegionIndex returns the index of the nth enclosing repeat or par region, counted
+// from 0 for the outermost one.
 func RegionIndex(n int) Index { return tensor.VarIndex(n) }
 
-// isCurrent reports whether a written index is i, j, … in order: what its absence
-// means.
+// isCurrent reports whether a written index is i, j, … in order, which equals an
+// absent index.
 func isCurrent(index []Index) bool {
 	for k, x := range index {
 		if x != RegionIndex(k) {
@@ -30,11 +30,11 @@ func isCurrent(index []Index) bool {
 	return true
 }
 
-// maxIndexPlaces bounds the iterations over which an index is checked, one by one.
+// maxIndexPlaces is the maximum number of iterations over which an index is checked.
 const maxIndexPlaces = 4096
 
-// eachIndex calls f with the number that an index is for all values of the
-// indices that it reads, whose ranges are given, until f gives an error.
+// eachIndex calls f with the value of an index for all values of its variables in
+// the given ranges. It stops at the first error of f.
 func eachIndex(x Index, ranges []Range, f func(at []int, n int) error) error {
 	at := make([]int, len(ranges))
 	places := 1
@@ -49,7 +49,7 @@ func eachIndex(x Index, ranges []Range, f func(at []int, n int) error) error {
 		}
 		if x.Reads(k) {
 			if places *= max(r.Len(), 1); places > maxIndexPlaces {
-				return fmt.Errorf("index %s: more than %d iterations around it", x, maxIndexPlaces)
+				return fmt.Errorf("index %s: more than %d iterations in the enclosing regions", x, maxIndexPlaces)
 			}
 		}
 	}
@@ -77,8 +77,8 @@ func eachIndex(x Index, ranges []Range, f func(at []int, n int) error) error {
 	}
 }
 
-// IndexRange returns the range that holds an index for all values of the indices that
-// it reads, whose ranges are given.
+// IndexRange returns the range of an index over all values of its variables in the
+// given ranges.
 func IndexRange(x Index, ranges []Range) (Range, error) {
 	out := Range{math.MaxInt, math.MinInt}
 	err := eachIndex(x, ranges, func(_ []int, n int) error {
@@ -88,13 +88,13 @@ func IndexRange(x Index, ranges []Range) (Range, error) {
 	return out, err
 }
 
-// At returns the index of the element that the argument is where the enclosing
-// regions have the given indices: count numbers, those of the regions
-// themselves where none is written.
+// At returns the element that the argument selects if the enclosing regions have the
+// given indices. The result has count numbers. If no index is written, they are the
+// indices of the regions.
 func (a Arg) At(regions []int, count int) ([]int, error) {
 	if a.Index == nil {
 		if count > len(regions) {
-			return nil, fmt.Errorf("%s has %d indices but stands in %d repeat and par regions", a, count, len(regions))
+			return nil, fmt.Errorf("%s has %d indices but is in %d repeat and par regions", a, count, len(regions))
 		}
 		return slices.Clone(regions[:count]), nil
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// TestIndexText: an index is printed in one form, whatever it was written like.
+// TestIndexText checks that every spelling of an index prints in canonical form.
 func TestIndexText(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -27,7 +27,7 @@ func TestIndexText(t *testing.T) {
 	}
 }
 
-// TestIndexErrors: what is no index is complained of at its place.
+// TestIndexErrors checks that invalid indices are reported at their position.
 func TestIndexErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
@@ -56,8 +56,8 @@ func loop(lo, hi, stmts string) string {
 	return wrap("%r = repeat " + lo + ".." + hi + " (%c = %x) {\n" + stmts + "\nyield %c\n}\nyield %r")
 }
 
-// TestVerifyIndices: a computed index is in range in every iteration, and
-// elements of states are written once and before they are read.
+// TestVerifyIndices checks that computed indices must be in range in every iteration,
+// and that elements of states must be written once and before they are read.
 func TestVerifyIndices(t *testing.T) {
 	t.Parallel()
 	const read = "%a = attention %c, %kv[@] {heads=2, kv_heads=2}"
@@ -74,7 +74,7 @@ func TestVerifyIndices(t *testing.T) {
 		{"outside", wrap("%m = matmul %x, @wl[2*i]"), "@wl[2*i]: i is index number 1, but there are only 0 here"},
 		{"letter", loop("0", "2", "%m = matmul %c, @wl[2*j]"), "j is index number 2, but there are only 1 here"},
 		{"ranks", loop("0", "4", "%p = par 2 {\n%m = matmul %c, @wl2[3-i, 1-j]\nyield %m\n}"), ""},
-		{"many iterations", loop("0", "1000000000", "%m = matmul %c, @wl[i%4]"), "more than 4096 iterations around it"},
+		{"many iterations", loop("0", "1000000000", "%m = matmul %c, @wl[i%4]"), "more than 4096 iterations in the enclosing regions"},
 		{"read first", loop("0", "2", at("2*i")+"\nkv_append %kv[2*i], %c, %c"), "%a = attention: reads %kv[2*i] (element [0]) before it is written"},
 		{"two of a layer", loop("0", "2", "kv_append %kv[2*i], %c, %c\nkv_append %kv[2*i+1], %c, %c\n"+at("2*i")+"\n%b = attention %a, %kv[2*i+1] {heads=2, kv_heads=2}"), ""},
 		{"of the layer before", loop("1", "4", "kv_append %kv[i], %c, %c\n"+at("i-1")), "reads %kv[i-1] (element [0]) before it is written"},
@@ -83,7 +83,7 @@ func TestVerifyIndices(t *testing.T) {
 		{"long", strings.Replace(loop("0", "100000000", "kv_append %kv, %c, %c"), "%kv[4]", "%kv[100000000]", 1), "graph g: a step of more than 262144 ops"},
 		{"name", module("weight @a[2] : f32[8] from \"x.{2*j}\""), `@a: tensor "x.{2*j}": j is index number 2, but there are only 1 here`},
 		{"name below", module("weight @a[2] : f32[8] from \"x.{i-1}\""), `@a: tensor "x.{i-1}": i-1 is negative`},
-		{"dot of matrices", module("weight @a : f32[2, 2]\nweight @b : f32[1] from dot(@a, @a)"), "expected two vectors of one length"},
+		{"dot of matrices", module("weight @a : f32[2, 2]\nweight @b : f32[1] from dot(@a, @a)"), "expected two vectors of the same length"},
 		{"difference of sizes", module("weight @a : f32[2]\nweight @c : f32[3]\nweight @b : f32[2] from sub(@a, @c)"), "operands [2] and [3] differ"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

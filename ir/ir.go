@@ -4,34 +4,34 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A Pos is a place in a text. The zero Pos means "made by a pass".
+// A Pos is a position in a text. The zero Pos means "created by a pass".
 type Pos struct {
 	File string
 	Line int // from 1
 	Col  int // from 1
 }
 
-// A Module holds graphs that share weights and states: decode; encode and
-// decode; a draft; one program per device.
+// A Module holds graphs that share weights and states, for example decode, encode
+// and decode, a draft graph, or one program per device.
 type Module struct {
 	Name    string
-	Weights []*Value // Kind Weight, in order of declaration
-	States  []*Value // Kind State
+	Weights []*Value // of Kind Weight, in order of declaration
+	States  []*Value // of Kind State
 	Graphs  []*Graph
 	Pos     Pos
 }
 
-// DraftGraph is the name, by convention, of the graph that proposes tokens from
-// the hidden states that `decode` yields (Medusa heads). What it proposes is
-// verified, so that rounding in it changes no result.
+// DraftGraph is the conventional name of the graph that drafts tokens from the hidden
+// states that `decode` yields (Medusa heads). Drafts are verified, so rounding in
+// this graph does not change results.
 const DraftGraph = "medusa"
 
-// A Graph is one step of a model, from token ids to its outputs.
+// A Graph computes one step of a model, from token ids to its outputs.
 type Graph struct {
 	Name   string
 	Dims   []*Dim   // sizes known only at run time
-	Inputs []*Value // Kind Input
-	Body   *Block   // Body.Yield are the graph's outputs
+	Inputs []*Value // of Kind Input
+	Body   *Block   // Body.Yield lists the graph's outputs
 	Pos    Pos
 }
 
@@ -41,9 +41,9 @@ type Dim struct {
 	Role string // "tokens", "out_rows" or "sequences"
 }
 
-// A Block lists ops in execution order and yields values.
+// A Block is a list of ops in execution order, with the values that it yields.
 type Block struct {
-	Params []*Value // Kind Carry: values that repeat carries round
+	Params []*Value // of Kind Carry: the values that repeat carries between iterations
 	Ops    []*Op
 	Yield  []*Value
 }
@@ -52,22 +52,22 @@ type Block struct {
 type Op struct {
 	Def         *OpDef
 	Args        []Arg
-	Results     []*Value    // Kind Result; Value.Op points back
-	Attrs       Attrs       // part of the meaning
-	Annotations Annotations // decisions only
+	Results     []*Value    // of Kind Result; Value.Op points back
+	Attrs       Attrs       // part of the semantics
+	Annotations Annotations // scheduling decisions
 	Body        *Block      // repeat, fuse, par
 	Pos         Pos
 }
 
-// An Arg is a use of a value. Index picks one element of an array weight or
-// state; nil means the current one of the enclosing repeat (and par) regions,
+// An Arg is a use of a value. Index selects one element of an array weight or state.
+// If it is nil, the indices are those of the enclosing repeat and par regions,
 // outermost first.
 type Arg struct {
 	*Value
 	Index []Index
 }
 
-// Kind says how a value comes to be.
+// A Kind states how a value is defined.
 type Kind uint8
 
 // The kinds of values.
@@ -83,11 +83,11 @@ const (
 type Value struct {
 	Name      string // without its sigil
 	Kind      Kind
-	Type      Type              // of one element, for array weights; unused for states
+	Type      Type              // for array weights, the type of one element; unused for states
 	Count     []Range           // array weights and states: one range per index
-	Transform *tensor.Transform // Weight: how its values come from stored tensors; Op "weight" refers to another weight of the module by Name
-	State     *StateType        // State only
-	Op        *Op               // definer, for a Result
+	Transform *tensor.Transform // weights only: computes the values from stored tensors; Op "weight" refers to another weight of the module by Name
+	State     *StateType        // states only
+	Op        *Op               // results only: the op that defines the value
 	Pos       Pos
 }
 
@@ -103,20 +103,20 @@ type Type struct {
 	Shape []Size
 }
 
-// A Size is a constant, or a Dim when that is not nil.
+// A Size is a constant, or a Dim if that is not nil.
 type Size struct {
 	N   int
 	Dim *Dim
 }
 
-// A StateType is a record of per-token rows, kept per sequence and paged.
+// A StateType is a record of per-token rows, stored per sequence in pages.
 type StateType struct {
 	Fields []Field
-	Page   int // rows a page
-	Window int // rows that must be kept; 0 means all
-	// Source marks rows that belong to the tokens of a sequence's source, which
-	// an encoder reads whole in one step; they are counted apart from the rows
-	// of the sequence itself.
+	Page   int // rows per page
+	Window int // number of rows that must be kept; 0: all
+	// Source marks rows of the source tokens of a sequence. An encoder processes
+	// them in one step, and they are counted separately from the rows of the
+	// sequence itself.
 	Source bool
 }
 
@@ -127,24 +127,24 @@ type Field struct {
 	Shape []int
 }
 
-// Trait says what passes may assume of an op.
+// A Trait is a property of an op that passes may rely on.
 type Trait uint32
 
-// The traits.
+// The traits of ops.
 const (
-	Elementwise Trait = 1 << iota // out[i] depends on in[i] only (after broadcast)
-	Commutative                   // of its two arguments
-	RowWise                       // out row t depends on in row t only
+	Elementwise Trait = 1 << iota // out[i] depends only on in[i] (after broadcast)
+	Commutative                   // in its two arguments
+	RowWise                       // output row t depends only on input row t
 	HasBody                       // repeat, fuse, par
-	Writes                        // changes a state: order matters, never dropped
-	Reads                         // reads a state: order against Writes matters
-	Root                          // may be the one root of a fuse region
-	Collective                    // an exchange between ranks of a par region
-	TileLocal                     // may follow the root of a fuse region: needs only the root's output tile
-	PerHead                       // with heads above 1, each head's columns depend on that head's columns only
+	Writes                        // writes a state: must keep its order and must not be dropped
+	Reads                         // reads a state: must keep its order relative to Writes
+	Root                          // may be the root of a fuse region
+	Collective                    // communicates between ranks of a par region
+	TileLocal                     // may follow the root of a fuse region: reads only the root's output tile
+	PerHead                       // if heads > 1, each head's columns depend only on that head's columns
 )
 
-// AttrKind is the type of an attribute.
+// An AttrKind is the type of an attribute.
 type AttrKind uint8
 
 // The kinds of attributes. A PerLayer attribute is a number or, inside a
@@ -166,7 +166,7 @@ type AttrDef struct {
 	Name     string
 	Kind     AttrKind
 	Words    []string // WordAttr: the legal words
-	Default  any      // nil and not Required: absent means the zero value
+	Default  any      // if nil and not Required, an absent attribute has the zero value
 	Required bool
 	Doc      string
 }
@@ -175,26 +175,27 @@ type AttrDef struct {
 type ParamDef struct {
 	Name     string
 	Optional bool
-	Variadic bool // last one only
-	Each     bool // weights: the op takes one for every value of the last index, which is never written (see IndexCount)
+	Variadic bool // only for the last parameter
+	Each     bool // for weights: the op reads the elements for all values of the last index, which is never written (see IndexCount)
 	Kinds    []Kind
 	Doc      string
 }
 
-// An OpDef is all the compiler knows about an op, in one place.
+// An OpDef is the complete definition of an op for the compiler.
 type OpDef struct {
 	Name   string
-	Doc    string // becomes docs/ops.md
+	Doc    string // text in docs/ops.md
 	Params []ParamDef
 	Attrs  []AttrDef
 	Traits Trait
-	// Infer gives the result types, or says what does not fit.
+	// Infer returns the result types, or an error if the op is invalid.
 	Infer func(*Op) ([]Type, error)
-	// Eval is the meaning, in float64. Nil for ops with bodies and for ops on
-	// states, whose meaning the interpreter holds.
+	// Eval computes the results in float64. It is nil for ops with bodies and for
+	// ops on states, which the interpreter implements.
 	Eval func(*Op, []*tensor.Tensor) ([]*tensor.Tensor, error)
-	// Expr is C over vectors, for elementwise ops: "{0} / (1.0f + ifl_exp(-{0}))";
-	// {name} is an attribute. See templates/include/ifl_vec.h for what it may call.
+	// Expr is a C expression over vectors, for elementwise ops, such as
+	// "{0} / (1.0f + ifl_exp(-{0}))". {name} is an attribute. It may call the
+	// functions of templates/include/ifl_vec.h.
 	Expr string
 }
 
@@ -202,27 +203,27 @@ type OpDef struct {
 func (d *OpDef) Is(t Trait) bool { return d.Traits&t == t }
 
 // An Attr is one attribute. Val is int, float64, bool, string (a word),
-// tensor.DType, []int or []float64, by the AttrDef's kind.
+// tensor.DType, []int or []float64, depending on the AttrDef's kind.
 type Attr struct {
 	Name string
 	Val  any
 }
 
-// Attrs are in the order of the OpDef.
+// Attrs are attributes in the order of the OpDef.
 type Attrs []Attr
 
-// An Annotation is a decision: !kernel(gemv, rows>=3: flat_gemm), !on(dev0, layer>=15: dev1), !slot(2).
+// An Annotation is a decision, such as !kernel(gemv, rows>=3: flat_gemm), !on(dev0, layer>=15: dev1) or !slot(2).
 type Annotation struct {
 	Name string
 	Args []AnnotationArg
 }
 
-// An AnnotationArg is a word, with the least row count (or layer) from which it holds.
+// An AnnotationArg is a word, with the minimum row count (or layer) for which it applies.
 type AnnotationArg struct {
-	Of   string // "rows" or "layer"; "" for the unconditional first case
+	Of   string // "rows" or "layer"; "" for the first, unconditional case
 	From int
 	Val  string
 }
 
-// Annotations are in order of printing.
+// Annotations are annotations in printing order.
 type Annotations []Annotation

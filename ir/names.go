@@ -2,11 +2,11 @@ package ir
 
 import "strconv"
 
-// Names gives out names that nothing in a module bears yet.
+// Names generates names that are unused in a module.
 type Names struct{ used map[string]bool }
 
-// NewNames knows every name of the module: weights, states and values of all
-// graphs.
+// NewNames returns a Names that avoids every name of the module: weights, states and
+// the values of all graphs.
 func NewNames(m *Module) *Names {
 	n := &Names{used: map[string]bool{}}
 	for _, v := range m.Weights {
@@ -23,8 +23,8 @@ func NewNames(m *Module) *Names {
 	return n
 }
 
-// Fresh returns base when it is free, else base_1, base_2, …; the name is then
-// taken.
+// Fresh returns base if it is unused, or else the first unused name of base_1,
+// base_2, …, and marks the name as used.
 func (n *Names) Fresh(base string) string {
 	name := base
 	for i := 1; n.used[name]; i++ {

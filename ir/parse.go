@@ -11,14 +11,13 @@ import (
 	"github.com/alecthomas/participle/v2/lexer"
 )
 
-// maxNesting bounds brackets within brackets, so that hostile text cannot
+// maxNesting is the maximum nesting of brackets, so that untrusted text cannot
 // exhaust the stack of the recursive parser.
 const maxNesting = 64
 
-// Parse reads a module. Types after ops may be left out: they are inferred,
-// and compared when given. The error joins every *Error found, as far as the
-// text could be followed: "file:line:col: …". Parse does not verify; see
-// Verify.
+// Parse parses a module. Types after ops are optional: they are inferred, and
+// compared if given. The error joins the *Errors found, each printed as
+// "file:line:col: …". Parse does not verify the module; see Verify.
 func Parse(file string, src []byte, ops OpSet) (*Module, error) {
 	if err := checkNesting(file, src); err != nil {
 		return nil, err
@@ -35,7 +34,7 @@ func Parse(file string, src []byte, ops OpSet) (*Module, error) {
 	return p.mod, nil
 }
 
-// A parser turns the grammar's structs into a module.
+// A parser converts the grammar's structs to a module.
 type parser struct {
 	ops   OpSet
 	mod   *Module
@@ -46,10 +45,10 @@ type parser struct {
 
 func pos(p lexer.Position) Pos { return Pos{File: p.Filename, Line: p.Line, Col: p.Column} }
 
-// grammarName finds names of grammar structs in participle's messages.
+// grammarName matches names of grammar structs in participle's messages.
 var grammarName = regexp.MustCompile(`\bG[A-Z][A-Za-z]+`)
 
-// syntaxError puts participle's complaint in our form.
+// syntaxError converts an error of participle to an Error.
 func syntaxError(file string, err error) error {
 	var pe participle.Error
 	if !errors.As(err, &pe) {
@@ -96,7 +95,7 @@ func checkNesting(file string, src []byte) error {
 	return nil
 }
 
-// escaped reports whether the byte at i follows an odd run of backslashes.
+// escaped reports whether an odd number of backslashes precedes the byte at i.
 func escaped(src []byte, i int) bool {
 	n := 0
 	for i--; i >= 0 && src[i] == '\\'; i-- {
@@ -152,7 +151,7 @@ func (p *parser) state(g *gState) {
 	p.mod.States = append(p.mod.States, v)
 }
 
-// formerNames are words of graphs that users wrote before they were renamed.
+// formerNames maps renamed words of graphs in user files to the current ones.
 var formerNames = map[string]string{"wanted": "out_rows"}
 
 func current(name string) string { return cmp.Or(formerNames[name], name) }
@@ -169,7 +168,7 @@ func (p *parser) parseGraph(g *gGraph) {
 	p.graph = nil
 }
 
-// define enters a value in the innermost scope.
+// define adds a value to the innermost scope.
 func (p *parser) define(v *Value) {
 	for _, s := range p.scope {
 		if old := s[v.Name]; old != nil {

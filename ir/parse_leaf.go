@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// maxSize bounds one size; nothing real comes near it, and products of a few
-// sizes are checked against overflow by the verifier.
+// maxSize is the maximum value of one size, far above real models. The verifier
+// checks products of sizes for overflow.
 const maxSize = 1 << 31
 
 func (p *parser) int(at Pos, text string) int {
@@ -44,7 +44,7 @@ func (p *parser) counts(gs []*gCount) []Range {
 	return out
 }
 
-// typ converts a type; the sizes' names are those of the current graph.
+// typ converts a type; names of sizes refer to dims of the current graph.
 func (p *parser) typ(g *gType) Type {
 	elem, ok := tensor.ParseDType(g.Elem)
 	if !ok || elem == tensor.Invalid {
@@ -89,7 +89,7 @@ func (p *parser) attr(o *Op, g *gAttr) {
 		return
 	}
 	if o.Has(g.Name) {
-		p.errs.addf(at, "op %s: attribute %s is given twice", o.Def.Name, g.Name)
+		p.errs.addf(at, "op %s: duplicate attribute %s", o.Def.Name, g.Name)
 		return
 	}
 	val := p.attrVal(d, g, at)
@@ -104,7 +104,7 @@ func (p *parser) attr(o *Op, g *gAttr) {
 	o.Attrs.Set(g.Name, val)
 }
 
-// attrVal reads a value as its declaration wants it; nil when it is of
+// attrVal converts a value to the kind of its declaration; nil if the value is of
 // another kind.
 func (p *parser) attrVal(d *AttrDef, g *gAttr, at Pos) any {
 	v := g.Val
@@ -207,8 +207,8 @@ func (p *parser) transform(g *gTransform) *tensor.Transform {
 	return r
 }
 
-// transformArg sorts an argument into its place: operands first, then numbers,
-// then an element type, then a word, as Transform.String writes them.
+// transformArg assigns an argument of a transform by position: operands first, then
+// numbers, then an element type, then a word, as Transform.String prints them.
 func (p *parser) transformArg(r *tensor.Transform, g *gRecArg) {
 	at := pos(g.Pos)
 	switch {

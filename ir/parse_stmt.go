@@ -17,8 +17,8 @@ func valueNames(vs []*Value) []string {
 
 func sorted(names []string) []string { slices.Sort(names); return names }
 
-// stmts fills a block. After a statement that cannot be understood the rest
-// is still read, with the missing results poisoned (see poison).
+// stmts converts the statements of a block. After an invalid statement it continues
+// with the rest and poisons the missing results (see poison).
 func (p *parser) stmts(b *Block, gs []*gStmt) {
 	yielded := false
 	for _, g := range gs {
@@ -35,7 +35,7 @@ func (p *parser) stmts(b *Block, gs []*gStmt) {
 					b.Yield = append(b.Yield, v)
 				}
 				if a.Index != nil {
-					p.errs.addf(pos(a.Pos), "yield of %s: an index has no place here", a.Name)
+					p.errs.addf(pos(a.Pos), "yield of %s: unexpected index", a.Name)
 				}
 			}
 		default:
@@ -57,8 +57,8 @@ func (p *parser) input(b *Block, g *gStmt) {
 	p.graph.Inputs = append(p.graph.Inputs, v)
 }
 
-// op converts one op. On an error its results are defined without a type, so
-// that later uses of them do not complain again.
+// op converts one op. On an error it defines the results without a type, so that
+// later uses of them are not reported too.
 func (p *parser) op(g *gOp) *Op {
 	before := len(p.errs)
 	o := &Op{Pos: pos(g.Pos)}
@@ -90,8 +90,8 @@ func (p *parser) op(g *gOp) *Op {
 	return o
 }
 
-// poisoned reports whether an argument or a yield comes from an op that could
-// not be understood; such an op has been complained of already.
+// poisoned reports whether an argument or a yield is the result of an invalid op,
+// which has already been reported.
 func poisoned(o *Op) bool {
 	bad := func(v *Value) bool { return v.Kind != State && v.Type.Elem == tensor.Invalid }
 	for _, a := range o.Args {

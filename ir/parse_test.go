@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// wrap puts statements into a graph with the usual inputs and declarations;
-// the statements begin in line 14.
+// wrap inserts statements into a graph with the usual inputs and declarations. The
+// statements begin on line 14.
 func wrap(stmts string) string {
 	return `module m {
   weight @e : f32[32, 8]
@@ -30,8 +30,8 @@ func wrap(stmts string) string {
 `
 }
 
-// TestFormerNames: a graph with words that have been renamed reads as one with
-// the new words.
+// TestFormerNames checks that a graph with renamed words parses like one with the new
+// words.
 func TestFormerNames(t *testing.T) {
 	text := wrap("%l = rows %x, %out_rows\nyield %l")
 	if d := ir.Diff(parse(t, text).String(), parse(t, strings.ReplaceAll(text, "out_rows", "wanted")).String()); d != "" {
@@ -60,7 +60,7 @@ func TestParseErrors(t *testing.T) {
 		{"unknown value", wrap("%y = silu %xx"), "t.ir:14:11: %xx is not defined here (did you mean %x?)"},
 		{"unknown weight", wrap("%y = matmul %x, @ww"), "t.ir:14:17: unknown weight @ww (did you mean @w?)"},
 		{"unknown attribute", wrap("%y = rmsnorm %x {epz=1}"), "t.ir:14:18: op rmsnorm: unknown attribute epz (did you mean eps?)"},
-		{"attribute twice", wrap("%y = rmsnorm %x {eps=1, eps=2}"), "t.ir:14:25: op rmsnorm: attribute eps is given twice"},
+		{"attribute twice", wrap("%y = rmsnorm %x {eps=1, eps=2}"), "t.ir:14:25: op rmsnorm: duplicate attribute eps"},
 		{"missing attribute", wrap("%y = rmsnorm %x"), "op rmsnorm: attribute eps is missing"},
 		{"fraction for integer", wrap("%y = rmsnorm %x {eps=1, heads=1.5}"), "1.5 is not a whole number"},
 		{"word for number", wrap("%y = rmsnorm %x {eps=small}"), "attribute eps: expected a number"},
@@ -101,7 +101,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// One text with several faults gets one complaint each, and no follow-ups.
+// TestParseReportsAll checks that each of several errors is reported once, without
+// follow-up errors.
 func TestParseReportsAll(t *testing.T) {
 	t.Parallel()
 	_, err := ir.Parse("t.ir", []byte(wrap("%a = sillu %x\n%b = silu %a\n%c = add %b, %a\n%d = matmul %x, @none\n%f = fuse {\n%g = silu %a\nyield %g\n}")), ops.Table)
@@ -114,7 +115,7 @@ func TestParseReportsAll(t *testing.T) {
 	}
 }
 
-// Each text is printed as it stands.
+// TestPrintKeeps checks that canonical texts are printed unchanged.
 func TestPrintKeeps(t *testing.T) {
 	t.Parallel()
 	const text = `module m {
@@ -145,7 +146,7 @@ func TestPrintKeeps(t *testing.T) {
 	}
 }
 
-// Defaults and spellings that mean the same are printed in one way.
+// TestPrintIsCanonical checks that equivalent spellings print in one form.
 func TestPrintIsCanonical(t *testing.T) {
 	t.Parallel()
 	a := parse(t, wrap("\n# a comment\n  %y = rmsnorm %x,@v {heads=1,base=0.0, eps=0.00001}  # more\n\nyield %y"))

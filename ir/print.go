@@ -12,13 +12,13 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// typeColumn is where the colon of a declaration stands. It is fixed, so that
-// one long name does not move its neighbors.
+// typeColumn is the column of the colon in a declaration. It is fixed, so that one
+// long name does not move the colons of other lines.
 const typeColumn = 25
 
-// Fprint writes the module in its canonical form: two spaces of indent a
-// level, attributes in the order of the op's definition with defaults left
-// out, numbers in their shortest form, every type.
+// Fprint writes the module in its canonical form: two spaces of indentation per
+// level, attributes in the order of the op's definition without defaults, numbers in
+// their shortest form, and all types.
 func (m *Module) Fprint(w io.Writer) error {
 	p := &printer{}
 	p.module(m)
@@ -33,7 +33,7 @@ func (m *Module) String() string {
 	return p.Buffer.String()
 }
 
-// String returns the op's canonical text, with its body.
+// String returns the op's canonical text, including its body.
 func (o *Op) String() string {
 	p := &printer{}
 	p.op(o)
@@ -53,7 +53,7 @@ func (p *printer) linef(format string, args ...any) {
 	p.WriteByte('\n')
 }
 
-// declf writes a declaration with its colon in the fixed column.
+// decl writes a declaration with the colon in the fixed column.
 func (p *printer) decl(head, tail string) {
 	p.linef("%-*s : %s", typeColumn-1-2*p.indent, head, tail)
 }
@@ -209,10 +209,10 @@ func floatText(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// plainAnnotationWord is what an annotation's word may be without quotes.
+// plainAnnotationWord matches words of annotations that need no quotes.
 var plainAnnotationWord = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*|[0-9]+)$`)
 
-// String returns the annotation as it stands in the IR.
+// String returns the annotation in IR syntax.
 func (n Annotation) String() string {
 	var parts []string
 	for _, a := range n.Args {

@@ -2,13 +2,13 @@ package ir
 
 import "fmt"
 
-// Repeat runs its body once per index lo ≤ i < hi. Its arguments start the
-// carried values (Body.Params); each iteration's yields are the next one's
-// carried values, and the last one's are the results.
+// Repeat runs its body once per index lo ≤ i < hi. Its arguments are the initial
+// carried values (Body.Params). The yields of an iteration are the carried values of
+// the next one; the yields of the last iteration are the results.
 var Repeat = &OpDef{
 	Name:   "repeat",
-	Doc:    "Runs its body once per index lo ≤ i < hi; the yields of one iteration are the carried values of the next, those of the last are the results. Written `repeat LO..HI (%x = %x0, …) { … }`.",
-	Params: []ParamDef{{Name: "init", Variadic: true, Doc: "first values of the carried values"}},
+	Doc:    "Runs its body once per index lo ≤ i < hi. The yields of an iteration are the carried values of the next one. The yields of the last iteration are the results. Written `repeat LO..HI (%x = %x0, …) { … }`.",
+	Params: []ParamDef{{Name: "init", Variadic: true, Doc: "initial values of the carried values"}},
 	Attrs: []AttrDef{
 		{Name: "lo", Kind: IntAttr, Required: true, Doc: "first index"},
 		{Name: "hi", Kind: IntAttr, Required: true, Doc: "one past the last index"},
@@ -17,25 +17,25 @@ var Repeat = &OpDef{
 	Infer:  inferRepeat,
 }
 
-// Fuse groups row ops in front, one root, and ops behind it that are local to
-// the root's output tile into one kernel. Its meaning is that of its ops.
+// Fuse groups ops into one kernel: row ops, then one root, then ops that read only
+// the root's output tile. Its semantics are those of its ops.
 var Fuse = &OpDef{
 	Name:   "fuse",
-	Doc:    "Groups ops into one kernel: row ops, one root, ops local to the root's output tile. Its meaning is that of its ops. Written `fuse { … }`.",
+	Doc:    "Groups ops into one kernel: row ops, then one root, then ops that read only the root's output tile. Its semantics are those of its ops. Written `fuse { … }`.",
 	Traits: HasBody,
 	Infer:  inferYields,
 }
 
-// Par is a tensor group: each value in it is one tensor per rank.
+// Par is a tensor-parallel group: each value in it is one tensor per rank.
 var Par = &OpDef{
 	Name:   "par",
-	Doc:    "A tensor group: every value inside is one tensor per rank; array weights and states take the rank as one more index; collectives exchange. Its results are rank 0's yields. Written `par N { … }`.",
-	Attrs:  []AttrDef{{Name: "ranks", Kind: IntAttr, Required: true, Doc: "how many ranks"}},
+	Doc:    "A tensor-parallel group: every value inside is one tensor per rank. Array weights and states have the rank as an additional index. Collectives communicate between ranks. Its results are the yields of rank 0. Written `par N { … }`.",
+	Attrs:  []AttrDef{{Name: "ranks", Kind: IntAttr, Required: true, Doc: "number of ranks"}},
 	Traits: HasBody,
 	Infer:  inferYields,
 }
 
-// Structure lists the ops with bodies, which every op table holds.
+// Structure lists the ops with bodies, which every op table contains.
 var Structure = OpSet{Repeat, Fuse, Par}
 
 func inferYields(o *Op) ([]Type, error) {
@@ -52,7 +52,7 @@ func inferRepeat(o *Op) ([]Type, error) {
 	}
 	b := o.Body
 	if len(b.Params) != len(o.Args) || len(b.Yield) != len(b.Params) {
-		return nil, fmt.Errorf("%d first values, %d carried values and %d yields; the numbers must agree", len(o.Args), len(b.Params), len(b.Yield))
+		return nil, fmt.Errorf("%d initial values, %d carried values and %d yields; the numbers must be equal", len(o.Args), len(b.Params), len(b.Yield))
 	}
 	for i, p := range b.Params {
 		if !p.Type.Equal(o.Args[i].Type) {
@@ -68,7 +68,7 @@ func inferRepeat(o *Op) ([]Type, error) {
 // An OpSet is a table of ops.
 type OpSet []*OpDef
 
-// Lookup finds an op by name, or gives nil.
+// Lookup returns the op of the given name, or nil.
 func (s OpSet) Lookup(name string) *OpDef {
 	for _, d := range s {
 		if d.Name == name {
@@ -78,7 +78,7 @@ func (s OpSet) Lookup(name string) *OpDef {
 	return nil
 }
 
-// Names lists the ops' names in table order.
+// Names returns the ops' names in table order.
 func (s OpSet) Names() []string {
 	var names []string
 	for _, d := range s {

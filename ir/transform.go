@@ -7,11 +7,11 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A transformForm says what a transform function takes.
+// A transformForm describes the arguments of a transform function.
 type transformForm struct {
 	name       string
-	args       int // operands; -1 is one or more
-	nums       int // numbers; -1 is one or more
+	args       int // number of operands; -1: one or more
+	nums       int // number of numbers; -1: one or more
 	whole      bool
 	typ, words bool
 }
@@ -43,7 +43,7 @@ var transformForms = []transformForm{
 	{name: "quantize_sparse", args: 1, nums: 1, typ: true},
 }
 
-// checkTransform checks one level of a transform: the function and what it takes.
+// checkTransform checks the function and the arguments of one level of a transform.
 func checkTransform(r *tensor.Transform) error {
 	switch r.Op {
 	case "weight":
@@ -69,16 +69,16 @@ func (f transformForm) check(r *tensor.Transform) error {
 	case f.nums >= 0 && len(r.Nums) != f.nums, f.nums < 0 && len(r.Nums) == 0:
 		return fmt.Errorf("transform %s has %d numbers, expected %s", r.Op, len(r.Nums), howMany(f.nums))
 	case f.typ != (r.Type != tensor.Invalid):
-		return fmt.Errorf("transform %s: an element type is missing or has no place here", r.Op)
+		return fmt.Errorf("transform %s: missing or unexpected element type", r.Op)
 	case f.words != (r.Word != ""):
-		return fmt.Errorf("transform %s: a quoted word is missing or has no place here", r.Op)
+		return fmt.Errorf("transform %s: missing or unexpected quoted word", r.Op)
 	}
 	if r.Op == "quantize_sparse" && !(r.Nums[0] > 0 && r.Nums[0] <= tensor.MaxSparseRatio) {
-		return fmt.Errorf("transform %s keeps a fraction of %g of the entries, expected more than 0 and %g at most", r.Op, r.Nums[0], tensor.MaxSparseRatio)
+		return fmt.Errorf("transform %s keeps a fraction of %g of the entries, expected more than 0 and at most %g", r.Op, r.Nums[0], tensor.MaxSparseRatio)
 	}
 	for _, n := range r.Nums {
 		if f.whole && (n != math.Trunc(n) || n < 0 || n > maxSize) {
-			return fmt.Errorf("transform %s: %g is not a whole number from 0", r.Op, n)
+			return fmt.Errorf("transform %s: %g is not a non-negative integer", r.Op, n)
 		}
 	}
 	return nil
@@ -91,10 +91,10 @@ func howMany(n int) string {
 	return fmt.Sprint(n)
 }
 
-// RefTransform returns the transform of another weight of the module.
+// RefTransform returns a transform that reads another weight of the module.
 func RefTransform(w *Value) *tensor.Transform { return &tensor.Transform{Op: "weight", Name: w.Name} }
 
-// TransformRefs lists the names of the weights that a transform reads, in order.
+// TransformRefs returns the names of the weights that a transform reads, in order.
 func TransformRefs(r *tensor.Transform) []string {
 	if r == nil {
 		return nil

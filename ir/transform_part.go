@@ -7,15 +7,14 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// The transforms of parts give each rank of a tensor group its part of a weight:
-// part_rows and part_cols choose it by the weight's last index; expert_rows,
-// expert_cols and part_experts by the one before, because the last one is the
-// expert's. With one number n the parts are n equal ones; else the numbers are
-// lo and hi of each rank in turn, and zeros follow where another rank's part
-// is larger.
+// The part transforms give each rank of a TP group its part of a weight. part_rows
+// and part_cols select it by the weight's last index. expert_rows, expert_cols and
+// part_experts select it by the index before the last, because the last one is the
+// expert. One number n means n equal parts. Otherwise the numbers are lo and hi of
+// each rank in order, and parts smaller than the largest one are padded with zeros.
 
-// PartBounds returns the rows, columns or experts lo ≤ i < hi of one rank. size
-// is that of the largest part.
+// PartBounds returns the rows, columns or experts lo ≤ i < hi of one rank. size is
+// the size of the largest part.
 func PartBounds(r *tensor.Transform, size, tpRank int) (lo, hi int) {
 	if len(r.Nums) == 1 {
 		return tpRank * size, (tpRank + 1) * size
@@ -23,7 +22,7 @@ func PartBounds(r *tensor.Transform, size, tpRank int) (lo, hi int) {
 	return int(r.Nums[2*tpRank]), int(r.Nums[2*tpRank+1])
 }
 
-// PartOf is PartBounds for the rank in an index.
+// PartOf is PartBounds with the rank taken from an index.
 func PartOf(r *tensor.Transform, size int, index []int) (lo, hi int, err error) {
 	at := len(index) - 1
 	if isExpertPart(r) {
@@ -36,8 +35,8 @@ func PartOf(r *tensor.Transform, size int, index []int) (lo, hi int, err error) 
 	return lo, hi, nil
 }
 
-// PartIndex returns the index by which a transform's operands are read; zero says that a
-// rank has fewer experts than this one's number.
+// PartIndex returns the index for a transform's operands. zero reports that the rank
+// has fewer experts than the expert's number, so that the part is zero.
 func PartIndex(r *tensor.Transform, index []int) (inner []int, zero bool, err error) {
 	if !isExpertPart(r) {
 		return index, false, nil
@@ -99,8 +98,8 @@ func partShape(r *tensor.Transform, whole []int) ([]int, error) {
 	return out, nil
 }
 
-// expertPart checks the part of an array of experts: its operand is that array,
-// with one index less.
+// expertPart checks the part of an array of experts. Its operand is that array, with
+// one index less.
 func (v *verifier) expertPart(w *Value, r *tensor.Transform) {
 	if r != w.Transform || len(r.Args) != 1 || r.Args[0].Op != "weight" {
 		v.errs.addf(w.Pos, "%s: transform %s stands around one weight and nothing else", w, r.Op)

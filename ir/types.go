@@ -8,10 +8,10 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// N is a constant size.
+// N returns a constant size.
 func N(n int) Size { return Size{N: n} }
 
-// T makes a type: an element type and its sizes.
+// T returns a type with an element type and sizes.
 func T(elem tensor.DType, shape ...Size) Type { return Type{Elem: elem, Shape: shape} }
 
 // String returns the number, or the dim's name.
@@ -22,7 +22,7 @@ func (s Size) String() string {
 	return strconv.Itoa(s.N)
 }
 
-// String returns the type as it stands in the IR: f32[T, 576].
+// String returns the type in IR syntax: f32[T, 576].
 func (t Type) String() string {
 	var sizes []string
 	for _, s := range t.Shape {
@@ -31,8 +31,8 @@ func (t Type) String() string {
 	return t.Elem.String() + "[" + strings.Join(sizes, ", ") + "]"
 }
 
-// Equal reports whether two types have the same element type and sizes; dims are
-// the same when they are one Dim.
+// Equal reports whether two types have the same element type and sizes. Two dims are
+// equal if they are the same Dim.
 func (t Type) Equal(u Type) bool { return t.Elem == u.Elem && t.SameShape(u) }
 
 // SameShape reports whether two types have the same sizes.
@@ -66,7 +66,7 @@ func (t Type) Elems() int {
 	return n
 }
 
-// String returns the state's type as it stands in the IR, after "rows".
+// String returns the state's type in IR syntax, after "rows".
 func (s *StateType) String() string {
 	var fields []string
 	for _, f := range s.Fields {
@@ -82,7 +82,7 @@ func (s *StateType) String() string {
 	return text
 }
 
-// String returns the field as it stands in the IR: k: f16[3, 64].
+// String returns the field in IR syntax: k: f16[3, 64].
 func (f Field) String() string {
 	var sizes []string
 	for _, n := range f.Shape {
@@ -100,7 +100,7 @@ func (f Field) Elems() int {
 	return n
 }
 
-// Field finds a field by name; ok is false when there is none.
+// Field returns the field of the given name; ok is false if there is none.
 func (s *StateType) Field(name string) (f Field, ok bool) {
 	for _, f := range s.Fields {
 		if f.Name == name {
@@ -110,8 +110,8 @@ func (s *StateType) Field(name string) (f Field, ok bool) {
 	return Field{}, false
 }
 
-// Role is what the rows of v count: "tokens", unless its first size is a
-// named dimension with a role of its own.
+// Role states what the rows of v count: "tokens", unless its first size is a named
+// dimension with another role.
 func (v *Value) Role() string {
 	if d := v.Type.Rows().Dim; d != nil {
 		return d.Role
@@ -127,7 +127,7 @@ func (v *Value) String() string {
 	return "%" + v.Name
 }
 
-// String returns the argument as it stands in the IR: %x, @wq[3].
+// String returns the argument in IR syntax: %x, @wq[3].
 func (a Arg) String() string {
 	if a.Index == nil {
 		return a.Value.String()
@@ -147,7 +147,7 @@ func intList(ns []int) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// String names the kind for messages.
+// String returns the name of the kind for messages.
 func (k Kind) String() string {
 	switch k {
 	case Weight:
@@ -162,7 +162,7 @@ func (k Kind) String() string {
 	return "value"
 }
 
-// String names the attribute kind for messages and docs/ops.md.
+// String returns the name of the attribute kind for messages and docs/ops.md.
 func (k AttrKind) String() string {
 	return [...]string{
 		IntAttr: "integer", FloatAttr: "number", BoolAttr: "flag", WordAttr: "word", DTypeAttr: "element type",

@@ -9,9 +9,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Verify checks everything that must hold of a module between passes and
-// reports every violation, each with its position where it has one (see
-// Error). It changes nothing.
+// Verify checks the invariants of a module between passes. It returns all violations
+// joined, each as an Error with its position if known. It does not change the module.
 func Verify(m *Module) error {
 	v := &verifier{mod: m, weights: map[*Value]bool{}, states: map[*Value]bool{}}
 	v.declarations()
@@ -23,10 +22,10 @@ func Verify(m *Module) error {
 	return v.errs.err()
 }
 
-// goodName is what a name may be, without its sigil.
+// goodName matches legal names of values, without the sigil.
 var goodName = regexp.MustCompile(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
 
-// goodWord is what the name of a module, a graph, a dim or a field may be.
+// goodWord matches legal names of modules, graphs, dims and fields.
 var goodWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 type verifier struct {
@@ -36,7 +35,7 @@ type verifier struct {
 	errs    errorList
 }
 
-// A scope is where the verifier stands in a graph.
+// A scope is the verifier's state in a graph.
 type scope struct {
 	*verifier
 	graph   *Graph
@@ -90,7 +89,7 @@ func (s *scope) dims() {
 	}
 }
 
-// checkType checks that a value's dims are its graph's.
+// checkType checks that a value's dims belong to its graph.
 func (s *scope) checkType(v *Value) {
 	if v.Type.Elem == 0 {
 		s.errs.addf(v.Pos, "%s has no type", v)
@@ -140,7 +139,7 @@ func (s *scope) block(b *Block) {
 	}
 }
 
-// opName names an op for messages: "%q = matmul".
+// opName returns a description of an op for messages: "%q = matmul".
 func opName(o *Op) string {
 	if len(o.Results) == 0 {
 		return o.Def.Name
@@ -164,7 +163,7 @@ func (s *scope) op(o *Op) {
 			ok = false
 		}
 	}
-	if err := o.checkAttrs(); err != nil { // what follows reads them
+	if err := o.checkAttrs(); err != nil { // the checks below read them
 		s.complain(o, "%v", err)
 	} else {
 		s.placement(o)
@@ -221,8 +220,8 @@ func (s *scope) results(o *Op) {
 	}
 }
 
-// checkUse checks that a value may be used here, and its index, which has as
-// many numbers as count says.
+// checkUse checks that a value may be used here, and that its index has count
+// numbers.
 func (s *scope) checkUse(a Arg, count func() int) error {
 	switch {
 	case a.Value == nil:
@@ -239,9 +238,9 @@ func (s *scope) checkUse(a Arg, count func() int) error {
 	return fmt.Errorf("%s is used before it is defined", a)
 }
 
-// checkIndex checks an explicit index against the declared ranges that it
-// chooses from, in every iteration of the enclosing regions, and the ranges of
-// these where it is left out.
+// checkIndex checks an index against the declared ranges of the value, in every
+// iteration of the enclosing regions. If no index is written, it checks the ranges of
+// the regions.
 func (s *scope) checkIndex(a Arg, count []Range) error {
 	around := s.indexRanges()
 	if a.Index != nil {
@@ -262,7 +261,7 @@ func (s *scope) checkIndex(a Arg, count []Range) error {
 		return nil
 	}
 	if len(count) > len(around) {
-		return fmt.Errorf("%s has %d indices but stands in %d repeat and par regions; write the index", a, len(count), len(around))
+		return fmt.Errorf("%s has %d indices but is in %d repeat and par regions; write the index", a, len(count), len(around))
 	}
 	for i, c := range count {
 		if r := around[i]; r.Lo < c.Lo || r.Hi > c.Hi {
@@ -272,8 +271,8 @@ func (s *scope) checkIndex(a Arg, count []Range) error {
 	return nil
 }
 
-// indexText shows a computed index with its number in one iteration: 2*i (8
-// where i is 4).
+// indexText returns a computed index with its value in one iteration: 2*i (8 where i
+// is 4).
 func indexText(x Index, regions []int, n int) string {
 	var where []string
 	for k, at := range regions {
@@ -287,7 +286,7 @@ func indexText(x Index, regions []int, n int) string {
 	return fmt.Sprintf("%s (%d where %s)", x, n, strings.Join(where, ", "))
 }
 
-// indexRanges lists the index ranges of the enclosing repeat and par regions,
+// indexRanges returns the index ranges of the enclosing repeat and par regions,
 // outermost first.
 func (s *scope) indexRanges() []Range {
 	var out []Range

@@ -4,8 +4,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// maxElems bounds the elements of one weight or row, so that products of
-// sizes cannot overflow.
+// maxElems is the maximum number of elements of one weight or row, so that products
+// of sizes cannot overflow.
 const maxElems = 1 << 42
 
 func (v *verifier) declarations() {
@@ -82,7 +82,7 @@ func (v *verifier) stateType(st *Value) {
 		n := 1
 		for _, s := range f.Shape {
 			if s < 1 || s > maxSize || n > maxElems/s {
-				v.errs.addf(st.Pos, "state %s: field %s: sizes are positive numbers", st, f)
+				v.errs.addf(st.Pos, "state %s: field %s: sizes must be positive", st, f)
 				n = 0
 				break
 			}

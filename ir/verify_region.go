@@ -2,7 +2,7 @@ package ir
 
 import "slices"
 
-// inside finds the nearest enclosing region of the given kind, or nil.
+// inside returns the nearest enclosing region of the given kind, or nil.
 func (s *scope) inside(def *OpDef) *Op {
 	for _, r := range slices.Backward(s.regions) {
 		if r.Def == def {
@@ -12,7 +12,7 @@ func (s *scope) inside(def *OpDef) *Op {
 	return nil
 }
 
-// placement checks where an op may stand.
+// placement checks that the op is allowed in its enclosing regions.
 func (s *scope) placement(o *Op) {
 	if fuse := s.inside(Fuse); fuse != nil && (o.Def.Is(HasBody) || o.Def.Is(Collective)) {
 		s.complain(o, "cannot stand inside a fuse region")
@@ -41,15 +41,15 @@ func (s *scope) placement(o *Op) {
 	}
 }
 
-// slopesFit reports whether attention has a slope for each head, or in a tensor
-// group for each head of every rank.
+// slopesFit reports whether attention has one slope per head, or, in a TP group, one
+// slope per head of every rank.
 func slopesFit(o, par *Op) bool {
 	n := len(o.Floats("alibi"))
 	return n == o.Int("heads") || par != nil && n == o.Int("heads")*par.Int("ranks")
 }
 
-// fuse checks the shape of a fuse region: row ops, one root, ops local to the
-// root's output tile.
+// fuse checks the structure of a fuse region: row ops, then one root, then ops that
+// read only the root's output tile.
 func (s *scope) fuse(o *Op) {
 	var root *Op
 	for _, in := range o.Body.Ops {
@@ -71,8 +71,8 @@ func (s *scope) fuse(o *Op) {
 	}
 }
 
-// FitsEpilogue reports whether an op may follow the root of a fuse region: it is
-// local to the output tile, or a norm of each head alone.
+// FitsEpilogue reports whether an op may follow the root of a fuse region: it reads
+// only the output tile, or it is a per-head norm.
 func FitsEpilogue(o *Op) bool {
 	if o.Def.Is(TileLocal) {
 		return true
@@ -80,7 +80,7 @@ func FitsEpilogue(o *Op) bool {
 	return o.Def.Is(RowWise|PerHead) && o.Int("heads") > 1
 }
 
-// perLayer checks the length of lists that hold one number per iteration.
+// perLayer checks the length of lists with one number per iteration.
 func (s *scope) perLayer(o *Op) {
 	for _, a := range o.Attrs {
 		d := o.Def.Attr(a.Name)

@@ -1,16 +1,15 @@
 package ir
 
-// sources checks that tokens of a source and tokens of the sequence itself do
-// not mix: a graph that writes source states runs on the tokens of sources
-// alone, reads only what it writes, and leaves the rest to other graphs, whose
-// attention crosses over.
+// sources checks that source tokens and tokens of the sequence itself are not mixed.
+// A graph that writes source states runs on source tokens only and reads only states
+// that it writes. Other graphs read source states only by cross-attention.
 func (v *verifier) sources() {
 	type write struct {
 		graph *Graph
 		state *Value
 	}
 	wrote := map[write]bool{}
-	first := map[*Graph]Arg{} // the first state that a graph writes
+	first := map[*Graph]Arg{} // the first state that each graph writes
 	eachStateUse(v.mod, func(g *Graph, o *Op, a Arg) {
 		if !o.Def.Is(Writes) || a.State == nil {
 			return
@@ -30,15 +29,15 @@ func (v *verifier) sources() {
 		cross := d != nil && d.Kind == BoolAttr && o.checkAttrs() == nil && o.Bool("cross")
 		switch own := wrote[write{g, a.Value}]; {
 		case cross && own:
-			v.errs.addf(o.Pos, "graph %s: %s: crosses over to %s, which the same graph writes", g.Name, opName(o), a)
+			v.errs.addf(o.Pos, "graph %s: %s: cross-attends to %s, which the same graph writes", g.Name, opName(o), a)
 		case !cross && !own:
 			v.errs.addf(o.Pos, "graph %s: %s: reads source state %s, which the graph does not write, without cross", g.Name, opName(o), a)
 		}
 	})
 }
 
-// WritesSource reports whether the graph runs on the tokens of sources: whether
-// it writes a source state.
+// WritesSource reports whether the graph runs on source tokens: it writes a source
+// state.
 func (g *Graph) WritesSource() bool {
 	for o := range g.All() {
 		if !o.Def.Is(Writes) {

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// stateOrder checks the uses of states. A graph that writes a state writes each
-// of its elements before it reads it, and no element twice: a later step would
-// see the rows of the last write only, and so give other results for a prompt in
-// chunks.
+// stateOrder checks the uses of states. A graph that writes a state must write each
+// of its elements once, and before it reads it. Otherwise a later step would see only
+// the rows of the last write, and chunked prefill would change the results.
 func (v *verifier) stateOrder() {
 	writers := map[*Value]map[*Graph]bool{}
 	eachStateUse(v.mod, func(g *Graph, o *Op, a Arg) {
@@ -25,7 +24,7 @@ func (v *verifier) stateOrder() {
 		}
 	})
 	if len(v.errs) > 0 {
-		return // indices and ranges may be anything
+		return // indices and ranges may be invalid
 	}
 	for _, g := range v.mod.Graphs {
 		s := &stateRun{verifier: v, graph: g, left: maxStateOps, written: map[string]bool{}, own: func(st *Value) bool { return writers[st][g] }}
@@ -48,21 +47,21 @@ func eachStateUse(m *Module, f func(g *Graph, o *Op, a Arg)) {
 	}
 }
 
-// maxStateOps bounds the ops that a stateRun goes through, in all iterations.
+// maxStateOps is the maximum number of ops that a stateRun visits, over all iterations.
 const maxStateOps = 1 << 18
 
-// A stateRun goes through a graph as a step does, iteration by iteration, and
-// notes which elements of states are written.
+// A stateRun visits the ops of a graph in the order of a step, iteration by
+// iteration, and records which elements of states are written.
 type stateRun struct {
 	*verifier
 	graph   *Graph
-	own     func(st *Value) bool // the graph writes the state
-	regions []int                // indices of the regions around
+	own     func(st *Value) bool // reports whether the graph writes the state
+	regions []int                // indices of the enclosing regions
 	left    int
-	written map[string]bool // elements, by the state's name and their indices
+	written map[string]bool // written elements, by state name and indices
 }
 
-// block goes through the ops of a block; false: there is a complaint.
+// block visits the ops of a block. It returns false after an error.
 func (s *stateRun) block(b *Block) bool {
 	for _, o := range b.Ops {
 		if s.left--; s.left < 0 {
@@ -76,7 +75,7 @@ func (s *stateRun) block(b *Block) bool {
 	return true
 }
 
-// op notes what an op writes, and checks what it reads.
+// op records the writes of an op and checks its reads.
 func (s *stateRun) op(o *Op) bool {
 	for i, a := range o.Args {
 		if a.Kind != State || !s.own(a.Value) {
@@ -101,7 +100,7 @@ func (s *stateRun) op(o *Op) bool {
 	return true
 }
 
-// elementText shows an argument with the element that it is in one iteration.
+// elementText returns an argument with the element that it selects in one iteration.
 func elementText(a Arg, index []int) string {
 	if text := a.String(); len(index) > 0 && text != a.Value.String()+intList(index) {
 		return fmt.Sprintf("%s (element %s)", text, intList(index))
@@ -109,8 +108,8 @@ func elementText(a Arg, index []int) string {
 	return a.String()
 }
 
-// region goes through the iterations of an op with a body, and through one rank:
-// the others do the same.
+// region visits the iterations of an op with a body. It visits one rank, because the
+// ranks are equal.
 func (s *stateRun) region(o *Op) bool {
 	lo, hi := 0, 1
 	switch o.Def {
@@ -130,7 +129,7 @@ func (s *stateRun) region(o *Op) bool {
 	return true
 }
 
-// usesState reports whether an op of a block, or of one inside it, uses a state.
+// usesState reports whether an op of a block or of its nested blocks uses a state.
 func usesState(b *Block) bool {
 	for o := range b.All() {
 		if slices.ContainsFunc(o.Args, func(a Arg) bool { return a.Kind == State }) {

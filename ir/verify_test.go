@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// good uses every construct; it passes, and is what the cases below break.
+// good uses every construct and is valid. The cases below break it.
 var good = wrap(`%r = repeat 0..4 (%c = %x) {
 %f = fuse {
 %n = rmsnorm %c, @v {eps=1e-5}
@@ -38,7 +38,8 @@ func TestVerifyAccepts(t *testing.T) {
 
 func module(decls string) string { return "module m {\n" + decls + "\n}\n" }
 
-// Texts that can be read but break a rule of tensor groups and their parts.
+// TestVerifyRejectsParts verifies texts that parse but violate a rule of TP groups or
+// their parts.
 func TestVerifyRejectsParts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
@@ -67,11 +68,11 @@ func TestVerifyRejectsParts(t *testing.T) {
 	}
 }
 
-// Texts that can be read but break a rule.
+// TestVerifyRejectsText verifies texts that parse but violate a rule.
 func TestVerifyRejectsText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
-		{"no index", wrap("%y = matmul %x, @wl"), "t.ir:14:1: graph g: %y = matmul: @wl has 1 indices but stands in 0 repeat and par regions"},
+		{"no index", wrap("%y = matmul %x, @wl"), "t.ir:14:1: graph g: %y = matmul: @wl has 1 indices but is in 0 repeat and par regions"},
 		{"index count", wrap("%y = matmul %x, @wl[1, 1]"), "@wl[1, 1] has 2 indices, expected 1"},
 		{"index bounds", wrap("%y = matmul %x, @wl[4]"), "@wl[4]: index 4 is outside 0..4"},
 		{"repeat bounds", wrap("%r = repeat 0..5 (%c = %x) {\n%y = matmul %c, @wl\nyield %y\n}"), "@wl: indices 0..5 of the enclosing region are outside 0..4"},
@@ -125,7 +126,7 @@ func TestVerifyRejectsText(t *testing.T) {
 	}
 }
 
-// sourced is a module with a source state %s, an ordinary one %o, weights of
+// sourced returns a module with a source state %s, an ordinary state %o, weights of
 // three experts in two layers, and two graphs of the given statements.
 func sourced(encode, decode string) string {
 	const inputs = " (T tokens) {\ninput %x : f32[T, 8]\ninput %r : f32[T, 3]\n"
@@ -141,13 +142,13 @@ func TestVerifySourcesAndExperts(t *testing.T) {
 		{"cross", sourced(write, cross), ""},
 		{"own rows", sourced(write+self, ""), ""},
 		{"nobody writes", sourced("", cross), "graph decode: %a = attention: reads %s, which nothing writes"},
-		{"cross within", sourced(write+"\n"+cross, ""), "crosses over to %s, which the same graph writes"},
+		{"cross within", sourced(write+"\n"+cross, ""), "cross-attends to %s, which the same graph writes"},
 		{"no cross", sourced(write, self), "reads source state %s, which the graph does not write, without cross"},
 		{"both kinds", sourced(write+"\nkv_append %o, %x, %x", ""), "encode: kv_append: writes %o, but the graph also writes %s; only one of them is a source state"},
 		{"window", "module m {\nstate %s : rows {k: f32[8]} paged 1 window 4 source\n}", "a source state keeps all rows, but has window 4"},
 		{"experts here", sourced("%y = repeat 0..2 (%c = %x) {\n%e = experts %c, %r, @w, @w\nyield %e\n}\nyield %y", ""), ""},
 		{"experts of a layer", sourced("%e = experts %x, %r, @w[1], @w[0]\nyield %e", ""), ""},
-		{"experts outside", sourced("%e = experts %x, %r, @w, @w\nyield %e", ""), "@w has 1 indices but stands in 0 repeat and par regions"},
+		{"experts outside", sourced("%e = experts %x, %r, @w, @w\nyield %e", ""), "@w has 1 indices but is in 0 repeat and par regions"},
 		{"expert written", sourced("%e = experts %x, %r, @w[1, 2], @w[1, 2]\nyield %e", ""), "@w[1, 2] has 2 indices, expected 1"},
 		{"layer beyond", sourced("%y = repeat 0..3 (%c = %x) {\n%e = experts %c, %r, @w, @w\nyield %e\n}\nyield %y", ""), "indices 0..3 of the enclosing region are outside 0..2"},
 		{"heads behind a root", sourced("%f = fuse {\n%m = matmul %x, @w[0, 0]\n%j = head_cols %m {heads=2, lo=0, hi=2}\nyield %j\n}\nyield %f", ""), "%j = head_cols: stands after the root"},
@@ -162,7 +163,7 @@ func TestVerifySourcesAndExperts(t *testing.T) {
 	}
 }
 
-// What a faulty pass may do to a module.
+// TestVerifyRejectsEdits verifies modules after edits of a faulty pass.
 func TestVerifyRejectsEdits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -183,8 +184,8 @@ func TestVerifyRejectsEdits(t *testing.T) {
 		{"foreign dim", func(_ *ir.Module, g *ir.Graph) { g.Inputs[0].Type.Shape[0].Dim = &ir.Dim{Name: "T"} }, "dim T is not one of graph g"},
 		{"missing argument", func(_ *ir.Module, g *ir.Graph) { g.FindOp("matmul").Args[1] = ir.Arg{} }, "an argument is missing"},
 		{"too few arguments", func(_ *ir.Module, g *ir.Graph) { o := g.FindOp("matmul"); o.Args = o.Args[:1] }, "1 arguments, expected (x, w)"},
-		{"no body", func(_ *ir.Module, g *ir.Graph) { g.FindOp("fuse").Body = nil }, "a body where none belongs, or none where one does"},
-		{"yield count", func(_ *ir.Module, g *ir.Graph) { b := g.FindOp("repeat").Body; b.Yield = nil }, "1 first values, 1 carried values and 0 yields"},
+		{"no body", func(_ *ir.Module, g *ir.Graph) { g.FindOp("fuse").Body = nil }, "missing or unexpected body"},
+		{"yield count", func(_ *ir.Module, g *ir.Graph) { b := g.FindOp("repeat").Body; b.Yield = nil }, "1 initial values, 1 carried values and 0 yields"},
 		{"unknown attribute", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rmsnorm").Attrs.Set("foo", 1) }, "unknown attribute foo"},
 		{"attribute kind", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rmsnorm").Attrs.Set("eps", 1) }, "attribute eps: 1 is not a number"},
 		{"range of a word", func(_ *ir.Module, g *ir.Graph) { g.FindOp("repeat").Attrs.Set("lo", "a") }, "attribute lo: a is not an integer"},

@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// transforms checks the transforms of all weights: functions, references, cycles,
-// and shapes as far as they follow from declared types.
+// transforms checks the transforms of all weights: functions, references, cycles, and
+// the shapes that follow from declared types.
 func (v *verifier) transforms() {
 	for _, w := range v.mod.Weights {
 		if w.Transform == nil {
@@ -71,8 +71,8 @@ func (v *verifier) transformForms(w *Value, r *tensor.Transform) {
 	}
 }
 
-// sourceIndices checks that the indices in the name of a stored tensor are those
-// of the weight, and numbers from 0 on for all of its elements.
+// sourceIndices checks that the indices in the name of a stored tensor are those of
+// the weight, and non-negative for all of its elements.
 func (v *verifier) sourceIndices(w *Value, r *tensor.Transform) {
 	indices, err := tensor.SourceIndices(r.Name)
 	for _, x := range indices {
@@ -90,7 +90,7 @@ func (v *verifier) sourceIndices(w *Value, r *tensor.Transform) {
 	}
 }
 
-// cyclic reports whether following references from w comes back to w.
+// cyclic reports whether the references of w lead back to w.
 func (v *verifier) cyclic(w *Value, seen map[*Value]bool) bool {
 	if seen == nil {
 		seen = map[*Value]bool{}
@@ -122,8 +122,8 @@ func constShape(t Type) []int {
 	return out
 }
 
-// transformShape returns the shape a transform yields, or nil when it hangs on stored
-// tensors that the module says nothing of.
+// transformShape returns the shape of a transform's result, or nil if it depends on
+// stored tensors of unknown shape.
 func transformShape(m *Module, r *tensor.Transform) ([]int, error) {
 	if r.Op == "source" {
 		return nil, nil
@@ -148,8 +148,8 @@ func transformShape(m *Module, r *tensor.Transform) ([]int, error) {
 	return TransformShape(r, in)
 }
 
-// TransformShape returns the shape one transform function yields from operands of the
-// given shapes.
+// TransformShape returns the shape of the result of one transform function for
+// operands of the given shapes.
 func TransformShape(r *tensor.Transform, in [][]int) ([]int, error) {
 	out := slices.Clone(in[0])
 	num := func(i int) int { return int(r.Nums[i]) }
@@ -178,7 +178,7 @@ func TransformShape(r *tensor.Transform, in [][]int) ([]int, error) {
 		}
 	case "dot":
 		if len(out) != 1 || !slices.Equal(out, in[1]) {
-			return nil, fmt.Errorf("transform %s: operands %s and %s, expected two vectors of one length", r, intList(out), intList(in[1]))
+			return nil, fmt.Errorf("transform %s: operands %s and %s, expected two vectors of the same length", r, intList(out), intList(in[1]))
 		}
 		return []int{1}, nil
 	case "transpose":
@@ -206,8 +206,8 @@ func TransformShape(r *tensor.Transform, in [][]int) ([]int, error) {
 	return out, nil
 }
 
-// joined returns the shape of operands put together by rows; interleave fills each
-// up to whole runs of 16 rows.
+// joined returns the shape of operands concatenated by rows; interleave pads each
+// operand to a multiple of 16 rows.
 func joined(r *tensor.Transform, in [][]int) ([]int, error) {
 	for _, s := range in[1:] {
 		if !slices.Equal(s[1:], in[0][1:]) {
@@ -215,7 +215,7 @@ func joined(r *tensor.Transform, in [][]int) ([]int, error) {
 		}
 	}
 	if r.Op == "interleave" && in[0][0] != in[1][0] {
-		return nil, fmt.Errorf("transform %s: operands have %d and %d rows, expected as many", r, in[0][0], in[1][0])
+		return nil, fmt.Errorf("transform %s: operands have %d and %d rows, expected equal numbers", r, in[0][0], in[1][0])
 	}
 	out := slices.Clone(in[0])
 	out[0] = 0
@@ -229,15 +229,15 @@ func joined(r *tensor.Transform, in [][]int) ([]int, error) {
 	return out, nil
 }
 
-// reshaped returns the shape that a reshape names, checked against the operand's
-// where that is known.
+// reshaped returns the shape that a reshape states, checked against the operand's
+// shape if that is known.
 func reshaped(r *tensor.Transform, in []int) ([]int, error) {
 	var out []int
 	n, was := 1, 1
 	for _, d := range r.Nums {
 		out = append(out, int(d))
 		if int(d) < 1 || n > maxElems/int(d) {
-			return nil, fmt.Errorf("transform %s: sizes are positive numbers", r)
+			return nil, fmt.Errorf("transform %s: sizes must be positive", r)
 		}
 		n *= int(d)
 	}
@@ -245,7 +245,7 @@ func reshaped(r *tensor.Transform, in []int) ([]int, error) {
 		was *= d
 	}
 	if in != nil && n != was {
-		return nil, fmt.Errorf("transform %s: %d elements cannot become %d", r, was, n)
+		return nil, fmt.Errorf("transform %s: cannot reshape %d elements to %d", r, was, n)
 	}
 	return out, nil
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Walk calls f for each op in textual order, with its block and its place in
-// it; an op comes before the ops of its body, which are left out when f gives
-// false. f must not change the block it is called for.
+// Walk calls f for each op in textual order, with its block and its index in the
+// block. An op precedes the ops of its body. If f returns false, Walk skips the body.
+// f must not change the block that contains the op.
 func (g *Graph) Walk(f func(b *Block, i int, op *Op) bool) { g.Body.Walk(f) }
 
-// Walk is Graph.Walk for one block and those inside it.
+// Walk is Graph.Walk for a block and its nested blocks.
 func (b *Block) Walk(f func(b *Block, i int, op *Op) bool) {
 	for i, o := range b.Ops {
 		if f(b, i, o) && o.Body != nil {
@@ -19,10 +19,10 @@ func (b *Block) Walk(f func(b *Block, i int, op *Op) bool) {
 	}
 }
 
-// All lists every op of the graph in textual order, those in bodies included.
+// All iterates over every op of the graph in textual order, including ops in bodies.
 func (g *Graph) All() iter.Seq[*Op] { return g.Body.All() }
 
-// All lists every op of the block and of the blocks inside it.
+// All iterates over every op of the block and of its nested blocks.
 func (b *Block) All() iter.Seq[*Op] {
 	return func(yield func(*Op) bool) { b.all(yield) }
 }
@@ -36,7 +36,7 @@ func (b *Block) all(yield func(*Op) bool) bool {
 	return true
 }
 
-// Blocks lists every block of the graph, outer ones first.
+// Blocks returns every block of the graph, outer ones first.
 func (g *Graph) Blocks() []*Block {
 	out := []*Block{g.Body}
 	for o := range g.All() {
@@ -47,7 +47,7 @@ func (g *Graph) Blocks() []*Block {
 	return out
 }
 
-// FindOps lists the ops of the given name in textual order.
+// FindOps returns the ops of the given name in textual order.
 func (g *Graph) FindOps(name string) []*Op {
 	var out []*Op
 	for o := range g.All() {
@@ -66,16 +66,16 @@ func (g *Graph) FindOp(name string) *Op {
 	return nil
 }
 
-// Index returns the place of the op in the block, or -1.
+// Index returns the index of the op in the block, or -1.
 func (b *Block) Index(op *Op) int { return slices.Index(b.Ops, op) }
 
-// Insert puts ops before place i.
+// Insert inserts ops before index i.
 func (b *Block) Insert(i int, ops ...*Op) { b.Ops = slices.Insert(b.Ops, i, ops...) }
 
-// Remove takes the op at place i out.
+// Remove removes the op at index i.
 func (b *Block) Remove(i int) { b.Ops = slices.Delete(b.Ops, i, i+1) }
 
-// Result returns the op's only result.
+// Result returns the op's only result. It panics if there is not exactly one.
 func (o *Op) Result() *Value {
 	if len(o.Results) != 1 {
 		panic("bug: op " + o.Def.Name + " has not exactly one result")
@@ -83,8 +83,7 @@ func (o *Op) Result() *Value {
 	return o.Results[0]
 }
 
-// A Use is one place where a value is used: argument Arg of Op, or yield
-// number Arg of Block when Op is nil.
+// A Use is one use of a value: argument Arg of Op, or yield Arg of Block if Op is nil.
 type Use struct {
 	Block *Block
 	Op    *Op
@@ -107,8 +106,8 @@ func Uses(g *Graph) map[*Value][]Use {
 	return uses
 }
 
-// ReplaceUses puts to in place of every use of from in the graph; indices of
-// arguments stay.
+// ReplaceUses replaces every use of from in the graph by to. Indices of arguments
+// are kept.
 func (g *Graph) ReplaceUses(from, to *Value) {
 	for _, b := range g.Blocks() {
 		b.replaceUses(from, to)
@@ -130,7 +129,7 @@ func (b *Block) replaceUses(from, to *Value) {
 	}
 }
 
-// Values lists every value that the graph defines: inputs, carried values and
+// Values returns every value that the graph defines: inputs, carried values and
 // results, in textual order.
 func (g *Graph) Values() []*Value {
 	out := slices.Clone(g.Inputs)

@@ -18,7 +18,8 @@ var files embed.FS
 // FS contains NAME.yaml, the folders they refer to, and families/FAMILY.yaml.
 func FS() fs.FS { return files }
 
-// Lookup returns the model spec of a model of the library by its name.
+// Lookup returns the model spec of the named model. It returns an error for an
+// unknown name.
 func Lookup(name string) ([]byte, error) {
 	b, err := files.ReadFile(name + ".yaml")
 	if err != nil {
