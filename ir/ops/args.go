@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// matrix demands a value f32[rows, constant] and gives its type.
+// matrix returns the type of a value f32[rows, constant], or an error for others.
 func matrix(a ir.Arg) (ir.Type, error) {
 	if a.Type.Elem != tensor.F32 || !a.Type.IsMatrix() {
 		return ir.Type{}, fmt.Errorf("%s is %s, expected f32[rows, columns]", a, a.Type)
@@ -15,7 +15,7 @@ func matrix(a ir.Arg) (ir.Type, error) {
 	return a.Type, nil
 }
 
-// indices demands a value i32[rows] and gives its row count.
+// indices returns the row count of a value i32[rows], or an error for others.
 func indices(a ir.Arg) (ir.Size, error) {
 	if a.Type.Elem != tensor.I32 || len(a.Type.Shape) != 1 {
 		return ir.Size{}, fmt.Errorf("%s is %s, expected i32[rows]", a, a.Type)
@@ -23,7 +23,7 @@ func indices(a ir.Arg) (ir.Size, error) {
 	return a.Type.Shape[0], nil
 }
 
-// vector demands a weight of n elements.
+// vector returns an error unless the argument has n elements.
 func vector(a ir.Arg, n int) error {
 	if len(a.Type.Shape) != 1 || a.Type.Shape[0].Dim != nil || a.Type.Shape[0].N != n {
 		return fmt.Errorf("%s is %s, expected %d elements", a, a.Type, n)
@@ -31,7 +31,7 @@ func vector(a ir.Arg, n int) error {
 	return nil
 }
 
-// sameRows demands equal row counts.
+// sameRows returns an error unless the row counts are equal.
 func sameRows(a, b ir.Arg) error {
 	if !ir.T(tensor.F32, a.Type.Rows()).SameShape(ir.T(tensor.F32, b.Type.Rows())) {
 		return fmt.Errorf("%s has %s rows but %s has %s", a, a.Type.Rows(), b, b.Type.Rows())
@@ -39,10 +39,10 @@ func sameRows(a, b ir.Arg) error {
 	return nil
 }
 
-// headWidth divides the columns among heads.
+// headWidth returns the number of columns per head.
 func headWidth(a ir.Arg, heads int) (int, error) {
 	if heads < 1 || a.Type.Cols()%heads != 0 {
-		return 0, fmt.Errorf("%s has %d columns, which do not divide into heads=%d", a, a.Type.Cols(), heads)
+		return 0, fmt.Errorf("%s has %d columns, not divisible by heads=%d", a, a.Type.Cols(), heads)
 	}
 	return a.Type.Cols() / heads, nil
 }
@@ -56,7 +56,7 @@ func one(t ir.Type, err error) ([]ir.Type, error) {
 
 func f32(shape ...ir.Size) ir.Type { return ir.T(tensor.F32, shape...) }
 
-// row is row t of a matrix.
+// row returns row t of a matrix.
 func row(x *tensor.Tensor, t int) []float64 {
 	d := x.Shape[len(x.Shape)-1]
 	return x.F[t*d : (t+1)*d]
@@ -77,5 +77,5 @@ func optional(p ir.ParamDef) ir.ParamDef { p.Optional = true; return p }
 
 func variadic(p ir.ParamDef) ir.ParamDef { p.Variadic = true; return p }
 
-// each marks weights of which the op takes one per value of the last index.
+// each marks a weight of which the op reads the elements of all last indices.
 func each(p ir.ParamDef) ir.ParamDef { p.Each = true; return p }

@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// KVAppend writes the rows of a state. The interpreter holds its meaning.
+// KVAppend writes rows of a state. The interpreter implements it.
 var KVAppend = &ir.OpDef{
 	Name:   "kv_append",
 	Doc:    "Writes each token's row of the state: one argument per field, in the order of the fields, rounded to the field's element type.",
@@ -35,49 +35,50 @@ var KVAppend = &ir.OpDef{
 	},
 }
 
-// Attention is scaled dot-product attention over a state's rows. The
-// interpreter holds its meaning.
+// Attention is scaled dot-product attention over the rows of a state. The interpreter
+// implements it.
 var Attention = &ir.OpDef{
 	Name: "attention",
-	Doc: "softmax(q·kᵀ·scale + bias)·v per head, over the rows of the token's own sequence that it sees: causal: position ≤ its own; " +
-		"window W: position > its own − W, or, when not causal, at most W away on either side. Query head h reads key head h / (heads / kv_heads). " +
-		"softcap c: scores become c·tanh(s/c) before masking; " +
-		"alibi: adds slope[head] · (row's position − own position) (Press et al. 2021); rel_buckets: adds rel[bucket, head], the bucket following from row's position − own position " +
-		"(T5: Raffel et al. 2020, §2.1; see RelBucket in ir/ops); sinks: exp(sink[head]) joins the denominator (gpt-oss). " +
-		"cross: reads all rows of a source state, which another graph wrote, whatever their positions.",
+	Doc: "softmax(q·kᵀ·scale + bias)·v per head, over the visible rows of the token's own sequence. Query head h reads KV head h / (heads / kv_heads). " +
+		"causal: rows at positions ≤ the token's own are visible. window W: with causal, positions > own − W, otherwise at most W away on either side. " +
+		"softcap c: scores become c·tanh(s/c) before masking. " +
+		"alibi: adds slope[head] · (row's position − own position) (Press et al. 2021). " +
+		"rel_buckets: adds rel[bucket, head], with the bucket computed from row's position − own position (T5: Raffel et al. 2020, §2.1; see RelBucket in ir/ops). " +
+		"sinks: adds exp(sink[head]) to the denominator (gpt-oss). " +
+		"cross: cross-attention, which reads all rows of a source state that another graph wrote, regardless of their positions.",
 	Params: []ir.ParamDef{
 		param("q", "f32[T, heads·head_dim]", value),
 		param("kv", "state with fields k: [kv_heads, head_dim] and v: [kv_heads, v_dim]", state),
 		optional(param("rel", "[rel_buckets, heads], with rel_buckets", weight)),
-		optional(param("sinks", "[heads], with the flag sinks; behind rel where there is one", weight)),
+		optional(param("sinks", "[heads], with the flag sinks; follows rel", weight)),
 	},
 	Attrs: []ir.AttrDef{
 		{Name: "heads", Kind: ir.IntAttr, Required: true, Doc: "query heads"},
-		{Name: "kv_heads", Kind: ir.IntAttr, Required: true, Doc: "key and value heads; divides heads"},
-		{Name: "causal", Kind: ir.BoolAttr, Doc: "sees no later position"},
-		{Name: "cross", Kind: ir.BoolAttr, Doc: "reads the rows of the sequence's source"},
-		{Name: "scale", Kind: ir.FloatAttr, Doc: "factor on scores; 1/√head_dim when absent"},
-		{Name: "window", Kind: ir.PerLayerInt, Default: 0, Doc: "causal: how many positions, its own included, a token sees; else how far it sees on either side; 0 is all"},
-		{Name: "softcap", Kind: ir.FloatAttr, Default: 0.0, Doc: "bound on scores; 0 is none"},
-		{Name: "alibi", Kind: ir.FloatsAttr, Doc: "slope of each head; in a par region of each rank's heads in turn"},
-		{Name: "rel_buckets", Kind: ir.IntAttr, Default: 0, Doc: "rows of the argument rel; 0: there is none"},
-		{Name: "rel_max", Kind: ir.IntAttr, Default: 128, Doc: "distance from which on all share the last bucket"},
-		{Name: "rel_bidirectional", Kind: ir.BoolAttr, Doc: "later positions have the upper half of the buckets"},
+		{Name: "kv_heads", Kind: ir.IntAttr, Required: true, Doc: "KV heads; divides heads"},
+		{Name: "causal", Kind: ir.BoolAttr, Doc: "later positions are not visible"},
+		{Name: "cross", Kind: ir.BoolAttr, Doc: "cross-attention to the rows of the sequence's source"},
+		{Name: "scale", Kind: ir.FloatAttr, Doc: "factor on scores; default: 1/√head_dim"},
+		{Name: "window", Kind: ir.PerLayerInt, Default: 0, Doc: "with causal: number of visible positions, the token's own included; otherwise the visible distance on either side; 0: all"},
+		{Name: "softcap", Kind: ir.FloatAttr, Default: 0.0, Doc: "bound on scores; 0: none"},
+		{Name: "alibi", Kind: ir.FloatsAttr, Doc: "slope of each head; in a par region, the slopes of all ranks in rank order"},
+		{Name: "rel_buckets", Kind: ir.IntAttr, Default: 0, Doc: "rows of the argument rel; 0: no such argument"},
+		{Name: "rel_max", Kind: ir.IntAttr, Default: 128, Doc: "minimum distance of the last bucket"},
+		{Name: "rel_bidirectional", Kind: ir.BoolAttr, Doc: "later positions use the upper half of the buckets"},
 		{Name: "sinks", Kind: ir.BoolAttr, Doc: "the last argument is a learned extra score per head"},
 	},
 	Traits: ir.Reads | ir.Root,
 	Infer:  inferAttention,
 }
 
-// AttentionShape is what an attention op's state and attributes say.
+// An AttentionShape holds the sizes and optional arguments of an attention op.
 type AttentionShape struct {
 	Heads, KVHeads int
-	HeadDim, VDim  int // elements of a key and of a value head
+	HeadDim, VDim  int // elements of a key head and of a value head
 	Scale          float64
-	Rel, Sinks     int // places of these weights in Args; 0 where there is none
+	Rel, Sinks     int // indices of these weights in Args; 0: none
 }
 
-// AttentionShapeOf reads the shape of an attention op that has been inferred.
+// AttentionShapeOf returns the shape of an attention op with inferred types.
 func AttentionShapeOf(o *ir.Op) AttentionShape {
 	k, _ := o.Args[1].State.Field("k")
 	v, _ := o.Args[1].State.Field("v")
@@ -126,8 +127,8 @@ func inferAttention(o *ir.Op) ([]ir.Type, error) {
 	return one(f32(q.Rows(), ir.N(heads*s.VDim)), crossAttention(o))
 }
 
-// attentionWeights checks the optional arguments against the attributes that
-// announce them.
+// attentionWeights checks the optional arguments against the attributes that require
+// them.
 func attentionWeights(o *ir.Op, s AttentionShape) error {
 	want := 2
 	for _, at := range []int{s.Rel, s.Sinks} {
@@ -136,7 +137,7 @@ func attentionWeights(o *ir.Op, s AttentionShape) error {
 		}
 	}
 	if len(o.Args) != want {
-		return fmt.Errorf("%d arguments, expected %d: rel_buckets and the flag sinks announce one weight each", len(o.Args), want)
+		return fmt.Errorf("%d arguments, expected %d: rel_buckets and sinks each require one weight", len(o.Args), want)
 	}
 	if s.Sinks > 0 {
 		if err := vector(o.Args[s.Sinks], s.Heads); err != nil {
@@ -152,17 +153,18 @@ func attentionWeights(o *ir.Op, s AttentionShape) error {
 	}
 	if o.Bool("rel_bidirectional") {
 		if buckets%2 != 0 {
-			return fmt.Errorf("rel_buckets=%d do not divide into two directions", buckets)
+			return fmt.Errorf("rel_buckets=%d is not divisible by two directions", buckets)
 		}
 		buckets /= 2
 	}
 	if buckets < 2 || most <= buckets/2 {
-		return fmt.Errorf("rel_buckets=%d and rel_max=%d, expected at least 2 buckets a direction and rel_max above half of them", o.Int("rel_buckets"), most)
+		return fmt.Errorf("rel_buckets=%d and rel_max=%d, expected at least 2 buckets per direction and rel_max above half of them", o.Int("rel_buckets"), most)
 	}
 	return nil
 }
 
-// crossAttention checks that cross is alone with what it can have.
+// crossAttention checks that cross reads a source state and is not combined with
+// other attributes.
 func crossAttention(o *ir.Op) error {
 	if !o.Bool("cross") {
 		return nil
@@ -171,7 +173,7 @@ func crossAttention(o *ir.Op) error {
 		return fmt.Errorf("cross on %s, which is not a source state", o.Args[1])
 	}
 	if o.Bool("causal") || o.Has("alibi") || o.Int("rel_buckets") > 0 || slices.Max(o.Ints("window")) > 0 {
-		return fmt.Errorf("cross with causal, window, alibi or rel_buckets; positions of the source are another count")
+		return fmt.Errorf("cross cannot be combined with causal, window, alibi or rel_buckets")
 	}
 	return nil
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Elementwise ops of two arguments. The second may be a weight vector, which
-// is then the same for every row, or have one column, which is then the same for
-// every column.
+// Elementwise ops of two arguments. The second one may be a weight vector, which
+// applies to every row, or have one column, which applies to every column.
 var (
 	Add = binary("add", "y = a + b", "{0} + {1}", ir.Commutative, func(a, b float64) float64 { return a + b })
 	Sub = binary("sub", "y = a − b", "{0} - {1}", 0, func(a, b float64) float64 { return a - b })
@@ -22,12 +21,12 @@ func binary(name, doc, expr string, traits ir.Trait, f func(a, b float64) float6
 		Name: name, Doc: doc, Expr: expr, Traits: pointwise | traits,
 		Params: []ir.ParamDef{
 			param("a", "f32[T, D]", value),
-			param("b", "f32[T, D], f32[T, 1], or a weight [D] or [1]; one number stands for a row of it, a weight for every row", either),
+			param("b", "f32[T, D], f32[T, 1], or a weight [D] or [1]; [T, 1] and [1] apply to every column, a weight to every row", either),
 		},
 		Infer: inferBinary,
 		Eval: func(_ *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 			out, b, cols := in[0].Clone(), in[1].F, in[0].Shape[1]
-			each := cols / in[1].Shape[len(in[1].Shape)-1] // columns that one number stands for
+			each := cols / in[1].Shape[len(in[1].Shape)-1] // columns that use the same element
 			for i, x := range out.F {
 				out.F[i] = f(x, b[i/each%len(b)])
 			}
@@ -54,9 +53,9 @@ func inferBinary(o *ir.Op) ([]ir.Type, error) {
 	if !b.Type.Equal(t) {
 		hint := ""
 		if t.Cols() == 1 {
-			hint = "; what has one column comes second"
+			hint = "; the operand with one column must be the second"
 		}
-		return nil, fmt.Errorf("%s is %s but %s is %s; they must be alike%s", a, a.Type, b, b.Type, hint)
+		return nil, fmt.Errorf("%s is %s but %s is %s; they must be equal%s", a, a.Type, b, b.Type, hint)
 	}
 	return one(t, nil)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// close32 compares with numbers that were computed in float32.
+// close32 compares with numbers computed in float32.
 func close32(t *testing.T, what string, got, want []float64) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -22,10 +22,9 @@ func close32(t *testing.T, what string, got, want []float64) {
 	}
 }
 
-// The expected weights are those of transformers 4.57.6: the routers of
-// DeepSeek-V3, DeepSeek-V2, gpt-oss and Mixtral, with the identity as weight.
-// Equal logits, excluded groups with scores below 0, and a bias that changes
-// the choice are among them.
+// TestRoute compares with the routers of DeepSeek-V3, DeepSeek-V2, gpt-oss and Mixtral
+// in transformers 4.57.6, with the identity as weight. The cases include equal logits,
+// excluded groups with scores below 0, and a bias that changes the choice.
 func TestRoute(t *testing.T) {
 	t.Parallel()
 	logits := f32(8, 0.5, -1.25, 2, 0.75, -0.5, 1.5, 0.25, -2, 1, 1, -0.75, 0.125, 0, -0.25, 0.875, 0.5)
@@ -79,7 +78,7 @@ func TestRoute(t *testing.T) {
 	near(t, "of equal ones the first", apply(t, ops.Route, attr("top_k", 2, "score", "sigmoid"), f32(4, 0, 0, 0, 0))[0], 0.5, 0.5, 0, 0)
 }
 
-// The expected rows are those of transformers 4.57.6: M2M-100 and Marian.
+// TestSinusoid compares with M2M-100 and Marian in transformers 4.57.6.
 func TestSinusoid(t *testing.T) {
 	t.Parallel()
 	m2m := []float64{
@@ -106,9 +105,9 @@ func TestHeads(t *testing.T) {
 	near(t, "last columns", apply(t, ops.HeadCols, attr("heads", 2, "lo", 2, "hi", 3), joined)[0], b.F...)
 }
 
-// The steps of the bucket number are those of transformers 4.57.6 (T5), where
-// it changes; at 16 = 8·2, 32 and 64 the logarithms are whole numbers but for
-// float32's rounding.
+// TestRelBucket compares the distances where the bucket changes with T5 in transformers
+// 4.57.6. At 16 = 8·2, 32 and 64 the logarithms are integers except for float32
+// rounding.
 func TestRelBucket(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -7,13 +7,13 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// AllReduce sums over the ranks of a par region. Its Eval takes one tensor
-// per rank and gives what every rank gets.
+// AllReduce sums over the ranks of a par region. Its Eval reads one tensor per rank and
+// returns the common result.
 var AllReduce = &ir.OpDef{
 	Name:   "all_reduce",
-	Doc:    "The sum of x over the ranks of the enclosing par region; every rank gets it. In the program of one rank, which has no regions, it says how many ranks there are.",
+	Doc:    "Sums x over the ranks of the enclosing par region; every rank receives the result. In the program of one rank, which has no regions, ranks states their number.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
-	Attrs:  []ir.AttrDef{{Name: "ranks", Kind: ir.IntAttr, Default: 0, Doc: "outside a par region: how many ranks there are"}},
+	Attrs:  []ir.AttrDef{{Name: "ranks", Kind: ir.IntAttr, Default: 0, Doc: "outside a par region: number of ranks"}},
 	Traits: ir.Collective,
 	Infer:  func(o *ir.Op) ([]ir.Type, error) { return one(matrix(o.Args[0])) },
 	Eval: func(_ *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
@@ -27,17 +27,17 @@ var AllReduce = &ir.OpDef{
 	},
 }
 
-// AllGather joins the ranks' columns. Its Eval takes one tensor per rank
-// and gives what every rank gets.
+// AllGather concatenates the ranks' columns. Its Eval reads one tensor per rank and
+// returns the common result.
 var AllGather = &ir.OpDef{
 	Name: "all_gather",
-	Doc: "The columns of x of all ranks of the enclosing par region side by side, in order of ranks; every rank gets them. " +
-		"With bounds each rank's columns stand at its own, and those that several ranks have are the same. " +
-		"It may stand in the program of one rank, which has no regions.",
+	Doc: "Concatenates the columns of x of all ranks of the enclosing par region in rank order; every rank receives the result. " +
+		"With bounds, each rank's columns start at its own bound; columns that several ranks have must be equal. " +
+		"It may also occur in the program of one rank, which has no regions.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
 	Attrs: []ir.AttrDef{
-		{Name: "ranks", Kind: ir.IntAttr, Required: true, Doc: "how many ranks there are"},
-		{Name: "bounds", Kind: ir.IntsAttr, Doc: "first column of each rank in the result, and one past its last, in turn"},
+		{Name: "ranks", Kind: ir.IntAttr, Required: true, Doc: "number of ranks"},
+		{Name: "bounds", Kind: ir.IntsAttr, Doc: "first column of each rank in the result and one past its last, rank by rank"},
 	},
 	Traits: ir.Collective,
 	Infer:  inferGather,
@@ -55,7 +55,7 @@ var AllGather = &ir.OpDef{
 	},
 }
 
-// GatherAt returns the column of the result at which a rank's columns begin.
+// GatherAt returns the first column of a rank's columns in the result.
 func GatherAt(o *ir.Op, tpRank int) int {
 	if o.Has("bounds") {
 		return o.Ints("bounds")[2*tpRank]
@@ -82,20 +82,20 @@ func inferGather(o *ir.Op) ([]ir.Type, error) {
 	for i := 0; i < len(bounds); i += 2 {
 		lo, hi := bounds[i], bounds[i+1]
 		if lo < 0 || lo > end || hi <= end || hi-lo != x.Cols() {
-			return nil, fmt.Errorf("columns %d..%d of rank %d, whose %s has %d, behind column %d", lo, hi, i/2, o.Args[0], x.Cols(), end)
+			return nil, fmt.Errorf("columns %d..%d of rank %d: its %s has %d columns, and columns up to %d are assigned", lo, hi, i/2, o.Args[0], x.Cols(), end)
 		}
 		end = hi
 	}
 	return one(f32(x.Rows(), ir.N(end)), nil)
 }
 
-// Send hands rows to another rank, which has a recv for them in the same place
-// of the same step. The interpreter holds its meaning.
+// Send sends rows to another rank, which has a matching Recv in the same step. The
+// interpreter implements it.
 var Send = &ir.OpDef{
 	Name:   "send",
-	Doc:    "Sends x to another rank of a partitioned model, at the border of two groups of layers. It stands in the program of one rank only.",
+	Doc:    "Sends x to another rank of a partitioned model, at the boundary of two pipeline stages. It may occur only in the program of one rank.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
-	Attrs:  []ir.AttrDef{{Name: "to", Kind: ir.IntAttr, Required: true, Doc: "the rank that receives"}},
+	Attrs:  []ir.AttrDef{{Name: "to", Kind: ir.IntAttr, Required: true, Doc: "receiving rank"}},
 	Traits: ir.Collective | ir.Writes,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		_, err := matrix(o.Args[0])
@@ -103,14 +103,13 @@ var Send = &ir.OpDef{
 	},
 }
 
-// Recv takes the rows that another rank sends. The interpreter holds its
-// meaning.
+// Recv receives the rows that another rank sends. The interpreter implements it.
 var Recv = &ir.OpDef{
 	Name:   "recv",
-	Doc:    "The rows that another rank sends to this one, as many as those of `rows`. It stands in the program of one rank only.",
-	Params: []ir.ParamDef{param("rows", "any value with as many rows", value)},
+	Doc:    "Receives the rows that another rank sends, as many as `rows` has. It may occur only in the program of one rank.",
+	Params: []ir.ParamDef{param("rows", "any value with that number of rows", value)},
 	Attrs: []ir.AttrDef{
-		{Name: "from", Kind: ir.IntAttr, Required: true, Doc: "the rank that sends"},
+		{Name: "from", Kind: ir.IntAttr, Required: true, Doc: "sending rank"},
 		{Name: "cols", Kind: ir.IntAttr, Required: true, Doc: "columns of the result"},
 	},
 	Traits: ir.Collective | ir.Writes,

@@ -7,15 +7,15 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Split cuts columns apart.
+// Split splits a value by columns.
 var Split = &ir.OpDef{
 	Name: "split",
-	Doc: "Cuts the columns into runs of the given sizes, one result each. With panel=n the columns come in turns instead: n of the " +
-		"first result, n of the second, and so on, each result padded to whole turns (the order that the transform interleave gives, with n = 16).",
+	Doc: "Splits the columns into ranges of the given sizes, one result each. With panel=n the columns of the results are interleaved instead: n of the " +
+		"first result, n of the second, and so on, with each result padded to a multiple of n (the order of the transform interleave, with n = 16).",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
 	Attrs: []ir.AttrDef{
 		{Name: "sizes", Kind: ir.IntsAttr, Required: true, Doc: "columns of each result"},
-		{Name: "panel", Kind: ir.IntAttr, Default: 0, Doc: "columns of a turn; 0: no turns"},
+		{Name: "panel", Kind: ir.IntAttr, Default: 0, Doc: "interleaved columns; 0: not interleaved"},
 	},
 	Traits: ir.RowWise | ir.TileLocal,
 	Infer:  inferSplit,
@@ -34,8 +34,7 @@ var Split = &ir.OpDef{
 	},
 }
 
-// SplitColumn returns the column of split's argument that becomes column c of its
-// result number i.
+// SplitColumn returns the column of split's argument that is column c of result i.
 func SplitColumn(o *ir.Op, i, c int) int {
 	sizes := o.Ints("sizes")
 	if panel := o.Int("panel"); panel > 0 {
@@ -59,7 +58,7 @@ func inferSplit(o *ir.Op) ([]ir.Type, error) {
 			return nil, fmt.Errorf("size %d is not between 1 and the %d columns of %s", n, x.Cols(), o.Args[0])
 		}
 		if panel > 0 && n != sizes[0] {
-			return nil, fmt.Errorf("sizes %v differ, which panel=%d cannot have", sizes, panel)
+			return nil, fmt.Errorf("sizes %v differ, but panel=%d requires equal sizes", sizes, panel)
 		}
 		out = append(out, f32(x.Rows(), ir.N(n)))
 		if panel > 0 {
@@ -68,15 +67,15 @@ func inferSplit(o *ir.Op) ([]ir.Type, error) {
 		sum += n
 	}
 	if sum != x.Cols() || panel < 0 || panel > x.Cols() {
-		return nil, fmt.Errorf("sizes %v with panel=%d take %d columns but %s has %d", sizes, panel, sum, o.Args[0], x.Cols())
+		return nil, fmt.Errorf("sizes %v with panel=%d need %d columns but %s has %d", sizes, panel, sum, o.Args[0], x.Cols())
 	}
 	return out, nil
 }
 
-// Concat puts columns side by side.
+// Concat concatenates columns.
 var Concat = &ir.OpDef{
 	Name:   "concat",
-	Doc:    "The columns of all arguments side by side.",
+	Doc:    "Concatenates the columns of all arguments.",
 	Params: []ir.ParamDef{variadic(param("x", "f32[T, D…]", value))},
 	Traits: ir.RowWise | ir.TileLocal,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {

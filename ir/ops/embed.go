@@ -7,10 +7,10 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Embed looks rows of a table up.
+// Embed looks up rows of a table.
 var Embed = &ir.OpDef{
 	Name:   "embed",
-	Doc:    "y[t] = w[ids[t]]: token embeddings, and learned positions or token types with other ids. An id outside the table is an error.",
+	Doc:    "y[t] = w[ids[t]]. Looks up embeddings of tokens, learned positions or token types. An id outside the table is an error.",
 	Params: []ir.ParamDef{param("ids", "i32[T]", value), param("w", "[V, D]", weight)},
 	Traits: ir.RowWise | ir.Root,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
@@ -30,7 +30,7 @@ var Embed = &ir.OpDef{
 // Rows selects rows of a value.
 var Rows = &ir.OpDef{
 	Name:   "rows",
-	Doc:    "y[r] = x[idx[r]]: keeps the rows somebody asked for.",
+	Doc:    "y[r] = x[idx[r]]. Selects rows, such as the output rows.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value), param("idx", "i32[R]", value)},
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		x, err := matrix(o.Args[0])
@@ -43,7 +43,7 @@ var Rows = &ir.OpDef{
 	Eval: evalGather(1, 0),
 }
 
-// evalGather takes the rows of one argument that another one names.
+// evalGather selects the rows of argument table by the indices in argument idx.
 func evalGather(idx, table int) func(*ir.Op, []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	return func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		w := in[table]

@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// f32 makes a matrix of the given column count.
+// f32 returns a matrix with the given number of columns.
 func f32(cols int, f ...float64) *tensor.Tensor {
 	return &tensor.Tensor{DType: tensor.F32, Shape: []int{len(f) / cols, cols}, F: f}
 }
@@ -24,10 +24,10 @@ func ints(f ...float64) *tensor.Tensor {
 	return &tensor.Tensor{DType: tensor.I32, Shape: []int{len(f)}, F: f}
 }
 
-// a weight argument, as opposed to a value.
+// A weight marks an argument as a weight instead of a value.
 type weight struct{ *tensor.Tensor }
 
-// build makes the op on inputs and weights of the tensors' shapes.
+// build returns the op on inputs and weights with the tensors' shapes.
 func build(def *ir.OpDef, attrs ir.Attrs, args ...any) (*ir.Op, []*tensor.Tensor, []ir.Type, error) {
 	var in []*tensor.Tensor
 	var as []ir.Arg
@@ -49,7 +49,7 @@ func build(def *ir.OpDef, attrs ir.Attrs, args ...any) (*ir.Op, []*tensor.Tensor
 	return o, in, types, err
 }
 
-// apply infers and evaluates and checks that both give the same shapes.
+// apply infers and evaluates an op and checks that the shapes agree.
 func apply(t *testing.T, def *ir.OpDef, attrs ir.Attrs, args ...any) []*tensor.Tensor {
 	t.Helper()
 	o, in, types, err := build(def, attrs, args...)
@@ -87,7 +87,7 @@ func near(t *testing.T, what string, got *tensor.Tensor, want ...float64) {
 	}
 }
 
-// attr makes attributes of names and values in turn.
+// attr returns attributes from alternating names and values.
 func attr(pairs ...any) ir.Attrs {
 	var out ir.Attrs
 	for i := 0; i < len(pairs); i += 2 {
@@ -96,8 +96,8 @@ func attr(pairs ...any) ir.Attrs {
 	return out
 }
 
-// The expected numbers are those of tables and of the closed forms worked out
-// by hand to 16 digits.
+// TestActivations compares with tables and with closed forms computed by hand to 16
+// digits.
 func TestActivations(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -151,7 +151,7 @@ func TestNorms(t *testing.T) {
 	near(t, "l2norm of heads", apply(t, ops.L2Norm, attr("eps", 4.0, "heads", 2), x)[0], 1.0/3, 2.0/3, 3/math.Sqrt(29), 4/math.Sqrt(29))
 }
 
-// Rotation checked as multiplication of complex numbers.
+// TestRope checks the rotation as a multiplication of complex numbers.
 func TestRope(t *testing.T) {
 	t.Parallel()
 	table := apply(t, ops.RopeTable, attr("dim", 4, "theta", 10000.0), ints(0, 3))[0]

@@ -8,43 +8,43 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Experts is the feed-forward network of a mixture of experts, without its
-// router and its shared expert. Its Eval takes the weights of all experts as
-// one tensor [E, rows, columns] or [E, elements].
+// Experts is the feed-forward network of a mixture of experts, without router and
+// shared expert. Its Eval reads the weights of all experts as one tensor [E, rows,
+// columns] or [E, elements].
 var Experts = &ir.OpDef{
 	Name: "experts",
-	Doc: "y[t] = Σ r[t, e] · down_e(h_e(x[t])) over the experts e with r[t, e] ≠ 0, in ascending order. h_e = act(gate_e · x) ⊙ (up_e · x) when gated, " +
-		"else act(gate_e · x). swiglu_oai (gpt-oss): g = min(gate_e · x, limit), u = clamp(up_e · x, −limit, limit), h_e = (u + 1) · g · σ(alpha · g). " +
-		"The weights are gate, up (when gated), down, and when biased their biases in the same order, each added behind its product and so that of down inside r. " +
-		"Each weight has one more index than it stands in regions, or is written with: the expert, 0 ≤ e < E. " +
-		"With rounded activations x, h_e is rounded to act_type before down.",
+	Doc: "y[t] = Σ r[t, e] · down_e(h_e(x[t])) over the experts e with r[t, e] ≠ 0, in ascending order. h_e = act(gate_e · x) ⊙ (up_e · x) if gated, " +
+		"otherwise act(gate_e · x). swiglu_oai (gpt-oss): g = min(gate_e · x, limit), u = clamp(up_e · x, −limit, limit), h_e = (u + 1) · g · σ(alpha · g). " +
+		"The weights are gate, up (if gated) and down, followed, if biased, by their biases in the same order. Each bias is added to the result of its matmul, that of down before the multiplication by r. " +
+		"Each weight has one more index than is written or implied by regions: the expert, 0 ≤ e < E. " +
+		"If x is quantized activations, h_e is quantized to act_type before down.",
 	Params: []ir.ParamDef{
 		param("x", "f32, a8_b32 or a8_b64 [T, D]", value),
 		param("r", "f32[T, E], from route", value),
 		variadic(each(param("w", "gate [F, D], up [F, D], down [D, F]; biases [F], [F], [D]", weight))),
 	},
 	Attrs: []ir.AttrDef{
-		{Name: "act", Kind: ir.WordAttr, Words: []string{"silu", "gelu", "gelu_tanh", "relu", "swiglu_oai"}, Default: "silu", Doc: "the activation"},
-		{Name: "gated", Kind: ir.BoolAttr, Doc: "there is an up"},
-		{Name: "biased", Kind: ir.BoolAttr, Doc: "there are biases"},
+		{Name: "act", Kind: ir.WordAttr, Words: []string{"silu", "gelu", "gelu_tanh", "relu", "swiglu_oai"}, Default: "silu", Doc: "activation"},
+		{Name: "gated", Kind: ir.BoolAttr, Doc: "has up weights"},
+		{Name: "biased", Kind: ir.BoolAttr, Doc: "has biases"},
 		{Name: "limit", Kind: ir.FloatAttr, Default: 7.0, Doc: "bound of swiglu_oai"},
 		{Name: "alpha", Kind: ir.FloatAttr, Default: 1.702, Doc: "factor of swiglu_oai"},
-		{Name: "act_type", Kind: ir.DTypeAttr, Doc: "a8_b32 or a8_b64, the type of x, when x is rounded"},
+		{Name: "act_type", Kind: ir.DTypeAttr, Doc: "type of x if x is quantized: a8_b32 or a8_b64"},
 	},
 	Traits: ir.RowWise | ir.Root,
 	Infer:  inferExperts,
 	Eval:   evalExperts,
 }
 
-// ExpertsShape is what the arguments of an experts op say. The last six are
-// places in Args; 0 where there is no such weight.
+// An ExpertsShape holds the sizes and weights of an experts op. The last six fields are
+// indices in Args; 0 means that there is no such weight.
 type ExpertsShape struct {
 	Experts, Hidden          int // E and F
 	Gate, Up, Down           int
 	BiasGate, BiasUp, BiasDn int
 }
 
-// ExpertsShapeOf reads the shape of an experts op that has been inferred.
+// ExpertsShapeOf returns the shape of an experts op with inferred types.
 func ExpertsShapeOf(o *ir.Op) ExpertsShape {
 	s := ExpertsShape{Experts: o.Args[1].Type.Cols(), Hidden: o.Args[2].Type.Shape[0].N, Gate: 2, Down: 3}
 	if o.Bool("gated") {
@@ -73,10 +73,10 @@ func inferExperts(o *ir.Op) ([]ir.Type, error) {
 		return nil, err
 	}
 	if act != o.Has("act_type") || act && o.DType("act_type") != x.Type.Elem {
-		return nil, fmt.Errorf("act_type is for rounded x and must be its type; %s is %s", x, x.Type)
+		return nil, fmt.Errorf("act_type must equal the type of quantized x and is not allowed otherwise; %s is %s", x, x.Type)
 	}
 	if o.Word("act") == "swiglu_oai" && !o.Bool("gated") {
-		return nil, fmt.Errorf("act=swiglu_oai without gated")
+		return nil, fmt.Errorf("act=swiglu_oai requires gated")
 	}
 	return one(f32(x.Type.Rows(), ir.N(x.Type.Cols())), expertWeights(o, route.Cols()))
 }
@@ -102,7 +102,7 @@ func expertWeights(o *ir.Op, experts int) error {
 	}
 	for i, a := range o.Args[2:] {
 		if len(a.Count) == 0 || a.Count[len(a.Count)-1].Len() != experts {
-			return fmt.Errorf("%s needs a last index of %d, the expert", a, experts)
+			return fmt.Errorf("%s needs %d as its last index, the expert", a, experts)
 		}
 		want := []ir.Size{ir.N(s.Hidden), ir.N(d)}
 		switch at := i + 2; {
@@ -120,8 +120,8 @@ func expertWeights(o *ir.Op, experts int) error {
 	return nil
 }
 
-// expertAct maps the words of act to what they do with the gate's output;
-// swiglu_oai is not of that form.
+// expertAct maps the words of act to functions of the gate's output. swiglu_oai is not
+// such a function.
 var expertAct = map[string]func(float64) float64{
 	"silu":      func(x float64) float64 { return x * sigmoid(x) },
 	"gelu":      func(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) },
@@ -177,7 +177,7 @@ func oneExpert(o *ir.Op, in []*tensor.Tensor, e int, x []float64) ([]float64, er
 	return expertLinear(in, s.Down, s.BiasDn, e, h), nil
 }
 
-// expertLinear is w_e · x, with the bias when its place is not 0.
+// expertLinear returns w_e · x, plus the bias if its index is not 0.
 func expertLinear(in []*tensor.Tensor, w, bias, e int, x []float64) []float64 {
 	rows := in[w].Shape[1]
 	var out []float64

@@ -14,8 +14,8 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// The C expression of every elementwise op, read as an expression over real
-// numbers, gives what Eval gives.
+// TestExprAgreesWithEval checks that the C expression of every elementwise op, evaluated
+// over real numbers, agrees with Eval.
 func TestExprAgreesWithEval(t *testing.T) {
 	t.Parallel()
 	seen := 0

@@ -7,10 +7,10 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// JoinHeads puts the columns of each head of two values side by side.
+// JoinHeads concatenates the columns of each head of two values.
 var JoinHeads = &ir.OpDef{
 	Name: "join_heads",
-	Doc: "The columns of head h of a, then those of head h of b, for each head in turn. With b_heads=1 b is one head, which every head gets: " +
+	Doc: "Concatenates, for each head h, the columns of head h of a and those of head h of b. With b_heads=1, b is one head that is appended to every head of a: " +
 		"the rotary part of a key in multi-head latent attention (DeepSeek-V2, §2.1.3).",
 	Params: []ir.ParamDef{param("a", "f32[T, heads·A]", value), param("b", "f32[T, b_heads·B]", value)},
 	Attrs: []ir.AttrDef{
@@ -53,13 +53,13 @@ var JoinHeads = &ir.OpDef{
 	},
 }
 
-// HeadCols takes some columns of each head.
+// HeadCols selects columns of each head.
 var HeadCols = &ir.OpDef{
 	Name:   "head_cols",
-	Doc:    "Columns lo up to, not including, hi of each head, side by side.",
+	Doc:    "Concatenates columns lo ≤ c < hi of each head.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
 	Attrs: []ir.AttrDef{
-		{Name: "heads", Kind: ir.IntAttr, Required: true, Doc: "the columns are this many heads"},
+		{Name: "heads", Kind: ir.IntAttr, Required: true, Doc: "number of heads in the columns"},
 		{Name: "lo", Kind: ir.IntAttr, Required: true, Doc: "first column of each head"},
 		{Name: "hi", Kind: ir.IntAttr, Required: true, Doc: "one past the last column of each head"},
 	},

@@ -13,15 +13,15 @@ var traitWords = []struct {
 }{
 	{ir.Elementwise, "elementwise"}, {ir.Commutative, "commutative"}, {ir.RowWise, "row by row"}, {ir.HasBody, "region"},
 	{ir.Writes, "writes a state"}, {ir.Reads, "reads a state"}, {ir.Root, "may be the root of a fuse region"},
-	{ir.TileLocal, "may follow a root"}, {ir.PerHead, "may follow a root when heads is above 1"},
-	{ir.Collective, "exchange between devices"},
+	{ir.TileLocal, "may follow a root"}, {ir.PerHead, "may follow a root if heads > 1"},
+	{ir.Collective, "collective"},
 }
 
 // Markdown returns the text of docs/ops.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("# Ops\n\nGenerated from the table in `ir/ops` by `go generate ./ir/ops`; do not edit. Values between ops are real numbers\n" +
-		"(`f32`): `[T, D]` stands for any number of rows. `[x]` is an optional argument, `x…` one or more.\n")
+		"(`f32`): `[T, D]` means any number of rows. `[x]` is an optional argument, `x…` one or more.\n")
 	for _, d := range Table {
 		b.WriteString("\n## " + d.Name + "\n\n")
 		var params []string

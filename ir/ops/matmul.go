@@ -7,13 +7,13 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Matmul is a linear layer without its bias.
+// Matmul is a linear layer without bias.
 var Matmul = &ir.OpDef{
 	Name: "matmul",
-	Doc: "y = x · wᵀ. x may be rounded activations (a8_b32, a8_b64, bf16). With slices=n the columns of x are n runs of K, each multiplied by w, " +
-		"and the columns of y the n results side by side: several values of a row read w once.",
+	Doc: "y = x · wᵀ. x may be quantized activations (a8_b32, a8_b64) or bf16. With slices=n the columns of x are n slices of K columns, each multiplied by w, " +
+		"and y concatenates the n results. w is read once for all slices.",
 	Params: []ir.ParamDef{param("x", "f32, a8_b32, a8_b64 or bf16 [T, slices·K]", value), param("w", "[N, K]", weight)},
-	Attrs:  []ir.AttrDef{{Name: "slices", Kind: ir.IntAttr, Default: 1, Doc: "runs of columns that are multiplied alike"}},
+	Attrs:  []ir.AttrDef{{Name: "slices", Kind: ir.IntAttr, Default: 1, Doc: "number of column slices that are multiplied by w"}},
 	Traits: ir.RowWise | ir.Root,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		x, w := o.Args[0], o.Args[1]
@@ -28,10 +28,10 @@ var Matmul = &ir.OpDef{
 			return nil, fmt.Errorf("%s is %s but %s is %s; the last sizes must agree", x, x.Type, w, w.Type)
 		}
 		if w.Type.Cols()*slices != x.Type.Cols() {
-			return nil, fmt.Errorf("%s has %d columns, which are not %d slices of the %d of %s", x, x.Type.Cols(), slices, w.Type.Cols(), w)
+			return nil, fmt.Errorf("%s has %d columns, expected %d slices of the %d columns of %s", x, x.Type.Cols(), slices, w.Type.Cols(), w)
 		}
 		if slices > 1 && x.Op != nil && x.Op.Def == QuantizeAct && x.Op.Int("outliers") > 0 {
-			return nil, fmt.Errorf("%s is rounded with outliers, which are those of whole rows; slices=%d multiplies parts of them: round without outliers", x, slices)
+			return nil, fmt.Errorf("%s is quantized with outliers, which cannot be combined with slices=%d; quantize it without outliers", x, slices)
 		}
 		if slices > 1 {
 			return one(f32(x.Type.Rows(), ir.N(slices*w.Type.Rows().N)), nil)

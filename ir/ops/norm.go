@@ -11,7 +11,7 @@ func normAttrs(eps ir.AttrDef) []ir.AttrDef {
 	return []ir.AttrDef{
 		eps,
 		{Name: "base", Kind: ir.FloatAttr, Default: 0.0, Doc: "added to the weight (1 in Gemma)"},
-		{Name: "heads", Kind: ir.IntAttr, Default: 1, Doc: "the columns are this many slices, each normalized alone; the weight has one slice's entries"},
+		{Name: "heads", Kind: ir.IntAttr, Default: 1, Doc: "number of slices of the columns, each normalized separately; the weight has the width of one slice"},
 	}
 }
 
@@ -19,7 +19,7 @@ func normAttrs(eps ir.AttrDef) []ir.AttrDef {
 var RMSNorm = &ir.OpDef{
 	Name:   "rmsnorm",
 	Doc:    "y = x / √(mean(x²) + eps) · (w + base) (Zhang and Sennrich 2019, eq. 4)",
-	Params: []ir.ParamDef{param("x", "f32[T, D]", value), optional(param("w", "[D/heads]; 1 when absent", weight))},
+	Params: []ir.ParamDef{param("x", "f32[T, D]", value), optional(param("w", "[D/heads]; default: 1", weight))},
 	Attrs:  normAttrs(number("eps", "added to the mean square")),
 	Traits: ir.RowWise | ir.PerHead,
 	Infer:  inferNorm,
@@ -31,11 +31,11 @@ var RMSNorm = &ir.OpDef{
 // LayerNorm is layer normalization.
 var LayerNorm = &ir.OpDef{
 	Name: "layernorm",
-	Doc:  "y = (x − mean(x)) / √(var(x) + eps) · (w + base) + b (Ba et al. 2016); var divides by the count",
+	Doc:  "y = (x − mean(x)) / √(var(x) + eps) · (w + base) + b (Ba et al. 2016), with the biased variance",
 	Params: []ir.ParamDef{
 		param("x", "f32[T, D]", value),
-		optional(param("w", "[D/heads]; 1 when absent", weight)),
-		optional(param("b", "[D/heads]; 0 when absent", weight)),
+		optional(param("w", "[D/heads]; default: 1", weight)),
+		optional(param("b", "[D/heads]; default: 0", weight)),
 	},
 	Attrs:  normAttrs(number("eps", "added to the variance")),
 	Traits: ir.RowWise | ir.PerHead,
@@ -52,14 +52,14 @@ var LayerNorm = &ir.OpDef{
 	}),
 }
 
-// L2Norm divides each row by its length.
+// L2Norm divides each row by its L2 norm.
 var L2Norm = &ir.OpDef{
 	Name:   "l2norm",
 	Doc:    "y = x / √(Σ x² + eps)",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
 	Attrs: []ir.AttrDef{
 		{Name: "eps", Kind: ir.FloatAttr, Default: 1e-12, Doc: "added to the sum of squares"},
-		{Name: "heads", Kind: ir.IntAttr, Default: 1, Doc: "the columns are this many slices, each normalized alone"},
+		{Name: "heads", Kind: ir.IntAttr, Default: 1, Doc: "number of slices of the columns, each normalized separately"},
 	},
 	Traits: ir.RowWise | ir.PerHead,
 	Infer:  inferNorm,
@@ -91,8 +91,7 @@ func inferNorm(o *ir.Op) ([]ir.Type, error) {
 	return one(x, nil)
 }
 
-// evalNorm normalizes each slice of each row in place, then applies weight
-// and bias.
+// evalNorm normalizes each slice of each row in place, then applies weight and bias.
 func evalNorm(slice func(o *ir.Op, x []float64)) func(*ir.Op, []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	return func(o *ir.Op, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		out := in[0].Clone()

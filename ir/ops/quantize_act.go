@@ -7,15 +7,16 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// QuantizeAct rounds activations to eight bits, or to bf16.
+// QuantizeAct quantizes activations to eight bits, or rounds them to bf16.
 var QuantizeAct = &ir.OpDef{
 	Name: "quantize_act",
-	Doc: "Rounds each block of 32 or 64 columns to integers −127…127 times one scale: scale = absmax/127 in float32, " +
-		"codes x · (127/absmax) in float32, rounded to the nearest, ties to even; a block of zeros has scale 0. With outliers=n the row's n largest groups of 4 columns are first taken out, each rounded like a block of its own, " +
-		"and what it leaves is rounded in its block: the row is the sum of both. To bf16 each number is rounded by itself, ties to even. A change of meaning, hence an op.",
+	Doc: "Quantizes each block of 32 or 64 columns to integers −127…127 times one scale: scale = absmax/127 in float32, " +
+		"codes x · (127/absmax) in float32, rounded to nearest, ties to even. A block of zeros has scale 0. " +
+		"With outliers=n, the n largest groups of 4 columns of a row are quantized separately, each like a block, and the remainder is quantized in its block. The row is the sum of both. " +
+		"For bf16, each number is rounded to nearest, ties to even. The op changes values, so it is an op and not an annotation.",
 	Params: []ir.ParamDef{param("x", "f32[T, K]", value)},
 	Attrs: []ir.AttrDef{{Name: "type", Kind: ir.DTypeAttr, Required: true, Doc: "a8_b32, a8_b64 or bf16"},
-		{Name: "outliers", Kind: ir.IntAttr, Default: 0, Doc: "groups of columns taken out of each row, at most 4"}},
+		{Name: "outliers", Kind: ir.IntAttr, Default: 0, Doc: "outlier groups per row, at most 4"}},
 	Traits: ir.RowWise | ir.TileLocal,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		x, err := matrix(o.Args[0])
@@ -33,7 +34,7 @@ var QuantizeAct = &ir.OpDef{
 		case n < 0 || n > MaxOutliers:
 			return nil, fmt.Errorf("outliers=%d, expected 0 … %d", n, MaxOutliers)
 		case n > 0 && !t.IsActivation():
-			return nil, fmt.Errorf("outliers=%d with type=%s, which has no blocks", n, t)
+			return nil, fmt.Errorf("outliers=%d requires a type with blocks, not %s", n, t)
 		case n > 0 && x.Cols() > MaxOutlierCols:
 			return nil, fmt.Errorf("outliers=%d of %d columns, expected at most %d columns", n, x.Cols(), MaxOutlierCols)
 		}
@@ -51,13 +52,13 @@ var QuantizeAct = &ir.OpDef{
 	},
 }
 
-// What kernels reserve for the outliers of a row.
+// Limits of the space that kernels reserve for the outliers of a row.
 const (
 	MaxOutliers    = 4
 	MaxOutlierCols = 1 << 16
 )
 
-// roundActivation is Round after n outliers are taken out of the row.
+// roundActivation is Round with n outlier groups rounded separately.
 func roundActivation(dt tensor.DType, x []float64, n int) error {
 	if n == 0 {
 		return Round(dt, x)
@@ -81,5 +82,5 @@ func roundActivation(dt tensor.DType, x []float64, n int) error {
 	return nil
 }
 
-// rounded reports whether quantize_act yields the type.
+// rounded reports whether quantize_act can return the type.
 func rounded(t tensor.DType) bool { return t.IsActivation() || t == tensor.BF16 }

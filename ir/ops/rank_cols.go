@@ -7,14 +7,14 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// RankCols takes each rank's columns of a value that all ranks have. The
-// interpreter knows which rank it runs.
+// RankCols selects each rank's columns of a value that all ranks have. The interpreter
+// implements it, because the result depends on the rank.
 var RankCols = &ir.OpDef{
 	Name: "rank_cols",
-	Doc: "Each rank's own columns of a value that is the same on all ranks of the enclosing par region: columns lo up to, not including, hi, " +
-		"and zeros behind them where another rank takes more.",
+	Doc: "Selects each rank's columns lo ≤ c < hi of a value that is the same on all ranks of the enclosing par region. " +
+		"Narrower parts are padded with zeros to the width of the widest part.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
-	Attrs:  []ir.AttrDef{{Name: "bounds", Kind: ir.IntsAttr, Required: true, Doc: "lo and hi of each rank in turn"}},
+	Attrs:  []ir.AttrDef{{Name: "bounds", Kind: ir.IntsAttr, Required: true, Doc: "lo and hi of each rank, in rank order"}},
 	Traits: ir.RowWise,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
 		x, err := matrix(o.Args[0])
@@ -35,11 +35,11 @@ var RankCols = &ir.OpDef{
 		return one(f32(x.Rows(), ir.N(most)), nil)
 	},
 	Eval: func(*ir.Op, []*tensor.Tensor) ([]*tensor.Tensor, error) {
-		return nil, fmt.Errorf("what rank_cols gives hangs on the rank: see RankPart")
+		return nil, fmt.Errorf("the result of rank_cols depends on the rank; use RankPart")
 	},
 }
 
-// RankPart is what rank_cols gives one rank.
+// RankPart returns the result of rank_cols for one rank.
 func RankPart(o *ir.Op, x *tensor.Tensor, tpRank int) *tensor.Tensor {
 	lo, hi := o.Ints("bounds")[2*tpRank], o.Ints("bounds")[2*tpRank+1]
 	out := tensor.New(tensor.F32, x.Shape[0], o.Results[0].Type.Cols())

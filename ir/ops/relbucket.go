@@ -2,12 +2,12 @@ package ops
 
 import "math"
 
-// RelBucket returns the row of a table of relative biases for a key at the given
-// distance, its position less the query's (T5: Raffel et al. 2020, §2.1). Half
-// the buckets of a direction are single distances; the others grow with the
-// logarithm, up to limit and beyond. bidirectional gives later positions the
-// upper half of the buckets; else they share the bucket of distance 0. The
-// logarithms are those of transformers, in float32.
+// RelBucket returns the row of a table of relative position biases for a key at the
+// given distance, its position minus the query's (T5: Raffel et al. 2020, §2.1). Half of
+// the buckets of a direction are single distances. The others grow logarithmically up to
+// limit; the last one also covers larger distances. With bidirectional, later positions
+// use the upper half of the buckets; otherwise they share the bucket of distance 0. The
+// logarithms are computed in float32, as in transformers.
 func RelBucket(distance, buckets, limit int, bidirectional bool) int {
 	first := 0
 	if bidirectional {

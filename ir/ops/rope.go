@@ -8,24 +8,24 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// RopeTable makes the cosines and sines of rotary position embedding.
+// RopeTable computes the cosines and sines of rotary position embedding.
 var RopeTable = &ir.OpDef{
 	Name: "rope_table",
 	Doc: "Columns i < dim/2 are cos(pos · f[i]) · scale, columns dim/2 + i are sin(pos · f[i]) · scale (Su et al. 2021). " +
 		"f[i] = theta^(−2i/dim), or freqs; f and pos · f are rounded to float32, as transformers does. " +
-		"A sequence that is longer than long_from rows when the step ends uses long_freqs and long_scale (LongRoPE, Ding et al. 2024). " +
-		"In one of n > dynamic_from rows theta is multiplied by (dynamic_factor · n / dynamic_from − dynamic_factor + 1)^(dim / (dim − 2)) (NTK scaling, as transformers' rope_type dynamic).",
+		"A sequence that is longer than long_from rows at the end of the step uses long_freqs and long_scale (LongRoPE, Ding et al. 2024). " +
+		"For a sequence of n > dynamic_from rows, theta is multiplied by (dynamic_factor · n / dynamic_from − dynamic_factor + 1)^(dim / (dim − 2)) (dynamic NTK scaling, as transformers' rope_type dynamic).",
 	Params: []ir.ParamDef{param("pos", "i32[T]", value)},
 	Attrs: []ir.AttrDef{
 		{Name: "dim", Kind: ir.IntAttr, Required: true, Doc: "columns that rope rotates in each head; even"},
 		{Name: "theta", Kind: ir.FloatAttr, Default: 10000.0, Doc: "base of the frequencies"},
-		{Name: "freqs", Kind: ir.FloatsAttr, Doc: "dim/2 frequencies in place of theta's"},
+		{Name: "freqs", Kind: ir.FloatsAttr, Doc: "dim/2 frequencies, used in place of theta"},
 		{Name: "scale", Kind: ir.FloatAttr, Default: 1.0, Doc: "factor on both halves"},
 		{Name: "long_freqs", Kind: ir.FloatsAttr, Doc: "dim/2 frequencies of long sequences"},
-		{Name: "long_from", Kind: ir.IntAttr, Doc: "length above which a sequence is long"},
-		{Name: "long_scale", Kind: ir.FloatAttr, Doc: "scale of long sequences; scale when absent"},
+		{Name: "long_from", Kind: ir.IntAttr, Doc: "length above which a sequence uses long_freqs"},
+		{Name: "long_scale", Kind: ir.FloatAttr, Doc: "scale of long sequences; default: scale"},
 		{Name: "dynamic_from", Kind: ir.IntAttr, Doc: "length above which theta grows with the sequence"},
-		{Name: "dynamic_factor", Kind: ir.FloatAttr, Doc: "how fast it grows"},
+		{Name: "dynamic_factor", Kind: ir.FloatAttr, Doc: "growth factor of theta"},
 	},
 	Traits: ir.RowWise,
 	Infer:  inferRopeTable,
@@ -42,8 +42,8 @@ var RopeTable = &ir.OpDef{
 	},
 }
 
-// RopeRow returns the row of a rope table for one position of a sequence of the
-// given length.
+// RopeRow returns the row of a rope table for a position in a sequence of the given
+// length.
 func RopeRow(o *ir.Op, pos float64, length int) []float64 {
 	freqs, scale := RopeFreqs(o, length)
 	out := make([]float64, 2*len(freqs))
@@ -69,7 +69,7 @@ func inferRopeTable(o *ir.Op) ([]ir.Type, error) {
 		}
 	}
 	if o.Has("long_freqs") != o.Has("long_from") {
-		return nil, fmt.Errorf("long_freqs and long_from go together")
+		return nil, fmt.Errorf("long_freqs and long_from must be set together")
 	}
 	if err := checkDynamic(o); err != nil {
 		return nil, err
@@ -80,11 +80,11 @@ func inferRopeTable(o *ir.Op) ([]ir.Type, error) {
 func checkDynamic(o *ir.Op) error {
 	switch {
 	case o.Has("dynamic_from") != o.Has("dynamic_factor"):
-		return fmt.Errorf("dynamic_from and dynamic_factor go together")
+		return fmt.Errorf("dynamic_from and dynamic_factor must be set together")
 	case !o.Has("dynamic_from"):
 		return nil
 	case o.Has("freqs") || o.Has("long_freqs"):
-		return fmt.Errorf("dynamic_from changes theta, but frequencies are given")
+		return fmt.Errorf("dynamic_from requires theta, but freqs is set")
 	case o.Int("dynamic_from") < 1 || o.Float("dynamic_factor") < 1 || o.Int("dim") < 4:
 		return fmt.Errorf("dynamic_from=%d, dynamic_factor=%g, dim=%d, expected at least 1, 1 and 4", o.Int("dynamic_from"), o.Float("dynamic_factor"), o.Int("dim"))
 	}
@@ -102,8 +102,8 @@ func ropeTheta(o *ir.Op, length int) float32 {
 	return theta * float32(math.Pow(float64(grown), dim/(dim-2)))
 }
 
-// RopeFreqs returns the dim/2 frequencies, in the float32 arithmetic of
-// transformers, and the scale that a sequence of the given length uses.
+// RopeFreqs returns the dim/2 frequencies and the scale for a sequence of the given
+// length, in the float32 arithmetic of transformers.
 func RopeFreqs(o *ir.Op, length int) (freqs []float32, scale float64) {
 	dim, scale := o.Int("dim"), o.Float("scale")
 	given := o.Floats("freqs")
@@ -128,11 +128,11 @@ func RopeFreqs(o *ir.Op, length int) (freqs []float32, scale float64) {
 var Rope = &ir.OpDef{
 	Name: "rope",
 	Doc: "Rotates pairs (a, b) of columns in each head to (a·cos − b·sin, b·cos + a·sin). half: pairs (i, i + dim/2), as in " +
-		"transformers; adjacent: pairs (2i, 2i + 1), as in the paper (Su et al. 2021, eq. 34).",
+		"transformers. adjacent: pairs (2i, 2i + 1), as in the paper (Su et al. 2021, eq. 34).",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value), param("cs", "f32[T, dim], from rope_table", value)},
 	Attrs: []ir.AttrDef{
-		{Name: "heads", Kind: ir.IntAttr, Required: true, Doc: "the columns are this many heads"},
-		{Name: "pairs", Kind: ir.WordAttr, Words: []string{"half", "adjacent"}, Default: "half", Doc: "which columns are a pair"},
+		{Name: "heads", Kind: ir.IntAttr, Required: true, Doc: "number of heads in the columns"},
+		{Name: "pairs", Kind: ir.WordAttr, Words: []string{"half", "adjacent"}, Default: "half", Doc: "columns that form a pair"},
 		{Name: "offset", Kind: ir.IntAttr, Default: 0, Doc: "first rotated column of each head"},
 	},
 	Traits: ir.RowWise | ir.TileLocal,

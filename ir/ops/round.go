@@ -4,13 +4,13 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Round returns each number of a row the value it has after being stored as dt
-// and read back. A row that is no whole number of blocks is filled up with its
-// last value, as the loader does. F64 rounds nothing; integer types neither.
+// Round rounds each number of a row to dt by storing it and reading it back. If the row
+// is not a whole number of blocks, it is padded with its last value, as the loader does.
+// F64 and integer types do not round.
 func Round(dt tensor.DType, x []float64) error { return round(dt, x, tensor.Encode) }
 
-// RoundState is Round as kernels store keys and values: block types by the
-// plain rule, without the search that weights are worth.
+// RoundState is Round as kernels store the KV cache: block types use the plain rule,
+// without the search for weights.
 func RoundState(dt tensor.DType, x []float64) error { return round(dt, x, tensor.EncodePlain) }
 
 func round(dt tensor.DType, x []float64, encode func([]byte, tensor.DType, []float32) error) error {

@@ -10,30 +10,32 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// normFloor is added to the sum that weights are divided by (DeepSeek-V3).
+// normFloor is added to the sum that the weights are divided by (DeepSeek-V3).
 const normFloor = 1e-20
 
 // Route chooses experts for each row.
 var Route = &ir.OpDef{
 	Name: "route",
-	Doc: "y[t, e] is the weight of expert e for row t, and 0 for all but the top_k experts that the row goes to. score softmax: softmax over all experts; " +
-		"sigmoid: σ of each logit; softmax_topk: softmax over the chosen logits alone; sparsemixer: two experts, each with its softmax over the logits near it among those not yet chosen (Phi-3.5-MoE). The choice is of the greatest score + bias; the weight is the score without the bias. " +
-		"Of equal ones the lower expert is chosen. With groups, experts come in as many equal runs; a run's worth is its greatest score + bias (max, DeepSeek-V2) " +
-		"or the sum of its two greatest (top2, DeepSeek-V3), and outside the top_groups best runs score + bias counts as 0, and of equal ones those are chosen that torch.topk takes, as in transformers. " +
-		"norm: the chosen weights are divided by their sum + 1e-20. At last all are multiplied by scale.",
+	Doc: "y[t, e] is the weight of expert e for row t, and 0 for all but the top_k experts of the row. " +
+		"score softmax: softmax over all experts. sigmoid: σ of each logit. softmax_topk: softmax over the chosen logits only. " +
+		"sparsemixer: two experts, each weighted by its softmax over the logits near it among those not yet chosen (Phi-3.5-MoE). " +
+		"The experts with the greatest score + bias are chosen; their weight is the score without the bias. For ties the lower expert is chosen. " +
+		"With groups, the experts are divided into that many groups of equal size. The score of a group is its greatest score + bias (max, DeepSeek-V2) or the sum of its two greatest (top2, DeepSeek-V3). " +
+		"Outside the top_groups best groups, score + bias counts as 0, and ties are resolved as by torch.topk, as in transformers. " +
+		"norm: the chosen weights are divided by their sum + 1e-20. Finally, all weights are multiplied by scale.",
 	Params: []ir.ParamDef{
 		param("logits", "f32[T, E]", value),
-		optional(param("bias", "[E], added to scores for the choice only; 0 when absent", weight)),
+		optional(param("bias", "[E], added to scores only to choose experts; default: 0", weight)),
 	},
 	Attrs: []ir.AttrDef{
-		{Name: "top_k", Kind: ir.IntAttr, Required: true, Doc: "experts of a row"},
-		{Name: "score", Kind: ir.WordAttr, Words: []string{"softmax", "sigmoid", "softmax_topk", "sparsemixer"}, Default: "softmax", Doc: "how logits become scores"},
-		{Name: "jitter", Kind: ir.FloatAttr, Default: 0.01, Doc: "of sparsemixer: half the relative distance of what is near"},
+		{Name: "top_k", Kind: ir.IntAttr, Required: true, Doc: "experts per row"},
+		{Name: "score", Kind: ir.WordAttr, Words: []string{"softmax", "sigmoid", "softmax_topk", "sparsemixer"}, Default: "softmax", Doc: "how scores are computed from logits"},
+		{Name: "jitter", Kind: ir.FloatAttr, Default: 0.01, Doc: "with sparsemixer: half the relative distance of near logits"},
 		{Name: "norm", Kind: ir.BoolAttr, Doc: "the weights of a row sum to 1 before scale"},
 		{Name: "scale", Kind: ir.FloatAttr, Default: 1.0, Doc: "factor on the weights"},
-		{Name: "groups", Kind: ir.IntAttr, Default: 0, Doc: "runs of experts of which a row uses some; 0: no runs"},
-		{Name: "top_groups", Kind: ir.IntAttr, Default: 0, Doc: "runs that a row uses"},
-		{Name: "group_score", Kind: ir.WordAttr, Words: []string{"max", "top2"}, Default: "max", Doc: "the worth of a run"},
+		{Name: "groups", Kind: ir.IntAttr, Default: 0, Doc: "number of expert groups; 0: no groups"},
+		{Name: "top_groups", Kind: ir.IntAttr, Default: 0, Doc: "groups per row"},
+		{Name: "group_score", Kind: ir.WordAttr, Words: []string{"max", "top2"}, Default: "max", Doc: "score of a group"},
 	},
 	Traits: ir.RowWise,
 	Infer:  inferRoute,
@@ -72,11 +74,11 @@ func inferRoute(o *ir.Op) ([]ir.Type, error) {
 	}
 	switch {
 	case groups < 1 || experts%groups != 0:
-		return nil, fmt.Errorf("%d experts do not divide into groups=%d", experts, groups)
+		return nil, fmt.Errorf("%d experts are not divisible by groups=%d", experts, groups)
 	case top < 1 || top > groups:
 		return nil, fmt.Errorf("top_groups=%d of groups=%d, expected 1 to %d", top, groups, groups)
 	case k > experts/groups*top:
-		return nil, fmt.Errorf("top_k=%d but top_groups=%d hold %d experts", k, top, experts/groups*top)
+		return nil, fmt.Errorf("top_k=%d but top_groups=%d contain only %d experts", k, top, experts/groups*top)
 	case o.Word("group_score") == "top2" && experts/groups < 2:
 		return nil, fmt.Errorf("group_score=top2 with groups of one expert")
 	case o.Word("score") == "softmax_topk":
@@ -85,7 +87,7 @@ func inferRoute(o *ir.Op) ([]ir.Type, error) {
 	return one(x, nil)
 }
 
-// routeRow turns the logits of one row into weights in place.
+// routeRow replaces the logits of one row by weights.
 func routeRow(o *ir.Op, x, bias []float64) {
 	switch o.Word("score") {
 	case "softmax":
@@ -148,8 +150,8 @@ func limitGroups(o *ir.Op, choice []float64) {
 	}
 }
 
-// greatest returns the places of the n greatest entries; of equal ones the
-// first come first. NaN counts as less than any number.
+// greatest returns the indices of the n greatest elements. Ties are in index order; NaN
+// counts as less than any number.
 func greatest(x []float64, n int) []int {
 	order := make([]int, len(x))
 	for i := range order {

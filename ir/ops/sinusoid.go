@@ -8,18 +8,18 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Sinusoid makes fixed position embeddings.
+// Sinusoid computes fixed position embeddings.
 var Sinusoid = &ir.OpDef{
 	Name: "sinusoid",
-	Doc: "Sines and cosines of dim/2 angles (Vaswani et al. 2017, §3.5). half: all sines, then all cosines; pairs: sine and cosine of each angle in turn. " +
-		"Angle c is (pos + offset) · 10000^(−c/(dim/2 − 1)), factor and product rounded to float32 (half_minus_1: fairseq, M2M-100), " +
+	Doc: "Sines and cosines of dim/2 angles (Vaswani et al. 2017, §3.5). half: all sines, then all cosines. pairs: sine and cosine of each angle alternate. " +
+		"Angle c is (pos + offset) · 10000^(−c/(dim/2 − 1)), with factor and product rounded to float32 (half_minus_1: fairseq, M2M-100), " +
 		"or (pos + offset) / 10000^(2c/dim) (dim: the paper, Marian, BART).",
 	Params: []ir.ParamDef{param("pos", "i32[T]", value)},
 	Attrs: []ir.AttrDef{
 		{Name: "dim", Kind: ir.IntAttr, Required: true, Doc: "columns; even"},
 		{Name: "offset", Kind: ir.IntAttr, Default: 0, Doc: "added to positions (2 in M2M-100)"},
 		{Name: "layout", Kind: ir.WordAttr, Words: []string{"half", "pairs"}, Default: "half", Doc: "order of columns"},
-		{Name: "exponent", Kind: ir.WordAttr, Words: []string{"half_minus_1", "dim"}, Default: "half_minus_1", Doc: "which angles"},
+		{Name: "exponent", Kind: ir.WordAttr, Words: []string{"half_minus_1", "dim"}, Default: "half_minus_1", Doc: "exponent of the frequencies"},
 	},
 	Traits: ir.RowWise,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {
@@ -52,7 +52,7 @@ var Sinusoid = &ir.OpDef{
 	},
 }
 
-// sinusoidAngle is angle c of a position, the offset added.
+// sinusoidAngle returns angle c of a position, with the offset added.
 func sinusoidAngle(o *ir.Op, pos, c int, freqs []float32) float64 {
 	if o.Word("exponent") == "dim" {
 		return float64(pos) / math.Pow(10000, 2*float64(c)/float64(o.Int("dim")))
@@ -60,8 +60,8 @@ func sinusoidAngle(o *ir.Op, pos, c int, freqs []float32) float64 {
 	return float64(float32(pos) * freqs[c])
 }
 
-// SinusoidFreqs returns the dim/2 factors of the positions, in the float32
-// arithmetic of transformers for half_minus_1.
+// SinusoidFreqs returns the dim/2 factors of the positions. For half_minus_1 they are in
+// the float32 arithmetic of transformers.
 func SinusoidFreqs(o *ir.Op) []float32 {
 	half := o.Int("dim") / 2
 	out := make([]float32, half)

@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Softmax is the normalized exponential of each row.
+// Softmax is the softmax of each row.
 var Softmax = &ir.OpDef{
 	Name:   "softmax",
 	Doc:    "y = exp(x − max x) / Σ exp(x − max x), row by row",
@@ -23,8 +23,8 @@ var Softmax = &ir.OpDef{
 	},
 }
 
-// SoftmaxRow turns scores into their softmax in place; −∞ is masked out. At
-// least one score must be finite.
+// SoftmaxRow replaces scores by their softmax; −∞ is masked out. At least one score must
+// be finite.
 func SoftmaxRow(x []float64) {
 	top := math.Inf(-1)
 	for _, v := range x {
@@ -38,10 +38,10 @@ func SoftmaxRow(x []float64) {
 	scaleBy(x, 1/sum)
 }
 
-// Argmax finds the greatest entry of each row.
+// Argmax returns the column of the greatest element of each row.
 var Argmax = &ir.OpDef{
 	Name:   "argmax",
-	Doc:    "The column of each row's greatest entry; the first one when several are equal.",
+	Doc:    "The column of each row's greatest element; for ties the first one.",
 	Params: []ir.ParamDef{param("x", "f32[T, D]", value)},
 	Traits: ir.RowWise,
 	Infer: func(o *ir.Op) ([]ir.Type, error) {

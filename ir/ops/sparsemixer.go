@@ -4,11 +4,11 @@ import (
 	"math"
 )
 
-// sparseMixerRow turns the logits of one row into the weights of two experts
-// in place (SparseMixer-v2, Liu et al. 2024, arXiv 2409.12136, as Phi-3.5-MoE
-// computes it): each is the greatest of those left, and weighs its softmax
-// over the ones that are near it. Near is less than 2·jitter away, relative to
-// the greater of the one's magnitude and the best logit.
+// sparseMixerRow replaces the logits of one row by the weights of two experts
+// (SparseMixer-v2, Liu et al. 2024, arXiv:2409.12136, as in Phi-3.5-MoE). Each expert is
+// the one with the greatest remaining logit. Its weight is its softmax over the remaining
+// logits near it. A logit is near if its distance is less than 2·jitter, relative to the
+// maximum of its own magnitude and the best logit.
 func sparseMixerRow(x []float64, jitter float64) {
 	weights := map[int]float64{}
 	for range 2 {

@@ -1,12 +1,12 @@
-// Package ops is the table of all operations: what each takes, what it
-// yields, and what it means in real numbers. docs/ops.md is generated from it.
+// Package ops defines the table of all ops: their arguments, their results and their
+// semantics over real numbers. docs/ops.md is generated from it.
 package ops
 
 import "github.com/iflowc/iflowc/ir"
 
 //go:generate go run ../../tools/gen/opdoc -o ../../docs/ops.md
 
-// Table lists every op that iflowc knows.
+// Table lists all ops.
 var Table = ir.OpSet{
 	ir.Repeat, ir.Fuse, ir.Par,
 

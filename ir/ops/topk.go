@@ -2,11 +2,11 @@ package ops
 
 import "math"
 
-// torchTopK returns the places of the k greatest entries; of equal ones those
-// that torch.topk takes on a CPU, which selects by quickselect with a median of
-// three as the pivot (libstdc++'s std::nth_element). Experts of excluded groups
-// all count as 0, and where an expert in use counts as less, it matters which of
-// them is taken instead. NaN counts as less than any number.
+// torchTopK returns the indices of the k greatest elements. Ties are resolved like
+// torch.topk on a CPU, which uses quickselect with a median-of-three pivot (libstdc++'s
+// std::nth_element). Experts of excluded groups all have score 0. If an expert in use has
+// a negative score, the order of these ties decides which expert replaces it. NaN counts
+// as less than any number.
 func torchTopK(x []float64, k int) []int {
 	s := selection{at: make([]int, len(x)), x: make([]float64, len(x))}
 	for i, v := range x {
@@ -30,7 +30,7 @@ func torchTopK(x []float64, k int) []int {
 	return s.at[:k]
 }
 
-// A selection is the order of x so far.
+// A selection is a partial order of x.
 type selection struct {
 	at []int
 	x  []float64
@@ -39,14 +39,14 @@ type selection struct {
 func (s *selection) before(i, j int) bool { return s.x[s.at[i]] > s.x[s.at[j]] }
 func (s *selection) swap(i, j int)        { s.at[i], s.at[j] = s.at[j], s.at[i] }
 
-// partition puts the median of three in front, and then what is before it, and
-// gives where the rest begins.
+// partition moves the median of three to the front, then the elements before it, and
+// returns the start of the rest.
 func (s *selection) partition(lo, hi int) int {
 	a, b, c := lo+1, lo+(hi-lo)/2, hi-1
 	if !s.before(a, b) {
 		a, b = b, a
 	}
-	switch { // a stands before b, or beside it
+	switch { // here a does not follow b
 	case s.before(b, c):
 		s.swap(lo, b)
 	case s.before(a, c):

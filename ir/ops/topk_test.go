@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTorchTopK: indices that torch.topk (torch 2.9.1, on a CPU) gives of
-// numbers with many equal ones.
+// TestTorchTopK compares with the indices of torch.topk (torch 2.9.1, on a CPU) for
+// numbers with many ties.
 func TestTorchTopK(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

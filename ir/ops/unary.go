@@ -7,10 +7,10 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// pointwise are the traits of what works on elements one by one.
+// pointwise is the set of traits of elementwise ops.
 const pointwise = ir.Elementwise | ir.RowWise | ir.TileLocal
 
-// unary makes the definition of an elementwise op of one argument.
+// unary returns the definition of an elementwise op of one argument.
 func unary(name, doc, expr string, f func(x float64) float64) *ir.OpDef {
 	return unaryAttr(name, doc, expr, nil, func(_ *ir.Op, x float64) float64 { return f(x) })
 }
@@ -35,7 +35,7 @@ func number(name, doc string) ir.AttrDef {
 	return ir.AttrDef{Name: name, Kind: ir.FloatAttr, Required: true, Doc: doc}
 }
 
-// perLayer lets a number be a list, one for each iteration of a repeat.
+// perLayer makes a number attribute accept a list, one number per iteration of a repeat.
 func perLayer(d ir.AttrDef) ir.AttrDef { d.Kind = ir.PerLayerFloat; return d }
 
 // Elementwise ops of one argument with attributes.

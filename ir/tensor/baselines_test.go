@@ -25,9 +25,10 @@ func baselineValues(outliers bool) []float32 {
 	return out
 }
 
-// At equal bytes no type errs more than llama.cpp's by gguf-py's reference
-// encoders, whose errors tools/gen/reference/block_errors.py wrote down; and the
-// plain rule on q4_b32 and q8_b32t2 is theirs of q4_1 and q8_0.
+// TestNoWorseThanBaselines checks that no type has a larger error than llama.cpp's type
+// of the same size, as encoded by gguf-py's reference encoders and measured by
+// tools/gen/reference/block_errors.py. The plain rule on q4_b32 and q8_b32t2 must have
+// the error of q4_1 and q8_0.
 func TestNoWorseThanBaselines(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/ggml_errors.json")
@@ -44,7 +45,7 @@ func TestNoWorseThanBaselines(t *testing.T) {
 		for _, c := range []struct {
 			ours   DType
 			theirs string
-			same   bool // the same rule, so the same error
+			same   bool // same rule, same error
 		}{
 			{Q8B32T2, "q8_0", true}, {Q5B64, "q5_0", false}, {Q4B32, "q4_1", true}, {Q4B64, "q4_0", false},
 		} {

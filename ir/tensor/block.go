@@ -6,15 +6,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
-// A plane holds some bits of every code of a block, packed from the low bit of
-// each byte: code i has its bits at bit i·bits of the plane.
+// A plane holds some bits of every code of a block, packed from the low bit of each
+// byte: code i is at bit i·bits of the plane.
 type plane struct {
 	bits  uint // 1, 2, 4 or 8
-	shift uint // where the bits stand in the code
+	shift uint // position of the bits in the code
 }
 
-// An affineLayout describes a block type whose values are base + scale·code.
-// Stored as f16 base, f16 scale, then the planes, high bits first.
+// An affineLayout describes a block type with values base + scale·code. A block is
+// stored as f16 base, f16 scale, then the planes, high bits first.
 type affineLayout struct {
 	maxCode int  // codes are 0…maxCode
 	cells   bool // rule B: codes are cells of the range, values their centers
@@ -22,8 +22,8 @@ type affineLayout struct {
 	planes  []plane
 }
 
-// affine lists the affine block types (Inferflow's block structures; the
-// byte order is theirs, the order within a pair is the report's).
+// affine lists the affine block types: Inferflow's block structures with its byte order.
+// The order within a pair is that of the report.
 var affine = [dtype.Count]*affineLayout{
 	Q8B32:  {maxCode: 255, planes: []plane{{8, 0}}},
 	Q8B64:  {maxCode: 255, planes: []plane{{8, 0}}},
@@ -37,12 +37,12 @@ var affine = [dtype.Count]*affineLayout{
 	Q2B32:  {maxCode: 3, cells: true, planes: []plane{{2, 0}}},
 }
 
-// affineHead is the size of base and scale in front of the codes.
+// affineHead is the size in bytes of base and scale before the codes.
 const affineHead = 4
 
-// MaxCode returns the largest code of a block type iflowc computes with: values are
-// base + scale·code with codes 0…MaxCode. It is 0 for other types; for
-// q8_b32t2, whose codes are signed, it is 255 with 128 standing for zero.
+// MaxCode returns the largest code of a block type for computation: values are
+// base + scale·code with codes 0…MaxCode. For q8_b32t2, which has signed codes, it is
+// 255, and 128 is the code of zero. For other types it is 0.
 func MaxCode(d DType) int {
 	if d == Q8B32T2 {
 		return 255
@@ -53,13 +53,12 @@ func MaxCode(d DType) int {
 	return 0
 }
 
-// HasBase reports whether the blocks of a type iflowc computes with store a base
-// beside the scale.
+// HasBase reports whether the blocks of a type store a base besides the scale.
 func HasBase(d DType) bool { return affine[d] != nil }
 
-// BlockCodes unpacks one block: the codes (len(codes) = Block()) and the f16
-// bits of scale and base. The codes of q8_b32t2 are returned plus 128, and its
-// base as 0. It panics for types without codes of that form.
+// BlockCodes unpacks one block into codes (len(codes) = Block()) and the f16 bits of
+// scale and base. The codes of q8_b32t2 are returned plus 128, with base 0. It panics
+// for types without such codes.
 func BlockCodes(d DType, block []byte, codes []uint8) (scale, base uint16) {
 	if d == Q8B32T2 {
 		for i, c := range block[2 : 2+len(codes)] {
@@ -76,13 +75,13 @@ func BlockCodes(d DType, block []byte, codes []uint8) (scale, base uint16) {
 }
 
 // PutBlockCodes stores one block of a type with base and scale: the inverse of
-// BlockCodes. Codes are 0…MaxCode, Block of them; they are overwritten.
+// BlockCodes. The Block() codes are 0…MaxCode and are overwritten.
 func PutBlockCodes(d DType, block []byte, scale, base uint16, codes []uint8) {
 	affine[d].putBlock(block, scale, base, codes)
 }
 
-// putBlock stores one block of an affine type. codes is overwritten when the
-// type stores pairs.
+// putBlock stores one block of an affine type. It overwrites codes if the type stores
+// pairs.
 func (l *affineLayout) putBlock(block []byte, scale, base uint16, codes []uint8) {
 	binary.LittleEndian.PutUint16(block, base)
 	binary.LittleEndian.PutUint16(block[2:], scale)
@@ -113,7 +112,7 @@ func (l *affineLayout) unpack(data []byte, codes []uint8) {
 	}
 	if l.paired {
 		for i := len(stored) - 1; i >= 0; i-- {
-			// Pairs of 121 and more are never written; a damaged file may hold them.
+			// Values above 120 are never written, but a damaged file may contain them.
 			v := min(stored[i], 120)
 			codes[2*i], codes[2*i+1] = v/11, v%11
 		}

@@ -45,8 +45,8 @@ func meanError(a, b []float32) float64 {
 	return sum / float64(len(a))
 }
 
-// The report's Table 2: twelve weights as one block at 4, 3 and 3.5 bits, all
-// by its equations 1 to 3.
+// TestReportExample checks the report's Table 2: twelve weights as one block at 4, 3 and
+// 3.5 bits, by equations 1 to 3.
 func TestReportExample(t *testing.T) {
 	t.Parallel()
 	w := []float32{-1, -0.9, -0.6, -0.4, -0.2, 0, 0.1, 0.5, 0.7, 1, 1.3, 1.5}
@@ -107,7 +107,8 @@ func TestBitsPerWeight(t *testing.T) {
 	}
 }
 
-// Every pair of eleven levels survives its seven bits, in split storage.
+// TestEveryQ3HPair checks that every pair of eleven levels survives storage in seven
+// bits.
 func TestEveryQ3HPair(t *testing.T) {
 	t.Parallel()
 	l := affine[Q3HB64]
@@ -135,8 +136,8 @@ func TestEveryQ3HPair(t *testing.T) {
 	}
 }
 
-// ramp returns codes 0, 1, …, maxCode, 0, … exactly: base −2, scale ½ (rule A),
-// or cell centers of the same scale (rule B).
+// ramp returns exact values with codes 0, 1, …, maxCode, 0, …: base −2 and scale ½ (rule
+// A), or cell centers of the same scale (rule B).
 func ramp(dt DType) []float32 {
 	src := make([]float32, dt.Block())
 	for i := range src {
@@ -199,8 +200,9 @@ func gaussian(n int, seed int64) []float32 {
 	return x
 }
 
-// By the plain rules values come back within half a step of the stored scale, plus what rounding
-// scale and base to f16 costs at the ends of the range.
+// TestRoundTripBound checks that values encoded by the plain rules differ by at most half
+// a step of the stored scale, plus the f16 rounding of scale and base at the ends of the
+// range.
 func TestRoundTripBound(t *testing.T) {
 	t.Parallel()
 	src := gaussian(64*200, 1)
@@ -224,7 +226,7 @@ func TestRoundTripBound(t *testing.T) {
 	}
 }
 
-// The codes are the best for the stored scale and base.
+// TestCodesAreNearest checks that the codes are optimal for the stored scale and base.
 func TestCodesAreNearest(t *testing.T) {
 	t.Parallel()
 	src := gaussian(64*50, 2)

@@ -8,9 +8,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
-// Decode writes the float32 values of stored elements of any type: the exact
-// dequantization of its published formula, evaluated in float32. len(dst) is
-// the number of elements and must be whole blocks filling src exactly.
+// Decode decodes stored elements of any type to float32: the exact dequantization of the
+// published formula, evaluated in float32. len(dst) is the number of elements. It
+// returns an error unless src is whole blocks of exactly that many elements.
 func Decode(dst []float32, dt DType, src []byte) error {
 	if err := checkSizes("decode", dt, len(dst), len(src)); err != nil {
 		return err
@@ -112,8 +112,8 @@ var blockDecoders = [dtype.Count]blockDecoder{
 
 func f16At(b []byte) float32 { return F16ToF32(binary.LittleEndian.Uint16(b)) }
 
-// The explicit float32 conversions of products keep every decoder from being
-// compiled to fused multiply-adds on some targets: all give the same bits.
+// The explicit float32 conversions of products prevent fused multiply-adds, so that
+// all targets return the same bits.
 
 func decodeAffine(dst []float32, dt DType, src []byte) {
 	var buf [64]uint8

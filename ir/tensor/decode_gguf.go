@@ -2,8 +2,8 @@ package tensor
 
 import "encoding/binary"
 
-// The GGUF types without super-blocks: 32 elements; the low nibbles hold the
-// first half of a block, the high nibbles the second (ggml's block_q4_0 etc.).
+// The GGUF types without super-blocks have blocks of 32 elements. The low nibbles hold
+// the first half of a block, the high nibbles the second (ggml's block_q4_0 etc.).
 
 // decodeQ4_0: f16 d, 16 B nibbles; x = d·(q − 8).
 func decodeQ4_0(dst []float32, _ DType, src []byte) {

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// The GGUF types whose codes stand for levels of a table: 4-bit levels placed
-// for normally distributed weights, microscaled 4-bit floats, and ternary ones.
+// The GGUF types with codes for levels of a table: 4-bit levels for normally distributed
+// weights, microscaled 4-bit floats, and ternary levels.
 
 // iq4Levels are ggml's kvalues_iq4nl.
 var iq4Levels = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
@@ -15,15 +15,15 @@ var iq4Levels = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38
 // fraction (OCP Microscaling Formats 1.0, §5.3.3).
 var mxfp4Levels = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
-// levels looks 16 bytes of nibbles up: low ones first.
+// levels looks up the levels of 16 bytes of nibbles, low nibbles first.
 func levels(dst *[32]int8, nibbles []byte, table *[16]int8) {
 	for i, b := range nibbles[:16] {
 		dst[i], dst[i+16] = table[b&15], table[b>>4]
 	}
 }
 
-// signedCodes reads blocks of 32 whose values are a scale times small signed
-// numbers: block sub of an iq4_nl, iq4_xs or mxfp4 block.
+// signedCodes decodes blocks of 32 with values scale·code, where codes are small signed
+// integers: block sub of an iq4_nl, iq4_xs or mxfp4 block.
 func signedCodes(codes *[32]int8, src []byte, st DType, sub int) (scale float32) {
 	switch st {
 	case GIQ4NL: // f16 d, 16 B nibbles
@@ -35,7 +35,7 @@ func signedCodes(codes *[32]int8, src []byte, st DType, sub int) (scale float32)
 		levels(codes, src[8+16*sub:], &iq4Levels)
 		return f16At(src) * float32(int(low)|int(high)<<4-32)
 	}
-	levels(codes, src[1:], &mxfp4Levels) // u8 exponent, 16 B nibbles; the scale is half of 2^(e−127), for the levels are doubled
+	levels(codes, src[1:], &mxfp4Levels) // u8 exponent, 16 B nibbles; the scale is half of 2^(e−127), because the levels are doubled
 	return float32(math.Ldexp(1, int(src[0])-128))
 }
 
@@ -49,7 +49,7 @@ func decodeLevels(dst []float32, dt DType, src []byte) {
 	}
 }
 
-// ternaryCodes reads a block of 256 codes 0, 1, 2 that stand for −1, 0, 1.
+// ternaryCodes decodes a block of 256 codes 0, 1, 2, which mean −1, 0, 1.
 func ternaryCodes(codes *[256]uint8, src []byte, st DType) (scale uint16) {
 	if st == GTQ2 { // 64 B of two-bit codes, f16 d
 		for i, b := range src[:64] {
@@ -59,9 +59,9 @@ func ternaryCodes(codes *[256]uint8, src []byte, st DType) (scale uint16) {
 		}
 		return binary.LittleEndian.Uint16(src[64:])
 	}
-	// tq1_0: 48 B of five ternary digits each, 4 B of four, f16 d. A byte holds
-	// digits as a fraction of 3⁵: digit n is what 3ⁿ times the byte, modulo 256,
-	// carries over 256 when tripled.
+	// tq1_0: 48 B of five ternary digits each, 4 B of four digits, f16 d. A byte is a
+	// fraction of 3⁵: digit n is the integer part of 3/256 times (3ⁿ times the byte,
+	// modulo 256).
 	at := 0
 	for _, run := range []struct{ from, bytes, digits int }{{0, 32, 5}, {32, 16, 5}, {48, 4, 4}} {
 		power := uint8(1)
@@ -84,9 +84,8 @@ func decodeTernary(dst []float32, dt DType, src []byte) {
 	}
 }
 
-// recodeLevels keeps the levels as codes of q8_b32t2. Scales that f16 does not
-// hold are rounded to it; where one is out of its range the values are encoded
-// anew.
+// recodeLevels stores the levels as codes of q8_b32t2. Scales are rounded to f16. If a
+// scale is outside the range of f16, the values are encoded again.
 func recodeLevels(dst []byte, dt DType, src []byte, st DType) {
 	var codes [32]int8
 	size := dt.BlockBytes()
@@ -108,7 +107,7 @@ func recodeLevels(dst []byte, dt DType, src []byte, st DType) {
 	}
 }
 
-// recodeTernary keeps ternary codes in q2_b32: base −d, scale d.
+// recodeTernary stores ternary codes in q2_b32 with base −d and scale d.
 func recodeTernary(dst []byte, dt DType, src []byte, st DType) {
 	var codes [256]uint8
 	scale := ternaryCodes(&codes, src, st)

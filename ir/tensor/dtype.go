@@ -1,10 +1,10 @@
-// Package tensor holds what the compiler needs to know of data: the exact bytes
-// of block-quantized types, host tensors and weight transforms.
+// Package tensor defines the byte formats of block-quantized types, host tensors and
+// weight transforms.
 package tensor
 
 import "github.com/iflowc/iflowc/runtime/artifact/dtype"
 
-// A DType is an element type, as dtype.Type has them.
+// A DType is an element type; it is an alias of dtype.Type.
 type DType = dtype.Type
 
 // The element types; see package dtype.
@@ -53,5 +53,5 @@ const (
 	A8B64 = dtype.A8B64
 )
 
-// ParseDType reads a type's name or one of its aliases, in any case.
+// ParseDType returns the type with the given name or alias, case-insensitively.
 func ParseDType(s string) (DType, bool) { return dtype.Parse(s) }

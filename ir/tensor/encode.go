@@ -8,32 +8,29 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
-// Encode writes values in a plain float type, a block type that iflowc computes
-// with, or an activation type, rounding as the type demands. len(src) must be
-// whole blocks filling dst exactly. The types only read from GGUF files and the
-// integer types are refused.
+// Encode encodes values in a plain float type, a block type for computation, or an
+// activation type. It returns an error unless src is whole blocks that fill dst exactly.
+// Integer types and types that are only read from GGUF files are errors.
 //
-// Scales and bases are stored as f16, and the codes are the nearest to the
-// value under the stored scale and base, not under the exact ones. The scale
-// and the base of a block type are searched for: the squared error of a block,
-// as Decode gives it back, is never larger than EncodePlain's. Values that are
-// not finite, or beyond what f16 scales reach, saturate; NaN counts as 0.
+// Scales and bases are stored as f16. The codes are the nearest ones for the stored scale
+// and base, not for the exact ones. For block types, Encode searches for a scale and base
+// with a squared error after Decode of at most that of EncodePlain. Infinite values and
+// values beyond the range of f16 scales saturate; NaN counts as 0.
 func Encode(dst []byte, dt DType, src []float32) error {
 	return encodeRows(dst, dt, src, rounding{})
 }
 
-// EncodePlain is Encode without the search: rules A and B by the book (scale
-// and base from the block's extremes). It is what kernels do that store keys
-// and values.
+// EncodePlain is Encode without the search: rule A or B applied to the block's minimum
+// and maximum. Kernels use it to store the KV cache.
 func EncodePlain(dst []byte, dt DType, src []float32) error {
 	return encodeRows(dst, dt, src, rounding{plain: true})
 }
 
-// EncodeWeighted is Encode with the squared error of column c counted
-// importance[c] times, such as the mean square of the activation that the
-// column meets in calibration text. src is whole rows of len(importance)
-// columns, each whole blocks; the numbers must be finite and not negative. A
-// block whose importances are all 0, and an empty importance, count evenly.
+// EncodeWeighted is Encode with squared errors weighted by column. importance[c] is the
+// weight of column c, such as its mean squared activation on calibration text. src is
+// whole rows of len(importance) columns, each a whole number of blocks. Weights must be
+// finite and non-negative. If all weights of a block are 0, or importance is empty, all
+// columns have equal weight.
 func EncodeWeighted(dst []byte, dt DType, src, importance []float32) error {
 	cols := len(importance)
 	if cols == 0 {
@@ -43,7 +40,7 @@ func EncodeWeighted(dst []byte, dt DType, src, importance []float32) error {
 		return err
 	}
 	if len(src)%cols != 0 || cols%dt.Block() != 0 {
-		return fmt.Errorf("encode %s: %d values are no whole rows of %d columns of importance, or those no whole blocks", dt, len(src), cols)
+		return fmt.Errorf("encode %s: %d values are not whole rows of %d columns of importance, or the columns are not whole blocks", dt, len(src), cols)
 	}
 	for c, w := range importance {
 		if !(w >= 0 && w <= math.MaxFloat32) {
@@ -59,10 +56,10 @@ func EncodeWeighted(dst []byte, dt DType, src, importance []float32) error {
 	return nil
 }
 
-// rounding says how a block type's scale and base are chosen.
+// rounding selects how a block type's scale and base are computed.
 type rounding struct {
-	plain      bool      // from the extremes alone
-	importance []float32 // weights of the squared error, one a value; nil: all equal
+	plain      bool      // only from minimum and maximum
+	importance []float32 // weights of the squared error, one per value; nil: all equal
 }
 
 func encodeRows(dst []byte, dt DType, src []float32, how rounding) error {
@@ -75,7 +72,7 @@ func encodeRows(dst []byte, dt DType, src []float32, how rounding) error {
 	}
 	f := blockEncoders[dt]
 	if f == nil {
-		return fmt.Errorf("encode: values cannot be written as %s; types that can: f32, f16, bf16, f64 and iflowc's block types", dt)
+		return fmt.Errorf("encode: cannot encode %s; want f32, f16, bf16, f64 or one of iflowc's block types", dt)
 	}
 	block, size := dt.Block(), dt.BlockBytes()
 	for at := 0; len(src) > 0; at += block {
@@ -89,7 +86,7 @@ func encodeRows(dst []byte, dt DType, src []float32, how rounding) error {
 	return nil
 }
 
-// CanEncode reports whether Encode writes the type.
+// CanEncode reports whether Encode supports the type.
 func CanEncode(dt DType) bool {
 	return dt < dtype.Count && (plainEncoders[dt] != nil || blockEncoders[dt] != nil)
 }
@@ -126,11 +123,10 @@ var blockEncoders = [dtype.Count]blockEncoder{
 	Q8B32T2: encodeSigned, A8B32: encodeActivation, A8B64: encodeActivation,
 }
 
-// encodeActivation is what quantize_act computes, in float32 and in this
-// order so that a kernel can give the same bits: scale = absmax/127, code =
-// round-to-even(x · (127/absmax)). A block whose 127/absmax is not finite
-// (absmax 0 or below 2⁻¹²¹) has codes 0; NaN counts as 0 and infinities as the
-// largest finite number.
+// encodeActivation computes quantize_act in float32 and in this order, so that kernels
+// can return the same bits: scale = absmax/127, code = round-to-even(x · (127/absmax)).
+// If 127/absmax of a block is not finite (absmax 0 or below 2⁻¹²¹), its codes are 0. NaN
+// counts as 0 and infinities as the largest finite number.
 func encodeActivation(dst []byte, _ DType, src []float32, _ rounding) {
 	var top float32
 	for _, x := range src {
@@ -154,12 +150,13 @@ func encodeActivation(dst []byte, _ DType, src []float32, _ rounding) {
 	binary.LittleEndian.PutUint32(dst[len(src):], math.Float32bits(top/127))
 }
 
-// finiteBlock returns the block with NaN as 0 and infinities as the largest
-// float32: the block itself unless it has any, then a copy in buf.
+// finiteBlock returns the block with NaN replaced by 0 and infinities by the largest
+// float32. The result is the block itself if all values are finite, otherwise a copy in
+// buf.
 func finiteBlock(src []float32, buf *[64]float32) []float32 {
 	var probe float32
 	for _, x := range src {
-		probe += x - x // NaN as soon as one is not finite
+		probe += x - x // NaN if one value is not finite
 	}
 	if probe == probe {
 		return src
@@ -173,7 +170,7 @@ func finiteBlock(src []float32, buf *[64]float32) []float32 {
 	return buf[:len(src)]
 }
 
-// saturateF16 rounds to f16 within its finite range.
+// saturateF16 rounds to f16, clamped to its finite range.
 func saturateF16(x float64) uint16 {
 	return F32ToF16(float32(max(-MaxF16, min(MaxF16, x))))
 }

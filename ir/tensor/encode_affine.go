@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// A blockFit is a way to store one block: the stored numbers, and their
-// squared error, weighted by importance, as Decode gives the values back.
+// A blockFit is a candidate encoding of one block: the stored numbers, and their squared
+// error after Decode, weighted by importance.
 type blockFit struct {
 	scale, base uint16
 	err         float64
 	codes       [64]uint8
 }
 
-// encodeAffine starts from rule A (report eq. 1 and 3: scale =
-// (max−min)/maxCode, base = min) or rule B (scale = (max−min)/(maxCode+1),
-// base = min + scale/2, the centers of equal cells) and searches on.
+// encodeAffine starts from rule A (report eq. 1 and 3: scale = (max−min)/maxCode, base =
+// min) or rule B (scale = (max−min)/(maxCode+1), base = min + scale/2, the centers of
+// equal cells), then searches for a better scale and base.
 func encodeAffine(dst []byte, dt DType, src []float32, how rounding) {
 	l := affine[dt]
 	var clean [64]float32
@@ -32,8 +32,8 @@ func encodeAffine(dst []byte, dt DType, src []float32, how rounding) {
 	l.putBlock(dst, best.scale, best.base, best.codes[:len(src)])
 }
 
-// fit chooses scale and base of a block of finite values by the type's rule,
-// as f16 bits, both finite.
+// fit returns scale and base of a block of finite values by the type's rule, as finite
+// f16 bits.
 func (l *affineLayout) fit(src []float32) (scale, base uint16) {
 	low, high := extremes(src)
 	if l.cells {
@@ -56,8 +56,8 @@ func extremes(src []float32) (low, high float64) {
 	return float64(lo), float64(hi)
 }
 
-// round returns the values the nearest codes under the fit's scale and base, and
-// measures the error.
+// round assigns each value its nearest code under the fit's scale and base, and computes
+// the error.
 func (f *blockFit) round(src, importance []float32, maxCode int) {
 	scale, base := F16ToF32(f.scale), F16ToF32(f.base)
 	s, b := float64(scale), float64(base)
@@ -80,7 +80,7 @@ func nearestCode(x, scale, base float64, maxCode int) uint8 {
 	if scale == 0 {
 		return 0
 	}
-	q := (x-base)/scale + 0.5 // at least 0 below, so that conversion rounds down
+	q := (x-base)/scale + 0.5 // clamped to at least 0 below, so that the conversion rounds down
 	if q >= float64(maxCode) {
 		return uint8(maxCode)
 	}
@@ -90,24 +90,23 @@ func nearestCode(x, scale, base float64, maxCode int) uint8 {
 	return 0
 }
 
-// cuts are how far the lower and the upper end of the grid are moved into the
-// range of the values, in steps. Half a step is where the outermost code stands
-// in the middle of what it must represent; the others are other phases of the
-// grid, of which the luckiest is kept.
+// cuts are the distances, in steps, by which the lower and the upper end of the grid are
+// moved inside the range of the values. At half a step the outermost code is the center
+// of its values. The other cuts try other phases of the grid; search keeps the best.
 var cuts = [...]struct{ lower, upper float32 }{{0, 0}, {0.3, 0.3}, {0.6, 0.6}, {0.1, 0.5}, {0.5, 0.1}}
 
-// A grid is a candidate: value = origin + step·code, in units of rule A's step
-// above the block's minimum.
+// A grid is a candidate value = origin + step·code, in units of rule A's step above the
+// block's minimum.
 type grid struct{ origin, step float32 }
 
-// search looks for a better scale and base: the grid whose ends are moved by
-// each of the cuts is fitted by least squares to the codes it gives, the best
-// of these is refitted until it settles, and what remains after rounding to
-// f16 replaces best if its true error is smaller.
+// search looks for a better scale and base. For each of the cuts it moves the ends of the
+// grid and fits the grid to the resulting codes by least squares. It refits the best
+// candidate until it converges and rounds it to f16. The candidate replaces best if its
+// actual error is smaller.
 func (l *affineLayout) search(best *blockFit, src, importance []float32) {
 	low, high := extremes(src)
 	if high == low || high > MaxF16 || low < -MaxF16 {
-		return // nothing to divide, or saturated
+		return // all values are equal, or saturated
 	}
 	top := float32(l.maxCode)
 	unit := (high - low) / float64(l.maxCode)
@@ -133,25 +132,26 @@ func (l *affineLayout) search(best *blockFit, src, importance []float32) {
 	best.improve(chosen.stored(mean, low, unit), src, importance, l.maxCode)
 }
 
-// stored returns the grid as f16 numbers.
+// stored returns the grid rounded to f16.
 func (g grid) stored(meanCode float32, low, unit float64) (f blockFit) {
 	f.scale = saturateF16(float64(g.step) * unit)
-	// The base makes up for the rounding of the scale at the mean code.
+	// The base compensates for the rounding of the scale at the mean code.
 	lost := float64(g.step)*unit - float64(F16ToF32(f.scale))
 	f.base = saturateF16(low + float64(g.origin)*unit + lost*float64(meanCode))
 	return f
 }
 
-// improve takes f where it has less error.
+// improve replaces best by f if f has a smaller error.
 func (best *blockFit) improve(f blockFit, src, importance []float32, maxCode int) {
 	if f.round(src, importance, maxCode); f.err < best.err {
 		*best = f
 	}
 }
 
-// searchLadders tries grids of which every few steps are a step of what the
-// block's first or second 32 values stand on already, as those of most files
-// with 4 or 5 bits a weight do: these values are then exact, or nearly.
+// searchLadders handles values that are already quantized, as in most files with 4 or 5
+// bits per weight. If the first or second 32 values of a block lie on a grid, it tries
+// grids with a step that divides that grid's step. These values are then exact, or nearly
+// exact.
 func (l *affineLayout) searchLadders(best *blockFit, src, importance []float32) {
 	low, high := extremes(src)
 	if high == low || high > MaxF16 || low < -MaxF16 {
@@ -163,7 +163,7 @@ func (l *affineLayout) searchLadders(best *blockFit, src, importance []float32) 
 		if step == 0 {
 			continue
 		}
-		most := int(float64(l.maxCode) * step / (high - low) * 1.03) // ends may be cut off a little
+		most := int(float64(l.maxCode) * step / (high - low) * 1.03) // the ends may be clipped slightly
 		for parts := most; parts > 0 && parts >= most-1; parts-- {
 			f := blockFit{scale: saturateF16(step / float64(parts))}
 			scale := float64(F16ToF32(f.scale))
@@ -184,18 +184,18 @@ func (l *affineLayout) searchLadders(best *blockFit, src, importance []float32) 
 	unit := (high - low) / float64(l.maxCode)
 	b.load(src, importance, low, unit)
 	g := grid{float32((float64(F16ToF32(best.base)) - low) / unit), float32(float64(F16ToF32(best.scale)) / unit)}
-	for range 2 { // exact values for less error of the others
+	for range 2 { // gives up exact values for a smaller error of the others
 		var mean float32
 		_, g, mean = b.refit(g, float32(l.maxCode))
 		best.improve(g.stored(mean, low, unit), src, importance, l.maxCode)
 	}
 }
 
-// ladder finds the lowest value and the distance of values that stand at whole
-// multiples of it, at most 31; step 0: these do not.
+// ladder returns the lowest value and the step of values that are base plus integer
+// multiples of the step, at most 31. It returns step 0 if there is no such step.
 func ladder(values []float32) (bottom, step float64) {
 	twice := false
-	for i := range 17 { // of 16 levels two of 17 values share one
+	for i := range 17 { // two of 17 values share one of 16 levels
 		for _, x := range values[:i] {
 			twice = twice || x == values[i]
 		}
@@ -226,8 +226,8 @@ func ladder(values []float32) (bottom, step float64) {
 	return low, step
 }
 
-// A fitBlock holds a block's values in steps of rule A above its minimum, 0 …
-// maxCode, so that float32 suffices whatever their size.
+// A fitBlock holds a block's values in steps of rule A above its minimum (0 … maxCode),
+// so that float32 is precise enough for values of any size.
 type fitBlock struct {
 	n      int
 	t, w   [64]float32
@@ -253,15 +253,15 @@ func (b *fitBlock) load(src, importance []float32, low, unit float64) {
 		return
 	}
 	for i, w := range importance {
-		b.w[i] = w / largest // at most 1, so that no sum overflows
+		b.w[i] = w / largest // at most 1, so that sums do not overflow
 		sum += b.w[i]
 	}
 	b.weight = sum
 }
 
-// refit returns the values their codes under g and solves for the grid that fits
-// these codes best: weighted linear regression of the values on the codes. The
-// residual is that of the codes, before they change with the new grid.
+// refit assigns codes under g and returns the grid that fits them best: weighted linear
+// regression of the values on the codes. The residual is that of these codes, before the
+// new grid changes them.
 func (b *fitBlock) refit(g grid, top float32) (residual float32, fit grid, meanCode float32) {
 	inverse := 1 / g.step
 	offset := 0.5 - g.origin*inverse
@@ -269,7 +269,7 @@ func (b *fitBlock) refit(g grid, top float32) (residual float32, fit grid, meanC
 	t, ws, last := b.t[:b.n], b.w[:b.n], int32(top)
 	for i, x := range t {
 		v := x*inverse + offset
-		q := float32(max(0, min(last, int32(v)))) // clamped as integers: no branches, which would be guessed wrong
+		q := float32(max(0, min(last, int32(v)))) // clamped as integers, without unpredictable branches
 		d := v - 0.5 - q
 		w := ws[i]
 		wq, wd := w*q, w*d

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// signedTops are the codes that a block's largest magnitude may get; those
-// above 127 are cut to it. The first is the plain rule. Neighboring scales
-// are other phases of the grid, of which the luckiest is kept.
+// signedTops are candidate codes for a block's largest magnitude. Codes above 127 are
+// clamped to 127. The first candidate is the plain rule; the others try other phases of
+// the grid.
 var signedTops = [...]float64{127, 127.3, 126.6, 126.2, 125.8, 125.4, 125}
 
-// encodeSigned: f16 scale = absmax/127 or near, codes −127…127.
+// encodeSigned stores an f16 scale, absmax/127 or near it, and codes −127…127.
 func encodeSigned(dst []byte, _ DType, src []float32, how rounding) {
 	var clean [64]float32
 	src = finiteBlock(src, &clean)
@@ -31,8 +31,8 @@ func encodeSigned(dst []byte, _ DType, src []float32, how rounding) {
 	copy(dst[2:], best.codes[:len(src)])
 }
 
-// roundSigned returns the values the nearest codes under the fit's scale, as
-// two's complement, and measures the error.
+// roundSigned assigns each value its nearest code under the fit's scale, in two's
+// complement, and computes the error.
 func (f *blockFit) roundSigned(src, importance []float32) {
 	scale := F16ToF32(f.scale)
 	inverse := 0.0

@@ -5,25 +5,26 @@ import (
 	"math"
 )
 
-// A Feedback makes later columns of a row make up for the rounding of earlier
-// ones. What rounding costs a product x·w is the square of e·x, so with the
-// second moments H = Σ xxᵀ of the inputs it is e·H·eᵀ; when column c has its
-// code, the columns behind it move to where that is least (Frantar et al. 2022,
-// "GPTQ", eq. 3, by the Cholesky form of §3.3). Columns interact within
-// diagonal squares of H.
+// A Feedback compensates the rounding errors of earlier columns of a row in later
+// columns. The error e of a row w causes the squared error (e·x)² of a product x·w. Over
+// all inputs this is e·H·eᵀ with the Hessian H = Σ xxᵀ. After column c is rounded, the
+// later columns move to the minimum of that error (Frantar et al. 2022, "GPTQ", eq. 3,
+// with the Cholesky form of §3.3). Only columns in the same diagonal square of H
+// interact.
 type Feedback struct {
 	cols, square int
-	follow       [][]float32 // of each square: row c says how far the columns behind c move for an error of 1
-	weight       []float32   // of each column's squared error, when those behind it make up for it
+	follow       [][]float32 // for each square: row c is the change of the later columns for an error of 1 in column c
+	weight       []float32   // weight of each column's squared error after compensation by later columns
 }
 
-// damping is the share of the mean diagonal added to it, so that directions the
-// calibration text hardly has do not carry errors away (GPTQ §3.3, step 3).
+// damping is the fraction of the mean diagonal that is added to the diagonal, so that
+// errors are not moved to directions that are rare in the calibration text (GPTQ §3.3,
+// step 3).
 const damping = 0.01
 
-// NewFeedback factors the second moments of cols inputs: square×square sums for
-// each run of that many columns, row-major, of which the upper triangle counts.
-// square is whole blocks of every type; the last square may be used in part.
+// NewFeedback factors the Hessian of cols inputs. moments holds one square×square matrix
+// per range of square columns, row-major; only the upper triangle is read. square is a
+// multiple of the block size of every type. The last square may be used in part.
 func NewFeedback(moments []float32, square, cols int) (*Feedback, error) {
 	if square <= 0 || square%64 != 0 || cols <= 0 {
 		return nil, fmt.Errorf("second moments in squares of %d for %d columns: expected whole blocks of 64", square, cols)
@@ -54,15 +55,15 @@ func NewFeedback(moments []float32, square, cols int) (*Feedback, error) {
 	return f, nil
 }
 
-// factor overwrites the upper triangle of h. With h = R·Rᵀ, R upper triangular,
-// and U = R⁻¹ it gives U[c][j]/U[c][c], and weights 1/U[c][c]².
+// factor overwrites the upper triangle of h. With h = R·Rᵀ, R upper triangular, and U =
+// R⁻¹ it returns U[c][j]/U[c][c], and sets weight to 1/U[c][c]².
 func factor(h []float64, n int, weight []float32) ([]float32, error) {
 	mean := 0.0
 	for i := range n {
 		mean += h[i*n+i] / float64(n)
 	}
 	if !(mean > 0) {
-		mean = 1 // nothing was seen: all columns alike
+		mean = 1 // no calibration data: all columns are equal
 	}
 	for i := range n {
 		h[i*n+i] += damping * mean
@@ -90,14 +91,14 @@ func factor(h []float64, n int, weight []float32) ([]float32, error) {
 		row[i] = inverse
 		weight[i] = float32(h[i*n+i] * h[i*n+i])
 		for j := i + 1; j < n; j++ {
-			out[i*n+j] = float32(row[j]) // U[i][j]/U[i][i]: the factor 1/R[i][i] of both falls out
+			out[i*n+j] = float32(row[j]) // U[i][j]/U[i][i]: the factor 1/R[i][i] cancels
 			row[j] *= inverse
 		}
 	}
 	return out, nil
 }
 
-// subtract takes factor·b from a, which is as long.
+// subtract subtracts factor·b from a, which has the same length.
 func subtract[T float32 | float64](a []T, factor T, b []T) {
 	a = a[:len(b)]
 	i := 0
@@ -129,18 +130,17 @@ func dot(a, b []float64) float64 {
 	return s0 + s1 + s2 + s3
 }
 
-// EncodeFeedback writes one row in a block type that iflowc computes with, like
-// EncodeWeighted, with each column's error made up for by those behind it. row
-// has the columns of f and is overwritten.
+// EncodeFeedback encodes one row in a block type, like EncodeWeighted, with the error of
+// each column compensated by later columns. row has the columns of f and is overwritten.
 func EncodeFeedback(dst []byte, dt DType, row []float32, f *Feedback) error {
 	if err := checkSizes("encode", dt, len(row), len(dst)); err != nil {
 		return err
 	}
 	if len(row) != f.cols {
-		return fmt.Errorf("encode %s: a row of %d columns, second moments of %d", dt, len(row), f.cols)
+		return fmt.Errorf("encode %s: row of %d columns, but second moments of %d", dt, len(row), f.cols)
 	}
 	if blockEncoders[dt] == nil || dt.IsActivation() {
-		return fmt.Errorf("encode: %s has no blocks of weights", dt)
+		return fmt.Errorf("encode: %s is not a block type for weights", dt)
 	}
 	block, size := dt.Block(), dt.BlockBytes()
 	for p, follow := range f.follow {
@@ -155,8 +155,8 @@ func EncodeFeedback(dst []byte, dt DType, row []float32, f *Feedback) error {
 	return nil
 }
 
-// block returns columns c … of a square their codes under the scale and base that
-// stand in out, one after the other, and moves the columns behind each.
+// block assigns columns c … of a square their codes under the scale and base in out, one
+// after the other, and updates the later columns after each.
 func (f *Feedback) block(out []byte, dt DType, w []float32, c int, follow []float32) {
 	var codes [64]uint8
 	n, block := len(w), dt.Block()

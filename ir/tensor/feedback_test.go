@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// correlated draws inputs in which few directions carry most, some columns far
-// more than others, and gives their second moments in squares.
+// correlated draws inputs with most of their energy in a few directions and columns of
+// different scales, and returns their second moments in squares.
 func correlated(r *rand.Rand, cols, square, rows int) (x [][]float32, moments []float32) {
 	const directions = 24
 	mix := make([]float64, directions*cols)
@@ -30,7 +30,7 @@ func correlated(r *rand.Rand, cols, square, rows int) (x [][]float32, moments []
 	}
 	parts := (cols + square - 1) / square
 	moments = make([]float32, parts*square*square)
-	for _, v := range x[:min(rows, 1000)] { // the others are for the test
+	for _, v := range x[:min(rows, 1000)] { // the rest is held out
 		for i := range cols {
 			for j := i; j < min(cols, (i/square+1)*square); j++ {
 				moments[i/square*square*square+i%square*square+j%square] += v[i] * v[j]
@@ -40,8 +40,8 @@ func correlated(r *rand.Rand, cols, square, rows int) (x [][]float32, moments []
 	return x, moments
 }
 
-// TestFeedback: the error of products on other inputs of the same kind is far
-// below that of rounding by importance alone, for every type.
+// TestFeedback checks, for every type, that the error of products on held-out inputs is
+// far below that of rounding weighted only by importance.
 func TestFeedback(t *testing.T) {
 	t.Parallel()
 	const cols, square = 320, 192
@@ -97,8 +97,8 @@ func matmulError(t *testing.T, dt DType, stored []byte, w []float32, xs [][]floa
 	return sum
 }
 
-// TestFeedbackIndependent: where columns have nothing to do with each other,
-// nothing moves, and the result is that of importance alone.
+// TestFeedbackIndependent checks that uncorrelated columns are not changed, so that the
+// result is that of importance alone.
 func TestFeedbackIndependent(t *testing.T) {
 	t.Parallel()
 	const cols = 128

@@ -5,7 +5,7 @@ import "math"
 // MaxF16 is the largest finite half-precision number.
 const MaxF16 = 65504
 
-// F16ToF32 widens an IEEE 754 binary16 number; every value is representable.
+// F16ToF32 converts an IEEE 754 binary16 number exactly.
 func F16ToF32(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	exp := uint32(h>>10) & 0x1f
@@ -20,8 +20,8 @@ func F16ToF32(h uint16) float32 {
 	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
 }
 
-// F32ToF16 rounds to the nearest binary16 number, ties to even. Numbers of
-// magnitude 65520 and more become infinity; NaN stays NaN (quiet).
+// F32ToF16 rounds to the nearest binary16 number, ties to even. Magnitudes of 65520 and
+// more become infinity; NaN stays NaN (quiet).
 func F32ToF16(f float32) uint16 {
 	b := math.Float32bits(f)
 	sign := uint16(b>>16) & 0x8000
@@ -41,11 +41,10 @@ func F32ToF16(f float32) uint16 {
 	return sign | uint16(s)
 }
 
-// BF16ToF32 widens a bfloat16 number; every value is representable.
+// BF16ToF32 converts a bfloat16 number exactly.
 func BF16ToF32(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
 
-// F32ToBF16 rounds to the nearest bfloat16 number, ties to even; NaN stays NaN
-// (quiet).
+// F32ToBF16 rounds to the nearest bfloat16 number, ties to even; NaN stays NaN (quiet).
 func F32ToBF16(f float32) uint16 {
 	b := math.Float32bits(f)
 	if b&0x7fffffff > 0x7f800000 {

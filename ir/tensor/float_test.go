@@ -43,7 +43,7 @@ func TestF16EveryValue(t *testing.T) {
 	}
 }
 
-// Halfway points between neighbors and their own neighbors decide rounding.
+// TestF16RoundsToNearestEven checks halfway points and their neighbors.
 func TestF16RoundsToNearestEven(t *testing.T) {
 	t.Parallel()
 	for h := range uint16(0x7c00) {

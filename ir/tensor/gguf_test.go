@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Every GGUF block type decodes bit for bit to what the reference decoder
-// gives (testdata/gguf_blocks.txt says which).
+// TestGGUFBlocksAgainstReference checks that every GGUF block type decodes to the exact
+// bits of the reference decoder named in testdata/gguf_blocks.txt.
 func TestGGUFBlocksAgainstReference(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/gguf_blocks.txt")

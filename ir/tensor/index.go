@@ -6,22 +6,21 @@ import (
 	"strconv"
 )
 
-// An Index is a whole number that picks an element of an array weight or state,
-// or stands in the name of a stored tensor: a constant, or a formula over other
-// indices, such as 2*i+1. Those are of the enclosing repeat and par regions, or
-// in a name the element's own. An Index is never changed once it is made.
+// An Index is an integer expression that selects an element of an array weight or state,
+// or occurs in the name of a stored tensor. It is a constant or a formula over variables,
+// such as 2*i+1. The variables are the indices of the enclosing repeat and par regions,
+// or, in a name, the indices of the weight's element. An Index is immutable.
 type Index struct {
 	Op   IndexOp
-	N    int    // IndexConst: the number; IndexVar: which of the other indices, 0 for i
-	X, Y *Index // operands of the others
+	N    int    // IndexConst: the value; IndexVar: the number of the variable, 0 for i
+	X, Y *Index // operands of the other operations
 }
 
-// IndexOp is what an Index computes.
+// An IndexOp is the operation of an Index.
 type IndexOp byte
 
-// The operations of an Index. Both operands of / and % must be such that
-// every rounding rule gives the same: the first at least 0, the second
-// above 0.
+// The operations of an Index. The operands of / and % must be such that all rounding
+// rules agree: the first is at least 0, the second above 0.
 const (
 	IndexConst IndexOp = 0
 	IndexVar   IndexOp = 'i'
@@ -33,17 +32,17 @@ const (
 )
 
 const (
-	maxIndexOps   = 32            // operations of one index
-	maxIndexValue = math.MaxInt32 // of every intermediate result, which C computes in an int
+	maxIndexOps   = 32            // maximum number of operations of one index
+	maxIndexValue = math.MaxInt32 // maximum of every intermediate result, because C computes in an int
 )
 
 // ConstIndex returns the constant n.
 func ConstIndex(n int) Index { return Index{N: n} }
 
-// VarIndex is one of the other indices, counted from 0; it is written i, j, k, ….
+// VarIndex returns variable n, counted from 0; variables are written i, j, k, ….
 func VarIndex(n int) Index { return Index{Op: IndexVar, N: n} }
 
-// At returns the number that the index is where the other indices are those given.
+// At returns the value of the index for the given values of the variables.
 func (x Index) At(vars []int) (int, error) {
 	switch x.Op {
 	case IndexConst:
@@ -69,13 +68,13 @@ func (x Index) At(vars []int) (int, error) {
 	case IndexSub:
 		n = a - b
 	case IndexMul:
-		n = a * b // of two numbers of 32 bits
+		n = a * b // cannot overflow: both have 32 bits
 	case IndexDiv, IndexRem:
 		switch {
 		case b == 0:
 			return 0, fmt.Errorf("%s divides by zero", x)
 		case a < 0 || b < 0:
-			return 0, fmt.Errorf("%s divides %d by %d; only numbers from 0 on divide", x, a, b)
+			return 0, fmt.Errorf("%s divides %d by %d; want a non-negative dividend and a positive divisor", x, a, b)
 		case x.Op == IndexDiv:
 			n = a / b
 		default:
@@ -88,7 +87,7 @@ func (x Index) At(vars []int) (int, error) {
 	return n, nil
 }
 
-// Constant reports whether the index depends on no other index.
+// Constant reports whether the index contains no variable.
 func (x Index) Constant() bool {
 	switch x.Op {
 	case IndexConst:
@@ -99,7 +98,7 @@ func (x Index) Constant() bool {
 	return x.X.Constant() && x.Y.Constant()
 }
 
-// Reads reports whether the index depends on one of the others.
+// Reads reports whether the index contains variable n.
 func (x Index) Reads(n int) bool {
 	switch x.Op {
 	case IndexConst:
@@ -110,15 +109,14 @@ func (x Index) Reads(n int) bool {
 	return x.X.Reads(n) || x.Y.Reads(n)
 }
 
-// String returns the index as it stands in the IR, with no more brackets than it
-// needs.
+// String returns the index in IR syntax, with the minimum of parentheses.
 func (x Index) String() string { return x.Text(IndexName) }
 
-// IndexName returns the letter of index number n: i for 0.
+// IndexName returns the letter of variable n: i for 0.
 func IndexName(n int) string { return string(rune('i' + n)) }
 
-// Text writes the index with names of the caller's for the others. It is an
-// expression of C as well.
+// Text returns the index with the caller's names of variables. The result is also a C
+// expression.
 func (x Index) Text(name func(int) string) string {
 	switch x.Op {
 	case IndexConst:
@@ -136,7 +134,7 @@ func (x Index) Text(name func(int) string) string {
 	return a + string(rune(x.Op)) + b
 }
 
-// binds is how strongly the outermost operation holds its operands.
+// binds returns the precedence of the outermost operation.
 func (x Index) binds() int {
 	switch x.Op {
 	case IndexAdd, IndexSub:

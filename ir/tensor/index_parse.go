@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ParseIndex reads an index: whole numbers and the letters of other indices with
-// + - * / % and brackets. One without letters becomes the number that it is.
+// ParseIndex parses an index: integers and letters of variables with + - * / % and
+// parentheses. An index without variables is evaluated to a constant.
 func ParseIndex(text string) (Index, error) {
 	p := &indexParser{rest: text, left: maxIndexOps}
 	x := p.sum()
@@ -29,11 +29,11 @@ func ParseIndex(text string) (Index, error) {
 	return x, nil
 }
 
-// An indexParser reads an index from left to right. After an error it reads
-// nothing more.
+// An indexParser parses an index from left to right. After an error it reads no more
+// input.
 type indexParser struct {
 	rest string
-	left int // operations and brackets that there may still be
+	left int // remaining number of allowed operations and parentheses
 	err  error
 }
 
@@ -48,7 +48,7 @@ func (p *indexParser) expected(what string) {
 	p.rest = ""
 }
 
-// take takes one of the characters, or gives 0.
+// take consumes and returns one of the characters, or returns 0.
 func (p *indexParser) take(chars string) byte {
 	p.space()
 	if p.rest == "" || strings.IndexByte(chars, p.rest[0]) < 0 {
@@ -96,7 +96,7 @@ func (p *indexParser) operand() Index {
 	if n > 0 && word[0] <= '9' {
 		number, err := strconv.Atoi(word)
 		if err != nil || number > maxIndexValue {
-			p.err, p.rest = fmt.Errorf("%s is not a whole number up to %d", word, maxIndexValue), ""
+			p.err, p.rest = fmt.Errorf("%s is not an integer up to %d", word, maxIndexValue), ""
 			return Index{}
 		}
 		p.rest = p.rest[n:]

@@ -2,28 +2,27 @@ package tensor
 
 import "math"
 
-// OutlierGroup is the number of neighboring columns that are taken out
-// together: what one dot product of bytes covers.
+// OutlierGroup is the number of adjacent columns in an outlier group: the width of one
+// dot product of bytes.
 const OutlierGroup = 4
 
-// OutlierColumns are a group of columns of a row whose largest part is stored
-// beside the row's blocks: Scale·Codes[i] belongs to column OutlierGroup·Group + i.
+// An OutlierColumns is an outlier group of a row, stored besides the row's blocks:
+// Scale·Codes[i] belongs to column OutlierGroup·Group + i.
 type OutlierColumns struct {
 	Group int
 	Scale float32
 	Codes [OutlierGroup]int8
 }
 
-// TakeOutlierColumns does n times: of the group with the largest magnitude, the first
-// of equals, it takes the part that eight bits of its own hold, scale =
-// absmax/127 and codes = round-to-even(x · (127/absmax)), and leaves the
-// remainder in x. All in float32 and in this order, so that a kernel can give
-// the same bits. One column that is many times as large as its neighbors would
-// else take the range of its whole block (Dettmers et al. 2022, §3, multiply
-// such columns apart for the same reason). Groups of zeros, and those whose
-// 127/absmax is not finite, are left as they are with codes 0.
+// TakeOutlierColumns quantizes the n groups with the largest magnitudes separately. It
+// repeats n times: it selects the group with the largest magnitude (the first one for
+// ties), quantizes it to eight bits with scale = absmax/127 and codes =
+// round-to-even(x · (127/absmax)), and leaves the remainder in x. It computes in float32
+// in this order, so that kernels can return the same bits. Otherwise one outlier column
+// would determine the range of its whole block (Dettmers et al. 2022, §3). Groups of
+// zeros, and groups with a 127/absmax that is not finite, are unchanged and have codes 0.
 //
-// len(x) is whole groups. Values are finite; n is at least 0.
+// len(x) is a multiple of OutlierGroup. Values must be finite and n at least 0.
 func TakeOutlierColumns(x []float32, n int) []OutlierColumns {
 	out := make([]OutlierColumns, n)
 	for i := range out {

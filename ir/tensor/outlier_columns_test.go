@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTakeOutlierColumns checks that what is taken and what remains give the row
-// again, that the largest groups are taken, and how much finer a block becomes.
+// TestTakeOutlierColumns checks that outliers and remainder sum to the row, that the
+// largest groups are selected, and that the remaining block has a smaller error.
 func TestTakeOutlierColumns(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// squaredError returns the sum over the values, importance given or not.
+// squaredError returns the sum of squared errors, weighted by importance unless it is nil.
 func squaredError(a, b, importance []float32) float64 {
 	var sum float64
 	for i := range a {
@@ -23,8 +23,7 @@ func squaredError(a, b, importance []float32) float64 {
 	return sum
 }
 
-// shapes are the kinds of blocks that weights come in, and some that they do
-// not.
+// shapes are distributions of weights, and some unusual ones.
 var shapes = map[string]func(rng *rand.Rand) float32{
 	"gaussian": func(rng *rand.Rand) float32 { return float32(rng.NormFloat64() * 0.02) },
 	"outliers": withOutliers,
@@ -40,7 +39,7 @@ var shapes = map[string]func(rng *rand.Rand) float32{
 	"four bit": func(rng *rand.Rand) float32 { return -0.11 + float32(0.013*float32(rng.Intn(16))) },
 }
 
-// withOutliers is Gaussian with one value in fifty eight times as large.
+// withOutliers is Gaussian, with one of fifty values eight times as large.
 func withOutliers(rng *rand.Rand) float32 {
 	x := float32(rng.NormFloat64() * 0.02)
 	if rng.Intn(50) == 0 {
@@ -49,8 +48,8 @@ func withOutliers(rng *rand.Rand) float32 {
 	return x
 }
 
-// The search never gives a block a larger error than the plain rule, counted
-// as asked.
+// TestSearchIsNeverWorse checks that the search never has a larger error than the plain
+// rule, with and without importance.
 func TestSearchIsNeverWorse(t *testing.T) {
 	t.Parallel()
 	for name, shape := range shapes {
@@ -82,8 +81,8 @@ func TestSearchIsNeverWorse(t *testing.T) {
 	}
 }
 
-// Any float32 pattern, any importance: no panic, nothing infinite, and never
-// worse than plain.
+// TestSearchOnAnyBits checks arbitrary float32 bits and importances: no panic, no
+// infinite result, and never a larger error than the plain rule.
 func TestSearchOnAnyBits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -92,7 +91,7 @@ func TestSearchOnAnyBits(t *testing.T) {
 		for i := range src {
 			bits := rapid.Uint32().Draw(rt, "bits")
 			src[i] = math.Float32frombits(bits)
-			if common > 0 { // one exponent for all: blocks as they occur
+			if common > 0 { // one exponent for all values, as in real blocks
 				src[i] = math.Float32frombits(bits&0x80ffffff | common<<23&0x7f000000)
 			}
 			if x := src[i]; x-x != 0 {
@@ -122,8 +121,8 @@ func TestSearchOnAnyBits(t *testing.T) {
 	})
 }
 
-// What the search is for: less error than plain by a good part where codes are
-// few, and what importance is for: less error where it counts.
+// TestSearchGains checks that the search reduces the error of the plain rule for types
+// with few codes, and that importance reduces the weighted error.
 func TestSearchGains(t *testing.T) {
 	t.Parallel()
 	src := gaussian(1<<14, 6)
@@ -156,8 +155,8 @@ func TestSearchGains(t *testing.T) {
 	}
 }
 
-// Weights that were quantized before, each 32 on 16 levels of their own, keep
-// more in 64 columns than others: a third less squared error.
+// TestSearchOnLadders checks weights that are already quantized to 16 levels per 32
+// weights: the search reduces the squared error by a third in blocks of 64.
 func TestSearchOnLadders(t *testing.T) {
 	t.Parallel()
 	src := gaussian(1<<14, 8)
@@ -178,8 +177,8 @@ func TestSearchOnLadders(t *testing.T) {
 	}
 }
 
-// The order of the report's Table 3 as weight error, on Gaussian weights with
-// outliers; q8_b32t2 and q8_b32 share a place.
+// TestErrorOrdering checks the order of the report's Table 3 as weight error, on Gaussian
+// weights with outliers. q8_b32t2 and q8_b32 are in the same class.
 func TestErrorOrdering(t *testing.T) {
 	t.Parallel()
 	for name, shape := range map[string]func(*rand.Rand) float32{"gaussian": shapes["gaussian"], "outliers": withOutliers} {
@@ -216,7 +215,7 @@ func TestImportanceIsChecked(t *testing.T) {
 			t.Errorf("an importance of %v was taken", x)
 		}
 	}
-	// All zeros count evenly.
+	// If all weights are zero, the columns have equal weight.
 	rows := gaussian(64, 9)
 	if err := EncodeWeighted(dst, Q4B32, rows, make([]float32, 32)); err != nil {
 		t.Fatal(err)

@@ -13,8 +13,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
-// A SparseOutlier is what is added to an entry of a matrix that a block type
-// holds too coarsely.
+// A SparseOutlier is a correction that is added to an entry of a block-quantized matrix.
 type SparseOutlier struct {
 	Row, Col int
 	Value    float32
@@ -32,28 +31,29 @@ func SparseCount(rows, cols int, ratio float64) int {
 	return int(float64(rows) * float64(cols) * ratio)
 }
 
-// A Matrix gives the rows of a matrix: row fills x with row r. It may be called
-// by several goroutines at once.
+// A Matrix provides the rows of a matrix: Row fills x with row r. It may be called by
+// several goroutines concurrently.
 type Matrix struct {
 	Rows, Cols int
 	Row        func(r int, x []float32)
 }
 
-// EncodeSparse encodes a matrix whose columns are whole blocks of dt, row by
-// row, with n sparse outliers: entries kept in float32, as differences to what
-// the stored blocks hold there (the dense and sparse decomposition; Kim et al. 2023, SqueezeLLM, §4.2).
-// An entry is kept where that lowers the squared error most, importance (one a
-// column, or nil) counted: one by one, the entry farthest from its block's mean
-// leaves the block that gains most, which is then encoded for the others. So
-// the error falls with n, block by block and in sum. The outliers are in the
-// order of rows and columns; there are fewer than n where no block gains from
+// EncodeSparse encodes a matrix row by row with at most n sparse outliers. Columns must be
+// whole blocks of dt. Outliers are entries kept in float32, as differences to the decoded
+// blocks (dense-and-sparse decomposition; Kim et al. 2023, SqueezeLLM, §4.2).
+//
+// The entries are chosen one by one to reduce the squared error the most, weighted by
+// importance (one per column, or nil). Each time, the entry farthest from the mean of its
+// block is removed from the block with the largest gain, and that block is encoded again
+// without it. The error therefore never increases with n, in any block or in total. The
+// outliers are returned in row-major order. There are fewer than n if no block gains from
 // more.
 func EncodeSparse(dt DType, m Matrix, n int, importance []float32) ([]byte, []SparseOutlier, error) {
 	if !dt.IsBlock() || blockEncoders[dt] == nil || dt.IsActivation() || m.Rows < 1 || m.Cols < 1 || m.Cols%dt.Block() != 0 {
-		return nil, nil, fmt.Errorf("encode %s with sparse outliers: [%d, %d] is no matrix of whole blocks of a type of weights", dt, m.Rows, m.Cols)
+		return nil, nil, fmt.Errorf("encode %s with sparse outliers: [%d, %d] is not a matrix of whole blocks of a weight type", dt, m.Rows, m.Cols)
 	}
 	if m.Cols > MaxSparseCols {
-		return nil, nil, fmt.Errorf("encode %s with sparse outliers: %d columns, at most %d can have them", dt, m.Cols, MaxSparseCols)
+		return nil, nil, fmt.Errorf("encode %s with sparse outliers: %d columns, want at most %d", dt, m.Cols, MaxSparseCols)
 	}
 	if importance != nil && len(importance) != m.Cols {
 		return nil, nil, fmt.Errorf("encode %s with sparse outliers: importance of %d columns for %d", dt, len(importance), m.Cols)
@@ -70,11 +70,11 @@ func EncodeSparse(dt DType, m Matrix, n int, importance []float32) ([]byte, []Sp
 	return e.out, e.keep(n), nil
 }
 
-// A sparseBlock is a block and what keeping one more of its entries would gain.
+// A sparseBlock is a block with the gain of keeping one more of its entries.
 type sparseBlock struct {
-	kept []uint8 // outliers, in the order they left
-	err  float64 // squared error of the others
-	left float64 // what it falls to when next leaves; err if it does not fall
+	kept []uint8 // outliers, in order of removal
+	err  float64 // squared error of the remaining entries
+	left float64 // squared error after removing next; err if it does not decrease
 	next uint8
 }
 
@@ -83,15 +83,15 @@ type sparseEncoder struct {
 	m          Matrix
 	importance []float32
 	out        []byte
-	ahead      []byte // each block without its next entry, nil where nothing is kept
+	ahead      []byte // each block encoded without its next entry; nil if there is no gain
 	blocks     []sparseBlock
-	queue      []int // blocks that gain, the one that gains most first: a heap
+	queue      []int // heap of blocks with a gain, the largest gain first
 	row        []float32
-	at         int // which row that is
+	at         int // number of that row
 }
 
-// encodeAll encodes every block as it is, and measures what the first entry
-// kept would gain.
+// encodeAll encodes every block without outliers, and computes the gain of the first
+// entry to keep.
 func (e *sparseEncoder) encodeAll() {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -118,13 +118,13 @@ func (e *sparseEncoder) encodeAll() {
 	wg.Wait()
 }
 
-// block is where block i lies in out or ahead.
+// block returns the bytes of block i in out or ahead.
 func (e *sparseEncoder) block(of []byte, i int) []byte {
 	size := e.dt.BlockBytes()
 	return of[i*size : (i+1)*size]
 }
 
-// values returns block i of the row x that it lies in.
+// values returns block i of its row x.
 func (e *sparseEncoder) values(i int, x []float32) (src, importance []float32) {
 	b := e.dt.Block()
 	at := i % (e.m.Cols / b) * b
@@ -134,8 +134,8 @@ func (e *sparseEncoder) values(i int, x []float32) (src, importance []float32) {
 	return x[at : at+b], importance
 }
 
-// encode writes block i without what is kept of it to dst, and gives the
-// squared error of the rest.
+// encode encodes block i without its outliers to dst and returns the squared error of the
+// remaining entries.
 func (e *sparseEncoder) encode(i int, x []float32, dst []byte) float64 {
 	src, importance := e.values(i, x)
 	kept := e.blocks[i].kept
@@ -168,7 +168,7 @@ func (e *sparseEncoder) encode(i int, x []float32, dst []byte) float64 {
 	return sum
 }
 
-// restMean returns the mean of a block without some entries.
+// restMean returns the mean of a block without the kept entries.
 func restMean(src []float32, kept []uint8) float64 {
 	sum := 0.0
 	for c, x := range src {
@@ -179,7 +179,7 @@ func restMean(src []float32, kept []uint8) float64 {
 	return sum / float64(max(1, len(src)-len(kept)))
 }
 
-// look finds the entry of block i that would leave next, and what is left then.
+// look computes the next entry that block i would keep, and the error without it.
 func (e *sparseEncoder) look(i int, x []float32) {
 	b := &e.blocks[i]
 	src, _ := e.values(i, x)
@@ -201,10 +201,10 @@ func (e *sparseEncoder) look(i int, x []float32) {
 	b.kept = was
 }
 
-// gain is by how much the squared error falls when the next entry leaves.
+// gain returns the decrease of the squared error if the next entry is kept.
 func (b *sparseBlock) gain() float64 { return b.err - b.left }
 
-// keep takes n entries out, the one that gains most first.
+// keep removes n entries, always the one with the largest gain.
 func (e *sparseEncoder) keep(n int) []SparseOutlier {
 	for i := range e.blocks {
 		if e.blocks[i].gain() > 0 {
@@ -239,7 +239,7 @@ func (e *sparseEncoder) load(r int) {
 	}
 }
 
-// outliers returns the differences of what was kept to what the blocks hold there.
+// outliers returns the differences of the kept entries to the decoded blocks.
 func (e *sparseEncoder) outliers(touched map[int]bool) []SparseOutlier {
 	var out []SparseOutlier
 	var back [64]float32
@@ -264,7 +264,7 @@ func (e *sparseEncoder) outliers(touched map[int]bool) []SparseOutlier {
 	return out
 }
 
-// finite32 is x with NaN as 0 and infinities as the largest float32.
+// finite32 returns x, with 0 for NaN and the largest float32 for infinities.
 func finite32(x float32) float32 {
 	if x != x {
 		return 0
@@ -272,8 +272,8 @@ func finite32(x float32) float32 {
 	return max(-math.MaxFloat32, min(math.MaxFloat32, x))
 }
 
-// The queue is a heap of blocks by gain; equals in the order of the matrix, so
-// that the result does not hang on chance.
+// The queue is a heap of blocks by gain. Ties are in matrix order, so that the result is
+// deterministic.
 
 func (e *sparseEncoder) Len() int      { return len(e.queue) }
 func (e *sparseEncoder) Swap(i, j int) { e.queue[i], e.queue[j] = e.queue[j], e.queue[i] }
@@ -282,8 +282,8 @@ func (e *sparseEncoder) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(e.blocks[b].gain(), e.blocks[a].gain()), cmp.Compare(a, b)) < 0
 }
 
-// Push is never called: blocks only leave.
-func (e *sparseEncoder) Push(any) { panic("bug: a block joins the queue") }
+// Push panics: blocks are only removed.
+func (e *sparseEncoder) Push(any) { panic("bug: push to the queue of blocks") }
 
 // Pop removes the last block.
 func (e *sparseEncoder) Pop() any {

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// matrixOf is a matrix in memory.
+// matrixOf returns a Matrix of values in memory.
 func matrixOf(x []float32, cols int) Matrix {
 	return Matrix{Rows: len(x) / cols, Cols: cols, Row: func(r int, to []float32) { copy(to, x[r*cols:]) }}
 }
 
-// withSparse is what blocks and sparse outliers give back.
+// withSparse decodes blocks and adds sparse outliers.
 func withSparse(t *testing.T, dt DType, cols int, raw []byte, ds []SparseOutlier) []float32 {
 	t.Helper()
 	out := decode(t, dt, raw)
@@ -21,7 +21,8 @@ func withSparse(t *testing.T, dt DType, cols int, raw []byte, ds []SparseOutlier
 	return out
 }
 
-// More outliers never lose, and the kept entries come back to the last bits.
+// TestSparseErrorFalls checks that the error does not increase with the number of
+// outliers, and that kept entries are exact to the last bits.
 func TestSparseErrorFalls(t *testing.T) {
 	t.Parallel()
 	const rows, cols = 24, 256
@@ -82,8 +83,8 @@ func TestSparseErrorFalls(t *testing.T) {
 	}
 }
 
-// The same bytes whatever the goroutines do, and numbers that are none do no
-// harm.
+// TestSparseIsDeterministic checks that the result does not depend on the scheduling of
+// goroutines, and that NaN and infinities are handled.
 func TestSparseIsDeterministic(t *testing.T) {
 	t.Parallel()
 	src := gaussian(64*128, 8)

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// A Tensor is a host tensor of the interpreter. Values are always float64 in
-// row-major order; DType says what precision they are meant to have.
+// A Tensor is a host tensor of the interpreter. Values are float64 in row-major order;
+// DType is the precision that they represent.
 type Tensor struct {
 	DType DType
 	Shape []int
 	F     []float64
 }
 
-// New makes a tensor of zeros. A negative dimension is a bug of the caller.
+// New returns a tensor of zeros. It panics for a negative dimension.
 func New(dt DType, shape ...int) *Tensor {
 	n := 1
 	for _, d := range shape {
@@ -28,13 +28,13 @@ func New(dt DType, shape ...int) *Tensor {
 // Len returns the number of elements.
 func (t *Tensor) Len() int { return len(t.F) }
 
-// At reads the element at the given index, one number a dimension.
+// At returns the element at the given index, one number per dimension.
 func (t *Tensor) At(index ...int) float64 { return t.F[t.offset(index)] }
 
-// Set writes the element at the given index.
+// Set sets the element at the given index.
 func (t *Tensor) Set(v float64, index ...int) { t.F[t.offset(index)] = v }
 
-// Clone copies shape and values.
+// Clone returns a deep copy.
 func (t *Tensor) Clone() *Tensor {
 	return &Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), F: slices.Clone(t.F)}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/dtype"
 )
 
-// Lossless reports whether every value stored as src is exactly a value of dst,
-// and Transcode keeps it. float32 holds what any file type decodes to, but for
-// the wide integers and float64.
+// Lossless reports whether every value stored as src is exactly a value of dst and
+// Transcode preserves it. float32 represents the values of all file types, except wide
+// integers and float64.
 func Lossless(dst, src DType) bool {
 	if dst == src {
 		return true
@@ -24,19 +24,20 @@ func Lossless(dst, src DType) bool {
 	return ok && exact(src)
 }
 
-// exact leaves out the recoders that round scales.
+// exact reports whether the recoder of src does not round scales.
 func exact(src DType) bool {
 	return src != GQ4K && src != GQ5K && src != GIQ4XS && src != GMXFP4
 }
 
-// ComputeType returns the type a stored type is computed with when the user asked
-// for none: itself where iflowc computes with it, else the smallest type that
-// holds it without loss, else the closest block type of no less precision.
-// q4_k and q5_k keep their codes in q4_b32 and q5_b32 and only round the
-// products of scales to f16 (an error of at most 2⁻¹¹ of the block's range); the
-// other k-quants, whose scales are of 16 weights, become q8_b32t2, as do the
-// types of 4-bit levels, which are whole numbers there (an error of at most
-// 1/254 of the block's largest magnitude, a fraction of their own step).
+// ComputeType returns the type in which a stored type is computed by default: the type
+// itself if iflowc computes with it, otherwise the smallest type that holds it without
+// loss, otherwise the closest block type of at least the same precision.
+//
+// q4_k and q5_k keep their codes in q4_b32 and q5_b32; only the products of scales are
+// rounded to f16, with an error of at most 2⁻¹¹ of the block's range. The other k-quants
+// have scales of 16 weights and become q8_b32t2. The types with 4-bit levels also become
+// q8_b32t2, where the levels are integers. Their error is at most 1/254 of the block's
+// largest magnitude, a fraction of their own step.
 func ComputeType(stored DType) DType {
 	switch stored {
 	case GQ4_0, GQ4_1, GQ4K:
@@ -55,11 +56,11 @@ func ComputeType(stored DType) DType {
 
 type pair struct{ dst, src DType }
 
-// A recoder rewrites one block of src's type into blocks of dst's.
+// A recoder converts one block of type st to blocks of type dt.
 type recoder func(dst []byte, dt DType, src []byte, st DType)
 
-// recoders keep the stored codes instead of rounding values anew: encoding the
-// decoded values by rule A would choose other scales than the file's.
+// recoders preserve the stored codes. Encoding the decoded values by rule A would choose
+// other scales than those of the file.
 var recoders = map[pair]recoder{
 	{Q8B32T2, GQ8_0}: func(dst []byte, _ DType, src []byte, _ DType) { copy(dst, src) },
 	{Q8B32T2, GQ4_0}: recodeSigned, {Q8B32T2, GQ5_0}: recodeSigned,
@@ -73,13 +74,12 @@ var recoders = map[pair]recoder{
 	{Q2B32, GTQ1}: recodeTernary, {Q2B32, GTQ2}: recodeTernary,
 }
 
-// Transcode rewrites stored elements in another type: exact where Lossless
-// says so, else the decoded values are encoded by dt's rounding rule. Both
-// buffers must hold the same number of elements in whole blocks of both types.
+// Transcode converts stored elements to another type. It is exact if Lossless reports
+// true; otherwise the decoded values are encoded with dt's rounding rule. Both buffers
+// must hold the same number of elements in whole blocks of both types.
 //
-// The one limit of exactness is a q4_0 or q5_0 scale so large (8·|d| > 65504
-// or 16·|d| > 65504) that its offset is no f16 number; such a block is encoded
-// anew.
+// There is one exception to exactness: a q4_0 or q5_0 scale that is so large (8·|d| >
+// 65504 or 16·|d| > 65504) that its offset exceeds f16. Such a block is encoded again.
 func Transcode(dst []byte, dt DType, src []byte, st DType) error {
 	if st == Invalid || st >= dtype.Count {
 		return checkSizes("transcode", st, 0, 0)
@@ -105,7 +105,7 @@ func Transcode(dst []byte, dt DType, src []byte, st DType) error {
 	return transcodeValues(dst, dt, src, st, n)
 }
 
-// transcodeValues goes through float32 in pieces of whole blocks of any type.
+// transcodeValues converts via float32 in pieces of whole blocks of any type.
 func transcodeValues(dst []byte, dt DType, src []byte, st DType, n int) error {
 	var buf [256]float32
 	for n > 0 {
@@ -122,7 +122,7 @@ func transcodeValues(dst []byte, dt DType, src []byte, st DType, n int) error {
 	return nil
 }
 
-// ggmlCodes reads the codes and f16 numbers of q4_0, q4_1, q5_0 or q5_1; m is
+// ggmlCodes returns the codes and f16 numbers of a q4_0, q4_1, q5_0 or q5_1 block. m is
 // the offset of zero-based codes: the stored minimum, or −8·d or −16·d.
 func ggmlCodes(codes *[32]uint8, src []byte, st DType) (d uint16, m float64) {
 	d = binary.LittleEndian.Uint16(src)
@@ -174,8 +174,8 @@ func recodeSigned(dst []byte, _ DType, src []byte, st DType) {
 	}
 }
 
-// recodeK writes the eight sub-blocks of a q4_k or q5_k block as blocks with
-// the same codes; d·scale and dmin·min are rounded to f16.
+// recodeK stores the eight sub-blocks of a q4_k or q5_k block as blocks with the same
+// codes; d·scale and dmin·min are rounded to f16.
 func recodeK(dst []byte, dt DType, src []byte, st DType) {
 	d, dmin := float64(f16At(src)), float64(f16At(src[2:]))
 	low, high := src[16:], []byte(nil)

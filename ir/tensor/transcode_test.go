@@ -13,8 +13,8 @@ import (
 var fileTypes = []DType{F32, F16, BF16, F64, I8, I16, I32, I64, U8, Bool,
 	GQ4_0, GQ4_1, GQ5_0, GQ5_1, GQ8_0, GQ2K, GQ3K, GQ4K, GQ5K, GQ6K, GIQ4NL, GIQ4XS, GMXFP4, GTQ1, GTQ2}
 
-// randomBlocks makes stored bytes of n elements whose f16 and f32 fields are
-// ordinary numbers.
+// randomBlocks returns stored bytes of n elements with f16 and f32 fields of ordinary
+// size.
 func randomBlocks(dt DType, n int, seed int64) []byte {
 	rng := rand.New(rand.NewSource(seed))
 	src := make([]byte, dt.RowBytes(n))
@@ -35,7 +35,7 @@ func randomBlocks(dt DType, n int, seed int64) []byte {
 		switch dt {
 		case GMXFP4:
 			src[at] = 118 + src[at]%8
-		case GTQ2: // the code 3 is none of its
+		case GTQ2: // it has no code 3
 			for i := range 64 {
 				src[at+i] &= 0x55
 			}
@@ -85,8 +85,8 @@ func TestLosslessPairsAreExact(t *testing.T) {
 	}
 }
 
-// What a file's type is computed with when nothing was asked stays close to
-// the file's own values.
+// TestComputeTypeIsClose checks that the default type of computation stays close to the
+// values of the file.
 func TestComputeTypeIsClose(t *testing.T) {
 	t.Parallel()
 	for _, st := range fileTypes {

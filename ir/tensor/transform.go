@@ -8,43 +8,43 @@ import (
 	"strings"
 )
 
-// A Transform says how a weight's values come from stored tensors. It is a small
-// expression; the loader and the interpreter obey the same one.
+// A Transform is an expression that computes a weight's values from stored tensors. The
+// loader and the interpreter evaluate the same expression.
 //
 //	"model.layers.{i}.mlp.up_proj.weight"       a stored tensor (Op "source")
 //	concat(a, b, …)                             along rows (axis 0)
-//	interleave(a, b)                            16 rows of a, 16 of b, in turn (N a multiple of 16, else padded with zero rows at the end of each)
+//	interleave(a, b)                            alternately 16 rows of a and 16 of b; each operand is padded with zero rows to a multiple of 16
 //	rows(a, lo, hi)                             rows lo ≤ r < hi
 //	cols(a, lo, hi)                             columns lo ≤ c < hi of a matrix
-//	part_rows(a, n)  part_cols(a, n)            of n equal parts the one that the weight's last index chooses; with lo, hi, lo, hi, … for n, parts by bounds
-//	part_experts(@w, lo, hi, …)                 experts lo ≤ e < hi, by the index before the last one (the IR only, as the next two)
+//	part_rows(a, n)  part_cols(a, n)            one of n equal parts, selected by the weight's last index; with lo, hi, lo, hi, … in place of n, parts by bounds
+//	part_experts(@w, lo, hi, …)                 experts lo ≤ e < hi, selected by the index before the last one (like the next two, only in the IR)
 //	expert_rows(@w, …)  expert_cols(@w, …)      rows or columns of each expert, likewise
-//	transpose(a)                                of a matrix
+//	transpose(a)                                transposed matrix
 //	reshape(a, d0, d1, …)                       same elements, row-major
-//	permute_rows(a, heads, "gguf_rope")         undoes a published permutation
-//	group_rows(a, groups, group, lo, hi)        of each run of `group` rows, rows lo…hi (fused QKV grouped by KV head)
+//	permute_rows(a, heads, "gguf_rope")         inverts the row permutation of GGUF files
+//	group_rows(a, groups, group, lo, hi)        rows lo ≤ r < hi of each group of `group` rows (fused QKV grouped by KV head)
 //	scale(a, s)  add(a, s)                      elementwise, in float32
 //	l2norm_rows(a)                              each row divided by its L2 norm
 //	softplus(a)                                 log(1 + exp(x)) of each element
-//	exp(a)  sub(a, b)                           e to each element; a − b, element by element, in float32
-//	dot(a, b)                                   one element: the sum of the products of two vectors' elements
+//	exp(a)  sub(a, b)                           exp(x) of each element; a − b, elementwise, in float32
+//	dot(a, b)                                   dot product of two vectors, as one element
 //	fill(a, n)                                  the one element of a, n times
-//	@name                                       another weight of the module (Op "weight"; the IR only)
+//	@name                                       another weight of the module (Op "weight"; only in the IR)
 //	quantize(a, type)                           to a block or float type, by its rounding rule
 //	quantize_sparse(a, ratio, type)             to a block type, with this fraction of the entries as sparse float32 outliers (EncodeSparse)
 type Transform struct {
 	Op   string       `json:"op"`
-	Name string       `json:"name,omitempty"` // source: tensor name; {i}, {j}, {2*i+1} are of the weight's own indices
+	Name string       `json:"name,omitempty"` // source: tensor name, in which {i}, {j}, {2*i+1} are computed from the weight's indices
 	Args []*Transform `json:"args,omitempty"`
 	Nums []float64    `json:"nums,omitempty"` // the numbers of rows, cols, reshape, scale…
-	Type DType        `json:"type,omitempty"` // quantize: the target
-	Word string       `json:"word,omitempty"` // permute_rows: which permutation
+	Type DType        `json:"type,omitempty"` // quantize: target type
+	Word string       `json:"word,omitempty"` // permute_rows: name of the permutation
 }
 
-// Source returns the transform of a stored tensor.
+// Source returns a transform that reads a stored tensor.
 func Source(name string) *Transform { return &Transform{Op: "source", Name: name} }
 
-// String prints the transform as it stands in the IR.
+// String returns the transform in IR syntax.
 func (r *Transform) String() string {
 	switch r.Op {
 	case "source":
@@ -68,7 +68,7 @@ func (r *Transform) String() string {
 	return fmt.Sprintf("%s(%s)", r.Op, strings.Join(parts, ", "))
 }
 
-// Sources lists the stored tensors the transform reads, in order, with repeats.
+// Sources returns the stored tensors that the transform reads, in order, with repeats.
 func (r *Transform) Sources() []string {
 	if r.Op == "source" {
 		return []string{r.Name}
@@ -80,9 +80,8 @@ func (r *Transform) Sources() []string {
 	return out
 }
 
-// SourceName returns the stored tensor that a source of a transform names for an element
-// of a weight: {i}, {j}, {2*i+1} stand for numbers that follow from the element's
-// indices.
+// SourceName returns the name of the stored tensor for an element of a weight. In the
+// pattern, {i}, {j}, {2*i+1} are replaced by values computed from the element's indices.
 func SourceName(pattern string, index []int) (string, error) {
 	var b strings.Builder
 	err := eachHole(pattern, func(before string, x Index) error {
@@ -97,7 +96,7 @@ func SourceName(pattern string, index []int) (string, error) {
 	return b.String(), nil
 }
 
-// SourceIndices lists the indices that stand in the name of a source.
+// SourceIndices returns the indices in the name of a source.
 func SourceIndices(pattern string) ([]Index, error) {
 	var out []Index
 	err := eachHole(pattern, func(_ string, x Index) error {
@@ -110,8 +109,8 @@ func SourceIndices(pattern string) ([]Index, error) {
 	return out, nil
 }
 
-// eachHole calls f for each index in braces, with the text between it and the
-// one before, then rest with what follows the last.
+// eachHole calls f for each index in braces with the text before it, then rest with the
+// text after the last index.
 func eachHole(pattern string, f func(before string, x Index) error, rest func(text string)) error {
 	for {
 		before, after, found := strings.Cut(pattern, "{")
@@ -121,7 +120,7 @@ func eachHole(pattern string, f func(before string, x Index) error, rest func(te
 		}
 		text, after, closed := strings.Cut(after, "}")
 		if !closed {
-			return errors.New("a closing } is missing")
+			return errors.New("missing closing }")
 		}
 		x, err := ParseIndex(text)
 		if err == nil {
@@ -134,5 +133,5 @@ func eachHole(pattern string, f func(before string, x Index) error, rest func(te
 	}
 }
 
-// Softplus is log(1 + exp(x)), without overflow.
+// Softplus returns log(1 + exp(x)) without overflow.
 func Softplus(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

@@ -1,5 +1,5 @@
-// Package npz reads archives of NumPy arrays (numpy.savez, numpy.lib.format
-// versions 1 to 3): the reference values that models are compared with.
+// Package npz reads archives of NumPy arrays (numpy.savez, numpy.lib.format versions 1 to
+// 3), which hold the reference values for tests of models.
 package npz
 
 import (
@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// maxArray bounds one array of a dump, in bytes; hidden states of a prompt
-// have a few MB.
+// maxArray is the maximum size of one array in bytes; the hidden states of a prompt have
+// a few MB.
 const maxArray = 1 << 28
 
-// An Archive is an open archive; its arrays are read when asked for.
+// An Archive is an open archive. Arrays are read on demand.
 type Archive struct {
-	File    string // its name in errors
+	File    string // file name for error messages
 	zip     *zip.Reader
 	members map[string]*zip.File // by array name
 	close   func() error
@@ -32,7 +32,7 @@ type Array struct {
 	F     []float64
 }
 
-// Open opens an archive and reads its directory only.
+// Open opens an archive and reads its directory.
 func Open(file string) (*Archive, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -52,28 +52,28 @@ func Open(file string) (*Archive, error) {
 	return n, nil
 }
 
-// Read reads the directory of an archive of size bytes; file is its name in
-// errors.
+// Read reads the directory of an archive of size bytes; file is the file name for error
+// messages.
 func Read(file string, r io.ReaderAt, size int64) (*Archive, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
-		return nil, fmt.Errorf("%s: no .npz archive: %w; write one with numpy.savez", file, err)
+		return nil, fmt.Errorf("%s: not an .npz archive: %w; write one with numpy.savez", file, err)
 	}
 	n := &Archive{File: file, zip: z, members: map[string]*zip.File{}}
 	for _, m := range z.File {
 		name := strings.TrimSuffix(m.Name, ".npy")
 		if n.members[name] != nil {
-			return nil, fmt.Errorf("%s: array %q is there twice", file, name)
+			return nil, fmt.Errorf("%s: duplicate array %q", file, name)
 		}
 		n.members[name] = m
 	}
 	return n, nil
 }
 
-// Close ends the use of a file that Open opened.
+// Close closes the file that Open opened.
 func (n *Archive) Close() error { return n.close() }
 
-// Names lists the arrays in the order of the archive.
+// Names returns the names of the arrays in archive order.
 func (n *Archive) Names() []string {
 	var names []string
 	for _, m := range n.zip.File {
@@ -82,7 +82,7 @@ func (n *Archive) Names() []string {
 	return names
 }
 
-// First returns the first of the arrays that is there, or nil.
+// First returns the first of the named arrays that exists, or nil.
 func (n *Archive) First(names ...string) (*Array, error) {
 	for _, name := range names {
 		m := n.members[name]
@@ -110,7 +110,7 @@ func readMember(m *zip.File) (*Array, error) {
 		return nil, err
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, maxArray)) // grows with what is really there
+	data, err := io.ReadAll(io.LimitReader(r, maxArray)) // grows with the actual data
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +123,7 @@ var (
 	npyShape   = regexp.MustCompile(`'shape':\s*\(([^()]*)\)`)
 )
 
-// parseNPY reads the bytes of a .npy file: float32, float64 or int64, little
-// endian, in C order.
+// parseNPY parses a .npy file: float32, float64 or int64, little-endian, in C order.
 func parseNPY(data []byte) (*Array, error) {
 	header, data, err := npyHeader(data)
 	if err != nil {
@@ -139,7 +138,7 @@ func parseNPY(data []byte) (*Array, error) {
 	case !ok:
 		return nil, fmt.Errorf("type %q, want float32, float64 or int64, little endian (<f4, <f8, <i8)", descr[1])
 	case fortran[1] == "True":
-		return nil, fmt.Errorf("in Fortran order; save numpy.ascontiguousarray of it")
+		return nil, fmt.Errorf("in Fortran order; save the result of numpy.ascontiguousarray")
 	}
 	a, size := &Array{}, read.size
 	for s := range strings.SplitSeq(shape[1], ",") {
@@ -154,7 +153,7 @@ func parseNPY(data []byte) (*Array, error) {
 		size *= d
 	}
 	if size != len(data) {
-		return nil, fmt.Errorf("%d bytes of data, its shape (%s) says %d", len(data), shape[1], size)
+		return nil, fmt.Errorf("%d bytes of data, but shape (%s) needs %d", len(data), shape[1], size)
 	}
 	a.F = make([]float64, len(data)/read.size)
 	for i := range a.F {
@@ -163,10 +162,10 @@ func parseNPY(data []byte) (*Array, error) {
 	return a, nil
 }
 
-// npyHeader splits a .npy file into the text of its header and its data.
+// npyHeader splits a .npy file into its header text and its data.
 func npyHeader(data []byte) (string, []byte, error) {
 	if len(data) < 12 || string(data[:6]) != "\x93NUMPY" {
-		return "", nil, fmt.Errorf("no .npy file: it does not begin with \\x93NUMPY")
+		return "", nil, fmt.Errorf("not an .npy file: it does not start with \\x93NUMPY")
 	}
 	at, n := 10, int(binary.LittleEndian.Uint16(data[8:]))
 	if version := data[6]; version == 2 || version == 3 {
@@ -181,7 +180,7 @@ func npyHeader(data []byte) (string, []byte, error) {
 }
 
 type npyType struct {
-	size  int // bytes
+	size  int // in bytes
 	value func([]byte) float64
 }
 

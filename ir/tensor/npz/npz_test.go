@@ -10,7 +10,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor/npz/npztest"
 )
 
-// TestNPZ reads each type, stored and deflated, of one and of no dimension.
+// TestNPZ reads each type, stored and deflated, with one and with zero dimensions.
 func TestNPZ(t *testing.T) {
 	t.Parallel()
 	want := map[string]Array{
@@ -36,7 +36,7 @@ func TestNPZ(t *testing.T) {
 	}
 }
 
-// TestNPYRefuses: what is not such a file says what is wrong with it.
+// TestNPYRefuses checks the errors for invalid files.
 func TestNPYRefuses(t *testing.T) {
 	t.Parallel()
 	good := npztest.NPY("<f4", []int{2, 2}, []float64{1, 2, 3, 4})
@@ -45,7 +45,7 @@ func TestNPYRefuses(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{nil, "no .npy file"},
+		{nil, "not an .npy file"},
 		{good[:20], "header of"},
 		{good[:len(good)-1], "does not fit"},
 		{append(slices.Clone(good), 0), "17 bytes of data"},
@@ -64,7 +64,7 @@ func TestNPYRefuses(t *testing.T) {
 	}
 }
 
-// FuzzNPZ: whatever a file holds, reading it ends in arrays or an error.
+// FuzzNPZ checks that any file results in arrays or an error.
 func FuzzNPZ(f *testing.F) {
 	for _, data := range [][]byte{npztest.NPY("<f4", []int{2}, []float64{1, 2}), npztest.NPY("<i8", nil, []float64{3}), []byte("\x93NUMPY")} {
 		f.Add(data)

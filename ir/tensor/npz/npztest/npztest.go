@@ -1,4 +1,4 @@
-// Package npztest makes archives of NumPy arrays for tests.
+// Package npztest writes archives of NumPy arrays for tests.
 package npztest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// NPY is a .npy file of the values as numpy.save writes it.
+// NPY returns a .npy file of the values in the format of numpy.save.
 func NPY(descr string, shape []int, values []float64) []byte {
 	dims := ""
 	for _, d := range shape {
@@ -38,7 +38,7 @@ func NPY(descr string, shape []int, values []float64) []byte {
 	return out
 }
 
-// Write writes arrays to a file, stored and deflated by turns.
+// Write writes arrays to a file, alternately stored and deflated, and returns its path.
 func Write(t testing.TB, arrays map[string][]byte) string {
 	t.Helper()
 	var b bytes.Buffer
