@@ -32,7 +32,7 @@ func TestIndexErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
 		{"index letter", wrap("%y = matmul %x, @wl[a]"), `t.ir:14:21: index a: expected a number or i, j, … before "a"`},
-		{"index too large", wrap("%y = matmul %x, @wl[999999999999*i]"), "t.ir:14:21: index 999999999999 * i: 999999999999 is not a whole number up to 2147483647"},
+		{"index too large", wrap("%y = matmul %x, @wl[999999999999*i]"), "t.ir:14:21: index 999999999999 * i: 999999999999 is not an integer up to 2147483647"},
 		{"index by zero", wrap("%y = matmul %x, @wl[4/0]"), "index 4 / 0: 4/0 divides by zero"},
 		{"index negative", wrap("%y = matmul %x, @wl[1-2]"), "index 1 - 2: 1-2 is negative"},
 		{"index unfinished", wrap("%y = matmul %x, @wl[2*]"), "index 2 *: expected a number or i, j, … at its end"},
@@ -41,7 +41,7 @@ func TestIndexErrors(t *testing.T) {
 		{"index too long", wrap("%y = matmul %x, @wl[i" + strings.Repeat("+1", 40) + "]"), "more than 32 operations"},
 		{"index too deep", wrap("%y = matmul %x, @wl[" + strings.Repeat("(", 40) + "i" + strings.Repeat(")", 40) + "]"), "more than 32 operations"},
 		{"name's index", "module m {\nweight @a[2] : f32[8] from \"x.{2*}\"\n}", `tensor "x.{2*}": index 2*: expected a number or i, j, … at its end`},
-		{"name's brace", "module m {\nweight @a[2] : f32[8] from \"x.{i\"\n}", "a closing } is missing"},
+		{"name's brace", "module m {\nweight @a[2] : f32[8] from \"x.{i\"\n}", "missing closing }"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +69,7 @@ func TestVerifyIndices(t *testing.T) {
 		{"constant", wrap("%m = matmul %x, @wl[2+2]"), "@wl[4]: index 4 is outside 0..4"},
 		{"by zero", loop("0", "2", "%m = matmul %c, @wl[1/i]"), "@wl[1/i]: 1/i divides by zero"},
 		{"remainder by zero", loop("0", "2", "%m = matmul %c, @wl[i%0]"), "@wl[i%0]: i%0 divides by zero"},
-		{"of a negative number", loop("0", "2", "%m = matmul %c, @wl[(i-1)/2]"), "(i-1)/2 divides -1 by 2; only numbers from 0 on divide"},
+		{"of a negative number", loop("0", "2", "%m = matmul %c, @wl[(i-1)/2]"), "(i-1)/2 divides -1 by 2; want a non-negative dividend"},
 		{"overflow", loop("0", "2", "%m = matmul %c, @wl[1000000*1000000*i*0]"), "1000000*1000000 is 1000000000000, beyond 2147483647"},
 		{"outside", wrap("%m = matmul %x, @wl[2*i]"), "@wl[2*i]: i is index number 1, but there are only 0 here"},
 		{"letter", loop("0", "2", "%m = matmul %c, @wl[2*j]"), "j is index number 2, but there are only 1 here"},

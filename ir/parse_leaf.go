@@ -15,7 +15,7 @@ const maxSize = 1 << 31
 func (p *parser) int(at Pos, text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n > maxSize || n < -maxSize {
-		p.errs.addf(at, "%s is not a whole number up to %d", text, maxSize)
+		p.errs.addf(at, "%s is not an integer up to %d", text, maxSize)
 		return 0
 	}
 	return n

@@ -62,7 +62,7 @@ func TestParseErrors(t *testing.T) {
 		{"unknown attribute", wrap("%y = rmsnorm %x {epz=1}"), "t.ir:14:18: op rmsnorm: unknown attribute epz (did you mean eps?)"},
 		{"attribute twice", wrap("%y = rmsnorm %x {eps=1, eps=2}"), "t.ir:14:25: op rmsnorm: duplicate attribute eps"},
 		{"missing attribute", wrap("%y = rmsnorm %x"), "op rmsnorm: attribute eps is missing"},
-		{"fraction for integer", wrap("%y = rmsnorm %x {eps=1, heads=1.5}"), "1.5 is not a whole number"},
+		{"fraction for integer", wrap("%y = rmsnorm %x {eps=1, heads=1.5}"), "1.5 is not an integer"},
 		{"word for number", wrap("%y = rmsnorm %x {eps=small}"), "attribute eps: expected a number"},
 		{"wrong word", wrap("%c = rope_table %pos {dim=4}\n%y = rope %x, %c {heads=2, pairs=both}"), "unknown word both, expected one of half, adjacent"},
 		{"twice", wrap("%x = silu %x"), "t.ir:14:1: %x is defined twice, first at t.ir:13:5"},
@@ -87,7 +87,7 @@ func TestParseErrors(t *testing.T) {
 		{"weight twice", "module m {\nweight @a : f32[8]\nweight @a : f32[8]\n}", "t.ir:3:1: weight @a is declared twice"},
 		{"bad count", "module m {\nweight @a[3..3] : f32[8]\n}", "index range 3..3 is empty"},
 		{"bad size", "module m {\nweight @a : f32[0]\n}", "size 0 is not positive"},
-		{"huge size", "module m {\nweight @a : f32[99999999999999999999]\n}", "is not a whole number up to"},
+		{"huge size", "module m {\nweight @a : f32[99999999999999999999]\n}", "is not an integer up to"},
 		{"annotation bound", wrap("%y = silu %x !k(a, cols>=3: b)"), "annotation !k: bound on cols, expected rows or layer"},
 		{"nesting", "module m {\ngraph g () {\n" + strings.Repeat("fuse {\n", 100), "t.ir:65:6: brackets nest deeper than 64"},
 	} {

@@ -175,7 +175,7 @@ func TestDiffRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--ref", text}, "no .npz archive"},
+		{[]string{"--ref", text}, "not an .npz archive"},
 		{[]string{"--ref", filepath.Join(filepath.Dir(text), "none.npz")}, "none.npz"},
 		{[]string{"--ref", good, "--ids", "1,2,3"}, "want 3 tokens of 16 values"},
 		{[]string{"--ref", good, "--ids", "1,2,4000"}, "token id 4000"},

@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// attention returns the meaning of the op attention (ops.Attention): softmax over
-// the visible rows, head by head, token by token.
+// attention implements the op attention (ops.Attention): softmax over the visible rows,
+// per token and head.
 func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.Tensor, error) {
 	shape := ops.AttentionShapeOf(o)
 	q := args[0]
@@ -50,8 +50,8 @@ func (r *run) attention(o *ir.Op, name string, args []*tensor.Tensor) (*tensor.T
 	return out, nil
 }
 
-// score is one entry of the attention matrix before the softmax; distance is
-// the row's position less the token's.
+// score returns one attention score before the softmax; distance is the row's position
+// minus the token's.
 func score(o *ir.Op, shape ops.AttentionShape, q, k []float64, tpRank, head, distance int) float64 {
 	s := 0.0
 	for i := range q {
@@ -62,7 +62,7 @@ func score(o *ir.Op, shape ops.AttentionShape, q, k []float64, tpRank, head, dis
 		s = c * math.Tanh(s/c)
 	}
 	if slopes := o.Floats("alibi"); slopes != nil {
-		s += slopes[(tpRank*shape.Heads+head)%len(slopes)] * float64(distance) // of all ranks, or of this one
+		s += slopes[(tpRank*shape.Heads+head)%len(slopes)] * float64(distance) // the slopes of all ranks, or of this rank
 	}
 	return s
 }

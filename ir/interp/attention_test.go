@@ -11,8 +11,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// attend is attention over the rows of one sequence written another way: one
-// pass with a running maximum, per head.
+// attend is an independent implementation of attention over the rows of one sequence: a
+// single pass with a running maximum, per head.
 func attend(q, k, v *tensor.Tensor, heads, kvHeads int, scale, softcap float64, see func(t, u int) bool, bias func(h, t, u int) float64, sink []float64) []float64 {
 	dim, vdim := q.Shape[1]/heads, v.Shape[1]/kvHeads
 	var out []float64
@@ -117,7 +117,7 @@ yield %%a
 	}
 }
 
-// withTable gives one weight its values.
+// withTable replaces the values of one weight.
 type withTable struct {
 	interp.Weights
 	name  string
@@ -131,7 +131,7 @@ func (w withTable) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
 	return w.Weights.Weight(v, index)
 }
 
-// noise is a fixed matrix of float32 numbers in −1…1.
+// noise returns a fixed matrix of float32 numbers in −1…1.
 func noise(seed, rows, cols int) *tensor.Tensor {
 	out := tensor.New(tensor.F32, rows, cols)
 	for i := range out.F {
@@ -140,7 +140,8 @@ func noise(seed, rows, cols int) *tensor.Tensor {
 	return out
 }
 
-// State fields are rounded to their element type when written.
+// TestStateRounding checks that state fields are rounded to their element type when
+// written.
 func TestStateRounding(t *testing.T) {
 	t.Parallel()
 	m := parse(t, `module m {

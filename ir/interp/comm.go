@@ -8,22 +8,22 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A Comm is how the program of one rank reaches the other ranks of its model.
+// A Comm connects the program of one rank to the other ranks of its model.
 type Comm interface {
-	// Exchange gives the tensors of all ranks of the rank's tensor group, in
-	// order, its own included.
+	// Exchange returns the tensors of all ranks of the TP group in rank order, including
+	// the caller's own.
 	Exchange(mine *tensor.Tensor) ([]*tensor.Tensor, error)
 	Send(to int, x *tensor.Tensor) error
 	Recv(from int) (*tensor.Tensor, error)
 }
 
-// exchange runs a collective: inside a par region on the ranks' tensors, in
-// the program of one rank by the step's Comm.
+// exchange runs a collective: inside a par region on the ranks' tensors, in the program
+// of one rank through the step's Comm.
 func (r *run) exchange(o *ir.Op, own []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	comm := r.step.Comm
 	if comm == nil {
 		if o.Def.Attr("ranks") == nil || o.Has("ranks") && o.Int("ranks") != len(own) {
-			return nil, fmt.Errorf("the program of one rank of several: the step says nothing of how to reach the others")
+			return nil, fmt.Errorf("the program of one rank of several needs Step.Comm")
 		}
 		return o.Def.Eval(o, own)
 	}

@@ -23,7 +23,8 @@ yield %g
 }
 `
 
-// fakeComm is two other ranks that give what this one gives, once and twice.
+// fakeComm simulates a TP group in which all ranks have the same tensor, and a rank 2
+// that sends fixed rows.
 type fakeComm struct {
 	got    *tensor.Tensor
 	to     int
@@ -50,7 +51,7 @@ func (f *fakeComm) Recv(from int) (*tensor.Tensor, error) {
 	return x, nil
 }
 
-// TestProgramOfOneRank: exchanges outside of regions go by the step's Comm.
+// TestProgramOfOneRank checks that collectives outside regions use the step's Comm.
 func TestProgramOfOneRank(t *testing.T) {
 	t.Parallel()
 	m := parse(t, oneRank)
@@ -75,7 +76,7 @@ func TestProgramOfOneRank(t *testing.T) {
 	if _, err := interp.Run(m, "g", &interp.Step{IDs: []int{5, 6}, Comm: f}, unit, nil); err == nil || !strings.Contains(err.Error(), "2 ranks exchanged, expected 3") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := interp.Run(m, "g", &interp.Step{IDs: []int{5, 6}}, unit, nil); err == nil || !strings.Contains(err.Error(), "nothing of how to reach the others") {
+	if _, err := interp.Run(m, "g", &interp.Step{IDs: []int{5, 6}}, unit, nil); err == nil || !strings.Contains(err.Error(), "needs Step.Comm") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -94,7 +95,7 @@ yield %ids
 }
 `
 
-// TestUnequalParts: parts by bounds, with zeros behind the smaller ones.
+// TestUnequalParts checks parts by bounds, with zero padding of the smaller parts.
 func TestUnequalParts(t *testing.T) {
 	t.Parallel()
 	m := parse(t, unequalParts)

@@ -1,9 +1,8 @@
-// Package interp runs any module slowly and obviously, in float64. It says
-// what a graph means: passes and generated code are checked against it. It is
-// never a way to run a model.
+// Package interp is the reference interpreter of the IR. It runs any module in float64,
+// as simply as possible, and defines the semantics that passes and generated code are
+// tested against. It is too slow to serve a model.
 //
-// What is rounded is rounded because the graph says so: weights to their
-// declared element type, state fields to theirs, activations by quantize_act,
-// rotary angles as rope_table describes. Everything else is real arithmetic,
-// as near as float64 comes.
+// It rounds only where the graph requires it: weights and state fields to their declared
+// element type, activations in quantize_act, and rotary angles as rope_table describes.
+// All other arithmetic is float64.
 package interp

@@ -12,8 +12,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// The experts of gpt-oss, stored as one tensor of all experts with gate and up
-// in turns; the expected numbers are those of transformers 4.57.6.
+// TestExpertsOfGptOss checks the experts of gpt-oss, stored as one tensor of all experts
+// with gate and up interleaved, against transformers 4.57.6.
 func TestExpertsOfGptOss(t *testing.T) {
 	t.Parallel()
 	m := parse(t, `module m {
@@ -70,7 +70,8 @@ yield %y
 }
 `
 
-// Experts are what matmuls of each expert's weights, weighed and summed, give.
+// TestExpertsAreMatmuls checks that experts equals the weighted sum of each expert's
+// matmuls.
 func TestExpertsAreMatmuls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ act, experts, plain string }{
@@ -104,7 +105,7 @@ func TestExpertsAreMatmuls(t *testing.T) {
 	}
 }
 
-// oneExpert runs the network of one expert as plain ops.
+// oneExpert runs the network of one expert with plain ops.
 func oneExpert(t *testing.T, m *ir.Module, w interp.Weights, act, plain string, rounded bool, index []int, x *tensor.Tensor) *tensor.Tensor {
 	t.Helper()
 	round := "identity %x"
@@ -135,7 +136,8 @@ yield %y
 	}), nil)
 }
 
-// A limit of swiglu_oai, by hand: both halves are cut, the up from both sides.
+// TestSwigluLimit checks the limit of swiglu_oai by hand: gate is clamped above, up on
+// both sides.
 func TestSwigluLimit(t *testing.T) {
 	t.Parallel()
 	m := parse(t, `module m {

@@ -9,9 +9,9 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Run runs one step of a graph and gives its outputs in the order of its
-// yield. Rows that the step writes stay in st and are seen by later steps. The
-// module must pass ir.Verify. st may be nil where nothing is kept.
+// Run runs one step of a graph and returns its outputs in the order of its yield. The
+// rows that the step writes are stored in st for later steps. The module must pass
+// ir.Verify. st may be nil if no later step follows.
 func Run(m *ir.Module, graph string, step *Step, w Weights, st *States) ([]*tensor.Tensor, error) {
 	g := m.Graph(graph)
 	if g == nil {
@@ -51,16 +51,16 @@ type run struct {
 	step      *Step
 	weights   Weights
 	states    *States
-	onSources bool                           // the tokens are those of sources
+	onSources bool                           // the tokens are source tokens
 	vals      map[*ir.Value][]*tensor.Tensor // one tensor, or one per rank of the par region that defines it
-	index     []int                          // indices of the enclosing repeat and par regions; a par's is set rank by rank
-	par       int                            // place of the par region in index
-	tpSize    int                            // of the enclosing par region; 1 outside
-	tpRank    int                            // the one that an op is run for
+	index     []int                          // indices of the enclosing repeat and par regions; that of par is set for each rank
+	par       int                            // position of the par region in index
+	tpSize    int                            // size of the enclosing par region; 1 outside
+	tpRank    int                            // rank that the current op runs for
 	iter      int                            // iteration of the innermost repeat, from 0
 }
 
-// bind records a value's tensors after comparing them with its type.
+// bind records a value's tensors after checking their shapes against its type.
 func (r *run) bind(v *ir.Value, ts []*tensor.Tensor) error {
 	var want []int
 	for _, s := range v.Type.Shape {
@@ -72,7 +72,7 @@ func (r *run) bind(v *ir.Value, ts []*tensor.Tensor) error {
 	}
 	for tpRank, t := range ts {
 		if !slices.Equal(t.Shape, want) {
-			return fmt.Errorf("%s has shape %v, its type %s says %v", v, t.Shape, v.Type, want)
+			return fmt.Errorf("%s has shape %v, but its type %s requires %v", v, t.Shape, v.Type, want)
 		}
 		if r.step.Trace != nil {
 			r.step.Trace(v, r.index, tpRank, t)
@@ -115,7 +115,7 @@ func (r *run) op(o *ir.Op) error {
 	return nil
 }
 
-// results returns the op's results the values of a body's yields.
+// results binds the op's results to the values of a body's yields.
 func (r *run) results(o *ir.Op, yields []*ir.Value) error {
 	var ts [][]*tensor.Tensor
 	for _, y := range yields {
@@ -156,7 +156,7 @@ func (r *run) repeat(o *ir.Op) error {
 	return r.results(o, o.Body.Yield)
 }
 
-// parRegion runs the ranks in lockstep, op by op; the results are rank 0's.
+// parRegion runs the ranks in lockstep, op by op. The results are those of rank 0.
 func (r *run) parRegion(o *ir.Op) error {
 	r.par, r.tpSize = len(r.index), o.Int("ranks")
 	r.index = append(r.index, 0)
@@ -172,7 +172,7 @@ func (r *run) parRegion(o *ir.Op) error {
 	return nil
 }
 
-// lockstep runs one op for every rank and gives each result's tensors.
+// lockstep runs one op for every rank and returns the tensors of each result.
 func (r *run) lockstep(o *ir.Op) ([][]*tensor.Tensor, error) {
 	out := make([][]*tensor.Tensor, len(o.Results))
 	var exchanged []*tensor.Tensor
@@ -230,8 +230,8 @@ func (r *run) args(o *ir.Op, tpRank int) ([]*tensor.Tensor, error) {
 	return out, nil
 }
 
-// weight returns argument i of an op; all elements of its last index in one
-// tensor where the op takes each.
+// weight returns argument i of an op. If the op reads every element of the last index,
+// they are stacked in one tensor.
 func (r *run) weight(o *ir.Op, i int) (*tensor.Tensor, error) {
 	a := o.Args[i]
 	index, err := a.At(r.index, o.IndexCount(i))
@@ -276,13 +276,13 @@ func (r *run) eval(o *ir.Op, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	return o.Def.Eval(o, args)
 }
 
-// stateName names one element of an array state.
+// stateName returns the name of one element of an array state.
 func (r *run) stateName(a ir.Arg) (string, error) {
 	index, err := a.At(r.index, len(a.Count))
 	return elementName(a.Value, index), err
 }
 
-// elementName names one element of an array weight or state: @w[3].
+// elementName returns the name of one element of an array weight or state: @w[3].
 func elementName(v *ir.Value, index []int) string {
 	a := ir.A(v)
 	for _, n := range index {
@@ -308,8 +308,8 @@ func (r *run) kvAppend(o *ir.Op, vals []*tensor.Tensor) error {
 	return nil
 }
 
-// ropeTable runs rope_table sequence by sequence, because the length of a
-// token's own sequence chooses between short and long frequencies.
+// ropeTable runs rope_table per sequence, because the length of a token's sequence
+// selects the short or long frequencies.
 func (r *run) ropeTable(o *ir.Op, pos *tensor.Tensor) ([]*tensor.Tensor, error) {
 	length := map[int]int{}
 	for t, q := range r.step.Seq {

@@ -93,8 +93,8 @@ yield %y
 }
 `
 
-// A layer split over two ranks by heads, with its residual behind the
-// exchange, is the whole layer.
+// TestParEqualsWhole checks that a layer partitioned over two ranks by heads, with the
+// residual after the all-reduce, equals the whole layer.
 func TestParEqualsWhole(t *testing.T) {
 	t.Parallel()
 	whole := parse(t, parWhole)

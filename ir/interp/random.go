@@ -14,22 +14,20 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// maxStored bounds the stored tensors that Random makes up.
+// maxStored is the maximum number of stored tensors that Random generates.
 const maxStored = 1 << 20
 
-// dotLength is the length of vectors of which a module says no more than that
-// their dot product is taken.
+// dotLength is the length of vectors that a module only uses in a dot product.
 const dotLength = 8
 
-// Random is a Source of made-up stored tensors for tests: every stored tensor
-// that a module's transforms name, with the shape that the declared types and the
-// transforms ask for. Values hang on the seed and the tensor's name alone, so
-// that a module and what a pass made of it see the same ones: entries of
-// matrices are normal with variance 1/columns, of vectors uniform in
-// 0.5…1.5.
+// Random returns a Source of random stored tensors for tests. It contains every stored
+// tensor that the modules' transforms name, with the shape that declared types and
+// transforms require. Values depend only on the seed and the tensor's name, so that a
+// module has the same weights before and after a pass. Elements of matrices are normal
+// with variance 1/columns; those of vectors are uniform in 0.5…1.5.
 //
-// Several modules may be given; a shape that one leaves open (such as the
-// total rows of a tensor of which it takes some) may follow from another.
+// A shape that one module leaves open, such as the number of rows of a tensor that is
+// only read in part, may follow from another module.
 func Random(seed uint64, ms ...*ir.Module) (Source, error) {
 	s := shapes{found: map[string]*storedShape{}}
 	for _, m := range ms {
@@ -64,7 +62,7 @@ func randomTensor(seed uint64, name string, shape []int) *tensor.Tensor {
 	return t
 }
 
-// shapes finds the shapes of stored tensors from what transforms make of them.
+// shapes infers the shapes of stored tensors from the transforms.
 type shapes struct {
 	mod   *ir.Module
 	found map[string]*storedShape
@@ -72,7 +70,7 @@ type shapes struct {
 
 type storedShape struct {
 	shape []int
-	exact bool // else the shape is a lower bound
+	exact bool // if false, the shape is a lower bound
 }
 
 func (s *shapes) weight(w *ir.Value) error {
@@ -94,7 +92,7 @@ func (s *shapes) weight(w *ir.Value) error {
 	}
 }
 
-// nextIndex steps through all indices; false after the last.
+// nextIndex advances an index; it returns false after the last one.
 func nextIndex(index []int, count []ir.Range) bool {
 	for i := len(index) - 1; i >= 0; i-- {
 		if index[i]++; index[i] < count[i].Hi {
@@ -105,8 +103,8 @@ func nextIndex(index []int, count []ir.Range) bool {
 	return false
 }
 
-// push says that a transform must give the wanted shape, or, when not exact, at
-// least that many rows and columns.
+// push records that a transform must have the wanted shape, or, if not exact, at least
+// that many rows and columns.
 func (s *shapes) push(r *tensor.Transform, index []int, want []int, exact bool) error {
 	num := func(i int) int { return int(r.Nums[i]) }
 	switch r.Op {
@@ -141,11 +139,11 @@ func (s *shapes) push(r *tensor.Transform, index []int, want []int, exact bool) 
 	case "group_rows":
 		return s.push(r.Args[0], index, append([]int{num(0) * num(1)}, want[1:]...), true)
 	}
-	return s.push(r.Args[0], index, want, exact) // the others keep the shape
+	return s.push(r.Args[0], index, want, exact) // the other functions keep the shape
 }
 
-// pushPart says what a part asks of the whole: all of it where the parts are
-// equal, else what reaches furthest.
+// pushPart derives the shape of the whole from a part: the product for equal parts,
+// otherwise the largest bound.
 func (s *shapes) pushPart(r *tensor.Transform, index []int, want []int, exact bool) error {
 	inner, _, err := ir.PartIndex(r, index)
 	if err != nil || r.Op == "part_experts" {
@@ -168,8 +166,8 @@ func (s *shapes) pushPart(r *tensor.Transform, index []int, want []int, exact bo
 	return s.push(r.Args[0], inner, want, false)
 }
 
-// pushJoined shares the rows of concat or interleave out: what other weights
-// and rows transforms say is known, the rest is split evenly.
+// pushJoined divides the rows of concat or interleave among the operands. Rows that are
+// known from other weights and rows transforms are used; the rest is divided evenly.
 func (s *shapes) pushJoined(r *tensor.Transform, index []int, want []int, exact bool) error {
 	rows, open := want[0], 0
 	known := make([]int, len(r.Args))
@@ -181,7 +179,7 @@ func (s *shapes) pushJoined(r *tensor.Transform, index []int, want []int, exact 
 		}
 	}
 	if open > 0 && (rows <= 0 || rows%open != 0) {
-		return errors.New("the rows of the stored tensors in " + r.String() + " do not follow from its type; declare each as a weight")
+		return errors.New("the rows of the stored tensors in " + r.String() + " do not follow from its type; declare each tensor as a weight")
 	}
 	for i, a := range r.Args {
 		n := known[i]
@@ -195,8 +193,8 @@ func (s *shapes) pushJoined(r *tensor.Transform, index []int, want []int, exact 
 	return nil
 }
 
-// rowsKnown returns the row count of a transform's result where it does not hang on a
-// stored tensor; else 0.
+// rowsKnown returns the row count of a transform's result, or 0 if it depends on a stored
+// tensor.
 func (s *shapes) rowsKnown(r *tensor.Transform) int {
 	switch r.Op {
 	case "weight":

@@ -86,8 +86,8 @@ const llama = `module llama {
 }
 `
 
-// A sequence gives the same logits whole, token by token, in chunks, and
-// beside other sequences.
+// TestChunksAndBatches checks that a sequence has the same logits in one step, token by
+// token, in chunks, and in a batch with other sequences.
 func TestChunksAndBatches(t *testing.T) {
 	m := parse(t, llama)
 	w := random(t, m)
@@ -108,7 +108,7 @@ func TestChunksAndBatches(t *testing.T) {
 	same(t, "beside another", mixed.F, whole.F[3*32:4*32], 1e-12)
 }
 
-// Two branches of a speculation tree each see their ancestors only.
+// TestTree checks that the branches of a speculation tree see only their ancestors.
 func TestTree(t *testing.T) {
 	m := parse(t, llama)
 	w := random(t, m)
@@ -125,8 +125,8 @@ func TestTree(t *testing.T) {
 	same(t, "right branch", got.F[32:], right.F[2*32:], 1e-12)
 }
 
-// The length of a token's own sequence, not that of its neighbors in the
-// step, chooses between short and long rotary frequencies.
+// TestLongRopeBySequence checks that the length of a token's own sequence, not that of
+// others in the batch, selects short or long rotary frequencies.
 func TestLongRopeBySequence(t *testing.T) {
 	t.Parallel()
 	m := parse(t, `module m {

@@ -76,8 +76,8 @@ func runGraph(t *testing.T, m *ir.Module, graph string, s interp.Step, w interp.
 	return out[0]
 }
 
-// A decoder that crosses over to what an encoder wrote is computed here layer
-// by layer with another attention.
+// TestEncoderDecoder compares an encoder-decoder with an independent computation layer by
+// layer.
 func TestEncoderDecoder(t *testing.T) {
 	t.Parallel()
 	m := parse(t, translator)
@@ -132,7 +132,7 @@ func TestEncoderDecoder(t *testing.T) {
 	}
 }
 
-// embedded returns the first layer's input: rows of a table plus sines and cosines.
+// embedded returns the first layer's input: embeddings plus sines and cosines.
 func embedded(table *tensor.Tensor, ids []int) *tensor.Tensor {
 	out := tensor.New(tensor.F32, len(ids), 8)
 	for p, id := range ids {
@@ -145,8 +145,8 @@ func embedded(table *tensor.Tensor, ids []int) *tensor.Tensor {
 	return out
 }
 
-// Sequences see their own sources, encoded together or apart, and a source
-// that is encoded anew replaces the old one.
+// TestSourcesOfSequences checks that sequences see only their own sources, encoded in one
+// batch or separately, and that encoding a source again replaces the old one.
 func TestSourcesOfSequences(t *testing.T) {
 	t.Parallel()
 	m := parse(t, translator)
@@ -175,8 +175,8 @@ func TestSourcesOfSequences(t *testing.T) {
 	}
 }
 
-// A latent attention layer by its parts: one rotary key for all heads, joined
-// to each head's own, keys wider than values.
+// TestLatentAttention compares a latent attention layer with its parts: one rotary key
+// for all heads, concatenated to each head's own part, and keys wider than values.
 func TestLatentAttention(t *testing.T) {
 	t.Parallel()
 	m := parse(t, `module m {

@@ -7,23 +7,23 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// maxSlot bounds the rows of a sequence, so that a wrong slot is an error and
-// not an allocation.
+// maxSlot is the maximum number of rows of a sequence. A larger slot is an error instead
+// of a huge allocation.
 const maxSlot = 1 << 20
 
-// States hold the rows that sequences have written so far. They grow as
-// needed. The zero value is not usable; see NewStates.
+// States holds the rows that sequences have written. It grows as needed. Create it with
+// NewStates.
 type States struct {
-	rows  map[stateKey][]*stateRow // by slot; nil where nothing was written
-	lens  map[int]int              // rows of each sequence that later steps see
-	src   map[int]source           // what each sequence has to cross over to
-	steps int                      // steps run so far
+	rows  map[stateKey][]*stateRow // by slot; nil if the slot is empty
+	lens  map[int]int              // visible rows of each sequence
+	src   map[int]source           // source of each sequence for cross-attention
+	steps int                      // number of completed steps
 }
 
-// A source is what one step of an encoder left for a sequence.
+// A source is the result of an encoder step for one sequence.
 type source struct {
 	rows int
-	step int // the step that wrote them
+	step int // step that wrote the rows
 }
 
 type stateKey struct {
@@ -35,10 +35,10 @@ type stateRow struct {
 	fields [][]float64
 	pos    int // position of the token that wrote it
 	step   int // step that wrote it
-	token  int // token of that step
+	token  int // index of the token in that step
 }
 
-// NewStates holds no rows.
+// NewStates returns empty States.
 func NewStates() *States {
 	return &States{rows: map[stateKey][]*stateRow{}, lens: map[int]int{}, src: map[int]source{}}
 }
@@ -46,16 +46,16 @@ func NewStates() *States {
 // Len returns the number of rows of a sequence that the next step sees.
 func (st *States) Len(seq int) int { return st.lens[seq] }
 
-// Truncate makes the next step see only the first n rows of a sequence, as
-// after rejected speculation.
+// Truncate limits the visible rows of a sequence to the first n, for example after
+// rejected drafts.
 func (st *States) Truncate(seq, n int) { st.lens[seq] = min(n, st.lens[seq]) }
 
-// SourceLen returns the number of rows of a sequence's source, which attention with
-// the flag cross sees.
+// SourceLen returns the number of rows of a sequence's source, which cross-attention
+// reads.
 func (st *States) SourceLen(seq int) int { return st.src[seq].rows }
 
-// commit makes the rows of a step seen by later ones. A step on sources
-// replaces the source of each of its sequences.
+// commit makes the rows of a step visible to later steps. A step on sources replaces the
+// source of each of its sequences.
 func (st *States) commit(s *Step, onSources bool) {
 	for t, q := range s.Seq {
 		if !onSources {
@@ -90,14 +90,14 @@ func (st *States) write(v *ir.Value, name string, s *Step, t int, fields [][]flo
 	return nil
 }
 
-// A view says which rows of its sequence a token sees.
+// A view describes which rows of its sequence a token sees.
 type view struct {
 	causal, cross bool
 	window        int
 	source        bool // the state is a source state
 }
 
-// visible lists the rows that token t sees, in order of slots.
+// visible returns the rows that token t sees, in slot order.
 func (st *States) visible(name string, s *Step, t int, v view) []*stateRow {
 	var out []*stateRow
 	seq := s.Seq[t]
@@ -124,7 +124,7 @@ func (st *States) visible(name string, s *Step, t int, v view) []*stateRow {
 	return out
 }
 
-// sees reports whether a token sees a row by their positions.
+// sees reports whether a token at position own sees a row at position row.
 func (v view) sees(own, row int) bool {
 	switch {
 	case v.causal && row > own:

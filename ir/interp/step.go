@@ -7,24 +7,24 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A Step is the ragged input of one run: T tokens of any mix of sequences.
-// All slices but OutRows have one entry per token, or are nil.
+// A Step is the ragged batch of one run: T tokens of any mix of sequences. All slices
+// except OutRows have one element per token, or are nil.
 type Step struct {
 	IDs     []int                     // token ids
-	Pos     []int                     // position of each token; nil: counting on from the rows its sequence holds, in a graph on sources from 0
+	Pos     []int                     // position of each token; nil: continues after the rows of its sequence, or from 0 in a graph on sources
 	Seq     []int                     // sequence of each token; nil: all 0
-	Slot    []int                     // state row that each token writes; nil: Pos
+	Slot    []int                     // slot of the row that each token writes; nil: Pos
 	Types   []int                     // token types; nil: all 0
-	OutRows []int                     // tokens whose output is asked for; nil: all
-	Mask    [][]bool                  // Mask[t][u]: may token t see the row that token u writes in this step? nil: as position and sequence allow
-	Extra   map[string]*tensor.Tensor // values of inputs other than ids, pos, out_rows and types, by name
-	Comm    Comm                      // of the program of one rank: how it reaches the others
+	OutRows []int                     // tokens with outputs; nil: all
+	Mask    [][]bool                  // Mask[t][u] reports whether token t sees the row that token u writes in this step; nil: by position and sequence
+	Extra   map[string]*tensor.Tensor // inputs other than ids, pos, out_rows and types, by name
+	Comm    Comm                      // connection to the other ranks, for the program of one rank
 	Trace   func(v *ir.Value, index []int, tpRank int, t *tensor.Tensor)
 }
 
-// filled returns the step with every default written out and its lengths
-// checked. A step without ids has as many tokens as Pos. On sources, positions
-// count from 0, because a source comes whole.
+// filled returns the step with all defaults filled in and lengths checked. A step without
+// ids has as many tokens as Pos. Positions of sources start at 0, because a source is
+// processed in one step.
 func (s *Step) filled(st *States, onSources bool) (*Step, error) {
 	f := *s
 	n := max(len(s.IDs), len(s.Pos))
@@ -80,7 +80,7 @@ func (s *Step) filled(st *States, onSources bool) (*Step, error) {
 	return &f, nil
 }
 
-// dim returns the row count that a dim stands for in this step.
+// dim returns the size of a dim in this step.
 func (s *Step) dim(d *ir.Dim) int {
 	switch d.Role {
 	case "out_rows":

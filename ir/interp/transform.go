@@ -9,10 +9,10 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// panelRows is how many rows interleave takes in turn.
+// panelRows is the number of rows of each operand that interleave alternates.
 const panelRows = 16
 
-// eval evaluates a transform for one index of the weight that it belongs to.
+// eval evaluates a transform for one index of its weight.
 func (w *Transforms) eval(r *tensor.Transform, index []int) (*tensor.Tensor, error) {
 	switch r.Op {
 	case "source":
@@ -21,7 +21,7 @@ func (w *Transforms) eval(r *tensor.Transform, index []int) (*tensor.Tensor, err
 			return nil, err
 		}
 		t, err := w.src(name)
-		if err == nil && len(t.Shape) == 0 { // a number by itself
+		if err == nil && len(t.Shape) == 0 { // a scalar
 			t = &tensor.Tensor{DType: t.DType, Shape: []int{1}, F: t.F}
 		}
 		return t, err
@@ -62,7 +62,7 @@ func (w *Transforms) eval(r *tensor.Transform, index []int) (*tensor.Tensor, err
 	return apply(r, in, shape)
 }
 
-// apply evaluates one transform function; shape is that of its result.
+// apply evaluates one transform function; shape is the shape of its result.
 func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tensor, error) {
 	x := in[0]
 	num := func(i int) int { return int(r.Nums[i]) }
@@ -114,7 +114,7 @@ func apply(r *tensor.Transform, in []*tensor.Tensor, shape []int) (*tensor.Tenso
 	return nil, fmt.Errorf("unknown transform function %s", r.Op)
 }
 
-// computed evaluates the functions that compute numbers, in float32.
+// computed evaluates the arithmetic functions, in float32.
 func computed(r *tensor.Transform, in []*tensor.Tensor) *tensor.Tensor {
 	x := in[0]
 	switch r.Op {
@@ -140,11 +140,11 @@ func computed(r *tensor.Transform, in []*tensor.Tensor) *tensor.Tensor {
 	return &tensor.Tensor{DType: tensor.F32, Shape: []int{1}, F: []float64{float64(float32(sum))}}
 }
 
-// withSparse rounds a matrix to a block type and keeps a fraction of its entries
-// as sparse outliers.
+// withSparse rounds a matrix to a block type and keeps a fraction of its entries as
+// sparse outliers.
 func withSparse(x *tensor.Tensor, dt tensor.DType, ratio float64) (*tensor.Tensor, error) {
 	if len(x.Shape) != 2 {
-		return nil, fmt.Errorf("transform quantize_sparse: shape %v is no matrix", x.Shape)
+		return nil, fmt.Errorf("transform quantize_sparse: shape %v is not a matrix", x.Shape)
 	}
 	rows, cols := x.Shape[0], x.Shape[1]
 	raw, outliers, err := tensor.EncodeSparse(dt, tensor.Matrix{Rows: rows, Cols: cols, Row: func(r int, to []float32) {
@@ -169,8 +169,8 @@ func withSparse(x *tensor.Tensor, dt tensor.DType, ratio float64) (*tensor.Tenso
 	return out, nil
 }
 
-// part takes the part of rows or columns that an index chooses; zeros follow
-// where the widest part is wider.
+// part selects the rows or columns of a part by index, padded with zeros to the widest
+// part.
 func part(r *tensor.Transform, x *tensor.Tensor, shape, index []int) (*tensor.Tensor, error) {
 	axis := 0
 	if strings.HasSuffix(r.Op, "_cols") {
@@ -196,7 +196,7 @@ func part(r *tensor.Transform, x *tensor.Tensor, shape, index []int) (*tensor.Te
 	return out, nil
 }
 
-// plain returns the precision of values of which blocks were torn apart.
+// plain returns the precision of values that are no longer in whole blocks.
 func plain(dt tensor.DType) tensor.DType {
 	if dt.IsBlock() {
 		return tensor.F64
@@ -204,8 +204,8 @@ func plain(dt tensor.DType) tensor.DType {
 	return dt
 }
 
-// rowsOf makes a tensor of rows; from names the operand and its row. Rows
-// beyond an operand's end are zeros.
+// rowsOf builds a tensor row by row; from returns the operand and its row. Rows beyond
+// the end of an operand are zero.
 func rowsOf(in []*tensor.Tensor, shape []int, from func(row int) (arg, row2 int)) *tensor.Tensor {
 	dt := in[0].DType
 	for _, x := range in {
@@ -230,7 +230,7 @@ func rowsOf(in []*tensor.Tensor, shape []int, from func(row int) (arg, row2 int)
 	return out
 }
 
-// picked makes a matrix entry by entry.
+// picked builds a matrix element by element.
 func picked(x *tensor.Tensor, shape []int, from func(row, col int) (int, int)) *tensor.Tensor {
 	out := tensor.New(plain(x.DType), shape...)
 	for row := range shape[0] {
@@ -242,7 +242,7 @@ func picked(x *tensor.Tensor, shape []int, from func(row, col int) (int, int)) *
 	return out
 }
 
-// mapped applies float32 arithmetic to each entry.
+// mapped applies float32 arithmetic to each element.
 func mapped(x *tensor.Tensor, f func(float32) float32) *tensor.Tensor {
 	out := x.Clone()
 	out.DType = tensor.F32
@@ -252,8 +252,8 @@ func mapped(x *tensor.Tensor, f func(float32) float32) *tensor.Tensor {
 	return out
 }
 
-// unitRows divides each row by max(its length, 10⁻¹²), as torch's normalize
-// does, and rounds to float32.
+// unitRows divides each row by max(its L2 norm, 10⁻¹²), as torch's normalize does, and
+// rounds to float32.
 func unitRows(x *tensor.Tensor) *tensor.Tensor {
 	out := x.Clone()
 	out.DType = tensor.F32

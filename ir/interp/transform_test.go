@@ -62,8 +62,8 @@ func TestTransforms(t *testing.T) {
 	}
 }
 
-// Interleaved rows come back in order through split {panel=16}, with the zero
-// rows that fill the last panel left out.
+// TestInterleaveMeetsSplit checks that split {panel=16} restores the order of interleaved
+// rows, without the zero padding of the last panel.
 func TestInterleaveMeetsSplit(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{16, 20, 48, 5} {
@@ -85,8 +85,8 @@ func TestInterleaveMeetsSplit(t *testing.T) {
 	}
 }
 
-// A quantized weight is rounded once, by rows, whether it is quantized before
-// or after rows are put together.
+// TestQuantizeOnce checks that a weight is quantized once, by rows, before or after rows
+// are concatenated.
 func TestQuantizeOnce(t *testing.T) {
 	t.Parallel()
 	for _, dt := range []string{"q8_b32", "q4_b32", "q4_b64", "q3h_b64", "f16"} {

@@ -9,32 +9,32 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Weights give the values of a module's weights. index has one number per
-// count of the weight. The tensor must not be changed.
+// Weights returns the values of a module's weights. The index has one number per count of
+// the weight. Callers must not modify the tensor.
 type Weights interface {
 	Weight(v *ir.Value, index []int) (*tensor.Tensor, error)
 }
 
-// A Source gives a stored tensor by name. Its DType says what precision the
-// values already have.
+// A Source returns a stored tensor by name. Its DType is the precision that the values
+// already have.
 type Source func(name string) (*tensor.Tensor, error)
 
-// Transforms are Weights by the module's transforms over stored tensors. A weight
-// without a transform is the stored tensor of its own name, with its indices
-// behind it: w.0.3 for @w[0, 3].
+// Transforms implements Weights by evaluating the module's transforms over stored tensors.
+// A weight without a transform is the stored tensor of the same name, with the indices as
+// suffix: w.0.3 for @w[0, 3].
 type Transforms struct {
 	mod   *ir.Module
 	src   Source
 	cache map[string]*tensor.Tensor
 }
 
-// NewWeights evaluates the transforms of m over src, each element once.
+// NewWeights returns Weights that evaluate the transforms of m over src, each element once.
 func NewWeights(m *ir.Module, src Source) *Transforms {
 	return &Transforms{mod: m, src: src, cache: map[string]*tensor.Tensor{}}
 }
 
-// Weight evaluates the transform for one index, checks the shape against the
-// declared type and rounds to its element type.
+// Weight evaluates the transform for one index, checks the shape against the declared type
+// and rounds to its element type.
 func (w *Transforms) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
 	key := elementName(v, index)
 	if t := w.cache[key]; t != nil {
@@ -49,7 +49,7 @@ func (w *Transforms) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
 		want = append(want, s.N)
 	}
 	if !slices.Equal(t.Shape, want) {
-		return nil, fmt.Errorf("weight %s: its transform gives shape %v, its type is %s", key, t.Shape, v.Type)
+		return nil, fmt.Errorf("weight %s: its transform has shape %v, but its type is %s", key, t.Shape, v.Type)
 	}
 	if t, err = rounded(t, v.Type.Elem); err != nil {
 		return nil, fmt.Errorf("weight %s: %w", key, err)
@@ -58,7 +58,7 @@ func (w *Transforms) Weight(v *ir.Value, index []int) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// TransformOf returns the weight's transform; that of its own name when it has none.
+// TransformOf returns the weight's transform, or the default transform with its own name.
 func TransformOf(v *ir.Value) *tensor.Transform {
 	if v.Transform != nil {
 		return v.Transform
@@ -70,8 +70,8 @@ func TransformOf(v *ir.Value) *tensor.Transform {
 	return tensor.Source(name)
 }
 
-// rounded returns the values the precision of an element type. Values that have
-// it already stay, so that blocks that were only moved are not rounded twice.
+// rounded rounds values to the precision of an element type. Values that already have it
+// are unchanged, so that blocks that were only moved are not rounded twice.
 func rounded(t *tensor.Tensor, dt tensor.DType) (*tensor.Tensor, error) {
 	if t.DType == dt {
 		return t, nil

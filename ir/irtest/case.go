@@ -12,7 +12,7 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// A Case is one archive: prose that says what it shows, then sections such as
+// A Case is one txtar archive: a comment that describes the case, then sections such as
 // in.ir and out.ir.
 type Case struct {
 	*testing.T
@@ -24,11 +24,10 @@ type Case struct {
 	read    map[string]bool
 }
 
-// Each runs f on every archive (*.txtar) of a folder, as parallel subtests. A
-// folder without archives fails, and so does an archive with a section that f
-// did not read: a wrong expectation must not pass unseen. With update, Equal
-// rewrites sections instead of comparing them; read the difference before you
-// commit it.
+// Each runs f on every archive (*.txtar) of a folder, in parallel subtests. It fails for a
+// folder without archives and for an archive with a section that f did not read, so that
+// a misspelled expectation is noticed. If update is true, Equal rewrites sections instead
+// of comparing them.
 func Each(t *testing.T, dir string, update bool, f func(c *Case)) {
 	t.Helper()
 	paths, err := archives(dir)
@@ -49,11 +48,11 @@ func Each(t *testing.T, dir string, update bool, f func(c *Case)) {
 	}
 }
 
-// archives lists the archives of a folder, of which there must be one.
+// archives returns the archives of a folder, at least one.
 func archives(dir string) ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err == nil && len(paths) == 0 {
-		err = fmt.Errorf("%s holds no archive (*.txtar)", dir)
+		err = fmt.Errorf("%s contains no archive (*.txtar)", dir)
 	}
 	return paths, err
 }
@@ -66,14 +65,14 @@ func open(path string, update bool) (*Case, error) {
 	return &Case{Path: path, Prose: string(a.Comment), archive: a, update: update, read: map[string]bool{}}, nil
 }
 
-// finish complains of unread sections and writes an updated archive.
+// finish reports unread sections and writes an updated archive.
 func (c *Case) finish() {
 	c.Helper()
 	if c.Failed() || c.Skipped() {
 		return
 	}
 	for _, name := range c.unread() {
-		c.Errorf("%s: nothing read section %s", c.Path, name)
+		c.Errorf("%s: section %s was not read", c.Path, name)
 	}
 	if c.changed {
 		if err := os.WriteFile(c.Path, txtar.Format(c.archive), 0o644); err != nil {
@@ -82,7 +81,7 @@ func (c *Case) finish() {
 	}
 }
 
-// unread lists the sections that the test has not looked at.
+// unread returns the sections that the test has not read.
 func (c *Case) unread() []string {
 	var out []string
 	for _, f := range c.archive.Files {
@@ -96,7 +95,7 @@ func (c *Case) unread() []string {
 // Has reports whether the archive has a section.
 func (c *Case) Has(name string) bool { return c.section(name) != nil }
 
-// Section returns the text of a section, which must exist.
+// Section returns the text of a section. It fails the test if there is none.
 func (c *Case) Section(name string) []byte {
 	c.Helper()
 	f := c.section(name)
@@ -116,7 +115,7 @@ func (c *Case) section(name string) *txtar.File {
 	return nil
 }
 
-// Parse reads and verifies the module in a section.
+// Parse parses and verifies the module in a section.
 func (c *Case) Parse(name string) *ir.Module {
 	c.Helper()
 	m, err := ir.Parse(c.Path+":"+name, c.Section(name), ops.Table)
@@ -125,7 +124,7 @@ func (c *Case) Parse(name string) *ir.Module {
 	return m
 }
 
-// Must ends the test on an error.
+// Must fails the test on an error.
 func (c *Case) Must(err error) {
 	c.Helper()
 	if err != nil {
@@ -140,7 +139,7 @@ func (c *Case) Equal(name string, m *ir.Module) {
 	c.EqualText(name, m.String())
 }
 
-// EqualText compares text with a section, or writes it there when updating.
+// EqualText compares text with a section, or updates the section.
 func (c *Case) EqualText(name, got string) {
 	c.Helper()
 	f := c.section(name)
@@ -160,7 +159,7 @@ func (c *Case) EqualText(name, got string) {
 	}
 }
 
-// Idempotent demands that f leaves the module as it is.
+// Idempotent checks that f does not change the module.
 func (c *Case) Idempotent(m *ir.Module, f func(*ir.Module) error) {
 	c.Helper()
 	again := m.Clone()
@@ -170,7 +169,7 @@ func (c *Case) Idempotent(m *ir.Module, f func(*ir.Module) error) {
 	}
 }
 
-// SameMeaning runs both modules and compares (see Compare).
+// SameMeaning compares the outputs of both modules (see Compare).
 func (c *Case) SameMeaning(in, out *ir.Module, tol float64) {
 	c.Helper()
 	c.Must(Compare(in, out, 1, tol))

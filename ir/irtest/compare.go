@@ -11,14 +11,13 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// Compare runs two modules on the same made-up stored tensors and the same
-// steps and compares the outputs of graphs of one name: steps of 1, 2 and 5
-// tokens, a prompt in chunks, several sequences at once. Two numbers agree
-// when |a − b| ≤ tol·(1 + |a|). The error names the graph, the step and the
-// first number that differs. Graphs that write source states run before the
-// others. Of a graph whose attention is causal, or crosses over, it also
-// demands that the second module's chunked prompt gives what the whole one
-// gives.
+// Compare runs two modules on the same random stored tensors and the same steps and
+// compares the outputs of graphs with the same name. The steps have 1, 2 and 5 tokens, a
+// prompt in chunks, and several sequences in a batch. Two numbers agree if |a − b| ≤
+// tol·(1 + |a|). The error contains the graph, the step and the first number that differs.
+// Graphs that write source states run before the others. For graphs with only causal or
+// cross-attention, Compare also checks that the second module returns the same results for
+// a prompt in chunks as for the whole prompt.
 func Compare(a, b *ir.Module, seed uint64, tol float64) error {
 	src, err := interp.Random(seed, a, b)
 	if err != nil {
@@ -49,7 +48,7 @@ func Compare(a, b *ir.Module, seed uint64, tol float64) error {
 	return chunked(b, wb, seed)
 }
 
-// sourcesFirst lists the graphs, those that run on sources first.
+// sourcesFirst returns the graphs, with those that run on sources first.
 func sourcesFirst(m *ir.Module) []*ir.Graph {
 	var on, off []*ir.Graph
 	for _, g := range m.Graphs {
@@ -62,7 +61,7 @@ func sourcesFirst(m *ir.Module) []*ir.Graph {
 	return append(on, off...)
 }
 
-// near compares outputs number by number.
+// near compares outputs element by element.
 func near(a, b []*tensor.Tensor, tol float64) error {
 	if len(a) != len(b) {
 		return fmt.Errorf("%d outputs and %d", len(a), len(b))
@@ -80,7 +79,7 @@ func near(a, b []*tensor.Tensor, tol float64) error {
 	return nil
 }
 
-// A scenario is steps that share states.
+// A scenario is a list of steps that share states.
 type scenario struct {
 	name  string
 	steps []interp.Step
@@ -100,7 +99,7 @@ func scenarios(m *ir.Module, seed uint64) []scenario {
 	}
 }
 
-// tokens makes token ids up that every table that embed looks up has.
+// tokens returns random token ids that are valid in every embedding table.
 func tokens(m *ir.Module, seed uint64, n int) []int {
 	limit := 1 << 10
 	for _, g := range m.Graphs {
@@ -118,8 +117,7 @@ func tokens(m *ir.Module, seed uint64, n int) []int {
 	return out
 }
 
-// withExtra adds made-up values for inputs that are not the step's own and have
-// none.
+// withExtra adds random values for inputs that are neither part of the step nor set.
 func withExtra(s interp.Step, g *ir.Graph, seed uint64) *interp.Step {
 	known := map[string]bool{"ids": true, "pos": true, "out_rows": true, "types": true}
 	if s.Extra = maps.Clone(s.Extra); s.Extra == nil {
@@ -150,8 +148,7 @@ func withExtra(s interp.Step, g *ir.Graph, seed uint64) *interp.Step {
 	return &s
 }
 
-// causal reports whether no token of the graph sees a later one of its own
-// sequence.
+// causal reports whether no token of the graph sees a later token of its own sequence.
 func causal(g *ir.Graph) bool {
 	for _, o := range g.FindOps("attention") {
 		if !o.Bool("causal") && !o.Bool("cross") {
@@ -161,7 +158,7 @@ func causal(g *ir.Graph) bool {
 	return !g.WritesSource()
 }
 
-// chunked compares a prompt run whole with the same prompt in chunks.
+// chunked compares a prompt in one step with the same prompt in chunks.
 func chunked(m *ir.Module, w interp.Weights, seed uint64) error {
 	ids := tokens(m, seed, 5)
 	for _, g := range m.Graphs {

@@ -1,3 +1,3 @@
-// Package irtest tests passes: txtar archives of a module before and after,
-// comparison of two modules by running both, and random modules.
+// Package irtest supports tests of passes: txtar archives of a module before and after a
+// pass, comparison of two modules by running both, and random modules.
 package irtest

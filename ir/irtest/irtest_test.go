@@ -31,7 +31,7 @@ func TestRandomModules(t *testing.T) {
 	}
 }
 
-// TestWriteIndices: written indices change nothing.
+// TestWriteIndices checks that written indices do not change results.
 func TestWriteIndices(t *testing.T) {
 	t.Parallel()
 	for name, random := range map[string]func(uint64) *ir.Module{"Random": Random, "RandomMoE": RandomMoE, "RandomSeq2Seq": RandomSeq2Seq} {
@@ -49,8 +49,8 @@ func TestWriteIndices(t *testing.T) {
 	}
 }
 
-// checkRandom demands that a module is sound, is read back as printed, has
-// nothing dead and runs.
+// checkRandom checks that a module is valid, survives printing and parsing, has no dead
+// code and runs.
 func checkRandom(t *testing.T, m *ir.Module, seed uint64) {
 	t.Helper()
 	if err := ir.Verify(m); err != nil {
@@ -73,7 +73,7 @@ func checkRandom(t *testing.T, m *ir.Module, seed uint64) {
 	}
 }
 
-// Compare must see each of these changes.
+// TestCompareFindsChanges checks that Compare detects each of these changes.
 func TestCompareFindsChanges(t *testing.T) {
 	t.Parallel()
 	m := Random(3)
@@ -101,7 +101,8 @@ func TestEach(t *testing.T) {
 	})
 }
 
-// The harness must see what nobody reads, and write what is asked for only.
+// TestHarness checks that unread sections are reported and that only requested updates are
+// written.
 func TestHarness(t *testing.T) {
 	t.Parallel()
 	if _, err := archives(t.TempDir()); err == nil {

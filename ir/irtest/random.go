@@ -8,15 +8,14 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// Random makes a small decoder module up: the shape of Llama, with variations
-// in norms, biases, heads, positions, activations, gating, windows, residual
-// order and element types. One seed always gives the same module, and every
-// module passes ir.Verify.
+// Random returns a random small decoder module: the structure of Llama, with variations in
+// norms, biases, heads, positions, activations, gating, windows, residual order and element
+// types. A seed always results in the same module, and every module passes ir.Verify.
 func Random(seed uint64) *ir.Module {
 	return mustParse(RandomText(seed))
 }
 
-// RandomText returns the text of Random.
+// RandomText returns the text of the module of Random.
 func RandomText(seed uint64) string {
 	return newMaker(seed).module()
 }
@@ -27,7 +26,7 @@ func newMaker(seed uint64) *maker {
 	return r
 }
 
-// A maker holds the choices of one random module.
+// A maker holds the choices for one random module.
 type maker struct {
 	rng                    *rand.Rand
 	decls, body            strings.Builder
@@ -41,10 +40,10 @@ type maker struct {
 	ropeDim, window        int
 	softcap                bool
 	fresh                  int
-	experts, topK          int    // of a mixture; 0 experts: a plain feed-forward network
-	state, prefix          string // of the stack of layers being written
-	source, crossing       bool   // an encoder's layers; layers that cross over to %cross
-	relative               bool   // a table of biases in place of slopes
+	experts, topK          int    // of a mixture of experts; 0 experts: a dense feed-forward network
+	state, prefix          string // of the current stack of layers
+	source, crossing       bool   // encoder layers; layers with cross-attention to %cross
+	relative               bool   // relative position biases in place of ALiBi slopes
 }
 
 func (r *maker) coin() bool                 { return r.rng.IntN(2) == 0 }
@@ -75,14 +74,14 @@ func (r *maker) name(base string) string {
 	return fmt.Sprintf("%%%s%d", base, r.fresh)
 }
 
-// op writes one op and gives the name of its result.
+// op writes one op and returns the name of its result.
 func (r *maker) op(base, format string, args ...any) string {
 	out := r.name(base)
 	fmt.Fprintf(&r.body, "%s = %s\n", out, fmt.Sprintf(format, args...))
 	return out
 }
 
-// weight declares a weight of every layer, once, and gives its name.
+// weight declares a weight of every layer, once, and returns its name.
 func (r *maker) weight(name, elem string, shape ...int) string {
 	name = r.prefix + name
 	r.declare("weight @%s[%d] : %s[%s] from \"layer.{i}.%s\"\n", name, r.layers, elem, sizes(shape), name)
@@ -93,7 +92,7 @@ func sizes(shape []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ", "), "[]")
 }
 
-// declare writes a declaration unless it stands there already.
+// declare writes a declaration unless it exists already.
 func (r *maker) declare(format string, args ...any) {
 	decl := fmt.Sprintf(format, args...)
 	if !strings.Contains(r.decls.String(), decl) {
@@ -131,8 +130,8 @@ func (r *maker) module() string {
 	return fmt.Sprintf("module random {\n%sgraph decode (T tokens, R out_rows, S sequences) {\n%syield %s\n}\n}\n", r.decls.String(), r.body.String(), logits)
 }
 
-// layer writes one decoder layer on x, with index behind each weight, and
-// gives the name of its output.
+// layer writes one decoder layer on x and returns the name of its output; index is the
+// suffix of each weight.
 func (r *maker) layer(x, index string, window int) string {
 	h := r.op("h", "%s %s, %s%s {eps=1e-05}", r.norm, x, r.weight("attn_norm", "f32", r.width), index)
 	a := r.attention(h, index, window)
@@ -179,8 +178,7 @@ func (r *maker) attention(h, index string, window int) string {
 	return r.linear(a, "o", index, r.width, r.heads*r.dim)
 }
 
-// positions returns what attention takes for positions and order: an argument
-// and attributes.
+// positions returns the argument and the attributes of attention for positions and order.
 func (r *maker) positions() (rel, attrs string) {
 	if !r.source {
 		attrs = ", causal"

@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// RandomMoE is Random with a mixture of experts in place of each feed-forward
-// network: with and without groups, a bias of the choice, biases, gates.
+// RandomMoE is Random with a mixture of experts in place of each feed-forward network: with
+// and without groups, score biases, biases and gates.
 func RandomMoE(seed uint64) *ir.Module {
 	r := newMaker(seed)
 	r.experts = []int{2, 4, 6}[r.rng.IntN(3)]
@@ -17,8 +17,8 @@ func RandomMoE(seed uint64) *ir.Module {
 	return mustParse(r.module())
 }
 
-// RandomSeq2Seq makes a small encoder and a decoder up that crosses over to
-// it, in two graphs: encode, which yields %hidden, and decode.
+// RandomSeq2Seq returns a random small encoder-decoder in two graphs: encode, which yields
+// %hidden, and decode, which has cross-attention.
 func RandomSeq2Seq(seed uint64) *ir.Module {
 	r := newMaker(seed)
 	r.parallel, r.peeled = false, false
@@ -74,7 +74,7 @@ func (r *maker) mixture(h, index string) string {
 	return r.op("m", "experts %s, %s, %s {act=%s}", h, route, strings.Join(args, ", "), act)
 }
 
-// cross writes the attention of a decoder's layer to the encoder's rows.
+// cross writes the cross-attention of a decoder layer.
 func (r *maker) cross(h, index string) string {
 	q := r.linear(h, "xq", index, r.heads*r.dim, r.width)
 	a := r.op("a", "attention %s, %%cross%s {heads=%d, kv_heads=%d, cross}", q, index, r.heads, r.kvHeads)
@@ -86,7 +86,7 @@ func (r *maker) stateDecl(name, tail string) {
 	r.declare("state %%%s[%d] : rows {k: %s[%d, %d], v: %s[%d, %d]} paged 64%s\n", name, r.layers, r.kv, r.kvHeads, r.dim, r.kv, r.kvHeads, r.dim, tail)
 }
 
-// stack writes the embedding and all layers and gives the output's name.
+// stack writes the embedding and all layers and returns the output's name.
 func (r *maker) stack() string {
 	if r.rope {
 		fmt.Fprintf(&r.body, "%%cs = rope_table %%pos {dim=%d}\n", r.ropeDim)

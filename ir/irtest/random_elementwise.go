@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// unary writes an elementwise op of one argument, any of the table.
+// unary writes a random elementwise op of one argument.
 func (d *dag) unary() {
 	x := d.any(nil)
 	var defs []*ir.OpDef
@@ -46,7 +46,7 @@ func (d *dag) binary() {
 	if x.size > 4 || y.size > 4 {
 		return
 	}
-	if d.rng.IntN(4) == 0 { // by numbers that are not near 0
+	if d.rng.IntN(4) == 0 { // divisors that are not near 0
 		y = d.op(like(y, y.cols, 2), "clamp %s {lo=0.5, hi=2}", y.name)
 		y.used = true
 		d.op(like(x, x.cols, 2*x.size), "div %s, %s", x.name, y.name)
@@ -62,15 +62,15 @@ func (d *dag) binary() {
 	}
 }
 
-// constants writes an elementwise op with a weight; those of one dimension are
-// between 0.5 and 1.5.
+// constants writes an elementwise op with a weight. One-dimensional weights are between 0.5
+// and 1.5.
 func (d *dag) constants() {
 	x := d.any(nil)
 	d.op(like(x, x.cols, 2*x.size), "%s %s, %s", draw(d, "add", "sub", "mul", "div"), x.name, d.weight("f32", x.cols))
 }
 
-// spread writes an elementwise op whose second argument is one number for all
-// columns: a weight of one element, or a value of one column.
+// spread writes an elementwise op with a broadcast second argument: a weight of one
+// element, or a value of one column.
 func (d *dag) spread() {
 	x := d.tame(nil)
 	if d.coin() {

@@ -8,9 +8,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// WriteIndices returns the uses of array weights and states in the repeats of a
-// module a written index, which computes what its absence means. It leaves some
-// out.
+// WriteIndices adds a written index with the default value to some uses of array weights
+// and states in the repeats of a module.
 func WriteIndices(m *ir.Module, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x696e646578))
 	for _, g := range m.Graphs {
@@ -26,7 +25,7 @@ func WriteIndices(m *ir.Module, seed uint64) {
 	}
 }
 
-// sameIndex is a formula that gives i for lo ≤ i < hi.
+// sameIndex returns a formula that equals i for lo ≤ i < hi.
 func sameIndex(rng *rand.Rand, lo, hi int) ir.Index {
 	formulas := []string{
 		"2*i/2", "(3*i+2)/3", fmt.Sprintf("i%%%d", hi), fmt.Sprintf("%d-(%d-i)", hi, hi), fmt.Sprintf("%d+(i-%d)", lo, lo), "i/2*2+i%2", fmt.Sprintf("(i+%d)%%%d", 5*hi, hi),

@@ -10,15 +10,15 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// RandomOps makes a module of any ops up: a graph in which every op reads
-// values drawn from those before it, in rows of tokens and of out_rows, in odd
-// widths, with attention over several states, in and outside of a repeat that
-// carries several values. One seed always gives the same module, every module
-// passes ir.Verify, and its results do not depend on how a sequence is cut into
-// steps. A new kind of op is one more function in step.
+// RandomOps returns a module with a graph of random ops. Every op reads values drawn from
+// the earlier ones, in rows of tokens and of out_rows, with odd widths. The graph has
+// attention over several states, inside and outside of a repeat that carries several
+// values. A seed always results in the same module. Every module passes ir.Verify, and its
+// results do not depend on how a sequence is divided into steps. To add a kind of op, add a
+// function to step.
 func RandomOps(seed uint64) *ir.Module { return mustParse(RandomOpsText(seed)) }
 
-// RandomOpsText returns the text of RandomOps.
+// RandomOpsText returns the text of the module of RandomOps.
 func RandomOpsText(seed uint64) string {
 	d := &dag{rng: rand.New(rand.NewPCG(seed, 0x6f7073)), states: map[string]bool{}}
 	text := d.module()
@@ -30,24 +30,24 @@ func RandomOpsText(seed uint64) string {
 	return m.String()
 }
 
-// A dag is a graph in the making.
+// A dag is a graph under construction.
 type dag struct {
 	rng         *rand.Rand
 	decls, body strings.Builder
-	values      []*node // those that the next op sees
+	values      []*node // values that the next op may read
 	states      map[string]bool
-	blocks      string // the type of some of the matrices
+	blocks      string // element type of some matrices
 	widths      []int
-	lo, hi      int // of the repeat that ops are written into; hi 0: of none
+	lo, hi      int // range of the current repeat; hi 0: outside a repeat
 	fresh       int
 }
 
-// A node is a value of floats.
+// A node is a value of f32 elements.
 type node struct {
 	name string
 	cols int
-	rows string  // the dim that counts them
-	size float64 // about the size of its numbers
+	rows string  // name of the row dim
+	size float64 // approximate magnitude of its elements
 	used bool
 }
 
@@ -72,11 +72,11 @@ func (d *dag) module() string {
 	return fmt.Sprintf("module ops {\n%sgraph decode (T tokens, R out_rows, S sequences) {\n%syield %s\n}\n}\n", d.decls.String(), d.body.String(), strings.Join(yields, ", "))
 }
 
-// maxOutputs is how many values a graph of RandomOps yields.
+// maxOutputs is the maximum number of values that a graph of RandomOps yields.
 const maxOutputs = 8
 
-// outputs are values that nothing reads, and some that something reads. Those
-// that are too many stand side by side in one.
+// outputs returns all unread values and some read ones as outputs. Excess values are
+// concatenated in one output.
 func (d *dag) outputs() (yields []string) {
 	rest := map[string][]string{}
 	for _, v := range d.values {
@@ -98,8 +98,8 @@ func (d *dag) outputs() (yields []string) {
 	return yields
 }
 
-// step writes one kind of op, each kind as often as it stands here. One that
-// finds no values that fit writes nothing.
+// step writes one op of a random kind. The list repeats kinds to weight them. An op that
+// finds no suitable values writes nothing.
 func (d *dag) step() {
 	kinds := []func(){
 		d.unary, d.unary, d.unary, d.binary, d.binary, d.binary, d.constants, d.spread, d.norm, d.norm, d.rope, d.sinusoid, d.embed, d.softmax, d.matmul,
@@ -108,7 +108,7 @@ func (d *dag) step() {
 	draw(d, kinds...)()
 }
 
-// any draws a value that fits, the later ones more often; nil where none does.
+// any draws a suitable value, preferring later ones; nil if there is none.
 func (d *dag) any(fits func(*node) bool) *node {
 	var all []*node
 	for _, v := range d.values {
@@ -124,7 +124,7 @@ func (d *dag) any(fits func(*node) bool) *node {
 	return v
 }
 
-// tame draws a value of numbers near 1, normalized where it was larger.
+// tame draws a suitable value of magnitude 1, normalized if necessary.
 func (d *dag) tame(fits func(*node) bool) *node {
 	x := d.any(fits)
 	if x == nil || x.size < 2 {
@@ -141,11 +141,11 @@ func (d *dag) op(out *node, format string, args ...any) *node {
 	return out
 }
 
-// weight declares a weight and gives its name where it is used: an array's
-// element in a repeat, or one by its index.
+// weight declares a weight and returns its use: an element of an array in a repeat, or an
+// element with a written index.
 func (d *dag) weight(elem string, shape ...int) string { return d.array(elem, "", "", shape) }
 
-// array is weight with a last index that is not written, of experts.
+// array is weight with an additional last index, for experts, that is not written.
 func (d *dag) array(elem, each, hole string, shape []int) string {
 	name, count, index := d.name("w"), "", ""
 	switch {
@@ -176,7 +176,7 @@ func (d *dag) array(elem, each, hole string, shape []int) string {
 	return "@" + name + index
 }
 
-// maybe is a list of further arguments, or nothing.
+// maybe returns a list of further arguments, or nothing.
 func (d *dag) maybe(arg func() string) string {
 	if d.coin() {
 		return ", " + arg()
@@ -184,10 +184,10 @@ func (d *dag) maybe(arg func() string) string {
 	return ""
 }
 
-// number is one number, or in a repeat perhaps one for each iteration. None is 0.
+// number returns one number, or in a repeat possibly one per iteration. No number is 0.
 func (d *dag) number() string { return fmt.Sprint(draw(d, 0.5, 1.5, -0.75, 2)) }
 
-// divisor draws one of the ways to cut columns into equal heads.
+// divisor draws a number of equal heads for the columns.
 func (d *dag) divisor(cols int) int {
 	var all []int
 	for n := range min(cols, 8) {
@@ -216,7 +216,7 @@ func (d *dag) norm() {
 	d.op(like(x, x.cols, 1.5), "%s %s%s {eps=0.1, heads=%d%s}", kind, x.name, params, heads, attrs)
 }
 
-// rope rotates some columns of each head, by a table of its own or the last one.
+// rope rotates some columns of each head, with a new table or the last one.
 func (d *dag) rope() {
 	x := d.any(func(v *node) bool { return v.rows == "T" && v.cols > 1 })
 	heads := 1
@@ -242,7 +242,7 @@ func (d *dag) sinusoid() {
 	d.op(&node{cols: dim, rows: "T", size: 1}, "sinusoid %%pos {dim=%d, offset=%d, layout=%s, exponent=%s}", dim, d.rng.IntN(3), draw(d, "half", "pairs"), exponent)
 }
 
-// embed looks ids or positions up.
+// embed looks up token ids or positions.
 func (d *dag) embed() {
 	cols := d.width()
 	d.op(&node{cols: cols, rows: "T", size: 1}, "embed %s, %s", draw(d, "%ids", "%pos"), d.weight(d.matrix(cols), 64, cols))
@@ -254,7 +254,7 @@ func (d *dag) softmax() {
 	d.op(like(x, x.cols, 1), "softmax %s", x.name)
 }
 
-// matrix draws the type of a matrix with rows of so many columns.
+// matrix draws the element type of a matrix with the given number of columns.
 func (d *dag) matrix(cols int) string {
 	if dt, _ := tensor.ParseDType(d.blocks); cols%dt.Block() == 0 && d.rng.IntN(3) != 0 {
 		return d.blocks
@@ -262,7 +262,7 @@ func (d *dag) matrix(cols int) string {
 	return draw(d, "f32", "f16")
 }
 
-// rows takes rows of tokens that somebody asked for.
+// rows selects the output rows of a value.
 func (d *dag) rows() {
 	if d.hi > 0 {
 		return
@@ -272,7 +272,7 @@ func (d *dag) rows() {
 	}
 }
 
-// repeat carries some values round some ops.
+// repeat writes a repeat that carries some values.
 func (d *dag) repeat() {
 	if d.hi > 0 {
 		return
@@ -309,8 +309,8 @@ func (d *dag) repeat() {
 	}
 }
 
-// yielded is a value for the next iteration's p: one of the region, or any, or
-// one that is made to fit.
+// yielded returns a value for the next iteration's p: a value of the region, any suitable
+// value, or one that is converted to the shape.
 func (d *dag) yielded(p *node, before int) string {
 	fits := func(v *node) bool { return v.cols == p.cols && v.rows == p.rows && v.size <= p.size }
 	if d.rng.IntN(6) == 0 {

@@ -8,8 +8,7 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// TestRandomOps: every module is one that the verifier takes, and a seed's
-// module is always the same.
+// TestRandomOps checks that every module passes the verifier and depends only on the seed.
 func TestRandomOps(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
@@ -28,7 +27,7 @@ func TestRandomOps(t *testing.T) {
 			}
 		}
 	}
-	// Passes write fuse and what ranks exchange; no target computes argmax.
+	// Passes create fuse and the collectives; no target implements argmax.
 	never := []string{"fuse", "par", "all_reduce", "all_gather", "send", "recv", "rank_cols", "argmax"}
 	for _, def := range ops.Table {
 		if used[def.Name] == slices.Contains(never, def.Name) {

@@ -7,8 +7,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// round writes how x is rounded before a product, where that is drawn: type is
-// the type of what it gives, or nothing.
+// round possibly writes the quantization of x before a matmul. kind is the type of the
+// result, or "".
 func (d *dag) round(x *node, elem string) (name, kind string) {
 	dt, _ := tensor.ParseDType(elem)
 	switch {
@@ -28,7 +28,7 @@ func (d *dag) round(x *node, elem string) (name, kind string) {
 	return name, kind
 }
 
-// matmul multiplies a value, perhaps rounded.
+// matmul writes a matmul of a value, possibly quantized.
 func (d *dag) matmul() {
 	x := d.tame(nil)
 	elem := d.matrix(x.cols)
@@ -38,7 +38,7 @@ func (d *dag) matmul() {
 	d.op(like(x, n, 1.5), "matmul %s, %s", a, w)
 }
 
-// projections are several products of one value, which a pass may merge.
+// projections writes several matmuls of one value, which a pass may merge.
 func (d *dag) projections() {
 	x := d.tame(nil)
 	elem := d.matrix(x.cols)
@@ -53,7 +53,7 @@ func (d *dag) projections() {
 	}
 }
 
-// gated returns the product of two products, one of them through an activation.
+// gated writes the product of two matmuls, one of them with an activation.
 func (d *dag) gated() {
 	x := d.tame(nil)
 	elem, n := d.matrix(x.cols), d.width()
@@ -65,7 +65,7 @@ func (d *dag) gated() {
 	d.op(like(x, n, 2), "mul %s, %s", s.name, u.name)
 }
 
-// slices multiplies runs of columns alike.
+// slices writes a matmul of several column slices.
 func (d *dag) slices() {
 	x := d.tame(func(v *node) bool { return v.cols > 1 })
 	if x == nil {
@@ -83,7 +83,7 @@ func (d *dag) slices() {
 	d.op(like(x, n*cols, 1.5), "matmul %s, %s {slices=%d}", a, w, n)
 }
 
-// experts routes a value and runs a mixture.
+// experts routes a value and writes a mixture of experts.
 func (d *dag) experts() {
 	x := d.tame(nil)
 	count := []int{2, 3, 4, 6}[d.rng.IntN(4)]
@@ -108,7 +108,7 @@ func (d *dag) experts() {
 	hidden := d.width()
 	elem := d.matrix(x.cols)
 	if e := d.matrix(hidden); e != elem {
-		elem = "f16" // one type for all matrices
+		elem = "f16" // the same type for all matrices
 	}
 	a, act := x.name, ""
 	if dt, _ := tensor.ParseDType(elem); dt.IsBlock() && hidden%dt.Block() == 0 {
@@ -132,8 +132,7 @@ func (d *dag) experts() {
 	d.op(like(x, x.cols, 2), "experts %s, %s, %s {%s}", a, route.name, strings.Join(args, ", "), words)
 }
 
-// expertArgs declares the weights of all experts: gate, up and down, or their
-// biases.
+// expertArgs declares the weights of all experts: gate, up and down, or their biases.
 func (d *dag) expertArgs(args *[]string, elem string, count int, gated bool, shapes [][]int) {
 	for i, shape := range shapes {
 		if i != 1 || gated {
@@ -142,7 +141,7 @@ func (d *dag) expertArgs(args *[]string, elem string, count int, gated bool, sha
 	}
 }
 
-// split cuts a value into runs of columns.
+// split splits a value by columns.
 func (d *dag) split() {
 	x := d.any(func(v *node) bool { return v.cols > 2 })
 	if x == nil {
@@ -166,7 +165,7 @@ func (d *dag) split() {
 	d.line("%s = split %s {sizes=[%s]}", strings.Join(names, ", "), x.name, strings.Join(cuts, ", "))
 }
 
-// panels takes the parts of a product apart that come in turns.
+// panels splits the interleaved parts of a matmul's result.
 func (d *dag) panels() {
 	x := d.tame(nil)
 	n, turn := 2+d.rng.IntN(2), draw(d, 16, 16, 8, 5)
@@ -215,8 +214,7 @@ func (d *dag) headCols() {
 	d.op(like(x, heads*(hi-lo), x.size), "head_cols %s {heads=%d, lo=%d, hi=%d}", x.name, heads, lo, hi)
 }
 
-// attention appends keys and values to a state of their own, and reads it once
-// or twice.
+// attention appends to a new KV cache and reads it once or twice.
 func (d *dag) attention() {
 	kvHeads, dim, vdim := d.upTo(3), draw(d, 8, 12, 16, 20, 32), draw(d, 8, 16, 16, 20, 32)
 	elem := draw(d, "f32", "f16", "bf16")
@@ -245,7 +243,7 @@ func (d *dag) attention() {
 	}
 }
 
-// fitting is a value of so many columns: one that there is, or a product of x.
+// fitting returns a value with the given number of columns: an existing one, or a matmul of x.
 func (d *dag) fitting(x *node, cols int) *node {
 	fits := func(v *node) bool { return v.rows == x.rows && v.cols == cols && v.size <= 2 }
 	if y := d.any(fits); y != nil && d.coin() {
@@ -256,7 +254,7 @@ func (d *dag) fitting(x *node, cols int) *node {
 	return y
 }
 
-// attentionTail is what attention takes besides its query and state.
+// attentionTail returns the further arguments and attributes of attention.
 func (d *dag) attentionTail(heads, kvHeads int) string {
 	args, attrs := "", fmt.Sprintf("heads=%d, kv_heads=%d, causal", heads, kvHeads)
 	if d.rng.IntN(3) == 0 {

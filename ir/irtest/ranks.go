@@ -10,11 +10,10 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// CompareRanks runs a whole module, and the programs of its ranks side by side,
-// on the same made-up stored tensors and the steps of Compare, and compares the
-// outputs of the last group's first rank with the whole module's, of
-// ir.DraftGraph those of rank 0. Ranks are numbered group by group, each of that
-// many ranks.
+// CompareRanks runs a whole module, and the programs of its ranks concurrently, on the same
+// random stored tensors and the steps of Compare. It compares the outputs of the first rank
+// of the last TP group with those of the whole module; for ir.DraftGraph it compares rank 0.
+// Ranks are numbered group by group, with tpSize ranks per group.
 func CompareRanks(whole *ir.Module, ranks []*ir.Module, tpSize int, seed uint64, tol float64) error {
 	src, err := interp.Random(seed, append([]*ir.Module{whole}, ranks...)...)
 	if err != nil {
@@ -39,7 +38,7 @@ func CompareRanks(whole *ir.Module, ranks []*ir.Module, tpSize int, seed uint64,
 					return fmt.Errorf("%s, step %d, whole: %w", sc.name, i, err)
 				}
 				if own := ranks[0].Graph(g.Name); own != nil {
-					step = withExtra(*step, own, seed) // of results that it does not read
+					step = withExtra(*step, own, seed) // unused results of other graphs
 				}
 				got, err := runRanks(ranks, g.Name, *step, &network{tpSize: tpSize}, ws, sts)
 				if err != nil {
@@ -58,7 +57,7 @@ func CompareRanks(whole *ir.Module, ranks []*ir.Module, tpSize int, seed uint64,
 	return nil
 }
 
-// locked makes a source safe for ranks that read side by side.
+// locked makes a source safe for concurrent use by ranks.
 func locked(src interp.Source) interp.Source {
 	var mu sync.Mutex
 	return func(name string) (*tensor.Tensor, error) {
@@ -68,7 +67,7 @@ func locked(src interp.Source) interp.Source {
 	}
 }
 
-// runRanks runs one step on every rank and gives the outputs of each.
+// runRanks runs one step on every rank and returns the outputs of each.
 func runRanks(ranks []*ir.Module, graph string, step interp.Step, net *network, ws []interp.Weights, sts []*interp.States) ([][]*tensor.Tensor, error) {
 	net.stop, net.links = make(chan struct{}), map[[2]int]chan *tensor.Tensor{}
 	for a := range ranks {
@@ -97,10 +96,10 @@ func runRanks(ranks []*ir.Module, graph string, step interp.Step, net *network, 
 	return outs, errors.Join(errs...)
 }
 
-// errStopped is the error of ranks that wait for one that failed.
+// errStopped is the error of ranks that wait for a failed rank.
 var errStopped = errors.New("another rank stopped")
 
-// A network joins the ranks of a test.
+// A network connects the ranks of a test.
 type network struct {
 	tpSize int
 	links  map[[2]int]chan *tensor.Tensor
@@ -108,7 +107,7 @@ type network struct {
 	once   sync.Once
 }
 
-// A link is a network as one rank sees it.
+// A link is the view of a network from one rank.
 type link struct {
 	*network
 	rank int

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// All reports whether tests run all of their cases: where IFLOWC_TEST_ALL is set,
-// as script/check-all does.
+// All reports whether tests run all of their cases: if IFLOWC_TEST_ALL is set, as in
+// script/check-all.
 func All() bool { return os.Getenv("IFLOWC_TEST_ALL") != "" }
 
-// Seed is what tests draw their cases by: IFLOWC_TEST_SEED, else 1.
+// Seed returns the seed of the tests' samples: IFLOWC_TEST_SEED, or 1.
 func Seed(t testing.TB) uint64 {
 	text := os.Getenv("IFLOWC_TEST_SEED")
 	if text == "" {
@@ -20,13 +20,13 @@ func Seed(t testing.TB) uint64 {
 	}
 	seed, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		t.Fatalf("IFLOWC_TEST_SEED=%s: expected a whole number", text)
+		t.Fatalf("IFLOWC_TEST_SEED=%s: expected an integer", text)
 	}
 	return seed
 }
 
-// Sample returns n of a test's cases, in their order, drawn by the seed and the
-// test's name; all of them where All says so. It logs the seed.
+// Sample returns n of a test's cases in their original order, drawn by the seed and the
+// test's name, or all cases if All reports true. It logs the seed.
 func Sample[T any](t testing.TB, n int, cases []T) []T {
 	t.Helper()
 	if All() || n >= len(cases) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSample: the same seed draws the same cases, in order and none twice;
-// some other seed draws others; IFLOWC_TEST_ALL gives all.
+// TestSample checks that a seed draws the same cases, in order and without duplicates, that
+// other seeds draw others, and that IFLOWC_TEST_ALL returns all.
 func TestSample(t *testing.T) {
 	all := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	t.Setenv("IFLOWC_TEST_ALL", "")

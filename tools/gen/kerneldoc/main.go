@@ -1,4 +1,4 @@
-// Kerneldoc writes docs/kernels.md from the kernel catalog.
+// Command kerneldoc writes docs/kernels.md from the kernel catalog.
 package main
 
 import (
@@ -47,7 +47,7 @@ A template is the __global__ function of a region, with holes for the ops in fro
 of a thread at most so many (REG); and so many blocks fit on a multiprocessor of every GPU (BLOCKS). None may spill.
 `
 
-// page describes every kernel and instruction set.
+// page returns the text of the page, which describes every kernel and instruction set.
 func page(cat *templates.Catalog, gpu *templates.CUDACatalog) string {
 	var b strings.Builder
 	b.WriteString(intro)
@@ -84,7 +84,7 @@ func page(cat *templates.Catalog, gpu *templates.CUDACatalog) string {
 	return b.String()
 }
 
-// section begins a kernel's section and gives what writes a row of its table.
+// section starts a kernel's section and returns a function that writes a row of its table.
 func section(b *strings.Builder, level, name, doc string) func(name, value string) {
 	fmt.Fprintf(b, "\n%s %s\n\n%s\n\n| | |\n|---|---|\n", level, name, doc)
 	return func(name, value string) {

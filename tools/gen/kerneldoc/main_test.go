@@ -8,7 +8,7 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// docs/kernels.md is what go generate ./tools/gen/kerneldoc writes.
+// TestPageFresh checks that docs/kernels.md is the output of go generate ./tools/gen/kerneldoc.
 func TestPageFresh(t *testing.T) {
 	cat, err := templates.Load()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Opdoc writes docs/ops.md from the table of ops.
+// Command opdoc writes docs/ops.md from the table of ops.
 package main
 
 import (

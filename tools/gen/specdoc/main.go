@@ -39,10 +39,10 @@ func main() {
 	}
 }
 
-// A node is a part of the schema.
+// A node is a JSON Schema or a part of one.
 type node struct {
 	Description string
-	Type        any // a name, or several
+	Type        any // one name or a list of names
 	Enum        []any
 	Default     any
 	AnyOf       []node
@@ -62,8 +62,7 @@ func page() (string, error) {
 	return b.String(), nil
 }
 
-// section writes the table of an object's keys, and the sections of those that are
-// objects themselves.
+// section writes the table of an object's keys, then the sections of keys with object values.
 func section(b *strings.Builder, title string, n node) {
 	fmt.Fprintf(b, "\n## %s\n\n| key | value | default | meaning |\n|---|---|---|---|\n", title)
 	keys := slices.Sorted(maps.Keys(n.Properties))
@@ -82,7 +81,7 @@ func section(b *strings.Builder, title string, n node) {
 	}
 }
 
-// object returns the alternative that has keys of its own, or nil.
+// object returns the alternative with keys of its own, or nil.
 func object(n node) *node {
 	if len(n.Properties) > 0 {
 		return &n
@@ -95,7 +94,7 @@ func object(n node) *node {
 	return nil
 }
 
-// values describes the values that a key may have: names, or a type.
+// values describes the values of a key: names, or a type.
 func values(n node) string {
 	if names := words(n); len(names) > 0 {
 		return strings.Join(names, ", ")
@@ -116,7 +115,7 @@ func values(n node) string {
 	return "any"
 }
 
-// words lists the names of an enumeration.
+// words returns the names of an enumeration.
 func words(n node) (names []string) {
 	for _, e := range n.Enum {
 		if s, ok := e.(string); ok && s != "" {
@@ -129,7 +128,7 @@ func words(n node) (names []string) {
 	return names
 }
 
-// kindOf names a type; null beside it means that the key may be empty.
+// kindOf returns the name of a type; null besides a type means that the key may be empty.
 func kindOf(t any) string {
 	list, ok := t.([]any)
 	if !ok {
@@ -147,7 +146,7 @@ func kindOf(t any) string {
 	return ""
 }
 
-// initial returns the default of a key, "" for none.
+// initial returns the default of a key, or "" if there is none.
 func initial(n node) string {
 	if n.Default == nil {
 		return ""

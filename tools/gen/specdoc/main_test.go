@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPage holds the committed page to the schema, and every key to a meaning.
+// TestPage checks that the committed page matches the schema and that every key is described.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	want, err := page()
@@ -21,6 +21,6 @@ func TestPage(t *testing.T) {
 		t.Error("docs/reference/spec.md is stale; run go generate ./tools/gen/specdoc")
 	}
 	for _, row := range regexp.MustCompile("(?m)^\\| (`\\S+`) .*\\|  \\|$").FindAllStringSubmatch(want, -1) {
-		t.Errorf("%s has no meaning: write a comment behind the field in package spec", row[1])
+		t.Errorf("%s has no description: add a comment after the field in package spec", row[1])
 	}
 }
