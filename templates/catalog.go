@@ -1,7 +1,7 @@
-// Package templates is the kernel catalog: C templates with a header that
-// says which op they compute, for which types and how, and the C headers that
-// kernels and the emitted step share. Adding a file to cpu/ adds a kernel; the
-// conformance test and the profiler find it.
+// Package templates is the kernel catalog: C and CUDA templates, and the headers
+// that kernels and the generated step include. A template's YAML header states its
+// op, weight types and implementation. Adding a file to cpu/ adds a kernel: the
+// conformance test and the profiler pick it up.
 package templates
 
 import (
@@ -25,15 +25,15 @@ import (
 //go:embed cpu include
 var files embed.FS
 
-// A Catalog is every kernel of the CPU target.
+// A Catalog holds the kernels of the CPU target.
 type Catalog struct {
 	kernels []*Kernel
 }
 
 var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// Load gives the catalog that is part of the program, which is read once; no
-// caller may change it. An error names the template and what is wrong with it.
+// Load returns the embedded catalog, parsed on the first call. Callers must not
+// modify it. An error names the template and the fault.
 func Load() (*Catalog, error) { return embedded() }
 
 var embedded = sync.OnceValues(func() (*Catalog, error) { return load(files) })
@@ -63,7 +63,7 @@ func load(fsys fs.FS) (*Catalog, error) {
 	return c, c.check()
 }
 
-// check finds kernels that would have the same symbol.
+// check returns an error if two kernels define the same symbol.
 func (c *Catalog) check() error {
 	seen := map[string]string{}
 	for _, k := range c.kernels {
@@ -78,17 +78,17 @@ func (c *Catalog) check() error {
 	return nil
 }
 
-// Kernels lists every kernel, in the order of their names.
+// Kernels returns all kernels, sorted by name.
 func (c *Catalog) Kernels() []*Kernel { return c.kernels }
 
-// Candidates lists the kernels that compute op with weights of type dt: from the
-// best for few rows to the best for many, as their From has it (FlashDecoding++
-// §5: ImplA, ImplB, ImplC). They take the activations that Act says.
+// Candidates returns the kernels that compute op with weights of type dt on
+// activations packed as Act(dt), sorted by From: the best for few rows first
+// (FlashDecoding++ §5: ImplA, ImplB, ImplC).
 func (c *Catalog) Candidates(op string, dt tensor.DType) []*Kernel {
 	return c.CandidatesFor(op, dt, Act(dt))
 }
 
-// CandidatesFor is Candidates for activations packed as act says.
+// CandidatesFor is like Candidates for activations packed as act.
 func (c *Catalog) CandidatesFor(op string, dt tensor.DType, act string) []*Kernel {
 	var out []*Kernel
 	for _, k := range c.kernels {
@@ -96,23 +96,23 @@ func (c *Catalog) CandidatesFor(op string, dt tensor.DType, act string) []*Kerne
 			out = append(out, k)
 		}
 	}
-	last := func(from int) int { // a kernel that only a profile chooses stands behind the others
+	last := func(from int) int { // kernels that only a profile selects come last
 		return cmp.Or(from, math.MaxInt)
 	}
 	slices.SortStableFunc(out, func(a, b *Kernel) int { return cmp.Compare(last(a.From(dt)), last(b.From(dt))) })
 	return out
 }
 
-// header is what stands above the line --- in a kernel's template.
+// A header is the YAML above the line --- of a kernel template.
 type header struct {
 	Doc   string   `yaml:"doc"`
 	Op    string   `yaml:"op"`
 	Impl  string   `yaml:"impl"`
 	Types []string `yaml:"types"`
-	Act   string   `yaml:"act"` // activations, where not those of the weight type
+	Act   string   `yaml:"act"` // packing of the activations; empty: that of the weight type
 	Tile  int      `yaml:"tile"`
 	From  rowsFrom `yaml:"from"`
-	Rows  []int    `yaml:"rows"` // rows of a tile that one function computes; empty: what the instruction set can
+	Rows  []int    `yaml:"rows"` // numbers of tile rows that have a function of their own; empty: those of the ISA
 	Sum   string   `yaml:"sum"`
 	When  string   `yaml:"when"`
 	ISAs  []string `yaml:"isas"`
@@ -127,8 +127,8 @@ func loadKernel(fsys fs.FS, name string, parts []string) (*Kernel, error) {
 	if h.Op == "" || h.Impl == "" || h.Doc == "" || len(h.Types) == 0 {
 		return nil, fmt.Errorf("template %s: the header needs doc, op, impl and types", name)
 	}
-	if !identifier.MatchString(h.Impl) { // it is part of a C name and of notes
-		return nil, fmt.Errorf("template %s: impl %q: expected small letters, digits and _", name, h.Impl)
+	if !identifier.MatchString(h.Impl) { // it becomes part of a C name and of IR annotations
+		return nil, fmt.Errorf("template %s: impl %q: expected lower-case letters, digits and _", name, h.Impl)
 	}
 	types, err := parseTypes(name, h.Types)
 	if err != nil {
@@ -147,7 +147,7 @@ func loadKernel(fsys fs.FS, name string, parts []string) (*Kernel, error) {
 	}, nil
 }
 
-// parseBody reads a template's text; parts are files that it takes pieces from.
+// parseBody parses a template's text; parts are files with templates that it may call.
 func parseBody(fsys fs.FS, name, body string, parts ...string) (*template.Template, error) {
 	t := template.New(path.Base(name)).Option("missingkey=error").Funcs(funcs)
 	var err error
@@ -163,8 +163,8 @@ func parseBody(fsys fs.FS, name, body string, parts ...string) (*template.Templa
 	return t, nil
 }
 
-// openTemplate reads a template that takes no parts: its header, which has the
-// types given by list, and its text.
+// openTemplate reads a template without parts: it decodes the header, parses the
+// types in list, a field of the header, and parses the body.
 func openTemplate(fsys fs.FS, name string, header any, list *[]string) (*template.Template, []tensor.DType, error) {
 	body, err := readTemplate(fsys, name, header)
 	if err != nil {
@@ -201,7 +201,7 @@ func parseTypes(name string, types []string) ([]tensor.DType, error) {
 	for _, s := range types {
 		dt, ok := tensor.ParseDType(s)
 		if !ok {
-			return nil, fmt.Errorf("template %s: type %q is not known", name, s)
+			return nil, fmt.Errorf("template %s: unknown type %q", name, s)
 		}
 		out = append(out, dt)
 	}

@@ -115,7 +115,7 @@ func TestBadTemplates(t *testing.T) {
 		"no body":      {"doc: d\n", "no line ---"},
 		"unknown key":  {strings.Replace(ok, "tile:", "tiel:", 1), "tiel"},
 		"no op":        {strings.Replace(ok, "op: matmul\n", "", 1), "needs doc, op, impl and types"},
-		"unknown type": {strings.Replace(ok, "f32", "f31", 1), `type "f31" is not known`},
+		"unknown type": {strings.Replace(ok, "f32", "f31", 1), `unknown type "f31"`},
 		"bad impl":     {strings.Replace(ok, "gemv", "GEMV", 1), `impl "GEMV"`},
 		"bad from":     {strings.Replace(ok, "tile:", "from: 0\ntile:", 1), "from 0 rows"},
 		"from's type":  {strings.Replace(ok, "tile:", "from: {f16: 2}\ntile:", 1), `type "f16"`},

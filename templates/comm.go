@@ -11,8 +11,8 @@ var commFiles embed.FS
 // A Source is a C file.
 type Source struct{ Name, Text string }
 
-// Comm is the C of the transports between the ranks of a partitioned model,
-// which every rank's library carries.
+// Comm returns the C sources of the transports between the ranks of a partitioned
+// model. Every rank's library links them.
 func Comm() []Source {
 	var list []Source
 	for _, name := range []string{"endpoint.c", "threads.c", "mpi.c"} {

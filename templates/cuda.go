@@ -15,23 +15,23 @@ import (
 //go:embed cuda include/ifl_step.h
 var cudaFiles embed.FS
 
-// A CUDAKernel is one template of the CUDA target: the __global__ function of a
-// region, with holes for the ops in front of its root and behind it.
+// A CUDAKernel is a template of the CUDA target: the __global__ function of a
+// region, with placeholders for the ops fused before and after its root op.
 type CUDAKernel struct {
 	Name string // the template's file name
-	Op   string // the root it computes; "rows" for row ops
+	Op   string // the root op; "rows" for row ops
 	Impl string // gemv, flat_gemm, …
 	Doc  string
-	Sum  string // in which order it adds up
-	// Types are the weight or state types it takes; empty: any.
+	Sum  string // order of summation
+	// Types lists the supported weight or KV cache types; empty: any.
 	Types []tensor.DType
-	// Rows are the rows of activations that a block of threads holds, each an
-	// instance of its own.
+	// Rows lists the numbers of activation rows per thread block; each is a separate
+	// instance.
 	Rows []int
-	// Promises are what the machine code must show: instructions, as regular
-	// expressions of their beginning, of which there are at least so many; of
-	// registers (REG) at most; of blocks that a multiprocessor of every GPU has
-	// room for (BLOCKS) at least. No kernel may spill.
+	// Promises state what tests require of the machine code. REG is the maximum
+	// number of registers per thread, and BLOCKS the minimum number of resident
+	// blocks per multiprocessor on every GPU. Every other key is a regular expression
+	// for the start of an instruction, with its minimum count. No kernel may spill.
 	Promises map[string]int
 
 	body *template.Template
@@ -47,14 +47,14 @@ type cudaHeader struct {
 	Promises map[string]int `yaml:"promises"`
 }
 
-// A CUDACatalog is every kernel of the CUDA target.
+// A CUDACatalog holds the kernels of the CUDA target.
 type CUDACatalog struct {
 	kernels []*CUDAKernel
 	format  *CUDAKernel
 	formats map[tensor.DType]*format
 }
 
-// LoadCUDA reads the CUDA part of the catalog that is part of the program.
+// LoadCUDA returns the embedded CUDA catalog.
 func LoadCUDA() (*CUDACatalog, error) {
 	formats, err := loadFormats(files)
 	if err != nil {
@@ -91,10 +91,10 @@ func loadCUDAKernel(name string) (*CUDAKernel, error) {
 	}, nil
 }
 
-// Kernels lists every kernel, in the order of their names.
+// Kernels returns all kernels, sorted by name.
 func (c *CUDACatalog) Kernels() []*CUDAKernel { return c.kernels }
 
-// Kernel is the template of a name.
+// Kernel returns the template called name. It panics if there is none.
 func (c *CUDACatalog) Kernel(name string) *CUDAKernel {
 	i := slices.IndexFunc(c.kernels, func(k *CUDAKernel) bool { return k.Name == name })
 	if i < 0 {
@@ -103,7 +103,7 @@ func (c *CUDACatalog) Kernel(name string) *CUDAKernel {
 	return c.kernels[i]
 }
 
-// For lists the kernels that compute op with weights (or states) of type dt.
+// For returns the kernels that compute op with weights or a KV cache of type dt.
 func (c *CUDACatalog) For(op string, dt tensor.DType) []*CUDAKernel {
 	var out []*CUDAKernel
 	for _, k := range c.kernels {
@@ -114,12 +114,12 @@ func (c *CUDACatalog) For(op string, dt tensor.DType) []*CUDAKernel {
 	return out
 }
 
-// Takes says whether the kernel is for a type.
+// Takes reports whether the kernel supports type dt.
 func (k *CUDAKernel) Takes(dt tensor.DType) bool {
 	return len(k.Types) == 0 || slices.Contains(k.Types, dt)
 }
 
-// Render is the kernel's text with its holes filled.
+// Render executes the template with holes as its data and returns the CUDA C.
 func (k *CUDAKernel) Render(holes any) (string, error) {
 	var b strings.Builder
 	if err := k.body.Execute(&b, holes); err != nil {
@@ -128,13 +128,13 @@ func (k *CUDAKernel) Render(holes any) (string, error) {
 	return tidy(b.String()), nil
 }
 
-// A cudaFormat is what format.cu.tmpl sees.
+// A cudaFormat is the data of format.cu.tmpl.
 type cudaFormat struct {
 	*unit
 	Unit, Quads, Units int
 }
 
-// Format is the text of the struct that decodes a block type.
+// Format returns the CUDA C of the struct that decodes block type dt.
 func (c *CUDACatalog) Format(dt tensor.DType) (string, error) {
 	f, err := c.formatOf(dt)
 	if err != nil {
@@ -162,8 +162,8 @@ func (c *CUDACatalog) formatOf(dt tensor.DType) (*cudaFormat, error) {
 	return &cudaFormat{unit: u, Unit: f.unit, Units: units, Quads: dt.Block() / 4 / units}, nil
 }
 
-// FlatBytes is the shared memory that a warp of flat_gemm takes for weights of
-// type dt: WARP of ifl_flat.cuh.
+// FlatBytes returns the shared memory in bytes that a warp of flat_gemm uses for
+// weights of type dt. It equals WARP of ifl_flat.cuh.
 func (c *CUDACatalog) FlatBytes(dt tensor.DType) (int, error) {
 	const stages = 3 // IFL_STAGES
 	if !dt.IsBlock() {
@@ -180,13 +180,13 @@ func (c *CUDACatalog) FlatBytes(dt tensor.DType) (int, error) {
 	return n, nil
 }
 
-// CUDAHeaders are the headers that generated CUDA C includes, by file name.
+// CUDAHeaders returns the headers that generated CUDA C includes, by file name.
 func CUDAHeaders() map[string]string {
 	return readAll("cuda/include/*.cuh", "include/ifl_step.h")
 }
 
-// CUDAEmulation are the files of the emulation: the header that makes CUDA C a
-// C++ program, what runs its threads, and the stand-in driver.
+// CUDAEmulation returns the files of the CUDA emulation by name: the header that
+// makes CUDA C valid C++, the thread executor, and the emulated driver.
 func CUDAEmulation() map[string]string { return readAll("cuda/emu/*") }
 
 func readAll(patterns ...string) map[string]string {

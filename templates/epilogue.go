@@ -6,37 +6,37 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// A Tail says how the ops behind a matmul are computed tile by tile: the
-// columns of its output fall into segments, each with its own ops, and every
-// op needs only columns of one group of a segment.
+// A Tail plans the epilogue of a matmul: the ops that are computed on each tile of
+// its output. The output's columns are divided into segments, each with its own
+// ops, and every op reads columns of only one group of a segment.
 type Tail struct {
-	Group    int // columns that must be computed together: a multiple of 16
+	Group    int // columns that must be in one tile: a multiple of 16
 	Segments []*Segment
 	Halves   map[*ir.Value]int // values of an interleaved split → number of parts
-	Whole    bool              // one segment whose ops are all elementwise: any run of groups is one slice
+	Whole    bool              // one segment with only elementwise ops: a run of groups may be one slice
 }
 
-// A Segment is a run of columns lo ≤ c < hi of a matmul's output: all of them,
+// A Segment is a range of columns Lo ≤ c < Hi of a matmul's output: all of them,
 // or one part of a split.
 type Segment struct {
 	Lo, Hi int
 	Value  *ir.Value // the root's result, or the part
 	Ops    []*ir.Op
-	In     map[*ir.Value]bool // values that live in this segment
+	In     map[*ir.Value]bool // values computed in this segment
 }
 
-// maxGroup is how many columns a group may have, so that some rows of it fit into
-// a GPU's shared memory.
+// maxGroup is the maximum number of columns of a group. It bounds the shared memory
+// of a GPU kernel.
 const maxGroup = 1024
 
-// PlanTail plans the ops behind a matmul, in order, or says which one is not
-// local to a tile of the output and why.
+// PlanTail plans the ops that follow a matmul, in order. It returns an error that
+// names the first op that cannot be computed on a tile of the output.
 func PlanTail(root *ir.Op, ops []*ir.Op) (*Tail, error) {
 	out := root.Results[0]
 	t := &Tail{Group: 16, Halves: map[*ir.Value]int{}, Whole: true}
 	t.Segments = []*Segment{{Lo: 0, Hi: out.Type.Cols(), Value: out, In: map[*ir.Value]bool{out: true}}}
 	if len(ops) > 0 && root.Def.Attr("slices") != nil && root.Int("slices") > 1 {
-		return nil, fmt.Errorf("op %s: nothing stands behind a matmul of slices", ops[0].Def.Name)
+		return nil, fmt.Errorf("op %s: a matmul of slices cannot have an epilogue", ops[0].Def.Name)
 	}
 	for i, op := range ops {
 		if op.Def.Name == "split" {
@@ -60,10 +60,11 @@ func PlanTail(root *ir.Op, ops []*ir.Op) (*Tail, error) {
 	return t, nil
 }
 
-// split cuts the one segment into parts, or marks interleaved ones.
+// split divides the single segment into parts, or records the parts of an
+// interleaved split.
 func (t *Tail) split(op *ir.Op, at int) error {
 	if at != 0 || op.Args[0].Value != t.Segments[0].Value {
-		return fmt.Errorf("op split: only the output itself can be split in a tile, before anything else")
+		return fmt.Errorf("op split: only the matmul's output can be split, and only as the first op")
 	}
 	if p := op.Int("panel"); p == 16 {
 		n := len(op.Results)
@@ -79,7 +80,7 @@ func (t *Tail) split(op *ir.Op, at int) error {
 		return nil
 	}
 	if op.Int("panel") > 0 {
-		return fmt.Errorf("op split: turns of %d columns are no panels of 16", op.Int("panel"))
+		return fmt.Errorf("op split: interleaved runs of %d columns, expected panels of 16", op.Int("panel"))
 	}
 	t.Whole = false
 	t.Segments = nil
@@ -92,7 +93,7 @@ func (t *Tail) split(op *ir.Op, at int) error {
 	return nil
 }
 
-// holds is the segment that an argument lives in; nil: it comes from outside.
+// holds returns the segment that computes an argument; nil if none does.
 func (t *Tail) holds(a ir.Arg) *Segment {
 	for _, s := range t.Segments {
 		if s.In[a.Value] {
@@ -102,7 +103,7 @@ func (t *Tail) holds(a ir.Arg) *Segment {
 	return nil
 }
 
-// add puts an op into the segment of its arguments.
+// add appends an op to the segment of its arguments.
 func (t *Tail) add(op *ir.Op) error {
 	var segs []*Segment
 	halves := 0
@@ -115,7 +116,7 @@ func (t *Tail) add(op *ir.Op) error {
 		}
 	}
 	if len(segs) == 0 {
-		return fmt.Errorf("op %s does not read the output", op.Def.Name)
+		return fmt.Errorf("op %s does not read the matmul's output", op.Def.Name)
 	}
 	switch {
 	case op.Def.Is(ir.Elementwise):
@@ -123,9 +124,9 @@ func (t *Tail) add(op *ir.Op) error {
 			switch {
 			case t.holds(a) == nil:
 			case t.Halves[a.Value] != halves:
-				return fmt.Errorf("op %s mixes an interleaved part with the whole", op.Def.Name)
+				return fmt.Errorf("op %s reads both a part of an interleaved split and the whole output", op.Def.Name)
 			case a.Type.Cols() != op.Results[0].Type.Cols():
-				return fmt.Errorf("op %s spreads a column of the output over others", op.Def.Name)
+				return fmt.Errorf("op %s moves values between columns of the output", op.Def.Name)
 			}
 		}
 	case op.Def.Name == "kv_append":
@@ -139,7 +140,7 @@ func (t *Tail) add(op *ir.Op) error {
 		return fmt.Errorf("op %s needs whole rows of the output", op.Def.Name)
 	}
 	if len(segs) > 1 {
-		return fmt.Errorf("op %s mixes columns of several parts", op.Def.Name)
+		return fmt.Errorf("op %s reads columns of several parts", op.Def.Name)
 	}
 	for _, r := range op.Results {
 		segs[0].In[r] = true
@@ -151,11 +152,11 @@ func (t *Tail) add(op *ir.Op) error {
 	return nil
 }
 
-// appendRows puts kv_append into the segments of its rows.
+// appendRows appends kv_append to the segments of its rows.
 func (t *Tail) appendRows(op *ir.Op) error {
 	for _, a := range op.Args[1:] {
 		if t.holds(a) == nil || t.Halves[a.Value] > 0 {
-			return fmt.Errorf("op kv_append: %s is not a run of columns of the output", a.Value)
+			return fmt.Errorf("op kv_append: %s is not a range of columns of the output", a.Value)
 		}
 	}
 	for i, f := range op.Args[0].State.Fields {
@@ -167,7 +168,7 @@ func (t *Tail) appendRows(op *ir.Op) error {
 	return nil
 }
 
-// align makes groups hold whole heads.
+// align enlarges the groups to whole heads.
 func (t *Tail) align(width int) {
 	t.Whole = false
 	a, b := t.Group, width

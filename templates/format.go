@@ -9,12 +9,12 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A format is how the codes of some block types stand in a tile-block: a
-// template of the C text that unpacks one tile-block, shared by all kernels.
+// A format is the layout of the codes of some block types in a tile-block: a
+// template for the C code that unpacks one tile-block, shared by all kernels.
 type format struct {
 	doc  string
-	bits map[tensor.DType]float64 // stored bits a code
-	unit int                      // stored vectors that decode together
+	bits map[tensor.DType]float64 // stored bits per code
+	unit int                      // stored vectors that are decoded together
 	pick string                   // C expression of code vector j alone, or empty
 	body *template.Template
 }
@@ -23,13 +23,13 @@ type formatHeader struct {
 	Doc   string   `yaml:"doc"`
 	Types []string `yaml:"types"`
 	Bits  float64  `yaml:"bits"`
-	Unit  int      `yaml:"unit"` // stored vectors that decode together
+	Unit  int      `yaml:"unit"` // stored vectors that are decoded together
 	Pick  string   `yaml:"pick"` // C expression of code vector j of the tile-block at w
 }
 
-// formatArgs is what a format's template sees.
+// formatArgs is the data of a format's template.
 type formatArgs struct {
-	Vectors int // vectors of 64 bytes in a tile-block
+	Vectors int // 64-byte vectors per tile-block
 }
 
 func loadFormats(fsys fs.FS) (map[tensor.DType]*format, error) {
@@ -47,7 +47,7 @@ func loadFormats(fsys fs.FS) (map[tensor.DType]*format, error) {
 		f := &format{doc: strings.TrimSpace(h.Doc), unit: h.Unit, pick: h.Pick, body: t, bits: map[tensor.DType]float64{}}
 		for _, dt := range types {
 			if formats[dt] != nil {
-				return nil, fmt.Errorf("template %s: type %s has another format file", name, dt)
+				return nil, fmt.Errorf("template %s: type %s has a second format file", name, dt)
 			}
 			f.bits[dt], formats[dt] = h.Bits, f
 		}
@@ -55,14 +55,14 @@ func loadFormats(fsys fs.FS) (map[tensor.DType]*format, error) {
 	return formats, nil
 }
 
-// vectors is the number of stored vectors of 64 bytes in a tile-block: 16 rows
-// of Block codes.
+// vectors returns the number of 64-byte vectors that store the 16·Block codes of a
+// tile-block.
 func (f *format) vectors(dt tensor.DType) int {
 	return int(16 * float64(dt.Block()) * f.bits[dt] / 8 / 64)
 }
 
-// decodeVectors is the C text that hands each vector of codes of a tile-block
-// at w to USE(j, codes), j from 0 to Block/4-1.
+// decodeVectors returns the C code that decodes n stored vectors of the tile-block
+// at w and calls USE(j, codes) for every code vector j.
 func (f *format) decodeVectors(n int) (string, error) {
 	var b strings.Builder
 	if err := f.body.Execute(&b, formatArgs{n}); err != nil {
@@ -71,10 +71,10 @@ func (f *format) decodeVectors(n int) (string, error) {
 	return indent(b.String()), nil
 }
 
-// indent lays statements out as they stand in the body of a loop.
+// indent indents statements for the body of a loop.
 func indent(text string) string {
 	var lines []string
-	whole := true // the line before ended its statement
+	whole := true // the previous line ended its statement
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" {

@@ -5,38 +5,38 @@ import (
 	"path"
 )
 
-// An ISA is an instruction set that kernels and the step are compiled for.
+// An ISA is an instruction set for which kernels and the step are compiled.
 type ISA struct {
 	Name string
-	// Arch is the GOARCH it belongs to; empty: any.
+	// Arch is its GOARCH; empty: any.
 	Arch string
-	// Flags are the C compiler's, the same for gcc (12 or newer) and clang (14
-	// or newer).
+	// Flags are C compiler flags that both gcc (12 or newer) and clang (14 or newer)
+	// accept.
 	Flags []string
-	// Needs are the features the processor must have, as fields of
-	// golang.org/x/sys/cpu.X86 or ARM64 without "Has".
+	// Needs lists the required CPU features, as fields of golang.org/x/sys/cpu.X86 or
+	// ARM64 without "Has".
 	Needs []string
-	// Act names activations: the set is for models with such ones, and gives
-	// others nothing that the next set does not.
+	// Act is the packing of activations that the set speeds up; other models use the
+	// next set of ISAs.
 	Act string
 
-	parts   int   // registers that a vector of 16 floats takes
-	vectors int   // attention: vectors of 16 columns that one function computes at once
-	widths  []int // attention: rows of a tile, the same
-	rows    []int // matmul: the same
-	stream  int   // matmul: rows of which two chains of plain weights have registers
-	ahead   int   // matmul: prefetch distance of plain weights, in bytes; 0: no prefetch
+	parts   int   // registers per vector of 16 floats
+	vectors int   // attention: vectors of 16 columns per function
+	widths  []int // attention: rows of a tile per function
+	rows    []int // matmul: rows of a tile per function
+	stream  int   // matmul, plain weights: number of rows with two accumulator chains that fit into registers
+	ahead   int   // matmul, plain weights: prefetch distance in bytes; 0: no prefetch
 
-	// byLane: a multiply-add takes one factor from a lane of a vector, and dot
-	// products of bytes are of signed ones.
+	// byLane: multiply-adds and dot products read one factor from a lane of a vector
+	// (ARM), and byte dot products are signed × signed.
 	byLane bool
-	// pairs: bytes are multiplied and added in pairs, to 16 bits.
+	// pairs: byte products are added in pairs to 16 bits (AVX2 vpmaddubsw).
 	pairs bool
 }
 
-// common are the flags of every variant. A multiply-add is fused only where
-// the source says so; otherwise a result would depend on how the compiler
-// split a loop. Signed zeros, infinities and NaN keep their meaning.
+// common are the flags of every variant. Only explicit multiply-adds are fused,
+// because otherwise a result would depend on how the compiler splits a loop.
+// Signed zeros, infinities and NaN follow IEEE 754.
 var common = []string{"-std=gnu11", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"}
 
 var upToSixteen = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
@@ -48,8 +48,8 @@ var (
 		"AVX512VBMI", "AVX512VBMI2", "AVX512GFNI"}
 )
 
-// isas lists the variants, the best first. -mtune=znver3 gives good code on
-// newer cores too and is known to gcc 12.
+// isas lists the variants, the fastest first. -mtune=znver3 also suits newer cores,
+// and gcc 12 supports it.
 var isas = []ISA{
 	{
 		Name: "avx512bf16", Arch: "amd64", Act: "bf16",
@@ -68,7 +68,7 @@ var isas = []ISA{
 		Flags: append([]string{"-march=x86-64-v3", "-mtune=znver3"}, common...),
 		Needs: []string{"AVX", "AVX2", "FMA", "F16C", "BMI1", "BMI2"},
 		parts: 2, vectors: 1, widths: []int{1, 2, 3, 4, 5, 6}, rows: []int{1, 2, 3, 4, 5, 6, 7, 8}, pairs: true,
-		stream: 3, ahead: 2048, // prefetching 2 KB ahead gave a Zen 3 a fifth more bandwidth
+		stream: 3, ahead: 2048, // a prefetch distance of 2 KB raised the bandwidth on Zen 3 by 20 %
 	},
 	{
 		Name: "neon", Arch: "arm64",
@@ -76,14 +76,14 @@ var isas = []ISA{
 		Needs: []string{"ASIMD", "ASIMDDP"},
 		parts: 4, vectors: 1, widths: []int{1, 2, 3, 4}, rows: []int{1, 2, 4, 8, 16}, byLane: true, stream: 1,
 	},
-	// The compiler may be told to use more of the processor; kernels and headers must agree on what there is.
+	// Kernels and headers must be compiled for the same features, even if the C compiler's flags enable more.
 	{Name: "portable", Flags: append([]string{"-DIFL_PORTABLE"}, common...), parts: 4, vectors: 1, widths: []int{1, 2}, rows: []int{1, 4}, stream: 1},
 }
 
-// ISAs lists the instruction sets, the best first; "portable" runs anywhere.
+// ISAs returns the instruction sets, the fastest first; "portable" runs on any CPU.
 func ISAs() []ISA { return ISAsFor("") }
 
-// ISAsFor is ISAs with those that are for models with activations of type act.
+// ISAsFor returns the instruction sets for a model with activations of type act.
 func ISAsFor(act string) []ISA {
 	var out []ISA
 	for _, s := range isas {
@@ -103,7 +103,7 @@ func findISA(name string) (ISA, bool) {
 	return ISA{}, false
 }
 
-// Headers are the C headers that kernels and the step include, by file name.
+// Headers returns the C headers that kernels and the step include, by file name.
 func Headers() map[string]string {
 	names, err := fs.Glob(files, "include/*.h")
 	if err != nil {

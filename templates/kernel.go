@@ -12,31 +12,30 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A Kernel is one template of the catalog: an implementation of an op for
-// some weight types. At one type and instruction set it is one C translation
-// unit that defines one function, named by Symbol.
+// A Kernel is a template of the catalog: an implementation of an op for some weight
+// types. For one type and instruction set it renders to one C translation unit that
+// defines one function, named by Symbol.
 type Kernel struct {
 	Name string // the template's file name
-	Op   string // what it computes: matmul (prototype ifl_mm) or embed
+	Op   string // matmul (prototype ifl_mm), embed or attention
 	Impl string // gemv, flat_gemm, gemm; embed
 	Doc  string
-	Sum  string // reduction class: kernels of one class give the same bits for a type
-	When string // when it is legal beyond its types; empty: always
-	// Types are the weight types it takes.
+	Sum  string // order of summation: kernels with equal Sum are bit-identical for a type
+	When string // further conditions of use; empty: none
+	// Types lists the supported weight types.
 	Types []tensor.DType
-	// Tile is the number of activation rows a packed tile holds (tm of
-	// ifl_kernel.h).
+	// Tile is the number of activation rows of a packed tile (tm of ifl_kernel.h).
 	Tile int
 
 	from    rowsFrom
-	act     string   // activations it takes; empty: those of the weight type
-	rows    []int    // rows of a tile that one function computes; empty: what the instruction set can
-	isas    []string // instruction sets it is for; empty: all
+	act     string   // packing of the activations; empty: that of the weight type
+	rows    []int    // numbers of tile rows that have a function of their own; empty: those of the ISA
+	isas    []string // supported instruction sets; empty: all
 	body    *template.Template
 	formats map[tensor.DType]*format
 }
 
-// Symbol is the name of the C function for weights of type dt, such as
+// Symbol returns the name of the C function for weights of type dt, such as
 // ifl_flat_gemm_q4_b64.
 func (k *Kernel) Symbol(dt tensor.DType) string {
 	s := "ifl_" + k.Impl + "_" + dt.String()
@@ -46,8 +45,8 @@ func (k *Kernel) Symbol(dt tensor.DType) string {
 	return s
 }
 
-// From is the number of rows from which the kernel is used for weights of type
-// dt where nothing was measured; 0: only where a profile says so.
+// From returns the minimum number of rows for which the kernel is used with weights
+// of type dt when there is no profile; 0: only a profile selects it.
 func (k *Kernel) From(dt tensor.DType) int {
 	if n, ok := k.from[dt.String()]; ok {
 		return n
@@ -55,10 +54,10 @@ func (k *Kernel) From(dt tensor.DType) int {
 	return k.from[""]
 }
 
-// rowsFrom are a header's rows by weight type; "" is every other type.
+// rowsFrom maps a weight type to a minimum number of rows; "" is any other type.
 type rowsFrom map[string]int
 
-// UnmarshalYAML reads a number for all types, or numbers by type.
+// UnmarshalYAML decodes one number for all types, or a map of numbers by type.
 func (f *rowsFrom) UnmarshalYAML(n *yaml.Node) error {
 	all := 0
 	if n.Decode(&all) == nil {
@@ -77,14 +76,14 @@ func (f rowsFrom) check(template string, types []tensor.DType) error {
 			return fmt.Errorf("template %s: from %d rows; expected 1 or more", template, rows)
 		}
 		if name != "" && !slices.ContainsFunc(types, func(dt tensor.DType) bool { return dt.String() == name }) {
-			return fmt.Errorf("template %s: from names the type %q, which is not among its types", template, name)
+			return fmt.Errorf("template %s: from: type %q is not among the kernel's types", template, name)
 		}
 	}
 	return nil
 }
 
-// Act is how the kernel's activations are packed: as Act of the weight type
-// says, or "bf16" (rounded).
+// Act returns the packing of the kernel's activations: Act(dt), or the one that the
+// template's header sets, such as "bf16" (rounded to bf16).
 func (k *Kernel) Act(dt tensor.DType) string {
 	if k.act != "" {
 		return k.act
@@ -92,8 +91,8 @@ func (k *Kernel) Act(dt tensor.DType) string {
 	return Act(dt)
 }
 
-// Act is how activations are packed for weights of type dt: "f32" (as they
-// are), "a8_b32" or "a8_b64" (int8 blocks as wide as the weight's).
+// Act returns the default packing of activations for weights of type dt: "f32"
+// (unchanged), or "a8_b32" or "a8_b64" (int8 in blocks of the weight type's size).
 func Act(dt tensor.DType) string {
 	switch {
 	case !dt.IsBlock():
@@ -105,15 +104,15 @@ func Act(dt tensor.DType) string {
 	}
 }
 
-// Source is the C translation unit of the kernel for weights of type dt and an
-// instruction set. The same arguments always give the same bytes.
+// Source returns the C translation unit of the kernel for weights of type dt and an
+// instruction set. It is deterministic.
 func (k *Kernel) Source(dt tensor.DType, isa string) (string, error) {
 	if !slices.Contains(k.Types, dt) {
-		return "", fmt.Errorf("kernel %s: no weights of type %s", k.Name, dt)
+		return "", fmt.Errorf("kernel %s does not support weights of type %s", k.Name, dt)
 	}
 	set, ok := findISA(isa)
 	if !ok || len(k.isas) > 0 && !slices.Contains(k.isas, isa) {
-		return "", fmt.Errorf("kernel %s: no instruction set %s", k.Name, isa)
+		return "", fmt.Errorf("kernel %s: unknown instruction set %s", k.Name, isa)
 	}
 	u, err := k.unit(dt, set)
 	if err != nil {
@@ -126,43 +125,43 @@ func (k *Kernel) Source(dt tensor.DType, isa string) (string, error) {
 	return tidy(b.String()), nil
 }
 
-// A unit is what a template sees: the constants of one translation unit.
+// A unit is the data of a template: the constants of one translation unit.
 type unit struct {
 	Symbol, Doc, Sum string
 	Type             string
-	Format           string // how the codes stand
+	Format           string // doc of the format: the layout of the codes
 	ISA              string
 	Tile             int
 	Act              string // C name of the activation kind
-	Widths           []int  // attention: rows that one specialized function computes
-	Max              int    // the largest of Widths
-	Vectors16        int    // attention: vectors of 16 columns that it computes
-	Parts            int    // registers that a vector of 16 takes
-	Rows             []int  // matmul: the same, on vectors of IFL_LANES
-	MaxRows          int    // the largest of Rows
-	Chains           int    // chains of multiply-adds that a sum is made of
-	Stream           int    // plain types: rows whose chains have registers
-	Ahead            int    // plain types: prefetch distance of weights, in bytes; 0: no prefetch
-	Pair             int    // plain types: rows that a function of two panels computes; 0 where there is none
-	Accs             int    // accumulators: at least MaxRows; more where several may share a row
+	Widths           []int  // attention: numbers of rows with a function of their own
+	Max              int    // largest of Widths
+	Vectors16        int    // attention: vectors of 16 columns per function
+	Parts            int    // registers per vector of 16 floats
+	Rows             []int  // matmul: numbers of rows with a function of their own
+	MaxRows          int    // largest of Rows
+	Chains           int    // independent accumulator chains of a sum
+	Stream           int    // plain types: number of rows with chains that fit into registers
+	Ahead            int    // plain types: prefetch distance in bytes; 0: no prefetch
+	Pair             int    // plain types: rows of the function that computes two panels; 0: no such function
+	Accs             int    // accumulators: at least MaxRows; more if a row may use several
 
 	Block     int  // columns of a tile-block; 1 for plain types
-	Vectors   int  // code vectors as stored in a tile-block
+	Vectors   int  // stored code vectors per tile-block
 	CodeBytes int  // bytes of codes at the start of a tile-block
 	Stride    int  // bytes of a tile-block
-	Signed    bool // codes are 128 + value, and there is no base
-	ByLane    bool // dot products take their factor from a lane, and codes as signed bytes
-	Less128   bool // codes of 8 bits, which lose 128 to be signed
-	Corrected bool // sums of codes begin with what the 128 amounts to
-	Depth     int  // where bytes are multiplied in pairs: code vectors whose products add up in 16 bits
-	Unpacked  bool // one code a byte and float scales, as gemm unpacks them
+	Signed    bool // codes are 128 + value, without a base
+	ByLane    bool // dot products read one factor from a lane and treat codes as signed bytes
+	Less128   bool // 8-bit codes, from which 128 is subtracted to make them signed
+	Corrected bool // sums start with the correction for the 128
+	Depth     int  // with pairs: number of code vectors added in 16 bits before widening
+	Unpacked  bool // one code per byte and float scales, as unpacked by gemm
 	Decode    string
 	Pick      string // C expression of code vector j of the tile-block at w, or empty
 
-	bytes *format // of one code a byte
+	bytes *format // the format with one code per byte
 }
 
-// Temps lists the variables that Decode needs.
+// Temps returns the names of the variables that Decode uses.
 func (u *unit) Temps() string {
 	var names []string
 	for i := range 7 {
@@ -173,7 +172,7 @@ func (u *unit) Temps() string {
 	return strings.Join(names, ", ")
 }
 
-// Bytes is the unit for tile-blocks that gemm has unpacked.
+// Bytes returns the unit for tile-blocks unpacked by gemm.
 func (u *unit) Bytes() (*unit, error) {
 	v := *u
 	v.Unpacked = true
@@ -230,7 +229,7 @@ func (k *Kernel) unit(dt tensor.DType, set ISA) (*unit, error) {
 	return u, err
 }
 
-// tileRows are the numbers of rows that get a function of their own.
+// tileRows returns the numbers of rows that have a function of their own.
 func (k *Kernel) tileRows(set ISA) []int {
 	rows := upTo(set.rows, k.Tile)
 	if len(k.rows) > 0 {
@@ -239,17 +238,17 @@ func (k *Kernel) tileRows(set ISA) []int {
 	return rows
 }
 
-// EveryRows says whether there is a function for every number of rows.
+// EveryRows reports whether every number of rows has a function of its own.
 func (u *unit) EveryRows() bool { return len(u.Rows) == u.Tile }
 
-// RowsDown is Rows, the largest first.
+// RowsDown returns Rows in descending order.
 func (u *unit) RowsDown() []int {
 	down := slices.Clone(u.Rows)
 	slices.Reverse(down)
 	return down
 }
 
-// upTo keeps the widths that a tile of n rows can use.
+// upTo returns the widths that do not exceed n, the rows of a tile.
 func upTo(widths []int, n int) []int {
 	var out []int
 	for _, w := range widths {
@@ -265,14 +264,13 @@ var (
 	blanks   = regexp.MustCompile(`\n{3,}`)
 )
 
-// tidy removes what templates leave behind: blanks at line ends, runs of empty
-// lines.
+// tidy removes trailing blanks and repeated empty lines.
 func tidy(s string) string {
 	s = trailing.ReplaceAllString(s, "")
 	return strings.TrimLeft(blanks.ReplaceAllString(s, "\n\n"), "\n")
 }
 
-// funcs are the functions templates may call.
+// funcs are the functions that templates may call.
 var funcs = template.FuncMap{
 	"seq": func(n int) []int { // 0 … n-1
 		out := make([]int, n)

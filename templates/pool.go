@@ -1,6 +1,6 @@
 package templates
 
-// ThreadPool is the C source of the thread pool that every model library carries.
+// ThreadPool is the C source of the thread pool. Every model library links it.
 func ThreadPool() string {
 	data, err := files.ReadFile("cpu/pool.c")
 	if err != nil {

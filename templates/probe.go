@@ -1,7 +1,7 @@
 package templates
 
-// MatmulProbe is the C source of the driver that times matmul kernels as the
-// emitted step runs them; it is linked with the pool and the kernels.
+// MatmulProbe is the C source of the benchmark driver that times matmul kernels as
+// the generated step runs them. It is linked with the pool and the kernels.
 func MatmulProbe() string {
 	data, err := files.ReadFile("cpu/probe_matmul.c")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 //go:embed profiles/*.json
 var profiles embed.FS
 
-// Profiles are the measurements that are part of the program, in the format of
-// runtime/artifact/dispatch, by file name.
+// Profiles returns the embedded machine profiles by file name, in the format of
+// runtime/artifact/dispatch.
 func Profiles() map[string][]byte {
 	names, err := fs.Glob(profiles, "profiles/*.json")
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 //go:embed step
 var stepFiles embed.FS
 
-// StepData is what a model's step consists of.
+// StepData is the data of the template of a model's step.
 type StepData struct {
 	Name       string
-	Defines    []Define // what ifl_region.h shall have
-	Headers    []string // of what the regions call
-	Prototypes []string // of the kernels
-	Impls      []string // tables of kernels for the same product
-	Symbols    string   // macros for the places of values, weights and states
-	Regions    string   // their functions
-	Tables     []Table  // that ifl_main.h reads
+	Defines    []Define // macros for ifl_region.h
+	Headers    []string // headers of functions that the regions call
+	Prototypes []string // prototypes of the kernels
+	Impls      []string // tables of the candidate kernels of each matmul
+	Symbols    string   // macros for the addresses of values, weights and states
+	Regions    string   // functions of the regions
+	Tables     []Table  // tables for ifl_main.h
 }
 
-// A Define is a macro without parameters.
+// A Define is an object-like macro.
 type Define struct{ Name, Value string }
 
 // A Table is an array of constants.
@@ -31,7 +31,7 @@ type Table struct {
 	Rows       []string
 }
 
-// Step is the C translation unit of a model's step.
+// Step returns the C translation unit of a model's step.
 func Step(d StepData) (string, error) {
 	t, err := template.ParseFS(stepFiles, "step/step.c.tmpl")
 	if err != nil {

@@ -1,4 +1,4 @@
-/* What the runtime asks of any transport's endpoint: see ifl_endpoint.h. */
+/* Functions of an endpoint that are the same for every transport: see ifl_endpoint.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,8 +1,8 @@
-/* The transport between processes: MPI's point-to-point calls, so that a rank that says nothing is known by its number. The
- * library is not linked: the runtime gives the addresses of its functions. All calls come from one thread of the process.
+/* The transport between processes. It uses MPI's point-to-point calls, so that it can name the rank that does not respond. The
+ * library is not linked: the runtime passes the addresses of its functions. All calls come from one thread of the process.
  *
- * A rank that waits spins on MPI_Test, then yields its processor, then sleeps. One that has waited for a while tells the
- * others for whom, so that in the end all name the rank that is silent and not one that waits for it in its turn. */
+ * A waiting rank spins on MPI_Test, then yields its core, then sleeps. After a while it sends the others the rank that it
+ * waits for, so that all ranks report the one that failed and not one that itself waits. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The functions of an MPI library. Handles are pointers in some and ints in others: both travel in a uintptr_t here. */
+/* The functions of an MPI library. Handles are pointers in some libraries and ints in others; both are passed as uintptr_t. */
 typedef struct ifl_mpi_calls {
   int (*isend)(const void *data, int count, uintptr_t type, int to, int tag, uintptr_t comm, void *request);
   int (*irecv)(void *data, int count, uintptr_t type, int from, int tag, uintptr_t comm, void *request);
@@ -22,12 +22,12 @@ typedef struct ifl_mpi_calls {
   uintptr_t comm, byte;
 } ifl_mpi_calls;
 
-/* Tags of messages; the runtime's own (steps, results) begin at IFL_TAG_OWN. */
+/* Message tags. The runtime's tags (steps, results) start at IFL_TAG_OWN. */
 enum { IFL_TAG_PART = 1, IFL_TAG_STAGE = 2, IFL_TAG_NEWS = 3, IFL_TAG_OWN = 16 };
 
 enum { MAX_TP_SIZE = 64 };
 typedef struct {
-  _Alignas(16) uint8_t bytes[64]; /* more than any library's MPI_Status */
+  _Alignas(16) uint8_t bytes[64]; /* at least as large as any library's MPI_Status */
 } status;
 
 typedef union {
@@ -41,7 +41,7 @@ typedef struct {
   int64_t room;
 } buffer;
 
-/* Messages on their way to a rank: copies, so that the sender goes on while the receiver is still at an earlier step. */
+/* Messages in flight to a rank: copies, so that the sender can continue while the receiver computes an earlier step. */
 enum { QUEUE = 4 };
 typedef struct {
   buffer data[QUEUE];
@@ -50,12 +50,12 @@ typedef struct {
   uint32_t sent;
 } outbox;
 
-/* News from a rank: for whom it waits, or whom it has given up. */
+/* A notice from a rank: the rank for which it waits, or the rank that it has declared failed. */
 typedef struct {
   int32_t rank, gone;
 } news;
 
-/* News on their way to a rank, which stay as they are until they have left. */
+/* Notices in flight to a rank; they must not change until they are sent. */
 typedef struct {
   news data;
   request on_way;
@@ -68,17 +68,17 @@ typedef struct ifl_mpi {
   uint32_t calls;
   buffer *slots;      /* [IFL_SLOTS][tp_size] */
   outbox *outboxes;   /* [ranks] */
-  int32_t *waits_for; /* [ranks] what the others said last, or -1 */
-  int64_t *said_ns;   /* [ranks] when */
-  notice *notices;    /* [ranks][2] for whom this rank waits; whom it has given up, which is told once */
+  int32_t *waits_for; /* [ranks] last notice of each rank, or -1 */
+  int64_t *said_ns;   /* [ranks] time of that notice */
+  notice *notices;    /* [ranks][2] the rank for which this one waits; the rank that it declared failed, sent once */
 } ifl_mpi;
 
-#define NEWS_NS 1000000000 /* how often a waiting rank tells so */
-#define YIELD_NS 5000000   /* how long it yields before it sleeps */
+#define NEWS_NS 1000000000 /* interval between the notices of a waiting rank */
+#define YIELD_NS 5000000   /* time that it yields before it sleeps */
 
 static int32_t give_up(ifl_mpi *m, int32_t rank);
 
-/* Whether a notice has left, so that there is room for the next one. */
+/* Reports whether a notice has been sent and its buffer is free. */
 static int left(ifl_mpi *m, notice *n) {
   int done = 0;
   status st;
@@ -86,7 +86,7 @@ static int left(ifl_mpi *m, notice *n) {
   return !n->busy;
 }
 
-/* Sends news without waiting for them to arrive. A rank to which the last ones have not left yet gets none this time. */
+/* Sends a notice without waiting for delivery. It skips ranks to which the previous notice is still in flight. */
 static void tell(ifl_mpi *m, int32_t rank, int32_t gone) {
   for (int32_t r = 0; r < m->end.place.ranks; r++) {
     notice *n = &m->notices[2 * r + gone];
@@ -94,11 +94,11 @@ static void tell(ifl_mpi *m, int32_t rank, int32_t gone) {
     n->data = (news){rank, gone};
     n->on_way.word = 0;
     n->busy = !m->mpi.isend(&n->data, sizeof n->data, m->mpi.byte, r, IFL_TAG_NEWS, m->mpi.comm, &n->on_way);
-    left(m, n); /* so small that it usually has at once */
+    left(m, n); /* a message this small usually completes at once */
   }
 }
 
-/* Reads what the others have told. -1: one of them has given somebody up. */
+/* Receives the notices of other ranks. -1: one of them has declared a rank failed. */
 static int32_t listen(ifl_mpi *m) {
   for (int32_t r = 0; r < m->end.place.ranks; r++) {
     for (;;) {
@@ -122,7 +122,7 @@ static int32_t listen(ifl_mpi *m) {
   return 0;
 }
 
-/* Gives a silent rank up, or the one for which it has lately said that it waits itself. Returns -1. */
+/* Declares a rank that does not respond failed, or the rank for which that one recently reported to wait. Returns -1. */
 static int32_t give_up(ifl_mpi *m, int32_t rank) {
   const int64_t now = ifl_now_ns();
   for (int32_t i = 0; i < m->end.place.ranks; i++) {
@@ -134,13 +134,13 @@ static int32_t give_up(ifl_mpi *m, int32_t rank) {
   return -1;
 }
 
-/* What a wait has been through. */
+/* The state of a wait. */
 typedef struct {
   ifl_wait time;
   int64_t told_ns;
 } wait_state;
 
-/* One more moment of waiting for rank `whom`. -1: it was too long, or somebody is gone. */
+/* One iteration of waiting for rank `whom`. -1: the timeout has passed, or a rank has failed. */
 static int32_t pause_for(ifl_mpi *m, wait_state *w, int32_t whom) {
   const int64_t waited = ifl_waiting(&w->time);
   if (waited < m->end.spin_ns) {
@@ -188,8 +188,8 @@ static void *room(buffer *b, int64_t bytes) {
   return b->data;
 }
 
-/* Sends and receives with any tag, for the runtime; the rank's own thread alone. A message that is sent may be on its way
- * for as long as the receiver does something else; only the fifth one waits for the first. */
+/* Sends and receives messages with any tag for the runtime, on the rank's thread only. Up to four messages may be in flight
+ * to a rank; the fifth send waits for the first. */
 int32_t ifl_mpi_put(const ifl_comm *comm, int32_t to, int32_t tag, const void *data, int64_t bytes) {
   ifl_mpi *m = comm->self;
   if (!usable(m, to, bytes)) return -1;
@@ -206,7 +206,7 @@ int32_t ifl_mpi_put(const ifl_comm *comm, int32_t to, int32_t tag, const void *d
   return 0;
 }
 
-/* Throws away what has come and nobody waits for any more: before the end of the job, whose library complains of it. */
+/* Receives and drops unmatched messages before the end of the job, because MPI libraries warn about them. */
 static void drain(ifl_mpi *m) {
   enum { ANY_TAG = -1 }; /* MPI_ANY_TAG of both families */
   buffer rest = {NULL, 0};
@@ -224,7 +224,7 @@ static void drain(ifl_mpi *m) {
   free(rest.data);
 }
 
-/* For the end of the job, when nobody sends any more: waits until everything that was sent has arrived, and drops the rest. */
+/* Ends communication when no rank sends any more: waits for all sends to complete and drops unmatched messages. */
 int32_t ifl_mpi_flush(const ifl_comm *comm) {
   ifl_mpi *m = comm->self;
   for (int32_t r = 0; r < m->end.place.ranks; r++) {
@@ -250,7 +250,7 @@ int32_t ifl_mpi_get(const ifl_comm *comm, int32_t from, int32_t tag, void *data,
   return finish(m, &q, from);
 }
 
-/* The size of the message that is there, -1: none, -2: a rank is gone. */
+/* Returns the size of a pending message; -1: none; -2: a rank has failed. */
 int64_t ifl_mpi_look(const ifl_comm *comm, int32_t from, int32_t tag) {
   ifl_mpi *m = comm->self;
   int there = 0, count = 0;
@@ -264,7 +264,7 @@ int64_t ifl_mpi_look(const ifl_comm *comm, int32_t from, int32_t tag) {
   return m->mpi.get_count(&st, m->mpi.byte, &count) ? -2 : count;
 }
 
-/* Waits for a message and gives its size; 0 when none came within patience_ns (the rank is not given up); -2: one is gone. */
+/* Waits for a message and returns its size; 0: none within patience_ns (the rank is not declared failed); -2: a rank has failed. */
 int64_t ifl_mpi_await(const ifl_comm *comm, int32_t from, int32_t tag, int64_t patience_ns) {
   ifl_mpi *m = comm->self;
   ifl_wait w = {0, 0};
@@ -284,7 +284,7 @@ int64_t ifl_mpi_await(const ifl_comm *comm, int32_t from, int32_t tag, int64_t p
   }
 }
 
-/* Gives a rank up for a reason of the runtime's, or the one for which it waits, and tells the others. */
+/* Declares a rank failed at the runtime's request, or the rank for which it waits, and notifies the others. */
 void ifl_mpi_fail(const ifl_comm *comm, int32_t rank) {
   ifl_mpi *m = comm->self;
   if (!listen(m)) give_up(m, rank);
@@ -345,7 +345,7 @@ void ifl_mpi_close(ifl_mpi *m) {
   free(m);
 }
 
-/* Opens the end of this process. NULL: no memory, or more ranks than MAX_TP_SIZE. */
+/* Opens the endpoint of this process. NULL: out of memory, or more ranks than MAX_TP_SIZE. */
 ifl_mpi *ifl_mpi_open(const ifl_mpi_calls *calls, const ifl_place *place, int64_t spin_ns, int64_t timeout_ns) {
   if (place->tp_size < 1 || place->tp_size > MAX_TP_SIZE || place->ranks < 1) return NULL;
   ifl_mpi *m = calloc(1, sizeof *m);

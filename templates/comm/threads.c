@@ -1,6 +1,6 @@
-/* The transport between ranks of one process: each publishes a copy of its part and a count, and reads the others'. A rank
- * that waits spins for a moment and then sleeps in the kernel until the count changes, so that more ranks than processors
- * are slower but never hold each other off. Nobody waits longer than the timeout for a rank that says nothing. */
+/* The transport between ranks of one process: each rank publishes a copy of its part and a counter, and reads those of the
+ * others. A waiting rank spins briefly and then sleeps in the kernel until the counter changes, so that more ranks than CPUs
+ * are slower but do not starve each other. A wait for a rank that does not respond ends after the timeout. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #endif
 
-/* A count that others wait on, on cache lines of its own. */
+/* A counter that other ranks wait on, on a cache line pair of its own. */
 typedef struct {
   _Alignas(128) _Atomic uint32_t value;
   _Atomic uint32_t sleepers;
@@ -25,7 +25,7 @@ typedef struct {
   int64_t bytes, room;
 } slot;
 
-/* What one rank has sent to another and that one not yet taken: a bounded queue. */
+/* A bounded queue of messages from one rank to another. */
 enum { QUEUE = 4 };
 typedef struct {
   counter sent, taken;
@@ -37,7 +37,7 @@ typedef struct ifl_hub ifl_hub;
 typedef struct {
   ifl_endpoint end; /* first: the table's self is this struct */
   ifl_hub *hub;
-  counter calls; /* of exchange, published when the part is in its slot */
+  counter calls; /* exchange calls; incremented when the part is in its slot */
   slot slots[IFL_SLOTS];
   _Atomic int32_t waits_for; /* a rank, or -1 */
 } hub_end;
@@ -48,7 +48,7 @@ struct ifl_hub {
   pipe_to *pipes; /* [ranks][ranks] from, to */
 };
 
-/* Long enough that waking up for it costs nothing, short enough that a failure is seen soon. */
+/* Sleep interval: long enough that wake-ups cost nothing, short enough to detect a failure soon. */
 #define SLEEP_NS 20000000
 
 static void sleep_on(counter *c, uint32_t last) {
@@ -89,7 +89,7 @@ void ifl_hub_fail(ifl_hub *h, int32_t rank) {
   }
 }
 
-/* Who is to blame when rank is silent: the one at the end of those who wait for each other. */
+/* The rank that failed when `rank` does not respond: the end of the chain of ranks that wait for each other. */
 static int32_t blame(const ifl_hub *h, int32_t rank) {
   for (int32_t i = 0; i < h->ranks; i++) {
     const int32_t next = atomic_load(&h->ends[rank].waits_for);
@@ -99,7 +99,7 @@ static int32_t blame(const ifl_hub *h, int32_t rank) {
   return rank;
 }
 
-/* Waits until the counter has reached value, which rank `whom` will count. 0: it has. */
+/* Waits until rank `whom` has raised the counter to value. Returns 0 on success. */
 static int32_t wait_for(hub_end *e, counter *c, uint32_t value, int32_t whom) {
   const _Atomic int32_t *failed = &e->end.failed;
   ifl_wait w = {0, 0};
@@ -136,7 +136,7 @@ static int32_t fill(slot *s, const void *data, int64_t bytes) {
   return 0;
 }
 
-/* A slot is filled again four calls later: then every rank has begun the call before, so none reads these parts any more. */
+/* A slot is reused after four calls. By then every rank has begun the previous call, so no rank still reads these parts. */
 static int32_t exchange(void *self, const void *mine, int64_t bytes, const void **parts) {
   hub_end *e = self;
   const ifl_place *p = &e->end.place;
@@ -205,7 +205,7 @@ void ifl_hub_close(ifl_hub *h) {
   free(h);
 }
 
-/* Opens the ends of all ranks of the process; places is [ranks]. NULL: no memory. */
+/* Opens the endpoints of all ranks of the process; places is [ranks]. NULL: out of memory. */
 ifl_hub *ifl_hub_open(int32_t ranks, const ifl_place *places, int64_t spin_ns, int64_t timeout_ns) {
   if (ranks < 1 || ranks > 1024) return NULL;
   ifl_hub *h = calloc(1, sizeof *h);

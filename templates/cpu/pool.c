@@ -1,6 +1,6 @@
-/* The thread pool: see ifl_pool.h. Linux sleeps on futexes; elsewhere a condition variable takes their place. */
+/* The thread pool: see ifl_pool.h. Threads sleep on futexes on Linux and on condition variables elsewhere. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* processor affinity */
+#define _GNU_SOURCE /* CPU affinity */
 #endif
 #include "ifl_pool.h"
 #include <pthread.h>
@@ -17,8 +17,8 @@
 #include <sys/syscall.h>
 #endif
 
-/* A word that workers wait on: its value grows by one at each release. Alone on its cache line pair, so that the
- * spinning of some workers does not slow the arrival of others. */
+/* A word that workers wait on; each release increments its value. It has a cache line pair of its own, so that spinning
+ * workers do not slow the arrival of others. */
 typedef struct {
   _Alignas(128) _Atomic uint32_t value;
   _Atomic uint32_t sleepers;
@@ -28,17 +28,17 @@ typedef struct {
   ifl_pool *pool;
   int tid;
   pthread_t thread;
-  _Alignas(64) _Atomic int cpu; /* where it last was seen to run, or -1 */
+  _Alignas(64) _Atomic int cpu; /* CPU on which it last ran, or -1 */
 } worker;
 
 struct ifl_pool {
   wait_word epoch; /* one release per run */
   wait_word phase; /* one release per barrier */
   _Alignas(128) _Atomic uint32_t arrived;
-  _Alignas(128) _Atomic int64_t spin_ns; /* how long a barrier spins now */
-  _Atomic int64_t long_ns;               /* what workers waited in sleep since the last look */
+  _Alignas(128) _Atomic int64_t spin_ns; /* current spin time of a barrier */
+  _Atomic int64_t long_ns;               /* time that workers slept at barriers since adapt last read it */
   _Alignas(128) int threads;
-  int active;  /* workers that take part in a run */
+  int active;  /* workers of a run */
   int adaptive;
   int64_t run_ns, lost_ns, apart_ns, retry_ns; /* of adapt */
   int closing;
@@ -68,7 +68,7 @@ static int64_t now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Sleeps until w->value may differ from old; wakes early are allowed. */
+/* Sleeps until w->value may differ from old; spurious wake-ups are possible. */
 static void sleep_on(ifl_pool *t, wait_word *w, uint32_t old) {
   atomic_fetch_add(&w->sleepers, 1);
 #ifdef __linux__
@@ -82,8 +82,8 @@ static void sleep_on(ifl_pool *t, wait_word *w, uint32_t old) {
   atomic_fetch_sub(&w->sleepers, 1);
 }
 
-/* The release and the look at sleepers are both sequentially consistent, as are a sleeper's count and its check of the
- * value: one of the two sees the other, so no wake is lost. */
+/* The release and the read of the number of sleepers are sequentially consistent, and so are a sleeper's increment and its
+ * check of the value. Therefore one of the two sees the other, and no wake-up is lost. */
 static void release_at(ifl_pool *t, wait_word *w, uint32_t value) {
   atomic_store(&w->value, value);
   if (atomic_load(&w->sleepers) == 0) return;
@@ -99,8 +99,8 @@ static void release_at(ifl_pool *t, wait_word *w, uint32_t value) {
 
 static void release(ifl_pool *t, wait_word *w) { release_at(t, w, atomic_load(&w->value) + 1); }
 
-/* The epoch's value is a count of runs above the number of workers that take part: a worker that is left out of a run
- * learns so from the one word that wakes it, however late it looks. */
+/* The epoch's value holds the run count in the high bits and the number of active workers in the low bits. So a worker
+ * learns from the single word that wakes it whether it takes part in the run, however late it reads the word. */
 #define WORKER_BITS 11
 static void start_run(ifl_pool *t, int active) {
   uint32_t runs = atomic_load(&t->epoch.value) >> WORKER_BITS;
@@ -112,9 +112,9 @@ typedef cpu_set_t cpu_mask;
 static int keep_mask(cpu_mask *m) { return sched_getaffinity(0, sizeof *m, m) == 0; }
 static void set_mask(const cpu_mask *m) { (void)sched_setaffinity(0, sizeof *m, m); }
 
-/* Schedulers wake a thread where its waker runs. Two workers on one core take twice as long, and the balancing of loads
- * notices too late for a step of milliseconds: so a worker that finds an earlier one on its processor goes elsewhere, and
- * is then free again to be moved by the system. */
+/* The scheduler often wakes a thread on the core of its waker. Two workers on one core take twice as long, and load
+ * balancing is too slow for a step of milliseconds. So a worker that finds an earlier one on its core moves to another
+ * core, and then restores its affinity mask. */
 static void leave_shared_core(ifl_pool *t, int tid) {
   if (t->pinned) return;
   cpu_mask own, free_ones;
@@ -138,8 +138,8 @@ static void leave_shared_core(ifl_pool *t, int tid) {
 static void leave_shared_core(ifl_pool *t, int tid) { (void)t, (void)tid; }
 #endif
 
-/* Waits until w->value is no longer old: spins for spin_ns, then sleeps. Returns how long it took if it slept, else 0. The clock is read
- * once in 16 pauses: reading it costs as much as a barrier. */
+/* Waits until w->value differs from old: spins for spin_ns, then sleeps. Returns the wait in ns if it slept, else 0. It reads the clock
+ * once in 16 pauses, because reading it costs as much as a barrier. */
 static int64_t wait_for(ifl_pool *t, wait_word *w, uint32_t old, int64_t spin_ns) {
   int64_t end = 0;
   int slept = 0;
@@ -155,10 +155,10 @@ static int64_t wait_for(ifl_pool *t, wait_word *w, uint32_t old, int64_t spin_ns
   return slept ? now_ns() - (end - spin_ns) : 0;
 }
 
-/* Spins less after a wait that was too long and more after one that was not. Where two workers share a core, a spinning
- * one keeps off the one that it waits for: each barrier would cost the whole spin. Never less than a quarter, though: a
- * spin shorter than the usual wait would end in sleep every time and never grow again, and a wake-up costs more than
- * such a wait. */
+/* Shortens the spin time after a wait that ended in sleep and lengthens it after one that did not. If two workers share a
+ * core, a spinning one delays the worker for which it waits, so each barrier would cost the whole spin time. The minimum is
+ * a quarter: a spin time below the usual wait would always end in sleep and never grow again, and a wake-up costs more
+ * than such a wait. */
 static void wait_phase(ifl_pool *t, uint32_t phase) {
   int64_t spin = atomic_load_explicit(&t->spin_ns, memory_order_relaxed), next = spin;
   int64_t waited = wait_for(t, &t->phase, phase, spin);
@@ -173,11 +173,11 @@ static void wait_phase(ifl_pool *t, uint32_t phase) {
 }
 
 void ifl_barrier(ifl_pool *t) {
-  const uint32_t active = (uint32_t)t->active; /* before arriving: the last one to arrive may change it when all have left */
+  const uint32_t active = (uint32_t)t->active; /* read before arriving: the caller may change it once all workers have left */
   if (active == 1) return;
   uint32_t phase = atomic_load_explicit(&t->phase.value, memory_order_relaxed);
   if (atomic_fetch_add(&t->arrived, 1) + 1 == active) {
-    atomic_store_explicit(&t->arrived, 0, memory_order_relaxed); /* nobody arrives again before the release below */
+    atomic_store_explicit(&t->arrived, 0, memory_order_relaxed); /* no worker arrives again before the release below */
     release(t, &t->phase);
   } else {
     wait_phase(t, phase);
@@ -193,12 +193,12 @@ static void *worker_main(void *p) {
     seen = atomic_load(&t->epoch.value);
     if (t->closing) return NULL;
     const int active = (int)(seen & ((1u << WORKER_BITS) - 1));
-    /* One that is left out leaves its core alone, and so does one that waited longer than a spin: what the caller does between
-     * two runs it will do again, and may need the core for it. */
+    /* A worker that is left out does not spin. Neither does one that slept before this run: the caller probably works as
+     * long between the next two runs, and may need the core. */
     spin = m->tid < active && slept <= t->max_spin_ns ? t->max_spin_ns : 0;
     if (m->tid >= active) continue;
-    /* Who is woken goes before those that were at work there. They came meanwhile and are done soon, but would wait for a tick
-     * now: 4 ms where the clock has 250 a second. */
+    /* A woken worker preempts threads that started on its core meanwhile. They finish soon, but without sched_yield would
+     * wait for the next scheduler tick: 4 ms at 250 Hz. */
     if (slept) sched_yield();
     leave_shared_core(t, m->tid);
     t->fn(t->arg, m->tid, active);
@@ -206,11 +206,11 @@ static void *worker_main(void *p) {
   }
 }
 
-/* A worker whose core other programs use holds all up, for shares are equal: then fewer workers are faster. Looks at
- * what a window of runs lost to long waits; when that is more than the worker's own share of the work, at least a third of
- * the time, one worker is left out for a while, and for twice as long each time that trying again shows no change. A window
- * is longer than what a service's own other work takes at once: with one of 100 ms and a third of the time, requests
- * arriving together left a server of SmolLM2 on one of two cores for 300 ms, a tenth of its tokens a second. */
+/* Shares of work are equal, so a worker whose core other programs use delays all workers, and fewer workers are faster.
+ * adapt sums the time that a window of runs lost to long waits. If the loss exceeds one worker's share of the work, and at
+ * least a third of the time, it leaves one worker out for a while. That time doubles with every retry that shows no
+ * change. The window must be longer than a burst of a server's other work: with a window of 100 ms, simultaneous requests
+ * left a SmolLM2 server on one of two cores for 300 ms, which cost a tenth of its tok/s. */
 static void adapt(ifl_pool *t, int64_t took) {
   enum { WINDOW = 500000000, FIRST = 300000000, MOST = 8 };
   t->run_ns += took;
@@ -254,7 +254,7 @@ static int start_thread(worker *m, int32_t cpu) {
   if (pinned_mask(cpu, &mask)) pthread_attr_setaffinity_np(&attr, sizeof mask, &mask);
   int rc = pthread_create(&m->thread, &attr, worker_main, m);
   pthread_attr_destroy(&attr);
-  return rc ? pthread_create(&m->thread, NULL, worker_main, m) : 0; /* a processor that is not ours: run unpinned */
+  return rc ? pthread_create(&m->thread, NULL, worker_main, m) : 0; /* the CPU is not in the affinity mask: run unpinned */
 }
 #else
 typedef int cpu_mask;
@@ -268,8 +268,8 @@ static int usable_cpus(void) {
 static int start_thread(worker *m, int32_t cpu) { (void)cpu; return pthread_create(&m->thread, NULL, worker_main, m); }
 #endif
 
-/* Starts workers 1…threads-1 with all signals blocked: a signal must reach a thread that the caller's runtime knows.
- * Returns how many workers there are then, the caller included. */
+/* Starts workers 1…threads-1 with all signals blocked, because a signal must be delivered to a thread of the Go runtime.
+ * Returns the number of workers, including the caller. */
 static int start_workers(ifl_pool *t, const int32_t *cpus) {
   sigset_t all, old;
   sigfillset(&all);
@@ -304,7 +304,7 @@ ifl_pool *ifl_pool_open(int threads, const int32_t *cpus) {
   t->threads = t->active = threads;
   t->cpu0 = cpus ? cpus[0] : -1;
   t->pinned = t->cpu0 >= 0;
-  /* With more workers than processors a spinning one keeps a needed one off its core. */
+  /* With more workers than CPUs, a spinning worker delays one that has work. */
   t->max_spin_ns = threads <= usable_cpus() ? IFL_SPIN_NS : 0;
   t->spin_ns = t->max_spin_ns;
   t->workers = aligned_alloc(64, (size_t)threads * sizeof *t->workers);

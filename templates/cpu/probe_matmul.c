@@ -1,6 +1,6 @@
-/* Times implementations of one matmul as the emitted step runs them: activations packed into the implementation's own
- * tiles, groups of columns shared among the pool, a barrier at the end. Weights are cold, because each run reads the next
- * copy of them; activations are warm. */
+/* Times implementations of one matmul as the generated step runs them: activations packed into the implementation's
+ * tiles, column groups divided among the pool, a barrier at the end. Weights are not cached, because each run reads
+ * another copy of them; activations are cached. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* RUSAGE_THREAD */
 #endif
@@ -12,7 +12,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* As in the emitted step: up to PROBE_PRIVATE_ROWS rows every thread packs for itself; a call makes up to PROBE_CALL floats. */
+/* As in the generated step: each thread packs up to PROBE_PRIVATE_ROWS rows itself; a call computes up to PROBE_CALL floats. */
 enum { PROBE_PRIVATE_ROWS = 16, PROBE_CALL = 32768, PROBE_GROUP = 16 };
 
 typedef struct {
@@ -20,12 +20,12 @@ typedef struct {
   const uint8_t *weights; /* `copies` matrices of copy_bytes */
   uint8_t *arena;         /* ifl_probe_arena bytes, 64-byte aligned */
   int64_t copy_bytes, panel_bytes;
-  const ifl_mm *mm;       /* of the candidates */
-  const int32_t *tile;    /* rows of a tile of each candidate */
-  const int32_t *order;   /* [runs] which candidate runs */
+  const ifl_mm *mm;       /* candidates */
+  const int32_t *tile;    /* tile rows of each candidate */
+  const int32_t *order;   /* [runs] candidate of each run */
   double *seconds;        /* [runs] */
-  int32_t *disturbed;     /* [runs] set where a worker lost its processor meanwhile, or waited so long that it slept */
-  double *busy;           /* [threads][runs] processor time of a worker between barriers; 0 for short runs */
+  int32_t *disturbed;     /* [runs] nonzero if a worker was preempted or slept */
+  double *busy;           /* [threads][runs] CPU time of a worker between barriers; 0 for short runs */
   int32_t n, k, rows, kind, copies, next, runs, pad;
 } ifl_probe;
 
@@ -80,10 +80,10 @@ static double clock_of(clockid_t id) {
 }
 static double now(void) { return clock_of(CLOCK_MONOTONIC); }
 
-/* A run of so many multiply-adds takes so long that reading the processor time, which is a system call, costs nothing. */
+/* Multiply-adds from which a run is long compared with the system call that reads the CPU time. */
 #define PROBE_LONG 2e7
 
-/* Returns the processor time that this worker worked, without what it waited; 0 for a short run. */
+/* Returns the CPU time of this worker's work, without waiting; 0 for a short run. */
 static double run_once(const ifl_probe *p, const probe_arena *a, int which, const uint8_t *w, int tid, int threads) {
   const ifl_act_kind kind = (ifl_act_kind)p->kind;
   const int rows = p->rows, tm = p->tile[which], pack_private = rows <= PROBE_PRIVATE_ROWS, tiles = (rows + tm - 1) / tm;
@@ -109,7 +109,7 @@ static double run_once(const ifl_probe *p, const probe_arena *a, int which, cons
   return timed ? busy + clock_of(CLOCK_THREAD_CPUTIME_ID) : 0;
 }
 
-/* How often this thread lost its processor, and how often it slept; 0 where the system does not tell. */
+/* Number of context switches of this thread, involuntary and voluntary; 0 if the system does not report them. */
 typedef struct { long lost, slept; } switches;
 static switches count_switches(void) {
 #ifdef RUSAGE_THREAD
@@ -125,7 +125,7 @@ static void worker(void *arg, int tid, int threads) {
   a.own += a.own_bytes * tid;
   a.y = (float *)(a.own + a.act_bytes);
   a.mm = a.own + a.act_bytes + a.y_bytes;
-  memset(a.own, 0, (size_t)a.own_bytes); /* touched by the thread that uses it */
+  memset(a.own, 0, (size_t)a.own_bytes); /* first touched by the thread that uses it */
   if (tid == 0)
     for (int64_t i = 0; i < (int64_t)p->k * p->rows; i++) a.x[i] = (float)((i * 2654435761u >> 7) % 2001) * 1e-3f - 1.0f;
   for (int r = 0; r < p->runs; r++) {
@@ -175,12 +175,12 @@ static void reader(void *arg, int tid, int threads) {
   }
 }
 
-/* Reads memory from front to back with every thread: the bandwidth that GEMV is to be compared with. */
+/* Reads memory sequentially with every thread, to measure the bandwidth bound of GEMV. */
 EXPORT void ifl_probe_read(ifl_probe_read_job *p);
 EXPORT void ifl_probe_read(ifl_probe_read_job *p) { ifl_pool_run(p->pool, reader, p); }
 
-/* Fills memory with numbers that are small and normal as f16, as bf16 and as float: no kernel's time depends on codes,
- * but denormal scales would slow all of them. */
+/* Fills memory with small numbers that are normal as f16, bf16 and float: codes do not affect a kernel's time, but
+ * denormal scales would slow every kernel. */
 EXPORT void ifl_probe_fill(uint8_t *at, int64_t bytes);
 EXPORT void ifl_probe_fill(uint8_t *at, int64_t bytes) {
   uint64_t s = 88172645463325252u;

@@ -1,49 +1,49 @@
-/* Attention over a paged state: the parts that do not depend on the element type of the state.
+/* Attention over a paged KV cache: the parts that do not depend on the element type of the cache.
  *
- * Order of summation (class "attn64"): the rows of a sequence are cut into fixed chunks of 64 (one page each). A chunk
- * gives, for one query row, the maximum m of its visible scores s (times log₂e), l = Σ 2^(s−m) and o = Σ 2^(s−m)·v, each
- * summed in one fixed order with invisible rows adding exactly zero. Chunks are then merged in ascending order by ifl_attn_merge.
- * Chunks with nothing visible are left out. So a token's result depends on its own visible rows only: not on the batch,
- * the chunking of the prompt, the number of threads or the split of the work. (Online softmax: Milakov & Gimelshein,
- * arXiv 1805.02867; split over the context: FlashDecoding.)
+ * Order of summation (class "attn64"): the rows of a sequence are divided into chunks of 64, one page each. For each query
+ * row, a chunk yields the maximum m of its visible scores s (times log₂e), l = Σ 2^(s−m) and o = Σ 2^(s−m)·v. The sums have
+ * a fixed order, and masked rows add exactly zero. ifl_attn_merge merges the chunks in ascending order and skips chunks
+ * without visible rows. So a token's result depends only on its own visible rows: not on the batch, prefill chunks, the
+ * number of threads or the division of work. (Online softmax: Milakov & Gimelshein, arXiv 1805.02867; split over the
+ * context: Flash-Decoding.)
  *
- * That holds for the tokens of a tree too. Their rows lie behind the sequence's others in the order of the step, but what
- * a token sees is summed by position: its ancestors are gathered into the places that they would have without the others
- * (ifl_attn_gather). */
+ * The same holds for the tokens of a speculation tree. Their rows follow the sequence's other rows in the order of the
+ * step, but sums are ordered by position: ifl_attn_gather copies a token's ancestors to the places that they would have in
+ * plain decoding. */
 #pragma once
 #include "ifl_kernel.h"
 #include "ifl_kv.h"
 #include "ifl_vec.h"
 
-#define IFL_ATTN_BLOCK 48 /* most query rows (token × query head of one KV head) in a unit of work */
-#define IFL_ATTN_SPLIT 12 /* most query rows in a unit whose chunks may go to different threads */
+#define IFL_ATTN_BLOCK 48 /* maximum query rows (token × query head of one KV head) per unit of work */
+#define IFL_ATTN_SPLIT 12 /* maximum query rows of a unit that may be divided among threads by chunks */
 #ifndef IFL_ATTN_LONG
-#define IFL_ATTN_LONG 1024 /* state rows from which on a token's heads are one unit */
+#define IFL_ATTN_LONG 1024 /* number of KV cache rows from which all heads of a token are one unit */
 #endif
 #define IFL_LOG2E 1.44269504088896341f
 
-/* One thread's part of the scratch, in floats: the states of a block of rows, one tile of outputs, a chunk's rows of one KV
- * head for trees, and the partial states of `chunks` chunks. A state row is vdim16 outputs; m and l of all rows come first. */
+/* One thread's part of the scratch, in floats: the accumulators of a block of rows, one tile of outputs, a chunk's rows of one KV
+ * head for trees, and the partial results of `chunks` chunks. An accumulator is m and l of all rows, then vdim16 outputs per row. */
 static inline int64_t ifl_attn_state_floats(int rows, int vdim) { return (int64_t)rows * ifl_round16(vdim) + 2 * ifl_round16(rows); }
 static inline int64_t ifl_attn_chunk_floats(int dim, int vdim) { return (int64_t)IFL_PAGE_ROWS * (ifl_round16(dim) + ifl_round16(vdim)); }
 static inline int64_t ifl_attn_fixed_floats(int dim, int vdim) {
   return ifl_attn_state_floats(IFL_ATTN_BLOCK, vdim) + 8 * (int64_t)ifl_round16(vdim) + ifl_attn_chunk_floats(dim, vdim);
 }
 
-/* Bytes of scratch of one ifl_attention call. With fewer pages than a sequence has, attention still works, but does not
- * spread one sequence's chunks over threads. */
+/* Bytes of scratch of one ifl_attention call. With fewer pages than a sequence has, attention works, but does not divide
+ * a sequence's chunks among threads. */
 static inline int64_t ifl_attention_scratch(int threads, int max_tokens, int heads, int dim, int vdim, int max_pages_per_seq) {
   (void)max_tokens;
   const int64_t split = ifl_attn_state_floats(IFL_ATTN_SPLIT, vdim), pages = max_pages_per_seq;
   int64_t parts = threads > 1 ? pages * split : 0;
-  if (threads > 1 && heads <= IFL_ATTN_BLOCK) { /* a whole unit's rows, of the chunks that one thread has */
+  if (threads > 1 && heads <= IFL_ATTN_BLOCK) { /* the rows of a unit with all heads, for the chunks of one thread */
     const int64_t whole = ifl_attn_state_floats(heads, vdim) * ((pages + threads - 1) / threads + 1);
     parts = whole > parts ? whole : parts;
   }
   return threads * ifl_round64(4 * (ifl_attn_fixed_floats(dim, vdim) + parts));
 }
 
-/* States of some query rows; a row with m = −∞ has seen nothing yet. */
+/* Accumulators of some query rows; m = −∞ if a row has seen nothing yet. */
 typedef struct {
   float *m, *l, *o; /* [rows], [rows], [rows][vdim16] */
 } ifl_attn_state;
@@ -59,33 +59,33 @@ static inline void ifl_attn_clear(ifl_attn_state s, int rows, int vdim) {
 }
 
 /* A unit of work: `rows` query rows of one KV head of one sequence over the chunks lo…hi−1 that any of them sees. Row r
- * of a sequence and a KV head is query head r % group of token r / group. Or, if `whole`, a sequence's only token with all its heads:
- * row r is head r. Then a page is read as it lies, all keys and all values, which memory gives much faster than head by head. */
+ * of a sequence and a KV head is query head r % group of token r / group. If `whole`, the unit is all heads of a sequence's
+ * only token, and row r is head r. Then a page is read sequentially, which is much faster from memory than head by head. */
 typedef struct {
   int seq, kv, row, rows, seq_rows, lo, hi, whole;
 } ifl_attn_unit;
 
-/* Query heads of a unit that belong to one token. */
+/* Query heads per token of a unit. */
 static inline int ifl_attn_group(const ifl_attention *a, const ifl_attn_unit *u) { return u->whole ? a->heads : a->heads / a->kv_heads; }
 
-/* Work is counted in chunks × (rows + 2): the 2 stands for reading the chunk. */
+/* The cost of a unit is chunks × (rows + 2); the 2 is the cost of reading a chunk. */
 static inline int64_t ifl_attn_chunk_cost(const ifl_attention *a, const ifl_attn_unit *u) { return u->rows + (u->whole ? 2 * a->kv_heads : 2); }
 static inline int64_t ifl_attn_cost(const ifl_attention *a, const ifl_attn_unit *u) { return (u->hi - u->lo) * ifl_attn_chunk_cost(a, u); }
 
-/* State rows of a sequence after this step. */
+/* KV cache rows of a sequence after this step. */
 static inline int ifl_attn_seq_rows(const ifl_step *s, int seq) {
   int n = s->past[seq];
   if (s->first[seq + 1] > s->first[seq] && s->slot[s->first[seq + 1] - 1] >= n) n = s->slot[s->first[seq + 1] - 1] + 1;
   return n;
 }
 
-/* Whether the tokens of a sequence are a tree. */
+/* Reports whether the tokens of a sequence form a speculation tree. */
 static inline int ifl_attn_tree(const ifl_step *s, int seq) { return s->mask && s->mask[(int64_t)s->first[seq] * s->mask_words] & 1; }
 
-/* A token's own position: outside trees the state row that it writes. */
+/* A token's position; outside trees it equals the KV cache row that the token writes. */
 static inline int ifl_attn_own(const ifl_step *s, int t) { return s->mask ? s->pos[t] : s->slot[t]; }
 
-/* The positions first…end−1 lie in a token's window; `rows` is the sequence's own count of them. */
+/* The positions first…end−1 are in a token's window; `rows` is the sequence's number of rows. */
 static inline int ifl_attn_first_row(const ifl_attention *a, int t) {
   const int first = ifl_attn_own(a->step, t) - a->window + (a->causal ? 1 : 0);
   return a->window > 0 && first > 0 ? first : 0;
@@ -101,14 +101,14 @@ static inline void ifl_attn_bounds(const ifl_attention *a, ifl_attn_unit *u) {
   int group = ifl_attn_group(a, u);
   int t0 = s->first[u->seq] + u->row / group, t1 = s->first[u->seq] + (u->row + u->rows - 1) / group;
   int rows = ifl_attn_seq_rows(s, u->seq), end = ifl_attn_end_row(a, t1, rows), first = ifl_attn_first_row(a, t0);
-  for (int t = t0; ifl_attn_tree(s, u->seq) && t <= t1; t++) { /* in any order of positions */
+  for (int t = t0; ifl_attn_tree(s, u->seq) && t <= t1; t++) { /* positions are in any order */
     const int e = ifl_attn_end_row(a, t, rows), f = ifl_attn_first_row(a, t);
     end = e > end ? e : end;
     first = f < first ? f : first;
   }
   u->lo = first / IFL_PAGE_ROWS;
   u->hi = (end + IFL_PAGE_ROWS - 1) / IFL_PAGE_ROWS;
-  if (u->lo >= u->hi) u->lo = u->hi - 1; /* every unit has a chunk, so that every row is written */
+  if (u->lo >= u->hi) u->lo = u->hi - 1; /* at least one chunk, so that every row is written */
 }
 
 static inline int ifl_attn_whole(const ifl_attention *a, int seq) {
@@ -116,7 +116,7 @@ static inline int ifl_attn_whole(const ifl_attention *a, int seq) {
          ifl_attn_seq_rows(a->step, seq) >= IFL_ATTN_LONG && !ifl_attn_tree(a->step, seq);
 }
 
-/* Steps to the next unit of at most `block` rows; start with u->seq = -1. Returns 0 at the end. */
+/* Advances to the next unit of at most `block` rows; start with u->seq = -1. Returns 0 at the end. */
 static inline int ifl_attn_next(const ifl_attention *a, int block, ifl_attn_unit *u) {
   const ifl_step *s = a->step;
   if (u->seq >= 0) u->row += u->rows;
@@ -135,14 +135,15 @@ static inline int ifl_attn_next(const ifl_attention *a, int block, ifl_attn_unit
   return 1;
 }
 
-/* Rows and floats of a partial state of a unit that several threads may share. */
+/* Rows and floats of a partial result of a unit that several threads may share. */
 static inline int ifl_attn_part_rows(const ifl_attn_unit *u) { return u->whole ? u->rows : IFL_ATTN_SPLIT; }
 static inline int64_t ifl_attn_part_floats(const ifl_attention *a, const ifl_attn_unit *u) {
   return ifl_attn_state_floats(ifl_attn_part_rows(u), a->vdim);
 }
 
-/* How the work of a step is spread: the same on every thread, which has `spare` floats for partial states. Thread i owns the costs total·i/threads … of the units in
- * order: with split the chunks whose first cost lies there, else the units whose middle does. */
+/* The division of a step's work, computed alike on every thread; each has `spare` floats for partial results. Thread i owns the
+ * interval of costs from total·i/threads to total·(i+1)/threads: with `split`, the chunks that start in it, else the units
+ * that have their middle in it. */
 typedef struct {
   int block, split;
   int64_t total;
@@ -163,7 +164,7 @@ static inline ifl_attn_plan ifl_attn_make_plan(const ifl_attention *a, int64_t s
     p.total += c;
     if (c > most) most = c;
   }
-  for (ifl_attn_unit u = {.seq = -1}; p.block <= IFL_ATTN_SPLIT && ifl_attn_next(a, p.block, &u);) { /* the parts of a unit that a thread may have to keep */
+  for (ifl_attn_unit u = {.seq = -1}; p.block <= IFL_ATTN_SPLIT && ifl_attn_next(a, p.block, &u);) { /* the partial results that a thread may have to store */
     const int64_t mine = p.total / a->threads / ifl_attn_chunk_cost(a, &u) + 1, n = u.hi - u.lo < mine ? u.hi - u.lo : mine;
     const int64_t floats = n * ifl_attn_part_floats(a, &u);
     if (floats > room) room = floats;
@@ -172,7 +173,7 @@ static inline ifl_attn_plan ifl_attn_make_plan(const ifl_attention *a, int64_t s
   return p;
 }
 
-/* The chunks of a unit that thread tid owns, counted from u->lo; before is the cost of all units before it. */
+/* The chunks of a unit that thread tid owns, relative to u->lo; before is the cost of all previous units. */
 static inline void ifl_attn_share(const ifl_attention *a, const ifl_attn_plan *p, const ifl_attn_unit *u, int64_t before, int tid, int *from, int *to) {
   int64_t lo = p->total * tid / a->threads - before, hi = p->total * (tid + 1) / a->threads - before;
   int64_t w = ifl_attn_chunk_cost(a, u), n = u->hi - u->lo;
@@ -188,7 +189,7 @@ static inline void ifl_attn_share(const ifl_attention *a, const ifl_attn_plan *p
   *to = (int)(hi < n ? hi : n);
 }
 
-/* Bits lo…hi−1 of 64. */
+/* Mask of bits lo…hi−1. */
 static inline uint64_t ifl_attn_bits(int lo, int hi) {
   lo = lo < 0 ? 0 : lo;
   hi = hi > 64 ? 64 : hi;
@@ -196,15 +197,15 @@ static inline uint64_t ifl_attn_bits(int lo, int hi) {
   return (~(uint64_t)0 >> (64 - (hi - lo))) << lo;
 }
 
-/* The rows of one KV head in one chunk as a token of a tree sees them: like those of a page with one head. `slot` is the
- * state row that lies in each place. */
+/* The rows of one KV head in one chunk as a token of a tree sees them, in the layout of a page with one head. `slot` is the
+ * KV cache row copied to each place. */
 typedef struct {
   uint8_t *page;
   int elem_bytes; /* 0: q8_b32t2 */
   int32_t slot[IFL_PAGE_ROWS];
 } ifl_attn_rows;
 
-/* Fills the rows with the chunk as it lies in the state. */
+/* Copies the chunk from the KV cache in the order of its rows. */
 static inline void ifl_attn_rows_open(const ifl_attention *a, const ifl_attn_unit *u, int chunk, ifl_attn_rows *x) {
   const uint8_t *page = a->state + a->page_bytes * ifl_kv_page(a->step, u->seq, chunk * IFL_PAGE_ROWS);
   const int bytes = x->elem_bytes ? x->elem_bytes : 1;
@@ -220,7 +221,7 @@ static inline void ifl_attn_rows_open(const ifl_attention *a, const ifl_attn_uni
          (size_t)(2 * IFL_PAGE_ROWS * ifl_kv_blocks(a->vdim)));
 }
 
-/* Puts the ancestors of token t, and t itself, into their positions' places in the chunk. */
+/* Copies token t and its ancestors to the places of their positions in the chunk. */
 static inline void ifl_attn_gather(const ifl_attention *a, const ifl_attn_unit *u, int chunk, int t, ifl_attn_rows *x) {
   const ifl_step *s = a->step;
   const int first = s->first[u->seq];
@@ -241,7 +242,7 @@ static inline void ifl_attn_positions(int chunk, float *pos) {
   for (int i = 0; i < IFL_PAGE_ROWS; i++) pos[i] = (float)(chunk * IFL_PAGE_ROWS + i);
 }
 
-/* 2^y for y ≤ 0, exactly 1 at 0 and exactly 0 below −126 (also for −∞, which stands for an invisible row); NaN stays.
+/* 2^y for y ≤ 0: exactly 1 at 0, exactly 0 below −126 and at −∞ (a masked row); NaN for NaN.
  * 2^y = 2^⌊y⌋·P(y − ⌊y⌋), P the relative minimax polynomial on [0, 1] with P(0) = 1; relative error ≤ 1.5·10⁻⁷. */
 #ifdef IFL_AVX2
 IFL_INLINE __m256 ifl_attn_exp2_8_(__m256 y) {
@@ -264,14 +265,14 @@ IFL_INLINE ifl_v16 ifl_attn_exp2(ifl_v16 y) {
   return ifl_both_(ifl_attn_exp2_8_(ifl_low_(y)), ifl_attn_exp2_8_(ifl_high_(y)));
 #else
 #ifdef IFL_AVX512
-  const ifl_v16 r = y - ifl_floor(y); /* _mm512_reduce_ps rounds the difference down, too */
+  const ifl_v16 r = y - ifl_floor(y); /* _mm512_reduce_ps also rounds down */
 #else
   const ifl_v16i dead = ifl_less(y, ifl_set1(-126.0f));
   y = ifl_select(dead, ifl_set1(0.0f), y);
 #ifdef IFL_NEON
   const ifl_v16 n = ifl_floor(y), r = y - n;
 #else
-  const ifl_v16 n = ifl_nearest(y - 0.5f), r = y - n; /* 1 for odd numbers */
+  const ifl_v16 n = ifl_nearest(y - 0.5f), r = y - n; /* 1 for odd n */
 #endif
 #endif
   ifl_v16 p = ifl_fma(ifl_set1(1.86713005e-3f), r, ifl_set1(9.01703071e-3f));
@@ -287,8 +288,8 @@ IFL_INLINE ifl_v16 ifl_attn_exp2(ifl_v16 y) {
 #endif
 }
 
-/* Merges n ≤ 16 rows of one later chunk (maxima m[16], sums l[16], outputs o[n][v16]) into rows r… of an earlier state:
- * with M = max(m, m') both sides are scaled to M and added. */
+/* Merges n ≤ 16 rows of a later chunk (maxima m[16], sums l[16], outputs o[n][v16]) into the accumulators of rows r…: both
+ * sides are rescaled to the maximum M = max(m, m') and added. */
 static inline void ifl_attn_merge(const ifl_attn_state *to, int r, int n, const float *m, const float *l, const float *o, int v16) {
   _Alignas(64) float old_scale[16], new_scale[16];
   const ifl_v16 none = ifl_set1(-__builtin_inff()), zero = {0};
@@ -299,14 +300,14 @@ static inline void ifl_attn_merge(const ifl_attn_state *to, int r, int n, const 
   ifl_store_a(old_scale, fa);
   ifl_store_a(new_scale, fb);
   for (int i = 0; i < n; i++, o += v16) {
-    if (m[i] == -__builtin_inff()) continue; /* the row sees nothing here: its bits stay */
+    if (m[i] == -__builtin_inff()) continue; /* the row sees nothing in this chunk */
     float *out = to->o + (int64_t)(r + i) * v16;
     const ifl_v16 a = ifl_set1(old_scale[i]), b = ifl_set1(new_scale[i]);
     for (int j = 0; j < v16; j += 16) ifl_store(out + j, ifl_fma(ifl_load(o + j), b, ifl_load(out + j) * a));
   }
 }
 
-/* Writes row d of a state, divided by its sum, to the row's place in the output. A row that saw nothing is zero. */
+/* Writes accumulator d, divided by its sum, to the row's place in the output. A row that sees nothing is zero. */
 static inline void ifl_attn_finish(const ifl_attention *a, const ifl_attn_unit *u, const ifl_attn_state *s, int d) {
   int group = ifl_attn_group(a, u), row = u->row + d, v16 = ifl_round16(a->vdim);
   int t = a->step->first[u->seq] + row / group, head = u->kv * group + row % group;
@@ -317,7 +318,7 @@ static inline void ifl_attn_finish(const ifl_attention *a, const ifl_attn_unit *
     return;
   }
   if (a->calib) a->calib[m < -128 ? 0 : m >= 127 ? IFL_SCORES - 1 : (int)(m + 128)]++;
-  if (a->sinks) { /* one more logit, without a value */
+  if (a->sinks) { /* an additional logit without a value */
     float sink = a->sinks[head] * IFL_LOG2E, top = m > sink ? m : sink;
     ifl_v16 fm = ifl_attn_exp2(ifl_set1(m - top)), fs = ifl_attn_exp2(ifl_set1(sink - top));
     f = fm[0] / ifl_fma1(s->l[d], fm[0], fs[0]);

@@ -1,12 +1,12 @@
-/* The argmax of the logits, found while the head's logits are in the cache of the worker that computes them. */
+/* The argmax of the logits, computed while they are in the cache of the worker that computed them. */
 #pragma once
 #include "ifl_step.h"
 #include "ifl_vec.h"
 
-/* Compares columns n0 … n0+cols−1 of some rows, at y and ldy apart, with the best so far; cols is a multiple of 16. */
+/* Updates the argmax of some rows with columns n0 … n0+cols−1; rows of y are ldy apart, and cols is a multiple of 16. */
 static inline void ifl_find_best(ifl_best *best, int rows, const float *y, int64_t ldy, int n0, int cols) {
   for (int t = 0; t < rows; t++, y += ldy) {
-    ifl_v16 top = ifl_load(y), odd = {0}; /* odd: 0, or NaN where a number is not finite */
+    ifl_v16 top = ifl_load(y), odd = {0}; /* odd: NaN in lanes with a non-finite number, else 0 */
     for (int j = 0; j < cols; j += 16) {
       const ifl_v16 v = ifl_load(y + j);
       top = ifl_max(top, v);

@@ -1,11 +1,11 @@
-/* Dot products of bf16 pairs, summed in float. A weight matrix of bf16 keeps a row of sixteen for each k; a pair vector
- * holds in 32-bit lane r the weights of row r for an even k, in the low half, and the next one. */
+/* Dot products of bf16 pairs, summed in float (vdpbf16ps). A bf16 panel stores 16 weights per k. A pair vector holds in 32-bit
+ * lane r the weights of row r for an even k, in the low half, and for k + 1. */
 #pragma once
 #include "ifl_lanes.h"
 
 typedef uint32_t ifl_pairs __attribute__((vector_size(4 * IFL_LANES)));
 
-/* The pairs of two rows of sixteen weights that follow each other; w is at the first of IFL_LANES. */
+/* The pairs of two consecutive k; w points to the first of IFL_LANES weights. */
 IFL_INLINE ifl_pairs ifl_join_pairs(const uint16_t *w) {
 #ifdef IFL_AVX512
   const ifl_v16u lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -19,18 +19,18 @@ IFL_INLINE ifl_pairs ifl_join_pairs(const uint16_t *w) {
 #endif
 }
 
-/* The pairs of the last row where the number of rows is odd: its partner is 0. */
+/* The pairs of the last k if the number of columns is odd: the second weight is 0. */
 IFL_INLINE ifl_pairs ifl_lone_pairs(const uint16_t *w) {
   ifl_lanes_h low;
   memcpy(&low, w, sizeof low);
   return __builtin_convertvector(low, ifl_lanes_u);
 }
 
-/* acc[r] += w[r]·x over both halves; x is one pair in memory. The processor's instruction takes subnormal numbers for 0
- * and adds in an order of its own; elsewhere the low half is added first, as ifl_lanes_fma rounds. */
+/* acc[r] += w[r]·x over both halves; x is one pair in memory. vdpbf16ps flushes subnormal numbers to 0 and has its own order
+ * of additions; the portable code adds the low half first and rounds as ifl_lanes_fma. */
 IFL_INLINE ifl_lanes ifl_dot2(ifl_lanes acc, ifl_pairs w, const uint16_t *x) {
 #if defined(IFL_AVX512) && defined(__AVX512BF16__)
-  __m512 sum = (__m512)acc; /* with the intrinsic gcc 12 makes the broadcast an instruction of its own */
+  __m512 sum = (__m512)acc; /* with the intrinsic, gcc 12 emits a separate broadcast instruction */
   __asm__("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"((__m512i)w), "m"(*(const int32_t *)(const void *)x));
   return (ifl_lanes)sum;
 #else

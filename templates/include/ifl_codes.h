@@ -1,4 +1,4 @@
-/* Weight codes. A stored vector is 64 bytes, of which bytes 4r … 4r+3 belong to row r of a panel, for four consecutive k.
+/* Weight codes. A stored vector is 64 bytes: bytes 4r … 4r+3 belong to row r of a panel, for four consecutive k.
  * A register holds the codes of IFL_LANES rows. */
 #pragma once
 #include "ifl_lanes.h"
@@ -20,26 +20,26 @@ IFL_INLINE ifl_codes ifl_field(ifl_codes p, const int from, const int width, con
   const uint64_t matrix = IFL_ROW_(0) | IFL_ROW_(1) | IFL_ROW_(2) | IFL_ROW_(3) | IFL_ROW_(4);
   return (ifl_codes)_mm512_gf2p8affine_epi64_epi8((__m512i)p, _mm512_set1_epi64((long long)matrix), 0);
 #else
-  /* Shifts of 16-bit lanes; what crosses from one byte to the other is masked away. */
+  /* Shifts 16-bit lanes and masks the bits that cross a byte boundary. */
   ifl_codes_h h = (ifl_codes_h)p;
   h = from > to ? h >> (from - to) : h << (to - from);
   return (ifl_codes)h & (uint8_t)(mask << to);
 #endif
 }
 
-/* The low halves of bytes, or with high = 1 the high ones. */
+/* The low nibbles of bytes, or with high = 1 the high nibbles. */
 IFL_INLINE ifl_codes ifl_nibble(ifl_codes p, int high) { return (ifl_codes)((ifl_codes_h)p >> (uint16_t)(4 * high)) & 15; }
 
 #ifdef IFL_NEON
-/* Sixteen bytes of activations: four groups of four, each a factor of ifl_dot4. IFL_DOT4_LANE is ifl_dot4 with group
- * `lane`, a literal; codes of 8 bits lose 128 first, as a signed byte, and what starts a sum makes up for it. */
+/* 16 bytes of activations: four groups of four, each a factor of ifl_dot4. IFL_DOT4_LANE is ifl_dot4 with group `lane`,
+ * a literal. 128 is subtracted from 8-bit codes first, to make them signed, and the start value of the sum corrects for it. */
 IFL_INLINE int8x16_t ifl_load_four(const int8_t *x) { return vld1q_s8(x); }
 #define IFL_DOT4_LANE(acc, codes, four, lane) ((ifl_lanes_i)vdotq_laneq_s32((int32x4_t)(acc), (int8x16_t)(codes), four, lane))
 IFL_INLINE ifl_codes ifl_less_128(ifl_codes c) { return c ^ 0x80; }
 #endif
 
 #ifdef IFL_AVX2
-/* Sums of products of two bytes, in 16 bits. */
+/* Sums of pairs of byte products in 16 bits (vpmaddubsw). */
 typedef int16_t ifl_pairs __attribute__((vector_size(32)));
 
 IFL_INLINE __m256i ifl_four_(const int8_t *x) {
@@ -49,7 +49,7 @@ IFL_INLINE __m256i ifl_four_(const int8_t *x) {
 }
 /* codes[2i]·x[2i % 4] + codes[2i+1]·x[2i % 4 + 1]: codes are unsigned and below 128. */
 IFL_INLINE ifl_pairs ifl_pairs_of(ifl_codes codes, const int8_t *x) { return (ifl_pairs)_mm256_maddubs_epi16((__m256i)codes, ifl_four_(x)); }
-/* The same for signed codes: the instruction takes magnitudes, and the signs go to x, which is never −128. */
+/* The same for signed codes: the instruction multiplies magnitudes, and the signs are applied to x, which is never −128. */
 IFL_INLINE ifl_pairs ifl_pairs_signed(ifl_codes codes, const int8_t *x) {
   const __m256i c = (__m256i)codes;
   return (ifl_pairs)_mm256_maddubs_epi16(_mm256_abs_epi8(c), _mm256_sign_epi8(ifl_four_(x), c));
@@ -61,17 +61,17 @@ IFL_INLINE ifl_codes ifl_less_128(ifl_codes c) { return c ^ 0x80; }
 /* acc[r] += Σ codes[4r+i]·x[i], i = 0…3, exact: codes are unsigned, x is signed. */
 IFL_INLINE ifl_lanes_i ifl_dot4(ifl_lanes_i acc, ifl_codes codes, const int8_t *x) {
 #if defined(IFL_AVX512) && defined(__AVX512VNNI__)
-  /* With the intrinsic gcc 12 makes the broadcast an instruction of its own, which costs a sixth of the speed. */
+  /* With the intrinsic, gcc 12 emits a separate broadcast instruction, which costs a sixth of the speed. */
   __m512i sum = (__m512i)acc;
   __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"((__m512i)codes), "m"(*(const int32_t *)(const void *)x));
   return (ifl_lanes_i)sum;
 #elif defined(IFL_NEON)
-  /* The instruction takes signed bytes, so codes are below 128, or have lost 128 (ifl_less_128). */
+  /* The instruction multiplies signed bytes, so codes must be below 128 or reduced by 128 (ifl_less_128). */
   int32_t four;
   memcpy(&four, x, 4);
   return (ifl_lanes_i)vdotq_s32((int32x4_t)acc, (int8x16_t)codes, vreinterpretq_s8_s32(vdupq_n_s32(four)));
 #elif defined(IFL_AVX2)
-  /* As above: codes are below 128, or have lost 128. */
+  /* As above: codes must be below 128 or reduced by 128. */
   return acc + ifl_pairs_widen(ifl_pairs_signed(codes, x));
 #elif defined(__SSE2__)
   /* Codes 0, 2 and codes 1, 3 as 16-bit lanes, and the same of x: two multiply-adds of pairs. */
@@ -88,7 +88,7 @@ IFL_INLINE ifl_lanes_i ifl_dot4(ifl_lanes_i acc, ifl_codes codes, const int8_t *
 #endif
 }
 
-/* The two codes of a pair v = 11·q + r < 121, which stands in the low 7 bits of every byte (bit 7 is ignored). */
+/* The two codes q and r of a pair v = 11·q + r < 121 in the low 7 bits of every byte; bit 7 is ignored. */
 #if defined(IFL_AVX512) && defined(__AVX512VBMI__)
 #define IFL_ELEVEN_(q) q, q, q, q, q, q, q, q, q, q, q
 static const uint8_t ifl_quotients[128] __attribute__((aligned(64), unused)) = {
@@ -104,8 +104,8 @@ IFL_INLINE ifl_codes ifl_lookup128_(const uint8_t *table, ifl_codes v) { /* vper
 IFL_INLINE ifl_codes ifl_pair_first(ifl_codes v) { return ifl_lookup128_(ifl_quotients, v); }
 IFL_INLINE ifl_codes ifl_pair_second(ifl_codes v) { return ifl_lookup128_(ifl_remainders, v); }
 #elif defined(IFL_AVX2)
-/* Constants in memory: gcc 12 else puts each together from a number, anew at every use, and makes three shifts and sums of
- * the product with 11. */
+/* Constants are loaded from memory, because gcc 12 otherwise builds each one at every use and replaces the multiplication
+ * by 11 with three shifts and additions. */
 #define IFL_EACH16_(low, high) IFL_EACH8_(low, high), IFL_EACH8_(low, high)
 #define IFL_EACH8_(low, high) low, high, low, high, low, high, low, high, low, high, low, high, low, high, low, high
 static const uint8_t ifl_pair_constants[6][32] __attribute__((aligned(32), unused)) = {
@@ -121,7 +121,7 @@ IFL_INLINE ifl_codes ifl_pair_first(ifl_codes v) {
   const __m256i even = _mm256_maddubs_epi16(more, ifl_pair_constant_(2)), odd = _mm256_maddubs_epi16(more, ifl_pair_constant_(3));
   return (ifl_codes)_mm256_or_si256(_mm256_srli_epi16(even, 10), _mm256_and_si256(_mm256_srli_epi16(odd, 2), ifl_pair_constant_(4)));
 }
-IFL_INLINE ifl_codes ifl_pair_second(ifl_codes v) { /* no byte of the product carries: 11·11 < 256 */
+IFL_INLINE ifl_codes ifl_pair_second(ifl_codes v) { /* no carry between bytes: 11·11 < 256 */
   const __m256i eleven = _mm256_mullo_epi16((__m256i)ifl_pair_first(v), ifl_pair_constant_(5));
   return (ifl_codes)_mm256_sub_epi8(_mm256_and_si256((__m256i)v, ifl_pair_constant_(0)), eleven);
 }

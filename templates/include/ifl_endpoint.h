@@ -1,31 +1,31 @@
-/* One rank's end of a transport: the table that the model's step calls, what it counts, and who could not be reached. The
- * transports (templates/comm) begin their own structs with it. */
+/* One rank's endpoint of a transport: the table that the model's step calls, counters, and the failed rank. The structs of
+ * the transports (templates/comm) start with it. */
 #pragma once
 #include "ifl_comm.h"
 #include <stdatomic.h>
 #include <time.h>
 
-enum { IFL_SLOTS = 4 }; /* parts of a call are read until the call after the next: three calls' parts; counts wrap at a power of two */
+enum { IFL_SLOTS = 4 }; /* parts are readable until the call after the next, so 3 are in use; a power of two because counters wrap */
 
-/* Where a rank stands. Ranks of a tensor group follow each other: first … first + tp_size - 1. */
+/* The place of a rank. The ranks of a TP group are consecutive: first … first + tp_size - 1. */
 typedef struct ifl_place {
   int32_t rank, ranks;
   int32_t first, tp_size;
 } ifl_place;
 
-/* What a rank has said so far: its own parts of exchanges, and what it sent to a next stage. */
+/* Traffic of a rank: its own parts of exchanges, and bytes sent to the next PP stage. */
 typedef struct ifl_counts {
-  int64_t exchanges, exchanged; /* calls, and bytes of its parts */
+  int64_t exchanges, exchanged; /* calls; bytes of its parts */
   int64_t sends, sent;
-  int64_t waited_ns; /* for earlier stages, within steps */
+  int64_t waited_ns; /* wait for earlier stages within steps */
 } ifl_counts;
 
 typedef struct ifl_endpoint {
   ifl_comm table; /* self is the endpoint */
   ifl_place place;
-  int64_t spin_ns;            /* how long a wait spins before it yields the processor */
-  _Atomic int64_t timeout_ns; /* how long a rank may say nothing in a step */
-  _Atomic int32_t failed;     /* the rank that could not be reached, -1: none */
+  int64_t spin_ns;            /* time that a wait spins before it yields the core */
+  _Atomic int64_t timeout_ns; /* maximum time without a message from a rank within a step */
+  _Atomic int32_t failed;     /* the rank that failed, -1: none */
   _Atomic int64_t exchanges, exchanged, sends, sent, waited_ns;
 } ifl_endpoint;
 
@@ -35,8 +35,8 @@ static inline int64_t ifl_now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* How long a wait has lasted. An interval in which the waiting thread itself did not run counts as IFL_LOOK_NS: a program
- * that was stopped for a minute, with all its ranks or alone, has not heard nothing for a minute. */
+/* The duration of a wait. An interval in which the waiting thread did not run counts as IFL_LOOK_NS at most, so that
+ * stopping the program for a minute does not make its waits time out. */
 #define IFL_LOOK_NS 100000000
 typedef struct ifl_wait {
   int64_t last, waited;
@@ -72,8 +72,8 @@ static inline void ifl_waited(ifl_endpoint *e, int64_t since_ns) {
   atomic_fetch_add_explicit(&e->waited_ns, ifl_now_ns() - since_ns, memory_order_relaxed);
 }
 
-/* What the runtime asks of an endpoint, from any thread. */
+/* Functions for the runtime, callable from any thread. */
 void ifl_comm_counts(const ifl_comm *comm, ifl_counts *counts);
 int32_t ifl_comm_failed(const ifl_comm *comm);
-/* Changes how long a silent rank is waited for. */
+/* Sets the timeout of waits. */
 void ifl_comm_patience(const ifl_comm *comm, int64_t timeout_ns);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Per head the columns of a, then those of b; with b_heads 1 every head gets the same b (op join_heads). */
+/* Concatenates the columns of a and b in each head; with b_heads 1 every head uses the same b (op join_heads). */
 static inline __attribute__((unused)) void ifl_row_join_heads(float *out, const float *a, const float *b, int heads, int wa, int wb, int b_heads) {
   for (int h = 0; h < heads; h++, out += wa + wb) {
     memcpy(out, a + h * wa, (size_t)wa * 4);
@@ -11,12 +11,12 @@ static inline __attribute__((unused)) void ifl_row_join_heads(float *out, const 
   }
 }
 
-/* Columns lo…hi-1 of each head, side by side (op head_cols). */
+/* Columns lo…hi-1 of each head, contiguous (op head_cols). */
 static inline __attribute__((unused)) void ifl_row_head_cols(float *out, const float *x, int heads, int width, int lo, int hi) {
   for (int h = 0; h < heads; h++) memcpy(out + h * (hi - lo), x + h * width + lo, (size_t)(hi - lo) * 4);
 }
 
-/* Sines and cosines of pos times (or, with divide, over) each of half numbers (op sinusoid). */
+/* Sines and cosines of pos times each of `half` frequencies, or with `divide` pos divided by each (op sinusoid). */
 static inline __attribute__((unused)) void ifl_row_sinusoid(float *out, int pos, const double *f, int half, int divide, int pairs) {
   for (int c = 0; c < half; c++) {
     const double angle = divide ? pos / f[c] : (double)((float)pos * (float)f[c]);

@@ -1,4 +1,4 @@
-/* The contract between the emitted step and the kernels of the CPU target.
+/* The interface between the generated step and the kernels of the CPU target.
  *
  * Weights are packed in panels of 16 rows ("panel16"). A panel is a run of tile-blocks, one per block of B columns:
  * [nz × 64 bytes of codes][16 × f16 scale][16 × f16 base]; q8_b32t2 has no base. Plain types: [K][16] elements.
@@ -10,9 +10,9 @@
  *   bf16: [K/2 rounded up][mt][2] bf16
  *   a8:   [Kp/4][mt][4] i8 codes, then at 64-byte-aligned offsets [Kp/B][mt] f32 scale, [Kp/B][mt] f32 scale·Σcode,
  *         [Kp/B][mt] i32 −128·Σcode, ifl_outliers of all rows;  Kp = K rounded up to whole blocks
- * What a row's outliers hold is not in its blocks' codes: the row is the sum of both. It is in scale·Σcode, which is all
- * that a weight's base is multiplied with.
- * Rows of one tile are interleaved, so one thread packs a whole tile (or a whole range of K-blocks of it). */
+ * A row is the sum of its blocks' codes and its outliers. The codes do not include the outliers, but scale·Σcode, the factor
+ * of the weights' base, does.
+ * Rows of one tile are interleaved, so one thread packs a whole tile or a range of its K-blocks. */
 #pragma once
 #include "ifl_step.h"
 #include <stddef.h>
@@ -22,16 +22,16 @@ typedef enum { IFL_F32 = 0, IFL_A8_B32 = 1, IFL_A8_B64 = 2, IFL_BF16 = 3 } ifl_a
 static inline int64_t ifl_round64(int64_t n) { return (n + 63) & ~(int64_t)63; }
 static inline int ifl_act_block(ifl_act_kind a) { return a == IFL_F32 || a == IFL_BF16 ? 1 : a == IFL_A8_B32 ? 32 : 64; }
 
-/* Groups of four columns of a row with a scale of their own: its column i has scale·codes[i]. */
-enum { IFL_OUTLIERS = 4 }; /* of a row, at most */
+/* A group of four columns of a row with its own scale: column i is scale·codes[i]. */
+enum { IFL_OUTLIERS = 4 }; /* maximum per row */
 typedef struct {
-  uint16_t block, vector; /* columns block·B + 4·vector … */
+  uint16_t block, vector; /* columns from block·B + 4·vector */
   int8_t codes[4];
   int32_t corr; /* −128·Σcode */
   float scale;
 } ifl_outlier;
 
-/* The outliers of a tile's rows, as many of each row. */
+/* The outliers of a tile's rows, the same number for each row. */
 typedef struct {
   int64_t each;
   ifl_outlier at[]; /* [mt][each] */
@@ -51,20 +51,20 @@ static inline int64_t ifl_tile_bytes(ifl_act_kind a, int k, int mt) {
 
 /* A matmul implementation: y[t·ldy + 16·p + r] for rows t in 0…rows-1 and `panels` consecutive panels from w.
  * act is packed in tiles of the implementation's own tm rows. scratch: ifl_mm_scratch bytes, per thread.
- * Every output is summed over k in the order that the template's header declares, whatever rows, tm and panels are. */
+ * Every output is summed over k in the order that the template's header declares, independent of rows, tm and panels. */
 typedef void (*ifl_mm)(const uint8_t *w, int k, int panels, const uint8_t *act, int rows, float *y, int64_t ldy, uint8_t *scratch);
-/* An implementation, and the rows of activations that one of its packed tiles holds. */
+/* An implementation, and the number of activation rows of its packed tiles. */
 typedef struct {
   ifl_mm run;
   int tile;
 } ifl_impl;
-#define IFL_MM_SCRATCH_PER_K 128 /* bytes of scratch per column of K that an implementation may use */
+#define IFL_MM_SCRATCH_PER_K 128 /* maximum bytes of scratch of an implementation per column of K */
 
-/* A pool of threads that are all inside one step. */
+/* A pool of threads that run the same step. */
 typedef struct ifl_pool ifl_pool;
 void ifl_barrier(ifl_pool *pool);
 
-/* Attention over a paged state of one layer. Page p of the layer begins at state + p·page_bytes and holds 64 rows:
+/* Attention over the paged KV cache of one layer. Page p of the layer begins at state + p·page_bytes and holds 64 rows:
  * for each KV head the keys [64/16][dim16][16], then for each KV head the values [64][vdim16]; dim16 is dim rounded up
  * to 16 (padding is zero). Called by every thread of the pool. */
 typedef struct ifl_attention {
@@ -76,17 +76,17 @@ typedef struct ifl_attention {
   const uint8_t *state; int64_t page_bytes;
   int heads, kv_heads, dim, vdim;
   float scale, softcap;          /* softcap 0: none */
-  int window;                    /* 0: none; else a row is seen when position > own − window, or, when not causal, when
+  int window;                    /* 0: none; else a row is visible if position > own − window or, if not causal, if
                                   * |position − own| ≤ window */
   int causal;
   const float *alibi;            /* [heads] slopes, or NULL */
   const float *sinks;            /* [heads], or NULL */
   uint8_t *scratch; int64_t scratch_bytes; /* shared by the pool: ifl_attention_scratch(…) bytes */
-  /* Relative bias, or rel NULL: rel[rel_bucket[clamp(position − own, ±rel_max) + rel_max]·ldrel + head] is added to the
+  /* Relative bias, NULL if none: rel[rel_bucket[clamp(position − own, ±rel_max) + rel_max]·ldrel + head] is added to the
    * scaled score (T5: Raffel et al. 2020, §2.1). */
   const float *rel; int64_t ldrel;
   const int16_t *rel_bucket; int rel_max; /* [2·rel_max + 1] */
-  double *calib; /* [IFL_SCORES], where calibration counts this thread's rows by ⌊largest score · log₂e⌋, or NULL */
+  double *calib; /* [IFL_SCORES] calibration's histogram of this thread's rows by ⌊largest score · log₂e⌋, or NULL */
 } ifl_attention;
 
-#define IFL_SCORES 256 /* the first is for −128 and less, the last for 127 and more */
+#define IFL_SCORES 256 /* the first bin includes scores below −128, the last those above 127 */

@@ -1,7 +1,7 @@
-/* State rows of attention: a page holds 64 rows of one layer: for each KV head the keys [64/16][dim16][16], then for
+/* KV cache pages: a page holds 64 rows of one layer: for each KV head the keys [64/16][dim16][16], then for
  * each KV head the values [64][vdim16]; dim16 is dim rounded up to 16. Padding is zero and never written.
  * Elements are f32, f16 or bf16, rounded to nearest even; f16 saturates at ±65504 and keeps NaN. With q8_b32t2 they are
- * one byte, and behind them stand the scales: see ifl_kv_put_q8_b32t2. */
+ * one byte and followed by the scales: see ifl_kv_put_q8_b32t2. */
 #pragma once
 #include "ifl_step.h"
 #include "ifl_vec.h"
@@ -11,18 +11,18 @@
 
 static inline int ifl_round16(int n) { return (n + 15) & ~15; }
 
-/* Bytes of a page; with 4-byte and 2-byte elements a multiple of 64. */
+/* Bytes of a page; a multiple of 64 for 4-byte and 2-byte elements. */
 static inline int64_t ifl_kv_page_bytes(int kv_heads, int dim, int vdim, int elem_bytes) {
   return (int64_t)IFL_PAGE_ROWS * kv_heads * (ifl_round16(dim) + ifl_round16(vdim)) * elem_bytes;
 }
 
-/* The page id that holds state row `slot` of sequence `seq`. */
+/* The id of the page with KV cache row `slot` of sequence `seq`. */
 static inline int32_t ifl_kv_page(const ifl_step *s, int seq, int slot) {
   return s->page[s->page_at[seq] + slot / IFL_PAGE_ROWS];
 }
 
-/* Index in a page, in elements, of the first key element of a row (the next ones follow at a distance of 16) and of its
- * first value element (the next ones follow at once). */
+/* Index in a page, in elements, of the first key element of a row (stride 16) and of its first value element
+ * (stride 1). */
 static inline int64_t ifl_kv_key_at(int row, int head, int dim) {
   int d16 = ifl_round16(dim);
   return (int64_t)head * IFL_PAGE_ROWS * d16 + (int64_t)(row / 16) * d16 * 16 + row % 16;
@@ -31,12 +31,12 @@ static inline int64_t ifl_kv_value_at(int row, int head, int kv_heads, int dim, 
   return (int64_t)IFL_PAGE_ROWS * kv_heads * ifl_round16(dim) + ((int64_t)head * IFL_PAGE_ROWS + row) * ifl_round16(vdim);
 }
 
-/* Sixteen numbers as the state keeps them. The bounds come first, so that NaN passes. */
+/* 16 numbers in the element type of the cache. The order of the operands of min and max preserves NaN. */
 IFL_INLINE ifl_v16h ifl_kv_f16(ifl_v16 x) { return ifl_to_f16(ifl_min(ifl_set1(65504.0f), ifl_max(ifl_set1(-65504.0f), x))); }
 IFL_INLINE ifl_v16h ifl_kv_bf16(ifl_v16 x) { return ifl_to_bf16(x); }
 
 /* ifl_kv_put_TYPE writes the key (dim floats) and the value (vdim floats) of one KV head into row 0…63 of a page; k or v
- * may be NULL: that part is left as it is. */
+ * may be NULL; that part is not written. */
 static inline void ifl_kv_put_f32(uint8_t *page, int row, int head, int kv_heads, int dim, int vdim, const float *k, const float *v) {
   float *p = (float *)page;
   if (k) {
@@ -46,8 +46,8 @@ static inline void ifl_kv_put_f32(uint8_t *page, int row, int head, int kv_heads
   if (v) memcpy(p + ifl_kv_value_at(row, head, kv_heads, dim, vdim), v, (size_t)vdim * 4);
 }
 
-/* Asks for the lines that a key is going to be written to: with 16 rows of other keys between its elements, half as many
- * as it has elements, of which one sequence's next key finds none in a cache. */
+/* Prefetches the cache lines of a key before it is written. Elements of a key are 16 elements apart, so it touches many
+ * lines, and none of them is cached when a sequence appends its next key. */
 static inline void ifl_kv_expect(const uint8_t *page, int row, int head, int dim, int elem_bytes) {
   const uint8_t *key = page + ifl_kv_key_at(row / 16 * 16, head, dim) * elem_bytes;
   for (int i = 0; i < dim * 16 * elem_bytes; i += 64) __builtin_prefetch(key + i, 1, 3);
@@ -73,24 +73,24 @@ static inline void ifl_kv_expect(const uint8_t *page, int row, int head, int dim
 IFL_KV_PUT_16_(f16)
 IFL_KV_PUT_16_(bf16)
 
-/* q8_b32t2: blocks of 32 numbers along the head's row, the last one shorter: an f16 scale = max|x| / 127 and int8 codes,
- * x / scale rounded to nearest even; NaN counts as 0. A page is the codes, in the places of the elements above, then for
- * each KV head the scales of the keys [64/16][blocks][16], then for each KV head those of the values [blocks][64]. */
+/* q8_b32t2: blocks of 32 numbers along the head's row, the last one may be shorter: an f16 scale = max|x| / 127 and int8 codes,
+ * x / scale rounded to nearest even; NaN counts as 0. A page holds the codes in the element layout above, then for
+ * each KV head the scales of the keys [64/16][blocks][16], then for each KV head the scales of the values [blocks][64]. */
 static inline int ifl_kv_blocks(int n) { return (n + 31) / 32; }
 static inline int64_t ifl_kv_page_bytes_q8_b32t2(int kv_heads, int dim, int vdim) {
   return ifl_kv_page_bytes(kv_heads, dim, vdim, 1) + (int64_t)IFL_PAGE_ROWS * kv_heads * 2 * (ifl_kv_blocks(dim) + ifl_kv_blocks(vdim));
 }
 
-/* Where the scales of a head begin in a page, in 16-bit words from the end of the codes. */
+/* The offset of a head's scales in a page, in 16-bit words from the end of the codes. */
 static inline int64_t ifl_kv_key_scales_at(int head, int dim) { return (int64_t)head * IFL_PAGE_ROWS * ifl_kv_blocks(dim); }
 static inline int64_t ifl_kv_value_scales_at(int head, int kv_heads, int dim, int vdim) {
   return (int64_t)IFL_PAGE_ROWS * (kv_heads * ifl_kv_blocks(dim) + head * ifl_kv_blocks(vdim));
 }
 
-/* The codes of n ≤ 32 numbers; gives the scale. */
+/* Quantizes n ≤ 32 numbers and returns the scale. */
 static inline uint16_t ifl_kv_quantize_(const float *x, int n, int8_t *codes) {
   ifl_v16 v[2] = {n < 16 ? ifl_load_n(x, n) : ifl_load(x), n > 16 ? ifl_load_n(x + 16, n - 16) : ifl_set1(0)};
-  const float top = ifl_max_of(ifl_max(ifl_abs(v[0]), ifl_max(ifl_abs(v[1]), ifl_set1(0)))); /* NaN falls out */
+  const float top = ifl_max_of(ifl_max(ifl_abs(v[0]), ifl_max(ifl_abs(v[1]), ifl_set1(0)))); /* ignores NaN */
   const ifl_v16h h = ifl_kv_f16(ifl_set1(top / 127.0f));
   const float scale = ifl_from_f16_1(h[0]), inv = scale > 0 ? 1.0f / scale : 0.0f;
   for (int i = 0; i < 2; i++) {
@@ -120,8 +120,8 @@ static inline void ifl_kv_put_q8_b32t2(uint8_t *page, int row, int head, int kv_
   }
 }
 
-/* Copies what one head has in row j of a page to a head in row i of another page, which may have another number of heads,
- * or of the same: elements at a distance of 16 for keys, side by side for values. */
+/* Copies one head's row j of a page to a head's row i of the same or another page, which may have another number of
+ * heads. Key elements have a stride of 16, value elements a stride of 1. */
 #define IFL_KV_COPY_(type)                                                                                             \
   static inline void ifl_kv_copy_##type(type *to, int i, int h, int heads, const type *from, int j, int g, int from_heads, \
                                         int dim, int vdim) {                                                           \
@@ -135,7 +135,7 @@ IFL_KV_COPY_(uint8_t)
 IFL_KV_COPY_(uint16_t)
 IFL_KV_COPY_(uint32_t)
 
-/* The same for any state: elem_bytes 4, 2, or 0 for q8_b32t2, whose scales come along. */
+/* The same for any element type: elem_bytes is 4, 2, or 0 for q8_b32t2, which also copies the scales. */
 static inline void ifl_kv_copy_head(uint8_t *to, int i, int h, int heads, const uint8_t *from, int j, int g, int from_heads, int dim, int vdim, int elem_bytes) {
   if (elem_bytes == 4) ifl_kv_copy_uint32_t((uint32_t *)(void *)to, i, h, heads, (const uint32_t *)(const void *)from, j, g, from_heads, dim, vdim);
   if (elem_bytes == 2) ifl_kv_copy_uint16_t((uint16_t *)(void *)to, i, h, heads, (const uint16_t *)(const void *)from, j, g, from_heads, dim, vdim);
@@ -150,7 +150,7 @@ static inline void ifl_kv_copy_head(uint8_t *to, int i, int h, int heads, const 
   for (int b = 0; b < vb; b++) tv[b * IFL_PAGE_ROWS] = fv[b * IFL_PAGE_ROWS];
 }
 
-/* Copies row `from` of a page to row `to` of another or the same one. */
+/* Copies row `from` of a page to row `to` of the same or another page. */
 static inline void ifl_kv_move(uint8_t *to, int i, const uint8_t *from, int j, int kv_heads, int dim, int vdim, int elem_bytes) {
   for (int h = 0; h < kv_heads; h++) ifl_kv_copy_head(to, i, h, kv_heads, from, j, h, kv_heads, dim, vdim, elem_bytes);
 }

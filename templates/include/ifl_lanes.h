@@ -1,5 +1,5 @@
-/* Vectors as wide as the processor's registers, for the inner loops of matmul kernels: IFL_LANES rows of a panel of 16.
- * The arithmetic of a lane does not depend on their number. (ifl_v16 is always 16 wide; where registers are narrower,
+/* Vectors of the CPU's register width, for the inner loops of matmul kernels: IFL_LANES rows of a panel of 16.
+ * The arithmetic of a lane does not depend on IFL_LANES. (ifl_v16 is always 16 wide; if registers are narrower,
  * gcc keeps such vectors in memory.) */
 #pragma once
 #include "ifl_vec.h"
@@ -39,7 +39,7 @@ IFL_INLINE ifl_lanes ifl_lanes_fma(ifl_lanes a, ifl_lanes b, ifl_lanes c) {
 }
 
 #ifdef IFL_NEON
-/* The same with lane `lane`, a literal, of x for a; what is in a register need not be spread over another first. */
+/* The same with lane `lane`, a literal, of x for a, without a separate broadcast. */
 #define IFL_LANES_FMA_LANE(x, lane, b, c) ((ifl_lanes)vfmaq_laneq_f32((float32x4_t)(c), (float32x4_t)(b), (float32x4_t)(x), lane))
 #endif
 
@@ -55,7 +55,7 @@ IFL_INLINE ifl_lanes ifl_lanes_load_f16(const uint16_t *p) {
   memcpy(&q, &h, sizeof q);
   return (ifl_lanes)vcvt_f32_f16(q);
 #else
-  /* As in ifl_from_f16: put the bits in place, then correct the exponent's bias by 2¹¹². */
+  /* As in ifl_from_f16: shift the bits into place, then correct the exponent's bias by 2¹¹². */
   const ifl_lanes_u u = __builtin_convertvector(h, ifl_lanes_u);
   const ifl_lanes f = (ifl_lanes)((u & 0x7fff) << 13) * 0x1p112f;
   const ifl_lanes_u special = (ifl_lanes_u)((u & 0x7c00) == 0x7c00) & 0x7f800000;

@@ -1,9 +1,9 @@
-/* The functions of the step ABI (ifl_step.h). The generated file includes this at its end, with tables of what its model is:
- * ifl_graphs, ifl_buffers, ifl_states, ifl_lookups, ifl_acts and ifl_mixtures, each where there is any. */
+/* The functions of the step ABI (ifl_step.h). The generated file includes this at its end, after the tables that describe its
+ * model: ifl_graphs, ifl_buffers, ifl_states, ifl_lookups, ifl_acts and ifl_mixtures, each unless it is empty. */
 #pragma once
 #include "ifl_tables.h"
 
-/* Lays the arena out; with base NULL only counts. Returns its size in bytes. */
+/* Assigns addresses in the arena, or none if base is NULL. Returns the arena's size in bytes. */
 static int64_t ifl_layout(ifl_ctx *c, uint8_t *base, int threads, int tokens, int out_rows, int seqs) {
   int64_t at = 0;
 #define IFL_TAKE(field, type, bytes) do { if (base) (field) = (type)(base + at); at += ifl_round64(bytes); } while (0)
@@ -73,7 +73,7 @@ static void ifl_thread(void *arg, int tid, int threads) {
   if (c->marks) ifl_note(c, tid, IFL_DONE, 0);
 }
 
-/* Checks the pages of sequence q, and that they hold `rows` rows. */
+/* Checks that the pages of sequence q are valid and hold `rows` rows. */
 static inline __attribute__((unused)) int ifl_check_pages(const ifl_ctx *c, const int32_t *at, const int32_t *page, int q, int64_t rows) {
   if (at[q] < 0 || at[q + 1] < at[q] || (rows + 63) / 64 > at[q + 1] - at[q]) return 0;
   for (int i = at[q]; i < at[q + 1]; i++)
@@ -81,8 +81,8 @@ static inline __attribute__((unused)) int ifl_check_pages(const ifl_ctx *c, cons
   return 1;
 }
 
-/* Checks everything in a step that would make a region read or write out of bounds. (*model).check of runtime/device/cuda is its
- * twin: what one of them refuses the other does too. */
+/* Checks every field of a step that could make a region read or write out of bounds. (*model).check of runtime/device/cuda must
+ * accept exactly the same steps. */
 static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
   if (s->abi != IFL_ABI || s->entry < 0 || s->entry >= (int)IFL_COUNT(ifl_graphs)) return -1;
   if (s->tokens < 0 || s->tokens > c->max_tokens || s->out_rows < 0 || s->out_rows > c->max_out_rows) return -2;
@@ -101,7 +101,7 @@ static int32_t ifl_check(const ifl_ctx *c, const ifl_step *s) {
     if (s->id[t] < 0 || s->pos[t] < 0 || s->slot[t] < 0) return -3;
     if (q < 0 || q >= s->seqs || t < s->first[q] || t >= s->first[q + 1]) return -3;
 #ifdef IFL_STATES
-    const int32_t last = s->mask && s->pos[t] > s->slot[t] ? s->pos[t] : s->slot[t]; /* in a tree a token sees rows up to its position */
+    const int32_t last = s->mask && s->pos[t] > s->slot[t] ? s->pos[t] : s->slot[t]; /* in a tree, a token sees rows up to its position */
     if (last / 64 >= s->page_at[q + 1] - s->page_at[q]) return -3;
 #endif
   }
@@ -164,7 +164,7 @@ int32_t ifl_run(ifl_ctx *c, const ifl_step *step) {
   if (bad) return bad;
   if (step->tokens == 0) return 0;
   c->step = step;
-  c->threads = ifl_pool_active(c->pool); /* of any number of threads the results are the same bits */
+  c->threads = ifl_pool_active(c->pool); /* results are bit-identical for any number of threads */
 #ifdef IFL_PACKED
   atomic_store_explicit(&c->claimed, 0, memory_order_relaxed);
 #endif

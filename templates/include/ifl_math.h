@@ -1,9 +1,9 @@
-/* Elementary functions over vectors; included by ifl_vec.h. Relative error ≤ 2·10⁻⁷ (erf 4·10⁻⁷) over the whole range (measured by
- * the tests against double precision); infinities, zeros and NaN come out as in libm. The polynomials are Chebyshev
+/* Elementary functions over vectors; included by ifl_vec.h. Relative error ≤ 2·10⁻⁷ (erf 4·10⁻⁷) over the whole range (the tests
+ * compare with double precision); infinities, zeros and NaN are handled as in libm. The polynomials are Chebyshev
  * fits of the named functions on the named intervals. */
 #pragma once
 
-/* x·2ⁿ for whole n, also where the result is subnormal or 2ⁿ alone would overflow. */
+/* x·2ⁿ for integral n, correct also if the result is subnormal or 2ⁿ alone would overflow. */
 #ifdef IFL_AVX2
 IFL_INLINE __m256 ifl_scale2_8_(__m256 x, __m256 n) {
   const __m256i i = _mm256_cvttps_epi32(n), half = _mm256_srai_epi32(i, 1), bias = _mm256_set1_epi32(127);
@@ -24,10 +24,10 @@ IFL_INLINE ifl_v16 ifl_scale2_(ifl_v16 x, ifl_v16 n) {
 
 /* eˣ = 2ⁿ·eʳ with |r| ≤ ln 2 / 2; eʳ = 1 + r + r²·P(r). */
 #ifdef IFL_AVX2
-/* In whole registers from end to end: a vector of two would go through memory between the steps, and wait there. */
+/* Computed register by register: gcc would pass a vector of two registers through memory between the steps. */
 IFL_INLINE __m256 ifl_exp8_(__m256 x) {
 #define SET(c) _mm256_set1_ps(c)
-  x = _mm256_min_ps(SET(89.0f), _mm256_max_ps(SET(-104.0f), x)); /* in this order NaN passes */
+  x = _mm256_min_ps(SET(89.0f), _mm256_max_ps(SET(-104.0f), x)); /* this order of operands preserves NaN */
   const __m256 magic = SET(12582912.0f), n = _mm256_sub_ps(_mm256_add_ps(_mm256_mul_ps(x, SET(1.442695041f)), magic), magic);
   const __m256 r = _mm256_fmadd_ps(n, SET(-1.428606820e-6f), _mm256_fmadd_ps(n, SET(-0x1.62e4p-1f), x));
   __m256 p = _mm256_fmadd_ps(SET(0.0001989108046f), r, SET(0.001393373072f));
@@ -45,9 +45,9 @@ IFL_INLINE ifl_v16 ifl_exp(ifl_v16 x) {
 #ifdef IFL_AVX2
   return ifl_both_(ifl_exp8_(ifl_low_(x)), ifl_exp8_(ifl_high_(x)));
 #else
-  x = ifl_min(ifl_set1(89.0f), ifl_max(ifl_set1(-104.0f), x)); /* in this order NaN passes */
+  x = ifl_min(ifl_set1(89.0f), ifl_max(ifl_set1(-104.0f), x)); /* this order of operands preserves NaN */
   ifl_v16 n = ifl_nearest(x * 1.442695041f);
-  /* ln 2 in two parts; the first has zeros at its end, so n times it is exact even without a fused multiply-add. */
+  /* ln 2 in two parts; the first has trailing zero bits, so n times it is exact even without a fused multiply-add. */
   ifl_v16 r = ifl_fma(n, ifl_set1(-0x1.62e4p-1f), x);
   r = ifl_fma(n, ifl_set1(-1.428606820e-6f), r);
   ifl_v16 p = ifl_fma(ifl_set1(0.0001989108046f), r, ifl_set1(0.001393373072f));
@@ -64,7 +64,7 @@ IFL_INLINE ifl_v16 ifl_exp(ifl_v16 x) {
 IFL_INLINE ifl_v16 ifl_log(ifl_v16 x) {
   ifl_v16i tiny = x < 0x1p-126f;
   ifl_v16 y = ifl_select(tiny, x * 0x1p24f, x);
-  ifl_v16i bits = (ifl_v16i)y - 0x3f3504f3; /* √½: the exponent now counts from there */
+  ifl_v16i bits = (ifl_v16i)y - 0x3f3504f3; /* bits of √½: reduces m to [√½, √2) */
   ifl_v16 e = __builtin_convertvector((bits >> 23) - (tiny & 24), ifl_v16);
   ifl_v16 f = (ifl_v16)((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
   ifl_v16 s = f / (f + 2.0f), z = s * s, h = f * f * 0.5f;
@@ -97,10 +97,10 @@ IFL_INLINE ifl_v16 ifl_tanh(ifl_v16 x) {
   return ifl_signed_(ifl_select(ifl_less(a, ifl_set1(0.65f)), near, far), x);
 }
 
-/* x·P(x²)/Q(x²), fitted to the least relative error (1.9e-8; with the roundings 3 units in the last place), up to where erf
- * is 1. One path and one division take half the time of a path each for small and large x with an exponential. */
+/* x·P(x²)/Q(x²), a minimax fit of the relative error (1.9e-8; 3 ulp with rounding), up to the x from which erf
+ * rounds to 1. One path with one division takes half the time of separate paths for small x and, with an exponential, large x. */
 IFL_INLINE ifl_v16 ifl_erf(ifl_v16 x) {
-  const ifl_v16 a = ifl_min(ifl_set1(3.9192059f), ifl_abs(x)), s = a * a; /* in this order NaN passes */
+  const ifl_v16 a = ifl_min(ifl_set1(3.9192059f), ifl_abs(x)), s = a * a; /* this order of operands preserves NaN */
   ifl_v16 p = ifl_fma(ifl_set1(2.050749102e-6f), s, ifl_set1(0.0002848889705f));
   ifl_v16 q = ifl_fma(ifl_set1(3.809887186e-5f), s, ifl_set1(0.001162318709f));
   p = ifl_fma(p, s, ifl_set1(0.003764481583f));

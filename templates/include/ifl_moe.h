@@ -1,4 +1,4 @@
-/* Mixture of experts: routing of a row, and the products of a step's rows with the experts they go to. */
+/* Mixture of experts: routing of a row, and the matmuls of a step's rows with their experts. */
 #pragma once
 #include "ifl_kernel.h"
 #include "ifl_pack.h"
@@ -10,7 +10,7 @@
 
 typedef enum { IFL_ROUTE_SOFTMAX, IFL_ROUTE_SIGMOID, IFL_ROUTE_SOFTMAX_TOPK } ifl_route_score;
 
-/* Indices of the k ≤ n greatest of n numbers, the greatest first; of equal ones the lower index. NaN counts as −∞. */
+/* Indices of the k ≤ n largest of n numbers in descending order; ties go to the lower index. NaN counts as −∞. */
 static inline void ifl_greatest(const float *x, int n, int k, int *out) {
   float best[IFL_MAX_EXPERTS];
   int have = 0;
@@ -23,8 +23,8 @@ static inline void ifl_greatest(const float *x, int n, int k, int *out) {
   }
 }
 
-/* A ⟨number, index⟩ order of torch.topk on a CPU: quickselect with a median of three as the pivot. Experts of excluded
- * groups all count as 0, and it matters which of them stand in for one that counts as less. */
+/* Selection as in torch.topk on a CPU: quickselect with the median of three as the pivot. Its choice among equal numbers
+ * matters because experts of excluded groups all have score 0 and may replace an expert with a negative score. */
 typedef struct { float x; int i; } ifl_ranked;
 
 static inline void ifl_ranked_swap(ifl_ranked *a, ifl_ranked *b) {
@@ -32,7 +32,7 @@ static inline void ifl_ranked_swap(ifl_ranked *a, ifl_ranked *b) {
   *a = *b, *b = t;
 }
 
-/* Puts the median of three in front, then what is greater, and gives where the rest begins. */
+/* Partitions around the median of three: larger numbers first. Returns the start of the rest. */
 static inline int ifl_partition(ifl_ranked *p, int lo, int hi) {
   int a = lo + 1, b = lo + (hi - lo) / 2, first = lo + 1, last = hi;
   const int c = hi - 1;
@@ -46,7 +46,7 @@ static inline int ifl_partition(ifl_ranked *p, int lo, int hi) {
   }
 }
 
-/* Indices of the k ≤ n greatest of n numbers, in no order; of equal ones those that torch.topk takes. NaN counts as −∞. */
+/* Indices of the k ≤ n largest of n numbers, unsorted; ties as in torch.topk. NaN counts as −∞. */
 static inline void ifl_torch_topk(const float *x, int n, int k, int *out) {
   ifl_ranked p[IFL_MAX_EXPERTS];
   for (int i = 0; i < n; i++) p[i] = (ifl_ranked){x[i] == x[i] ? x[i] : -__builtin_inff(), i};
@@ -76,7 +76,7 @@ static inline void ifl_softmax_small(float *x, int n) {
   for (int i = 0; i < n; i++) x[i] /= total;
 }
 
-/* Leaves the choice of the best groups and sets that of the others to 0 (DeepSeek-V2, §2.1.2; top2: V3, §2.1.2). */
+/* Group-limited routing: sets the scores of experts outside the best groups to 0 (DeepSeek-V2, §2.1.2; top2: V3, §2.1.2). */
 static inline void ifl_limit_groups(float *choice, int n, int groups, int top, int top2) {
   float worth[IFL_MAX_EXPERTS];
   int best[IFL_MAX_EXPERTS], pair[2];
@@ -93,7 +93,7 @@ static inline void ifl_limit_groups(float *choice, int n, int groups, int top, i
   }
 }
 
-/* The weight of each of n ≤ IFL_MAX_EXPERTS experts for one row, zero for all but the chosen ones: the op route. */
+/* The op route: the weights of n ≤ IFL_MAX_EXPERTS experts for one row, zero for all but the selected ones. */
 static __attribute__((unused)) void ifl_row_route(float *out, const float *logits, const float *bias, int n, int k, ifl_route_score score, int norm,
                                                   float scale, int groups, int top_groups, int top2) {
   float x[IFL_MAX_EXPERTS], choice[IFL_MAX_EXPERTS], w[IFL_MAX_EXPERTS];
@@ -122,7 +122,7 @@ static __attribute__((unused)) void ifl_row_route(float *out, const float *logit
   for (int i = 0; i < k; i++) out[chosen[i]] = w[i] * scale;
 }
 
-/* Weights of two experts by SparseMixer (Phi-3.5-MoE): the op route with score=sparsemixer. */
+/* The op route with score=sparsemixer: the weights of two experts (SparseMixer, Phi-3.5-MoE). */
 static __attribute__((unused)) void ifl_row_sparsemixer(float *out, const float *logits, int n, float jitter, float scale) {
   int chosen[2] = {-1, -1};
   float weight[2];
@@ -144,50 +144,50 @@ static __attribute__((unused)) void ifl_row_sparsemixer(float *out, const float 
 
 typedef enum { IFL_SILU, IFL_GELU, IFL_GELU_TANH, IFL_RELU, IFL_SWIGLU_OAI } ifl_expert_act;
 
-/* One matrix of every expert, and how to multiply by it. */
+/* One matrix of every expert, with its kernels. */
 typedef struct {
-  const uint8_t *w;      /* of expert 0; NULL: there is none */
-  int64_t stride, panel; /* bytes of an expert's matrix, of a panel */
+  const uint8_t *w;      /* of expert 0; NULL: none */
+  int64_t stride, panel; /* bytes per expert's matrix and per panel */
   const float *bias;     /* of expert 0, or NULL; readable up to a multiple of 16 */
   int64_t bias_stride;   /* floats */
   int n, k;
-  const ifl_impl *impls; /* the first one has tiles of one row */
-  const uint8_t *choice; /* implementation for 0…IFL_ROWS-1 rows */
+  const ifl_impl *impls; /* the first has tiles of one row */
+  const uint8_t *choice; /* index of the implementation for 0…IFL_ROWS-1 rows */
 } ifl_expert_matrix;
 
-/* One op experts. Rows of x, route and out begin at multiples of 64 bytes; out is written up to a multiple of 16. */
+/* The op experts. Rows of x, route and out are 64-byte aligned; out is written up to a multiple of 16 columns. */
 typedef struct {
   ifl_pool *pool;
   int tid, threads, rows, experts, top_k;
   const float *x; int64_t ldx;
   const float *route; int64_t ldr;
   float *out; int64_t ldo;
-  ifl_act_kind act_in, act_hidden; /* how rows are packed for gate and up, and for down */
-  int outliers;                    /* taken out of each row of x */
+  ifl_act_kind act_in, act_hidden; /* packing of rows for gate and up, and for down */
+  int outliers;                    /* per row of x */
   ifl_expert_matrix gate, up, down;
   ifl_expert_act act;
   float limit, alpha;
-  uint8_t *shared; /* ifl_experts_bytes(…), of the pool */
+  uint8_t *shared; /* ifl_experts_bytes(…), shared by the pool */
   float *y;        /* 2 · rows · 64 floats, per thread */
   uint8_t *mm;     /* kernel scratch, per thread */
 } ifl_experts;
 
 enum {
-  IFL_EXPERT_COLS = 64,    /* columns of a unit of work: whole blocks of any activations */
-  IFL_EXPERT_FEW = 64,     /* pairs up to which every thread lists them for itself, which takes less time than a barrier */
-  IFL_EXPERT_ROW = 1 << 14 /* bytes of a single packed row up to which every thread packs it for itself */
+  IFL_EXPERT_COLS = 64,    /* columns per unit of work: whole blocks of every packing */
+  IFL_EXPERT_FEW = 64,     /* maximum pairs that every thread lists for itself, which is faster than a barrier */
+  IFL_EXPERT_ROW = 1 << 14 /* maximum bytes of a single packed row that every thread packs for itself */
 };
 
-/* Bytes of ifl_experts.shared. A pair is a row and an expert that it goes to. The n rows of an expert stand in tiles,
- * which take no more than n tiles of one row: every part of a tile of mt rows is mt times that of one row, rounded to 64
- * bytes once instead of mt times. */
+/* Bytes of ifl_experts.shared. A pair is a row and one of its experts. The n rows of an expert are packed in tiles, which
+ * need no more memory than n tiles of one row: each part of a tile of mt rows is mt times that of one row, rounded up to
+ * 64 bytes once instead of mt times. */
 static inline int64_t ifl_experts_bytes(int rows, int experts, int top_k, int d, int f, ifl_act_kind in, ifl_act_kind hidden) {
   const int64_t pairs = (int64_t)rows * top_k;
   return ifl_round64((2 * (int64_t)experts + 2 + pairs) * 4) + pairs * (ifl_tile_bytes(in, d, 1) + ifl_tile_bytes(hidden, f, 1));
 }
 
-/* Which rows go where: expert[i] has the pairs first[i] … first[i+1]-1, whose rows are row[…]. Experts that have none are
- * left out; experts and rows ascend. */
+/* The rows of each expert: expert[i] owns pairs first[i] … first[i+1]-1 with rows row[…]. Experts without rows are
+ * omitted; experts and rows are in ascending order. */
 typedef struct {
   int used;
   int *expert, *first, *row;
@@ -218,7 +218,7 @@ static inline void ifl_pack_row(ifl_act_kind kind, int outliers, uint8_t *tile, 
   }
 }
 
-/* Blocks c0 / block … of row m of a tile; x is their n columns. The bits are those of packing the whole row. */
+/* Packs n columns x into row m of a tile, from block c0 / block on. Bit-identical to packing the whole row. */
 IFL_INLINE void ifl_pack_blocks_(uint8_t *tile, const float *x, int k, int mt, int m, int c0, int n, const int block) {
   const int kp = (k + block - 1) / block * block;
   float *scales = (float *)(tile + ifl_a8_scale_at(kp, mt)), *sums = (float *)(tile + ifl_a8_sum_at(kp, mt, block));
@@ -252,17 +252,17 @@ static inline void ifl_pack_cols(ifl_act_kind kind, uint8_t *tile, const float *
 
 static inline int ifl_expert_impl(const ifl_expert_matrix *m, int rows) { return m->choice[rows < IFL_ROWS ? rows : IFL_ROWS - 1]; }
 
-/* The implementations for gate and up, which read the same tiles. */
+/* The implementations for gate and up; both read the same tiles. */
 static inline void ifl_expert_impls(const ifl_experts *p, int rows, int *gate, int *up) {
   *gate = ifl_expert_impl(&p->gate, rows);
   *up = p->up.w ? ifl_expert_impl(&p->up, rows) : 0;
   if (p->up.w && p->gate.impls[*gate].tile != p->up.impls[*up].tile) *gate = *up = 0;
 }
 
-/* The rows of a tile that holds row i of n. */
+/* The number of rows of the tile that contains row i of n. */
 static inline int ifl_expert_tile(int n, int i, int tm) { return n - i / tm * tm < tm ? n - i / tm * tm : tm; }
 
-/* Packs the rows of all pairs, some tiles by each thread. */
+/* Packs the rows of all pairs; each thread packs some tiles. */
 static inline void ifl_expert_pack(const ifl_experts *p, const ifl_expert_pairs *m, uint8_t *in) {
   int at = 0;
   for (int e = 0; e < m->used; e++) {
@@ -304,7 +304,7 @@ static inline void ifl_expert_product(const ifl_experts *p, const ifl_expert_mat
     for (int j = 0; j < cols; j += 16) ifl_store(y + (int64_t)t * cols + j, ifl_load(y + (int64_t)t * cols + j) + ifl_load(b + j));
 }
 
-/* A unit of the first half: 64 hidden columns of the i-th used expert, packed as down reads them. */
+/* A unit of the first half: 64 hidden columns of the i-th used expert, packed for down. */
 static inline void ifl_expert_unit(const ifl_experts *p, const ifl_expert_pairs *m, int i, int unit) {
   const int f = p->gate.n, n0 = unit * IFL_EXPERT_COLS, n = m->first[i + 1] - m->first[i], e = m->expert[i];
   const int have = f - n0 < IFL_EXPERT_COLS ? f - n0 : IFL_EXPERT_COLS, cols = (have + 15) & ~15;
@@ -323,8 +323,8 @@ static inline void ifl_expert_unit(const ifl_experts *p, const ifl_expert_pairs 
   }
 }
 
-/* The first half: act(gate·x) ⊙ up·x of all pairs. Each thread has a run of units, of which each costs its rows and the
- * reading of its weights, as much as IFL_EXPERT_READ rows. */
+/* The first half: act(gate·x) ⊙ up·x of all pairs. Each thread computes a range of units. The cost of a unit is its rows,
+ * plus IFL_EXPERT_READ for reading its weights. */
 enum { IFL_EXPERT_READ = 8 };
 static inline void ifl_expert_first_half(const ifl_experts *p, const ifl_expert_pairs *m) {
   const int64_t units = (p->gate.n + IFL_EXPERT_COLS - 1) / IFL_EXPERT_COLS;
@@ -338,7 +338,7 @@ static inline void ifl_expert_first_half(const ifl_experts *p, const ifl_expert_
   }
 }
 
-/* The second half: down of all pairs, times their weights. Each thread has a run of columns and adds the experts in
+/* The second half: down of all pairs, times their weights. Each thread computes a range of columns and adds the experts in
  * ascending order. */
 static inline void ifl_expert_second_half(const ifl_experts *p, const ifl_expert_pairs *m) {
   const int64_t panels = (p->down.n + 15) / 16;
@@ -359,8 +359,8 @@ static inline void ifl_expert_second_half(const ifl_experts *p, const ifl_expert
   }
 }
 
-/* The op experts, by all threads of the pool. Each output is a sum over its row's experts in ascending order, so it does
- * not depend on the other rows, nor on the number of threads. One token takes one barrier, a few take two. */
+/* Runs the op experts on all threads of the pool. Each output is a sum over its row's experts in ascending order, so it does
+ * not depend on the other rows or the number of threads. One token needs one barrier, a few tokens two. */
 static __attribute__((unused)) void ifl_run_experts(const ifl_experts *p) {
   const int64_t pairs = (int64_t)p->rows * p->top_k;
   int few[3 * IFL_EXPERT_FEW + 1], *lists = (int *)p->shared;
@@ -382,7 +382,7 @@ static __attribute__((unused)) void ifl_run_experts(const ifl_experts *p) {
     m.used = lists[0];
   }
   if (p->rows == 1 && p->act_in == IFL_F32) {
-    m.in = (const uint8_t *)p->x; /* a tile of one row is the row */
+    m.in = (const uint8_t *)p->x; /* an f32 tile of one row is the row itself */
   } else if (p->rows == 1 && m.in_bytes <= IFL_EXPERT_ROW) {
     ifl_pack_row(p->act_in, p->outliers, own, p->x, p->gate.k, 1, 0);
     m.in = own;

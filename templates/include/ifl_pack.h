@@ -1,19 +1,20 @@
 /* Packing of activation rows into tiles (the layout is that of ifl_kernel.h).
  *
  * A block of B numbers is quantized with one scale: scale = max|x| / 127, code = x·(127 / max|x|) rounded to the nearest,
- * ties to even. The codes' sum comes with it, because a kernel multiplies it with the weights' base; it is the sum of the
+ * ties to even. The sum of the codes is stored too, because kernels multiply it with the weights' base. It is the sum of the
  * quantized numbers, so that the rounding errors of both parts cancel.
  *
- * A column that is many times larger than its neighbors takes the range of its whole block. So the row's largest groups of
- * four columns may be taken out first (ifl_outliers): eight bits of their own, and the remainder stays in the block. */
+ * A column that is many times larger than its neighbors determines the scale of its whole block. So the row's largest
+ * groups of four columns may be stored as outliers (ifl_outliers) with 8 bits and a scale of their own; the block quantizes
+ * the remainder. */
 #pragma once
 #include "ifl_kernel.h"
 #include "ifl_vec.h"
 
-/* The n ≤ 16 first of 16 numbers. */
+/* The first n ≤ 16 of 16 numbers. */
 IFL_INLINE ifl_v16 ifl_pack_load_(const float *x, int n) { return n >= 16 ? ifl_load(x) : n > 0 ? ifl_load_n(x, n) : ifl_set1(0); }
 
-/* 16 codes of whole numbers in −127 … 127. */
+/* 16 integer codes in −127 … 127. */
 IFL_INLINE void ifl_codes_of_(int8_t *out, ifl_v16 v, float inv, ifl_v16i *sum) {
 #ifdef IFL_AVX512
   const __m512i q = _mm512_cvtps_epi32((__m512)(v * inv)); /* rounds to nearest even, the default mode */
@@ -55,7 +56,7 @@ IFL_INLINE int32_t ifl_sum_i_(ifl_v16i v) {
 }
 
 #ifdef IFL_AVX2
-/* 32 codes, and their sums added to four-byte lanes. */
+/* 32 codes; adds their sums to 32-bit lanes. */
 IFL_INLINE __m256i ifl_codes_of_32_(int8_t *out, const float *x, __m256 inv, __m256i sum) {
   const __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), inv)), b = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8), inv));
   const __m256i c = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 16), inv)), d = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 24), inv));
@@ -65,7 +66,7 @@ IFL_INLINE __m256i ifl_codes_of_32_(int8_t *out, const float *x, __m256 inv, __m
 }
 #endif
 
-/* A block of which there are only `have` numbers at x: all of it, with 0 behind them, in `room` where some are missing. */
+/* A block with only `have` numbers at x: x itself if it is complete, else a zero-padded copy in `room`. */
 IFL_INLINE const float *ifl_whole_block_(const float *x, int have, const int block, float *room) {
   if (have >= block) return x;
   memset(room, 0, (size_t)block * 4);
@@ -73,7 +74,7 @@ IFL_INLINE const float *ifl_whole_block_(const float *x, int have, const int blo
   return room;
 }
 
-/* Codes of one block and their sum; top is its largest magnitude. */
+/* Quantizes one block and sums its codes; top is the block's largest magnitude. */
 IFL_INLINE void ifl_quantize_(int8_t *codes, const float *x, const int block, float top, int32_t *sum) {
   const float inv = top > 0 ? 127.0f / top : 0.0f;
 #ifdef IFL_AVX2
@@ -92,7 +93,7 @@ IFL_INLINE void ifl_quantize_(int8_t *codes, const float *x, const int block, fl
 
 /* The largest magnitude of a block. */
 IFL_INLINE float ifl_top_of_(const float *x, const int block) {
-#ifdef IFL_AVX2 /* what the lines below do, in registers */
+#ifdef IFL_AVX2 /* the code below, in registers */
   const __m256 sign = _mm256_set1_ps(-0.0f);
 #define ABS(i) _mm256_andnot_ps(sign, _mm256_loadu_ps(x + (i)))
   __m256 a = _mm256_max_ps(ABS(0), ABS(16)), b = _mm256_max_ps(ABS(8), ABS(24));
@@ -106,25 +107,25 @@ IFL_INLINE float ifl_top_of_(const float *x, const int block) {
 #endif
 }
 
-enum { IFL_OUTLIER_BLOCKS = 2048 }; /* blocks of a row that outliers are taken out of, at most */
+enum { IFL_OUTLIER_BLOCKS = 2048 }; /* maximum blocks of a row with outliers */
 
-/* A row while its outliers are taken out. */
+/* A row during the extraction of its outliers. */
 typedef struct {
   int count, touched;
   ifl_outlier taken[IFL_OUTLIERS];
-  int block[IFL_OUTLIERS]; /* of which something was taken, … */
-  _Alignas(64) float rest[IFL_OUTLIERS][64]; /* … and what remains of it */
+  int block[IFL_OUTLIERS]; /* blocks with outliers … */
+  _Alignas(64) float rest[IFL_OUTLIERS][64]; /* … and their remainders */
   float tops[IFL_OUTLIER_BLOCKS];
 } ifl_taken_;
 
-/* What remains of block b, at x. */
+/* The remainder of block b; x is the original. */
 IFL_INLINE const float *ifl_rest_(const ifl_taken_ *o, const float *x, int b) {
   for (int i = 0; i < o->touched; i++)
     if (o->block[i] == b) return o->rest[i];
   return x;
 }
 
-/* The place of block b's remainder, which is a copy of its n numbers at x so far. */
+/* The remainder of block b, initialized with a copy of its n numbers at x. */
 IFL_INLINE float *ifl_touch_(ifl_taken_ *o, const float *x, int b, int n) {
   for (int i = 0; i < o->touched; i++)
     if (o->block[i] == b) return o->rest[i];
@@ -135,7 +136,7 @@ IFL_INLINE float *ifl_touch_(ifl_taken_ *o, const float *x, int b, int n) {
   return rest;
 }
 
-/* The first of 64 numbers whose magnitude is top, which one of them has. */
+/* The index of the first of 64 numbers with magnitude top; there must be one. */
 IFL_INLINE int ifl_find_top_(const float *x, float top) {
 #ifdef IFL_AVX512
   const __m512 t = _mm512_set1_ps(top);
@@ -158,7 +159,7 @@ IFL_INLINE int ifl_find_top_(const float *x, float top) {
 #endif
 }
 
-/* Takes the largest group of block b, whose n numbers are at x: eight bits of its own, and the remainder for the block. */
+/* Extracts the largest group of block b as an 8-bit outlier and leaves the remainder; the block's n numbers are at x. */
 IFL_INLINE void ifl_take_(ifl_taken_ *o, const float *x, int b, int n, const int block) {
   float *rest = ifl_touch_(o, x, b, n);
   const float top = o->tops[b], scale = top / 127.0f;
@@ -178,8 +179,8 @@ IFL_INLINE void ifl_take_(ifl_taken_ *o, const float *x, int b, int n, const int
   o->tops[b] = ifl_top_of_(rest, block);
 }
 
-/* Takes `count` outliers out of a row, one after the other: each time the group with the largest magnitude, the first of
- * equals. A group may be taken again, when nothing else is as large as what it left. */
+/* Extracts `count` outliers of a row one by one: each time the group with the largest magnitude, on ties the first. A
+ * group may be extracted again if its remainder is the largest. */
 IFL_INLINE void ifl_take_outliers_(ifl_taken_ *o, const float *x, int k, const int block, int count) {
   const int blocks = (k + block - 1) / block;
   o->count = o->touched = 0;
@@ -192,7 +193,7 @@ IFL_INLINE void ifl_take_outliers_(ifl_taken_ *o, const float *x, int k, const i
   }
 }
 
-/* Puts the outliers of row m among those of its tile, and into the sums of its blocks. */
+/* Stores the outliers of row m in its tile and adds them to the sums of its blocks. */
 IFL_INLINE void ifl_put_outliers_(ifl_outliers *to, float *sums, const ifl_taken_ *o, int mt, int m) {
   to->each = o->count;
   for (int i = 0; i < o->count; i++) {
@@ -212,20 +213,20 @@ IFL_INLINE __m128 ifl_tops_of_four_(const float *x) {
 #undef ABS
   const __m512 a = _mm512_max_ps(_mm512_unpacklo_ps(m0, m1), _mm512_unpackhi_ps(m0, m1));
   const __m512 b = _mm512_max_ps(_mm512_unpacklo_ps(m2, m3), _mm512_unpackhi_ps(m2, m3));
-  const __m512 c = _mm512_max_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee)); /* all four, in each quarter */
+  const __m512 c = _mm512_max_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee)); /* all four maxima in each quarter */
   const __m512 d = _mm512_max_ps(c, _mm512_shuffle_f32x4(c, c, 0x4e));
   return _mm_max_ps(_mm512_castps512_ps128(d), _mm512_extractf32x4_ps(d, 1));
 }
 
-/* Codes of a block of 64: in quarter i, four bytes each, those from 4·i, 16 + 4·i, 32 + 4·i and 48 + 4·i on. */
+/* Codes of a block of 64. Quarter i holds four bytes each from columns 4·i, 16 + 4·i, 32 + 4·i and 48 + 4·i. */
 IFL_INLINE __m512i ifl_codes_of_64_(const float *x, __m512 inv) {
 #define CODES(i) _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + (i)), inv))
   return _mm512_packs_epi16(_mm512_packs_epi32(CODES(0), CODES(16)), _mm512_packs_epi32(CODES(32), CODES(48)));
 #undef CODES
 }
 
-/* Turns a block's codes as mt rows have left them, 64 bytes each in the order of ifl_codes_of_64_, into groups of four columns
- * of all rows. */
+/* Transposes a block's codes from mt rows of 64 bytes, each in the order of ifl_codes_of_64_, to groups of four columns of
+ * all rows. */
 IFL_INLINE void ifl_turn_block_(uint8_t *block, const int mt) {
   _Alignas(64) uint8_t room[16 * 64];
   for (int m = 0; m < mt; m++) _mm512_store_si512(room + 64 * m, _mm512_loadu_si512(block + 64 * m));
@@ -248,9 +249,9 @@ IFL_INLINE void ifl_turn_block_(uint8_t *block, const int mt) {
 #undef FOUR
 }
 
-/* ifl_pack_a8_ with blocks of 64 and no outliers: pass by pass over some blocks, since one block's codes wait a hundred
- * cycles for its largest magnitude; and rows side by side until the last one turns the tile, since a row alone would write
- * each four codes to another line. (With outliers there is no gain: finding them takes longer.) */
+/* ifl_pack_a8_ for blocks of 64 without outliers. It makes separate passes over several blocks, because the latency of one
+ * block's maximum is a hundred cycles. Rows are stored contiguously and transposed with the last row, because a single row
+ * would write every four codes to another cache line. (With outliers this is no faster: their search dominates.) */
 IFL_INLINE void ifl_pack_passes_(uint8_t *tile, const float *x, int k, int mt, int m) {
   enum { SOME = 32 };
   const int blocks = (k + 63) / 64, kp = blocks * 64;
@@ -283,13 +284,13 @@ IFL_INLINE void ifl_pack_passes_(uint8_t *tile, const float *x, int k, int mt, i
   }
   if (mt == 1 || m < mt - 1) return;
   for (int b = 0; b < blocks; b++, tile += 64 * mt)
-    if (mt == 16) ifl_turn_block_(tile, 16); /* full tiles, with code of their own */
+    if (mt == 16) ifl_turn_block_(tile, 16); /* specialized for full tiles */
     else ifl_turn_block_(tile, mt);
 }
 #endif
 
-/* One row into row m of a tile of mt rows, after `outliers` ≤ IFL_OUTLIERS of its groups. All rows of a tile have as many, and
- * they come in their order: the last one completes the tile. */
+/* Packs a row into row m of a tile of mt rows, with `outliers` ≤ IFL_OUTLIERS outliers; all rows of a tile have the same number.
+ * Rows are packed in order, and the last one completes the tile. */
 IFL_INLINE void ifl_pack_a8_(uint8_t *tile, const float *x, int k, int mt, int m, const int block, const int outliers) {
   const int blocks = (k + block - 1) / block, kp = blocks * block;
   float *scales = (float *)(tile + ifl_a8_scale_at(kp, mt)), *sums = (float *)(tile + ifl_a8_sum_at(kp, mt, block));
@@ -326,7 +327,7 @@ IFL_INLINE void ifl_pack_a8_(uint8_t *tile, const float *x, int k, int mt, int m
 static __attribute__((unused)) void ifl_pack_a8_b32(uint8_t *tile, const float *x, int k, int mt, int m) { ifl_pack_a8_(tile, x, k, mt, m, 32, 0); }
 static __attribute__((unused)) void ifl_pack_a8_b64(uint8_t *tile, const float *x, int k, int mt, int m) { ifl_pack_a8_(tile, x, k, mt, m, 64, 0); }
 
-/* The same after the row's outliers; k ≤ block · IFL_OUTLIER_BLOCKS. */
+/* The same with outliers; k ≤ block · IFL_OUTLIER_BLOCKS. */
 static __attribute__((unused)) void ifl_pack_a8_b32_outliers(uint8_t *tile, const float *x, int k, int mt, int m, int outliers) { ifl_pack_a8_(tile, x, k, mt, m, 32, outliers); }
 static __attribute__((unused)) void ifl_pack_a8_b64_outliers(uint8_t *tile, const float *x, int k, int mt, int m, int outliers) { ifl_pack_a8_(tile, x, k, mt, m, 64, outliers); }
 
@@ -338,7 +339,7 @@ static __attribute__((unused)) void ifl_pack_f32(uint8_t *tile, const float *x, 
     for (int i = 0; i < k; i++) out[(int64_t)i * mt] = x[i];
 }
 
-/* Rounded to nearest even; the partner of the last column of an odd number is 0. */
+/* Rounds to nearest even; an odd number of columns is padded with 0. */
 static __attribute__((unused)) void ifl_pack_bf16(uint8_t *tile, const float *x, int k, int mt, int m) {
   uint16_t *out = (uint16_t *)(void *)tile + 2 * m, h[16];
   for (int i = 0; i < k; i += 16) {
@@ -351,7 +352,7 @@ static __attribute__((unused)) void ifl_pack_bf16(uint8_t *tile, const float *x,
   }
 }
 
-/* All mt rows of a tile; rows[m] is row m. */
+/* Packs all mt rows of a tile; rows[m] is row m. */
 static __attribute__((unused)) void ifl_pack_tile_f32(uint8_t *tile, const float *const rows[], int k, int mt) {
   for (int m = 0; m < mt; m++) ifl_pack_f32(tile, rows[m], k, mt, m);
 }

@@ -1,28 +1,31 @@
 /* The thread pool of a compiled model: the caller and threads-1 workers that run one function SPMD.
  *
- * A step is one ifl_pool_run; inside it the workers meet at ifl_barrier (ifl_kernel.h) and never leave C. A worker that
- * waits spins for IFL_SPIN_NS and then sleeps in the kernel, so a step costs nanoseconds a barrier on idle cores, and a
- * worker whose core is taken away holds the others up only for as long as the scheduler does.
+ * A step is one ifl_pool_run; inside it the workers synchronize with ifl_barrier (ifl_kernel.h) and never leave C. A waiting
+ * worker spins for IFL_SPIN_NS and then sleeps in the kernel. So a barrier costs nanoseconds on idle cores, and a preempted
+ * worker delays the others only until the scheduler runs it again.
  *
- * Measured on two cores with steps of 150 regions of 20 µs a worker, unpinned, in steps a second. Nothing else running:
- * 305-311 whatever the spin (one thread: 163); with 40 µs of one worker in every tenth region: this 174-243, a fixed spin
- * of 100 µs 217-274, of 2-10 µs 90-185, since most such waits end in sleep. One busy loop besides: this 104-117, fixed
- * 50 µs 94-109, 100 µs 94-125, 200 µs 75-125, 10 µs 105-134, sched_yield after 5 µs 70-75; one thread 157. So with a core
- * taken away two workers are slower than one, and no way of waiting changes that: equal shares end with the slower worker.
- * What does is to leave a worker out (ifl_pool_adapt): SmolLM2 decodes 243 tokens/s alone, with one busy loop 194 (before: 93).
- * Spinning without end and pinning were far worse (2-4 and 17-24 where this had 50-97): pin only where nothing else runs. */
+ * Measured on two cores, unpinned, in steps per second; a step has 150 regions of 20 µs per worker.
+ *   Idle machine: 305-311 for every spin time (one thread: 163).
+ *   One worker computes 40 µs longer in every tenth region: this spin time 174-243; fixed 100 µs 217-274; fixed 2-10 µs
+ *   90-185, since most such waits end in sleep.
+ *   One busy loop on the machine: this spin time 104-117; fixed 10 µs 105-134, 50 µs 94-109, 100 µs 94-125, 200 µs 75-125;
+ *   sched_yield after 5 µs 70-75; one thread 157.
+ * If another program uses one core, two workers are slower than one for every kind of waiting, because the slower worker
+ * determines the time. ifl_pool_adapt leaves a worker out instead: SmolLM2 decodes 243 tok/s alone, and 194 with one busy
+ * loop (93 without ifl_pool_adapt). Endless spinning and pinning were far worse (2-4 and 17-24 against 50-97): pin workers
+ * only on otherwise idle machines. */
 #pragma once
 #include "ifl_kernel.h"
 #include <stdatomic.h>
 
-/* How long a waiting worker spins before it sleeps: longer than any region of a decode step and than the engine's work
- * between two steps, much shorter than a scheduler's slice. */
+/* Time that a waiting worker spins before it sleeps: longer than any region of a decode step and the engine's work
+ * between two steps, much shorter than a scheduler time slice. */
 #define IFL_SPIN_NS 100000
 #define IFL_MAX_THREADS 1024
 
 typedef void (*ifl_pool_fn)(void *arg, int tid, int threads);
 
-/* Starts threads-1 workers. cpus is [threads] processor numbers, or NULL; an entry below 0 leaves that worker unpinned.
+/* Starts threads-1 workers. cpus is [threads] CPU numbers, or NULL; an entry below 0 leaves that worker unpinned.
  * Returns NULL when threads is outside 1…IFL_MAX_THREADS or when the system refuses a thread. */
 ifl_pool *ifl_pool_open(int threads, const int32_t *cpus);
 
@@ -30,19 +33,19 @@ ifl_pool *ifl_pool_open(int threads, const int32_t *cpus);
  * runs, because it belongs to the caller. Returns when all workers have returned. Not reentrant. */
 void ifl_pool_run(ifl_pool *pool, ifl_pool_fn fn, void *arg);
 
-/* Lets the pool leave workers out of runs while other programs take their cores; what a run computes must then not
- * depend on the number of workers. ifl_pool_active is how many the next run will have. */
+/* Allows the pool to leave workers out of runs while other programs use their cores; the results of a run must then not
+ * depend on the number of workers. ifl_pool_active returns the number of workers of the next run. */
 void ifl_pool_adapt(ifl_pool *pool);
 int ifl_pool_active(const ifl_pool *pool);
 
 /* A thread's columns of a matmul, in groups. Three quarters of an equal share are its own, so that it reads their weights as one
- * stream; the rest is claimed in pieces by whoever is done, so that a thread whose core is slower for a moment is not waited
- * for. (docs/decisions/031-claim-the-last-quarter.md has what other ways cost.) */
+ * stream. Threads that are done claim the rest in pieces, so that a temporarily slow core does not delay the others.
+ * docs/decisions/031-claim-the-last-quarter.md compares the alternatives. */
 typedef struct {
-  int from, to;             /* what to do now */
-  int own, rest;            /* where its own share ends, and where begins what is claimed */
-  int groups, most, each;   /* all there are, the most a call takes, those of a piece */
-  uint32_t before;          /* what had been claimed in the step when the region began */
+  int from, to;             /* current groups: from … to−1 */
+  int own, rest;            /* end of its own share; start of the groups to claim */
+  int groups, most, each;   /* total, maximum per call, per claimed piece */
+  uint32_t before;          /* claims in the step before this region */
 } ifl_columns;
 
 static inline ifl_columns ifl_columns_of(int groups, int tid, int threads, int most, uint32_t before) {
@@ -51,7 +54,7 @@ static inline ifl_columns ifl_columns_of(int groups, int tid, int threads, int m
   return (ifl_columns){tid * own, tid * own, (tid + 1) * own, rest, groups, most, each < 1 ? 1 : each < most ? each : most, before};
 }
 
-/* Whether there are more; then they are at from … to−1. */
+/* Reports whether there are more groups, and sets from and to. */
 static inline int ifl_more_columns(ifl_columns *c, _Atomic uint32_t *claimed) {
   if (c->to < c->own) {
     c->from = c->to;
@@ -64,7 +67,7 @@ static inline int ifl_more_columns(ifl_columns *c, _Atomic uint32_t *claimed) {
   return 1;
 }
 
-/* What will have been claimed when all threads have found nothing left. */
+/* The number of claims once every thread has found no group left. */
 static inline uint32_t ifl_claimed_by(const ifl_columns *c, int threads) {
   return c->before + (uint32_t)((c->groups - c->rest + c->each - 1) / c->each + threads);
 }

@@ -1,18 +1,18 @@
-/* What the regions of a generated step have in common: the context, tracing, how threads share rows, and the parts of a matmul
- * that are the same for all.
+/* Shared code of the regions of a generated step: the context, tracing, the division of rows among threads, and the parts of
+ * a matmul that do not depend on the model.
  *
- * A region is a function that all threads of a step run; they meet behind it. The generated file defines, before it includes
- * this header, what its model needs of it; what is not defined takes no memory:
- *   IFL_BUFFERS       buffers of values
- *   IFL_ROW           floats of a row of scratch, of which each thread has IFL_SCRATCH_ROWS
- *   IFL_PRODUCT_K     columns of the widest product, and IFL_GROUP those of the widest group of its output
- *   IFL_PACKED        matmuls pack activations
+ * A region is a function that all threads of a step run, followed by a barrier. The generated file defines the sizes that
+ * its model needs before it includes this header; buffers without a definition need no memory:
+ *   IFL_BUFFERS       number of buffers of values
+ *   IFL_ROW           floats per scratch row; each thread has IFL_SCRATCH_ROWS
+ *   IFL_PRODUCT_K     input columns of the widest matmul; IFL_GROUP: columns of the widest group of an output
+ *   IFL_PACKED        some matmuls pack activations
  *   IFL_SPARSE_K      columns of the widest matrix with sparse outliers
- *   IFL_CALIB_SUMS    sums of a thread in calibration; IFL_CALIB_HESSIANS products of columns, of rows of IFL_CALIB_ROW floats
- *   IFL_ATTENTION     the scratch of attention: query heads, width of a key, width of a value, pages of a sequence
- *   IFL_EXPERTS       there are mixtures of experts
- *   IFL_CROSS         the number of the graph whose attention reads the source's state
- *   IFL_RANKS         ranks of the tensor-parallel group, 1 for none: the model is one rank's */
+ *   IFL_CALIB_SUMS    calibration sums per thread; IFL_CALIB_HESSIANS: elements of the Hessians; IFL_CALIB_ROW: floats per row
+ *   IFL_ATTENTION     scratch of attention: query heads, width of a key, width of a value, pages of a sequence
+ *   IFL_EXPERTS       the model has mixtures of experts
+ *   IFL_CROSS         index of the graph with cross-attention
+ *   IFL_RANKS         ranks of the TP group; 1 if the model is not partitioned */
 #pragma once
 #include "ifl_kernel.h"
 #include "ifl_pool.h"
@@ -22,29 +22,29 @@
 #include "ifl_comm.h"
 #endif
 
-#define IFL_PRIVATE_ROWS 16 /* up to so many rows every thread packs activations for itself */
-#define IFL_CALL 32768      /* floats of output a kernel call may produce before the ops behind it run */
+#define IFL_PRIVATE_ROWS 16 /* maximum number of rows that every thread packs for itself */
+#define IFL_CALL 32768      /* maximum floats of output of a kernel call before its epilogue */
 
-/* What each thread has for itself. */
+/* The memory of one thread. */
 struct ifl_own {
 #ifdef IFL_ROW
-  float *row; /* rows of scratch */
+  float *row; /* scratch rows */
 #endif
 #ifdef IFL_PRODUCT_K
-  float *y;    /* a kernel's output before the ops behind it */
+  float *y;    /* a kernel's output before its epilogue */
   uint8_t *mm; /* the kernel's scratch */
 #endif
 #ifdef IFL_PACKED
   uint8_t *act;     /* packed activations of up to IFL_PRIVATE_ROWS rows */
-  uint32_t claimed; /* what c->claimed was when this region began */
+  uint32_t claimed; /* c->claimed at the start of this region */
 #endif
 #ifdef IFL_SPARSE_K
   float *sparse; /* activations of up to IFL_PRIVATE_ROWS rows, for sparse outliers */
 #endif
 #ifdef IFL_RANKS
-  int32_t failed; /* another rank could not be reached */
+  int32_t failed; /* nonzero: another rank could not be reached */
 #endif
-  char pad[64]; /* threads write on lines of their own */
+  char pad[64]; /* avoids false sharing */
 };
 
 struct ifl_ctx {
@@ -54,20 +54,20 @@ struct ifl_ctx {
   uint8_t *state;
   const ifl_step *step;
   struct ifl_own *own; /* [threads] */
-  ifl_mark *marks;     /* [threads][marks_room], where a trace is noted; else NULL */
+  ifl_mark *marks;     /* [threads][marks_room] trace marks; NULL: no tracing */
   int64_t marks_room;
 #ifdef IFL_BUFFERS
   float *buffer[IFL_BUFFERS];
 #endif
 #ifdef IFL_SPARSE_K
-  float *sparse; /* activations as kernels multiply them, for sparse outliers */
+  float *sparse; /* activations after quantization, for sparse outliers */
 #endif
 #ifdef IFL_CALIB_SUMS
-  double *calib; /* [threads][IFL_CALIB_SUMS], where calibration adds up; else NULL */
+  double *calib; /* [threads][IFL_CALIB_SUMS] sums of calibration; NULL: no calibration */
 #endif
 #ifdef IFL_CALIB_HESSIANS
-  float *hessians;      /* [IFL_CALIB_HESSIANS], where calibration adds up products of columns; else NULL */
-  float *calib_rows;    /* [tokens][IFL_CALIB_ROW], the rows of one region meanwhile */
+  float *hessians;      /* [IFL_CALIB_HESSIANS] Hessians of calibration; NULL: none */
+  float *calib_rows;    /* [tokens][IFL_CALIB_ROW] rows of the current region */
 #endif
 #ifdef IFL_ATTENTION
   uint8_t *attention;
@@ -81,17 +81,17 @@ struct ifl_ctx {
 #endif
 #ifdef IFL_RANKS
   const ifl_comm *comm;
-  int32_t failed;               /* what the transport said to thread 0 */
-  const void *parts[IFL_RANKS]; /* what the ranks gave to the last exchange */
+  int32_t failed;               /* the transport's result, set by thread 0 */
+  const void *parts[IFL_RANKS]; /* the ranks' parts of the last exchange */
 #endif
 #ifdef IFL_PACKED
   uint8_t *act; /* packed activations shared by the threads */
-  _Alignas(64) _Atomic uint32_t claimed; /* claims of pieces of matmuls in this step, also those that found none left */
+  _Alignas(64) _Atomic uint32_t claimed; /* claims of matmul pieces in this step, including those that found none left */
   char claimed_pad[60];
 #endif
 };
 
-/* Notes in the thread's part of the trace what begins now. */
+/* Adds a mark to the thread's part of the trace. */
 static __attribute__((noinline)) void ifl_note(const ifl_ctx *c, int tid, int what, int layer) {
   ifl_mark *m = c->marks + tid * c->marks_room;
   if (m->ns + 1 >= c->marks_room) return;
@@ -100,7 +100,7 @@ static __attribute__((noinline)) void ifl_note(const ifl_ctx *c, int tid, int wh
   m[++m->ns] = (ifl_mark){(int64_t)t.tv_sec * 1000000000 + t.tv_nsec, what, layer};
 }
 
-/* Region number n runs; then all threads meet. */
+/* Runs region number n, then waits at a barrier. */
 #define IFL_REGION(n, layer, call)              \
   do {                                          \
     if (c->marks) ifl_note(c, tid, n, layer);   \
@@ -124,7 +124,7 @@ static inline ifl_rows ifl_rows_of_thread(const ifl_ctx *c, int tid, int n) {
 static inline int ifl_rows_of(const ifl_step *s, int seq) { return s->past[seq] + s->first[seq + 1] - s->first[seq]; }
 
 #ifdef IFL_CROSS
-/* The step as attention sees it that reads the sources' rows: they are all there, and the step's tokens add none. */
+/* The step for cross-attention: all rows of the sources exist, and the step's tokens add none. */
 static inline ifl_step ifl_source_step(const ifl_ctx *c, const ifl_step *s) {
   ifl_step x = *s;
   x.page_at = s->xpage_at;

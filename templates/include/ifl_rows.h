@@ -1,11 +1,11 @@
-/* Operations on one row, for the prologues and epilogues of the emitted step. A row's result depends on that row alone.
- * Rows begin anywhere; nothing behind the n-th element is read or written. */
+/* Operations on one row, for prologues and epilogues of the generated step. A row's result depends on that row alone.
+ * Rows need no alignment, and elements from n on are not accessed. */
 #pragma once
 #include "ifl_vec.h"
 #include <math.h>
 #include <stddef.h>
 
-/* Σ f(x[i]) over a row with four running vectors, so that sums wait for each other only every 64 elements. */
+/* Σ f(x[i]) over a row in four accumulators, to shorten the dependency chain of additions. */
 #define IFL_ROW_SUM_(out, x, n, TERM)                                                                \
   do {                                                                                               \
     ifl_v16 s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, v;                                               \
@@ -24,7 +24,7 @@
     out = ifl_sum((s0 + s1) + (s2 + s3));                                                            \
   } while (0)
 
-/* Calls STEP(i, load, store) on every vector of a row; the last one loads and stores only what is there. */
+/* Calls STEP(i, load, store) for every vector of a row; the last vector is masked to the row's end. */
 #define IFL_LOAD_PART_(p) ifl_load_n(p, part)
 #define IFL_STORE_PART_(p, v) ifl_store_n(p, v, part)
 #define IFL_ROW_EACH_(n, STEP)                                          \
@@ -96,8 +96,8 @@ static __attribute__((unused)) void ifl_row_softmax(float *y, const float *x, in
 #undef STEP
 }
 
-/* cs[i] = cos(pos·freqs[i])·scale and cs[dim/2 + i] = sin(pos·freqs[i])·scale, i < dim/2. The angle is rounded to float,
- * as published implementations compute it; its cosine and sine are exact to the last bits. */
+/* cs[i] = cos(pos·freqs[i])·scale and cs[dim/2 + i] = sin(pos·freqs[i])·scale, i < dim/2. The angle is rounded to float as
+ * in published implementations; its cosine and sine are accurate to the last bits. */
 static __attribute__((unused)) void ifl_rope_table(float *cs, int pos, int dim, const float *freqs, float scale) {
   const int half = dim / 2;
   for (int i = 0; i < half; i++) {
@@ -107,8 +107,8 @@ static __attribute__((unused)) void ifl_rope_table(float *cs, int pos, int dim, 
   }
 }
 
-/* ifl_rope_table for a sequence of `rows` > from, whose base grows with it (NTK scaling, as transformers' rope_type
- * dynamic). Base and frequencies are rounded to float, as there. */
+/* ifl_rope_table for a sequence of `rows` > from with a base that grows with the length (NTK scaling, rope_type dynamic of
+ * Hugging Face transformers). Base and frequencies are rounded to float, as in transformers. */
 static __attribute__((unused)) void ifl_rope_table_dynamic(float *cs, int pos, int dim, float theta, float factor, int from, int rows, float scale) {
   const int half = dim / 2;
   const float grown = factor * (float)rows / (float)from - (factor - 1.0f);
@@ -121,11 +121,11 @@ static __attribute__((unused)) void ifl_rope_table_dynamic(float *cs, int pos, i
   }
 }
 
-/* (a, b) turned by an angle: (a·cos − b·sin, b·cos + a·sin). */
+/* Rotates (a, b) by an angle: (a·cos − b·sin, b·cos + a·sin). */
 #define IFL_TURN_(a, b, c, s, FMA) const __typeof__(a) ra_ = FMA(a, c, -(b * s)), rb_ = FMA(b, c, a * s)
 
 #ifdef IFL_AVX512
-/* Eight pairs (2i, 2i + 1) of p; the roundings are those of IFL_TURN_. */
+/* Rotates eight pairs (2i, 2i + 1) of p, with the rounding of IFL_TURN_. */
 IFL_INLINE void ifl_turn_pairs_(float *p, const float *cosines, const float *sines) {
   const ifl_v16 c8 = ifl_load_n(cosines, 8), s8 = ifl_load_n(sines, 8), v = ifl_load(p);
   const ifl_v16 c = __builtin_shufflevector(c8, c8, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
@@ -156,7 +156,7 @@ static __attribute__((unused)) void ifl_row_rope(float *x, const float *cs, int 
 #ifdef IFL_AVX512
     for (; adjacent && i + 8 <= half; i += 8) ifl_turn_pairs_(p + 2 * i, cosines + i, sines + i);
 #endif
-    for (unsigned j = (unsigned)i; j < (unsigned)half; j++) { /* unsigned: gcc 12 else warns of an overflow that cannot be */
+    for (unsigned j = (unsigned)i; j < (unsigned)half; j++) { /* unsigned avoids a false overflow warning of gcc 12 */
       float *pa = adjacent ? p + 2 * j : p + j, *pb = adjacent ? pa + 1 : p + half + j;
       const float a = *pa, b = *pb, c = cosines[j], s = sines[j];
       IFL_TURN_(a, b, c, s, ifl_fma1);

@@ -1,21 +1,20 @@
-/* Sparse outliers: entries of a matrix that its block type holds too coarsely. What they lack is added behind the matmul.
+/* Sparse outliers: entries of a matrix with a large quantization error. Their correction is added after the matmul.
  *
- * Behind the panels stand, at multiples of 64 bytes, the first entry of each panel and the number of all, u32 each, and the
- * entries: in the order of panels, in a panel in that of columns. Every output adds the products of its entries in the order
- * of columns, from zero, and then that sum: the same bits whatever rows and panels a call has.
+ * After the panels, at multiples of 64 bytes, follow the index of the first entry of each panel and the total number, u32
+ * each, and then the entries, sorted by panel and column. Every output sums the products of its entries in the order of
+ * columns, from zero, and then adds that sum. So results are bit-identical for any number of rows and panels per call.
  *
- * Entries multiply the activations as they were packed, unpacked to floats: of one row [K], of more rows [rows/16 rounded
- * up][K][16]. */
+ * Entries multiply the packed activations, unpacked to floats: [K] for one row, [⌈rows/16⌉][K][16] for more rows. */
 #pragma once
 #include "ifl_kernel.h"
 #include "ifl_vec.h"
 
 typedef struct {
-  uint16_t row, col; /* row of the panel */
+  uint16_t row, col; /* row in the panel */
   float value;
 } ifl_sparse_outlier;
 
-/* Row m of a packed tile of mt rows, as floats with a stride. */
+/* Unpacks row m of a packed tile of mt rows to floats with a stride. */
 IFL_INLINE void ifl_unpack_a8_(const uint8_t *tile, float *x, int stride, int k, int mt, int m, const int block) {
   const int kp = (k + block - 1) / block * block;
   const float *scales = (const float *)(const void *)(tile + ifl_a8_scale_at(kp, mt));
@@ -26,7 +25,7 @@ IFL_INLINE void ifl_unpack_a8_(const uint8_t *tile, float *x, int stride, int k,
     for (int j = 0, c = e->block * block + 4 * e->vector; j < 4 && c + j < k; j++) x[(int64_t)(c + j) * stride] += e->scale * (float)e->codes[j];
 }
 
-/* Unpacks row m of a tile of mt rows to where row t of `rows` belongs. */
+/* Unpacks row m of a tile of mt rows to the place of row t of `rows`. */
 static __attribute__((noinline, unused)) void ifl_unpack_row(ifl_act_kind kind, const uint8_t *tile, float *x, int k, int mt, int m, int t, int rows) {
   const int stride = rows == 1 ? 1 : 16;
   if (rows > 1) x += (int64_t)(t / 16) * k * 16 + t % 16;
@@ -46,7 +45,7 @@ static __attribute__((noinline, unused)) void ifl_unpack_row(ifl_act_kind kind, 
   }
 }
 
-/* Adds the sparse outliers of `panels` panels from p0 on, of `all`, to y as a matmul wrote it. */
+/* Adds the sparse outliers of `panels` panels from p0 on, of `all`, to a matmul's output y. */
 static __attribute__((noinline, unused)) void ifl_add_sparse(const uint8_t *outliers, int all, int p0, int panels, const float *x, int k, int rows, float *y, int64_t ldy) {
   const uint32_t *starts = (const uint32_t *)(const void *)outliers;
   const ifl_sparse_outlier *entries = (const ifl_sparse_outlier *)(const void *)(outliers + ifl_round64(4 * ((int64_t)all + 1)));

@@ -1,9 +1,9 @@
 /* Vectors of 16 floats, written once for every instruction set.
  *
- * GNU vector extensions carry the arithmetic (gcc ≥ 12, clang ≥ 14), so the same text compiles for AVX-512, for any
- * other x86-64 and for other processors; intrinsics stand only where they pay. Compile with -ffp-contract=off: a
- * multiply-add is fused exactly where ifl_fma says so, and then on every lane, so that a result does not depend on
- * how a loop was split. With AVX-512, AVX2 and NEON ifl_fma rounds once; the portable variant rounds twice. */
+ * GNU vector extensions carry the arithmetic (gcc ≥ 12, clang ≥ 14), so the same source compiles for AVX-512, for any
+ * other x86-64 and for other CPUs; intrinsics are used only where they are faster. Compile with -ffp-contract=off: only
+ * ifl_fma fuses multiply-adds, and on every lane, so that a result does not depend on how a loop is
+ * split. With AVX-512, AVX2 and NEON ifl_fma rounds once; the portable variant rounds twice. */
 #pragma once
 #include <stdint.h>
 #include <string.h>
@@ -20,16 +20,16 @@
 #elif defined(IFL_NEON)
 #include <arm_neon.h>
 #elif defined(__SSE2__)
-#include <emmintrin.h> /* all that the portable variant uses; the whole set takes the compiler much longer to read */
+#include <emmintrin.h> /* enough for the portable variant; immintrin.h compiles much slower */
 #endif
 #if !defined(IFL_AVX512) && defined(__GNUC__)
-#pragma GCC diagnostic ignored "-Wpsabi" /* every function that takes a vector is inlined: there is no ABI to change */
+#pragma GCC diagnostic ignored "-Wpsabi" /* functions with vector arguments are inlined, so their ABI does not matter */
 #endif
 
 #define IFL_INLINE static inline __attribute__((always_inline, unused))
 
 typedef float ifl_v16 __attribute__((vector_size(64)));
-typedef int32_t ifl_v16i __attribute__((vector_size(64)));  /* also the mask that a comparison yields: 0 or −1 */
+typedef int32_t ifl_v16i __attribute__((vector_size(64)));  /* also the result of a comparison: 0 or −1 */
 typedef uint32_t ifl_v16u __attribute__((vector_size(64)));
 typedef uint16_t ifl_v16h __attribute__((vector_size(32))); /* 16 f16 or bf16, as bits */
 
@@ -37,7 +37,7 @@ IFL_INLINE ifl_v16 ifl_set1(float x) { return (ifl_v16){x, x, x, x, x, x, x, x, 
 IFL_INLINE ifl_v16i ifl_set1i(int32_t x) { return (ifl_v16i){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 
 #ifdef IFL_AVX2
-/* Lanes 0…7 and 8…15, and both together again. (Of a shuffle gcc 12 makes one move for every lane.) */
+/* Lanes 0…7 and 8…15, and their concatenation. (gcc 12 compiles a shuffle to one move per lane.) */
 IFL_INLINE __m256 ifl_low_(ifl_v16 v) { __m256 r; memcpy(&r, &v, 32); return r; }
 IFL_INLINE __m256 ifl_high_(ifl_v16 v) { __m256 r; memcpy(&r, (const char *)&v + 32, 32); return r; }
 IFL_INLINE ifl_v16 ifl_both_(__m256 low, __m256 high) {
@@ -50,7 +50,7 @@ IFL_INLINE ifl_v16 ifl_both_(__m256 low, __m256 high) {
 
 /* Loads and stores: at any address; aligned to 64 bytes (_a); the first n ≤ 16 lanes only, the others read as 0 (_n). */
 #ifdef IFL_AVX2
-/* Halves, which are registers; gcc 12 moves the whole 16 bytes at a time, through memory. */
+/* Copies halves, each one register; gcc 12 copies the whole vector through memory, 16 bytes at a time. */
 IFL_INLINE ifl_v16 ifl_load(const float *p) { return ifl_both_(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)); }
 IFL_INLINE void ifl_store(float *p, ifl_v16 v) { _mm256_storeu_ps(p, ifl_low_(v)), _mm256_storeu_ps(p + 8, ifl_high_(v)); }
 IFL_INLINE ifl_v16 ifl_load_a(const float *p) { return ifl_load(p); }
@@ -81,7 +81,7 @@ IFL_INLINE void ifl_store_n(float *p, ifl_v16 v, int n) {
 }
 
 #ifdef IFL_NEON
-/* Four registers of four lanes. CALL(i) is the i-th of the result. */
+/* Four registers of four lanes. CALL(i) is register i of the result. */
 typedef struct { float32x4_t v[4]; } ifl_quarters_;
 IFL_INLINE ifl_quarters_ ifl_split_(ifl_v16 v) { ifl_quarters_ q; memcpy(&q, &v, 64); return q; }
 #define IFL_QUARTERS_(CALL)                                                  \
@@ -107,7 +107,7 @@ IFL_INLINE ifl_v16 ifl_fma(ifl_v16 a, ifl_v16 b, ifl_v16 c) {
 #endif
 }
 
-/* The same for one number, so that a scalar tail agrees with the vectors before it. */
+/* The same for one number, so that a scalar tail rounds like the vectors. */
 IFL_INLINE float ifl_fma1(float a, float b, float c) {
 #if defined(IFL_AVX512) || defined(IFL_AVX2) || defined(IFL_NEON)
   return __builtin_fmaf(a, b, c);
@@ -125,7 +125,7 @@ IFL_INLINE ifl_v16 ifl_select(ifl_v16i m, ifl_v16 a, ifl_v16 b) {
 #endif
 }
 
-/* a < b on every lane. Where a vector takes several registers gcc compares one lane after the other; this does not. */
+/* a < b on every lane. If a vector spans several registers, gcc compares lane by lane; this compares registers. */
 IFL_INLINE ifl_v16i ifl_less(ifl_v16 a, ifl_v16 b) {
 #if defined(IFL_AVX2)
   const __m256 low = _mm256_cmp_ps(ifl_low_(a), ifl_low_(b), _CMP_LT_OQ), high = _mm256_cmp_ps(ifl_high_(a), ifl_high_(b), _CMP_LT_OQ);
@@ -141,7 +141,7 @@ IFL_INLINE ifl_v16i ifl_less(ifl_v16 a, ifl_v16 b) {
 #endif
 }
 
-/* a = b on every lane, in registers as ifl_less. */
+/* a = b on every lane, by registers as in ifl_less. */
 IFL_INLINE ifl_v16i ifl_equal(ifl_v16 a, ifl_v16 b) {
 #if defined(IFL_AVX2)
   const __m256 low = _mm256_cmp_ps(ifl_low_(a), ifl_low_(b), _CMP_EQ_OQ), high = _mm256_cmp_ps(ifl_high_(a), ifl_high_(b), _CMP_EQ_OQ);
@@ -164,7 +164,7 @@ IFL_INLINE ifl_v16i ifl_without(uint32_t bits) {
 #endif
 }
 
-/* Whole numbers as integers. */
+/* Converts integral floats to integers. */
 IFL_INLINE ifl_v16i ifl_whole(ifl_v16 x) {
 #ifdef IFL_NEON
   const ifl_quarters_ q = ifl_split_(x);
@@ -177,7 +177,7 @@ IFL_INLINE ifl_v16i ifl_whole(ifl_v16 x) {
 #endif
 }
 
-/* The lane's index is below n. */
+/* Mask of the lanes with an index below n. */
 IFL_INLINE ifl_v16i ifl_first(int n) {
   const ifl_v16i lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   return lane < ifl_set1i(n);
@@ -185,7 +185,7 @@ IFL_INLINE ifl_v16i ifl_first(int n) {
 
 IFL_INLINE ifl_v16 ifl_abs(ifl_v16 x) { return (ifl_v16)((ifl_v16i)x & 0x7fffffff); }
 
-/* The larger and the smaller one; b where either is not a number. */
+/* The larger and the smaller of a and b; b if either is NaN. */
 IFL_INLINE ifl_v16 ifl_max(ifl_v16 a, ifl_v16 b) {
 #ifdef IFL_AVX512
   return (ifl_v16)_mm512_max_ps((__m512)a, (__m512)b);
@@ -249,7 +249,7 @@ IFL_INLINE ifl_v16 ifl_floor(ifl_v16 x) {
   IFL_QUARTERS_(CALL);
 #undef CALL
 #else
-  ifl_v16i whole = ~(ifl_abs(x) < 8388608.0f); /* 2²³ and more, and what is no number: nothing to round */
+  ifl_v16i whole = ~(ifl_abs(x) < 8388608.0f); /* |x| ≥ 2²³ or NaN: nothing to round */
   ifl_v16 t = __builtin_convertvector(__builtin_convertvector(ifl_select(whole, ifl_set1(0), x), ifl_v16i), ifl_v16);
   t = ifl_select(t > x, t - 1.0f, t);
   t = (ifl_v16)((ifl_v16i)t | ((ifl_v16i)x & (int32_t)0x80000000)); /* −0 stays −0 */
@@ -257,7 +257,7 @@ IFL_INLINE ifl_v16 ifl_floor(ifl_v16 x) {
 #endif
 }
 
-/* Sum and maximum of the 16 lanes, in one fixed tree: halves, then quarters, then pairs. */
+/* Sum and maximum of the 16 lanes in a fixed tree: halves, quarters, pairs. */
 typedef float ifl_v4_ __attribute__((vector_size(16)));
 typedef int32_t ifl_v4i_ __attribute__((vector_size(16), unused));
 IFL_INLINE ifl_v4_ ifl_add4_(ifl_v4_ a, ifl_v4_ b) { return a + b; }
@@ -296,7 +296,7 @@ IFL_INLINE ifl_v16 ifl_from_f16(ifl_v16h h) {
 #undef CALL
 #else
   ifl_v16u u = __builtin_convertvector(h, ifl_v16u);
-  /* Put the exponent and the fraction in place, then correct the exponent's bias by 2¹¹²: exact, also for subnormals. */
+  /* Shifts exponent and fraction into place, then corrects the exponent's bias by 2¹¹²: exact, also for subnormals. */
   ifl_v16 f = (ifl_v16)((u & 0x7fff) << 13) * 0x1p112f;
   ifl_v16u special = (ifl_v16u)((u & 0x7c00) == 0x7c00) & 0x7f800000;
   return (ifl_v16)((ifl_v16u)f | special | ((u & 0x8000) << 16));
@@ -332,8 +332,8 @@ IFL_INLINE ifl_v16h ifl_to_f16(ifl_v16 x) {
   return out;
 #else
   ifl_v16u sign = (ifl_v16u)x & 0x80000000u, a = (ifl_v16u)x & 0x7fffffffu;
-  ifl_v16u normal = (a - (112u << 23) + 0xfff + ((a >> 13) & 1)) >> 13; /* re-biased; a carry may reach infinity */
-  ifl_v16u small = (ifl_v16u)((ifl_v16)a + 0.5f) - 0x3f000000u;         /* below 2⁻¹⁴: the adder rounds at 2⁻²⁴ */
+  ifl_v16u normal = (a - (112u << 23) + 0xfff + ((a >> 13) & 1)) >> 13; /* re-biased; rounding may carry to infinity */
+  ifl_v16u small = (ifl_v16u)((ifl_v16)a + 0.5f) - 0x3f000000u;         /* below 2⁻¹⁴: the addition rounds at 2⁻²⁴ */
   ifl_v16u nan = (ifl_v16u)(a > 0x7f800000u), big = (ifl_v16u)(a >= 0x47800000u), tiny = (ifl_v16u)(a < 0x38800000u);
   ifl_v16u r = (tiny & small) | (~tiny & normal);
   r = (big & 0x7c00) | (~big & r);
@@ -344,7 +344,7 @@ IFL_INLINE ifl_v16h ifl_to_f16(ifl_v16 x) {
 
 IFL_INLINE ifl_v16 ifl_from_bf16(ifl_v16h h) {
 #ifdef IFL_AVX512
-  return (ifl_v16)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)h), 16); /* gcc 12 makes several instructions of the other */
+  return (ifl_v16)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)h), 16); /* gcc 12 compiles the portable code to several instructions */
 #else
   return (ifl_v16)(__builtin_convertvector(h, ifl_v16u) << 16);
 #endif
