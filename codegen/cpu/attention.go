@@ -5,7 +5,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/layout"
 )
 
-// attention emits attention over the paged state.
+// attention emits attention over the paged KV cache.
 func (e *emitter) attention(r *layout.Region, a *layout.Attention) error {
 	k, err := e.only("attention", a.State.Elem)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// The emitter is the backend of row ops: each thread does whole rows, with
-// vectors of 16.
+// The emitter is the ctext.Backend of row ops on the CPU: each thread computes whole
+// rows with vectors of 16 floats.
 
 // Vector implements ctext.Backend, as the methods below do.
 func (e *emitter) Vector() string { return "ifl_v16" }

@@ -9,29 +9,28 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// calibration counts what a thread, and all threads together, add up while a
-// model is calibrated. It costs a branch a row where nobody calibrates.
+// calibration counts the sums that a model computes during calibration. Otherwise
+// calibration costs one branch per row.
 type calibration struct {
-	sums     int64 // of a thread: squares of columns, and rows by their largest score
-	hessians int64 // products of columns
-	row      int   // floats of one of the rows that they are made of
+	sums     int64 // per thread: squares of columns, and histograms of rows by largest score
+	hessians int64 // elements of the Hessians, shared by all threads
+	row      int   // floats per row of their inputs
 }
 
-// calibrate emits what adds up the squares of a row by column. The result is
-// what adds up products of columns, when all rows are there; few rows are left
-// out.
+// calibrate emits code that adds the squares of a row by column. It returns the code
+// that updates the Hessian once all rows are packed; it skips steps with few rows.
 func (m *matmul) calibrate(row string) (hessians string) {
 	c, k := &m.e.calib, m.Weight.K
-	element, layers := "", 1 // what the sums are indexed by
+	element, layers := "", 1 // index of the sums
 	if index, array, err := m.Weight.Index(m.Arg, m.region.Loop); err != nil || array && index.Constant() {
-		return "" // one element of many by itself
+		return "" // a single element of an array
 	} else if array {
 		element, layers = ctext.Index(index), m.Weight.Layers.Len()
 	}
 	m.entry.Weight, m.entry.Calib = m.Weight.Name, c.sums
 	sums := offset(c.sums, element, m.Weight.Lo, int64(k+1))
 	c.sums += int64(layers) * int64(k+1)
-	if m.Slices > 1 { // more rows than tokens
+	if m.Slices > 1 { // the matmul has more rows than tokens
 		m.w.P("ifl_calib_squares(c, &p, tid, %s, %s, K);", sums, row)
 		return ""
 	}
@@ -45,7 +44,7 @@ func (m *matmul) calibrate(row string) (hessians string) {
 	return fmt.Sprintf("ifl_calib_products(c, &p, tid, %s, K, %d);", at, width)
 }
 
-// offset is where the sums of an element are, in C; "" stands for the only one.
+// offset returns the C expression of the offset of an element's sums; "" is the only element.
 func offset(at int64, element string, lo int, stride int64) string {
 	first := strconv.FormatInt(at, 10)
 	if element == "" {
@@ -57,19 +56,19 @@ func offset(at int64, element string, lo int, stride int64) string {
 	return ctext.Plus(first, ctext.Times(ctext.Minus(element, lo), stride))
 }
 
-// mostSquare bounds the squares of columns between which calibration keeps
-// products: memory and the time to factor them grow with it.
+// mostSquare is the maximum width of a diagonal block of the Hessian. Memory and the
+// time of the Cholesky factorization grow with it.
 const mostSquare = 768
 
-// hessianSquare divides k columns into squares of equal width, whole blocks of
-// any type.
+// hessianSquare returns the width of the equal diagonal blocks of the Hessian of k
+// columns: a multiple of the block size of every type.
 func hessianSquare(k int) int {
 	parts := (k + mostSquare - 1) / mostSquare
 	return ((k+parts-1)/parts + 63) / 64 * 64
 }
 
-// scores is where calibration counts the rows of an attention by their largest
-// score: for each layer by itself.
+// scores returns the C expression of the histogram of an attention's rows by largest
+// score, one per layer.
 func (e *emitter) scores(r *layout.Region) string {
 	c, layers := &e.calib, r.Loop.Layers()
 	at := strconv.FormatInt(c.sums, 10)

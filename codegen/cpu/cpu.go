@@ -1,9 +1,9 @@
-// Package cpu emits the step of a model as C for processors.
+// Package cpu emits the step of a model as C for CPUs.
 //
-// The step is one translation unit, the same text for every instruction set;
-// headers and flags make the difference. Each region of the layout is a C
-// function that all threads run. What does not depend on the model is in the
-// headers ifl_region.h and ifl_main.h of package templates.
+// The step is one translation unit that is the same for every instruction set; only
+// the compiler flags differ. Each region of the layout is a C function that all
+// threads run. The code that does not depend on the model is in the headers
+// ifl_region.h and ifl_main.h of package templates.
 package cpu
 
 import (
@@ -18,30 +18,30 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// A Kernel names a kernel of the catalog at one type: one translation unit.
+// A Kernel names a kernel of the catalog for one type: one translation unit.
 type Kernel struct {
 	*templates.Kernel
 	Type tensor.DType
 }
 
-// A Model is the code of a module for processors.
+// A Model is the code of a module for CPUs.
 type Model struct {
 	Step     string   // step.c
-	Kernels  []Kernel // the translation units it calls, in order of first use
+	Kernels  []Kernel // kernels that the step calls, in order of first use
 	Manifest manifest.Manifest
-	Pack     []pack.Item // what the manifest's weights are made of
+	Pack     []pack.Item // sources of the manifest's weights
 	Regions  int         // regions in the body of the longest loop
 
-	// Traffic is what each graph of one rank of a partitioned model sends the
-	// others; nil for a whole model.
+	// Traffic is the communication volume of each graph of one rank of a partitioned
+	// model; nil if the model is not partitioned.
 	Traffic []manifest.Traffic
 
 	buffers []*layout.Buffer
 }
 
-// Emit writes the step of a module and the parts of the manifest that follow
-// from it: graphs, weights, states and the calls of matmuls. context is the
-// most rows a sequence may have.
+// Emit returns the step of a module and sets the parts of the manifest that depend on
+// it: graphs, weights, states and matmul calls. context is the maximum number of rows
+// of a sequence.
 func Emit(m *ir.Module, cat *templates.Catalog, context int) (*Model, error) {
 	l, err := layout.New(m, context)
 	if err != nil {
@@ -60,7 +60,7 @@ func Emit(m *ir.Module, cat *templates.Catalog, context int) (*Model, error) {
 	return &e.out, err
 }
 
-// An emitter carries the state of one emission.
+// An emitter holds the state of one call of Emit.
 type emitter struct {
 	layout *layout.Layout
 	cat    *templates.Catalog
@@ -68,32 +68,32 @@ type emitter struct {
 	out    Model
 
 	kernels map[string]bool   // symbols already in out.Kernels
-	protos  []string          // prototypes of the kernels called
-	tables  map[string]string // tables of kernels, by their text: their names
-	listed  []string          // their definitions
-	regions *ctext.Writer     // functions of the regions and graphs so far
+	protos  []string          // prototypes of the called kernels
+	tables  map[string]string // C text of a table of kernels → its name
+	listed  []string          // definitions of the tables
+	regions *ctext.Writer     // functions of the regions and graphs
 	w       *ctext.Writer     // body of the current region
 	need    needs
-	headers []string             // of what not every model uses
-	acts    map[tensor.DType]int // packed activations → the widest row
+	headers []string             // headers that not every model needs
+	acts    map[tensor.DType]int // packing of activations → maximum width of a row
 	calib   calibration
 }
 
-// needs are the maxima over all regions that the arena must provide for.
+// needs are the maxima over all regions that determine the size of the arena.
 type needs struct {
-	k         int // columns of a product
-	group     int // columns of one group of a product's output
-	rows      int // rows in scratch
+	k         int // input columns of a matmul
+	group     int // columns per group of a matmul's output
+	rows      int // scratch rows
 	row       int // columns of the widest
-	sparse    int // columns of the widest matrix with sparse outliers
+	sparse    int // columns of a matrix with sparse outliers
 	attention *attentionNeeds
 	mixtures  []string // rows of ifl_mixtures
-	ranks     int      // of the tensor-parallel group; 1: a rank without one
+	ranks     int      // ranks of the TP group; 1: none
 }
 
 type attentionNeeds struct{ heads, dim, vdim int }
 
-// describe fills in what the manifest takes from the layout.
+// describe sets the fields of the manifest that depend on the layout.
 func (e *emitter) describe() {
 	m := &e.out.Manifest
 	m.Weights, m.Params, e.out.Pack = e.layout.Packed, e.layout.Params, e.layout.Pack
@@ -113,7 +113,7 @@ func (e *emitter) describe() {
 	}
 }
 
-// use notes that the step calls a kernel and gives its symbol.
+// use records a call of a kernel and returns its symbol.
 func (e *emitter) use(k *templates.Kernel, dt tensor.DType, proto string) string {
 	sym := k.Symbol(dt)
 	if !e.kernels[sym] {
@@ -124,7 +124,7 @@ func (e *emitter) use(k *templates.Kernel, dt tensor.DType, proto string) string
 	return sym
 }
 
-// only is the single kernel for an op and type.
+// only returns the single kernel for an op and type.
 func (e *emitter) only(op string, dt tensor.DType) (*templates.Kernel, error) {
 	c := e.cat.Candidates(op, dt)
 	if len(c) == 0 {
@@ -133,7 +133,7 @@ func (e *emitter) only(op string, dt tensor.DType) (*templates.Kernel, error) {
 	return c[0], nil
 }
 
-// uses notes that a region's text needs some rows of scratch.
+// uses records that a region needs some scratch rows.
 func (e *emitter) uses(r *ctext.Rows) {
 	e.need.rows, e.need.row = max(e.need.rows, r.Temps), max(e.need.row, r.Scratch)
 }

@@ -5,10 +5,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// exchange emits an exchange with other ranks and the row ops behind it:
-// thread 0 calls the transport, the others wait; then each thread does its
-// rows. When a rank cannot be reached all threads leave the step at the same
-// place: each has its own note of it, read between two barriers.
+// exchange emits an exchange with other ranks and the row ops after it. Thread 0 calls
+// the transport while the others wait; then each thread computes its rows. If a rank
+// cannot be reached, all threads leave the step at the same place, because each copies
+// the failure flag between two barriers.
 func (e *emitter) exchange(r *layout.Region, x *layout.Exchange) error {
 	e.traffic(r, x)
 	w, rows := e.w, rowCount(r.Role)
@@ -31,7 +31,7 @@ func (e *emitter) exchange(r *layout.Region, x *layout.Exchange) error {
 	return e.rows(r, x.Rows)
 }
 
-// traffic counts what an exchange sends to other ranks.
+// traffic counts the bytes that an exchange sends to other ranks.
 func (e *emitter) traffic(r *layout.Region, x *layout.Exchange) {
 	e.need.ranks = max(e.need.ranks, x.TPSize, 1)
 	if e.out.Traffic == nil {

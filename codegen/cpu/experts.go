@@ -38,7 +38,7 @@ func (e *emitter) experts(r *layout.Region, x *layout.Experts) error {
 	return nil
 }
 
-// expert emits one matrix of the experts, with its call.
+// expert emits the description of one matrix of the experts and adds its call.
 func (e *emitter) expert(r *layout.Region, field string, m *layout.Expert) error {
 	address, err := e.names.Weight(m.Arg, r.Loop)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// A matmul is one matmul region in emission.
+// A matmul is a matmul region that is being emitted.
 type matmul struct {
 	*layout.Matmul
 	e      *emitter
@@ -47,7 +47,7 @@ func (e *emitter) matmul(r *layout.Region, work *layout.Matmul) error {
 	return m.product()
 }
 
-// actName is how rows of a type are packed, in names of the catalog.
+// actName returns the catalog's name of a packing of activations.
 func actName(dt tensor.DType) string {
 	if dt.IsActivation() || dt == tensor.BF16 {
 		return dt.String()
@@ -55,17 +55,17 @@ func actName(dt tensor.DType) string {
 	return tensor.F32.String()
 }
 
-// actKind is the enumerator of ifl_kernel.h for packed rows of a type.
+// actKind returns the enumerator of ifl_kernel.h for a packing of activations.
 func actKind(dt tensor.DType) string { return "IFL_" + strings.ToUpper(actName(dt)) }
 
-// call lists a use of a matrix in the manifest, with all kernels that could
-// compute it: the dispatch table chooses. It gives its number there and the C
-// table of the kernels.
+// call adds the use of a matrix to the manifest, with all candidate kernels; the
+// dispatch table selects one. It returns the index of the call and the name of the C
+// table of its kernels.
 func (e *emitter) call(call layout.Call, act string) (number int, impls string, err error) {
 	w := call.Weight
 	kernels := e.cat.CandidatesFor("matmul", w.DType, act)
 	if len(kernels) == 0 {
-		return 0, "", fmt.Errorf("%s: the cpu target has no matmul for weights of type %s and %s activations; %s is what they take", call.Name, w.DType, act, templates.Act(w.DType))
+		return 0, "", fmt.Errorf("%s: the cpu target has no matmul for weights of type %s and %s activations; expected %s", call.Name, w.DType, act, templates.Act(w.DType))
 	}
 	entry := manifest.Matmul{Name: call.Name, N: w.N, K: w.K, DType: w.DType.String(), Act: act}
 	var rows []string
@@ -79,7 +79,7 @@ func (e *emitter) call(call layout.Call, act string) (number int, impls string, 
 	return len(e.out.Manifest.Matmuls) - 1, e.implTable("matmul_"+w.DType.String()+"_"+act, strings.Join(rows, ", ")), nil
 }
 
-// implTable names a table of kernels, which is defined once.
+// implTable returns the name of a table of kernels; equal tables are defined once.
 func (e *emitter) implTable(name, rows string) string {
 	if e.tables[rows] == "" {
 		e.tables[rows] = name
@@ -88,7 +88,7 @@ func (e *emitter) implTable(name, rows string) string {
 	return e.tables[rows]
 }
 
-// pack emits the row ops in front, and packing into the kernel's tiles.
+// pack emits the prologue's row ops and the packing into the kernel's tiles.
 func (m *matmul) pack() error {
 	w := m.w
 	w.P("for (int i = p.first; i < p.tiles; i += p.step) {")
@@ -125,7 +125,7 @@ func (m *matmul) pack() error {
 		w.P("ifl_pack_%s(tile, %s, K, mt, m);", actName(m.Act), source)
 	}
 	w.P("}")
-	if m.Weight.SparseOutliers > 0 { // when all rows are there: the last one completes the tile
+	if m.Weight.SparseOutliers > 0 { // after all rows of a tile, because the last one completes the tile
 		m.e.need.sparse = max(m.e.need.sparse, m.Weight.K)
 		w.P("for (int m = 0; m < mt; m++) ifl_unpack_row(%s, tile, %s, K, mt, m, i * p.tile + m, rows);", actKind(m.Act), sparseRows)
 	}
@@ -137,11 +137,11 @@ func (m *matmul) pack() error {
 	return nil
 }
 
-// sparseRows are the activations that sparse outliers multiply.
+// sparseRows returns the C expression of the activations for sparse outliers.
 const sparseRows = "(p.pack_private ? own->sparse : c->sparse)"
 
-// product emits the loop over this thread's groups of columns: the kernel, and
-// the ops behind it on what the kernel has just written.
+// product emits the loop over this thread's groups of columns: the kernel call, and
+// the epilogue on its output.
 func (m *matmul) product() error {
 	w := m.w
 	weights, err := m.e.names.Weight(m.Arg, m.region.Loop)
@@ -174,8 +174,8 @@ func (m *matmul) product() error {
 	return err
 }
 
-// findBest lets the head look for the argmax of each row while the logits are
-// in the thread's cache: nobody need read them all again who wants no other.
+// findBest emits the search for the argmax of each row while the logits are in the
+// thread's cache, so that greedy sampling need not read them again.
 func (m *matmul) findBest() {
 	p, _ := m.e.layout.Place(m.Out)
 	if p.Buffer != nil || m.region.Role != "out_rows" || m.Slices > 1 || m.Weight.N%16 != 0 {
@@ -190,7 +190,7 @@ func (m *matmul) findBest() {
 	m.w.P("if (s->best) ifl_find_best(s->best + (int64_t)tid * rows, rows, %s, %d, n0, cols);", ctext.Plus(m.e.names.Rows(p), "n0"), m.Pitch())
 }
 
-// wholeTail treats all columns of the call as one slice of each row.
+// wholeTail emits the epilogue with all columns of the call as one slice of each row.
 func (m *matmul) wholeTail() error {
 	m.w.P("for (int t = 0; t < rows; t++) {")
 	m.w.P("float *y = own->y + (int64_t)t * cols;")
@@ -199,7 +199,7 @@ func (m *matmul) wholeTail() error {
 	return err
 }
 
-// groupTail goes group by group, with the code of the segment it falls in.
+// groupTail emits the epilogue group by group, with the code of each group's segment.
 func (m *matmul) groupTail() error {
 	w := m.w
 	w.P("for (int n = n0; n < n1; n += GROUP) {")
@@ -231,7 +231,7 @@ func (m *matmul) groupTail() error {
 	return nil
 }
 
-// slice emits a segment's ops on one slice of row t, which lies at y.
+// slice emits a segment's ops on one slice of row t at y.
 func (m *matmul) slice(seg *templates.Segment, base, width string) error {
 	text := m.e.names.Slice(m.w, m.region.Loop, m.Matmul, seg, base, width)
 	err := text.Finish()
@@ -239,7 +239,7 @@ func (m *matmul) slice(seg *templates.Segment, base, width string) error {
 	return err
 }
 
-// header notes a header that the step includes.
+// header adds a header that the step includes.
 func (e *emitter) header(name string) {
 	if !slices.Contains(e.headers, name) {
 		e.headers = append(e.headers, name)

@@ -1,9 +1,8 @@
 package cpu
 
-// ActivationBytes is what the values of a step and its results take, in bytes,
-// for at most so many tokens, output rows and sequences. The scratch of kernels
-// and of threads comes on top; it does not grow with the model's width times
-// the tokens.
+// ActivationBytes returns the memory in bytes of the values and results of a step with
+// the given maximum numbers of tokens, output rows and sequences. It does not include
+// the scratch of kernels and threads, which does not grow with tokens × model width.
 func (m *Model) ActivationBytes(tokens, outRows, seqs int) int64 {
 	rows := map[string]int{"tokens": tokens, "out_rows": outRows, "sequences": seqs}
 	n := int64(0)

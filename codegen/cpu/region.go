@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/codegen/layout"
 )
 
-// graph emits the functions of a graph's regions, then the function that runs
-// them in order; all threads meet behind each.
+// graph emits the functions of a graph's regions, and the function that runs them in
+// order with a barrier after each.
 func (e *emitter) graph(g *layout.Graph) error {
 	calls := ctext.NewWriter(1)
 	for _, n := range g.Schedule {
@@ -40,7 +40,7 @@ func (e *emitter) graph(g *layout.Graph) error {
 	return nil
 }
 
-// region emits the function of a region, and its call.
+// region emits the function of a region and its call.
 func (e *emitter) region(calls *ctext.Writer, r *layout.Region) error {
 	e.w = ctext.NewWriter(1)
 	if err := e.body(r); err != nil {
@@ -63,11 +63,11 @@ func (e *emitter) region(calls *ctext.Writer, r *layout.Region) error {
 	return nil
 }
 
-// layerIndex finds uses of the layer's index in the text of a region.
+// layerIndex matches the layer's index in the C text of a region.
 var layerIndex = regexp.MustCompile(`\bl\b`)
 
-// declare writes a region's body, with the thread's own memory in front where
-// that is used.
+// declare writes a region's body, preceded by the declaration of the thread's own
+// memory if the body uses it.
 func (e *emitter) declare(w *ctext.Writer, r *layout.Region, body string) {
 	if strings.Contains(body, "own->") {
 		w.P("struct ifl_own *own = &c->own[tid];")
@@ -99,7 +99,7 @@ func (e *emitter) body(r *layout.Region) error {
 	return fmt.Errorf("bug: region %s does %T", r.Name, r.Work)
 }
 
-// rowCount is the C expression of the number of rows of a role.
+// rowCount returns the C expression of the number of rows of a role.
 func rowCount(role string) string {
 	return map[string]string{"tokens": "s->tokens", "out_rows": "s->out_rows", "sequences": "s->seqs"}[role]
 }
@@ -110,7 +110,7 @@ func (e *emitter) eachRow(role string) {
 	e.w.P("for (int t = rows.first; t < rows.last; t++) {")
 }
 
-// rows emits row ops: each thread does its rows.
+// rows emits row ops; each thread computes its rows.
 func (e *emitter) rows(r *layout.Region, work *layout.Rows) error {
 	e.eachRow(r.Role)
 	text := e.names.NewRows(e.w, r.Loop, work.Keep)

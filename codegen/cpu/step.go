@@ -10,8 +10,8 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// step is the translation unit of the model: what its regions need of the
-// headers, their functions, and the tables that ifl_main.h reads.
+// step returns the translation unit of the model: defines and headers, the functions
+// of its regions, and the tables that ifl_main.h reads.
 func (e *emitter) step() (string, error) {
 	tables := e.modelTables()
 	w := ctext.NewWriter(0)
@@ -22,7 +22,7 @@ func (e *emitter) step() (string, error) {
 	})
 }
 
-// defines are the features of ifl_region.h that the model uses.
+// defines returns the macros of ifl_region.h that the model needs.
 func (e *emitter) defines() (list []templates.Define) {
 	add := func(used bool, name string, value any) {
 		if used {
@@ -51,8 +51,8 @@ func (e *emitter) defines() (list []templates.Define) {
 	return list
 }
 
-// headerUses are the headers that not every model needs, by a function or a
-// type of theirs.
+// headerUses lists the headers that not every model needs, each with a function or
+// type that it declares.
 var headerUses = []struct{ header, use string }{
 	{"ifl_sparse.h", "ifl_add_sparse("},
 	{"ifl_heads.h", "ifl_row_join_heads("},
@@ -67,7 +67,7 @@ var headerUses = []struct{ header, use string }{
 	{"ifl_rows.h", "INFINITY"},
 }
 
-// includes are the headers of what the regions call.
+// includes returns the headers that the regions need.
 func (e *emitter) includes() []string {
 	list := append([]string{"ifl_vec.h"}, e.headers...)
 	if len(e.layout.States) > 0 {
@@ -83,7 +83,7 @@ func (e *emitter) includes() []string {
 	return slices.Compact(list)
 }
 
-// modelTables are the tables of ifl_tables.h.
+// modelTables returns the tables of ifl_tables.h.
 func (e *emitter) modelTables() (list []templates.Table) {
 	add := func(ctype, name string, rows []string) {
 		if len(rows) > 0 {

@@ -6,16 +6,16 @@ import (
 	"github.com/iflowc/iflowc/codegen/layout"
 )
 
-// AttentionFields are the C of what every target's attention takes; NULL where
-// it takes nothing.
+// AttentionFields are the C expressions of the arguments of attention on every
+// target; NULL if absent.
 type AttentionFields struct {
 	Step, State, Scale, Window, Alibi, Sinks string
 	Relative, Buckets                        string // table of the relative bias, and the buckets of distances
 	RelativePitch                            int
 }
 
-// Attention writes the tables that an attention needs, and gives the C of what
-// it takes.
+// Attention writes the tables of an attention and returns the C expressions of its
+// arguments.
 func (s *Symbols) Attention(w *Writer, r *layout.Region, a *layout.Attention) (f AttentionFields, err error) {
 	f = AttentionFields{Step: "s", Scale: Float(a.Scale), Window: strconv.Itoa(a.Windows[0]), Alibi: "NULL", Sinks: "NULL", Relative: "NULL", Buckets: "NULL"}
 	if f.State, err = s.State(a.StateArg, r.Loop); err != nil {

@@ -5,31 +5,32 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A Backend is how the text of row ops differs between targets: a CPU's threads
-// each do whole rows with vectors of 16, a GPU's share a row.
+// A Backend emits the parts of row ops that differ between targets: a CPU thread
+// computes whole rows with vectors of 16 floats; the threads of a GPU block share a row.
 type Backend interface {
-	// Vector is the type of what an expression computes at once.
+	// Vector is the C type of an expression's value.
 	Vector() string
 	// Loop opens a loop over the columns j of a slice of some width.
 	Loop(width string) string
-	// Load is what stands at an address, and Store writes a value there.
+	// Load returns the expression that reads an address, and Store the statement that
+	// writes it.
 	Load(address string) string
 	Store(address, value string) string
 	// Copy copies n floats.
 	Copy(to, from string, n int) string
-	// Interleaved is the address of column j of one of several parts that lie
-	// in turns of 16 columns.
+	// Interleaved returns the address of column j of one of several parts that are
+	// interleaved in runs of 16 columns.
 	Interleaved(part string, parts int) string
-	// Sync ends an op, so that what follows sees its results.
+	// Sync ends an op; the following ops see its results.
 	Sync(w *Writer)
-	// Weights is the address of the packed weights that hold w.
+	// Weights returns the base address of the packed weights that contain w.
 	Weights(w *layout.Weight) string
-	// State is the address at an offset of the state, in bytes per page.
+	// State returns the address of the KV cache at an offset, in bytes per page.
 	State(offset string) string
-	// Part is the address of what a rank of the group gave to the last exchange.
+	// Part returns the address of a TP rank's part of the last exchange.
 	Part(rank int) string
-	// Embed begins a call that looks a row of a table up.
+	// Embed returns the start of a call that looks up a row of a table.
 	Embed(table tensor.DType) (string, error)
-	// Prefetches says whether lines that a later row writes are prefetched.
+	// Prefetches reports whether to prefetch the cache lines that a later row writes.
 	Prefetches() bool
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// rowCalls lists the row ops that are calls rather than expressions: one row
-// an op.
+// rowCalls maps the row ops that are function calls, not expressions, to their
+// emitters.
 var rowCalls = map[string]func(r *Rows, ops []*ir.Op, at int) error{
 	"rmsnorm":    (*Rows).norm,
 	"layernorm":  (*Rows).norm,
@@ -85,7 +85,7 @@ func (r *Rows) norm(ops []*ir.Op, at int) error {
 	return nil
 }
 
-// rope rotates in place where the slice is the region's own and dead after.
+// rope rotates in place if the slice belongs to the region and is not used later.
 func (r *Rows) rope(ops []*ir.Op, at int) error {
 	op := ops[at]
 	x, cs, out := op.Args[0].Value, op.Args[1].Value, op.Results[0]
@@ -145,8 +145,8 @@ func (r *Rows) ropeTable(ops []*ir.Op, at int) error {
 	return nil
 }
 
-// ropeFreqs are the rotation frequencies, rounded to float32 as published
-// implementations compute them: θ^(−2i/dim).
+// ropeFreqs returns the rotation frequencies θ^(−2i/dim), rounded to float32 as in
+// published implementations.
 func ropeFreqs(op *ir.Op) []float64 {
 	if fs := op.Floats("freqs"); len(fs) > 0 {
 		return fs
@@ -159,7 +159,7 @@ func ropeFreqs(op *ir.Op) []float64 {
 	return fs
 }
 
-// split names the parts; nothing is moved but a part that lies in turns itself.
+// split assigns locations to the parts; it copies only a part that is interleaved again.
 func (r *Rows) split(ops []*ir.Op, at int) error {
 	op := ops[at]
 	l, err := r.contiguous(op.Args[0].Value)
@@ -195,7 +195,7 @@ func (r *Rows) split(ops []*ir.Op, at int) error {
 	return nil
 }
 
-// turns copies the columns of one of several parts that come in turns of so many.
+// turns copies the columns of one of several interleaved parts.
 func (r *Rows) turns(from, to loc, part, parts, turn, cols int) loc {
 	copied := func(n int, k string) {
 		r.w.P("%s", r.Backend.Copy(Plus(to.ptr, k+" * "+strconv.Itoa(turn)), Plus(from.ptr, fmt.Sprintf("(%s * %d + %d) * %d", k, parts, part, turn)), n))
@@ -230,7 +230,7 @@ func (r *Rows) concat(ops []*ir.Op, at int) error {
 	return nil
 }
 
-// eachHead emits code for each of some heads: h is the head's number in C.
+// eachHead emits code for each of some heads; h is the head's index in C.
 func (r *Rows) eachHead(count string, emit func(h string)) {
 	if count == "1" {
 		emit("0")
@@ -241,7 +241,7 @@ func (r *Rows) eachHead(count string, emit func(h string)) {
 	r.w.P("}")
 }
 
-// headAt is where a head of some width begins in a row.
+// headAt returns the offset of a head in a row.
 func headAt(h string, width int) string {
 	if h == "0" {
 		return h
@@ -249,8 +249,8 @@ func headAt(h string, width int) string {
 	return fmt.Sprintf("%s * %d", h, width)
 }
 
-// kvAppend writes the heads of the slice to the token's row of the state. In a
-// tile only the part that the tile holds is there.
+// kvAppend writes the heads of the slice to the token's row of the KV cache. In a tile,
+// it writes only the part in the tile.
 func (r *Rows) kvAppend(ops []*ir.Op, at int) error {
 	op := ops[at]
 	st := r.Layout.State(op.Args[0].Value)
@@ -258,7 +258,7 @@ func (r *Rows) kvAppend(ops []*ir.Op, at int) error {
 	if err != nil {
 		return err
 	}
-	r.w.P("{") // a layer may append to several states
+	r.w.P("{") // a scope, because a layer may append to several states
 	r.w.P("uint8_t *page = %s + ifl_kv_page(s, s->seq[t], s->slot[t]) * %s;", base, r.Size(st, PageBytes))
 	for i, a := range op.Args[1:] {
 		if !r.holds(a.Value) {
@@ -286,14 +286,14 @@ func (r *Rows) kvAppend(ops []*ir.Op, at int) error {
 		})
 	}
 	r.w.P("}")
-	if at+1 < len(ops) && ops[at+1].Def.Name != "kv_append" { // which may write where the rows were
+	if at+1 < len(ops) && ops[at+1].Def.Name != "kv_append" { // the next op may overwrite the rows
 		r.Backend.Sync(r.w)
 	}
 	return nil
 }
 
-// prefetchState asks for the lines that the token after the next one writes,
-// where that is another sequence's.
+// prefetchState prefetches the cache lines that the token after the next one writes,
+// if it belongs to another sequence.
 func (r *Rows) prefetchState(st *layout.State, base, first, count string) {
 	r.w.P("if (t + 2 < s->tokens && s->seq[t + 2] != s->seq[t]) {")
 	r.w.P("const uint8_t *next = %s + ifl_kv_page(s, s->seq[t + 2], s->slot[t + 2]) * %s;", base, r.Size(st, PageBytes))
@@ -325,10 +325,11 @@ func (r *Rows) embed(ops []*ir.Op, at int) error {
 	return nil
 }
 
-// input is this row's element of an integer input.
+// input returns the C expression of this row's element of an integer input.
 func input(v *ir.Value) string { return fmt.Sprintf("s->%s[t]", layout.InputFields[v.Name]) }
 
-// rows picks a row of another row count; nothing is moved unless it is kept.
+// rows selects a row of a value with another row count; it is copied only if it is
+// kept.
 func (r *Rows) rows(ops []*ir.Op, at int) error {
 	op := ops[at]
 	x, out := op.Args[0].Value, op.Results[0]

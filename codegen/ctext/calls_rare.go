@@ -114,13 +114,13 @@ func (r *Rows) sinusoid(list []*ir.Op, at int) error {
 	return nil
 }
 
-// part is the address of a rank's row in the exchange that has just been.
+// part returns the address of a rank's row in the last exchange.
 func (r *Rows) part(rank int, x *ir.Value) string {
 	return fmt.Sprintf("%s + (int64_t)t * %d", r.Backend.Part(rank), layout.Round16(x.Type.Cols()))
 }
 
-// sum is the sum of the ranks' rows in the order of ranks, so that it is the
-// same bits on every one.
+// sum adds the ranks' rows in the order of ranks, so that it is bit-identical on
+// every rank.
 func (r *Rows) sum(op *ir.Op) string {
 	sum := ""
 	for m := range op.Int("ranks") {
@@ -134,7 +134,7 @@ func (r *Rows) sum(op *ir.Op) string {
 	return sum
 }
 
-// gather puts the ranks' rows side by side.
+// gather concatenates the ranks' rows.
 func (r *Rows) gather(list []*ir.Op, at int) error {
 	op := list[at]
 	x, out := op.Args[0].Value, op.Results[0]

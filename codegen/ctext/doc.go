@@ -1,4 +1,4 @@
-// Package ctext writes the C that both targets share: literals, names for what
-// a layout placed, and the text of row ops. What differs between the targets is
-// a [Backend].
+// Package ctext writes the C that both targets share: literals, names for the weights,
+// states and values of a layout, and row ops. A [Backend] emits the parts that differ
+// between the targets.
 package ctext

@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A loc is where a slice of one row of a value lies: vector i of 16 floats at
+// A loc is the location of a slice of one row of a value: vector i of 16 floats is at
 // ptr + i·step.
 type loc struct {
 	ptr  string // C expression of type float *
@@ -19,7 +19,7 @@ type loc struct {
 	own  bool   // in scratch or in the kernel's output: may be overwritten
 }
 
-// at is the C expression of what the loop's variable j stands at in the slice.
+// at returns the C expression of the address of column j, the loop variable, in the slice.
 func (r *Rows) at(l loc) string {
 	if l.step == 16 {
 		return l.ptr + " + j"
@@ -27,31 +27,30 @@ func (r *Rows) at(l loc) string {
 	return r.Backend.Interleaved(l.ptr, l.step/16)
 }
 
-// Rows emits the ops of a region for one row, which is t in C, or for a slice
-// of it.
+// Rows emits the ops of a region for row t, or for a slice of it.
 type Rows struct {
 	*Symbols
-	Temps   int // rows of scratch that the text uses
+	Temps   int // number of scratch rows
 	Scratch int // floats of the widest
-	// Width is a name for a number of columns, where the text has one.
+	// Width returns a C name for a number of columns, if there is one.
 	Width func(columns int) string
 
 	w     *Writer
 	loop  *layout.Loop         // around the region
-	keep  map[*ir.Value]bool   // values that are written to their places
+	keep  map[*ir.Value]bool   // values that are written to their buffers
 	slice *slice               // nil: whole rows
-	where map[*ir.Value]loc    // values of the region so far
+	where map[*ir.Value]loc    // locations of the region's values
 	reg   map[*ir.Value]string // values in registers of the current loop
-	last  map[*ir.Value]int    // index of the last op that uses a value, or a part of it
-	reads map[*ir.Value]int    // how many arguments it is
+	last  map[*ir.Value]int    // index of the last op that reads a value or a part of it
+	reads map[*ir.Value]int    // number of uses as an argument
 }
 
-// NewRows is code for whole rows; it keeps the values that outlive the region.
+// NewRows returns an emitter for whole rows that stores the values in keep.
 func (s *Symbols) NewRows(w *Writer, in *layout.Loop, keep map[*ir.Value]bool) *Rows {
 	return &Rows{Symbols: s, Width: strconv.Itoa, w: w, loop: in, keep: keep, where: map[*ir.Value]loc{}}
 }
 
-// Source is the address of the whole row of a value, after the ops were run.
+// Source returns the address of the whole row of a value, after Run.
 func (r *Rows) Source(v *ir.Value) (string, error) {
 	l, err := r.contiguous(v)
 	return l.ptr, err
@@ -68,7 +67,7 @@ func (r *Rows) Run(ops []*ir.Op) error {
 		}
 	}
 	for _, op := range slices.Backward(ops) {
-		if op.Def.Name == "split" { // its parts lie in what it cuts
+		if op.Def.Name == "split" { // its parts share the memory of its argument
 			for _, part := range op.Results {
 				x := op.Args[0].Value
 				r.last[x] = max(r.last[x], r.last[part])
@@ -95,7 +94,7 @@ func (r *Rows) Run(ops []*ir.Op) error {
 	return nil
 }
 
-// inLoop says whether an op is an expression over the vectors of a row.
+// inLoop reports whether an op is an expression over the vectors of a row.
 func inLoop(op *ir.Op) bool { return op.Def.Is(ir.Elementwise) || op.Def.Name == "all_reduce" }
 
 func (r *Rows) sameWidth(a, b *ir.Op) bool {
@@ -119,7 +118,7 @@ func (r *Rows) columns(ops []*ir.Op, i, j int) error {
 		body = append(body, fmt.Sprintf("const %s %s = %s;", r.Backend.Vector(), name, expr))
 		r.reg[res] = name
 		last, here := r.last[res]
-		if r.keep[res] || last >= j || !here { // what no op here reads is read behind them: by the packing of a matmul's rows
+		if r.keep[res] || last >= j || !here { // a value that no op here reads is read later, by the packing of a matmul's rows
 			l, err := r.place(res, k)
 			if err != nil {
 				return err
@@ -141,7 +140,7 @@ func (r *Rows) columns(ops []*ir.Op, i, j int) error {
 	return nil
 }
 
-// expr is the C expression of an elementwise op over the registers.
+// expr returns the C expression of an elementwise op over the registers.
 func (r *Rows) expr(op *ir.Op, body *[]string) (string, error) {
 	if op.Def.Name == "all_reduce" {
 		return r.sum(op), nil
@@ -171,8 +170,8 @@ func (r *Rows) expr(op *ir.Op, body *[]string) (string, error) {
 	return e, nil
 }
 
-// number is an attribute as a C literal, or an element of a table of one per
-// iteration of the loop.
+// number returns an attribute as a C literal, or as an element of a table with one
+// number per iteration of the loop.
 func (r *Rows) number(op *ir.Op, name string) (string, error) {
 	v, ok := op.Attrs.Get(name)
 	if !ok {
@@ -192,10 +191,10 @@ func (r *Rows) number(op *ir.Op, name string) (string, error) {
 	return "", fmt.Errorf("%s: attribute %s is not a number here", layout.Position(op), name)
 }
 
-// Iteration is the number of the loop's iteration, from 0, in C.
+// Iteration returns the C expression of the loop's iteration, from 0.
 func (r *Rows) Iteration() string { return Iteration(r.loop) }
 
-// Iteration is the number of a loop's iteration, from 0, in C.
+// Iteration returns the C expression of a loop's iteration, from 0.
 func Iteration(in *layout.Loop) string {
 	if in.Lo > 0 {
 		return fmt.Sprintf("%s - %d", LayerIndex, in.Lo)
@@ -203,7 +202,7 @@ func Iteration(in *layout.Loop) string {
 	return LayerIndex
 }
 
-// load is a register that holds the vector of an argument at column j.
+// load returns a register with the vector of an argument at column j.
 func (r *Rows) load(a ir.Arg, out *ir.Value, body *[]string) (string, error) {
 	if reg, ok := r.reg[a.Value]; ok {
 		return reg, nil
@@ -235,11 +234,11 @@ func (r *Rows) load(a ir.Arg, out *ir.Value, body *[]string) (string, error) {
 	return name, nil
 }
 
-// spreads says whether an argument is one number for all columns.
+// spreads reports whether an argument is one number for all columns.
 func spreads(a ir.Arg, out *ir.Value) bool { return a.Type.Cols() == 1 && out.Type.Cols() != 1 }
 
-// register names a register of the loop after a value. Names that are one in C
-// are told apart by a number.
+// register names a register of the loop after a value; a number makes equal C names
+// unique.
 func (r *Rows) register(v *ir.Value) string {
 	name := "v_" + layout.CName(v.Name)
 	for _, other := range r.reg {
@@ -250,8 +249,8 @@ func (r *Rows) register(v *ir.Value) string {
 	return name
 }
 
-// find is where an argument's slice, from column base on, lies: in the region,
-// or in its place.
+// find returns the location of an argument's slice, from column base on: in the
+// region or in the value's buffer.
 func (r *Rows) find(v *ir.Value, base string) (loc, error) {
 	if l, ok := r.where[v]; ok {
 		return l, nil
@@ -259,7 +258,7 @@ func (r *Rows) find(v *ir.Value, base string) (loc, error) {
 	return r.stored(v, base)
 }
 
-// stored is the address of a slice in the value's own place.
+// stored returns the address of a slice in the value's buffer.
 func (r *Rows) stored(v *ir.Value, base string) (loc, error) {
 	p, ok := r.Layout.Place(v)
 	if !ok {
@@ -268,7 +267,7 @@ func (r *Rows) stored(v *ir.Value, base string) (loc, error) {
 	return loc{ptr: Plus(r.Row(p, "t"), base), step: 16}, nil
 }
 
-// place chooses where a new value goes: its place in memory, or scratch.
+// place selects the location of a new value: its buffer or scratch.
 func (r *Rows) place(v *ir.Value, at int) (loc, error) {
 	if !r.keep[v] {
 		return r.scratch(v), nil
@@ -278,7 +277,7 @@ func (r *Rows) place(v *ir.Value, at int) (loc, error) {
 	return l, err
 }
 
-// scratch is a fresh row of scratch.
+// scratch returns a new scratch row.
 func (r *Rows) scratch(v *ir.Value) loc {
 	at := "0"
 	switch r.Temps {
@@ -293,7 +292,7 @@ func (r *Rows) scratch(v *ir.Value) loc {
 	return loc{ptr: Plus("own->row", at), step: 16, own: true}
 }
 
-// copyTo emits a copy of a slice and gives the target.
+// copyTo emits a copy of a slice and returns the target.
 func (r *Rows) copyTo(v *ir.Value, from, to loc) loc {
 	loop := strings.TrimSuffix(r.Backend.Loop(r.width(v)), "{")
 	r.w.P("%s%s", loop, r.Backend.Store(r.at(to), r.Backend.Load(r.at(from))))
@@ -301,7 +300,7 @@ func (r *Rows) copyTo(v *ir.Value, from, to loc) loc {
 	return to
 }
 
-// contiguous gives a slice with step 16, copying it to scratch if need be.
+// contiguous returns a slice with step 16; it copies it to scratch if necessary.
 func (r *Rows) contiguous(v *ir.Value) (loc, error) {
 	l, err := r.find(v, r.base(v))
 	if err != nil || l.step == 16 {

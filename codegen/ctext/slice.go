@@ -9,19 +9,19 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// A slice is the part of each row that a tile of a product's output holds; nil
-// is the whole row.
+// A slice is the part of each row in a tile of a matmul's output; nil is the whole
+// row.
 type slice struct {
 	segment *templates.Segment
 	tail    *templates.Tail
-	out     *ir.Value // the whole product
+	out     *ir.Value // the matmul's whole output
 	base    string    // C expression of its first column in the segment
-	width   string    // C expression of its columns
+	width   string    // C expression of its number of columns
 	cols    int       // columns of the segment
 }
 
-// Slice is code for the ops of a segment behind a matmul, on the slice of row t
-// that lies at y.
+// Slice returns an emitter for the ops of a segment of a matmul's epilogue, on the
+// slice of row t at y.
 func (s *Symbols) Slice(w *Writer, in *layout.Loop, m *layout.Matmul, seg *templates.Segment, base, width string) *Rows {
 	r := s.NewRows(w, in, m.Keep)
 	r.slice = &slice{segment: seg, tail: m.Tail, out: m.Out, base: base, width: width, cols: seg.Hi - seg.Lo}
@@ -29,8 +29,8 @@ func (s *Symbols) Slice(w *Writer, in *layout.Loop, m *layout.Matmul, seg *templ
 	return r
 }
 
-// Finish keeps the slice's value, and that of the whole product, where they
-// outlive the ops, and emits the ops, which may overwrite it.
+// Finish stores the values of the slice and of the whole output if they are used
+// after the ops, and emits the ops, which may overwrite them.
 func (r *Rows) Finish() error {
 	seg, out := r.slice.segment, r.slice.out
 	keep := func(v *ir.Value, base string) error {
@@ -45,7 +45,7 @@ func (r *Rows) Finish() error {
 			return err
 		}
 	}
-	if out != seg.Value && r.keep[out] { // it was split, and is read whole too
+	if out != seg.Value && r.keep[out] { // the output is split and also read as a whole
 		if err := keep(out, Plus(strconv.Itoa(seg.Lo), r.slice.base)); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (r *Rows) Finish() error {
 	return r.Run(seg.Ops)
 }
 
-// base is the first column of a value that the code is for.
+// base returns the first column of a value that the code computes.
 func (r *Rows) base(v *ir.Value) string {
 	if r.slice == nil {
 		return "0"
@@ -61,8 +61,8 @@ func (r *Rows) base(v *ir.Value) string {
 	return r.slice.part(v, r.slice.base)
 }
 
-// width is how many columns of a value the code is for: a multiple of 16,
-// unless it is the whole row.
+// width returns the number of columns of a value that the code computes: a multiple of
+// 16 unless it is the whole row.
 func (r *Rows) width(v *ir.Value) string {
 	if r.slice == nil {
 		return r.Width(v.Type.Cols())

@@ -189,7 +189,7 @@ static void *room(buffer *b, int64_t bytes) {
 }
 
 /* Sends and receives messages with any tag for the runtime, on the rank's thread only. Up to four messages may be in flight
- * to a rank; the fifth send waits for the first. */
+ * to a rank; a fifth send waits until one has left. */
 int32_t ifl_mpi_put(const ifl_comm *comm, int32_t to, int32_t tag, const void *data, int64_t bytes) {
   ifl_mpi *m = comm->self;
   if (!usable(m, to, bytes)) return -1;

@@ -73,9 +73,9 @@ int32_t ifl_run(ifl_ctx *ctx, const ifl_step *step);
 void ifl_close(ifl_ctx *ctx);
 /* Copies KV cache row `from` of a page to row `to` of the same or another page, in every layer of every state. */
 void ifl_move(ifl_ctx *ctx, int32_t to_page, int32_t to, int32_t from_page, int32_t from);
-/* Tracing: from here on every thread notes when it begins a region, and when it begins to wait for the others, in its
- * part of marks[threads][capacity]: mark 0 counts its marks (the count is in ns), the others follow. A full part gets no
- * more. NULL ends it. */
+/* Tracing: from now on every thread records when it starts a region and when it starts to wait at a barrier, in its part
+ * of marks[threads][capacity]. The ns of mark 0 is the number of marks that follow. Marks beyond the capacity are dropped.
+ * NULL ends tracing. */
 typedef struct ifl_mark {
   int64_t ns;    /* on the monotonic clock */
   int32_t what;  /* index of the region in the manifest; IFL_WAIT: waits at a barrier; IFL_DONE: the step ends */

@@ -2,9 +2,9 @@
  *   f32: [K] f32
  *   a8:  [Kp] i8 codes, then at 16-byte-aligned offsets [Kp/B] f32 scale, [Kp/B] f32 scale·Σcode and the row's outliers; Kp
  *        is K rounded up to whole blocks of B = 32 or 64
- * A block of B numbers is rounded as on the CPU: scale = max|x| / 127, code = x·(127 / max|x|) to the nearest even. What the
- * outliers hold is not in the codes: the row is the sum of both. It is in scale·Σcode, which is all that a weight's base
- * needs. */
+ * A block of B numbers is rounded as on the CPU: scale = max|x| / 127, code = x·(127 / max|x|) to the nearest even. A row
+ * is the sum of its codes and its outliers. The codes do not include the outliers, but scale·Σcode, the factor of a weight's
+ * base, does. */
 #pragma once
 #include "ifl_device.cuh"
 
@@ -15,16 +15,16 @@ IFL_DEVICE int64_t ifl_a8_sum_at(int k, int b) { return ifl_a8_scale_at(k, b) + 
 
 IFL_DEVICE int64_t ifl_a8_outliers_at(int k, int b) { return ifl_a8_sum_at(k, b) + ifl_round16l((int64_t)ifl_blocks(k, b) * 4); }
 
-/* Four columns of a row with a scale of their own. */
+/* An outlier group: four columns of a row with their own scale. */
 struct ifl_outlier {
-  int32_t group;  /* columns 4·group … */
-  uint32_t codes; /* of which byte j has scale·code */
+  int32_t group;  /* columns from 4·group */
+  uint32_t codes; /* byte j is the code of column j */
   float scale;
   int32_t unused;
   __device__ __forceinline__ int code(int j) const { return (int8_t)(codes >> (8 * j) & 255); }
 };
 
-/* Four numbers as codes in a word, and the sum of those. */
+/* Quantizes four numbers to codes in a word, and sums the codes. */
 IFL_DEVICE uint32_t ifl_codes_of(const float (&v)[4], float inv, int &sum) {
   uint32_t word = 0;
   sum = 0;
@@ -40,16 +40,16 @@ IFL_DEVICE float ifl_top_of(const float (&v)[4]) {
   return fmaxf(fmaxf(fabsf(v[0]), fabsf(v[1])), fmaxf(fabsf(v[2]), fabsf(v[3])));
 }
 
-/* Packs columns c0 … c0+n−1 of a row of k; load(i, v) gives the four of group i of them. c0 is a multiple of B, and n too
- * but at the row's end. A thread takes four numbers, B/4 neighboring threads a block. g.lanes is a multiple of 32, so a
- * block's threads lie in one warp. */
+/* Packs columns c0 … c0+n−1 of a row of k; load(i, v) loads the four columns of group i. c0 is a multiple of B, and so is n
+ * except at the row's end. A thread quantizes four numbers, B/4 adjacent threads a block. g.lanes is a multiple of 32, so
+ * the threads of a block are in one warp. */
 template <int B, class G, class L> IFL_DEVICE void ifl_pack_a8_part(const G &g, uint8_t *act, int k, int c0, int n, L load) {
   constexpr int PER = B / 4;
   const int words = ifl_blocks(n, B) * PER;
   float *scales = reinterpret_cast<float *>(act + ifl_a8_scale_at(k, B)) + c0 / B,
         *sums = reinterpret_cast<float *>(act + ifl_a8_sum_at(k, B)) + c0 / B;
   uint32_t *codes = reinterpret_cast<uint32_t *>(act + c0);
-  for (int base = 0; base < words; base += g.lanes) { /* whole warps take part in the exchanges */
+  for (int base = 0; base < words; base += g.lanes) { /* shuffles need whole warps */
     const int i = base + g.lane;
     float v[4];
     load(i, v);
@@ -71,23 +71,23 @@ template <int B, class G, class L> IFL_DEVICE void ifl_pack_a8_part(const G &g, 
   g.sync();
 }
 
-/* The outliers of a row while they are taken out of it, known to every thread. */
+/* The outliers of a row during their extraction; every thread holds a copy. */
 template <int O> struct ifl_taken {
   ifl_outlier at[O];
-  float rest[O][4]; /* what each left of its columns */
+  float rest[O][4]; /* remainder of each outlier's columns */
 
-  /* Group i of a row of k without what was taken. */
+  /* Loads group i of a row of k without its outliers. */
   __device__ __forceinline__ void load(const float *x, int k, int i, float (&v)[4]) const {
 #pragma unroll
     for (int j = 0; j < 4; j++)
       v[j] = 4 * i + j < k ? x[4 * i + j] : 0.0f;
 #pragma unroll
-    for (int o = 0; o < O; o++) /* of a group that was taken twice the later rest counts */
+    for (int o = 0; o < O; o++) /* if a group was extracted twice, the later remainder counts */
       if (at[o].group == i)
         for (int j = 0; j < 4; j++)
           v[j] = rest[o][j];
   }
-  /* O times the group with the largest magnitude, the first of equals. */
+  /* Extracts the group with the largest magnitude O times; ties go to the first. */
   template <class G> __device__ inline void take(const G &g, const float *x, int k) {
 #pragma unroll
     for (int o = 0; o < O; o++)
@@ -116,14 +116,14 @@ template <int O> struct ifl_taken {
   }
 };
 
-/* The kinds of activations: bytes of a row, packing by a group of threads, and the number that a packed column stands for.
- * The first is int8 in blocks of B, after O outliers. */
+/* The packings of activations: bytes per row, packing by a group of threads, and the value of a packed column. ifl_a8 is
+ * int8 in blocks of B with O outliers. */
 template <int B, int O> struct ifl_a8 {
   static __device__ __forceinline__ int64_t bytes(int k) { return ifl_a8_outliers_at(k, B) + O * (int64_t)sizeof(ifl_outlier); }
   static __device__ __forceinline__ const ifl_outlier *outliers(const uint8_t *act, int k) {
     return reinterpret_cast<const ifl_outlier *>(act + ifl_a8_outliers_at(k, B));
   }
-  /* With outliers only whole rows can be packed. */
+  /* With outliers, only whole rows can be packed. */
   template <class G> static __device__ inline void pack(const G &g, uint8_t *act, const float *x, int k, int c0, int n) {
     if constexpr (O == 0) {
       ifl_pack_a8_part<B>(g, act, k, c0, n, [&](int i, float (&v)[4]) {
@@ -164,7 +164,7 @@ struct ifl_f32 {
   }
   static __device__ __forceinline__ float value(const uint8_t *act, int, int c) { return reinterpret_cast<const float *>(act)[c]; }
 };
-/* Numbers rounded to bf16, kept as floats: kernels read them as those. */
+/* Numbers rounded to bf16 and stored as floats. */
 struct ifl_bf16 : ifl_f32 {
   template <class G> static __device__ __forceinline__ void pack(const G &g, uint8_t *act, const float *x, int k, int c0, int n) {
     for (int i = g.lane; i < n; i += g.lanes)

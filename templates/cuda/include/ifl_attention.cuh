@@ -1,6 +1,6 @@
-/* Attention over a paged state, split over the context (flash decoding): what every kernel of it sees, and the one in
- * floats. There a block of threads takes the query heads of one KV head of one token over some chunks of 64 rows; with
- * several splits the block that finishes last merges their parts, in the order of the rows. Scores are kept times log₂e. */
+/* Attention over a paged KV cache, split over the context (Flash-Decoding): the parameters of all attention kernels, and the
+ * f32 kernel. In it, a thread block computes the query heads of one KV head of one token over some chunks of 64 rows. With
+ * several splits, the block that finishes last merges the parts in the order of the rows. Scores are stored times log₂e. */
 #pragma once
 #include "ifl_kv.cuh"
 
@@ -16,17 +16,17 @@ struct ifl_attention {
   const uint8_t *state;
   int64_t page_bytes;
   float scale, softcap; /* softcap 0: none */
-  int window; /* 0: none; else a row is seen when position > own − window, or, when not causal, |position − own| ≤ window */
+  int window; /* 0: none; else a row is visible if position > own − window or, if not causal, if |position − own| ≤ window */
   int causal;
   const float *alibi, *sinks; /* [heads], or NULL */
   const float *rel;           /* relative bias by bucket and head, or NULL (T5) */
   int64_t ldrel;
   const int16_t *rel_bucket; /* [2·rel_max + 1] */
   int rel_max;
-  uint8_t *scratch; /* parts [kv_heads][tokens][splits] of GROUP · (2 + VDIM) floats; before it counters that are 0 */
+  uint8_t *scratch; /* parts [kv_heads][tokens][splits] of GROUP · (2 + VDIM) floats; preceded by counters that are 0 */
 };
 
-/* State rows of a sequence after this step. */
+/* KV cache rows of a sequence after this step. */
 IFL_DEVICE int ifl_attn_seq_rows(const ifl_step *s, int seq) {
   int n = s->past[seq];
   if (s->first[seq + 1] > s->first[seq] && s->slot[s->first[seq + 1] - 1] >= n)
@@ -34,8 +34,8 @@ IFL_DEVICE int ifl_attn_seq_rows(const ifl_step *s, int seq) {
   return n;
 }
 
-/* The positions first…end−1 lie in a token's window; `rows` is the sequence's own count of them. */
-IFL_DEVICE bool ifl_attn_tree(const ifl_step *s, int seq) { /* its first token in the step sees itself */
+/* The positions first…end−1 are in a token's window; `rows` is the sequence's number of rows. */
+IFL_DEVICE bool ifl_attn_tree(const ifl_step *s, int seq) { /* in a tree, a sequence's first token in the step sees itself */
   return s->mask && s->mask[(int64_t)s->first[seq] * s->mask_words] & 1;
 }
 IFL_DEVICE int ifl_attn_own(const ifl_step *s, int t) { return ifl_attn_tree(s, s->seq[t]) ? s->pos[t] : s->slot[t]; }
@@ -50,7 +50,7 @@ IFL_DEVICE int ifl_attn_end_row(const ifl_attention &a, int t, int rows) {
   return a.window > 0 && a.window < rows - own ? own + a.window + 1 : rows;
 }
 
-/* What a token's view of a row depends on. */
+/* The inputs of a token's visibility test. */
 struct ifl_attn_view {
   int seq, own, lo, end, past, rows;
   bool tree;
@@ -67,7 +67,7 @@ IFL_DEVICE ifl_attn_view ifl_attn_view_of(const ifl_attention &a, int t) {
   return v;
 }
 
-/* Whether token t sees a state row, and that row's position: in a tree, rows of this step are seen by the mask. */
+/* Reports whether token t sees a KV cache row, and the row's position. In a tree, the mask decides for rows of this step. */
 IFL_DEVICE bool ifl_attn_sees(const ifl_attention &a, const ifl_attn_view &v, int t, int row, int *pos) {
   const ifl_step *s = a.step;
   *pos = row;
@@ -96,13 +96,13 @@ IFL_DEVICE float ifl_attn_bias(const ifl_attention &a, int head, int pos, int ow
   return b;
 }
 
-/* The shared memory of a block, in floats. */
+/* The layout of a block's shared memory, in floats. */
 template <int GROUP, int DIM, int VDIM> struct ifl_attn_shared {
   static constexpr int Q = 0, P = Q + GROUP * DIM, O = P + GROUP * 64, M = O + GROUP * VDIM, L = M + GROUP, F = L + GROUP,
                        FLOATS = F + GROUP + 4;
 };
 
-/* Scores of one chunk: a thread a row; the block's halves take the heads in turns. */
+/* Scores of one chunk: one thread per row; the halves of the block compute alternate heads. */
 template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM>
 IFL_DEVICE void ifl_attn_scores(const ifl_attention &a, const ifl_attn_view &v, int t, int kv, int chunk, const uint8_t *page,
                                 const float *q, float *p) {
@@ -132,7 +132,7 @@ IFL_DEVICE void ifl_attn_scores(const ifl_attention &a, const ifl_attn_view &v, 
   }
 }
 
-/* Turns a chunk's scores into weights, and notes by what the sums so far shrink: a warp a head. */
+/* Replaces a chunk's scores with probabilities and computes the factor that rescales earlier sums; one warp per head. */
 template <int GROUP> IFL_DEVICE void ifl_attn_softmax(float *p, float *m, float *l, float *shrink) {
   const int lane = threadIdx.x & 31;
   for (int g = threadIdx.x >> 5; g < GROUP; g += IFL_ATTN_THREADS / 32) {
@@ -151,7 +151,7 @@ template <int GROUP> IFL_DEVICE void ifl_attn_softmax(float *p, float *m, float 
   }
 }
 
-/* Adds a chunk's values: a thread a column of the values. */
+/* Adds a chunk's weighted values; one thread per value column. */
 template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM>
 IFL_DEVICE void ifl_attn_values(const uint8_t *page, int kv, int rows, const float *p, const float *shrink, float *o) {
   constexpr int GROUP = HEADS / KV_HEADS;
@@ -178,8 +178,8 @@ IFL_DEVICE void ifl_attn_values(const uint8_t *page, int kv, int rows, const flo
   }
 }
 
-/* What a head's weighted values are multiplied by: one over their sum, with a sink's logit beside the others (one more,
- * without a value); 0 where nothing was seen. */
+/* The normalization factor of a head: 1 / sum of the probabilities, including a sink's logit, which has no value; 0 if no
+ * row is visible. */
 IFL_DEVICE float ifl_attn_factor(const ifl_attention &a, int head, float m, float l) {
   if (m == -INFINITY)
     return 0;
@@ -189,7 +189,7 @@ IFL_DEVICE float ifl_attn_factor(const ifl_attention &a, int head, float m, floa
   return exp2f(m - top) / fmaf(l, exp2f(m - top), exp2f(sink - top));
 }
 
-/* After a block left its part: whether it is the last of those that share counter i, which is 0 again then. */
+/* Called after a block has stored its part. Reports whether it is the last block of counter i, and then resets the counter. */
 IFL_DEVICE bool ifl_attn_last(const ifl_attention &a, int i, int *last) {
   __threadfence();
   __syncthreads();
@@ -202,7 +202,7 @@ IFL_DEVICE bool ifl_attn_last(const ifl_attention &a, int i, int *last) {
   return true;
 }
 
-/* Divides by the sums and writes the token's heads. */
+/* Normalizes and writes the token's heads. */
 template <int GROUP, int VDIM>
 IFL_DEVICE void ifl_attn_finish(const ifl_attention &a, int t, int kv, const float *m, const float *l, const float *o) {
   for (int i = threadIdx.x; i < GROUP * VDIM; i += IFL_ATTN_THREADS) {
@@ -212,7 +212,7 @@ IFL_DEVICE void ifl_attn_finish(const ifl_attention &a, int t, int kv, const flo
   }
 }
 
-/* Leaves this split's part, and, as the last of its token and KV head, merges all of them. */
+/* Stores this split's part. The last block of a token and KV head merges all parts. */
 template <int HEADS, int KV_HEADS, int VDIM>
 IFL_DEVICE bool ifl_attn_merge(const ifl_attention &a, int t, int kv, float *m, float *l, float *o, int *last) {
   constexpr int GROUP = HEADS / KV_HEADS, PART = GROUP * (2 + VDIM);

@@ -1,5 +1,5 @@
-/* Weight codes as the packed weights store them: a panel is 16 rows, a tile-block a run of 64-byte vectors in which bytes
- * 4r … 4r+3 belong to row r, for four consecutive k. A thread reads 16 bytes of a vector: four rows. */
+/* Codes of packed weights. A panel is 16 rows. A tile-block stores codes in 64-byte vectors: bytes 4r … 4r+3 belong to row r,
+ * for four consecutive k. A thread reads 16 bytes of a vector: four rows. */
 #pragma once
 #include "ifl_device.cuh"
 
@@ -15,7 +15,7 @@ IFL_DEVICE ifl_codes operator|(ifl_codes a, ifl_codes b) {
   return c;
 }
 
-/* 16 bytes that nothing reads a second time. */
+/* Loads 16 bytes that are read only once. */
 IFL_DEVICE ifl_codes ifl_load_codes(const uint8_t *p) {
   const uint4 v = ifl_load_stream(p);
   return {{v.x, v.y, v.z, v.w}};
@@ -35,8 +35,8 @@ IFL_DEVICE ifl_codes ifl_field(ifl_codes p, const int from, const int width, con
   return p;
 }
 
-/* The two codes of a pair v = 11·q + r < 121 in the low 7 bits of every byte (bit 7 is ignored); 187/2048 is 1/11 for every
- * v < 128, and two bytes fit into one product. */
+/* The two codes of a pair v = 11·q + r < 121 in the low 7 bits of every byte; bit 7 is ignored. v·187/2048
+ * rounds down to v/11 for every v < 128, and one multiplication handles two bytes. */
 IFL_DEVICE uint32_t ifl_eleventh(uint32_t v) {
   const uint32_t lo = v & 0x007f007fu, hi = (v >> 8) & 0x007f007fu;
   const uint32_t a = (lo & 0xffff) * 187 >> 11 | (lo >> 16) * 187 >> 11 << 16,
@@ -52,11 +52,11 @@ IFL_DEVICE ifl_codes ifl_pair_first(ifl_codes v) {
 IFL_DEVICE ifl_codes ifl_pair_second(ifl_codes v) {
 #pragma unroll
   for (int i = 0; i < 4; i++)
-    v.x[i] = (v.x[i] & 0x7f7f7f7fu) - 11 * ifl_eleventh(v.x[i]); /* no byte borrows: v ≥ 11·q */
+    v.x[i] = (v.x[i] & 0x7f7f7f7fu) - 11 * ifl_eleventh(v.x[i]); /* no borrow between bytes: v ≥ 11·q */
   return v;
 }
 
-/* One row of a matrix of blocks, dequantized: element k of it by thread k. F is a format (ifl_format_*). */
+/* Dequantizes one row of a quantized matrix; thread k writes element k. F is a format (ifl_format_*). */
 template <class F, class G> IFL_DEVICE void ifl_embed_block(const G &g, const uint8_t *w, int k, int row, float *out) {
   const int blocks = (k + F::BLOCK - 1) / F::BLOCK, r = row % 16;
   w += (int64_t)(row / 16) * blocks * F::STRIDE;
@@ -77,7 +77,7 @@ template <class F, class G> IFL_DEVICE void ifl_embed_block(const G &g, const ui
   g.sync();
 }
 
-/* One row of a matrix of plain numbers. */
+/* Converts one row of an unquantized matrix to floats. */
 template <class E, class G> IFL_DEVICE void ifl_embed_float(const G &g, const uint8_t *w, int k, int row, float *out) {
   const typename E::element *p = reinterpret_cast<const typename E::element *>(w) + (int64_t)(row / 16) * k * 16 + row % 16;
   for (int i = g.lane; i < k; i += g.lanes)

@@ -1,7 +1,7 @@
-/* What every kernel of a model gets, groups of threads that work together, and the functions of expressions.
+/* The context of a model's kernels, groups of cooperating threads, and the functions of elementwise expressions.
  *
- * The same text goes through nvcc and, with the emulation's header in front, through a C++ compiler. Inline PTX stands
- * in ifl_intrin.cuh alone. */
+ * The same source is compiled by nvcc and, after the emulation's header, by a C++ compiler. Only ifl_intrin.cuh contains
+ * inline PTX. */
 #pragma once
 #include "ifl_intrin.cuh"
 #include "ifl_step.h"
@@ -9,37 +9,37 @@
 #include <stdint.h>
 
 #define IFL_DEVICE static __device__ inline
-#define IFL_SLOTS 240 /* most buffers of values */
+#define IFL_SLOTS 240 /* maximum number of buffers of values */
 
-/* A model on a device, in device memory; the runtime fills it when it opens the model. */
+/* A model on a device. The struct is in device memory; the runtime fills it when it opens the model. */
 struct ifl_ctx {
   const uint8_t *weights;
-  const uint8_t *tables; /* the same, of tables that rows are looked up in; they may be the host's memory */
-  uint8_t *state, *host_state; /* of offsets below state_split and from there on: the latter is the host's memory */
+  const uint8_t *tables; /* weights of lookup tables; may be in host memory */
+  uint8_t *state, *host_state; /* the KV cache at offsets below state_split in device memory, from there on in host memory */
   int64_t state_split;
-  uint8_t *act;         /* packed rows of the matmul that runs */
+  uint8_t *act;         /* packed rows of the current matmul */
   uint8_t *attention;   /* partial results of splits, and their counters */
   uint8_t *experts;     /* rows sorted by expert, and their hidden rows */
   const int32_t *zeros; /* [max_tokens] */
-  const uint8_t *parts; /* what the ranks of the tensor group said, part_bytes each */
+  const uint8_t *parts; /* parts of the TP ranks, part_bytes each */
   int64_t part_bytes;
-  /* Of a product of many rows: its rows as f16, a piece of its weights likewise, and what it gives, [row][columns rounded up
-   * to 16], times a factor of each row. */
+  /* Buffers of a matmul of many rows: its rows as f16, a piece of its weights as 16-bit floats, and its result [row][columns
+   * rounded up to 16], each row scaled by a factor. */
   uint16_t *wide, *panels;
   float *product, *factor;
   int32_t pages, max_tokens, max_out_rows, max_seqs;
   float *buffer[IFL_SLOTS];
 };
 
-/* The state at an offset. */
+/* The address of the KV cache at an offset. */
 IFL_DEVICE uint8_t *ifl_state(const ifl_ctx *c, int64_t at) { return (at < c->state_split ? c->state : c->host_state) + at; }
 
-/* The scratch of a row's ops. */
+/* The scratch memory of row ops. */
 struct ifl_own {
   float *row;
 };
 
-/* A block of threads that works on one row. */
+/* A thread block that computes one row. */
 struct ifl_block {
   int lane, lanes;
   float *red; /* [32], shared */
@@ -47,7 +47,7 @@ struct ifl_block {
   __device__ __forceinline__ void sync() const { __syncthreads(); }
 };
 
-/* A warp that works on one row. */
+/* A warp that computes one row. */
 struct ifl_warp {
   int lane, lanes;
   __device__ ifl_warp() : lane(threadIdx.x & 31), lanes(32) {}
@@ -65,7 +65,7 @@ IFL_DEVICE float ifl_warp_max(float v) {
   return v;
 }
 
-/* Sum and maximum over a group, known to all its threads, in an order that depends on the group's size alone. */
+/* Sum and maximum over a group, returned to all its threads. The order depends only on the group's size. */
 IFL_DEVICE float ifl_sum_of(const ifl_warp &, float v) { return ifl_warp_sum(v); }
 IFL_DEVICE float ifl_max_over(const ifl_warp &, float v) { return ifl_warp_max(v); }
 IFL_DEVICE float ifl_sum_of(const ifl_block &g, float v) {
@@ -89,7 +89,7 @@ IFL_DEVICE float ifl_max_over(const ifl_block &g, float v) {
   return v;
 }
 
-/* Of a number and an index of each thread those of the largest number, of equals the least index; known to all. */
+/* The largest number of a group with its index, returned to all threads; ties go to the lowest index. */
 IFL_DEVICE void ifl_first_of(const ifl_warp &, float &top, int &at) {
   for (int o = 16; o; o >>= 1) {
     const float v = __shfl_xor_sync(0xffffffffu, top, o);
@@ -110,14 +110,14 @@ IFL_DEVICE void ifl_first_of(const ifl_block &g, float &top, int &at) {
   __syncthreads();
 }
 
-/* The functions that the expressions of elementwise ops call (ir/ops). */
+/* The functions of the expressions of elementwise ops (ir/ops). */
 IFL_DEVICE float ifl_set1(float x) { return x; }
 IFL_DEVICE float ifl_exp(float x) { return expf(x); }
 IFL_DEVICE float ifl_log(float x) { return logf(x); }
 IFL_DEVICE float ifl_tanh(float x) { return tanhf(x); }
 IFL_DEVICE float ifl_erf(float x) { return erff(x); }
 IFL_DEVICE float ifl_abs(float x) { return fabsf(x); }
-IFL_DEVICE float ifl_min(float a, float b) { return b < a ? b : a; } /* NaN in a stays, as in the CPU's vectors */
+IFL_DEVICE float ifl_min(float a, float b) { return b < a ? b : a; } /* returns a if it is NaN, as on the CPU */
 IFL_DEVICE float ifl_max(float a, float b) { return b > a ? b : a; }
 IFL_DEVICE float ifl_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 
@@ -137,7 +137,7 @@ IFL_DEVICE float ifl_bf16_bits(uint16_t h) { return __uint_as_float((uint32_t)h 
 /* Rows of a sequence after this step. */
 IFL_DEVICE int ifl_rows_of(const ifl_step *s, int seq) { return s->past[seq] + s->first[seq + 1] - s->first[seq]; }
 
-/* The step as attention sees it that reads the sources' rows: they are all there, and the step's tokens add none. */
+/* The step for cross-attention: all rows of the sources exist, and the step's tokens add none. */
 IFL_DEVICE ifl_step ifl_source_step(const ifl_ctx *c, const ifl_step *s) {
   ifl_step x = *s;
   x.page_at = s->xpage_at;

@@ -1,9 +1,9 @@
-/* Mixture of experts. Three kernels: the first lists, for each expert, the rows that go to it, in ascending order; the
- * second computes the hidden rows of each pair of an expert and a row, some columns a block; the third adds up each row's
- * experts in ascending order, so that a row's result does not depend on the others.
+/* Mixture of experts in three kernels. The first lists each expert's rows in ascending order. The second computes the hidden
+ * rows of all row-expert pairs, some columns per thread block. The third sums each row's experts in ascending order, so that
+ * a row's result does not depend on the others.
  *
- * Scratch, for P = max_rows · top_k pairs: [E + 1] i32 where an expert's pairs begin, [P] i32 rows of pairs, [rows · E] i32
- * the pair of a row and expert or −1, then at a multiple of 64 bytes the packed input rows, then the hidden rows. */
+ * Scratch for P = max_rows · top_k pairs: [E + 1] i32 first pair of each expert, [P] i32 row of each pair, [rows · E] i32
+ * pair of a row and expert or −1, then, 64-byte aligned, the packed input rows and the hidden rows. */
 #pragma once
 #include "ifl_gemv.cuh"
 #include "ifl_rows.cuh"
@@ -26,10 +26,10 @@ template <ifl_expert_act A> IFL_DEVICE float ifl_expert_value(float x, float u, 
   return gated ? x * u : x;
 }
 
-/* Where the parts of the scratch are. */
+/* The addresses of the parts of the scratch. */
 struct ifl_pairs {
   int *first, *row, *pair;
-  uint8_t *in, *hidden; /* of rows, of pairs */
+  uint8_t *in, *hidden; /* by row; by pair */
   __device__ ifl_pairs(uint8_t *p, int experts, int max_rows, int top_k, int64_t in_bytes) {
     first = reinterpret_cast<int *>(p);
     row = first + experts + 1;
@@ -39,7 +39,7 @@ struct ifl_pairs {
   }
 };
 
-/* One block: a thread counts and lists the rows of some experts. */
+/* Runs in one block: each thread counts and lists the rows of some experts. */
 IFL_DEVICE void ifl_expert_list(const ifl_pairs &m, const float *route, int64_t ldr, int rows, int experts, int most) {
   for (int e = threadIdx.x; e < experts; e += blockDim.x) {
     int n = 0;
@@ -65,7 +65,7 @@ IFL_DEVICE void ifl_expert_list(const ifl_pairs &m, const float *route, int64_t 
   }
 }
 
-/* y = panels … of one expert's matrix times the rows at x, with its bias. */
+/* y = some panels of one expert's matrix times the rows at x, plus its bias. */
 template <class P, int NT>
 IFL_DEVICE void ifl_expert_product(const uint8_t *w, int k, int panels, const ifl_rows_in &x, const float *bias, float *red,
                                    float *y, int ldy) {

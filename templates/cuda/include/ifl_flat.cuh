@@ -1,13 +1,13 @@
-/* Products with some rows on tensor cores (FlashDecoding++ §5, ImplB): weights are the M operand, rows of activations, in
- * tiles of 8, the N operand. Each warp has a panel of 16 rows and a part of K, and brings its weights through a ring of its
- * own in shared memory by cp.async, 16 bytes at a time, so that it never waits for other warps. Each fragment of weights
- * is used for all the block's rows. Parts of K are added in their order. */
+/* Matmuls of a few rows on tensor cores (FlashDecoding++ §5, ImplB). Weights are the M operand and activation rows, in tiles
+ * of 8, the N operand. Each warp computes a panel of 16 rows over a part of K. It loads its weights with cp.async, 16 bytes
+ * at a time, into its own ring in shared memory, so that it never waits for other warps. Each weight fragment is used for
+ * all rows of the block. The parts of K are added in order. */
 #pragma once
 #include "ifl_gemv.cuh"
 
-#define IFL_STAGES 3 /* pieces of weights that a warp has under way */
+#define IFL_STAGES 3 /* pieces of weights in flight per warp */
 
-/* Brings the first `bytes` of a piece into shared memory; the rest of its `size` becomes zero. Both are multiples of 16. */
+/* Loads the first `bytes` of a piece into shared memory and zeroes the rest of its `size`. Both are multiples of 16. */
 IFL_DEVICE void ifl_fetch(uint8_t *to, const uint8_t *from, int bytes, int size) {
   for (int i = (threadIdx.x & 31) * 16; i < size; i += 512) {
     if (i < bytes)
@@ -17,12 +17,12 @@ IFL_DEVICE void ifl_fetch(uint8_t *to, const uint8_t *from, int bytes, int size)
   }
 }
 
-/* Block types: a piece is a tile-block. Its codes are unpacked to one a byte; products are exact in 32-bit integers and
- * each block's sum is scaled in float. Activations are packed as ifl_a8<F::BLOCK, O>. */
+/* Block types: a piece is a tile-block. Its codes are unpacked to one per byte. Dot products are exact in int32, and each
+ * block's sum is scaled in float. Activations are packed as ifl_a8<F::BLOCK, O>. */
 template <class F, int O> struct ifl_flat_block {
   static constexpr bool PACKED = F::QUADS > 1 || F::VECTORS > 1;
   static constexpr int PIECE = F::BLOCK, BYTES = F::STRIDE, EXTRA = PACKED ? 16 * F::BLOCK : 0;
-  static constexpr int WARP = IFL_STAGES * BYTES + EXTRA; /* bytes of shared memory of a warp */
+  static constexpr int WARP = IFL_STAGES * BYTES + EXTRA; /* bytes of shared memory per warp */
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
   static __device__ __forceinline__ int valid(int) { return BYTES; }
   static __device__ __forceinline__ float more(const uint8_t *panel, int k, int r, const uint8_t *x) {
@@ -77,8 +77,8 @@ template <class F, int O> struct ifl_flat_block {
   static __device__ __forceinline__ int panel_row(int g, int i) { return 2 * g + (i >> 1); }
 };
 
-/* 16-bit floats: a piece is 32 columns. An activation goes as the sum of two numbers of the weights' type, so that it
- * loses nothing that matters; those beyond the type's range count as its largest. */
+/* 16-bit floats: a piece is 32 columns. An activation is split into the sum of two numbers of the weights' type, to keep its
+ * precision. It saturates at the type's largest number. */
 template <class E> struct ifl_flat_float {
   static constexpr int PIECE = 32, BYTES = 32 * 16 * 2, EXTRA = 0, WARP = IFL_STAGES * BYTES;
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)k * 32; }
@@ -90,7 +90,7 @@ template <class E> struct ifl_flat_float {
     const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
 #pragma unroll
     for (int s = 0; s < 2; s++) {
-      uint32_t a[4]; /* the tile lies [k][16 rows]: the transposed fragment */
+      uint32_t a[4]; /* the tile is [k][16 rows]: load the transposed fragment */
       ifl_ldmatrix_x4_trans(a, tile + (16 * s + (lane & 7) + (lane >> 4) * 8) * 32 + (lane >> 3 & 1) * 16);
 #pragma unroll
       for (int j = 0; j < NB; j++) {
@@ -143,7 +143,7 @@ IFL_DEVICE void ifl_flat(const uint8_t *w, int k, int panels, const ifl_rows_in 
     const uint8_t *panel = w + item / parts * P::bytes(k);
     const int part = item % parts, count = (pieces - part + parts - 1) / parts;
     float f[NB][4] = {};
-    auto fetch = [&](int i) { /* piece part + i·parts, if there is one; always a group, so that counting groups counts pieces */
+    auto fetch = [&](int i) { /* loads piece part + i·parts, if it exists; always commits a group, so that the group count equals the piece count */
                               const int b = part + i * parts;
                               if (i < count)
                                 ifl_fetch(mine + i % IFL_STAGES * P::BYTES, panel + (int64_t)b * P::BYTES,
@@ -154,7 +154,7 @@ IFL_DEVICE void ifl_flat(const uint8_t *w, int k, int panels, const ifl_rows_in 
       fetch(i);
     for (int i = 0; i < count; i++) {
       ifl_cp_async_wait<IFL_STAGES - 2>();
-      __syncwarp(); /* every thread's part of the piece is there, and all are done with the piece before */
+      __syncwarp(); /* the piece is complete, and all threads have finished the previous one */
       fetch(i + IFL_STAGES - 1);
       P::template multiply<NB>(mine + i % IFL_STAGES * P::BYTES, mine + IFL_STAGES * P::BYTES, part + i * parts, k, x, f);
     }

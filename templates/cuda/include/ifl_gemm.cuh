@@ -1,5 +1,5 @@
-/* Products with many rows (FlashDecoding++ §5, ImplC): the packed rows are widened to 16-bit floats, the weights unpacked to
- * the same a piece at a time, and each piece multiplied on tensor cores, by cuBLASLt or by the kernel below. */
+/* Matmuls of many rows (FlashDecoding++ §5, ImplC). The packed rows are converted to f16, and the weights are unpacked
+ * piece by piece to 16-bit floats. cuBLASLt or the kernel below multiplies each piece on tensor cores. */
 #pragma once
 #include "ifl_gemv.cuh"
 
@@ -7,15 +7,15 @@ IFL_DEVICE uint32_t ifl_half_pair(float a, float b) {
   return ifl_bits16(__float2half_rn(a)) | (uint32_t)ifl_bits16(__float2half_rn(b)) << 16;
 }
 
-/* Writes a row of k numbers, packed as A, as f16, zeros up to ld; factor is what its products are to be multiplied by: the
- * row goes times a power of two that makes its largest number 2^13 … 2^14, so that none leaves the range. ld is even. */
+/* Converts a row of k numbers, packed as A, to f16 with zeros up to ld, which is even. The row is scaled by a power of two
+ * that moves its largest number to 2^13 … 2^14, within the range of f16. The results must be multiplied by factor. */
 template <class A> IFL_DEVICE void ifl_widen(const ifl_block &g, const uint8_t *row, int k, uint16_t *wide, int ld, float *factor) {
   auto at = [&](int i) { return i < k ? A::value(row, k, i) : 0.0f; };
   float top = 0;
   for (int i = g.lane; i < k; i += g.lanes)
     top = fmaxf(top, fabsf(at(i)));
   top = ifl_max_over(g, top);
-  const int exponent = ifl_min_int(ifl_max_int((int)(__float_as_uint(top) >> 23), 27), 253); /* 127 + that of top */
+  const int exponent = ifl_min_int(ifl_max_int((int)(__float_as_uint(top) >> 23), 27), 253); /* 127 + the exponent of top */
   const float up = __uint_as_float((uint32_t)(267 - exponent) << 23), down = __uint_as_float((uint32_t)(exponent - 13) << 23);
   for (int i = 2 * g.lane; i < ld; i += 2 * g.lanes)
     *reinterpret_cast<uint32_t *>(wide + i) = ifl_half_pair(at(i) * up, at(i + 1) * up);
@@ -23,8 +23,8 @@ template <class A> IFL_DEVICE void ifl_widen(const ifl_block &g, const uint8_t *
     *factor = down;
 }
 
-/* A panel of 16 rows of k weights, unpacked by all blocks of a column of the grid: to[row · ld + column], zeros up to ld,
- * which is a multiple of 64. Offsets in it are of 32 bits: with 64 one of 2-bit weights' registers spilled. */
+/* Unpacks a panel of 16 rows of k weights with all blocks of a grid column to to[row · ld + column], with zeros up to ld,
+ * a multiple of 64. Offsets are 32-bit, because with 64 bits the 2-bit variant spills a register. */
 template <class F> struct ifl_unpack_block {
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
   static __device__ inline void panel(const uint8_t *w, int k, uint16_t *to, int ld) {
@@ -80,14 +80,15 @@ template <class E> struct ifl_unpack_float {
   }
 };
 
-#define IFL_TILE 128 /* rows of either factor of a block: manifest.GemmTile */
-#define IFL_DEPTH 32 /* columns of a stage */
-#define IFL_PIPE 4   /* stages of cp.async */
+#define IFL_TILE 128 /* rows of either operand per block: manifest.GemmTile */
+#define IFL_DEPTH 32 /* columns per stage */
+#define IFL_PIPE 4   /* cp.async stages */
 
-/* Where 16 bytes of a stage lie: the four of a row trade places by row, so that ldmatrix meets no bank twice. */
+/* The offset of 16 bytes in a stage. The four 16-byte pieces of a row are swizzled by row, so that ldmatrix has no bank
+ * conflicts. */
 IFL_DEVICE int ifl_swizzled(int row, int chunk) { return row * (2 * IFL_DEPTH) + ((chunk ^ (row >> 1 & 3)) << 4); }
 
-/* Brings columns k … of 128 rows from row r0 on; rows behind the last are the last one again, their products unused. */
+/* Loads one stage of columns from k on of 128 rows from r0 on. Rows beyond the last repeat it; their results are unused. */
 IFL_DEVICE void ifl_fetch_tile(uint8_t *to, const uint16_t *from, int r0, int rows, int ld, int k) {
 #pragma unroll
   for (int i = 0; i < IFL_TILE * 4 / 256; i++) {
@@ -96,14 +97,14 @@ IFL_DEVICE void ifl_fetch_tile(uint8_t *to, const uint16_t *from, int r0, int ro
   }
 }
 
-/* y[t · ldy + m] = Σ w[m · ld + k] · x[t · ld + k] over ld columns, a multiple of 32, for a tile of 128 × 128 a block of 256
- * threads; a warp has 32 rows of w and 64 of x. sm holds 2·IFL_PIPE tiles, aligned to 16. */
+/* y[t · ldy + m] = Σ w[m · ld + k] · x[t · ld + k] over ld columns, a multiple of 32, for a tile of 128 × 128 per block of
+ * 256 threads; a warp computes 32 rows of w and 64 of x. sm holds 2·IFL_PIPE tiles, aligned to 16. */
 IFL_DEVICE void ifl_gemm(const uint16_t *w, const uint16_t *x, float *y, int m, int t, int ld, int64_t ldy, uint8_t *sm) {
   constexpr int TILE = IFL_TILE * IFL_DEPTH * 2;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, m0 = blockIdx.y * IFL_TILE, t0 = blockIdx.x * IFL_TILE;
   const int wm = warp % 4 * 32, wt = warp / 4 * 64, steps = ld / IFL_DEPTH;
   float f[2][8][4] = {};
-  auto fetch = [&](int i) { /* always a group, so that counting groups counts stages */
+  auto fetch = [&](int i) { /* always commits a group, so that the group count equals the stage count */
     uint8_t *to = sm + i % IFL_PIPE * 2 * TILE;
     if (i < steps) {
       ifl_fetch_tile(to, w, m0, m, ld, i * IFL_DEPTH);
@@ -115,7 +116,7 @@ IFL_DEVICE void ifl_gemm(const uint16_t *w, const uint16_t *x, float *y, int m, 
     fetch(i);
   for (int i = 0; i < steps; i++) {
     ifl_cp_async_wait<IFL_PIPE - 2>();
-    __syncthreads(); /* the stage is there for all, and all are done with the one before */
+    __syncthreads(); /* the stage is complete, and all threads have finished the previous one */
     fetch(i + IFL_PIPE - 1);
     const uint8_t *a = sm + i % IFL_PIPE * 2 * TILE, *b = a + TILE;
 #pragma unroll

@@ -1,25 +1,25 @@
-/* Products with few rows: a warp reads the weights of a panel of 16 rows once and holds NT rows of activations against
- * them. The warps of a block divide its panels, and K where there are fewer panels than warps; the parts are added in
- * their order (FlashDecoding++ §5, ImplA). */
+/* Matmuls of very few rows (FlashDecoding++ §5, ImplA). A warp reads the weights of a panel of 16 rows once and multiplies
+ * them with NT activation rows. The warps of a block divide its panels, and also K if there are fewer panels than warps. The
+ * parts of K are added in order. */
 #pragma once
 #include "ifl_act.cuh"
 #include "ifl_codes.cuh"
 
-#define IFL_WARPS 8 /* warps of a block of a product */
+#define IFL_WARPS 8 /* warps per block of a matmul */
 
-/* The activation rows of a block of threads. */
+/* The activation rows of a thread block. */
 struct ifl_rows_in {
   const uint8_t *at; /* of row 0 */
   int64_t stride;    /* bytes */
-  int rows;          /* rows behind the last are the last one again */
-  const int *index;  /* which row each of them is, or NULL: they stand in order */
+  int rows;          /* rows beyond the last repeat it */
+  const int *index;  /* row numbers; NULL: consecutive rows */
   __device__ __forceinline__ const uint8_t *row(int t) const {
     const int i = t < rows ? t : rows - 1;
     return at + (index ? index[i] : i) * stride;
   }
 };
 
-/* Where NT of the rows are, found once: with an index the compiler would look each up for every weight. */
+/* The addresses of NT rows, computed once: the compiler would otherwise read the index for every weight. */
 template <int NT> struct ifl_offsets {
   const uint8_t *at;
   uint32_t of[NT];
@@ -31,7 +31,7 @@ template <int NT> struct ifl_offsets {
   __device__ __forceinline__ const uint8_t *operator()(int t) const { return at + of[t]; }
 };
 
-/* What a row's O outliers give with row r of a panel; their bases are in the blocks' sums. */
+/* The products of a row's O outliers with row r of a panel; the blocks' sums include their bases. */
 template <class F, int O> IFL_DEVICE float ifl_outlier_sum(const uint8_t *panel, int k, int r, const uint8_t *x) {
   constexpr int FOURS = F::BLOCK / 4;
   const ifl_outlier *e = ifl_a8<F::BLOCK, O>::outliers(x, k);
@@ -50,10 +50,10 @@ template <class F, int O> IFL_DEVICE float ifl_outlier_sum(const uint8_t *panel,
   return sum;
 }
 
-/* Block types: units of a few vectors that decode together go to groups of four threads, each with four rows. Activations
- * are packed as ifl_a8<F::BLOCK, O>. */
+/* Block types: a group of four threads, each with four rows, reads a unit of a few vectors that are decoded together.
+ * Activations are packed as ifl_a8<F::BLOCK, O>. */
 template <class F, int NT, int O> struct ifl_panel_block {
-  static constexpr int ROWS = 4, GROUPS = 4; /* rows of a thread; threads that share a unit */
+  static constexpr int ROWS = 4, GROUPS = 4; /* rows per thread; threads per unit */
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
   static __device__ __forceinline__ float more(const uint8_t *panel, int k, int r, const uint8_t *x) {
     return ifl_outlier_sum<F, O>(panel, k, r, x);
@@ -101,7 +101,7 @@ template <class F, int NT, int O> struct ifl_panel_block {
   }
 };
 
-/* Block types against activations that are not rounded: weights become floats. */
+/* Block types with f32 activations: weights are dequantized to floats. */
 template <class F, int NT> struct ifl_panel_exact {
   static constexpr int ROWS = 4, GROUPS = 4;
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
@@ -138,7 +138,7 @@ template <class F, int NT> struct ifl_panel_exact {
   }
 };
 
-/* Plain types: 16 bytes are 8 (or, of f32, 4) rows at one k. */
+/* Unquantized types: 16 bytes are 8 rows at one k (f32: 4). */
 struct ifl_element_f32 {
   typedef float element;
   static __device__ __forceinline__ float get(float x) { return x; }
@@ -157,7 +157,7 @@ template <class E, int NT> struct ifl_panel_float {
   static __device__ __forceinline__ float more(const uint8_t *, int, int, const uint8_t *) { return 0.0f; }
   static __device__ inline void sum(const uint8_t *w, int k, int part, int parts, const ifl_rows_in &x, float (&f)[NT][ROWS]) {
     const ifl_offsets<NT> row(x);
-    constexpr int COLS = 32 / GROUPS; /* columns that a warp reads at once */
+    constexpr int COLS = 32 / GROUPS; /* columns that a warp reads per load */
     const int lane = threadIdx.x & 31, q = lane % GROUPS;
 #pragma unroll 4
     for (int i = part * COLS + lane / GROUPS; i < k; i += parts * COLS) {
@@ -174,7 +174,7 @@ template <class E, int NT> struct ifl_panel_float {
   }
 };
 
-/* y = the parts of each product, in their order, and what P adds behind them. Ends with the block in step. */
+/* y = the sum of each product's parts, in order, plus P's outliers. Ends with a block barrier. */
 template <class P, int NT>
 IFL_DEVICE void ifl_add_parts(const uint8_t *w, int k, int panels, int parts, const ifl_rows_in &x, const float *red, float *y,
                               int ldy) {
@@ -189,7 +189,7 @@ IFL_DEVICE void ifl_add_parts(const uint8_t *w, int k, int panels, int parts, co
 }
 
 /* y[t·ldy + 16·p + r] = panel p of w times row t, for `panels` panels and x.rows ≤ NT rows, by all warps of the block; red
- * holds IFL_WARPS·max(panels/IFL_WARPS, 1)·NT·16 floats. Ends with the block in step. */
+ * holds IFL_WARPS·max(panels/IFL_WARPS, 1)·NT·16 floats. Ends with a block barrier. */
 template <class P, int NT>
 IFL_DEVICE void ifl_gemv(const uint8_t *w, int k, int panels, const ifl_rows_in &x, float *red, float *y, int ldy) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;

@@ -1,4 +1,4 @@
-// ifl_intrin.cuh - the only place with PTX.  nvcc: inline PTX.  Emulation: C++ with the same fragment layout.
+// Intrinsics: inline PTX with nvcc, C++ with the same fragment layouts in the emulation. No other file contains PTX.
 #pragma once
 #ifdef IFL_EMU
 #include <stdint.h>
@@ -141,7 +141,7 @@ template <int N> inline void ifl_cp_async_wait() { emu::copy_wait(N); }
 #define IFL_DYN_SMEM(T, name)                                                                                                    \
   extern __shared__ __align__(16) unsigned char name##_raw[];                                                                    \
   T *name = reinterpret_cast<T *>(name##_raw)
-/* 16 bytes of global memory, read once: they leave the first cache to what is read again. */
+/* Loads 16 bytes of global memory that are read once, without allocating them in L1. */
 __device__ __forceinline__ uint4 ifl_load_stream(const void *p) {
   uint4 v;
   asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));

@@ -1,6 +1,6 @@
-/* State rows of attention: the pages of ifl_kv.h of the CPU target, written by a group of threads. A page holds 64 rows:
- * for each KV head the keys [64/16][dim16][16], then for each KV head the values [64][vdim16]. With q8_b32t2 the elements
- * are bytes, and the 16-bit scales of blocks of 32 stand behind them. */
+/* KV cache pages in the layout of ifl_kv.h of the CPU target, written by a group of threads. A page holds 64 rows: for each
+ * KV head the keys [64/16][dim16][16], then for each KV head the values [64][vdim16]. With q8_b32t2 the elements are bytes,
+ * followed by the 16-bit scales of blocks of 32. */
 #pragma once
 #include "ifl_device.cuh"
 
@@ -8,8 +8,7 @@
 
 IFL_DEVICE int32_t ifl_kv_page(const ifl_step *s, int seq, int slot) { return s->page[s->page_at[seq] + slot / IFL_PAGE_ROWS]; }
 
-/* Index in a page, in elements, of the first key element of a row (the next follow at a distance of 16), and of its first
- * value element (the next follow at once). */
+/* Index in a page, in elements, of the first key element of a row (stride 16) and of its first value element (stride 1). */
 IFL_DEVICE int64_t ifl_kv_key_at(int row, int head, int dim) {
   const int d16 = ifl_round16(dim);
   return (int64_t)head * IFL_PAGE_ROWS * d16 + (int64_t)(row / 16) * d16 * 16 + row % 16;
@@ -21,14 +20,14 @@ IFL_DEVICE int64_t ifl_kv_elements(int kv_heads, int dim, int vdim) {
   return (int64_t)IFL_PAGE_ROWS * kv_heads * (ifl_round16(dim) + ifl_round16(vdim));
 }
 IFL_DEVICE int ifl_kv_blocks(int n) { return (n + 31) / 32; }
-IFL_DEVICE int64_t ifl_kv_key_scale_at(int row, int head, int dim) { /* blocks follow at a distance of 16 */
+IFL_DEVICE int64_t ifl_kv_key_scale_at(int row, int head, int dim) { /* blocks have a stride of 16 */
   return (int64_t)head * IFL_PAGE_ROWS * ifl_kv_blocks(dim) + row / 16 * ifl_kv_blocks(dim) * 16 + row % 16;
 }
-IFL_DEVICE int64_t ifl_kv_value_scale_at(int row, int head, int kv_heads, int dim, int vdim) { /* at a distance of 64 */
+IFL_DEVICE int64_t ifl_kv_value_scale_at(int row, int head, int kv_heads, int dim, int vdim) { /* blocks have a stride of 64 */
   return (int64_t)IFL_PAGE_ROWS * (kv_heads * ifl_kv_blocks(dim) + head * ifl_kv_blocks(vdim)) + row;
 }
 
-/* The element types of a state: how one is stored and read. */
+/* The element types of a KV cache: conversion from and to float. */
 struct ifl_kv_f32 {
   typedef float element;
   static constexpr bool scaled = false;
@@ -53,7 +52,7 @@ struct ifl_kv_q8_b32t2 {
   static __device__ __forceinline__ float get(element x) { return (float)x; }
 };
 
-/* Writes n numbers of one head: a thread an element. */
+/* Writes n numbers of one head; one thread per element. */
 template <class K, class G>
 IFL_DEVICE void ifl_kv_write(const G &g, typename K::element *to, int step, uint16_t *scale, int scale_step, const float *x,
                              int n) {
@@ -61,11 +60,11 @@ IFL_DEVICE void ifl_kv_write(const G &g, typename K::element *to, int step, uint
     for (int i = g.lane; i < n; i += g.lanes)
       to[(int64_t)i * step] = K::put(x[i]);
   } else {
-    for (int b = g.lane; b < ifl_kv_blocks(n); b += g.lanes) { /* a thread a block of 32 */
+    for (int b = g.lane; b < ifl_kv_blocks(n); b += g.lanes) { /* one thread per block of 32 */
       const int have = ifl_min_int(32, n - 32 * b);
       float top = 0;
       for (int i = 0; i < have; i++)
-        top = fmaxf(top, fabsf(x[32 * b + i])); /* NaN falls out */
+        top = fmaxf(top, fabsf(x[32 * b + i])); /* ignores NaN */
       const __half h = __float2half_rn(fminf(top / 127.0f, 65504.0f));
       const float s = __half2float(h), inv = s > 0 ? 1.0f / s : 0.0f;
       *reinterpret_cast<__half *>(scale + (int64_t)b * scale_step) = h;
@@ -90,7 +89,7 @@ IFL_DEVICE void ifl_kv_put_(const G &g, uint8_t *page, int row, int head, int kv
                     scales + ifl_kv_value_scale_at(row, head, kv_heads, dim, vdim), 64, v, vdim);
 }
 
-/* Copies row `from` of a page to row `to` of another or the same one: a thread an element of each head in turn. */
+/* Copies row `from` of a page to row `to` of the same or another page, head by head; one thread per element. */
 template <class K>
 IFL_DEVICE void ifl_kv_move(uint8_t *to_page, int to, const uint8_t *from_page, int from, int kv_heads, int dim, int vdim) {
   typedef typename K::element element;

@@ -1,11 +1,11 @@
-/* The op route: which experts a row goes to, and with what weight. One thread of the group chooses (N is the number of
- * experts); the choices and their ties are those of ifl_moe.h of the CPU target. */
+/* The op route: the experts of a row and their weights. One thread of the group selects them; N is the number of experts.
+ * Selection and ties are as in ifl_moe.h of the CPU target. */
 #pragma once
 #include "ifl_device.cuh"
 
 enum ifl_route_score { IFL_ROUTE_SOFTMAX, IFL_ROUTE_SIGMOID, IFL_ROUTE_SOFTMAX_TOPK };
 
-/* Indices of the k ≤ n greatest of n numbers, the greatest first; of equal ones the lower index. NaN counts as −∞. */
+/* Indices of the k ≤ n largest of n numbers in descending order; ties go to the lower index. NaN counts as −∞. */
 template <int N> IFL_DEVICE void ifl_greatest(const float *x, int n, int k, int *out) {
   float best[N];
   int have = 0;
@@ -28,7 +28,7 @@ IFL_DEVICE void ifl_ranked_swap(ifl_ranked *a, ifl_ranked *b) {
   const ifl_ranked t = *a;
   *a = *b, *b = t;
 }
-/* Puts the median of three in front, then what is greater, and gives where the rest begins. */
+/* Partitions around the median of three: larger numbers first. Returns the start of the rest. */
 IFL_DEVICE int ifl_partition(ifl_ranked *p, int lo, int hi) {
   int a = lo + 1, b = lo + (hi - lo) / 2, first = lo + 1, last = hi;
   const int c = hi - 1;
@@ -45,7 +45,7 @@ IFL_DEVICE int ifl_partition(ifl_ranked *p, int lo, int hi) {
     ifl_ranked_swap(p + first++, p + last);
   }
 }
-/* The k greatest, in no order; of equal ones those that torch.topk takes on a CPU. */
+/* The k largest, unsorted; ties as in torch.topk on a CPU. */
 template <int N> IFL_DEVICE void ifl_torch_topk(const float *x, int n, int k, int *out) {
   ifl_ranked p[N];
   for (int i = 0; i < n; i++)
@@ -75,7 +75,7 @@ IFL_DEVICE void ifl_softmax_small(float *x, int n) {
     x[i] /= sum;
 }
 
-/* Leaves the choice of the best groups and sets that of the others to 0 (DeepSeek-V2, §2.1.2; top2: V3, §2.1.2). */
+/* Group-limited routing: sets the scores of experts outside the best groups to 0 (DeepSeek-V2, §2.1.2; top2: V3, §2.1.2). */
 template <int N> IFL_DEVICE void ifl_limit_groups(float *choice, int n, int groups, int top, int top2) {
   float worth[N];
   int best[N], pair[2];
@@ -128,7 +128,7 @@ IFL_DEVICE void ifl_route_one(float *out, const float *logits, const float *bias
     out[chosen[i]] = w[i] * scale;
 }
 
-/* Weights of two experts by SparseMixer (Phi-3.5-MoE). */
+/* The weights of two experts (SparseMixer, Phi-3.5-MoE). */
 template <int N> IFL_DEVICE void ifl_sparsemixer_one(float *out, const float *logits, float jitter, float scale) {
   int chosen[2] = {-1, -1};
   float weight[2];

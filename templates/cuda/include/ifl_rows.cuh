@@ -1,5 +1,5 @@
-/* Operations on one row by a group of threads (g: an ifl_block or an ifl_warp). Each ends with the group in step, so that
- * what follows sees its results. What each computes is said in ifl_rows.h of the CPU target. */
+/* Operations on one row by a group of threads (g: an ifl_block or an ifl_warp). Each ends with a barrier of the group, so
+ * that its results are visible. ifl_rows.h of the CPU target documents what they compute. */
 #pragma once
 #include "ifl_device.cuh"
 
@@ -58,8 +58,8 @@ template <class G> IFL_DEVICE void ifl_row_softmax_(const G &g, float *y, const 
   g.sync();
 }
 
-/* Angles are rounded to float and their functions taken in double, as on the CPU: a position of 10⁵ leaves float's own
- * cosine no digits. A row has few of them. */
+/* Angles are rounded to float, and sine and cosine are computed in double, as on the CPU: at position 10⁵ a float cosine
+ * is too inaccurate. A row needs few of them. */
 template <class G> IFL_DEVICE void ifl_rope_table_(const G &g, float *cs, int pos, int dim, const float *freqs, float scale) {
   const int half = dim / 2;
   for (int i = g.lane; i < half; i += g.lanes) {
@@ -127,7 +127,7 @@ IFL_DEVICE void ifl_row_sinusoid_(const G &g, float *out, int pos, const double 
   g.sync();
 }
 
-/* The generated code calls these as the CPU's does; g is the group in scope. */
+/* The names that generated code calls, as on the CPU; g is the group in scope. */
 #define ifl_row_copy(...) ifl_row_copy_(g, __VA_ARGS__)
 #define ifl_row_rmsnorm(...) ifl_row_rmsnorm_(g, __VA_ARGS__)
 #define ifl_row_layernorm(...) ifl_row_layernorm_(g, __VA_ARGS__)

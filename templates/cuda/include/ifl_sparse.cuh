@@ -1,16 +1,17 @@
-/* Sparse outliers of a matrix (see ifl_sparse.h of the CPU target): behind the panels stand, at
- * multiples of 64 bytes, the first entry of each panel and the number of all, u32 each, and the entries, in the order of
- * panels. They multiply the activations as they were packed. */
+/* Sparse outliers of a matrix (see ifl_sparse.h of the CPU target). After the panels, at multiples of 64 bytes, follow the
+ * index of the first entry of each panel and the total number, u32 each, and then the entries, sorted by panel. They
+ * multiply the packed activations. */
 #pragma once
 #include "ifl_gemv.cuh"
 
 struct ifl_sparse_outlier {
-  uint16_t row, col; /* row of the panel */
+  uint16_t row, col; /* row in the panel */
   float value;
 };
 
-/* Adds the sparse outliers of `panels` panels from p0 on, of `all`, to y as a matmul wrote it; A is how rows are packed. A warp takes
- * a panel and a row; its threads share the entries out and add up in the order of threads. Ends with the block in step. */
+/* Adds the sparse outliers of `panels` panels from p0 on, of `all`, to a matmul's output y; A is the packing of the rows. A warp
+ * computes a panel and a row: its threads divide the entries, and sums are added in the order of threads. Ends with a block
+ * barrier. */
 template <class A> IFL_DEVICE void ifl_add_sparse(const uint8_t *outliers, int all, int p0, int panels, const ifl_rows_in &x, int k, float *y, int ldy) {
   const uint32_t *starts = reinterpret_cast<const uint32_t *>(outliers);
   const ifl_sparse_outlier *entries = reinterpret_cast<const ifl_sparse_outlier *>(outliers + ifl_round64(4 * ((int64_t)all + 1)));

@@ -1,11 +1,11 @@
-/* What attention on tensor cores (ifl_tiles.cuh) reads: a block's tile of query rows, and stages of state rows in shared
- * memory, which cp.async brings and, if they are int8, become 16-bit floats there. */
+/* The inputs of attention on tensor cores (ifl_tiles.cuh): a block's tile of query rows, and stages of KV cache rows that
+ * cp.async loads into shared memory. int8 rows are converted to 16-bit floats there. */
 #pragma once
 #include "ifl_attention.cuh"
 #include "ifl_flat.cuh"
 
-/* What the numbers of a state type are in shared memory, and what weights relative to a constant may be there: the largest
- * exponent, and the least sum of a row's. Of a weight in f16 what is below 2⁻²⁵ is lost. (codegen/cuda_tiles.go knows both.) */
+/* The 16-bit type of a KV cache type in shared memory, and its limits for the unified maximum: the largest exponent, and the
+ * least sum of a row's probabilities. f16 loses probabilities below 2⁻²⁵. (codegen/cuda/tiles.go uses the same limits.) */
 template <class K> struct ifl_tile_type {
   typedef ifl_flat_f16 type;
   static constexpr float MOST = 15, LEAST = 0.0625f;
@@ -15,12 +15,12 @@ template <> struct ifl_tile_type<ifl_kv_bf16> {
   static constexpr float MOST = 60, LEAST = 1e-18f;
 };
 
-/* Sizes and places in shared memory, in bytes; codegen/cuda_tiles.go adds up the same. D and V are the widths of key and
+/* Sizes and offsets in shared memory, in bytes; codegen/cuda/tiles.go computes the same. D and V are the widths of key and
  * value heads in a page. */
 template <class K, int D, int V, int QT, int KEYS> struct ifl_tile_shape {
   static constexpr int ROW_WARPS = QT / 16, KEY_WARPS = 4 / ROW_WARPS < KEYS / 16 ? 4 / ROW_WARPS : KEYS / 16;
   static constexpr int THREADS = 32 * ROW_WARPS * KEY_WARPS, WARP_KEYS = KEYS / KEY_WARPS;
-  static constexpr int QROW = 2 * D + 16, VROW = 2 * V + 16; /* 16 more, so that rows begin in different banks */
+  static constexpr int QROW = 2 * D + 16, VROW = 2 * V + 16; /* 16 bytes of padding, so that rows start in different banks */
   static constexpr int KB = (D + 31) / 32, VB = (V + 31) / 32; /* blocks of int8 rows */
   static constexpr int TILE = KEYS * (2 * D + VROW), RAW = KEYS * (D + V + 2 * (KB + VB));
   static constexpr int STAGE = K::scaled ? RAW : TILE;
@@ -28,7 +28,7 @@ template <class K, int D, int V, int QT, int KEYS> struct ifl_tile_shape {
                        STAGES = FLAG + 16, UNPACKED = STAGES + 2 * STAGE;
 };
 
-/* One block's tile. D and V are the widths of heads in a page. */
+/* The tile of a block. D and V are the widths of heads in a page. */
 template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS> struct ifl_tile_rows {
   static constexpr int D = (DIM + 15) / 16 * 16, V = (VDIM + 15) / 16 * 16, GROUP = HEADS / KV_HEADS, PLAIN = -2;
   typedef ifl_tile_shape<K, D, V, QT, KEYS> S;
@@ -36,16 +36,16 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
 
   const ifl_attention &a;
   uint8_t *sm;
-  int kv, seq, row, n, first; /* the tile: rows row … row+n−1 of a sequence whose tokens begin at `first` */
-  int rows, past, from, to;   /* state rows of the sequence, those before this step, those that any query row sees */
+  int kv, seq, row, n, first; /* the tile: rows row … row+n−1 of a sequence; `first` is its first token */
+  int rows, past, from, to;   /* KV cache rows: of the sequence, before this step, and the range that any query row sees */
   bool tree;
 
   __device__ __forceinline__ ifl_tile_rows(const ifl_attention &a_, uint8_t *sm_) : a(a_), sm(sm_), kv(blockIdx.x) {}
   __device__ __forceinline__ int lane() const { return threadIdx.x & 31; }
   __device__ __forceinline__ int row_warp() const { return (threadIdx.x >> 5) % S::ROW_WARPS; }
   __device__ __forceinline__ int *info() const { return reinterpret_cast<int *>(sm + S::INFO); } /* own, lo, end [QT] */
-  /* Of this thread's query row h of two. What a row sees is read where it is asked for: in registers it would take ten that
-   * products need. */
+  /* This thread's query row h of two. The limits of its visible rows are read from shared memory on demand: they would
+   * occupy ten registers that the products need. */
   __device__ __forceinline__ int local(int h) const { return 16 * row_warp() + (lane() >> 2) + 8 * h; }
   __device__ __forceinline__ int own(int h) const { return info()[local(h)]; }
   __device__ __forceinline__ int lo(int h) const { return info()[QT + local(h)]; }
@@ -56,7 +56,8 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
     return reinterpret_cast<int *>(sm + S::NODE) + (chunk & 1) * 2 * KEYS;
   }
 
-  /* Finds the block's tile; there are at most as many as rows fill, and one less than there are sequences. */
+  /* Finds the block's tile. The grid is sized for ⌈rows/QT⌉ + sequences − 1 tiles, the most that are possible. Returns
+   * false if there is no tile for the block. */
   __device__ __forceinline__ bool find() {
     const ifl_step *s = a.step;
     int tile = blockIdx.y;
@@ -72,7 +73,7 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
     return false;
   }
 
-  /* Reads the query rows, times the factor of scores, and what each sees. Rows behind the last are copies of it. */
+  /* Loads the query rows, times the factor of scores, and the range that each sees. Rows beyond the last repeat it. */
   __device__ __forceinline__ void open() {
     tree = ifl_attn_tree(a.step, seq);
     rows = ifl_attn_seq_rows(a.step, seq), past = a.step->past[seq];
@@ -92,13 +93,13 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
       *reinterpret_cast<uint32_t *>(sm + S::Q + (QT + r) * S::QROW + 2 * c) = rest;
     }
     __syncthreads();
-    from = info()[QT], to = tree ? rows : info()[3 * QT - 1]; /* in order, but in a tree */
+    from = info()[QT], to = tree ? rows : info()[3 * QT - 1]; /* ascending, except in a tree */
     for (int r = 1; tree && r < n; r++)
       from = ifl_min_int(from, info()[QT + r]);
   }
 
-  /* Brings KEYS state rows into a stage. Nobody wrote what lies behind the last row and behind the last channel: values of
-   * such rows and keys of such channels become 0, all else of it is left out later. */
+  /* Loads KEYS KV cache rows into a stage. Memory beyond the last row and the last channel is uninitialized: values of such
+   * rows and keys of such channels are set to 0; everything else is masked later. */
   __device__ __forceinline__ void fetch(int chunk) {
     const int at = chunk * KEYS;
     const uint8_t *page = a.state + ifl_kv_page(a.step, seq, at) * a.page_bytes;
@@ -131,10 +132,10 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
     for (int i = threadIdx.x; i < count; i += S::THREADS)
       ifl_cp_async16(to + 16 * i, from + 16 * i);
   }
-  /* Where piece i of eight keys of a channel lies: eight channels on, and none of them shares banks. */
+  /* The offset of piece i, eight keys of a channel; eight consecutive channels use different banks. */
   static __device__ __forceinline__ int swizzled(int i) { return i ^ (i >> 3 & 1); }
 
-  /* Turns a stage of int8 rows into one of 16-bit floats. */
+  /* Converts a stage of int8 rows to 16-bit floats. */
   __device__ __forceinline__ void unpack(int chunk) {
     const uint8_t *keys = sm + S::STAGES + (chunk & 1) * S::STAGE, *values = keys + KEYS * D, *scales = values + KEYS * V;
     const uint16_t *ks = reinterpret_cast<const uint16_t *>(scales), *vs = ks + KEYS * S::KB;
@@ -164,7 +165,7 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
     return make_uint4(x[0], x[1], x[2], x[3]);
   }
 
-  /* Which of the tree's tokens wrote each row of a chunk, and at which position; PLAIN for rows of before. */
+  /* The tree token that wrote each row of a chunk, and its position; PLAIN for rows from before this step. */
   __device__ __forceinline__ void nodes(int chunk) {
     const ifl_step *s = a.step;
     for (int r = threadIdx.x; r < KEYS; r += S::THREADS) {
@@ -177,7 +178,7 @@ template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS>
     }
   }
 
-  /* Whether the thread's row h sees row r of a chunk; pos becomes the row's position. */
+  /* Reports whether the thread's row h sees row r of a chunk, and sets pos to the row's position. */
   __device__ __forceinline__ bool sees(int chunk, int r, int h, int &pos) const {
     if (!tree || node(chunk)[r] == PLAIN)
       return pos >= lo(h) && pos < end(h);

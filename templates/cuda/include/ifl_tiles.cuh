@@ -1,18 +1,18 @@
-/* Attention on tensor cores. A block of threads takes a tile of up to QT query rows of one KV head and one sequence (row i
- * of a sequence is query head i % GROUP of its token i / GROUP, so that heads which share keys fill the M operand of
- * mma.sync together) over some of the context, KEYS state rows at a time. Keys and values come through two stages of
- * cp.async; int8 ones become 16-bit floats in shared memory. Queries and weights go as sums of two 16-bit numbers, as
- * activations do in ifl_flat.cuh. Warps share the rows out, and where there are few rows the keys of a stage; parts of
- * warps, and then parts of blocks, are merged in order.
+/* Attention on tensor cores. A thread block computes a tile of up to QT query rows of one KV head and one sequence over a
+ * split of the context, KEYS rows at a time. Row i of a sequence is query head i % GROUP of its token i / GROUP, so that
+ * heads that share keys fill the M operand of mma.sync together. Keys and values are loaded through two cp.async stages;
+ * int8 elements are converted to 16-bit floats in shared memory. Queries and probabilities are split into sums of two 16-bit
+ * floats, like activations in ifl_flat.cuh. Warps divide the rows and, if there are few rows, the keys of a stage. The parts
+ * of warps and then of blocks are merged in order.
  *
- * Softmax is the usual one with a running maximum, or, where a model's scores lie close enough together, FlashDecoding++'s
- * (§3): weights are taken relative to one constant, so that no stage waits for the maximum of the ones before and nothing is
- * scaled again. What its numbers cannot hold is computed once more in the usual way: a block's part with a score too far
- * above the constant, and all parts of a tile, by the last of its blocks, when the weights of a row come to too little. */
+ * Softmax uses a running maximum or, if a model's scores have a narrow range, the unified maximum of FlashDecoding++ (§3):
+ * exponents are relative to a constant, so that no stage waits for an earlier maximum and no sum is rescaled. Two cases fall
+ * back to the running maximum: a block's part with a score too far above the constant, and a whole tile, computed by its
+ * last block, if the sum of a row's probabilities is too small. */
 #pragma once
 #include "ifl_tile_rows.cuh"
 
-/* One block. UNIFIED: weights are relative to the constant phi, times log₂e, at first. */
+/* The work of one block. UNIFIED: start with exponents relative to the constant phi, which is times log₂e. */
 template <class K, int HEADS, int KV_HEADS, int DIM, int VDIM, int QT, int KEYS, bool UNIFIED>
 struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
   typedef ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> rows_of;
@@ -23,7 +23,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
   using rows_of::tree, rows_of::lane, rows_of::local, rows_of::row_warp, rows_of::info, rows_of::swizzled;
   static constexpr int D = rows_of::D, V = rows_of::V, GROUP = rows_of::GROUP, NT = S::WARP_KEYS / 8;
 
-  float phi, top[2], sum[2], o[V / 8][4]; /* of this thread's two query rows */
+  float phi, top[2], sum[2], o[V / 8][4]; /* for this thread's two query rows */
   bool over;                              /* a score was too far above phi */
 
   __device__ __forceinline__ ifl_tile(const ifl_attention &a_, uint8_t *sm_, float phi_) : rows_of(a_, sm_), phi(phi_) {}
@@ -33,9 +33,9 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
   __device__ __forceinline__ int *flag() const { return reinterpret_cast<int *>(sm + S::FLAG); }
   __device__ __forceinline__ float *parts() const { return reinterpret_cast<float *>(sm + S::STAGES); }
 
-  /* The scores of a chunk, times log₂e, of the thread's two rows: −∞ where a row does not see. */
+  /* The scores of a chunk, times log₂e, for the thread's two rows; −∞ for masked rows. */
   __device__ __forceinline__ void scores(int chunk, const uint8_t *keys, float (&s)[NT][4]) {
-    const int l = lane(); /* all that the thread reads of the keys lies at constants from here: */
+    const int l = lane(); /* the thread reads keys at constant offsets from here: */
     const uint8_t *at = keys + S::WARP_KEYS * key_warp() * 2 * D + 16 * swizzled((l & 15) * 2 + (l >> 4));
 #pragma unroll
     for (int ks = 0; ks < D / 16; ks++) {
@@ -73,7 +73,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
         }
   }
 
-  /* Turns scores into weights relative to the rows' largest so far, by which the sums so far shrink. */
+  /* Replaces scores with probabilities relative to the running maximum, and rescales earlier sums. */
   __device__ __forceinline__ void weigh(float (&s)[NT][4]) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -97,7 +97,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
     }
   }
 
-  /* The same relative to phi. */
+  /* Replaces scores with probabilities relative to phi. */
   __device__ __forceinline__ void weigh_unified(float (&s)[NT][4]) {
 #pragma unroll
     for (int j = 0; j < NT; j++)
@@ -108,7 +108,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
       }
   }
 
-  /* Adds the weighted values of a chunk. The layout of sums of one product is that of the M operand of the next. */
+  /* Adds the weighted values of a chunk. The accumulator layout of the first mma is the M operand layout of the second. */
   __device__ __forceinline__ void values(const uint8_t *v, const float (&s)[NT][4]) {
     const int l = lane();
 #pragma unroll
@@ -131,7 +131,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
     }
   }
 
-  /* The chunks c0 … c1−1: leaves a part of each of the warps that share keys out in shared memory. */
+  /* Computes chunks c0 … c1−1, and stores the part of each warp in shared memory if warps divide the keys. */
   __device__ __forceinline__ void pass(int c0, int c1, bool unified) {
     over = false;
 #pragma unroll
@@ -149,7 +149,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
       if (tree)
         this->nodes(chunk);
       ifl_cp_async_wait<0>();
-      __syncthreads(); /* every thread's part of the chunk is there, and all are done with the chunk before */
+      __syncthreads(); /* the chunk is complete, and all threads have finished the previous one */
       if (chunk + 1 < c1)
         this->fetch(chunk + 1);
       ifl_cp_async_commit();
@@ -197,8 +197,8 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
     }
   }
 
-  /* The largest score and the sum of each row over some parts, to shared memory; other blocks' parts are read past the
-   * first cache. */
+  /* Stores the maximum score and the sum of each row over some parts to shared memory; parts of other blocks are read
+   * past L1. */
   template <bool FAR> static __device__ __forceinline__ float read(const float *p) { return FAR ? __ldcg(p) : *p; }
   template <bool FAR> __device__ __forceinline__ void merge(const float *p, int count) {
     for (int r = threadIdx.x; r < n; r += S::THREADS) {
@@ -219,8 +219,8 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
     return x;
   }
 
-  /* Leaves the block's part for the block that finishes last, and says whether this one does. */
-  __device__ __forceinline__ float *shared_parts() const { /* of all blocks with this tile */
+  /* Stores the block's part, and reports whether this block is the last one of its tile. */
+  __device__ __forceinline__ float *shared_parts() const { /* for all blocks of this tile */
     const int64_t at = (int64_t)kv * a.step->tokens * GROUP + first * GROUP + row;
     return reinterpret_cast<float *>(a.scratch) + at * gridDim.z * (2 + V);
   }
@@ -241,7 +241,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
     }
   }
 
-  /* Whether any thread says so. */
+  /* Reports whether the condition holds in any thread. */
   __device__ __forceinline__ bool any(bool say) const {
     if (threadIdx.x == 0)
       flag()[1] = 0;
@@ -253,7 +253,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
     __syncthreads();
     return said;
   }
-  /* Whether weights relative to phi were too small for one of the rows that this thread looks at. */
+  /* Reports whether the sum relative to phi is too small for one of this thread's rows. */
   __device__ __forceinline__ bool low() const {
     bool is = false;
     for (int r = threadIdx.x; r < n; r += S::THREADS)
@@ -283,7 +283,7 @@ struct ifl_tile : ifl_tile_rows<K, HEADS, KV_HEADS, DIM, VDIM, QT, KEYS> {
       if (!UNIFIED || !any(low()))
         break;
       if (c0 == lo_ && c1 == lo_ + count && !unified)
-        break; /* a row that sees nothing */
+        break; /* the row sees nothing */
       unified = split = false;
       c0 = lo_, c1 = lo_ + count;
     }
