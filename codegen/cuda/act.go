@@ -6,15 +6,15 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// An act is how rows of activations are packed for a product.
+// An act is a packing of activation rows for a matmul.
 type act struct {
-	name     string            // of the kind in ifl_act.cuh
-	block    int               // columns of a block; 0: numbers
-	outliers int               // taken out of a row first
-	bytes    func(k int) int64 // of a row of k
+	name     string            // type in ifl_act.cuh
+	block    int               // columns per block; 0: not quantized
+	outliers int               // outliers per row
+	bytes    func(k int) int64 // bytes of a row of k columns
 }
 
-// actOf is how activations of a type are packed that lack so many outliers.
+// actOf returns the packing of activations of a type with a number of outliers.
 func actOf(dt tensor.DType, outliers int) act {
 	switch dt {
 	case tensor.A8B32, tensor.A8B64:
@@ -31,7 +31,7 @@ func actOf(dt tensor.DType, outliers int) act {
 	return a
 }
 
-// panel is how gemv reads weights of a type against NT rows.
+// panel returns the C++ type with which gemv reads weights of a type for NT rows.
 func (a act) panel(dt tensor.DType, nt string) string {
 	switch {
 	case !dt.IsBlock():
@@ -42,7 +42,8 @@ func (a act) panel(dt tensor.DType, nt string) string {
 	return fmt.Sprintf("ifl_panel_block<ifl_format_%s, %s, %d>", dt, nt, a.outliers)
 }
 
-// flat is how flat_gemm reads weights of a type; "": it does not.
+// flat returns the C++ type with which flat_gemm reads weights of a type; "" if it
+// does not support the type.
 func (a act) flat(dt tensor.DType) string {
 	switch {
 	case !dt.IsBlock():
@@ -53,7 +54,7 @@ func (a act) flat(dt tensor.DType) string {
 	return fmt.Sprintf("ifl_flat_block<ifl_format_%s, %d>", dt, a.outliers)
 }
 
-// unpackType is how a product of many rows unpacks weights of a type.
+// unpackType returns the C++ type that unpacks weights for a matmul of many rows.
 func unpackType(dt tensor.DType) string {
 	if dt.IsBlock() {
 		return fmt.Sprintf("ifl_unpack_block<ifl_format_%s>", dt)

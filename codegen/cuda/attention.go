@@ -9,10 +9,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// attention emits attention over the paged state.
+// attention emits attention over the paged KV cache.
 func (e *emitter) attention(s *schedule, r *layout.Region, a *layout.Attention) error {
 	if len(e.cat.For("attention", a.State.Elem)) == 0 {
-		return fmt.Errorf("region %s: the cuda target has no attention over a state of type %s", r.Name, a.State.Elem)
+		return fmt.Errorf("region %s: the cuda target does not support a KV cache of type %s", r.Name, a.State.Elem)
 	}
 	u := e.unit(r.Function())
 	body, err := written(1, func(w *ctext.Writer) error { return u.attentionBody(w, r, a) })
@@ -33,7 +33,7 @@ func (e *emitter) attention(s *schedule, r *layout.Region, a *layout.Attention) 
 	return u.end(r.Doc)
 }
 
-// floatAttention emits the kernel that computes in floats: a block a token.
+// floatAttention emits the f32 kernel: one thread block per token.
 func (u *unit) floatAttention(s *schedule, role string, a *layout.Attention, holes map[string]any) error {
 	u.include("ifl_attention.cuh")
 	group, dim, vdim := a.Heads/a.KVHeads, a.State.Dim, a.State.VDim
@@ -48,21 +48,21 @@ func (u *unit) floatAttention(s *schedule, role string, a *layout.Attention, hol
 	return nil
 }
 
-// attends notes what an attention's scratch takes.
+// attends records the scratch memory of an attention.
 func (e *emitter) attends(size manifest.CUDAAttention) {
 	if !slices.Contains(e.out.Plan.Attention, size) {
 		e.out.Plan.Attention = append(e.out.Plan.Attention, size)
 	}
 }
 
-// splitsOf is into how many parts the context is cut where there are so many
-// blocks for each part.
+// splitsOf returns the number of splits of the context, given the number of thread
+// blocks per split.
 func splitsOf(n int, blocks manifest.CUDADim) manifest.CUDADim {
 	blocks.N, blocks.Splits = n, true
 	return blocks
 }
 
-// attentionBody declares a, what the attention's functions take.
+// attentionBody declares a, the argument of the attention's functions.
 func (u *unit) attentionBody(w *ctext.Writer, r *layout.Region, a *layout.Attention) error {
 	f, err := u.names.Attention(w, r, a)
 	if err != nil {
@@ -80,7 +80,7 @@ func (u *unit) attentionBody(w *ctext.Writer, r *layout.Region, a *layout.Attent
 	return nil
 }
 
-// moves emits the kernels that copy a state row, one a state.
+// moves emits the kernels that copy a KV cache row, one kernel per state.
 func (e *emitter) moves() error {
 	if len(e.layout.States) == 0 {
 		return nil
@@ -88,7 +88,7 @@ func (e *emitter) moves() error {
 	u, s := e.unit("move"), &schedule{}
 	for _, st := range e.layout.States {
 		if !e.cat.Kernel("move").Takes(st.Elem) {
-			return fmt.Errorf("state %s: the cuda target keeps no state of type %s", st.Name, st.Elem)
+			return fmt.Errorf("state %s: the cuda target does not support a KV cache of type %s", st.Name, st.Elem)
 		}
 		k, err := u.kernel("move", u.name+"_"+layout.CName(st.Name), 128, 0, map[string]any{
 			"Doc": "state " + st.Name, "At": st.At, "Page": st.Page, "Type": st.Elem, "KVHeads": st.KVHeads, "Dim": st.Dim, "VDim": st.VDim})

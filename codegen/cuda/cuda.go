@@ -1,10 +1,10 @@
 // Package cuda emits the kernels of a model as CUDA C, and the order in which
 // the host launches them.
 //
-// Each region of the layout becomes one translation unit with one or more
-// kernels. Templates of package templates give their frames; what is in front
-// of a product and behind it is a device function of the unit, which all its
-// kernels call. Weights and states lie where they do for processors.
+// Each region of the layout becomes one translation unit with one or more kernels,
+// rendered from the templates of package templates. The prologue and the epilogue of
+// a matmul are device functions of the unit, which all its kernels call. Weights and
+// states have the same layout as on the CPU target.
 package cuda
 
 import (
@@ -22,7 +22,7 @@ import (
 type Unit struct {
 	Name     string // "r3_wqkv"
 	Source   string
-	Promises map[string]map[string]int // kernel → what its machine code must show
+	Promises map[string]map[string]int // kernel → requirements on its machine code, see templates.CUDAKernel
 }
 
 // A Model is the code of a module for GPUs.
@@ -34,20 +34,20 @@ type Model struct {
 
 const (
 	maxBuffers = 240      // IFL_SLOTS
-	maxShared  = 96 << 10 // bytes of shared memory that every supported GPU gives a block
+	maxShared  = 96 << 10 // bytes of shared memory per block on every supported GPU
 	rowThreads = 256
 )
 
-// Emit writes the kernels of a module and their launches. context is the most
-// rows a sequence may have. With scores attention may take weights relative to
-// one constant.
+// Emit returns the kernels of a module and their launches. context is the maximum
+// number of rows of a sequence. If scores is not nil, attention may use the unified
+// maximum of FlashDecoding++ §3.
 func Emit(m *ir.Module, cat *templates.CUDACatalog, context int, scores *ScoreRange) (*Model, error) {
 	l, err := layout.New(m, context)
 	if err != nil {
 		return nil, fmt.Errorf("%w (cuda target)", err)
 	}
 	if len(l.Buffers) > maxBuffers {
-		return nil, fmt.Errorf("%s: %d buffers of values; the cuda target has room for %d", m.Name, len(l.Buffers), maxBuffers)
+		return nil, fmt.Errorf("%s: %d buffers of values; the cuda target supports at most %d", m.Name, len(l.Buffers), maxBuffers)
 	}
 	e := &emitter{layout: l, cat: cat, scores: scores}
 	e.describe()
@@ -62,16 +62,16 @@ func Emit(m *ir.Module, cat *templates.CUDACatalog, context int, scores *ScoreRa
 	return &e.out, nil
 }
 
-// An emitter carries the state of one emission.
+// An emitter holds the state of one call of Emit.
 type emitter struct {
 	layout *layout.Layout
 	cat    *templates.CUDACatalog
 	scores *ScoreRange
 	out    Model
-	gemm   int // 1 + the kernel of 16-bit products; 0: there is none yet
+	gemm   int // 1 + index of the 16-bit matmul kernel; 0: not emitted yet
 }
 
-// describe fills in what the plan takes from the layout.
+// describe sets the fields of the plan that depend on the layout.
 func (e *emitter) describe() {
 	p := &e.out.Plan
 	p.HostBytes = e.hostBytes()
@@ -86,9 +86,8 @@ func (e *emitter) describe() {
 	}
 }
 
-// hostBytes is the size of the tables that stand first in the weights and that
-// nothing but embed reads: the runtime may leave them in the host's memory, and
-// only the rows travel.
+// hostBytes returns the size of the tables at the start of the weights that only embed
+// reads. The runtime may leave them in host memory, and transfers only the rows.
 func (e *emitter) hostBytes() (n int64) {
 	for _, w := range e.layout.Packed {
 		if !e.layout.Weights[e.layout.Module.Weight(w.Name)].Table {
@@ -156,10 +155,10 @@ func (s *schedule) launch(kernel int, grid ...manifest.CUDADim) *manifest.CUDALa
 	return &s.launches[len(s.launches)-1]
 }
 
-// forOneRow is the number of launches where there is one row.
+// forOneRow returns the number of launches of a step with one row.
 func (s *schedule) forOneRow() (n int) {
 	for _, l := range s.launches {
-		if l.From <= 1 && (l.Choice == nil || slices.Contains(l.Choice.Impls, 0)) { // the first is for one row
+		if l.From <= 1 && (l.Choice == nil || slices.Contains(l.Choice.Impls, 0)) { // implementation 0 is for one row
 			n++
 		}
 	}
@@ -172,12 +171,12 @@ func blocksPer(role string, per int) manifest.CUDADim {
 	return manifest.CUDADim{N: 1, Rows: role, Per: per}
 }
 
-// rowCount is the C expression of the number of rows of a role.
+// rowCount returns the C expression of the number of rows of a role.
 func rowCount(role string) string {
 	return map[string]string{"tokens": "s->tokens", "out_rows": "s->out_rows", "sequences": "s->seqs"}[role]
 }
 
-// written is the text that f writes.
+// written returns the text that f writes.
 func written(depth int, f func(w *ctext.Writer) error) (string, error) {
 	w := ctext.NewWriter(depth)
 	err := f(w)

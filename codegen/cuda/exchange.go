@@ -5,8 +5,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// exchange lists an exchange with other ranks, which the host makes, and emits
-// the row ops behind it.
+// exchange adds an exchange with other ranks, which the host performs, to the schedule
+// and emits the row ops after it.
 func (e *emitter) exchange(s *schedule, r *layout.Region, x *layout.Exchange) error {
 	talk := manifest.CUDAComm{Op: x.Op, Peer: x.Peer, Cols: x.Place.Pitch, Slot: x.Place.Buffer.Number}
 	if x.TPSize > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// An expert is one matrix of a mixture in the template's holes.
+// An expert describes one matrix of the experts for the template.
 type expert struct{ W, Stride, Bias string }
 
 // experts emits a mixture of experts: see ifl_experts.cuh.
@@ -39,7 +39,7 @@ func (e *emitter) experts(s *schedule, r *layout.Region, x *layout.Experts) erro
 		holes[m.name], holes[m.name+"Panel"] = w, panel
 	}
 	e.out.Plan.Experts = append(e.out.Plan.Experts, manifest.CUDAExperts{Experts: x.Count, TopK: x.TopK, In: in.bytes(cols), Hidden: hidden.bytes(x.Hidden)})
-	if err := u.render("experts", u.name, holes); err != nil { // the template has four kernels
+	if err := u.render("experts", u.name, holes); err != nil { // the template defines several kernels
 		return err
 	}
 	u.proms[u.name+"_hidden"] = e.cat.Kernel("experts").Promises
@@ -51,7 +51,7 @@ func (e *emitter) experts(s *schedule, r *layout.Region, x *layout.Experts) erro
 	return u.end(r.Doc)
 }
 
-// expert gives one matrix of a mixture, and how it is read; nil: there is none.
+// expert returns the description of one matrix of the experts; nil if there is none.
 func (u *unit) expert(r *layout.Region, m *layout.Expert, rows act, nt string) (e expert, panel string, err error) {
 	e.Bias = "NULL"
 	if m == nil {

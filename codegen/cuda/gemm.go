@@ -8,22 +8,22 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// An impl is an implementation of a product that the number of rows may choose.
+// An impl is an implementation of a matmul that may be selected by the number of rows.
 type impl struct {
 	name, template string
-	nt             int  // rows of a block of threads
-	from           int  // used from so many rows on where nothing else is known; −1: not
-	packPrivate    bool // blocks with one row pack it themselves
+	nt             int  // rows per thread block
+	from           int  // minimum number of rows without a profile; −1: not used
+	packPrivate    bool // blocks with one row pack the row themselves
 }
 
-// A product of 16-bit matrices, by the kernel that comes along or by cuBLASLt.
+// A matmul of 16-bit matrices, by the gemm kernel or by cuBLASLt.
 const (
 	implGemm   = "gemm"
 	implCublas = "cublaslt"
 )
 
-// choices lists the product's implementations: those whose blocks fit, where
-// what stands behind the product needs wide groups of columns.
+// choices returns the matmul's implementations, without those that have too little
+// shared memory for the column groups of the epilogue.
 func (m *matmul) choices() ([]impl, error) {
 	list := []impl{{name: "gemv", template: "gemv", nt: 1, from: 1, packPrivate: m.packPrivate}, {name: "gemv4", template: "gemv", nt: 4, from: 2}}
 	if m.u.e.cat.Kernel("flat_gemm").Takes(m.Weight.DType) && m.act.flat(m.Weight.DType) != "" {
@@ -43,7 +43,7 @@ func (m *matmul) choices() ([]impl, error) {
 	return list, nil
 }
 
-// dispatched lists the matmul among those whose kernel the number of rows chooses.
+// dispatched adds the matmul to the calls with kernels selected by the number of rows.
 func (m *matmul) dispatched() int {
 	p := &m.u.e.out.Plan
 	s := manifest.Matmul{Name: m.Call.Name, N: m.Weight.N, K: m.Weight.K, DType: m.Weight.DType.String()}
@@ -54,8 +54,7 @@ func (m *matmul) dispatched() int {
 	return len(p.Matmuls) - 1
 }
 
-// when makes a launch one of those implementations of the product that are as
-// wanted.
+// when restricts a launch to the matmul's implementations that satisfy a condition.
 func (m *matmul) when(l *manifest.CUDALaunch, wanted func(c impl) bool) {
 	l.Choice = &manifest.CUDAChoice{Matmul: m.at}
 	for i, c := range m.impls {
@@ -66,8 +65,8 @@ func (m *matmul) when(l *manifest.CUDALaunch, wanted func(c impl) bool) {
 	l.Rows, l.Times = m.region.Role, m.times()
 }
 
-// gemm writes the product of many rows: the packed rows and the weights as
-// 16-bit numbers, the product of both, and the ops behind it.
+// gemm emits the matmul of many rows: conversion of packed rows and weights to 16-bit
+// floats, their product, and the epilogue.
 func (m *matmul) gemm() error {
 	u := m.u
 	u.include("ifl_gemm.cuh")
@@ -99,8 +98,8 @@ func (m *matmul) gemm() error {
 	return nil
 }
 
-// gemmKernel is the kernel that multiplies 16-bit matrices, which all products
-// of the model share, in a unit of its own with the one that measures memory.
+// gemmKernel returns the matmul kernel for 16-bit matrices, which all matmuls of the
+// model share. Its unit also contains the kernel that measures memory bandwidth.
 func (e *emitter) gemmKernel() (int, error) {
 	if e.gemm > 0 {
 		return e.gemm - 1, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/codegen/layout"
 )
 
-// rows emits row ops: a block of threads a row.
+// rows emits row ops; one thread block per row.
 func (e *emitter) rows(s *schedule, r *layout.Region, work *layout.Rows) error {
 	last := work.Ops[len(work.Ops)-1].Def.Name
 	u := e.unit((&layout.Region{Number: r.Number, Name: last}).Function())
@@ -26,7 +26,7 @@ func (e *emitter) rows(s *schedule, r *layout.Region, work *layout.Rows) error {
 	return e.rowKernel(s, u, r.Role, "row by row: "+strings.Join(names, ", "), body, text)
 }
 
-// copy emits a copy of a value's rows to another place.
+// copy emits a copy of a value's rows.
 func (e *emitter) copy(s *schedule, r *layout.Region, work *layout.Copy) error {
 	u := e.unit(r.Function())
 	body, err := written(1, func(w *ctext.Writer) error {
@@ -39,7 +39,7 @@ func (e *emitter) copy(s *schedule, r *layout.Region, work *layout.Copy) error {
 	return e.rowKernel(s, u, r.Role, "copies "+work.Value.String(), body, &ctext.Rows{})
 }
 
-// rowKernel ends a unit with a kernel of a block a row, and launches it.
+// rowKernel completes a unit with a kernel of one thread block per row, and launches it.
 func (e *emitter) rowKernel(s *schedule, u *unit, role, doc, body string, text *ctext.Rows) error {
 	u.include("ifl_route.cuh")
 	row := max(text.Scratch, 16)

@@ -9,14 +9,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// A tile is how attention on tensor cores is cut: ifl_tile_shape of
+// A tile is the tile shape of attention on tensor cores: ifl_tile_shape of
 // ifl_tile_rows.cuh.
 type tile struct {
-	rows, keys      int // query rows of a block; state rows of a stage
+	rows, keys      int // query rows per block; KV cache rows per stage
 	threads, shared int
 }
 
-// tileOf adds up a tile's shared memory.
+// tileOf returns a tile with the size of its shared memory.
 func tileOf(st *layout.State, rows, keys int) tile {
 	rowWarps := rows / 16
 	keyWarps := min(4/rowWarps, keys/16)
@@ -31,9 +31,9 @@ func tileOf(st *layout.State, rows, keys int) tile {
 	return tile{rows: rows, keys: keys, threads: 32 * rowWarps * keyWarps, shared: fixed + max(stages, parts)}
 }
 
-// tilesFor are the tiles in which tensor cores attend over a state: a small one
-// for a few query rows and a large one. There are none for f32 and for widths
-// that do not fit into registers and shared memory.
+// tilesFor returns the tiles for attention on tensor cores over a KV cache: a small
+// one for few query rows and a large one. It returns none for f32 and for heads too
+// wide for registers and shared memory.
 func (e *emitter) tilesFor(st *layout.State) []tile {
 	const widest = 256
 	if !e.cat.Kernel("attention_tiles").Takes(st.Elem) || st.VDim > widest {
@@ -43,7 +43,7 @@ func (e *emitter) tilesFor(st *layout.State) []tile {
 	for _, sizes := range [][]int{{16}, {64, 32}} {
 		for _, t := range tileChoices(st, sizes) {
 			if st.VDim > 128 && t.rows == 64 && t.keys == 64 {
-				continue // a warp with scores of 64 keys beside sums so wide spills
+				continue // scores of 64 keys and such wide accumulators spill registers
 			}
 			if t.shared <= maxShared {
 				out = append(out, t)
@@ -57,36 +57,36 @@ func (e *emitter) tilesFor(st *layout.State) []tile {
 	return out
 }
 
-// A ScoreRange is what calibration found rows' largest attention scores between,
-// times log₂e; nil: nothing.
+// A ScoreRange is the range of the rows' maximum attention scores during calibration,
+// times log₂e; nil: not calibrated.
 type ScoreRange struct {
 	Lo, Hi float64
-	Always bool // also where the range is too wide
+	Always bool // use the unified maximum even if the range is too wide
 }
 
-// constant is what a decoding step's softmax takes weights relative to, in place
-// of each row's largest score; false: it had better not. Weights of f16 have
-// exponents up to 15 and shall add up to 2⁻⁴; ifl_tile_rows.cuh has both numbers.
+// constant returns the unified maximum that softmax of a decode step uses instead of
+// each row's maximum score; false if the range is too wide. f16 probabilities have
+// exponents up to 15 and a sum of at least 2⁻⁴, as in ifl_tile_rows.cuh.
 func (r *ScoreRange) constant(elem tensor.DType) (float64, bool) {
 	most, least := 15.0, -4.0
 	if elem == tensor.BF16 {
 		most, least = 60, -59
 	}
-	const margin = 1 // on either side, for other texts
+	const margin = 1 // on both sides, for texts beyond the calibration set
 	if r == nil || r.Hi-r.Lo > most-least-2*margin && !r.Always {
 		return 0, false
 	}
 	return (r.Lo+r.Hi)/2 - (most+least)/2, true
 }
 
-// Unified says whether attention over keys and values of some type takes weights
-// relative to one constant.
+// Unified reports whether attention over a KV cache of some type uses the unified
+// maximum.
 func (r *ScoreRange) Unified(elem tensor.DType) bool {
 	_, ok := r.constant(elem)
 	return ok
 }
 
-// tileChoices are tiles of some rows, the best first.
+// tileChoices returns the tiles for a number of rows, the best first.
 func tileChoices(st *layout.State, rows []int) (out []tile) {
 	for _, r := range rows {
 		for _, keys := range []int{64, 32, 16} {
@@ -96,13 +96,12 @@ func tileChoices(st *layout.State, rows []int) (out []tile) {
 	return out
 }
 
-// tiledAttention emits the kernels on tensor cores: the small tile where a
-// sequence has so few query rows that the large one would be less than half
-// full.
+// tiledAttention emits the kernels on tensor cores. The small tile is used if the
+// query rows of a sequence fill less than half of the large one.
 func (u *unit) tiledAttention(s *schedule, a *layout.Attention, tiles []tile, holes map[string]any) error {
 	u.include("ifl_tiles.cuh")
 	group, vdim := a.Heads/a.KVHeads, a.State.VDim
-	most := max(tiles[1].rows/2/group, 1) // tokens of a sequence for the small tile
+	most := max(tiles[1].rows/2/group, 1) // maximum tokens per sequence for the small tile
 	phi, unified := u.e.scores.constant(a.State.Elem)
 	for i, t := range tiles {
 		holes["Rows"], holes["Keys"], holes["Unified"], holes["Phi"] = t.rows, t.keys, false, "0.0f"
@@ -111,7 +110,7 @@ func (u *unit) tiledAttention(s *schedule, a *layout.Attention, tiles []tile, ho
 		}
 		holes["Blocks"] = 0
 		if small := t.rows == 16; !small && vdim <= 64 || small && vdim > 64 && vdim <= 96 {
-			holes["Blocks"] = 3 // told nothing, ptxas spills to make room for a fourth
+			holes["Blocks"] = 3 // without this, ptxas spills registers to fit a fourth block
 		}
 		k, err := u.kernel("attention_tiles", fmt.Sprintf("%s_%d", u.name, t.rows), t.threads, t.shared, holes)
 		if err != nil {

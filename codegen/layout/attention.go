@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/ir/ops"
 )
 
-// Attention is attention over a paged state.
+// Attention is attention over a paged KV cache.
 type Attention struct {
 	Q, Out         Place
 	State          *State
@@ -15,18 +15,18 @@ type Attention struct {
 	Heads, KVHeads int
 	Scale          float64
 	Softcap        float64 // 0: none
-	Windows        []int   // of each layer, or one for all; 0: none
+	Windows        []int   // window of each layer, or one for all; 0: none
 	Causal         bool
-	Cross          bool      // over the state of the sequence's source
+	Cross          bool      // cross-attention: over the KV cache of the sequence's source
 	Alibi          []float64 // slopes of the heads, or none
 	Sinks          *ir.Arg   // logits of the heads' sinks, or nil
 	Relative       *RelativeBias
 }
 
-// A RelativeBias is added to a score by the bucket of its distance (T5).
+// A RelativeBias is a score bias by bucket of the distance (T5).
 type RelativeBias struct {
 	Table   ir.Arg // [buckets, heads]
-	Max     int    // distance from which on all share a bucket
+	Max     int    // distances beyond it share a bucket
 	Buckets []int  // of distance −Max … Max
 }
 

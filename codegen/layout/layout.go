@@ -1,24 +1,24 @@
-// Package layout plans the step of a module for every target: where weights,
-// states and values lie, and which regions compute them in which order. It
-// writes no source text; packages cpu and cuda each emit C from one Layout.
+// Package layout plans the step of a module for every target: the placement of
+// weights, states and values, and the regions that compute them, in order. It emits no
+// source code; packages cpu and cuda each emit C from one Layout.
 //
 // A [Layout] is built once from a module and then only read:
 //
 //   - Weights, Packed: each weight's place in the packed file, in the order in
 //     which a step reads them.
-//   - States: the paged records that sequences keep between steps.
-//   - Buffers: memory for values that outlive their region. Values whose lives
-//     do not overlap share one, as the module's !slot annotations say.
+//   - States: the paged KV caches.
+//   - Buffers: memory for values that outlive their region. Values with disjoint
+//     lifetimes share a buffer, according to the module's !slot annotations.
 //   - Graphs: for each graph its inputs, its outputs among the arrays of a
 //     step, and its schedule: regions and loops over regions.
 //
-// A [Region] is what one function of the step computes. Its Work says what kind
-// of region it is and holds all that a target has to know as data, so that an
-// emitter never looks up an attribute or repeats a check.
+// A [Region] is the computation of one function of the step. Its Work is the kind of
+// region and contains everything that an emitter needs, so that emitters neither read
+// attributes nor repeat checks.
 //
-// A new kind of memory (a fixed-size state of a sequence, an adapter for each
-// row) is a new list here, and a new kind of region a new Work. An output that
-// is not a row of floats is one more field of [Place].
+// To add a kind of memory (a fixed-size state per sequence, an adapter per row), add a
+// list to Layout. To add a kind of region, add a Work. For an output that is not a row
+// of floats, add a field to [Place].
 package layout
 
 import (
@@ -32,18 +32,18 @@ import (
 // PageRows is the number of rows of a state in one page.
 const PageRows = 64
 
-// MaxExperts is how many experts a mixture may have.
+// MaxExperts is the maximum number of experts of a mixture.
 const MaxExperts = 1024
 
 // A Layout is the plan of one module's step.
 type Layout struct {
 	Module  *ir.Module
-	Context int // most rows of a sequence
+	Context int // maximum number of rows of a sequence
 
 	Weights map[*ir.Value]*Weight
-	Packed  []manifest.Weight // what the weights file holds, in order
-	Pack    []pack.Item       // what each of Packed is made of
-	Params  int64             // numbers in it
+	Packed  []manifest.Weight // contents of the weights file, in order
+	Pack    []pack.Item       // source of each element of Packed
+	Params  int64             // number of parameters
 	States  []*State          // in the order of the module
 	Buffers []*Buffer
 	Graphs  []*Graph
@@ -55,8 +55,8 @@ type Layout struct {
 	symbols symbols
 }
 
-// New plans a module. context is the most rows that a sequence may have. An
-// error names the op or the state that no target can compute.
+// New plans a module. context is the maximum number of rows of a sequence. An error
+// names an op or a state that no target supports.
 func New(m *ir.Module, context int) (*Layout, error) {
 	l := &Layout{
 		Module: m, Context: context, Weights: map[*ir.Value]*Weight{}, states: map[*ir.Value]*State{},
@@ -79,7 +79,7 @@ func New(m *ir.Module, context int) (*Layout, error) {
 	return l, nil
 }
 
-// StateBytes is the size of one page of every element of every state.
+// StateBytes returns the total size of one page of every element of every state.
 func (l *Layout) StateBytes() int64 {
 	n := int64(0)
 	for _, s := range l.States {
@@ -88,14 +88,13 @@ func (l *Layout) StateBytes() int64 {
 	return n
 }
 
-// State is where the state of an argument lies.
+// State returns the placement of an argument's state.
 func (l *Layout) State(v *ir.Value) *State { return l.states[v] }
 
-// Crosses says whether the module has attention over another sequence's state.
+// Crosses reports whether the module has cross-attention.
 func (l *Layout) Crosses() bool { return l.CrossEntry() >= 0 }
 
-// CrossEntry is the number of the graph whose attention reads the state of a
-// source sequence, or −1.
+// CrossEntry returns the index of the graph with cross-attention, or −1.
 func (l *Layout) CrossEntry() int {
 	for i, gr := range l.Module.Graphs {
 		for _, op := range gr.FindOps("attention") {
@@ -107,7 +106,7 @@ func (l *Layout) CrossEntry() int {
 	return -1
 }
 
-// Position is the source position of an op, for errors.
+// Position returns the source position of an op, for errors.
 func Position(op *ir.Op) string {
 	if op.Pos.Line == 0 {
 		return op.Def.Name
@@ -115,5 +114,5 @@ func Position(op *ir.Op) string {
 	return fmt.Sprintf("%s:%d:%d: %s", op.Pos.File, op.Pos.Line, op.Pos.Col, op.Def.Name)
 }
 
-// Round16 is n rounded up to whole vectors of 16 numbers.
+// Round16 returns n rounded up to a multiple of 16.
 func Round16(n int) int { return (n + 15) &^ 15 }

@@ -10,40 +10,40 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// A Matmul is a product with a weight, the row ops in front of it and the ops
-// behind it that need only a tile of its output.
+// A Matmul is a matmul with a weight, with its prologue of row ops and its epilogue of
+// ops that need only a tile of the output.
 type Matmul struct {
 	Root     *ir.Op
 	Before   []*ir.Op // row ops, without the packing of activations
 	X        *ir.Value
 	Act      tensor.DType // type to which rows of X are packed
-	Outliers int          // groups of columns taken out of each row first
-	Slices   int          // runs of columns of a row of X that are rows of the product
+	Outliers int          // outlier groups per row
+	Slices   int          // number of equal parts of a row of X, each a row of the matmul
 	Arg      ir.Arg       // the weight
 	Weight   *Weight
-	Out      *ir.Value // what the product gives
+	Out      *ir.Value // the matmul's output
 	Tail     *templates.Tail
-	Direct   bool               // nothing stands behind: the product is written to its place
+	Direct   bool               // no epilogue: the output is written to its buffer
 	Keep     map[*ir.Value]bool // values that outlive the region
 	Call     Call
 }
 
-// Groups is the number of groups of columns of the output.
+// Groups returns the number of column groups of the output.
 func (m *Matmul) Groups() int { return (Round16(m.Weight.N) + m.Tail.Group - 1) / m.Tail.Group }
 
-// Pitch is the distance between rows of the product: of slices, less than a row
-// of Out.
+// Pitch returns the distance in floats between rows of the matmul's output. With
+// Slices it is less than a row of Out.
 func (m *Matmul) Pitch() int { return Round16(m.Weight.N) }
 
-// A Call is one use of a matrix, for which a dispatch table chooses the kernel
-// by the number of rows.
+// A Call is one use of a matrix. A dispatch table selects its kernel by the number of
+// rows.
 type Call struct {
 	Name   string // "decode.wqkv"
 	Weight *Weight
-	kernel []ir.AnnotationArg // of the !kernel annotation; nil: there is none
+	kernel []ir.AnnotationArg // arguments of the !kernel annotation; nil: none
 }
 
-// call names the use of a weight by an op.
+// call returns the Call of an op's use of a weight.
 func (s *scheduler) call(op *ir.Op, w *Weight) Call {
 	c := Call{Name: s.graph.Name + "." + w.Name, Weight: w}
 	for _, n := range op.Annotations {
@@ -55,9 +55,9 @@ func (s *scheduler) call(op *ir.Op, w *Weight) Call {
 	return c
 }
 
-// Defaults gives from how many rows on each implementation is used where
-// nothing was measured: −1 for never. Without an annotation the second one, which is
-// slow for no number of rows, does it all.
+// Defaults returns the minimum number of rows of each implementation for use without
+// a profile; −1: never. Without an annotation the second implementation is always used,
+// because it is reasonably fast for every number of rows.
 func (c Call) Defaults(impls []string) []int {
 	rows := make([]int, len(impls))
 	for i := range rows {
@@ -75,7 +75,7 @@ func (c Call) Defaults(impls []string) []int {
 	return rows
 }
 
-// root adds the region of a fuse op, or of a root that stands alone.
+// root adds the region of a fuse op, or of a root op without fusion.
 func (s *scheduler) root(op *ir.Op) error {
 	root, before, behind := op, []*ir.Op(nil), []*ir.Op(nil)
 	if op.Def.Name == "fuse" {
@@ -95,13 +95,13 @@ func (s *scheduler) root(op *ir.Op) error {
 	case root.Def.Name == "experts" && alone:
 		return s.experts(root)
 	case root.Def.Name == "attention" || root.Def.Name == "experts":
-		return fmt.Errorf("%s: %s stands alone in its region", Position(op), root.Def.Name)
+		return fmt.Errorf("%s: %s cannot be fused with other ops", Position(op), root.Def.Name)
 	}
-	return fmt.Errorf("%s: no target has code for this op", Position(root))
+	return fmt.Errorf("%s: no target supports this op", Position(root))
 }
 
-// keepResults gives the results of an op their places; what a fuse yields lies
-// where its results do.
+// keepResults assigns buffers to the results of an op; the values that a fuse op
+// yields share the buffers of its results.
 func (s *scheduler) keepResults(op *ir.Op) {
 	for i, r := range op.Results {
 		s.l.keep(r)
@@ -126,7 +126,7 @@ func (s *scheduler) matmul(op *ir.Op, before []*ir.Op, root *ir.Op, behind []*ir
 		}
 	}
 	if m.Slices > 1 && (m.Weight.N%16 != 0 || len(m.Before) > 0) {
-		return fmt.Errorf("%s: a matmul of slices takes whole panels of 16 rows, with nothing but rounding in front; %s has %d rows", Position(op), arg.Value, m.Weight.N)
+		return fmt.Errorf("%s: a matmul of slices needs a multiple of 16 weight rows, and only quantization before it; %s has %d rows", Position(op), arg.Value, m.Weight.N)
 	}
 	if op == root {
 		m.Keep[m.Out] = true
@@ -139,8 +139,8 @@ func (s *scheduler) matmul(op *ir.Op, before []*ir.Op, root *ir.Op, behind []*ir
 	return nil
 }
 
-// packedRows is what is packed where an op reads x: the rows of floats, the type
-// that they are rounded to, and how many outliers are taken out of them first.
+// packedRows returns the packing of an op's input x: the f32 value, the type to which
+// it is quantized, and the number of outliers per row.
 func packedRows(x *ir.Value) (rows *ir.Value, act tensor.DType, outliers int) {
 	if x.Type.Elem == tensor.F32 {
 		return x, tensor.F32, 0
@@ -151,7 +151,7 @@ func packedRows(x *ir.Value) (rows *ir.Value, act tensor.DType, outliers int) {
 	return x.Op.Args[0].Value, x.Type.Elem, outliers
 }
 
-// doc names the region's ops.
+// doc lists the region's ops.
 func (m *Matmul) doc(behind []*ir.Op) string {
 	var names []string
 	for _, p := range m.Before {

@@ -8,22 +8,22 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// A Region is what one function of the step computes, for all rows of a role.
+// A Region is the computation of one function of the step, for all rows of a role.
 type Region struct {
 	Number int    // in order of execution
 	Name   string // "wqkv", "attention"
 	Doc    string // its ops in order
 	Role   string // of its rows: "tokens", "out_rows" or "sequences"
 	Graph  *Graph
-	Loop   *Loop // around it, or nil
+	Loop   *Loop // the enclosing loop, or nil
 	Work   Work
 }
 
-// Function is the region's name in C.
+// Function returns the region's name in C.
 func (r *Region) Function() string { return fmt.Sprintf("r%d_%s", r.Number, CName(r.Name)) }
 
-// Work is what a region does: a *[Rows], *[Matmul], *[Attention], *[Experts],
-// *[Exchange] or *[Copy].
+// Work is the kind of a region's computation: a *[Rows], *[Matmul], *[Attention],
+// *[Experts], *[Exchange] or *[Copy].
 type Work interface{ work() }
 
 func (*Rows) work()      {}
@@ -33,33 +33,33 @@ func (*Experts) work()   {}
 func (*Exchange) work()  {}
 func (*Copy) work()      {}
 
-// Rows are ops that go row by row.
+// Rows are ops that are computed row by row.
 type Rows struct {
 	Ops  []*ir.Op
 	Keep map[*ir.Value]bool // values that outlive the region
 }
 
-// A Copy copies the rows of a value to another place.
+// A Copy copies the rows of a value.
 type Copy struct {
 	From, To Place
 	Value    *ir.Value
 }
 
-// An Exchange is data to or from other ranks. The sum of an all_reduce and the
-// rows of an all_gather are made by Rows, which begin with that op.
+// An Exchange transfers data to or from other ranks. Rows, which start with the
+// all_reduce or all_gather op, compute the sum or concatenate the rows.
 type Exchange struct {
 	Op     string // send, recv, all_reduce, all_gather
-	Peer   int    // rank, of send and recv
-	TPSize int    // ranks of the tensor-parallel group, of the others
+	Peer   int    // rank of send and recv
+	TPSize int    // ranks of the TP group of all_reduce and all_gather
 	Value  *ir.Value
-	Place  Place // of Value; a buffer
-	Rows   *Rows // behind the exchange, or nil
+	Place  Place // place of Value: a buffer
+	Rows   *Rows // row ops after the exchange, or nil
 }
 
-// rowCalls are the ops besides elementwise ones that go row by row.
+// rowCalls lists the ops that are not elementwise and are computed row by row.
 var rowCalls = []string{"rmsnorm", "layernorm", "l2norm", "softmax", "rope", "rope_table", "split", "concat", "kv_append", "embed", "rows", "route", "join_heads", "head_cols", "sinusoid"}
 
-// isRowOp says whether an op is computed row by row.
+// isRowOp reports whether an op is computed row by row.
 func isRowOp(op *ir.Op) bool {
 	return op.Def.Is(ir.Elementwise) || slices.Contains(rowCalls, op.Def.Name)
 }
@@ -81,8 +81,8 @@ func (s *scheduler) rows(ops []*ir.Op) error {
 	return nil
 }
 
-// rowsOf finds which results of row ops outlive them, and where their inputs of
-// floats lie.
+// rowsOf returns the region of some row ops, with the results that outlive them and the
+// places of their float inputs.
 func (s *scheduler) rowsOf(ops []*ir.Op) (*Rows, error) {
 	work := &Rows{Ops: ops, Keep: map[*ir.Value]bool{}}
 	for _, op := range ops {
@@ -102,7 +102,7 @@ func (s *scheduler) rowsOf(ops []*ir.Op) (*Rows, error) {
 	return work, nil
 }
 
-// picked sees that rows can be taken out of a value: it lies in memory.
+// picked checks that a value is in memory, so that rows of it can be selected.
 func (s *scheduler) picked(x *ir.Value) error {
 	if x.Kind == ir.Input {
 		return s.l.placeInput(s.graph, x)
@@ -113,7 +113,7 @@ func (s *scheduler) picked(x *ir.Value) error {
 	return nil
 }
 
-// exchange is a region of its own, with the row ops behind it.
+// exchange adds the region of an exchange, with the row ops after it.
 func (s *scheduler) exchange(op *ir.Op, behind []*ir.Op) error {
 	x := &Exchange{Op: op.Def.Name}
 	doc := ""
@@ -137,7 +137,7 @@ func (s *scheduler) exchange(op *ir.Op, behind []*ir.Op) error {
 	}
 	place, ok := s.l.places[x.Value]
 	if !ok || place.Buffer == nil {
-		return fmt.Errorf("%s: %s has no buffer of its own that could be sent", Position(op), x.Value)
+		return fmt.Errorf("%s: %s has no buffer and cannot be sent", Position(op), x.Value)
 	}
 	x.Place = place
 	if len(behind) > 0 {

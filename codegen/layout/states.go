@@ -8,23 +8,23 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A State is where the KV cache of one attention lies. Its pages stand element
-// by element: those of element i begin at (At + (i−Lo)·Page) · pages.
+// A State is the placement of the KV cache of one attention. Pages are stored by
+// element: the pages of element i start at (At + (i−Lo)·Page) · pages.
 type State struct {
 	Name    string // in the module
 	Symbol  string // in C
 	Elem    tensor.DType
 	KVHeads int
-	Dim     int   // numbers of a key
-	VDim    int   // numbers of a value
+	Dim     int   // width of a key
+	VDim    int   // width of a value
 	Count   int   // elements: layers
-	Lo      int   // index of the first
-	Page    int64 // bytes of a page of one element
+	Lo      int   // index of the first element
+	Page    int64 // bytes per page of one element
 	At      int64
 	array   bool
 }
 
-// ElementBytes is the size of a stored number; 0: q8_b32t2, whose blocks have
+// ElementBytes returns the size of a stored number; 0 for q8_b32t2, which also stores
 // scales.
 func (s *State) ElementBytes() int {
 	if s.Elem == tensor.Q8B32T2 {
@@ -33,13 +33,13 @@ func (s *State) ElementBytes() int {
 	return s.Elem.BlockBytes()
 }
 
-// Index is the index of the element that an argument reads in a region, as
-// [Weight.Index] has it.
+// Index returns the index of the element that an argument reads in a region, like
+// [Weight.Index].
 func (s *State) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err error) {
 	return elementIndex(a, in, s.array)
 }
 
-// placeStates lays the pages out: all pages of element 0, of element 1, …
+// placeStates assigns offsets to the pages: all pages of element 0, of element 1, …
 func (l *Layout) placeStates() error {
 	at := int64(0)
 	for _, v := range l.Module.States {
@@ -59,7 +59,8 @@ func (l *Layout) placeStates() error {
 	return nil
 }
 
-// fields are the two that a state has: keys and values, in either order.
+// fields returns the two fields of a state, keys and values, which may be in either
+// order.
 func fields(v *ir.Value) (key, val ir.Field, err error) {
 	key, isKey := v.State.Field("k")
 	val, isVal := v.State.Field("v")
@@ -74,8 +75,8 @@ func fields(v *ir.Value) (key, val ir.Field, err error) {
 	return key, val, err
 }
 
-// rowBytes is the size of one row of one head: keys and values padded to 16
-// elements, and for q8_b32t2 a 16-bit scale for each 32 of them (ifl_kv.h).
+// rowBytes returns the size of one row of one head: keys and values padded to 16
+// elements, and for q8_b32t2 a 16-bit scale per 32 elements (ifl_kv.h).
 func (s *State) rowBytes() int64 {
 	elems := int64(Round16(s.Dim) + Round16(s.VDim))
 	if s.Elem == tensor.Q8B32T2 {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// symbols are the C names given so far.
+// symbols holds the C names in use.
 type symbols map[string]bool
 
-// of makes a C name of the name that something has in the IR, in capitals, as
-// macros have them: "W_WQKV" of "wqkv". A number tells equal names apart.
+// of returns a C macro name for an IR name: "W_WQKV" for "wqkv". A number makes equal
+// names unique.
 func (s symbols) of(prefix, name string) string {
 	base := prefix + strings.ToUpper(CName(name))
 	c := base
@@ -20,7 +20,7 @@ func (s symbols) of(prefix, name string) string {
 	return c
 }
 
-// CName makes an IR name a C identifier.
+// CName converts an IR name to a C identifier.
 func CName(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {

@@ -11,18 +11,18 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
-// A Weight is where a weight lies in the packed file: element i of an array
-// begins at At + (i−Lo)·Stride.
+// A Weight is the placement of a weight in the packed file: element i of an array
+// starts at At + (i−Lo)·Stride.
 type Weight struct {
 	Name           string // in the module
 	Symbol         string // in C
-	Matrix         bool   // in panels of 16 rows, to multiply by; else rows of floats
+	Matrix         bool   // packed in panels of 16 rows; else rows of floats
 	DType          tensor.DType
 	N, K           int       // rows and columns; a vector has one row
-	Layers         *ir.Range // what the index runs over that a repeat supplies, or nil
-	Count          int       // experts: matrices side by side in each element, or 0
-	SparseOutliers int       // of a matrix, behind its panels, at most
-	Table          bool      // read by nothing but embed: rows of it are looked up
+	Layers         *ir.Range // range of the index that a repeat supplies, or nil
+	Count          int       // experts: matrices per element, or 0
+	SparseOutliers int       // maximum number per matrix, stored after its panels
+	Table          bool      // lookup table: read only by embed
 	Lo             int       // first index of an array
 	At             int64     // in bytes
 	Stride         int64     // in bytes; 0: not an array
@@ -30,7 +30,7 @@ type Weight struct {
 	placed         bool
 }
 
-// item is one matrix or vector as the packed file describes it.
+// item describes one matrix or vector of the packed file.
 func (w *Weight) item() packed.Item {
 	it := packed.Item{Name: w.Name, DType: w.DType, Rows: w.N, Cols: w.K, Layout: packed.LayoutRow, SparseOutliers: w.SparseOutliers}
 	if w.Matrix {
@@ -39,37 +39,36 @@ func (w *Weight) item() packed.Item {
 	return it
 }
 
-// Bytes is the packed size of one matrix or vector, and so the distance between
-// those of an array.
+// Bytes returns the packed size of one matrix or vector, which is also the distance
+// between consecutive ones.
 func (w *Weight) Bytes() int64 {
 	it := w.item()
 	return it.Size()
 }
 
-// PanelsBytes is the size of the panels of a matrix; its sparse outliers lie
-// behind them.
+// PanelsBytes returns the size of the panels of a matrix, without the sparse outliers
+// that follow them.
 func (w *Weight) PanelsBytes() int64 {
 	return w.Bytes() - packed.SparseBytes(w.N, w.SparseOutliers)
 }
 
-// PanelBytes is the size of a panel of 16 rows.
+// PanelBytes returns the size of a panel of 16 rows.
 func (w *Weight) PanelBytes() int64 { return packed.PanelStride(w.DType, w.K) }
 
-// Panels is the number of panels of a matrix.
+// Panels returns the number of panels of a matrix.
 func (w *Weight) Panels() int { return Round16(w.N) / packed.PanelRows }
 
-// element is the size of one element of an array: a matrix, or those of all
+// element returns the size of one element of an array: a matrix, or the matrices of all
 // experts.
 func (w *Weight) element() int64 { return w.Bytes() * int64(max(w.Count, 1)) }
 
-// Index is the index of the element that an argument reads in a region; array
-// is false for what is no array.
+// Index returns the index of the element that an argument reads in a region; array is
+// false if the weight is not an array.
 func (w *Weight) Index(a ir.Arg, in *Loop) (index ir.Index, array bool, err error) {
 	return elementIndex(a, in, w.Layers != nil)
 }
 
-// elementIndex is the index that an argument is written with, or that of the
-// loop around it.
+// elementIndex returns the explicit index of an argument, or that of the enclosing loop.
 func elementIndex(a ir.Arg, in *Loop, array bool) (ir.Index, bool, error) {
 	switch {
 	case !array:
@@ -82,12 +81,12 @@ func elementIndex(a ir.Arg, in *Loop, array bool) (ir.Index, bool, error) {
 	return ir.RegionIndex(0), true, nil
 }
 
-// planWeights finds how each weight is used: as a matrix in panels, or as rows.
+// planWeights determines the layout of each weight from its uses: panels or rows.
 func (l *Layout) planWeights(b *ir.Block) error {
 	for _, op := range b.Ops {
 		if op.Body != nil {
 			if op.Def.Name == "par" {
-				return fmt.Errorf("%s: tensor groups run in the interpreter only; compile with one device", Position(op))
+				return fmt.Errorf("%s: tensor parallel groups run only in the interpreter; compile for one device", Position(op))
 			}
 			if err := l.planWeights(op.Body); err != nil {
 				return err
@@ -99,7 +98,7 @@ func (l *Layout) planWeights(b *ir.Block) error {
 			}
 			if w := l.Weights[a.Value]; w != nil {
 				if w.Matrix != isMatrix(op, i) {
-					return fmt.Errorf("%s: %s is used both as a matrix and as a row, which are packed in two ways: declare a second weight from the same tensor", Position(op), a.Value)
+					return fmt.Errorf("%s: %s is used both as a matrix and as a row, which have different layouts: declare a second weight from the same tensor", Position(op), a.Value)
 				}
 				w.Table = w.Table && op.Def.Name == "embed"
 				continue
@@ -114,7 +113,8 @@ func (l *Layout) planWeights(b *ir.Block) error {
 	return nil
 }
 
-// newWeight is the weight that argument i of an op is, as the op uses it.
+// newWeight returns the weight of argument i of an op, with the layout that the op
+// needs.
 func (l *Layout) newWeight(op *ir.Op, i int) (*Weight, error) {
 	a := op.Args[i]
 	w := &Weight{Name: a.Name, Symbol: l.symbols.of("W_", a.Name), DType: tensor.F32, N: 1, K: a.Type.Cols(), Table: op.Def.Name == "embed", value: a.Value}
@@ -128,18 +128,17 @@ func (l *Layout) newWeight(op *ir.Op, i int) (*Weight, error) {
 		w.Matrix, w.DType, w.SparseOutliers = true, a.Type.Elem, l.sparseEntries(a.Value)
 	}
 	if len(a.Count) > 2 || len(a.Count) == 2 && w.Count == 0 {
-		return nil, fmt.Errorf("%s: no target can index %s by %d indices", Position(op), a.Value, len(a.Count))
+		return nil, fmt.Errorf("%s: no target can index %s with %d indices", Position(op), a.Value, len(a.Count))
 	}
-	// The index that a repeat supplies is the first, but for the experts of a
-	// layer that stands alone.
+	// A repeat supplies the first index, except for the experts of a single layer.
 	if len(a.Count) == 2 || len(a.Count) == 1 && w.Count == 0 {
 		w.Layers, w.Lo = &a.Count[0], a.Count[0].Lo
 	}
 	return w, nil
 }
 
-// isMatrix says whether argument i of an op is multiplied by (or looked up in),
-// and so packed in panels.
+// isMatrix reports whether argument i of an op is a matmul operand or a lookup table,
+// which are packed in panels.
 func isMatrix(op *ir.Op, i int) bool {
 	switch op.Def.Name {
 	case "matmul", "embed":
@@ -150,8 +149,8 @@ func isMatrix(op *ir.Op, i int) bool {
 	return false
 }
 
-// sparseEntries is how many sparse outliers a weight's transform keeps, at
-// most: its own, or those of the weights that it stacks.
+// sparseEntries returns the maximum number of sparse outliers of a weight's transform,
+// including the weights that it stacks.
 func (l *Layout) sparseEntries(v *ir.Value) int {
 	switch r := v.Transform; {
 	case r == nil:
@@ -167,8 +166,8 @@ func (l *Layout) sparseEntries(v *ir.Value) int {
 	}
 }
 
-// placeWeights gives every used weight its place: those of a repeat layer by
-// layer, so that a step reads the file once from front to back.
+// placeWeights assigns an offset to every used weight. The weights of a repeat are
+// stored layer by layer, so that a step reads the file sequentially.
 func (l *Layout) placeWeights() {
 	p := &packer{l: l}
 	var walk func(b *ir.Block)
@@ -194,13 +193,13 @@ func (l *Layout) placeWeights() {
 	}
 }
 
-// A packer places weights one behind the other.
+// A packer places weights consecutively.
 type packer struct {
 	l  *Layout
 	at int64
 }
 
-// put places one element of a weight: the matrices of all its experts.
+// put places one element of a weight, with the matrices of all its experts.
 func (p *packer) put(w *Weight, index []int) {
 	if w.Count == 0 {
 		p.one(w, index)
@@ -220,7 +219,7 @@ func (p *packer) one(w *Weight, index []int) {
 	p.at += m.Bytes
 }
 
-// whole places a weight, or all elements of one that is indexed by hand.
+// whole places a weight, or all elements of an array with explicit indices.
 func (p *packer) whole(w *Weight) {
 	if w.placed {
 		return
@@ -236,8 +235,8 @@ func (p *packer) whole(w *Weight) {
 	}
 }
 
-// layers places the arrays that the body of a repeat uses, element by element,
-// where the repeat covers whole arrays.
+// layers places the arrays that the body of a repeat uses, element by element, if the
+// repeat covers whole arrays.
 func (p *packer) layers(rep *ir.Op) {
 	span := ir.Range{Lo: rep.Int("lo"), Hi: rep.Int("hi")}
 	var list []*Weight
