@@ -18,10 +18,10 @@ const runtimeCLI = "github.com/iflowc/iflowc/runtime/cli"
 // The files of a generated module that its main package embeds, with the names
 // of their variables. Libraries follow from the manifest.
 var embedded = []struct{ file, variable, doc string }{
-	{"model.json", "description", "says what the model is: sizes, weights, dispatched matmuls, libraries."},
-	{"tokenizer.bin", "vocabulary", "is the tokenizer, in the runtime's own form."},
-	{"model.ir", "program", "is the module that the libraries were compiled from."},
-	{"model.yaml", "specification", "is what the module was made from."},
+	{"model.json", "description", "is the manifest of the model: sizes, weights, dispatched matmuls, libraries."},
+	{"tokenizer.bin", "vocabulary", "is the tokenizer in the format of the runtime."},
+	{"model.ir", "program", "is the module from which the libraries were compiled."},
+	{"model.yaml", "specification", "is the model spec of the module."},
 }
 
 // Glue returns the source of a per-model binary's main package, which embeds the
@@ -29,7 +29,7 @@ var embedded = []struct{ file, variable, doc string }{
 func Glue(m *manifest.Manifest) ([]byte, error) {
 	f := jen.NewFile("main")
 	header(f, m)
-	f.PackageComment(fmt.Sprintf("Command %s runs the model of that name: everything it needs but the weights is in it.", commandName(m.Name)))
+	f.PackageComment(fmt.Sprintf("Command %s runs the model of that name: it contains everything but the weights.", commandName(m.Name)))
 	f.ImportName(runtimeCLI, "cli")
 	value := embedAll(f, m)
 	f.Func().Id("main").Params().Block(

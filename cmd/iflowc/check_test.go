@@ -17,7 +17,7 @@ func TestCheckGraph(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"good", good, ""},
 		{"nested", "%z = repeat 0..2 (%a = %x) {\n    %b = repeat 0..2 (%c = %a) {\n    yield %c\n    }\n    yield %b\n    }\n    %y = rows %z, %out_rows",
-			"spec.yaml:12:5: repeat: a repeat inside a repeat; write the ops of one of them out"},
+			"spec.yaml:12:5: repeat: a repeat inside a repeat; unroll one of them"},
 		{"twice", good + "\n    %z = rows %y, %out_rows", "spec.yaml:13:5: rows: %y counts out_rows"},
 		{"unknown", "%y = nonsense %x", "spec.yaml:11:10: unknown op nonsense"},
 	} {

@@ -98,5 +98,5 @@ func (e *emitter) moves() error {
 		s.launch(k, blocksOf(st.Count))
 	}
 	e.out.Plan.Moves = s.launches
-	return u.end("copies state rows")
+	return u.end("copies KV cache rows")
 }

@@ -107,7 +107,7 @@ func (m *pipelined) stage(i int) {
 	}
 }
 
-// compute runs a step on the inner model.
+// compute computes a step on the inner model.
 func (m *pipelined) compute(s *device.Step) error {
 	m.order.Lock()
 	defer m.order.Unlock()

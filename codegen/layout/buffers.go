@@ -8,35 +8,35 @@ import (
 	"github.com/iflowc/iflowc/ir"
 )
 
-// A Buffer is memory that values share in turn.
+// A Buffer is memory that values with disjoint lifetimes share.
 type Buffer struct {
 	Number int
 	Role   string // of its rows: "tokens", "out_rows" or "sequences"
-	Cols   int    // floats a row of the widest value, whole vectors of 16
-	slot   int    // of the !slot annotations; -1: of one value only
+	Cols   int    // floats per row of the widest value, a multiple of 16
+	slot   int    // number of the !slot annotations; -1: for one value only
 	used   bool
 }
 
-// A Place is where the rows of a value lie, Pitch floats apart: in a buffer, or
-// in one of the arrays that the caller gives a step for its outputs.
+// A Place is the location of a value's rows, Pitch floats apart: a buffer, or an output
+// array of the step.
 type Place struct {
 	Symbol string  // in C
 	Buffer *Buffer // nil: an output
-	Output int     // which one
-	Cols   int     // floats of a row that mean something
+	Output int     // index of the output
+	Cols   int     // floats per row without padding
 	Pitch  int
 }
 
-// Place is where the rows of a value lie. A value that does not outlive its
-// region lies nowhere.
+// Place returns the location of a value's rows. A value that does not outlive its
+// region has none.
 func (l *Layout) Place(v *ir.Value) (Place, bool) {
 	p, ok := l.places[v]
 	return p, ok
 }
 
-// reserve chooses a buffer for each value of a block that may outlive its
-// region: the one of its !slot annotation, or one of its own. A buffer gets its
-// number when the first region keeps a value in it.
+// reserve selects a buffer for each value of a block that may outlive its region: the
+// one of its !slot annotation, or a separate one. A buffer is numbered when the first
+// region keeps a value in it.
 func (l *Layout) reserve(b *ir.Block) {
 	for _, op := range b.Ops {
 		slots := slotAnnotations(op)
@@ -53,7 +53,7 @@ func (l *Layout) reserve(b *ir.Block) {
 				l.buffers[p] = l.buffers[op.Results[i]]
 			}
 			l.reserve(op.Body)
-		case "fuse": // what it yields lies where its results do
+		case "fuse": // the values that it yields share the places of its results
 			for i, y := range op.Body.Yield {
 				l.buffers[y] = l.buffers[op.Results[i]]
 			}
@@ -61,7 +61,7 @@ func (l *Layout) reserve(b *ir.Block) {
 	}
 }
 
-// slotAnnotations are the numbers of an op's !slot annotations; -1 for what is no number.
+// slotAnnotations returns the numbers of an op's !slot annotations; -1 if not a number.
 func slotAnnotations(op *ir.Op) (slots []int) {
 	for _, n := range op.Annotations {
 		if n.Name != "slot" {
@@ -78,7 +78,8 @@ func slotAnnotations(op *ir.Op) (slots []int) {
 	return slots
 }
 
-// bufferOf finds the buffer of a slot, for rows such as v's, or makes one.
+// bufferOf returns the buffer of a slot for rows like those of v, and creates it if
+// necessary.
 func (l *Layout) bufferOf(slot int, v *ir.Value) *Buffer {
 	if slot >= 0 {
 		for _, b := range l.buffers {
@@ -90,7 +91,7 @@ func (l *Layout) bufferOf(slot int, v *ir.Value) *Buffer {
 	return &Buffer{Role: v.Role(), slot: slot}
 }
 
-// keep gives a value that outlives its region its place.
+// keep assigns a place to a value that outlives its region.
 func (l *Layout) keep(v *ir.Value) {
 	if _, ok := l.places[v]; ok {
 		return
@@ -110,8 +111,8 @@ func (l *Layout) place(prefix string, v *ir.Value) Place {
 	return Place{Symbol: l.symbols.of(prefix, v.Name), Cols: v.Type.Cols(), Pitch: Round16(v.Type.Cols())}
 }
 
-// placeOutputs puts what regions yield to the graph straight into the caller's
-// arrays. Results of a repeat, and inputs, are copied there at the end.
+// placeOutputs places the graph's results directly in the caller's arrays. Results of a
+// repeat, and inputs, are copied there at the end.
 func (l *Layout) placeOutputs(gr *Graph) {
 	for i, y := range gr.Body.Yield {
 		if y.Kind != ir.Result || y.Op.Def.Name == "repeat" {
@@ -129,9 +130,9 @@ func (l *Layout) placeOutputs(gr *Graph) {
 	}
 }
 
-// earlier lists the outputs of the graph some of whose outputs a graph reads,
-// from a step before. Where no other graph of the module yields anything they
-// are those of another rank, and all of them are inputs.
+// earlier returns the outputs of another graph's earlier step from which gr reads. If
+// no other graph of the module yields anything, they are outputs of another rank, and
+// all are inputs of gr.
 func earlier(m *ir.Module, gr *ir.Graph) []*ir.Value {
 	var foreign []*ir.Value
 	alone := len(m.Graphs) > 1
@@ -153,14 +154,14 @@ func earlier(m *ir.Module, gr *ir.Graph) []*ir.Value {
 	return foreign
 }
 
-// placeInput puts an input of floats where the earlier step left it.
+// placeInput places a float input where the earlier step wrote it.
 func (l *Layout) placeInput(gr *Graph, in *ir.Value) error {
 	if _, ok := l.places[in]; ok {
 		return nil
 	}
 	i := slices.IndexFunc(gr.earlier, func(y *ir.Value) bool { return y.OutputName() == in.Name })
 	if i < 0 {
-		return fmt.Errorf("no other graph yields what input %s is", in)
+		return fmt.Errorf("no other graph yields input %s", in)
 	}
 	if y := gr.earlier[i]; y.Type.Elem != in.Type.Elem || y.Type.Cols() != in.Type.Cols() {
 		return fmt.Errorf("input %s is %s but another graph yields %s", in, in.Type, y.Type)
@@ -171,11 +172,11 @@ func (l *Layout) placeInput(gr *Graph, in *ir.Value) error {
 	return nil
 }
 
-// placed is where an argument of an op lies.
+// placed returns the place of an op's argument.
 func (s *scheduler) placed(op *ir.Op, v *ir.Value) (Place, error) {
 	p, ok := s.l.places[v]
 	if !ok {
-		return p, fmt.Errorf("%s: no region before computes %s", Position(op), v)
+		return p, fmt.Errorf("%s: no earlier region computes %s", Position(op), v)
 	}
 	return p, nil
 }

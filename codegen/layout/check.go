@@ -8,10 +8,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// inputRoles are the arrays of numbers that a step gives, and what counts them.
+// inputRoles maps the integer arrays of a step to their roles.
 var inputRoles = map[string]string{"ids": "tokens", "pos": "tokens", "types": "tokens", "out_rows": "out_rows"}
 
-// check refuses what the verifier takes and no step can give or hold.
+// check returns an error for a valid graph that a step cannot represent.
 func (g *Graph) check(uses map[*ir.Value][]ir.Use) error {
 	for _, in := range g.Inputs {
 		if isIDs(in) {
@@ -32,7 +32,7 @@ func (g *Graph) check(uses map[*ir.Value][]ir.Use) error {
 		}
 	}
 	if n := g.At + len(g.Body.Yield); n > manifest.MaxOutputs {
-		return fmt.Errorf("%s: %d outputs; a step has room for %d: concat puts values side by side", g.Pos, n, manifest.MaxOutputs)
+		return fmt.Errorf("%s: %d outputs; a step supports at most %d: combine values with concat", g.Pos, n, manifest.MaxOutputs)
 	}
 	for op := range g.Body.All() {
 		if err := checkRows(op); err != nil {

@@ -11,12 +11,12 @@ import (
 // Experts is the feed-forward network of a mixture of experts.
 type Experts struct {
 	X, Route, Out  Place
-	Act            tensor.DType // type to which rows of X are packed
-	HiddenAct      tensor.DType // and hidden rows
-	Outliers       int          // groups of columns taken out of each row of X first
+	Act            tensor.DType // packing of rows of X
+	HiddenAct      tensor.DType // packing of hidden rows
+	Outliers       int          // outlier groups per row of X
 	Count          int          // experts
 	Hidden         int          // columns of a hidden row
-	TopK           int          // most experts that a row goes to
+	TopK           int          // maximum experts per row
 	Activation     string       // silu, gelu, …
 	Limit, Alpha   float64
 	Gate, Up, Down *Expert // Up may be nil
@@ -56,7 +56,7 @@ func (s *scheduler) experts(op *ir.Op) error {
 	return nil
 }
 
-// expert is the matrix at a place of the op's arguments; at 0 there is none.
+// expert returns the matrix at an index of the op's arguments; nil for index 0.
 func (s *scheduler) expert(op *ir.Op, at, bias int) *Expert {
 	if at == 0 {
 		return nil
@@ -69,8 +69,8 @@ func (s *scheduler) expert(op *ir.Op, at, bias int) *Expert {
 	return e
 }
 
-// routed is the most experts that a row goes to, of those there are here: of
-// experts that are shared out among ranks, each has its columns of the routes.
+// routed returns the maximum number of this rank's experts that a row uses. If the
+// experts are divided among ranks, each rank has its columns of the routes.
 func routed(route *ir.Value, experts int) int {
 	for route.Op != nil && route.Op.Def.Name == "head_cols" {
 		route = route.Op.Args[0].Value

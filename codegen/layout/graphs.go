@@ -9,20 +9,20 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// A Graph is one entry of the step.
+// A Graph is an entry point of the step.
 type Graph struct {
 	*ir.Graph
-	Entry    int // its number
+	Entry    int // its index
 	Lookups  []Lookup
 	Outputs  []manifest.Output
-	At       int             // place of the first output among the arrays of a step
+	At       int             // index of the first output among the step's arrays
 	Reads    []manifest.Read // outputs of an earlier step
 	Schedule []Node
 
 	earlier []*ir.Value
 }
 
-// A Lookup is an input of each token that selects a row of a table.
+// A Lookup is a per-token input that selects a row of a table.
 type Lookup struct {
 	Field string // of the step
 	Below int    // rows of the table
@@ -48,15 +48,15 @@ func (l *Loop) Layers() int {
 	return l.Hi - l.Lo
 }
 
-// InputFields are the arrays of a step behind a graph's inputs.
+// InputFields maps a graph's inputs to arrays of the step.
 var InputFields = map[string]string{"ids": "id", "pos": "pos", "out_rows": "out_row", "types": "types"}
 
-// isIDs says whether an input is numbers rather than rows of floats.
+// isIDs reports whether an input is integers, not rows of floats.
 func isIDs(in *ir.Value) bool { return in.Type.Elem == tensor.I32 }
 
 func (l *Layout) addGraph(entry int, gr *ir.Graph) error {
 	g := &Graph{Graph: gr, Entry: entry, Lookups: lookups(gr), earlier: earlier(l.Module, gr)}
-	g.At = len(g.earlier) // behind the results it reads, which stay
+	g.At = len(g.earlier) // after the results that it reads, which are kept
 	for _, y := range gr.Body.Yield {
 		g.Outputs = append(g.Outputs, manifest.Output{Name: y.OutputName(), Rows: y.Role(), Cols: Round16(y.Type.Cols()), Used: y.Type.Cols()})
 	}
@@ -89,7 +89,7 @@ func lookups(gr *ir.Graph) (list []Lookup) {
 	return list
 }
 
-// A scheduler puts the ops of a graph into regions, in order.
+// A scheduler divides the ops of a graph into regions, in order.
 type scheduler struct {
 	l     *Layout
 	graph *Graph
@@ -124,8 +124,8 @@ func (s *scheduler) block(b *ir.Block) error {
 	return nil
 }
 
-// rowOps lists the row ops that ops begin with, of as many rows as op has. A
-// send yields nothing to go on with.
+// rowOps returns the leading row ops of ops with as many rows as op. After a send it
+// returns none, because a send has no result.
 func rowOps(ops []*ir.Op, op *ir.Op) []*ir.Op {
 	if op.Def.Is(ir.Collective) && len(op.Results) == 0 {
 		return nil
@@ -137,7 +137,7 @@ func rowOps(ops []*ir.Op, op *ir.Op) []*ir.Op {
 	return ops[:j]
 }
 
-// firstRow is a value whose row count is the op's.
+// firstRow returns a value with the op's row count.
 func firstRow(op *ir.Op) *ir.Value {
 	if len(op.Results) > 0 {
 		return op.Results[0]
@@ -145,11 +145,11 @@ func firstRow(op *ir.Op) *ir.Value {
 	return op.Args[len(op.Args)-1].Value
 }
 
-// repeat opens a loop. Carried values have one place each through all
-// iterations; where a value does not lie there it is copied.
+// repeat adds a loop. Each carried value has the same place in all iterations; a value
+// in another place is copied there.
 func (s *scheduler) repeat(op *ir.Op) error {
 	if s.loop != nil {
-		return fmt.Errorf("%s: a repeat inside a repeat; write the ops of one of them out", Position(op))
+		return fmt.Errorf("%s: a repeat inside a repeat; unroll one of them", Position(op))
 	}
 	var first []*ir.Value
 	for _, a := range op.Args {
@@ -173,14 +173,14 @@ func (s *scheduler) repeat(op *ir.Op) error {
 	return nil
 }
 
-// A move is the copy of a value to the place of a carried one.
+// A move is a copy of a value to the place of a carried value.
 type move struct {
 	value, carried *ir.Value
 	from, to       Place
 }
 
-// carry copies values to the places of those that a repeat carries, unless they
-// share them: all at once, so that none is overwritten before it is copied.
+// carry copies values to the places of a repeat's carried values, unless they share
+// them. It orders the copies so that none is overwritten before it is copied.
 func (s *scheduler) carry(rep *ir.Op, values []*ir.Value) error {
 	var moves []move
 	for i, v := range values {
@@ -198,7 +198,7 @@ func (s *scheduler) carry(rep *ir.Op, values []*ir.Value) error {
 		free := slices.IndexFunc(moves, func(m move) bool {
 			return !slices.ContainsFunc(moves, func(o move) bool { return o.from.Buffer == m.to.Buffer })
 		})
-		if free < 0 { // they go round: one waits aside
+		if free < 0 { // a cycle: save one value in a temporary buffer
 			moves[0].from = s.aside(moves[0])
 			continue
 		}
@@ -209,7 +209,7 @@ func (s *scheduler) carry(rep *ir.Op, values []*ir.Value) error {
 	return nil
 }
 
-// aside copies a value to a buffer that nothing else uses.
+// aside copies a value to an unused buffer.
 func (s *scheduler) aside(m move) Place {
 	to := m.from
 	to.Symbol = s.l.symbols.of("ASIDE_", m.value.Name)
@@ -219,7 +219,7 @@ func (s *scheduler) aside(m move) Place {
 	return to
 }
 
-// outputs copies what the graph yields and no region writes to the caller.
+// outputs copies the graph's results that no region writes directly to the caller.
 func (s *scheduler) outputs() error {
 	for i, y := range s.graph.Body.Yield {
 		have, ok := s.l.places[y]

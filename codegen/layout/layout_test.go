@@ -154,7 +154,7 @@ func TestErrors(t *testing.T) {
 		{"floats.ir", small("input %h : f32[T, 16]", "%y = add %x, %h\nyield %y"), "input %h, of an earlier step, has that step's rows"},
 		{"ids.ir", small("", "yield %x, %ids"), "yield of %ids, which is i32[T]: a graph yields rows of f32"},
 		{"rounded.ir", small("", "%y = quantize_act %x {type=bf16}\nyield %y"), "yield of %y, which is bf16[T, 16]"},
-		{"many.ir", small("", "yield "+strings.Repeat("%x, ", 8)+"%x"), "9 outputs; a step has room for 8"},
+		{"many.ir", small("", "yield "+strings.Repeat("%x, ", 8)+"%x"), "9 outputs; a step supports at most 8"},
 		{"asked.ir", small("", "%y = rows %x, %out_rows\n%a = attention %y, %s {heads=1, kv_heads=1}\nyield %a"), "asked.ir:10:1: attention: %y counts out_rows"},
 		{"append.ir", small("", "%y = rows %x, %out_rows\nkv_append %s, %y, %y\nyield %y"), "append.ir:10:1: kv_append: %y counts out_rows"},
 		{"twice.ir", small("", "%y = rows %x, %out_rows\n%z = rows %y, %out_rows\nyield %z"), "twice.ir:10:1: rows: %y counts out_rows"},

@@ -1,5 +1,5 @@
-/* What this processor computes at the most, for bench to compare with: independent chains of multiply-adds that stay in
- * registers. Each function does a number of rounds and returns the operations done, two a multiply-add. */
+/* Measures the CPU's peak performance for the bench subcommand: independent chains of multiply-adds in registers. Each
+ * function runs a number of rounds and returns the number of operations; a multiply-add counts as two. */
 #include <stdint.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -90,6 +90,6 @@ EXPORT int64_t ifl_probe_i8(int64_t rounds) {
   return rounds * CHAINS * I8_MACS * 2;
 }
 #else
-/* Without such an instruction 8-bit kernels widen: their peak is not a number of the processor. 0: not known. */
+/* Without a dot-product instruction, 8-bit kernels widen to 16 bits, and the CPU has no single int8 peak. 0: unknown. */
 EXPORT int64_t ifl_probe_i8(int64_t rounds) { return rounds * 0; }
 #endif

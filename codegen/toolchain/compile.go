@@ -12,11 +12,11 @@ import (
 	"sync"
 )
 
-// A Unit is one C source to be compiled to an object file.
+// A Unit is a C source file to compile to an object file.
 type Unit struct {
 	Name    string            // for messages and the object's symbol table: "gemv_q8.c"
 	Source  []byte            //
-	Headers map[string][]byte // what it may include, by name; shared between units
+	Headers map[string][]byte // headers that it may include, by name; shared between units
 	Flags   []string          // -O3, -march=…, -D…; no paths
 }
 
@@ -24,7 +24,7 @@ type Unit struct {
 type Builder struct {
 	Cache *Cache
 	CC    *Compiler
-	Jobs  int // compilers at once; 0: one a processor
+	Jobs  int // maximum concurrent compilers; 0: one per CPU
 
 	// Progress, when set, is called as units are finished (cached ones too).
 	// Calls do not overlap.
@@ -33,12 +33,12 @@ type Builder struct {
 
 // Objects compiles units, several at a time, and returns the object files'
 // paths in the units' order. On the first failure, or when ctx ends, the other
-// compilers are killed and nothing half-made stays.
+// compilers are killed and no partial output remains.
 func (b *Builder) Objects(ctx context.Context, units []Unit) ([]string, error) {
 	return b.each(ctx, units, b.object)
 }
 
-// each makes something of every unit, several at a time.
+// each calls a function for every unit, several at a time.
 func (b *Builder) each(ctx context.Context, units []Unit, one func(context.Context, Unit) (string, error)) ([]string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -86,7 +86,7 @@ func (b *Builder) jobs() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// object compiles one unit, or finds it compiled.
+// object returns the object file of a unit, from the cache or by compiling it.
 func (b *Builder) object(ctx context.Context, u Unit) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func (b *Builder) object(ctx context.Context, u Unit) (string, error) {
 	})
 }
 
-// write puts the unit and its headers into a folder.
+// write writes the unit and its headers to a folder.
 func (u *Unit) write(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, filepath.Base(u.Name)), u.Source, 0o644); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (u *Unit) write(dir string) error {
 	return nil
 }
 
-// unitKey names a unit's object file.
+// unitKey returns the cache key of a unit's object file.
 func (b *Builder) unitKey(u Unit) string {
 	parts := []string{"object 1", b.CC.id, filepath.Base(u.Name), strings.Join(u.Flags, "\x00"), string(u.Source)}
 	for _, h := range slices.Sorted(maps.Keys(u.Headers)) {
@@ -140,7 +140,7 @@ func (b *Builder) unitKey(u Unit) string {
 func (b *Builder) Shared(ctx context.Context, objects, flags []string) (string, error) {
 	parts := []string{"shared 1", b.CC.id, strings.Join(flags, "\x00")}
 	for _, o := range objects {
-		parts = append(parts, filepath.Base(o)) // the name is the content's hash
+		parts = append(parts, filepath.Base(o)) // the file name contains the hash of the content
 	}
 	return b.Cache.Make("lib", Key(parts...), sharedExt(), func(dir, out string) error {
 		// A response file of names in the private directory: no limit on the

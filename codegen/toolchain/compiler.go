@@ -19,10 +19,10 @@ var candidates = []string{"cc", "gcc", "clang"}
 type Compiler struct {
 	Path    string // absolute path of the program
 	Version string // first line that --version prints
-	Clang   bool   // clang's flags rather than gcc's
+	Clang   bool   // use clang's flags instead of gcc's
 
 	extra []string // words after the program in --cc or $CC ("ccache gcc", "clang --target=…")
-	id    string   // what of the compiler decides its output
+	id    string   // identity, see Identity
 }
 
 // FindCompiler returns the C compiler that the user named (--cc, may be
@@ -85,11 +85,11 @@ func probe(ctx context.Context, path string, extra []string) (*Compiler, error) 
 	}, nil
 }
 
-// Identity is what of the compiler decides its output: real path, size, time
-// of change and everything --version prints. Callers hash it.
+// Identity returns the properties of the compiler that determine its output: real path,
+// size, modification time and the output of --version. Callers hash it.
 func (c *Compiler) Identity() string { return c.id }
 
-// run executes the compiler in dir; the error holds what it wrote.
+// run executes the compiler in dir; an error includes its output.
 func (c *Compiler) run(ctx context.Context, dir string, args ...string) error {
 	compile := command{dir: dir, program: c.Path, args: append(slices.Clone(c.extra), args...)}
 	_, err := compile.run(ctx)
@@ -108,7 +108,7 @@ var managers = []manager{
 	{"apk", "sudo apk add gcc musl-dev"},
 }
 
-// installHint is the command that gets a C compiler on this system.
+// installHint returns the command that installs a C compiler on this system.
 func installHint() string { return hintFor(runtime.GOOS, exec.LookPath) }
 
 func hintFor(goos string, look func(string) (string, error)) string {

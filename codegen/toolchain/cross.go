@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// triples names systems as GNU tools do.
+// triples maps systems to GNU target triples.
 var triples = map[Target]string{
 	{"linux", "amd64"}: "x86_64-linux-gnu",
 	{"linux", "arm64"}: "aarch64-linux-gnu",
 }
 
-// machines are the words with which compilers name an architecture.
+// machines lists the names that compilers use for an architecture.
 var machines = map[string][]string{"amd64": {"x86_64", "amd64"}, "arm64": {"aarch64", "arm64"}}
 
-// systems are the words with which compilers name a system.
+// systems lists the names that compilers use for a system.
 var systems = map[string][]string{"linux": {"linux"}, "darwin": {"darwin", "macos"}}
 
-// FindCompilerFor is FindCompiler for code that another system will run. A
-// named compiler (--cc, else $CC) must make code for it; without a name
-// TRIPLE-gcc and then clang --target=TRIPLE are looked for, with a C library.
+// FindCompilerFor is like FindCompiler, for a target system. A named compiler (--cc,
+// else $CC) must generate code for the target. Otherwise FindCompilerFor looks for
+// TRIPLE-gcc, then for clang --target=TRIPLE with a C library.
 func FindCompilerFor(ctx context.Context, named string, target Target) (*Compiler, error) {
 	if target == (Target{runtime.GOOS, runtime.GOARCH}) {
 		return FindCompiler(ctx, named)
@@ -38,7 +38,7 @@ func FindCompilerFor(ctx context.Context, named string, target Target) (*Compile
 	}
 	triple := triples[target]
 	if triple == "" {
-		return nil, fmt.Errorf("no C compiler for %s/%s is known; name one by --cc", target.OS, target.Arch)
+		return nil, fmt.Errorf("no known C compiler for %s/%s; name one with --cc", target.OS, target.Arch)
 	}
 	for _, words := range [][]string{{triple + "-gcc"}, {"clang", "--target=" + triple}} {
 		path, err := exec.LookPath(words[0])
@@ -50,7 +50,7 @@ func FindCompilerFor(ctx context.Context, named string, target Target) (*Compile
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("no C compiler for %s/%s found (looked for %s-gcc, and clang with a C library for it); install one (Debian: apt-get install %s) or name one by --cc",
+	return nil, fmt.Errorf("no C compiler for %s/%s found (looked for %s-gcc, and clang with a C library for it); install one (Debian: apt-get install %s) or name one with --cc",
 		target.OS, target.Arch, triple, debianCross(triple, target.Arch))
 }
 
@@ -59,7 +59,7 @@ func debianCross(triple, arch string) string {
 	return "gcc-" + strings.ReplaceAll(triple, "_", "-") + " libc6-dev-" + arch + "-cross"
 }
 
-// makes says whether the compiler's code is for a target.
+// makes returns an error unless the compiler generates code for a target.
 func (c *Compiler) makes(ctx context.Context, target Target) error {
 	ask := command{program: c.Path, args: append(append([]string(nil), c.extra...), "-dumpmachine")}
 	out, err := ask.run(ctx)
@@ -72,7 +72,7 @@ func (c *Compiler) makes(ctx context.Context, target Target) error {
 		if triple := triples[target]; triple != "" {
 			hint = fmt.Sprintf(": %s-gcc, or \"clang --target=%s\"", triple, triple)
 		}
-		return fmt.Errorf("C compiler %s makes code for %s, not for %s/%s; name a cross compiler by --cc%s", c.Path, machine, target.OS, target.Arch, hint)
+		return fmt.Errorf("C compiler %s generates code for %s, not for %s/%s; name a cross compiler with --cc%s", c.Path, machine, target.OS, target.Arch, hint)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func mentions(machine string, words []string) bool {
 	return false
 }
 
-// links says whether there are headers and libraries to make a library with.
+// links reports whether the headers and libraries to link a shared library exist.
 func (c *Compiler) links(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "iflowc-cc-")
 	if err != nil {

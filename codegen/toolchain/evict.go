@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// What a cache holds that can be made again: kinds whose entries are files in
-// folders of two digits, as Make puts them there, and kinds whose entries are
-// folders. Anything else, such as models that scripts fetched, is never removed.
+// The kinds of cache entries that can be rebuilt: kinds with files in folders of two
+// digits, as created by Make, and kinds with folders. Anything else, such as downloaded
+// models, is never removed.
 var (
 	fileKinds   = []string{"bin", "fatbin", "lib", "obj", "weights"}
 	folderKinds = []string{"calibrate", "run"}
@@ -26,40 +26,40 @@ const (
 	mostBound  = 20e9
 )
 
-// grace is how long after its last use an entry is taken to be in use still: a
-// program that was given its path may be about to open it.
+// grace is the time after its last use for which an entry counts as in use, because a
+// program may have its path and be about to open it.
 const grace = 10 * time.Minute
 
-// staleUnderLock is staleAfter for a process that knows to be the only one.
+// staleUnderLock is staleAfter for a process with exclusive access to the cache.
 const staleUnderLock = time.Hour
 
-// A Usage is what a cache holds that can be made again.
+// A Usage is the disk space of the cache entries that can be rebuilt.
 type Usage struct {
-	Bytes  int64            // of files that nothing outside the cache links to
-	Kinds  map[string]int64 // the same by kind; a file with several names counts for the first
-	Linked int64            // of files that are also results of compiling: removing them here frees nothing
+	Bytes  int64            // bytes of files without hard links outside the cache
+	Kinds  map[string]int64 // the same by kind; a file with several names counts for the first one
+	Linked int64            // bytes of files with hard links outside the cache, which eviction does not free
 }
 
-// An entry is what is removed as a whole.
+// An entry is a file or folder that is removed as a whole.
 type entry struct {
 	path  string
 	used  time.Time
 	files []*inode
 }
 
-// An inode is a file's content, whatever its names.
+// An inode is a file's content, which may have several names.
 type inode struct {
 	kind  string
 	size  int64
-	links uint64 // all its names
-	names uint64 // those in the cache
+	links uint64 // number of names
+	names uint64 // number of names in the cache
 }
 
-// outside says whether the content stays when the cache goes.
+// outside reports whether the content has a name outside the cache.
 func (n *inode) outside() bool { return n.links > n.names }
 
-// Bound is how many bytes the cache may hold, from $IFLOWC_CACHE_SIZE or the
-// size of the disk; 0 means any.
+// Bound returns the maximum size of the cache in bytes, from $IFLOWC_CACHE_SIZE or the
+// size of the disk; 0 means unlimited.
 func (c *Cache) Bound() (int64, error) {
 	if text := os.Getenv("IFLOWC_CACHE_SIZE"); text != "" {
 		n, err := ParseSize(text)
@@ -84,7 +84,7 @@ func ParseSize(text string) (int64, error) {
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	if err != nil || !(n >= 0 && n*factor < 1<<62) {
-		return 0, fmt.Errorf("%q is no size; say it as 500M, 20G or 1.5T", text)
+		return 0, fmt.Errorf("invalid size %q; write it as 500M, 20G or 1.5T", text)
 	}
 	return int64(n * factor), nil
 }
@@ -95,18 +95,18 @@ func (c *Cache) Usage() (Usage, error) {
 	return u, err
 }
 
-// Evict removes what was not used for the given time, then what was used
-// longest ago until no more than limit bytes are left; a negative limit is no
-// limit. It gives the bytes that it freed. It fails when another process has
-// the cache open, and does not touch what lies under the names of results.
+// Evict removes the entries that were not used for the given time, and then the least
+// recently used entries until at most limit bytes are left. A negative limit means
+// unlimited. It returns the number of bytes freed. It returns an error if another
+// process has the cache open. Names outside the cache are not affected.
 func (c *Cache) Evict(limit int64, unused time.Duration) (int64, error) {
 	if !c.lock.exclusive() {
-		_ = c.lock.share() // the next to open the cache waits for it again
-		return 0, fmt.Errorf("build cache %s: another iflowc is working with it; try again when it has ended", c.Dir)
+		_ = c.lock.share() // downgrade the lock, so that other processes can open the cache
+		return 0, fmt.Errorf("build cache %s: another iflowc process uses it; try again after it has exited", c.Dir)
 	}
 	bin, freed, err := c.condemn(limit, unused)
 	_ = c.lock.share()
-	if bin != "" { // what has been moved there is nobody's any more; removing it takes longer
+	if bin != "" { // nothing uses the moved entries any more; removal is slow and needs no lock
 		if e := os.RemoveAll(bin); err == nil {
 			err = e
 		}
@@ -114,8 +114,8 @@ func (c *Cache) Evict(limit int64, unused time.Duration) (int64, error) {
 	return freed, err
 }
 
-// condemn moves what is to go into a folder of its own. Nobody else has the
-// cache open meanwhile.
+// condemn moves the entries to remove to a separate folder. The caller must hold the
+// exclusive lock.
 func (c *Cache) condemn(limit int64, unused time.Duration) (bin string, freed int64, err error) {
 	entries, usage, err := c.scan()
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *Cache) condemn(limit int64, unused time.Duration) (bin string, freed in
 	return bin, freed, nil
 }
 
-// leftBehind lists what killed processes left: private folders, and libraries
+// leftBehind lists the leftovers of killed processes: private folders, and libraries
 // that a binary was about to load.
 func (c *Cache) leftBehind(age time.Duration) (paths []string) {
 	for _, pattern := range []string{"tmp/*", "model-*.so"} {
@@ -207,22 +207,22 @@ func (c *Cache) scan() ([]*entry, Usage, error) {
 	return entries, usage, nil
 }
 
-// measure finds the files of an entry and when they were used last.
+// measure finds the files of an entry and the time of their last use.
 func (e *entry) measure(inodes map[fileID]*inode, kind string) error {
 	return filepath.WalkDir(e.path, func(path string, d fs.DirEntry, err error) error {
 		if err == nil {
 			err = e.add(path, d, inodes, kind)
 		}
 		if os.IsNotExist(err) {
-			return nil // another process took it away meanwhile
+			return nil // another process has removed it
 		}
 		return err
 	})
 }
 
-// add takes a file or folder of the entry in.
+// add adds a file or folder to the entry.
 func (e *entry) add(path string, d fs.DirEntry, inodes map[fileID]*inode, kind string) error {
-	if d.IsDir() { // looking into it is no use
+	if d.IsDir() { // reading a folder is not a use of it
 		info, err := d.Info()
 		if err == nil && info.ModTime().After(e.used) {
 			e.used = info.ModTime()

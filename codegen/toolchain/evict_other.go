@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// A fileID names a file's content; here its path does.
+// A fileID identifies a file's content; on this system it is the path.
 type fileID struct{ path string }
 
-// stat says of a file what eviction wants to know.
+// stat returns the properties of a file that eviction needs.
 func stat(path string) (id fileID, links uint64, size int64, used time.Time, err error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -21,10 +21,10 @@ func stat(path string) (id fileID, links uint64, size int64, used time.Time, err
 
 func diskBytes(string) int64 { return 0 }
 
-// DiskFree is not known on this system.
+// DiskFree is not implemented on this system.
 func DiskFree(string) int64 { return 0 }
 
-// A cacheLock is nothing on systems whose locks are not used: there nothing is
+// A cacheLock does nothing on systems without supported locks; there nothing is
 // evicted.
 type cacheLock struct{}
 

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A fileID names a file's content among all files of a machine.
+// A fileID identifies a file's content among all files of a machine.
 type fileID struct{ device, inode uint64 }
 
-// stat says of a file what eviction wants to know. Its last use is the time of
-// its last access, which Make sets, or of its last change.
+// stat returns the properties of a file that eviction needs. Its last use is the later
+// of its access time, which Make sets, and its modification time.
 func stat(path string) (id fileID, links uint64, size int64, used time.Time, err error) {
 	var s unix.Stat_t
 	if err := unix.Lstat(path, &s); err != nil {
@@ -29,8 +29,7 @@ func stat(path string) (id fileID, links uint64, size int64, used time.Time, err
 	return fileID{uint64(s.Dev), s.Ino}, uint64(s.Nlink), s.Size, used, nil
 }
 
-// diskBytes is the size of the file system that holds a folder; 0 when that
-// cannot be known.
+// diskBytes returns the size of a folder's file system; 0 if it is unknown.
 func diskBytes(dir string) int64 {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {
@@ -39,8 +38,8 @@ func diskBytes(dir string) int64 {
 	return int64(s.Blocks) * int64(s.Bsize)
 }
 
-// DiskFree is how many bytes a user may still write on the file system that
-// holds a folder; 0 when that cannot be known.
+// DiskFree returns the free space in bytes for unprivileged users on a folder's file
+// system; 0 if it is unknown.
 func DiskFree(dir string) int64 {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {
@@ -49,19 +48,19 @@ func DiskFree(dir string) int64 {
 	return int64(s.Bavail) * int64(s.Bsize)
 }
 
-// A cacheLock is shared by those who have the cache open, and held by one alone
-// while it evicts. The system lets go of it when a process ends, however it does.
+// A cacheLock is a file lock: shared by the processes that have the cache open, and
+// exclusive during eviction. The system releases it when a process ends.
 type cacheLock struct{ file *os.File }
 
-// lockWait is how long to wait for another process to have evicted.
+// lockWait is the maximum wait for another process's eviction.
 const lockWait = 30 * time.Second
 
-// openLock takes part in the lock of a cache. A file system without locks gives
-// an empty one, with which nothing is evicted.
+// openLock acquires the shared lock of a cache. On a file system without locks it
+// returns an empty lock, with which nothing is evicted.
 func openLock(dir string) (*cacheLock, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return &cacheLock{}, nil // a cache that is only read
+		return &cacheLock{}, nil // a read-only cache
 	}
 	l := &cacheLock{f}
 	err = l.share()
@@ -70,18 +69,18 @@ func openLock(dir string) (*cacheLock, error) {
 	}
 	f.Close()
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, fmt.Errorf("build cache %s: another iflowc has been removing things from it for %v; end that process, or set IFLOWC_CACHE to another folder", dir, lockWait)
+		return nil, fmt.Errorf("build cache %s: another iflowc process has been evicting entries for %v; end that process, or set IFLOWC_CACHE to another folder", dir, lockWait)
 	}
 	return &cacheLock{}, nil
 }
 
-// exclusive takes the lock alone, if nobody else shares it.
+// exclusive upgrades the lock to exclusive, if no other process shares it.
 func (l *cacheLock) exclusive() bool {
 	return l.file != nil && l.flock(unix.LOCK_EX|unix.LOCK_NB) == nil
 }
 
-// share takes part in the lock, or goes back to sharing it. It waits for the one
-// who evicts, but not for ever: that process may have been stopped.
+// share acquires the shared lock or downgrades the exclusive lock. It waits for an
+// evicting process for at most lockWait, because that process may be stopped.
 func (l *cacheLock) share() error {
 	if l.file == nil {
 		return nil

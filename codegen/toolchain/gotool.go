@@ -26,13 +26,13 @@ func FindGo() (*GoTool, error) {
 			return &GoTool{path}, nil
 		}
 	}
-	return nil, errors.New("no Go tool chain found (looked for go on the path and in /usr/local/go); install Go 1.26 or newer from https://go.dev/dl/ and put its bin folder on the path")
+	return nil, errors.New("no Go toolchain found (looked for go on the path and in /usr/local/go); install Go 1.26 or newer from https://go.dev/dl/ and put its bin folder on the path")
 }
 
-// A Target is what a Go program is built for; empty fields mean this system.
+// A Target is the system for which a Go program is built; empty fields mean this system.
 type Target struct{ OS, Arch string }
 
-// TargetFromEnv is the target that GOOS and GOARCH name.
+// TargetFromEnv returns the target that GOOS and GOARCH name.
 func TargetFromEnv() Target {
 	t := Target{os.Getenv("GOOS"), os.Getenv("GOARCH")}
 	if t.OS == "" {
@@ -45,8 +45,8 @@ func TargetFromEnv() Target {
 }
 
 // Build builds the main package of a vendored module in dir and writes the
-// program to out. The user's Go settings do not reach the build, so that the
-// same sources give the same bytes, and nothing is fetched.
+// program to out. The build ignores the user's Go settings, so that it is
+// reproducible and downloads nothing.
 func (g *GoTool) Build(ctx context.Context, dir, out string, target Target) error {
 	return g.build(ctx, dir, out, target, []string{"CGO_ENABLED=0"})
 }
@@ -79,7 +79,7 @@ func (g *GoTool) build(ctx context.Context, dir, out string, target Target, env 
 	return nil
 }
 
-// goEnv is the environment without what changes a Go build.
+// goEnv returns the environment without the variables that change a Go build.
 func goEnv() []string {
 	var env []string
 	for _, v := range os.Environ() {

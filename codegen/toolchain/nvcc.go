@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// A GPUArch is a kind of GPU that fatbins hold machine code for.
+// A GPUArch is a GPU architecture for which fatbins contain machine code.
 type GPUArch struct {
 	Name string // "sm_90a"
 	Doc  string
 }
 
-// GPUArchs are those that the CUDA target compiles for when none are named; the
-// first one's PTX is in too, for GPUs newer than all of them.
+// GPUArchs are the default architectures of the CUDA target. Fatbins also contain the
+// PTX of the first one, for newer GPUs.
 var GPUArchs = []GPUArch{
 	{"sm_80", "A100, A30"},
 	{"sm_86", "GeForce 30, A10, A40"},
@@ -28,17 +28,17 @@ var GPUArchs = []GPUArch{
 	{"sm_100", "B200"},
 }
 
-// leastNVCC is the oldest release whose nvcc knows all of them.
+// leastNVCC is the oldest release of nvcc that supports all GPUArchs.
 const leastNVCC = "CUDA 12.8"
 
-// nvccWheels are the PyPI packages that hold nvcc and what it needs. Every one
-// is pinned: newer ones of some do not go with older ones of others.
+// nvccWheels are the PyPI packages of nvcc and its dependencies. All are pinned, because
+// different releases are incompatible with each other.
 var nvccWheels = []string{
 	"nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-nvvm==13.0.88",
 	"nvidia-cuda-runtime==13.0.96", "nvidia-cuda-cccl==13.0.85",
 }
 
-// NVCCHint is the command that gets nvcc without a CUDA installation.
+// NVCCHint returns the command that installs nvcc without a CUDA installation.
 func NVCCHint() string {
 	return "python3 -m venv .cuda && .cuda/bin/pip install --no-deps " + strings.Join(nvccWheels, " ")
 }
@@ -64,7 +64,7 @@ func FindNVCC(ctx context.Context) (*Compiler, error) {
 			return probe(ctx, path, nil)
 		}
 	}
-	return nil, errors.New("nvcc is not found (looked in $CUDA_HOME, on the path, in PyPI's wheels, in /usr/local/cuda); " + leastNVCC + " or newer, or: " + NVCCHint())
+	return nil, errors.New("nvcc not found (looked in $CUDA_HOME, on the path, in PyPI's wheels, in /usr/local/cuda); " + leastNVCC + " or newer, or: " + NVCCHint())
 }
 
 // nvccPlaces lists where wheels and installers put nvcc.
@@ -86,9 +86,9 @@ func nvccPlaces() []string {
 	return append(out, "/usr/local/cuda/bin/nvcc")
 }
 
-// Gencode are nvcc's flags for machine code of some GPUs, and PTX of the oldest.
-// Those before sm_100 share one run of nvcc's front end, of the oldest of them,
-// which takes most of the time: no template asks for more than that has.
+// Gencode returns nvcc's flags for machine code of some GPUs and PTX of the oldest.
+// Architectures before sm_100 share one run of nvcc's front end for the oldest of them,
+// which dominates the time; no template needs features of the newer ones.
 func Gencode(archs []string) (flags []string) {
 	var groups [2][]string
 	for _, a := range GPUArchs {
@@ -134,12 +134,12 @@ func (b *Builder) Fatbins(ctx context.Context, units []Unit, archs []string) ([]
 				return fmt.Errorf("compiling %s: %w", u.Name, err)
 			}
 			if data, err := os.ReadFile(out); err != nil || !bytes.HasPrefix(data, []byte(fatbinMagic)) {
-				return fmt.Errorf("compiling %s: %s says that it succeeded and left no fatbin; install it again, or name another CUDA installation by $CUDA_HOME", u.Name, b.CC.Path)
+				return fmt.Errorf("compiling %s: %s succeeded but left no fatbin; reinstall it, or set $CUDA_HOME to another CUDA installation", u.Name, b.CC.Path)
 			}
 			return nil
 		})
 	})
 }
 
-// fatbinMagic is how a file of machine code for several GPUs begins.
+// fatbinMagic is the magic number at the start of a fatbin.
 const fatbinMagic = "\x50\xed\x55\xba"

@@ -116,8 +116,8 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// health asks for /health five times a second, each time over a new
-// connection, and gives the slowest answer in milliseconds.
+// health requests /health every 200 ms over a new connection, and returns the maximum
+// latency in milliseconds.
 func (s *service) health() func() float64 {
 	ctx, cancel := context.WithCancel(context.Background())
 	var slowest time.Duration

@@ -9,14 +9,14 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
-// A Change is what a change of the rules did to a figure: the mean over the seeds
-// of the differences within each, and half of its 95 % interval.
+// A Change is the effect of a change of the rules on a figure: the mean of the paired
+// differences over the seeds, and half the width of its 95 % confidence interval.
 type Change struct {
 	Mean float64 `json:"mean"`
 	Half float64 `json:"half"`
 }
 
-// Sure says whether the interval excludes zero.
+// Sure reports whether the interval excludes zero.
 func (c Change) Sure() bool { return math.Abs(c.Mean) > c.Half }
 
 func (c Change) String() string {
@@ -26,7 +26,7 @@ func (c Change) String() string {
 	return fmt.Sprintf("%+.1f ±%.1f", c.Mean, c.Half)
 }
 
-// changeOf is the change of paired figures.
+// changeOf returns the change of paired figures.
 func changeOf(diffs []float64) (c Change) {
 	n := float64(len(diffs))
 	for _, d := range diffs {
@@ -42,9 +42,9 @@ func changeOf(diffs []float64) (c Change) {
 	return c
 }
 
-// figures are what an ablation compares: throughput and times in percent, late
-// tokens and requests and fairness in percentage points, starved ones in
-// requests.
+// figures are the metrics that an ablation compares: throughput and times in percent,
+// late tokens, late requests and fairness in percentage points, and the number of
+// starved requests.
 var figures = []struct {
 	name string
 	diff func(before, after *Result) float64
@@ -68,16 +68,16 @@ func points(of func(*Result) float64) func(before, after *Result) float64 {
 	return func(b, a *Result) float64 { return 100 * (of(a) - of(b)) }
 }
 
-// An Ablation is what switching a rule off, or on where it was off, changed for a
-// load, by figure; load "all": the mean of all.
+// An Ablation holds the changes of the figures of a load when a rule is switched off,
+// or on if it was off. Load "all" is the mean of all loads.
 type Ablation struct {
 	Rule    string            `json:"rule"`
 	Load    string            `json:"load"`
 	Changes map[string]Change `json:"changes"`
 }
 
-// Ablate runs loads on as many seeds with a policy's rules and with one more or
-// less of them: it switches each rule off, or on where without has it.
+// Ablate runs loads on a number of seeds, with a policy's rules and with each rule
+// toggled: off, or on if it is in without.
 func Ablate(loads []Load, rules []policy.RuleName, without policy.Rule, latency *Latency, seeds int) (list []Ablation) {
 	before := make([][]Result, len(loads))
 	for i, load := range loads {
@@ -121,9 +121,9 @@ func runs(load Load, p Policy, latency *Latency, seeds int) (list []Result) {
 	return list
 }
 
-// PrintAblations writes a Markdown table of the means of all loads and of the
-// loads named; a dot is a change whose interval holds zero. Rows of dots alone
-// are left out.
+// PrintAblations writes a Markdown table of the mean of all loads and of the named
+// loads. A dot is a change with an interval that includes zero. Rows with only dots are
+// omitted.
 func PrintAblations(w io.Writer, list []Ablation, each bool) {
 	fmt.Fprint(w, "| rule | load |")
 	for _, f := range figures {

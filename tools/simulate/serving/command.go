@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
-// flags are those of the command.
+// flags are the flags of the command.
 type flags struct {
 	loads, policies, rules, without string
 	fit, held, about, timeline      string
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// run is the command with its arguments.
+// run runs the command with its arguments.
 func run(args []string, out io.Writer) error {
 	var c flags
 	f := flag.NewFlagSet("serving", flag.ContinueOnError)
@@ -120,7 +120,7 @@ func union(rules []policy.RuleName) (all policy.Rule) {
 	return all
 }
 
-// pick finds what a list of names names; "": all.
+// pick returns the items named by a comma-separated list; "": all.
 func pick[T any](names string, find func(string) (T, error), all []T) (list []T, err error) {
 	if names == "" {
 		return all, nil
@@ -155,7 +155,7 @@ func PrintResults(w io.Writer, list []Result) {
 	}
 }
 
-// Mean is the mean of runs of one load and policy; counts are summed.
+// Mean returns the mean of several runs of one load and policy; counts are summed.
 func Mean(list []Result) Result {
 	m := list[0]
 	n := float64(len(list))

@@ -2,8 +2,8 @@ package main
 
 import "github.com/iflowc/iflowc/runtime/engine/policy"
 
-// propose is how many tokens a drafter offers for a request's next step that
-// knows how often it is right, by the room that the engine gives.
+// propose returns the number of tokens that a drafter with a known acceptance rate
+// proposes for a request's next step, within the engine's limit.
 func (s *simulation) propose(q *live) int {
 	if s.batch.NoDrafts {
 		return 0

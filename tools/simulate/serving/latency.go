@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// A Sample is a step that was measured.
+// A Sample is a measured step.
 type Sample struct {
-	Tokens  int     // that it computed
-	Seconds float64 // that it took
-	Gap     float64 // from its end to the begin of the next one; 0: not known
+	Tokens  int     // computed tokens
+	Seconds float64 // duration
+	Gap     float64 // from its end to the start of the next step; 0: unknown
 }
 
-// tileRows are the tokens that most kernels compute together.
+// tileRows is the number of tokens per tile of most kernels.
 const tileRows = 16
 
-// A Latency is a model of how long steps take: a line in tokens and in tiles of
-// tokens, times a factor that something else on the machine adds.
+// A Latency is a model of step latency: linear in tokens and in tiles of tokens, times
+// a random factor for other load on the machine.
 type Latency struct {
-	Fixed    float64 `json:"fixed_s"`     // seconds of any step
-	PerToken float64 `json:"per_token_s"` // more for each token
-	PerTile  float64 `json:"per_tile_s"`  // more for each tile of 16 tokens, full or not
-	Gap      float64 `json:"gap_s"`       // between two steps
-	// Noise holds quantiles of measured time over the line's, at equal distances
-	// from the least to that of 99 %: above is what stopped the whole machine.
+	Fixed    float64 `json:"fixed_s"`     // seconds per step
+	PerToken float64 `json:"per_token_s"` // additional seconds per token
+	PerTile  float64 `json:"per_tile_s"`  // additional seconds per tile of 16 tokens, full or partial
+	Gap      float64 `json:"gap_s"`       // seconds between two steps
+	// Noise holds equidistant quantiles of measured time divided by Line, from the
+	// minimum to the 99th percentile. Larger values are stalls of the whole machine.
 	Noise []float64 `json:"noise"`
 }
 
-// Line is the time of an undisturbed step.
+// Line returns the time of an undisturbed step.
 func (l *Latency) Line(tokens int) float64 {
 	return l.Fixed + l.PerToken*float64(tokens) + l.PerTile*tiles(tokens)
 }
 
 func tiles(tokens int) float64 { return float64((tokens + tileRows - 1) / tileRows) }
 
-// Draw is the time of a step with noise.
+// Draw returns the time of a step with random noise.
 func (l *Latency) Draw(r *rand.Rand, tokens int) time.Duration {
 	factor := 1.0
 	if n := len(l.Noise); n > 1 {
@@ -52,12 +52,12 @@ func (l *Latency) Draw(r *rand.Rand, tokens int) time.Duration {
 	return time.Duration(l.Line(tokens) * factor * float64(time.Second))
 }
 
-// quantiles is how many values of noise a fit keeps.
+// quantiles is the number of noise quantiles of a fit.
 const quantiles = 41
 
-// Fit fits a latency to samples. Each sample weighs by the inverse of its time,
-// so that relative errors count; a second and a third pass leave out those that
-// lie far off, in which something else ran.
+// Fit fits a latency to samples by weighted least squares. The weight of a sample is
+// the inverse of its time, to minimize relative errors. A second and a third pass omit
+// samples far from the fit, which other load has disturbed.
 func Fit(samples []Sample) (*Latency, error) {
 	if len(samples) < 2*quantiles {
 		return nil, fmt.Errorf("%d steps are too few to fit a step-time model; expected at least %d", len(samples), 2*quantiles)
@@ -66,7 +66,7 @@ func Fit(samples []Sample) (*Latency, error) {
 	kept := samples
 	for range 3 {
 		beta, ok := leastSquares(kept, true)
-		if ok && beta[2] < 0 { // tiles cost nothing that can be told from tokens
+		if ok && beta[2] < 0 { // the cost of tiles cannot be separated from the cost of tokens
 			beta, ok = leastSquares(kept, false)
 		}
 		if !ok || beta[0] < 0 || beta[1] < 0 {
@@ -95,7 +95,7 @@ func Fit(samples []Sample) (*Latency, error) {
 		}
 	}
 	if slices.Sort(gaps); len(gaps) > 0 {
-		l.Gap = gaps[len(gaps)/4] // writing the trace takes some of them
+		l.Gap = gaps[len(gaps)/4] // some gaps include writing the trace
 	}
 	for _, v := range []*float64{&l.Fixed, &l.PerToken, &l.PerTile, &l.Gap} {
 		*v = round(*v)
@@ -103,7 +103,7 @@ func Fit(samples []Sample) (*Latency, error) {
 	return l, nil
 }
 
-// round keeps four significant digits.
+// round rounds to four significant digits.
 func round(v float64) float64 {
 	digits, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
 	if err != nil {
@@ -119,7 +119,7 @@ func (l *Latency) ratios(samples []Sample) (list []float64) {
 	return list
 }
 
-// Error is the median of the relative errors of a latency's line on samples.
+// Error returns the median relative error of a latency's Line on samples.
 func (l *Latency) Error(samples []Sample) float64 {
 	var list []float64
 	for _, s := range samples {
@@ -164,8 +164,8 @@ func leastSquares(samples []Sample, byTile bool) (b [3]float64, ok bool) {
 	return b, true
 }
 
-// A Fitted is the file that holds a latency: how it was made, and how well it
-// foretells steps that it was not fitted to.
+// A Fitted is the content of a latency file: the latency, its origin, and its error on
+// steps to which it was not fitted.
 type Fitted struct {
 	About     string  `json:"about"`
 	Steps     int     `json:"steps"`
@@ -177,7 +177,7 @@ type Fitted struct {
 //go:embed latency.json
 var fitted []byte
 
-// Measured is the latency in latency.json.
+// Measured returns the latency in latency.json.
 func Measured() (*Fitted, error) {
 	f := &Fitted{}
 	if err := json.Unmarshal(fitted, f); err != nil {

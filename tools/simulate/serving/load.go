@@ -12,23 +12,23 @@ type Request struct {
 	At       time.Duration // after the start, or after the end of request After
 	After    int           // 1 + the index of the request that it follows; 0: none
 	Client   int
-	Class    string // results are also given for each
+	Class    string // results are also reported per class
 	Priority int
 	Prompt   int // tokens
 	Output   int // tokens
-	Text     int // requests of one Text have prompts of which one is the beginning of the next
-	Shared   int // and Shared tokens at its begin are those of all with the same Stem
+	Text     int // the prompts of requests with the same Text are prefixes of each other
+	Shared   int // the first Shared tokens are equal for all requests with the same Stem
 	Stem     int
 }
 
-// A Load is a kind of traffic: the arrivals of a seed, what the service is, and
-// what it is to keep.
+// A Load is a kind of traffic: the arrivals for a seed, the service's settings, and its
+// latency targets.
 type Load struct {
 	Name, About string
 	Requests    func(r *rand.Rand) []Request
-	Sequences   int     // live at once
+	Sequences   int     // maximum live sequences
 	Pages       int     // of the KV cache
-	Slow        float64 // steps take so many times as long as the measured model's; 0: once
+	Slow        float64 // factor on the measured model's step time; 0: 1
 	Accept      float64 // probability that a drafted token is right; 0: nothing is drafted
 
 	TTFT    time.Duration // target TTFT of requests with prompts up to Short; 0: none, because the load exceeds the capacity
@@ -43,7 +43,7 @@ const (
 	sec = time.Second
 )
 
-// Loads are the kinds of traffic that policies are compared on.
+// Loads are the kinds of traffic for the comparison of policies.
 var Loads = []Load{
 	{Name: "poisson", About: "independent requests at 70 % of what the service can do", Requests: func(r *rand.Rand) []Request { return poisson(r, 200, 6.5) },
 		Sequences: 16, Pages: 512, TTFT: sec, ITL: 60 * ms, Starved: 10 * sec},
@@ -79,13 +79,13 @@ var Loads = []Load{
 		Sequences: 16, Pages: 512, Accept: 0.6, TTFT: sec, ITL: 60 * ms, Starved: 10 * sec},
 }
 
-// What targets allow: so many of the first tokens and of the others may be late.
+// The fractions of first tokens and of other tokens that may miss the targets.
 const (
 	mayLateTTFT = 0.05
 	mayLateITL  = 0.01
 )
 
-// FindLoad is the load of a name.
+// FindLoad returns the load called name.
 func FindLoad(name string) (Load, error) {
 	names := ""
 	for _, l := range Loads {
@@ -97,10 +97,10 @@ func FindLoad(name string) (Load, error) {
 	return Load{}, fmt.Errorf("no load %q; there are:%s", name, names)
 }
 
-// between draws a number from least to most.
+// between returns a random number from least to most.
 func between(r *rand.Rand, least, most int) int { return least + r.IntN(most-least+1) }
 
-// poisson are n requests that come at random, rate a second.
+// poisson returns n requests with Poisson arrivals at rate per second.
 func poisson(r *rand.Rand, n int, rate float64) (list []Request) {
 	at := 0.0
 	for i := range n {
@@ -112,8 +112,8 @@ func poisson(r *rand.Rand, n int, rate float64) (list []Request) {
 
 func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
 
-// bursts are requests of about one length that come within 8 ms, pause times two
-// seconds or so after the burst before.
+// bursts returns bursts of requests of similar length that arrive within 8 ms, with
+// random pauses between bursts.
 func bursts(r *rand.Rand, pause float64) (list []Request) {
 	at := 0.0
 	for range 14 {
@@ -128,7 +128,7 @@ func bursts(r *rand.Rand, pause float64) (list []Request) {
 	return list
 }
 
-// longShort are short chats and, every second or so, a long document.
+// longShort returns short chats and, about once per second, a long document.
 func longShort(r *rand.Rand) (list []Request) {
 	for at := 0.0; at < 20; {
 		at += r.ExpFloat64() / 6
@@ -142,7 +142,8 @@ func longShort(r *rand.Rand) (list []Request) {
 	return list
 }
 
-// agents take turns with a program, each of which continues the text before.
+// agents returns clients that send one request after another; each continues the
+// previous text.
 func agents(r *rand.Rand) (list []Request) {
 	for a := range 12 {
 		tokens, after := 768, 0
@@ -158,7 +159,7 @@ func agents(r *rand.Rand) (list []Request) {
 	return list
 }
 
-// clients are many, of whom each asks once.
+// clients returns many clients with one request each.
 func clients(r *rand.Rand) (list []Request) {
 	for i := range 1000 {
 		q := Request{At: seconds(90 * r.Float64()), Client: i, Class: "short", Prompt: between(r, 16, 64), Output: between(r, 8, 48), Text: i, Stem: i}
@@ -171,7 +172,7 @@ func clients(r *rand.Rand) (list []Request) {
 	return list
 }
 
-// loops are clients that ask again as soon as they are answered.
+// loops returns clients that send the next request as soon as the last one ends.
 func loops(r *rand.Rand, n, times int) (list []Request) {
 	for c := range n {
 		after := 0
@@ -184,8 +185,8 @@ func loops(r *rand.Rand, n, times int) (list []Request) {
 	return list
 }
 
-// waves are clients that ask again as soon as they are answered, all of them the
-// same number of tokens.
+// waves returns clients that send the next request as soon as the last one ends, all
+// with the same number of tokens.
 func waves(r *rand.Rand, n, times int) []Request {
 	list := loops(r, n, times)
 	for i := range list {
@@ -195,7 +196,7 @@ func waves(r *rand.Rand, n, times int) []Request {
 	return list
 }
 
-// greedy is a client with many requests at once beside others with one each.
+// greedy returns one client with many concurrent requests and others with one each.
 func greedy(r *rand.Rand) []Request {
 	list := loops(r, 9, 8)
 	for range 60 {
@@ -205,7 +206,7 @@ func greedy(r *rand.Rand) []Request {
 	return list
 }
 
-// urgent requests come faster than they are answered, a few others among them.
+// urgent returns urgent requests above the capacity, with a few others among them.
 func urgent(r *rand.Rand) []Request {
 	list := poisson(r, 300, 10)
 	for i := range list {

@@ -2,37 +2,37 @@ package main
 
 import "container/list"
 
-// A pageKey names what a full KV-cache page holds: page At of a text that
-// begins as others do that name the same Text.
+// A pageKey identifies the content of a full KV cache page: page At of the texts that
+// share the prefix Text.
 type pageKey struct {
 	Text int
 	At   int
 }
 
-// A cachedPage is a full page; users 0: only the prefix cache holds it.
+// A cachedPage is a full page. If users is 0, only the prefix cache holds it.
 type cachedPage struct {
 	key   pageKey
 	users int
 	at    *list.Element // in unused; nil while it has users
 }
 
-// A pageCache is the simulated KV cache: full pages are shared and kept after
-// their last use, and evicted the longest unused first.
+// A pageCache is the simulated KV cache. Full pages are shared, kept after their last
+// use, and evicted in least-recently-used order.
 type pageCache struct {
 	total   int
-	private int // pages that are not full
+	private int // partial pages
 	full    map[pageKey]*cachedPage
-	unused  *list.List // of *cachedPage, the longest unused first
+	unused  *list.List // of *cachedPage, least recently used first
 }
 
 func newPageCache(total int) *pageCache {
 	return &pageCache{total: total, full: map[pageKey]*cachedPage{}, unused: list.New()}
 }
 
-// free is how many pages nobody uses.
+// free returns the number of pages without users.
 func (c *pageCache) free() int { return c.total - c.private - len(c.full) + c.unused.Len() }
 
-// take makes n private pages, and evicts for them.
+// take allocates n private pages and evicts cached pages if necessary.
 func (c *pageCache) take(n int) {
 	c.private += n
 	for c.private+len(c.full) > c.total {
@@ -49,7 +49,7 @@ func (c *pageCache) use(p *cachedPage) {
 	}
 }
 
-// fill turns a private page into a full one.
+// fill converts a private page to a full one.
 func (c *pageCache) fill(key pageKey) {
 	c.private--
 	p := c.full[key]
@@ -60,7 +60,7 @@ func (c *pageCache) fill(key pageKey) {
 	c.use(p)
 }
 
-// drop takes a user from a full page.
+// drop removes a user from a full page.
 func (c *pageCache) drop(key pageKey) {
 	p := c.full[key]
 	if p.users--; p.users == 0 {

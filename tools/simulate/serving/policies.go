@@ -6,15 +6,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
-// A Policy schedules: Next decides a step's batch, Admit which request of the
-// queue becomes live.
+// A Policy schedules requests: Next selects a step's batch, Admit the queued request to
+// admit.
 type Policy struct {
 	Name, About string
 	Next        func(*policy.Input, *policy.Batch)
 	Admit       func(waiting []policy.Waiting, sequences, pages int, idle bool) int
 }
 
-// Ours is the engine's policy without some of its rules.
+// Ours returns the engine's policy without some of its rules.
 func Ours(without policy.Rule) Policy {
 	return Policy{
 		Name: "iflowc", About: "the engine's policy",
@@ -28,7 +28,7 @@ func Ours(without policy.Rule) Policy {
 	}
 }
 
-// Policies are the engine's and those that it is compared with.
+// Policies are the engine's policy and the baselines.
 func Policies() []Policy {
 	return []Policy{
 		Ours(0),
@@ -39,7 +39,7 @@ func Policies() []Policy {
 	}
 }
 
-// FindPolicy is the policy of a name.
+// FindPolicy returns the policy called name.
 func FindPolicy(name string) (Policy, error) {
 	names := ""
 	for _, p := range Policies() {
@@ -76,7 +76,7 @@ func newFiller(in *policy.Input, out *policy.Batch) *filler {
 	return &filler{in, out, in.Limits}
 }
 
-// add gives request i up to n tokens of the step, or with whole all or none.
+// add schedules up to n tokens of request i; with whole, all n or none.
 func (f *filler) add(i, n int, whole bool) {
 	r := &f.in.Requests[i]
 	n = min(n, f.left.Tokens, r.Pending())
@@ -118,8 +118,8 @@ func budget(tokens int) func(*policy.Input, *policy.Batch) {
 	}
 }
 
-// wholePrompts lifts the limit of a step's tokens for the first prompt, so that
-// any prompt fits.
+// wholePrompts ignores the step's token limit for the first prompt, so that any prompt
+// fits.
 func wholePrompts(in *policy.Input, out *policy.Batch) {
 	f := newFiller(in, out)
 	f.each(true, 1, false)

@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// longestGap is the time between two steps, in seconds, from which on nothing was
-// to compute between them.
+// longestGap is the maximum gap between two consecutive steps in seconds. After a
+// longer gap the service was idle.
 const longestGap = 2e-3
 
-// Samples reads the steps of a file that `BIN serve --trace FILE` wrote.
+// Samples reads the steps of a file written by `BIN serve --trace FILE`.
 func Samples(path string) ([]Sample, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -48,8 +48,7 @@ func Samples(path string) ([]Sample, error) {
 	return list, nil
 }
 
-// FitFiles fits a latency to the steps of some traces and tests it on those of
-// others.
+// FitFiles fits a latency to the steps of some traces and tests it on other traces.
 func FitFiles(about string, fit, held []string) (*Fitted, error) {
 	samples, err := readAll(fit)
 	if err != nil {

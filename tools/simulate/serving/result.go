@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// A Summary is what some requests of a run saw. Times are in milliseconds.
+// A Summary holds the metrics of some requests of a run. Times are in milliseconds.
 type Summary struct {
 	Requests   int     `json:"requests"`
 	TTFT       Spread  `json:"ttft_ms"`
 	ITL        Spread  `json:"itl_ms"`
-	LateTTFT   float64 `json:"late_ttft"`  // fraction of requests past the target of the first token
-	LateITL    float64 `json:"late_itl"`   // fraction of tokens past the target between two
-	Starved    int     `json:"starved"`    // requests without a first token for too long
+	LateTTFT   float64 `json:"late_ttft"`  // fraction of requests that miss the TTFT target
+	LateITL    float64 `json:"late_itl"`   // fraction of tokens that miss the ITL target
+	Starved    int     `json:"starved"`    // requests with a TTFT above the limit
 	Throughput float64 `json:"throughput"` // tokens per second
 }
 
-// A Class is a kind of requests.
+// A Class is the summary of a class of requests.
 type Class struct {
 	Name string `json:"name"`
 	Summary
 }
 
-// A Result is what a run gave.
+// A Result is the result of a run.
 type Result struct {
 	Load      string  `json:"load"`
 	Policy    string  `json:"policy"`
@@ -91,8 +91,8 @@ func count(b bool) int {
 	return 0
 }
 
-// fairness is Jain's index of how fast the clients were served: (Σx)² / (n·Σx²),
-// x a client's tokens per second in which it had a request.
+// fairness returns Jain's index (Σx)² / (n·Σx²), with x a client's tokens per second
+// while it had a request.
 func (s *simulation) fairness() float64 {
 	type client struct {
 		tokens     int
@@ -118,7 +118,7 @@ func (s *simulation) fairness() float64 {
 			c.till = end
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(clients)) { // in order, so that sums are the same each time
+	for _, id := range slices.Sorted(maps.Keys(clients)) { // sorted, so that sums are reproducible
 		x := float64(clients[id].tokens) / clients[id].busy.Seconds()
 		sum, squares = sum+x, squares+x*x
 	}

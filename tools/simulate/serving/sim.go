@@ -9,13 +9,13 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine/policy"
 )
 
-// The service that is simulated: iflowc serve with its defaults.
+// The simulated service: iflowc serve with its defaults.
 const (
 	stepTokens = 512
 	stepRows   = 64
 	pageRows   = 64
 	stepTime   = 11 * time.Millisecond
-	mostDraft  = 16 // tokens that a drafter has to offer
+	mostDraft  = 16 // maximum draft tokens
 )
 
 // A live request.
@@ -23,18 +23,18 @@ type live struct {
 	*Request
 	index   int
 	arrived time.Duration
-	step    int64 // that it was last in
+	step    int64 // its last step
 
-	length   int // tokens so far
+	length   int // current tokens
 	done     int // computed
-	full     int // of its pages, those that are full
+	full     int // number of full pages
 	pages    int
 	decoding bool
 	draft    int
-	last     time.Duration // when the last token came
+	last     time.Duration // time of the last token
 }
 
-// key names a page of a request's text.
+// key returns the key of a page of a request's text.
 func (q *live) key(i int) pageKey {
 	if (i+1)*pageRows <= q.Shared {
 		return pageKey{-q.Stem, i}
@@ -49,7 +49,7 @@ type simulation struct {
 	latency *Latency
 	rng     *rand.Rand
 	trace   []Request
-	follow  [][]int // the requests that follow each one's end
+	follow  [][]int // requests that arrive after the end of each request
 	now     time.Duration
 	steps   int64
 
@@ -61,33 +61,33 @@ type simulation struct {
 	input    policy.Input
 	batch    policy.Batch
 	times    policy.StepTimes
-	others   int // tokens of the last step without drafts
-	drafting int // requests that drafted in it
+	others   int // tokens of the last step, without drafts
+	drafting int // requests with a draft in the last step
 
 	outcome []outcome
 	noted   note
-	watch   func(TimelineStep) // hears of every step; may be nil
+	watch   func(TimelineStep) // called for every step; may be nil
 }
 
-// A note sums a run's steps.
+// A note accumulates totals of a run's steps.
 type note struct{ Steps, Tokens, Preempted, Drafted, Accepted int }
 
-// An outcome is what a request saw.
+// An outcome holds the latencies of a request.
 type outcome struct {
 	came       time.Duration
-	first, end time.Duration // after it came
+	first, end time.Duration // since its arrival
 	gaps       []time.Duration
 	tokens     int
 }
 
-// Run replays a load's traffic of a seed.
+// Run replays a load's traffic for a seed.
 func Run(load Load, p Policy, latency *Latency, seed uint64) Result {
 	s := newSimulation(load, p, latency, seed)
 	s.all()
 	return s.result()
 }
 
-// newSimulation is a run of which nothing has happened.
+// newSimulation returns a simulation in its initial state.
 func newSimulation(load Load, p Policy, latency *Latency, seed uint64) *simulation {
 	s := &simulation{
 		load: &load, policy: p, latency: latency, rng: rand.New(rand.NewPCG(seed, 2)),
@@ -111,12 +111,12 @@ func (s *simulation) all() {
 	}
 }
 
-// arrive lets a request come at a time.
+// arrive adds a request that arrives at a given time.
 func (s *simulation) arrive(i int, at time.Duration) {
 	s.outcome[i].came = at
 	q := live{Request: &s.trace[i], index: i, arrived: at, length: s.trace[i].Prompt}
 	pos, _ := slices.BinarySearchFunc(s.coming, at, func(l live, at time.Duration) int {
-		if l.arrived <= at { // behind those that came at the same time
+		if l.arrived <= at { // after the requests that arrive at the same time
 			return -1
 		}
 		return 1
@@ -124,7 +124,7 @@ func (s *simulation) arrive(i int, at time.Duration) {
 	s.coming = slices.Insert(s.coming, pos, q)
 }
 
-// receive moves the requests into the queue that have come by now.
+// receive moves the requests that have arrived to the queue.
 func (s *simulation) receive() {
 	for len(s.coming) > 0 && s.coming[0].arrived <= s.now {
 		q := s.coming[0]
@@ -152,7 +152,7 @@ func (s *simulation) step() {
 	s.run()
 }
 
-// await passes the time until there is something to do.
+// await advances the time until there is work.
 func (s *simulation) await() {
 	if len(s.waiting) == 0 {
 		s.now = s.coming[0].arrived
@@ -160,7 +160,7 @@ func (s *simulation) await() {
 	}
 }
 
-// admit starts waiting requests as long as sequences and pages suffice.
+// admit admits queued requests while sequences and pages are available.
 func (s *simulation) admit() {
 	sequences, pages := s.load.Sequences-len(s.live), s.cache.free()-len(s.live)
 	for len(s.waiting) > 0 {
@@ -207,7 +207,7 @@ func (s *simulation) plan() {
 	s.policy.Next(in, &s.batch)
 }
 
-// cached is what the prefix cache has for a request.
+// cached returns the number of a request's pages in the prefix cache.
 func (s *simulation) cached(q *live) (rows, unused int) {
 	for ; rows+pageRows <= q.length-1; rows += pageRows {
 		p := s.cache.full[q.key(rows/pageRows)]
@@ -221,7 +221,7 @@ func (s *simulation) cached(q *live) (rows, unused int) {
 	return rows, unused
 }
 
-// run computes the batch and hands tokens out.
+// run computes the batch and delivers the tokens.
 func (s *simulation) run() {
 	tokens := 0
 	s.others, s.drafting = 0, 0
@@ -229,7 +229,7 @@ func (s *simulation) run() {
 	if s.watch != nil {
 		seen = s.note()
 	}
-	for _, p := range s.batch.Parts { // cached pages first, so that none is evicted
+	for _, p := range s.batch.Parts { // use cached pages first, so that none is evicted
 		q := s.live[p.Request]
 		if q.done == 0 {
 			n, _ := s.cached(q)
@@ -270,7 +270,7 @@ func (s *simulation) run() {
 	s.live = slices.DeleteFunc(s.live, func(q *live) bool { return q.length == 0 })
 }
 
-// take moves a request on by what a step gave it.
+// take advances a request by the tokens of a step.
 func (s *simulation) take(q *live, p policy.Part) {
 	q.done += p.Tokens
 	q.step = s.steps
@@ -300,7 +300,7 @@ func (s *simulation) take(q *live, p policy.Part) {
 	}
 }
 
-// deliver notes that tokens reached the client.
+// deliver records that tokens reached the client.
 func (s *simulation) deliver(q *live, n int) {
 	o := &s.outcome[q.index]
 	if o.tokens == 0 {
@@ -312,26 +312,26 @@ func (s *simulation) deliver(q *live, n int) {
 	q.last, q.decoding = s.now, true
 }
 
-// finish ends a request, which may let another one come.
+// finish ends a request and adds the requests that follow it.
 func (s *simulation) finish(q *live) {
 	s.outcome[q.index].end = s.now - q.arrived
 	s.release(q)
-	q.length = 0 // leaves the list of live ones
+	q.length = 0 // removes it from the live requests
 	for _, i := range s.follow[q.index] {
 		s.arrive(i, s.now+s.trace[i].At)
 	}
 }
 
-// release takes a request's pages.
+// release releases a request's pages.
 func (s *simulation) release(q *live) {
-	for i := q.full - 1; i >= 0; i-- { // the end of a text is evicted first
+	for i := q.full - 1; i >= 0; i-- { // from the end, so that the end of a text is evicted first
 		s.cache.drop(q.key(i))
 	}
 	s.cache.private -= q.pages - q.full
 	q.pages, q.full = 0, 0
 }
 
-// result sums the run up.
+// result summarizes the run.
 func (s *simulation) result() Result {
 	r := Result{Load: s.load.Name, Policy: s.policy.Name, Seconds: s.now.Seconds(), Steps: s.noted.Steps, Preempted: s.noted.Preempted}
 	r.Summary = s.sum(func(*Request) bool { return true })

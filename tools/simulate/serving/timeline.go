@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// timelineLoad is a few requests that show what the policy does: prompts of
-// several lengths that come while others are being generated, and one that begins
-// as an earlier one does. docs/images/serving.svg draws it.
+// timelineLoad is a small load that illustrates the policy: prompts of several lengths
+// that arrive during decoding, and one that shares a prefix with an earlier request.
+// docs/images/serving.svg shows it.
 var timelineLoad = Load{
 	Name: "timeline", Sequences: 4, Pages: 20, TTFT: sec, ITL: 60 * ms, Starved: 10 * sec,
 	Requests: func(*rand.Rand) []Request {
@@ -22,7 +22,7 @@ var timelineLoad = Load{
 	},
 }
 
-// A Timeline is what every step of a run computed.
+// A Timeline lists the steps of a run.
 type Timeline struct {
 	About    string           `json:"about"`
 	PageRows int              `json:"page_rows"`
@@ -43,22 +43,21 @@ type TimelineStep struct {
 	At      float64        `json:"at_ms"`
 	Took    float64        `json:"took_ms"`
 	Parts   []TimelinePart `json:"parts"`
-	Waiting []int          `json:"waiting,omitempty"` // requests that came and are in no part
-	Used    int            `json:"used_pages"`        // by requests; a shared page counts once
-	Kept    int            `json:"kept_pages"`        // by the prefix cache alone
+	Waiting []int          `json:"waiting,omitempty"` // requests that have arrived and are in no part
+	Used    int            `json:"used_pages"`        // pages used by requests; a shared page counts once
+	Kept    int            `json:"kept_pages"`        // pages held only by the prefix cache
 }
 
-// A TimelinePart is what a request computes in a step.
+// A TimelinePart is a request's part of a step.
 type TimelinePart struct {
 	Request int  `json:"request"`
 	Tokens  int  `json:"tokens"`
-	Cached  int  `json:"cached,omitempty"` // rows that it took from the prefix cache before
-	Decode  bool `json:"decode,omitempty"` // a generated token, not a part of the prompt
-	Pages   int  `json:"pages"`            // that it holds
+	Cached  int  `json:"cached,omitempty"` // rows reused from the prefix cache
+	Decode  bool `json:"decode,omitempty"` // decodes a token; else a prefill chunk
+	Pages   int  `json:"pages"`            // pages that it holds
 }
 
-// timeline replays the timeline's load with the engine's policy, and steps that
-// nothing disturbs.
+// timeline replays the timeline's load with the engine's policy and undisturbed steps.
 func timeline(measured *Latency) *Timeline {
 	latency := *measured
 	latency.Noise = nil
@@ -77,7 +76,7 @@ func timeline(measured *Latency) *Timeline {
 	return t
 }
 
-// note describes the step that is about to run, before requests move on.
+// note describes the next step before it runs.
 func (s *simulation) note() TimelineStep {
 	step := TimelineStep{At: float64(s.now.Microseconds()) / 1e3}
 	busy := map[int]bool{}
@@ -100,7 +99,7 @@ func (s *simulation) note() TimelineStep {
 	return step
 }
 
-// writeTimeline writes the timeline as JSON, a step a line.
+// writeTimeline writes the timeline as JSON, one step per line.
 func writeTimeline(path string, t *Timeline) error {
 	steps := t.Steps
 	t.Steps = nil
