@@ -17,15 +17,15 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// A Calibration is what was measured of a model on calibration text, by which
-// quantizing weighs errors. It is safe for concurrent use; a nil one knows nothing.
+// A Calibration holds activation statistics of a model on calibration text.
+// Quantization uses them to weight errors. It is safe for concurrent use; nil means no
+// calibration.
 type Calibration struct {
-	// Importance says how much an error in each column of a stored matrix
-	// matters: the mean square of what the column is multiplied by. Keys are
-	// names of stored tensors.
+	// Importance is the weight of errors in each column of a stored matrix: the mean
+	// squared activation of the column. Keys are names of stored tensors.
 	Importance map[string][]float32
-	// Scores are how often each largest attention score of a row was seen: for
-	// each layer manifest.ScoreBins counts.
+	// Scores are histograms of the rows' maximum attention scores: manifest.ScoreBins
+	// counts per layer.
 	Scores []float32
 
 	hessians *hessians // nil: none
@@ -33,9 +33,8 @@ type Calibration struct {
 
 // ReadCalibration reads a file that a model's calibrate subcommand wrote, or an
 // importance matrix of llama.cpp in GGUF form (NAME.in_sum2 over NAME.counts),
-// whose names are those of GGUF models. Numbers that are negative or not finite
-// are refused. Its Hessians, which are larger than the model, are read from the
-// file when they are wanted.
+// with the tensor names of GGUF models. Negative and non-finite numbers are errors. The
+// Hessians, which are larger than the model, are read from the file on demand.
 func ReadCalibration(path string) (*Calibration, error) {
 	set, err := checkpoint.Open(path)
 	if err != nil {
@@ -72,7 +71,7 @@ func readImportance(set *checkpoint.Set, path string) (map[string][]float32, err
 				return nil, err
 			}
 			if len(counts) != 1 {
-				continue // of experts, each with its own
+				continue // of experts, with separate importance
 			}
 			name, count = base, max(counts[0], 1)
 		} else if strings.HasSuffix(name, ".counts") || strings.HasSuffix(name, calibration.HessianSuffix) || name == calibration.ScoresName {
@@ -88,7 +87,7 @@ func readImportance(set *checkpoint.Set, path string) (map[string][]float32, err
 		for i := range x {
 			x[i] /= count
 			if !(x[i] >= 0 && x[i] <= math.MaxFloat32) {
-				return nil, fmt.Errorf("%s: tensor %q: column %d has importance %v; expected a finite number, not negative", path, t.Name, i, x[i])
+				return nil, fmt.Errorf("%s: tensor %q: column %d has importance %v; expected a finite, non-negative number", path, t.Name, i, x[i])
 			}
 		}
 		imp[name] = x
@@ -99,12 +98,12 @@ func readImportance(set *checkpoint.Set, path string) (map[string][]float32, err
 	return imp, nil
 }
 
-// Digest names the contents that quantizing depends on; it is empty for none.
+// Digest returns a digest of the contents that quantization depends on; "" for none.
 func (c *Calibration) Digest() string {
 	switch {
 	case c == nil:
 		return ""
-	case c.hessians != nil: // too large to be hashed number by number
+	case c.hessians != nil: // too large to hash every number
 		return c.hessians.digest
 	}
 	h := sha256.New()
@@ -130,9 +129,8 @@ func digestOf(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// importanceOf is the importance of a transform's columns, or nil. Of a transform with
-// several sources the first that is known decides; one whose columns are not
-// the source's is encoded evenly.
+// importanceOf returns the importance of a transform's columns, or nil. The first source
+// with a known importance decides. A transform that changes the columns has none.
 func (e *evaluator) importanceOf(r *tensor.Transform, cols int) []float32 {
 	if e.src.Calibration == nil {
 		return nil
@@ -160,9 +158,9 @@ func readScores(set *checkpoint.Set, path string) ([]float32, error) {
 	return s, nil
 }
 
-// ScoreRange are the lowest and the highest of rows' largest scores, times log₂e, in
-// any layer, but for one row in ten thousand on either side. It is false where
-// nothing was counted or the range is open.
+// ScoreRange returns the range of the rows' maximum scores over all layers, times log₂e,
+// without one row in ten thousand on either side. It returns false if there are no
+// counts or the range is open.
 func (c *Calibration) ScoreRange() (lo, hi float64, ok bool) {
 	if c == nil {
 		return 0, 0, false

@@ -1,4 +1,3 @@
-// Package pack turns stored tensors by transform into what a compiled model
-// computes with, and writes them to the packed file that a model binary runs
-// from (package packed).
+// Package pack evaluates the weight transforms of a model on its stored tensors, and
+// writes the results to the packed file of a model binary (package packed).
 package pack

@@ -9,9 +9,8 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// hessians reads the Hessians of a calibration file as they are wanted, and
-// keeps the few that were factored last: matrices that read the same input come
-// one after the other.
+// hessians reads the Hessians of a calibration file on demand, and caches the last few
+// factorizations, because consecutive matrices often read the same input.
 type hessians struct {
 	path   string
 	shapes map[string][]int // of the file's Hessians, by their names in it
@@ -26,11 +25,11 @@ type namedFeedback struct {
 	feedback *tensor.Feedback
 }
 
-// keptFeedbacks is how many factored matrices stay in memory.
+// keptFeedbacks is the number of cached factorizations.
 const keptFeedbacks = 3
 
-// feedback is what the Hessian of a stored matrix of cols columns gives; nil
-// where there is none.
+// feedback returns the GPTQ error compensation from the Hessian of a stored matrix of
+// cols columns; nil if there is none.
 func (h *hessians) feedback(name string, cols int) (*tensor.Feedback, error) {
 	stored := name + calibration.HessianSuffix
 	shape := h.shapes[stored]
@@ -71,7 +70,7 @@ func (h *hessians) sums(stored string) ([]float32, error) {
 	return set.Float32(stored)
 }
 
-// feedbackOf is the feedback of a transform's columns, or nil.
+// feedbackOf returns the error compensation for a transform's columns, or nil.
 func (e *evaluator) feedbackOf(r *tensor.Transform, cols int) (*tensor.Feedback, error) {
 	if e.src.Calibration == nil || e.src.Calibration.hessians == nil {
 		return nil, nil

@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Item is one weight to pack: the transform, the values of {i} and {j} in it,
-// and what must come out. A vector has Rows 1. When the transform yields another
-// type than DType it is quantized to it.
+// An Item is a weight to pack: its transform, the values of {i} and {j} in it, and the
+// expected result. A vector has Rows 1. If the transform yields another type than
+// DType, the result is quantized to DType.
 type Item struct {
 	Name           string
 	Index          []int
@@ -30,10 +30,10 @@ type Item struct {
 	DType          tensor.DType
 	Rows, Cols     int
 	Layout         string // LayoutPanel16 or LayoutRow
-	SparseOutliers int    // sparse outliers of a matrix in panels, at most
+	SparseOutliers int    // maximum sparse outliers of a matrix in panels
 }
 
-// Sources lists the stored tensors that the item is made of.
+// Sources returns the names of the stored tensors that the item reads.
 func (it *Item) Sources() []string {
 	var out []string
 	for _, name := range it.Transform.Sources() {
@@ -50,15 +50,15 @@ type Options struct {
 	Source string
 	// Workers is the number of goroutines; 0 means one per CPU, two at least.
 	Workers int
-	// Progress is told the bytes packed so far and in all; calls do not overlap.
+	// Progress is called with the packed and the total bytes; calls do not overlap.
 	Progress func(done, total int64)
 }
 
 // Pack evaluates the items' transforms and writes them, in the order given, to a
 // packed file at path. The file appears complete or not at all: it is written
 // beside path under another name, synced and renamed; after an error or a
-// canceled context nothing is left. Memory stays near a few rows a worker,
-// but for transforms with transpose or reshape, which hold their weight.
+// canceled context nothing is left. Memory use is a few rows per worker,
+// except for transforms with transpose or reshape, which hold a whole weight.
 func Pack(ctx context.Context, src Source, plan []Item, path string, opt Options) error {
 	items, size, err := place(plan)
 	if err != nil {
@@ -72,7 +72,7 @@ func Pack(ctx context.Context, src Source, plan []Item, path string, opt Options
 	if err != nil {
 		return fmt.Errorf("packed weights: %w", err)
 	}
-	defer os.Remove(f.Name()) // gone already after the rename
+	defer os.Remove(f.Name()) // fails harmlessly after the rename
 	defer f.Close()
 	p := &packer{ctx: ctx, src: src, plan: plan, items: items, bytes: size, file: f, start: int64(len(head)), opt: opt}
 	if err := p.run(); err != nil {
@@ -90,10 +90,10 @@ func Pack(ctx context.Context, src Source, plan []Item, path string, opt Options
 	return syncDir(filepath.Dir(path))
 }
 
-// noHash stands where the hash of the data will, in a header of its length.
+// noHash is a placeholder for the hash of the data, of the same length.
 var noHash = strings.Repeat("0", 2*sha256.Size)
 
-// place lays the items out.
+// place assigns offsets to the items.
 func place(plan []Item) (items []packed.Item, size int64, err error) {
 	if len(plan) == 0 {
 		return nil, 0, errors.New("packing: no weights in the plan")
@@ -121,7 +121,7 @@ type packer struct {
 	items []packed.Item // of plan, placed
 	bytes int64         // of the data
 	file  *os.File
-	start int64 // where the data begins
+	start int64 // offset of the data
 	opt   Options
 
 	mu   sync.Mutex
@@ -131,8 +131,8 @@ type packer struct {
 
 func (p *packer) run() error {
 	total := p.start + p.bytes
-	// Asking for the space first shows a full disk before the work; file
-	// systems that cannot are found out by the writes.
+	// Reserving the space detects a full disk before the work. If the file system
+	// does not support it, the writes fail.
 	if err := allocate(p.file, total); errors.Is(err, unix.ENOSPC) {
 		return err
 	}
@@ -180,7 +180,7 @@ type chunk struct {
 	from, to int // rows; from is a multiple of 16 for panels; none: the item's outliers
 }
 
-// chunkBytes is about how much a worker packs before it writes.
+// chunkBytes is the approximate size of a worker's writes.
 const chunkBytes = 1 << 20
 
 func (p *packer) writeItems() error {
@@ -255,13 +255,13 @@ func evalItem(src Source, it Item) (*Dense, error) {
 		return nil, fmt.Errorf("weight %s%v: the files give [%d, %d], the model needs [%d, %d]; check the configuration", it.Name, it.Index, d.Rows, d.Cols, it.Rows, it.Cols)
 	}
 	if d.outliers != nil && it.SparseOutliers == 0 {
-		return nil, fmt.Errorf("weight %s%v: there is no room for its sparse outliers", it.Name, it.Index)
+		return nil, fmt.Errorf("weight %s%v: no space is reserved for its sparse outliers", it.Name, it.Index)
 	}
 	if d.DType == it.DType {
 		return d, nil
 	}
 	if !tensor.CanEncode(it.DType) {
-		return nil, fmt.Errorf("weight %s%v: %s cannot be made from %s", it.Name, it.Index, it.DType, d.DType)
+		return nil, fmt.Errorf("weight %s%v: cannot convert %s to %s", it.Name, it.Index, d.DType, it.DType)
 	}
 	e := &evaluator{src: src, index: it.Index}
 	v, err := e.quantizeBy(value{dt: d.DType, rows: d.Rows, cols: d.Cols, inner: 1, rank: 2, row: d.row}, it.DType, it.Transform)
@@ -271,7 +271,7 @@ func evalItem(src Source, it Item) (*Dense, error) {
 	return &Dense{DType: v.dt, Rows: v.rows, Cols: v.cols, row: v.row}, nil
 }
 
-// A packWorker owns a goroutine's memory.
+// A packWorker holds the memory of a goroutine.
 type packWorker struct {
 	*packer
 	scratch scratch

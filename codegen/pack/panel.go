@@ -8,13 +8,12 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
-// The layout panel16: a weight [N, K] is cut into panels of 16 rows; N is
-// padded with rows of zeros, K with zeros to whole blocks. A panel is one run
-// of bytes.
+// The layout panel16: a weight [N, K] is divided into panels of 16 rows; N is padded
+// with rows of zeros, K with zeros to whole blocks. A panel is contiguous.
 //
 // Plain types (f32, f16, bf16): for each k the 16 rows' elements, [K][16].
 //
-// Block types: a tile for each block of B along K,
+// Block types: one tile per block of B along K,
 //
 //	[vectors × 64 B codes][16 × f16 scale][16 × f16 base]
 //
@@ -23,9 +22,9 @@ import (
 // k = 4j…4j+3, which is one operand of vpdpbusd with lane = row. Types of 8
 // bits store these vectors as they are, the others fold them (see the table).
 
-// A fold stores one row's code dwords w[0…B/4) (four codes each, a byte a
-// code) in the dwords o[0…vectors), one of each stored vector. As all shifts
-// stay within bytes, a dword is four codes at once.
+// A fold stores one row's code dwords w[0…B/4) (four codes each, one per byte) in the
+// dwords o[0…vectors), one of each stored vector. Shifts stay within bytes, so a dword
+// processes four codes at once.
 type fold struct {
 	vectors int
 	row     func(w, o *[16]uint32)
@@ -46,7 +45,7 @@ var folds = map[tensor.DType]fold{
 	tensor.Q2B32:   {2, foldQ2},
 }
 
-// bits takes `mask` of every byte after a shift right.
+// bits shifts right and masks every byte with `mask`.
 func bits(w uint32, shift uint, mask uint32) uint32 { return w >> shift & (mask * 0x01010101) }
 
 // foldNibbles: vector 2j in the low, 2j+1 in the high nibbles of stored j.
@@ -56,7 +55,7 @@ func foldNibbles(w, o *[16]uint32) {
 	}
 }
 
-// foldQ6: of each four vectors three keep six bits, the fourth lies in their
+// foldQ6: three of every four vectors keep their six bits; the fourth is stored in their
 // top two bits, high bits first.
 func foldQ6(w, o *[16]uint32) {
 	for t := range 4 {
@@ -67,8 +66,8 @@ func foldQ6(w, o *[16]uint32) {
 	}
 }
 
-// foldQ5: of each eight vectors five keep five bits, the other three lie in
-// their top three bits.
+// foldQ5: five of every eight vectors keep their five bits; the other three are stored
+// in their top three bits.
 func foldQ5(w, o *[16]uint32) {
 	for t := range 2 {
 		v := w[8*t:]
@@ -105,8 +104,8 @@ func foldQ2(w, o *[16]uint32) {
 	}
 }
 
-// PackPanels writes rows of a weight [n, k] in panel16. rows gives each row's
-// stored bytes (whole blocks); a row is used only until 16 more were asked for.
+// PackPanels writes rows of a weight [n, k] in panel16. rows returns each row's
+// stored bytes (whole blocks), which must stay valid for 16 further calls.
 // len(dst) must be PanelBytes(dt, n, k).
 func PackPanels(dst []byte, dt tensor.DType, n, k int, rows func(r int) []byte) {
 	if !packed.CanPanel(dt) || int64(len(dst)) != packed.PanelBytes(dt, n, k) {
@@ -150,7 +149,7 @@ func packPanel(dst []byte, dt tensor.DType, k int, rows *[packed.PanelRows][]byt
 
 func packTiles(dst []byte, dt tensor.DType, k int, rows *[packed.PanelRows][]byte) {
 	b, size, tile, f := dt.Block(), dt.BlockBytes(), packed.TileBytes(dt), folds[dt]
-	zero := uint8(0) // the code of no contribution beside a scale of 0
+	zero := uint8(0) // padding code, with a scale of 0
 	if !tensor.HasBase(dt) {
 		zero = 128
 	}

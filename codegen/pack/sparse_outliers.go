@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
-// packSparse writes the sparse outliers of rows; row gives those of each, by
-// columns.
+// packSparse writes the sparse outliers of rows; row returns the outliers of a row,
+// sorted by column.
 func packSparse(dst []byte, rows, n int, row func(r int) []tensor.SparseOutlier) error {
 	clear(dst)
 	entries := dst[packed.SparseHead(rows):]
@@ -36,7 +36,7 @@ func packSparse(dst []byte, rows, n int, row func(r int) []tensor.SparseOutlier)
 				break
 			}
 			if count == n {
-				return fmt.Errorf("more than the %d sparse outliers that there is room for", n)
+				return fmt.Errorf("more than %d sparse outliers", n)
 			}
 			e := entries[count*packed.SparseEntry:]
 			binary.LittleEndian.PutUint16(e, uint16(next))

@@ -114,7 +114,7 @@ func TestSparseOutliersAreBounded(t *testing.T) {
 			t.Errorf("%s: error %v, want %q in it", r, err, want)
 		}
 	}
-	for want, outliers := range map[string]int{"no room": 0, "more than the 3": 3, "4000 sparse outliers": 4000} {
+	for want, outliers := range map[string]int{"no space is reserved": 0, "more than 3": 3, "4000 sparse outliers": 4000} {
 		items := []Item{{Name: "w", Transform: a, DType: tensor.Q4B64, Rows: 40, Cols: 64, Layout: packed.LayoutPanel16, SparseOutliers: outliers}}
 		if err := Pack(context.Background(), s, items, filepath.Join(t.TempDir(), "w"), Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("packed with room for %d: error %v, want %q in it", outliers, err, want)

@@ -7,31 +7,30 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// A Dense is an evaluated transform: Rows × Cols elements whose rows are made on
-// demand, so that a weight larger than memory can pass through row by row. A
-// vector (rank 1 or 0) has one row. It is safe for concurrent use, and valid
-// until the set is closed.
+// A Dense is an evaluated transform: Rows × Cols elements. Rows are computed on demand,
+// so that a weight larger than memory can be processed row by row. A vector (rank 1 or
+// 0) has one row. It is safe for concurrent use, and valid until the set is closed.
 //
-// A row of a block type holds whole blocks; when Cols is no multiple of the
-// block, what the last block holds beyond Cols means nothing.
+// A row of a block type holds whole blocks; if Cols is not a multiple of the block
+// size, the elements beyond Cols are unspecified.
 type Dense struct {
 	DType      tensor.DType
 	Rows, Cols int
 	row        rowFunc
-	outliers   func(r int) []tensor.SparseOutlier // beside the rows; nil: none
+	outliers   func(r int) []tensor.SparseOutlier // added to the rows; nil: none
 }
 
-// A rowFunc gives the bytes of a row: a view of the file, or memory of s that
-// is valid until s is reset.
+// A rowFunc returns the bytes of a row: a view of the file, or memory of s that is
+// valid until s is reset.
 type rowFunc func(r int, s *scratch) []byte
 
-// RowBytes is the size of a row.
+// RowBytes returns the size of a row in bytes.
 func (d *Dense) RowBytes() int { return rowBytes(d.DType, d.Cols) }
 
 // Row returns the bytes of row r; they must not be written to.
 func (d *Dense) Row(r int) []byte { return d.row(r, &scratch{}) }
 
-// SparseOutliers lists what is added to entries of row r; nil for most matrices.
+// SparseOutliers returns the corrections to entries of row r; nil for most matrices.
 func (d *Dense) SparseOutliers(r int) []tensor.SparseOutlier {
 	if d.outliers == nil {
 		return nil
@@ -39,7 +38,7 @@ func (d *Dense) SparseOutliers(r int) []tensor.SparseOutlier {
 	return d.outliers(r)
 }
 
-// Bytes collects all rows, without their outliers.
+// Bytes returns all rows, without their outliers.
 func (d *Dense) Bytes() []byte {
 	out := make([]byte, 0, d.Rows*d.RowBytes())
 	var s scratch
@@ -50,7 +49,7 @@ func (d *Dense) Bytes() []byte {
 	return out
 }
 
-// Float32 decodes all rows, row-major, Rows·Cols values, with their outliers.
+// Float32 returns the Rows·Cols decoded values, row-major, including outliers.
 func (d *Dense) Float32() []float32 {
 	out := make([]float32, d.Rows*d.Cols)
 	var s scratch
@@ -65,12 +64,11 @@ func (d *Dense) Float32() []float32 {
 }
 
 // Eval evaluates a transform over the stored tensors. "{i}" and "{j}" in source
-// names stand for index[0] and index[1]. Reordering rows keeps stored blocks as
-// they are, so that a quantized matrix stays exact through concat, interleave,
-// rows, group_rows and permute_rows and is transcoded at quantize; what needs
-// values is computed in float32. Rows of matrices are axis 0; for vectors the
-// row operations take elements. Only transpose and reshape hold a weight in
-// memory.
+// names stand for index[0] and index[1]. Operations that only move rows keep stored
+// blocks: a quantized matrix stays exact through concat, interleave, rows, group_rows
+// and permute_rows, and quantize transcodes it. Operations on values compute in
+// float32. Rows of matrices are axis 0; for vectors the row operations work on
+// elements. Only transpose and reshape hold a weight in memory.
 func Eval(src Source, r *tensor.Transform, index []int) (*Dense, error) {
 	e := evaluator{src: src, index: index}
 	v, err := e.eval(r)
@@ -111,14 +109,14 @@ func decodeRow(dt tensor.DType, cols int, raw []byte, s *scratch) []float32 {
 	return out[:cols]
 }
 
-// fromRaw is a value of contiguous rows.
+// fromRaw returns a value with contiguous rows.
 func fromRaw(dt tensor.DType, rows, cols, rank int, raw []byte) value {
 	size := rowBytes(dt, cols)
 	return value{dt: dt, rows: rows, cols: cols, inner: 1, rank: rank, raw: raw,
 		row: func(r int, _ *scratch) []byte { return raw[r*size : (r+1)*size : (r+1)*size] }}
 }
 
-// collect makes the rows one run of bytes.
+// collect makes the rows contiguous.
 func (v value) collect() value {
 	if v.raw != nil {
 		return v
@@ -129,7 +127,7 @@ func (v value) collect() value {
 	return out
 }
 
-// asRow turns a column of elements into one row.
+// asRow converts a column of elements to one row.
 func (v value) asRow() value {
 	v = v.collect()
 	return fromRaw(v.dt, 1, v.rows, v.rank, v.raw)
@@ -143,7 +141,7 @@ func (v value) floats() value {
 	return v.mapFloats(func([]float32) {})
 }
 
-// mapFloats changes the float32 values of each row.
+// mapFloats applies a function to the float32 values of each row.
 func (v value) mapFloats(f func(x []float32)) value {
 	row, dt, cols := v.row, v.dt, v.cols
 	return value{dt: tensor.F32, rows: v.rows, cols: cols, inner: v.inner, rank: v.rank, row: func(r int, s *scratch) []byte {
@@ -153,7 +151,7 @@ func (v value) mapFloats(f func(x []float32)) value {
 	}}
 }
 
-// remap is v with other rows along axis 0: n of them, row r being v's from(r).
+// remap returns a value of n rows along axis 0; row r is row from(r) of v.
 func (v value) remap(n int, from func(r int) int) value {
 	row, inner := v.row, v.inner
 	outliers := outliersOf([]value{v}, func(r int) (int, int) { return 0, from(r/inner)*inner + r%inner })
@@ -162,10 +160,10 @@ func (v value) remap(n int, from func(r int) int) value {
 	}}
 }
 
-// A Source is what weights are made from.
+// A Source is the input of weight transforms.
 type Source struct {
 	Set         *checkpoint.Set // the stored tensors
-	Calibration *Calibration    // by which quantizing weighs errors; may be nil
+	Calibration *Calibration    // weights of quantization errors; may be nil
 }
 
 type evaluator struct {
@@ -175,7 +173,7 @@ type evaluator struct {
 
 // A transformOp evaluates one operation on evaluated arguments.
 type operation struct {
-	args, nums int // how many; -1 for one or more
+	args, nums int // numbers of them; -1 for one or more
 	eval       func(r *tensor.Transform, args []value, index []int) (value, error)
 }
 
@@ -281,7 +279,7 @@ func (e *evaluator) source(pattern string) (value, error) {
 	return fromRaw(tensor.F32, n, 1, 1, decoded), nil
 }
 
-// decodedRows is a tensor whose rows are decoded one by one.
+// decodedRows returns a tensor with rows that are decoded one by one.
 func decodedRows(t checkpoint.Info, decode func(r int, out []byte)) value {
 	rank := len(t.Shape)
 	cols := t.Shape[rank-1]
@@ -293,7 +291,7 @@ func decodedRows(t checkpoint.Info, decode func(r int, out []byte)) value {
 	}}
 }
 
-// A scratch is memory for the rows in the making; one goroutine's own.
+// A scratch is memory for rows in progress, used by one goroutine.
 type scratch struct {
 	b     []byte
 	f     []float32
@@ -303,7 +301,7 @@ type scratch struct {
 	needF int
 }
 
-// reset frees everything handed out, keeping the memory.
+// reset invalidates all allocations and keeps the memory.
 func (s *scratch) reset() {
 	if s.needB > len(s.b) {
 		s.b = make([]byte, s.needB)

@@ -55,7 +55,7 @@ func evalSub(_ *tensor.Transform, args []value, _ []int) (value, error) {
 	}}, nil
 }
 
-// evalDot adds up in float64, so that the order of the elements does not matter.
+// evalDot adds in float64, so that the order of the elements does not matter.
 func evalDot(_ *tensor.Transform, args []value, _ []int) (value, error) {
 	if args[0].rank > 1 || args[1].rank > 1 || args[0].rows != args[1].rows {
 		return value{}, fmt.Errorf("operands of %d by %d and of %d by %d elements; want two vectors of one length", args[0].rows, args[0].cols, args[1].rows, args[1].cols)
@@ -70,7 +70,7 @@ func evalDot(_ *tensor.Transform, args []value, _ []int) (value, error) {
 	return fromRaw(tensor.F32, 1, 1, 1, encodeFloats([]float32{float32(sum)}, &scratch{})), nil
 }
 
-// encodeFloats gives the bytes of float32 values.
+// encodeFloats returns the bytes of float32 values.
 func encodeFloats(x []float32, s *scratch) []byte {
 	out := s.bytes(4 * len(x))
 	if err := tensor.Encode(out, tensor.F32, x); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/packed"
 )
 
-// common gives values one type and checks that their rows are equally long.
+// common converts values to one type and checks that their rows have equal lengths.
 func common(args []value) ([]value, error) {
 	same := true
 	for _, v := range args {
@@ -101,7 +101,7 @@ func evalRows(r *tensor.Transform, args []value, _ []int) (value, error) {
 	return v.rowRange(lo, hi), nil
 }
 
-// rowRange takes rows lo…hi along axis 0.
+// rowRange selects rows lo…hi along axis 0.
 func (v value) rowRange(lo, hi int) value {
 	if v.raw == nil {
 		return v.remap(hi-lo, func(r int) int { return lo + r })
@@ -113,8 +113,7 @@ func (v value) rowRange(lo, hi int) value {
 	return out
 }
 
-// evalPartRows takes the part of rows that the last index chooses of Nums[0]
-// equal ones.
+// evalPartRows selects one of Nums[0] equal parts of the rows by the last index.
 func evalPartRows(r *tensor.Transform, args []value, index []int) (value, error) {
 	v := args[0]
 	lo, hi, err := part(r, v.rows/v.inner, index)
@@ -124,7 +123,7 @@ func evalPartRows(r *tensor.Transform, args []value, index []int) (value, error)
 	return v.rowRange(lo, hi), nil
 }
 
-// evalPartCols does so for columns of a matrix.
+// evalPartCols is like evalPartRows for columns of a matrix.
 func evalPartCols(r *tensor.Transform, args []value, index []int) (value, error) {
 	lo, hi, err := part(r, args[0].cols, index)
 	if err != nil {
@@ -153,7 +152,7 @@ func evalCols(r *tensor.Transform, args []value, _ []int) (value, error) {
 	return args[0].colRange(lo, hi)
 }
 
-// colRange takes columns lo…hi of a matrix, whole blocks as they are.
+// colRange selects columns lo…hi of a matrix; whole blocks are copied unchanged.
 func (v value) colRange(lo, hi int) (value, error) {
 	if v.rank != 2 {
 		return value{}, fmt.Errorf("columns of a tensor of %d dimensions; expected a matrix", v.rank)
@@ -228,10 +227,9 @@ func evalReshape(r *tensor.Transform, args []value, _ []int) (value, error) {
 	return out, nil
 }
 
-// evalPermuteRows undoes a published order of rows. "gguf_rope": GGUF files of
-// the llama family store the rows of a query or key head so that rotary pairs
-// are neighbors, (0, d/2, 1, d/2+1, …) of the half-split order; row t·d/2+i of
-// a head is stored row 2i+t.
+// evalPermuteRows reverses a permutation of rows. "gguf_rope": GGUF files of the llama
+// family interleave the rotary pairs of a query or key head: (0, d/2, 1, d/2+1, …) of
+// the half-split order. Row t·d/2+i of a head is stored row 2i+t.
 func evalPermuteRows(r *tensor.Transform, args []value, _ []int) (value, error) {
 	v := args[0]
 	n := v.rows / v.inner
@@ -249,7 +247,7 @@ func evalPermuteRows(r *tensor.Transform, args []value, _ []int) (value, error) 
 	}), nil
 }
 
-// evalGroupRows takes rows lo…hi of each of `groups` runs of `group` rows.
+// evalGroupRows selects rows lo…hi of each of `groups` groups of `group` rows.
 func evalGroupRows(r *tensor.Transform, args []value, _ []int) (value, error) {
 	v := args[0]
 	n := v.rows / v.inner
@@ -277,7 +275,7 @@ func evalFill(r *tensor.Transform, args []value, _ []int) (value, error) {
 // evalL2NormRows divides by max(‖row‖₂, 10⁻¹²), as torch's normalize does.
 func evalL2NormRows(_ *tensor.Transform, args []value, _ []int) (value, error) {
 	if args[0].rank != 2 {
-		return value{}, errors.New("rows of a tensor that is no matrix")
+		return value{}, errors.New("a tensor that is not a matrix")
 	}
 	return args[0].mapFloats(func(x []float32) {
 		var sum float64

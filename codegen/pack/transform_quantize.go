@@ -22,7 +22,7 @@ func (e *evaluator) quantize(r *tensor.Transform) (value, error) {
 	return e.quantizeBy(v, r.Type, r)
 }
 
-// quantizeBy transcodes a value by what is known of the inputs of r's sources.
+// quantizeBy transcodes a value with the calibration of r's sources.
 func (e *evaluator) quantizeBy(v value, dt tensor.DType, r *tensor.Transform) (value, error) {
 	if v.dt == dt {
 		return v, nil
@@ -42,7 +42,7 @@ func (e *evaluator) quantizeBy(v value, dt tensor.DType, r *tensor.Transform) (v
 	return v.quantize(dt, e.importanceOf(r, v.cols)), nil
 }
 
-// quantizeFed transcodes each row with feedback between its columns.
+// quantizeFed transcodes each row with GPTQ error compensation between its columns.
 func (v value) quantizeFed(dt tensor.DType, f *tensor.Feedback) value {
 	row, st, cols := v.row, v.dt, v.cols
 	size := rowBytes(dt, cols)
@@ -57,10 +57,9 @@ func (v value) quantizeFed(dt tensor.DType, f *tensor.Feedback) value {
 	}}
 }
 
-// quantize transcodes each row, by the importance of its columns where that is
-// given and the type does not hold what is stored anyway. A row that is no whole
-// number of blocks is filled up with its last value, which leaves the last
-// block's range alone.
+// quantize transcodes each row, weighted by the importance of its columns, unless the
+// type represents the stored values exactly. A partial last block is padded with the
+// row's last value, which does not change the block's range.
 func (v value) quantize(dt tensor.DType, importance []float32) value {
 	if v.dt == dt {
 		return v

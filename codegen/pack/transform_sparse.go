@@ -10,10 +10,10 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// stackable are the operations that keep the outliers of rows which they move.
+// stackable lists the operations that move rows together with their outliers.
 var stackable = map[string]bool{"concat": true, "interleave": true, "rows": true}
 
-// checkStackable says why an operation cannot take values that have outliers.
+// checkStackable returns an error if an operation does not support values with outliers.
 func checkStackable(r *tensor.Transform, args []value) error {
 	for _, a := range args {
 		switch {
@@ -27,8 +27,8 @@ func checkStackable(r *tensor.Transform, args []value) error {
 	return nil
 }
 
-// outliersOf gives the outliers of a row of one of several values; nil where none
-// of them has any.
+// outliersOf returns a function for the outliers of a row of several values; nil if no
+// value has outliers.
 func outliersOf(args []value, which func(r int) (arg, row int)) func(r int) []tensor.SparseOutlier {
 	none := true
 	for _, a := range args {
@@ -47,7 +47,7 @@ func outliersOf(args []value, which func(r int) (arg, row int)) func(r int) []te
 }
 
 // quantizeSparse evaluates quantize_sparse(a, ratio, type). The whole matrix is
-// encoded at once and held: which entries are kept depends on all of them.
+// encoded at once and held in memory, because the choice of outliers depends on all entries.
 func (e *evaluator) quantizeSparse(r *tensor.Transform) (value, error) {
 	if !tensor.CanEncode(r.Type) || r.Type.IsActivation() || !r.Type.IsBlock() {
 		return value{}, fmt.Errorf("weights cannot be quantized to %s with sparse outliers", r.Type)
@@ -80,8 +80,8 @@ func (e *evaluator) quantizeSparse(r *tensor.Transform) (value, error) {
 	return out, nil
 }
 
-// A faultyMatrix reads rows of a value in goroutines that nobody guards against
-// files that shrink: it keeps the first error.
+// A faultyMatrix reads rows of a value in goroutines without guardFaults. It converts
+// faults from files that shrink, and keeps the first error.
 type faultyMatrix struct {
 	set *checkpoint.Set
 	v   value

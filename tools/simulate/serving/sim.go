@@ -207,7 +207,8 @@ func (s *simulation) plan() {
 	s.policy.Next(in, &s.batch)
 }
 
-// cached returns the number of a request's pages in the prefix cache.
+// cached returns the rows of a request in the prefix cache, and how many of their pages have
+// no users.
 func (s *simulation) cached(q *live) (rows, unused int) {
 	for ; rows+pageRows <= q.length-1; rows += pageRows {
 		p := s.cache.full[q.key(rows/pageRows)]
