@@ -77,7 +77,7 @@ func TestVerifyRejectsText(t *testing.T) {
 		{"index bounds", wrap("%y = matmul %x, @wl[4]"), "@wl[4]: index 4 is outside 0..4"},
 		{"repeat bounds", wrap("%r = repeat 0..5 (%c = %x) {\n%y = matmul %c, @wl\nyield %y\n}"), "@wl: indices 0..5 of the enclosing region are outside 0..4"},
 		{"par bounds", wrap("%r = repeat 0..4 (%c = %x) {\n%p = par 3 {\n%y = matmul %c, @wl2\nyield %y\n}\nyield %p\n}"), "@wl2: indices 0..3 of the enclosing region are outside 0..2"},
-		{"two roots", wrap("%f = fuse {\n%a = matmul %x, @w\n%b = matmul %x, @w\nyield %a, %b\n}"), "a second root in a fuse region, after %a = matmul"},
+		{"two roots", wrap("%f = fuse {\n%a = matmul %x, @w\n%b = matmul %x, @w\nyield %a, %b\n}"), "second root in a fuse region, after %a = matmul"},
 		{"two roots, two results", wrap("%f, %g = fuse {\n%a = matmul %x, @w\n%b = matmul %x, @w\nyield %a, %b\n}"), "t.ir:16:1: graph g: %b = matmul: a second root"},
 		{"no root", wrap("%f = fuse {\n%a = silu %x\nyield %a\n}"), "a fuse region without a root"},
 		{"rows in front", wrap("%f = fuse {\n%l = rows %x, %out_rows\n%a = matmul %l, @w\nyield %a\n}"), "%l = rows: stands before the root of a fuse region but does not work row by row"},

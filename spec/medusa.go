@@ -155,7 +155,8 @@ func (m *Model) findMedusa(h Headers) error {
 	return m.checkMedusaTensors(h)
 }
 
-// countUp returns the number of consecutive names f(0), f(1), … that exist, at most most.
+// countUp returns the number of consecutive names f(0), f(1), … that exist, limited to
+// most.
 func countUp(h Headers, most int, f func(int) string) int {
 	for n := range most {
 		if _, _, ok := h.Lookup(f(n)); !ok {

@@ -27,7 +27,7 @@ func (s *Spec) medusaConfig() (c medusaConfig) {
 	return c
 }
 
-// accuracy returns the accuracy of the first heads heads; nil if it is not stated.
+// accuracy returns the accuracy for the given number of heads; nil if it is not stated.
 func (c medusaConfig) accuracy(heads int) medusa.Accuracy {
 	if len(c.Accuracy) < heads {
 		return nil

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// A weightGroup identifies the stored layer that a layer reads if layers share
-// weights: layer layer of group group. It is zero if they do not.
+// A weightGroup is the stored layer that a layer reads if layers share weights: the
+// group, and the layer in it. It is zero for every layer if they do not.
 type weightGroup struct{ group, layer int }
 
-// weightGroup returns the weight group of a layer in a stack of layers layers. The
+// weightGroup returns the weight group of a layer; layers is the size of the stack. The
 // quotient is computed as in transformers (AlbertTransformer.forward), with its
 // rounding.
 func (m *Model) weightGroup(layers, layer int) weightGroup {

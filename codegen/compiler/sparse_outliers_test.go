@@ -77,7 +77,7 @@ func TestSparseOutliersAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		share float64
 		want  string
-	}{{0.06, "delta_tensor_ratio: have 0.06, want a fraction from 0 to 0.05"}, {-1, "have -1"}} {
+	}{{0.06, "delta_tensor_ratio: have 0.06, want a fraction of the weights from 0 to 0.05"}, {-1, "have -1"}} {
 		if _, err := sparseProgram(t, "q4_b64", c.share, "cpu"); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("a fraction of %v: error %v, want %q in it", c.share, err, c.want)
 		}

@@ -108,7 +108,7 @@ func TestSparseOutliersAreBounded(t *testing.T) {
 		"0.05 at most":                     keep(0.06, tensor.Q4B64, tensor.Source("a")),
 		"weights cannot be":                keep(0.05, tensor.F16, tensor.Source("a")),
 		"only matrices have":               keep(0.05, tensor.Q4B64, a),
-		"no matrix of whole blocks":        keep(0.05, tensor.Q4B64, op("cols", []float64{0, 32}, tensor.Source("a"))),
+		"not a matrix of whole blocks":     keep(0.05, tensor.Q4B64, op("cols", []float64{0, 32}, tensor.Source("a"))),
 	} {
 		if _, err := Eval(s, r, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q in it", r, err, want)
