@@ -9,9 +9,8 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 )
 
-// A sharder splits the bodies of repeats. A value is whole on every rank,
-// divided by columns (cuts), or a partial sum on each rank that has not been
-// added up yet (sums).
+// A sharder splits the bodies of repeats. A value is whole on every rank, divided
+// by columns (cuts), or a partial sum on each rank (sums).
 type sharder struct {
 	env     *Env
 	mod     *ir.Module
@@ -108,7 +107,6 @@ func (s *sharder) op(op *ir.Op) error {
 	return s.emit(op)
 }
 
-// emit appends an op unchanged.
 func (s *sharder) emit(op *ir.Op) error {
 	s.out.Ops = append(s.out.Ops, op)
 	return op.Reinfer()
@@ -389,7 +387,7 @@ func (s *sharder) partAs(a ir.Arg, r *tensor.Transform, t ir.Type, count []ir.Ra
 	return ir.Arg{Value: s.weights[id], Index: s.ofRank(a.Index)}
 }
 
-// ofRank appends the rank's own index to a written one.
+// ofRank appends the rank's index to a written one.
 func (s *sharder) ofRank(index []ir.Index) []ir.Index {
 	if index == nil {
 		return nil
