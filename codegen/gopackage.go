@@ -13,15 +13,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// runtimeAPI is the package whose sources a generated package begins with, so
-// that its documentation has every type and method.
+// runtimeAPI is the package that a generated package is made from, so that its
+// documentation has every type and method.
 const runtimeAPI = modulePath + "/runtime/api"
 
 // Package makes a Go module with one importable package, named after the model,
-// from the files that Module gets. The runtime is in it below internal, under
-// the module's own path, so that a program which imports it needs nothing of
-// iflowc; third-party packages are required in go.mod, and vendored for the
-// module's own use.
+// from the files for Module. The runtime is below internal, under the module's
+// own path, so that a program that imports the package needs nothing of iflowc.
+// Third-party packages are required in go.mod, and vendored for builds of the
+// module itself.
 func Package(files map[string][]byte) (map[string][]byte, error) {
 	m, err := readManifest(files)
 	if err != nil {
@@ -51,7 +51,7 @@ func Package(files map[string][]byte) (map[string][]byte, error) {
 	return out, nil
 }
 
-// packageName makes a model's name a Go package's.
+// packageName converts a model's name to the name of a Go package.
 func packageName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r = unicode.ToLower(r); r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -65,8 +65,8 @@ func packageName(name string) string {
 	return clean
 }
 
-// copyPackages copies a package and those that it reaches: this module's below
-// internal, with their imports changed, the others below vendor.
+// copyPackages copies a package and its dependencies: this module's packages
+// below internal, with changed imports, the others below vendor.
 func (v *vendorTree) copyPackages(out map[string][]byte, root, inside string) error {
 	done := map[string]bool{}
 	for todo := []string{root}; len(todo) > 0; {
@@ -85,7 +85,7 @@ func (v *vendorTree) copyPackages(out map[string][]byte, root, inside string) er
 				if err != nil {
 					return err
 				}
-				todo = append(todo, imports...) // the standard library's have no files here
+				todo = append(todo, imports...) // the standard library has no files here
 				text = bytes.ReplaceAll(text, []byte(`"`+modulePath+"/"), []byte(`"`+inside+"/"))
 			}
 			if rest, ours := strings.CutPrefix(name, modulePath+"/"); ours {
@@ -93,7 +93,7 @@ func (v *vendorTree) copyPackages(out map[string][]byte, root, inside string) er
 			}
 		}
 	}
-	for name, text := range v.files { // whole: modules.txt lists their packages
+	for name, text := range v.files { // complete modules: modules.txt lists their packages
 		if !strings.HasPrefix(name, modulePath+"/") {
 			out["vendor/"+name] = text
 		}
@@ -101,7 +101,7 @@ func (v *vendorTree) copyPackages(out map[string][]byte, root, inside string) er
 	return nil
 }
 
-// without is the tree as if it did not hold a module.
+// without returns the tree without a module.
 func (v *vendorTree) without(module string) *vendorTree {
 	w := &vendorTree{}
 	for _, m := range v.modules {
@@ -112,7 +112,7 @@ func (v *vendorTree) without(module string) *vendorTree {
 	return w
 }
 
-// removeModule takes a module's entry out of a modules.txt.
+// removeModule removes a module's entry from a modules.txt.
 func removeModule(list, module string) string {
 	var b strings.Builder
 	skip := false
@@ -127,8 +127,8 @@ func removeModule(list, module string) string {
 	return b.String()
 }
 
-// takeOver moves a folder's files to the package: under its name, with an Open
-// that packageGlue's calls.
+// takeOver copies a folder's files into the package, under the package's name.
+// Their Open is renamed; that of packageGlue calls it.
 func takeOver(out map[string][]byte, folder, name string) error {
 	opens := 0
 	for file, text := range out {
@@ -141,7 +141,7 @@ func takeOver(out map[string][]byte, folder, name string) error {
 		if !ok {
 			return fmt.Errorf("bug: %s is not of package api", file)
 		}
-		tags, _, _ := strings.Cut(head, "// Package") // the package's comment is packageGlue's
+		tags, _, _ := strings.Cut(head, "// Package") // packageGlue has the package comment
 		opens += strings.Count(body, "\nfunc Open(")
 		body = strings.NewReplacer("\n// Open ", "\n// open ", "\nfunc Open(", "\nfunc open(").Replace(body)
 		out["iflowc_"+rest] = []byte(tags + "\npackage " + name + "\n" + body)
@@ -152,7 +152,8 @@ func takeOver(out map[string][]byte, folder, name string) error {
 	return nil
 }
 
-// packageGlue writes the model's own part of the package: its files, and Open.
+// packageGlue returns the source of the model's own part of the package: its
+// files, and Open.
 func packageGlue(m *manifest.Manifest, inside string) ([]byte, error) {
 	binary := inside + "/runtime/binary"
 	name := packageName(m.Name)
@@ -175,7 +176,7 @@ as many goroutines as there are: what they ask for at the same time shares the
 model's steps. Its weights are in a file of their own; its code is in here, and
 needs no C compiler and no cgo.`
 
-// packageExamples are compiled with the package's tests and shown beside its
+// packageExamples are compiled with the package's tests and shown in its
 // documentation.
 const packageExamples = `package %[2]s_test
 

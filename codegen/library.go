@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// runtimeBinary is the package with the type of what a module embeds.
+// runtimeBinary is the package with the type of embedded files.
 const runtimeBinary = modulePath + "/runtime/binary"
 
 // Header is the C interface of a model as a shared library.
@@ -19,12 +19,13 @@ const runtimeBinary = modulePath + "/runtime/binary"
 //go:embed clib/iflowc.h
 var Header []byte
 
-// exports are the functions of Header, in Go.
+// exports implements the functions of Header in Go.
 //
 //go:embed clib/exports.go.txt
 var exports []byte
 
-// LibraryModule is Module for a shared library with the functions of Header.
+// LibraryModule is like Module, for a shared library with the functions of
+// Header.
 func LibraryModule(files map[string][]byte) (map[string][]byte, error) {
 	m, err := readManifest(files)
 	if err != nil {
@@ -46,7 +47,7 @@ func LibraryModule(files map[string][]byte) (map[string][]byte, error) {
 	return out, nil
 }
 
-// libraryGlue embeds the model's files for exports.
+// libraryGlue returns the source that embeds the model's files for exports.
 func libraryGlue(m *manifest.Manifest) ([]byte, error) {
 	f := jen.NewFile("main")
 	header(f, m)

@@ -15,10 +15,10 @@ import (
 	"github.com/iflowc/iflowc/runtime"
 )
 
-// Module completes the files of a per-model Go module: given model.json,
-// tokenizer.bin, model.ir, model.yaml and the libraries that model.json names,
-// it adds main.go, go.mod and a vendor folder with the runtime and what that
-// needs, so that go build makes the binary from them alone.
+// Module completes the files of a per-model Go module: model.json,
+// tokenizer.bin, model.ir, model.yaml and the libraries that model.json names.
+// It adds main.go, go.mod and a vendor folder with the runtime and its
+// dependencies, so that go build needs nothing else.
 func Module(files map[string][]byte) (map[string][]byte, error) {
 	m, err := readManifest(files)
 	if err != nil {
@@ -54,8 +54,8 @@ func WriteModule(dir string, files map[string][]byte) error {
 }
 
 // BuildBinary builds the per-model binary from its files (see Module) for the
-// system that GOOS and GOARCH name, and returns its path in the cache. The same
-// files built by the same Go are found there and not built again.
+// system in GOOS and GOARCH, and returns its path in the cache. It does not
+// rebuild the same files with the same Go.
 func BuildBinary(ctx context.Context, cache *toolchain.Cache, files map[string][]byte) (string, error) {
 	module, err := Module(files)
 	if err != nil {
@@ -66,8 +66,8 @@ func BuildBinary(ctx context.Context, cache *toolchain.Cache, files map[string][
 	})
 }
 
-// buildModule writes a module's files and lets compile build them, unless the same
-// files were built before.
+// buildModule writes a module's files and builds them with compile, unless the
+// cache has the result.
 func buildModule(cache *toolchain.Cache, module map[string][]byte, kind string,
 	compile func(tool *toolchain.GoTool, src, out string, target toolchain.Target) error) (string, error) {
 	tool, err := toolchain.FindGo()

@@ -25,12 +25,12 @@ import (
 //go:embed deps/deps.zip
 var depsArchive []byte
 
-// modulePath is this module, which a binary's module requires under a version
-// of its own: it is there as a vendored copy only.
+// modulePath is the path of this module. A binary's module requires it under a
+// special version, because it is only vendored.
 const (
 	modulePath    = "github.com/iflowc/iflowc"
 	moduleVersion = "v0.0.0"
-	runtimePath   = modulePath + "/runtime/" // of the packages that iflowc carries
+	runtimePath   = modulePath + "/runtime/" // of the embedded runtime packages
 )
 
 // A vendorTree is the vendor folder of every per-model module.
@@ -41,7 +41,7 @@ type vendorTree struct {
 
 type vendoredModule struct{ path, version string }
 
-// vendored makes the tree on first use; callers do not change it.
+// vendored makes the tree on first use; callers must not change it.
 var vendored = sync.OnceValues(func() (*vendorTree, error) {
 	v := &vendorTree{files: map[string][]byte{}}
 	list, err := v.addArchive(depsArchive)
@@ -89,7 +89,7 @@ func (v *vendorTree) addArchive(data []byte) (string, error) {
 	return list, nil
 }
 
-// insertModule puts a module's entry where its path sorts.
+// insertModule inserts a module's entry in the order of paths.
 func insertModule(list, entry string) string {
 	entries := strings.SplitAfter(list, "\n")
 	at := len(entries)
@@ -102,8 +102,8 @@ func insertModule(list, entry string) string {
 	return strings.Join(entries[:at], "") + entry + strings.Join(entries[at:], "")
 }
 
-// addRuntime copies the packages that runtimeCLI and runtimeAPI reach within this
-// module, without their tests, and lists their import paths.
+// addRuntime copies runtimeCLI, runtimeAPI and their dependencies in this
+// module, without tests, and lists their import paths.
 func (v *vendorTree) addRuntime(sources fs.FS) ([]string, error) {
 	found := map[string]bool{}
 	for todo := []string{runtimeCLI, runtimeAPI}; len(todo) > 0; {
@@ -122,7 +122,7 @@ func (v *vendorTree) addRuntime(sources fs.FS) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// addPackage copies one package and returns what it imports of this module.
+// addPackage copies one package and returns its imports within this module.
 func (v *vendorTree) addPackage(sources fs.FS, importPath string) ([]string, error) {
 	dir, inside := strings.CutPrefix(importPath, runtimePath)
 	if !inside {
@@ -142,7 +142,7 @@ func (v *vendorTree) addPackage(sources fs.FS, importPath string) ([]string, err
 			return nil, err
 		}
 		v.files[path.Join(importPath, f.Name())] = text
-		if !strings.HasSuffix(f.Name(), ".go") { // what the package embeds
+		if !strings.HasSuffix(f.Name(), ".go") { // an embedded file
 			continue
 		}
 		imports, err := importsOf(f.Name(), text)
@@ -158,7 +158,7 @@ func (v *vendorTree) addPackage(sources fs.FS, importPath string) ([]string, err
 	return own, nil
 }
 
-// importsOf lists the import paths of a Go file.
+// importsOf returns the import paths of a Go file.
 func importsOf(name string, text []byte) ([]string, error) {
 	f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
 	if err != nil {

@@ -20,32 +20,32 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// A Result describes the files that a build made.
+// A Result describes the files of a build.
 type Result struct {
-	Binary      string  `json:"binary"` // the file or folder that was made
+	Binary      string  `json:"binary"` // the output file or folder
 	BinaryBytes int64   `json:"binary_bytes"`
-	Weights     string  `json:"weights,omitempty"` // "": they are in the binary
+	Weights     string  `json:"weights,omitempty"` // "": inside the binary
 	WeightBytes int64   `json:"weight_bytes"`
 	Regions     int     `json:"regions_per_layer"`
 	Seconds     float64 `json:"seconds"`
 
 	Name          string  `json:"name"`
 	Network       string  `json:"network"`                 // decoder_only, encoder_only, encoder_decoder
-	ChatTemplate  bool    `json:"chat_template,omitempty"` // whether the model has one
-	WeightType    string  `json:"weight_type"`             // of most of the weights
-	BitsPerWeight float64 `json:"bits_per_weight"`         // of all weights
-	Context       int     `json:"context"`                 // most positions of a sequence
-	StateBytes    int64   `json:"state_bytes"`             // KV cache of a sequence of the whole context
+	ChatTemplate  bool    `json:"chat_template,omitempty"` // the model has a chat template
+	WeightType    string  `json:"weight_type"`             // type of most of the weights
+	BitsPerWeight float64 `json:"bits_per_weight"`         // mean over all weights
+	Context       int     `json:"context"`                 // maximum tokens of a sequence
+	StateBytes    int64   `json:"state_bytes"`             // KV cache of one sequence with a full context
 
-	MemoryBytes int64   `json:"memory_bytes"`              // of one sequence of the whole context
-	BoundTokS   float64 `json:"bound_tok_s,omitempty"`     // what the bandwidth allows at batch 1
-	BoundGBS    float64 `json:"bound_read_gb_s,omitempty"` // that bandwidth, as the machine's profile has it
+	MemoryBytes int64   `json:"memory_bytes"`              // of one sequence with a full context
+	BoundTokS   float64 `json:"bound_tok_s,omitempty"`     // bandwidth bound at batch 1
+	BoundGBS    float64 `json:"bound_read_gb_s,omitempty"` // that bandwidth, from the machine's profile
 
-	Smaller []SmallerWeights `json:"smaller,omitempty"` // what a size would take; none if the weights are quantized
+	Smaller []SmallerWeights `json:"smaller,omitempty"` // estimates for smaller sizes; none if the weights are quantized
 }
 
-// Build compiles, packs and links the program, and puts the results where the
-// options say. Each file appears whole or not at all.
+// Build compiles, packs and links the program, and writes the results to the
+// place in the options. Each file is written completely or not at all.
 func (p *Program) Build(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	defer p.finish()
@@ -74,7 +74,7 @@ func (p *Program) finish() {
 	}
 }
 
-// prepare checks where the result goes, and opens the cache and the compiler.
+// prepare checks the output path, and opens the cache and the compiler.
 func (p *Program) prepare(ctx context.Context) (err error) {
 	p.files = map[string][]byte{}
 	if err := p.opt.checkOutputs(p.opt.Out); err != nil {
@@ -93,8 +93,8 @@ func (p *Program) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// checkOutputs says why a result cannot be put at out, or the sources where the
-// options want them, before the work.
+// checkOutputs returns an error before the work starts if the result or the
+// sources cannot be written to the paths in the options.
 func (o *Options) checkOutputs(out string) error {
 	var err error
 	switch o.Emit {
@@ -139,7 +139,7 @@ func (p *Program) compileC(ctx context.Context) error {
 	return nil
 }
 
-// compileCUDA compiles the GPU code of the parts that have some.
+// compileCUDA compiles the GPU code of the parts that have GPU code.
 func (p *Program) compileCUDA(ctx context.Context) error {
 	for i, r := range p.parts() {
 		if r.CUDA == nil {
@@ -249,7 +249,7 @@ func (p *Program) describeRanks(man *manifest.Manifest) error {
 	return nil
 }
 
-// ending is the suffix of a part's weights file.
+// ending returns the suffix of a part's weights file.
 func (p *Program) ending(part int) string {
 	if p.ranks == nil {
 		return "weights"
@@ -257,7 +257,7 @@ func (p *Program) ending(part int) string {
 	return fmt.Sprintf("weights.%dof%d", part, len(p.ranks))
 }
 
-// hash identifies the program by everything that decides its results.
+// hash identifies the program by all inputs that determine its results.
 func (p *Program) hash(steps string) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(p.files)) {
@@ -308,8 +308,8 @@ func (p *Program) writeSources(dir string) error {
 	return nil
 }
 
-// rankSources are the generated sources of a partitioned model: a folder for
-// each rank, and the C of the transports.
+// rankSources returns the generated sources of a partitioned model: a folder
+// for each rank, and the C code of the transports.
 func (p *Program) rankSources() map[string]string {
 	out := map[string]string{}
 	for i, r := range p.ranks {

@@ -8,8 +8,8 @@ import (
 	"github.com/iflowc/iflowc/codegen/toolchain"
 )
 
-// Cached compiles to a binary in the build cache, unless it is there already, and
-// returns its path.
+// Cached compiles to a binary in the build cache, unless it exists, and returns
+// its path.
 func Cached(ctx context.Context, spec string, opt Options) (string, error) {
 	m, err := Open(spec, opt)
 	if err != nil {

@@ -34,7 +34,7 @@ func calibrated(ctx context.Context, spec string, opt Options) (Options, error) 
 	}
 	defer m.Close()
 	if err := opt.checkOutputs(cmp.Or(opt.Out, defaultOut(m.Spec.Name, opt.Emit))); err != nil {
-		return opt, err // before the minutes that calibration takes
+		return opt, err // before calibration, which takes minutes
 	}
 	p, err := m.Generate(ctx)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/iflowc/iflowc/runtime/text/tokenizer"
 )
 
-// templates sets the chat templates: the model spec's chat_template, else those of
-// the model's files, which know tools, else the model spec's prompt_template.
+// templates sets the chat templates: the model spec's chat_template, else those
+// of the model's files, which support tools, else the model spec's
+// prompt_template.
 func (m *Model) templates(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	s := m.Spec
 	man.EncoderTemplate = s.EncoderInputTemplate
@@ -26,11 +27,11 @@ func (m *Model) templates(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	man.Template = cmp.Or(named["tool_use"], s.PromptTemplate, s.DecoderInputTemplate)
 }
 
-// toolTemplateFiles are where a model folder keeps its template for tools
-// besides tokenizer_config.json.
+// toolTemplateFiles are files of a model folder, besides tokenizer_config.json,
+// that may contain its template for tools.
 var toolTemplateFiles = []string{"additional_chat_templates/tool_use.jinja", "chat_templates/tool_use.jinja"}
 
-// namedTemplates gives the templates of a model that has several, by name.
+// namedTemplates returns the templates by name of a model with several.
 func (m *Model) namedTemplates() map[string]string {
 	out := map[string]string{}
 	if data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, "tokenizer_config.json")); err == nil {

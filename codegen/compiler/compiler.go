@@ -1,13 +1,13 @@
-// Package compiler turns a model spec into a program that runs the model. It is
-// what the iflowc command is made of, for other programs to import:
+// Package compiler turns a model spec into a program that runs the model.
+// Programs can import it to do what the iflowc command does:
 //
 //	result, err := compiler.Compile(ctx, "model.yaml", compiler.Options{Quant: "q4_b64", Out: "model"})
 //
-// Compile is the whole way. Its parts are there too: Open reads a spec and the
-// headers of its files, Model.Module gives the IR after the passes, Generate
-// the C and CUDA C of the step, Program.Build the files to ship. The packages
-// ir, passes and ir/interp hold the IR, the passes and the reference
-// interpreter. docs/architecture.md is the map.
+// Compile does everything. Its steps are exported too: Open reads a spec and
+// the headers of its files, Model.Module returns the IR after the passes,
+// Generate generates the C and CUDA C of the step, and Program.Build makes the
+// files to ship. Packages ir, passes and ir/interp contain the IR, the passes
+// and the reference interpreter. See docs/architecture.md.
 package compiler
 
 import (
@@ -16,57 +16,57 @@ import (
 	"time"
 )
 
-// Options say how a model is compiled. The zero value compiles for this
-// machine's CPU, with the weight types that the spec or the files name, to a
-// binary named after the model in the working folder.
+// Options control a compilation. The zero value compiles for this machine's
+// CPU, with the weight types of the spec or the files, to a binary named after
+// the model in the working directory.
 type Options struct {
-	ModelDir       string  // folder of the model's files; "": the spec says, or its own folder
+	ModelDir       string  // folder of the model's files; "": model_dir of the spec, or the spec's folder
 	Quant          string  // weight type, such as q4_b64; "": the spec's
-	KV             string  // type of the KV cache; "": f16, for f32 weights f32
-	Activations    string  // how inputs of matmuls are rounded: f32, bf16, int8, int8+N; "": the spec's
+	KV             string  // type of the KV cache; "": f16, or f32 for f32 weights
+	Activations    string  // type of matmul inputs: f32, bf16, int8, int8+N; "": the spec's
 	Devices        string  // device string, such as 0;1 or 0&1, or auto[:machine]; "": the spec's
 	Profile        string  // file with measured kernel times; "": a shipped profile of this machine, if any
 	Importance     string  // file with an importance matrix
 	Context        int     // maximum tokens of a sequence; 0: the model's, at most 8192
-	SparseOutliers float64 // fraction of a matrix's entries kept as sparse outliers in f32, at most 0.05
+	SparseOutliers float64 // fraction of a matrix's weights kept as sparse outliers in f32, at most 0.05
 
 	Target         string   // cpu (or ""), cuda, cuda-emu
 	Arch           string   // GPU architectures, comma-separated; "": all
 	UnifiedSoftmax string   // auto (or ""), on, off
 	ISA            string   // CPU instruction sets, comma-separated; "": all of the architecture
 	CC             string   // C compiler; "": the first of cc, gcc, clang
-	Skip           []string // passes to leave out
-	Jobs           int      // compilers at once; 0: one a CPU
+	Skip           []string // passes to skip
+	Jobs           int      // concurrent C compilers; 0: one per CPU
 
-	Calibrate    string // text to calibrate on before quantizing
+	Calibrate    string // text for calibration before quantizing
 	Feedback     bool   // with Calibrate: GPTQ error compensation
-	Out          string // file or folder to make; "": named after the model
+	Out          string // output file or folder; "": named after the model
 	Emit         string // binary (or ""), lib, package, sources
 	EmbedWeights bool   // put the weights into the binary
-	KeepSources  string // folder to write the generated sources to as well
+	KeepSources  string // folder for a copy of the generated sources
 
 	Pulled   func(repository string) (dir string, ok bool) // finds a pulled hub repository, for specs that name one; may be nil
-	Notice   func(line string)                             // hears of choices made for the user; may be nil
-	Progress func(Progress)                                // hears of slow work, one call at a time; may be nil
+	Notice   func(line string)                             // reports automatic choices; may be nil
+	Progress func(Progress)                                // reports slow work, one call at a time; may be nil
 }
 
-// Progress says how far a stage of a build is.
+// Progress reports how far a stage of a build is.
 type Progress struct {
 	Stage       string // "compiling", "packing weights", "linking the binary"
-	Done, Total int64  // 0 of 0: the stage has no measure
+	Done, Total int64  // 0 of 0: unknown
 	Unit        string // the translation unit just compiled, or "bytes"
 }
 
-// An InputError is the fault of a spec, a file or an option, not of the work.
+// An InputError is the fault of a spec, a file or an option.
 type InputError struct{ Err error }
 
 func (e InputError) Error() string { return e.Err.Error() }
 func (e InputError) Unwrap() error { return e.Err }
 
-// Compile compiles a spec to what opt.Emit names. spec is the path of a YAML file,
-// a model folder, a GGUF or llama2.c file, or a name of the model library. If the
-// call or a file is to blame, the error is an InputError. If it fails or ctx ends,
-// it leaves no half-written output.
+// Compile compiles a spec to the kind of output that opt.Emit names. spec is
+// the path of a YAML file, a model folder, a GGUF or llama2.c file, or a name
+// of the model library. If the call or a file is at fault, the error is an
+// InputError. After an error, or if ctx ends, there is no partial output.
 func Compile(ctx context.Context, spec string, opt Options) (*Result, error) {
 	start := time.Now()
 	opt, err := calibrated(ctx, spec, opt)
@@ -90,7 +90,7 @@ func Compile(ctx context.Context, spec string, opt Options) (*Result, error) {
 	return r, nil
 }
 
-// notice tells the user of a choice made for them.
+// notice reports an automatic choice to the user.
 func (o *Options) notice(format string, args ...any) {
 	if o.Notice != nil {
 		o.Notice(fmt.Sprintf(format, args...))

@@ -27,8 +27,8 @@ func cudaModel(mod *ir.Module, context int, scores *codegen.ScoreRange) (*codege
 	return codegen.CUDA(mod, cat, context, scores)
 }
 
-// scoreRange is the range of attention scores that the softmax of decode steps may
-// assume.
+// scoreRange is the range of attention scores that the softmax of decode steps
+// may assume.
 func (m *Model) scoreRange() *codegen.ScoreRange {
 	if m.opt.UnifiedSoftmax == "off" {
 		return nil
@@ -41,11 +41,10 @@ func (m *Model) scoreRange() *codegen.ScoreRange {
 	return r
 }
 
-// forGPU says whether the target has code for GPUs.
+// forGPU reports whether the target has GPU code.
 func (o *Options) forGPU() bool { return o.Target == "cuda" || o.Target == "cuda-emu" }
 
-// generateCUDA generates CUDA C for the program, or for those of its ranks that
-// a GPU computes.
+// generateCUDA generates CUDA C for the program, or for its ranks on GPUs.
 func (p *Program) generateCUDA(context.Context) (err error) {
 	if !p.opt.forGPU() {
 		return nil
@@ -70,9 +69,9 @@ func (p *Program) generateCUDA(context.Context) (err error) {
 	return nil
 }
 
-// leadingOnCPU turns the key cpu_layer_count or decoder_cpu_layer_count into a
-// device string, unless there is one: that many layers on the CPU, the others on a
-// GPU.
+// leadingOnCPU converts the key cpu_layer_count or decoder_cpu_layer_count to a
+// device string, unless there is one: the first layers on the CPU, the others
+// on a GPU.
 func (m *Model) leadingOnCPU() error {
 	key, n := "cpu_layer_count", m.Spec.Engine.Layers
 	if m.Spec.Engine.DecoderCPU != 0 {
@@ -89,8 +88,8 @@ func (m *Model) leadingOnCPU() error {
 	return nil
 }
 
-// gpuFiles compiles a part's code for GPUs, adds its files and notes them in
-// the manifest.
+// gpuFiles compiles a part's GPU code, adds the files and lists them in the
+// manifest.
 func (p *Program) gpuFiles(ctx context.Context, r *Rank, add func(stem, ext string, data []byte) string) error {
 	m, man := r.CUDA, &r.CPU.Manifest
 	images, err := p.gpuImages(ctx, m, man, add)
@@ -116,7 +115,7 @@ func (p *Program) gpuFiles(ctx context.Context, r *Rank, add func(stem, ext stri
 }
 
 // gpuImages returns the file of each unit's image; the one under "" is for all
-// units. Under emulation there is a driver too.
+// units. For emulation it adds a driver.
 func (p *Program) gpuImages(ctx context.Context, m *codegen.CUDAModel, man *manifest.Manifest, add func(stem, ext string, data []byte) string) (map[string]string, error) {
 	if p.opt.Target == "cuda-emu" {
 		images, driver, err := emulated(ctx, p.cc, m)
@@ -155,8 +154,8 @@ func (p *Program) cudaSources() map[string]string {
 	return out
 }
 
-// emulated compiles every unit, as one C++ file, with what runs their threads,
-// and the stand-in driver with its cuBLASLt.
+// emulated compiles all units as one C++ file, with the fibers that run their
+// threads and the stand-ins for the driver and cuBLASLt.
 func emulated(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel) (images map[string]string, driver string, err error) {
 	emulation := templates.CUDAEmulation()
 	headers := map[string][]byte{"cuda_emu.hpp": []byte(emulation["cuda_emu.hpp"])}

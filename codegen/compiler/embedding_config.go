@@ -11,7 +11,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// describe fills in an encoder's labels and the pooling of its embeddings, from
+// describe sets an encoder's labels and the pooling of its embeddings, from
 // config.json and the files of sentence-transformers.
 func (m *Model) describe(man *manifest.Manifest) {
 	man.Labels = labels(m.Spec.Config["id2label"])
@@ -28,7 +28,7 @@ func (m *Model) describe(man *manifest.Manifest) {
 	man.Embedding = e
 }
 
-// labels puts id2label in order; nil where ids are missing.
+// labels returns id2label as a list; nil if ids are missing.
 func labels(v any) []string {
 	byID, _ := v.(map[string]any)
 	out := make([]string, len(byID))
@@ -43,8 +43,8 @@ func labels(v any) []string {
 	return out
 }
 
-// poolings are the modes of sentence-transformers' Pooling module, with our
-// names for them.
+// poolings maps the modes of sentence-transformers' Pooling module to iflowc's
+// names.
 var poolings = []struct{ key, name string }{
 	{"pooling_mode_cls_token", "cls"}, {"pooling_mode_mean_tokens", "mean"}, {"pooling_mode_max_tokens", "max"},
 	{"pooling_mode_lasttoken", "last"}, {"pooling_mode_weightedmean_tokens", "weighted"}, {"pooling_mode_mean_sqrt_len_tokens", "sqrt"},
@@ -93,8 +93,8 @@ func (m *Model) embedding() (*manifest.Embedding, error) {
 	return e, err
 }
 
-// poolingOf names the one pooling that a configuration turns on; "" where it
-// turns on several, whose vectors stand side by side.
+// poolingOf returns the pooling that a configuration enables; "" if it enables
+// several, which would be concatenated.
 func poolingOf(config map[string]any) string {
 	name := ""
 	for _, p := range poolings {
@@ -112,10 +112,10 @@ func poolingOf(config map[string]any) string {
 	return name
 }
 
-// maxSideFile bounds the small JSON files beside a model.
+// maxSideFile is the maximum size of the small JSON files beside a model.
 const maxSideFile = 1 << 20
 
-// readJSON reads a file of the model's folder, if it is there.
+// readJSON reads a file of the model's folder, if it exists.
 func (m *Model) readJSON(name string, to any) (found bool, err error) {
 	path := filepath.Join(m.Spec.ModelDir, filepath.Clean("/"+name))
 	st, err := os.Stat(path)

@@ -13,7 +13,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/destination"
 )
 
-// defaultOut is the name of a result that the options do not name.
+// defaultOut returns the default name of the output.
 func defaultOut(name, emit string) string {
 	switch emit {
 	case "lib":
@@ -26,8 +26,7 @@ func defaultOut(name, emit string) string {
 	return name
 }
 
-// emit links the result and puts it where the options say, with the weights
-// beside it.
+// emit links the result and puts it in place, with the weights beside it.
 func (p *Program) emit(ctx context.Context) error {
 	switch p.opt.Emit {
 	case "lib":
@@ -46,7 +45,7 @@ func (p *Program) emit(ctx context.Context) error {
 	return p.place(bin)
 }
 
-// emitLibrary makes the shared library, with its header beside it.
+// emitLibrary makes the shared library and its header.
 func (p *Program) emitLibrary(ctx context.Context) error {
 	p.opt.progress(Progress{Stage: "linking the library"})
 	lib, err := codegen.BuildLibrary(ctx, p.cache, p.files, p.cc.CC.Path)
@@ -59,10 +58,10 @@ func (p *Program) emitLibrary(ctx context.Context) error {
 	return p.place(lib)
 }
 
-// libraryHeader is where the header of a library lies.
+// libraryHeader returns the path of a library's header.
 func libraryHeader(out string) string { return filepath.Join(filepath.Dir(out), "iflowc.h") }
 
-// embed makes a binary with the weights in it.
+// embed makes a binary that contains the weights.
 func (p *Program) embed(bin string) error {
 	st, err := os.Stat(p.whole.packed)
 	if err != nil {
@@ -75,7 +74,7 @@ func (p *Program) embed(bin string) error {
 	return p.measure()
 }
 
-// place puts the weights beside the result, and then the result.
+// place puts the weights and then the result in place.
 func (p *Program) place(program string) error {
 	if err := p.placeWeights(p.opt.Out); err != nil {
 		return err
@@ -95,8 +94,8 @@ func (p *Program) measure() error {
 	return err
 }
 
-// checkPackage says why no package can be written to a folder: one that holds
-// something else is left alone.
+// checkPackage returns an error if a package must not be written to a folder,
+// because it contains something else.
 func checkPackage(out string) error {
 	if err := destination.CheckFolder("-o", out); err != nil {
 		return err
@@ -111,8 +110,8 @@ func checkPackage(out string) error {
 	return nil
 }
 
-// emitPackage writes the Go module to a folder, with the weights in it.
-// prepare has checked that the folder holds nothing else.
+// emitPackage writes the Go module to a folder, with the weights in it. prepare
+// has checked that the folder contains nothing else.
 func (p *Program) emitPackage() error {
 	out := p.opt.Out
 	files, err := codegen.Package(p.files)
@@ -133,7 +132,7 @@ func (p *Program) emitPackage() error {
 	return p.placeWeights(filepath.Join(out, p.Spec.Name))
 }
 
-// placeWeights puts the packed weights at name and their endings, and adds up
+// placeWeights puts the packed weights at name plus their suffixes, and adds up
 // their sizes.
 func (p *Program) placeWeights(name string) error {
 	p.result.Weights = name + ".weights"

@@ -10,14 +10,14 @@ import (
 	"github.com/iflowc/iflowc/spec"
 )
 
-// Shape of the step that check counts activations for: the defaults of an engine.
+// The step for which check counts activations: the engine's defaults.
 const (
 	checkTokens  = 512
 	checkOutRows = 64
 )
 
-// A Need is the memory that a device must have for one sequence of the whole
-// context, in bytes.
+// A Need is the memory of a device for one sequence with a full context, in
+// bytes.
 type Need struct {
 	Device          string `json:"device"`
 	WeightBytes     int64  `json:"weight_bytes"`
@@ -26,7 +26,7 @@ type Need struct {
 	Bytes           int64  `json:"bytes"`
 }
 
-// need returns the memory that the program of one device takes.
+// need returns the memory of one device's program.
 func (m *Model) need(r *Rank) Need {
 	device := "cpu"
 	if r.Rank != nil {
@@ -53,19 +53,20 @@ func (p *Program) Needs() []Need {
 	return out
 }
 
-// SmallerWeights say what a model would take with its matrices in a smaller type.
+// SmallerWeights is an estimate for the model with its matrices in a smaller
+// type.
 type SmallerWeights struct {
 	Quant       string  `json:"quant"` // the value of --quant
 	WeightBytes int64   `json:"weight_bytes"`
-	Speedup     float64 `json:"decode_speedup"` // bandwidth bound, against the weights as they are
+	Speedup     float64 `json:"decode_speedup"` // ratio of the bandwidth bounds
 }
 
-// offered are the sizes that the result compares with.
+// offered are the sizes in the comparison.
 var offered = []string{"q8", "q4"}
 
-// estimate adds to the result what running the model takes and gives: the types
-// and bits of the weights, the memory of one sequence of the whole context, and
-// the decode speed that the bandwidth in this machine's profile allows.
+// estimate adds the cost of running the model to the result: the types and bits
+// of the weights, the memory of one sequence with a full context, and the
+// decode speed that the bandwidth in this machine's profile allows.
 func (p *Program) estimate(context.Context) error {
 	r, man := &p.result, &p.whole.CPU.Manifest
 	r.Name, r.Network, r.ChatTemplate, r.Context = man.Name, man.Network, man.Template != "", p.Context
@@ -85,7 +86,7 @@ func (p *Program) estimate(context.Context) error {
 	}
 	profile, _, err := p.opt.Measurements()
 	if err != nil || profile == nil || profile.Machine == nil || len(profile.Machine.ReadGBs) == 0 || man.Network != "decoder_only" {
-		return nil // no bound
+		return nil // no bound without a profile
 	}
 	speeds := slices.Sorted(slices.Values(profile.Machine.ReadGBs))
 	r.BoundGBS = speeds[len(speeds)/2]
@@ -93,7 +94,8 @@ func (p *Program) estimate(context.Context) error {
 	return nil
 }
 
-// describeWeights finds the type of most of the bytes, and the bits per weight.
+// describeWeights returns the type with the most bytes, and the bits per
+// weight.
 func (r *Result) describeWeights(weights []manifest.Weight) {
 	bytes, elements, byType := int64(0), int64(0), map[dtype.Type]int64{}
 	for _, w := range weights {
@@ -111,8 +113,8 @@ func (r *Result) describeWeights(weights []manifest.Weight) {
 	r.BitsPerWeight = 8 * float64(bytes) / float64(max(elements, 1))
 }
 
-// compareSizes adds what the offered sizes take, unless the weights are
-// quantized already.
+// compareSizes adds estimates for the offered sizes, unless the weights are
+// already quantized.
 func (p *Program) compareSizes(read int64) error {
 	if t, ok := dtype.Parse(p.result.WeightType); !ok || !t.IsFloat() {
 		return nil
@@ -137,8 +139,8 @@ func (p *Program) compareSizes(read int64) error {
 	return nil
 }
 
-// readBytes is what a decode step reads of the weights. A table that is looked up
-// is not read through.
+// readBytes returns the bytes of weights that a decode step reads. Lookup
+// tables are not read completely.
 func readBytes(weights []manifest.Weight) (n int64) {
 	for _, w := range weights {
 		if w.Layout != "row" || w.Rows == 1 {

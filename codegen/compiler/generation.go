@@ -2,8 +2,8 @@ package compiler
 
 import "fmt"
 
-// ignored describes the settings of a generation_config.json that change what
-// transformers generates and that translate does not know, one line each.
+// ignored lists the settings of a generation_config.json that affect
+// transformers but not translate, one line each.
 func ignored(generation map[string]any) (out []string) {
 	number := func(key string, usual float64) float64 {
 		if x, ok := generation[key].(float64); ok {

@@ -13,18 +13,18 @@ import (
 	"github.com/iflowc/iflowc/spec/tokenizerfile"
 )
 
-// tokenizerFiles are what a model folder may hold of a tokenizer.
+// tokenizerFiles are the tokenizer files of a model folder.
 var tokenizerFiles = []string{
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
 	"vocab.json", "merges.txt", "vocab.txt", "spiece.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
 	"target_vocab.json", "sentencepiece.model", "spm.model", "chat_template.jinja", "config.json",
 }
 
-// maxTokenizerFile bounds one of those files; the largest published are 35 MB.
+// maxTokenizerFile is their maximum size; the largest published one has 35 MB.
 const maxTokenizerFile = 256 << 20
 
-// tokenizer reads the model's tokenizer and gives it with its serialized form.
-// A model without one still computes on ids.
+// tokenizer reads the model's tokenizer and returns it with its serialized
+// form. A model without one computes on ids.
 func (m *Model) tokenizer() (*tokenizer.Tokenizer, []byte, error) {
 	t, err := m.loadTokenizer()
 	if err != nil {
@@ -73,7 +73,7 @@ func (m *Model) loadTokenizer() (*tokenizer.Tokenizer, error) {
 	return nil, nil
 }
 
-// isVocabulary says whether a file alone can make a tokenizer.
+// isVocabulary reports whether a file alone can make a tokenizer.
 func isVocabulary(name string) bool {
 	switch name {
 	case "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "config.json", "merges.txt":
@@ -82,12 +82,12 @@ func isVocabulary(name string) bool {
 	return true
 }
 
-// identify fills in what the manifest says of the model beyond its code.
+// identify sets the manifest's description of the model.
 func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	man.Format = manifest.Format
 	man.Compiler = Version()
 	man.Name = m.Spec.Name
-	man.Network, _, _ = strings.Cut(m.Net.Topology(), ".") // how experts are routed is no matter of the runtime
+	man.Network, _, _ = strings.Cut(m.Net.Topology(), ".") // the runtime does not depend on how experts are routed
 	man.Vocab = m.Hyper.Vocab
 	man.Context = m.Context
 	man.BOS, man.Pad = -1, -1
@@ -142,8 +142,8 @@ func (m *Model) identify(man *manifest.Manifest, tok *tokenizer.Tokenizer) {
 	man.AddBOS = len(first) > 0 && man.BOS >= 0 && int(first[0]) == man.BOS
 }
 
-// generationKeys are the settings of generation_config.json that config.json
-// held before that file existed.
+// generationKeys are the settings of generation_config.json that older models
+// have in config.json.
 var generationKeys = []string{
 	"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",
 	"num_beams", "length_penalty", "early_stopping", "max_length", "min_length", "no_repeat_ngram_size", "bad_words_ids",
@@ -152,7 +152,7 @@ var generationKeys = []string{
 	"remove_invalid_values", "renormalize_logits", "num_beam_groups", "diversity_penalty",
 }
 
-// generation reads generation_config.json, when the folder has one.
+// generation reads generation_config.json, if it exists.
 func (m *Model) generation() map[string]any {
 	name := m.Spec.GenerationConfig
 	if name == "" {
@@ -160,7 +160,7 @@ func (m *Model) generation() map[string]any {
 	}
 	out := map[string]any{}
 	data, err := os.ReadFile(filepath.Join(m.Spec.ModelDir, name))
-	if err != nil { // older models say these things in config.json
+	if err != nil { // older models have these settings in config.json
 		for _, k := range generationKeys {
 			if v, ok := m.Spec.Config[k]; ok && v != nil {
 				out[k] = v
@@ -196,7 +196,7 @@ func ids(v any) []int32 {
 	return nil
 }
 
-// medusa fills in what the runtime needs to know of Medusa heads.
+// medusa sets the runtime's description of Medusa heads.
 func (m *Model) medusa(man *manifest.Manifest) {
 	d, s := m.Medusa, &m.Spec.Medusa
 	if d == nil {
@@ -211,7 +211,7 @@ func (m *Model) medusa(man *manifest.Manifest) {
 	}
 }
 
-// engine fills in the engine settings of the model spec.
+// engine sets the engine settings of the model spec.
 func (m *Model) engine(man *manifest.Manifest) {
 	e := &m.Spec.Engine
 	strategy, err := m.Spec.Strategy()

@@ -15,8 +15,8 @@ import (
 )
 
 // CFlags are the flags of every generated translation unit besides those of its
-// instruction set. The tests compile all of it with warnings as errors; here a
-// compiler that warns of something new must not keep a model from being built.
+// instruction set. Tests compile with warnings as errors; here a new warning
+// must not prevent a build.
 var CFlags = []string{"-fPIC", "-Wall", "-Wextra"}
 
 // A library is a model's step compiled for one instruction set.
@@ -66,7 +66,7 @@ func unitsFor(m *codegen.CPUModel, isa templates.ISA, headers map[string][]byte)
 		{Name: "probe.c", Source: []byte(codegen.Probe()), Flags: flags},
 		{Name: "probe_matmul.c", Source: []byte(templates.MatmulProbe()), Headers: headers, Flags: flags},
 	}
-	if m.Traffic != nil { // a rank of several
+	if m.Traffic != nil { // one of several ranks
 		for _, src := range templates.Comm() {
 			units = append(units, toolchain.Unit{Name: src.Name, Source: []byte(src.Text), Headers: headers, Flags: flags})
 		}
@@ -105,7 +105,7 @@ func pickISAs(list, act string) ([]templates.ISA, error) {
 	return out, nil
 }
 
-// ISAHere is the instruction set of that name, else the best that this CPU has.
+// ISAHere returns the named instruction set, or the best of this CPU.
 func ISAHere(name string) (templates.ISA, error) {
 	isas, err := pickISAs(name, "")
 	if err != nil {

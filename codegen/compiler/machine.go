@@ -66,7 +66,7 @@ func memories(nodes string) (sizes []int64) {
 	return sizes
 }
 
-// totalOf reads MemTotal, in bytes.
+// totalOf parses MemTotal, in bytes.
 func totalOf(meminfo string) int64 {
 	for line := range strings.Lines(meminfo) {
 		_, rest, ok := strings.Cut(line, "MemTotal:")

@@ -14,12 +14,11 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// A Model is a spec whose files are open: all that can be known without
-// reading a weight.
+// A Model is a spec with open files: everything known without reading weights.
 type Model struct {
 	*spec.Model
-	Context   int    // most positions of a sequence
-	Placement string // why it is on these devices, where the compiler chose them
+	Context   int    // maximum tokens of a sequence
+	Placement string // why it is on these devices, if the compiler chose them
 
 	opt         Options
 	set         *checkpoint.Set
@@ -27,7 +26,7 @@ type Model struct {
 }
 
 // Open reads a spec, opens the weight files and checks everything that can be
-// checked without reading a weight. The caller closes the model.
+// checked without reading weights. The caller closes the model.
 func Open(path string, opt Options) (*Model, error) {
 	path, err := specPath(path)
 	if err != nil {
@@ -52,8 +51,8 @@ func Open(path string, opt Options) (*Model, error) {
 	return m, nil
 }
 
-// resolve finds every tensor of the spec, reads what calibration wrote, and
-// chooses devices where that is left open.
+// resolve finds every tensor of the spec, reads the calibration file, and
+// chooses devices if necessary.
 func (m *Model) resolve(s *spec.Spec) (err error) {
 	if m.Model, err = spec.Resolve(s, spec.HeadersOf(m.set)); err != nil {
 		return InputError{err}
@@ -74,13 +73,13 @@ func (m *Model) resolve(s *spec.Spec) (err error) {
 // Close closes the model's files.
 func (m *Model) Close() error { return m.set.Close() }
 
-// source is what the model's weights are made from.
+// source returns the stored tensors and calibration for packing.
 func (m *Model) source() pack.Source { return pack.Source{Set: m.set, Calibration: m.calibration} }
 
-// Tensors are the tensors of the model's files.
+// Tensors returns the tensors of the model's files.
 func (m *Model) Tensors() *checkpoint.Set { return m.set }
 
-// readCalibration reads the calibration file that an option or the spec names.
+// readCalibration reads the calibration file of an option or the spec.
 func (m *Model) readCalibration() error {
 	path := m.opt.Importance
 	if path == "" {
@@ -110,8 +109,8 @@ func (m *Model) readCalibration() error {
 	return nil
 }
 
-// defaultContext bounds the context when the user names none: pages are only
-// touched as they fill, but the table of a sequence is not free.
+// defaultContext is the maximum context without an option: pages are touched
+// only when they fill, but a sequence's page table is not free.
 const defaultContext = 8192
 
 func contextOf(m *spec.Model) int {
@@ -126,26 +125,26 @@ func contextOf(m *spec.Model) int {
 	return 1024
 }
 
-// specPath is path itself when such a file exists, else the path of
-// the library's model of that name, whose embedded files are put in the cache.
+// specPath returns path if such a file exists, or the path of the library's
+// model of that name; its embedded files are copied to the cache.
 func specPath(path string) (string, error) {
 	info, err := os.Stat(path)
-	program := err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && filepath.Ext(path) == "" // a binary that compile made
+	program := err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && filepath.Ext(path) == "" // a binary made by compile
 	if err == nil && !program {
 		return path, nil
 	}
 	name := strings.TrimSuffix(filepath.Base(path), ".yaml")
 	src, err := models.Lookup(name)
 	if err != nil || strings.ContainsAny(strings.TrimPrefix(filepath.ToSlash(path), "models/"), "/") {
-		return path, nil // spec.Load says what is wrong with it
+		return path, nil // spec.Load returns an error
 	}
 	if _, err := fs.Stat(models.FS(), name); err != nil {
-		return name, nil // a spec alone: its files are pulled or given by --model-dir
+		return name, nil // a spec without files: they are pulled or in --model-dir
 	}
 	return extract(name, src)
 }
 
-// extract writes an embedded model to the cache, once.
+// extract copies an embedded model to the cache, once.
 func extract(name string, src []byte) (string, error) {
 	cache, err := toolchain.OpenCache("")
 	if err != nil {
@@ -181,5 +180,5 @@ func extract(name string, src []byte) (string, error) {
 			}
 		}
 	}
-	return out, toolchain.WriteFile(out, src, 0o644) // last: its presence says that all is there
+	return out, toolchain.WriteFile(out, src, 0o644) // last, because it marks the copy as complete
 }

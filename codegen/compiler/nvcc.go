@@ -11,11 +11,11 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// cudaFlags are nvcc's for every generated unit.
+// cudaFlags are nvcc's flags for every generated unit.
 var cudaFlags = []string{"-std=c++20", "-O3"}
 
-// fatbins compiles every unit for every GPU, each in its own nvcc, and returns the
-// fatbins' paths by unit.
+// fatbins compiles every unit for every GPU, each with its own nvcc, and
+// returns the fatbins' paths by unit.
 func fatbins(ctx context.Context, b *toolchain.Builder, m *codegen.CUDAModel, archs []string) (map[string]string, error) {
 	nvcc, err := toolchain.FindNVCC(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func cudaUnits(m *codegen.CUDAModel) []toolchain.Unit {
 	return units
 }
 
-// gpuArchs reads --arch: names of GPU architectures; "" is all.
+// gpuArchs parses --arch: names of GPU architectures; "" is all.
 func gpuArchs(list string) ([]string, error) {
 	var have []string
 	for _, a := range toolchain.GPUArchs {

@@ -12,8 +12,9 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// packWeights writes the packed weights into the cache, unless they are there, and
-// returns their path. The key consists of the transforms and the files they read.
+// packWeights packs the weights into the cache, unless they are there, and
+// returns their path. The key consists of the transforms and the files they
+// read.
 func packWeights(ctx context.Context, cache *toolchain.Cache, src pack.Source, items []pack.Item, progress func(done, total int64)) (string, error) {
 	print, err := checkpoint.Fingerprint(src.Set.Files())
 	if err != nil {
@@ -37,8 +38,8 @@ func weightsID(path string) (string, error) {
 	return f.ID(), f.Close()
 }
 
-// placeFile puts a file of the cache at a path, whole or not at all: by a
-// link where that is possible, else by a copy.
+// placeFile puts a file of the cache at a path, completely or not at all: by a
+// hard link if possible, else by a copy.
 func placeFile(from, to string, mode os.FileMode) error {
 	tmp := fmt.Sprintf("%s.part-%d", to, os.Getpid())
 	os.Remove(tmp)

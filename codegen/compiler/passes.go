@@ -15,10 +15,10 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// Kernels is the catalog of CPU kernels, read once.
+// Kernels returns the catalog of CPU kernels; it is read once.
 var Kernels = sync.OnceValues(templates.Load)
 
-// Lower gives the model's module before any pass, as on one device.
+// Lower returns the model's module before any pass, for one device.
 func (m *Model) Lower() (*ir.Module, error) {
 	mod, err := spec.Lower(m.Model)
 	if err != nil {
@@ -34,9 +34,9 @@ func (m *Model) Lower() (*ir.Module, error) {
 	return mod, nil
 }
 
-// Module gives the model's module after the passes that opt allows. A
-// partitioned model's has the ranks' exchanges in it; see Ranks for what each
-// computes.
+// Module returns the model's module after the passes that opt allows. A
+// partitioned model's module contains the ranks' exchanges; see Ranks for each
+// rank's program.
 func (m *Model) Module(opt passes.Options) (*ir.Module, error) {
 	mod, err := m.Lower()
 	if err != nil {
@@ -49,17 +49,17 @@ func (m *Model) Module(opt passes.Options) (*ir.Module, error) {
 	return mod, passes.Run(env, mod, passes.Pipeline, opt)
 }
 
-// OneDevice is Module as if the model ran on one device.
+// OneDevice is like Module, with the model on one device.
 func (m *Model) OneDevice(opt passes.Options) (*ir.Module, error) {
 	one, r, s := *m, *m.Model, *m.Spec
 	s.Devices, r.Spec, one.Model = "", &s, &r
 	return one.Module(opt)
 }
 
-// activations is what the options or else the spec asks for.
+// activations returns the activation type of the options or else the spec.
 func (m *Model) activations() string { return cmp.Or(m.opt.Activations, m.Spec.Activations) }
 
-// env is what the passes may consult.
+// env returns the context of passes.
 func (m *Model) env() (*passes.Env, error) {
 	s := m.Spec
 	cat, err := Kernels()
@@ -95,7 +95,7 @@ func (m *Model) env() (*passes.Env, error) {
 	return env, nil
 }
 
-// devices gives the groups of a device string to the passes.
+// devices converts a device string for the passes.
 func devices(text string) ([][]passes.Device, error) {
 	if text == "" {
 		return nil, nil
@@ -119,12 +119,12 @@ func devices(text string) ([][]passes.Device, error) {
 	return out, nil
 }
 
-// measured lets the passes read a profile file.
+// measured is a profile file for the passes.
 type measured struct{ *dispatch.Profile }
 
-// Choose gives the rules of a shape as far as an annotation can hold them: each
-// implementation once, from where it first wins. A profile that a binary reads
-// at its start is followed exactly.
+// Choose returns the rules of a shape in the form of an annotation: each
+// implementation once, from the row count where it is first the fastest. A
+// profile that a binary reads at start is followed exactly.
 func (p measured) Choose(n, k int, dt tensor.DType, impls []string) ([]passes.Case, bool) {
 	for _, s := range p.Shapes {
 		if s.N != n || s.K != k || s.DType != dt.String() {

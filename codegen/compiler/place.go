@@ -11,9 +11,9 @@ import (
 	"github.com/iflowc/iflowc/spec"
 )
 
-// place chooses the devices if the model spec or the flag says auto, by the memory
-// and the speed of the model on the machine's arrangements. It keeps the reasons
-// for explain.
+// place chooses the devices if the model spec or the flag says auto, by the
+// memory and speed of the model in the machine's arrangements. It keeps the
+// reasons for explain.
 func (m *Model) place() error {
 	name, ok := spec.AutoDevices(m.Spec.Devices)
 	if !ok {
@@ -64,7 +64,8 @@ func (m *Model) costs() (*cost.Model, error) {
 	return c, nil
 }
 
-// placedOn is the model's module after a pass, placed on the given devices.
+// placedOn returns the model's module after a pass, placed on the given
+// devices.
 func (m *Model) placedOn(on [][]passes.Device, after string) (*ir.Module, error) {
 	mod, err := m.Lower()
 	if err != nil {
@@ -78,8 +79,9 @@ func (m *Model) placedOn(on [][]passes.Device, after string) (*ir.Module, error)
 	return mod, passes.Run(env, mod, passes.Pipeline, passes.Options{After: after, Limit: -1})
 }
 
-// machineNamed is the machine that a device string's "auto" means: this one's
-// memories, its GPUs ("gpu"), or one that is known by its data sheet ("8xh100").
+// machineNamed returns the machine that "auto" in a device string means: this
+// machine's memories, its GPUs ("gpu"), or one with known data sheets
+// ("8xh100").
 func (o *Options) machineNamed(name string) (*cost.Machine, error) {
 	switch name {
 	case "":
@@ -95,7 +97,7 @@ func (o *Options) machineNamed(name string) (*cost.Machine, error) {
 	return cost.Known(name)
 }
 
-// gpusHere asks the driver for the GPUs; their speeds come from data sheets.
+// gpusHere lists the driver's GPUs; their speeds come from data sheets.
 func gpusHere() (*cost.Machine, error) {
 	driver, err := cuda.OpenDriver("")
 	if err != nil {

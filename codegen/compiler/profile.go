@@ -14,9 +14,8 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// Measurements returns the profile that decides which implementations are chosen,
-// and its origin: the named one, else a shipped one that was measured on such a
-// machine, else none.
+// Measurements returns the profile that selects implementations, and its
+// origin: the named one, else a shipped one for such a machine, else none.
 func (m *Model) Measurements() (p *dispatch.Profile, origin string, err error) {
 	return m.opt.Measurements()
 }
@@ -43,8 +42,8 @@ func (o *Options) Measurements() (p *dispatch.Profile, origin string, err error)
 	return p, "shipped profile " + name + ", measured on " + p.Device, nil
 }
 
-// machineHere is the fingerprint of this machine as a compiled model will use
-// it; not ok when compiling for another architecture.
+// machineHere returns the fingerprint of this machine as in compiled models; ok
+// is false when compiling for another architecture.
 func machineHere() (dispatch.Machine, bool) {
 	if arch := os.Getenv("GOARCH"); arch != "" && arch != runtime.GOARCH {
 		return dispatch.Machine{}, false
@@ -58,7 +57,7 @@ func machineHere() (dispatch.Machine, bool) {
 	return m, true
 }
 
-// shipped finds the profile that was measured on such a machine.
+// shipped returns the shipped profile for such a machine.
 func shipped(files map[string][]byte, here dispatch.Machine) (string, *dispatch.Profile, error) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		p, err := dispatch.Parse(name, files[name])

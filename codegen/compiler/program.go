@@ -16,48 +16,48 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// A Program is a model on its way from IR to files.
+// A Program is a model between IR and files.
 type Program struct {
 	*Model
 	Module *ir.Module // after all passes, on one device
 
 	whole       *Rank      // the code of Module
-	ranks       []*Rank    // of a partitioned model: the program of each device
-	partitioned *ir.Module // what the ranks were cut from
+	ranks       []*Rank    // of a partitioned model: one program per device
+	partitioned *ir.Module // the module before its division into ranks
 	isas        []templates.ISA
-	skip        map[string]bool // passes to leave out
+	skip        map[string]bool // passes to skip
 
-	// While it is built.
+	// Set during the build.
 	cache  *toolchain.Cache
 	cc     *toolchain.Builder
-	files  map[string][]byte // of the generated Go module, but for its Go sources
+	files  map[string][]byte // of the generated Go module, except its Go sources
 	result Result
 }
 
-// A stage is one step of the pipeline. A stage that has nothing to do for this
-// model or these options returns at once.
+// A stage is one step of the compilation. A stage that does not apply to the
+// model or the options returns at once.
 type stage func(*Program, context.Context) error
 
-// frontEnd goes from an opened model to the sources of its program.
+// frontEnd leads from an open model to the sources of its program.
 var frontEnd = []stage{
-	(*Program).check,        // options that do not go together
+	(*Program).check,        // conflicting options
 	(*Program).optimize,     // the module, through all passes
-	(*Program).partition,    // a module for each rank, where there are several
+	(*Program).partition,    // a module for each of several ranks
 	(*Program).chooseISAs,   // instruction sets to compile for
-	(*Program).generateC,    // the C of the step
-	(*Program).generateCUDA, // its CUDA C, for --target cuda
+	(*Program).generateC,    // C code of the step
+	(*Program).generateCUDA, // its CUDA C code, for --target cuda
 }
 
-// backEnd goes from the sources to the files that are shipped.
+// backEnd leads from the sources to the files to ship.
 var backEnd = []stage{
-	(*Program).prepare,     // compiler, cache, place of the result
-	(*Program).compileC,    // shared libraries, one for each instruction set
+	(*Program).prepare,     // compiler, cache, output path
+	(*Program).compileC,    // shared libraries, one per instruction set
 	(*Program).compileCUDA, // GPU images
-	(*Program).packWeights, // packed weights, one file for each rank
+	(*Program).packWeights, // packed weights, one file per rank
 	(*Program).describe,    // manifests, tokenizer, IR
-	(*Program).keepSources, // for people
+	(*Program).keepSources, // for --keep-sources
 	(*Program).emit,        // link, and put the results in place
-	(*Program).estimate,    // memory and speed to expect
+	(*Program).estimate,    // expected memory and speed
 }
 
 func (p *Program) run(ctx context.Context, stages []stage) error {
@@ -81,8 +81,8 @@ func (m *Model) Generate(ctx context.Context) (*Program, error) {
 	return p, nil
 }
 
-// parts are the units with their own code and weights: the ranks, or the whole
-// model.
+// parts returns the units with their own code and weights: the ranks, or the
+// whole model.
 func (p *Program) parts() []*Rank {
 	if p.ranks != nil {
 		return p.ranks
@@ -142,7 +142,7 @@ func (p *Program) generateC(context.Context) (err error) {
 	return nil
 }
 
-// SkipPasses is the set of passes to leave out.
+// SkipPasses returns the set of passes to skip.
 func SkipPasses(names []string) (map[string]bool, error) {
 	skip := map[string]bool{}
 	for _, name := range names {
@@ -154,14 +154,16 @@ func SkipPasses(names []string) (map[string]bool, error) {
 	return skip, nil
 }
 
-// Manifest returns the binary's manifest as far as it is known before the build.
+// Manifest returns the part of the binary's manifest that is known before the
+// build.
 func (p *Program) Manifest() *manifest.Manifest {
 	man := p.whole.CPU.Manifest
 	p.medusa(&man)
 	return &man
 }
 
-// KnownPass returns an error that lists the passes if name is none of them.
+// KnownPass returns an error with the list of passes if there is no pass of
+// that name.
 func KnownPass(name string, also ...string) error {
 	have := append(also, passes.Names()...)
 	if slices.Contains(have, name) {

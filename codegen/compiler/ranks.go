@@ -10,24 +10,24 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// A Rank is the program of one device, and its code.
+// A Rank is the program of one device and its code.
 type Rank struct {
 	*passes.Rank                    // nil: the whole model is on one device
-	CPU          *codegen.CPUModel  // C of its step
-	CUDA         *codegen.CUDAModel // nil: the CPU computes it
+	CPU          *codegen.CPUModel  // C code of its step
+	CUDA         *codegen.CUDAModel // nil: on a CPU
 
 	packed string // path of its packed weights
 }
 
-// Partitioned says whether the model is to run on more than one device.
+// Partitioned reports whether the model runs on more than one device.
 func (m *Model) Partitioned() bool {
 	groups, err := devices(m.Spec.Devices)
 	return err == nil && (len(groups) > 1 || len(groups) == 1 && len(groups[0]) > 1)
 }
 
-// project returns the program of each rank and the environment of its later
-// passes. Weights keep the types of whole, the module of the model on one device;
-// if it is nil, project makes it.
+// project returns the program of each rank and the context of its later passes.
+// Weights keep their types of whole, the model's module for one device; if it
+// is nil, project makes it.
 func (m *Model) project(whole *ir.Module) (list []*passes.Rank, envs []*passes.Env, partitioned *ir.Module, err error) {
 	if whole == nil {
 		if whole, err = m.OneDevice(passes.Options{Limit: -1, After: "quantize"}); err != nil {
@@ -68,9 +68,9 @@ func (m *Model) project(whole *ir.Module) (list []*passes.Rank, envs []*passes.E
 	return list, envs, partitioned, nil
 }
 
-// Ranks returns the program of each device of a partitioned model after the passes
-// that opt allows, with its C, and the partitioned module. whole is the model's
-// module on one device (see OneDevice), or nil.
+// Ranks returns the program of each device of a partitioned model after the
+// passes that opt allows, with its C code, and the partitioned module. whole is
+// the model's module for one device (see OneDevice), or nil.
 func (m *Model) Ranks(whole *ir.Module, opt passes.Options) ([]*Rank, *ir.Module, error) {
 	list, envs, partitioned, err := m.project(whole)
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *Model) Ranks(whole *ir.Module, opt passes.Options) ([]*Rank, *ir.Module
 	return out, partitioned, nil
 }
 
-// RankModule is the module of one rank after the passes that opt allows.
+// RankModule returns the module of one rank after the passes that opt allows.
 func (m *Model) RankModule(number int, opt passes.Options) (*ir.Module, error) {
 	if !m.Partitioned() {
 		return nil, InputError{fmt.Errorf("--rank %d: the model is on one device; name several with --devices", number)}
@@ -103,13 +103,13 @@ func (m *Model) RankModule(number int, opt passes.Options) (*ir.Module, error) {
 		return nil, InputError{fmt.Errorf("--rank %d: there are ranks 0 to %d on %s", number, len(list)-1, m.Spec.Devices)}
 	}
 	if opt.After == "partition" {
-		opt.After = "lower" // all of partition is in it
+		opt.After = "lower" // the rank's module includes the pass partition
 	}
 	return list[number].Module, passes.Run(envs[number], list[number].Module, passes.Pipeline, opt)
 }
 
-// Step is the C of the model's step. A partitioned model's has the matmuls and
-// kernels of all ranks, each once.
+// Step returns the C code of the model's step. For a partitioned model it has
+// the matmuls and kernels of all ranks, each once.
 func (m *Model) Step() (*codegen.CPUModel, error) {
 	if !m.Partitioned() {
 		mod, err := m.Module(passes.Options{Limit: -1})

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// release is the version that a release build sets by -ldflags -X.
+// release is the version of a release build, set by -ldflags -X.
 var release = ""
 
-// Version names this build of the compiler: the version of a release or of go
+// Version returns the version of this compiler: that of a release or of go
 // install, otherwise "devel" with the commit.
 func Version() string {
 	if release != "" {

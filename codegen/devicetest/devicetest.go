@@ -1,5 +1,5 @@
-// Package devicetest is a model small enough to know by heart, as a compiled
-// library, for tests of what stands on the step ABI.
+// Package devicetest is a model with computable outputs, as a compiled library,
+// for tests of packages above the step ABI.
 package devicetest
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// What the fake model is made of; fake.c says the same.
+// Sizes of the fake model, equal to those in fake.c.
 const (
 	Vocab   = 61
-	Cols    = 64  // logits are stored padded, with huge values in the padding
+	Cols    = 64  // logits are stored padded, with huge values as padding
 	Hidden  = 16  // columns of the second output
-	Context = 512 // rows of a sequence
+	Context = 512 // maximum tokens of a sequence
 	EOS     = 2   // never sampled greedily, except …
 	StopID  = 7   // … after this id, when it always is
-	NaNID   = 60  // never sampled greedily; a row after this id holds a NaN
+	NaNID   = 60  // never sampled greedily; a row after this id contains a NaN
 )
 
 //go:embed testdata/fake.c
@@ -35,8 +35,8 @@ var built struct {
 	data []byte
 }
 
-// Build compiles the fake model, once a process, and returns the path of a
-// copy of the library. It skips the test when there is no C compiler.
+// Build compiles the fake model, once per process, and returns the path of a
+// copy of the library. It skips the test without a C compiler.
 func Build(t testing.TB) string {
 	t.Helper()
 	built.Lock()
@@ -51,7 +51,7 @@ func Build(t testing.TB) string {
 	return path
 }
 
-// NeedCompiler gives the C compiler, and skips the test where there is none.
+// NeedCompiler returns the C compiler, and skips the test without one.
 func NeedCompiler(t testing.TB) *toolchain.Compiler {
 	t.Helper()
 	cc, err := toolchain.FindCompiler(t.Context(), "")
@@ -61,8 +61,8 @@ func NeedCompiler(t testing.TB) *toolchain.Compiler {
 	return cc
 }
 
-// NeedEmulation skips the test where CUDA cannot be emulated, which needs a C++
-// compiler too.
+// NeedEmulation skips the test if CUDA cannot be emulated, which also needs a
+// C++ compiler.
 func NeedEmulation(t testing.TB) {
 	t.Helper()
 	NeedCompiler(t)
@@ -98,7 +98,7 @@ func compile(t testing.TB) []byte {
 	return data
 }
 
-// Header is the step ABI's C header of this module.
+// Header returns the step ABI's C header of this module.
 func Header(t testing.TB) []byte {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -122,7 +122,7 @@ func Header(t testing.TB) []byte {
 	return text
 }
 
-// Manifest describes the fake model.
+// Manifest returns the manifest of the fake model.
 func Manifest() *manifest.Manifest {
 	return &manifest.Manifest{
 		Format: manifest.Format, Compiler: "test", Name: "fake", Network: "decoder_only",
@@ -138,7 +138,8 @@ func Manifest() *manifest.Manifest {
 	}
 }
 
-// Encoder describes the fake encoder: hidden states, logits and three classes.
+// Encoder returns the manifest of the fake encoder: hidden states, logits and
+// three classes.
 func Encoder() *manifest.Manifest {
 	m := Manifest()
 	m.Network = "encoder_only"
@@ -151,7 +152,8 @@ func Encoder() *manifest.Manifest {
 	return m
 }
 
-// EncoderDecoder describes the fake encoder-decoder. Its logits may choose EOS.
+// EncoderDecoder returns the manifest of the fake encoder-decoder. Its most
+// probable token may be EOS.
 func EncoderDecoder() *manifest.Manifest {
 	m := Encoder()
 	m.Network = "encoder_decoder"
@@ -162,21 +164,21 @@ func EncoderDecoder() *manifest.Manifest {
 	return m
 }
 
-// Encode is the fourth hidden value of every token of a source, with the types
-// given or, for nil, none.
+// Encode returns the fourth hidden value of every token of a source, with token
+// types, or with none if they are nil.
 func Encode(source, types []int32, salt byte) float32 { return unit(encode(source, types, salt)) }
 
-// Masked is the row of an encoder's logits for a token of a text.
+// Masked returns the row of an encoder's logits for a token of a text.
 func Masked(text, types []int32, at int, salt byte) []float32 {
 	return spread(encode(text, types, salt)+uint64(at), Vocab, 8)
 }
 
-// Classes is the row of an encoder's classes for a token of a text.
+// Classes returns the row of an encoder's classes for a token of a text.
 func Classes(text []int32, at int, salt byte) []float32 {
 	return spread((encode(text, nil, salt)+uint64(at))*7, 3, 1)
 }
 
-// Translated is the row that the encoder-decoder gives after a prefix.
+// Translated returns the logits of the encoder-decoder after a prefix.
 func Translated(source, prefix []int32, salt byte) []float32 {
 	row := spread(encode(prefix, nil, salt)+mix(encode(source, nil, salt)), Vocab, 8)
 	if prefix[len(prefix)-1] == StopID {
@@ -199,7 +201,7 @@ func encode(text, types []int32, salt byte) (sum uint64) {
 
 func unit(v uint64) float32 { return float32(mix(v)>>40) / 16777216 }
 
-// spread gives n numbers between 0 and scale for a hash.
+// spread returns n numbers between 0 and scale for a hash.
 func spread(sum uint64, n int, scale float32) []float32 {
 	row := make([]float32, n)
 	for v := range row {
@@ -208,8 +210,8 @@ func spread(sum uint64, n int, scale float32) []float32 {
 	return row
 }
 
-// Logits is the row that the model gives after a prefix, in Vocab entries,
-// with weights whose first byte is salt.
+// Logits returns the Vocab logits of the model after a prefix, with weights
+// whose first byte is salt.
 func Logits(prefix []int32, salt byte) []float32 {
 	row := spread(encode(prefix, nil, salt), Vocab, 8)
 	row[EOS], row[NaNID] = -1e6, -1e6
@@ -219,7 +221,7 @@ func Logits(prefix []int32, salt byte) []float32 {
 	return row
 }
 
-// Greedy continues a prompt by n tokens, choosing the largest logit each time.
+// Greedy returns n tokens after a prompt, each with the largest logit.
 func Greedy(prompt []int32, n int, salt byte) []int32 {
 	all := append([]int32(nil), prompt...)
 	for range n {

@@ -9,8 +9,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/device/cpu"
 )
 
-// Open loads the fake model: its library, weights whose first byte is salt, on
-// which every token depends, and the table of implementations of m's matmuls.
+// Open loads the fake model: its library, weights (every token depends on their
+// first byte, salt), and the dispatch table of m's matmuls.
 func Open(t testing.TB, m *manifest.Manifest, salt byte) (lib *cpu.Library, weights, table []byte) {
 	t.Helper()
 	lib, err := cpu.OpenFile("portable", Build(t))

@@ -8,19 +8,19 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// A Pipeline is a device of several stages that computes the fake model: each
-// step passes through all stages, one goroutine each, in order, and the last one
-// computes it. The stages before it hold a step until the next one is free.
+// A Pipeline is a device of several stages that computes the fake model. Each
+// step passes through all stages in order, one goroutine each, and the last one
+// computes it. An earlier stage keeps a step until the next stage is free.
 type Pipeline struct {
 	Lib    device.Device
 	Depth  int
-	Stage  func(stage int, s *device.Step) error // what a stage does with a step; nil: nothing
+	Stage  func(stage int, s *device.Step) error // called by a stage with each step; may be nil
 	mu     sync.Mutex
-	most   int // steps at once
+	most   int // maximum number of steps in flight
 	flying int
 }
 
-// Most is the largest number of steps that were under way at once.
+// Most returns the maximum number of steps that were in flight together.
 func (p *Pipeline) Most() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,17 +34,18 @@ func (p *Pipeline) count(n int) {
 	p.most = max(p.most, p.flying)
 }
 
-// Info is the library's, with as many steps in flight as there are stages.
+// Info returns the library's properties, with as many steps in flight as
+// stages.
 func (p *Pipeline) Info() device.Info {
 	info := p.Lib.Info()
 	info.Name, info.InFlight = "pipeline", p.Depth
 	return info
 }
 
-// ScratchBytes is the library's.
+// ScratchBytes returns the library's scratch size.
 func (p *Pipeline) ScratchBytes(cfg *device.Config) int64 { return p.Lib.ScratchBytes(cfg) }
 
-// Peak is not known.
+// Peak is unknown.
 func (p *Pipeline) Peak(device.Arithmetic, int, time.Duration) float64 { return 0 }
 
 // Start starts the stages.
@@ -68,7 +69,7 @@ type pipelined struct {
 	device.Uninstrumented
 	p      *Pipeline
 	inner  device.Context
-	order  sync.Mutex // of steps, pages and rows on the inner model
+	order  sync.Mutex // held during a step, page copy or row copy of the inner model
 	queues []chan *passing
 	ended  sync.WaitGroup
 
@@ -76,7 +77,7 @@ type pipelined struct {
 	busy []time.Duration
 }
 
-// A passing is a step on its way.
+// A passing is a step in the pipeline.
 type passing struct {
 	s    *device.Step
 	err  error
@@ -149,7 +150,7 @@ func (m *pipelined) Close() {
 	m.inner.Close()
 }
 
-// OnPipeline is the fake model on a device of several stages.
+// OnPipeline returns the fake model on a device of several stages.
 func OnPipeline(t testing.TB, lib device.Device, depth int, stage func(int, *device.Step) error) *Pipeline {
 	t.Helper()
 	return &Pipeline{Lib: lib, Depth: depth, Stage: stage}

@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// A Cache is a directory of files named by the hash of what made them. While it
-// is open, no other process removes anything from it.
+// A Cache is a folder of files named by the hash of their inputs. While it is
+// open, no other process removes anything from it.
 type Cache struct {
 	Dir  string // absolute
 	lock *cacheLock
-	made atomic.Bool // something that was not there
+	made atomic.Bool // something was added
 }
 
-// staleAfter is the age at which another process's private directory is
-// taken for left behind by a crash and removed.
+// staleAfter is the age at which another process's private folder counts as
+// left behind by a crash.
 const staleAfter = 24 * time.Hour
 
 // OpenCache returns the cache at dir; "" means $IFLOWC_CACHE, else the folder
-// iflowc in the user's cache directory. It makes the directory and removes
-// what processes that were killed long ago left in it. Close it after use.
+// iflowc in the user's cache directory. It makes the folder and removes
+// leftovers of killed processes. Close it after use.
 func OpenCache(dir string) (*Cache, error) {
 	dir, err := Dir(dir)
 	if err != nil {
@@ -48,27 +48,27 @@ func OpenCache(dir string) (*Cache, error) {
 	return c, nil
 }
 
-// Close ends the use of the cache. When something was added to it, and no other
-// process has it open, it is brought back to its bound.
+// Close ends the use of the cache. If something was added, and no other process
+// has the cache open, it evicts entries down to the limit.
 func (c *Cache) Close() {
 	defer c.lock.close()
 	if !c.made.Load() {
 		return
 	}
 	if limit, err := c.Bound(); err == nil && limit > 0 {
-		_, _ = c.Evict(limit, Never) // the next to close tries again
+		_, _ = c.Evict(limit, Never) // the next process to close tries again
 	}
 }
 
-// Never is longer than anything has been unused.
+// Never is longer than any time of disuse.
 const Never time.Duration = 1 << 62
 
-// Use notes that a file of the cache is used now.
+// Use marks a file of the cache as used now.
 func (*Cache) Use(path string) {
-	_ = os.Chtimes(path, time.Now(), time.Time{}) // a cache that is only read keeps its times
+	_ = os.Chtimes(path, time.Now(), time.Time{}) // a read-only cache keeps its times
 }
 
-// Dir is the absolute path of the cache that OpenCache(dir) opens.
+// Dir returns the absolute path of the cache that OpenCache(dir) opens.
 func Dir(dir string) (string, error) {
 	if dir == "" {
 		dir = os.Getenv("IFLOWC_CACHE")
@@ -83,20 +83,20 @@ func Dir(dir string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// Path is where the file of a kind ("obj", "lib", …), key and extension
-// (".o") lies, whether it exists or not.
+// Path returns the path of a kind ("obj", "lib", …), key and extension (".o"),
+// whether it exists or not.
 func (c *Cache) Path(kind, key, ext string) string {
 	return filepath.Join(c.Dir, kind, key[:2], key+ext)
 }
 
-// Have says whether path exists as a regular file.
+// Have reports whether path exists as a regular file.
 func Have(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Make returns the path of a cached file, calling make to write it at a
-// private path first when it does not exist. A failing make leaves nothing.
+// Make returns the path of a cached file. If it does not exist, make writes it
+// at a private path first. After an error nothing is left.
 func (c *Cache) Make(kind, key, ext string, make func(dir, out string) error) (string, error) {
 	path := c.Path(kind, key, ext)
 	if Have(path) {
@@ -118,15 +118,15 @@ func (c *Cache) Make(kind, key, ext string, make func(dir, out string) error) (s
 	}
 	if err := os.Rename(out, path); err != nil {
 		if errors.Is(err, fs.ErrExist) && Have(path) {
-			return path, nil // systems whose rename does not replace: the other process's file is the same
+			return path, nil // on systems whose rename does not replace, the other process's file is the same
 		}
 		return "", fmt.Errorf("build cache: %w", err)
 	}
 	return path, nil
 }
 
-// Key is the SHA-256, in hex, of a list of parts. Each part's length is
-// hashed with it, so that moving a byte between parts changes the key.
+// Key returns the SHA-256, in hex, of a list of parts and their lengths, so
+// that moving a byte between parts changes the key.
 func Key(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -136,8 +136,8 @@ func Key(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// WriteFile writes data at path through a temporary file beside it, so that
-// a reader sees the old file or the new one, never a part.
+// WriteFile writes data to path through a temporary file beside it, so that a
+// reader sees the old file or the new one, never a part.
 func WriteFile(path string, data []byte, mode os.FileMode) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+strings.TrimPrefix(filepath.Base(path), ".")+".tmp-")
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// maxMessage bounds how much of a failing command's messages an error keeps:
-// enough for the first errors, not a megabyte of template noise.
+// maxMessage is the maximum length of a failed command's messages in an error:
+// enough for the first errors, not for a megabyte of template errors.
 const maxMessage = 4000
 
 // A command is one run of a program.
 type command struct {
 	dir, program string
-	args, env    []string // env nil: this process's
+	args, env    []string // env nil: that of this process
 }
 
 // run runs the program and returns its standard output. When ctx ends, the
@@ -39,7 +39,7 @@ func (c *command) run(ctx context.Context) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// message is the tail of an error: what the program wrote, shortened.
+// message returns the end of an error: the program's output, shortened.
 func message(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" {

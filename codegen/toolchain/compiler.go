@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// candidates are the C compilers looked for, in this order, when neither
-// --cc nor $CC names one.
+// candidates are the C compilers to look for, in this order, if neither --cc
+// nor $CC names one.
 var candidates = []string{"cc", "gcc", "clang"}
 
 // A Compiler is a C compiler found on this system.
@@ -25,9 +25,9 @@ type Compiler struct {
 	id    string   // identity, see Identity
 }
 
-// FindCompiler returns the C compiler that the user named (--cc, may be
-// empty), else $CC, else the first of cc, gcc and clang on the path. A named
-// compiler that cannot be run is an error, never replaced by another.
+// FindCompiler returns the C compiler that the user named (--cc, may be empty),
+// else $CC, else the first of cc, gcc and clang on the path. If a named
+// compiler cannot run, that is an error; no other one replaces it.
 func FindCompiler(ctx context.Context, named string) (*Compiler, error) {
 	origin := "--cc"
 	if named == "" {

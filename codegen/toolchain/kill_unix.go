@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// killGroup gives cmd a process group of its own and makes its cancellation
-// kill the whole group: a compiler driver's children outlive it otherwise.
+// killGroup puts cmd into a process group of its own and makes cancellation
+// kill the group: otherwise the children of a compiler driver outlive it.
 func killGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

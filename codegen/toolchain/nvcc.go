@@ -67,7 +67,7 @@ func FindNVCC(ctx context.Context) (*Compiler, error) {
 	return nil, errors.New("nvcc not found (looked in $CUDA_HOME, on the path, in PyPI's wheels, in /usr/local/cuda); " + leastNVCC + " or newer, or: " + NVCCHint())
 }
 
-// nvccPlaces lists where wheels and installers put nvcc.
+// nvccPlaces lists the places where wheels and installers put nvcc.
 func nvccPlaces() []string {
 	roots := []string{".cuda"}
 	if env := os.Getenv("VIRTUAL_ENV"); env != "" {

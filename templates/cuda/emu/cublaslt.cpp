@@ -1,5 +1,5 @@
 // The stand-in cuBLASLt: the part that the runtime calls, for row-major f16 factors and an f32 result, in the stand-in
-// driver's library. What it does not know it refuses, so that a call that changes is seen.
+// driver's library. It refuses everything else, so that tests detect a changed call.
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -50,7 +50,7 @@ struct Job {
 };
 
 void multiply(void *data) {
-  const Job &j = *(Job *)data; // lives on: a graph may run it again
+  const Job &j = *(Job *)data; // kept: a graph may run it again
   std::vector<float> row(j.k);
   for (uint64_t n = 0; n < j.n; n++) {
     for (uint64_t k = 0; k < j.k; k++)

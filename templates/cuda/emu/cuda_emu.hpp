@@ -1,4 +1,4 @@
-// cuda_emu.hpp - run CUDA-C kernels on the CPU for correctness tests: what kernels see.
+// cuda_emu.hpp - run CUDA C kernels on the CPU for correctness tests: declarations for kernels.
 //   g++ -std=c++20 -O2 -march=native -x c++ -include cuda_emu.hpp kernel.cu fibers.cpp
 // fibers.cpp, compiled once for all kernels, runs the threads. Few headers are included here, because every model's
 // kernels read this one.
@@ -153,7 +153,7 @@ struct Block {
   char *smem = nullptr;
   int n = 0; // threads
 };
-// A collective of lanes of a warp: what each brings, and what they take.
+// A collective of the lanes of a warp: their inputs and outputs.
 struct Coll {
   uint32_t mask = 0, arrived = 0, gen = 0, pending = 0;
   const char *op = nullptr;
@@ -175,7 +175,7 @@ uint32_t alive(); // lanes of this thread's warp
 void *static_smem(const void *site, size_t n, size_t al);
 void copy_async(void *d, const void *s); // 16 bytes
 void copy_commit();
-void copy_wait(size_t left); // until so many groups are left
+void copy_wait(size_t left); // until at most this many groups are pending
 void launch_raw(dim3 g, dim3 bd, size_t smem, void (*fn)(void *), void *arg);
 } // namespace emu
 #pragma GCC visibility pop

@@ -1,10 +1,9 @@
-// The stand-in driver: the part of the CUDA driver API that the runtime uses, over kernels that were compiled for the
-// emulation. It is a test instrument, never a device to be used.
+// The stand-in driver: the part of the CUDA driver API that the runtime uses, for kernels compiled for emulation. It is only
+// for tests.
 //
-// Streams are lazy: nothing that was put into one happens before somebody waits for it, so a host buffer that is used again
-// too early, or a result that is read too early, is seen. Memory is filled with ones (NaN) and, with EMU_GUARD=1, ends at a
-// page that may not be touched. Kernel arguments are copied at the launch, as the real driver does. EMU_FAIL makes a call
-// fail.
+// Streams are lazy: nothing in one happens before something waits for it, so tests detect a host buffer that is reused too
+// early and a result that is read too early. Memory is filled with ones (NaN) and, with EMU_GUARD=1, ends at a protected
+// page. Kernel arguments are copied at the launch, as in the real driver. EMU_FAIL makes a call fail.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -74,7 +73,7 @@ size_t capacity() {
   return (e ? (size_t)atoll(e) : (size_t)1 << 20) << 20;
 }
 
-const int DEVICES = 8; // all alike
+const int DEVICES = 8; // all equal
 
 void drain(Stream *s) {
   auto ops = std::move(s->queue);
@@ -92,8 +91,8 @@ Result put(Stream *s, std::function<void()> f) {
   return OK;
 }
 
-// EMU_FAIL=CALL:CODE[:N]: the N-th of that call (1) gives the code. After a code of a broken context (ECC, an illegal
-// address, a failed launch) every call that can gives it.
+// EMU_FAIL=CALL:CODE[:N]: the N-th call of that name (default 1) returns the code. After a code that means a broken context
+// (ECC, illegal address, failed launch), all later calls return it too if they can.
 Result failing(const char *call) {
   static std::mutex one;
   static int broken = OK, calls = 0;
@@ -113,7 +112,7 @@ Result failing(const char *call) {
   if (const Result code = failing(call))                                                                                         \
   return code
 
-// The size of a shared object, by its section headers, which stand last.
+// The size of a shared object, from its section headers, which are at the end.
 size_t elf_size(const void *image) {
   auto h = (const Elf64_Ehdr *)image;
   if (memcmp(h->e_ident, ELFMAG, SELFMAG))
@@ -137,10 +136,10 @@ API Result cuDeviceGetAttribute(int *v, int a, int) {
     break; // shared memory of a block
   case 16:
     *v = 4;
-    break; // multiprocessors
+    break; // SMs
   case 38:
     *v = 1 << 20;
-    break; // bytes of the second cache
+    break; // bytes of L2
   case 75:
     *v = 9;
     break; // compute capability

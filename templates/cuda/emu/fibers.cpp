@@ -188,7 +188,7 @@ struct Executor : Block { // per OS thread, reused for all blocks it runs
   size_t main_sz = 0;
 #endif
 };
-// Those of this OS thread.
+// The executor of this OS thread.
 inline Executor *executing() { return (Executor *)B; }
 inline Fiber *running() { return (Fiber *)T; }
 
