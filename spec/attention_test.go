@@ -14,7 +14,7 @@ const attentionPage = "../docs/benchmarks/attention.md"
 // TestAttentionPaths checks that the benchmark page that compares the two attention
 // implementations of transformers lists exactly the models of testdata/families.
 // References must be recorded with the default implementation, unless the results
-// differ and the page gives the reason.
+// differ and the page states the reason.
 func TestAttentionPaths(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(attentionPage)

@@ -29,7 +29,7 @@ type Error struct {
 	Pull []string // arguments of iflowc pull, if the missing files are in a hub repository
 }
 
-// Error returns "file:line:col: what".
+// Error returns "file:line:col: message".
 func (e *Error) Error() string {
 	if e.Pos == (Pos{}) {
 		return e.What

@@ -10,15 +10,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A value of a model spec that starts with "$" or "=" is an expression
-// over the hyper-parameters of config.json:
+// A value of a model spec that starts with "$" or "=" is an expression over the
+// hyper-parameters of config.json:
 //
-//	$rope_theta | 10000            the first that is present
+//	$rope_theta | 10000            the first present value
 //	= 1 / sqrt($query_pre_attn_scalar)
-//	act($hidden_act | gelu_new)    transformers' activation name → ours
-//	$rope_scaling.factor           inside a mapping
+//	act($hidden_act | gelu_new)    converts the activation name of transformers
+//	$rope_scaling.factor           key of a mapping
 //
-// An expression over absent parameters has no value, and the key stays as it was.
+// An expression over absent parameters has no value and does not set the key.
 type exprFallback struct {
 	Alts []*exprSum `parser:"'='? @@ ('|' @@)*"`
 }
@@ -67,8 +67,8 @@ func isExpr(n *yaml.Node) bool {
 		(strings.HasPrefix(n.Value, "$") || strings.HasPrefix(n.Value, "= ") || strings.HasPrefix(n.Value, "act("))
 }
 
-// evalExpr returns the expression's value: nil, a float64, a string, or
-// whatever the configuration holds.
+// evalExpr returns the expression's value: nil, a float64, a string, or a value of the
+// configuration.
 func evalExpr(src string, config map[string]any) (any, error) {
 	e, err := exprParser.ParseString("", src)
 	if err != nil {
@@ -190,7 +190,7 @@ func arith(op string, x, y any) (any, error) {
 	return a / b, nil
 }
 
-// number reads any of the number types that JSON, YAML and GGUF readers make.
+// number converts any number type of the JSON, YAML and GGUF decoders to float64.
 func number(x any) (float64, bool) {
 	switch v := x.(type) {
 	case int:
@@ -219,8 +219,8 @@ func number(x any) (float64, bool) {
 	return 0, false
 }
 
-// hfActivations are transformers' names (ACT2FN) and ours. Ours follow
-// Inferflow, whose gelu is the tanh approximation.
+// hfActivations maps the names of transformers (ACT2FN) to those of model specs. Model
+// specs follow Inferflow, where gelu is the tanh approximation.
 var hfActivations = map[string]string{
 	"gelu": "gelu_erf", "gelu_python": "gelu_erf", "gelu_new": "gelu", "gelu_fast": "gelu", "gelu_pytorch_tanh": "gelu",
 	"gelu_accurate": "gelu", "gelu_tanh": "gelu", "quick_gelu": "quick_gelu", "silu": "silu", "swish": "silu", "relu": "relu",

@@ -18,10 +18,10 @@ import (
 // position p.
 type Medusa struct {
 	File    string `yaml:"file"`                       // checkpoint of the heads in model_dir, .safetensors or .pt; default: tensors medusa_head.0.0.linear.weight … of the model's files
-	Heads   int    `yaml:"heads"`                      // heads to use, from the first; of an autoregressive head (Hydra): maximum tokens that it drafts in a row; 0: all, or 6 tokens
-	LMHead  string `yaml:"lm_head" words:"own|shared"` // output matrix of the heads; own: the checkpoint's; shared: the model's, behind a square matrix of the checkpoint if there is one; default: own if the checkpoint has one row per token
-	Vocab   int    `yaml:"vocab"`                      // with lm_head shared: propose only the first so many tokens; 0: all
-	Choices any    `yaml:"choices"`                    // draft tree: a published tree's name, guesses per head as [1, 7, 6], or a list of paths; default: the tree with the greatest expected gain
+	Heads   int    `yaml:"heads"`                      // number of heads to use, counted from the first; for an autoregressive draft head (Hydra): maximum number of drafted tokens; 0: all, or 6 tokens
+	LMHead  string `yaml:"lm_head" words:"own|shared"` // output matrix of the heads; own: the checkpoint's; shared: the model's, after a square matrix of the checkpoint if it has one; default: own if the checkpoint has one row per token
+	Vocab   int    `yaml:"vocab"`                      // with lm_head shared: number of candidate tokens, counted from the first token id; 0: all
+	Choices any    `yaml:"choices"`                    // draft tree: a published tree's name, candidates per head such as [1, 7, 6], or a list of paths; default: the tree with the greatest expected gain
 
 	Accept    string  `yaml:"accept" words:"exact|typical"` // default acceptance rule; exact: keeps the model's distribution; typical: Medusa's rule, which does not
 	Threshold float64 `yaml:"posterior_threshold"`          // ε of typical acceptance; default: 0.09

@@ -15,8 +15,8 @@ func (d *MedusaHeads) isChained(h Headers) bool {
 
 func (d *MedusaHeads) enter() string { return d.prefix + "0.in" }
 
-// behind returns the name of the output matrix that all heads of a checkpoint share.
-func (d *MedusaHeads) behind() string { return d.prefix + "head.weight" }
+// sharedHeadName returns the name of the output matrix that all heads of a checkpoint share.
+func (d *MedusaHeads) sharedHeadName() string { return d.prefix + "head.weight" }
 
 // findChain checks the tensors of an autoregressive draft head:
 // {prefix}0.in.weight [H, 2H] and .bias, the residual blocks, 0.{layers}.weight
@@ -51,7 +51,7 @@ func (m *Model) findChain(h Headers) error {
 	}
 	config := s.medusaConfig()
 	d.Accuracy = config.accuracy(min(d.Heads, len(config.Accuracy)))
-	_, shape, own := h.Lookup(d.behind())
+	_, shape, own := h.Lookup(d.sharedHeadName())
 	if !own {
 		return m.sizeMedusa()
 	}
@@ -76,7 +76,7 @@ func (m *Model) findTokens(h Headers, tokens []int32, shape []int) error {
 		seen[id] = true
 	}
 	d.Columns, d.Tokens, d.common = len(tokens), tokens, true
-	return m.checkMedusaTensor(h, d.behind(), 0, shape[0], m.Hyper.Hidden)
+	return m.checkMedusaTensor(h, d.sharedHeadName(), 0, shape[0], m.Hyper.Hidden)
 }
 
 // chain writes the graph of an autoregressive draft head. Its inputs are the
@@ -102,7 +102,7 @@ func (l *lowerer) chain() {
 	z = l.t.op("z", "matmul", []string{x, l.medusaWeight("medusa_out", d.matrix(0), 0)}, nil)
 	head := ""
 	if d.common {
-		head = l.medusaWeight("medusa_head", d.behind(), 0)
+		head = l.medusaWeight("medusa_head", d.sharedHeadName(), 0)
 	} else {
 		head = l.sharedHead()
 	}

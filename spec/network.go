@@ -7,7 +7,7 @@ type Network struct {
 	Type                  string `yaml:"type" words:"decoder_only|encoder_only|encoder_decoder|decoder_only.sparse_moe|general|transformer|bert|llama|bloom"`                                                                       // topology of the network; general, transformer, llama and bloom are decoders, bert is an encoder, and llama and bloom also preset norm, activation and positions
 	NormalizationFunction string `yaml:"normalization_function" words:"std|rms|linear"`                                                                                                                                             // std: LayerNorm; rms: RMSNorm; linear: multiplication by √hidden_size, without parameters
 	ActivationFunction    string `yaml:"activation_function" words:"sigmoid|elu|relu|gelu|silu|glu_sigmoid|glu_elu|glu_relu|glu_gelu|glu_silu|gelu_erf|quick_gelu|relu2|tanh|identity|glu_gelu_erf|glu_quick_gelu|glu_relu2|xielu"` // activation of the FFN; gelu is the tanh approximation; a glu_ name means that w1 stores gate and up in one matrix
-	PositionEmbedding     string `yaml:"position_embedding" words:"empty|rope|alibi|sinusoidal|sinusoidal2|relative_bias"`                                                                                                          // how positions enter; empty: by a learned table if the files have one; relative_bias: T5's biases of scores
+	PositionEmbedding     string `yaml:"position_embedding" words:"empty|rope|alibi|sinusoidal|sinusoidal2|relative_bias"`                                                                                                          // position encoding; empty: a learned table if the files have one; relative_bias: T5's relative position biases
 	PosEmbeddingOffset    int    `yaml:"pos_embedding_offset"`                                                                                                                                                                      // number added to the positions that index the position table or the sinusoid (OPT: 2)
 
 	QKColumnOrder       int     `yaml:"qk_column_order"`       // pairs of channels that rope rotates; 0, 1: neighbors; 2: channel i and i + half
@@ -21,23 +21,23 @@ type Network struct {
 	HasEmbeddingLinearNorm   bool    `yaml:"has_embedding_linear_norm"`     // multiply the token embeddings by embedding_linear_scale
 	EmbeddingLinearScale     float64 `yaml:"embedding_linear_scale"`        // factor on the token embeddings; up to 1e-4: √hidden_size
 	LinearNormBeforeSinusoid bool    `yaml:"linear_norm_before_sinusoidal"` // multiply the token embeddings before positions are added, not after
-	UseSelfAttnPreNorm       bool    `yaml:"use_self_attn_pre_norm"`        // norm in front of self-attention
-	IsAttnPostAsResidual     bool    `yaml:"is_attn_post_as_residual"`      // the output of the norm behind attention is also the residual, not only the FFN's input
+	UseSelfAttnPreNorm       bool    `yaml:"use_self_attn_pre_norm"`        // apply a norm before self-attention
+	IsAttnPostAsResidual     bool    `yaml:"is_attn_post_as_residual"`      // use the output of the norm after attention as the residual, not only as the FFN's input
 	IsParallelAttn           bool    `yaml:"is_parallel_attn"`              // attention and FFN read the same normed input in parallel (GPT-J, Phi-2)
 	MLPAttnShareInput        bool    `yaml:"mlp_attn_share_input"`          // attention and FFN run in parallel and read the layer's input through norms of their own (GPT-NeoX)
-	AttnPreNormBase          float64 `yaml:"attn_pre_norm_base"`            // number added to the weight of the norm in front of attention (Gemma: 1)
-	FFNPreNormBase           float64 `yaml:"ffn_pre_norm_base"`             // number added to the weight of the norm in front of the FFN (Gemma: 1)
+	AttnPreNormBase          float64 `yaml:"attn_pre_norm_base"`            // number added to the weight of the norm before attention (Gemma: 1)
+	FFNPreNormBase           float64 `yaml:"ffn_pre_norm_base"`             // number added to the weight of the norm before the FFN (Gemma: 1)
 	OutputNormBase           float64 `yaml:"output_norm_base"`              // number added to the weight of the final norm (Gemma: 1)
 	AttnOutScale             float64 `yaml:"attn_out_scale"`                // factor on the output of attention, before the residual addition (MiniCPM, Granite)
 	FFNOutScale              float64 `yaml:"ffn_out_scale"`                 // factor on the output of the FFN, before the residual addition (MiniCPM, Granite)
 	OutScale                 float64 `yaml:"out_scale"`                     // factor on the last layer's output, before the final norm
 	ExpertCount              int     `yaml:"expert_count"`                  // experts of a layer; 0: no mixture of experts
-	UsingExpertCount         int     `yaml:"using_expert_count"`            // route over the first so many experts only; 0: all
+	UsingExpertCount         int     `yaml:"using_expert_count"`            // number of experts to route over, counted from the first; 0: all
 	MoETopK                  int     `yaml:"moe_top_k"`                     // experts that a token is routed to
 	MoENormTopKProb          bool    `yaml:"moe_norm_top_k_prob"`           // divide the weights of the chosen experts by their sum
 	MoELayerStart            int     `yaml:"moe_layer_start"`               // first layer with experts
 	MoELayerEnd              int     `yaml:"moe_layer_end"`                 // first layer after those with experts; negative: all later layers have experts
-	HasSharedExpert          bool    `yaml:"has_shared_expert"`             // each layer with experts has one more expert that every token passes
+	HasSharedExpert          bool    `yaml:"has_shared_expert"`             // each layer with experts has a shared expert, which processes every token
 	TransformQK              bool    `yaml:"transform_qk"`                  // accepted only as false; Inferflow declares the key and does not read it
 	MaskToken                string  `yaml:"mask_token"`                    // accepted and ignored; Inferflow declares the key and does not read it
 	HasCrossAttnKVCache      bool    `yaml:"has_cross_attn_kv_cache"`       // accepted and ignored; Inferflow declares the key and does not read it
@@ -45,17 +45,17 @@ type Network struct {
 
 	TensorNamePrefix     string     `yaml:"tensor_name_prefix"`      // prefix of the stored names in tensor_name_mapping; names match with and without it
 	TensorNameMapping    OrderedMap `yaml:"tensor_name_mapping"`     // stored name → standard name of a tensor; {i} is the layer, {j} the expert; extends the built-in names
-	TensorNamePreMapping OrderedMap `yaml:"tensor_name_pre_mapping"` // stored name → name that tensor_name_mapping sees, for single tensors
+	TensorNamePreMapping OrderedMap `yaml:"tensor_name_pre_mapping"` // stored name → name that tensor_name_mapping matches, for single tensors
 	UnevenTensors        []string   `yaml:"uneven_tensors"`          // tensors of a layer, such as self_attn.wo.bias, that only some layers have
 
 	// Norms.
 	NormEps        float64 `yaml:"norm_eps"`                                        // ε of the norms
 	NormParameters bool    `yaml:"norm_parameters"`                                 // norms have a weight and perhaps a bias; false: they have neither (OLMo)
 	SubNormBase    float64 `yaml:"sub_norm_base"`                                   // number added to the weights of the norms on the outputs of attention and FFN (Gemma 2: 1)
-	QKNorm         string  `yaml:"qk_norm" words:"auto|none|head|full"`             // norm on queries and keys; head: with one weight for all heads, or one for each; full: over all heads together; auto: by the tensors' shapes
+	QKNorm         string  `yaml:"qk_norm" words:"auto|none|head|full"`             // norm on queries and keys; head: per head, with a shared weight or one per head; full: over all heads together; auto: by the tensors' shapes
 	QKNormFunction string  `yaml:"qk_norm_function" words:"std|rms|l2"`             // function of the norm on queries and keys; default: normalization_function
 	QKNormBase     float64 `yaml:"qk_norm_base"`                                    // number added to the weights of the norms on queries and keys (Gemma 3: 1)
-	QKNormPosition string  `yaml:"qk_norm_position" words:"before_rope|after_rope"` // whether queries and keys are normed before or after rope
+	QKNormPosition string  `yaml:"qk_norm_position" words:"before_rope|after_rope"` // whether the norm on queries and keys is applied before or after rope
 	ResidualNormed bool    `yaml:"residual_from_pre_norm"`                          // the residual is the output of the pre-norm (BLOOM's apply_residual_connection_post_layernorm)
 
 	// Positions.
@@ -74,9 +74,9 @@ type Network struct {
 	AttentionPattern []string `yaml:"attention_pattern" words:"full|sliding"` // attention of each layer, repeated; sliding: with sliding_window; default: sliding_window applies to all layers
 	WindowLayerStart int      `yaml:"window_layer_start"`                     // first layer with a sliding window (Qwen2)
 	QKVClamp         float64  `yaml:"qkv_clamp"`                              // bound on queries, keys and values, which are clipped to ±value (OLMo, MPT); 0: none
-	AttentionSinks   bool     `yaml:"attention_sinks"`                        // each head has a learned extra score that joins the softmax's denominator (gpt-oss)
-	FullAttnStep     int      `yaml:"full_attention_step"`                    // every so many layers, from layer 0 on, one has no sliding window (ModernBERT); 0: attention_pattern decides
-	LatentAttention  bool     `yaml:"latent_attention"`                       // multi-head latent attention: keys and values come from a shared low-rank projection (DeepSeek-V2, §2.1)
+	AttentionSinks   bool     `yaml:"attention_sinks"`                        // each head adds a learned score to the softmax's denominator (gpt-oss)
+	FullAttnStep     int      `yaml:"full_attention_step"`                    // period of layers without a sliding window, starting with layer 0 (ModernBERT); 0: attention_pattern applies
+	LatentAttention  bool     `yaml:"latent_attention"`                       // multi-head latent attention: keys and values are projected from a shared low-rank vector (DeepSeek-V2, §2.1)
 	QKNopeHeadDim    int      `yaml:"qk_nope_head_dim"`                       // with latent_attention: channels of a query or key head without rope
 	QKRopeHeadDim    int      `yaml:"qk_rope_head_dim"`                       // with latent_attention: channels of a query or key head with rope
 	VHeadDim         int      `yaml:"v_head_dim"`                             // channels of a value head; 0: head_dim
@@ -84,12 +84,12 @@ type Network struct {
 	LatentNormEps    float64  `yaml:"latent_norm_eps"`                        // with latent_attention: ε of the norms on low-rank vectors; 0: norm_eps
 	AttnScaleYarn    bool     `yaml:"attn_scale_yarn"`                        // multiply attention scores by (0.1·mscale_all_dim·ln(factor) + 1)², with the values of rope_scaling (DeepSeek-V3)
 	AttnInverseLayer bool     `yaml:"attn_scale_by_inverse_layer"`            // divide the attention scores of layer i, counted from 0, by i + 1 (GPT-2)
-	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"`                    // layer 0 has no norm in front of attention (ModernBERT)
-	RelMaxDistance   int      `yaml:"relative_max_distance"`                  // with relative_bias: distance from which on all positions share the last bucket (T5)
+	SkipFirstPreNorm bool     `yaml:"skip_first_pre_norm"`                    // layer 0 has no norm before attention (ModernBERT)
+	RelMaxDistance   int      `yaml:"relative_max_distance"`                  // with relative_bias: minimum distance of the last bucket (T5)
 
 	// Layers that share weights (Lan et al. 2020, ALBERT, §3.1).
 	WeightGroups      int `yaml:"weight_groups"`       // groups of layers that share weights: layer i of N reads group ⌊i / (N / weight_groups)⌋ (ALBERT); 0: no sharing
-	WeightGroupLayers int `yaml:"weight_group_layers"` // layers that each group stores; they run one after the other in place of each layer
+	WeightGroupLayers int `yaml:"weight_group_layers"` // number of stored layers per group, which run in sequence in place of each layer
 
 	// Mixtures of experts.
 	MoEScore       string  `yaml:"moe_score" words:"softmax|sigmoid|softmax_topk|sparsemixer"` // how router logits become expert weights; softmax_topk: softmax over the chosen experts only; sparsemixer: Phi-3.5-MoE's
@@ -97,18 +97,18 @@ type Network struct {
 	MoEGroups      int     `yaml:"moe_groups"`                                                 // groups of experts, for routing to a few groups (DeepSeek-V2, V3); 0: none
 	MoETopGroups   int     `yaml:"moe_top_groups"`                                             // groups that the experts of a token are chosen from
 	MoEGroupScore  string  `yaml:"moe_group_score" words:"max|top2"`                           // score of a group: its greatest expert score, or the sum of its two greatest (DeepSeek-V3)
-	MoELayerStep   int     `yaml:"moe_layer_step"`                                             // distance of layers with experts: layer i has them if i + 1 is a multiple of it
+	MoELayerStep   int     `yaml:"moe_layer_step"`                                             // period of layers with experts: layer i has experts if i + 1 is a multiple of it
 	MoEDenseLayers []int   `yaml:"moe_dense_layers"`                                           // layers without experts, in addition to those that moe_layer_start, _end and _step exclude
 	MoEActivation  string  `yaml:"moe_activation" words:"swiglu_oai"`                          // activation of the experts, if not activation_function; swiglu_oai: gpt-oss's clamped SwiGLU
 	MoELayout      string  `yaml:"moe_weight_layout" words:"out_in|in_out"`                    // layout of tensors that store all experts of a layer; in_out: transposed
 	MoEGateUp      string  `yaml:"moe_gate_up" words:"halves|interleaved"`                     // rows of gate and up in tensors that store both: first all of gate, or alternating
-	MoEJitter      float64 `yaml:"moe_jitter"`                                                 // with sparsemixer: experts compete if their logits differ by less than 2·moe_jitter, relatively
+	MoEJitter      float64 `yaml:"moe_jitter"`                                                 // with sparsemixer: experts compete if the relative difference of their logits is less than 2·moe_jitter
 	MoELimit       float64 `yaml:"moe_limit"`                                                  // with swiglu_oai: bound of the clamp
 
 	// Encoders.
 	PoolerActivation string `yaml:"pooler_activation" words:"tanh|relu|gelu|gelu_erf|silu"` // activation of the pooler, on the first token's state
 	HeadActivation   string `yaml:"head_activation" words:"tanh|relu|gelu|gelu_erf|silu"`   // activation of the masked-LM head; default: activation_function
-	ClassPooling     string `yaml:"classifier_pooling" words:"first|mean"`                  // state that a classifier reads: the first token's, or the mean over the tokens
+	ClassPooling     string `yaml:"classifier_pooling" words:"first|mean"`                  // input of the classifier: the first token's state, or the mean over the tokens
 	SharedEmbeddings bool   `yaml:"shared_embeddings"`                                      // encoder and decoder use one embedding table
 
 	// Projections and head.
@@ -118,7 +118,7 @@ type Network struct {
 	LogitSoftcap   float64 `yaml:"logit_softcap"`                       // bound c on logits x, c·tanh(x/c) (Gemma 2: 30); 0: none
 }
 
-// A RopeScaling is config.json's rope_scaling, whose names it keeps.
+// A RopeScaling is config.json's rope_scaling, with the same key names.
 type RopeScaling struct {
 	Type          string    `yaml:"type"`                                                                  // older name of rope_type
 	RopeType      string    `yaml:"rope_type" words:"default|linear|dynamic|yarn|llama3|longrope|su|none"` // scaling method, as in transformers; default, none: no scaling; su: older name of longrope
@@ -128,8 +128,8 @@ type RopeScaling struct {
 	LowFreq       float64   `yaml:"low_freq_factor"`                                                       // with llama3: frequencies with fewer rotations in the original context are divided by factor
 	HighFreq      float64   `yaml:"high_freq_factor"`                                                      // with llama3: frequencies with more rotations in the original context are kept; those between are blended
 	AttnFactor    float64   `yaml:"attention_factor"`                                                      // with yarn, longrope: factor on cosines and sines; default: by the method's formula
-	BetaFast      float64   `yaml:"beta_fast"`                                                             // with yarn: rotations in the original context from which on a frequency is kept; default: 32
-	BetaSlow      float64   `yaml:"beta_slow"`                                                             // with yarn: rotations in the original context up to which a frequency is divided by factor; default: 1
+	BetaFast      float64   `yaml:"beta_fast"`                                                             // with yarn: minimum number of rotations in the original context for which a frequency is kept; default: 32
+	BetaSlow      float64   `yaml:"beta_slow"`                                                             // with yarn: maximum number of rotations in the original context for which a frequency is divided by factor; default: 1
 	MScale        float64   `yaml:"mscale"`                                                                // with yarn and mscale_all_dim: numerator's coefficient in the default of attention_factor (DeepSeek-V2)
 	MScaleAllDim  float64   `yaml:"mscale_all_dim"`                                                        // with yarn and mscale: denominator's coefficient in the default of attention_factor; see attn_scale_yarn
 	Truncate      *bool     `yaml:"truncate"`                                                              // with yarn: round the bounds of the blended channels to integers; default: true

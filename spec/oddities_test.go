@@ -160,7 +160,7 @@ func TestOutsideArchitectures(t *testing.T) {
 		}
 	}
 	known := Architectures()
-	for _, o := range outsides() {
+	for _, o := range unsupportedArchitectures() {
 		for _, a := range o.Architectures {
 			for _, k := range known {
 				if a == k {

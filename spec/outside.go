@@ -14,15 +14,15 @@ import (
 //go:embed outside.yaml
 var outsideYAML []byte
 
-// An outside is a group of unsupported architectures and the feature that they need.
-type outside struct {
+// An unsupported entry is a group of unsupported architectures and the feature that they need.
+type unsupported struct {
 	Architectures []string
 	Missing       string
 	Graph         bool // the feature can be expressed as a graph block
 }
 
-var outsides = sync.OnceValue(func() []outside {
-	var out []outside
+var unsupportedArchitectures = sync.OnceValue(func() []unsupported {
+	var out []unsupported
 	if err := yaml.Unmarshal(outsideYAML, &out); err != nil {
 		panic("bug: outside.yaml: " + err.Error())
 	}
@@ -33,7 +33,7 @@ var outsides = sync.OnceValue(func() []outside {
 // names the missing feature, if known, and says whether a graph block could
 // express it.
 func (s *Spec) unknownArchitecture(arch string) error {
-	for _, o := range outsides() {
+	for _, o := range unsupportedArchitectures() {
 		if !slices.Contains(o.Architectures, arch) {
 			continue
 		}

@@ -206,7 +206,7 @@ func (m *Model) Tensors() []string {
 }
 
 // unreadHint returns advice for a stored tensor that no module reads. The safe
-// option comes first: ignoring a bias, a norm or an adapter silently gives wrong
+// option comes first: ignoring a bias, a norm or an adapter silently leads to wrong
 // results.
 func (s *Spec) unreadHint() string {
 	course := "map it in tensor_name_mapping, and set the keys of network_structure that say how it is used"

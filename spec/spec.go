@@ -75,7 +75,7 @@ type Spec struct {
 	Medusa               Medusa       `yaml:"medusa"`                 // draft heads for speculative decoding
 
 	Comments any `yaml:"COMMENTS"`   // ignored, as in Inferflow
-	TopQKV   any `yaml:"qkv_format"` // ignored; two of Inferflow's files have the key at this place, too
+	TopQKV   any `yaml:"qkv_format"` // ignored; two of Inferflow's files have the key at the top level
 
 	// Config is config.json, or the metadata of a GGUF or llama2.c file under
 	// config.json's names, with `hyper` on top.

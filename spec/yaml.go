@@ -104,7 +104,7 @@ func (s *Spec) ownIgnores() []string {
 // alwaysPrinted are keys that are always written because they characterize the network.
 var alwaysPrinted = []string{"type", "normalization_function", "activation_function", "position_embedding"}
 
-// node returns the keys whose values differ from the defaults of the language and
+// node returns the keys with values that differ from the defaults of the language and
 // from the values that config.json implies.
 func (n *Network) node(baseline *Network) *yaml.Node {
 	root := &yaml.Node{Kind: yaml.MappingNode}

@@ -77,5 +77,6 @@ func optional(p ir.ParamDef) ir.ParamDef { p.Optional = true; return p }
 
 func variadic(p ir.ParamDef) ir.ParamDef { p.Variadic = true; return p }
 
-// each marks a weight of which the op reads the elements of all last indices.
+// each marks a weight parameter: the op reads its elements for all values of the last
+// index.
 func each(p ir.ParamDef) ir.ParamDef { p.Each = true; return p }

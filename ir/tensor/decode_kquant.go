@@ -2,8 +2,8 @@ package tensor
 
 import "encoding/binary"
 
-// The k-quants of GGUF: super-blocks of 256 elements whose sub-blocks have
-// quantized scales (ggml's block_q2_K … block_q6_K).
+// The k-quants of GGUF: super-blocks of 256 elements with sub-blocks that have quantized
+// scales (ggml's block_q2_K … block_q6_K).
 
 // decodeQ2K: 16 B scale and minimum nibbles of 16 sub-blocks, 64 B of two-bit
 // codes, f16 d, f16 dmin; x = (d·scale)·q − dmin·min.

@@ -75,8 +75,8 @@ func classOfModel(data []byte) string {
 	return modelClasses[model.Type]
 }
 
-// settled returns the class with the settings of a configuration applied.
-func (s spClass) settled(c *hfConfig) spClass {
+// configured returns the class with the settings of a configuration applied.
+func (s spClass) configured(c *hfConfig) spClass {
 	if s.joined && c.LanguageCodes == "multi" {
 		s.languages, s.source, s.mask = "plbart_multi", "__en_XX__", false
 	}
@@ -99,8 +99,8 @@ func (s spClass) language(code string) string {
 	return code
 }
 
-// behind returns the special tokens after the pieces if no configuration lists them.
-func (s spClass) behind(c *hfConfig) []tokenizer.AddedToken {
+// trailing returns the special tokens after the pieces if no configuration lists them.
+func (s spClass) trailing(c *hfConfig) []tokenizer.AddedToken {
 	var out []tokenizer.AddedToken
 	if len(c.added) > 0 {
 		return out
@@ -132,7 +132,7 @@ func (s spClass) fromLibrary(m *spModel, c *hfConfig) *tokenizer.Definition {
 	d := &tokenizer.Definition{
 		Decoder: &tokenizer.Component{Type: "SentencePiece"},
 		Model:   tokenizer.Model{Type: "SentencePiece", Vocab: vocab, UnkToken: ptr(m.UnkPiece)},
-		Added:   s.behind(c),
+		Added:   s.trailing(c),
 	}
 	m.define(&d.Model)
 	d.Model.SentencePiece.Joined = s.joined

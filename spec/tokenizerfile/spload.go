@@ -40,7 +40,7 @@ func spLoader(file string) func(Files, *hfConfig) (*tokenizer.Definition, error)
 			class.offset = min(max(*c.Offset, 2), 1000)
 		}
 		c.nameDefaults(name, m)
-		class = class.settled(c)
+		class = class.configured(c)
 		d := class.define(m, c)
 		if class.library {
 			d = class.fromLibrary(m, c)
@@ -156,7 +156,7 @@ func (s spClass) define(m *spModel, c *hfConfig) *tokenizer.Definition {
 		d.PreTokenizer = &tokenizer.Component{Type: "Split", Pattern: blank, Behavior: "MergedWithPrevious"}
 		d.Decoder = &tokenizer.Component{Type: "Sequence", Decoders: []tokenizer.Component{{Type: "Replace", Pattern: line, Content: " "}, {Type: "ByteFallback"}, {Type: "Fuse"}}}
 	}
-	d.Added = append(d.Added, s.behind(c)...)
+	d.Added = append(d.Added, s.trailing(c)...)
 	for _, p := range m.Pieces {
 		if p.Text != "" && (p.Type == tokenizer.PieceControl || p.Type == tokenizer.PieceUserDefined) {
 			d.Added = append(d.Added, tokenizer.AddedToken{ID: ids[p.Text], Content: p.Text, Special: p.Type == tokenizer.PieceControl || slices.Contains(s.special, p.Text)})
