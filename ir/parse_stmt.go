@@ -24,7 +24,7 @@ func (p *parser) stmts(b *Block, gs []*gStmt) {
 	for _, g := range gs {
 		switch {
 		case yielded:
-			p.errs.addf(pos(g.Pos), "a statement after yield; yield ends its block")
+			p.errs.addf(pos(g.Pos), "statement after yield; yield must be the last statement of a block")
 			return
 		case g.Input != nil:
 			p.input(b, g)
@@ -50,7 +50,7 @@ func (p *parser) input(b *Block, g *gStmt) {
 	name := g.Input.Name[1:]
 	v := &Value{Name: current(name), Kind: Input, Type: p.typ(g.Input.Type), Pos: pos(g.Pos)}
 	if b != p.graph.Body || len(b.Ops) > 0 {
-		p.errs.addf(v.Pos, "input %s stands inside a region or after an op; inputs come first in their graph", v)
+		p.errs.addf(v.Pos, "input %s is inside a region or after an op; inputs must be first in their graph", v)
 	}
 	p.define(v)
 	p.scope[len(p.scope)-1][name] = v
@@ -117,7 +117,7 @@ func (p *parser) results(o *Op, g *gOp, types []Type, ok bool) {
 			v.Type = types[i]
 			if g.Types != nil {
 				if given := p.typ(g.Types[i]); given.Elem != tensor.Invalid && !given.Equal(v.Type) {
-					p.errs.addf(pos(g.Types[i].Pos), "%s is written as %s but op %s gives %s", v, given, o.Def.Name, v.Type)
+					p.errs.addf(pos(g.Types[i].Pos), "%s is declared as %s but op %s returns %s", v, given, o.Def.Name, v.Type)
 				}
 			}
 		}

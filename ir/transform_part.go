@@ -102,7 +102,7 @@ func partShape(r *tensor.Transform, whole []int) ([]int, error) {
 // one index less.
 func (v *verifier) expertPart(w *Value, r *tensor.Transform) {
 	if r != w.Transform || len(r.Args) != 1 || r.Args[0].Op != "weight" {
-		v.errs.addf(w.Pos, "%s: transform %s stands around one weight and nothing else", w, r.Op)
+		v.errs.addf(w.Pos, "%s: transform %s must have exactly one operand, a weight", w, r.Op)
 		return
 	}
 	ref := v.mod.Weight(r.Args[0].Name)
@@ -115,9 +115,9 @@ func (v *verifier) expertPart(w *Value, r *tensor.Transform) {
 	case r.Op == "part_experts" && len(r.Nums)%2 != 0:
 		v.errs.addf(w.Pos, "%s: transform %s needs lo and hi of each rank", w, r)
 	case r.Op == "part_experts" && int(slices.Max(r.Nums)) > ref.Count[n-2].Hi:
-		v.errs.addf(w.Pos, "%s: transform %s takes more experts than the %d of %s", w, r, ref.Count[n-2].Hi, ref)
+		v.errs.addf(w.Pos, "%s: transform %s selects more experts than the %d of %s", w, r, ref.Count[n-2].Hi, ref)
 	case w.Count[n-2] != Range{0, partRanks(r)}:
-		v.errs.addf(w.Pos, "%s: transform %s tells of %d ranks", w, r, partRanks(r))
+		v.errs.addf(w.Pos, "%s: transform %s has parts for %d ranks", w, r, partRanks(r))
 	case n > 2 && (w.Count[0].Lo < ref.Count[0].Lo || w.Count[0].Hi > ref.Count[0].Hi):
 		v.errs.addf(w.Pos, "%s: its indices are outside those of %s", w, ref)
 	}

@@ -107,7 +107,7 @@ func (s *scope) checkType(v *Value) {
 func (s *scope) define(v *Value) {
 	switch old := s.names[v.Name]; {
 	case !goodName.MatchString(v.Name):
-		s.errs.addf(v.Pos, "name %q has characters that names cannot have", v.Name)
+		s.errs.addf(v.Pos, "name %q contains illegal characters", v.Name)
 	case old == v:
 		s.errs.addf(v.Pos, "%s is defined in two places", v)
 	case old != nil:
@@ -153,7 +153,7 @@ func (s *scope) complain(o *Op, format string, args ...any) {
 
 func (s *scope) op(o *Op) {
 	if o.Def == nil || o.Def.Infer == nil {
-		s.errs.addf(o.Pos, "graph %s: an op that no table defines", s.graph.Name)
+		s.errs.addf(o.Pos, "graph %s: op is not in the table", s.graph.Name)
 		return
 	}
 	ok := true
@@ -215,7 +215,7 @@ func (s *scope) results(o *Op) {
 	}
 	for i, t := range types {
 		if !t.Equal(o.Results[i].Type) {
-			s.complain(o, "%s is recorded as %s but the op gives %s", o.Results[i], o.Results[i].Type, t)
+			s.complain(o, "%s is recorded as %s but the op returns %s", o.Results[i], o.Results[i].Type, t)
 		}
 	}
 }

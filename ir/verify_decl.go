@@ -32,7 +32,7 @@ func (v *verifier) declaration(d *Value, kind Kind, names map[string]bool) {
 		v.errs.addf(d.Pos, "%s is listed as a %s but is a %s", d, kind, d.Kind)
 	}
 	if !goodName.MatchString(d.Name) {
-		v.errs.addf(d.Pos, "name %q has characters that names cannot have", d.Name)
+		v.errs.addf(d.Pos, "name %q contains illegal characters", d.Name)
 	}
 	if names[d.Name] {
 		v.errs.addf(d.Pos, "%s %s is declared twice", kind, d)
@@ -49,7 +49,7 @@ func (v *verifier) weightType(w *Value) {
 	n := 1
 	for _, s := range w.Type.Shape {
 		if s.Dim != nil || s.N < 1 || s.N > maxSize || n > maxElems/s.N {
-			v.errs.addf(w.Pos, "%s is %s: sizes of weights are positive numbers, in all at most %d elements", w, w.Type, maxElems)
+			v.errs.addf(w.Pos, "%s is %s: sizes of weights must be positive, with at most %d elements in total", w, w.Type, maxElems)
 			return
 		}
 		n *= s.N
@@ -68,7 +68,7 @@ func (v *verifier) stateType(st *Value) {
 		return
 	}
 	if st.State.Page < 1 || st.State.Window < 0 {
-		v.errs.addf(st.Pos, "state %s: page of %d rows and window of %d, expected at least 1 and 0", st, st.State.Page, st.State.Window)
+		v.errs.addf(st.Pos, "state %s: page of %d rows and window of %d, expected at least 1 and at least 0", st, st.State.Page, st.State.Window)
 	}
 	if st.State.Source && st.State.Window != 0 {
 		v.errs.addf(st.Pos, "state %s: a source state keeps all rows, but has window %d", st, st.State.Window)

@@ -15,24 +15,24 @@ func (s *scope) inside(def *OpDef) *Op {
 // placement checks that the op is allowed in its enclosing regions.
 func (s *scope) placement(o *Op) {
 	if fuse := s.inside(Fuse); fuse != nil && (o.Def.Is(HasBody) || o.Def.Is(Collective)) {
-		s.complain(o, "cannot stand inside a fuse region")
+		s.complain(o, "is not allowed in a fuse region")
 	}
 	par := s.inside(Par)
 	switch {
 	case o.Def.Is(Collective) && par == nil && o.Def.Attr("ranks") != nil && !o.Has("ranks"):
-		s.complain(o, "an exchange stands outside a par region and does not say how many ranks there are")
+		s.complain(o, "a collective outside a par region must state the number of ranks")
 	case o.Def.Is(Collective) && par != nil && o.Def.Attr("ranks") == nil:
-		s.complain(o, "stands in a par region: ranks send and receive outside of them")
+		s.complain(o, "is not allowed in a par region")
 	case par != nil && o.Def.Is(Collective) && o.Def.Attr("ranks") != nil && o.Has("ranks") && o.Int("ranks") != par.Int("ranks"):
 		s.complain(o, "ranks=%d in a par region of %d", o.Int("ranks"), par.Int("ranks"))
 	case o.Def.Name == "rank_cols" && par == nil:
-		s.complain(o, "stands outside a par region")
+		s.complain(o, "is outside a par region")
 	case o.Def.Name == "rank_cols" && o.Has("bounds") && len(o.Ints("bounds")) != 2*par.Int("ranks"):
 		s.complain(o, "bounds has %d numbers for %d ranks", len(o.Ints("bounds")), par.Int("ranks"))
 	case o.Def.Name == "attention" && o.Has("alibi") && o.Has("heads") && !slopesFit(o, par):
 		s.complain(o, "alibi has %d slopes for %d heads", len(o.Floats("alibi")), o.Int("heads"))
 	case o.Def == Par && par != nil:
-		s.complain(o, "a par region stands inside another")
+		s.complain(o, "nested par regions")
 	case o.Def == Par && o.Has("ranks") && (o.Int("ranks") < 1 || o.Int("ranks") > 1024):
 		s.complain(o, "%d ranks, expected 1 to 1024", o.Int("ranks"))
 	}
@@ -57,17 +57,17 @@ func (s *scope) fuse(o *Op) {
 		case in.Def == nil:
 			return
 		case in.Def.Is(Root) && root != nil:
-			s.complain(in, "a second root in a fuse region, after %s", opName(root))
+			s.complain(in, "second root in a fuse region, after %s", opName(root))
 		case in.Def.Is(Root):
 			root = in
 		case root == nil && !in.Def.Is(RowWise):
-			s.complain(in, "stands before the root of a fuse region but does not work row by row")
+			s.complain(in, "precedes the root of a fuse region but is not row-wise")
 		case root != nil && !FitsEpilogue(in):
-			s.complain(in, "stands after the root of a fuse region but needs more than the root's output tile")
+			s.complain(in, "follows the root of a fuse region but reads more than the root's output tile")
 		}
 	}
 	if root == nil {
-		s.complain(o, "a fuse region without a root (matmul, attention, …)")
+		s.complain(o, "fuse region without a root (matmul, attention, …)")
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *scope) perLayer(o *Op) {
 		}
 		rep := s.inside(Repeat)
 		if rep == nil {
-			s.complain(o, "attribute %s is a list, which belongs inside a repeat", a.Name)
+			s.complain(o, "attribute %s is a list, but the op is not in a repeat", a.Name)
 		} else if want := rep.Int("hi") - rep.Int("lo"); n != want {
 			s.complain(o, "attribute %s has %d entries for %d iterations", a.Name, n, want)
 		}

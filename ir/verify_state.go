@@ -65,7 +65,7 @@ type stateRun struct {
 func (s *stateRun) block(b *Block) bool {
 	for _, o := range b.Ops {
 		if s.left--; s.left < 0 {
-			s.errs.addf(o.Pos, "graph %s: a step of more than %d ops", s.graph.Name, maxStateOps)
+			s.errs.addf(o.Pos, "graph %s: a step has more than %d ops", s.graph.Name, maxStateOps)
 			return false
 		}
 		if !s.op(o) || o.Body != nil && usesState(o.Body) && !s.region(o) {
@@ -88,7 +88,7 @@ func (s *stateRun) op(o *Op) bool {
 			s.errs.addf(o.Pos, "graph %s: %s: %v", s.graph.Name, opName(o), err)
 			return false
 		case o.Def.Is(Writes) && s.written[element]:
-			s.errs.addf(o.Pos, "graph %s: %s: writes %s twice in a step; give each layer that appends an element of its own", s.graph.Name, opName(o), elementText(a, index))
+			s.errs.addf(o.Pos, "graph %s: %s: writes %s twice in a step; use a separate element for each layer that appends", s.graph.Name, opName(o), elementText(a, index))
 			return false
 		case o.Def.Is(Writes):
 			s.written[element] = true

@@ -43,16 +43,16 @@ func module(decls string) string { return "module m {\n" + decls + "\n}\n" }
 func TestVerifyRejectsParts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
-		{"send in par", wrap("%p = par 2 {\nsend %x {to=1}\nyield %x\n}"), "stands in a par region: ranks send and receive outside of them"},
-		{"rank outside par", wrap("%s = rank_cols %x {bounds=[0, 4, 4, 8]}"), "stands outside a par region"},
+		{"send in par", wrap("%p = par 2 {\nsend %x {to=1}\nyield %x\n}"), "is not allowed in a par region"},
+		{"rank outside par", wrap("%s = rank_cols %x {bounds=[0, 4, 4, 8]}"), "is outside a par region"},
 		{"rank bounds", wrap("%p = par 2 {\n%s = rank_cols %x {bounds=[0, 4]}\nyield %s\n}"), "bounds has 2 numbers for 2 ranks"},
 		{"slopes", wrap("%p = par 2 {\nkv_append %one, %x, %x\n%a = attention %x, %one {heads=2, kv_heads=2, alibi=[1, 1, 1, 1, 1, 1]}\nyield %a\n}"), "alibi has 6 slopes for 2 heads"},
 		{"part misfit", module("weight @a : f32[8, 2]\nweight @b[2] : f32[6, 2] from part_rows(@a, 0, 6, 6, 9)"), "transform part_rows(@a, 0, 6, 6, 9) does not fit shape [8, 2]"},
 		{"part of odd numbers", module("weight @a : f32[8, 2]\nweight @b[2] : f32[6, 2] from part_rows(@a, 0, 6, 8)"), "does not fit shape"},
-		{"experts around what", module("weight @a[4] : f32[8, 2]\nweight @b[2, 2] : f32[8, 2] from part_experts(scale(@a, 2), 0, 2, 2, 4)"), "stands around one weight and nothing else"},
-		{"experts too many", module("weight @a[4] : f32[8, 2]\nweight @b[2, 2] : f32[8, 2] from part_experts(@a, 0, 2, 2, 5)"), "takes more experts than the 4 of @a"},
+		{"experts around what", module("weight @a[4] : f32[8, 2]\nweight @b[2, 2] : f32[8, 2] from part_experts(scale(@a, 2), 0, 2, 2, 4)"), "must have exactly one operand, a weight"},
+		{"experts too many", module("weight @a[4] : f32[8, 2]\nweight @b[2, 2] : f32[8, 2] from part_experts(@a, 0, 2, 2, 5)"), "selects more experts than the 4 of @a"},
 		{"experts without bounds", module("weight @a[4] : f32[8, 2]\nweight @b[2, 2] : f32[8, 2] from part_experts(@a, 2, 2, 4)"), "needs lo and hi of each rank"},
-		{"experts ranks", module("weight @a[4] : f32[8, 2]\nweight @b[3, 2] : f32[8, 2] from part_experts(@a, 0, 2, 2, 4)"), "tells of 2 ranks"},
+		{"experts ranks", module("weight @a[4] : f32[8, 2]\nweight @b[3, 2] : f32[8, 2] from part_experts(@a, 0, 2, 2, 4)"), "has parts for 2 ranks"},
 		{"experts indices", module("weight @a[4] : f32[8, 2]\nweight @b[2] : f32[8, 2] from expert_rows(@a, 2)"), "has 1 indices, expected one more than the 1 of @a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,16 +78,16 @@ func TestVerifyRejectsText(t *testing.T) {
 		{"repeat bounds", wrap("%r = repeat 0..5 (%c = %x) {\n%y = matmul %c, @wl\nyield %y\n}"), "@wl: indices 0..5 of the enclosing region are outside 0..4"},
 		{"par bounds", wrap("%r = repeat 0..4 (%c = %x) {\n%p = par 3 {\n%y = matmul %c, @wl2\nyield %y\n}\nyield %p\n}"), "@wl2: indices 0..3 of the enclosing region are outside 0..2"},
 		{"two roots", wrap("%f = fuse {\n%a = matmul %x, @w\n%b = matmul %x, @w\nyield %a, %b\n}"), "second root in a fuse region, after %a = matmul"},
-		{"two roots, two results", wrap("%f, %g = fuse {\n%a = matmul %x, @w\n%b = matmul %x, @w\nyield %a, %b\n}"), "t.ir:16:1: graph g: %b = matmul: a second root"},
-		{"no root", wrap("%f = fuse {\n%a = silu %x\nyield %a\n}"), "a fuse region without a root"},
-		{"rows in front", wrap("%f = fuse {\n%l = rows %x, %out_rows\n%a = matmul %l, @w\nyield %a\n}"), "%l = rows: stands before the root of a fuse region but does not work row by row"},
-		{"norm behind", wrap("%f = fuse {\n%a = matmul %x, @w\n%n = rmsnorm %a {eps=1e-5}\nyield %n\n}"), "%n = rmsnorm: stands after the root of a fuse region but needs more than"},
-		{"exchange in fuse", wrap("%p = par 2 {\n%f = fuse {\n%a = matmul %x, @w\n%s = all_reduce %a\nyield %s\n}\nyield %f\n}"), "%s = all_reduce: cannot stand inside a fuse region"},
-		{"region in fuse", wrap("%f = fuse {\n%a = matmul %x, @w\n%r = repeat 0..2 (%c = %a) {\nyield %c\n}\nyield %r\n}"), "%r = repeat: cannot stand inside a fuse region"},
-		{"exchange outside par", wrap("%s = all_reduce %x"), "an exchange stands outside a par region and does not say how many ranks there are"},
+		{"two roots, two results", wrap("%f, %g = fuse {\n%a = matmul %x, @w\n%b = matmul %x, @w\nyield %a, %b\n}"), "t.ir:16:1: graph g: %b = matmul: second root"},
+		{"no root", wrap("%f = fuse {\n%a = silu %x\nyield %a\n}"), "fuse region without a root"},
+		{"rows in front", wrap("%f = fuse {\n%l = rows %x, %out_rows\n%a = matmul %l, @w\nyield %a\n}"), "%l = rows: precedes the root of a fuse region but is not row-wise"},
+		{"norm behind", wrap("%f = fuse {\n%a = matmul %x, @w\n%n = rmsnorm %a {eps=1e-5}\nyield %n\n}"), "%n = rmsnorm: follows the root of a fuse region but reads more than"},
+		{"exchange in fuse", wrap("%p = par 2 {\n%f = fuse {\n%a = matmul %x, @w\n%s = all_reduce %a\nyield %s\n}\nyield %f\n}"), "%s = all_reduce: is not allowed in a fuse region"},
+		{"region in fuse", wrap("%f = fuse {\n%a = matmul %x, @w\n%r = repeat 0..2 (%c = %a) {\nyield %c\n}\nyield %r\n}"), "%r = repeat: is not allowed in a fuse region"},
+		{"exchange outside par", wrap("%s = all_reduce %x"), "a collective outside a par region must state the number of ranks"},
 		{"ranks", wrap("%p = par 2 {\n%s = all_gather %x {ranks=3}\nyield %s\n}"), "ranks=3 in a par region of 2"},
-		{"par in par", wrap("%p = par 2 {\n%q = par 2 {\n%s = silu %x\nyield %s\n}\nyield %q\n}"), "a par region stands inside another"},
-		{"list outside repeat", wrap("kv_append %one, %x, %x\n%a = attention %x, %one {heads=2, kv_heads=2, window=[1, 2]}"), "attribute window is a list, which belongs inside a repeat"},
+		{"par in par", wrap("%p = par 2 {\n%q = par 2 {\n%s = silu %x\nyield %s\n}\nyield %q\n}"), "nested par regions"},
+		{"list outside repeat", wrap("kv_append %one, %x, %x\n%a = attention %x, %one {heads=2, kv_heads=2, window=[1, 2]}"), "attribute window is a list, but the op is not in a repeat"},
 		{"list length", wrap("%r = repeat 0..4 (%c = %x) {\nkv_append %kv, %c, %c\n%a = attention %c, %kv {heads=2, kv_heads=2, window=[1, 2]}\nyield %a\n}"), "attribute window has 2 entries for 4 iterations"},
 		{"read first", wrap("%a = attention %x, %one {heads=2, kv_heads=2}\nkv_append %one, %x, %x"), "%a = attention: reads %one before it is written"},
 		{"read another", wrap("kv_append %kv[0], %x, %x\n%a = attention %x, %kv[1] {heads=2, kv_heads=2}\nkv_append %kv[1], %x, %x"), "reads %kv[1] before it is written"},
@@ -97,7 +97,7 @@ func TestVerifyRejectsText(t *testing.T) {
 		{"dim twice", module("graph g (T tokens, T out_rows) {\n}"), "share a name or a role"},
 		{"transform reference", module("weight @a : f32[8] from scale(@b, 2)"), "t.ir:2:1: @a: transform refers to unknown weight @b"},
 		{"transform cycle", module("weight @a : f32[8] from scale(@b, 2)\nweight @b : f32[8] from scale(@a, 2)"), "@a: its transform reads itself"},
-		{"transform shape", module("weight @a : f32[8, 2]\nweight @b : f32[12, 2] from concat(@a, rows(@a, 0, 2))"), "@b is f32[12, 2] but its transform gives [10, 2]"},
+		{"transform shape", module("weight @a : f32[8, 2]\nweight @b : f32[12, 2] from concat(@a, rows(@a, 0, 2))"), "@b is f32[12, 2] but its transform has shape [10, 2]"},
 		{"transform misfit", module("weight @a : f32[8, 2]\nweight @b : f32[4, 2] from rows(@a, 5, 9)"), "transform rows(@a, 5, 9) does not fit shape [8, 2]"},
 		{"transform indices", module("weight @a[4] : f32[8]\nweight @b : f32[8] from scale(@a, 2)"), "@b has 0 indices but its transform reads @a, which has 1"},
 		{"transform range", module("weight @a[1..4] : f32[8]\nweight @b[4] : f32[8] from scale(@a, 2)"), "@b: indices 0..4 are outside those of @a, 1..4"},
@@ -106,7 +106,7 @@ func TestVerifyRejectsText(t *testing.T) {
 		{"state page", module("state %s : rows {k: f32[2]} paged 0"), "state %s: page of 0 rows"},
 		{"state field twice", module("state %s : rows {k: f32[2], k: f32[2]} paged 1"), `field name "k" is used twice`},
 		{"state blocks", module("state %s : rows {k: q8_b32[2, 16]} paged 1"), "the last size is not whole blocks of 32"},
-		{"weight overflow", module("weight @a : f32[2000000000, 2000000000, 2000000000]"), "in all at most"},
+		{"weight overflow", module("weight @a : f32[2000000000, 2000000000, 2000000000]"), "with at most"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +151,7 @@ func TestVerifySourcesAndExperts(t *testing.T) {
 		{"experts outside", sourced("%e = experts %x, %r, @w, @w\nyield %e", ""), "@w has 1 indices but is in 0 repeat and par regions"},
 		{"expert written", sourced("%e = experts %x, %r, @w[1, 2], @w[1, 2]\nyield %e", ""), "@w[1, 2] has 2 indices, expected 1"},
 		{"layer beyond", sourced("%y = repeat 0..3 (%c = %x) {\n%e = experts %c, %r, @w, @w\nyield %e\n}\nyield %y", ""), "indices 0..3 of the enclosing region are outside 0..2"},
-		{"heads behind a root", sourced("%f = fuse {\n%m = matmul %x, @w[0, 0]\n%j = head_cols %m {heads=2, lo=0, hi=2}\nyield %j\n}\nyield %f", ""), "%j = head_cols: stands after the root"},
+		{"heads behind a root", sourced("%f = fuse {\n%m = matmul %x, @w[0, 0]\n%j = head_cols %m {heads=2, lo=0, hi=2}\nyield %j\n}\nyield %f", ""), "%j = head_cols: follows the root"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -174,8 +174,8 @@ func TestVerifyRejectsEdits(t *testing.T) {
 		{"order", func(_ *ir.Module, g *ir.Graph) { b := g.Body; b.Ops[0], b.Ops[1] = b.Ops[1], b.Ops[0] }, "%r = repeat: %x is used before it is defined"},
 		{"op in two places", func(_ *ir.Module, g *ir.Graph) { g.Body.Insert(1, g.Body.Ops[0]) }, "%x is defined in two places"},
 		{"name twice", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rows").Result().Name = "x" }, "%x is defined twice"},
-		{"bad name", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rows").Result().Name = "a b" }, `name "a b" has characters`},
-		{"stale type", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rmsnorm").Result().Type.Shape[1].N = 16 }, "%n is recorded as f32[T, 16] but the op gives f32[T, 8]"},
+		{"bad name", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rows").Result().Name = "a b" }, `name "a b" contains illegal characters`},
+		{"stale type", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rmsnorm").Result().Type.Shape[1].N = 16 }, "%n is recorded as f32[T, 16] but the op returns f32[T, 8]"},
 		{"back pointer", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rows").Result().Op = nil }, "result %last does not point back to its op"},
 		{"inner value outside", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rows").Args[0].Value = g.FindOp("matmul").Result() }, "%m is used outside the region that defines it"},
 		{"inner value yielded", func(_ *ir.Module, g *ir.Graph) { g.Body.Yield[0] = g.FindOp("matmul").Result() }, "yield: %m is used outside"},
@@ -192,7 +192,7 @@ func TestVerifyRejectsEdits(t *testing.T) {
 		{"attribute missing", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rmsnorm").Attrs = nil }, "attribute eps is missing"},
 		{"kind", func(m *ir.Module, _ *ir.Graph) { m.Weights[0].Kind = ir.Result }, "is listed as a weight but is a value"},
 		{"no type", func(m *ir.Module, _ *ir.Graph) { m.Weight("v").Type.Elem = tensor.Invalid }, "@v has no element type"},
-		{"no definition", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rows").Def = &ir.OpDef{Name: "foo"} }, "an op that no table defines"},
+		{"no definition", func(_ *ir.Module, g *ir.Graph) { g.FindOp("rows").Def = &ir.OpDef{Name: "foo"} }, "op is not in the table"},
 		{"no graph body", func(_ *ir.Module, g *ir.Graph) { g.Body = nil }, "graph g has no body"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,7 +27,7 @@ func (v *verifier) transforms() {
 		if err != nil {
 			v.errs.addf(w.Pos, "%s: %v", w, err)
 		} else if shape != nil && !slices.Equal(shape, constShape(w.Type)) {
-			v.errs.addf(w.Pos, "%s is %s but its transform gives %s", w, w.Type, intList(shape))
+			v.errs.addf(w.Pos, "%s is %s but its transform has shape %s", w, w.Type, intList(shape))
 		}
 		if r := w.Transform; (r.Op == "quantize" || r.Op == "quantize_sparse") && r.Type != w.Type.Elem {
 			v.errs.addf(w.Pos, "%s is %s but its transform quantizes to %s", w, w.Type, r.Type)
@@ -44,7 +44,7 @@ func (v *verifier) transformForms(w *Value, r *tensor.Transform) {
 		v.transformForms(w, a)
 	}
 	if strings.HasPrefix(r.Op, "part_") && len(w.Count) == 0 {
-		v.errs.addf(w.Pos, "%s: transform %s chooses by the last index, but the weight has none", w, r.Op)
+		v.errs.addf(w.Pos, "%s: transform %s selects by the last index, but the weight has none", w, r.Op)
 	}
 	if isExpertPart(r) {
 		v.expertPart(w, r)

@@ -65,7 +65,7 @@ func TestGraph(t *testing.T) {
 		{"syntax", strings.Replace(graphSpec, "matmul %x, @w", "matmul %x, @v", 1), headers, "spec.yaml:13:23: unknown weight @v"},
 		{"large size", strings.Replace(graphSpec, "vocab_size: 6", "vocab_size: 1234567", 1), headers, ""},
 		{"missing tensor", graphSpec, "embed f16 6 4\nl.{0..1}.w f16 4 4\n", `graph: weight @w: the files have no tensor "l.1.w"; did you mean "l.0.w"?`},
-		{"unused tensor", graphSpec, headers + "l.0.b f16 4\n", `tensor "l.0.b": no module uses it; the model probably computes with it: declare a weight from it in graph:`},
+		{"unused tensor", graphSpec, headers + "l.0.b f16 4\n", `tensor "l.0.b": no module uses it; the model probably computes with it: declare a weight for it in graph:`},
 	} {
 		s, err := Parse("spec.yaml", []byte(c.src), nil, Options{})
 		if err != nil {

@@ -215,17 +215,17 @@ func (s *Spec) checkConsistency() error {
 	case n.HeadDim < 0 || n.HeadDim > maxWidth:
 		return at("head_dim", "have %d, want 0 (derived) or more", n.HeadDim)
 	case n.AttnSoftcap < 0 || n.LogitSoftcap < 0:
-		return at("attn_softcap", "a soft cap is negative; want 0 (none) or more")
+		return at("attn_softcap", "a softcap is negative; want 0 (none) or more")
 	case n.FullAttnStep > 0 && n.SlidingWindow == 0:
-		return at("full_attention_step", "the layers between have a window, but sliding_window is 0; want its width")
+		return at("full_attention_step", "some layers have a sliding window, but sliding_window is 0; want its width")
 	case len(n.AttentionPattern) > 0 && contains(n.AttentionPattern, "sliding") && n.SlidingWindow == 0:
 		return at("attention_pattern", "has sliding layers, but sliding_window is 0; want its width")
 	case n.MoEGroups > 0 && (n.ExpertCount%n.MoEGroups != 0 || n.MoETopGroups < 1 || n.MoETopGroups > n.MoEGroups):
-		return at("moe_groups", "%d groups of %d experts, of which a token uses %d; want groups of equal size, and some of them", n.MoEGroups, n.ExpertCount, n.MoETopGroups)
+		return at("moe_groups", "%d groups of %d experts, %d per token; want groups of equal size, and at least one per token", n.MoEGroups, n.ExpertCount, n.MoETopGroups)
 	case n.MoELayerStep < 1 || n.FullAttnStep < 0 || n.RelMaxDistance < 1:
 		return at("moe_layer_step", "moe_layer_step %d, full_attention_step %d, relative_max_distance %d; want them above 0 (full_attention_step: 0 or more)", n.MoELayerStep, n.FullAttnStep, n.RelMaxDistance)
 	case n.ExpertCount < 0 || n.ExpertCount > maxExperts || n.ExpertCount > 0 && n.MoETopK < 1:
-		return at("expert_count", "%d experts, of which a token uses moe_top_k %d; want at most %d experts, and some of them used", n.ExpertCount, n.MoETopK, maxExperts)
+		return at("expert_count", "%d experts with moe_top_k %d; want at most %d experts, and moe_top_k from 1 to their number", n.ExpertCount, n.MoETopK, maxExperts)
 	case n.MoEGroups > 1 && n.MoETopK > n.ExpertCount/n.MoEGroups*n.MoETopGroups:
 		return at("moe_top_k", "have %d, more than the experts in moe_top_groups %d of moe_groups %d of %d experts", n.MoETopK, n.MoETopGroups, n.MoEGroups, n.ExpertCount)
 	case n.UsingExpertCount > n.ExpertCount:

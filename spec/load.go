@@ -199,7 +199,7 @@ func yamlError(file string, err error) error {
 		_, msg, _ = strings.Cut(msg, ": ")
 	}
 	if strings.Contains(msg, "control characters") {
-		msg += "; a model spec is text: is this another kind of file?"
+		msg += "; a model spec is a text file; is this another kind of file?"
 	}
 	return &Error{Pos: p, What: "not YAML: " + msg}
 }

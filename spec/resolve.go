@@ -209,11 +209,11 @@ func (m *Model) Tensors() []string {
 // option comes first: ignoring a bias, a norm or an adapter silently leads to wrong
 // results.
 func (s *Spec) unreadHint() string {
-	course := "map it in tensor_name_mapping, and set the keys of network_structure that say how it is used"
+	course := "map it in tensor_name_mapping, and set the keys of network_structure that describe its use"
 	if s.Graph != "" {
-		course = "declare a weight from it in graph:, and use that"
+		course = "declare a weight for it in graph: and use it"
 	}
-	return "; the model probably computes with it: " + course + ". ignore_tensors drops it from the computation: list it there only if it is a buffer or a part that does not count, such as a training head"
+	return "; the model probably computes with it: " + course + ". ignore_tensors drops it from the computation: list it there only if it is a buffer or a part that does not affect the output, such as a training head"
 }
 
 // checkUnused returns an error for stored tensors that no module uses. Ignoring a

@@ -77,7 +77,7 @@ func ParseType(s string) (tensor.DType, error) {
 		return t, nil
 	}
 	if size, from := sizeOf(s); size != nil {
-		return tensor.Invalid, &Error{What: fmt.Sprintf("%s is a type of %s; iflowc's type of about that size is %s (%s, %.1f bits)",
+		return tensor.Invalid, &Error{What: fmt.Sprintf("%s is a type of %s; the nearest size of iflowc is %s (%s, %.1f bits)",
 			s, from, size.Name, size.Type, size.Type.Bits())}
 	}
 	return tensor.Invalid, &Error{What: fmt.Sprintf("have %q, which is not a weight type%s", s, suggestType(s))}

@@ -53,9 +53,9 @@ func refuseClass(name string) error {
 func unnamedClass(class string) error {
 	said := "no file names the tokenizer class"
 	if class != "" {
-		said = fmt.Sprintf("tokenizer class %s is not known", class)
+		said = fmt.Sprintf("unknown tokenizer class %s", class)
 	}
-	return fmt.Errorf(`%s, and XLM-RoBERTa, CamemBERT, mBART, NLLB and PLBART all use this one; name it in tokenizer_config.json, such as {"tokenizer_class": "XLMRobertaTokenizer"}, or put tokenizer.json beside it`, said)
+	return fmt.Errorf(`%s, and XLM-RoBERTa, CamemBERT, mBART, NLLB and PLBART all use this file; name the class in tokenizer_config.json, such as {"tokenizer_class": "XLMRobertaTokenizer"}, or add tokenizer.json to the folder`, said)
 }
 
 // classOfModel returns the tokenizer class that config.json names, or else that of
