@@ -46,11 +46,25 @@ func loadLibrary(name string, opt Options, statErr error) (*Spec, error) {
 	if !errors.Is(statErr, fs.ErrNotExist) {
 		return nil, statErr
 	}
+	if repositoryForm.MatchString(name) && filepath.Ext(name) != ".yaml" && filepath.Ext(name) != ".gguf" {
+		return loadRepository(name, opt)
+	}
 	src, err := models.Lookup(name)
 	if err != nil || strings.ContainsAny(name, "/\\") {
 		return nil, &Error{What: fmt.Sprintf("%s: no such file and no such model in the library%s", name, suggest(name, models.Names()))}
 	}
 	return load(name+".yaml", ".", src, opt)
+}
+
+// loadRepository derives a model spec from the folder of a hub repository that
+// was pulled.
+func loadRepository(name string, opt Options) (*Spec, error) {
+	if opt.Pulled != nil {
+		if dir, ok := opt.Pulled(name); ok {
+			return loadDir(dir, opt)
+		}
+	}
+	return nil, &Error{Pull: []string{name}, What: fmt.Sprintf("%s: no such file; fetch a repository of the Hugging Face hub with \"iflowc pull %s\"", name, name)}
 }
 
 // load parses a model spec text and completes it from its model's files.
@@ -125,6 +139,9 @@ func baseName(path string) string {
 		path = abs
 	}
 	b := filepath.Base(path)
+	if m := snapshotForm.FindStringSubmatch(filepath.ToSlash(path)); m != nil {
+		b = m[1]
+	}
 	for _, ext := range []string{".gguf", ".bin"} {
 		b = strings.TrimSuffix(b, ext)
 	}

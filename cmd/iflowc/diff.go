@@ -19,7 +19,7 @@ import (
 )
 
 type diffCmd struct {
-	Spec       string  `arg:"" help:"Model spec (YAML), model_spec.json, model folder, .gguf or llama2.c file, or a library name (iflowc list)."`
+	Spec       string  `arg:"" help:"Model spec (YAML), model_spec.json, model folder, .gguf or llama2.c file, library name (iflowc list), or pulled OWNER/NAME."`
 	ModelDir   string  `help:"Folder with the model's files (default: model_dir of the spec, else the spec's folder)." type:"path" placeholder:"DIR"`
 	Ref        string  `required:"" help:"Hidden states from transformers: arrays hidden.N, prompt.hidden.N, encoder.hidden.N or decoder.hidden.N (0: embeddings, N: after layer N, the last: after the final norm), and token ids as ids." type:"path" placeholder:"DUMP.npz"`
 	IDs        []int   `name:"ids" help:"Prompt as token ids (default: the dump's array ids)." placeholder:"1,2,3"`

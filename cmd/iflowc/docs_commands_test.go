@@ -19,6 +19,7 @@ var elsewhere = []struct{ command, by string }{
 	{"iflowc compile --cc", "stage neon"},
 	{"iflowc diff", "cmd/iflowc TestDiffAgrees"},
 	{"iflowc compile models/smollm2-135m-instruct.yaml", "stage smollm2"},
+	{"iflowc chat", "cmd/iflowc TestLaunch"},
 	{"iflowc list", "cmd/iflowc TestList"},
 	{"iflowc profile --target", "cmd/iflowc TestEmulatedProfile"},
 	{"iflowc pull", "cmd/hub TestPull"},

@@ -107,7 +107,7 @@ func TestSpecTypo(t *testing.T) {
 		{"iflow: 1\nname: [m\n", "m.yaml:"},
 		{"iflow: 1\nname: m\nmodel_dir: nowhere\nnetwork_structure:\n  type: decoder_only\n  normalization_function: rms\n  activation_function: silu\n  position_embedding: rope\n",
 			"m.yaml:3:;model_dir: no folder;nowhere;--model-dir"},
-		{"\x7fELF\x01\x02", "m.yaml: not YAML;a model spec is text"},
+		{"\x7fELF\x01\x02", "m.yaml: not YAML;a model spec is a text file"},
 	} {
 		if err := os.WriteFile(file, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 // modelFlags select a model and its types.
 type modelFlags struct {
-	Spec        string `arg:"" help:"Model spec (YAML), model_spec.json, model folder, .gguf or llama2.c file, or a library name (iflowc list)."`
+	Spec        string `arg:"" help:"Model spec (YAML), model_spec.json, model folder, .gguf or llama2.c file, library name (iflowc list), or pulled OWNER/NAME."`
 	ModelDir    string `help:"Folder with the model's files (default: model_dir of the spec, else the spec's folder)." type:"path" placeholder:"DIR"`
 	Quant       string `help:"Weight size (${sizes}) or type (${types}); default: as stored." placeholder:"q4|TYPE"`
 	KV          string `name:"kv" help:"KV cache type: f32, f16, bf16 or q8 (default: f16, or f32 for f32 weights)." placeholder:"TYPE"`

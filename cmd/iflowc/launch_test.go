@@ -167,8 +167,8 @@ func hubCache(t *testing.T, repository string) string {
 	return cache
 }
 
-// TestPulled: a spec that names a repository finds the pulled model, and
-// otherwise says how to pull it.
+// TestPulled: a repository, or a spec that names one, finds the pulled model, and
+// otherwise the error says how to pull it.
 func TestPulled(t *testing.T) {
 	t.Parallel()
 	bin, err := command()
@@ -188,6 +188,11 @@ func TestPulled(t *testing.T) {
 	wantError(t, o, exitUsage, "mine: no ", "\n  iflowc pull acme/mine\n  iflowc check "+file+" --quant q8\n", "--model-dir")
 	o = call(t, []string{"HF_HUB_CACHE=" + t.TempDir()}, bin, "compile", "llama2-7b-chat-gguf")
 	wantError(t, o, exitUsage, "iflowc pull TheBloke/Llama-2-7B-Chat-GGUF --quant llama-2-7b-chat.Q8_0\n")
+	env := []string{"HF_HUB_CACHE=" + hubCache(t, "acme/tiny")}
+	if out := call(t, env, bin, "check", "acme/tiny").succeed(t); !strings.HasPrefix(out, "tiny: supported") {
+		t.Errorf("a pulled repository: %q", out)
+	}
+	wantError(t, call(t, env, bin, "run", "acme/large", "-p", "Hello"), exitUsage, "acme/large: no such file", "\n  iflowc pull acme/large\n  iflowc run acme/large -p Hello\n")
 	if err := os.WriteFile(file, []byte("iflow: 1\nrepository: acme\nfamily: llama\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -22,11 +22,12 @@ type pullCmd struct {
 
 // Help describes the cache.
 func (pullCmd) Help() string {
-	return `Prints the model's folder, for a compile to follow:
+	return `Prints the model's folder. Other commands find the model by its name:
 
-  iflowc compile $(iflowc pull HuggingFaceTB/SmolLM2-135M-Instruct)
+  iflowc pull HuggingFaceTB/SmolLM2-135M-Instruct
+  iflowc chat HuggingFaceTB/SmolLM2-135M-Instruct
 
-Models of the library find their pulled folder by themselves:
+Model specs of the library find it too:
 
   iflowc pull Qwen/Qwen3-0.6B && iflowc compile qwen3-0.6b
 
