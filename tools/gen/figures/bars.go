@@ -40,8 +40,9 @@ func bars() ([]byte, error) {
 		}
 		desc += ". "
 	}
-	p := newPicture(302, "iflowc and llama.cpp on two CPU cores", desc+"Medians of three interleaved rounds.")
-	p.head("SmolLM2-135M-Instruct in 4 bits on two CPU cores", d.Machine.CPU+"; llama.cpp: the same model as Q4_0. Medians of three interleaved rounds, "+d.Date+".")
+	rounds := fmt.Sprintf("Medians of %d interleaved rounds.", len(d.Default[0].TokS))
+	p := newPicture(302, "iflowc and llama.cpp on two CPU cores", desc+rounds)
+	p.head("SmolLM2-135M-Instruct in 4 bits on two CPU cores", d.Machine.CPU+"; llama.cpp: the same model as Q4_0. "+rounds+" "+d.Date+".")
 	y := 78.0
 	for _, g := range groups {
 		y = p.group(y, g) + 22

@@ -103,7 +103,7 @@ func pipeline() ([]byte, error) {
 	desc := fmt.Sprintf("From a YAML spec to a binary, for %s with --quant %s. In each of its %d layers the passes %s turn %d ops into %d kernel calls, %d matmuls into %d, and %.0f MB of weights into %.0f MB. Code generation writes %s lines of C.",
 		modelTitle, modelQuant, n, strings.Join(passes.Names(), ", "), first.ops, last.launches, first.matmuls, last.matmuls, mb(first.weights), mb(last.weights), thousands(strings.Count(code.Step, "\n")))
 	p := newPicture(top+step*float64(len(stages)+3)+6, "The compiler pipeline", desc)
-	p.head("From a model spec to one binary", fmt.Sprintf("%s, %d layers, --quant %s: what each pass leaves. Bold numbers have changed.", modelTitle, n, modelQuant))
+	p.head("From a model spec to one binary", fmt.Sprintf("%s, %d layers, --quant %s: the module after each pass. Bold numbers changed.", modelTitle, n, modelQuant))
 	for i, h := range []string{"ops", "matmuls", "kernel calls"} {
 		p.end(column(i), top-12, 12, "f-soft", h)
 	}
@@ -120,7 +120,7 @@ func pipeline() ([]byte, error) {
 		p.numbers(i+1, s, stages[max(i-1, 0)], first.weights)
 	}
 	p.box(len(stages)+1, "codegen", fmt.Sprintf("%s lines of C, %s", thousands(strings.Count(code.Step, "\n")), plural(len(code.Kernels), "kernel file")), "c2")
-	p.box(len(stages)+2, "binary", "one file, beside its weights file", "c2")
+	p.box(len(stages)+2, "binary", "one file, and its weights file", "c2")
 	p.libraries(top+step*float64(len(stages)+1), code)
 	return p.bytes(), nil
 }
@@ -181,5 +181,5 @@ func (p *picture) libraries(y float64, code *codegen.CPUModel) {
 		}
 	}
 	p.text(396, y+21, 12, "f-soft", "kernels from templates: "+strings.Join(names, ", "))
-	p.text(396, y+63, 12, "f-soft", "a library for each of: "+strings.Join(isas, ", "))
+	p.text(396, y+63, 12, "f-soft", "one library each for "+strings.Join(isas, ", "))
 }

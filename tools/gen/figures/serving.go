@@ -82,7 +82,7 @@ func serving() ([]byte, error) {
 		len(t.Requests), len(t.Steps), mixed, most, t.Pages, cached)
 	pages := servingTop + rowStep*float64(len(t.Requests)) + 112
 	p := &servingPicture{newPicture(pages+124, "Serving: chunked prefill beside decode", desc), t, (780 - servingLeft) / float64(len(t.Steps))}
-	p.head("Chunked prefill beside decode, over a paged KV cache", "Columns are steps, numbers the tokens that each request computes in them.")
+	p.head("Chunked prefill beside decode, over a paged KV cache", "Each column is a step. Numbers are the tokens that a request computes in it.")
 	p.legend()
 	for i := range t.Requests {
 		p.request(i)
@@ -205,7 +205,7 @@ func (p *servingPicture) duration() float64 {
 }
 
 func (p *servingPicture) keys(y float64) {
-	for i, key := range []struct{ fill, edge, name string }{{"f-w1", "s-c1", "in use"}, {"f-w3", "s-c3", "kept for its prefix"}} {
+	for i, key := range []struct{ fill, edge, name string }{{"f-w1", "s-c1", "in use"}, {"f-w3", "s-c3", "prefix cache"}} {
 		at := y + 17*float64(i)
 		p.rect(20, at, 12, 11, 1.5, key.fill)
 		p.rect(20, at, 12, 11, 1.5, key.edge)
