@@ -122,8 +122,8 @@ func (s *sharder) add(def *ir.OpDef, name string, as ir.Attrs, args ...ir.Arg) (
 	return op.Result(), nil
 }
 
-// matmul is split by columns if its input is divided, which leaves partial
-// sums, and by rows if all uses of its result are divided.
+// matmul divides a weight among the ranks: by columns if the input is divided,
+// so that results are partial sums, or by rows if all uses are divided.
 func (s *sharder) matmul(op *ir.Op) error {
 	w := op.Args[1]
 	if c := s.cuts[op.Args[0].Value]; c != nil {

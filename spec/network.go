@@ -4,7 +4,7 @@ package spec
 // atomic module. The keys up to TensorNamePreMapping are Inferflow's, with the
 // same meaning. The others describe later model families.
 type Network struct {
-	Type                  string `yaml:"type" words:"decoder_only|encoder_only|encoder_decoder|decoder_only.sparse_moe|general|transformer|bert|llama|bloom"`                                                                       // topology of the network; general, transformer, llama and bloom are decoders, bert is an encoder, and llama and bloom also preset norm, activation and positions
+	Type                  string `yaml:"type" words:"decoder_only|encoder_only|encoder_decoder|decoder_only.sparse_moe|general|transformer|bert|llama|bloom"`                                                                       // topology of the network; transformer.X is the same as X, general and transformer are decoder_only, and bert is encoder_only; llama and bloom are decoder_only and preset norm, activation and positions
 	NormalizationFunction string `yaml:"normalization_function" words:"std|rms|linear"`                                                                                                                                             // std: LayerNorm; rms: RMSNorm; linear: multiplication by √hidden_size, without parameters
 	ActivationFunction    string `yaml:"activation_function" words:"sigmoid|elu|relu|gelu|silu|glu_sigmoid|glu_elu|glu_relu|glu_gelu|glu_silu|gelu_erf|quick_gelu|relu2|tanh|identity|glu_gelu_erf|glu_quick_gelu|glu_relu2|xielu"` // activation of the FFN; gelu is the tanh approximation; a glu_ name means that w1 stores gate and up in one matrix
 	PositionEmbedding     string `yaml:"position_embedding" words:"empty|rope|alibi|sinusoidal|sinusoidal2|relative_bias"`                                                                                                          // position encoding; empty: a learned table if the files have one; relative_bias: T5's relative position biases
@@ -43,8 +43,8 @@ type Network struct {
 	HasCrossAttnKVCache      bool    `yaml:"has_cross_attn_kv_cache"`       // accepted and ignored; Inferflow declares the key and does not read it
 	IsEagerDeviceBuilding    bool    `yaml:"is_eager_device_building"`      // accepted and ignored; Inferflow declares the key and does not read it
 
-	TensorNamePrefix     string     `yaml:"tensor_name_prefix"`      // prefix of the stored names in tensor_name_mapping; names match with and without it
-	TensorNameMapping    OrderedMap `yaml:"tensor_name_mapping"`     // stored name → standard name of a tensor; {i} is the layer, {j} the expert; extends the built-in names
+	TensorNamePrefix     string     `yaml:"tensor_name_prefix"`      // optional prefix of tensor names in the checkpoint; tensor_name_mapping omits it
+	TensorNameMapping    OrderedMap `yaml:"tensor_name_mapping"`     // tensor name in the checkpoint → standard name; {i} is the layer, {j} the expert; added to the built-in names
 	TensorNamePreMapping OrderedMap `yaml:"tensor_name_pre_mapping"` // stored name → name that tensor_name_mapping matches, for single tensors
 	UnevenTensors        []string   `yaml:"uneven_tensors"`          // tensors of a layer, such as self_attn.wo.bias, that only some layers have
 

@@ -58,7 +58,7 @@ type Spec struct {
 	Ignore  []string       `yaml:"ignore_tensors"`    // patterns of stored tensors that are not part of the computation, with * for any characters
 
 	Quant                tensor.DType `yaml:"quant"`                  // type of all matrices; default: the type that they are stored in
-	Types                OrderedMap   `yaml:"types"`                  // exceptions from quant: tensor name or pattern → type; the last match wins
+	Types                OrderedMap   `yaml:"types"`                  // types of single tensors, instead of quant: name or glob pattern → type; the last match wins
 	KVType               tensor.DType `yaml:"kv_type"`                // type of the KV cache; default: f16, or f32 if quant is f32
 	Activations          string       `yaml:"activations"`            // type that the inputs of matmuls are rounded to: f32, bf16, int8 or int8+N with N outlier groups per row; default: by the weight type
 	Importance           string       `yaml:"importance"`             // importance matrix in model_dir, which weights the errors of quantization; `BIN calibrate` writes one
@@ -71,7 +71,7 @@ type Spec struct {
 	DecoderInputTemplate string       `yaml:"decoder_input_template"` // Inferflow's other name of prompt_template
 	DecodingStrategy     any          `yaml:"decoding_strategy"`      // default sampling method: a name, or a map with a name and its parameters
 	MaxContextLen        int          `yaml:"max_context_len"`        // maximum tokens of a sequence; default: config.json's max_position_embeddings, at most 8192
-	Engine               Engine       `yaml:"engine"`                 // how the model is run, under the names of Inferflow's engine configuration
+	Engine               Engine       `yaml:"engine"`                 // how the model is run; the keys are those of Inferflow's engine configuration
 	Medusa               Medusa       `yaml:"medusa"`                 // draft heads for speculative decoding
 
 	Comments any `yaml:"COMMENTS"`   // ignored, as in Inferflow

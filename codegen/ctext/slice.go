@@ -70,7 +70,8 @@ func (r *Rows) width(v *ir.Value) string {
 	return r.slice.part(v, r.slice.width)
 }
 
-// part is a number of columns of an interleaved value, given those of all.
+// part returns the number of columns of one part of an interleaved value, given
+// those of all parts.
 func (s *slice) part(v *ir.Value, columns string) string {
 	n := s.tail.Halves[v]
 	if n == 0 || columns == "0" {
@@ -79,8 +80,8 @@ func (s *slice) part(v *ir.Value, columns string) string {
 	return columns + " / " + strconv.Itoa(n)
 }
 
-// heads are the heads of some width that the code is for: the first and how
-// many, as C expressions.
+// heads returns the heads of a given width in the slice: the first one and
+// their number, as C expressions.
 func (r *Rows) heads(v *ir.Value, width int) (first, count string) {
 	s := r.slice
 	if s == nil {
@@ -96,5 +97,5 @@ func (r *Rows) heads(v *ir.Value, width int) (first, count string) {
 	return fmt.Sprintf("%s / %d", s.base, width), count
 }
 
-// holds says whether the slice has columns of a value.
+// holds reports whether the slice contains columns of a value.
 func (r *Rows) holds(v *ir.Value) bool { return r.slice == nil || r.slice.segment.In[v] }

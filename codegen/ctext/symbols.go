@@ -13,20 +13,20 @@ import (
 // LayerIndex is the variable of a loop over layers.
 const LayerIndex = "l"
 
-// Symbols are macros for the places of values, weights and states. Text that
-// uses one has it defined by [Symbols.Define].
+// Symbols are C macros for the locations of values, weights and states.
+// [Symbols.Define] defines those that the code uses.
 type Symbols struct {
 	Layout  *layout.Layout
 	Backend Backend
 	defined map[string]string // macro with its parameters → text
 }
 
-// NewSymbols names what a layout placed.
+// NewSymbols returns the symbols of a layout.
 func NewSymbols(l *layout.Layout, b Backend) *Symbols {
 	return &Symbols{Layout: l, Backend: b, defined: map[string]string{}}
 }
 
-// Row is the address of a row.
+// Row returns the address of a row.
 func (s *Symbols) Row(p layout.Place, row string) string {
 	array := fmt.Sprintf("s->out[%d]", p.Output)
 	if p.Buffer != nil {
@@ -36,11 +36,11 @@ func (s *Symbols) Row(p layout.Place, row string) string {
 	return p.Symbol + "(" + row + ")"
 }
 
-// Rows is the address of all rows.
+// Rows returns the address of all rows.
 func (s *Symbols) Rows(p layout.Place) string { return s.Row(p, "0") }
 
-// Weight is the address of the element of a weight that an argument reads: of
-// floats where the weight is rows.
+// Weight returns the address of the weight element that an argument reads, as
+// floats if the weight consists of rows.
 func (s *Symbols) Weight(a ir.Arg, in *layout.Loop) (string, error) {
 	w := s.Layout.Weights[a.Value]
 	i, array, err := w.Index(a, in)
@@ -54,7 +54,8 @@ func (s *Symbols) Weight(a ir.Arg, in *layout.Loop) (string, error) {
 	return s.element(w.Symbol, "("+at+")", array, i), nil
 }
 
-// State is the address of the first page of the element that an argument reads.
+// State returns the address of the first page of the state element that an
+// argument reads.
 func (s *Symbols) State(a ir.Arg, in *layout.Loop) (string, error) {
 	st := s.Layout.State(a.Value)
 	i, array, err := st.Index(a, in)
@@ -68,18 +69,18 @@ func (s *Symbols) State(a ir.Arg, in *layout.Loop) (string, error) {
 	return s.element(st.Symbol, "("+s.Backend.State(at)+")", array, i), nil
 }
 
-// A StateSize is a size of a state by name.
+// A StateSize is the macro name of a size of a state.
 type StateSize string
 
 // The sizes of a state.
 const (
 	PageBytes StateSize = "PAGE_OF"  // bytes of a page of one element
-	KVHeads   StateSize = "HEADS_OF" // key and value heads
-	KeyDim    StateSize = "DIM_OF"   // numbers of a key
-	ValueDim  StateSize = "VDIM_OF"  // numbers of a value
+	KVHeads   StateSize = "HEADS_OF" // KV heads
+	KeyDim    StateSize = "DIM_OF"   // columns of a key
+	ValueDim  StateSize = "VDIM_OF"  // columns of a value
 )
 
-// Size is a size of a state.
+// Size returns the C expression of a size of a state.
 func (s *Symbols) Size(st *layout.State, size StateSize) string {
 	name := string(size) + strings.TrimPrefix(st.Symbol, "STATE")
 	s.defined[name] = map[StateSize]string{
@@ -88,7 +89,8 @@ func (s *Symbols) Size(st *layout.State, size StateSize) string {
 	return name
 }
 
-// element names one element of an array, or what is no array.
+// element returns the name of one element of an array, or of a value that is
+// not an array.
 func (s *Symbols) element(name, text string, array bool, index ir.Index) string {
 	if !array {
 		s.defined[name] = text
@@ -98,11 +100,11 @@ func (s *Symbols) element(name, text string, array bool, index ir.Index) string 
 	return name + "(" + Index(index) + ")"
 }
 
-// Index is the C of an element's index, in the loop over layers if it depends on
-// that.
+// Index returns the C expression of an element's index, which may depend on the
+// loop over layers.
 func Index(x ir.Index) string { return x.Text(func(int) string { return LayerIndex }) }
 
-// layer is the offset of a layer's element in the text of a macro.
+// layer returns the offset of a layer's element in the text of a macro.
 func layer(array bool, lo int, stride int64) string {
 	if !array {
 		return "0"
@@ -110,7 +112,7 @@ func layer(array bool, lo int, stride int64) string {
 	return Times(Minus("("+LayerIndex+")", lo), stride)
 }
 
-// wide is an offset, nothing for zero.
+// wide returns an offset, or "" for zero.
 func wide(n int64) string {
 	if n == 0 {
 		return "0"
@@ -118,7 +120,7 @@ func wide(n int64) string {
 	return Wide(n)
 }
 
-// Define writes the macros that were used.
+// Define writes the definitions of the macros that the code uses.
 func (s *Symbols) Define(w *Writer) {
 	names := make([]string, 0, len(s.defined))
 	for name := range s.defined {

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// A Writer writes indented C: a line that ends in "{" opens a level, one that
-// begins with "}" closes it.
+// A Writer writes indented C code: a line that ends in "{" opens a level, one
+// that starts with "}" closes it.
 type Writer struct {
-	tables strings.Builder // stand in front
+	tables strings.Builder // written before the lines
 	text   strings.Builder
 	base   int
 	depth  int
 }
 
-// NewWriter writes from a level of indentation on.
+// NewWriter returns a writer that starts at a level of indentation.
 func NewWriter(depth int) *Writer { return &Writer{base: depth, depth: depth} }
 
-// String is what was written: the tables, then all lines.
+// String returns the tables, then all lines.
 func (w *Writer) String() string { return w.tables.String() + w.text.String() }
 
 // P writes one line.
@@ -36,11 +36,11 @@ func (w *Writer) P(format string, args ...any) {
 	}
 }
 
-// Raw writes text as it is.
+// Raw writes text unchanged.
 func (w *Writer) Raw(text string) { w.text.WriteString(text) }
 
-// Table defines an array of constants in front of everything, and gives its
-// name: the one proposed, or that with a number where another array has it.
+// Table defines an array of constants before the lines and returns its name:
+// the proposed one, with a number if another array has it.
 func (w *Writer) Table(ctype, name, body string) string {
 	for base, i := name, 2; strings.Contains(w.tables.String(), " "+name+"[]"); i++ {
 		name = fmt.Sprintf("%s_%d", base, i)
@@ -91,7 +91,7 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// Float is a C literal that reads back as exactly this float32.
+// Float returns a C literal that reads back as exactly this float32.
 func Float(f float64) string {
 	s := fmt.Sprintf("%.9g", float32(f))
 	switch s {
@@ -108,7 +108,7 @@ func Float(f float64) string {
 	return s + "f"
 }
 
-// Floats is the body of an array initializer.
+// Floats returns the body of an array initializer.
 func Floats(fs []float64) string {
 	var parts []string
 	for _, f := range fs {
@@ -125,7 +125,7 @@ func Ints[I ~int | ~int64](ns []I) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// Bit is a truth value as C has it.
+// Bit returns a boolean as C code.
 func Bit(b bool) int {
 	if b {
 		return 1
@@ -133,7 +133,7 @@ func Bit(b bool) int {
 	return 0
 }
 
-// Plus is the sum of C expressions, without zeros.
+// Plus returns the sum of C expressions, without zeros.
 func Plus(terms ...string) string {
 	var kept []string
 	for _, t := range terms {
@@ -147,7 +147,7 @@ func Plus(terms ...string) string {
 	return strings.Join(kept, " + ")
 }
 
-// Minus is a C expression less a number.
+// Minus returns a C expression minus a number.
 func Minus(a string, n int) string {
 	if n == 0 {
 		return a
@@ -155,7 +155,7 @@ func Minus(a string, n int) string {
 	return fmt.Sprintf("(%s - %d)", a, n)
 }
 
-// Times is a C expression, or a sum in brackets, times a number.
+// Times returns a C expression, or a sum in parentheses, times a number.
 func Times(a string, n int64) string {
 	switch {
 	case a == "0" || n == 0:
@@ -166,5 +166,5 @@ func Times(a string, n int64) string {
 	return fmt.Sprintf("%s * %s", a, Wide(n))
 }
 
-// Wide is a literal of 64 bits.
+// Wide returns a 64-bit literal.
 func Wide(n int64) string { return fmt.Sprintf("INT64_C(%d)", n) }

@@ -10,33 +10,33 @@ import (
 	"github.com/iflowc/iflowc/runtime/artifact/manifest"
 )
 
-// warps are those of a block of a product: IFL_WARPS.
+// warps is the number of warps of a matmul's thread block: IFL_WARPS.
 const warps = 8
 
-// A matmul is one matmul region in emission.
+// A matmul is a matmul region that is being emitted.
 type matmul struct {
 	*layout.Matmul
 	u           *unit
 	s           *schedule
 	region      *layout.Region
-	count       string // C expression of the rows of the product
+	count       string // C expression of the number of rows
 	weights     string // address of the matrix
 	act         act
 	bytes       int64  // of a packed row
-	rows        string // where the packed rows lie
-	ready       bool   // they need no packing: they are rows of floats
+	rows        string // address of the packed rows
+	ready       bool   // rows of floats, which need no packing
 	packPrivate bool   // blocks with one row pack it themselves
-	source      string // address of row t in front of packing
+	source      string // address of row t before packing
 	front       scratch
 	tail        scratch
 	impls       []impl
-	at          int // of its matmul in the plan
-	group       int // columns that the ops behind treat at once
-	cols        int // columns of a block
+	at          int // index of its matmul in the plan
+	group       int // columns that the epilogue processes together
+	cols        int // columns per thread block
 }
 
-// scratch is what the ops in front of a product, or behind it, need of a row's
-// scratch, in floats.
+// scratch returns the scratch floats per row that the prologue or the epilogue
+// needs.
 type scratch struct{ temps, row int }
 
 func (x scratch) floats() int { return x.temps * x.row }
@@ -68,8 +68,8 @@ func (e *emitter) matmul(s *schedule, r *layout.Region, work *layout.Matmul) err
 	return m.emit()
 }
 
-// writeFront writes the function that does the ops in front of the product for
-// row t. Rows of floats that nothing stands in front of are read as they are.
+// writeFront writes the function of the prologue for row t. Rows of floats
+// without a prologue are read directly.
 func (m *matmul) writeFront() error {
 	place, stored := m.u.e.layout.Place(m.X)
 	if len(m.Before) == 0 && stored {
@@ -103,8 +103,7 @@ func (m *matmul) writeFront() error {
 	return m.u.render("row", name, map[string]any{"Row": m.front.row, "Body": body, "Source": source})
 }
 
-// writeTail writes the function that does the ops behind the product, on a
-// tile of it.
+// writeTail writes the function of the epilogue for a tile of the output.
 func (m *matmul) writeTail() error {
 	m.tail.row = 16
 	body, err := written(2, func(w *ctext.Writer) error {
@@ -146,8 +145,8 @@ func (m *matmul) writeTail() error {
 		"Group": m.group, "Cols": m.cols, "Row": m.tail.row, "WarpScratch": m.tail.floats(), "Body": body})
 }
 
-// emit writes the region's kernels and their launches: where a block has one
-// row, it packs that itself; else a kernel in front packs them all.
+// emit writes the region's kernels and their launches. If a block has one row,
+// it packs the row itself; otherwise a separate kernel packs all rows first.
 func (m *matmul) emit() error {
 	u := m.u
 	p := &u.e.out.Plan
@@ -186,7 +185,7 @@ func (m *matmul) emit() error {
 	return u.end(m.region.Doc)
 }
 
-// variant writes an implementation's kernel and launches it.
+// variant writes the kernel of an implementation and launches it.
 func (m *matmul) variant(c impl) (*manifest.CUDALaunch, error) {
 	u, nt, panels := m.u, c.nt, m.Weight.Panels()
 	red, floats, shared, err := m.memory(c)
@@ -213,8 +212,8 @@ func (m *matmul) variant(c impl) (*manifest.CUDALaunch, error) {
 	return m.s.launch(k, blocksOf((panels*16+m.cols-1)/m.cols), m.blocks(nt)), nil
 }
 
-// memory is what a block of an implementation has of shared memory: floats for
-// parts of sums, floats of scratch, and bytes in all.
+// memory returns the shared memory of a block of an implementation: floats for
+// partial sums, floats of scratch, and the total in bytes.
 func (m *matmul) memory(c impl) (red, floats, shared int, err error) {
 	red = max(m.cols/16, warps) * c.nt * 16 // the last block may have fewer panels, and so more parts of K
 	floats = warps * m.tail.floats()
@@ -237,14 +236,14 @@ func (m *matmul) memory(c impl) (red, floats, shared int, err error) {
 	return red, floats, shared + 4*floats, nil
 }
 
-// blocks is a block for every `per` rows of the product.
+// blocks returns a launch dimension of one block per `per` rows.
 func (m *matmul) blocks(per int) manifest.CUDADim {
 	d := blocksPer(m.region.Role, per)
 	d.Times = m.times()
 	return d
 }
 
-// times is what the plan says of slices: nothing where there is one.
+// times returns the number of slices for the plan; 0 for one.
 func (m *matmul) times() int {
 	if m.Slices == 1 {
 		return 0
@@ -252,8 +251,8 @@ func (m *matmul) times() int {
 	return m.Slices
 }
 
-// columns chooses how many columns a block computes: whole groups, enough for
-// the warps, and more where there are so many that blocks would only queue.
+// columns returns the number of columns per block: whole groups, enough for the
+// warps, and more if there are so many blocks that they would only queue.
 func (m *matmul) columns() (group, cols int) {
 	group = m.Tail.Group
 	cols = group

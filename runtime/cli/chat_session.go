@@ -171,7 +171,7 @@ func (s *chatSession) prompt() ([]int32, error) {
 			}
 			return p.IDs, nil
 		}
-		n := s.oldestTurn()
+		n := s.dropOldestTurn()
 		if n == 0 {
 			return nil, fmt.Errorf("the prompt has %d tokens, the context %d, and a response needs %d: shorten the message", len(p.IDs), room, reserve)
 		}
@@ -179,9 +179,9 @@ func (s *chatSession) prompt() ([]int32, error) {
 	}
 }
 
-// oldestTurn removes the first user's message and everything up to the next
-// one, and returns the number of messages removed; 0: only one turn is left.
-func (s *chatSession) oldestTurn() int {
+// dropOldestTurn removes the first user message and everything up to the next one.
+// It returns the number of messages removed, or 0 if there is only one turn.
+func (s *chatSession) dropOldestTurn() int {
 	first := 0
 	if len(s.messages) > 0 && s.messages[0].Role == "system" {
 		first = 1

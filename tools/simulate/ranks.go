@@ -74,7 +74,8 @@ type step struct {
 	done  chan struct{}
 }
 
-// stage is the first rank of a stage, which takes steps and hands them on.
+// stage runs the first rank of a stage: it receives each step, passes it to the
+// other ranks of the stage, and then to the next stage.
 func (m *running) stage(i int, g *group, others []chan *step) {
 	var c clock
 	for s := range m.queues[i] {

@@ -229,8 +229,8 @@ func (b *builder) refuseLeftRecursion() error {
 	return nil
 }
 
-// markTails marks the states that can only reach the end of their rule without
-// consuming a byte. A call that would return there returns to its caller's caller
+// markTails marks the states from which the rule can only end, without consuming
+// another byte. A call that would return there returns to its caller's caller
 // instead (tail call elimination), so right-recursive lists need no memory per element.
 func (b *builder) markTails() {
 	for s := range b.states {
