@@ -14,10 +14,10 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// libraryDir holds the IR of the model library at its real sizes.
+// libraryDir has the IR of the model library at real sizes.
 const libraryDir = "models/testdata/library"
 
-// costsOf reads a model of the library, and what its ranks exchange.
+// costsOf returns the costs of a library model and its ranks' exchanges.
 func costsOf(dir, name string) (*cost.Model, error) {
 	path := filepath.Join(dir, name+".txtar")
 	data, err := os.ReadFile(path)

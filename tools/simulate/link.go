@@ -8,12 +8,12 @@ import (
 	"github.com/iflowc/iflowc/passes/cost"
 )
 
-// A clock is a rank's time. It runs ahead by what the rank computes, and the
-// rank sleeps once it is ahead by more than the system's timers are fine: so
-// thousands of short waits add up to what they should.
+// A clock is a rank's time. It advances by the computing time, and the rank
+// sleeps only when it is ahead by more than the resolution of the system's
+// timers. So the total of thousands of short waits is right.
 type clock struct{ at time.Time }
 
-// fine is by how much a clock may be ahead of the machine's.
+// fine is how far a clock may be ahead of the machine's.
 const fine = 500 * time.Microsecond
 
 // waitFor waits for another rank's time.
@@ -23,7 +23,7 @@ func (c *clock) waitFor(t time.Time) {
 	}
 }
 
-// spend passes time.
+// spend advances the time.
 func (c *clock) spend(seconds float64) {
 	c.at = c.at.Add(time.Duration(seconds * float64(time.Second)))
 	if time.Until(c.at) > fine {
@@ -31,11 +31,11 @@ func (c *clock) spend(seconds float64) {
 	}
 }
 
-// wait sleeps until the machine's time is the rank's.
+// wait sleeps until the machine's time reaches the rank's.
 func (c *clock) wait() { time.Sleep(time.Until(c.at)) }
 
-// A group is what joins the ranks of a stage: mail[i] is what rank i gets,
-// the time at which it was sent.
+// A group connects the ranks of a stage: mail[i] has the send times of messages
+// to rank i.
 type group struct {
 	link cost.Link
 	mail []chan time.Time
@@ -49,10 +49,10 @@ func newGroup(link cost.Link, n int) *group {
 	return g
 }
 
-// message is the time of one message.
+// message returns the time of one message.
 func (g *group) message(bytes float64) float64 { return g.link.Latency.Mid + bytes/g.link.Bandwidth }
 
-// exchange is what rank i does in an exchange of so many bytes from each.
+// exchange is rank i's part of an exchange of this many bytes from each.
 func (g *group) exchange(i int, c *clock, bytes float64) {
 	n := len(g.mail)
 	if n < 2 {
@@ -80,8 +80,8 @@ func (g *group) exchange(i int, c *clock, bytes float64) {
 	}
 }
 
-// hub: the first rank takes each message after the other, then sends the sum
-// to each after the other.
+// hub: the first rank receives the messages one after another, and sends the
+// sum to each one after another.
 func (g *group) hub(i int, c *clock, bytes float64) {
 	if i > 0 {
 		g.mail[0] <- c.at

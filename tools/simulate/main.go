@@ -59,7 +59,7 @@ func size(name, machine, sequences string, window int) error {
 	return nil
 }
 
-// table measures Table 5 and prints it beside the report and the cost model.
+// table measures Table 5 and prints it next to the report and the cost model.
 func table(name string, tokens int) error {
 	c, err := costsOf(libraryDir, name)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/iflowc/iflowc/runtime/device"
 )
 
-// Ranks are a device whose stages wait as long as a model's would compute. The
-// logits that it gives name the token that follows, by token and position alone.
+// Ranks is a device whose stages wait as long as a model would compute. Its
+// logits select a next token that depends only on the token and its position.
 type ranks struct {
 	model   *cost.Model
 	machine *cost.Machine
@@ -54,7 +54,7 @@ func (r *ranks) Start(*device.Config) (device.Context, error) {
 	return m, nil
 }
 
-// A running is ranks at work.
+// A running is a set of running ranks.
 type running struct {
 	device.Uninstrumented
 	*ranks
@@ -66,10 +66,10 @@ type running struct {
 	busy []time.Duration
 }
 
-// A step is on its way through the stages.
+// A step is a step in the pipeline.
 type step struct {
 	s     *device.Step
-	at    time.Time // when it comes to the next stage
+	at    time.Time // arrival time at the next stage
 	ranks sync.WaitGroup
 	done  chan struct{}
 }
@@ -107,7 +107,7 @@ func (m *running) stage(i int, g *group, others []chan *step) {
 	}
 }
 
-// rank passes the time of a step's layers on one rank.
+// rank waits for the time of a step's layers on one rank.
 func (m *running) rank(i, j int, c *clock, g *group, s *step) {
 	c.waitFor(s.at)
 	st, rows := m.plan[i], float64(s.s.Tokens)
@@ -127,7 +127,7 @@ func (m *running) rank(i, j int, c *clock, g *group, s *step) {
 	}
 }
 
-// answer fills in the logits.
+// answer writes the logits.
 func (m *running) answer(s *step) {
 	for r, t := range s.s.OutRow[:s.s.OutRows] {
 		row := s.s.Out[0][r*m.vocab:][:m.vocab]
@@ -136,7 +136,7 @@ func (m *running) answer(s *step) {
 	}
 }
 
-// next is the token that follows one at a position.
+// next returns the token that follows a token at a position.
 func next(id, pos int32, vocab int) int32 { return (id*31 + pos*17 + 7) % int32(vocab) }
 
 func (m *running) Counters() device.Counters {

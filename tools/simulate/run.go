@@ -12,7 +12,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/engine"
 )
 
-// vocab is how many tokens the simulated model knows.
+// vocab is the vocabulary size of the simulated model.
 const vocab = 64
 
 // A measured is the result of a run.
@@ -21,8 +21,8 @@ type measured struct {
 	Bubble float64
 }
 
-// measure runs sequences of the engine on simulated ranks, each to so many
-// tokens, and checks every token.
+// measure runs sequences of a given length with the engine on simulated ranks,
+// and checks every token.
 func measure(ctx context.Context, r *ranks, sequences, tokens int) (measured, error) {
 	r.vocab = vocab
 	man := &manifest.Manifest{
@@ -65,14 +65,14 @@ func measure(ctx context.Context, r *ranks, sequences, tokens int) (measured, er
 	return measured{float64(sequences*tokens) / time.Since(start).Seconds(), e.Stats().Bubble()}, nil
 }
 
-// A schedule is a line of Table 5, measured.
+// A schedule is a measured row of Table 5.
 type schedule struct {
 	cost.ReportRow
 	One, All measured
 }
 
-// schedules measures the three ways of the report: one sequence, and as many as
-// there are stages.
+// schedules measures the three schedules of the report, with one sequence and
+// with as many as stages.
 func schedules(ctx context.Context, model *cost.Model, machine *cost.Machine, tokens int) ([]schedule, error) {
 	var out []schedule
 	for _, row := range cost.ReportRows {

@@ -1,5 +1,5 @@
-// Package archtest holds the repository to its own rules: which package may
-// import which, how long files and functions are, what never appears. Its tests
-// do; docs/architecture.md explains the rules, with a picture of the table of
-// groups that tools/gen/archdoc draws.
+// Package archtest tests the repository's own rules: imports between packages,
+// lengths of files and functions, and forbidden constructs.
+// docs/architecture.md explains the rules and shows the table of groups, which
+// tools/gen/archdoc draws.
 package archtest

@@ -2,20 +2,21 @@ package archtest
 
 import "strings"
 
-// A Group is a folder whose packages belong together: they may import each
-// other and packages of the groups named. A package belongs to the group of the
-// longest folder that it lies in.
+// A Group is a folder of related packages. They may import each other and
+// packages of the groups in May. A package belongs to the group with the
+// longest matching folder.
 type Group struct {
 	Folder string
-	Holds  string   // what, in lines of the picture; "" for groups that it leaves out: tests' helpers, and commands
-	May    []string // folders of earlier groups: imports go one way
+	Holds  string   // contents, as lines in the picture; "" omits the group: test helpers and commands
+	May    []string // folders of earlier groups, so that imports go one way
 }
 
-// sourcesFolder is a group of one package; what lies below it is in others.
+// sourcesFolder is a group of one package; the folders below it belong to other
+// groups.
 const sourcesFolder = "runtime"
 
-// Groups are all groups, lowest first. A row names what is used and nothing
-// else, so that a new arrow is a decision.
+// Groups lists all groups, lowest first. A row lists only the groups in use, so
+// that a new arrow is a deliberate change.
 var Groups = []Group{
 	{"runtime/kit", "metrics, plots, ordered JSON,\nspelling, command lines", nil},
 	{"runtime/artifact", "manifest, packed weights,\nelement types, dispatch tables", nil},
@@ -57,7 +58,7 @@ var Groups = []Group{
 	{"tools", "", []string{"runtime/kit", "runtime/artifact", "runtime/text", "runtime/device", "runtime/engine", "ir/tensor", "ir", "ir/ops", "ir/interp", "templates", "spec/checkpoint", "spec", "passes", "codegen"}},
 }
 
-// GroupOf is the place in Groups of a package's folder, -1 for none.
+// GroupOf returns the index in Groups of a package's folder, or -1.
 func GroupOf(dir string) int {
 	best := -1
 	for i, g := range Groups {

@@ -20,10 +20,10 @@ import (
 	"time"
 )
 
-// frequent words that most vocabularies hold as one token.
+// frequent words are single tokens in most vocabularies.
 var frequent = strings.Fields("the of and to in is it that for was on with as be by at this have from or one had not but what all were when we there can")
 
-// words is a text of so many random words.
+// words returns a text of this many random words.
 func words(n int, seed uint64) string {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	list := make([]string, n)
@@ -33,22 +33,23 @@ func words(n int, seed uint64) string {
 	return strings.Join(list, " ")
 }
 
-// What the well-behaved client asks, over and over.
+// The request that the well-behaved client repeats.
 const (
 	clientPrompt = 30 // words
 	clientTokens = 8
 	clientPause  = 50 * time.Millisecond
 )
 
-// seen is what the well-behaved client saw; times are in milliseconds.
+// seen holds the observations of the well-behaved client; times are in
+// milliseconds.
 type seen struct {
-	Whole  []float64 `json:"whole"`  // time of each answer
-	First  []float64 `json:"first"`  // time to first token of every second one, which is streamed
+	Whole  []float64 `json:"whole"`  // latency of each request
+	First  []float64 `json:"first"`  // TTFT of every second request, which is streamed
 	Failed []string  `json:"failed"` // statuses other than 200, and broken connections
 }
 
-// runClient is the subcommand `client`: a process of its own, so that nothing
-// that the generator does delays its clock.
+// runClient is the subcommand `client`: a separate process, so that the load
+// generator cannot delay its clock.
 func runClient(args []string) error {
 	f := flag.NewFlagSet("client", flag.ExitOnError)
 	addr := f.String("addr", "", "")
@@ -73,7 +74,7 @@ func runClient(args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(out)
 }
 
-// one asks once and notes the times.
+// one sends one request and records the times.
 func (s *seen) one(client *http.Client, addr, key string, i uint64) {
 	stream := i%2 == 1
 	body, _ := json.Marshal(map[string]any{"prompt": words(clientPrompt, i+uint64(time.Now().UnixNano())), "max_tokens": clientTokens, "temperature": 0, "ignore_eos": true, "stream": stream})
@@ -120,7 +121,7 @@ func (s *seen) add(t seen) {
 	s.Whole, s.First, s.Failed = append(s.Whole, t.Whole...), append(s.First, t.First...), append(s.Failed, t.Failed...)
 }
 
-// behave runs the client's process beside a load.
+// behave runs the client's process during a load.
 func (o *options) behave(s *service) (seen, error) {
 	key := goodKey
 	if s.keyless {
@@ -140,7 +141,7 @@ func (o *options) behave(s *service) (seen, error) {
 	return out, json.Unmarshal(text, &out)
 }
 
-// at is a percentile by the nearest rank; 0 where there is nothing.
+// at returns a percentile by the nearest rank, or 0 without values.
 func at(list []float64, p float64) float64 {
 	if len(list) == 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// constrained asks for an answer of a form.
+// constrained requests structured output.
 func constrained(more obj) func(in info) act {
 	return func(in info) act {
 		body := obj{"prompt": "Once upon a time", "max_tokens": in.scale(128), "temperature": 1}
@@ -18,7 +18,7 @@ func constrained(more obj) func(in info) act {
 	}
 }
 
-// eachTime asks for another form each time, so that no cache knows it.
+// eachTime requests another constraint each time, to defeat caches.
 func eachTime(form func(w *worker) obj) func(in info) act {
 	return func(in info) act {
 		return ask(func(w *worker) []byte {
@@ -29,7 +29,7 @@ func eachTime(form func(w *worker) obj) func(in info) act {
 	}
 }
 
-// grammarAttacks are patterns and grammars whose automata are large.
+// grammarAttacks are patterns and grammars with large automata.
 func grammarAttacks() []attack {
 	heavy := constrained(obj{"guided_regex": "(.|\n)*[a-m ](.|\n){300}"})
 	rules := func(n int, rule func(i int) string) string {
@@ -60,7 +60,7 @@ func grammarAttacks() []attack {
 	}
 }
 
-// schemaAttacks are JSON schemas of that kind.
+// schemaAttacks are JSON schemas with large automata.
 func schemaAttacks() []attack {
 	schema := func(name, sends string, schema func() any) attack {
 		return attack{name: "schema-" + name, sends: sends, workers: 14, pause: refused, like: few, do: func(in info) act {
@@ -119,8 +119,7 @@ func schemaAttacks() []attack {
 	}
 }
 
-// templateAttacks bring a template of their own, which Inferflow's requests
-// may.
+// templateAttacks send a chat template, which Inferflow's requests may contain.
 func templateAttacks() []attack {
 	row := func(name, what, template string) attack {
 		return attack{name: "template-" + name, sends: "a template with " + what, workers: 16, pause: refused, like: few, do: func(info) act {

@@ -15,7 +15,7 @@ import (
 
 var small = obj{"prompt": "Once upon a time", "max_tokens": 8}
 
-// Statuses that end a request which does not come to its end, too.
+// Statuses that may also end a request that stays incomplete.
 var (
 	slowly    = []int{0, 200, 400, 408, 413, 429, 431}
 	forbidden = []int{400, 401, 403, 415, 421}
@@ -48,7 +48,7 @@ func connectionAttacks() []attack {
 	}
 }
 
-// bodyAttacks send bodies in odd ways.
+// bodyAttacks send request bodies in unusual ways.
 func bodyAttacks() []attack {
 	chunked := func(piece int) request {
 		var b bytes.Buffer
@@ -91,7 +91,7 @@ func bodyAttacks() []attack {
 	}
 }
 
-// readerAttacks do not read what they asked for.
+// readerAttacks do not read the response.
 func readerAttacks() []attack {
 	long := func(in info) request {
 		return in.fresh(16, obj{"max_tokens": in.Context, "stream": true, "logprobs": 20, "ignore_eos": true})
@@ -109,7 +109,7 @@ func readerAttacks() []attack {
 	}
 }
 
-// httpAttacks are what a web server gets.
+// httpAttacks are attacks against any web server.
 func httpAttacks() []attack {
 	get := func(path string, headers ...string) request {
 		return same(raw("GET "+path+" HTTP/1.1", nil, headers...))
@@ -149,7 +149,8 @@ func httpAttacks() []attack {
 	}
 }
 
-// cleanLog looks for lines that the attacker wrote into the service's log.
+// cleanLog checks that the attacker could not write lines into the service's
+// log.
 func cleanLog(s *service) error {
 	text, err := os.ReadFile(s.log)
 	if err == nil && bytes.Contains(text, []byte("\nINJECTED")) {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// An ordinary load is so many clients at once, with prompts and answers of so
-// many tokens.
+// An ordinary load is a number of concurrent clients, with prompts and answers
+// of given lengths in tokens.
 type ordinary struct{ clients, prompt, answer int }
 
 func (l ordinary) String() string {
@@ -29,18 +29,18 @@ type result struct {
 	Size     string   `json:"size"`
 	Like     string   `json:"ordinary_load"`
 	PeakMB   float64  `json:"peak_mb"`
-	MostMB   float64  `json:"most_mb,omitempty"` // what serve says; 0: nothing
+	MostMB   float64  `json:"most_mb,omitempty"` // from serve's output; 0: none
 	BasePeak float64  `json:"ordinary_peak_mb"`
 	Base     times    `json:"ordinary"`
 	Under    times    `json:"attacked"`
-	Health   float64  `json:"health_ms"` // slowest answer of /health
+	Health   float64  `json:"health_ms"` // maximum latency of /health
 	Statuses string   `json:"statuses"`
 	Says     []string `json:"says,omitempty"`
-	Attacker float64  `json:"attacker_cores"` // processors that the generator used
+	Attacker float64  `json:"attacker_cores"` // CPU cores used by the load generator
 	Wrong    []string `json:"wrong"`          // none: passed
 }
 
-// times sum up what the client saw, in milliseconds.
+// times summarizes the client's observations, in milliseconds.
 type times struct {
 	Answers int     `json:"answers"`
 	P50     float64 `json:"p50_ms"`
@@ -61,7 +61,7 @@ type phase struct {
 	wrong                     []string
 }
 
-// measure puts a fresh service under a load and lets the client ask beside it.
+// measure starts a fresh service, puts it under a load, and runs the client.
 func (o *options) measure(a *attack) (p phase, err error) {
 	s, err := o.start(a.keyless)
 	if err != nil {
@@ -74,13 +74,13 @@ func (o *options) measure(a *attack) (p phase, err error) {
 			p.wrong = append(p.wrong, err.Error())
 		}
 	}
-	what := a.do(s.info) // makes the bodies
+	what := a.do(s.info) // builds the bodies
 	s.resetPeak()
 	health := s.health()
 	cpu := used()
 	begun := time.Now()
 	l, end := run(s, a.workers, a.pause, what)
-	time.Sleep(time.Duration(min(0.3, o.seconds/4) * float64(time.Second))) // the load is there before the client
+	time.Sleep(time.Duration(min(0.3, o.seconds/4) * float64(time.Second))) // the load starts before the client
 	p.seen, err = o.behave(s)
 	if err != nil {
 		return p, err
@@ -130,7 +130,7 @@ func (s *service) health() func() float64 {
 			took := time.Since(begun)
 			switch {
 			case !s.alive():
-				return // judged elsewhere
+				return // other checks report it
 			case err != nil:
 				took = 5 * time.Second
 			default:

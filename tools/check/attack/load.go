@@ -17,27 +17,27 @@ import (
 	"time"
 )
 
-// A load is many workers that send requests at once, each again and again.
+// A load is a number of workers that send requests repeatedly.
 type load struct {
 	s     *service
 	ctx   context.Context
 	mu    sync.Mutex
-	count map[int]int    // answers by status; 0: closed without one
-	says  map[int]string // the first answer of each status
+	count map[int]int    // responses by status; 0: closed without a response
+	says  map[int]string // the first response of each status
 	sent  int
 }
 
-// A worker is one connection after another.
+// A worker opens one connection after another.
 type worker struct {
 	*load
-	n   int // which of the workers
-	seq int // which of its requests
+	n   int // index of the worker
+	seq int // index of the request
 }
 
-// An act is what a worker does once.
+// An act is one action of a worker.
 type act func(w *worker)
 
-// run starts the workers and returns what ends them.
+// run starts the workers and returns a function that stops them.
 func run(s *service, workers int, pause time.Duration, do act) (l *load, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l = &load{s: s, ctx: ctx, count: map[int]int{}, says: map[int]string{}}
@@ -54,7 +54,7 @@ func run(s *service, workers int, pause time.Duration, do act) (l *load, end fun
 	return l, func() { cancel(); wg.Wait() }
 }
 
-// sleep waits, at most until the load ends.
+// sleep waits, but not beyond the end of the load.
 func (w *worker) sleep(d time.Duration) {
 	select {
 	case <-w.ctx.Done():
@@ -62,8 +62,9 @@ func (w *worker) sleep(d time.Duration) {
 	}
 }
 
-// dial connects from an address of the attacker's own: a service without keys
-// tells clients apart by it. Closing sends a reset, so that no ports run out.
+// dial connects from the attacker's own address, by which a service without
+// keys distinguishes clients. Closing sends a reset, so that ports do not run
+// out.
 func (w *worker) dial() net.Conn {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 10 * time.Second, Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) {
@@ -77,12 +78,12 @@ func (w *worker) dial() net.Conn {
 		return nil
 	}
 	c.(*net.TCPConn).SetLinger(0)
-	// The end of the load ends what blocks on a connection.
+	// The end of the load unblocks connections.
 	stop := context.AfterFunc(w.ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
 	return &attackConn{c, stop}
 }
 
-// An attackConn forgets its part in the load's end when it is closed.
+// An attackConn unregisters from the end of the load when it is closed.
 type attackConn struct {
 	net.Conn
 	stop func() bool
@@ -93,7 +94,7 @@ func (c *attackConn) Close() error {
 	return c.Conn.Close()
 }
 
-// note counts an answer. What the end of the load cut off is not counted.
+// note counts a response, unless the end of the load cut it off.
 func (w *worker) note(status int, text []byte) {
 	if w.ctx.Err() != nil {
 		return
@@ -108,7 +109,7 @@ func (w *worker) note(status int, text []byte) {
 
 var message = regexp.MustCompile(`"message": ?"((?:[^"\\]|\\.)*)"`)
 
-// sentence is what an error's answer says.
+// sentence returns the message of an error response.
 func sentence(text []byte) string {
 	if m := message.FindSubmatch(text); m != nil {
 		return string(m[1])
@@ -117,7 +118,7 @@ func sentence(text []byte) string {
 	return strings.ToValidUTF8(string(body[:min(len(body), 100)]), "?")
 }
 
-// read takes an answer up to its end, keeps the beginning and counts it.
+// read reads a response to its end, keeps the start and counts it.
 func (w *worker) read(c net.Conn) {
 	head, buf := make([]byte, 0, 1024), make([]byte, 32<<10)
 	for {
@@ -130,7 +131,7 @@ func (w *worker) read(c net.Conn) {
 	w.note(status(head), head)
 }
 
-// status is the number in an answer's first line; 0: none.
+// status returns the number in a response's first line, or 0.
 func status(head []byte) int {
 	if len(head) < 12 || !bytes.HasPrefix(head, []byte("HTTP/1.")) {
 		return 0
@@ -139,18 +140,19 @@ func status(head []byte) int {
 	return n
 }
 
-// A request makes the bytes to send.
+// A request builds the bytes to send.
 type request func(w *worker) []byte
 
-// same sends one thing always.
+// same always sends the same bytes.
 func same(data []byte) request { return func(*worker) []byte { return data } }
 
-// post has a body after a head that closes the connection with the answer.
+// post sends a body with a header that closes the connection after the
+// response.
 func post(path string, body []byte, headers ...string) []byte {
 	return raw("POST "+path+" HTTP/1.1", body, headers...)
 }
 
-// raw has the key of the attacker, unless a header brings another one.
+// raw adds the attacker's key, unless a header has another one.
 func raw(line string, body []byte, headers ...string) []byte {
 	head := line + "\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
 	all := strings.Join(headers, "\r\n")
@@ -169,7 +171,7 @@ func raw(line string, body []byte, headers ...string) []byte {
 	return append([]byte(head+"\r\n"), body...)
 }
 
-// ask sends and reads the whole answer.
+// ask sends a request and reads the whole response.
 func ask(r request) act {
 	return func(w *worker) {
 		if c := w.dial(); c != nil {
@@ -180,7 +182,7 @@ func ask(r request) act {
 	}
 }
 
-// begin writes a request. An error is no end: an answer may be there.
+// begin writes a request. After an error, a response may still arrive.
 func (w *worker) begin(c net.Conn, data []byte) {
 	w.mu.Lock()
 	w.sent++
@@ -188,7 +190,7 @@ func (w *worker) begin(c net.Conn, data []byte) {
 	c.Write(data)
 }
 
-// leave sends and goes away after a time.
+// leave sends a request and disconnects after a time.
 func leave(r request, after time.Duration) act {
 	return func(w *worker) {
 		if c := w.dial(); c != nil {
@@ -199,12 +201,12 @@ func leave(r request, after time.Duration) act {
 	}
 }
 
-// hold sends and then neither reads nor goes.
+// hold sends a request and then neither reads nor disconnects.
 func hold(r request) act {
 	return func(w *worker) {
 		if c := w.dial(); c != nil {
 			defer c.Close()
-			// A small window: what the service writes stays with the service.
+			// A small window: the response stays in the service's buffers.
 			c.(*attackConn).Conn.(*net.TCPConn).SetReadBuffer(2048)
 			w.begin(c, r(w))
 			w.sleep(time.Hour)
@@ -212,7 +214,7 @@ func hold(r request) act {
 	}
 }
 
-// sip reads an answer a few bytes at a time.
+// sip reads a response a few bytes at a time.
 func sip(r request, n int, every time.Duration) act {
 	return func(w *worker) {
 		c := w.dial()
@@ -237,8 +239,8 @@ func sip(r request, n int, every time.Duration) act {
 	}
 }
 
-// dribble sends the first bytes at once and the others piece by piece, and
-// reads what comes when the service ends it.
+// dribble sends the first bytes at once and the rest in pieces, and reads the
+// response when the service ends the request.
 func dribble(r request, first, piece int, every time.Duration) act {
 	return func(w *worker) {
 		c := w.dial()
@@ -260,7 +262,7 @@ func dribble(r request, first, piece int, every time.Duration) act {
 	}
 }
 
-// mixed takes turns between workers.
+// mixed distributes several acts among the workers.
 func mixed(list ...act) act {
 	return func(w *worker) { list[(w.n+w.seq)%len(list)](w) }
 }

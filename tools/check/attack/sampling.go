@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// refused is the pause behind an answer that costs a service little, so that
-// the flood is the service's work and not the generator's.
+// refused is the pause after a cheap response, so that the flood costs the
+// service and not the load generator.
 const refused = 10 * time.Millisecond
 
-// samplingAttacks ask for what is dear to compute.
+// samplingAttacks request expensive computations.
 func samplingAttacks() []attack {
 	fsd := func(n int) func(in info) act {
 		return func(in info) act {
@@ -60,7 +60,7 @@ func samplingAttacks() []attack {
 	}
 }
 
-// choiceAttacks ask for many answers by one request.
+// choiceAttacks request many answers at once.
 func choiceAttacks() []attack {
 	prompts := func(n int) func(in info) act {
 		return func(in info) act {
@@ -86,7 +86,7 @@ func choiceAttacks() []attack {
 	}
 }
 
-// shareAttacks want more than their share.
+// shareAttacks exceed the client's share.
 func shareAttacks() []attack {
 	return []attack{
 		{name: "priority", sends: "priority -100, long answers", workers: 64, pause: refused, like: many, expect: []int{403}, do: func(in info) act {
@@ -118,7 +118,7 @@ func shareAttacks() []attack {
 	}
 }
 
-// cacheAttacks ask what others have asked.
+// cacheAttacks repeat requests of other clients.
 func cacheAttacks() []attack {
 	return []attack{
 		{name: "cache-probe", sends: "prompts of the client: nothing of them may be known to another key", workers: 16, like: few, check: probe, do: func(in info) act {
@@ -130,8 +130,8 @@ func cacheAttacks() []attack {
 	}
 }
 
-// probe lets the client ask, and the attacker after it. A cache that both share
-// would show in cached_tokens or in the time that the answer takes.
+// probe lets the client send a request, and the attacker the same one after it.
+// A shared cache would show in cached_tokens or in the response time.
 func probe(s *service) error {
 	const each = 12
 	var known, fresh []float64
@@ -177,8 +177,8 @@ func cachedTokens(answer []byte) (n int) {
 	return n
 }
 
-// largestN asks for the largest n of fsd that is not refused, with a prompt too
-// short to do harm.
+// largestN finds the largest accepted n of fsd, with a prompt too short to do
+// harm.
 func largestN(s *service) error {
 	for n := 1 << 20; n >= 1; n /= 2 {
 		_, err := s.ask(http.MethodPost, completions, evilKey, obj{"prompt": s.info.ids(4), "max_tokens": 1, "strategy": fmt.Sprintf("fsd:n=%d", n)})

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// The two identities. Each key has its own share of the service.
+// The two clients. Each key has its own share of the service.
 const (
 	goodKey = "key-of-the-client"
 	evilKey = "key-of-the-attacker"
@@ -31,17 +31,17 @@ const (
 type service struct {
 	addr    string // host:port
 	info    info
-	most    float64 // MB that it says it takes at most; 0: it does not say
+	most    float64 // MB that it announces as its maximum; 0: none
 	keyless bool
 
 	cmd     *exec.Cmd
-	log     string // file with what it wrote
+	log     string // file with its output
 	exited  chan struct{}
 	killed  atomic.Bool // by the watchdog
 	resting int         // goroutines at rest
 }
 
-// info is what a client can know of a service.
+// info describes a service as seen by clients.
 type info struct {
 	Model    string
 	Context  int
@@ -49,7 +49,7 @@ type info struct {
 	LargestN int // of the strategy fsd; see largestN
 }
 
-// atMost is the line that bounds the memory of a whole service.
+// atMost matches the line with the memory limit of the whole service.
 var atMost = regexp.MustCompile(`memory: at most ([\d.]+) MB`)
 
 // start runs a fresh service and waits until it listens.
@@ -74,7 +74,7 @@ func (o *options) start(keyless bool) (*service, error) {
 		s.cmd.Wait()
 		close(s.exited)
 	}()
-	// The service is the first that the kernel should end when memory runs out.
+	// The kernel should kill the service first if memory runs out.
 	os.WriteFile(s.proc("oom_score_adj"), []byte("1000"), 0)
 	go s.watch(o.kill)
 	listening := regexp.MustCompile(`(?m)^listening at https?://(\S+)`)
@@ -97,7 +97,7 @@ func (o *options) start(keyless bool) (*service, error) {
 	return nil, errors.New("the service is not ready after 12 s")
 }
 
-// watch kills the service before it takes the machine's memory.
+// watch kills the service before it takes all of the machine's memory.
 func (s *service) watch(limit float64) {
 	for {
 		select {
@@ -117,7 +117,7 @@ func (s *service) proc(file string) string {
 	return fmt.Sprintf("/proc/%d/%s", s.cmd.Process.Pid, file)
 }
 
-// memory reads a row of /proc/PID/status in MB.
+// memory returns a row of /proc/PID/status in MB.
 func (s *service) memory(row string) float64 {
 	f, err := os.Open(s.proc("status"))
 	if err != nil {
@@ -133,10 +133,10 @@ func (s *service) memory(row string) float64 {
 	return 0
 }
 
-// resetPeak makes VmHWM start again.
+// resetPeak resets VmHWM.
 func (s *service) resetPeak() { os.WriteFile(s.proc("clear_refs"), []byte("5"), 0) }
 
-// alive says whether the process runs.
+// alive reports whether the process runs.
 func (s *service) alive() bool {
 	select {
 	case <-s.exited:
@@ -151,12 +151,12 @@ func (s *service) stop() {
 	<-s.exited
 }
 
-// get asks with the client's key.
+// get sends a request with the client's key.
 func (s *service) get(path string) ([]byte, error) {
 	return s.ask(http.MethodGet, path, goodKey, nil)
 }
 
-// ask sends one request on a connection of its own.
+// ask sends one request on its own connection.
 func (s *service) ask(method, path, key string, body any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -184,7 +184,7 @@ func (s *service) ask(method, path, key string, body any) ([]byte, error) {
 	return text, err
 }
 
-// learn reads what is served, and warms the model up.
+// learn collects the service's properties and warms the model up.
 func (s *service) learn() error {
 	var models struct {
 		Data []struct {
@@ -200,7 +200,7 @@ func (s *service) learn() error {
 		return fmt.Errorf("/v1/models: %w", err)
 	}
 	s.info = info{Model: models.Data[0].ID, Context: models.Data[0].Len, Vocab: 256}
-	// The error for an id beyond the vocabulary says how large that is.
+	// The error for an id beyond the vocabulary states the vocabulary's size.
 	_, err = s.ask(http.MethodPost, "/detokenize", goodKey, map[string]any{"tokens": []int{1 << 30}})
 	if err != nil {
 		if m := regexp.MustCompile(`has (\d+) tokens`).FindStringSubmatch(err.Error()); m != nil {
@@ -218,7 +218,7 @@ func (s *service) learn() error {
 	return err
 }
 
-// metrics reads what /metrics says, without rows that have labels.
+// metrics reads the rows without labels of /metrics.
 func (s *service) metrics() (map[string]float64, error) {
 	text, err := s.get("/metrics")
 	m := map[string]float64{}
@@ -232,12 +232,12 @@ func (s *service) metrics() (map[string]float64, error) {
 	return m, err
 }
 
-// settle waits until nothing runs, and says what is left after the time.
+// settle waits until nothing runs, and returns the leftovers after a timeout.
 func (s *service) settle(limit time.Duration) error {
 	left := errors.New("not asked")
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if !s.alive() {
-			return nil // judged elsewhere
+			return nil // other checks report it
 		}
 		m, err := s.metrics()
 		running, waiting, routines := m["iflowc_requests_running"], m["iflowc_requests_waiting"], int(m["go_goroutines"])

@@ -15,20 +15,20 @@ import (
 // An attack is a row of the table.
 type attack struct {
 	name    string
-	sends   string                 // what, in a few words
-	workers int                    // how many at once
+	sends   string                 // short description
+	workers int                    // concurrent workers
 	pause   time.Duration          // between two requests of a worker
 	like    ordinary               // the ordinary load of equal size
-	keyless bool                   // the service has no keys, so that addresses tell clients apart
+	keyless bool                   // the service has no keys, so addresses identify clients
 	expect  []int                  // statuses; nil: those of usual
-	must    int                    // a status that has to be among the answers; 0: none
-	bare    bool                   // a 400 may come without a sentence: the request was no HTTP
-	check   func(s *service) error // before the attack, on an idle service
-	after   func(s *service) error // behind it
+	must    int                    // a status that must occur; 0: none
+	bare    bool                   // a 400 may have no message, because the request was not HTTP
+	check   func(s *service) error // run before the attack, on an idle service
+	after   func(s *service) error // run after it
 	do      func(in info) act
 }
 
-// usual are the statuses that may answer a request that asks too much.
+// usual are the statuses that may answer an excessive request.
 var usual = []int{200, 400, 413, 429}
 
 func (a *attack) expected() []int {
@@ -67,12 +67,12 @@ var (
 
 type obj = map[string]any
 
-// scale fits a number of tokens, meant for a context of 8,192, into another one.
+// scale converts a number of tokens for a context of 8,192 to another context.
 func (in info) scale(n int) int {
 	return min(n, max(n*in.Context/8192, in.Context/4))
 }
 
-// ids are random tokens.
+// ids returns random tokens.
 func (in info) ids(n int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -91,11 +91,10 @@ func encode(v any) []byte {
 
 const completions, conversations = "/v1/completions", "/v1/chat/completions"
 
-// fixed asks for one thing always.
+// fixed always sends the same request.
 func fixed(path string, body obj) request { return same(post(path, encode(body))) }
 
-// fresh has another prompt of so many tokens each time, so that no cache knows
-// it.
+// fresh sends another prompt of this length each time, to defeat caches.
 func (in info) fresh(tokens int, body obj) request {
 	rest := encode(body)
 	return func(*worker) []byte {
@@ -107,12 +106,12 @@ func (in info) fresh(tokens int, body obj) request {
 	}
 }
 
-// act is the ordinary load.
+// act returns the ordinary load as an act.
 func (l ordinary) act(in info) act {
 	return ask(in.fresh(in.scale(l.prompt), obj{"max_tokens": in.scale(l.answer), "ignore_eos": true}))
 }
 
-// all runs what is asked for and prints a row each.
+// all runs the selected attacks and prints a row for each.
 func (o *options) all() (failed int, err error) {
 	bases := newBaselines(o)
 	first, ran := true, 0
@@ -181,7 +180,7 @@ func (p *phase) join(q phase) {
 	p.wrong = append(p.wrong, q.wrong...)
 }
 
-// head says how to read the rows.
+// head explains the rows.
 func (o *options) head(r result) {
 	fmt.Printf("%.1f s an attack and round, %d rounds. The client asks for %d tokens after %d words, %v apart.\n", o.seconds, o.rounds, clientTokens, clientPrompt, clientPause)
 	fmt.Printf("Allowed: median %g times (or %g ms), p99 %g times (or %g ms) of the same beside the ordinary load", o.p50, o.floor50, o.p99, o.floor99)
@@ -208,8 +207,8 @@ func (r *result) print() {
 	fmt.Printf("%-24s %8.0f  %-26s %-26s %s [%s]\n", r.Attack, r.PeakMB, pair(r.Under.P50, r.Base.P50), pair(r.Under.P99, r.Base.P99), verdict, r.Statuses)
 }
 
-// baselines are ordinary loads that were measured lately; attacks of equal
-// size share them.
+// baselines are recent measurements of ordinary loads; attacks of equal size
+// share them.
 type baselines struct {
 	o    *options
 	last map[string]baseline
@@ -224,8 +223,7 @@ type baseline struct {
 
 func newBaselines(o *options) *baselines { return &baselines{o: o, last: map[string]baseline{}} }
 
-// get measures a load again when the last time is long ago: a machine's speed
-// drifts.
+// get repeats a measurement that is too old, because a machine's speed drifts.
 func (b *baselines) get(l ordinary, keyless bool) (int, phase, error) {
 	key := fmt.Sprint(l, keyless)
 	if old, ok := b.last[key]; ok && time.Since(old.when) < b.o.fresh {

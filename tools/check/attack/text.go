@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// largest is just below the service's usual --max-body.
+// largest is just below the service's default --max-body.
 const largest = 4<<20 - 512
 
-// fill repeats a text up to the largest body.
+// fill repeats a text up to the maximum body.
 func fill(text string, n int) string { return strings.Repeat(text, n/len(text)) }
 
-// chars are random characters of a range up to so many bytes.
+// chars returns random characters of a range, up to a number of bytes.
 func chars(from, to rune, n int) string {
 	var b strings.Builder
 	b.Grow(n)
@@ -25,8 +25,7 @@ func chars(from, to rune, n int) string {
 	return b.String()
 }
 
-// everywhere puts a text, as it stands in JSON, into every endpoint that reads
-// texts.
+// everywhere sends a text, as JSON, to every endpoint with text input.
 func everywhere(text string) act {
 	var list []act
 	for _, e := range []struct{ path, head, tail string }{
@@ -40,7 +39,7 @@ func everywhere(text string) act {
 	return mixed(list...)
 }
 
-// textAttacks are prompts of 4 MB, which no context has room for.
+// textAttacks are prompts of 4 MB, which exceed every context.
 func textAttacks() []attack {
 	row := func(name, what string, text func() string) attack {
 		return attack{name: "text-" + name, sends: "4 MB of " + what + ", to all endpoints that read texts", workers: 16, pause: refused, like: few,
@@ -74,7 +73,7 @@ func textAttacks() []attack {
 	}
 }
 
-// jsonAttacks are bodies that grow when they are read.
+// jsonAttacks are bodies that grow when they are parsed.
 func jsonAttacks() []attack {
 	bodies := func(name, what, path string, body func() []byte) attack {
 		return attack{name: "json-" + name, sends: "4 MB of " + what, workers: 16, pause: refused, like: few, do: func(info) act { return ask(same(post(path, body()))) }}
@@ -117,7 +116,7 @@ func jsonAttacks() []attack {
 	}
 }
 
-// listAttacks fill the lists that a request may have.
+// listAttacks fill the lists of a request.
 func listAttacks() []attack {
 	ids := func(n int, in info) []int {
 		list := make([]int, n)

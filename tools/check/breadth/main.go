@@ -26,7 +26,7 @@ import (
 	"sync"
 )
 
-// expected is what the comparison reads of an expected.json.
+// expected is the part of an expected.json that is compared.
 type expected struct {
 	Task   string
 	Inputs struct {
@@ -45,11 +45,11 @@ type expected struct {
 	}
 }
 
-// A model answers what a per-model binary answers.
+// A model returns the outputs of a per-model binary.
 type model interface {
-	// logits of the last positions behind the ids.
+	// logits returns the logits of the last positions after the ids.
 	logits(ids []int, last int) ([][]float64, error)
-	// greedy gives the n tokens that follow the ids.
+	// greedy returns the n tokens that follow the ids.
 	greedy(ids []int, n int) ([]int, error)
 	close()
 }
@@ -82,7 +82,7 @@ func main() {
 	}
 }
 
-// run compares the folders, some at a time, and counts those that fail.
+// run compares the folders, several at a time, and counts failures.
 func run(files []string, open func(dir string) (model, error), verbose bool, jobs int) int {
 	failed := 0
 	var mu sync.Mutex
@@ -113,7 +113,7 @@ func run(files []string, open func(dir string) (model, error), verbose bool, job
 	return failed
 }
 
-// check compares one folder; the error says what differs.
+// check compares one folder; the error describes the difference.
 func check(dir string, open func(dir string) (model, error)) (err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, "expected.json"))
 	if err != nil {

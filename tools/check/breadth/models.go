@@ -17,7 +17,7 @@ import (
 	"github.com/iflowc/iflowc/spec/checkpoint"
 )
 
-// interpreted runs a folder's module by its meaning.
+// interpreted runs a folder's module in the interpreter.
 type interpreted struct {
 	mod    *ir.Module
 	set    *checkpoint.Set
@@ -104,7 +104,7 @@ func (m *interpreted) greedy(ids []int, n int) ([]int, error) {
 	return out, nil
 }
 
-// compiled asks a per-model binary.
+// compiled runs a per-model binary.
 type compiled struct{ dir, path string }
 
 func compile(tool, dir string) (model, error) {
@@ -142,7 +142,7 @@ func (m *compiled) ask(to any, args ...string) error {
 	return json.Unmarshal(raw, to)
 }
 
-// output runs a program; the error has what it said.
+// output runs a program; its messages are in the error.
 func output(name string, args ...string) ([]byte, error) {
 	var said strings.Builder
 	c := exec.Command(name, args...)

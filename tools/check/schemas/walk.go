@@ -11,8 +11,8 @@ import (
 
 const eos = 256 // the token that ends a text
 
-// tokens is a vocabulary: all bytes, the end, and pieces as tokenizers have
-// them, some of which run over the parts of JSON.
+// tokens is a vocabulary: all bytes, the end token, and pieces as in
+// tokenizers, some of which span several parts of JSON.
 func tokens() [][]byte {
 	var out [][]byte
 	for b := range 256 {
@@ -40,15 +40,15 @@ func tokens() [][]byte {
 	return out
 }
 
-// A walk draws one text.
+// A walk samples one text.
 type walk struct {
 	rng   *rand.Rand
 	words [][]byte
 	style string
 }
 
-// text draws tokens among those allowed until the end or a limit. In its second
-// half it makes for the end.
+// text samples tokens among the allowed ones until the end or a limit. In its
+// second half it prefers tokens that lead to the end.
 func (w *walk) text(g *grammar.Grammar, v *grammar.Vocabulary, limit int) text {
 	t := text{Style: w.style}
 	m, err := grammar.NewMatcher(g, v)
@@ -76,7 +76,7 @@ func (w *walk) text(g *grammar.Grammar, v *grammar.Vocabulary, limit int) text {
 	return t
 }
 
-// draw picks one of the tokens that a mask allows.
+// draw samples one of the tokens that a mask allows.
 func (w *walk) draw(mask []uint64, toEnd bool) int32 {
 	var ids []int32
 	var sums []float64
@@ -96,7 +96,7 @@ func (w *walk) draw(mask []uint64, toEnd bool) int32 {
 	return ids[len(ids)-1]
 }
 
-// weight says how likely a token is in a style.
+// weight returns the weight of a token in a style.
 func (w *walk) weight(id int32, toEnd bool) float64 {
 	word := w.words[id]
 	if toEnd || w.style == "end" {
@@ -117,7 +117,7 @@ func (w *walk) weight(id int32, toEnd bool) float64 {
 		if bytes.ContainsAny(word, " \t\r\n0123456789\\.-eE+") {
 			return 20
 		}
-	case "parts": // what values are made of, little of what is in strings
+	case "parts": // parts of values, little text in strings
 		if bytes.ContainsAny(word, "\"{}[],:") || id == eos {
 			return 50
 		}

@@ -36,7 +36,7 @@ type panel struct {
 	rows   [][]*box
 }
 
-// draw makes the picture: the compiler above the runtime, higher layers above
+// draw draws the picture: the compiler above the runtime, higher layers above
 // lower ones, and an arrow for each import between groups. Arrows that others
 // imply are faint.
 func draw() string {
@@ -76,8 +76,8 @@ func draw() string {
 	return plot.Head(float64(width), float64(y), "Groups of packages and their imports", desc) + style + back.String() + front.String() + "</svg>\n"
 }
 
-// layOut gives the boxes their layers within the panel. Those that may stand
-// higher go where the fewest are.
+// layOut assigns layers to the boxes of a panel. Boxes with a choice go to the
+// layer with the fewest boxes.
 func (p *panel) layOut() {
 	for _, b := range p.boxes {
 		for _, m := range b.May {
@@ -112,8 +112,8 @@ func (p *panel) layOut() {
 	}
 }
 
-// place puts each row around the middle, the highest at the top; a box stands
-// near those that import it.
+// place centers each row, the highest layer at the top. A box is near its
+// importers.
 func (p *panel) place(middle, top int) {
 	for layer, row := range slices.Backward(p.rows) {
 		want := map[*box]int{}
@@ -137,7 +137,7 @@ func (p *panel) place(middle, top int) {
 	}
 }
 
-// count says how many groups, layers and arrows the panel has.
+// count describes the numbers of groups, layers and arrows of the panel.
 func (p *panel) count() string {
 	n := 0
 	for _, b := range p.boxes {
@@ -158,7 +158,7 @@ func find(boxes []*box, folder string) *box {
 	return boxes[i]
 }
 
-// arrows draws the imports, those that others imply first.
+// arrows draws the imports, first those that others imply.
 func arrows(out *strings.Builder, boxes []*box) {
 	for _, implied := range []bool{true, false} {
 		for _, from := range boxes {
@@ -171,7 +171,7 @@ func arrows(out *strings.Builder, boxes []*box) {
 	}
 }
 
-// reaches says whether from imports to through another group too.
+// reaches reports whether from also imports to through another group.
 func reaches(boxes []*box, from, to *box) bool {
 	return slices.ContainsFunc(from.May, func(m string) bool {
 		via := find(boxes, m)
@@ -197,7 +197,7 @@ func (b *box) write(out *strings.Builder) {
 	}
 }
 
-// style is what the picture has beside the theme: titles stand out from the arrows
+// style returns additional styles: titles need to stand out from the arrows
 // behind them.
 const style = `<style>.arrow { stroke-width: 1.5 } .title { paint-order: stroke; stroke: #f6f8fa; stroke: var(--panel); stroke-width: 6px; stroke-linejoin: round }
 .edge { stroke: #59636e; stroke: var(--soft) }</style>

@@ -1,5 +1,5 @@
-// Command archdoc draws docs/architecture.svg from the table of groups of
-// packages that tools/check/archtest holds the repository to.
+// Command archdoc draws docs/architecture.svg from the table of package groups
+// in tools/check/archtest.
 package main
 
 import (

@@ -47,7 +47,7 @@ func section(b *strings.Builder, app *kong.Application, n *kong.Node) {
 	}
 }
 
-// spelling is a flag as it is typed, with its value's placeholder.
+// spelling returns a flag with the placeholder of its value.
 func spelling(f *kong.Flag) string {
 	name := "--" + f.Name
 	if f.Short != 0 {
@@ -62,8 +62,8 @@ func spelling(f *kong.Flag) string {
 // cell escapes text for a table cell.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// detail makes indented lines of a help text a code block, as Markdown has it:
-// four spaces after a blank line.
+// detail converts indented lines of a help text to a Markdown code block: four
+// spaces after a blank line.
 func detail(text string) string {
 	var out []string
 	for line := range strings.SplitSeq(text, "\n") {

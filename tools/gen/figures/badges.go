@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// badgeLicense shows the license that the repository's LICENSE file holds.
+// badgeLicense shows the license of the repository's LICENSE file.
 func badgeLicense() ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, "LICENSE"))
 	if err != nil {
@@ -20,7 +20,7 @@ func badgeLicense() ([]byte, error) {
 	return badge("license", "Apache-2.0", "#1d5fa8"), nil
 }
 
-// badgeGo shows the Go version that go.mod asks for.
+// badgeGo shows the Go version of go.mod.
 func badgeGo() ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -46,8 +46,8 @@ func badgeConformance() ([]byte, error) {
 	return badge("same outputs as transformers", fmt.Sprintf("%d models", len(found)), "#1f7a3d"), nil
 }
 
-// badge draws a label and a value in two boxes, in white on colors that are dark
-// enough for light and dark pages.
+// badge draws a label and a value in two boxes, in white on colors that are
+// dark enough for light and dark pages.
 func badge(label, value, color string) []byte {
 	const height, letter, pad = 20, 6.6, 8
 	left, right := letter*float64(len(label))+2*pad, letter*float64(len(value))+2*pad

@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// A bar is a value with what it belongs to.
+// A bar is a labeled value.
 type bar struct {
 	name  string
 	value float64
 	tint  string
 }
 
-// A barGroup is some bars of one unit.
+// A barGroup is a group of bars with one unit.
 type barGroup struct {
 	title, note, unit string
 	bars              []bar
@@ -91,7 +91,8 @@ func barGroups(d *serveData) ([]barGroup, error) {
 	return groups, nil
 }
 
-// group draws a group's bars, to one scale, and gives where it ends.
+// group draws a group's bars to one scale and returns the y coordinate of its
+// end.
 func (p *picture) group(y float64, g barGroup) float64 {
 	const left, width, step, height = 392.0, 300.0, 24.0, 17.0
 	most := 0.0

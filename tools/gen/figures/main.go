@@ -4,7 +4,7 @@
 //	go generate ./tools/gen/figures              # all of them
 //	go run ./tools/gen/figures -o DIR roofline   # some of them
 //
-// What has to be measured lies in docs/benchmarks/data, each file with the command
+// Measurements are in docs/benchmarks/data, each file with the command
 // that wrote it: script/record-roofline, script/record-serve, script/record-demo,
 // script/perplexity-table --json.
 package main
@@ -29,7 +29,7 @@ type figure struct {
 	draw func() ([]byte, error)
 }
 
-// figures are all of them.
+// figures lists all pictures.
 var figures = []figure{
 	{"pipeline", pipeline},
 	{"serving", serving},

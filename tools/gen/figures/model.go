@@ -10,16 +10,16 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// The model that pictures of the compiler show, at its real size.
+// The model in pictures of the compiler, at its real size.
 const (
 	modelName  = "smollm2-135m-instruct"
 	modelTitle = "SmolLM2-135M-Instruct"
 	modelQuant = "q4_b64"
-	modelMost  = 8192 // positions of a sequence
+	modelMost  = 8192 // context
 )
 
-// readModel reads the IR of the model library's spec, with f16
-// weights as published.
+// readModel reads the IR of the model library's spec, with f16 weights as
+// published.
 func readModel() (*ir.Module, error) {
 	path := filepath.Join(root, "models/testdata/library", modelName+".txtar")
 	data, err := os.ReadFile(path)
@@ -34,8 +34,8 @@ func readModel() (*ir.Module, error) {
 	return nil, fmt.Errorf("%s holds no IR", path)
 }
 
-// weightBytes is what the weights take that a module's ops read. Others are parts
-// of those.
+// weightBytes returns the bytes of the weights that a module's ops read. Other
+// weights are parts of those.
 func weightBytes(m *ir.Module) (total int) {
 	read := map[*ir.Value]bool{}
 	for _, g := range m.Graphs {

@@ -11,19 +11,19 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// layouts are the device strings that the picture shows, with what each is called.
+// layouts are the device strings in the picture and their names.
 var layouts = []struct{ devices, name string }{
 	{"0;1", "pipeline parallel"}, {"0&1", "tensor parallel"}, {"0&1;2&3", "both"},
 }
 
-// A share is what a rank has, read from its program.
+// A share describes a rank's part, from its program.
 type share struct {
 	*passes.Rank
-	heads, kvHeads   [2]int // of the model's: from, to
+	heads, kvHeads   [2]int // range of the model's heads
 	hidden           [2]int // columns of the feed-forward network
 	bytes            int
 	reduces, gathers int // exchanges: in each layer, in a step
-	sends            int // numbers a token to the next stage
+	sends            int // numbers per token sent to the next stage
 }
 
 // sharesOf partitions a model and describes each rank's program.
@@ -60,7 +60,7 @@ func sharesOf(devices string, cat *templates.Catalog) (shares []share, err error
 	return shares, nil
 }
 
-// shareOf reads a rank's program as the partition left it.
+// shareOf describes a rank's program after the partition.
 func shareOf(r *passes.Rank) share {
 	s := share{Rank: r}
 	g := r.Module.Graphs[0]
@@ -80,7 +80,7 @@ func shareOf(r *passes.Rank) share {
 	return s
 }
 
-// rowsOf is which rows of the stored tensor a weight holds.
+// rowsOf returns the range of a stored tensor's rows in a weight.
 func rowsOf(w *ir.Value) (lo, hi int) {
 	if t := w.Transform; t.Op == "rows" {
 		return int(t.Nums[0]), int(t.Nums[1])
@@ -88,13 +88,13 @@ func rowsOf(w *ir.Value) (lo, hi int) {
 	return 0, w.Type.Shape[0].N
 }
 
-// Places of the partition picture.
+// Coordinates of the partition picture.
 const (
 	rankWidth, rankHeight = 202.0, 122.0
 	rankGapX, rankGapY    = 88.0, 52.0
 )
 
-// partition draws what each rank of three layouts has and exchanges.
+// partition draws the ranks' parts and exchanges for three layouts.
 func partition() ([]byte, error) {
 	cat, err := templates.Load()
 	if err != nil {
@@ -123,8 +123,8 @@ func partition() ([]byte, error) {
 	return p.bytes(), nil
 }
 
-// layout draws a device string's ranks: stages from the top, ranks of a group
-// side by side.
+// layout draws a device string's ranks: stages from top to bottom, ranks of a
+// group side by side.
 func (p *picture) layout(at int, x, y float64, lists [][]share) {
 	shares := lists[at]
 	n := shares[0].TPSize
@@ -161,7 +161,7 @@ func (p *picture) rank(x, y float64, i int, s share) {
 	p.strip(x, y+104, "hidden", 1536, s.hidden, "c4")
 }
 
-// strip draws which of n parts a rank has.
+// strip draws a rank's part of n.
 func (p *picture) strip(x, y float64, name string, n int, has [2]int, tint string) {
 	const left, width = 54.0, 76.0
 	p.text(x+10, y+9, 11.5, "f-soft", name)
@@ -180,7 +180,7 @@ func (p *picture) strip(x, y float64, name string, n int, has [2]int, tint strin
 	p.text(x+left+width+8, y+9.5, 11.5, "f-ink", text)
 }
 
-// exchange draws what two ranks of a group tell each other.
+// exchange draws the exchange between two ranks of a group.
 func (p *picture) exchange(x, y float64, s share) {
 	p.arrow(x+rankGapX/2, y, x, y, "c2")
 	p.arrow(x+rankGapX/2, y, x+rankGapX, y, "c2")
@@ -192,7 +192,7 @@ func (p *picture) exchange(x, y float64, s share) {
 	}
 }
 
-// legend says what the strips are.
+// legend explains the strips.
 func (p *picture) legend(x, y float64) {
 	p.text(x, y, 12.5, "f-ink bold", "Of the model, each rank has")
 	for i, key := range []struct{ tint, name string }{

@@ -12,10 +12,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 )
 
-// A picture is a themed SVG in the making. Classes are those of plot.Style.
+// A picture is a themed SVG. Its classes are those of plot.Style.
 type picture struct{ b strings.Builder }
 
-// newPicture begins a picture of plot.Width by h units.
+// newPicture returns an empty picture of plot.Width by h units.
 func newPicture(h float64, title, desc string) *picture {
 	p := &picture{}
 	p.b.WriteString(plot.Head(plot.Width, h, title, desc))
@@ -37,10 +37,10 @@ func (p *picture) rect(x, y, w, h, round float64, class string) {
 	p.raw(`<rect class="%s" x="%s" y="%s" width="%s" height="%s" rx="%s"/>`, class, num(x), num(y), num(w), num(h), num(round))
 }
 
-// text writes a line that begins at x; its baseline is at y.
+// text writes a line that starts at x; its baseline is at y.
 func (p *picture) text(x, y, size float64, class, s string) { p.anchored(x, y, size, class, "", s) }
 
-// middle writes a line around x, end one that ends there.
+// middle writes a line centered at x, end one that ends at x.
 func (p *picture) middle(x, y, size float64, class, s string) {
 	p.anchored(x, y, size, class, ` text-anchor="middle"`, s)
 }
@@ -57,7 +57,7 @@ func (p *picture) line(x0, y0, x1, y1, width float64, class string) {
 	p.raw(`<path class="%s" stroke-width="%s" d="M%s %sL%s %s"/>`, class, num(width), num(x0), num(y0), num(x1), num(y1))
 }
 
-// arrow is a line with a head at its end, of the color of a tint.
+// arrow draws a line with an arrowhead at its end, in the color of a tint.
 func (p *picture) arrow(x0, y0, x1, y1 float64, tint string) {
 	const size = 4.5
 	dx, dy := x1-x0, y1-y0
@@ -78,10 +78,10 @@ func sign(v float64) float64 {
 	return 1
 }
 
-// num is a coordinate.
+// num formats a coordinate.
 func num(v float64) string { return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") }
 
-// dataDir holds measurements.
+// dataDir contains the measurements.
 const dataDir = "docs/benchmarks/data"
 
 // readData reads a committed measurement.
@@ -97,7 +97,7 @@ func readData(name string, to any) error {
 	return nil
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -13,15 +13,15 @@ import (
 	"github.com/iflowc/iflowc/templates"
 )
 
-// A stage is a module on its way through the compiler, in numbers.
+// A stage has the numbers of the module after a pass.
 type stage struct {
 	name, does string
-	ops        int // of a layer, those inside regions too
-	matmuls    int // of a layer
-	launches   int // of a layer: what stands in its body, regions and single ops
+	ops        int // per layer, including those inside regions
+	matmuls    int // per layer
+	launches   int // per layer: the ops and regions of its body
 	weights    int // bytes
-	rules      int // of kernels by the number of rows
-	values     int // that are kept in buffers
+	rules      int // kernel rules by number of rows
+	values     int // with buffers
 	buffers    int
 }
 
@@ -49,7 +49,7 @@ func stagesOf(m *ir.Module, cat *templates.Catalog) (stages []stage, err error) 
 	return stages, passes.Run(env, m, passes.Pipeline, passes.Options{Limit: -1, Dump: see})
 }
 
-// count describes a module by its first loop, the layers.
+// count counts the ops of a module's first loop, the layers.
 func count(m *ir.Module) (s stage) {
 	g := m.Graphs[0]
 	layer := g.FindOps("repeat")[0].Body
@@ -78,7 +78,7 @@ func count(m *ir.Module) (s stage) {
 	return s
 }
 
-// pipeline draws the way of a model spec through the compiler.
+// pipeline draws the path of a model spec through the compiler.
 func pipeline() ([]byte, error) {
 	m, err := readModel()
 	if err != nil {
@@ -127,12 +127,12 @@ func pipeline() ([]byte, error) {
 
 func mb(bytes int) float64 { return float64(bytes) / 1e6 }
 
-// Places of the pipeline's table.
+// Columns of the pipeline's table.
 const barX, barWidth = 618.0, 110.0
 
 func column(i int) float64 { return 424 + 82*float64(i) }
 
-// box draws a stage and, above it, the arrow to it.
+// box draws a stage and the arrow to it.
 func (p *picture) box(row int, name, does, tint string) {
 	const top, step, height = 110.0, 42.0, 32.0
 	y := top + step*float64(row)
@@ -166,7 +166,7 @@ func (p *picture) numbers(row int, s, before stage, most int) {
 	p.text(barX+width+8, y+21, 13, class, fmt.Sprintf("%.0f", mb(s.weights)))
 }
 
-// libraries says what is made of the code.
+// libraries describes the output of the code generator.
 func (p *picture) libraries(y float64, code *codegen.CPUModel) {
 	var names []string
 	for _, k := range code.Kernels {

@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 )
 
-// qualityData is what script/perplexity-table --json writes.
+// qualityData is the output of script/perplexity-table --json.
 type qualityData struct {
 	Model      string `json:"model"`
 	Source     string `json:"source"`
@@ -22,7 +22,8 @@ type qualityData struct {
 	} `json:"rows"`
 }
 
-// errorData is the table "The order of the types" of docs/quantization.md.
+// errorData is the table "The order of the types" of
+// docs/benchmarks/quantization.md.
 type errorData struct {
 	Rows []struct {
 		By     string  `json:"by"`
@@ -32,12 +33,12 @@ type errorData struct {
 	} `json:"rows"`
 }
 
-// Least and most of the axis of perplexity: below the least, differences are
-// chance; types above the most are of no use.
+// Range of the perplexity axis: smaller differences are noise, and types above
+// it are of no use.
 const leastLoss, mostLoss = 0.001, 4.0
 
-// quality draws the cost of the weight types over their bits, iflowc's and
-// llama.cpp's.
+// quality draws the cost of weight types, iflowc's and llama.cpp's, over their
+// bits.
 func quality() ([]byte, error) {
 	var q qualityData
 	if err := readData("quality.json", &q); err != nil {
@@ -55,7 +56,7 @@ func quality() ([]byte, error) {
 	return f.Themed(said + more), nil
 }
 
-// gguf is the type in a file's name.
+// gguf returns the type in a file's name.
 func gguf(name string) string {
 	parts := strings.Split(name, ".")
 	return parts[len(parts)-2]
@@ -111,7 +112,7 @@ func scatter(name string, color int) plot.Series {
 	return s
 }
 
-// add adds a type with its name beside it, where the table says.
+// add adds a type with its name beside it, at the offset of the table.
 func add(s *plot.Series, name string, x, y float64, places map[string]plot.Label) {
 	l, ok := places[name]
 	if !ok {
@@ -121,7 +122,7 @@ func add(s *plot.Series, name string, x, y float64, places map[string]plot.Label
 	s.X, s.Y, s.Labels = append(s.X, x), append(s.Y, y), append(s.Labels, l)
 }
 
-// Where names stand that would lie over others, and what is added to them.
+// Offsets for names that would overlap others, and additions to them.
 var (
 	lossLabels = map[string]plot.Label{
 		"q4_b32": {Text: ", as stored", X: -7, Y: -3, Anchor: 1}, "Q4_1": {Text: ", as stored", X: 7, Y: -4}, "q8_b32": {X: 0, Y: -8, Anchor: 0.5}, "q8_b64": {X: -7, Y: -3, Anchor: 1}, "q8_b32t2": {X: -7, Y: 11, Anchor: 1},

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A cast is a terminal session, an asciicast of version 2.
+// A cast is a terminal session in asciicast version 2.
 type cast struct {
 	Version int `json:"version"`
 	Width   int `json:"width"`
@@ -20,13 +20,14 @@ type cast struct {
 	events  []castEvent
 }
 
-// A castEvent is what the terminal was sent at a time in seconds.
+// A castEvent is the output to the terminal at a time in seconds.
 type castEvent struct {
 	at   float64
 	text string
 }
 
-// longestPause is what longer waits between two events are shortened to.
+// longestPause is the maximum pause between two events; longer ones are
+// shortened.
 const longestPause = 0.4
 
 // readCast reads a recording and shortens its pauses.
@@ -61,8 +62,8 @@ func readCast(path string) (*cast, error) {
 	return c, lines.Err()
 }
 
-// A screen is a terminal's lines. It knows what programs without a full screen
-// send: line ends, carriage returns and erasing a line's end.
+// A screen is the lines of a terminal. It supports the output of line-based
+// programs: line ends, carriage returns, and erasing the end of a line.
 type screen struct {
 	width int
 	lines [][]rune
@@ -85,7 +86,7 @@ func (s *screen) write(text string) {
 	}
 }
 
-// escape obeys a control sequence, and gives its last index.
+// escape applies a control sequence and returns its last index.
 func (s *screen) escape(runes []rune, i int) int {
 	end := i + 1
 	for end < len(runes) && !('a' <= runes[end] && runes[end] <= 'z' || 'A' <= runes[end] && runes[end] <= 'Z') {
@@ -98,7 +99,7 @@ func (s *screen) escape(runes []rune, i int) int {
 	return end
 }
 
-// put writes a character. A line that is full ends before its last word.
+// put writes a character. It wraps a full line before its last word.
 func (s *screen) put(r rune) {
 	last := len(s.lines) - 1
 	if s.col == s.width {
@@ -124,15 +125,15 @@ func (s *screen) put(r rune) {
 	s.col++
 }
 
-// A span is a text that stands on a line for some time.
+// A span is a text that is visible on a line for some time.
 type span struct {
 	line     int
 	text     string
-	from, to float64 // to 0: until the end
+	from, to float64 // to is 0: until the end
 }
 
-// spans plays a recording and gives what stood where, when. Changes within a
-// frame are one.
+// spans plays a recording and returns the visible texts with their times.
+// Changes within a frame are merged.
 func (c *cast) spans() (out []span, lines int, end float64) {
 	const frame = 1.0 / 30
 	s := &screen{width: c.Width, lines: [][]rune{nil}}
@@ -162,14 +163,14 @@ func (c *cast) spans() (out []span, lines int, end float64) {
 	return out, len(s.lines), shown
 }
 
-// Sizes of the terminal's picture.
+// Sizes of the terminal picture.
 const (
 	castLeft, castTop = 24.0, 66.0
 	castSize, castRow = 14.5, 21.0
 )
 
-// recording draws the README's terminal session, which plays again and again, and
-// stands still at its end where readers want no motion.
+// recording draws the README's terminal session. It repeats, or shows its last
+// frame if the reader prefers reduced motion.
 func recording() ([]byte, error) {
 	c, err := readCast(filepath.Join(root, dataDir, "demo.cast"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 )
 
-// roofData is what script/record-roofline writes.
+// roofData is the output of script/record-roofline.
 type roofData struct {
 	Device string `json:"device"`
 	Date   string `json:"date"`
@@ -76,7 +76,7 @@ func roofline() ([]byte, error) {
 	return f.Themed(desc), nil
 }
 
-// implPoints is an implementation at all its row counts.
+// implPoints returns an implementation's points at all row counts.
 func implPoints(weights int, rows []int, t dispatch.Time, bytes float64) (s plot.Series) {
 	s.Bare = true
 	for i, r := range rows {
@@ -87,12 +87,12 @@ func implPoints(weights int, rows []int, t dispatch.Time, bytes float64) (s plot
 	return s
 }
 
-// speed is billions of operations per second.
+// speed returns billions of operations per second.
 func speed(weights, rows int, us float64) float64 {
 	return 2 * float64(weights) * float64(rows) / us / 1e3
 }
 
-// bestOf is the speed of the fastest implementation at each row count.
+// bestOf returns the speed of the fastest implementation at each row count.
 func bestOf(weights int, rows []int, impls []dispatch.Time) (out []float64) {
 	for i, r := range rows {
 		best := 0.0
@@ -106,7 +106,7 @@ func bestOf(weights int, rows []int, impls []dispatch.Time) (out []float64) {
 	return out
 }
 
-// roofs are the machine's limits.
+// roofs returns the machine's limits.
 func roofs(read, int8Peak, f32Peak float64) []plot.Series {
 	const low, high = 0.7, 3200
 	return []plot.Series{

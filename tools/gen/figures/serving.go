@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A timeline is what tools/simulate/serving --timeline writes.
+// A timeline is the output of tools/simulate/serving --timeline.
 type timeline struct {
 	PageRows int `json:"page_rows"`
 	Pages    int `json:"pages"`
@@ -34,7 +34,7 @@ type timelinePart struct {
 	Pages   int  `json:"pages"`
 }
 
-// tokens of a step, of prompts and in all.
+// tokens returns a step's prompt tokens and all its tokens.
 func (s *timelineStep) tokens() (prompts, all int) {
 	for _, p := range s.Parts {
 		all += p.Tokens
@@ -45,7 +45,7 @@ func (s *timelineStep) tokens() (prompts, all int) {
 	return prompts, all
 }
 
-// The serving picture's places.
+// Coordinates of the serving picture.
 const (
 	servingLeft = 190.0
 	servingTop  = 98.0
@@ -53,7 +53,7 @@ const (
 	cellHeight  = 24.0
 )
 
-// A servingPicture draws a timeline, steps as columns.
+// A servingPicture draws a timeline with steps as columns.
 type servingPicture struct {
 	*picture
 	timeline
@@ -62,7 +62,7 @@ type servingPicture struct {
 
 func (p *servingPicture) column(i int) float64 { return servingLeft + p.width*float64(i) }
 
-// serving draws prompts and generated tokens beside each other, and the pages.
+// serving draws prefill and decode of several requests, and the KV cache pages.
 func serving() ([]byte, error) {
 	var t timeline
 	if err := readData("timeline.json", &t); err != nil {
@@ -124,7 +124,7 @@ func (p *servingPicture) request(i int) {
 	}
 }
 
-// cell draws what a request has in a step.
+// cell draws a request's part of a step.
 func (p *servingPicture) cell(at int, y float64, part timelinePart) {
 	fill, edge := "f-w2", "s-c2"
 	if part.Decode {
@@ -147,7 +147,7 @@ func (p *servingPicture) block(at int, y, h float64, fill, edge string) {
 	p.rect(p.column(at)+1, y, p.width-2, h, 3, edge)
 }
 
-// loads draws the tokens of each step and how long it takes.
+// loads draws the tokens and the duration of each step.
 func (p *servingPicture) loads(y float64) {
 	const height = 58.0
 	most := 0
@@ -173,7 +173,7 @@ func (p *servingPicture) loads(y float64) {
 	p.line(servingLeft, y+height, 780, y+height, 1, "s-border")
 }
 
-// pages draws the pages that are taken, a square each.
+// pages draws a square for each page in use.
 func (p *servingPicture) pages(y float64) {
 	const height = 92.0
 	p.text(20, y+18, 12.5, "f-ink bold", "KV cache")
@@ -198,7 +198,7 @@ func (p *servingPicture) pages(y float64) {
 	p.text(servingLeft, y+height+16, 11.5, "f-soft", fmt.Sprintf("%d steps, %.0f ms in all", len(p.Steps), p.duration()))
 }
 
-// duration is when the last step ends.
+// duration returns the end of the last step.
 func (p *servingPicture) duration() float64 {
 	last := p.Steps[len(p.Steps)-1]
 	return last.At + last.Took

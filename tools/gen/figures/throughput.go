@@ -7,7 +7,7 @@ import (
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 )
 
-// A serveRow is a service at a number of clients, a value a round.
+// A serveRow is a service at a number of clients, with one value per round.
 type serveRow struct {
 	Service string    `json:"service"`
 	Clients int       `json:"clients"`
@@ -15,7 +15,7 @@ type serveRow struct {
 	TTFT    []float64 `json:"ttft_ms"`
 }
 
-// serveData is what script/record-serve writes.
+// serveData is the output of script/record-serve.
 type serveData struct {
 	Date    string `json:"date"`
 	Machine struct {
@@ -33,7 +33,7 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// at is a service's row at a number of clients.
+// at returns a service's row for a number of clients.
 func at(rows []serveRow, service string, clients int) (serveRow, error) {
 	for _, r := range rows {
 		if r.Service == service && r.Clients == clients {
@@ -43,8 +43,8 @@ func at(rows []serveRow, service string, clients int) (serveRow, error) {
 	return serveRow{}, fmt.Errorf("serve.json has no row of %s with %d clients", service, clients)
 }
 
-// curve is a service over the clients: medians, and the least and most of the
-// rounds.
+// curve returns a service's curve over the number of clients: medians, minima
+// and maxima of the rounds.
 func curve(rows []serveRow, service string, of func(serveRow) []float64) (s plot.Series) {
 	for _, r := range rows {
 		if r.Service == service {
@@ -56,7 +56,7 @@ func curve(rows []serveRow, service string, of func(serveRow) []float64) (s plot
 	return s
 }
 
-// throughput draws both services over the number of clients.
+// throughput draws all services over the number of clients.
 func throughput() ([]byte, error) {
 	var d serveData
 	if err := readData("serve.json", &d); err != nil {

@@ -1,6 +1,6 @@
 // Command plotfont writes runtime/kit/plot/glyphs.txt: the outlines of those
 // characters of the Go font that plots use. Compiled models carry this selection
-// in place of the font and a reader of fonts.
+// instead of the font and a font parser.
 //
 //	go generate ./runtime/kit/plot
 package main

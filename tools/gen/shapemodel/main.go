@@ -63,7 +63,7 @@ func (s shape) write(dir string) error {
 	return s.writeTensors(filepath.Join(dir, "model.safetensors"))
 }
 
-// tensors lists the names and shapes that transformers gives them.
+// tensors lists the names and shapes of the tensors, as in transformers.
 func (s shape) tensors() (names []string, dims [][]int) {
 	add := func(name string, d ...int) { names, dims = append(names, name), append(dims, d) }
 	head := s.width / s.heads
@@ -84,7 +84,7 @@ func (s shape) tensors() (names []string, dims [][]int) {
 	return names, dims
 }
 
-// writeTensors writes the header and leaves the rest a hole.
+// writeTensors writes the header and leaves the rest as a hole in the file.
 func (s shape) writeTensors(path string) error {
 	header := map[string]any{}
 	at := 0

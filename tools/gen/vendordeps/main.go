@@ -31,8 +31,8 @@ import (
 // root is the package whose dependencies are collected.
 const root = "./runtime/cli"
 
-// A target is a system that binaries are built for; cgo: shared libraries, and
-// programs of others that import a model's package.
+// A target is a system for binaries; cgo: shared libraries, and programs that
+// import a model's package.
 type target struct {
 	os, arch string
 	cgo      bool
@@ -43,10 +43,10 @@ var targets = []target{
 	{"linux", "amd64", true}, {"linux", "arm64", true}, {"darwin", "amd64", true}, {"darwin", "arm64", true},
 }
 
-// licenses are the names of the files that must travel with the sources.
+// licenses are the names of files that must accompany the sources.
 var licenses = []string{"LICENSE", "COPYING", "LICENSE.md", "LICENSE.txt", "PATENTS", "NOTICE"}
 
-// listed is the part of go list's answer that is used.
+// listed is the used part of go list's output.
 type listed struct {
 	ImportPath, Dir            string
 	Standard                   bool
@@ -68,7 +68,7 @@ func main() {
 	}
 }
 
-// collect reads every file of the archive.
+// collect reads all files of the archive.
 func collect() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	packages := map[string]map[string]bool{} // "module version\x00go" → import paths
@@ -95,7 +95,7 @@ func collect() (map[string][]byte, error) {
 	return files, nil
 }
 
-// goList asks for the dependencies on one system.
+// goList lists the dependencies on one system.
 func goList(t target) ([]listed, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json", root)
 	cgo := "0"
@@ -122,9 +122,9 @@ func goList(t target) ([]listed, error) {
 	}
 }
 
-// addPackage adds a package's files and its module's licenses. Files for a
-// later Go than this one (newer Unicode tables) are added too: the user's may be
-// later.
+// addPackage adds a package's files and its module's licenses, including files
+// for later Go versions (newer Unicode tables), because the user's version may
+// be later.
 func addPackage(files map[string][]byte, p listed, t target) error {
 	later := build.Default
 	later.GOOS, later.GOARCH, later.CgoEnabled = t.os, t.arch, t.cgo
@@ -159,7 +159,7 @@ func addPackage(files map[string][]byte, p listed, t target) error {
 	return nil
 }
 
-// modulesText is vendor/modules.txt.
+// modulesText returns vendor/modules.txt.
 func modulesText(packages map[string]map[string]bool) []byte {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(packages)) {
@@ -172,7 +172,7 @@ func modulesText(packages map[string]map[string]bool) []byte {
 	return []byte(b.String())
 }
 
-// write makes the archive, names in order and without times.
+// write writes the archive, sorted by name and without times.
 func write(to string, files map[string][]byte) error {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
