@@ -47,7 +47,7 @@ func suggest(have string, legal []string) string {
 	if n := spelling.Nearest(have, legal); n != "" {
 		return fmt.Sprintf("; did you mean %q?", n)
 	}
-	if len(legal) > 0 && len(legal) <= 16 {
+	if len(legal) > 0 && len(legal) <= 24 {
 		s := append([]string(nil), legal...)
 		sort.Strings(s)
 		return "; want one of " + strings.Join(s, ", ")

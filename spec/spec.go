@@ -58,7 +58,7 @@ type Spec struct {
 	Ignore  []string       `yaml:"ignore_tensors"`    // patterns of stored tensors that are not part of the computation, with * for any characters
 
 	Quant                tensor.DType `yaml:"quant"`                  // type of all matrices; default: the type that they are stored in
-	Types                OrderedMap   `yaml:"types"`                  // types of single tensors, instead of quant: name or glob pattern → type; the last match wins
+	Types                OrderedMap   `yaml:"types"`                  // types of single weights, instead of quant: name as in `iflowc ir` or standard name, or a glob pattern → type; the last match wins
 	KVType               tensor.DType `yaml:"kv_type"`                // type of the KV cache; default: f16, or f32 if quant is f32
 	Activations          string       `yaml:"activations"`            // type that the inputs of matmuls are rounded to: f32, bf16, int8 or int8+N with N outlier groups per row; default: by the weight type
 	Importance           string       `yaml:"importance"`             // importance matrix in model_dir, which weights the errors of quantization; `BIN calibrate` writes one

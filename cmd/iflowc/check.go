@@ -29,6 +29,8 @@ type verdict struct {
 	Network       string          `json:"network"`
 	Parameters    int64           `json:"parameters"`
 	WeightBytes   int64           `json:"weight_bytes"`
+	WeightType    string          `json:"weight_type"`     // of most of the weights
+	BitsPerWeight float64         `json:"bits_per_weight"` // of all weights
 	StateBytes    int64           `json:"state_bytes_per_sequence"`
 	Context       int             `json:"context"`
 	Devices       []compiler.Need `json:"devices"`
@@ -59,6 +61,7 @@ func (c *checkCmd) Run() error {
 		v.WeightBytes += d.WeightBytes
 		v.StateBytes += d.StateBytes
 	}
+	v.WeightType, v.BitsPerWeight = p.WeightTypes()
 	if c.JSON {
 		return json.NewEncoder(os.Stdout).Encode(v)
 	}
@@ -69,7 +72,7 @@ func (c *checkCmd) Run() error {
 func (v *verdict) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: supported (%s)\n", v.Name, v.Network)
 	fmt.Fprintf(w, "  parameters  %.1f M\n", float64(v.Parameters)/1e6)
-	fmt.Fprintf(w, "  weights     %.1f MB\n", float64(v.WeightBytes)/1e6)
+	fmt.Fprintf(w, "  weights     %.1f MB of %s, %.1f bits per weight\n", float64(v.WeightBytes)/1e6, v.WeightType, v.BitsPerWeight)
 	fmt.Fprintf(w, "  KV cache    %.1f MB for a sequence of %d tokens\n", float64(v.StateBytes)/1e6, v.Context)
 	for _, d := range v.Devices {
 		fmt.Fprintf(w, "  on %-8s %.1f MB: weights %.1f, KV cache %.1f, activations %.1f\n", d.Device,

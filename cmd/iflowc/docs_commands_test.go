@@ -21,6 +21,7 @@ var elsewhere = []struct{ command, by string }{
 	{"iflowc compile models/smollm2-135m-instruct.yaml", "stage smollm2"},
 	{"iflowc chat", "cmd/iflowc TestLaunch"},
 	{"iflowc list", "cmd/iflowc TestList"},
+	{"iflowc serve", "cmd/iflowc TestServe"},
 	{"iflowc profile --target", "cmd/iflowc TestEmulatedProfile"},
 	{"iflowc pull", "cmd/hub TestPull"},
 	{"BIN generate --device", "cmd/iflowc TestEmulatedFailures"},

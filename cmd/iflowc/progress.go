@@ -19,7 +19,12 @@ type progress struct {
 	last  string
 	shown time.Time
 	width int
+	later *time.Timer // prints the stage without a terminal
 }
+
+// briefStage is the duration below which a stage is not reported without a
+// terminal: stages of a cached build take a fraction of it.
+const briefStage = 400 * time.Millisecond
 
 func newProgress() *progress {
 	return &progress{tty: term.IsTerminal(int(os.Stderr.Fd()))}
@@ -80,18 +85,21 @@ func timeLeft(took time.Duration, done, total int64) string {
 // seconds.
 func (p *progress) fetched(done, total int64) {
 	text := fmt.Sprintf("%.1f of %.1f MB%s", float64(done)/1e6, float64(total)/1e6, p.left("fetching", done, total))
-	stage := p.last
-	if !p.tty && time.Since(p.shown) > 10*time.Second {
-		p.shown, stage = time.Now(), text
+	if !p.tty {
+		if time.Since(p.shown) > 10*time.Second {
+			p.shown = time.Now()
+			fmt.Fprintln(os.Stderr, text)
+		}
+		return
 	}
-	p.show(stage, text, done == total)
+	p.show(p.last, text, done == total)
 }
 
 func (p *progress) show(stage, text string, force bool) {
 	if !p.tty {
 		if stage != p.last {
-			fmt.Fprintln(os.Stderr, stage)
-			p.shown = time.Now()
+			p.stop()
+			p.later = time.AfterFunc(briefStage, func() { fmt.Fprintln(os.Stderr, stage) })
 		}
 		p.last = stage
 		return
@@ -104,8 +112,16 @@ func (p *progress) show(stage, text string, force bool) {
 	p.width = len(text)
 }
 
+// stop cancels the report of a stage that was brief.
+func (p *progress) stop() {
+	if p.later != nil {
+		p.later.Stop()
+	}
+}
+
 // done clears the line.
 func (p *progress) done() {
+	p.stop()
 	if p.tty && p.width > 0 {
 		fmt.Fprintf(os.Stderr, "\r%s\r", strings.Repeat(" ", p.width))
 		p.width = 0

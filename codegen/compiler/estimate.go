@@ -94,8 +94,19 @@ func (p *Program) estimate(context.Context) error {
 	return nil
 }
 
-// describeWeights returns the type with the most bytes, and the bits per
+// WeightTypes returns the type of most of the weights, and the mean bits per
 // weight.
+func (p *Program) WeightTypes() (name string, bits float64) {
+	var weights []manifest.Weight
+	for _, part := range p.parts() {
+		weights = append(weights, part.CPU.Manifest.Weights...)
+	}
+	var r Result
+	r.describeWeights(weights)
+	return r.WeightType, r.BitsPerWeight
+}
+
+// describeWeights sets the type with the most bytes, and the bits per weight.
 func (r *Result) describeWeights(weights []manifest.Weight) {
 	bytes, elements, byType := int64(0), int64(0), map[dtype.Type]int64{}
 	for _, w := range weights {

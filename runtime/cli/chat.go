@@ -23,7 +23,7 @@ type chatCmd struct {
 
 	System   string `placeholder:"TEXT" help:"System message."`
 	Template string `placeholder:"NAME|FILE|TEXT" help:"Chat template: ${templates}, a file, or the template's text (default: the model's own)."`
-	N        int    `short:"n" default:"0" placeholder:"N" help:"Maximum tokens of a response; 0 is no limit."`
+	N        int    `short:"n" default:"1024" placeholder:"1024" help:"Maximum tokens of a response; 0 is no limit."`
 }
 
 // Run chats until the input ends.

@@ -235,6 +235,9 @@ func (s *chatSession) generate(ctx context.Context, ids []int32) (reply string, 
 			break
 		}
 	}
+	if s.most > 0 && n == s.most {
+		s.notice("\n[the response ends here: -n %d tokens; if it repeats itself, try --temp 0.8 or --repeat-penalty 1.1]", s.most)
+	}
 	d := reader.Flush()
 	d.Content += "\n"
 	if e := show(d); err == nil {

@@ -20,7 +20,10 @@ func (chatCmd) Help() string {
 
   chat                                        until the input ends or /quit
   chat --system "Answer in one sentence." --temp 0
-  echo "Why is the sky blue?" | ./model chat`
+  echo "Why is the sky blue?" | ./model chat
+
+Without a terminal, each line of the input is one message of the conversation;
+lines between two lines of """ are one message.`
 }
 
 // Help shows measurements of a model.

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/iflowc/iflowc/runtime/engine"
@@ -120,7 +121,11 @@ func (c *serveCmd) listen(ctx context.Context, m *model) (l server.Listening, li
 		return l, nil, fmt.Errorf("--max-connections %d: expected a number between 1 and %d", c.Most, 1<<20)
 	}
 	l = server.Listening{Address: net.JoinHostPort(c.Host, strconv.Itoa(c.port(m))), Cert: c.TLSCert, Key: c.TLSKey, Grace: c.Grace, Connections: c.Most}
-	if listener, err = l.Listen(ctx); err == nil && l.Connections < c.Most {
+	listener, err = l.Listen(ctx)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; choose another port with --port", err)
+	}
+	if err == nil && l.Connections < c.Most {
 		fmt.Fprintf(m.Stderr, "note: at most %d connections, because of the limit on open files (ulimit -n)\n", l.Connections)
 	}
 	return l, listener, err
@@ -217,13 +222,13 @@ func (c *serveCmd) limitHeap(logits int) int64 {
 
 // describeMost returns the memory limit of the server as text.
 func describeMost(p engine.Memory, heap, requests int64) string {
-	return fmt.Sprintf("memory: at most %.0f MB in all, %.0f MB of it for requests", float64(p.Total()+heap)/1e6, float64(requests)/1e6)
+	return fmt.Sprintf("server memory: at most %.0f MB in all, %.0f MB of it for requests", float64(p.Total()+heap)/1e6, float64(requests)/1e6)
 }
 
 // describePlan returns the engine's memory and limits as text.
 func describePlan(p engine.Memory, opt engine.Options) string {
 	mb := func(n int64) float64 { return float64(n) / 1e6 }
-	return fmt.Sprintf("memory: weights %.1f MB, KV cache %.1f MB (%d pages of 64 tokens), activations %.1f MB; %.1f of %.1f MB available\nat most %d concurrent sequences, context %d, %d threads",
+	return fmt.Sprintf("model memory: weights %.1f MB, KV cache %.1f MB (%d pages of 64 tokens), activations %.1f MB; %.1f of %.1f MB available\nat most %d concurrent sequences, context %d, %d threads",
 		mb(p.Weights), mb(p.KVCache), opt.Pages, mb(p.Scratch+p.Results), mb(p.Total()), mb(p.Available), opt.MaxSeqs, opt.Context, opt.Threads)
 }
 
