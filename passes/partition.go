@@ -12,7 +12,7 @@ var Partition = &Pass{
 	Name:  "partition",
 	Brief: "places layers and heads on devices",
 	Doc: "Places layers on the groups of the device string (an annotation), and splits the layers of a group with several ranks (Megatron-LM, §3; Inferflow report, Table 4). Query, key, value, gate and up projections are split by rows, so that each rank has whole heads and a part of the hidden columns. Output and down projections are split by columns. One all_reduce adds their partial sums before the residual, or a single one for both if they meet in one sum. " +
-		"Keys and values are split by heads, and stand on several ranks where there are more of them than key heads; experts are split among ranks. A head as wide as the vocabulary is split by rows and gathered. What cannot be split is computed by every rank.",
+		"The KV cache is split by heads. If there are more ranks than KV heads, several ranks hold the same KV head. Experts are distributed over the ranks. A head with more outputs than inputs is split by rows and gathered. Every rank computes the ops that cannot be split.",
 	Tolerance: 1e-9, // partial sums
 	Run:       partition,
 }

@@ -23,12 +23,14 @@ func main() {
 
 const intro = `# Passes
 
-Generated from the pipeline in ` + "`passes`" + ` by ` + "`go generate ./tools/gen/passdoc`" + `; do not edit. The passes run in this order; after
-each, ops whose results nobody reads are removed and the verifier runs. ` + "`iflowc ir SPEC --all DIR`" + ` writes the module after
-each of them, ` + "`--diff`" + ` prints what each changed, ` + "`iflowc opt FILE.ir --passes a,b`" + ` runs any of them on text.
+Generated from the pipeline in ` + "`passes`" + ` by ` + "`go generate ./tools/gen/passdoc`" + `; do not edit. The passes run in this order.
+After each pass, the compiler removes unused ops and runs the verifier.
 
-A pass keeps the meaning of a module: the interpreter gives the same values before and after it, up to the tolerance
-given here.
+- ` + "`iflowc ir SPEC --all DIR`" + ` writes the module after each pass; ` + "`--diff`" + ` prints the changes of each pass.
+- ` + "`iflowc opt FILE.ir --passes a,b`" + ` runs single passes on IR text.
+
+A pass does not change the values that a module computes, except within the tolerance that its section states. Tests compare
+the values before and after each pass in the interpreter.
 `
 
 // page describes a list of passes.
@@ -38,7 +40,7 @@ func page(list []*passes.Pass) string {
 	for i, p := range list {
 		fmt.Fprintf(&b, "\n## %d. %s\n\n%s\n", i+1, p.Name, p.Doc)
 		if p.Tolerance > 0 {
-			fmt.Fprintf(&b, "\nIt may change values by a share of %g: this is the one place where precision is given up on request.\n", p.Tolerance)
+			fmt.Fprintf(&b, "\nTolerance: values may change by a relative error of at most %g.\n", p.Tolerance)
 		}
 	}
 	return b.String()

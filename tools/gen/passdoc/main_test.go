@@ -21,7 +21,7 @@ func TestPageFresh(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	text := page([]*passes.Pass{{Name: "a", Doc: "Does a."}, {Name: "b", Doc: "Does b.", Tolerance: 0.25}})
-	for _, want := range []string{"## 1. a\n\nDoes a.\n", "## 2. b\n\nDoes b.\n", "a share of 0.25"} {
+	for _, want := range []string{"## 1. a\n\nDoes a.\n", "## 2. b\n\nDoes b.\n", "at most 0.25"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
