@@ -14,7 +14,7 @@ var orderModel = flag.String("order-model", filepath.Join("..", "..", "models", 
 
 // TestErrorOrder rounds a model's matrices to every block type: the more bits,
 // the smaller the error, in the order of the Inferflow report's Table 3. It logs
-// the table of docs/quantization.md.
+// the table of docs/benchmarks/quantization.md.
 func TestErrorOrder(t *testing.T) {
 	t.Parallel()
 	set, err := checkpoint.Open(*orderModel)
