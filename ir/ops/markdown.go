@@ -21,7 +21,8 @@ var traitWords = []struct {
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("# Ops\n\nGenerated from the table in `ir/ops` by `go generate ./ir/ops`; do not edit. Values between ops are real numbers\n" +
-		"(`f32`): `[T, D]` means any number of rows. `[x]` is an optional argument, `x…` one or more.\n")
+		"(`f32`): `[T, D]` means any number of rows. `[x]` is an optional argument, `x…` one or more.\n" +
+		"An op that works row by row computes each row of its result from the same row of its arguments only.\n")
 	for _, d := range Table {
 		b.WriteString("\n## " + d.Name + "\n\n")
 		var params []string
