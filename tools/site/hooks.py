@@ -1,5 +1,6 @@
 """Hooks of the documentation site. Links from docs/ to files of the repository outside docs/ become links to the
-repository's page; one to a file that does not exist is a warning, which --strict turns into a failure."""
+repository's page; one to a file that does not exist is a warning, which --strict turns into a failure. A code block's line
+"```sh STAGE" names a stage of .ci/run; Python-Markdown takes only the language."""
 
 import logging
 import pathlib
@@ -7,6 +8,7 @@ import posixpath
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+FENCE = re.compile(r"^(\s*```\w+) .*")
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
 log = logging.getLogger("mkdocs.hooks.repository_links")
 
@@ -27,5 +29,5 @@ def on_page_markdown(markdown, page, config, **_):
     lines, fenced = [], False
     for line in markdown.split("\n"):
         fenced ^= line.lstrip().startswith("```")
-        lines.append(line if fenced else LINK.sub(replace, line))
+        lines.append(FENCE.sub(r"\1", line) if fenced else LINK.sub(replace, line))
     return "\n".join(lines)

@@ -1,5 +1,5 @@
 """Opens every page of the built documentation site in Chromium, in both themes. A page fails if it has no heading, logs an
-error, fetches from elsewhere, lacks a picture, or is wider than its window.
+error, fetches from elsewhere, lacks a picture, shows a fence that did not become a code block, or is wider than its window.
 
     site_pages.py FOLDER"""
 
@@ -42,6 +42,8 @@ def main() -> None:
                 page.evaluate("Promise.all([...document.images].map(i => i.decode().catch(() => 0)))")
                 for source in page.evaluate("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)"):
                     problems.append(f"{name}: picture {source} does not show")
+                if "```" in page.locator("article").inner_text():
+                    problems.append(f"{name}: a code block's fence is text")
                 if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                     problems.append(f"{name}: wider than its window")
                 page.close()
