@@ -168,8 +168,8 @@ func (p *Program) packWeights(ctx context.Context) (err error) {
 	return nil
 }
 
-// addFile adds a part's file to the Go module and returns its name. If an earlier
-// rank has an equal file, it returns that one's.
+// addFile adds a file of a rank's part of the model to the Go module and returns its
+// name. If an earlier rank has an equal file, it returns that file's name.
 func (p *Program) addFile(part int, stem, ext string, data []byte) string {
 	name := func(rank int) string {
 		if p.ranks == nil {

@@ -60,8 +60,8 @@ func sinusoidAngle(o *ir.Op, pos, c int, freqs []float32) float64 {
 	return float64(float32(pos) * freqs[c])
 }
 
-// SinusoidFreqs returns the dim/2 factors of the positions. For half_minus_1 they are in
-// the float32 arithmetic of transformers.
+// SinusoidFreqs returns the dim/2 frequencies, which multiply the positions. For
+// half_minus_1 they are computed in float32, as Hugging Face transformers does.
 func SinusoidFreqs(o *ir.Op) []float32 {
 	half := o.Int("dim") / 2
 	out := make([]float32, half)

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// An Index is an integer expression that selects an element of an array weight or state,
-// or occurs in the name of a stored tensor. It is a constant or a formula over variables,
+// An Index is an integer expression that selects one weight or state of an array of
+// them, such as that of a layer, or occurs in the name of a stored tensor. It is a constant or a formula over variables,
 // such as 2*i+1. The variables are the indices of the enclosing repeat and par regions,
 // or, in a name, the indices of the weight's element. An Index is immutable.
 type Index struct {

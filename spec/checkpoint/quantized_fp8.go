@@ -30,8 +30,8 @@ func e5m2(b uint8) float32 { return tensor.F16ToF32(uint16(b) << 8) }
 
 // adoptFP8 applies the stored scales to matrices of 8-bit floats. The scales are
 // NAME.weight_scale, one per tensor or one per row, or NAME.weight_scale_inv, one
-// per block of at most 128 by 128 (DeepSeek-V3). The results are rounded to f16,
-// which adds less than an eighth of a percent to the 8-bit rounding error.
+// per block of at most 128 by 128 (DeepSeek-V3). The results are rounded to f16: at most
+// 0.05 % of a value, where rounding to e4m3 costs up to 6 %.
 func (s *Set) adoptFP8() error {
 	for i := range s.entries {
 		e := s.entries[i]

@@ -48,8 +48,8 @@ func (p *Plan) Mask() (mask []uint64, words int) {
 	return mask, words
 }
 
-// Retrieve lists the paths from the root to each leaf as tokens of the step, starting
-// with 0 for the root and padded with -1 to equal length. The paths are in the order of
+// Retrieve lists the paths from the root to each leaf. A token is given by its index in
+// the step: 0 is the root. Paths are padded with -1 to equal length. The paths are in the order of
 // the reference implementation, from the last leaf to the first.
 func (p *Plan) Retrieve() [][]int32 {
 	inner := make([]bool, p.Nodes())

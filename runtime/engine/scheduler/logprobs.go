@@ -10,10 +10,10 @@ import (
 	"github.com/iflowc/iflowc/runtime/sampling/decode"
 )
 
-// Rank returns the log-probabilities of tokens[from:], each given all tokens before it,
-// and the top most probable tokens in its place, in the form that Generation.Logprobs
-// produces. from is at least 1, because a first token has no probability.
-func (s *Scheduler) Rank(ctx context.Context, j Job, tokens []int32, from, top int) ([]Event, error) {
+// Logprobs returns the log-probability of each of tokens[from:] given all tokens before
+// it, and the most probable tokens at its position, as many as top says. The form is that
+// of Generation.Logprobs. from is at least 1, because a first token has no probability.
+func (s *Scheduler) Logprobs(ctx context.Context, j Job, tokens []int32, from, top int) ([]Event, error) {
 	if s.out < 0 {
 		return nil, fmt.Errorf("the model has no logits output, so it cannot rank tokens")
 	}

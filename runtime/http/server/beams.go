@@ -113,7 +113,7 @@ func (b *search) events(ctx context.Context, h decode.Hypothesis, first bool) (l
 	if first && b.echo {
 		list, from = append(list, scheduler.Event{Token: h.Tokens[0], First: true}), 1
 	}
-	ranked, err := b.s.Rank(ctx, b.query.Job, h.Tokens, from, b.logprobs)
+	ranked, err := b.s.Logprobs(ctx, b.query.Job, h.Tokens, from, b.logprobs)
 	return append(list, ranked...), err
 }
 
