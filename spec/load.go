@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/iflowc/iflowc/models"
@@ -42,11 +43,15 @@ func Load(path string, opt Options) (*Spec, error) {
 	return load(path, filepath.Dir(path), src, opt)
 }
 
+// fileForm matches the names of the files that Load reads or refuses. The name of a
+// missing one has the form of a repository's name if it is in a folder.
+var fileForm = regexp.MustCompile(`(?i)\.(ya?ml|json|gguf|bin|safetensors|pth?)$`)
+
 func loadLibrary(name string, opt Options, statErr error) (*Spec, error) {
 	if !errors.Is(statErr, fs.ErrNotExist) {
 		return nil, statErr
 	}
-	if repositoryForm.MatchString(name) && filepath.Ext(name) != ".yaml" && filepath.Ext(name) != ".gguf" {
+	if repositoryForm.MatchString(name) && !fileForm.MatchString(name) {
 		return loadRepository(name, opt)
 	}
 	src, err := models.Lookup(name)

@@ -262,6 +262,11 @@ func TestLoadForms(t *testing.T) {
 	if _, err = Load(filepath.Join(dir, "gone.yaml"), Options{}); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("missing: %v", err)
 	}
+	for name, pull := range map[string]bool{"acme/tiny": true, "acme/Tiny-0.6B": true, "gone/model.safetensors": false, "gone/spec.yml": false, "gone/model.GGUF": false} {
+		if _, err := Load(name, Options{}); err == nil || strings.Contains(err.Error(), "iflowc pull") != pull {
+			t.Errorf("missing %s: %v", name, err)
+		}
+	}
 	write("config.json", `{"model_type": "lama"}`)
 	if _, err = Load(dir, Options{}); err == nil || !strings.Contains(err.Error(), `unknown architecture "lama"; did you mean "llama"?`) {
 		t.Errorf("architecture: %v", err)
