@@ -99,9 +99,9 @@ func (p *progress) show(stage, text string, force bool) {
 	if !p.tty {
 		if stage != p.last {
 			p.stop()
+			p.last, p.shown = stage, time.Now()
 			p.later = time.AfterFunc(briefStage, func() { fmt.Fprintln(os.Stderr, stage) })
 		}
-		p.last = stage
 		return
 	}
 	if !force && time.Since(p.shown) < 50*time.Millisecond {
