@@ -70,15 +70,13 @@ var offered = []string{"q8", "q4"}
 func (p *Program) estimate(context.Context) error {
 	r, man := &p.result, &p.whole.CPU.Manifest
 	r.Name, r.Network, r.ChatTemplate, r.Context = man.Name, man.Network, man.Template != "", p.Context
-	var weights []manifest.Weight
 	for _, part := range p.parts() {
 		n := p.need(part)
 		r.MemoryBytes += n.Bytes
 		r.StateBytes += n.StateBytes
-		weights = append(weights, part.CPU.Manifest.Weights...)
 	}
-	r.describeWeights(weights)
-	read := readBytes(weights)
+	r.WeightType, r.BitsPerWeight = p.WeightTypes()
+	read := readBytes(p.weights())
 	if p.Spec.Quant == tensor.Invalid {
 		if err := p.compareSizes(read); err != nil {
 			return err
@@ -94,22 +92,18 @@ func (p *Program) estimate(context.Context) error {
 	return nil
 }
 
-// WeightTypes returns the type of most of the weights, and the mean bits per
-// weight.
-func (p *Program) WeightTypes() (name string, bits float64) {
-	var weights []manifest.Weight
+// weights returns the weights of all parts.
+func (p *Program) weights() (list []manifest.Weight) {
 	for _, part := range p.parts() {
-		weights = append(weights, part.CPU.Manifest.Weights...)
+		list = append(list, part.CPU.Manifest.Weights...)
 	}
-	var r Result
-	r.describeWeights(weights)
-	return r.WeightType, r.BitsPerWeight
+	return list
 }
 
-// describeWeights sets the type with the most bytes, and the bits per weight.
-func (r *Result) describeWeights(weights []manifest.Weight) {
+// WeightTypes returns the type with the most bytes, and the mean bits per weight.
+func (p *Program) WeightTypes() (name string, bits float64) {
 	bytes, elements, byType := int64(0), int64(0), map[dtype.Type]int64{}
-	for _, w := range weights {
+	for _, w := range p.weights() {
 		bytes += w.Bytes
 		elements += int64(w.Rows) * int64(w.Cols)
 		byType[w.DType] += w.Bytes
@@ -120,8 +114,7 @@ func (r *Result) describeWeights(weights []manifest.Weight) {
 			most = t
 		}
 	}
-	r.WeightType = most.String()
-	r.BitsPerWeight = 8 * float64(bytes) / float64(max(elements, 1))
+	return most.String(), 8 * float64(bytes) / float64(max(elements, 1))
 }
 
 // compareSizes adds estimates for the offered sizes, unless the weights are
