@@ -10,7 +10,7 @@ import (
 // PlanBuffers assigns buffers to the values that outlive their region.
 var PlanBuffers = &Pass{
 	Name:  "plan-buffers",
-	Brief: "shares buffers between values",
+	Brief: "lets values share buffers",
 	Doc:   "Annotates each op whose results outlive it with a buffer. Values with disjoint lifetimes share one. A residual sum overwrites the residual, and a carried value keeps its buffer through all iterations.",
 	Run:   planBuffers,
 }

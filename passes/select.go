@@ -10,7 +10,7 @@ import (
 // count (FlashDecoding++, §5).
 var SelectKernels = &Pass{
 	Name:  "select-kernels",
-	Brief: "chooses kernels by row count",
+	Brief: "picks kernels by rows",
 	Doc:   "Annotates each matmul with its implementation (GEMV, flat GEMM or GEMM) for each row count, from the measured profile of the device, or from a roofline estimate without a profile. All legal candidates are emitted; the annotation is the default of the dispatch table.",
 	Run:   selectKernels,
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/runtime/kit/plot"
 )
 
@@ -86,6 +87,16 @@ func check(t *testing.T, data []byte) {
 	for name := range classes {
 		if !strings.Contains(string(data), "."+name) {
 			t.Errorf("class %s has no rule", name)
+		}
+	}
+}
+
+// TestPasses: the pipeline's picture describes every pass.
+func TestPasses(t *testing.T) {
+	t.Parallel()
+	for _, p := range passes.Pipeline {
+		if p.Brief == "" {
+			t.Errorf("pass %s: add its Brief", p.Name)
 		}
 	}
 }

@@ -34,15 +34,16 @@ func stagesOf(m *ir.Module, cat *templates.Catalog) (stages []stage, err error) 
 	env := &passes.Env{Ops: ops.Table, Kernels: cat, Types: passes.TypeRules{Default: q}}
 	see := func(_ int, name string, m *ir.Module) {
 		s := count(m)
-		switch s.name = name; name {
-		case "lower":
+		if s.name = name; name == "lower" {
 			s.name, s.does = "IR", "the graph as text, weights as stored"
-		case passes.SelectKernels.Name:
-			s.does = fmt.Sprintf("%d rules, kernels by row count", s.rules)
-		case passes.PlanBuffers.Name:
-			s.does = fmt.Sprintf("%d values share %d buffers", s.values, s.buffers)
-		default:
+		} else {
 			s.does = passes.Lookup(name).Brief
+		}
+		switch name {
+		case passes.SelectKernels.Name:
+			s.does += fmt.Sprintf(": %d rules", s.rules)
+		case passes.PlanBuffers.Name:
+			s.does += fmt.Sprintf(": %d in %d", s.values, s.buffers)
 		}
 		stages = append(stages, s)
 	}
