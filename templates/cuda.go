@@ -33,6 +33,9 @@ type CUDAKernel struct {
 	// blocks per multiprocessor on every GPU. Every other key is a regular expression
 	// for the start of an instruction, with its minimum count. No kernel may spill.
 	Promises map[string]int
+	// Early reports whether the kernel may start before the kernels in front of it end,
+	// because it waits for their results itself.
+	Early bool
 
 	body *template.Template
 }
@@ -85,8 +88,13 @@ func loadCUDAKernel(name string) (*CUDAKernel, error) {
 	if err != nil {
 		return nil, err
 	}
+	text, err := fs.ReadFile(cudaFiles, name)
+	if err != nil {
+		return nil, err
+	}
 	return &CUDAKernel{
-		Name: strings.TrimSuffix(path.Base(name), ".cu.tmpl"), Op: h.Op, Impl: h.Impl, Doc: strings.TrimSpace(h.Doc), Sum: h.Sum,
+		Early: strings.Contains(string(text), "ifl_await_inputs();"),
+		Name:  strings.TrimSuffix(path.Base(name), ".cu.tmpl"), Op: h.Op, Impl: h.Impl, Doc: strings.TrimSpace(h.Doc), Sum: h.Sum,
 		Types: types, Rows: h.Rows, Promises: h.Promises, body: t,
 	}, nil
 }

@@ -31,7 +31,6 @@ type matmul struct {
 	tail        scratch
 	impls       []impl
 	at          int // index of its matmul in the plan
-	group       int // columns that the epilogue processes together
 	cols        int // columns per thread block
 }
 
@@ -58,7 +57,7 @@ func (e *emitter) matmul(s *schedule, r *layout.Region, work *layout.Matmul) err
 		return err
 	}
 	m.bytes = m.act.bytes(work.Weight.K)
-	m.group, m.cols = m.columns()
+	m.cols = m.columns()
 	if err := m.writeFront(); err != nil {
 		return err
 	}
@@ -141,8 +140,11 @@ func (m *matmul) writeTail() error {
 	if err != nil {
 		return err
 	}
-	return m.u.render("tail", m.u.name+"_tail", map[string]any{
-		"Group": m.group, "Cols": m.cols, "Row": m.tail.row, "WarpScratch": m.tail.floats(), "Body": body})
+	group := fmt.Sprint(m.Tail.Group)
+	if m.Direct || m.Tail.Whole {
+		group = "COLS"
+	}
+	return m.u.render("tail", m.u.name+"_tail", map[string]any{"Group": group, "Row": m.tail.row, "WarpScratch": m.tail.floats(), "Body": body})
 }
 
 // emit writes the region's kernels and their launches. If a block has one row,
@@ -195,7 +197,7 @@ func (m *matmul) variant(c impl) (*manifest.CUDALaunch, error) {
 	holes := map[string]any{
 		"Doc": fmt.Sprintf("%s for up to %d rows a block", m.region.Doc, nt), "K": m.Weight.K, "Panels": panels, "Cols": m.cols, "NT": nt,
 		"Panel": m.act.panel(m.Weight.DType, "NT"), "Red": red, "Count": m.count, "W": m.weights, "PackPrivate": c.packPrivate, "Act": m.act.name,
-		"Tail": u.name + "_tail", "Source": m.source, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "SparseOutliers": int64(0),
+		"Tail": u.name + "_tail<COLS>", "Source": m.source, "Rows": m.rows, "RowBytes": ctext.Wide(m.bytes), "SparseOutliers": int64(0),
 	}
 	if m.Weight.SparseOutliers > 0 {
 		holes["SparseOutliers"] = m.Weight.PanelsBytes()
@@ -209,7 +211,18 @@ func (m *matmul) variant(c impl) (*manifest.CUDALaunch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.s.launch(k, blocksOf((panels*16+m.cols-1)/m.cols), m.blocks(nt)), nil
+	grid := []manifest.CUDADim{blocksOf((panels*16 + m.cols - 1) / m.cols), m.blocks(nt)}
+	if c.template == "gemv" {
+		grid = append(grid, m.parts(nt))
+	}
+	return m.s.launch(k, grid...), nil
+}
+
+// parts returns the launch dimension of blocks that divide K. Each part keeps at least
+// a step of every warp (ifl_stream), about 512 columns of a panel.
+func (m *matmul) parts(nt int) manifest.CUDADim {
+	perPanel := max(warps/(m.cols/16), 1)
+	return manifest.CUDADim{N: max(m.Weight.K/(512*perPanel), 1), Parts: nt * m.cols}
 }
 
 // memory returns the shared memory of a block of an implementation: floats for
@@ -251,20 +264,14 @@ func (m *matmul) times() int {
 	return m.Slices
 }
 
-// columns returns the number of columns per block: whole groups, enough for the
-// warps, and more if there are so many blocks that they would only queue.
-func (m *matmul) columns() (group, cols int) {
-	group = m.Tail.Group
-	cols = group
-	least := 32
-	if m.Weight.N > 32768 {
-		least = 128
+// columns returns the number of columns per block: whole groups, and the more the
+// better, because every block repeats the prologue, as long as two blocks remain for
+// each SM of the largest GPU.
+func (m *matmul) columns() int {
+	const blocks = 2 * 148 // B200
+	least := 128
+	for least > 16 && m.Weight.N < blocks*least {
+		least /= 2
 	}
-	for cols < least {
-		cols += group
-	}
-	if m.Direct || m.Tail.Whole {
-		group = cols
-	}
-	return group, cols
+	return (least + m.Tail.Group - 1) / m.Tail.Group * m.Tail.Group
 }

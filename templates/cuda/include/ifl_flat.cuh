@@ -20,6 +20,7 @@ IFL_DEVICE void ifl_fetch(uint8_t *to, const uint8_t *from, int bytes, int size)
 /* Block types: a piece is a tile-block. Its codes are unpacked to one per byte. Dot products are exact in int32, and each
  * block's sum is scaled in float. Activations are packed as ifl_a8<F::BLOCK, O>. */
 template <class F, int O> struct ifl_flat_block {
+  static constexpr bool MORE = O > 0;
   static constexpr bool PACKED = F::QUADS > 1 || F::VECTORS > 1;
   static constexpr int PIECE = F::BLOCK, BYTES = F::STRIDE, EXTRA = PACKED ? 16 * F::BLOCK : 0;
   static constexpr int WARP = IFL_STAGES * BYTES + EXTRA; /* bytes of shared memory per warp */
@@ -37,7 +38,7 @@ template <class F, int O> struct ifl_flat_block {
     const uint8_t *codes = tile;
     if (PACKED) {
       for (int u = lane >> 2; u < F::UNITS; u += 8)
-        F::decode_shared(tile + 64 * F::VECTORS * u + 16 * t, [&](int j, ifl_codes c) {
+        F::decode(ifl_in_shared{tile + 64 * F::VECTORS * u + 16 * t}, [&](int j, ifl_codes c) {
           *reinterpret_cast<uint4 *>(extra + 64 * (u * F::QUADS + j) + 16 * t) = make_uint4(c.x[0], c.x[1], c.x[2], c.x[3]);
         });
       __syncwarp();
@@ -80,6 +81,7 @@ template <class F, int O> struct ifl_flat_block {
 /* 16-bit floats: a piece is 32 columns. An activation is split into the sum of two numbers of the weights' type, to keep its
  * precision. It saturates at the type's largest number. */
 template <class E> struct ifl_flat_float {
+  static constexpr bool MORE = false;
   static constexpr int PIECE = 32, BYTES = 32 * 16 * 2, EXTRA = 0, WARP = IFL_STAGES * BYTES;
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)k * 32; }
   static __device__ __forceinline__ int valid(int columns) { return columns < PIECE ? columns * 32 : BYTES; }
@@ -166,5 +168,6 @@ IFL_DEVICE void ifl_flat(const uint8_t *w, int k, int panels, const ifl_rows_in 
         red[(item * NT + 8 * j + 2 * (lane & 3) + (i & 1)) * 16 + P::panel_row(lane >> 2, i)] = f[j][i];
   }
   __syncthreads();
-  ifl_add_parts<P, NT>(w, k, panels, parts, x, red, y, ldy);
+  ifl_add_parts<NT>(x.rows, panels, parts, red, y, ldy);
+  ifl_add_more<P>(w, k, panels, x, y, ldy);
 }
