@@ -170,22 +170,20 @@ func (c *CUDACatalog) formatOf(dt tensor.DType) (*cudaFormat, error) {
 	return &cudaFormat{unit: u, Unit: f.unit, Units: units, Quads: dt.Block() / 4 / units}, nil
 }
 
-// FlatBytes returns the shared memory in bytes that a warp of flat_gemm uses for
-// weights of type dt. It equals WARP of ifl_flat.cuh.
-func (c *CUDACatalog) FlatBytes(dt tensor.DType) (int, error) {
-	const stages = 3 // IFL_STAGES
-	if !dt.IsBlock() {
-		return stages * 32 * 16 * dt.BlockBytes(), nil
+// CUDAFlatBuffers returns the columns of a chunk of flat_gemm for nt rows and weights of
+// type dt, and the shared memory in bytes of two chunks and of the warps' rings: COLUMNS,
+// BUFFER and WARP of ifl_flat.cuh.
+func CUDAFlatBuffers(dt tensor.DType, nt int) (columns, bytes int) {
+	if dt.IsBlock() {
+		columns = 512
+		return columns, 2 * (nt*(columns+64) + 2*columns/dt.Block()*(nt+2)*4)
 	}
-	f, err := c.formatOf(dt)
-	if err != nil {
-		return 0, err
+	columns = 128
+	if nt > 32 {
+		columns = 64
 	}
-	n := stages * f.Stride
-	if f.Quads > 1 || f.Unit > 1 {
-		n += 16 * f.Block
-	}
-	return n, nil
+	const rings = 8 * 5 * 32 * 32 // IFL_WARPS, IFL_STAGES, BYTES
+	return columns, 2*nt*(4*columns+64) + rings
 }
 
 // CUDAHeaders returns the headers that generated CUDA C includes, by file name.

@@ -109,9 +109,11 @@ type CUDADim struct {
 	// Splits: the dimension is the number of parts that the context is split into
 	// (flash decoding).
 	Splits bool `json:"splits,omitempty"`
-	// Parts, if not 0, makes the dimension the number of blocks that divide K, at most N.
-	// Each stores this number of floats.
+	// Parts, if not 0, makes the dimension the number of blocks that divide K: at most N,
+	// and with the other dimensions at most PerSM blocks per SM. Each stores this number
+	// of floats.
 	Parts int `json:"parts,omitempty"`
+	PerSM int `json:"per_sm,omitempty"`
 }
 
 // A CUDAAttention is the scratch memory of an attention.

@@ -31,7 +31,7 @@ func (s *sizes) step() int64 {
 
 func (d *Device) sizes(cfg *device.Config) sizes {
 	count := map[string]int{"tokens": cfg.MaxTokens, "out_rows": cfg.MaxOutRows, "sequences": cfg.MaxSeqs}
-	rows, blocks := int64(max(cfg.MaxTokens, cfg.MaxOutRows)), d.fillingBlocks()
+	rows, blocks, processors := int64(max(cfg.MaxTokens, cfg.MaxOutRows)), d.fillingBlocks(), d.GPU.Processors
 	s := sizes{act: d.Plan.ActBytes * rows, zeros: int64(cfg.MaxTokens) * 4}
 	for _, slot := range d.Plan.Slots {
 		s.slots = append(s.slots, int64(slot.Cols)*int64(count[slot.Rows])*4)
@@ -48,8 +48,8 @@ func (d *Device) sizes(cfg *device.Config) sizes {
 	for _, list := range d.Plan.Graphs {
 		s.comm = max(s.comm, rows*int64(widest(list))*4)
 		for l := range launches(list) {
-			if d := l.Grid[2]; d.Parts > 0 && d.N > 1 {
-				s.partial = max(s.partial, int64(blocks)*int64(d.Parts)*4)
+			if d := l.Grid[2]; d.Parts > 0 && d.N > 1 { // several parts only if all blocks are resident
+				s.partial = max(s.partial, int64(d.PerSM*processors)*int64(d.Parts)*4)
 				s.arrived = int64(blocks) * 4
 			}
 		}

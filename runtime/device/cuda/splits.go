@@ -16,14 +16,9 @@ import (
 func (d *Device) fillingBlocks() int { return 2 * d.GPU.Processors }
 
 // parts returns the number of blocks that divide K in a matmul of the given number of
-// other blocks: the largest power of two that does not exceed most or fill the GPU more
-// than once. All parts are then equally long, and their results need little memory.
-func (d *Device) parts(blocks, most int) int {
-	n := 1
-	for 2*n <= most && 2*n*blocks <= d.fillingBlocks() {
-		n *= 2
-	}
-	return n
+// other blocks: as many as fill the GPU once.
+func (d *Device) parts(blocks int, dim manifest.CUDADim) int {
+	return max(min(dim.PerSM*d.GPU.Processors/max(blocks, 1), dim.N), 1)
 }
 
 // splits returns the number of parts into which attention splits the context when each

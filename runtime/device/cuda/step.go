@@ -230,7 +230,7 @@ func (m *model) grid(l *manifest.CUDALaunch, s shape) (g [3]int) {
 		case d.Splits:
 			g[i] = m.splits(g[i], s.context)
 		case d.Parts > 0:
-			g[i] = m.parts(g[0]*g[1], d.N)
+			g[i] = m.parts(g[0]*g[1], d)
 		}
 	}
 	return g

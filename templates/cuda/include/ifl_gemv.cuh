@@ -20,14 +20,14 @@ template <int NT> IFL_DEVICE void ifl_add_parts(int rows, int panels, int parts,
 
 /* Adds the tiles of the gridDim.z blocks that share rows and columns, in order. The block that arrives last gets the sum
  * and true; the others are done. flag is a word of shared memory. */
-IFL_DEVICE bool ifl_join(float *partial, unsigned *arrived, float *tile, int floats, void *flag) {
+IFL_DEVICE bool ifl_join(float *partial, unsigned *arrived, float *tile, int floats, int *flag) {
   if (gridDim.z == 1)
     return true;
   const int at = blockIdx.y * gridDim.x + blockIdx.x;
   float *parts = partial + (int64_t)at * gridDim.z * floats;
   for (int i = threadIdx.x; i < floats; i += 32 * IFL_WARPS)
     parts[blockIdx.z * floats + i] = tile[i];
-  if (!ifl_last_block(arrived + at, gridDim.z, reinterpret_cast<int *>(flag)))
+  if (!ifl_last_block(arrived + at, gridDim.z, flag))
     return false;
   for (int i = threadIdx.x; i < floats; i += 32 * IFL_WARPS) {
     float sum = 0;

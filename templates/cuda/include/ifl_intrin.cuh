@@ -152,7 +152,7 @@ __device__ __forceinline__ uint4 ifl_load_stream(const void *p) {
   asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
   return v;
 }
-/* The same for 16 or 8 bytes, or no load. These loads are issued in the order of the source, also across barriers. */
+/* The same for 16, 8 or 4 bytes, or no load. These loads are issued in the order of the source, also across barriers. */
 __device__ __forceinline__ void ifl_load_stream_if(uint4 &v, const void *p, bool wanted) {
   asm volatile("{.reg .pred %%w; setp.ne.u32 %%w,%5,0; @%%w ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];}"
                : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
@@ -161,6 +161,11 @@ __device__ __forceinline__ void ifl_load_stream_if(uint4 &v, const void *p, bool
 __device__ __forceinline__ void ifl_load_stream_if(uint2 &v, const void *p, bool wanted) {
   asm volatile("{.reg .pred %%w; setp.ne.u32 %%w,%3,0; @%%w ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];}"
                : "+r"(v.x), "+r"(v.y)
+               : "l"(p), "r"((uint32_t)wanted));
+}
+__device__ __forceinline__ void ifl_load_stream_if(uint32_t &v, const void *p, bool wanted) {
+  asm volatile("{.reg .pred %%w; setp.ne.u32 %%w,%2,0; @%%w ld.global.nc.L1::no_allocate.u32 %0, [%1];}"
+               : "+r"(v)
                : "l"(p), "r"((uint32_t)wanted));
 }
 /* Waits for the kernels before this one. A kernel that is launched before they end (programmatic dependent launch) reads
