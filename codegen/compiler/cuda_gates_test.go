@@ -17,6 +17,7 @@ import (
 	"github.com/iflowc/iflowc/ir/tensor"
 	"github.com/iflowc/iflowc/passes"
 	"github.com/iflowc/iflowc/templates"
+	"github.com/iflowc/iflowc/tools/check/sass"
 	"golang.org/x/tools/txtar"
 )
 
@@ -117,12 +118,39 @@ func (g *gated) cuda(t *testing.T) *codegen.CUDAModel {
 	return m
 }
 
-// hold compiles the model's units as one file and looks at the machine code.
+// hold compiles the model's units and holds the machine code to the promises of its
+// templates.
 func (g *gated) hold(t *testing.T, nvcc string) {
-	m, dir, only := g.cuda(t), t.TempDir(), regexp.MustCompile(g.only)
-	files, size, n := templates.CUDAHeaders(), 0, 0
+	m, only := g.cuda(t), regexp.MustCompile(g.only)
+	log, code := g.compile(t, nvcc, m, func(u codegen.CUDAUnit) bool { return only.MatchString(u.Name) })
+	for _, s := range spills(log) {
+		t.Error(s)
+	}
+	if code == nil {
+		t.Log("the promises are not checked: no cuobjdump beside nvcc")
+		return
+	}
+	for _, a := range g.archs {
+		for _, u := range m.Units {
+			if !only.MatchString(u.Name) {
+				continue
+			}
+			for kernel, promises := range u.Promises {
+				for _, broken := range broken(code[a][kernel], promises, m.Plan.Kernels, kernel, a) {
+					t.Errorf("%s for %s: %s", kernel, a, broken)
+				}
+			}
+		}
+	}
+}
+
+// compile compiles the wanted units as one file. It returns what nvcc prints, and the
+// kernels by architecture and name, or nil without cuobjdump.
+func (g *gated) compile(t *testing.T, nvcc string, m *codegen.CUDAModel, wanted func(codegen.CUDAUnit) bool) (log string, code map[string]map[string]*sass.Kernel) {
+	t.Helper()
+	dir, files, size, n := t.TempDir(), templates.CUDAHeaders(), 0, 0
 	for _, u := range m.Units {
-		if only.MatchString(u.Name) {
+		if wanted(u) {
 			files["units.cu"] += fmt.Sprintf("#include %q\n", u.Name+".cu")
 			files[u.Name+".cu"] = u.Source
 			size += len(u.Source)
@@ -130,7 +158,7 @@ func (g *gated) hold(t *testing.T, nvcc string) {
 		}
 	}
 	if n == 0 {
-		t.Fatalf("no unit's name has %s in it", g.only)
+		t.Fatalf("%s has none of the wanted units", g.model)
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -140,29 +168,13 @@ func (g *gated) hold(t *testing.T, nvcc string) {
 	args := append([]string{"-fatbin", "-Werror", "all-warnings", "-Xptxas", "-v", "-I.", "units.cu", "-o", "units.fatbin"}, cudaFlags...)
 	args = append(args, toolchain.Gencode(g.archs)...)
 	log, used := runIn(t, dir, nvcc, args...)
-	t.Logf("%s: %d units, %d bytes of source, %d GPUs, %.1f s of nvcc's processor time", strings.TrimPrefix(t.Name(), "TestCUDAGates/"), n, size, len(g.archs), used)
-	for _, s := range spills(log) {
-		t.Error(s)
-	}
+	t.Logf("%s %s: %d units, %d bytes of source, %d GPUs, %.1f s of nvcc's processor time", g.model, g.quant, n, size, len(g.archs), used)
 	dump := filepath.Join(filepath.Dir(nvcc), "cuobjdump")
 	if _, err := os.Stat(dump); err != nil {
-		t.Log("the promises are not checked: no cuobjdump beside nvcc")
-		return
+		return log, nil
 	}
 	text, _ := runIn(t, dir, dump, "-res-usage", "-sass", "units.fatbin")
-	code := machineCodes(text)
-	for _, a := range g.archs {
-		for _, u := range m.Units {
-			if files[u.Name+".cu"] == "" {
-				continue
-			}
-			for kernel, promises := range u.Promises {
-				for _, broken := range code[a][kernel].broken(promises, m.Plan.Kernels, kernel, a) {
-					t.Errorf("%s for %s: %s", kernel, a, broken)
-				}
-			}
-		}
-	}
+	return log, sass.Parse(text)
 }
 
 // runIn runs a program in a folder and gives what it says and the processor's

@@ -27,33 +27,41 @@ template <class F, int O, int NB> struct ifl_flat_block {
   static constexpr int OWNERS = F::QUADS > SHARE ? F::QUADS / SHARE : 1; /* threads that decode the same unit */
   static constexpr int LOADS = OWNERS > 1 ? F::VECTORS : SHARE / F::QUADS * F::VECTORS; /* per thread and tile-block */
   static constexpr int WORDS = 2 * LOADS + (F::SIGNED ? 1 : 2);
-  static constexpr int RING = ifl_divisor(TILES, (NB > 4 ? 24 : 48) / WORDS); /* tile-blocks in flight per thread */
+  static constexpr int RING = ifl_divisor(TILES, (NB > 4 ? 36 : NB > 2 ? 48 : 72) / WORDS); /* tile-blocks in flight per thread */
   uint2 code[RING * LOADS];
   uint32_t scale[RING], base[RING];
-  const uint8_t *w; /* the thread's pair of rows */
-  int total;        /* tile-blocks of the panel */
+  const uint8_t *next; /* the thread's codes in the tile-block to load next */
+  int left;            /* tile-blocks of the block's part that are not loaded yet */
 
   static __device__ __forceinline__ int64_t bytes(int k) { return (int64_t)ifl_blocks(k, F::BLOCK) * F::STRIDE; }
   static __device__ __forceinline__ float more(const uint8_t *panel, int k, int r, const uint8_t *x) {
     return ifl_outlier_sum<F, O>(panel, k, r, x);
   }
 
-  __device__ __forceinline__ void load(int slot, int b, bool wanted) {
-    const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-    const uint8_t *tile = w + (uint32_t)ifl_min_int(b, total - 1) * F::STRIDE;
-    constexpr int VECTORS = 64 * LOADS; /* bytes between the first vectors of two threads, or of two groups of owners */
+  __device__ __forceinline__ void load(int slot) {
+    const bool wanted = left > 0;
 #pragma unroll
     for (int i = 0; i < LOADS; i++)
-      ifl_load_stream_if(code[slot * LOADS + i], tile + t / OWNERS * VECTORS + 64 * i, wanted);
-    ifl_load_stream_if(scale[slot], tile + F::CODES - 4 * g, wanted); /* 4 bytes per pair, not 8 */
+      ifl_load_stream_if(code[slot * LOADS + i], next + 64 * i, wanted);
+    const uint8_t *scales = next + scales_at();
+    ifl_load_stream_if(scale[slot], scales, wanted);
     if (!F::SIGNED)
-      ifl_load_stream_if(base[slot], tile + F::CODES + 32 - 4 * g, wanted);
+      ifl_load_stream_if(base[slot], scales + 32, wanted);
+    next += F::STRIDE, left--;
   }
-  __device__ __forceinline__ void open(const uint8_t *panel, int k, int chunk, uint8_t *) {
-    w = panel + 8 * ((threadIdx.x & 31) >> 2), total = ifl_blocks(k, F::BLOCK);
+  /* The distance from the thread's codes to its scales. */
+  static __device__ __forceinline__ int scales_at() { return F::CODES + 4 * group() - codes_at(); }
+  static __device__ __forceinline__ int codes_at() { return 8 * group() + (threadIdx.x & 3) / OWNERS * 64 * LOADS; }
+  static __device__ __forceinline__ int group() { return (threadIdx.x & 31) >> 2; }
+
+  __device__ __forceinline__ void open(const uint8_t *panel, int k, int begin, int end, uint8_t *) {
+    next = panel + (int64_t)begin * TILES * F::STRIDE + codes_at();
+    left = ifl_min_int(ifl_blocks(k, F::BLOCK), end * TILES) - begin * TILES;
 #pragma unroll
-    for (int j = 0; j < RING; j++)
-      load(j, chunk * TILES + j, true);
+    for (int j = 0; j < RING; j++) {
+      scale[j] = base[j] = 0; /* also of tile-blocks beyond the last, which meet activations of 0 */
+      load(j);
+    }
   }
 
   /* The thread's code vectors of a tile-block, of rows 2g and 2g+1. */
@@ -69,9 +77,8 @@ template <class F, int O, int NB> struct ifl_flat_block {
       });
   }
 
-  /* f[j][i] += the product over chunk `chunk`: row 8·j + 2·(lane%4) + i%2 of the activations, row 2·(lane/4) + i/2 of the
-   * panel. Tile-blocks beyond the last meet activations of 0. */
-  __device__ __forceinline__ void multiply(int chunk, bool last, const uint8_t *x, float (&f)[NB][4]) {
+  /* f[j][i] += the product over a chunk: row 8·j + 2·(lane%4) + i%2 of the activations, row 2·(lane/4) + i/2 of the panel. */
+  __device__ __forceinline__ void multiply(const uint8_t *x, float (&f)[NB][4]) {
     const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
     const uint8_t *codes = x + g * PITCH + 4 * SHARE * t;
     const float *scales = reinterpret_cast<const float *>(x + NT * PITCH) + 2 * t;
@@ -82,7 +89,7 @@ template <class F, int O, int NB> struct ifl_flat_block {
       decode(slot, v);
       const float s[2] = {ifl_half_bits(scale[slot] & 0xffff), ifl_half_bits(scale[slot] >> 16)};
       const float o[2] = {F::SIGNED ? 0.0f : ifl_half_bits(base[slot] & 0xffff), F::SIGNED ? 0.0f : ifl_half_bits(base[slot] >> 16)};
-      load(slot, chunk * TILES + b + RING, b + RING < TILES || !last);
+      load(slot);
 #pragma unroll
       for (int j = 0; j < NB; j++) {
         uint32_t words[4];
@@ -183,15 +190,15 @@ template <class E, int NB> struct ifl_flat_float {
     ifl_cp_async_commit();
     w += BYTES, column += PIECE;
   }
-  __device__ __forceinline__ void open(const uint8_t *panel, int columns, int chunk, uint8_t *mine) {
+  __device__ __forceinline__ void open(const uint8_t *panel, int columns, int begin, int, uint8_t *mine) {
     const int lane = threadIdx.x & 31;
-    column = chunk * COLUMNS + (lane & 1) + (lane >> 4) * 2 + (lane >> 1 & 3) * 4;
+    column = begin * COLUMNS + (lane & 1) + (lane >> 4) * 2 + (lane >> 1 & 3) * 4;
     w = panel + (int64_t)column * 32 + (lane >> 3 & 1) * 16, ring = mine + 16 * lane, k = columns, slot = 0;
 #pragma unroll
     for (int i = 0; i < IFL_STAGES - 1; i++)
       load(i);
   }
-  __device__ __forceinline__ void multiply(int, bool, const uint8_t *x, float (&f)[NB][4]) {
+  __device__ __forceinline__ void multiply(const uint8_t *x, float (&f)[NB][4]) {
     const int lane = threadIdx.x & 31;
     const uint8_t *row = x + (lane >> 2) * PITCH + 16 * (lane & 3);
 #pragma unroll
@@ -293,7 +300,7 @@ template <class P, int NB, int COLS> struct ifl_flat {
   }
   __device__ __forceinline__ void open(int p) {
     if (p < panels)
-      stream.open(panel(p), k, begin, buffers + 2 * P::BUFFER + (threadIdx.x >> 5) * P::WARP);
+      stream.open(panel(p), k, begin, end, buffers + 2 * P::BUFFER + (threadIdx.x >> 5) * P::WARP);
   }
 
   /* y may be the memory of the buffers if there is a warp for each panel. Ends with a block barrier. */
@@ -315,7 +322,7 @@ template <class P, int NB, int COLS> struct ifl_flat {
         if (!last)
           rows.fetch(x, k, c + 1, next);
         if (p < panels)
-          stream.multiply(c, last, buffers + ((c - begin) & 1) * P::BUFFER, f);
+          stream.multiply(buffers + ((c - begin) & 1) * P::BUFFER, f);
         if (!last)
           rows.store(next);
         __syncthreads();
