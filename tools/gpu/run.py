@@ -190,8 +190,8 @@ def summary(records):
     out.append("%s, commit %s, %s s" % (gpu, host.get("commit"), end.get("seconds", "?")))
     checks = [r for r in records if r["step"] in ("logits", "shape logits")]
     worst = max((r["relative"] for r in checks if "relative" in r), default=None)
-    out.append("logits: %d of %d within %.0e of the CPU's%s" % (
-        sum(r["status"] == "ok" for r in checks), len(checks), measure.CLOSE, "" if worst is None else "; the largest difference is %.1e" % worst))
+    out.append("logits: %d of %d are close to the CPU's%s" % (
+        sum(r["status"] == "ok" for r in checks), len(checks), "" if worst is None else "; the largest difference is %.1e" % worst))
     tokens = [r for r in records if r["step"] == "tokens" and "agree" in r]
     out.append("tokens: %d of %d runs give the CPU's greedy tokens" % (sum(r["agree"] == r["of"] for r in tokens), len(tokens)))
     for r in records:

@@ -1,4 +1,5 @@
 """Runs steps, each in its own process group with its own timeout, and writes what they said as lines of JSON."""
+import functools
 import json
 import os
 import shutil
@@ -151,6 +152,15 @@ def find(program):
     return shutil.which(program) or shutil.which(program, path=os.pathsep.join(places) or None)
 
 
+@functools.lru_cache(maxsize=None)
 def python():
-    """The interpreter with PyTorch, if the first one on the path is another."""
-    return shutil.which("python3") or sys.executable
+    """The first interpreter that has PyTorch, else the one on the path."""
+    here = [shutil.which("python3"), sys.executable, shutil.which("python"), "/opt/conda/bin/python", "/usr/bin/python3", "/usr/local/bin/python3"]
+    for path in filter(None, here):
+        try:
+            probe = [path, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"]
+            if subprocess.run(probe, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=10).returncode == 0:
+                return path
+        except (OSError, subprocess.SubprocessError):
+            pass
+    return next(filter(None, here))
