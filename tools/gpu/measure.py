@@ -56,6 +56,11 @@ def speed(run, bundle):
                      90, lambda said, err: {"profile": load(path)}, need=15, type=model["type"])
         if r["status"] == "ok":
             bench_all(run, bundle, model, "tuned", ["--profile", path])
+    if there:  # attention: what a step takes longer with a long context
+        path, deep = os.path.join(run.scratch, there[0]["name"] + ".cuda.profile"), bundle.sizes["deep"]
+        more = ["--profile", path] if os.path.exists(path) else []
+        argv = [bundle.binary(there[0]), "bench", "--device", "cuda", "--prompt", 0, "--gen", bundle.sizes["generate"], "--depth", deep, "--batch", 1, "--reps", 1, "--json", *more]
+        run.step("speed", "bench", argv, 60, lambda said, err: {"bench": json.loads(said)}, need=15, type=there[0]["type"], dispatch="tuned" if more else "estimated", depth=deep)
 
 
 def weights(run, bundle, model):

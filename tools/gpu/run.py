@@ -19,7 +19,7 @@ import measure
 from runner import Log, Runner, python
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Seconds that each stage may use of the budget; what earlier stages leave is free for later ones.
+# Seconds that each stage may use of a budget of 480; what earlier stages leave is free for later ones.
 STAGES = [("machine", 30), ("correct", 110), ("speed", 260), ("peer", 45), ("cpu", 60), ("ncu", 90), ("sanitizer", 120)]
 
 
@@ -52,7 +52,7 @@ def main():
     run, bundle = Runner(log, a.budget, a.longest), Bundle(HERE)
     work = {"machine": machine, "correct": correct, "peer": peer, "speed": measure.speed, "cpu": measure.cpu, "ncu": measure.ncu, "sanitizer": measure.sanitizer}
     for stage, seconds in STAGES:
-        run.begin(seconds)
+        run.begin(seconds * a.budget / 480)
         try:
             work[stage](run, bundle)
         except Exception as e:  # a fault of this driver ends a stage, never the run
@@ -196,7 +196,8 @@ def summary(records):
     out.append("tokens: %d of %d runs give the CPU's greedy tokens" % (sum(r["agree"] == r["of"] for r in tokens), len(tokens)))
     for r in records:
         for row in r.get("bench", []):
-            out.append("%-8s %-9s %s batch %-3d %9.1f tok/s %8.1f GB/s" % (r.get("type", ""), r.get("dispatch", r["step"]), row["test"].rjust(6), row["batch"], row["tok_s"]["median"], row["gb_s"]))
+            where = "depth %d" % r["depth"] if "depth" in r else "%d threads" % r["threads"] if "threads" in r else ""
+            out.append("%-8s %-9s %s batch %-3d %9.1f tok/s %8.1f GB/s  %s" % (r["type"], r["dispatch"], row["test"].rjust(6), row["batch"], row["tok_s"]["median"], row["gb_s"], where))
         for m in r.get("measured", []):
             if "gb_s" in m and m["measure"] != "linear":
                 out.append("PyTorch %s: %.0f GB/s" % (m["measure"], m["gb_s"]))
@@ -206,7 +207,7 @@ def summary(records):
     out.append("steps: " + ", ".join("%d %s" % (len(v), k) for k, v in sorted(states.items())))
     for state in sorted(set(states) - {"ok"}):
         out.append("  %s: %s" % (state, ", ".join(dict.fromkeys(states[state]))))
-    return "\n".join(out) + "\n"
+    return "\n".join(line.rstrip() for line in out) + "\n"
 
 
 if __name__ == "__main__":
