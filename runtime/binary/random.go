@@ -69,15 +69,17 @@ func (t WeightTarget) WriteRandom(seed uint64) (bytes int64, err error) {
 	return bytes, packed.WriteRandom(t.Path, seed, items)
 }
 
-// RandomWeights returns the seed if the weights that Weights would open are random ones.
+// RandomWeights returns the seed if weights that Weights would open are random ones.
 func (b *Binary) RandomWeights(named string) (seed uint64, ok bool) {
 	files, err := b.OpenWeights(named)
 	if err != nil {
 		return 0, false
 	}
 	for _, f := range files {
-		defer f.Close()
-		seed, ok = f.Random()
+		if s, random := f.Random(); random {
+			seed, ok = s, true
+		}
+		f.Close()
 	}
 	return seed, ok
 }

@@ -54,12 +54,17 @@ func (c *writeWeightsCmd) Run(m *model) error {
 	return nil
 }
 
-// warnRandom tells the user that results mean nothing; f may be nil.
-func (m *model) warnRandom(f *binary.Weights) {
-	if f == nil {
-		return
+// warnRandom tells the user that results mean nothing. f is nil for a partitioned model,
+// whose files named determines.
+func (m *model) warnRandom(f *binary.Weights, named string) {
+	var seed uint64
+	var random bool
+	if f != nil {
+		seed, random = f.Random()
+	} else {
+		seed, random = m.bin.RandomWeights(named)
 	}
-	if seed, ok := f.Random(); ok {
-		fmt.Fprintf(m.Stderr, "note: %s has random weights (seed %d)\n", f.Name(), seed)
+	if random {
+		fmt.Fprintf(m.Stderr, "note: %s has random weights (seed %d)\n", m.manifest.Name, seed)
 	}
 }

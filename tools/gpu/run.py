@@ -8,6 +8,7 @@ Results are lines of JSON, one file for each stage, in DIR ($OUT, or gpu-results
 most valuable steps run first. A step that fails, hangs or does not fit into the budget is recorded, and the others run."""
 import argparse
 import concurrent.futures
+import glob
 import json
 import os
 import platform
@@ -59,7 +60,8 @@ def main():
             log.write(stage, {"step": stage, "status": "failed", "error": "%s: %s" % (type(e).__name__, e)})
     log.write("machine", {"step": "end", "status": "ok", "seconds": round(time.monotonic() - run.start, 1), "signal": run.stopped})
     for model in bundle.shapes:
-        remove(bundle.binary(model) + ".weights")
+        for path in glob.glob(glob.escape(bundle.binary(model)) + ".weights*"):  # also a part, of a step that was ended
+            remove(path)
     run.close()
     lines = summary(log.records)
     with open(os.path.join(log.folder, "summary.txt"), "w") as f:
