@@ -63,10 +63,13 @@ def main():
         for path in glob.glob(glob.escape(bundle.binary(model)) + ".weights*"):  # also a part, of a step that was ended
             remove(path)
     run.close()
-    lines = summary(log.records)
-    with open(os.path.join(log.folder, "summary.txt"), "w") as f:
-        f.write(lines)
-    print(lines, end="", flush=True)
+    try:
+        lines = summary(log.records)
+        print(lines, end="", flush=True)
+        with open(os.path.join(log.folder, "summary.txt"), "w") as f:
+            f.write(lines)
+    except Exception as e:  # the results are in the files
+        print("no summary: %s: %s" % (type(e).__name__, e), file=sys.stderr)
     sys.exit(128 + run.stopped if run.stopped else 0)
 
 
