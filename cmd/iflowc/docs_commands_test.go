@@ -38,6 +38,10 @@ var elsewhere = []struct{ command, by string }{
 	{"script/site", "stage site"},
 	{"script/simulate serving --ablate", "tools/simulate/serving TestCommand"},
 	{"script/check-all", "stage cuda"},
+	{"script/gpu-bundle", "stage cuda"},
+	{"script/gpu-report", "stage cuda"},
+	{"tools/check/gpubundle/run", "stage cuda"},
+	{"BIN weights", "runtime/cli TestRandomWeights"},
 	{"tools/check/clients/run", "stage clients"},
 	{"tools/check/schemas/run", "stage schemas"},
 }
@@ -53,7 +57,6 @@ var notRun = []struct{ command, why string }{
 	{"script/bench-baselines", "needs other runtimes, which take minutes to install, and a quiet machine"},
 	{"script/bench-serve", "needs llama.cpp's server and a quiet machine"},
 	{"script/check-lost-rank", "kills ranks of a service for minutes, under two families of MPI"},
-	{"script/gpu-check", "needs a GPU"},
 	{"script/perplexity-table --reference", "needs transformers or llama-cpp-python"},
 	{"script/soak", "takes ten minutes of a machine by itself"},
 	{"script/speculation-grid --heads", "needs trained heads"},

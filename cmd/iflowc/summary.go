@@ -21,7 +21,11 @@ func describe(r *compiler.Result, emit string) string {
 		where = "in " + fromHere(r.Weights)
 	}
 	line("%s: %s, compiled in %.1f s", fromHere(r.Binary), sizeText(r.BinaryBytes), r.Seconds)
-	line("weights: %s of %s, %.1f bits per weight, %s", sizeText(r.WeightBytes), r.WeightType, r.BitsPerWeight, where)
+	size := sizeText(r.WeightBytes) + " of "
+	if r.WeightBytes == 0 {
+		size, where = "", "not packed"
+	}
+	line("weights: %s%s, %.1f bits per weight, %s", size, r.WeightType, r.BitsPerWeight, where)
 	kv := ""
 	if r.StateBytes > 0 {
 		kv = fmt.Sprintf(" (KV cache %s)", sizeText(r.StateBytes))

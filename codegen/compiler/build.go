@@ -153,8 +153,11 @@ func (p *Program) compileCUDA(ctx context.Context) error {
 }
 
 // packWeights packs each part's weights. A program accepts only the weights file
-// that it was compiled with.
+// that it was compiled with, or any of the same shapes if there was none.
 func (p *Program) packWeights(ctx context.Context) (err error) {
+	if p.opt.NoWeights {
+		return nil
+	}
 	for _, r := range p.parts() {
 		if r.packed, err = packWeights(ctx, p.cache, p.source(), r.CPU.Pack, func(done, total int64) {
 			p.opt.progress(Progress{Stage: "packing weights", Done: done, Total: total, Unit: "bytes"})

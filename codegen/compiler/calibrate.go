@@ -27,7 +27,7 @@ func calibrated(ctx context.Context, spec string, opt Options) (Options, error) 
 		return opt, InputError{err}
 	}
 	stored := opt
-	stored.Quant, stored.Target, stored.Emit, stored.EmbedWeights, stored.KeepSources = "", "cpu", "", false, ""
+	stored.Quant, stored.Target, stored.Emit, stored.EmbedWeights, stored.NoWeights, stored.KeepSources = "", "cpu", "", false, false, ""
 	m, err := Open(spec, stored)
 	if err != nil {
 		return opt, err

@@ -43,6 +43,7 @@ type Options struct {
 	Out          string // output file or folder; "": named after the model
 	Emit         string // binary (or ""), lib, package, sources
 	EmbedWeights bool   // put the weights into the binary
+	NoWeights    bool   // pack no weights; the result accepts any weights file of its shapes
 	KeepSources  string // folder for a copy of the generated sources
 
 	Pulled   func(repository string) (dir string, ok bool) // finds a pulled hub repository, for specs that name one; may be nil

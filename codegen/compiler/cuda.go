@@ -146,6 +146,7 @@ func (p *Program) cudaSources() map[string]string {
 		for _, u := range m.Units {
 			out[filepath.Join(dir, u.Name+".cu")] = u.Source
 		}
+		out[filepath.Join(dir, "build.sh")] = buildScript()
 	}
 	add("cuda", p.whole.CUDA)
 	for i, r := range p.ranks {

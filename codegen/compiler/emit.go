@@ -135,6 +135,9 @@ func (p *Program) emitPackage() error {
 // placeWeights puts the packed weights at name plus their suffixes, and adds up
 // their sizes.
 func (p *Program) placeWeights(name string) error {
+	if p.opt.NoWeights {
+		return nil
+	}
 	p.result.Weights = name + ".weights"
 	if p.ranks != nil {
 		p.result.Weights += ".*"

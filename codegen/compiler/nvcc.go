@@ -46,6 +46,29 @@ func cudaUnits(m *codegen.CUDAModel) []toolchain.Unit {
 	return units
 }
 
+// buildScript returns a shell script that compiles the units in its folder on a machine
+// with a GPU, as fatbins does.
+func buildScript() string {
+	return `#!/bin/sh
+# Compiles the kernels in this folder for the GPU of this machine, or for $ARCH, into the folder images or $1. The binary loads
+# them with IFLOWC_CUDA_IMAGES=FOLDER. Other arguments are nvcc's.
+set -eu
+cd "$(dirname "$0")"
+out=${1:-images}
+[ $# = 0 ] || shift
+mkdir -p "$out"
+nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
+arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)}
+[ "$arch" != sm_90 ] || arch=sm_90a
+pids=
+for unit in *.cu; do
+  "$nvcc" ` + strings.Join(cudaFlags, " ") + ` -arch="$arch" -I. -cubin "$unit" -o "$out/${unit%.cu}.cubin" "$@" &
+  pids="$pids $!"
+done
+for pid in $pids; do wait "$pid"; done
+`
+}
+
 // gpuArchs parses --arch: names of GPU architectures; "" is all.
 func gpuArchs(list string) ([]string, error) {
 	var have []string

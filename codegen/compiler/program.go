@@ -95,6 +95,8 @@ func (p *Program) check(context.Context) error {
 	o := &p.opt
 	var err error
 	switch {
+	case o.EmbedWeights && o.NoWeights:
+		err = errors.New("--embed-weights with --no-weights: one at a time")
 	case o.EmbedWeights && p.Partitioned():
 		err = errors.New("--embed-weights with --devices: each rank of a partitioned model reads a weights file of its own")
 	case o.Emit == "lib" && p.Partitioned():

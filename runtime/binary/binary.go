@@ -227,6 +227,9 @@ func (b *Binary) check(p *Weights) error {
 				p.Name(), i, it.Name, it.Index, it.DType, it.Rows, it.Cols, it.Bytes, it.Offset, w.Name, w.Index, w.DType, w.Rows, w.Cols, w.Bytes, w.Offset)
 		}
 	}
+	if _, random := p.Random(); random {
+		return nil // says at every start what it is
+	}
 	if want := b.Manifest.WeightsID; want != "" && p.ID() != want {
 		return fmt.Errorf("%s: the weights have ID %s, the program was compiled with %s; they belong to another model or another compile", p.Name(), p.ID(), want)
 	}

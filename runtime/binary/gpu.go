@@ -96,11 +96,16 @@ func (b *Binary) gpu(number int, profile string, notice func(format string, args
 	}
 	e := &b.Manifest.Engine
 	d := &cuda.Device{
-		GPU: gpu, Manifest: b.Manifest, Plan: plan, Files: b.Embedded.Libs,
+		GPU: gpu, Manifest: b.Manifest, Plan: plan, Files: b.Embedded.Libs, Images: os.Getenv("IFLOWC_CUDA_IMAGES"),
 		Host:   cuda.Host{KVPercent: e.HostKVPercent, Embeddings: e.HostEmbeddings != nil && *e.HostEmbeddings},
 		Graphs: os.Getenv("IFLOWC_CUDA_GRAPHS") != "0", BLAS: cuda.BLASChoice(os.Getenv("IFLOWC_CUBLASLT")), Profile: measured, Notice: notice,
 	}
-	return d, d.Load()
+	if err := d.Load(); err != nil && d.Images != "" {
+		return nil, Fault{fmt.Errorf("IFLOWC_CUDA_IMAGES: %w", err)}
+	} else if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // TimerOn opens the model on a GPU, "cuda" or "cuda:N", to measure its matmuls with up

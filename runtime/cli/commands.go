@@ -14,26 +14,27 @@ import (
 
 // commands is the grammar of the command line.
 type commands struct {
-	Generate   generateCmd   `cmd:"" help:"Continue a text."`
-	Chat       chatCmd       `cmd:"" help:"Chat in the terminal."`
-	Logits     logitsCmd     `cmd:"" help:"Print the logits of a prompt's last tokens, as JSON."`
-	Hidden     hiddenCmd     `cmd:"" help:"Print the final hidden states of a prompt, as JSON."`
-	Embed      embedCmd      `cmd:"" help:"Print the embeddings of texts, as JSON."`
-	Translate  translateCmd  `cmd:"" help:"Translate or transform texts with an encoder-decoder."`
-	Fill       fillCmd       `cmd:"" help:"Predict the masked tokens of a text."`
-	Classify   classifyCmd   `cmd:"" help:"Print the probability of each label of a text."`
-	Tokenize   tokenizeCmd   `cmd:"" help:"Print a text's tokens, as JSON."`
-	Detokenize detokenizeCmd `cmd:"" help:"Print the text of tokens, as JSON."`
-	Perplexity perplexityCmd `cmd:"" help:"Measure the perplexity of a text file."`
-	Calibrate  calibrateCmd  `cmd:"" help:"Compute an importance matrix from a text, for iflowc compile --importance."`
-	Bench      benchCmds     `cmd:"" help:"Measure the speed of the model or of a running server."`
-	Serve      serveCmd      `cmd:"" help:"Serve an OpenAI-compatible HTTP API."`
-	Tune       tuneCmd       `cmd:"" help:"Measure the fastest implementations on this machine; later starts use them."`
-	Info       infoCmd       `cmd:"" help:"Print what this binary contains."`
-	Verify     verifyCmd     `cmd:"" help:"Check the weights against their hash."`
-	Completion completionCmd `cmd:"" help:"Print a shell completion script: bash, zsh or fish."`
-	Version    versionCmd    `cmd:"" help:"Print the model's and the compiler's version."`
-	Embedded   embeddedCmd   `cmd:"" hidden:""`
+	Generate     generateCmd     `cmd:"" help:"Continue a text."`
+	Chat         chatCmd         `cmd:"" help:"Chat in the terminal."`
+	Logits       logitsCmd       `cmd:"" help:"Print the logits of a prompt's last tokens, as JSON."`
+	Hidden       hiddenCmd       `cmd:"" help:"Print the final hidden states of a prompt, as JSON."`
+	Embed        embedCmd        `cmd:"" help:"Print the embeddings of texts, as JSON."`
+	Translate    translateCmd    `cmd:"" help:"Translate or transform texts with an encoder-decoder."`
+	Fill         fillCmd         `cmd:"" help:"Predict the masked tokens of a text."`
+	Classify     classifyCmd     `cmd:"" help:"Print the probability of each label of a text."`
+	Tokenize     tokenizeCmd     `cmd:"" help:"Print a text's tokens, as JSON."`
+	Detokenize   detokenizeCmd   `cmd:"" help:"Print the text of tokens, as JSON."`
+	Perplexity   perplexityCmd   `cmd:"" help:"Measure the perplexity of a text file."`
+	Calibrate    calibrateCmd    `cmd:"" help:"Compute an importance matrix from a text, for iflowc compile --importance."`
+	Bench        benchCmds       `cmd:"" help:"Measure the speed of the model or of a running server."`
+	Serve        serveCmd        `cmd:"" help:"Serve an OpenAI-compatible HTTP API."`
+	Tune         tuneCmd         `cmd:"" help:"Measure the fastest implementations on this machine; later starts use them."`
+	Info         infoCmd         `cmd:"" help:"Print what this binary contains."`
+	Verify       verifyCmd       `cmd:"" help:"Check the weights against their hash."`
+	WriteWeights writeWeightsCmd `cmd:"" name:"weights" help:"Write a weights file with random values, to measure the speed of a model without its weights."`
+	Completion   completionCmd   `cmd:"" help:"Print a shell completion script: bash, zsh or fish."`
+	Version      versionCmd      `cmd:"" help:"Print the model's and the compiler's version."`
+	Embedded     embeddedCmd     `cmd:"" hidden:""`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the model's and the compiler's version."`
 }

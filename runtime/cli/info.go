@@ -30,6 +30,7 @@ type information struct {
 	Dispatch []choice `json:"dispatch"`
 	IR       string   `json:"ir,omitempty"`
 	Spec     string   `json:"spec,omitempty"`
+	Random   *uint64  `json:"random_weights,omitempty"` // seed of random weights
 
 	Ranks []rankInfo `json:"ranks,omitempty"` // of a partitioned model
 }
@@ -85,6 +86,9 @@ func (c *infoCmd) collect(m *model) (*information, error) {
 	} else if c.ISA != "" {
 		return nil, wrong(err)
 	}
+	if seed, ok := m.bin.RandomWeights(c.Weights); ok {
+		info.Random = &seed
+	}
 	table, err := m.dispatchTable(&c.engineFlags)
 	if err != nil {
 		return nil, err
@@ -117,6 +121,9 @@ func (i *information) print(m *model) error {
 	line("context", "%d", i.Context)
 	if len(i.Ranks) == 0 {
 		line("weights", "%.1f MB in %d tensors", float64(i.Bytes)/1e6, len(i.Weights))
+	}
+	if i.Random != nil {
+		line("weights", "random weights (seed %d)", *i.Random)
 	}
 	for r, k := range i.Ranks {
 		line("rank", "%d on device %s: layers %d to %d, part %d of %d, weights %.1f MB", r, k.Device, k.Lo, k.Hi-1, k.TPRank+1, k.TPSize, float64(k.Bytes)/1e6)

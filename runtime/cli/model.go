@@ -112,6 +112,7 @@ func (m *model) engine(ctx context.Context, f *engineFlags, opt engine.Options) 
 	if w.err != nil {
 		return nil, w.err
 	}
+	m.warnRandom(w.file, f.Weights)
 	opt.Threads, opt.Pin = f.Threads, f.Pin
 	eng, err := engine.Open(engine.Model{Manifest: m.manifest, Device: dev, Weights: w.data, Dispatch: table}, opt)
 	if err != nil {

@@ -24,6 +24,7 @@ func (c *tuneCmd) measureGPU(ctx context.Context, m *model, rows []int) (*dispat
 		return nil, err
 	}
 	m.packed = packed
+	m.warnRandom(packed, "")
 	notice := func(format string, args ...any) { fmt.Fprintf(m.Stderr, format+"\n", args...) }
 	d, t, err := m.bin.TimerOn(c.Device, data, rows[len(rows)-1], notice)
 	if err != nil {

@@ -29,7 +29,7 @@ type Manifest struct {
 	Graphs  []Graph  `json:"graphs"`
 	Weights []Weight `json:"weights"` // in packed order
 	// WeightsID is packed.File.ID of the weights; "": any weights with the right
-	// shapes.
+	// shapes. Random weights are accepted too.
 	WeightsID string   `json:"weights_id,omitempty"`
 	States    []State  `json:"states"`
 	Matmuls   []Matmul `json:"matmuls"`           // in the order of the dispatch table

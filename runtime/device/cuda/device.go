@@ -17,6 +17,7 @@ type Device struct {
 	Manifest *manifest.Manifest
 	Plan     *manifest.CUDA
 	Files    map[string]string       // images by file name
+	Images   string                  // folder with images that replace some of Files; "": none
 	Graphs   bool                    // capture small steps as CUDA graphs
 	Host     Host                    // data that stays in host memory
 	Progress func(done, total int64) // reports the upload of the weights; may be nil
@@ -62,7 +63,11 @@ func (d *Device) Load() (err error) {
 		return err
 	}
 	defer d.GPU.leave()
-	d.kernels, err = d.GPU.loadKernels(d.Plan, d.Files)
+	images, err := d.images()
+	if err != nil {
+		return err
+	}
+	d.kernels, err = d.GPU.loadKernels(d.Plan, images)
 	return err
 }
 

@@ -3,7 +3,6 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"unsafe"
@@ -29,34 +28,16 @@ type kernel struct {
 
 // loadKernels loads the images and looks up every kernel of the plan in the image of
 // its unit.
-func (g *GPU) loadKernels(plan *manifest.CUDA, files map[string]string) ([]kernel, error) {
-	modules := map[string]uintptr{}
-	for _, image := range plan.Images {
-		data := files[image.File]
-		if len(data) == 0 {
-			return nil, fmt.Errorf("bug: the binary lacks the CUDA image %s", image.File)
-		}
-		m, err := g.loadImage(data)
-		var e *Error
-		if errors.As(err, &e) && e.Code == codeNoBinary {
-			return nil, fmt.Errorf("%s (compute capability %d.%d) is older than the model's target architecture; compile the model with --arch sm_%d", g.Name, g.Compute/10, g.Compute%10, g.Compute)
-		}
-		if errors.As(err, &e) && (e.Code == codeInvalidImage || e.Code == codeUnsupportedPTX) {
-			return nil, fmt.Errorf("the driver (CUDA %d.%d) cannot load the model's kernels (%s): it is older than the nvcc that compiled them; install a newer driver", g.Version/1000, g.Version%1000/10, e.Name)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("loading the kernels of %s on %s: %w", image.Unit, g.Name, err)
-		}
-		modules[image.Unit] = m
+func (g *GPU) loadKernels(plan *manifest.CUDA, images []image) ([]kernel, error) {
+	modules, err := g.loadImages(images)
+	if err != nil {
+		return nil, err
 	}
 	var out []kernel
 	for _, k := range plan.Kernels {
-		m, ok := modules[k.Unit]
-		if !ok {
-			m, ok = modules[""] // a single image for all units
-		}
-		if !ok {
-			return nil, fmt.Errorf("bug: no CUDA image for the unit %s", k.Unit)
+		m, err := moduleOf(modules, k)
+		if err != nil {
+			return nil, err
 		}
 		one, err := g.kernelOf(m, k)
 		if err != nil {

@@ -22,6 +22,7 @@ type shape struct{ layers, width, heads, kvHeads, ffn, vocab int }
 
 // shapes are those of published models.
 var shapes = map[string]shape{
+	"tiny": {2, 128, 4, 2, 384, 1024},        // for tests
 	"135m": {30, 576, 9, 3, 1536, 49152},     // SmolLM2-135M
 	"1b":   {16, 2048, 32, 8, 8192, 128256},  // Llama-3.2-1B
 	"7b":   {32, 4096, 32, 32, 11008, 32000}, // Llama-2-7B
@@ -29,7 +30,7 @@ var shapes = map[string]shape{
 
 func main() {
 	log.SetFlags(0)
-	name := flag.String("shape", "1b", "135m, 1b or 7b")
+	name := flag.String("shape", "1b", "tiny, 135m, 1b or 7b")
 	layers := flag.Int("layers", 0, "layers instead of the shape's")
 	flag.Parse()
 	s, ok := shapes[*name]
@@ -37,7 +38,7 @@ func main() {
 		s.layers = *layers
 	}
 	if !ok || flag.NArg() != 1 {
-		log.Fatal("usage: shapemodel -shape 135m|1b|7b [-layers N] OUT")
+		log.Fatal("usage: shapemodel -shape tiny|135m|1b|7b [-layers N] OUT")
 	}
 	if err := s.write(flag.Arg(0)); err != nil {
 		log.Fatal(err)
