@@ -136,9 +136,9 @@ def correct_type(run, bundle, model):
         if impl != "estimate":
             profile = ["--profile", only(impl, path)]
         step("logits", bundle.logits(model, "cuda", *profile), lambda said, err: measure.compare(want, json.loads(said)["logits"][0]), impl=impl)
-        for graphs in (1, 0):
+        for launch, off in (("graphs", None), ("no graphs", "GRAPHS"), ("no early launch", "EARLY")):
             step("tokens", bundle.generate(model, "cuda", *profile), lambda said, err: agree(want, json.loads(said)["tokens"]),
-                 impl=impl, graphs=graphs, env={"IFLOWC_CUDA_GRAPHS": str(graphs)})
+                 impl=impl, launch=launch, env={"IFLOWC_CUDA_" + off: "0"} if off else {})
 
 
 def impls(path):
